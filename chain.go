@@ -1,0 +1,92 @@
+package repute
+
+import (
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Chain says which registries are followed on one EVM chain.
+type Chain struct {
+	ID          uint64
+	Name        string
+	Identity    common.Address
+	Reputation  common.Address
+	Validations []common.Address // allow-list: only these count as trusted
+	StartBlock  uint64           // at or before the identity registry's deployment
+	Imported    bool             // fed by import, never followed
+}
+
+// Block identifies a block by number and hash. Time has seconds' precision and
+// is zero when unknown.
+type Block struct {
+	Number uint64
+	Hash   common.Hash
+	Parent common.Hash
+	Time   time.Time
+}
+
+// Finality names a view of the chain.
+type Finality string
+
+// Views, from newest to safest.
+const (
+	Latest    Finality = "latest"
+	Safe      Finality = "safe"
+	Finalized Finality = "finalized"
+)
+
+// At selects the state a question is asked of: a Finality, or a block number
+// when Finality is empty.
+type At struct {
+	Finality Finality
+	Block    uint64
+}
+
+// CompletenessStatus is how much of a chain's history the index can vouch for.
+type CompletenessStatus string
+
+// Completeness of one event kind on one chain (DESIGN: no silent gap).
+const (
+	Complete   CompletenessStatus = "complete"   // indexed from the deployment on, no known gap
+	Partial    CompletenessStatus = "partial"    // only the listed ranges are covered
+	Incomplete CompletenessStatus = "incomplete" // a gap is known and not yet repaired
+)
+
+// BlockRange is inclusive on both ends.
+type BlockRange struct{ From, To uint64 }
+
+// Completeness is published with every answer.
+type Completeness struct {
+	Status CompletenessStatus
+	Ranges []BlockRange // what is covered, ascending
+	// Pending counts stored events that wait for one that is missing.
+	Pending int64
+}
+
+// AsOf says how fresh an answer of one chain is.
+type AsOf struct {
+	ChainID      uint64
+	Block        Block // the block the answer is true at
+	Finality     Finality
+	Safe         uint64    // newest safe block, 0 when unknown
+	Finalized    uint64    // newest finalized block, 0 when unknown
+	Head         uint64    // the node's head when last asked
+	HeadSeenAt   time.Time // when that was; zero for imports
+	LagSeconds   int64     // now minus Block.Time
+	LagBlocks    *int64    // head minus Block, nil when the head is stale
+	Completeness Completeness
+}
+
+// ChainStatus is one chain as operators see it.
+type ChainStatus struct {
+	Chain
+	AsOf
+	Agents    int64
+	Feedback  int64
+	Reorgs    int64  // rewinds since the chain was added
+	LastError string // of the indexing loop, "" when it runs well
+	Halted    bool   // stopped by a reorganisation below finality
+	URIs      int64  // distinct document URIs known
+	URIsDue   int64  // waiting to be fetched
+}

@@ -1,0 +1,57 @@
+package repute
+
+import (
+	"errors"
+	"fmt"
+)
+
+// Error kinds. Packages wrap them with %w; api maps them to the wire in one
+// place. An error of no kind is internal and never shown to a caller.
+var (
+	// ErrNotFound: no such agent, feedback, document or chain.
+	ErrNotFound = errors.New("not found")
+	// ErrInvalid: the caller's input is malformed; see InputError.
+	ErrInvalid = errors.New("invalid input")
+	// ErrConflict: the request contradicts what is stored, e.g. other
+	// registries for a known chain.
+	ErrConflict = errors.New("conflict")
+	// ErrGone: a change cursor older than what is kept.
+	ErrGone = errors.New("gone")
+	// ErrUnavailable: a dependency (database, node) does not answer now.
+	ErrUnavailable = errors.New("unavailable")
+	// ErrLimited: the caller exceeded a rate or size limit.
+	ErrLimited = errors.New("limit exceeded")
+)
+
+// Outcomes of an indexing step. They steer the loop and are not failures.
+var (
+	// ErrReorged: the node's chain no longer contains the indexed block.
+	ErrReorged = errors.New("chain reorganised")
+	// ErrFinalized: a reorganisation reaches below a finalized block. The chain
+	// stops until an operator has looked.
+	ErrFinalized = errors.New("reorganisation below finality")
+	// ErrFenced: another process holds the lease; nothing was committed.
+	ErrFenced = errors.New("lease lost")
+	// ErrHeld: the lease is held by somebody else and has not expired.
+	ErrHeld = errors.New("lease held")
+)
+
+// InputError names the field that is wrong and how to mend it.
+type InputError struct {
+	Field  string // parameter or path, e.g. "cursor"
+	Reason string // what is wrong
+	Hint   string // what would be right
+}
+
+// Error reads "field: reason (hint)".
+func (e *InputError) Error() string {
+	return fmt.Sprintf("%s: %s (%s)", e.Field, e.Reason, e.Hint)
+}
+
+// Unwrap makes every InputError an ErrInvalid.
+func (e *InputError) Unwrap() error { return ErrInvalid }
+
+// Invalid makes an InputError.
+func Invalid(field, reason, hint string) error {
+	return &InputError{Field: field, Reason: reason, Hint: hint}
+}

@@ -1,0 +1,166 @@
+package repute
+
+import (
+	"math/big"
+	"sort"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// MaxDecimals is the largest valueDecimals the registry accepts.
+const MaxDecimals = 18
+
+// Feedback is one rating with its fate.
+type Feedback struct {
+	Agent     AgentID
+	Client    common.Address
+	Index     uint64 // from 1 per (agent, client)
+	Value     *big.Int
+	Decimals  uint8
+	Tag1      string
+	Tag2      string
+	Endpoint  string
+	URI       string
+	Hash      common.Hash // keccak256 of the file behind URI, zero when not given
+	Given     Point
+	Revoked   *Point // nil while live
+	Responses []Response
+	// ResponseCount counts all responses; Responses may hold fewer.
+	ResponseCount int64
+}
+
+// Response is one answer appended to a rating.
+type Response struct {
+	Responder common.Address
+	URI       string
+	Hash      common.Hash
+	At        Point
+}
+
+// Amount is an exact decimal: Value / 10^Decimals.
+type Amount struct {
+	Value    *big.Int
+	Decimals uint8
+}
+
+// Decimal writes the amount exactly, without exponent or trailing zeros.
+func (a Amount) Decimal() string {
+	if a.Value == nil {
+		return "0"
+	}
+	s := new(big.Int).Abs(a.Value).String()
+	d := int(a.Decimals)
+	for len(s) <= d {
+		s = "0" + s
+	}
+	whole, frac := s[:len(s)-d], s[len(s)-d:]
+	for len(frac) > 0 && frac[len(frac)-1] == '0' {
+		frac = frac[:len(frac)-1]
+	}
+	if frac != "" {
+		whole += "." + frac
+	}
+	if a.Value.Sign() < 0 {
+		return "-" + whole
+	}
+	return whole
+}
+
+// Wad is the amount in units of 10^-18.
+func (a Amount) Wad() *big.Int {
+	return new(big.Int).Mul(a.Value, pow10(MaxDecimals-int(a.Decimals)))
+}
+
+// Summary is what ReputationRegistry.getSummary returns.
+type Summary struct {
+	Count uint64
+	Amount
+}
+
+// Tally adds up live values of one valueDecimals.
+type Tally struct {
+	Decimals uint8
+	Count    uint64
+	Sum      *big.Int
+}
+
+// Summarize reproduces getSummary (reference contract, "getSummary") from
+// tallies: the mean in 18 decimals truncated toward zero, shown in the most
+// frequent decimals (the smallest on a tie), truncated again and reduced to
+// int128 without an overflow check. Several tallies may have the same decimals.
+func Summarize(tallies []Tally) Summary {
+	var counts [MaxDecimals + 1]uint64
+	sum, count := new(big.Int), uint64(0)
+	for _, t := range tallies {
+		counts[t.Decimals] += t.Count
+		count += t.Count
+		sum.Add(sum, Amount{t.Sum, t.Decimals}.Wad())
+	}
+	if count == 0 {
+		return Summary{Amount: Amount{Value: new(big.Int)}}
+	}
+	mode := 0
+	for d := range counts {
+		if counts[d] > counts[mode] {
+			mode = d
+		}
+	}
+	mean := sum.Quo(sum, new(big.Int).SetUint64(count))
+	value := mean.Quo(mean, pow10(MaxDecimals-mode))
+	return Summary{Count: count, Amount: Amount{Value: wrapInt128(value), Decimals: uint8(mode)}}
+}
+
+// TagSummary is the robust view of one tag1: one vote per reviewer, revoked
+// feedback excluded.
+type TagSummary struct {
+	Tag       string
+	Count     int64  // live feedback
+	Reviewers int64  // distinct clients, hence votes
+	Unit      string // "" until a tag table says what the values mean
+	Median    Amount // exact; the mean of the two middle votes when even
+	Mean      Amount // truncated toward zero at 18 decimals
+	Min       Amount
+	Max       Amount
+}
+
+// SummarizeVotes fills Reviewers, Median, Mean, Min and Max from one vote per
+// reviewer. Votes must not be empty; they are reordered.
+func (t *TagSummary) SummarizeVotes(votes []Amount) {
+	sort.Slice(votes, func(i, j int) bool { return votes[i].Wad().Cmp(votes[j].Wad()) < 0 })
+	n := len(votes)
+	t.Reviewers = int64(n)
+	t.Min, t.Max = votes[0], votes[n-1]
+	t.Median = median(votes)
+	sum := new(big.Int)
+	for _, v := range votes {
+		sum.Add(sum, v.Wad())
+	}
+	t.Mean = Amount{sum.Quo(sum, big.NewInt(int64(n))), MaxDecimals}
+}
+
+// median needs sorted votes. Halving one sum needs one decimal more than a wad
+// has, so the even case is exact at 19 decimals.
+func median(votes []Amount) Amount {
+	n := len(votes)
+	if n%2 == 1 {
+		return votes[n/2]
+	}
+	sum := new(big.Int).Add(votes[n/2-1].Wad(), votes[n/2].Wad())
+	return Amount{sum.Mul(sum, big.NewInt(5)), MaxDecimals + 1}
+}
+
+func pow10(n int) *big.Int {
+	return new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(n)), nil)
+}
+
+// wrapInt128 keeps the low 128 bits as a signed number, as Solidity's
+// unchecked int128(x) does.
+func wrapInt128(v *big.Int) *big.Int {
+	one := big.NewInt(1)
+	mod := new(big.Int).Lsh(one, 128)
+	v = new(big.Int).Mod(v, mod)
+	if v.Bit(127) == 1 {
+		v.Sub(v, mod)
+	}
+	return v
+}
