@@ -45,40 +45,32 @@ const AgentIDForms = "use eip155:{chainId}:{registry}:{tokenId}, {chainId}:{toke
 
 // ParseAgentRef reads the full form, the short form or a bare token id, all
 // decimal. The error is ErrInvalid and names the part that is wrong.
-func ParseAgentRef(s string) (AgentRef, error) {
+func ParseAgentRef(s string) (ref AgentRef, err error) {
 	parts := strings.Split(s, ":")
-	switch {
-	case len(parts) == 1:
-		return parseRef("", "", parts[0])
-	case len(parts) == 2:
-		return parseRef(parts[0], "", parts[1])
-	case len(parts) == 4 && parts[0] == "eip155":
-		return parseRef(parts[1], parts[2], parts[3])
+	n := len(parts)
+	if n == 3 || n > 4 || (n == 4 && parts[0] != "eip155") {
+		return AgentRef{}, Invalid("id", "not an agent id", AgentIDForms)
 	}
-	return AgentRef{}, Invalid("id", "not an agent id", AgentIDForms)
-}
-
-func parseRef(chain, registry, token string) (ref AgentRef, err error) {
-	if chain != "" {
-		if ref.ChainID, err = ParseChainID(chain); err != nil {
+	if n >= 2 {
+		if ref.ChainID, err = ParseChainID(parts[n/2-1]); err != nil {
 			return AgentRef{}, err
 		}
 	}
-	if registry != "" {
-		a, err := ParseAddress("registry", registry)
+	if n == 4 {
+		registry, err := ParseAddress("registry", parts[2])
 		if err != nil {
 			return AgentRef{}, err
 		}
-		ref.Registry = &a
+		ref.Registry = &registry
 	}
-	ref.TokenID, err = ParseTokenID(token)
+	ref.TokenID, err = ParseTokenID(parts[n-1])
 	return ref, err
 }
 
 // ParseChainID reads a decimal EIP-155 chain id between 1 and 2^63-1.
 func ParseChainID(s string) (uint64, error) {
 	n, err := strconv.ParseInt(s, 10, 64)
-	if err != nil || n < 1 || s[0] == '+' {
+	if err != nil || n < 1 || s[0] == '+' || s[0] == '0' {
 		return 0, Invalid("chainId", "not a decimal chain id", "e.g. 8453")
 	}
 	return uint64(n), nil
