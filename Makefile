@@ -1,0 +1,51 @@
+# make demo and make test do all set-up they need; the rest is for developers.
+GO ?= go
+VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
+BUILD = $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
+# Packages that carry an in-process Ethereum node; too slow to build with -race.
+NODE_PACKAGES = devnet|contracts|cmd/repute
+TEST_TIMEOUT ?= 20m
+
+.PHONY: help build demo test race lint generate fuzz clean
+
+help:
+	@echo "make demo      everything in one process on http://127.0.0.1:8080"
+	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
+	@echo "make race      tests under the race detector, without the packages that embed a node"
+	@echo "make lint      gofmt, vet, staticcheck, unparam"
+	@echo "make generate  contracts, bindings and golden files; must leave no diff"
+	@echo "make fuzz      every fuzz target for 10 s"
+
+build:
+	$(BUILD) -o bin/repute ./cmd/repute
+
+demo:
+	@scripts/setup.sh postgres
+	@echo "building (the first time takes minutes: it contains an Ethereum node)" >&2
+	@$(MAKE) --no-print-directory build
+	./bin/repute demo $(ARGS)
+
+test:
+	@scripts/setup.sh postgres redis
+	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+
+race:
+	@scripts/setup.sh postgres redis
+	$(GO) test -race -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vE '/($(NODE_PACKAGES))(/|$$)')
+
+lint:
+	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-clean:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
+	$(GO) vet ./...
+	$(GO) tool staticcheck ./...
+	$(GO) tool unparam ./...
+
+generate:
+	@scripts/setup.sh node
+	$(GO) generate ./...
+
+fuzz:
+	@scripts/setup.sh postgres
+	scripts/fuzz.sh 10s
+
+clean:
+	rm -rf bin

@@ -1,0 +1,96 @@
+package repute_test
+
+import (
+	"go/parser"
+	"go/token"
+	"io/fs"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// allowed is the import table of docs/architecture.md: which of our packages a
+// package may import. "*" means all.
+var allowed = map[string][]string{
+	".":                           {},
+	"migrations":                  {},
+	"web":                         {},
+	"resolver":                    {},
+	"contracts":                   {".", "contracts/bindings", "contracts/artifacts"},
+	"contracts/bindings":          {},
+	"contracts/bindings/fixtures": {},
+	"contracts/artifacts":         {},
+	"contracts/internal":          {".", "contracts", "contracts/artifacts"},
+	"manifest":                    {"."},
+	"policy":                      {"."},
+	"store":                       {".", "migrations"},
+	"devnet":                      {".", "contracts", "contracts/bindings", "contracts/artifacts"},
+	"indexer":                     {".", "contracts", "manifest", "resolver", "store"},
+	"trust":                       {".", "store"},
+	"notify":                      {".", "store", "resolver"},
+	"api/subgraph":                {".", "store"},
+	"api":                         {".", "store", "trust", "notify", "manifest", "web", "api/subgraph"},
+	"orchestrator":                {".", "contracts", "policy", "store", "trust", "manifest", "resolver"},
+	"orchestrator/control":        {".", "store", "orchestrator", "policy", "manifest"},
+	"internal/pg":                 {},
+	"internal/pgtest":             {"*"},
+	"internal/rpctest":            {"*"},
+	"cmd/repute":                  {"*"},
+}
+
+// testOnly packages must not be imported by product code.
+var testOnly = []string{"contracts/bindings/fixtures", "internal/pgtest", "internal/rpctest"}
+
+func TestImportTable(t *testing.T) {
+	seen := 0
+	err := filepath.WalkDir(".", func(path string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if name := d.Name(); d.IsDir() && path != "." && (name[0] == '.' || name == "node_modules" || name == "testdata") {
+			return filepath.SkipDir
+		}
+		if !strings.HasSuffix(path, ".go") || strings.HasSuffix(path, "_test.go") {
+			return nil
+		}
+		seen++
+		checkImports(t, path)
+		return nil
+	})
+	if err != nil || seen == 0 {
+		t.Fatalf("read %d files: %v", seen, err)
+	}
+}
+
+func checkImports(t *testing.T, path string) {
+	f, err := parser.ParseFile(token.NewFileSet(), path, nil, parser.ImportsOnly)
+	if err != nil {
+		t.Fatal(err)
+	}
+	pkg := filepath.ToSlash(filepath.Dir(path))
+	may, known := allowed[pkg]
+	if strings.HasPrefix(pkg, "contracts/internal/") {
+		may, known = allowed["contracts/internal"], true
+	}
+	if !known {
+		t.Errorf("%s: package %s is not in the import table", path, pkg)
+		return
+	}
+	for _, spec := range f.Imports {
+		name := strings.Trim(spec.Path.Value, `"`)
+		ours, ok := strings.CutPrefix(name+"/", "repute/")
+		if !ok {
+			continue
+		}
+		if ours = strings.TrimSuffix(ours, "/"); ours == "" {
+			ours = "."
+		}
+		if slices.Contains(testOnly, ours) && !slices.Contains(testOnly, pkg) {
+			t.Errorf("%s imports %s, which is for tests only", path, ours)
+		}
+		if !slices.Contains(may, ours) && !slices.Contains(may, "*") {
+			t.Errorf("%s: package %s may not import %s", path, pkg, ours)
+		}
+	}
+}
