@@ -1,0 +1,129 @@
+package resolver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"net"
+	"strings"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+// Reason says why a URI gave no document. The list is closed; values are stored
+// and published, so they never change their meaning.
+type Reason string
+
+// Reasons that follow from the URI alone: another try gives the same answer.
+const (
+	ReasonEmpty               Reason = "empty"                // the URI is empty or blank
+	ReasonUnsupportedScheme   Reason = "unsupported_scheme"   // ar://, ipns://, file paths, …
+	ReasonNotURI              Reason = "not_a_uri"            // words, a hex address, junk
+	ReasonBadURL              Reason = "bad_url"              // http(s) that does not parse
+	ReasonHTTPDisabled        Reason = "http_disabled"        // plain http, which is off
+	ReasonBlockedHost         Reason = "blocked_host"         // userinfo, single label, .local, public IP literal, …
+	ReasonBlockedPort         Reason = "blocked_port"         // a port outside the allowed ones
+	ReasonBadDataURI          Reason = "bad_data_uri"         // no comma, or no bytes
+	ReasonBadBase64           Reason = "bad_base64"           // neither base64 nor plain JSON
+	ReasonBadCID              Reason = "bad_cid"              // ipfs URI without a valid, strong CID
+	ReasonBadGzip             Reason = "bad_gzip"             // claimed gzip that does not inflate
+	ReasonUnsupportedEncoding Reason = "unsupported_encoding" // zstd, br, …
+	ReasonTooLarge            Reason = "too_large"            // more bytes than the limit
+	ReasonRatio               Reason = "ratio"                // inflates too much: a bomb
+)
+
+// Reasons found on the network.
+const (
+	ReasonBlockedAddress Reason = "blocked_address" // resolves to a private or special address
+	ReasonDNS            Reason = "dns"             // the host name does not resolve
+	ReasonNetwork        Reason = "network"         // connection refused, reset or broken
+	ReasonTimeout        Reason = "timeout"         // no complete answer in time
+	ReasonTLS            Reason = "tls"             // handshake or certificate
+	ReasonRedirects      Reason = "redirects"       // more than three
+	ReasonNotFound       Reason = "not_found"       // 404 or 410, or no such path in an ipfs directory
+	ReasonHTTPStatus     Reason = "http_status"     // any other status than 200; see Status
+	ReasonNoGateway      Reason = "no_gateway"      // ipfs, and no gateway is configured
+	ReasonGateway        Reason = "gateway"         // no ipfs gateway gave the blocks
+	ReasonCIDMismatch    Reason = "cid_mismatch"    // a gateway gave bytes that are not the CID's
+	ReasonBadDAG         Reason = "bad_dag"         // verified blocks that are no readable file
+	ReasonDirectory      Reason = "directory"       // the CID is a directory, not a file
+	ReasonCanceled       Reason = "canceled"        // the caller's context ended
+)
+
+// Error is every failure of this package.
+type Error struct {
+	Reason Reason
+	// Retry: the same URI may work later. False means that trying again is
+	// pointless until the document, the URI or the configuration changes.
+	Retry bool
+	// RetryAfter is how long the server asked us to wait, 0 if it did not say.
+	RetryAfter time.Duration
+	Status     int   // HTTP status, 0 when there was none
+	Err        error // the cause, may be nil
+}
+
+// Error reads "reason: cause".
+func (e *Error) Error() string {
+	if e.Err == nil {
+		return string(e.Reason)
+	}
+	return string(e.Reason) + ": " + e.Err.Error()
+}
+
+// Unwrap gives the cause.
+func (e *Error) Unwrap() error { return e.Err }
+
+// final is a failure that the next try would repeat.
+func final(reason Reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Err: fmt.Errorf(format, args...)}
+}
+
+// passing is a failure that may be gone at the next try.
+func passing(reason Reason, format string, args ...any) *Error {
+	return &Error{Reason: reason, Retry: true, Err: fmt.Errorf(format, args...)}
+}
+
+// networkError names the failure of a request. parent is the caller's context:
+// its end is "canceled", while the end of our own time limit is "timeout".
+func networkError(parent context.Context, err error) *Error {
+	var own *Error
+	var dns *net.DNSError
+	switch {
+	case errors.As(err, &own):
+		return own
+	case parent.Err() != nil:
+		return passing(ReasonCanceled, "%w", err)
+	case errors.Is(err, ssrf.ErrProhibitedPort):
+		return final(ReasonBlockedPort, "%w", err)
+	case errors.Is(err, ssrf.ErrProhibitedIP), errors.Is(err, ssrf.ErrProhibitedNetwork),
+		errors.Is(err, ssrf.ErrInvalidHostPort):
+		return final(ReasonBlockedAddress, "%w", err)
+	case errors.As(err, &dns):
+		return passing(ReasonDNS, "%w", err)
+	case isTimeout(err):
+		return passing(ReasonTimeout, "%w", err)
+	case isTLS(err):
+		return passing(ReasonTLS, "%w", err)
+	}
+	return passing(ReasonNetwork, "%w", err)
+}
+
+func isTimeout(err error) bool {
+	var t interface{ Timeout() bool }
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &t) && t.Timeout()
+}
+
+func isTLS(err error) bool {
+	var header tls.RecordHeaderError
+	var alert tls.AlertError
+	var verify *tls.CertificateVerificationError
+	var unknown x509.UnknownAuthorityError
+	var name x509.HostnameError
+	return errors.As(err, &header) || errors.As(err, &alert) || errors.As(err, &verify) ||
+		errors.As(err, &unknown) || errors.As(err, &name) ||
+		// The standard library has no type for the alerts a peer sends.
+		strings.Contains(err.Error(), "tls: ")
+}

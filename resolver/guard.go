@@ -1,0 +1,232 @@
+package resolver
+
+import (
+	"context"
+	"crypto/tls"
+	"crypto/x509"
+	"fmt"
+	"net"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"code.dny.dev/ssrf"
+)
+
+const (
+	dialTimeout    = 5 * time.Second
+	tlsTimeout     = 5 * time.Second
+	headerTimeout  = 10 * time.Second
+	maxHeaderBytes = 64 << 10
+	maxRedirects   = 3
+)
+
+// GuardOptions opens the guard. The zero value allows public https hosts on port
+// 443 only.
+type GuardOptions struct {
+	// AllowHosts are "host" (any port) or "host:port" that may be private and may
+	// be spoken to over plain http: for development and for one's own services.
+	AllowHosts []string
+	// AllowPrefixes are address ranges that may be dialled although they are
+	// private, on any port; IP literals inside them may use plain http.
+	AllowPrefixes []netip.Prefix
+	// AllowHTTP permits plain http to public hosts on port 80.
+	AllowHTTP bool
+	// Ports that public hosts are dialled on; 443 when empty.
+	Ports []uint16
+	// RootCAs replaces the system's certificate roots.
+	RootCAs *x509.CertPool
+	// Resolver replaces the pure Go resolver.
+	Resolver *net.Resolver
+}
+
+// Guard decides which URLs may be requested and which addresses may be dialled.
+// Every outgoing request to a host that a stranger named goes through one.
+type Guard struct {
+	hosts     map[string]bool
+	prefixes  []netip.Prefix
+	http      bool
+	ports     []uint16
+	guardian  *ssrf.Guardian
+	transport *http.Transport
+}
+
+// NewGuard makes a guard with its own connection pool.
+func NewGuard(o GuardOptions) *Guard {
+	g := &Guard{hosts: map[string]bool{}, prefixes: o.AllowPrefixes, http: o.AllowHTTP, ports: o.Ports}
+	for _, h := range o.AllowHosts {
+		g.hosts[strings.ToLower(h)] = true
+	}
+	if len(g.ports) == 0 {
+		g.ports = []uint16{443}
+	}
+	if g.http {
+		g.ports = append(slices.Clone(g.ports), 80)
+	}
+	g.guardian = ssrf.New(ssrf.WithPorts(g.ports...))
+	g.transport = g.newTransport(o)
+	return g
+}
+
+func (g *Guard) newTransport(o GuardOptions) *http.Transport {
+	resolver := o.Resolver
+	if resolver == nil {
+		resolver = &net.Resolver{PreferGo: true}
+	}
+	guarded := &net.Dialer{Timeout: dialTimeout, Resolver: resolver, Control: g.Control}
+	open := &net.Dialer{Timeout: dialTimeout, Resolver: resolver}
+	return &http.Transport{
+		// An environment proxy would dial for us, behind the guard's back.
+		Proxy: nil,
+		DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
+			if g.allowsHost(addr) {
+				return open.DialContext(ctx, network, addr)
+			}
+			return guarded.DialContext(ctx, network, addr)
+		},
+		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
+		TLSHandshakeTimeout:    tlsTimeout,
+		ResponseHeaderTimeout:  headerTimeout,
+		MaxResponseHeaderBytes: maxHeaderBytes,
+		MaxIdleConns:           64,
+		MaxIdleConnsPerHost:    2,
+		IdleConnTimeout:        30 * time.Second,
+		ForceAttemptHTTP2:      true,
+		// We inflate ourselves, with a limit.
+		DisableCompression: true,
+	}
+}
+
+// Control is a net.Dialer.Control. It sees the address after the name was
+// resolved, so neither DNS rebinding nor a redirect gets around it.
+func (g *Guard) Control(network, address string, conn syscall.RawConn) error {
+	if ap, err := netip.ParseAddrPort(address); err == nil && g.allowsAddr(ap.Addr()) {
+		return nil
+	}
+	return g.guardian.Safe(network, address, conn)
+}
+
+// Check decides from the text of a URL whether it may be requested at all. The
+// addresses behind its host are checked again when they are dialled.
+func (g *Guard) Check(u *url.URL) error {
+	host := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	addr, ipErr := netip.ParseAddr(host)
+	private := g.allowsHost(net.JoinHostPort(host, defaultPort(u))) || ipErr == nil && g.allowsAddr(addr)
+	switch {
+	case u.User != nil:
+		return final(ReasonBlockedHost, "user information in %q", u.Redacted())
+	case u.Scheme == "http" && !g.http && !private:
+		return final(ReasonHTTPDisabled, "plain http to %q", host)
+	case u.Scheme != "https" && u.Scheme != "http":
+		return final(ReasonUnsupportedScheme, "scheme %.32q", u.Scheme)
+	case private:
+		return nil
+	case ipErr == nil:
+		return g.checkLiteral(addr)
+	}
+	if err := checkName(host); err != nil {
+		return err
+	}
+	return g.checkPort(u)
+}
+
+func (g *Guard) allowsHost(hostport string) bool {
+	hostport = strings.ToLower(hostport)
+	if g.hosts[hostport] {
+		return true
+	}
+	host, _, err := net.SplitHostPort(hostport)
+	return err == nil && g.hosts[host]
+}
+
+func (g *Guard) allowsAddr(addr netip.Addr) bool {
+	addr = addr.Unmap()
+	return slices.ContainsFunc(g.prefixes, func(p netip.Prefix) bool { return p.Contains(addr) })
+}
+
+func (g *Guard) checkLiteral(addr netip.Addr) error {
+	if err := g.guardian.SafeAddr(addr); err != nil {
+		return final(ReasonBlockedAddress, "%w", err)
+	}
+	return final(ReasonBlockedHost, "IP literal %s", addr)
+}
+
+// checkName refuses names that are not public DNS names. A last label of digits
+// is an IP address in a spelling that some resolvers accept.
+func checkName(host string) error {
+	last := host[strings.LastIndexByte(host, '.')+1:]
+	switch {
+	case !strings.Contains(host, "."):
+		return final(ReasonBlockedHost, "single-label host %.64q", host)
+	case last == "local", last == "internal", last == "localhost", last == "onion",
+		last == "test", last == "invalid", last == "arpa", last == "lan", last == "home":
+		return final(ReasonBlockedHost, "reserved name %.64q", host)
+	case last == "" || last[0] >= '0' && last[0] <= '9':
+		return final(ReasonBlockedHost, "numeric host %.64q", host)
+	}
+	return nil
+}
+
+func defaultPort(u *url.URL) string {
+	switch {
+	case u.Port() != "":
+		return u.Port()
+	case u.Scheme == "http":
+		return "80"
+	}
+	return "443"
+}
+
+func (g *Guard) checkPort(u *url.URL) error {
+	port := defaultPort(u)
+	for _, p := range g.ports {
+		if fmt.Sprint(p) == port {
+			return nil
+		}
+	}
+	// A host inside an allowed prefix may use any port; the dial decides.
+	if len(g.prefixes) > 0 {
+		return nil
+	}
+	return final(ReasonBlockedPort, "port %.8q", port)
+}
+
+// RoundTrip checks the URL of every request, the first and the redirected ones,
+// and then sends it.
+func (g *Guard) RoundTrip(req *http.Request) (*http.Response, error) {
+	if err := g.Check(req.URL); err != nil {
+		if req.Body != nil {
+			_ = req.Body.Close() // a RoundTripper must close it; the refusal is the news
+		}
+		return nil, err
+	}
+	return g.transport.RoundTrip(req)
+}
+
+// Client is an http.Client behind the guard: at most three redirects, each checked,
+// no cookies, no proxy, and the given limit for a whole exchange (0 means 20 s).
+func (g *Guard) Client(timeout time.Duration) *http.Client {
+	if timeout <= 0 {
+		timeout = defaultTimeout
+	}
+	return &http.Client{Transport: g, Timeout: timeout, CheckRedirect: checkRedirect}
+}
+
+// CloseIdle closes pooled connections.
+func (g *Guard) CloseIdle() { g.transport.CloseIdleConnections() }
+
+func checkRedirect(req *http.Request, via []*http.Request) error {
+	if len(via) > maxRedirects {
+		return final(ReasonRedirects, "more than %d redirects", maxRedirects)
+	}
+	if last := via[len(via)-1].URL; last.Scheme == "https" && req.URL.Scheme != "https" {
+		return final(ReasonHTTPDisabled, "redirect from https to %.16q", req.URL.Scheme)
+	}
+	// The URI is the agent's, not the next host's business.
+	req.Header.Del("Referer")
+	return nil
+}

@@ -1,0 +1,88 @@
+package resolver
+
+import (
+	"bufio"
+	"compress/gzip"
+	"errors"
+	"io"
+)
+
+const (
+	// maxRatio is far above what documents reach (about 10) and below what a
+	// bomb needs (about 1,000).
+	maxRatio = 100
+	// ratioFloor keeps the ratio from judging small documents, where repetition
+	// is harmless.
+	ratioFloor = 64 << 10
+)
+
+func isGzip(b []byte) bool { return len(b) > 2 && b[0] == 0x1f && b[1] == 0x8b }
+
+// countingReader counts what the decompressor really consumed, and remembers why
+// its source failed, to tell a broken connection from broken data.
+type countingReader struct {
+	*bufio.Reader
+	n   int64
+	err error
+}
+
+func (c *countingReader) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	c.n += int64(n)
+	c.note(err)
+	return n, err
+}
+
+func (c *countingReader) ReadByte() (byte, error) {
+	b, err := c.Reader.ReadByte()
+	if err == nil {
+		c.n++
+	}
+	c.note(err)
+	return b, err
+}
+
+func (c *countingReader) note(err error) {
+	if err != nil && !errors.Is(err, io.EOF) {
+		c.err = err
+	}
+}
+
+func (c *countingReader) failure(err error) error {
+	if c.err != nil {
+		return c.err
+	}
+	return final(ReasonBadGzip, "%w", err)
+}
+
+// inflate reads at most limit bytes of plain text and gives up early on bombs.
+func inflate(r io.Reader, limit int64) ([]byte, error) {
+	in := &countingReader{Reader: bufio.NewReader(r)}
+	zr, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, in.failure(err)
+	}
+	var out []byte
+	for int64(len(out)) <= limit {
+		chunk := make([]byte, 16<<10)
+		n, err := zr.Read(chunk)
+		out = append(out, chunk[:n]...)
+		if len(out) > ratioFloor && int64(len(out)) > maxRatio*in.n {
+			return nil, final(ReasonRatio, "%d bytes out of %d", len(out), in.n)
+		}
+		if errors.Is(err, io.EOF) {
+			return bounded(out, limit)
+		}
+		if err != nil {
+			return nil, in.failure(err)
+		}
+	}
+	return bounded(out, limit)
+}
+
+func bounded(b []byte, limit int64) ([]byte, error) {
+	if int64(len(b)) > limit {
+		return nil, final(ReasonTooLarge, "more than %d bytes", limit)
+	}
+	return b, nil
+}
