@@ -1,0 +1,247 @@
+package pg_test
+
+import (
+	"bufio"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute/internal/pg"
+)
+
+// childDir, when set, turns the test binary into a parent that starts a server
+// there, prints its URL and waits to be killed.
+const childDir = "REPUTE_PG_CHILD_DIR"
+
+func TestMain(m *testing.M) {
+	if dir := os.Getenv(childDir); dir != "" {
+		s, err := pg.Start(context.Background(), pg.Options{Dir: dir, Outlive: os.Getenv("REPUTE_PG_OUTLIVE") != ""})
+		fmt.Println(s.URL(), err)
+		select {}
+	}
+	os.Exit(m.Run())
+}
+
+func timeout(t *testing.T) context.Context {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	t.Cleanup(cancel)
+	return ctx
+}
+
+func start(t *testing.T, o pg.Options) *pg.Server {
+	t.Helper()
+	s, err := pg.Start(timeout(t), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Stop(context.Background()) })
+	return s
+}
+
+// query runs one statement and gives its single value as text.
+func query(t *testing.T, url, sql string) (string, error) {
+	t.Helper()
+	ctx := timeout(t)
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return "", err
+	}
+	defer conn.Close(ctx)
+	var out string
+	err = conn.QueryRow(ctx, sql).Scan(&out)
+	return out, err
+}
+
+func mustQuery(t *testing.T, url, sql string) string {
+	t.Helper()
+	out, err := query(t, url, sql)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func mustExec(t *testing.T, url, sql string) {
+	t.Helper()
+	ctx := timeout(t)
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(ctx)
+	if _, err := conn.Exec(ctx, sql); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestTemporaryServerIsRemovedByStop(t *testing.T) {
+	t.Parallel()
+	s := start(t, pg.Options{Settings: map[string]string{"max_connections": "17"}})
+	if got := mustQuery(t, s.URL(), "select current_database() || ' ' || current_setting('max_connections') || ' ' || current_setting('listen_addresses')"); got != "repute 17 127.0.0.1" {
+		t.Errorf("database, max_connections, address = %q", got)
+	}
+	dir := mustQuery(t, s.URL(), "select current_setting('data_directory')")
+	for range 2 {
+		if err := s.Stop(timeout(t)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, err := os.Stat(filepath.Dir(dir)); !os.IsNotExist(err) {
+		t.Errorf("%s is still there (%v)", dir, err)
+	}
+	select {
+	case <-s.Done():
+	default:
+		t.Error("Done is open after Stop")
+	}
+}
+
+func TestPasswordIsRequired(t *testing.T) {
+	t.Parallel()
+	s := start(t, pg.Options{})
+	config, err := pgx.ParseConfig(s.URL())
+	if err != nil {
+		t.Fatal(err)
+	}
+	config.Password = "wrong"
+	if _, err := pgx.ConnectConfig(timeout(t), config); err == nil || !strings.Contains(err.Error(), "password") {
+		t.Errorf("a wrong password gave %v", err)
+	}
+}
+
+// publicDir is a directory the unprivileged account can reach: t.TempDir() is
+// closed to others.
+func publicDir(t *testing.T) string {
+	t.Helper()
+	dir, err := os.MkdirTemp("", "repute-pg-test-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Chmod(dir, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) })
+	return filepath.Join(dir, "pg")
+}
+
+func TestDirectoryKeepsDataAndIsExclusive(t *testing.T) {
+	t.Parallel()
+	dir := publicDir(t)
+	s := start(t, pg.Options{Dir: dir})
+	mustExec(t, s.URL(), "create table kept as select 7 as n")
+	if _, err := pg.Start(timeout(t), pg.Options{Dir: dir}); err == nil || !strings.Contains(err.Error(), "in use by another process") {
+		t.Errorf("second start in the same directory: %v", err)
+	}
+	if err := s.Stop(timeout(t)); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, pg.Options{Dir: dir})
+	if got := mustQuery(t, s.URL(), "select n::text from kept"); got != "7" {
+		t.Errorf("kept = %s", got)
+	}
+}
+
+// child starts a server from another process and gives that process and the URL.
+func child(t *testing.T, dir string, env ...string) (*exec.Cmd, string) {
+	t.Helper()
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), append(env, childDir+"="+dir)...)
+	cmd.Stderr = os.Stderr
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
+	line, err := bufio.NewReader(out).ReadString('\n')
+	url, failure, _ := strings.Cut(strings.TrimSpace(line), " ")
+	if err != nil || failure != "<nil>" {
+		t.Fatalf("child: %q, %v", line, err)
+	}
+	return cmd, url
+}
+
+func kill(t *testing.T, cmd *exec.Cmd) {
+	t.Helper()
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait() // reports the signal
+}
+
+func TestServerEndsWithKilledParent(t *testing.T) {
+	t.Parallel()
+	dir := publicDir(t)
+	cmd, url := child(t, dir)
+	mustQuery(t, url, "select 'up'")
+	kill(t, cmd)
+	ctx := timeout(t)
+	for {
+		if _, err := query(t, url, "select 'up'"); err != nil {
+			break
+		}
+		if ctx.Err() != nil {
+			t.Fatal("the server outlived its parent")
+		}
+	}
+	s := start(t, pg.Options{Dir: dir})
+	mustQuery(t, s.URL(), "select 'up'")
+}
+
+func TestOutlivingServerIsStoppedByNextStart(t *testing.T) {
+	t.Parallel()
+	dir := publicDir(t)
+	cmd, url := child(t, dir, "REPUTE_PG_OUTLIVE=1")
+	kill(t, cmd)
+	mustExec(t, url, "create table kept as select 7 as n")
+	s := start(t, pg.Options{Dir: dir})
+	if got := mustQuery(t, s.URL(), "select n::text from kept"); got != "7" {
+		t.Errorf("kept = %s", got)
+	}
+	if s.URL() != url {
+		if _, err := query(t, url, "select 'up'"); err == nil {
+			t.Error("the first server still runs")
+		}
+	}
+}
+
+func TestForeignPidFileDoesNotStopStart(t *testing.T) {
+	t.Parallel()
+	dir := publicDir(t)
+	s := start(t, pg.Options{Dir: dir})
+	if err := s.Stop(timeout(t)); err != nil {
+		t.Fatal(err)
+	}
+	// Our own number: alive, and no Postgres.
+	pidFile := filepath.Join(dir, "data", "postmaster.pid")
+	if err := os.WriteFile(pidFile, fmt.Appendf(nil, "%d\n%s\n", os.Getpid(), dir), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s = start(t, pg.Options{Dir: dir})
+	mustQuery(t, s.URL(), "select 'up'")
+}
+
+func TestClosedDirectoryIsNamed(t *testing.T) {
+	t.Parallel()
+	if os.Geteuid() != 0 {
+		t.Skip("only root changes to another user")
+	}
+	parent := filepath.Dir(publicDir(t))
+	if err := os.Chmod(parent, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	_, err := pg.Start(timeout(t), pg.Options{Dir: filepath.Join(parent, "pg")})
+	if err == nil || !strings.Contains(err.Error(), "may not enter "+parent) {
+		t.Errorf("error = %v", err)
+	}
+}

@@ -1,0 +1,98 @@
+package pg
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"os/user"
+	"path/filepath"
+	"strconv"
+)
+
+// account is the unprivileged user the server runs as when we are root: Postgres
+// refuses to run as root. A nil account means "as ourselves".
+type account struct {
+	name     string
+	uid, gid int
+}
+
+// unprivileged picks user postgres, else nobody, when euid is root.
+func unprivileged(euid int) (*account, error) {
+	if euid != 0 {
+		return nil, nil
+	}
+	for _, name := range []string{"postgres", "nobody"} {
+		u, err := user.Lookup(name)
+		if err != nil {
+			continue
+		}
+		uid, err1 := strconv.Atoi(u.Uid)
+		gid, err2 := strconv.Atoi(u.Gid)
+		if err1 == nil && err2 == nil && uid != 0 {
+			return &account{name: name, uid: uid, gid: gid}, nil
+		}
+	}
+	return nil, errors.New("running as root, and neither user postgres nor nobody exists to run the server as")
+}
+
+// own hands a path and everything below to the account.
+func (a *account) own(path string) error {
+	if a == nil {
+		return nil
+	}
+	st, err := os.Stat(path)
+	if err != nil {
+		return err
+	}
+	if ownedBy(st, a.uid) {
+		return nil
+	}
+	return filepath.WalkDir(path, func(p string, _ fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		return os.Lchown(p, a.uid, a.gid)
+	})
+}
+
+// prepareDir creates the cluster's directory (a temporary one for "") and makes
+// sure the server's user can use it.
+func prepareDir(dir string, a *account) (string, error) {
+	var err error
+	if dir == "" {
+		dir, err = os.MkdirTemp("", "repute-pg-")
+	} else if dir, err = filepath.Abs(dir); err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return "", err
+	}
+	if a == nil {
+		return dir, nil
+	}
+	if err := a.reaches(filepath.Dir(dir)); err != nil {
+		return "", err
+	}
+	if err := os.Chown(dir, a.uid, a.gid); err != nil {
+		return "", err
+	}
+	return dir, nil
+}
+
+// reaches checks that the account may enter dir and everything above it, as
+// root's own home usually forbids.
+func (a *account) reaches(dir string) error {
+	for ; ; dir = filepath.Dir(dir) {
+		st, err := os.Stat(dir)
+		if err != nil {
+			return err
+		}
+		if st.Mode()&0o001 == 0 && !ownedBy(st, a.uid) {
+			return fmt.Errorf("user %s, who runs the server because we are root, may not enter %s; choose a directory outside it, e.g. below /var/lib", a.name, dir)
+		}
+		if dir == filepath.Dir(dir) {
+			return nil
+		}
+	}
+}
