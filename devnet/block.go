@@ -1,0 +1,257 @@
+package devnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/beacon/engine"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/miner"
+
+	"repute"
+)
+
+// Mine makes a block of the transactions that came in over JSON-RPC, or an empty
+// one, BlockTime after its parent.
+func (d *Devnet) Mine(ctx context.Context) (repute.Block, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seal(ctx, d.next(), nil)
+}
+
+// MineAt is Mine with the block's time given; it must be after the parent's, in
+// whole seconds.
+func (d *Devnet) MineAt(ctx context.Context, t time.Time) (repute.Block, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seal(ctx, uint64(t.Unix()), nil)
+}
+
+// AdjustTime makes a block that is by later than its parent.
+func (d *Devnet) AdjustTime(ctx context.Context, by time.Duration) (repute.Block, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.seal(ctx, d.tip.Time+uint64(by/time.Second), nil)
+}
+
+// SetPeriod makes a block automatically every p at wall-clock time; 0 stops it.
+func (d *Devnet) SetPeriod(p time.Duration) {
+	select {
+	case d.period <- p:
+	case <-d.done:
+	}
+}
+
+// loop makes the automatic blocks until Close.
+func (d *Devnet) loop() {
+	defer close(d.done)
+	ticker := time.NewTicker(time.Hour)
+	defer ticker.Stop()
+	ticker.Stop()
+	for {
+		select {
+		case <-d.quit:
+			return
+		case p := <-d.period:
+			if ticker.Stop(); p > 0 {
+				ticker.Reset(p)
+			}
+		case now := <-ticker.C:
+			if err := d.tick(now); err != nil {
+				d.opt.Log.Warn("automatic block failed", "chain", d.opt.ChainID, "error", err)
+			}
+		}
+	}
+}
+
+// tick pauses while a branch is being built: its blocks are nobody's to add.
+func (d *Devnet) tick(now time.Time) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if d.aside {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	_, err := d.seal(ctx, max(d.tip.Time+1, uint64(now.Unix())), nil)
+	return err
+}
+
+func (d *Devnet) next() uint64 { return d.tip.Time + uint64(BlockTime/time.Second) }
+
+// seal makes the block that follows tip: of txs, or of the pool's when there are
+// none. On a branch the pool is left alone, because it mirrors the published
+// chain. d.mu is held.
+func (d *Devnet) seal(ctx context.Context, at uint64, txs types.Transactions) (repute.Block, error) {
+	if err := ctx.Err(); err != nil {
+		return repute.Block{}, err
+	}
+	if !d.aside {
+		if err := d.eth.TxPool().Sync(); err != nil {
+			return repute.Block{}, fmt.Errorf("wait for the pool: %w", err)
+		}
+	}
+	parent := d.tip.Hash()
+	entropy := crypto.Keccak256Hash([]byte(d.opt.Seed), parent[:])
+	args := &miner.BuildPayloadArgs{
+		Parent:      parent,
+		Timestamp:   at,
+		Random:      entropy,
+		Withdrawals: types.Withdrawals{},
+		BeaconRoot:  &entropy,
+		Version:     engine.PayloadV3,
+	}
+	empty := len(txs) == 0 && d.aside
+	block, _, err := d.eth.Miner().BuildTestingPayload(args, txs, empty, nil)
+	if err != nil {
+		return repute.Block{}, fmt.Errorf("build block %d: %w", d.tip.Number.Uint64()+1, err)
+	}
+	return d.insert(ctx, block)
+}
+
+func (d *Devnet) insert(ctx context.Context, block *types.Block) (repute.Block, error) {
+	if _, err := d.eth.BlockChain().InsertBlockWithoutSetHead(ctx, block, false); err != nil {
+		return repute.Block{}, fmt.Errorf("insert block %d: %w", block.NumberU64(), err)
+	}
+	if !d.aside {
+		if err := d.publish(block); err != nil {
+			return repute.Block{}, err
+		}
+	}
+	d.tip = block.Header()
+	return blockOf(d.tip), nil
+}
+
+// publish makes block the head, which reorganises the chain unless it follows
+// the present head.
+func (d *Devnet) publish(block *types.Block) error {
+	if _, err := d.eth.BlockChain().SetCanonical(block); err != nil {
+		return fmt.Errorf("set head %d: %w", block.NumberU64(), err)
+	}
+	d.finalize()
+	return nil
+}
+
+// finalize moves the safe and the finalized block along with the head.
+func (d *Devnet) finalize() {
+	chain := d.eth.BlockChain()
+	head := chain.CurrentBlock().Number.Uint64()
+	chain.SetFinalized(chain.GetHeaderByNumber(head - min(head, d.opt.FinalizedDepth)))
+	chain.SetSafe(chain.GetHeaderByNumber(head - min(head, d.opt.SafeDepth)))
+}
+
+// Finalized is the newest finalized block.
+func (d *Devnet) Finalized() repute.Block {
+	return blockOf(d.eth.BlockChain().CurrentFinalBlock())
+}
+
+// errAside is returned where a branch is in the way.
+var errAside = errors.New("a branch is being built: publish or drop it first")
+
+// Fork begins a branch depth blocks below the head. Until Publish, every block
+// that is made extends the branch, unseen by readers of the chain, and automatic
+// blocks pause. Below the finalized block it fails with repute.ErrFinalized
+// unless Options.UnsafeForks is set.
+func (d *Devnet) Fork(ctx context.Context, depth int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.fork(ctx, depth)
+}
+
+func (d *Devnet) fork(ctx context.Context, depth int) error {
+	chain := d.eth.BlockChain()
+	head := chain.CurrentBlock().Number.Uint64()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case d.aside:
+		return errAside
+	case depth < 0 || uint64(depth) > head-d.chain.StartBlock:
+		return repute.Invalid("depth", "outside the chain", "keep the registries' deployment")
+	}
+	from := chain.GetHeaderByNumber(head - uint64(depth))
+	if !d.opt.UnsafeForks && from.Number.Cmp(chain.CurrentFinalBlock().Number) < 0 {
+		return fmt.Errorf("fork at block %d: %w", from.Number, repute.ErrFinalized)
+	}
+	d.tip, d.aside = from, true
+	return nil
+}
+
+// Publish makes the branch the chain; it must be longer than the present one.
+// Transactions that are no longer on the chain return to the pool, as they do on
+// a public chain, and the next block of the pool includes them; see DropPool.
+func (d *Devnet) Publish(ctx context.Context) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.publishBranch(ctx)
+}
+
+func (d *Devnet) publishBranch(ctx context.Context) error {
+	chain := d.eth.BlockChain()
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case !d.aside:
+		return errors.New("no branch to publish")
+	case d.tip.Number.Cmp(chain.CurrentBlock().Number) <= 0:
+		return fmt.Errorf("branch ends at block %d and the chain at %d: a longer one wins", d.tip.Number, chain.CurrentBlock().Number)
+	}
+	if err := d.publish(chain.GetBlockByHash(d.tip.Hash())); err != nil {
+		return err
+	}
+	d.aside = false
+	return nil
+}
+
+// DropBranch forgets an unpublished branch.
+func (d *Devnet) DropBranch() {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.tip, d.aside = d.eth.BlockChain().CurrentBlock(), false
+}
+
+// Reorg replaces the newest depth blocks by n empty ones, n > depth, in one step.
+func (d *Devnet) Reorg(ctx context.Context, depth, n int) error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if n <= depth {
+		return repute.Invalid("n", "not longer than what it replaces", "more than depth")
+	}
+	if err := d.fork(ctx, depth); err != nil {
+		return err
+	}
+	for range n {
+		// One second off the replaced blocks' time, else the same parent, time and
+		// content would give the same block again.
+		if _, err := d.seal(ctx, d.tip.Time+1, nil); err != nil {
+			d.tip, d.aside = d.eth.BlockChain().CurrentBlock(), false
+			return err
+		}
+	}
+	return d.publishBranch(ctx)
+}
+
+// DropPool forgets transactions that wait for a block, those that a
+// reorganisation returned included.
+func (d *Devnet) DropPool() error {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if err := d.eth.TxPool().Sync(); err != nil {
+		return fmt.Errorf("wait for the pool: %w", err)
+	}
+	d.eth.TxPool().Clear()
+	return nil
+}
+
+// nonce is the account's next nonce on tip. d.mu is held.
+func (d *Devnet) nonce(a common.Address) (uint64, error) {
+	state, err := d.eth.BlockChain().StateAt(d.tip.Root, d.tip.Number, d.tip.Time)
+	if err != nil {
+		return 0, fmt.Errorf("state of block %d: %w", d.tip.Number, err)
+	}
+	return state.GetNonce(a), nil
+}

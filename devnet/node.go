@@ -1,0 +1,105 @@
+package devnet
+
+import (
+	"errors"
+	"maps"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core"
+	"github.com/ethereum/go-ethereum/core/rawdb"
+	"github.com/ethereum/go-ethereum/eth"
+	"github.com/ethereum/go-ethereum/eth/ethconfig"
+	"github.com/ethereum/go-ethereum/eth/filters"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/node"
+	"github.com/ethereum/go-ethereum/p2p"
+	"github.com/ethereum/go-ethereum/params"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// blockGas leaves room for hundreds of transactions in a block and keeps the
+// base fee falling.
+const blockGas = 1_000_000_000
+
+// startNode assembles what ethclient/simulated assembles, but keeps hold of the
+// parts: the endpoints, the chain and the builder. Blocks are inserted directly
+// instead of through the simulated beacon, which shortens the visible chain
+// before it forks, finalizes by its own rule and knows only wall-clock time.
+func (d *Devnet) startNode() (err error) {
+	if d.node, err = node.New(d.nodeConfig()); err != nil {
+		return err
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, d.node.Close())
+		}
+	}()
+	if d.eth, err = eth.New(d.node, d.ethConfig()); err != nil {
+		return err
+	}
+	d.node.RegisterAPIs([]rpc.API{{
+		Namespace: "eth",
+		Service:   filters.NewFilterAPI(filters.NewFilterSystem(d.eth.APIBackend, filters.Config{})),
+	}})
+	if err = d.node.Start(); err != nil {
+		return err
+	}
+	d.eth.SetSynced() // there are no peers to sync with; otherwise the pool refuses transactions
+	d.client = ethclient.NewClient(d.node.Attach())
+	d.tip = d.eth.BlockChain().CurrentBlock()
+	d.finalize()
+	return nil
+}
+
+func (d *Devnet) stopNode() error {
+	d.client.Close()
+	return d.node.Close()
+}
+
+func (d *Devnet) nodeConfig() *node.Config {
+	conf := node.DefaultConfig
+	conf.DataDir = "" // everything in memory
+	conf.P2P = p2p.Config{NoDiscovery: true, NoDial: true}
+	conf.HTTPHost, conf.HTTPPort = d.opt.Host, d.opt.Port
+	conf.WSHost, conf.WSPort = d.opt.Host, d.opt.Port
+	conf.HTTPModules = []string{"eth", "net", "web3", "txpool", "debug"}
+	conf.WSModules = conf.HTTPModules
+	conf.HTTPCors, conf.WSOrigins = d.opt.Origins, d.opt.Origins
+	return &conf
+}
+
+func (d *Devnet) ethConfig() *ethconfig.Config {
+	conf := ethconfig.Defaults
+	conf.Genesis = d.genesis()
+	conf.SyncMode = ethconfig.FullSync
+	conf.TxPool.NoLocals = true
+	conf.TxPool.PriceLimit = 1
+	conf.Miner.GasCeil = blockGas
+	conf.Miner.GasPrice = big.NewInt(1)
+	// Archive: a view function can be asked at any block, and any block can be
+	// forked from.
+	conf.StateScheme = rawdb.HashScheme
+	conf.NoPruning = true
+	conf.TransactionHistory = 0 // look up transactions of the whole chain
+	conf.LogNoHistory = true    // search blocks: an index would lag behind the head
+	conf.SnapshotCache = 0
+	conf.TrieCleanCache, conf.TrieDirtyCache, conf.DatabaseCache = 32, 32, 32
+	return &conf
+}
+
+// genesis activates every fork of today's mainnet.
+func (d *Devnet) genesis() *core.Genesis {
+	rules := *params.MergedTestChainConfig
+	rules.ChainID = new(big.Int).SetUint64(d.opt.ChainID)
+	alloc := core.SystemContractAllocs()
+	maps.Copy(alloc, allocation(d.keys))
+	return &core.Genesis{
+		Config:     &rules,
+		Timestamp:  uint64(d.opt.GenesisTime.Truncate(time.Second).Unix()),
+		GasLimit:   blockGas,
+		BaseFee:    big.NewInt(params.GWei),
+		Difficulty: new(big.Int),
+		Alloc:      alloc,
+	}
+}
