@@ -1,0 +1,213 @@
+package manifest
+
+import (
+	"bytes"
+	"encoding/json"
+	"strconv"
+	"strings"
+	"unicode/utf16"
+	"unicode/utf8"
+)
+
+// MaxDepth is how deep a document may nest. Registrations need five levels.
+const MaxDepth = 64
+
+// trim removes what may stand around a document.
+func (r *reader) trim(b []byte) []byte {
+	if plain, ok := bytes.CutPrefix(b, []byte("\xef\xbb\xbf")); ok {
+		r.add(CodeBOM, "", "starts with a byte order mark")
+		b = plain
+	}
+	return bytes.TrimSpace(b)
+}
+
+// isObject tells whether the bytes are one JSON object that is safe to descend
+// into, and reports what they are otherwise.
+func (r *reader) isObject(b []byte) bool {
+	var value json.RawMessage
+	switch {
+	case len(b) == 0:
+		r.add(CodeEmpty, "", "the document is empty")
+		return false
+	case b[0] == '<':
+		r.add(CodeHTML, "", "the document is HTML or XML")
+		return false
+	case scan(b).depth > MaxDepth:
+		r.add(CodeTooDeep, "", "nested deeper than %d levels", MaxDepth)
+		return false
+	}
+	if err := json.Unmarshal(b, &value); err != nil {
+		r.add(CodeNotJSON, "", "%s", err)
+		return false
+	}
+	if b[0] != '{' {
+		r.add(CodeNotObject, "", "the document is %s, not an object", jsonType(b))
+		return false
+	}
+	return true
+}
+
+// text reports what is wrong with the document as text.
+func (r *reader) text(b []byte) {
+	lex := scan(b)
+	if lex.surrogates > 0 {
+		r.add(CodeSurrogate, "", "%d half surrogate pairs", lex.surrogates)
+	}
+	if lex.nuls > 0 {
+		r.add(CodeNUL, "", "%d NUL characters", lex.nuls)
+	}
+	if !utf8.Valid(b) {
+		r.add(CodeInvalidUTF8, "", "invalid UTF-8")
+	}
+	r.duplicates(json.NewDecoder(bytes.NewReader(b)), nil)
+}
+
+// lexical is what can be seen without understanding the document.
+type lexical struct {
+	depth      int
+	surrogates int // halves without their other half
+	nuls       int
+}
+
+// scan looks at every byte once. It must not assume valid JSON: the depth has to be
+// known before a parser may recurse.
+func scan(b []byte) lexical {
+	var lex lexical
+	depth, quoted := 0, false
+	for i := 0; i < len(b); i++ {
+		switch c := b[i]; {
+		case quoted && c == '\\':
+			i += lex.escape(b[i:])
+		case c == '"':
+			quoted = !quoted
+		case quoted:
+		case c == '{' || c == '[':
+			depth++
+			lex.depth = max(lex.depth, depth)
+		case c == '}' || c == ']':
+			depth--
+		}
+	}
+	return lex
+}
+
+// escape judges the escape b starts with and says how many more bytes it takes.
+func (lex *lexical) escape(b []byte) int {
+	r, ok := unicodeEscape(b)
+	switch {
+	case !ok:
+		return 1
+	case r == 0:
+		lex.nuls++
+	case utf16.IsSurrogate(r):
+		if low, ok := unicodeEscape(b[6:]); ok && utf16.DecodeRune(r, low) != utf8.RuneError {
+			return 11
+		}
+		lex.surrogates++
+	}
+	return 5
+}
+
+func unicodeEscape(b []byte) (rune, bool) {
+	if len(b) < 6 || b[0] != '\\' || b[1] != 'u' {
+		return 0, false
+	}
+	n, err := strconv.ParseUint(string(b[2:6]), 16, 16)
+	return rune(n), err == nil
+}
+
+// duplicates reports repeated members. The text is valid JSON of bounded depth. The
+// path is joined only when it is needed: joined on the way, a long name above many
+// values would cost the square of the document.
+func (r *reader) duplicates(d *json.Decoder, path []string) {
+	t, err := d.Token()
+	if err != nil {
+		return
+	}
+	switch t {
+	case json.Delim('['):
+		for i := 0; d.More(); i++ {
+			r.duplicates(d, append(path, strconv.Itoa(i)))
+		}
+	case json.Delim('{'):
+		seen := map[string]bool{}
+		for d.More() {
+			t, err := d.Token()
+			name, ok := t.(string)
+			if err != nil || !ok {
+				return
+			}
+			at := append(path, name)
+			if seen[name] {
+				r.add(CodeDuplicate, join(at), "repeated; the last one counts")
+			}
+			seen[name] = true
+			r.duplicates(d, at)
+		}
+	default:
+		return
+	}
+	_, _ = d.Token() // the closing bracket, which valid JSON has
+}
+
+func join(path []string) string {
+	var b strings.Builder
+	for _, token := range path {
+		b.WriteString("/" + pointer(cut(token, maxShort)))
+	}
+	return b.String()
+}
+
+// membersOf opens a JSON object; nil for anything else. A repeated name keeps its
+// first place and its last value.
+func membersOf(raw json.RawMessage) []member {
+	d := json.NewDecoder(bytes.NewReader(raw))
+	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+		return nil
+	}
+	members := []member{}
+	at := map[string]int{}
+	for d.More() {
+		t, err := d.Token()
+		name, ok := t.(string)
+		var value json.RawMessage
+		if err != nil || !ok || d.Decode(&value) != nil {
+			return members
+		}
+		if i, again := at[name]; again {
+			members[i].raw = value
+			continue
+		}
+		at[name] = len(members)
+		members = append(members, member{name: name, raw: value})
+	}
+	return members
+}
+
+// elementsOf opens a JSON array; nil for anything else.
+func elementsOf(raw json.RawMessage) []json.RawMessage {
+	var list []json.RawMessage
+	if jsonType(raw) != "an array" || json.Unmarshal(raw, &list) != nil {
+		return nil
+	}
+	return list
+}
+
+// jsonType names the type of a JSON value.
+func jsonType(raw []byte) string {
+	switch raw = bytes.TrimSpace(raw); {
+	case len(raw) == 0:
+		return "nothing"
+	case raw[0] == '{':
+		return "an object"
+	case raw[0] == '[':
+		return "an array"
+	case raw[0] == '"':
+		return "a string"
+	case raw[0] == 't' || raw[0] == 'f':
+		return "a boolean"
+	case raw[0] == 'n':
+		return "null"
+	}
+	return "a number"
+}

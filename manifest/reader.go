@@ -1,0 +1,240 @@
+package manifest
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+
+	"repute"
+)
+
+// Bounds of the typed fields, in bytes and entries. They keep a hostile document
+// from growing indexes and answers; the stored bytes stay whole.
+const (
+	maxShort    = 256
+	maxName     = 1 << 10
+	maxText     = 16 << 10
+	maxURL      = 8 << 10
+	maxDocument = 16 << 20 // no limit of its own
+	maxServices = 256
+	maxSkills   = 256
+	maxLinks    = 1024
+	maxTrust    = 64
+	maxProblems = 100
+)
+
+// reader collects the problems of one document.
+type reader struct {
+	problems []repute.Problem
+}
+
+// add notes a problem. Messages quote the document, so they are cleaned as well.
+func (r *reader) add(code, path, format string, args ...any) {
+	switch n := len(r.problems); {
+	case n > maxProblems:
+		return
+	case n == maxProblems:
+		code, path, format, args = CodeMore, "", "more than %d problems", []any{maxProblems}
+	}
+	r.problems = append(r.problems, repute.Problem{
+		Code:     code,
+		Severity: severity(code),
+		Path:     clean(cut(path, maxShort)),
+		Message:  clean(cut(fmt.Sprintf(format, args...), maxShort)),
+	})
+}
+
+// object is a JSON object that is being read. What was read is no longer Extra.
+type object struct {
+	r       *reader
+	path    string
+	members []member
+}
+
+func (o *object) at(name string) string { return o.path + "/" + pointer(name) }
+
+func (o *object) find(name string) *member {
+	for i := range o.members {
+		if o.members[i].name == name {
+			return &o.members[i]
+		}
+	}
+	return nil
+}
+
+// take finds a member under its own name or else under one of its other spellings
+// and tells which. Null counts as absent.
+func (o *object) take(name string, aliases ...string) (json.RawMessage, string) {
+	var raw json.RawMessage
+	found := ""
+	for _, spelling := range append([]string{name}, aliases...) {
+		m := o.find(spelling)
+		switch {
+		case m == nil:
+		case found != "":
+			o.r.add(CodeAliasIgnored, o.at(spelling), "%q is read instead", found)
+		case string(m.raw) == "null":
+			m.used = true
+		default:
+			m.used, raw, found = true, m.raw, spelling
+		}
+	}
+	return raw, found
+}
+
+// takeAlias is take that reports another spelling.
+func (o *object) takeAlias(name string, aliases ...string) (json.RawMessage, string) {
+	raw, found := o.take(name, aliases...)
+	if found != "" && found != name {
+		o.r.add(CodeAlias, o.at(found), "read as %q", name)
+	}
+	return raw, found
+}
+
+// text reads a string, also from a number, cut to the limit.
+func (o *object) text(name string, limit int) string {
+	raw, found := o.takeAlias(name)
+	if found == "" {
+		return ""
+	}
+	return o.r.string(raw, o.at(found), limit)
+}
+
+// url reads a URL. One that is too long is dropped: cut, it would lead elsewhere.
+func (o *object) url(name string, aliases ...string) string {
+	raw, found := o.takeAlias(name, aliases...)
+	if found == "" {
+		return ""
+	}
+	s := o.r.string(raw, o.at(found), maxDocument)
+	if len(s) > maxURL {
+		o.r.add(CodeTooLong, o.at(found), "%d bytes, dropped", len(s))
+		return ""
+	}
+	return s
+}
+
+// flag reads true, false, {"enabled": bool}, and the text forms of a boolean.
+func (o *object) flag(name string, aliases ...string) *bool {
+	raw, found := o.takeAlias(name, aliases...)
+	if found == "" {
+		return nil
+	}
+	var v bool
+	if json.Unmarshal(raw, &v) == nil {
+		return &v
+	}
+	o.r.add(CodeWrongType, o.at(found), "%s instead of a boolean", jsonType(raw))
+	var wrapped struct{ Enabled *bool }
+	if jsonType(raw) == "an object" && json.Unmarshal(raw, &wrapped) == nil {
+		return wrapped.Enabled
+	}
+	if v, err := strconv.ParseBool(strings.Trim(string(raw), `"`)); err == nil {
+		return &v
+	}
+	return nil
+}
+
+// texts reads a list of strings.
+func (o *object) texts(limit int, name string, aliases ...string) []string {
+	raw, found := o.takeAlias(name, aliases...)
+	if found == "" {
+		return nil
+	}
+	return o.r.strings(raw, o.at(found), limit)
+}
+
+// rest gives the members nobody read.
+func (o *object) rest() map[string]json.RawMessage {
+	var extra map[string]json.RawMessage
+	for _, m := range o.members {
+		if m.used {
+			continue
+		}
+		if extra == nil {
+			extra = map[string]json.RawMessage{}
+		}
+		extra[clean(m.name)] = m.raw
+	}
+	return extra
+}
+
+// string reads a string or a number as text.
+func (r *reader) string(raw json.RawMessage, path string, limit int) string {
+	var s string
+	switch kind := jsonType(raw); kind {
+	case "a string":
+		if err := json.Unmarshal(raw, &s); err != nil {
+			return ""
+		}
+	case "a number":
+		r.add(CodeWrongType, path, "a number instead of a string")
+		s = string(raw)
+	default:
+		r.add(CodeWrongType, path, "%s instead of a string", kind)
+		return ""
+	}
+	if s = clean(s); len(s) > limit {
+		r.add(CodeTooLong, path, "%d bytes, cut to %d", len(s), limit)
+		s = cut(s, limit)
+	}
+	return s
+}
+
+// strings reads a list of strings; objects give their id or name, as skills of an
+// A2A card do. A lone string is a list of one.
+func (r *reader) strings(raw json.RawMessage, path string, limit int) []string {
+	list := elementsOf(raw)
+	if list == nil && jsonType(raw) != "an array" {
+		r.add(CodeWrongType, path, "%s instead of an array", jsonType(raw))
+		list = []json.RawMessage{raw}
+	}
+	if len(list) > limit {
+		r.add(CodeTooMany, path, "%d entries, cut to %d", len(list), limit)
+		list = list[:limit]
+	}
+	var out []string
+	for i, e := range list {
+		at := path + "/" + strconv.Itoa(i)
+		if jsonType(e) == "an object" {
+			o := &object{r: r, path: at, members: membersOf(e)}
+			r.add(CodeWrongType, at, "an object instead of a string")
+			if e, _ = o.take("id", "name", "type"); jsonType(e) != "a string" {
+				continue
+			}
+		}
+		if s := r.string(e, at, maxShort); s != "" {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// clean makes text that Postgres and every JSON reader accept.
+func clean(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\ufffd"), "\x00", "\ufffd")
+}
+
+// cut shortens to at most n bytes without splitting a character.
+func cut(s string, n int) string {
+	if len(s) <= n {
+		return s
+	}
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n]
+}
+
+// pointer escapes one token of a JSON pointer (RFC 6901).
+func pointer(name string) string {
+	return strings.ReplaceAll(strings.ReplaceAll(name, "~", "~0"), "/", "~1")
+}
+
+func isURL(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "")
+}

@@ -1,0 +1,137 @@
+package manifest
+
+import (
+	"encoding/json"
+	"strconv"
+
+	"repute"
+)
+
+// services reads the list under either name and in every shape seen: an array of
+// objects, an object by name, one lone service.
+func (r *reader) services(o *object) []repute.Service {
+	raw, found := o.take("services", "endpoints")
+	path := o.at(found)
+	switch {
+	case found == "":
+		return nil
+	case found == "endpoints":
+		r.add(CodeLegacyEndpoints, path, "endpoints is now services")
+	}
+	switch jsonType(raw) {
+	case "an array":
+		return r.serviceList(elementsOf(raw), path)
+	case "an object":
+		r.add(CodeServiceShape, path, "an object instead of an array")
+		return r.serviceMap(membersOf(raw), path)
+	}
+	r.add(CodeServiceShape, path, "%s instead of an array", jsonType(raw))
+	return nil
+}
+
+func (r *reader) serviceList(list []json.RawMessage, path string) []repute.Service {
+	if len(list) > maxServices {
+		r.add(CodeTooMany, path, "%d services, cut to %d", len(list), maxServices)
+		list = list[:maxServices]
+	}
+	var out []repute.Service
+	for i, raw := range list {
+		if s, ok := r.service(raw, path+"/"+strconv.Itoa(i), ""); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+func (r *reader) serviceMap(members []member, path string) []repute.Service {
+	if len(members) > maxServices {
+		r.add(CodeTooMany, path, "%d services, cut to %d", len(members), maxServices)
+		members = members[:maxServices]
+	}
+	var out []repute.Service
+	for _, m := range members {
+		if s, ok := r.service(m.raw, path+"/"+pointer(m.name), clean(cut(m.name, maxShort))); ok {
+			out = append(out, s)
+		}
+	}
+	return out
+}
+
+// service reads one entry; name is the key it stood under, if any.
+func (r *reader) service(raw json.RawMessage, path, name string) (repute.Service, bool) {
+	switch kind := jsonType(raw); kind {
+	case "an object":
+		return r.serviceObject(&object{r: r, path: path, members: membersOf(raw)}, name), true
+	case "a string":
+		r.add(CodeServiceText, path, "a string instead of an object")
+		return textService(r.string(raw, path, maxURL), name), true
+	default:
+		r.add(CodeWrongType, path, "%s instead of a service", kind)
+		return repute.Service{}, false
+	}
+}
+
+func textService(s, name string) repute.Service {
+	if isURL(s) || name != "" {
+		return repute.Service{Name: name, Endpoint: s}
+	}
+	return repute.Service{Name: cut(s, maxShort)}
+}
+
+// serviceObject reads the standard's members and the spellings of DID documents
+// (id, serviceEndpoint), of agent cards (type, url) and of OpenFi (kind, url).
+func (r *reader) serviceObject(o *object, name string) repute.Service {
+	s := repute.Service{Name: name}
+	if name == "" {
+		s.Name = o.firstText("name", "type", "kind", "id")
+	}
+	s.Endpoint = o.url("endpoint", "url", "uri", "serviceEndpoint")
+	s.Version = o.version()
+	s.Skills = o.silentTexts("skills", "a2aSkills")
+	s.Domains = o.silentTexts("domains")
+	s.Extra = o.rest()
+	if s.Name == "" {
+		r.add(CodeServiceNoName, o.path, "no name")
+	}
+	if s.Endpoint == "" {
+		r.add(CodeServiceNoURL, o.path, "no endpoint")
+	}
+	return s
+}
+
+// firstText is the first spelling that holds a string. The others are members in
+// their own right, so they stay.
+func (o *object) firstText(spellings ...string) string {
+	for i, name := range spellings {
+		m := o.find(name)
+		if m == nil || jsonType(m.raw) != "a string" {
+			continue
+		}
+		if i > 0 {
+			o.r.add(CodeAlias, o.at(name), "read as %q", spellings[0])
+		}
+		m.used = true
+		return o.r.string(m.raw, o.at(name), maxShort)
+	}
+	return ""
+}
+
+// version is a string by the standard; a number says the same.
+func (o *object) version() string {
+	raw, found := o.take("version")
+	if found == "" {
+		return ""
+	}
+	return o.r.string(raw, o.at(found), maxShort)
+}
+
+// silentTexts reads lists whose other names are taught beside the standard.
+func (o *object) silentTexts(names ...string) []string {
+	for _, name := range names {
+		if m := o.find(name); m != nil && jsonType(m.raw) == "an array" {
+			m.used = true
+			return o.r.strings(m.raw, o.at(name), maxSkills)
+		}
+	}
+	return nil
+}
