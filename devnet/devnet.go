@@ -84,6 +84,7 @@ type Devnet struct {
 	eth    *eth.Ethereum
 	client *ethclient.Client
 	chain  repute.Chain
+	registries
 
 	mu    sync.Mutex    // guards tip and aside, and makes a block one step
 	tip   *types.Header // the next block's parent
@@ -103,7 +104,8 @@ func Start(ctx context.Context, opt Options) (*Devnet, error) {
 	if err != nil {
 		return nil, err
 	}
-	d := &Devnet{opt: opt, keys: keys, period: make(chan time.Duration), quit: make(chan struct{}), done: make(chan struct{})}
+	d := &Devnet{opt: opt, keys: keys, period: make(chan time.Duration), quit: make(chan struct{}), done: make(chan struct{}),
+		registries: newRegistries()}
 	if err := d.startNode(); err != nil {
 		return nil, fmt.Errorf("start node: %w", err)
 	}

@@ -1,0 +1,127 @@
+package devnet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/ipfs/boxo/blockservice"
+	"github.com/ipfs/boxo/blockstore"
+	"github.com/ipfs/boxo/exchange/offline"
+	"github.com/ipfs/boxo/gateway"
+	"github.com/ipfs/boxo/ipld/merkledag"
+	"github.com/ipfs/go-datastore"
+	dssync "github.com/ipfs/go-datastore/sync"
+	format "github.com/ipfs/go-ipld-format"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// Documents is an HTTP server with two sides: pages under their paths, and a
+// trustless IPFS gateway under /ipfs/ for the files that were pinned to it.
+type Documents struct {
+	url     string
+	server  *http.Server
+	served  chan error // the result of Serve
+	dag     format.DAGService
+	gateway http.Handler
+	closed  sync.Once
+
+	mu       sync.RWMutex // guards what follows
+	pages    map[string]page
+	tampered map[string]bool // by CID: the gateway lies about these
+}
+
+type page struct {
+	contentType string
+	body        []byte
+}
+
+// StartDocuments listens on addr, host:port; "" takes a free port of 127.0.0.1.
+func StartDocuments(addr string) (*Documents, error) {
+	if addr == "" {
+		addr = "127.0.0.1:0"
+	}
+	d := &Documents{served: make(chan error, 1), pages: map[string]page{}, tampered: map[string]bool{}}
+	if err := d.openGateway(); err != nil {
+		return nil, fmt.Errorf("open gateway: %w", err)
+	}
+	listener, err := net.Listen("tcp", addr)
+	if err != nil {
+		return nil, fmt.Errorf("listen: %w", err)
+	}
+	d.url = "http://" + listener.Addr().String()
+	d.server = &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second}
+	go func() { d.served <- d.server.Serve(listener) }()
+	return d, nil
+}
+
+// openGateway serves blocks only: a reader has to verify them against the CID.
+func (d *Documents) openGateway() error {
+	store := blockstore.NewBlockstore(dssync.MutexWrap(datastore.NewMapDatastore()))
+	blocks := blockservice.New(store, offline.Exchange(store))
+	d.dag = merkledag.NewDAGService(blocks)
+	backend, err := gateway.NewBlocksBackend(blocks)
+	if err != nil {
+		return err
+	}
+	d.gateway = gateway.NewHandler(gateway.Config{
+		NoDNSLink:         true,
+		DisableHTMLErrors: true,
+		RetrievalTimeout:  10 * time.Second,
+		MetricsRegistry:   prometheus.NewRegistry(), // the process's own registry is not ours to fill
+	}, backend)
+	return nil
+}
+
+// URL is the server's base, without a trailing slash. It is also the base of the
+// gateway.
+func (d *Documents) URL() string { return d.url }
+
+// Host is the server's host and port.
+func (d *Documents) Host() string { return strings.TrimPrefix(d.url, "http://") }
+
+// Close stops the server. It may be called twice.
+func (d *Documents) Close() (err error) {
+	d.closed.Do(func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+		defer cancel()
+		err = d.server.Shutdown(ctx)
+		if served := <-d.served; !errors.Is(served, http.ErrServerClosed) {
+			err = errors.Join(err, served)
+		}
+	})
+	return err
+}
+
+// Serve publishes a page under a path that begins with a slash, replacing what
+// was there, and returns its URL.
+func (d *Documents) Serve(path, contentType string, body []byte) string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.pages[path] = page{contentType, body}
+	return d.url + path
+}
+
+func (d *Documents) routes() http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("/", d.servePage)
+	mux.HandleFunc("/ipfs/", d.serveIPFS)
+	return mux
+}
+
+func (d *Documents) servePage(w http.ResponseWriter, r *http.Request) {
+	d.mu.RLock()
+	p, ok := d.pages[r.URL.Path]
+	d.mu.RUnlock()
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Content-Type", p.contentType)
+	_, _ = w.Write(p.body) // the reader went away: its loss
+}
