@@ -69,7 +69,7 @@ create table uris (
     etag          text not null default '',
     last_modified text not null default ''
 );
-create index uris_due on uris (next_due, host) where next_due is not null;
+create index uris_due on uris (host, next_due) where next_due is not null;
 
 create table documents (
     sha256     bytea primary key check (length(sha256) = 32),
@@ -236,8 +236,8 @@ create table agents (
     validations      bigint not null default 0, -- answered, trusted contracts
     primary key (chain_id, token_id)
 );
-create index agents_owner on agents (chain_id, owner);
-create index agents_wallet on agents (chain_id, wallet) where wallet <> '';
+create index agents_owner on agents (chain_id, owner, token_id);
+create index agents_wallet on agents (chain_id, wallet, token_id) where wallet <> '';
 create index agents_updated on agents (chain_id, updated_block, token_id);
 create index agents_feedback on agents (chain_id, feedback, token_id);
 create index agents_uri on agents (uri_id);

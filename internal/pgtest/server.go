@@ -20,7 +20,7 @@ import (
 // itself when that server is gone. Test processes hold the lock as long as they
 // live, however they end.
 const watchdog = `
-while [ "$(readlink "/proc/$2/cwd")" = "$1/server/data" ] && sleep 300; do
+while sleep 300 && [ "$(readlink "/proc/$2/cwd")" = "$1/server/data" ]; do
 	flock --nonblock --exclusive "$1/users" kill -INT "$2" && exit
 done`
 
