@@ -1,0 +1,95 @@
+package store
+
+import (
+	"repute"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// MaxPage is the largest page of any list.
+const MaxPage = 200
+
+// Page is one page of a list and what it is true at: one AsOf per chain asked.
+type Page[T any] struct {
+	Items []T
+	Next  string // cursor of the next page, "" at the end
+	AsOf  []repute.AsOf
+}
+
+// Orders of the agent list. Agents with equal keys follow by chain and token.
+const (
+	SortID       = "id"       // chain, token; the default
+	SortFeedback = "feedback" // live feedback
+	SortUpdated  = "updated"  // time of the last event
+)
+
+// AgentFilter selects and orders agents.
+type AgentFilter struct {
+	ChainIDs []uint64        // nil for all
+	Owner    *common.Address // nil for any
+	Wallet   *common.Address // nil for any, the zero address for cleared
+	Sort     string          // SortID when empty
+	Desc     bool
+	After    string // Next of the page before, with the same filter
+	Limit    int    // 1..MaxPage
+}
+
+// Orders of the feedback list.
+const (
+	NewestFirst = "newest" // the default
+	OldestFirst = "oldest"
+)
+
+// FeedbackFilter selects feedback of one agent.
+type FeedbackFilter struct {
+	Clients        []common.Address // nil for all
+	Tag1, Tag2     *string          // nil for any; "" is the empty tag
+	IncludeRevoked bool
+	Order          string // NewestFirst when empty
+	After          string // Next of the page before, with the same filter
+	Limit          int    // 1..MaxPage
+	At             repute.At
+}
+
+// ValidationFilter selects validations of one agent, newest request first.
+type ValidationFilter struct {
+	TrustedOnly bool   // only of contracts on the chain's allow-list
+	After       string // Next of the page before, with the same filter
+	Limit       int    // 1..MaxPage
+	At          repute.At
+}
+
+// ReputationQuery selects what Reputation's Summary adds up. The zero value is
+// every client and tag at the latest block.
+type ReputationQuery struct {
+	Clients    []common.Address // nil for all; duplicates count again, as on chain
+	Tag1, Tag2 string           // "" for any, as on chain
+	At         repute.At
+}
+
+// Reputation is the unweighted view of one agent, from one snapshot.
+type Reputation struct {
+	Agent   repute.AgentID
+	Summary repute.Summary      // of the query's clients and tags
+	Tags    []repute.TagSummary // of all clients and tags
+	Counts  repute.AgentCounts
+	AsOf    repute.AsOf
+}
+
+// URI is a claimed entry of the document queue.
+type URI struct {
+	ID                 int64
+	URI                string // raw bytes of the chain
+	Kind, Host         string
+	Attempts           int // claims since the last success, this one included
+	ETag, LastModified string
+}
+
+// URIStats counts document URIs.
+type URIStats struct {
+	Total    int64 // distinct URIs, the empty one excluded
+	Due      int64 // waiting now
+	Planned  int64 // with a next try, due or later
+	ByStatus map[repute.DocumentStatus]int64
+	ByReason map[string]int64 // last failures by code
+}
