@@ -17,7 +17,7 @@ import (
 // and published, so they never change their meaning.
 type Reason string
 
-// Reasons that follow from the URI alone: another try gives the same answer.
+// Reasons found in the URI or in the bytes. Another try repeats them.
 const (
 	ReasonEmpty               Reason = "empty"                // the URI is empty or blank
 	ReasonUnsupportedScheme   Reason = "unsupported_scheme"   // ar://, ipns://, file paths, …
@@ -35,7 +35,7 @@ const (
 	ReasonRatio               Reason = "ratio"                // inflates too much: a bomb
 )
 
-// Reasons found on the network.
+// Reasons found on the network. Retry says whether another try may help.
 const (
 	ReasonBlockedAddress Reason = "blocked_address" // resolves to a private or special address
 	ReasonDNS            Reason = "dns"             // the host name does not resolve

@@ -26,6 +26,7 @@ type countingReader struct {
 	err error
 }
 
+// Read counts bytes read in bulk.
 func (c *countingReader) Read(p []byte) (int, error) {
 	n, err := c.Reader.Read(p)
 	c.n += int64(n)
@@ -33,6 +34,7 @@ func (c *countingReader) Read(p []byte) (int, error) {
 	return n, err
 }
 
+// ReadByte counts single bytes: the decompressor asks for most of them one by one.
 func (c *countingReader) ReadByte() (byte, error) {
 	b, err := c.Reader.ReadByte()
 	if err == nil {

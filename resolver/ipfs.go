@@ -33,7 +33,7 @@ type blockSet map[string][]byte
 func (s blockSet) add(id cid.Cid, b []byte) error {
 	got, err := id.Prefix().Sum(b)
 	if err != nil {
-		return fmt.Errorf("hash block %s: %w", id, err)
+		return final(ReasonBadCID, "hash block %s: %w", id, err)
 	}
 	if !got.Equals(id) {
 		return passing(ReasonCIDMismatch, "block %s has other bytes", id)
