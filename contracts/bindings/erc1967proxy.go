@@ -127,7 +127,7 @@ func (eRC1967Proxy *ERC1967Proxy) UnpackError(raw []byte) (any, error) {
 	if bytes.Equal(raw[:4], eRC1967Proxy.abi.Errors["FailedCall"].ID.Bytes()[:4]) {
 		return eRC1967Proxy.UnpackFailedCallError(raw[4:])
 	}
-	return nil, errors.New("Unknown error")
+	return nil, errors.New("unknown error")
 }
 
 // ERC1967ProxyAddressEmptyCode represents a AddressEmptyCode error raised by the ERC1967Proxy contract.

@@ -1631,7 +1631,7 @@ func (identityRegistry *IdentityRegistry) UnpackError(raw []byte) (any, error) {
 	if bytes.Equal(raw[:4], identityRegistry.abi.Errors["UUPSUnsupportedProxiableUUID"].ID.Bytes()[:4]) {
 		return identityRegistry.UnpackUUPSUnsupportedProxiableUUIDError(raw[4:])
 	}
-	return nil, errors.New("Unknown error")
+	return nil, errors.New("unknown error")
 }
 
 // IdentityRegistryAddressEmptyCode represents a AddressEmptyCode error raised by the IdentityRegistry contract.

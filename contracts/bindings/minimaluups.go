@@ -450,7 +450,7 @@ func (minimalUUPS *MinimalUUPS) UnpackError(raw []byte) (any, error) {
 	if bytes.Equal(raw[:4], minimalUUPS.abi.Errors["UUPSUnsupportedProxiableUUID"].ID.Bytes()[:4]) {
 		return minimalUUPS.UnpackUUPSUnsupportedProxiableUUIDError(raw[4:])
 	}
-	return nil, errors.New("Unknown error")
+	return nil, errors.New("unknown error")
 }
 
 // MinimalUUPSAddressEmptyCode represents a AddressEmptyCode error raised by the MinimalUUPS contract.

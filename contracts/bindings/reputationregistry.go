@@ -955,7 +955,7 @@ func (reputationRegistry *ReputationRegistry) UnpackError(raw []byte) (any, erro
 	if bytes.Equal(raw[:4], reputationRegistry.abi.Errors["UUPSUnsupportedProxiableUUID"].ID.Bytes()[:4]) {
 		return reputationRegistry.UnpackUUPSUnsupportedProxiableUUIDError(raw[4:])
 	}
-	return nil, errors.New("Unknown error")
+	return nil, errors.New("unknown error")
 }
 
 // ReputationRegistryAddressEmptyCode represents a AddressEmptyCode error raised by the ReputationRegistry contract.

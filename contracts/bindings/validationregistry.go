@@ -792,7 +792,7 @@ func (validationRegistry *ValidationRegistry) UnpackError(raw []byte) (any, erro
 	if bytes.Equal(raw[:4], validationRegistry.abi.Errors["UUPSUnsupportedProxiableUUID"].ID.Bytes()[:4]) {
 		return validationRegistry.UnpackUUPSUnsupportedProxiableUUIDError(raw[4:])
 	}
-	return nil, errors.New("Unknown error")
+	return nil, errors.New("unknown error")
 }
 
 // ValidationRegistryAddressEmptyCode represents a AddressEmptyCode error raised by the ValidationRegistry contract.

@@ -104,7 +104,7 @@ func TestRegister(t *testing.T) {
 func TestURIs(t *testing.T) {
 	w := newWorld(t)
 	for _, uri := range []string{"https://agent.example/a.json", "ipfs://bafy/a.json", "data:application/json;base64,e30=",
-		"not a uri", "\x00\xff", string(bytes.Repeat([]byte("x"), 3000))} {
+		"not a uri", "\x00\xff", string(bytes.Repeat([]byte("x"), 8365))} {
 		id := w.register(owner, uri)
 		if got := w.uri(id); got != uri {
 			t.Errorf("%.40q read back as %.40q", uri, got)
