@@ -1,0 +1,145 @@
+// Package api answers questions about the index over HTTP: REST described by
+// OpenAPI 3.1, GraphQL, health and metrics, and a few pages for people. Handlers
+// decode, ask package store and encode. Everything is read-only, and whatever
+// comes from the chain or from documents is treated as hostile text.
+package api
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"time"
+
+	"repute"
+	"repute/store"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+	graphql "github.com/graph-gophers/graphql-go"
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/redis/go-redis/v9"
+)
+
+// Options say what the handler serves and how much of it. DB is needed; the
+// zero value of everything else works.
+type Options struct {
+	DB *store.DB
+	// DefaultChain completes bare token ids where several chains are indexed.
+	DefaultChain uint64
+	// Version of the program, shown by /status.
+	Version string
+	// Registry collects the handler's metrics and is served at /metrics. Nil: a
+	// registry of its own.
+	Registry *prometheus.Registry
+	// Redis lets several processes share one rate limit per caller. Nil: each
+	// counts alone.
+	Redis *redis.Client
+	// Ready adds to /readyz what only the caller knows, e.g. that an RPC
+	// endpoint answers. Its error is shown to callers.
+	Ready func(context.Context) error
+	// Logger takes the access log and failures. Nil: slog's default.
+	Logger *slog.Logger
+	Limits Limits
+}
+
+// Limits bound what one request or caller may use. Zero fields get the default
+// named in their comment.
+type Limits struct {
+	// Timeout of one request: 15 s.
+	Timeout time.Duration
+	// Body is the largest request body in bytes: 256 KiB.
+	Body int64
+	// Rate is how many requests per second one caller may keep up: 50. Negative:
+	// no limit.
+	Rate float64
+	// Burst is how many may come at once: 200.
+	Burst int
+	// QueryDepth is the deepest nesting of a GraphQL query: 12.
+	QueryDepth int
+	// QueryCost is how many rows a GraphQL query may ask for: 10000.
+	QueryCost int
+	// TrustedProxies may name the caller in X-Forwarded-For; from others the
+	// header is ignored.
+	TrustedProxies []netip.Prefix
+}
+
+func (l Limits) withDefaults() Limits {
+	fill(&l.Timeout, 15*time.Second)
+	fill(&l.Body, 256<<10)
+	fill(&l.Rate, 50)
+	fill(&l.Burst, 200)
+	fill(&l.QueryDepth, 12)
+	fill(&l.QueryCost, 10_000)
+	return l
+}
+
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// API is the handler with its parts. Make one with New.
+type API struct {
+	db           *store.DB
+	defaultChain uint64
+	version      string
+	ready        func(context.Context) error
+	log          *slog.Logger
+	limits       Limits
+	limiter      limiter
+	metrics      *metrics
+	registry     *prometheus.Registry
+	echo         *echo.Echo
+	huma         huma.API
+	schema       *graphql.Schema
+	openapi      []byte
+}
+
+// New builds the handler. It talks to nobody yet, so it succeeds also while the
+// database is away.
+func New(o Options) (*API, error) {
+	a := &API{
+		db: o.DB, defaultChain: o.DefaultChain, version: o.Version, ready: o.Ready,
+		log: o.Logger, limits: o.Limits.withDefaults(), registry: o.Registry, echo: echo.New(),
+	}
+	if a.log == nil {
+		a.log = slog.Default()
+	}
+	if a.registry == nil {
+		a.registry = prometheus.NewRegistry()
+	}
+	var err error
+	if a.metrics, err = newMetrics(a.registry); err != nil {
+		return nil, err
+	}
+	a.limiter = newLimiter(a.limits, o.Redis, a.log)
+	if a.schema, err = a.parseSchema(repute.Schema); err != nil {
+		return nil, fmt.Errorf("graphql schema: %w", err)
+	}
+	a.use()
+	a.huma = humaecho.New(a.echo, humaConfig())
+	a.mount()
+	if a.openapi, err = describe(a.huma.OpenAPI()); err != nil {
+		return nil, err
+	}
+	a.mountPlain()
+	return a, nil
+}
+
+// Handler serves every route. HEAD is answered wherever GET is.
+func (a *API) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method == http.MethodHead {
+			// A copy: the server must still see HEAD to leave the body out.
+			get := *r
+			get.Method = http.MethodGet
+			r = &get
+		}
+		a.echo.ServeHTTP(w, r)
+	})
+}

@@ -1,0 +1,235 @@
+package api
+
+import (
+	"regexp"
+	"time"
+
+	"repute"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+)
+
+// each translates a slice; the result is never nil, so that it encodes as [].
+func each[D, W any](in []D, f func(D) W) []W {
+	out := make([]W, 0, len(in))
+	for _, d := range in {
+		out = append(out, f(d))
+	}
+	return out
+}
+
+// orNull is nil for the zero value.
+func orNull[T comparable](v T) *T {
+	var zero T
+	if v == zero {
+		return nil
+	}
+	return &v
+}
+
+func address(a common.Address) Address { return Address(a.Hex()) }
+
+func encodeAddress(a common.Address) *Address {
+	if a == (common.Address{}) {
+		return nil
+	}
+	return orNull(address(a))
+}
+
+func encodeHash(h common.Hash) *Hash {
+	if h == (common.Hash{}) {
+		return nil
+	}
+	return orNull(Hash(h.Hex()))
+}
+
+// encodeTime is null for the zero time.
+func encodeTime(t time.Time) *Time {
+	if t.IsZero() {
+		return nil
+	}
+	return orNull(Time(t.UTC().Format(time.RFC3339Nano)))
+}
+
+func encodePoint(p repute.Point) Point {
+	return Point{Block: Long(p.Block), LogIndex: Long(p.LogIndex), TxHash: Hash(p.TxHash.Hex()), Time: encodeTime(p.Time)}
+}
+
+func encodeAmount(a repute.Amount) Amount {
+	value := BigInt("0")
+	if a.Value != nil {
+		value = BigInt(a.Value.String())
+	}
+	return Amount{Value: value, Decimals: int32(a.Decimals), Decimal: Decimal(a.Decimal())}
+}
+
+func encodeAgent(a repute.Agent) Agent {
+	w := Agent{
+		ID: a.ID.String(), ShortID: a.ID.Short(), ChainID: Long(a.ID.ChainID),
+		Registry: address(a.ID.Registry), TokenID: BigInt(a.ID.TokenID.Dec()),
+		Owner: address(a.Owner), OwnerClaimed: a.OwnerClaimed,
+		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
+		Metadata:   each(a.Metadata, encodeMetadata),
+		Registered: encodePoint(a.Registered), Updated: encodePoint(a.Updated),
+		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document),
+	}
+	w.URI, w.URIHex = text(a.URI)
+	return w
+}
+
+func encodeCounts(c repute.AgentCounts) Counts {
+	return Counts{
+		Feedback: Long(c.Feedback), Revoked: Long(c.Revoked), Clients: Long(c.Clients),
+		Responses: Long(c.Responses), Validations: Long(c.Validations),
+	}
+}
+
+func encodeMetadata(m repute.Metadata) Metadata {
+	w := Metadata{Value: Hex(hexutil.Encode(m.Value)), Text: plainText(m.Value), Set: encodePoint(m.Set)}
+	w.Key, w.KeyHex = text(m.Key)
+	return w
+}
+
+func encodeDocument(d repute.Document) Document {
+	w := Document{
+		Status: string(d.Status), Source: orNull(d.Source), SHA256: encodeHash(d.SHA256), Size: Long(d.Size),
+		FetchedAt: encodeTime(d.FetchedAt), Reason: orNull(d.Reason), Detail: orNull(clean(d.Detail)),
+		NextTry: encodeTime(d.NextTry), Problems: each(d.Problems, encodeProblem),
+	}
+	if d.Registration != nil {
+		w.Registration = encodeRegistration(*d.Registration)
+	}
+	return w
+}
+
+func encodeProblem(p repute.Problem) Problem {
+	return Problem{Code: p.Code, Severity: string(p.Severity), Path: clean(p.Path), Message: clean(p.Message)}
+}
+
+func encodeRegistration(r repute.Registration) *Registration {
+	return &Registration{
+		Type: clean(r.Type), Name: clean(r.Name), Description: clean(r.Description), Image: clean(r.Image),
+		Active: r.Active, X402: r.X402, Services: each(r.Services, encodeService),
+		Registrations: each(r.Registrations, encodeLink), SupportedTrust: each(r.SupportedTrust, clean),
+		Extra: r.Extra,
+	}
+}
+
+func encodeService(s repute.Service) Service {
+	return Service{
+		Name: clean(s.Name), Endpoint: clean(s.Endpoint), Version: clean(s.Version),
+		Skills: each(s.Skills, clean), Domains: each(s.Domains, clean), Extra: s.Extra,
+	}
+}
+
+func encodeLink(l repute.RegistrationLink) RegistrationLink {
+	w := RegistrationLink{Registry: clean(l.Registry)}
+	if l.TokenID != nil {
+		w.TokenID = orNull(BigInt(l.TokenID.Dec()))
+	}
+	return w
+}
+
+func encodeFeedback(f repute.Feedback) Feedback {
+	w := Feedback{
+		Agent: f.Agent.String(), Client: address(f.Client), Index: Long(f.Index),
+		Amount: encodeAmount(repute.Amount{Value: f.Value, Decimals: f.Decimals}),
+		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil,
+		Responses: each(f.Responses, encodeResponse), ResponseCount: Long(f.ResponseCount),
+	}
+	w.Tag1, w.Tag1Hex = text(f.Tag1)
+	w.Tag2, w.Tag2Hex = text(f.Tag2)
+	w.Endpoint, w.EndpointHex = text(f.Endpoint)
+	w.URI, w.URIHex = text(f.URI)
+	if f.Revoked != nil {
+		p := encodePoint(*f.Revoked)
+		w.Revoked = &p
+	}
+	return w
+}
+
+func encodeResponse(r repute.Response) Response {
+	w := Response{Responder: address(r.Responder), Hash: encodeHash(r.Hash), At: encodePoint(r.At)}
+	w.URI, w.URIHex = text(r.URI)
+	return w
+}
+
+func encodeValidation(v repute.Validation) Validation {
+	w := Validation{
+		Agent: v.Agent.String(), ChainID: Long(v.ChainID), Contract: address(v.Contract), ContractTrusted: v.ContractTrusted,
+		RequestHash: Hash(v.RequestHash.Hex()), Validator: address(v.Validator), Requested: encodePoint(v.Requested),
+		Status: "pending", Answers: Long(v.Answers),
+	}
+	w.RequestURI, w.RequestURIHex = text(v.RequestURI)
+	if v.Answered != nil {
+		w.Status, w.Answer = "answered", encodeAnswer(*v.Answered)
+	}
+	return w
+}
+
+func encodeAnswer(a repute.ValidationAnswer) *ValidationAnswer {
+	w := &ValidationAnswer{Response: int32(a.Response), Hash: encodeHash(a.Hash), At: encodePoint(a.At)}
+	w.URI, w.URIHex = text(a.URI)
+	w.Tag, w.TagHex = text(a.Tag)
+	return w
+}
+
+func encodeSummary(s repute.Summary) Summary {
+	return Summary{Count: Long(s.Count), Amount: encodeAmount(s.Amount)}
+}
+
+func encodeTag(t repute.TagSummary) TagSummary {
+	w := TagSummary{
+		Count: Long(t.Count), Reviewers: Long(t.Reviewers), Median: encodeAmount(t.Median), Mean: encodeAmount(t.Mean),
+		Min: encodeAmount(t.Min), Max: encodeAmount(t.Max), Unit: orNull(t.Unit),
+	}
+	w.Tag, w.TagHex = text(t.Tag)
+	return w
+}
+
+func encodeAsOf(a repute.AsOf) AsOf {
+	w := AsOf{
+		ChainID: Long(a.ChainID), Block: Long(a.Block.Number), Hash: encodeHash(a.Block.Hash), Time: encodeTime(a.Block.Time),
+		Finality: string(a.Finality), Safe: orNull(Long(a.Safe)), Finalized: orNull(Long(a.Finalized)), Head: orNull(Long(a.Head)),
+		HeadSeenAt: encodeTime(a.HeadSeenAt), Completeness: encodeCompleteness(a.Completeness),
+	}
+	if w.Finality == "" {
+		w.Finality = "block"
+	}
+	if w.Time != nil {
+		lag := Long(a.LagSeconds)
+		w.LagSeconds = &lag
+	}
+	if a.LagBlocks != nil {
+		lag := Long(*a.LagBlocks)
+		w.LagBlocks = &lag
+	}
+	return w
+}
+
+func encodeCompleteness(c repute.Completeness) Completeness {
+	ranges := each(c.Ranges, func(r repute.BlockRange) BlockRange { return BlockRange{Long(r.From), Long(r.To)} })
+	return Completeness{Status: string(c.Status), Ranges: ranges, Pending: Long(c.Pending)}
+}
+
+func encodeChain(c repute.ChainStatus) Chain {
+	return Chain{
+		ChainID: Long(c.Chain.ID), Name: clean(c.Name), StartBlock: Long(c.StartBlock), Imported: c.Imported,
+		Registries: Registries{
+			Identity: address(c.Identity), Reputation: address(c.Reputation), Validations: each(c.Validations, address),
+		},
+		Agents: Long(c.Agents), Feedback: Long(c.Feedback), Documents: ChainDocuments{Known: Long(c.URIs), Due: Long(c.URIsDue)},
+		Reorgs: Long(c.Reorgs), Halted: c.Halted, LastError: orNull(withoutSecrets(c.LastError)), AsOf: encodeAsOf(c.AsOf),
+	}
+}
+
+// withoutSecrets keeps scheme and host of every URL in a message: providers
+// put their keys into path, query and user.
+func withoutSecrets(msg string) string {
+	if msg == "" {
+		return ""
+	}
+	re := regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^\s/@"']*@)?([^\s/?#"']+)[^\s"']*`)
+	return clean(re.ReplaceAllString(msg, "$1$2"))
+}

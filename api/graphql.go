@@ -1,0 +1,146 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"runtime/debug"
+	"strconv"
+	"strings"
+
+	"repute"
+
+	graphql "github.com/graph-gophers/graphql-go"
+	gqlerrors "github.com/graph-gophers/graphql-go/errors"
+	"github.com/labstack/echo/v4"
+)
+
+const (
+	// maxQueryLength bounds the text of a query in bytes.
+	maxQueryLength = 16 << 10
+	// maxSelections bounds what fragments may expand to.
+	maxSelections = 5_000
+	// maxOverlaps bounds the comparisons of validating equal field names.
+	maxOverlaps = 50_000
+	// parallelism is how many resolvers of one query run at once, hence how many
+	// database connections it can hold.
+	parallelism = 4
+)
+
+// parseSchema fails when schema and resolvers do not match.
+func (a *API) parseSchema(sdl string) (*graphql.Schema, error) {
+	guard := panicGuard{a}
+	return graphql.ParseSchema(sdl, &query{a},
+		graphql.UseStringDescriptions(), graphql.UseFieldResolvers(),
+		graphql.MaxDepth(a.limits.QueryDepth), graphql.MaxQueryLength(maxQueryLength),
+		graphql.MaxSelections(maxSelections), graphql.OverlapValidationLimit(maxOverlaps),
+		graphql.MaxParallelism(parallelism), graphql.PanicHandler(guard), graphql.Logger(guard))
+}
+
+// graphqlRequest is the body of a POST.
+type graphqlRequest struct {
+	Query         string         `json:"query"`
+	OperationName string         `json:"operationName"`
+	Variables     map[string]any `json:"variables"`
+}
+
+func (a *API) graphqlPost(c echo.Context) error {
+	kind, _, _ := strings.Cut(c.Request().Header.Get("Content-Type"), ";")
+	if kind = strings.TrimSpace(kind); kind != "" && !strings.EqualFold(kind, "application/json") {
+		return repute.Invalid("Content-Type", "not offered", "application/json with query, variables and operationName")
+	}
+	raw, err := io.ReadAll(c.Request().Body)
+	if err != nil {
+		return err // the body limit's, or the caller went away
+	}
+	var r graphqlRequest
+	if err := json.Unmarshal(raw, &r); err != nil {
+		return repute.Invalid("body", "not a GraphQL request", `a JSON object with query, and variables and operationName where needed`)
+	}
+	return a.answer(c, r)
+}
+
+func (a *API) graphqlGet(c echo.Context) error {
+	r := graphqlRequest{Query: c.QueryParam("query"), OperationName: c.QueryParam("operationName")}
+	if v := c.QueryParam("variables"); v != "" {
+		if err := json.Unmarshal([]byte(v), &r.Variables); err != nil {
+			return repute.Invalid("variables", "not a JSON object", `e.g. {"id":"8453:22"}`)
+		}
+	}
+	return a.answer(c, r)
+}
+
+// answer runs one query. As GraphQL clients expect, its errors come with
+// status 200 in the body.
+func (a *API) answer(c echo.Context, r graphqlRequest) error {
+	if strings.TrimSpace(r.Query) == "" {
+		return repute.Invalid("query", "missing", "a GraphQL query; /graphiql is a page to try one")
+	}
+	ctx, spent := withBudget(c.Request().Context(), a.limits.QueryCost)
+	response := a.schema.Exec(ctx, r.Query, r.OperationName, r.Variables)
+	for _, e := range response.Errors {
+		a.settleError(ctx, e)
+	}
+	if spent.exceeded() {
+		response = &graphql.Response{Errors: []*gqlerrors.QueryError{costError(spent.limit)}}
+	}
+	c.Response().Header().Set("Cache-Control", "no-store")
+	return c.JSON(http.StatusOK, response)
+}
+
+func (a *API) graphqlSchema(c echo.Context) error {
+	return c.Blob(http.StatusOK, "text/plain; charset=utf-8", []byte(repute.Schema))
+}
+
+// settleError puts an error through the same table as REST's: a stable code in
+// the extensions, no word of the inside. Errors that are nobody's but the
+// query's (syntax, validation) keep their text.
+func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) {
+	cause := e.ResolverError
+	if cause == nil && (errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled)) {
+		cause = e.Err
+	}
+	if cause == nil {
+		e.Message = clean(e.Message)
+		if e.Extensions == nil {
+			e.Extensions = map[string]any{"code": "BAD_QUERY"}
+		}
+		return
+	}
+	b := a.fail(ctx, cause)
+	e.Message = b.Detail
+	e.Extensions = map[string]any{"code": strings.ToUpper(b.Code), "requestId": b.RequestID}
+	if b.Hint != "" {
+		e.Extensions["hint"] = b.Hint
+	}
+	if len(b.Errors) > 0 {
+		e.Extensions["field"] = b.Errors[0].Field
+	}
+}
+
+func costError(limit int) *gqlerrors.QueryError {
+	e := gqlerrors.Errorf("the query may cost more than %d", limit)
+	e.Extensions = map[string]any{
+		"code": "TOO_COMPLEX", "limit": limit,
+		"hint": "ask for smaller pages (first) or fewer lists within lists; cost counts every row a list may return, and " +
+			strconv.Itoa(readCost) + " for every single read",
+	}
+	return e
+}
+
+// panicGuard logs a resolver's panic and answers it like any failure of ours.
+type panicGuard struct{ api *API }
+
+// MakePanicError hides what happened.
+func (g panicGuard) MakePanicError(ctx context.Context, value any) *gqlerrors.QueryError {
+	b := g.api.fail(ctx, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
+	e := gqlerrors.Errorf("%s", b.Detail)
+	e.Extensions = map[string]any{"code": strings.ToUpper(b.Code), "requestId": b.RequestID}
+	return e
+}
+
+// LogPanic does nothing: MakePanicError has logged it.
+func (panicGuard) LogPanic(context.Context, any) {}

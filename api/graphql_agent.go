@@ -1,0 +1,245 @@
+package api
+
+import (
+	"context"
+	"fmt"
+
+	"repute"
+	"repute/store"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// agentNode is an agent in an answer. It knows the agents it was read with, so
+// that what hangs below all of them is read at once.
+type agentNode struct {
+	Agent
+	Score *float64
+	AsOf  *AsOf
+
+	id    repute.AgentID
+	group *cohort
+}
+
+func newNodes(a *API, agents []repute.Agent, at repute.At, list bool) []*agentNode {
+	group := &cohort{api: a, at: at, list: list}
+	return each(agents, func(agent repute.Agent) *agentNode {
+		group.ids = append(group.ids, agent.ID)
+		return &agentNode{Agent: encodeAgent(agent), id: agent.ID, group: group}
+	})
+}
+
+// feedbackArgs are the arguments of Agent.feedback.
+type feedbackArgs struct {
+	First          *int32
+	After          *string
+	Clients        *[]Address
+	Tag1, Tag2     *string
+	IncludeRevoked *bool
+}
+
+// feedbackConnection is a page of ratings.
+type feedbackConnection struct {
+	Nodes    []*feedbackNode
+	PageInfo pageInfo
+	AsOf     *AsOf
+}
+
+// feedbackNode is a rating with its way back to the agent.
+type feedbackNode struct {
+	Feedback
+	agent *agentNode
+}
+
+// ID is the agent's id with client and index.
+func (f *feedbackNode) ID() graphqlID {
+	return graphqlID(fmt.Sprintf("%s:%s:%d", f.Feedback.Agent, f.Client, f.Index))
+}
+
+// Agent is who was rated.
+func (f *feedbackNode) Agent() *agentNode { return f.agent }
+
+// Feedback lists an agent's ratings.
+func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackConnection, error) {
+	first, err := pageSize(args.First, n.group.maxFirst())
+	if err != nil {
+		return nil, err
+	}
+	if n.group.list {
+		if args.After != nil || args.Clients != nil || args.Tag1 != nil || args.Tag2 != nil || isTrue(args.IncludeRevoked) {
+			return nil, notInLists("feedback", "first")
+		}
+		rows, more, err := n.group.feedbackOf(ctx, n.id, first)
+		if err != nil {
+			return nil, err
+		}
+		return &feedbackConnection{Nodes: n.feedbackNodes(rows), PageInfo: pageInfo{HasNextPage: more}}, nil
+	}
+	clients, err := addressesOf("clients", args.Clients)
+	if err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, readCost+first); err != nil {
+		return nil, err
+	}
+	page, err := n.group.api.db.Feedback(ctx, n.id, store.FeedbackFilter{
+		Clients: clients, Tag1: args.Tag1, Tag2: args.Tag2, IncludeRevoked: isTrue(args.IncludeRevoked),
+		After: orEmpty(args.After), Limit: first, At: n.group.at,
+	})
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &feedbackConnection{
+		Nodes: n.feedbackNodes(page.Items), PageInfo: pageInfo{page.Next != "", orNull(page.Next)}, AsOf: onlyAsOf(page.AsOf),
+	}, nil
+}
+
+func (n *agentNode) feedbackNodes(rows []repute.Feedback) []*feedbackNode {
+	return each(rows, func(f repute.Feedback) *feedbackNode { return &feedbackNode{encodeFeedback(f), n} })
+}
+
+// validationConnection is a page of validations.
+type validationConnection struct {
+	Nodes    []*validationNode
+	PageInfo pageInfo
+	AsOf     *AsOf
+}
+
+// validationNode is a validation with its way back to the agent.
+type validationNode struct {
+	Validation
+	agent *agentNode
+}
+
+// ID is unique over all chains and contracts.
+func (v *validationNode) ID() graphqlID {
+	return graphqlID(fmt.Sprintf("%d:%s:%s", v.ChainID, v.Contract, v.RequestHash))
+}
+
+// Agent is whose work was checked.
+func (v *validationNode) Agent() *agentNode { return v.agent }
+
+// validationArgs are the arguments of Agent.validations.
+type validationArgs struct {
+	First       *int32
+	After       *string
+	TrustedOnly *bool
+}
+
+// Validations lists an agent's validations.
+func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*validationConnection, error) {
+	first, err := pageSize(args.First, n.group.maxFirst())
+	if err != nil {
+		return nil, err
+	}
+	if n.group.list {
+		if args.After != nil || isTrue(args.TrustedOnly) {
+			return nil, notInLists("validations", "first")
+		}
+		rows, more, err := n.group.validationsOf(ctx, n.id, first)
+		if err != nil {
+			return nil, err
+		}
+		return &validationConnection{Nodes: n.validationNodes(rows), PageInfo: pageInfo{HasNextPage: more}}, nil
+	}
+	if err := charge(ctx, readCost+first); err != nil {
+		return nil, err
+	}
+	page, err := n.group.api.db.Validations(ctx, n.id, store.ValidationFilter{
+		TrustedOnly: isTrue(args.TrustedOnly), After: orEmpty(args.After), Limit: first, At: n.group.at,
+	})
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &validationConnection{
+		Nodes: n.validationNodes(page.Items), PageInfo: pageInfo{page.Next != "", orNull(page.Next)}, AsOf: onlyAsOf(page.AsOf),
+	}, nil
+}
+
+func (n *agentNode) validationNodes(rows []repute.Validation) []*validationNode {
+	return each(rows, func(v repute.Validation) *validationNode { return &validationNode{encodeValidation(v), n} })
+}
+
+// reputationArgs are the arguments of Agent.reputation.
+type reputationArgs struct {
+	Clients    *[]Address
+	Tag1, Tag2 *string
+}
+
+// reputationNode is an agent's reputation. In a list only the summary is known.
+type reputationNode struct {
+	Score   *float64
+	Summary Summary
+	AsOf    *AsOf
+
+	tags []TagSummary
+	list bool
+}
+
+// Tags are the robust summaries.
+func (r *reputationNode) Tags() ([]TagSummary, error) {
+	if r.list {
+		return nil, notInLists("tags", "summary")
+	}
+	return r.tags, nil
+}
+
+// Reputation gives the unweighted views.
+func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reputationNode, error) {
+	if n.group.list {
+		if args.Clients != nil || args.Tag1 != nil || args.Tag2 != nil {
+			return nil, notInLists("reputation", "no argument")
+		}
+		summary, err := n.group.summaryOf(ctx, n.id)
+		if err != nil {
+			return nil, err
+		}
+		return &reputationNode{Summary: encodeSummary(summary), list: true}, nil
+	}
+	clients, err := addressesOf("clients", args.Clients)
+	if err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, readCost); err != nil {
+		return nil, err
+	}
+	r, err := n.group.api.db.Reputation(ctx, n.id, store.ReputationQuery{
+		Clients: clients, Tag1: orEmpty(args.Tag1), Tag2: orEmpty(args.Tag2), At: n.group.at,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &reputationNode{Summary: encodeSummary(r.Summary), AsOf: orNullAsOf(r.AsOf), tags: each(r.Tags, encodeTag)}, nil
+}
+
+// notInLists refuses what would cost one read per agent of a list.
+func notInLists(field, allowed string) error {
+	return repute.Invalid(field, "a list of agents takes only: "+allowed, "ask agent(id) for the rest")
+}
+
+func isTrue(b *bool) bool { return b != nil && *b }
+
+func onlyAsOf(all []repute.AsOf) *AsOf {
+	if len(all) == 0 {
+		return nil
+	}
+	return orNullAsOf(all[0])
+}
+
+func addressesOf(field string, list *[]Address) ([]common.Address, error) {
+	if list == nil {
+		return nil, nil
+	}
+	if len(*list) > maxClients {
+		return nil, repute.Invalid(field, "too many addresses", fmt.Sprintf("at most %d", maxClients))
+	}
+	out := make([]common.Address, 0, len(*list))
+	for _, s := range *list {
+		a, err := repute.ParseAddress(field, string(s))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}

@@ -1,0 +1,65 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strconv"
+	"sync/atomic"
+
+	"repute"
+)
+
+// readCost is what a read of its own costs, beside its rows: without it many
+// small reads under many aliases would be cheap.
+const readCost = 50
+
+// errCost ends a query that asks for too much. The answer names it once for the
+// whole query (costError).
+var errCost = errors.New("query cost exceeded")
+
+// budget counts down what one query may ask for. Rows are charged before they
+// are read, for the most that may come.
+type budget struct {
+	limit int
+	spent atomic.Int64
+}
+
+// budgetKey is the context key of the budget.
+type budgetKey struct{}
+
+func withBudget(ctx context.Context, limit int) (context.Context, *budget) {
+	b := &budget{limit: limit}
+	return context.WithValue(ctx, budgetKey{}, b), b
+}
+
+// charge books cost on the query's budget.
+func charge(ctx context.Context, cost int) error {
+	b, found := ctx.Value(budgetKey{}).(*budget)
+	if !found {
+		return errors.New("query without budget")
+	}
+	if b.spent.Add(int64(cost)) > int64(b.limit) {
+		return errCost
+	}
+	return nil
+}
+
+func (b *budget) exceeded() bool { return b.spent.Load() > int64(b.limit) }
+
+const (
+	// defaultFirst is the page size of a connection.
+	defaultFirst = 20
+	// maxFirstInList is the largest page below each agent of a list.
+	maxFirstInList = 100
+)
+
+// pageSize reads first; a variable may be null in spite of the default.
+func pageSize(first *int32, largest int) (int, error) {
+	if first == nil {
+		return defaultFirst, nil
+	}
+	if *first < 1 || int(*first) > largest {
+		return 0, repute.Invalid("first", "not a page size", "a number from 1 to "+strconv.Itoa(largest))
+	}
+	return int(*first), nil
+}

@@ -1,0 +1,228 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"strconv"
+
+	"repute"
+	"repute/store"
+
+	graphql "github.com/graph-gophers/graphql-go"
+)
+
+// query resolves the root fields.
+type query struct{ api *API }
+
+// pageInfo is where a connection stopped.
+type pageInfo struct {
+	HasNextPage bool
+	EndCursor   *string
+}
+
+// Agent reads one agent, nil when it is unknown.
+func (q *query) Agent(ctx context.Context, args struct {
+	ID      graphql.ID
+	ChainID *Long
+	At      *string
+}) (*agentNode, error) {
+	chain := ""
+	if args.ChainID != nil {
+		chain = strconv.FormatInt(int64(*args.ChainID), 10)
+	}
+	ref, err := parseAgent(string(args.ID), chain)
+	if err != nil {
+		return nil, err
+	}
+	at, err := parseAt(orEmpty(args.At))
+	if err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, readCost); err != nil {
+		return nil, err
+	}
+	id, err := q.api.resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	agent, asOf, err := q.api.db.Agent(ctx, id, at)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	node := newNodes(q.api, []repute.Agent{agent}, at, false)[0]
+	node.AsOf = orNullAsOf(asOf)
+	return node, nil
+}
+
+// AgentsByID reads many agents at once, in the order asked for.
+func (q *query) AgentsByID(ctx context.Context, args struct{ IDs []graphql.ID }) ([]*agentNode, error) {
+	if len(args.IDs) > maxLimit {
+		return nil, repute.Invalid("ids", "too many", "at most "+strconv.Itoa(maxLimit))
+	}
+	if err := charge(ctx, readCost+len(args.IDs)); err != nil {
+		return nil, err
+	}
+	ids, err := q.resolveAll(ctx, args.IDs)
+	if err != nil {
+		return nil, err
+	}
+	found, err := q.api.db.AgentsByID(ctx, ids)
+	if err != nil {
+		return nil, err
+	}
+	var agents []repute.Agent
+	for _, id := range distinct(ids) {
+		if agent, known := found[id]; known {
+			agents = append(agents, agent)
+		}
+	}
+	byID := make(map[string]*agentNode, len(agents))
+	for _, node := range newNodes(q.api, agents, latest(), true) {
+		byID[node.Agent.ID] = node
+	}
+	return each(ids, func(id repute.AgentID) *agentNode { return byID[id.String()] }), nil
+}
+
+// resolveAll completes ids. The chain of an id decides its registry, so one
+// lookup per chain serves all.
+func (q *query) resolveAll(ctx context.Context, ids []graphql.ID) ([]repute.AgentID, error) {
+	out := make([]repute.AgentID, 0, len(ids))
+	known := map[uint64]repute.AgentID{}
+	for _, id := range ids {
+		ref, err := parseAgent(string(id), "")
+		if err != nil {
+			return nil, err
+		}
+		full, seen := known[ref.ChainID]
+		if !seen || (ref.Registry != nil && *ref.Registry != full.Registry) {
+			if full, err = q.api.resolve(ctx, ref); err != nil {
+				return nil, err
+			}
+			known[ref.ChainID] = full
+		}
+		full.TokenID = ref.TokenID
+		out = append(out, full)
+	}
+	return out, nil
+}
+
+// agentsArgs are the arguments of Query.agents.
+type agentsArgs struct {
+	Filter *struct {
+		ChainIDs *[]Long
+		Owner    *Address
+		Wallet   *Address
+	}
+	Sort  *string
+	Order *string
+	First *int32
+	After *string
+}
+
+// agentConnection is a page of agents.
+type agentConnection struct {
+	Nodes    []*agentNode
+	PageInfo pageInfo
+	AsOf     []AsOf
+}
+
+// Agents lists agents. Everything below them is read once per page, not once
+// per agent.
+func (q *query) Agents(ctx context.Context, args agentsArgs) (*agentConnection, error) {
+	f, err := args.filter()
+	if err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, readCost+f.Limit); err != nil {
+		return nil, err
+	}
+	page, err := q.api.db.Agents(ctx, f)
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &agentConnection{
+		Nodes:    newNodes(q.api, page.Items, latest(), true),
+		PageInfo: pageInfo{page.Next != "", orNull(page.Next)},
+		AsOf:     each(page.AsOf, encodeAsOf),
+	}, nil
+}
+
+func (args agentsArgs) filter() (f store.AgentFilter, err error) {
+	if f.Limit, err = pageSize(args.First, maxLimit); err != nil {
+		return f, err
+	}
+	f.After = orEmpty(args.After)
+	if f.Sort, f.Desc, err = parseSort(orEmpty(args.Sort), orEmpty(args.Order)); err != nil || args.Filter == nil {
+		return f, err
+	}
+	if args.Filter.ChainIDs != nil {
+		for _, id := range *args.Filter.ChainIDs {
+			f.ChainIDs = append(f.ChainIDs, uint64(max(id, 0)))
+		}
+	}
+	if f.Owner, err = parseOptionalAddress("owner", orEmpty(args.Filter.Owner)); err != nil {
+		return f, err
+	}
+	f.Wallet, err = parseOptionalAddress("wallet", orEmpty(args.Filter.Wallet))
+	return f, err
+}
+
+// Chains lists the chains.
+func (q *query) Chains(ctx context.Context) ([]Chain, error) {
+	if err := charge(ctx, readCost); err != nil {
+		return nil, err
+	}
+	chains, err := q.api.db.Chains(ctx)
+	return each(chains, encodeChain), err
+}
+
+// Status is the index as a whole.
+func (q *query) Status(ctx context.Context) (*StatusAnswer, error) {
+	if err := charge(ctx, readCost); err != nil {
+		return nil, err
+	}
+	chains, err := q.api.db.Chains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s := q.api.statusOf(chains)
+	return &s, nil
+}
+
+func latest() repute.At { return repute.At{Finality: repute.Latest} }
+
+func orEmpty[T ~string](s *T) string {
+	if s == nil {
+		return ""
+	}
+	return string(*s)
+}
+
+func orNullAsOf(a repute.AsOf) *AsOf {
+	w := encodeAsOf(a)
+	return &w
+}
+
+func distinct(ids []repute.AgentID) []repute.AgentID {
+	seen := map[repute.AgentID]bool{}
+	var out []repute.AgentID
+	for _, id := range ids {
+		if !seen[id] {
+			seen[id] = true
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// renameCursor calls the parameter by its GraphQL name.
+func renameCursor(err error) error {
+	var input *repute.InputError
+	if errors.As(err, &input) && input.Field == "cursor" {
+		return repute.Invalid("after", input.Reason, input.Hint)
+	}
+	return err
+}

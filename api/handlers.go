@@ -1,0 +1,299 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"repute"
+	"repute/store"
+)
+
+// The bodies of the REST answers.
+type (
+	// AgentAnswer is one agent.
+	AgentAnswer struct {
+		Agent
+		Score *float64 `json:"score" doc:"-100 to 100; null until it is computed, to be read as not trusted"`
+		AsOf  AsOf     `json:"asOf"`
+	}
+	// AgentList is a page of agents.
+	AgentList struct {
+		Items []Agent `json:"items"`
+		Next  *string `json:"next" doc:"cursor of the next page, null at the end"`
+		AsOf  []AsOf  `json:"asOf" doc:"one per chain asked"`
+	}
+	// ReputationAnswer is what a runtime asks before it pays or delegates.
+	ReputationAnswer struct {
+		Agent   string       `json:"agent" doc:"agent id"`
+		Score   *float64     `json:"score" doc:"-100 to 100; null until it is computed, to be read as not trusted"`
+		Summary Summary      `json:"summary" doc:"exactly what the registry's getSummary(clients, tag1, tag2) returns; without clients over all of them"`
+		Tags    []TagSummary `json:"tags" doc:"robust view of every tag1 in use: one vote per reviewer, not narrowed by clients and tags"`
+		Counts  Counts       `json:"counts"`
+		AsOf    AsOf         `json:"asOf"`
+	}
+	// FeedbackList is a page of ratings.
+	FeedbackList struct {
+		Items []Feedback `json:"items"`
+		Next  *string    `json:"next" doc:"cursor of the next page, null at the end"`
+		AsOf  []AsOf     `json:"asOf"`
+	}
+	// ValidationList is a page of validations.
+	ValidationList struct {
+		Items []Validation `json:"items"`
+		Next  *string      `json:"next" doc:"cursor of the next page, null at the end"`
+		AsOf  []AsOf       `json:"asOf"`
+	}
+	// ChainList is every chain.
+	ChainList struct {
+		Items []Chain `json:"items"`
+	}
+	// StatusAnswer is the index as a whole.
+	StatusAnswer struct {
+		Version string  `json:"version"`
+		Status  string  `json:"status" enum:"ok,degraded" doc:"degraded: a chain is halted, failing or incomplete"`
+		Chains  []Chain `json:"chains"`
+	}
+)
+
+func (b AgentAnswer) steady() any      { b.AsOf = b.AsOf.steady(); return b }
+func (b ReputationAnswer) steady() any { b.AsOf = b.AsOf.steady(); return b }
+func (b AgentList) steady() any        { b.AsOf = each(b.AsOf, AsOf.steady); return b }
+func (b FeedbackList) steady() any     { b.AsOf = each(b.AsOf, AsOf.steady); return b }
+func (b ValidationList) steady() any   { b.AsOf = each(b.AsOf, AsOf.steady); return b }
+
+// resolve fills in what the caller left open and says how ids look when there
+// is nothing of that name.
+func (a *API) resolve(ctx context.Context, ref repute.AgentRef) (repute.AgentID, error) {
+	id, err := a.db.ResolveAgent(ctx, ref, a.defaultChain)
+	return id, unknownAgent(err)
+}
+
+func unknownAgent(err error) error {
+	if !errors.Is(err, repute.ErrNotFound) {
+		return err
+	}
+	b := *problem(err)
+	b.Hint = repute.AgentIDForms + "; GET /chains lists the chains that are indexed"
+	return &b
+}
+
+func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*output[AgentAnswer], error) {
+	at, err := parseAt(q.At)
+	if err != nil {
+		return nil, err
+	}
+	id, err := a.resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	agent, asOf, err := a.db.Agent(ctx, id, at)
+	if err != nil {
+		return nil, unknownAgent(err)
+	}
+	return ok(AgentAnswer{Agent: encodeAgent(agent), AsOf: encodeAsOf(asOf)}), nil
+}
+
+func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *ReputationQuery) (*output[ReputationAnswer], error) {
+	at, err := parseAt(q.At)
+	if err != nil {
+		return nil, err
+	}
+	clients, err := parseAddresses("clients", q.Clients)
+	if err != nil {
+		return nil, err
+	}
+	id, err := a.resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.db.Reputation(ctx, id, store.ReputationQuery{Clients: clients, Tag1: q.Tag1, Tag2: q.Tag2, At: at})
+	if err != nil {
+		return nil, unknownAgent(err)
+	}
+	return ok(ReputationAnswer{
+		Agent: id.String(), Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag),
+		Counts: encodeCounts(r.Counts), AsOf: encodeAsOf(r.AsOf),
+	}), nil
+}
+
+func (a *API) feedback(ctx context.Context, ref repute.AgentRef, q *FeedbackQuery) (*output[FeedbackList], error) {
+	f, err := q.filter()
+	if err != nil {
+		return nil, err
+	}
+	id, err := a.resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	page, err := a.db.Feedback(ctx, id, f)
+	if err != nil {
+		return nil, unknownAgent(err)
+	}
+	return ok(FeedbackList{Items: each(page.Items, encodeFeedback), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
+}
+
+func (q *FeedbackQuery) filter() (f store.FeedbackFilter, err error) {
+	f = store.FeedbackFilter{Tag1: q.optional("tag1"), Tag2: q.optional("tag2"), After: q.Cursor}
+	if f.At, err = parseAt(q.At); err != nil {
+		return f, err
+	}
+	if f.Clients, err = parseAddresses("client", q.Client); err != nil {
+		return f, err
+	}
+	if f.IncludeRevoked, err = parseBool("includeRevoked", string(q.IncludeRevoked)); err != nil {
+		return f, err
+	}
+	f.Limit, err = parseLimit("limit", string(q.Limit))
+	return f, err
+}
+
+func (a *API) validations(ctx context.Context, ref repute.AgentRef, q *ValidationQuery) (*output[ValidationList], error) {
+	f, err := q.filter()
+	if err != nil {
+		return nil, err
+	}
+	id, err := a.resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	page, err := a.db.Validations(ctx, id, f)
+	if err != nil {
+		return nil, unknownAgent(err)
+	}
+	return ok(ValidationList{Items: each(page.Items, encodeValidation), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
+}
+
+func (q *ValidationQuery) filter() (f store.ValidationFilter, err error) {
+	f.After = q.Cursor
+	if f.At, err = parseAt(q.At); err != nil {
+		return f, err
+	}
+	if f.TrustedOnly, err = parseBool("trustedOnly", string(q.TrustedOnly)); err != nil {
+		return f, err
+	}
+	f.Limit, err = parseLimit("limit", string(q.Limit))
+	return f, err
+}
+
+func (a *API) listAgents(ctx context.Context, in *agentsInput) (*output[AgentList], error) {
+	chains, err := parseChains(in.ChainIDs)
+	if err != nil {
+		return nil, err
+	}
+	return a.agents(ctx, &in.AgentsQuery, chains)
+}
+
+func (a *API) listChainAgents(ctx context.Context, in *agentsChainInput) (*output[AgentList], error) {
+	chain, err := repute.ParseChainID(string(in.ChainID))
+	if err != nil {
+		return nil, err
+	}
+	return a.agents(ctx, &in.AgentsQuery, []uint64{chain})
+}
+
+func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*output[AgentList], error) {
+	f, err := q.filter()
+	if err != nil {
+		return nil, err
+	}
+	f.ChainIDs = chains
+	page, err := a.db.Agents(ctx, f)
+	if err != nil {
+		return nil, err
+	}
+	return ok(AgentList{Items: each(page.Items, encodeAgent), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
+}
+
+func (q *AgentsQuery) filter() (f store.AgentFilter, err error) {
+	f.After = q.Cursor
+	if f.Owner, err = parseOptionalAddress("owner", q.Owner); err != nil {
+		return f, err
+	}
+	if f.Wallet, err = parseOptionalAddress("wallet", q.Wallet); err != nil {
+		return f, err
+	}
+	if f.Sort, f.Desc, err = parseSort(q.Sort, q.Order); err != nil {
+		return f, err
+	}
+	f.Limit, err = parseLimit("limit", string(q.Limit))
+	return f, err
+}
+
+// parseSort reads the order of a list: what is asked for most comes first by
+// default, so ids ascend and the other two descend.
+func parseSort(sort, order string) (by string, desc bool, err error) {
+	switch sort {
+	case "":
+		sort = "id"
+	case "id", "feedback", "updated":
+	default:
+		return "", false, repute.Invalid("sort", "unknown order", "id, feedback or updated")
+	}
+	switch order {
+	case "":
+		return sort, sort != "id", nil
+	case "asc", "desc":
+		return sort, order == "desc", nil
+	}
+	return "", false, repute.Invalid("order", "unknown direction", "asc or desc")
+}
+
+func (a *API) listChains(ctx context.Context, _ *plainInput) (*output[ChainList], error) {
+	chains, err := a.db.Chains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ok(ChainList{Items: each(chains, encodeChain)}), nil
+}
+
+func (a *API) getChain(ctx context.Context, in *chainInput) (*output[Chain], error) {
+	chain, err := a.chain(ctx, string(in.ChainID))
+	if err != nil {
+		return nil, err
+	}
+	return ok(encodeChain(chain)), nil
+}
+
+func (a *API) chain(ctx context.Context, id string) (repute.ChainStatus, error) {
+	want, err := repute.ParseChainID(id)
+	if err != nil {
+		return repute.ChainStatus{}, err
+	}
+	chains, err := a.db.Chains(ctx)
+	if err != nil {
+		return repute.ChainStatus{}, err
+	}
+	for _, c := range chains {
+		if c.Chain.ID == want {
+			return c, nil
+		}
+	}
+	return repute.ChainStatus{}, fmt.Errorf("chain %d is not indexed: %w", want, repute.ErrNotFound)
+}
+
+func (a *API) chainStatus(ctx context.Context, in *chainInput) (*output[StatusAnswer], error) {
+	chain, err := a.chain(ctx, string(in.ChainID))
+	if err != nil {
+		return nil, err
+	}
+	return ok(a.statusOf([]repute.ChainStatus{chain})), nil
+}
+
+func (a *API) status(ctx context.Context, _ *plainInput) (*output[StatusAnswer], error) {
+	chains, err := a.db.Chains(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return ok(a.statusOf(chains)), nil
+}
+
+func (a *API) statusOf(chains []repute.ChainStatus) StatusAnswer {
+	s := StatusAnswer{Version: a.version, Status: "ok", Chains: each(chains, encodeChain)}
+	for _, c := range chains {
+		if c.Halted || c.LastError != "" || c.Completeness.Status == repute.Incomplete {
+			s.Status = "degraded"
+		}
+	}
+	return s
+}

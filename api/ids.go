@@ -1,0 +1,131 @@
+package api
+
+import (
+	"strconv"
+	"strings"
+
+	"repute"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+const (
+	defaultLimit = 50
+	maxLimit     = 200
+	maxClients   = 1000
+)
+
+// parseAgent reads an agent id as any client may write it and fills in the
+// chain given beside it ("" when none). Two different chains are refused.
+func parseAgent(id, chain string) (repute.AgentRef, error) {
+	ref, err := repute.ParseAgentRef(id)
+	if err != nil || chain == "" {
+		return ref, err
+	}
+	chainID, err := repute.ParseChainID(chain)
+	if err != nil {
+		return repute.AgentRef{}, err
+	}
+	if ref.ChainID != 0 && ref.ChainID != chainID {
+		return repute.AgentRef{}, repute.Invalid("chainId", "the id names another chain", "give the chain once, or twice the same")
+	}
+	ref.ChainID = chainID
+	return ref, nil
+}
+
+// parsePair reads /{chainId}/{tokenId}.
+func parsePair(chain, token string) (ref repute.AgentRef, err error) {
+	if ref.ChainID, err = repute.ParseChainID(chain); err != nil {
+		return repute.AgentRef{}, err
+	}
+	if ref.TokenID, err = repute.ParseTokenID(token); err != nil {
+		return repute.AgentRef{}, err
+	}
+	return ref, nil
+}
+
+// parseAt reads latest (the default), safe, finalized or a block number.
+func parseAt(s string) (repute.At, error) {
+	switch f := repute.Finality(s); f {
+	case "":
+		return repute.At{Finality: repute.Latest}, nil
+	case repute.Latest, repute.Safe, repute.Finalized:
+		return repute.At{Finality: f}, nil
+	}
+	n, err := strconv.ParseInt(s, 10, 64)
+	if err != nil || n < 0 || s[0] == '+' {
+		return repute.At{}, repute.Invalid("at", "not a view of the chain", "latest, safe, finalized or a block number")
+	}
+	return repute.At{Block: uint64(n)}, nil
+}
+
+// parseLimit reads a page size.
+func parseLimit(field, s string) (int, error) {
+	if s == "" {
+		return defaultLimit, nil
+	}
+	n, err := strconv.Atoi(s)
+	if err != nil || n < 1 || n > maxLimit || s[0] == '+' {
+		return 0, repute.Invalid(field, "not a page size", "a number from 1 to "+strconv.Itoa(maxLimit))
+	}
+	return n, nil
+}
+
+// parseBool reads true or false; absent is false.
+func parseBool(field, s string) (bool, error) {
+	switch s {
+	case "", "false":
+		return false, nil
+	case "true":
+		return true, nil
+	}
+	return false, repute.Invalid(field, "not a boolean", "true or false")
+}
+
+// parseAddresses reads addresses divided by commas; nil for "".
+func parseAddresses(field, s string) ([]common.Address, error) {
+	if s == "" {
+		return nil, nil
+	}
+	parts := strings.Split(s, ",")
+	if len(parts) > maxClients {
+		return nil, repute.Invalid(field, "too many addresses", "at most "+strconv.Itoa(maxClients))
+	}
+	out := make([]common.Address, 0, len(parts))
+	for _, p := range parts {
+		a, err := repute.ParseAddress(field, strings.TrimSpace(p))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// parseOptionalAddress reads an address; nil for "".
+func parseOptionalAddress(field, s string) (*common.Address, error) {
+	if s == "" {
+		return nil, nil
+	}
+	a, err := repute.ParseAddress(field, s)
+	if err != nil {
+		return nil, err
+	}
+	return &a, nil
+}
+
+// parseChains reads chain ids divided by commas; nil for "".
+func parseChains(s string) ([]uint64, error) {
+	if s == "" {
+		return nil, nil
+	}
+	var out []uint64
+	for _, p := range strings.Split(s, ",") {
+		id, err := repute.ParseChainID(strings.TrimSpace(p))
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, id)
+	}
+	return out, nil
+}

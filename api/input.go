@@ -1,0 +1,184 @@
+package api
+
+import (
+	"fmt"
+	"net/url"
+	"sort"
+	"strings"
+
+	"repute"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// The inputs of the REST operations. Everything arrives as text and is parsed
+// by ids.go, so that each mistake is answered 400 with the name of the
+// parameter; the tags here only document. Names are exported for the router,
+// which reads them by reflection.
+
+// Number is a parameter documented as an integer.
+type Number string
+
+// Schema says integer.
+func (Number) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
+}
+
+// Flag is a parameter documented as a boolean.
+type Flag string
+
+// Schema says boolean.
+func (Flag) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
+
+// Request is what every operation has.
+type Request struct {
+	IfNoneMatch string `header:"If-None-Match" doc:"ETag of an earlier answer; 304 when nothing changed"`
+
+	values url.Values
+	err    error
+}
+
+// Resolve keeps the query as it came: an empty parameter is not an absent one.
+// Unknown and repeated parameters are refused, since ignoring a mistyped filter
+// would answer another question.
+func (r *Request) Resolve(ctx huma.Context) []error {
+	u := ctx.URL()
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		r.err = repute.Invalid("query", "not a query string", "percent-encode it")
+		return nil
+	}
+	r.values, r.err = values, checkQuery(ctx.Operation(), values)
+	return nil
+}
+
+func (r *Request) request() *Request { return r }
+
+// optional is nil when the parameter is absent.
+func (r *Request) optional(name string) *string {
+	if v, ok := r.values[name]; ok {
+		return &v[0]
+	}
+	return nil
+}
+
+func checkQuery(op *huma.Operation, values url.Values) error {
+	var known []string
+	for _, p := range op.Parameters {
+		if p.In == "query" {
+			known = append(known, p.Name)
+		}
+	}
+	sort.Strings(known)
+	for name, given := range values {
+		if i := sort.SearchStrings(known, name); i == len(known) || known[i] != name {
+			return repute.Invalid(name, "unknown parameter", knownHint(name, known))
+		}
+		if len(given) > 1 {
+			return repute.Invalid(name, "given more than once", "give it once; lists are divided by commas")
+		}
+	}
+	return nil
+}
+
+func knownHint(name string, known []string) string {
+	switch {
+	case name == "at":
+		return "this answer exists at latest only"
+	case len(known) == 0:
+		return "this operation takes no parameters"
+	}
+	return fmt.Sprintf("known are %s", strings.Join(known, ", "))
+}
+
+// AgentPath names an agent by one id.
+type AgentPath struct {
+	ID      string `path:"id" doc:"eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain" example:"8453:22"`
+	ChainID Number `query:"chainId" doc:"chain of a bare token id"`
+}
+
+func (p *AgentPath) ref() (repute.AgentRef, error) { return parseAgent(p.ID, string(p.ChainID)) }
+
+// PairPath names an agent by chain and token.
+type PairPath struct {
+	ChainID Number `path:"chainId" example:"8453"`
+	TokenID string `path:"tokenId" doc:"uint256, decimal" example:"22"`
+}
+
+func (p *PairPath) ref() (repute.AgentRef, error) { return parsePair(string(p.ChainID), p.TokenID) }
+
+// ChainPath is the chain a whole tree of operations is mounted under.
+type ChainPath struct {
+	ChainID Number `path:"chainId" example:"8453"`
+}
+
+// ChainAgentPath names an agent of the chain in the path.
+type ChainAgentPath struct {
+	ChainPath
+	ID string `path:"id" doc:"token id, or any longer form that names the same chain" example:"22"`
+}
+
+func (p *ChainAgentPath) ref() (repute.AgentRef, error) { return parseAgent(p.ID, string(p.ChainID)) }
+
+// AtQuery selects the view of the chain.
+type AtQuery struct {
+	At string `query:"at" doc:"latest (default), safe, finalized or a block number"`
+}
+
+// PageQuery walks a list.
+type PageQuery struct {
+	Limit  Number `query:"limit" doc:"page size, 1 to 200, 50 when absent"`
+	Cursor string `query:"cursor" doc:"next of the page before; only with the same filters"`
+}
+
+// AgentQuery are the parameters of an agent.
+type AgentQuery struct {
+	Request
+	AtQuery
+}
+
+func (q *AgentQuery) query() *AgentQuery { return q }
+
+// ReputationQuery are the parameters of a reputation.
+type ReputationQuery struct {
+	Request
+	AtQuery
+	Clients string `query:"clients" doc:"addresses divided by commas: only their ratings count in summary; one given twice counts twice, as on chain"`
+	Tag1    string `query:"tag1" doc:"only ratings with this tag1 count in summary; empty for all"`
+	Tag2    string `query:"tag2" doc:"only ratings with this tag2 count in summary; empty for all"`
+}
+
+func (q *ReputationQuery) query() *ReputationQuery { return q }
+
+// FeedbackQuery are the parameters of a list of ratings.
+type FeedbackQuery struct {
+	Request
+	AtQuery
+	PageQuery
+	Client         string `query:"client" doc:"addresses divided by commas: only their ratings"`
+	Tag1           string `query:"tag1" doc:"only ratings with exactly this tag1; the empty tag is one too"`
+	Tag2           string `query:"tag2" doc:"only ratings with exactly this tag2; the empty tag is one too"`
+	IncludeRevoked Flag   `query:"includeRevoked" doc:"also ratings that were withdrawn"`
+}
+
+func (q *FeedbackQuery) query() *FeedbackQuery { return q }
+
+// ValidationQuery are the parameters of a list of validations.
+type ValidationQuery struct {
+	Request
+	AtQuery
+	PageQuery
+	TrustedOnly Flag `query:"trustedOnly" doc:"only allow-listed contracts"`
+}
+
+func (q *ValidationQuery) query() *ValidationQuery { return q }
+
+// AgentsQuery are the parameters of the list of agents.
+type AgentsQuery struct {
+	Request
+	PageQuery
+	Owner  string `query:"owner" doc:"address: only agents it owns"`
+	Wallet string `query:"wallet" doc:"address: only agents with this verified wallet"`
+	Sort   string `query:"sort" enum:"id,feedback,updated" doc:"id (default), feedback: live ratings, updated: block of the last event"`
+	Order  string `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for feedback and updated)"`
+}

@@ -1,0 +1,247 @@
+package api
+
+import "encoding/json"
+
+// The wire types of REST and, by their field names, of GraphQL. encode.go fills
+// them from the domain types; nothing else does. A name ending in Hex is there only when the text beside it
+// had to be mended to be valid JSON, and carries the raw bytes.
+
+// Agent is an agent's state.
+type Agent struct {
+	ID           string     `json:"id" doc:"eip155:{chainId}:{registry}:{tokenId}"`
+	ShortID      string     `json:"shortId" doc:"{chainId}:{tokenId}"`
+	ChainID      Long       `json:"chainId"`
+	Registry     Address    `json:"registry"`
+	TokenID      BigInt     `json:"tokenId" doc:"uint256, decimal"`
+	Owner        Address    `json:"owner"`
+	OwnerClaimed bool       `json:"ownerClaimed" doc:"the owner is who registered; a partial import has no transfer"`
+	Wallet       *Address   `json:"wallet" doc:"null when cleared"`
+	Approved     *Address   `json:"approved" doc:"the one approved address, null when none"`
+	URI          string     `json:"uri"`
+	URIHex       *Hex       `json:"uriHex,omitempty"`
+	Metadata     []Metadata `json:"metadata" doc:"on-chain keys, empty in lists"`
+	Registered   Point      `json:"registered"`
+	Updated      Point      `json:"updated" doc:"last event that touched the agent, its feedback or validations"`
+	Counts       Counts     `json:"counts"`
+	Document     Document   `json:"document" doc:"what is known of the bytes behind uri"`
+}
+
+// Counts are an agent's totals.
+type Counts struct {
+	Feedback    Long `json:"feedback" doc:"live ratings"`
+	Revoked     Long `json:"revoked"`
+	Clients     Long `json:"clients" doc:"distinct clients with live ratings"`
+	Responses   Long `json:"responses"`
+	Validations Long `json:"validations" doc:"answered requests of allow-listed contracts"`
+}
+
+// Point is where on the chain something happened.
+type Point struct {
+	Block    Long  `json:"block"`
+	LogIndex Long  `json:"logIndex"`
+	TxHash   Hash  `json:"txHash"`
+	Time     *Time `json:"time" doc:"of the block, null when unknown" format:"date-time"`
+}
+
+// Metadata is one on-chain key.
+type Metadata struct {
+	Key    string  `json:"key"`
+	KeyHex *Hex    `json:"keyHex,omitempty"`
+	Value  Hex     `json:"value" doc:"0x and hex digits"`
+	Text   *string `json:"text" doc:"the value when it is plain UTF-8 text"`
+	Set    Point   `json:"set"`
+}
+
+// Document is what is known of a URI's bytes.
+type Document struct {
+	Status       string        `json:"status" enum:"none,pending,ok,invalid,failed"`
+	Source       *string       `json:"source" doc:"data, inline, https or ipfs; null before the first fetch"`
+	SHA256       *Hash         `json:"sha256"`
+	Size         Long          `json:"size" doc:"bytes"`
+	FetchedAt    *Time         `json:"fetchedAt" format:"date-time"`
+	Reason       *string       `json:"reason" doc:"code of the last failure"`
+	Detail       *string       `json:"detail" doc:"the failure in words"`
+	NextTry      *Time         `json:"nextTry" format:"date-time"`
+	Registration *Registration `json:"registration,omitempty"`
+	Problems     []Problem     `json:"problems"`
+}
+
+// Registration is a registration file as its author wrote it.
+type Registration struct {
+	Type           string                     `json:"type"`
+	Name           string                     `json:"name"`
+	Description    string                     `json:"description"`
+	Image          string                     `json:"image"`
+	Active         *bool                      `json:"active"`
+	X402           *bool                      `json:"x402"`
+	Services       []Service                  `json:"services"`
+	Registrations  []RegistrationLink         `json:"registrations"`
+	SupportedTrust []string                   `json:"supportedTrust"`
+	Extra          map[string]json.RawMessage `json:"extra,omitempty" doc:"unknown members, as written"`
+}
+
+// Service is one endpoint an agent offers.
+type Service struct {
+	Name     string                     `json:"name"`
+	Endpoint string                     `json:"endpoint"`
+	Version  string                     `json:"version"`
+	Skills   []string                   `json:"skills"`
+	Domains  []string                   `json:"domains"`
+	Extra    map[string]json.RawMessage `json:"extra,omitempty"`
+}
+
+// RegistrationLink is a file's claim to be an agent's file.
+type RegistrationLink struct {
+	TokenID  *BigInt `json:"tokenId"`
+	Registry string  `json:"registry"`
+}
+
+// Problem is one defect of a document.
+type Problem struct {
+	Code     string `json:"code"`
+	Severity string `json:"severity" enum:"error,warning,info"`
+	Path     string `json:"path" doc:"JSON pointer, empty for the whole document"`
+	Message  string `json:"message"`
+}
+
+// Amount is an exact number: value / 10^decimals.
+type Amount struct {
+	Value    BigInt  `json:"value" doc:"integer, decimal digits"`
+	Decimals int32   `json:"decimals"`
+	Decimal  Decimal `json:"decimal" doc:"the same number written out, exact"`
+}
+
+// Feedback is one rating.
+type Feedback struct {
+	Agent  string  `json:"agent" doc:"agent id"`
+	Client Address `json:"client"`
+	Index  Long    `json:"index" doc:"from 1 per agent and client"`
+	Amount
+	Tag1          string     `json:"tag1"`
+	Tag1Hex       *Hex       `json:"tag1Hex,omitempty"`
+	Tag2          string     `json:"tag2"`
+	Tag2Hex       *Hex       `json:"tag2Hex,omitempty"`
+	Endpoint      string     `json:"endpoint"`
+	EndpointHex   *Hex       `json:"endpointHex,omitempty"`
+	URI           string     `json:"uri"`
+	URIHex        *Hex       `json:"uriHex,omitempty"`
+	Hash          *Hash      `json:"hash" doc:"keccak256 of the file behind uri, null when not given"`
+	Given         Point      `json:"given"`
+	IsRevoked     bool       `json:"isRevoked"`
+	Revoked       *Point     `json:"revoked,omitempty" doc:"where it was revoked; absent while live"`
+	Responses     []Response `json:"responses" doc:"the first ten"`
+	ResponseCount Long       `json:"responseCount"`
+}
+
+// Response is one answer appended to a rating.
+type Response struct {
+	Responder Address `json:"responder"`
+	URI       string  `json:"uri"`
+	URIHex    *Hex    `json:"uriHex,omitempty"`
+	Hash      *Hash   `json:"hash"`
+	At        Point   `json:"at"`
+}
+
+// Validation is one request with its latest answer.
+type Validation struct {
+	Agent           string            `json:"agent" doc:"agent id"`
+	ChainID         Long              `json:"chainId"`
+	Contract        Address           `json:"contract"`
+	ContractTrusted bool              `json:"contractTrusted" doc:"on the chain's allow-list; anybody can answer 100 from another contract"`
+	RequestHash     Hash              `json:"requestHash"`
+	Validator       Address           `json:"validator"`
+	RequestURI      string            `json:"requestUri"`
+	RequestURIHex   *Hex              `json:"requestUriHex,omitempty"`
+	Requested       Point             `json:"requested"`
+	Status          string            `json:"status" enum:"pending,answered"`
+	Answer          *ValidationAnswer `json:"answer,omitempty" doc:"absent while pending"`
+	Answers         Long              `json:"answers" doc:"how many answers were given; the latest counts"`
+}
+
+// ValidationAnswer is a validator's answer.
+type ValidationAnswer struct {
+	Response int32  `json:"response" maximum:"100"`
+	URI      string `json:"uri"`
+	URIHex   *Hex   `json:"uriHex,omitempty"`
+	Hash     *Hash  `json:"hash"`
+	Tag      string `json:"tag"`
+	TagHex   *Hex   `json:"tagHex,omitempty"`
+	At       Point  `json:"at"`
+}
+
+// Summary is what getSummary returns.
+type Summary struct {
+	Count Long `json:"count"`
+	Amount
+}
+
+// TagSummary is the robust view of one tag: one vote per reviewer.
+type TagSummary struct {
+	Tag       string  `json:"tag"`
+	TagHex    *Hex    `json:"tagHex,omitempty"`
+	Count     Long    `json:"count" doc:"live ratings"`
+	Reviewers Long    `json:"reviewers" doc:"distinct clients, one vote each"`
+	Median    Amount  `json:"median"`
+	Mean      Amount  `json:"mean"`
+	Min       Amount  `json:"min"`
+	Max       Amount  `json:"max"`
+	Unit      *string `json:"unit" doc:"what the values mean, null when unknown"`
+}
+
+// AsOf says how fresh an answer of one chain is.
+type AsOf struct {
+	ChainID      Long         `json:"chainId"`
+	Block        Long         `json:"block" doc:"the block the answer is true at"`
+	Hash         *Hash        `json:"hash"`
+	Time         *Time        `json:"time" doc:"of the block" format:"date-time"`
+	Finality     string       `json:"finality" doc:"latest, safe, finalized or block"`
+	Safe         *Long        `json:"safe"`
+	Finalized    *Long        `json:"finalized"`
+	Head         *Long        `json:"head" doc:"the node's head when last asked"`
+	HeadSeenAt   *Time        `json:"headSeenAt" format:"date-time"`
+	LagSeconds   *Long        `json:"lagSeconds" doc:"now minus the block's time; null when that is unknown"`
+	LagBlocks    *Long        `json:"lagBlocks" doc:"null when the head was not seen lately"`
+	Completeness Completeness `json:"completeness"`
+}
+
+// Completeness is how much of a chain's history the index vouches for.
+type Completeness struct {
+	Status  string       `json:"status" enum:"complete,partial,incomplete"`
+	Ranges  []BlockRange `json:"ranges" doc:"what is covered"`
+	Pending Long         `json:"pending" doc:"stored events that wait for a missing one"`
+}
+
+// BlockRange is inclusive on both ends.
+type BlockRange struct {
+	From Long `json:"from"`
+	To   Long `json:"to"`
+}
+
+// Registries are a chain's contracts.
+type Registries struct {
+	Identity    Address   `json:"identity"`
+	Reputation  Address   `json:"reputation"`
+	Validations []Address `json:"validations" doc:"allow-list"`
+}
+
+// ChainDocuments counts a chain's document URIs.
+type ChainDocuments struct {
+	Known Long `json:"known"`
+	Due   Long `json:"due" doc:"waiting to be fetched"`
+}
+
+// Chain is one indexed chain.
+type Chain struct {
+	ChainID    Long           `json:"chainId"`
+	Name       string         `json:"name"`
+	Registries Registries     `json:"registries"`
+	StartBlock Long           `json:"startBlock"`
+	Imported   bool           `json:"imported" doc:"fed by import, never followed"`
+	Agents     Long           `json:"agents"`
+	Feedback   Long           `json:"feedback"`
+	Documents  ChainDocuments `json:"documents"`
+	Reorgs     Long           `json:"reorgs"`
+	Halted     bool           `json:"halted" doc:"stopped by a reorganisation below finality"`
+	LastError  *string        `json:"lastError"`
+	AsOf       AsOf           `json:"asOf"`
+}
