@@ -1,0 +1,129 @@
+package rpctest
+
+import (
+	"encoding/json"
+	"sync/atomic"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// SetChainID makes the node answer another chain id.
+func (c *Chain) SetChainID(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.id = id
+}
+
+// ServeHead makes the node lag: it knows nothing above n. ServeAll ends it.
+func (c *Chain) ServeHead(n uint64) { c.lag(&n) }
+
+// ServeAll ends ServeHead.
+func (c *Chain) ServeAll() { c.lag(nil) }
+
+func (c *Chain) lag(n *uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.seen = n
+}
+
+// GoDark makes the node close every connection without an answer.
+func (c *Chain) GoDark(dark bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.dark = dark
+}
+
+// On limits a rule to one method.
+func On(method string, fn Rule) Rule {
+	return func(call Call) *Answer {
+		if call.Method != method {
+			return nil
+		}
+		return fn(call)
+	}
+}
+
+// Times limits a rule to its first n answers.
+func Times(n int64, fn Rule) Rule {
+	var used atomic.Int64
+	return func(call Call) *Answer {
+		a := fn(call)
+		if a != nil && used.Add(1) > n {
+			return nil
+		}
+		return a
+	}
+}
+
+// Always answers every call it sees with a.
+func Always(a Answer) Rule { return func(Call) *Answer { return &a } }
+
+// LimitRange refuses eth_getLogs over more than max blocks with a provider's
+// own words.
+func LimitRange(max uint64, refusal Error) Rule {
+	return On("eth_getLogs", func(call Call) *Answer {
+		if from, to, ok := Range(call); ok && to-from+1 > max {
+			return &Answer{Error: &refusal}
+		}
+		return nil
+	})
+}
+
+// Range gives the block range of an eth_getLogs call.
+func Range(call Call) (from, to uint64, ok bool) {
+	var q query
+	if len(call.Params) == 0 || json.Unmarshal(call.Params[0], &q) != nil {
+		return 0, 0, false
+	}
+	from, err := hexutil.DecodeUint64(q.FromBlock)
+	to, err2 := hexutil.DecodeUint64(q.ToBlock)
+	return from, to, err == nil && err2 == nil
+}
+
+// Drop is a MapLogs function that leaves out matching logs.
+func Drop(match func(types.Log) bool) func([]types.Log) []types.Log {
+	return func(logs []types.Log) []types.Log {
+		kept := []types.Log{}
+		for _, l := range logs {
+			if !match(l) {
+				kept = append(kept, l)
+			}
+		}
+		return kept
+	}
+}
+
+// Duplicate is a MapLogs function that sends matching logs twice.
+func Duplicate(match func(types.Log) bool) func([]types.Log) []types.Log {
+	return func(logs []types.Log) []types.Log {
+		var out []types.Log
+		for _, l := range logs {
+			out = append(out, l)
+			if match(l) {
+				out = append(out, l)
+			}
+		}
+		return out
+	}
+}
+
+// Corrupt is a MapLogs function that changes matching logs.
+func Corrupt(match func(types.Log) bool, change func(*types.Log)) func([]types.Log) []types.Log {
+	return func(logs []types.Log) []types.Log {
+		for i := range logs {
+			if match(logs[i]) {
+				change(&logs[i])
+			}
+		}
+		return logs
+	}
+}
+
+// Every matches all logs.
+func Every(types.Log) bool { return true }
+
+// AtBlock matches the logs of one block.
+func AtBlock(n uint64) func(types.Log) bool {
+	return func(l types.Log) bool { return l.BlockNumber == n }
+}
