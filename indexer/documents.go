@@ -1,0 +1,269 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+	"golang.org/x/sync/errgroup"
+
+	"repute/manifest"
+	"repute/resolver"
+	"repute/store"
+)
+
+// DocumentOptions tune the documents loop. Zero values are replaced by the
+// defaults named.
+type DocumentOptions struct {
+	Sweep    time.Duration // between looks for due hosts, 500 ms
+	Hosts    int           // worked on at once, 16
+	Refetch  time.Duration // of what can change (https), 24 h
+	RetryMin time.Duration // after a first failure that may pass, 1 min; doubles
+	RetryMax time.Duration // 24 h
+	Metrics  *Metrics      // nil: not exposed
+	Log      *slog.Logger  // nil: discarded
+}
+
+func (o DocumentOptions) withDefaults() DocumentOptions {
+	setDefault(&o.Sweep, 500*time.Millisecond)
+	setDefault(&o.Hosts, 16)
+	setDefault(&o.Refetch, 24*time.Hour)
+	setDefault(&o.RetryMin, time.Minute)
+	setDefault(&o.RetryMax, 24*time.Hour)
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(prometheus.NewRegistry())
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+const (
+	documentsQueue = "documents"
+	// jobBudget is how long one job goes on claiming; jobTimeout ends it, and
+	// rescueAfter frees the host when the process died with it.
+	jobBudget   = 15 * time.Second
+	jobTimeout  = 45 * time.Second
+	rescueAfter = 60 * time.Second
+	// stopAfter is what running fetches get at shutdown.
+	stopAfter = 3 * time.Second
+	sweepMost = 500 // hosts queued by one sweep
+)
+
+// Documents fetches the documents behind due URIs. Any number of processes may
+// run it on one database: the state is in table uris, River only spreads the
+// hosts over the workers, one job per host at a time.
+type Documents struct {
+	db    *store.DB
+	fetch *resolver.Client
+	opts  DocumentOptions
+}
+
+// NewDocuments makes the loop.
+func NewDocuments(db *store.DB, fetch *resolver.Client, o DocumentOptions) *Documents {
+	return &Documents{db: db, fetch: fetch, opts: o.withDefaults()}
+}
+
+// ClassifyURI is a store.Options.Classify: the queue a URI belongs in. A host
+// that is no text of sensible length is no queue.
+func ClassifyURI(uri string) (kind, host string) {
+	ref := resolver.Classify(uri)
+	if len(ref.Host) > 255 || !utf8.ValidString(ref.Host) || strings.ContainsRune(ref.Host, 0) {
+		return string(resolver.KindUnsupported), ""
+	}
+	return string(ref.Kind), ref.Host
+}
+
+// hostJob drains one host's due URIs; "" holds those that need no network.
+type hostJob struct {
+	Host string `json:"host"`
+}
+
+// Kind names the job in River's tables.
+func (hostJob) Kind() string { return "documents" }
+
+// InsertOpts allows one unfinished job per host. It is not retried: the next
+// sweep finds what is still due.
+func (hostJob) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: documentsQueue, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true,
+		ByState: []rivertype.JobState{rivertype.JobStateAvailable, rivertype.JobStatePending,
+			rivertype.JobStateRunning, rivertype.JobStateScheduled}}}
+}
+
+// Run fetches until ctx ends, which is no error; running fetches get a moment
+// to finish. While the database is away it waits.
+func (d *Documents) Run(ctx context.Context) error {
+	retry := backoff{min: 100 * time.Millisecond, max: 5 * time.Second}
+	for ctx.Err() == nil {
+		client, err := d.start(ctx)
+		if err == nil {
+			d.sweepUntil(ctx, client)
+			<-client.Stopped()
+			return nil
+		}
+		d.opts.Log.Warn("documents: not started", "error", err)
+		pause(ctx, retry.next())
+	}
+	return nil
+}
+
+func (d *Documents) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(d.work))
+	client, err := river.NewClient(riverpgxv5.New(d.db.Pool()), &river.Config{
+		Queues:                      map[string]river.QueueConfig{documentsQueue: {MaxWorkers: d.opts.Hosts}},
+		Workers:                     workers,
+		FetchPollInterval:           time.Second,
+		JobTimeout:                  jobTimeout,
+		RescueStuckJobsAfter:        rescueAfter,
+		SoftStopTimeout:             stopAfter,
+		CompletedJobRetentionPeriod: 10 * time.Minute,
+		Logger:                      slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("river: %w", err)
+	}
+	if err := client.Start(ctx); err != nil {
+		return nil, fmt.Errorf("river: %w", err)
+	}
+	return client, nil
+}
+
+// sweepUntil queues due hosts until ctx ends.
+func (d *Documents) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
+	retry := backoff{min: d.opts.Sweep, max: 5 * time.Second}
+	for ctx.Err() == nil {
+		if err := d.sweep(ctx, client); err != nil && ctx.Err() == nil {
+			d.opts.Log.Warn("documents: sweep failed", "error", err)
+			pause(ctx, retry.next())
+			continue
+		}
+		retry.reset()
+		pause(ctx, d.opts.Sweep)
+	}
+}
+
+func (d *Documents) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
+	hosts, err := d.db.DueHosts(ctx, sweepMost)
+	if err != nil || len(hosts) == 0 {
+		return err
+	}
+	jobs := make([]river.InsertManyParams, len(hosts))
+	for i, host := range hosts {
+		jobs[i].Args = hostJob{host}
+	}
+	_, err = client.InsertMany(ctx, jobs)
+	return err
+}
+
+// work drains one host for as long as the job may last.
+func (d *Documents) work(ctx context.Context, job *river.Job[hostJob]) error {
+	portion, parallel := portions(job.Args.Host)
+	for until := time.Now().Add(jobBudget); time.Now().Before(until); {
+		due, err := d.db.DueURIs(ctx, job.Args.Host, portion)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		var group errgroup.Group
+		group.SetLimit(parallel)
+		for _, u := range due {
+			group.Go(func() error { return d.resolve(ctx, u) })
+		}
+		if err := group.Wait(); err != nil {
+			d.opts.Log.Warn("documents: not saved", "host", job.Args.Host, "error", err)
+			return err
+		}
+	}
+	return nil
+}
+
+// portions is how many URIs of a host are claimed and fetched at once: documents
+// written on chain cost no network, gateways are ours to ask, and to anybody
+// else's server we stay polite.
+func portions(host string) (portion, parallel int) {
+	switch host {
+	case "":
+		return 200, 4
+	case "ipfs":
+		return 16, 8
+	}
+	return 4, 2
+}
+
+// resolve fetches, parses and saves one document, or why there is none.
+func (d *Documents) resolve(ctx context.Context, u store.URI) error {
+	doc, err := d.fetch.Fetch(ctx, u.URI)
+	if err != nil {
+		return d.saveFailure(ctx, u, err)
+	}
+	reg, problems := manifest.Parse(doc.Bytes)
+	r := store.FetchResult{URIID: u.ID, Body: doc.Bytes, MediaType: plain(doc.MediaType), Source: string(doc.Source),
+		ETag: plain(doc.ETag), LastModified: plain(doc.LastModified), FetchedAt: doc.FetchedAt,
+		ParserVersion: manifest.Version, Registration: &reg, Problems: problems}
+	if doc.Source == resolver.SourceHTTPS {
+		r.NextDue = doc.FetchedAt.Add(jitter(d.opts.Refetch))
+	}
+	return d.save(ctx, r)
+}
+
+func (d *Documents) saveFailure(ctx context.Context, u store.URI, err error) error {
+	var failure *resolver.Error
+	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {
+		return err // nothing was learnt about the document: the claim runs out
+	}
+	now := time.Now().UTC()
+	r := store.FetchResult{URIID: u.ID, FetchedAt: now, Reason: string(failure.Reason), Detail: plain(failure.Error())}
+	if failure.Retry {
+		r.NextDue = now.Add(max(d.delay(u.Attempts), min(failure.RetryAfter, d.opts.RetryMax)))
+	}
+	return d.save(ctx, r)
+}
+
+func (d *Documents) save(ctx context.Context, r store.FetchResult) error {
+	d.opts.Metrics.documents.WithLabelValues(r.Source, r.Reason).Inc()
+	if err := d.db.SaveDocument(ctx, r); err != nil {
+		return fmt.Errorf("document %d: %w", r.URIID, err)
+	}
+	return nil
+}
+
+// delay is the pause after so many failures in a row.
+func (d *Documents) delay(attempts int) time.Duration {
+	wait := d.opts.RetryMin
+	for range attempts - 1 {
+		if wait >= d.opts.RetryMax/2 {
+			return jitter(d.opts.RetryMax)
+		}
+		wait *= 2
+	}
+	return jitter(wait)
+}
+
+// jitter spreads d by a tenth either way, so that a host's URIs do not stay in
+// step.
+func jitter(d time.Duration) time.Duration {
+	return d - d/10 + rand.N(d/5+1)
+}
+
+// plain makes foreign text fit for a text column.
+func plain(s string) string {
+	const most = 500
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}
+
+var _ river.JobArgsWithInsertOpts = hostJob{}

@@ -1,0 +1,138 @@
+package indexer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// Import merges recorded logs (see ReadLogs) into the imported chain c, all or
+// nothing. The blocks covered are those the input says it was asked for, else
+// from its first to its last log. Logs of other contracts and events that are no
+// registry's are passed over; a registry log that cannot be decoded refuses the
+// input. Errors of the input are ErrInvalid, a chain that is followed is
+// ErrConflict.
+func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader) (store.ImportResult, error) {
+	rec, err := ReadLogs(r, ReadOptions{})
+	if err != nil {
+		return store.ImportResult{}, err
+	}
+	if rec.ChainID != 0 && rec.ChainID != c.ID {
+		return store.ImportResult{}, repute.Invalid("chain", fmt.Sprintf("the logs are of chain %d, not %d", rec.ChainID, c.ID),
+			"name the chain the logs were recorded on")
+	}
+	records, err := rec.decode(newDecoder(c))
+	if err != nil {
+		return store.ImportResult{}, err
+	}
+	blocks, err := rec.blocks()
+	if err != nil {
+		return store.ImportResult{}, err
+	}
+	covered, err := rec.covered()
+	if err != nil {
+		return store.ImportResult{}, err
+	}
+	c.Imported = true
+	return db.Import(ctx, c, records, blocks, covered)
+}
+
+func badInput(line int, format string, args ...any) error {
+	return repute.Invalid("logs", fmt.Sprintf("line %d: %s", line, fmt.Sprintf(format, args...)), "nothing was stored")
+}
+
+// decode brings the logs into chain order, once each, with their events.
+func (rec Recording) decode(d decoder) ([]repute.Record, error) {
+	slices.SortStableFunc(rec.Logs, func(a, b RecordedLog) int {
+		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
+	})
+	records := make([]repute.Record, 0, len(rec.Logs))
+	for i, l := range rec.Logs {
+		if i > 0 && l.BlockNumber == rec.Logs[i-1].BlockNumber && l.Index == rec.Logs[i-1].Index {
+			if !sameLog(rec.Logs[i-1].Log, l.Log) {
+				return nil, badInput(l.Line, "another log than line %d at block %d, index %d", rec.Logs[i-1].Line, l.BlockNumber, l.Index)
+			}
+			continue
+		}
+		e, err := d.decode(l.Log)
+		switch {
+		case errors.Is(err, errForeignLog):
+		case err != nil:
+			return nil, badInput(l.Line, "log %d of block %d: %v", l.Index, l.BlockNumber, err)
+		default:
+			records = append(records, repute.Record{Log: l.Log, Time: blockOf(&l.Log).Time, Event: e})
+		}
+	}
+	if len(records) == 0 && len(rec.Logs) > 0 {
+		return nil, badInput(rec.Logs[0].Line, "none of the %d logs is of this chain's registries: %s", len(rec.Logs), hexes(d.addresses))
+	}
+	return records, nil
+}
+
+func hexes(list []common.Address) string {
+	text := ""
+	for _, a := range list {
+		text += " " + a.Hex()
+	}
+	return text
+}
+
+// blocks gives the headers as far as the logs know them.
+func (rec Recording) blocks() ([]repute.Block, error) {
+	var blocks []repute.Block
+	for _, l := range rec.Logs { // in block order by now
+		b := blockOf(&l.Log)
+		if b.Hash == (common.Hash{}) {
+			continue
+		}
+		if n := len(blocks); n == 0 || blocks[n-1].Number != b.Number {
+			blocks = append(blocks, b)
+		} else if err := agree(&blocks[n-1], b, l.Line); err != nil {
+			return nil, err
+		}
+	}
+	return blocks, nil
+}
+
+// agree completes known by what another log says of the same block.
+func agree(known *repute.Block, b repute.Block, line int) error {
+	if known.Hash != b.Hash {
+		return badInput(line, "block %d has hash %s here and %s before", b.Number, b.Hash, known.Hash)
+	}
+	if known.Time.IsZero() {
+		known.Time = b.Time
+	}
+	if !b.Time.IsZero() && !known.Time.Equal(b.Time) {
+		return badInput(line, "block %d has time %s here and %s before", b.Number, b.Time.Format(time.RFC3339), known.Time.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// covered are the blocks the recording speaks for.
+func (rec Recording) covered() ([]repute.BlockRange, error) {
+	if len(rec.Logs) == 0 {
+		if rec.Range == nil {
+			return nil, repute.Invalid("logs", "no logs in the input", "a JSON array of logs, one log per line, JSON-RPC answers or receipts")
+		}
+		return []repute.BlockRange{*rec.Range}, nil
+	}
+	first, last := rec.Logs[0], rec.Logs[len(rec.Logs)-1]
+	if rec.Range == nil {
+		return []repute.BlockRange{{From: first.BlockNumber, To: last.BlockNumber}}, nil
+	}
+	for _, l := range []RecordedLog{first, last} {
+		if l.BlockNumber < rec.Range.From || l.BlockNumber > rec.Range.To {
+			return nil, badInput(l.Line, "block %d is outside the input's blockRange %d..%d", l.BlockNumber, rec.Range.From, rec.Range.To)
+		}
+	}
+	return []repute.BlockRange{*rec.Range}, nil
+}

@@ -1,0 +1,191 @@
+package indexer
+
+import (
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// logFields are an object's scalar members by lower-case name without
+// underscores, and its topics as raw JSON.
+type logFields map[string]any
+
+// log reads the members of a log. Block hash, transaction index and block time
+// may be absent, everything else is needed.
+func (f logFields) log() (l types.Log, err error) {
+	if removed, _ := f["removed"].(bool); removed {
+		return l, errors.New("the log is marked removed")
+	}
+	var e [7]error
+	var index, txIndex uint64
+	e[0] = f.fixed("address", l.Address[:])
+	e[1] = f.fixed("transactionhash", l.TxHash[:])
+	l.Topics, e[2] = f.topics()
+	l.Data, e[3] = f.data()
+	l.BlockNumber, e[4] = f.quantity("blocknumber")
+	index, e[5] = f.quantity("logindex")
+	e[6] = f.optional(&l, &txIndex)
+	if err := errors.Join(e[:]...); err != nil {
+		return l, fmt.Errorf("log: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
+	}
+	if index > math.MaxInt32 || txIndex > math.MaxInt32 || l.BlockNumber > math.MaxInt64 {
+		return l, errors.New("log: block number or index out of range")
+	}
+	l.Index, l.TxIndex = uint(index), uint(txIndex)
+	return l, nil
+}
+
+func (f logFields) optional(l *types.Log, txIndex *uint64) (err error) {
+	if f["blockhash"] != nil {
+		if err := f.fixed("blockhash", l.BlockHash[:]); err != nil {
+			return err
+		}
+	}
+	if f["transactionindex"] != nil {
+		if *txIndex, err = f.quantity("transactionindex"); err != nil {
+			return err
+		}
+	}
+	for _, name := range []string{"blocktimestamp", "timestamp"} {
+		if f[name] == nil {
+			continue
+		}
+		l.BlockTimestamp, err = f.quantity(name)
+		return err
+	}
+	return nil
+}
+
+func (f logFields) fixed(name string, into []byte) error {
+	b, err := unhex(f[name])
+	if err != nil {
+		return fmt.Errorf("%s: %w", name, err)
+	}
+	if len(b) != len(into) {
+		return fmt.Errorf("%s: %d bytes instead of %d", name, len(b), len(into))
+	}
+	copy(into, b)
+	return nil
+}
+
+func (f logFields) topics() ([]common.Hash, error) {
+	raw, _ := f["topics"].(json.RawMessage)
+	var list []*string
+	if err := json.Unmarshal(raw, &list); err != nil || len(list) > 4 {
+		return nil, errors.New("topics: not a list of at most 4 hashes")
+	}
+	topics := []common.Hash{}
+	for _, s := range list {
+		if s == nil {
+			break // some exports fill up with null
+		}
+		b, err := unhex(*s)
+		if err != nil || len(b) != 32 {
+			return nil, fmt.Errorf("topics: %.80q is no hash", *s)
+		}
+		topics = append(topics, common.BytesToHash(b))
+	}
+	return topics, nil
+}
+
+func (f logFields) data() ([]byte, error) {
+	b, err := unhex(f["data"])
+	if err != nil {
+		return nil, fmt.Errorf("data: %w", err)
+	}
+	return b, nil
+}
+
+func (f logFields) quantity(name string) (uint64, error) {
+	n, err := quantity(f[name])
+	if err != nil {
+		return 0, fmt.Errorf("%s: %w", name, err)
+	}
+	return n, nil
+}
+
+func unhex(v any) ([]byte, error) {
+	s, ok := v.(string)
+	if !ok {
+		return nil, errors.New("missing")
+	}
+	digits, ok := strings.CutPrefix(s, "0x")
+	if !ok {
+		return nil, errors.New("no 0x")
+	}
+	return hex.DecodeString(digits)
+}
+
+// quantity reads hex ("0x" is zero, as one explorer writes it) or decimal.
+func quantity(v any) (uint64, error) {
+	var s string
+	switch v := v.(type) {
+	case string:
+		s = v
+	case json.Number:
+		s = v.String()
+	default:
+		return 0, errors.New("missing")
+	}
+	digits, isHex := strings.CutPrefix(s, "0x")
+	if !isHex {
+		return strconv.ParseUint(s, 10, 64)
+	}
+	if digits == "" {
+		return 0, nil
+	}
+	return strconv.ParseUint(digits, 16, 64)
+}
+
+// lineReader bounds the input and remembers where its lines begin, as far as the
+// decoder has read ahead.
+type lineReader struct {
+	r         io.Reader
+	left, max int64
+	read      int64
+	breaks    []int64 // offsets of line ends not yet passed
+	passed    int     // line ends passed
+	err       error   // of the reader itself
+}
+
+// Read reads on and counts.
+func (lr *lineReader) Read(p []byte) (int, error) {
+	if lr.left <= 0 {
+		lr.err = fmt.Errorf("more than %d bytes", lr.max)
+		return 0, lr.err
+	}
+	if int64(len(p)) > lr.left {
+		p = p[:lr.left]
+	}
+	n, err := lr.r.Read(p)
+	for i, c := range p[:n] {
+		if c == '\n' {
+			lr.breaks = append(lr.breaks, lr.read+int64(i))
+		}
+	}
+	lr.read += int64(n)
+	lr.left -= int64(n)
+	if err != nil && !errors.Is(err, io.EOF) {
+		lr.err = err
+	}
+	return n, err
+}
+
+// line is the line of an offset, from 1. Offsets must not go back.
+func (lr *lineReader) line(offset int64) int {
+	passed := 0
+	for passed < len(lr.breaks) && lr.breaks[passed] < offset {
+		passed++
+	}
+	lr.breaks = lr.breaks[passed:]
+	lr.passed += passed
+	return lr.passed + 1
+}

@@ -1,0 +1,212 @@
+package indexer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+)
+
+// ReadOptions bound ReadLogs. Zero values are replaced by the defaults named.
+type ReadOptions struct {
+	MaxBytes int64 // of the input, 1 GiB
+	MaxLogs  int   // 2 million
+}
+
+// Recording is what ReadLogs found, in the order of the input.
+type Recording struct {
+	Logs []RecordedLog
+	// Range is the input's own statement ("blockRange") of which blocks it was
+	// asked for, nil when it makes none.
+	Range *repute.BlockRange
+	// ChainID is the input's own "chainId", 0 when it has none.
+	ChainID uint64
+}
+
+// RecordedLog is a log and the line it ends on.
+type RecordedLog struct {
+	types.Log
+	Line int
+}
+
+// ReadLogs reads recorded logs: a JSON array of logs, one JSON value per line,
+// JSON-RPC answers alone or in batches, receipts with their logs, or objects that
+// hold any of these under any name. Quantities may be hex or decimal, as strings
+// or numbers; names may be written with underscores. Block time, block hash and
+// transaction index may be missing. A failure of the input's form is an
+// ErrInvalid that names line and byte; with any error there are no logs.
+func ReadLogs(r io.Reader, o ReadOptions) (Recording, error) {
+	setDefault(&o.MaxBytes, 1<<30)
+	setDefault(&o.MaxLogs, 2_000_000)
+	in := &lineReader{r: r, left: o.MaxBytes, max: o.MaxBytes}
+	lr := &logReader{dec: json.NewDecoder(in), in: in, max: o.MaxLogs}
+	lr.dec.UseNumber()
+	for lr.dec.More() {
+		if err := lr.value(0); err != nil {
+			return Recording{}, lr.fail(err)
+		}
+	}
+	if _, err := lr.dec.Token(); !errors.Is(err, io.EOF) {
+		return Recording{}, lr.fail(err)
+	}
+	return lr.found, nil
+}
+
+// logReader walks JSON of unknown shape and collects what looks like a log.
+type logReader struct {
+	dec   *json.Decoder
+	in    *lineReader
+	max   int
+	found Recording
+}
+
+// maxDepth is deeper than any known shape.
+const maxDepth = 32
+
+// fail says where reading stopped.
+func (lr *logReader) fail(err error) error {
+	if lr.in.err != nil {
+		return fmt.Errorf("read logs: %w", lr.in.err)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		err = errors.New("the input ends in the middle of a value")
+	}
+	at := lr.dec.InputOffset()
+	return repute.Invalid("logs", fmt.Sprintf("line %d, byte %d: %v", lr.in.line(at), at, err),
+		"a JSON array of logs, one log per line, JSON-RPC answers or receipts")
+}
+
+// value reads one value of any kind.
+func (lr *logReader) value(depth int) error {
+	tok, err := lr.dec.Token()
+	if err != nil {
+		return err
+	}
+	return lr.rest(tok, depth)
+}
+
+// rest reads what follows the first token of a value.
+func (lr *logReader) rest(tok json.Token, depth int) error {
+	if depth > maxDepth {
+		return errors.New("nested too deeply")
+	}
+	switch tok {
+	case json.Delim('['):
+		for lr.dec.More() {
+			if err := lr.value(depth + 1); err != nil {
+				return err
+			}
+		}
+		_, err := lr.dec.Token()
+		return err
+	case json.Delim('{'):
+		return lr.object(depth)
+	}
+	return nil
+}
+
+// object reads an object after its brace. Members that may belong to a log are
+// kept until its end shows whether it is one; all others are searched for logs.
+func (lr *logReader) object(depth int) error {
+	fields := logFields{}
+	for lr.dec.More() {
+		tok, err := lr.dec.Token()
+		if err != nil {
+			return err
+		}
+		key, _ := tok.(string)
+		if err := lr.member(key, fields, depth); err != nil {
+			return err
+		}
+	}
+	if _, err := lr.dec.Token(); err != nil {
+		return err
+	}
+	if _, ok := fields["topics"]; ok {
+		return lr.add(fields)
+	}
+	return lr.header(fields)
+}
+
+// member reads one member's value. Errors of JSON-RPC and null results end the
+// reading: what they should have held is missing from the input.
+func (lr *logReader) member(key string, fields logFields, depth int) error {
+	name := strings.ToLower(strings.ReplaceAll(key, "_", ""))
+	switch name {
+	case "topics", "blockrange", "error":
+		var raw json.RawMessage
+		if err := lr.dec.Decode(&raw); err != nil {
+			return err
+		}
+		if name == "error" && string(raw) != "null" {
+			return fmt.Errorf("an error instead of logs: %.200s", raw)
+		}
+		fields[name] = raw
+		return nil
+	}
+	tok, err := lr.dec.Token()
+	if err != nil {
+		return err
+	}
+	if name == "result" && tok == nil {
+		return errors.New("result is null")
+	}
+	if _, nested := tok.(json.Delim); nested {
+		return lr.rest(tok, depth+1)
+	}
+	fields[name] = tok
+	return nil
+}
+
+// add makes a log of an object's members.
+func (lr *logReader) add(fields logFields) error {
+	if len(lr.found.Logs) >= lr.max {
+		return fmt.Errorf("more than %d logs", lr.max)
+	}
+	l, err := fields.log()
+	if err != nil {
+		return err
+	}
+	lr.found.Logs = append(lr.found.Logs, RecordedLog{Log: l, Line: lr.in.line(lr.dec.InputOffset())})
+	return nil
+}
+
+// header takes what an object around logs says about them.
+func (lr *logReader) header(fields logFields) error {
+	if fields["chainid"] != nil {
+		id, err := fields.quantity("chainid")
+		if err != nil {
+			return err
+		}
+		if lr.found.ChainID != 0 && lr.found.ChainID != id {
+			return fmt.Errorf("chainId %d after %d", id, lr.found.ChainID)
+		}
+		lr.found.ChainID = id
+	}
+	if raw, ok := fields["blockrange"].(json.RawMessage); ok {
+		return lr.blockRange(raw)
+	}
+	return nil
+}
+
+func (lr *logReader) blockRange(raw json.RawMessage) error {
+	var members struct{ From, To any }
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.UseNumber()
+	if err := dec.Decode(&members); err != nil {
+		return fmt.Errorf("blockRange: %w", err)
+	}
+	from, err := quantity(members.From)
+	to, err2 := quantity(members.To)
+	if err := errors.Join(err, err2); err != nil || from > to {
+		return fmt.Errorf("blockRange %.80s is no range", raw)
+	}
+	lr.found.Range = &repute.BlockRange{From: from, To: to}
+	return nil
+}

@@ -1,0 +1,101 @@
+package indexer
+
+import (
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"repute"
+)
+
+// Metrics counts what the followers and the documents loop of a process do. One
+// value serves all of them.
+type Metrics struct {
+	head, indexed, finalized *prometheus.GaugeVec
+	events, reorgs           *prometheus.CounterVec
+	malformed, stepErrors    *prometheus.CounterVec
+	steps                    *prometheus.HistogramVec
+	rpcCalls, rpcErrors      *prometheus.CounterVec
+	documents                *prometheus.CounterVec
+	lag                      *lagCollector
+}
+
+// NewMetrics makes the metrics and registers them. It panics when they are
+// registered already, as prometheus does.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	gauge := func(name, help string) *prometheus.GaugeVec {
+		return prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: name, Help: help}, []string{"chain"})
+	}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		head:       gauge("repute_chain_head_block", "Newest block the node reports."),
+		indexed:    gauge("repute_chain_indexed_block", "Newest block stored."),
+		finalized:  gauge("repute_chain_finalized_block", "Newest block that is stored and finalized."),
+		events:     counter("repute_events_total", "Registry events stored.", "chain", "kind"),
+		reorgs:     counter("repute_reorgs_total", "Reorganisations handled.", "chain"),
+		malformed:  counter("repute_malformed_logs_total", "Logs of a registry that could not be decoded and were left out.", "chain"),
+		stepErrors: counter("repute_step_errors_total", "Indexing steps that failed.", "chain"),
+		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_step_seconds",
+			Help: "Duration of steps that stored a range.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"chain"}),
+		rpcCalls:  counter("repute_rpc_calls_total", "JSON-RPC calls sent.", "chain", "method"),
+		rpcErrors: counter("repute_rpc_errors_total", "JSON-RPC calls that failed.", "chain", "method"),
+		documents: counter("repute_documents_total", "Documents fetched, by source and failure reason.", "source", "reason"),
+		lag:       &lagCollector{at: map[string]time.Time{}},
+	}
+	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.malformed, m.stepErrors, m.steps,
+		m.rpcCalls, m.rpcErrors, m.documents, m.lag)
+	return m
+}
+
+// CountRPC is a NodeOptions.Count for one chain.
+func (m *Metrics) CountRPC(chainID uint64) func(method string, err error) {
+	chain := chainLabel(chainID)
+	return func(method string, err error) {
+		m.rpcCalls.WithLabelValues(chain, method).Inc()
+		if err != nil {
+			m.rpcErrors.WithLabelValues(chain, method).Inc()
+		}
+	}
+}
+
+func chainLabel(id uint64) string { return strconv.FormatUint(id, 10) }
+
+// stored counts a committed batch.
+func (m *Metrics) stored(chain string, to repute.Block, records []repute.Record) {
+	m.indexed.WithLabelValues(chain).Set(float64(to.Number))
+	m.lag.set(chain, to.Time)
+	for _, r := range records {
+		m.events.WithLabelValues(chain, r.Event.Kind().String()).Inc()
+	}
+}
+
+// lagCollector computes lag when it is asked, so that it grows while nothing
+// runs: a lag written by successful steps would freeze with them.
+type lagCollector struct {
+	mu sync.Mutex
+	at map[string]time.Time // time of the indexed block by chain
+}
+
+var lagDesc = prometheus.NewDesc("repute_chain_lag_seconds", "Now minus the time of the indexed block.", []string{"chain"}, nil)
+
+func (c *lagCollector) set(chain string, t time.Time) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.at[chain] = t
+}
+
+// Describe implements prometheus.Collector.
+func (c *lagCollector) Describe(ch chan<- *prometheus.Desc) { ch <- lagDesc }
+
+// Collect implements prometheus.Collector.
+func (c *lagCollector) Collect(ch chan<- prometheus.Metric) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for chain, t := range c.at {
+		ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, time.Since(t).Seconds(), chain)
+	}
+}

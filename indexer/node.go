@@ -1,0 +1,281 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute"
+)
+
+// NodeOptions bound what one endpoint may cost. Zero values are replaced by the
+// defaults named.
+type NodeOptions struct {
+	Timeout  time.Duration // of one HTTP request, 30 s
+	MaxBytes int64         // of one answer, 64 MiB
+	MaxBatch int           // calls in one JSON-RPC batch, 50
+	// Header is sent with every request, e.g. an API key.
+	Header http.Header
+	// Count, when not nil, is told of every call: its method and its error.
+	Count func(method string, err error)
+}
+
+// Node is a Source behind one JSON-RPC endpoint (http, https, ws or wss). It
+// connects when first asked and is safe for concurrent use.
+type Node struct {
+	url  string
+	host string // for errors: the URL may hold a key
+	opts NodeOptions
+
+	mu     sync.Mutex
+	client *rpc.Client
+}
+
+// NewNode makes a Node; the error is an ErrInvalid for an unusable URL.
+func NewNode(rawURL string, o NodeOptions) (*Node, error) {
+	u, err := url.Parse(rawURL)
+	if err != nil || u.Host == "" {
+		return nil, repute.Invalid("rpc", "not an endpoint URL", "e.g. https://host/key or wss://host/key")
+	}
+	switch u.Scheme {
+	case "http", "https", "ws", "wss":
+	default:
+		return nil, repute.Invalid("rpc", "scheme "+u.Scheme+" is not supported", "http, https, ws or wss")
+	}
+	if o.Timeout <= 0 {
+		o.Timeout = 30 * time.Second
+	}
+	if o.MaxBytes <= 0 {
+		o.MaxBytes = 64 << 20
+	}
+	if o.MaxBatch <= 0 {
+		o.MaxBatch = 50
+	}
+	return &Node{url: rawURL, host: u.Host, opts: o}, nil
+}
+
+// Close ends the connection.
+func (n *Node) Close() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.client != nil {
+		n.client.Close()
+		n.client = nil
+	}
+}
+
+func (n *Node) dial(ctx context.Context) (*rpc.Client, error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.client != nil {
+		return n.client, nil
+	}
+	c, err := rpc.DialOptions(ctx, n.url,
+		rpc.WithHTTPClient(&http.Client{Transport: limitTransport{http.DefaultTransport, n.opts.MaxBytes}}),
+		rpc.WithWebsocketMessageSizeLimit(n.opts.MaxBytes), rpc.WithHeaders(n.opts.Header))
+	if err != nil {
+		return nil, err
+	}
+	n.client = c
+	return c, nil
+}
+
+// call sends one batch. Errors of single calls are in the elements.
+func (n *Node) call(ctx context.Context, batch []rpc.BatchElem) error {
+	ctx, cancel := context.WithTimeout(ctx, n.opts.Timeout)
+	defer cancel()
+	client, err := n.dial(ctx)
+	if err == nil {
+		err = client.BatchCallContext(ctx, batch)
+	}
+	for _, e := range batch {
+		n.count(e.Method, errors.Join(err, e.Error))
+	}
+	if err != nil {
+		return n.wrap("batch", err)
+	}
+	return nil
+}
+
+func (n *Node) count(method string, err error) {
+	if n.opts.Count != nil {
+		n.opts.Count(method, err)
+	}
+}
+
+// wrap names the call and the host. Errors of net/http quote the whole URL,
+// which may hold a key: only their cause is kept.
+func (n *Node) wrap(what string, err error) error {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = &connError{u.Err, u.Timeout()}
+	}
+	return fmt.Errorf("%s of %s: %w", what, n.host, err)
+}
+
+// header is what we need of a block. The hash is the node's: chains with other
+// header fields could not be recomputed.
+type header struct {
+	Number    *hexutil.Uint64 `json:"number"`
+	Hash      *common.Hash    `json:"hash"`
+	Parent    *common.Hash    `json:"parentHash"`
+	Timestamp *hexutil.Uint64 `json:"timestamp"`
+}
+
+// errNoBlock: the node answered null for a block it should have.
+var errNoBlock = errors.New("the node does not have the block")
+
+// block checks that a header is whole.
+func (h *header) block() (repute.Block, error) {
+	if h == nil {
+		return repute.Block{}, errNoBlock
+	}
+	if h.Number == nil || h.Hash == nil || h.Parent == nil || h.Timestamp == nil {
+		return repute.Block{}, errors.New("block without number, hash, parentHash or timestamp")
+	}
+	return repute.Block{Number: uint64(*h.Number), Hash: *h.Hash, Parent: *h.Parent,
+		Time: time.Unix(int64(*h.Timestamp), 0).UTC()}, nil
+}
+
+func byTag(tag string, into **header) rpc.BatchElem {
+	return rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{tag, false}, Result: into}
+}
+
+func byNumber(number uint64, into **header) rpc.BatchElem {
+	return byTag(hexutil.EncodeUint64(number), into)
+}
+
+// Heads asks for chain id and the three tags in one batch. Nodes without
+// finality answer null or an error for safe and finalized: both are then 0.
+func (n *Node) Heads(ctx context.Context) (Heads, error) {
+	var id *hexutil.Uint64
+	var latest, safe, finalized *header
+	batch := []rpc.BatchElem{
+		{Method: "eth_chainId", Result: &id},
+		byTag("latest", &latest), byTag("safe", &safe), byTag("finalized", &finalized),
+	}
+	if err := n.call(ctx, batch); err != nil {
+		return Heads{}, err
+	}
+	if err := errors.Join(batch[0].Error, batch[1].Error); err != nil {
+		return Heads{}, n.wrap("heads", err)
+	}
+	head, err := latest.block()
+	if err != nil || id == nil {
+		return Heads{}, n.wrap("latest block", errors.Join(err, errNoBlock))
+	}
+	return Heads{ChainID: uint64(*id), Latest: head, Safe: number(batch[2], safe),
+		Finalized: number(batch[3], finalized), SeenAt: time.Now()}, nil
+}
+
+func number(e rpc.BatchElem, h *header) uint64 {
+	if e.Error != nil || h == nil || h.Number == nil {
+		return 0
+	}
+	return uint64(*h.Number)
+}
+
+// Span asks for headers and logs in one batch. The headers come first: logs of
+// another fork then carry other hashes, or their absence shows at the next step,
+// when the stored header is no parent. The last header is read once more at the
+// end, for nodes that answer a batch from several backends.
+func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
+	numbers := q.numbers()
+	headers := make([]*header, len(numbers)+1)
+	var logs []types.Log
+	batch := make([]rpc.BatchElem, 0, len(numbers)+2)
+	for i, number := range numbers {
+		batch = append(batch, byNumber(number, &headers[i]))
+	}
+	batch = append(batch,
+		rpc.BatchElem{Method: "eth_getLogs", Args: []any{q.filter()}, Result: &logs},
+		byNumber(q.To, &headers[len(numbers)]))
+	if err := n.call(ctx, batch); err != nil {
+		return Span{}, err
+	}
+	blocks, err := n.blocks(append(numbers, q.To), headers, batch)
+	if err != nil {
+		return Span{}, err
+	}
+	last := len(blocks) - 1
+	if blocks[last].Hash != blocks[last-1].Hash {
+		return Span{}, n.wrap("span", &answerError{fmt.Sprintf("block %d changed while it was read", q.To)})
+	}
+	if logs == nil {
+		return Span{}, n.wrap("eth_getLogs", &answerError{"null"})
+	}
+	return Span{Logs: logs, Headers: blocks[:last]}, nil
+}
+
+// numbers lists the headers a query needs.
+func (q Query) numbers() []uint64 {
+	switch {
+	case q.From == q.To:
+		return []uint64{q.From}
+	case !q.Linked:
+		return []uint64{q.From, q.To}
+	}
+	list := make([]uint64, 0, q.To-q.From+1)
+	for n := q.From; n <= q.To; n++ {
+		list = append(list, n)
+	}
+	return list
+}
+
+func (q Query) filter() map[string]any {
+	return map[string]any{"fromBlock": hexutil.EncodeUint64(q.From), "toBlock": hexutil.EncodeUint64(q.To),
+		"address": q.Addresses, "topics": [][]common.Hash{q.Topics}}
+}
+
+// blocks checks every element of a batch and that each header is the one asked.
+func (n *Node) blocks(numbers []uint64, headers []*header, batch []rpc.BatchElem) ([]repute.Block, error) {
+	for _, e := range batch {
+		if e.Error != nil {
+			return nil, n.wrap(e.Method, e.Error)
+		}
+	}
+	out := make([]repute.Block, len(numbers))
+	for i, h := range headers {
+		b, err := h.block()
+		if err == nil && b.Number != numbers[i] {
+			err = &answerError{fmt.Sprintf("block %d instead", b.Number)}
+		}
+		if err != nil {
+			return nil, n.wrap(fmt.Sprintf("block %d", numbers[i]), err)
+		}
+		out[i] = b
+	}
+	return out, nil
+}
+
+// Blocks asks for headers in batches of MaxBatch.
+func (n *Node) Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error) {
+	var out []repute.Block
+	for len(numbers) > 0 {
+		part := numbers[:min(len(numbers), n.opts.MaxBatch)]
+		numbers = numbers[len(part):]
+		headers := make([]*header, len(part))
+		batch := make([]rpc.BatchElem, len(part))
+		for i, number := range part {
+			batch[i] = byNumber(number, &headers[i])
+		}
+		if err := n.call(ctx, batch); err != nil {
+			return nil, err
+		}
+		blocks, err := n.blocks(part, headers, batch)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, blocks...)
+	}
+	return out, nil
+}

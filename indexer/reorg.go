@@ -1,0 +1,91 @@
+package indexer
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// The search for a common ancestor reads the newest stored blocks in growing
+// portions.
+const (
+	ancestorStart = 16
+	ancestorMost  = 1 << 14
+)
+
+// reorg replaces the blocks that left the node's chain: the common ancestor is
+// found, the first range above it fetched, and only then both are swapped in one
+// transaction.
+func (f *Follower) reorg(ctx context.Context, l store.Lease, cursor repute.Block) error {
+	ancestor, err := f.ancestor(ctx)
+	if err != nil {
+		return err
+	}
+	if f.heads.Latest.Number+1 <= ancestor.Number+1 {
+		return ErrBehind // the answers came from two views; the next step sees one
+	}
+	started := time.Now()
+	batch, err := f.fetch(ctx, ancestor, f.choose(ancestor.Number+1))
+	if err != nil {
+		return err
+	}
+	batch.Lease = l
+	if err := f.db.Rewind(ctx, ancestor, batch); err != nil {
+		return fmt.Errorf("rewind from block %d to %d: %w", cursor.Number, int64(ancestor.Number), err)
+	}
+	if err := f.stored(ctx, batch, started); err != nil {
+		return err
+	}
+	f.opts.Metrics.reorgs.WithLabelValues(f.label).Inc()
+	f.log.Info("reorganised", "was", cursor.Number, "ancestor", ancestor.Number, "to", batch.To.Number)
+	return fmt.Errorf("rewound from block %d to %d: %w", cursor.Number, int64(ancestor.Number), repute.ErrReorged)
+}
+
+// ancestor is the newest stored block that the node has too. Where none of the
+// kept ones is, it is the place before the first block.
+func (f *Follower) ancestor(ctx context.Context) (repute.Block, error) {
+	checked := 0
+	for limit := ancestorStart; ; limit *= 4 {
+		stored, err := f.db.RecentBlocks(ctx, f.chain.ID, limit)
+		if err != nil {
+			return repute.Block{}, err
+		}
+		found, ok, err := f.newestCommon(ctx, stored[min(checked, len(stored)):])
+		if err != nil || ok {
+			return found, err
+		}
+		if len(stored) < limit {
+			return repute.Block{Number: f.chain.StartBlock - 1}, nil
+		}
+		if limit >= ancestorMost {
+			return repute.Block{}, fmt.Errorf("none of the newest %d stored blocks is on the node's chain: %w", limit, repute.ErrFinalized)
+		}
+		checked = len(stored)
+	}
+}
+
+func (f *Follower) newestCommon(ctx context.Context, stored []repute.Block) (repute.Block, bool, error) {
+	var numbers []uint64
+	hashes := map[uint64]common.Hash{}
+	for _, b := range stored {
+		if b.Number <= f.heads.Latest.Number {
+			numbers = append(numbers, b.Number)
+			hashes[b.Number] = b.Hash
+		}
+	}
+	theirs, err := f.source.Blocks(ctx, numbers)
+	if err != nil {
+		return repute.Block{}, false, fmt.Errorf("common ancestor: %w", err)
+	}
+	for _, b := range theirs {
+		if hashes[b.Number] == b.Hash {
+			return b, true, nil
+		}
+	}
+	return repute.Block{}, false, nil
+}

@@ -1,0 +1,218 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"sync"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// Run follows the chain until ctx ends, which is no error. While another process
+// holds the chain's lease it waits for its turn; failures of node or database
+// are retried with growing pauses and shown in the chain's status. It returns
+// repute.ErrConflict when the chain is stored with other registries or another
+// chain is behind the endpoint, and repute.ErrFinalized when a reorganisation
+// reaches below finality: both need an operator.
+func (f *Follower) Run(ctx context.Context) error {
+	retry := backoff{min: f.opts.RetryMin, max: f.opts.RetryMax}
+	added := false
+	for ctx.Err() == nil {
+		err := f.turn(ctx, &added, &retry)
+		switch {
+		case ctx.Err() != nil:
+		case errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized):
+			return f.halt(ctx, err)
+		case errors.Is(err, repute.ErrHeld):
+			f.notes.feel(nil) // standing by is fine
+			pause(ctx, f.opts.TTL/4)
+		case errors.Is(err, repute.ErrFenced):
+			f.log.Warn("lease lost")
+		default:
+			f.note(ctx, err)
+			pause(ctx, retry.next())
+		}
+	}
+	return nil
+}
+
+// turn acquires the lease and follows the chain for as long as it lasts.
+func (f *Follower) turn(ctx context.Context, added *bool, retry *backoff) error {
+	if !*added {
+		if err := f.db.AddChain(ctx, f.chain); err != nil {
+			return err
+		}
+		*added = true
+	}
+	lease, err := f.db.Acquire(ctx, fmt.Sprintf("chain:%d", f.chain.ID), f.opts.Owner, f.opts.TTL)
+	if err != nil {
+		return err
+	}
+	defer f.release(ctx, lease)
+	return f.lead(ctx, lease, retry)
+}
+
+func (f *Follower) release(ctx context.Context, l store.Lease) {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := f.db.Release(ctx, l); err != nil {
+		f.log.Warn("lease not released", "error", err)
+	}
+}
+
+// lead steps until ctx or the lease ends, or an error that Run must decide.
+func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) error {
+	ctx, cancel := context.WithCancelCause(ctx)
+	var renewing sync.WaitGroup
+	renewing.Go(func() { cancel(f.renew(ctx, l)) })
+	defer renewing.Wait()
+	defer cancel(nil)
+	f.heads = Heads{} // others may have led in between
+	f.notes.unpublished()
+	for {
+		err := f.Step(ctx, l)
+		if ctx.Err() != nil {
+			return context.Cause(ctx)
+		}
+		switch {
+		case err == nil, errors.Is(err, repute.ErrReorged):
+			f.note(ctx, nil)
+			retry.reset()
+		case errors.Is(err, ErrNothingNew), errors.Is(err, ErrBehind):
+			f.note(ctx, nil)
+			retry.reset()
+			pause(ctx, f.opts.Poll)
+		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized):
+			return err
+		default:
+			f.opts.Metrics.stepErrors.WithLabelValues(f.label).Inc()
+			f.note(ctx, err)
+			pause(ctx, retry.next())
+		}
+	}
+}
+
+// renew extends the lease until ctx ends or the lease is lost: taken by another
+// process, or not renewed for as long as it lasts.
+func (f *Follower) renew(ctx context.Context, l store.Lease) error {
+	renewed := time.Now()
+	for {
+		if pause(ctx, f.opts.TTL/4); ctx.Err() != nil {
+			return nil
+		}
+		err := f.tryRenew(ctx, l)
+		switch {
+		case err == nil:
+			renewed = time.Now()
+		case errors.Is(err, repute.ErrFenced), time.Since(renewed) > f.opts.TTL:
+			return fmt.Errorf("%w (%w)", repute.ErrFenced, err)
+		}
+	}
+}
+
+func (f *Follower) tryRenew(ctx context.Context, l store.Lease) error {
+	ctx, cancel := context.WithTimeout(ctx, f.opts.TTL/4)
+	defer cancel()
+	return f.db.Renew(ctx, l, f.opts.TTL)
+}
+
+// halt publishes why the chain stands still.
+func (f *Follower) halt(ctx context.Context, err error) error {
+	f.log.Error("chain halted", "error", err)
+	f.notes.feel(err)
+	if e := f.db.SetError(ctx, f.chain.ID, err.Error(), errors.Is(err, repute.ErrFinalized)); e != nil {
+		f.log.Warn("status not stored", "error", e)
+	}
+	return fmt.Errorf("chain %d: %w", f.chain.ID, err)
+}
+
+// note makes the outcome of a step known to Ready and, when it changed, to the
+// chain's status.
+func (f *Follower) note(ctx context.Context, err error) {
+	text, changed := f.notes.set(err)
+	if err != nil {
+		f.log.Warn("step failed", "error", err)
+	}
+	if !changed {
+		return
+	}
+	if e := f.db.SetError(ctx, f.chain.ID, text, false); e != nil {
+		f.notes.unpublished()
+	}
+}
+
+// Ready is nil while the follower works or stands by, else the last failure.
+func (f *Follower) Ready() error { return f.notes.ready() }
+
+// notes is what a follower has to say about itself. The zero value is ready.
+type notes struct {
+	mu        sync.Mutex
+	err       error
+	left      string // the last log left out: shown while nothing worse happens
+	published string
+	known     bool // published is what the store has
+}
+
+// feel records an outcome for Ready only.
+func (n *notes) feel(err error) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.err = err
+}
+
+// set records an outcome and tells whether the published text is to change.
+func (n *notes) set(err error) (text string, changed bool) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.err = err
+	text = n.left
+	if err != nil {
+		text = err.Error()
+	}
+	changed = !n.known || text != n.published
+	n.published, n.known = text, true
+	return text, changed
+}
+
+// unpublished: what the store shows is not known.
+func (n *notes) unpublished() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.known = false
+}
+
+func (n *notes) leave(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.left = text
+}
+
+func (n *notes) ready() error {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return n.err
+}
+
+// pause waits for d or for the end of ctx.
+func pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// backoff doubles from min to max, each pause between half and all of it.
+type backoff struct{ min, max, last time.Duration }
+
+func (b *backoff) next() time.Duration {
+	b.last = min(max(2*b.last, b.min), b.max)
+	return b.last/2 + rand.N(b.last/2+1)
+}
+
+func (b *backoff) reset() { b.last = 0 }

@@ -1,0 +1,47 @@
+package indexer
+
+import (
+	"context"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+)
+
+// Source is a node as the Follower needs it. *Node implements it. Errors that
+// satisfy IsTransient leave the range alone, all others shrink it.
+type Source interface {
+	// Heads says which chain this is and how far it goes.
+	Heads(ctx context.Context) (Heads, error)
+	// Span answers a query from one consistent view, as far as the node can.
+	Span(ctx context.Context, q Query) (Span, error)
+	// Blocks gives the headers of canonical blocks, in the order asked. A block
+	// the node does not have is an error.
+	Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error)
+}
+
+// Heads is what a node says about its newest blocks.
+type Heads struct {
+	ChainID   uint64
+	Latest    repute.Block
+	Safe      uint64 // 0 when the node does not say
+	Finalized uint64 // 0 when the node does not say
+	SeenAt    time.Time
+}
+
+// Query asks for the logs of a range of blocks, inclusive on both ends.
+type Query struct {
+	From, To  uint64
+	Addresses []common.Address
+	Topics    []common.Hash // any of them first
+	// Linked asks for the header of every block, not only of From and To.
+	Linked bool
+}
+
+// Span is the answer to a Query. Headers ascend and hold at least From and To.
+type Span struct {
+	Logs    []types.Log
+	Headers []repute.Block
+}
