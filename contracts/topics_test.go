@@ -2,6 +2,9 @@ package contracts
 
 import (
 	"encoding/hex"
+	"encoding/json"
+	"os"
+	"path/filepath"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
@@ -184,5 +187,24 @@ func TestSelectors(t *testing.T) {
 	nonexistent := parse(t, &bindings.IdentityRegistryMetaData).Errors["ERC721NonexistentToken"]
 	if got := hex.EncodeToString(nonexistent.ID[:4]); got != "7e273289" {
 		t.Errorf("ERC721NonexistentToken has selector %s", got)
+	}
+}
+
+// The bindings carry the artefacts' code: one was not regenerated without the
+// other.
+func TestBindingsCarryTheArtefacts(t *testing.T) {
+	for _, meta := range []*bind.MetaData{&bindings.IdentityRegistryMetaData, &bindings.ReputationRegistryMetaData,
+		&bindings.ValidationRegistryMetaData, &bindings.MinimalUUPSMetaData, &bindings.ERC1967ProxyMetaData} {
+		raw, err := os.ReadFile(filepath.Join("artifacts", meta.ID+".json"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		var artifact struct{ Bytecode, DeployedBytecode string }
+		if err := json.Unmarshal(raw, &artifact); err != nil {
+			t.Fatal(err)
+		}
+		if artifact.Bytecode != meta.Bin || len(artifact.DeployedBytecode) < 2*130 {
+			t.Errorf("%s differs from its artefact", meta.ID)
+		}
 	}
 }

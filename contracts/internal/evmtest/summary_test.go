@@ -3,9 +3,12 @@ package evmtest
 import (
 	"fmt"
 	"math/big"
+	"math/rand/v2"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
 )
 
 func big10(s string) *big.Int {
@@ -97,4 +100,32 @@ func TestSummaryMode(t *testing.T) {
 	w.wantSummary(w.summary(id, "", "", client.addr), 2, n(50), 1)
 	w.rate(client, id, opinion{n(500), 2, "", ""})
 	w.wantSummary(w.summary(id, "", "", client.addr), 3, n(500), 2)
+}
+
+// The arithmetic of package repute gives what the contract gives, for values of
+// every size and sign in any mix of decimals.
+func TestSummaryEqualsTheContract(t *testing.T) {
+	w := newWorld(t)
+	random := rand.New(rand.NewPCG(1, 2))
+	for range 12 {
+		id := w.register(owner, "")
+		var tallies []repute.Tally
+		for range 1 + random.IntN(7) {
+			o := opinion{value: anyValue(random), decimals: uint8(random.IntN(4)) * 6}
+			w.rate(client, id, o)
+			tallies = append(tallies, repute.Tally{Decimals: o.decimals, Count: 1, Sum: o.value})
+		}
+		got := repute.Summarize(tallies)
+		w.wantSummary(w.summary(id, "", "", client.addr), got.Count, got.Value, got.Decimals)
+	}
+}
+
+// anyValue gives a value up to 10^38 of either sign, small ones as likely as huge.
+func anyValue(random *rand.Rand) *big.Int {
+	v := new(big.Int).Exp(n(10), n(random.Int64N(38)), nil)
+	v.Mul(v, n(random.Int64N(11)))
+	if random.IntN(2) == 0 {
+		v.Neg(v)
+	}
+	return v
 }
