@@ -23,7 +23,8 @@ const (
 type Ref struct {
 	Kind Kind
 	// Host is the key of the queue the fetch belongs in: the lower-case host
-	// (with its port when written) for http(s), "ipfs" for ipfs, else "".
+	// (with its port when written) for http(s), "ipfs" for ipfs, else "". It is
+	// valid UTF-8 of at most 260 bytes.
 	Host string
 	// URL is the URI without surrounding blanks, as it is fetched.
 	URL string
@@ -63,7 +64,8 @@ func hasScheme(s, scheme string) bool {
 
 func classifyWeb(s string) Ref {
 	u, err := url.Parse(s)
-	if err != nil || u.Hostname() == "" {
+	// The host becomes a key, so it must be storable: no DNS name is longer.
+	if err != nil || u.Hostname() == "" || storable(u.Host, maxHostText) != u.Host {
 		return Ref{Kind: KindUnsupported, URL: s, Reason: ReasonBadURL}
 	}
 	if ref, ok := gatewayRef(u); ok {

@@ -3,6 +3,7 @@ package resolver
 import (
 	"strings"
 	"testing"
+	"unicode/utf8"
 )
 
 const (
@@ -16,27 +17,30 @@ func TestClassify(t *testing.T) {
 	at := func(r Ref, gateway string) Ref { r.Gateway = gateway; return r }
 	no := func(r Reason) Ref { return Ref{Kind: KindUnsupported, Reason: r} }
 	for uri, want := range map[string]Ref{
-		"":                               {Kind: KindEmpty, Reason: ReasonEmpty},
-		" \n":                            {Kind: KindEmpty, Reason: ReasonEmpty},
-		`{"type":"x"}`:                   {Kind: KindJSON},
-		"\ufeff [1]":                     {Kind: KindJSON},
-		"data:application/json,{}":       {Kind: KindData},
-		"DATA:;base64,e30=":              {Kind: KindData},
-		"https://Example.com/a.json":     {Kind: KindHTTPS, Host: "example.com"},
-		"HTTPS://example.com:8443/a":     {Kind: KindHTTPS, Host: "example.com:8443"},
-		"http://example.com":             {Kind: KindHTTP, Host: "example.com"},
-		"https://":                       no(ReasonBadURL),
-		"https://a b/":                   no(ReasonBadURL),
-		"https://exa\x00mple.com":        no(ReasonBadURL),
-		"ipfs://" + cidV0:                ipfs(cidV0, ""),
-		"IPFS://" + cidV1 + "/a/b.json":  ipfs(cidV1, "a/b.json"),
-		"ipfs://ipfs/" + cidV0:           ipfs(cidV0, ""),
-		"ipfs:" + cidV0:                  ipfs(cidV0, ""),
-		"ipfs://" + cidV1 + "/a%20b?x#y": ipfs(cidV1, "a b"),
-		"ipfs://" + cidV1 + "/../../x/":  ipfs(cidV1, "x"),
-		cidV0:                            ipfs(cidV0, ""),
-		cidRaw + "/x":                    ipfs(cidRaw, "x"),
-		"/ipfs/" + cidV0:                 ipfs(cidV0, ""),
+		"":                           {Kind: KindEmpty, Reason: ReasonEmpty},
+		" \n":                        {Kind: KindEmpty, Reason: ReasonEmpty},
+		`{"type":"x"}`:               {Kind: KindJSON},
+		"\ufeff [1]":                 {Kind: KindJSON},
+		"data:application/json,{}":   {Kind: KindData},
+		"DATA:;base64,e30=":          {Kind: KindData},
+		"https://Example.com/a.json": {Kind: KindHTTPS, Host: "example.com"},
+		"HTTPS://example.com:8443/a": {Kind: KindHTTPS, Host: "example.com:8443"},
+		"http://example.com":         {Kind: KindHTTP, Host: "example.com"},
+		"https://":                   no(ReasonBadURL),
+		"https://a b/":               no(ReasonBadURL),
+		"https://exa\x00mple.com":    no(ReasonBadURL),
+		"https://exa\xffmple.com":    no(ReasonBadURL),
+		"https://exa%FFmple.com":     no(ReasonBadURL),
+		"https://" + strings.Repeat("a.", 200) + "com": no(ReasonBadURL),
+		"ipfs://" + cidV0:                              ipfs(cidV0, ""),
+		"IPFS://" + cidV1 + "/a/b.json":                ipfs(cidV1, "a/b.json"),
+		"ipfs://ipfs/" + cidV0:                         ipfs(cidV0, ""),
+		"ipfs:" + cidV0:                                ipfs(cidV0, ""),
+		"ipfs://" + cidV1 + "/a%20b?x#y":               ipfs(cidV1, "a b"),
+		"ipfs://" + cidV1 + "/../../x/":                ipfs(cidV1, "x"),
+		cidV0:                                          ipfs(cidV0, ""),
+		cidRaw + "/x":                                  ipfs(cidRaw, "x"),
+		"/ipfs/" + cidV0:                               ipfs(cidV0, ""),
 		"https://ipfs.io/ipfs/" + cidV0 + "/m.json":    at(ipfs(cidV0, "m.json"), "https://ipfs.io"),
 		"https://" + cidV1 + ".ipfs.w3s.link/m.json":   at(ipfs(cidV1, "m.json"), "https://w3s.link"),
 		"http://dweb.link/ipfs/" + cidV1:               ipfs(cidV1, ""),
@@ -80,6 +84,9 @@ func FuzzClassify(f *testing.F) {
 		refused := r.Kind == KindEmpty || r.Kind == KindUnsupported
 		if refused != (r.Reason != "") {
 			t.Errorf("kind %q with reason %q", r.Kind, r.Reason)
+		}
+		if len(r.Host) > maxHostText || !utf8.ValidString(r.Host) || strings.ContainsRune(r.Host, 0) {
+			t.Errorf("host %q", r.Host)
 		}
 		if r.Kind == KindIPFS {
 			again := Classify("ipfs://" + r.CID)

@@ -42,7 +42,8 @@ type Options struct {
 	Timeout time.Duration
 }
 
-// Document is the bytes behind a URI and where they came from.
+// Document is the bytes behind a URI and where they came from. Its strings are valid
+// UTF-8, bounded, and without control characters; the bytes are as they came.
 type Document struct {
 	Bytes     []byte
 	MediaType string // as declared, without parameters, lower case; may be ""
@@ -52,7 +53,8 @@ type Document struct {
 	FinalURL string
 	CID      string // ipfs only
 	Gateway  string // the gateway that served the ipfs blocks
-	// ETag and LastModified are the validators of an https answer, as sent.
+	// ETag and LastModified are the validators of an https answer, as sent; "" if
+	// they are no decent text.
 	ETag         string
 	LastModified string
 	FetchedAt    time.Time
@@ -113,7 +115,7 @@ func (c *Client) fetch(ctx context.Context, ref Ref) (Document, error) {
 	switch ref.Kind {
 	case KindData:
 		b, mediaType, err := decodeData(ref.URL, c.opts.MaxInlineBytes)
-		return Document{Bytes: b, MediaType: mediaType, Source: SourceData}, err
+		return Document{Bytes: b, MediaType: storable(mediaType, maxShortText), Source: SourceData}, err
 	case KindJSON:
 		b, err := bounded([]byte(ref.URL), c.opts.MaxInlineBytes)
 		return Document{Bytes: b, MediaType: "application/json", Source: SourceInline}, err

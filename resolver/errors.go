@@ -65,12 +65,13 @@ type Error struct {
 	Err        error // the cause, may be nil
 }
 
-// Error reads "reason: cause".
+// Error reads "reason: cause". Causes quote strangers, so the text is cut and cleaned
+// of everything a database or a log could trip over.
 func (e *Error) Error() string {
 	if e.Err == nil {
 		return string(e.Reason)
 	}
-	return string(e.Reason) + ": " + e.Err.Error()
+	return storable(string(e.Reason)+": "+e.Err.Error(), maxErrorText)
 }
 
 // Unwrap gives the cause.

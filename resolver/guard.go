@@ -30,6 +30,7 @@ const (
 type GuardOptions struct {
 	// AllowHosts are "host" (any port) or "host:port" that may be private and may
 	// be spoken to over plain http: for development and for one's own services.
+	// Every document may then lead there, also by a redirect.
 	AllowHosts []string
 	// AllowPrefixes are address ranges that may be dialled although they are
 	// private, on any port; IP literals inside them may use plain http.

@@ -73,11 +73,13 @@ func (c *Client) fetchIPFS(ctx context.Context, ref Ref) (Document, error) {
 }
 
 func ipfsDocument(root cid.Cid, path, gateway string, b []byte) Document {
-	final := "ipfs://" + root.String()
-	if path != "" {
-		final += "/" + path
+	return Document{
+		Bytes:    b,
+		Source:   SourceIPFS,
+		FinalURL: storable("ipfs://"+root.String()+escapePath(path), maxURLText),
+		CID:      root.String(),
+		Gateway:  gateway,
 	}
-	return Document{Bytes: b, Source: SourceIPFS, FinalURL: final, CID: root.String(), Gateway: gateway}
 }
 
 // aboutGateway tells reasons that name a gateway's fault from those the verified
@@ -144,10 +146,7 @@ func isReason(err error, r Reason) bool {
 // what it read also when it fails: a CAR that is cut short or floods us with blocks
 // nobody asked for is no proof against the document.
 func (c *Client) loadCAR(ctx context.Context, gateway string, root cid.Cid, path string) (blockSet, error) {
-	target := gateway + "/ipfs/" + root.String()
-	for _, seg := range splitPath(path) {
-		target += "/" + url.PathEscape(seg)
-	}
+	target := gateway + "/ipfs/" + root.String() + escapePath(path)
 	resp, err := c.get(ctx, target+"?format=car&dag-scope=entity",
 		map[string]string{"Accept": carType + ";version=1;order=dfs;dups=n"})
 	if err != nil {
@@ -215,6 +214,14 @@ func (c *Client) block(ctx context.Context, gateway string, id cid.Cid, have blo
 		return nil, fmt.Errorf("block %s: %w", id, err)
 	}
 	return b, have.add(id, b)
+}
+
+func escapePath(path string) string {
+	var out strings.Builder
+	for _, name := range splitPath(path) {
+		out.WriteString("/" + url.PathEscape(name))
+	}
+	return out.String()
 }
 
 func splitPath(path string) []string {

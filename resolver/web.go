@@ -35,11 +35,11 @@ func (c *Client) fetchWeb(ctx context.Context, target string) (Document, error) 
 	}
 	return Document{
 		Bytes:        body,
-		MediaType:    mediaType,
+		MediaType:    storable(mediaType, maxShortText),
 		Source:       SourceHTTPS,
-		FinalURL:     resp.Request.URL.String(),
-		ETag:         resp.Header.Get("ETag"),
-		LastModified: resp.Header.Get("Last-Modified"),
+		FinalURL:     storable(resp.Request.URL.String(), maxURLText),
+		ETag:         validator(resp.Header.Get("ETag")),
+		LastModified: validator(resp.Header.Get("Last-Modified")),
 	}, nil
 }
 

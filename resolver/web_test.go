@@ -347,3 +347,31 @@ func TestNewRefusesGateways(t *testing.T) {
 		}
 	}
 }
+
+// Nothing a stranger wrote may break the row it is stored in.
+func TestStringsAreStorable(t *testing.T) {
+	c, base := site(t, Options{}, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("ETag", "\xff")
+		w.Header().Set("Last-Modified", strings.Repeat("x", 300))
+		fmt.Fprint(w, sample)
+	})
+	doc, err := c.Fetch(t.Context(), base+"/?\xff")
+	if err != nil || doc.ETag != "" || doc.LastModified != "" || doc.FinalURL != base+"/?\ufffd" {
+		t.Errorf("%+v, %v", doc, err)
+	}
+	doc, err = c.Fetch(t.Context(), "data:a/\xff\x00"+strings.Repeat("é", 300)+",x")
+	if err != nil || len(doc.MediaType) > maxShortText || strings.ContainsRune(doc.MediaType, 0) {
+		t.Errorf("%q, %v", doc.MediaType, err)
+	}
+	n := newNode(t)
+	dir := n.dir("a\x00\xff", n.raw([]byte(sample))).Cid().String()
+	local, _ := gatewayClient(t, Options{}, n.handler())
+	doc, err = local.Fetch(t.Context(), "ipfs://"+dir+"/a%00%ff")
+	if err != nil || doc.FinalURL != "ipfs://"+dir+"/a%00%FF" {
+		t.Errorf("%q, %v", doc.FinalURL, err)
+	}
+	long := &Error{Reason: ReasonNetwork, Err: errors.New("\xff\x00" + strings.Repeat("é", 2000))}
+	if text := long.Error(); len(text) > maxErrorText || !strings.HasPrefix(text, "network: \ufffd é") {
+		t.Errorf("%.40q of %d bytes", text, len(text))
+	}
+}
