@@ -123,29 +123,65 @@ type TagSummary struct {
 	Max       Amount
 }
 
-// SummarizeVotes fills Reviewers, Median, Mean, Min and Max from one vote per
-// reviewer. Votes must not be empty; they are reordered.
-func (t *TagSummary) SummarizeVotes(votes []Amount) {
-	sort.Slice(votes, func(i, j int) bool { return votes[i].Wad().Cmp(votes[j].Wad()) < 0 })
-	n := len(votes)
-	t.Reviewers = int64(n)
-	t.Min, t.Max = votes[0], votes[n-1]
-	t.Median = median(votes)
-	sum := new(big.Int)
-	for _, v := range votes {
-		sum.Add(sum, v.Wad())
-	}
-	t.Mean = Amount{sum.Quo(sum, big.NewInt(int64(n))), MaxDecimals}
+// VoteTally counts equal votes.
+type VoteTally struct {
+	Amount
+	Count int64
 }
 
-// median needs sorted votes. Halving one sum needs one decimal more than a wad
-// has, so the even case is exact at 19 decimals.
-func median(votes []Amount) Amount {
-	n := len(votes)
-	if n%2 == 1 {
-		return votes[n/2]
+// SummarizeVotes fills Reviewers, Median, Mean, Min and Max from one vote per
+// reviewer. Votes must not be empty.
+func (t *TagSummary) SummarizeVotes(votes []Amount) {
+	tallies := make([]VoteTally, len(votes))
+	for i, v := range votes {
+		tallies[i] = VoteTally{v, 1}
 	}
-	sum := new(big.Int).Add(votes[n/2-1].Wad(), votes[n/2].Wad())
+	t.SummarizeTallies(tallies)
+}
+
+// SummarizeTallies is SummarizeVotes over votes already counted by value, in
+// any order and division. Tallies must not be empty; they are reordered.
+func (t *TagSummary) SummarizeTallies(tallies []VoteTally) {
+	type vote struct {
+		VoteTally
+		wad *big.Int
+	}
+	votes := make([]vote, len(tallies))
+	sum := new(big.Int)
+	t.Reviewers = 0
+	for i, v := range tallies {
+		votes[i] = vote{v, v.Wad()}
+		sum.Add(sum, new(big.Int).Mul(votes[i].wad, big.NewInt(v.Count)))
+		t.Reviewers += v.Count
+	}
+	// Equal amounts may be written in different decimals: the order among them
+	// must not depend on that of the input.
+	sort.Slice(votes, func(i, j int) bool {
+		if c := votes[i].wad.Cmp(votes[j].wad); c != 0 {
+			return c < 0
+		}
+		return votes[i].Decimals < votes[j].Decimals
+	})
+	nth := func(n int64) Amount {
+		i := 0
+		for ; n >= votes[i].Count; i++ {
+			n -= votes[i].Count
+		}
+		return votes[i].Amount
+	}
+	t.Min, t.Max = nth(0), nth(t.Reviewers-1)
+	t.Median = median(nth((t.Reviewers-1)/2), nth(t.Reviewers/2), t.Reviewers)
+	t.Mean = Amount{sum.Quo(sum, big.NewInt(t.Reviewers)), MaxDecimals}
+}
+
+// median takes the two middle votes, which are the same one when n is odd.
+// Halving one sum needs one decimal more than a wad has, so the even case is
+// exact at 19 decimals.
+func median(low, high Amount, n int64) Amount {
+	if n%2 == 1 {
+		return low
+	}
+	sum := new(big.Int).Add(low.Wad(), high.Wad())
 	return Amount{sum.Mul(sum, big.NewInt(5)), MaxDecimals + 1}
 }
 
