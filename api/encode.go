@@ -66,7 +66,7 @@ func encodeAmount(a repute.Amount) Amount {
 
 func encodeAgent(a repute.Agent) Agent {
 	w := Agent{
-		ID: a.ID.String(), ShortID: a.ID.Short(), ChainID: Long(a.ID.ChainID),
+		ID: ID(a.ID.String()), ShortID: ID(a.ID.Short()), ChainID: Long(a.ID.ChainID),
 		Registry: address(a.ID.Registry), TokenID: BigInt(a.ID.TokenID.Dec()),
 		Owner: address(a.Owner), OwnerClaimed: a.OwnerClaimed,
 		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
@@ -133,7 +133,7 @@ func encodeLink(l repute.RegistrationLink) RegistrationLink {
 
 func encodeFeedback(f repute.Feedback) Feedback {
 	w := Feedback{
-		Agent: f.Agent.String(), Client: address(f.Client), Index: Long(f.Index),
+		Agent: ID(f.Agent.String()), Client: address(f.Client), Index: Long(f.Index),
 		Amount: encodeAmount(repute.Amount{Value: f.Value, Decimals: f.Decimals}),
 		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil,
 		Responses: each(f.Responses, encodeResponse), ResponseCount: Long(f.ResponseCount),
@@ -157,7 +157,7 @@ func encodeResponse(r repute.Response) Response {
 
 func encodeValidation(v repute.Validation) Validation {
 	w := Validation{
-		Agent: v.Agent.String(), ChainID: Long(v.ChainID), Contract: address(v.Contract), ContractTrusted: v.ContractTrusted,
+		Agent: ID(v.Agent.String()), ChainID: Long(v.ChainID), Contract: address(v.Contract), ContractTrusted: v.ContractTrusted,
 		RequestHash: Hash(v.RequestHash.Hex()), Validator: address(v.Validator), Requested: encodePoint(v.Requested),
 		Status: "pending", Answers: Long(v.Answers),
 	}

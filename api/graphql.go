@@ -134,8 +134,12 @@ func costError(limit int) *gqlerrors.QueryError {
 // panicGuard logs a resolver's panic and answers it like any failure of ours.
 type panicGuard struct{ api *API }
 
-// MakePanicError hides what happened.
+// MakePanicError hides what happened, except where the library panics for a
+// number in the query that fits no integer.
 func (g panicGuard) MakePanicError(ctx context.Context, value any) *gqlerrors.QueryError {
+	if _, isNumber := value.(*strconv.NumError); isNumber {
+		return gqlerrors.Errorf("a number in the query is out of range")
+	}
 	b := g.api.fail(ctx, fmt.Errorf("panic: %v\n%s", value, debug.Stack()))
 	e := gqlerrors.Errorf("%s", b.Detail)
 	e.Extensions = map[string]any{"code": strings.ToUpper(b.Code), "requestId": b.RequestID}

@@ -17,7 +17,7 @@ type agentNode struct {
 	Score *float64
 	AsOf  *AsOf
 
-	id    repute.AgentID
+	key   repute.AgentID
 	group *cohort
 }
 
@@ -25,17 +25,17 @@ func newNodes(a *API, agents []repute.Agent, at repute.At, list bool) []*agentNo
 	group := &cohort{api: a, at: at, list: list}
 	return each(agents, func(agent repute.Agent) *agentNode {
 		group.ids = append(group.ids, agent.ID)
-		return &agentNode{Agent: encodeAgent(agent), id: agent.ID, group: group}
+		return &agentNode{Agent: encodeAgent(agent), key: agent.ID, group: group}
 	})
 }
 
 // feedbackArgs are the arguments of Agent.feedback.
 type feedbackArgs struct {
-	First          *int32
+	First          int32
 	After          *string
 	Clients        *[]Address
 	Tag1, Tag2     *string
-	IncludeRevoked *bool
+	IncludeRevoked bool
 }
 
 // feedbackConnection is a page of ratings.
@@ -52,8 +52,8 @@ type feedbackNode struct {
 }
 
 // ID is the agent's id with client and index.
-func (f *feedbackNode) ID() graphqlID {
-	return graphqlID(fmt.Sprintf("%s:%s:%d", f.Feedback.Agent, f.Client, f.Index))
+func (f *feedbackNode) ID() ID {
+	return ID(fmt.Sprintf("%s:%s:%d", f.Feedback.Agent, f.Client, f.Index))
 }
 
 // Agent is who was rated.
@@ -66,10 +66,10 @@ func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackC
 		return nil, err
 	}
 	if n.group.list {
-		if args.After != nil || args.Clients != nil || args.Tag1 != nil || args.Tag2 != nil || isTrue(args.IncludeRevoked) {
+		if args.After != nil || args.Clients != nil || args.Tag1 != nil || args.Tag2 != nil || args.IncludeRevoked {
 			return nil, notInLists("feedback", "first")
 		}
-		rows, more, err := n.group.feedbackOf(ctx, n.id, first)
+		rows, more, err := n.group.feedbackOf(ctx, n.key, first)
 		if err != nil {
 			return nil, err
 		}
@@ -82,8 +82,8 @@ func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackC
 	if err := charge(ctx, readCost+first); err != nil {
 		return nil, err
 	}
-	page, err := n.group.api.db.Feedback(ctx, n.id, store.FeedbackFilter{
-		Clients: clients, Tag1: args.Tag1, Tag2: args.Tag2, IncludeRevoked: isTrue(args.IncludeRevoked),
+	page, err := n.group.api.db.Feedback(ctx, n.key, store.FeedbackFilter{
+		Clients: clients, Tag1: args.Tag1, Tag2: args.Tag2, IncludeRevoked: args.IncludeRevoked,
 		After: orEmpty(args.After), Limit: first, At: n.group.at,
 	})
 	if err != nil {
@@ -112,8 +112,8 @@ type validationNode struct {
 }
 
 // ID is unique over all chains and contracts.
-func (v *validationNode) ID() graphqlID {
-	return graphqlID(fmt.Sprintf("%d:%s:%s", v.ChainID, v.Contract, v.RequestHash))
+func (v *validationNode) ID() ID {
+	return ID(fmt.Sprintf("%d:%s:%s", v.ChainID, v.Contract, v.RequestHash))
 }
 
 // Agent is whose work was checked.
@@ -121,9 +121,9 @@ func (v *validationNode) Agent() *agentNode { return v.agent }
 
 // validationArgs are the arguments of Agent.validations.
 type validationArgs struct {
-	First       *int32
+	First       int32
 	After       *string
-	TrustedOnly *bool
+	TrustedOnly bool
 }
 
 // Validations lists an agent's validations.
@@ -133,10 +133,10 @@ func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*vali
 		return nil, err
 	}
 	if n.group.list {
-		if args.After != nil || isTrue(args.TrustedOnly) {
+		if args.After != nil || args.TrustedOnly {
 			return nil, notInLists("validations", "first")
 		}
-		rows, more, err := n.group.validationsOf(ctx, n.id, first)
+		rows, more, err := n.group.validationsOf(ctx, n.key, first)
 		if err != nil {
 			return nil, err
 		}
@@ -145,8 +145,8 @@ func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*vali
 	if err := charge(ctx, readCost+first); err != nil {
 		return nil, err
 	}
-	page, err := n.group.api.db.Validations(ctx, n.id, store.ValidationFilter{
-		TrustedOnly: isTrue(args.TrustedOnly), After: orEmpty(args.After), Limit: first, At: n.group.at,
+	page, err := n.group.api.db.Validations(ctx, n.key, store.ValidationFilter{
+		TrustedOnly: args.TrustedOnly, After: orEmpty(args.After), Limit: first, At: n.group.at,
 	})
 	if err != nil {
 		return nil, renameCursor(err)
@@ -190,7 +190,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 		if args.Clients != nil || args.Tag1 != nil || args.Tag2 != nil {
 			return nil, notInLists("reputation", "no argument")
 		}
-		summary, err := n.group.summaryOf(ctx, n.id)
+		summary, err := n.group.summaryOf(ctx, n.key)
 		if err != nil {
 			return nil, err
 		}
@@ -203,7 +203,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
 	}
-	r, err := n.group.api.db.Reputation(ctx, n.id, store.ReputationQuery{
+	r, err := n.group.api.db.Reputation(ctx, n.key, store.ReputationQuery{
 		Clients: clients, Tag1: orEmpty(args.Tag1), Tag2: orEmpty(args.Tag2), At: n.group.at,
 	})
 	if err != nil {
@@ -216,8 +216,6 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 func notInLists(field, allowed string) error {
 	return repute.Invalid(field, "a list of agents takes only: "+allowed, "ask agent(id) for the rest")
 }
-
-func isTrue(b *bool) bool { return b != nil && *b }
 
 func onlyAsOf(all []repute.AsOf) *AsOf {
 	if len(all) == 0 {

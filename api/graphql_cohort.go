@@ -5,11 +5,7 @@ import (
 	"sync"
 
 	"repute"
-
-	graphql "github.com/graph-gophers/graphql-go"
 )
-
-type graphqlID = graphql.ID
 
 // cohort is agents that were read together. What hangs below them is read for
 // all at the first question, so that a page costs a fixed number of statements

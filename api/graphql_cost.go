@@ -46,20 +46,13 @@ func charge(ctx context.Context, cost int) error {
 
 func (b *budget) exceeded() bool { return b.spent.Load() > int64(b.limit) }
 
-const (
-	// defaultFirst is the page size of a connection.
-	defaultFirst = 20
-	// maxFirstInList is the largest page below each agent of a list.
-	maxFirstInList = 100
-)
+// maxFirstInList is the largest page below each agent of a list.
+const maxFirstInList = 100
 
-// pageSize reads first; a variable may be null in spite of the default.
-func pageSize(first *int32, largest int) (int, error) {
-	if first == nil {
-		return defaultFirst, nil
-	}
-	if *first < 1 || int(*first) > largest {
+// pageSize bounds first.
+func pageSize(first int32, largest int) (int, error) {
+	if first < 1 || int(first) > largest {
 		return 0, repute.Invalid("first", "not a page size", "a number from 1 to "+strconv.Itoa(largest))
 	}
-	return int(*first), nil
+	return int(first), nil
 }

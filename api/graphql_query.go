@@ -7,8 +7,6 @@ import (
 
 	"repute"
 	"repute/store"
-
-	graphql "github.com/graph-gophers/graphql-go"
 )
 
 // query resolves the root fields.
@@ -22,7 +20,7 @@ type pageInfo struct {
 
 // Agent reads one agent, nil when it is unknown.
 func (q *query) Agent(ctx context.Context, args struct {
-	ID      graphql.ID
+	ID      ID
 	ChainID *Long
 	At      *string
 }) (*agentNode, error) {
@@ -58,7 +56,7 @@ func (q *query) Agent(ctx context.Context, args struct {
 }
 
 // AgentsByID reads many agents at once, in the order asked for.
-func (q *query) AgentsByID(ctx context.Context, args struct{ IDs []graphql.ID }) ([]*agentNode, error) {
+func (q *query) AgentsByID(ctx context.Context, args struct{ IDs []ID }) ([]*agentNode, error) {
 	if len(args.IDs) > maxLimit {
 		return nil, repute.Invalid("ids", "too many", "at most "+strconv.Itoa(maxLimit))
 	}
@@ -79,16 +77,16 @@ func (q *query) AgentsByID(ctx context.Context, args struct{ IDs []graphql.ID })
 			agents = append(agents, agent)
 		}
 	}
-	byID := make(map[string]*agentNode, len(agents))
+	byID := make(map[ID]*agentNode, len(agents))
 	for _, node := range newNodes(q.api, agents, latest(), true) {
 		byID[node.Agent.ID] = node
 	}
-	return each(ids, func(id repute.AgentID) *agentNode { return byID[id.String()] }), nil
+	return each(ids, func(id repute.AgentID) *agentNode { return byID[ID(id.String())] }), nil
 }
 
 // resolveAll completes ids. The chain of an id decides its registry, so one
 // lookup per chain serves all.
-func (q *query) resolveAll(ctx context.Context, ids []graphql.ID) ([]repute.AgentID, error) {
+func (q *query) resolveAll(ctx context.Context, ids []ID) ([]repute.AgentID, error) {
 	out := make([]repute.AgentID, 0, len(ids))
 	known := map[uint64]repute.AgentID{}
 	for _, id := range ids {
@@ -116,9 +114,9 @@ type agentsArgs struct {
 		Owner    *Address
 		Wallet   *Address
 	}
-	Sort  *string
+	Sort  string
 	Order *string
-	First *int32
+	First int32
 	After *string
 }
 
@@ -155,7 +153,7 @@ func (args agentsArgs) filter() (f store.AgentFilter, err error) {
 		return f, err
 	}
 	f.After = orEmpty(args.After)
-	if f.Sort, f.Desc, err = parseSort(orEmpty(args.Sort), orEmpty(args.Order)); err != nil || args.Filter == nil {
+	if f.Sort, f.Desc, err = parseSort(args.Sort, orEmpty(args.Order)); err != nil || args.Filter == nil {
 		return f, err
 	}
 	if args.Filter.ChainIDs != nil {

@@ -25,7 +25,7 @@ type (
 	}
 	// ReputationAnswer is what a runtime asks before it pays or delegates.
 	ReputationAnswer struct {
-		Agent   string       `json:"agent" doc:"agent id"`
+		Agent   ID           `json:"agent" doc:"agent id"`
 		Score   *float64     `json:"score" doc:"-100 to 100; null until it is computed, to be read as not trusted"`
 		Summary Summary      `json:"summary" doc:"exactly what the registry's getSummary(clients, tag1, tag2) returns; without clients over all of them"`
 		Tags    []TagSummary `json:"tags" doc:"robust view of every tag1 in use: one vote per reviewer, not narrowed by clients and tags"`
@@ -112,7 +112,7 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 		return nil, unknownAgent(err)
 	}
 	return ok(ReputationAnswer{
-		Agent: id.String(), Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag),
+		Agent: ID(id.String()), Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag),
 		Counts: encodeCounts(r.Counts), AsOf: encodeAsOf(r.AsOf),
 	}), nil
 }

@@ -90,13 +90,19 @@ func (a *API) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	}
 }
 
-// routeOf is the route's template; one name for everything that has none, so
-// that foreign paths cannot grow the metrics.
+// routeOf is the route's template as OpenAPI writes it; one name for everything
+// that has none, so that foreign paths cannot grow the metrics.
 func routeOf(c echo.Context) string {
-	if p := c.Path(); p != "" && p != "/*" {
-		return p
+	if c.Path() == "" {
+		return "unmatched"
 	}
-	return "unmatched"
+	segments := strings.Split(c.Path(), "/")
+	for i, s := range segments {
+		if name, isParam := strings.CutPrefix(s, ":"); isParam {
+			segments[i] = "{" + name + "}"
+		}
+	}
+	return strings.Join(segments, "/")
 }
 
 // quiet routes are asked every few seconds by machines; they are neither

@@ -9,6 +9,8 @@ import (
 // The scalars of the wire. In JSON they are strings, Long is a number; in
 // GraphQL they are the custom scalars of the same names.
 type (
+	// ID names a thing for ever.
+	ID string
 	// Long is a 64-bit number.
 	Long int64
 	// BigInt is an integer of any size in decimal digits.
@@ -24,6 +26,9 @@ type (
 	// Time is RFC 3339 in UTC.
 	Time string
 )
+
+// ImplementsGraphQLType names the scalar.
+func (ID) ImplementsGraphQLType(name string) bool { return name == "ID" }
 
 // ImplementsGraphQLType names the scalar.
 func (Long) ImplementsGraphQLType(name string) bool { return name == "Long" }
@@ -45,6 +50,19 @@ func (Hex) ImplementsGraphQLType(name string) bool { return name == "Hex" }
 
 // ImplementsGraphQLType names the scalar.
 func (Time) ImplementsGraphQLType(name string) bool { return name == "Time" }
+
+// UnmarshalGraphQL takes a string or a number.
+func (s *ID) UnmarshalGraphQL(input any) error {
+	switch v := input.(type) {
+	case int32:
+		*s = ID(strconv.FormatInt(int64(v), 10))
+		return nil
+	case int64:
+		*s = ID(strconv.FormatInt(v, 10))
+		return nil
+	}
+	return unmarshalText(s, input)
+}
 
 // UnmarshalGraphQL reads a number, or a string for those that a client's
 // numbers cannot hold.

@@ -8,8 +8,8 @@ import "encoding/json"
 
 // Agent is an agent's state.
 type Agent struct {
-	ID           string     `json:"id" doc:"eip155:{chainId}:{registry}:{tokenId}"`
-	ShortID      string     `json:"shortId" doc:"{chainId}:{tokenId}"`
+	ID           ID         `json:"id" doc:"eip155:{chainId}:{registry}:{tokenId}"`
+	ShortID      ID         `json:"shortId" doc:"{chainId}:{tokenId}"`
 	ChainID      Long       `json:"chainId"`
 	Registry     Address    `json:"registry"`
 	TokenID      BigInt     `json:"tokenId" doc:"uint256, decimal"`
@@ -113,7 +113,7 @@ type Amount struct {
 
 // Feedback is one rating.
 type Feedback struct {
-	Agent  string  `json:"agent" doc:"agent id"`
+	Agent  ID      `json:"agent" doc:"agent id"`
 	Client Address `json:"client"`
 	Index  Long    `json:"index" doc:"from 1 per agent and client"`
 	Amount
@@ -144,7 +144,7 @@ type Response struct {
 
 // Validation is one request with its latest answer.
 type Validation struct {
-	Agent           string            `json:"agent" doc:"agent id"`
+	Agent           ID                `json:"agent" doc:"agent id"`
 	ChainID         Long              `json:"chainId"`
 	Contract        Address           `json:"contract"`
 	ContractTrusted bool              `json:"contractTrusted" doc:"on the chain's allow-list; anybody can answer 100 from another contract"`
