@@ -28,6 +28,7 @@ type Batch struct {
 type call struct {
 	from Account
 	to   *common.Address // nil creates a contract
+	wei  *big.Int
 	data func(at uint64) ([]byte, error)
 }
 
@@ -49,7 +50,12 @@ func (b *Batch) Send(from Account, to *common.Address, data []byte) {
 }
 
 func (b *Batch) add(from Account, to *common.Address, data func(at uint64) ([]byte, error)) {
-	b.calls = append(b.calls, call{from, to, data})
+	b.calls = append(b.calls, call{from, to, new(big.Int), data})
+}
+
+// Pay adds a payment of wei.
+func (b *Batch) Pay(from Account, to common.Address, wei *big.Int) {
+	b.calls = append(b.calls, call{from, &to, wei, func(uint64) ([]byte, error) { return nil, nil }})
 }
 
 // packed adapts the result of a binding's TryPack function.
@@ -57,11 +63,11 @@ func (b *Batch) packed(from Account, to common.Address, data []byte, err error) 
 	b.add(from, &to, func(uint64) ([]byte, error) { return data, err })
 }
 
-// Mine makes a block of the batch, BlockTime after its parent, and empties the
-// batch. Reverted transactions are part of the block; the first one is returned
+// Mine makes a block of the batch, at the time that Devnet.Mine would give it,
+// and empties the batch. Reverted transactions are part of the block; the first one is returned
 // as an ErrReverted beside the block.
 func (b *Batch) Mine(ctx context.Context) (Mined, error) {
-	return b.mine(ctx, func() uint64 { return b.dn.next() })
+	return b.mine(ctx, b.dn.next)
 }
 
 // MineAt is Mine with the block's time given, after its parent's.
@@ -105,7 +111,7 @@ func (b *Batch) sign(at uint64) (txs types.Transactions, err error) {
 			return nil, fmt.Errorf("transaction %d: %w", i, err)
 		}
 		tx, err := types.SignNewTx(c.from.Key, signer, &types.DynamicFeeTx{
-			ChainID: signer.ChainID(), Nonce: nonce, To: c.to, Data: data, Gas: gasFor(data),
+			ChainID: signer.ChainID(), Nonce: nonce, To: c.to, Value: c.wei, Data: data, Gas: gasFor(data),
 			GasTipCap: big.NewInt(params.GWei), GasFeeCap: big.NewInt(100 * params.GWei),
 		})
 		if err != nil {

@@ -16,7 +16,8 @@ import (
 )
 
 // Mine makes a block of the transactions that came in over JSON-RPC, or an empty
-// one, BlockTime after its parent.
+// one: at wall-clock time while blocks are automatic, else BlockTime after its
+// parent.
 func (d *Devnet) Mine(ctx context.Context) (repute.Block, error) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -40,6 +41,9 @@ func (d *Devnet) AdjustTime(ctx context.Context, by time.Duration) (repute.Block
 
 // SetPeriod makes a block automatically every p at wall-clock time; 0 stops it.
 func (d *Devnet) SetPeriod(p time.Duration) {
+	d.mu.Lock()
+	d.automatic = p > 0
+	d.mu.Unlock()
 	select {
 	case d.period <- p:
 	case <-d.done:
@@ -60,8 +64,8 @@ func (d *Devnet) loop() {
 			if ticker.Stop(); p > 0 {
 				ticker.Reset(p)
 			}
-		case now := <-ticker.C:
-			if err := d.tick(now); err != nil {
+		case <-ticker.C:
+			if err := d.tick(); err != nil {
 				d.opt.Log.Warn("automatic block failed", "chain", d.opt.ChainID, "error", err)
 			}
 		}
@@ -69,7 +73,7 @@ func (d *Devnet) loop() {
 }
 
 // tick pauses while a branch is being built: its blocks are nobody's to add.
-func (d *Devnet) tick(now time.Time) error {
+func (d *Devnet) tick() error {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	if d.aside {
@@ -77,11 +81,20 @@ func (d *Devnet) tick(now time.Time) error {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
-	_, err := d.seal(ctx, max(d.tip.Time+1, uint64(now.Unix())), nil)
+	_, err := d.seal(ctx, d.now(), nil)
 	return err
 }
 
-func (d *Devnet) next() uint64 { return d.tip.Time + uint64(BlockTime/time.Second) }
+// next is the time of a block made on demand. d.mu is held.
+func (d *Devnet) next() uint64 {
+	if d.automatic {
+		return d.now()
+	}
+	return d.tip.Time + uint64(BlockTime/time.Second)
+}
+
+// now is the wall-clock time, or the earliest that the parent allows.
+func (d *Devnet) now() uint64 { return max(d.tip.Time+1, uint64(time.Now().Unix())) }
 
 // seal makes the block that follows tip: of txs, or of the pool's when there are
 // none. On a branch the pool is left alone, because it mirrors the published
@@ -96,7 +109,7 @@ func (d *Devnet) seal(ctx context.Context, at uint64, txs types.Transactions) (r
 		}
 	}
 	parent := d.tip.Hash()
-	entropy := crypto.Keccak256Hash([]byte(d.opt.Seed), parent[:])
+	entropy := crypto.Keccak256Hash([]byte(d.opt.Seed), parent[:], binaryUint(d.forks))
 	args := &miner.BuildPayloadArgs{
 		Parent:      parent,
 		Timestamp:   at,
@@ -178,6 +191,7 @@ func (d *Devnet) fork(ctx context.Context, depth int) error {
 		return fmt.Errorf("fork at block %d: %w", from.Number, repute.ErrFinalized)
 	}
 	d.tip, d.aside = from, true
+	d.forks++
 	return nil
 }
 
@@ -225,8 +239,6 @@ func (d *Devnet) Reorg(ctx context.Context, depth, n int) error {
 		return err
 	}
 	for range n {
-		// One second off the replaced blocks' time, else the same parent, time and
-		// content would give the same block again.
 		if _, err := d.seal(ctx, d.tip.Time+1, nil); err != nil {
 			d.tip, d.aside = d.eth.BlockChain().CurrentBlock(), false
 			return err

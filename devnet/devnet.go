@@ -41,6 +41,11 @@ type Options struct {
 	// does.
 	UnsafeForks bool
 
+	// Prune keeps the state of the newest 128 blocks only, so that a chain that
+	// runs for days grows by some 3 KB a block instead of 10. Views and forks then
+	// reach no deeper.
+	Prune bool
+
 	Log *slog.Logger // for failures of automatic blocks; nil discards them
 }
 
@@ -86,9 +91,11 @@ type Devnet struct {
 	chain  repute.Chain
 	registries
 
-	mu    sync.Mutex    // guards tip and aside, and makes a block one step
-	tip   *types.Header // the next block's parent
-	aside bool          // tip is on a branch that is not published yet
+	mu        sync.Mutex    // guards what follows, and makes a block one step
+	tip       *types.Header // the next block's parent
+	aside     bool          // tip is on a branch that is not published yet
+	automatic bool          // a period is set
+	forks     uint64        // begun so far; keeps a branch's blocks unlike those they replace
 
 	period chan time.Duration // new periods for the loop
 	quit   chan struct{}

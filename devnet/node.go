@@ -77,10 +77,8 @@ func (d *Devnet) ethConfig() *ethconfig.Config {
 	conf.TxPool.PriceLimit = 1
 	conf.Miner.GasCeil = blockGas
 	conf.Miner.GasPrice = big.NewInt(1)
-	// Archive: a view function can be asked at any block, and any block can be
-	// forked from.
-	conf.StateScheme = rawdb.HashScheme
-	conf.NoPruning = true
+	conf.StateScheme = rawdb.HashScheme // the other scheme forgets after 128 blocks
+	conf.NoPruning = !d.opt.Prune
 	conf.TransactionHistory = 0 // look up transactions of the whole chain
 	conf.LogNoHistory = true    // search blocks: an index would lag behind the head
 	conf.SnapshotCache = 0

@@ -1,0 +1,44 @@
+package devnet
+
+// cast says which accounts play which part in a population.
+type cast struct {
+	owners     []Account
+	clients    []Account // the watchtowers first, the wallets of rating agents last
+	ring       []Account
+	validators []Account
+	wallets    []Account // for agents; the first raters of them rate too
+	heirs      []Account // agents are transferred to them
+	operators  []Account
+}
+
+// Sizes of the cast.
+const (
+	watchtowers  = 8  // clients that measure instead of judging
+	soloClients  = 24 // clients that are nobody's wallet
+	raterAgents  = 6  // agents that rate others through their wallet
+	ringSize     = 50
+	castAccounts = 160
+)
+
+// newCast needs castAccounts accounts. Six clients own agents too, so that trust
+// can flow on from whom the watchtowers rate well.
+func newCast(d *Devnet) cast {
+	accounts := func(from, n int) (list []Account) {
+		for i := range n {
+			list = append(list, d.Account(from+i))
+		}
+		return list
+	}
+	c := cast{
+		owners:     accounts(0, 14),
+		clients:    accounts(20, soloClients),
+		ring:       accounts(50, ringSize),
+		validators: accounts(100, 5),
+		wallets:    accounts(110, 30),
+		heirs:      accounts(140, 10),
+		operators:  accounts(150, 4),
+	}
+	c.owners = append(c.owners, c.clients[watchtowers:watchtowers+6]...)
+	c.clients = append(c.clients, c.wallets[:raterAgents]...)
+	return c
+}
