@@ -6,6 +6,9 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
+// Everywhere below, At has no default: the zero At is block 0, as in package
+// repute. Callers who want the newest state say repute.Latest.
+
 // MaxPage is the largest page of any list.
 const MaxPage = 200
 
@@ -59,8 +62,7 @@ type ValidationFilter struct {
 	At          repute.At
 }
 
-// ReputationQuery selects what Reputation's Summary adds up. The zero value is
-// every client and tag at the latest block.
+// ReputationQuery selects what Reputation's Summary adds up.
 type ReputationQuery struct {
 	Clients    []common.Address // nil for all; duplicates count again, as on chain
 	Tag1, Tag2 string           // "" for any, as on chain

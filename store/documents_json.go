@@ -1,0 +1,121 @@
+package store
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+
+	"repute"
+)
+
+// registrationJSON is how a parsed document is kept. Members that package
+// manifest does not know are kept as text: jsonb would reorder them, round
+// none but refuse huge numbers, and refuse deep nesting.
+type registrationJSON struct {
+	Type           string                    `json:"type,omitempty"`
+	Name           string                    `json:"name,omitempty"`
+	Description    string                    `json:"description,omitempty"`
+	Image          string                    `json:"image,omitempty"`
+	Services       []serviceJSON             `json:"services,omitempty"`
+	X402           *bool                     `json:"x402,omitempty"`
+	Active         *bool                     `json:"active,omitempty"`
+	Registrations  []repute.RegistrationLink `json:"registrations,omitempty"`
+	SupportedTrust []string                  `json:"supportedTrust,omitempty"`
+	Extra          map[string]string         `json:"extra,omitempty"`
+}
+
+type serviceJSON struct {
+	Name     string            `json:"name,omitempty"`
+	Endpoint string            `json:"endpoint,omitempty"`
+	Version  string            `json:"version,omitempty"`
+	Skills   []string          `json:"skills,omitempty"`
+	Domains  []string          `json:"domains,omitempty"`
+	Extra    map[string]string `json:"extra,omitempty"`
+}
+
+func encodeRegistration(r *repute.Registration) ([]byte, error) {
+	if r == nil {
+		return []byte("null"), nil
+	}
+	out := registrationJSON{
+		Type: r.Type, Name: r.Name, Description: r.Description, Image: r.Image, X402: r.X402, Active: r.Active,
+		Registrations: r.Registrations, SupportedTrust: r.SupportedTrust, Extra: extraText(r.Extra),
+	}
+	for _, s := range r.Services {
+		out.Services = append(out.Services, serviceJSON{s.Name, s.Endpoint, s.Version, s.Skills, s.Domains, extraText(s.Extra)})
+	}
+	b, err := json.Marshal(out)
+	return escapeNUL(b), err
+}
+
+func decodeRegistration(b []byte) (*repute.Registration, error) {
+	var in *registrationJSON
+	if err := json.Unmarshal(b, &in); err != nil || in == nil {
+		return nil, err
+	}
+	r := &repute.Registration{
+		Type: in.Type, Name: in.Name, Description: in.Description, Image: in.Image, X402: in.X402, Active: in.Active,
+		Registrations: in.Registrations, SupportedTrust: in.SupportedTrust, Extra: extraRaw(in.Extra),
+	}
+	for _, s := range in.Services {
+		r.Services = append(r.Services, repute.Service{
+			Name: s.Name, Endpoint: s.Endpoint, Version: s.Version, Skills: s.Skills, Domains: s.Domains, Extra: extraRaw(s.Extra),
+		})
+	}
+	return r, nil
+}
+
+func extraText(in map[string]json.RawMessage) map[string]string {
+	if in == nil {
+		return nil
+	}
+	out := make(map[string]string, len(in))
+	for k, v := range in {
+		out[k] = string(v)
+	}
+	return out
+}
+
+func extraRaw(in map[string]string) map[string]json.RawMessage {
+	if in == nil {
+		return nil
+	}
+	out := make(map[string]json.RawMessage, len(in))
+	for k, v := range in {
+		out[k] = json.RawMessage(v)
+	}
+	return out
+}
+
+func encodeProblems(problems []repute.Problem) ([]byte, error) {
+	if problems == nil {
+		return []byte("[]"), nil
+	}
+	b, err := json.Marshal(problems)
+	return escapeNUL(b), err
+}
+
+// escapeNUL replaces the one character that json.Marshal may write and jsonb
+// cannot hold. (Invalid UTF-8 it replaces itself, and a lone surrogate cannot
+// come out of a Go string.) A backslash in front of the escape is doubled in
+// JSON, so escapes are read pair by pair.
+func escapeNUL(b []byte) []byte {
+	if !bytes.Contains(b, []byte(`\u0000`)) {
+		return b
+	}
+	for i := 0; i < len(b); i++ {
+		if b[i] != '\\' {
+			continue
+		}
+		if bytes.HasPrefix(b[i:], []byte(`\u0000`)) {
+			copy(b[i:], `\ufffd`)
+		}
+		i++ // the escaped character
+	}
+	return b
+}
+
+// cleanText makes a foreign string fit for a text column.
+func cleanText(s string) string {
+	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+}

@@ -1,0 +1,453 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// agentColumns reads agents out of a relation a with the columns of table
+// agents, joined with what scanAgent needs besides. Each join is by primary key.
+const agentColumns = `
+	select a.chain_id, c.identity, a.token_id, a.owner, a.claimed, a.wallet, a.approved, u.uri,
+		a.registered_block, a.registered_log, re.tx_hash, rb.time,
+		a.updated_block, a.updated_log, ue.tx_hash, ub.time,
+		a.feedback, a.revoked, a.clients, a.responses, a.validations,
+		u.source, u.sha256, octet_length(d.body), u.fetched_at, u.reason, u.detail, u.next_due,
+		p.registration, p.problems, p.errors
+	from a
+	join chains c on c.chain_id = a.chain_id
+	join uris u on u.id = a.uri_id
+	left join documents d on d.sha256 = u.sha256
+	left join lateral (
+		select registration, problems, errors from parses
+		where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
+	left join events re on (re.chain_id, re.block, re.log_index) = (a.chain_id, a.registered_block, a.registered_log)
+	left join blocks rb on (rb.chain_id, rb.number) = (a.chain_id, a.registered_block)
+	left join events ue on (ue.chain_id, ue.block, ue.log_index) = (a.chain_id, a.updated_block, a.updated_log)
+	left join blocks ub on (ub.chain_id, ub.number) = (a.chain_id, a.updated_block)`
+
+// pointRow receives a repute.Point, whose event and block may be unknown.
+type pointRow struct {
+	block *int64
+	log   *int64
+	tx    []byte
+	time  *time.Time
+}
+
+func (p *pointRow) into() []any { return []any{&p.block, &p.log, &p.tx, &p.time} }
+
+// point is nil when the event did not happen.
+func (p *pointRow) point() *repute.Point {
+	if p.block == nil {
+		return nil
+	}
+	return &repute.Point{
+		Block: uint64(*p.block), LogIndex: uint64(*p.log),
+		TxHash: common.BytesToHash(p.tx), Time: timeOf(p.time),
+	}
+}
+
+func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
+	var identity, owner, wallet, approved, uri []byte
+	var token tokenNum
+	var registered, updated pointRow
+	var d documentRow
+	into := slices.Concat(
+		[]any{&a.ID.ChainID, &identity, &token, &owner, &a.OwnerClaimed, &wallet, &approved, &uri},
+		registered.into(), updated.into(),
+		[]any{&a.Counts.Feedback, &a.Counts.Revoked, &a.Counts.Clients, &a.Counts.Responses, &a.Counts.Validations},
+		d.into())
+	if err := row.Scan(into...); err != nil {
+		return a, err
+	}
+	a.ID.Registry, a.ID.TokenID = common.BytesToAddress(identity), repute.TokenID(token)
+	a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved)
+	a.URI = string(uri)
+	a.Registered, a.Updated = *registered.point(), *updated.point()
+	a.Document, err = d.document(a.URI)
+	return a, err
+}
+
+// documentRow receives what is known of a URI's document.
+type documentRow struct {
+	source, reason, detail string
+	sha256                 []byte
+	size                   *int64
+	fetched, due           *time.Time
+	registration, problems []byte // nil when not parsed
+	errors                 *int
+}
+
+func (d *documentRow) into() []any {
+	return []any{&d.source, &d.sha256, &d.size, &d.fetched, &d.reason, &d.detail, &d.due, &d.registration, &d.problems, &d.errors}
+}
+
+// status: bytes once read stay known while later fetches fail; the reason tells
+// of the failure.
+func (d *documentRow) status(uri string) repute.DocumentStatus {
+	switch {
+	case uri == "":
+		return repute.DocumentNone
+	case d.errors != nil && *d.errors > 0:
+		return repute.DocumentInvalid
+	case d.errors != nil:
+		return repute.DocumentOK
+	case d.reason != "":
+		return repute.DocumentFailed
+	}
+	return repute.DocumentPending
+}
+
+func (d *documentRow) document(uri string) (repute.Document, error) {
+	out := repute.Document{
+		Status: d.status(uri), Source: d.source, FetchedAt: timeOf(d.fetched),
+		Reason: d.reason, Detail: d.detail, NextTry: timeOf(d.due),
+	}
+	copy(out.SHA256[:], d.sha256)
+	if d.size != nil {
+		out.Size = *d.size
+	}
+	if d.errors == nil {
+		return out, nil
+	}
+	var err error
+	if out.Registration, err = decodeRegistration(d.registration); err != nil {
+		return out, fmt.Errorf("stored registration: %w", err)
+	}
+	if err := json.Unmarshal(d.problems, &out.Problems); err != nil {
+		return out, fmt.Errorf("stored problems: %w", err)
+	}
+	return out, nil
+}
+
+// currentAgents is relation a of agentColumns: the current rows of the keys.
+const currentAgents = `
+	with k as (select * from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)),
+	a as (select a.* from k join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id))`
+
+// currentMetadata reads the keys' metadata in the order agents show it.
+const currentMetadata = `
+	select m.chain_id, m.token_id, m.key, m.value, m.from_block, m.log_index, e.tx_hash, b.time
+	from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
+	join metadata m on (m.chain_id, m.token_id) = (k.chain_id, k.token_id) and m.to_block is null
+	left join events e on (e.chain_id, e.block, e.log_index) = (m.chain_id, m.from_block, m.log_index)
+	left join blocks b on (b.chain_id, b.number) = (m.chain_id, m.from_block)
+	order by m.key`
+
+// agentKey is an agent without the registry, which its chain implies.
+type agentKey struct {
+	chain uint64
+	token repute.TokenID
+}
+
+func keyOf(id repute.AgentID) agentKey { return agentKey{id.ChainID, id.TokenID} }
+
+// keyColumns splits distinct keys into the two arrays statements unnest.
+func keyColumns(ids []repute.AgentID) (chains []uint64, tokens []tokenNum) {
+	seen := make(map[agentKey]bool, len(ids))
+	for _, id := range ids {
+		if k := keyOf(id); !seen[k] {
+			seen[k] = true
+			chains, tokens = append(chains, k.chain), append(tokens, tokenNum(k.token))
+		}
+	}
+	return chains, tokens
+}
+
+// readAgents loads agents in two statements, however many there are.
+func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[agentKey]*repute.Agent, error) {
+	chains, tokens := keyColumns(ids)
+	rows, err := tx.Query(ctx, currentAgents+agentColumns, chains, tokens)
+	if err != nil {
+		return nil, err
+	}
+	agents, err := pgx.CollectRows(rows, scanAgent)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[agentKey]*repute.Agent, len(agents))
+	for i := range agents {
+		out[keyOf(agents[i].ID)] = &agents[i]
+	}
+	return out, readMetadata(ctx, tx, out, currentMetadata, chains, tokens)
+}
+
+func readMetadata(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agent, sql string, args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	var k agentKey
+	var key, value []byte
+	var set pointRow
+	into := append([]any{&k.chain, (*tokenNum)(&k.token), &key, &value}, set.into()...)
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		if a := agents[k]; a != nil {
+			a.Metadata = append(a.Metadata, repute.Metadata{Key: string(key), Value: value, Set: *set.point()})
+		}
+		return nil
+	})
+	return err
+}
+
+// AgentsByID loads the newest state of agents by id. Unknown ones are absent;
+// an id without registry is found under the id with it.
+func (db *DB) AgentsByID(ctx context.Context, ids []repute.AgentID) (map[repute.AgentID]repute.Agent, error) {
+	out := make(map[repute.AgentID]repute.Agent, len(ids))
+	err := db.view(ctx, "read agents", func(ctx context.Context, tx pgx.Tx) error {
+		agents, err := readAgents(ctx, tx, ids)
+		for _, a := range agents {
+			out[a.ID] = *a
+		}
+		return err
+	})
+	return out, err
+}
+
+// agentPos is where a list stands on one chain: the sort key of the last agent
+// taken. Key is 0 when sorting by id.
+type agentPos struct {
+	Key   int64  `json:"k"`
+	Token string `json:"t"`
+}
+
+// agentOrder is how one chain's agents are read in order by an index.
+type agentOrder struct {
+	Column string // "" for the token alone
+}
+
+func orderOf(sort string) (agentOrder, error) {
+	switch sort {
+	case "", SortID:
+		return agentOrder{}, nil
+	case SortFeedback:
+		return agentOrder{"feedback"}, nil
+	case SortUpdated:
+		return agentOrder{"updated_block"}, nil
+	}
+	return agentOrder{}, repute.Invalid("sort", fmt.Sprintf("%q is no order", sort), "id, feedback or updated")
+}
+
+// agentEntry is one candidate of a page.
+type agentEntry struct {
+	id  repute.AgentID
+	pos agentPos
+	key int64 // comparable across chains: the count, or the time in seconds
+}
+
+// Agents lists the newest state of agents, in pages. Every chain is read in
+// order by its own index and the heads are merged, so that a page costs the
+// same wherever it is; it takes a fixed number of statements.
+func (db *DB) Agents(ctx context.Context, f AgentFilter) (page Page[repute.Agent], err error) {
+	order, err := orderOf(f.Sort)
+	if err != nil {
+		return page, err
+	}
+	if err := checkLimit(f.Limit); err != nil {
+		return page, err
+	}
+	question, err := cursorFor("agents", f.ChainIDs, f.Owner, f.Wallet, order, f.Desc)
+	if err != nil {
+		return page, err
+	}
+	from, _, err := decodeCursor[map[uint64]agentPos](question, f.After)
+	if err != nil {
+		return page, err
+	}
+	err = db.view(ctx, "list agents", func(ctx context.Context, tx pgx.Tx) error {
+		chains, err := chainsOf(ctx, tx, f.ChainIDs)
+		if err != nil {
+			return err
+		}
+		streams, err := readStreams(ctx, tx, f, order, chains, from)
+		if err != nil {
+			return err
+		}
+		var ids []repute.AgentID
+		ids, page.Next, err = mergeStreams(streams, f, question, from)
+		if err != nil {
+			return err
+		}
+		for _, c := range chains {
+			page.AsOf = append(page.AsOf, c.latest())
+		}
+		page.Items, err = inOrder(ctx, tx, ids)
+		return err
+	})
+	return page, err
+}
+
+// chainsOf loads the chains asked for, all for nil. A missing one is
+// repute.ErrNotFound: an empty list would look like a chain without agents.
+func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, error) {
+	chains, err := readChains(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(chains, func(c *chainView) bool { return c.ID == id }) {
+			return nil, fmt.Errorf("chain %d is not indexed: %w", id, repute.ErrNotFound)
+		}
+	}
+	return chains, nil
+}
+
+func inOrder(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) ([]repute.Agent, error) {
+	agents, err := readAgents(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]repute.Agent, 0, len(ids))
+	for _, id := range ids {
+		out = append(out, *agents[keyOf(id)])
+	}
+	return out, nil
+}
+
+// startPos is in front of every agent, in either direction.
+func startPos(desc bool) (int64, *big.Int) {
+	if desc {
+		return everything, new(big.Int).Lsh(big.NewInt(1), 256)
+	}
+	return -1, big.NewInt(-1)
+}
+
+// readStreams reads the next agents of every chain, enough for the page to come
+// from any one of them and to know whether there is another page.
+func readStreams(ctx context.Context, tx pgx.Tx, f AgentFilter, o agentOrder, chains []*chainView, from map[uint64]agentPos) (map[uint64][]agentEntry, error) {
+	var ids []uint64
+	var keys []int64
+	var tokens []bigNum
+	for _, c := range chains {
+		key, token := startPos(f.Desc)
+		if p, ok := from[c.ID]; ok {
+			id, err := repute.ParseTokenID(p.Token)
+			if err != nil {
+				return nil, repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
+			}
+			key, token = p.Key, id.ToBig()
+		}
+		ids, keys, tokens = append(ids, c.ID), append(keys, key), append(tokens, bigNum{token})
+	}
+	sql, args := o.statement(f)
+	rows, err := tx.Query(ctx, sql, append([]any{ids, keys, tokens, f.Limit + 1}, args...)...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[uint64][]agentEntry{}
+	var e agentEntry
+	_, err = pgx.ForEachRow(rows, []any{&e.id.ChainID, (*tokenNum)(&e.id.TokenID), &e.pos.Key, &e.key}, func() error {
+		e.pos.Token = e.id.TokenID.Dec()
+		out[e.id.ChainID] = append(out[e.id.ChainID], e)
+		return nil
+	})
+	return out, err
+}
+
+// statement pages every chain by itself. $1..$3 are where each chain stands, $4
+// is how many to read; the rest are filters.
+func (o agentOrder) statement(f AgentFilter) (string, []any) {
+	than, direction := ">", "asc"
+	if f.Desc {
+		than, direction = "<", "desc"
+	}
+	key, behind, order := "0::bigint", "a.token_id "+than+" k.token", "a.token_id "+direction
+	if o.Column != "" {
+		key = "a." + o.Column
+		behind = fmt.Sprintf("(a.%s, a.token_id) %s (k.key, k.token)", o.Column, than)
+		order = fmt.Sprintf("a.%s %s, a.token_id %s", o.Column, direction, direction)
+	}
+	where, args := f.where(5)
+	// Counts compare as they are; blocks of two chains only by their time.
+	merge, join := "a.key", ""
+	if o.Column == "updated_block" {
+		merge = "coalesce(extract(epoch from b.time)::bigint, 0)"
+		join = "left join blocks b on (b.chain_id, b.number) = (k.chain_id, a.key)"
+	}
+	return fmt.Sprintf(`
+		select k.chain_id, a.token_id, a.key, %s
+		from unnest($1::bigint[], $2::bigint[], $3::numeric[]) as k(chain_id, key, token)
+		cross join lateral (
+			select a.token_id, %s as key from agents a
+			where a.chain_id = k.chain_id and %s%s
+			order by %s limit $4) a
+		%s
+		order by k.chain_id, a.key %s, a.token_id %s`, merge, key, behind, where, order, join, direction, direction), args
+}
+
+// where adds the filters, numbered from the given parameter on. The partial
+// index on wallets needs its own condition spelled out.
+func (f AgentFilter) where(n int) (sql string, args []any) {
+	if f.Owner != nil {
+		sql += fmt.Sprintf(" and a.owner = $%d", n)
+		args = append(args, addressBytes(*f.Owner))
+		n++
+	}
+	if f.Wallet != nil && *f.Wallet != (common.Address{}) {
+		sql += fmt.Sprintf(" and a.wallet = $%d and a.wallet <> ''", n)
+		args = append(args, addressBytes(*f.Wallet))
+	} else if f.Wallet != nil {
+		sql += " and a.wallet = ''"
+	}
+	return sql, args
+}
+
+// mergeStreams takes the page from the heads of the streams, and gives the
+// cursor behind it when anything is left.
+func mergeStreams(streams map[uint64][]agentEntry, f AgentFilter, question string, from map[uint64]agentPos) ([]repute.AgentID, string, error) {
+	after := maps.Clone(from)
+	if after == nil {
+		after = map[uint64]agentPos{}
+	}
+	chains := slices.Sorted(maps.Keys(streams))
+	if f.Desc {
+		slices.Reverse(chains)
+	}
+	var ids []repute.AgentID
+	for len(ids) < f.Limit {
+		next, ok := firstHead(streams, chains, f.Desc)
+		if !ok {
+			return ids, "", nil
+		}
+		e := streams[next][0]
+		streams[next] = streams[next][1:]
+		ids = append(ids, e.id)
+		after[next] = e.pos
+	}
+	if _, more := firstHead(streams, chains, f.Desc); !more {
+		return ids, "", nil
+	}
+	cursor, err := encodeCursor(question, after)
+	return ids, cursor, err
+}
+
+// firstHead is the chain whose next agent comes first; chains are in the order
+// that settles ties.
+func firstHead(streams map[uint64][]agentEntry, chains []uint64, desc bool) (first uint64, ok bool) {
+	for _, c := range chains {
+		if len(streams[c]) == 0 {
+			continue
+		}
+		if !ok || before(streams[c][0].key, streams[first][0].key, desc) {
+			first, ok = c, true
+		}
+	}
+	return first, ok
+}
+
+func before(a, b int64, desc bool) bool {
+	if desc {
+		return a > b
+	}
+	return a < b
+}

@@ -1,0 +1,57 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"repute"
+)
+
+// cursorForm is what a page cursor holds: where to go on, and which question it
+// belongs to. Callers treat it as opaque.
+type cursorForm[P any] struct {
+	For string `json:"f"`
+	Pos P      `json:"p"`
+}
+
+// cursorFor names a question by its parts: a cursor of another one is refused,
+// as its position would silently skip or repeat rows.
+func cursorFor(parts ...any) (string, error) {
+	b, err := json.Marshal(parts)
+	sum := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(sum[:9]), err
+}
+
+func encodeCursor[P any](question string, pos P) (string, error) {
+	b, err := json.Marshal(cursorForm[P]{question, pos})
+	return base64.RawURLEncoding.EncodeToString(b), err
+}
+
+// decodeCursor reads a cursor of that question; ok is false for "".
+func decodeCursor[P any](question, cursor string) (pos P, ok bool, err error) {
+	if cursor == "" {
+		return pos, false, nil
+	}
+	var form cursorForm[P]
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		err = json.Unmarshal(b, &form)
+	}
+	if err != nil {
+		return pos, false, repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
+	}
+	if form.For != question {
+		return pos, false, repute.Invalid("cursor", "belongs to a list with other filters or another order", "repeat the filters of the first page, or start again without a cursor")
+	}
+	return form.Pos, true, nil
+}
+
+// checkLimit refuses what would otherwise be clamped in silence.
+func checkLimit(limit int) error {
+	if limit < 1 || limit > MaxPage {
+		return repute.Invalid("limit", fmt.Sprintf("%d is out of range", limit), fmt.Sprintf("1 to %d", MaxPage))
+	}
+	return nil
+}

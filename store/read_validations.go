@@ -1,0 +1,133 @@
+package store
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// validationColumns reads validations out of a relation q with the columns of
+// table validation_requests, each with its answers up to block {at}.
+func validationColumns(at string) string {
+	return `
+	select q.chain_id, c.identity, q.token_id, q.contract, q.contract = any(c.validations), q.request_hash, q.validator, qu.uri,
+		q.block, q.log_index, qe.tx_hash, qb.time,
+		n.n, x.response, xu.uri, x.hash, xt.value, x.block, x.log_index, xe.tx_hash, xb.time
+	from q
+	join chains c on c.chain_id = q.chain_id
+	join uris qu on qu.id = q.uri_id
+	left join events qe on (qe.chain_id, qe.block, qe.log_index) = (q.chain_id, q.block, q.log_index)
+	left join blocks qb on (qb.chain_id, qb.number) = (q.chain_id, q.block)
+	cross join lateral (
+		select count(*) as n from validation_responses x
+		where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= ` + at + `) n
+	left join lateral (
+		select * from validation_responses x
+		where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= ` + at + `
+		order by x.block desc, x.log_index desc limit 1) x on true
+	left join uris xu on xu.id = x.uri_id
+	left join tags xt on xt.id = x.tag
+	left join events xe on (xe.chain_id, xe.block, xe.log_index) = (x.chain_id, x.block, x.log_index)
+	left join blocks xb on (xb.chain_id, xb.number) = (x.chain_id, x.block)`
+}
+
+func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
+	var identity, contract, request, validator, requestURI, uri, hash, tag []byte
+	var response *uint8
+	var requested, answered pointRow
+	into := slices.Concat(
+		[]any{&v.ChainID, &identity, (*tokenNum)(&v.Agent.TokenID), &contract, &v.ContractTrusted, &request, &validator, &requestURI},
+		requested.into(),
+		[]any{&v.Answers, &response, &uri, &hash, &tag}, answered.into())
+	if err := row.Scan(into...); err != nil {
+		return v, err
+	}
+	v.Agent.ChainID, v.Agent.Registry = v.ChainID, common.BytesToAddress(identity)
+	v.Contract, v.RequestHash = common.BytesToAddress(contract), common.BytesToHash(request)
+	v.Validator, v.RequestURI = common.BytesToAddress(validator), string(requestURI)
+	v.Requested = *requested.point()
+	if response != nil {
+		v.Answered = &repute.ValidationAnswer{
+			Response: *response, URI: string(uri), Hash: common.BytesToHash(hash), Tag: string(tag), At: *answered.point(),
+		}
+	}
+	return v, nil
+}
+
+// Validations lists one agent's validations, newest request first, each with
+// its latest answer.
+func (db *DB) Validations(ctx context.Context, id repute.AgentID, f ValidationFilter) (page Page[repute.Validation], err error) {
+	if err := checkLimit(f.Limit); err != nil {
+		return page, err
+	}
+	question, err := cursorFor("validations", id.ChainID, id.TokenID, f.TrustedOnly, f.At)
+	if err != nil {
+		return page, err
+	}
+	from, ok, err := decodeCursor[logPos](question, f.After)
+	if err != nil {
+		return page, err
+	}
+	if !ok {
+		from = startLog(true)
+	}
+	err = db.viewAgent(ctx, "list validations", id, f.At, func(ctx context.Context, s subject) error {
+		page.AsOf = []repute.AsOf{s.asOf}
+		items, err := s.validations(ctx, from, f)
+		if err != nil {
+			return err
+		}
+		page.Items, page.Next, err = cut(items, f.Limit, question, func(v repute.Validation) logPos { return posOf(v.Requested) })
+		return err
+	})
+	return page, err
+}
+
+// validations reads one row more than the page.
+func (s subject) validations(ctx context.Context, from logPos, f ValidationFilter) ([]repute.Validation, error) {
+	rows, err := s.tx.Query(ctx, `
+		with q as (
+			select * from validation_requests
+			where chain_id = $1 and token_id = $2 and block <= $3 and (block, log_index) < ($4, $5)
+				and (not $6 or contract = any($7))
+			order by block desc, log_index desc limit $8)`+validationColumns("$3")+`
+		order by q.block desc, q.log_index desc`,
+		append(s.key(), from.Block, from.Log, f.TrustedOnly, addressColumn(s.chain.Validations), f.Limit+1)...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanValidation)
+}
+
+// ValidationsByAgents loads the newest validations of each agent, up to limit,
+// of any contract. Agents without any are absent.
+func (db *DB) ValidationsByAgents(ctx context.Context, ids []repute.AgentID, limit int) (map[repute.AgentID][]repute.Validation, error) {
+	if err := checkLimit(limit); err != nil {
+		return nil, err
+	}
+	chains, tokens := keyColumns(ids)
+	out := make(map[repute.AgentID][]repute.Validation, len(ids))
+	err := db.view(ctx, "read validations", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			with q as (
+				select q.* from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
+				cross join lateral (
+					select * from validation_requests q
+					where q.chain_id = k.chain_id and q.token_id = k.token_id
+					order by q.block desc, q.log_index desc limit $3) q)`+validationColumns("$4")+`
+			order by q.chain_id, q.token_id, q.block desc, q.log_index desc`, chains, tokens, limit, int64(everything))
+		if err != nil {
+			return err
+		}
+		items, err := pgx.CollectRows(rows, scanValidation)
+		for _, v := range items {
+			out[v.Agent] = append(out[v.Agent], v)
+		}
+		return err
+	})
+	return out, err
+}
