@@ -3,30 +3,141 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
 	"time"
+
+	"github.com/jackc/pgx/v5"
 
 	"repute"
 )
 
-// Change is one row of the outbox.
+// Change is one row of the outbox: something a user of the index can see. Rows of
+// one chain are in the order in which they became true, except that a repair
+// speaks of earlier blocks.
 type Change struct {
 	Cursor   string // opaque; pass it as since to go on behind this row
 	ChainID  uint64
-	Kind     string
+	Kind     string // e.g. feedback.given; retracted undoes another row
 	Block    uint64
 	LogIndex uint64
 	TokenID  *repute.TokenID // nil when no single agent is concerned
-	Data     json.RawMessage
-	Retracts string // cursor of the change this one undoes, "" when none
-	At       time.Time
+	Data     json.RawMessage // the state after the change
+	Retracts string          // cursor of the change this one undoes, "" when none
+	At       time.Time       // when the index learned it, by the database's clock
 }
 
-// Changes reads the feed.
+// changeCursor orders the feed: by transaction, then within it.
+type changeCursor struct {
+	xid uint64
+	seq int64
+}
+
+func (c changeCursor) String() string { return fmt.Sprintf("%d-%d", c.xid, c.seq) }
+
+func parseChangeCursor(s string) (c changeCursor, err error) {
+	xid, seq, ok := strings.Cut(s, "-")
+	if c.xid, err = strconv.ParseUint(xid, 10, 64); err == nil {
+		c.seq, err = strconv.ParseInt(seq, 10, 64)
+	}
+	if !ok || err != nil || c.String() != s {
+		return changeCursor{}, repute.Invalid("since", "not a cursor of the change feed", "the cursor of a change you read, or none to start at the oldest kept")
+	}
+	return c, nil
+}
+
+// Changes reads up to limit rows behind since, "" being the oldest row kept.
+//
+// A row appears once every transaction that began writing before its own has
+// ended: a reader that goes on from the last cursor it saw misses nothing, even
+// what commits late. Hence all rows together wait for the oldest open write.
+//
+// repute.ErrInvalid for a malformed since, repute.ErrGone when the row it names
+// is no longer kept: what followed it may be lost, and the state must be read
+// afresh.
 func (db *DB) Changes(ctx context.Context, since string, limit int) ([]Change, error) {
-	return nil, errTODO
+	var after changeCursor
+	if since != "" {
+		var err error
+		if after, err = parseChangeCursor(since); err != nil {
+			return nil, err
+		}
+		if err := db.changeKept(ctx, after); err != nil {
+			return nil, err
+		}
+	}
+	rows, err := db.pool.Query(ctx, `
+		select c.xid::text, c.seq, c.chain_id, c.kind, c.block, c.log_index, c.token_id::text, c.data, c.created_at,
+			u.xid::text, u.seq
+		from changes c left join changes u on u.seq = c.retracts
+		where c.xid < pg_snapshot_xmin(pg_current_snapshot()) and (c.xid, c.seq) > ($1::text::xid8, $2::bigint)
+		order by c.xid, c.seq limit $3`, strconv.FormatUint(after.xid, 10), after.seq, limit)
+	if err != nil {
+		return nil, failed("read changes", err)
+	}
+	changes, err := pgx.CollectRows(rows, scanChange)
+	return changes, failed("read changes", err)
 }
 
-// PruneChanges forgets old changes.
+func scanChange(row pgx.CollectableRow) (c Change, err error) {
+	var at changeCursor
+	var xid string
+	var token, undoneXid *string
+	var undoneSeq *int64
+	if err := row.Scan(&xid, &at.seq, &c.ChainID, &c.Kind, &c.Block, &c.LogIndex, &token, &c.Data, &c.At, &undoneXid, &undoneSeq); err != nil {
+		return c, err
+	}
+	c.At = c.At.UTC()
+	c.Cursor = fmt.Sprintf("%s-%d", xid, at.seq)
+	if undoneXid != nil {
+		c.Retracts = fmt.Sprintf("%s-%d", *undoneXid, *undoneSeq)
+	}
+	if token != nil {
+		c.TokenID = new(repute.TokenID)
+		err = c.TokenID.SetFromDecimal(*token)
+	}
+	return c, err
+}
+
+// changeKept checks that the row a reader stands at still exists: pruning removes
+// the oldest rows first, so everything behind it exists too.
+func (db *DB) changeKept(ctx context.Context, at changeCursor) error {
+	var kept bool
+	var oldest *string
+	err := db.pool.QueryRow(ctx, `
+		select exists (select from changes where seq = $2 and xid = $1::text::xid8),
+			(select xid::text || '-' || seq from changes order by xid, seq limit 1)`,
+		strconv.FormatUint(at.xid, 10), at.seq).Scan(&kept, &oldest)
+	if err != nil {
+		return failed("find change", err)
+	}
+	if kept {
+		return nil
+	}
+	if oldest == nil {
+		return fmt.Errorf("no changes are kept: %w", repute.ErrGone)
+	}
+	return fmt.Errorf("the oldest change kept is %s: %w", *oldest, repute.ErrGone)
+}
+
+// PruneChanges forgets changes older than olderThan and returns how many. It
+// removes from the old end only, and never the newest row, at which readers wait.
 func (db *DB) PruneChanges(ctx context.Context, olderThan time.Duration) (int64, error) {
-	return 0, errTODO
+	var xid string
+	var seq int64
+	err := db.pool.QueryRow(ctx, `
+		select xid::text, seq from (
+			(select xid, seq, 0 as late from changes where created_at >= now() - $1::interval order by xid, seq limit 1)
+			union all (select xid, seq, 1 from changes order by xid desc, seq desc limit 1)) k
+		order by late limit 1`, olderThan).Scan(&xid, &seq)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	if err != nil {
+		return 0, failed("prune changes", err)
+	}
+	tag, err := db.pool.Exec(ctx, `delete from changes where (xid, seq) < ($1::text::xid8, $2::bigint)`, xid, seq)
+	return tag.RowsAffected(), failed("prune changes", err)
 }

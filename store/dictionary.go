@@ -1,6 +1,215 @@
 package store
 
-// dictionary caches the ids of interned tags and URIs.
-type dictionary struct{}
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"slices"
+	"strings"
+	"sync"
 
-func newDictionary() *dictionary { return &dictionary{} }
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// interned gives the ids of a batch's tags and URIs.
+type interned struct {
+	tags, uris map[string]int64
+}
+
+// dictionary caches ids of interned strings. Ids never change once committed, so
+// an entry is never wrong; the caches are dropped when full.
+type dictionary struct {
+	mu         sync.Mutex
+	tags, uris map[[32]byte]int64
+}
+
+// dictionaryLimit bounds each cache, about 15 MB.
+const dictionaryLimit = 200_000
+
+func newDictionary() *dictionary {
+	return &dictionary{tags: map[[32]byte]int64{}, uris: map[[32]byte]int64{}}
+}
+
+// word is a string on its way into a dictionary table.
+type word struct {
+	hash  [32]byte
+	value string
+}
+
+// intern gives ids to every tag and URI of the records, and to the empty ones.
+// It runs outside the batch's transaction, in short statements of its own, so
+// that two chains never wait for each other on a shared row. A word whose batch
+// then fails stays behind without harm.
+func (db *DB) intern(ctx context.Context, records []repute.Record) (interned, error) {
+	ids := interned{tags: map[string]int64{"": 0}, uris: map[string]int64{"": 0}}
+	for i := range records {
+		ids.collect(records[i].Event)
+	}
+	err := db.dict.resolve(ctx, db.dict.tags, ids.tags, keccak, db.findTags, db.insertTags)
+	if err != nil {
+		return interned{}, failed("intern tags", err)
+	}
+	err = db.dict.resolve(ctx, db.dict.uris, ids.uris, sha, db.findURIs, db.insertURIs)
+	return ids, failed("intern uris", err)
+}
+
+// collect notes the strings of one event, without ids yet.
+func (ids interned) collect(e repute.Event) {
+	switch e := e.(type) {
+	case repute.Registered:
+		ids.uris[e.URI] = 0
+	case repute.URIUpdated:
+		ids.uris[e.URI] = 0
+	case repute.NewFeedback:
+		ids.tags[e.Tag1], ids.tags[e.Tag2] = 0, 0
+		ids.uris[e.URI] = 0
+	case repute.ResponseAppended:
+		ids.uris[e.URI] = 0
+	case repute.ValidationRequest:
+		ids.uris[e.URI] = 0
+	case repute.ValidationResponse:
+		ids.tags[e.Tag] = 0
+		ids.uris[e.URI] = 0
+	}
+}
+
+func keccak(s string) [32]byte { return crypto.Keccak256Hash([]byte(s)) }
+func sha(s string) [32]byte    { return sha256.Sum256([]byte(s)) }
+
+// resolve fills ids from the cache, then from the table, inserting what is new.
+// New words are inserted in the order of their hashes: two writers that insert
+// the same ones cannot deadlock.
+func (d *dictionary) resolve(ctx context.Context, cache map[[32]byte]int64, ids map[string]int64, hash func(string) [32]byte,
+	find func(context.Context, []word) (map[[32]byte]int64, error), insert func(context.Context, []word) error) error {
+	missing := d.cached(cache, ids, hash)
+	if len(missing) == 0 {
+		return nil
+	}
+	for attempt := 0; ; attempt++ {
+		found, err := find(ctx, missing)
+		if err != nil {
+			return err
+		}
+		missing = d.settle(cache, ids, missing, found)
+		if len(missing) == 0 {
+			return nil
+		}
+		if attempt > 0 {
+			return pgx.ErrNoRows
+		}
+		if err := insert(ctx, missing); err != nil {
+			return err
+		}
+	}
+}
+
+// cached fills in what the cache knows and returns the rest, in hash order.
+func (d *dictionary) cached(cache map[[32]byte]int64, ids map[string]int64, hash func(string) [32]byte) []word {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var missing []word
+	for s := range ids {
+		h := hash(s)
+		if id, ok := cache[h]; ok {
+			ids[s] = id
+			continue
+		}
+		missing = append(missing, word{h, s})
+	}
+	slices.SortFunc(missing, func(a, b word) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	return missing
+}
+
+// settle takes over what was found and returns what was not.
+func (d *dictionary) settle(cache map[[32]byte]int64, ids map[string]int64, words []word, found map[[32]byte]int64) []word {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(cache)+len(found) > dictionaryLimit {
+		clear(cache)
+	}
+	var missing []word
+	for _, w := range words {
+		id, ok := found[w.hash]
+		if !ok {
+			missing = append(missing, w)
+			continue
+		}
+		ids[w.value], cache[w.hash] = id, id
+	}
+	return missing
+}
+
+func (db *DB) findTags(ctx context.Context, words []word) (map[[32]byte]int64, error) {
+	return db.findWords(ctx, `select hash, id from tags where hash = any($1)`, words)
+}
+
+func (db *DB) findURIs(ctx context.Context, words []word) (map[[32]byte]int64, error) {
+	return db.findWords(ctx, `select hash, id from uris where hash = any($1)`, words)
+}
+
+func (db *DB) findWords(ctx context.Context, sql string, words []word) (map[[32]byte]int64, error) {
+	rows, err := db.pool.Query(ctx, sql, hashesOf(words))
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[[32]byte]int64, len(words))
+	var hash []byte
+	var id int64
+	_, err = pgx.ForEachRow(rows, []any{&hash, &id}, func() error {
+		found[[32]byte(hash)] = id
+		return nil
+	})
+	return found, err
+}
+
+func (db *DB) insertTags(ctx context.Context, words []word) error {
+	_, err := db.pool.Exec(ctx, `
+		insert into tags (hash, value) select * from unnest($1::bytea[], $2::bytea[])
+		on conflict (hash) do nothing`, hashesOf(words), valuesOf(words))
+	return err
+}
+
+// longestHost is what DNS allows.
+const longestHost = 253
+
+// insertURIs makes new URIs due at once, except those that nothing can fetch.
+func (db *DB) insertURIs(ctx context.Context, words []word) error {
+	kinds, hosts, due := make([]string, len(words)), make([]string, len(words)), make([]bool, len(words))
+	for i, w := range words {
+		kinds[i], hosts[i] = db.classify(w.value)
+		hosts[i] = plainText(hosts[i], longestHost)
+		due[i] = kinds[i] != "empty" && kinds[i] != "unsupported"
+	}
+	_, err := db.pool.Exec(ctx, `
+		insert into uris (hash, uri, kind, host, next_due)
+		select hash, uri, kind, host, case when due then now() end
+		from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[], $5::bool[]) u(hash, uri, kind, host, due)
+		on conflict (hash) do nothing`, hashesOf(words), valuesOf(words), kinds, hosts, due)
+	return err
+}
+
+// plainText makes foreign bytes storable as text of at most longest bytes: a
+// string that Postgres refuses must not stop a chain.
+func plainText(s string, longest int) string {
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
+	return strings.ToValidUTF8(s[:min(len(s), longest)], "")
+}
+
+func hashesOf(words []word) [][]byte {
+	out := make([][]byte, len(words))
+	for i := range words {
+		out[i] = words[i].hash[:]
+	}
+	return out
+}
+
+func valuesOf(words []word) [][]byte {
+	out := make([][]byte, len(words))
+	for i := range words {
+		out[i] = []byte(words[i].value)
+	}
+	return out
+}

@@ -1,21 +1,449 @@
 package store
 
 import (
+	"bytes"
+	"cmp"
 	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
 
 	"repute"
 )
 
-// ImportResult says what an import did.
+// ImportResult says what an import or a repair did.
 type ImportResult struct {
 	Events     int            // new logs stored
 	Duplicates int            // logs that were stored already
-	Agents     int            // agents the chain has after the import
-	Applied    map[string]int // records of this import that took effect, by event name
-	Pending    int            // stored events of the chain that still wait for another one
+	Agents     int            // agents the chain has afterwards
+	Applied    map[string]int // new logs that took effect, by event name
+	Waiting    map[string]int // new logs that wait for a missing one or contradict a stored one, by event name
+	Pending    int            // such logs of the whole chain afterwards
 }
 
-// Import merges recorded logs into an imported chain, all or nothing.
+// Import merges recorded logs into an imported chain, all or nothing, in any
+// order. Logs that are stored already are passed over; repute.ErrConflict when
+// another log is stored at the same place, another block under the same number,
+// or when the chain is followed. A log older than the newest stored one is put
+// in its place and the agents it names are rebuilt from their events, which
+// needs Options.Decode; events that waited for it take effect then.
+//
+// Blocks bring the times of blocks where they are known; a block named by a
+// record alone is stored without. Covered are the ranges whose logs are all
+// there; it may be empty.
 func (db *DB) Import(ctx context.Context, c repute.Chain, records []repute.Record, blocks []repute.Block, covered []repute.BlockRange) (ImportResult, error) {
-	return ImportResult{}, errTODO
+	c.Imported = true
+	records, err := sortRecords(records)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	ids, err := db.intern(ctx, records)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	var result ImportResult
+	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("import chain %d", c.ID), func(tx pgx.Tx) error {
+		if err := addChain(ctx, tx, c); err != nil {
+			return err
+		}
+		m, err := db.beginMerge(ctx, tx, c.ID, Lease{}, ids)
+		if err != nil {
+			return err
+		}
+		if err := m.merge(ctx, records, blocks); err != nil {
+			return err
+		}
+		for _, r := range covered {
+			if err := cover(ctx, tx, c.ID, r); err != nil {
+				return err
+			}
+		}
+		if err := m.advance(ctx, covered); err != nil {
+			return err
+		}
+		result, err = m.finish(ctx, "import")
+		return err
+	})
+	return result, err
+}
+
+// Repair puts late logs of a followed chain in their place, at or below its
+// cursor, like Import does for imported ones. Their blocks must be given unless
+// they are stored. repute.ErrFenced when the lease is lost.
+func (db *DB) Repair(ctx context.Context, chainID uint64, l Lease, records []repute.Record, blocks []repute.Block) (ImportResult, error) {
+	records, err := sortRecords(records)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	ids, err := db.intern(ctx, records)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	var result ImportResult
+	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("repair chain %d", chainID), func(tx pgx.Tx) error {
+		m, err := db.beginMerge(ctx, tx, chainID, l, ids)
+		if err != nil {
+			return err
+		}
+		if n := len(records); n > 0 && records[n-1].Log.BlockNumber > m.chain.cursor.Number {
+			return repute.Invalid("records", "lie above the cursor", "what is newer belongs to Apply")
+		}
+		if err := m.merge(ctx, records, blocks); err != nil {
+			return err
+		}
+		result, err = m.finish(ctx, "repair")
+		return err
+	})
+	return result, err
+}
+
+// sortRecords gives the records in order, each position once.
+func sortRecords(records []repute.Record) ([]repute.Record, error) {
+	records = slices.Clone(records)
+	slices.SortStableFunc(records, func(a, b repute.Record) int {
+		return cmp.Or(cmp.Compare(a.Log.BlockNumber, b.Log.BlockNumber), cmp.Compare(a.Log.Index, b.Log.Index))
+	})
+	out := records[:0]
+	for _, r := range records {
+		if n := len(out); n > 0 && out[n-1].Log.BlockNumber == r.Log.BlockNumber && out[n-1].Log.Index == r.Log.Index {
+			if !sameLog(&out[n-1].Log, &r.Log) {
+				return nil, conflictAt(&r.Log)
+			}
+			continue
+		}
+		out = append(out, r)
+	}
+	return out, nil
+}
+
+func sameLog(a, b *types.Log) bool {
+	return a.Address == b.Address && a.TxHash == b.TxHash && slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data)
+}
+
+func conflictAt(l *types.Log) error {
+	return fmt.Errorf("another log is known at block %d log %d: %w", l.BlockNumber, l.Index, repute.ErrConflict)
+}
+
+// merge is one import or repair within its transaction.
+type merge struct {
+	db     *DB
+	tx     pgx.Tx
+	chain  *chainRow
+	ids    interned
+	late   bool             // something had to go before what was stored
+	agents []repute.TokenID // rebuilt
+	fresh  []repute.Record  // stored by this merge
+	waits  map[point]bool   // positions without effect, of what was folded
+	result ImportResult
+}
+
+func (db *DB) beginMerge(ctx context.Context, tx pgx.Tx, chainID uint64, l Lease, ids interned) (*merge, error) {
+	c, err := beginWrite(ctx, tx, chainID, l)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
+		return nil, err
+	}
+	var alone bool
+	err = tx.QueryRow(ctx, "select pg_try_advisory_xact_lock($1, $2)", rebuildLockClass, rebuildLock(chainID)).Scan(&alone)
+	if err != nil {
+		return nil, err
+	}
+	if !alone {
+		return nil, fmt.Errorf("the chain is being rebuilt: %w", repute.ErrHeld)
+	}
+	return &merge{db: db, tx: tx, chain: c, ids: ids, waits: map[point]bool{}}, nil
+}
+
+// merge stores what is new and folds it: on top when it is all newer than what
+// was stored, else by rebuilding the agents concerned.
+func (m *merge) merge(ctx context.Context, records []repute.Record, blocks []repute.Block) error {
+	if err := m.storeBlocks(ctx, records, blocks); err != nil {
+		return err
+	}
+	newest, any, err := m.newestEvent(ctx)
+	if err != nil {
+		return err
+	}
+	if m.fresh, err = m.unknown(ctx, records); err != nil {
+		return err
+	}
+	m.result.Events, m.result.Duplicates = len(m.fresh), len(records)-len(m.fresh)
+	if len(m.fresh) == 0 {
+		return nil
+	}
+	if err := storeEvents(ctx, m.tx, m.chain.id, m.fresh); err != nil {
+		return err
+	}
+	m.late = any && m.fresh[0].Log.BlockNumber <= newest
+	if m.late {
+		return m.rebuild(ctx)
+	}
+	return foldChunks(ctx, m.tx, m.chain, m.fresh, m.ids, m.note)
+}
+
+func (m *merge) note(d *delta) {
+	for _, p := range d.pending {
+		m.waits[p.at] = true
+	}
+}
+
+// storeBlocks adds headers and fills in what stored ones lack.
+func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks []repute.Block) error {
+	known := make(map[uint64]repute.Block, len(blocks))
+	for _, b := range blocks {
+		known[b.Number] = b
+	}
+	for i := range records {
+		l := &records[i].Log
+		b := known[l.BlockNumber]
+		if b.Hash != (common.Hash{}) && l.BlockHash != (common.Hash{}) && b.Hash != l.BlockHash {
+			return fmt.Errorf("block %d is %s and %s: %w", l.BlockNumber, b.Hash, l.BlockHash, repute.ErrConflict)
+		}
+		b.Number = l.BlockNumber
+		if b.Hash == (common.Hash{}) {
+			b.Hash = l.BlockHash
+		}
+		if b.Time.IsZero() {
+			b.Time = records[i].Time
+		}
+		known[b.Number] = b
+	}
+	numbers, hashes, parents, times := blockArrays(values(known))
+	var clash *uint64
+	err := m.tx.QueryRow(ctx, `
+		select min(number) from unnest($2::bigint[], $3::bytea[]) u(n, h)
+		join blocks b on b.chain_id = $1 and b.number = u.n and b.hash <> '' and u.h <> '' and b.hash <> u.h`,
+		m.chain.id, numbers, hashes).Scan(&clash)
+	if err != nil {
+		return failed("compare blocks", err)
+	}
+	if clash != nil {
+		return fmt.Errorf("block %d is known with another hash: %w", *clash, repute.ErrConflict)
+	}
+	_, err = m.tx.Exec(ctx, `
+		insert into blocks as b (chain_id, number, hash, parent, time)
+		select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[])
+		on conflict (chain_id, number) do update set time = coalesce(b.time, excluded.time),
+			hash = case when b.hash = '' then excluded.hash else b.hash end,
+			parent = case when b.parent = '' then excluded.parent else b.parent end`,
+		m.chain.id, numbers, hashes, parents, times)
+	return failed("store blocks", err)
+}
+
+func blockArrays(blocks []repute.Block) (numbers []uint64, hashes, parents [][]byte, times []*time.Time) {
+	for i := range blocks {
+		numbers = append(numbers, blocks[i].Number)
+		hashes, parents = append(hashes, hashBytes(blocks[i].Hash)), append(parents, hashBytes(blocks[i].Parent))
+		times = append(times, maybeTime(blocks[i].Time))
+	}
+	return numbers, hashes, parents, times
+}
+
+// newestEvent is the block of the newest stored event.
+func (m *merge) newestEvent(ctx context.Context) (block uint64, any bool, err error) {
+	err = m.tx.QueryRow(ctx, `select block from events where chain_id = $1 order by block desc, log_index desc limit 1`, m.chain.id).Scan(&block)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, false, nil
+	}
+	return block, err == nil, failed("newest event", err)
+}
+
+// unknown are the records that are not stored yet; a stored log at the place of
+// another one is a conflict.
+func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.Record, error) {
+	blocks, logs := make([]uint64, len(records)), make([]uint32, len(records))
+	at := make(map[point]*repute.Record, len(records))
+	for i := range records {
+		blocks[i], logs[i] = records[i].Log.BlockNumber, uint32(records[i].Log.Index)
+		at[point{blocks[i], logs[i]}] = &records[i]
+	}
+	rows, err := m.tx.Query(ctx, selectEvents+`e join unnest($2::bigint[], $3::integer[]) u(b, l)
+		on e.chain_id = $1 and e.block = u.b and e.log_index = u.l`, m.chain.id, blocks, logs)
+	if err != nil {
+		return nil, failed("find stored logs", err)
+	}
+	stored, err := pgx.CollectRows(rows, scanEvent)
+	if err != nil {
+		return nil, failed("find stored logs", err)
+	}
+	for i := range stored {
+		p := point{stored[i].BlockNumber, uint32(stored[i].Index)}
+		if !sameLog(&stored[i], &at[p].Log) {
+			return nil, conflictAt(&stored[i])
+		}
+		delete(at, p)
+	}
+	fresh := make([]repute.Record, 0, len(at))
+	for i := range records {
+		if at[point{blocks[i], logs[i]}] != nil {
+			fresh = append(fresh, records[i])
+		}
+	}
+	return fresh, nil
+}
+
+// rebuild makes the agents that the new logs touch anew from all their events.
+func (m *merge) rebuild(ctx context.Context) error {
+	if m.db.decode == nil {
+		return errors.New("merging late logs needs Options.Decode")
+	}
+	operators := false
+	touched := map[repute.TokenID]bool{}
+	for i := range m.fresh {
+		if id, ok := tokenOf(m.fresh[i].Event); ok {
+			touched[id] = true
+		}
+		_, isOperator := m.fresh[i].Event.(repute.ApprovalForAll)
+		operators = operators || isOperator
+	}
+	if err := m.contested(ctx, touched); err != nil {
+		return err
+	}
+	m.agents = keys(touched)
+	slices.SortFunc(m.agents, func(a, b repute.TokenID) int { return a.Cmp(&b) })
+	if err := forget(ctx, m.tx, m.chain.id, m.agents, operators); err != nil {
+		return err
+	}
+	return m.refold(ctx, operators)
+}
+
+// contested adds the agents whose validation request a new log of the same
+// contract and hash may displace.
+func (m *merge) contested(ctx context.Context, touched map[repute.TokenID]bool) error {
+	var contracts, hashes [][]byte
+	for i := range m.fresh {
+		if q, ok := m.fresh[i].Event.(repute.ValidationRequest); ok {
+			contracts, hashes = append(contracts, m.fresh[i].Log.Address.Bytes()), append(hashes, q.RequestHash.Bytes())
+		}
+	}
+	rows, err := m.tx.Query(ctx, `
+		select r.token_id::text from unnest($2::bytea[], $3::bytea[]) u(c, h)
+		join validation_requests r on r.chain_id = $1 and r.contract = u.c and r.request_hash = u.h`, m.chain.id, contracts, hashes)
+	if err != nil {
+		return failed("find contested requests", err)
+	}
+	var token string
+	_, err = pgx.ForEachRow(rows, []any{&token}, func() error {
+		var id repute.TokenID
+		err := id.SetFromDecimal(token)
+		touched[id] = true
+		return err
+	})
+	return failed("find contested requests", err)
+}
+
+// refold folds the stored events of the touched agents, through a server-side
+// cursor so that they need not fit in memory.
+func (m *merge) refold(ctx context.Context, operators bool) error {
+	_, err := m.tx.Exec(ctx, `declare late no scroll cursor for `+selectEvents+`
+		where chain_id = $1 and (token_id = any($2::numeric[]) or $3 and kind = $4) order by block, log_index`,
+		m.chain.id, tokenArray(m.agents), operators, repute.KindApprovalForAll)
+	if err != nil {
+		return failed("read events", err)
+	}
+	var held []repute.Record // of a block that may go on in the next fetch
+	for {
+		logs, err := m.fetchLate(ctx)
+		if err != nil {
+			return failed("read events", err)
+		}
+		records, err := decodeLogs(logs, m.db.decode)
+		if err != nil {
+			return err
+		}
+		last := len(records) == 0
+		records = append(held, records...)
+		held = nil
+		if !last {
+			records, held = splitLastBlock(records)
+		}
+		ids, err := m.db.intern(ctx, records)
+		if err != nil {
+			return err
+		}
+		if err := foldChunks(ctx, m.tx, m.chain, records, ids, m.note); err != nil {
+			return err
+		}
+		if last {
+			_, err := m.tx.Exec(ctx, "close late")
+			return failed("read events", err)
+		}
+	}
+}
+
+func (m *merge) fetchLate(ctx context.Context) ([]types.Log, error) {
+	rows, err := m.tx.Query(ctx, fmt.Sprintf("fetch %d from late", refoldChunk))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanEvent)
+}
+
+// splitLastBlock parts records into whole blocks and the last block.
+func splitLastBlock(records []repute.Record) (whole, last []repute.Record) {
+	n := len(records)
+	for n > 0 && records[n-1].Log.BlockNumber == records[len(records)-1].Log.BlockNumber {
+		n--
+	}
+	return records[:n:n], records[n:]
+}
+
+// advance moves an imported chain's cursor to the newest block it knows of.
+func (m *merge) advance(ctx context.Context, covered []repute.BlockRange) error {
+	to := m.chain.cursor.Number
+	for _, r := range covered {
+		to = max(to, r.To)
+	}
+	if n := len(m.fresh); n > 0 {
+		to = max(to, m.fresh[n-1].Log.BlockNumber)
+	}
+	_, err := m.tx.Exec(ctx, `
+		update chains set cursor_block = $2,
+			cursor_hash = coalesce((select hash from blocks where chain_id = $1 and number = $2), ''),
+			cursor_time = (select time from blocks where chain_id = $1 and number = $2)
+		where chain_id = $1`, m.chain.id, to)
+	return failed("advance", err)
+}
+
+// finish tells readers of the feed and counts.
+func (m *merge) finish(ctx context.Context, reason string) (ImportResult, error) {
+	if err := storeChanges(ctx, m.tx, m.chain.id, m.changes(reason)); err != nil {
+		return ImportResult{}, err
+	}
+	m.result.Applied, m.result.Waiting = map[string]int{}, map[string]int{}
+	for i := range m.fresh {
+		l := &m.fresh[i].Log
+		if name := m.fresh[i].Event.Kind().String(); m.waits[point{l.BlockNumber, uint32(l.Index)}] {
+			m.result.Waiting[name]++
+		} else {
+			m.result.Applied[name]++
+		}
+	}
+	err := m.tx.QueryRow(ctx, `
+		select (select count(*) from agents where chain_id = $1), (select count(*) from pending where chain_id = $1)`,
+		m.chain.id).Scan(&m.result.Agents, &m.result.Pending)
+	return m.result, failed("count", err)
+}
+
+func (m *merge) changes(reason string) []changeRow {
+	if len(m.fresh) == 0 {
+		return nil
+	}
+	from, to := m.fresh[0].Log.BlockNumber, m.fresh[len(m.fresh)-1].Log.BlockNumber
+	if !m.late {
+		return []changeRow{backfilled(from, to)}
+	}
+	at, data := point{block: max(to, m.chain.cursor.Number)}, marshal(repairedData{reason})
+	rows := make([]changeRow, len(m.agents))
+	for i := range m.agents {
+		rows[i] = changeRow{kindRepaired, at, &m.agents[i], data}
+	}
+	return rows
 }

@@ -2,8 +2,10 @@ package store
 
 import (
 	"context"
-	"errors"
-	"time"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
 
 	"repute"
 )
@@ -18,7 +20,8 @@ type Batch struct {
 	Parent repute.Block
 	// To becomes the cursor: Records hold everything in (Parent.Number, To.Number].
 	To repute.Block
-	// Blocks are headers: at least of every block with records.
+	// Blocks are headers: at least of every block with records, and of every block
+	// that may still be reorganised.
 	Blocks []repute.Block
 	// Records are in (block, log index) order, whole blocks only, so that no
 	// transaction of the chain is ever split.
@@ -27,42 +30,165 @@ type Batch struct {
 	Backfill bool
 }
 
-// Head is what a chain's node said of its head. Zero: unknown.
-type Head struct {
-	Head, Safe, Finalized uint64
-	SeenAt                time.Time
+// Apply stores a batch in one transaction: events, histories, current rows,
+// cursor, covered range and changes. repute.ErrFenced when the lease is lost or
+// the cursor is not b.Parent: nothing is stored then, and the caller must look at
+// the cursor again.
+func (db *DB) Apply(ctx context.Context, b Batch) error {
+	ids, err := db.prepare(ctx, &b)
+	if err != nil {
+		return err
+	}
+	return db.inTx(ctx, pgx.TxOptions{}, b.doing("apply"), func(tx pgx.Tx) error {
+		c, err := beginWrite(ctx, tx, b.ChainID, b.Lease)
+		if err != nil {
+			return err
+		}
+		if !sameBlock(c.cursor, b.Parent) {
+			return fmt.Errorf("cursor is block %d %s: %w", c.cursor.Number, c.cursor.Hash, repute.ErrFenced)
+		}
+		return applyBatch(ctx, tx, c, &b, ids)
+	})
 }
 
-var errTODO = errors.New("not there yet")
-
-// AddChain stores the chain, or checks it against the stored one.
-func (db *DB) AddChain(ctx context.Context, c repute.Chain) error { return errTODO }
-
-// Cursor is the newest indexed block.
-func (db *DB) Cursor(ctx context.Context, chainID uint64) (repute.Block, error) {
-	return repute.Block{}, errTODO
+// prepare checks the batch and interns its strings, before any lock is taken.
+func (db *DB) prepare(ctx context.Context, b *Batch) (interned, error) {
+	if err := b.check(); err != nil {
+		return interned{}, fmt.Errorf("%s: %w", b.doing("check"), err)
+	}
+	return db.intern(ctx, b.Records)
 }
 
-// StoredBlock is a kept header.
-func (db *DB) StoredBlock(ctx context.Context, chainID, number uint64) (repute.Block, error) {
-	return repute.Block{}, errTODO
+func (b *Batch) doing(what string) string {
+	return fmt.Sprintf("%s chain %d blocks %d to %d", what, b.ChainID, b.Parent.Number+1, b.To.Number)
 }
 
-// RecentBlocks are the newest kept headers.
-func (db *DB) RecentBlocks(ctx context.Context, chainID uint64, limit int) ([]repute.Block, error) {
-	return nil, errTODO
+func sameBlock(a, b repute.Block) bool { return a.Number == b.Number && a.Hash == b.Hash }
+
+// check refuses a batch that would break the order or the completeness of the
+// stored events.
+func (b *Batch) check() error {
+	if b.To.Number < b.Parent.Number || b.To.Hash == (common.Hash{}) && b.To.Number > b.Parent.Number {
+		return repute.Invalid("to", "is before parent or has no hash", "the last block of the batch")
+	}
+	hashes := make(map[uint64]common.Hash, len(b.Blocks)+1)
+	for _, h := range b.Blocks {
+		hashes[h.Number] = h.Hash
+	}
+	if to, ok := hashes[b.To.Number]; ok && to != b.To.Hash {
+		return repute.Invalid("to", "has another hash than the header", "headers and cursor of one chain")
+	}
+	last := point{b.Parent.Number, ^uint32(0)}
+	for i := range b.Records {
+		l := &b.Records[i].Log
+		at := point{l.BlockNumber, uint32(l.Index)}
+		if !last.before(at) || l.BlockNumber > b.To.Number || l.Removed {
+			return repute.Invalid("records", fmt.Sprintf("log %d of block %d is out of order, out of range or removed", at.log, at.block), "records in order")
+		}
+		if h, ok := hashes[l.BlockNumber]; !ok || h != l.BlockHash {
+			return repute.Invalid("blocks", fmt.Sprintf("no header with the hash that log %d of block %d names", at.log, at.block), "a header per block with records")
+		}
+		last = at
+	}
+	return nil
 }
 
-// Apply stores a batch in one transaction.
-func (db *DB) Apply(ctx context.Context, b Batch) error { return errTODO }
+func (p point) before(q point) bool {
+	return p.block < q.block || p.block == q.block && p.log < q.log
+}
 
-// Rewind removes everything above ancestor and applies b in one transaction.
-func (db *DB) Rewind(ctx context.Context, ancestor repute.Block, b Batch) error { return errTODO }
+// beginWrite starts a write of a chain: its row is locked, the lease is ours, and
+// plans are made for keyed access whatever the statistics say. A batch reads and
+// writes by key only; a hash join over a table that has just grown, or a generic
+// plan made when it was empty, would scan it.
+func beginWrite(ctx context.Context, tx pgx.Tx, chainID uint64, l Lease) (*chainRow, error) {
+	if err := holdLease(ctx, tx, l); err != nil {
+		return nil, err
+	}
+	if err := planByKey(ctx, tx); err != nil {
+		return nil, err
+	}
+	return lockChain(ctx, tx, chainID)
+}
 
-// SetHead stores what the node said.
-func (db *DB) SetHead(ctx context.Context, chainID uint64, l Lease, h Head) error { return errTODO }
+func planByKey(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `select set_config(name, value, true) from (values ('plan_cache_mode', 'force_custom_plan'),
+		('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`)
+	return err
+}
 
-// SetError stores what status shows.
-func (db *DB) SetError(ctx context.Context, chainID uint64, msg string, halted bool) error {
-	return errTODO
+// applyBatch appends the batch to a chain whose row is locked.
+func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids interned) error {
+	if err := storeBlocks(ctx, tx, c.id, b); err != nil {
+		return err
+	}
+	if err := storeEvents(ctx, tx, c.id, b.Records); err != nil {
+		return err
+	}
+	d, err := foldRecords(ctx, tx, c, b.Records, ids, b.Backfill)
+	if err != nil {
+		return err
+	}
+	if err := d.write(ctx, tx, c.id); err != nil {
+		return err
+	}
+	if b.Backfill && b.To.Number > b.Parent.Number {
+		d.changes = []changeRow{backfilled(b.Parent.Number+1, b.To.Number)}
+	}
+	if err := storeChanges(ctx, tx, c.id, d.changes); err != nil {
+		return err
+	}
+	if err := cover(ctx, tx, c.id, repute.BlockRange{From: b.Parent.Number + 1, To: b.To.Number}); err != nil {
+		return err
+	}
+	return advance(ctx, tx, b)
+}
+
+func backfilled(from, to uint64) changeRow {
+	return changeRow{kind: kindBackfilled, at: point{block: to}, data: marshal(backfilledData{from, to})}
+}
+
+// foldRecords loads what the records touch and folds them.
+func foldRecords(ctx context.Context, tx pgx.Tx, c *chainRow, records []repute.Record, ids interned, quiet bool) (*delta, error) {
+	if len(records) == 0 {
+		return &delta{}, nil
+	}
+	f := newFold(c, ids, quiet, records)
+	if err := f.load(ctx, tx); err != nil {
+		return nil, err
+	}
+	if err := f.run(records); err != nil {
+		return nil, err
+	}
+	f.out.takeAgents(f)
+	return &f.out, nil
+}
+
+// cover adds a range to what is known of the chain, joining ranges that touch.
+func cover(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) error {
+	if r.To < r.From {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+		with joined as (
+			delete from covered where chain_id = $1 and from_block <= $3::bigint + 1 and to_block >= $2::bigint - 1
+			returning from_block, to_block)
+		insert into covered select $1, least($2, min(from_block)), greatest($3, max(to_block)) from joined`,
+		chainID, r.From, r.To)
+	return failed("cover", err)
+}
+
+// advance moves the cursor, provided that it still is where the batch began and
+// that the lease is still ours: the last statement before the commit.
+func advance(ctx context.Context, tx pgx.Tx, b *Batch) error {
+	tag, err := tx.Exec(ctx, `
+		update chains set cursor_block = $4, cursor_hash = $5, cursor_time = $6
+		where chain_id = $1 and cursor_block = $2 and cursor_hash = $3 and ($7 = '' or exists (
+			select from leases where name = $7 and owner = $8 and epoch = $9 and expires_at > clock_timestamp()))`,
+		b.ChainID, b.Parent.Number, hashBytes(b.Parent.Hash), b.To.Number, hashBytes(b.To.Hash), maybeTime(b.To.Time),
+		b.Lease.Name, b.Lease.Owner, b.Lease.Epoch)
+	if err == nil && tag.RowsAffected() == 0 {
+		return repute.ErrFenced
+	}
+	return err
 }

@@ -1,0 +1,381 @@
+package store
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+)
+
+// The fold turns records, in order, into changed rows. It is pure: what it needs
+// of the stored state was loaded before (loadState), what it makes is written
+// afterwards (delta). The same records in any division into whole blocks give
+// the same rows.
+
+// point is a position on a chain.
+type point struct {
+	block uint64
+	log   uint32
+}
+
+// agentState is what a row of agent_states holds.
+type agentState struct {
+	owner, wallet, approved common.Address
+	claimed                 bool
+	uri                     int64
+}
+
+// foldAgent is one agent a batch names, whether it exists or not.
+type foldAgent struct {
+	id     repute.TokenID
+	exists bool // now
+	stored bool // in the database before the batch
+	agentState
+	registered, updated point
+	counts              repute.AgentCounts
+
+	// At the end of the block before the current one.
+	before  agentState
+	existed bool
+	open    int // index of the open history row in delta.states, -1 when stored or none
+	inBlock uint64
+
+	// Within the current transaction.
+	tx           common.Hash
+	uriUpdated   bool // a URIUpdated was seen
+	moved        bool // a transfer that is not the mint was seen
+	ignoreWallet bool // the next wallet event lies: see registered
+}
+
+type pairKey struct {
+	token  repute.TokenID
+	client common.Address
+}
+
+// foldPair is what one client said of one agent.
+type foldPair struct {
+	pairKey
+	last  uint64 // newest feedback index
+	live  int64
+	fresh bool // nothing of it is stored yet
+	dirty bool // sums and votes must be recomputed from the rows: something was revoked
+}
+
+type ratingKey struct {
+	pairKey
+	index uint64
+}
+
+// foldRating is a rating that the batch revokes.
+type foldRating struct {
+	revoked bool
+	row     *feedbackRow // nil when stored before the batch
+}
+
+type operatorKey struct{ owner, operator common.Address }
+
+type foldOperator struct {
+	approved bool // now
+	before   bool // at the end of the block before
+	open     int  // index in delta.operators, -1 when stored
+	inBlock  uint64
+}
+
+type requestKey struct {
+	contract common.Address
+	hash     common.Hash
+}
+
+type foldRequest struct {
+	known     bool
+	answered  bool
+	token     repute.TokenID
+	validator common.Address
+}
+
+type metadataKey struct {
+	token repute.TokenID
+	hash  [32]byte
+}
+
+// fold holds the state that a batch touches. Its maps have an entry for
+// everything the records name.
+type fold struct {
+	chain *chainRow
+	ids   interned
+	quiet bool // no changes
+
+	agents    map[repute.TokenID]*foldAgent
+	pairs     map[pairKey]*foldPair
+	ratings   map[ratingKey]*foldRating
+	operators map[operatorKey]*foldOperator
+	requests  map[requestKey]*foldRequest
+	metadata  map[metadataKey]int // index of the open row in delta.metadata
+	sums      map[sumKey]*sumRow
+	votes     map[voteKey]*voteRow
+
+	block        uint64
+	agentsOfNow  []*foldAgent // may have changed in the current block
+	operatorsNow []operatorKey
+	out          delta
+}
+
+type sumKey struct {
+	pair       *foldPair
+	tag1, tag2 int64
+	decimals   uint8
+}
+
+type voteKey struct {
+	pair *foldPair
+	tag1 int64
+}
+
+// Why a stored event has no effect. The first group waits for an event that is
+// missing, the second contradicts what is known.
+const (
+	waitsForAgent    = "unknown_agent"
+	waitsForIndex    = "index_gap"
+	waitsForFeedback = "unknown_feedback"
+	waitsForRequest  = "unknown_request"
+
+	ignoredForeign   = "foreign_request" // an unknown request of a contract nobody vouches for
+	ignoredRevoked   = "already_revoked"
+	ignoredDuplicate = "duplicate_request"
+	ignoredMismatch  = "request_mismatch"
+	ignoredRange     = "out_of_range"
+)
+
+// run applies the records and closes the last block.
+func (f *fold) run(records []repute.Record) error {
+	for i := range records {
+		r := &records[i]
+		if r.Log.BlockNumber != f.block {
+			f.endBlock()
+			f.block = r.Log.BlockNumber
+		}
+		if err := f.apply(r); err != nil {
+			return err
+		}
+	}
+	f.endBlock()
+	return nil
+}
+
+func (f *fold) apply(r *repute.Record) error {
+	if err := f.chain.checkAddress(r); err != nil {
+		return err
+	}
+	at := point{r.Log.BlockNumber, uint32(r.Log.Index)}
+	a := f.agentOf(r, at)
+	if reason := f.dispatch(r, a, at); reason != "" {
+		f.out.pending = append(f.out.pending, pendingRow{a.id, at, reason})
+	}
+	return nil
+}
+
+// agentOf finds the agent that the record names, nil when none, and notes that
+// it was named.
+func (f *fold) agentOf(r *repute.Record, at point) *foldAgent {
+	id, ok := tokenOf(r.Event)
+	if !ok {
+		return nil
+	}
+	a := f.agents[id]
+	a.updated = at
+	if a.tx != r.Log.TxHash {
+		a.tx, a.uriUpdated, a.moved, a.ignoreWallet = r.Log.TxHash, false, false, false
+	}
+	if a.inBlock != f.block {
+		a.inBlock = f.block
+		f.agentsOfNow = append(f.agentsOfNow, a)
+	}
+	return a
+}
+
+// dispatch applies one event. It returns why the event has no effect, "" when it
+// had one or needs none.
+func (f *fold) dispatch(r *repute.Record, a *foldAgent, at point) string {
+	switch e := r.Event.(type) {
+	case repute.Transfer:
+		return f.transfer(e, a, at)
+	case repute.Registered:
+		return f.registered(e, a, at)
+	case repute.URIUpdated:
+		return f.uriUpdated(e, a, at)
+	case repute.MetadataSet:
+		return f.metadataSet(e, a, at)
+	case repute.Approval:
+		return f.approval(e, a, at)
+	case repute.ApprovalForAll:
+		f.approvalForAll(e, at)
+	case repute.NewFeedback:
+		return f.newFeedback(e, a, at)
+	case repute.FeedbackRevoked:
+		return f.feedbackRevoked(e, a, at)
+	case repute.ResponseAppended:
+		return f.responseAppended(e, a, at)
+	case repute.ValidationRequest:
+		return f.validationRequest(r.Log.Address, e, a, at)
+	case repute.ValidationResponse:
+		return f.validationResponse(r.Log.Address, e, a, at)
+	}
+	return ""
+}
+
+// tokenOf names the one agent an event concerns.
+func tokenOf(e repute.Event) (repute.TokenID, bool) {
+	switch e := e.(type) {
+	case repute.Transfer:
+		return e.TokenID, true
+	case repute.Registered:
+		return e.TokenID, true
+	case repute.URIUpdated:
+		return e.TokenID, true
+	case repute.MetadataSet:
+		return e.TokenID, true
+	case repute.MetadataUpdate:
+		return e.TokenID, true
+	case repute.Approval:
+		return e.TokenID, true
+	case repute.NewFeedback:
+		return e.TokenID, true
+	case repute.FeedbackRevoked:
+		return e.TokenID, true
+	case repute.ResponseAppended:
+		return e.TokenID, true
+	case repute.ValidationRequest:
+		return e.TokenID, true
+	case repute.ValidationResponse:
+		return e.TokenID, true
+	}
+	return repute.TokenID{}, false
+}
+
+// checkAddress refuses a registry event of a contract that is not the chain's
+// registry: only validations may come from anywhere.
+func (c *chainRow) checkAddress(r *repute.Record) error {
+	if r.Event == nil {
+		return fmt.Errorf("log %d of block %d is not decoded", r.Log.Index, r.Log.BlockNumber)
+	}
+	want := c.identity
+	switch kind := r.Event.Kind(); {
+	case kind >= repute.KindNewFeedback && kind <= repute.KindResponseAppended:
+		want = c.reputation
+	case kind >= repute.KindValidationRequest:
+		return nil
+	}
+	if r.Log.Address != want {
+		return fmt.Errorf("log %d of block %d: %s of %s, not of registry %s: %w",
+			r.Log.Index, r.Log.BlockNumber, r.Event.Kind(), r.Log.Address, want, repute.ErrConflict)
+	}
+	return nil
+}
+
+// delta is what a batch changes, in rows.
+type delta struct {
+	states       []stateRow
+	closedStates []closedState
+	metadata     []metadataRow
+	closedKeys   []closedKey
+	operators    []operatorRow
+	closedSpans  []operatorRow
+	feedback     []*feedbackRow
+	revocations  []revocation
+	responses    []responseRow
+	requests     []requestRow
+	answers      []answerRow
+	pending      []pendingRow
+	sums         []*sumRow
+	votes        []*voteRow
+	dirty        []*foldPair  // sums and votes to be recomputed
+	agents       []*foldAgent // rows to be replaced
+	changes      []changeRow
+}
+
+// stateRow is a row of agent_states; to is 0 while open.
+type stateRow struct {
+	id       repute.TokenID
+	from, to uint64
+	agentState
+}
+
+// closedState ends the stored open row of an agent.
+type closedState struct {
+	id repute.TokenID
+	to uint64
+}
+
+type metadataRow struct {
+	metadataKey
+	key, value []byte
+	at         point
+	to         uint64
+}
+
+// closedKey ends the stored open row of a metadata key.
+type closedKey struct {
+	metadataKey
+	to uint64
+}
+
+// operatorRow is a span; to is 0 while open. As a closing, from is not set.
+type operatorRow struct {
+	operatorKey
+	from, to uint64
+}
+
+type feedbackRow struct {
+	repute.NewFeedback
+	at, revoked     point
+	tag1, tag2, uri int64
+}
+
+// revocation marks a stored rating.
+type revocation struct {
+	ratingKey
+	at point
+}
+
+type responseRow struct {
+	repute.ResponseAppended
+	at  point
+	uri int64
+}
+
+type requestRow struct {
+	contract common.Address
+	repute.ValidationRequest
+	at  point
+	uri int64
+}
+
+type answerRow struct {
+	contract common.Address
+	repute.ValidationResponse
+	at       point
+	uri, tag int64
+}
+
+type pendingRow struct {
+	id     repute.TokenID
+	at     point
+	reason string
+}
+
+// sumRow is what a batch adds to a row of sums.
+type sumRow struct {
+	sumKey
+	n   int64
+	sum *big.Int
+}
+
+// voteRow is a client's newest value of a tag.
+type voteRow struct {
+	voteKey
+	index    uint64
+	value    *big.Int
+	decimals uint8
+}

@@ -1,0 +1,180 @@
+package store
+
+import (
+	"crypto/sha256"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+)
+
+// walletKey is the metadata key the registry keeps for itself.
+const walletKey = "agentWallet"
+
+// transfer moves an agent; the mint makes its row. The registry drops the
+// per-token approval without an event, and the wallet with one that comes first;
+// both are dropped here too.
+func (f *fold) transfer(e repute.Transfer, a *foldAgent, at point) string {
+	mint := e.From == common.Address{}
+	if !mint {
+		a.moved = true
+	}
+	if !a.exists {
+		if !mint {
+			return waitsForAgent
+		}
+		f.create(a, at)
+	}
+	a.owner, a.claimed = e.To, false
+	if !mint {
+		a.wallet, a.approved = common.Address{}, common.Address{}
+	}
+	f.change(kindTransferred, at, &a.id, transferredData{eip55(e.From), eip55(a.owner), maybe(a.wallet), maybe(a.approved)})
+	return ""
+}
+
+func (f *fold) create(a *foldAgent, at point) {
+	a.exists, a.registered = true, at
+	a.uri = f.ids.uris[""]
+}
+
+// registered brings the first URI. The registry calls the registrant back between
+// mint and Registered; what it did there is newer than what Registered says:
+// an empty URI does not replace one set in the callback, and after a transfer in
+// the callback the wallet event that follows is void.
+func (f *fold) registered(e repute.Registered, a *foldAgent, at point) string {
+	if !a.exists {
+		f.create(a, at)
+		a.owner, a.claimed = e.Owner, true
+	}
+	data := registeredData{Owner: eip55(a.owner), Claimed: a.claimed}
+	if e.URI != "" || !a.uriUpdated {
+		a.uri = f.ids.uris[e.URI]
+		data.URI = (*chainText)(&e.URI)
+	}
+	a.ignoreWallet = a.moved
+	f.change(kindRegistered, at, &a.id, data)
+	return ""
+}
+
+func (f *fold) uriUpdated(e repute.URIUpdated, a *foldAgent, at point) string {
+	a.uriUpdated = true
+	if !a.exists {
+		return waitsForAgent
+	}
+	a.uri = f.ids.uris[e.URI]
+	f.change(kindURI, at, &a.id, uriData{chainText(e.URI), eip55(e.UpdatedBy)})
+	return ""
+}
+
+func (f *fold) metadataSet(e repute.MetadataSet, a *foldAgent, at point) string {
+	ignore := a.ignoreWallet
+	a.ignoreWallet = false
+	if !a.exists {
+		return waitsForAgent
+	}
+	if e.Key == walletKey {
+		if !ignore {
+			f.walletSet(e.Value, a, at)
+		}
+		return ""
+	}
+	f.setMetadata(metadataRow{
+		metadataKey: metadataKey{a.id, sha256.Sum256([]byte(e.Key))},
+		key:         []byte(e.Key), value: e.Value, at: at,
+	}, a)
+	f.change(kindMetadata, at, &a.id, metadataData{Key: chainText(e.Key), Value: chainBytes(e.Value)})
+	return ""
+}
+
+// walletSet reads 20 bytes, or a padded word as some writers encode it; empty
+// clears. A value of any other length says nothing and changes nothing.
+func (f *fold) walletSet(value []byte, a *foldAgent, at point) {
+	switch len(value) {
+	case 0:
+		a.wallet = common.Address{}
+	case common.AddressLength, common.HashLength:
+		a.wallet = common.BytesToAddress(value)
+	default:
+		return
+	}
+	f.change(kindWallet, at, &a.id, walletData{maybe(a.wallet)})
+}
+
+// setMetadata opens a row of the current block and ends the one before it.
+func (f *fold) setMetadata(row metadataRow, a *foldAgent) {
+	i, known := f.metadata[row.metadataKey]
+	switch {
+	case known && f.out.metadata[i].at.block == row.at.block:
+		f.out.metadata[i] = row
+		return
+	case known:
+		f.out.metadata[i].to = row.at.block
+	case a.stored:
+		f.out.closedKeys = append(f.out.closedKeys, closedKey{row.metadataKey, row.at.block})
+	}
+	f.metadata[row.metadataKey] = len(f.out.metadata)
+	f.out.metadata = append(f.out.metadata, row)
+}
+
+func (f *fold) approval(e repute.Approval, a *foldAgent, at point) string {
+	if !a.exists {
+		return waitsForAgent
+	}
+	a.approved = e.Approved
+	f.change(kindApproval, at, &a.id, approvalData{maybe(a.approved)})
+	return ""
+}
+
+func (f *fold) approvalForAll(e repute.ApprovalForAll, at point) {
+	key := operatorKey{e.Owner, e.Operator}
+	o := f.operators[key]
+	o.approved = e.Approved
+	if o.inBlock != f.block {
+		o.inBlock = f.block
+		f.operatorsNow = append(f.operatorsNow, key)
+	}
+	f.change(kindOperator, at, nil, operatorData{eip55(e.Owner), eip55(e.Operator), e.Approved})
+}
+
+// endBlock writes the histories of what is different from the end of the block
+// before: one row per agent and block, however often it changed in between.
+func (f *fold) endBlock() {
+	for _, a := range f.agentsOfNow {
+		if a.exists && (!a.existed || a.agentState != a.before) {
+			f.closeState(a)
+			a.open = len(f.out.states)
+			f.out.states = append(f.out.states, stateRow{id: a.id, from: f.block, agentState: a.agentState})
+		}
+		a.existed, a.before = a.exists, a.agentState
+	}
+	for _, key := range f.operatorsNow {
+		f.endOperator(key, f.operators[key])
+	}
+	f.agentsOfNow, f.operatorsNow = f.agentsOfNow[:0], f.operatorsNow[:0]
+}
+
+func (f *fold) closeState(a *foldAgent) {
+	switch {
+	case a.open >= 0:
+		f.out.states[a.open].to = f.block
+	case a.existed:
+		f.out.closedStates = append(f.out.closedStates, closedState{a.id, f.block})
+	}
+}
+
+func (f *fold) endOperator(key operatorKey, o *foldOperator) {
+	switch {
+	case o.approved && !o.before:
+		o.open = len(f.out.operators)
+		f.out.operators = append(f.out.operators, operatorRow{operatorKey: key, from: f.block})
+	case !o.approved && o.before && o.open >= 0:
+		f.out.operators[o.open].to = f.block
+	case !o.approved && o.before:
+		f.out.closedSpans = append(f.out.closedSpans, operatorRow{operatorKey: key, to: f.block})
+	}
+	if !o.approved {
+		o.open = -1
+	}
+	o.before = o.approved
+}

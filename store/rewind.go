@@ -1,0 +1,220 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// Rewind removes everything above ancestor, a block that is stored, and applies
+// b, whose parent is ancestor, in the same transaction: readers see the old
+// chain or the new one, never a hole. repute.ErrFinalized when ancestor lies
+// below a finalized block, repute.ErrFenced when the lease is lost or ancestor is
+// not a stored block; nothing is changed then.
+func (db *DB) Rewind(ctx context.Context, ancestor repute.Block, b Batch) error {
+	if !sameBlock(ancestor, b.Parent) {
+		return repute.Invalid("parent", "is not the ancestor", "the batch that follows the ancestor")
+	}
+	ids, err := db.prepare(ctx, &b)
+	if err != nil {
+		return err
+	}
+	return db.inTx(ctx, pgx.TxOptions{}, b.doing("rewind"), func(tx pgx.Tx) error {
+		c, err := beginWrite(ctx, tx, b.ChainID, b.Lease)
+		if err != nil {
+			return err
+		}
+		if err := c.checkAncestor(ctx, tx, ancestor); err != nil {
+			return err
+		}
+		if err := rewindTo(ctx, tx, c, ancestor); err != nil {
+			return err
+		}
+		return applyBatch(ctx, tx, c, &b, ids)
+	})
+}
+
+func (c *chainRow) checkAncestor(ctx context.Context, tx pgx.Tx, ancestor repute.Block) error {
+	if ancestor.Number < c.finalized {
+		return fmt.Errorf("block %d is below finalized block %d: %w", ancestor.Number, c.finalized, repute.ErrFinalized)
+	}
+	stored := repute.Block{Number: c.start - 1}
+	if ancestor.Number != stored.Number {
+		var err error
+		stored, err = scanBlock(tx.QueryRow(ctx, `
+			select number, hash, parent, time from blocks where chain_id = $1 and number = $2`, c.id, ancestor.Number))
+		if err != nil && !errors.Is(err, repute.ErrNotFound) {
+			return err
+		}
+	}
+	if !sameBlock(stored, ancestor) || ancestor.Number > c.cursor.Number {
+		return fmt.Errorf("block %d %s is not stored: %w", ancestor.Number, ancestor.Hash, repute.ErrFenced)
+	}
+	return nil
+}
+
+// rewindTo undoes everything above block n: histories by their block numbers,
+// current rows from the histories, so that no error of the past survives.
+func rewindTo(ctx context.Context, tx pgx.Tx, c *chainRow, to repute.Block) error {
+	agents, err := agentsAbove(ctx, tx, c.id, to.Number)
+	if err != nil {
+		return failed("find rewound agents", err)
+	}
+	if err := rewindFeedback(ctx, tx, c.id, agents, to.Number); err != nil {
+		return err
+	}
+	var b pgx.Batch
+	queueRewind(&b, c.id, tokenArray(agents), to.Number)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return failed("rewind histories", err)
+	}
+	if err := recomputeAgents(ctx, tx, c, agents, to.Number); err != nil {
+		return err
+	}
+	if err := retractChanges(ctx, tx, c, to); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		update chains set reorgs = reorgs + 1, cursor_block = $2, cursor_hash = $3,
+			cursor_time = (select time from blocks where chain_id = $1 and number = $2)
+		where chain_id = $1`, c.id, to.Number, hashBytes(to.Hash))
+	return failed("set cursor back", err)
+}
+
+// agentsAbove are the agents that an event above block n names.
+func agentsAbove(ctx context.Context, tx pgx.Tx, chainID, n uint64) ([]repute.TokenID, error) {
+	rows, err := tx.Query(ctx, `
+		select distinct token_id::text from events where chain_id = $1 and block > $2 and token_id is not null`, chainID, n)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (id repute.TokenID, err error) {
+		var s string
+		if err := row.Scan(&s); err != nil {
+			return id, err
+		}
+		return id, id.SetFromDecimal(s)
+	})
+}
+
+// rewindFeedback removes feedback and revocations above block n and adds up
+// again what the clients concerned have left.
+func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, n uint64) error {
+	rows, err := tx.Query(ctx, `
+		select f.token_id::text, f.client from unnest($2::numeric[]) u(t)
+		join feedback f on f.chain_id = $1 and f.token_id = u.t and f.block > $3
+		union select token_id::text, client from feedback where chain_id = $1 and revoked_block > $3`,
+		chainID, tokenArray(agents), n)
+	if err != nil {
+		return failed("find rewound feedback", err)
+	}
+	pairs, err := pgx.CollectRows(rows, scanPair)
+	if err != nil {
+		return failed("find rewound feedback", err)
+	}
+	if err := clearTotals(ctx, tx, chainID, pairs); err != nil {
+		return err
+	}
+	err = eachPair(ctx, tx, chainID, pairs, "rewind feedback", []any{n},
+		`delete from feedback f using unnest($2::numeric[], $3::bytea[]) u(t, c)
+		where f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.block > $4`,
+		`update feedback f set revoked_block = null, revoked_log = null from unnest($2::numeric[], $3::bytea[]) u(t, c)
+		where f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.revoked_block > $4`)
+	if err != nil {
+		return err
+	}
+	return fillTotals(ctx, tx, chainID, pairs)
+}
+
+func scanPair(row pgx.CollectableRow) (p pairKey, err error) {
+	var token string
+	var client []byte
+	if err := row.Scan(&token, &client); err != nil {
+		return p, err
+	}
+	p.client = common.BytesToAddress(client)
+	return p, p.token.SetFromDecimal(token)
+}
+
+// queueRewind cuts the other histories and the events at block n: rows that begin
+// above it go, rows that end above it are open again.
+func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
+	for _, sql := range []string{
+		`delete from agent_states s using unnest($2::numeric[]) u(t) where s.chain_id = $1 and s.token_id = u.t and s.from_block > $3`,
+		`update agent_states s set to_block = null from unnest($2::numeric[]) u(t) where s.chain_id = $1 and s.token_id = u.t and s.to_block > $3`,
+		`delete from metadata m using unnest($2::numeric[]) u(t) where m.chain_id = $1 and m.token_id = u.t and m.from_block > $3`,
+		`update metadata m set to_block = null from unnest($2::numeric[]) u(t) where m.chain_id = $1 and m.token_id = u.t and m.to_block > $3`,
+		`delete from responses r using unnest($2::numeric[]) u(t) where r.chain_id = $1 and r.token_id = u.t and r.block > $3`,
+		`delete from validation_responses v using unnest($2::numeric[]) u(t) join validation_requests r on r.chain_id = $1 and r.token_id = u.t
+			where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash and v.block > $3`,
+		`delete from validation_requests r using unnest($2::numeric[]) u(t) where r.chain_id = $1 and r.token_id = u.t and r.block > $3`,
+	} {
+		b.Queue(sql, chainID, agents, n)
+	}
+	for _, sql := range []string{
+		`delete from operators where chain_id = $1 and from_block > $2`,
+		`update operators set to_block = null where chain_id = $1 and to_block > $2`,
+		`delete from pending where chain_id = $1 and block > $2`,
+		`delete from events where chain_id = $1 and block > $2`,
+		`delete from blocks where chain_id = $1 and number > $2`,
+		`delete from covered where chain_id = $1 and from_block > $2`,
+		`update covered set to_block = $2 where chain_id = $1 and to_block > $2`,
+	} {
+		b.Queue(sql, chainID, n)
+	}
+}
+
+// recomputeAgents makes the current rows of agents from their histories as they
+// are at block n, the newest one stored. Agents minted later are removed.
+func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chainRow, agents []repute.TokenID, n uint64) error {
+	var b pgx.Batch
+	ids := tokenArray(agents)
+	b.Queue(`delete from agents a using unnest($2::numeric[]) u(t) where a.chain_id = $1 and a.token_id = u.t and a.registered_block > $3`, c.id, ids, n)
+	b.Queue(`
+		update agents a set owner = s.owner, claimed = s.claimed, wallet = s.wallet, approved = s.approved, uri_id = s.uri_id,
+			updated_block = e.block, updated_log = e.log_index, feedback = live.n, clients = live.clients, revoked = gone.n,
+			responses = said.n, validations = checked.n
+		from unnest($2::numeric[]) u(t)
+		join agent_states s on s.chain_id = $1 and s.token_id = u.t and s.to_block is null
+		cross join lateral (select block, log_index from events where chain_id = $1 and token_id = u.t
+			order by block desc, log_index desc limit 1) e
+		cross join lateral (select coalesce(sum(n), 0) n, count(distinct client) clients from sums where chain_id = $1 and token_id = u.t) live
+		cross join lateral (select count(*) n from feedback where chain_id = $1 and token_id = u.t and revoked_block is not null) gone
+		cross join lateral (select count(*) n from responses where chain_id = $1 and token_id = u.t) said
+		cross join lateral (select count(*) n from validation_requests r where r.chain_id = $1 and r.token_id = u.t and r.contract = any($3)
+			and exists (select from validation_responses v where (v.chain_id, v.contract, v.request_hash) = (r.chain_id, r.contract, r.request_hash))) checked
+		where a.chain_id = $1 and a.token_id = u.t`, c.id, ids, c.trustedBytes())
+	return failed("recompute agents", tx.SendBatch(ctx, &b).Close())
+}
+
+// retractable are the kinds that say what an event of the chain did.
+var retractable = []string{kindTransferred, kindRegistered, kindURI, kindWallet, kindMetadata, kindApproval, kindOperator,
+	kindFeedback, kindRevoked, kindResponse, kindRequested, kindResponded, kindBackfilled}
+
+// retractChanges tells readers of the feed: one row for the rewind, and one for
+// each change it undoes, newest first. Of a backfilled range that is cut the
+// lower part is announced again.
+func retractChanges(ctx context.Context, tx pgx.Tx, c *chainRow, to repute.Block) error {
+	rewound := changeRow{kind: kindRewound, at: point{block: to.Number}, data: marshal(rewoundData{to.Number, to.Hash, c.cursor.Number})}
+	if err := storeChanges(ctx, tx, c.id, []changeRow{rewound}); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `
+		with undone as (
+			select * from changes c where chain_id = $1 and block > $2 and kind = any($3) and retracts is null
+			and not exists (select from changes r where r.chain_id = $1 and r.block = c.block and r.retracts = c.seq)
+		), told as (
+			insert into changes (chain_id, kind, block, log_index, token_id, data, retracts)
+			select chain_id, $4, block, log_index, token_id, jsonb_build_object('kind', kind), seq from undone order by xid desc, seq desc
+		)
+		insert into changes (chain_id, kind, block, log_index, data)
+		select chain_id, kind, $2, 0, jsonb_build_object('from', data->'from', 'to', $2::bigint)
+		from undone where kind = $5 and (data->>'from')::bigint <= $2`,
+		c.id, to.Number, retractable, kindRetracted, kindBackfilled)
+	return failed("retract changes", err)
+}

@@ -1,0 +1,186 @@
+package store
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// takeAgents hands the fold's agents over as rows to write.
+func (d *delta) takeAgents(f *fold) {
+	for _, a := range f.agents {
+		if a.exists {
+			d.agents = append(d.agents, a)
+		}
+	}
+	for _, p := range f.pairs {
+		if p.dirty {
+			d.dirty = append(d.dirty, p)
+		}
+	}
+}
+
+// writeAgents replaces the rows of all agents named. Their indexed columns change
+// with every event, so that an update would write as much.
+func (d *delta) writeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("agents", "chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback, revoked, clients, responses, validations")
+	stored := make([]*foldAgent, 0, len(d.agents))
+	for _, a := range d.agents {
+		if a.stored {
+			stored = append(stored, a)
+		}
+		c.row()
+		c.int64(int64(chainID))
+		c.token(&a.id)
+		c.state(&a.agentState)
+		c.at(a.registered)
+		c.at(a.updated)
+		c.int64(a.counts.Feedback)
+		c.int64(a.counts.Revoked)
+		c.int64(a.counts.Clients)
+		c.int64(a.counts.Responses)
+		c.int64(a.counts.Validations)
+	}
+	if len(stored) > 0 {
+		_, err := tx.Exec(ctx, `
+			delete from agents a using unnest($2::numeric[]) u(t) where a.chain_id = $1 and a.token_id = u.t`,
+			chainID, numericArray(stored, func(a **foldAgent) string { return (*a).id.Dec() }))
+		if err != nil {
+			return failed("replace agents", err)
+		}
+	}
+	return c.send(ctx, tx)
+}
+
+// writeSums adds to the sums: of new clients by COPY, of known ones by key. Those
+// of dirty clients are recomputed later.
+func (d *delta) writeSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("sums", "chain_id, token_id, client, tag1, tag2, decimals, n, sum")
+	var known []*sumRow
+	for _, s := range d.sums {
+		switch {
+		case s.pair.dirty:
+		case !s.pair.fresh:
+			known = append(known, s)
+		default:
+			c.row()
+			c.int64(int64(chainID))
+			c.token(&s.pair.token)
+			c.bytes(s.pair.client[:])
+			c.int64(s.tag1)
+			c.int64(s.tag2)
+			c.int16(int16(s.decimals))
+			c.int64(s.n)
+			c.integer(s.sum)
+		}
+	}
+	if err := c.send(ctx, tx); err != nil || len(known) == 0 {
+		return err
+	}
+	ids, clients := pairArrays(known, func(s *sumRow) *pairKey { return &s.pair.pairKey })
+	tag1, tag2, n := make([]int64, len(known)), make([]int64, len(known)), make([]int64, len(known))
+	decimals := make([]int16, len(known))
+	for i, s := range known {
+		tag1[i], tag2[i], n[i], decimals[i] = s.tag1, s.tag2, s.n, int16(s.decimals)
+	}
+	_, err := tx.Exec(ctx, `
+		insert into sums as s (chain_id, token_id, client, tag1, tag2, decimals, n, sum)
+		select $1, * from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::smallint[], $7::bigint[], $8::numeric[])
+		on conflict (chain_id, token_id, client, tag1, tag2, decimals) do update set n = s.n + excluded.n, sum = s.sum + excluded.sum`,
+		chainID, ids, clients, tag1, tag2, decimals, n, numericArray(known, func(s **sumRow) string { return (*s).sum.String() }))
+	return failed("add to sums", err)
+}
+
+func (d *delta) writeVotes(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("votes", "chain_id, token_id, tag1, client, idx, value, decimals")
+	var known []*voteRow
+	for _, v := range d.votes {
+		switch {
+		case v.pair.dirty:
+		case !v.pair.fresh:
+			known = append(known, v)
+		default:
+			c.row()
+			c.int64(int64(chainID))
+			c.token(&v.pair.token)
+			c.int64(v.tag1)
+			c.bytes(v.pair.client[:])
+			c.int64(int64(v.index))
+			c.integer(v.value)
+			c.int16(int16(v.decimals))
+		}
+	}
+	if err := c.send(ctx, tx); err != nil || len(known) == 0 {
+		return err
+	}
+	ids, clients := pairArrays(known, func(v *voteRow) *pairKey { return &v.pair.pairKey })
+	tag1, index, decimals := make([]int64, len(known)), make([]uint64, len(known)), make([]int16, len(known))
+	for i, v := range known {
+		tag1[i], index[i], decimals[i] = v.tag1, v.index, int16(v.decimals)
+	}
+	_, err := tx.Exec(ctx, `
+		insert into votes (chain_id, token_id, tag1, client, idx, value, decimals)
+		select $1, * from unnest($2::numeric[], $3::bigint[], $4::bytea[], $5::bigint[], $6::numeric[], $7::smallint[])
+		on conflict (chain_id, token_id, tag1, client) do update set idx = excluded.idx, value = excluded.value, decimals = excluded.decimals`,
+		chainID, ids, tag1, clients, index, numericArray(known, func(v **voteRow) string { return (*v).value.String() }), decimals)
+	return failed("replace votes", err)
+}
+
+// recomputeDirty rebuilds sums and votes of clients that revoked something.
+func (d *delta) recomputeDirty(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	pairs := make([]pairKey, len(d.dirty))
+	for i, p := range d.dirty {
+		pairs[i] = p.pairKey
+	}
+	if err := clearTotals(ctx, tx, chainID, pairs); err != nil {
+		return err
+	}
+	return fillTotals(ctx, tx, chainID, pairs)
+}
+
+// clearTotals removes the sums and votes of the pairs. It finds the tags through
+// the pairs' feedback, so it must run before any of that is deleted.
+func clearTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey) error {
+	return eachPair(ctx, tx, chainID, pairs, "clear totals", nil,
+		`delete from sums s using unnest($2::numeric[], $3::bytea[]) u(t, c)
+		where s.chain_id = $1 and s.token_id = u.t and s.client = u.c`,
+		`delete from votes v using (
+			select distinct u.t, u.c, f.tag1 from unnest($2::numeric[], $3::bytea[]) u(t, c)
+			join feedback f on f.chain_id = $1 and f.token_id = u.t and f.client = u.c) k
+		where v.chain_id = $1 and v.token_id = k.t and v.tag1 = k.tag1 and v.client = k.c`)
+}
+
+// fillTotals adds up the live feedback of pairs that have no sums and votes.
+func fillTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey) error {
+	return eachPair(ctx, tx, chainID, pairs, "fill totals", nil,
+		`insert into sums (chain_id, token_id, client, tag1, tag2, decimals, n, sum)
+		select f.chain_id, f.token_id, f.client, f.tag1, f.tag2, f.decimals, count(*), sum(f.value)
+		from unnest($2::numeric[], $3::bytea[]) u(t, c)
+		join feedback f on f.chain_id = $1 and f.token_id = u.t and f.client = u.c
+		where f.revoked_block is null group by 1, 2, 3, 4, 5, 6`,
+		`insert into votes (chain_id, token_id, tag1, client, idx, value, decimals)
+		select distinct on (f.token_id, f.tag1, f.client) f.chain_id, f.token_id, f.tag1, f.client, f.idx, f.value, f.decimals
+		from unnest($2::numeric[], $3::bytea[]) u(t, c)
+		join feedback f on f.chain_id = $1 and f.token_id = u.t and f.client = u.c
+		where f.revoked_block is null order by f.token_id, f.tag1, f.client, f.idx desc`)
+}
+
+// eachPair runs statements whose parameters are a chain, the arrays of the pairs
+// and then args.
+func eachPair(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey, doing string, args []any, statements ...string) error {
+	if len(pairs) == 0 {
+		return nil
+	}
+	ptrs := make([]*pairKey, len(pairs))
+	for i := range pairs {
+		ptrs[i] = &pairs[i]
+	}
+	ids, clients := pairArrays(ptrs, func(p *pairKey) *pairKey { return p })
+	args = append([]any{chainID, ids, clients}, args...)
+	for _, sql := range statements {
+		if _, err := tx.Exec(ctx, sql, args...); err != nil {
+			return failed(doing, err)
+		}
+	}
+	return nil
+}

@@ -1,0 +1,301 @@
+package store
+
+import (
+	"context"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// storeBlocks keeps the headers of the batch and of its last block.
+func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error {
+	c := newCopy("blocks", "chain_id, number, hash, parent, time")
+	seen := make(map[uint64]bool, len(b.Blocks)+1)
+	keep := func(h *repute.Block) {
+		if h.Number <= b.Parent.Number || h.Number > b.To.Number || seen[h.Number] {
+			return
+		}
+		seen[h.Number] = true
+		c.row()
+		c.int64(int64(chainID))
+		c.int64(int64(h.Number))
+		c.bytes(hashBytes(h.Hash))
+		c.bytes(hashBytes(h.Parent))
+		c.time(h.Time)
+	}
+	for i := range b.Blocks {
+		keep(&b.Blocks[i])
+	}
+	keep(&b.To)
+	return c.send(ctx, tx)
+}
+
+func storeEvents(ctx context.Context, tx pgx.Tx, chainID uint64, records []repute.Record) error {
+	c := newCopy("events", "chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data")
+	topics := make([]byte, 0, 4*common.HashLength)
+	for i := range records {
+		l := &records[i].Log
+		c.row()
+		c.int64(int64(chainID))
+		c.int64(int64(l.BlockNumber))
+		c.int32(uint32(l.Index))
+		c.int32(uint32(l.TxIndex))
+		c.int16(int16(records[i].Event.Kind()))
+		c.bytes(l.Address[:])
+		c.bytes(l.TxHash[:])
+		if id, ok := tokenOf(records[i].Event); ok {
+			c.token(&id)
+		} else {
+			c.null()
+		}
+		topics = topics[:0]
+		for t := range l.Topics {
+			topics = append(topics, l.Topics[t][:]...)
+		}
+		c.bytes(topics)
+		c.bytes(l.Data)
+	}
+	return c.send(ctx, tx)
+}
+
+// write stores the delta. Closings come before the rows that follow them, and
+// what is recomputed from rows comes last.
+func (d *delta) write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	steps := []func(context.Context, pgx.Tx, uint64) error{
+		d.closeHistories, d.writeStates, d.writeMetadata, d.writeOperators,
+		d.writeFeedback, d.writeResponses, d.writeRequests, d.writeAnswers, d.writePending,
+		d.writeSums, d.writeVotes, d.recomputeDirty, d.writeAgents,
+	}
+	for _, step := range steps {
+		if err := step(ctx, tx, chainID); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// closeHistories ends the stored open rows. The newest row of a key is the open
+// one: it is found through the primary key.
+func (d *delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	var b pgx.Batch
+	if n := len(d.closedStates); n > 0 {
+		ends := make([]uint64, n)
+		for i := range ends {
+			ends[i] = d.closedStates[i].to
+		}
+		b.Queue(`
+			update agent_states s set to_block = u.b from unnest($2::numeric[], $3::bigint[]) u(t, b)
+			cross join lateral (select from_block from agent_states n where n.chain_id = $1 and n.token_id = u.t order by from_block desc limit 1) o
+			where s.chain_id = $1 and s.token_id = u.t and s.from_block = o.from_block`,
+			chainID, numericArray(d.closedStates, func(c *closedState) string { return c.id.Dec() }), ends)
+	}
+	if n := len(d.closedKeys); n > 0 {
+		hashes, ends := make([][]byte, n), make([]uint64, n)
+		for i := range ends {
+			hashes[i], ends[i] = d.closedKeys[i].hash[:], d.closedKeys[i].to
+		}
+		b.Queue(`
+			update metadata m set to_block = u.b from unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, k, b)
+			cross join lateral (select from_block from metadata n where n.chain_id = $1 and n.token_id = u.t and n.key_hash = u.k
+				order by from_block desc limit 1) o
+			where m.chain_id = $1 and m.token_id = u.t and m.key_hash = u.k and m.from_block = o.from_block`,
+			chainID, numericArray(d.closedKeys, func(c *closedKey) string { return c.token.Dec() }), hashes, ends)
+	}
+	for _, s := range d.closedSpans {
+		b.Queue(`update operators set to_block = $4 where chain_id = $1 and owner = $2 and operator = $3 and to_block is null`,
+			chainID, s.owner[:], s.operator[:], s.to)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return failed("close histories", tx.SendBatch(ctx, &b).Close())
+}
+
+func (d *delta) writeStates(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("agent_states", "chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
+	for i := range d.states {
+		s := &d.states[i]
+		c.row()
+		c.int64(int64(chainID))
+		c.token(&s.id)
+		c.block(s.from, false)
+		c.block(s.to, true)
+		c.state(&s.agentState)
+	}
+	return c.send(ctx, tx)
+}
+
+func (c *copyBuffer) state(s *agentState) {
+	c.bytes(addressBytes(s.owner))
+	c.bool(s.claimed)
+	c.bytes(addressBytes(s.wallet))
+	c.bytes(addressBytes(s.approved))
+	c.int64(s.uri)
+}
+
+func (d *delta) writeMetadata(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("metadata", "chain_id, token_id, key_hash, from_block, to_block, log_index, key, value")
+	for i := range d.metadata {
+		m := &d.metadata[i]
+		c.row()
+		c.int64(int64(chainID))
+		c.token(&m.token)
+		c.bytes(m.hash[:])
+		c.block(m.at.block, false)
+		c.block(m.to, true)
+		c.int32(m.at.log)
+		c.bytes(m.key)
+		c.bytes(m.value)
+	}
+	return c.send(ctx, tx)
+}
+
+func (d *delta) writeOperators(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("operators", "chain_id, owner, operator, from_block, to_block")
+	for i := range d.operators {
+		o := &d.operators[i]
+		c.row()
+		c.int64(int64(chainID))
+		c.bytes(o.owner[:])
+		c.bytes(o.operator[:])
+		c.block(o.from, false)
+		c.block(o.to, true)
+	}
+	return c.send(ctx, tx)
+}
+
+func (d *delta) writeFeedback(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("feedback", "chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
+	for _, f := range d.feedback {
+		c.row()
+		c.int64(int64(chainID))
+		c.token(&f.TokenID)
+		c.bytes(f.Client[:])
+		c.int64(int64(f.Index))
+		c.at(f.at)
+		c.integer(f.Value)
+		c.int16(int16(f.Decimals))
+		c.int64(f.tag1)
+		c.int64(f.tag2)
+		c.int64(f.uri)
+		c.text(f.Endpoint)
+		c.bytes(hashBytes(f.FeedbackHash))
+		if f.revoked == (point{}) {
+			c.null()
+			c.null()
+		} else {
+			c.at(f.revoked)
+		}
+	}
+	if err := c.send(ctx, tx); err != nil {
+		return err
+	}
+	return d.revoke(ctx, tx, chainID)
+}
+
+// at writes the two columns of a position.
+func (c *copyBuffer) at(p point) {
+	c.int64(int64(p.block))
+	c.int32(p.log)
+}
+
+func (d *delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	if len(d.revocations) == 0 {
+		return nil
+	}
+	keys := make([]ratingKey, len(d.revocations))
+	blocks, logs := make([]uint64, len(keys)), make([]uint32, len(keys))
+	for i, r := range d.revocations {
+		keys[i], blocks[i], logs[i] = r.ratingKey, r.at.block, r.at.log
+	}
+	ids, clients, indexes := ratingArrays(keys)
+	_, err := tx.Exec(ctx, `
+		update feedback f set revoked_block = u.b, revoked_log = u.l
+		from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::integer[]) u(t, c, x, b, l)
+		where f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.idx = u.x`,
+		chainID, ids, clients, indexes, blocks, logs)
+	return failed("revoke", err)
+}
+
+func (d *delta) writeResponses(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("responses", "chain_id, token_id, client, idx, block, log_index, responder, uri_id, hash")
+	for i := range d.responses {
+		r := &d.responses[i]
+		c.row()
+		c.int64(int64(chainID))
+		c.token(&r.TokenID)
+		c.bytes(r.Client[:])
+		c.int64(int64(r.Index))
+		c.at(r.at)
+		c.bytes(r.Responder[:])
+		c.int64(r.uri)
+		c.bytes(hashBytes(r.ResponseHash))
+	}
+	return c.send(ctx, tx)
+}
+
+func (d *delta) writeRequests(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("validation_requests", "chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
+	for i := range d.requests {
+		r := &d.requests[i]
+		c.row()
+		c.int64(int64(chainID))
+		c.bytes(r.contract[:])
+		c.bytes(r.RequestHash[:])
+		c.token(&r.TokenID)
+		c.bytes(r.Validator[:])
+		c.int64(r.uri)
+		c.at(r.at)
+	}
+	return c.send(ctx, tx)
+}
+
+func (d *delta) writeAnswers(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("validation_responses", "chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
+	for i := range d.answers {
+		a := &d.answers[i]
+		c.row()
+		c.int64(int64(chainID))
+		c.bytes(a.contract[:])
+		c.bytes(a.RequestHash[:])
+		c.at(a.at)
+		c.int16(int16(a.Response))
+		c.int64(a.uri)
+		c.bytes(hashBytes(a.ResponseHash))
+		c.int64(a.tag)
+	}
+	return c.send(ctx, tx)
+}
+
+func (d *delta) writePending(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	c := newCopy("pending", "chain_id, block, log_index, token_id, reason")
+	for i := range d.pending {
+		p := &d.pending[i]
+		c.row()
+		c.int64(int64(chainID))
+		c.at(p.at)
+		c.token(&p.id)
+		c.text(p.reason)
+	}
+	return c.send(ctx, tx)
+}
+
+func storeChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []changeRow) error {
+	c := newCopy("changes", "chain_id, kind, block, log_index, token_id, data")
+	for i := range changes {
+		r := &changes[i]
+		c.row()
+		c.int64(int64(chainID))
+		c.text(r.kind)
+		c.at(r.at)
+		if r.id != nil {
+			c.token(r.id)
+		} else {
+			c.null()
+		}
+		c.json(r.data)
+	}
+	return c.send(ctx, tx)
+}

@@ -1,0 +1,238 @@
+package store
+
+import (
+	"context"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// newFold makes a fold with an empty entry for everything the records name.
+func newFold(c *chainRow, ids interned, quiet bool, records []repute.Record) *fold {
+	f := &fold{
+		chain: c, ids: ids, quiet: quiet,
+		agents:    make(map[repute.TokenID]*foldAgent),
+		pairs:     make(map[pairKey]*foldPair),
+		ratings:   make(map[ratingKey]*foldRating),
+		operators: make(map[operatorKey]*foldOperator),
+		requests:  make(map[requestKey]*foldRequest),
+		metadata:  make(map[metadataKey]int),
+		sums:      make(map[sumKey]*sumRow),
+		votes:     make(map[voteKey]*voteRow),
+	}
+	for i := range records {
+		f.expect(&records[i])
+	}
+	return f
+}
+
+func (f *fold) expect(r *repute.Record) {
+	if id, ok := tokenOf(r.Event); ok && f.agents[id] == nil {
+		f.agents[id] = &foldAgent{id: id, open: -1}
+	}
+	switch e := r.Event.(type) {
+	case repute.ApprovalForAll:
+		if key := (operatorKey{e.Owner, e.Operator}); f.operators[key] == nil {
+			f.operators[key] = &foldOperator{open: -1}
+		}
+	case repute.NewFeedback:
+		f.expectPair(pairKey{e.TokenID, e.Client})
+	case repute.FeedbackRevoked:
+		key := pairKey{e.TokenID, e.Client}
+		f.expectPair(key)
+		f.ratings[ratingKey{key, e.Index}] = &foldRating{}
+	case repute.ResponseAppended:
+		f.expectPair(pairKey{e.TokenID, e.Client})
+	case repute.ValidationRequest:
+		f.requests[requestKey{r.Log.Address, e.RequestHash}] = &foldRequest{}
+	case repute.ValidationResponse:
+		f.requests[requestKey{r.Log.Address, e.RequestHash}] = &foldRequest{}
+	}
+}
+
+func (f *fold) expectPair(key pairKey) {
+	if f.pairs[key] == nil {
+		f.pairs[key] = &foldPair{pairKey: key, fresh: true}
+	}
+}
+
+// load fills the entries from the database: a handful of keyed queries, sent
+// together.
+func (f *fold) load(ctx context.Context, tx pgx.Tx) error {
+	var b pgx.Batch
+	if len(f.agents) > 0 {
+		f.queueAgents(&b)
+	}
+	if len(f.pairs) > 0 {
+		f.queuePairs(&b)
+	}
+	if len(f.ratings) > 0 {
+		f.queueRatings(&b)
+	}
+	if len(f.operators) > 0 {
+		f.queueOperators(&b)
+	}
+	if len(f.requests) > 0 {
+		f.queueRequests(&b)
+	}
+	return failed("load state", tx.SendBatch(ctx, &b).Close())
+}
+
+func values[K comparable, V any](m map[K]V) []V {
+	out := make([]V, 0, len(m))
+	for _, v := range m {
+		out = append(out, v)
+	}
+	return out
+}
+
+func keys[K comparable, V any](m map[K]V) []K {
+	out := make([]K, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+// queueAgents loads the rows of agents, and for the others what was already
+// validated of them: a foreign contract may name an agent before it exists.
+func (f *fold) queueAgents(b *pgx.Batch) {
+	agents := values(f.agents)
+	ids := numericArray(agents, func(a **foldAgent) string { return (*a).id.Dec() })
+	b.Queue(`
+		select u.i, a.owner, a.claimed, a.wallet, a.approved, a.uri_id, a.registered_block, a.registered_log,
+			a.feedback, a.revoked, a.clients, a.responses, a.validations
+		from unnest($2::numeric[]) with ordinality u(t, i) join agents a on a.chain_id = $1 and a.token_id = u.t`,
+		f.chain.id, ids).Query(func(rows pgx.Rows) error {
+		var i int
+		var l foldAgent
+		var owner, wallet, approved []byte
+		_, err := pgx.ForEachRow(rows, []any{&i, &owner, &l.claimed, &wallet, &approved, &l.uri, &l.registered.block, &l.registered.log,
+			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations}, func() error {
+			a := agents[i-1]
+			a.exists, a.stored, a.existed = true, true, true
+			a.agentState = agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved), l.claimed, l.uri}
+			a.before, a.registered, a.counts = a.agentState, l.registered, l.counts
+			return nil
+		})
+		return err
+	})
+	b.Queue(`
+		select u.i, count(*) from unnest($2::numeric[]) with ordinality u(t, i)
+		join validation_requests r on r.chain_id = $1 and r.token_id = u.t and r.contract = any($3)
+		where not exists (select from agents a where a.chain_id = $1 and a.token_id = u.t)
+		and exists (select from validation_responses v where (v.chain_id, v.contract, v.request_hash) = (r.chain_id, r.contract, r.request_hash))
+		group by u.i`, f.chain.id, ids, f.chain.trustedBytes()).Query(func(rows pgx.Rows) error {
+		var i int
+		var n int64
+		_, err := pgx.ForEachRow(rows, []any{&i, &n}, func() error {
+			agents[i-1].counts.Validations = n
+			return nil
+		})
+		return err
+	})
+}
+
+func (f *fold) queuePairs(b *pgx.Batch) {
+	pairs := values(f.pairs)
+	ids, clients := pairArrays(pairs, func(p *foldPair) *pairKey { return &p.pairKey })
+	b.Queue(`
+		select u.i, l.idx, coalesce((select sum(n) from sums s where s.chain_id = $1 and s.token_id = u.t and s.client = u.c), 0)::bigint
+		from unnest($2::numeric[], $3::bytea[]) with ordinality u(t, c, i)
+		cross join lateral (select idx from feedback f where f.chain_id = $1 and f.token_id = u.t and f.client = u.c
+			order by idx desc limit 1) l`,
+		f.chain.id, ids, clients).Query(func(rows pgx.Rows) error {
+		var i int
+		var l foldPair
+		_, err := pgx.ForEachRow(rows, []any{&i, &l.last, &l.live}, func() error {
+			p := pairs[i-1]
+			p.last, p.live, p.fresh = l.last, l.live, false
+			return nil
+		})
+		return err
+	})
+}
+
+// pairArrays are the numeric[] and bytea[] parameters of (agent, client) keys.
+func pairArrays[T any](items []T, key func(T) *pairKey) (ids string, clients [][]byte) {
+	clients = make([][]byte, len(items))
+	for i := range items {
+		clients[i] = key(items[i]).client[:]
+	}
+	return numericArray(items, func(p *T) string { return key(*p).token.Dec() }), clients
+}
+
+func (f *fold) queueRatings(b *pgx.Batch) {
+	ratings := keys(f.ratings)
+	ids, clients, indexes := ratingArrays(ratings)
+	b.Queue(`
+		select u.i from unnest($2::numeric[], $3::bytea[], $4::bigint[]) with ordinality u(t, c, x, i)
+		join feedback f on f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.idx = u.x and f.revoked_block is not null`,
+		f.chain.id, ids, clients, indexes).Query(func(rows pgx.Rows) error {
+		var i int
+		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
+			f.ratings[ratings[i-1]].revoked = true
+			return nil
+		})
+		return err
+	})
+}
+
+// ratingArrays are the parameters of feedback keys. An index beyond bigint, which
+// only a foreign log can hold, finds nothing.
+func ratingArrays(ratings []ratingKey) (ids string, clients [][]byte, indexes []int64) {
+	indexes = make([]int64, len(ratings))
+	ptrs := make([]*ratingKey, len(ratings))
+	for i := range ratings {
+		indexes[i], ptrs[i] = int64(ratings[i].index), &ratings[i]
+	}
+	ids, clients = pairArrays(ptrs, func(k *ratingKey) *pairKey { return &k.pairKey })
+	return ids, clients, indexes
+}
+
+func (f *fold) queueOperators(b *pgx.Batch) {
+	spans := keys(f.operators)
+	owners, operators := make([][]byte, len(spans)), make([][]byte, len(spans))
+	for i := range spans {
+		owners[i], operators[i] = spans[i].owner[:], spans[i].operator[:]
+	}
+	b.Queue(`
+		select u.i from unnest($2::bytea[], $3::bytea[]) with ordinality u(w, o, i)
+		join operators s on s.chain_id = $1 and s.owner = u.w and s.operator = u.o and s.to_block is null`,
+		f.chain.id, owners, operators).Query(func(rows pgx.Rows) error {
+		var i int
+		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
+			o := f.operators[spans[i-1]]
+			o.approved, o.before = true, true
+			return nil
+		})
+		return err
+	})
+}
+
+func (f *fold) queueRequests(b *pgx.Batch) {
+	requests := keys(f.requests)
+	contracts, hashes := make([][]byte, len(requests)), make([][]byte, len(requests))
+	for i := range requests {
+		contracts[i], hashes[i] = requests[i].contract[:], requests[i].hash[:]
+	}
+	b.Queue(`
+		select u.i, r.token_id::text, r.validator, exists (select from validation_responses v
+			where v.chain_id = $1 and v.contract = u.c and v.request_hash = u.h)
+		from unnest($2::bytea[], $3::bytea[]) with ordinality u(c, h, i)
+		join validation_requests r on r.chain_id = $1 and r.contract = u.c and r.request_hash = u.h`,
+		f.chain.id, contracts, hashes).Query(func(rows pgx.Rows) error {
+		var i int
+		var token string
+		var validator []byte
+		var answered bool
+		_, err := pgx.ForEachRow(rows, []any{&i, &token, &validator, &answered}, func() error {
+			q := f.requests[requests[i-1]]
+			q.known, q.answered, q.validator = true, answered, common.BytesToAddress(validator)
+			return q.token.SetFromDecimal(token)
+		})
+		return err
+	})
+}
