@@ -93,13 +93,15 @@ type Follower struct {
 	heads Heads
 	// proven is one above the newest stored block that was seen on the node's
 	// chain after heads was answered; finality is claimed only below it.
-	proven uint64
-	notes  notes
+	proven  uint64
+	claimed store.Head // what was published last
+	notes   notes
 }
 
 // NewFollower makes a Follower of chain c over source.
 func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follower {
 	o = o.withDefaults()
+	c.StartBlock = max(c.StartBlock, 1) // as the store has it: a genesis block has no logs
 	f := &Follower{db: db, chain: c, source: source, opts: o, label: chainLabel(c.ID),
 		log: o.Log.With("chain", c.ID), decoder: newDecoder(c), topics: contracts.Topics(),
 		pace: newPace(o.StartRange, o.MaxRange)}
@@ -122,7 +124,7 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 	if err := f.look(ctx, l, cursor); err != nil {
 		return err
 	}
-	next := cursor.Number + 1 // wraps to 0 for a chain that starts there
+	next := cursor.Number + 1
 	switch head := f.heads.Latest; {
 	case head.Number+1 == next && head.Hash == cursor.Hash:
 		return ErrNothingNew
@@ -170,15 +172,15 @@ func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block)
 // blocks that are stored and known to be on its chain: a stored block that left
 // the chain while nobody looked must stay replaceable.
 func (f *Follower) publish(ctx context.Context, l store.Lease) error {
-	var top uint64
+	h := f.claimed
+	h.Head, h.SeenAt = f.heads.Latest.Number, f.heads.SeenAt
 	if f.proven > 0 {
-		top = f.proven - 1
+		h.Safe, h.Finalized = min(f.heads.Safe, f.proven-1), min(f.heads.Finalized, f.proven-1)
 	}
-	h := store.Head{Head: f.heads.Latest.Number, Safe: min(f.heads.Safe, top),
-		Finalized: min(f.heads.Finalized, top), SeenAt: f.heads.SeenAt}
 	if err := f.db.SetHead(ctx, f.chain.ID, l, h); err != nil {
 		return err
 	}
+	f.claimed = h
 	f.opts.Metrics.head.WithLabelValues(f.label).Set(float64(h.Head))
 	f.opts.Metrics.finalized.WithLabelValues(f.label).Set(float64(h.Finalized))
 	return nil

@@ -26,7 +26,7 @@ func (f *Follower) reorg(ctx context.Context, l store.Lease, cursor repute.Block
 	if err != nil {
 		return err
 	}
-	if f.heads.Latest.Number+1 <= ancestor.Number+1 {
+	if f.heads.Latest.Number <= ancestor.Number {
 		return ErrBehind // the answers came from two views; the next step sees one
 	}
 	started := time.Now()
@@ -36,14 +36,14 @@ func (f *Follower) reorg(ctx context.Context, l store.Lease, cursor repute.Block
 	}
 	batch.Lease = l
 	if err := f.db.Rewind(ctx, ancestor, batch); err != nil {
-		return fmt.Errorf("rewind from block %d to %d: %w", cursor.Number, int64(ancestor.Number), err)
+		return fmt.Errorf("rewind from block %d to %d: %w", cursor.Number, ancestor.Number, err)
 	}
 	if err := f.stored(ctx, batch, started); err != nil {
 		return err
 	}
 	f.opts.Metrics.reorgs.WithLabelValues(f.label).Inc()
 	f.log.Info("reorganised", "was", cursor.Number, "ancestor", ancestor.Number, "to", batch.To.Number)
-	return fmt.Errorf("rewound from block %d to %d: %w", cursor.Number, int64(ancestor.Number), repute.ErrReorged)
+	return fmt.Errorf("rewound from block %d to %d: %w", cursor.Number, ancestor.Number, repute.ErrReorged)
 }
 
 // ancestor is the newest stored block that the node has too. Where none of the

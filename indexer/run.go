@@ -71,7 +71,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 	renewing.Go(func() { cancel(f.renew(ctx, l)) })
 	defer renewing.Wait()
 	defer cancel(nil)
-	f.heads = Heads{} // others may have led in between
+	f.heads, f.claimed = Heads{}, store.Head{} // others may have led in between
 	f.notes.unpublished()
 	for {
 		err := f.Step(ctx, l)

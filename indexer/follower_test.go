@@ -1,0 +1,639 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"repute"
+	"repute/contracts"
+	"repute/internal/pgtest"
+	"repute/internal/rpctest"
+	"repute/store"
+)
+
+func openStore(t *testing.T) *store.DB {
+	t.Helper()
+	return openStoreAt(t, pgtest.New(t))
+}
+
+func openStoreAt(t *testing.T, url string) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), url, store.Options{Classify: ClassifyURI, Decode: contracts.Decode, MaxConns: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+func chainOf(c *rpctest.Chain) repute.Chain {
+	return repute.Chain{ID: 31337, Name: "scripted", Identity: c.Identity, Reputation: c.Reputation,
+		Validations: []common.Address{c.Validation}, StartBlock: 1}
+}
+
+func follow(t *testing.T, db *store.DB, c *rpctest.Chain, o Options) *Follower {
+	t.Helper()
+	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+		t.Fatal(err)
+	}
+	o.Poll, o.RetryMin, o.RetryMax = 10*time.Millisecond, 5*time.Millisecond, 50*time.Millisecond
+	return NewFollower(db, chainOf(c), newNode(t, c, NodeOptions{Timeout: 2 * time.Second}), o)
+}
+
+// catchUp steps until there is nothing new and counts the reorganisations.
+func catchUp(t *testing.T, f *Follower) (reorgs int) {
+	t.Helper()
+	for range 10_000 {
+		err := f.Step(t.Context(), store.Lease{})
+		switch {
+		case errors.Is(err, ErrNothingNew):
+			return reorgs
+		case errors.Is(err, repute.ErrReorged):
+			reorgs++
+		case err != nil:
+			t.Fatalf("step: %v", err)
+		}
+	}
+	t.Fatal("no end after 10,000 steps")
+	return 0
+}
+
+func dump(t *testing.T, db *store.DB) string {
+	t.Helper()
+	var b strings.Builder
+	if err := db.Dump(t.Context(), &b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+// wantFresh compares the store with an index made from the chain as it is now.
+func wantFresh(t *testing.T, db *store.DB, c *rpctest.Chain) {
+	t.Helper()
+	other := openStore(t)
+	catchUp(t, follow(t, other, c, Options{}))
+	got, want := dump(t, db), dump(t, other)
+	if got == want {
+		return
+	}
+	g, w := strings.Split(got, "\n"), strings.Split(want, "\n")
+	for i := range min(len(g), len(w)) {
+		if g[i] != w[i] {
+			t.Fatalf("differs from a fresh index at line %d of %d/%d:\n got %s\nwant %s", i+1, len(g), len(w), g[i], w[i])
+		}
+	}
+	t.Fatalf("%d lines, a fresh index has %d", len(g), len(w))
+}
+
+func cursorOf(t *testing.T, db *store.DB) repute.Block {
+	t.Helper()
+	b, err := db.Cursor(t.Context(), 31337)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func wantCursor(t *testing.T, db *store.DB, b *rpctest.Block) {
+	t.Helper()
+	if got := cursorOf(t, db); got.Number != b.Number() || got.Hash != b.Hash() {
+		t.Fatalf("cursor is %d %s, want %d %s", got.Number, got.Hash, b.Number(), b.Hash())
+	}
+}
+
+// eventually waits for a condition; the time limit only ends a failed test.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func TestBackfillThenFollow(t *testing.T) {
+	t.Parallel()
+	for _, noTime := range []bool{false, true} {
+		t.Run(fmt.Sprintf("noBlockTime=%t", noTime), func(t *testing.T) {
+			t.Parallel()
+			c := rpctest.New(t, rpctest.Options{NoBlockTime: noTime})
+			w := newWorld(c, 1)
+			w.grow(700)
+			c.Finalize(690, 650)
+			db := openStore(t)
+			f := follow(t, db, c, Options{StartRange: 100})
+			catchUp(t, f)
+			wantCursor(t, db, c.Head())
+			for range 3 {
+				w.grow(2)
+				catchUp(t, f)
+				wantCursor(t, db, c.Head())
+			}
+			wantTimes(t, db, c)
+			wantFresh(t, db, c)
+		})
+	}
+}
+
+// wantTimes checks the stored headers against the chain.
+func wantTimes(t *testing.T, db *store.DB, c *rpctest.Chain) {
+	t.Helper()
+	stored, err := db.RecentBlocks(t.Context(), 31337, 10_000)
+	if err != nil || len(stored) == 0 {
+		t.Fatalf("%d stored blocks, %v", len(stored), err)
+	}
+	blocks := c.Blocks()
+	for _, s := range stored {
+		b := blocks[s.Number]
+		if s.Hash != b.Hash() || s.Time.Unix() != int64(b.Header.Time) {
+			t.Errorf("block %d is stored as %s at %s", s.Number, s.Hash, s.Time)
+		}
+	}
+}
+
+func TestBackfillCost(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	newWorld(c, 2).grow(3_000)
+	c.Finalize(2_990, 2_980)
+	db := openStore(t)
+	catchUp(t, follow(t, db, c, Options{StartRange: 1_000, MaxRange: 1_000}))
+	wantCursor(t, db, c.Head())
+	if calls := c.Calls("eth_getLogs"); calls > 5 {
+		t.Errorf("%d eth_getLogs calls for 3,000 blocks", calls)
+	}
+	if calls := c.Calls("eth_getBlockByNumber"); calls > 60 {
+		t.Errorf("%d block calls although logs carry the time", calls)
+	}
+}
+
+func TestHeadersNearTheHead(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.MineEmpty(100)
+	c.Finalize(95, 90)
+	db := openStore(t)
+	f := follow(t, db, c, Options{})
+	catchUp(t, f)
+	for n := uint64(90); n <= 100; n++ {
+		if _, err := db.StoredBlock(t.Context(), 31337, n); err != nil {
+			t.Errorf("open block %d: %v", n, err)
+		}
+	}
+	if _, err := db.StoredBlock(t.Context(), 31337, 50); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("an empty final block is kept: %v", err)
+	}
+}
+
+func TestReorgs(t *testing.T) {
+	t.Parallel()
+	tests := []struct {
+		name        string
+		depth, grow int
+	}{
+		{"sibling at the same height", 1, 1}, {"sibling and more", 1, 4}, {"five deep", 5, 6},
+		{"five deep, same height", 5, 5}, {"five deep, shorter", 5, 2}, {"deeper than one range", 70, 80},
+	}
+	for _, tt := range tests {
+		t.Run(tt.name, func(t *testing.T) {
+			t.Parallel()
+			c := rpctest.New(t, rpctest.Options{})
+			w := newWorld(c, 3)
+			w.grow(100)
+			c.Finalize(20, 10)
+			db := openStore(t)
+			f := follow(t, db, c, Options{})
+			catchUp(t, f)
+			w.fork(100-uint64(tt.depth), tt.grow)
+			if n := catchUp(t, f); n != 1 {
+				t.Errorf("%d reorganisations, want 1", n)
+			}
+			wantCursor(t, db, c.Head())
+			wantFresh(t, db, c)
+		})
+	}
+}
+
+func TestReorgWhileDown(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	w := newWorld(c, 4)
+	w.grow(60)
+	c.Finalize(50, 40)
+	db := openStore(t)
+	catchUp(t, follow(t, db, c, Options{}))
+	w.fork(55, 400) // and finality has passed the fork since
+	c.Finalize(450, 440)
+	if n := catchUp(t, follow(t, db, c, Options{})); n != 1 {
+		t.Errorf("%d reorganisations, want 1", n)
+	}
+	wantCursor(t, db, c.Head())
+	wantFresh(t, db, c)
+}
+
+// The same, but for a process that was frozen or cut off rather than restarted.
+func TestReorgWhileCutOff(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	w := newWorld(c, 5)
+	w.grow(60)
+	c.Finalize(50, 40)
+	db := openStore(t)
+	f := follow(t, db, c, Options{})
+	catchUp(t, f)
+	w.fork(55, 400)
+	c.Finalize(450, 440)
+	catchUp(t, f)
+	wantCursor(t, db, c.Head())
+	wantFresh(t, db, c)
+}
+
+func TestReorgDuringFetch(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	w := newWorld(c, 6)
+	w.grow(40)
+	c.Finalize(10, 5)
+	db := openStore(t)
+	f := follow(t, db, c, Options{})
+	catchUp(t, f)
+	for _, method := range []string{"eth_getLogs", "eth_getBlockByNumber"} {
+		w.grow(5)
+		at := c.Head().Number() - 8
+		c.Inject(rpctest.Times(1, rpctest.On(method, func(call rpctest.Call) *rpctest.Answer {
+			if call.Method == "eth_getBlockByNumber" && !strings.HasPrefix(string(call.Params[0]), `"0x`) {
+				return nil
+			}
+			w.fork(at, 10)
+			return &rpctest.Answer{Honest: true}
+		})))
+		stepUntilDone(t, f)
+		wantCursor(t, db, c.Head())
+		wantFresh(t, db, c)
+	}
+}
+
+// stepUntilDone is catchUp for chains that fail now and then.
+func stepUntilDone(t *testing.T, f *Follower) {
+	t.Helper()
+	for range 1_000 {
+		if err := f.Step(t.Context(), store.Lease{}); errors.Is(err, ErrNothingNew) {
+			return
+		}
+	}
+	t.Fatal("no end after 1,000 steps")
+}
+
+func TestLowerHeadIsNoReorg(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	newWorld(c, 7).grow(50)
+	db := openStore(t)
+	f := follow(t, db, c, Options{})
+	catchUp(t, f)
+	before := dump(t, db)
+	for _, head := range []uint64{49, 30, 1, 0} {
+		c.ServeHead(head)
+		if err := f.Step(t.Context(), store.Lease{}); !errors.Is(err, ErrBehind) {
+			t.Errorf("head at %d: %v, want ErrBehind", head, err)
+		}
+	}
+	wantCursor(t, db, c.Blocks()[50])
+	if dump(t, db) != before {
+		t.Error("a lower head changed the index")
+	}
+	c.ServeAll()
+	catchUp(t, f)
+}
+
+func TestFinalizedViolationHalts(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	w := newWorld(c, 8)
+	w.grow(50)
+	c.Finalize(45, 40)
+	db := openStore(t)
+	f := follow(t, db, c, Options{})
+	catchUp(t, f)
+	catchUp(t, f) // a second look proves the head and publishes finality
+	before := dump(t, db)
+	w.fork(30, 40)
+	err := f.Run(t.Context())
+	if !errors.Is(err, repute.ErrFinalized) {
+		t.Fatalf("Run: %v, want ErrFinalized", err)
+	}
+	if f.Ready() == nil {
+		t.Error("a halted chain is ready")
+	}
+	if dump(t, db) != before {
+		t.Error("the index changed")
+	}
+	if s := status(t, db); !s.Halted || s.LastError == "" {
+		t.Errorf("status: halted %t, %q", s.Halted, s.LastError)
+	}
+}
+
+func status(t *testing.T, db *store.DB) repute.ChainStatus {
+	t.Helper()
+	list, err := db.Chains(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d chains, %v", len(list), err)
+	}
+	return list[0]
+}
+
+func TestWrongChain(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.MineEmpty(3)
+	db := openStore(t)
+	f := follow(t, db, c, Options{})
+	c.SetChainID(1)
+	err := f.Run(t.Context())
+	if !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "serves chain 1,") || !strings.Contains(err.Error(), "31337") {
+		t.Errorf("Run: %v, want a conflict that names both chains", err)
+	}
+	if got := cursorOf(t, db); got.Number != 0 {
+		t.Errorf("cursor moved to %d", got.Number)
+	}
+}
+
+// A lie or a fault stores nothing, moves nothing, and does no lasting harm.
+func TestFaultsStoreNothing(t *testing.T) {
+	t.Parallel()
+	logs := func(fn func([]types.Log) []types.Log) func(*rpctest.Chain) func() {
+		return func(c *rpctest.Chain) func() { return c.MapLogs(fn) }
+	}
+	rule := func(r rpctest.Rule) func(*rpctest.Chain) func() {
+		return func(c *rpctest.Chain) func() { return c.Inject(r) }
+	}
+	tests := map[string]func(*rpctest.Chain) func(){
+		"removed":      logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.Removed = true })),
+		"out of range": logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.BlockNumber += 1_000 })),
+		"foreign":      logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.Address = common.Address{1} })),
+		"other hash":   logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.BlockHash = common.Hash{1} })),
+		"conflict":     logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.Index = 0 })),
+		"HTML":         rule(rpctest.Always(rpctest.Answer{Raw: []byte("<html>")})),
+		"truncated":    rule(rpctest.Always(rpctest.Answer{Raw: []byte(`[{"jsonrpc":"2.0","id":3,"result":[`)})),
+		"null":         rule(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{}))),
+		"200 with error": rule(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{
+			Error: &rpctest.Error{Code: -32000, Message: "internal"}}))),
+		"dark": func(c *rpctest.Chain) func() { c.GoDark(true); return func() { c.GoDark(false) } },
+	}
+	for name, inject := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := rpctest.New(t, rpctest.Options{})
+			w := newWorld(c, 9)
+			w.grow(20)
+			db := openStore(t)
+			f := follow(t, db, c, Options{})
+			catchUp(t, f)
+			at, before := c.Head(), dump(t, db)
+			w.grow(20)
+			undo := inject(c)
+			for range 3 {
+				if err := f.Step(t.Context(), store.Lease{}); err == nil || errors.Is(err, ErrNothingNew) {
+					t.Fatalf("step: %v, want a failure", err)
+				}
+			}
+			wantCursor(t, db, at)
+			if dump(t, db) != before {
+				t.Error("something was stored")
+			}
+			undo()
+			catchUp(t, f)
+			wantFresh(t, db, c)
+		})
+	}
+}
+
+func TestDuplicatesAreStoredOnce(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	newWorld(c, 10).grow(30)
+	undo := c.MapLogs(rpctest.Duplicate(rpctest.Every))
+	db := openStore(t)
+	catchUp(t, follow(t, db, c, Options{}))
+	undo()
+	wantFresh(t, db, c)
+}
+
+func TestRangeLimits(t *testing.T) {
+	t.Parallel()
+	refusals := []rpctest.Error{
+		{Code: -32602, Message: "exceed maximum block range 50"},
+		{Code: -32005, Message: "query returned more than 10000 results"},
+		{Code: -32000, Message: "a wording nobody has seen before"},
+		{Code: 35, Message: "ranges over 10000 blocks are not supported on free plan"},
+	}
+	for _, refusal := range refusals {
+		t.Run(refusal.Message, func(t *testing.T) {
+			t.Parallel()
+			c := rpctest.New(t, rpctest.Options{})
+			newWorld(c, 11).grow(600)
+			c.Finalize(595, 590)
+			c.Inject(rpctest.LimitRange(37, refusal))
+			db := openStore(t)
+			stepUntilDone(t, follow(t, db, c, Options{}))
+			wantCursor(t, db, c.Head())
+		})
+	}
+}
+
+// One block whose logs cannot be had at any range stops the cursor before it.
+func TestNeverSkips(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	newWorld(c, 12).grow(100)
+	c.Finalize(95, 90)
+	undo := c.Inject(rpctest.On("eth_getLogs", func(call rpctest.Call) *rpctest.Answer {
+		if from, to, ok := rpctest.Range(call); ok && from <= 60 && to >= 60 {
+			return &rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "response too large"}}
+		}
+		return nil
+	}))
+	db := openStore(t)
+	f := follow(t, db, c, Options{})
+	for range 40 {
+		_ = f.Step(t.Context(), store.Lease{})
+	}
+	wantCursor(t, db, c.Blocks()[59])
+	undo()
+	catchUp(t, f)
+	wantFresh(t, db, c)
+}
+
+func TestMalformedLogIsLoud(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	bad := c.Log(repute.Registered{TokenID: rpctest.Token(1), URI: "x", Owner: rpctest.Account(1)})
+	bad.Data = bad.Data[:40]
+	c.Mine(c.Register(0, rpctest.Account(1), "x"), []types.Log{bad})
+	c.Mine(c.Tx(repute.ValidationRequest{Validator: rpctest.Account(2), TokenID: rpctest.Token(0), RequestHash: common.Hash{1}},
+		repute.ValidationResponse{Validator: rpctest.Account(2), TokenID: rpctest.Token(0), RequestHash: common.Hash{1}, Response: 101}))
+	reg := prometheus.NewRegistry()
+	m := NewMetrics(reg)
+	db := openStore(t)
+	f := follow(t, db, c, Options{Metrics: m})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	eventually(t, "the chain is indexed and the status says what is missing", func() bool {
+		return cursorOf(t, db).Number == 2 && strings.Contains(status(t, db).LastError, "log 0 of block 2")
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if n := metric(t, reg, "repute_malformed_logs_total"); n != 2 {
+		t.Errorf("%v malformed logs counted, want 2", n)
+	}
+}
+
+// metric adds up a counter or gauge over all its labels.
+func metric(t *testing.T, reg *prometheus.Registry, name string) (sum float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			if f.GetName() == name {
+				sum += m.GetCounter().GetValue() + m.GetGauge().GetValue()
+			}
+		}
+	}
+	return sum
+}
+
+// Transfers of the reputation registry's address are none of ours.
+func TestForeignEventOfOurAddress(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	odd := c.Log(repute.Transfer{To: rpctest.Account(1), TokenID: rpctest.Token(5)})
+	odd.Address = c.Reputation
+	c.Mine([]types.Log{odd})
+	db := openStore(t)
+	catchUp(t, follow(t, db, c, Options{}))
+	if got := dump(t, db); strings.Contains(got, "Transfer") {
+		t.Errorf("stored: %s", got)
+	}
+}
+
+func TestRunSurvivesDarkness(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	w := newWorld(c, 13)
+	w.grow(20)
+	c.GoDark(true)
+	db := openStore(t)
+	f := follow(t, db, c, Options{})
+	if f.Ready() == nil {
+		t.Error("ready before the start")
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	eventually(t, "the status shows the dead node", func() bool { return status(t, db).LastError != "" && f.Ready() != nil })
+	c.GoDark(false)
+	eventually(t, "indexed", func() bool { return cursorOf(t, db).Hash == c.Head().Hash() })
+	eventually(t, "the status is clean", func() bool { return status(t, db).LastError == "" && f.Ready() == nil })
+	c.GoDark(true)
+	w.grow(5)
+	eventually(t, "the status shows the dead node again", func() bool { return status(t, db).LastError != "" })
+	c.GoDark(false)
+	eventually(t, "indexed again", func() bool { return cursorOf(t, db).Hash == c.Head().Hash() })
+	cancel()
+	if err := <-done; err != nil {
+		t.Errorf("Run: %v", err)
+	}
+}
+
+func TestTwoProcessesShareAChain(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	w := newWorld(c, 14)
+	w.grow(50)
+	db := openStore(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	first, stopFirst := context.WithCancel(ctx)
+	done := make(chan error, 2)
+	o := Options{TTL: 400 * time.Millisecond}
+	a, b := follow(t, db, c, o), follow(t, db, c, o)
+	go func() { done <- a.Run(first) }()
+	eventually(t, "the first leads", func() bool { return cursorOf(t, db).Number == 50 })
+	go func() { done <- b.Run(ctx) }()
+	eventually(t, "the second stands by", func() bool { return b.Ready() == nil })
+	w.grow(10)
+	eventually(t, "the first goes on", func() bool { return cursorOf(t, db).Number == 60 })
+	stopFirst()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	w.fork(55, 20)
+	eventually(t, "the second takes over", func() bool { return cursorOf(t, db).Hash == c.Head().Hash() })
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	wantFresh(t, db, c)
+}
+
+// A leader whose lease was taken while it was busy must commit nothing.
+func TestFencedStep(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	newWorld(c, 15).grow(30)
+	db := openStore(t)
+	f := follow(t, db, c, Options{})
+	old, err := db.Acquire(t.Context(), "chain:31337", "frozen", time.Minute)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := db.Release(t.Context(), old); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Acquire(t.Context(), "chain:31337", "other", time.Minute); err != nil {
+		t.Fatal(err)
+	}
+	if err := f.Step(t.Context(), old); !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("step: %v, want ErrFenced", err)
+	}
+	if got := cursorOf(t, db); got.Number != 0 {
+		t.Errorf("cursor moved to %d", got.Number)
+	}
+}
+
+func TestKilledInMidStep(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	w := newWorld(c, 16)
+	w.grow(150)
+	c.Finalize(20, 10)
+	db := openStore(t)
+	rnd := rand.New(rand.NewPCG(16, 16))
+	for i := 0; cursorOf(t, db).Hash != c.Head().Hash(); i++ {
+		if i%20 == 19 && i < 200 {
+			w.fork(c.Head().Number()-3, 5)
+		}
+		f := follow(t, db, c, Options{StartRange: 7, MaxRange: 7})
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rnd.Int64N(int64(25*time.Millisecond))))
+		for ctx.Err() == nil {
+			_ = f.Step(ctx, store.Lease{})
+		}
+		cancel()
+	}
+	wantFresh(t, db, c)
+}

@@ -1,0 +1,165 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"math/rand/v2"
+	"os"
+	"strconv"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/internal/rpctest"
+	"repute/store"
+)
+
+// TestSimulation runs a follower through random growth, reorganisations, faults
+// and restarts, and compares with a fresh index again and again. The seed is
+// printed; REPUTE_SEED repeats a run.
+func TestSimulation(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	if s := os.Getenv("REPUTE_SEED"); s != "" {
+		var err error
+		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Logf("REPUTE_SEED=%d", seed)
+	s := &simulation{world: newWorld(rpctest.New(t, rpctest.Options{NoBlockTime: seed%2 == 0}), seed), db: openStore(t)}
+	s.restart(t)
+	for range 4 {
+		for range 100 {
+			s.act(t)
+		}
+		s.heal()
+		stepUntilDone(t, s.follower)
+		wantCursor(t, s.db, s.Head())
+		wantFresh(t, s.db, s.Chain)
+	}
+	t.Logf("%d blocks, %d reorganisations, %d failed steps", s.Head().Number(), s.reorgs, s.failures)
+}
+
+type simulation struct {
+	*world
+	busy     sync.Mutex // held unless a step runs: faults fork while it does
+	db       *store.DB
+	follower *Follower
+	undo     []func()
+	final    uint64
+	reorgs   int
+	failures int
+}
+
+func (s *simulation) restart(t *testing.T) {
+	s.follower = follow(t, s.db, s.Chain, Options{StartRange: 1 + s.rnd.Uint64N(60)})
+}
+
+// act does one random thing; most often it steps.
+func (s *simulation) act(t *testing.T) {
+	s.busy.Lock()
+	defer s.busy.Unlock()
+	switch s.rnd.IntN(16) {
+	case 0, 1:
+		s.grow(1 + s.rnd.IntN(5))
+	case 2:
+		s.grow(s.rnd.IntN(120))
+	case 3, 4:
+		s.reorg()
+	case 5:
+		s.sabotage()
+	case 6:
+		s.heal()
+	case 7:
+		s.restart(t)
+	case 8:
+		s.finalize()
+	case 9:
+		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(s.rnd.Int64N(int64(20*time.Millisecond))))
+		s.step(t, ctx)
+		cancel()
+	default:
+		s.step(t, t.Context())
+	}
+}
+
+func (s *simulation) step(t *testing.T, ctx context.Context) {
+	s.busy.Unlock()
+	err := s.follower.Step(ctx, store.Lease{})
+	s.busy.Lock()
+	switch {
+	case errors.Is(err, repute.ErrReorged):
+		s.reorgs++
+	case errors.Is(err, repute.ErrFinalized), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFenced):
+		t.Fatalf("step: %v", err)
+	case err != nil && !errors.Is(err, ErrNothingNew) && !errors.Is(err, ErrBehind):
+		s.failures++
+	}
+}
+
+// reorg forks somewhere above the final block, not always to a longer chain.
+func (s *simulation) reorg() {
+	head := s.Head().Number()
+	open := head - s.final
+	if open == 0 {
+		return
+	}
+	depth := 1 + s.rnd.IntN(int(min(open, 60)))
+	s.fork(head-uint64(depth), max(1, depth-2+s.rnd.IntN(6)))
+}
+
+func (s *simulation) finalize() {
+	if head := s.Head().Number(); head > s.final+10 {
+		s.final += s.rnd.Uint64N(head - s.final - 9)
+		s.Finalize(min(s.final+5, head), s.final)
+	}
+}
+
+func (s *simulation) heal() {
+	for _, undo := range s.undo {
+		undo()
+	}
+	s.undo = nil
+}
+
+// sabotage adds one fault. None of them lies in a way that only a comparison with
+// another source could show.
+func (s *simulation) sabotage() {
+	now := func(r rpctest.Rule) { s.undo = append(s.undo, s.Inject(rpctest.Times(1+s.rnd.Int64N(4), r))) }
+	every := func(fn func([]types.Log) []types.Log) { s.undo = append(s.undo, s.MapLogs(fn)) }
+	odd := func(l types.Log) bool { return l.BlockNumber%2 == 1 }
+	switch s.rnd.IntN(10) {
+	case 0:
+		now(rpctest.Always(rpctest.Answer{Raw: []byte("<html>")}))
+	case 1:
+		now(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{})))
+	case 2:
+		now(rpctest.On("eth_getBlockByNumber", rpctest.Always(rpctest.Answer{})))
+	case 3:
+		now(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "internal"}})))
+	case 4:
+		every(rpctest.Duplicate(odd))
+	case 5:
+		every(rpctest.Corrupt(odd, func(l *types.Log) { l.BlockHash = common.Hash{7} }))
+	case 6:
+		s.GoDark(true)
+		s.undo = append(s.undo, func() { s.GoDark(false) })
+	case 7:
+		s.ServeHead(s.rnd.Uint64N(s.Head().Number() + 1))
+		s.undo = append(s.undo, s.ServeAll)
+	case 8:
+		s.undo = append(s.undo, s.Inject(rpctest.LimitRange(1+s.rnd.Uint64N(30), rpctest.Error{Code: -32005, Message: "too wide"})))
+	case 9:
+		now(rpctest.On("eth_getLogs", func(rpctest.Call) *rpctest.Answer {
+			s.busy.Lock()
+			defer s.busy.Unlock()
+			s.reorg()
+			return &rpctest.Answer{Honest: true}
+		}))
+	}
+}
