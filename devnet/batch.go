@@ -64,7 +64,8 @@ func (b *Batch) packed(from Account, to common.Address, data []byte, err error) 
 }
 
 // Mine makes a block of the batch, at the time that Devnet.Mine would give it,
-// and empties the batch. Reverted transactions are part of the block; the first one is returned
+// and empties the batch. An empty batch makes the block that Devnet.Mine makes.
+// Reverted transactions are part of the block; the first one is returned
 // as an ErrReverted beside the block.
 func (b *Batch) Mine(ctx context.Context) (Mined, error) {
 	return b.mine(ctx, b.dn.next)
@@ -90,7 +91,7 @@ func (b *Batch) mine(ctx context.Context, at func() uint64) (Mined, error) {
 		return Mined{}, err
 	}
 	m := Mined{block, d.eth.BlockChain().GetReceiptsByHash(block.Hash)}
-	return m, m.firstRevert(txs)
+	return m, m.firstRevert()
 }
 
 // sign gives every transaction the nonce that follows on the tip and on the
@@ -128,10 +129,10 @@ func gasFor(data []byte) uint64 {
 	return min(500_000+800*uint64(len(data)), params.MaxTxGas)
 }
 
-func (m Mined) firstRevert(txs types.Transactions) error {
+func (m Mined) firstRevert() error {
 	for i, r := range m.Receipts {
 		if r.Status != types.ReceiptStatusSuccessful {
-			return fmt.Errorf("transaction %d (%s) of block %d: %w", i, txs[i].Hash(), m.Number, ErrReverted)
+			return fmt.Errorf("transaction %d (%s) of block %d: %w", i, r.TxHash, m.Number, ErrReverted)
 		}
 	}
 	return nil

@@ -103,6 +103,9 @@ func (d *Devnet) seal(ctx context.Context, at uint64, txs types.Transactions) (r
 	if err := ctx.Err(); err != nil {
 		return repute.Block{}, err
 	}
+	if d.stopped {
+		return repute.Block{}, errStopped
+	}
 	if !d.aside {
 		if err := d.eth.TxPool().Sync(); err != nil {
 			return repute.Block{}, fmt.Errorf("wait for the pool: %w", err)
@@ -162,8 +165,12 @@ func (d *Devnet) Finalized() repute.Block {
 	return blockOf(d.eth.BlockChain().CurrentFinalBlock())
 }
 
-// errAside is returned where a branch is in the way.
-var errAside = errors.New("a branch is being built: publish or drop it first")
+var (
+	// errAside is returned where a branch is in the way.
+	errAside = errors.New("a branch is being built: publish or drop it first")
+	// errStopped is returned for blocks after Close.
+	errStopped = errors.New("devnet is closed")
+)
 
 // Fork begins a branch depth blocks below the head. Until Publish, every block
 // that is made extends the branch, unseen by readers of the chain, and automatic

@@ -95,6 +95,7 @@ type Devnet struct {
 	tip       *types.Header // the next block's parent
 	aside     bool          // tip is on a branch that is not published yet
 	automatic bool          // a period is set
+	stopped   bool          // closed: no more blocks
 	forks     uint64        // begun so far; keeps a branch's blocks unlike those they replace
 
 	period chan time.Duration // new periods for the loop
@@ -125,10 +126,14 @@ func Start(ctx context.Context, opt Options) (*Devnet, error) {
 }
 
 // Close stops the node and everything that listens. It may be called twice.
+// Afterwards no block can be made.
 func (d *Devnet) Close() (err error) {
 	d.closed.Do(func() {
 		close(d.quit)
 		<-d.done
+		d.mu.Lock() // lets a block that is being made end well
+		defer d.mu.Unlock()
+		d.stopped = true
 		err = d.stopNode()
 	})
 	return err

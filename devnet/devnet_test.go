@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"net/url"
 	"runtime"
+	"strconv"
 	"testing"
 	"time"
 
@@ -208,18 +210,27 @@ func TestReorgReplacesBlocksAndLogs(t *testing.T) {
 	if n := ok(dn.View().AgentCount(t.Context()))(t); n != 2 {
 		t.Errorf("%d agents", n)
 	}
-	select {
-	case l := <-removed:
-		if !l.Removed || l.BlockHash != lost.Hash {
-			t.Errorf("log %+v", l)
-		}
-	case <-time.After(10 * time.Second):
-		t.Error("no removed log was announced")
-	}
+	awaitRemoval(t, removed, lost.Hash)
 	// What was undone waits in the pool and comes back.
 	ok(dn.Mine(t.Context()))(t)
 	if n := ok(dn.View().AgentCount(t.Context()))(t); n != 5 {
 		t.Errorf("%d agents after the pool's block", n)
+	}
+}
+
+// awaitRemoval skips logs that were announced late.
+func awaitRemoval(t *testing.T, logs <-chan types.Log, block common.Hash) {
+	t.Helper()
+	timeout := time.After(10 * time.Second)
+	for {
+		select {
+		case l := <-logs:
+			if l.Removed && l.BlockHash == block {
+				return
+			}
+		case <-timeout:
+			t.Fatal("no removed log was announced")
+		}
 	}
 }
 
@@ -305,6 +316,38 @@ func TestRevertIsReported(t *testing.T) {
 	}
 }
 
+func TestNoBlocksAfterClose(t *testing.T) {
+	t.Parallel()
+	dn := start(t, devnet.Options{})
+	if err := dn.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := dn.Mine(t.Context()); err == nil {
+		t.Errorf("mined %+v", b)
+	}
+	dn.SetPeriod(time.Second) // must not block
+}
+
+// An empty batch takes the pool's block, in which somebody else's transaction
+// may revert.
+func TestEmptyBatchTakesThePool(t *testing.T) {
+	t.Parallel()
+	dn := start(t, devnet.Options{})
+	b := dn.Batch()
+	b.RegisterBare(dn.Account(0))
+	b.SetAgentURI(dn.Account(1), 0, "not mine")
+	if _, err := b.Mine(t.Context()); !errors.Is(err, devnet.ErrReverted) {
+		t.Fatal(err)
+	}
+	if err := dn.Reorg(t.Context(), 1, 2); err != nil {
+		t.Fatal(err)
+	}
+	m, err := dn.Batch().Mine(t.Context())
+	if !errors.Is(err, devnet.ErrReverted) || len(m.Receipts) != 2 {
+		t.Errorf("%v, %d receipts", err, len(m.Receipts))
+	}
+}
+
 func TestHundredsOfTransactionsInABlock(t *testing.T) {
 	t.Parallel()
 	dn := start(t, devnet.Options{})
@@ -319,6 +362,16 @@ func TestHundredsOfTransactionsInABlock(t *testing.T) {
 	}
 }
 
+func TestStartFailsWhenThePortIsTaken(t *testing.T) {
+	t.Parallel()
+	first := start(t, devnet.Options{})
+	port := ok(strconv.Atoi(ok(url.Parse(first.RPCURL()))(t).Port()))(t)
+	if dn, err := devnet.Start(t.Context(), devnet.Options{Port: port}); err == nil {
+		t.Error("two nodes on one port", dn.Close())
+	}
+	register(t, first, 1)
+}
+
 func TestCloseLeavesNoGoroutines(t *testing.T) {
 	cycle := func() {
 		dn, err := devnet.Start(context.Background(), devnet.Options{Period: time.Millisecond})
@@ -326,6 +379,10 @@ func TestCloseLeavesNoGoroutines(t *testing.T) {
 			t.Fatal(err)
 		}
 		docs := ok(devnet.StartDocuments(""))(t)
+		reader := ok(ethclient.Dial(dn.WSURL()))(t)
+		defer reader.Close()
+		// Somebody still reads when the node goes down.
+		ok(reader.SubscribeNewHead(context.Background(), make(chan *types.Header, 64)))(t)
 		if err := errors.Join(dn.Close(), dn.Close(), docs.Close(), docs.Close()); err != nil {
 			t.Fatal(err)
 		}
