@@ -1,0 +1,267 @@
+package indexer
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/internal/rpctest"
+	"repute/resolver"
+	"repute/store"
+)
+
+const goodFile = `{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Ada","description":"d","image":"https://x/i.png","services":[]}`
+
+// site answers paths and counts requests.
+type site struct {
+	*httptest.Server
+	mu   sync.Mutex
+	hits map[string]int
+}
+
+func newSite(t *testing.T, answer func(path string, hit int, w http.ResponseWriter)) *site {
+	s := &site{hits: map[string]int{}}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.mu.Lock()
+		s.hits[r.URL.Path]++
+		n := s.hits[r.URL.Path]
+		s.mu.Unlock()
+		answer(r.URL.Path, n, w)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *site) count(path string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.hits[path]
+}
+
+func newDocuments(t *testing.T, db *store.DB, o DocumentOptions) *Documents {
+	t.Helper()
+	c, err := resolver.New(resolver.Options{Timeout: 2 * time.Second,
+		GuardOptions: resolver.GuardOptions{AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	o.Sweep = 20 * time.Millisecond
+	return NewDocuments(db, c, o)
+}
+
+// running starts the loop and returns what stops it and waits.
+func running(t *testing.T, d *Documents) (stop func()) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- d.Run(ctx) }()
+	return sync.OnceFunc(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("Run: %v", err)
+		}
+	})
+}
+
+// register indexes one agent per URI.
+func register(t *testing.T, db *store.DB, uris ...string) *rpctest.Chain {
+	t.Helper()
+	c := rpctest.New(t, rpctest.Options{})
+	var txs [][]types.Log
+	for i, uri := range uris {
+		txs = append(txs, c.Register(uint64(i), rpctest.Account(1), uri))
+	}
+	c.Mine(txs...)
+	catchUp(t, follow(t, db, c, Options{}))
+	return c
+}
+
+func document(t *testing.T, db *store.DB, c *rpctest.Chain, id uint64) repute.Document {
+	t.Helper()
+	a, _, err := db.Agent(t.Context(), repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(id)},
+		repute.At{Finality: repute.Latest})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Document
+}
+
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(path string, hit int, w http.ResponseWriter) {
+		switch path {
+		case "/gone":
+			http.NotFound(w, nil)
+		case "/page":
+			fmt.Fprint(w, "<html>")
+		default:
+			fmt.Fprint(w, goodFile)
+		}
+	})
+	db := openStore(t)
+	c := register(t, db, s.URL+"/a", s.URL+"/a", "data:application/json,"+goodFile, goodFile,
+		s.URL+"/page", s.URL+"/gone", "data:no comma", "tinybanana", "")
+	defer running(t, newDocuments(t, db, DocumentOptions{}))()
+	want := []struct {
+		status repute.DocumentStatus
+		source string
+		again  bool // another try is planned
+	}{
+		{repute.DocumentOK, "https", true}, {repute.DocumentOK, "https", true}, {repute.DocumentOK, "data", false},
+		{repute.DocumentOK, "inline", false}, {repute.DocumentInvalid, "https", true}, {repute.DocumentFailed, "", true},
+		{repute.DocumentFailed, "", false}, {repute.DocumentFailed, "", false}, {repute.DocumentNone, "", false},
+	}
+	for i, w := range want {
+		var d repute.Document
+		eventually(t, fmt.Sprintf("agent %d has a document that is %s", i, w.status), func() bool {
+			d = document(t, db, c, uint64(i))
+			return d.Status == w.status
+		})
+		if d.Source != w.source || d.NextTry.IsZero() == w.again || (d.Status == repute.DocumentFailed) != (d.Reason != "") {
+			t.Errorf("agent %d: %+v", i, d)
+		}
+		if d.Status == repute.DocumentOK && (d.Registration == nil || d.Registration.Name != "Ada") {
+			t.Errorf("agent %d: registration %+v", i, d.Registration)
+		}
+	}
+	if n := s.count("/a"); n != 1 {
+		t.Errorf("%d fetches of one URI that two agents share", n)
+	}
+}
+
+func TestDocumentsRetry(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(path string, hit int, w http.ResponseWriter) {
+		if hit < 4 {
+			http.Error(w, "not now", http.StatusServiceUnavailable)
+			return
+		}
+		fmt.Fprint(w, goodFile)
+	})
+	db := openStore(t)
+	c := register(t, db, s.URL+"/flaky")
+	defer running(t, newDocuments(t, db, DocumentOptions{RetryMin: 10 * time.Millisecond}))()
+	eventually(t, "the document is read at the fourth try", func() bool { return document(t, db, c, 0).Status == repute.DocumentOK })
+	if n := s.count("/flaky"); n != 4 {
+		t.Errorf("%d tries, want 4", n)
+	}
+}
+
+func TestDocumentsRetryAfter(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(path string, hit int, w http.ResponseWriter) {
+		w.Header().Set("Retry-After", "3600")
+		w.WriteHeader(http.StatusTooManyRequests)
+	})
+	db := openStore(t)
+	c := register(t, db, s.URL+"/limited")
+	defer running(t, newDocuments(t, db, DocumentOptions{RetryMin: 10 * time.Millisecond}))()
+	eventually(t, "the refusal is recorded", func() bool { return document(t, db, c, 0).Reason != "" })
+	if d := document(t, db, c, 0); time.Until(d.NextTry) < 50*time.Minute {
+		t.Errorf("next try in %s although the server asked for an hour", time.Until(d.NextTry))
+	}
+}
+
+func TestDocumentsRefetch(t *testing.T) {
+	t.Parallel()
+	s := newSite(t, func(path string, hit int, w http.ResponseWriter) {
+		switch {
+		case hit == 1:
+			fmt.Fprint(w, goodFile)
+		case hit == 2:
+			http.Error(w, "down", http.StatusInternalServerError)
+		default:
+			fmt.Fprint(w, strings.Replace(goodFile, "Ada", "Bob", 1))
+		}
+	})
+	db := openStore(t)
+	c := register(t, db, s.URL+"/changes")
+	defer running(t, newDocuments(t, db, DocumentOptions{Refetch: 50 * time.Millisecond, RetryMin: 10 * time.Millisecond}))()
+	eventually(t, "the new document is read", func() bool {
+		d := document(t, db, c, 0)
+		if d.Registration == nil && s.count("/changes") > 1 {
+			t.Fatalf("the last good document is gone: %+v", d)
+		}
+		return d.Registration != nil && d.Registration.Name == "Bob"
+	})
+}
+
+// Two processes must not fetch one host at the same time, nor leave any out.
+func TestDocumentsTwoProcesses(t *testing.T) {
+	t.Parallel()
+	var mu sync.Mutex
+	open, most := 0, 0
+	s := newSite(t, func(path string, hit int, w http.ResponseWriter) {
+		mu.Lock()
+		open++
+		most = max(most, open)
+		mu.Unlock()
+		time.Sleep(2 * time.Millisecond) // long enough to overlap with others
+		mu.Lock()
+		open--
+		mu.Unlock()
+		fmt.Fprint(w, goodFile)
+	})
+	var uris []string
+	for i := range 40 {
+		uris = append(uris, fmt.Sprintf("%s/%d", s.URL, i))
+	}
+	db := openStore(t)
+	c := register(t, db, uris...)
+	defer running(t, newDocuments(t, db, DocumentOptions{}))()
+	defer running(t, newDocuments(t, db, DocumentOptions{}))()
+	for i := range uris {
+		eventually(t, "read", func() bool { return document(t, db, c, uint64(i)).Status == repute.DocumentOK })
+		if n := s.count(fmt.Sprintf("/%d", i)); n != 1 {
+			t.Errorf("document %d fetched %d times", i, n)
+		}
+	}
+	if _, parallel := portions("127.0.0.1"); most > parallel {
+		t.Errorf("%d requests at once to one host, want at most %d", most, parallel)
+	}
+}
+
+func TestDocumentsStop(t *testing.T) {
+	t.Parallel()
+	reached := make(chan struct{})
+	s := newSite(t, func(path string, hit int, w http.ResponseWriter) {
+		if hit == 1 {
+			close(reached)
+		}
+		time.Sleep(300 * time.Millisecond)
+		fmt.Fprint(w, goodFile)
+	})
+	db := openStore(t)
+	c := register(t, db, s.URL+"/slow")
+	stop := running(t, newDocuments(t, db, DocumentOptions{}))
+	<-reached
+	stop()
+	if d := document(t, db, c, 0); d.Status != repute.DocumentOK {
+		t.Errorf("a fetch that was running at the stop was thrown away: %+v", d)
+	}
+}
+
+func TestClassifyURI(t *testing.T) {
+	t.Parallel()
+	for uri, want := range map[string][2]string{
+		"":                                    {"empty", ""},
+		"data:,x":                             {"data", ""},
+		"https://Example.COM/a":               {"https", "example.com"},
+		"https://" + strings.Repeat("a", 300): {"unsupported", ""},
+		"https://%ff%00.com/":                 {"unsupported", ""},
+	} {
+		if kind, host := ClassifyURI(uri); kind != want[0] || host != want[1] {
+			t.Errorf("ClassifyURI(%.40q) = %q, %q; want %q", uri, kind, host, want)
+		}
+	}
+}

@@ -1,0 +1,195 @@
+package indexer
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/contracts"
+	"repute/internal/rpctest"
+	"repute/store"
+)
+
+// testData opens a file of the shared test data or skips the test.
+func testData(t *testing.T, name string) []byte {
+	t.Helper()
+	dir := os.Getenv("REPUTE_TEST_DATA")
+	if dir == "" {
+		dir = filepath.Join("..", "..", "shared", "data")
+	}
+	b, err := os.ReadFile(filepath.Join(dir, name))
+	if errors.Is(err, os.ErrNotExist) {
+		t.Skipf("test data absent: %v", err)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func network(t *testing.T, id string) repute.Chain {
+	t.Helper()
+	d, err := contracts.FindDeployment(id)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return d.Chain()
+}
+
+// The recorded mainnet logs are a selection: registrations without transfers and
+// URI updates of agents that are not in the file.
+func TestImportMainnetRecording(t *testing.T) {
+	t.Parallel()
+	raw := testData(t, "erc8004/flowmcp-mainnet-logs/mainnet-event-logs.json")
+	db, chain := openStore(t), network(t, "1")
+	res, err := Import(t.Context(), db, chain, bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if res.Events != 158 || res.Agents != 109 || res.Applied["Registered"] != 109 || res.Applied["URIUpdated"] != 31 || res.Pending != 18 {
+		t.Errorf("import: %+v", res)
+	}
+	s := status(t, db)
+	if s.Agents != 109 || s.Completeness.Status != repute.Partial || s.Completeness.Pending != 18 {
+		t.Errorf("status: %d agents, %+v", s.Agents, s.Completeness)
+	}
+	if want := (repute.BlockRange{From: 24339925, To: 24359788}); len(s.Completeness.Ranges) != 1 || s.Completeness.Ranges[0] != want {
+		t.Errorf("ranges %v, want %v", s.Completeness.Ranges, want)
+	}
+	page, err := db.Agents(t.Context(), store.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
+	if err != nil || len(page.Items) != 1 || !page.Items[0].OwnerClaimed {
+		t.Errorf("first agent %+v, %v", page.Items, err)
+	}
+	before := dump(t, db)
+	again, err := Import(t.Context(), db, chain, bytes.NewReader(raw))
+	if err != nil || again.Events != 0 || again.Duplicates != 158 {
+		t.Errorf("again: %+v, %v", again, err)
+	}
+	if dump(t, db) != before {
+		t.Error("importing twice changed the index")
+	}
+}
+
+func TestImportRealReceipts(t *testing.T) {
+	t.Parallel()
+	db := openStore(t)
+	raw := testData(t, "erc8004/misc-real-logs/base-sepolia-register-receipt-logs.json")
+	res, err := Import(t.Context(), db, network(t, "84532"), bytes.NewReader(raw))
+	if err != nil || res.Agents != 1 || res.Pending != 0 {
+		t.Fatalf("%+v, %v", res, err)
+	}
+	var id repute.TokenID
+	id.SetUint64(0x18e)
+	ref := repute.AgentRef{ChainID: 84532, TokenID: id}
+	agent, err := db.ResolveAgent(t.Context(), ref, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	a, _, err := db.Agent(t.Context(), agent, repute.At{Finality: repute.Latest})
+	if err != nil || a.OwnerClaimed || a.Owner != common.HexToAddress("0x44896a716f7b5ed343c6962b3d56faa5377cd052") || a.Registered.Time.Unix() != 0x698b1c94 {
+		t.Errorf("agent %+v, %v", a, err)
+	}
+	if _, err := Import(t.Context(), db, network(t, "8453"), bytes.NewReader(raw)); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("logs of another chain: %v", err)
+	}
+}
+
+// Whatever the order and the number of files, the same logs give the same index
+// as following the chain.
+func TestImportEqualsFollow(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	newWorld(c, 21).grow(120)
+	var early, late []types.Log
+	for _, b := range c.Blocks() {
+		if b.Number()%3 == 0 {
+			late = append(late, b.Logs()...)
+		} else {
+			early = append(early, b.Logs()...)
+		}
+	}
+	parts, whole := openStore(t), openStore(t)
+	for _, logs := range [][]types.Log{early, late} {
+		importLogs(t, parts, chainOf(c), logs)
+	}
+	importLogs(t, whole, chainOf(c), append(late, early...))
+	if a, b := dump(t, parts), dump(t, whole); a != b || len(a) < 1_000 {
+		t.Errorf("two imports and one differ (%d and %d bytes)", len(a), len(b))
+	}
+	followed := openStore(t)
+	catchUp(t, follow(t, followed, c, Options{}))
+	if a, b := dump(t, whole), dump(t, followed); a != b {
+		t.Errorf("import and follow differ (%d and %d bytes)", len(a), len(b))
+	}
+}
+
+func importLogs(t *testing.T, db *store.DB, c repute.Chain, logs []types.Log) {
+	t.Helper()
+	raw, err := json.Marshal(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Import(t.Context(), db, c, bytes.NewReader(raw)); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestImportRefuses(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	logs := c.Mine(c.Register(0, rpctest.Account(1), "x"), c.Feedback(0, rpctest.Account(2), 1, 5, "t")).Logs()
+	change := func(f func([]types.Log) any) string {
+		raw, err := json.Marshal(f(append([]types.Log(nil), logs...)))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return string(raw)
+	}
+	tests := map[string]struct{ in, want string }{
+		"malformed":     {change(func(l []types.Log) any { l[2].Data = l[2].Data[:33]; return l }), "log 2 of block 1"},
+		"same position": {change(func(l []types.Log) any { l[1].Index = 0; return l }), "another log"},
+		"two hashes":    {change(func(l []types.Log) any { l[1].BlockHash[0]++; return l }), "hash"},
+		"two times":     {change(func(l []types.Log) any { l[1].BlockTimestamp++; return l }), "time"},
+		"out of range": {change(func(l []types.Log) any {
+			return map[string]any{"blockRange": map[string]int{"from": 5, "to": 9}, "logs": l}
+		}), "outside"},
+		"other contracts": {change(func(l []types.Log) any { return []types.Log{{Address: common.Address{1}, Topics: l[0].Topics}} }), "none of the 1 logs"},
+		"nothing":         {"[]", "no logs"},
+		"cut":             {change(func(l []types.Log) any { return l })[:900], "line 1"},
+	}
+	for name, tt := range tests {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := openStore(t)
+			if _, err := Import(t.Context(), db, chainOf(c), strings.NewReader(tt.in)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+				t.Errorf("%v, want an input error with %q", err, tt.want)
+			}
+			if got := dump(t, db); got != "" {
+				t.Errorf("stored: %.300s", got)
+			}
+		})
+	}
+}
+
+func TestImportIntoFollowedChain(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	logs := c.Mine(c.Register(0, rpctest.Account(1), "x")).Logs()
+	db := openStore(t)
+	catchUp(t, follow(t, db, c, Options{}))
+	raw, err := json.Marshal(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw)); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("%v, want ErrConflict", err)
+	}
+}
