@@ -1,0 +1,312 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"go.yaml.in/yaml/v4"
+
+	"repute"
+	"repute/contracts"
+)
+
+// config is everything that can be set. Flags win over the environment, the
+// environment over the file, the file over defaults.
+type config struct {
+	Database     string        `yaml:"database"` // empty: a private Postgres in DataDir
+	Redis        string        `yaml:"redis"`    // empty: caches and limits in process
+	DataDir      string        `yaml:"data_dir"`
+	Listen       string        `yaml:"listen"`
+	Roles        []string      `yaml:"roles"`
+	DefaultChain uint64        `yaml:"default_chain"`
+	Contact      string        `yaml:"contact"` // goes into the User-Agent of fetches
+	Gateways     []string      `yaml:"ipfs_gateways"`
+	AllowHosts   []string      `yaml:"allow_hosts"` // private hosts that documents may come from
+	LogFormat    string        `yaml:"log_format"`
+	LogLevel     string        `yaml:"log_level"`
+	Drain        time.Duration `yaml:"drain"` // how long running work may finish after SIGTERM
+	Lease        time.Duration `yaml:"lease"` // how long a dead process keeps its chains from others
+	Chains       []chainConfig `yaml:"chains"`
+}
+
+// chainConfig names one chain: a preset (name or id) or every address.
+type chainConfig struct {
+	Name        string        `yaml:"name"`
+	ID          uint64        `yaml:"id"`
+	Identity    string        `yaml:"identity"`
+	Reputation  string        `yaml:"reputation"`
+	Validations []string      `yaml:"validations"`
+	StartBlock  *uint64       `yaml:"start_block"`
+	RPC         string        `yaml:"rpc"`
+	Poll        time.Duration `yaml:"poll"`
+}
+
+// followed is a chain with the way to reach it.
+type followed struct {
+	repute.Chain
+	RPC  string
+	Poll time.Duration
+}
+
+var knownRoles = []string{"indexer", "documents", "api"}
+
+func defaults() config {
+	dir, err := os.UserCacheDir()
+	if err != nil {
+		dir = os.TempDir()
+	}
+	return config{
+		DataDir:   filepath.Join(dir, "repute"),
+		Listen:    "127.0.0.1:8080",
+		Roles:     knownRoles,
+		Gateways:  []string{"https://trustless-gateway.link", "https://ipfs.io", "https://dweb.link"},
+		LogFormat: "text",
+		LogLevel:  "info",
+		Drain:     10 * time.Second,
+		Lease:     10 * time.Second,
+	}
+}
+
+// flags are the persistent flags; only those that were given override.
+type flags struct {
+	set    *pflag.FlagSet
+	file   string
+	chains []string
+	rpcs   []string
+	c      config
+}
+
+func (f *flags) bind(set *pflag.FlagSet) {
+	f.set = set
+	set.StringVar(&f.file, "config", "", "YAML file (REPUTE_CONFIG)")
+	set.StringVar(&f.c.Database, "database-url", "", "Postgres URL (DATABASE_URL); a private Postgres when empty")
+	set.StringVar(&f.c.Redis, "redis-url", "", "Redis URL (REDIS_URL); in-process when empty")
+	set.StringVar(&f.c.DataDir, "data-dir", "", "where the private Postgres lives (REPUTE_DATA_DIR)")
+	set.StringVar(&f.c.Listen, "listen", "", "address of the API (REPUTE_LISTEN), default 127.0.0.1:8080")
+	set.StringSliceVar(&f.c.Roles, "roles", nil, "what this process does: "+strings.Join(knownRoles, ",")+" (REPUTE_ROLES)")
+	set.Uint64Var(&f.c.DefaultChain, "default-chain", 0, "chain of bare token ids (REPUTE_DEFAULT_CHAIN)")
+	set.StringSliceVar(&f.c.AllowHosts, "allow-host", nil, "private host:port that documents may be fetched from, for development")
+	set.StringVar(&f.c.LogFormat, "log-format", "", "text or json (REPUTE_LOG_FORMAT)")
+	set.StringVar(&f.c.LogLevel, "log-level", "", "debug, info, warn or error (REPUTE_LOG_LEVEL)")
+	set.StringArrayVar(&f.chains, "chain", nil, "a known chain by name or id; repeat for several (see repute chains)")
+	set.StringArrayVar(&f.rpcs, "rpc", nil, "JSON-RPC URL of the --chain before it, in the same order")
+}
+
+// load merges defaults, file, environment and flags.
+func (f *flags) load() (config, error) {
+	c := defaults()
+	path := f.file
+	if path == "" {
+		path = os.Getenv("REPUTE_CONFIG")
+	}
+	if path != "" {
+		if err := readFile(path, &c); err != nil {
+			return c, err
+		}
+	}
+	if err := fromEnvironment(&c); err != nil {
+		return c, err
+	}
+	if err := f.override(&c); err != nil {
+		return c, err
+	}
+	return c, c.check()
+}
+
+func readFile(path string, c *config) error {
+	file, err := os.Open(path)
+	if err != nil {
+		return repute.Invalid("config", err.Error(), "give a readable YAML file")
+	}
+	defer file.Close()
+	dec := yaml.NewDecoder(io.LimitReader(file, 1<<20))
+	dec.KnownFields(true)
+	if err := dec.Decode(c); err != nil && err != io.EOF {
+		return repute.Invalid("config", fmt.Sprintf("%s: %v", path, err), "see docs/operations.md for the keys")
+	}
+	return nil
+}
+
+func fromEnvironment(c *config) error {
+	for name, dst := range map[string]*string{
+		"DATABASE_URL": &c.Database, "REDIS_URL": &c.Redis, "REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,
+		"REPUTE_LOG_FORMAT": &c.LogFormat, "REPUTE_LOG_LEVEL": &c.LogLevel, "REPUTE_CONTACT": &c.Contact,
+	} {
+		if v := os.Getenv(name); v != "" {
+			*dst = v
+		}
+	}
+	if v := os.Getenv("REPUTE_ROLES"); v != "" {
+		c.Roles = strings.Split(v, ",")
+	}
+	if v := os.Getenv("REPUTE_DEFAULT_CHAIN"); v != "" {
+		id, err := repute.ParseChainID(v)
+		if err != nil {
+			return repute.Invalid("REPUTE_DEFAULT_CHAIN", "not a decimal chain id", "e.g. 8453")
+		}
+		c.DefaultChain = id
+	}
+	return nil
+}
+
+func (f *flags) override(c *config) error {
+	for name, dst := range map[string]*string{
+		"database-url": &c.Database, "redis-url": &c.Redis, "data-dir": &c.DataDir, "listen": &c.Listen,
+		"log-format": &c.LogFormat, "log-level": &c.LogLevel,
+	} {
+		if f.set.Changed(name) {
+			*dst = f.set.Lookup(name).Value.String()
+		}
+	}
+	if f.set.Changed("roles") {
+		c.Roles = f.c.Roles
+	}
+	if f.set.Changed("allow-host") {
+		c.AllowHosts = f.c.AllowHosts
+	}
+	if f.set.Changed("default-chain") {
+		c.DefaultChain = f.c.DefaultChain
+	}
+	return f.overrideChains(c)
+}
+
+// overrideChains pairs --chain with --rpc. A chain of the file keeps its other
+// settings.
+func (f *flags) overrideChains(c *config) error {
+	if len(f.rpcs) > 0 && len(f.rpcs) != len(f.chains) {
+		return repute.Invalid("rpc", fmt.Sprintf("%d --rpc for %d --chain", len(f.rpcs), len(f.chains)), "give one --rpc after each --chain")
+	}
+	var picked []chainConfig
+	for i, name := range f.chains {
+		chain := chainConfig{Name: name}
+		for _, known := range c.Chains {
+			if known.Name == name || fmt.Sprint(known.ID) == name {
+				chain = known
+			}
+		}
+		if len(f.rpcs) > 0 {
+			chain.RPC = f.rpcs[i]
+		}
+		picked = append(picked, chain)
+	}
+	if len(picked) > 0 {
+		c.Chains = picked
+	}
+	return nil
+}
+
+func (c *config) check() error {
+	for _, role := range c.Roles {
+		if !slices.Contains(knownRoles, role) {
+			return repute.Invalid("roles", "unknown role "+role, "any of "+strings.Join(knownRoles, ","))
+		}
+	}
+	if !slices.Contains([]string{"text", "json"}, c.LogFormat) {
+		return repute.Invalid("log_format", "unknown format "+c.LogFormat, "text or json")
+	}
+	if c.Lease < time.Second || c.Lease > time.Minute {
+		return repute.Invalid("lease", c.Lease.String()+" is out of range", "1s to 1m")
+	}
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {
+		return repute.Invalid("log_level", "unknown level "+c.LogLevel, "debug, info, warn or error")
+	}
+	return nil
+}
+
+func (c *config) has(role string) bool { return slices.Contains(c.Roles, role) }
+
+func (c *config) logger(w io.Writer) *slog.Logger {
+	var level slog.Level
+	_ = level.UnmarshalText([]byte(c.LogLevel)) // checked by check
+	options := &slog.HandlerOptions{Level: level}
+	if c.LogFormat == "json" {
+		return slog.New(slog.NewJSONHandler(w, options))
+	}
+	return slog.New(slog.NewTextHandler(w, options))
+}
+
+// followed resolves the configured chains, presets filled in.
+func (c *config) followed() ([]followed, error) {
+	var out []followed
+	seen := map[uint64]bool{}
+	for _, cc := range c.Chains {
+		chain, err := cc.resolve()
+		if err != nil {
+			return nil, err
+		}
+		if cc.RPC == "" {
+			return nil, repute.Invalid("rpc", "no JSON-RPC URL for chain "+chain.Name, "add --rpc URL or rpc: URL to its entry")
+		}
+		if seen[chain.ID] {
+			return nil, repute.Invalid("chains", fmt.Sprintf("chain %d is listed twice", chain.ID), "list each chain once")
+		}
+		seen[chain.ID] = true
+		out = append(out, followed{Chain: chain, RPC: cc.RPC, Poll: cc.Poll})
+	}
+	return out, nil
+}
+
+// resolve completes an entry from the known deployments; a custom chain must
+// give id, identity and reputation.
+func (cc chainConfig) resolve() (repute.Chain, error) {
+	name := cc.Name
+	if name == "" {
+		name = fmt.Sprint(cc.ID)
+	}
+	chain, known := preset(name)
+	if !known {
+		if cc.ID == 0 || cc.Identity == "" || cc.Reputation == "" {
+			return chain, repute.Invalid("chain", "unknown chain "+name,
+				"repute chains lists the known ones; a custom one needs id, identity, reputation and start_block in the YAML file")
+		}
+		chain = repute.Chain{ID: cc.ID, Name: name}
+	}
+	if cc.ID != 0 && cc.ID != chain.ID {
+		return chain, repute.Invalid("id", fmt.Sprintf("%s is chain %d, not %d", name, chain.ID, cc.ID), "leave id out for a known chain")
+	}
+	return chain, cc.overrideAddresses(&chain)
+}
+
+func (cc chainConfig) overrideAddresses(chain *repute.Chain) (err error) {
+	if cc.Identity != "" {
+		if chain.Identity, err = repute.ParseAddress("identity", cc.Identity); err != nil {
+			return err
+		}
+	}
+	if cc.Reputation != "" {
+		if chain.Reputation, err = repute.ParseAddress("reputation", cc.Reputation); err != nil {
+			return err
+		}
+	}
+	if cc.Validations != nil {
+		chain.Validations = nil
+	}
+	for _, s := range cc.Validations {
+		a, err := repute.ParseAddress("validations", s)
+		if err != nil {
+			return err
+		}
+		chain.Validations = append(chain.Validations, a)
+	}
+	if cc.StartBlock != nil {
+		chain.StartBlock = *cc.StartBlock
+	}
+	return nil
+}
+
+// preset looks a known deployment up by name or decimal id.
+func preset(name string) (repute.Chain, bool) {
+	d, err := contracts.FindDeployment(name)
+	if err != nil {
+		return repute.Chain{}, false
+	}
+	return d.Chain(), true
+}

@@ -1,0 +1,113 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"path/filepath"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"repute/internal/pg"
+	"repute/resolver"
+	"repute/store"
+)
+
+// database is the Postgres of this run: a given one, a private one started
+// here, or the private one of another process.
+type database struct {
+	url  string
+	stop func()
+	// gone is closed when a private server ends by itself; nil otherwise.
+	gone <-chan struct{}
+}
+
+// findDatabase starts a private server only when no URL is configured and none
+// runs in the data directory.
+func findDatabase(ctx context.Context, c config, log *slog.Logger) (database, error) {
+	if c.Database != "" {
+		return database{url: c.Database, stop: func() {}}, nil
+	}
+	dir := filepath.Join(c.DataDir, "postgres")
+	if url, ok := pg.Running(dir); ok && answers(ctx, url) {
+		log.Info("using the private Postgres of another process", "dir", dir)
+		return database{url: url, stop: func() {}}, nil
+	}
+	return startPrivate(ctx, dir, log)
+}
+
+// startPrivate runs a server in dir, in a temporary directory when dir is empty.
+func startPrivate(ctx context.Context, dir string, log *slog.Logger) (database, error) {
+	server, err := pg.Start(ctx, pg.Options{Dir: dir, Log: log})
+	if err != nil {
+		return database{}, err
+	}
+	stop := func() {
+		ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+		defer cancel()
+		if err := server.Stop(ctx); err != nil {
+			log.Warn("private Postgres did not stop cleanly", "error", err)
+		}
+	}
+	return database{url: server.URL(), stop: stop, gone: server.Done()}, nil
+}
+
+func answers(ctx context.Context, url string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	conn, err := pgx.Connect(ctx, url)
+	if err != nil {
+		return false
+	}
+	return conn.Close(ctx) == nil
+}
+
+// openStore migrates and opens. While Postgres does not answer it keeps trying,
+// so that processes may start in any order.
+func openStore(ctx context.Context, url string, log *slog.Logger) (*store.DB, error) {
+	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
+		err := store.Migrate(ctx, url)
+		if err == nil {
+			return store.Open(ctx, url, store.Options{Classify: classify})
+		}
+		var refused *pgconn.ParseConfigError
+		if errors.As(err, &refused) || ctx.Err() != nil {
+			return nil, fmt.Errorf("database: %w", err)
+		}
+		log.Warn("the database does not answer yet", "error", err, "retry", wait)
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(wait):
+		}
+	}
+}
+
+// classify tells the store how a URI is queued.
+func classify(uri string) (kind, host string) {
+	ref := resolver.Classify(uri)
+	return string(ref.Kind), ref.Host
+}
+
+// withStore runs f on the configured database, for commands that do one thing.
+func (p *program) withStore(ctx context.Context, f func(config, *store.DB) error) error {
+	c, err := p.flags.load()
+	if err != nil {
+		return err
+	}
+	log := c.logger(p.stderr)
+	database, err := findDatabase(ctx, c, log)
+	if err != nil {
+		return err
+	}
+	defer database.stop()
+	db, err := openStore(ctx, database.url, log)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return f(c, db)
+}

@@ -1,0 +1,245 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"repute/api"
+	"repute/devnet"
+	"repute/store"
+)
+
+func (p *program) demoCommand() *cobra.Command {
+	var once bool
+	cmd := &cobra.Command{
+		Use:   "demo",
+		Short: "everything in one process: chain, agents, index, API",
+		Long: `Starts a private Postgres, an Ethereum chain with the three registries, a
+population of agents, clients and validators, a server for their documents, and
+repute on top. Nothing is kept.
+
+With --once it compares every answer of the API with the chain's own view
+functions, prints a JSON summary and exits; the exit code tells.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.demo(cmd.Context(), once) },
+	}
+	cmd.Flags().BoolVar(&once, "once", false, "verify the index against the chain, print a summary, exit")
+	return cmd
+}
+
+// demo is a running demonstration.
+type demo struct {
+	*program
+	config config
+	chain  *devnet.Devnet
+	docs   *devnet.Documents
+	base   string // URL of the API
+}
+
+func (p *program) demo(ctx context.Context, once bool) error {
+	c, err := p.flags.load()
+	if err != nil {
+		return err
+	}
+	if once && !p.flags.set.Changed("listen") {
+		c.Listen = "127.0.0.1:0"
+	}
+	if !p.flags.set.Changed("log-level") {
+		c.LogLevel = "warn"
+	}
+	c.Roles = knownRoles
+	listener, err := c.listener()
+	if err != nil {
+		return err
+	}
+	d := &demo{program: p, config: c, base: "http://" + listener.Addr().String()}
+	return d.run(ctx, listener, once)
+}
+
+// run starts the parts from the bottom up and takes them down in reverse.
+func (d *demo) run(ctx context.Context, listener net.Listener, once bool) (err error) {
+	log := d.config.logger(d.stderr)
+	d.progress("starting a private Postgres")
+	database, err := startPrivate(ctx, "", log)
+	if err != nil {
+		return err
+	}
+	defer database.stop()
+	d.progress("starting an Ethereum chain and deploying the registries")
+	if d.docs, err = devnet.StartDocuments(""); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.docs.Close()) }()
+	if d.chain, err = startChain(ctx); err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, d.chain.Close()) }()
+	db, err := openStore(ctx, database.url, log)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	return d.serve(ctx, newService(d.serviceConfig(), db, log), listener, once)
+}
+
+// startChain prefers the usual JSON-RPC port.
+func startChain(ctx context.Context) (*devnet.Devnet, error) {
+	port := 8545
+	probe, err := net.Listen("tcp", fmt.Sprintf("127.0.0.1:%d", port))
+	if err != nil {
+		port = 0
+	} else if err := probe.Close(); err != nil {
+		return nil, err
+	}
+	return devnet.Start(ctx, devnet.Options{Port: port, Seed: "demo"})
+}
+
+// serviceConfig points the product at the demo's own chain and documents.
+func (d *demo) serviceConfig() config {
+	c := d.config
+	chain := d.chain.Chain()
+	entry := chainConfig{Name: chain.Name, ID: chain.ID, Identity: chain.Identity.Hex(), Reputation: chain.Reputation.Hex(),
+		StartBlock: &chain.StartBlock, RPC: d.chain.RPCURL(), Poll: 100 * time.Millisecond}
+	for _, v := range chain.Validations {
+		entry.Validations = append(entry.Validations, v.Hex())
+	}
+	c.Chains = []chainConfig{entry}
+	c.AllowHosts = []string{d.docs.Host()}
+	c.Gateways = []string{d.docs.URL()}
+	return c
+}
+
+// serve runs the product beside the population's life.
+func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, once bool) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return s.run(ctx, listener) })
+	g.Go(func() error {
+		defer cancel() // the life's end is the demo's
+		d.progress("populating the chain")
+		population, err := devnet.Populate(ctx, d.chain, devnet.PopulationOptions{Documents: d.docs, Seed: 1, Until: time.Now()})
+		if err != nil {
+			return err
+		}
+		if once {
+			return d.verify(ctx, s.db, population)
+		}
+		d.banner()
+		return d.live(ctx, population)
+	})
+	err := g.Wait()
+	if errors.Is(err, context.Canceled) {
+		return nil
+	}
+	return err
+}
+
+// live adds a little activity each second.
+func (d *demo) live(ctx context.Context, population *devnet.Population) error {
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(time.Second):
+		}
+		if err := population.Tick(ctx); err != nil && ctx.Err() == nil {
+			return fmt.Errorf("demo activity: %w", err)
+		}
+	}
+}
+
+// verify lets the population live through a few blocks and a reorganisation,
+// waits for the index and compares.
+func (d *demo) verify(ctx context.Context, db *store.DB, population *devnet.Population) error {
+	started := time.Now()
+	for range 5 {
+		if err := population.Tick(ctx); err != nil {
+			return err
+		}
+	}
+	d.progress("reorganising the last three blocks")
+	if err := d.chain.Reorg(ctx, 3, 5); err != nil {
+		return err
+	}
+	d.progress("waiting for the index")
+	if err := d.settle(ctx); err != nil {
+		return err
+	}
+	d.progress("comparing the API with the chain's view functions")
+	v := newVerification(d.base, d.chain)
+	if err := v.run(ctx); err != nil {
+		return err
+	}
+	summary := struct {
+		OK bool `json:"ok"`
+		*verification
+		Seconds float64 `json:"seconds"`
+	}{len(v.Mismatches) == 0, v, time.Since(started).Round(time.Millisecond).Seconds()}
+	if err := d.printJSON(summary); err != nil {
+		return err
+	}
+	if !summary.OK {
+		return fmt.Errorf("%d answers differ from the chain", len(v.Mismatches))
+	}
+	return nil
+}
+
+// settle waits until the index has the chain's head and no document is due.
+func (d *demo) settle(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Minute)
+	defer cancel()
+	var last error
+	for {
+		var status api.StatusAnswer
+		if last = getJSON(ctx, d.base+"/status", &status); last == nil && d.settled(status) {
+			return nil
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("the index did not settle: %+v: %w", status, errors.Join(ctx.Err(), last))
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+func (d *demo) settled(status api.StatusAnswer) bool {
+	head := d.chain.Head()
+	for _, c := range status.Chains {
+		if uint64(c.ChainID) == d.chain.Chain().ID {
+			atHead := uint64(c.AsOf.Block) == head.Number && c.AsOf.Hash != nil && string(*c.AsOf.Hash) == head.Hash.Hex()
+			return atHead && c.Documents.Due == 0
+		}
+	}
+	return false
+}
+
+func (d *demo) progress(what string) { fmt.Fprintln(d.stderr, "demo:", what) }
+
+// banner tells a person where everything is.
+func (d *demo) banner() {
+	faucet := d.chain.Faucet()
+	fmt.Fprintf(d.stdout, `
+repute is running. Ctrl-C ends it; nothing is kept.
+
+  API         %[1]s          documentation at %[1]s/docs
+  GraphQL     %[1]s/graphql  try it at %[1]s/graphiql
+  devnet RPC  %[2]s  (chain id %[3]d, also as WebSocket)
+  faucet      %[4]s
+  faucet key  %[5]s
+
+Try:
+
+  curl -s '%[1]s/agents?sort=feedback&order=desc&limit=3'
+  curl -s '%[1]s/agents/%[3]d:1/reputation'
+  curl -s '%[1]s/graphql' -H 'content-type: application/json' \
+    -d '{"query":"{ status { chains { name asOf { block lagSeconds } } } }"}'
+
+`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey())
+}

@@ -1,0 +1,164 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/sync/errgroup"
+
+	"repute"
+	"repute/api"
+	"repute/indexer"
+	"repute/resolver"
+	"repute/store"
+)
+
+// service is the product: loops and API around one store.
+type service struct {
+	config   config
+	log      *slog.Logger
+	db       *store.DB
+	registry *prometheus.Registry
+	metrics  *indexer.Metrics
+
+	mu        sync.Mutex
+	followers []*indexer.Follower
+}
+
+func newService(c config, db *store.DB, log *slog.Logger) *service {
+	registry := prometheus.NewRegistry()
+	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return &service{config: c, log: log, db: db, registry: registry, metrics: indexer.NewMetrics(registry)}
+}
+
+// run starts the configured roles on listener l (used by role api alone) and
+// returns when ctx ends, or when a role failed for good.
+func (s *service) run(ctx context.Context, l net.Listener) error {
+	g, ctx := errgroup.WithContext(ctx)
+	if s.config.has("indexer") {
+		chains, err := s.config.followed()
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return s.followAll(ctx, chains) })
+	}
+	if s.config.has("documents") {
+		documents, err := s.documents()
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return documents.Run(ctx) })
+	}
+	if s.config.has("api") {
+		handler, err := s.handler()
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return s.listen(ctx, l, handler) })
+	}
+	return g.Wait()
+}
+
+// followAll runs one loop per chain. A chain that must stop does not stop the
+// others; only when every chain has stopped is that the service's failure.
+func (s *service) followAll(ctx context.Context, chains []followed) error {
+	errs := make([]error, len(chains))
+	var running sync.WaitGroup
+	for i, chain := range chains {
+		running.Go(func() { errs[i] = s.follow(ctx, chain) })
+	}
+	running.Wait()
+	for _, err := range errs {
+		if err == nil {
+			return nil
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (s *service) follow(ctx context.Context, c followed) error {
+	node, err := indexer.NewNode(c.RPC, indexer.NodeOptions{Count: s.metrics.CountRPC(c.ID)})
+	if err != nil {
+		return err
+	}
+	defer node.Close()
+	f := indexer.NewFollower(s.db, c.Chain, node, indexer.Options{Poll: c.Poll, TTL: s.config.Lease, Metrics: s.metrics, Log: s.log})
+	s.mu.Lock()
+	s.followers = append(s.followers, f)
+	s.mu.Unlock()
+	return f.Run(ctx)
+}
+
+// ready says why this process cannot follow a chain of its own, if so.
+func (s *service) ready(context.Context) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var errs []error
+	for _, f := range s.followers {
+		errs = append(errs, f.Ready())
+	}
+	return errors.Join(errs...)
+}
+
+func (s *service) documents() (*indexer.Documents, error) {
+	contact := s.config.Contact
+	if contact == "" {
+		contact = "no contact configured"
+	}
+	client, err := resolver.New(resolver.Options{
+		GuardOptions: resolver.GuardOptions{AllowHosts: s.config.AllowHosts},
+		Gateways:     s.config.Gateways,
+		UserAgent:    fmt.Sprintf("repute/%s (%s)", version, contact),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return indexer.NewDocuments(s.db, client, indexer.DocumentOptions{Metrics: s.metrics, Log: s.log}), nil
+}
+
+func (s *service) handler() (http.Handler, error) {
+	var shared *redis.Client
+	if s.config.Redis != "" {
+		options, err := redis.ParseURL(s.config.Redis)
+		if err != nil {
+			// The parser's message may quote the password.
+			return nil, repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
+		}
+		shared = redis.NewClient(options)
+	}
+	a, err := api.New(api.Options{DB: s.db, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
+		Redis: shared, Ready: s.ready, Logger: s.log})
+	if err != nil {
+		return nil, err
+	}
+	return a.Handler(), nil
+}
+
+// listen serves until ctx ends; running requests then get the drain time.
+func (s *service) listen(ctx context.Context, l net.Listener, h http.Handler) error {
+	server := &http.Server{Handler: h, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: 30 * time.Second,
+		WriteTimeout: 60 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10}
+	failed := make(chan error, 1)
+	go func() { failed <- server.Serve(l) }()
+	s.log.Info("listening", "address", l.Addr())
+	select {
+	case err := <-failed:
+		return fmt.Errorf("serve: %w", err)
+	case <-ctx.Done():
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Drain)
+	defer cancel()
+	if err := server.Shutdown(ctx); err != nil {
+		s.log.Warn("requests were cut off", "error", err)
+	}
+	return nil
+}

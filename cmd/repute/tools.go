@@ -1,0 +1,216 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"runtime"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/contracts"
+	"repute/indexer"
+	"repute/store"
+)
+
+// oneChain resolves the only --chain of a command.
+func (p *program) oneChain() (repute.Chain, error) {
+	c, err := p.flags.load()
+	if err != nil {
+		return repute.Chain{}, err
+	}
+	if len(c.Chains) != 1 {
+		return repute.Chain{}, repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum or --chain 1")
+	}
+	return c.Chains[0].resolve()
+}
+
+// chainID is the id of --chain, 0 when none was given.
+func (p *program) chainID() (uint64, error) {
+	if len(p.flags.chains) == 0 {
+		return 0, nil
+	}
+	chain, err := p.oneChain()
+	return chain.ID, err
+}
+
+func (p *program) importCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE --chain NAME",
+		Short: "store recorded logs of a chain that is not followed",
+		Long: `Reads eth_getLogs results as JSON arrays, JSONL, JSON-RPC answers or objects of
+arrays ("-" is standard input). Either the whole file is stored or nothing.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			chain, err := p.oneChain()
+			if err != nil {
+				return err
+			}
+			file := os.Stdin
+			if args[0] != "-" {
+				if file, err = os.Open(args[0]); err != nil {
+					return repute.Invalid("file", err.Error(), "give a readable file, or - for standard input")
+				}
+				defer file.Close()
+			}
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				result, err := indexer.Import(cmd.Context(), db, chain, file)
+				if err != nil {
+					return fmt.Errorf("%s: %w", args[0], err)
+				}
+				return p.printJSON(result)
+			})
+		},
+	}
+}
+
+func (p *program) reindexCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "reindex [--chain NAME]",
+		Short: "rebuild histories and current rows from the stored events",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			only, err := p.chainID()
+			if err != nil {
+				return err
+			}
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				chains, err := db.Chains(cmd.Context())
+				if err != nil {
+					return err
+				}
+				for _, chain := range chains {
+					if only != 0 && chain.ID != only {
+						continue
+					}
+					start := time.Now()
+					if err := db.Reindex(cmd.Context(), chain.ID, contracts.Decode); err != nil {
+						return fmt.Errorf("reindex chain %d: %w", chain.ID, err)
+					}
+					fmt.Fprintf(p.stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.ID, time.Since(start).Round(time.Millisecond))
+				}
+				return nil
+			})
+		},
+	}
+}
+
+func (p *program) dumpCommand() *cobra.Command {
+	var canonical bool
+	cmd := &cobra.Command{
+		Use:   "dump --canonical [--chain NAME]",
+		Short: "print the index by natural keys, one JSON object per line",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			if !canonical {
+				return repute.Invalid("canonical", "the only form there is", "repute dump --canonical")
+			}
+			only, err := p.chainID()
+			if err != nil {
+				return err
+			}
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				return db.Dump(cmd.Context(), p.stdout, only)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&canonical, "canonical", false, "events, histories and current rows in key order, without ids and clocks")
+	return cmd
+}
+
+func (p *program) migrateCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:       "migrate up|down",
+		Short:     "bring the schema up, or take it down with everything in it",
+		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
+		ValidArgs: []string{"up", "down"},
+		RunE: func(cmd *cobra.Command, args []string) error {
+			c, err := p.flags.load()
+			if err != nil {
+				return err
+			}
+			database, err := findDatabase(cmd.Context(), c, c.logger(p.stderr))
+			if err != nil {
+				return err
+			}
+			defer database.stop()
+			if args[0] == "down" {
+				return store.MigrateDown(cmd.Context(), database.url)
+			}
+			return store.Migrate(cmd.Context(), database.url)
+		},
+	}
+}
+
+func (p *program) statusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "what is indexed, and how fresh it is",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				chains, err := db.Chains(cmd.Context())
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return p.printJSON(chains)
+				}
+				return p.printStatus(chains)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
+	return cmd
+}
+
+func (p *program) printStatus(chains []repute.ChainStatus) error {
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CHAIN\tID\tBLOCK\tHEAD\tFINALIZED\tLAG\tAGENTS\tFEEDBACK\tURIS DUE\tREORGS\tCOMPLETENESS\tPROBLEM")
+	for _, c := range chains {
+		problem := c.LastError
+		if c.Halted {
+			problem = "HALTED: " + problem
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Name, c.Chain.ID, c.Block.Number, c.Head, c.Finalized,
+			time.Duration(c.LagSeconds)*time.Second, c.Agents, c.Feedback, c.URIsDue, c.Reorgs, c.Completeness.Status, problem)
+	}
+	return w.Flush()
+}
+
+func (p *program) chainsCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "chains",
+		Short: "the networks known by name",
+		Args:  cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+			fmt.Fprintln(w, "NAME\tID\tSTART BLOCK\tVERIFIED\tIDENTITY\tREPUTATION")
+			for _, d := range contracts.Deployments() {
+				fmt.Fprintf(w, "%s\t%d\t%d\t%t\t%s\t%s\n", d.Name, d.ChainID, d.StartBlock, d.StartVerified, d.Identity, d.Reputation)
+			}
+			return w.Flush()
+		},
+	}
+}
+
+func (p *program) versionCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "version",
+		Short: "version and build",
+		Args:  cobra.NoArgs,
+		Run: func(*cobra.Command, []string) {
+			fmt.Fprintf(p.stdout, "repute %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+		},
+	}
+}
+
+func (p *program) printJSON(v any) error {
+	enc := json.NewEncoder(p.stdout)
+	enc.SetIndent("", "  ")
+	return enc.Encode(v)
+}
