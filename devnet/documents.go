@@ -2,8 +2,16 @@ package devnet
 
 import (
 	"context"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"errors"
 	"fmt"
+	"log/slog"
+	"math/big"
 	"net"
 	"net/http"
 	"strings"
@@ -21,10 +29,11 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 )
 
-// Documents is an HTTP server with two sides: pages under their paths, and a
+// Documents is an HTTPS server with two sides: pages under their paths, and a
 // trustless IPFS gateway under /ipfs/ for the files that were pinned to it.
 type Documents struct {
 	url     string
+	roots   *x509.CertPool
 	server  *http.Server
 	served  chan error // the result of Serve
 	dag     format.DAGService
@@ -54,9 +63,16 @@ func StartDocuments(addr string) (*Documents, error) {
 	if err != nil {
 		return nil, fmt.Errorf("listen: %w", err)
 	}
-	d.url = "http://" + listener.Addr().String()
-	d.server = &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second}
-	go func() { d.served <- d.server.Serve(listener) }()
+	identity, err := selfSigned(listener.Addr())
+	if err != nil {
+		return nil, errors.Join(fmt.Errorf("make certificate: %w", err), listener.Close())
+	}
+	d.roots = x509.NewCertPool()
+	d.roots.AddCert(identity.Leaf)
+	d.url = "https://" + listener.Addr().String()
+	d.server = &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
+		TLSConfig: &tls.Config{Certificates: []tls.Certificate{identity}, MinVersion: tls.VersionTLS12}}
+	go func() { d.served <- d.server.ServeTLS(listener, "", "") }()
 	return d, nil
 }
 
@@ -83,7 +99,35 @@ func (d *Documents) openGateway() error {
 func (d *Documents) URL() string { return d.url }
 
 // Host is the server's host and port.
-func (d *Documents) Host() string { return strings.TrimPrefix(d.url, "http://") }
+func (d *Documents) Host() string { return strings.TrimPrefix(d.url, "https://") }
+
+// Roots holds the certificate by which a client knows the server. Nobody else
+// signed it.
+func (d *Documents) Roots() *x509.CertPool { return d.roots.Clone() }
+
+// selfSigned makes a certificate for the address, good for a year.
+func selfSigned(a net.Addr) (tls.Certificate, error) {
+	host, _, err := net.SplitHostPort(a.String())
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	template := &x509.Certificate{
+		SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "repute devnet documents"},
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().AddDate(1, 0, 0),
+		KeyUsage: x509.KeyUsageDigitalSignature | x509.KeyUsageCertSign, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth},
+		BasicConstraintsValid: true, IsCA: true, IPAddresses: []net.IP{net.ParseIP(host)},
+	}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		return tls.Certificate{}, err
+	}
+	leaf, err := x509.ParseCertificate(der)
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key, Leaf: leaf}, err
+}
 
 // Close stops the server. It may be called twice.
 func (d *Documents) Close() (err error) {

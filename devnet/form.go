@@ -18,7 +18,7 @@ const (
 	FormUTF8     Form = "utf8"      // data:application/json;utf8,
 	FormGzip     Form = "gzip"      // data: with enc=gzip
 	FormInline   Form = "inline"    // the document where the URI belongs
-	FormWeb      Form = "web"       // http
+	FormWeb      Form = "web"       // https
 	FormIPFS     Form = "ipfs"      // one block
 	FormBlocks   Form = "blocks"    // ipfs, several blocks
 	FormDir      Form = "directory" // ipfs, a file in a directory

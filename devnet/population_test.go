@@ -233,12 +233,12 @@ func TestPopulationDocumentsAreServed(t *testing.T) {
 	for _, a := range p.Agents {
 		switch {
 		case a.Form == devnet.FormWeb:
-			if code, _, body := get(t, a.URI); code != 200 || !bytes.Contains(body, []byte(a.Name)) {
+			if code, _, body := get(t, docs, a.URI); code != 200 || !bytes.Contains(body, []byte(a.Name)) {
 				t.Errorf("agent %d: %d %.80q", a.ID, code, body)
 			}
 		case strings.HasPrefix(a.URI, "ipfs://"):
 			url := docs.URL() + "/ipfs/" + strings.TrimPrefix(a.URI, "ipfs://") + "?format=car"
-			code, _, body := get(t, url)
+			code, _, body := get(t, docs, url)
 			if good := code == 200 && bytes.Contains(body, []byte(`"name"`)); good == a.Form.Broken() && a.Form != devnet.FormTampered {
 				t.Errorf("agent %d, %s: %d, %d bytes", a.ID, a.Form, code, len(body))
 			}
@@ -257,7 +257,7 @@ func TestFeedbackHashesMostlyMatch(t *testing.T) {
 		if !isFeedback || !strings.HasPrefix(f.URI, docs.URL()) || strings.HasSuffix(f.URI, ".gone") {
 			continue
 		}
-		if _, _, body := get(t, f.URI); crypto.Keccak256Hash(body) == f.FeedbackHash {
+		if _, _, body := get(t, docs, f.URI); crypto.Keccak256Hash(body) == f.FeedbackHash {
 			right++
 		} else {
 			wrong++

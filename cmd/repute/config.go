@@ -1,6 +1,7 @@
 package main
 
 import (
+	"crypto/x509"
 	"fmt"
 	"io"
 	"log/slog"
@@ -34,6 +35,8 @@ type config struct {
 	Drain        time.Duration `yaml:"drain"` // how long running work may finish after SIGTERM
 	Lease        time.Duration `yaml:"lease"` // how long a dead process keeps its chains from others
 	Chains       []chainConfig `yaml:"chains"`
+	// roots replaces the system's certificates for documents; the demo's own.
+	roots *x509.CertPool
 }
 
 // chainConfig names one chain: a preset (name or id) or every address.

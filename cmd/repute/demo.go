@@ -112,6 +112,7 @@ func (d *demo) serviceConfig() config {
 	c.Chains = []chainConfig{entry}
 	c.AllowHosts = []string{d.docs.Host()}
 	c.Gateways = []string{d.docs.URL()}
+	c.roots = d.docs.Roots()
 	return c
 }
 

@@ -115,7 +115,7 @@ func (s *service) documents() (*indexer.Documents, error) {
 		contact = "no contact configured"
 	}
 	client, err := resolver.New(resolver.Options{
-		GuardOptions: resolver.GuardOptions{AllowHosts: s.config.AllowHosts},
+		GuardOptions: resolver.GuardOptions{AllowHosts: s.config.AllowHosts, RootCAs: s.config.roots},
 		Gateways:     s.config.Gateways,
 		UserAgent:    fmt.Sprintf("repute/%s (%s)", version, contact),
 	})
