@@ -1,0 +1,460 @@
+package store_test
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// collect pages a list to its end.
+func collect[T any](t *testing.T, fetch func(after string) (store.Page[T], error)) []T {
+	t.Helper()
+	var out []T
+	after := ""
+	for range 10_000 {
+		page, err := fetch(after)
+		if err != nil {
+			t.Fatal(err)
+		}
+		out = append(out, page.Items...)
+		if page.Next == "" {
+			return out
+		}
+		after = page.Next
+	}
+	t.Fatal("the list has no end")
+	return nil
+}
+
+func agentIDs(agents []repute.Agent) []string {
+	out := make([]string, len(agents))
+	for i, a := range agents {
+		out[i] = a.ID.Short()
+	}
+	return out
+}
+
+// threeChains holds chains of different length, one of them imported-like small.
+func threeChains(t *testing.T) (*store.DB, []*world) {
+	t.Helper()
+	db := open(t)
+	worlds := []*world{newWorld(1, 50, 11), newWorld(10, 7, 12), newWorld(8453, 900, 13)}
+	for i, w := range worlds {
+		w.grow(30 + 40*i)
+		w.store(t, db, w.tip().Number)
+	}
+	return db, worlds
+}
+
+// TestAgentPagesAreTheWholeList goes through the list in every order and with
+// every page size, and expects each agent once and in order.
+func TestAgentPagesAreTheWholeList(t *testing.T) {
+	t.Parallel()
+	db, worlds := threeChains(t)
+	ctx := context.Background()
+	var all []repute.Agent
+	for _, w := range worlds {
+		for token := range w.agents {
+			a, _, err := db.Agent(ctx, w.id(token), latest)
+			if err != nil {
+				t.Fatal(err)
+			}
+			all = append(all, a)
+		}
+	}
+	orders := map[string]func(a, b repute.Agent) int{
+		store.SortID:       func(a, b repute.Agent) int { return 0 },
+		store.SortFeedback: func(a, b repute.Agent) int { return cmp.Compare(a.Counts.Feedback, b.Counts.Feedback) },
+		store.SortUpdated:  func(a, b repute.Agent) int { return a.Updated.Time.Compare(b.Updated.Time) },
+	}
+	for name, order := range orders {
+		for _, desc := range []bool{false, true} {
+			want := slices.Clone(all)
+			slices.SortFunc(want, func(a, b repute.Agent) int {
+				c := cmp.Or(order(a, b), cmp.Compare(a.ID.ChainID, b.ID.ChainID), a.ID.TokenID.Cmp(&b.ID.TokenID))
+				if desc {
+					return -c
+				}
+				return c
+			})
+			for _, limit := range []int{1, 2, 3, 7, len(all) - 1, len(all), store.MaxPage} {
+				got := collect(t, func(after string) (store.Page[repute.Agent], error) {
+					return db.Agents(ctx, store.AgentFilter{Sort: name, Desc: desc, Limit: limit, After: after})
+				})
+				if !reflect.DeepEqual(agentIDs(got), agentIDs(want)) {
+					t.Fatalf("%s desc=%v by %d:\n got %v\nwant %v", name, desc, limit, agentIDs(got), agentIDs(want))
+				}
+				if !reflect.DeepEqual(got, want) {
+					t.Fatalf("%s desc=%v by %d: the list's agents are not those that Agent gives", name, desc, limit)
+				}
+			}
+		}
+	}
+}
+
+func TestAgentFilters(t *testing.T) {
+	t.Parallel()
+	db, worlds := threeChains(t)
+	ctx := context.Background()
+	everyone := collect(t, func(after string) (store.Page[repute.Agent], error) {
+		return db.Agents(ctx, store.AgentFilter{Limit: 50, After: after})
+	})
+	none := common.Address{}
+	for i := range 7 {
+		who := person(i)
+		for name, f := range map[string]store.AgentFilter{
+			"owner":        {Owner: &who},
+			"wallet":       {Wallet: &who},
+			"no wallet":    {Wallet: &none},
+			"both":         {Owner: &who, Wallet: &who},
+			"chain":        {ChainIDs: []uint64{10}},
+			"chains owner": {ChainIDs: []uint64{10, 1}, Owner: &who},
+		} {
+			for _, sort := range []string{store.SortID, store.SortFeedback, store.SortUpdated} {
+				f.Sort, f.Limit = sort, 3
+				got := agentIDs(collect(t, func(after string) (store.Page[repute.Agent], error) {
+					f.After = after
+					return db.Agents(ctx, f)
+				}))
+				var want []string
+				for _, a := range everyone {
+					if (f.Owner == nil || a.Owner == *f.Owner) && (f.Wallet == nil || a.Wallet == *f.Wallet) &&
+						(f.ChainIDs == nil || slices.Contains(f.ChainIDs, a.ID.ChainID)) {
+						want = append(want, a.ID.Short())
+					}
+				}
+				slices.Sort(got)
+				slices.Sort(want)
+				if !slices.Equal(got, want) {
+					t.Errorf("%s by %s: %v, want %v", name, sort, got, want)
+				}
+			}
+		}
+	}
+	if _, err := db.Agents(ctx, store.AgentFilter{ChainIDs: []uint64{1, 2}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("an unknown chain gave %v", err)
+	}
+	_ = worlds
+}
+
+// TestAgentPagesWhileAgentsArrive adds agents and feedback between pages: none
+// that was there from the beginning is missed or shown twice.
+func TestAgentPagesWhileAgentsArrive(t *testing.T) {
+	t.Parallel()
+	db, worlds := threeChains(t)
+	ctx := context.Background()
+	before := agentIDs(collect(t, func(after string) (store.Page[repute.Agent], error) {
+		return db.Agents(ctx, store.AgentFilter{Limit: 50, After: after})
+	}))
+	for _, desc := range []bool{false, true} {
+		seen := map[string]int{}
+		for _, id := range agentIDs(collect(t, func(after string) (store.Page[repute.Agent], error) {
+			for _, w := range worlds {
+				w.grow(1)
+				w.store(t, db, w.tip().Number)
+			}
+			return db.Agents(ctx, store.AgentFilter{Limit: 3, After: after, Desc: desc})
+		})) {
+			seen[id]++
+			if seen[id] > 1 {
+				t.Errorf("%s is shown twice", id)
+			}
+		}
+		for _, id := range before {
+			if seen[id] == 0 {
+				t.Errorf("%s is missed", id)
+			}
+		}
+	}
+}
+
+func TestFeedbackMatchesRecords(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 21)
+	w.grow(150)
+	tip := w.tip().Number
+	w.store(t, db, tip)
+	ctx := context.Background()
+	star, empty := "starred", ""
+	filters := map[string]store.FeedbackFilter{
+		"live":    {},
+		"all":     {IncludeRevoked: true},
+		"oldest":  {IncludeRevoked: true, Order: store.OldestFirst},
+		"clients": {Clients: []common.Address{person(1), person(2), person(2)}},
+		"nobody":  {Clients: []common.Address{}},
+		"tag1":    {Tag1: &star},
+		"tags":    {Tag1: &empty, Tag2: &star, IncludeRevoked: true},
+	}
+	for token := range min(w.agents, 6) {
+		id := w.id(token)
+		for _, n := range []uint64{w.mintBlock(id.TokenID), (w.mintBlock(id.TokenID) + tip) / 2, tip} {
+			for name, f := range filters {
+				for _, limit := range []int{1, 4, store.MaxPage} {
+					f.Limit, f.At = limit, at(n)
+					got := collect(t, func(after string) (store.Page[repute.Feedback], error) {
+						f.After = after
+						return db.Feedback(ctx, id, f)
+					})
+					compareFeedback(t, fmt.Sprintf("%s of %d at %d by %d", name, token, n, limit), got, naiveFeedback(w.ratings(id.TokenID, n), f))
+				}
+			}
+		}
+	}
+}
+
+// naiveFeedback filters and orders the ratings.
+func naiveFeedback(ratings []*rating, f store.FeedbackFilter) []*rating {
+	var out []*rating
+	for _, r := range ratings {
+		if (r.revoked == nil || f.IncludeRevoked) && (f.Clients == nil || slices.Contains(f.Clients, r.Client)) &&
+			(f.Tag1 == nil || *f.Tag1 == r.Tag1) && (f.Tag2 == nil || *f.Tag2 == r.Tag2) {
+			out = append(out, r)
+		}
+	}
+	if f.Order != store.OldestFirst {
+		slices.Reverse(out)
+	}
+	return out
+}
+
+func compareFeedback(t *testing.T, what string, got []repute.Feedback, want []*rating) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Errorf("%s: %d ratings, want %d", what, len(got), len(want))
+		return
+	}
+	for i, w := range want {
+		g := got[i]
+		same := g.Client == w.Client && g.Index == w.Index && g.Value.Cmp(w.Value) == 0 && g.Decimals == w.Decimals &&
+			g.Tag1 == w.Tag1 && g.Tag2 == w.Tag2 && g.Endpoint == w.Endpoint && g.URI == w.URI && g.Hash == w.FeedbackHash &&
+			g.Given == w.point && g.ResponseCount == w.answers && len(g.Responses) == int(min(w.answers, 10))
+		if !same || !reflect.DeepEqual(g.Revoked, w.revoked) {
+			t.Errorf("%s: rating %d = %+v, want %+v", what, i, g, w)
+		}
+		for j := range g.Responses[:max(0, len(g.Responses)-1)] {
+			if a, b := g.Responses[j].At, g.Responses[j+1].At; a.Block > b.Block || a.Block == b.Block && a.LogIndex >= b.LogIndex {
+				t.Errorf("%s: responses of rating %d are out of order", what, i)
+			}
+		}
+	}
+}
+
+// TestLoadersAgreeWithLists compares what is loaded for many agents at once
+// with what is listed for each.
+func TestLoadersAgreeWithLists(t *testing.T) {
+	t.Parallel()
+	db, worlds := threeChains(t)
+	ctx := context.Background()
+	var ids []repute.AgentID
+	for _, w := range worlds {
+		for token := range w.agents {
+			ids = append(ids, w.id(token))
+		}
+	}
+	ids = append(ids, ids[0], repute.AgentID{ChainID: 1, TokenID: tokenID(9999)}, repute.AgentID{ChainID: 99})
+	const limit = 3
+	agents, err1 := db.AgentsByID(ctx, ids)
+	feedback, err2 := db.FeedbackByAgents(ctx, ids, limit)
+	validations, err3 := db.ValidationsByAgents(ctx, ids, limit)
+	if err := errors.Join(err1, err2, err3); err != nil {
+		t.Fatal(err)
+	}
+	if len(agents) != len(ids)-3 {
+		t.Errorf("%d agents for %d ids", len(agents), len(ids))
+	}
+	for _, id := range ids[:len(ids)-2] {
+		a, _, err1 := db.Agent(ctx, id, latest)
+		f, err2 := db.Feedback(ctx, id, store.FeedbackFilter{Limit: limit, At: latest})
+		v, err3 := db.Validations(ctx, id, store.ValidationFilter{Limit: limit, At: latest})
+		if err := errors.Join(err1, err2, err3); err != nil {
+			t.Fatal(err)
+		}
+		if !reflect.DeepEqual(agents[id], a) || !sameItems(feedback[id], f.Items) || !sameItems(validations[id], v.Items) {
+			t.Errorf("%s: loaded is not what is listed", id.Short())
+		}
+	}
+}
+
+// sameItems compares lists of which one may be nil and the other empty.
+func sameItems[T any](a, b []T) bool {
+	return len(a) == len(b) && (len(a) == 0 || reflect.DeepEqual(a, b))
+}
+
+func TestValidationsMatchRecords(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 31)
+	w.grow(150)
+	tip := w.tip().Number
+	w.store(t, db, tip)
+	trusted, pending := 0, 0
+	for token := range w.agents {
+		id := w.id(token)
+		for _, n := range []uint64{w.mintBlock(id.TokenID), (w.mintBlock(id.TokenID) + tip) / 2, tip} {
+			for _, f := range []store.ValidationFilter{{Limit: 2}, {Limit: 1, TrustedOnly: true}, {Limit: store.MaxPage}} {
+				f.At = at(n)
+				got := collect(t, func(after string) (store.Page[repute.Validation], error) {
+					f.After = after
+					return db.Validations(context.Background(), id, f)
+				})
+				want := w.naiveValidations(id, n, f.TrustedOnly)
+				if !sameItems(got, want) {
+					t.Fatalf("agent %d at %d:\n got %+v\nwant %+v", token, n, got, want)
+				}
+				for _, v := range got {
+					if v.ContractTrusted {
+						trusted++
+					}
+					if v.Answered == nil {
+						pending++
+					}
+				}
+			}
+		}
+	}
+	if trusted == 0 || pending == 0 {
+		t.Errorf("the made-up chain has %d trusted and %d pending validations", trusted, pending)
+	}
+}
+
+// naiveValidations reads them out of the records, newest first.
+func (w *world) naiveValidations(id repute.AgentID, n uint64, trustedOnly bool) []repute.Validation {
+	var out []repute.Validation
+	for _, r := range w.records {
+		if r.Log.BlockNumber > n {
+			break
+		}
+		switch e := r.Event.(type) {
+		case repute.ValidationRequest:
+			trusted := r.Log.Address == trustedOne
+			if e.TokenID == id.TokenID && (trusted || !trustedOnly) {
+				out = append(out, repute.Validation{
+					ChainID: id.ChainID, Contract: r.Log.Address, ContractTrusted: trusted, RequestHash: e.RequestHash,
+					Agent: id, Validator: e.Validator, RequestURI: e.URI, Requested: pointOf(r),
+				})
+			}
+		case repute.ValidationResponse:
+			for i := range out {
+				if out[i].RequestHash == e.RequestHash {
+					out[i].Answers++
+					out[i].Answered = &repute.ValidationAnswer{Response: e.Response, URI: e.URI, Hash: e.ResponseHash, Tag: e.Tag, At: pointOf(r)}
+				}
+			}
+		}
+	}
+	slices.Reverse(out)
+	return out
+}
+
+// TestPastEqualsAnIndexThatEndsThere compares answers at a block with the
+// newest ones of an index that has nothing behind that block.
+func TestPastEqualsAnIndexThatEndsThere(t *testing.T) {
+	t.Parallel()
+	w := newWorld(7, 100, 41)
+	w.grow(100)
+	full, past := open(t), open(t)
+	w.store(t, full, w.tip().Number)
+	ctx := context.Background()
+	for n := w.chain.StartBlock; n <= w.tip().Number; n += 7 {
+		w.store(t, past, n)
+		for token := range w.agents {
+			id := w.id(token)
+			want, wantAsOf, err := past.Agent(ctx, id, latest)
+			got, asOf, gotErr := full.Agent(ctx, id, at(n))
+			if errors.Is(err, repute.ErrNotFound) && errors.Is(gotErr, repute.ErrNotFound) {
+				continue
+			}
+			if err := errors.Join(err, gotErr); err != nil {
+				t.Fatal(err)
+			}
+			// Each index queued the document by its own clock.
+			got.Document.NextTry, want.Document.NextTry = time.Time{}, time.Time{}
+			if !reflect.DeepEqual(got, want) {
+				t.Fatalf("agent %d at %d:\n got %+v\nwant %+v", token, n, got, want)
+			}
+			asOf.Block.Parent = common.Hash{}
+			if asOf.Block != wantAsOf.Block {
+				t.Fatalf("block %+v, want %+v", asOf.Block, wantAsOf.Block)
+			}
+			wantRep, err1 := past.Reputation(ctx, id, store.ReputationQuery{At: latest})
+			gotRep, err2 := full.Reputation(ctx, id, store.ReputationQuery{At: at(n)})
+			if err := errors.Join(err1, err2); err != nil {
+				t.Fatal(err)
+			}
+			gotRep.AsOf, wantRep.AsOf = repute.AsOf{}, repute.AsOf{}
+			if !reflect.DeepEqual(gotRep, wantRep) {
+				t.Fatalf("reputation of %d at %d:\n got %+v\nwant %+v", token, n, gotRep, wantRep)
+			}
+		}
+	}
+}
+
+func TestCursorsAndLimitsAreChecked(t *testing.T) {
+	t.Parallel()
+	db, worlds := threeChains(t)
+	ctx := context.Background()
+	id := worlds[2].id(0)
+	page, err := db.Agents(ctx, store.AgentFilter{Limit: 1})
+	if err != nil || page.Next == "" {
+		t.Fatalf("first page: %v, next %q", err, page.Next)
+	}
+	owner := person(1)
+	for name, call := range map[string]func() error{
+		"other sort": func() error {
+			_, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: page.Next, Sort: store.SortFeedback})
+			return err
+		},
+		"other order": func() error {
+			_, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: page.Next, Desc: true})
+			return err
+		},
+		"other owner": func() error {
+			_, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: page.Next, Owner: &owner})
+			return err
+		},
+		"other list": func() error {
+			_, err := db.Feedback(ctx, id, store.FeedbackFilter{Limit: 1, After: page.Next, At: latest})
+			return err
+		},
+		"no base64": func() error { _, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: "%"}); return err },
+		"no json":   func() error { _, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: "abcd"}); return err },
+		"cut": func() error {
+			_, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: page.Next[:len(page.Next)-3]})
+			return err
+		},
+	} {
+		if field := wantField(call()); field != "cursor" {
+			t.Errorf("%s: the error names %q", name, field)
+		}
+	}
+	for _, limit := range []int{-1, 0, store.MaxPage + 1} {
+		_, err1 := db.Agents(ctx, store.AgentFilter{Limit: limit})
+		_, err2 := db.Feedback(ctx, id, store.FeedbackFilter{Limit: limit, At: latest})
+		_, err3 := db.Validations(ctx, id, store.ValidationFilter{Limit: limit, At: latest})
+		_, err4 := db.FeedbackByAgents(ctx, nil, limit)
+		for i, err := range []error{err1, err2, err3, err4} {
+			if wantField(err) != "limit" {
+				t.Errorf("limit %d, list %d: %v", limit, i, err)
+			}
+		}
+	}
+	if _, err := db.Agents(ctx, store.AgentFilter{Limit: 1, Sort: "name"}); wantField(err) != "sort" {
+		t.Errorf("an unknown sort gave %v", err)
+	}
+	if _, err := db.Feedback(ctx, id, store.FeedbackFilter{Limit: 1, Order: "best", At: latest}); wantField(err) != "order" {
+		t.Errorf("an unknown order gave %v", err)
+	}
+	if strings.ContainsAny(page.Next, "+/=&") {
+		t.Errorf("cursor %q needs escaping", page.Next)
+	}
+}
