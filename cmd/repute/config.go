@@ -27,6 +27,7 @@ type config struct {
 	Listen       string        `yaml:"listen"`
 	Roles        []string      `yaml:"roles"`
 	DefaultChain uint64        `yaml:"default_chain"`
+	Rate         float64       `yaml:"rate"`    // requests per second of one caller; negative: no limit
 	Contact      string        `yaml:"contact"` // goes into the User-Agent of fetches
 	Gateways     []string      `yaml:"ipfs_gateways"`
 	AllowHosts   []string      `yaml:"allow_hosts"` // private hosts that documents may come from
@@ -69,6 +70,7 @@ func defaults() config {
 		DataDir:   filepath.Join(dir, "repute"),
 		Listen:    "127.0.0.1:8080",
 		Roles:     knownRoles,
+		Rate:      50,
 		Gateways:  []string{"https://trustless-gateway.link", "https://ipfs.io", "https://dweb.link"},
 		LogFormat: "text",
 		LogLevel:  "info",

@@ -113,6 +113,7 @@ func (d *demo) serviceConfig() config {
 	c.AllowHosts = []string{d.docs.Host()}
 	c.Gateways = []string{d.docs.URL()}
 	c.roots = d.docs.Roots()
+	c.Rate = -1
 	return c
 }
 

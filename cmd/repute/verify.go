@@ -146,7 +146,7 @@ func (v *verification) agent(ctx context.Context, token uint64) error {
 	}
 	subject := got.ShortID
 	v.compare("owner", subject, got.Owner, owner.Hex())
-	v.compare("uri", subject, got.URI, uri)
+	v.compare("uri", subject, raw(got.URI, got.URIHex), uri)
 	v.compare("wallet", subject, addressOrZero(got.Wallet), wallet.Hex())
 	v.compare("approved", subject, addressOrZero(got.Approved), approved.Hex())
 	v.Documents[got.Document.Status]++
@@ -155,13 +155,22 @@ func (v *verification) agent(ctx context.Context, token uint64) error {
 
 func (v *verification) metadata(ctx context.Context, token uint64, got api.AgentAnswer) error {
 	for _, m := range got.Metadata {
-		value, err := v.view.Metadata(ctx, token, m.Key)
+		key := raw(m.Key, m.KeyHex)
+		value, err := v.view.Metadata(ctx, token, key)
 		if err != nil {
 			return err
 		}
-		v.compare("metadata", fmt.Sprint(got.ShortID, m.Key), m.Value, fmt.Sprintf("0x%x", value))
+		v.compare("metadata", fmt.Sprintf("%s %q", got.ShortID, key), m.Value, fmt.Sprintf("0x%x", value))
 	}
 	return nil
+}
+
+// raw gives the chain's own bytes of a text that had to be mended for JSON.
+func raw(text string, hex *api.Hex) string {
+	if hex == nil {
+		return text
+	}
+	return string(common.FromHex(string(*hex)))
 }
 
 func addressOrZero(s *api.Address) string {
@@ -198,7 +207,7 @@ func (v *verification) feedback(ctx context.Context, token uint64) error {
 	}
 	for _, w := range want {
 		g := indexed[fmt.Sprint(w.Client.Hex(), " ", w.Index)]
-		v.compare("feedback", subject, rating(string(g.Client), uint64(g.Index), string(g.Value), uint8(g.Decimals), g.Tag1, g.Tag2, g.IsRevoked),
+		v.compare("feedback", subject, rating(string(g.Client), uint64(g.Index), string(g.Value), uint8(g.Decimals), raw(g.Tag1, g.Tag1Hex), raw(g.Tag2, g.Tag2Hex), g.IsRevoked),
 			rating(w.Client.Hex(), w.Index, w.Value.String(), w.Decimals, w.Tag1, w.Tag2, w.Revoked))
 		responses, err := v.view.ResponseCount(ctx, token, w.Client, w.Index)
 		if err != nil {
@@ -287,7 +296,7 @@ func (v *verification) tags(ctx context.Context, token uint64, all []devnet.Feed
 	for _, g := range got.Tags {
 		var want repute.TagSummary
 		var list []repute.Amount
-		for _, amount := range votes[g.Tag] {
+		for _, amount := range votes[raw(g.Tag, g.TagHex)] {
 			list = append(list, amount)
 		}
 		if len(list) > 0 {
