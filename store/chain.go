@@ -81,7 +81,7 @@ func addChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	}
 	tag, err := tx.Exec(ctx, `
 		insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block, cursor_hash)
-		values ($1, $2, $3, $4, $5, $6, $7, $6 - 1, '') on conflict do nothing`,
+		values ($1, $2, $3, $4, $5, $6, $7, $6::bigint - 1, '') on conflict do nothing`,
 		c.ID, c.Name, c.Identity[:], c.Reputation[:], validations, c.StartBlock, c.Imported)
 	if err != nil || tag.RowsAffected() == 1 {
 		return err
@@ -223,7 +223,7 @@ func (db *DB) SetHead(ctx context.Context, chainID uint64, l Lease, h Head) erro
 			return err
 		}
 		_, err = tx.Exec(ctx, `
-			delete from blocks b where chain_id = $1 and number >= $2 and number < least($3, $4)
+			delete from blocks b where chain_id = $1 and number >= $2 and number < least($3::bigint, $4::bigint)
 			and not exists (select from events e where e.chain_id = b.chain_id and e.block = b.number)`,
 			chainID, c.finalized, h.Finalized, c.cursor.Number)
 		return err
