@@ -1,0 +1,350 @@
+package store_test
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// queue is a chain with one agent per URI, all documents due.
+func queue(t *testing.T, uris ...string) (*store.DB, *world) {
+	t.Helper()
+	db, w := open(t), newWorld(7, 100, 1)
+	for i, uri := range uris {
+		id := tokenID(i)
+		w.mine(repute.Transfer{To: person(i), TokenID: id}, repute.Registered{TokenID: id, URI: uri, Owner: person(i)})
+		w.agents++
+		// One at a time, as near the head: each is due from its own moment.
+		w.store(t, db, w.tip().Number)
+	}
+	return db, w
+}
+
+// claim takes everything due at a host.
+func claim(t *testing.T, db *store.DB, host string) map[string]store.URI {
+	t.Helper()
+	due, err := db.DueURIs(context.Background(), host, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[string]store.URI{}
+	for _, u := range due {
+		out[u.URI] = u
+	}
+	return out
+}
+
+func save(t *testing.T, db *store.DB, r store.FetchResult) {
+	t.Helper()
+	if err := db.SaveDocument(context.Background(), r); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// sqlExec changes rows behind the store's back.
+func sqlExec(t *testing.T, db *store.DB, sql string, args ...any) {
+	t.Helper()
+	if _, err := db.Pool().Exec(context.Background(), sql, args...); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func documentOf(t *testing.T, db *store.DB, id repute.AgentID) repute.Document {
+	t.Helper()
+	a, _, err := db.Agent(context.Background(), id, latest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return a.Document
+}
+
+// documentChanges are the data of the change feed's document changes, by agent.
+func documentChanges(t *testing.T, db *store.DB) (out []string) {
+	t.Helper()
+	for _, c := range readChanges(t, context.Background(), db, "") {
+		if c.Kind == "document.updated" {
+			out = append(out, fmt.Sprintf("%s %s", c.TokenID.Dec(), c.Data))
+		}
+	}
+	return out
+}
+
+var fetched = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func TestDocumentLifecycle(t *testing.T) {
+	t.Parallel()
+	const uri = "https://a.example/agent.json"
+	db, w := queue(t, uri, uri, "")
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentPending || d.NextTry.IsZero() {
+		t.Errorf("before the first fetch: %+v", d)
+	}
+	if d := documentOf(t, db, w.id(2)); d.Status != repute.DocumentNone {
+		t.Errorf("of the empty uri: %+v", d)
+	}
+	u := claim(t, db, "")[uri]
+	if u.Attempts != 1 || u.Kind != "https" {
+		t.Fatalf("claimed %+v", u)
+	}
+	retry := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
+	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: fetched, Reason: "timeout", Detail: "took\x00 too long \xff", NextDue: retry})
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentFailed || d.Reason != "timeout" || d.Detail != "took� too long �" || !d.NextTry.Equal(retry) {
+		t.Errorf("after a failure: %+v", d)
+	}
+
+	yes := true
+	reg := &repute.Registration{Name: "Anna", Active: &yes, Services: []repute.Service{{Name: "MCP", Endpoint: "https://a"}}}
+	body := []byte(`{"name":"Anna"}`)
+	save(t, db, store.FetchResult{
+		URIID: u.ID, Body: body, MediaType: "application/json", Source: "https", ETag: `"1"`, FetchedAt: fetched.Add(time.Hour),
+		ParserVersion: 1, Registration: reg, NextDue: retry,
+		Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "m"}},
+	})
+	want := repute.Document{
+		Status: repute.DocumentOK, Source: "https", SHA256: sha256.Sum256(body), Size: int64(len(body)), FetchedAt: fetched.Add(time.Hour),
+		NextTry: retry, Registration: reg, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "m"}},
+	}
+	for token := range 2 {
+		if d := documentOf(t, db, w.id(token)); !reflect.DeepEqual(d, want) {
+			t.Errorf("after a success agent %d has\n%+v, want\n%+v", token, d, want)
+		}
+	}
+
+	// Unchanged bytes, then a failure: what was read stays.
+	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: fetched.Add(2 * time.Hour), ETag: `"1"`})
+	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: fetched.Add(3 * time.Hour), Reason: "not_found"})
+	want.FetchedAt, want.Reason, want.NextTry = fetched.Add(2*time.Hour), "not_found", time.Time{}
+	if d := documentOf(t, db, w.id(0)); !reflect.DeepEqual(d, want) {
+		t.Errorf("after a later failure\n%+v, want\n%+v", d, want)
+	}
+
+	// Worse bytes.
+	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched.Add(4 * time.Hour), ParserVersion: 1,
+		Problems: []repute.Problem{{Code: "WA000", Severity: repute.SeverityError}}})
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentInvalid || d.Registration != nil || d.Reason != "" || len(d.Problems) != 1 {
+		t.Errorf("after bytes that are no document: %+v", d)
+	}
+	// The same bytes, better understood by a newer parser; an older one changes nothing.
+	for _, version := range []int{3, 2} {
+		save(t, db, store.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched.Add(5 * time.Hour),
+			ParserVersion: version, Registration: &repute.Registration{Name: fmt.Sprint("v", version)}})
+	}
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentOK || d.Registration.Name != "v3" {
+		t.Errorf("after a newer parser: %+v", d)
+	}
+}
+
+// TestDocumentChangesAreWhatShows expects one change per agent and visible
+// difference, and none for agents that moved to another URI.
+func TestDocumentChangesAreWhatShows(t *testing.T) {
+	t.Parallel()
+	const uri = "https://a.example/agent.json"
+	db, w := queue(t, uri, uri, uri)
+	u := claim(t, db, "")[uri]
+	w.mine(repute.URIUpdated{TokenID: tokenID(1), URI: "https://elsewhere.example/", UpdatedBy: person(1)})
+	w.store(t, db, w.tip().Number)
+	result := store.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: &repute.Registration{Name: "A\x00"}}
+	steps := []struct {
+		change func(*store.FetchResult)
+		want   string // of the change, "" for none
+	}{
+		{func(r *store.FetchResult) {}, `"name": "A�"`},
+		{func(r *store.FetchResult) { r.FetchedAt = fetched.Add(time.Hour) }, ""},
+		{func(r *store.FetchResult) { r.Body = nil }, ""},
+		{func(r *store.FetchResult) { r.Reason = "timeout" }, `"reason": "timeout"`},
+		{func(r *store.FetchResult) { r.Reason = "timeout"; r.Detail = "again" }, ""},
+		{func(r *store.FetchResult) { r.Reason = "" }, `"status": "ok"`},
+		{func(r *store.FetchResult) { r.Body = []byte("{ }") }, `"sha256"`},
+		{func(r *store.FetchResult) {
+			r.ParserVersion, r.Registration = 2, &repute.Registration{Name: "A", Image: "i"}
+		}, `"name": "A"`},
+	}
+	for i, step := range steps {
+		before := len(documentChanges(t, db))
+		r := result
+		r.Body = slices.Clone(result.Body)
+		step.change(&r)
+		if r.Body != nil {
+			result.Body = r.Body
+		}
+		save(t, db, r)
+		got := documentChanges(t, db)[before:]
+		if step.want == "" {
+			if len(got) != 0 {
+				t.Errorf("step %d announced %v", i, got)
+			}
+			continue
+		}
+		if len(got) != 2 || !strings.HasPrefix(got[0], "0 ") || !strings.HasPrefix(got[1], "2 ") || !strings.Contains(got[0], step.want) {
+			t.Errorf("step %d announced %v, want %s for agents 0 and 2", i, got, step.want)
+		}
+	}
+}
+
+// TestHostileDocumentsAreKept stores what jsonb would refuse and expects it back.
+func TestHostileDocumentsAreKept(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "data:,")
+	u := claim(t, db, "")["data:,"]
+	deep := strings.Repeat(`[`, 100_000) + strings.Repeat(`]`, 100_000)
+	extra := map[string]json.RawMessage{
+		"huge": json.RawMessage(`1e1000000`), "nul": json.RawMessage(`"\u0000"`), "lone": json.RawMessage(`"\ud800"`),
+		"twice": json.RawMessage(`{"a":1,  "a":2}`), "deep": json.RawMessage(deep), "key\x00": json.RawMessage(`{}`),
+	}
+	reg := &repute.Registration{
+		Name: `back\slash \u0000 stays`, Description: "nul\x00 and \xff", Extra: extra,
+		Services:      []repute.Service{{Name: "x", Extra: map[string]json.RawMessage{"n": json.RawMessage("-0.0e-99999")}}},
+		Registrations: []repute.RegistrationLink{{TokenID: nil, Registry: "r"}, {TokenID: new(repute.TokenID).SetAllOne(), Registry: "s"}},
+	}
+	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte{0, 255}, MediaType: "\x00\xff", Source: "data", FetchedAt: fetched, ParserVersion: 1,
+		ETag: "\x00", LastModified: "\xff", Registration: reg, Problems: []repute.Problem{{Message: "quotes \x00 \xff"}}})
+	d := documentOf(t, db, w.id(0))
+	if d.Status != repute.DocumentOK || d.Problems[0].Message != "quotes \ufffd \ufffd" {
+		t.Errorf("document = %+v", d)
+	}
+	want := *reg
+	want.Description = "nul\ufffd and \ufffd"
+	delete(extra, "key\x00")
+	extra["key\ufffd"] = json.RawMessage(`{}`)
+	if !reflect.DeepEqual(d.Registration, &want) {
+		t.Errorf("registration came back as\n%+.200v, want\n%+.200v", d.Registration, &want)
+	}
+}
+
+// TestClaimsDoNotOverlap has many workers claim at once: each URI goes to one,
+// and comes back when its claim runs out.
+func TestClaimsDoNotOverlap(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 1)
+	const n = 200
+	var events []repute.Event
+	for i := range n {
+		events = append(events, repute.Transfer{To: person(i), TokenID: tokenID(i)}, repute.Registered{TokenID: tokenID(i), URI: fmt.Sprint("https://x/", i)})
+	}
+	w.mine(events...)
+	w.store(t, db, w.tip().Number)
+	var mu sync.Mutex
+	seen := map[int64]int{}
+	var wg sync.WaitGroup
+	for range 8 {
+		wg.Go(func() {
+			for {
+				due, err := db.DueURIs(context.Background(), "", 7)
+				if err != nil {
+					t.Error(err)
+				}
+				if len(due) == 0 {
+					return
+				}
+				mu.Lock()
+				for _, u := range due {
+					seen[u.ID]++
+				}
+				mu.Unlock()
+			}
+		})
+	}
+	wg.Wait()
+	if len(seen) != n {
+		t.Errorf("%d of %d claimed", len(seen), n)
+	}
+	for id, times := range seen {
+		if times != 1 {
+			t.Errorf("uri %d was claimed %d times", id, times)
+		}
+	}
+	if hosts, err := db.DueHosts(context.Background(), 10); err != nil || len(hosts) != 0 {
+		t.Errorf("hosts while all is claimed: %q, %v", hosts, err)
+	}
+	sqlExec(t, db, "update uris set next_due = next_due - interval '6 minutes' where next_due is not null")
+	again := claim(t, db, "")
+	if len(again) != 100 {
+		t.Errorf("%d of the expired claims came back", len(again))
+	}
+	for _, u := range again {
+		if u.Attempts != 2 {
+			t.Fatalf("second claim counts %d attempts", u.Attempts)
+		}
+	}
+}
+
+func TestDueOrder(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "https://x/1", "https://x/2", "https://x/3")
+	sqlExec(t, db, `insert into uris (hash, uri, kind, host, next_due)
+		select sha256(h::bytea), h::bytea, 'https', h, now() + w from (values ('a.example', interval '-1 s'), ('b.example', interval '1 h'),
+			('c.example', interval '-1 h'), ('d.example', null)) v(h, w)`)
+	ctx := context.Background()
+	hosts, err := db.DueHosts(ctx, 10)
+	if err != nil || !slices.Equal(hosts, []string{"", "a.example", "c.example"}) {
+		t.Errorf("due hosts = %q, %v", hosts, err)
+	}
+	if hosts, err := db.DueHosts(ctx, 2); err != nil || len(hosts) != 2 {
+		t.Errorf("two due hosts = %q, %v", hosts, err)
+	}
+	due, err := db.DueURIs(ctx, "", 2)
+	if err != nil || len(due) != 2 || due[0].URI != "https://x/3" || due[1].URI != "https://x/2" {
+		t.Errorf("the newest come first: %+v, %v", due, err)
+	}
+	if due, err := db.DueURIs(ctx, "b.example", 2); err != nil || len(due) != 0 {
+		t.Errorf("not yet due: %+v, %v", due, err)
+	}
+}
+
+func TestFetchesKeepOutcomesThatDiffer(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "https://x/1")
+	u := claim(t, db, "")["https://x/1"]
+	good := store.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", ParserVersion: 1}
+	bad := store.FetchResult{URIID: u.ID, Reason: "timeout"}
+	other := store.FetchResult{URIID: u.ID, Body: []byte("[]"), Source: "https", ParserVersion: 1}
+	for i, r := range []store.FetchResult{bad, bad, good, good, good, bad, good, other, other} {
+		r.FetchedAt = fetched.Add(time.Duration(i) * time.Hour)
+		save(t, db, r)
+	}
+	var hours []int
+	rows, err := db.Pool().Query(context.Background(), "select extract(epoch from fetched_at - $1)::int / 3600 from fetches order by fetched_at", fetched)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for rows.Next() {
+		var h int
+		if err := rows.Scan(&h); err != nil {
+			t.Fatal(err)
+		}
+		hours = append(hours, h)
+	}
+	if rows.Err() != nil || !slices.Equal(hours, []int{0, 2, 5, 6, 7}) {
+		t.Errorf("fetches at hours %v, %v", hours, rows.Err())
+	}
+}
+
+func TestURIStats(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "https://x/1", "https://x/2", "https://x/3", "https://x/4", "https://x/5", "")
+	uris := claim(t, db, "")
+	save(t, db, store.FetchResult{URIID: uris["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1})
+	save(t, db, store.FetchResult{URIID: uris["https://x/2"].ID, Body: []byte("x"), Source: "https", FetchedAt: fetched, ParserVersion: 1,
+		Problems: []repute.Problem{{Severity: repute.SeverityError}}})
+	save(t, db, store.FetchResult{URIID: uris["https://x/3"].ID, FetchedAt: fetched, Reason: "timeout", NextDue: time.Now().Add(-time.Minute)})
+	got, err := db.URIStats(context.Background())
+	want := store.URIStats{Total: 5, Due: 1, Planned: 3,
+		ByStatus: map[repute.DocumentStatus]int64{repute.DocumentOK: 1, repute.DocumentInvalid: 1, repute.DocumentFailed: 1, repute.DocumentPending: 2},
+		ByReason: map[string]int64{"timeout": 1}}
+	if err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("stats = %+v, %v, want %+v", got, err, want)
+	}
+	if err := db.SaveDocument(context.Background(), store.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("an unknown uri gave %v", err)
+	}
+}
