@@ -74,6 +74,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 	f.heads, f.claimed = Heads{}, store.Head{} // others may have led in between
 	f.notes.unpublished()
 	for {
+		size := f.pace.size
 		err := f.Step(ctx, l)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -88,6 +89,8 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 			pause(ctx, f.opts.Poll)
 		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized):
 			return err
+		case f.pace.size < size: // the shorter range is another question: ask at once
+			f.log.Debug("range refused", "blocks", size, "next", f.pace.size, "error", err)
 		default:
 			f.opts.Metrics.stepErrors.WithLabelValues(f.label).Inc()
 			f.note(ctx, err)

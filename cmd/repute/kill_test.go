@@ -123,7 +123,7 @@ func cursor(t *testing.T, db *store.DB) uint64 {
 
 func waitCursor(t *testing.T, db *store.DB, at uint64, out *bytes.Buffer) {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); cursor(t, db) < at; time.Sleep(5 * time.Millisecond) {
+	for deadline := time.Now().Add(30 * time.Second); cursor(t, db) < at; time.Sleep(5 * time.Millisecond) {
 		if time.Now().After(deadline) {
 			t.Fatalf("stuck at block %d, want %d; the program says:\n%s", cursor(t, db), at, out)
 		}
