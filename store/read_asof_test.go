@@ -1,0 +1,268 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+func chainsOf(t *testing.T, db *store.DB) []repute.ChainStatus {
+	t.Helper()
+	out, err := db.Chains(context.Background())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}
+
+func TestAsOfTellsTheLag(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 51)
+	w.grow(20)
+	ctx := context.Background()
+	if err := db.AddChain(ctx, w.chain); err != nil {
+		t.Fatal(err)
+	}
+	if c := chainsOf(t, db)[0]; c.Block.Number != 99 || c.LagSeconds != 0 || c.LagBlocks != nil || c.Completeness.Status != repute.Partial {
+		t.Errorf("before the first block: %+v", c.AsOf)
+	}
+	w.store(t, db, w.tip().Number)
+	sqlExec(t, db, "update chains set cursor_time = now() - interval '90 seconds', head_block = cursor_block + 5, head_seen_at = now() - interval '10 seconds'")
+	c := chainsOf(t, db)[0]
+	if c.Block.Number != w.tip().Number || c.Block.Hash != w.tip().Hash || c.Finality != repute.Latest {
+		t.Errorf("block = %+v (%s)", c.Block, c.Finality)
+	}
+	if c.LagSeconds != 90 || c.LagBlocks == nil || *c.LagBlocks != 5 {
+		t.Errorf("lag = %d s, %v blocks", c.LagSeconds, c.LagBlocks)
+	}
+	if want := []repute.BlockRange{{From: 100, To: w.tip().Number}}; c.Completeness.Status != repute.Complete || c.Completeness.Ranges[0] != want[0] {
+		t.Errorf("completeness = %+v", c.Completeness)
+	}
+	sqlExec(t, db, "update chains set head_seen_at = now() - interval '2 minutes'")
+	if c := chainsOf(t, db)[0]; c.LagBlocks != nil || c.LagSeconds != 90 {
+		t.Errorf("lag with a stale head = %d s, %v blocks", c.LagSeconds, c.LagBlocks)
+	}
+	// A head behind us (a node that fell back) is no negative lag.
+	sqlExec(t, db, "update chains set head_seen_at = now(), head_block = cursor_block - 3")
+	if c := chainsOf(t, db)[0]; c.LagBlocks == nil || *c.LagBlocks != 0 {
+		t.Errorf("lag behind a lower head = %v blocks", c.LagBlocks)
+	}
+}
+
+func TestCompleteness(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 52)
+	w.grow(20)
+	tip := w.tip().Number
+	w.store(t, db, tip)
+	for _, c := range []struct {
+		name, sql string
+		want      repute.CompletenessStatus
+	}{
+		{"all of it", "select", repute.Complete},
+		{"a contradiction is no gap", "insert into pending values (7, 105, 0, 0, 'already_revoked')", repute.Complete},
+		{"an event waits", "insert into pending values (7, 106, 0, 0, 'index_gap')", repute.Incomplete},
+		{"imported, an event waits", "update chains set imported = true", repute.Partial},
+		{"imported, all of it", "delete from pending", repute.Complete},
+		{"not from the start", "update covered set from_block = 101", repute.Partial},
+		{"a hole", "insert into covered values (7, 50, 99)", repute.Partial},
+		{"not to the cursor", fmt.Sprintf("delete from covered where from_block = 50; update covered set from_block = 100, to_block = %d", tip-1), repute.Partial},
+	} {
+		sqlExec(t, db, c.sql)
+		if got := chainsOf(t, db)[0].Completeness; got.Status != c.want {
+			t.Errorf("%s: %+v, want %s", c.name, got, c.want)
+		}
+	}
+}
+
+func TestViewsOfTheChain(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 53)
+	w.mine(w.mint(person(0))...)
+	w.grow(30)
+	tip := w.tip().Number
+	w.store(t, db, tip)
+	ctx := context.Background()
+	ask := func(at repute.At) (repute.AsOf, error) {
+		_, asOf, err := db.Agent(ctx, w.id(0), at)
+		return asOf, err
+	}
+	refused := func(what string, at repute.At, hint string) {
+		t.Helper()
+		_, err := ask(at)
+		if wantField(err) != "at" || !strings.Contains(err.Error(), hint) {
+			t.Errorf("%s: %v, want %q", what, err, hint)
+		}
+	}
+	refused("safe while unknown", repute.At{Finality: repute.Safe}, "no safe block is known")
+	refused("finalized while unknown", repute.At{Finality: repute.Finalized}, "no finalized block is known")
+	sqlExec(t, db, "update chains set safe_block = 120, finalized_block = 110")
+	refused("ahead", at(tip+1), fmt.Sprintf("newest indexed block is %d", tip))
+	refused("far ahead", at(1<<64-1), "not indexed yet")
+	refused("behind", at(99), "first block is 100")
+	refused("zero", repute.At{}, "first block is 100")
+	refused("no view", repute.At{Finality: "pending"}, "no view of a chain")
+	for _, c := range []struct {
+		at       repute.At
+		block    uint64
+		finality repute.Finality
+	}{
+		{latest, tip, repute.Latest},
+		{repute.At{Finality: repute.Safe}, 120, repute.Safe},
+		{repute.At{Finality: repute.Finalized}, 110, repute.Finalized},
+		{at(100), 100, repute.Finalized},
+		{at(110), 110, repute.Finalized},
+		{at(111), 111, repute.Safe},
+		{at(121), 121, repute.Latest},
+	} {
+		asOf, err := ask(c.at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		b := w.blocks[c.block-100]
+		if asOf.Block.Number != c.block || asOf.Block.Hash != b.Hash || !asOf.Block.Time.Equal(b.Time) || asOf.Finality != c.finality {
+			t.Errorf("%+v: as of %+v %s, want block %d %s", c.at, asOf.Block, asOf.Finality, c.block, c.finality)
+		}
+		if want := int64(time.Since(b.Time) / time.Second); asOf.LagSeconds < want-60 || asOf.LagSeconds > want+60 {
+			t.Errorf("%+v: lag %d s, want about %d", c.at, asOf.LagSeconds, want)
+		}
+	}
+	// Safe and finalized never run ahead of what is indexed.
+	sqlExec(t, db, "update chains set safe_block = 100000")
+	if asOf, err := ask(repute.At{Finality: repute.Safe}); err != nil || asOf.Block.Number != tip {
+		t.Errorf("safe ahead of the cursor: %+v, %v", asOf.Block, err)
+	}
+	// A header that is not kept is not made up; the lag counts from the one below.
+	sqlExec(t, db, "delete from blocks where number = 105")
+	if asOf, err := ask(at(105)); err != nil || asOf.Block != (repute.Block{Number: 105}) || asOf.LagSeconds == 0 {
+		t.Errorf("without header: %+v, %v", asOf, err)
+	}
+	sqlExec(t, db, "update chains set imported = true")
+	refused("imported", at(105), "only its newest state")
+	if _, err := ask(latest); err != nil {
+		t.Errorf("latest of an imported chain: %v", err)
+	}
+}
+
+func TestChainsCount(t *testing.T) {
+	t.Parallel()
+	db, worlds := threeChains(t)
+	sqlExec(t, db, "update chains set halted = true, last_error = 'deep', reorgs = 3 where chain_id = 10")
+	chains := chainsOf(t, db)
+	if len(chains) != 3 {
+		t.Fatalf("%d chains", len(chains))
+	}
+	for i, w := range worlds {
+		c := chains[i]
+		live := 0
+		for token := range w.agents {
+			for _, r := range w.ratings(tokenID(token), w.tip().Number) {
+				if r.revoked == nil {
+					live++
+				}
+			}
+		}
+		if c.ID != w.chain.ID || c.Name != w.chain.Name || c.Identity != w.chain.Identity || c.Agents != int64(w.agents) || c.Feedback != int64(live) {
+			t.Errorf("chain %d = %+v, want %d agents, %d ratings", c.ID, c, w.agents, live)
+		}
+		if c.URIs == 0 || c.URIs != c.URIsDue {
+			t.Errorf("chain %d: %d uris, %d due", c.ID, c.URIs, c.URIsDue)
+		}
+	}
+	if c := chains[1]; !c.Halted || c.LastError != "deep" || c.Reorgs != 3 || chains[0].Halted {
+		t.Errorf("trouble is told as %+v", c)
+	}
+}
+
+func TestResolveAgent(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	one, two := newWorld(1, 50, 1), newWorld(10, 7, 1)
+	ctx := context.Background()
+	ref := func(s string) repute.AgentRef {
+		r, err := repute.ParseAgentRef(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r
+	}
+	if _, err := db.ResolveAgent(ctx, ref("5"), 0); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("without chains: %v", err)
+	}
+	one.store(t, db, 0)
+	if id, err := db.ResolveAgent(ctx, ref("5"), 0); err != nil || id != one.id(5) {
+		t.Errorf("with one chain: %v, %v", id, err)
+	}
+	two.store(t, db, 0)
+	for _, c := range []struct {
+		ref          string
+		defaultChain uint64
+		want         repute.AgentID
+		err          error
+	}{
+		{"5", 0, repute.AgentID{}, repute.ErrInvalid},
+		{"5", 10, two.id(5), nil},
+		{"1:5", 10, one.id(5), nil},
+		{"3:5", 10, repute.AgentID{}, repute.ErrNotFound},
+		{"5", 3, repute.AgentID{}, repute.ErrNotFound},
+		{fmt.Sprintf("eip155:10:%s:5", two.chain.Identity.Hex()), 0, two.id(5), nil},
+		{fmt.Sprintf("eip155:10:%s:5", one.chain.Identity.Hex()), 0, repute.AgentID{}, repute.ErrNotFound},
+	} {
+		id, err := db.ResolveAgent(ctx, ref(c.ref), c.defaultChain)
+		if id != c.want || !errors.Is(err, c.err) {
+			t.Errorf("%s with default %d = %v, %v", c.ref, c.defaultChain, id, err)
+		}
+	}
+	other := one.id(0)
+	other.Registry = common.Address{1}
+	if _, _, err := db.Agent(ctx, other, latest); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("an agent of another registry: %v", err)
+	}
+}
+
+// TestAnswersAreOfOneMoment reads while blocks arrive: what an answer says of
+// its block must be what was true at that block.
+func TestAnswersAreOfOneMoment(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 1)
+	w.mine(w.mint(person(0))...)
+	w.store(t, db, w.tip().Number)
+	const blocks = 60
+	for i := range blocks {
+		w.mine(w.rate(tokenID(0), person(i), repute.Amount{Value: big.NewInt(int64(i)), Decimals: 0}, "", "")...)
+	}
+	ctx, stop := context.WithCancel(context.Background())
+	var readers sync.WaitGroup
+	for range 3 {
+		readers.Go(func() {
+			for ctx.Err() == nil {
+				r, err := db.Reputation(context.Background(), w.id(0), store.ReputationQuery{At: latest})
+				given := r.AsOf.Block.Number - w.chain.StartBlock
+				if err != nil || r.Summary.Count != given || r.Counts.Feedback != int64(given) {
+					t.Errorf("at block %d: %d summed, %d counted, %v", r.AsOf.Block.Number, r.Summary.Count, r.Counts.Feedback, err)
+					return
+				}
+				page, err := db.Feedback(context.Background(), w.id(0), store.FeedbackFilter{Limit: store.MaxPage, At: latest})
+				if given := page.AsOf[0].Block.Number - w.chain.StartBlock; err != nil || len(page.Items) != int(given) {
+					t.Errorf("at block %d: %d listed, %v", page.AsOf[0].Block.Number, len(page.Items), err)
+					return
+				}
+			}
+		})
+	}
+	for n := w.chain.StartBlock + 1; n <= w.tip().Number; n++ {
+		w.store(t, db, n)
+	}
+	stop()
+	readers.Wait()
+}
