@@ -106,8 +106,10 @@ func (c *chainRow) conflict(with repute.Chain) error {
 		return fmt.Errorf("%s is %v, not %v: %w", what, stored, given, repute.ErrConflict)
 	}
 	switch {
-	case c.imported != with.Imported:
-		return differ("whether the chain is imported", c.imported, with.Imported)
+	case with.Imported && !c.imported:
+		return fmt.Errorf("the chain is followed, its logs come from a node and not from files: %w", repute.ErrConflict)
+	case c.imported && !with.Imported:
+		return fmt.Errorf("the chain was imported from files and cannot be followed in the same database: %w", repute.ErrConflict)
 	case c.identity != with.Identity:
 		return differ("identity registry", c.identity, with.Identity)
 	case c.reputation != with.Reputation:

@@ -1,0 +1,214 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"repute/internal/pgtest"
+	"repute/internal/rpctest"
+)
+
+// freeAddress finds a port that nobody listens on right now.
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return l.Addr().String()
+}
+
+// fetch gets a page; code 0 means that nobody answered.
+func fetch(t *testing.T, url string) (code int, body string) {
+	t.Helper()
+	res, err := http.Get(url)
+	if err != nil {
+		return 0, err.Error()
+	}
+	defer res.Body.Close()
+	b, err := io.ReadAll(res.Body)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return res.StatusCode, string(b)
+}
+
+// eventually waits for a page to answer with code and to hold text.
+func eventually(t *testing.T, url string, code int, text string, out *bytes.Buffer) {
+	t.Helper()
+	var gotCode int
+	var got string
+	for deadline := time.Now().Add(30 * time.Second); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		if gotCode, got = fetch(t, url); gotCode == code && strings.Contains(got, text) {
+			return
+		}
+	}
+	t.Fatalf("%s answers %d %s, want %d with %q; the program says:\n%s", url, gotCode, got, code, text, out)
+}
+
+// small is a chain with two agents and one rating.
+func small(t *testing.T) *rpctest.Chain {
+	c := rpctest.New(t, rpctest.Options{})
+	c.Mine(c.Register(0, rpctest.Account(1), ""), c.Register(1, rpctest.Account(2), "data:,{}"))
+	c.Mine(c.Feedback(0, rpctest.Account(3), 1, 80, "starred"))
+	return c
+}
+
+func TestWrongChainBehindTheURL(t *testing.T) {
+	c := small(t)
+	c.SetChainID(5)
+	cmd, out := child(t, "serve", "--config", configure(t, c, pgtest.New(t)))
+	err := cmd.Wait()
+	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(out.String(), "31337") || !strings.Contains(out.String(), "chain 5") {
+		t.Errorf("exit code %d (%v), says %s; want 2 naming both ids", code, err, out)
+	}
+}
+
+func TestNodeAwayAtStart(t *testing.T) {
+	c := small(t)
+	c.GoDark(true)
+	address := freeAddress(t)
+	cmd, out := child(t, "serve", "--config", configure(t, c, pgtest.New(t)), "--roles", "indexer,documents,api", "--listen", address)
+	eventually(t, "http://"+address+"/healthz", 200, "", out)
+	eventually(t, "http://"+address+"/readyz", 503, strings.TrimPrefix(c.URL(), "http://"), out)
+	c.GoDark(false)
+	eventually(t, "http://"+address+"/readyz", 200, "", out)
+	eventually(t, "http://"+address+"/agents/0/reputation", 200, `"score":null`, out)
+	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("after SIGTERM: %v, says %s", err, out)
+	}
+}
+
+// logFile is the chain's logs as eth_getLogs would give them.
+func logFile(t *testing.T, c *rpctest.Chain) []byte {
+	t.Helper()
+	var logs []any
+	for _, b := range c.Blocks() {
+		for _, l := range b.Logs() {
+			logs = append(logs, l)
+		}
+	}
+	file, err := json.Marshal(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return file
+}
+
+func TestImport(t *testing.T) {
+	good := logFile(t, small(t))
+	database := pgtest.New(t)
+	importFile := func(content []byte) (int, string) {
+		path := filepath.Join(t.TempDir(), "logs.json")
+		if err := os.WriteFile(path, content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		var out, errs bytes.Buffer
+		code := run(t.Context(), []string{"import", path, "--chain", "ethereum", "--database-url", database}, &out, &errs)
+		return code, out.String() + errs.String()
+	}
+	broken := bytes.Replace(good, []byte(`"blockNumber":"0x2"`), []byte(`"blockNumber":"0xzz"`), 1)
+	if code, said := importFile(broken); code != 2 || !strings.Contains(strings.ToLower(said), "blocknumber") {
+		t.Fatalf("broken file: exit code %d, says %s", code, said)
+	}
+	db := openTest(t, database)
+	if d := dump(t, db); bytes.Contains(d, []byte("Registered")) || len(d) > 0 {
+		t.Fatalf("a refused file left something: %s", d)
+	}
+	if code, said := importFile(good); code != 0 {
+		t.Fatalf("exit code %d, says %s", code, said)
+	}
+	before := dump(t, db)
+	if code, said := importFile(good); code != 0 || !bytes.Equal(before, dump(t, db)) {
+		t.Errorf("importing twice: exit code %d, says %s", code, said)
+	}
+}
+
+// A followed chain must not be fed from a file.
+func TestImportIntoFollowedChain(t *testing.T) {
+	c := small(t)
+	database := pgtest.New(t)
+	config := configure(t, c, database)
+	db := openTest(t, database)
+	_, out := child(t, "serve", "--config", config)
+	waitCursor(t, db, 2, out)
+	path := filepath.Join(t.TempDir(), "logs.json")
+	if err := os.WriteFile(path, logFile(t, c), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	var errs bytes.Buffer
+	code := run(t.Context(), []string{"import", path, "--config", config, "--chain", "busy"}, io.Discard, &errs)
+	if code != 2 || !strings.Contains(errs.String(), "follow") {
+		t.Errorf("exit code %d, says %s", code, &errs)
+	}
+}
+
+func TestTools(t *testing.T) {
+	c := small(t)
+	database := pgtest.New(t)
+	config := configure(t, c, database)
+	db := openTest(t, database)
+	cmd, out := child(t, "serve", "--config", config)
+	waitCursor(t, db, 2, out)
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	before := dump(t, db)
+	for _, args := range [][]string{{"reindex"}, {"status"}, {"status", "--json"}, {"dump", "--canonical"}, {"migrate", "up"}, {"version"}, {"chains"}} {
+		var stdout, stderr bytes.Buffer
+		if code := run(t.Context(), append(args, "--config", config), &stdout, &stderr); code != 0 {
+			t.Errorf("%v: exit code %d, says %s", args, code, &stderr)
+		}
+		if args[0] == "dump" && stdout.String() != string(before) {
+			t.Error("the command's dump differs from the store's")
+		}
+		if args[0] == "status" && !strings.Contains(stdout.String(), "busy") {
+			t.Errorf("%v says %s", args, &stdout)
+		}
+	}
+	if after := dump(t, db); !bytes.Equal(before, after) {
+		t.Errorf("reindex changed the dump: %d bytes, before %d", len(after), len(before))
+	}
+}
+
+func TestDemoOnce(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts a whole chain")
+	}
+	var stdout, stderr bytes.Buffer
+	if code := run(t.Context(), []string{"demo", "--once"}, &stdout, &stderr); code != 0 {
+		t.Fatalf("exit code %d:\n%s\n%s", code, &stderr, &stdout)
+	}
+	var summary struct {
+		OK         bool
+		Checked    map[string]int
+		Documents  map[string]int
+		Mismatches []string
+	}
+	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
+		t.Fatal(err)
+	}
+	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10} {
+		if summary.Checked[kind] < atLeast {
+			t.Errorf("only %d comparisons of %s", summary.Checked[kind], kind)
+		}
+	}
+	if !summary.OK || summary.Documents["ok"] < 30 || summary.Documents["failed"] == 0 || summary.Documents["pending"] > 0 {
+		t.Errorf("got %s", fmt.Sprint(summary))
+	}
+}
