@@ -1,0 +1,275 @@
+package store_test
+
+import (
+	"context"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/internal/pgtest"
+	"repute/store"
+)
+
+// statement is one that a tracer saw.
+type statement struct {
+	sql  string
+	args []any
+}
+
+// recorder keeps the statements of its connections, without transaction control.
+type recorder struct {
+	mu   sync.Mutex
+	seen []statement
+}
+
+func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if verb, _, _ := strings.Cut(strings.TrimSpace(d.SQL), " "); verb != "begin" && verb != "commit" && verb != "rollback" {
+		r.seen = append(r.seen, statement{d.SQL, d.Args})
+	}
+	return ctx
+}
+
+func (*recorder) TraceQueryEnd(context.Context, *pgx.Conn, pgx.TraceQueryEndData) {}
+
+// take gives what was seen since the last call.
+func (r *recorder) take() []statement {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := r.seen
+	r.seen = nil
+	return out
+}
+
+// crowd is a database with many rows of everything: plans over a few rows say
+// nothing. Agent 0 of chain 1 has most of the feedback.
+func crowd(t *testing.T) (*store.DB, *recorder) {
+	t.Helper()
+	url := pgtest.New(t)
+	r := &recorder{}
+	db := store.OpenTraced(t, url, r)
+	for _, id := range []uint64{1, 2} {
+		if err := db.AddChain(context.Background(), newWorld(id, 100, 0).chain); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for _, sql := range []string{
+		`update chains set cursor_block = 100000, safe_block = 90000, finalized_block = 80000`,
+		`insert into blocks select c, n, sha256(n::text::bytea), '', to_timestamp(n) from generate_series(1, 2) c, generate_series(100, 20100) n`,
+		`insert into tags (hash, value) select sha256(i::text::bytea), i::text::bytea from generate_series(1, 50) i`,
+		`insert into uris (hash, uri, kind, host, next_due) select sha256(i::text::bytea), i::text::bytea, 'https', 'h' || i % 100,
+			case when i % 3 > 0 then now() + (i % 7 - 3) * interval '1 hour' end from generate_series(1, 20000) i`,
+		`insert into events select c, 100 + i, l, 0, 1, '', sha256(i::text::bytea), i, '', '' from generate_series(1, 2) c, generate_series(0, 20000) i, generate_series(0, 1) l`,
+		`insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback)
+			select c, i, substr(sha256((i % 50)::text::bytea), 1, 20), false, case when i % 2 = 0 then substr(sha256((i % 50)::text::bytea), 1, 20) else '' end,
+			'', 1 + i % 20000, 100 + i, 0, 100 + i, 1, i % 300 from generate_series(1, 2) c, generate_series(0, 20000) i`,
+		`insert into agent_states select chain_id, token_id, registered_block, null, owner, false, wallet, '', uri_id from agents`,
+		`insert into metadata select chain_id, token_id, sha256('k'), registered_block, null, 0, 'k', 'v' from agents`,
+		`insert into feedback select 1, a, substr(sha256((i / 3)::text::bytea), 1, 20), 1 + i % 3, 100 + i % 20000, i, i % 100, 0, 1 + i % 50, 1, 1, '', '', null, null
+			from generate_series(0, 20) a, generate_series(0, case when a = 0 then 30000 else 1000 end) i`,
+		`insert into sums select chain_id, token_id, client, tag1, tag2, decimals, count(*), sum(value) from feedback group by 1, 2, 3, 4, 5, 6`,
+		`insert into votes select distinct on (chain_id, token_id, tag1, client) chain_id, token_id, tag1, client, idx, value, decimals from feedback`,
+		`insert into responses select chain_id, token_id, client, idx, block, log_index + 100000, client, 1, '' from feedback where idx = 1`,
+		`insert into validation_requests select 1, substr(sha256((i % 9)::text::bytea), 1, 20), sha256(i::text::bytea), i % 40, '', 1, 100 + i % 20000, i
+			from generate_series(1, 20000) i`,
+		`insert into validation_responses select 1, contract, request_hash, block, log_index + 1, 50, 1, '', 1 from validation_requests`,
+		`insert into documents select sha256(i::text::bytea), 'b', '', now() from generate_series(1, 5000) i`,
+		`insert into parses select sha256, 1, 'null', '[]', 0 from documents`,
+		`update uris set sha256 = hash where id <= 5000`,
+		`analyze`,
+	} {
+		sqlExec(t, db, sql)
+	}
+	r.take()
+	return db, r
+}
+
+// TestReadsUseIndexes explains every statement of every read, with a plan for
+// the very parameters and with one for any, and expects no table to be read as
+// a whole, nor a list to be sorted before it is cut.
+func TestReadsUseIndexes(t *testing.T) {
+	t.Parallel()
+	db, r := crowd(t)
+	ctx := context.Background()
+	// Where one agent has most of a table, reading all of it to add up is right:
+	// lists are asked of that agent, sums of another.
+	id, plain := repute.AgentID{ChainID: 1}, repute.AgentID{ChainID: 1, TokenID: tokenID(9)}
+	owner := common.Address{1}
+	tag := "7"
+	ids := []repute.AgentID{id, {ChainID: 2, TokenID: tokenID(7)}, {ChainID: 1, TokenID: tokenID(9)}}
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	reads := map[string]func(){
+		"feedback": func() {
+			_, err := db.Feedback(ctx, id, store.FeedbackFilter{Limit: 20, At: latest})
+			must(err)
+		},
+		"feedback filtered": func() {
+			_, err := db.Feedback(ctx, id, store.FeedbackFilter{Limit: 20, At: at(15000), Tag1: &tag, Clients: []common.Address{owner}, Order: store.OldestFirst})
+			must(err)
+		},
+		"validations": func() {
+			_, err := db.Validations(ctx, id, store.ValidationFilter{Limit: 20, At: latest})
+			must(err)
+		},
+		"agent":      func() { _, _, err := db.Agent(ctx, id, latest); must(err) },
+		"agent then": func() { _, _, err := db.Agent(ctx, plain, at(15000)); must(err) },
+		"summary":    func() { _, _, err := db.Summary(ctx, plain, nil, "", "", latest); must(err) },
+		"summary of clients": func() {
+			_, _, err := db.Summary(ctx, plain, []common.Address{owner, owner}, tag, tag, latest)
+			must(err)
+		},
+		"reputation":      func() { _, err := db.Reputation(ctx, plain, store.ReputationQuery{At: latest}); must(err) },
+		"reputation then": func() { _, err := db.Reputation(ctx, plain, store.ReputationQuery{At: at(15000)}); must(err) },
+		"loaders": func() {
+			_, err := db.AgentsByID(ctx, ids)
+			must(err)
+			_, err = db.FeedbackByAgents(ctx, ids, 5)
+			must(err)
+			_, err = db.ValidationsByAgents(ctx, ids, 5)
+			must(err)
+			_, err = db.SummariesByAgents(ctx, ids)
+			must(err)
+		},
+		"queue": func() {
+			_, err := db.DueHosts(ctx, 10)
+			must(err)
+			_, err = db.DueURIs(ctx, "h7", 10)
+			must(err)
+			must(db.SaveDocument(ctx, store.FetchResult{URIID: 77, FetchedAt: fetched, Body: []byte("{}"), ParserVersion: 1}))
+		},
+	}
+	for _, sort := range []string{store.SortID, store.SortFeedback, store.SortUpdated} {
+		reads["agents by "+sort] = func() { _, err := db.Agents(ctx, store.AgentFilter{Sort: sort, Limit: 20}); must(err) }
+		reads["agents by "+sort+" down"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Sort: sort, Desc: true, Limit: 20}); must(err) }
+	}
+	reads["agents of owner"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Owner: &owner, Limit: 20}); must(err) }
+	reads["agents of wallet"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Wallet: &owner, Limit: 20}); must(err) }
+	// What each list is cut by.
+	index := map[string]string{
+		"agents by id": "Scan using agents_pkey", "agents by id down": "Scan Backward using agents_pkey",
+		"agents by feedback": "Scan using agents_feedback", "agents by feedback down": "Scan Backward using agents_feedback",
+		"agents by updated": "Scan using agents_updated", "agents by updated down": "Scan Backward using agents_updated",
+		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
+		"feedback": "Scan Backward using feedback_newest", "validations": "Scan Backward using validation_requests_agent",
+		"agent then": "Scan Backward using events_agent", "queue": "Scan Backward using uris_due",
+	}
+	for name, read := range reads {
+		r.take()
+		read()
+		seen := r.take()
+		for _, mode := range []string{"force_custom_plan", "force_generic_plan"} {
+			var plans strings.Builder
+			for _, s := range seen {
+				plan := explain(t, db, mode, s)
+				checkPlan(t, name+", "+mode, plan, s.sql)
+				plans.WriteString(plan + "\n")
+			}
+			if !strings.Contains(plans.String(), index[name]) {
+				t.Errorf("%s, %s: no %s in\n%s", name, mode, index[name], plans.String())
+			}
+		}
+	}
+}
+
+// small tables may well be read as a whole.
+var small = []string{"chains", "covered", "pending", "tags", "fetches"}
+
+func checkPlan(t *testing.T, name, plan, sql string) {
+	t.Helper()
+	for _, line := range strings.Split(plan, "\n") {
+		_, table, found := strings.Cut(line, "Seq Scan on ")
+		table, _, _ = strings.Cut(strings.TrimSpace(table), " ")
+		allowed := !found
+		for _, s := range small {
+			allowed = allowed || table == s
+		}
+		if !allowed {
+			t.Errorf("%s reads all of %s:\n%s\n%s", name, table, sql, plan)
+			return
+		}
+	}
+}
+
+func explain(t *testing.T, db *store.DB, mode string, s statement) string {
+	t.Helper()
+	ctx := context.Background()
+	tx, err := db.Pool().Begin(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tx.Rollback(ctx)
+	if _, err := tx.Exec(ctx, "select set_config('plan_cache_mode', $1, true)", mode); err != nil {
+		t.Fatal(err)
+	}
+	rows, err := tx.Query(ctx, "explain "+s.sql, s.args...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	lines, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	if err != nil {
+		t.Fatalf("%v: %s", err, s.sql)
+	}
+	return strings.Join(lines, "\n")
+}
+
+// TestStatementsDoNotGrowWithThePage counts what reads send.
+func TestStatementsDoNotGrowWithThePage(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	r := &recorder{}
+	db := store.OpenTraced(t, url, r)
+	worlds := []*world{newWorld(1, 50, 61), newWorld(10, 7, 62)}
+	var ids []repute.AgentID
+	for _, w := range worlds {
+		w.grow(60)
+		w.store(t, db, w.tip().Number)
+		for token := range w.agents {
+			ids = append(ids, w.id(token))
+		}
+	}
+	ctx := context.Background()
+	for _, c := range []struct {
+		name string
+		most int
+		call func(limit int) error
+	}{
+		{"agents", 4, func(n int) error { _, err := db.Agents(ctx, store.AgentFilter{Limit: n}); return err }},
+		{"agent", 4, func(int) error { _, _, err := db.Agent(ctx, ids[0], latest); return err }},
+		{"feedback", 4, func(n int) error {
+			_, err := db.Feedback(ctx, ids[0], store.FeedbackFilter{Limit: n, At: latest})
+			return err
+		}},
+		{"validations", 3, func(n int) error {
+			_, err := db.Validations(ctx, ids[0], store.ValidationFilter{Limit: n, At: latest})
+			return err
+		}},
+		{"reputation", 5, func(int) error {
+			_, err := db.Reputation(ctx, ids[0], store.ReputationQuery{At: latest})
+			return err
+		}},
+		{"agents by id", 2, func(n int) error { _, err := db.AgentsByID(ctx, ids[:min(n, len(ids))]); return err }},
+		{"feedback by agents", 2, func(n int) error { _, err := db.FeedbackByAgents(ctx, ids, n); return err }},
+		{"validations by agents", 1, func(n int) error { _, err := db.ValidationsByAgents(ctx, ids, n); return err }},
+		{"summaries by agents", 1, func(n int) error { _, err := db.SummariesByAgents(ctx, ids[:min(n, len(ids))]); return err }},
+	} {
+		for _, limit := range []int{1, 10, store.MaxPage} {
+			r.take()
+			if err := c.call(limit); err != nil {
+				t.Fatal(err)
+			}
+			if got := r.take(); len(got) > c.most || len(got) == 0 {
+				t.Errorf("%s by %d sends %d statements, at most %d are expected", c.name, limit, len(got), c.most)
+			}
+		}
+	}
+}
