@@ -185,7 +185,8 @@ func failed(doing string, err error) error {
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
 	var network net.Error
-	away := errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	away := errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
+		pgconn.SafeToRetry(err) // a pooled connection that had died unnoticed
 	if errors.As(err, &pg) {
 		// 08: connection; 57P: shutdown and session kills; 53: out of resources.
 		away = strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "53")
