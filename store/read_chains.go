@@ -21,10 +21,14 @@ const readTimeout = 15 * time.Second
 
 // view runs f on one snapshot: everything it reads is true at the same moment.
 func (db *DB) view(ctx context.Context, doing string, f func(context.Context, pgx.Tx) error) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
-	return db.inTx(ctx, options, doing, func(tx pgx.Tx) error { return f(ctx, tx) })
+	err := db.inTx(limited, options, doing, func(tx pgx.Tx) error { return f(limited, tx) })
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: no answer within %s (%w)", repute.ErrUnavailable, readTimeout, err)
+	}
+	return err
 }
 
 // chainView is one chain as a snapshot shows it. Block numbers are signed: the
@@ -45,10 +49,9 @@ type chainView struct {
 	now             time.Time // the database's clock
 }
 
-// waitReasons are those for which a stored event waits for a missing one. Events
-// that contradict what is stored are kept as pending too, but no gap: anybody
-// can emit them.
-var waitReasons = [...]string{waitsForAgent, waitsForIndex, waitsForFeedback, waitsForRequest}
+// waiting tells events that wait for a missing one from those that contradict
+// what is stored and are no gap. It is the condition of index pending_waiting.
+const waiting = `reason in ('` + waitsForAgent + `', '` + waitsForIndex + `', '` + waitsForFeedback + `', '` + waitsForRequest + `')`
 
 // readChains loads the chains named, or all for nil, by id.
 func readChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, error) {
@@ -58,10 +61,10 @@ func readChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, err
 			c.finalized_block, c.reorgs, c.halted, c.last_error,
 			array(select from_block from covered v where v.chain_id = c.chain_id order by from_block),
 			array(select to_block from covered v where v.chain_id = c.chain_id order by from_block),
-			(select count(*) from pending p where p.chain_id = c.chain_id and p.reason = any($2)), now()
+			(select count(*) from pending p where p.chain_id = c.chain_id and p.`+waiting+`), now()
 		from chains c
 		where $1::bigint[] is null or c.chain_id = any($1)
-		order by c.chain_id`, ids, waitReasons[:])
+		order by c.chain_id`, ids)
 	if err != nil {
 		return nil, err
 	}
