@@ -103,9 +103,41 @@ func TestAgentPagesAreTheWholeList(t *testing.T) {
 	}
 }
 
+// TestTokenIDsOfAnySize pages over ids that no machine word holds.
+func TestTokenIDsOfAnySize(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 1)
+	ids := []string{"0", "9", "10", "18446744073709551615", "18446744073709551616", "100000000000000000000", "1000000000000000000000000000000",
+		"115792089237316195423570985008687907853269984665640564039457584007913129639935"}
+	for _, s := range ids {
+		token, err := repute.ParseTokenID(s)
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.mine(repute.Transfer{To: person(1), TokenID: token})
+	}
+	w.store(t, db, w.tip().Number)
+	for _, limit := range []int{1, 3, 50} {
+		for _, desc := range []bool{false, true} {
+			var got []string
+			for _, a := range collect(t, func(after string) (store.Page[repute.Agent], error) {
+				return db.Agents(context.Background(), store.AgentFilter{Limit: limit, Desc: desc, After: after})
+			}) {
+				got = append(got, a.ID.TokenID.Dec())
+			}
+			if desc {
+				slices.Reverse(got)
+			}
+			if !slices.Equal(got, ids) {
+				t.Errorf("by %d, desc %v: %v", limit, desc, got)
+			}
+		}
+	}
+}
+
 func TestAgentFilters(t *testing.T) {
 	t.Parallel()
-	db, worlds := threeChains(t)
+	db, _ := threeChains(t)
 	ctx := context.Background()
 	everyone := collect(t, func(after string) (store.Page[repute.Agent], error) {
 		return db.Agents(ctx, store.AgentFilter{Limit: 50, After: after})
@@ -145,7 +177,6 @@ func TestAgentFilters(t *testing.T) {
 	if _, err := db.Agents(ctx, store.AgentFilter{ChainIDs: []uint64{1, 2}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown chain gave %v", err)
 	}
-	_ = worlds
 }
 
 // TestAgentPagesWhileAgentsArrive adds agents and feedback between pages: none
