@@ -19,7 +19,7 @@ type Agent struct {
 	Approved     *Address   `json:"approved" doc:"the one approved address, null when none"`
 	URI          string     `json:"uri"`
 	URIHex       *Hex       `json:"uriHex,omitempty"`
-	Metadata     []Metadata `json:"metadata" doc:"on-chain keys, empty in lists"`
+	Metadata     []Metadata `json:"metadata" doc:"on-chain keys"`
 	Registered   Point      `json:"registered"`
 	Updated      Point      `json:"updated" doc:"last event that touched the agent, its feedback or validations"`
 	Counts       Counts     `json:"counts"`

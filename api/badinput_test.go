@@ -1,0 +1,134 @@
+package api_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"repute/api"
+	"repute/internal/pgtest"
+)
+
+// TestBadInput: every mistake is answered with the name of the parameter and a
+// way out, never with a 500 and never by ignoring it.
+func TestBadInput(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{})
+	next := as[api.AgentList](t, get(t, s, "/agents?limit=1")).Next
+	feedbackNext := as[api.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?limit=1")).Next
+	cases := []struct{ path, field string }{
+		{"/agents/x", "id"},
+		{"/agents/8453:7:1", "id"},
+		{"/agents/-1", "id"},
+		{"/agents/8453:%00", "id"},
+		{"/agents/8453:%3Cscript%3E", "id"},
+		{"/agents/eip155:8453:0x12:7", "registry"},
+		{"/agents/0:7", "chainId"},
+		{"/agents/8453:7?chainId=1", "chainId"},
+		{"/agents/7?chainId=x", "chainId"},
+		{"/agents/x/7", "chainId"},
+		{"/agents/8453/x", "id"},
+		{"/chains/x/agents/7", "chainId"},
+		{"/chains/8453/agents/1:7", "chainId"},
+		{"/chains/x/agents", "chainId"},
+		{"/chains/0", "chainId"},
+		{"/chains/x/status", "chainId"},
+		{"/agents/8453:7?at=yesterday", "at"},
+		{"/agents/8453:7?at=-1", "at"},
+		{"/agents/8453:7?at=99999999", "at"},
+		{"/agents/8453:7?at=0", "at"},
+		{"/agents/8453:7?at=finalized", "at"},
+		{"/agents/8453:7/reputation?at=99999999", "at"},
+		{"/agents/8453:7/reputation?clients=0x12", "clients"},
+		{"/agents/8453:7/reputation?clients=,", "clients"},
+		{"/agents/8453:7/reputation?client=" + addr(1).Hex(), "client"},
+		{"/agents/8453:7/reputation?tag1=a&tag1=b", "tag1"},
+		{"/agents/8453:7/feedback?client=me", "client"},
+		{"/agents/8453:7/feedback?includeRevoked=1", "includeRevoked"},
+		{"/agents/8453:7/feedback?limit=0", "limit"},
+		{"/agents/8453:7/feedback?limit=201", "limit"},
+		{"/agents/8453:7/feedback?limit=ten", "limit"},
+		{"/agents/8453:7/feedback?cursor=x", "cursor"},
+		{"/agents/8453:7/feedback?cursor=e30", "cursor"},
+		{"/agents/8453:7/feedback?cursor=" + *next, "cursor"},
+		{"/agents/8453:8/feedback?limit=1&cursor=" + *feedbackNext, "cursor"},
+		{"/agents/8453:7/feedback?tag1=a&cursor=" + *feedbackNext, "cursor"},
+		{"/agents/8453:7/validations?trustedOnly=maybe", "trustedOnly"},
+		{"/agents/8453:7/validations?cursor=" + *feedbackNext, "cursor"},
+		{"/agents?at=5", "at"},
+		{"/agents?at=latest", "at"},
+		{"/chains?at=5", "at"},
+		{"/agents?owner=vitalik.eth", "owner"},
+		{"/agents?owner=0x8004a169FB4a3325136EB29fA0ceB6D2e539a432", "owner"},
+		{"/agents?wallet=0x", "wallet"},
+		{"/agents?chainId=0", "chainId"},
+		{"/agents?chainId=1,,2", "chainId"},
+		{"/agents?sort=score", "sort"},
+		{"/agents?order=up", "order"},
+		{"/agents?limit=-1", "limit"},
+		{"/agents?cursor=%25", "cursor"},
+		{"/agents?sort=feedback&cursor=" + *next, "cursor"},
+		{"/agents?ower=" + addr(1).Hex(), "ower"},
+		{"/agents?limit=1&limit=2", "limit"},
+		{"/agents?a=%zz", "query"},
+		{"/status?verbose=1", "verbose"},
+	}
+	for _, c := range cases {
+		b := problemOf(t, get(t, s, c.path))
+		if b.Status != http.StatusBadRequest || b.Code != "invalid" {
+			t.Errorf("%s: %d %s: %s", c.path, b.Status, b.Code, b.Detail)
+			continue
+		}
+		if len(b.Errors) != 1 || b.Errors[0].Field != c.field || b.Hint == "" {
+			t.Errorf("%s: want field %q, got %+v", c.path, c.field, b)
+		}
+		if b.RequestID == "" {
+			t.Errorf("%s: no request id", c.path)
+		}
+	}
+}
+
+func TestNotFound(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{})
+	for _, path := range []string{
+		"/agents/8453:60", "/agents/5:1", "/agents/5/1", "/chains/5/agents/1", "/agents/1:7/reputation", "/agents/1:7/feedback",
+		"/agents/1:7/validations", "/agents/eip155:8453:0x0000000000000000000000000000000000000001:7", "/agents/5:1/reputation?at=safe",
+	} {
+		b := problemOf(t, get(t, s, path))
+		if b.Status != http.StatusNotFound || b.Code != "not_found" || !strings.Contains(b.Hint, "eip155:{chainId}") {
+			t.Errorf("%s: %+v", path, b)
+		}
+	}
+	for _, path := range []string{"/nope", "/agents/", "/agents/8453:7/", "/assets/nope.js", "/assets/../web.go", "/chains/5", "/chains/5/status"} {
+		if b := problemOf(t, get(t, s, path)); b.Status != http.StatusNotFound {
+			t.Errorf("%s: %+v", path, b)
+		}
+	}
+	if b := problemOf(t, do(t, s, http.MethodDelete, "/agents/8453:7", nil)); b.Status != http.StatusMethodNotAllowed {
+		t.Errorf("%+v", b)
+	}
+}
+
+// FuzzCursor: a cursor somebody made up is refused or read as a place in the
+// list; it never breaks the server.
+func FuzzCursor(f *testing.F) {
+	db := open(f, pgtest.New(f))
+	populate(f, db)
+	s := serve(f, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
+	for _, list := range []string{"/agents?limit=1", "/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"} {
+		var page struct{ Next *string }
+		page = as[struct{ Next *string }](f, get(f, s, list))
+		f.Add(*page.Next)
+	}
+	f.Add("")
+	f.Add("e30")
+	f.Fuzz(func(t *testing.T, cursor string) {
+		for _, list := range []string{"/agents", "/agents/8453:7/feedback", "/agents/8453:7/validations"} {
+			r := get(t, s, list+query("cursor", cursor))
+			if r.status != http.StatusOK && r.status != http.StatusBadRequest {
+				t.Fatalf("%s with %q: %d %s", list, cursor, r.status, r.body)
+			}
+		}
+	})
+}

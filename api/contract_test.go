@@ -1,0 +1,143 @@
+package api_test
+
+import (
+	"encoding/json"
+	"flag"
+	"os"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"testing"
+
+	"repute"
+	"repute/api"
+	"repute/store"
+)
+
+var update = flag.Bool("update", false, "write the golden files")
+
+// TestContract: REST and GraphQL are public contracts. A change must raise its
+// version, then run with -update.
+func TestContract(t *testing.T) {
+	s := serve(t, api.Options{DB: open(t, nowhere)})
+	spec := get(t, s, "/openapi.json")
+	if ct := spec.header.Get("Content-Type"); ct != "application/openapi+json" {
+		t.Errorf("content type %s", ct)
+	}
+	checkGolden(t, "openapi.json", string(spec.body), openAPIVersion)
+	schema := get(t, s, "/schema.graphql")
+	if string(schema.body) != repute.Schema {
+		t.Error("the served schema is another one")
+	}
+	checkGolden(t, "schema.graphql", string(schema.body), schemaVersion)
+}
+
+// nowhere is a database that never answers.
+const nowhere = "postgres://repute@127.0.0.1:1/repute"
+
+func checkGolden(t *testing.T, name, got string, version func(testing.TB, string) string) {
+	t.Helper()
+	path := filepath.Join("testdata", name)
+	raw, err := os.ReadFile(path)
+	want := string(raw)
+	switch {
+	case err == nil && got == want:
+		return
+	case err == nil && version(t, got) == version(t, want):
+		t.Errorf("%s changed without a new version (still %s); raise it, then run with -update", name, version(t, got))
+	case *update:
+		if err := os.WriteFile(path, []byte(got), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	default:
+		t.Errorf("%s differs from the golden file (%v); run with -update", name, err)
+	}
+}
+
+func openAPIVersion(t testing.TB, doc string) string {
+	var d struct {
+		OpenAPI string
+		Info    struct{ Version string }
+	}
+	if err := json.Unmarshal([]byte(doc), &d); err != nil {
+		t.Fatal(err)
+	}
+	if !strings.HasPrefix(d.OpenAPI, "3.1.") {
+		t.Errorf("OpenAPI %s", d.OpenAPI)
+	}
+	return d.Info.Version
+}
+
+func schemaVersion(t testing.TB, sdl string) string {
+	m := regexp.MustCompile(`(?m)^# .*Version (\d+\.\d+\.\d+)\.$`).FindStringSubmatch(sdl)
+	if m == nil {
+		t.Fatal("schema.graphql names no version")
+	}
+	return m[1]
+}
+
+// TestResolversMatchSchema: New parses schema and resolvers together.
+func TestResolversMatchSchema(t *testing.T) {
+	if _, err := api.New(api.Options{DB: new(store.DB)}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// TestEveryRouteIsDescribed: operations have an id, a summary, documented
+// parameters and the problem body.
+func TestEveryRouteIsDescribed(t *testing.T) {
+	s := serve(t, api.Options{DB: open(t, nowhere)})
+	var doc struct {
+		Paths map[string]map[string]struct {
+			OperationID string `json:"operationId"`
+			Summary     string `json:"summary"`
+			Parameters  []struct {
+				Name, In    string
+				Description string
+				Schema      struct{ Description string }
+			} `json:"parameters"`
+			Responses map[string]struct {
+				Content map[string]any `json:"content"`
+			} `json:"responses"`
+		} `json:"paths"`
+	}
+	if err := json.Unmarshal(get(t, s, "/openapi.json").body, &doc); err != nil {
+		t.Fatal(err)
+	}
+	if len(doc.Paths) < 18 {
+		t.Errorf("only %d paths", len(doc.Paths))
+	}
+	for path, methods := range doc.Paths {
+		for method, op := range methods {
+			if method != "get" || op.OperationID == "" || op.Summary == "" {
+				t.Errorf("%s %s: %+v", method, path, op)
+			}
+			if op.Responses["default"].Content["application/problem+json"] == nil {
+				t.Errorf("%s: no problem body", path)
+			}
+			for _, p := range op.Parameters {
+				if p.In == "query" && p.Description+p.Schema.Description == "" {
+					t.Errorf("%s: %s is not explained", path, p.Name)
+				}
+			}
+			for _, name := range regexp.MustCompile(`\{(\w+)\}`).FindAllStringSubmatch(path, -1) {
+				if !hasPathParam(op.Parameters, name[1]) {
+					t.Errorf("%s: {%s} is not a parameter", path, name[1])
+				}
+			}
+		}
+	}
+}
+
+func hasPathParam(params []struct {
+	Name, In    string
+	Description string
+	Schema      struct{ Description string }
+}, name string) bool {
+	for _, p := range params {
+		if p.In == "path" && p.Name == name {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,295 @@
+package api_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"repute/api"
+	"repute/internal/pgtest"
+)
+
+// answer is a GraphQL answer.
+type answer struct {
+	Data   json.RawMessage
+	Errors []struct {
+		Message    string
+		Path       []any
+		Extensions map[string]any
+	}
+}
+
+func ask(t testing.TB, s *httptest.Server, query string, variables map[string]any) answer {
+	t.Helper()
+	body, err := json.Marshal(map[string]any{"query": query, "variables": variables})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := do(t, s, http.MethodPost, "/graphql", strings.NewReader(string(body)), "Content-Type", "application/json")
+	return as[answer](t, r)
+}
+
+// data decodes an answer that must have no errors.
+func data[D any](t testing.TB, a answer) D {
+	t.Helper()
+	if len(a.Errors) > 0 {
+		t.Fatalf("%+v", a.Errors)
+	}
+	var d D
+	if err := json.Unmarshal(a.Data, &d); err != nil {
+		t.Fatal(err)
+	}
+	return d
+}
+
+const everything = `
+fragment point on Point { block logIndex txHash time }
+fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status ranges { from to } pending } }
+query($id: ID!, $at: String) {
+  agent(id: $id, at: $at) {
+    id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex score
+    metadata { key keyHex value text set { ...point } }
+    registered { ...point } updated { ...point }
+    counts { feedback revoked clients responses validations }
+    document { status source sha256 size fetchedAt reason detail nextTry problems { code severity path message }
+      registration { type name description image active x402 supportedTrust services { name endpoint version skills domains } registrations { tokenId registry } } }
+    asOf { ...asOf }
+    feedback(first: 5, includeRevoked: true) {
+      nodes { id client index value decimals decimal tag1 tag1Hex tag2 tag2Hex endpoint endpointHex uri uriHex hash isRevoked responseCount
+        given { ...point } revoked { ...point } agent { shortId } responses { responder uri uriHex hash at { ...point } } }
+      pageInfo { hasNextPage endCursor }
+      asOf { ...asOf }
+    }
+    validations {
+      nodes { id contract contractTrusted requestHash validator requestUri requestUriHex requested { ...point } status answers agent { id }
+        answer { response uri uriHex hash tag tagHex at { ...point } } }
+      pageInfo { hasNextPage endCursor } asOf { block }
+    }
+    reputation { score asOf { block } summary { count value decimals decimal }
+      tags { tag tagHex count reviewers unit median { value decimals decimal } mean { decimal } min { decimal } max { decimal } } }
+  }
+  chains { chainId name registries { identity reputation validations } startBlock imported agents feedback reorgs halted lastError documents { known due } asOf { ...asOf } }
+  status { version status chains { chainId } }
+}`
+
+type agentData struct {
+	Agent *struct {
+		api.Agent
+		AsOf     *api.AsOf
+		Feedback struct {
+			Nodes []struct {
+				ID     string
+				Client string
+				Agent  struct{ ShortID string }
+			}
+			PageInfo struct {
+				HasNextPage bool
+				EndCursor   *string
+			}
+		}
+		Validations struct{ Nodes []struct{ Status string } }
+		Reputation  struct {
+			Score   *float64
+			Summary api.Summary
+			Tags    []api.TagSummary
+		}
+	}
+	Chains []api.Chain
+	Status api.StatusAnswer
+}
+
+func TestGraphQL(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{Version: "test"})
+	d := data[agentData](t, ask(t, s, everything, map[string]any{"id": "8453:7"}))
+	rest := as[api.AgentAnswer](t, get(t, s, "/agents/8453:7"))
+	got, _ := json.Marshal(d.Agent.Agent)
+	want, _ := json.Marshal(rest.Agent)
+	if string(got) != string(want) {
+		t.Errorf("GraphQL and REST disagree:\n%s\n%s", got, want)
+	}
+	if d.Agent.AsOf == nil || d.Agent.AsOf.Block != rest.AsOf.Block {
+		t.Errorf("asOf %+v", d.Agent.AsOf)
+	}
+	f := d.Agent.Feedback
+	if len(f.Nodes) != 5 || !f.PageInfo.HasNextPage || f.PageInfo.EndCursor == nil || f.Nodes[0].Agent.ShortID != "8453:7" ||
+		!strings.HasPrefix(f.Nodes[0].ID, agent7+":0x") {
+		t.Errorf("feedback %+v", f)
+	}
+	if len(d.Agent.Validations.Nodes) != 3 || len(d.Agent.Reputation.Tags) != 4 || d.Agent.Reputation.Summary.Value != "15" {
+		t.Errorf("%+v %+v", d.Agent.Validations, d.Agent.Reputation)
+	}
+	if len(d.Chains) != 2 || d.Status.Version != "test" {
+		t.Errorf("%+v %+v", d.Chains, d.Status)
+	}
+	past := data[agentData](t, ask(t, s, everything, map[string]any{"id": "8453:7", "at": "2"}))
+	if len(past.Agent.Feedback.Nodes) != 3 || past.Agent.Reputation.Summary.Count != 3 || past.Agent.AsOf.Block != 2 {
+		t.Errorf("at block 2: %+v", past.Agent)
+	}
+	if unknown := data[agentData](t, ask(t, s, everything, map[string]any{"id": "8453:999"})); unknown.Agent != nil {
+		t.Errorf("unknown agent: %+v", unknown.Agent)
+	}
+}
+
+func TestGraphQLWalk(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{})
+	type page struct {
+		Agents struct {
+			Nodes    []struct{ ShortID string }
+			PageInfo struct {
+				HasNextPage bool
+				EndCursor   *string
+			}
+			AsOf []api.AsOf
+		}
+	}
+	seen := map[string]bool{}
+	var after *string
+	for {
+		p := data[page](t, ask(t, s, `query($after: String, $chains: [Long!]) { agents(first: 25, sort: feedback, after: $after, filter: {chainIds: $chains}) {
+			nodes { shortId } pageInfo { hasNextPage endCursor } asOf { chainId } } }`, map[string]any{"after": after, "chains": []any{8453}}))
+		for _, n := range p.Agents.Nodes {
+			if seen[n.ShortID] {
+				t.Fatalf("%s twice", n.ShortID)
+			}
+			seen[n.ShortID] = true
+		}
+		if len(p.Agents.AsOf) != 1 {
+			t.Errorf("asOf %+v", p.Agents.AsOf)
+		}
+		if after = p.Agents.PageInfo.EndCursor; !p.Agents.PageInfo.HasNextPage {
+			break
+		}
+	}
+	if len(seen) != crowd {
+		t.Errorf("%d agents", len(seen))
+	}
+	byID := data[struct {
+		AgentsByID []*struct {
+			ShortID  string
+			Feedback struct{ Nodes []struct{ Value string } }
+		}
+	}](t, ask(t, s, `{ agentsById(ids: ["8453:7", "1:5", "1:0", "8453:7"]) { shortId feedback(first: 2) { nodes { value } } } }`, nil)).AgentsByID
+	if len(byID) != 4 || byID[0].ShortID != "8453:7" || byID[1] != nil || byID[2].ShortID != "1:0" || len(byID[3].Feedback.Nodes) != 2 {
+		t.Errorf("%+v", byID)
+	}
+}
+
+func TestGraphQLErrors(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{})
+	deep := "{ agent(id: \"8453:7\") { feedback { nodes " + strings.Repeat("{ agent { feedback { nodes ", 6) + "{ id }" + strings.Repeat(" } } }", 6) + " } } }"
+	cases := []struct{ query, code, field string }{
+		{`{ agent(id: "x") { id } }`, "INVALID", "id"},
+		{`{ agent(id: "8453:7", chainId: 1) { id } }`, "INVALID", "chainId"},
+		{`{ agent(id: "8453:7", at: "noon") { id } }`, "INVALID", "at"},
+		{`{ agent(id: "5:7") { id } }`, "NOT_FOUND", ""},
+		{`{ agent(id: "7") { id } }`, "INVALID", "id"},
+		{`{ agents(first: 0) { nodes { id } } }`, "INVALID", "first"},
+		{`{ agents(first: 201) { nodes { id } } }`, "INVALID", "first"},
+		{`{ agents(after: "x") { nodes { id } } }`, "INVALID", "after"},
+		{`{ agents(filter: {owner: "me"}) { nodes { id } } }`, "INVALID", "owner"},
+		{`{ agents(filter: {owner: 5}) { nodes { id } } }`, "BAD_QUERY", ""},
+		{`{ agents(sort: score) { nodes { id } } }`, "BAD_QUERY", ""},
+		{`{ agent(id: "8453:7") { feedback(clients: ["x"]) { nodes { id } } } }`, "INVALID", "clients"},
+		{`{ agent(id: "8453:7") { feedback(after: "x") { nodes { id } } } }`, "INVALID", "after"},
+		{`{ agents(first: 2) { nodes { feedback(tag1: "a") { nodes { id } } } } }`, "INVALID", "feedback"},
+		{`{ agents(first: 2) { nodes { validations(trustedOnly: true) { nodes { id } } } } }`, "INVALID", "validations"},
+		{`{ agents(first: 2) { nodes { reputation { tags { tag } } } } }`, "INVALID", "tags"},
+		{`{ agents(first: 2) { nodes { reputation(tag1: "a") { summary { count } } } } }`, "INVALID", "reputation"},
+		{`{ agents(first: 200) { nodes { a: feedback(first: 100) { nodes { id } } b: feedback(first: 99) { nodes { id } } } } }`, "TOO_COMPLEX", ""},
+		{aliases(250), "TOO_COMPLEX", ""},
+		{deep, "BAD_QUERY", ""},
+		{`{ nope }`, "BAD_QUERY", ""},
+		{`{ agent(id: "8453:7") `, "BAD_QUERY", ""},
+		{`{ agent(id: 1, chainId: 99999999999999999999) { id } }`, "BAD_QUERY", ""},
+		{`mutation { x }`, "BAD_QUERY", ""},
+		{`subscription { x }`, "BAD_QUERY", ""},
+		{strings.Repeat(" ", 20<<10) + `{ chains { name } }`, "BAD_QUERY", ""},
+	}
+	for _, c := range cases {
+		a := ask(t, s, c.query, nil)
+		name := fmt.Sprintf("%.80s", strings.TrimSpace(c.query))
+		if len(a.Errors) == 0 {
+			t.Errorf("%s: no error, %s", name, a.Data)
+			continue
+		}
+		e := a.Errors[0]
+		if e.Extensions["code"] != c.code || e.Message == "" {
+			t.Errorf("%s: %+v", name, e)
+		}
+		if c.field != "" && (e.Extensions["field"] != c.field || e.Extensions["hint"] == "") {
+			t.Errorf("%s: %+v", name, e)
+		}
+	}
+}
+
+// aliases is a query that asks for one agent n times.
+func aliases(n int) string {
+	var b strings.Builder
+	for i := range n {
+		fmt.Fprintf(&b, "a%d:agent(id:\"8453:%d\"){id} ", i, i)
+	}
+	return "{" + b.String() + "}"
+}
+
+func TestGraphQLTransport(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere), Limits: api.Limits{Body: 4096}})
+	introspection := get(t, s, "/graphql"+query("query", `query Q($n: String!) { __type(name: $n) { name } }`, "variables", `{"n":"Agent"}`, "operationName", "Q"))
+	if !strings.Contains(string(introspection.body), `"name":"Agent"`) {
+		t.Errorf("GET: %s", introspection.body)
+	}
+	for _, c := range []struct {
+		r      reply
+		status int
+		field  string
+	}{
+		{get(t, s, "/graphql"), 400, "query"},
+		{get(t, s, "/graphql?query={chains{name}}&variables=x"), 400, "variables"},
+		{do(t, s, "POST", "/graphql", strings.NewReader("{"), "Content-Type", "application/json"), 400, "body"},
+		{do(t, s, "POST", "/graphql", strings.NewReader("[]"), "Content-Type", "application/json"), 400, "body"},
+		{do(t, s, "POST", "/graphql", strings.NewReader("{}"), "Content-Type", "application/json; charset=utf-8"), 400, "query"},
+		{do(t, s, "POST", "/graphql", strings.NewReader("query=x"), "Content-Type", "application/x-www-form-urlencoded"), 400, "Content-Type"},
+		{do(t, s, "POST", "/graphql", strings.NewReader(`{"query":"`+strings.Repeat("x", 5000)+`"}`)), 413, ""},
+	} {
+		b := problemOf(t, c.r)
+		if b.Status != c.status || (c.field != "" && b.Errors[0].Field != c.field) {
+			t.Errorf("want %d %s, got %+v", c.status, c.field, b)
+		}
+	}
+	down := ask(t, s, `{ chains { name } }`, nil)
+	if len(down.Errors) != 1 || down.Errors[0].Extensions["code"] != "UNAVAILABLE" || strings.Contains(down.Errors[0].Message, "127.0.0.1") {
+		t.Errorf("database away: %+v", down)
+	}
+}
+
+// TestStatementsPerPage: what hangs below a page of agents is read at once: the
+// number of statements does not depend on the number of agents.
+func TestStatementsPerPage(t *testing.T) {
+	t.Parallel()
+	dbURL := pgtest.New(t)
+	populate(t, open(t, dbURL))
+	proxy := newProxy(t, dbURL)
+	s := serve(t, api.Options{DB: open(t, proxy.url)})
+	count := func(first int) int64 {
+		q := fmt.Sprintf(`{ agents(first: %d, sort: feedback) { nodes { id
+			f: feedback(first: 3) { nodes { id agent { id } } } v: validations(first: 3) { nodes { id } } reputation { summary { count } } } } }`, first)
+		data[any](t, ask(t, s, q, nil)) // warm: connections and type lookups
+		before := proxy.statements.Load()
+		d := data[struct{ Agents struct{ Nodes []any } }](t, ask(t, s, q, nil))
+		if len(d.Agents.Nodes) != first {
+			t.Fatalf("%d agents, want %d", len(d.Agents.Nodes), first)
+		}
+		return proxy.statements.Load() - before
+	}
+	few, many := count(3), count(50)
+	t.Logf("%d statements for 3 agents, %d for 50", few, many)
+	if few != many || many == 0 || many > 40 {
+		t.Errorf("%d statements for 3 agents, %d for 50", few, many)
+	}
+}

@@ -1,0 +1,181 @@
+package api_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"repute/api"
+	"repute/internal/pgtest"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// safeBuffer takes a log from several goroutines.
+type safeBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (s *safeBuffer) Write(p []byte) (int, error) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.Write(p)
+}
+
+func (s *safeBuffer) String() string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.b.String()
+}
+
+func TestAccessLog(t *testing.T) {
+	t.Parallel()
+	var log safeBuffer
+	s := serve(t, api.Options{DB: open(t, nowhere), Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	get(t, s, "/agents/8453:7?at=SECRETQUERY", "Authorization", "Bearer SECRETHEADER", "X-Request-Id", "abc-1")
+	get(t, s, "/healthz")
+	waitFor(t, "the access log", func() bool { return strings.Contains(log.String(), `"msg":"request"`) })
+	text := log.String()
+	if strings.Contains(text, "SECRET") || strings.Contains(text, "healthz") {
+		t.Errorf("log: %s", text)
+	}
+	var line map[string]any
+	if err := json.Unmarshal([]byte(text), &line); err != nil {
+		t.Fatalf("%v in %s", err, text)
+	}
+	if line["route"] != "/agents/{id}" || line["status"] != 400.0 || line["requestId"] != "abc-1" || line["ip"] != "127.0.0.1" {
+		t.Errorf("%v", line)
+	}
+}
+
+func TestRequestID(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere)})
+	for given, kept := range map[string]bool{"abc-1.X_2": true, "": false, "a b": false, "a\"b": false, strings.Repeat("x", 65): false} {
+		got := get(t, s, "/healthz", "X-Request-Id", given).header.Get("X-Request-Id")
+		if (got == given) != kept || got == "" {
+			t.Errorf("%q became %q", given, got)
+		}
+	}
+}
+
+func TestMetrics(t *testing.T) {
+	t.Parallel()
+	registry := prometheus.NewRegistry()
+	s := serve(t, api.Options{DB: open(t, nowhere), Registry: registry})
+	get(t, s, "/agents/8453:7")
+	get(t, s, "/agents/1/2/feedback")
+	get(t, s, "/no/such/route")
+	do(t, s, "BREW", "/agents", nil)
+	text := string(get(t, s, "/metrics").body)
+	for _, want := range []string{
+		`repute_http_requests_total{method="GET",route="/agents/{id}",status="503"} 1`,
+		`repute_http_requests_total{method="GET",route="/agents/{chainId}/{tokenId}/feedback",status="503"} 1`,
+		`repute_http_requests_total{method="GET",route="unmatched",status="404"} 1`,
+		`repute_http_request_duration_seconds_count{method="GET",route="/agents/{id}"} 1`,
+		`repute_http_requests_in_flight 1`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %s in\n%s", want, text)
+		}
+	}
+	if strings.Contains(text, "BREW") || strings.Contains(text, "such") {
+		t.Errorf("callers can grow the metrics:\n%s", text)
+	}
+	if _, err := api.New(api.Options{DB: open(t, nowhere), Registry: registry}); err == nil {
+		t.Error("two handlers on one registry")
+	}
+}
+
+func TestCORSAndGzip(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere)})
+	r := get(t, s, "/openapi.json", "Origin", "https://dash.example", "Accept-Encoding", "gzip")
+	if r.header.Get("Access-Control-Allow-Origin") != "*" || r.header.Get("Access-Control-Allow-Credentials") != "" {
+		t.Errorf("%v", r.header)
+	}
+	if r.header.Get("Content-Encoding") != "gzip" {
+		t.Fatalf("%v", r.header)
+	}
+	z, err := gzip.NewReader(bytes.NewReader(r.body))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if body, err := io.ReadAll(z); err != nil || !json.Valid(body) {
+		t.Errorf("%v", err)
+	}
+	preflight := do(t, s, http.MethodOptions, "/graphql", nil, "Origin", "https://dash.example",
+		"Access-Control-Request-Method", "POST", "Access-Control-Request-Headers", "content-type")
+	if preflight.status != http.StatusNoContent || !strings.Contains(preflight.header.Get("Access-Control-Allow-Methods"), "POST") ||
+		!strings.EqualFold(preflight.header.Get("Access-Control-Allow-Headers"), "content-type") {
+		t.Errorf("%d %v", preflight.status, preflight.header)
+	}
+	if small := get(t, s, "/healthz", "Accept-Encoding", "gzip"); small.header.Get("Content-Encoding") != "" {
+		t.Errorf("%v", small.header)
+	}
+}
+
+// TestTimeout: a request does not outlive its deadline, and the answer says so.
+func TestTimeout(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t))
+	populate(t, db)
+	s := serve(t, api.Options{DB: db, Limits: api.Limits{Timeout: time.Nanosecond}})
+	r := get(t, s, "/agents")
+	if b := problemOf(t, r); b.Status != 503 || b.Code != "timeout" || r.header.Get("Retry-After") == "" {
+		t.Errorf("%+v", b)
+	}
+}
+
+// TestPages: pages load nothing from elsewhere and run only our own script.
+func TestPages(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere)})
+	reference := regexp.MustCompile(`(?:src|href)="([^"]*)"`)
+	for _, page := range []string{"/", "/docs", "/graphiql"} {
+		r := get(t, s, page)
+		policy := r.header.Get("Content-Security-Policy")
+		if r.status != 200 || !strings.HasPrefix(r.header.Get("Content-Type"), "text/html") || strings.Contains(policy, "unsafe") ||
+			!strings.Contains(policy, "script-src 'self'") || r.header.Get("X-Content-Type-Options") != "nosniff" {
+			t.Errorf("%s: %d %v", page, r.status, r.header)
+		}
+		for _, ref := range reference.FindAllStringSubmatch(string(r.body), -1) {
+			if strings.Contains(ref[1], "//") {
+				t.Errorf("%s refers to %s", page, ref[1])
+			}
+			if target := get(t, s, "/"+strings.TrimPrefix(ref[1], ".")); target.status != 200 && ref[1] != "status" {
+				t.Errorf("%s refers to %s, which answers %d", page, ref[1], target.status)
+			}
+		}
+		if regexp.MustCompile(`<script>|\son\w+=|style=`).Match(r.body) {
+			t.Errorf("%s holds inline code that its own policy forbids", page)
+		}
+	}
+	for _, script := range []string{"/assets/index.js", "/assets/docs.js", "/assets/graphiql.js"} {
+		if body := string(get(t, s, script).body); strings.Contains(body, "innerHTML") || strings.Contains(body, "//cdn") {
+			t.Errorf("%s puts text into the page as markup", script)
+		}
+	}
+}
+
+// TestJSONIsNotAPage: an answer that echoes the caller is still no page.
+func TestJSONIsNotAPage(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere)})
+	for _, path := range []string{"/agents?%3Cscript%3E=1", "/agents?owner=%3Cscript%3E", "/%3Cscript%3E", "/graphql?query=%7B%3Cscript%3E%7D"} {
+		r := get(t, s, path, "Accept", "text/html")
+		if ct := r.header.Get("Content-Type"); !strings.Contains(ct, "json") || r.header.Get("X-Content-Type-Options") != "nosniff" ||
+			!strings.Contains(r.header.Get("Content-Security-Policy"), "default-src 'none'") {
+			t.Errorf("%s: %v", path, r.header)
+		}
+	}
+}

@@ -1,0 +1,175 @@
+package api_test
+
+import (
+	"context"
+	"fmt"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"testing"
+	"time"
+
+	"repute/api"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// tight lets three requests through and then one per minute.
+func tight() api.Limits { return api.Limits{Rate: 1.0 / 60, Burst: 3} }
+
+// passes asks n times and counts what was let through.
+func passes(t *testing.T, s *httptest.Server, n int, headers ...string) (passed int) {
+	t.Helper()
+	for range n {
+		r := get(t, s, "/openapi.json", headers...)
+		if r.status == http.StatusOK {
+			passed++
+			continue
+		}
+		b := problemOf(t, r)
+		wait, err := strconv.Atoi(r.header.Get("Retry-After"))
+		if b.Status != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 61 {
+			t.Errorf("%d, Retry-After %q", b.Status, r.header.Get("Retry-After"))
+		}
+	}
+	return passed
+}
+
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere), Limits: tight()})
+	if n := passes(t, s, 5); n != 3 {
+		t.Errorf("%d passed, want 3", n)
+	}
+	if n := passes(t, s, 1, "X-Forwarded-For", "203.0.113.9"); n != 0 {
+		t.Error("a caller names itself")
+	}
+	for _, path := range []string{"/healthz", "/metrics"} {
+		if r := get(t, s, path); r.status != http.StatusOK {
+			t.Errorf("%s is limited: %d", path, r.status)
+		}
+	}
+	if r := get(t, s, "/readyz"); r.status == http.StatusTooManyRequests {
+		t.Error("/readyz is limited")
+	}
+	free := serve(t, api.Options{DB: open(t, nowhere), Limits: api.Limits{Rate: -1}})
+	if n := passes(t, free, 300); n != 300 {
+		t.Errorf("without a limit %d of 300 passed", n)
+	}
+}
+
+// TestTrustedProxy: behind a proxy of ours every caller has its own limit; an
+// IPv6 network counts as one caller.
+func TestTrustedProxy(t *testing.T) {
+	t.Parallel()
+	limits := tight()
+	limits.TrustedProxies = []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}
+	s := serve(t, api.Options{DB: open(t, nowhere), Limits: limits})
+	for _, caller := range []string{"203.0.113.1", "203.0.113.2", "spoofed, 203.0.113.3", "2001:db8:1::1"} {
+		if n := passes(t, s, 4, "X-Forwarded-For", caller); n != 3 {
+			t.Errorf("%s: %d passed, want 3", caller, n)
+		}
+	}
+	if n := passes(t, s, 1, "X-Forwarded-For", "2001:db8:1::2"); n != 0 {
+		t.Error("a neighbour address starts afresh")
+	}
+}
+
+// TestSharedRateLimit: replicas on one Redis count together; without it each
+// counts alone.
+func TestSharedRateLimit(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t)
+	client := redis.NewClient(&redis.Options{Addr: server.addr, MaxRetries: -1})
+	t.Cleanup(func() { client.Close() })
+	var replicas []*httptest.Server
+	for range 3 {
+		replicas = append(replicas, serve(t, api.Options{DB: open(t, nowhere), Redis: client, Limits: tight()}))
+	}
+	passed := 0
+	for range 3 {
+		for _, s := range replicas {
+			passed += passes(t, s, 1)
+		}
+	}
+	if passed != 3 {
+		t.Errorf("%d passed over three replicas, want 3", passed)
+	}
+	ttl := client.PTTL(context.Background(), "repute:rate:127.0.0.1").Val()
+	if ttl <= 0 || ttl > 4*time.Minute {
+		t.Errorf("the bucket is kept for %s", ttl)
+	}
+	server.stop()
+	for i, s := range replicas {
+		if n := passes(t, s, 5); n != 3 {
+			t.Errorf("replica %d alone: %d passed, want 3", i, n)
+		}
+	}
+}
+
+// TestSharedRefill: with a real rate the bucket refills, and Redis's wait is
+// about one interval.
+func TestSharedRefill(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t)
+	client := redis.NewClient(&redis.Options{Addr: server.addr})
+	t.Cleanup(func() { client.Close() })
+	s := serve(t, api.Options{DB: open(t, nowhere), Redis: client, Limits: api.Limits{Rate: 5, Burst: 1}})
+	if n := passes(t, s, 1); n != 1 {
+		t.Fatal("the first request is refused")
+	}
+	waitFor(t, "a token", func() bool { return get(t, s, "/openapi.json").status == http.StatusOK })
+}
+
+// redisServer is a real Redis of this test.
+type redisServer struct {
+	addr string
+	stop func()
+}
+
+func startRedis(t *testing.T) redisServer {
+	t.Helper()
+	binary, err := exec.LookPath("redis-server")
+	if err != nil {
+		if os.Getenv("CI") != "" {
+			t.Fatal(err)
+		}
+		t.Skip("redis-server is not installed")
+	}
+	addr := freeAddress(t)
+	_, port, _ := net.SplitHostPort(addr)
+	dir := t.TempDir()
+	cmd := exec.Command(binary, "--bind", "127.0.0.1", "--port", port, "--save", "", "--appendonly", "no",
+		"--dir", dir, "--logfile", filepath.Join(dir, "log"))
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stopped := false
+	stop := func() {
+		if !stopped {
+			stopped = true
+			_ = cmd.Process.Kill()
+			_ = cmd.Wait()
+		}
+	}
+	t.Cleanup(stop)
+	client := redis.NewClient(&redis.Options{Addr: addr})
+	defer client.Close()
+	waitFor(t, "redis", func() bool { return client.Ping(context.Background()).Err() == nil })
+	return redisServer{addr, stop}
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer l.Close()
+	return fmt.Sprint(l.Addr())
+}
