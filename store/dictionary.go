@@ -175,13 +175,14 @@ func (db *DB) insertTags(ctx context.Context, words []word) error {
 // longestHost is what DNS allows.
 const longestHost = 253
 
-// insertURIs makes new URIs due at once, except those that nothing can fetch.
+// insertURIs makes new URIs due at once, also those that nothing can fetch: their
+// one try records why.
 func (db *DB) insertURIs(ctx context.Context, words []word) error {
 	kinds, hosts, due := make([]string, len(words)), make([]string, len(words)), make([]bool, len(words))
 	for i, w := range words {
 		kinds[i], hosts[i] = db.classify(w.value)
 		hosts[i] = plainText(hosts[i], longestHost)
-		due[i] = kinds[i] != "empty" && kinds[i] != "unsupported"
+		due[i] = len(w.value) > 0
 	}
 	_, err := db.pool.Exec(ctx, `
 		insert into uris (hash, uri, kind, host, next_due)
