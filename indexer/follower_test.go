@@ -46,7 +46,7 @@ func follow(t *testing.T, db *store.DB, c *rpctest.Chain, o Options) *Follower {
 		t.Fatal(err)
 	}
 	o.Poll, o.RetryMin, o.RetryMax = 10*time.Millisecond, 5*time.Millisecond, 50*time.Millisecond
-	return NewFollower(db, chainOf(c), newNode(t, c, NodeOptions{Timeout: 2 * time.Second}), o)
+	return NewFollower(db, chainOf(c), newNode(t, c, NodeOptions{Timeout: 20 * time.Second}), o)
 }
 
 // catchUp steps until there is nothing new and counts the reorganisations.
@@ -286,12 +286,13 @@ func TestReorgDuringFetch(t *testing.T) {
 // stepUntilDone is catchUp for chains that fail now and then.
 func stepUntilDone(t *testing.T, f *Follower) {
 	t.Helper()
+	var err error
 	for range 1_000 {
-		if err := f.Step(t.Context(), store.Lease{}); errors.Is(err, ErrNothingNew) {
+		if err = f.Step(t.Context(), store.Lease{}); errors.Is(err, ErrNothingNew) {
 			return
 		}
 	}
-	t.Fatal("no end after 1,000 steps")
+	t.Fatalf("no end after 1,000 steps: %v", err)
 }
 
 func TestLowerHeadIsNoReorg(t *testing.T) {
@@ -490,7 +491,7 @@ func TestMalformedLogIsLoud(t *testing.T) {
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
 	eventually(t, "the chain is indexed and the status says what is missing", func() bool {
-		return cursorOf(t, db).Number == 2 && strings.Contains(status(t, db).LastError, "log 0 of block 2")
+		return cursorOf(t, db).Number == 2 && strings.Contains(status(t, db).LastError, "log 1 of block 2")
 	})
 	cancel()
 	if err := <-done; err != nil {
@@ -624,12 +625,15 @@ func TestKilledInMidStep(t *testing.T) {
 	c.Finalize(20, 10)
 	db := openStore(t)
 	rnd := rand.New(rand.NewPCG(16, 16))
+	follow(t, db, c, Options{}) // adds the chain
 	for i := 0; cursorOf(t, db).Hash != c.Head().Hash(); i++ {
 		if i%20 == 19 && i < 200 {
 			w.fork(c.Head().Number()-3, 5)
 		}
 		f := follow(t, db, c, Options{StartRange: 7, MaxRange: 7})
-		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(rnd.Int64N(int64(25*time.Millisecond))))
+		// Longer and longer lives, so that a slow machine gets to the end as well.
+		life := time.Duration(rnd.Int64N(int64(5*time.Millisecond) * int64(i+2)))
+		ctx, cancel := context.WithTimeout(t.Context(), life)
 		for ctx.Err() == nil {
 			_ = f.Step(ctx, store.Lease{})
 		}

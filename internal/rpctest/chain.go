@@ -47,13 +47,14 @@ type Block struct {
 	Header   *types.Header
 	Txs      types.Transactions
 	Receipts types.Receipts
+	hash     common.Hash
 }
 
 // Number is the block's height.
 func (b *Block) Number() uint64 { return b.Header.Number.Uint64() }
 
 // Hash is the header's hash.
-func (b *Block) Hash() common.Hash { return b.Header.Hash() }
+func (b *Block) Hash() common.Hash { return b.hash }
 
 // Logs gives copies of the block's logs in order.
 func (b *Block) Logs() []types.Log {
@@ -160,7 +161,7 @@ func (c *Chain) build(txs [][]types.Log) *Block {
 	}
 	if n := len(c.blocks); n > 0 {
 		parent := c.blocks[n-1].Header
-		h.ParentHash = parent.Hash()
+		h.ParentHash = c.blocks[n-1].hash
 		h.Number.Add(parent.Number, common.Big1)
 		h.Time = parent.Time + c.opts.BlockTime
 	}
@@ -202,11 +203,12 @@ func seal(b *Block) {
 	b.Header.ReceiptHash = types.DeriveSha(b.Receipts, trie.NewStackTrie(nil))
 	b.Header.Bloom = types.MergeBloom(b.Receipts)
 	b.Header.GasUsed = uint64(len(b.Txs)) * 21_000
-	hash, index := b.Header.Hash(), uint(0)
+	b.hash = b.Header.Hash()
+	index := uint(0)
 	for i, r := range b.Receipts {
-		r.BlockHash, r.BlockNumber = hash, b.Header.Number
+		r.BlockHash, r.BlockNumber = b.hash, b.Header.Number
 		for _, l := range r.Logs {
-			l.BlockNumber, l.BlockHash, l.BlockTimestamp = b.Number(), hash, b.Header.Time
+			l.BlockNumber, l.BlockHash, l.BlockTimestamp = b.Number(), b.hash, b.Header.Time
 			l.TxHash, l.TxIndex, l.Index, l.Removed = r.TxHash, uint(i), index, false
 			index++
 		}

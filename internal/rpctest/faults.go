@@ -44,10 +44,13 @@ func On(method string, fn Rule) Rule {
 	}
 }
 
-// Times limits a rule to its first n answers.
+// Times limits a rule to its first n answers; after them it is not asked again.
 func Times(n int64, fn Rule) Rule {
 	var used atomic.Int64
 	return func(call Call) *Answer {
+		if used.Load() >= n {
+			return nil
+		}
 		a := fn(call)
 		if a != nil && used.Add(1) > n {
 			return nil

@@ -136,11 +136,13 @@ func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		out = append(out, reply)
 	}
 	w.Header().Set("Content-Type", "application/json")
-	if batch {
-		must(json.NewEncoder(w).Encode(out))
-		return
+	var reply any = out
+	if !batch {
+		reply = out[0]
 	}
-	must(json.NewEncoder(w).Encode(out[0]))
+	raw, err := json.Marshal(reply)
+	must(err)
+	_, _ = w.Write(raw) // the client may have gone
 }
 
 // one answers a call, or the whole HTTP request (done).
