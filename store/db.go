@@ -43,6 +43,7 @@ type DB struct {
 	classify func(uri string) (kind, host string)
 	decode   func(types.Log) (repute.Event, error)
 	dict     *dictionary
+	totals   totals
 }
 
 // Limits of every session. A frozen writer must not hold its locks for longer

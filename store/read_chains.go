@@ -219,19 +219,20 @@ func readHeader(ctx context.Context, tx pgx.Tx, chain uint64, n int64) (repute.B
 	return b, timeOf(at), err
 }
 
-// Chains lists every chain by id with what operators watch.
+// Chains lists every chain by id with what operators watch. In a large index
+// the totals may be a few seconds older than the rest: see totals.
 func (db *DB) Chains(ctx context.Context) (out []repute.ChainStatus, err error) {
 	err = db.view(ctx, "read chains", func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := readChains(ctx, tx, nil)
 		if err != nil {
 			return err
 		}
-		totals, err := readTotals(ctx, tx)
+		counted, err := db.totals.get(ctx, tx)
 		if err != nil {
 			return err
 		}
 		for _, c := range chains {
-			s := totals[c.ID]
+			s := counted[c.ID]
 			s.Chain, s.AsOf = c.Chain, c.latest()
 			s.Reorgs, s.LastError, s.Halted = c.reorgs, c.lastError, c.halted
 			out = append(out, s)
@@ -239,28 +240,6 @@ func (db *DB) Chains(ctx context.Context) (out []repute.ChainStatus, err error) 
 		return nil
 	})
 	return out, err
-}
-
-// readTotals counts per chain. It reads every agent, so it is for operators,
-// not for each request.
-func readTotals(ctx context.Context, tx pgx.Tx) (map[uint64]repute.ChainStatus, error) {
-	rows, err := tx.Query(ctx, `
-		select a.chain_id, count(*), sum(a.feedback),
-			count(distinct a.uri_id) filter (where u.uri <> ''),
-			count(distinct a.uri_id) filter (where u.next_due <= now())
-		from agents a join uris u on u.id = a.uri_id
-		group by a.chain_id`)
-	if err != nil {
-		return nil, err
-	}
-	totals := map[uint64]repute.ChainStatus{}
-	var chain uint64
-	var s repute.ChainStatus
-	_, err = pgx.ForEachRow(rows, []any{&chain, &s.Agents, &s.Feedback, &s.URIs, &s.URIsDue}, func() error {
-		totals[chain] = s
-		return nil
-	})
-	return totals, err
 }
 
 // ResolveAgent completes what a caller wrote for an agent: the chain from
