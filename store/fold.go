@@ -90,6 +90,7 @@ type requestKey struct {
 
 type foldRequest struct {
 	known     bool
+	at        point // a refold may meet a request that came only later
 	answered  bool
 	token     repute.TokenID
 	validator common.Address

@@ -104,14 +104,16 @@ func (f *fold) responseAppended(e repute.ResponseAppended, a *foldAgent, at poin
 // not exist, for anybody can deploy a contract that names any number.
 func (f *fold) validationRequest(contract common.Address, e repute.ValidationRequest, a *foldAgent, at point) string {
 	q := f.requests[requestKey{contract, e.RequestHash}]
-	if q.known {
+	if q.knownAt(at) {
 		return ignoredDuplicate
 	}
-	q.known, q.token, q.validator = true, e.TokenID, e.Validator
+	*q = foldRequest{known: true, at: at, token: e.TokenID, validator: e.Validator}
 	f.out.requests = append(f.out.requests, requestRow{contract, e, at, f.ids.uris[e.URI]})
 	f.change(kindRequested, at, &a.id, requestDataOf(contract, f.chain.trusted[contract], &e))
 	return ""
 }
+
+func (q *foldRequest) knownAt(at point) bool { return q.known && q.at.before(at) }
 
 func (f *fold) validationResponse(contract common.Address, e repute.ValidationResponse, a *foldAgent, at point) string {
 	const maxResponse = 100
@@ -119,9 +121,9 @@ func (f *fold) validationResponse(contract common.Address, e repute.ValidationRe
 	switch {
 	case e.Response > maxResponse:
 		return ignoredRange
-	case !q.known && f.chain.trusted[contract]:
+	case !q.knownAt(at) && f.chain.trusted[contract]:
 		return waitsForRequest
-	case !q.known:
+	case !q.knownAt(at):
 		return ignoredForeign
 	case q.token != e.TokenID || q.validator != e.Validator:
 		return ignoredMismatch

@@ -314,18 +314,27 @@ func (m *merge) rebuild(ctx context.Context) error {
 	return m.refold(ctx, operators)
 }
 
-// contested adds the agents whose validation request a new log of the same
-// contract and hash may displace.
+// contested adds the agents that a new validation request concerns though it
+// names another: the one whose request of the same contract and hash it may
+// displace, and those of events that had no effect for want of it. The third
+// topic of requests and responses alike is the hash.
 func (m *merge) contested(ctx context.Context, touched map[repute.TokenID]bool) error {
 	var contracts, hashes [][]byte
 	for i := range m.fresh {
+		l := &m.fresh[i].Log
 		if q, ok := m.fresh[i].Event.(repute.ValidationRequest); ok {
-			contracts, hashes = append(contracts, m.fresh[i].Log.Address.Bytes()), append(hashes, q.RequestHash.Bytes())
+			contracts, hashes = append(contracts, l.Address.Bytes()), append(hashes, q.RequestHash.Bytes())
 		}
 	}
 	rows, err := m.tx.Query(ctx, `
 		select r.token_id::text from unnest($2::bytea[], $3::bytea[]) u(c, h)
-		join validation_requests r on r.chain_id = $1 and r.contract = u.c and r.request_hash = u.h`, m.chain.id, contracts, hashes)
+		join validation_requests r on r.chain_id = $1 and r.contract = u.c and r.request_hash = u.h
+		union
+		select p.token_id::text from pending p
+		join events e on (e.chain_id, e.block, e.log_index) = (p.chain_id, p.block, p.log_index)
+		join unnest($2::bytea[], $3::bytea[]) u(c, h) on e.address = u.c and substring(e.topics from 97 for 32) = u.h
+		where p.chain_id = $1 and e.kind = any($4)`,
+		m.chain.id, contracts, hashes, []int16{int16(repute.KindValidationRequest), int16(repute.KindValidationResponse)})
 	if err != nil {
 		return failed("find contested requests", err)
 	}

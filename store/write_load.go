@@ -219,7 +219,7 @@ func (f *fold) queueRequests(b *pgx.Batch) {
 		contracts[i], hashes[i] = requests[i].contract[:], requests[i].hash[:]
 	}
 	b.Queue(`
-		select u.i, r.token_id::text, r.validator, exists (select from validation_responses v
+		select u.i, r.token_id::text, r.validator, r.block, r.log_index, exists (select from validation_responses v
 			where v.chain_id = $1 and v.contract = u.c and v.request_hash = u.h)
 		from unnest($2::bytea[], $3::bytea[]) with ordinality u(c, h, i)
 		join validation_requests r on r.chain_id = $1 and r.contract = u.c and r.request_hash = u.h`,
@@ -227,10 +227,11 @@ func (f *fold) queueRequests(b *pgx.Batch) {
 		var i int
 		var token string
 		var validator []byte
+		var at point
 		var answered bool
-		_, err := pgx.ForEachRow(rows, []any{&i, &token, &validator, &answered}, func() error {
+		_, err := pgx.ForEachRow(rows, []any{&i, &token, &validator, &at.block, &at.log, &answered}, func() error {
 			q := f.requests[requests[i-1]]
-			q.known, q.answered, q.validator = true, answered, common.BytesToAddress(validator)
+			*q = foldRequest{known: true, at: at, answered: answered, validator: common.BytesToAddress(validator)}
 			return q.token.SetFromDecimal(token)
 		})
 		return err
