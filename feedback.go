@@ -71,6 +71,19 @@ func (a Amount) Wad() *big.Int {
 	return new(big.Int).Mul(a.Value, pow10(MaxDecimals-int(a.Decimals)))
 }
 
+// reduced is the same amount in the fewest decimals.
+func (a Amount) reduced() Amount {
+	ten, rest := big.NewInt(10), new(big.Int)
+	for a.Decimals > 0 {
+		shorter, rest := new(big.Int).QuoRem(a.Value, ten, rest)
+		if rest.Sign() != 0 {
+			break
+		}
+		a = Amount{shorter, a.Decimals - 1}
+	}
+	return a
+}
+
 // Summary is what ReputationRegistry.getSummary returns.
 type Summary struct {
 	Count uint64
@@ -171,7 +184,7 @@ func (t *TagSummary) SummarizeTallies(tallies []VoteTally) {
 	}
 	t.Min, t.Max = nth(0), nth(t.Reviewers-1)
 	t.Median = median(nth((t.Reviewers-1)/2), nth(t.Reviewers/2), t.Reviewers)
-	t.Mean = Amount{sum.Quo(sum, big.NewInt(t.Reviewers)), MaxDecimals}
+	t.Mean = Amount{sum.Quo(sum, big.NewInt(t.Reviewers)), MaxDecimals}.reduced()
 }
 
 // median takes the two middle votes, which are the same one when n is odd.
@@ -182,7 +195,7 @@ func median(low, high Amount, n int64) Amount {
 		return low
 	}
 	sum := new(big.Int).Add(low.Wad(), high.Wad())
-	return Amount{sum.Mul(sum, big.NewInt(5)), MaxDecimals + 1}
+	return Amount{sum.Mul(sum, big.NewInt(5)), MaxDecimals + 1}.reduced()
 }
 
 func pow10(n int) *big.Int {

@@ -140,3 +140,15 @@ func b2i(b bool) int {
 	}
 	return 0
 }
+
+func TestDerivedAmountsAreShort(t *testing.T) {
+	var s repute.TagSummary
+	s.SummarizeVotes([]repute.Amount{amount(t, "10", 0), amount(t, "205", 1)})
+	if s.Mean.Value.String() != "1525" || s.Mean.Decimals != 2 || s.Median.Value.String() != "1525" || s.Median.Decimals != 2 {
+		t.Errorf("got mean %s@%d, median %s@%d, want 1525@2", s.Mean.Value, s.Mean.Decimals, s.Median.Value, s.Median.Decimals)
+	}
+	s.SummarizeVotes([]repute.Amount{amount(t, "0", 18)})
+	if s.Mean.Decimals != 0 || s.Mean.Value.Sign() != 0 {
+		t.Errorf("got mean %s@%d of nothing but zero", s.Mean.Value, s.Mean.Decimals)
+	}
+}
