@@ -131,15 +131,17 @@ func New(o Options) (*API, error) {
 	return a, nil
 }
 
-// Handler serves every route. HEAD is answered wherever GET is.
+// Handler serves every route. HEAD is answered wherever GET is, and ids may come
+// percent-encoded.
 func (a *API) Handler() http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		// A copy: the server must still see HEAD to leave the body out.
+		in, u := *r, *r.URL
+		// The router would match, and hand on, an escaped path as it is.
+		u.RawPath, in.URL = "", &u
 		if r.Method == http.MethodHead {
-			// A copy: the server must still see HEAD to leave the body out.
-			get := *r
-			get.Method = http.MethodGet
-			r = &get
+			in.Method = http.MethodGet
 		}
-		a.echo.ServeHTTP(w, r)
+		a.echo.ServeHTTP(w, &in)
 	})
 }

@@ -117,8 +117,7 @@ func FuzzCursor(f *testing.F) {
 	populate(f, db)
 	s := serve(f, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
 	for _, list := range []string{"/agents?limit=1", "/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"} {
-		var page struct{ Next *string }
-		page = as[struct{ Next *string }](f, get(f, s, list))
+		page := as[struct{ Next *string }](f, get(f, s, list))
 		f.Add(*page.Next)
 	}
 	f.Add("")

@@ -254,7 +254,7 @@ func TestGraphQLTransport(t *testing.T) {
 		{do(t, s, "POST", "/graphql", strings.NewReader("{"), "Content-Type", "application/json"), 400, "body"},
 		{do(t, s, "POST", "/graphql", strings.NewReader("[]"), "Content-Type", "application/json"), 400, "body"},
 		{do(t, s, "POST", "/graphql", strings.NewReader("{}"), "Content-Type", "application/json; charset=utf-8"), 400, "query"},
-		{do(t, s, "POST", "/graphql", strings.NewReader("query=x"), "Content-Type", "application/x-www-form-urlencoded"), 400, "Content-Type"},
+		{do(t, s, "POST", "/graphql", strings.NewReader("query=x"), "Content-Type", "application/x-www-form-urlencoded"), 400, "body"},
 		{do(t, s, "POST", "/graphql", strings.NewReader(`{"query":"`+strings.Repeat("x", 5000)+`"}`)), 413, ""},
 	} {
 		b := problemOf(t, c.r)
@@ -262,9 +262,50 @@ func TestGraphQLTransport(t *testing.T) {
 			t.Errorf("want %d %s, got %+v", c.status, c.field, b)
 		}
 	}
+	plain := do(t, s, "POST", "/graphql", strings.NewReader(`{"query":"{ __typename }"}`), "Content-Type", "application/x-www-form-urlencoded")
+	if !strings.Contains(string(plain.body), `"Query"`) {
+		t.Errorf("curl -d: %s", plain.body)
+	}
 	down := ask(t, s, `{ chains { name } }`, nil)
 	if len(down.Errors) != 1 || down.Errors[0].Extensions["code"] != "UNAVAILABLE" || strings.Contains(down.Errors[0].Message, "127.0.0.1") {
 		t.Errorf("database away: %+v", down)
+	}
+}
+
+// TestListsBelowLists: what is cut off below a list says so.
+func TestListsBelowLists(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{})
+	type connection struct {
+		Nodes    []struct{ Index int }
+		PageInfo struct {
+			HasNextPage bool
+			EndCursor   *string
+		}
+		AsOf *api.AsOf
+	}
+	d := data[struct {
+		Agents struct {
+			Nodes []struct {
+				Few, Many   connection
+				Validations connection
+				Reputation  struct{ Summary api.Summary }
+			}
+		}
+	}](t, ask(t, s, `{ agents(first: 2, sort: feedback) { nodes {
+		few: feedback(first: 5) { nodes { index } pageInfo { hasNextPage endCursor } asOf { block } }
+		many: feedback(first: 100) { nodes { index } pageInfo { hasNextPage endCursor } }
+		validations(first: 3) { nodes { id } pageInfo { hasNextPage endCursor } }
+		reputation { summary { count value decimals decimal } } } } }`, nil))
+	top := d.Agents.Nodes[0]
+	if len(top.Few.Nodes) != 5 || !top.Few.PageInfo.HasNextPage || top.Few.PageInfo.EndCursor != nil || top.Few.AsOf != nil {
+		t.Errorf("cut off: %+v", top.Few)
+	}
+	if len(top.Many.Nodes) != 17 || top.Many.PageInfo.HasNextPage || len(top.Validations.Nodes) != 3 || top.Validations.PageInfo.HasNextPage {
+		t.Errorf("whole: %+v %+v", top.Many, top.Validations)
+	}
+	if alone := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:7/reputation")).Summary; top.Reputation.Summary != alone {
+		t.Errorf("summary %+v, alone %+v", top.Reputation.Summary, alone)
 	}
 }
 

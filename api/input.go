@@ -97,7 +97,8 @@ type AgentPath struct {
 	ChainID Number `query:"chainId" doc:"chain of a bare token id"`
 }
 
-func (p *AgentPath) ref() (repute.AgentRef, error) { return parseAgent(p.ID, string(p.ChainID)) }
+// Ref reads the id with the chain beside it.
+func (p *AgentPath) Ref() (repute.AgentRef, error) { return parseAgent(p.ID, string(p.ChainID)) }
 
 // PairPath names an agent by chain and token.
 type PairPath struct {
@@ -105,7 +106,8 @@ type PairPath struct {
 	TokenID string `path:"tokenId" doc:"uint256, decimal" example:"22"`
 }
 
-func (p *PairPath) ref() (repute.AgentRef, error) { return parsePair(string(p.ChainID), p.TokenID) }
+// Ref reads chain and token.
+func (p *PairPath) Ref() (repute.AgentRef, error) { return parsePair(string(p.ChainID), p.TokenID) }
 
 // ChainPath is the chain a whole tree of operations is mounted under.
 type ChainPath struct {
@@ -118,7 +120,8 @@ type ChainAgentPath struct {
 	ID string `path:"id" doc:"token id, or any longer form that names the same chain" example:"22"`
 }
 
-func (p *ChainAgentPath) ref() (repute.AgentRef, error) { return parseAgent(p.ID, string(p.ChainID)) }
+// Ref reads the id, which must not name another chain than the path.
+func (p *ChainAgentPath) Ref() (repute.AgentRef, error) { return parseAgent(p.ID, string(p.ChainID)) }
 
 // AtQuery selects the view of the chain.
 type AtQuery struct {
@@ -137,7 +140,8 @@ type AgentQuery struct {
 	AtQuery
 }
 
-func (q *AgentQuery) query() *AgentQuery { return q }
+// Query is the query itself, also where it is embedded.
+func (q *AgentQuery) Query() *AgentQuery { return q }
 
 // ReputationQuery are the parameters of a reputation.
 type ReputationQuery struct {
@@ -148,7 +152,8 @@ type ReputationQuery struct {
 	Tag2    string `query:"tag2" doc:"only ratings with this tag2 count in summary; empty for all"`
 }
 
-func (q *ReputationQuery) query() *ReputationQuery { return q }
+// Query is the query itself, also where it is embedded.
+func (q *ReputationQuery) Query() *ReputationQuery { return q }
 
 // FeedbackQuery are the parameters of a list of ratings.
 type FeedbackQuery struct {
@@ -161,7 +166,8 @@ type FeedbackQuery struct {
 	IncludeRevoked Flag   `query:"includeRevoked" doc:"also ratings that were withdrawn"`
 }
 
-func (q *FeedbackQuery) query() *FeedbackQuery { return q }
+// Query is the query itself, also where it is embedded.
+func (q *FeedbackQuery) Query() *FeedbackQuery { return q }
 
 // ValidationQuery are the parameters of a list of validations.
 type ValidationQuery struct {
@@ -171,7 +177,8 @@ type ValidationQuery struct {
 	TrustedOnly Flag `query:"trustedOnly" doc:"only allow-listed contracts"`
 }
 
-func (q *ValidationQuery) query() *ValidationQuery { return q }
+// Query is the query itself, also where it is embedded.
+func (q *ValidationQuery) Query() *ValidationQuery { return q }
 
 // AgentsQuery are the parameters of the list of agents.
 type AgentsQuery struct {

@@ -83,6 +83,26 @@ func TestReadiness(t *testing.T) {
 	}
 }
 
+// TestReadyFunc: what the caller's check does cannot hang or end the process.
+func TestReadyFunc(t *testing.T) {
+	t.Parallel()
+	ready := func(ctx context.Context) error {
+		<-ctx.Done()
+		return ctx.Err()
+	}
+	s, l := populated(t, api.Options{Ready: ready, Limits: api.Limits{Timeout: 200 * time.Millisecond}})
+	if r := get(t, s, "/readyz"); r.status != 503 || !strings.Contains(string(r.body), "did not answer in time") {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	broken := serve(t, api.Options{DB: l.db, Ready: func(context.Context) error { panic("SECRET") }})
+	for range 2 {
+		r := get(t, broken, "/readyz")
+		if b := problemOf(t, r); b.Status != 500 || b.Code != "internal" || strings.Contains(string(r.body), "SECRET") {
+			t.Errorf("%s", r.body)
+		}
+	}
+}
+
 // TestDegraded: a chain in trouble shows in /status without its secrets.
 func TestDegraded(t *testing.T) {
 	t.Parallel()

@@ -116,16 +116,16 @@ type output[B any] struct {
 // agent is looked up in answer.
 func onAgent[I, Q, B any, P interface {
 	*I
-	ref() (repute.AgentRef, error)
-	query() *Q
+	Ref() (repute.AgentRef, error)
+	Query() *Q
 	request() *Request
 }](a *API, path, id, summary string, answer func(context.Context, repute.AgentRef, *Q) (*output[B], error)) {
 	get[I, B, P](a, path, id, summary, func(ctx context.Context, in *I) (*output[B], error) {
-		ref, err := P(in).ref()
+		ref, err := P(in).Ref()
 		if err != nil {
 			return nil, err
 		}
-		return answer(ctx, ref, P(in).query())
+		return answer(ctx, ref, P(in).Query())
 	})
 }
 

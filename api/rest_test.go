@@ -1,15 +1,19 @@
 package api_test
 
 import (
+	"context"
 	"encoding/json"
 	"math/big"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"repute"
 	"repute/api"
+	"repute/store"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -23,6 +27,7 @@ func TestREST(t *testing.T) {
 		for _, path := range []string{
 			"/agents/" + agent7, "/agents/" + strings.ToLower(agent7), "/agents/8453:7", "/agents/7?chainId=8453", "/agents/8453/7",
 			"/chains/8453/agents/7", "/chains/8453/agents/8453:7", "/agents/8453:7?at=latest",
+			"/agents/8453%3A7", "/agents/" + url.PathEscape(agent7), "/agents/" + strings.ReplaceAll(agent7, ":", "%3A"),
 		} {
 			if a := as[api.AgentAnswer](t, get(t, s, path)); a.ID != agent7 || a.ShortID != "8453:7" {
 				t.Errorf("%s: %s", path, a.ID)
@@ -315,6 +320,86 @@ func walkFeedback(t *testing.T, get func(string) reply) {
 	}
 	if seen != 17 {
 		t.Errorf("%d ratings in all pages", seen)
+	}
+}
+
+// TestFinality: the head's views can be asked for, and asOf says where they are.
+func TestFinality(t *testing.T) {
+	t.Parallel()
+	s, l := populated(t, api.Options{})
+	tip := l.tip.Number
+	head := store.Head{Head: tip + 3, Safe: tip - 1, Finalized: 2, SeenAt: time.Now()}
+	if err := l.db.SetHead(context.Background(), 8453, store.Lease{}, head); err != nil {
+		t.Fatal(err)
+	}
+	for at, block := range map[string]uint64{"latest": tip, "safe": tip - 1, "finalized": 2, "2": 2} {
+		r := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:7/reputation?at="+at))
+		if r.AsOf.Block != api.Long(block) || r.AsOf.Safe == nil || *r.AsOf.Finalized != 2 || *r.AsOf.Head != api.Long(tip+3) || r.AsOf.HeadSeenAt == nil {
+			t.Errorf("%s: %+v", at, r.AsOf)
+		}
+		if at == "latest" && (r.AsOf.LagBlocks == nil || *r.AsOf.LagBlocks != 3) {
+			t.Errorf("%s: %+v", at, r.AsOf)
+		}
+	}
+	if f := as[api.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?at=finalized")); len(f.Items) != 3 {
+		t.Errorf("%d ratings at finalized", len(f.Items))
+	}
+	if v := as[api.ValidationList](t, get(t, s, "/agents/8453:7/validations?at=safe")); len(v.Items) != 3 {
+		t.Errorf("%d validations at safe", len(v.Items))
+	}
+}
+
+// TestDocument: a registration file is shown as written, hostile parts as text.
+func TestDocument(t *testing.T) {
+	t.Parallel()
+	s, l := populated(t, api.Options{})
+	ctx := context.Background()
+	active := true
+	file := repute.Registration{
+		Type: "agent", Name: "</script><b>", Description: "d", Active: &active, SupportedTrust: []string{"reputation"},
+		Services:      []repute.Service{{Name: "MCP", Endpoint: "https://agent.example/mcp", Skills: []string{"a"}}},
+		Registrations: []repute.RegistrationLink{{Registry: "eip155:8453:0x1"}},
+		Extra:         map[string]json.RawMessage{"more": json.RawMessage(`{"deep":[1,2]}`)},
+	}
+	for _, host := range mustValue(l.db.DueHosts(ctx, 10))(t) {
+		for _, u := range mustValue(l.db.DueURIs(ctx, host, 100))(t) {
+			if u.URI != "https://agent.example/9.json" {
+				continue
+			}
+			err := l.db.SaveDocument(ctx, store.FetchResult{
+				URIID: u.ID, Body: []byte("{}"), MediaType: "application/json", Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
+				Registration: &file, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "odd"}},
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	d := as[api.AgentAnswer](t, get(t, s, "/agents/8453:9")).Document
+	r := d.Registration
+	if d.Status != "ok" || d.SHA256 == nil || d.Size != 2 || *d.Source != "https" || d.FetchedAt == nil || len(d.Problems) != 1 || r == nil {
+		t.Fatalf("%+v", d)
+	}
+	if r.Name != "</script><b>" || !*r.Active || r.X402 != nil || r.Services[0].Endpoint != "https://agent.example/mcp" ||
+		r.Registrations[0].TokenID != nil || len(r.Extra) != 1 {
+		t.Errorf("%+v", r)
+	}
+	g := data[struct {
+		Agent struct{ Document api.Document }
+	}](t, ask(t, s, `{ agent(id: "8453:9") { document { status registration { name services { name skills domains } registrations { tokenId registry } } } } }`, nil))
+	if g.Agent.Document.Registration.Services[0].Name != "MCP" {
+		t.Errorf("%+v", g)
+	}
+}
+
+// mustValue ends the test when the call failed.
+func mustValue[V any](v V, err error) func(*testing.T) V {
+	return func(t *testing.T) V {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
 	}
 }
 
