@@ -18,12 +18,16 @@ type connError struct {
 	timeout bool
 }
 
+// Error is the cause's: the request's URL may hold a key.
 func (e *connError) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause.
 func (e *connError) Unwrap() error { return e.err }
 
 // answerError is an answer that contradicts itself or the question.
 type answerError struct{ what string }
 
+// Error names the contradiction.
 func (e *answerError) Error() string { return "answer does not hold together: " + e.what }
 
 // IsTransient tells failures that waiting may cure and a shorter range does
