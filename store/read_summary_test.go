@@ -60,6 +60,42 @@ func TestSummariesMatchRecords(t *testing.T) {
 	})
 }
 
+// TestRevocationsCountFromTheirBlockOn asks at the very blocks of revocations
+// and just before, which random questions seldom hit.
+func TestRevocationsCountFromTheirBlockOn(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 4)
+	w.grow(120)
+	w.store(t, db, w.tip().Number)
+	ctx := context.Background()
+	revocations := 0
+	for _, r := range w.records {
+		e, ok := r.Event.(repute.FeedbackRevoked)
+		if !ok {
+			continue
+		}
+		revocations++
+		id := repute.AgentID{ChainID: w.chain.ID, TokenID: e.TokenID}
+		for _, n := range []uint64{r.Log.BlockNumber - 1, r.Log.BlockNumber} {
+			got, err := db.Reputation(ctx, id, store.ReputationQuery{At: at(n)})
+			if errors.Is(err, repute.ErrNotFound) && n < w.mintBlock(e.TokenID) {
+				continue
+			} else if err != nil {
+				t.Fatal(err)
+			}
+			ratings := w.ratings(e.TokenID, n)
+			want := naiveSummary(ratings, nil, "", "")
+			if got.Summary.Count != want.Count || got.Summary.Value.Cmp(want.Value) != 0 || got.Counts.Feedback != int64(want.Count) ||
+				got.Counts.Revoked != int64(len(ratings))-int64(want.Count) || len(got.Tags) != len(naiveTags(ratings)) {
+				t.Errorf("agent %s at %d: %+v, want %+v of %d", e.TokenID.Dec(), n, got, want, len(ratings))
+			}
+		}
+	}
+	if revocations == 0 {
+		t.Error("nothing was revoked")
+	}
+}
+
 // naiveSummary goes through the clients as the contract does.
 func naiveSummary(ratings []*rating, clients []common.Address, tag1, tag2 string) repute.Summary {
 	if clients == nil {
