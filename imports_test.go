@@ -36,6 +36,7 @@ var allowed = map[string][]string{
 	"internal/pg":                 {},
 	"internal/pgtest":             {"*"},
 	"internal/rpctest":            {"*"},
+	"internal/synth":              {".", "contracts", "contracts/bindings"},
 	"cmd/repute":                  {"*"},
 }
 

@@ -1,0 +1,315 @@
+package synth
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"math/big"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/contracts"
+)
+
+// chain begins every row.
+const chain = uint64(chainID)
+
+// until is the end of a history's row, null while it holds.
+func until(block uint32) any {
+	if block == open {
+		return nil
+	}
+	return uint64(block)
+}
+
+func id(token uint32) Numeric { return Numeric(strconv.FormatUint(uint64(token), 10)) }
+
+// raw gives an address or a hash as columns hold them: empty for zero.
+func (p party) raw() []byte {
+	if p == 0 {
+		return []byte{}
+	}
+	a := p.address()
+	return a[:]
+}
+
+func (d digest) raw() []byte {
+	if d == 0 {
+		return []byte{}
+	}
+	h := d.hash()
+	return h[:]
+}
+
+func (h *History) tag(n uint16) Tag { return Tag(h.enc.tags[n]) }
+
+func (t text) uri() URI { return URI(t.String()) }
+
+// eachLog passes every log with its event in order.
+func (h *History) eachLog(fn func(r *repute.Record) error) error {
+	return h.eachBlock(func(number uint64, raw []byte) error {
+		if readBlock(raw).logs == 0 {
+			return nil
+		}
+		logs, err := h.Logs(number)
+		if err != nil {
+			return err
+		}
+		for _, l := range logs {
+			e, err := contracts.Decode(*l)
+			if err == nil {
+				err = fn(&repute.Record{Log: *l, Event: e})
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+func eventRows(h *History, yield yieldRow) error {
+	return h.eachLog(func(r *repute.Record) error {
+		l := &r.Log
+		var token any
+		if t, ok := subject(r.Event); ok {
+			token = Numeric(t.Dec())
+		}
+		topics := make([]byte, 0, 4*common.HashLength)
+		for _, t := range l.Topics {
+			topics = append(topics, t[:]...)
+		}
+		return yield(chain, l.BlockNumber, uint64(l.Index), uint64(l.TxIndex), uint64(r.Event.Kind()), l.Address[:], l.TxHash[:],
+			token, topics, l.Data, l.BlockHash[:], l.BlockTimestamp)
+	})
+}
+
+// subject is the agent an event is about.
+func subject(e repute.Event) (t repute.TokenID, ok bool) {
+	switch e := e.(type) {
+	case repute.Transfer:
+		return e.TokenID, true
+	case repute.Registered:
+		return e.TokenID, true
+	case repute.URIUpdated:
+		return e.TokenID, true
+	case repute.MetadataSet:
+		return e.TokenID, true
+	case repute.MetadataUpdate:
+		return e.TokenID, true
+	case repute.Approval:
+		return e.TokenID, true
+	case repute.NewFeedback:
+		return e.TokenID, true
+	case repute.FeedbackRevoked:
+		return e.TokenID, true
+	case repute.ResponseAppended:
+		return e.TokenID, true
+	case repute.ValidationRequest:
+		return e.TokenID, true
+	case repute.ValidationResponse:
+		return e.TokenID, true
+	}
+	return t, false
+}
+
+func blockRows(h *History, yield yieldRow) error {
+	var parent common.Hash
+	return h.eachBlock(func(number uint64, raw []byte) error {
+		b := readBlock(raw)
+		before := parent
+		if parent = b.hash; b.logs == 0 {
+			return nil
+		}
+		return yield(chain, number, b.hash[:], before[:], time.Unix(int64(blockTime(number)), 0).UTC())
+	})
+}
+
+func versionRows(h *History, yield yieldRow) error {
+	for v, err := range h.versions.all() {
+		if err != nil {
+			return err
+		}
+		s := v.State
+		if err := yield(chain, id(v.Token), uint64(v.From), until(v.To), s.Owner.raw(), false, s.Wallet.raw(), s.Approved.raw(), s.URI.uri()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func entryRows(h *History, yield yieldRow) error {
+	for e, err := range h.entries.all() {
+		if err != nil {
+			return err
+		}
+		key := []byte(metadataKeys[e.Key])
+		hash := sha256.Sum256(key)
+		value := append([]byte{}, metadataValue(e.Value)...)
+		if err := yield(chain, id(e.Token), hash[:], uint64(e.From), until(e.To), uint64(e.Log), key, value); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func spanRows(h *History, yield yieldRow) error {
+	for s, err := range h.spans.all() {
+		if err != nil {
+			return err
+		}
+		if err := yield(chain, s.Owner.raw(), s.Operator.raw(), uint64(s.From), until(s.To)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func ratingRows(h *History, yield yieldRow) error {
+	for r, err := range h.ratings.all() {
+		if err != nil {
+			return err
+		}
+		var block, log any
+		if r.Revoked != (point{}) {
+			block, log = uint64(r.Revoked.Block), uint64(r.Revoked.Log)
+		}
+		if err := yield(chain, id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log), numeric(r.Value.big()),
+			uint64(r.Decimals), h.tag(r.Tag1), h.tag(r.Tag2), r.URI.uri(), []byte(r.Endpoint.String()), r.Hash.raw(), block, log); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func numeric(v *big.Int) Numeric { return Numeric(v.String()) }
+
+func responseRows(h *History, yield yieldRow) error {
+	for r, err := range h.responses.all() {
+		if err != nil {
+			return err
+		}
+		if err := yield(chain, id(r.Token), r.Client.raw(), uint64(r.Index), uint64(r.At.Block), uint64(r.At.Log),
+			r.Responder.raw(), r.URI.uri(), r.Hash.raw()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func requestRows(h *History, yield yieldRow) error {
+	for r, err := range h.requests.all() {
+		if err != nil {
+			return err
+		}
+		if err := yield(chain, validationAddress[:], r.Hash.raw(), id(r.Token), r.Validator.raw(), r.URI.uri(),
+			uint64(r.At.Block), uint64(r.At.Log)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func answerRows(h *History, yield yieldRow) error {
+	for a, err := range h.answers.all() {
+		if err != nil {
+			return err
+		}
+		if err := yield(chain, validationAddress[:], a.Request.raw(), uint64(a.At.Block), uint64(a.At.Log), uint64(a.Response),
+			a.URI.uri(), a.Hash.raw(), h.tag(a.Tag)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func agentRows(h *History, yield yieldRow) error {
+	token := uint32(0)
+	for a, err := range h.agents.all() {
+		if err != nil {
+			return err
+		}
+		s := a.Now
+		if err := yield(chain, id(token), s.Owner.raw(), false, s.Wallet.raw(), s.Approved.raw(), s.URI.uri(),
+			uint64(a.Registered.Block), uint64(a.Registered.Log), uint64(a.Updated.Block), uint64(a.Updated.Log),
+			uint64(a.Feedback), uint64(a.Revoked), uint64(a.Clients), uint64(a.Responses), uint64(a.Validation)); err != nil {
+			return err
+		}
+		token++
+	}
+	return nil
+}
+
+// tagRows lists every tag the other rows name; the empty one always exists.
+func tagRows(h *History, yield yieldRow) error {
+	used := map[uint16]bool{0: true}
+	err := errors.Join(
+		each(h.ratings, func(r *rating) { used[r.Tag1], used[r.Tag2] = true, true }),
+		each(h.answers, func(a *answer) { used[a.Tag] = true }))
+	if err != nil {
+		return err
+	}
+	for _, n := range h.byTagHash() {
+		if !used[n] {
+			continue
+		}
+		if err := yield(h.enc.tag[n][:], h.tag(n)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// byTagHash lists all tags in the order of their hashes.
+func (h *History) byTagHash() []uint16 {
+	order := make([]uint16, len(h.enc.tags))
+	for n := range order {
+		order[n] = uint16(n)
+	}
+	slices.SortFunc(order, func(a, b uint16) int { return bytes.Compare(h.enc.tag[a][:], h.enc.tag[b][:]) })
+	return order
+}
+
+// uriRows lists every URI the other rows name, by the hash of its bytes; the
+// empty one always exists.
+func uriRows(h *History, yield yieldRow) error {
+	used := map[text]bool{0: true}
+	err := errors.Join(
+		each(h.versions, func(v *version) { used[v.State.URI] = true }),
+		each(h.ratings, func(r *rating) { used[r.URI] = true }),
+		each(h.responses, func(r *response) { used[r.URI] = true }),
+		each(h.requests, func(r *request) { used[r.URI] = true }),
+		each(h.answers, func(a *answer) { used[a.URI] = true }))
+	if err != nil {
+		return err
+	}
+	type word struct {
+		hash [32]byte
+		text text
+	}
+	words := make([]word, 0, len(used))
+	for t := range used {
+		words = append(words, word{sha256.Sum256([]byte(t.String())), t})
+	}
+	slices.SortFunc(words, func(a, b word) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	for _, w := range words {
+		if err := yield(w.hash[:], w.text.uri()); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func each[T any](t *table[T], fn func(*T)) error {
+	for row, err := range t.all() {
+		if err != nil {
+			return err
+		}
+		fn(row)
+	}
+	return nil
+}

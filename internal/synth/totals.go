@@ -1,0 +1,123 @@
+package synth
+
+import (
+	"cmp"
+	"maps"
+	"math/big"
+	"slices"
+)
+
+// What an index keeps beside the feedback, computed from the ratings: they come
+// by agent, client and index.
+
+// eachAgent passes the live ratings of every agent that has some, agent by agent
+// and client by client.
+func (h *History) eachAgent(fn func(token uint32, live []*rating) error) error {
+	var live []*rating
+	flush := func() error {
+		if len(live) == 0 {
+			return nil
+		}
+		err := fn(live[0].Token, live)
+		live = live[:0]
+		return err
+	}
+	for r, err := range h.ratings.all() {
+		if err != nil {
+			return err
+		}
+		if len(live) > 0 && live[0].Token != r.Token {
+			if err := flush(); err != nil {
+				return err
+			}
+		}
+		if r.Revoked == (point{}) {
+			live = append(live, r)
+		}
+	}
+	return flush()
+}
+
+// ranks numbers the tags in the order of their hashes.
+func (h *History) ranks() []int {
+	ranks := make([]int, len(h.enc.tags))
+	for i, n := range h.byTagHash() {
+		ranks[n] = i
+	}
+	return ranks
+}
+
+type sumKey struct {
+	tag1, tag2 uint16
+	decimals   uint8
+}
+
+type sum struct {
+	n     uint64
+	total *big.Int
+}
+
+func sumRows(h *History, yield yieldRow) error {
+	rank := h.ranks()
+	return h.eachAgent(func(token uint32, live []*rating) error {
+		for len(live) > 0 {
+			n := slices.IndexFunc(live, func(r *rating) bool { return r.Client != live[0].Client })
+			if n < 0 {
+				n = len(live)
+			}
+			if err := h.clientSums(live[:n], rank, yield); err != nil {
+				return err
+			}
+			live = live[n:]
+		}
+		return nil
+	})
+}
+
+func (h *History) clientSums(live []*rating, rank []int, yield yieldRow) error {
+	sums := map[sumKey]*sum{}
+	for _, r := range live {
+		key := sumKey{r.Tag1, r.Tag2, r.Decimals}
+		s := sums[key]
+		if s == nil {
+			s = &sum{total: new(big.Int)}
+			sums[key] = s
+		}
+		s.n++
+		s.total.Add(s.total, r.Value.big())
+	}
+	keys := slices.SortedFunc(maps.Keys(sums), func(a, b sumKey) int {
+		return cmp.Or(cmp.Compare(rank[a.tag1], rank[b.tag1]), cmp.Compare(rank[a.tag2], rank[b.tag2]), cmp.Compare(a.decimals, b.decimals))
+	})
+	for _, k := range keys {
+		if err := yield(chain, id(live[0].Token), live[0].Client.raw(), h.tag(k.tag1), h.tag(k.tag2), uint64(k.decimals),
+			sums[k].n, numeric(sums[k].total)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// voteRows gives the newest live value of every client per tag.
+func voteRows(h *History, yield yieldRow) error {
+	rank := h.ranks()
+	return h.eachAgent(func(token uint32, live []*rating) error {
+		type key struct {
+			tag    uint16
+			client party
+		}
+		newest := map[key]*rating{}
+		for _, r := range live {
+			newest[key{r.Tag1, r.Client}] = r
+		}
+		votes := slices.SortedFunc(maps.Values(newest), func(a, b *rating) int {
+			return cmp.Or(cmp.Compare(rank[a.Tag1], rank[b.Tag1]), compareParties(a.Client, b.Client))
+		})
+		for _, r := range votes {
+			if err := yield(chain, id(token), h.tag(r.Tag1), r.Client.raw(), uint64(r.Index), numeric(r.Value.big()), uint64(r.Decimals)); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
