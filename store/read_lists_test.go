@@ -244,6 +244,40 @@ func TestFeedbackMatchesRecords(t *testing.T) {
 	}
 }
 
+// TestFeedbackChangesAtItsBlock lists at the very blocks of revocations and
+// responses and just before.
+func TestFeedbackChangesAtItsBlock(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 22)
+	w.grow(120)
+	w.store(t, db, w.tip().Number)
+	edges := map[repute.TokenID][]uint64{}
+	for _, r := range w.records {
+		switch e := r.Event.(type) {
+		case repute.FeedbackRevoked:
+			edges[e.TokenID] = append(edges[e.TokenID], r.Log.BlockNumber)
+		case repute.ResponseAppended:
+			edges[e.TokenID] = append(edges[e.TokenID], r.Log.BlockNumber)
+		}
+	}
+	if len(edges) == 0 {
+		t.Fatal("nothing was revoked or answered")
+	}
+	for token, blocks := range edges {
+		for _, b := range slices.Compact(blocks) {
+			// Both existed before: an agent is rated before the rating changes.
+			for _, n := range []uint64{max(b-1, w.mintBlock(token)), b} {
+				f := store.FeedbackFilter{IncludeRevoked: true, Limit: store.MaxPage, At: at(n)}
+				page, err := db.Feedback(context.Background(), repute.AgentID{ChainID: w.chain.ID, TokenID: token}, f)
+				if err != nil {
+					t.Fatal(err)
+				}
+				compareFeedback(t, fmt.Sprintf("%s at %d", token.Dec(), n), page.Items, naiveFeedback(w.ratings(token, n), f))
+			}
+		}
+	}
+}
+
 // naiveFeedback filters and orders the ratings.
 func naiveFeedback(ratings []*rating, f store.FeedbackFilter) []*rating {
 	var out []*rating
