@@ -1,7 +1,9 @@
 package api_test
 
 import (
+	"encoding/base64"
 	"net/http"
+	"regexp"
 	"strings"
 	"testing"
 
@@ -110,23 +112,34 @@ func TestNotFound(t *testing.T) {
 	}
 }
 
-// FuzzCursor: a cursor somebody made up is refused or read as a place in the
-// list; it never breaks the server.
+// FuzzCursor: a cursor somebody made up, or mended after decoding it, is refused
+// or read as a place in the list; it never breaks the server.
 func FuzzCursor(f *testing.F) {
 	db := open(f, pgtest.New(f))
 	populate(f, db)
 	s := serve(f, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
-	for _, list := range []string{"/agents?limit=1", "/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"} {
-		page := as[struct{ Next *string }](f, get(f, s, list))
-		f.Add(*page.Next)
+	lists := []string{"/agents?limit=1", "/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"}
+	for _, list := range lists {
+		next := *as[struct{ Next *string }](f, get(f, s, list)).Next
+		inside, err := base64.RawURLEncoding.DecodeString(next)
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(string(inside))
+		f.Add(next)
+		for _, number := range []string{"-1", "1e3", "9223372036854775808", "null", "{}", `"x"`} {
+			f.Add(regexp.MustCompile(`\b\d+\b`).ReplaceAllString(string(inside), number))
+		}
 	}
 	f.Add("")
-	f.Add("e30")
-	f.Fuzz(func(t *testing.T, cursor string) {
-		for _, list := range []string{"/agents", "/agents/8453:7/feedback", "/agents/8453:7/validations"} {
-			r := get(t, s, list+query("cursor", cursor))
-			if r.status != http.StatusOK && r.status != http.StatusBadRequest {
-				t.Fatalf("%s with %q: %d %s", list, cursor, r.status, r.body)
+	f.Add("{}")
+	f.Fuzz(func(t *testing.T, text string) {
+		for _, cursor := range []string{text, base64.RawURLEncoding.EncodeToString([]byte(text))} {
+			for _, list := range lists {
+				r := get(t, s, list+"&"+query("cursor", cursor)[1:])
+				if r.status != http.StatusOK && r.status != http.StatusBadRequest {
+					t.Fatalf("%s with %q: %d %s", list, cursor, r.status, r.body)
+				}
 			}
 		}
 	})
