@@ -1,9 +1,11 @@
 package indexer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math/rand/v2"
 	"strings"
 	"testing"
 
@@ -142,4 +144,32 @@ func FuzzReadLogs(f *testing.F) {
 			}
 		}
 	})
+}
+
+// Damaged recordings must give an error or whole logs, never a panic. Go's own
+// fuzzing is slow in a binary of this size, so that this goes further.
+func TestReadLogsDamaged(t *testing.T) {
+	t.Parallel()
+	seed := rand.Uint64()
+	t.Logf("seed %d", seed)
+	rnd := rand.New(rand.NewPCG(seed, 0))
+	whole := []string{"[" + hexLog + "," + hexLog + "]", `{"id":1,"result":[` + hexLog + `]}`, `{"blockRange":{"from":1,"to":"0x2"},"logs":[]}`}
+	for range 20_000 {
+		b := []byte(whole[rnd.IntN(len(whole))])
+		for range 1 + rnd.IntN(5) {
+			switch i := rnd.IntN(len(b)); rnd.IntN(3) {
+			case 0:
+				b[i] = `{}[]",:0x1n`[rnd.IntN(11)]
+			case 1:
+				b = append(b[:i:i], b[i+1:]...)
+			default:
+				b = b[:i+1]
+			}
+			b = append(b, ' ')
+		}
+		rec, err := ReadLogs(bytes.NewReader(b), ReadOptions{})
+		if err != nil && (len(rec.Logs) > 0 || !errors.Is(err, repute.ErrInvalid)) {
+			t.Fatalf("%q: %d logs, %v", b, len(rec.Logs), err)
+		}
+	}
 }
