@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"reflect"
 	"slices"
 	"strings"
@@ -250,6 +251,10 @@ func TestFeedbackChangesAtItsBlock(t *testing.T) {
 	t.Parallel()
 	db, w := open(t), newWorld(7, 100, 22)
 	w.grow(120)
+	w.mine(w.rate(tokenID(0), person(50), repute.Amount{Value: big.NewInt(5)}, "", "")...)
+	for range 3 {
+		w.mine(repute.ResponseAppended{TokenID: tokenID(0), Client: person(50), Index: 1, Responder: person(0), URI: w.uri()})
+	}
 	w.store(t, db, w.tip().Number)
 	edges := map[repute.TokenID][]uint64{}
 	for _, r := range w.records {
