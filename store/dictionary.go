@@ -143,11 +143,11 @@ func (d *dictionary) settle(cache map[[32]byte]int64, ids map[string]int64, word
 }
 
 func (db *DB) findTags(ctx context.Context, words []word) (map[[32]byte]int64, error) {
-	return db.findWords(ctx, `select hash, id from tags where hash = any($1)`, words)
+	return db.findWords(ctx, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from tags where hash = u.h offset 0) t`, words)
 }
 
 func (db *DB) findURIs(ctx context.Context, words []word) (map[[32]byte]int64, error) {
-	return db.findWords(ctx, `select hash, id from uris where hash = any($1)`, words)
+	return db.findWords(ctx, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from uris where hash = u.h offset 0) t`, words)
 }
 
 func (db *DB) findWords(ctx context.Context, sql string, words []word) (map[[32]byte]int64, error) {

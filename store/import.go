@@ -218,8 +218,9 @@ func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks
 	numbers, hashes, parents, times := blockArrays(values(known))
 	var clash *uint64
 	err := m.tx.QueryRow(ctx, `
-		select min(number) from unnest($2::bigint[], $3::bytea[]) u(n, h)
-		join blocks b on b.chain_id = $1 and b.number = u.n and b.hash <> '' and u.h <> '' and b.hash <> u.h`,
+		select min(u.n) from unnest($2::bigint[], $3::bytea[]) u(n, h)
+		cross join lateral (select hash from blocks where chain_id = $1 and number = u.n offset 0) b
+		where b.hash <> '' and u.h <> '' and b.hash <> u.h`,
 		m.chain.id, numbers, hashes).Scan(&clash)
 	if err != nil {
 		return failed("compare blocks", err)
@@ -264,8 +265,9 @@ func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.
 		blocks[i], logs[i] = records[i].Log.BlockNumber, uint32(records[i].Log.Index)
 		at[point{blocks[i], logs[i]}] = &records[i]
 	}
-	rows, err := m.tx.Query(ctx, selectEvents+`e join unnest($2::bigint[], $3::integer[]) u(b, l)
-		on e.chain_id = $1 and e.block = u.b and e.log_index = u.l`, m.chain.id, blocks, logs)
+	rows, err := m.tx.Query(ctx, `
+		select e.* from unnest($2::bigint[], $3::integer[]) u(b, l) cross join lateral (
+			`+selectEvents+`where chain_id = $1 and block = u.b and log_index = u.l offset 0) e`, m.chain.id, blocks, logs)
 	if err != nil {
 		return nil, failed("find stored logs", err)
 	}
@@ -327,11 +329,11 @@ func (m *merge) contested(ctx context.Context, touched map[repute.TokenID]bool) 
 		}
 	}
 	rows, err := m.tx.Query(ctx, `
-		select r.token_id::text from unnest($2::bytea[], $3::bytea[]) u(c, h)
-		join validation_requests r on r.chain_id = $1 and r.contract = u.c and r.request_hash = u.h
+		select r.token_id::text from unnest($2::bytea[], $3::bytea[]) u(c, h) cross join lateral (
+			select token_id from validation_requests where chain_id = $1 and contract = u.c and request_hash = u.h offset 0) r
 		union
-		select p.token_id::text from pending p
-		join events e on (e.chain_id, e.block, e.log_index) = (p.chain_id, p.block, p.log_index)
+		select p.token_id::text from pending p cross join lateral (
+			select * from events where chain_id = $1 and block = p.block and log_index = p.log_index offset 0) e
 		join unnest($2::bytea[], $3::bytea[]) u(c, h) on e.address = u.c and substring(e.topics from 97 for 32) = u.h
 		where p.chain_id = $1 and e.kind = any($4)`,
 		m.chain.id, contracts, hashes, []int16{int16(repute.KindValidationRequest), int16(repute.KindValidationResponse)})

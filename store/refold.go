@@ -80,12 +80,9 @@ func wholeBlocks(records []repute.Record, n int) int {
 func forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, operators bool) error {
 	var b pgx.Batch
 	ids := tokenArray(agents)
-	b.Queue(`
-		delete from validation_responses v using unnest($2::numeric[]) u(t)
-		join validation_requests r on r.chain_id = $1 and r.token_id = u.t
-		where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash`, chainID, ids)
+	b.Queue(`delete from validation_responses `+whereAnswerOfAgent("true"), chainID, ids)
 	for _, table := range []string{"validation_requests", "agent_states", "metadata", "feedback", "responses", "agents", "sums", "votes"} {
-		b.Queue("delete from "+table+" d using unnest($2::numeric[]) u(t) where d.chain_id = $1 and d.token_id = u.t", chainID, ids)
+		b.Queue("delete from "+table+" "+whereAgent(table, "true"), chainID, ids)
 	}
 	b.Queue("delete from pending where chain_id = $1 and token_id = any($2::numeric[])", chainID, ids)
 	if operators {

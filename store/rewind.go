@@ -106,8 +106,8 @@ func agentsAbove(ctx context.Context, tx pgx.Tx, chainID, n uint64) ([]repute.To
 // again what the clients concerned have left.
 func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, n uint64) error {
 	rows, err := tx.Query(ctx, `
-		select f.token_id::text, f.client from unnest($2::numeric[]) u(t)
-		join feedback f on f.chain_id = $1 and f.token_id = u.t and f.block > $3
+		select u.t::text, f.client from unnest($2::numeric[]) u(t)
+		cross join lateral (select client from feedback where chain_id = $1 and token_id = u.t and block > $3 offset 0) f
 		union select token_id::text, client from feedback where chain_id = $1 and revoked_block > $3`,
 		chainID, tokenArray(agents), n)
 	if err != nil {
@@ -121,10 +121,11 @@ func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []rep
 		return err
 	}
 	err = eachPair(ctx, tx, chainID, pairs, "rewind feedback", []any{n},
-		`delete from feedback f using unnest($2::numeric[], $3::bytea[]) u(t, c)
-		where f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.block > $4`,
-		`update feedback f set revoked_block = null, revoked_log = null from unnest($2::numeric[], $3::bytea[]) u(t, c)
-		where f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.revoked_block > $4`)
+		`delete from feedback where ctid = any(array(select f.id from unnest($2::numeric[], $3::bytea[]) u(t, c) cross join lateral (
+			select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and block > $4 offset 0) f))`,
+		`update feedback set revoked_block = null, revoked_log = null
+		where ctid = any(array(select f.id from unnest($2::numeric[], $3::bytea[]) u(t, c) cross join lateral (
+			select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and revoked_block > $4 offset 0) f))`)
 	if err != nil {
 		return err
 	}
@@ -141,18 +142,34 @@ func scanPair(row pgx.CollectableRow) (p pairKey, err error) {
 	return p, p.token.SetFromDecimal(token)
 }
 
+// whereAgent selects the rows of the agents $2 of chain $1 in a table that meet a
+// condition. They are looked up agent by agent, whatever the planner believes of a
+// chain it has no statistics of yet: a join it may turn round, this it may not.
+func whereAgent(table, condition string) string {
+	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t) cross join lateral (
+		select ctid id from ` + table + ` where chain_id = $1 and token_id = u.t and ` + condition + ` offset 0) d))`
+}
+
+// whereAnswerOfAgent is whereAgent for answers, which belong to the agent of
+// their request.
+func whereAnswerOfAgent(condition string) string {
+	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t)
+		cross join lateral (select contract, request_hash from validation_requests where chain_id = $1 and token_id = u.t offset 0) r
+		cross join lateral (select ctid id from validation_responses
+			where chain_id = $1 and contract = r.contract and request_hash = r.request_hash and ` + condition + ` offset 0) d))`
+}
+
 // queueRewind cuts the other histories and the events at block n: rows that begin
 // above it go, rows that end above it are open again.
 func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
 	for _, sql := range []string{
-		`delete from agent_states s using unnest($2::numeric[]) u(t) where s.chain_id = $1 and s.token_id = u.t and s.from_block > $3`,
-		`update agent_states s set to_block = null from unnest($2::numeric[]) u(t) where s.chain_id = $1 and s.token_id = u.t and s.to_block > $3`,
-		`delete from metadata m using unnest($2::numeric[]) u(t) where m.chain_id = $1 and m.token_id = u.t and m.from_block > $3`,
-		`update metadata m set to_block = null from unnest($2::numeric[]) u(t) where m.chain_id = $1 and m.token_id = u.t and m.to_block > $3`,
-		`delete from responses r using unnest($2::numeric[]) u(t) where r.chain_id = $1 and r.token_id = u.t and r.block > $3`,
-		`delete from validation_responses v using unnest($2::numeric[]) u(t) join validation_requests r on r.chain_id = $1 and r.token_id = u.t
-			where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash and v.block > $3`,
-		`delete from validation_requests r using unnest($2::numeric[]) u(t) where r.chain_id = $1 and r.token_id = u.t and r.block > $3`,
+		`delete from agent_states ` + whereAgent("agent_states", "from_block > $3"),
+		`update agent_states set to_block = null ` + whereAgent("agent_states", "to_block > $3"),
+		`delete from metadata ` + whereAgent("metadata", "from_block > $3"),
+		`update metadata set to_block = null ` + whereAgent("metadata", "to_block > $3"),
+		`delete from responses ` + whereAgent("responses", "block > $3"),
+		`delete from validation_responses ` + whereAnswerOfAgent("block > $3"),
+		`delete from validation_requests ` + whereAgent("validation_requests", "block > $3"),
 	} {
 		b.Queue(sql, chainID, agents, n)
 	}
@@ -174,21 +191,22 @@ func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
 func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chainRow, agents []repute.TokenID, n uint64) error {
 	var b pgx.Batch
 	ids := tokenArray(agents)
-	b.Queue(`delete from agents a using unnest($2::numeric[]) u(t) where a.chain_id = $1 and a.token_id = u.t and a.registered_block > $3`, c.id, ids, n)
+	b.Queue(`delete from agents `+whereAgent("agents", "registered_block > $3"), c.id, ids, n)
 	b.Queue(`
 		update agents a set owner = s.owner, claimed = s.claimed, wallet = s.wallet, approved = s.approved, uri_id = s.uri_id,
 			updated_block = e.block, updated_log = e.log_index, feedback = live.n, clients = live.clients, revoked = gone.n,
 			responses = said.n, validations = checked.n
 		from unnest($2::numeric[]) u(t)
-		join agent_states s on s.chain_id = $1 and s.token_id = u.t and s.to_block is null
+		cross join lateral (select ctid id from agents where chain_id = $1 and token_id = u.t offset 0) o
+		cross join lateral (select * from agent_states where chain_id = $1 and token_id = u.t order by from_block desc limit 1) s
 		cross join lateral (select block, log_index from events where chain_id = $1 and token_id = u.t
 			order by block desc, log_index desc limit 1) e
 		cross join lateral (select coalesce(sum(n), 0) n, count(distinct client) clients from sums where chain_id = $1 and token_id = u.t) live
 		cross join lateral (select count(*) n from feedback where chain_id = $1 and token_id = u.t and revoked_block is not null) gone
 		cross join lateral (select count(*) n from responses where chain_id = $1 and token_id = u.t) said
 		cross join lateral (select count(*) n from validation_requests r where r.chain_id = $1 and r.token_id = u.t and r.contract = any($3)
-			and exists (select from validation_responses v where (v.chain_id, v.contract, v.request_hash) = (r.chain_id, r.contract, r.request_hash))) checked
-		where a.chain_id = $1 and a.token_id = u.t`, c.id, ids, c.trustedBytes())
+			and exists (select from validation_responses v where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash)) checked
+		where a.ctid = o.id`, c.id, ids, c.trustedBytes())
 	return failed("recompute agents", tx.SendBatch(ctx, &b).Close())
 }
 

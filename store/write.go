@@ -160,7 +160,7 @@ func foldRecords(ctx context.Context, tx pgx.Tx, c *chainRow, records []repute.R
 	if err := f.run(records); err != nil {
 		return nil, err
 	}
-	f.out.takeAgents(f)
+	f.out.takeCurrent(f)
 	return &f.out, nil
 }
 

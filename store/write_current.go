@@ -1,13 +1,16 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/jackc/pgx/v5"
 )
 
-// takeAgents hands the fold's agents over as rows to write.
-func (d *delta) takeAgents(f *fold) {
+// takeCurrent hands over what becomes current rows, in the order of their keys:
+// neighbours then go to the same pages.
+func (d *delta) takeCurrent(f *fold) {
 	for _, a := range f.agents {
 		if a.exists {
 			d.agents = append(d.agents, a)
@@ -18,6 +21,11 @@ func (d *delta) takeAgents(f *fold) {
 			d.dirty = append(d.dirty, p)
 		}
 	}
+	slices.SortFunc(d.agents, func(a, b *foldAgent) int { return a.id.Cmp(&b.id) })
+	slices.SortFunc(d.sums, func(a, b *sumRow) int { return a.pair.compare(&b.pair.pairKey) })
+	slices.SortFunc(d.votes, func(a, b *voteRow) int {
+		return cmp.Or(a.pair.token.Cmp(&b.pair.token), cmp.Compare(a.tag1, b.tag1), a.pair.client.Cmp(b.pair.client))
+	})
 }
 
 // writeAgents replaces the rows of all agents named. Their indexed columns change
@@ -43,7 +51,8 @@ func (d *delta) writeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) erro
 	}
 	if len(stored) > 0 {
 		_, err := tx.Exec(ctx, `
-			delete from agents a using unnest($2::numeric[]) u(t) where a.chain_id = $1 and a.token_id = u.t`,
+			delete from agents where ctid = any(array(select a.id from unnest($2::numeric[]) u(t)
+				cross join lateral (select ctid id from agents where chain_id = $1 and token_id = u.t offset 0) a))`,
 			chainID, numericArray(stored, func(a **foldAgent) string { return (*a).id.Dec() }))
 		if err != nil {
 			return failed("replace agents", err)
@@ -142,27 +151,24 @@ func (d *delta) recomputeDirty(ctx context.Context, tx pgx.Tx, chainID uint64) e
 // the pairs' feedback, so it must run before any of that is deleted.
 func clearTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey) error {
 	return eachPair(ctx, tx, chainID, pairs, "clear totals", nil,
-		`delete from sums s using unnest($2::numeric[], $3::bytea[]) u(t, c)
-		where s.chain_id = $1 and s.token_id = u.t and s.client = u.c`,
-		`delete from votes v using (
-			select distinct u.t, u.c, f.tag1 from unnest($2::numeric[], $3::bytea[]) u(t, c)
-			join feedback f on f.chain_id = $1 and f.token_id = u.t and f.client = u.c) k
-		where v.chain_id = $1 and v.token_id = k.t and v.tag1 = k.tag1 and v.client = k.c`)
+		`delete from sums where ctid = any(array(select s.id from unnest($2::numeric[], $3::bytea[]) u(t, c)
+			cross join lateral (select ctid id from sums where chain_id = $1 and token_id = u.t and client = u.c offset 0) s))`,
+		`delete from votes where ctid = any(array(select v.id from unnest($2::numeric[], $3::bytea[]) u(t, c)
+			cross join lateral (select distinct tag1 from feedback where chain_id = $1 and token_id = u.t and client = u.c offset 0) f
+			cross join lateral (select ctid id from votes where chain_id = $1 and token_id = u.t and tag1 = f.tag1 and client = u.c offset 0) v))`)
 }
 
 // fillTotals adds up the live feedback of pairs that have no sums and votes.
 func fillTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey) error {
 	return eachPair(ctx, tx, chainID, pairs, "fill totals", nil,
 		`insert into sums (chain_id, token_id, client, tag1, tag2, decimals, n, sum)
-		select f.chain_id, f.token_id, f.client, f.tag1, f.tag2, f.decimals, count(*), sum(f.value)
-		from unnest($2::numeric[], $3::bytea[]) u(t, c)
-		join feedback f on f.chain_id = $1 and f.token_id = u.t and f.client = u.c
-		where f.revoked_block is null group by 1, 2, 3, 4, 5, 6`,
-		`insert into votes (chain_id, token_id, tag1, client, idx, value, decimals)
-		select distinct on (f.token_id, f.tag1, f.client) f.chain_id, f.token_id, f.tag1, f.client, f.idx, f.value, f.decimals
-		from unnest($2::numeric[], $3::bytea[]) u(t, c)
-		join feedback f on f.chain_id = $1 and f.token_id = u.t and f.client = u.c
-		where f.revoked_block is null order by f.token_id, f.tag1, f.client, f.idx desc`)
+		select $1, u.t, u.c, f.* from unnest($2::numeric[], $3::bytea[]) u(t, c) cross join lateral (
+			select tag1, tag2, decimals, count(*), sum(value) from feedback
+			where chain_id = $1 and token_id = u.t and client = u.c and revoked_block is null group by 1, 2, 3) f`,
+		`insert into votes (chain_id, token_id, client, tag1, idx, value, decimals)
+		select $1, u.t, u.c, f.* from unnest($2::numeric[], $3::bytea[]) u(t, c) cross join lateral (
+			select distinct on (tag1) tag1, idx, value, decimals from feedback
+			where chain_id = $1 and token_id = u.t and client = u.c and revoked_block is null order by tag1, idx desc) f`)
 }
 
 // eachPair runs statements whose parameters are a chain, the arrays of the pairs

@@ -86,9 +86,10 @@ func (d *delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 			ends[i] = d.closedStates[i].to
 		}
 		b.Queue(`
-			update agent_states s set to_block = u.b from unnest($2::numeric[], $3::bigint[]) u(t, b)
-			cross join lateral (select from_block from agent_states n where n.chain_id = $1 and n.token_id = u.t order by from_block desc limit 1) o
-			where s.chain_id = $1 and s.token_id = u.t and s.from_block = o.from_block`,
+			update agent_states s set to_block = o.b from (
+				select n.id, u.b from unnest($2::numeric[], $3::bigint[]) u(t, b) cross join lateral (
+					select ctid id from agent_states where chain_id = $1 and token_id = u.t order by from_block desc limit 1) n) o
+			where s.ctid = o.id`,
 			chainID, numericArray(d.closedStates, func(c *closedState) string { return c.id.Dec() }), ends)
 	}
 	if n := len(d.closedKeys); n > 0 {
@@ -97,10 +98,10 @@ func (d *delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 			hashes[i], ends[i] = d.closedKeys[i].hash[:], d.closedKeys[i].to
 		}
 		b.Queue(`
-			update metadata m set to_block = u.b from unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, k, b)
-			cross join lateral (select from_block from metadata n where n.chain_id = $1 and n.token_id = u.t and n.key_hash = u.k
-				order by from_block desc limit 1) o
-			where m.chain_id = $1 and m.token_id = u.t and m.key_hash = u.k and m.from_block = o.from_block`,
+			update metadata m set to_block = o.b from (
+				select n.id, u.b from unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, k, b) cross join lateral (
+					select ctid id from metadata where chain_id = $1 and token_id = u.t and key_hash = u.k order by from_block desc limit 1) n) o
+			where m.ctid = o.id`,
 			chainID, numericArray(d.closedKeys, func(c *closedKey) string { return c.token.Dec() }), hashes, ends)
 	}
 	for _, s := range d.closedSpans {
@@ -212,9 +213,10 @@ func (d *delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	}
 	ids, clients, indexes := ratingArrays(keys)
 	_, err := tx.Exec(ctx, `
-		update feedback f set revoked_block = u.b, revoked_log = u.l
-		from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::integer[]) u(t, c, x, b, l)
-		where f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.idx = u.x`,
+		update feedback f set revoked_block = o.b, revoked_log = o.l from (
+			select n.id, u.b, u.l from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::integer[]) u(t, c, x, b, l)
+			cross join lateral (select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x offset 0) n) o
+		where f.ctid = o.id`,
 		chainID, ids, clients, indexes, blocks, logs)
 	return failed("revoke", err)
 }

@@ -1,7 +1,9 @@
 package store
 
 import (
+	"cmp"
 	"context"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -100,11 +102,13 @@ func keys[K comparable, V any](m map[K]V) []K {
 // validated of them: a foreign contract may name an agent before it exists.
 func (f *fold) queueAgents(b *pgx.Batch) {
 	agents := values(f.agents)
+	slices.SortFunc(agents, func(a, b *foldAgent) int { return a.id.Cmp(&b.id) })
 	ids := numericArray(agents, func(a **foldAgent) string { return (*a).id.Dec() })
 	b.Queue(`
 		select u.i, a.owner, a.claimed, a.wallet, a.approved, a.uri_id, a.registered_block, a.registered_log,
 			a.feedback, a.revoked, a.clients, a.responses, a.validations
-		from unnest($2::numeric[]) with ordinality u(t, i) join agents a on a.chain_id = $1 and a.token_id = u.t`,
+		from unnest($2::numeric[]) with ordinality u(t, i)
+		cross join lateral (select * from agents where chain_id = $1 and token_id = u.t offset 0) a`,
 		f.chain.id, ids).Query(func(rows pgx.Rows) error {
 		var i int
 		var l foldAgent
@@ -120,11 +124,11 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 		return err
 	})
 	b.Queue(`
-		select u.i, count(*) from unnest($2::numeric[]) with ordinality u(t, i)
-		join validation_requests r on r.chain_id = $1 and r.token_id = u.t and r.contract = any($3)
-		where not exists (select from agents a where a.chain_id = $1 and a.token_id = u.t)
-		and exists (select from validation_responses v where (v.chain_id, v.contract, v.request_hash) = (r.chain_id, r.contract, r.request_hash))
-		group by u.i`, f.chain.id, ids, f.chain.trustedBytes()).Query(func(rows pgx.Rows) error {
+		select u.i, c.n from unnest($2::numeric[]) with ordinality u(t, i)
+		left join lateral (select true as is from agents where chain_id = $1 and token_id = u.t offset 0) a on true
+		cross join lateral (select count(*) n from validation_requests r where a.is is null and chain_id = $1 and token_id = u.t and contract = any($3)
+			and exists (select from validation_responses v where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash)) c
+		where c.n > 0`, f.chain.id, ids, f.chain.trustedBytes()).Query(func(rows pgx.Rows) error {
 		var i int
 		var n int64
 		_, err := pgx.ForEachRow(rows, []any{&i, &n}, func() error {
@@ -137,6 +141,7 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 
 func (f *fold) queuePairs(b *pgx.Batch) {
 	pairs := values(f.pairs)
+	slices.SortFunc(pairs, func(a, b *foldPair) int { return a.compare(&b.pairKey) })
 	ids, clients := pairArrays(pairs, func(p *foldPair) *pairKey { return &p.pairKey })
 	b.Queue(`
 		select u.i, l.idx, coalesce((select sum(n) from sums s where s.chain_id = $1 and s.token_id = u.t and s.client = u.c), 0)::bigint
@@ -155,6 +160,11 @@ func (f *fold) queuePairs(b *pgx.Batch) {
 	})
 }
 
+// compare is the order of the primary keys: neighbours lie on the same pages.
+func (k *pairKey) compare(with *pairKey) int {
+	return cmp.Or(k.token.Cmp(&with.token), k.client.Cmp(with.client))
+}
+
 // pairArrays are the numeric[] and bytea[] parameters of (agent, client) keys.
 func pairArrays[T any](items []T, key func(T) *pairKey) (ids string, clients [][]byte) {
 	clients = make([][]byte, len(items))
@@ -169,7 +179,7 @@ func (f *fold) queueRatings(b *pgx.Batch) {
 	ids, clients, indexes := ratingArrays(ratings)
 	b.Queue(`
 		select u.i from unnest($2::numeric[], $3::bytea[], $4::bigint[]) with ordinality u(t, c, x, i)
-		join feedback f on f.chain_id = $1 and f.token_id = u.t and f.client = u.c and f.idx = u.x and f.revoked_block is not null`,
+		cross join lateral (select from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x and revoked_block is not null offset 0) f`,
 		f.chain.id, ids, clients, indexes).Query(func(rows pgx.Rows) error {
 		var i int
 		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
@@ -200,7 +210,7 @@ func (f *fold) queueOperators(b *pgx.Batch) {
 	}
 	b.Queue(`
 		select u.i from unnest($2::bytea[], $3::bytea[]) with ordinality u(w, o, i)
-		join operators s on s.chain_id = $1 and s.owner = u.w and s.operator = u.o and s.to_block is null`,
+		cross join lateral (select from operators where chain_id = $1 and owner = u.w and operator = u.o and to_block is null offset 0) s`,
 		f.chain.id, owners, operators).Query(func(rows pgx.Rows) error {
 		var i int
 		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
@@ -222,7 +232,7 @@ func (f *fold) queueRequests(b *pgx.Batch) {
 		select u.i, r.token_id::text, r.validator, r.block, r.log_index, exists (select from validation_responses v
 			where v.chain_id = $1 and v.contract = u.c and v.request_hash = u.h)
 		from unnest($2::bytea[], $3::bytea[]) with ordinality u(c, h, i)
-		join validation_requests r on r.chain_id = $1 and r.contract = u.c and r.request_hash = u.h`,
+		cross join lateral (select * from validation_requests where chain_id = $1 and contract = u.c and request_hash = u.h offset 0) r`,
 		f.chain.id, contracts, hashes).Query(func(rows pgx.Rows) error {
 		var i int
 		var token string
