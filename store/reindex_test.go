@@ -1,0 +1,122 @@
+package store_test
+
+import (
+	"errors"
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/contracts"
+	"repute/internal/rpctest"
+	"repute/store"
+)
+
+// during runs what once, in the middle of a reindex.
+func during(what func()) func(types.Log) (repute.Event, error) {
+	once := sync.OnceFunc(what)
+	return func(l types.Log) (repute.Event, error) {
+		once()
+		return contracts.Decode(l)
+	}
+}
+
+// indexed is a store with a small chain, and the chain.
+func indexed(t *testing.T) (*store.DB, *ledger) {
+	t.Helper()
+	db, l := testDB(t), smallChain()
+	ok(t, db.AddChain(ctxOf(t), testChain(1)))
+	ok(t, db.Apply(ctxOf(t), batchOf(1, l.genesis, l.blocks)))
+	return db, l
+}
+
+func TestReindexMendsDerivedRows(t *testing.T) {
+	t.Parallel()
+	db, _ := indexed(t)
+	ctx := ctxOf(t)
+	want := dump(t, ctx, db, 1)
+	_, err := db.Pool().Exec(ctx, `
+		update agents set feedback = 99, owner = '\x01'; delete from votes; delete from agent_states where from_block = 10;
+		insert into pending values (1, 10, 0, 5, 'nonsense')`)
+	ok(t, err)
+	ok(t, db.Reindex(ctx, 1, contracts.Decode))
+	equalDumps(t, "reindex", want, dump(t, ctx, db, 1))
+}
+
+func TestReindexLeavesOtherChainsAlone(t *testing.T) {
+	t.Parallel()
+	db, l := indexed(t)
+	ctx := ctxOf(t)
+	ok(t, db.AddChain(ctx, testChain(2)))
+	ok(t, db.Apply(ctx, batchOf(2, l.genesis, l.blocks)))
+	want := dump(t, ctx, db, 0)
+	ok(t, db.Reindex(ctx, 2, contracts.Decode))
+	equalDumps(t, "reindex of chain 2", want, dump(t, ctx, db, 0))
+	if err := db.Reindex(ctx, 3, contracts.Decode); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("unknown chain: %v", err)
+	}
+}
+
+// The chain's indexer goes on while the rows are rebuilt, and readers see the
+// live rows meanwhile.
+func TestReindexCatchesUpWithTheIndexer(t *testing.T) {
+	t.Parallel()
+	db, l := indexed(t)
+	ctx := ctxOf(t)
+	parent := l.head()
+	rest := batchOf(1, parent, l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(4), Index: 1, Value: values[1]}}))
+	live := ""
+	ok(t, db.Reindex(ctx, 1, during(func() {
+		ok(t, db.Apply(ctx, rest))
+		live = dump(t, ctx, db, 1)
+	})))
+	equalDumps(t, "after catching up", live, dump(t, ctx, db, 1))
+	if a := rows(t, live, "agents")[0]; a.num("feedback") != 2 {
+		t.Errorf("live rows during the reindex: %v", a)
+	}
+}
+
+func TestReindexGivesWayToARewind(t *testing.T) {
+	t.Parallel()
+	db, l := indexed(t)
+	ctx := ctxOf(t)
+	l.fork(11)
+	head := l.head()
+	live := ""
+	err := db.Reindex(ctx, 1, during(func() {
+		ok(t, db.Rewind(ctx, head, batchOf(1, head, nil)))
+		live = dump(t, ctx, db, 1)
+	}))
+	if !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("reindex: %v", err)
+	}
+	equalDumps(t, "given way", live, dump(t, ctx, db, 1))
+}
+
+func TestOneRebuildAtATime(t *testing.T) {
+	t.Parallel()
+	db, l := indexed(t)
+	ctx := ctxOf(t)
+	var again, repair error
+	ok(t, db.Reindex(ctx, 1, during(func() {
+		again = db.Reindex(ctx, 1, contracts.Decode)
+		_, repair = db.Repair(ctx, 1, store.Lease{}, l.blocks[0].records, nil)
+	})))
+	if !errors.Is(again, repute.ErrHeld) || !errors.Is(repair, repute.ErrHeld) {
+		t.Errorf("reindex: %v, repair: %v", again, repair)
+	}
+}
+
+func TestReindexReportsWhatDoesNotDecode(t *testing.T) {
+	t.Parallel()
+	db, _ := indexed(t)
+	ctx := ctxOf(t)
+	want := dump(t, ctx, db, 1)
+	refuse := errors.New("no such event")
+	err := db.Reindex(ctx, 1, func(types.Log) (repute.Event, error) { return nil, refuse })
+	if !errors.Is(err, refuse) {
+		t.Errorf("reindex: %v", err)
+	}
+	equalDumps(t, "failed reindex", want, dump(t, ctx, db, 1))
+}
