@@ -11,6 +11,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
+	"repute/contracts"
 	"repute/internal/pg"
 	"repute/resolver"
 	"repute/store"
@@ -71,7 +72,7 @@ func openStore(ctx context.Context, url string, log *slog.Logger) (*store.DB, er
 	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
 		err := store.Migrate(ctx, url)
 		if err == nil {
-			return store.Open(ctx, url, store.Options{Classify: classify})
+			return store.Open(ctx, url, store.Options{Classify: classify, Decode: contracts.Decode})
 		}
 		var refused *pgconn.ParseConfigError
 		if errors.As(err, &refused) || ctx.Err() != nil {
