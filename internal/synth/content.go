@@ -94,6 +94,7 @@ const (
 	formMask text = 0xff << 56
 )
 
+// String gives the text itself.
 func (t text) String() string {
 	n := uint64(t &^ formMask)
 	switch t & formMask {

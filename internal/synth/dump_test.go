@@ -59,7 +59,7 @@ func index(t *testing.T, h *synth.History) []byte {
 // the same bytes.
 func TestDumpEqualsIndex(t *testing.T) {
 	for _, spec := range []synth.Spec{
-		{Shape: synth.Base, Seed: 21, Events: 5_000},
+		{Shape: synth.Base, Seed: 21, Events: 4_000},
 		{Shape: synth.Busy, Seed: 22, Events: 2_000},
 	} {
 		t.Run(string(spec.Shape), func(t *testing.T) {

@@ -120,7 +120,19 @@ func (s *Server) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n, err := s.reply(raw).send(w, filepath.Join(s.h.dir, logsFile))
 	s.count(func(st *Stats) { st.Bytes += n })
 	if err != nil {
-		panic(http.ErrAbortHandler) // the client must not take half an answer for a whole one
+		abort(w)
+	}
+}
+
+// abort cuts the connection: the client must not take half an answer for a whole
+// one.
+func abort(w http.ResponseWriter) {
+	h, ok := w.(http.Hijacker)
+	if !ok {
+		return
+	}
+	if conn, _, err := h.Hijack(); err == nil {
+		conn.Close()
 	}
 }
 

@@ -96,11 +96,11 @@ func same(t *testing.T, what string, got, want []types.Log) {
 func TestRangeIsItsBlocks(t *testing.T) {
 	h := get(t)
 	s := serve(t, h, Mode{})
-	for _, span := range [][2]uint64{{0, h.Head()}, {deployBlock, deployBlock}, {0, 99}, {500, 700}, {h.LastEvent(), h.Head()}} {
+	for _, span := range [][2]uint64{{0, h.Head()}, {deployBlock, deployBlock}, {0, 99}, {200, 350}, {h.LastEvent(), h.Head()}} {
 		whole := s.logs(t, query(span[0], span[1]))
 		same(t, fmt.Sprint(span), whole, stored(t, h, span[0], span[1]))
 		var parts []types.Log
-		for n := span[0]; n <= span[1] && n < span[0]+300; n++ {
+		for n := span[0]; n <= span[1] && n < span[0]+100; n++ {
 			_, hash, err := h.Header(n)
 			if err != nil {
 				t.Fatal(err)
@@ -110,7 +110,7 @@ func TestRangeIsItsBlocks(t *testing.T) {
 			same(t, "by hash", s.logs(t, byHash), s.logs(t, query(n, n)))
 			parts = append(parts, s.logs(t, query(n, n))...)
 		}
-		same(t, "block by block", parts, stored(t, h, span[0], min(span[1], span[0]+299)))
+		same(t, "block by block", parts, stored(t, h, span[0], min(span[1], span[0]+99)))
 	}
 	if logs := stored(t, h, 0, h.Head()); len(logs) != small.Events {
 		t.Errorf("%d logs", len(logs))
@@ -216,9 +216,9 @@ func TestBlocksOverRPC(t *testing.T) {
 
 func TestRefusals(t *testing.T) {
 	h := get(t)
-	s := serve(t, h, Mode{RangeLimit: 1_000})
+	s := serve(t, h, Mode{RangeLimit: 500})
 	for what, q := range map[string]ethereum.FilterQuery{
-		"limited to a 1,000 range":                query(0, 1_000),
+		"limited to a 500 range":                  query(0, 500),
 		"block range extends beyond current head": query(h.Head(), h.Head()+1),
 		"invalid block range params":              query(5, 4),
 		"unknown block":                           {BlockHash: &common.Hash{1}},
@@ -227,7 +227,12 @@ func TestRefusals(t *testing.T) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
-	s.logs(t, query(0, 999))
+	s.logs(t, query(0, 499))
+	for n, want := range map[uint64]string{7: "7", 10_000: "10,000", 1_000_050: "1,000,050"} {
+		if got := thousands(n); got != want {
+			t.Errorf("%d is written %s", n, got)
+		}
+	}
 	for body, code := range map[string]string{"{": "-32700", "[]": "-32600", `{"id":1,"method":"eth_odd"}`: "-32601",
 		`{"id":1,"method":"eth_getLogs","params":[7]}`: "-32602"} {
 		resp, err := http.Post(s.url, "application/json", strings.NewReader(body))
@@ -254,8 +259,8 @@ func TestBatch(t *testing.T) {
 	}
 	batch := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{"latest", false}, Result: &head},
-		{Method: "eth_getLogs", Args: []any{filter(0, 900, contracts.Topics()...)}, Result: &everything},
-		{Method: "eth_getLogs", Args: []any{filter(0, 900, contracts.Topic(repute.KindTransfer))}, Result: &some},
+		{Method: "eth_getLogs", Args: []any{filter(0, 400, contracts.Topics()...)}, Result: &everything},
+		{Method: "eth_getLogs", Args: []any{filter(0, 400, contracts.Topic(repute.KindTransfer))}, Result: &some},
 		{Method: "eth_getLogs", Args: []any{filter(3, 2)}, Result: &some},
 	}
 	if err := s.Client.Client().BatchCallContext(t.Context(), batch); err != nil {
@@ -264,7 +269,7 @@ func TestBatch(t *testing.T) {
 	if batch[0].Error != nil || batch[1].Error != nil || batch[2].Error != nil || batch[3].Error == nil {
 		t.Fatalf("%+v", batch)
 	}
-	same(t, "range", everything, stored(t, h, 0, 900))
+	same(t, "range", everything, stored(t, h, 0, 400))
 	if head.Number.Uint64() != h.Head() || len(some) == 0 || len(some) >= len(everything) {
 		t.Errorf("head %v, %d of %d logs", head.Number, len(some), len(everything))
 	}
@@ -289,7 +294,7 @@ func TestLossy(t *testing.T) {
 		t.Errorf("%d logs of %d kinds", len(lost), len(kinds))
 	}
 	all := stored(t, h, 0, h.Head())
-	for _, span := range [][2]uint64{{0, h.Head()}, {300, 900}, {lost[0].Block, lost[0].Block + 1}} {
+	for _, span := range [][2]uint64{{0, h.Head()}, {200, 500}, {lost[0].Block, lost[0].Block + 1}} {
 		var want []types.Log
 		for _, l := range all {
 			at := Position{l.BlockNumber, uint64(l.Index), h.enc.kindOf(l.Topics[0])}
@@ -363,6 +368,33 @@ func TestLatency(t *testing.T) {
 	}
 }
 
+// A run that the file does not hold breaks the connection off.
+func TestBrokenAnswer(t *testing.T) {
+	for name, p := range map[string]part{
+		"known length":   {start: 1 << 50, end: 1<<50 + 10},
+		"unknown length": {raw: []byte("[1")},
+	} {
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			b := body{parts: []part{p}}
+			if p.raw != nil {
+				b.parts = append(b.parts, part{end: 10, filter: &filter{}})
+			}
+			if _, err := b.send(w, t.TempDir()); err != nil {
+				abort(w)
+			}
+		}))
+		resp, err := http.Get(srv.URL)
+		if err == nil {
+			_, err = io.ReadAll(resp.Body)
+			resp.Body.Close()
+		}
+		srv.Close()
+		if err == nil {
+			t.Errorf("%s: taken for whole", name)
+		}
+	}
+}
+
 func TestModeText(t *testing.T) {
 	for _, text := range []string{"clean", "lossy", "range=10000", "range=10,rate=50,latency=20ms,lossy"} {
 		m, err := ParseMode(text)
@@ -378,13 +410,14 @@ func TestModeText(t *testing.T) {
 }
 
 func TestServeEnds(t *testing.T) {
+	h := get(t)
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, l, get(t), Mode{}) }()
+	go func() { done <- Serve(ctx, l, h, Mode{}) }()
 	url := "http://" + l.Addr().String()
 	resp, err := http.Post(url, "application/json", bytes.NewReader([]byte(`{"id":7,"method":"eth_blockNumber"}`)))
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 	"repute"
 )
 
-var small = Spec{Shape: Base, Seed: 7, Events: 6_000}
+var small = Spec{Shape: Base, Seed: 7, Events: 3_000}
 
 // testDir keeps the small history for all tests of a run.
 var testDir string
