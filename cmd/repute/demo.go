@@ -12,7 +12,6 @@ import (
 
 	"repute/api"
 	"repute/devnet"
-	"repute/store"
 )
 
 func (p *program) demoCommand() *cobra.Command {
@@ -131,7 +130,7 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 			return err
 		}
 		if once {
-			return d.verify(ctx, s.db, population)
+			return d.verify(ctx, population)
 		}
 		d.banner()
 		return d.live(ctx, population)
@@ -159,7 +158,7 @@ func (d *demo) live(ctx context.Context, population *devnet.Population) error {
 
 // verify lets the population live through a few blocks and a reorganisation,
 // waits for the index and compares.
-func (d *demo) verify(ctx context.Context, db *store.DB, population *devnet.Population) error {
+func (d *demo) verify(ctx context.Context, population *devnet.Population) error {
 	started := time.Now()
 	for range 5 {
 		if err := population.Tick(ctx); err != nil {
