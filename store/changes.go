@@ -35,6 +35,7 @@ type changeCursor struct {
 	seq int64
 }
 
+// String is the form a reader is given.
 func (c changeCursor) String() string { return fmt.Sprintf("%d-%d", c.xid, c.seq) }
 
 func parseChangeCursor(s string) (c changeCursor, err error) {

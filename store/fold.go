@@ -42,11 +42,16 @@ type foldAgent struct {
 	open    int // index of the open history row in delta.states, -1 when stored or none
 	inBlock uint64
 
-	// Within the current transaction.
+	sofar soFar
+}
+
+// soFar is what the current transaction told of an agent.
+type soFar struct {
 	tx           common.Hash
-	uriUpdated   bool // a URIUpdated was seen
-	moved        bool // a transfer that is not the mint was seen
-	ignoreWallet bool // the next wallet event lies: see registered
+	last         repute.EventKind // the newest event of the agent
+	uriUpdated   bool             // a URIUpdated was seen
+	walletSet    bool             // the wallet was set, cleared or dropped by a transfer
+	ignoreWallet bool             // the next wallet event lies: see registered
 }
 
 type pairKey struct {
@@ -60,6 +65,7 @@ type foldPair struct {
 	last  uint64 // newest feedback index
 	live  int64
 	fresh bool // nothing of it is stored yet
+	first bool // the batch begins with its feedback number 1
 	dirty bool // sums and votes must be recomputed from the rows: something was revoked
 }
 
@@ -104,9 +110,10 @@ type metadataKey struct {
 // fold holds the state that a batch touches. Its maps have an entry for
 // everything the records name.
 type fold struct {
-	chain *chainRow
-	ids   interned
-	quiet bool // no changes
+	chain   *chainRow
+	ids     interned
+	quiet   bool // no changes
+	careful bool // load also what the registry's counting makes known: see storeBatch
 
 	agents    map[repute.TokenID]*foldAgent
 	pairs     map[pairKey]*foldPair
@@ -149,7 +156,7 @@ const (
 	ignoredRange     = "out_of_range"
 )
 
-// run applies the records and closes the last block.
+// run applies the records, closes the last block and makes the delta ready to be written.
 func (f *fold) run(records []repute.Record) error {
 	for i := range records {
 		r := &records[i]
@@ -162,6 +169,8 @@ func (f *fold) run(records []repute.Record) error {
 		}
 	}
 	f.endBlock()
+	f.out.takeCurrent(f)
+	f.out.encode(f.chain.id)
 	return nil
 }
 
@@ -173,6 +182,9 @@ func (f *fold) apply(r *repute.Record) error {
 	a := f.agentOf(r, at)
 	if reason := f.dispatch(r, a, at); reason != "" {
 		f.out.pending = append(f.out.pending, pendingRow{a.id, at, reason})
+	}
+	if a != nil {
+		a.sofar.last = r.Event.Kind()
 	}
 	return nil
 }
@@ -186,8 +198,8 @@ func (f *fold) agentOf(r *repute.Record, at point) *foldAgent {
 	}
 	a := f.agents[id]
 	a.updated = at
-	if a.tx != r.Log.TxHash {
-		a.tx, a.uriUpdated, a.moved, a.ignoreWallet = r.Log.TxHash, false, false, false
+	if a.sofar.tx != r.Log.TxHash {
+		a.sofar = soFar{tx: r.Log.TxHash}
 	}
 	if a.inBlock != f.block {
 		a.inBlock = f.block
@@ -294,6 +306,9 @@ type delta struct {
 	dirty        []*foldPair  // sums and votes to be recomputed
 	agents       []*foldAgent // rows to be replaced
 	changes      []changeRow
+
+	added    []*copyBuffer // all of the above that is new, ready to be stored
+	replaced *copyBuffer   // the agents
 }
 
 // stateRow is a row of agent_states; to is 0 while open.

@@ -178,7 +178,7 @@ func (m *merge) merge(ctx context.Context, records []repute.Record, blocks []rep
 	if len(m.fresh) == 0 {
 		return nil
 	}
-	if err := storeEvents(ctx, m.tx, m.chain.id, m.fresh); err != nil {
+	if err := encodeEvents(m.chain.id, m.fresh).send(ctx, m.tx); err != nil {
 		return err
 	}
 	m.late = any && m.fresh[0].Log.BlockNumber <= newest

@@ -50,7 +50,7 @@ func decodeLogs(logs []types.Log, decode func(types.Log) (repute.Event, error)) 
 func foldChunks(ctx context.Context, tx pgx.Tx, c *chainRow, records []repute.Record, ids interned, each func(*delta)) error {
 	for len(records) > 0 {
 		n := wholeBlocks(records, refoldChunk)
-		d, err := foldRecords(ctx, tx, c, records[:n], ids, true)
+		d, err := foldRecords(ctx, tx, c, records[:n], ids)
 		if err != nil {
 			return err
 		}

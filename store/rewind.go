@@ -24,18 +24,11 @@ func (db *DB) Rewind(ctx context.Context, ancestor repute.Block, b Batch) error 
 	if err != nil {
 		return err
 	}
-	return db.inTx(ctx, pgx.TxOptions{}, b.doing("rewind"), func(tx pgx.Tx) error {
-		c, err := beginWrite(ctx, tx, b.ChainID, b.Lease)
-		if err != nil {
-			return err
-		}
+	return db.storeBatch(ctx, "rewind", &b, ids, func(tx pgx.Tx, c *chainRow) error {
 		if err := c.checkAncestor(ctx, tx, ancestor); err != nil {
 			return err
 		}
-		if err := rewindTo(ctx, tx, c, ancestor); err != nil {
-			return err
-		}
-		return applyBatch(ctx, tx, c, &b, ids)
+		return rewindTo(ctx, tx, c, ancestor)
 	})
 }
 

@@ -2,10 +2,12 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"repute"
 )
@@ -39,16 +41,36 @@ func (db *DB) Apply(ctx context.Context, b Batch) error {
 	if err != nil {
 		return err
 	}
-	return db.inTx(ctx, pgx.TxOptions{}, b.doing("apply"), func(tx pgx.Tx) error {
-		c, err := beginWrite(ctx, tx, b.ChainID, b.Lease)
-		if err != nil {
-			return err
-		}
+	return db.storeBatch(ctx, "apply", &b, ids, func(_ pgx.Tx, c *chainRow) error {
 		if !sameBlock(c.cursor, b.Parent) {
 			return fmt.Errorf("cursor is block %d %s: %w", c.cursor.Number, c.cursor.Hash, repute.ErrFenced)
 		}
-		return applyBatch(ctx, tx, c, &b, ids)
+		return nil
 	})
+}
+
+// storeBatch brings the chain to the batch's parent by begin and applies the
+// batch, in one transaction. A client's feedback number 1 is taken for its first
+// without looking: the registry counts so. Should a stored one contradict that,
+// the batch is done again, looking.
+func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids interned, begin func(pgx.Tx, *chainRow) error) error {
+	for _, careful := range []bool{false, true} {
+		err := db.inTx(ctx, pgx.TxOptions{}, b.doing(doing), func(tx pgx.Tx) error {
+			c, err := beginWrite(ctx, tx, b.ChainID, b.Lease)
+			if err != nil {
+				return err
+			}
+			if err := begin(tx, c); err != nil {
+				return err
+			}
+			return applyBatch(ctx, tx, c, b, ids, careful)
+		})
+		var pg *pgconn.PgError
+		if careful || !errors.As(err, &pg) || pg.ConstraintName != "feedback_pkey" {
+			return err
+		}
+	}
+	return nil
 }
 
 // prepare checks the batch and interns its strings, before any lock is taken.
@@ -118,14 +140,11 @@ func planByKey(ctx context.Context, tx pgx.Tx) error {
 }
 
 // applyBatch appends the batch to a chain whose row is locked.
-func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids interned) error {
+func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids interned, careful bool) error {
 	if err := storeBlocks(ctx, tx, c.id, b); err != nil {
 		return err
 	}
-	if err := storeEvents(ctx, tx, c.id, b.Records); err != nil {
-		return err
-	}
-	d, err := foldRecords(ctx, tx, c, b.Records, ids, b.Backfill)
+	d, err := storeAndFold(ctx, tx, c, b, ids, careful)
 	if err != nil {
 		return err
 	}
@@ -144,24 +163,41 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids inter
 	return advance(ctx, tx, b)
 }
 
+// storeAndFold stores the events and folds them, the one while the database and
+// the other while this process would wait for the other: events are encoded while
+// state is loaded, and folded while they are stored.
+func storeAndFold(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids interned, careful bool) (*delta, error) {
+	if len(b.Records) == 0 {
+		return &delta{}, nil
+	}
+	events := make(chan *copyBuffer, 1)
+	go func() { events <- encodeEvents(c.id, b.Records) }()
+	f := newFold(c, ids, b.Records)
+	f.quiet, f.careful = b.Backfill, careful
+	if err := f.load(ctx, tx); err != nil {
+		return nil, err
+	}
+	folded := make(chan error, 1)
+	go func() { folded <- f.run(b.Records) }()
+	err := (<-events).send(ctx, tx)
+	if foldErr := <-folded; foldErr != nil {
+		return nil, foldErr
+	}
+	return &f.out, err
+}
+
 func backfilled(from, to uint64) changeRow {
 	return changeRow{kind: kindBackfilled, at: point{block: to}, data: marshal(backfilledData{from, to})}
 }
 
-// foldRecords loads what the records touch and folds them.
-func foldRecords(ctx context.Context, tx pgx.Tx, c *chainRow, records []repute.Record, ids interned, quiet bool) (*delta, error) {
-	if len(records) == 0 {
-		return &delta{}, nil
-	}
-	f := newFold(c, ids, quiet, records)
+// foldRecords loads what the records touch and folds them, without changes.
+func foldRecords(ctx context.Context, tx pgx.Tx, c *chainRow, records []repute.Record, ids interned) (*delta, error) {
+	f := newFold(c, ids, records)
+	f.quiet, f.careful = true, true
 	if err := f.load(ctx, tx); err != nil {
 		return nil, err
 	}
-	if err := f.run(records); err != nil {
-		return nil, err
-	}
-	f.out.takeCurrent(f)
-	return &f.out, nil
+	return &f.out, f.run(records)
 }
 
 // cover adds a range to what is known of the chain, joining ranges that touch.

@@ -6,6 +6,8 @@ import (
 	"slices"
 
 	"github.com/jackc/pgx/v5"
+
+	"repute"
 )
 
 // takeCurrent hands over what becomes current rows, in the order of their keys:
@@ -28,15 +30,12 @@ func (d *delta) takeCurrent(f *fold) {
 	})
 }
 
-// writeAgents replaces the rows of all agents named. Their indexed columns change
-// with every event, so that an update would write as much.
-func (d *delta) writeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+// encodeAgents writes the rows of all agents named: stored ones are replaced.
+// Their indexed columns change with every event, so that an update would write as
+// much.
+func (d *delta) encodeAgents(chainID uint64) *copyBuffer {
 	c := newCopy("agents", "chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback, revoked, clients, responses, validations")
-	stored := make([]*foldAgent, 0, len(d.agents))
 	for _, a := range d.agents {
-		if a.stored {
-			stored = append(stored, a)
-		}
 		c.row()
 		c.int64(int64(chainID))
 		c.token(&a.id)
@@ -49,42 +48,53 @@ func (d *delta) writeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) erro
 		c.int64(a.counts.Responses)
 		c.int64(a.counts.Validations)
 	}
-	if len(stored) > 0 {
-		_, err := tx.Exec(ctx, `
-			delete from agents where ctid = any(array(select a.id from unnest($2::numeric[]) u(t)
-				cross join lateral (select ctid id from agents where chain_id = $1 and token_id = u.t offset 0) a))`,
-			chainID, numericArray(stored, func(a **foldAgent) string { return (*a).id.Dec() }))
-		if err != nil {
-			return failed("replace agents", err)
-		}
-	}
-	return c.send(ctx, tx)
+	return c
 }
 
-// writeSums adds to the sums: of new clients by COPY, of known ones by key. Those
-// of dirty clients are recomputed later.
-func (d *delta) writeSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
-	c := newCopy("sums", "chain_id, token_id, client, tag1, tag2, decimals, n, sum")
-	var known []*sumRow
-	for _, s := range d.sums {
-		switch {
-		case s.pair.dirty:
-		case !s.pair.fresh:
-			known = append(known, s)
-		default:
-			c.row()
-			c.int64(int64(chainID))
-			c.token(&s.pair.token)
-			c.bytes(s.pair.client[:])
-			c.int64(s.tag1)
-			c.int64(s.tag2)
-			c.int16(int16(s.decimals))
-			c.int64(s.n)
-			c.integer(s.sum)
+func (d *delta) removeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	var stored []repute.TokenID
+	for _, a := range d.agents {
+		if a.stored {
+			stored = append(stored, a.id)
 		}
 	}
-	if err := c.send(ctx, tx); err != nil || len(known) == 0 {
-		return err
+	if len(stored) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, "delete from agents "+whereAgent("agents", "true"), chainID, tokenArray(stored))
+	return failed("replace agents", err)
+}
+
+// isNew says that a pair's sums and votes go in by COPY: nothing of it is stored.
+// Those of other pairs are merged by key, and those of dirty ones recomputed.
+func (p *foldPair) isNew() bool { return p.fresh && !p.dirty }
+
+func (p *foldPair) isKnown() bool { return !p.fresh && !p.dirty }
+
+func (d *delta) encodeSums(chainID uint64) *copyBuffer {
+	c := newCopy("sums", "chain_id, token_id, client, tag1, tag2, decimals, n, sum")
+	for _, s := range d.sums {
+		if !s.pair.isNew() {
+			continue
+		}
+		c.row()
+		c.int64(int64(chainID))
+		c.token(&s.pair.token)
+		c.bytes(s.pair.client[:])
+		c.int64(s.tag1)
+		c.int64(s.tag2)
+		c.int16(int16(s.decimals))
+		c.int64(s.n)
+		c.integer(s.sum)
+	}
+	return c
+}
+
+// addSums adds to the sums of known pairs.
+func (d *delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	known := slices.DeleteFunc(slices.Clone(d.sums), func(s *sumRow) bool { return !s.pair.isKnown() })
+	if len(known) == 0 {
+		return nil
 	}
 	ids, clients := pairArrays(known, func(s *sumRow) *pairKey { return &s.pair.pairKey })
 	tag1, tag2, n := make([]int64, len(known)), make([]int64, len(known)), make([]int64, len(known))
@@ -100,27 +110,29 @@ func (d *delta) writeSums(ctx context.Context, tx pgx.Tx, chainID uint64) error 
 	return failed("add to sums", err)
 }
 
-func (d *delta) writeVotes(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *delta) encodeVotes(chainID uint64) *copyBuffer {
 	c := newCopy("votes", "chain_id, token_id, tag1, client, idx, value, decimals")
-	var known []*voteRow
 	for _, v := range d.votes {
-		switch {
-		case v.pair.dirty:
-		case !v.pair.fresh:
-			known = append(known, v)
-		default:
-			c.row()
-			c.int64(int64(chainID))
-			c.token(&v.pair.token)
-			c.int64(v.tag1)
-			c.bytes(v.pair.client[:])
-			c.int64(int64(v.index))
-			c.integer(v.value)
-			c.int16(int16(v.decimals))
+		if !v.pair.isNew() {
+			continue
 		}
+		c.row()
+		c.int64(int64(chainID))
+		c.token(&v.pair.token)
+		c.int64(v.tag1)
+		c.bytes(v.pair.client[:])
+		c.int64(int64(v.index))
+		c.integer(v.value)
+		c.int16(int16(v.decimals))
 	}
-	if err := c.send(ctx, tx); err != nil || len(known) == 0 {
-		return err
+	return c
+}
+
+// replaceVotes puts the newer votes of known pairs in the place of the older.
+func (d *delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	known := slices.DeleteFunc(slices.Clone(d.votes), func(v *voteRow) bool { return !v.pair.isKnown() })
+	if len(known) == 0 {
+		return nil
 	}
 	ids, clients := pairArrays(known, func(v *voteRow) *pairKey { return &v.pair.pairKey })
 	tag1, index, decimals := make([]int64, len(known)), make([]uint64, len(known)), make([]int16, len(known))

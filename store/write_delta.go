@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -32,8 +33,14 @@ func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error
 	return c.send(ctx, tx)
 }
 
-func storeEvents(ctx context.Context, tx pgx.Tx, chainID uint64, records []repute.Record) error {
+func encodeEvents(chainID uint64, records []repute.Record) *copyBuffer {
 	c := newCopy("events", "chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data")
+	const besideData = 300
+	size := besideData * len(records)
+	for i := range records {
+		size += len(records[i].Log.Data)
+	}
+	c.buf = slices.Grow(c.buf, size)
 	topics := make([]byte, 0, 4*common.HashLength)
 	for i := range records {
 		l := &records[i].Log
@@ -57,23 +64,42 @@ func storeEvents(ctx context.Context, tx pgx.Tx, chainID uint64, records []reput
 		c.bytes(topics)
 		c.bytes(l.Data)
 	}
-	return c.send(ctx, tx)
+	return c
 }
 
-// write stores the delta. Closings come before the rows that follow them, and
-// what is recomputed from rows comes last.
-func (d *delta) write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
-	steps := []func(context.Context, pgx.Tx, uint64) error{
-		d.closeHistories, d.writeStates, d.writeMetadata, d.writeOperators,
-		d.writeFeedback, d.writeResponses, d.writeRequests, d.writeAnswers, d.writePending,
-		d.writeSums, d.writeVotes, d.recomputeDirty, d.writeAgents,
+// encode makes the rows to be added ready for COPY; agents replace stored ones and
+// are kept apart.
+func (d *delta) encode(chainID uint64) {
+	d.added = []*copyBuffer{
+		d.encodeStates(chainID), d.encodeMetadata(chainID), d.encodeOperators(chainID), d.encodeFeedback(chainID),
+		d.encodeResponses(chainID), d.encodeRequests(chainID), d.encodeAnswers(chainID), d.encodePending(chainID),
+		d.encodeSums(chainID), d.encodeVotes(chainID),
 	}
-	for _, step := range steps {
+	d.replaced = d.encodeAgents(chainID)
+}
+
+// write stores the encoded delta. Closings come before the rows that follow them,
+// and what is recomputed from rows comes after those.
+func (d *delta) write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	if err := d.closeHistories(ctx, tx, chainID); err != nil {
+		return err
+	}
+	for _, c := range d.added {
+		if err := c.send(ctx, tx); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func(context.Context, pgx.Tx, uint64) error{
+		d.revoke, d.addSums, d.replaceVotes, d.recomputeDirty, d.removeAgents,
+	} {
 		if err := step(ctx, tx, chainID); err != nil {
 			return err
 		}
 	}
-	return nil
+	if d.replaced == nil {
+		return nil
+	}
+	return d.replaced.send(ctx, tx)
 }
 
 // closeHistories ends the stored open rows. The newest row of a key is the open
@@ -114,7 +140,7 @@ func (d *delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 	return failed("close histories", tx.SendBatch(ctx, &b).Close())
 }
 
-func (d *delta) writeStates(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *delta) encodeStates(chainID uint64) *copyBuffer {
 	c := newCopy("agent_states", "chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
 	for i := range d.states {
 		s := &d.states[i]
@@ -125,7 +151,7 @@ func (d *delta) writeStates(ctx context.Context, tx pgx.Tx, chainID uint64) erro
 		c.block(s.to, true)
 		c.state(&s.agentState)
 	}
-	return c.send(ctx, tx)
+	return c
 }
 
 func (c *copyBuffer) state(s *agentState) {
@@ -136,7 +162,7 @@ func (c *copyBuffer) state(s *agentState) {
 	c.int64(s.uri)
 }
 
-func (d *delta) writeMetadata(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *delta) encodeMetadata(chainID uint64) *copyBuffer {
 	c := newCopy("metadata", "chain_id, token_id, key_hash, from_block, to_block, log_index, key, value")
 	for i := range d.metadata {
 		m := &d.metadata[i]
@@ -150,10 +176,10 @@ func (d *delta) writeMetadata(ctx context.Context, tx pgx.Tx, chainID uint64) er
 		c.bytes(m.key)
 		c.bytes(m.value)
 	}
-	return c.send(ctx, tx)
+	return c
 }
 
-func (d *delta) writeOperators(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *delta) encodeOperators(chainID uint64) *copyBuffer {
 	c := newCopy("operators", "chain_id, owner, operator, from_block, to_block")
 	for i := range d.operators {
 		o := &d.operators[i]
@@ -164,10 +190,10 @@ func (d *delta) writeOperators(ctx context.Context, tx pgx.Tx, chainID uint64) e
 		c.block(o.from, false)
 		c.block(o.to, true)
 	}
-	return c.send(ctx, tx)
+	return c
 }
 
-func (d *delta) writeFeedback(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *delta) encodeFeedback(chainID uint64) *copyBuffer {
 	c := newCopy("feedback", "chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
 	for _, f := range d.feedback {
 		c.row()
@@ -190,10 +216,7 @@ func (d *delta) writeFeedback(ctx context.Context, tx pgx.Tx, chainID uint64) er
 			c.at(f.revoked)
 		}
 	}
-	if err := c.send(ctx, tx); err != nil {
-		return err
-	}
-	return d.revoke(ctx, tx, chainID)
+	return c
 }
 
 // at writes the two columns of a position.
@@ -221,7 +244,7 @@ func (d *delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return failed("revoke", err)
 }
 
-func (d *delta) writeResponses(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *delta) encodeResponses(chainID uint64) *copyBuffer {
 	c := newCopy("responses", "chain_id, token_id, client, idx, block, log_index, responder, uri_id, hash")
 	for i := range d.responses {
 		r := &d.responses[i]
@@ -235,10 +258,10 @@ func (d *delta) writeResponses(ctx context.Context, tx pgx.Tx, chainID uint64) e
 		c.int64(r.uri)
 		c.bytes(hashBytes(r.ResponseHash))
 	}
-	return c.send(ctx, tx)
+	return c
 }
 
-func (d *delta) writeRequests(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *delta) encodeRequests(chainID uint64) *copyBuffer {
 	c := newCopy("validation_requests", "chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
 	for i := range d.requests {
 		r := &d.requests[i]
@@ -251,10 +274,10 @@ func (d *delta) writeRequests(ctx context.Context, tx pgx.Tx, chainID uint64) er
 		c.int64(r.uri)
 		c.at(r.at)
 	}
-	return c.send(ctx, tx)
+	return c
 }
 
-func (d *delta) writeAnswers(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *delta) encodeAnswers(chainID uint64) *copyBuffer {
 	c := newCopy("validation_responses", "chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
 	for i := range d.answers {
 		a := &d.answers[i]
@@ -268,10 +291,10 @@ func (d *delta) writeAnswers(ctx context.Context, tx pgx.Tx, chainID uint64) err
 		c.bytes(hashBytes(a.ResponseHash))
 		c.int64(a.tag)
 	}
-	return c.send(ctx, tx)
+	return c
 }
 
-func (d *delta) writePending(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *delta) encodePending(chainID uint64) *copyBuffer {
 	c := newCopy("pending", "chain_id, block, log_index, token_id, reason")
 	for i := range d.pending {
 		p := &d.pending[i]
@@ -281,7 +304,7 @@ func (d *delta) writePending(ctx context.Context, tx pgx.Tx, chainID uint64) err
 		c.token(&p.id)
 		c.text(p.reason)
 	}
-	return c.send(ctx, tx)
+	return c
 }
 
 func storeChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []changeRow) error {

@@ -12,9 +12,9 @@ import (
 )
 
 // newFold makes a fold with an empty entry for everything the records name.
-func newFold(c *chainRow, ids interned, quiet bool, records []repute.Record) *fold {
+func newFold(c *chainRow, ids interned, records []repute.Record) *fold {
 	f := &fold{
-		chain: c, ids: ids, quiet: quiet,
+		chain: c, ids: ids,
 		agents:    make(map[repute.TokenID]*foldAgent),
 		pairs:     make(map[pairKey]*foldPair),
 		ratings:   make(map[ratingKey]*foldRating),
@@ -40,13 +40,13 @@ func (f *fold) expect(r *repute.Record) {
 			f.operators[key] = &foldOperator{open: -1}
 		}
 	case repute.NewFeedback:
-		f.expectPair(pairKey{e.TokenID, e.Client})
+		f.expectPair(pairKey{e.TokenID, e.Client}, e.Index == 1)
 	case repute.FeedbackRevoked:
 		key := pairKey{e.TokenID, e.Client}
-		f.expectPair(key)
+		f.expectPair(key, false)
 		f.ratings[ratingKey{key, e.Index}] = &foldRating{}
 	case repute.ResponseAppended:
-		f.expectPair(pairKey{e.TokenID, e.Client})
+		f.expectPair(pairKey{e.TokenID, e.Client}, false)
 	case repute.ValidationRequest:
 		f.requests[requestKey{r.Log.Address, e.RequestHash}] = &foldRequest{}
 	case repute.ValidationResponse:
@@ -54,9 +54,9 @@ func (f *fold) expect(r *repute.Record) {
 	}
 }
 
-func (f *fold) expectPair(key pairKey) {
+func (f *fold) expectPair(key pairKey, first bool) {
 	if f.pairs[key] == nil {
-		f.pairs[key] = &foldPair{pairKey: key, fresh: true}
+		f.pairs[key] = &foldPair{pairKey: key, fresh: true, first: first}
 	}
 }
 
@@ -105,34 +105,24 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 	slices.SortFunc(agents, func(a, b *foldAgent) int { return a.id.Cmp(&b.id) })
 	ids := numericArray(agents, func(a **foldAgent) string { return (*a).id.Dec() })
 	b.Queue(`
-		select u.i, a.owner, a.claimed, a.wallet, a.approved, a.uri_id, a.registered_block, a.registered_log,
-			a.feedback, a.revoked, a.clients, a.responses, a.validations
+		select u.i, a.chain_id is not null, coalesce(a.owner, ''), coalesce(a.claimed, false), coalesce(a.wallet, ''), coalesce(a.approved, ''),
+			coalesce(a.uri_id, 0), coalesce(a.registered_block, 0), coalesce(a.registered_log, 0),
+			coalesce(a.feedback, 0), coalesce(a.revoked, 0), coalesce(a.clients, 0), coalesce(a.responses, 0),
+			coalesce(a.validations, (select count(*) from validation_requests r
+				where r.chain_id = $1 and r.token_id = u.t and r.contract = any($3) and exists (select from validation_responses v
+					where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash)))
 		from unnest($2::numeric[]) with ordinality u(t, i)
-		cross join lateral (select * from agents where chain_id = $1 and token_id = u.t offset 0) a`,
-		f.chain.id, ids).Query(func(rows pgx.Rows) error {
+		left join lateral (select * from agents where chain_id = $1 and token_id = u.t offset 0) a on true`,
+		f.chain.id, ids, f.chain.trustedBytes()).Query(func(rows pgx.Rows) error {
 		var i int
 		var l foldAgent
 		var owner, wallet, approved []byte
-		_, err := pgx.ForEachRow(rows, []any{&i, &owner, &l.claimed, &wallet, &approved, &l.uri, &l.registered.block, &l.registered.log,
+		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, &owner, &l.claimed, &wallet, &approved, &l.uri, &l.registered.block, &l.registered.log,
 			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations}, func() error {
 			a := agents[i-1]
-			a.exists, a.stored, a.existed = true, true, true
+			a.exists, a.stored, a.existed = l.stored, l.stored, l.stored
 			a.agentState = agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved), l.claimed, l.uri}
 			a.before, a.registered, a.counts = a.agentState, l.registered, l.counts
-			return nil
-		})
-		return err
-	})
-	b.Queue(`
-		select u.i, c.n from unnest($2::numeric[]) with ordinality u(t, i)
-		left join lateral (select true as is from agents where chain_id = $1 and token_id = u.t offset 0) a on true
-		cross join lateral (select count(*) n from validation_requests r where a.is is null and chain_id = $1 and token_id = u.t and contract = any($3)
-			and exists (select from validation_responses v where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash)) c
-		where c.n > 0`, f.chain.id, ids, f.chain.trustedBytes()).Query(func(rows pgx.Rows) error {
-		var i int
-		var n int64
-		_, err := pgx.ForEachRow(rows, []any{&i, &n}, func() error {
-			agents[i-1].counts.Validations = n
 			return nil
 		})
 		return err
@@ -141,6 +131,9 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 
 func (f *fold) queuePairs(b *pgx.Batch) {
 	pairs := values(f.pairs)
+	if !f.careful {
+		pairs = slices.DeleteFunc(pairs, func(p *foldPair) bool { return p.first })
+	}
 	slices.SortFunc(pairs, func(a, b *foldPair) int { return a.compare(&b.pairKey) })
 	ids, clients := pairArrays(pairs, func(p *foldPair) *pairKey { return &p.pairKey })
 	b.Queue(`

@@ -316,3 +316,21 @@ func TestMigrationsGoUpAndDown(t *testing.T) {
 	ok(t, store.Migrate(ctx, url))
 	ok(t, db.AddChain(ctx, testChain(1)))
 }
+
+// A second feedback number 1 contradicts the registry's counting; it is kept as
+// such and stops nothing.
+func TestRepeatedFirstFeedbackIsNotCounted(t *testing.T) {
+	t.Parallel()
+	db, l := indexed(t)
+	ctx := ctxOf(t)
+	parent := l.head()
+	again := repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(3), Index: 1, Value: values[1]}
+	ok(t, db.Apply(ctx, batchOf(1, parent, l.extend(txOf{again}))))
+	got := dump(t, ctx, db, 1)
+	if p := rows(t, got, "pending"); len(p) != 1 || p[0].str("reason") != "index_gap" {
+		t.Errorf("pending %v", p)
+	}
+	if a := rows(t, got, "agents")[0]; a.num("feedback") != 1 {
+		t.Errorf("agent %v", a)
+	}
+}
