@@ -17,7 +17,7 @@ const walletKey = "agentWallet"
 func (f *fold) transfer(e repute.Transfer, a *foldAgent, at point) string {
 	mint := e.From == common.Address{}
 	if !mint {
-		a.moved = true
+		a.sofar.walletSet = true
 	}
 	if !a.exists {
 		if !mint {
@@ -38,27 +38,29 @@ func (f *fold) create(a *foldAgent, at point) {
 	a.uri = f.ids.uris[""]
 }
 
-// registered brings the first URI. The registry calls the registrant back between
-// mint and Registered; what it did there is newer than what Registered says:
-// an empty URI does not replace one set in the callback, and after a transfer in
-// the callback the wallet event that follows is void.
+// registered brings the first URI. The registry writes the registrant as wallet,
+// mints, which calls the registrant back, writes the URI where it was given one,
+// and logs Registered and the wallet. So what was done in the callback is newer
+// than that wallet event, and than the empty URI of a registration without one,
+// but not than an empty URI that was given: only such a one is hinted at by a
+// MetadataUpdate right before Registered.
 func (f *fold) registered(e repute.Registered, a *foldAgent, at point) string {
 	if !a.exists {
 		f.create(a, at)
 		a.owner, a.claimed = e.Owner, true
 	}
 	data := registeredData{Owner: eip55(a.owner), Claimed: a.claimed}
-	if e.URI != "" || !a.uriUpdated {
+	if e.URI != "" || !a.sofar.uriUpdated || a.sofar.last == repute.KindMetadataUpdate {
 		a.uri = f.ids.uris[e.URI]
 		data.URI = (*chainText)(&e.URI)
 	}
-	a.ignoreWallet = a.moved
+	a.sofar.ignoreWallet = a.sofar.walletSet
 	f.change(kindRegistered, at, &a.id, data)
 	return ""
 }
 
 func (f *fold) uriUpdated(e repute.URIUpdated, a *foldAgent, at point) string {
-	a.uriUpdated = true
+	a.sofar.uriUpdated = true
 	if !a.exists {
 		return waitsForAgent
 	}
@@ -68,8 +70,11 @@ func (f *fold) uriUpdated(e repute.URIUpdated, a *foldAgent, at point) string {
 }
 
 func (f *fold) metadataSet(e repute.MetadataSet, a *foldAgent, at point) string {
-	ignore := a.ignoreWallet
-	a.ignoreWallet = false
+	ignore := a.sofar.ignoreWallet
+	a.sofar.ignoreWallet = false
+	if e.Key == walletKey {
+		a.sofar.walletSet = true
+	}
 	if !a.exists {
 		return waitsForAgent
 	}

@@ -138,13 +138,10 @@ func (x *tx) register() {
 	id, owner := uint64(len(x.agents)), x.account()
 	x.agents = append(x.agents, mAgent{owner: owner, wallet: owner, metadata: map[string]string{}})
 	x.emit(repute.Transfer{To: owner, TokenID: token(id)})
-	updated := x.callback(id)
+	x.callback(id)
 	registered := repute.Registered{TokenID: token(id), Owner: owner}
 	if x.chance(2) {
 		registered.URI = x.uri()
-		if registered.URI == "" && updated {
-			registered.URI = "https://parameter.example"
-		}
 		x.agents[id].uri = registered.URI
 		x.emit(repute.MetadataUpdate{TokenID: token(id)})
 	}
@@ -155,13 +152,15 @@ func (x *tx) register() {
 	}
 }
 
-func (x *tx) callback(id uint64) (updated bool) {
+func (x *tx) callback(id uint64) {
 	if !x.chance(3) {
-		return false
+		return
 	}
 	if x.chance(2) {
 		x.setURI(id)
-		updated = true
+	}
+	if x.chance(3) {
+		x.setWallet(id)
 	}
 	if x.chance(3) {
 		x.setMetadata(id)
@@ -169,7 +168,6 @@ func (x *tx) callback(id uint64) (updated bool) {
 	if x.chance(2) {
 		x.transfer(id)
 	}
-	return updated
 }
 
 func (x *tx) setURI(id uint64) {

@@ -45,6 +45,16 @@ func (r receiver) transfer(to common.Address) step {
 	return step{Data: identityABI.PackTransferFrom(r.addr, to, n(0)), IdArgument: n(2)}
 }
 
+func (r receiver) unsetWallet() step {
+	return step{Data: identityABI.PackUnsetAgentWallet(n(0)), IdArgument: n(0)}
+}
+
+func (r receiver) setWallet(id *big.Int, p party) step {
+	deadline := r.in(200)
+	return step{Data: identityABI.PackSetAgentWallet(id, p.addr, deadline,
+		r.sign(p, r.consent(id, p.addr, r.addr, deadline))), IdArgument: n(0)}
+}
+
 // What the registry logs around the callback's own logs.
 func (r receiver) registered(id *big.Int, uri string) []repute.Event {
 	return []repute.Event{repute.Registered{TokenID: token(id), URI: uri, Owner: r.addr}, walletSet(id, r.addr[:])}
@@ -87,6 +97,41 @@ func TestCallbackTransfers(t *testing.T) {
 		join([]repute.Event{mint(r.addr, id)}, r.moved(id, stranger.addr), r.registered(id, ""))...)
 	if r.ownerOf(id) != stranger.addr || r.agentWallet(id) != (common.Address{}) {
 		t.Errorf("owner %s, wallet %s", r.ownerOf(id), r.agentWallet(id))
+	}
+}
+
+// The last wallet event is older than it looks: the wallet was written before the
+// mint, so what the callback did with it stays.
+func TestCallbackChangesWallet(t *testing.T) {
+	for name, c := range map[string]struct {
+		value []byte
+		step  func(r receiver) step
+	}{
+		"unset": {[]byte{}, func(r receiver) step { return r.unsetWallet() }},
+		"set":   {wallet.addr[:], func(r receiver) step { return r.setWallet(n(0), wallet) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			r := newWorld(t).newReceiver()
+			id := n(0)
+			r.wantEvents(r.run(identityABI.PackRegister(), c.step(r)),
+				join([]repute.Event{mint(r.addr, id), walletSet(id, c.value)}, r.registered(id, ""))...)
+			if got := r.agentWallet(id); got != common.BytesToAddress(c.value) {
+				t.Errorf("wallet %s", got)
+			}
+		})
+	}
+}
+
+// An empty URI that was given replaces the callback's, and is told from none by
+// the MetadataUpdate before Registered.
+func TestCallbackSetsURIAndEmptyParameter(t *testing.T) {
+	r := newWorld(t).newReceiver()
+	id := n(0)
+	r.wantEvents(r.run(identityABI.PackRegisterURI(""), r.setURI("https://cb.example")),
+		join([]repute.Event{mint(r.addr, id)}, uriSet(id, "https://cb.example", r.addr),
+			[]repute.Event{repute.MetadataUpdate{TokenID: token(id)}}, r.registered(id, ""))...)
+	if r.uri(id) != "" {
+		t.Errorf("uri %q", r.uri(id))
 	}
 }
 
