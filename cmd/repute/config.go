@@ -61,13 +61,22 @@ type followed struct {
 
 var knownRoles = []string{"indexer", "documents", "api"}
 
-func defaults() config {
+// dataDir is where the private Postgres lives by default. Root runs it as
+// another user, who may not enter root's home.
+func dataDir() string {
 	dir, err := os.UserCacheDir()
-	if err != nil {
+	switch {
+	case os.Geteuid() == 0:
+		dir = "/var/lib"
+	case err != nil:
 		dir = os.TempDir()
 	}
+	return filepath.Join(dir, "repute")
+}
+
+func defaults() config {
 	return config{
-		DataDir:   filepath.Join(dir, "repute"),
+		DataDir:   dataDir(),
 		Listen:    "127.0.0.1:8080",
 		Roles:     knownRoles,
 		Rate:      50,

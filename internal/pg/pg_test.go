@@ -132,6 +132,14 @@ func publicDir(t *testing.T) string {
 	return filepath.Join(dir, "pg")
 }
 
+// Root's child must be able to enter directories that did not exist before.
+func TestDirectoryBelowMissingOnes(t *testing.T) {
+	s := start(t, pg.Options{Dir: filepath.Join(publicDir(t), "missing", "too", "cluster")})
+	if got := mustQuery(t, s.URL(), "select 1"); got != "1" {
+		t.Errorf("got %s", got)
+	}
+}
+
 func TestDirectoryKeepsDataAndIsExclusive(t *testing.T) {
 	t.Parallel()
 	dir := publicDir(t)

@@ -63,7 +63,7 @@ func prepareDir(dir string, a *account) (string, error) {
 	if dir == "" {
 		dir, err = os.MkdirTemp("", "repute-pg-")
 	} else if dir, err = filepath.Abs(dir); err == nil {
-		err = os.MkdirAll(dir, 0o700)
+		err = a.makeDir(dir)
 	}
 	if err != nil {
 		return "", err
@@ -71,13 +71,32 @@ func prepareDir(dir string, a *account) (string, error) {
 	if a == nil {
 		return dir, nil
 	}
-	if err := a.reaches(filepath.Dir(dir)); err != nil {
-		return "", err
-	}
 	if err := os.Chown(dir, a.uid, a.gid); err != nil {
 		return "", err
 	}
 	return dir, nil
+}
+
+// makeDir creates dir for its owner alone. What is missing above it may be
+// entered by the server's user, who is not us; whether the rest may is checked
+// before anything is created.
+func (a *account) makeDir(dir string) error {
+	parent := filepath.Dir(dir)
+	if a != nil {
+		there := parent
+		for ; there != filepath.Dir(there); there = filepath.Dir(there) {
+			if _, err := os.Stat(there); err == nil {
+				break
+			}
+		}
+		if err := a.reaches(there); err != nil {
+			return err
+		}
+	}
+	if err := os.MkdirAll(parent, 0o755); err != nil {
+		return err
+	}
+	return os.MkdirAll(dir, 0o700)
 }
 
 // reaches checks that the account may enter dir and everything above it, as
