@@ -57,7 +57,8 @@ type Limits struct {
 	Rate float64
 	// Burst is how many may come at once: 200.
 	Burst int
-	// QueryDepth is the deepest nesting of a GraphQL query: 12.
+	// QueryDepth is the deepest nesting of a GraphQL query: 16, so that the
+	// introspection query of common tools fits.
 	QueryDepth int
 	// QueryCost is how many rows a GraphQL query may ask for: 10000.
 	QueryCost int
@@ -71,7 +72,7 @@ func (l Limits) withDefaults() Limits {
 	fill(&l.Body, 256<<10)
 	fill(&l.Rate, 50)
 	fill(&l.Burst, 200)
-	fill(&l.QueryDepth, 12)
+	fill(&l.QueryDepth, 16)
 	fill(&l.QueryCost, 10_000)
 	return l
 }

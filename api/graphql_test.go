@@ -334,3 +334,18 @@ func TestStatementsPerPage(t *testing.T) {
 		t.Errorf("%d statements for 3 agents, %d for 50", few, many)
 	}
 }
+
+// The query that tools send to learn a schema must fit the limits.
+func TestStandardIntrospection(t *testing.T) {
+	s, _ := populated(t, api.Options{})
+	deep := "kind name"
+	for range 9 {
+		deep = "kind name ofType { " + deep + " }"
+	}
+	query := "{ __schema { queryType { name } types { kind name fields(includeDeprecated: true) { name args { name type { " +
+		deep + " } } type { " + deep + " } } } } }"
+	a := ask(t, s, query, nil)
+	if len(a.Errors) > 0 || !strings.Contains(string(a.Data), "AgentConnection") {
+		t.Errorf("got %v, %.300s", a.Errors, a.Data)
+	}
+}
