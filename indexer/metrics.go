@@ -96,6 +96,6 @@ func (c *lagCollector) Collect(ch chan<- prometheus.Metric) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for chain, t := range c.at {
-		ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, time.Since(t).Seconds(), chain)
+		ch <- prometheus.MustNewConstMetric(lagDesc, prometheus.GaugeValue, max(0, time.Since(t).Seconds()), chain)
 	}
 }

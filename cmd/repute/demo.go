@@ -142,18 +142,29 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 	return err
 }
 
-// live adds a little activity each second.
+// live adds a little activity each second, and every few seconds a block of what
+// people sent to the devnet themselves. A period that never comes round makes
+// those blocks follow the clock.
 func (d *demo) live(ctx context.Context, population *devnet.Population) error {
-	for {
+	d.chain.SetPeriod(24 * time.Hour)
+	for second := 1; ; second++ {
 		select {
 		case <-ctx.Done():
 			return nil
 		case <-time.After(time.Second):
 		}
-		if err := population.Tick(ctx); err != nil && ctx.Err() == nil {
+		if err := d.act(ctx, population, second%4 == 0); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("demo activity: %w", err)
 		}
 	}
+}
+
+func (d *demo) act(ctx context.Context, population *devnet.Population, others bool) error {
+	if others {
+		_, err := d.chain.Mine(ctx)
+		return err
+	}
+	return population.Tick(ctx)
 }
 
 // verify lets the population live through a few blocks and a reorganisation,
