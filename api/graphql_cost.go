@@ -3,6 +3,7 @@ package api
 import (
 	"context"
 	"errors"
+	"fmt"
 	"strconv"
 	"sync/atomic"
 
@@ -15,7 +16,7 @@ const readCost = 50
 
 // errCost ends a query that asks for too much. The answer names it once for the
 // whole query (costError).
-var errCost = errors.New("query cost exceeded")
+var errCost = fmt.Errorf("query cost exceeded: %w", repute.ErrLimited)
 
 // budget counts down what one query may ask for. Rows are charged before they
 // are read, for the most that may come.
