@@ -37,6 +37,7 @@ func IsTransient(err error) bool {
 	var conn *connError
 	var network *net.OpError
 	var status rpc.HTTPError
+	var node *nodeError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
 		return false
@@ -48,6 +49,8 @@ func IsTransient(err error) bool {
 		return true
 	case errors.As(err, &status):
 		return transientText(string(status.Body)) || transientStatus(status.StatusCode)
+	case errors.As(err, &node):
+		return transientText(node.cause.Error())
 	}
 	return transientText(err.Error())
 }

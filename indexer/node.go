@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -32,9 +34,10 @@ type NodeOptions struct {
 // Node is a Source behind one JSON-RPC endpoint (http, https, ws or wss). It
 // connects when first asked and is safe for concurrent use.
 type Node struct {
-	url  string
-	host string // for errors: the URL may hold a key
-	opts NodeOptions
+	url     string
+	host    string            // for errors: the URL may hold a key
+	secrets *strings.Replacer // blanks what of the URL may be a key
+	opts    NodeOptions
 
 	mu     sync.Mutex
 	client *rpc.Client
@@ -60,7 +63,44 @@ func NewNode(rawURL string, o NodeOptions) (*Node, error) {
 	if o.MaxBatch <= 0 {
 		o.MaxBatch = 50
 	}
-	return &Node{url: rawURL, host: u.Host, opts: o}, nil
+	return &Node{url: rawURL, host: u.Host, secrets: secretsOf(u), opts: o}, nil
+}
+
+// minSecret is the shortest path segment taken for a key: v3 and rpc are none.
+const minSecret = 4
+
+// secretsOf blanks path segments, query values and user info, as written and
+// decoded.
+func secretsOf(u *url.URL) *strings.Replacer {
+	var found []string
+	add := func(least int, parts ...string) {
+		for _, s := range parts {
+			if len(s) >= least {
+				found = append(found, s)
+			}
+		}
+	}
+	add(minSecret, strings.Split(u.Path, "/")...)
+	add(minSecret, strings.Split(u.EscapedPath(), "/")...)
+	for _, pair := range strings.Split(u.RawQuery, "&") {
+		name, value, _ := strings.Cut(pair, "=")
+		if value == "" {
+			value = name // ?KEY
+		}
+		plain, _ := url.QueryUnescape(value)
+		add(1, value, plain)
+	}
+	if u.User != nil {
+		password, _ := u.User.Password()
+		add(1, u.User.Username(), password, u.User.String())
+	}
+	// The longest first: what holds another one must not leave its rest behind.
+	slices.SortFunc(found, func(a, b string) int { return len(b) - len(a) })
+	var pairs []string
+	for _, s := range found {
+		pairs = append(pairs, s, "…")
+	}
+	return strings.NewReplacer(pairs...)
 }
 
 // Close ends the connection.
@@ -97,13 +137,13 @@ func (n *Node) call(ctx context.Context, batch []rpc.BatchElem) error {
 	if err == nil {
 		err = client.BatchCallContext(ctx, batch)
 	}
+	if err != nil {
+		err = n.wrap("batch", err)
+	}
 	for _, e := range batch {
 		n.count(e.Method, errors.Join(err, e.Error))
 	}
-	if err != nil {
-		return n.wrap("batch", err)
-	}
-	return nil
+	return err
 }
 
 func (n *Node) count(method string, err error) {
@@ -112,15 +152,37 @@ func (n *Node) count(method string, err error) {
 	}
 }
 
+// maxNodeText bounds what an error repeats of a node's words.
+const maxNodeText = 200
+
 // wrap names the call and the host. Errors of net/http quote the whole URL,
-// which may hold a key: only their cause is kept.
+// which may hold a key: only their cause is kept. Answers may repeat the path,
+// so keys are blanked in every text before it leaves the node.
 func (n *Node) wrap(what string, err error) error {
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = &connError{u.Err, u.Timeout()}
 	}
-	return fmt.Errorf("%s of %s: %w", what, n.host, err)
+	// Blank before cutting: half a key would not be found.
+	said := n.secrets.Replace(err.Error())
+	if len(said) > maxNodeText {
+		said = strings.ToValidUTF8(said[:maxNodeText], "") + "…"
+	}
+	return &nodeError{text: fmt.Sprintf("%s of %s: %s", what, n.host, said), cause: err}
 }
+
+// nodeError says what went wrong without the endpoint's keys. The cause is for
+// telling failures apart, never for showing.
+type nodeError struct {
+	text  string
+	cause error
+}
+
+// Error is fit for logs and answers.
+func (e *nodeError) Error() string { return e.text }
+
+// Unwrap gives the cause, whose own text may hold a key.
+func (e *nodeError) Unwrap() error { return e.cause }
 
 // header is what we need of a block. The hash is the node's: chains with other
 // header fields could not be recomputed.

@@ -3,6 +3,9 @@ package indexer
 import (
 	"context"
 	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 	"time"
@@ -145,6 +148,45 @@ func TestNodeDownHidesKey(t *testing.T) {
 		if _, err := NewNode(bad, NodeOptions{}); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("NewNode(%q): %v", bad, err)
 		}
+	}
+}
+
+// TestNodeHidesKeyInAnswers: servers repeat the path, the query and the user in
+// their error pages and in JSON-RPC errors.
+func TestNodeHidesKeyInAnswers(t *testing.T) {
+	t.Parallel()
+	secrets := []string{"SECRETKEY123", "s%2Fecret", "s/ecret", "QUERYKEY", "alice", "pa55word"}
+	for name, answer := range map[string]func(http.ResponseWriter, string){
+		"status": func(w http.ResponseWriter, echo string) { http.Error(w, "Cannot POST "+echo, http.StatusNotFound) },
+		"long": func(w http.ResponseWriter, echo string) {
+			http.Error(w, strings.Repeat("x", 180)+echo, http.StatusNotFound)
+		},
+		"batch": func(w http.ResponseWriter, echo string) {
+			fmt.Fprintf(w, `[{"jsonrpc":"2.0","id":1,"error":{"code":-32601,"message":%q}}]`, "no route "+echo)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+				user, password, _ := r.BasicAuth()
+				answer(w, fmt.Sprint(r.RequestURI, " ", r.URL.Path, " ", r.URL.Query(), " ", user, ":", password))
+			}))
+			t.Cleanup(s.Close)
+			n, err := NewNode(strings.Replace(s.URL, "://", "://alice:pa55word@", 1)+"/v3/SECRETKEY123/s%2Fecret?key=QUERYKEY", NodeOptions{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer n.Close()
+			_, err = n.Heads(t.Context())
+			if err == nil || len(err.Error()) > 2*maxNodeText {
+				t.Fatalf("error %v", err)
+			}
+			for _, secret := range secrets {
+				if strings.Contains(err.Error(), secret) {
+					t.Errorf("shows %s: %v", secret, err)
+				}
+			}
+		})
 	}
 }
 
