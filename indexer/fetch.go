@@ -55,6 +55,9 @@ func (f *Follower) withTimes(ctx context.Context, s Span) (map[uint64]repute.Blo
 	var unknown []uint64
 	for i := range s.Logs {
 		l := &s.Logs[i]
+		if l.BlockTimestamp >= timesEnd {
+			return nil, badLog(l, fmt.Sprintf("of time %d", l.BlockTimestamp))
+		}
 		if _, ok := blocks[l.BlockNumber]; ok {
 			continue
 		}
@@ -72,6 +75,11 @@ func (f *Follower) withTimes(ctx context.Context, s Span) (map[uint64]repute.Blo
 			return nil, &answerError{fmt.Sprintf("block %d has two hashes", h.Number)}
 		}
 		blocks[h.Number] = h
+	}
+	for _, b := range blocks {
+		if t := b.Time.Unix(); !b.Time.IsZero() && (t < 0 || t >= timesEnd) {
+			return nil, &answerError{fmt.Sprintf("block %d is of time %d", b.Number, t)}
+		}
 	}
 	return blocks, nil
 }

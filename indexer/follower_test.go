@@ -383,6 +383,7 @@ func TestFaultsStoreNothing(t *testing.T) {
 		"out of range": logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.BlockNumber += 1_000 })),
 		"foreign":      logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.Address = common.Address{1} })),
 		"other hash":   logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.BlockHash = common.Hash{1} })),
+		"no such time": logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.BlockTimestamp = 1<<63 - 1 })),
 		"conflict":     logs(rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.Index = 0 })),
 		"HTML":         rule(rpctest.Always(rpctest.Answer{Raw: []byte("<html>")})),
 		"truncated":    rule(rpctest.Always(rpctest.Answer{Raw: []byte(`[{"jsonrpc":"2.0","id":3,"result":[`)})),

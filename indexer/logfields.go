@@ -16,12 +16,35 @@ import (
 
 // logFields are an object's scalar members by lower-case name without
 // underscores, and its topics as raw JSON.
-type logFields map[string]any
+type logFields map[string]member
+
+// member is a value under the key as the input spells it.
+type member struct {
+	key   string
+	value any
+}
+
+// What an input or a node may claim. Beyond are no blocks of any chain, and no
+// times that can be written with a four-digit year.
+const (
+	blocksEnd = 1 << 53
+	timesEnd  = 253402300800 // 10000-01-01, in seconds
+)
+
+// wrong names the member that an error is about.
+func (f logFields) wrong(name string, err error) error {
+	if m, ok := f[name]; ok {
+		name = m.key
+	} else {
+		name = strings.NewReplacer("number", "Number", "index", "Index", "hash", "Hash").Replace(name)
+	}
+	return fmt.Errorf("%s: %w", name, err)
+}
 
 // log reads the members of a log. Block hash, transaction index and block time
 // may be absent, everything else is needed.
 func (f logFields) log() (l types.Log, err error) {
-	if removed, _ := f["removed"].(bool); removed {
+	if removed, _ := f["removed"].value.(bool); removed {
 		return l, errors.New("the log is marked removed")
 	}
 	var e [7]error
@@ -30,54 +53,51 @@ func (f logFields) log() (l types.Log, err error) {
 	e[1] = f.fixed("transactionhash", l.TxHash[:])
 	l.Topics, e[2] = f.topics()
 	l.Data, e[3] = f.data()
-	l.BlockNumber, e[4] = f.quantity("blocknumber")
-	index, e[5] = f.quantity("logindex")
+	l.BlockNumber, e[4] = f.below("blocknumber", blocksEnd)
+	index, e[5] = f.below("logindex", math.MaxInt32+1)
 	e[6] = f.optional(&l, &txIndex)
 	if err := errors.Join(e[:]...); err != nil {
 		return l, fmt.Errorf("log: %s", strings.ReplaceAll(err.Error(), "\n", "; "))
-	}
-	if index > math.MaxInt32 || txIndex > math.MaxInt32 || l.BlockNumber > math.MaxInt64 {
-		return l, errors.New("log: block number or index out of range")
 	}
 	l.Index, l.TxIndex = uint(index), uint(txIndex)
 	return l, nil
 }
 
 func (f logFields) optional(l *types.Log, txIndex *uint64) (err error) {
-	if f["blockhash"] != nil {
+	if f["blockhash"].value != nil {
 		if err := f.fixed("blockhash", l.BlockHash[:]); err != nil {
 			return err
 		}
 	}
-	if f["transactionindex"] != nil {
-		if *txIndex, err = f.quantity("transactionindex"); err != nil {
+	if f["transactionindex"].value != nil {
+		if *txIndex, err = f.below("transactionindex", math.MaxInt32+1); err != nil {
 			return err
 		}
 	}
 	for _, name := range []string{"blocktimestamp", "timestamp"} {
-		if f[name] == nil {
+		if f[name].value == nil {
 			continue
 		}
-		l.BlockTimestamp, err = f.quantity(name)
+		l.BlockTimestamp, err = f.below(name, timesEnd)
 		return err
 	}
 	return nil
 }
 
 func (f logFields) fixed(name string, into []byte) error {
-	b, err := unhex(f[name])
-	if err != nil {
-		return fmt.Errorf("%s: %w", name, err)
+	b, err := unhex(f[name].value)
+	if err == nil && len(b) != len(into) {
+		err = fmt.Errorf("%d bytes instead of %d", len(b), len(into))
 	}
-	if len(b) != len(into) {
-		return fmt.Errorf("%s: %d bytes instead of %d", name, len(b), len(into))
+	if err != nil {
+		return f.wrong(name, err)
 	}
 	copy(into, b)
 	return nil
 }
 
 func (f logFields) topics() ([]common.Hash, error) {
-	raw, _ := f["topics"].(json.RawMessage)
+	raw, _ := f["topics"].value.(json.RawMessage)
 	var list []*string
 	if err := json.Unmarshal(raw, &list); err != nil || len(list) > 4 {
 		return nil, errors.New("topics: not a list of at most 4 hashes")
@@ -97,19 +117,28 @@ func (f logFields) topics() ([]common.Hash, error) {
 }
 
 func (f logFields) data() ([]byte, error) {
-	b, err := unhex(f["data"])
+	b, err := unhex(f["data"].value)
 	if err != nil {
-		return nil, fmt.Errorf("data: %w", err)
+		return nil, f.wrong("data", err)
 	}
 	return b, nil
 }
 
 func (f logFields) quantity(name string) (uint64, error) {
-	n, err := quantity(f[name])
+	n, err := quantity(f[name].value)
 	if err != nil {
-		return 0, fmt.Errorf("%s: %w", name, err)
+		return 0, f.wrong(name, err)
 	}
 	return n, nil
+}
+
+// below reads a quantity that is less than end.
+func (f logFields) below(name string, end uint64) (uint64, error) {
+	n, err := f.quantity(name)
+	if err == nil && n >= end {
+		return 0, f.wrong(name, fmt.Errorf("%d is out of range", n))
+	}
+	return n, err
 }
 
 func unhex(v any) ([]byte, error) {

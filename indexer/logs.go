@@ -39,7 +39,7 @@ type RecordedLog struct {
 // JSON-RPC answers alone or in batches, receipts with their logs, or objects that
 // hold any of these under any name. Quantities may be hex or decimal, as strings
 // or numbers; names may be written with underscores. Block time, block hash and
-// transaction index may be missing. A failure of the input's form is an
+// transaction index may be missing; a block time of 0 is as good as none. A failure of the input's form is an
 // ErrInvalid that names line and byte; with any error there are no logs.
 func ReadLogs(r io.Reader, o ReadOptions) (Recording, error) {
 	setDefault(&o.MaxBytes, 1<<30)
@@ -147,7 +147,7 @@ func (lr *logReader) member(key string, fields logFields, depth int) error {
 		if name == "error" && string(raw) != "null" {
 			return fmt.Errorf("an error instead of logs: %.200s", raw)
 		}
-		fields[name] = raw
+		fields[name] = member{key, raw}
 		return nil
 	}
 	tok, err := lr.dec.Token()
@@ -160,7 +160,7 @@ func (lr *logReader) member(key string, fields logFields, depth int) error {
 	if _, nested := tok.(json.Delim); nested {
 		return lr.rest(tok, depth+1)
 	}
-	fields[name] = tok
+	fields[name] = member{key, tok}
 	return nil
 }
 
@@ -179,7 +179,7 @@ func (lr *logReader) add(fields logFields) error {
 
 // header takes what an object around logs says about them.
 func (lr *logReader) header(fields logFields) error {
-	if fields["chainid"] != nil {
+	if fields["chainid"].value != nil {
 		id, err := fields.quantity("chainid")
 		if err != nil {
 			return err
@@ -189,8 +189,10 @@ func (lr *logReader) header(fields logFields) error {
 		}
 		lr.found.ChainID = id
 	}
-	if raw, ok := fields["blockrange"].(json.RawMessage); ok {
-		return lr.blockRange(raw)
+	if raw, ok := fields["blockrange"].value.(json.RawMessage); ok {
+		if err := lr.blockRange(raw); err != nil {
+			return fields.wrong("blockrange", err)
+		}
 	}
 	return nil
 }
@@ -200,12 +202,15 @@ func (lr *logReader) blockRange(raw json.RawMessage) error {
 	dec := json.NewDecoder(bytes.NewReader(raw))
 	dec.UseNumber()
 	if err := dec.Decode(&members); err != nil {
-		return fmt.Errorf("blockRange: %w", err)
+		return err
 	}
 	from, err := quantity(members.From)
 	to, err2 := quantity(members.To)
 	if err := errors.Join(err, err2); err != nil || from > to {
-		return fmt.Errorf("blockRange %.80s is no range", raw)
+		return fmt.Errorf("%.80s is no range", raw)
+	}
+	if to >= blocksEnd {
+		return fmt.Errorf("%d is beyond any block", to)
 	}
 	lr.found.Range = &repute.BlockRange{From: from, To: to}
 	return nil
