@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/store"
 )
@@ -288,10 +290,14 @@ func (a *API) status(ctx context.Context, _ *plainInput) (*output[StatusAnswer],
 	return ok(a.statusOf(chains)), nil
 }
 
-func (a *API) statusOf(chains []repute.ChainStatus) StatusAnswer {
-	s := StatusAnswer{Version: a.version, Status: "ok", Chains: each(chains, encodeChain)}
+func (a *API) statusOf(chains []repute.ChainStatus) StatusAnswer { return NewStatus(a.version, chains) }
+
+// NewStatus is what /status answers about chains, for other ways to show it.
+func NewStatus(version string, chains []repute.ChainStatus) StatusAnswer {
+	s := StatusAnswer{Version: version, Status: "ok", Chains: each(chains, encodeChain)}
 	for _, c := range chains {
-		if c.Halted || c.LastError != "" || c.Completeness.Status == repute.Incomplete {
+		notStarted := c.Block.Hash == (common.Hash{}) && !c.Imported
+		if notStarted || c.Halted || c.LastError != "" || c.Completeness.Status == repute.Incomplete {
 			s.Status = "degraded"
 		}
 	}

@@ -1,16 +1,20 @@
 package main
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 	"os"
 	"runtime"
+	"strings"
 	"text/tabwriter"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/api"
 	"repute/contracts"
 	"repute/indexer"
 	"repute/store"
@@ -78,19 +82,16 @@ func (p *program) reindexCommand() *cobra.Command {
 				return err
 			}
 			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				chains, err := db.Chains(cmd.Context())
+				chains, err := indexed(cmd.Context(), db, only)
 				if err != nil {
 					return err
 				}
 				for _, chain := range chains {
-					if only != 0 && chain.ID != only {
-						continue
-					}
 					start := time.Now()
-					if err := db.Reindex(cmd.Context(), chain.ID, contracts.Decode); err != nil {
-						return fmt.Errorf("reindex chain %d: %w", chain.ID, err)
+					if err := db.Reindex(cmd.Context(), chain.Chain.ID, contracts.Decode); err != nil {
+						return fmt.Errorf("reindex chain %d: %w", chain.Chain.ID, err)
 					}
-					fmt.Fprintf(p.stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.ID, time.Since(start).Round(time.Millisecond))
+					fmt.Fprintf(p.stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.Chain.ID, time.Since(start).Round(time.Millisecond))
 				}
 				return nil
 			})
@@ -113,6 +114,9 @@ func (p *program) dumpCommand() *cobra.Command {
 				return err
 			}
 			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				if _, err := indexed(cmd.Context(), db, only); err != nil {
+					return err
+				}
 				return db.Dump(cmd.Context(), p.stdout, only)
 			})
 		},
@@ -158,7 +162,7 @@ func (p *program) statusCommand() *cobra.Command {
 					return err
 				}
 				if asJSON {
-					return p.printJSON(chains)
+					return p.printJSON(api.NewStatus(version, chains))
 				}
 				return p.printStatus(chains)
 			})
@@ -176,10 +180,38 @@ func (p *program) printStatus(chains []repute.ChainStatus) error {
 		if c.Halted {
 			problem = "HALTED: " + problem
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%d\t%d\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Name, c.Chain.ID, c.Block.Number, c.Head, c.Finalized,
-			time.Duration(c.LagSeconds)*time.Second, c.Agents, c.Feedback, c.URIsDue, c.Reorgs, c.Completeness.Status, problem)
+		started := c.Block.Hash != (common.Hash{}) || c.Imported
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Name, c.Chain.ID,
+			known(started, c.Block.Number), known(c.Head > 0, c.Head), known(c.Finalized > 0, c.Finalized),
+			known(!c.Block.Time.IsZero(), time.Duration(c.LagSeconds)*time.Second),
+			c.Agents, c.Feedback, c.URIsDue, c.Reorgs, known(started, c.Completeness.Status), problem)
 	}
 	return w.Flush()
+}
+
+// known prints a dash for what nobody knows.
+func known(is bool, v any) string {
+	if !is {
+		return "-"
+	}
+	return fmt.Sprint(v)
+}
+
+// indexed refuses a chain that the database does not hold, naming those it does;
+// 0 stands for all of them.
+func indexed(ctx context.Context, db *store.DB, only uint64) ([]repute.ChainStatus, error) {
+	chains, err := db.Chains(ctx)
+	if err != nil || only == 0 {
+		return chains, err
+	}
+	names := []string{}
+	for _, c := range chains {
+		if c.Chain.ID == only {
+			return []repute.ChainStatus{c}, nil
+		}
+		names = append(names, fmt.Sprintf("%s (%d)", c.Name, c.Chain.ID))
+	}
+	return nil, repute.Invalid("chain", fmt.Sprintf("%d is not indexed", only), "indexed: "+strings.Join(names, ", "))
 }
 
 func (p *program) chainsCommand() *cobra.Command {
