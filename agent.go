@@ -24,8 +24,9 @@ type Agent struct {
 	OwnerClaimed bool
 	Wallet       common.Address // zero when cleared
 	Approved     common.Address // zero when none
-	URI          string         // raw bytes of the chain
-	Metadata     []Metadata     // by key; without agentWallet
+	URI          string         // raw bytes of the chain; see URISize
+	URISize      int64          // bytes on chain; lists hold no more than the first 2048 of them
+	Metadata     []Metadata     // by key; without agentWallet; not read in lists
 	Registered   Point
 	Updated      Point // last event that touched the agent, its feedback or validations
 	Counts       AgentCounts

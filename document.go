@@ -36,6 +36,8 @@ type Registration struct {
 	Registrations  []RegistrationLink
 	SupportedTrust []string
 	Extra          map[string]json.RawMessage // unknown members, as written
+	// Partial: members were left out because many agents were read at once.
+	Partial bool
 }
 
 // Service is one endpoint an agent offers.
@@ -77,5 +79,6 @@ type Document struct {
 	Detail       string    // the failure in words
 	NextTry      time.Time // zero when none is planned
 	Registration *Registration
-	Problems     []Problem
+	Problems     []Problem // the first ten where many agents are read at once
+	ProblemCount int64     // all of them
 }

@@ -70,7 +70,7 @@ func encodeAgent(a repute.Agent) Agent {
 		Registry: address(a.ID.Registry), TokenID: BigInt(a.ID.TokenID.Dec()),
 		Owner: address(a.Owner), OwnerClaimed: a.OwnerClaimed,
 		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
-		Metadata:   each(a.Metadata, encodeMetadata),
+		URISize: Long(a.URISize), Metadata: each(a.Metadata, encodeMetadata),
 		Registered: encodePoint(a.Registered), Updated: encodePoint(a.Updated),
 		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document),
 	}
@@ -95,7 +95,7 @@ func encodeDocument(d repute.Document) Document {
 	w := Document{
 		Status: string(d.Status), Source: orNull(d.Source), SHA256: encodeHash(d.SHA256), Size: Long(d.Size),
 		FetchedAt: encodeTime(d.FetchedAt), Reason: orNull(d.Reason), Detail: orNull(clean(d.Detail)),
-		NextTry: encodeTime(d.NextTry), Problems: each(d.Problems, encodeProblem),
+		NextTry: encodeTime(d.NextTry), Problems: each(d.Problems, encodeProblem), ProblemCount: Long(d.ProblemCount),
 	}
 	if d.Registration != nil {
 		w.Registration = encodeRegistration(*d.Registration)
@@ -112,7 +112,7 @@ func encodeRegistration(r repute.Registration) *Registration {
 		Type: clean(r.Type), Name: clean(r.Name), Description: clean(r.Description), Image: clean(r.Image),
 		Active: r.Active, X402: r.X402, Services: each(r.Services, encodeService),
 		Registrations: each(r.Registrations, encodeLink), SupportedTrust: each(r.SupportedTrust, clean),
-		Extra: r.Extra,
+		Extra: r.Extra, Partial: r.Partial,
 	}
 }
 
@@ -197,7 +197,7 @@ func encodeAsOf(a repute.AsOf) AsOf {
 	if w.Finality == "" {
 		w.Finality = "block"
 	}
-	if w.Time != nil {
+	if !a.Block.Time.IsZero() || a.LagSeconds > 0 {
 		lag := Long(a.LagSeconds)
 		w.LagSeconds = &lag
 	}

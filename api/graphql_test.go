@@ -50,12 +50,12 @@ fragment point on Point { block logIndex txHash time }
 fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status ranges { from to } pending } }
 query($id: ID!, $at: String) {
   agent(id: $id, at: $at) {
-    id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex score
+    id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize score
     metadata { key keyHex value text set { ...point } }
     registered { ...point } updated { ...point }
     counts { feedback revoked clients responses validations }
-    document { status source sha256 size fetchedAt reason detail nextTry problems { code severity path message }
-      registration { type name description image active x402 supportedTrust services { name endpoint version skills domains } registrations { tokenId registry } } }
+    document { status source sha256 size fetchedAt reason detail nextTry problems { code severity path message } problemCount
+      registration { type name description image active x402 supportedTrust partial services { name endpoint version skills domains } registrations { tokenId registry } } }
     asOf { ...asOf }
     feedback(first: 5, includeRevoked: true) {
       nodes { id client index value decimals decimal tag1 tag1Hex tag2 tag2Hex endpoint endpointHex uri uriHex hash isRevoked responseCount

@@ -17,9 +17,10 @@ type Agent struct {
 	OwnerClaimed bool       `json:"ownerClaimed" doc:"the owner is who registered; a partial import has no transfer"`
 	Wallet       *Address   `json:"wallet" doc:"null when cleared"`
 	Approved     *Address   `json:"approved" doc:"the one approved address, null when none"`
-	URI          string     `json:"uri"`
+	URI          string     `json:"uri" doc:"in a list cut to 2 KiB"`
 	URIHex       *Hex       `json:"uriHex,omitempty"`
-	Metadata     []Metadata `json:"metadata" doc:"on-chain keys"`
+	URISize      Long       `json:"uriSize" doc:"bytes of the whole uri on chain"`
+	Metadata     []Metadata `json:"metadata" doc:"on-chain keys; always empty in a list of agents"`
 	Registered   Point      `json:"registered"`
 	Updated      Point      `json:"updated" doc:"last event that touched the agent, its feedback or validations"`
 	Counts       Counts     `json:"counts"`
@@ -63,7 +64,8 @@ type Document struct {
 	Detail       *string       `json:"detail" doc:"the failure in words"`
 	NextTry      *Time         `json:"nextTry" format:"date-time"`
 	Registration *Registration `json:"registration,omitempty"`
-	Problems     []Problem     `json:"problems"`
+	Problems     []Problem     `json:"problems" doc:"in a list the first ten"`
+	ProblemCount Long          `json:"problemCount" doc:"how many problems there are"`
 }
 
 // Registration is a registration file as its author wrote it.
@@ -77,7 +79,8 @@ type Registration struct {
 	Services       []Service                  `json:"services"`
 	Registrations  []RegistrationLink         `json:"registrations"`
 	SupportedTrust []string                   `json:"supportedTrust"`
-	Extra          map[string]json.RawMessage `json:"extra,omitempty" doc:"unknown members, as written"`
+	Extra          map[string]json.RawMessage `json:"extra,omitempty" doc:"unknown members, as written; never in a list"`
+	Partial        bool                       `json:"partial" doc:"in a list: something was left out, unknown members or most of a long file; ask for the agent itself"`
 }
 
 // Service is one endpoint an agent offers.

@@ -141,10 +141,10 @@ func readShown(ctx context.Context, tx pgx.Tx, id int64) (s shown, err error) {
 	var d documentRow
 	err = tx.QueryRow(ctx, `
 		select u.uri, u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due,
-			p.registration, p.problems, p.errors
+			p.registration, p.problems, p.problem_count, p.errors
 		from uris u
 		left join lateral (
-			select registration, problems, errors from parses
+			select registration, problems, jsonb_array_length(problems) as problem_count, errors from parses
 			where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
 		where u.id = $1 for update of u`, id).Scan(append([]any{&uri}, d.into()...)...)
 	if errors.Is(err, pgx.ErrNoRows) {

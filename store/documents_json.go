@@ -22,6 +22,7 @@ type registrationJSON struct {
 	Registrations  []repute.RegistrationLink `json:"registrations,omitempty"`
 	SupportedTrust []string                  `json:"supportedTrust,omitempty"`
 	Extra          map[string]string         `json:"extra,omitempty"`
+	Partial        bool                      `json:"partial,omitempty"` // set by briefRegistration only
 }
 
 type serviceJSON struct {
@@ -56,6 +57,7 @@ func decodeRegistration(b []byte) (*repute.Registration, error) {
 	r := &repute.Registration{
 		Type: in.Type, Name: in.Name, Description: in.Description, Image: in.Image, X402: in.X402, Active: in.Active,
 		Registrations: in.Registrations, SupportedTrust: in.SupportedTrust, Extra: extraRaw(in.Extra),
+		Partial: in.Partial,
 	}
 	for _, s := range in.Services {
 		r.Services = append(r.Services, repute.Service{

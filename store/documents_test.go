@@ -112,7 +112,7 @@ func TestDocumentLifecycle(t *testing.T) {
 	})
 	want := repute.Document{
 		Status: repute.DocumentOK, Source: "https", SHA256: sha256.Sum256(body), Size: int64(len(body)), FetchedAt: fetched.Add(time.Hour),
-		NextTry: retry, Registration: reg, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "m"}},
+		NextTry: retry, Registration: reg, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "m"}}, ProblemCount: 1,
 	}
 	for token := range 2 {
 		if d := documentOf(t, db, w.id(token)); !reflect.DeepEqual(d, want) {

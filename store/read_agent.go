@@ -9,7 +9,7 @@ import (
 	"repute"
 )
 
-// agentAt is relation a of agentColumns, and currentMetadata's counterpart, as
+// agentAt is relation a of wholeAgents(), and currentMetadata's counterpart, as
 // of block $3: out of the histories instead of the maintained row.
 const (
 	agentAt = `
@@ -58,8 +58,12 @@ func (db *DB) Agent(ctx context.Context, id repute.AgentID, at repute.At) (agent
 			agent, err = s.agentThen(ctx)
 			return err
 		}
-		agents, err := readAgents(ctx, s.tx, []repute.AgentID{s.id})
+		agents, err := readAgents(ctx, s.tx, []repute.AgentID{s.id}, wholeAgents())
 		if err != nil {
+			return err
+		}
+		chains, tokens := keyColumns([]repute.AgentID{s.id})
+		if err := readMetadata(ctx, s.tx, agents, currentMetadata, chains, tokens); err != nil {
 			return err
 		}
 		agent = *agents[keyOf(s.id)]
@@ -70,7 +74,7 @@ func (db *DB) Agent(ctx context.Context, id repute.AgentID, at repute.At) (agent
 
 // agentThen reads the agent as of the subject's block.
 func (s subject) agentThen(ctx context.Context) (repute.Agent, error) {
-	rows, err := s.tx.Query(ctx, agentAt+agentColumns, s.key()...)
+	rows, err := s.tx.Query(ctx, agentAt+wholeAgents(), s.key()...)
 	if err != nil {
 		return repute.Agent{}, err
 	}

@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"slices"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -15,26 +16,61 @@ import (
 	"repute"
 )
 
-// agentColumns reads agents out of a relation a with the columns of table
+// maxListed is how many bytes of a text a list of agents holds.
+const maxListed = 2048
+
+// wholeAgents is for one agent. Of many at once, listedAgents, only bounded parts
+// leave the database: whoever registers decides how long everything else is.
+func wholeAgents() string { return columnsOfAgents("u.uri", "registration", "problems") }
+
+func listedAgents() string {
+	return columnsOfAgents(fmt.Sprintf("substring(u.uri for %d)", maxListed), briefRegistration,
+		"jsonb_path_query_array(problems, '$[0 to 9]')")
+}
+
+// briefRegistration is a registration without unknown members, and in fewer
+// words when the rest is still long. Partial tells that anything is missing.
+const briefRegistration = `(
+	select case
+		when jsonb_typeof(registration) <> 'object' then registration
+		when octet_length(s.slim::text) > 16384 then jsonb_build_object(
+			'type', registration->'type', 'name', registration->'name', 'image', registration->'image',
+			'description', left(registration->>'description', 1000),
+			'x402', registration->'x402', 'active', registration->'active', 'partial', true)
+		when s.slim = registration then registration
+		else s.slim || '{"partial": true}'
+		end
+	from (
+		select case when jsonb_typeof(registration) = 'object' then (registration - 'extra') || case
+			when registration ? 'services' then jsonb_build_object('services', (
+				select coalesce(jsonb_agg(e - 'extra' order by n), '[]')
+				from jsonb_array_elements(registration->'services') with ordinality as e(e, n)))
+			else '{}' end
+		end as slim) s)`
+
+// columnsOfAgents reads agents out of a relation a with the columns of table
 // agents, joined with what scanAgent needs besides. Each join is by primary key.
-const agentColumns = `
-	select a.chain_id, c.identity, a.token_id, a.owner, a.claimed, a.wallet, a.approved, u.uri,
+func columnsOfAgents(uri, registration, problems string) string {
+	return `
+	select a.chain_id, c.identity, a.token_id, a.owner, a.claimed, a.wallet, a.approved, ` + uri + `, octet_length(u.uri),
 		a.registered_block, a.registered_log, re.tx_hash, rb.time,
 		a.updated_block, a.updated_log, ue.tx_hash, ub.time,
 		a.feedback, a.revoked, a.clients, a.responses, a.validations,
 		u.source, u.sha256, octet_length(d.body), u.fetched_at, u.reason, u.detail, u.next_due,
-		p.registration, p.problems, p.errors
+		p.registration, p.problems, p.problem_count, p.errors
 	from a
 	join chains c on c.chain_id = a.chain_id
 	join uris u on u.id = a.uri_id
 	left join documents d on d.sha256 = u.sha256
 	left join lateral (
-		select registration, problems, errors from parses
-		where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
+		select ` + registration + ` as registration, ` + problems + ` as problems,
+			jsonb_array_length(problems) as problem_count, errors
+		from parses where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
 	left join events re on (re.chain_id, re.block, re.log_index) = (a.chain_id, a.registered_block, a.registered_log)
 	left join blocks rb on (rb.chain_id, rb.number) = (a.chain_id, a.registered_block)
 	left join events ue on (ue.chain_id, ue.block, ue.log_index) = (a.chain_id, a.updated_block, a.updated_log)
 	left join blocks ub on (ub.chain_id, ub.number) = (a.chain_id, a.updated_block)`
+}
 
 // pointRow receives a repute.Point, whose event and block may be unknown.
 type pointRow struct {
@@ -63,7 +99,7 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	var registered, updated pointRow
 	var d documentRow
 	into := slices.Concat(
-		[]any{&a.ID.ChainID, &identity, &token, &owner, &a.OwnerClaimed, &wallet, &approved, &uri},
+		[]any{&a.ID.ChainID, &identity, &token, &owner, &a.OwnerClaimed, &wallet, &approved, &uri, &a.URISize},
 		registered.into(), updated.into(),
 		[]any{&a.Counts.Feedback, &a.Counts.Revoked, &a.Counts.Clients, &a.Counts.Responses, &a.Counts.Validations},
 		d.into())
@@ -72,7 +108,9 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	}
 	a.ID.Registry, a.ID.TokenID = common.BytesToAddress(identity), repute.TokenID(token)
 	a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved)
-	a.URI = string(uri)
+	if a.URI = string(uri); int64(len(uri)) < a.URISize {
+		a.URI = wholeRunes(a.URI)
+	}
 	a.Registered, a.Updated = *registered.point(), *updated.point()
 	a.Document, err = d.document(a.URI)
 	return a, err
@@ -85,11 +123,12 @@ type documentRow struct {
 	size                   *int64
 	fetched, due           *time.Time
 	registration, problems []byte // nil when not parsed
+	problemCount           *int64
 	errors                 *int
 }
 
 func (d *documentRow) into() []any {
-	return []any{&d.source, &d.sha256, &d.size, &d.fetched, &d.reason, &d.detail, &d.due, &d.registration, &d.problems, &d.errors}
+	return []any{&d.source, &d.sha256, &d.size, &d.fetched, &d.reason, &d.detail, &d.due, &d.registration, &d.problems, &d.problemCount, &d.errors}
 }
 
 // status: bytes once read stay known while later fetches fail; the reason tells
@@ -120,6 +159,7 @@ func (d *documentRow) document(uri string) (repute.Document, error) {
 	if d.errors == nil {
 		return out, nil
 	}
+	out.ProblemCount = *d.problemCount
 	var err error
 	if out.Registration, err = decodeRegistration(d.registration); err != nil {
 		return out, fmt.Errorf("stored registration: %w", err)
@@ -130,7 +170,20 @@ func (d *documentRow) document(uri string) (repute.Document, error) {
 	return out, nil
 }
 
-// currentAgents is relation a of agentColumns: the current rows of the keys.
+// wholeRunes drops a character that a cut has split, and nothing of other bytes.
+func wholeRunes(s string) string {
+	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
+		if tail := s[len(s)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRuneInString(tail) {
+				return s[:len(s)-n]
+			}
+			break
+		}
+	}
+	return s
+}
+
+// currentAgents is relation a of columnsOfAgents: the current rows of the keys.
 const currentAgents = `
 	with k as (select * from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)),
 	a as (select a.* from k join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id))`
@@ -164,10 +217,10 @@ func keyColumns(ids []repute.AgentID) (chains []uint64, tokens []tokenNum) {
 	return chains, tokens
 }
 
-// readAgents loads agents in two statements, however many there are.
-func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[agentKey]*repute.Agent, error) {
+// readAgents loads agents in one statement, however many there are.
+func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, columns string) (map[agentKey]*repute.Agent, error) {
 	chains, tokens := keyColumns(ids)
-	rows, err := tx.Query(ctx, currentAgents+agentColumns, chains, tokens)
+	rows, err := tx.Query(ctx, currentAgents+columns, chains, tokens)
 	if err != nil {
 		return nil, err
 	}
@@ -179,7 +232,7 @@ func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[agent
 	for i := range agents {
 		out[keyOf(agents[i].ID)] = &agents[i]
 	}
-	return out, readMetadata(ctx, tx, out, currentMetadata, chains, tokens)
+	return out, nil
 }
 
 func readMetadata(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agent, sql string, args ...any) error {
@@ -200,12 +253,13 @@ func readMetadata(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Ag
 	return err
 }
 
-// AgentsByID loads the newest state of agents by id. Unknown ones are absent;
+// AgentsByID loads the newest state of agents by id, shortened as in a list:
+// see Agents. Unknown ones are absent;
 // an id without registry is found under the id with it.
 func (db *DB) AgentsByID(ctx context.Context, ids []repute.AgentID) (map[repute.AgentID]repute.Agent, error) {
 	out := make(map[repute.AgentID]repute.Agent, len(ids))
 	err := db.view(ctx, "read agents", func(ctx context.Context, tx pgx.Tx) error {
-		agents, err := readAgents(ctx, tx, ids)
+		agents, err := readAgents(ctx, tx, ids, listedAgents())
 		for _, a := range agents {
 			out[a.ID] = *a
 		}
@@ -247,7 +301,9 @@ type agentEntry struct {
 
 // Agents lists the newest state of agents, in pages. Every chain is read in
 // order by its own index and the heads are merged, so that a page costs the
-// same wherever it is; it takes a fixed number of statements.
+// same wherever it is; it takes a fixed number of statements. Lists hold no
+// metadata, no more than 2 KiB of a URI, the first ten problems of a document,
+// and of a registration no unknown members and only the head of a long one.
 func (db *DB) Agents(ctx context.Context, f AgentFilter) (page Page[repute.Agent], err error) {
 	order, err := orderOf(f.Sort)
 	if err != nil {
@@ -303,7 +359,7 @@ func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, error
 }
 
 func inOrder(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) ([]repute.Agent, error) {
-	agents, err := readAgents(ctx, tx, ids)
+	agents, err := readAgents(ctx, tx, ids, listedAgents())
 	if err != nil {
 		return nil, err
 	}
