@@ -10,6 +10,7 @@ import (
 
 	"repute/api"
 	"repute/internal/pgtest"
+	"repute/store"
 )
 
 // TestOutage: Postgres goes away and comes back; answers say so and nothing
@@ -107,7 +108,7 @@ func TestReadyFunc(t *testing.T) {
 func TestDegraded(t *testing.T) {
 	t.Parallel()
 	s, l := populated(t, api.Options{})
-	if err := l.db.SetError(context.Background(), 8453, `Post "https://rpc.example/v3/KEY": refused`, true); err != nil {
+	if err := l.db.SetError(context.Background(), 8453, store.Lease{}, `Post "https://rpc.example/v3/KEY": refused`, true); err != nil {
 		t.Fatal(err)
 	}
 	r := get(t, s, "/status")

@@ -26,34 +26,51 @@ func (f *Follower) Run(ctx context.Context) error {
 		switch {
 		case ctx.Err() != nil:
 		case errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized):
-			return f.halt(ctx, err)
+			return f.halt(err)
 		case errors.Is(err, repute.ErrHeld):
 			f.notes.feel(nil) // standing by is fine
 			pause(ctx, f.opts.TTL/4)
 		case errors.Is(err, repute.ErrFenced):
 			f.log.Warn("lease lost")
 		default:
-			f.note(ctx, err)
+			f.log.Warn("turn failed", "error", err)
+			f.notes.feel(err)
 			pause(ctx, retry.next())
 		}
 	}
 	return nil
 }
 
-// turn acquires the lease and follows the chain for as long as it lasts.
+// turn acquires the lease and follows the chain for as long as it lasts. The
+// lease comes first: taking it ends the transaction of a dead leader, for whose
+// lock on the chain AddChain would wait.
 func (f *Follower) turn(ctx context.Context, added *bool, retry *backoff) error {
-	if !*added {
-		if err := f.db.AddChain(ctx, f.chain); err != nil {
-			return err
-		}
-		*added = true
-	}
 	lease, err := f.db.Acquire(ctx, fmt.Sprintf("chain:%d", f.chain.ID), f.opts.Owner, f.opts.TTL)
+	if errors.Is(err, repute.ErrHeld) && !*added {
+		return errors.Join(f.db.CheckChain(ctx, f.chain), err)
+	}
 	if err != nil {
 		return err
 	}
 	defer f.release(ctx, lease)
-	return f.lead(ctx, lease, retry)
+	if !*added {
+		err = f.db.AddChain(ctx, f.chain)
+	}
+	if err == nil {
+		*added = true
+		err = f.lead(ctx, lease, retry)
+	}
+	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrFinalized) {
+		f.tell(ctx, lease, err)
+	}
+	return err
+}
+
+// tell publishes why the chain stands still, while the lease is held.
+func (f *Follower) tell(ctx context.Context, l store.Lease, err error) {
+	if e := f.db.SetError(ctx, f.chain.ID, l, err.Error(), errors.Is(err, repute.ErrFinalized)); e != nil {
+		f.log.Warn("status not stored", "error", e)
+	}
 }
 
 func (f *Follower) release(ctx context.Context, l store.Lease) {
@@ -81,10 +98,10 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 		}
 		switch {
 		case err == nil, errors.Is(err, repute.ErrReorged):
-			f.note(ctx, nil)
+			f.note(ctx, l, nil)
 			retry.reset()
 		case errors.Is(err, ErrNothingNew), errors.Is(err, ErrBehind):
-			f.note(ctx, nil)
+			f.note(ctx, l, nil)
 			retry.reset()
 			pause(ctx, f.opts.Poll)
 		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized):
@@ -93,7 +110,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 			f.log.Debug("range refused", "blocks", size, "next", f.pace.size, "error", err)
 		default:
 			f.opts.Metrics.stepErrors.WithLabelValues(f.label).Inc()
-			f.note(ctx, err)
+			f.note(ctx, l, err)
 			pause(ctx, retry.next())
 		}
 	}
@@ -123,19 +140,16 @@ func (f *Follower) tryRenew(ctx context.Context, l store.Lease) error {
 	return f.db.Renew(ctx, l, f.opts.TTL)
 }
 
-// halt publishes why the chain stands still.
-func (f *Follower) halt(ctx context.Context, err error) error {
+// halt makes known why the chain stands still.
+func (f *Follower) halt(err error) error {
 	f.log.Error("chain halted", "error", err)
 	f.notes.feel(err)
-	if e := f.db.SetError(ctx, f.chain.ID, err.Error(), errors.Is(err, repute.ErrFinalized)); e != nil {
-		f.log.Warn("status not stored", "error", e)
-	}
 	return fmt.Errorf("chain %d: %w", f.chain.ID, err)
 }
 
 // note makes the outcome of a step known to Ready and, when it changed, to the
 // chain's status.
-func (f *Follower) note(ctx context.Context, err error) {
+func (f *Follower) note(ctx context.Context, l store.Lease, err error) {
 	text, changed := f.notes.set(err)
 	if err != nil {
 		f.log.Warn("step failed", "error", err)
@@ -143,7 +157,7 @@ func (f *Follower) note(ctx context.Context, err error) {
 	if !changed {
 		return
 	}
-	if e := f.db.SetError(ctx, f.chain.ID, text, false); e != nil {
+	if e := f.db.SetError(ctx, f.chain.ID, l, text, false); e != nil {
 		f.notes.unpublished()
 	}
 }

@@ -101,6 +101,20 @@ func addChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	return stored.retrust(ctx, tx, c.Validations)
 }
 
+// CheckChain is AddChain's check without its waiting or writing: ErrConflict when
+// the chain is stored otherwise, nil also when it is not stored.
+func (db *DB) CheckChain(ctx context.Context, c repute.Chain) error {
+	c.StartBlock = max(c.StartBlock, 1)
+	stored, err := scanChainRow(c.ID, db.pool.QueryRow(ctx, selectChain, c.ID))
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil
+	}
+	if err == nil {
+		err = stored.conflict(c)
+	}
+	return failed(fmt.Sprintf("check chain %d", c.ID), err)
+}
+
 func (c *chainRow) conflict(with repute.Chain) error {
 	differ := func(what string, stored, given any) error {
 		return fmt.Errorf("%s is %v, not %v: %w", what, stored, given, repute.ErrConflict)
@@ -206,7 +220,8 @@ type Head struct {
 	SeenAt                time.Time
 }
 
-// SetHead stores what the node said. Finalized never goes down. Headers of blocks
+// SetHead stores what the node said. Finalized never goes down; what is unknown
+// stays as it was. Headers of blocks
 // without events are forgotten once finality has passed them. repute.ErrFenced
 // when the lease is lost; the zero lease is not checked.
 func (db *DB) SetHead(ctx context.Context, chainID uint64, l Lease, h Head) error {
@@ -219,7 +234,7 @@ func (db *DB) SetHead(ctx context.Context, chainID uint64, l Lease, h Head) erro
 			return err
 		}
 		_, err = tx.Exec(ctx, `
-			update chains set head_block = $2, head_seen_at = $3, safe_block = $4, finalized_block = greatest(finalized_block, $5)
+			update chains set head_block = $2, head_seen_at = $3, safe_block = coalesce(nullif($4::bigint, 0), safe_block), finalized_block = greatest(finalized_block, $5)
 			where chain_id = $1`, chainID, h.Head, maybeTime(h.SeenAt), h.Safe, h.Finalized)
 		if err != nil || h.Finalized <= c.finalized {
 			return err
@@ -241,11 +256,17 @@ func maybeTime(t time.Time) *time.Time {
 }
 
 // SetError stores what status shows of the chain's indexing loop: "" when it runs
-// well, halted when it has stopped until an operator has looked.
-func (db *DB) SetError(ctx context.Context, chainID uint64, msg string, halted bool) error {
-	tag, err := db.pool.Exec(ctx, `update chains set last_error = $2, halted = $3 where chain_id = $1`, chainID, plainText(msg, 2000), halted)
-	if err == nil && tag.RowsAffected() == 0 {
-		err = repute.ErrNotFound
-	}
-	return failed(fmt.Sprintf("set error of chain %d", chainID), err)
+// well, halted when it has stopped until an operator has looked. repute.ErrFenced
+// when the lease is lost; the zero lease is not checked.
+func (db *DB) SetError(ctx context.Context, chainID uint64, l Lease, msg string, halted bool) error {
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("set error of chain %d", chainID), func(tx pgx.Tx) error {
+		if err := holdLease(ctx, tx, l); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `update chains set last_error = $2, halted = $3 where chain_id = $1`, chainID, plainText(msg, 2000), halted)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = repute.ErrNotFound
+		}
+		return err
+	})
 }

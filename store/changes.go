@@ -69,7 +69,7 @@ func (db *DB) Changes(ctx context.Context, since string, limit int) ([]Change, e
 			return nil, err
 		}
 	}
-	rows, err := db.pool.Query(ctx, `
+	rows, err := db.readers.Query(ctx, `
 		select c.xid::text, c.seq, c.chain_id, c.kind, c.block, c.log_index, c.token_id::text, c.data, c.created_at,
 			u.xid::text, u.seq
 		from changes c left join changes u on u.seq = c.retracts
@@ -107,7 +107,7 @@ func scanChange(row pgx.CollectableRow) (c Change, err error) {
 func (db *DB) changeKept(ctx context.Context, at changeCursor) error {
 	var kept bool
 	var oldest *string
-	err := db.pool.QueryRow(ctx, `
+	err := db.readers.QueryRow(ctx, `
 		select exists (select from changes where seq = $2 and xid = $1::text::xid8),
 			(select xid::text || '-' || seq from changes order by xid, seq limit 1)`,
 		strconv.FormatUint(at.xid, 10), at.seq).Scan(&kept, &oldest)

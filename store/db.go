@@ -4,6 +4,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -12,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/jackc/pgx/v5"
@@ -33,13 +35,15 @@ type Options struct {
 	Classify func(uri string) (kind, host string)
 	// Decode reads a stored log again. Only merging late logs needs it (Import).
 	Decode func(types.Log) (repute.Event, error)
-	// MaxConns bounds the pool; 0 leaves it to pgx.
+	// MaxConns bounds the connections of readers, 16 when 0. Writers, leases and
+	// the job queue have 8 of their own, which readers cannot use up.
 	MaxConns int32
 }
 
 // DB is the index. It is safe for concurrent use.
 type DB struct {
-	pool     *pgxpool.Pool
+	pool     *pgxpool.Pool // writes, leases, documents, jobs
+	readers  *pgxpool.Pool // read-only transactions and the feed
 	classify func(uri string) (kind, host string)
 	decode   func(types.Log) (repute.Event, error)
 	dict     *dictionary
@@ -52,6 +56,13 @@ type DB struct {
 const (
 	idleInTransactionTimeout = "10s"
 	statementTimeout         = "120s"
+)
+
+const (
+	readerConns = 16
+	writerConns = 8
+	// readerWait is how long a reader waits for a connection.
+	readerWait = 2 * time.Second
 )
 
 // Open connects to the database at url, whose schema must be migrated (Migrate).
@@ -67,23 +78,34 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	}
 	params["idle_in_transaction_session_timeout"] = idleInTransactionTimeout
 	params["statement_timeout"] = statementTimeout
-	if o.MaxConns > 0 {
-		cfg.MaxConns = o.MaxConns
-	}
+	// The server must notice within seconds that a client's machine is gone.
+	params["tcp_keepalives_idle"], params["tcp_keepalives_interval"], params["tcp_keepalives_count"] = "5", "2", "3"
+	params["tcp_user_timeout"] = "10000"
+	cfg.MaxConns = writerConns
+	read := cfg.Copy()
+	read.MaxConns = cmp.Or(o.MaxConns, readerConns)
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
+		return nil, fmt.Errorf("open database: %w", err)
+	}
+	readers, err := pgxpool.NewWithConfig(ctx, read)
+	if err != nil {
+		pool.Close()
 		return nil, fmt.Errorf("open database: %w", err)
 	}
 	if o.Classify == nil {
 		o.Classify = classifyByScheme
 	}
-	return &DB{pool: pool, classify: o.Classify, decode: o.Decode, dict: newDictionary()}, nil
+	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, dict: newDictionary()}, nil
 }
 
-// Close waits for connections in use and closes the pool.
-func (db *DB) Close() { db.pool.Close() }
+// Close waits for connections in use and closes the pools.
+func (db *DB) Close() {
+	db.readers.Close()
+	db.pool.Close()
+}
 
-// Pool is the pool itself, for River only.
+// Pool is the pool of writers, for River only.
 func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 
 // Ping reports repute.ErrUnavailable when Postgres does not answer.
@@ -96,6 +118,9 @@ func (db *DB) Ping(ctx context.Context) error {
 
 // migrateLock is the advisory lock under which the schema changes.
 const migrateLock = 0x72657075 // "repu"
+
+// migrateWait is how long a process waits for another one's migration.
+const migrateWait = "5min"
 
 // Migrate brings the schema, ours and River's, up to date. Several processes may
 // call it at once.
@@ -125,21 +150,29 @@ func MigrateDown(ctx context.Context, url string) error {
 }
 
 func migrate(ctx context.Context, url string, run func(*goose.Provider, *rivermigrate.Migrator[pgx.Tx]) error) error {
-	pool, err := pgxpool.New(ctx, url)
+	cfg, err := pgxpool.ParseConfig(url)
+	if err != nil {
+		return fmt.Errorf("database url: %w", err)
+	}
+	cfg.MaxConns = max(cfg.MaxConns, 4) // the lock has one of them
+	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return fmt.Errorf("open database: %w", err)
 	}
 	defer pool.Close()
 	lock, err := pool.Acquire(ctx)
 	if err != nil {
-		return fmt.Errorf("open database: %w (%w)", repute.ErrUnavailable, err)
+		return failed("open database", err)
 	}
 	defer lock.Release()
+	if _, err := lock.Exec(ctx, "select set_config('lock_timeout', $1, false)", migrateWait); err != nil {
+		return failed("lock schema", err)
+	}
 	if _, err := lock.Exec(ctx, "select pg_advisory_lock($1)", migrateLock); err != nil {
-		return fmt.Errorf("lock schema: %w", err)
+		return failed("lock schema, which another process may be migrating", err)
 	}
 	defer lock.Exec(context.WithoutCancel(ctx), "select pg_advisory_unlock($1)", migrateLock)
-	return withMigrators(pool, run)
+	return failed("schema", withMigrators(pool, run))
 }
 
 func withMigrators(pool *pgxpool.Pool, run func(*goose.Provider, *rivermigrate.Migrator[pgx.Tx]) error) error {
@@ -198,9 +231,29 @@ func failed(doing string, err error) error {
 	return fmt.Errorf("%s: %w", doing, err)
 }
 
+// conn takes a connection of the pool that fits. Readers that get none in time
+// are told repute.ErrUnavailable.
+func (db *DB) conn(ctx context.Context, mode pgx.TxAccessMode) (*pgxpool.Conn, error) {
+	if mode != pgx.ReadOnly {
+		return db.pool.Acquire(ctx)
+	}
+	wait, cancel := context.WithTimeout(ctx, readerWait)
+	defer cancel()
+	conn, err := db.readers.Acquire(wait)
+	if err != nil && wait.Err() != nil && ctx.Err() == nil {
+		err = fmt.Errorf("no connection is free: %w", repute.ErrUnavailable)
+	}
+	return conn, err
+}
+
 // inTx runs f in a transaction: committed when f returns nil, else rolled back.
 func (db *DB) inTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pgx.Tx) error) error {
-	tx, err := db.pool.BeginTx(ctx, o)
+	conn, err := db.conn(ctx, o.AccessMode)
+	if err != nil {
+		return failed(doing, err)
+	}
+	defer conn.Release()
+	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {
 		return failed(doing, err)
 	}

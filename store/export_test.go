@@ -21,5 +21,5 @@ func OpenTraced(t testing.TB, url string, tracer pgx.QueryTracer) *DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	return &DB{pool: pool, classify: classifyByScheme, dict: newDictionary()}
+	return &DB{pool: pool, readers: pool, classify: classifyByScheme, dict: newDictionary()}
 }

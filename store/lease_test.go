@@ -66,6 +66,7 @@ func TestFormerLeaderIsFenced(t *testing.T) {
 	for what, err := range map[string]error{
 		"apply": db.Apply(ctx, rest), "rewind": db.Rewind(ctx, rest.Parent, rest), "renew": db.Renew(ctx, a, time.Hour),
 		"head": db.SetHead(ctx, 1, a, store.Head{Head: 99}), "repair": repairErr,
+		"error": db.SetError(ctx, 1, a, "not the leader", false),
 	} {
 		if !errors.Is(err, repute.ErrFenced) {
 			t.Errorf("%s: %v", what, err)

@@ -236,15 +236,15 @@ func TestSetErrorTakesAnyText(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
 	ok(t, db.AddChain(ctx, testChain(1)))
-	ok(t, db.SetError(ctx, 1, "node says \x00\xff", true))
+	ok(t, db.SetError(ctx, 1, store.Lease{}, "node says \x00\xff", true))
 	var msg string
 	var halted bool
 	ok(t, db.Pool().QueryRow(ctx, `select last_error, halted from chains`).Scan(&msg, &halted))
 	if msg != "node says " || !halted {
 		t.Errorf("%q %t", msg, halted)
 	}
-	ok(t, db.SetError(ctx, 1, "", false))
-	if err := db.SetError(ctx, 2, "", false); !errors.Is(err, repute.ErrNotFound) {
+	ok(t, db.SetError(ctx, 1, store.Lease{}, "", false))
+	if err := db.SetError(ctx, 2, store.Lease{}, "", false); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("unknown chain: %v", err)
 	}
 }

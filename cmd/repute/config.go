@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -21,21 +22,24 @@ import (
 // config is everything that can be set. Flags win over the environment, the
 // environment over the file, the file over defaults.
 type config struct {
-	Database     string        `yaml:"database"` // empty: a private Postgres in DataDir
-	Redis        string        `yaml:"redis"`    // empty: caches and limits in process
-	DataDir      string        `yaml:"data_dir"`
-	Listen       string        `yaml:"listen"`
-	Roles        []string      `yaml:"roles"`
-	DefaultChain uint64        `yaml:"default_chain"`
-	Rate         float64       `yaml:"rate"`    // requests per second of one caller; negative: no limit
-	Contact      string        `yaml:"contact"` // goes into the User-Agent of fetches
-	Gateways     []string      `yaml:"ipfs_gateways"`
-	AllowHosts   []string      `yaml:"allow_hosts"` // private hosts that documents may come from
-	LogFormat    string        `yaml:"log_format"`
-	LogLevel     string        `yaml:"log_level"`
-	Drain        time.Duration `yaml:"drain"` // how long running work may finish after SIGTERM
-	Lease        time.Duration `yaml:"lease"` // how long a dead process keeps its chains from others
-	Chains       []chainConfig `yaml:"chains"`
+	Database     string         `yaml:"database"`        // empty: a private Postgres in DataDir
+	MaxConns     int32          `yaml:"max_connections"` // of readers to Postgres; 0: 16
+	Redis        string         `yaml:"redis"`           // empty: caches and limits in process
+	DataDir      string         `yaml:"data_dir"`
+	Listen       string         `yaml:"listen"`
+	Roles        []string       `yaml:"roles"`
+	DefaultChain uint64         `yaml:"default_chain"`
+	Rate         float64        `yaml:"rate"`            // requests per second of one caller; negative: no limit
+	Proxies      []string       `yaml:"trusted_proxies"` // CIDR; their X-Forwarded-For is believed
+	Contact      string         `yaml:"contact"`         // goes into the User-Agent of fetches
+	Gateways     []string       `yaml:"ipfs_gateways"`
+	AllowHosts   []string       `yaml:"allow_hosts"` // private hosts that documents may come from
+	LogFormat    string         `yaml:"log_format"`
+	LogLevel     string         `yaml:"log_level"`
+	Drain        time.Duration  `yaml:"drain"` // how long running work may finish after SIGTERM
+	Lease        time.Duration  `yaml:"lease"` // how long a dead process keeps its chains from others
+	Chains       []chainConfig  `yaml:"chains"`
+	proxies      []netip.Prefix // Proxies, parsed by check
 	// roots replaces the system's certificates for documents; the demo's own.
 	roots *x509.CertPool
 }
@@ -227,6 +231,17 @@ func (c *config) check() error {
 	}
 	if c.Lease < time.Second || c.Lease > time.Minute {
 		return repute.Invalid("lease", c.Lease.String()+" is out of range", "1s to 1m")
+	}
+	if c.MaxConns < 0 {
+		return repute.Invalid("max_connections", "is negative", "e.g. 16")
+	}
+	c.proxies = nil
+	for _, s := range c.Proxies {
+		p, err := netip.ParsePrefix(s)
+		if err != nil {
+			return repute.Invalid("trusted_proxies", "not a CIDR range: "+s, "e.g. 10.0.0.0/8")
+		}
+		c.proxies = append(c.proxies, p)
 	}
 	var level slog.Level
 	if err := level.UnmarshalText([]byte(c.LogLevel)); err != nil {

@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
 
+	"repute"
 	"repute/contracts"
+	"repute/indexer"
 	"repute/internal/pg"
-	"repute/resolver"
 	"repute/store"
 )
 
@@ -66,17 +66,14 @@ func answers(ctx context.Context, url string) bool {
 	return conn.Close(ctx) == nil
 }
 
-// openStore migrates and opens. While Postgres does not answer it keeps trying,
-// so that processes may start in any order.
-func openStore(ctx context.Context, url string, log *slog.Logger) (*store.DB, error) {
+// awaitStore is openStore for services: while Postgres does not answer it keeps
+// trying, so that processes may start in any order.
+func awaitStore(ctx context.Context, url string, c config, log *slog.Logger) (*store.DB, error) {
 	for wait := time.Second; ; wait = min(2*wait, 15*time.Second) {
-		err := store.Migrate(ctx, url)
-		if err == nil {
-			return store.Open(ctx, url, store.Options{Classify: classify, Decode: contracts.Decode})
-		}
-		var refused *pgconn.ParseConfigError
-		if errors.As(err, &refused) || ctx.Err() != nil {
-			return nil, fmt.Errorf("database: %w", err)
+		db, err := openStore(ctx, url, c)
+		silent := errors.Is(err, repute.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+		if err == nil || !silent || ctx.Err() != nil {
+			return db, err
 		}
 		log.Warn("the database does not answer yet", "error", err, "retry", wait)
 		select {
@@ -87,10 +84,12 @@ func openStore(ctx context.Context, url string, log *slog.Logger) (*store.DB, er
 	}
 }
 
-// classify tells the store how a URI is queued.
-func classify(uri string) (kind, host string) {
-	ref := resolver.Classify(uri)
-	return string(ref.Kind), ref.Host
+// openStore migrates and opens, or says at once why that cannot be.
+func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
+	if err := store.Migrate(ctx, url); err != nil {
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return store.Open(ctx, url, store.Options{Classify: indexer.ClassifyURI, Decode: contracts.Decode, MaxConns: c.MaxConns})
 }
 
 // withStore runs f on the configured database, for commands that do one thing.
@@ -105,7 +104,7 @@ func (p *program) withStore(ctx context.Context, f func(config, *store.DB) error
 		return err
 	}
 	defer database.stop()
-	db, err := openStore(ctx, database.url, log)
+	db, err := openStore(ctx, database.url, c)
 	if err != nil {
 		return err
 	}

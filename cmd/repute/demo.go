@@ -79,7 +79,7 @@ func (d *demo) run(ctx context.Context, listener net.Listener, once bool) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, d.chain.Close()) }()
-	db, err := openStore(ctx, database.url, log)
+	db, err := awaitStore(ctx, database.url, d.config, log)
 	if err != nil {
 		return err
 	}

@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/indexer"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -103,7 +104,7 @@ chains:
 
 func openTest(t *testing.T, url string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), url, store.Options{Classify: classify})
+	db, err := store.Open(t.Context(), url, store.Options{Classify: indexer.ClassifyURI})
 	if err != nil {
 		t.Fatal(err)
 	}

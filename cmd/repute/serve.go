@@ -46,7 +46,7 @@ func (p *program) serve(ctx context.Context) error {
 		return err
 	}
 	defer database.stop()
-	db, err := openStore(ctx, database.url, log)
+	db, err := awaitStore(ctx, database.url, c, log)
 	if err != nil {
 		return err
 	}

@@ -2,11 +2,13 @@ package main
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
 	"path/filepath"
 	"strings"
@@ -73,6 +75,10 @@ func TestWrongChainBehindTheURL(t *testing.T) {
 	if code := cmd.ProcessState.ExitCode(); code != 2 || !strings.Contains(out.String(), "31337") || !strings.Contains(out.String(), "chain 5") {
 		t.Errorf("exit code %d (%v), says %s; want 2 naming both ids", code, err, out)
 	}
+	address := freeAddress(t)
+	_, out = child(t, "serve", "--config", configure(t, c, pgtest.New(t)), "--roles", "indexer,api", "--listen", address)
+	eventually(t, "http://"+address+"/readyz", 503, "serves chain 5, configured is 31337", out)
+	eventually(t, "http://"+address+"/healthz", 200, "", out)
 }
 
 func TestNodeAwayAtStart(t *testing.T) {
@@ -135,6 +141,54 @@ func TestImport(t *testing.T) {
 	before := dump(t, db)
 	if code, said := importFile(good); code != 0 || !bytes.Equal(before, dump(t, db)) {
 		t.Errorf("importing twice: exit code %d, says %s", code, said)
+	}
+}
+
+// Two files of a chain may come in any order.
+func TestImportInReverse(t *testing.T) {
+	var logs []json.RawMessage
+	if err := json.Unmarshal(logFile(t, small(t)), &logs); err != nil {
+		t.Fatal(err)
+	}
+	dumps := [2][]byte{}
+	for i, parts := range [2][2][]json.RawMessage{{logs[:len(logs)-1], logs[len(logs)-1:]}, {logs[len(logs)-1:], logs[:len(logs)-1]}} {
+		database := pgtest.New(t)
+		for _, part := range parts {
+			content, err := json.Marshal(part)
+			if err != nil {
+				t.Fatal(err)
+			}
+			path := filepath.Join(t.TempDir(), "logs.json")
+			if err := os.WriteFile(path, content, 0o600); err != nil {
+				t.Fatal(err)
+			}
+			var errs bytes.Buffer
+			if code := run(t.Context(), []string{"import", path, "--chain", "ethereum", "--database-url", database}, io.Discard, &errs); code != 0 {
+				t.Fatalf("exit code %d, says %s", code, &errs)
+			}
+		}
+		dumps[i] = dump(t, openTest(t, database))
+	}
+	if len(dumps[0]) == 0 || !bytes.Equal(dumps[0], dumps[1]) {
+		t.Errorf("the dumps differ:\n%s\n%s", dumps[0], dumps[1])
+	}
+}
+
+// Tools and wrong passwords do not wait for better times.
+func TestDatabaseRefusesAtOnce(t *testing.T) {
+	wrong, err := url.Parse(pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	wrong.User = url.UserPassword("nobody", "wrong")
+	for _, args := range [][]string{{"status", "--database-url", "postgres://" + freeAddress(t) + "/x"},
+		{"serve", "--roles", "documents", "--database-url", wrong.String()}} {
+		var errs bytes.Buffer
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		if code := run(ctx, args, io.Discard, &errs); code != 1 || ctx.Err() != nil {
+			t.Errorf("%s: exit code %d, says %s", args[0], code, &errs)
+		}
+		cancel()
 	}
 }
 

@@ -69,7 +69,8 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 }
 
 // followAll runs one loop per chain. A chain that must stop does not stop the
-// others; only when every chain has stopped is that the service's failure.
+// others, nor the other roles of the process; only where indexing is all there is
+// to do and every chain has stopped is that the service's failure.
 func (s *service) followAll(ctx context.Context, chains []followed) error {
 	errs := make([]error, len(chains))
 	var running sync.WaitGroup
@@ -82,7 +83,13 @@ func (s *service) followAll(ctx context.Context, chains []followed) error {
 			return nil
 		}
 	}
-	return errors.Join(errs...)
+	err := errors.Join(errs...)
+	if err != nil && (s.config.has("api") || s.config.has("documents")) {
+		s.log.Error("no chain is followed any more", "error", err)
+		<-ctx.Done()
+		return nil
+	}
+	return err
 }
 
 func (s *service) follow(ctx context.Context, c followed) error {
@@ -137,7 +144,7 @@ func (s *service) handler() (http.Handler, error) {
 	}
 	a, err := api.New(api.Options{DB: s.db, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
 		Redis: shared, Ready: s.ready, Logger: s.log,
-		Limits: api.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate)}})
+		Limits: api.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {
 		return nil, err
 	}

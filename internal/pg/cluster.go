@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -142,11 +143,14 @@ func (c *cluster) command(ctx context.Context, program string, args ...string) *
 
 // run starts the server process and waits until it answers.
 func (c *cluster) run(ctx context.Context, s *Server, port int, o Options) error {
-	logFile, err := os.Create(c.logFile())
+	logFile, err := os.OpenFile(c.logFile(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
 	if err != nil {
 		return fmt.Errorf("create log: %w", err)
 	}
 	defer logFile.Close()
+	if err := logFile.Chmod(0o600); err != nil { // one left by an earlier version
+		return fmt.Errorf("protect log: %w", err)
+	}
 	cmd := c.command(context.WithoutCancel(ctx), "postgres", serverArgs(c.data(), port, o.Settings)...)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	detach(cmd.SysProcAttr, o.Outlive)
