@@ -5,6 +5,7 @@ BUILD = $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 # Packages that carry an in-process Ethereum node; too slow to build with -race.
 NODE_PACKAGES = devnet|contracts|cmd/repute
 TEST_TIMEOUT ?= 20m
+TESTFLAGS ?=
 
 .PHONY: help build demo test race lint generate fuzz clean
 
@@ -27,7 +28,7 @@ demo:
 
 test:
 	@scripts/setup.sh postgres redis
-	$(GO) test -timeout $(TEST_TIMEOUT) ./...
+	$(GO) test $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
 
 race:
 	@scripts/setup.sh postgres redis
