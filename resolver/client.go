@@ -38,7 +38,8 @@ type Options struct {
 	UserAgent      string
 	MaxBytes       int64
 	MaxInlineBytes int64
-	// Timeout limits one https fetch, or the work with one ipfs gateway.
+	// Timeout limits one fetch with everything it takes: redirects, or all ipfs
+	// gateways, who share it.
 	Timeout time.Duration
 }
 

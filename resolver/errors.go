@@ -50,7 +50,7 @@ const (
 	ReasonCIDMismatch    Reason = "cid_mismatch"    // a gateway gave bytes that are not the CID's
 	ReasonBadDAG         Reason = "bad_dag"         // verified blocks that are no readable file
 	ReasonDirectory      Reason = "directory"       // the CID is a directory, not a file
-	ReasonCanceled       Reason = "canceled"        // the caller's context ended
+	ReasonCanceled       Reason = "canceled"        // the caller gave up
 )
 
 // Error is every failure of this package.
@@ -87,15 +87,15 @@ func passing(reason Reason, format string, args ...any) *Error {
 	return &Error{Reason: reason, Retry: true, Err: fmt.Errorf(format, args...)}
 }
 
-// networkError names the failure of a request. parent is the caller's context:
-// its end is "canceled", while the end of our own time limit is "timeout".
+// networkError names the failure of a request. parent is the caller's context: its
+// cancellation is "canceled", while the end of its time, or of ours, is "timeout".
 func networkError(parent context.Context, err error) *Error {
 	var own *Error
 	var dns *net.DNSError
 	switch {
 	case errors.As(err, &own):
 		return own
-	case parent.Err() != nil:
+	case errors.Is(parent.Err(), context.Canceled):
 		return passing(ReasonCanceled, "%w", err)
 	case errors.Is(err, ssrf.ErrProhibitedPort):
 		return final(ReasonBlockedPort, "%w", err)

@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/ipfs/go-cid"
 	car "github.com/ipld/go-car/v2"
@@ -42,7 +43,8 @@ func (s blockSet) add(id cid.Cid, b []byte) error {
 	return nil
 }
 
-// fetchIPFS asks one gateway after the other. What a block proves (no such path,
+// fetchIPFS asks one gateway after the other, each for at most its part of the time
+// that is left. What a block proves (no such path,
 // a directory, too large) is final; what a gateway did wrong is not.
 func (c *Client) fetchIPFS(ctx context.Context, ref Ref) (Document, error) {
 	root, err := parseCID(ref.CID)
@@ -58,8 +60,10 @@ func (c *Client) fetchIPFS(ctx context.Context, ref Ref) (Document, error) {
 	}
 	have := blockSet{}
 	failures := make([]error, 0, len(gateways))
-	for _, gateway := range gateways {
-		b, err := c.fromGateway(ctx, gateway, root, ref.Path, have)
+	end := time.Now().Add(c.opts.Timeout)
+	for i, gateway := range gateways {
+		part := time.Until(end) / time.Duration(len(gateways)-i)
+		b, err := c.fromGateway(ctx, part, gateway, root, ref.Path, have)
 		if err == nil {
 			return ipfsDocument(root, ref.Path, gateway, b), nil
 		}
@@ -118,9 +122,9 @@ func allFailed(failures []error) *Error {
 	return e
 }
 
-// fromGateway resolves the document with the blocks of one gateway.
-func (c *Client) fromGateway(ctx context.Context, gateway string, root cid.Cid, path string, have blockSet) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, c.opts.Timeout)
+// fromGateway resolves the document with the blocks of one gateway, in limited time.
+func (c *Client) fromGateway(ctx context.Context, limit time.Duration, gateway string, root cid.Cid, path string, have blockSet) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, limit)
 	defer cancel()
 	// One CAR carries the whole proof; a lone raw block needs none. A gateway
 	// without CAR support still serves the blocks one by one.

@@ -414,3 +414,18 @@ func TestStrongHashesAreComputed(t *testing.T) {
 		}
 	}
 }
+
+// However many gateways are silent, they share the time of one fetch, and what one
+// leaves is for the last.
+func TestIPFSGatewaysShareTheTime(t *testing.T) {
+	t.Parallel()
+	n := newNode(t)
+	file := n.file(leaves...)
+	done := make(chan struct{})
+	silent := http.HandlerFunc(func(http.ResponseWriter, *http.Request) { <-done })
+	c, _ := gatewayClient(t, Options{Timeout: 3 * time.Second}, silent, silent, n.handler())
+	t.Cleanup(func() { close(done) }) // before the servers close
+	if doc, err := c.Fetch(t.Context(), "ipfs://"+file.Cid().String()); err != nil || !bytes.Equal(doc.Bytes, slices.Concat(leaves...)) {
+		t.Errorf("%v", err)
+	}
+}
