@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 	"unicode/utf8"
@@ -50,23 +52,41 @@ func (o DocumentOptions) withDefaults() DocumentOptions {
 }
 
 const (
+	// documentsQueue holds the hosts of strangers, ownQueue what we wait for nobody
+	// with: the first can be full of hosts that hang.
 	documentsQueue = "documents"
-	// jobBudget is how long one job goes on claiming; jobTimeout ends it, and
+	ownQueue       = "documents_own"
+	// jobBudget is how long one job goes on starting fetches. What it starts can
+	// end, within fetchLimit and saveLimit, before jobTimeout ends the job.
 	// rescueAfter frees the host when the process died with it.
 	jobBudget   = 15 * time.Second
-	jobTimeout  = 45 * time.Second
-	rescueAfter = 60 * time.Second
+	fetchLimit  = 22 * time.Second // more than the client's own
+	saveLimit   = 30 * time.Second
+	jobTimeout  = 75 * time.Second
+	rescueAfter = 90 * time.Second
 	// stopAfter is what running fetches get at shutdown.
 	stopAfter = 3 * time.Second
 	sweepMost = 500 // hosts queued by one sweep
 )
+
+// ownHosts are the queues that no stranger's server slows down: documents written
+// on chain, and the gateways that are ours to choose.
+var ownHosts = [...]string{"", "ipfs"}
+
+// reasonInternal is the reason of a document that broke our own code.
+const reasonInternal = "internal"
+
+// fetcher is what Documents needs of a resolver.Client.
+type fetcher interface {
+	Fetch(ctx context.Context, uri string) (resolver.Document, error)
+}
 
 // Documents fetches the documents behind due URIs. Any number of processes may
 // run it on one database: the state is in table uris, River only spreads the
 // hosts over the workers, one job per host at a time.
 type Documents struct {
 	db    *store.DB
-	fetch *resolver.Client
+	fetch fetcher
 	opts  DocumentOptions
 }
 
@@ -95,8 +115,12 @@ func (hostJob) Kind() string { return "documents" }
 
 // InsertOpts allows one unfinished job per host. It is not retried: the next
 // sweep finds what is still due.
-func (hostJob) InsertOpts() river.InsertOpts {
-	return river.InsertOpts{Queue: documentsQueue, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true,
+func (j hostJob) InsertOpts() river.InsertOpts {
+	queue := documentsQueue
+	if slices.Contains(ownHosts[:], j.Host) {
+		queue = ownQueue
+	}
+	return river.InsertOpts{Queue: queue, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true,
 		ByState: []rivertype.JobState{rivertype.JobStateAvailable, rivertype.JobStatePending,
 			rivertype.JobStateRunning, rivertype.JobStateScheduled}}}
 }
@@ -122,7 +146,8 @@ func (d *Documents) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(d.work))
 	client, err := river.NewClient(riverpgxv5.New(d.db.Pool()), &river.Config{
-		Queues:                      map[string]river.QueueConfig{documentsQueue: {MaxWorkers: d.opts.Hosts}},
+		Queues: map[string]river.QueueConfig{
+			documentsQueue: {MaxWorkers: d.opts.Hosts}, ownQueue: {MaxWorkers: len(ownHosts)}},
 		Workers:                     workers,
 		FetchPollInterval:           time.Second,
 		JobTimeout:                  jobTimeout,
@@ -155,7 +180,7 @@ func (d *Documents) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]
 }
 
 func (d *Documents) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
-	hosts, err := d.db.DueHosts(ctx, sweepMost)
+	hosts, err := d.db.DueHosts(ctx, sweepMost, ownHosts[:]...)
 	if err != nil || len(hosts) == 0 {
 		return err
 	}
@@ -167,43 +192,76 @@ func (d *Documents) sweep(ctx context.Context, client *river.Client[pgx.Tx]) err
 	return err
 }
 
-// work drains one host for as long as the job may last.
+// work drains one host for as long as the job may last, then gives its turn away.
 func (d *Documents) work(ctx context.Context, job *river.Job[hostJob]) error {
-	portion, parallel := portions(job.Args.Host)
-	for until := time.Now().Add(jobBudget); time.Now().Before(until); {
-		due, err := d.db.DueURIs(ctx, job.Args.Host, portion)
+	host := job.Args.Host
+	portion, parallel := portions(host)
+	until := time.Now().Add(jobBudget)
+	var group errgroup.Group
+	for range parallel {
+		group.Go(func() error { return d.drain(ctx, host, portion, until) })
+	}
+	err := group.Wait()
+	if err == nil {
+		err = d.db.FinishHost(ctx, host)
+	}
+	if err != nil {
+		d.opts.Log.Warn("documents: host not finished", "host", host, "error", err)
+	}
+	return err
+}
+
+// drain works off portions of a host. A document that cannot be saved does not
+// concern the others: its claim runs out.
+func (d *Documents) drain(ctx context.Context, host string, portion int, until time.Time) error {
+	for time.Now().Before(until) {
+		due, err := d.db.DueURIs(ctx, host, portion)
 		if err != nil || len(due) == 0 {
 			return err
 		}
-		var group errgroup.Group
-		group.SetLimit(parallel)
 		for _, u := range due {
-			group.Go(func() error { return d.resolve(ctx, u) })
-		}
-		if err := group.Wait(); err != nil {
-			d.opts.Log.Warn("documents: not saved", "host", job.Args.Host, "error", err)
-			return err
+			if ctx.Err() == nil && time.Now().Before(until) {
+				err = d.resolve(ctx, u)
+			} else {
+				err = d.release(ctx, u)
+			}
+			if err != nil {
+				d.opts.Log.Warn("documents: not saved", "host", host, "uri", u.ID, "error", err)
+			}
 		}
 	}
-	return nil
+	return ctx.Err()
 }
 
-// portions is how many URIs of a host are claimed and fetched at once: documents
-// written on chain cost no network, gateways are ours to ask, and to anybody
-// else's server we stay polite.
+// portions is how many URIs of a host are claimed at a time, and by how many at
+// once: documents written on chain cost no network, gateways are ours to ask, and
+// to anybody else's server we stay polite with two requests at a time, which follow
+// each other without a pause. On the network one is claimed when it can be fetched.
 func portions(host string) (portion, parallel int) {
 	switch host {
 	case "":
-		return 200, 4
+		return 50, 4
 	case "ipfs":
-		return 16, 8
+		return 1, 8
 	}
-	return 4, 2
+	return 1, 2
 }
 
-// resolve fetches, parses and saves one document, or why there is none.
-func (d *Documents) resolve(ctx context.Context, u store.URI) error {
-	doc, err := d.fetch.Fetch(ctx, u.URI)
+// resolve fetches, parses and saves one document, or why there is none. Strangers
+// chose the bytes: one document that breaks us must not end the others.
+func (d *Documents) resolve(ctx context.Context, u store.URI) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			d.opts.Log.Error("documents: panic", "uri", u.ID, "panic", broken, "stack", string(debug.Stack()))
+			now := time.Now().UTC()
+			err = d.save(ctx, store.FetchResult{URIID: u.ID, FetchedAt: now, Reason: reasonInternal,
+				Detail:  "the document could not be read because of a fault of this program",
+				NextDue: now.Add(jitter(d.opts.RetryMax))})
+		}
+	}()
+	limited, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	doc, err := d.fetch.Fetch(limited, u.URI)
 	if err != nil {
 		return d.saveFailure(ctx, u, err)
 	}
@@ -220,7 +278,7 @@ func (d *Documents) resolve(ctx context.Context, u store.URI) error {
 func (d *Documents) saveFailure(ctx context.Context, u store.URI, err error) error {
 	var failure *resolver.Error
 	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {
-		return err // nothing was learnt about the document: the claim runs out
+		return d.release(ctx, u) // nothing was learnt about the document
 	}
 	now := time.Now().UTC()
 	r := store.FetchResult{URIID: u.ID, FetchedAt: now, Reason: string(failure.Reason), Detail: plain(failure.Error())}
@@ -230,7 +288,17 @@ func (d *Documents) saveFailure(ctx context.Context, u store.URI, err error) err
 	return d.save(ctx, r)
 }
 
+// release gives a claim back, also at the end of ctx.
+func (d *Documents) release(ctx context.Context, u store.URI) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
+	defer cancel()
+	return d.db.ReleaseURI(ctx, u)
+}
+
+// save stores what was learnt, also at the end of ctx.
 func (d *Documents) save(ctx context.Context, r store.FetchResult) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
+	defer cancel()
 	d.opts.Metrics.documents.WithLabelValues(r.Source, r.Reason).Inc()
 	if err := d.db.SaveDocument(ctx, r); err != nil {
 		return fmt.Errorf("document %d: %w", r.URIID, err)

@@ -265,3 +265,84 @@ func TestClassifyURI(t *testing.T) {
 		}
 	}
 }
+
+// breaking panics on one URI.
+type breaking struct {
+	fetcher
+	on string
+}
+
+func (b breaking) Fetch(ctx context.Context, uri string) (resolver.Document, error) {
+	if uri == b.on {
+		panic("hostile bytes")
+	}
+	return b.fetcher.Fetch(ctx, uri)
+}
+
+func TestDocumentsPanic(t *testing.T) {
+	t.Parallel()
+	db := openStore(t)
+	c := register(t, db, "data:,bad", "data:application/json,"+goodFile)
+	d := newDocuments(t, db, DocumentOptions{})
+	d.fetch = breaking{d.fetch, "data:,bad"}
+	defer running(t, d)()
+	eventually(t, "the other is read", func() bool { return document(t, db, c, 1).Status == repute.DocumentOK })
+	eventually(t, "the fault is recorded", func() bool { return document(t, db, c, 0).Reason == reasonInternal })
+}
+
+const someCID = "ipfs://QmYwAPJzv5CZsnA625s3Xf2nemtYgPpHdWEz79ojWKPBdG"
+
+// hanging is a loop whose three gateways never answer.
+func hanging(t *testing.T, db *store.DB, timeout time.Duration) (d *Documents, reached chan struct{}) {
+	t.Helper()
+	reached = make(chan struct{}, 100)
+	s := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		reached <- struct{}{}
+		<-r.Context().Done()
+	}))
+	t.Cleanup(s.Close)
+	c, err := resolver.New(resolver.Options{Timeout: timeout, Gateways: []string{s.URL, s.URL, s.URL},
+		GuardOptions: resolver.GuardOptions{AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(c.Close)
+	return NewDocuments(db, c, DocumentOptions{Sweep: 20 * time.Millisecond}), reached
+}
+
+// The defaults must leave a job the time to end what it starts.
+func TestDocumentsJobsCanEnd(t *testing.T) {
+	t.Parallel()
+	if longest := jobBudget + fetchLimit + saveLimit; longest >= jobTimeout || jobTimeout >= rescueAfter {
+		t.Errorf("a job may take %s and ends after %s, rescued after %s", longest, jobTimeout, rescueAfter)
+	}
+}
+
+func TestDocumentsHangingGateways(t *testing.T) {
+	t.Parallel()
+	db := openStore(t)
+	c := register(t, db, someCID)
+	d, _ := hanging(t, db, 600*time.Millisecond)
+	defer running(t, d)()
+	eventually(t, "the silence is recorded", func() bool { return document(t, db, c, 0).Reason == string(resolver.ReasonTimeout) })
+}
+
+func TestDocumentsStopReleases(t *testing.T) {
+	t.Parallel()
+	db := openStore(t)
+	c := register(t, db, someCID)
+	d, reached := hanging(t, db, time.Minute)
+	stop := running(t, d)
+	<-reached
+	stop()
+	if got := document(t, db, c, 0); got.Reason != "" || got.Status != repute.DocumentPending {
+		t.Errorf("the stop was recorded: %+v", got)
+	}
+	due, err := db.DueURIs(t.Context(), "ipfs", 1)
+	if err != nil || len(due) != 1 || due[0].Attempts != 1 {
+		t.Errorf("after the stop %+v is due, %v", due, err)
+	}
+	if hosts, err := db.DueHosts(t.Context(), 1); err != nil || len(hosts) != 1 {
+		t.Errorf("due hosts %q, %v", hosts, err)
+	}
+}

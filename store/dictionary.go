@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -17,20 +18,22 @@ import (
 // interned gives the ids of a batch's tags and URIs.
 type interned struct {
 	tags, uris map[string]int64
+	agents     map[string]int64 // those of uris that agents use as their own
 }
 
 // dictionary caches ids of interned strings. Ids never change once committed, so
-// an entry is never wrong; the caches are dropped when full.
+// an entry is never wrong; the caches are dropped when full. Of a URI in agents it is
+// known besides that its document was planned, which is never undone.
 type dictionary struct {
-	mu         sync.Mutex
-	tags, uris map[[32]byte]int64
+	mu                 sync.Mutex
+	tags, uris, agents map[[32]byte]int64
 }
 
 // dictionaryLimit bounds each cache, about 15 MB.
 const dictionaryLimit = 200_000
 
 func newDictionary() *dictionary {
-	return &dictionary{tags: map[[32]byte]int64{}, uris: map[[32]byte]int64{}}
+	return &dictionary{tags: map[[32]byte]int64{}, uris: map[[32]byte]int64{}, agents: map[[32]byte]int64{}}
 }
 
 // word is a string on its way into a dictionary table.
@@ -44,7 +47,7 @@ type word struct {
 // that two chains never wait for each other on a shared row. A word whose batch
 // then fails stays behind without harm.
 func (db *DB) intern(ctx context.Context, records []repute.Record) (interned, error) {
-	ids := interned{tags: map[string]int64{"": 0}, uris: map[string]int64{"": 0}}
+	ids := interned{tags: map[string]int64{"": 0}, uris: map[string]int64{"": 0}, agents: map[string]int64{}}
 	for i := range records {
 		ids.collect(records[i].Event)
 	}
@@ -52,7 +55,13 @@ func (db *DB) intern(ctx context.Context, records []repute.Record) (interned, er
 	if err != nil {
 		return interned{}, failed("intern tags", err)
 	}
+	err = db.dict.resolve(ctx, db.dict.agents, ids.agents, sha, db.findAgentURIs, db.insertAgentURIs)
+	if err != nil {
+		return interned{}, failed("intern uris of agents", err)
+	}
+	maps.DeleteFunc(ids.uris, func(uri string, _ int64) bool { _, ok := ids.agents[uri]; return ok })
 	err = db.dict.resolve(ctx, db.dict.uris, ids.uris, sha, db.findURIs, db.insertURIs)
+	maps.Copy(ids.uris, ids.agents)
 	return ids, failed("intern uris", err)
 }
 
@@ -60,9 +69,9 @@ func (db *DB) intern(ctx context.Context, records []repute.Record) (interned, er
 func (ids interned) collect(e repute.Event) {
 	switch e := e.(type) {
 	case repute.Registered:
-		ids.uris[e.URI] = 0
+		ids.agents[e.URI] = 0
 	case repute.URIUpdated:
-		ids.uris[e.URI] = 0
+		ids.agents[e.URI] = 0
 	case repute.NewFeedback:
 		ids.tags[e.Tag1], ids.tags[e.Tag2] = 0, 0
 		ids.uris[e.URI] = 0
@@ -150,6 +159,14 @@ func (db *DB) findURIs(ctx context.Context, words []word) (map[[32]byte]int64, e
 	return db.findWords(ctx, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from uris where hash = u.h offset 0) t`, words)
 }
 
+// findAgentURIs leaves out what no agent used before: it must become due first.
+func (db *DB) findAgentURIs(ctx context.Context, words []word) (map[[32]byte]int64, error) {
+	return db.findWords(ctx, `
+		select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (
+			select hash, id, uri, next_due, fetched_at, reason from uris where hash = u.h offset 0) t
+		where t.next_due is not null or t.fetched_at is not null or t.reason <> '' or t.uri = ''`, words)
+}
+
 func (db *DB) findWords(ctx context.Context, sql string, words []word) (map[[32]byte]int64, error) {
 	rows, err := db.pool.Query(ctx, sql, hashesOf(words))
 	if err != nil {
@@ -175,21 +192,42 @@ func (db *DB) insertTags(ctx context.Context, words []word) error {
 // longestHost is what DNS allows.
 const longestHost = 253
 
-// insertURIs makes new URIs due at once, also those that nothing can fetch: their
-// one try records why.
+// insertURIs stores URIs that no agent uses, which nobody fetches.
 func (db *DB) insertURIs(ctx context.Context, words []word) error {
-	kinds, hosts, due := make([]string, len(words)), make([]string, len(words)), make([]bool, len(words))
+	kinds, hosts := db.classifyAll(words)
+	_, err := db.pool.Exec(ctx, `
+		insert into uris (hash, uri, kind, host) select * from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[])
+		on conflict (hash) do nothing`, hashesOf(words), valuesOf(words), kinds, hosts)
+	return err
+}
+
+// insertAgentURIs makes URIs due at once that are new or were nobody's until now,
+// also those that nothing can fetch: their one try records why. Their hosts get a
+// turn in the same statement, in the order of their names, as every writer does.
+func (db *DB) insertAgentURIs(ctx context.Context, words []word) error {
+	kinds, hosts := db.classifyAll(words)
+	_, err := db.pool.Exec(ctx, `
+		with planned as (
+			insert into uris (hash, uri, kind, host, next_due)
+			select hash, uri, kind, host, case when uri <> '' then now() end
+			from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
+			on conflict (hash) do update set next_due = excluded.next_due
+				where uris.next_due is null and uris.fetched_at is null and uris.reason = ''
+			returning host, next_due)
+		insert into hosts (host, turn)
+		select distinct host, now() from planned where next_due is not null order by host
+		on conflict (host) do update set turn = excluded.turn where hosts.turn > excluded.turn`,
+		hashesOf(words), valuesOf(words), kinds, hosts)
+	return err
+}
+
+func (db *DB) classifyAll(words []word) (kinds, hosts []string) {
+	kinds, hosts = make([]string, len(words)), make([]string, len(words))
 	for i, w := range words {
 		kinds[i], hosts[i] = db.classify(w.value)
 		hosts[i] = plainText(hosts[i], longestHost)
-		due[i] = len(w.value) > 0
 	}
-	_, err := db.pool.Exec(ctx, `
-		insert into uris (hash, uri, kind, host, next_due)
-		select hash, uri, kind, host, case when due then now() end
-		from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[], $5::bool[]) u(hash, uri, kind, host, due)
-		on conflict (hash) do nothing`, hashesOf(words), valuesOf(words), kinds, hosts, due)
-	return err
+	return kinds, hosts
 }
 
 // plainText makes foreign bytes storable as text of at most longest bytes: a

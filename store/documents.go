@@ -42,22 +42,59 @@ type FetchResult struct {
 	NextDue        time.Time // when to fetch again, zero for never
 }
 
+// documentTimeout bounds one SaveDocument, which writes a change for every agent
+// that shares the URI: half a minute does for a million.
+const documentTimeout = 30 * time.Second
+
 // DueHosts names hosts with documents to fetch now, "" for those that need no
-// network. It skips from host to host in the index, however many wait.
-func (db *DB) DueHosts(ctx context.Context, limit int) ([]string, error) {
+// network: those of first, which never wait behind others, and up to limit others,
+// the one that waited longest before. A host whose documents were all fetched or
+// failed stays until FinishHost.
+func (db *DB) DueHosts(ctx context.Context, limit int, first ...string) ([]string, error) {
+	if first == nil {
+		first = []string{}
+	}
 	rows, err := db.pool.Query(ctx, `
-		with recursive hosts as (
-			(select host, next_due from uris where next_due is not null order by host, next_due limit 1)
-			union all
-			select n.host, n.next_due from hosts h cross join lateral (
-				select host, next_due from uris
-				where next_due is not null and host > h.host order by host, next_due limit 1) n)
-		select host from hosts where next_due <= now() limit $1`, limit)
+		(select host from hosts where host = any($1) and turn <= now())
+		union all
+		(select host from hosts where turn <= now() and host <> all($1) order by turn limit $2)`, first, limit)
 	if err != nil {
 		return nil, failed("list due hosts", err)
 	}
 	hosts, err := pgx.CollectRows(rows, pgx.RowTo[string])
 	return hosts, failed("list due hosts", err)
+}
+
+// FinishHost ends a host's turn: the next is when its next document is due, behind
+// all hosts that wait already.
+func (db *DB) FinishHost(ctx context.Context, host string) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "finish host", func(tx pgx.Tx) error {
+		// With the row locked nobody adds a due document unseen.
+		if _, err := tx.Exec(ctx, "select from hosts where host = $1 for update", host); err != nil {
+			return err
+		}
+		var due *time.Time
+		err := tx.QueryRow(ctx, `
+			select min(next_due) from uris where host = $1 and next_due is not null`, host).Scan(&due)
+		if err != nil {
+			return err
+		}
+		if due == nil {
+			_, err = tx.Exec(ctx, "delete from hosts where host = $1", host)
+			return err
+		}
+		_, err = tx.Exec(ctx, "update hosts set turn = greatest($2, now()) where host = $1", host, *due)
+		return err
+	})
+}
+
+// ReleaseURI gives back a claim nothing came of: the URI is due again, and the
+// claim does not count as an attempt.
+func (db *DB) ReleaseURI(ctx context.Context, u URI) error {
+	_, err := db.pool.Exec(ctx, `
+		update uris set next_due = now(), attempts = attempts - 1
+		where id = $1 and attempts = $2 and next_due is not null`, u.ID, u.Attempts)
+	return failed("release document", err)
 }
 
 // DueURIs claims up to limit due URIs of a host, those that became due last
@@ -92,7 +129,7 @@ func (db *DB) DueURIs(ctx context.Context, host string, limit int) ([]URI, error
 // the bytes last read stay. Agents whose current URI it is get a change when
 // what they show changed. repute.ErrNotFound: no such URI.
 func (db *DB) SaveDocument(ctx context.Context, r FetchResult) error {
-	ctx, cancel := context.WithTimeout(ctx, readTimeout)
+	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
 	return db.inTx(ctx, pgx.TxOptions{}, "save document", func(tx pgx.Tx) error {
 		before, err := readShown(ctx, tx, r.URIID)
@@ -253,7 +290,7 @@ func nullTime(t time.Time) *time.Time {
 	return &t
 }
 
-// URIStats counts the queue and its outcomes. It reads every URI, so it is for
+// URIStats counts the queue of agents' URIs and its outcomes. It reads every URI, so it is for
 // operators, not for each request.
 func (db *DB) URIStats(ctx context.Context) (URIStats, error) {
 	stats := URIStats{ByStatus: map[repute.DocumentStatus]int64{}, ByReason: map[string]int64{}}
@@ -263,7 +300,7 @@ func (db *DB) URIStats(ctx context.Context) (URIStats, error) {
 		from uris u
 		left join lateral (
 			select errors from parses where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
-		where u.uri <> ''
+		where u.uri <> '' and (u.next_due is not null or u.fetched_at is not null or u.reason <> '')
 		group by status, u.reason`,
 		repute.DocumentInvalid, repute.DocumentOK, repute.DocumentFailed, repute.DocumentPending)
 	if err != nil {

@@ -64,6 +64,7 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into tags (hash, value) select sha256(i::text::bytea), i::text::bytea from generate_series(1, 50) i`,
 		`insert into uris (hash, uri, kind, host, next_due) select sha256(i::text::bytea), i::text::bytea, 'https', 'h' || i % 100,
 			case when i % 3 > 0 then now() + (i % 7 - 3) * interval '1 hour' end from generate_series(1, 20000) i`,
+		`insert into hosts select 'h' || i, now() + (i % 7 - 3) * interval '1 hour' from generate_series(1, 20000) i`,
 		`insert into events select c, 100 + i, l, 0, 1, '', sha256(i::text::bytea), i, '', '' from generate_series(1, 2) c, generate_series(0, 20000) i, generate_series(0, 1) l`,
 		`insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback)
 			select c, i, substr(sha256((i % 50)::text::bytea), 1, 20), false, case when i % 2 = 0 then substr(sha256((i % 50)::text::bytea), 1, 20) else '' end,
@@ -141,10 +142,13 @@ func TestReadsUseIndexes(t *testing.T) {
 			_, err = db.SummariesByAgents(ctx, ids)
 			must(err)
 		},
-		"queue": func() {
-			_, err := db.DueHosts(ctx, 10)
+		"hosts": func() {
+			_, err := db.DueHosts(ctx, 10, "", "ipfs")
 			must(err)
-			_, err = db.DueURIs(ctx, "h7", 10)
+			must(db.FinishHost(ctx, "h7"))
+		},
+		"queue": func() {
+			_, err := db.DueURIs(ctx, "h7", 10)
 			must(err)
 			must(db.SaveDocument(ctx, store.FetchResult{URIID: 77, FetchedAt: fetched, Body: []byte("{}"), ParserVersion: 1}))
 		},
@@ -162,7 +166,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		"agents by updated": "Scan using agents_updated", "agents by updated down": "Scan Backward using agents_updated",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
 		"feedback": "Scan Backward using feedback_newest", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
-		"agent then": "Scan Backward using events_agent", "queue": "Scan Backward using uris_due",
+		"agent then": "Scan Backward using events_agent", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_turn",
 	}
 	for name, read := range reads {
 		r.take()
