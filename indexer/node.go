@@ -191,6 +191,7 @@ type header struct {
 	Hash      *common.Hash    `json:"hash"`
 	Parent    *common.Hash    `json:"parentHash"`
 	Timestamp *hexutil.Uint64 `json:"timestamp"`
+	Bloom     *types.Bloom    `json:"logsBloom"`
 }
 
 // errNoBlock: the node answered null for a block it should have.
@@ -253,14 +254,16 @@ func number(e rpc.BatchElem, h *header) uint64 {
 func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
 	numbers := q.numbers()
 	headers := make([]*header, len(numbers)+1)
-	var logs []types.Log
-	batch := make([]rpc.BatchElem, 0, len(numbers)+2)
+	filters := q.filters()
+	logs := make([][]types.Log, len(filters))
+	batch := make([]rpc.BatchElem, 0, len(numbers)+len(filters)+1)
 	for i, number := range numbers {
 		batch = append(batch, byNumber(number, &headers[i]))
 	}
-	batch = append(batch,
-		rpc.BatchElem{Method: "eth_getLogs", Args: []any{q.filter()}, Result: &logs},
-		byNumber(q.To, &headers[len(numbers)]))
+	for i, filter := range filters {
+		batch = append(batch, rpc.BatchElem{Method: "eth_getLogs", Args: []any{filter}, Result: &logs[i]})
+	}
+	batch = append(batch, byNumber(q.To, &headers[len(numbers)]))
 	if err := n.call(ctx, batch); err != nil {
 		return Span{}, err
 	}
@@ -272,10 +275,33 @@ func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
 	if blocks[last].Hash != blocks[last-1].Hash {
 		return Span{}, n.wrap("span", &answerError{fmt.Sprintf("block %d changed while it was read", q.To)})
 	}
-	if logs == nil {
+	if slices.ContainsFunc(logs, func(l []types.Log) bool { return l == nil }) {
 		return Span{}, n.wrap("eth_getLogs", &answerError{"null"})
 	}
-	return Span{Logs: logs, Headers: blocks[:last]}, nil
+	span := Span{Logs: slices.Concat(logs...), Headers: blocks[:last], Blooms: blooms(headers), From: n.host}
+	span.Bytes = estimate(span)
+	return span, nil
+}
+
+// blooms are those that headers came with.
+func blooms(headers []*header) map[uint64]types.Bloom {
+	found := make(map[uint64]types.Bloom, len(headers))
+	for _, h := range headers {
+		if h.Bloom != nil {
+			found[uint64(*h.Number)] = *h.Bloom
+		}
+	}
+	return found
+}
+
+// estimate is about how many bytes an answer was as JSON.
+func estimate(s Span) int {
+	const perHeader, perLog = 1_600, 700
+	size := perHeader*len(s.Headers) + perLog*len(s.Logs)
+	for i := range s.Logs {
+		size += 2 * len(s.Logs[i].Data)
+	}
+	return size
 }
 
 // numbers lists the headers a query needs.
@@ -293,9 +319,19 @@ func (q Query) numbers() []uint64 {
 	return list
 }
 
-func (q Query) filter() map[string]any {
-	return map[string]any{"fromBlock": hexutil.EncodeUint64(q.From), "toBlock": hexutil.EncodeUint64(q.To),
-		"address": q.Addresses, "topics": [][]common.Hash{q.Topics}}
+// filters are the questions of eth_getLogs: one of the registries, and one of
+// any contract where that is wanted.
+func (q Query) filters() []map[string]any {
+	filter := func(topics []common.Hash) map[string]any {
+		return map[string]any{"fromBlock": hexutil.EncodeUint64(q.From), "toBlock": hexutil.EncodeUint64(q.To),
+			"topics": [][]common.Hash{topics}}
+	}
+	list := []map[string]any{filter(q.Topics)}
+	list[0]["address"] = q.Addresses
+	if len(q.Anywhere) > 0 {
+		list = append(list, filter(q.Anywhere))
+	}
+	return list
 }
 
 // blocks checks every element of a batch and that each header is the one asked.
