@@ -62,6 +62,8 @@ type Completeness struct {
 	Ranges []BlockRange // what is covered, ascending
 	// Pending counts stored events that wait for one that is missing.
 	Pending int64
+	// Undecoded counts logs of the registries that cannot be read: see Undecoded.
+	Undecoded int64
 }
 
 // AsOf says how fresh an answer of one chain is.

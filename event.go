@@ -30,6 +30,7 @@ const (
 	KindInitialized
 	KindOwnershipTransferred
 	KindEIP712DomainChanged
+	KindUndecoded // not an event of any ABI: see Undecoded
 )
 
 // String gives the event's Solidity name.
@@ -37,7 +38,7 @@ func (k EventKind) String() string {
 	names := [...]string{"", "Transfer", "Registered", "URIUpdated", "MetadataSet", "MetadataUpdate",
 		"BatchMetadataUpdate", "Approval", "ApprovalForAll", "NewFeedback", "FeedbackRevoked",
 		"ResponseAppended", "ValidationRequest", "ValidationResponse", "Upgraded", "Initialized",
-		"OwnershipTransferred", "EIP712DomainChanged"}
+		"OwnershipTransferred", "EIP712DomainChanged", "Undecoded"}
 	if k < 1 || int(k) >= len(names) {
 		return "unknown"
 	}
@@ -166,6 +167,23 @@ type OwnershipTransferred struct{ Previous, New common.Address }
 // EIP712DomainChanged is ERC-5267's hint.
 type EIP712DomainChanged struct{}
 
+// Undecoded is a log of a followed registry whose meaning the known ABI does not
+// give. It is kept so that a later version can read it, and counts as a gap.
+type Undecoded struct{ Reason UndecodedReason }
+
+// UndecodedReason is why a log is Undecoded.
+type UndecodedReason string
+
+// Reasons of Undecoded.
+const (
+	// LegacyEvent: an event of an ABI from before the current one, which gives
+	// the same names other arguments.
+	LegacyEvent UndecodedReason = "legacy_event"
+	// MalformedEvent: a current event's topic with arguments that no registry of
+	// this ABI emits.
+	MalformedEvent UndecodedReason = "malformed_event"
+)
+
 // Kind returns KindTransfer.
 func (Transfer) Kind() EventKind { return KindTransfer }
 
@@ -216,3 +234,6 @@ func (OwnershipTransferred) Kind() EventKind { return KindOwnershipTransferred }
 
 // Kind returns KindEIP712DomainChanged.
 func (EIP712DomainChanged) Kind() EventKind { return KindEIP712DomainChanged }
+
+// Kind returns KindUndecoded.
+func (Undecoded) Kind() EventKind { return KindUndecoded }

@@ -3,6 +3,7 @@ package contracts
 import (
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/ethereum/go-ethereum/core/types"
 
@@ -55,6 +56,38 @@ func Decode(l types.Log) (repute.Event, error) {
 		return nil, fmt.Errorf("%s: %w", s.kind, a.err)
 	}
 	return event, nil
+}
+
+// Read is Decode for logs of contracts that are followed, where nothing may be
+// left out: a log of a superseded ABI, or one that the registries cannot have
+// emitted, is a repute.Undecoded event. The only error is ErrForeign.
+func Read(l types.Log) (repute.Event, error) {
+	e, err := Decode(l)
+	switch {
+	case errors.Is(err, ErrForeign):
+		return nil, err
+	case errors.Is(err, ErrLegacy):
+		return repute.Undecoded{Reason: repute.LegacyEvent}, nil
+	case err != nil, !possible(e):
+		return repute.Undecoded{Reason: repute.MalformedEvent}, nil
+	}
+	return e, nil
+}
+
+// possible tells feedback numbers that a registry can have counted to.
+func possible(e repute.Event) bool {
+	var index uint64
+	switch e := e.(type) {
+	case repute.NewFeedback:
+		index = e.Index
+	case repute.FeedbackRevoked:
+		index = e.Index
+	case repute.ResponseAppended:
+		index = e.Index
+	default:
+		return true
+	}
+	return index > 0 && index <= math.MaxInt64
 }
 
 func unknown(l *types.Log) error {

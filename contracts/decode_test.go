@@ -227,6 +227,27 @@ func TestDecodeMalformed(t *testing.T) {
 
 // A log with a topic more or fewer, or with a head cut short, is malformed: so is
 // an ERC-20 Transfer, which has this topic but only three of them.
+// Read loses no log of a followed contract: what Decode refuses is kept as
+// Undecoded, but for other contracts' events.
+func TestReadKeepsWhatDecodeRefuses(t *testing.T) {
+	whole := samples(t)[repute.KindNewFeedback].log
+	cut := whole
+	cut.Data = cut.Data[:40]
+	old := whole
+	old.Topics = append([]common.Hash{LegacyTopics()[0]}, old.Topics[1:]...)
+	for want, l := range map[repute.UndecodedReason]types.Log{repute.MalformedEvent: cut, repute.LegacyEvent: old} {
+		if e, err := Read(l); err != nil || e != (repute.Undecoded{Reason: want}) {
+			t.Errorf("%v, %v, want %s", e, err, want)
+		}
+	}
+	if e, err := Read(whole); err != nil || e.Kind() != repute.KindNewFeedback {
+		t.Errorf("%v, %v, want the event", e, err)
+	}
+	if _, err := Read(types.Log{Topics: []common.Hash{{1}}}); !errors.Is(err, ErrForeign) {
+		t.Errorf("%v, want ErrForeign", err)
+	}
+}
+
 func TestDecodeCounts(t *testing.T) {
 	for kind, s := range samples(t) {
 		more, fewer := s.log, s.log

@@ -97,12 +97,7 @@ func (f *Follower) batch(parent repute.Block, q Query, s Span, blocks map[uint64
 	b := store.Batch{ChainID: f.chain.ID, Parent: parent, To: blocks[q.To],
 		Backfill: f.heads.Latest.Number-q.To > nearHead}
 	for _, l := range s.Logs {
-		e, err := f.decoder.decode(l)
-		switch {
-		case errors.Is(err, errForeignLog):
-		case err != nil:
-			f.leftOut(l, err)
-		default:
+		if e, ours := f.decoder.decode(l); ours {
 			b.Records = append(b.Records, repute.Record{Log: l, Time: blocks[l.BlockNumber].Time, Event: e})
 		}
 	}
@@ -124,11 +119,17 @@ func holds(records []repute.Record, number uint64) bool {
 	return found
 }
 
-// leftOut makes a log that cannot be understood as loud as possible without
-// stopping the chain: its event is missing from the index from now on.
-func (f *Follower) leftOut(l types.Log, err error) {
-	f.opts.Metrics.malformed.WithLabelValues(f.label).Inc()
-	f.log.Error("registry log left out", "block", l.BlockNumber, "logIndex", l.Index, "tx", l.TxHash,
-		"address", l.Address, "error", err)
-	f.notes.leave(fmt.Sprintf("log %d of block %d was left out: %v", l.Index, l.BlockNumber, err))
+// unread makes stored logs that nobody can read as loud as possible without
+// stopping the chain: their events are a gap from now on.
+func (f *Follower) unread(records []repute.Record) {
+	for i := range records {
+		e, ok := records[i].Event.(repute.Undecoded)
+		if !ok {
+			continue
+		}
+		l := &records[i].Log
+		f.opts.Metrics.undecoded.WithLabelValues(f.label, string(e.Reason)).Inc()
+		f.log.Error("registry log cannot be read", "reason", e.Reason, "block", l.BlockNumber, "logIndex", l.Index,
+			"tx", l.TxHash, "address", l.Address, "topic", l.Topics[0])
+	}
 }

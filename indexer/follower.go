@@ -103,7 +103,7 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1) // as the store has it: a genesis block has no logs
 	f := &Follower{db: db, chain: c, source: source, opts: o, label: chainLabel(c.ID),
-		log: o.Log.With("chain", c.ID), decoder: newDecoder(c), topics: contracts.Topics(),
+		log: o.Log.With("chain", c.ID), decoder: newDecoder(c), topics: append(contracts.Topics(), contracts.LegacyTopics()...),
 		pace: newPace(o.StartRange, o.MaxRange)}
 	f.notes.feel(errors.New("not started"))
 	return f
@@ -232,6 +232,7 @@ func (f *Follower) below(ctx context.Context, l store.Lease, cursor repute.Block
 // that the blocks below it are on the node's chain, which look could not know.
 func (f *Follower) stored(ctx context.Context, b store.Batch, started time.Time) error {
 	f.opts.Metrics.stored(f.label, b.To, b.Records)
+	f.unread(b.Records)
 	f.opts.Metrics.steps.WithLabelValues(f.label).Observe(time.Since(started).Seconds())
 	f.log.Debug("stored", "from", b.Parent.Number+1, "to", b.To.Number, "events", len(b.Records))
 	known := f.proven > 0

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math/big"
 	"math/rand/v2"
 	"strings"
 	"testing"
@@ -27,7 +28,7 @@ func openStore(t *testing.T) *store.DB {
 
 func openStoreAt(t *testing.T, url string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), url, store.Options{Classify: ClassifyURI, Decode: contracts.Decode, MaxConns: 8})
+	db, err := store.Open(t.Context(), url, store.Options{Classify: ClassifyURI, Decode: contracts.Read, MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -476,30 +477,32 @@ func TestNeverSkips(t *testing.T) {
 	wantFresh(t, db, c)
 }
 
-func TestMalformedLogIsLoud(t *testing.T) {
+// A log that nobody can read is kept and counted as a gap, also by a reindex.
+func TestUndecodedLogIsKept(t *testing.T) {
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})
 	bad := c.Log(repute.Registered{TokenID: rpctest.Token(1), URI: "x", Owner: rpctest.Account(1)})
 	bad.Data = bad.Data[:40]
-	c.Mine(c.Register(0, rpctest.Account(1), "x"), []types.Log{bad})
-	c.Mine(c.Tx(repute.ValidationRequest{Validator: rpctest.Account(2), TokenID: rpctest.Token(0), RequestHash: common.Hash{1}},
-		repute.ValidationResponse{Validator: rpctest.Account(2), TokenID: rpctest.Token(0), RequestHash: common.Hash{1}, Response: 101}))
+	old := c.Log(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(2), Index: 1, Value: big.NewInt(1)})
+	old.Topics = append([]common.Hash{contracts.LegacyTopics()[0]}, old.Topics[1:]...)
+	c.Mine(c.Register(0, rpctest.Account(1), "x"), []types.Log{bad, old})
 	reg := prometheus.NewRegistry()
-	m := NewMetrics(reg)
 	db := openStore(t)
-	f := follow(t, db, c, Options{Metrics: m})
-	ctx, cancel := context.WithCancel(t.Context())
-	done := make(chan error, 1)
-	go func() { done <- f.Run(ctx) }()
-	eventually(t, "the chain is indexed and the status says what is missing", func() bool {
-		return cursorOf(t, db).Number == 2 && strings.Contains(status(t, db).LastError, "log 1 of block 2")
-	})
-	cancel()
-	if err := <-done; err != nil {
-		t.Error(err)
+	catchUp(t, follow(t, db, c, Options{Metrics: NewMetrics(reg)}))
+	if got := status(t, db).Completeness; got.Undecoded != 2 || got.Status != repute.Incomplete {
+		t.Errorf("%+v, want two undecoded logs and an incomplete chain", got)
 	}
-	if n := metric(t, reg, "repute_malformed_logs_total"); n != 2 {
-		t.Errorf("%v malformed logs counted, want 2", n)
+	if n := metric(t, reg, "repute_undecoded_logs_total"); n != 2 {
+		t.Errorf("%v logs counted, want 2", n)
+	}
+	before := dump(t, db)
+	for _, reason := range []repute.UndecodedReason{repute.MalformedEvent, repute.LegacyEvent} {
+		if !strings.Contains(before, string(reason)) {
+			t.Errorf("%s is not in the dump", reason)
+		}
+	}
+	if err := db.Reindex(t.Context(), chainOf(c).ID, contracts.Read); err != nil || dump(t, db) != before {
+		t.Errorf("reindex: %v, or another dump", err)
 	}
 }
 

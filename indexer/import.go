@@ -3,7 +3,6 @@ package indexer
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -18,8 +17,8 @@ import (
 // Import merges recorded logs (see ReadLogs) into the imported chain c, all or
 // nothing. The blocks covered are those the input says it was asked for, else
 // from its first to its last log. Logs of other contracts and events that are no
-// registry's are passed over; a registry log that cannot be decoded refuses the
-// input. Errors of the input are ErrInvalid, a chain that is followed is
+// registry's are passed over; a registry log that cannot be read is stored as a
+// gap (see repute.Undecoded). Errors of the input are ErrInvalid, a chain that is followed is
 // ErrConflict.
 func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader) (store.ImportResult, error) {
 	rec, err := ReadLogs(r, ReadOptions{})
@@ -63,12 +62,7 @@ func (rec Recording) decode(d decoder) ([]repute.Record, error) {
 			}
 			continue
 		}
-		e, err := d.decode(l.Log)
-		switch {
-		case errors.Is(err, errForeignLog):
-		case err != nil:
-			return nil, badInput(l.Line, "log %d of block %d: %v", l.Index, l.BlockNumber, err)
-		default:
+		if e, ours := d.decode(l.Log); ours {
 			records = append(records, repute.Record{Log: l.Log, Time: blockOf(&l.Log).Time, Event: e})
 		}
 	}

@@ -154,7 +154,6 @@ func TestImportRefuses(t *testing.T) {
 		return string(raw)
 	}
 	tests := map[string]struct{ in, want string }{
-		"malformed":     {change(func(l []types.Log) any { l[2].Data = l[2].Data[:33]; return l }), "log 2 of block 1"},
 		"same position": {change(func(l []types.Log) any { l[1].Index = 0; return l }), "another log"},
 		"two hashes":    {change(func(l []types.Log) any { l[1].BlockHash[0]++; return l }), "hash"},
 		"two times":     {change(func(l []types.Log) any { l[1].BlockTimestamp++; return l }), "time"},

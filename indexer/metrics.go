@@ -15,7 +15,7 @@ import (
 type Metrics struct {
 	head, indexed, finalized *prometheus.GaugeVec
 	events, reorgs           *prometheus.CounterVec
-	malformed, stepErrors    *prometheus.CounterVec
+	undecoded, stepErrors    *prometheus.CounterVec
 	steps                    *prometheus.HistogramVec
 	rpcCalls, rpcErrors      *prometheus.CounterVec
 	documents                *prometheus.CounterVec
@@ -37,7 +37,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		finalized:  gauge("repute_chain_finalized_block", "Newest block that is stored and finalized."),
 		events:     counter("repute_events_total", "Registry events stored.", "chain", "kind"),
 		reorgs:     counter("repute_reorgs_total", "Reorganisations handled.", "chain"),
-		malformed:  counter("repute_malformed_logs_total", "Logs of a registry that could not be decoded and were left out.", "chain"),
+		undecoded:  counter("repute_undecoded_logs_total", "Logs of a registry that cannot be read, by reason; they are stored.", "chain", "reason"),
 		stepErrors: counter("repute_step_errors_total", "Indexing steps that failed.", "chain"),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_step_seconds",
 			Help: "Duration of steps that stored a range.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"chain"}),
@@ -46,7 +46,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		documents: counter("repute_documents_total", "Documents fetched, by source and failure reason.", "source", "reason"),
 		lag:       &lagCollector{at: map[string]time.Time{}},
 	}
-	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.malformed, m.stepErrors, m.steps,
+	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.undecoded, m.stepErrors, m.steps,
 		m.rpcCalls, m.rpcErrors, m.documents, m.lag)
 	return m
 }

@@ -169,7 +169,6 @@ func (f *Follower) Ready() error { return f.notes.ready() }
 type notes struct {
 	mu        sync.Mutex
 	err       error
-	left      string // the last log left out: shown while nothing worse happens
 	published string
 	known     bool // published is what the store has
 }
@@ -186,7 +185,6 @@ func (n *notes) set(err error) (text string, changed bool) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.err = err
-	text = n.left
 	if err != nil {
 		text = err.Error()
 	}
@@ -200,12 +198,6 @@ func (n *notes) unpublished() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.known = false
-}
-
-func (n *notes) leave(text string) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.left = text
 }
 
 func (n *notes) ready() error {

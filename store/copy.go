@@ -116,6 +116,15 @@ func (c *copyBuffer) token(id *repute.TokenID) {
 	c.digits(false, id.Dec())
 }
 
+// maybeToken writes null for nil.
+func (c *copyBuffer) maybeToken(id *repute.TokenID) {
+	if id == nil {
+		c.null()
+		return
+	}
+	c.token(id)
+}
+
 func (c *copyBuffer) integer(v *big.Int) {
 	if abs := new(big.Int).Abs(v); abs.IsUint64() {
 		c.decimal(v.Sign() < 0, abs.Uint64())

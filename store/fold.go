@@ -142,7 +142,8 @@ type voteKey struct {
 }
 
 // Why a stored event has no effect. The first group waits for an event that is
-// missing, the second contradicts what is known.
+// missing, the second contradicts what is known. Logs that cannot be read wait
+// with their UndecodedReason.
 const (
 	waitsForAgent    = "unknown_agent"
 	waitsForIndex    = "index_gap"
@@ -180,13 +181,21 @@ func (f *fold) apply(r *repute.Record) error {
 	}
 	at := point{r.Log.BlockNumber, uint32(r.Log.Index)}
 	a := f.agentOf(r, at)
-	if reason := f.dispatch(r, a, at); reason != "" {
-		f.out.pending = append(f.out.pending, pendingRow{a.id, at, reason})
+	reason := f.dispatch(r, a, at)
+	if a == nil {
+		f.wait(nil, at, reason)
+		return nil
 	}
-	if a != nil {
-		a.sofar.last = r.Event.Kind()
-	}
+	f.wait(&a.id, at, reason)
+	a.sofar.last = r.Event.Kind()
 	return nil
+}
+
+// wait notes that an event has no effect, for a reason other than "".
+func (f *fold) wait(id *repute.TokenID, at point, reason string) {
+	if reason != "" {
+		f.out.pending = append(f.out.pending, pendingRow{id, at, reason})
+	}
 }
 
 // agentOf finds the agent that the record names, nil when none, and notes that
@@ -234,6 +243,8 @@ func (f *fold) dispatch(r *repute.Record, a *foldAgent, at point) string {
 		return f.validationRequest(r.Log.Address, e, a, at)
 	case repute.ValidationResponse:
 		return f.validationResponse(r.Log.Address, e, a, at)
+	case repute.Undecoded:
+		return string(e.Reason)
 	}
 	return ""
 }
@@ -376,7 +387,7 @@ type answerRow struct {
 }
 
 type pendingRow struct {
-	id     repute.TokenID
+	id     *repute.TokenID // nil when the event names no agent
 	at     point
 	reason string
 }

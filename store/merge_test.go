@@ -227,7 +227,7 @@ func mainnetRecords(t *testing.T) (records []repute.Record) {
 	for _, l := range append(file.RegisteredLogs, file.URIUpdatedLogs...) {
 		log := types.Log{Address: l.Address, Topics: l.Topics, Data: l.Data, BlockNumber: l.BlockNumber, BlockHash: l.BlockHash,
 			TxHash: l.TransactionHash, TxIndex: uint(l.TransactionIndex), Index: uint(l.LogIndex)}
-		e, err := contracts.Decode(log)
+		e, err := contracts.Read(log)
 		ok(t, err)
 		records = append(records, repute.Record{Log: log, Event: e})
 	}

@@ -45,7 +45,7 @@ func TestIndexDoesNotDependOnHistory(t *testing.T) {
 			ok(t, db.Apply(ctx, batchOf(fresh, f.ledger.genesis, f.ledger.blocks)))
 		}
 		equalDumps(t, "fresh index", got, dump(t, ctx, db, fresh))
-		ok(t, db.Reindex(ctx, f.chain, contracts.Decode))
+		ok(t, db.Reindex(ctx, f.chain, contracts.Read))
 		equalDumps(t, "reindex", got, dump(t, ctx, db, f.chain))
 	})
 }

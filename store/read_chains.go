@@ -45,13 +45,18 @@ type chainView struct {
 	halted          bool
 	lastError       string
 	ranges          []repute.BlockRange
-	pending         int64
+	pending         int64 // wait for a missing event
+	undecoded       int64
 	now             time.Time // the database's clock
 }
 
 // waiting tells events that wait for a missing one from those that contradict
 // what is stored and are no gap. It is the condition of index pending_waiting.
-const waiting = `reason in ('` + waitsForAgent + `', '` + waitsForIndex + `', '` + waitsForFeedback + `', '` + waitsForRequest + `')`
+const waiting = `reason in ('` + waitsForAgent + `', '` + waitsForIndex + `', '` + waitsForFeedback + `', '` + waitsForRequest +
+	`', '` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
+
+// undecoded tells those of them that wait for another version of the program.
+const undecoded = `reason in ('` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
 
 // readChains loads the chains named, or all for nil, by id.
 func readChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, error) {
@@ -61,8 +66,10 @@ func readChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, err
 			c.finalized_block, c.reorgs, c.halted, c.last_error,
 			array(select from_block from covered v where v.chain_id = c.chain_id order by from_block),
 			array(select to_block from covered v where v.chain_id = c.chain_id order by from_block),
-			(select count(*) from pending p where p.chain_id = c.chain_id and p.`+waiting+`), now()
+			w.pending, w.undecoded, now()
 		from chains c
+		cross join lateral (select count(*) filter (where not `+undecoded+`) pending, count(*) filter (where `+undecoded+`) undecoded
+			from pending p where p.chain_id = c.chain_id and p.`+waiting+`) w
 		where $1::bigint[] is null or c.chain_id = any($1)
 		order by c.chain_id`, ids)
 	if err != nil {
@@ -79,7 +86,7 @@ func scanChain(row pgx.CollectableRow) (*chainView, error) {
 	var from, to []int64
 	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &c.StartBlock, &c.Imported,
 		&c.cursor, &hash, &cursorTime, &c.head, &headSeen, &c.safe,
-		&c.finalized, &c.reorgs, &c.halted, &c.lastError, &from, &to, &c.pending, &c.now)
+		&c.finalized, &c.reorgs, &c.halted, &c.lastError, &from, &to, &c.pending, &c.undecoded, &c.now)
 	c.Identity, c.Reputation = common.BytesToAddress(identity), common.BytesToAddress(reputation)
 	for _, v := range validations {
 		c.Validations = append(c.Validations, common.BytesToAddress(v))
@@ -126,13 +133,14 @@ func (c *chainView) asOf(b repute.Block, f repute.Finality, age time.Time) reput
 }
 
 // completeness claims complete only for one range from the start to the cursor
-// with nothing pending.
+// with nothing pending and nothing unread.
 func (c *chainView) completeness() repute.Completeness {
-	out := repute.Completeness{Status: repute.Partial, Ranges: c.ranges, Pending: c.pending}
+	out := repute.Completeness{Status: repute.Partial, Ranges: c.ranges, Pending: c.pending, Undecoded: c.undecoded}
+	missing := c.pending+c.undecoded > 0
 	switch {
-	case c.pending > 0 && !c.Imported:
+	case missing && !c.Imported:
 		out.Status = repute.Incomplete
-	case c.pending > 0:
+	case missing:
 	case slicesWhole(c.ranges, c.StartBlock, c.cursor):
 		out.Status = repute.Complete
 	}

@@ -18,7 +18,7 @@ func during(what func()) func(types.Log) (repute.Event, error) {
 	once := sync.OnceFunc(what)
 	return func(l types.Log) (repute.Event, error) {
 		once()
-		return contracts.Decode(l)
+		return contracts.Read(l)
 	}
 }
 
@@ -40,7 +40,7 @@ func TestReindexMendsDerivedRows(t *testing.T) {
 		update agents set feedback = 99, owner = '\x01'; delete from votes; delete from agent_states where from_block = 10;
 		insert into pending values (1, 10, 0, 5, 'nonsense')`)
 	ok(t, err)
-	ok(t, db.Reindex(ctx, 1, contracts.Decode))
+	ok(t, db.Reindex(ctx, 1, contracts.Read))
 	equalDumps(t, "reindex", want, dump(t, ctx, db, 1))
 }
 
@@ -51,9 +51,9 @@ func TestReindexLeavesOtherChainsAlone(t *testing.T) {
 	ok(t, db.AddChain(ctx, testChain(2)))
 	ok(t, db.Apply(ctx, batchOf(2, l.genesis, l.blocks)))
 	want := dump(t, ctx, db, 0)
-	ok(t, db.Reindex(ctx, 2, contracts.Decode))
+	ok(t, db.Reindex(ctx, 2, contracts.Read))
 	equalDumps(t, "reindex of chain 2", want, dump(t, ctx, db, 0))
-	if err := db.Reindex(ctx, 3, contracts.Decode); !errors.Is(err, repute.ErrNotFound) {
+	if err := db.Reindex(ctx, 3, contracts.Read); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("unknown chain: %v", err)
 	}
 }
@@ -100,7 +100,7 @@ func TestOneRebuildAtATime(t *testing.T) {
 	ctx := ctxOf(t)
 	var again, repair error
 	ok(t, db.Reindex(ctx, 1, during(func() {
-		again = db.Reindex(ctx, 1, contracts.Decode)
+		again = db.Reindex(ctx, 1, contracts.Read)
 		_, repair = db.Repair(ctx, 1, store.Lease{}, l.blocks[0].records, nil)
 	})))
 	if !errors.Is(again, repute.ErrHeld) || !errors.Is(repair, repute.ErrHeld) {

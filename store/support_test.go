@@ -44,7 +44,7 @@ func testDBAt(t testing.TB) (*store.DB, string) {
 
 func openDB(t testing.TB, url string) *store.DB {
 	t.Helper()
-	db, err := store.Open(ctxOf(t), url, store.Options{Decode: contracts.Decode})
+	db, err := store.Open(ctxOf(t), url, store.Options{Decode: contracts.Read})
 	if err != nil {
 		t.Fatal(err)
 	}

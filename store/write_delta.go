@@ -301,7 +301,7 @@ func (d *delta) encodePending(chainID uint64) *copyBuffer {
 		c.row()
 		c.int64(int64(chainID))
 		c.at(p.at)
-		c.token(&p.id)
+		c.maybeToken(p.id)
 		c.text(p.reason)
 	}
 	return c
@@ -315,11 +315,7 @@ func storeChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []chan
 		c.int64(int64(chainID))
 		c.text(r.kind)
 		c.at(r.at)
-		if r.id != nil {
-			c.token(r.id)
-		} else {
-			c.null()
-		}
+		c.maybeToken(r.id)
 		c.json(r.data)
 	}
 	return c.send(ctx, tx)

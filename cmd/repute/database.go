@@ -89,7 +89,7 @@ func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
 	if err := store.Migrate(ctx, url); err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	return store.Open(ctx, url, store.Options{Classify: indexer.ClassifyURI, Decode: contracts.Decode, MaxConns: c.MaxConns})
+	return store.Open(ctx, url, store.Options{Classify: indexer.ClassifyURI, Decode: contracts.Read, MaxConns: c.MaxConns})
 }
 
 // withStore runs f on the configured database, for commands that do one thing.

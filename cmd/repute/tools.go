@@ -88,7 +88,7 @@ func (p *program) reindexCommand() *cobra.Command {
 				}
 				for _, chain := range chains {
 					start := time.Now()
-					if err := db.Reindex(cmd.Context(), chain.Chain.ID, contracts.Decode); err != nil {
+					if err := db.Reindex(cmd.Context(), chain.Chain.ID, contracts.Read); err != nil {
 						return fmt.Errorf("reindex chain %d: %w", chain.Chain.ID, err)
 					}
 					fmt.Fprintf(p.stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.Chain.ID, time.Since(start).Round(time.Millisecond))
