@@ -12,11 +12,11 @@ import (
 	"strings"
 	"time"
 
+	"github.com/redis/go-redis/v9"
 	"github.com/spf13/pflag"
 	"go.yaml.in/yaml/v4"
 
 	"repute"
-	"repute/contracts"
 )
 
 // config is everything that can be set. Flags win over the environment, the
@@ -42,25 +42,6 @@ type config struct {
 	proxies      []netip.Prefix // Proxies, parsed by check
 	// roots replaces the system's certificates for documents; the demo's own.
 	roots *x509.CertPool
-}
-
-// chainConfig names one chain: a preset (name or id) or every address.
-type chainConfig struct {
-	Name        string        `yaml:"name"`
-	ID          uint64        `yaml:"id"`
-	Identity    string        `yaml:"identity"`
-	Reputation  string        `yaml:"reputation"`
-	Validations []string      `yaml:"validations"`
-	StartBlock  *uint64       `yaml:"start_block"`
-	RPC         string        `yaml:"rpc"`
-	Poll        time.Duration `yaml:"poll"`
-}
-
-// followed is a chain with the way to reach it.
-type followed struct {
-	repute.Chain
-	RPC  string
-	Poll time.Duration
 }
 
 var knownRoles = []string{"indexer", "documents", "api"}
@@ -96,8 +77,8 @@ func defaults() config {
 type flags struct {
 	set    *pflag.FlagSet
 	file   string
-	chains []string
-	rpcs   []string
+	chains []chainConfig // picked by --chain, each with the --rpc after it
+	stray  bool          // an --rpc before any --chain
 	c      config
 }
 
@@ -113,13 +94,16 @@ func (f *flags) bind(set *pflag.FlagSet) {
 	set.StringSliceVar(&f.c.AllowHosts, "allow-host", nil, "private host:port that documents may be fetched from, for development")
 	set.StringVar(&f.c.LogFormat, "log-format", "", "text or json (REPUTE_LOG_FORMAT)")
 	set.StringVar(&f.c.LogLevel, "log-level", "", "debug, info, warn or error (REPUTE_LOG_LEVEL)")
-	set.StringArrayVar(&f.chains, "chain", nil, "a known chain by name or id; repeat for several (see repute chains)")
-	set.StringArrayVar(&f.rpcs, "rpc", nil, "JSON-RPC URL of the --chain before it, in the same order")
+	set.Var(pick{f}, "chain", "a known chain by name or id; repeat for several (see repute chains)")
+	set.Var(reach{f}, "rpc", "JSON-RPC URL of the --chain before it; repeat for several endpoints")
 }
 
 // load merges defaults, file, environment and flags.
 func (f *flags) load() (config, error) {
 	c := defaults()
+	if f.stray {
+		return c, repute.Invalid("rpc", "stands before every --chain", "give --rpc after the --chain it belongs to")
+	}
 	path := f.file
 	if path == "" {
 		path = os.Getenv("REPUTE_CONFIG")
@@ -132,9 +116,7 @@ func (f *flags) load() (config, error) {
 	if err := fromEnvironment(&c); err != nil {
 		return c, err
 	}
-	if err := f.override(&c); err != nil {
-		return c, err
-	}
+	f.override(&c)
 	return c, c.check()
 }
 
@@ -174,7 +156,7 @@ func fromEnvironment(c *config) error {
 	return nil
 }
 
-func (f *flags) override(c *config) error {
+func (f *flags) override(c *config) {
 	for name, dst := range map[string]*string{
 		"database-url": &c.Database, "redis-url": &c.Redis, "data-dir": &c.DataDir, "listen": &c.Listen,
 		"log-format": &c.LogFormat, "log-level": &c.LogLevel,
@@ -192,32 +174,28 @@ func (f *flags) override(c *config) error {
 	if f.set.Changed("default-chain") {
 		c.DefaultChain = f.c.DefaultChain
 	}
-	return f.overrideChains(c)
+	f.overrideChains(c)
 }
 
-// overrideChains pairs --chain with --rpc. A chain of the file keeps its other
-// settings.
-func (f *flags) overrideChains(c *config) error {
-	if len(f.rpcs) > 0 && len(f.rpcs) != len(f.chains) {
-		return repute.Invalid("rpc", fmt.Sprintf("%d --rpc for %d --chain", len(f.rpcs), len(f.chains)), "give one --rpc after each --chain")
-	}
-	var picked []chainConfig
-	for i, name := range f.chains {
-		chain := chainConfig{Name: name}
+// overrideChains takes the chains of the flags. A chain of the file keeps its
+// other settings.
+func (f *flags) overrideChains(c *config) {
+	var chosen []chainConfig
+	for _, flag := range f.chains {
+		chain := flag
 		for _, known := range c.Chains {
-			if known.Name == name || fmt.Sprint(known.ID) == name {
+			if known.Name == flag.Name || fmt.Sprint(known.ID) == flag.Name {
 				chain = known
 			}
 		}
-		if len(f.rpcs) > 0 {
-			chain.RPC = f.rpcs[i]
+		if len(flag.RPC) > 0 {
+			chain.RPC = flag.RPC
 		}
-		picked = append(picked, chain)
+		chosen = append(chosen, chain)
 	}
-	if len(picked) > 0 {
-		c.Chains = picked
+	if len(chosen) > 0 {
+		c.Chains = chosen
 	}
-	return nil
 }
 
 func (c *config) check() error {
@@ -234,6 +212,10 @@ func (c *config) check() error {
 	}
 	if c.MaxConns < 0 {
 		return repute.Invalid("max_connections", "is negative", "e.g. 16")
+	}
+	if _, err := redis.ParseURL(c.Redis); c.Redis != "" && err != nil {
+		// The parser's message may quote the password.
+		return repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
 	}
 	c.proxies = nil
 	for _, s := range c.Proxies {
@@ -260,82 +242,4 @@ func (c *config) logger(w io.Writer) *slog.Logger {
 		return slog.New(slog.NewJSONHandler(w, options))
 	}
 	return slog.New(slog.NewTextHandler(w, options))
-}
-
-// followed resolves the configured chains, presets filled in.
-func (c *config) followed() ([]followed, error) {
-	var out []followed
-	seen := map[uint64]bool{}
-	for _, cc := range c.Chains {
-		chain, err := cc.resolve()
-		if err != nil {
-			return nil, err
-		}
-		if cc.RPC == "" {
-			return nil, repute.Invalid("rpc", "no JSON-RPC URL for chain "+chain.Name, "add --rpc URL or rpc: URL to its entry")
-		}
-		if seen[chain.ID] {
-			return nil, repute.Invalid("chains", fmt.Sprintf("chain %d is listed twice", chain.ID), "list each chain once")
-		}
-		seen[chain.ID] = true
-		out = append(out, followed{Chain: chain, RPC: cc.RPC, Poll: cc.Poll})
-	}
-	return out, nil
-}
-
-// resolve completes an entry from the known deployments; a custom chain must
-// give id, identity and reputation.
-func (cc chainConfig) resolve() (repute.Chain, error) {
-	name := cc.Name
-	if name == "" {
-		name = fmt.Sprint(cc.ID)
-	}
-	chain, known := preset(name)
-	if !known {
-		if cc.ID == 0 || cc.Identity == "" || cc.Reputation == "" {
-			return chain, repute.Invalid("chain", "unknown chain "+name,
-				"repute chains lists the known ones; a custom one needs id, identity, reputation and start_block in the YAML file")
-		}
-		chain = repute.Chain{ID: cc.ID, Name: name}
-	}
-	if cc.ID != 0 && cc.ID != chain.ID {
-		return chain, repute.Invalid("id", fmt.Sprintf("%s is chain %d, not %d", name, chain.ID, cc.ID), "leave id out for a known chain")
-	}
-	return chain, cc.overrideAddresses(&chain)
-}
-
-func (cc chainConfig) overrideAddresses(chain *repute.Chain) (err error) {
-	if cc.Identity != "" {
-		if chain.Identity, err = repute.ParseAddress("identity", cc.Identity); err != nil {
-			return err
-		}
-	}
-	if cc.Reputation != "" {
-		if chain.Reputation, err = repute.ParseAddress("reputation", cc.Reputation); err != nil {
-			return err
-		}
-	}
-	if cc.Validations != nil {
-		chain.Validations = nil
-	}
-	for _, s := range cc.Validations {
-		a, err := repute.ParseAddress("validations", s)
-		if err != nil {
-			return err
-		}
-		chain.Validations = append(chain.Validations, a)
-	}
-	if cc.StartBlock != nil {
-		chain.StartBlock = *cc.StartBlock
-	}
-	return nil
-}
-
-// preset looks a known deployment up by name or decimal id.
-func preset(name string) (repute.Chain, bool) {
-	d, err := contracts.FindDeployment(name)
-	if err != nil {
-		return repute.Chain{}, false
-	}
-	return d.Chain(), true
 }

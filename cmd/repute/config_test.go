@@ -7,6 +7,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -69,7 +70,7 @@ func TestConfigChains(t *testing.T) {
 		t.Fatal(err)
 	}
 	chains, err = c.followed()
-	if err != nil || len(chains) != 2 || chains[0].ID != 8453 || chains[0].StartBlock == 0 || chains[1].RPC != "http://other.example" || chains[1].StartBlock != 7 {
+	if err != nil || len(chains) != 2 || chains[0].ID != 8453 || chains[0].StartBlock == 0 || !slices.Equal(chains[1].RPC, []string{"http://other.example"}) || chains[1].StartBlock != 7 {
 		t.Errorf("got %+v, %v", chains, err)
 	}
 }

@@ -104,9 +104,9 @@ func (d *demo) serviceConfig() config {
 	c := d.config
 	chain := d.chain.Chain()
 	entry := chainConfig{Name: chain.Name, ID: chain.ID, Identity: chain.Identity.Hex(), Reputation: chain.Reputation.Hex(),
-		StartBlock: &chain.StartBlock, RPC: d.chain.RPCURL(), Poll: 100 * time.Millisecond}
+		StartBlock: &chain.StartBlock, RPC: urls{d.chain.RPCURL()}, Poll: 100 * time.Millisecond}
 	for _, v := range chain.Validations {
-		entry.Validations = append(entry.Validations, v.Hex())
+		entry.Validations.trusted = append(entry.Validations.trusted, v.Hex())
 	}
 	c.Chains = []chainConfig{entry}
 	c.AllowHosts = []string{d.docs.Host()}

@@ -11,6 +11,7 @@ import (
 	"os/signal"
 	"syscall"
 
+	"github.com/mattn/go-isatty"
 	"github.com/spf13/cobra"
 
 	"repute"
@@ -20,10 +21,18 @@ import (
 var version = "dev"
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	ctx, stop := interruptible()
 	code := run(ctx, os.Args[1:], os.Stdout, os.Stderr)
 	stop()
 	os.Exit(code)
+}
+
+// interruptible ends its context at the first Ctrl-C or SIGTERM. The second one
+// ends the process at once, as if nobody listened.
+func interruptible() (context.Context, context.CancelFunc) {
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	context.AfterFunc(ctx, stop)
+	return ctx, stop
 }
 
 // run is the whole program: it returns the exit code, 2 for wrong usage or
@@ -45,21 +54,34 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 
 // program is what every subcommand shares.
 type program struct {
-	flags  flags
-	stdout io.Writer
-	stderr io.Writer
+	flags    flags
+	stdin    io.Reader
+	stdout   io.Writer
+	stderr   io.Writer
+	terminal bool // a person sits at stdin and stderr
 }
 
 func newRoot(stdout, stderr io.Writer) *cobra.Command {
-	p := &program{stdout: stdout, stderr: stderr}
+	p := &program{stdin: os.Stdin, stdout: stdout, stderr: stderr, terminal: isTerminal(os.Stdin) && isTerminal(stderr)}
+	return p.root()
+}
+
+// isTerminal tells whether a person watches w or types into it.
+func isTerminal(w any) bool {
+	f, ok := w.(*os.File)
+	return ok && isatty.IsTerminal(f.Fd())
+}
+
+// root is the command with all subcommands.
+func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
 		Use:           "repute",
 		Short:         "ERC-8004 index and reputation service",
 		SilenceUsage:  true,
 		SilenceErrors: true,
 	}
-	root.SetOut(stdout)
-	root.SetErr(stderr)
+	root.SetOut(p.stdout)
+	root.SetErr(p.stderr)
 	p.flags.bind(root.PersistentFlags())
 	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.reindexCommand(),
 		p.dumpCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.versionCommand())

@@ -93,7 +93,7 @@ func (s *service) followAll(ctx context.Context, chains []followed) error {
 }
 
 func (s *service) follow(ctx context.Context, c followed) error {
-	node, err := indexer.NewNode(c.RPC, indexer.NodeOptions{Count: s.metrics.CountRPC(c.ID)})
+	node, err := indexer.NewNode(c.RPC[0], indexer.NodeOptions{Count: s.metrics.CountRPC(c.ID)})
 	if err != nil {
 		return err
 	}
@@ -137,7 +137,6 @@ func (s *service) handler() (http.Handler, error) {
 	if s.config.Redis != "" {
 		options, err := redis.ParseURL(s.config.Redis)
 		if err != nil {
-			// The parser's message may quote the password.
 			return nil, repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
 		}
 		shared = redis.NewClient(options)

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bufio"
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"strings"
@@ -126,7 +128,8 @@ func (p *program) dumpCommand() *cobra.Command {
 }
 
 func (p *program) migrateCommand() *cobra.Command {
-	return &cobra.Command{
+	var yes bool
+	cmd := &cobra.Command{
 		Use:       "migrate up|down",
 		Short:     "bring the schema up, or take it down with everything in it",
 		Args:      cobra.MatchAll(cobra.ExactArgs(1), cobra.OnlyValidArgs),
@@ -135,6 +138,11 @@ func (p *program) migrateCommand() *cobra.Command {
 			c, err := p.flags.load()
 			if err != nil {
 				return err
+			}
+			if args[0] == "down" && !yes {
+				if err := p.confirm("This removes the index with everything in it."); err != nil {
+					return err
+				}
 			}
 			database, err := findDatabase(cmd.Context(), c, c.logger(p.stderr))
 			if err != nil {
@@ -147,6 +155,25 @@ func (p *program) migrateCommand() *cobra.Command {
 			return store.Migrate(cmd.Context(), database.url)
 		},
 	}
+	cmd.Flags().BoolVar(&yes, "yes", false, "take the schema down without asking")
+	return cmd
+}
+
+// confirm asks a person for a yes; where none sits there, --yes must have been given.
+func (p *program) confirm(what string) error {
+	refused := repute.Invalid("yes", "not confirmed", "add --yes to do it without being asked")
+	if !p.terminal {
+		return refused
+	}
+	fmt.Fprintf(p.stderr, "%s Type yes to go on: ", what)
+	answer, err := bufio.NewReader(p.stdin).ReadString('\n')
+	if err != nil && err != io.EOF {
+		return fmt.Errorf("read the answer: %w", err)
+	}
+	if strings.TrimSpace(answer) != "yes" {
+		return refused
+	}
+	return nil
 }
 
 func (p *program) statusCommand() *cobra.Command {
