@@ -64,6 +64,9 @@ type Completeness struct {
 	Pending int64
 	// Undecoded counts logs of the registries that cannot be read: see Undecoded.
 	Undecoded int64
+	// Kinds tells the same of each kind of event, in order of their numbers. Status
+	// is Incomplete while any of them is.
+	Kinds []KindCompleteness
 }
 
 // AsOf says how fresh an answer of one chain is.

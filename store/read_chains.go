@@ -47,6 +47,7 @@ type chainView struct {
 	ranges          []repute.BlockRange
 	pending         int64 // wait for a missing event
 	undecoded       int64
+	proof           proof
 	now             time.Time // the database's clock
 }
 
@@ -66,7 +67,7 @@ func readChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, err
 			c.finalized_block, c.reorgs, c.halted, c.last_error,
 			array(select from_block from covered v where v.chain_id = c.chain_id order by from_block),
 			array(select to_block from covered v where v.chain_id = c.chain_id order by from_block),
-			w.pending, w.undecoded, now()
+			w.pending, w.undecoded, now(), `+selectProof+`
 		from chains c
 		cross join lateral (select count(*) filter (where not `+undecoded+`) pending, count(*) filter (where `+undecoded+`) undecoded
 			from pending p where p.chain_id = c.chain_id and p.`+waiting+`) w
@@ -84,9 +85,15 @@ func scanChain(row pgx.CollectableRow) (*chainView, error) {
 	var validations [][]byte
 	var cursorTime, headSeen *time.Time
 	var from, to []int64
+	var verified, waits, gaps, open []byte
 	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &c.StartBlock, &c.Imported,
 		&c.cursor, &hash, &cursorTime, &c.head, &headSeen, &c.safe,
-		&c.finalized, &c.reorgs, &c.halted, &c.lastError, &from, &to, &c.pending, &c.undecoded, &c.now)
+		&c.finalized, &c.reorgs, &c.halted, &c.lastError, &from, &to, &c.pending, &c.undecoded, &c.now,
+		&verified, &waits, &gaps, &open)
+	if err != nil {
+		return nil, err
+	}
+	c.proof, err = readProof(verified, waits, gaps, open)
 	c.Identity, c.Reputation = common.BytesToAddress(identity), common.BytesToAddress(reputation)
 	for _, v := range validations {
 		c.Validations = append(c.Validations, common.BytesToAddress(v))
@@ -133,15 +140,16 @@ func (c *chainView) asOf(b repute.Block, f repute.Finality, age time.Time) reput
 }
 
 // completeness claims complete only for one range from the start to the cursor
-// with nothing pending and nothing unread.
+// with nothing pending, nothing unread and no gap known.
 func (c *chainView) completeness() repute.Completeness {
-	out := repute.Completeness{Status: repute.Partial, Ranges: c.ranges, Pending: c.pending, Undecoded: c.undecoded}
+	whole := slicesWhole(c.ranges, c.StartBlock, c.cursor)
+	out := repute.Completeness{Status: repute.Partial, Ranges: c.ranges, Pending: c.pending, Undecoded: c.undecoded, Kinds: c.kinds(whole)}
 	missing := c.pending+c.undecoded > 0
 	switch {
-	case missing && !c.Imported:
+	case len(c.proof.Open) > 0, missing && !c.Imported:
 		out.Status = repute.Incomplete
 	case missing:
-	case slicesWhole(c.ranges, c.StartBlock, c.cursor):
+	case whole:
 		out.Status = repute.Complete
 	}
 	return out

@@ -187,7 +187,7 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "covered", "tags", "fetches"}
+var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications"}
 
 func checkPlan(t *testing.T, name, plan, sql string) {
 	t.Helper()

@@ -1,0 +1,103 @@
+package store_test
+
+import (
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+func kindOf(t *testing.T, db *store.DB, kind repute.EventKind) (repute.KindCompleteness, repute.CompletenessStatus) {
+	t.Helper()
+	c := chainsOf(t, db)[0].Completeness
+	for _, k := range c.Kinds {
+		if k.Kind == kind {
+			return k, c.Status
+		}
+	}
+	t.Fatalf("no completeness of %s in %+v", kind, c)
+	return repute.KindCompleteness{}, ""
+}
+
+func TestCompletenessByKind(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 52)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	check := func(what string, kind repute.EventKind, want, overall repute.CompletenessStatus) {
+		t.Helper()
+		if k, all := kindOf(t, db, kind); k.Status != want || all != overall {
+			t.Errorf("%s: %+v of %s, want %s of %s", what, k, all, want, overall)
+		}
+	}
+	check("before any comparison", repute.KindNewFeedback, repute.Partial, repute.Complete)
+	sqlExec(t, db, "insert into verifications values (7, 9, 110, 0), (7, 5, 0, 108)")
+	check("compared", repute.KindNewFeedback, repute.Complete, repute.Complete)
+	check("every block proven", repute.KindMetadataUpdate, repute.Complete, repute.Complete)
+	check("another kind", repute.KindTransfer, repute.Partial, repute.Complete)
+	if k, _ := kindOf(t, db, repute.KindNewFeedback); k.VerifiedTo != 110 || k.LogsTo != 0 {
+		t.Errorf("verified: %+v", k)
+	}
+	sqlExec(t, db, "insert into pending values (7, 106, 0, 0, 'unknown_feedback')")
+	check("one waits", repute.KindNewFeedback, repute.Incomplete, repute.Incomplete)
+	check("one of another kind waits", repute.KindMetadataUpdate, repute.Complete, repute.Incomplete)
+	sqlExec(t, db, "delete from pending; update covered set from_block = 101")
+	check("begun too late", repute.KindNewFeedback, repute.Partial, repute.Partial)
+}
+
+func TestGapsAreKeptUntilClosed(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 52)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	token, client := tokenID(3), common.Address{1}
+	g := store.Gap{Gap: repute.Gap{Kind: repute.KindNewFeedback, Agent: &token, Client: &client,
+		Blocks: repute.BlockRange{From: 101, To: 110}, Reason: "getLastIndex is 5\x00\xff"}, Subject: "3/01/5"}
+	ctx := t.Context()
+	ok(t, db.OpenGaps(ctx, 7, store.Lease{}, []store.Gap{g}))
+	k, status := kindOf(t, db, repute.KindNewFeedback)
+	if status != repute.Incomplete || k.Status != repute.Incomplete || k.Open != 1 || len(k.Gaps) != 1 {
+		t.Fatalf("open: %+v, %s", k, status)
+	}
+	got := k.Gaps[0]
+	if *got.Agent != token || *got.Client != client || got.Blocks != g.Blocks || got.Reason != "getLastIndex is 5" || got.Since.IsZero() {
+		t.Errorf("listed: %+v", got)
+	}
+	due, err := db.DueGaps(ctx, 7, 10)
+	ok(t, err)
+	if len(due) != 1 || due[0].Subject != g.Subject || *due[0].Client != client {
+		t.Fatalf("due: %+v", due)
+	}
+	ok(t, db.PostponeGap(ctx, 7, store.Lease{}, g, time.Hour))
+	ok(t, db.OpenGaps(ctx, 7, store.Lease{}, []store.Gap{g})) // found again: the pause goes on
+	if due, err = db.DueGaps(ctx, 7, 10); err != nil || len(due) != 0 {
+		t.Errorf("due while postponed: %+v, %v", due, err)
+	}
+	if k, _ = kindOf(t, db, repute.KindNewFeedback); k.Gaps[0].Tries != 1 || time.Until(k.Gaps[0].Next) < 50*time.Minute {
+		t.Errorf("postponed: %+v", k.Gaps[0])
+	}
+	ok(t, db.CloseGap(ctx, 7, store.Lease{}, g))
+	if k, status = kindOf(t, db, repute.KindNewFeedback); status != repute.Complete || k.Open != 0 || len(k.Gaps) != 0 {
+		t.Errorf("closed: %+v, %s", k, status)
+	}
+}
+
+func TestGapsAreBounded(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 52)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	gaps := make([]store.Gap, 1100)
+	for i := range gaps {
+		gaps[i] = store.Gap{Gap: repute.Gap{Kind: repute.KindURIUpdated, Reason: "tokenURI"}, Subject: fmt.Sprint(i)}
+	}
+	ok(t, db.OpenGaps(t.Context(), 7, store.Lease{}, gaps))
+	k, _ := kindOf(t, db, repute.KindURIUpdated)
+	if k.Open != 1000 || len(k.Gaps) != repute.MaxGaps {
+		t.Errorf("%d open, %d listed", k.Open, len(k.Gaps))
+	}
+}
