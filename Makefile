@@ -6,13 +6,15 @@ BUILD = $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 NODE_PACKAGES = devnet|contracts|cmd/repute
 TEST_TIMEOUT ?= 20m
 TESTFLAGS ?=
+SOAK ?= 10m
 
-.PHONY: help build demo test race lint generate fuzz clean
+.PHONY: help build demo test race soak lint generate fuzz clean
 
 help:
 	@echo "make demo      everything in one process on http://127.0.0.1:8080"
 	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
 	@echo "make race      tests under the race detector, without the packages that embed a node"
+	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m)"
 	@echo "make lint      gofmt, vet, staticcheck, unparam"
 	@echo "make generate  contracts, bindings and golden files; must leave no diff"
 	@echo "make fuzz      every fuzz target for 10 s"
@@ -33,6 +35,10 @@ test:
 race:
 	@scripts/setup.sh postgres redis
 	$(GO) test -race -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vE '/($(NODE_PACKAGES))(/|$$)')
+
+soak:
+	@scripts/setup.sh postgres
+	REPUTE_SOAK=$(SOAK) $(GO) test -count=1 -timeout 1h -v -run 'TestSimulation|TestTakeover' ./indexer ./cmd/repute
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-clean:"; gofmt -l $$(git ls-files '*.go'); exit 1; }
