@@ -84,6 +84,6 @@ func (p *program) root() *cobra.Command {
 	root.SetErr(p.stderr)
 	p.flags.bind(root.PersistentFlags())
 	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.reindexCommand(),
-		p.dumpCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.versionCommand())
+		p.dumpCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.benchCommand(), p.versionCommand())
 	return root
 }

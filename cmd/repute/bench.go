@@ -1,0 +1,110 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/internal/bench"
+)
+
+// errMissed: the report is printed, and says which target it was.
+var errMissed = errors.New("a target was missed")
+
+func (p *program) benchCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "bench",
+		Short: "measure this build on this machine",
+		Long: `Measures the product in processes of its own, on a private Postgres and a generated
+history, and prints one JSON report. The exit code is 1 when a target is missed.`,
+	}
+	cmd.AddCommand(p.benchIndexCommand(), p.benchNodeCommand())
+	return cmd
+}
+
+// report prints what a benchmark found.
+func (p *program) report(r bench.Report, err error) error {
+	if err != nil {
+		return fmt.Errorf("bench: %w", err)
+	}
+	if err := p.printJSON(r); err != nil {
+		return err
+	}
+	if !r.OK() {
+		return errMissed
+	}
+	return nil
+}
+
+// self is this program, to be run again.
+func self() (bench.Program, error) {
+	path, err := os.Executable()
+	if err != nil {
+		return bench.Program{}, fmt.Errorf("find this program: %w", err)
+	}
+	return bench.Program{Path: path}, nil
+}
+
+func (p *program) benchIndexCommand() *cobra.Command {
+	o := bench.IndexOptions{Progress: p.stderr}
+	var curve string
+	cmd := &cobra.Command{
+		Use:   "index --json",
+		Short: "how fast a history is indexed, against COPY of the same rows",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Program, err = self(); err != nil {
+				return err
+			}
+			if o.Curve, err = parseSizes(curve); err != nil {
+				return err
+			}
+			return p.report(bench.Index(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.Bool("json", true, "print the report as JSON, the only form there is")
+	f.StringVar(&o.Dir, "dir", "", "where generated histories are kept, about 1.3 GB per million events; default "+bench.HistoryDir())
+	f.IntVar(&o.Events, "events", 1_000_000, "of the history of every mode")
+	f.StringSliceVar(&o.Modes, "modes", bench.ModeNames(), "how the node behaves")
+	f.IntVar(&o.Runs, "runs", 3, "of the first mode, with the yardsticks in between")
+	f.StringVar(&curve, "curve", "100000,300000,1000000,3000000", "sizes of history to compare the cost of an event at, empty for none")
+	f.IntVar(&o.Busy, "busy", 20_000, "feedback in blocks of ten, 0 for none of that")
+	return cmd
+}
+
+func parseSizes(list string) (sizes []int, err error) {
+	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
+		n, err := strconv.Atoi(s)
+		if err != nil {
+			return nil, repute.Invalid("curve", s+" is no number", "e.g. 100000,1000000")
+		}
+		sizes = append(sizes, n)
+	}
+	return sizes, nil
+}
+
+// benchNodeCommand is the other side of bench index.
+func (p *program) benchNodeCommand() *cobra.Command {
+	var dir, shape, mode string
+	var events int
+	cmd := &cobra.Command{
+		Use:    "node",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return bench.ServeHistory(cmd.Context(), p.stdout, dir, shape, mode, events)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&dir, "dir", bench.HistoryDir(), "where histories are kept")
+	f.StringVar(&shape, "shape", "base", "base or busy")
+	f.StringVar(&mode, "mode", "clean", "e.g. range=10000,rate=50,latency=20ms,lossy")
+	f.IntVar(&events, "events", 1_000_000, "of the history")
+	return cmd
+}

@@ -1,0 +1,116 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/url"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute/internal/pg"
+	"repute/store"
+)
+
+// postgres is a private server, with the product's own settings, that gives out
+// empty migrated databases.
+type postgres struct {
+	server *pg.Server
+	admin  *pgx.Conn
+	url    *url.URL
+	count  int
+}
+
+// template is the migrated database that others are copies of.
+const template = "bench_template"
+
+func startPostgres(ctx context.Context, log *slog.Logger) (*postgres, error) {
+	server, err := pg.Start(ctx, pg.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	p := &postgres{server: server}
+	if err := p.prepare(ctx); err != nil {
+		return nil, errors.Join(err, p.stop())
+	}
+	return p, nil
+}
+
+func (p *postgres) prepare(ctx context.Context) (err error) {
+	if p.url, err = url.Parse(p.server.URL()); err != nil {
+		return fmt.Errorf("server's url: %w", err)
+	}
+	if p.admin, err = pgx.Connect(ctx, p.server.URL()); err != nil {
+		return fmt.Errorf("connect: %w", err)
+	}
+	if _, err := p.admin.Exec(ctx, "create database "+template); err != nil {
+		return fmt.Errorf("create template: %w", err)
+	}
+	return store.Migrate(ctx, p.urlOf(template))
+}
+
+func (p *postgres) urlOf(name string) string {
+	u := *p.url
+	u.Path = "/" + name
+	return u.String()
+}
+
+// stop ends the server and removes its files.
+func (p *postgres) stop() error {
+	ctx, cancel := context.WithTimeout(context.Background(), 30*time.Second)
+	defer cancel()
+	var err error
+	if p.admin != nil {
+		err = p.admin.Close(ctx)
+	}
+	return errors.Join(err, p.server.Stop(ctx))
+}
+
+// database is an empty migrated database with a connection to look into it.
+type database struct {
+	*pgx.Conn
+	server *postgres
+	name   string
+	url    string
+}
+
+// fresh makes a database and writes everything dirty out first, so that no
+// measurement pays for the one before.
+func (p *postgres) fresh(ctx context.Context) (*database, error) {
+	p.count++
+	d := &database{server: p, name: fmt.Sprintf("bench_%d", p.count)}
+	d.url = p.urlOf(d.name)
+	for _, sql := range []string{"create database " + d.name + " template " + template, "checkpoint"} {
+		if _, err := p.admin.Exec(ctx, sql); err != nil {
+			return nil, fmt.Errorf("fresh database: %w", err)
+		}
+	}
+	var err error
+	if d.Conn, err = pgx.Connect(ctx, d.url); err != nil {
+		return nil, fmt.Errorf("fresh database: %w", err)
+	}
+	return d, nil
+}
+
+// drop removes the database.
+func (d *database) drop(ctx context.Context) error {
+	err := d.Close(ctx)
+	_, e := d.server.admin.Exec(ctx, "drop database "+d.name+" with (force)")
+	return errors.Join(err, e)
+}
+
+// wal is the position of the server's log, for differences, in bytes.
+func (p *postgres) wal(ctx context.Context) (at int64, err error) {
+	err = p.admin.QueryRow(ctx, "select (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&at)
+	return at, err
+}
+
+// value reads one value.
+func value[T any](ctx context.Context, d *database, sql string, args ...any) (v T, err error) {
+	if err := d.QueryRow(ctx, sql, args...).Scan(&v); err != nil {
+		return v, fmt.Errorf("%.40s: %w", sql, err)
+	}
+	return v, nil
+}

@@ -1,0 +1,354 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/internal/synth"
+)
+
+// IndexOptions say what Index measures. Zero values are replaced by the defaults
+// named.
+type IndexOptions struct {
+	Program  Program
+	Dir      string    // of the generated histories, HistoryDir
+	Events   int       // of the history of every mode, 1,000,000
+	Modes    []string  // how the node behaves: keys of Modes; empty: all
+	Runs     int       // of the first mode and of the yardsticks, 3; other modes run once
+	Curve    []int     // further sizes of history, with an honest node
+	Busy     int       // feedback of the busy history, 0 for none of that
+	Progress io.Writer // lines for a person; nil: none
+}
+
+// Modes are how a node may behave, as synth.ParseMode reads it.
+var modes = map[string]string{
+	"clean":      "clean",
+	"range":      "range=10000",
+	"rate":       "rate=20",
+	"lossy":      "lossy",
+	"latency20":  "latency=20ms",
+	"latency100": "latency=100ms",
+}
+
+// ModeNames lists the modes there are.
+func ModeNames() []string {
+	return []string{"clean", "range", "rate", "lossy", "latency20", "latency100"}
+}
+
+func (o IndexOptions) withDefaults() (IndexOptions, error) {
+	o.Dir = cmp.Or(o.Dir, HistoryDir())
+	o.Events = cmp.Or(o.Events, 1_000_000)
+	o.Runs = max(1, cmp.Or(o.Runs, 3))
+	if len(o.Modes) == 0 {
+		o.Modes = ModeNames()
+	}
+	for _, name := range o.Modes {
+		if modes[name] == "" {
+			return o, repute.Invalid("modes", "unknown mode "+name, "any of "+strings.Join(ModeNames(), ","))
+		}
+	}
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	return o, nil
+}
+
+// What an index must reach.
+const (
+	shareOfFinalRows = 0.60
+	shareOfRawEvents = 0.15
+	callsPer2000     = 1
+	peakMB           = 400
+	busySeconds      = 1.5
+	busyPeakMB       = 150
+	// curveSpread is how much more an event may cost at one size of history than
+	// at another.
+	curveSpread = 1.5
+)
+
+// IndexMeasurements is what Index found.
+type IndexMeasurements struct {
+	Modes      map[string]Measured `json:"modes"`
+	Yardsticks Yardsticks          `json:"yardsticks"`
+	Curve      []CurvePoint        `json:"curve"`
+	Busy       *Measured           `json:"busy,omitempty"`
+}
+
+// Measured are the runs of one configuration.
+type Measured struct {
+	Node    string  `json:"node"` // how it behaved
+	Events  int     `json:"events"`
+	Seconds float64 `json:"median_seconds"`
+	PeakMB  float64 `json:"highest_rss_mb"`
+	Runs    []Run   `json:"runs"`
+}
+
+// Yardsticks are what Postgres takes without an indexer: the same rows, through
+// one connection, in the same number of transactions, on the same server between
+// the runs.
+type Yardsticks struct {
+	Transactions int       `json:"transactions"`
+	FinalRows    int       `json:"final_rows"`
+	FinalSeconds []float64 `json:"final_rows_seconds"`
+	FinalMedian  float64   `json:"final_rows_median_seconds"`
+	RawSeconds   []float64 `json:"raw_events_seconds"`
+	RawMedian    float64   `json:"raw_events_median_seconds"`
+}
+
+// CurvePoint is the cost of an event in a history of one size.
+type CurvePoint struct {
+	Events         int     `json:"events"`
+	MicrosPerEvent float64 `json:"microseconds_per_event"`
+	PeakMB         float64 `json:"peak_rss_mb"`
+	Exact          bool    `json:"dump_equal"`
+}
+
+// Index measures how fast histories are indexed: by the product, in a process of
+// its own, from a node in another one, into an empty, running, migrated Postgres.
+func Index(ctx context.Context, o IndexOptions) (r Report, err error) {
+	if o, err = o.withDefaults(); err != nil {
+		return r, err
+	}
+	server, err := startPostgres(ctx, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	b := &indexBench{o: o, server: server}
+	b.m.Modes = map[string]Measured{}
+	r = Report{Name: "index", Config: map[string]any{"events": o.Events, "modes": o.Modes, "runs": o.Runs, "curve": o.Curve, "busy": o.Busy,
+		"seed": seed}}
+	if r.Machine, err = machine(ctx, server.admin); err != nil {
+		return r, err
+	}
+	if err := b.measure(ctx); err != nil {
+		return r, err
+	}
+	r.Measurements, r.Targets = b.m, b.targets()
+	for _, t := range r.Targets {
+		b.say("%s", t)
+	}
+	return r, nil
+}
+
+type indexBench struct {
+	o      IndexOptions
+	server *postgres
+	m      IndexMeasurements
+}
+
+func (b *indexBench) say(format string, args ...any) {
+	fmt.Fprintf(b.o.Progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}
+
+func (b *indexBench) measure(ctx context.Context) error {
+	for i, name := range b.o.Modes {
+		if err := b.mode(ctx, name, i == 0); err != nil {
+			return fmt.Errorf("mode %s: %w", name, err)
+		}
+	}
+	if b.o.Busy > 0 {
+		if err := b.busy(ctx); err != nil {
+			return fmt.Errorf("busy: %w", err)
+		}
+	}
+	return b.curve(ctx)
+}
+
+// history opens a history, which is generated when it is asked for first.
+func (b *indexBench) history(ctx context.Context, shape synth.Shape, events int) (*synth.History, error) {
+	start := time.Now()
+	h, err := synth.Open(ctx, b.o.Dir, specOf(shape, events))
+	if err == nil && time.Since(start) > time.Second {
+		b.say("generated a %s history of %d events in %s", shape, events, time.Since(start).Round(time.Second))
+	}
+	return h, err
+}
+
+func (b *indexBench) indexing(h *synth.History, mode string) *indexing {
+	return &indexing{program: b.o.Program, server: b.server, history: h, dir: b.o.Dir, mode: modes[mode], compare: true,
+		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond, say: b.say}
+}
+
+// mode measures one behaviour of the node, the first one several times with the
+// yardsticks in between.
+func (b *indexBench) mode(ctx context.Context, name string, first bool) error {
+	h, err := b.history(ctx, synth.Base, b.o.Events)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	x := b.indexing(h, name)
+	if name == "lossy" {
+		x.settle = 2 * time.Minute
+	}
+	if !first {
+		return b.runs(ctx, name, x, 1, nil)
+	}
+	x.keepRows = true
+	return b.runs(ctx, name, x, b.o.Runs, b.yardsticks)
+}
+
+// runs indexes n times; after is called after each with the rows of the first.
+func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int, after func(context.Context, *rows, int) error) error {
+	m := Measured{Node: x.mode, Events: x.history.Events()}
+	var kept *rows
+	defer func() {
+		if kept != nil {
+			_ = kept.remove() // under the temporary directory
+		}
+	}()
+	for range n {
+		run, captured, err := x.run(ctx)
+		if err != nil {
+			return err
+		}
+		m.Runs = append(m.Runs, run)
+		b.say("%s %d: %.2f s, %.0f events/s, %d requests, %.2f calls per 2,000 events, %.0f MB, equal: %v %s", name, x.history.Events(),
+			run.Seconds, run.EventsPerS, run.Requests, run.CallsPer2000, run.PeakMB, run.Exact, run.Difference)
+		if captured != nil {
+			kept, x.keepRows = captured, false
+		}
+		x.compare = false // what one run made of the history, another will
+		if after != nil {
+			if err := after(ctx, kept, m.Runs[0].Transactions); err != nil {
+				return err
+			}
+		}
+	}
+	m.summarise()
+	b.m.Modes[name] = m
+	return nil
+}
+
+func (m *Measured) summarise() {
+	var seconds []float64
+	for _, r := range m.Runs {
+		seconds = append(seconds, r.Seconds)
+		m.PeakMB = max(m.PeakMB, r.PeakMB)
+	}
+	m.Seconds = median(seconds)
+}
+
+// yardsticks stores the rows without an indexer.
+func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int) error {
+	y := &b.m.Yardsticks
+	y.Transactions, y.FinalRows = max(1, transactions), all.count()
+	final, err := b.timed(ctx, func(d *database) (time.Duration, error) { return all.storeAll(ctx, d, y.Transactions) })
+	if err != nil {
+		return err
+	}
+	raw, err := b.timed(ctx, func(d *database) (time.Duration, error) { return all.storeRaw(ctx, d, y.Transactions) })
+	if err != nil {
+		return err
+	}
+	b.say("yardsticks: %d final rows %.2f s, raw events %.2f s, %d transactions", y.FinalRows, final, raw, y.Transactions)
+	y.FinalSeconds, y.RawSeconds = append(y.FinalSeconds, final), append(y.RawSeconds, raw)
+	y.FinalMedian, y.RawMedian = median(y.FinalSeconds), median(y.RawSeconds)
+	return nil
+}
+
+func (b *indexBench) timed(ctx context.Context, fn func(*database) (time.Duration, error)) (float64, error) {
+	d, err := b.server.fresh(ctx)
+	if err != nil {
+		return 0, err
+	}
+	took, err := fn(d)
+	return took.Seconds(), errors.Join(err, d.drop(ctx))
+}
+
+// busy measures full blocks of feedback.
+func (b *indexBench) busy(ctx context.Context) error {
+	h, err := b.history(ctx, synth.Busy, b.o.Busy)
+	if err != nil {
+		return err
+	}
+	defer h.Close()
+	if err := b.runs(ctx, "busy", b.indexing(h, "clean"), b.o.Runs, nil); err != nil {
+		return err
+	}
+	m := b.m.Modes["busy"]
+	delete(b.m.Modes, "busy")
+	b.m.Busy = &m
+	return nil
+}
+
+// curve measures histories of several sizes; that of the modes is known already.
+func (b *indexBench) curve(ctx context.Context) error {
+	for _, events := range b.o.Curve {
+		m, known := b.m.Modes["clean"]
+		if !known || events != b.o.Events {
+			var err error
+			if m, err = b.size(ctx, events); err != nil {
+				return fmt.Errorf("%d events: %w", events, err)
+			}
+		}
+		b.m.Curve = append(b.m.Curve, CurvePoint{Events: events, MicrosPerEvent: m.Seconds * 1e6 / float64(m.Events), PeakMB: m.PeakMB,
+			Exact: m.Runs[0].Exact})
+	}
+	return nil
+}
+
+func (b *indexBench) size(ctx context.Context, events int) (Measured, error) {
+	h, err := b.history(ctx, synth.Base, events)
+	if err != nil {
+		return Measured{}, err
+	}
+	defer h.Close()
+	const name = "curve"
+	if err := b.runs(ctx, name, b.indexing(h, "clean"), 1, nil); err != nil {
+		return Measured{}, err
+	}
+	m := b.m.Modes[name]
+	delete(b.m.Modes, name)
+	return m, nil
+}
+
+// targets judges what was measured.
+func (b *indexBench) targets() (list []Target) {
+	first := b.m.Modes[b.o.Modes[0]]
+	list = append(list,
+		AtLeast("time of COPY of the final rows / time of indexing", b.m.Yardsticks.FinalMedian/first.Seconds, shareOfFinalRows, ""),
+		AtLeast("time of COPY of the raw events / time of indexing", b.m.Yardsticks.RawMedian/first.Seconds, shareOfRawEvents, ""))
+	if clean, ok := b.m.Modes["clean"]; ok {
+		list = append(list, AtMost("RPC calls per 2,000 events, clean", clean.Runs[0].CallsPer2000, callsPer2000, "calls"))
+	}
+	highest := 0.0
+	for _, name := range slices.Sorted(maps.Keys(b.m.Modes)) {
+		highest = max(highest, b.m.Modes[name].PeakMB)
+		list = append(list, Holds("dump equals the history, "+name, b.m.Modes[name].Runs[0].Exact))
+	}
+	for _, p := range b.m.Curve {
+		highest = max(highest, p.PeakMB)
+	}
+	list = append(list, AtMost("highest RSS", highest, peakMB, "MB"))
+	if b.m.Busy != nil {
+		list = append(list, AtMost("busy blocks: start to last row", b.m.Busy.Seconds, busySeconds, "s"),
+			AtMost("busy blocks: RSS", b.m.Busy.PeakMB, busyPeakMB, "MB"),
+			Holds("dump equals the history, busy", b.m.Busy.Runs[0].Exact))
+	}
+	return append(list, b.curveTargets()...)
+}
+
+func (b *indexBench) curveTargets() (list []Target) {
+	if len(b.m.Curve) < 2 {
+		return nil
+	}
+	byCost := func(x, y CurvePoint) int { return cmp.Compare(x.MicrosPerEvent, y.MicrosPerEvent) }
+	low, high := slices.MinFunc(b.m.Curve, byCost), slices.MaxFunc(b.m.Curve, byCost)
+	list = append(list, AtMost(fmt.Sprintf("cost of an event at %d events / at %d events", high.Events, low.Events),
+		high.MicrosPerEvent/low.MicrosPerEvent, curveSpread, ""))
+	for _, p := range b.m.Curve {
+		list = append(list, Holds(fmt.Sprintf("dump equals the history, %d events", p.Events), p.Exact))
+	}
+	return list
+}

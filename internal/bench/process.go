@@ -1,0 +1,124 @@
+package bench
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// Program is the product's binary.
+type Program struct {
+	Path string
+	Env  []string // beside this process's
+}
+
+// process is a running program.
+type process struct {
+	cmd     *exec.Cmd
+	started time.Time
+	done    chan struct{}
+	err     error         // how it ended; valid once done is closed
+	said    *bytes.Buffer // standard error; to be read once done is closed
+	out     io.Reader     // standard output
+	peakKB  int64
+}
+
+// start runs the program with its output kept for errors.
+func (p Program) start(args ...string) (*process, error) {
+	r := &process{cmd: exec.Command(p.Path, args...), done: make(chan struct{}), said: new(bytes.Buffer)}
+	r.cmd.Env = append(os.Environ(), p.Env...)
+	r.cmd.Stderr = r.said
+	dieWithParent(r.cmd)
+	out, err := r.cmd.StdoutPipe()
+	if err != nil {
+		return nil, fmt.Errorf("start %s: %w", args[0], err)
+	}
+	r.out = out
+	r.started = time.Now()
+	if err := r.cmd.Start(); err != nil {
+		return nil, fmt.Errorf("start %s: %w", args[0], err)
+	}
+	go func() {
+		r.err = r.cmd.Wait()
+		close(r.done)
+	}()
+	return r, nil
+}
+
+// stopWait is how long a program may take to end when told to.
+const stopWait = 20 * time.Second
+
+// stop ends the program and returns what it used. It may be called twice.
+func (r *process) stop() error {
+	if kb := r.peak(); kb > 0 {
+		r.peakKB = kb
+	}
+	_ = r.cmd.Process.Signal(syscall.SIGTERM) // it may have ended
+	select {
+	case <-r.done:
+	case <-time.After(stopWait):
+		_ = r.cmd.Process.Kill()
+		<-r.done
+		return fmt.Errorf("%s did not end: killed", r.cmd.Args[1])
+	}
+	var exit *exec.ExitError
+	if errors.As(r.err, &exit) && exit.ExitCode() < 0 {
+		return nil // ended by the signal before it could handle it
+	}
+	return r.failure()
+}
+
+// failure is how the program ended, with its last words, nil when well.
+func (r *process) failure() error {
+	if r.err == nil {
+		return nil
+	}
+	const last = 2000
+	said := bytes.TrimSpace(r.said.Bytes())
+	return fmt.Errorf("%s: %w: %s", r.cmd.Args[1], r.err, said[max(0, len(said)-last):])
+}
+
+// peak is the most memory the program held until now, in KiB; 0 where the system
+// does not tell.
+func (r *process) peak() int64 {
+	value := field(filepath.Join("/proc", strconv.Itoa(r.cmd.Process.Pid), "status"), "VmHWM")
+	kb, _ := strconv.ParseInt(strings.TrimSuffix(value, " kB"), 10, 64)
+	return kb
+}
+
+// cpu is the processor time of a program that ended.
+func (r *process) cpu() time.Duration {
+	return r.cmd.ProcessState.UserTime() + r.cmd.ProcessState.SystemTime()
+}
+
+// await polls until ready says so. It fails when the program ends first, and with
+// ctx.
+func (r *process) await(ctx context.Context, every time.Duration, ready func(context.Context) (bool, error)) error {
+	tick := time.NewTicker(every)
+	defer tick.Stop()
+	for {
+		ok, err := ready(ctx)
+		if ok || err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return fmt.Errorf("waiting for %s: %w", r.cmd.Args[1], ctx.Err())
+		case <-r.done:
+			if ok, err := ready(ctx); ok || err != nil {
+				return err
+			}
+			return errors.Join(fmt.Errorf("%s ended too early: %s", r.cmd.Args[1], r.said), r.failure())
+		case <-tick.C:
+		}
+	}
+}

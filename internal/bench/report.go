@@ -1,0 +1,127 @@
+// Package bench measures the product as its users run it: another process of the
+// same program, a real Postgres, a node that answers over HTTP. A measurement ends
+// in a Report, whose Targets say whether it was good enough.
+package bench
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"runtime"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+)
+
+// Report is the outcome of one benchmark, as JSON.
+type Report struct {
+	Name         string   `json:"name"`
+	Machine      Machine  `json:"machine"`
+	Config       any      `json:"config"`
+	Measurements any      `json:"measurements"`
+	Targets      []Target `json:"targets"`
+}
+
+// OK tells whether every target was met.
+func (r *Report) OK() bool {
+	return !slices.ContainsFunc(r.Targets, func(t Target) bool { return !t.OK })
+}
+
+// Target is a value that must keep to its limit.
+type Target struct {
+	Name  string  `json:"name"`
+	Value float64 `json:"value"`
+	Limit float64 `json:"limit"`
+	Bound string  `json:"bound"` // what the limit is of the value: min or max
+	Unit  string  `json:"unit"`
+	OK    bool    `json:"ok"`
+}
+
+// AtLeast is a target that value must reach.
+func AtLeast(name string, value, limit float64, unit string) Target {
+	return Target{Name: name, Value: value, Limit: limit, Bound: "min", Unit: unit, OK: value >= limit}
+}
+
+// AtMost is a target that value must not exceed.
+func AtMost(name string, value, limit float64, unit string) Target {
+	return Target{Name: name, Value: value, Limit: limit, Bound: "max", Unit: unit, OK: value <= limit}
+}
+
+// Holds is a target that is met or not.
+func Holds(name string, met bool) Target {
+	value := 0.0
+	if met {
+		value = 1
+	}
+	return AtLeast(name, value, 1, "")
+}
+
+// String is a line for a person.
+func (t Target) String() string {
+	verdict := "MISSED"
+	if t.OK {
+		verdict = "ok"
+	}
+	return fmt.Sprintf("%-6s %s: %.4g %s (%s %.4g)", verdict, t.Name, t.Value, t.Unit, t.Bound, t.Limit)
+}
+
+// Machine is where a benchmark ran.
+type Machine struct {
+	System   string            `json:"system"`
+	CPUs     int               `json:"cpus"`
+	CPU      string            `json:"cpu"`
+	MemoryMB int64             `json:"memory_mb"`
+	Go       string            `json:"go"`
+	Postgres string            `json:"postgres"`
+	Settings map[string]string `json:"settings"` // of Postgres, those that decide its speed
+}
+
+// machine looks at this one and at the server behind conn.
+func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
+	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(),
+		CPU: field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
+	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // unknown elsewhere: 0
+	m.MemoryMB /= 1024
+	rows, err := conn.Query(ctx, `select name, current_setting(name) from pg_settings where name in ('server_version', 'fsync',
+		'synchronous_commit', 'full_page_writes', 'shared_buffers', 'wal_level', 'max_wal_size', 'autovacuum')`)
+	if err != nil {
+		return m, fmt.Errorf("settings: %w", err)
+	}
+	var name, value string
+	_, err = pgx.ForEachRow(rows, []any{&name, &value}, func() error {
+		m.Settings[name] = value
+		return nil
+	})
+	m.Postgres = m.Settings["server_version"]
+	delete(m.Settings, "server_version")
+	return m, err
+}
+
+// field reads a "name: value" line of a file under /proc, "" where there is none.
+func field(path, name string) string {
+	raw, err := os.ReadFile(path)
+	if err != nil {
+		return ""
+	}
+	for line := range strings.Lines(string(raw)) {
+		if key, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(key) == name {
+			return strings.TrimSpace(value)
+		}
+	}
+	return ""
+}
+
+// median is the middle value, the mean of the two in the middle of an even number,
+// and 0 of none.
+func median(values []float64) float64 {
+	if len(values) == 0 {
+		return 0
+	}
+	sorted := slices.Sorted(slices.Values(values))
+	at := len(sorted) / 2
+	if len(sorted)%2 == 1 {
+		return sorted[at]
+	}
+	return (sorted[at-1] + sorted[at]) / 2
+}

@@ -1,0 +1,184 @@
+package bench
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"repute/internal/synth"
+)
+
+// Run is one indexing of one history, from the start of the process to the moment
+// when the last event is visible in the database.
+type Run struct {
+	Seconds        float64          `json:"seconds"`
+	EventsPerS     float64          `json:"events_per_second"`
+	MicrosPerEvent float64          `json:"microseconds_per_event"`
+	Transactions   int              `json:"transactions"`
+	Requests       int64            `json:"requests"` // over HTTP
+	Limited        int64            `json:"requests_refused"`
+	Calls          map[string]int64 `json:"calls"` // by method, each one of a batch
+	CallsPer2000   float64          `json:"calls_per_2000_events"`
+	AnswersMB      float64          `json:"answers_mb"`
+	CPUSeconds     float64          `json:"cpu_seconds"` // of the indexer, to its end
+	PeakMB         float64          `json:"peak_rss_mb"` // of the indexer, to its end
+	WALMB          float64          `json:"wal_mb"`
+	SettleSeconds  float64          `json:"settle_seconds"` // from then on until nothing was missing or waiting
+	Exact          bool             `json:"dump_equal"`
+	Difference     string           `json:"difference,omitempty"`
+}
+
+// indexing is what one run needs.
+type indexing struct {
+	program  Program
+	server   *postgres
+	history  *synth.History
+	dir      string // of the histories
+	mode     string // of the node
+	timeout  time.Duration
+	settle   time.Duration // how long holes may take to be repaired; 0: there are none
+	keepRows bool          // capture the rows that result
+	compare  bool          // with the history's own dump
+	say      func(format string, args ...any)
+}
+
+// run indexes the history into a fresh database.
+func (x *indexing) run(ctx context.Context) (r Run, captured *rows, err error) {
+	d, err := x.server.fresh(ctx)
+	if err != nil {
+		return r, nil, err
+	}
+	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
+	n, err := startNode(x.program, x.dir, x.history, x.mode)
+	if err != nil {
+		return r, nil, err
+	}
+	defer func() { err = errors.Join(err, n.stop()) }()
+	if err := x.index(ctx, d, n, &r); err != nil {
+		return r, nil, err
+	}
+	if x.compare {
+		if r.Difference, err = compareDump(ctx, d, x.history); err != nil {
+			return r, nil, err
+		}
+		r.Exact = r.Difference == ""
+	}
+	if x.keepRows {
+		captured, err = capture(ctx, d)
+	}
+	return r, captured, err
+}
+
+// index runs the product until everything is stored and nothing is missing.
+func (x *indexing) index(ctx context.Context, d *database, n *node, r *Run) (err error) {
+	config, err := x.configure(d, n)
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(filepath.Dir(config))
+	before, err := x.server.wal(ctx)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, x.timeout)
+	defer cancel()
+	p, err := x.program.start("serve", "--config", config)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	// Looking costs the database a little: less often where it takes long.
+	every := min(25*time.Millisecond, max(2*time.Millisecond, time.Duration(x.history.Events())*100*time.Nanosecond))
+	if err := p.await(ctx, every, x.stored(d)); err != nil {
+		return err
+	}
+	r.took(time.Since(p.started), x.history.Events())
+	stats, err := n.stats(ctx)
+	if err != nil {
+		return err
+	}
+	r.answered(stats, x.history.Events())
+	if err := x.count(ctx, d, before, r); err != nil {
+		return err
+	}
+	if r.SettleSeconds, err = x.settled(ctx, d, p); err != nil {
+		return err
+	}
+	if err := p.stop(); err != nil {
+		return err
+	}
+	r.CPUSeconds, r.PeakMB = p.cpu().Seconds(), float64(p.peakKB)/1024
+	return nil
+}
+
+func (r *Run) took(t time.Duration, events int) {
+	r.Seconds = t.Seconds()
+	r.EventsPerS, r.MicrosPerEvent = float64(events)/t.Seconds(), float64(t.Microseconds())/float64(events)
+}
+
+func (r *Run) answered(s synth.Stats, events int) {
+	r.Requests, r.Limited, r.Calls, r.AnswersMB = s.Requests, s.Limited, s.Calls, float64(s.Bytes)/1e6
+	total := int64(0)
+	for _, n := range s.Calls {
+		total += n
+	}
+	r.CallsPer2000 = float64(total) * 2000 / float64(events)
+}
+
+// count reads what the database can tell of the run.
+func (x *indexing) count(ctx context.Context, d *database, before int64, r *Run) error {
+	now, err := x.server.wal(ctx)
+	if err != nil {
+		return err
+	}
+	r.WALMB = float64(now-before) / 1e6
+	r.Transactions, err = value[int](ctx, d, "select count(*) from changes where kind = 'backfilled'")
+	return err
+}
+
+// stored tells whether the newest event's block is indexed.
+func (x *indexing) stored(d *database) func(context.Context) (bool, error) {
+	return func(ctx context.Context) (bool, error) {
+		return value[bool](ctx, d, "select exists (select from chains where cursor_block >= $1)", x.history.LastEvent())
+	}
+}
+
+// settled waits until all events are there and none waits for another one; how
+// long it took, or the whole time it was given.
+func (x *indexing) settled(ctx context.Context, d *database, p *process) (float64, error) {
+	if x.settle == 0 {
+		return 0, nil
+	}
+	start := time.Now()
+	limited, cancel := context.WithTimeout(ctx, x.settle)
+	defer cancel()
+	err := p.await(limited, time.Second, func(ctx context.Context) (bool, error) {
+		return value[bool](ctx, d, "select (select count(*) from events) >= $1 and not exists (select from pending)", x.history.Events())
+	})
+	if errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil {
+		x.say("events are still missing after %s", x.settle)
+		err = nil
+	}
+	return time.Since(start).Seconds(), err
+}
+
+// configure writes the product's configuration: nothing but the chain and the
+// role is set.
+func (x *indexing) configure(d *database, n *node) (path string, err error) {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return "", fmt.Errorf("configure: %w", err)
+	}
+	c := synth.Chain()
+	text := fmt.Sprintf(`database: %q
+roles: [indexer]
+log_level: warn
+chains:
+  - {name: %s, id: %d, identity: %q, reputation: %q, validations: [%q], start_block: %d, rpc: %q}
+`, d.url, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, n.url)
+	path = filepath.Join(dir, "repute.yaml")
+	return path, os.WriteFile(path, []byte(text), 0o600)
+}
