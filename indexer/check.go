@@ -16,11 +16,19 @@ import (
 // errForked: the range asked for does not continue the indexed chain.
 var errForked = errors.New("the node's chain does not contain the indexed block")
 
-// check proves that a span answers q and continues parent, and brings its logs
-// into order. Exact repetitions of a log are dropped; anything else that does
-// not hold together refuses the whole span.
-func (s *Span) check(parent repute.Block, q Query) error {
-	byNumber, err := s.checkHeaders(parent, q)
+// continues proves that the piece's first block is the child of the cursor.
+func (p *piece) continues(cursor repute.Block) error {
+	if cursor.Hash != (common.Hash{}) && p.first.Parent != cursor.Hash {
+		return fmt.Errorf("block %d has parent %s, indexed is %s: %w", p.first.Number, p.first.Parent, cursor.Hash, errForked)
+	}
+	return nil
+}
+
+// check proves that a span answers q, and brings its logs into order. Exact
+// repetitions of a log are dropped; anything else that does not hold together
+// refuses the whole span.
+func (s *Span) check(q Query) error {
+	byNumber, err := s.checkHeaders(q)
 	if err != nil {
 		return err
 	}
@@ -29,7 +37,7 @@ func (s *Span) check(parent repute.Block, q Query) error {
 	})
 	s.Logs = slices.CompactFunc(s.Logs, sameLog)
 	for i := range s.Logs {
-		if err := checkLog(&s.Logs[i], q, byNumber); err != nil {
+		if err := checkLog(&s.Logs[i], &q, byNumber); err != nil {
 			return err
 		}
 		if i > 0 && s.Logs[i-1].BlockNumber == s.Logs[i].BlockNumber && s.Logs[i-1].Index == s.Logs[i].Index {
@@ -40,12 +48,9 @@ func (s *Span) check(parent repute.Block, q Query) error {
 }
 
 // checkHeaders gives the hash of every block known by header.
-func (s *Span) checkHeaders(parent repute.Block, q Query) (map[uint64]common.Hash, error) {
+func (s *Span) checkHeaders(q Query) (map[uint64]common.Hash, error) {
 	if len(s.Headers) == 0 || s.Headers[0].Number != q.From || s.Headers[len(s.Headers)-1].Number != q.To {
 		return nil, &answerError{"headers of the range's ends are missing"}
-	}
-	if first := s.Headers[0]; parent.Hash != (common.Hash{}) && first.Parent != parent.Hash {
-		return nil, fmt.Errorf("block %d has parent %s, indexed is %s: %w", first.Number, first.Parent, parent.Hash, errForked)
 	}
 	hashes := make(map[uint64]common.Hash, len(s.Headers))
 	for i, h := range s.Headers {
@@ -62,17 +67,15 @@ func (s *Span) checkHeaders(parent repute.Block, q Query) (map[uint64]common.Has
 
 // checkLog also records the hash of a block first seen in a log, so that all
 // logs of a block must agree.
-func checkLog(l *types.Log, q Query, hashes map[uint64]common.Hash) error {
+func checkLog(l *types.Log, q *Query, hashes map[uint64]common.Hash) error {
 	known, ok := hashes[l.BlockNumber]
 	switch {
 	case l.Removed:
 		return badLog(l, "marked removed")
 	case l.BlockNumber < q.From || l.BlockNumber > q.To:
 		return badLog(l, fmt.Sprintf("outside %d..%d", q.From, q.To))
-	case !slices.Contains(q.Addresses, l.Address):
-		return badLog(l, "of an address not asked for: "+l.Address.Hex())
-	case len(l.Topics) == 0 || !slices.Contains(q.Topics, l.Topics[0]):
-		return badLog(l, "of a topic not asked for")
+	case !q.wants(l):
+		return badLog(l, "of an address or topic not asked for: "+l.Address.Hex())
 	case l.BlockHash == (common.Hash{}):
 		return badLog(l, "without block hash")
 	case ok && known != l.BlockHash:
@@ -80,6 +83,12 @@ func checkLog(l *types.Log, q Query, hashes map[uint64]common.Hash) error {
 	}
 	hashes[l.BlockNumber] = l.BlockHash
 	return nil
+}
+
+// wants tells whether a log answers the query.
+func (q *Query) wants(l *types.Log) bool {
+	return len(l.Topics) > 0 && (slices.Contains(q.Anywhere, l.Topics[0]) ||
+		slices.Contains(q.Topics, l.Topics[0]) && slices.Contains(q.Addresses, l.Address))
 }
 
 func badLog(l *types.Log, what string) error {

@@ -52,3 +52,13 @@ func (d *decoder) decode(l types.Log) (repute.Event, bool) {
 	e, err := contracts.Read(l)
 	return e, err == nil
 }
+
+// foreign gives the validation event of a contract that nobody listed, false when
+// the log was not asked for or says nothing: anybody may emit anything.
+func (d *decoder) foreign(l types.Log, anywhere []common.Hash) (repute.Event, bool) {
+	if len(l.Topics) == 0 || !slices.Contains(anywhere, l.Topics[0]) {
+		return nil, false
+	}
+	e, err := contracts.Decode(l)
+	return e, err == nil
+}

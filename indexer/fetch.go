@@ -14,35 +14,140 @@ import (
 	"repute/store"
 )
 
-// fetch asks for a range and makes a batch of it. Failures that a shorter range
-// may cure shrink the next one. errForked: the range does not continue parent.
-func (f *Follower) fetch(ctx context.Context, parent repute.Block, q Query) (store.Batch, error) {
-	b, err := f.tryFetch(ctx, parent, q)
-	switch {
-	case err == nil:
-		f.pace.grow()
-	case ctx.Err() == nil && !errors.Is(err, errForked) && !IsTransient(err):
-		f.pace.shrink(q.To - q.From + 1)
-	}
-	return b, err
+// piece is a range as a source gave it, proven to hold together and decoded. Only
+// its place is open: whether it continues the stored chain.
+type piece struct {
+	q       Query
+	first   repute.Block // header of q.From
+	to      repute.Block // header of q.To
+	blocks  []repute.Block
+	records []repute.Record
+	asked   time.Time // before the question
+	held    load
+	bytes   int
+	passed  int // logs of unlisted contracts that say nothing
 }
 
-func (f *Follower) tryFetch(ctx context.Context, parent repute.Block, q Query) (store.Batch, error) {
+// refusal is a failure that a shorter range may cure.
+type refusal struct {
+	asked uint64 // blocks
+	err   error
+}
+
+// Error is the cause's.
+func (e *refusal) Error() string { return e.err.Error() }
+
+// Unwrap gives the cause.
+func (e *refusal) Unwrap() error { return e.err }
+
+// obtain waits for the range at next, and has the ones after it fetched meanwhile.
+// A failed range leaves a gap, which the next call asks for again, in smaller
+// portions where they may do better; the ranges behind it stay.
+func (f *Follower) obtain(ctx context.Context, next uint64) (*piece, error) {
+	f.ahead.trim(next)
+	f.launch(ctx, next)
+	first := f.ahead.flights[0]
+	began := time.Now()
+	select {
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	case <-first.done:
+	}
+	f.ahead.widen(time.Since(began), f.opts.Ahead)
+	for _, fl := range f.ahead.failed() {
+		f.refused(fl)
+	}
+	if first.err != nil {
+		return nil, first.err
+	}
+	return first.piece, nil
+}
+
+// refused learns from a failed range.
+func (f *Follower) refused(fl *flight) {
+	var r *refusal
+	switch {
+	case errors.Is(fl.err, context.Canceled):
+	case errors.As(fl.err, &r):
+		f.pace.shrink(r.asked, 0)
+	default:
+		f.ahead.narrow()
+	}
+}
+
+// launch fills the gaps after the cursor as far as width and memory go. The range
+// at the cursor is always asked for. Open blocks are not fetched before all final
+// ones are stored: they may change until then.
+func (f *Follower) launch(ctx context.Context, next uint64) {
+	end := f.goal(f.heads.Latest.Number)
+	if settled := f.settled(); next <= settled {
+		end = min(end, settled)
+	}
+	for {
+		from, gapEnd := f.ahead.after(next)
+		if from > end {
+			return
+		}
+		q := f.choose(from, min(end, gapEnd))
+		flying, bytes := f.ahead.weight(&f.pace)
+		full := flying >= f.ahead.width || len(f.ahead.flights) >= 2*f.opts.Ahead ||
+			bytes+f.pace.expect(q.To-q.From+1) > f.opts.MaxBytes
+		if full && from != next {
+			return
+		}
+		f.ahead.start(ctx, q, f.fetch)
+	}
+}
+
+// choose picks the range from a block on. No range crosses from final to open
+// blocks: the last final block is then always kept, and above it every block
+// is, so that a common ancestor can be found at any open height.
+func (f *Follower) choose(from, end uint64) Query {
+	q := Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.addresses,
+		Topics: f.topics, Anywhere: f.anywhere}
+	if settled := f.settled(); from <= settled {
+		q.To = min(q.To, settled)
+	} else {
+		q.Linked = true
+		q.To = min(q.To, from+linkedRange-1)
+	}
+	return q
+}
+
+// fetch asks for a range and proves that the answer holds together. It may run
+// several times at once. Failures that a shorter range may cure are refusals.
+func (f *Follower) fetch(ctx context.Context, q Query) (*piece, error) {
+	p, err := f.tryFetch(ctx, q)
+	if err == nil {
+		return p, nil
+	}
+	err = fmt.Errorf("blocks %d..%d: %w", q.From, q.To, err)
+	if ctx.Err() == nil && !IsTransient(err) {
+		err = &refusal{q.To - q.From + 1, err}
+	}
+	return nil, err
+}
+
+func (f *Follower) tryFetch(ctx context.Context, q Query) (*piece, error) {
+	asked := time.Now()
 	span, err := f.source.Span(ctx, q)
 	if err != nil {
-		return store.Batch{}, fmt.Errorf("blocks %d..%d: %w", q.From, q.To, err)
+		return nil, err
 	}
-	if len(span.Logs) > f.opts.MaxLogs && q.To > q.From {
-		return store.Batch{}, fmt.Errorf("blocks %d..%d: %d logs are too many at once", q.From, q.To, len(span.Logs))
+	if q.To > q.From && (len(span.Logs) > f.opts.MaxLogs || span.Bytes > f.opts.MaxBytes) {
+		return nil, fmt.Errorf("%d logs in %d bytes are too many at once", len(span.Logs), span.Bytes)
 	}
-	if err := span.check(parent, q); err != nil {
-		return store.Batch{}, fmt.Errorf("blocks %d..%d: %w", q.From, q.To, err)
+	held := load{float64(len(span.Logs)), float64(span.Bytes)}
+	if err := span.check(q); err != nil {
+		return nil, err
 	}
 	blocks, err := f.withTimes(ctx, span)
 	if err != nil {
-		return store.Batch{}, fmt.Errorf("blocks %d..%d: %w", q.From, q.To, err)
+		return nil, err
 	}
-	return f.batch(parent, q, span, blocks), nil
+	p := f.decoder.piece(q, span, blocks)
+	p.asked, p.held = asked, held
+	return p, nil
 }
 
 // withTimes gives every header of the span and one of every block with logs. The
@@ -93,22 +198,29 @@ func blockOf(l *types.Log) repute.Block {
 	return b
 }
 
-func (f *Follower) batch(parent repute.Block, q Query, s Span, blocks map[uint64]repute.Block) store.Batch {
-	b := store.Batch{ChainID: f.chain.ID, Parent: parent, To: blocks[q.To],
-		Backfill: f.heads.Latest.Number-q.To > nearHead}
+// piece decodes a span that was checked.
+func (d *decoder) piece(q Query, s Span, blocks map[uint64]repute.Block) *piece {
+	p := &piece{q: q, first: blocks[q.From], to: blocks[q.To], bytes: s.Bytes,
+		records: make([]repute.Record, 0, len(s.Logs))}
 	for _, l := range s.Logs {
-		if e, ours := f.decoder.decode(l); ours {
-			b.Records = append(b.Records, repute.Record{Log: l, Time: blocks[l.BlockNumber].Time, Event: e})
+		e, known := d.decode(l)
+		if !known {
+			e, known = d.foreign(l, q.Anywhere)
+		}
+		if known {
+			p.records = append(p.records, repute.Record{Log: l, Time: blocks[l.BlockNumber].Time, Event: e})
+		} else {
+			p.passed++
 		}
 	}
 	for _, block := range blocks {
 		// The first header of a backfilled range only proves that the chain goes on.
-		if q.Linked || block.Number == q.To || holds(b.Records, block.Number) {
-			b.Blocks = append(b.Blocks, block)
+		if q.Linked || block.Number == q.To || holds(p.records, block.Number) {
+			p.blocks = append(p.blocks, block)
 		}
 	}
-	slices.SortFunc(b.Blocks, func(x, y repute.Block) int { return cmp.Compare(x.Number, y.Number) })
-	return b
+	slices.SortFunc(p.blocks, func(x, y repute.Block) int { return cmp.Compare(x.Number, y.Number) })
+	return p
 }
 
 // holds tells whether records, in block order, have one of that block.
@@ -119,17 +231,8 @@ func holds(records []repute.Record, number uint64) bool {
 	return found
 }
 
-// unread makes stored logs that nobody can read as loud as possible without
-// stopping the chain: their events are a gap from now on.
-func (f *Follower) unread(records []repute.Record) {
-	for i := range records {
-		e, ok := records[i].Event.(repute.Undecoded)
-		if !ok {
-			continue
-		}
-		l := &records[i].Log
-		f.opts.Metrics.undecoded.WithLabelValues(f.label, string(e.Reason)).Inc()
-		f.log.Error("registry log cannot be read", "reason", e.Reason, "block", l.BlockNumber, "logIndex", l.Index,
-			"tx", l.TxHash, "address", l.Address, "topic", l.Topics[0])
-	}
+// batch puts a piece behind its parent.
+func (f *Follower) batch(l store.Lease, parent repute.Block, p *piece) store.Batch {
+	return store.Batch{ChainID: f.chain.ID, Lease: l, Parent: parent, To: p.to, Blocks: p.blocks, Records: p.records,
+		Backfill: f.heads.Latest.Number > p.q.To+nearHead}
 }

@@ -24,6 +24,8 @@ var (
 	// ErrBehind: the node's head is below what is stored and does not
 	// contradict it. A lower head is not a reorganisation.
 	ErrBehind = errors.New("the node is behind the index")
+	// ErrDone: the last block wanted is stored.
+	ErrDone = errors.New("the last block wanted is stored")
 )
 
 // Options of a Follower. Zero values are replaced by the defaults named.
@@ -31,21 +33,39 @@ type Options struct {
 	Owner      string        // of the lease, unique per process; host, pid and a random part
 	Poll       time.Duration // between looks at the head, 1 s
 	TTL        time.Duration // of the lease, 10 s
-	StartRange uint64        // blocks asked for at first, 2,000
+	StartRange uint64        // blocks asked for at first, 500
 	MaxRange   uint64        // and at most, 20,000
+	RangeLogs  int           // logs aimed at in one range, 16,000
 	MaxLogs    int           // of one range, 50,000: more shrink it
+	MaxBytes   int           // of answers held at once, fetched or expected, 64 MiB
+	Ahead      int           // ranges fetched at once, 4
 	RetryMin   time.Duration // first pause after a failure, 500 ms
 	RetryMax   time.Duration // longest pause, 15 s
-	Metrics    *Metrics      // nil: not exposed
-	Log        *slog.Logger  // nil: discarded
+	// Wake, when not nil, says that the head may have moved; polling goes on.
+	Wake <-chan struct{}
+	// Until ends Run once that block is stored; 0 never.
+	Until uint64
+	// Once ends Run once the head is stored that the node has at the start.
+	Once bool
+	// Depth is how many blocks below the head count as final where the node names
+	// no finalized block, 0: none does.
+	Depth uint64
+	// AnyValidation stores validations of contracts that are not on the allow-list
+	// too; they do not count.
+	AnyValidation bool
+	Metrics       *Metrics     // nil: not exposed
+	Log           *slog.Logger // nil: discarded
 }
 
 func (o Options) withDefaults() Options {
 	setDefault(&o.Poll, time.Second)
 	setDefault(&o.TTL, 10*time.Second)
-	setDefault(&o.StartRange, 2_000)
+	setDefault(&o.StartRange, 500)
 	setDefault(&o.MaxRange, 20_000)
+	setDefault(&o.RangeLogs, 16_000)
 	setDefault(&o.MaxLogs, 50_000)
+	setDefault(&o.MaxBytes, 64<<20)
+	setDefault(&o.Ahead, 4)
 	setDefault(&o.RetryMin, 500*time.Millisecond)
 	setDefault(&o.RetryMax, 15*time.Second)
 	if o.Owner == "" {
@@ -89,8 +109,11 @@ type Follower struct {
 	decoder decoder
 	topics  []common.Hash
 
-	pace  pace
-	heads Heads
+	until    uint64        // the last block to be stored, 0 when there is none
+	anywhere []common.Hash // topics asked for whatever the address
+	pace     pace
+	ahead    ahead
+	heads    Heads
 	// proven is one above the newest stored block that was seen on the node's
 	// chain after heads was answered; finality is claimed only below it.
 	proven  uint64
@@ -104,7 +127,11 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 	c.StartBlock = max(c.StartBlock, 1) // as the store has it: a genesis block has no logs
 	f := &Follower{db: db, chain: c, source: source, opts: o, label: chainLabel(c.ID),
 		log: o.Log.With("chain", c.ID), decoder: newDecoder(c), topics: append(contracts.Topics(), contracts.LegacyTopics()...),
-		pace: newPace(o.StartRange, o.MaxRange)}
+		pace:  newPace(o.StartRange, o.MaxRange, load{float64(o.RangeLogs), float64(o.MaxBytes) / 3}),
+		ahead: ahead{width: min(2, o.Ahead)}, until: o.Until}
+	if o.AnyValidation {
+		f.anywhere = []common.Hash{contracts.Topic(repute.KindValidationRequest), contracts.Topic(repute.KindValidationResponse)}
+	}
 	f.notes.feel(errors.New("not started"))
 	return f
 }
@@ -112,7 +139,7 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 // Step does one unit of work under a lease (the zero Lease is not fenced): it
 // stores the next range and returns nil, or replaces blocks that left the chain
 // and returns repute.ErrReorged, or says why there was nothing to do
-// (ErrNothingNew, ErrBehind). repute.ErrFinalized, repute.ErrConflict (another
+// (ErrNothingNew, ErrBehind, ErrDone). repute.ErrFinalized, repute.ErrConflict (another
 // chain behind the endpoint) and repute.ErrFenced must end the loop; after any
 // other error Step may be called again. Whatever happens, nothing is half done.
 func (f *Follower) Step(ctx context.Context, l store.Lease) error {
@@ -120,6 +147,9 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 	cursor, err := f.db.Cursor(ctx, f.chain.ID)
 	if err != nil {
 		return err
+	}
+	if f.until > 0 && cursor.Number >= f.until {
+		return ErrDone
 	}
 	if err := f.look(ctx, l, cursor); err != nil {
 		return err
@@ -131,18 +161,36 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 	case head.Number < next:
 		return f.below(ctx, l, cursor)
 	}
-	batch, err := f.fetch(ctx, cursor, f.choose(next))
+	p, err := f.following(ctx, cursor)
 	if errors.Is(err, errForked) {
 		return f.reorg(ctx, l, cursor)
 	}
 	if err != nil {
 		return err
 	}
-	batch.Lease = l
-	if err := f.db.Apply(ctx, batch); err != nil {
+	if err := f.db.Apply(ctx, f.batch(l, cursor, p)); err != nil {
+		f.ahead.drop()
 		return err
 	}
-	return f.stored(ctx, batch, started)
+	return f.stored(ctx, l, p, started)
+}
+
+// following gives the range that continues the cursor. One fetched ahead may be of
+// a fork that is gone, or of the chain that replaced ours: only a fresh answer
+// tells.
+func (f *Follower) following(ctx context.Context, cursor repute.Block) (*piece, error) {
+	p, err := f.obtain(ctx, cursor.Number+1)
+	if err != nil {
+		return nil, err
+	}
+	if p.continues(cursor) == nil {
+		return p, nil
+	}
+	f.ahead.drop()
+	if p, err = f.obtain(ctx, cursor.Number+1); err != nil {
+		return nil, err
+	}
+	return p, p.continues(cursor)
 }
 
 // look refreshes the head unless the range ahead is known to be far below it,
@@ -194,21 +242,6 @@ func (f *Follower) settled() uint64 {
 	return f.heads.Latest.Number - nearHead
 }
 
-// choose picks the range from next on. No range crosses from final to open
-// blocks: the last final block is then always kept, and above it every block
-// is, so that a common ancestor can be found at any open height.
-func (f *Follower) choose(next uint64) Query {
-	q := Query{From: next, To: min(next+f.pace.size-1, f.heads.Latest.Number),
-		Addresses: f.decoder.addresses, Topics: f.topics}
-	if settled := f.settled(); next <= settled {
-		q.To = min(q.To, settled)
-	} else {
-		q.Linked = true
-		q.To = min(q.To, next+linkedRange-1)
-	}
-	return q
-}
-
 // below handles a head under the cursor, or another block at the cursor's height:
 // a reorganisation only where the node names another block at a height we hold.
 func (f *Follower) below(ctx context.Context, l store.Lease, cursor repute.Block) error {
@@ -228,17 +261,46 @@ func (f *Follower) below(ctx context.Context, l store.Lease, cursor repute.Block
 	return f.reorg(ctx, l, cursor)
 }
 
-// stored counts a committed batch. The first one after a look at the head proves
-// that the blocks below it are on the node's chain, which look could not know.
-func (f *Follower) stored(ctx context.Context, b store.Batch, started time.Time) error {
-	f.opts.Metrics.stored(f.label, b.To, b.Records)
-	f.unread(b.Records)
+// goal is the last block to be stored, given the head.
+func (f *Follower) goal(head uint64) uint64 {
+	if f.until > 0 {
+		return min(head, f.until)
+	}
+	return head
+}
+
+// stored counts a committed piece. The first one asked for after a look at the
+// head proves that the blocks below it are on the node's chain, which look could
+// not know.
+func (f *Follower) stored(ctx context.Context, l store.Lease, p *piece, started time.Time) error {
+	f.ahead.trim(p.q.To + 1)
+	f.pace.grow(p.q.To-p.q.From+1, p.held)
+	f.opts.Metrics.stored(f.label, p.to, p.records)
+	f.unread(p.records)
 	f.opts.Metrics.steps.WithLabelValues(f.label).Observe(time.Since(started).Seconds())
-	f.log.Debug("stored", "from", b.Parent.Number+1, "to", b.To.Number, "events", len(b.Records))
+	f.log.Debug("stored", "from", p.q.From, "to", p.q.To, "events", len(p.records))
+	if !p.asked.After(f.heads.SeenAt) {
+		return nil
+	}
 	known := f.proven > 0
-	f.proven = b.To.Number + 1
+	f.proven = p.q.To + 1
 	if known {
 		return nil
 	}
-	return f.publish(ctx, b.Lease)
+	return f.publish(ctx, l)
+}
+
+// unread makes stored logs that nobody can read as loud as possible without
+// stopping the chain: their events are a gap from now on.
+func (f *Follower) unread(records []repute.Record) {
+	for i := range records {
+		e, ok := records[i].Event.(repute.Undecoded)
+		if !ok {
+			continue
+		}
+		l := &records[i].Log
+		f.opts.Metrics.undecoded.WithLabelValues(f.label, string(e.Reason)).Inc()
+		f.log.Error("registry log cannot be read", "reason", e.Reason, "block", l.BlockNumber, "logIndex", l.Index,
+			"tx", l.TxHash, "address", l.Address, "topic", l.Topics[0])
+	}
 }

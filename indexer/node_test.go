@@ -68,10 +68,14 @@ func TestNodeSpan(t *testing.T) {
 		if want := len(q.numbers()); len(span.Logs) != 8 || len(span.Headers) != want {
 			t.Errorf("linked %t: %d logs, %d headers, want 8 and %d", linked, len(span.Logs), len(span.Headers), want)
 		}
-		if err := span.check(repute.Block{Hash: c.Blocks()[0].Hash()}, q); err != nil {
+		if err := span.check(q); err != nil {
 			t.Error(err)
 		}
-		if err := span.check(repute.Block{Hash: common.Hash{1}}, q); !errors.Is(err, errForked) {
+		p := &piece{first: span.Headers[0]}
+		if err := p.continues(repute.Block{Hash: c.Blocks()[0].Hash()}); err != nil {
+			t.Error(err)
+		}
+		if err := p.continues(repute.Block{Hash: common.Hash{1}}); !errors.Is(err, errForked) {
 			t.Errorf("a foreign parent: %v, want a fork", err)
 		}
 	}
@@ -231,7 +235,7 @@ func TestCheckRefuses(t *testing.T) {
 			n, q := newNode(t, c, NodeOptions{}), queryOf(c, 1, 3, false)
 			honest, err := n.Span(t.Context(), q)
 			if err == nil {
-				err = honest.check(repute.Block{}, q)
+				err = honest.check(q)
 			}
 			if err != nil {
 				t.Fatal(err)
@@ -242,7 +246,7 @@ func TestCheckRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 			var bad *answerError
-			if err := span.check(repute.Block{}, q); !errors.As(err, &bad) {
+			if err := span.check(q); !errors.As(err, &bad) {
 				t.Errorf("check: %v, want a refusal", err)
 			}
 		})
@@ -269,7 +273,7 @@ func TestCheckOrdersAndDropsRepetitions(t *testing.T) {
 	if len(span.Logs) != 16 {
 		t.Fatalf("the node sent %d logs, the test wants 16", len(span.Logs))
 	}
-	if err := span.check(repute.Block{}, q); err != nil {
+	if err := span.check(q); err != nil {
 		t.Fatal(err)
 	}
 	if len(span.Logs) != 8 {
@@ -279,33 +283,5 @@ func TestCheckOrdersAndDropsRepetitions(t *testing.T) {
 		if l.BlockNumber != uint64(1+i/4) || l.Index != uint(i%4) {
 			t.Errorf("log %d is block %d index %d", i, l.BlockNumber, l.Index)
 		}
-	}
-}
-
-func TestPace(t *testing.T) {
-	t.Parallel()
-	p := newPace(2_000, 5_000)
-	p.shrink(2_000)
-	p.shrink(1_000)
-	if p.size != 500 {
-		t.Errorf("two failures: %d, want 500", p.size)
-	}
-	for range probeAfter {
-		p.grow()
-		if p.size >= 1_000 {
-			t.Fatalf("grew to %d although 1,000 was refused", p.size)
-		}
-	}
-	for range 20 {
-		p.grow()
-	}
-	if p.size != 5_000 {
-		t.Errorf("long after the refusal: %d, want the maximum", p.size)
-	}
-	for range 20 {
-		p.shrink(p.size)
-	}
-	if p.size != 1 {
-		t.Errorf("after many failures: %d, want 1", p.size)
 	}
 }

@@ -30,19 +30,23 @@ func (f *Follower) reorg(ctx context.Context, l store.Lease, cursor repute.Block
 		return ErrBehind // the answers came from two views; the next step sees one
 	}
 	started := time.Now()
-	batch, err := f.fetch(ctx, ancestor, f.choose(ancestor.Number+1))
+	f.ahead.drop()
+	p, err := f.obtain(ctx, ancestor.Number+1)
+	if err == nil {
+		err = p.continues(ancestor)
+	}
 	if err != nil {
 		return err
 	}
-	batch.Lease = l
-	if err := f.db.Rewind(ctx, ancestor, batch); err != nil {
+	if err := f.db.Rewind(ctx, ancestor, f.batch(l, ancestor, p)); err != nil {
+		f.ahead.drop()
 		return fmt.Errorf("rewind from block %d to %d: %w", cursor.Number, ancestor.Number, err)
 	}
-	if err := f.stored(ctx, batch, started); err != nil {
+	if err := f.stored(ctx, l, p, started); err != nil {
 		return err
 	}
 	f.opts.Metrics.reorgs.WithLabelValues(f.label).Inc()
-	f.log.Info("reorganised", "was", cursor.Number, "ancestor", ancestor.Number, "to", batch.To.Number)
+	f.log.Info("reorganised", "was", cursor.Number, "ancestor", ancestor.Number, "to", p.to.Number)
 	return fmt.Errorf("rewound from block %d to %d: %w", cursor.Number, ancestor.Number, repute.ErrReorged)
 }
 

@@ -12,7 +12,8 @@ import (
 	"repute/store"
 )
 
-// Run follows the chain until ctx ends, which is no error. While another process
+// Run follows the chain until ctx ends, which is no error, or until the block is
+// stored that Options.Until or Options.Once name, also by another process. While another process
 // holds the chain's lease it waits for its turn; failures of node or database
 // are retried with growing pauses and shown in the chain's status. It returns
 // repute.ErrConflict when the chain is stored with other registries or another
@@ -27,6 +28,9 @@ func (f *Follower) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 		case errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized):
 			return f.halt(err)
+		case errors.Is(err, ErrDone):
+			f.notes.feel(nil)
+			return nil
 		case errors.Is(err, repute.ErrHeld):
 			f.notes.feel(nil) // standing by is fine
 			pause(ctx, f.opts.TTL/4)
@@ -45,9 +49,12 @@ func (f *Follower) Run(ctx context.Context) error {
 // lease comes first: taking it ends the transaction of a dead leader, for whose
 // lock on the chain AddChain would wait.
 func (f *Follower) turn(ctx context.Context, added *bool, retry *backoff) error {
+	if err := f.aim(ctx); err != nil {
+		return err
+	}
 	lease, err := f.db.Acquire(ctx, fmt.Sprintf("chain:%d", f.chain.ID), f.opts.Owner, f.opts.TTL)
-	if errors.Is(err, repute.ErrHeld) && !*added {
-		return errors.Join(f.db.CheckChain(ctx, f.chain), err)
+	if errors.Is(err, repute.ErrHeld) {
+		return f.standBy(ctx, *added, err)
 	}
 	if err != nil {
 		return err
@@ -64,6 +71,33 @@ func (f *Follower) turn(ctx context.Context, added *bool, retry *backoff) error 
 		f.tell(ctx, lease, err)
 	}
 	return err
+}
+
+// aim finds out which block ends Run, where that is the head.
+func (f *Follower) aim(ctx context.Context) error {
+	if !f.opts.Once || f.until > 0 {
+		return nil
+	}
+	heads, err := f.source.Heads(ctx)
+	if err == nil {
+		f.until = heads.Latest.Number
+	}
+	return err
+}
+
+// standBy looks after the lease was found held: whether the leader has another
+// chain in mind, or has done what this process is to do.
+func (f *Follower) standBy(ctx context.Context, added bool, held error) error {
+	if !added {
+		held = errors.Join(f.db.CheckChain(ctx, f.chain), held)
+	}
+	if f.until == 0 {
+		return held
+	}
+	if cursor, err := f.db.Cursor(ctx, f.chain.ID); err == nil && cursor.Number >= f.until {
+		return errors.Join(ErrDone, held)
+	}
+	return held
 }
 
 // tell publishes why the chain stands still, while the lease is held.
@@ -88,10 +122,11 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 	renewing.Go(func() { cancel(f.renew(ctx, l)) })
 	defer renewing.Wait()
 	defer cancel(nil)
+	defer f.ahead.close()
+	f.ahead.drop()
 	f.heads, f.claimed = Heads{}, store.Head{} // others may have led in between
 	f.notes.unpublished()
 	for {
-		size := f.pace.size
 		err := f.Step(ctx, l)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
@@ -103,17 +138,24 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 		case errors.Is(err, ErrNothingNew), errors.Is(err, ErrBehind):
 			f.note(ctx, l, nil)
 			retry.reset()
-			pause(ctx, f.opts.Poll)
-		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized):
+			f.rest(ctx)
+		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized),
+			errors.Is(err, ErrDone):
 			return err
-		case f.pace.size < size: // the shorter range is another question: ask at once
-			f.log.Debug("range refused", "blocks", size, "next", f.pace.size, "error", err)
+		case f.shorter(err): // is another question: ask at once
+			f.log.Debug("range refused", "next", f.pace.size, "error", err)
 		default:
 			f.opts.Metrics.stepErrors.WithLabelValues(f.label).Inc()
 			f.note(ctx, l, err)
 			pause(ctx, retry.next())
 		}
 	}
+}
+
+// shorter tells whether the next range is shorter than the one that was refused.
+func (f *Follower) shorter(err error) bool {
+	var r *refusal
+	return errors.As(err, &r) && f.pace.size < r.asked
 }
 
 // renew extends the lease until ctx ends or the lease is lost: taken by another
@@ -213,6 +255,17 @@ func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
+	}
+}
+
+// rest waits for the next look at the head.
+func (f *Follower) rest(ctx context.Context) {
+	t := time.NewTimer(f.opts.Poll)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-f.opts.Wake:
 	}
 }
 
