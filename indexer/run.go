@@ -61,7 +61,7 @@ func (f *Follower) turn(ctx context.Context, added *bool, retry *backoff) error 
 	}
 	defer f.release(ctx, lease)
 	if !*added {
-		err = f.db.AddChain(ctx, f.chain)
+		err = f.join(ctx, lease)
 	}
 	if err == nil {
 		*added = true

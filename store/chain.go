@@ -75,10 +75,7 @@ func (db *DB) AddChain(ctx context.Context, c repute.Chain) error {
 
 func addChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	c.StartBlock = max(c.StartBlock, 1)
-	validations := make([][]byte, len(c.Validations))
-	for i, v := range c.Validations {
-		validations[i] = v.Bytes()
-	}
+	validations := addressList(c.Validations)
 	tag, err := tx.Exec(ctx, `
 		insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block, cursor_hash)
 		values ($1, $2, $3, $4, $5, $6, $7, $6::bigint - 1, '') on conflict do nothing`,
@@ -102,14 +99,15 @@ func addChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 }
 
 // CheckChain is AddChain's check without its waiting or writing: ErrConflict when
-// the chain is stored otherwise, nil also when it is not stored.
+// the chain is stored otherwise, nil also when it is not stored or when it is
+// imported, which who holds the lease may change (Adopt).
 func (db *DB) CheckChain(ctx context.Context, c repute.Chain) error {
 	c.StartBlock = max(c.StartBlock, 1)
 	stored, err := scanChainRow(c.ID, db.pool.QueryRow(ctx, selectChain, c.ID))
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil
 	}
-	if err == nil {
+	if err == nil && (c.Imported || !stored.imported) {
 		err = stored.conflict(c)
 	}
 	return failed(fmt.Sprintf("check chain %d", c.ID), err)
@@ -123,7 +121,7 @@ func (c *chainRow) conflict(with repute.Chain) error {
 	case with.Imported && !c.imported:
 		return fmt.Errorf("the chain is followed, its logs come from a node and not from files: %w", repute.ErrConflict)
 	case c.imported && !with.Imported:
-		return fmt.Errorf("the chain was imported from files and cannot be followed in the same database: %w", repute.ErrConflict)
+		return fmt.Errorf("the chain was imported from files and has not been adopted: %w", repute.ErrConflict)
 	case c.identity != with.Identity:
 		return differ("identity registry", c.identity, with.Identity)
 	case c.reputation != with.Reputation:

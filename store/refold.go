@@ -26,9 +26,7 @@ func scanEvent(row pgx.CollectableRow) (l types.Log, err error) {
 		return l, err
 	}
 	l.Address, l.TxHash, l.Data = common.BytesToAddress(address), common.BytesToHash(tx), data
-	for ; len(topics) >= common.HashLength; topics = topics[common.HashLength:] {
-		l.Topics = append(l.Topics, common.BytesToHash(topics[:common.HashLength]))
-	}
+	l.Topics = topicsOf(topics)
 	return l, nil
 }
 

@@ -1,0 +1,86 @@
+package indexer
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// comparedBlocks is how many blocks of an imported chain the node must know too
+// before the chain is followed on.
+const comparedBlocks = 16
+
+// join makes the chain known to the store. One that was imported whole is followed
+// on from where the import ends, when the node has its blocks.
+func (f *Follower) join(ctx context.Context, l store.Lease) error {
+	end, imported, err := f.db.Adoptable(ctx, f.chain)
+	if err != nil {
+		return err
+	}
+	if !imported {
+		return f.db.AddChain(ctx, f.chain)
+	}
+	if end, err = f.compare(ctx, end); err != nil {
+		return err
+	}
+	if err := f.db.Adopt(ctx, f.chain, l, end); err != nil {
+		return err
+	}
+	f.log.Info("following on from an import", "block", end.Number)
+	return nil
+}
+
+// compare looks for the newest imported blocks on the node's chain and gives the
+// last one as the node knows it.
+func (f *Follower) compare(ctx context.Context, end repute.Block) (repute.Block, error) {
+	heads, err := f.source.Heads(ctx)
+	if err != nil {
+		return end, err
+	}
+	if err := f.sameChain(heads); err != nil {
+		return end, err
+	}
+	if heads.Latest.Number < end.Number {
+		return end, fmt.Errorf("the import ends at block %d, the node's head is %d: %w", end.Number, heads.Latest.Number, repute.ErrUnavailable)
+	}
+	stored, err := f.db.RecentBlocks(ctx, f.chain.ID, comparedBlocks)
+	if err != nil {
+		return end, err
+	}
+	known := []repute.Block{end}
+	for _, b := range stored {
+		if b.Hash != (common.Hash{}) && b.Number < end.Number {
+			known = append(known, b)
+		}
+	}
+	if len(known) == 1 && end.Hash == (common.Hash{}) {
+		return end, fmt.Errorf("the import names no block hash, so nothing tells whether it is of this chain: %w", repute.ErrConflict)
+	}
+	numbers := make([]uint64, len(known))
+	for i, b := range known {
+		numbers[i] = b.Number
+	}
+	theirs, err := f.source.Blocks(ctx, numbers)
+	if err != nil {
+		return end, err
+	}
+	for i, b := range known {
+		if b.Hash != (common.Hash{}) && theirs[i].Hash != b.Hash {
+			return end, fmt.Errorf("block %d is %s in the import and %s at the node: the import is of another chain, or of blocks that were replaced: %w",
+				b.Number, b.Hash, theirs[i].Hash, repute.ErrConflict)
+		}
+	}
+	return theirs[0], nil
+}
+
+// sameChain refuses a node of another chain.
+func (f *Follower) sameChain(heads Heads) error {
+	if heads.ChainID == f.chain.ID {
+		return nil
+	}
+	return fmt.Errorf("the endpoint serves chain %d, configured is %d: %w", heads.ChainID, f.chain.ID, repute.ErrConflict)
+}

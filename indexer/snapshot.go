@@ -1,0 +1,145 @@
+package indexer
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/store"
+)
+
+// A snapshot is JSON, one value per line: a header, then every log of a chain as
+// eth_getLogs gives it, in order, then the count of logs. Equal indexes write
+// equal bytes. Other readers of recorded logs can read it too.
+
+// snapshotFormat names the form; another one gets another name.
+const snapshotFormat = "repute-events/1"
+
+// snapshotHeader is the first line. Format stands first so that the form can be
+// told from the first bytes.
+type snapshotHeader struct {
+	Format      string            `json:"format"`
+	ChainID     uint64            `json:"chainId"`
+	Name        string            `json:"name"`
+	Identity    common.Address    `json:"identity"`
+	Reputation  common.Address    `json:"reputation"`
+	Validations []common.Address  `json:"validations"`
+	StartBlock  uint64            `json:"startBlock"`
+	BlockRange  snapshotRange     `json:"blockRange"`
+	Covered     []snapshotRange   `json:"covered"`
+	Last        snapshotLastBlock `json:"last"`
+}
+
+type snapshotRange struct {
+	From uint64 `json:"from"`
+	To   uint64 `json:"to"`
+}
+
+// snapshotLastBlock is what is known of block BlockRange.To: a zero hash and a
+// zero time are unknown.
+type snapshotLastBlock struct {
+	Hash common.Hash `json:"hash"`
+	Time int64       `json:"time"` // Unix seconds
+}
+
+// snapshotEnd is the last line: without it the snapshot is cut short.
+type snapshotEnd struct {
+	End *struct {
+		Events int `json:"events"`
+	} `json:"end"`
+}
+
+func headerOf(s store.Snapshot) snapshotHeader {
+	h := snapshotHeader{Format: snapshotFormat, ChainID: s.Chain.ID, Name: s.Chain.Name, Identity: s.Chain.Identity,
+		Reputation: s.Chain.Reputation, Validations: append([]common.Address{}, s.Chain.Validations...), StartBlock: s.Chain.StartBlock,
+		BlockRange: snapshotRange(s.Range), Covered: []snapshotRange{}, Last: snapshotLastBlock{Hash: s.Last.Hash}}
+	if !s.Last.Time.IsZero() {
+		h.Last.Time = s.Last.Time.Unix()
+	}
+	for _, r := range s.Covered {
+		h.Covered = append(h.Covered, snapshotRange(r))
+	}
+	return h
+}
+
+// chain is the chain as the snapshot's writer followed it.
+func (h snapshotHeader) chain() repute.Chain {
+	return repute.Chain{ID: h.ChainID, Name: h.Name, Identity: h.Identity, Reputation: h.Reputation,
+		Validations: h.Validations, StartBlock: h.StartBlock}
+}
+
+func (h snapshotHeader) last() repute.Block {
+	b := repute.Block{Number: h.BlockRange.To, Hash: h.Last.Hash}
+	if h.Last.Time > 0 {
+		b.Time = time.Unix(h.Last.Time, 0).UTC()
+	}
+	return b
+}
+
+// check says what is wrong with the header, "" for nothing.
+func (h snapshotHeader) check() string {
+	ordered := func(r snapshotRange) bool { return r.From <= r.To && r.To < blocksEnd }
+	switch {
+	case h.Format != snapshotFormat:
+		return "format is not " + snapshotFormat
+	case h.ChainID == 0 || h.ChainID > 1<<63-1:
+		return "chainId is not a chain id"
+	case len(h.Name) > 100 || strings.ContainsRune(h.Name, 0):
+		return "name is too long or not text"
+	case h.Identity == (common.Address{}) || h.Reputation == (common.Address{}):
+		return "identity or reputation is missing"
+	case !ordered(h.BlockRange):
+		return "blockRange is no range"
+	}
+	for _, r := range h.Covered {
+		if !ordered(r) || r.From < h.BlockRange.From || r.To > h.BlockRange.To {
+			return "covered is no range within blockRange"
+		}
+	}
+	return ""
+}
+
+// ExportResult says what an export wrote.
+type ExportResult struct {
+	ChainID uint64
+	Blocks  repute.BlockRange
+	Events  int
+	// Whole: nothing between the chain's start and the last block is left out, and
+	// that block's hash is known. serve can follow on from an import of it.
+	Whole bool
+}
+
+// Export writes a snapshot of a chain's stored events. Blocks and errors are those
+// of store.DB.Snapshot.
+func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.BlockRange, w io.Writer) (ExportResult, error) {
+	result := ExportResult{ChainID: chainID}
+	out := bufio.NewWriterSize(w, 1<<16)
+	enc := json.NewEncoder(out)
+	begin := func(s store.Snapshot) error {
+		result.Blocks = s.Range
+		result.Whole = s.Last.Hash != (common.Hash{}) && len(s.Covered) == 1 &&
+			s.Covered[0].From <= s.Chain.StartBlock && s.Covered[0].To == s.Range.To
+		return enc.Encode(headerOf(s))
+	}
+	each := func(l *types.Log) error {
+		result.Events++
+		return enc.Encode(l)
+	}
+	if err := db.Snapshot(ctx, chainID, blocks, begin, each); err != nil {
+		return result, err
+	}
+	end := snapshotEnd{End: &struct {
+		Events int `json:"events"`
+	}{result.Events}}
+	if err := enc.Encode(end); err != nil {
+		return result, err
+	}
+	return result, out.Flush()
+}

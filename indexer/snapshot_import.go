@@ -1,0 +1,255 @@
+package indexer
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/contracts"
+	"repute/store"
+)
+
+const (
+	// maxSnapshotLine bounds one line: a log of a block's gas worth of data, in hex.
+	maxSnapshotLine = 64 << 20
+	// chunkBytes of lines are committed at once, whatever the number of logs.
+	chunkBytes = 32 << 20
+)
+
+// SnapshotOptions are what an import of a snapshot may be told.
+type SnapshotOptions struct {
+	// Chain is what the caller takes the snapshot's chain for: it must have the
+	// same registries, and its name and allow-list are used. Nil: as the snapshot
+	// says.
+	Chain *repute.Chain
+	// Chunk is how many logs are committed at once, or more where a block has more;
+	// 0: 20,000.
+	Chunk int
+	// Progress, when not nil, is told after every commit.
+	Progress func(SnapshotProgress)
+}
+
+// SnapshotProgress is how far the import of a snapshot has come.
+type SnapshotProgress struct {
+	Chain  repute.Chain
+	Blocks repute.BlockRange // of the whole snapshot
+	Block  uint64            // the newest block that is stored
+	Events int               // read so far, those stored before included
+}
+
+// IsSnapshot tells from the first bytes whether r holds a snapshot (see Export).
+func IsSnapshot(r *bufio.Reader) bool {
+	const first = `{"format":"repute-events`
+	head, _ := r.Peek(len(first))
+	return string(head) == first
+}
+
+// ImportSnapshot merges a snapshot into an imported chain, in chunks of whole
+// blocks: an import that breaks off is finished by doing it again. It needs little
+// memory, whatever the snapshot's size. Errors of the input are ErrInvalid and name
+// the line, a chain that is followed is ErrConflict.
+func ImportSnapshot(ctx context.Context, db *store.DB, r io.Reader, o SnapshotOptions) (store.ImportResult, error) {
+	setDefault(&o.Chunk, 20_000)
+	in := &snapshotReader{lines: bufio.NewScanner(r), opts: o,
+		total: store.ImportResult{Applied: map[string]int{}, Waiting: map[string]int{}}}
+	in.lines.Buffer(make([]byte, 0, 1<<16), maxSnapshotLine)
+	if err := in.begin(); err != nil {
+		return in.total, err
+	}
+	for {
+		line, err := in.next()
+		if err != nil {
+			return in.total, err
+		}
+		log, end, err := in.parse(line)
+		if err != nil {
+			return in.total, err
+		}
+		if end {
+			return in.total, in.finish(ctx, db)
+		}
+		if in.full() && log.BlockNumber > in.newest() {
+			if err := in.commit(ctx, db, log.BlockNumber-1, nil); err != nil {
+				return in.total, err
+			}
+		}
+		if err := in.add(log, len(line)); err != nil {
+			return in.total, err
+		}
+	}
+}
+
+// snapshotReader is one import under way.
+type snapshotReader struct {
+	lines   *bufio.Scanner
+	line    int
+	opts    SnapshotOptions
+	header  snapshotHeader
+	chain   repute.Chain
+	decoder decoder
+	foreign []common.Hash // topics that any contract may emit
+
+	held  []repute.Record // of the chunk
+	bytes int
+	from  uint64 // the first block that is not committed
+	read  int    // logs
+	total store.ImportResult
+}
+
+func (in *snapshotReader) bad(format string, args ...any) error {
+	return repute.Invalid("snapshot", fmt.Sprintf("line %d: %s", in.line, fmt.Sprintf(format, args...)),
+		"blocks before it may be stored; import a whole file to complete them")
+}
+
+// next is the next line that is not empty.
+func (in *snapshotReader) next() ([]byte, error) {
+	for in.lines.Scan() {
+		in.line++
+		if line := bytes.TrimSpace(in.lines.Bytes()); len(line) > 0 {
+			return line, nil
+		}
+	}
+	in.line++
+	switch err := in.lines.Err(); {
+	case errors.Is(err, bufio.ErrTooLong):
+		return nil, in.bad("longer than %d bytes", maxSnapshotLine)
+	case err != nil && !errors.Is(err, io.ErrUnexpectedEOF):
+		return nil, fmt.Errorf("read snapshot: %w", err)
+	}
+	return nil, in.bad("the snapshot ends before its end: it was cut short")
+}
+
+func (in *snapshotReader) begin() error {
+	line, err := in.next()
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(line, &in.header); err != nil {
+		return in.bad("not a snapshot's header: %v", err)
+	}
+	if wrong := in.header.check(); wrong != "" {
+		return in.bad("%s", wrong)
+	}
+	in.chain, in.from = in.header.chain(), in.header.BlockRange.From
+	if c := in.opts.Chain; c != nil {
+		if c.ID != in.chain.ID || c.Identity != in.chain.Identity || c.Reputation != in.chain.Reputation {
+			return in.bad("the snapshot is of chain %d with registries %s and %s, not of chain %d with %s and %s",
+				in.chain.ID, in.chain.Identity, in.chain.Reputation, c.ID, c.Identity, c.Reputation)
+		}
+		in.chain.Name, in.chain.Validations = c.Name, c.Validations
+	}
+	in.decoder, in.foreign = newDecoder(in.chain), contracts.ValidationTopics()
+	return nil
+}
+
+// parse reads a log, or the end.
+func (in *snapshotReader) parse(line []byte) (l types.Log, end bool, err error) {
+	if bytes.HasPrefix(line, []byte(`{"end"`)) {
+		var e snapshotEnd
+		if err := json.Unmarshal(line, &e); err != nil || e.End == nil {
+			return l, false, in.bad("not the end of a snapshot")
+		}
+		if e.End.Events != in.read {
+			return l, false, in.bad("%d logs were announced, %d are there", e.End.Events, in.read)
+		}
+		return l, true, nil
+	}
+	if err := json.Unmarshal(line, &l); err != nil {
+		return l, false, in.bad("not a log: %v", err)
+	}
+	switch r := in.header.BlockRange; {
+	case l.BlockNumber < r.From || l.BlockNumber > r.To:
+		return l, false, in.bad("block %d is outside of blocks %d to %d", l.BlockNumber, r.From, r.To)
+	case l.Removed || l.Index > 1<<31-1 || l.TxIndex > 1<<31-1:
+		return l, false, in.bad("log %d of block %d was removed or is at an impossible place", l.Index, l.BlockNumber)
+	case l.BlockNumber < in.from || !in.after(&l):
+		return l, false, in.bad("log %d of block %d is out of order", l.Index, l.BlockNumber)
+	}
+	return l, false, nil
+}
+
+// after tells whether the log follows the last one of the chunk.
+func (in *snapshotReader) after(l *types.Log) bool {
+	if len(in.held) == 0 {
+		return true
+	}
+	last := &in.held[len(in.held)-1].Log
+	return l.BlockNumber > last.BlockNumber || l.BlockNumber == last.BlockNumber && l.Index > last.Index
+}
+
+func (in *snapshotReader) add(l types.Log, size int) error {
+	e, ours := in.decoder.decode(l)
+	if !ours && len(l.Topics) > 0 && slices.Contains(in.foreign, l.Topics[0]) {
+		var err error
+		if e, err = contracts.Read(l); err != nil {
+			return in.bad("log %d of block %d: %v", l.Index, l.BlockNumber, err)
+		}
+		ours = true
+	}
+	if !ours {
+		return in.bad("log %d of block %d is no event of these registries", l.Index, l.BlockNumber)
+	}
+	in.held = append(in.held, repute.Record{Log: l, Time: blockOf(&l).Time, Event: e})
+	in.bytes += size
+	in.read++
+	return nil
+}
+
+func (in *snapshotReader) full() bool { return len(in.held) >= in.opts.Chunk || in.bytes >= chunkBytes }
+
+// newest is the block of the last log of the chunk.
+func (in *snapshotReader) newest() uint64 {
+	if len(in.held) == 0 {
+		return 0
+	}
+	return in.held[len(in.held)-1].Log.BlockNumber
+}
+
+func (in *snapshotReader) finish(ctx context.Context, db *store.DB) error {
+	var last []repute.Block
+	if b := in.header.last(); b.Hash != (common.Hash{}) {
+		last = append(last, b)
+	}
+	return in.commit(ctx, db, in.header.BlockRange.To, last)
+}
+
+// commit stores the chunk, which holds everything up to block to.
+func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, headers []repute.Block) error {
+	var covered []repute.BlockRange
+	for _, r := range in.header.Covered {
+		if part := (repute.BlockRange{From: max(r.From, in.from), To: min(r.To, to)}); part.From <= part.To {
+			covered = append(covered, part)
+		}
+	}
+	result, err := db.Import(ctx, in.chain, in.held, headers, covered)
+	if err != nil {
+		return err
+	}
+	in.sum(result)
+	in.held, in.bytes, in.from = in.held[:0], 0, to+1
+	if in.opts.Progress != nil {
+		in.opts.Progress(SnapshotProgress{Chain: in.chain, Blocks: repute.BlockRange(in.header.BlockRange), Block: to, Events: in.read})
+	}
+	return nil
+}
+
+func (in *snapshotReader) sum(r store.ImportResult) {
+	in.total.Events += r.Events
+	in.total.Duplicates += r.Duplicates
+	in.total.Agents, in.total.Pending = r.Agents, r.Pending
+	for name, n := range r.Applied {
+		in.total.Applied[name] += n
+	}
+	for name, n := range r.Waiting {
+		in.total.Waiting[name] += n
+	}
+}

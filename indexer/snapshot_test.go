@@ -1,0 +1,247 @@
+package indexer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/internal/rpctest"
+	"repute/store"
+)
+
+func export(t *testing.T, db *store.DB, blocks repute.BlockRange) (string, ExportResult) {
+	t.Helper()
+	var b bytes.Buffer
+	result, err := Export(t.Context(), db, 31337, blocks, &b)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b.String(), result
+}
+
+func importSnapshot(t *testing.T, db *store.DB, snapshot string, o SnapshotOptions) store.ImportResult {
+	t.Helper()
+	result, err := ImportSnapshot(t.Context(), db, strings.NewReader(snapshot), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return result
+}
+
+// snapshotOf follows a random history of n blocks, final up to the given one.
+func snapshotOf(t *testing.T, n int, finalized uint64) (*world, *store.DB) {
+	t.Helper()
+	c := rpctest.New(t, rpctest.Options{})
+	w := newWorld(c, 7)
+	w.grow(n)
+	c.Finalize(finalized, finalized)
+	db := openStore(t)
+	catchUp(t, follow(t, db, c, Options{}))
+	return w, db
+}
+
+// run follows the chain by Run until the node's head is stored.
+func runTo(t *testing.T, db *store.DB, c *rpctest.Chain) {
+	t.Helper()
+	f := NewFollower(db, chainOf(c), newNode(t, c, NodeOptions{}), Options{Poll: 1, RetryMin: 1})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	eventually(t, "the head is stored", func() bool { return cursorOf(t, db).Hash == c.Head().Hash() })
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+}
+
+// What is exported, imported and exported again is the same, and following on from
+// there leads to the index of who followed from the start.
+func TestSnapshotRoundTrip(t *testing.T) {
+	t.Parallel()
+	w, db := snapshotOf(t, 400, 360)
+	snapshot, result := export(t, db, repute.BlockRange{})
+	if !result.Whole || result.Blocks.From != 1 || result.Blocks.To != 360 || result.Events < 100 {
+		t.Fatalf("export: %+v", result)
+	}
+	copied := openStore(t)
+	var seen []SnapshotProgress
+	got := importSnapshot(t, copied, snapshot, SnapshotOptions{Chunk: 50, Progress: func(p SnapshotProgress) { seen = append(seen, p) }})
+	if got.Events != result.Events || got.Duplicates != 0 || got.Pending != 0 {
+		t.Errorf("import: %+v", got)
+	}
+	if n := len(seen); n < 2 || seen[n-1].Block != 360 || seen[n-1].Events != result.Events || seen[0].Block >= 360 {
+		t.Errorf("progress: %+v", seen)
+	}
+	if again, _ := export(t, copied, repute.BlockRange{}); again != snapshot {
+		t.Errorf("the second export differs:\n%.600s\n%.600s", again, snapshot)
+	}
+	if again := importSnapshot(t, copied, snapshot, SnapshotOptions{Chunk: 33}); again.Events != 0 || again.Duplicates != result.Events {
+		t.Errorf("import again: %+v", again)
+	}
+	part := openStore(t)
+	catchUpTo(t, part, w.Chain, 360)
+	if dump(t, copied) != dump(t, part) {
+		t.Error("the import differs from an index of the same blocks")
+	}
+	if s := status(t, copied); s.Completeness.Status != repute.Complete || !s.Imported {
+		t.Errorf("status %+v", s)
+	}
+	w.grow(30)
+	runTo(t, copied, w.Chain)
+	if s := status(t, copied); s.Imported || s.Completeness.Status != repute.Complete || s.LastError != "" {
+		t.Errorf("status after following on: %+v", s)
+	}
+	wantFresh(t, copied, w.Chain)
+}
+
+// catchUpTo indexes the chain up to block n.
+func catchUpTo(t *testing.T, db *store.DB, c *rpctest.Chain, n uint64) {
+	t.Helper()
+	c.ServeHead(n)
+	defer c.ServeAll()
+	catchUp(t, follow(t, db, c, Options{}))
+}
+
+// An import that breaks off is completed by doing it again, and two parts make a
+// whole.
+func TestSnapshotInParts(t *testing.T) {
+	t.Parallel()
+	_, db := snapshotOf(t, 200, 180)
+	snapshot, whole := export(t, db, repute.BlockRange{})
+	lines := strings.SplitAfter(snapshot, "\n")
+	copied := openStore(t)
+	cut := strings.Join(lines[:len(lines)/2], "") + lines[len(lines)/2][:40]
+	for _, broken := range []string{cut, strings.Join(lines[:len(lines)/2], "")} {
+		_, err := ImportSnapshot(t.Context(), copied, strings.NewReader(broken), SnapshotOptions{Chunk: 10})
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "line ") {
+			t.Fatalf("a snapshot cut short: %v", err)
+		}
+	}
+	if s := status(t, copied); s.Agents == 0 || s.Completeness.Status == "" {
+		t.Errorf("nothing was stored of a snapshot cut short: %+v", s)
+	}
+	importSnapshot(t, copied, snapshot, SnapshotOptions{})
+	if again, _ := export(t, copied, repute.BlockRange{}); again != snapshot {
+		t.Error("the completed import differs")
+	}
+
+	low, first := export(t, db, repute.BlockRange{To: 90})
+	high, second := export(t, db, repute.BlockRange{From: 91})
+	if second.Whole || first.Events+second.Events != whole.Events {
+		t.Errorf("parts: %+v and %+v of %+v", first, second, whole)
+	}
+	for name, parts := range map[string][2]string{"in order": {low, high}, "reversed": {high, low}} {
+		joined := openStore(t)
+		for _, part := range parts {
+			importSnapshot(t, joined, part, SnapshotOptions{})
+		}
+		if dump(t, joined) != dump(t, copied) {
+			t.Errorf("%s: two parts make another index", name)
+		}
+		if s := status(t, joined); s.Completeness.Status != repute.Complete {
+			t.Errorf("%s: %+v", name, s.Completeness)
+		}
+	}
+}
+
+// replaceAddress gives a log's line the address of a stranger.
+func replaceAddress(line string) string {
+	const before = `{"address":"0x`
+	return before + strings.Repeat("a", 40) + line[len(before)+40:]
+}
+
+func TestSnapshotRefuses(t *testing.T) {
+	t.Parallel()
+	_, db := snapshotOf(t, 60, 50)
+	snapshot, _ := export(t, db, repute.BlockRange{})
+	lines := strings.SplitAfter(snapshot, "\n")
+	n := len(lines) - 1 // the last one is empty
+	swap := func(i, j int) string {
+		l := append([]string{}, lines...)
+		l[i], l[j] = l[j], l[i]
+		return strings.Join(l, "")
+	}
+	other := chainOf(rpctest.New(t, rpctest.Options{}))
+	other.ID = 5
+	for name, c := range map[string]struct {
+		snapshot string
+		chain    *repute.Chain
+		says     string
+	}{
+		"another chain":   {snapshot, &other, "not of chain 5"},
+		"another format":  {strings.Replace(snapshot, "events/1", "events/9", 1), nil, "format"},
+		"no header":       {strings.Join(lines[1:], ""), nil, "line 1"},
+		"empty":           {"", nil, "cut short"},
+		"a log missing":   {strings.Join(append(append([]string{}, lines[:3]...), lines[4:]...), ""), nil, "announced"},
+		"out of order":    {swap(2, n-2), nil, "out of order"},
+		"not a log":       {strings.Replace(snapshot, lines[3], "{\"topics\":7}\n", 1), nil, "line 4: not a log"},
+		"HTML":            {strings.Replace(snapshot, lines[3], "<html>\n", 1), nil, "line 4"},
+		"outside":         {strings.Replace(snapshot, `"blockRange":{"from":1,"to":50}`, `"blockRange":{"from":1,"to":9}`, 1), nil, "within blockRange"},
+		"foreign address": {strings.Replace(snapshot, lines[3], replaceAddress(lines[3]), 1), nil, "no event of these registries"},
+	} {
+		fresh := openStore(t)
+		_, err := ImportSnapshot(t.Context(), fresh, strings.NewReader(c.snapshot), SnapshotOptions{Chain: c.chain})
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
+			t.Errorf("%s: got %v, want it to say %q", name, err, c.says)
+		}
+	}
+	if _, err := ImportSnapshot(t.Context(), db, strings.NewReader(snapshot), SnapshotOptions{}); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("into a followed chain: %v", err)
+	}
+}
+
+// Only what was imported whole, and is of the node's chain, is followed on.
+func TestAdoptionIsChecked(t *testing.T) {
+	t.Parallel()
+	w, db := snapshotOf(t, 120, 100)
+	snapshot, _ := export(t, db, repute.BlockRange{})
+	part, _ := export(t, db, repute.BlockRange{From: 40})
+	c := w.Chain
+
+	partly := openStore(t)
+	importSnapshot(t, partly, part, SnapshotOptions{})
+	f := NewFollower(partly, chainOf(c), newNode(t, c, NodeOptions{}), Options{})
+	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "leave blocks") {
+		t.Errorf("a part: %v", err)
+	}
+
+	other := openStore(t)
+	importSnapshot(t, other, snapshot, SnapshotOptions{})
+	w.fork(50, 100) // the imported blocks are not the node's
+	f = NewFollower(other, chainOf(c), newNode(t, c, NodeOptions{}), Options{})
+	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "at the node") {
+		t.Errorf("another chain: %v", err)
+	}
+	if s := status(t, other); !s.Imported || !strings.Contains(s.LastError, "at the node") {
+		t.Errorf("status: imported %v, error %q", s.Imported, s.LastError)
+	}
+}
+
+// A node that is behind the snapshot is waited for.
+func TestAdoptionWaitsForTheNode(t *testing.T) {
+	t.Parallel()
+	w, db := snapshotOf(t, 120, 100)
+	snapshot, _ := export(t, db, repute.BlockRange{})
+	copied := openStore(t)
+	importSnapshot(t, copied, snapshot, SnapshotOptions{})
+	w.ServeHead(60)
+	f := NewFollower(copied, chainOf(w.Chain), newNode(t, w.Chain, NodeOptions{}), Options{Poll: 1, RetryMin: 1, RetryMax: 10 * time.Millisecond})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	eventually(t, "it says why it waits", func() bool {
+		err := f.Ready()
+		return err != nil && strings.Contains(err.Error(), "the node's head is 60")
+	})
+	w.ServeAll()
+	eventually(t, "the head is stored", func() bool { return cursorOf(t, copied).Hash == w.Head().Hash() })
+	cancel()
+	if err := <-done; err != nil {
+		t.Fatal(err)
+	}
+	wantFresh(t, copied, w.Chain)
+}

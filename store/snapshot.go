@@ -1,0 +1,207 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// Snapshot says what an export of one chain's events holds.
+type Snapshot struct {
+	Chain   repute.Chain
+	Range   repute.BlockRange   // the blocks asked for
+	Covered []repute.BlockRange // those of them whose logs are all there
+	Last    repute.Block        // block Range.To; its hash is zero where unknown
+}
+
+// Snapshot reads the stored logs of a chain in order, with block hash and time
+// where they are known, from one view of the database and without holding them in
+// memory: begin is told what follows, each gets every log. The pointer is valid
+// during the call. want bounds the blocks; a zero From is the start of the chain,
+// a zero To the newest block that is final, of an imported chain its newest one.
+// repute.ErrNotFound for an unknown chain, repute.ErrInvalid for blocks that are
+// not indexed.
+func (db *DB) Snapshot(ctx context.Context, chainID uint64, want repute.BlockRange, begin func(Snapshot) error, each func(*types.Log) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return db.inTx(ctx, options, fmt.Sprintf("snapshot of chain %d", chainID), func(tx pgx.Tx) error {
+		// Rows must come in order from the indexes: a sort would hold them all.
+		_, err := tx.Exec(ctx, `select set_config(name, 'off', true) from (values ('enable_hashjoin'), ('enable_sort'), ('enable_seqscan'), ('jit')) v(name)
+			union all select set_config('statement_timeout', '0', true)`)
+		if err != nil {
+			return err
+		}
+		chains, err := readChains(ctx, tx, []uint64{chainID})
+		if err != nil {
+			return err
+		}
+		if len(chains) == 0 {
+			return fmt.Errorf("chain %d is not indexed: %w", chainID, repute.ErrNotFound)
+		}
+		s, err := snapshotOf(ctx, tx, chains[0], want)
+		if err != nil {
+			return err
+		}
+		if err := begin(s); err != nil {
+			return err
+		}
+		return snapshotLogs(ctx, tx, s, each)
+	})
+}
+
+func snapshotOf(ctx context.Context, tx pgx.Tx, c *chainView, want repute.BlockRange) (s Snapshot, err error) {
+	s.Chain, s.Range = c.Chain, want
+	s.Chain.Imported = false // the reader decides
+	if s.Range.From == 0 {
+		s.Range.From = c.StartBlock
+	}
+	if s.Range.To == 0 {
+		if s.Range.To, err = c.newestFinal(ctx, tx); err != nil {
+			return s, err
+		}
+	}
+	switch cursor := uint64(max(c.cursor, 0)); {
+	case s.Range.To > cursor:
+		return s, repute.Invalid("to", fmt.Sprintf("block %d is not indexed", s.Range.To), fmt.Sprintf("at most %d, the newest indexed block", cursor))
+	case s.Range.From > s.Range.To:
+		return s, repute.Invalid("from", fmt.Sprintf("no block lies between %d and %d", s.Range.From, s.Range.To), "a first block that is not above the last")
+	}
+	for _, r := range c.ranges {
+		r.From, r.To = max(r.From, s.Range.From), min(r.To, s.Range.To)
+		if r.From <= r.To {
+			s.Covered = append(s.Covered, r)
+		}
+	}
+	s.Last, _, err = readHeader(ctx, tx, c.ID, int64(s.Range.To))
+	return s, err
+}
+
+// newestFinal is the newest block that cannot be replaced any more and whose hash
+// is known. Imported chains are final to their end.
+func (c *chainView) newestFinal(ctx context.Context, tx pgx.Tx) (uint64, error) {
+	if c.Imported {
+		return uint64(max(c.cursor, 0)), nil
+	}
+	var n uint64
+	err := tx.QueryRow(ctx, `
+		select number from blocks where chain_id = $1 and number <= $2 and number >= $3 order by number desc limit 1`,
+		c.ID, min(c.finalized, c.cursor), c.StartBlock).Scan(&n)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, repute.Invalid("to", "no indexed block is known to be final yet", "name the last block with --to, or export later")
+	}
+	return n, err
+}
+
+func snapshotLogs(ctx context.Context, tx pgx.Tx, s Snapshot, each func(*types.Log) error) error {
+	rows, err := tx.Query(ctx, `
+		select e.block, e.log_index, e.tx_index, e.address, e.tx_hash, e.topics, e.data, b.hash, coalesce(extract(epoch from b.time)::bigint, 0)
+		from events e left join blocks b on b.chain_id = e.chain_id and b.number = e.block
+		where e.chain_id = $1 and e.block between $2 and $3 order by e.block, e.log_index`, s.Chain.ID, s.Range.From, s.Range.To)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l types.Log
+		var address, tx, topics, hash []byte
+		err := rows.Scan(&l.BlockNumber, &l.Index, &l.TxIndex, &address, &tx, &topics, &l.Data, &hash, &l.BlockTimestamp)
+		if err != nil {
+			return err
+		}
+		l.Address, l.TxHash, l.BlockHash = common.BytesToAddress(address), common.BytesToHash(tx), common.BytesToHash(hash)
+		l.Topics = topicsOf(topics)
+		if err := each(&l); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+func topicsOf(raw []byte) (topics []common.Hash) {
+	for ; len(raw) >= common.HashLength; raw = raw[common.HashLength:] {
+		topics = append(topics, common.BytesToHash(raw[:common.HashLength]))
+	}
+	return topics
+}
+
+// Adoptable tells whether chain c is stored as imported, and if so at which block
+// it ends (hash zero where unknown). repute.ErrConflict when it is imported and
+// cannot be followed on from there: other registries, or blocks between the start
+// and the end whose logs were never imported.
+func (db *DB) Adoptable(ctx context.Context, c repute.Chain) (end repute.Block, imported bool, err error) {
+	doing := fmt.Sprintf("look whether chain %d was imported", c.ID)
+	stored, err := scanChainRow(c.ID, db.pool.QueryRow(ctx, selectChain, c.ID))
+	if errors.Is(err, repute.ErrNotFound) || err == nil && !stored.imported {
+		return repute.Block{}, false, nil
+	}
+	if err != nil {
+		return repute.Block{}, false, failed(doing, err)
+	}
+	return stored.cursor, true, failed(doing, stored.adoptable(ctx, db.pool, c))
+}
+
+// querier is a pool or a transaction.
+type querier interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func (c *chainRow) adoptable(ctx context.Context, q querier, as repute.Chain) error {
+	as.Imported, as.StartBlock = true, max(as.StartBlock, 1)
+	if err := c.conflict(as); err != nil {
+		return err
+	}
+	var whole bool
+	err := q.QueryRow(ctx, `select exists (select from covered where chain_id = $1 and from_block <= $2 and to_block >= $3)`,
+		c.id, as.StartBlock, c.cursor.Number).Scan(&whole)
+	if err == nil && !whole {
+		return fmt.Errorf("the chain was imported from files that leave blocks between %d and %d out; import a whole snapshot (repute export events), or follow it in another database: %w",
+			as.StartBlock, c.cursor.Number, repute.ErrConflict)
+	}
+	return err
+}
+
+// Adopt makes an imported chain a followed one that goes on after end, the block
+// it ends at as the node knows it; the caller has compared their blocks. A chain
+// that is followed already stays as it is. Errors as of Adoptable, and
+// repute.ErrFenced when the lease is lost.
+func (db *DB) Adopt(ctx context.Context, c repute.Chain, l Lease, end repute.Block) error {
+	c.StartBlock = max(c.StartBlock, 1)
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("adopt chain %d", c.ID), func(tx pgx.Tx) error {
+		stored, err := beginWrite(ctx, tx, c.ID, l)
+		if err != nil || !stored.imported {
+			return err
+		}
+		if err := stored.adoptable(ctx, tx, c); err != nil {
+			return err
+		}
+		if end.Number != stored.cursor.Number || stored.cursor.Hash != (common.Hash{}) && stored.cursor.Hash != end.Hash {
+			return fmt.Errorf("the imported chain ends at block %d %s, not %d %s: %w", stored.cursor.Number, stored.cursor.Hash, end.Number, end.Hash, repute.ErrConflict)
+		}
+		numbers, hashes, parents, times := blockArrays([]repute.Block{end})
+		_, err = tx.Exec(ctx, `
+			with header as (
+				insert into blocks (chain_id, number, hash, parent, time)
+				select $1, * from unnest($4::bigint[], $5::bytea[], $6::bytea[], $7::timestamptz[])
+				on conflict (chain_id, number) do update set hash = excluded.hash, parent = excluded.parent, time = excluded.time)
+			update chains set imported = false, name = $2, start_block = $3, validations = $8,
+				cursor_hash = ($5::bytea[])[1], cursor_time = ($7::timestamptz[])[1] where chain_id = $1`,
+			c.ID, c.Name, c.StartBlock, numbers, hashes, parents, times, addressList(c.Validations))
+		if err != nil {
+			return err
+		}
+		return stored.retrust(ctx, tx, c.Validations)
+	})
+}
+
+func addressList(list []common.Address) [][]byte {
+	out := make([][]byte, len(list))
+	for i, a := range list {
+		out[i] = a.Bytes()
+	}
+	return out
+}
