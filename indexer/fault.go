@@ -3,8 +3,6 @@ package indexer
 import (
 	"context"
 	"errors"
-	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"strings"
@@ -37,6 +35,8 @@ func IsTransient(err error) bool {
 	var conn *connError
 	var network *net.OpError
 	var status rpc.HTTPError
+	var said *rpcRefusal
+	var page *statusError
 	var node *nodeError
 	switch {
 	case errors.Is(err, context.DeadlineExceeded):
@@ -49,6 +49,10 @@ func IsTransient(err error) bool {
 		return true
 	case errors.As(err, &status):
 		return transientText(string(status.Body)) || transientStatus(status.StatusCode)
+	case errors.As(err, &said):
+		return transientText(said.Message+" "+string(said.Data)) || said.status == http.StatusTooManyRequests
+	case errors.As(err, &page):
+		return transientText(page.body) || transientStatus(page.code)
 	case errors.As(err, &node):
 		return transientText(node.cause.Error())
 	}
@@ -76,37 +80,4 @@ func transientText(s string) bool {
 		}
 	}
 	return false
-}
-
-// limitTransport bounds the size of every answer.
-type limitTransport struct {
-	next http.RoundTripper
-	max  int64
-}
-
-// RoundTrip passes the request on.
-func (t limitTransport) RoundTrip(r *http.Request) (*http.Response, error) {
-	resp, err := t.next.RoundTrip(r)
-	if err == nil {
-		resp.Body = &limitedBody{ReadCloser: resp.Body, left: t.max, max: t.max}
-	}
-	return resp, err
-}
-
-type limitedBody struct {
-	io.ReadCloser
-	left, max int64
-}
-
-// Read fails once more than the limit was read.
-func (b *limitedBody) Read(p []byte) (int, error) {
-	if b.left <= 0 {
-		return 0, fmt.Errorf("answer larger than %d bytes", b.max)
-	}
-	if int64(len(p)) > b.left {
-		p = p[:b.left]
-	}
-	n, err := b.ReadCloser.Read(p)
-	b.left -= int64(n)
-	return n, err
 }

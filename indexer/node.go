@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/http"
 	"net/url"
 	"slices"
@@ -38,9 +39,10 @@ type Node struct {
 	host    string            // for errors: the URL may hold a key
 	secrets *strings.Replacer // blanks what of the URL may be a key
 	opts    NodeOptions
+	http    *httpTransport // nil for ws and wss
 
 	mu     sync.Mutex
-	client *rpc.Client
+	client *rpc.Client // of ws and wss, once connected
 }
 
 // NewNode makes a Node; the error is an ErrInvalid for an unusable URL.
@@ -63,7 +65,11 @@ func NewNode(rawURL string, o NodeOptions) (*Node, error) {
 	if o.MaxBatch <= 0 {
 		o.MaxBatch = 50
 	}
-	return &Node{url: rawURL, host: u.Host, secrets: secretsOf(u), opts: o}, nil
+	n := &Node{url: rawURL, host: u.Host, secrets: secretsOf(u), opts: o}
+	if strings.HasPrefix(u.Scheme, "http") {
+		n.http = newHTTPTransport(rawURL, o)
+	}
+	return n, nil
 }
 
 // minSecret is the shortest path segment taken for a key: v3 and rpc are none.
@@ -103,8 +109,11 @@ func secretsOf(u *url.URL) *strings.Replacer {
 	return strings.NewReplacer(pairs...)
 }
 
-// Close ends the connection.
+// Close ends the connections.
 func (n *Node) Close() {
+	if n.http != nil {
+		n.http.close()
+	}
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.client != nil {
@@ -113,15 +122,14 @@ func (n *Node) Close() {
 	}
 }
 
+// dial gives the connection of a ws endpoint.
 func (n *Node) dial(ctx context.Context) (*rpc.Client, error) {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.client != nil {
 		return n.client, nil
 	}
-	c, err := rpc.DialOptions(ctx, n.url,
-		rpc.WithHTTPClient(&http.Client{Transport: limitTransport{http.DefaultTransport, n.opts.MaxBytes}}),
-		rpc.WithWebsocketMessageSizeLimit(n.opts.MaxBytes), rpc.WithHeaders(n.opts.Header))
+	c, err := rpc.DialOptions(ctx, n.url, rpc.WithWebsocketMessageSizeLimit(n.opts.MaxBytes), rpc.WithHeaders(n.opts.Header))
 	if err != nil {
 		return nil, err
 	}
@@ -131,19 +139,40 @@ func (n *Node) dial(ctx context.Context) (*rpc.Client, error) {
 
 // call sends one batch. Errors of single calls are in the elements.
 func (n *Node) call(ctx context.Context, batch []rpc.BatchElem) error {
+	_, err := n.exchange(ctx, batch)
+	return err
+}
+
+// exchange sends one batch and tells how many bytes the answer had, 0 where that
+// is not known. All errors, those in the elements too, are fit to be shown.
+func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
 	ctx, cancel := context.WithTimeout(ctx, n.opts.Timeout)
 	defer cancel()
-	client, err := n.dial(ctx)
-	if err == nil {
-		err = client.BatchCallContext(ctx, batch)
+	if n.http != nil {
+		size, err = n.http.send(ctx, batch)
+	} else {
+		err = n.push(ctx, batch)
 	}
 	if err != nil {
 		err = n.wrap("batch", err)
 	}
-	for _, e := range batch {
+	for i := range batch {
+		e := &batch[i]
+		if e.Error != nil {
+			e.Error = n.wrap(e.Method, e.Error)
+		}
 		n.count(e.Method, errors.Join(err, e.Error))
 	}
-	return err
+	return size, err
+}
+
+// push sends a batch over a ws connection.
+func (n *Node) push(ctx context.Context, batch []rpc.BatchElem) error {
+	client, err := n.dial(ctx)
+	if err != nil {
+		return err
+	}
+	return client.BatchCallContext(ctx, batch)
 }
 
 func (n *Node) count(method string, err error) {
@@ -159,6 +188,10 @@ const maxNodeText = 200
 // which may hold a key: only their cause is kept. Answers may repeat the path,
 // so keys are blanked in every text before it leaves the node.
 func (n *Node) wrap(what string, err error) error {
+	var known *nodeError
+	if errors.As(err, &known) {
+		return err
+	}
 	var u *url.Error
 	if errors.As(err, &u) {
 		err = &connError{u.Err, u.Timeout()}
@@ -250,24 +283,41 @@ func number(e rpc.BatchElem, h *header) uint64 {
 // Span asks for headers and logs in one batch. The headers come first: logs of
 // another fork then carry other hashes, or their absence shows at the next step,
 // when the stored header is no parent. The last header is read once more at the
-// end, for nodes that answer a batch from several backends.
+// end, for nodes that answer a batch from several backends. A linked query asks
+// for the headers first and then for the logs of each block by its hash.
 func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
-	numbers := q.numbers()
-	headers := make([]*header, len(numbers)+1)
-	filters := q.filters()
+	span, err := n.span(ctx, q)
+	if err != nil {
+		return Span{}, err
+	}
+	span.From = n.host
+	if span.Bytes == 0 {
+		span.Bytes = estimate(span)
+	}
+	return span, nil
+}
+
+func (n *Node) span(ctx context.Context, q Query) (Span, error) {
+	if q.Linked {
+		return n.linked(ctx, q)
+	}
+	asked := q.numbers()
+	headers := make([]*header, len(asked)+1)
+	filters := q.filters(map[string]any{"fromBlock": hexutil.EncodeUint64(q.From), "toBlock": hexutil.EncodeUint64(q.To)})
 	logs := make([][]types.Log, len(filters))
-	batch := make([]rpc.BatchElem, 0, len(numbers)+len(filters)+1)
-	for i, number := range numbers {
+	batch := make([]rpc.BatchElem, 0, len(asked)+len(filters)+1)
+	for i, number := range asked {
 		batch = append(batch, byNumber(number, &headers[i]))
 	}
 	for i, filter := range filters {
-		batch = append(batch, rpc.BatchElem{Method: "eth_getLogs", Args: []any{filter}, Result: &logs[i]})
+		batch = append(batch, byFilter(filter, &logs[i]))
 	}
-	batch = append(batch, byNumber(q.To, &headers[len(numbers)]))
-	if err := n.call(ctx, batch); err != nil {
+	batch = append(batch, byNumber(q.To, &headers[len(asked)]))
+	size, err := n.exchange(ctx, batch)
+	if err != nil {
 		return Span{}, err
 	}
-	blocks, err := n.blocks(append(numbers, q.To), headers, batch)
+	blocks, err := n.blocks(append(asked, q.To), headers, batch)
 	if err != nil {
 		return Span{}, err
 	}
@@ -275,12 +325,48 @@ func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
 	if blocks[last].Hash != blocks[last-1].Hash {
 		return Span{}, n.wrap("span", &answerError{fmt.Sprintf("block %d changed while it was read", q.To)})
 	}
-	if slices.ContainsFunc(logs, func(l []types.Log) bool { return l == nil }) {
-		return Span{}, n.wrap("eth_getLogs", &answerError{"null"})
+	found, err := n.joined(logs)
+	return Span{Logs: found, Headers: blocks[:last], Blooms: blooms(headers), Bytes: size}, err
+}
+
+// linked reads the header of every block and then its logs by its hash: logs of
+// another block at the same height cannot answer.
+func (n *Node) linked(ctx context.Context, q Query) (Span, error) {
+	blocks, headers, size, err := n.read(ctx, q.numbers())
+	if err != nil {
+		return Span{}, err
 	}
-	span := Span{Logs: slices.Concat(logs...), Headers: blocks[:last], Blooms: blooms(headers), From: n.host}
-	span.Bytes = estimate(span)
-	return span, nil
+	var batch []rpc.BatchElem
+	logs := make([][]types.Log, 0, 2*len(blocks)) // never grown: elements point into it
+	for _, b := range blocks {
+		for _, filter := range q.filters(map[string]any{"blockHash": b.Hash}) {
+			logs = append(logs, nil)
+			batch = append(batch, byFilter(filter, &logs[len(logs)-1]))
+		}
+	}
+	for part := range slices.Chunk(batch, n.opts.MaxBatch) {
+		more, err := n.exchange(ctx, part)
+		if err == nil {
+			err = n.refused(part)
+		}
+		if err != nil {
+			return Span{}, err
+		}
+		size += more
+	}
+	found, err := n.joined(logs)
+	return Span{Logs: found, Headers: blocks, Blooms: blooms(headers), Bytes: size}, err
+}
+
+// joined puts lists of logs together; null instead of a list is no answer.
+func (n *Node) joined(lists [][]types.Log) ([]types.Log, error) {
+	if slices.ContainsFunc(lists, func(l []types.Log) bool { return l == nil }) {
+		return nil, n.wrap("eth_getLogs", &answerError{"null"})
+	}
+	if len(lists) == 1 {
+		return lists[0], nil
+	}
+	return slices.Concat(lists...), nil
 }
 
 // blooms are those that headers came with.
@@ -319,27 +405,44 @@ func (q Query) numbers() []uint64 {
 	return list
 }
 
-// filters are the questions of eth_getLogs: one of the registries, and one of
-// any contract where that is wanted.
-func (q Query) filters() []map[string]any {
-	filter := func(topics []common.Hash) map[string]any {
-		return map[string]any{"fromBlock": hexutil.EncodeUint64(q.From), "toBlock": hexutil.EncodeUint64(q.To),
-			"topics": [][]common.Hash{topics}}
+// filters are the questions of eth_getLogs about the blocks named by where: one
+// of the registries, and one of any contract where that is wanted.
+func (q Query) filters(where map[string]any) []map[string]any {
+	registries := maps.Clone(where)
+	registries["address"], registries["topics"] = q.Addresses, [][]common.Hash{q.Topics}
+	if len(q.Anywhere) == 0 {
+		return []map[string]any{registries}
 	}
-	list := []map[string]any{filter(q.Topics)}
-	list[0]["address"] = q.Addresses
-	if len(q.Anywhere) > 0 {
-		list = append(list, filter(q.Anywhere))
+	anywhere := maps.Clone(where)
+	anywhere["topics"] = [][]common.Hash{q.Anywhere}
+	return []map[string]any{registries, anywhere}
+}
+
+func byFilter(filter map[string]any, into *[]types.Log) rpc.BatchElem {
+	return rpc.BatchElem{Method: "eth_getLogs", Args: []any{filter}, Result: into}
+}
+
+// refused is the error of the first call that was refused; a call that only
+// stayed without an answer says less than another one's refusal.
+func (n *Node) refused(batch []rpc.BatchElem) error {
+	var first error
+	for _, e := range batch {
+		var bad *answerError
+		switch {
+		case e.Error == nil:
+		case !errors.As(e.Error, &bad):
+			return n.wrap(e.Method, e.Error)
+		case first == nil:
+			first = n.wrap(e.Method, e.Error)
+		}
 	}
-	return list
+	return first
 }
 
 // blocks checks every element of a batch and that each header is the one asked.
 func (n *Node) blocks(numbers []uint64, headers []*header, batch []rpc.BatchElem) ([]repute.Block, error) {
-	for _, e := range batch {
-		if e.Error != nil {
-			return nil, n.wrap(e.Method, e.Error)
-		}
+	if err := n.refused(batch); err != nil {
+		return nil, err
 	}
 	out := make([]repute.Block, len(numbers))
 	for i, h := range headers {
@@ -357,23 +460,28 @@ func (n *Node) blocks(numbers []uint64, headers []*header, batch []rpc.BatchElem
 
 // Blocks asks for headers in batches of MaxBatch.
 func (n *Node) Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error) {
-	var out []repute.Block
-	for len(numbers) > 0 {
-		part := numbers[:min(len(numbers), n.opts.MaxBatch)]
-		numbers = numbers[len(part):]
-		headers := make([]*header, len(part))
+	blocks, _, _, err := n.read(ctx, numbers)
+	return blocks, err
+}
+
+// read gives the headers of canonical blocks, as we need them and as they came,
+// and the size of the answers.
+func (n *Node) read(ctx context.Context, numbers []uint64) (blocks []repute.Block, headers []*header, size int, err error) {
+	for part := range slices.Chunk(numbers, n.opts.MaxBatch) {
+		came := make([]*header, len(part))
 		batch := make([]rpc.BatchElem, len(part))
 		for i, number := range part {
-			batch[i] = byNumber(number, &headers[i])
+			batch[i] = byNumber(number, &came[i])
 		}
-		if err := n.call(ctx, batch); err != nil {
-			return nil, err
-		}
-		blocks, err := n.blocks(part, headers, batch)
+		more, err := n.exchange(ctx, batch)
 		if err != nil {
-			return nil, err
+			return nil, nil, 0, err
 		}
-		out = append(out, blocks...)
+		checked, err := n.blocks(part, came, batch)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		blocks, headers, size = append(blocks, checked...), append(headers, came...), size+more
 	}
-	return out, nil
+	return blocks, headers, size, nil
 }

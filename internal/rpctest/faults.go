@@ -100,7 +100,7 @@ func Drop(match func(types.Log) bool) func([]types.Log) []types.Log {
 // Duplicate is a MapLogs function that sends matching logs twice.
 func Duplicate(match func(types.Log) bool) func([]types.Log) []types.Log {
 	return func(logs []types.Log) []types.Log {
-		var out []types.Log
+		out := []types.Log{}
 		for _, l := range logs {
 			out = append(out, l)
 			if match(l) {
