@@ -80,6 +80,9 @@ func (f *Follower) aim(ctx context.Context) error {
 	}
 	heads, err := f.source.Heads(ctx)
 	if err == nil {
+		err = f.sameChain(heads)
+	}
+	if err == nil {
 		f.until = heads.Latest.Number
 	}
 	return err

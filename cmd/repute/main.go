@@ -83,7 +83,7 @@ func (p *program) root() *cobra.Command {
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	p.flags.bind(root.PersistentFlags())
-	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.reindexCommand(),
+	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
 		p.dumpCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.benchCommand(), p.versionCommand())
 	return root
 }

@@ -12,19 +12,48 @@ import (
 )
 
 func (p *program) serveCommand() *cobra.Command {
-	return &cobra.Command{
+	var end ending
+	cmd := &cobra.Command{
 		Use:   "serve",
 		Short: "index chains, read documents and answer",
 		Long: `Runs the configured roles until SIGTERM or Ctrl-C. Any number of processes may
 share one Postgres.
 
-  repute serve --chain base --rpc https://your-node.example`,
+  repute serve --chain base --rpc https://your-node.example
+
+With --once or --until-block it ends by itself, exit code 0, when every chain is
+indexed that far; --roles indexer leaves the rest out.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.serve(cmd.Context()) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.serve(cmd.Context(), end) },
 	}
+	cmd.Flags().Uint64Var(&end.until, "until-block", 0, "end when this block of the one chain is indexed")
+	cmd.Flags().BoolVar(&end.once, "once", false, "end when the head that each node has at the start is indexed")
+	return cmd
 }
 
-func (p *program) serve(ctx context.Context) error {
+// ending is when a service ends by itself; the zero value is never.
+type ending struct {
+	until uint64
+	once  bool
+}
+
+func (e ending) comes() bool { return e != ending{} }
+
+// check refuses endings that would never come.
+func (e ending) check(c config, chains []followed) error {
+	switch {
+	case !e.comes():
+	case !c.has("indexer"):
+		return repute.Invalid("roles", "--once and --until-block need the role indexer", "e.g. --roles indexer")
+	case e.until > 0 && e.once:
+		return repute.Invalid("until-block", "given with --once", "one of the two")
+	case e.until > 0 && len(chains) != 1:
+		return repute.Invalid("until-block", fmt.Sprintf("%d chains are followed", len(chains)), "use it with one --chain")
+	}
+	return nil
+}
+
+func (p *program) serve(ctx context.Context, end ending) error {
 	c, err := p.flags.load()
 	if err != nil {
 		return err
@@ -35,6 +64,9 @@ func (p *program) serve(ctx context.Context) error {
 	}
 	if c.has("indexer") && len(chains) == 0 {
 		return repute.Invalid("chains", "role indexer has no chain to follow", "e.g. --chain base --rpc URL, or --roles api,documents")
+	}
+	if err := end.check(c, chains); err != nil {
+		return err
 	}
 	log := c.logger(p.stderr)
 	listener, err := c.listener()
@@ -54,10 +86,12 @@ func (p *program) serve(ctx context.Context) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stopWith(ctx, cancel, database.gone, errors.New("the private Postgres ended"))
-	if err := newService(c, db, log).run(ctx, listener); err != nil {
+	s := newService(c, db, log)
+	s.ending = end
+	if err := s.run(ctx, listener); err != nil {
 		return err
 	}
-	if cause := context.Cause(ctx); !errors.Is(cause, context.Canceled) {
+	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	log.Info("stopped")

@@ -29,6 +29,7 @@ type service struct {
 	db       *store.DB
 	registry *prometheus.Registry
 	metrics  *indexer.Metrics
+	ending   ending
 
 	mu        sync.Mutex
 	followers []*indexer.Follower
@@ -43,13 +44,20 @@ func newService(c config, db *store.DB, log *slog.Logger) *service {
 // run starts the configured roles on listener l (used by role api alone) and
 // returns when ctx ends, or when a role failed for good.
 func (s *service) run(ctx context.Context, l net.Listener) error {
+	ctx, done := context.WithCancel(ctx)
+	defer done()
 	g, ctx := errgroup.WithContext(ctx)
 	if s.config.has("indexer") {
 		chains, err := s.config.followed()
 		if err != nil {
 			return err
 		}
-		g.Go(func() error { return s.followAll(ctx, chains) })
+		g.Go(func() error {
+			if s.ending.comes() {
+				defer done() // the chains' end is the service's
+			}
+			return s.followAll(ctx, chains)
+		})
 	}
 	if s.config.has("documents") {
 		documents, err := s.documents()
@@ -78,12 +86,15 @@ func (s *service) followAll(ctx context.Context, chains []followed) error {
 		running.Go(func() { errs[i] = s.follow(ctx, chain) })
 	}
 	running.Wait()
+	err := errors.Join(errs...)
+	if s.ending.comes() {
+		return err
+	}
 	for _, err := range errs {
 		if err == nil {
 			return nil
 		}
 	}
-	err := errors.Join(errs...)
 	if err != nil && (s.config.has("api") || s.config.has("documents")) {
 		s.log.Error("no chain is followed any more", "error", err)
 		<-ctx.Done()
@@ -98,7 +109,8 @@ func (s *service) follow(ctx context.Context, c followed) error {
 		return err
 	}
 	defer node.Close()
-	f := indexer.NewFollower(s.db, c.Chain, node, indexer.Options{Poll: c.Poll, TTL: s.config.Lease, Metrics: s.metrics, Log: s.log})
+	f := indexer.NewFollower(s.db, c.Chain, node, indexer.Options{Poll: c.Poll, TTL: s.config.Lease,
+		Until: s.ending.until, Once: s.ending.once, Depth: c.Depth, AnyValidation: !c.Listed, Metrics: s.metrics, Log: s.log})
 	s.mu.Lock()
 	s.followers = append(s.followers, f)
 	s.mu.Unlock()

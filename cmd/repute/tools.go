@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"runtime"
 	"strings"
 	"text/tabwriter"
@@ -18,7 +17,6 @@ import (
 	"repute"
 	"repute/api"
 	"repute/contracts"
-	"repute/indexer"
 	"repute/store"
 )
 
@@ -41,36 +39,6 @@ func (p *program) chainID() (uint64, error) {
 	}
 	chain, err := p.oneChain()
 	return chain.ID, err
-}
-
-func (p *program) importCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "import FILE --chain NAME",
-		Short: "store recorded logs of a chain that is not followed",
-		Long: `Reads eth_getLogs results as JSON arrays, JSONL, JSON-RPC answers or objects of
-arrays ("-" is standard input). Either the whole file is stored or nothing.`,
-		Args: cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			chain, err := p.oneChain()
-			if err != nil {
-				return err
-			}
-			file := os.Stdin
-			if args[0] != "-" {
-				if file, err = os.Open(args[0]); err != nil {
-					return repute.Invalid("file", err.Error(), "give a readable file, or - for standard input")
-				}
-				defer file.Close()
-			}
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				result, err := indexer.Import(cmd.Context(), db, chain, file)
-				if err != nil {
-					return fmt.Errorf("%s: %w", args[0], err)
-				}
-				return p.printJSON(result)
-			})
-		},
-	}
 }
 
 func (p *program) reindexCommand() *cobra.Command {

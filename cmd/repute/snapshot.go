@@ -1,0 +1,185 @@
+package main
+
+import (
+	"bufio"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/indexer"
+	"repute/store"
+)
+
+func (p *program) exportCommand() *cobra.Command {
+	var blocks repute.BlockRange
+	var file string
+	events := &cobra.Command{
+		Use:   "events --chain NAME [--from N] [--to N] [-o FILE]",
+		Short: "write the logs of a chain as a snapshot that import reads",
+		Long: `Writes JSON, one value per line: a header with the chain's registries, every log
+with its block's hash and time, and a count. The blocks are all up to the newest
+final one when nothing else is said. A name that ends in .gz is compressed.
+
+  repute export events --chain base -o base.jsonl.gz
+  repute import base.jsonl.gz --database-url postgres://another`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			id, err := p.chainID()
+			if err != nil {
+				return err
+			}
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				chains, err := indexed(cmd.Context(), db, id)
+				if err != nil {
+					return err
+				}
+				if len(chains) != 1 {
+					return repute.Invalid("chain", fmt.Sprintf("%d chains are indexed", len(chains)), "name one with --chain")
+				}
+				return p.exportEvents(cmd.Context(), db, chains[0].Chain.ID, blocks, file)
+			})
+		},
+	}
+	events.Flags().Uint64Var(&blocks.From, "from", 0, "first block; the chain's start when absent")
+	events.Flags().Uint64Var(&blocks.To, "to", 0, "last block; the newest final one when absent")
+	events.Flags().StringVarP(&file, "output", "o", "-", "file to write, - for standard output")
+	cmd := &cobra.Command{Use: "export", Short: "write parts of the index to a file"}
+	cmd.AddCommand(events)
+	return cmd
+}
+
+func (p *program) exportEvents(ctx context.Context, db *store.DB, chain uint64, blocks repute.BlockRange, file string) error {
+	var result indexer.ExportResult
+	err := p.writeFile(file, func(w io.Writer) (err error) {
+		result, err = indexer.Export(ctx, db, chain, blocks, w)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	whole := ""
+	if !result.Whole {
+		whole = "; this alone is not enough to follow on from, since it is not all blocks from the chain's start on"
+	}
+	fmt.Fprintf(p.stderr, "exported %d events of blocks %d to %d of chain %d%s\n", result.Events, result.Blocks.From, result.Blocks.To, chain, whole)
+	return nil
+}
+
+// writeFile gives write a file that appears under its name only when it is whole.
+func (p *program) writeFile(name string, write func(io.Writer) error) (err error) {
+	if name == "-" {
+		return write(p.stdout)
+	}
+	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
+	if err != nil {
+		return repute.Invalid("output", err.Error(), "a file in a directory that can be written")
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, file.Close(), os.Remove(file.Name()))
+		}
+	}()
+	if err := file.Chmod(0o644); err != nil {
+		return err
+	}
+	if err := compressed(name, file, write); err != nil {
+		return err
+	}
+	if err := errors.Join(file.Sync(), file.Close()); err != nil {
+		return err
+	}
+	return os.Rename(file.Name(), name)
+}
+
+func compressed(name string, w io.Writer, write func(io.Writer) error) error {
+	if !strings.HasSuffix(name, ".gz") {
+		return write(w)
+	}
+	zip := gzip.NewWriter(w)
+	if err := write(zip); err != nil {
+		return err
+	}
+	return zip.Close()
+}
+
+func (p *program) importCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "import FILE [--chain NAME]",
+		Short: "store a snapshot, or recorded logs, of a chain that is not followed yet",
+		Long: `Reads a snapshot that export events wrote, plain or compressed, or recorded logs:
+eth_getLogs results as JSON arrays, JSONL, JSON-RPC answers or objects of arrays
+("-" is standard input).
+
+A snapshot names its chain and is stored in parts: an import that broke off is
+finished by repeating it. serve follows on from a snapshot that holds everything
+from the chain's start on. Recorded logs need --chain; either the whole file is
+stored or nothing.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			file, err := p.openInput(args[0])
+			if err != nil {
+				return err
+			}
+			defer file.Close()
+			in, err := decompressed(file)
+			if err != nil {
+				return repute.Invalid("file", err.Error(), "give a whole file")
+			}
+			var chain *repute.Chain
+			if len(p.flags.chains) > 0 || !indexer.IsSnapshot(in) {
+				c, err := p.oneChain()
+				if err != nil {
+					return err
+				}
+				chain = &c
+			}
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				result, err := p.importFrom(cmd.Context(), db, chain, in)
+				if err != nil {
+					return fmt.Errorf("%s: %w", args[0], err)
+				}
+				return p.printJSON(result)
+			})
+		},
+	}
+}
+
+func (p *program) importFrom(ctx context.Context, db *store.DB, chain *repute.Chain, in *bufio.Reader) (store.ImportResult, error) {
+	if !indexer.IsSnapshot(in) {
+		return indexer.Import(ctx, db, *chain, in)
+	}
+	return indexer.ImportSnapshot(ctx, db, in, indexer.SnapshotOptions{Chain: chain})
+}
+
+func (p *program) openInput(name string) (io.ReadCloser, error) {
+	if name == "-" {
+		return io.NopCloser(p.stdin), nil
+	}
+	file, err := os.Open(name)
+	if err != nil {
+		return nil, repute.Invalid("file", err.Error(), "give a readable file, or - for standard input")
+	}
+	return file, nil
+}
+
+// decompressed reads r, through gzip where it begins like that.
+func decompressed(r io.Reader) (*bufio.Reader, error) {
+	in := bufio.NewReaderSize(r, 1<<16)
+	if head, _ := in.Peek(2); !bytes.Equal(head, []byte{0x1f, 0x8b}) {
+		return in, nil
+	}
+	zip, err := gzip.NewReader(in)
+	if err != nil {
+		return nil, err
+	}
+	return bufio.NewReaderSize(zip, 1<<16), nil
+}
