@@ -25,7 +25,9 @@ type piece struct {
 	asked   time.Time // before the question
 	held    load
 	bytes   int
-	passed  int // logs of unlisted contracts that say nothing
+	passed  int  // logs of unlisted contracts that say nothing
+	doubt   bool // a bloom names logs that did not come
+	listed  bool // the source refused to be asked for logs of any address
 }
 
 // refusal is a failure that a shorter range may cure.
@@ -104,7 +106,7 @@ func (f *Follower) launch(ctx context.Context, next uint64) {
 // is, so that a common ancestor can be found at any open height.
 func (f *Follower) choose(from, end uint64) Query {
 	q := Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.addresses,
-		Topics: f.topics, Anywhere: f.anywhere}
+		Topics: f.topics, Anywhere: f.anywhere.now()}
 	if settled := f.settled(); from <= settled {
 		q.To = min(q.To, settled)
 	} else {
@@ -119,6 +121,9 @@ func (f *Follower) choose(from, end uint64) Query {
 func (f *Follower) fetch(ctx context.Context, q Query) (*piece, error) {
 	p, err := f.tryFetch(ctx, q)
 	if err == nil {
+		return p, nil
+	}
+	if p, ok := f.listed(ctx, q, err); ok {
 		return p, nil
 	}
 	err = fmt.Errorf("blocks %d..%d: %w", q.From, q.To, err)
@@ -141,12 +146,16 @@ func (f *Follower) tryFetch(ctx context.Context, q Query) (*piece, error) {
 	if err := span.check(q); err != nil {
 		return nil, err
 	}
+	doubt, err := f.again(ctx, q, &span)
+	if err != nil {
+		return nil, err
+	}
 	blocks, err := f.withTimes(ctx, span)
 	if err != nil {
 		return nil, err
 	}
 	p := f.decoder.piece(q, span, blocks)
-	p.asked, p.held = asked, held
+	p.asked, p.held, p.doubt = asked, held, doubt
 	return p, nil
 }
 
@@ -234,5 +243,5 @@ func holds(records []repute.Record, number uint64) bool {
 // batch puts a piece behind its parent.
 func (f *Follower) batch(l store.Lease, parent repute.Block, p *piece) store.Batch {
 	return store.Batch{ChainID: f.chain.ID, Lease: l, Parent: parent, To: p.to, Blocks: p.blocks, Records: p.records,
-		Backfill: f.heads.Latest.Number > p.q.To+nearHead}
+		Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}
 }

@@ -53,8 +53,17 @@ type Options struct {
 	// AnyValidation stores validations of contracts that are not on the allow-list
 	// too; they do not count.
 	AnyValidation bool
-	Metrics       *Metrics     // nil: not exposed
-	Log           *slog.Logger // nil: discarded
+	// Verifier, when not nil, runs beside the loop while this process leads.
+	Verifier Verifying
+	Stall    time.Duration // without progress below the head until the alarm, 2 min
+	Metrics  *Metrics      // nil: not exposed
+	Log      *slog.Logger  // nil: discarded
+}
+
+// Verifying compares what is stored with the chain, under the chain's lease, until
+// ctx ends. nudge says that events were just stored which wait for missing ones.
+type Verifying interface {
+	Run(ctx context.Context, l store.Lease, nudge <-chan struct{}) error
 }
 
 func (o Options) withDefaults() Options {
@@ -66,6 +75,7 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.MaxLogs, 50_000)
 	setDefault(&o.MaxBytes, 64<<20)
 	setDefault(&o.Ahead, 4)
+	setDefault(&o.Stall, 2*time.Minute)
 	setDefault(&o.RetryMin, 500*time.Millisecond)
 	setDefault(&o.RetryMax, 15*time.Second)
 	if o.Owner == "" {
@@ -109,16 +119,20 @@ type Follower struct {
 	decoder decoder
 	topics  []common.Hash
 
-	until    uint64        // the last block to be stored, 0 when there is none
-	anywhere []common.Hash // topics asked for whatever the address
+	until    uint64 // the last block to be stored, 0 when there is none
+	anywhere anywhere
 	pace     pace
 	ahead    ahead
+	blooms   bloomTrust
 	heads    Heads
 	// proven is one above the newest stored block that was seen on the node's
 	// chain after heads was answered; finality is claimed only below it.
-	proven  uint64
-	claimed store.Head // what was published last
-	notes   notes
+	proven   uint64
+	claimed  store.Head // what was published last
+	told     bool       // the node names finalized blocks
+	progress progress
+	nudge    chan struct{} // for the verifier
+	notes    notes
 }
 
 // NewFollower makes a Follower of chain c over source.
@@ -127,13 +141,14 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 	c.StartBlock = max(c.StartBlock, 1) // as the store has it: a genesis block has no logs
 	f := &Follower{db: db, chain: c, source: source, opts: o, label: chainLabel(c.ID),
 		log: o.Log.With("chain", c.ID), decoder: newDecoder(c), topics: append(contracts.Topics(), contracts.LegacyTopics()...),
-		pace:  newPace(o.StartRange, o.MaxRange, load{float64(o.RangeLogs), float64(o.MaxBytes) / 3}),
-		ahead: ahead{width: min(2, o.Ahead)}, until: o.Until}
-	if o.AnyValidation {
-		f.anywhere = []common.Hash{contracts.Topic(repute.KindValidationRequest), contracts.Topic(repute.KindValidationResponse)}
-	}
+		anywhere: newAnywhere(o.AnyValidation), ahead: ahead{width: min(2, o.Ahead)}, until: o.Until, nudge: make(chan struct{}, 1)}
+	f.pace = f.newPace()
 	f.notes.feel(errors.New("not started"))
 	return f
+}
+
+func (f *Follower) newPace() pace {
+	return newPace(f.opts.StartRange, f.opts.MaxRange, load{float64(f.opts.RangeLogs), float64(f.opts.MaxBytes) / 3})
 }
 
 // Step does one unit of work under a lease (the zero Lease is not fenced): it
@@ -151,6 +166,7 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 	if f.until > 0 && cursor.Number >= f.until {
 		return ErrDone
 	}
+	f.progress.at(cursor.Number)
 	if err := f.look(ctx, l, cursor); err != nil {
 		return err
 	}
@@ -168,11 +184,12 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 	if err != nil {
 		return err
 	}
-	if err := f.db.Apply(ctx, f.batch(l, cursor, p)); err != nil {
+	b := f.batch(l, cursor, p)
+	if err := f.db.Apply(ctx, b); err != nil {
 		f.ahead.drop()
 		return err
 	}
-	return f.stored(ctx, l, p, started)
+	return f.stored(ctx, b, p, started)
 }
 
 // following gives the range that continues the cursor. One fetched ahead may be of
@@ -193,11 +210,10 @@ func (f *Follower) following(ctx context.Context, cursor repute.Block) (*piece, 
 	return p, p.continues(cursor)
 }
 
-// look refreshes the head unless the range ahead is known to be far below it,
-// and publishes it.
+// look refreshes the head unless the next block is known to be final, and
+// publishes it.
 func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block) error {
-	ahead := cursor.Number + 1 + f.pace.size + nearHead
-	if time.Since(f.heads.SeenAt) < headsAge && ahead < min(f.heads.Latest.Number, f.settled()) {
+	if time.Since(f.heads.SeenAt) < headsAge && cursor.Number < f.settled() {
 		return nil
 	}
 	heads, err := f.source.Heads(ctx)
@@ -208,8 +224,13 @@ func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block)
 		return fmt.Errorf("the endpoint serves chain %d, configured is %d: %w", heads.ChainID, f.chain.ID, repute.ErrConflict)
 	}
 	// A node that once told finality and now fails to has not lost it.
+	f.told = f.told || heads.Finalized > 0
+	if depth := f.opts.Depth; !f.told && depth > 0 && heads.Latest.Number > depth {
+		heads.Finalized = heads.Latest.Number - depth
+	}
 	heads.Finalized = max(heads.Finalized, min(f.heads.Finalized, heads.Latest.Number))
 	f.heads, f.proven = heads, 0
+	f.progress.sees(f.goal(heads.Latest.Number))
 	if head := heads.Latest; head.Hash == cursor.Hash || head.Parent == cursor.Hash {
 		f.proven = cursor.Number + 1
 	}
@@ -272,11 +293,17 @@ func (f *Follower) goal(head uint64) uint64 {
 // stored counts a committed piece. The first one asked for after a look at the
 // head proves that the blocks below it are on the node's chain, which look could
 // not know.
-func (f *Follower) stored(ctx context.Context, l store.Lease, p *piece, started time.Time) error {
+func (f *Follower) stored(ctx context.Context, b store.Batch, p *piece, started time.Time) error {
 	f.ahead.trim(p.q.To + 1)
+	f.progress.at(p.q.To)
 	f.pace.grow(p.q.To-p.q.From+1, p.held)
 	f.opts.Metrics.stored(f.label, p.to, p.records)
-	f.unread(p.records)
+	f.report(p)
+	f.learn(p)
+	if *b.Waiting > 0 || p.doubt {
+		f.opts.Metrics.waiting.WithLabelValues(f.label).Add(float64(*b.Waiting))
+		signal(f.nudge)
+	}
 	f.opts.Metrics.steps.WithLabelValues(f.label).Observe(time.Since(started).Seconds())
 	f.log.Debug("stored", "from", p.q.From, "to", p.q.To, "events", len(p.records))
 	if !p.asked.After(f.heads.SeenAt) {
@@ -287,20 +314,13 @@ func (f *Follower) stored(ctx context.Context, l store.Lease, p *piece, started 
 	if known {
 		return nil
 	}
-	return f.publish(ctx, l)
+	return f.publish(ctx, b.Lease)
 }
 
-// unread makes stored logs that nobody can read as loud as possible without
-// stopping the chain: their events are a gap from now on.
-func (f *Follower) unread(records []repute.Record) {
-	for i := range records {
-		e, ok := records[i].Event.(repute.Undecoded)
-		if !ok {
-			continue
-		}
-		l := &records[i].Log
-		f.opts.Metrics.undecoded.WithLabelValues(f.label, string(e.Reason)).Inc()
-		f.log.Error("registry log cannot be read", "reason", e.Reason, "block", l.BlockNumber, "logIndex", l.Index,
-			"tx", l.TxHash, "address", l.Address, "topic", l.Topics[0])
+// signal leaves a word in a channel of one place, unless there is one.
+func signal(c chan<- struct{}) {
+	select {
+	case c <- struct{}{}:
+	default:
 	}
 }

@@ -16,6 +16,9 @@ type Metrics struct {
 	head, indexed, finalized *prometheus.GaugeVec
 	events, reorgs           *prometheus.CounterVec
 	undecoded, stepErrors    *prometheus.CounterVec
+	passed, upgrades         *prometheus.CounterVec
+	waiting, suspects        *prometheus.CounterVec
+	stalled                  *prometheus.GaugeVec
 	steps                    *prometheus.HistogramVec
 	rpcCalls, rpcErrors      *prometheus.CounterVec
 	documents                *prometheus.CounterVec
@@ -32,12 +35,19 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
 	}
 	m := &Metrics{
-		head:       gauge("repute_chain_head_block", "Newest block the node reports."),
-		indexed:    gauge("repute_chain_indexed_block", "Newest block stored."),
-		finalized:  gauge("repute_chain_finalized_block", "Newest block that is stored and finalized."),
-		events:     counter("repute_events_total", "Registry events stored.", "chain", "kind"),
-		reorgs:     counter("repute_reorgs_total", "Reorganisations handled.", "chain"),
-		undecoded:  counter("repute_undecoded_logs_total", "Logs of a registry that cannot be read, by reason; they are stored.", "chain", "reason"),
+		head:      gauge("repute_chain_head_block", "Newest block the node reports."),
+		indexed:   gauge("repute_chain_indexed_block", "Newest block stored."),
+		finalized: gauge("repute_chain_finalized_block", "Newest block that is stored and finalized."),
+		events:    counter("repute_events_total", "Registry events stored.", "chain", "kind"),
+		reorgs:    counter("repute_reorgs_total", "Reorganisations handled.", "chain"),
+		undecoded: counter("repute_undecoded_logs_total", "Logs of a registry that cannot be read, by reason; they are stored.", "chain", "reason"),
+		passed: counter("repute_foreign_logs_total",
+			"Logs that were answered and are no registry's events: passed over.", "chain"),
+		upgrades: counter("repute_upgrades_total", "Upgrades of followed contracts seen.", "chain"),
+		waiting:  counter("repute_waiting_events_total", "Events stored that waited for one that was missing.", "chain"),
+		suspects: counter("repute_bloom_suspects_total",
+			"Blocks whose bloom names a registry though no log of it came, by what a second question found: logs or empty.", "chain", "found"),
+		stalled:    gauge("repute_chain_stalled", "1 while the head is above the cursor and nothing is stored."),
 		stepErrors: counter("repute_step_errors_total", "Indexing steps that failed.", "chain"),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_step_seconds",
 			Help: "Duration of steps that stored a range.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"chain"}),
@@ -47,7 +57,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		lag:       &lagCollector{at: map[string]time.Time{}},
 	}
 	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.undecoded, m.stepErrors, m.steps,
-		m.rpcCalls, m.rpcErrors, m.documents, m.lag)
+		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.rpcCalls, m.rpcErrors, m.documents, m.lag)
 	return m
 }
 

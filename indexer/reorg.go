@@ -38,11 +38,12 @@ func (f *Follower) reorg(ctx context.Context, l store.Lease, cursor repute.Block
 	if err != nil {
 		return err
 	}
-	if err := f.db.Rewind(ctx, ancestor, f.batch(l, ancestor, p)); err != nil {
+	b := f.batch(l, ancestor, p)
+	if err := f.db.Rewind(ctx, ancestor, b); err != nil {
 		f.ahead.drop()
 		return fmt.Errorf("rewind from block %d to %d: %w", cursor.Number, ancestor.Number, err)
 	}
-	if err := f.stored(ctx, l, p, started); err != nil {
+	if err := f.stored(ctx, b, p, started); err != nil {
 		return err
 	}
 	f.opts.Metrics.reorgs.WithLabelValues(f.label).Inc()

@@ -121,14 +121,19 @@ func (f *Follower) release(ctx context.Context, l store.Lease) {
 // lead steps until ctx or the lease ends, or an error that Run must decide.
 func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) error {
 	ctx, cancel := context.WithCancelCause(ctx)
-	var renewing sync.WaitGroup
-	renewing.Go(func() { cancel(f.renew(ctx, l)) })
-	defer renewing.Wait()
+	var beside sync.WaitGroup
+	beside.Go(func() { cancel(f.renew(ctx, l)) })
+	defer beside.Wait()
 	defer cancel(nil)
 	defer f.ahead.close()
 	f.ahead.drop()
 	f.heads, f.claimed = Heads{}, store.Head{} // others may have led in between
 	f.notes.unpublished()
+	f.progress.begin()
+	beside.Go(func() { f.watch(ctx, l) })
+	if f.opts.Verifier != nil {
+		beside.Go(func() { f.verify(ctx, l) })
+	}
 	for {
 		err := f.Step(ctx, l)
 		if ctx.Err() != nil {
@@ -152,6 +157,13 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 			f.note(ctx, l, err)
 			pause(ctx, retry.next())
 		}
+	}
+}
+
+// verify runs the verifier for as long as the lease lasts.
+func (f *Follower) verify(ctx context.Context, l store.Lease) {
+	if err := f.opts.Verifier.Run(ctx, l, f.nudge); err != nil && ctx.Err() == nil {
+		f.log.Error("verification ended", "error", err)
 	}
 }
 
@@ -192,64 +204,8 @@ func (f *Follower) halt(err error) error {
 	return fmt.Errorf("chain %d: %w", f.chain.ID, err)
 }
 
-// note makes the outcome of a step known to Ready and, when it changed, to the
-// chain's status.
-func (f *Follower) note(ctx context.Context, l store.Lease, err error) {
-	text, changed := f.notes.set(err)
-	if err != nil {
-		f.log.Warn("step failed", "error", err)
-	}
-	if !changed {
-		return
-	}
-	if e := f.db.SetError(ctx, f.chain.ID, l, text, false); e != nil {
-		f.notes.unpublished()
-	}
-}
-
 // Ready is nil while the follower works or stands by, else the last failure.
 func (f *Follower) Ready() error { return f.notes.ready() }
-
-// notes is what a follower has to say about itself. The zero value is ready.
-type notes struct {
-	mu        sync.Mutex
-	err       error
-	published string
-	known     bool // published is what the store has
-}
-
-// feel records an outcome for Ready only.
-func (n *notes) feel(err error) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.err = err
-}
-
-// set records an outcome and tells whether the published text is to change.
-func (n *notes) set(err error) (text string, changed bool) {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.err = err
-	if err != nil {
-		text = err.Error()
-	}
-	changed = !n.known || text != n.published
-	n.published, n.known = text, true
-	return text, changed
-}
-
-// unpublished: what the store shows is not known.
-func (n *notes) unpublished() {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	n.known = false
-}
-
-func (n *notes) ready() error {
-	n.mu.Lock()
-	defer n.mu.Unlock()
-	return n.err
-}
 
 // pause waits for d or for the end of ctx.
 func pause(ctx context.Context, d time.Duration) {

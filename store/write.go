@@ -28,6 +28,9 @@ type Batch struct {
 	// Records are in (block, log index) order, whole blocks only, so that no
 	// transaction of the chain is ever split.
 	Records []repute.Record
+	// Waiting, when not nil, is set to how many of the records wait for one that is
+	// missing.
+	Waiting *int
 	// Backfill writes one `backfilled` change instead of one per event.
 	Backfill bool
 }
@@ -148,6 +151,9 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids inter
 	if err != nil {
 		return err
 	}
+	if b.Waiting != nil {
+		*b.Waiting = d.waiting()
+	}
 	if err := d.write(ctx, tx, c.id); err != nil {
 		return err
 	}
@@ -184,6 +190,17 @@ func storeAndFold(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids int
 		return nil, foldErr
 	}
 	return &f.out, err
+}
+
+// waiting counts the records that have no effect until another one is found.
+func (d *delta) waiting() (n int) {
+	for i := range d.pending {
+		switch d.pending[i].reason {
+		case waitsForAgent, waitsForIndex, waitsForFeedback, waitsForRequest:
+			n++
+		}
+	}
+	return n
 }
 
 func backfilled(from, to uint64) changeRow {

@@ -1,0 +1,78 @@
+package indexer
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/contracts"
+)
+
+const (
+	// listedRange is up to how many blocks a refusal may be one of the question for
+	// any address and not of the range.
+	listedRange = 16
+	// listedFor is how long a source is not asked for logs of any address after it
+	// refused to.
+	listedFor = time.Hour
+)
+
+// anywhere is whether validations of contracts that nobody listed are asked for.
+type anywhere struct {
+	topics []common.Hash // empty: not wanted
+	again  time.Time     // not asked for until then
+	off    bool
+}
+
+func newAnywhere(wanted bool) anywhere {
+	if !wanted {
+		return anywhere{}
+	}
+	return anywhere{topics: []common.Hash{contracts.Topic(repute.KindValidationRequest),
+		contracts.Topic(repute.KindValidationResponse)}}
+}
+
+// now gives the topics to ask for whatever the address.
+func (a *anywhere) now() []common.Hash {
+	if a.off && time.Now().Before(a.again) {
+		return nil
+	}
+	return a.topics
+}
+
+// listed tells whether the source answers a refused question once it names
+// addresses only. Some providers refuse all others, in their own words.
+func (f *Follower) listed(ctx context.Context, q Query, refused error) (*piece, bool) {
+	named := strings.Contains(refused.Error(), "specify an address")
+	if len(q.Anywhere) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || IsTransient(refused)) {
+		return nil, false
+	}
+	q.Anywhere = nil
+	p, err := f.tryFetch(ctx, q)
+	if err != nil {
+		return nil, false
+	}
+	p.listed = true
+	return p, true
+}
+
+// learn takes over how a piece was answered: without the question for any address
+// that question is not asked for some time.
+func (f *Follower) learn(p *piece) {
+	switch {
+	case p.listed:
+		if !f.anywhere.off {
+			f.log.Warn("the endpoint answers for listed contracts only: validations of others are not indexed", "again", listedFor)
+			f.pace = f.newPace() // what was refused was not the size
+		}
+		f.anywhere.off, f.anywhere.again = true, time.Now().Add(listedFor)
+		f.notes.limit("validations: listed: the endpoint refuses questions for contracts of any address")
+	case f.anywhere.off && len(p.q.Anywhere) > 0:
+		f.log.Info("validations of any contract are indexed again")
+		f.anywhere.off = false
+		f.notes.limit("")
+	}
+}
