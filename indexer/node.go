@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -40,6 +41,8 @@ type Node struct {
 	secrets *strings.Replacer // blanks what of the URL may be a key
 	opts    NodeOptions
 	http    *httpTransport // nil for ws and wss
+
+	doubted atomic.Bool // the last answer may have meant an outage
 
 	mu     sync.Mutex
 	client *rpc.Client // of ws and wss, once connected
@@ -153,6 +156,7 @@ func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, e
 	} else {
 		err = n.push(ctx, batch)
 	}
+	err = n.doubt(batch, err)
 	if err != nil {
 		err = n.wrap("batch", err)
 	}
@@ -166,13 +170,42 @@ func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, e
 	return size, err
 }
 
-// push sends a batch over a ws connection.
+// push sends a batch over a ws connection. One that breaks during the call may
+// have been too small for the answer: that is not the same as none.
 func (n *Node) push(ctx context.Context, batch []rpc.BatchElem) error {
 	client, err := n.dial(ctx)
 	if err != nil {
+		return &connError{err: err}
+	}
+	var said rpc.Error
+	err = client.BatchCallContext(ctx, batch)
+	switch {
+	case err == nil, ctx.Err() != nil, errors.As(err, &said), errors.Is(err, rpc.ErrClientQuit):
 		return err
 	}
-	return client.BatchCallContext(ctx, batch)
+	return &answerError{"connection lost: " + err.Error()}
+}
+
+// doubt turns a refusal that may mean a range too large or an outage into an
+// outage when the endpoint gave it the last time too.
+func (n *Node) doubt(batch []rpc.BatchElem, err error) error {
+	doubtful := func(err error) bool {
+		var said rpc.Error
+		return errors.As(err, &said) && isDoubtful(said.Error())
+	}
+	now := doubtful(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return doubtful(e.Error) })
+	if before := n.doubted.Swap(now); !before || !now {
+		return err
+	}
+	for i := range batch {
+		if doubtful(batch[i].Error) {
+			batch[i].Error = outageError{batch[i].Error}
+		}
+	}
+	if doubtful(err) {
+		return outageError{err}
+	}
+	return err
 }
 
 func (n *Node) count(method string, err error) {
@@ -325,8 +358,26 @@ func (n *Node) span(ctx context.Context, q Query) (Span, error) {
 	if blocks[last].Hash != blocks[last-1].Hash {
 		return Span{}, n.wrap("span", &answerError{fmt.Sprintf("block %d changed while it was read", q.To)})
 	}
+	if err := capped(q, logs); err != nil {
+		return Span{}, n.wrap("eth_getLogs", err)
+	}
 	found, err := n.joined(logs)
 	return Span{Logs: found, Headers: blocks[:last], Blooms: blooms(headers), Bytes: size}, err
+}
+
+// knownCaps are the numbers of logs at which some providers cut answers off
+// without saying so.
+func knownCaps() []int { return []int{1_000, 10_000, 20_000, 50_000} }
+
+// capped refuses answers that may have been cut off, as long as a shorter range
+// can tell.
+func capped(q Query, lists [][]types.Log) error {
+	for _, logs := range lists {
+		if q.From < q.To && slices.Contains(knownCaps(), len(logs)) {
+			return &capError{len(logs)}
+		}
+	}
+	return nil
 }
 
 // linked reads the header of every block and then its logs by its hash: logs of
