@@ -71,7 +71,7 @@ func (f *Follower) refused(fl *flight) {
 	switch {
 	case errors.Is(fl.err, context.Canceled):
 	case errors.As(fl.err, &r):
-		f.pace.shrink(r.asked, 0)
+		f.pace.shrink(r.asked, RangeHint(r.err))
 	default:
 		f.ahead.narrow()
 	}
