@@ -22,6 +22,8 @@ type Metrics struct {
 	steps                    *prometheus.HistogramVec
 	rpcCalls, rpcErrors      *prometheus.CounterVec
 	documents                *prometheus.CounterVec
+	missing, repaired        *prometheus.CounterVec
+	verified                 *prometheus.GaugeVec
 	lag                      *lagCollector
 }
 
@@ -54,10 +56,14 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		rpcCalls:  counter("repute_rpc_calls_total", "JSON-RPC calls sent.", "chain", "method"),
 		rpcErrors: counter("repute_rpc_errors_total", "JSON-RPC calls that failed.", "chain", "method"),
 		documents: counter("repute_documents_total", "Documents fetched, by source and failure reason.", "source", "reason"),
+		missing:   counter("repute_missing_events_total", "Events found to be missing from the index.", "chain", "kind"),
+		repaired:  counter("repute_repaired_events_total", "Missing events that were found and put in their place.", "chain", "kind"),
+		verified:  gauge("repute_chain_verified_block", "Block at which the state of all agents was last compared with the chain."),
 		lag:       &lagCollector{at: map[string]time.Time{}},
 	}
 	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.undecoded, m.stepErrors, m.steps,
-		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.rpcCalls, m.rpcErrors, m.documents, m.lag)
+		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.rpcCalls, m.rpcErrors, m.documents,
+		m.missing, m.repaired, m.verified, m.lag)
 	return m
 }
 

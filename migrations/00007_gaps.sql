@@ -29,7 +29,8 @@ create table sweeps (
     chain_id bigint not null,
     pass     text not null,
     pinned   bigint not null,         -- lowest block a part of it was compared at
-    position numeric(78, 0) not null, -- what comes next: a token or a block
+    position bigint not null,         -- what comes next: a token or a block
+    skipped  smallint[] not null,     -- kinds that a part of it could not compare
     primary key (chain_id, pass)
 );
 

@@ -1,0 +1,271 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute"
+)
+
+// What a node may lack when it is asked for more than logs.
+var (
+	// errNoState: the node does not keep the state of that block.
+	errNoState = errors.New("the node does not have the state of the block")
+	// errReverted: the contract refused the call.
+	errReverted = errors.New("call reverted")
+	// errMoved: the node has another block at that height than the one asked of.
+	errMoved = errors.New("the node has another block at that height")
+)
+
+// Call is one contract call.
+type Call struct {
+	To   common.Address
+	Data []byte
+}
+
+// CallResult is what a call returned. Err is errReverted when the contract refused
+// it, another error when this call alone could not be answered.
+type CallResult struct {
+	Data []byte
+	Err  error
+}
+
+// Calls makes calls of the state at a block, in batches that also ask for the
+// block's header: an answer counts only where the node has that very block.
+// errNoState and errMoved concern all calls.
+func (n *Node) Calls(ctx context.Context, at repute.Block, calls []Call) ([]CallResult, error) {
+	results := make([]CallResult, len(calls))
+	for from := 0; from < len(calls); {
+		to := min(len(calls), from+max(1, n.opts.MaxBatch-1))
+		if err := n.someCalls(ctx, at, calls[from:to], results[from:to]); err != nil {
+			return nil, err
+		}
+		from = to
+	}
+	return results, nil
+}
+
+func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, results []CallResult) error {
+	raw := make([]hexutil.Bytes, len(calls))
+	tag := hexutil.EncodeUint64(at.Number)
+	batch := make([]rpc.BatchElem, 0, len(calls)+1)
+	for i, c := range calls {
+		batch = append(batch, rpc.BatchElem{Method: "eth_call", Result: &raw[i],
+			Args: []any{map[string]any{"to": c.To, "data": hexutil.Bytes(c.Data)}, tag}})
+	}
+	if err := n.callAt(ctx, at, batch); err != nil {
+		return err
+	}
+	for i := range calls {
+		switch err := batch[i].Error; {
+		case err == nil:
+			results[i].Data = raw[i]
+		case stateless(err):
+			return n.wrap("eth_call", errors.Join(errNoState, err))
+		case reverted(err):
+			results[i].Err = errReverted
+		default:
+			results[i].Err = n.wrap("eth_call", err)
+		}
+	}
+	return nil
+}
+
+// callAt sends a batch that is true only if the block is the node's.
+func (n *Node) callAt(ctx context.Context, at repute.Block, batch []rpc.BatchElem) error {
+	var head *header
+	all := append(batch[:len(batch):len(batch)], byNumber(at.Number, &head))
+	err := n.call(ctx, all)
+	copy(batch, all)
+	if err != nil {
+		return err
+	}
+	if e := all[len(batch)].Error; e != nil {
+		return n.wrap("eth_getBlockByNumber", e)
+	}
+	b, err := head.block()
+	if err != nil {
+		return n.wrap(fmt.Sprintf("block %d", at.Number), errors.Join(errNoState, err))
+	}
+	if at.Hash != (common.Hash{}) && b.Hash != at.Hash {
+		return n.wrap(fmt.Sprintf("block %d", at.Number), errMoved)
+	}
+	return nil
+}
+
+// Storage reads one word of a contract's storage at a block.
+func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Address, slot common.Hash) (common.Hash, error) {
+	var word hexutil.Bytes
+	batch := []rpc.BatchElem{{Method: "eth_getStorageAt", Args: []any{contract, slot, hexutil.EncodeUint64(at.Number)}, Result: &word}}
+	if err := n.callAt(ctx, at, batch); err != nil {
+		return common.Hash{}, err
+	}
+	if err := batch[0].Error; err != nil {
+		if stateless(err) {
+			err = errors.Join(errNoState, err)
+		}
+		return common.Hash{}, n.wrap("eth_getStorageAt", err)
+	}
+	return common.BytesToHash(word), nil
+}
+
+// reverted tells a contract's refusal from a node's.
+func reverted(err error) bool {
+	const code = 3
+	var coded rpc.Error
+	return errors.As(err, &coded) && coded.ErrorCode() == code || strings.Contains(strings.ToLower(err.Error()), "revert")
+}
+
+// stateless knows the words of nodes that have dropped a block's state.
+func stateless(err error) bool {
+	s := strings.ToLower(err.Error())
+	for _, words := range []string{"missing trie node", "header not found", "state is pruned", "pruned", "state not available",
+		"state is not available", "historical state", "state histories", "no state available", "proof window", "archive",
+		"block is out of range", "old data not available", "state recreation", "unknown block", "block not found"} {
+		if strings.Contains(s, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// unsupported knows the words of nodes without a method.
+func unsupported(err error) bool {
+	const code = -32601
+	var coded rpc.Error
+	if errors.As(err, &coded) && coded.ErrorCode() == code {
+		return true
+	}
+	s := strings.ToLower(err.Error())
+	for _, words := range []string{"does not exist", "not available", "not supported", "unsupported", "method not found", "not whitelisted",
+		"not implemented", "method not allowed"} {
+		if strings.Contains(s, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// Sealed is a header with what it says of the block's logs.
+type Sealed struct {
+	repute.Block
+	Bloom types.Bloom
+	Root  common.Hash // of the receipts; zero where the chain has none
+	txs   []common.Hash
+}
+
+type sealedHeader struct {
+	header
+	Bloom *types.Bloom  `json:"logsBloom"`
+	Root  *common.Hash  `json:"receiptsRoot"`
+	Txs   []common.Hash `json:"transactions"`
+}
+
+func (h *sealedHeader) sealed() (Sealed, error) {
+	if h == nil {
+		return Sealed{}, errNoBlock
+	}
+	b, err := h.block()
+	if err != nil {
+		return Sealed{}, err
+	}
+	s := Sealed{Block: b, txs: h.Txs}
+	if h.Bloom != nil {
+		s.Bloom = *h.Bloom
+	}
+	if h.Root != nil {
+		s.Root = *h.Root
+	}
+	return s, nil
+}
+
+// SealedBlocks gives canonical headers in the order asked.
+func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, error) {
+	out := make([]Sealed, 0, len(numbers))
+	for len(numbers) > 0 {
+		part := numbers[:min(len(numbers), n.opts.MaxBatch)]
+		numbers = numbers[len(part):]
+		headers := make([]*sealedHeader, len(part))
+		batch := make([]rpc.BatchElem, len(part))
+		for i, number := range part {
+			batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(number), false}, Result: &headers[i]}
+		}
+		if err := n.call(ctx, batch); err != nil {
+			return nil, err
+		}
+		for i, number := range part {
+			s, err := headers[i].sealed()
+			if err = errors.Join(batch[i].Error, err); err == nil && s.Number != number {
+				err = &answerError{fmt.Sprintf("block %d instead", s.Number)}
+			}
+			if err != nil {
+				return nil, n.wrap(fmt.Sprintf("block %d", number), err)
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// LogsOf asks for the logs of single blocks by their hashes, one answer per block.
+// A block the node does not know, or cannot answer about, has a nil answer.
+func (n *Node) LogsOf(ctx context.Context, blocks []common.Hash, addresses []common.Address) ([][]types.Log, error) {
+	out := make([][]types.Log, 0, len(blocks))
+	for len(blocks) > 0 {
+		part := blocks[:min(len(blocks), n.opts.MaxBatch)]
+		blocks = blocks[len(part):]
+		logs := make([][]types.Log, len(part))
+		batch := make([]rpc.BatchElem, len(part))
+		for i, hash := range part {
+			batch[i] = rpc.BatchElem{Method: "eth_getLogs", Result: &logs[i],
+				Args: []any{map[string]any{"blockHash": hash, "address": addresses}}}
+		}
+		if err := n.call(ctx, batch); err != nil {
+			return nil, err
+		}
+		for i, hash := range part {
+			if batch[i].Error != nil || !allOf(logs[i], hash) {
+				logs[i] = nil
+			}
+		}
+		out = append(out, logs...)
+	}
+	return out, nil
+}
+
+func allOf(logs []types.Log, hash common.Hash) bool {
+	for i := range logs {
+		if logs[i].BlockHash != hash || logs[i].Removed {
+			return false
+		}
+	}
+	return true
+}
+
+// Matching asks for the logs of a range that match topics by position, as a node's
+// log filter does: an empty position is any.
+func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address, topics [][]common.Hash) ([]types.Log, error) {
+	var logs []types.Log
+	batch := []rpc.BatchElem{{Method: "eth_getLogs", Result: &logs, Args: []any{map[string]any{
+		"fromBlock": hexutil.EncodeUint64(r.From), "toBlock": hexutil.EncodeUint64(r.To), "address": addresses, "topics": topics}}}}
+	if err := n.call(ctx, batch); err != nil {
+		return nil, err
+	}
+	if err := batch[0].Error; err != nil {
+		return nil, n.wrap("eth_getLogs", err)
+	}
+	for i := range logs {
+		if l := &logs[i]; l.Removed || l.BlockNumber < r.From || l.BlockNumber > r.To || !slices.Contains(addresses, l.Address) {
+			return nil, n.wrap("eth_getLogs", badLog(l, "not asked for"))
+		}
+	}
+	return logs, nil
+}

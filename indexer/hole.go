@@ -1,0 +1,226 @@
+package indexer
+
+import (
+	"bytes"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/contracts"
+	"repute/store"
+)
+
+// hole is an event that seems to be missing. Once a second look agrees it is
+// stored as a gap.
+type hole = store.Gap
+
+func newHole(kind repute.EventKind, subject string, r repute.BlockRange, reason string) hole {
+	r.To = max(r.From, r.To)
+	return hole{Subject: subject, Gap: repute.Gap{Kind: kind, Blocks: r, Reason: reason}}
+}
+
+func agentHole(kind repute.EventKind, id repute.TokenID, r repute.BlockRange, reason string) hole {
+	h := newHole(kind, id.Dec(), r, reason)
+	h.Agent = &id
+	return h
+}
+
+func clientHole(kind repute.EventKind, id repute.TokenID, client common.Address, r repute.BlockRange, reason string) hole {
+	h := agentHole(kind, id, r, reason)
+	h.Client, h.Subject = &client, id.Dec()+"/"+client.Hex()
+	return h
+}
+
+// operatorHole keeps the owner as client.
+func operatorHole(o store.OperatorThen, r repute.BlockRange, approved bool) hole {
+	h := newHole(repute.KindApprovalForAll, o.Owner.Hex()+"/"+o.Operator.Hex(), r,
+		fmt.Sprintf("isApprovedForAll of %s for %s is %t, stored %t", o.Operator, o.Owner, approved, o.Approved))
+	h.Client = &o.Owner
+	return h
+}
+
+// Subjects of holes that no comparison of states found.
+const (
+	waitSubject  = "waits:" // a stored event waits for it
+	blockSubject = "block:" // a block holds more than is stored
+)
+
+func sameHole(a, b hole) bool { return a.Kind == b.Kind && a.Subject == b.Subject }
+
+// waitingHole is what a stored event waits for: it must lie between the newest
+// thing known before it and the event itself.
+func waitingHole(w store.Waiting, event repute.Event, start uint64) (hole, bool) {
+	r := repute.BlockRange{From: start, To: w.Log.BlockNumber}
+	reason := fmt.Sprintf("log %d of block %d waits: %s", w.Log.Index, w.Log.BlockNumber, w.Reason)
+	var h hole
+	switch e := event.(type) {
+	case repute.NewFeedback:
+		h = clientHole(w.Kind, e.TokenID, e.Client, r, reason)
+	case repute.FeedbackRevoked:
+		h = clientHole(w.Kind, e.TokenID, e.Client, r, reason)
+	case repute.ResponseAppended:
+		h = clientHole(w.Kind, e.TokenID, e.Client, r, reason)
+	default:
+		id, ok := tokenOf(event)
+		if !ok {
+			return h, false
+		}
+		h = agentHole(w.Kind, id, r, reason)
+	}
+	if w.Kind == repute.KindTransfer {
+		h.Client, h.Subject = nil, h.Agent.Dec()
+	}
+	h.Subject = waitSubject + h.Subject
+	return h, true
+}
+
+// tokenOf names the agent of the events that may wait.
+func tokenOf(e repute.Event) (repute.TokenID, bool) {
+	switch e := e.(type) {
+	case repute.Transfer:
+		return e.TokenID, true
+	case repute.Registered:
+		return e.TokenID, true
+	case repute.URIUpdated:
+		return e.TokenID, true
+	case repute.MetadataSet:
+		return e.TokenID, true
+	case repute.Approval:
+		return e.TokenID, true
+	case repute.ValidationRequest:
+		return e.TokenID, true
+	case repute.ValidationResponse:
+		return e.TokenID, true
+	}
+	return repute.TokenID{}, false
+}
+
+// search is how a node is asked for a hole's logs: the address and what must stand
+// at each place of the topics. Whatever else is missing of the same agent comes
+// with it.
+type search struct {
+	addresses []common.Address
+	topics    [][]common.Hash
+}
+
+// searches gives the filters that find a hole's logs. A hole that names nobody is
+// searched by kind alone.
+func searches(c repute.Chain, h hole) []search {
+	topic := []common.Hash{contracts.Topic(h.Kind)}
+	switch h.Kind {
+	case repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended:
+		all := topicsOf(repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended)
+		s := search{[]common.Address{c.Reputation}, [][]common.Hash{all, tokenTopic(h.Agent)}}
+		if h.Client != nil {
+			s.topics = append(s.topics, []common.Hash{common.BytesToHash(h.Client[:])})
+		}
+		return []search{s}
+	case repute.KindValidationRequest, repute.KindValidationResponse:
+		all := topicsOf(repute.KindValidationRequest, repute.KindValidationResponse)
+		return []search{{c.Validations, [][]common.Hash{all, {}, tokenTopic(h.Agent)}}}
+	case repute.KindApprovalForAll:
+		s := search{[]common.Address{c.Identity}, [][]common.Hash{topic}}
+		if h.Client != nil {
+			s.topics = append(s.topics, []common.Hash{common.BytesToHash(h.Client[:])})
+		}
+		return []search{s}
+	case repute.KindTransfer, repute.KindRegistered, repute.KindURIUpdated, repute.KindMetadataSet, repute.KindApproval:
+		if h.Agent == nil {
+			break
+		}
+		first := topicsOf(repute.KindRegistered, repute.KindURIUpdated, repute.KindMetadataSet)
+		last := topicsOf(repute.KindTransfer, repute.KindApproval)
+		return []search{
+			{[]common.Address{c.Identity}, [][]common.Hash{first, tokenTopic(h.Agent)}},
+			{[]common.Address{c.Identity}, [][]common.Hash{last, {}, {}, tokenTopic(h.Agent)}}}
+	}
+	return []search{{followedAddresses(c), [][]common.Hash{topic}}}
+}
+
+func topicsOf(kinds ...repute.EventKind) []common.Hash {
+	topics := make([]common.Hash, len(kinds))
+	for i, k := range kinds {
+		topics[i] = contracts.Topic(k)
+	}
+	return topics
+}
+
+func tokenTopic(id *repute.TokenID) []common.Hash {
+	if id == nil {
+		return []common.Hash{}
+	}
+	return []common.Hash{id.Bytes32()}
+}
+
+func followedAddresses(c repute.Chain) []common.Address {
+	d := newDecoder(c)
+	return d.addresses
+}
+
+// may tells whether a block's bloom admits a log that the search finds.
+func (s search) may(b types.Bloom) bool {
+	if !slices.ContainsFunc(s.addresses, func(a common.Address) bool { return b.Test(a[:]) }) {
+		return false
+	}
+	for _, wanted := range s.topics {
+		if len(wanted) > 0 && !slices.ContainsFunc(wanted, func(t common.Hash) bool { return b.Test(t[:]) }) {
+			return false
+		}
+	}
+	return true
+}
+
+// matches is what a node does with the filter.
+func (s search) matches(l *types.Log) bool {
+	if !slices.Contains(s.addresses, l.Address) || len(l.Topics) < len(s.topics) {
+		return false
+	}
+	for i, wanted := range s.topics {
+		if len(wanted) > 0 && !slices.Contains(wanted, l.Topics[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// ofState tells whether comparing states again shows if the hole is still there.
+func ofState(h hole) bool {
+	return !strings.HasPrefix(h.Subject, waitSubject) && !strings.HasPrefix(h.Subject, blockSubject)
+}
+
+// operatorOf reads an operatorHole's pair.
+func operatorOf(h hole) (store.OperatorThen, bool) {
+	owner, operator, ok := strings.Cut(h.Subject, "/")
+	return store.OperatorThen{Owner: common.HexToAddress(owner), Operator: common.HexToAddress(operator)},
+		ok && h.Kind == repute.KindApprovalForAll && ofState(h)
+}
+
+// bloomOf is the bloom of logs alone.
+func bloomOf(logs []types.Log) (b types.Bloom) {
+	for i := range logs {
+		b.Add(logs[i].Address[:])
+		for _, t := range logs[i].Topics {
+			b.Add(t[:])
+		}
+	}
+	return b
+}
+
+// within tells whether every bit of part is set in whole.
+func within(part, whole types.Bloom) bool {
+	for i := range part {
+		if part[i]&^whole[i] != 0 {
+			return false
+		}
+	}
+	return true
+}
+
+// sameContent compares what a stored log keeps.
+func sameContent(a, b *types.Log) bool {
+	return a.Address == b.Address && a.TxHash == b.TxHash && slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data)
+}

@@ -1,0 +1,273 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/store"
+)
+
+// Bounds of one search for one gap.
+const (
+	searchCalls   = 64     // targeted log queries per witness and filter
+	bisectAbove   = 64     // blocks: longer ranges are narrowed by state first
+	scannedBlocks = 10_000 // headers looked through
+	judgedBlocks  = 100    // receipts read
+)
+
+// locate searches the logs that a gap lacks, the cheapest way first: log queries
+// for the very agent, over the whole range and then over shorter ones; the block
+// where the state changed; the blooms of the headers; and the receipts, which judge.
+func (v *Verifier) locate(ctx context.Context, at store.Standing, h hole) ([]types.Log, error) {
+	r := h.Blocks
+	r.From, r.To = max(r.From, v.chain.StartBlock), min(max(r.To, r.From), at.Cursor)
+	if r.To < r.From {
+		return nil, nil
+	}
+	found, err := v.query(ctx, h, r)
+	if err != nil || len(found) > 0 {
+		return found, err
+	}
+	if r.To-r.From >= bisectAbove && ofState(h) {
+		if narrow, ok := v.bisect(ctx, h, r); ok {
+			r = narrow
+		}
+	}
+	return v.scan(ctx, h, r)
+}
+
+// query asks every witness for the agent's logs: over the whole range, over a
+// sixteenth of it at a time, and block by block where they are few.
+func (v *Verifier) query(ctx context.Context, h hole, r repute.BlockRange) ([]types.Log, error) {
+	var last error
+	for _, n := range v.witnesses() {
+		for _, s := range searches(v.chain, h) {
+			for _, most := range []uint64{r.To - r.From + 1, (r.To-r.From)/16 + 1} {
+				found, err := v.match(ctx, n, s, r, most)
+				if err != nil {
+					last = err
+					continue
+				}
+				if absent, err := v.db.AbsentLogs(ctx, v.chain.ID, found); err != nil || len(absent) > 0 {
+					return absent, err
+				}
+			}
+		}
+	}
+	if errors.Is(last, context.Canceled) {
+		return nil, last
+	}
+	return nil, nil
+}
+
+// match asks for the logs of a range in pieces of at most that many blocks, halved
+// when the node refuses. What it found before it gave up counts.
+func (v *Verifier) match(ctx context.Context, n *Node, s search, r repute.BlockRange, most uint64) ([]types.Log, error) {
+	var found []types.Log
+	from := r.From
+	for range searchCalls {
+		if err := v.spend(ctx, 1); err != nil {
+			return found, err
+		}
+		part := repute.BlockRange{From: from, To: min(r.To, from+most-1)}
+		logs, err := n.Matching(ctx, part, s.addresses, s.topics)
+		switch {
+		case err == nil:
+			for i := range logs {
+				if s.matches(&logs[i]) {
+					found = append(found, logs[i])
+				}
+			}
+			if part.To == r.To {
+				return found, nil
+			}
+			from = part.To + 1
+		case ctx.Err() != nil:
+			return found, ctx.Err()
+		case part.From == part.To || IsTransient(err):
+			return found, err
+		default:
+			most = (part.To - part.From + 1) / 2
+		}
+	}
+	return found, nil
+}
+
+// bisect finds the block at which the state parted from the stored one: with equal
+// states below it and different ones from it on, it holds a log that is missing.
+// False where no witness keeps such old states.
+func (v *Verifier) bisect(ctx context.Context, h hole, r repute.BlockRange) (repute.BlockRange, bool) {
+	for _, n := range v.witnesses() {
+		low, high := r.From, r.To // equal below low, different at high
+		ok := true
+		for low < high && ok {
+			mid := low + (high-low)/2
+			differs, err := v.differsAt(ctx, n, repute.Block{Number: mid}, h)
+			switch {
+			case err != nil:
+				v.log.Debug("no bisection", "block", mid, "error", err)
+				ok = false
+			case differs:
+				high = mid
+			default:
+				low = mid + 1
+			}
+		}
+		if ok {
+			return repute.BlockRange{From: high, To: high}, true
+		}
+	}
+	return r, false
+}
+
+// scan looks through the headers of a range from its end, where the newest state
+// came about, and judges the blocks whose bloom admits a log of the gap.
+func (v *Verifier) scan(ctx context.Context, h hole, r repute.BlockRange) ([]types.Log, error) {
+	filters := searches(v.chain, h)
+	judged := 0
+	low := r.From
+	if r.To-r.From >= scannedBlocks {
+		low = r.To - scannedBlocks + 1
+	}
+	for to := r.To; ; to -= v.opts.Window {
+		from := max(low, to-min(to, v.opts.Window-1))
+		headers, err := v.sealed(ctx, upTo(from, to))
+		if err != nil {
+			return nil, err
+		}
+		for i := len(headers) - 1; i >= 0 && judged < judgedBlocks; i-- {
+			if from != to && !admits(filters, headers[i].Bloom) {
+				continue
+			}
+			judged++
+			j, err := v.judge(ctx, headers[i].Number)
+			if err != nil {
+				return nil, err
+			}
+			if len(j.absent) > 0 {
+				return j.absent, nil
+			}
+		}
+		if from == low || judged >= judgedBlocks {
+			return nil, nil
+		}
+	}
+}
+
+func admits(filters []search, b types.Bloom) bool {
+	for _, s := range filters {
+		if s.may(b) {
+			return true
+		}
+	}
+	return b == types.Bloom{} // a chain without blooms admits anything
+}
+
+func upTo(from, to uint64) []uint64 {
+	numbers := make([]uint64, 0, to-from+1)
+	for n := from; n <= to; n++ {
+		numbers = append(numbers, n)
+	}
+	return numbers
+}
+
+// judgement is what the receipts of a block say about the stored logs of it.
+type judgement struct {
+	block  Sealed
+	absent []types.Log // not stored
+	extra  []types.Log // stored, and not in the block
+	proven bool        // by the receipts' root
+}
+
+// settled: nothing is missing, nothing is too much.
+func (j judgement) settled() bool { return len(j.absent) == 0 && len(j.extra) == 0 }
+
+// judge compares the stored logs of a block with its receipts, of the first witness
+// whose receipts are proven. Where none can be proven what the witnesses have is
+// taken together: a log that one of them shows is not invented. It is an error
+// when the stored block is another one.
+func (v *Verifier) judge(ctx context.Context, number uint64) (judgement, error) {
+	stored, _, err := v.db.Logs(ctx, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
+	if err != nil {
+		return judgement{}, err
+	}
+	known, err := v.db.Headers(ctx, v.chain.ID, []uint64{number})
+	if err != nil {
+		return judgement{}, err
+	}
+	var best judgement
+	seen := false
+	err = v.withWitness(func(n *Node) error {
+		j, err := v.judgeBy(ctx, n, number, known[number], stored)
+		if err != nil {
+			return err
+		}
+		if !seen || j.proven || len(j.absent) > len(best.absent) {
+			best, seen = j, true
+		}
+		if !j.proven {
+			return errUnproven
+		}
+		return nil
+	})
+	if seen {
+		err = nil
+	}
+	return best, err
+}
+
+func (v *Verifier) judgeBy(ctx context.Context, n *Node, number uint64, known repute.Block, stored []types.Log) (judgement, error) {
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	if err := v.spend(ctx, 2); err != nil {
+		return judgement{}, err
+	}
+	headers, err := n.SealedBlocks(ctx, []uint64{number})
+	if err != nil {
+		return judgement{}, err
+	}
+	if known.Hash != (common.Hash{}) && known.Hash != headers[0].Hash {
+		return judgement{}, n.wrap("judge", errMoved)
+	}
+	e, err := n.Receipts(ctx, headers[0].Block)
+	if err != nil { // no receipts to be had: its word by hash is what remains
+		logs, e2 := n.LogsOf(ctx, []common.Hash{headers[0].Hash}, v.decoder.addresses)
+		if e2 != nil || logs[0] == nil {
+			return judgement{}, errors.Join(err, e2)
+		}
+		e = Evidence{Sealed: headers[0], Logs: logs[0]}
+	}
+	return v.weigh(e, stored), nil
+}
+
+// weigh compares a block's evidence with what is stored of it.
+func (v *Verifier) weigh(e Evidence, stored []types.Log) judgement {
+	j := judgement{block: e.Sealed, proven: e.Proven}
+	byIndex := make(map[uint]*types.Log, len(stored))
+	for i := range stored {
+		byIndex[stored[i].Index] = &stored[i]
+	}
+	for _, l := range e.Logs {
+		if _, ours := v.decoder.decode(l); !ours {
+			continue
+		}
+		s := byIndex[l.Index]
+		if s == nil {
+			j.absent = append(j.absent, l)
+			continue
+		}
+		if sameContent(s, &l) {
+			delete(byIndex, l.Index)
+		}
+	}
+	for i := range stored {
+		if byIndex[stored[i].Index] != nil {
+			j.extra = append(j.extra, stored[i])
+		}
+	}
+	return j
+}

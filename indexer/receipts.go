@@ -1,0 +1,173 @@
+package indexer
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rlp"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/ethereum/go-ethereum/trie"
+
+	"repute"
+)
+
+// Evidence is all that happened in one block, out of its receipts.
+type Evidence struct {
+	Sealed
+	Logs []types.Log
+	// Proven: the receipts are those that the header's root commits to, so no log
+	// was left out or made up. Where a chain encodes its receipts in a way of its
+	// own the root cannot be recomputed and nothing is proven.
+	Proven bool
+}
+
+// Receipts gives the evidence of a block by its hash: in one call where the node
+// has eth_getBlockReceipts, else one call per transaction.
+func (n *Node) Receipts(ctx context.Context, block repute.Block) (Evidence, error) {
+	var head *sealedHeader
+	var receipts []*receiptJSON
+	batch := []rpc.BatchElem{
+		{Method: "eth_getBlockByHash", Args: []any{block.Hash, false}, Result: &head},
+		{Method: "eth_getBlockReceipts", Args: []any{block.Hash}, Result: &receipts},
+	}
+	if err := n.call(ctx, batch); err != nil {
+		return Evidence{}, err
+	}
+	if err := batch[0].Error; err != nil {
+		return Evidence{}, n.wrap("eth_getBlockByHash", err)
+	}
+	sealed, err := head.sealed()
+	if err == nil && (sealed.Hash != block.Hash || sealed.Number != block.Number) {
+		err = &answerError{fmt.Sprintf("block %d %s instead", sealed.Number, sealed.Hash)}
+	}
+	if err != nil {
+		return Evidence{}, n.wrap(fmt.Sprintf("block %d", block.Number), err)
+	}
+	if batch[1].Error != nil || receipts == nil && len(sealed.txs) > 0 {
+		if receipts, err = n.receiptsByTx(ctx, sealed); err != nil {
+			return Evidence{}, err
+		}
+	}
+	e, err := newEvidence(sealed, receipts)
+	if err != nil {
+		return Evidence{}, n.wrap(fmt.Sprintf("receipts of block %d", block.Number), err)
+	}
+	return e, nil
+}
+
+// receiptsByTx is for nodes without eth_getBlockReceipts, and for those that take
+// no hash there.
+func (n *Node) receiptsByTx(ctx context.Context, s Sealed) ([]*receiptJSON, error) {
+	receipts := make([]*receiptJSON, len(s.txs))
+	for from := 0; from < len(s.txs); from += n.opts.MaxBatch {
+		to := min(len(s.txs), from+n.opts.MaxBatch)
+		batch := make([]rpc.BatchElem, 0, to-from)
+		for i := from; i < to; i++ {
+			batch = append(batch, rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{s.txs[i]}, Result: &receipts[i]})
+		}
+		if err := n.call(ctx, batch); err != nil {
+			return nil, err
+		}
+		for _, e := range batch {
+			if e.Error != nil {
+				return nil, n.wrap(e.Method, e.Error)
+			}
+		}
+	}
+	return receipts, nil
+}
+
+// receiptJSON is a receipt as nodes write it, with the fields that OP Stack chains
+// add for deposits.
+type receiptJSON struct {
+	Type       hexutil.Uint64  `json:"type"`
+	Status     *hexutil.Uint64 `json:"status"`
+	State      hexutil.Bytes   `json:"root"` // before Byzantium, instead of a status
+	GasSoFar   hexutil.Uint64  `json:"cumulativeGasUsed"`
+	Logs       []*types.Log    `json:"logs"`
+	BlockHash  common.Hash     `json:"blockHash"`
+	TxHash     common.Hash     `json:"transactionHash"`
+	TxIndex    hexutil.Uint64  `json:"transactionIndex"`
+	Nonce      *hexutil.Uint64 `json:"depositNonce"`
+	NonceSince *hexutil.Uint64 `json:"depositReceiptVersion"`
+}
+
+func newEvidence(s Sealed, receipts []*receiptJSON) (Evidence, error) {
+	e := Evidence{Sealed: s}
+	if len(s.txs) != len(receipts) {
+		return e, &answerError{fmt.Sprintf("%d receipts of %d transactions", len(receipts), len(s.txs))}
+	}
+	for i, r := range receipts {
+		if r == nil || r.BlockHash != s.Hash || r.TxHash != s.txs[i] {
+			return e, &answerError{fmt.Sprintf("receipt %d is of another block or transaction", i)}
+		}
+		for _, l := range r.Logs {
+			if l == nil || l.BlockHash != s.Hash || l.TxHash != r.TxHash || l.Removed {
+				return e, &answerError{fmt.Sprintf("receipt %d has a log of another block or transaction", i)}
+			}
+			l.BlockNumber, l.BlockTimestamp = s.Number, uint64(s.Time.Unix())
+			e.Logs = append(e.Logs, *l)
+		}
+	}
+	root := types.EmptyReceiptsHash
+	if len(receipts) > 0 {
+		root = types.DeriveSha(receiptList(receipts), trie.NewStackTrie(nil))
+	}
+	e.Proven = root == s.Root
+	return e, nil
+}
+
+// receiptList encodes receipts as the trie under a header's root holds them.
+type receiptList []*receiptJSON
+
+// Len implements types.DerivableList.
+func (l receiptList) Len() int { return len(l) }
+
+// EncodeIndex implements types.DerivableList: the type's byte, none for legacy
+// transactions, and the list of the receipt's fields. What cannot be encoded
+// leaves another root, hence nothing proven.
+func (l receiptList) EncodeIndex(i int, w *bytes.Buffer) {
+	r := l[i]
+	if r.Type != types.LegacyTxType {
+		w.WriteByte(byte(r.Type))
+	}
+	if err := rlp.Encode(w, r.fields()); err != nil {
+		w.Reset()
+	}
+}
+
+// depositType is an OP Stack deposit. Its nonce is part of the root only from the
+// upgrade on that gave such receipts a version.
+const depositType = 0x7e
+
+type receiptFields struct {
+	State   []byte
+	Gas     uint64
+	Bloom   types.Bloom
+	Logs    []*types.Log
+	Nonce   *uint64 `rlp:"optional"`
+	Version *uint64 `rlp:"optional"`
+}
+
+func (r *receiptJSON) fields() *receiptFields {
+	f := &receiptFields{State: r.State, Gas: uint64(r.GasSoFar), Logs: r.Logs,
+		Bloom: types.CreateBloom(&types.Receipt{Logs: r.Logs})}
+	if r.Status != nil {
+		f.State = nil
+		if *r.Status == hexutil.Uint64(types.ReceiptStatusSuccessful) {
+			f.State = []byte{1}
+		}
+	}
+	if r.Type == depositType && r.NonceSince != nil {
+		f.Nonce, f.Version = (*uint64)(r.Nonce), (*uint64)(r.NonceSince)
+	}
+	return f
+}
+
+// errUnproven: receipts were read and their root is not the header's.
+var errUnproven = errors.New("the receipts' root cannot be recomputed")

@@ -1,0 +1,189 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"golang.org/x/time/rate"
+
+	"repute"
+	"repute/contracts"
+	"repute/store"
+)
+
+// VerifierOptions of a Verifier. Zero values are replaced by the defaults named.
+type VerifierOptions struct {
+	// Rate is how many JSON-RPC calls per second may be made, 100. They go out in
+	// batches; what a node itself limits comes on top.
+	Rate float64
+	// Agents is how many are compared at once, 32.
+	Agents int
+	// Window is how many blocks are looked through at once, 200.
+	Window uint64
+	// Every is the time between two comparisons of all agents, 10 min.
+	Every time.Duration
+	// Poll is the time between looks for something to do, 5 s.
+	Poll time.Duration
+	// RetryMin and RetryMax are the first and the longest pause before a gap is
+	// looked for again, 30 s and 1 h.
+	RetryMin, RetryMax time.Duration
+	Metrics            *Metrics     // nil: not exposed
+	Log                *slog.Logger // nil: discarded
+}
+
+func (o VerifierOptions) withDefaults() VerifierOptions {
+	if o.Rate <= 0 {
+		o.Rate = 100
+	}
+	setDefault(&o.Agents, 32)
+	setDefault(&o.Window, 200)
+	setDefault(&o.Every, 10*time.Minute)
+	setDefault(&o.Poll, 5*time.Second)
+	setDefault(&o.RetryMin, 30*time.Second)
+	setDefault(&o.RetryMax, time.Hour)
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(prometheus.NewRegistry())
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Verifier compares what is stored of a chain with the chain itself, behind the
+// cursor: the state of every agent at a finalized block, and where the headers'
+// blooms tell anything every block. What is missing it looks for, puts in its
+// place, or publishes as a gap and goes on looking for. All that matters is in the
+// store. Run and Step are for one goroutine.
+type Verifier struct {
+	db        *store.DB
+	chain     repute.Chain
+	witnesses func() []*Node
+	opts      VerifierOptions
+	views     *contracts.Views
+	decoder   decoder
+	limiter   *rate.Limiter
+	label     string
+	log       *slog.Logger
+
+	swept    time.Time // when all agents were last compared
+	blocksGo bool      // whose turn it is
+	mute     bool      // the blooms of this chain tell nothing
+	widened  map[uint64]bool
+}
+
+// NewVerifier makes a Verifier of chain c. The witnesses are the chain's nodes, the
+// one to be asked first in front; there may be none at times.
+func NewVerifier(db *store.DB, c repute.Chain, witnesses func() []*Node, o VerifierOptions) *Verifier {
+	o = o.withDefaults()
+	c.StartBlock = max(c.StartBlock, 1)
+	return &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: newDecoder(c),
+		limiter: rate.NewLimiter(rate.Limit(o.Rate), comparedAtOnce), label: chainLabel(c.ID), log: o.Log.With("chain", c.ID),
+		widened: map[uint64]bool{}}
+}
+
+// Run verifies under the chain's lease until ctx ends, which is no error, or the
+// lease is lost, which is repute.ErrFenced. A signal on nudge says that events were
+// stored which wait for missing ones.
+func (v *Verifier) Run(ctx context.Context, l store.Lease, nudge <-chan struct{}) error {
+	retry := backoff{min: time.Second, max: time.Minute}
+	for ctx.Err() == nil {
+		err := v.Step(ctx, l)
+		wait := time.Duration(0)
+		switch {
+		case ctx.Err() != nil:
+			return nil
+		case err == nil:
+			retry.reset()
+		case errors.Is(err, ErrNothingNew):
+			retry.reset()
+			wait = v.opts.Poll
+		case errors.Is(err, repute.ErrFenced):
+			return err
+		default:
+			v.log.Warn("verification failed", "error", err)
+			wait = retry.next()
+		}
+		if wait > 0 {
+			pauseOr(ctx, wait, nudge)
+		}
+	}
+	return nil
+}
+
+// pauseOr is pause that a signal ends early.
+func pauseOr(ctx context.Context, d time.Duration, nudge <-chan struct{}) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-nudge:
+	case <-t.C:
+	}
+}
+
+// Step does one unit of work: it tries to close one gap, compares some agents or
+// looks through some blocks. ErrNothingNew when there is nothing to do, also while
+// the chain is far behind its head.
+func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
+	at, err := v.db.Standing(ctx, v.chain.ID)
+	if err != nil {
+		return err
+	}
+	if at.Cursor+nearHead < at.Head || at.Newest.Number < v.chain.StartBlock || len(v.witnesses()) == 0 {
+		return ErrNothingNew
+	}
+	if err := v.settleNext(ctx, l, at); !errors.Is(err, ErrNothingNew) {
+		return err
+	}
+	passes := []func(context.Context, store.Lease, store.Standing) error{v.sweepAgents, v.sweepBlocks}
+	v.blocksGo = !v.blocksGo
+	if v.blocksGo {
+		passes[0], passes[1] = passes[1], passes[0]
+	}
+	for _, pass := range passes {
+		if err := pass(ctx, l, at); !errors.Is(err, ErrNothingNew) {
+			return err
+		}
+	}
+	return ErrNothingNew
+}
+
+// withWitness runs f on one node after the other until one can answer.
+func (v *Verifier) withWitness(f func(*Node) error) error {
+	err := error(ErrNothingNew)
+	for _, n := range v.witnesses() {
+		if err = f(n); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// spend waits until that many calls may be made.
+func (v *Verifier) spend(ctx context.Context, calls int) error {
+	for calls > 0 {
+		n := min(calls, comparedAtOnce)
+		calls -= n
+		if err := v.limiter.WaitN(ctx, n); err != nil {
+			return fmt.Errorf("wait for the rate limit: %w", err)
+		}
+	}
+	return nil
+}
+
+// open makes confirmed holes known.
+func (v *Verifier) open(ctx context.Context, l store.Lease, holes []hole) error {
+	if len(holes) == 0 {
+		return nil
+	}
+	for _, h := range holes {
+		v.log.Warn("event missing", "kind", h.Kind, "subject", h.Subject, "from", h.Blocks.From, "to", h.Blocks.To, "reason", h.Reason)
+		v.opts.Metrics.missing.WithLabelValues(v.label, h.Kind.String()).Inc()
+	}
+	return v.db.OpenGaps(ctx, v.chain.ID, l, holes)
+}

@@ -1,0 +1,343 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/contracts"
+	"repute/store"
+)
+
+// agentsPass names the comparison of agents in the store.
+const agentsPass = "agents"
+
+// sweepAgents compares the next agents with the chain's state. Each part is of one
+// block, the newest final one; a comparison of all is as good as its oldest part.
+func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Standing) error {
+	sweep, err := v.db.Sweep(ctx, v.chain.ID, agentsPass)
+	if err != nil {
+		return err
+	}
+	pin := at.Pin
+	if pin.Hash == (common.Hash{}) || sweep.Position == 0 && (time.Since(v.swept) < v.opts.Every || pin.Number <= sweep.Pinned) {
+		return ErrNothingNew
+	}
+	if sweep.Position == 0 {
+		sweep = store.Sweep{Pinned: pin.Number}
+	}
+	part := part{first: sweep.Position == 0, from: sweep.Position}
+	if err := v.comparePart(ctx, at, &part); err != nil {
+		return err
+	}
+	holes, err := v.confirm(ctx, at, part.holes)
+	if err != nil {
+		return err
+	}
+	if err := v.open(ctx, l, holes); err != nil {
+		return err
+	}
+	sweep.Pinned, sweep.Position = min(sweep.Pinned, part.at.Number), part.next
+	sweep.Skipped = slices.Compact(slices.Sorted(slices.Values(append(sweep.Skipped, part.skipped...))))
+	if part.next == 0 {
+		v.swept = time.Now()
+		if err := v.publish(ctx, l, sweep); err != nil {
+			return err
+		}
+	}
+	return v.db.SaveSweep(ctx, v.chain.ID, l, agentsPass, sweep)
+}
+
+// publish says how far the kinds are verified whose views could be asked.
+func (v *Verifier) publish(ctx context.Context, l store.Lease, s store.Sweep) error {
+	kinds := slices.DeleteFunc(stateKinds(), func(k repute.EventKind) bool { return slices.Contains(s.Skipped, k) })
+	v.opts.Metrics.verified.WithLabelValues(v.label).Set(float64(s.Pinned))
+	v.log.Info("state verified", "block", s.Pinned, "skipped", len(s.Skipped))
+	return v.db.SetVerified(ctx, v.chain.ID, l, store.Verified{Kinds: kinds, VerifiedTo: s.Pinned})
+}
+
+// stateKinds are the events whose outcome the registries' views tell.
+func stateKinds() []repute.EventKind {
+	return []repute.EventKind{repute.KindTransfer, repute.KindRegistered, repute.KindURIUpdated, repute.KindMetadataSet,
+		repute.KindApproval, repute.KindApprovalForAll, repute.KindNewFeedback, repute.KindFeedbackRevoked,
+		repute.KindResponseAppended, repute.KindValidationRequest, repute.KindValidationResponse}
+}
+
+// toldBy are the kinds that a view tells of.
+func toldBy(view string) []repute.EventKind {
+	switch view {
+	case "ownerOf", "count":
+		return []repute.EventKind{repute.KindTransfer, repute.KindRegistered}
+	case "tokenURI":
+		return []repute.EventKind{repute.KindRegistered, repute.KindURIUpdated}
+	case "getAgentWallet", "getMetadata":
+		return []repute.EventKind{repute.KindMetadataSet}
+	case "getApproved":
+		return []repute.EventKind{repute.KindApproval}
+	case "isApprovedForAll":
+		return []repute.EventKind{repute.KindApprovalForAll}
+	case "getClients", "getLastIndex":
+		return []repute.EventKind{repute.KindNewFeedback}
+	case "readFeedback":
+		return []repute.EventKind{repute.KindFeedbackRevoked}
+	case "getResponseCount":
+		return []repute.EventKind{repute.KindResponseAppended}
+	case "getAgentValidations":
+		return []repute.EventKind{repute.KindValidationRequest}
+	case "getValidationStatus":
+		return []repute.EventKind{repute.KindValidationResponse}
+	}
+	return nil // getSummary: readFeedback is asked instead
+}
+
+// part is one portion of a sweep.
+type part struct {
+	first bool
+	from  uint64 // token id
+	only  []repute.TokenID
+	// What came of it.
+	at      repute.Block
+	next    uint64 // token id, 0 at the end
+	holes   []hole
+	skipped []repute.EventKind
+}
+
+// comparePart compares at the newest final block, or where no witness keeps its
+// state any more at the newest stored one.
+func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) error {
+	err := v.withWitness(func(n *Node) error { return v.compareAt(ctx, n, at.Pin, p) })
+	if errors.Is(err, errNoState) && at.Newest.Number > at.Pin.Number {
+		err = v.withWitness(func(n *Node) error { return v.compareAt(ctx, n, at.Newest, p) })
+	}
+	if err != nil {
+		return fmt.Errorf("compare agents from %d on: %w", p.from, err)
+	}
+	return nil
+}
+
+// compareAt compares a part with what one witness says of a block.
+func (v *Verifier) compareAt(ctx context.Context, n *Node, at repute.Block, p *part) error {
+	p.at, p.holes, p.skipped, p.next = at, nil, nil, 0
+	var from repute.TokenID
+	from.SetUint64(p.from)
+	agents, err := v.db.AgentsThen(ctx, v.chain.ID, at.Number, p.only, from, v.opts.Agents)
+	if err != nil {
+		return err
+	}
+	c := v.comparer(n, at)
+	for i := range agents {
+		c.agent(&agents[i])
+	}
+	if err := v.askAll(ctx, c); err != nil {
+		return err
+	}
+	if p.only == nil {
+		if p.first {
+			if err := v.count(ctx, c); err != nil {
+				return err
+			}
+		}
+		if len(agents) == v.opts.Agents {
+			p.next = agents[len(agents)-1].ID.Uint64() + 1
+		} else if err := v.operators(ctx, c); err != nil {
+			return err
+		}
+	}
+	p.holes = c.holes
+	for view, err := range c.unanswered {
+		v.log.Debug("not verified", "view", view, "error", err)
+		p.skipped = append(p.skipped, toldBy(view)...)
+	}
+	return nil
+}
+
+func (v *Verifier) comparer(n *Node, at repute.Block) *comparer {
+	return &comparer{chain: v.chain, views: v.views, node: n, at: at, spend: v.spend, unanswered: map[string]error{}}
+}
+
+// askAll asks what was planned, then rating by rating what must be.
+func (v *Verifier) askAll(ctx context.Context, c *comparer) error {
+	if err := c.ask(ctx); err != nil {
+		return err
+	}
+	for _, d := range c.details {
+		for after := uint64(0); ; {
+			ratings, err := v.db.RatingsThen(ctx, v.chain.ID, c.at.Number, d.id, d.client, after, comparedAtOnce)
+			if err != nil {
+				return err
+			}
+			if len(ratings) == 0 {
+				break
+			}
+			for i := range ratings {
+				c.rating(d, &ratings[i])
+			}
+			if err := c.ask(ctx); err != nil {
+				return err
+			}
+			after = ratings[len(ratings)-1].Index
+		}
+	}
+	c.details = nil
+	return nil
+}
+
+// count compares the number of agents with the word of the registry's storage.
+func (v *Verifier) count(ctx context.Context, c *comparer) error {
+	if err := v.spend(ctx, 1); err != nil {
+		return err
+	}
+	word, err := c.node.Storage(ctx, c.at, v.chain.Identity, contracts.AgentCountSlot())
+	if err != nil && unsupported(err) && !errors.Is(err, errNoState) {
+		c.unanswered["count"] = err
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	count := word.Big()
+	if !count.IsUint64() {
+		return fmt.Errorf("the registry's agent count is %s", count)
+	}
+	ids, where, stored, err := v.db.AbsentAgents(ctx, v.chain.ID, c.at.Number, count.Uint64(), maxAbsent)
+	if err != nil {
+		return err
+	}
+	if stored > count.Uint64() {
+		c.differs(newHole(repute.KindTransfer, "count", repute.BlockRange{From: v.chain.StartBlock, To: c.at.Number},
+			fmt.Sprintf("%d agents are stored, the registry counts %s", stored, count)))
+	}
+	for i, n := range ids {
+		var id repute.TokenID
+		id.SetUint64(n)
+		r := repute.BlockRange{From: max(where[i].From, v.chain.StartBlock), To: where[i].To}
+		c.differs(agentHole(repute.KindTransfer, id, r, fmt.Sprintf("the registry counts %s agents, this one is not stored", count)))
+	}
+	return nil
+}
+
+// maxAbsent bounds how many absent agents are named at once.
+const maxAbsent = 500
+
+// operators compares every pair that was ever stored.
+func (v *Verifier) operators(ctx context.Context, c *comparer) error {
+	var after *store.OperatorThen
+	for {
+		pairs, err := v.db.OperatorsThen(ctx, v.chain.ID, c.at.Number, after, comparedAtOnce)
+		if err != nil || len(pairs) == 0 {
+			return err
+		}
+		for _, o := range pairs {
+			c.operator(o)
+		}
+		if err := c.ask(ctx); err != nil {
+			return err
+		}
+		after = &pairs[len(pairs)-1]
+	}
+}
+
+func (c *comparer) operator(o store.OperatorThen) {
+	want(c, "isApprovedForAll", c.chain.Identity, c.views.Operator(o.Owner, o.Operator), func(yes, gone bool) {
+		if !gone && yes != o.Approved {
+			c.differs(operatorHole(o, repute.BlockRange{From: o.Block, To: c.at.Number}, yes))
+		}
+	})
+}
+
+// confirm keeps the holes that a second look shows too: of another witness where
+// there is one.
+func (v *Verifier) confirm(ctx context.Context, at store.Standing, holes []hole) ([]hole, error) {
+	var kept []hole
+	for _, h := range holes {
+		var still bool
+		err := v.withSecond(func(n *Node) (err error) {
+			still, err = v.differsAt(ctx, n, at.Pin, h)
+			return err
+		})
+		if errors.Is(err, errNoState) {
+			err = v.withSecond(func(n *Node) (err error) {
+				still, err = v.differsAt(ctx, n, at.Newest, h)
+				return err
+			})
+		}
+		if err != nil {
+			return nil, fmt.Errorf("confirm what is missing: %w", err)
+		}
+		if still {
+			kept = append(kept, h)
+			continue
+		}
+		v.log.Info("a difference went away at the second look", "kind", h.Kind, "subject", h.Subject, "reason", h.Reason)
+	}
+	return kept, nil
+}
+
+// withSecond asks the second witness before the first.
+func (v *Verifier) withSecond(f func(*Node) error) error {
+	nodes := v.witnesses()
+	if len(nodes) > 1 && f(nodes[1]) == nil {
+		return nil
+	}
+	return v.withWitness(f)
+}
+
+// differsAt compares what a hole is about with one witness's state at a block, and
+// tells whether the hole shows.
+func (v *Verifier) differsAt(ctx context.Context, n *Node, at repute.Block, h hole) (bool, error) {
+	c := v.comparer(n, at)
+	if o, ok := operatorOf(h); ok {
+		now, err := v.operatorAt(ctx, at, o)
+		if err != nil {
+			return false, err
+		}
+		c.operator(now)
+		err = c.ask(ctx)
+		return c.shows(h), err
+	}
+	if h.Agent == nil {
+		err := v.count(ctx, c)
+		return c.shows(h), err
+	}
+	agents, err := v.db.AgentsThen(ctx, v.chain.ID, at.Number, []repute.TokenID{*h.Agent}, repute.TokenID{}, 1)
+	if err != nil {
+		return false, err
+	}
+	if len(agents) == 0 { // none is stored: is there one?
+		want(c, "ownerOf", v.chain.Identity, v.views.OwnerOf(*h.Agent), func(_ common.Address, gone bool) {
+			if !gone {
+				c.differs(h)
+			}
+		})
+	}
+	for i := range agents {
+		c.agent(&agents[i])
+	}
+	if err := v.askAll(ctx, c); err != nil {
+		return false, err
+	}
+	return c.shows(h), nil
+}
+
+func (v *Verifier) operatorAt(ctx context.Context, at repute.Block, o store.OperatorThen) (store.OperatorThen, error) {
+	before := store.OperatorThen{Owner: o.Owner, Operator: common.BigToAddress(new(big.Int).Sub(o.Operator.Big(), common.Big1))}
+	if o.Operator == (common.Address{}) {
+		before.Operator = o.Operator
+	}
+	pairs, err := v.db.OperatorsThen(ctx, v.chain.ID, at.Number, &before, 1)
+	if err != nil || len(pairs) == 0 || pairs[0].Owner != o.Owner || pairs[0].Operator != o.Operator {
+		return o, err
+	}
+	return pairs[0], nil
+}
+
+// shows tells whether the comparison found the hole.
+func (c *comparer) shows(h hole) bool {
+	return slices.ContainsFunc(c.holes, func(x hole) bool { return sameHole(x, h) })
+}

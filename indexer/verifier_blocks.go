@@ -1,0 +1,371 @@
+package indexer
+
+import (
+	"context"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/contracts"
+	"repute/store"
+)
+
+// The look through the blocks. Where blooms tell something, which is on chains
+// whose blocks are not full, every final block is proven once: its bloom either
+// excludes our events, or is that of the stored logs alone, or its receipts are
+// read. Where every bloom admits everything, only the blocks that hold logs are
+// asked for once more, by their hashes.
+const (
+	blocksPass = "blocks" // every block
+	knownPass  = "known"  // blocks with logs
+	// muteHits is how many of the blocks without logs of ours may look as if they had
+	// some, in percent, before blooms count as telling nothing.
+	muteHits = 25
+	// muteSample is how many blocks it takes to say so.
+	muteSample = 40
+	// rereadLogs bounds how many stored logs are asked for again at once.
+	rereadLogs = 1_000
+)
+
+// sweepBlocks looks through the next blocks.
+func (v *Verifier) sweepBlocks(ctx context.Context, l store.Lease, at store.Standing) error {
+	if at.Pin.Hash == (common.Hash{}) {
+		return ErrNothingNew
+	}
+	pass := blocksPass
+	if v.mute {
+		pass = knownPass
+	}
+	sweep, err := v.db.Sweep(ctx, v.chain.ID, pass)
+	if err != nil {
+		return err
+	}
+	r := repute.BlockRange{From: max(sweep.Position, v.chain.StartBlock), To: at.Pin.Number}
+	if r.From > r.To {
+		return ErrNothingNew
+	}
+	if v.mute {
+		return v.sweepKnown(ctx, l, at, sweep, r)
+	}
+	r.To = min(r.To, r.From+v.opts.Window-1)
+	w, err := v.look(ctx, r)
+	if err != nil {
+		return fmt.Errorf("look through blocks %d to %d: %w", r.From, r.To, err)
+	}
+	if v.mute = w.mute(); v.mute {
+		v.log.Info("the headers' blooms tell nothing: only blocks with events are looked at")
+		return nil
+	}
+	unproven, err := v.judgeAll(ctx, l, at, w.suspects)
+	if err != nil {
+		return err
+	}
+	if unproven {
+		sweep.Skipped = allKinds()
+	}
+	sweep.Position = r.To + 1
+	if len(sweep.Skipped) == 0 {
+		if err := v.db.SetVerified(ctx, v.chain.ID, l, store.Verified{Kinds: allKinds(), LogsTo: r.To}); err != nil {
+			return err
+		}
+	}
+	return v.db.SaveSweep(ctx, v.chain.ID, l, blocksPass, sweep)
+}
+
+// allKinds are the events of the registries.
+func allKinds() []repute.EventKind {
+	var kinds []repute.EventKind
+	for k := repute.KindTransfer; k <= repute.KindEIP712DomainChanged; k++ {
+		kinds = append(kinds, k)
+	}
+	return kinds
+}
+
+// window is what the headers of some blocks say beside the stored logs.
+type window struct {
+	suspects []uint64
+	empty    int // blocks without stored logs
+	hits     int // of these, whose bloom admits events
+	lying    int // blocks whose bloom denies the stored logs
+}
+
+func (w *window) mute() bool {
+	return w.lying > 0 || w.empty >= muteSample && w.hits*100 > w.empty*muteHits
+}
+
+// look reads the headers of a range and finds the blocks that may hold more than
+// is stored.
+func (v *Verifier) look(ctx context.Context, r repute.BlockRange) (window, error) {
+	var w window
+	headers, err := v.sealed(ctx, upTo(r.From, r.To))
+	if err != nil {
+		return w, err
+	}
+	logs, to, err := v.db.Logs(ctx, v.chain.ID, r, 1<<30)
+	if err != nil || to != r.To {
+		return w, err
+	}
+	stored := byBlock(logs)
+	for i := range headers {
+		w.add(&headers[i], stored[headers[i].Number], v.admits(headers[i].Bloom))
+	}
+	return w, nil
+}
+
+func byBlock(logs []types.Log) map[uint64][]types.Log {
+	out := map[uint64][]types.Log{}
+	for _, l := range logs {
+		out[l.BlockNumber] = append(out[l.BlockNumber], l)
+	}
+	return out
+}
+
+// add judges one header.
+func (w *window) add(h *Sealed, stored []types.Log, admits bool) {
+	known := bloomOf(stored)
+	switch {
+	case !within(known, h.Bloom):
+		w.lying++
+	case len(stored) == 0:
+		if w.empty++; admits {
+			w.hits++
+			w.suspects = append(w.suspects, h.Number)
+		}
+	case known != h.Bloom:
+		w.suspects = append(w.suspects, h.Number)
+	case alike(stored):
+		w.suspects = append(w.suspects, h.Number) // one of several alike would not show
+	}
+}
+
+// alike tells whether two logs set the same bits.
+func alike(logs []types.Log) bool {
+	for i := range logs {
+		for j := range i {
+			if logs[i].Address == logs[j].Address && slices.Equal(logs[i].Topics, logs[j].Topics) {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// admits tells whether a bloom allows for any event of ours.
+func (v *Verifier) admits(b types.Bloom) bool {
+	s := search{v.decoder.addresses, [][]common.Hash{append(contracts.Topics(), contracts.LegacyTopics()...)}}
+	return s.may(b)
+}
+
+// judgeAll settles suspect blocks by their receipts. It tells whether some of them
+// could not be proven.
+func (v *Verifier) judgeAll(ctx context.Context, l store.Lease, at store.Standing, suspects []uint64) (unproven bool, err error) {
+	for _, number := range suspects {
+		j, err := v.judge(ctx, number)
+		if err != nil {
+			return false, err
+		}
+		unproven = unproven || !j.proven
+		if err := v.act(ctx, l, at, j); err != nil {
+			return false, err
+		}
+	}
+	return unproven, nil
+}
+
+// act repairs what a judgement shows to be missing. What is stored and not on the
+// chain no repair can mend: it is published.
+func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j judgement) error {
+	if j.settled() {
+		return nil
+	}
+	if err := v.open(ctx, l, v.blockHoles(j)); err != nil {
+		return err
+	}
+	if len(j.absent) > 0 && j.block.Number <= at.Cursor {
+		if err := v.repair(ctx, l, at, j.absent); err != nil {
+			return err
+		}
+	}
+	again, err := v.judge(ctx, j.block.Number)
+	if err != nil {
+		return err
+	}
+	for _, h := range v.blockHoles(j) {
+		if again.settled() {
+			if err := v.db.CloseGap(ctx, v.chain.ID, l, h); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// blockHoles names what is wrong with a block, by kind.
+func (v *Verifier) blockHoles(j judgement) []hole {
+	var holes []hole
+	add := func(l types.Log, what string) {
+		event, ours := v.decoder.decode(l)
+		if !ours {
+			return
+		}
+		h := newHole(event.Kind(), blockSubject+strconv.FormatUint(j.block.Number, 10),
+			repute.BlockRange{From: j.block.Number, To: j.block.Number}, fmt.Sprintf("log %d %s", l.Index, what))
+		if id, ok := agentOf(event); ok {
+			h.Agent = &id
+		}
+		if !slices.ContainsFunc(holes, func(x hole) bool { return sameHole(x, h) }) {
+			holes = append(holes, h)
+		}
+	}
+	for _, l := range j.absent {
+		add(l, "is in the block's receipts and not stored")
+	}
+	for _, l := range j.extra {
+		add(l, "is stored and not in the block's receipts")
+	}
+	return holes
+}
+
+// agentOf names the agent of any event.
+func agentOf(e repute.Event) (repute.TokenID, bool) {
+	switch e := e.(type) {
+	case repute.NewFeedback:
+		return e.TokenID, true
+	case repute.FeedbackRevoked:
+		return e.TokenID, true
+	case repute.ResponseAppended:
+		return e.TokenID, true
+	case repute.MetadataUpdate:
+		return e.TokenID, true
+	}
+	return tokenOf(e)
+}
+
+// sweepKnown asks for the next blocks that hold logs once more.
+func (v *Verifier) sweepKnown(ctx context.Context, l store.Lease, at store.Standing, sweep store.Sweep, r repute.BlockRange) error {
+	logs, to, err := v.db.Logs(ctx, v.chain.ID, r, rereadLogs)
+	if err != nil {
+		return err
+	}
+	suspects, err := v.askAgain(ctx, logs)
+	if err != nil {
+		return fmt.Errorf("ask again for blocks %d to %d: %w", r.From, to, err)
+	}
+	if _, err := v.judgeAll(ctx, l, at, suspects); err != nil {
+		return err
+	}
+	sweep.Position = to + 1
+	return v.db.SaveSweep(ctx, v.chain.ID, l, knownPass, sweep)
+}
+
+// askAgain asks for the logs of the blocks of stored ones by hash and names the
+// blocks that answer otherwise, and those whose stored logs do not fit together.
+func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, error) {
+	stored := byBlock(logs)
+	numbers := slices.Sorted(maps.Keys(stored))
+	headers, err := v.db.Headers(ctx, v.chain.ID, numbers)
+	if err != nil {
+		return nil, err
+	}
+	var asked []uint64
+	var hashes []common.Hash
+	for _, n := range numbers {
+		if h, ok := headers[n]; ok {
+			asked, hashes = append(asked, n), append(hashes, h.Hash)
+		}
+	}
+	if err := v.spend(ctx, len(hashes)); err != nil {
+		return nil, err
+	}
+	var answers [][]types.Log
+	err = v.withWitness(func(n *Node) (err error) {
+		answers, err = n.LogsOf(ctx, hashes, v.decoder.addresses)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	var suspects []uint64
+	for i, n := range asked {
+		j := v.weigh(Evidence{Logs: answers[i]}, stored[n])
+		if answers[i] == nil || !j.settled() || !fits(v.chain, stored[n]) {
+			suspects = append(suspects, n)
+		}
+	}
+	return suspects, nil
+}
+
+// reread looks for more of what a node lost in a range: it asks for all logs in
+// short pieces, looks at the headers where they tell something, and asks again for
+// the blocks that are known to hold logs. It gives what is not stored.
+func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]types.Log, error) {
+	var suspects []uint64
+	if !v.mute {
+		for from := r.From; from <= r.To; from += v.opts.Window {
+			w, err := v.look(ctx, repute.BlockRange{From: from, To: min(r.To, from+v.opts.Window-1)})
+			if err != nil {
+				return nil, err
+			}
+			suspects = append(suspects, w.suspects...)
+		}
+	} else {
+		logs, _, err := v.db.Logs(ctx, v.chain.ID, r, rereadLogs)
+		if err != nil {
+			return nil, err
+		}
+		if suspects, err = v.askAgain(ctx, logs); err != nil {
+			return nil, err
+		}
+	}
+	absent, err := v.again(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	for _, number := range suspects[:min(len(suspects), judgedBlocks)] {
+		j, err := v.judge(ctx, number)
+		if err != nil {
+			return nil, err
+		}
+		absent = append(absent, j.absent...)
+	}
+	return distinct(absent), nil
+}
+
+// again asks for all logs of a range, in pieces of other lengths than the indexer's.
+func (v *Verifier) again(ctx context.Context, r repute.BlockRange) ([]types.Log, error) {
+	const piece = 97
+	s := search{addresses: v.decoder.addresses}
+	var found []types.Log
+	err := v.withWitness(func(n *Node) (err error) {
+		found, err = v.match(ctx, n, s, r, piece)
+		return err
+	})
+	if err != nil {
+		return nil, err
+	}
+	found = slices.DeleteFunc(found, func(l types.Log) bool {
+		_, ours := v.decoder.decode(l)
+		return !ours
+	})
+	return v.db.AbsentLogs(ctx, v.chain.ID, found)
+}
+
+// distinct keeps the first of logs at the same place.
+func distinct(logs []types.Log) []types.Log {
+	type place struct {
+		block uint64
+		index uint
+	}
+	seen := map[place]bool{}
+	return slices.DeleteFunc(logs, func(l types.Log) bool {
+		at := place{l.BlockNumber, l.Index}
+		was := seen[at]
+		seen[at] = true
+		return was
+	})
+}

@@ -1,0 +1,235 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/contracts"
+	"repute/store"
+)
+
+const (
+	// waitingAtOnce bounds how many waiting events are looked at for what they miss.
+	waitingAtOnce = 500
+	// settleRounds bounds how often one gap is searched in one try: every round that
+	// repairs something may leave another event missing.
+	settleRounds = 16
+)
+
+// settleNext looks for what one gap lacks. Events that wait are gaps as well.
+// ErrNothingNew when none is due.
+func (v *Verifier) settleNext(ctx context.Context, l store.Lease, at store.Standing) error {
+	waiting, err := v.waiting(ctx)
+	if err != nil {
+		return err
+	}
+	if len(waiting) > 0 {
+		if err := v.db.OpenGaps(ctx, v.chain.ID, l, waiting); err != nil {
+			return err
+		}
+	}
+	due, err := v.db.DueGaps(ctx, v.chain.ID, 1)
+	if err != nil {
+		return err
+	}
+	if len(due) == 0 {
+		return ErrNothingNew
+	}
+	return v.settle(ctx, l, at, due[0])
+}
+
+// waiting are the holes that stored events wait for, each once.
+func (v *Verifier) waiting(ctx context.Context) ([]hole, error) {
+	events, err := v.db.WaitingEvents(ctx, v.chain.ID, waitingAtOnce)
+	if err != nil {
+		return nil, err
+	}
+	var holes []hole
+	for _, w := range events {
+		event, err := contracts.Decode(w.Log)
+		if err != nil {
+			continue // stored by a version that could read it
+		}
+		h, ok := waitingHole(w, event, v.chain.StartBlock)
+		if ok && !slices.ContainsFunc(holes, func(x hole) bool { return sameHole(x, h) }) {
+			holes = append(holes, h)
+		}
+	}
+	return holes, nil
+}
+
+// settle searches a gap until it is closed or a search finds nothing more.
+func (v *Verifier) settle(ctx context.Context, l store.Lease, at store.Standing, h hole) error {
+	for range settleRounds {
+		still, err := v.stillMissing(ctx, at, h)
+		if err == nil && !still {
+			v.log.Info("gap closed", "kind", h.Kind, "subject", h.Subject)
+			return v.db.CloseGap(ctx, v.chain.ID, l, h)
+		}
+		if err != nil && !errors.Is(err, errNoState) {
+			return v.postpone(ctx, l, h, err)
+		}
+		found, err := v.locate(ctx, at, h)
+		if err == nil && len(found) > 0 {
+			err = v.repair(ctx, l, at, found)
+		}
+		if errors.Is(err, repute.ErrFenced) {
+			return err
+		}
+		if err != nil || len(found) == 0 {
+			return v.postpone(ctx, l, h, err)
+		}
+	}
+	return v.postpone(ctx, l, h, nil)
+}
+
+// postpone leaves a gap open until its next try.
+func (v *Verifier) postpone(ctx context.Context, l store.Lease, h hole, cause error) error {
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	pause := v.opts.RetryMin
+	for range h.Tries {
+		if pause *= 2; pause >= v.opts.RetryMax {
+			pause = v.opts.RetryMax
+			break
+		}
+	}
+	v.log.Warn("event not found", "kind", h.Kind, "subject", h.Subject, "from", h.Blocks.From, "to", h.Blocks.To,
+		"again", pause, "error", cause)
+	return v.db.PostponeGap(ctx, v.chain.ID, l, h, pause)
+}
+
+// stillMissing looks whether a gap is one.
+func (v *Verifier) stillMissing(ctx context.Context, at store.Standing, h hole) (still bool, err error) {
+	switch {
+	case strings.HasPrefix(h.Subject, waitSubject):
+		waiting, err := v.waiting(ctx)
+		return slices.ContainsFunc(waiting, func(x hole) bool { return sameHole(x, h) }), err
+	case strings.HasPrefix(h.Subject, blockSubject):
+		number, err := strconv.ParseUint(strings.TrimPrefix(h.Subject, blockSubject), 10, 64)
+		if err != nil {
+			return false, nil
+		}
+		judged, err := v.judge(ctx, number)
+		return !judged.settled(), err
+	}
+	pin := at.Pin
+	if h.Blocks.To > pin.Number {
+		pin = at.Newest // found where no final state was to be had
+	}
+	err = v.withWitness(func(n *Node) (err error) {
+		still, err = v.differsAt(ctx, n, pin, h)
+		return err
+	})
+	return still, err
+}
+
+// repair puts logs in their place and looks for more where they were lost: a node
+// that dropped one of a range has likely dropped others.
+func (v *Verifier) repair(ctx context.Context, l store.Lease, at store.Standing, logs []types.Log) error {
+	if err := v.put(ctx, l, at, logs); err != nil {
+		return err
+	}
+	var places []uint64
+	for i := range logs {
+		places = append(places, logs[i].BlockNumber)
+	}
+	for _, number := range slices.Compact(slices.Sorted(slices.Values(places))) {
+		window := number / widenBlocks
+		if v.widened[window] {
+			continue
+		}
+		v.widened[window] = true
+		if err := v.widen(ctx, l, at, window*widenBlocks); err != nil {
+			v.log.Warn("neighbours of a missing event not looked at", "block", number, "error", err)
+		}
+	}
+	return nil
+}
+
+// widenBlocks is how many blocks around a missing event are looked at.
+const widenBlocks = 2_000
+
+func (v *Verifier) widen(ctx context.Context, l store.Lease, at store.Standing, from uint64) error {
+	r := repute.BlockRange{From: max(from, v.chain.StartBlock), To: min(from+widenBlocks-1, at.Cursor)}
+	more, err := v.reread(ctx, r)
+	if err != nil || len(more) == 0 {
+		return err
+	}
+	return v.put(ctx, l, at, more)
+}
+
+// put stores logs whose blocks are on the chain and known.
+func (v *Verifier) put(ctx context.Context, l store.Lease, at store.Standing, logs []types.Log) error {
+	records, headers, err := v.records(ctx, at, logs)
+	if err != nil || len(records) == 0 {
+		return err
+	}
+	result, err := v.db.Repair(ctx, v.chain.ID, l, records, headers)
+	if err != nil {
+		return fmt.Errorf("repair %d events from block %d on: %w", len(records), records[0].Log.BlockNumber, err)
+	}
+	for i := range records {
+		v.opts.Metrics.repaired.WithLabelValues(v.label, records[i].Event.Kind().String()).Inc()
+	}
+	v.log.Info("repaired", "events", result.Events, "first", records[0].Log.BlockNumber,
+		"last", records[len(records)-1].Log.BlockNumber, "pending", result.Pending)
+	return nil
+}
+
+// records decodes logs and proves that their blocks are canonical: the header of
+// that number has the hash that the log names.
+func (v *Verifier) records(ctx context.Context, at store.Standing, logs []types.Log) ([]repute.Record, []repute.Block, error) {
+	var numbers []uint64
+	for i := range logs {
+		numbers = append(numbers, logs[i].BlockNumber)
+	}
+	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
+	headers, err := v.sealed(ctx, numbers)
+	if err != nil {
+		return nil, nil, err
+	}
+	byNumber := make(map[uint64]repute.Block, len(headers))
+	blocks := make([]repute.Block, 0, len(headers))
+	for _, h := range headers {
+		if t := h.Time.Unix(); t < 0 || t >= timesEnd {
+			return nil, nil, &answerError{fmt.Sprintf("block %d is of time %d", h.Number, t)}
+		}
+		byNumber[h.Number] = h.Block
+		blocks = append(blocks, h.Block)
+	}
+	var records []repute.Record
+	for _, l := range logs {
+		event, ours := v.decoder.decode(l)
+		b := byNumber[l.BlockNumber]
+		if !ours || b.Hash != l.BlockHash || l.BlockNumber > at.Cursor {
+			continue
+		}
+		records = append(records, repute.Record{Log: l, Time: b.Time, Event: event})
+	}
+	return records, blocks, nil
+}
+
+// sealed asks one witness after the other for headers.
+func (v *Verifier) sealed(ctx context.Context, numbers []uint64) (out []Sealed, err error) {
+	if err := v.spend(ctx, len(numbers)); err != nil {
+		return nil, err
+	}
+	err = v.withWitness(func(n *Node) (err error) {
+		out, err = n.SealedBlocks(ctx, numbers)
+		return err
+	})
+	return out, err
+}
+
+// patience bounds one call for evidence that a node may take long for.
+const patience = time.Minute

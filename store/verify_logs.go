@@ -1,0 +1,145 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// AbsentAgents are ids below count that were not registered at a block as far as
+// is stored, up to limit, with the blocks between which they must have been.
+func (db *DB) AbsentAgents(ctx context.Context, chainID, block, count uint64, limit int) (ids []uint64, where []repute.BlockRange, stored uint64, err error) {
+	err = db.view(ctx, "count agents", func(ctx context.Context, tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, `select count(*) from agents where chain_id = $1 and registered_block <= $2`, chainID, block).Scan(&stored)
+		if err != nil || stored == count {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			select missing, coalesce((select registered_block from agents where chain_id = $1 and token_id < missing order by token_id desc limit 1), 0),
+				coalesce((select registered_block from agents where chain_id = $1 and token_id > missing and registered_block <= $2 order by token_id limit 1), $2)
+			from generate_series(0, $3::bigint - 1) missing
+			where not exists (select from agents a where a.chain_id = $1 and a.token_id = missing and a.registered_block <= $2) limit $4`,
+			chainID, block, count, limit)
+		if err != nil {
+			return err
+		}
+		var id, from, to uint64
+		_, err = pgx.ForEachRow(rows, []any{&id, &from, &to}, func() error {
+			ids, where = append(ids, id), append(where, repute.BlockRange{From: from, To: max(from, to)})
+			return nil
+		})
+		return err
+	})
+	return ids, where, stored, err
+}
+
+// Logs reads the stored logs of a range of blocks in order. It stops at the end of
+// the block in which limit is reached and says up to which block it went.
+func (db *DB) Logs(ctx context.Context, chainID uint64, r repute.BlockRange, limit int) (logs []types.Log, to uint64, err error) {
+	to = r.To
+	err = db.view(ctx, "read logs to verify", func(ctx context.Context, tx pgx.Tx) error {
+		var last *uint64
+		err := tx.QueryRow(ctx, `select max(block) from (select block from events where chain_id = $1 and block between $2 and $3
+			order by block, log_index limit $4) e having count(*) = $4`, chainID, r.From, r.To, limit).Scan(&last)
+		if err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if last != nil {
+			to = *last
+		}
+		rows, err := tx.Query(ctx, selectEvents+`where chain_id = $1 and block between $2 and $3 order by block, log_index`, chainID, r.From, to)
+		if err != nil {
+			return err
+		}
+		logs, err = pgx.CollectRows(rows, scanEvent)
+		return err
+	})
+	return logs, to, err
+}
+
+// Headers reads the stored hashes of blocks, as far as there are any.
+func (db *DB) Headers(ctx context.Context, chainID uint64, numbers []uint64) (map[uint64]repute.Block, error) {
+	out := make(map[uint64]repute.Block, len(numbers))
+	rows, err := db.readers.Query(ctx, `select number, hash, parent, time from blocks where chain_id = $1 and number = any($2) and hash <> ''`, chainID, numbers)
+	if err != nil {
+		return nil, failed("read headers", err)
+	}
+	blocks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (repute.Block, error) { return scanBlock(row) })
+	for _, b := range blocks {
+		out[b.Number] = b
+	}
+	return out, failed("read headers", err)
+}
+
+// AbsentLogs are those of the logs that are not stored. Another log stored in the
+// place of one is repute.ErrConflict.
+func (db *DB) AbsentLogs(ctx context.Context, chainID uint64, logs []types.Log) (absent []types.Log, err error) {
+	blocks, indexes := make([]uint64, len(logs)), make([]uint32, len(logs))
+	for i := range logs {
+		blocks[i], indexes[i] = logs[i].BlockNumber, uint32(logs[i].Index)
+	}
+	err = db.view(ctx, "find logs", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			select e.* from unnest($2::bigint[], $3::integer[]) u(b, l) cross join lateral (
+				`+selectEvents+`where chain_id = $1 and block = u.b and log_index = u.l offset 0) e`, chainID, blocks, indexes)
+		if err != nil {
+			return err
+		}
+		found, err := pgx.CollectRows(rows, scanEvent)
+		if err != nil {
+			return err
+		}
+		stored := make(map[point]*types.Log, len(found))
+		for i := range found {
+			stored[point{found[i].BlockNumber, uint32(found[i].Index)}] = &found[i]
+		}
+		for i := range logs {
+			s := stored[point{blocks[i], indexes[i]}]
+			switch {
+			case s == nil:
+				absent = append(absent, logs[i])
+			case !sameLog(s, &logs[i]):
+				return conflictAt(s)
+			}
+		}
+		return nil
+	})
+	return absent, err
+}
+
+// Waiting is a stored event that has no effect for want of another.
+type Waiting struct {
+	Log    types.Log
+	Reason string
+	Kind   repute.EventKind // of what it waits for
+}
+
+// WaitingEvents are events that wait for a missing one, the oldest first.
+func (db *DB) WaitingEvents(ctx context.Context, chainID uint64, limit int) ([]Waiting, error) {
+	rows, err := db.readers.Query(ctx, `
+		select e.*, p.reason from (select * from pending p where p.chain_id = $1 and p.`+waiting+` and not p.`+undecoded+` order by p.block, p.log_index limit $2) p
+		cross join lateral (`+selectEvents+`where chain_id = $1 and block = p.block and log_index = p.log_index offset 0) e
+		order by p.block, p.log_index`, chainID, limit)
+	if err != nil {
+		return nil, failed("waiting events", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (w Waiting, err error) {
+		w.Log, err = scanEvent(firstColumns{row, &w.Reason})
+		w.Kind = missingKind(w.Reason)
+		return w, err
+	})
+	return out, failed("waiting events", err)
+}
+
+// firstColumns lets a scanner of the first columns leave the last one to another.
+type firstColumns struct {
+	pgx.CollectableRow
+	last any
+}
+
+// Scan adds the last column.
+func (r firstColumns) Scan(into ...any) error { return r.CollectableRow.Scan(append(into, r.last)...) }

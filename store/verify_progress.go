@@ -1,0 +1,101 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// Standing is how far a chain is indexed, for those who compare it with its node.
+type Standing struct {
+	Cursor uint64
+	Head   uint64 // as last seen, 0 when never
+	Safe   uint64 // 0 when unknown
+	// Pin is the newest finalized block that is stored; its hash is zero when there
+	// is none.
+	Pin    repute.Block
+	Newest repute.Block // the cursor, whether final or not
+}
+
+// Standing reads how far a chain is. repute.ErrNotFound for an unknown chain.
+func (db *DB) Standing(ctx context.Context, chainID uint64) (s Standing, err error) {
+	doing := fmt.Sprintf("standing of chain %d", chainID)
+	err = db.view(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
+		var finalized uint64
+		var hash []byte
+		err := tx.QueryRow(ctx, `select cursor_block, cursor_hash, head_block, safe_block, finalized_block from chains where chain_id = $1`,
+			chainID).Scan(&s.Cursor, &hash, &s.Head, &s.Safe, &finalized)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		s.Newest = repute.Block{Number: s.Cursor, Hash: common.BytesToHash(hash)}
+		s.Pin, err = scanBlock(tx.QueryRow(ctx, `
+			select number, hash, parent, time from blocks where chain_id = $1 and number <= $2 and hash <> ''
+			order by number desc limit 1`, chainID, min(finalized, s.Cursor)))
+		if errors.Is(err, repute.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	return s, err
+}
+
+// Sweep is where a comparison of a chain stands.
+type Sweep struct {
+	Pinned   uint64             // lowest block that a part of it was compared at, 0 before the first
+	Position uint64             // what comes next
+	Skipped  []repute.EventKind // which a part of it could not compare
+}
+
+// Sweep loads where a pass stands; the zero Sweep when it never ran.
+func (db *DB) Sweep(ctx context.Context, chainID uint64, pass string) (s Sweep, err error) {
+	err = db.readers.QueryRow(ctx, `select pinned, position, skipped from sweeps where chain_id = $1 and pass = $2`,
+		chainID, pass).Scan(&s.Pinned, &s.Position, &s.Skipped)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Sweep{}, nil
+	}
+	return s, failed("load sweep", err)
+}
+
+// SaveSweep stores where a pass stands. repute.ErrFenced when the lease is lost.
+func (db *DB) SaveSweep(ctx context.Context, chainID uint64, l Lease, pass string, s Sweep) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "save sweep", func(tx pgx.Tx) error {
+		if err := holdLease(ctx, tx, l); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into sweeps values ($1, $2, $3, $4, coalesce($5::smallint[], '{}'))
+			on conflict (chain_id, pass) do update set pinned = excluded.pinned, position = excluded.position, skipped = excluded.skipped`,
+			chainID, pass, s.Pinned, s.Position, s.Skipped)
+		return err
+	})
+}
+
+// Verified says how far kinds of events were compared; 0 leaves a number as it is.
+type Verified struct {
+	Kinds      []repute.EventKind
+	VerifiedTo uint64
+	LogsTo     uint64
+}
+
+// SetVerified publishes a finished comparison. repute.ErrFenced when the lease is
+// lost.
+func (db *DB) SetVerified(ctx context.Context, chainID uint64, l Lease, v Verified) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "set verified", func(tx pgx.Tx) error {
+		if err := holdLease(ctx, tx, l); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into verifications as v (chain_id, kind, verified_to, logs_to)
+			select $1, k, $3, $4 from unnest($2::smallint[]) k
+			on conflict (chain_id, kind) do update set verified_to = coalesce(nullif(excluded.verified_to, 0), v.verified_to),
+				logs_to = coalesce(nullif(excluded.logs_to, 0), v.logs_to)`, chainID, v.Kinds, v.VerifiedTo, v.LogsTo)
+		return err
+	})
+}
