@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"errors"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -252,21 +253,18 @@ func (v *Verifier) weigh(e Evidence, stored []types.Log) judgement {
 		byIndex[stored[i].Index] = &stored[i]
 	}
 	for _, l := range e.Logs {
-		if _, ours := v.decoder.decode(l); !ours {
-			continue
-		}
 		s := byIndex[l.Index]
-		if s == nil {
-			j.absent = append(j.absent, l)
-			continue
-		}
-		if sameContent(s, &l) {
+		if s != nil && sameContent(s, &l) {
 			delete(byIndex, l.Index)
+		}
+		if _, ours := v.decoder.decode(l); ours && s == nil {
+			j.absent = append(j.absent, l)
 		}
 	}
 	for i := range stored {
-		if byIndex[stored[i].Index] != nil {
-			j.extra = append(j.extra, stored[i])
+		l := &stored[i]
+		if byIndex[l.Index] != nil && slices.Contains(v.decoder.addresses, l.Address) {
+			j.extra = append(j.extra, *l)
 		}
 	}
 	return j
