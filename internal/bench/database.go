@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"log/slog"
 	"net/url"
+	"os"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -105,6 +108,39 @@ func (d *database) drop(ctx context.Context) error {
 func (p *postgres) wal(ctx context.Context) (at int64, err error) {
 	err = p.admin.QueryRow(ctx, "select (pg_current_wal_insert_lsn() - '0/0')::bigint").Scan(&at)
 	return at, err
+}
+
+// cpu is the processor time that the sessions now open in the database have used,
+// 0 where the system does not tell. Unlike the clock it does not depend on what
+// else the machine does.
+func (d *database) cpu(ctx context.Context) (total time.Duration, err error) {
+	rows, err := d.Query(ctx, "select pid from pg_stat_activity where datname = current_database()")
+	if err != nil {
+		return 0, fmt.Errorf("sessions: %w", err)
+	}
+	pids, err := pgx.CollectRows(rows, pgx.RowTo[int])
+	for _, pid := range pids {
+		total += processorTime(pid)
+	}
+	return total, err
+}
+
+// processorTime is what a running process has used.
+func processorTime(pid int) (total time.Duration) {
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
+	if err != nil {
+		return 0
+	}
+	_, after, _ := strings.Cut(string(raw), ") ") // a name may hold spaces
+	const utime, stime, tick = 11, 12, 10 * time.Millisecond
+	fields := strings.Fields(after)
+	for _, i := range []int{utime, stime} {
+		if i < len(fields) {
+			n, _ := strconv.Atoi(fields[i])
+			total += time.Duration(n) * tick
+		}
+	}
+	return total
 }
 
 // value reads one value.

@@ -100,8 +100,10 @@ type Yardsticks struct {
 	FinalRows    int       `json:"final_rows"`
 	FinalSeconds []float64 `json:"final_rows_seconds"`
 	FinalMedian  float64   `json:"final_rows_median_seconds"`
+	FinalCPU     []float64 `json:"final_rows_postgres_cpu_seconds"`
 	RawSeconds   []float64 `json:"raw_events_seconds"`
 	RawMedian    float64   `json:"raw_events_median_seconds"`
+	RawCPU       []float64 `json:"raw_events_postgres_cpu_seconds"`
 }
 
 // CurvePoint is the cost of an event in a history of one size.
@@ -213,8 +215,9 @@ func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int, 
 			return err
 		}
 		m.Runs = append(m.Runs, run)
-		b.say("%s %d: %.2f s, %.0f events/s, %d requests, %.2f calls per 2,000 events, %.0f MB, equal: %v %s", name, x.history.Events(),
-			run.Seconds, run.EventsPerS, run.Requests, run.CallsPer2000, run.PeakMB, run.Exact, run.Difference)
+		b.say("%s %d: %.2f s (indexer %.2f s, Postgres %.2f s), %.0f events/s, %d requests, %.2f calls per 2,000 events, %.0f MB%s", name,
+			x.history.Events(), run.Seconds, run.CPUSeconds, run.PostgresCPU, run.EventsPerS, run.Requests, run.CallsPer2000, run.PeakMB,
+			verdict(x.compare, run))
 		if captured != nil {
 			kept, x.keepRows = captured, false
 		}
@@ -230,6 +233,16 @@ func (b *indexBench) runs(ctx context.Context, name string, x *indexing, n int, 
 	return nil
 }
 
+func verdict(compared bool, r Run) string {
+	switch {
+	case !compared:
+		return ""
+	case r.Exact:
+		return ", dump equal"
+	}
+	return ", dump differs: " + r.Difference
+}
+
 func (m *Measured) summarise() {
 	var seconds []float64
 	for _, r := range m.Runs {
@@ -243,27 +256,36 @@ func (m *Measured) summarise() {
 func (b *indexBench) yardsticks(ctx context.Context, all *rows, transactions int) error {
 	y := &b.m.Yardsticks
 	y.Transactions, y.FinalRows = max(1, transactions), all.count()
-	final, err := b.timed(ctx, func(d *database) (time.Duration, error) { return all.storeAll(ctx, d, y.Transactions) })
+	final, finalCPU, err := b.timed(ctx, func(d *database) (time.Duration, error) { return all.storeAll(ctx, d, y.Transactions) })
 	if err != nil {
 		return err
 	}
-	raw, err := b.timed(ctx, func(d *database) (time.Duration, error) { return all.storeRaw(ctx, d, y.Transactions) })
+	raw, rawCPU, err := b.timed(ctx, func(d *database) (time.Duration, error) { return all.storeRaw(ctx, d, y.Transactions) })
 	if err != nil {
 		return err
 	}
-	b.say("yardsticks: %d final rows %.2f s, raw events %.2f s, %d transactions", y.FinalRows, final, raw, y.Transactions)
-	y.FinalSeconds, y.RawSeconds = append(y.FinalSeconds, final), append(y.RawSeconds, raw)
+	b.say("yardsticks: %d final rows %.2f s (Postgres %.2f s), raw events %.2f s (%.2f s), %d transactions", y.FinalRows, final, finalCPU,
+		raw, rawCPU, y.Transactions)
+	y.FinalSeconds, y.FinalCPU = append(y.FinalSeconds, final), append(y.FinalCPU, finalCPU)
+	y.RawSeconds, y.RawCPU = append(y.RawSeconds, raw), append(y.RawCPU, rawCPU)
 	y.FinalMedian, y.RawMedian = median(y.FinalSeconds), median(y.RawSeconds)
 	return nil
 }
 
-func (b *indexBench) timed(ctx context.Context, fn func(*database) (time.Duration, error)) (float64, error) {
+// timed runs fn on a fresh database and gives the seconds it took, by the clock
+// and of the server's processor.
+func (b *indexBench) timed(ctx context.Context, fn func(*database) (time.Duration, error)) (clock, cpu float64, err error) {
 	d, err := b.server.fresh(ctx)
 	if err != nil {
-		return 0, err
+		return 0, 0, err
 	}
+	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
 	took, err := fn(d)
-	return took.Seconds(), errors.Join(err, d.drop(ctx))
+	if err != nil {
+		return 0, 0, err
+	}
+	used, err := d.cpu(ctx)
+	return took.Seconds(), used.Seconds(), err
 }
 
 // busy measures full blocks of feedback.

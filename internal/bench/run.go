@@ -24,6 +24,7 @@ type Run struct {
 	CallsPer2000   float64          `json:"calls_per_2000_events"`
 	AnswersMB      float64          `json:"answers_mb"`
 	CPUSeconds     float64          `json:"cpu_seconds"` // of the indexer, to its end
+	PostgresCPU    float64          `json:"postgres_cpu_seconds"`
 	PeakMB         float64          `json:"peak_rss_mb"` // of the indexer, to its end
 	WALMB          float64          `json:"wal_mb"`
 	SettleSeconds  float64          `json:"settle_seconds"` // from then on until nothing was missing or waiting
@@ -135,6 +136,11 @@ func (x *indexing) count(ctx context.Context, d *database, before int64, r *Run)
 		return err
 	}
 	r.WALMB = float64(now-before) / 1e6
+	cpu, err := d.cpu(ctx)
+	if err != nil {
+		return err
+	}
+	r.PostgresCPU = cpu.Seconds()
 	r.Transactions, err = value[int](ctx, d, "select count(*) from changes where kind = 'backfilled'")
 	return err
 }
