@@ -66,7 +66,6 @@ type foldPair struct {
 	live  int64
 	fresh bool // nothing of it is stored yet
 	first bool // the batch begins with its feedback number 1
-	dirty bool // sums and votes must be recomputed from the rows: something was revoked
 }
 
 type ratingKey struct {
@@ -314,7 +313,7 @@ type delta struct {
 	pending      []pendingRow
 	sums         []*sumRow
 	votes        []*voteRow
-	dirty        []*foldPair  // sums and votes to be recomputed
+	withdrawn    []ratingKey  // ratings to be taken out of sums and votes
 	agents       []*foldAgent // rows to be replaced
 	changes      []changeRow
 

@@ -76,7 +76,7 @@ func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at point)
 	} else {
 		f.out.revocations = append(f.out.revocations, revocation{key, at})
 	}
-	p.dirty = true
+	f.out.withdrawn = append(f.out.withdrawn, key)
 	if p.live--; p.live == 0 {
 		a.counts.Clients--
 	}

@@ -18,11 +18,6 @@ func (d *delta) takeCurrent(f *fold) {
 			d.agents = append(d.agents, a)
 		}
 	}
-	for _, p := range f.pairs {
-		if p.dirty {
-			d.dirty = append(d.dirty, p)
-		}
-	}
 	slices.SortFunc(d.agents, func(a, b *foldAgent) int { return a.id.Cmp(&b.id) })
 	slices.SortFunc(d.sums, func(a, b *sumRow) int { return a.pair.compare(&b.pair.pairKey) })
 	slices.SortFunc(d.votes, func(a, b *voteRow) int {
@@ -65,16 +60,12 @@ func (d *delta) removeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) err
 	return failed("replace agents", err)
 }
 
-// isNew says that a pair's sums and votes go in by COPY: nothing of it is stored.
-// Those of other pairs are merged by key, and those of dirty ones recomputed.
-func (p *foldPair) isNew() bool { return p.fresh && !p.dirty }
-
-func (p *foldPair) isKnown() bool { return !p.fresh && !p.dirty }
-
+// encodeSums writes the sums of clients of whom nothing is stored yet: those of
+// others are merged by key.
 func (d *delta) encodeSums(chainID uint64) *copyBuffer {
 	c := newCopy("sums", "chain_id, token_id, client, tag1, tag2, decimals, n, sum")
 	for _, s := range d.sums {
-		if !s.pair.isNew() {
+		if !s.pair.fresh {
 			continue
 		}
 		c.row()
@@ -92,7 +83,7 @@ func (d *delta) encodeSums(chainID uint64) *copyBuffer {
 
 // addSums adds to the sums of known pairs.
 func (d *delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
-	known := slices.DeleteFunc(slices.Clone(d.sums), func(s *sumRow) bool { return !s.pair.isKnown() })
+	known := slices.DeleteFunc(slices.Clone(d.sums), func(s *sumRow) bool { return s.pair.fresh })
 	if len(known) == 0 {
 		return nil
 	}
@@ -113,7 +104,7 @@ func (d *delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 func (d *delta) encodeVotes(chainID uint64) *copyBuffer {
 	c := newCopy("votes", "chain_id, token_id, tag1, client, idx, value, decimals")
 	for _, v := range d.votes {
-		if !v.pair.isNew() {
+		if !v.pair.fresh {
 			continue
 		}
 		c.row()
@@ -130,7 +121,7 @@ func (d *delta) encodeVotes(chainID uint64) *copyBuffer {
 
 // replaceVotes puts the newer votes of known pairs in the place of the older.
 func (d *delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) error {
-	known := slices.DeleteFunc(slices.Clone(d.votes), func(v *voteRow) bool { return !v.pair.isKnown() })
+	known := slices.DeleteFunc(slices.Clone(d.votes), func(v *voteRow) bool { return v.pair.fresh })
 	if len(known) == 0 {
 		return nil
 	}
@@ -147,16 +138,34 @@ func (d *delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) err
 	return failed("replace votes", err)
 }
 
-// recomputeDirty rebuilds sums and votes of clients that revoked something.
-func (d *delta) recomputeDirty(ctx context.Context, tx pgx.Tx, chainID uint64) error {
-	pairs := make([]pairKey, len(d.dirty))
-	for i, p := range d.dirty {
-		pairs[i] = p.pairKey
+// withdraw takes revoked ratings out of the sums and votes, after all ratings of
+// the batch went in. Only rows that they are part of are touched: a client may have
+// given tens of thousands of ratings.
+func (d *delta) withdraw(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	if len(d.withdrawn) == 0 {
+		return nil
 	}
-	if err := clearTotals(ctx, tx, chainID, pairs); err != nil {
-		return err
+	ids, clients, indexes := ratingArrays(d.withdrawn)
+	const revoked = `
+		select f.token_id t, f.client c, f.tag1, f.tag2, f.decimals, f.value from unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, c, x)
+		cross join lateral (select * from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x offset 0) f`
+	const sumAt = `s.chain_id = $1 and s.token_id = r.t and s.client = r.c and s.tag1 = r.tag1 and s.tag2 = r.tag2 and s.decimals = r.decimals`
+	const voteAt = `v.chain_id = $1 and v.token_id = r.t and v.tag1 = r.tag1 and v.client = r.c`
+	for _, sql := range []string{`
+		with r as (select t, c, tag1, tag2, decimals, count(*) n, sum(value) v from (` + revoked + `) f group by 1, 2, 3, 4, 5),
+		gone as (delete from sums s using r where ` + sumAt + ` and s.n = r.n)
+		update sums s set n = s.n - r.n, sum = s.sum - r.v from r where ` + sumAt + ` and s.n > r.n`, `
+		with r as (select f.*, l.* from (select distinct t, c, tag1 from (` + revoked + `) f) f left join lateral (
+			select idx, value, decimals from feedback
+			where chain_id = $1 and token_id = f.t and client = f.c and tag1 = f.tag1 and revoked_block is null order by idx desc limit 1) l on true),
+		gone as (delete from votes v using r where r.idx is null and ` + voteAt + `)
+		update votes v set idx = r.idx, value = r.value, decimals = r.decimals from r where r.idx <> v.idx and ` + voteAt,
+	} {
+		if _, err := tx.Exec(ctx, sql, chainID, ids, clients, indexes); err != nil {
+			return failed("withdraw revoked feedback", err)
+		}
 	}
-	return fillTotals(ctx, tx, chainID, pairs)
+	return nil
 }
 
 // clearTotals removes the sums and votes of the pairs. It finds the tags through

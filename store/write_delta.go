@@ -90,7 +90,7 @@ func (d *delta) write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 		}
 	}
 	for _, step := range []func(context.Context, pgx.Tx, uint64) error{
-		d.revoke, d.addSums, d.replaceVotes, d.recomputeDirty, d.removeAgents,
+		d.revoke, d.addSums, d.replaceVotes, d.withdraw, d.removeAgents,
 	} {
 		if err := step(ctx, tx, chainID); err != nil {
 			return err
