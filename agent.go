@@ -20,17 +20,18 @@ type Agent struct {
 	ID AgentID
 	// Owner is from Transfer. Where a partial import has none it is who
 	// registered, and OwnerClaimed is set.
-	Owner        common.Address
-	OwnerClaimed bool
-	Wallet       common.Address // zero when cleared
-	Approved     common.Address // zero when none
-	URI          string         // raw bytes of the chain; see URISize
-	URISize      int64          // bytes on chain; lists hold no more than the first 2048 of them
-	Metadata     []Metadata     // by key; without agentWallet; not read in lists
-	Registered   Point
-	Updated      Point // last event that touched the agent, its feedback or validations
-	Counts       AgentCounts
-	Document     Document // of the current URI
+	Owner         common.Address
+	OwnerClaimed  bool
+	Wallet        common.Address // zero when cleared
+	Approved      common.Address // zero when none
+	URI           string         // raw bytes of the chain; see URISize
+	URISize       int64          // bytes on chain; lists hold no more than the first 2048 of them
+	Metadata      []Metadata     // the first 200 by key; without agentWallet; not read in lists
+	MetadataCount int64          // all of them; not read in lists
+	Registered    Point
+	Updated       Point // last event that touched the agent, its feedback or validations
+	Counts        AgentCounts
+	Document      Document // of the current URI
 }
 
 // AgentCounts are maintained totals of one agent.
@@ -44,9 +45,12 @@ type AgentCounts struct {
 
 // Metadata is one on-chain key with its current value, both raw bytes.
 type Metadata struct {
-	Key   string
-	Value []byte
-	Set   Point
+	Key   string // no more than the first 2048 bytes
+	Value []byte // no more than the first 4096 bytes
+	Size  int64  // bytes of the whole value
+	// Partial: key or value were cut.
+	Partial bool
+	Set     Point
 }
 
 // Validation is one request with its latest answer.
@@ -62,6 +66,8 @@ type Validation struct {
 	// Answered is nil while pending: the chain itself cannot tell pending from 0.
 	Answered *ValidationAnswer
 	Answers  int64 // how many answers were given; the latest counts
+	// Partial: a text of it or of its answer is longer than 2048 bytes and was cut.
+	Partial bool
 }
 
 // ValidationAnswer is a validator's answer.

@@ -78,7 +78,7 @@ type AsOf struct {
 	Finalized    uint64    // newest finalized block, 0 when unknown
 	Head         uint64    // the node's head when last asked
 	HeadSeenAt   time.Time // when that was; zero for imports
-	LagSeconds   int64     // now minus Block.Time
+	LagSeconds   *int64    // now minus Block.Time, nil when no time is known
 	LagBlocks    *int64    // head minus Block, nil when the head is stale
 	Completeness Completeness
 }
@@ -87,11 +87,14 @@ type AsOf struct {
 type ChainStatus struct {
 	Chain
 	AsOf
-	Agents    int64
-	Feedback  int64
-	Reorgs    int64  // rewinds since the chain was added
-	LastError string // of the indexing loop, "" when it runs well
-	Halted    bool   // stopped by a reorganisation below finality
-	URIs      int64  // distinct document URIs known
-	URIsDue   int64  // waiting to be fetched
+	Agents     int64
+	Feedback   int64
+	Reorgs     int64  // rewinds since the chain was added
+	LastError  string // of the indexing loop, "" when it runs well
+	Halted     bool   // stopped by a reorganisation below finality
+	Stalled    bool   // the head moves and nothing is stored
+	Upgrades   int64  // times that a followed proxy got another implementation
+	UpgradedAt uint64 // block of the last such upgrade, 0 when none
+	URIs       int64  // distinct document URIs known
+	URIsDue    int64  // waiting to be fetched
 }

@@ -27,6 +27,8 @@ type Feedback struct {
 	Responses []Response
 	// ResponseCount counts all responses; Responses may hold fewer.
 	ResponseCount int64
+	// Partial: a text of it or of a response is longer than 2048 bytes and was cut.
+	Partial bool
 }
 
 // Response is one answer appended to a rating.
@@ -126,7 +128,8 @@ func Summarize(tallies []Tally) Summary {
 // TagSummary is the robust view of one tag1: one vote per reviewer, revoked
 // feedback excluded.
 type TagSummary struct {
-	Tag       string
+	Tag       string // no more than the first 2048 bytes; Partial where it goes on
+	Partial   bool
 	Count     int64  // live feedback
 	Reviewers int64  // distinct clients, hence votes
 	Unit      string // "" until a tag table says what the values mean

@@ -70,7 +70,7 @@ func encodeAgent(a repute.Agent) Agent {
 		Registry: address(a.ID.Registry), TokenID: BigInt(a.ID.TokenID.Dec()),
 		Owner: address(a.Owner), OwnerClaimed: a.OwnerClaimed,
 		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
-		URISize: Long(a.URISize), Metadata: each(a.Metadata, encodeMetadata),
+		URISize: Long(a.URISize), Metadata: each(a.Metadata, encodeMetadata), MetadataCount: Long(a.MetadataCount),
 		Registered: encodePoint(a.Registered), Updated: encodePoint(a.Updated),
 		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document),
 	}
@@ -86,7 +86,7 @@ func encodeCounts(c repute.AgentCounts) Counts {
 }
 
 func encodeMetadata(m repute.Metadata) Metadata {
-	w := Metadata{Value: Hex(hexutil.Encode(m.Value)), Text: plainText(m.Value), Set: encodePoint(m.Set)}
+	w := Metadata{Value: Hex(hexutil.Encode(m.Value)), Text: plainText(m.Value), Size: Long(m.Size), Partial: m.Partial, Set: encodePoint(m.Set)}
 	w.Key, w.KeyHex = text(m.Key)
 	return w
 }
@@ -136,7 +136,7 @@ func encodeFeedback(f repute.Feedback) Feedback {
 		Agent: ID(f.Agent.String()), Client: address(f.Client), Index: Long(f.Index),
 		Amount: encodeAmount(repute.Amount{Value: f.Value, Decimals: f.Decimals}),
 		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil,
-		Responses: each(f.Responses, encodeResponse), ResponseCount: Long(f.ResponseCount),
+		Responses: each(f.Responses, encodeResponse), ResponseCount: Long(f.ResponseCount), Partial: f.Partial,
 	}
 	w.Tag1, w.Tag1Hex = text(f.Tag1)
 	w.Tag2, w.Tag2Hex = text(f.Tag2)
@@ -159,7 +159,7 @@ func encodeValidation(v repute.Validation) Validation {
 	w := Validation{
 		Agent: ID(v.Agent.String()), ChainID: Long(v.ChainID), Contract: address(v.Contract), ContractTrusted: v.ContractTrusted,
 		RequestHash: Hash(v.RequestHash.Hex()), Validator: address(v.Validator), Requested: encodePoint(v.Requested),
-		Status: "pending", Answers: Long(v.Answers),
+		Status: "pending", Answers: Long(v.Answers), Partial: v.Partial,
 	}
 	w.RequestURI, w.RequestURIHex = text(v.RequestURI)
 	if v.Answered != nil {
@@ -181,7 +181,7 @@ func encodeSummary(s repute.Summary) Summary {
 
 func encodeTag(t repute.TagSummary) TagSummary {
 	w := TagSummary{
-		Count: Long(t.Count), Reviewers: Long(t.Reviewers), Median: encodeAmount(t.Median), Mean: encodeAmount(t.Mean),
+		Partial: t.Partial, Count: Long(t.Count), Reviewers: Long(t.Reviewers), Median: encodeAmount(t.Median), Mean: encodeAmount(t.Mean),
 		Min: encodeAmount(t.Min), Max: encodeAmount(t.Max), Unit: orNull(t.Unit),
 	}
 	w.Tag, w.TagHex = text(t.Tag)
@@ -197,8 +197,8 @@ func encodeAsOf(a repute.AsOf) AsOf {
 	if w.Finality == "" {
 		w.Finality = "block"
 	}
-	if !a.Block.Time.IsZero() || a.LagSeconds > 0 {
-		lag := Long(a.LagSeconds)
+	if a.LagSeconds != nil {
+		lag := Long(*a.LagSeconds)
 		w.LagSeconds = &lag
 	}
 	if a.LagBlocks != nil {
@@ -209,8 +209,33 @@ func encodeAsOf(a repute.AsOf) AsOf {
 }
 
 func encodeCompleteness(c repute.Completeness) Completeness {
-	ranges := each(c.Ranges, func(r repute.BlockRange) BlockRange { return BlockRange{Long(r.From), Long(r.To)} })
-	return Completeness{Status: string(c.Status), Ranges: ranges, Pending: Long(c.Pending)}
+	w := Completeness{Status: string(c.Status), Ranges: each(c.Ranges, encodeRange), Pending: Long(c.Pending), Undecoded: Long(c.Undecoded)}
+	for _, k := range c.Kinds {
+		w.OpenGaps += Long(k.Open)
+	}
+	return w
+}
+
+func encodeRange(r repute.BlockRange) BlockRange { return BlockRange{Long(r.From), Long(r.To)} }
+
+func encodeKinds(c repute.ChainStatus) []KindCompleteness {
+	return each(c.Completeness.Kinds, func(k repute.KindCompleteness) KindCompleteness {
+		return KindCompleteness{
+			Kind: k.Kind.String(), Status: string(k.Status), VerifiedToBlock: orNull(Long(k.VerifiedTo)), LogsToBlock: orNull(Long(k.LogsTo)),
+			Pending: Long(k.Pending), OpenGaps: Long(k.Open), Gaps: each(k.Gaps, func(g repute.Gap) Gap { return encodeGap(c.Chain.ID, g) }),
+		}
+	})
+}
+
+func encodeGap(chain uint64, g repute.Gap) Gap {
+	w := Gap{Blocks: encodeRange(g.Blocks), Reason: clean(g.Reason), Since: encodeTime(g.Since), Tries: Long(g.Tries), NextTry: encodeTime(g.Next)}
+	if g.Agent != nil {
+		w.Agent = orNull(ID(repute.AgentID{ChainID: chain, TokenID: *g.Agent}.Short()))
+	}
+	if g.Client != nil {
+		w.Client = orNull(address(*g.Client))
+	}
+	return w
 }
 
 func encodeChain(c repute.ChainStatus) Chain {
@@ -220,7 +245,8 @@ func encodeChain(c repute.ChainStatus) Chain {
 			Identity: address(c.Identity), Reputation: address(c.Reputation), Validations: each(c.Validations, address),
 		},
 		Agents: Long(c.Agents), Feedback: Long(c.Feedback), Documents: ChainDocuments{Known: Long(c.URIs), Due: Long(c.URIsDue)},
-		Reorgs: Long(c.Reorgs), Halted: c.Halted, LastError: orNull(withoutSecrets(c.LastError)), AsOf: encodeAsOf(c.AsOf),
+		Reorgs: Long(c.Reorgs), Upgrades: Long(c.Upgrades), UpgradedAtBlock: orNull(Long(c.UpgradedAt)), Halted: c.Halted, Stalled: c.Stalled,
+		Kinds: encodeKinds(c), LastError: orNull(withoutSecrets(c.LastError)), AsOf: encodeAsOf(c.AsOf),
 	}
 }
 

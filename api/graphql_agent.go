@@ -172,8 +172,17 @@ type reputationNode struct {
 	Summary Summary
 	AsOf    *AsOf
 
-	tags []TagSummary
-	list bool
+	tags  []TagSummary
+	total Long
+	list  bool
+}
+
+// TagsTotal is how many tags are in use.
+func (r *reputationNode) TagsTotal() (Long, error) {
+	if r.list {
+		return 0, notInLists("tagsTotal", "summary")
+	}
+	return r.total, nil
 }
 
 // Tags are the robust summaries.
@@ -209,7 +218,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if err != nil {
 		return nil, err
 	}
-	return &reputationNode{Summary: encodeSummary(r.Summary), AsOf: orNullAsOf(r.AsOf), tags: each(r.Tags, encodeTag)}, nil
+	return &reputationNode{Summary: encodeSummary(r.Summary), AsOf: orNullAsOf(r.AsOf), tags: each(r.Tags, encodeTag), total: Long(r.TagsTotal)}, nil
 }
 
 // notInLists refuses what would cost one read per agent of a list.

@@ -47,31 +47,32 @@ func data[D any](t testing.TB, a answer) D {
 
 const everything = `
 fragment point on Point { block logIndex txHash time }
-fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status ranges { from to } pending } }
+fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status ranges { from to } pending undecoded openGaps } }
 query($id: ID!, $at: String) {
   agent(id: $id, at: $at) {
     id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize score
-    metadata { key keyHex value text set { ...point } }
+    metadataCount metadata { key keyHex value text size partial set { ...point } }
     registered { ...point } updated { ...point }
     counts { feedback revoked clients responses validations }
     document { status source sha256 size fetchedAt reason detail nextTry problems { code severity path message } problemCount
       registration { type name description image active x402 supportedTrust partial services { name endpoint version skills domains } registrations { tokenId registry } } }
     asOf { ...asOf }
     feedback(first: 5, includeRevoked: true) {
-      nodes { id client index value decimals decimal tag1 tag1Hex tag2 tag2Hex endpoint endpointHex uri uriHex hash isRevoked responseCount
+      nodes { id client index value decimals decimal tag1 tag1Hex tag2 tag2Hex endpoint endpointHex uri uriHex hash isRevoked responseCount partial
         given { ...point } revoked { ...point } agent { shortId } responses { responder uri uriHex hash at { ...point } } }
       pageInfo { hasNextPage endCursor }
       asOf { ...asOf }
     }
     validations {
-      nodes { id contract contractTrusted requestHash validator requestUri requestUriHex requested { ...point } status answers agent { id }
+      nodes { id contract contractTrusted requestHash validator requestUri requestUriHex requested { ...point } status answers partial agent { id }
         answer { response uri uriHex hash tag tagHex at { ...point } } }
       pageInfo { hasNextPage endCursor } asOf { block }
     }
     reputation { score asOf { block } summary { count value decimals decimal }
-      tags { tag tagHex count reviewers unit median { value decimals decimal } mean { decimal } min { decimal } max { decimal } } }
+      tagsTotal tags { tag tagHex partial count reviewers unit median { value decimals decimal } mean { decimal } min { decimal } max { decimal } } }
   }
-  chains { chainId name registries { identity reputation validations } startBlock imported agents feedback reorgs halted lastError documents { known due } asOf { ...asOf } }
+  chains { chainId name registries { identity reputation validations } startBlock imported agents feedback reorgs upgrades upgradedAtBlock halted stalled lastError
+    kinds { kind status verifiedToBlock logsToBlock pending openGaps gaps { agent client blocks { from to } reason since tries nextTry } } documents { known due } asOf { ...asOf } }
   status { version status chains { chainId } }
 }`
 

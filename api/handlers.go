@@ -30,9 +30,11 @@ type (
 		Agent   ID           `json:"agent" doc:"agent id"`
 		Score   *float64     `json:"score" doc:"-100 to 100; null until it is computed, to be read as not trusted"`
 		Summary Summary      `json:"summary" doc:"exactly what the registry's getSummary(clients, tag1, tag2) returns; without clients over all of them"`
-		Tags    []TagSummary `json:"tags" doc:"robust view of every tag1 in use: one vote per reviewer, not narrowed by clients and tags"`
-		Counts  Counts       `json:"counts"`
-		AsOf    AsOf         `json:"asOf"`
+		Tags    []TagSummary `json:"tags" doc:"robust view of the hundred tag1 with most ratings: one vote per reviewer, not narrowed by clients and tags"`
+		// TagsTotal is beside what is shown of them.
+		TagsTotal Long   `json:"tagsTotal" doc:"how many tag1 are in use"`
+		Counts    Counts `json:"counts"`
+		AsOf      AsOf   `json:"asOf"`
 	}
 	// FeedbackList is a page of ratings.
 	FeedbackList struct {
@@ -53,7 +55,7 @@ type (
 	// StatusAnswer is the index as a whole.
 	StatusAnswer struct {
 		Version string  `json:"version"`
-		Status  string  `json:"status" enum:"ok,degraded" doc:"degraded: a chain is halted, failing or incomplete"`
+		Status  string  `json:"status" enum:"ok,degraded" doc:"degraded: a chain is halted, stalled, failing or incomplete"`
 		Chains  []Chain `json:"chains"`
 	}
 )
@@ -114,7 +116,7 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 		return nil, unknownAgent(err)
 	}
 	return ok(ReputationAnswer{
-		Agent: ID(id.String()), Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag),
+		Agent: ID(id.String()), Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag), TagsTotal: Long(r.TagsTotal),
 		Counts: encodeCounts(r.Counts), AsOf: encodeAsOf(r.AsOf),
 	}), nil
 }
@@ -297,7 +299,7 @@ func NewStatus(version string, chains []repute.ChainStatus) StatusAnswer {
 	s := StatusAnswer{Version: version, Status: "ok", Chains: each(chains, encodeChain)}
 	for _, c := range chains {
 		notStarted := c.Block.Hash == (common.Hash{}) && !c.Imported
-		if notStarted || c.Halted || c.LastError != "" || c.Completeness.Status == repute.Incomplete {
+		if notStarted || c.Halted || c.Stalled || c.LastError != "" || c.Completeness.Status == repute.Incomplete {
 			s.Status = "degraded"
 		}
 	}

@@ -20,11 +20,13 @@ type Agent struct {
 	URI          string     `json:"uri" doc:"in a list cut to 2 KiB"`
 	URIHex       *Hex       `json:"uriHex,omitempty"`
 	URISize      Long       `json:"uriSize" doc:"bytes of the whole uri on chain"`
-	Metadata     []Metadata `json:"metadata" doc:"on-chain keys; always empty in a list of agents"`
-	Registered   Point      `json:"registered"`
-	Updated      Point      `json:"updated" doc:"last event that touched the agent, its feedback or validations"`
-	Counts       Counts     `json:"counts"`
-	Document     Document   `json:"document" doc:"what is known of the bytes behind uri"`
+	Metadata     []Metadata `json:"metadata" doc:"the first 200 on-chain keys; always empty in a list of agents"`
+	// MetadataCount is beside what is shown of them.
+	MetadataCount Long     `json:"metadataCount" doc:"how many on-chain keys there are; always 0 in a list of agents"`
+	Registered    Point    `json:"registered"`
+	Updated       Point    `json:"updated" doc:"last event that touched the agent, its feedback or validations"`
+	Counts        Counts   `json:"counts"`
+	Document      Document `json:"document" doc:"what is known of the bytes behind uri"`
 }
 
 // Counts are an agent's totals.
@@ -48,9 +50,12 @@ type Point struct {
 type Metadata struct {
 	Key    string  `json:"key"`
 	KeyHex *Hex    `json:"keyHex,omitempty"`
-	Value  Hex     `json:"value" doc:"0x and hex digits"`
-	Text   *string `json:"text" doc:"the value when it is plain UTF-8 text"`
-	Set    Point   `json:"set"`
+	Value  Hex     `json:"value" doc:"0x and hex digits; no more than the first 4 KiB"`
+	Text   *string `json:"text" doc:"the value shown when it is plain UTF-8 text"`
+	Size   Long    `json:"size" doc:"bytes of the whole value on chain"`
+	// Partial: not all of it is shown.
+	Partial bool  `json:"partial" doc:"key or value go on; the registry's getMetadata gives the whole value"`
+	Set     Point `json:"set"`
 }
 
 // Document is what is known of a URI's bytes.
@@ -134,6 +139,7 @@ type Feedback struct {
 	Revoked       *Point     `json:"revoked,omitempty" doc:"where it was revoked; absent while live"`
 	Responses     []Response `json:"responses" doc:"the first ten"`
 	ResponseCount Long       `json:"responseCount"`
+	Partial       bool       `json:"partial" doc:"a text of it or of a response is longer than 2 KiB and was cut; the log has the whole"`
 }
 
 // Response is one answer appended to a rating.
@@ -159,6 +165,7 @@ type Validation struct {
 	Status          string            `json:"status" enum:"pending,answered"`
 	Answer          *ValidationAnswer `json:"answer,omitempty" doc:"absent while pending"`
 	Answers         Long              `json:"answers" doc:"how many answers were given; the latest counts"`
+	Partial         bool              `json:"partial" doc:"a text of it or of its answer is longer than 2 KiB and was cut; the log has the whole"`
 }
 
 // ValidationAnswer is a validator's answer.
@@ -182,6 +189,7 @@ type Summary struct {
 type TagSummary struct {
 	Tag       string  `json:"tag"`
 	TagHex    *Hex    `json:"tagHex,omitempty"`
+	Partial   bool    `json:"partial" doc:"the tag is longer than 2 KiB and was cut"`
 	Count     Long    `json:"count" doc:"live ratings"`
 	Reviewers Long    `json:"reviewers" doc:"distinct clients, one vote each"`
 	Median    Amount  `json:"median"`
@@ -212,6 +220,31 @@ type Completeness struct {
 	Status  string       `json:"status" enum:"complete,partial,incomplete"`
 	Ranges  []BlockRange `json:"ranges" doc:"what is covered"`
 	Pending Long         `json:"pending" doc:"stored events that wait for a missing one"`
+	// Undecoded and OpenGaps are what else keeps a chain from being complete.
+	Undecoded Long `json:"undecoded" doc:"stored logs of the registries that nobody can read"`
+	OpenGaps  Long `json:"openGaps" doc:"events that the chain has and the index lacks; /status lists them"`
+}
+
+// KindCompleteness is how much of one kind of event the index vouches for.
+type KindCompleteness struct {
+	Kind            string `json:"kind" doc:"the event's Solidity name"`
+	Status          string `json:"status" enum:"complete,partial,incomplete"`
+	VerifiedToBlock *Long  `json:"verifiedToBlock" doc:"newest block at which what these events lead to was compared with the chain's own state and found equal; null when it never was"`
+	LogsToBlock     *Long  `json:"logsToBlock" doc:"newest block up to which every block was proven to hold no further event of this kind; null where that is not done"`
+	Pending         Long   `json:"pending" doc:"stored events that wait for one of this kind"`
+	OpenGaps        Long   `json:"openGaps" doc:"events of this kind that are known to be missing"`
+	Gaps            []Gap  `json:"gaps" doc:"the oldest of them"`
+}
+
+// Gap is an event that the chain has and the index lacks.
+type Gap struct {
+	Agent   *ID        `json:"agent" doc:"short id of the agent concerned, null when of no single one"`
+	Client  *Address   `json:"client" doc:"of whose feedback, null when that says nothing"`
+	Blocks  BlockRange `json:"blocks" doc:"where the event must be"`
+	Reason  string     `json:"reason" doc:"what shows that it is missing"`
+	Since   *Time      `json:"since" doc:"when that was noticed" format:"date-time"`
+	Tries   Long       `json:"tries" doc:"how often it was looked for in vain"`
+	NextTry *Time      `json:"nextTry" format:"date-time"`
 }
 
 // BlockRange is inclusive on both ends.
@@ -235,16 +268,21 @@ type ChainDocuments struct {
 
 // Chain is one indexed chain.
 type Chain struct {
-	ChainID    Long           `json:"chainId"`
-	Name       string         `json:"name"`
-	Registries Registries     `json:"registries"`
-	StartBlock Long           `json:"startBlock"`
-	Imported   bool           `json:"imported" doc:"fed by import, never followed"`
-	Agents     Long           `json:"agents"`
-	Feedback   Long           `json:"feedback"`
-	Documents  ChainDocuments `json:"documents"`
-	Reorgs     Long           `json:"reorgs"`
-	Halted     bool           `json:"halted" doc:"stopped by a reorganisation below finality"`
-	LastError  *string        `json:"lastError"`
-	AsOf       AsOf           `json:"asOf"`
+	ChainID         Long           `json:"chainId"`
+	Name            string         `json:"name"`
+	Registries      Registries     `json:"registries"`
+	StartBlock      Long           `json:"startBlock"`
+	Imported        bool           `json:"imported" doc:"fed by import, never followed"`
+	Agents          Long           `json:"agents"`
+	Feedback        Long           `json:"feedback"`
+	Documents       ChainDocuments `json:"documents"`
+	Reorgs          Long           `json:"reorgs"`
+	Upgrades        Long           `json:"upgrades" doc:"times that a registry got another implementation"`
+	UpgradedAtBlock *Long          `json:"upgradedAtBlock" doc:"the last such upgrade, null when there was none"`
+	Halted          bool           `json:"halted" doc:"stopped by a reorganisation below finality"`
+	Stalled         bool           `json:"stalled" doc:"the head moves and nothing is stored"`
+	LastError       *string        `json:"lastError"`
+	// Kinds is the completeness of asOf in detail.
+	Kinds []KindCompleteness `json:"kinds" doc:"completeness of every kind of event"`
+	AsOf  AsOf               `json:"asOf"`
 }

@@ -73,9 +73,11 @@ type ReputationQuery struct {
 type Reputation struct {
 	Agent   repute.AgentID
 	Summary repute.Summary      // of the query's clients and tags
-	Tags    []repute.TagSummary // of all clients and tags
-	Counts  repute.AgentCounts
-	AsOf    repute.AsOf
+	Tags    []repute.TagSummary // of all clients; the hundred tags with most ratings
+	// TagsTotal is how many tags there are.
+	TagsTotal int64
+	Counts    repute.AgentCounts
+	AsOf      repute.AsOf
 }
 
 // URI is a claimed entry of the document queue.

@@ -11,8 +11,7 @@ import (
 
 // agentAt is relation a of wholeAgents(), and currentMetadata's counterpart, as
 // of block $3: out of the histories instead of the maintained row.
-const (
-	agentAt = `
+const agentAt = `
 	with a as (
 		select a.chain_id, a.token_id, s.owner, s.claimed, s.wallet, s.approved, s.uri_id,
 			a.registered_block, a.registered_log, e.block as updated_block, e.log_index as updated_log,
@@ -40,14 +39,16 @@ const (
 					where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= $3)) v
 		where a.chain_id = $1 and a.token_id = $2)`
 
-	metadataAt = `
-	select m.chain_id, m.token_id, m.key, m.value, m.from_block, m.log_index, e.tx_hash, b.time
+// metadataAt is currentMetadata as of block $3.
+func metadataAt() string {
+	return `
+	select m.chain_id, m.token_id, ` + metadataColumns() + `, m.from_block, m.log_index, e.tx_hash, b.time
 	from metadata m
 	left join events e on (e.chain_id, e.block, e.log_index) = (m.chain_id, m.from_block, m.log_index)
 	left join blocks b on (b.chain_id, b.number) = (m.chain_id, m.from_block)
 	where m.chain_id = $1 and m.token_id = $2 and m.from_block <= $3 and (m.to_block is null or m.to_block > $3)
-	order by m.key`
-)
+	order by m.key limit ` + fmt.Sprint(maxMetadata)
+}
 
 // Agent gives one agent with its metadata and document. The document is the
 // newest one read from the URI of that block.
@@ -63,7 +64,7 @@ func (db *DB) Agent(ctx context.Context, id repute.AgentID, at repute.At) (agent
 			return err
 		}
 		chains, tokens := keyColumns([]repute.AgentID{s.id})
-		if err := readMetadata(ctx, s.tx, agents, currentMetadata, chains, tokens); err != nil {
+		if err := readMetadata(ctx, s.tx, agents, currentMetadata(), chains, tokens); err != nil {
 			return err
 		}
 		agent = *agents[keyOf(s.id)]
@@ -82,7 +83,7 @@ func (s subject) agentThen(ctx context.Context) (repute.Agent, error) {
 	if err != nil {
 		return a, fmt.Errorf("state at block %d: %w", s.block, err)
 	}
-	return a, readMetadata(ctx, s.tx, map[agentKey]*repute.Agent{keyOf(s.id): &a}, metadataAt, s.key()...)
+	return a, readMetadata(ctx, s.tx, map[agentKey]*repute.Agent{keyOf(s.id): &a}, metadataAt(), s.key()...)
 }
 
 // key is $1..$3 of statements about one agent at one block.

@@ -16,9 +16,6 @@ import (
 	"repute"
 )
 
-// maxListed is how many bytes of a text a list of agents holds.
-const maxListed = 2048
-
 // wholeAgents is for one agent. Of many at once, listedAgents, only bounded parts
 // leave the database: whoever registers decides how long everything else is.
 func wholeAgents() string { return columnsOfAgents("u.uri", "registration", "problems") }
@@ -189,13 +186,21 @@ const currentAgents = `
 	a as (select a.* from k join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id))`
 
 // currentMetadata reads the keys' metadata in the order agents show it.
-const currentMetadata = `
-	select m.chain_id, m.token_id, m.key, m.value, m.from_block, m.log_index, e.tx_hash, b.time
+func currentMetadata() string {
+	return `
+	select m.chain_id, m.token_id, ` + metadataColumns() + `, m.from_block, m.log_index, e.tx_hash, b.time
 	from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
 	join metadata m on (m.chain_id, m.token_id) = (k.chain_id, k.token_id) and m.to_block is null
 	left join events e on (e.chain_id, e.block, e.log_index) = (m.chain_id, m.from_block, m.log_index)
 	left join blocks b on (b.chain_id, b.number) = (m.chain_id, m.from_block)
-	order by m.key`
+	order by m.key limit ` + fmt.Sprint(maxMetadata)
+}
+
+// metadataColumns are what is read of relation m: the key and value as shown, the
+// value's size, and how many keys there are.
+func metadataColumns() string {
+	return headOf("m.key", maxListed) + ", " + headOf("m.value", maxMetadataValue) + ", octet_length(m.value), count(*) over ()"
+}
 
 // agentKey is an agent without the registry, which its chain implies.
 type agentKey struct {
@@ -242,11 +247,14 @@ func readMetadata(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Ag
 	}
 	var k agentKey
 	var key, value []byte
+	var size, count int64
 	var set pointRow
-	into := append([]any{&k.chain, (*tokenNum)(&k.token), &key, &value}, set.into()...)
+	into := append([]any{&k.chain, (*tokenNum)(&k.token), &key, &value, &size, &count}, set.into()...)
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		if a := agents[k]; a != nil {
-			a.Metadata = append(a.Metadata, repute.Metadata{Key: string(key), Value: value, Set: *set.point()})
+			m := repute.Metadata{Size: size, Set: *set.point()}
+			m.Key, m.Value = headText(key, &m.Partial), head(value, maxMetadataValue, &m.Partial)
+			a.Metadata, a.MetadataCount = append(a.Metadata, m), count
 		}
 		return nil
 	})

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -122,15 +123,16 @@ func (c *chainView) latest() repute.AsOf {
 
 // asOf completes an answer's freshness. Age is the time the lag is counted
 // from: the block's, or where its header is not kept that of the newest kept
-// block below it, whose state is the same. LagSeconds is 0 when no time at all
-// is known, which the zero Block.Time tells.
+// block below it, whose state is the same. LagSeconds is nil when no time at all
+// is known.
 func (c *chainView) asOf(b repute.Block, f repute.Finality, age time.Time) repute.AsOf {
 	a := repute.AsOf{
 		ChainID: c.ID, Block: b, Finality: f, Safe: uint64(c.safe), Finalized: uint64(c.finalized),
 		Head: uint64(c.head), HeadSeenAt: c.headSeen, Completeness: c.completeness(),
 	}
 	if !age.IsZero() {
-		a.LagSeconds = max(0, int64(c.now.Sub(age)/time.Second))
+		lag := max(0, int64(c.now.Sub(age)/time.Second))
+		a.LagSeconds = &lag
 	}
 	if !c.headSeen.IsZero() && c.now.Sub(c.headSeen) <= headStale {
 		lag := max(0, c.head-int64(b.Number))
@@ -247,12 +249,44 @@ func (db *DB) Chains(ctx context.Context) (out []repute.ChainStatus, err error) 
 		if err != nil {
 			return err
 		}
+		upgrades, err := readUpgrades(ctx, tx)
+		if err != nil {
+			return err
+		}
 		for _, c := range chains {
 			s := counted[c.ID]
+			s.Upgrades, s.UpgradedAt = upgrades[c.ID].n, upgrades[c.ID].last
+			s.Stalled = strings.HasPrefix(c.lastError, stalled)
 			s.Chain, s.AsOf = c.Chain, c.latest()
 			s.Reorgs, s.LastError, s.Halted = c.reorgs, c.lastError, c.halted
 			out = append(out, s)
 		}
+		return nil
+	})
+	return out, err
+}
+
+// stalled begins the text a chain's loop leaves in last_error while the head moves
+// and nothing is stored.
+const stalled = "stalled: "
+
+// upgrades counts the Upgraded events of one chain's contracts.
+type upgrades struct {
+	n    int64
+	last uint64 // block of the newest one
+}
+
+func readUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
+	// The kind is written out: it is the condition of index events_upgrades.
+	rows, err := tx.Query(ctx, fmt.Sprintf("select chain_id, count(*), max(block) from events where kind = %d group by chain_id", repute.KindUpgraded))
+	if err != nil {
+		return nil, err
+	}
+	out := map[uint64]upgrades{}
+	var chain uint64
+	var u upgrades
+	_, err = pgx.ForEachRow(rows, []any{&chain, &u.n, &u.last}, func() error {
+		out[chain] = u
 		return nil
 	})
 	return out, err

@@ -16,9 +16,10 @@ const maxInlineResponses = 10
 
 // feedbackColumns reads ratings out of a relation f with the columns of table
 // feedback. What happened after block {at} is left out.
-const feedbackColumns = `
+func feedbackColumns() string {
+	return `
 	select f.chain_id, c.identity, f.token_id, f.client, f.idx, f.value, f.decimals,
-		t1.value, t2.value, f.endpoint, u.uri, f.hash,
+		` + headOf("t1.value", maxListed) + `, ` + headOf("t2.value", maxListed) + `, ` + headOf("f.endpoint", maxListed) + `, ` + headOf("u.uri", maxListed) + `, f.hash,
 		f.block, f.log_index, e.tx_hash, b.time,
 		f.revoked_block, f.revoked_log, re.tx_hash, rb.time
 	from f
@@ -30,6 +31,7 @@ const feedbackColumns = `
 	left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
 	left join events re on (re.chain_id, re.block, re.log_index) = (f.chain_id, f.revoked_block, f.revoked_log)
 	left join blocks rb on (rb.chain_id, rb.number) = (f.chain_id, f.revoked_block)`
+}
 
 func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	var identity, client, tag1, tag2, endpoint, uri, hash []byte
@@ -44,7 +46,8 @@ func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	}
 	f.Agent.Registry, f.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
 	f.Value = value.Int
-	f.Tag1, f.Tag2, f.Endpoint, f.URI = string(tag1), string(tag2), string(endpoint), string(uri)
+	f.Tag1, f.Tag2 = headText(tag1, &f.Partial), headText(tag2, &f.Partial)
+	f.Endpoint, f.URI = headText(endpoint, &f.Partial), headText(uri, &f.Partial)
 	f.Hash = common.BytesToHash(hash)
 	f.Given, f.Revoked = *given.point(), revoked.point()
 	return f, nil
@@ -138,7 +141,7 @@ func (f FeedbackFilter) statement(desc bool) (string, []any) {
 		with f as (
 			select * from feedback
 			where chain_id = $1 and token_id = $2 and block <= $3 and (block, log_index) %s ($4, $5)%s
-			order by block %s, log_index %s limit $6)`, than, where, direction, direction) + feedbackColumns +
+			order by block %s, log_index %s limit $6)`, than, where, direction, direction) + feedbackColumns() +
 		fmt.Sprintf("\norder by f.block %s, f.log_index %s", direction, direction), args
 }
 
@@ -201,7 +204,7 @@ func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.F
 		byID[ratingID{keyOf(f.Agent), f.Client, f.Index}] = f
 	}
 	rows, err := tx.Query(ctx, `
-		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, u.uri, r.hash, r.block, r.log_index, e.tx_hash, b.time
+		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, `+headOf("u.uri", maxListed)+`, r.hash, r.block, r.log_index, e.tx_hash, b.time
 		from unnest($1::bigint[], $2::numeric[], $3::bytea[], $4::bigint[]) as k(chain_id, token_id, client, idx)
 		cross join lateral (
 			select count(*) as n from responses r
@@ -231,7 +234,7 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 		f := byID[id]
 		f.ResponseCount = count
 		f.Responses = append(f.Responses, repute.Response{
-			Responder: common.BytesToAddress(responder), URI: string(uri), Hash: common.BytesToHash(hash), At: *at.point(),
+			Responder: common.BytesToAddress(responder), URI: headText(uri, &f.Partial), Hash: common.BytesToHash(hash), At: *at.point(),
 		})
 		return nil
 	})
@@ -253,7 +256,7 @@ func (db *DB) FeedbackByAgents(ctx context.Context, ids []repute.AgentID, limit 
 				cross join lateral (
 					select * from feedback f
 					where f.chain_id = k.chain_id and f.token_id = k.token_id and f.revoked_block is null
-					order by f.block desc, f.log_index desc limit $3) f)`+feedbackColumns+`
+					order by f.block desc, f.log_index desc limit $3) f)`+feedbackColumns()+`
 			order by f.chain_id, f.token_id, f.block desc, f.log_index desc`, chains, tokens, limit)
 		for _, f := range items {
 			out[f.Agent] = append(out[f.Agent], f)

@@ -63,28 +63,34 @@ func scanTally(row pgx.CollectableRow) (t repute.Tally, err error) {
 	return t, err
 }
 
-// tags summarises every live tag1. At the latest block the votes are kept;
-// before it they are each client's newest live rating.
-func (s subject) tags(ctx context.Context) ([]repute.TagSummary, error) {
+// tags summarises the live tag1 with most ratings, and counts all of them. At the
+// latest block the votes are kept; before it they are each client's newest live
+// rating.
+func (s subject) tags(ctx context.Context) ([]repute.TagSummary, int64, error) {
 	votes := "(select tag1, value, decimals from votes where chain_id = $1 and token_id = $2)"
 	if s.block != everything {
 		votes = "(select distinct on (tag1, client) tag1, value, decimals from " + liveFeedback + " l order by tag1, client, idx desc)"
 	}
 	rows, err := s.tx.Query(ctx, `
-		select t.value, c.n, v.value, v.decimals, v.n
-		from (select tag1, value, decimals, count(*) as n from `+votes+` v group by tag1, value, decimals) v
-		join (select tag1, sum(n)::bigint as n from `+s.sums()+` s group by tag1) c using (tag1)
+		with c as materialized (
+			select s.tag1, sum(s.n)::bigint as n, count(*) over () as total
+			from `+s.sums()+` s join tags t on t.id = s.tag1 group by s.tag1, t.value
+			order by n desc, t.value limit `+fmt.Sprint(maxTags)+`)
+		select c.tag1, `+headOf("t.value", maxListed)+`, c.n, c.total, v.value, v.decimals, v.n
+		from (select tag1, value, decimals, count(*) as n from `+votes+` v
+			where tag1 in (select tag1 from c) group by tag1, value, decimals) v
+		join c using (tag1)
 		join tags t on t.id = v.tag1
 		order by c.n desc, t.value`, s.key()...)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
 	return collectTags(rows)
 }
 
 // collectTags reads rows grouped by tag.
-func collectTags(rows pgx.Rows) ([]repute.TagSummary, error) {
-	out := []repute.TagSummary{}
+func collectTags(rows pgx.Rows) (out []repute.TagSummary, total int64, err error) {
+	out = []repute.TagSummary{}
 	var tallies []repute.VoteTally
 	finish := func() {
 		if len(out) > 0 {
@@ -93,13 +99,16 @@ func collectTags(rows pgx.Rows) ([]repute.TagSummary, error) {
 		tallies = tallies[:0]
 	}
 	var tag []byte
-	var feedback, votes int64
+	var id, last, feedback, votes int64
 	var value bigNum
 	var decimals uint8
-	_, err := pgx.ForEachRow(rows, []any{&tag, &feedback, &value, &decimals, &votes}, func() error {
-		if len(out) == 0 || out[len(out)-1].Tag != string(tag) {
+	_, err = pgx.ForEachRow(rows, []any{&id, &tag, &feedback, &total, &value, &decimals, &votes}, func() error {
+		if len(out) == 0 || id != last {
 			finish()
-			out = append(out, repute.TagSummary{Tag: string(tag), Count: feedback})
+			last = id
+			t := repute.TagSummary{Count: feedback}
+			t.Tag = headText(tag, &t.Partial)
+			out = append(out, t)
 		}
 		tallies = append(tallies, repute.VoteTally{Amount: repute.Amount{Value: value.Int, Decimals: decimals}, Count: votes})
 		return nil
@@ -107,7 +116,7 @@ func collectTags(rows pgx.Rows) ([]repute.TagSummary, error) {
 	if err == nil {
 		finish()
 	}
-	return out, err
+	return out, total, err
 }
 
 // counts are the agent's totals.
@@ -146,11 +155,11 @@ func (db *DB) Summary(ctx context.Context, id repute.AgentID, clients []common.A
 }
 
 // Tags summarises an agent's feedback per tag1, the empty one included, by
-// number of ratings and then by tag. Unit is left empty.
+// number of ratings and then by tag: the first hundred. Unit is left empty.
 func (db *DB) Tags(ctx context.Context, id repute.AgentID, at repute.At) (tags []repute.TagSummary, asOf repute.AsOf, err error) {
 	err = db.viewAgent(ctx, "summarise tags", id, at, func(ctx context.Context, s subject) error {
 		asOf = s.asOf
-		tags, err = s.tags(ctx)
+		tags, _, err = s.tags(ctx)
 		return err
 	})
 	return tags, asOf, err
@@ -166,7 +175,7 @@ func (db *DB) Reputation(ctx context.Context, id repute.AgentID, q ReputationQue
 		if r.Summary, err = s.summary(ctx, q.Clients, q.Tag1, q.Tag2); err != nil {
 			return err
 		}
-		if r.Tags, err = s.tags(ctx); err != nil {
+		if r.Tags, r.TagsTotal, err = s.tags(ctx); err != nil {
 			return err
 		}
 		r.Counts, err = s.counts(ctx)

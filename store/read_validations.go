@@ -14,9 +14,9 @@ import (
 // table validation_requests, each with its answers up to block {at}.
 func validationColumns(at string) string {
 	return `
-	select q.chain_id, c.identity, q.token_id, q.contract, q.contract = any(c.validations), q.request_hash, q.validator, qu.uri,
+	select q.chain_id, c.identity, q.token_id, q.contract, q.contract = any(c.validations), q.request_hash, q.validator, ` + headOf("qu.uri", maxListed) + `,
 		q.block, q.log_index, qe.tx_hash, qb.time,
-		n.n, x.response, xu.uri, x.hash, xt.value, x.block, x.log_index, xe.tx_hash, xb.time
+		n.n, x.response, ` + headOf("xu.uri", maxListed) + `, x.hash, ` + headOf("xt.value", maxListed) + `, x.block, x.log_index, xe.tx_hash, xb.time
 	from q
 	join chains c on c.chain_id = q.chain_id
 	join uris qu on qu.id = q.uri_id
@@ -48,11 +48,11 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	}
 	v.Agent.ChainID, v.Agent.Registry = v.ChainID, common.BytesToAddress(identity)
 	v.Contract, v.RequestHash = common.BytesToAddress(contract), common.BytesToHash(request)
-	v.Validator, v.RequestURI = common.BytesToAddress(validator), string(requestURI)
+	v.Validator, v.RequestURI = common.BytesToAddress(validator), headText(requestURI, &v.Partial)
 	v.Requested = *requested.point()
 	if response != nil {
 		v.Answered = &repute.ValidationAnswer{
-			Response: *response, URI: string(uri), Hash: common.BytesToHash(hash), Tag: string(tag), At: *answered.point(),
+			Response: *response, URI: headText(uri, &v.Partial), Hash: common.BytesToHash(hash), Tag: headText(tag, &v.Partial), At: *answered.point(),
 		}
 	}
 	return v, nil

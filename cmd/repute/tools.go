@@ -11,11 +11,9 @@ import (
 	"text/tabwriter"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/api"
 	"repute/contracts"
 	"repute/store"
 )
@@ -142,54 +140,6 @@ func (p *program) confirm(what string) error {
 		return refused
 	}
 	return nil
-}
-
-func (p *program) statusCommand() *cobra.Command {
-	var asJSON bool
-	cmd := &cobra.Command{
-		Use:   "status",
-		Short: "what is indexed, and how fresh it is",
-		Args:  cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				chains, err := db.Chains(cmd.Context())
-				if err != nil {
-					return err
-				}
-				if asJSON {
-					return p.printJSON(api.NewStatus(version, chains))
-				}
-				return p.printStatus(chains)
-			})
-		},
-	}
-	cmd.Flags().BoolVar(&asJSON, "json", false, "print JSON")
-	return cmd
-}
-
-func (p *program) printStatus(chains []repute.ChainStatus) error {
-	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
-	fmt.Fprintln(w, "CHAIN\tID\tBLOCK\tHEAD\tFINALIZED\tLAG\tAGENTS\tFEEDBACK\tURIS DUE\tREORGS\tCOMPLETENESS\tPROBLEM")
-	for _, c := range chains {
-		problem := c.LastError
-		if c.Halted {
-			problem = "HALTED: " + problem
-		}
-		started := c.Block.Hash != (common.Hash{}) || c.Imported
-		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Name, c.Chain.ID,
-			known(started, c.Block.Number), known(c.Head > 0, c.Head), known(c.Finalized > 0, c.Finalized),
-			known(!c.Block.Time.IsZero(), time.Duration(c.LagSeconds)*time.Second),
-			c.Agents, c.Feedback, c.URIsDue, c.Reorgs, known(started, c.Completeness.Status), problem)
-	}
-	return w.Flush()
-}
-
-// known prints a dash for what nobody knows.
-func known(is bool, v any) string {
-	if !is {
-		return "-"
-	}
-	return fmt.Sprint(v)
 }
 
 // indexed refuses a chain that the database does not hold, naming those it does;

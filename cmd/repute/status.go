@@ -1,0 +1,143 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/api"
+	"repute/store"
+)
+
+// watchPause is between two looks of status --watch.
+const watchPause = 2 * time.Second
+
+func (p *program) statusCommand() *cobra.Command {
+	var asJSON, watch bool
+	cmd := &cobra.Command{
+		Use:   "status [--json] [--watch]",
+		Short: "what is indexed, how fresh and how complete it is",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				if !watch {
+					return p.status(cmd.Context(), db, asJSON)
+				}
+				return p.watchStatus(cmd.Context(), db, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print what /status answers")
+	cmd.Flags().BoolVar(&watch, "watch", false, "look again every two seconds until Ctrl-C")
+	return cmd
+}
+
+func (p *program) status(ctx context.Context, db *store.DB, asJSON bool) error {
+	chains, err := db.Chains(ctx)
+	if err != nil {
+		return err
+	}
+	if asJSON {
+		return p.printJSON(api.NewStatus(version, chains))
+	}
+	return p.printStatus(chains)
+}
+
+// watchStatus shows each look on a cleared terminal, elsewhere below the one before.
+func (p *program) watchStatus(ctx context.Context, db *store.DB, asJSON bool) error {
+	for {
+		if isTerminal(p.stdout) && !asJSON {
+			fmt.Fprint(p.stdout, "\x1b[H\x1b[2J")
+		}
+		if err := p.status(ctx, db, asJSON); err != nil {
+			return err
+		}
+		select {
+		case <-ctx.Done():
+			return nil
+		case <-time.After(watchPause):
+		}
+	}
+}
+
+func (p *program) printStatus(chains []repute.ChainStatus) error {
+	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(w, "CHAIN\tID\tBLOCK\tHEAD\tFINALIZED\tLAG\tAGENTS\tFEEDBACK\tURIS DUE\tWAITING\tUNREAD\tREORGS\tUPGRADES\tCOMPLETENESS\tPROBLEM")
+	for _, c := range chains {
+		started := c.Block.Hash != (common.Hash{}) || c.Imported
+		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Name, c.Chain.ID,
+			known(started, c.Block.Number), known(c.Head > 0, c.Head), known(c.Finalized > 0, c.Finalized), lag(c.LagSeconds),
+			c.Agents, c.Feedback, c.URIsDue, c.Completeness.Pending, c.Completeness.Undecoded, c.Reorgs, c.Upgrades,
+			known(started, c.Completeness.Status), trouble(c))
+	}
+	printKinds(w, chains)
+	printGaps(w, chains)
+	return w.Flush()
+}
+
+func lag(seconds *int64) string {
+	if seconds == nil {
+		return "-"
+	}
+	return (time.Duration(*seconds) * time.Second).String()
+}
+
+// trouble is what an operator should know of a chain first.
+func trouble(c repute.ChainStatus) string {
+	if c.Halted {
+		return "HALTED: " + c.LastError
+	}
+	return c.LastError
+}
+
+// printKinds shows the kinds of events of which anything was verified or is missing.
+func printKinds(w io.Writer, chains []repute.ChainStatus) {
+	first := true
+	for _, c := range chains {
+		for _, k := range c.Completeness.Kinds {
+			if k.VerifiedTo == 0 && k.LogsTo == 0 && k.Pending == 0 && k.Open == 0 {
+				continue
+			}
+			if first {
+				fmt.Fprintln(w, "\nCHAIN\tEVENT\tCOMPLETENESS\tSTATE VERIFIED TO\tLOGS VERIFIED TO\tWAITING\tGAPS")
+			}
+			first = false
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\n", c.Name, k.Kind, k.Status, known(k.VerifiedTo > 0, k.VerifiedTo),
+				known(k.LogsTo > 0, k.LogsTo), k.Pending, k.Open)
+		}
+	}
+}
+
+func printGaps(w io.Writer, chains []repute.ChainStatus) {
+	first := true
+	for _, c := range chains {
+		for _, k := range c.Completeness.Kinds {
+			for _, g := range k.Gaps {
+				if first {
+					fmt.Fprintln(w, "\nCHAIN\tMISSING\tAGENT\tBLOCKS\tSINCE\tTRIES\tWHY")
+				}
+				first = false
+				agent := "-"
+				if g.Agent != nil {
+					agent = g.Agent.Dec()
+				}
+				fmt.Fprintf(w, "%s\t%s\t%s\t%d to %d\t%s\t%d\t%s\n", c.Name, k.Kind, agent, g.Blocks.From, g.Blocks.To,
+					g.Since.Format(time.RFC3339), g.Tries, g.Reason)
+			}
+		}
+	}
+}
+
+// known prints a dash for what nobody knows.
+func known(is bool, v any) string {
+	if !is {
+		return "-"
+	}
+	return fmt.Sprint(v)
+}
