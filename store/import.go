@@ -443,18 +443,33 @@ func (m *merge) finish(ctx context.Context, reason string) (ImportResult, error)
 	return m.result, failed("count", err)
 }
 
+// changes says which agents were rebuilt, and in a row that names none that events
+// of no agent came late. An import above everything stored is a backfill.
 func (m *merge) changes(reason string) []changeRow {
 	if len(m.fresh) == 0 {
 		return nil
 	}
 	from, to := m.fresh[0].Log.BlockNumber, m.fresh[len(m.fresh)-1].Log.BlockNumber
-	if !m.late {
+	if !m.late && reason == "import" {
 		return []changeRow{backfilled(from, to)}
 	}
+	agents := make(map[repute.TokenID]bool, len(m.agents))
+	for _, id := range m.agents {
+		agents[id] = true
+	}
 	at, data := point{block: max(to, m.chain.cursor.Number)}, marshal(repairedData{reason})
-	rows := make([]changeRow, len(m.agents))
-	for i := range m.agents {
-		rows[i] = changeRow{kindRepaired, at, &m.agents[i], data}
+	var rows []changeRow
+	for i := range m.fresh {
+		if id, ok := tokenOf(m.fresh[i].Event); ok {
+			agents[id] = true
+		} else if len(rows) == 0 {
+			rows = append(rows, changeRow{kind: kindRepaired, at: at, data: data})
+		}
+	}
+	touched := keys(agents)
+	slices.SortFunc(touched, func(a, b repute.TokenID) int { return a.Cmp(&b) })
+	for i := range touched {
+		rows = append(rows, changeRow{kindRepaired, at, &touched[i], data})
 	}
 	return rows
 }

@@ -99,3 +99,12 @@ func (db *DB) SetVerified(ctx context.Context, chainID uint64, l Lease, v Verifi
 		return err
 	})
 }
+
+// unverify takes back what was said of blocks above n.
+func unverify(ctx context.Context, tx pgx.Tx, chainID, n uint64) error {
+	var b pgx.Batch
+	b.Queue(`update verifications set verified_to = least(verified_to, $2), logs_to = least(logs_to, $2)
+		where chain_id = $1 and greatest(verified_to, logs_to) > $2`, chainID, n)
+	b.Queue(`update sweeps set pinned = least(pinned, $2) where chain_id = $1 and pinned > $2`, chainID, n)
+	return failed("take back verification", tx.SendBatch(ctx, &b).Close())
+}

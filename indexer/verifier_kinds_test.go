@@ -1,0 +1,288 @@
+package indexer
+
+import (
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/contracts"
+	"repute/devnet"
+	"repute/internal/rpctest"
+	"repute/store"
+)
+
+// livedIn is a real chain on which every event the registries emit happens at
+// least three times, in blocks with other events and alone.
+func livedIn(t *testing.T) *devnet.Devnet {
+	t.Helper()
+	dn, err := devnet.Start(t.Context(), devnet.Options{SafeDepth: 2, FinalizedDepth: 4})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dn.Close() })
+	mine := func(fill func(b *devnet.Batch)) {
+		t.Helper()
+		b := dn.Batch()
+		fill(b)
+		if _, err := b.Mine(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	owner, client := func(i int) devnet.Account { return dn.Account(i) }, func(i int) devnet.Account { return dn.Account(20 + i) }
+	rate := func(b *devnet.Batch, c int, agent uint64, value int64) {
+		b.GiveFeedback(client(c), devnet.Rating{Agent: agent, Value: big.NewInt(value), Decimals: uint8(value % 3), Tag1: "t", Tag2: "u"})
+	}
+	for i := range 4 {
+		mine(func(b *devnet.Batch) {
+			b.Register(owner(i), fmt.Sprintf("https://a/%d", i), devnet.Metadata{Key: "k", Value: []byte{byte(i)}})
+			b.RegisterBare(owner(i))
+		})
+	}
+	for round := range 3 {
+		for i := range 3 {
+			mine(func(b *devnet.Batch) {
+				b.SetAgentURI(owner(i), uint64(2*i), fmt.Sprintf("https://b/%d/%d", i, round))
+				rate(b, round, uint64(2*i), int64(10*round+i))
+				rate(b, 5, uint64(2*i), int64(7*round+i))
+			})
+			mine(func(b *devnet.Batch) { b.SetMetadata(owner(i), uint64(2*i), "k", []byte{1, byte(round), byte(i)}) })
+			mine(func(b *devnet.Batch) { b.Approve(owner(i), uint64(2*i), client(round).Address) })
+			mine(func(b *devnet.Batch) { b.ApproveAll(owner(i), client(9).Address, round != 1) })
+			hash := common.BigToHash(big.NewInt(int64(1 + 10*round + i)))
+			mine(func(b *devnet.Batch) {
+				b.ValidationRequest(owner(i), client(7).Address, uint64(2*i), "https://job", hash)
+			})
+			mine(func(b *devnet.Batch) {
+				b.ValidationResponse(client(7), devnet.Verdict{Request: hash, Response: uint8(40 + i), Tag: "soft"})
+				b.AppendResponse(client(8), uint64(2*i), client(5).Address, uint64(round+1), "https://r", common.Hash{1})
+			})
+			mine(func(b *devnet.Batch) {
+				b.ValidationResponse(client(7), devnet.Verdict{Request: hash, Response: uint8(60 + i), Tag: "hard"})
+			})
+		}
+		mine(func(b *devnet.Batch) { b.RevokeFeedback(client(5), 0, uint64(round+1)) })
+		mine(func(b *devnet.Batch) { b.Transfer(owner(round), uint64(2*round+1), owner(round+1).Address) })
+	}
+	mine(func(b *devnet.Batch) { b.Transfer(owner(1), 1, owner(2).Address) })
+	for range 6 {
+		mine(func(*devnet.Batch) {})
+	}
+	return dn
+}
+
+// logsByKind are the logs that a node shows of a chain.
+func logsByKind(t *testing.T, n *Node, c repute.Chain) map[repute.EventKind][]types.Log {
+	t.Helper()
+	heads, err := n.Heads(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := newDecoder(c)
+	logs, err := n.Matching(t.Context(), repute.BlockRange{From: 1, To: heads.Latest.Number}, d.addresses, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := map[repute.EventKind][]types.Log{}
+	for _, l := range logs {
+		if e, err := contracts.Decode(l); err == nil {
+			out[e.Kind()] = append(out[e.Kind()], l)
+		}
+	}
+	return out
+}
+
+func only(lost ...types.Log) func(types.Log) bool {
+	return func(l types.Log) bool {
+		for i := range lost {
+			if l.BlockNumber == lost[i].BlockNumber && l.Index == lost[i].Index {
+				return true
+			}
+		}
+		return false
+	}
+}
+
+// repairs counts the changes that say so.
+func repairs(t *testing.T, db *store.DB) (n int) {
+	t.Helper()
+	changes, err := db.Changes(t.Context(), "", 10_000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range changes {
+		if c.Kind == "repaired" {
+			n++
+		}
+	}
+	return n
+}
+
+// Every event of every kind that a node can lose, the first, one in the middle and
+// the last one, comes back although no question for logs ever shows it.
+func TestEveryKindComesBack(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	direct := nodeAt(t, dn.RPCURL())
+	honest := openStore(t)
+	indexFrom(t, honest, c, direct)
+	want := dump(t, honest)
+	kinds := logsByKind(t, direct, c)
+	for kind := repute.KindTransfer; kind <= repute.KindValidationResponse; kind++ {
+		logs := kinds[kind]
+		if kind == repute.KindBatchMetadataUpdate {
+			continue // the registry does not emit it
+		}
+		if len(logs) < 3 {
+			t.Fatalf("%d logs of %s", len(logs), kind)
+		}
+		for place, i := range map[string]int{"first": 0, "middle": len(logs) / 2, "last": len(logs) - 1} {
+			t.Run(kind.String()+"/"+place, func(t *testing.T) {
+				t.Parallel()
+				d := newDropper(t, dn.RPCURL())
+				d.set(only(logs[i]), true, false)
+				db := openStore(t)
+				n := nodeAt(t, d.URL)
+				indexFrom(t, db, c, n)
+				if dump(t, db) == want {
+					t.Fatal("nothing was lost")
+				}
+				settleDown(t, verifierOf(db, c, n))
+				wantSame(t, dump(t, db), want)
+				wantComplete(t, db)
+				eventually(t, "a change says repaired", func() bool { return repairs(t, db) > 0 })
+			})
+		}
+	}
+}
+
+func wantComplete(t *testing.T, db *store.DB) {
+	t.Helper()
+	s := status(t, db)
+	if s.Completeness.Status != repute.Complete || s.Completeness.Pending != 0 {
+		t.Errorf("%+v", s.Completeness)
+	}
+	for _, k := range s.Completeness.Kinds {
+		if k.Status != repute.Complete || k.Open > 0 || max(k.VerifiedTo, k.LogsTo) != s.Finalized {
+			t.Errorf("%s is %+v", k.Kind, k)
+		}
+	}
+}
+
+// Where the headers' blooms tell nothing the state must: it shows every event that
+// it counts or links, and of the others the newest.
+func TestStateShowsWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	direct := nodeAt(t, dn.RPCURL())
+	honest := openStore(t)
+	indexFrom(t, honest, c, direct)
+	want := dump(t, honest)
+	kinds := logsByKind(t, direct, c)
+	for kind, places := range map[repute.EventKind][]string{
+		repute.KindTransfer: {"first", "middle", "last"}, repute.KindRegistered: {"first", "middle", "last"},
+		repute.KindURIUpdated: {"first", "middle", "last"}, repute.KindNewFeedback: {"first", "middle", "last"},
+		repute.KindMetadataUpdate:  {"first", "middle", "last"}, // a URIUpdated without one does not fit
+		repute.KindFeedbackRevoked: {"first", "middle", "last"}, repute.KindResponseAppended: {"first", "middle", "last"},
+		repute.KindValidationRequest: {"first", "middle", "last"}, repute.KindValidationResponse: {"last"},
+		repute.KindMetadataSet: {"last"}, repute.KindApproval: {"last"}, repute.KindApprovalForAll: {"last"},
+	} {
+		for _, place := range places {
+			logs := kinds[kind]
+			lost := logs[map[string]int{"first": 0, "middle": len(logs) / 2, "last": len(logs) - 1}[place]]
+			t.Run(kind.String()+"/"+place, func(t *testing.T) {
+				t.Parallel()
+				d := newDropper(t, dn.RPCURL())
+				d.set(only(lost), true, false)
+				db := openStore(t)
+				n := nodeAt(t, d.URL)
+				indexFrom(t, db, c, n)
+				v := verifierOf(db, c, n)
+				v.mute = true
+				settleDown(t, v)
+				wantSame(t, dump(t, db), want)
+			})
+		}
+	}
+}
+
+// A log that no node shows anywhere stays a gap with a name, and the search goes on.
+func TestHiddenLogIsAGap(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	kinds := logsByKind(t, nodeAt(t, dn.RPCURL()), c)
+	revoked := kinds[repute.KindFeedbackRevoked]
+	d := newDropper(t, dn.RPCURL())
+	d.set(only(revoked[len(revoked)-1]), true, true)
+	db := openStore(t)
+	n := nodeAt(t, d.URL)
+	indexFrom(t, db, c, n)
+	v := verifierOf(db, c, n)
+	settleDown(t, v)
+	s := status(t, db)
+	if s.Completeness.Status != repute.Incomplete {
+		t.Fatalf("%+v", s.Completeness)
+	}
+	found := false
+	for _, k := range s.Completeness.Kinds {
+		for _, g := range k.Gaps {
+			found = found || g.Kind == repute.KindFeedbackRevoked && g.Agent != nil && g.Agent.IsZero() && g.Tries > 0
+		}
+		if k.Kind != repute.KindFeedbackRevoked && k.Open > 0 {
+			t.Errorf("%s: %+v", k.Kind, k.Gaps)
+		}
+	}
+	if !found {
+		t.Fatalf("no gap of agent 0's revocation in %+v", s.Completeness.Kinds)
+	}
+	// Once a node shows it, the gap closes at its next try.
+	d.set(nil, false, false)
+	if _, err := db.Pool().Exec(t.Context(), "update gaps set next_try = now()"); err != nil {
+		t.Fatal(err)
+	}
+	settleDown(t, v)
+	if s := status(t, db); s.Completeness.Status != repute.Complete {
+		t.Errorf("after the node showed it: %+v", s.Completeness)
+	}
+}
+
+// Hints and administrative events have no state at all: the blocks tell.
+func TestEventsWithoutStateComeBack(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	lost := []types.Log{}
+	for i := range uint64(9) {
+		c.Mine(c.Register(i, rpctest.Account(i), ""), c.Tx(repute.BatchMetadataUpdate{From: rpctest.Token(0), To: rpctest.Token(i)},
+			repute.OwnershipTransferred{New: rpctest.Account(i)}, repute.Upgraded{Implementation: rpctest.Account(i)},
+			repute.Initialized{Version: i}, repute.EIP712DomainChanged{}))
+	}
+	c.MineEmpty(3)
+	c.Finalize(11, 11)
+	for _, b := range c.Blocks() {
+		for _, l := range b.Logs() {
+			if n := b.Number(); (n == 2 || n == 5 || n == 10) && l.TxIndex == 1 && uint64(l.Index)%3 == n%3 {
+				lost = append(lost, l)
+			}
+		}
+	}
+	honest, db := openStore(t), openStore(t)
+	indexFrom(t, honest, chainOf(c), newNode(t, c, NodeOptions{}))
+	d := newDropper(t, c.URL())
+	d.set(only(lost...), true, false)
+	indexFrom(t, db, chainOf(c), nodeAt(t, d.URL))
+	if len(lost) < 4 || dump(t, db) == dump(t, honest) {
+		t.Fatalf("%d logs lost", len(lost))
+	}
+	settleDown(t, verifierOf(db, chainOf(c), nodeAt(t, d.URL)))
+	wantSame(t, dump(t, db), dump(t, honest))
+	if got := status(t, db).Completeness; got.Status != repute.Complete || strings.Contains(fmt.Sprint(got.Kinds), "incomplete") {
+		t.Errorf("%+v", got)
+	}
+}
