@@ -47,7 +47,7 @@ func follow(t *testing.T, db *store.DB, c *rpctest.Chain, o Options) *Follower {
 		t.Fatal(err)
 	}
 	o.Poll, o.RetryMin, o.RetryMax = 10*time.Millisecond, 5*time.Millisecond, 50*time.Millisecond
-	return NewFollower(db, chainOf(c), newNode(t, c, NodeOptions{Timeout: 20 * time.Second}), o)
+	return NewFollower(db, chainOf(c), newNode(t, c, NodeOptions{Timeout: 20 * time.Second, OpenMin: 1, OpenMax: 1}), o)
 }
 
 // catchUp steps until there is nothing new and counts the reorganisations.

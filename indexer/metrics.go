@@ -25,6 +25,7 @@ type Metrics struct {
 	missing, repaired        *prometheus.CounterVec
 	verified                 *prometheus.GaugeVec
 	lag                      *lagCollector
+	endpoints                *endpointMetrics
 }
 
 // NewMetrics makes the metrics and registers them. It panics when they are
@@ -60,7 +61,9 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		repaired:  counter("repute_repaired_events_total", "Missing events that were found and put in their place.", "chain", "kind"),
 		verified:  gauge("repute_chain_verified_block", "Block at which the state of all agents was last compared with the chain."),
 		lag:       &lagCollector{at: map[string]time.Time{}},
+		endpoints: newEndpointMetrics(),
 	}
+	r.MustRegister(m.endpoints.collectors()...)
 	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.undecoded, m.stepErrors, m.steps,
 		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.rpcCalls, m.rpcErrors, m.documents,
 		m.missing, m.repaired, m.verified, m.lag)

@@ -26,7 +26,13 @@ import (
 type NodeOptions struct {
 	Timeout  time.Duration // of one HTTP request, 30 s
 	MaxBytes int64         // of one answer, 64 MiB
-	MaxBatch int           // calls in one JSON-RPC batch, 50
+	MaxBatch int           // calls in one JSON-RPC batch, 50; endpoints that refuse so many get fewer
+	// Concurrency is how many requests may be under way at most, 8. It begins with
+	// two and follows what the endpoint takes.
+	Concurrency int
+	// An endpoint that keeps failing is left alone for OpenMin, 500 ms, and twice as
+	// long each time it fails again, up to OpenMax, 15 s.
+	OpenMin, OpenMax time.Duration
 	// Header is sent with every request, e.g. an API key.
 	Header http.Header
 	// Count, when not nil, is told of every call: its method and its error.
@@ -38,11 +44,16 @@ type NodeOptions struct {
 type Node struct {
 	url     string
 	host    string            // for errors: the URL may hold a key
+	name    string            // the host, or more of it where a Pool has several of one host
+	kind    string            // http or ws
 	secrets *strings.Replacer // blanks what of the URL may be a key
 	opts    NodeOptions
 	http    *httpTransport // nil for ws and wss
 
-	doubted atomic.Bool // the last answer may have meant an outage
+	gate      *gate
+	meter     *meter       // nil: not measured
+	batchMost atomic.Int64 // calls in one batch that the endpoint takes, as far as known
+	doubted   atomic.Bool  // the last answer may have meant an outage
 
 	mu     sync.Mutex
 	client *rpc.Client // of ws and wss, once connected
@@ -59,18 +70,16 @@ func NewNode(rawURL string, o NodeOptions) (*Node, error) {
 	default:
 		return nil, repute.Invalid("rpc", "scheme "+u.Scheme+" is not supported", "http, https, ws or wss")
 	}
-	if o.Timeout <= 0 {
-		o.Timeout = 30 * time.Second
-	}
-	if o.MaxBytes <= 0 {
-		o.MaxBytes = 64 << 20
-	}
-	if o.MaxBatch <= 0 {
-		o.MaxBatch = 50
-	}
-	n := &Node{url: rawURL, host: u.Host, secrets: secretsOf(u), opts: o}
+	setDefault(&o.Timeout, 30*time.Second)
+	setDefault(&o.MaxBytes, 64<<20)
+	setDefault(&o.MaxBatch, 50)
+	setDefault(&o.Concurrency, 8)
+	setDefault(&o.OpenMin, 500*time.Millisecond)
+	setDefault(&o.OpenMax, 15*time.Second)
+	n := &Node{url: rawURL, host: u.Host, name: u.Host, kind: "ws", secrets: secretsOf(u), opts: o, gate: newGate(o)}
+	n.batchMost.Store(int64(o.MaxBatch))
 	if strings.HasPrefix(u.Scheme, "http") {
-		n.http = newHTTPTransport(rawURL, o)
+		n.kind, n.http = "http", newHTTPTransport(rawURL, o)
 	}
 	return n, nil
 }
@@ -138,80 +147,6 @@ func (n *Node) dial(ctx context.Context) (*rpc.Client, error) {
 	}
 	n.client = c
 	return c, nil
-}
-
-// call sends one batch. Errors of single calls are in the elements.
-func (n *Node) call(ctx context.Context, batch []rpc.BatchElem) error {
-	_, err := n.exchange(ctx, batch)
-	return err
-}
-
-// exchange sends one batch and tells how many bytes the answer had, 0 where that
-// is not known. All errors, those in the elements too, are fit to be shown.
-func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
-	ctx, cancel := context.WithTimeout(ctx, n.opts.Timeout)
-	defer cancel()
-	if n.http != nil {
-		size, err = n.http.send(ctx, batch)
-	} else {
-		err = n.push(ctx, batch)
-	}
-	err = n.doubt(batch, err)
-	if err != nil {
-		err = n.wrap("batch", err)
-	}
-	for i := range batch {
-		e := &batch[i]
-		if e.Error != nil {
-			e.Error = n.wrap(e.Method, e.Error)
-		}
-		n.count(e.Method, errors.Join(err, e.Error))
-	}
-	return size, err
-}
-
-// push sends a batch over a ws connection. One that breaks during the call may
-// have been too small for the answer: that is not the same as none.
-func (n *Node) push(ctx context.Context, batch []rpc.BatchElem) error {
-	client, err := n.dial(ctx)
-	if err != nil {
-		return &connError{err: err}
-	}
-	var said rpc.Error
-	err = client.BatchCallContext(ctx, batch)
-	switch {
-	case err == nil, ctx.Err() != nil, errors.As(err, &said), errors.Is(err, rpc.ErrClientQuit):
-		return err
-	}
-	return &answerError{"connection lost: " + err.Error()}
-}
-
-// doubt turns a refusal that may mean a range too large or an outage into an
-// outage when the endpoint gave it the last time too.
-func (n *Node) doubt(batch []rpc.BatchElem, err error) error {
-	doubtful := func(err error) bool {
-		var said rpc.Error
-		return errors.As(err, &said) && isDoubtful(said.Error())
-	}
-	now := doubtful(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return doubtful(e.Error) })
-	if before := n.doubted.Swap(now); !before || !now {
-		return err
-	}
-	for i := range batch {
-		if doubtful(batch[i].Error) {
-			batch[i].Error = outageError{batch[i].Error}
-		}
-	}
-	if doubtful(err) {
-		return outageError{err}
-	}
-	return err
-}
-
-func (n *Node) count(method string, err error) {
-	if n.opts.Count != nil {
-		n.opts.Count(method, err)
-	}
 }
 
 // maxNodeText bounds what an error repeats of a node's words.
@@ -323,7 +258,7 @@ func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
 	if err != nil {
 		return Span{}, err
 	}
-	span.From = n.host
+	span.From = n.name
 	if span.Bytes == 0 {
 		span.Bytes = estimate(span)
 	}

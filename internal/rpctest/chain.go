@@ -40,6 +40,9 @@ type Chain struct {
 	rules     []*rule
 	filters   []*filter
 	calls     map[string]int
+
+	batchMost    int // calls in one request, 0 for any
+	batchRefusal Answer
 }
 
 // Block is a mined block with its receipts.

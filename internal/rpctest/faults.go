@@ -34,6 +34,25 @@ func (c *Chain) GoDark(dark bool) {
 	c.dark = dark
 }
 
+// LimitBatch refuses requests of more than max calls: every call of them, or with
+// Raw or Status the whole.
+func (c *Chain) LimitBatch(max int, refusal Answer) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.batchMost, c.batchRefusal = max, refusal
+}
+
+// tooMany is the refusal of a request of n calls, if any.
+func (c *Chain) tooMany(n int) *Answer {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.batchMost == 0 || n <= c.batchMost {
+		return nil
+	}
+	refusal := c.batchRefusal
+	return &refusal
+}
+
 // On limits a rule to one method.
 func On(method string, fn Rule) Rule {
 	return func(call Call) *Answer {

@@ -21,13 +21,14 @@ type Call struct {
 // Answer replaces the true one. Raw, Status and Hang concern the whole HTTP
 // response, also of a batch; Result and Error the one call.
 type Answer struct {
-	Result any           // marshalled as it is; nil gives null
-	Error  *Error        // wins over Result
-	Raw    []byte        // the HTTP body, instead of JSON
-	Status int           // HTTP status, 200 when zero
-	Delay  time.Duration // before answering
-	Hang   bool          // never answer: until the client gives up
-	Honest bool          // after Delay, answer truthfully
+	Result any               // marshalled as it is; nil gives null
+	Error  *Error            // wins over Result
+	Raw    []byte            // the HTTP body, instead of JSON
+	Status int               // HTTP status, 200 when zero
+	Header map[string]string // of the HTTP response, with Raw or Status
+	Delay  time.Duration     // before answering
+	Hang   bool              // never answer: until the client gives up
+	Honest bool              // after Delay, answer truthfully
 }
 
 // Error is a JSON-RPC error.
@@ -128,8 +129,9 @@ func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	out := make([]any, 0, len(calls))
+	tooMany := c.tooMany(len(calls))
 	for _, call := range calls {
-		reply, done := c.one(w, r, call)
+		reply, done := c.one(w, r, call, tooMany)
 		if done {
 			return
 		}
@@ -146,8 +148,10 @@ func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 }
 
 // one answers a call, or the whole HTTP request (done).
-func (c *Chain) one(w http.ResponseWriter, r *http.Request, call request) (reply any, done bool) {
-	a := c.decide(call)
+func (c *Chain) one(w http.ResponseWriter, r *http.Request, call request, a *Answer) (reply any, done bool) {
+	if a == nil {
+		a = c.decide(call)
+	}
 	if a != nil && a.Hang {
 		<-r.Context().Done()
 		return nil, true
@@ -167,6 +171,9 @@ func (c *Chain) one(w http.ResponseWriter, r *http.Request, call request) (reply
 		}
 		return response{"2.0", call.ID, result}, false
 	case a.Raw != nil || a.Status != 0:
+		for name, value := range a.Header {
+			w.Header().Set(name, value)
+		}
 		w.WriteHeader(max(a.Status, http.StatusOK))
 		_, _ = w.Write(a.Raw)
 		return nil, true
