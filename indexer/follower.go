@@ -33,7 +33,7 @@ type Options struct {
 	Owner      string        // of the lease, unique per process; host, pid and a random part
 	Poll       time.Duration // between looks at the head, 1 s
 	TTL        time.Duration // of the lease, 10 s
-	StartRange uint64        // blocks asked for at first, 500
+	StartRange uint64        // blocks asked for at first, 400
 	MaxRange   uint64        // and at most, 20,000
 	RangeLogs  int           // logs aimed at in one range, 16,000
 	MaxLogs    int           // of one range, 50,000: more shrink it
@@ -69,7 +69,7 @@ type Verifying interface {
 func (o Options) withDefaults() Options {
 	setDefault(&o.Poll, time.Second)
 	setDefault(&o.TTL, 10*time.Second)
-	setDefault(&o.StartRange, 500)
+	setDefault(&o.StartRange, 400)
 	setDefault(&o.MaxRange, 20_000)
 	setDefault(&o.RangeLogs, 16_000)
 	setDefault(&o.MaxLogs, 50_000)
