@@ -1,0 +1,132 @@
+package indexer
+
+import (
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/prometheus/client_golang/prometheus"
+
+	"repute"
+	"repute/internal/rpctest"
+)
+
+// dropFirst leaves the logs of a block out of the first answers that hold it.
+func dropFirst(block uint64, times int) func([]types.Log) []types.Log {
+	var mu sync.Mutex
+	return func(logs []types.Log) []types.Log {
+		mu.Lock()
+		defer mu.Unlock()
+		if times > 0 && len(logs) > 0 && logs[0].BlockNumber == block {
+			times--
+			return []types.Log{}
+		}
+		return logs
+	}
+}
+
+func TestBloomFindsLostLogs(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		lost  int // answers without the logs
+		found string
+	}{"once": {1, "logs"}, "for good": {1 << 30, "empty"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := rpctest.New(t, rpctest.Options{})
+			for i := range uint64(10) {
+				c.Mine(c.Register(i, rpctest.Account(i), ""))
+			}
+			reg, v := prometheus.NewRegistry(), &nudges{}
+			db := openStore(t)
+			f := follow(t, db, c, Options{Metrics: NewMetrics(reg), Verifier: v})
+			catchUp(t, f)
+			undo := c.MapLogs(dropFirst(12, tt.lost))
+			c.MineEmpty(1)
+			c.Mine(c.Feedback(0, rpctest.Account(99), 1, 5, "t"))
+			c.MineEmpty(1)
+			catchUp(t, f)
+			wantCursor(t, db, c.Head())
+			if n := labelled(t, reg, "repute_bloom_suspects_total", tt.found); n != 1 {
+				t.Errorf("%v blocks %s, want 1", n, tt.found)
+			}
+			undo()
+			if tt.found == "logs" {
+				wantFresh(t, db, c)
+			} else if len(f.nudge) != 1 {
+				t.Error("the verifier is not told to look")
+			}
+		})
+	}
+}
+
+// labelled reads a counter's value with a label value.
+func labelled(t *testing.T, reg *prometheus.Registry, name, label string) (sum float64) {
+	t.Helper()
+	families, err := reg.Gather()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, f := range families {
+		for _, m := range f.GetMetric() {
+			for _, l := range m.GetLabel() {
+				if f.GetName() == name && l.GetValue() == label {
+					sum += m.GetCounter().GetValue()
+				}
+			}
+		}
+	}
+	return sum
+}
+
+// Blooms of chains that have none worth the name are not asked about, and never
+// once they missed a log.
+func TestBloomProbe(t *testing.T) {
+	t.Parallel()
+	registry, topic := rpctest.Account(1), common.Hash{1}
+	honest, full := types.Bloom{}, types.Bloom{}
+	honest.Add(registry[:])
+	honest.Add(topic[:])
+	for i := range full {
+		full[i] = 0xff
+	}
+	span := func(bloom *types.Bloom) *Span {
+		s := &Span{From: "node", Blooms: map[uint64]types.Bloom{}}
+		for n := range uint64(6) {
+			s.Headers = append(s.Headers, repute.Block{Number: n})
+			s.Logs = append(s.Logs, types.Log{Address: registry, Topics: []common.Hash{topic}, BlockNumber: n})
+			if bloom != nil {
+				s.Blooms[n] = *bloom
+			}
+		}
+		return s
+	}
+	for name, tt := range map[string]struct {
+		bloom    *types.Bloom
+		believed bool
+		suspects int
+	}{"honest": {&honest, true, 6}, "empty": {&types.Bloom{}, false, 0}, "full": {&full, true, 0}, "missing": {nil, false, 0}} {
+		var b bloomTrust
+		s := span(tt.bloom)
+		if got := b.probe(s); got != tt.believed {
+			t.Errorf("%s: believed %t", name, got)
+		}
+		d := decoder{addresses: []common.Address{registry}, emits: map[common.Address][]common.Hash{registry: {topic}}}
+		if n := len(d.suspects(s)); n != 0 {
+			t.Errorf("%s: %d suspects though all logs are there", name, n)
+		}
+		s.Logs = nil
+		if n := len(d.suspects(s)); n != tt.suspects {
+			t.Errorf("%s: %d suspects without logs, want %d", name, n, tt.suspects)
+		}
+	}
+	var b bloomTrust
+	if !b.probe(span(&honest)) || b.probe(span(&types.Bloom{})) || b.probe(span(&honest)) {
+		t.Error("blooms that missed a log are believed again")
+	}
+	other := span(&honest)
+	if other.From = "other"; !b.probe(other) {
+		t.Error("another endpoint's blooms are not judged by themselves")
+	}
+}
