@@ -23,15 +23,17 @@ type chainConfig struct {
 	RPC         urls          `yaml:"rpc"`
 	Poll        time.Duration `yaml:"poll"`
 	Depth       uint64        `yaml:"finality_depth"` // blocks to finality where the node names no finalized block
+	VerifyRate  float64       `yaml:"verify_rate"`    // JSON-RPC calls per second to compare the index with the chain; 0: 100, negative: none
 }
 
 // followed is a chain with the way to reach it.
 type followed struct {
 	repute.Chain
-	RPC    []string
-	Poll   time.Duration
-	Depth  uint64
-	Listed bool // only validations of the allow-list are stored
+	RPC        []string
+	Poll       time.Duration
+	Depth      uint64
+	VerifyRate float64
+	Listed     bool // only validations of the allow-list are stored
 }
 
 // urls are the endpoints of one chain; in YAML also a single string.
@@ -142,7 +144,8 @@ func (c *config) followed() ([]followed, error) {
 			return nil, repute.Invalid("chains", fmt.Sprintf("chain %d is listed twice", chain.ID), "list each chain once")
 		}
 		seen[chain.ID] = true
-		out = append(out, followed{Chain: chain, RPC: cc.RPC, Poll: cc.Poll, Depth: cc.Depth, Listed: cc.Validations.listed})
+		out = append(out, followed{Chain: chain, RPC: cc.RPC, Poll: cc.Poll, Depth: cc.Depth,
+			VerifyRate: cc.VerifyRate, Listed: cc.Validations.listed})
 	}
 	return out, nil
 }

@@ -109,8 +109,13 @@ func (s *service) follow(ctx context.Context, c followed) error {
 		return err
 	}
 	defer node.Close()
-	f := indexer.NewFollower(s.db, c.Chain, node, indexer.Options{Poll: c.Poll, TTL: s.config.Lease,
-		Until: s.ending.until, Once: s.ending.once, Depth: c.Depth, AnyValidation: !c.Listed, Metrics: s.metrics, Log: s.log})
+	options := indexer.Options{Poll: c.Poll, TTL: s.config.Lease,
+		Until: s.ending.until, Once: s.ending.once, Depth: c.Depth, AnyValidation: !c.Listed, Metrics: s.metrics, Log: s.log}
+	if c.VerifyRate >= 0 {
+		options.Verifier = indexer.NewVerifier(s.db, c.Chain, func() []*indexer.Node { return []*indexer.Node{node} },
+			indexer.VerifierOptions{Rate: c.VerifyRate, Metrics: s.metrics, Log: s.log})
+	}
+	f := indexer.NewFollower(s.db, c.Chain, node, options)
 	s.mu.Lock()
 	s.followers = append(s.followers, f)
 	s.mu.Unlock()
