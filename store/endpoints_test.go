@@ -1,0 +1,68 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"repute"
+)
+
+func TestEndpoints(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	ok := time.Now().UTC().Truncate(time.Microsecond)
+	one := repute.Endpoint{ChainID: 7, Name: "a.example:8545", Kind: "http", Owner: "p1", State: repute.EndpointClosed,
+		Latency: 12500 * time.Microsecond, ErrorRate: 0.25, Requests: 9, Failures: 2, RateLimit: 7.5, Concurrency: 4, Head: 1 << 40,
+		LastError: "down\x00 \xff", LastOKAt: ok}
+	two := repute.Endpoint{ChainID: 7, Name: "b.example", Kind: "ws", Owner: "p1", State: repute.EndpointExcluded, Concurrency: 1}
+	other := one
+	other.Owner = "p2"
+	save := func(list ...repute.Endpoint) {
+		t.Helper()
+		if err := db.SaveEndpoints(t.Context(), 7, list); err != nil {
+			t.Fatal(err)
+		}
+	}
+	names := func(chain uint64) (out []string) {
+		t.Helper()
+		list, err := db.Endpoints(t.Context(), chain)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, e := range list {
+			if time.Since(e.UpdatedAt).Abs() > time.Minute {
+				t.Errorf("%s updated at %s", e.Name, e.UpdatedAt)
+			}
+			out = append(out, e.Name+" of "+e.Owner)
+		}
+		return out
+	}
+	save(one, two)
+	save(other)
+	if got := names(7); len(got) != 3 || len(names(0)) != 3 || len(names(8)) != 0 {
+		t.Errorf("stored %v", got)
+	}
+	list, err := db.Endpoints(t.Context(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	got := list[0]
+	got.UpdatedAt = time.Time{}
+	want := one
+	want.LastError = got.LastError // made storable
+	if got != want || got.LastError == "" {
+		t.Errorf("read %+v, want %+v", got, want)
+	}
+	save(two) // the first one is configured no more
+	if got := names(7); len(got) != 2 || got[0] != "a.example:8545 of p2" || got[1] != "b.example of p1" {
+		t.Errorf("after one vanished: %v", got)
+	}
+	if _, err := db.Pool().Exec(t.Context(), `update endpoints set updated_at = now() - interval '11 minutes' where owner = 'p2'`); err != nil {
+		t.Fatal(err)
+	}
+	save()
+	save(two)
+	if got := names(7); len(got) != 1 {
+		t.Errorf("after a process ended: %v", got)
+	}
+}
