@@ -36,6 +36,18 @@ var (
 	ErrHeld = errors.New("lease held")
 )
 
+// MissingError names what there is not.
+type MissingError struct{ What string } // e.g. "agent 8453:22"
+
+// Error reads "what is not indexed".
+func (e *MissingError) Error() string { return e.What + " is not indexed" }
+
+// Unwrap makes every MissingError an ErrNotFound.
+func (e *MissingError) Unwrap() error { return ErrNotFound }
+
+// Missing makes a MissingError.
+func Missing(format string, args ...any) error { return &MissingError{fmt.Sprintf(format, args...)} }
+
 // InputError names the field that is wrong and how to mend it.
 type InputError struct {
 	Field  string // parameter or path, e.g. "cursor"

@@ -90,6 +90,7 @@ type API struct {
 	defaultChain uint64
 	version      string
 	ready        func(context.Context) error
+	readiness    readiness
 	log          *slog.Logger
 	limits       Limits
 	limiter      limiter
@@ -117,6 +118,9 @@ func New(o Options) (*API, error) {
 	var err error
 	if a.metrics, err = newMetrics(a.registry); err != nil {
 		return nil, err
+	}
+	if err := a.registry.Register(newIndexCollector(a.db, a.log)); err != nil {
+		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	a.limiter = newLimiter(a.limits, o.Redis, a.log)
 	if a.schema, err = a.parseSchema(repute.Schema); err != nil {

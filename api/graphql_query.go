@@ -164,7 +164,9 @@ func (args agentsArgs) filter() (f store.AgentFilter, err error) {
 	if f.Owner, err = parseOptionalAddress("owner", orEmpty(args.Filter.Owner)); err != nil {
 		return f, err
 	}
-	f.Wallet, err = parseOptionalAddress("wallet", orEmpty(args.Filter.Wallet))
+	if f.Wallet, err = parseOptionalAddress("wallet", orEmpty(args.Filter.Wallet)); err == nil {
+		err = checkWallet(f.Wallet)
+	}
 	return f, err
 }
 

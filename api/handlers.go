@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"errors"
-	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -217,6 +216,9 @@ func (q *AgentsQuery) filter() (f store.AgentFilter, err error) {
 	if f.Wallet, err = parseOptionalAddress("wallet", q.Wallet); err != nil {
 		return f, err
 	}
+	if err := checkWallet(f.Wallet); err != nil {
+		return f, err
+	}
 	if f.Sort, f.Desc, err = parseSort(q.Sort, q.Order); err != nil {
 		return f, err
 	}
@@ -273,7 +275,7 @@ func (a *API) chain(ctx context.Context, id string) (repute.ChainStatus, error) 
 			return c, nil
 		}
 	}
-	return repute.ChainStatus{}, fmt.Errorf("chain %d is not indexed: %w", want, repute.ErrNotFound)
+	return repute.ChainStatus{}, repute.Missing("chain %d", want)
 }
 
 func (a *API) chainStatus(ctx context.Context, in *chainInput) (*output[StatusAnswer], error) {

@@ -4,9 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/http"
+	"sync"
 	"time"
-
-	"repute"
 
 	"github.com/labstack/echo/v4"
 )
@@ -50,36 +49,58 @@ func (a *API) readyz(c echo.Context) error {
 }
 
 func (a *API) checks(ctx context.Context) []check {
-	database := check{Name: "database", OK: true}
-	if err := a.db.Ping(ctx); err != nil {
+	stored := a.readiness.get(func() []check { return a.checkStore(ctx) })
+	if !stored[0].OK {
+		return stored
+	}
+	return append(stored[:len(stored):len(stored)], a.checkCaller(ctx)...)
+}
+
+// readyAge is how long an answer of the database about readiness holds, so that
+// any number of callers cost it one question a second.
+const readyAge = time.Second
+
+// readiness remembers the last answer. The zero value has none.
+type readiness struct {
+	mu   sync.Mutex // held while asking: who comes meanwhile gets the same answer
+	at   time.Time
+	last []check
+}
+
+// get asks when the last answer is too old. That nothing is indexed yet is not
+// kept: the question is cheap, and the next answer may be another one.
+func (r *readiness) get(ask func() []check) []check {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if time.Since(r.at) < readyAge {
+		return r.last
+	}
+	r.last, r.at = ask(), time.Now()
+	if r.last[0].OK && !r.last[1].OK {
+		r.at = time.Time{}
+	}
+	return r.last
+}
+
+// checkStore wants a database that answers and at least one chain with a block.
+// The caller's context gives no more than the time: others wait for the answer.
+func (a *API) checkStore(ctx context.Context) []check {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), readyTimeout)
+	defer cancel()
+	known, indexed, err := a.db.Ready(ctx)
+	if err != nil {
 		// Its words may hold host and user: they go to the log only.
 		a.log.WarnContext(ctx, "not ready", "check", "database", "error", err)
 		return []check{{Name: "database", Reason: "the database does not answer"}}
 	}
-	return append([]check{database, a.checkChains(ctx)}, a.checkCaller(ctx)...)
-}
-
-// checkChains wants at least one chain with a block.
-func (a *API) checkChains(ctx context.Context) check {
-	chains, err := a.db.Chains(ctx)
+	chains := check{Name: "chains", OK: indexed}
 	switch {
-	case err != nil:
-		a.log.WarnContext(ctx, "not ready", "check", "chains", "error", err)
-		return check{Name: "chains", Reason: "the chains cannot be read"}
-	case len(chains) == 0:
-		return check{Name: "chains", Reason: "no chain is configured"}
+	case !known:
+		chains.Reason = "no chain is configured"
+	case !indexed:
+		chains.Reason = "no chain has been indexed yet"
 	}
-	for _, c := range chains {
-		if indexed(c) {
-			return check{Name: "chains", OK: true}
-		}
-	}
-	return check{Name: "chains", Reason: "no chain has been indexed yet"}
-}
-
-// indexed: the cursor has left its place before the start block.
-func indexed(c repute.ChainStatus) bool {
-	return c.AsOf.Block.Number >= c.StartBlock && len(c.Completeness.Ranges) > 0
+	return []check{{Name: "database", OK: true}, chains}
 }
 
 func (a *API) checkCaller(ctx context.Context) []check {

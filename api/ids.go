@@ -35,6 +35,9 @@ func parseAgent(id, chain string) (repute.AgentRef, error) {
 
 // parsePair reads /{chainId}/{tokenId}.
 func parsePair(chain, token string) (ref repute.AgentRef, err error) {
+	if strings.ContainsRune(chain, ':') || isWord(token) {
+		return repute.AgentRef{}, noRoute() // /agents/{id}/{nothing there is}
+	}
 	if ref.ChainID, err = repute.ParseChainID(chain); err != nil {
 		return repute.AgentRef{}, err
 	}
@@ -42,6 +45,11 @@ func parsePair(chain, token string) (ref repute.AgentRef, err error) {
 		return repute.AgentRef{}, err
 	}
 	return ref, nil
+}
+
+// isWord tells the name of a part of an agent, misspelt perhaps, from a token id.
+func isWord(s string) bool {
+	return len(s) > 2 && strings.Trim(strings.ToLower(s), "abcdefghijklmnopqrstuvwxyz-_") == ""
 }
 
 // parseAt reads latest (the default), safe, finalized or a block number.
@@ -112,6 +120,14 @@ func parseOptionalAddress(field, s string) (*common.Address, error) {
 		return nil, err
 	}
 	return &a, nil
+}
+
+// checkWallet refuses the zero address, which is how registries write "none".
+func checkWallet(a *common.Address) error {
+	if a != nil && *a == (common.Address{}) {
+		return repute.Invalid("wallet", "the zero address is nobody's wallet", "the address of a wallet")
+	}
+	return nil
 }
 
 // parseChains reads chain ids divided by commas; nil for "".

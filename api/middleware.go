@@ -162,13 +162,17 @@ func (a *API) writeError(err error, c echo.Context) {
 	a.fail(c.Request().Context(), err).write(c.Response())
 }
 
+func noRoute() *ErrorBody {
+	b := newBody(http.StatusNotFound, "not_found", "Not found", "no such route")
+	b.Hint = "GET /openapi.json or /docs lists the routes"
+	return b
+}
+
 // routerProblem puts the router's own refusals into our words.
 func routerProblem(he *echo.HTTPError, method string) *ErrorBody {
 	switch he.Code {
 	case http.StatusNotFound:
-		b := newBody(he.Code, "not_found", "Not found", "no such route")
-		b.Hint = "GET /openapi.json or /docs lists the routes"
-		return b
+		return noRoute()
 	case http.StatusMethodNotAllowed:
 		return newBody(he.Code, "method_not_allowed", "Method not allowed", method+" is not offered here")
 	case http.StatusRequestEntityTooLarge:

@@ -102,6 +102,10 @@ func (k kind) body(err error) *ErrorBody {
 	if b.Detail == "" {
 		b.Detail = clean(err.Error())
 	}
+	var missing *repute.MissingError
+	if errors.As(err, &missing) {
+		b.Detail = clean(missing.Error())
+	}
 	var input *repute.InputError
 	if errors.As(err, &input) {
 		b.Detail = clean(input.Field + ": " + input.Reason)

@@ -281,7 +281,7 @@ func (d *Documents) saveFailure(ctx context.Context, u store.URI, err error) err
 		return d.release(ctx, u) // nothing was learnt about the document
 	}
 	now := time.Now().UTC()
-	r := store.FetchResult{URIID: u.ID, FetchedAt: now, Reason: string(failure.Reason), Detail: plain(failure.Error())}
+	r := store.FetchResult{URIID: u.ID, FetchedAt: now, Reason: string(failure.Reason), Detail: plain(failure.Detail())}
 	if failure.Retry {
 		r.NextDue = now.Add(max(d.delay(u.Attempts), min(failure.RetryAfter, d.opts.RetryMax)))
 	}

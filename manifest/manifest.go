@@ -12,13 +12,14 @@ import (
 
 // Version numbers the parser. Stored parses are keyed by it: raise it with every
 // change that alters what Parse returns for any document.
-const Version = 1
+const Version = 2
 
 // TypeRegistration is the type the standard asks for.
 const TypeRegistration = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 
 // Parse reads a registration file. Strings of the result are valid UTF-8 without
-// NUL and bounded; members it does not know are kept in Extra as written. The
+// NUL and bounded; members it does not know are kept in Extra as written, up to
+// 64 KiB of a document. The
 // problems come in a stable order, those of the whole document first.
 func Parse(b []byte) (repute.Registration, []repute.Problem) {
 	r := &reader{}

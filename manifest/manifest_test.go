@@ -260,3 +260,21 @@ func skillsOf(reg repute.Registration) []string {
 	}
 	return all
 }
+
+// Unknown members are kept up to a bound of all together; what goes is reported.
+func TestExtraIsBounded(t *testing.T) {
+	big := `"` + strings.Repeat("x", 40<<10) + `"`
+	reg, problems := Parse([]byte(`{"name":"n","a":` + big + `,"b":` + big + `,"c":1,"services":[{"name":"s","endpoint":"https://e.example","d":2}]}`))
+	if len(reg.Extra["a"]) == 0 || reg.Extra["b"] != nil || string(reg.Extra["c"]) != "1" || string(reg.Services[0].Extra["d"]) != "2" {
+		t.Errorf("kept %d members", len(reg.Extra))
+	}
+	found := 0
+	for _, p := range problems {
+		if p.Code == CodeTooLong && p.Path == "/b" {
+			found++
+		}
+	}
+	if found != 1 {
+		t.Errorf("problems %+v", problems)
+	}
+}

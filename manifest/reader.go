@@ -24,11 +24,13 @@ const (
 	maxLinks    = 1024
 	maxTrust    = 64
 	maxProblems = 100
+	maxExtra    = 64 << 10 // of all unknown members together
 )
 
 // reader collects the problems of one document.
 type reader struct {
 	problems []repute.Problem
+	extra    int // bytes of unknown members kept
 }
 
 // add notes a problem. Messages quote the document, so they are cleaned as well.
@@ -147,13 +149,18 @@ func (o *object) texts(limit int, name string, aliases ...string) []string {
 	return o.r.strings(raw, o.at(found), limit)
 }
 
-// rest gives the members nobody read.
+// rest gives the members nobody read, as far as there is room for them.
 func (o *object) rest() map[string]json.RawMessage {
 	var extra map[string]json.RawMessage
 	for _, m := range o.members {
 		if m.used {
 			continue
 		}
+		if size := len(m.name) + len(m.raw); size > maxExtra-o.r.extra {
+			o.r.add(CodeTooLong, o.at(m.name), "%d bytes of an unknown member, dropped", size)
+			continue
+		}
+		o.r.extra += len(m.name) + len(m.raw)
 		if extra == nil {
 			extra = map[string]json.RawMessage{}
 		}

@@ -51,11 +51,13 @@ type DB struct {
 }
 
 // Limits of every session. A frozen writer must not hold its locks for longer
-// than a lease lasts; a statement longer than two minutes is a mistake, except
-// where a method lifts the limit for its own transaction.
+// than a lease lasts; a statement longer than two minutes, or than ten seconds
+// where somebody waits for an answer, is a mistake, except where a method lifts
+// the limit for its own transaction.
 const (
 	idleInTransactionTimeout = "10s"
 	statementTimeout         = "120s"
+	readStatementTimeout     = "10s"
 )
 
 const (
@@ -84,6 +86,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	cfg.MaxConns = writerConns
 	read := cfg.Copy()
 	read.MaxConns = cmp.Or(o.MaxConns, readerConns)
+	read.ConnConfig.RuntimeParams["statement_timeout"] = readStatementTimeout
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
 		return nil, fmt.Errorf("open database: %w", err)
@@ -114,6 +117,20 @@ func (db *DB) Ping(ctx context.Context) error {
 		return fmt.Errorf("database: %w (%w)", repute.ErrUnavailable, err)
 	}
 	return nil
+}
+
+// Ready tells in one cheap question whether any chain is known and whether any has
+// an indexed block. repute.ErrUnavailable when Postgres does not answer.
+func (db *DB) Ready(ctx context.Context) (known, indexed bool, err error) {
+	conn, err := db.conn(ctx, pgx.ReadOnly)
+	if err != nil {
+		return false, false, failed("look whether anything is indexed", err)
+	}
+	defer conn.Release()
+	err = conn.QueryRow(ctx, `
+		select exists (select from chains), exists (select from chains c where c.cursor_block >= c.start_block
+			and exists (select from covered v where v.chain_id = c.chain_id))`).Scan(&known, &indexed)
+	return known, indexed, failed("look whether anything is indexed", err)
 }
 
 // migrateLock is the advisory lock under which the schema changes.
@@ -222,8 +239,9 @@ func failed(doing string, err error) error {
 	away := errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		pgconn.SafeToRetry(err) // a pooled connection that had died unnoticed
 	if errors.As(err, &pg) {
-		// 08: connection; 57P: shutdown and session kills; 53: out of resources.
-		away = strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "53")
+		// 08: connection; 57P: shutdown and session kills; 53: out of resources; 57014:
+		// the statement timeout.
+		away = strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "53") || pg.Code == "57014"
 	}
 	if away && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w (%w)", doing, repute.ErrUnavailable, err)

@@ -313,11 +313,11 @@ func (db *DB) ResolveAgent(ctx context.Context, ref repute.AgentRef, defaultChai
 		case len(chains) > 1:
 			return repute.Invalid("id", "names no chain, and several are indexed", repute.AgentIDForms)
 		case len(chains) == 0:
-			return fmt.Errorf("chain %d is not indexed: %w", wanted, repute.ErrNotFound)
+			return repute.Missing("chain %d", wanted)
 		}
 		c := chains[0]
 		if ref.Registry != nil && *ref.Registry != c.Identity {
-			return fmt.Errorf("registry %s is not indexed on chain %d: %w", ref.Registry.Hex(), c.ID, repute.ErrNotFound)
+			return repute.Missing("registry %s of chain %d", ref.Registry.Hex(), c.ID)
 		}
 		id = repute.AgentID{ChainID: c.ID, Registry: c.Identity, TokenID: ref.TokenID}
 		return nil
@@ -343,7 +343,7 @@ func (db *DB) viewAgent(ctx context.Context, doing string, id repute.AgentID, at
 			return err
 		}
 		if len(chains) == 0 || id.Registry != (common.Address{}) && id.Registry != chains[0].Identity {
-			return fmt.Errorf("agent %s: its registry is not indexed: %w", id, repute.ErrNotFound)
+			return repute.Missing("the registry of agent %s", id)
 		}
 		s := subject{tx: tx, chain: chains[0], id: id}
 		s.id.Registry = s.chain.Identity
@@ -355,7 +355,7 @@ func (db *DB) viewAgent(ctx context.Context, doing string, id repute.AgentID, at
 			select exists (select from agents where chain_id = $1 and token_id = $2 and registered_block <= $3)`,
 			id.ChainID, tokenNum(id.TokenID), s.block).Scan(&exists)
 		if err == nil && !exists {
-			return fmt.Errorf("agent %s: %w", id.Short(), repute.ErrNotFound)
+			return repute.Missing("agent %s", id.Short())
 		}
 		return f(ctx, s)
 	})

@@ -41,7 +41,7 @@ func (db *DB) Snapshot(ctx context.Context, chainID uint64, want repute.BlockRan
 			return err
 		}
 		if len(chains) == 0 {
-			return fmt.Errorf("chain %d is not indexed: %w", chainID, repute.ErrNotFound)
+			return repute.Missing("chain %d", chainID)
 		}
 		s, err := snapshotOf(ctx, tx, chains[0], want)
 		if err != nil {

@@ -1,0 +1,110 @@
+package api_test
+
+import (
+	"fmt"
+	"strings"
+	"testing"
+
+	"repute"
+	"repute/api"
+	"repute/internal/pgtest"
+)
+
+// TestOneAgentIsBounded: neither keys, values and tags nor their number make the
+// answers of one agent long, and what was cut says so.
+func TestOneAgentIsBounded(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t))
+	l := newLedger(t, db, 1)
+	l.add(mint(7, addr(1), "https://a.example")...)
+	events := []repute.Event{
+		repute.MetadataSet{TokenID: token(7), Key: "0 long value", Value: []byte(strings.Repeat("é", 50_000))},
+		repute.MetadataSet{TokenID: token(7), Key: "1 long key " + strings.Repeat("k", 50_000), Value: []byte("v")},
+		repute.MetadataSet{TokenID: token(7), Key: "2 short", Value: []byte("v")},
+	}
+	for i := range 300 {
+		events = append(events, repute.MetadataSet{TokenID: token(7), Key: fmt.Sprintf("k%03d", i), Value: []byte{1}})
+	}
+	long := strings.Repeat("t", 100_000)
+	for i := range 150 {
+		events = append(events, rating(7, i, 1, 80, 0, fmt.Sprintf("tag%03d%s", i%120, long[:i%2*50_000]), long))
+	}
+	events = append(events, rating(7, 150, 1, 90, 0, "tag001"+long[:50_000], "short"))
+	l.add(events...)
+	s := serve(t, api.Options{DB: db})
+
+	r := get(t, s, "/agents/1:7")
+	a := as[api.AgentAnswer](t, r)
+	if a.MetadataCount != 303 || len(a.Metadata) != 200 || len(r.body) > 120_000 {
+		t.Fatalf("%d of %d keys in %d bytes", len(a.Metadata), a.MetadataCount, len(r.body))
+	}
+	value, key, short := a.Metadata[0], a.Metadata[1], a.Metadata[2]
+	if !value.Partial || value.Size != 100_000 || len(value.Value) != 2+2*4096 || value.Text == nil {
+		t.Errorf("long value: %d digits of %d bytes, partial %v, text %v", len(value.Value), value.Size, value.Partial, value.Text != nil)
+	}
+	if !key.Partial || len(key.Key) != 2048 || key.Size != 1 || short.Partial || short.Size != 1 || *short.Text != "v" {
+		t.Errorf("long key of %d bytes: %v; short: %+v", len(key.Key), key.Partial, short)
+	}
+
+	rep := as[api.ReputationAnswer](t, get(t, s, "/agents/1:7/reputation"))
+	if len(rep.Tags) != 100 || rep.TagsTotal != 120 || rep.Summary.Count != 151 {
+		t.Fatalf("%d of %d tags, %d ratings", len(rep.Tags), rep.TagsTotal, rep.Summary.Count)
+	}
+	if first := rep.Tags[0]; first.Count != 3 || len(first.Tag) != 2048 || !first.Partial || !strings.HasPrefix(first.Tag, "tag001t") || rep.Tags[1].Count != 2 {
+		t.Errorf("first tag of %d bytes: %d ratings, partial %v", len(first.Tag), first.Count, first.Partial)
+	}
+
+	list := get(t, s, "/agents/1:7/feedback?limit=200")
+	page := as[api.FeedbackList](t, list)
+	if len(page.Items) != 151 || len(list.body) > 151*6_000 {
+		t.Fatalf("%d ratings in %d bytes", len(page.Items), len(list.body))
+	}
+	if newest := page.Items[0]; !newest.Partial || newest.Tag2 != "short" || len(newest.Tag1) != 2048 {
+		t.Errorf("newest rating: partial %v, tags of %d and %d bytes", newest.Partial, len(newest.Tag1), len(newest.Tag2))
+	}
+}
+
+// TestNotFoundSaysWhatAndNoMore: what there is not is named without the inside, and
+// a route that there is not does not blame the id.
+func TestNotFoundSaysWhatAndNoMore(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{})
+	for path, want := range map[string]string{
+		"/agents/8453:999999":                 "agent 8453:999999 is not indexed",
+		"/agents/8453:999999/reputation":      "agent 8453:999999 is not indexed",
+		"/agents/77:1":                        "chain 77 is not indexed",
+		"/chains/77":                          "chain 77 is not indexed",
+		"/agents/8453:7/nope":                 "no such route",
+		"/agents/7/nope":                      "no such route",
+		"/agents/8453:7/22":                   "no such route",
+		"/agents/8453/7/nope":                 "no such route",
+		"/chains/8453/agents/7/validationses": "no such route",
+	} {
+		if b := problemOf(t, get(t, s, path)); b.Status != 404 || b.Detail != want {
+			t.Errorf("%s: %d %q, want 404 %q", path, b.Status, b.Detail, want)
+		}
+	}
+	zero := "/agents?wallet=0x" + strings.Repeat("0", 40)
+	if b := problemOf(t, get(t, s, zero)); b.Status != 400 || len(b.Errors) != 1 || b.Errors[0].Field != "wallet" {
+		t.Errorf("zero wallet: %+v", b)
+	}
+}
+
+// TestIndexMetrics: what /status says is a metric too.
+func TestIndexMetrics(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{})
+	answer := get(t, s, "/metrics")
+	page := string(answer.body)
+	for _, want := range []string{"repute_index_readable 1", `repute_index_block{chain="8453"}`, `repute_index_complete{chain="8453"} 1`,
+		`repute_index_halted{chain="8453"} 0`, `repute_index_agents{chain="8453"}`, `repute_index_open_gaps{chain="8453",kind="NewFeedback"} 0`,
+		`repute_index_lag_seconds{chain="8453"}`, `repute_index_uris_due{chain="8453"}`} {
+		if !strings.Contains(page, want) {
+			t.Errorf("no %s: %d %.600s", want, answer.status, page)
+		}
+	}
+	away := serve(t, api.Options{DB: open(t, nowhere)})
+	if page := string(get(t, away, "/metrics").body); !strings.Contains(page, "repute_index_readable 0") || strings.Contains(page, "repute_index_block{") {
+		t.Errorf("a database that is away is not told: %.400s", page)
+	}
+}

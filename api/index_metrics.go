@@ -1,0 +1,168 @@
+package api
+
+import (
+	"context"
+	"log/slog"
+	"strconv"
+	"sync"
+	"time"
+
+	"repute"
+	"repute/store"
+
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+// indexAge is how old the answer about the index may be that metrics are made of,
+// and indexTimeout how long one look may take.
+const (
+	indexAge     = 5 * time.Second
+	indexTimeout = 10 * time.Second
+)
+
+// indexCollector tells what the database says of every chain, whichever process
+// wrote it, when it is asked: the same facts as /status.
+type indexCollector struct {
+	db  *store.DB
+	log *slog.Logger
+
+	mu     sync.Mutex // held while looking: who asks meanwhile gets the same answer
+	at     time.Time
+	chains []repute.ChainStatus
+	err    error
+
+	readable *prometheus.Desc
+	gauges   []chainGauge
+	kinds    []kindGauge
+}
+
+// chainGauge is one number of a chain; false leaves it out.
+type chainGauge struct {
+	desc  *prometheus.Desc
+	value func(repute.ChainStatus) (float64, bool)
+}
+
+// kindGauge is one number of a kind of event of a chain.
+type kindGauge struct {
+	desc  *prometheus.Desc
+	value func(repute.KindCompleteness) float64
+}
+
+func newIndexCollector(db *store.DB, log *slog.Logger) *indexCollector {
+	c := &indexCollector{db: db, log: log,
+		readable: prometheus.NewDesc("repute_index_readable", "1 when the database answered the question about the chains.", nil, nil)}
+	c.freshness()
+	c.troubles()
+	c.amounts()
+	return c
+}
+
+func (c *indexCollector) gauge(name, help string, value func(repute.ChainStatus) (float64, bool)) {
+	c.gauges = append(c.gauges, chainGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain"}, nil), value})
+}
+
+// count is a number that is always known.
+func (c *indexCollector) count(name, help string, value func(repute.ChainStatus) int64) {
+	c.gauge(name, help, func(s repute.ChainStatus) (float64, bool) { return float64(value(s)), true })
+}
+
+// block is a number that is unknown while it is 0.
+func (c *indexCollector) block(name, help string, value func(repute.ChainStatus) uint64) {
+	c.gauge(name, help, func(s repute.ChainStatus) (float64, bool) { return float64(value(s)), value(s) > 0 })
+}
+
+func (c *indexCollector) flag(name, help string, value func(repute.ChainStatus) bool) {
+	c.count(name, help, func(s repute.ChainStatus) int64 {
+		if value(s) {
+			return 1
+		}
+		return 0
+	})
+}
+
+func (c *indexCollector) freshness() {
+	c.block("block", "Newest indexed block.", func(s repute.ChainStatus) uint64 { return s.Block.Number })
+	c.block("head_block", "The node's head when last asked.", func(s repute.ChainStatus) uint64 { return s.Head })
+	c.block("safe_block", "Newest safe block.", func(s repute.ChainStatus) uint64 { return s.Safe })
+	c.block("finalized_block", "Newest finalized block.", func(s repute.ChainStatus) uint64 { return s.Finalized })
+	c.gauge("lag_seconds", "Now minus the time of the newest indexed block.", func(s repute.ChainStatus) (float64, bool) {
+		if s.LagSeconds == nil {
+			return 0, false
+		}
+		return float64(*s.LagSeconds), true
+	})
+}
+
+func (c *indexCollector) troubles() {
+	c.flag("complete", "1 when the history is complete.", func(s repute.ChainStatus) bool { return s.Completeness.Status == repute.Complete })
+	c.flag("halted", "1 when stopped by a reorganisation below finality.", func(s repute.ChainStatus) bool { return s.Halted })
+	c.flag("stalled", "1 when the head moves and nothing is stored.", func(s repute.ChainStatus) bool { return s.Stalled })
+	c.flag("failing", "1 when the indexing loop complains (lastError).", func(s repute.ChainStatus) bool { return s.LastError != "" })
+	c.count("waiting_events", "Stored events that wait for a missing one.", func(s repute.ChainStatus) int64 { return s.Completeness.Pending })
+	c.count("undecoded_logs", "Stored logs that nobody can read.", func(s repute.ChainStatus) int64 { return s.Completeness.Undecoded })
+	c.count("reorgs", "Rewinds since the chain was added.", func(s repute.ChainStatus) int64 { return s.Reorgs })
+	c.count("upgrades", "Upgrades of the registries seen.", func(s repute.ChainStatus) int64 { return s.Upgrades })
+}
+
+func (c *indexCollector) amounts() {
+	c.count("agents", "Agents.", func(s repute.ChainStatus) int64 { return s.Agents })
+	c.count("feedback", "Live ratings.", func(s repute.ChainStatus) int64 { return s.Feedback })
+	c.count("uris", "Distinct document URIs.", func(s repute.ChainStatus) int64 { return s.URIs })
+	c.count("uris_due", "Document URIs waiting to be fetched.", func(s repute.ChainStatus) int64 { return s.URIsDue })
+	kind := func(name, help string, value func(repute.KindCompleteness) float64) {
+		c.kinds = append(c.kinds, kindGauge{prometheus.NewDesc("repute_index_"+name, help, []string{"chain", "kind"}, nil), value})
+	}
+	kind("open_gaps", "Events known to be missing.", func(k repute.KindCompleteness) float64 { return float64(k.Open) })
+	kind("verified_block", "Newest block at which state was compared with the chain's own; 0 for never.",
+		func(k repute.KindCompleteness) float64 { return float64(k.VerifiedTo) })
+}
+
+// Describe implements prometheus.Collector.
+func (c *indexCollector) Describe(ch chan<- *prometheus.Desc) {
+	ch <- c.readable
+	for _, g := range c.gauges {
+		ch <- g.desc
+	}
+	for _, k := range c.kinds {
+		ch <- k.desc
+	}
+}
+
+// Collect implements prometheus.Collector.
+func (c *indexCollector) Collect(ch chan<- prometheus.Metric) {
+	chains, err := c.look()
+	if err != nil {
+		ch <- prometheus.MustNewConstMetric(c.readable, prometheus.GaugeValue, 0)
+		return
+	}
+	ch <- prometheus.MustNewConstMetric(c.readable, prometheus.GaugeValue, 1)
+	for _, s := range chains {
+		label := strconv.FormatUint(s.Chain.ID, 10)
+		for _, g := range c.gauges {
+			if v, known := g.value(s); known {
+				ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, v, label)
+			}
+		}
+		for _, k := range s.Completeness.Kinds {
+			for _, g := range c.kinds {
+				ch <- prometheus.MustNewConstMetric(g.desc, prometheus.GaugeValue, g.value(k), label, k.Kind.String())
+			}
+		}
+	}
+}
+
+// look asks the database, at most every indexAge.
+func (c *indexCollector) look() ([]repute.ChainStatus, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if time.Since(c.at) < indexAge {
+		return c.chains, c.err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), indexTimeout)
+	defer cancel()
+	if c.chains, c.err = c.db.Chains(ctx); c.err != nil {
+		c.log.Warn("metrics of the index are missing", "error", c.err)
+	}
+	c.at = time.Now()
+	return c.chains, c.err
+}
