@@ -28,6 +28,8 @@ type piece struct {
 	passed  int  // logs of unlisted contracts that say nothing
 	doubt   bool // a bloom names logs that did not come
 	listed  bool // the source refused to be asked for logs of any address
+
+	prepared *store.Prepared // nil when that failed: storing will tell
 }
 
 // refusal is a failure that a shorter range may cure.
@@ -156,6 +158,7 @@ func (f *Follower) tryFetch(ctx context.Context, q Query) (*piece, error) {
 	}
 	p := f.decoder.piece(q, span, blocks)
 	p.asked, p.held, p.doubt = asked, held, doubt
+	p.prepared, _ = f.db.Prepare(ctx, p.records)
 	return p, nil
 }
 
@@ -243,5 +246,5 @@ func holds(records []repute.Record, number uint64) bool {
 // batch puts a piece behind its parent.
 func (f *Follower) batch(l store.Lease, parent repute.Block, p *piece) store.Batch {
 	return store.Batch{ChainID: f.chain.ID, Lease: l, Parent: parent, To: p.to, Blocks: p.blocks, Records: p.records,
-		Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}
+		Prepared: p.prepared, Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}
 }

@@ -31,6 +31,8 @@ type Batch struct {
 	// Waiting, when not nil, is set to how many of the records wait for one that is
 	// missing.
 	Waiting *int
+	// Prepared is what Prepare made of Records, nil when nobody called it.
+	Prepared *Prepared
 	// Backfill writes one `backfilled` change instead of one per event.
 	Backfill bool
 }
@@ -58,6 +60,7 @@ func (db *DB) Apply(ctx context.Context, b Batch) error {
 // the batch is done again, looking.
 func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids interned, begin func(pgx.Tx, *chainRow) error) error {
 	for _, careful := range []bool{false, true} {
+		j := startJob(b, ids, careful)
 		err := db.inTx(ctx, pgx.TxOptions{}, b.doing(doing), func(tx pgx.Tx) error {
 			c, err := beginWrite(ctx, tx, b.ChainID, b.Lease)
 			if err != nil {
@@ -66,7 +69,7 @@ func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids intern
 			if err := begin(tx, c); err != nil {
 				return err
 			}
-			return applyBatch(ctx, tx, c, b, ids, careful)
+			return applyBatch(ctx, tx, c, b, j)
 		})
 		var pg *pgconn.PgError
 		if careful || !errors.As(err, &pg) || pg.ConstraintName != "feedback_pkey" {
@@ -76,10 +79,35 @@ func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids intern
 	return nil
 }
 
+// Prepared is the part of storing records that needs no transaction.
+type Prepared struct {
+	records []repute.Record
+	ids     interned
+}
+
+// Prepare does what of a batch can be done ahead, while an earlier one is stored:
+// it gives ids to the strings of the records. It may be called for records that
+// are never stored.
+func (db *DB) Prepare(ctx context.Context, records []repute.Record) (*Prepared, error) {
+	ids, err := db.intern(ctx, records)
+	if err != nil {
+		return nil, err
+	}
+	return &Prepared{records, ids}, nil
+}
+
+// of tells whether these very records were prepared.
+func (p *Prepared) of(records []repute.Record) bool {
+	return p != nil && len(p.records) == len(records) && (len(records) == 0 || &p.records[0] == &records[0])
+}
+
 // prepare checks the batch and interns its strings, before any lock is taken.
 func (db *DB) prepare(ctx context.Context, b *Batch) (interned, error) {
 	if err := b.check(); err != nil {
 		return interned{}, fmt.Errorf("%s: %w", b.doing("check"), err)
+	}
+	if b.Prepared.of(b.Records) {
+		return b.Prepared.ids, nil
 	}
 	return db.intern(ctx, b.Records)
 }
@@ -143,11 +171,11 @@ func planByKey(ctx context.Context, tx pgx.Tx) error {
 }
 
 // applyBatch appends the batch to a chain whose row is locked.
-func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids interned, careful bool) error {
+func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) error {
 	if err := storeBlocks(ctx, tx, c.id, b); err != nil {
 		return err
 	}
-	d, err := storeAndFold(ctx, tx, c, b, ids, careful)
+	d, err := storeAndFold(ctx, tx, c, b, j)
 	if err != nil {
 		return err
 	}
@@ -169,23 +197,39 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids inter
 	return advance(ctx, tx, b)
 }
 
+// job is what a batch needs besides the database. It is made while the transaction
+// begins.
+type job struct {
+	fold   chan *fold
+	events chan *copyBuffer
+}
+
+func startJob(b *Batch, ids interned, careful bool) job {
+	j := job{make(chan *fold, 1), make(chan *copyBuffer, 1)}
+	go func() {
+		f := newFold(ids, b.Records)
+		f.quiet, f.careful = b.Backfill, careful
+		j.fold <- f
+		j.events <- encodeEvents(b.ChainID, b.Records)
+	}()
+	return j
+}
+
 // storeAndFold stores the events and folds them, the one while the database and
 // the other while this process would wait for the other: events are encoded while
 // state is loaded, and folded while they are stored.
-func storeAndFold(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, ids interned, careful bool) (*delta, error) {
+func storeAndFold(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) (*delta, error) {
 	if len(b.Records) == 0 {
 		return &delta{}, nil
 	}
-	events := make(chan *copyBuffer, 1)
-	go func() { events <- encodeEvents(c.id, b.Records) }()
-	f := newFold(c, ids, b.Records)
-	f.quiet, f.careful = b.Backfill, careful
+	f := <-j.fold
+	f.chain = c
 	if err := f.load(ctx, tx); err != nil {
 		return nil, err
 	}
 	folded := make(chan error, 1)
 	go func() { folded <- f.run(b.Records) }()
-	err := (<-events).send(ctx, tx)
+	err := (<-j.events).send(ctx, tx)
 	if foldErr := <-folded; foldErr != nil {
 		return nil, foldErr
 	}
@@ -209,8 +253,8 @@ func backfilled(from, to uint64) changeRow {
 
 // foldRecords loads what the records touch and folds them, without changes.
 func foldRecords(ctx context.Context, tx pgx.Tx, c *chainRow, records []repute.Record, ids interned) (*delta, error) {
-	f := newFold(c, ids, records)
-	f.quiet, f.careful = true, true
+	f := newFold(ids, records)
+	f.chain, f.quiet, f.careful = c, true, true
 	if err := f.load(ctx, tx); err != nil {
 		return nil, err
 	}

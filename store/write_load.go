@@ -11,10 +11,11 @@ import (
 	"repute"
 )
 
-// newFold makes a fold with an empty entry for everything the records name.
-func newFold(c *chainRow, ids interned, records []repute.Record) *fold {
+// newFold makes a fold with an empty entry for everything the records name. Its
+// chain must be set before anything else.
+func newFold(ids interned, records []repute.Record) *fold {
 	f := &fold{
-		chain: c, ids: ids,
+		ids:       ids,
 		agents:    make(map[repute.TokenID]*foldAgent),
 		pairs:     make(map[pairKey]*foldPair),
 		ratings:   make(map[ratingKey]*foldRating),
