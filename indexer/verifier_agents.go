@@ -102,10 +102,11 @@ type part struct {
 	from  uint64 // token id
 	only  []repute.TokenID
 	// What came of it.
-	at      repute.Block
-	next    uint64 // token id, 0 at the end
-	holes   []hole
-	skipped []repute.EventKind
+	at       repute.Block
+	next     uint64 // token id, 0 at the end
+	compared int    // agents
+	holes    []hole
+	skipped  []repute.EventKind
 }
 
 // comparePart compares at the newest final block, or where no witness keeps its
@@ -123,7 +124,7 @@ func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) 
 
 // compareAt compares a part with what one witness says of a block.
 func (v *Verifier) compareAt(ctx context.Context, n *Node, at repute.Block, p *part) error {
-	p.at, p.holes, p.skipped, p.next = at, nil, nil, 0
+	p.at, p.holes, p.skipped, p.next, p.compared = at, nil, nil, 0, 0
 	var from repute.TokenID
 	from.SetUint64(p.from)
 	agents, err := v.db.AgentsThen(ctx, v.chain.ID, at.Number, p.only, from, v.opts.Agents)
@@ -149,7 +150,7 @@ func (v *Verifier) compareAt(ctx context.Context, n *Node, at repute.Block, p *p
 			return err
 		}
 	}
-	p.holes = c.holes
+	p.holes, p.compared = c.holes, len(agents)
 	for view, err := range c.unanswered {
 		v.log.Debug("not verified", "view", view, "error", err)
 		p.skipped = append(p.skipped, toldBy(view)...)

@@ -20,6 +20,7 @@ type Standing struct {
 	// is none.
 	Pin    repute.Block
 	Newest repute.Block // the cursor, whether final or not
+	Whole  bool         // all blocks from the start to the cursor are covered
 }
 
 // Standing reads how far a chain is. repute.ErrNotFound for an unknown chain.
@@ -28,8 +29,9 @@ func (db *DB) Standing(ctx context.Context, chainID uint64) (s Standing, err err
 	err = db.view(ctx, doing, func(ctx context.Context, tx pgx.Tx) error {
 		var finalized uint64
 		var hash []byte
-		err := tx.QueryRow(ctx, `select cursor_block, cursor_hash, head_block, safe_block, finalized_block from chains where chain_id = $1`,
-			chainID).Scan(&s.Cursor, &hash, &s.Head, &s.Safe, &finalized)
+		err := tx.QueryRow(ctx, `select cursor_block, cursor_hash, head_block, safe_block, finalized_block, exists (
+			select from covered v where v.chain_id = c.chain_id and v.from_block <= c.start_block and v.to_block >= c.cursor_block)
+			from chains c where chain_id = $1`, chainID).Scan(&s.Cursor, &hash, &s.Head, &s.Safe, &finalized, &s.Whole)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
 		}

@@ -41,9 +41,13 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(stdout, stderr)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
+	var chosen outcome
 	switch {
 	case err == nil, errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		return 0
+	case errors.As(err, &chosen):
+		fmt.Fprintln(stderr, "repute:", err)
+		return chosen.code
 	case errors.Is(err, repute.ErrInvalid), errors.Is(err, repute.ErrConflict):
 		fmt.Fprintln(stderr, "repute:", err)
 		return 2
@@ -84,6 +88,6 @@ func (p *program) root() *cobra.Command {
 	root.SetErr(p.stderr)
 	p.flags.bind(root.PersistentFlags())
 	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
-		p.dumpCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.benchCommand(), p.versionCommand())
+		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.benchCommand(), p.versionCommand())
 	return root
 }

@@ -1,0 +1,266 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/indexer"
+	"repute/store"
+)
+
+// outcome is an exit code with what it means.
+type outcome struct {
+	code int
+	text string
+}
+
+// Error says what the code stands for.
+func (o outcome) Error() string { return o.text }
+
+// Exit codes of verify.
+const (
+	codeDiffers   = 1
+	codeUnchecked = 2
+)
+
+// verifyOptions are the flags of verify.
+type verifyOptions struct {
+	indexer.CheckOptions
+	json bool
+	rate float64
+}
+
+func (p *program) verifyCommand() *cobra.Command {
+	var o verifyOptions
+	cmd := &cobra.Command{
+		Use:   "verify --chain NAME --rpc URL",
+		Short: "compare the index with the chain",
+		Long: `Reads the receipts of stored blocks again and recomputes their roots, looks for blocks
+whose bloom admits events that are not stored, and compares the state of all agents
+and their number at the end of the range with the chain's own. Works beside a running
+serve, and for imported chains.
+
+Prints each difference. Exit code 0: nothing differs; 1: something does; 2: something
+could not be checked.
+
+  repute verify --chain base --rpc https://your-node.example --from 41663783 --to 42000000`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			err := p.verify(cmd.Context(), o)
+			var chosen outcome
+			if err == nil || errors.As(err, &chosen) || errors.Is(err, repute.ErrInvalid) {
+				return err
+			}
+			return fmt.Errorf("%w: %w", outcome{codeUnchecked, "not checked"}, err)
+		},
+	}
+	cmd.Flags().Uint64Var(&o.From, "from", 0, "first block; the chain's start block when 0")
+	cmd.Flags().Uint64Var(&o.To, "to", 0, "last block; the newest final one when 0")
+	cmd.Flags().BoolVar(&o.AllBlocks, "all-blocks", false, "read the receipts of every block, not only where events are or may be")
+	cmd.Flags().BoolVar(&o.Repair, "repair", false, "put what is missing in its place, or have it done by the process that follows the chain")
+	cmd.Flags().BoolVar(&o.json, "json", false, "print JSON")
+	cmd.Flags().Float64Var(&o.rate, "rate", 500, "JSON-RPC calls per second")
+	return cmd
+}
+
+func (p *program) verify(ctx context.Context, o verifyOptions) error {
+	return p.withStore(ctx, func(c config, db *store.DB) error {
+		if len(c.Chains) != 1 {
+			return repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum --rpc URL")
+		}
+		configured, err := c.Chains[0].resolve()
+		if err != nil {
+			return err
+		}
+		stored, err := indexed(ctx, db, configured.ID)
+		if err != nil {
+			return err
+		}
+		nodes, stop, err := witnesses(c.Chains[0].RPC)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		for _, n := range nodes {
+			if heads, err := n.Heads(ctx); err == nil && heads.ChainID != configured.ID {
+				return repute.Invalid("rpc", fmt.Sprintf("an endpoint serves chain %d, not %d", heads.ChainID, configured.ID), "the chain's own endpoints")
+			}
+		}
+		v := indexer.NewVerifier(db, stored[0].Chain, func() []*indexer.Node { return nodes },
+			indexer.VerifierOptions{Rate: o.rate, Log: c.logger(p.stderr)})
+		return p.check(ctx, db, v, stored[0].Chain.ID, o)
+	})
+}
+
+// witnesses connects to the endpoints given.
+func witnesses(rpc urls) (nodes []*indexer.Node, stop func(), err error) {
+	stop = func() {
+		for _, n := range nodes {
+			n.Close()
+		}
+	}
+	for _, url := range rpc {
+		n, err := indexer.NewNode(url, indexer.NodeOptions{})
+		if err != nil {
+			stop()
+			return nil, nil, err
+		}
+		nodes = append(nodes, n)
+	}
+	if len(nodes) == 0 {
+		return nil, nil, repute.Invalid("rpc", "none is given", "--rpc URL behind --chain")
+	}
+	return nodes, stop, nil
+}
+
+// verifyLease is how long a repairing verify that dies keeps the chain from others.
+const verifyLease = 10 * time.Second
+
+// hold takes the chain's lease and renews it until stop. repute.ErrHeld when
+// another process has it.
+func hold(ctx context.Context, db *store.DB, chainID uint64) (lease store.Lease, stop func(), err error) {
+	lease, err = db.Acquire(ctx, fmt.Sprintf("chain:%d", chainID), fmt.Sprintf("verify:%d", os.Getpid()), verifyLease)
+	if err != nil {
+		return lease, nil, err
+	}
+	renewing, cancel := context.WithCancel(ctx)
+	var ended sync.WaitGroup
+	ended.Go(func() {
+		for tick := time.NewTicker(verifyLease / 4); ; {
+			select {
+			case <-renewing.Done():
+				tick.Stop()
+				return
+			case <-tick.C:
+				_ = db.Renew(renewing, lease, verifyLease) // every write checks whether it is still ours
+			}
+		}
+	})
+	return lease, func() {
+		cancel()
+		ended.Wait()
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = db.Release(ctx, lease) // it expires
+	}, nil
+}
+
+// check runs the comparison. What is to be repaired while another process leads the
+// chain is left to that one.
+func (p *program) check(ctx context.Context, db *store.DB, v *indexer.Verifier, chainID uint64, o verifyOptions) error {
+	var theirs bool
+	if o.Repair {
+		lease, stop, err := hold(ctx, db, chainID)
+		switch {
+		case errors.Is(err, repute.ErrHeld):
+			theirs, o.Repair = true, false
+		case err != nil:
+			return err
+		default:
+			o.Lease = lease
+			defer stop()
+		}
+	}
+	report := verifyReport{Chain: chainID, Differences: []difference{}}
+	var all []indexer.Difference
+	result, err := v.Check(ctx, o.CheckOptions, func(d indexer.Difference) {
+		all = append(all, d)
+		report.Differences = append(report.Differences, encodeDifference(d))
+		if !o.json {
+			fmt.Fprintln(p.stdout, report.Differences[len(report.Differences)-1])
+		}
+	})
+	if err != nil {
+		return err
+	}
+	if theirs && len(all) > 0 {
+		if err := v.Report(ctx, all); err != nil {
+			return err
+		}
+		fmt.Fprintln(p.stderr, "another process leads the chain: it was told and will repair what it can")
+	}
+	report.sum(result)
+	return p.conclude(report, result, o.json)
+}
+
+// conclude prints the sum and chooses the exit code.
+func (p *program) conclude(report verifyReport, r indexer.CheckResult, asJSON bool) error {
+	if asJSON {
+		if err := p.printJSON(report); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(p.stdout, "blocks %d to %d: %d compared with their receipts, %d of them unproven; %d agents compared; %d differences, %d events repaired\n",
+			r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven, r.Agents, r.Differences, r.Repaired)
+		for _, what := range r.Unchecked {
+			fmt.Fprintln(p.stdout, "not checked:", what)
+		}
+	}
+	switch {
+	case r.Differences > 0:
+		return outcome{codeDiffers, fmt.Sprintf("the index differs from the chain in %d places", r.Differences)}
+	case r.Unproven > 0 || len(r.Unchecked) > 0:
+		return outcome{codeUnchecked, "not everything could be checked"}
+	}
+	return nil
+}
+
+// verifyReport is what verify --json prints.
+type verifyReport struct {
+	Chain       uint64       `json:"chain"`
+	From        uint64       `json:"fromBlock"`
+	To          uint64       `json:"toBlock"`
+	Blocks      int          `json:"blocksChecked"`
+	Unproven    int          `json:"blocksUnproven"`
+	Agents      int          `json:"agentsChecked"`
+	Repaired    int          `json:"eventsRepaired"`
+	Differences []difference `json:"differences"`
+	Unchecked   []string     `json:"unchecked"`
+}
+
+func (v *verifyReport) sum(r indexer.CheckResult) {
+	v.From, v.To, v.Blocks, v.Unproven = r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven
+	v.Agents, v.Repaired, v.Unchecked = r.Agents, r.Repaired, append([]string{}, r.Unchecked...)
+}
+
+type difference struct {
+	Kind   string `json:"kind"`
+	Agent  string `json:"agent,omitempty"`
+	Client string `json:"client,omitempty"`
+	From   uint64 `json:"fromBlock"`
+	To     uint64 `json:"toBlock"`
+	What   string `json:"difference"`
+}
+
+func encodeDifference(d indexer.Difference) difference {
+	out := difference{Kind: d.Kind.String(), From: d.Blocks.From, To: d.Blocks.To, What: d.What}
+	if d.Agent != nil {
+		out.Agent = d.Agent.Dec()
+	}
+	if d.Client != nil {
+		out.Client = d.Client.Hex()
+	}
+	return out
+}
+
+// String is the line a person reads.
+func (d difference) String() string {
+	text := d.Kind
+	if d.Agent != "" {
+		text += " of agent " + d.Agent
+	}
+	if d.Client != "" {
+		text += " and " + d.Client
+	}
+	if d.From == d.To {
+		return fmt.Sprintf("%s, block %d: %s", text, d.From, d.What)
+	}
+	return fmt.Sprintf("%s, blocks %d to %d: %s", text, d.From, d.To, d.What)
+}

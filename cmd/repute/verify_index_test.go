@@ -1,0 +1,87 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"repute/devnet"
+	"repute/internal/pgtest"
+)
+
+// verify tells what differs, in words, in JSON and by its exit code, and mends it.
+func TestVerifyTellsWhatDiffers(t *testing.T) {
+	dn, err := devnet.Start(t.Context(), devnet.Options{SafeDepth: 1, FinalizedDepth: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dn.Close() })
+	for i := range 3 {
+		b := dn.Batch()
+		b.Register(dn.Account(i), fmt.Sprintf("https://a/%d", i))
+		if i > 0 {
+			b.GiveFeedback(dn.Account(9), devnet.Rating{Agent: 0, Value: big.NewInt(int64(i)), Tag1: "t"})
+		}
+		if _, err := b.Mine(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 4 {
+		if _, err := dn.Mine(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	url := pgtest.New(t)
+	file := devnetConfig(t, dn, url, dn.RPCURL())
+	mustRun(t, "serve", "--once", "--config", file)
+	if out := mustRun(t, "verify", "--config", file); !strings.Contains(out, "3 agents compared; 0 differences") {
+		t.Errorf("equal: %s", out)
+	}
+	db := openTest(t, url)
+	if _, err := db.Pool().Exec(t.Context(), "delete from events where kind = 5 and block = (select max(block) from events where kind = 5)"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := db.Pool().Exec(t.Context(), "update agent_states set approved = sha256('x') where token_id = 1"); err != nil {
+		t.Fatal(err)
+	}
+	code, out, _ := tool(t, "verify", "--config", file, "--json")
+	var report verifyReport
+	if err := json.Unmarshal([]byte(out), &report); err != nil || code != 1 || len(report.Differences) != 2 {
+		t.Fatalf("two differences: code %d, %v, %s", code, err, out)
+	}
+	for i, kind := range []string{"MetadataUpdate", "Approval"} {
+		if report.Differences[i].Kind != kind || report.Differences[i].From == 0 || report.Differences[i].What == "" {
+			t.Errorf("difference %d: %+v, want %s", i, report.Differences[i], kind)
+		}
+	}
+	if code, out, _ = tool(t, "verify", "--config", file, "--repair"); code != 1 || !strings.Contains(out, "1 events repaired") {
+		t.Errorf("repair: code %d, %s", code, out)
+	}
+	if code, out, _ = tool(t, "verify", "--config", file, "--to", "1"); code != 0 {
+		t.Errorf("a part: code %d, %s", code, out)
+	}
+	dead := devnetConfig(t, dn, url, "http://127.0.0.1:1/key-that-is-secret")
+	code, out, says := tool(t, "verify", "--config", dead)
+	if code != 2 || !strings.Contains(out, "not checked: ") || strings.Contains(out+says, "key-that-is-secret") {
+		t.Errorf("no node: code %d, %s, %s", code, out, says)
+	}
+	if code, _, says = tool(t, "verify", "--config", file, "--to", "999"); code != 2 || !strings.Contains(says, "not stored") {
+		t.Errorf("beyond what is stored: code %d, %s", code, says)
+	}
+}
+
+func devnetConfig(t *testing.T, dn *devnet.Devnet, database, rpc string) string {
+	t.Helper()
+	c := dn.Chain()
+	file := filepath.Join(t.TempDir(), "repute.yaml")
+	text := fmt.Sprintf("database: %q\nroles: [indexer]\nchains:\n  - {name: devnet, id: %d, identity: %q, reputation: %q, validations: [%q], start_block: %d, rpc: %q}\n",
+		database, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, rpc)
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return file
+}

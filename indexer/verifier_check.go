@@ -1,0 +1,259 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// CheckOptions say what Check goes through again.
+type CheckOptions struct {
+	// From and To are blocks; 0 means from the start, and to the newest final block
+	// or, of an imported chain, the newest stored one.
+	From, To uint64
+	// AllBlocks reads the receipts of every block, not only of those that hold
+	// events or may by their blooms.
+	AllBlocks bool
+	// Repair puts what is missing in its place under Lease; see Verifier.Run.
+	Repair bool
+	Lease  store.Lease
+}
+
+// Difference is one thing that the index and the chain do not agree on.
+type Difference struct {
+	Kind   repute.EventKind
+	Agent  *repute.TokenID
+	Client *common.Address
+	Blocks repute.BlockRange // where the event must be
+	What   string            // says what is stored and what the chain has
+	gap    hole
+}
+
+// CheckResult sums up a check. Nothing differs and everything was checked when
+// Differences and Unproven are 0 and Unchecked is empty.
+type CheckResult struct {
+	Blocks      repute.BlockRange
+	Checked     int // blocks whose receipts were compared
+	Unproven    int // of these, whose receipts' root could not be recomputed
+	Agents      int // whose state was compared at Blocks.To
+	Differences int
+	Repaired    int      // events put in their place
+	Unchecked   []string // what could not be compared, and why
+}
+
+// Check goes through stored blocks again: the receipts of those that hold events,
+// with their root recomputed, and of those whose bloom admits events that are not
+// stored; then the state of all agents at the end of the range and their number.
+// Every difference is given to found. The error is one of the index itself, or of
+// ctx; what a node cannot answer is Unchecked.
+func (v *Verifier) Check(ctx context.Context, o CheckOptions, found func(Difference)) (CheckResult, error) {
+	at, err := v.db.Standing(ctx, v.chain.ID)
+	if err != nil {
+		return CheckResult{}, err
+	}
+	c := &check{v: v, o: o, at: at, found: found}
+	if err := c.choose(); err != nil {
+		return c.result, err
+	}
+	if err := c.blocks(ctx); err != nil {
+		return c.result, err
+	}
+	return c.result, c.state(ctx)
+}
+
+type check struct {
+	v      *Verifier
+	o      CheckOptions
+	at     store.Standing
+	found  func(Difference)
+	result CheckResult
+}
+
+// choose settles the range.
+func (c *check) choose() error {
+	r := repute.BlockRange{From: max(c.o.From, c.v.chain.StartBlock), To: c.o.To}
+	newest := c.at.Pin.Number
+	if c.v.chain.Imported || c.at.Pin.Hash == (common.Hash{}) {
+		newest = c.at.Cursor
+	}
+	if r.To == 0 {
+		r.To = newest
+	}
+	switch {
+	case r.To > c.at.Cursor:
+		return repute.Invalid("to", fmt.Sprintf("block %d is not stored", r.To), fmt.Sprintf("the newest stored block is %d", c.at.Cursor))
+	case r.From > r.To:
+		return repute.Invalid("from", fmt.Sprintf("block %d is above block %d", r.From, r.To), "a range of stored blocks")
+	}
+	c.result.Blocks = r
+	return nil
+}
+
+func (c *check) unchecked(what string, err error) {
+	if text := fmt.Sprintf("%s: %v", what, err); len(c.result.Unchecked) < maxUnchecked {
+		c.result.Unchecked = append(c.result.Unchecked, text)
+	}
+}
+
+// maxUnchecked bounds how many reasons are listed; one is enough to say that not
+// everything was checked.
+const maxUnchecked = 100
+
+func (c *check) differ(holes []hole) {
+	for _, h := range holes {
+		c.result.Differences++
+		c.found(Difference{Kind: h.Kind, Agent: h.Agent, Client: h.Client, Blocks: h.Blocks, What: h.Reason, gap: h})
+	}
+}
+
+// blocks goes through the range window by window.
+func (c *check) blocks(ctx context.Context) error {
+	for from := c.result.Blocks.From; from <= c.result.Blocks.To; {
+		r := repute.BlockRange{From: from, To: min(c.result.Blocks.To, from+c.v.opts.Window-1)}
+		numbers, to, err := c.suspects(ctx, r)
+		if err != nil {
+			return err
+		}
+		for _, n := range numbers {
+			if err := c.block(ctx, n); err != nil {
+				return err
+			}
+		}
+		from = to + 1
+	}
+	return nil
+}
+
+// suspects are the blocks of a range whose receipts are to be read, and how far the
+// range was looked through: where only blocks with events are of interest the next
+// of them may be far.
+func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, uint64, error) {
+	if c.o.AllBlocks {
+		return upTo(r.From, r.To), r.To, nil
+	}
+	if c.v.mute {
+		r.To = c.result.Blocks.To
+	}
+	logs, to, err := c.v.db.Logs(ctx, c.v.chain.ID, r, rereadLogs)
+	if err != nil {
+		return nil, 0, err
+	}
+	var numbers []uint64
+	for i := range logs {
+		numbers = append(numbers, logs[i].BlockNumber)
+	}
+	if !c.v.mute {
+		w, err := c.v.look(ctx, repute.BlockRange{From: r.From, To: to})
+		switch {
+		case ctx.Err() != nil:
+			return nil, 0, ctx.Err()
+		case err != nil:
+			c.unchecked(fmt.Sprintf("headers of blocks %d to %d", r.From, to), err)
+		case w.mute():
+			c.v.mute = true
+			c.unchecked(fmt.Sprintf("blocks without events from %d on", r.From), errMute)
+		default:
+			numbers = append(numbers, w.suspects...)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(numbers))), to, nil
+}
+
+// errMute: the blooms admit everything, or not even what is there.
+var errMute = errors.New("the headers' blooms do not tell which blocks hold events; read the receipts of all blocks")
+
+// block compares one block with its receipts.
+func (c *check) block(ctx context.Context, number uint64) error {
+	j, err := c.v.judge(ctx, number)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err != nil {
+		c.unchecked(fmt.Sprintf("block %d", number), err)
+		return nil
+	}
+	c.result.Checked++
+	if !j.proven {
+		c.result.Unproven++
+	}
+	c.differ(c.v.blockHoles(j))
+	if !c.o.Repair || len(j.absent) == 0 {
+		return nil
+	}
+	if err := c.v.put(ctx, c.o.Lease, c.at, j.absent); err != nil {
+		return err
+	}
+	c.result.Repaired += len(j.absent)
+	return nil
+}
+
+// state compares all agents at the end of the range.
+func (c *check) state(ctx context.Context) error {
+	if !c.at.Whole {
+		c.unchecked("state", errPartial)
+		return nil
+	}
+	end := repute.Block{Number: c.result.Blocks.To}
+	for p := (part{first: true}); ; p = (part{from: p.next}) {
+		err := c.v.withWitness(func(n *Node) error { return c.v.compareAt(ctx, n, end, &p) })
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		if err != nil {
+			c.unchecked(fmt.Sprintf("state at block %d", end.Number), err)
+			return nil
+		}
+		c.result.Agents += p.compared
+		for _, k := range slices.Compact(slices.Sorted(slices.Values(p.skipped))) {
+			c.unchecked("state of "+k.String(), errNoView)
+		}
+		if err := c.settle(ctx, p.holes); err != nil {
+			return err
+		}
+		if p.next == 0 {
+			return nil
+		}
+	}
+}
+
+// errPartial: the state of a part says nothing about that part.
+var errPartial = errors.New("only parts of the chain's blocks are stored")
+
+// errNoView: a contract or a node does not answer a view.
+var errNoView = errors.New("a view that tells it is not answered")
+
+// settle reports what the state shows, and searches it where that is wanted.
+func (c *check) settle(ctx context.Context, holes []hole) error {
+	c.differ(holes)
+	if !c.o.Repair {
+		return nil
+	}
+	for _, h := range holes {
+		logs, err := c.v.locate(ctx, c.at, h)
+		if err != nil {
+			c.unchecked("search for "+h.Subject, err)
+			continue
+		}
+		if err := c.v.put(ctx, c.o.Lease, c.at, logs); err != nil {
+			return err
+		}
+		c.result.Repaired += len(logs)
+	}
+	return nil
+}
+
+// Report stores differences as gaps, without a lease: whoever leads the chain will
+// look for them.
+func (v *Verifier) Report(ctx context.Context, differences []Difference) error {
+	gaps := make([]store.Gap, len(differences))
+	for i, d := range differences {
+		gaps[i] = d.gap
+	}
+	return v.db.OpenGaps(ctx, v.chain.ID, store.Lease{}, gaps)
+}
