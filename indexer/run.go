@@ -146,7 +146,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 		case errors.Is(err, ErrNothingNew), errors.Is(err, ErrBehind):
 			f.note(ctx, l, nil)
 			retry.reset()
-			f.rest(ctx)
+			pauseOr(ctx, f.opts.Poll, f.opts.Wake)
 		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized),
 			errors.Is(err, ErrDone):
 			return err
@@ -214,17 +214,6 @@ func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
-	}
-}
-
-// rest waits for the next look at the head.
-func (f *Follower) rest(ctx context.Context) {
-	t := time.NewTimer(f.opts.Poll)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	case <-f.opts.Wake:
 	}
 }
 

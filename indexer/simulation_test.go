@@ -3,6 +3,7 @@ package indexer
 import (
 	"context"
 	"errors"
+	"fmt"
 	"math/rand/v2"
 	"os"
 	"strconv"
@@ -18,20 +19,32 @@ import (
 	"repute/store"
 )
 
+// lostSeeds are runs that once ended wrong.
+var lostSeeds = []uint64{}
+
 // TestSimulation runs a follower through random growth, reorganisations, faults
 // and restarts, and compares with a fresh index again and again. The seed is
 // printed; REPUTE_SEED repeats a run.
 func TestSimulation(t *testing.T) {
 	t.Parallel()
-	seed := rand.Uint64()
+	seeds := append([]uint64{rand.Uint64()}, lostSeeds...)
 	if s := os.Getenv("REPUTE_SEED"); s != "" {
-		var err error
-		if seed, err = strconv.ParseUint(s, 10, 64); err != nil {
+		seed, err := strconv.ParseUint(s, 10, 64)
+		if err != nil {
 			t.Fatal(err)
 		}
+		seeds = []uint64{seed}
 	}
-	t.Logf("REPUTE_SEED=%d", seed)
-	s := &simulation{world: newWorld(rpctest.New(t, rpctest.Options{NoBlockTime: seed%2 == 0}), seed), db: openStore(t)}
+	for _, seed := range seeds {
+		t.Run(fmt.Sprintf("REPUTE_SEED=%d", seed), func(t *testing.T) {
+			t.Parallel()
+			simulate(t, seed)
+		})
+	}
+}
+
+func simulate(t *testing.T, seed uint64) {
+	s := &simulation{seed: seed, world: newWorld(rpctest.New(t, rpctest.Options{NoBlockTime: seed%2 == 0}), seed), db: openStore(t)}
 	s.restart(t)
 	for range 4 {
 		for range 100 {
@@ -49,6 +62,7 @@ func TestSimulation(t *testing.T) {
 
 type simulation struct {
 	*world
+	seed     uint64
 	busy     sync.Mutex // held unless a step runs: faults fork while it does
 	db       *store.DB
 	follower *Follower
@@ -60,7 +74,11 @@ type simulation struct {
 }
 
 func (s *simulation) restart(t *testing.T) {
-	s.follower = follow(t, s.db, s.Chain, Options{StartRange: 1 + s.rnd.Uint64N(60)})
+	if s.follower != nil && s.rnd.IntN(2) == 0 { // as a process that ends, not one that is killed
+		s.follower.ahead.drop()
+	}
+	s.follower = follow(t, s.db, s.Chain, Options{StartRange: 1 + s.rnd.Uint64N(60), Ahead: 1 + s.rnd.IntN(4),
+		MaxBytes: 1_000 << s.rnd.IntN(12), AnyValidation: s.seed%3 > 0})
 }
 
 // act does one random thing; most often it steps.
@@ -137,7 +155,13 @@ func (s *simulation) sabotage() {
 	now := func(r rpctest.Rule) { s.undo = append(s.undo, s.Inject(rpctest.Times(1+s.rnd.Int64N(4), r))) }
 	every := func(fn func([]types.Log) []types.Log) { s.undo = append(s.undo, s.MapLogs(fn)) }
 	odd := func(l types.Log) bool { return l.BlockNumber%2 == 1 }
-	switch s.rnd.IntN(10) {
+	switch s.rnd.IntN(13) {
+	case 10:
+		now(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Delay: time.Millisecond << s.rnd.IntN(6), Honest: true})))
+	case 11:
+		now(rpctest.Always(rpctest.Answer{Status: 429, Raw: []byte("slow down")}))
+	case 12:
+		now(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "rate limit exceeded"}})))
 	case 0:
 		now(rpctest.Always(rpctest.Answer{Raw: []byte("<html>")}))
 	case 1:
