@@ -89,12 +89,13 @@ type ChainStatus struct {
 	AsOf
 	Agents     int64
 	Feedback   int64
-	Reorgs     int64  // rewinds since the chain was added
-	LastError  string // of the indexing loop, "" when it runs well
-	Halted     bool   // stopped by a reorganisation below finality
-	Stalled    bool   // the head moves and nothing is stored
-	Upgrades   int64  // times that a followed proxy got another implementation
-	UpgradedAt uint64 // block of the last such upgrade, 0 when none
-	URIs       int64  // distinct document URIs known
-	URIsDue    int64  // waiting to be fetched
+	Reorgs     int64      // rewinds since the chain was added
+	LastError  string     // of the indexing loop, "" when it runs well
+	Halted     bool       // stopped by a reorganisation below finality
+	Stalled    bool       // the head moves and nothing is stored
+	Upgrades   int64      // times that a followed proxy got another implementation
+	UpgradedAt uint64     // block of the last such upgrade, 0 when none
+	Endpoints  []Endpoint // as each process that asks them sees them
+	URIs       int64      // distinct document URIs known
+	URIsDue    int64      // waiting to be fetched
 }

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"crypto/sha256"
+	"encoding/hex"
 	"regexp"
 	"time"
 
@@ -246,7 +248,17 @@ func encodeChain(c repute.ChainStatus) Chain {
 		},
 		Agents: Long(c.Agents), Feedback: Long(c.Feedback), Documents: ChainDocuments{Known: Long(c.URIs), Due: Long(c.URIsDue)},
 		Reorgs: Long(c.Reorgs), Upgrades: Long(c.Upgrades), UpgradedAtBlock: orNull(Long(c.UpgradedAt)), Halted: c.Halted, Stalled: c.Stalled,
-		Kinds: encodeKinds(c), LastError: orNull(withoutSecrets(c.LastError)), AsOf: encodeAsOf(c.AsOf),
+		Endpoints: each(c.Endpoints, encodeEndpoint), Kinds: encodeKinds(c), LastError: orNull(withoutSecrets(c.LastError)), AsOf: encodeAsOf(c.AsOf),
+	}
+}
+
+func encodeEndpoint(e repute.Endpoint) Endpoint {
+	process := sha256.Sum256([]byte(e.Owner)) // the owner names the machine
+	return Endpoint{
+		Name: clean(e.Name), Process: hex.EncodeToString(process[:4]), Kind: e.Kind, State: string(e.State),
+		LatencyMs: float64(e.Latency.Microseconds()) / 1000, ErrorRate: e.ErrorRate, Requests: Long(e.Requests), Failures: Long(e.Failures),
+		RateLimit: e.RateLimit, Concurrency: Long(e.Concurrency), Head: orNull(Long(e.Head)), LastError: orNull(withoutSecrets(e.LastError)),
+		LastOKAt: encodeTime(e.LastOKAt), UpdatedAt: encodeTime(e.UpdatedAt),
 	}
 }
 

@@ -72,6 +72,7 @@ query($id: ID!, $at: String) {
       tagsTotal tags { tag tagHex partial count reviewers unit median { value decimals decimal } mean { decimal } min { decimal } max { decimal } } }
   }
   chains { chainId name registries { identity reputation validations } startBlock imported agents feedback reorgs upgrades upgradedAtBlock halted stalled lastError
+    endpoints { name process kind state latencyMs errorRate requests failures rateLimit concurrency head lastError lastOkAt updatedAt }
     kinds { kind status verifiedToBlock logsToBlock pending openGaps gaps { agent client blocks { from to } reason since tries nextTry } } documents { known due } asOf { ...asOf } }
   status { version status chains { chainId } }
 }`

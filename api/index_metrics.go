@@ -100,6 +100,15 @@ func (c *indexCollector) troubles() {
 	c.flag("failing", "1 when the indexing loop complains (lastError).", func(s repute.ChainStatus) bool { return s.LastError != "" })
 	c.count("waiting_events", "Stored events that wait for a missing one.", func(s repute.ChainStatus) int64 { return s.Completeness.Pending })
 	c.count("undecoded_logs", "Stored logs that nobody can read.", func(s repute.ChainStatus) int64 { return s.Completeness.Undecoded })
+	c.count("endpoints", "JSON-RPC endpoints asked, counted per process.", func(s repute.ChainStatus) int64 { return int64(len(s.Endpoints)) })
+	c.count("endpoints_working", "Those of them that answer: circuit closed.", func(s repute.ChainStatus) (n int64) {
+		for _, e := range s.Endpoints {
+			if e.State == repute.EndpointClosed {
+				n++
+			}
+		}
+		return n
+	})
 	c.count("reorgs", "Rewinds since the chain was added.", func(s repute.ChainStatus) int64 { return s.Reorgs })
 	c.count("upgrades", "Upgrades of the registries seen.", func(s repute.ChainStatus) int64 { return s.Upgrades })
 }

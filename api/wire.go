@@ -266,6 +266,24 @@ type ChainDocuments struct {
 	Due   Long `json:"due" doc:"waiting to be fetched"`
 }
 
+// Endpoint is the health of one JSON-RPC endpoint as one process sees it.
+type Endpoint struct {
+	Name        string  `json:"name" doc:"its host, never path or key"`
+	Process     string  `json:"process" doc:"tells processes apart that ask the same endpoint"`
+	Kind        string  `json:"kind" enum:"http,ws"`
+	State       string  `json:"state" enum:"closed,open,half_open,excluded" doc:"of its circuit: closed works, open is left alone for a while, half_open is being tried, excluded serves another chain"`
+	LatencyMs   float64 `json:"latencyMs" doc:"milliseconds, smoothed"`
+	ErrorRate   float64 `json:"errorRate" doc:"failures per request, smoothed, 0 to 1"`
+	Requests    Long    `json:"requests" doc:"since the process started"`
+	Failures    Long    `json:"failures"`
+	RateLimit   float64 `json:"rateLimit" doc:"requests per second it is asked at most, 0 for any"`
+	Concurrency Long    `json:"concurrency" doc:"requests at a time it is asked at most"`
+	Head        *Long   `json:"head" doc:"newest block it has reported"`
+	LastError   *string `json:"lastError"`
+	LastOKAt    *Time   `json:"lastOkAt" format:"date-time"`
+	UpdatedAt   *Time   `json:"updatedAt" doc:"when the process last told" format:"date-time"`
+}
+
 // Chain is one indexed chain.
 type Chain struct {
 	ChainID         Long           `json:"chainId"`
@@ -282,6 +300,8 @@ type Chain struct {
 	Halted          bool           `json:"halted" doc:"stopped by a reorganisation below finality"`
 	Stalled         bool           `json:"stalled" doc:"the head moves and nothing is stored"`
 	LastError       *string        `json:"lastError"`
+	// Endpoints and Kinds are for operators.
+	Endpoints []Endpoint `json:"endpoints" doc:"the JSON-RPC endpoints that are asked; one entry per process that asks"`
 	// Kinds is the completeness of asOf in detail.
 	Kinds []KindCompleteness `json:"kinds" doc:"completeness of every kind of event"`
 	AsOf  AsOf               `json:"asOf"`

@@ -59,17 +59,21 @@ func saveEndpoint(ctx context.Context, tx pgx.Tx, chainID uint64, e repute.Endpo
 // owner. UpdatedAt is the database's clock.
 func (db *DB) Endpoints(ctx context.Context, chainID uint64) (out []repute.Endpoint, err error) {
 	err = db.view(ctx, "read endpoints", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			select chain_id, name, owner, kind, state, latency_ms, error_rate, requests, failures, rate_limit,
-				concurrency, head, last_error, last_ok_at, updated_at
-			from endpoints where $1 = 0 or chain_id = $1 order by chain_id, name, owner`, int64(chainID))
-		if err != nil {
-			return err
-		}
-		out, err = pgx.CollectRows(rows, scanEndpoint)
+		out, err = readEndpoints(ctx, tx, chainID)
 		return err
 	})
 	return out, err
+}
+
+func readEndpoints(ctx context.Context, tx pgx.Tx, chainID uint64) ([]repute.Endpoint, error) {
+	rows, err := tx.Query(ctx, `
+		select chain_id, name, owner, kind, state, latency_ms, error_rate, requests, failures, rate_limit,
+			concurrency, head, last_error, last_ok_at, updated_at
+		from endpoints where $1 = 0 or chain_id = $1 order by chain_id, name, owner`, int64(chainID))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanEndpoint)
 }
 
 func scanEndpoint(row pgx.CollectableRow) (repute.Endpoint, error) {

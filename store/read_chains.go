@@ -253,8 +253,17 @@ func (db *DB) Chains(ctx context.Context) (out []repute.ChainStatus, err error) 
 		if err != nil {
 			return err
 		}
+		endpoints, err := readEndpoints(ctx, tx, 0)
+		if err != nil {
+			return err
+		}
 		for _, c := range chains {
 			s := counted[c.ID]
+			for _, e := range endpoints {
+				if e.ChainID == c.ID {
+					s.Endpoints = append(s.Endpoints, e)
+				}
+			}
 			s.Upgrades, s.UpgradedAt = upgrades[c.ID].n, upgrades[c.ID].last
 			s.Stalled = strings.HasPrefix(c.lastError, stalled)
 			s.Chain, s.AsOf = c.Chain, c.latest()

@@ -76,6 +76,7 @@ func (p *program) printStatus(chains []repute.ChainStatus) error {
 			c.Agents, c.Feedback, c.URIsDue, c.Completeness.Pending, c.Completeness.Undecoded, c.Reorgs, c.Upgrades,
 			known(started, c.Completeness.Status), trouble(c))
 	}
+	printEndpoints(w, chains)
 	printKinds(w, chains)
 	printGaps(w, chains)
 	return w.Flush()
@@ -94,6 +95,20 @@ func trouble(c repute.ChainStatus) string {
 		return "HALTED: " + c.LastError
 	}
 	return c.LastError
+}
+
+func printEndpoints(w io.Writer, chains []repute.ChainStatus) {
+	first := true
+	for _, c := range chains {
+		for _, e := range c.Endpoints {
+			if first {
+				fmt.Fprintln(w, "\nCHAIN\tENDPOINT\tKIND\tSTATE\tLATENCY\tERRORS\tREQUESTS\tAT A TIME\tHEAD\tPROCESS\tLAST ERROR")
+			}
+			first = false
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.0f%%\t%d\t%d\t%s\t%s\t%s\n", c.Name, e.Name, e.Kind, e.State,
+				e.Latency.Round(100*time.Microsecond), 100*e.ErrorRate, e.Requests, e.Concurrency, known(e.Head > 0, e.Head), e.Owner, e.LastError)
+		}
+	}
 }
 
 // printKinds shows the kinds of events of which anything was verified or is missing.
