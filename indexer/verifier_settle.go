@@ -68,6 +68,9 @@ func (v *Verifier) waiting(ctx context.Context) ([]hole, error) {
 
 // settle searches a gap until it is closed or a search finds nothing more.
 func (v *Verifier) settle(ctx context.Context, l store.Lease, at store.Standing, h hole) error {
+	if strings.HasPrefix(h.Subject, store.HistorySubject) {
+		return v.readHistory(ctx, l, at, h)
+	}
 	for range settleRounds {
 		still, err := v.stillMissing(ctx, at, h)
 		if err == nil && !still {

@@ -95,7 +95,36 @@ func addChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	if err != nil {
 		return err
 	}
-	return stored.retrust(ctx, tx, c.Validations)
+	if err := stored.retrust(ctx, tx, c.Validations); err != nil {
+		return err
+	}
+	return stored.owe(ctx, tx, c.Validations)
+}
+
+// HistorySubject begins the subject of the gap that a validation contract leaves
+// which was listed after blocks were indexed. The contract's address follows.
+const HistorySubject = "history:"
+
+// owe notes that the events of contracts that enter the allow-list were not asked
+// for in the blocks indexed so far.
+func (c *chainRow) owe(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
+	if c.imported || c.cursor.Hash == (common.Hash{}) {
+		return nil
+	}
+	for _, v := range validations {
+		if c.trusted[v] {
+			continue
+		}
+		_, err := tx.Exec(ctx, `
+			insert into gaps (chain_id, kind, subject, from_block, to_block, reason)
+			select $1, kind, $2, $3, $4, $5 from unnest($6::smallint[]) kind on conflict do nothing`,
+			c.id, HistorySubject+v.Hex(), c.start, c.cursor.Number, "the contract was listed after these blocks were indexed",
+			[]int16{int16(repute.KindValidationRequest), int16(repute.KindValidationResponse)})
+		if err != nil {
+			return failed("open gap", err)
+		}
+	}
+	return nil
 }
 
 // CheckChain is AddChain's check without its waiting or writing: ErrConflict when

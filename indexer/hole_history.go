@@ -1,0 +1,69 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/contracts"
+	"repute/store"
+)
+
+// Bounds of reading the history of a contract.
+const (
+	historyCalls = 32     // log queries in one step
+	historyRange = 10_000 // blocks asked for at first
+)
+
+// readHistory reads on in the blocks that were indexed before a validation
+// contract was listed. How far it came is the gap's lower end, so that any
+// process can go on from there.
+func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Standing, h hole) error {
+	contract := common.HexToAddress(strings.TrimPrefix(h.Subject, store.HistorySubject))
+	if !slices.Contains(v.chain.Validations, contract) {
+		return v.db.CloseGap(ctx, v.chain.ID, l, h) // not listed any more
+	}
+	s := search{[]common.Address{contract}, [][]common.Hash{{contracts.Topic(h.Kind)}}}
+	most := uint64(historyRange)
+	for range historyCalls {
+		if h.Blocks.From > min(h.Blocks.To, at.Cursor) {
+			v.log.Info("history of a validation contract read", "contract", contract, "kind", h.Kind)
+			return v.db.CloseGap(ctx, v.chain.ID, l, h)
+		}
+		part := repute.BlockRange{From: h.Blocks.From, To: min(h.Blocks.To, at.Cursor, h.Blocks.From+most-1)}
+		err := v.readPart(ctx, l, at, s, part)
+		switch {
+		case errors.Is(err, repute.ErrFenced), ctx.Err() != nil:
+			return err
+		case err == nil:
+			h.Blocks.From = part.To + 1
+		case part.From == part.To || IsTransient(err):
+			return v.postpone(ctx, l, h, err)
+		default:
+			most = (part.To - part.From + 1) / 2
+		}
+	}
+	return v.db.OpenGaps(ctx, v.chain.ID, l, []hole{h})
+}
+
+// readPart stores what one range holds and the store does not.
+func (v *Verifier) readPart(ctx context.Context, l store.Lease, at store.Standing, s search, r repute.BlockRange) error {
+	if err := v.spend(ctx, 1); err != nil {
+		return err
+	}
+	return v.withWitness(func(n *Node) error {
+		logs, err := n.Matching(ctx, r, s.addresses, s.topics)
+		if err != nil {
+			return err
+		}
+		absent, err := v.db.AbsentLogs(ctx, v.chain.ID, logs)
+		if err != nil || len(absent) == 0 {
+			return err
+		}
+		return v.put(ctx, l, at, absent)
+	})
+}
