@@ -39,6 +39,7 @@ type demo struct {
 	chain  *devnet.Devnet
 	docs   *devnet.Documents
 	base   string // URL of the API
+	screen *screen
 }
 
 func (p *program) demo(ctx context.Context, once bool) error {
@@ -57,13 +58,14 @@ func (p *program) demo(ctx context.Context, once bool) error {
 	if err != nil {
 		return err
 	}
-	d := &demo{program: p, config: c, base: "http://" + listener.Addr().String()}
+	d := &demo{program: p, config: c, base: "http://" + listener.Addr().String(), screen: newScreen(p.stderr, !once && isTerminal(p.stderr))}
+	defer d.screen.close()
 	return d.run(ctx, listener, once)
 }
 
 // run starts the parts from the bottom up and takes them down in reverse.
 func (d *demo) run(ctx context.Context, listener net.Listener, once bool) (err error) {
-	log := d.config.logger(d.stderr)
+	log := d.config.logger(d.screen)
 	d.progress("starting a private Postgres")
 	database, err := startPrivate(ctx, "", log)
 	if err != nil {
@@ -84,7 +86,9 @@ func (d *demo) run(ctx context.Context, listener net.Listener, once bool) (err e
 		return err
 	}
 	defer db.Close()
-	return d.serve(ctx, newService(d.serviceConfig(), db, log), listener, once)
+	s := newService(d.serviceConfig(), db, log)
+	s.screen = d.screen
+	return d.serve(ctx, s, listener, once)
 }
 
 // startChain prefers the usual JSON-RPC port.
@@ -232,12 +236,16 @@ func (d *demo) settled(status api.StatusAnswer) bool {
 	return false
 }
 
-func (d *demo) progress(what string) { fmt.Fprintln(d.stderr, "demo:", what) }
+func (d *demo) progress(what string) { fmt.Fprintln(d.screen, "demo:", what) }
 
 // banner tells a person where everything is.
 func (d *demo) banner() {
 	faucet := d.chain.Faucet()
-	fmt.Fprintf(d.stdout, `
+	out := d.stdout
+	if d.screen.bars != nil && isTerminal(out) {
+		out = d.screen // not across the bars
+	}
+	fmt.Fprintf(out, `
 repute is running. Ctrl-C ends it; nothing is kept.
 
   API         %[1]s          documentation at %[1]s/docs

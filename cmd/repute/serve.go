@@ -68,7 +68,9 @@ func (p *program) serve(ctx context.Context, end ending) error {
 	if err := end.check(c, chains); err != nil {
 		return err
 	}
-	log := c.logger(p.stderr)
+	screen := p.newScreen(c)
+	defer screen.close()
+	log := c.logger(screen)
 	listener, err := c.listener()
 	if err != nil {
 		return err
@@ -87,7 +89,7 @@ func (p *program) serve(ctx context.Context, end ending) error {
 	defer cancel(nil)
 	stopWith(ctx, cancel, database.gone, errors.New("the private Postgres ended"))
 	s := newService(c, db, log)
-	s.ending = end
+	s.ending, s.screen = end, screen
 	if err := s.run(ctx, listener); err != nil {
 		return err
 	}
@@ -96,6 +98,11 @@ func (p *program) serve(ctx context.Context, end ending) error {
 	}
 	log.Info("stopped")
 	return nil
+}
+
+// newScreen has bars where a person reads the log.
+func (p *program) newScreen(c config) *screen {
+	return newScreen(p.stderr, isTerminal(p.stderr) && c.LogFormat == "text")
 }
 
 // listener opens the API's port before anything slow starts, so that a taken

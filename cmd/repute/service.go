@@ -28,8 +28,10 @@ type service struct {
 	log      *slog.Logger
 	db       *store.DB
 	registry *prometheus.Registry
+	loops    *prometheus.Registry // of metrics alone, which is part of registry
 	metrics  *indexer.Metrics
 	ending   ending
+	screen   *screen // where progress is shown; nil: nowhere
 
 	mu        sync.Mutex
 	followers []*indexer.Follower
@@ -38,7 +40,10 @@ type service struct {
 func newService(c config, db *store.DB, log *slog.Logger) *service {
 	registry := prometheus.NewRegistry()
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
-	return &service{config: c, log: log, db: db, registry: registry, metrics: indexer.NewMetrics(registry)}
+	loops := prometheus.NewRegistry()
+	metrics := indexer.NewMetrics(loops)
+	registry.MustRegister(loops)
+	return &service{config: c, log: log, db: db, registry: registry, loops: loops, metrics: metrics}
 }
 
 // run starts the configured roles on listener l (used by role api alone) and
@@ -85,7 +90,7 @@ func (s *service) followAll(ctx context.Context, chains []followed) error {
 	for i, chain := range chains {
 		running.Go(func() { errs[i] = s.follow(ctx, chain) })
 	}
-	running.Wait()
+	s.show(ctx, chains, &running)
 	err := errors.Join(errs...)
 	if s.ending.comes() {
 		return err
@@ -101,6 +106,22 @@ func (s *service) followAll(ctx context.Context, chains []followed) error {
 		return nil
 	}
 	return err
+}
+
+// show tells of the chains' progress until all of them have stopped.
+func (s *service) show(ctx context.Context, chains []followed, running *sync.WaitGroup) {
+	var showing sync.WaitGroup
+	defer showing.Wait()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	for _, c := range chains {
+		if s.screen != nil {
+			showing.Go(func() {
+				progress{s.screen, s.log}.follow(ctx, c.Name, func() sample { return sampleOf(s.loops, c.Chain) })
+			})
+		}
+	}
+	running.Wait()
 }
 
 func (s *service) follow(ctx context.Context, c followed) error {

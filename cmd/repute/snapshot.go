@@ -11,6 +11,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -142,8 +143,8 @@ stored or nothing.`,
 				}
 				chain = &c
 			}
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				result, err := p.importFrom(cmd.Context(), db, chain, in)
+			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
+				result, err := p.importFrom(cmd.Context(), c, db, chain, in)
 				if err != nil {
 					return fmt.Errorf("%s: %w", args[0], err)
 				}
@@ -153,11 +154,20 @@ stored or nothing.`,
 	}
 }
 
-func (p *program) importFrom(ctx context.Context, db *store.DB, chain *repute.Chain, in *bufio.Reader) (store.ImportResult, error) {
+func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader) (store.ImportResult, error) {
 	if !indexer.IsSnapshot(in) {
 		return indexer.Import(ctx, db, *chain, in)
 	}
-	return indexer.ImportSnapshot(ctx, db, in, indexer.SnapshotOptions{Chain: chain})
+	screen := p.newScreen(c)
+	defer screen.close()
+	var show func(time.Time, sample)
+	told := func(s indexer.SnapshotProgress) {
+		if show == nil {
+			show = progress{screen, c.logger(screen)}.chain(s.Chain.Name)
+		}
+		show(time.Now(), imported(s.Blocks, s.Block, s.Events))
+	}
+	return indexer.ImportSnapshot(ctx, db, in, indexer.SnapshotOptions{Chain: chain, Progress: told})
 }
 
 func (p *program) openInput(name string) (io.ReadCloser, error) {
