@@ -19,8 +19,10 @@ type dropper struct {
 	*httptest.Server
 	mu       sync.Mutex
 	lose     func(types.Log) bool
-	single   bool // also of questions about one block
-	receipts bool // also out of receipts
+	single   bool   // also of questions about one block
+	receipts bool   // also out of receipts
+	refused  string // a method it does not have
+	lie      func(c rpcCall, answer map[string]json.RawMessage)
 	calls    map[string]int
 }
 
@@ -57,6 +59,13 @@ func (d *dropper) set(lose func(types.Log) bool, single, receipts bool) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.lose, d.single, d.receipts = lose, single, receipts
+}
+
+// refuse makes the node lack a method.
+func (d *dropper) refuse(method string) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.refused = method
 }
 
 func (d *dropper) count(method string) int {
@@ -103,6 +112,13 @@ func (d *dropper) change(question, answer []byte) []byte {
 // one changes the answer to one call.
 func (d *dropper) one(c rpcCall, a map[string]json.RawMessage) {
 	d.calls[c.Method]++
+	if c.Method == d.refused {
+		delete(a, "result")
+		a["error"] = json.RawMessage(`{"code":-32601,"message":"the method does not exist/is not available"}`)
+	}
+	if d.lie != nil {
+		d.lie(c, a)
+	}
 	if d.lose == nil || a["result"] == nil {
 		return
 	}

@@ -35,7 +35,9 @@ func (v *Verifier) locate(ctx context.Context, at store.Standing, h hole) ([]typ
 	}
 	if r.To-r.From >= bisectAbove && ofState(h) {
 		if narrow, ok := v.bisect(ctx, h, r); ok {
-			r = narrow
+			if found, err := v.scan(ctx, h, narrow); err != nil || len(found) > 0 {
+				return found, err
+			}
 		}
 	}
 	return v.scan(ctx, h, r)

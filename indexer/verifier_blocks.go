@@ -16,9 +16,8 @@ import (
 )
 
 // The look through the blocks. Where blooms tell something, which is on chains
-// whose blocks are not full, every final block is proven once: its bloom either
-// excludes our events, or is that of the stored logs alone, or its receipts are
-// read. Where every bloom admits everything, only the blocks that hold logs are
+// whose blocks are not full, every final block is proven once: its bloom excludes
+// our events, or its receipts are read. Where every bloom admits everything, only the blocks that hold logs are
 // asked for once more, by their hashes.
 const (
 	blocksPass = "blocks" // every block
@@ -125,34 +124,20 @@ func byBlock(logs []types.Log) map[uint64][]types.Log {
 	return out
 }
 
-// add judges one header.
+// add judges one header. A block that holds events is always suspect: another one
+// of the same agents sets no bit that is not set already.
 func (w *window) add(h *Sealed, stored []types.Log, admits bool) {
-	known := bloomOf(stored)
 	switch {
-	case !within(known, h.Bloom):
+	case len(stored) > 0 && !within(bloomOf(stored), h.Bloom):
 		w.lying++
-	case len(stored) == 0:
+	case len(stored) > 0:
+		w.suspects = append(w.suspects, h.Number)
+	default:
 		if w.empty++; admits {
 			w.hits++
 			w.suspects = append(w.suspects, h.Number)
 		}
-	case known != h.Bloom:
-		w.suspects = append(w.suspects, h.Number)
-	case alike(stored):
-		w.suspects = append(w.suspects, h.Number) // one of several alike would not show
 	}
-}
-
-// alike tells whether two logs set the same bits.
-func alike(logs []types.Log) bool {
-	for i := range logs {
-		for j := range i {
-			if logs[i].Address == logs[j].Address && slices.Equal(logs[i].Topics, logs[j].Topics) {
-				return true
-			}
-		}
-	}
-	return false
 }
 
 // admits tells whether a bloom allows for any event of ours.

@@ -99,7 +99,7 @@ func (c *comparer) agent(a *store.AgentThen) {
 	id, identity := a.ID, c.chain.Identity
 	since := repute.BlockRange{From: a.Registered, To: c.at.Number}
 	if a.Claimed {
-		c.differs(agentHole(repute.KindTransfer, id, since, "no mint is stored of a registered agent"))
+		c.differs(agentHole(repute.KindTransfer, id, repute.BlockRange{From: a.Registered, To: a.Registered}, "no mint is stored of a registered agent"))
 	}
 	if !a.Named {
 		c.differs(agentHole(repute.KindRegistered, id, repute.BlockRange{From: a.Registered, To: a.Registered}, "no Registered is stored of a minted agent"))

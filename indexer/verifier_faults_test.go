@@ -1,0 +1,190 @@
+package indexer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/devnet"
+	"repute/store"
+)
+
+// A node whose answers over ranges lack every third log, and whose answers about
+// single blocks are whole.
+func TestRangesThatLie(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	honest, db := openStore(t), openStore(t)
+	indexFrom(t, honest, c, nodeAt(t, dn.RPCURL()))
+	d := newDropper(t, dn.RPCURL())
+	d.set(func(l types.Log) bool { return (l.BlockNumber+uint64(l.Index))%3 == 0 }, false, false)
+	n := nodeAt(t, d.URL)
+	indexFrom(t, db, c, n)
+	before := status(t, db)
+	settleDown(t, verifierOf(db, c, n))
+	wantSame(t, dump(t, db), dump(t, honest))
+	wantComplete(t, db)
+	if before.Completeness.Pending == 0 {
+		t.Error("no event waited: the node is not lossy")
+	}
+}
+
+// lyingOwner answers ownerOf with another address.
+func lyingOwner(c rpcCall, a map[string]json.RawMessage) {
+	const ownerOf = "0x6352211e"
+	if c.Method == "eth_call" && strings.Contains(string(c.Params[0]), ownerOf) && a["result"] != nil {
+		a["result"] = json.RawMessage(`"0x0000000000000000000000001111111111111111111111111111111111111111"`)
+	}
+}
+
+// What one witness says alone is a suspicion; another one that agrees with the
+// index ends it. A liar without witnesses is believed to be right: the index says
+// that something is missing, and goes on.
+func TestWitnessesMustAgree(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	d := newDropper(t, dn.RPCURL())
+	d.lie = lyingOwner
+	honest, liar := nodeAt(t, dn.RPCURL()), nodeAt(t, d.URL)
+	db := openStore(t)
+	indexFrom(t, db, c, honest)
+	want := dump(t, db)
+	settleDown(t, verifierOf(db, c, liar, honest))
+	wantComplete(t, db)
+	alone := openStore(t)
+	indexFrom(t, alone, c, honest)
+	v := verifierOf(alone, c, liar)
+	settleDown(t, v)
+	s := status(t, alone)
+	if s.Completeness.Status != repute.Incomplete || s.Completeness.Kinds[0].Open == 0 {
+		t.Errorf("a difference that stays is no gap: %+v", s.Completeness)
+	}
+	wantSame(t, dump(t, alone), want)
+}
+
+// A node that keeps the state of its newest blocks only is asked about those.
+func TestPrunedNodeIsAskedAboutItsNewestBlocks(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	head := dn.Head().Number
+	d := newDropper(t, dn.RPCURL())
+	d.lie = func(c rpcCall, a map[string]json.RawMessage) {
+		at := map[string]int{"eth_call": 1, "eth_getStorageAt": 2}[c.Method]
+		if at == 0 {
+			return
+		}
+		var tag string
+		_ = json.Unmarshal(c.Params[at], &tag)
+		if n, err := hexutil.DecodeUint64(tag); err != nil || n < head {
+			delete(a, "result")
+			a["error"] = json.RawMessage(`{"code":-32000,"message":"missing trie node 0123 (path ) state 0x01 is not available"}`)
+		}
+	}
+	kinds := logsByKind(t, nodeAt(t, dn.RPCURL()), c)
+	d.set(only(kinds[repute.KindURIUpdated][2], kinds[repute.KindFeedbackRevoked][2]), true, false)
+	honest, db := openStore(t), openStore(t)
+	indexFrom(t, honest, c, nodeAt(t, dn.RPCURL()))
+	n := nodeAt(t, d.URL)
+	indexFrom(t, db, c, n)
+	v := verifierOf(db, c, n)
+	v.mute = true
+	settleDown(t, v)
+	wantSame(t, dump(t, db), dump(t, honest))
+	if k, _ := status(t, db), head; k.Completeness.Kinds[0].VerifiedTo == 0 {
+		t.Errorf("%+v", k.Completeness.Kinds[0])
+	}
+}
+
+// A former leader's verifier changes nothing.
+func TestFencedVerifierStops(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	d := newDropper(t, dn.RPCURL())
+	d.set(func(l types.Log) bool { return l.BlockNumber == 7 }, true, false)
+	db := openStore(t)
+	n := nodeAt(t, d.URL)
+	indexFrom(t, db, c, n)
+	lost, err := db.Acquire(t.Context(), "chain:31337", "first", time.Millisecond)
+	if err != nil {
+		t.Fatal(err)
+	}
+	eventually(t, "the lease passes on", func() bool {
+		_, err := db.Acquire(t.Context(), "chain:31337", "second", time.Hour)
+		return err == nil
+	})
+	before := dump(t, db)
+	if err := verifierOf(db, c, n).Run(t.Context(), lost, nil); !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("%v, want %v", err, repute.ErrFenced)
+	}
+	wantSame(t, dump(t, db), before)
+}
+
+// Beside a follower that runs, what is lost comes back while the chain goes on.
+func TestVerifierBesideFollower(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	d := newDropper(t, dn.RPCURL())
+	d.set(func(l types.Log) bool { return (l.BlockNumber*5+uint64(l.Index))%7 == 3 }, true, false)
+	db := openStore(t)
+	n := nodeAt(t, d.URL)
+	v := NewVerifier(db, c, func() []*Node { return []*Node{n} }, VerifierOptions{Rate: 1e6, Poll: 20 * time.Millisecond,
+		Every: 50 * time.Millisecond, RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond})
+	f := NewFollower(db, c, n, Options{Poll: 10 * time.Millisecond, Verifier: v})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	for i := range 4 {
+		b := dn.Batch()
+		b.Register(dn.Account(40+i), "https://late")
+		b.GiveFeedback(dn.Account(30), devnet.Rating{Agent: 0, Value: hexutil.MustDecodeBig("0x5"), Tag1: "late"})
+		if _, err := b.Mine(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 6 {
+		if _, err := dn.Mine(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	honest := openStore(t)
+	indexFrom(t, honest, c, nodeAt(t, dn.RPCURL()))
+	want := dump(t, honest)
+	eventually(t, "everything is there", func() bool {
+		s, err := db.Chains(t.Context())
+		return err == nil && len(s) == 1 && s[0].Completeness.Status == repute.Complete && dump(t, db) == want
+	})
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+}
+
+// The state of a stopped comparison is kept: another process goes on with it.
+func TestSweepGoesOnAfterARestart(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	db := openStore(t)
+	d := newDropper(t, dn.RPCURL())
+	n := nodeAt(t, d.URL)
+	indexFrom(t, db, c, n)
+	for range 40 {
+		v := NewVerifier(db, c, func() []*Node { return []*Node{n} }, VerifierOptions{Rate: 1e6, Agents: 2, Window: 20})
+		if err := v.Step(t.Context(), store.Lease{}); err != nil && !errors.Is(err, ErrNothingNew) {
+			t.Fatal(err)
+		}
+	}
+	wantComplete(t, db)
+}
