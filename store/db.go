@@ -142,20 +142,20 @@ const migrateWait = "5min"
 // Migrate brings the schema, ours and River's, up to date. Several processes may
 // call it at once.
 func Migrate(ctx context.Context, url string) error {
-	return migrate(ctx, url, func(p *goose.Provider, r *rivermigrate.Migrator[pgx.Tx]) error {
+	return migrate(ctx, url, func(pool *pgxpool.Pool, p *goose.Provider, r *rivermigrate.Migrator[pgx.Tx]) error {
 		if _, err := p.Up(ctx); err != nil {
 			return fmt.Errorf("migrate up: %w", err)
 		}
 		if _, err := r.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 			return fmt.Errorf("migrate river up: %w", err)
 		}
-		return nil
+		return settleCluster(ctx, pool)
 	})
 }
 
 // MigrateDown removes everything Migrate made, data included.
 func MigrateDown(ctx context.Context, url string) error {
-	return migrate(ctx, url, func(p *goose.Provider, r *rivermigrate.Migrator[pgx.Tx]) error {
+	return migrate(ctx, url, func(_ *pgxpool.Pool, p *goose.Provider, r *rivermigrate.Migrator[pgx.Tx]) error {
 		if _, err := r.Migrate(ctx, rivermigrate.DirectionDown, &rivermigrate.MigrateOpts{TargetVersion: -1}); err != nil {
 			return fmt.Errorf("migrate river down: %w", err)
 		}
@@ -166,7 +166,10 @@ func MigrateDown(ctx context.Context, url string) error {
 	})
 }
 
-func migrate(ctx context.Context, url string, run func(*goose.Provider, *rivermigrate.Migrator[pgx.Tx]) error) error {
+// migration does its work with the migrators of a database, ours and River's.
+type migration func(*pgxpool.Pool, *goose.Provider, *rivermigrate.Migrator[pgx.Tx]) error
+
+func migrate(ctx context.Context, url string, run migration) error {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
 		return fmt.Errorf("database url: %w", err)
@@ -192,7 +195,7 @@ func migrate(ctx context.Context, url string, run func(*goose.Provider, *rivermi
 	return failed("schema", withMigrators(pool, run))
 }
 
-func withMigrators(pool *pgxpool.Pool, run func(*goose.Provider, *rivermigrate.Migrator[pgx.Tx]) error) error {
+func withMigrators(pool *pgxpool.Pool, run migration) error {
 	var std *sql.DB = stdlib.OpenDBFromPool(pool)
 	defer std.Close()
 	quiet := slog.New(slog.DiscardHandler)
@@ -204,7 +207,7 @@ func withMigrators(pool *pgxpool.Pool, run func(*goose.Provider, *rivermigrate.M
 	if err != nil {
 		return fmt.Errorf("river migrations: %w", err)
 	}
-	return run(ours, river)
+	return run(pool, ours, river)
 }
 
 // classifyByScheme is the default Options.Classify.

@@ -95,6 +95,9 @@ func (t *tracker) text() string {
 	if s.head == 0 {
 		return "waiting for the node" + t.endpoints()
 	}
+	if s.block == 0 {
+		return fmt.Sprintf("nothing stored yet, the head is %d%s", s.head, t.endpoints())
+	}
 	if s.behind() <= nearTip {
 		return fmt.Sprintf("block %d, following%s", s.block, t.endpoints())
 	}
