@@ -10,12 +10,25 @@ function behind(asOf) {
   return asOf.lagSeconds + " s" + blocks;
 }
 
+function missing(completeness) {
+  return completeness.openGaps + completeness.pending + completeness.undecoded;
+}
+
+// One endpoint may be asked by several processes: it works when it works for one.
+function endpoints(list) {
+  if (list.length === 0) return "none";
+  const all = new Set(list.map((e) => e.name));
+  const working = new Set(list.filter((e) => e.state === "closed").map((e) => e.name));
+  return working.size + " of " + all.size;
+}
+
 function row(chain) {
   const tr = document.createElement("tr");
   const problem = chain.halted ? "halted: " + (chain.lastError || "") : chain.lastError || "";
   const cells = [
     chain.name ? chain.name + " (" + chain.chainId + ")" : chain.chainId,
     chain.asOf.block, behind(chain.asOf), chain.asOf.completeness.status,
+    missing(chain.asOf.completeness), endpoints(chain.endpoints),
     chain.agents, chain.feedback, chain.documents.due, problem,
   ];
   for (const value of cells) tr.insertCell().textContent = String(value);
