@@ -36,10 +36,19 @@ func (s *Span) check(q Query) error {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
 	})
 	s.Logs = slices.CompactFunc(s.Logs, sameLog)
+	blockOf := make(map[common.Hash]uint64, len(byNumber))
+	for number, hash := range byNumber {
+		blockOf[hash] = number
+	}
 	for i := range s.Logs {
-		if err := checkLog(&s.Logs[i], &q, byNumber); err != nil {
+		l := &s.Logs[i]
+		if err := checkLog(l, &q, byNumber); err != nil {
 			return err
 		}
+		if other, known := blockOf[l.BlockHash]; known && other != l.BlockNumber {
+			return badLog(l, fmt.Sprintf("of the hash of block %d", other))
+		}
+		blockOf[l.BlockHash] = l.BlockNumber
 		if i > 0 && s.Logs[i-1].BlockNumber == s.Logs[i].BlockNumber && s.Logs[i-1].Index == s.Logs[i].Index {
 			return badLog(&s.Logs[i], "two different logs at this position")
 		}

@@ -102,7 +102,7 @@ const (
 	// tell, and how far from the head single changes stop being announced.
 	nearHead = 256
 	// linkedRange is the largest range asked for with the header of every block.
-	linkedRange = 48
+	linkedRange = 45
 	// headsAge is how old an answer about the head may be during a backfill.
 	headsAge = 5 * time.Second
 )

@@ -250,9 +250,9 @@ func number(e rpc.BatchElem, h *header) uint64 {
 
 // Span asks for headers and logs in one batch. The headers come first: logs of
 // another fork then carry other hashes, or their absence shows at the next step,
-// when the stored header is no parent. The last header is read once more at the
-// end, for nodes that answer a batch from several backends. A linked query asks
-// for the headers first and then for the logs of each block by its hash.
+// when the stored header is no parent. The last header is read at the end, for
+// nodes that answer a batch from several backends. A short linked query asks for
+// the headers first and then for the logs of each block by its hash.
 func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
 	span, err := n.span(ctx, q)
 	if err != nil {
@@ -265,11 +265,18 @@ func (n *Node) Span(ctx context.Context, q Query) (Span, error) {
 	return span, nil
 }
 
+// hashedRange is up to how many blocks are asked for by hash, one question each.
+// Longer ones are a backfill, which the head does not wait for.
+const hashedRange = 8
+
 func (n *Node) span(ctx context.Context, q Query) (Span, error) {
-	if q.Linked {
+	if q.Linked && q.To-q.From < hashedRange {
 		return n.linked(ctx, q)
 	}
 	asked := q.numbers()
+	if !q.Linked {
+		asked = asked[:1] // the blocks are final: once is enough
+	}
 	headers := make([]*header, len(asked)+1)
 	filters := q.filters(map[string]any{"fromBlock": hexutil.EncodeUint64(q.From), "toBlock": hexutil.EncodeUint64(q.To)})
 	logs := make([][]types.Log, len(filters))
@@ -289,15 +296,17 @@ func (n *Node) span(ctx context.Context, q Query) (Span, error) {
 	if err != nil {
 		return Span{}, err
 	}
-	last := len(blocks) - 1
-	if blocks[last].Hash != blocks[last-1].Hash {
-		return Span{}, n.wrap("span", &answerError{fmt.Sprintf("block %d changed while it was read", q.To)})
+	if last := len(blocks) - 1; blocks[last].Number == blocks[last-1].Number {
+		if blocks[last].Hash != blocks[last-1].Hash {
+			return Span{}, n.wrap("span", &answerError{fmt.Sprintf("block %d changed while it was read", q.To)})
+		}
+		blocks = blocks[:last]
 	}
 	if err := capped(q, logs); err != nil {
 		return Span{}, n.wrap("eth_getLogs", err)
 	}
 	found, err := n.joined(logs)
-	return Span{Logs: found, Headers: blocks[:last], Blooms: blooms(headers), Bytes: size}, err
+	return Span{Logs: found, Headers: blocks, Blooms: blooms(headers), Bytes: size}, err
 }
 
 // knownCaps are the numbers of logs at which some providers cut answers off

@@ -198,14 +198,14 @@ func TestNodeHidesKeyInAnswers(t *testing.T) {
 func TestNodeSpanSeesFork(t *testing.T) {
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})
-	c.MineEmpty(4)
+	c.MineEmpty(20)
 	c.Inject(rpctest.Times(1, rpctest.On("eth_getLogs", func(rpctest.Call) *rpctest.Answer {
 		c.Fork(2)
-		c.MineEmpty(2)
+		c.MineEmpty(18)
 		return &rpctest.Answer{Honest: true}
 	})))
 	n := newNode(t, c, NodeOptions{})
-	if _, err := n.Span(context.Background(), queryOf(c, 1, 4, false)); err == nil {
+	if _, err := n.Span(context.Background(), queryOf(c, 1, 20, true)); err == nil {
 		t.Error("a fork inside the batch went unnoticed")
 	}
 }

@@ -298,14 +298,14 @@ func TestNodeSpanByHash(t *testing.T) {
 	c.MineEmpty(2)
 	c.Mine(c.Register(0, rpctest.Account(1), ""))
 	c.MineEmpty(60)
-	n := newNode(t, c, NodeOptions{MaxBatch: 20})
-	q := queryOf(c, 1, 50, true)
+	n := newNode(t, c, NodeOptions{MaxBatch: 5})
+	q := queryOf(c, 1, hashedRange, true)
 	q.Anywhere = q.Topics[:1]
 	span, err := n.Span(t.Context(), q)
-	if err != nil || len(span.Logs) == 0 || len(span.Headers) != 50 || len(span.Blooms) != 50 || span.Bytes == 0 || span.From != strings.TrimPrefix(c.URL(), "http://") {
+	if err != nil || len(span.Logs) == 0 || len(span.Headers) != hashedRange || len(span.Blooms) != hashedRange || span.Bytes == 0 || span.From != strings.TrimPrefix(c.URL(), "http://") {
 		t.Fatalf("%d logs, %d headers, %d blooms, %d bytes from %s: %v", len(span.Logs), len(span.Headers), len(span.Blooms), span.Bytes, span.From, err)
 	}
-	if calls := c.Calls("eth_getLogs"); calls != 100 {
+	if calls := c.Calls("eth_getLogs"); calls != 2*hashedRange {
 		t.Errorf("%d calls of eth_getLogs, want one per block and filter", calls)
 	}
 	// The block is replaced between the two batches: its logs are asked by the old
@@ -313,6 +313,7 @@ func TestNodeSpanByHash(t *testing.T) {
 	c.Inject(rpctest.Times(1, rpctest.On("eth_getLogs", func(rpctest.Call) *rpctest.Answer {
 		c.Fork(2)
 		c.Mine(c.Register(7, rpctest.Account(7), ""))
+		c.MineEmpty(60)
 		return &rpctest.Answer{Honest: true}
 	})))
 	again, err := n.Span(t.Context(), q)
