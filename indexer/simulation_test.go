@@ -78,7 +78,7 @@ func (s *simulation) restart(t *testing.T) {
 		s.follower.ahead.drop()
 	}
 	s.follower = follow(t, s.db, s.Chain, Options{StartRange: 1 + s.rnd.Uint64N(60), Ahead: 1 + s.rnd.IntN(4),
-		MaxBytes: 1_000 << s.rnd.IntN(12), AnyValidation: s.seed%3 > 0})
+		MaxBytes: 32_000 << s.rnd.IntN(8), AnyValidation: s.seed%3 > 0})
 }
 
 // act does one random thing; most often it steps.
