@@ -23,7 +23,7 @@ func (p *program) benchCommand() *cobra.Command {
 		Long: `Measures the product in processes of its own, on a private Postgres and a generated
 history, and prints one JSON report. The exit code is 1 when a target is missed.`,
 	}
-	cmd.AddCommand(p.benchIndexCommand(), p.benchNodeCommand())
+	cmd.AddCommand(p.benchIndexCommand(), p.benchFollowCommand(), p.benchNodeCommand())
 	return cmd
 }
 
@@ -75,6 +75,26 @@ func (p *program) benchIndexCommand() *cobra.Command {
 	f.IntVar(&o.Runs, "runs", 3, "of the first mode, with the yardsticks in between")
 	f.StringVar(&curve, "curve", "100000,300000,1000000,3000000", "sizes of history to compare the cost of an event at, empty for none")
 	f.IntVar(&o.Busy, "busy", 20_000, "feedback in blocks of ten, 0 for none of that")
+	return cmd
+}
+
+func (p *program) benchFollowCommand() *cobra.Command {
+	o := bench.FollowOptions{Progress: p.stderr}
+	cmd := &cobra.Command{
+		Use:   "follow --json",
+		Short: "how soon a new block is visible through the API",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Program, err = self(); err != nil {
+				return err
+			}
+			return p.report(bench.Follow(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.Bool("json", true, "print the report as JSON, the only form there is")
+	f.IntVar(&o.Blocks, "blocks", 120, "made and watched, one a second")
+	f.IntVar(&o.PerSecond, "events", 100, "per second")
 	return cmd
 }
 

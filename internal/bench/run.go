@@ -174,17 +174,21 @@ func (x *indexing) settled(ctx context.Context, d *database, p *process) (float6
 // configure writes the product's configuration: nothing but the chain and the
 // role is set.
 func (x *indexing) configure(d *database, n *node) (path string, err error) {
-	dir, err := os.MkdirTemp("", "bench-")
-	if err != nil {
-		return "", fmt.Errorf("configure: %w", err)
-	}
 	c := synth.Chain()
-	text := fmt.Sprintf(`database: %q
+	return writeConfig(fmt.Sprintf(`database: %q
 roles: [indexer]
 log_level: warn
 chains:
   - {name: %s, id: %d, identity: %q, reputation: %q, validations: [%q], start_block: %d, rpc: %q}
-`, d.url, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, n.url)
+`, d.url, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, n.url))
+}
+
+// writeConfig puts a configuration into a new temporary directory.
+func writeConfig(text string) (path string, err error) {
+	dir, err := os.MkdirTemp("", "bench-")
+	if err != nil {
+		return "", fmt.Errorf("configure: %w", err)
+	}
 	path = filepath.Join(dir, "repute.yaml")
 	return path, os.WriteFile(path, []byte(text), 0o600)
 }

@@ -1,0 +1,210 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"math"
+	"math/big"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"repute/devnet"
+)
+
+// FollowOptions say what Follow measures. Zero values are replaced by the defaults
+// named.
+type FollowOptions struct {
+	Program   Program
+	Blocks    int       // made and watched, one a second, 120
+	PerSecond int       // events, 100
+	Progress  io.Writer // lines for a person; nil: none
+}
+
+// What following must reach, from the node's announcement of a block to the first
+// REST answer that shows what is in it.
+const (
+	medianMillis = 300
+	p99Millis    = 1000
+)
+
+// FollowMeasurements is what Follow found, in milliseconds from the announcement.
+type FollowMeasurements struct {
+	Blocks  int       `json:"blocks"`
+	Events  int       `json:"events"`
+	Median  float64   `json:"median_ms"`
+	P90     float64   `json:"p90_ms"`
+	P99     float64   `json:"p99_ms"`
+	Longest float64   `json:"longest_ms"`
+	Polls   int       `json:"polls"`   // REST answers read
+	PollMS  float64   `json:"poll_ms"` // one of them on average, pauses included: the measurement's own grain
+	All     []float64 `json:"all_ms"`  // in the order of the blocks
+	PeakMB  float64   `json:"peak_rss_mb"`
+	CPU     float64   `json:"cpu_seconds"` // of the product, API included
+}
+
+// Follow measures how soon a block's events are visible: a devnet makes a block of
+// ratings every second, the product follows it over WebSocket, and its REST API is
+// asked all the time.
+func Follow(ctx context.Context, o FollowOptions) (r Report, err error) {
+	o.Blocks, o.PerSecond = cmp.Or(o.Blocks, 120), cmp.Or(o.PerSecond, 100)
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	server, err := startPostgres(ctx, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	r = Report{Name: "follow", Config: map[string]any{"blocks": o.Blocks, "events_per_second": o.PerSecond}}
+	if r.Machine, err = machine(ctx, server.admin); err != nil {
+		return r, err
+	}
+	dn, err := devnet.Start(ctx, devnet.Options{Seed: "bench"})
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, dn.Close()) }()
+	f := &follow{o: o, server: server, chain: dn}
+	m, err := f.run(ctx)
+	if err != nil {
+		return r, err
+	}
+	r.Measurements = m
+	r.Targets = []Target{AtMost("announced to visible, median", m.Median, medianMillis, "ms"), AtMost("announced to visible, p99", m.P99, p99Millis, "ms")}
+	for _, t := range r.Targets {
+		fmt.Fprintln(o.Progress, t)
+	}
+	return r, nil
+}
+
+type follow struct {
+	o      FollowOptions
+	server *postgres
+	chain  *devnet.Devnet
+	rated  int // ratings of the watched agent so far
+}
+
+func (f *follow) run(ctx context.Context) (m FollowMeasurements, err error) {
+	d, err := f.server.fresh(ctx)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
+	if err := f.prepare(ctx); err != nil {
+		return m, err
+	}
+	address, err := freeAddress(ctx)
+	if err != nil {
+		return m, err
+	}
+	config, err := f.configure(d, address)
+	if err != nil {
+		return m, err
+	}
+	defer os.RemoveAll(filepath.Dir(config))
+	p, err := f.o.Program.start("serve", "--config", config)
+	if err != nil {
+		return m, err
+	}
+	defer func() { err = errors.Join(err, p.stop()) }()
+	w := newWatch("http://"+address, f.chain)
+	if err := w.ready(ctx, p, f.chain.Head().Number); err != nil {
+		return m, err
+	}
+	if m, err = f.measure(ctx, w); err != nil {
+		return m, err
+	}
+	err = p.stop()
+	m.CPU, m.PeakMB = p.cpu().Seconds(), float64(p.peakKB)/1024
+	return m, err
+}
+
+// agents are rated in turn; the first one is watched.
+const agents = 10
+
+// prepare registers the agents.
+func (f *follow) prepare(ctx context.Context) error {
+	b := f.chain.Batch()
+	for i := range agents {
+		b.Register(f.chain.Account(i), fmt.Sprintf("data:application/json,{\"name\":\"agent %d\"}", i))
+	}
+	_, err := b.Mine(ctx)
+	return err
+}
+
+// rate makes a block of ratings at the present time.
+func (f *follow) rate(ctx context.Context, n int) (devnet.Mined, error) {
+	const clients = 200
+	b := f.chain.Batch()
+	for i := range f.o.PerSecond {
+		b.GiveFeedback(f.chain.Account(agents+i%clients), devnet.Rating{Agent: uint64(i % agents), Value: big.NewInt(int64((n + i) % 101)),
+			Tag1: "quality", Tag2: "bench", Endpoint: "https://agent.example/a2a"})
+	}
+	mined, err := b.MineAt(ctx, time.Now())
+	f.rated += (f.o.PerSecond + agents - 1) / agents
+	return mined, err
+}
+
+// measure makes the blocks and waits until each is visible.
+func (f *follow) measure(ctx context.Context, w *watch) (m FollowMeasurements, err error) {
+	ctx, cancel := context.WithTimeout(ctx, time.Duration(f.o.Blocks)*time.Second+time.Minute)
+	defer cancel()
+	stop, err := w.start(ctx)
+	if err != nil {
+		return m, err
+	}
+	tick := time.NewTicker(time.Second)
+	defer tick.Stop()
+	for n := range f.o.Blocks {
+		<-tick.C
+		mined, err := f.rate(ctx, n)
+		if err != nil {
+			return m, errors.Join(fmt.Errorf("make block: %w", err), stop())
+		}
+		w.expect(mined.Number, f.rated)
+	}
+	if err := errors.Join(w.await(ctx, f.chain.Head().Number), stop()); err != nil {
+		return m, err
+	}
+	m = w.measurements()
+	m.Blocks, m.Events = f.o.Blocks, f.o.Blocks*f.o.PerSecond
+	return m, nil
+}
+
+func freeAddress(ctx context.Context) (string, error) {
+	var lc net.ListenConfig
+	l, err := lc.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", fmt.Errorf("find a free port: %w", err)
+	}
+	return l.Addr().String(), l.Close()
+}
+
+// configure writes the product's configuration.
+func (f *follow) configure(d *database, address string) (path string, err error) {
+	c := f.chain.Chain()
+	return writeConfig(fmt.Sprintf(`database: %q
+roles: [indexer, api]
+listen: %q
+rate: -1
+log_level: warn
+chains:
+  - {name: %s, id: %d, identity: %q, reputation: %q, validations: [%q], start_block: %d, rpc: %q}
+`, d.url, address, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, f.chain.WSURL()))
+}
+
+func (m *FollowMeasurements) summarise() {
+	sorted := slices.Sorted(slices.Values(m.All))
+	if len(sorted) == 0 {
+		return
+	}
+	at := func(share float64) float64 { return sorted[int(math.Ceil(share*float64(len(sorted))))-1] }
+	m.Median, m.P90, m.P99, m.Longest = median(sorted), at(0.90), at(0.99), sorted[len(sorted)-1]
+}
