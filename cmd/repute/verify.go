@@ -5,9 +5,11 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"math/big"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -173,6 +175,14 @@ func raw(text string, hex *api.Hex) string {
 	return string(common.FromHex(string(*hex)))
 }
 
+// shownAs is a whole text as an answer shows it that had to cut texts.
+func shownAs(whole, shown string, partial bool) string {
+	if partial && len(shown) > 1000 && strings.HasPrefix(whole, shown) {
+		return shown
+	}
+	return whole
+}
+
 func addressOrZero(s *api.Address) string {
 	if s == nil {
 		return common.Address{}.Hex()
@@ -207,8 +217,9 @@ func (v *verification) feedback(ctx context.Context, token uint64) error {
 	}
 	for _, w := range want {
 		g := indexed[fmt.Sprint(w.Client.Hex(), " ", w.Index)]
-		v.compare("feedback", subject, rating(string(g.Client), uint64(g.Index), string(g.Value), uint8(g.Decimals), raw(g.Tag1, g.Tag1Hex), raw(g.Tag2, g.Tag2Hex), g.IsRevoked),
-			rating(w.Client.Hex(), w.Index, w.Value.String(), w.Decimals, w.Tag1, w.Tag2, w.Revoked))
+		tag1, tag2 := raw(g.Tag1, g.Tag1Hex), raw(g.Tag2, g.Tag2Hex)
+		v.compare("feedback", subject, rating(string(g.Client), uint64(g.Index), string(g.Value), uint8(g.Decimals), tag1, tag2, g.IsRevoked),
+			rating(w.Client.Hex(), w.Index, w.Value.String(), w.Decimals, shownAs(w.Tag1, tag1, g.Partial), shownAs(w.Tag2, tag2, g.Partial), w.Revoked))
 		responses, err := v.view.ResponseCount(ctx, token, w.Client, w.Index)
 		if err != nil {
 			return err
@@ -296,8 +307,11 @@ func (v *verification) tags(ctx context.Context, token uint64, all []devnet.Feed
 	for _, g := range got.Tags {
 		var want repute.TagSummary
 		var list []repute.Amount
-		for _, amount := range votes[raw(g.Tag, g.TagHex)] {
-			list = append(list, amount)
+		tag := raw(g.Tag, g.TagHex)
+		for whole, byClient := range votes {
+			if shownAs(whole, tag, g.Partial) == tag {
+				list = slices.AppendSeq(list, maps.Values(byClient))
+			}
 		}
 		if len(list) > 0 {
 			want.SummarizeVotes(list)
