@@ -8,11 +8,12 @@ TEST_TIMEOUT ?= 20m
 TESTFLAGS ?=
 SOAK ?= 10m
 
-.PHONY: help build demo test race soak lint generate fuzz clean
+.PHONY: help build demo test bench race soak lint generate fuzz clean
 
 help:
 	@echo "make demo      everything in one process on http://127.0.0.1:8080"
 	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
+	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
 	@echo "make race      tests under the race detector, without the packages that embed a node"
 	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m)"
 	@echo "make lint      gofmt, vet, staticcheck, unparam"
@@ -31,6 +32,15 @@ demo:
 test:
 	@scripts/setup.sh postgres redis
 	$(GO) test $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
+
+# Both run even when the first misses a target; make fails then.
+bench: build
+	@scripts/setup.sh postgres
+	@mkdir -p docs/bench
+	@status=0; for name in index follow; do \
+		./bin/repute bench $$name --json > docs/bench/$$name.json.new || status=$$?; \
+		if test -s docs/bench/$$name.json.new; then mv docs/bench/$$name.json.new docs/bench/$$name.json; else rm -f docs/bench/$$name.json.new; fi; \
+	done; exit $$status
 
 race:
 	@scripts/setup.sh postgres redis

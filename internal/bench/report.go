@@ -72,6 +72,7 @@ type Machine struct {
 	CPUs     int               `json:"cpus"`
 	CPU      string            `json:"cpu"`
 	MemoryMB int64             `json:"memory_mb"`
+	Load     float64           `json:"load_average"` // of the minute before: what else it had to do
 	Go       string            `json:"go"`
 	Postgres string            `json:"postgres"`
 	Settings map[string]string `json:"settings"` // of Postgres, those that decide its speed
@@ -83,6 +84,9 @@ func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
 		CPU: field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
 	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // unknown elsewhere: 0
 	m.MemoryMB /= 1024
+	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
+		_, _ = fmt.Sscan(string(raw), &m.Load)
+	}
 	rows, err := conn.Query(ctx, `select name, current_setting(name) from pg_settings where name in ('server_version', 'fsync',
 		'synchronous_commit', 'full_page_writes', 'shared_buffers', 'wal_level', 'max_wal_size', 'autovacuum')`)
 	if err != nil {
