@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -190,6 +191,19 @@ func (s search) matches(l *types.Log) bool {
 // ofState tells whether comparing states again shows if the hole is still there.
 func ofState(h hole) bool {
 	return !strings.HasPrefix(h.Subject, waitSubject) && !strings.HasPrefix(h.Subject, blockSubject)
+}
+
+// indexOf is the rating that a hole is about, 0 when it is about all of a client's.
+func indexOf(h hole) uint64 {
+	parts := strings.Split(h.Subject, "/")
+	if len(parts) < 3 {
+		return 0
+	}
+	n, err := strconv.ParseUint(parts[2], 10, 64)
+	if err != nil {
+		return 0
+	}
+	return n
 }
 
 // operatorOf reads an operatorHole's pair.

@@ -168,25 +168,36 @@ func (v *Verifier) askAll(ctx context.Context, c *comparer) error {
 		return err
 	}
 	for _, d := range c.details {
-		for after := uint64(0); ; {
-			ratings, err := v.db.RatingsThen(ctx, v.chain.ID, c.at.Number, d.id, d.client, after, comparedAtOnce)
-			if err != nil {
-				return err
-			}
-			if len(ratings) == 0 {
-				break
-			}
-			for i := range ratings {
-				c.rating(d, &ratings[i])
-			}
-			if err := c.ask(ctx); err != nil {
-				return err
-			}
-			after = ratings[len(ratings)-1].Index
+		if err := v.askRatings(ctx, c, d); err != nil {
+			return err
 		}
 	}
 	c.details = nil
 	return nil
+}
+
+// askRatings compares a client's ratings one by one.
+func (v *Verifier) askRatings(ctx context.Context, c *comparer, d detail) error {
+	after, most := uint64(0), comparedAtOnce
+	if c.index > 0 {
+		after, most = c.index-1, 1
+	}
+	for {
+		ratings, err := v.db.RatingsThen(ctx, v.chain.ID, c.at.Number, d.id, d.client, after, most)
+		if err != nil {
+			return err
+		}
+		for i := range ratings {
+			c.rating(d, &ratings[i])
+		}
+		if err := c.ask(ctx); err != nil {
+			return err
+		}
+		if len(ratings) < most || c.index > 0 {
+			return nil
+		}
+		after = ratings[len(ratings)-1].Index
+	}
 }
 
 // count compares the number of agents with the word of the registry's storage.
@@ -318,7 +329,7 @@ func (v *Verifier) differsAt(ctx context.Context, n *Node, at repute.Block, h ho
 		})
 	}
 	for i := range agents {
-		c.agent(&agents[i])
+		c.about(agents[i], h)
 	}
 	if err := v.askAll(ctx, c); err != nil {
 		return false, err

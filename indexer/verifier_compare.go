@@ -34,7 +34,8 @@ type comparer struct {
 	then  []func(CallResult)
 	// details are clients whose ratings must be compared one by one.
 	details []detail
-	asked   int // calls made
+	index   uint64 // the only one of their ratings, 0 for all
+	asked   int    // calls made
 	// unanswered counts questions that this node cannot answer, by function: what
 	// they would have shown is not verified.
 	unanswered map[string]error
@@ -96,6 +97,31 @@ func (c *comparer) differs(h hole) { c.holes = append(c.holes, h) }
 
 // agent plans the questions about one agent.
 func (c *comparer) agent(a *store.AgentThen) {
+	c.identity(a)
+	c.feedback(a)
+	c.validations(a)
+}
+
+// about plans only the questions that can show one hole: an agent may have hundreds
+// of thousands of ratings.
+func (c *comparer) about(a store.AgentThen, h hole) {
+	switch h.Kind {
+	case repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended:
+		if i := slices.IndexFunc(a.Clients, func(x store.ClientThen) bool { return h.Client != nil && x.Client == *h.Client }); i >= 0 {
+			c.ratings(&a, a.Clients[i:i+1])
+			c.index = indexOf(h)
+			return
+		}
+		c.raters(&a)
+	case repute.KindValidationRequest, repute.KindValidationResponse:
+		c.validations(&a)
+	default:
+		c.identity(&a)
+	}
+}
+
+// identity plans the questions to the identity registry.
+func (c *comparer) identity(a *store.AgentThen) {
 	id, identity := a.ID, c.chain.Identity
 	since := repute.BlockRange{From: a.Registered, To: c.at.Number}
 	if a.Claimed {
@@ -134,8 +160,6 @@ func (c *comparer) agent(a *store.AgentThen) {
 			}
 		})
 	}
-	c.feedback(a)
-	c.validations(a)
 }
 
 func orNone(a common.Address) string {
@@ -171,8 +195,13 @@ func (c *comparer) moves(a *store.AgentThen) {
 // feedback plans the questions about an agent's ratings: who gave some, how many
 // each, and what they add up to.
 func (c *comparer) feedback(a *store.AgentThen) {
-	reputation := c.chain.Reputation
-	want(c, "getClients", reputation, c.views.Clients(a.ID), func(clients []common.Address, gone bool) {
+	c.raters(a)
+	c.ratings(a, a.Clients)
+}
+
+// raters compares who gave any.
+func (c *comparer) raters(a *store.AgentThen) {
+	want(c, "getClients", c.chain.Reputation, c.views.Clients(a.ID), func(clients []common.Address, gone bool) {
 		known := make(map[common.Address]bool, len(a.Clients))
 		for i := range a.Clients {
 			known[a.Clients[i].Client] = true
@@ -184,11 +213,15 @@ func (c *comparer) feedback(a *store.AgentThen) {
 			}
 		}
 	})
+}
+
+// ratings compares what clients gave.
+func (c *comparer) ratings(a *store.AgentThen, clients []store.ClientThen) {
 	var portion []store.ClientThen
 	size := uint64(0)
-	for i := range a.Clients {
-		client := a.Clients[i]
-		want(c, "getLastIndex", reputation, c.views.LastIndex(a.ID, client.Client), func(last uint64, gone bool) {
+	for i := range clients {
+		client := clients[i]
+		want(c, "getLastIndex", c.chain.Reputation, c.views.LastIndex(a.ID, client.Client), func(last uint64, gone bool) {
 			if !gone && last != client.Last {
 				c.differs(clientHole(repute.KindNewFeedback, a.ID, client.Client, repute.BlockRange{From: max(client.At, a.Registered), To: c.at.Number},
 					fmt.Sprintf("getLastIndex is %d, stored %d", last, client.Last)))
