@@ -68,10 +68,12 @@ func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, res
 		switch err := batch[i].Error; {
 		case err == nil:
 			results[i].Data = raw[i]
-		case stateless(err):
-			return n.wrap("eth_call", errors.Join(errNoState, err))
 		case reverted(err):
 			results[i].Err = errReverted
+		case stateless(err):
+			return noState("eth_call", err)
+		case later(err):
+			return n.wrap("eth_call", err)
 		default:
 			results[i].Err = n.wrap("eth_call", err)
 		}
@@ -110,22 +112,40 @@ func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Add
 	}
 	if err := batch[0].Error; err != nil {
 		if stateless(err) {
-			err = errors.Join(errNoState, err)
+			return common.Hash{}, noState("eth_getStorageAt", err)
 		}
 		return common.Hash{}, n.wrap("eth_getStorageAt", err)
 	}
 	return common.BytesToHash(word), nil
 }
 
+// noState keeps what the node said, which is fit to be shown already.
+func noState(method string, said error) error {
+	return fmt.Errorf("%s: %w (%w)", method, errNoState, said)
+}
+
+// later tells failures that concern more than the one call and that waiting may
+// cure.
+func later(err error) bool {
+	switch Judge(err).Fault {
+	case FaultRate, FaultAuth, FaultTransient:
+		return true
+	}
+	return false
+}
+
 // reverted tells a contract's refusal from a node's.
 func reverted(err error) bool {
 	const code = 3
 	var coded rpc.Error
-	return errors.As(err, &coded) && coded.ErrorCode() == code || strings.Contains(strings.ToLower(err.Error()), "revert")
+	return errors.As(err, &coded) && coded.ErrorCode() == code || strings.Contains(strings.ToLower(err.Error()), "execution reverted")
 }
 
 // stateless knows the words of nodes that have dropped a block's state.
 func stateless(err error) bool {
+	if fault := Judge(err).Fault; fault == FaultPruned || fault == FaultBehind {
+		return true
+	}
 	s := strings.ToLower(err.Error())
 	for _, words := range []string{"missing trie node", "header not found", "state is pruned", "pruned", "state not available",
 		"state is not available", "historical state", "state histories", "no state available", "proof window", "archive",

@@ -24,7 +24,8 @@ type VerifierOptions struct {
 	Agents int
 	// Window is how many blocks are looked through at once, 200.
 	Window uint64
-	// Every is the time between two comparisons of all agents, 10 min.
+	// Every is the time between two comparisons of all agents, 10 min; where one
+	// takes long it is twenty times as long as that.
 	Every time.Duration
 	// Poll is the time between looks for something to do, 5 s.
 	Poll time.Duration
@@ -70,9 +71,11 @@ type Verifier struct {
 	label     string
 	log       *slog.Logger
 
-	swept    time.Time // when all agents were last compared
-	blocksGo bool      // whose turn it is
-	mute     bool      // the blooms of this chain tell nothing
+	began    time.Time     // when this process began to compare all agents
+	swept    time.Time     // when it last had
+	rest     time.Duration // how long to wait then
+	blocksGo bool          // whose turn it is
+	mute     bool          // the blooms of this chain tell nothing
 	widened  map[uint64]bool
 }
 

@@ -26,8 +26,11 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 		return err
 	}
 	pin := at.Pin
-	if pin.Hash == (common.Hash{}) || sweep.Position == 0 && (time.Since(v.swept) < v.opts.Every || pin.Number <= sweep.Pinned) {
+	if pin.Hash == (common.Hash{}) || sweep.Position == 0 && (time.Since(v.swept) < v.rest || pin.Number <= sweep.Pinned) {
 		return ErrNothingNew
+	}
+	if v.began.IsZero() {
+		v.began = time.Now()
 	}
 	if sweep.Position == 0 {
 		sweep = store.Sweep{Pinned: pin.Number}
@@ -47,12 +50,17 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 	sweep.Skipped = slices.Compact(slices.Sorted(slices.Values(append(sweep.Skipped, part.skipped...))))
 	if part.next == 0 {
 		v.swept = time.Now()
+		v.rest, v.began = max(v.opts.Every, restFactor*v.swept.Sub(v.began)), time.Time{}
 		if err := v.publish(ctx, l, sweep); err != nil {
 			return err
 		}
 	}
 	return v.db.SaveSweep(ctx, v.chain.ID, l, agentsPass, sweep)
 }
+
+// restFactor is how many times as long as a comparison of all agents took the pause
+// after it is at least: a large chain must not be asked about for ever.
+const restFactor = 20
 
 // publish says how far the kinds are verified whose views could be asked.
 func (v *Verifier) publish(ctx context.Context, l store.Lease, s store.Sweep) error {
