@@ -1,6 +1,7 @@
 package repute
 
 import (
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -90,7 +91,7 @@ type ChainStatus struct {
 	Agents     int64
 	Feedback   int64
 	Reorgs     int64      // rewinds since the chain was added
-	LastError  string     // of the indexing loop, "" when it runs well
+	LastError  string     // of the indexing loop, "" when it runs well; see Failing
 	Halted     bool       // stopped by a reorganisation below finality
 	Stalled    bool       // the head moves and nothing is stored
 	Upgrades   int64      // times that a followed proxy got another implementation
@@ -98,4 +99,13 @@ type ChainStatus struct {
 	Endpoints  []Endpoint // as each process that asks them sees them
 	URIs       int64      // distinct document URIs known
 	URIsDue    int64      // waiting to be fetched
+}
+
+// Warning begins a LastError that says what the endpoints do not allow to index. It
+// is no failure of the loop.
+const Warning = "warning: "
+
+// Failing tells whether the indexing loop complains of a failure.
+func (s ChainStatus) Failing() bool {
+	return s.LastError != "" && !strings.HasPrefix(s.LastError, Warning)
 }

@@ -97,7 +97,7 @@ func (c *indexCollector) troubles() {
 	c.flag("complete", "1 when the history is complete.", func(s repute.ChainStatus) bool { return s.Completeness.Status == repute.Complete })
 	c.flag("halted", "1 when stopped by a reorganisation below finality.", func(s repute.ChainStatus) bool { return s.Halted })
 	c.flag("stalled", "1 when the head moves and nothing is stored.", func(s repute.ChainStatus) bool { return s.Stalled })
-	c.flag("failing", "1 when the indexing loop complains (lastError).", func(s repute.ChainStatus) bool { return s.LastError != "" })
+	c.flag("failing", "1 when the indexing loop complains (lastError).", repute.ChainStatus.Failing)
 	c.count("waiting_events", "Stored events that wait for a missing one.", func(s repute.ChainStatus) int64 { return s.Completeness.Pending })
 	c.count("undecoded_logs", "Stored logs that nobody can read.", func(s repute.ChainStatus) int64 { return s.Completeness.Undecoded })
 	c.count("endpoints", "JSON-RPC endpoints asked, counted per process.", func(s repute.ChainStatus) int64 { return int64(len(s.Endpoints)) })

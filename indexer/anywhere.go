@@ -69,7 +69,7 @@ func (f *Follower) learn(p *piece) {
 			f.pace = f.newPace() // what was refused was not the size
 		}
 		f.anywhere.off, f.anywhere.again = true, time.Now().Add(listedFor)
-		f.notes.limit("validations: listed: the endpoint refuses questions for contracts of any address")
+		f.notes.limit(repute.Warning + "validations: listed: the endpoint refuses questions for contracts of any address")
 	case f.anywhere.off && len(p.q.Anywhere) > 0:
 		f.log.Info("validations of any contract are indexed again")
 		f.anywhere.off = false

@@ -100,6 +100,9 @@ func TestAnyValidationRefused(t *testing.T) {
 			eventually(t, "indexed, and the status says what is not", func() bool {
 				return cursorOf(t, db).Hash == c.Head().Hash() && strings.Contains(status(t, db).LastError, "validations: listed")
 			})
+			if status(t, db).Failing() {
+				t.Error("a limit of the endpoint is called a failure")
+			}
 			undo()
 			calls := c.Calls("eth_getLogs")
 			w.grow(10)
