@@ -3,12 +3,15 @@ package main
 import (
 	"bytes"
 	"context"
+	"fmt"
+	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
+	"repute/devnet"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 )
@@ -127,5 +130,51 @@ func TestServeUntilBlock(t *testing.T) {
 	c.SetChainID(5)
 	if code, _, says := tool(t, "serve", "--once", "--config", configure(t, c, database)); code != 2 || !strings.Contains(says, "chain 5") {
 		t.Errorf("wrong chain: exit code %d, says %s", code, says)
+	}
+}
+
+// The documented way, on a real node: what one index exported another one imports,
+// compares with the chain, and follows on from.
+func TestImportVerifyFollow(t *testing.T) {
+	dn, err := devnet.Start(t.Context(), devnet.Options{SafeDepth: 1, FinalizedDepth: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dn.Close() })
+	mine := func(n int) {
+		t.Helper()
+		for i := range n {
+			b := dn.Batch()
+			b.Register(dn.Account(i), fmt.Sprintf("https://a.example/%d", i))
+			b.GiveFeedback(dn.Account(9), devnet.Rating{Agent: 0, Value: big.NewInt(int64(i)), Tag1: "t"})
+			if _, err := b.Mine(t.Context()); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	b := dn.Batch()
+	b.Register(dn.Account(0), "https://a.example")
+	if _, err := b.Mine(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	mine(6)
+	first, second := pgtest.New(t), pgtest.New(t)
+	mustRun(t, "serve", "--once", "--config", devnetConfig(t, dn, first, dn.RPCURL()))
+	file := filepath.Join(t.TempDir(), "devnet.jsonl.gz")
+	mustRun(t, "export", "events", "--database-url", first, "-o", file)
+	mustRun(t, "import", file, "--database-url", second)
+	config := devnetConfig(t, dn, second, dn.RPCURL())
+	if out := mustRun(t, "verify", "--config", config); !strings.Contains(out, "0 differences") {
+		t.Errorf("verify says %s", out)
+	}
+	mine(3)
+	for _, c := range []string{config, devnetConfig(t, dn, first, dn.RPCURL())} {
+		mustRun(t, "serve", "--once", "--config", c)
+	}
+	if a, b := dump(t, openTest(t, first)), dump(t, openTest(t, second)); !bytes.Equal(a, b) || len(a) == 0 {
+		t.Errorf("the dumps differ:\n%s\n%s", a, b)
+	}
+	if out := mustRun(t, "verify", "--config", config); !strings.Contains(out, "0 differences") {
+		t.Errorf("verify says %s", out)
 	}
 }
