@@ -25,7 +25,12 @@ type anywhere struct {
 	topics []common.Hash // empty: not wanted
 	again  time.Time     // not asked for until then
 	off    bool
+	// known are contracts that were found while it was asked for: they stay.
+	known []common.Address
 }
+
+// mostKnown bounds how many addresses are added to a question.
+const mostKnown = 100
 
 func newAnywhere(wanted bool) anywhere {
 	if !wanted {
@@ -51,6 +56,11 @@ func (f *Follower) listed(ctx context.Context, q Query, refused error) (*piece, 
 		return nil, false
 	}
 	q.Anywhere = nil
+	known, err := f.db.ValidationContracts(ctx, f.chain.ID, mostKnown)
+	if err != nil {
+		return nil, false
+	}
+	q.Addresses = f.decoder.with(known)
 	p, err := f.tryFetch(ctx, q)
 	if err != nil {
 		return nil, false
@@ -69,10 +79,11 @@ func (f *Follower) learn(p *piece) {
 			f.pace = f.newPace() // what was refused was not the size
 		}
 		f.anywhere.off, f.anywhere.again = true, time.Now().Add(listedFor)
+		f.anywhere.known = p.q.Addresses[len(f.decoder.addresses):]
 		f.notes.limit(repute.Warning + "validations: listed: the endpoint refuses questions for contracts of any address")
 	case f.anywhere.off && len(p.q.Anywhere) > 0:
 		f.log.Info("validations of any contract are indexed again")
-		f.anywhere.off = false
+		f.anywhere.off, f.anywhere.known = false, nil
 		f.notes.limit("")
 	}
 }

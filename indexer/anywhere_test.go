@@ -114,6 +114,33 @@ func TestAnyValidationRefused(t *testing.T) {
 	}
 }
 
+// Contracts that were found before go on being followed.
+func TestKnownContractsStay(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.Mine(c.Register(0, rpctest.Account(1), ""), elsewhere(judged(c, 1, 1)))
+	db := openStore(t)
+	f := follow(t, db, c, Options{AnyValidation: true})
+	catchUp(t, f)
+	undo := c.Inject(rpctest.On("eth_getLogs", func(call rpctest.Call) *rpctest.Answer {
+		if namesAddress(call) {
+			return nil
+		}
+		return &rpctest.Answer{Error: &rpctest.Error{Code: -32701, Message: "please specify an address"}}
+	}))
+	for n := byte(2); n < 5; n++ {
+		c.Mine(elsewhere(judged(c, n, 1)))
+		stepUntilDone(t, f)
+		if found := validations(t, db, c); found[stranger] != int(n) {
+			t.Errorf("%d requests of the known contract, want %d", found[stranger], n)
+		}
+	}
+	undo()
+	if !f.anywhere.off {
+		t.Error("the refusal was not noticed")
+	}
+}
+
 func TestAnyValidationIsTriedAgain(t *testing.T) {
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})

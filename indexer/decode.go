@@ -53,10 +53,27 @@ func (d *decoder) decode(l types.Log) (repute.Event, bool) {
 	return e, err == nil
 }
 
+// with gives the addresses to ask for when there are others beside the followed
+// ones, which come first.
+func (d *decoder) with(others []common.Address) []common.Address {
+	list := slices.Clone(d.addresses)
+	for _, a := range others {
+		if !slices.Contains(list, a) {
+			list = append(list, a)
+		}
+	}
+	return list
+}
+
 // foreign gives the validation event of a contract that nobody listed, false when
-// the log was not asked for or says nothing: anybody may emit anything.
-func (d *decoder) foreign(l types.Log, anywhere []common.Hash) (repute.Event, bool) {
-	if len(l.Topics) == 0 || !slices.Contains(anywhere, l.Topics[0]) {
+// it was not asked for or says nothing: anybody may emit anything.
+func (d *decoder) foreign(l types.Log, q *Query) (repute.Event, bool) {
+	switch {
+	case len(l.Topics) == 0:
+		return nil, false
+	case slices.Contains(q.Anywhere, l.Topics[0]):
+	case slices.Contains(q.Addresses[len(d.addresses):], l.Address) && slices.Contains(contracts.ValidationTopics()[:2], l.Topics[0]):
+	default:
 		return nil, false
 	}
 	e, err := contracts.Decode(l)

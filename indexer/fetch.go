@@ -107,7 +107,7 @@ func (f *Follower) launch(ctx context.Context, next uint64) {
 // blocks: the last final block is then always kept, and above it every block
 // is, so that a common ancestor can be found at any open height.
 func (f *Follower) choose(from, end uint64) Query {
-	q := Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.addresses,
+	q := Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.with(f.anywhere.known),
 		Topics: f.topics, Anywhere: f.anywhere.now()}
 	if settled := f.settled(); from <= settled {
 		q.To = min(q.To, settled)
@@ -217,7 +217,7 @@ func (d *decoder) piece(q Query, s Span, blocks map[uint64]repute.Block) *piece 
 	for _, l := range s.Logs {
 		e, known := d.decode(l)
 		if !known {
-			e, known = d.foreign(l, q.Anywhere)
+			e, known = d.foreign(l, &q)
 		}
 		if known {
 			p.records = append(p.records, repute.Record{Log: l, Time: blocks[l.BlockNumber].Time, Event: e})

@@ -131,3 +131,19 @@ func (db *DB) ValidationsByAgents(ctx context.Context, ids []repute.AgentID, lim
 	})
 	return out, err
 }
+
+// ValidationContracts are the contracts that validations of a chain are stored of,
+// listed or not, in order of their addresses; at most limit.
+func (db *DB) ValidationContracts(ctx context.Context, chainID uint64, limit int) ([]common.Address, error) {
+	rows, err := db.pool.Query(ctx, `
+		select distinct contract from validation_requests where chain_id = $1 order by contract limit $2`, chainID, limit)
+	if err != nil {
+		return nil, failed("validation contracts", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a common.Address, err error) {
+		var raw []byte
+		err = row.Scan(&raw)
+		return common.BytesToAddress(raw), err
+	})
+	return list, failed("validation contracts", err)
+}
