@@ -346,6 +346,40 @@ func (g *gate) usable(now time.Time) bool {
 	return g.barred(now) == nil && g.paused.Sub(now) <= 0
 }
 
+// failing tells whether the breaker is not closed.
+func (g *gate) failing() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state == repute.EndpointOpen || g.state == repute.EndpointHalfOpen
+}
+
+func (g *gate) excluded() bool {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	return g.state == repute.EndpointExcluded
+}
+
+// blame counts an answer that turned out to be none after it was read.
+func (g *gate) blame(why string) {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.failures++
+	g.health.errorRate += smoothing * (1 - g.health.errorRate)
+	g.health.lastError = why
+}
+
+// score ranks endpoints: the lower the better. It is about the time an answer
+// takes, failures and waiting included; 0 for one that was never asked.
+func (g *gate) score() float64 {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.requests == 0 {
+		return 0
+	}
+	latency := max(g.health.latency, time.Millisecond)
+	return latency.Seconds() * (1 + 8*g.health.errorRate) * (1 + float64(g.flying)/g.limit)
+}
+
 // report fills in what the gate knows of the endpoint.
 func (g *gate) report(e *repute.Endpoint) {
 	g.mu.Lock()

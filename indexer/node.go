@@ -126,6 +126,11 @@ func (n *Node) Close() {
 	if n.http != nil {
 		n.http.close()
 	}
+	n.disconnect()
+}
+
+// disconnect ends a ws connection; the next question makes a new one.
+func (n *Node) disconnect() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.client != nil {

@@ -48,11 +48,7 @@ func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, er
 	began := time.Now()
 	limited, cancel := context.WithTimeout(ctx, n.opts.Timeout)
 	defer cancel()
-	if n.http != nil {
-		size, err = n.http.send(limited, batch)
-	} else {
-		err = n.push(limited, batch)
-	}
+	size, err = n.send(limited, batch)
 	err = n.doubt(batch, err)
 	if err != nil {
 		err = n.wrap("batch", err)
@@ -69,6 +65,14 @@ func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, er
 	n.gate.leave(o)
 	done(o)
 	return size, err
+}
+
+// send is request without gate, counting and blanking.
+func (n *Node) send(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
+	if n.http != nil {
+		return n.http.send(ctx, batch)
+	}
+	return 0, n.push(ctx, batch)
 }
 
 // outcomeOf is what a request says of its endpoint.

@@ -83,7 +83,13 @@ func (f *Follower) newestCommon(ctx context.Context, stored []repute.Block) (rep
 			hashes[b.Number] = b.Hash
 		}
 	}
-	theirs, err := f.source.Blocks(ctx, numbers)
+	ask := f.source.Blocks
+	if several, ok := f.source.(interface {
+		Agreed(ctx context.Context, numbers []uint64) ([]repute.Block, error)
+	}); ok {
+		ask = several.Agreed // what one endpoint says alone is not believed
+	}
+	theirs, err := ask(ctx, numbers)
 	if err != nil {
 		return repute.Block{}, false, fmt.Errorf("common ancestor: %w", err)
 	}

@@ -10,6 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/ethereum/go-ethereum/trie"
 )
 
@@ -43,6 +44,14 @@ type Chain struct {
 
 	batchMost    int // calls in one request, 0 for any
 	batchRefusal Answer
+
+	of     *Chain // the endpoint this is a second one of
+	frozen bool
+
+	watchers   []chan *Block // told of mined blocks
+	muted      bool
+	subscribed int
+	sockets    map[*rpc.Server]bool
 }
 
 // Block is a mined block with its receipts.
@@ -108,6 +117,12 @@ func (c *Chain) Mine(txs ...[]types.Log) *Block {
 	b := c.build(txs)
 	c.blocks = append(c.blocks, b)
 	c.byHash[b.Hash()] = b
+	for _, w := range c.watchers {
+		select {
+		case w <- b:
+		default: // nobody listens any more
+		}
+	}
 	return b
 }
 

@@ -111,6 +111,11 @@ type failure struct {
 
 // ServeHTTP answers a JSON-RPC call or batch.
 func (c *Chain) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Header.Get("Upgrade") != "" && !c.isDark() {
+		c.socket(w, r)
+		return
+	}
+	c.sync()
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
 		return

@@ -1,0 +1,156 @@
+package rpctest
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// SocketURL is where the chain is served over ws, with subscriptions to new heads.
+func (c *Chain) SocketURL() string { return strings.Replace(c.srv.URL, "http://", "ws://", 1) }
+
+// Mute stops the announcing of new heads, while subscriptions stay open.
+func (c *Chain) Mute(muted bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.muted = muted
+}
+
+// HangUp closes all ws connections.
+func (c *Chain) HangUp() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for server := range c.sockets {
+		server.Stop()
+	}
+	clear(c.sockets)
+}
+
+// Subscriptions counts those to new heads so far.
+func (c *Chain) Subscriptions() int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.subscribed
+}
+
+// socket serves one ws connection.
+func (c *Chain) socket(w http.ResponseWriter, r *http.Request) {
+	server := rpc.NewServer()
+	must(server.RegisterName("eth", &socketAPI{c}))
+	c.mu.Lock()
+	if c.sockets == nil {
+		c.sockets = map[*rpc.Server]bool{}
+	}
+	c.sockets[server] = true
+	c.mu.Unlock()
+	server.WebsocketHandler([]string{"*"}).ServeHTTP(w, r)
+}
+
+// socketAPI answers as ServeHTTP does; only the faults of single calls work.
+type socketAPI struct{ c *Chain }
+
+// ErrorCode makes an Error a go-ethereum one.
+func (e *Error) ErrorCode() int { return e.Code }
+
+// Error is the message.
+func (e *Error) Error() string { return e.Message }
+
+func (a *socketAPI) ask(method string, params ...any) (any, error) {
+	a.c.sync()
+	call := request{Method: method}
+	for _, p := range params {
+		raw, err := json.Marshal(p)
+		must(err)
+		call.Params = append(call.Params, raw)
+	}
+	if answer := a.c.decide(call); answer != nil && !answer.Honest {
+		if answer.Error != nil {
+			return nil, answer.Error
+		}
+		return answer.Result, nil
+	}
+	result, fail := a.c.answer(call)
+	if fail != nil {
+		return nil, fail
+	}
+	return result, nil
+}
+
+// ChainId is eth_chainId.
+func (a *socketAPI) ChainId() (any, error) { return a.ask("eth_chainId") }
+
+// GetBlockByNumber is eth_getBlockByNumber.
+func (a *socketAPI) GetBlockByNumber(tag string, full bool) (any, error) {
+	return a.ask("eth_getBlockByNumber", tag, full)
+}
+
+// GetLogs is eth_getLogs.
+func (a *socketAPI) GetLogs(filter map[string]any) (any, error) { return a.ask("eth_getLogs", filter) }
+
+// NewHeads is eth_subscribe of newHeads.
+func (a *socketAPI) NewHeads(ctx context.Context) (*rpc.Subscription, error) {
+	notifier, ok := rpc.NotifierFromContext(ctx)
+	if !ok {
+		return nil, rpc.ErrNotificationsUnsupported
+	}
+	sub := notifier.CreateSubscription()
+	heads := make(chan *Block, 1000)
+	first := a.c.first()
+	first.mu.Lock()
+	first.watchers = append(first.watchers, heads)
+	first.mu.Unlock()
+	a.c.mu.Lock()
+	a.c.subscribed++
+	a.c.mu.Unlock()
+	go func() {
+		for {
+			select {
+			case <-sub.Err():
+				return
+			case b := <-heads:
+				if !a.c.isMuted() {
+					_ = notifier.Notify(sub.ID, announced{b.Header, b.Hash()}) // the client may have gone
+				}
+			}
+		}
+	}()
+	return sub, nil
+}
+
+// announced is a header as nodes announce it, with its hash.
+type announced struct {
+	*types.Header
+	hash any
+}
+
+// MarshalJSON adds the hash to the header's fields.
+func (h announced) MarshalJSON() ([]byte, error) {
+	raw, err := json.Marshal(h.Header)
+	if err != nil {
+		return nil, err
+	}
+	fields := map[string]any{}
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return nil, err
+	}
+	fields["hash"] = h.hash
+	return json.Marshal(fields)
+}
+
+func (c *Chain) isMuted() bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.muted
+}
+
+// first is the chain that is mined on.
+func (c *Chain) first() *Chain {
+	if c.of != nil {
+		return c.of
+	}
+	return c
+}
