@@ -354,9 +354,15 @@ func (g *gate) failing() bool {
 }
 
 func (g *gate) excluded() bool {
+	_, excluded := g.exclusion()
+	return excluded
+}
+
+// exclusion is why the endpoint is out of use.
+func (g *gate) exclusion() (reason string, excluded bool) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	return g.state == repute.EndpointExcluded
+	return g.reason, g.state == repute.EndpointExcluded
 }
 
 // blame counts an answer that turned out to be none after it was read.

@@ -7,7 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"math/rand/v2"
+	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"repute"
@@ -18,7 +20,7 @@ import (
 // named.
 type PoolOptions struct {
 	ChainID uint64        // what every endpoint must serve
-	Owner   string        // of the stored health, unique per process
+	Owner   string        // of the stored health, unique per process; host and pid
 	DB      *store.DB     // where health is stored; nil: nowhere
 	Every   time.Duration // between two storings of it, 10 s
 	// Silence is how long an endpoint may announce no head while others show newer
@@ -58,6 +60,10 @@ func NewPool(nodes []*Node, o PoolOptions) *Pool {
 	setDefault(&o.Silence, 15*time.Second)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Owner == "" {
+		host, _ := os.Hostname()
+		o.Owner = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	p := &Pool{opts: o, log: o.Log.With("chain", o.ChainID), announced: make(chan struct{}, 1)}
 	hosts := map[string]int{}
@@ -226,16 +232,16 @@ func outranks(err, than error) bool {
 // conflict makes an error repute.ErrConflict exactly where no endpoint serves the
 // chain at all.
 func (p *Pool) conflict(err error) error {
-	wrong := 0
+	var wrong []string
 	for _, m := range p.members {
-		if m.gate.excluded() {
-			wrong++
+		if reason, excluded := m.gate.exclusion(); excluded {
+			wrong = append(wrong, m.name+" "+reason)
 		}
 	}
 	switch {
-	case wrong == len(p.members) && !errors.Is(err, repute.ErrConflict):
-		return fmt.Errorf("no endpoint serves chain %d: %w", p.opts.ChainID, repute.ErrConflict)
-	case wrong < len(p.members) && errors.Is(err, repute.ErrConflict):
+	case len(wrong) == len(p.members) && !errors.Is(err, repute.ErrConflict):
+		return fmt.Errorf("no endpoint serves the chain: %s: %w", strings.Join(wrong, ", "), repute.ErrConflict)
+	case len(wrong) < len(p.members) && errors.Is(err, repute.ErrConflict):
 		return &closedError{err.Error(), FaultAuth, 0}
 	}
 	return err

@@ -124,19 +124,37 @@ func (s *service) show(ctx context.Context, chains []followed, running *sync.Wai
 	running.Wait()
 }
 
+// endpoints makes the pool of a chain's endpoints.
+func (s *service) endpoints(c followed) (*indexer.Pool, error) {
+	var nodes []*indexer.Node
+	for _, url := range c.RPC {
+		node, err := indexer.NewNode(url, indexer.NodeOptions{Count: s.metrics.CountRPC(c.ID)})
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, node)
+	}
+	return indexer.NewPool(nodes, indexer.PoolOptions{ChainID: c.ID, DB: s.db, Metrics: s.metrics, Log: s.log}), nil
+}
+
 func (s *service) follow(ctx context.Context, c followed) error {
-	node, err := indexer.NewNode(c.RPC[0], indexer.NodeOptions{Count: s.metrics.CountRPC(c.ID)})
+	pool, err := s.endpoints(c)
 	if err != nil {
 		return err
 	}
-	defer node.Close()
-	options := indexer.Options{Poll: c.Poll, TTL: s.config.Lease,
+	defer pool.Close()
+	var watching sync.WaitGroup
+	defer watching.Wait()
+	watched, stop := context.WithCancel(ctx)
+	defer stop()
+	watching.Go(func() { _ = pool.Run(watched) }) // ends with watched, without an error
+	options := indexer.Options{Poll: c.Poll, TTL: s.config.Lease, Wake: pool.Announced(),
 		Until: s.ending.until, Once: s.ending.once, Depth: c.Depth, AnyValidation: !c.Listed, Metrics: s.metrics, Log: s.log}
 	if c.VerifyRate >= 0 {
-		options.Verifier = indexer.NewVerifier(s.db, c.Chain, func() []*indexer.Node { return []*indexer.Node{node} },
+		options.Verifier = indexer.NewVerifier(s.db, c.Chain, pool.Nodes,
 			indexer.VerifierOptions{Rate: c.VerifyRate, Metrics: s.metrics, Log: s.log})
 	}
-	f := indexer.NewFollower(s.db, c.Chain, node, options)
+	f := indexer.NewFollower(s.db, c.Chain, pool, options)
 	s.mu.Lock()
 	s.followers = append(s.followers, f)
 	s.mu.Unlock()
