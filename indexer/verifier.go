@@ -71,12 +71,13 @@ type Verifier struct {
 	label     string
 	log       *slog.Logger
 
-	began    time.Time     // when this process began to compare all agents
-	swept    time.Time     // when it last had
-	rest     time.Duration // how long to wait then
-	blocksGo bool          // whose turn it is
-	mute     bool          // the blooms of this chain tell nothing
-	widened  map[uint64]bool
+	began   time.Time     // when this process began to compare all agents
+	swept   time.Time     // when it last had
+	rest    time.Duration // how long to wait then
+	turns   [3]turn
+	first   int  // whose turn it is
+	mute    bool // the blooms of this chain tell nothing
+	widened map[uint64]bool
 }
 
 // NewVerifier makes a Verifier of chain c. The witnesses are the chain's nodes, the
@@ -84,16 +85,18 @@ type Verifier struct {
 func NewVerifier(db *store.DB, c repute.Chain, witnesses func() []*Node, o VerifierOptions) *Verifier {
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1)
-	return &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: newDecoder(c),
+	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: newDecoder(c),
 		limiter: rate.NewLimiter(rate.Limit(o.Rate), comparedAtOnce), label: chainLabel(c.ID), log: o.Log.With("chain", c.ID),
 		widened: map[uint64]bool{}}
+	retry := backoff{min: time.Second, max: time.Minute}
+	v.turns = [3]turn{{run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
+	return v
 }
 
 // Run verifies under the chain's lease until ctx ends, which is no error, or the
 // lease is lost, which is repute.ErrFenced. A signal on nudge says that events were
 // stored which wait for missing ones.
 func (v *Verifier) Run(ctx context.Context, l store.Lease, nudge <-chan struct{}) error {
-	retry := backoff{min: time.Second, max: time.Minute}
 	for ctx.Err() == nil {
 		err := v.Step(ctx, l)
 		wait := time.Duration(0)
@@ -101,15 +104,13 @@ func (v *Verifier) Run(ctx context.Context, l store.Lease, nudge <-chan struct{}
 		case ctx.Err() != nil:
 			return nil
 		case err == nil:
-			retry.reset()
 		case errors.Is(err, ErrNothingNew):
-			retry.reset()
 			wait = v.opts.Poll
 		case errors.Is(err, repute.ErrFenced):
 			return err
 		default:
 			v.log.Warn("verification failed", "error", err)
-			wait = retry.next()
+			wait = min(v.opts.Poll, time.Second)
 		}
 		if wait > 0 {
 			pauseOr(ctx, wait, nudge)
@@ -140,20 +141,34 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 	if at.Cursor+nearHead < at.Head || at.Newest.Number < v.chain.StartBlock || len(v.witnesses()) == 0 {
 		return ErrNothingNew
 	}
-	if err := v.settleNext(ctx, l, at); !errors.Is(err, ErrNothingNew) {
-		return err
-	}
-	passes := []func(context.Context, store.Lease, store.Standing) error{v.sweepAgents, v.sweepBlocks}
-	v.blocksGo = !v.blocksGo
-	if v.blocksGo {
-		passes[0], passes[1] = passes[1], passes[0]
-	}
-	for _, pass := range passes {
-		if err := pass(ctx, l, at); !errors.Is(err, ErrNothingNew) {
+	v.first++
+	failed := error(ErrNothingNew)
+	for i := range v.turns {
+		t := &v.turns[(v.first+i)%len(v.turns)]
+		if time.Now().Before(t.next) {
+			continue
+		}
+		err := t.run(ctx, l, at)
+		switch {
+		case err == nil:
+			t.retry.reset()
+			return nil
+		case errors.Is(err, repute.ErrFenced), ctx.Err() != nil:
 			return err
+		case !errors.Is(err, ErrNothingNew):
+			t.next = time.Now().Add(t.retry.next())
+			failed = err
 		}
 	}
-	return ErrNothingNew
+	return failed
+}
+
+// turn is one of the things a verifier does. One that fails waits, and does not
+// hold up the others.
+type turn struct {
+	run   func(context.Context, store.Lease, store.Standing) error
+	retry backoff
+	next  time.Time
 }
 
 // withWitness runs f on one node after the other until one can answer.

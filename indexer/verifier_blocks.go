@@ -151,8 +151,13 @@ func (v *Verifier) admits(b types.Bloom) bool {
 func (v *Verifier) judgeAll(ctx context.Context, l store.Lease, at store.Standing, suspects []uint64) (unproven bool, err error) {
 	for _, number := range suspects {
 		j, err := v.judge(ctx, number)
-		if err != nil {
+		if err != nil && (ctx.Err() != nil || later(err)) {
 			return false, err
+		}
+		if err != nil {
+			v.log.Warn("block not proven", "block", number, "error", err)
+			unproven = true
+			continue
 		}
 		unproven = unproven || !j.proven
 		if err := v.act(ctx, l, at, j); err != nil {
