@@ -229,22 +229,23 @@ func (v *Verifier) judgeBy(ctx context.Context, n *Node, number uint64, known re
 	if err := v.spend(ctx, 2); err != nil {
 		return judgement{}, err
 	}
-	headers, err := n.SealedBlocks(ctx, []uint64{number})
-	if err != nil {
-		return judgement{}, err
-	}
-	if known.Hash != (common.Hash{}) && known.Hash != headers[0].Hash {
-		return judgement{}, n.wrap("judge", errMoved)
-	}
-	e, err := n.Receipts(ctx, headers[0].Block)
-	if err != nil { // no receipts to be had: its word by hash is what remains
-		logs, e2 := n.LogsOf(ctx, []common.Hash{headers[0].Hash}, v.decoder.addresses)
-		if e2 != nil || logs[0] == nil {
-			return judgement{}, errors.Join(err, e2)
+	block := known
+	if block.Hash == (common.Hash{}) {
+		headers, err := n.SealedBlocks(ctx, []uint64{number})
+		if err != nil {
+			return judgement{}, err
 		}
-		e = Evidence{Sealed: headers[0], Logs: logs[0]}
+		block = headers[0].Block
 	}
-	return v.weigh(e, stored), nil
+	e, err := n.Receipts(ctx, block)
+	if err != nil && !errors.Is(err, errMoved) { // its word by hash is what remains
+		logs, e2 := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.addresses)
+		if e2 != nil || logs[0] == nil {
+			return judgement{}, err
+		}
+		e, err = Evidence{Sealed: Sealed{Block: block}, Logs: logs[0]}, nil
+	}
+	return v.weigh(e, stored), err
 }
 
 // weigh compares a block's evidence with what is stored of it.

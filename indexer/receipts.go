@@ -26,24 +26,25 @@ type Evidence struct {
 	Proven bool
 }
 
-// Receipts gives the evidence of a block by its hash: in one call where the node
-// has eth_getBlockReceipts, else one call per transaction.
+// Receipts gives the evidence of a canonical block: with one call where the node has
+// eth_getBlockReceipts, else one per transaction. errMoved when the node's block of
+// that number is another one.
 func (n *Node) Receipts(ctx context.Context, block repute.Block) (Evidence, error) {
 	var head *sealedHeader
 	var receipts []*receiptJSON
 	batch := []rpc.BatchElem{
-		{Method: "eth_getBlockByHash", Args: []any{block.Hash, false}, Result: &head},
+		{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(block.Number), false}, Result: &head},
 		{Method: "eth_getBlockReceipts", Args: []any{block.Hash}, Result: &receipts},
 	}
 	if err := n.call(ctx, batch); err != nil {
 		return Evidence{}, err
 	}
 	if err := batch[0].Error; err != nil {
-		return Evidence{}, n.wrap("eth_getBlockByHash", err)
+		return Evidence{}, n.wrap("eth_getBlockByNumber", err)
 	}
 	sealed, err := head.sealed()
 	if err == nil && (sealed.Hash != block.Hash || sealed.Number != block.Number) {
-		err = &answerError{fmt.Sprintf("block %d %s instead", sealed.Number, sealed.Hash)}
+		err = errMoved
 	}
 	if err != nil {
 		return Evidence{}, n.wrap(fmt.Sprintf("block %d", block.Number), err)

@@ -9,6 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"golang.org/x/sync/errgroup"
 
 	"repute"
 	"repute/contracts"
@@ -146,23 +147,50 @@ func (v *Verifier) admits(b types.Bloom) bool {
 	return s.may(b)
 }
 
+// judgedAtOnce is how many blocks' receipts are asked for at the same time.
+const judgedAtOnce = 4
+
+// ruling is a judgement of one of several blocks, or why there is none.
+type ruling struct {
+	judgement
+	number uint64
+	err    error
+}
+
+// judgeSome judges blocks side by side.
+func (v *Verifier) judgeSome(ctx context.Context, numbers []uint64) []ruling {
+	out := make([]ruling, len(numbers))
+	var work errgroup.Group
+	work.SetLimit(judgedAtOnce)
+	for i, number := range numbers {
+		work.Go(func() error {
+			j, err := v.judge(ctx, number)
+			out[i] = ruling{j, number, err}
+			return nil
+		})
+	}
+	_ = work.Wait() // every error is beside its block
+	return out
+}
+
 // judgeAll settles suspect blocks by their receipts. It tells whether some of them
 // could not be proven.
 func (v *Verifier) judgeAll(ctx context.Context, l store.Lease, at store.Standing, suspects []uint64) (unproven bool, err error) {
-	for _, number := range suspects {
-		j, err := v.judge(ctx, number)
-		if err != nil && (ctx.Err() != nil || later(err)) {
-			return false, err
+	for len(suspects) > 0 {
+		n := min(len(suspects), 4*judgedAtOnce)
+		for _, j := range v.judgeSome(ctx, suspects[:n]) {
+			if j.err != nil && (ctx.Err() != nil || later(j.err)) {
+				return false, j.err
+			}
+			if j.err != nil {
+				v.log.Warn("block not proven", "block", j.number, "error", j.err)
+			}
+			unproven = unproven || !j.proven
+			if err := v.act(ctx, l, at, j.judgement); err != nil {
+				return false, err
+			}
 		}
-		if err != nil {
-			v.log.Warn("block not proven", "block", number, "error", err)
-			unproven = true
-			continue
-		}
-		unproven = unproven || !j.proven
-		if err := v.act(ctx, l, at, j); err != nil {
-			return false, err
-		}
+		suspects = suspects[n:]
 	}
 	return unproven, nil
 }

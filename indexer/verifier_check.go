@@ -120,9 +120,11 @@ func (c *check) blocks(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		for _, n := range numbers {
-			if err := c.block(ctx, n); err != nil {
-				return err
+		for ; len(numbers) > 0; numbers = numbers[min(len(numbers), 4*judgedAtOnce):] {
+			for _, j := range c.v.judgeSome(ctx, numbers[:min(len(numbers), 4*judgedAtOnce)]) {
+				if err := c.block(ctx, j); err != nil {
+					return err
+				}
 			}
 		}
 		from = to + 1
@@ -168,21 +170,20 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 // errMute: the blooms admit everything, or not even what is there.
 var errMute = errors.New("the headers' blooms do not tell which blocks hold events; read the receipts of all blocks")
 
-// block compares one block with its receipts.
-func (c *check) block(ctx context.Context, number uint64) error {
-	j, err := c.v.judge(ctx, number)
+// block takes one block's judgement.
+func (c *check) block(ctx context.Context, j ruling) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	if err != nil {
-		c.unchecked(fmt.Sprintf("block %d", number), err)
+	if j.err != nil {
+		c.unchecked(fmt.Sprintf("block %d", j.number), j.err)
 		return nil
 	}
 	c.result.Checked++
 	if !j.proven {
 		c.result.Unproven++
 	}
-	c.differ(c.v.blockHoles(j))
+	c.differ(c.v.blockHoles(j.judgement))
 	if !c.o.Repair || len(j.absent) == 0 {
 		return nil
 	}
