@@ -32,7 +32,7 @@ type SnapshotOptions struct {
 	// says.
 	Chain *repute.Chain
 	// Chunk is how many logs are committed at once, or more where a block has more;
-	// 0: 20,000.
+	// 0: 10,000.
 	Chunk int
 	// Progress, when not nil, is told after every commit.
 	Progress func(SnapshotProgress)
@@ -58,32 +58,41 @@ func IsSnapshot(r *bufio.Reader) bool {
 // memory, whatever the snapshot's size. Errors of the input are ErrInvalid and name
 // the line, a chain that is followed is ErrConflict.
 func ImportSnapshot(ctx context.Context, db *store.DB, r io.Reader, o SnapshotOptions) (store.ImportResult, error) {
-	setDefault(&o.Chunk, 20_000)
+	setDefault(&o.Chunk, 10_000)
 	in := &snapshotReader{lines: bufio.NewScanner(r), opts: o,
 		total: store.ImportResult{Applied: map[string]int{}, Waiting: map[string]int{}}}
 	in.lines.Buffer(make([]byte, 0, 1<<16), maxSnapshotLine)
+	err := in.run(ctx, db)
+	if late := in.settle(); late != nil { // a chunk may still be on its way
+		err = late
+	}
+	return in.total, err
+}
+
+// run reads on while the chunk before is stored.
+func (in *snapshotReader) run(ctx context.Context, db *store.DB) error {
 	if err := in.begin(); err != nil {
-		return in.total, err
+		return err
 	}
 	for {
 		line, err := in.next()
 		if err != nil {
-			return in.total, err
+			return err
 		}
 		log, end, err := in.parse(line)
-		if err != nil {
-			return in.total, err
-		}
-		if end {
-			return in.total, in.finish(ctx, db)
+		switch {
+		case err != nil:
+			return err
+		case end:
+			return in.finish(ctx, db)
 		}
 		if in.full() && log.BlockNumber > in.newest() {
 			if err := in.commit(ctx, db, log.BlockNumber-1, nil); err != nil {
-				return in.total, err
+				return err
 			}
 		}
 		if err := in.add(log, len(line)); err != nil {
-			return in.total, err
+			return err
 		}
 	}
 }
@@ -103,6 +112,15 @@ type snapshotReader struct {
 	from  uint64 // the first block that is not committed
 	read  int    // logs
 	total store.ImportResult
+
+	storing chan stored // the chunk on its way to the store, nil for none
+}
+
+// stored is what became of a chunk.
+type stored struct {
+	store.ImportResult
+	progress SnapshotProgress
+	err      error
 }
 
 func (in *snapshotReader) bad(format string, args ...any) error {
@@ -222,7 +240,8 @@ func (in *snapshotReader) finish(ctx context.Context, db *store.DB) error {
 	return in.commit(ctx, db, in.header.BlockRange.To, last)
 }
 
-// commit stores the chunk, which holds everything up to block to.
+// commit begins to store the chunk, which holds everything up to block to, when
+// the one before is stored.
 func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, headers []repute.Block) error {
 	var covered []repute.BlockRange
 	for _, r := range in.header.Covered {
@@ -230,14 +249,32 @@ func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, h
 			covered = append(covered, part)
 		}
 	}
-	result, err := db.Import(ctx, in.chain, in.held, headers, covered)
-	if err != nil {
+	if err := in.settle(); err != nil {
 		return err
 	}
-	in.sum(result)
-	in.held, in.bytes, in.from = in.held[:0], 0, to+1
+	storing, records := make(chan stored, 1), in.held
+	s := stored{progress: SnapshotProgress{Chain: in.chain, Blocks: repute.BlockRange(in.header.BlockRange), Block: to, Events: in.read}}
+	go func() {
+		s.ImportResult, s.err = db.Import(ctx, in.chain, records, headers, covered)
+		storing <- s
+	}()
+	in.storing, in.held, in.bytes, in.from = storing, nil, 0, to+1
+	return nil
+}
+
+// settle waits for the chunk that is being stored.
+func (in *snapshotReader) settle() error {
+	if in.storing == nil {
+		return nil
+	}
+	s := <-in.storing
+	in.storing = nil
+	if s.err != nil {
+		return s.err
+	}
+	in.sum(s.ImportResult)
 	if in.opts.Progress != nil {
-		in.opts.Progress(SnapshotProgress{Chain: in.chain, Blocks: repute.BlockRange(in.header.BlockRange), Block: to, Events: in.read})
+		in.opts.Progress(s.progress)
 	}
 	return nil
 }
