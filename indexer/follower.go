@@ -132,6 +132,7 @@ type Follower struct {
 	told     bool       // the node names finalized blocks
 	progress progress
 	nudge    chan struct{} // for the verifier
+	hurry    int           // early looks at the head left: see rest
 	notes    notes
 }
 

@@ -143,10 +143,11 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 		case err == nil, errors.Is(err, repute.ErrReorged):
 			f.note(ctx, l, nil)
 			retry.reset()
+			f.hurry = 0
 		case errors.Is(err, ErrNothingNew), errors.Is(err, ErrBehind):
 			f.note(ctx, l, nil)
 			retry.reset()
-			pauseOr(ctx, f.opts.Poll, f.opts.Wake)
+			f.rest(ctx, errors.Is(err, ErrNothingNew))
 		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized),
 			errors.Is(err, ErrDone):
 			return err
@@ -214,6 +215,32 @@ func pause(ctx context.Context, d time.Duration) {
 	select {
 	case <-ctx.Done():
 	case <-t.C:
+	}
+}
+
+// After a wake-up that found nothing new the head is looked at again soon, a few
+// times: the node that is asked may learn of a block later than the one that told.
+const (
+	hurries = 5
+	hurry   = 20 * time.Millisecond
+)
+
+// rest waits for the next look at the head.
+func (f *Follower) rest(ctx context.Context, nothing bool) {
+	d := f.opts.Poll
+	if nothing && f.hurry > 0 {
+		d = min(d, hurry<<(hurries-f.hurry))
+		f.hurry--
+	} else {
+		f.hurry = 0
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	case <-f.opts.Wake:
+		f.hurry = hurries
 	}
 }
 

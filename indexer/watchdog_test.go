@@ -150,6 +150,23 @@ func TestWakeUp(t *testing.T) {
 	eventually(t, "woken by a sibling", func() bool { return cursorOf(t, db).Hash == c.Head().Hash() })
 }
 
+// The node that is asked for the head may be behind the one that announced it.
+func TestWakeUpTooEarly(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	w := newWorld(c, 45)
+	w.grow(10)
+	db := openStore(t)
+	wake := make(chan struct{}, 1)
+	f := follow(t, db, c, Options{Wake: wake})
+	f.opts.Poll = time.Hour
+	started(t, f)
+	eventually(t, "indexed", func() bool { return cursorOf(t, db).Number == 10 })
+	looks := c.Calls("eth_chainId")
+	wake <- struct{}{}
+	eventually(t, "more than one look", func() bool { return c.Calls("eth_chainId") > looks+2 })
+}
+
 // Where a node names no final block, the chain's depth counts instead.
 func TestFinalityDepth(t *testing.T) {
 	t.Parallel()
