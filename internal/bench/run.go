@@ -34,16 +34,19 @@ type Run struct {
 
 // indexing is what one run needs.
 type indexing struct {
-	program  Program
-	server   *postgres
-	history  *synth.History
-	dir      string // of the histories
-	mode     string // of the node
-	timeout  time.Duration
-	settle   time.Duration // how long holes may take to be repaired; 0: there are none
-	keepRows bool          // capture the rows that result
-	compare  bool          // with the history's own dump
-	say      func(format string, args ...any)
+	program Program
+	server  *postgres
+	// verifyRate is how many calls a second the index may make to compare itself
+	// with the chain, 0 for the product's own limit.
+	verifyRate int
+	history    *synth.History
+	dir        string // of the histories
+	mode       string // of the node
+	timeout    time.Duration
+	settle     time.Duration // how long holes may take to be repaired; 0: there are none
+	keepRows   bool          // capture the rows that result
+	compare    bool          // with the history's own dump
+	say        func(format string, args ...any)
 }
 
 // run indexes the history into a fresh database.
@@ -171,16 +174,16 @@ func (x *indexing) settled(ctx context.Context, d *database, p *process) (float6
 	return time.Since(start).Seconds(), err
 }
 
-// configure writes the product's configuration: nothing but the chain and the
-// role is set.
+// configure writes the product's configuration: nothing but the chain, the
+// role and what verifyRate says is set.
 func (x *indexing) configure(d *database, n *node) (path string, err error) {
 	c := synth.Chain()
 	return writeConfig(fmt.Sprintf(`database: %q
 roles: [indexer]
 log_level: warn
 chains:
-  - {name: %s, id: %d, identity: %q, reputation: %q, validations: [%q], start_block: %d, rpc: %q}
-`, d.url, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, n.url))
+  - {name: %s, id: %d, identity: %q, reputation: %q, validations: [%q], start_block: %d, rpc: %q, verify_rate: %d}
+`, d.url, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, n.url, x.verifyRate))
 }
 
 // writeConfig puts a configuration into a new temporary directory.
