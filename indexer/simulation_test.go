@@ -45,6 +45,7 @@ func TestSimulation(t *testing.T) {
 
 func simulate(t *testing.T, seed uint64) {
 	s := &simulation{seed: seed, world: newWorld(rpctest.New(t, rpctest.Options{NoBlockTime: seed%2 == 0}), seed), db: openStore(t)}
+	s.second = s.Second(t)
 	s.restart(t)
 	for range 4 {
 		for range 100 {
@@ -63,7 +64,8 @@ func simulate(t *testing.T, seed uint64) {
 type simulation struct {
 	*world
 	seed     uint64
-	busy     sync.Mutex // held unless a step runs: faults fork while it does
+	busy     sync.Mutex     // held unless a step runs: faults fork while it does
+	second   *rpctest.Chain // another endpoint of it
 	db       *store.DB
 	follower *Follower
 	undo     []func()
@@ -77,15 +79,46 @@ func (s *simulation) restart(t *testing.T) {
 	if s.follower != nil && s.rnd.IntN(2) == 0 { // as a process that ends, not one that is killed
 		s.follower.ahead.drop()
 	}
-	s.follower = follow(t, s.db, s.Chain, Options{StartRange: 1 + s.rnd.Uint64N(60), Ahead: 1 + s.rnd.IntN(4),
+	s.follower = s.followOver(t, Options{StartRange: 1 + s.rnd.Uint64N(60), Ahead: 1 + s.rnd.IntN(4),
 		MaxBytes: 32_000 << s.rnd.IntN(8), AnyValidation: s.seed%3 > 0})
+}
+
+// followOver follows over one endpoint or over two of the same chain.
+func (s *simulation) followOver(t *testing.T, o Options) *Follower {
+	f := follow(t, s.db, s.Chain, o)
+	if s.rnd.IntN(2) == 0 {
+		return f
+	}
+	var nodes []*Node
+	for _, c := range []*rpctest.Chain{s.Chain, s.second} {
+		nodes = append(nodes, newNode(t, c, NodeOptions{Timeout: 20 * time.Second, OpenMin: 5 * time.Millisecond, OpenMax: 50 * time.Millisecond}))
+	}
+	return NewFollower(s.db, chainOf(s.Chain), NewPool(nodes, PoolOptions{ChainID: 31337}), f.opts)
+}
+
+// trouble makes the second endpoint fail or fall behind.
+func (s *simulation) trouble() {
+	switch s.rnd.IntN(4) {
+	case 0:
+		s.second.GoDark(true)
+		s.undo = append(s.undo, func() { s.second.GoDark(false) })
+	case 1:
+		s.second.ServeHead(s.rnd.Uint64N(s.Head().Number() + 1))
+		s.undo = append(s.undo, s.second.ServeAll)
+	case 2:
+		s.undo = append(s.undo, s.second.Inject(rpctest.LimitRange(1+s.rnd.Uint64N(30), rpctest.Error{Code: -32005, Message: "too wide"})))
+	case 3:
+		s.undo = append(s.undo, s.second.Inject(rpctest.Times(3, rpctest.Always(rpctest.Answer{Status: 503}))))
+	}
 }
 
 // act does one random thing; most often it steps.
 func (s *simulation) act(t *testing.T) {
 	s.busy.Lock()
 	defer s.busy.Unlock()
-	switch s.rnd.IntN(16) {
+	switch s.rnd.IntN(17) {
+	case 16:
+		s.trouble()
 	case 0, 1:
 		s.grow(1 + s.rnd.IntN(5))
 	case 2:
