@@ -67,10 +67,14 @@ type Move struct {
 func (db *DB) AgentsThen(ctx context.Context, chainID, block uint64, named []repute.TokenID, from repute.TokenID, limit int) (out []AgentThen, err error) {
 	err = db.view(ctx, "read agents to verify", func(ctx context.Context, tx pgx.Tx) error {
 		r := &verifyReader{tx: tx, chain: chainID, block: block, byID: map[string]*AgentThen{}}
+		// Two statements: one plan for both would read every agent.
+		sql, which := `token_id >= $3::numeric`, any(tokenNum(from))
+		if named != nil {
+			sql, which = `token_id = any($3::numeric[])`, tokenArray(named)
+		}
 		rows, err := tx.Query(ctx, `
 			select token_id::text, registered_block from agents
-			where chain_id = $1 and registered_block <= $2 and ($3::numeric[] is null and token_id >= $4::numeric or token_id = any($3::numeric[]))
-			order by token_id limit $5`, chainID, block, maybeTokens(named), tokenNum(from), limit)
+			where chain_id = $1 and registered_block <= $2 and `+sql+` order by token_id limit $4`, chainID, block, which, limit)
 		if err != nil {
 			return err
 		}
@@ -84,13 +88,6 @@ func (db *DB) AgentsThen(ctx context.Context, chainID, block uint64, named []rep
 		return r.readAll(ctx)
 	})
 	return out, err
-}
-
-func maybeTokens(ids []repute.TokenID) any {
-	if ids == nil {
-		return nil
-	}
-	return tokenArray(ids)
 }
 
 func scanAgentThen(row pgx.CollectableRow) (a AgentThen, err error) {
