@@ -118,6 +118,10 @@ func (f *Follower) release(ctx context.Context, l store.Lease) {
 	}
 }
 
+// finalDoubts is how often a reorganisation below finality is looked at again, over
+// whichever endpoint answers then, before it is believed.
+const finalDoubts = 4
+
 // lead steps until ctx or the lease ends, or an error that Run must decide.
 func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) error {
 	ctx, cancel := context.WithCancelCause(ctx)
@@ -129,6 +133,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 	f.ahead.drop()
 	f.heads, f.claimed = Heads{}, store.Head{} // others may have led in between
 	f.notes.unpublished()
+	doubts := 0
 	f.progress.begin()
 	beside.Go(func() { f.watch(ctx, l) })
 	if f.opts.Verifier != nil {
@@ -143,11 +148,16 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 		case err == nil, errors.Is(err, repute.ErrReorged):
 			f.note(ctx, l, nil)
 			retry.reset()
-			f.hurry = 0
+			f.hurry, doubts = 0, 0
 		case errors.Is(err, ErrNothingNew), errors.Is(err, ErrBehind):
 			f.note(ctx, l, nil)
 			retry.reset()
+			doubts = 0
 			f.rest(ctx, errors.Is(err, ErrNothingNew))
+		case errors.Is(err, repute.ErrFinalized) && doubts < finalDoubts: // one stale endpoint must not halt a chain
+			doubts++
+			f.note(ctx, l, err)
+			pause(ctx, retry.next())
 		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized),
 			errors.Is(err, ErrDone):
 			return err
