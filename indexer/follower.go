@@ -299,7 +299,7 @@ func (f *Follower) stored(ctx context.Context, b store.Batch, p *piece, started 
 	f.progress.at(p.q.To)
 	f.pace.grow(p.q.To-p.q.From+1, p.held)
 	f.opts.Metrics.stored(f.label, p.to, p.records)
-	f.report(p)
+	f.report(ctx, p)
 	f.learn(p)
 	if *b.Waiting > 0 || p.doubt {
 		f.opts.Metrics.waiting.WithLabelValues(f.label).Add(float64(*b.Waiting))

@@ -1,13 +1,15 @@
 package indexer
 
 import (
+	"context"
+
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
 )
 
 // report tells operators of stored events that are theirs to look at.
-func (f *Follower) report(p *piece) {
+func (f *Follower) report(ctx context.Context, p *piece) {
 	f.opts.Metrics.passed.WithLabelValues(f.label).Add(float64(p.passed))
 	for i := range p.records {
 		r := &p.records[i]
@@ -15,7 +17,7 @@ func (f *Follower) report(p *piece) {
 		case repute.Undecoded:
 			f.unread(&r.Log, e)
 		case repute.Upgraded:
-			f.upgraded(&r.Log, e)
+			f.upgraded(ctx, &r.Log, e)
 		}
 	}
 }
@@ -29,12 +31,15 @@ func (f *Follower) unread(l *types.Log, e repute.Undecoded) {
 }
 
 // upgraded warns that a followed contract has other code from now on. Of the past
-// it is no news: every proxy was upgraded to its first implementation.
-func (f *Follower) upgraded(l *types.Log, e repute.Upgraded) {
+// it is no news, nor is a proxy's first implementation.
+func (f *Follower) upgraded(ctx context.Context, l *types.Log, e repute.Upgraded) {
 	f.opts.Metrics.upgrades.WithLabelValues(f.label).Inc()
 	say := f.log.Info
 	if l.BlockNumber+nearHead > f.heads.Latest.Number {
-		say = f.log.Warn
+		// When the store does not answer the warning is the better mistake.
+		if before, err := f.db.UpgradedBefore(ctx, f.chain.ID, l); before || err != nil {
+			say = f.log.Warn
+		}
 	}
 	say("registry was upgraded", "address", l.Address, "implementation", e.Implementation,
 		"block", l.BlockNumber, "tx", l.TxHash)

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -278,6 +279,15 @@ func (db *DB) Chains(ctx context.Context) (out []repute.ChainStatus, err error) 
 // stalled begins the text a chain's loop leaves in last_error while the head moves
 // and nothing is stored.
 const stalled = "stalled: "
+
+// UpgradedBefore tells whether the contract of an Upgraded log was upgraded in an
+// earlier block: a proxy's first implementation is no news.
+func (db *DB) UpgradedBefore(ctx context.Context, chainID uint64, l *types.Log) (before bool, err error) {
+	// The kind is written out: it is the condition of index events_upgrades.
+	err = db.readers.QueryRow(ctx, `select exists (select from events where chain_id = $1 and kind = 14 and block < $2 and address = $3)`,
+		chainID, l.BlockNumber, l.Address[:]).Scan(&before)
+	return before, failed("earlier upgrades", err)
+}
 
 // upgrades counts the Upgraded events of one chain's contracts.
 type upgrades struct {
