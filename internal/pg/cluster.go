@@ -195,6 +195,7 @@ func serverArgs(data string, port int, extra map[string]string) []string {
 		"max_wal_size":            "2GB",
 		"random_page_cost":        "1.1",
 		"jit":                     "off", // costs more than it saves on short queries
+		"autovacuum_naptime":      "5s",  // a backfill replaces current rows many times within the usual minute
 		"timezone":                "UTC",
 		"log_timezone":            "UTC",
 	}
