@@ -35,9 +35,9 @@ type Options struct {
 	TTL        time.Duration // of the lease, 10 s
 	StartRange uint64        // blocks asked for at first, 400
 	MaxRange   uint64        // and at most, 20,000
-	RangeLogs  int           // logs aimed at in one range, 16,000
+	RangeLogs  int           // logs aimed at in one range, 24,000
 	MaxLogs    int           // of one range, 50,000: more shrink it
-	MaxBytes   int           // of answers held at once, fetched or expected, 64 MiB
+	MaxBytes   int           // of answers held at once, fetched or expected, 80 MiB
 	Ahead      int           // ranges fetched at once, 4
 	RetryMin   time.Duration // first pause after a failure, 500 ms
 	RetryMax   time.Duration // longest pause, 15 s
@@ -71,9 +71,9 @@ func (o Options) withDefaults() Options {
 	setDefault(&o.TTL, 10*time.Second)
 	setDefault(&o.StartRange, 400)
 	setDefault(&o.MaxRange, 20_000)
-	setDefault(&o.RangeLogs, 16_000)
+	setDefault(&o.RangeLogs, 24_000)
 	setDefault(&o.MaxLogs, 50_000)
-	setDefault(&o.MaxBytes, 64<<20)
+	setDefault(&o.MaxBytes, 80<<20)
 	setDefault(&o.Ahead, 4)
 	setDefault(&o.Stall, 2*time.Minute)
 	setDefault(&o.RetryMin, 500*time.Millisecond)
