@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -40,6 +41,19 @@ func TestSimulation(t *testing.T) {
 			t.Parallel()
 			simulate(t, seed)
 		})
+	}
+	soak(t)
+}
+
+// soak goes on with new seeds for as long as REPUTE_SOAK says.
+func soak(t *testing.T) {
+	d, err := time.ParseDuration(cmp.Or(os.Getenv("REPUTE_SOAK"), "0s"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for until := time.Now().Add(d); time.Now().Before(until) && !t.Failed(); {
+		seed := rand.Uint64()
+		t.Run(fmt.Sprintf("REPUTE_SEED=%d", seed), func(t *testing.T) { simulate(t, seed) })
 	}
 }
 
