@@ -63,6 +63,8 @@ const (
 	easeAgain        = time.Second     // one halving for all requests that fail together
 	leastRate        = 0.2             // requests per second
 	mostRate         = 500             // above it no limit is needed
+	firstRate        = 10              // least taken for the limit at the first refusal
+	carefulFor       = 20 * time.Second
 	smoothing        = 0.1
 )
 
@@ -167,7 +169,9 @@ func (g *gate) barred(now time.Time) error {
 }
 
 // draw takes a token of the request rate, or says when there will be one. The
-// rate grows back: quickly to nine tenths of what was refused, then slowly.
+// rate grows back: quickly to nine tenths of what was refused, slowly near it, and
+// quickly again once nothing was refused for a while: what was refused may have
+// been a moment's trouble and no limit.
 func (g *gate) draw(now time.Time) time.Duration {
 	if g.rate == 0 {
 		return 0
@@ -175,17 +179,18 @@ func (g *gate) draw(now time.Time) time.Duration {
 	elapsed := now.Sub(g.filled).Seconds()
 	g.filled = now
 	g.tokens = min(max(1, g.rate/2), g.tokens+elapsed*g.rate)
-	if grown := g.rate * math.Pow(1.2, elapsed); grown < 0.9*g.ceiling {
-		g.rate = grown
-	} else {
-		g.rate = max(g.rate, 0.9*g.ceiling) * math.Pow(1.01, elapsed)
+	grown := g.rate * math.Pow(1.2, elapsed)
+	if grown >= 0.9*g.ceiling && now.Sub(g.slowed) < carefulFor {
+		grown = max(g.rate, 0.9*g.ceiling) * math.Pow(1.01, elapsed)
 	}
+	g.rate = grown
 	if g.rate > mostRate {
 		g.rate = 0
 		return 0
 	}
 	if g.tokens < 1 {
-		return time.Duration((1 - g.tokens) / g.rate * float64(time.Second))
+		// Never 0, which would let the request pass without a token.
+		return 1 + time.Duration((1-g.tokens)/g.rate*float64(time.Second))
 	}
 	g.tokens--
 	return 0
@@ -303,7 +308,8 @@ func (g *gate) ease(now time.Time) {
 }
 
 // slow halves the request rate: the one that was allowed, or at first the one at
-// which the endpoint was asked.
+// which the endpoint was asked. That may have been next to nothing, which no
+// endpoint has as its limit.
 func (g *gate) slow(now time.Time, retryAfter time.Duration) {
 	if until := now.Add(retryAfter); until.After(g.paused) {
 		g.paused = until
@@ -312,7 +318,7 @@ func (g *gate) slow(now time.Time, retryAfter time.Duration) {
 		return // sent before the endpoint refused
 	}
 	g.slowed = now
-	rate := g.pace.perSecond(now)
+	rate := max(g.pace.perSecond(now), firstRate)
 	if g.rate > 0 {
 		rate = min(rate, g.rate)
 	}

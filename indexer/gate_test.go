@@ -127,6 +127,34 @@ func TestGateFindsRate(t *testing.T) {
 	})
 }
 
+// One refusal of an endpoint that was hardly used says little about what it takes:
+// a minute later it must not hold a backfill back.
+func TestGateForgetsOneRefusal(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gateOf()
+		for range 3 {
+			if err := g.ask(t, outcome{}); err != nil {
+				t.Fatal(err)
+			}
+			time.Sleep(time.Second)
+		}
+		if err := g.ask(t, outcome{err: &statusError{429, 0, ""}}); err != nil {
+			t.Fatal(err)
+		}
+		time.Sleep(time.Minute)
+		began := time.Now()
+		for range 500 {
+			if err := g.ask(t, outcome{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if took := time.Since(began); took > 10*time.Second {
+			t.Errorf("500 requests took %s", took)
+		}
+	})
+}
+
 func TestGateRetryAfter(t *testing.T) {
 	t.Parallel()
 	synctest.Test(t, func(t *testing.T) {

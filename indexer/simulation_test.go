@@ -21,7 +21,7 @@ import (
 )
 
 // lostSeeds are runs that once ended wrong.
-var lostSeeds = []uint64{1154972546485447687, 2677991627846995575}
+var lostSeeds = []uint64{1154972546485447687, 2677991627846995575, 2344783749985458589}
 
 // TestSimulation runs a follower through random growth, reorganisations, faults
 // and restarts, and compares with a fresh index again and again. The seed is
