@@ -42,6 +42,9 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Stan
 		case err == nil:
 			h.Blocks.From = part.To + 1
 		case part.From == part.To || IsTransient(err):
+			if err := v.db.OpenGaps(ctx, v.chain.ID, l, []hole{h}); err != nil { // as far as it came
+				return err
+			}
 			return v.postpone(ctx, l, h, err)
 		default:
 			most = (part.To - part.From + 1) / 2

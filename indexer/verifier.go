@@ -17,7 +17,7 @@ import (
 
 // VerifierOptions of a Verifier. Zero values are replaced by the defaults named.
 type VerifierOptions struct {
-	// Rate is how many JSON-RPC calls per second may be made, 100. They go out in
+	// Rate is how many JSON-RPC calls per second may be made, 25. They go out in
 	// batches; what a node itself limits comes on top.
 	Rate float64
 	// Agents is how many are compared at once, 32.
@@ -38,7 +38,7 @@ type VerifierOptions struct {
 
 func (o VerifierOptions) withDefaults() VerifierOptions {
 	if o.Rate <= 0 {
-		o.Rate = 100
+		o.Rate = 25
 	}
 	setDefault(&o.Agents, 32)
 	setDefault(&o.Window, 200)
@@ -86,7 +86,7 @@ func NewVerifier(db *store.DB, c repute.Chain, witnesses func() []*Node, o Verif
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1)
 	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: newDecoder(c),
-		limiter: rate.NewLimiter(rate.Limit(o.Rate), comparedAtOnce), label: chainLabel(c.ID), log: o.Log.With("chain", c.ID),
+		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: chainLabel(c.ID), log: o.Log.With("chain", c.ID),
 		widened: map[uint64]bool{}}
 	retry := backoff{min: time.Second, max: time.Minute}
 	v.turns = [3]turn{{run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
@@ -185,7 +185,7 @@ func (v *Verifier) withWitness(f func(*Node) error) error {
 // spend waits until that many calls may be made.
 func (v *Verifier) spend(ctx context.Context, calls int) error {
 	for calls > 0 {
-		n := min(calls, comparedAtOnce)
+		n := min(calls, v.limiter.Burst())
 		calls -= n
 		if err := v.limiter.WaitN(ctx, n); err != nil {
 			return fmt.Errorf("wait for the rate limit: %w", err)
@@ -194,7 +194,8 @@ func (v *Verifier) spend(ctx context.Context, calls int) error {
 	return nil
 }
 
-// open makes confirmed holes known.
+// open makes confirmed holes known. store.ErrGapsFull when not all could be: what
+// they concern must not be called verified.
 func (v *Verifier) open(ctx context.Context, l store.Lease, holes []hole) error {
 	if len(holes) == 0 {
 		return nil

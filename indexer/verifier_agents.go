@@ -43,7 +43,10 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 	if err != nil {
 		return err
 	}
-	if err := v.open(ctx, l, holes); err != nil {
+	err = v.open(ctx, l, holes)
+	if errors.Is(err, store.ErrGapsFull) {
+		part.skipped = append(part.skipped, kindsOf(holes)...)
+	} else if err != nil {
 		return err
 	}
 	sweep.Pinned, sweep.Position = min(sweep.Pinned, part.at.Number), part.next
@@ -56,6 +59,14 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 		}
 	}
 	return v.db.SaveSweep(ctx, v.chain.ID, l, agentsPass, sweep)
+}
+
+func kindsOf(holes []hole) []repute.EventKind {
+	kinds := make([]repute.EventKind, len(holes))
+	for i := range holes {
+		kinds[i] = holes[i].Kind
+	}
+	return kinds
 }
 
 // restFactor is how many times as long as a comparison of all agents took the pause
@@ -222,12 +233,17 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 		return err
 	}
 	count := word.Big()
-	if !count.IsUint64() {
-		return fmt.Errorf("the registry's agent count is %s", count)
+	if !count.IsInt64() {
+		c.unanswered["count"] = &answerError{fmt.Sprintf("the registry's agent count is %s", count)}
+		return nil
 	}
 	ids, where, stored, err := v.db.AbsentAgents(ctx, v.chain.ID, c.at.Number, count.Uint64(), maxAbsent)
 	if err != nil {
 		return err
+	}
+	if count.Uint64() > stored+plausibleAbsent {
+		c.unanswered["count"] = &answerError{fmt.Sprintf("the registry's agent count is %s, stored are %d", count, stored)}
+		return nil
 	}
 	if stored > count.Uint64() {
 		c.differs(newHole(repute.KindTransfer, "count", repute.BlockRange{From: v.chain.StartBlock, To: c.at.Number},
@@ -242,8 +258,13 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 	return nil
 }
 
-// maxAbsent bounds how many absent agents are named at once.
-const maxAbsent = 500
+const (
+	// maxAbsent bounds how many absent agents are named at once.
+	maxAbsent = 500
+	// plausibleAbsent is how many agents may be missing before a count is taken to
+	// be no count at all.
+	plausibleAbsent = 1_000_000
+)
 
 // operators compares every pair that was ever stored.
 func (v *Verifier) operators(ctx context.Context, c *comparer) error {

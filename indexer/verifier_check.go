@@ -250,11 +250,15 @@ func (c *check) settle(ctx context.Context, holes []hole) error {
 }
 
 // Report stores differences as gaps, without a lease: whoever leads the chain will
-// look for them.
+// look for them. Beyond as many as a chain may have they are left out.
 func (v *Verifier) Report(ctx context.Context, differences []Difference) error {
 	gaps := make([]store.Gap, len(differences))
 	for i, d := range differences {
 		gaps[i] = d.gap
 	}
-	return v.db.OpenGaps(ctx, v.chain.ID, store.Lease{}, gaps)
+	err := v.db.OpenGaps(ctx, v.chain.ID, store.Lease{}, gaps)
+	if errors.Is(err, store.ErrGapsFull) {
+		return nil // the chain is called incomplete already
+	}
+	return err
 }

@@ -32,7 +32,7 @@ func (v *Verifier) settleNext(ctx context.Context, l store.Lease, at store.Stand
 		return err
 	}
 	if len(waiting) > 0 {
-		if err := v.db.OpenGaps(ctx, v.chain.ID, l, waiting); err != nil {
+		if err := v.db.OpenGaps(ctx, v.chain.ID, l, waiting); err != nil && !errors.Is(err, store.ErrGapsFull) {
 			return err
 		}
 	}

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"time"
 
@@ -22,15 +23,18 @@ type Gap struct {
 
 // OpenGaps stores gaps that are known from now on. One that is open already keeps
 // when it was found and when it is tried again; its blocks and reason are taken
-// over. Beyond a thousand of one chain no more are kept: those repaired make room
-// for what the next comparison finds. repute.ErrFenced when the lease is lost.
+// over. Beyond a thousand of one chain no more are kept, which is ErrGapsFull once
+// the others are stored: those repaired make room for what the next comparison
+// finds. repute.ErrFenced when the lease is lost.
 func (db *DB) OpenGaps(ctx context.Context, chainID uint64, l Lease, gaps []Gap) error {
-	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("open gaps of chain %d", chainID), func(tx pgx.Tx) error {
+	dropped := 0
+	err := db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("open gaps of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := holdLease(ctx, tx, l); err != nil {
 			return err
 		}
+		dropped = 0
 		for _, g := range gaps {
-			if _, err := tx.Exec(ctx, `
+			tag, err := tx.Exec(ctx, `
 				insert into gaps as g (chain_id, kind, subject, token_id, client, from_block, to_block, reason)
 				select $1, $2, $3, $4::numeric, $5::bytea, $6, $7, $8
 				where (select count(*) from gaps where chain_id = $1) < $9 or exists (
@@ -38,13 +42,24 @@ func (db *DB) OpenGaps(ctx context.Context, chainID uint64, l Lease, gaps []Gap)
 				on conflict (chain_id, kind, subject) do update
 				set from_block = excluded.from_block, to_block = excluded.to_block, reason = excluded.reason`,
 				chainID, g.Kind, plainText(g.Subject, maxSubject), maybeToken(g.Agent), maybeClient(g.Client),
-				g.Blocks.From, max(g.Blocks.From, g.Blocks.To), plainText(g.Reason, maxReason), maxOpen); err != nil {
+				g.Blocks.From, max(g.Blocks.From, g.Blocks.To), plainText(g.Reason, maxReason), maxOpen)
+			if err != nil {
 				return err
+			}
+			if tag.RowsAffected() == 0 {
+				dropped++
 			}
 		}
 		return nil
 	})
+	if err == nil && dropped > 0 {
+		err = fmt.Errorf("%d of %d gaps of chain %d: %w", dropped, len(gaps), chainID, ErrGapsFull)
+	}
+	return err
 }
+
+// ErrGapsFull: more is missing of a chain than is listed.
+var ErrGapsFull = errors.New("too many gaps are open")
 
 // Bounds of gaps.
 const (

@@ -1,7 +1,9 @@
 package store_test
 
 import (
+	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
@@ -95,9 +97,39 @@ func TestGapsAreBounded(t *testing.T) {
 	for i := range gaps {
 		gaps[i] = store.Gap{Gap: repute.Gap{Kind: repute.KindURIUpdated, Reason: "tokenURI"}, Subject: fmt.Sprint(i)}
 	}
-	ok(t, db.OpenGaps(t.Context(), 7, store.Lease{}, gaps))
+	if err := db.OpenGaps(t.Context(), 7, store.Lease{}, gaps); !errors.Is(err, store.ErrGapsFull) {
+		t.Errorf("1,100 gaps: %v", err)
+	}
+	ok(t, db.OpenGaps(t.Context(), 7, store.Lease{}, gaps[:1000])) // all known
 	k, _ := kindOf(t, db, repute.KindURIUpdated)
 	if k.Open != 1000 || len(k.Gaps) != repute.MaxGaps {
 		t.Errorf("%d open, %d listed", k.Open, len(k.Gaps))
+	}
+}
+
+// A count comes out of a node's storage: any number must cost what the stored
+// agents cost.
+func TestAbsentAgentsOfAnyCount(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 52)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	block := w.tip().Number
+	sqlExec(t, db, "delete from agents where chain_id = 7 and token_id in (0, 2)")
+	_, _, stored, err := db.AbsentAgents(t.Context(), 7, block, 1, 10)
+	ok(t, err)
+	if stored < 2 {
+		t.Fatalf("%d agents are too few", stored)
+	}
+	ids, where, _, err := db.AbsentAgents(t.Context(), 7, block, 1_000_000_000_000_000, 6)
+	ok(t, err)
+	want := []uint64{0, 2, stored + 2, stored + 3, stored + 4, stored + 5}
+	if !slices.Equal(ids, want) {
+		t.Errorf("absent %v, want %v", ids, want)
+	}
+	for i, r := range where {
+		if r.To < r.From || i < 2 && r.To == block || i >= 2 && r.To != block {
+			t.Errorf("agent %d was registered between %+v", ids[i], r)
+		}
 	}
 }

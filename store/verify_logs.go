@@ -11,7 +11,8 @@ import (
 )
 
 // AbsentAgents are ids below count that were not registered at a block as far as
-// is stored, up to limit, with the blocks between which they must have been.
+// is stored, up to limit, with the blocks between which they must have been. What
+// it costs follows from what is stored, whatever the count.
 func (db *DB) AbsentAgents(ctx context.Context, chainID, block, count uint64, limit int) (ids []uint64, where []repute.BlockRange, stored uint64, err error) {
 	err = db.view(ctx, "count agents", func(ctx context.Context, tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `select count(*) from agents where chain_id = $1 and registered_block <= $2`, chainID, block).Scan(&stored)
@@ -19,10 +20,21 @@ func (db *DB) AbsentAgents(ctx context.Context, chainID, block, count uint64, li
 			return err
 		}
 		rows, err := tx.Query(ctx, `
-			select missing, coalesce((select registered_block from agents where chain_id = $1 and token_id < missing order by token_id desc limit 1), 0),
-				coalesce((select registered_block from agents where chain_id = $1 and token_id > missing and registered_block <= $2 order by token_id limit 1), $2)
-			from generate_series(0, $3::bigint - 1) missing
-			where not exists (select from agents a where a.chain_id = $1 and a.token_id = missing and a.registered_block <= $2) limit $4`,
+			select missing::bigint, since, until from (
+				select from_id, to_id, since, until from (
+					select coalesce(lag(token_id) over w, -1) + 1 from_id, token_id - 1 to_id,
+						coalesce(lag(registered_block) over w, 0) since, registered_block until
+					from agents where chain_id = $1 and registered_block <= $2 and token_id < $3::numeric
+					window w as (order by token_id)
+				) between_ids where from_id <= to_id
+				union all
+				select coalesce(newest.token_id, -1) + 1, $3::numeric - 1, coalesce(newest.registered_block, 0), $2
+				from (values (1)) one left join lateral (select token_id, registered_block from agents
+					where chain_id = $1 and registered_block <= $2 and token_id < $3::numeric order by token_id desc limit 1) newest on true
+				where coalesce(newest.token_id, -1) + 1 < $3::numeric
+				order by from_id limit $4
+			) holes cross join lateral generate_series(from_id, least(to_id, from_id + $4 - 1)) missing
+			order by missing limit $4`,
 			chainID, block, count, limit)
 		if err != nil {
 			return err

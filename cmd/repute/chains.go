@@ -23,7 +23,7 @@ type chainConfig struct {
 	RPC         urls          `yaml:"rpc"`
 	Poll        time.Duration `yaml:"poll"`
 	Depth       uint64        `yaml:"finality_depth"` // blocks to finality where the node names no finalized block
-	VerifyRate  float64       `yaml:"verify_rate"`    // JSON-RPC calls per second to compare the index with the chain; 0: 100, negative: none
+	VerifyRate  float64       `yaml:"verify_rate"`    // JSON-RPC calls per second to compare the index with the chain; 0: 25, negative: none
 }
 
 // followed is a chain with the way to reach it.

@@ -1,0 +1,99 @@
+package indexer
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/internal/rpctest"
+	"repute/store"
+)
+
+// stepOn steps until nothing is to do, whatever fails on the way.
+func stepOn(t *testing.T, v *Verifier) {
+	t.Helper()
+	for range 400 {
+		ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+		err := v.Step(ctx, store.Lease{})
+		cancel()
+		if errors.Is(err, ErrNothingNew) {
+			return
+		}
+		if err != nil {
+			t.Logf("verify: %v", err)
+		}
+	}
+}
+
+// A registry's count that cannot be one leaves the agents' number unverified, and
+// the rest is verified all the same.
+func TestImpossibleAgentCount(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	for _, word := range []string{
+		`"0x000000000000000000000000000000000000000000000001000000000000000a"`, // beyond 64 bits
+		`"0x000000000000000000000000000000000000000000000000ffffffffffffffff"`, // beyond 63
+		`"0x000000000000000000000000000000000000000000000000000000e8d4a51000"`, // 10^12
+	} {
+		d := newDropper(t, dn.RPCURL())
+		d.lie = func(c rpcCall, a map[string]json.RawMessage) {
+			if c.Method == "eth_getStorageAt" {
+				a["result"] = json.RawMessage(word)
+			}
+		}
+		db, n := openStore(t), nodeAt(t, d.URL)
+		indexFrom(t, db, dn.Chain(), n)
+		settleDown(t, verifierOf(db, dn.Chain(), n))
+		for _, k := range status(t, db).Completeness.Kinds {
+			counted := k.Kind == repute.KindTransfer || k.Kind == repute.KindRegistered
+			if slices.Contains(stateKinds(), k.Kind) && counted == (k.VerifiedTo > 0) || k.Open > 0 {
+				t.Errorf("count %s: %+v", word, k)
+			}
+		}
+	}
+}
+
+// What was read of a contract's history stays read when a question fails.
+func TestHistoryGoesOnWhereItStopped(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.Mine(c.Register(0, rpctest.Account(1), ""))
+	c.MineEmpty(60)
+	c.Finalize(61, 61)
+	before := chainOf(c)
+	before.Validations = nil
+	db, n := openStore(t), newNode(t, c, NodeOptions{})
+	indexFrom(t, db, before, n)
+	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+		t.Fatal(err)
+	}
+	due, err := db.DueGaps(t.Context(), chainOf(c).ID, 1)
+	if err != nil || len(due) != 1 && len(due) != 2 {
+		t.Fatalf("%v, %v", due, err)
+	}
+	c.Inject(rpctest.LimitRange(10, rpctest.Error{Code: -32602, Message: "exceed maximum block range 10"}))
+	asked := 0
+	c.Inject(rpctest.On("eth_getLogs", func(rpctest.Call) *rpctest.Answer {
+		if asked++; asked > 5 {
+			return &rpctest.Answer{Status: 503, Raw: []byte("busy")}
+		}
+		return nil
+	}))
+	v := verifierOf(db, chainOf(c), n)
+	at, err := db.Standing(t.Context(), chainOf(c).ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.settle(t.Context(), store.Lease{}, at, due[0]); err != nil {
+		t.Fatal(err)
+	}
+	for _, k := range status(t, db).Completeness.Kinds {
+		if k.Kind == due[0].Kind && (len(k.Gaps) != 1 || k.Gaps[0].Blocks.From <= due[0].Blocks.From || k.Gaps[0].Tries != 1) {
+			t.Errorf("%+v, want a gap that begins above block %d", k.Gaps, due[0].Blocks.From)
+		}
+	}
+}
