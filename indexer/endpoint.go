@@ -28,6 +28,9 @@ type peer struct {
 	when    time.Time // then
 	noLogs  time.Time // it does not answer eth_getLogs, until then
 	doubted time.Time // what it says of the chain does not hold, until then
+	shown   uint64    // newest block it has shown to have
+	said    saying
+	alone   bool // there is no other: nobody can do better
 }
 
 // How long a member's faults are remembered.
@@ -75,7 +78,7 @@ func (m *peer) learn(q Query, err error) {
 func (m *peer) answered(q Query) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	m.head = max(m.head, q.To)
+	m.head, m.shown = max(m.head, q.To), max(m.shown, q.To)
 	if q.To-q.From+1 >= m.refused {
 		m.refused = 0
 	}
@@ -102,21 +105,23 @@ func (m *peer) state(now time.Time) (head uint64, doubted bool, age time.Duratio
 	return m.head, now.Before(m.doubted), now.Sub(m.looked)
 }
 
-// look asks for the head, and checks that the endpoint serves the chain. One that
-// serves another is excluded; its error is repute.ErrConflict.
+// look asks for the head, and checks that the endpoint serves the chain and has the
+// block. One that serves another is excluded; its error is repute.ErrConflict.
 func (m *peer) look(ctx context.Context, chainID uint64) (Heads, error) {
 	m.mu.Lock()
 	m.looked = time.Now()
 	m.mu.Unlock()
 	h, err := m.Heads(ctx)
-	if err != nil {
-		return h, err
+	if err == nil {
+		err = m.belongs(h.ChainID, chainID)
 	}
-	if err := m.belongs(h.ChainID, chainID); err != nil {
-		return h, err
+	if err == nil {
+		m.sees(h.Latest.Number)
+		err = m.vouch(ctx, h.Latest.Number)
 	}
-	m.sees(h.Latest.Number)
-	return h, nil
+	h = h.limited()
+	m.says(h, err)
+	return h, err
 }
 
 // belongs excludes an endpoint of another chain and readmits one that has come

@@ -48,7 +48,7 @@ type Options struct {
 	// Once ends Run once the head is stored that the node has at the start.
 	Once bool
 	// Depth is how many blocks below the head count as final where the node names
-	// no finalized block, 0: none does.
+	// no finalized block, or its head as one. 0: none does, and its word counts.
 	Depth uint64
 	// AnyValidation stores validations of contracts that are not on the allow-list
 	// too; they do not count.
@@ -183,6 +183,9 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 		return f.reorg(ctx, l, cursor)
 	}
 	if err != nil {
+		if Judge(err).Fault == FaultBehind {
+			f.heads, f.proven = Heads{}, 0 // the head that was told is not there
+		}
 		return err
 	}
 	b := f.batch(l, cursor, p)
@@ -224,12 +227,19 @@ func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block)
 	if heads.ChainID != f.chain.ID {
 		return fmt.Errorf("the endpoint serves chain %d, configured is %d: %w", heads.ChainID, f.chain.ID, repute.ErrConflict)
 	}
+	heads = heads.limited()
+	depth := f.opts.Depth
+	if depth > 0 && heads.Finalized == heads.Latest.Number {
+		heads.Finalized = 0 // it has no finality and gives its head instead
+	}
 	// A node that once told finality and now fails to has not lost it.
 	f.told = f.told || heads.Finalized > 0
-	if depth := f.opts.Depth; !f.told && depth > 0 && heads.Latest.Number > depth {
+	if !f.told && depth > 0 && heads.Latest.Number > depth {
 		heads.Finalized = heads.Latest.Number - depth
 	}
-	heads.Finalized = max(heads.Finalized, min(f.heads.Finalized, heads.Latest.Number))
+	if heads.Finalized == 0 {
+		heads.Finalized = min(f.heads.Finalized, heads.Latest.Number)
+	}
 	f.heads, f.proven = heads, 0
 	f.progress.sees(f.goal(heads.Latest.Number))
 	if head := heads.Latest; head.Hash == cursor.Hash || head.Parent == cursor.Hash {

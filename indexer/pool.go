@@ -79,7 +79,7 @@ func NewPool(nodes []*Node, o PoolOptions) *Pool {
 			n.meter.is(repute.EndpointClosed)
 		}
 		n.gate.changed = func(from, to repute.EndpointState, why string) { p.changed(n, from, to, why) }
-		p.members = append(p.members, &peer{Node: n})
+		p.members = append(p.members, &peer{Node: n, alone: len(nodes) == 1})
 	}
 	return p
 }

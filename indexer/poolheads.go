@@ -11,8 +11,8 @@ import (
 
 // Heads asks the endpoint that is ahead of the others, or among equals the best
 // one, and now and then a second one beside it, and gives the higher head. Endpoints
-// that do not answer are replaced by the next. repute.ErrConflict where all serve
-// other chains.
+// that do not answer, or do not have the block they name, are replaced by the next.
+// Safe and final is what two call so. repute.ErrConflict where all serve other chains.
 func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 	list := p.ranked(func(m *peer) bool { return true })
 	now := time.Now()
@@ -28,8 +28,7 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 			// The answer of a second endpoint is of use also after Heads has returned.
 			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.opts.Timeout)
 			defer cancel()
-			h, err := m.look(ctx, p.opts.ChainID)
-			answers <- look{h, err}
+			answers <- p.lookAt(ctx, m)
 		}()
 	}
 	ask()
@@ -37,59 +36,42 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 		list[1], list[second] = list[second], list[1]
 		ask()
 	}
-	return p.gather(ctx, answers, len(list), &next, ask)
-}
-
-// look is one endpoint's answer about its head.
-type look struct {
-	heads Heads
-	err   error
+	h, err := p.gather(ctx, answers, len(list), &next, ask)
+	if err != nil {
+		return Heads{}, err
+	}
+	return p.settle(h), nil
 }
 
 // gather waits for the first good answer, and shortly for a better one.
 func (p *Pool) gather(ctx context.Context, answers <-chan look, all int, next *int, ask func()) (Heads, error) {
-	var best Heads
+	var best look
 	var worst error
 	var enough <-chan time.Time
 	for got := 0; got < *next; {
 		select {
 		case <-ctx.Done():
-			return best, ctx.Err()
+			return Heads{}, ctx.Err()
 		case <-enough:
-			return best, nil
+			return best.heads, nil
 		case a := <-answers:
 			got++
 			switch {
 			case a.err == nil:
-				best = better(best, a.heads)
+				best = better(best, a)
 				enough = time.After(lookTogether)
 			case worst == nil || outranks(a.err, worst):
 				worst = a.err
 			}
-			if got == *next && best.ChainID == 0 && *next < all {
+			if got == *next && best.heads.ChainID == 0 && *next < all {
 				ask()
 			}
 		}
 	}
-	if best.ChainID != 0 {
-		return best, nil
+	if best.heads.ChainID != 0 {
+		return best.heads, nil
 	}
 	return Heads{}, p.conflict(worst)
-}
-
-// better is the higher head. Where its endpoint does not tell finality the other
-// one's word counts.
-func better(a, b Heads) Heads {
-	if a.ChainID == 0 || b.Latest.Number > a.Latest.Number {
-		a, b = b, a
-	}
-	if a.Finalized == 0 {
-		a.Finalized = min(b.Finalized, a.Latest.Number)
-	}
-	if a.Safe == 0 {
-		a.Safe = min(b.Safe, a.Latest.Number)
-	}
-	return a
 }
 
 // second picks the endpoint whose head is longest unknown, as an index one above
