@@ -5,7 +5,6 @@ import (
 	"fmt"
 	"slices"
 	"time"
-
 )
 
 const (
@@ -165,4 +164,3 @@ func (h Heads) limited() Heads {
 	h.Safe = min(h.Safe, h.Latest.Number)
 	return h
 }
-
