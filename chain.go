@@ -49,8 +49,8 @@ type CompletenessStatus string
 
 // Completeness of one event kind on one chain (DESIGN: no silent gap).
 const (
-	Complete   CompletenessStatus = "complete"   // indexed from the deployment on, no known gap
-	Partial    CompletenessStatus = "partial"    // only the listed ranges are covered
+	Complete   CompletenessStatus = "complete"   // indexed from the deployment on, compared with the chain, no known gap
+	Partial    CompletenessStatus = "partial"    // only the listed ranges are covered, or nothing was compared of late
 	Incomplete CompletenessStatus = "incomplete" // a gap is known and not yet repaired
 )
 
@@ -59,7 +59,12 @@ type BlockRange struct{ From, To uint64 }
 
 // Completeness is published with every answer.
 type Completeness struct {
+	// Status is Complete when nothing is missing that is known of and every kind of
+	// event that the chain's state tells of (EventKind.HasState) is Complete.
 	Status CompletenessStatus
+	// VerifiedTo is the block up to which all those kinds are proven, 0 where one of
+	// them is not. What is newer was indexed and not yet compared.
+	VerifiedTo uint64
 	Ranges []BlockRange // what is covered, ascending
 	// Pending counts stored events that wait for one that is missing.
 	Pending int64

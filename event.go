@@ -45,6 +45,12 @@ func (k EventKind) String() string {
 	return names[k]
 }
 
+// HasState tells whether the registries' own views show what events of the kind
+// lead to, so that a chain's state proves them.
+func (k EventKind) HasState() bool {
+	return k >= KindTransfer && k <= KindValidationResponse && k != KindMetadataUpdate && k != KindBatchMetadataUpdate
+}
+
 // Event is one decoded registry event. Strings hold the bytes of the log as
 // they are: possibly invalid UTF-8, possibly with NUL.
 type Event interface{ Kind() EventKind }

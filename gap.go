@@ -10,7 +10,8 @@ import (
 type KindCompleteness struct {
 	Kind EventKind
 	// Status is Incomplete while a gap is open or an event waits for one of this
-	// kind, Partial before anything was verified or where indexing began too late.
+	// kind, Partial before anything was verified, a week of blocks after it last was,
+	// or where indexing began too late.
 	Status CompletenessStatus
 	// VerifiedTo is the newest block at which what events of this kind lead to was
 	// compared, for every agent, with the chain's own state and found equal; 0 when

@@ -211,7 +211,7 @@ func encodeAsOf(a repute.AsOf) AsOf {
 }
 
 func encodeCompleteness(c repute.Completeness) Completeness {
-	w := Completeness{Status: string(c.Status), Ranges: each(c.Ranges, encodeRange), Pending: Long(c.Pending), Undecoded: Long(c.Undecoded)}
+	w := Completeness{Status: string(c.Status), VerifiedToBlock: orNull(Long(c.VerifiedTo)), Ranges: each(c.Ranges, encodeRange), Pending: Long(c.Pending), Undecoded: Long(c.Undecoded)}
 	for _, k := range c.Kinds {
 		w.OpenGaps += Long(k.Open)
 	}

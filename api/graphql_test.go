@@ -47,7 +47,7 @@ func data[D any](t testing.TB, a answer) D {
 
 const everything = `
 fragment point on Point { block logIndex txHash time }
-fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status ranges { from to } pending undecoded openGaps } }
+fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status verifiedToBlock ranges { from to } pending undecoded openGaps } }
 query($id: ID!, $at: String) {
   agent(id: $id, at: $at) {
     id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize score

@@ -148,6 +148,18 @@ func newLedger(t testing.TB, db *store.DB, chainID uint64) *ledger {
 	return l
 }
 
+// verified says that all was compared with the chain up to the tip.
+func (l *ledger) verified() {
+	l.t.Helper()
+	v := store.Verified{VerifiedTo: l.tip.Number}
+	for k := repute.KindTransfer; k < repute.KindUndecoded; k++ {
+		v.Kinds = append(v.Kinds, k)
+	}
+	if err := l.db.SetVerified(context.Background(), l.chain.ID, store.Lease{}, v); err != nil {
+		l.t.Fatal(err)
+	}
+}
+
 // add puts events into one new block. Validation events come from the contract
 // at addr(900), unless wrapped in from.
 func (l *ledger) add(events ...repute.Event) repute.Block {
@@ -258,6 +270,7 @@ func populate(t testing.TB, db *store.DB) *ledger {
 		from{repute.ValidationResponse{Validator: addr(51), TokenID: token(7), RequestHash: common.Hash{0xcc}, Response: 100, Tag: "sure"}, untrusted},
 	)
 	newLedger(t, db, 1).add(mint(0, addr(1), "data:application/json,{}")...)
+	l.verified()
 	return l
 }
 

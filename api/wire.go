@@ -217,9 +217,10 @@ type AsOf struct {
 
 // Completeness is how much of a chain's history the index vouches for.
 type Completeness struct {
-	Status  string       `json:"status" enum:"complete,partial,incomplete"`
-	Ranges  []BlockRange `json:"ranges" doc:"what is covered"`
-	Pending Long         `json:"pending" doc:"stored events that wait for a missing one"`
+	Status          string       `json:"status" enum:"complete,partial,incomplete"`
+	VerifiedToBlock *Long        `json:"verifiedToBlock" doc:"block up to which every kind of event that the chain's state tells of was proven; null while one of them was not, and then nothing is complete"`
+	Ranges          []BlockRange `json:"ranges" doc:"what is covered"`
+	Pending         Long         `json:"pending" doc:"stored events that wait for a missing one"`
 	// Undecoded and OpenGaps are what else keeps a chain from being complete.
 	Undecoded Long `json:"undecoded" doc:"stored logs of the registries that nobody can read"`
 	OpenGaps  Long `json:"openGaps" doc:"events that the chain has and the index lacks; /status lists them"`

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"math/rand/v2"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -356,6 +357,29 @@ func status(t *testing.T, db *store.DB) repute.ChainStatus {
 		t.Fatalf("%d chains, %v", len(list), err)
 	}
 	return list[0]
+}
+
+// unbroken tells whether a chain that nobody compared yet has all its blocks and no
+// gap that is known.
+func unbroken(s repute.ChainStatus) bool {
+	c := s.Completeness
+	return c.Status == repute.Partial && c.Pending+c.Undecoded == 0 && slices.Equal(c.Ranges, []repute.BlockRange{{From: s.StartBlock, To: s.Block.Number}})
+}
+
+// A node left the newest event out and nothing was compared yet.
+func TestNotComparedIsNotComplete(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"))
+	c.Mine(c.Feedback(0, rpctest.Account(2), 2, 5, "x"))
+	c.MineEmpty(5)
+	c.Finalize(6, 6)
+	c.MapLogs(rpctest.Drop(rpctest.AtBlock(2)))
+	db := openStore(t)
+	catchUp(t, follow(t, db, c, Options{}))
+	if s := status(t, db); s.Feedback != 1 || !unbroken(s) {
+		t.Errorf("%d of 2 ratings, %+v", s.Feedback, s.Completeness)
+	}
 }
 
 func TestWrongChain(t *testing.T) {

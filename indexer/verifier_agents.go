@@ -83,9 +83,7 @@ func (v *Verifier) publish(ctx context.Context, l store.Lease, s store.Sweep) er
 
 // stateKinds are the events whose outcome the registries' views tell.
 func stateKinds() []repute.EventKind {
-	return []repute.EventKind{repute.KindTransfer, repute.KindRegistered, repute.KindURIUpdated, repute.KindMetadataSet,
-		repute.KindApproval, repute.KindApprovalForAll, repute.KindNewFeedback, repute.KindFeedbackRevoked,
-		repute.KindResponseAppended, repute.KindValidationRequest, repute.KindValidationResponse}
+	return slices.DeleteFunc(allKinds(), func(k repute.EventKind) bool { return !k.HasState() })
 }
 
 // toldBy are the kinds that a view tells of.

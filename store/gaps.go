@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -256,10 +257,47 @@ func (c *chainView) kinds(whole bool) []repute.KindCompleteness {
 		switch {
 		case k.Open > 0, k.Pending > 0 && !c.Imported:
 			k.Status = repute.Incomplete
-		case whole && k.Pending == 0 && max(k.VerifiedTo, k.LogsTo) > 0:
+		case whole && k.Pending == 0 && c.nearFinality(max(k.VerifiedTo, k.LogsTo)):
 			k.Status = repute.Complete
 		}
 		out = append(out, k)
 	}
 	return out
+}
+
+// staleProof is how far, in the chain's own time, the block that a kind was proven
+// to may lie below the newest final one before the kind counts as unproven again:
+// comparing every agent of a large chain takes a day, and rests for some.
+const staleProof = 7 * 24 * time.Hour
+
+// nearFinality tells whether a proof up to block n says anything of the chain as it
+// is now.
+func (c *chainView) nearFinality(n uint64) bool {
+	final := uint64(max(0, min(c.finalized, c.cursor)))
+	return n > 0 && (n >= final || final-n <= c.blocksIn(staleProof))
+}
+
+// untimedProof is staleProof in blocks where no block times are known.
+const untimedProof = 100_000
+
+// blocksIn is how many blocks the chain makes in that time, by its mean since the
+// oldest header that is kept.
+func (c *chainView) blocksIn(d time.Duration) uint64 {
+	blocks, took := c.cursor-c.oldest, c.cursorTime.Sub(c.oldestTime)
+	if c.oldestTime.IsZero() || c.cursorTime.IsZero() || blocks <= 0 || took <= 0 {
+		return untimedProof
+	}
+	return uint64(float64(blocks) * d.Seconds() / took.Seconds())
+}
+
+// proven is the block up to which every kind is proven that the state tells of, 0
+// where one is not.
+func (c *chainView) proven() uint64 {
+	to := uint64(math.MaxUint64)
+	for kind := repute.KindTransfer; kind <= repute.KindEIP712DomainChanged; kind++ {
+		if kind.HasState() {
+			to = min(to, max(c.proof.VerifiedTo[kind], c.proof.LogsTo[kind]))
+		}
+	}
+	return to
 }

@@ -36,11 +36,11 @@ func TestCompletenessByKind(t *testing.T) {
 			t.Errorf("%s: %+v of %s, want %s of %s", what, k, all, want, overall)
 		}
 	}
-	check("before any comparison", repute.KindNewFeedback, repute.Partial, repute.Complete)
+	check("before any comparison", repute.KindNewFeedback, repute.Partial, repute.Partial)
 	sqlExec(t, db, "insert into verifications values (7, 9, 110, 0), (7, 5, 0, 108)")
-	check("compared", repute.KindNewFeedback, repute.Complete, repute.Complete)
-	check("every block proven", repute.KindMetadataUpdate, repute.Complete, repute.Complete)
-	check("another kind", repute.KindTransfer, repute.Partial, repute.Complete)
+	check("compared", repute.KindNewFeedback, repute.Complete, repute.Partial)
+	check("every block proven", repute.KindMetadataUpdate, repute.Complete, repute.Partial)
+	check("another kind", repute.KindTransfer, repute.Partial, repute.Partial)
 	if k, _ := kindOf(t, db, repute.KindNewFeedback); k.VerifiedTo != 110 || k.LogsTo != 0 {
 		t.Errorf("verified: %+v", k)
 	}
@@ -49,6 +49,52 @@ func TestCompletenessByKind(t *testing.T) {
 	check("one of another kind waits", repute.KindMetadataUpdate, repute.Complete, repute.Incomplete)
 	sqlExec(t, db, "delete from pending; update covered set from_block = 101")
 	check("begun too late", repute.KindNewFeedback, repute.Partial, repute.Partial)
+}
+
+// verifyTo says of all kinds that the state tells of that they were compared at a
+// block.
+func verifyTo(t *testing.T, db *store.DB, chain, block uint64) {
+	t.Helper()
+	v := store.Verified{VerifiedTo: block}
+	for k := repute.KindTransfer; k < repute.KindUndecoded; k++ {
+		if k.HasState() {
+			v.Kinds = append(v.Kinds, k)
+		}
+	}
+	ok(t, db.SetVerified(t.Context(), chain, store.Lease{}, v))
+}
+
+// A chain is complete up to the block at which the last of its kinds was compared,
+// as long as that is not a week of blocks ago.
+func TestCompleteMeansCompared(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 52)
+	w.grow(20)
+	tip := w.tip().Number
+	w.store(t, db, tip)
+	check := func(what string, want repute.CompletenessStatus, to uint64) {
+		t.Helper()
+		if c := chainsOf(t, db)[0].Completeness; c.Status != want || c.VerifiedTo != to {
+			t.Errorf("%s: %s, verified to %d, want %s and %d", what, c.Status, c.VerifiedTo, want, to)
+		}
+	}
+	check("not compared", repute.Partial, 0)
+	verifyTo(t, db, 7, 110)
+	check("compared", repute.Complete, 110)
+	sqlExec(t, db, "update verifications set logs_to = 105")
+	check("a lower block is the only one proven of logs", repute.Complete, 110)
+	sqlExec(t, db, "delete from verifications where kind = 9")
+	check("one kind never compared", repute.Partial, 0)
+	verifyTo(t, db, 7, 110)
+	sqlExec(t, db, "update chains set finalized_block = cursor_block")
+	check("some blocks ago", repute.Complete, 110)
+	sqlExec(t, db, "update blocks set time = '2026-01-01'::timestamptz + (number - 100) * interval '1 day'")
+	sqlExec(t, db, "update chains set cursor_time = '2026-01-01'::timestamptz + (cursor_block - 100) * interval '1 day'")
+	check("days ago", repute.Partial, 110)
+	verifyTo(t, db, 7, tip-6)
+	check("within a week", repute.Complete, tip-6)
+	verifyTo(t, db, 7, tip-8)
+	check("not within a week", repute.Partial, tip-8)
 }
 
 func TestGapsAreKeptUntilClosed(t *testing.T) {
@@ -83,7 +129,7 @@ func TestGapsAreKeptUntilClosed(t *testing.T) {
 		t.Errorf("postponed: %+v", k.Gaps[0])
 	}
 	ok(t, db.CloseGap(ctx, 7, store.Lease{}, g))
-	if k, status = kindOf(t, db, repute.KindNewFeedback); status != repute.Complete || k.Open != 0 || len(k.Gaps) != 0 {
+	if k, status = kindOf(t, db, repute.KindNewFeedback); status != repute.Partial || k.Open != 0 || len(k.Gaps) != 0 {
 		t.Errorf("closed: %+v, %s", k, status)
 	}
 }

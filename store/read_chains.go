@@ -50,6 +50,8 @@ type chainView struct {
 	pending         int64 // wait for a missing event
 	undecoded       int64
 	proof           proof
+	oldest          int64 // the oldest header that is kept, 0 for none with a time
+	oldestTime      time.Time
 	now             time.Time // the database's clock
 }
 
@@ -69,10 +71,11 @@ func readChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, err
 			c.finalized_block, c.reorgs, c.halted, c.last_error,
 			array(select from_block from covered v where v.chain_id = c.chain_id order by from_block),
 			array(select to_block from covered v where v.chain_id = c.chain_id order by from_block),
-			w.pending, w.undecoded, now(), `+selectProof+`
+			w.pending, w.undecoded, now(), coalesce(o.number, 0), o.time, `+selectProof+`
 		from chains c
 		cross join lateral (select count(*) filter (where not `+undecoded+`) pending, count(*) filter (where `+undecoded+`) undecoded
 			from pending p where p.chain_id = c.chain_id and p.`+waiting+`) w
+		left join lateral (select number, time from blocks b where b.chain_id = c.chain_id order by number limit 1) o on true
 		where $1::bigint[] is null or c.chain_id = any($1)
 		order by c.chain_id`, ids)
 	if err != nil {
@@ -85,13 +88,13 @@ func scanChain(row pgx.CollectableRow) (*chainView, error) {
 	var c chainView
 	var identity, reputation, hash []byte
 	var validations [][]byte
-	var cursorTime, headSeen *time.Time
+	var cursorTime, headSeen, oldest *time.Time
 	var from, to []int64
 	var verified, waits, gaps, open []byte
 	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &c.StartBlock, &c.Imported,
 		&c.cursor, &hash, &cursorTime, &c.head, &headSeen, &c.safe,
 		&c.finalized, &c.reorgs, &c.halted, &c.lastError, &from, &to, &c.pending, &c.undecoded, &c.now,
-		&verified, &waits, &gaps, &open)
+		&c.oldest, &oldest, &verified, &waits, &gaps, &open)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +104,7 @@ func scanChain(row pgx.CollectableRow) (*chainView, error) {
 		c.Validations = append(c.Validations, common.BytesToAddress(v))
 	}
 	c.cursorHash = common.BytesToHash(hash)
-	c.cursorTime, c.headSeen = timeOf(cursorTime), timeOf(headSeen)
+	c.cursorTime, c.headSeen, c.oldestTime = timeOf(cursorTime), timeOf(headSeen), timeOf(oldest)
 	for i := range from {
 		c.ranges = append(c.ranges, repute.BlockRange{From: uint64(from[i]), To: uint64(to[i])})
 	}
@@ -143,16 +146,17 @@ func (c *chainView) asOf(b repute.Block, f repute.Finality, age time.Time) reput
 }
 
 // completeness claims complete only for one range from the start to the cursor
-// with nothing pending, nothing unread and no gap known.
+// with nothing pending, nothing unread and no gap known, of which every kind of
+// event is proven that can be by the chain's state.
 func (c *chainView) completeness() repute.Completeness {
 	whole := slicesWhole(c.ranges, c.StartBlock, c.cursor)
-	out := repute.Completeness{Status: repute.Partial, Ranges: c.ranges, Pending: c.pending, Undecoded: c.undecoded, Kinds: c.kinds(whole)}
+	out := repute.Completeness{Status: repute.Partial, VerifiedTo: c.proven(), Ranges: c.ranges, Pending: c.pending, Undecoded: c.undecoded, Kinds: c.kinds(whole)}
 	missing := c.pending+c.undecoded > 0
 	switch {
 	case len(c.proof.Open) > 0, missing && !c.Imported:
 		out.Status = repute.Incomplete
 	case missing:
-	case whole:
+	case whole && c.nearFinality(out.VerifiedTo):
 		out.Status = repute.Complete
 	}
 	return out
