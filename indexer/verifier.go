@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -71,12 +72,18 @@ type Verifier struct {
 	label     string
 	log       *slog.Logger
 
-	began   time.Time     // when this process began to compare all agents
-	swept   time.Time     // when it last had
-	rest    time.Duration // how long to wait then
-	turns   [3]turn
-	first   int  // whose turn it is
-	mute    bool // the blooms of this chain tell nothing
+	began  time.Time     // when this process began to compare all agents
+	swept  time.Time     // when it last had
+	rest   time.Duration // how long to wait then
+	turns  [3]turn
+	first  int       // whose turn it is
+	mute   bool      // the blooms of this chain tell nothing
+	unmute time.Time // until then; zero: for good
+	lies   int       // looks in a row in which blooms denied events that are there
+	doubt  struct {  // when the first block without proof is asked for again
+		retry backoff
+		next  time.Time
+	}
 	widened map[uint64]bool
 }
 
@@ -88,6 +95,7 @@ func NewVerifier(db *store.DB, c repute.Chain, witnesses func() []*Node, o Verif
 	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: newDecoder(c),
 		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: chainLabel(c.ID), log: o.Log.With("chain", c.ID),
 		widened: map[uint64]bool{}}
+	v.doubt.retry = backoff{min: o.RetryMin, max: o.RetryMax}
 	retry := backoff{min: time.Second, max: time.Minute}
 	v.turns = [3]turn{{run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
 	return v
@@ -175,6 +183,18 @@ type turn struct {
 func (v *Verifier) withWitness(f func(*Node) error) error {
 	err := error(ErrNothingNew)
 	for _, n := range v.witnesses() {
+		if err = f(n); err == nil {
+			return nil
+		}
+	}
+	return err
+}
+
+// withOther asks the last witness first: another one than withWitness, where there
+// are several.
+func (v *Verifier) withOther(f func(*Node) error) error {
+	err := error(ErrNothingNew)
+	for _, n := range slices.Backward(v.witnesses()) {
 		if err = f(n); err == nil {
 			return nil
 		}

@@ -2,10 +2,12 @@ package indexer
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"maps"
 	"slices"
 	"strconv"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -28,6 +30,12 @@ const (
 	muteHits = 25
 	// muteSample is how many blocks it takes to say so.
 	muteSample = 40
+	// muteLies is how many looks in a row must find a bloom that denies stored events,
+	// of all witnesses, before blooms count as telling nothing: one wrong bloom is no
+	// chain without blooms.
+	muteLies = 3
+	// muteFor is how long they then do.
+	muteFor = time.Hour
 	// rereadLogs bounds how many stored logs are asked for again at once.
 	rereadLogs = 1_000
 )
@@ -37,12 +45,16 @@ func (v *Verifier) sweepBlocks(ctx context.Context, l store.Lease, at store.Stan
 	if at.Pin.Hash == (common.Hash{}) {
 		return ErrNothingNew
 	}
+	v.listen()
 	pass := blocksPass
 	if v.mute {
 		pass = knownPass
 	}
 	sweep, err := v.db.Sweep(ctx, v.chain.ID, pass)
 	if err != nil {
+		return err
+	}
+	if err := v.goBack(ctx, l, &sweep); err != nil {
 		return err
 	}
 	r := repute.BlockRange{From: max(sweep.Position, v.chain.StartBlock), To: at.Pin.Number}
@@ -57,24 +69,77 @@ func (v *Verifier) sweepBlocks(ctx context.Context, l store.Lease, at store.Stan
 	if err != nil {
 		return fmt.Errorf("look through blocks %d to %d: %w", r.From, r.To, err)
 	}
-	if v.mute = w.mute(); v.mute {
-		v.log.Info("the headers' blooms tell nothing: only blocks with events are looked at")
+	if v.distrust(w); v.mute {
 		return nil
 	}
-	unproven, err := v.judgeAll(ctx, l, at, w.suspects)
+	doubt, err := v.judgeAll(ctx, l, at, w.toJudge(r))
 	if err != nil {
 		return err
 	}
-	if unproven {
-		sweep.Skipped = allKinds()
-	}
-	sweep.Position = r.To + 1
-	if len(sweep.Skipped) == 0 {
-		if err := v.db.SetVerified(ctx, v.chain.ID, l, store.Verified{Kinds: allKinds(), LogsTo: r.To}); err != nil {
-			return err
-		}
+	if err := v.note(ctx, l, &sweep, r, doubt); err != nil {
+		return err
 	}
 	return v.db.SaveSweep(ctx, v.chain.ID, l, blocksPass, sweep)
+}
+
+// note publishes how far the blocks are proven without a gap, and keeps which is the
+// first that is not.
+func (v *Verifier) note(ctx context.Context, l store.Lease, sweep *store.Sweep, r repute.BlockRange, doubt uint64) error {
+	sweep.Position = r.To + 1
+	if len(sweep.Skipped) > 0 {
+		return nil
+	}
+	proven := r.To
+	if doubt > 0 {
+		sweep.Skipped, sweep.Pinned = allKinds(), doubt
+		proven = doubt - 1
+	} else {
+		v.doubt.retry.reset()
+	}
+	if proven < r.From {
+		return nil
+	}
+	return v.db.SetVerified(ctx, v.chain.ID, l, store.Verified{Kinds: allKinds(), LogsTo: proven})
+}
+
+// goBack asks again for the first block that could not be proven, from time to time
+// and with more and more time between: a request that failed must not end the proof
+// of a chain. Once the block is proven the look goes on from there.
+func (v *Verifier) goBack(ctx context.Context, l store.Lease, sweep *store.Sweep) error {
+	if v.mute || len(sweep.Skipped) == 0 || time.Now().Before(v.doubt.next) {
+		return nil
+	}
+	v.doubt.next = time.Now().Add(v.doubt.retry.next())
+	first := max(sweep.Pinned, v.chain.StartBlock)
+	j, err := v.judge(ctx, first)
+	if err != nil || !j.proven {
+		v.log.Debug("block still not proven", "block", first, "error", err)
+		return ctx.Err()
+	}
+	*sweep = store.Sweep{Position: first}
+	return v.db.SaveSweep(ctx, v.chain.ID, l, blocksPass, *sweep)
+}
+
+// distrust counts the looks in which blooms denied events that are there, and gives
+// blooms up for a while when they tell nothing.
+func (v *Verifier) distrust(w window) {
+	switch {
+	case len(w.lying) > 0:
+		v.lies++
+	case w.stored > 0:
+		v.lies = 0
+	}
+	if v.lies >= muteLies || w.mute() {
+		v.log.Info("the headers' blooms tell nothing: only blocks with events are looked at", "again", muteFor)
+		v.mute, v.lies, v.unmute = true, 0, time.Now().Add(muteFor)
+	}
+}
+
+// listen gives blooms another chance.
+func (v *Verifier) listen() {
+	if v.mute && !v.unmute.IsZero() && time.Now().After(v.unmute) {
+		v.mute = false
+	}
 }
 
 // allKinds are the events of the registries.
@@ -89,13 +154,23 @@ func allKinds() []repute.EventKind {
 // window is what the headers of some blocks say beside the stored logs.
 type window struct {
 	suspects []uint64
-	empty    int // blocks without stored logs
-	hits     int // of these, whose bloom admits events
-	lying    int // blocks whose bloom denies the stored logs
+	stored   int      // blocks with stored logs
+	empty    int      // blocks without
+	hits     int      // of these, whose bloom admits events
+	lying    []uint64 // blocks whose bloom denies the stored logs
 }
 
 func (w *window) mute() bool {
-	return w.lying > 0 || w.empty >= muteSample && w.hits*100 > w.empty*muteHits
+	return w.empty >= muteSample && w.hits*100 > w.empty*muteHits
+}
+
+// toJudge are the blocks whose receipts must be read: where one bloom is wrong, the
+// others exclude nothing.
+func (w *window) toJudge(r repute.BlockRange) []uint64 {
+	if len(w.lying) > 0 {
+		return upTo(r.From, r.To)
+	}
+	return w.suspects
 }
 
 // look reads the headers of a range and finds the blocks that may hold more than
@@ -111,10 +186,40 @@ func (v *Verifier) look(ctx context.Context, r repute.BlockRange) (window, error
 		return w, err
 	}
 	stored := byBlock(logs)
+	if err := v.lookTwice(ctx, headers, stored); err != nil {
+		return w, err
+	}
 	for i := range headers {
 		w.add(&headers[i], stored[headers[i].Number], v.admits(headers[i].Bloom))
 	}
 	return w, nil
+}
+
+// lookTwice asks another witness, where there is one, for the headers whose blooms
+// deny what is stored.
+func (v *Verifier) lookTwice(ctx context.Context, headers []Sealed, stored map[uint64][]types.Log) error {
+	var places []int
+	var numbers []uint64
+	for i := range headers {
+		if n := headers[i].Number; !within(bloomOf(stored[n]), headers[i].Bloom) {
+			places, numbers = append(places, i), append(numbers, n)
+		}
+	}
+	if len(numbers) == 0 {
+		return nil
+	}
+	if err := v.spend(ctx, len(numbers)); err != nil {
+		return err
+	}
+	var again []Sealed
+	err := v.withOther(func(n *Node) (err error) {
+		again, err = n.SealedBlocks(ctx, numbers)
+		return err
+	})
+	for i := range again {
+		headers[places[i]] = again[i]
+	}
+	return err
 }
 
 func byBlock(logs []types.Log) map[uint64][]types.Log {
@@ -128,16 +233,17 @@ func byBlock(logs []types.Log) map[uint64][]types.Log {
 // add judges one header. A block that holds events is always suspect: another one
 // of the same agents sets no bit that is not set already.
 func (w *window) add(h *Sealed, stored []types.Log, admits bool) {
-	switch {
-	case len(stored) > 0 && !within(bloomOf(stored), h.Bloom):
-		w.lying++
-	case len(stored) > 0:
-		w.suspects = append(w.suspects, h.Number)
-	default:
+	if len(stored) == 0 {
 		if w.empty++; admits {
 			w.hits++
 			w.suspects = append(w.suspects, h.Number)
 		}
+		return
+	}
+	w.stored++
+	w.suspects = append(w.suspects, h.Number)
+	if !within(bloomOf(stored), h.Bloom) {
+		w.lying = append(w.lying, h.Number)
 	}
 }
 
@@ -173,54 +279,57 @@ func (v *Verifier) judgeSome(ctx context.Context, numbers []uint64) []ruling {
 	return out
 }
 
-// judgeAll settles suspect blocks by their receipts. It tells whether some of them
-// could not be proven.
-func (v *Verifier) judgeAll(ctx context.Context, l store.Lease, at store.Standing, suspects []uint64) (unproven bool, err error) {
+// judgeAll settles suspect blocks by their receipts. It names the first that could
+// not be proven, 0 when all were.
+func (v *Verifier) judgeAll(ctx context.Context, l store.Lease, at store.Standing, suspects []uint64) (doubt uint64, err error) {
 	for len(suspects) > 0 {
 		n := min(len(suspects), 4*judgedAtOnce)
 		for _, j := range v.judgeSome(ctx, suspects[:n]) {
 			if j.err != nil && (ctx.Err() != nil || later(j.err)) {
-				return false, j.err
+				return doubt, j.err
 			}
 			if j.err != nil {
 				v.log.Warn("block not proven", "block", j.number, "error", j.err)
 			}
-			unproven = unproven || !j.proven
-			if err := v.act(ctx, l, at, j.judgement); err != nil {
-				return false, err
+			listed, err := v.act(ctx, l, at, j.judgement)
+			if err != nil {
+				return doubt, err
+			}
+			if doubt == 0 && !(j.proven && listed) {
+				doubt = j.number
 			}
 		}
 		suspects = suspects[n:]
 	}
-	return unproven, nil
+	return doubt, nil
 }
 
 // act repairs what a judgement shows to be missing. What is stored and not on the
-// chain no repair can mend: it is published.
-func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j judgement) error {
+// chain no repair can mend: it is published. False when something stays wrong that
+// no gap tells of.
+func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j judgement) (listed bool, err error) {
 	if j.settled() {
-		return nil
+		return true, nil
 	}
-	if err := v.open(ctx, l, v.blockHoles(j)); err != nil {
-		return err
+	full := v.open(ctx, l, v.blockHoles(j))
+	if full != nil && !errors.Is(full, store.ErrGapsFull) {
+		return false, full
 	}
 	if len(j.absent) > 0 && j.block.Number <= at.Cursor {
 		if err := v.repair(ctx, l, at, j.absent); err != nil {
-			return err
+			return false, err
 		}
 	}
 	again, err := v.judge(ctx, j.block.Number)
-	if err != nil {
-		return err
+	if err != nil || !again.settled() {
+		return full == nil, err
 	}
 	for _, h := range v.blockHoles(j) {
-		if again.settled() {
-			if err := v.db.CloseGap(ctx, v.chain.ID, l, h); err != nil {
-				return err
-			}
+		if err := v.db.CloseGap(ctx, v.chain.ID, l, h); err != nil {
+			return false, err
 		}
 	}
-	return nil
+	return true, nil
 }
 
 // blockHoles names what is wrong with a block, by kind.
@@ -325,11 +434,12 @@ func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]types.Log
 	var suspects []uint64
 	if !v.mute {
 		for from := r.From; from <= r.To; from += v.opts.Window {
-			w, err := v.look(ctx, repute.BlockRange{From: from, To: min(r.To, from+v.opts.Window-1)})
+			part := repute.BlockRange{From: from, To: min(r.To, from+v.opts.Window-1)}
+			w, err := v.look(ctx, part)
 			if err != nil {
 				return nil, err
 			}
-			suspects = append(suspects, w.suspects...)
+			suspects = append(suspects, w.toJudge(part)...)
 		}
 	} else {
 		logs, _, err := v.db.Logs(ctx, v.chain.ID, r, rereadLogs)

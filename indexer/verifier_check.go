@@ -151,7 +151,8 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 		numbers = append(numbers, logs[i].BlockNumber)
 	}
 	if !c.v.mute {
-		w, err := c.v.look(ctx, repute.BlockRange{From: r.From, To: to})
+		looked := repute.BlockRange{From: r.From, To: to}
+		w, err := c.v.look(ctx, looked)
 		switch {
 		case ctx.Err() != nil:
 			return nil, 0, ctx.Err()
@@ -161,7 +162,7 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 			c.v.mute = true
 			c.unchecked(fmt.Sprintf("blocks without events from %d on", r.From), errMute)
 		default:
-			numbers = append(numbers, w.suspects...)
+			numbers = append(numbers, w.toJudge(looked)...)
 		}
 	}
 	return slices.Compact(slices.Sorted(slices.Values(numbers))), to, nil

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -96,4 +97,67 @@ func TestHistoryGoesOnWhereItStopped(t *testing.T) {
 			t.Errorf("%+v, want a gap that begins above block %d", k.Gaps, due[0].Blocks.From)
 		}
 	}
+}
+
+// One failed request, or one wrong bloom, does not end the proof of a chain's
+// blocks, whoever goes on with it.
+func TestProofOutlivesOneFailure(t *testing.T) {
+	t.Parallel()
+	for name, fault := range map[string]func(rpcCall, map[string]json.RawMessage) bool{
+		"receipts": func(c rpcCall, a map[string]json.RawMessage) bool {
+			if c.Method != "eth_getBlockReceipts" {
+				return false
+			}
+			delete(a, "result")
+			a["error"] = json.RawMessage(`{"code":-32000,"message":"oops"}`)
+			return true
+		},
+		"bloom": func(c rpcCall, a map[string]json.RawMessage) bool {
+			if c.Method != "eth_getBlockByNumber" || string(c.Params[0]) != `"0x1"` {
+				return false
+			}
+			a["result"] = withField(a["result"], "logsBloom", "0x"+strings.Repeat("0", 512))
+			return true
+		},
+	} {
+		t.Run(name, func(t *testing.T) { proofOutlives(t, fault) })
+	}
+}
+
+func proofOutlives(t *testing.T, fault func(rpcCall, map[string]json.RawMessage) bool) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"))
+	c.MineEmpty(5)
+	c.Finalize(6, 6)
+	for faults := range 4 { // how often it fails before it works
+		db := openStore(t)
+		indexFrom(t, db, chainOf(c), newNode(t, c, NodeOptions{}))
+		d := newDropper(t, c.URL())
+		n := nodeAt(t, d.URL)
+		left := faults
+		d.lie = func(call rpcCall, a map[string]json.RawMessage) {
+			if left > 0 && fault(call, a) {
+				left--
+			}
+		}
+		v := verifierOf(db, chainOf(c), n)
+		for range 20 {
+			if stepOn(t, v); status(t, db).Completeness.Kinds[0].LogsTo == 6 {
+				break
+			}
+			v.doubt.next = time.Time{} // its time has come
+		}
+		if k := status(t, db).Completeness.Kinds[0]; k.LogsTo != 6 || left > 0 {
+			t.Errorf("after %d failures: %+v, blooms given up: %t", faults-left, k, v.mute)
+		}
+	}
+}
+
+func withField(raw json.RawMessage, key, value string) json.RawMessage {
+	var fields map[string]json.RawMessage
+	_ = json.Unmarshal(raw, &fields)
+	fields[key], _ = json.Marshal(value)
+	out, _ := json.Marshal(fields)
+	return out
 }
