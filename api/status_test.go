@@ -17,6 +17,7 @@ func TestStatusForOperators(t *testing.T) {
 	db := open(t, pgtest.New(t))
 	l := newLedger(t, db, 8453)
 	l.add(mint(7, addr(1), "")...)
+	l.add(repute.Upgraded{Implementation: addr(4)}) // with the proxy itself
 	b := l.add(repute.Upgraded{Implementation: addr(5)})
 	err := db.SaveEndpoints(t.Context(), 8453, []repute.Endpoint{{ChainID: 8453, Name: "rpc.example", Kind: "http", State: repute.EndpointOpen,
 		Latency: 12_345 * time.Microsecond, ErrorRate: 0.5, Requests: 10, Failures: 5, Concurrency: 4, Head: 99,

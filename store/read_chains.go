@@ -293,7 +293,8 @@ func (db *DB) UpgradedBefore(ctx context.Context, chainID uint64, l *types.Log) 
 	return before, failed("earlier upgrades", err)
 }
 
-// upgrades counts the Upgraded events of one chain's contracts.
+// upgrades counts the Upgraded events of one chain's contracts, without the first
+// of each, which is its deployment's.
 type upgrades struct {
 	n    int64
 	last uint64 // block of the newest one
@@ -301,7 +302,7 @@ type upgrades struct {
 
 func readUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
 	// The kind is written out: it is the condition of index events_upgrades.
-	rows, err := tx.Query(ctx, fmt.Sprintf("select chain_id, count(*), max(block) from events where kind = %d group by chain_id", repute.KindUpgraded))
+	rows, err := tx.Query(ctx, fmt.Sprintf("select chain_id, count(*) - count(distinct address), max(block) from events where kind = %d group by chain_id", repute.KindUpgraded))
 	if err != nil {
 		return nil, err
 	}
@@ -309,7 +310,9 @@ func readUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
 	var chain uint64
 	var u upgrades
 	_, err = pgx.ForEachRow(rows, []any{&chain, &u.n, &u.last}, func() error {
-		out[chain] = u
+		if u.n > 0 {
+			out[chain] = u
+		}
 		return nil
 	})
 	return out, err

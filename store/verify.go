@@ -74,7 +74,7 @@ func (db *DB) AgentsThen(ctx context.Context, chainID, block uint64, named []rep
 		}
 		rows, err := tx.Query(ctx, `
 			select token_id::text, registered_block from agents
-			where chain_id = $1 and registered_block <= $2 and `+sql+` order by token_id limit $4`, chainID, block, which, limit)
+			where chain_id = $1 and registered_block <= $2 and `+sql+` order by agents.token_id limit $4`, chainID, block, which, limit)
 		if err != nil {
 			return err
 		}

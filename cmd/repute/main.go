@@ -35,16 +35,22 @@ func interruptible() (context.Context, context.CancelFunc) {
 	return ctx, stop
 }
 
+// codeInterrupted is the exit code of what a signal ended before it was done.
+const codeInterrupted = 130
+
 // run is the whole program: it returns the exit code, 2 for wrong usage or
-// input, 1 for anything else that failed.
+// input, 1 for anything else that failed, 130 for what was interrupted.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(stdout, stderr)
 	root.SetArgs(args)
 	err := root.ExecuteContext(ctx)
 	var chosen outcome
 	switch {
-	case err == nil, errors.Is(err, context.Canceled) && ctx.Err() != nil:
+	case err == nil:
 		return 0
+	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
+		fmt.Fprintln(stderr, "repute: interrupted")
+		return codeInterrupted
 	case errors.As(err, &chosen):
 		fmt.Fprintln(stderr, "repute:", err)
 		return chosen.code
@@ -89,5 +95,37 @@ func (p *program) root() *cobra.Command {
 	p.flags.bind(root.PersistentFlags())
 	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
 		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.benchCommand(), p.versionCommand())
+	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
+	strict(root)
 	return root
+}
+
+// misused is a command line that nothing was done for.
+func misused(cmd *cobra.Command, err error) error {
+	return repute.Invalid(cmd.CommandPath(), err.Error(), "see "+cmd.CommandPath()+" --help")
+}
+
+// strict makes wrong arguments of a command and its subcommands wrong usage, and
+// a word that is no subcommand too.
+func strict(cmd *cobra.Command) {
+	if args := cmd.Args; args != nil {
+		cmd.Args = func(cmd *cobra.Command, given []string) error {
+			if err := args(cmd, given); err != nil {
+				return misused(cmd, err)
+			}
+			return nil
+		}
+	}
+	if cmd.HasSubCommands() && !cmd.Runnable() {
+		cmd.Args = cobra.ArbitraryArgs
+		cmd.RunE = func(cmd *cobra.Command, given []string) error {
+			if len(given) > 0 {
+				return misused(cmd, fmt.Errorf("unknown command %q", given[0]))
+			}
+			return cmd.Help()
+		}
+	}
+	for _, sub := range cmd.Commands() {
+		strict(sub)
+	}
 }

@@ -24,7 +24,10 @@ share one Postgres.
 With --once or --until-block it ends by itself, exit code 0, when every chain is
 indexed that far; --roles indexer leaves the rest out.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.serve(cmd.Context(), end) },
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			end.never = cmd.Flags().Changed("until-block") && end.until == 0
+			return p.serve(cmd.Context(), end)
+		},
 	}
 	cmd.Flags().Uint64Var(&end.until, "until-block", 0, "end when this block of the one chain is indexed")
 	cmd.Flags().BoolVar(&end.once, "once", false, "end when the head that each node has at the start is indexed")
@@ -35,6 +38,7 @@ indexed that far; --roles indexer leaves the rest out.`,
 type ending struct {
 	until uint64
 	once  bool
+	never bool // until was set to 0
 }
 
 func (e ending) comes() bool { return e != ending{} }
@@ -42,6 +46,8 @@ func (e ending) comes() bool { return e != ending{} }
 // check refuses endings that would never come.
 func (e ending) check(c config, chains []followed) error {
 	switch {
+	case e.never:
+		return repute.Invalid("until-block", "0 is before every block", "a block above the chain's start")
 	case !e.comes():
 	case !c.has("indexer"):
 		return repute.Invalid("roles", "--once and --until-block need the role indexer", "e.g. --roles indexer")
@@ -68,6 +74,20 @@ func (p *program) serve(ctx context.Context, end ending) error {
 	if err := end.check(c, chains); err != nil {
 		return err
 	}
+	err = p.serveOn(ctx, c, end)
+	switch {
+	case ctx.Err() == nil:
+	case end.comes():
+		return fmt.Errorf("ended before everything was indexed: %w", ctx.Err())
+	case errors.Is(err, context.Canceled):
+		return nil // told to stop while it started
+	}
+	return err
+}
+
+// serveOn runs the service on its database until ctx ends, which is no error, or
+// the end that was wished for comes.
+func (p *program) serveOn(ctx context.Context, c config, end ending) error {
 	screen := p.newScreen(c)
 	defer screen.close()
 	log := c.logger(screen)

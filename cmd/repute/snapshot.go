@@ -76,9 +76,16 @@ func (p *program) exportEvents(ctx context.Context, db *store.DB, chain uint64, 
 }
 
 // writeFile gives write a file that appears under its name only when it is whole.
+// What is no regular file, a device or a pipe, is written to and never replaced.
 func (p *program) writeFile(name string, write func(io.Writer) error) (err error) {
 	if name == "-" {
 		return write(p.stdout)
+	}
+	if at, err := filepath.EvalSymlinks(name); err == nil {
+		name = at
+	}
+	if info, err := os.Stat(name); err == nil && !info.Mode().IsRegular() {
+		return writeInto(name, write)
 	}
 	file, err := os.CreateTemp(filepath.Dir(name), "."+filepath.Base(name)+".*")
 	if err != nil {
@@ -99,6 +106,14 @@ func (p *program) writeFile(name string, write func(io.Writer) error) (err error
 		return err
 	}
 	return os.Rename(file.Name(), name)
+}
+
+func writeInto(name string, write func(io.Writer) error) error {
+	file, err := os.OpenFile(name, os.O_WRONLY, 0)
+	if err != nil {
+		return repute.Invalid("output", err.Error(), "a file in a directory that can be written")
+	}
+	return errors.Join(compressed(name, file, write), file.Close())
 }
 
 func compressed(name string, w io.Writer, write func(io.Writer) error) error {

@@ -47,8 +47,8 @@ whose bloom admits events that are not stored, and compares the state of all age
 and their number at the end of the range with the chain's own. Works beside a running
 serve, and for imported chains.
 
-Prints each difference. Exit code 0: nothing differs; 1: something does; 2: something
-could not be checked.
+Prints each difference. Exit code 0: nothing differs; 1: something does, or did before
+--repair put it right; 2: something could not be checked.
 
   repute verify --chain base --rpc https://your-node.example --from 41663783 --to 42000000`,
 		Args: cobra.NoArgs,
@@ -82,6 +82,10 @@ func (p *program) verify(ctx context.Context, o verifyOptions) error {
 		stored, err := indexed(ctx, db, configured.ID)
 		if err != nil {
 			return err
+		}
+		configured.Imported = stored[0].Chain.Imported
+		if err := db.CheckChain(ctx, configured); err != nil {
+			return fmt.Errorf("chain %d is stored otherwise: %w", configured.ID, err)
 		}
 		nodes, stop, err := witnesses(c.Chains[0].RPC)
 		if err != nil {

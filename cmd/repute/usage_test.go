@@ -1,0 +1,75 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+)
+
+// A command line that cannot be meant exits with 2, whatever is wrong with it.
+func TestWrongUsage(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"nope", "verify --jsn", "verify --from -1", "export event", "bench foo", "import", "dump extra", "serve --until-block 0 --chain base --rpc http://127.0.0.1:1"} {
+		var out, said bytes.Buffer
+		if code := run(t.Context(), strings.Fields(line), &out, &said); code != 2 || said.Len() == 0 {
+			t.Errorf("%s: exit code %d, says %q, want 2", line, code, said.String())
+		}
+	}
+}
+
+// What a signal ended before it was done is no success.
+func TestInterruptedIsNoSuccess(t *testing.T) {
+	t.Parallel()
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	for _, line := range []string{"serve --once --roles indexer --chain base --rpc http://127.0.0.1:1", "bench index --events 2000 --json"} {
+		if code := run(ctx, append(strings.Fields(line), "--data-dir", t.TempDir()), io.Discard, io.Discard); code == 0 {
+			t.Errorf("%s: exit code 0", line)
+		}
+	}
+}
+
+// Only regular files are replaced by a finished file; anything else, such as a
+// device, is written to.
+func TestWriteFileKeepsDevices(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	p := &program{stdout: io.Discard}
+	pipe := filepath.Join(dir, "pipe")
+	if err := syscall.Mkfifo(pipe, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	read := make(chan string, 1)
+	go func() {
+		b, _ := os.ReadFile(pipe)
+		read <- string(b)
+	}()
+	hello := func(w io.Writer) error { _, err := io.WriteString(w, "hello"); return err }
+	if err := p.writeFile(pipe, hello); err != nil {
+		t.Fatal(err)
+	}
+	if got := <-read; got != "hello" {
+		t.Errorf("the reader got %q", got)
+	}
+	if info, err := os.Stat(pipe); err != nil || info.Mode()&os.ModeNamedPipe == 0 {
+		t.Errorf("the pipe became %v (%v)", info.Mode(), err)
+	}
+	link, file := filepath.Join(dir, "link"), filepath.Join(dir, "file")
+	if err := os.Symlink(file, link); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.writeFile(link, hello); err != nil {
+		t.Fatal(err)
+	}
+	if b, err := os.ReadFile(file); err != nil || string(b) != "hello" {
+		t.Errorf("%q, %v in the link's file", b, err)
+	}
+}
