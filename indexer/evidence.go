@@ -2,6 +2,7 @@ package indexer
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -180,6 +181,10 @@ type Sealed struct {
 	Bloom types.Bloom
 	Root  common.Hash // of the receipts; zero where the chain has none
 	txs   []common.Hash
+	// recomputed: the block's hash is that of the header with all its fields, so
+	// that none of them can be another one. Chains with headers of their own have
+	// blocks of which that cannot be said.
+	recomputed bool
 }
 
 type sealedHeader struct {
@@ -187,6 +192,20 @@ type sealedHeader struct {
 	Bloom *types.Bloom  `json:"logsBloom"`
 	Root  *common.Hash  `json:"receiptsRoot"`
 	Txs   []common.Hash `json:"transactions"`
+	own   common.Hash   // hash of the fields, zero where they are no header
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (h *sealedHeader) UnmarshalJSON(raw []byte) error {
+	type plain sealedHeader
+	if err := json.Unmarshal(raw, (*plain)(h)); err != nil {
+		return err
+	}
+	var whole types.Header
+	if json.Unmarshal(raw, &whole) == nil && whole.Number.IsUint64() {
+		h.own = whole.Hash()
+	}
+	return nil
 }
 
 func (h *sealedHeader) sealed() (Sealed, error) {
@@ -197,7 +216,7 @@ func (h *sealedHeader) sealed() (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
-	s := Sealed{Block: b, txs: h.Txs}
+	s := Sealed{Block: b, txs: h.Txs, recomputed: h.own == b.Hash}
 	if h.Bloom != nil {
 		s.Bloom = *h.Bloom
 	}

@@ -63,10 +63,18 @@ func (v *Verifier) readPart(ctx context.Context, l store.Lease, at store.Standin
 		if err != nil {
 			return err
 		}
-		absent, err := v.db.AbsentLogs(ctx, v.chain.ID, logs)
-		if err != nil || len(absent) == 0 {
+		judged, failed := v.judgePlaces(ctx, logs, -1, map[uint64]bool{})
+		for _, j := range judged {
+			if len(j.claimed) == 0 {
+				continue
+			}
+			if err := v.open(ctx, l, v.blockHoles(j)); err != nil {
+				return err
+			}
+		}
+		if _, err := v.put(ctx, l, at, judged); err != nil {
 			return err
 		}
-		return v.put(ctx, l, at, absent)
+		return failed
 	})
 }

@@ -2,10 +2,7 @@ package indexer
 
 import (
 	"context"
-	"errors"
-	"slices"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
@@ -22,8 +19,9 @@ const (
 
 // locate searches the logs that a gap lacks, the cheapest way first: log queries
 // for the very agent, over the whole range and then over shorter ones; the block
-// where the state changed; the blooms of the headers; and the receipts, which judge.
-func (v *Verifier) locate(ctx context.Context, at store.Standing, h hole) ([]types.Log, error) {
+// where the state changed; the blooms of the headers. What is found are the blocks
+// that lack logs by their receipts, which judge.
+func (v *Verifier) locate(ctx context.Context, at store.Standing, h hole) ([]judgement, error) {
 	r := h.Blocks
 	r.From, r.To = max(r.From, v.chain.StartBlock), min(max(r.To, r.From), at.Cursor)
 	if r.To < r.From {
@@ -43,10 +41,11 @@ func (v *Verifier) locate(ctx context.Context, at store.Standing, h hole) ([]typ
 	return v.scan(ctx, h, r)
 }
 
-// query asks every witness for the agent's logs: over the whole range, over a
-// sixteenth of it at a time, and block by block where they are few.
-func (v *Verifier) query(ctx context.Context, h hole, r repute.BlockRange) ([]types.Log, error) {
+// query asks every witness for the agent's logs, over the whole range and over a
+// sixteenth of it at a time, and judges the blocks of those that are not stored.
+func (v *Verifier) query(ctx context.Context, h hole, r repute.BlockRange) ([]judgement, error) {
 	var last error
+	looked := map[uint64]bool{}
 	for _, n := range v.witnesses() {
 		for _, s := range searches(v.chain, h) {
 			for _, most := range []uint64{r.To - r.From + 1, (r.To-r.From)/16 + 1} {
@@ -55,13 +54,17 @@ func (v *Verifier) query(ctx context.Context, h hole, r repute.BlockRange) ([]ty
 					last = err
 					continue
 				}
-				if absent, err := v.db.AbsentLogs(ctx, v.chain.ID, found); err != nil || len(absent) > 0 {
-					return absent, err
+				judged, err := v.judgePlaces(ctx, found, judgedBlocks, looked)
+				if judged = lacking(judged); len(judged) > 0 {
+					return judged, nil
+				}
+				if err != nil {
+					last = err
 				}
 			}
 		}
 	}
-	if errors.Is(last, context.Canceled) {
+	if ctx.Err() != nil {
 		return nil, last
 	}
 	return nil, nil
@@ -129,7 +132,7 @@ func (v *Verifier) bisect(ctx context.Context, h hole, r repute.BlockRange) (rep
 
 // scan looks through the headers of a range from its end, where the newest state
 // came about, and judges the blocks whose bloom admits a log of the gap.
-func (v *Verifier) scan(ctx context.Context, h hole, r repute.BlockRange) ([]types.Log, error) {
+func (v *Verifier) scan(ctx context.Context, h hole, r repute.BlockRange) ([]judgement, error) {
 	filters := searches(v.chain, h)
 	judged := 0
 	low := r.From
@@ -152,7 +155,7 @@ func (v *Verifier) scan(ctx context.Context, h hole, r repute.BlockRange) ([]typ
 				return nil, err
 			}
 			if len(j.absent) > 0 {
-				return j.absent, nil
+				return []judgement{j}, nil
 			}
 		}
 		if from == low || judged >= judgedBlocks {
@@ -176,99 +179,4 @@ func upTo(from, to uint64) []uint64 {
 		numbers = append(numbers, n)
 	}
 	return numbers
-}
-
-// judgement is what the receipts of a block say about the stored logs of it.
-type judgement struct {
-	block  Sealed
-	absent []types.Log // not stored
-	extra  []types.Log // stored, and not in the block
-	proven bool        // by the receipts' root
-}
-
-// settled: nothing is missing, nothing is too much.
-func (j judgement) settled() bool { return len(j.absent) == 0 && len(j.extra) == 0 }
-
-// judge compares the stored logs of a block with its receipts, of the first witness
-// whose receipts are proven. Where none can be proven what the witnesses have is
-// taken together: a log that one of them shows is not invented. It is an error
-// when the stored block is another one.
-func (v *Verifier) judge(ctx context.Context, number uint64) (judgement, error) {
-	stored, _, err := v.db.Logs(ctx, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
-	if err != nil {
-		return judgement{}, err
-	}
-	known, err := v.db.Headers(ctx, v.chain.ID, []uint64{number})
-	if err != nil {
-		return judgement{}, err
-	}
-	var best judgement
-	seen := false
-	err = v.withWitness(func(n *Node) error {
-		j, err := v.judgeBy(ctx, n, number, known[number], stored)
-		if err != nil {
-			return err
-		}
-		if !seen || j.proven || len(j.absent) > len(best.absent) {
-			best, seen = j, true
-		}
-		if !j.proven {
-			return errUnproven
-		}
-		return nil
-	})
-	if seen {
-		err = nil
-	}
-	return best, err
-}
-
-func (v *Verifier) judgeBy(ctx context.Context, n *Node, number uint64, known repute.Block, stored []types.Log) (judgement, error) {
-	ctx, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	if err := v.spend(ctx, 2); err != nil {
-		return judgement{}, err
-	}
-	block := known
-	if block.Hash == (common.Hash{}) {
-		headers, err := n.SealedBlocks(ctx, []uint64{number})
-		if err != nil {
-			return judgement{}, err
-		}
-		block = headers[0].Block
-	}
-	e, err := n.Receipts(ctx, block)
-	if err != nil && !errors.Is(err, errMoved) { // its word by hash is what remains
-		logs, e2 := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.addresses)
-		if e2 != nil || logs[0] == nil {
-			return judgement{}, err
-		}
-		e, err = Evidence{Sealed: Sealed{Block: block}, Logs: logs[0]}, nil
-	}
-	return v.weigh(e, stored), err
-}
-
-// weigh compares a block's evidence with what is stored of it.
-func (v *Verifier) weigh(e Evidence, stored []types.Log) judgement {
-	j := judgement{block: e.Sealed, proven: e.Proven}
-	byIndex := make(map[uint]*types.Log, len(stored))
-	for i := range stored {
-		byIndex[stored[i].Index] = &stored[i]
-	}
-	for _, l := range e.Logs {
-		s := byIndex[l.Index]
-		if s != nil && sameContent(s, &l) {
-			delete(byIndex, l.Index)
-		}
-		if _, ours := v.decoder.decode(l); ours && s == nil {
-			j.absent = append(j.absent, l)
-		}
-	}
-	for i := range stored {
-		l := &stored[i]
-		if byIndex[l.Index] != nil && slices.Contains(v.decoder.addresses, l.Address) {
-			j.extra = append(j.extra, *l)
-		}
-	}
-	return j
 }

@@ -3,7 +3,6 @@ package indexer
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -20,10 +19,13 @@ import (
 type Evidence struct {
 	Sealed
 	Logs []types.Log
-	// Proven: the receipts are those that the header's root commits to, so no log
-	// was left out or made up. Where a chain encodes its receipts in a way of its
-	// own the root cannot be recomputed and nothing is proven.
+	// Proven: the block's hash is that of its header, and the receipts are those that
+	// the header's root commits to, so no log was left out or made up. Where a chain
+	// encodes its headers or receipts in a way of its own that cannot be recomputed
+	// and nothing is proven.
 	Proven bool
+	// rooted: the receipts have the root that came with them, whoever made it up.
+	rooted bool
 }
 
 // Receipts gives the evidence of a canonical block: with one call where the node has
@@ -86,18 +88,20 @@ func (n *Node) receiptsByTx(ctx context.Context, s Sealed) ([]*receiptJSON, erro
 // receiptJSON is a receipt as nodes write it, with the fields that OP Stack chains
 // add for deposits.
 type receiptJSON struct {
-	Type       hexutil.Uint64  `json:"type"`
-	Status     *hexutil.Uint64 `json:"status"`
-	State      hexutil.Bytes   `json:"root"` // before Byzantium, instead of a status
-	GasSoFar   hexutil.Uint64  `json:"cumulativeGasUsed"`
-	Logs       []*types.Log    `json:"logs"`
-	BlockHash  common.Hash     `json:"blockHash"`
-	TxHash     common.Hash     `json:"transactionHash"`
-	TxIndex    hexutil.Uint64  `json:"transactionIndex"`
-	Nonce      *hexutil.Uint64 `json:"depositNonce"`
-	NonceSince *hexutil.Uint64 `json:"depositReceiptVersion"`
+	Type       uint64
+	Status     *uint64
+	State      []byte // before Byzantium, instead of a status
+	GasSoFar   uint64
+	Logs       []*types.Log
+	BlockHash  common.Hash
+	TxHash     common.Hash
+	Nonce      *uint64
+	NonceSince *uint64
 }
 
+// newEvidence puts a block's receipts together. The root does not commit to where a
+// log stands in the block, so that follows from counting; an answer that numbers
+// its logs in another way is refused.
 func newEvidence(s Sealed, receipts []*receiptJSON) (Evidence, error) {
 	e := Evidence{Sealed: s}
 	if len(s.txs) != len(receipts) {
@@ -108,8 +112,11 @@ func newEvidence(s Sealed, receipts []*receiptJSON) (Evidence, error) {
 			return e, &answerError{fmt.Sprintf("receipt %d is of another block or transaction", i)}
 		}
 		for _, l := range r.Logs {
-			if l == nil || l.BlockHash != s.Hash || l.TxHash != r.TxHash || l.Removed {
+			if l.BlockHash != s.Hash || l.TxHash != r.TxHash || l.Removed {
 				return e, &answerError{fmt.Sprintf("receipt %d has a log of another block or transaction", i)}
+			}
+			if l.Index != uint(len(e.Logs)) || l.TxIndex != uint(i) {
+				return e, &answerError{fmt.Sprintf("log %d of the block has index %d in transaction %d instead of %d", len(e.Logs), l.Index, l.TxIndex, i)}
 			}
 			l.BlockNumber, l.BlockTimestamp = s.Number, uint64(s.Time.Unix())
 			e.Logs = append(e.Logs, *l)
@@ -119,7 +126,8 @@ func newEvidence(s Sealed, receipts []*receiptJSON) (Evidence, error) {
 	if len(receipts) > 0 {
 		root = types.DeriveSha(receiptList(receipts), trie.NewStackTrie(nil))
 	}
-	e.Proven = root == s.Root
+	e.rooted = root == s.Root
+	e.Proven = e.rooted && s.recomputed
 	return e, nil
 }
 
@@ -156,19 +164,16 @@ type receiptFields struct {
 }
 
 func (r *receiptJSON) fields() *receiptFields {
-	f := &receiptFields{State: r.State, Gas: uint64(r.GasSoFar), Logs: r.Logs,
+	f := &receiptFields{State: r.State, Gas: r.GasSoFar, Logs: r.Logs,
 		Bloom: types.CreateBloom(&types.Receipt{Logs: r.Logs})}
 	if r.Status != nil {
 		f.State = nil
-		if *r.Status == hexutil.Uint64(types.ReceiptStatusSuccessful) {
+		if *r.Status == types.ReceiptStatusSuccessful {
 			f.State = []byte{1}
 		}
 	}
 	if r.Type == depositType && r.NonceSince != nil {
-		f.Nonce, f.Version = (*uint64)(r.Nonce), (*uint64)(r.NonceSince)
+		f.Nonce, f.Version = r.Nonce, r.NonceSince
 	}
 	return f
 }
-
-// errUnproven: receipts were read and their root is not the header's.
-var errUnproven = errors.New("the receipts' root cannot be recomputed")

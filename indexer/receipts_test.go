@@ -1,14 +1,17 @@
 package indexer
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"runtime"
 	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute"
 	"repute/internal/rpctest"
@@ -58,8 +61,8 @@ func TestReceiptsThatLieAreUnproven(t *testing.T) {
 	block := repute.Block{Number: b.Number(), Hash: b.Hash()}
 	for lost := range uint(5) {
 		d.set(func(l types.Log) bool { return l.Index == lost }, true, true)
-		if e, err := n.Receipts(t.Context(), block); err != nil || e.Proven || len(e.Logs) != 4 {
-			t.Errorf("without log %d: proven %t with %d logs, %v", lost, e.Proven, len(e.Logs), err)
+		if e, err := n.Receipts(t.Context(), block); e.Proven || (err == nil) != (lost == 4) {
+			t.Errorf("without log %d: proven %t, %v; only the last one is not missed by counting", lost, e.Proven, err)
 		}
 	}
 	d.set(nil, false, false)
@@ -71,23 +74,82 @@ func TestReceiptsThatLieAreUnproven(t *testing.T) {
 	}
 }
 
+// The root commits neither to the block it came with nor to where a log stands.
+func TestReceiptsThatForgeAreUnproven(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	b := c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"))
+	d := newDropper(t, c.URL())
+	n := nodeAt(t, d.URL)
+	block := repute.Block{Number: b.Number(), Hash: b.Hash()}
+	root := func(_ rpcCall, a map[string]json.RawMessage) {
+		if bytes.Contains(a["result"], []byte("receiptsRoot")) {
+			a["result"] = edited(a["result"], map[string]string{"receiptsRoot": common.Hash{7}.Hex()})
+		}
+	}
+	for name, lie := range map[string]func(rpcCall, map[string]json.RawMessage){"another root": root,
+		"a log more and its root": inventing(t, b, c.Feedback(0, rpctest.Account(66), 1, 100, "invented")[0])} {
+		d.lie = lie
+		if e, err := n.Receipts(t.Context(), block); err != nil || e.Proven {
+			t.Errorf("%s: proven %t, %v", name, e.Proven, err)
+		}
+	}
+	for _, field := range []string{"logIndex", "transactionIndex"} {
+		d.lie = inReceipts(func(_ int, logs []json.RawMessage) []json.RawMessage {
+			for i := range logs {
+				logs[i] = edited(logs[i], map[string]string{field: "0x64"})
+			}
+			return logs
+		})
+		if e, err := n.Receipts(t.Context(), block); err == nil {
+			t.Errorf("another %s: taken, proven %t", field, e.Proven)
+		}
+	}
+}
+
+// A receipt without what every receipt has is refused before a million more of them
+// are in memory.
+func TestEmptyReceiptsTakeNoMemory(t *testing.T) {
+	body := `{"jsonrpc":"2.0","id":1,"result":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`
+	var receipts []*receiptJSON
+	var before, after runtime.MemStats
+	runtime.GC()
+	runtime.ReadMemStats(&before)
+	batch := []rpc.BatchElem{{Result: &receipts}}
+	if err := readAnswers(strings.NewReader(body), batch); err != nil || batch[0].Error == nil {
+		t.Fatalf("%v, of the call %v", err, batch[0].Error)
+	}
+	runtime.ReadMemStats(&after)
+	if took := after.TotalAlloc - before.TotalAlloc; took > 10*uint64(len(body)) {
+		t.Errorf("%d bytes of JSON took %d", len(body), took)
+	}
+}
+
+// readReceipts reads receipts as an endpoint's answer is read.
+func readReceipts(t *testing.T, text string) []*receiptJSON {
+	t.Helper()
+	var list []*receiptJSON
+	batch := []rpc.BatchElem{{Result: &list}}
+	err := readAnswers(strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":`+text+`}`), batch)
+	if err = errors.Join(err, batch[0].Error); err != nil {
+		t.Fatal(err)
+	}
+	return list
+}
+
 // The first transactions of a public block of an OP Stack chain (Unichain Sepolia,
 // 35,535,698) with the root its sequencer published for them: a deposit's nonce and
 // version are part of its receipt. Before that upgrade they were not.
 func TestDepositReceipts(t *testing.T) {
 	t.Parallel()
+	block := common.Hash{7}
 	receipts := func(deposit string) []*receiptJSON {
-		var list []*receiptJSON
-		text := fmt.Sprintf(`[{"type":"0x7e","status":"0x1","cumulativeGasUsed":"0xb41c","logs":[]%s},
-			{"type":"0x2","status":"0x1","cumulativeGasUsed":"0x10994","logs":[]}]`, deposit)
-		if err := json.Unmarshal([]byte(text), &list); err != nil {
-			t.Fatal(err)
-		}
-		return list
+		return readReceipts(t, fmt.Sprintf(`[{"type":"0x7e","status":"0x1","cumulativeGasUsed":"0xb41c","logs":[],"blockHash":"%[1]s","transactionHash":"%[2]s"%[3]s},
+			{"type":"0x2","status":"0x1","cumulativeGasUsed":"0x10994","logs":[],"blockHash":"%[1]s","transactionHash":"%[2]s"}]`, block, common.Hash{}, deposit))
 	}
 	published := common.HexToHash("0x91d8ad10740ccfc1bd848fba0e02668d95769c08eeea30f10698692ba86c6159")
 	proven := func(list []*receiptJSON, root common.Hash) bool {
-		s := Sealed{Root: root, txs: make([]common.Hash, len(list))}
+		s := Sealed{Block: repute.Block{Hash: block}, Root: root, txs: make([]common.Hash, len(list)), recomputed: true}
 		e, err := newEvidence(s, list)
 		if err != nil {
 			t.Fatal(err)

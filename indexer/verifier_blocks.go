@@ -316,7 +316,7 @@ func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j 
 		return false, full
 	}
 	if len(j.absent) > 0 && j.block.Number <= at.Cursor {
-		if err := v.repair(ctx, l, at, j.absent); err != nil {
+		if err := v.repair(ctx, l, at, []judgement{j}); err != nil {
 			return false, err
 		}
 	}
@@ -351,6 +351,9 @@ func (v *Verifier) blockHoles(j judgement) []hole {
 	}
 	for _, l := range j.absent {
 		add(l, "is in the block's receipts and not stored")
+	}
+	for _, l := range j.claimed {
+		add(l, "is shown by one endpoint, which cannot prove it, and by no other")
 	}
 	for _, l := range j.extra {
 		add(l, "is stored and not in the block's receipts")
@@ -429,8 +432,8 @@ func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, er
 
 // reread looks for more of what a node lost in a range: it asks for all logs in
 // short pieces, looks at the headers where they tell something, and asks again for
-// the blocks that are known to hold logs. It gives what is not stored.
-func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]types.Log, error) {
+// the blocks that are known to hold logs. It gives the blocks that lack some.
+func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]judgement, error) {
 	var suspects []uint64
 	if !v.mute {
 		for from := r.From; from <= r.To; from += v.opts.Window {
@@ -450,18 +453,26 @@ func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]types.Log
 			return nil, err
 		}
 	}
-	absent, err := v.again(ctx, r)
+	found, err := v.again(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	looked := map[uint64]bool{}
+	judged, err := v.judgePlaces(ctx, found, judgedBlocks, looked)
 	if err != nil {
 		return nil, err
 	}
 	for _, number := range suspects[:min(len(suspects), judgedBlocks)] {
+		if looked[number] {
+			continue
+		}
 		j, err := v.judge(ctx, number)
 		if err != nil {
 			return nil, err
 		}
-		absent = append(absent, j.absent...)
+		judged = append(judged, j)
 	}
-	return distinct(absent), nil
+	return lacking(judged), nil
 }
 
 // again asks for all logs of a range, in pieces of other lengths than the indexer's.
@@ -473,27 +484,8 @@ func (v *Verifier) again(ctx context.Context, r repute.BlockRange) ([]types.Log,
 		found, err = v.match(ctx, n, s, r, piece)
 		return err
 	})
-	if err != nil {
-		return nil, err
-	}
-	found = slices.DeleteFunc(found, func(l types.Log) bool {
+	return slices.DeleteFunc(found, func(l types.Log) bool {
 		_, ours := v.decoder.decode(l)
 		return !ours
-	})
-	return v.db.AbsentLogs(ctx, v.chain.ID, found)
-}
-
-// distinct keeps the first of logs at the same place.
-func distinct(logs []types.Log) []types.Log {
-	type place struct {
-		block uint64
-		index uint
-	}
-	seen := map[place]bool{}
-	return slices.DeleteFunc(logs, func(l types.Log) bool {
-		at := place{l.BlockNumber, l.Index}
-		was := seen[at]
-		seen[at] = true
-		return was
-	})
+	}), err
 }

@@ -188,11 +188,9 @@ func (c *check) block(ctx context.Context, j ruling) error {
 	if !c.o.Repair || len(j.absent) == 0 {
 		return nil
 	}
-	if err := c.v.put(ctx, c.o.Lease, c.at, j.absent); err != nil {
-		return err
-	}
-	c.result.Repaired += len(j.absent)
-	return nil
+	stored, err := c.v.put(ctx, c.o.Lease, c.at, []judgement{j.judgement})
+	c.result.Repaired += stored
+	return err
 }
 
 // state compares all agents at the end of the range.
@@ -237,15 +235,16 @@ func (c *check) settle(ctx context.Context, holes []hole) error {
 		return nil
 	}
 	for _, h := range holes {
-		logs, err := c.v.locate(ctx, c.at, h)
+		lacking, err := c.v.locate(ctx, c.at, h)
 		if err != nil {
 			c.unchecked("search for "+h.Subject, err)
 			continue
 		}
-		if err := c.v.put(ctx, c.o.Lease, c.at, logs); err != nil {
+		stored, err := c.v.put(ctx, c.o.Lease, c.at, lacking)
+		if err != nil {
 			return err
 		}
-		c.result.Repaired += len(logs)
+		c.result.Repaired += stored
 	}
 	return nil
 }

@@ -9,8 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/ethereum/go-ethereum/core/types"
-
 	"repute"
 	"repute/contracts"
 	"repute/store"
@@ -138,22 +136,18 @@ func (v *Verifier) stillMissing(ctx context.Context, at store.Standing, h hole) 
 
 // repair puts logs in their place and looks for more where they were lost: a node
 // that dropped one of a range has likely dropped others.
-func (v *Verifier) repair(ctx context.Context, l store.Lease, at store.Standing, logs []types.Log) error {
-	if err := v.put(ctx, l, at, logs); err != nil {
+func (v *Verifier) repair(ctx context.Context, l store.Lease, at store.Standing, lacking []judgement) error {
+	if _, err := v.put(ctx, l, at, lacking); err != nil {
 		return err
 	}
-	var places []uint64
-	for i := range logs {
-		places = append(places, logs[i].BlockNumber)
-	}
-	for _, number := range slices.Compact(slices.Sorted(slices.Values(places))) {
-		window := number / widenBlocks
+	for _, j := range lacking {
+		window := j.block.Number / widenBlocks
 		if v.widened[window] {
 			continue
 		}
 		v.widened[window] = true
 		if err := v.widen(ctx, l, at, window*widenBlocks); err != nil {
-			v.log.Warn("neighbours of a missing event not looked at", "block", number, "error", err)
+			v.log.Warn("neighbours of a missing event not looked at", "block", j.block.Number, "error", err)
 		}
 	}
 	return nil
@@ -165,59 +159,46 @@ const widenBlocks = 2_000
 func (v *Verifier) widen(ctx context.Context, l store.Lease, at store.Standing, from uint64) error {
 	r := repute.BlockRange{From: max(from, v.chain.StartBlock), To: min(from+widenBlocks-1, at.Cursor)}
 	more, err := v.reread(ctx, r)
-	if err != nil || len(more) == 0 {
+	if err != nil {
 		return err
 	}
-	return v.put(ctx, l, at, more)
+	_, err = v.put(ctx, l, at, more)
+	return err
 }
 
-// put stores logs whose blocks are on the chain and known.
-func (v *Verifier) put(ctx context.Context, l store.Lease, at store.Standing, logs []types.Log) error {
-	records, headers, err := v.records(ctx, at, logs)
+// put stores what judged blocks lack, and says how many events that were.
+func (v *Verifier) put(ctx context.Context, l store.Lease, at store.Standing, lacking []judgement) (int, error) {
+	records, blocks, err := v.records(at, lacking)
 	if err != nil || len(records) == 0 {
-		return err
+		return 0, err
 	}
-	result, err := v.db.Repair(ctx, v.chain.ID, l, records, headers)
+	result, err := v.db.Repair(ctx, v.chain.ID, l, records, blocks)
 	if err != nil {
-		return fmt.Errorf("repair %d events from block %d on: %w", len(records), records[0].Log.BlockNumber, err)
+		return 0, fmt.Errorf("repair %d events from block %d on: %w", len(records), records[0].Log.BlockNumber, err)
 	}
 	for i := range records {
 		v.opts.Metrics.repaired.WithLabelValues(v.label, records[i].Event.Kind().String()).Inc()
 	}
 	v.log.Info("repaired", "events", result.Events, "first", records[0].Log.BlockNumber,
 		"last", records[len(records)-1].Log.BlockNumber, "pending", result.Pending)
-	return nil
+	return len(records), nil
 }
 
-// records decodes logs and proves that their blocks are canonical: the header of
-// that number has the hash that the log names.
-func (v *Verifier) records(ctx context.Context, at store.Standing, logs []types.Log) ([]repute.Record, []repute.Block, error) {
-	var numbers []uint64
-	for i := range logs {
-		numbers = append(numbers, logs[i].BlockNumber)
-	}
-	numbers = slices.Compact(slices.Sorted(slices.Values(numbers)))
-	headers, err := v.sealed(ctx, numbers)
-	if err != nil {
-		return nil, nil, err
-	}
-	byNumber := make(map[uint64]repute.Block, len(headers))
-	blocks := make([]repute.Block, 0, len(headers))
-	for _, h := range headers {
-		if t := h.Time.Unix(); t < 0 || t >= timesEnd {
-			return nil, nil, &answerError{fmt.Sprintf("block %d is of time %d", h.Number, t)}
-		}
-		byNumber[h.Number] = h.Block
-		blocks = append(blocks, h.Block)
-	}
-	var records []repute.Record
-	for _, l := range logs {
-		event, ours := v.decoder.decode(l)
-		b := byNumber[l.BlockNumber]
-		if !ours || b.Hash != l.BlockHash || l.BlockNumber > at.Cursor {
+// records decodes what blocks lack. A judgement vouches for its block and its logs.
+func (v *Verifier) records(at store.Standing, lacking []judgement) (records []repute.Record, blocks []repute.Block, err error) {
+	for _, j := range lacking {
+		if j.block.Number > at.Cursor || slices.ContainsFunc(blocks, func(b repute.Block) bool { return b.Number == j.block.Number }) {
 			continue
 		}
-		records = append(records, repute.Record{Log: l, Time: b.Time, Event: event})
+		if t := j.block.Time.Unix(); t < 0 || t >= timesEnd {
+			return nil, nil, &answerError{fmt.Sprintf("block %d is of time %d", j.block.Number, t)}
+		}
+		blocks = append(blocks, j.block.Block)
+		for _, l := range j.absent {
+			if event, ours := v.decoder.decode(l); ours {
+				records = append(records, repute.Record{Log: l, Time: j.block.Time, Event: event})
+			}
+		}
 	}
 	return records, blocks, nil
 }

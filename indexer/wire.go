@@ -287,7 +287,7 @@ func (a *answers) skipTo(depth int, members int64) error {
 	}
 }
 
-// value reads one result. Logs and headers, of which there are many, are read
+// value reads one result. Logs, headers and receipts, of which there are many, are read
 // token by token, everything else as encoding/json does.
 func (a *answers) value(into any) (err error) {
 	switch into := into.(type) {
@@ -295,6 +295,10 @@ func (a *answers) value(into any) (err error) {
 		*into, err = a.logs()
 	case **header:
 		*into, err = a.header()
+	case *[]*receiptJSON:
+		*into, err = a.receipts()
+	case **receiptJSON:
+		*into, err = a.receipt()
 	case nil:
 		err = a.dec.SkipValue()
 	default:

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"math"
 
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/jackc/pgx/v5"
@@ -87,12 +88,12 @@ func (db *DB) Headers(ctx context.Context, chainID uint64, numbers []uint64) (ma
 	return out, failed("read headers", err)
 }
 
-// AbsentLogs are those of the logs that are not stored. Another log stored in the
-// place of one is repute.ErrConflict.
-func (db *DB) AbsentLogs(ctx context.Context, chainID uint64, logs []types.Log) (absent []types.Log, err error) {
+// UnknownLogs are those of the logs that are not stored as they are: their place is
+// empty, or another log stands there.
+func (db *DB) UnknownLogs(ctx context.Context, chainID uint64, logs []types.Log) (unknown []types.Log, err error) {
 	blocks, indexes := make([]uint64, len(logs)), make([]uint32, len(logs))
 	for i := range logs {
-		blocks[i], indexes[i] = logs[i].BlockNumber, uint32(logs[i].Index)
+		blocks[i], indexes[i] = logs[i].BlockNumber, uint32(min(logs[i].Index, math.MaxInt32))
 	}
 	err = db.view(ctx, "find logs", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
@@ -110,17 +111,13 @@ func (db *DB) AbsentLogs(ctx context.Context, chainID uint64, logs []types.Log) 
 			stored[point{found[i].BlockNumber, uint32(found[i].Index)}] = &found[i]
 		}
 		for i := range logs {
-			s := stored[point{blocks[i], indexes[i]}]
-			switch {
-			case s == nil:
-				absent = append(absent, logs[i])
-			case !sameLog(s, &logs[i]):
-				return conflictAt(s)
+			if s := stored[point{blocks[i], indexes[i]}]; s == nil || !sameLog(s, &logs[i]) {
+				unknown = append(unknown, logs[i])
 			}
 		}
 		return nil
 	})
-	return absent, err
+	return unknown, err
 }
 
 // Waiting is a stored event that has no effect for want of another.

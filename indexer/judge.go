@@ -1,0 +1,296 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+)
+
+// judgement is what the witnesses' receipts of a block say about the stored logs of
+// it. Nothing is repaired but by a judgement.
+type judgement struct {
+	block   Sealed
+	absent  []types.Log // in the block and not stored
+	extra   []types.Log // stored, and not in the block
+	claimed []types.Log // not stored, and shown by a single witness that cannot prove it
+	proven  bool        // by the receipts' root
+}
+
+// settled: nothing is missing, nothing is too much.
+func (j judgement) settled() bool {
+	return len(j.absent) == 0 && len(j.extra) == 0 && len(j.claimed) == 0
+}
+
+// judge compares the stored logs of a block with what the witnesses show of it.
+// The receipts of one witness are enough where they are proven. Where nobody's can
+// be, a log counts that two witnesses show, or the only witness there is. It is an
+// error when the stored block is another one, and when the witnesses do not agree
+// which block is the chain's.
+func (v *Verifier) judge(ctx context.Context, number uint64) (judgement, error) {
+	stored, _, err := v.db.Logs(ctx, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
+	if err != nil {
+		return judgement{}, err
+	}
+	known, err := v.db.Headers(ctx, v.chain.ID, []uint64{number})
+	if err != nil {
+		return judgement{}, err
+	}
+	h := hearing{v: v, nodes: v.witnesses(), number: number, block: known[number], stored: stored}
+	return h.judge(ctx)
+}
+
+// hearing asks the witnesses about one block.
+type hearing struct {
+	v      *Verifier
+	nodes  []*Node
+	number uint64
+	block  repute.Block // the stored one; without hash when there is none
+	stored []types.Log
+	agreed *Sealed // the chain's, once the witnesses were asked for it
+}
+
+func (h *hearing) judge(ctx context.Context) (judgement, error) {
+	block := h.block
+	if block.Hash == (common.Hash{}) {
+		agreed, err := h.canonical(ctx)
+		if err != nil {
+			return judgement{}, err
+		}
+		block = agreed.Block
+	}
+	var words []Evidence
+	last := error(ErrNothingNew) // no witness
+	for _, n := range h.nodes {
+		e, err := h.v.evidence(ctx, n, block)
+		if err != nil {
+			if last = err; ctx.Err() != nil {
+				return judgement{}, err
+			}
+			continue
+		}
+		e.Proven = e.Proven || e.rooted && slices.ContainsFunc(words, func(w Evidence) bool { return w.Root == e.Root })
+		j := h.v.weigh(e, h.stored)
+		switch {
+		case j.settled() && j.proven:
+			return j, nil
+		case j.settled():
+			words = append(words, e)
+			continue
+		}
+		if err := h.agrees(ctx, &e); err != nil {
+			last = err
+			continue
+		}
+		if e.Proven {
+			j.block = e.Sealed
+			return j, nil
+		}
+		words = append(words, e)
+	}
+	if len(words) == 0 {
+		return judgement{}, last
+	}
+	return h.unproven(words), nil
+}
+
+// agrees tells whether evidence that would change something is of the chain's block,
+// as the witnesses name it.
+func (h *hearing) agrees(ctx context.Context, e *Evidence) error {
+	c, err := h.canonical(ctx)
+	switch {
+	case err != nil:
+		return err
+	case c.Hash != e.Hash:
+		return fmt.Errorf("block %d: %w", h.number, errMoved)
+	case e.txs != nil && len(h.nodes) > 1 && !slices.Equal(e.txs, c.txs):
+		return &answerError{fmt.Sprintf("other transactions in block %d than the others have", h.number)}
+	}
+	if !e.Proven {
+		e.Block = c.Block
+	}
+	return nil
+}
+
+// canonical is the header of the block as two witnesses show it, or the only one
+// that answers. It is an error when they show different ones.
+func (h *hearing) canonical(ctx context.Context) (*Sealed, error) {
+	if h.agreed != nil {
+		return h.agreed, nil
+	}
+	var shown []Sealed
+	last := error(ErrNothingNew)
+	for _, n := range h.nodes[:min(len(h.nodes), opinions)] {
+		s, err := h.v.headerOf(ctx, n, h.number)
+		if err != nil {
+			if last = err; ctx.Err() != nil {
+				return nil, err
+			}
+			continue
+		}
+		if slices.ContainsFunc(shown, func(o Sealed) bool { return sameHeader(&o, &s) }) {
+			h.agreed = &s
+			return h.agreed, nil
+		}
+		shown = append(shown, s)
+	}
+	switch len(shown) {
+	case 0:
+		return nil, last
+	case 1:
+		h.agreed = &shown[0]
+		return h.agreed, nil
+	}
+	return nil, fmt.Errorf("block %d: %w", h.number, errDisagree)
+}
+
+// errDisagree: the witnesses have different blocks at the same height.
+var errDisagree = errors.New("the nodes disagree about the block")
+
+func sameHeader(a, b *Sealed) bool {
+	return a.Hash == b.Hash && a.Parent == b.Parent && a.Time.Equal(b.Time) && slices.Equal(a.txs, b.txs)
+}
+
+func (v *Verifier) headerOf(ctx context.Context, n *Node, number uint64) (Sealed, error) {
+	if err := v.spend(ctx, 1); err != nil {
+		return Sealed{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	headers, err := n.SealedBlocks(ctx, []uint64{number})
+	if err != nil {
+		return Sealed{}, err
+	}
+	return headers[0], nil
+}
+
+// evidence is what one witness shows of a block: its receipts, or else its logs by
+// the block's hash, which prove nothing.
+func (v *Verifier) evidence(ctx context.Context, n *Node, block repute.Block) (Evidence, error) {
+	if err := v.spend(ctx, 2); err != nil {
+		return Evidence{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	e, err := n.Receipts(ctx, block)
+	if err == nil || errors.Is(err, errMoved) {
+		return e, err
+	}
+	logs, e2 := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.addresses)
+	if e2 != nil || logs[0] == nil {
+		return Evidence{}, err
+	}
+	e = Evidence{Sealed: Sealed{Block: block}, Logs: logs[0]}
+	for i := range e.Logs {
+		if e.Logs[i].BlockNumber = block.Number; e.Logs[i].Index > math.MaxInt32 {
+			return Evidence{}, n.wrap("eth_getLogs", badLog(&e.Logs[i], "an index that no log has"))
+		}
+	}
+	return e, nil
+}
+
+// unproven weighs what several witnesses say of whom none can prove it. One that is
+// alone is believed, as it is when the chain is followed.
+func (h *hearing) unproven(words []Evidence) judgement {
+	if len(h.nodes) == 1 {
+		return h.v.weigh(words[0], h.stored)
+	}
+	anyone, shared := words[0], words[0]
+	anyone.Logs, shared.Logs = nil, nil
+	for i, w := range words {
+		for _, l := range w.Logs {
+			switch others := showing(words[:i], &l); others {
+			case 0:
+				anyone.Logs = append(anyone.Logs, l)
+			case 1:
+				shared.Logs = append(shared.Logs, l)
+			}
+		}
+	}
+	j := h.v.weigh(anyone, h.stored)
+	j.claimed, j.absent = j.absent, h.v.weigh(shared, h.stored).absent
+	j.claimed = slices.DeleteFunc(j.claimed, func(l types.Log) bool {
+		return slices.ContainsFunc(j.absent, func(o types.Log) bool { return o.Index == l.Index })
+	})
+	if h.agreed != nil {
+		j.block = *h.agreed
+	}
+	if len(words) == 1 {
+		j.extra = nil // nor is one believed that something is not there
+	}
+	return j
+}
+
+// showing counts the words that have a log.
+func showing(words []Evidence, l *types.Log) (n int) {
+	for i := range words {
+		if slices.ContainsFunc(words[i].Logs, func(o types.Log) bool { return o.Index == l.Index && sameContent(&o, l) }) {
+			n++
+		}
+	}
+	return n
+}
+
+// weigh compares a block's evidence with what is stored of it.
+func (v *Verifier) weigh(e Evidence, stored []types.Log) judgement {
+	j := judgement{block: e.Sealed, proven: e.Proven}
+	byIndex := make(map[uint]*types.Log, len(stored))
+	for i := range stored {
+		byIndex[stored[i].Index] = &stored[i]
+	}
+	for _, l := range e.Logs {
+		s := byIndex[l.Index]
+		if s != nil && sameContent(s, &l) {
+			delete(byIndex, l.Index)
+		}
+		if _, ours := v.decoder.decode(l); ours && s == nil {
+			j.absent = append(j.absent, l)
+		}
+	}
+	for i := range stored {
+		l := &stored[i]
+		if byIndex[l.Index] != nil && slices.Contains(v.decoder.addresses, l.Address) {
+			j.extra = append(j.extra, *l)
+		}
+	}
+	return j
+}
+
+// judgePlaces judges the blocks in which somebody shows other logs than are stored,
+// at most so many that were not looked at before, and gives those in which logs are
+// missing or claimed to be. The error is that of a block that could not be judged.
+func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int, looked map[uint64]bool) (out []judgement, err error) {
+	unknown, err := v.db.UnknownLogs(ctx, v.chain.ID, logs)
+	if err != nil {
+		return nil, err
+	}
+	for i := range unknown {
+		number := unknown[i].BlockNumber
+		if looked[number] || most == 0 {
+			continue
+		}
+		looked[number] = true
+		most--
+		j, failed := v.judge(ctx, number)
+		switch {
+		case ctx.Err() != nil:
+			return out, ctx.Err()
+		case failed != nil:
+			err = failed
+		case len(j.absent) > 0 || len(j.claimed) > 0:
+			out = append(out, j)
+		}
+	}
+	return out, err
+}
+
+// lacking are the judgements by which something is missing.
+func lacking(all []judgement) []judgement {
+	return slices.DeleteFunc(all, func(j judgement) bool { return len(j.absent) == 0 })
+}

@@ -1,0 +1,184 @@
+package indexer
+
+import (
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/internal/rpctest"
+	"repute/store"
+)
+
+// ratedOnce is a chain of an agent and a rating, in block 1, both final.
+func ratedOnce(t *testing.T) (*rpctest.Chain, *rpctest.Block) {
+	t.Helper()
+	c := rpctest.New(t, rpctest.Options{})
+	b := c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"))
+	c.MineEmpty(5)
+	c.Finalize(6, 6)
+	return c, b
+}
+
+// calmDown steps until there is nothing to do, whatever fails on the way.
+func calmDown(t *testing.T, v *Verifier) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); {
+		err := v.Step(t.Context(), store.Lease{})
+		if errors.Is(err, ErrNothingNew) {
+			return
+		}
+		if err != nil {
+			time.Sleep(time.Millisecond) // a turn that failed waits
+		}
+	}
+	t.Error("no end")
+}
+
+func invented(c *rpctest.Chain) types.Log {
+	return c.Feedback(0, rpctest.Account(66), 1, 100, "invented")[0]
+}
+
+// A witness that forges receipts, whatever it makes up with them, changes nothing
+// while an honest one is asked as well.
+func TestForgedReceiptsChangeNothing(t *testing.T) {
+	t.Parallel()
+	c, b := ratedOnce(t)
+	honest := newNode(t, c, NodeOptions{})
+	for name, lie := range map[string]func(rpcCall, map[string]json.RawMessage){
+		"indexes that the root says nothing of": indexesPlus(100),
+		"an event more, with a root of its own": inventing(t, b, invented(c)),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := openStore(t)
+			indexFrom(t, db, chainOf(c), honest)
+			want := dump(t, db)
+			d := newDropper(t, c.URL())
+			d.lie = lie
+			calmDown(t, verifierOf(db, chainOf(c), nodeAt(t, d.URL), honest))
+			wantSame(t, dump(t, db), want)
+			wantComplete(t, db)
+		})
+	}
+}
+
+// ownRoots makes a chain's receipts roots ones that nobody can recompute.
+func ownRoots(call rpcCall, a map[string]json.RawMessage) {
+	if strings.HasPrefix(call.Method, "eth_getBlockBy") && len(a["result"]) > len("null") {
+		a["result"] = edited(a["result"], map[string]string{"receiptsRoot": common.Hash{7}.Hex()})
+	}
+}
+
+// Where no root can be recomputed two witnesses must show an event. What one of
+// several shows is a gap, and not in the index.
+func TestUnprovenEventsNeedTwoWitnesses(t *testing.T) {
+	t.Parallel()
+	c, b := ratedOnce(t)
+	one, two, three := newDropper(t, c.URL()), newDropper(t, c.URL()), newDropper(t, c.URL())
+	one.lie, two.lie = ownRoots, ownRoots
+	db, short := openStore(t), openStore(t)
+	indexFrom(t, db, chainOf(c), nodeAt(t, one.URL))
+	want := dump(t, db)
+	invent := inventing(t, b, invented(c))
+	three.lie = func(call rpcCall, a map[string]json.RawMessage) { invent(call, a); ownRoots(call, a) }
+	calmDown(t, verifierOf(db, chainOf(c), nodeAt(t, one.URL), nodeAt(t, two.URL), nodeAt(t, three.URL)))
+	wantSame(t, dump(t, db), want)
+	if s := status(t, db); s.Completeness.Status != repute.Incomplete {
+		t.Errorf("an event that one of three shows leaves the index %s", s.Completeness.Status)
+	}
+	one.set(func(l types.Log) bool { return l.Address == c.Reputation }, true, true)
+	indexFrom(t, short, chainOf(c), nodeAt(t, one.URL))
+	three.lie = ownRoots
+	calmDown(t, verifierOf(short, chainOf(c), nodeAt(t, one.URL), nodeAt(t, two.URL), nodeAt(t, three.URL)))
+	wantSame(t, dump(t, short), want)
+}
+
+// Headers of a form that cannot be recomputed prove receipts where two witnesses
+// show the same root.
+func TestForeignHeadersNeedTwoWitnesses(t *testing.T) {
+	t.Parallel()
+	c, b := ratedOnce(t)
+	foreign := func(call rpcCall, a map[string]json.RawMessage) {
+		if strings.HasPrefix(call.Method, "eth_getBlockBy") && len(a["result"]) > len("null") {
+			a["result"] = edited(a["result"], map[string]string{"extraData": "0x07"})
+		}
+	}
+	one, two := newDropper(t, c.URL()), newDropper(t, c.URL())
+	one.lie, two.lie = foreign, foreign
+	db := openStore(t)
+	first, second := nodeAt(t, one.URL), nodeAt(t, two.URL)
+	indexFrom(t, db, chainOf(c), first)
+	for _, tt := range []struct {
+		nodes []*Node
+		want  bool
+	}{{[]*Node{first}, false}, {[]*Node{first, second}, true}} {
+		j, err := verifierOf(db, chainOf(c), tt.nodes...).judge(t.Context(), b.Number())
+		if err != nil || j.proven != tt.want || !j.settled() {
+			t.Errorf("%d witnesses: proven %t, %v", len(tt.nodes), j.proven, err)
+		}
+	}
+}
+
+// Logs of a query get in by way of the receipts only: what is invented there does
+// not, and it does not keep out what is missing elsewhere.
+func TestLyingQueriesNeitherAddNorBlock(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.Mine(c.Register(0, rpctest.Account(1), "https://a"))
+	for i := range uint64(6) {
+		c.Mine(c.Feedback(0, rpctest.Account(2), i+1, int64(i), "x"))
+	}
+	c.MineEmpty(5)
+	c.Finalize(11, 11)
+	honest := newNode(t, c, NodeOptions{})
+	whole := openStore(t)
+	indexFrom(t, whole, chainOf(c), honest)
+	lossy := newDropper(t, c.URL())
+	lossy.set(func(l types.Log) bool { return l.BlockNumber == 4 && l.Address == c.Reputation }, true, true)
+	for name, lie := range map[string]func([]types.Log) []types.Log{
+		"another transaction": rpctest.Corrupt(rpctest.AtBlock(3), func(l *types.Log) { l.TxHash = common.Hash{1} }),
+		"another place":       rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.Index += 50 }),
+		"another block":       rpctest.Corrupt(rpctest.AtBlock(5), func(l *types.Log) { l.BlockNumber = 9 }),
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db := openStore(t)
+			indexFrom(t, db, chainOf(c), nodeAt(t, lossy.URL))
+			liar := c.Second(t)
+			liar.MapLogs(lie)
+			v := verifierOf(db, chainOf(c), nodeAt(t, liar.URL()), honest)
+			v.mute = true
+			calmDown(t, v)
+			wantSame(t, dump(t, db), dump(t, whole))
+		})
+	}
+}
+
+// A block on which the witnesses do not agree is not judged.
+func TestDisagreementAboutABlockIsAnError(t *testing.T) {
+	t.Parallel()
+	c, _ := ratedOnce(t)
+	other := newDropper(t, c.URL())
+	other.lie = func(call rpcCall, a map[string]json.RawMessage) {
+		if call.Method == "eth_getBlockByNumber" && string(call.Params[0]) == `"0x3"` {
+			a["result"] = edited(a["result"], map[string]string{"hash": common.Hash{9}.Hex()})
+		}
+	}
+	db := openStore(t)
+	honest := newNode(t, c, NodeOptions{})
+	indexFrom(t, db, chainOf(c), honest)
+	v := verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest)
+	if _, err := v.judge(t.Context(), 3); !errors.Is(err, errDisagree) {
+		t.Errorf("an empty block that two witnesses name differently: %v", err)
+	}
+	v = verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest, newNode(t, c, NodeOptions{}))
+	if j, err := v.judge(t.Context(), 3); err != nil || !j.proven {
+		t.Errorf("one against two: proven %t, %v", j.proven, err)
+	}
+}
