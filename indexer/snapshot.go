@@ -35,6 +35,22 @@ type snapshotHeader struct {
 	BlockRange  snapshotRange     `json:"blockRange"`
 	Covered     []snapshotRange   `json:"covered"`
 	Last        snapshotLastBlock `json:"last"`
+	Gaps        []snapshotGap     `json:"gaps,omitempty"`
+}
+
+// snapshotGap is an event known to be missing from the logs that follow.
+type snapshotGap struct {
+	Kind    repute.EventKind `json:"kind"`
+	Subject string           `json:"subject"`
+	Agent   *repute.TokenID  `json:"agent,omitempty"`
+	Client  *common.Address  `json:"client,omitempty"`
+	Blocks  snapshotRange    `json:"blocks"`
+	Reason  string           `json:"reason"`
+}
+
+func (g snapshotGap) gap() store.Gap {
+	return store.Gap{Subject: g.Subject, Gap: repute.Gap{Kind: g.Kind, Agent: g.Agent, Client: g.Client,
+		Blocks: repute.BlockRange(g.Blocks), Reason: g.Reason}}
 }
 
 type snapshotRange struct {
@@ -65,6 +81,10 @@ func headerOf(s store.Snapshot) snapshotHeader {
 	}
 	for _, r := range s.Covered {
 		h.Covered = append(h.Covered, snapshotRange(r))
+	}
+	for _, g := range s.Gaps {
+		h.Gaps = append(h.Gaps, snapshotGap{Kind: g.Kind, Subject: g.Subject, Agent: g.Agent, Client: g.Client,
+			Blocks: snapshotRange(g.Blocks), Reason: g.Reason})
 	}
 	return h
 }
@@ -103,6 +123,11 @@ func (h snapshotHeader) check() string {
 			return "covered is no range within blockRange"
 		}
 	}
+	for _, g := range h.Gaps {
+		if g.Kind < repute.KindTransfer || g.Kind > repute.KindUndecoded || g.Subject == "" || !ordered(g.Blocks) {
+			return "gaps holds one without kind, subject or blocks"
+		}
+	}
 	return ""
 }
 
@@ -111,8 +136,12 @@ type ExportResult struct {
 	ChainID uint64
 	Blocks  repute.BlockRange
 	Events  int
-	// Whole: nothing between the chain's start and the last block is left out, and
-	// that block's hash is known. serve can follow on from an import of it.
+	// Missing counts the gaps and the events that wait for a missing one; an import
+	// knows of them too.
+	Missing int64
+	// Whole: nothing between the chain's start and the last block is left out or known
+	// to be missing, and that block's hash is known. serve can follow on from an import
+	// of it.
 	Whole bool
 }
 
@@ -124,7 +153,8 @@ func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.Blo
 	enc := json.NewEncoder(out)
 	begin := func(s store.Snapshot) error {
 		result.Blocks = s.Range
-		result.Whole = s.Last.Hash != (common.Hash{}) && len(s.Covered) == 1 &&
+		result.Missing = int64(len(s.Gaps)) + s.Waiting
+		result.Whole = result.Missing == 0 && s.Last.Hash != (common.Hash{}) && len(s.Covered) == 1 &&
 			s.Covered[0].From <= s.Chain.StartBlock && s.Covered[0].To == s.Range.To
 		return enc.Encode(headerOf(s))
 	}

@@ -109,8 +109,9 @@ type snapshotReader struct {
 
 	held  []repute.Record // of the chunk
 	bytes int
-	from  uint64 // the first block that is not committed
-	read  int    // logs
+	gaps  []store.Gap // not yet committed
+	from  uint64      // the first block that is not committed
+	read  int         // logs
 	total store.ImportResult
 
 	storing chan stored // the chunk on its way to the store, nil for none
@@ -165,6 +166,11 @@ func (in *snapshotReader) begin() error {
 		}
 		in.chain.Name, in.chain.Validations = c.Name, c.Validations
 	}
+	for _, g := range in.header.Gaps {
+		in.gaps = append(in.gaps, g.gap())
+	}
+	unlisted := slices.DeleteFunc(slices.Clone(in.chain.Validations), func(v common.Address) bool { return slices.Contains(in.header.Validations, v) })
+	in.gaps = append(in.gaps, store.HistoryGaps(unlisted, repute.BlockRange(in.header.BlockRange))...)
 	in.decoder, in.foreign = newDecoder(in.chain), contracts.ValidationTopics()
 	return nil
 }
@@ -252,13 +258,13 @@ func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, h
 	if err := in.settle(); err != nil {
 		return err
 	}
-	storing, records := make(chan stored, 1), in.held
+	storing, records, gaps := make(chan stored, 1), in.held, in.gaps
 	s := stored{progress: SnapshotProgress{Chain: in.chain, Blocks: repute.BlockRange(in.header.BlockRange), Block: to, Events: in.read}}
 	go func() {
-		s.ImportResult, s.err = db.Import(ctx, in.chain, records, headers, covered)
+		s.ImportResult, s.err = db.Import(ctx, in.chain, records, headers, covered, gaps...)
 		storing <- s
 	}()
-	in.storing, in.held, in.bytes, in.from = storing, nil, 0, to+1
+	in.storing, in.held, in.gaps, in.bytes, in.from = storing, nil, nil, 0, to+1
 	return nil
 }
 

@@ -245,3 +245,69 @@ func TestAdoptionWaitsForTheNode(t *testing.T) {
 	}
 	wantFresh(t, copied, w.Chain)
 }
+
+// What an index knows to be missing, an import of its snapshot knows too.
+func TestSnapshotCarriesGaps(t *testing.T) {
+	t.Parallel()
+	_, db := snapshotOf(t, 60, 50)
+	token, client := rpctest.Token(0), rpctest.Account(9)
+	gaps := []hole{newHole(repute.KindNewFeedback, "0/0xabc", repute.BlockRange{From: 20, To: 30}, "missing"),
+		newHole(repute.KindNewFeedback, "later", repute.BlockRange{From: 55, To: 60}, "above the last block")}
+	gaps[0].Agent, gaps[0].Client = &token, &client
+	if err := db.OpenGaps(t.Context(), 31337, store.Lease{}, gaps); err != nil {
+		t.Fatal(err)
+	}
+	snapshot, result := export(t, db, repute.BlockRange{})
+	if result.Whole || result.Missing != 1 {
+		t.Errorf("%+v", result)
+	}
+	other := openStore(t)
+	importSnapshot(t, other, snapshot, SnapshotOptions{Chunk: 5})
+	if c := status(t, other).Completeness; c.Status != repute.Incomplete {
+		t.Errorf("an import of what is incomplete is %s", c.Status)
+	}
+	due, err := other.DueGaps(t.Context(), 31337, 10)
+	if err != nil || len(due) != 1 || due[0].Subject != gaps[0].Subject || *due[0].Agent != token || *due[0].Client != client || due[0].Blocks != gaps[0].Blocks {
+		t.Errorf("%+v, %v", due, err)
+	}
+	if again, _ := export(t, other, repute.BlockRange{}); again != snapshot {
+		t.Error("the second export differs")
+	}
+	part, _ := export(t, db, repute.BlockRange{From: 1, To: 10})
+	third := openStore(t)
+	importSnapshot(t, third, part, SnapshotOptions{})
+	if c := status(t, third).Completeness; c.Status != repute.Partial {
+		t.Errorf("blocks without a gap are %s", c.Status)
+	}
+}
+
+// The events of a contract that the snapshot's writer did not list are owed, whether
+// it is listed by who imports or by who follows on.
+func TestSnapshotOwesHistory(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.Mine(c.Register(0, rpctest.Account(1), ""), judged(c, 1, 80))
+	c.MineEmpty(5)
+	c.Finalize(5, 5)
+	listed, unlisted := chainOf(c), chainOf(c)
+	unlisted.Validations = nil
+	db := openStore(t)
+	if err := db.AddChain(t.Context(), unlisted); err != nil {
+		t.Fatal(err)
+	}
+	catchUp(t, NewFollower(db, unlisted, newNode(t, c, NodeOptions{}), Options{}))
+	snapshot, _ := export(t, db, repute.BlockRange{})
+	for name, as := range map[string]*repute.Chain{"imported as listed": &listed, "listed by the follower": nil} {
+		other := openStore(t)
+		importSnapshot(t, other, snapshot, SnapshotOptions{Chain: as})
+		runTo(t, other, c)
+		due, err := other.DueGaps(t.Context(), 31337, 10)
+		if err != nil || len(due) != 2 || !strings.HasPrefix(due[0].Subject, store.HistorySubject) || due[0].Blocks.From != 1 || due[0].Blocks.To < 5 {
+			t.Errorf("%s: %+v, %v", name, due, err)
+		}
+		settleDown(t, verifierOf(other, listed, newNode(t, c, NodeOptions{})))
+		if found := validations(t, other, c); found[c.Validation] != 1 {
+			t.Errorf("%s: read later: %v", name, found)
+		}
+	}
+}

@@ -105,26 +105,31 @@ func addChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 // which was listed after blocks were indexed. The contract's address follows.
 const HistorySubject = "history:"
 
+// HistoryGaps are what is missing of validation contracts in blocks that were
+// indexed when they were not yet listed.
+func HistoryGaps(contracts []common.Address, blocks repute.BlockRange) (gaps []Gap) {
+	for _, v := range contracts {
+		for _, kind := range []repute.EventKind{repute.KindValidationRequest, repute.KindValidationResponse} {
+			gaps = append(gaps, Gap{Subject: HistorySubject + v.Hex(), Gap: repute.Gap{Kind: kind, Blocks: blocks,
+				Reason: "the contract was listed after these blocks were indexed"}})
+		}
+	}
+	return gaps
+}
+
 // owe notes that the events of contracts that enter the allow-list were not asked
 // for in the blocks indexed so far.
 func (c *chainRow) owe(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
-	if c.imported || c.cursor.Hash == (common.Hash{}) {
+	entering := slices.DeleteFunc(slices.Clone(validations), func(v common.Address) bool { return c.trusted[v] })
+	if len(entering) == 0 || c.cursor.Number < c.start {
 		return nil
 	}
-	for _, v := range validations {
-		if c.trusted[v] {
-			continue
-		}
-		_, err := tx.Exec(ctx, `
-			insert into gaps (chain_id, kind, subject, from_block, to_block, reason)
-			select $1, kind, $2, $3, $4, $5 from unnest($6::smallint[]) kind on conflict do nothing`,
-			c.id, HistorySubject+v.Hex(), c.start, c.cursor.Number, "the contract was listed after these blocks were indexed",
-			[]int16{int16(repute.KindValidationRequest), int16(repute.KindValidationResponse)})
-		if err != nil {
-			return failed("open gap", err)
-		}
+	var covered bool // recorded logs alone promise nothing
+	err := tx.QueryRow(ctx, `select exists (select from covered where chain_id = $1)`, c.id).Scan(&covered)
+	if err != nil || !covered {
+		return err
 	}
-	return nil
+	return widenGaps(ctx, tx, c.id, HistoryGaps(entering, repute.BlockRange{From: c.start, To: c.cursor.Number}))
 }
 
 // CheckChain is AddChain's check without its waiting or writing: ErrConflict when

@@ -35,19 +35,11 @@ func (db *DB) OpenGaps(ctx context.Context, chainID uint64, l Lease, gaps []Gap)
 		}
 		dropped = 0
 		for _, g := range gaps {
-			tag, err := tx.Exec(ctx, `
-				insert into gaps as g (chain_id, kind, subject, token_id, client, from_block, to_block, reason)
-				select $1, $2, $3, $4::numeric, $5::bytea, $6, $7, $8
-				where (select count(*) from gaps where chain_id = $1) < $9 or exists (
-					select from gaps where chain_id = $1 and kind = $2 and subject = $3)
-				on conflict (chain_id, kind, subject) do update
-				set from_block = excluded.from_block, to_block = excluded.to_block, reason = excluded.reason`,
-				chainID, g.Kind, plainText(g.Subject, maxSubject), maybeToken(g.Agent), maybeClient(g.Client),
-				g.Blocks.From, max(g.Blocks.From, g.Blocks.To), plainText(g.Reason, maxReason), maxOpen)
+			kept, err := openGap(ctx, tx, chainID, g, false)
 			if err != nil {
 				return err
 			}
-			if tag.RowsAffected() == 0 {
+			if !kept {
 				dropped++
 			}
 		}
@@ -61,6 +53,38 @@ func (db *DB) OpenGaps(ctx context.Context, chainID uint64, l Lease, gaps []Gap)
 
 // ErrGapsFull: more is missing of a chain than is listed.
 var ErrGapsFull = errors.New("too many gaps are open")
+
+// openGap stores one gap, unless there are too many. One that is open already takes
+// over the blocks, or to widen it spans both.
+func openGap(ctx context.Context, tx pgx.Tx, chainID uint64, g Gap, widen bool) (kept bool, err error) {
+	tag, err := tx.Exec(ctx, `
+		insert into gaps as g (chain_id, kind, subject, token_id, client, from_block, to_block, reason)
+		select $1, $2, $3, $4::numeric, $5::bytea, $6, $7, $8
+		where (select count(*) from gaps where chain_id = $1) < $9 or exists (
+			select from gaps where chain_id = $1 and kind = $2 and subject = $3)
+		on conflict (chain_id, kind, subject) do update
+		set from_block = case when $10 then least(g.from_block, excluded.from_block) else excluded.from_block end,
+			to_block = case when $10 then greatest(g.to_block, excluded.to_block) else excluded.to_block end,
+			reason = excluded.reason`,
+		chainID, g.Kind, plainText(g.Subject, maxSubject), maybeToken(g.Agent), maybeClient(g.Client),
+		g.Blocks.From, max(g.Blocks.From, g.Blocks.To), plainText(g.Reason, maxReason), maxOpen, widen)
+	return err == nil && tag.RowsAffected() > 0, err
+}
+
+// widenGaps stores gaps beside those that other parts of the chain brought. One that
+// finds no room is ErrGapsFull.
+func widenGaps(ctx context.Context, tx pgx.Tx, chainID uint64, gaps []Gap) error {
+	for _, g := range gaps {
+		kept, err := openGap(ctx, tx, chainID, g, true)
+		if err == nil && !kept {
+			err = ErrGapsFull
+		}
+		if err != nil {
+			return failed("open gap", err)
+		}
+	}
+	return nil
+}
 
 // Bounds of gaps.
 const (

@@ -35,8 +35,9 @@ type ImportResult struct {
 //
 // Blocks bring the times of blocks where they are known; a block named by a
 // record alone is stored without. Covered are the ranges whose logs are all
-// there; it may be empty.
-func (db *DB) Import(ctx context.Context, c repute.Chain, records []repute.Record, blocks []repute.Block, covered []repute.BlockRange) (ImportResult, error) {
+// there but for the gaps; it may be empty. More gaps than a chain may have are
+// ErrGapsFull.
+func (db *DB) Import(ctx context.Context, c repute.Chain, records []repute.Record, blocks []repute.Block, covered []repute.BlockRange, gaps ...Gap) (ImportResult, error) {
 	c.Imported = true
 	records, err := sortRecords(records)
 	if err != nil {
@@ -56,6 +57,9 @@ func (db *DB) Import(ctx context.Context, c repute.Chain, records []repute.Recor
 			return err
 		}
 		if err := m.merge(ctx, records, blocks); err != nil {
+			return err
+		}
+		if err := widenGaps(ctx, tx, c.ID, gaps); err != nil {
 			return err
 		}
 		for _, r := range covered {

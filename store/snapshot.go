@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -17,6 +18,8 @@ type Snapshot struct {
 	Chain   repute.Chain
 	Range   repute.BlockRange   // the blocks asked for
 	Covered []repute.BlockRange // those of them whose logs are all there
+	Gaps    []Gap               // open ones that reach into Range, without when they were found and tried
+	Waiting int64               // stored events of the chain that wait for a missing one or cannot be read
 	Last    repute.Block        // block Range.To; its hash is zero where unknown
 }
 
@@ -77,8 +80,27 @@ func snapshotOf(ctx context.Context, tx pgx.Tx, c *chainView, want repute.BlockR
 			s.Covered = append(s.Covered, r)
 		}
 	}
+	s.Waiting = c.pending + c.undecoded
+	if s.Gaps, err = snapshotGaps(ctx, tx, c.ID, s.Range); err != nil {
+		return s, err
+	}
 	s.Last, _, err = readHeader(ctx, tx, c.ID, int64(s.Range.To))
 	return s, err
+}
+
+func snapshotGaps(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) ([]Gap, error) {
+	rows, err := tx.Query(ctx, `
+		select kind, subject, token_id::text, client, from_block, to_block, reason, found_at, tries, next_try from gaps
+		where chain_id = $1 and from_block <= $3 and to_block >= $2 order by kind, subject`, chainID, r.From, r.To)
+	if err != nil {
+		return nil, err
+	}
+	gaps, err := pgx.CollectRows(rows, scanGap)
+	for i := range gaps {
+		g := &gaps[i]
+		g.Since, g.Next, g.Tries = time.Time{}, time.Time{}, 0
+	}
+	return gaps, err
 }
 
 // newestFinal is the newest block that cannot be replaced any more and whose hash
@@ -194,7 +216,10 @@ func (db *DB) Adopt(ctx context.Context, c repute.Chain, l Lease, end repute.Blo
 		if err != nil {
 			return err
 		}
-		return stored.retrust(ctx, tx, c.Validations)
+		if err := stored.retrust(ctx, tx, c.Validations); err != nil {
+			return err
+		}
+		return stored.owe(ctx, tx, c.Validations)
 	})
 }
 

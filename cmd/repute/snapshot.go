@@ -68,7 +68,10 @@ func (p *program) exportEvents(ctx context.Context, db *store.DB, chain uint64, 
 		return err
 	}
 	whole := ""
-	if !result.Whole {
+	switch {
+	case result.Missing > 0:
+		whole = fmt.Sprintf("; %d events are known to be missing or wait for a missing one, and are of an import of it too", result.Missing)
+	case !result.Whole:
 		whole = "; this alone is not enough to follow on from, since it is not all blocks from the chain's start on"
 	}
 	fmt.Fprintf(p.stderr, "exported %d events of blocks %d to %d of chain %d%s\n", result.Events, result.Blocks.From, result.Blocks.To, chain, whole)
