@@ -5,6 +5,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -81,6 +82,8 @@ func checkLog(l *types.Log, q *Query, hashes map[uint64]common.Hash) error {
 	switch {
 	case l.Removed:
 		return badLog(l, "marked removed")
+	case !inBlock(l):
+		return badLog(l, fmt.Sprintf("of an impossible place, transaction %d of the block", l.TxIndex))
 	case l.BlockNumber < q.From || l.BlockNumber > q.To:
 		return badLog(l, fmt.Sprintf("outside %d..%d", q.From, q.To))
 	case !q.wants(l):
@@ -93,6 +96,10 @@ func checkLog(l *types.Log, q *Query, hashes map[uint64]common.Hash) error {
 	hashes[l.BlockNumber] = l.BlockHash
 	return nil
 }
+
+// inBlock tells whether a log's indexes are ones that a block can have and the store
+// holds.
+func inBlock(l *types.Log) bool { return l.Index <= math.MaxInt32 && l.TxIndex <= math.MaxInt32 }
 
 // wants tells whether a log answers the query.
 func (q *Query) wants(l *types.Log) bool {

@@ -282,7 +282,7 @@ func (n *Node) LogsOf(ctx context.Context, blocks []common.Hash, addresses []com
 
 func allOf(logs []types.Log, hash common.Hash) bool {
 	for i := range logs {
-		if logs[i].BlockHash != hash || logs[i].Removed {
+		if logs[i].BlockHash != hash || logs[i].Removed || !inBlock(&logs[i]) {
 			return false
 		}
 	}
@@ -302,7 +302,7 @@ func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []co
 		return nil, n.wrap("eth_getLogs", err)
 	}
 	for i := range logs {
-		if l := &logs[i]; l.Removed || l.BlockNumber < r.From || l.BlockNumber > r.To || !slices.Contains(addresses, l.Address) {
+		if l := &logs[i]; l.Removed || !inBlock(l) || l.BlockNumber < r.From || l.BlockNumber > r.To || !slices.Contains(addresses, l.Address) {
 			return nil, n.wrap("eth_getLogs", badLog(l, "not asked for"))
 		}
 	}

@@ -31,7 +31,7 @@ func (w *words) walk(name string, v any, depth int) {
 		switch name = strings.ToLower(name); {
 		case v < 1 || v > 1e12:
 		case strings.Contains(name, "backoff"), strings.Contains(name, "retry"):
-			w.retry = time.Duration(v * float64(time.Second))
+			w.retry = time.Duration(min(v, maxBackoff) * float64(time.Second))
 		case strings.Contains(name, "range"), strings.Contains(name, "block"):
 			w.lower(uint64(v))
 		}
@@ -49,6 +49,9 @@ func (w *words) walk(name string, v any, depth int) {
 		}
 	}
 }
+
+// maxBackoff is more seconds than anybody is left alone for.
+const maxBackoff = 1e6
 
 func quantityOf(v any) (uint64, bool) {
 	s, ok := v.(string)

@@ -65,6 +65,7 @@ const (
 	mostRate         = 500             // above it no limit is needed
 	firstRate        = 10              // least taken for the limit at the first refusal
 	carefulFor       = 20 * time.Second
+	mostPause        = 3 * time.Minute // however long an endpoint asks to be left alone
 	smoothing        = 0.1
 )
 
@@ -262,7 +263,7 @@ func (g *gate) fail(o outcome, now time.Time) {
 		g.failed++
 	}
 	switch {
-	case o.probe && verdict.Fault == FaultRate: // it answers
+	case o.probe && !counts && !isTimeout(o.err): // it answers
 		g.state, g.failed = repute.EndpointClosed, 0
 	case o.probe, counts && g.failed >= tripAfter && g.state == repute.EndpointClosed:
 		g.open(now)
@@ -311,6 +312,9 @@ func (g *gate) ease(now time.Time) {
 // which the endpoint was asked. That may have been next to nothing, which no
 // endpoint has as its limit.
 func (g *gate) slow(now time.Time, retryAfter time.Duration) {
+	if retryAfter > mostPause {
+		retryAfter, g.limit = mostPause, 1 // then one request tells
+	}
 	if until := now.Add(retryAfter); until.After(g.paused) {
 		g.paused = until
 	}

@@ -281,3 +281,58 @@ func TestNodeSmallBatches(t *testing.T) {
 		})
 	}
 }
+
+// "Leave me alone for ten years" is not obeyed.
+func TestGatePausesAreBounded(t *testing.T) {
+	t.Parallel()
+	synctest.Test(t, func(t *testing.T) {
+		g := gateOf()
+		for range 3 {
+			for _, err := range []error{
+				&rpcRefusal{Code: 429, Message: "too many requests", retry: 10 * 365 * 24 * time.Hour},
+				&rpcRefusal{Code: 429, Message: "rate limit", Data: []byte(`{"backoff_seconds":1e11}`)},
+			} {
+				if e := g.ask(t, outcome{err: err}); e != nil {
+					t.Fatal(e)
+				}
+				if g.limit != 1 {
+					t.Errorf("%g requests will be sent at once after the pause, want one", g.limit)
+				}
+				time.Sleep(mostPause)
+			}
+		}
+	})
+}
+
+// A trial that gets any answer shows that the endpoint works again; one that is
+// left without does not.
+func TestGateProbe(t *testing.T) {
+	t.Parallel()
+	tooLarge := &rpcRefusal{Message: "query returned more than 10000 results"}
+	for name, tt := range map[string]struct {
+		err  error
+		want repute.EndpointState
+	}{
+		"too large": {tooLarge, repute.EndpointClosed},
+		"behind":    {errNoBlock, repute.EndpointClosed},
+		"rate":      {errRate, repute.EndpointClosed},
+		"timeout":   {context.DeadlineExceeded, repute.EndpointOpen},
+		"down":      {errDown, repute.EndpointOpen},
+	} {
+		t.Run(name, func(t *testing.T) {
+			synctest.Test(t, func(t *testing.T) {
+				g := gateOf()
+				for range tripAfter {
+					_ = g.ask(t, outcome{err: errDown})
+				}
+				time.Sleep(10 * time.Second)
+				if err := g.ask(t, outcome{err: tt.err, dense: true}); err != nil {
+					t.Fatal(err)
+				}
+				if g.state != tt.want {
+					t.Errorf("%s, want %s", g.state, tt.want)
+				}
+			})
+		})
+	}
+}

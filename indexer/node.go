@@ -50,10 +50,10 @@ type Node struct {
 	opts    NodeOptions
 	http    *httpTransport // nil for ws and wss
 
-	gate      *gate
-	meter     *meter       // nil: not measured
-	batchMost atomic.Int64 // calls in one batch that the endpoint takes, as far as known
-	doubted   atomic.Bool  // the last answer may have meant an outage
+	gate    *gate
+	meter   *meter      // nil: not measured
+	batches batches     // how many calls in one batch the endpoint takes
+	doubted atomic.Bool // the last answer may have meant an outage
 
 	mu     sync.Mutex
 	client *rpc.Client // of ws and wss, once connected
@@ -76,8 +76,8 @@ func NewNode(rawURL string, o NodeOptions) (*Node, error) {
 	setDefault(&o.Concurrency, 8)
 	setDefault(&o.OpenMin, 500*time.Millisecond)
 	setDefault(&o.OpenMax, 15*time.Second)
-	n := &Node{url: rawURL, host: u.Host, name: u.Host, kind: "ws", secrets: secretsOf(u), opts: o, gate: newGate(o)}
-	n.batchMost.Store(int64(o.MaxBatch))
+	n := &Node{url: rawURL, host: u.Host, name: u.Host, kind: "ws", secrets: secretsOf(u), opts: o, gate: newGate(o),
+		batches: batches{now: o.MaxBatch, most: o.MaxBatch}}
 	if strings.HasPrefix(u.Scheme, "http") {
 		n.kind, n.http = "http", newHTTPTransport(rawURL, o)
 	}

@@ -21,7 +21,7 @@ func (n *Node) call(ctx context.Context, batch []rpc.BatchElem) error {
 // those in the elements too, are fit to be shown.
 func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
 	for len(batch) > 0 {
-		part := batch[:min(len(batch), int(n.batchMost.Load()))]
+		part := batch[:min(len(batch), n.batches.size())]
 		more, err := n.request(ctx, part)
 		if n.tooMany(part, err) {
 			for i := range part {
@@ -31,6 +31,9 @@ func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, e
 		}
 		if err != nil {
 			return size, err
+		}
+		if !refusesBatch(part, nil) {
+			n.batches.answered()
 		}
 		size += more
 		batch = batch[len(part):]
@@ -83,7 +86,7 @@ func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error) outcome {
 	}
 	for _, e := range batch {
 		o.dense = o.dense || e.Method == "eth_getLogs" || e.Method == "eth_getBlockReceipts"
-		if o.err == nil && e.Error != nil && Judge(e.Error).Fault == FaultRate {
+		if o.err == nil && e.Error != nil && !isRevert(e) && Judge(e.Error).Fault == FaultRate {
 			o.err = e.Error
 		}
 	}
@@ -101,11 +104,21 @@ func (n *Node) count(method string, err error) {
 
 // tooMany tells an endpoint that wants fewer calls in a request, and remembers it.
 func (n *Node) tooMany(batch []rpc.BatchElem, err error) bool {
-	if len(batch) == 1 || !isBatchRefusal(err) && !slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return isBatchRefusal(e.Error) }) {
+	if len(batch) == 1 || !refusesBatch(batch, err) {
 		return false
 	}
-	n.batchMost.Store(int64(max(1, len(batch)/2)))
+	n.batches.refused(len(batch))
 	return true
+}
+
+// refusesBatch tells whether a batch or one of its calls was refused for their number.
+func refusesBatch(batch []rpc.BatchElem, err error) bool {
+	return isBatchRefusal(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return isBatchRefusal(e.Error) && !isRevert(e) })
+}
+
+// isRevert tells calls that a contract ended: its words are not the endpoint's.
+func isRevert(e rpc.BatchElem) bool {
+	return e.Method == "eth_call" && e.Error != nil && reverted(e.Error)
 }
 
 // isBatchRefusal knows refusals of a batch for the number of its calls.
@@ -147,7 +160,7 @@ func (n *Node) doubt(batch []rpc.BatchElem, err error) error {
 		var said rpc.Error
 		return errors.As(err, &said) && isDoubtful(said.Error())
 	}
-	now := doubtful(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return doubtful(e.Error) })
+	now := doubtful(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return doubtful(e.Error) && !isRevert(e) })
 	if before := n.doubted.Swap(now); !before || !now {
 		return err
 	}

@@ -114,6 +114,9 @@ func sortRecords(records []repute.Record) ([]repute.Record, error) {
 	})
 	out := records[:0]
 	for _, r := range records {
+		if err := placed(&r.Log); err != nil {
+			return nil, err
+		}
 		if n := len(out); n > 0 && out[n-1].Log.BlockNumber == r.Log.BlockNumber && out[n-1].Log.Index == r.Log.Index {
 			if !sameLog(&out[n-1].Log, &r.Log) {
 				return nil, conflictAt(&r.Log)

@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -135,6 +137,9 @@ func (b *Batch) check() error {
 	for i := range b.Records {
 		l := &b.Records[i].Log
 		at := point{l.BlockNumber, uint32(l.Index)}
+		if err := placed(l); err != nil {
+			return err
+		}
 		if !last.before(at) || l.BlockNumber > b.To.Number || l.Removed {
 			return repute.Invalid("records", fmt.Sprintf("log %d of block %d is out of order, out of range or removed", at.log, at.block), "records in order")
 		}
@@ -144,6 +149,15 @@ func (b *Batch) check() error {
 		last = at
 	}
 	return nil
+}
+
+// placed refuses indexes that no block has and no column holds.
+func placed(l *types.Log) error {
+	if l.Index <= math.MaxInt32 && l.TxIndex <= math.MaxInt32 {
+		return nil
+	}
+	return repute.Invalid("records", fmt.Sprintf("log %d of transaction %d of block %d is at no place of a block", l.Index, l.TxIndex, l.BlockNumber),
+		"indexes below 2^31")
 }
 
 func (p point) before(q point) bool {

@@ -85,18 +85,21 @@ func TestApplyRefusesWhatDoesNotFollow(t *testing.T) {
 	ok(t, db.AddChain(ctx, testChain(1)))
 	l := smallChain()
 	all := batchOf(1, l.genesis, l.blocks)
-	wrongHash, swapped, headless, foreign := all, all, all, all
+	wrongHash, swapped, headless, foreign, beyond := all, all, all, all, all
 	wrongHash.Parent.Hash = common.Hash{1}
 	swapped.Records = append([]repute.Record{all.Records[1], all.Records[0]}, all.Records[2:]...)
 	headless.Blocks = all.Blocks[1:]
 	foreign.Records = append([]repute.Record{}, all.Records...)
 	foreign.Records[0].Log.Address = foreignValidation
+	beyond.Records = append([]repute.Record{}, all.Records...)
+	beyond.Records[len(beyond.Records)-1].Log.Index = 1 << 31
 	for name, c := range map[string]struct {
 		batch store.Batch
 		want  error
 	}{
 		"another parent":      {wrongHash, repute.ErrFenced},
 		"disorder":            {swapped, repute.ErrInvalid},
+		"an impossible place": {beyond, repute.ErrInvalid},
 		"a header is missing": {headless, repute.ErrInvalid},
 		"a foreign registry":  {foreign, repute.ErrConflict},
 	} {
