@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -39,7 +40,7 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 	if err := v.comparePart(ctx, at, &part); err != nil {
 		return err
 	}
-	holes, err := v.confirm(ctx, at, part.holes)
+	holes, err := v.confirm(ctx, at, &part)
 	if err != nil {
 		return err
 	}
@@ -120,6 +121,7 @@ type part struct {
 	only  []repute.TokenID
 	// What came of it.
 	at       repute.Block
+	by       *Node  // who answered
 	next     uint64 // token id, 0 at the end
 	compared int    // agents
 	holes    []hole
@@ -141,7 +143,7 @@ func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) 
 
 // compareAt compares a part with what one witness says of a block.
 func (v *Verifier) compareAt(ctx context.Context, n *Node, at repute.Block, p *part) error {
-	p.at, p.holes, p.skipped, p.next, p.compared = at, nil, nil, 0, 0
+	p.at, p.by, p.holes, p.skipped, p.next, p.compared = at, n, nil, nil, 0, 0
 	var from repute.TokenID
 	from.SetUint64(p.from)
 	agents, err := v.db.AgentsThen(ctx, v.chain.ID, at.Number, p.only, from, v.opts.Agents)
@@ -290,41 +292,93 @@ func (c *comparer) operator(o store.OperatorThen) {
 	})
 }
 
-// confirm keeps the holes that a second look shows too: of another witness where
-// there is one.
-func (v *Verifier) confirm(ctx context.Context, at store.Standing, holes []hole) ([]hole, error) {
+// confirm keeps the holes that a second look shows too: of other witnesses where
+// there are some. Where these are divided the hole stays, and its kind is not
+// verified.
+func (v *Verifier) confirm(ctx context.Context, at store.Standing, p *part) ([]hole, error) {
 	var kept []hole
-	for _, h := range holes {
-		var still bool
-		err := v.withSecond(func(n *Node) (err error) {
-			still, err = v.differsAt(ctx, n, at.Pin, h)
-			return err
-		})
-		if errors.Is(err, errNoState) {
-			err = v.withSecond(func(n *Node) (err error) {
-				still, err = v.differsAt(ctx, n, at.Newest, h)
-				return err
-			})
-		}
+	for _, h := range p.holes {
+		votes, err := v.vote(ctx, at, h, p.by)
 		if err != nil {
 			return nil, fmt.Errorf("confirm what is missing: %w", err)
 		}
-		if still {
-			kept = append(kept, h)
+		if !votes.still() {
+			v.log.Info("a difference went away at the second look", "kind", h.Kind, "subject", h.Subject, "reason", h.Reason)
 			continue
 		}
-		v.log.Info("a difference went away at the second look", "kind", h.Kind, "subject", h.Subject, "reason", h.Reason)
+		if votes.divided() {
+			h.Reason = "witnesses disagree: " + h.Reason
+			p.skipped = append(p.skipped, h.Kind)
+		}
+		kept = append(kept, h)
 	}
 	return kept, nil
 }
 
-// withSecond asks the second witness before the first.
-func (v *Verifier) withSecond(f func(*Node) error) error {
-	nodes := v.witnesses()
-	if len(nodes) > 1 && f(nodes[1]) == nil {
-		return nil
+// votes are what witnesses say of one hole.
+type votes struct{ yes, no int }
+
+func (x votes) still() bool   { return x.yes > 0 && x.yes >= x.no }
+func (x votes) divided() bool { return x.yes > 0 && x.yes == x.no }
+func (x votes) decided() bool { return max(x.yes, x.no) > 1 }
+
+func (x *votes) count(still bool) {
+	if still {
+		x.yes++
+	} else {
+		x.no++
 	}
-	return v.withWitness(f)
+}
+
+// vote asks the witnesses whether a hole shows, until two say the same. The finder,
+// if any, has said so already; it is asked again when the others do not settle it.
+// It is an error when none could answer.
+func (v *Verifier) vote(ctx context.Context, at store.Standing, h hole, finder *Node) (votes, error) {
+	var others votes
+	var last error
+	said := 0
+	if finder != nil {
+		said = 1
+	}
+	for _, n := range v.witnesses() {
+		if n == finder {
+			continue
+		}
+		still, err := v.differsNow(ctx, n, at, h)
+		if err != nil {
+			last = err
+			continue
+		}
+		if others.count(still); (votes{others.yes + said, others.no}).decided() {
+			return votes{others.yes + said, others.no}, nil
+		}
+	}
+	if finder != nil {
+		still, err := v.differsNow(ctx, finder, at, h)
+		if err == nil {
+			others.count(still)
+			return others, nil
+		}
+		last = err
+	}
+	if others == (votes{}) {
+		return others, cmp.Or(last, error(ErrNothingNew))
+	}
+	others.yes += said
+	return others, nil
+}
+
+// differsNow asks one witness at the newest final block, or at the newest stored one
+// where the hole was found there or older state is gone.
+func (v *Verifier) differsNow(ctx context.Context, n *Node, at store.Standing, h hole) (bool, error) {
+	if h.Blocks.To > at.Pin.Number {
+		return v.differsAt(ctx, n, at.Newest, h)
+	}
+	still, err := v.differsAt(ctx, n, at.Pin, h)
+	if errors.Is(err, errNoState) {
+		still, err = v.differsAt(ctx, n, at.Newest, h)
+	}
+	return still, err
 }
 
 // differsAt compares what a hole is about with one witness's state at a block, and

@@ -45,9 +45,10 @@ func lyingOwner(c rpcCall, a map[string]json.RawMessage) {
 	}
 }
 
-// What one witness says alone is a suspicion; another one that agrees with the
-// index ends it. A liar without witnesses is believed to be right: the index says
-// that something is missing, and goes on.
+// What one witness says alone is a suspicion; two others that agree with the index
+// end it. One other leaves it undecided, and nothing is called verified. A liar
+// without witnesses is believed to be right: the index says that something is
+// missing, and goes on.
 func TestWitnessesMustAgree(t *testing.T) {
 	t.Parallel()
 	dn := livedIn(t)
@@ -58,8 +59,16 @@ func TestWitnessesMustAgree(t *testing.T) {
 	db := openStore(t)
 	indexFrom(t, db, c, honest)
 	want := dump(t, db)
-	settleDown(t, verifierOf(db, c, liar, honest))
+	settleDown(t, verifierOf(db, c, liar, honest, nodeAt(t, dn.RPCURL())))
 	wantComplete(t, db)
+	divided := openStore(t)
+	indexFrom(t, divided, c, honest)
+	settleDown(t, verifierOf(divided, c, liar, honest))
+	k := status(t, divided).Completeness.Kinds[0]
+	if k.VerifiedTo > 0 || len(k.Gaps) == 0 || !strings.HasPrefix(k.Gaps[0].Reason, "witnesses disagree") {
+		t.Errorf("two witnesses disagree: %+v", k)
+	}
+	wantSame(t, dump(t, divided), want)
 	alone := openStore(t)
 	indexFrom(t, alone, c, honest)
 	v := verifierOf(alone, c, liar)
@@ -187,4 +196,36 @@ func TestSweepGoesOnAfterARestart(t *testing.T) {
 		}
 	}
 	wantComplete(t, db)
+}
+
+// One witness shows what is missing and the other repeats what is stored: the event
+// is found, and its kind was never called whole before.
+func TestDisagreementIsNoProof(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	direct := nodeAt(t, dn.RPCURL())
+	approvals := logsByKind(t, direct, c)[repute.KindApprovalForAll]
+	d := newDropper(t, dn.RPCURL())
+	d.set(only(approvals[len(approvals)-1]), true, true)
+	honest, db := openStore(t), openStore(t)
+	indexFrom(t, honest, c, direct)
+	indexFrom(t, db, c, nodeAt(t, d.URL))
+	const isApprovedForAll = "0xe985e9c5"
+	d.lie = func(call rpcCall, a map[string]json.RawMessage) {
+		if call.Method == "eth_call" && strings.Contains(string(call.Params[0]), isApprovedForAll) && a["result"] != nil {
+			a["result"] = json.RawMessage(`"0x0000000000000000000000000000000000000000000000000000000000000000"`)
+		}
+	}
+	v := verifierOf(db, c, direct, nodeAt(t, d.URL))
+	v.mute = true // the receipts do not find it
+	stepOn(t, v)
+	if dump(t, db) == dump(t, honest) {
+		return
+	}
+	for _, k := range status(t, db).Completeness.Kinds {
+		if k.Kind == repute.KindApprovalForAll && (k.Status == repute.Complete || k.VerifiedTo > 0 || k.Open == 0) {
+			t.Errorf("the witnesses disagree and an event is missing: %+v", k)
+		}
+	}
 }

@@ -123,15 +123,8 @@ func (v *Verifier) stillMissing(ctx context.Context, at store.Standing, h hole) 
 		judged, err := v.judge(ctx, number)
 		return !judged.settled(), err
 	}
-	pin := at.Pin
-	if h.Blocks.To > pin.Number {
-		pin = at.Newest // found where no final state was to be had
-	}
-	err = v.withWitness(func(n *Node) (err error) {
-		still, err = v.differsAt(ctx, n, pin, h)
-		return err
-	})
-	return still, err
+	said, err := v.vote(ctx, at, h, nil)
+	return said.still(), err
 }
 
 // repair puts logs in their place and looks for more where they were lost: a node
