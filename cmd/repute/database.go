@@ -26,13 +26,16 @@ type database struct {
 	gone <-chan struct{}
 }
 
+// postgres is the directory of the private server.
+func (c *config) postgres() string { return filepath.Join(c.DataDir, "postgres") }
+
 // findDatabase starts a private server only when no URL is configured and none
 // runs in the data directory.
 func findDatabase(ctx context.Context, c config, log *slog.Logger) (database, error) {
 	if c.Database != "" {
 		return database{url: c.Database, stop: func() {}}, nil
 	}
-	dir := filepath.Join(c.DataDir, "postgres")
+	dir := c.postgres()
 	if url, ok := pg.Running(dir); ok && answers(ctx, url) {
 		log.Info("using the private Postgres of another process", "dir", dir)
 		return database{url: url, stop: func() {}}, nil
@@ -92,8 +95,21 @@ func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
 	return store.Open(ctx, url, store.Options{Classify: indexer.ClassifyURI, Decode: contracts.Read, MaxConns: c.MaxConns})
 }
 
-// withStore runs f on the configured database, for commands that do one thing.
+// withStore runs f on the configured database, for commands that do one thing
+// with what is stored. repute.ErrInvalid where no database is.
 func (p *program) withStore(ctx context.Context, f func(config, *store.DB) error) error {
+	c, err := p.flags.load()
+	if err != nil {
+		return err
+	}
+	if c.Database == "" && !pg.Exists(c.postgres()) {
+		return repute.Invalid("data-dir", "no database is in "+c.DataDir, "give --data-dir or --database-url of one; serve, import and demo make one")
+	}
+	return p.withAnyStore(ctx, f)
+}
+
+// withAnyStore is withStore that makes a private database where none is.
+func (p *program) withAnyStore(ctx context.Context, f func(config, *store.DB) error) error {
 	c, err := p.flags.load()
 	if err != nil {
 		return err

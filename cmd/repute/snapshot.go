@@ -161,7 +161,7 @@ stored or nothing.`,
 				}
 				chain = &c
 			}
-			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
+			return p.withAnyStore(cmd.Context(), func(c config, db *store.DB) error {
 				result, err := p.importFrom(cmd.Context(), c, db, chain, in)
 				if err != nil {
 					return fmt.Errorf("%s: %w", args[0], err)

@@ -72,7 +72,7 @@ func (p *program) printStatus(chains []repute.ChainStatus) error {
 	for _, c := range chains {
 		started := c.Block.Hash != (common.Hash{}) || c.Imported
 		fmt.Fprintf(w, "%s\t%d\t%s\t%s\t%s\t%s\t%d\t%d\t%d\t%d\t%d\t%d\t%d\t%s\t%s\n", c.Name, c.Chain.ID,
-			known(started, c.Block.Number), known(c.Head > 0, c.Head), known(c.Finalized > 0, c.Finalized), lag(c.LagSeconds),
+			known(started, c.Block.Number), known(c.LagBlocks != nil, c.Head), known(c.Finalized > 0, c.Finalized), lag(c.LagSeconds),
 			c.Agents, c.Feedback, c.URIsDue, c.Completeness.Pending, c.Completeness.Undecoded, c.Reorgs, c.Upgrades,
 			known(started, c.Completeness.Status), trouble(c))
 	}
@@ -91,10 +91,26 @@ func lag(seconds *int64) string {
 
 // trouble is what an operator should know of a chain first.
 func trouble(c repute.ChainStatus) string {
-	if c.Halted {
+	switch {
+	case c.Halted:
 		return "HALTED: " + c.LastError
+	case c.LastError == "" && c.LagBlocks == nil && !c.Imported:
+		return "the head is not known: no process follows the chain, or no endpoint answers"
 	}
 	return c.LastError
+}
+
+// condition is an endpoint's state for people.
+func condition(s repute.EndpointState) string {
+	switch s {
+	case repute.EndpointClosed:
+		return "ok"
+	case repute.EndpointOpen:
+		return "resting"
+	case repute.EndpointHalfOpen:
+		return "trying"
+	}
+	return string(s)
 }
 
 func printEndpoints(w io.Writer, chains []repute.ChainStatus) {
@@ -105,7 +121,7 @@ func printEndpoints(w io.Writer, chains []repute.ChainStatus) {
 				fmt.Fprintln(w, "\nCHAIN\tENDPOINT\tKIND\tSTATE\tLATENCY\tERRORS\tREQUESTS\tAT A TIME\tHEAD\tPROCESS\tLAST ERROR")
 			}
 			first = false
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.0f%%\t%d\t%d\t%s\t%s\t%s\n", c.Name, e.Name, e.Kind, e.State,
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%.0f%%\t%d\t%d\t%s\t%s\t%s\n", c.Name, e.Name, e.Kind, condition(e.State),
 				e.Latency.Round(100*time.Microsecond), 100*e.ErrorRate, e.Requests, e.Concurrency, known(e.Head > 0, e.Head), e.Owner, e.LastError)
 		}
 	}

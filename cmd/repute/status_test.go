@@ -33,7 +33,7 @@ func TestStatusShowsTrouble(t *testing.T) {
 		t.Fatal(err)
 	}
 	out := mustRun(t, "status", "--config", config)
-	for _, want := range []string{"busy", "incomplete", "rpc.example", "half_open", "25%", "Approval", "1 to 2", "getApproved differs"} {
+	for _, want := range []string{"busy", "incomplete", "rpc.example", "trying", "25%", "Approval", "1 to 2", "getApproved differs"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("no %q in\n%s", want, out)
 		}

@@ -34,6 +34,21 @@ func TestInterruptedIsNoSuccess(t *testing.T) {
 	}
 }
 
+// Commands that read make no database, so that a mistyped directory is noticed.
+func TestReadersMakeNoDatabase(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"status", "dump --canonical", "export events", "verify --chain base --rpc http://127.0.0.1:1"} {
+		dir := filepath.Join(t.TempDir(), "typo")
+		var said bytes.Buffer
+		if code := run(t.Context(), append(strings.Fields(line), "--data-dir", dir), io.Discard, &said); code != 2 || !strings.Contains(said.String(), dir) {
+			t.Errorf("%s: exit code %d, says %q", line, code, said.String())
+		}
+		if _, err := os.Stat(dir); !os.IsNotExist(err) {
+			t.Errorf("%s made %s", line, dir)
+		}
+	}
+}
+
 // Only regular files are replaced by a finished file; anything else, such as a
 // device, is written to.
 func TestWriteFileKeepsDevices(t *testing.T) {

@@ -71,10 +71,14 @@ Prints each difference. Exit code 0: nothing differs; 1: something does, or did 
 }
 
 func (p *program) verify(ctx context.Context, o verifyOptions) error {
+	c, err := p.flags.load()
+	if err != nil {
+		return err
+	}
+	if len(c.Chains) != 1 {
+		return repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum --rpc URL")
+	}
 	return p.withStore(ctx, func(c config, db *store.DB) error {
-		if len(c.Chains) != 1 {
-			return repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum --rpc URL")
-		}
 		configured, err := c.Chains[0].resolve()
 		if err != nil {
 			return err

@@ -7,6 +7,12 @@ import (
 	"strings"
 )
 
+// Exists tells whether a server's files are in dir, running or not.
+func Exists(dir string) bool {
+	c := cluster{dir: dir}
+	return c.version() != ""
+}
+
 // Running gives the URL of a server that some process runs in dir, and whether
 // there seems to be one: it reads what that server left in its files and does
 // not connect.
