@@ -107,11 +107,13 @@ func (p *Pool) changed(n *Node, from, to repute.EndpointState, why string) {
 	}
 }
 
-// Nodes lists the endpoints that serve the chain, the healthiest first.
+// Nodes lists the endpoints that were lately seen to serve the chain, the healthiest
+// first.
 func (p *Pool) Nodes() []*Node {
 	var out []*Node
+	now := time.Now()
 	for _, m := range p.ranked(func(m *peer) bool { return true }) {
-		if !m.gate.excluded() {
+		if !m.gate.excluded() && m.isProven(now) {
 			out = append(out, m.Node)
 		}
 	}

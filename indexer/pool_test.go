@@ -122,6 +122,9 @@ func TestPoolWrongChain(t *testing.T) {
 	a.SetChainID(5)
 	var log lines
 	p := poolOf(t, PoolOptions{Log: slog.New(slog.NewTextHandler(&log, nil))}, a.URL(), b.URL())
+	if nodes := p.Nodes(); len(nodes) != 0 {
+		t.Errorf("%d nodes are said to serve the chain before any was asked", len(nodes))
+	}
 	for range 10 {
 		wantSpan(t, p, queryOf(b, 1, 5, false), b)
 		if h, err := p.Heads(t.Context()); err != nil || h.ChainID != 31337 {

@@ -96,12 +96,11 @@ func (p *program) verify(ctx context.Context, o verifyOptions) error {
 			return err
 		}
 		defer stop()
-		for _, n := range nodes {
-			if heads, err := n.Heads(ctx); err == nil && heads.ChainID != configured.ID {
-				return repute.Invalid("rpc", fmt.Sprintf("an endpoint serves chain %d, not %d", heads.ChainID, configured.ID), "the chain's own endpoints")
-			}
+		proven, err := p.ofChain(ctx, nodes, configured.ID)
+		if err != nil {
+			return err
 		}
-		v := indexer.NewVerifier(db, stored[0].Chain, func() []*indexer.Node { return nodes },
+		v := indexer.NewVerifier(db, stored[0].Chain, func() []*indexer.Node { return proven },
 			indexer.VerifierOptions{Rate: o.rate, Log: c.logger(p.stderr)})
 		return p.check(ctx, db, v, stored[0].Chain.ID, o)
 	})
@@ -126,6 +125,30 @@ func witnesses(rpc urls) (nodes []*indexer.Node, stop func(), err error) {
 		return nil, nil, repute.Invalid("rpc", "none is given", "--rpc URL behind --chain")
 	}
 	return nodes, stop, nil
+}
+
+// ofChain leaves out endpoints that do not tell which chain they serve: one of another
+// chain has logs of the same addresses.
+func (p *program) ofChain(ctx context.Context, nodes []*indexer.Node, chainID uint64) (proven []*indexer.Node, err error) {
+	var last error
+	for _, n := range nodes {
+		heads, err := n.Heads(ctx)
+		switch {
+		case ctx.Err() != nil:
+			return nil, ctx.Err()
+		case err != nil:
+			last = err
+			fmt.Fprintln(p.stderr, "an endpoint is not asked, it does not tell its chain:", err)
+		case heads.ChainID != chainID:
+			return nil, repute.Invalid("rpc", fmt.Sprintf("an endpoint serves chain %d, not %d", heads.ChainID, chainID), "the chain's own endpoints")
+		default:
+			proven = append(proven, n)
+		}
+	}
+	if len(proven) == 0 {
+		return nil, fmt.Errorf("no endpoint tells which chain it serves: %w", last)
+	}
+	return proven, nil
 }
 
 // verifyLease is how long a repairing verify that dies keeps the chain from others.

@@ -2,15 +2,19 @@ package main
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
+	"io"
 	"math/big"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
+	"repute"
 	"repute/devnet"
 	"repute/internal/pgtest"
+	"repute/internal/rpctest"
 )
 
 // verify tells what differs, in words, in JSON and by its exit code, and mends it.
@@ -66,11 +70,33 @@ func TestVerifyTellsWhatDiffers(t *testing.T) {
 	}
 	dead := devnetConfig(t, dn, url, "http://127.0.0.1:1/key-that-is-secret")
 	code, out, says := tool(t, "verify", "--config", dead)
-	if code != 2 || !strings.Contains(out, "not checked: ") || strings.Contains(out+says, "key-that-is-secret") {
+	if code != 2 || !strings.Contains(says, "not checked") || strings.Contains(out+says, "key-that-is-secret") {
 		t.Errorf("no node: code %d, %s, %s", code, out, says)
 	}
 	if code, _, says = tool(t, "verify", "--config", file, "--to", "999"); code != 2 || !strings.Contains(says, "not stored") {
 		t.Errorf("beyond what is stored: code %d, %s", code, says)
+	}
+}
+
+// An endpoint that does not tell its chain is no witness.
+func TestWitnessesTellTheirChain(t *testing.T) {
+	t.Parallel()
+	good, silent := rpctest.New(t, rpctest.Options{}), rpctest.New(t, rpctest.Options{})
+	silent.Inject(rpctest.On("eth_chainId", rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32601, Message: "Method not found"}})))
+	nodes, stop, err := witnesses(urls{silent.URL(), good.URL()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer stop()
+	p := &program{stdout: io.Discard, stderr: io.Discard}
+	if proven, err := p.ofChain(t.Context(), nodes, 31337); err != nil || len(proven) != 1 || proven[0] != nodes[1] {
+		t.Errorf("%d witnesses, %v", len(proven), err)
+	}
+	if proven, err := p.ofChain(t.Context(), nodes[:1], 31337); err == nil {
+		t.Errorf("%d witnesses where none tells its chain", len(proven))
+	}
+	if _, err := p.ofChain(t.Context(), nodes, 1); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("another chain: %v", err)
 	}
 }
 
