@@ -18,6 +18,11 @@ const (
 	// listedFor is how long a source is not asked for logs of any address after it
 	// refused to.
 	listedFor = time.Hour
+	// listedTwice is how often words that nobody knows must come again, while the
+	// narrower question is answered, to be taken for a refusal of the wider one, and
+	// listedPause the pause before each.
+	listedTwice = 2
+	listedPause = 50 * time.Millisecond
 )
 
 // anywhere is whether validations of contracts that nobody listed are asked for.
@@ -48,26 +53,43 @@ func (a *anywhere) now() []common.Hash {
 	return a.topics
 }
 
-// listed tells whether the source answers a refused question once it names
-// addresses only. Some providers refuse all others, in their own words.
+// listed asks a refused question again, naming addresses only where that is what
+// was refused. Some providers refuse all others, in their own words: those must
+// come again and again while the narrower question is answered. One failure in
+// between says nothing, and would lose what the wider question finds.
 func (f *Follower) listed(ctx context.Context, q Query, refused error) (*piece, bool) {
-	named := strings.Contains(refused.Error(), "specify an address")
+	named := refusesAnywhere(refused)
 	if len(q.Anywhere) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || IsTransient(refused)) {
 		return nil, false
 	}
-	q.Anywhere = nil
 	known, err := f.db.ValidationContracts(ctx, f.chain.ID, mostKnown)
 	if err != nil {
 		return nil, false
 	}
-	q.Addresses = f.decoder.with(known)
-	p, err := f.tryFetch(ctx, q)
-	if err != nil {
-		return nil, false
+	narrow := q
+	narrow.Anywhere, narrow.Addresses = nil, f.decoder.with(known)
+	for tries := 0; ; tries++ {
+		p, err := f.tryFetch(ctx, narrow)
+		if err != nil {
+			return nil, false
+		}
+		if named || tries == listedTwice {
+			p.listed = true
+			return p, true
+		}
+		pause(ctx, listedPause)
+		wide, err := f.tryFetch(ctx, q)
+		if err == nil {
+			return wide, true
+		}
+		if named = refusesAnywhere(err); !named && IsTransient(err) {
+			return nil, false
+		}
 	}
-	p.listed = true
-	return p, true
 }
+
+// refusesAnywhere knows the words of a provider that wants addresses named.
+func refusesAnywhere(err error) bool { return strings.Contains(err.Error(), "specify an address") }
 
 // learn takes over how a piece was answered: without the question for any address
 // that question is not asked for some time.

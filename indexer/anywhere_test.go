@@ -161,3 +161,44 @@ func TestAnyValidationIsTriedAgain(t *testing.T) {
 		t.Errorf("not tried again: %v", found)
 	}
 }
+
+// One failed request is no refusal: nothing is lost by it, and the question is
+// asked on.
+func TestAnyValidationSurvivesFailures(t *testing.T) {
+	t.Parallel()
+	for failures := range int64(4) {
+		c := rpctest.New(t, rpctest.Options{})
+		c.Mine(c.Register(0, rpctest.Account(1), ""))
+		db := openStore(t)
+		f := follow(t, db, c, Options{AnyValidation: true})
+		catchUp(t, f)
+		c.Mine(elsewhere(judged(c, 2, 100)))
+		fails := rpctest.Always(rpctest.Answer{Status: 500, Raw: []byte("internal error")})
+		c.Inject(rpctest.Times(failures, rpctest.On("eth_getLogs", fails)))
+		stepUntilDone(t, f)
+		if found := validations(t, db, c); found[stranger] != 1 || f.anywhere.off {
+			t.Errorf("%v after %d failed requests, switched off: %t", found, failures, f.anywhere.off)
+		}
+	}
+}
+
+// Nor is one that fails again and again until it is asked for the third time.
+func TestAnyValidationRefusedTwice(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.Mine(c.Register(0, rpctest.Account(1), ""))
+	db := openStore(t)
+	f := follow(t, db, c, Options{AnyValidation: true})
+	catchUp(t, f)
+	c.Mine(elsewhere(judged(c, 2, 100)))
+	c.Inject(rpctest.Times(listedTwice, func(call rpctest.Call) *rpctest.Answer {
+		if call.Method != "eth_getLogs" || namesAddress(call) {
+			return nil
+		}
+		return &rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "we would rather not"}}
+	}))
+	stepUntilDone(t, f)
+	if found := validations(t, db, c); found[stranger] != 1 || f.anywhere.off {
+		t.Errorf("%v, switched off: %t", found, f.anywhere.off)
+	}
+}
