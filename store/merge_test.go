@@ -6,6 +6,7 @@ import (
 	"errors"
 	"os"
 	"path/filepath"
+	"slices"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -174,6 +175,86 @@ func TestRepairAppliesWhatWaited(t *testing.T) {
 	above[0].Log.BlockNumber = 1000
 	if _, err := db.Repair(ctx, 1, store.Lease{}, above, nil); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("repair above the cursor: %v", err)
+	}
+}
+
+// Whatever a block was stored with, amending it leaves the index of the whole chain.
+func TestAmendReplacesABlock(t *testing.T) {
+	db := testDB(t)
+	var chains atomic.Uint64
+	rapid.Check(t, func(t *rapid.T) {
+		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+		defer cancel()
+		l := newLedger()
+		for range rapid.IntRange(1, 5).Draw(t, "blocks") {
+			l.mine(t)
+		}
+		whole := batchOf(chains.Add(1), l.genesis, l.blocks)
+		if len(whole.Records) == 0 {
+			return
+		}
+		ok(t, db.AddChain(ctx, testChain(whole.ChainID)))
+		ok(t, db.Apply(ctx, whole))
+		want := dump(t, ctx, db, whole.ChainID)
+
+		wrong := whole
+		wrong.ChainID, wrong.Records = chains.Add(1), append([]repute.Record{}, whole.Records...)
+		at := rapid.IntRange(0, len(whole.Records)-1).Draw(t, "log")
+		right := whole.Records[at]
+		number := right.Log.BlockNumber
+		a := store.Amendment{Records: []repute.Record{right}}
+		for _, b := range whole.Blocks {
+			if b.Number == number {
+				a.Block = b
+			}
+		}
+		if rapid.Bool().Draw(t, "other in its place") {
+			wrong.Records[at].Log.TxHash = common.Hash{0xee}
+			a.Remove = []types.Log{wrong.Records[at].Log}
+		} else { // one too much
+			invented := right
+			invented.Log.Index, invented.Log.TxHash = 1_000_000, common.Hash{0xee}
+			i := at
+			for i < len(wrong.Records) && wrong.Records[i].Log.BlockNumber == number {
+				i++
+			}
+			wrong.Records = slices.Insert(wrong.Records, i, invented)
+			a.Remove = []types.Log{invented.Log}
+		}
+		ok(t, db.AddChain(ctx, testChain(wrong.ChainID)))
+		ok(t, db.Apply(ctx, wrong))
+		ok(t, db.Amend(ctx, wrong.ChainID, store.Lease{}, a))
+		equalDumps(t, "amended", want, dump(t, ctx, db, wrong.ChainID))
+		if err := db.Amend(ctx, wrong.ChainID, store.Lease{}, a); !errors.Is(err, repute.ErrNotFound) {
+			t.Fatalf("removing it twice: %v", err)
+		}
+	})
+}
+
+// A block that was stored under a made-up hash gets its own, and readers are told of
+// the agents whose logs were removed.
+func TestAmendCorrectsAHash(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	whole := batchOf(1, newLedger().genesis, smallChain().blocks)
+	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, db.Apply(ctx, whole))
+	last := whole.Records[len(whole.Records)-1]
+	block := whole.Blocks[len(whole.Blocks)-1]
+	block.Hash = common.Hash{0xab}
+	since := newestChange(t, ctx, db)
+	ok(t, db.Amend(ctx, 1, store.Lease{}, store.Amendment{Block: block, Remove: []types.Log{last.Log}}))
+	stored, err := db.StoredBlock(ctx, 1, block.Number)
+	ok(t, err)
+	if stored.Hash != block.Hash {
+		t.Errorf("stored %s", stored.Hash)
+	}
+	told := readChanges(t, ctx, db, since)
+	if len(told) != 1 || told[0].Kind != "repaired" || told[0].TokenID == nil {
+		t.Errorf("told %+v", told)
+	}
+	if n := rows(t, dump(t, ctx, db, 1), "feedback"); len(n) != 0 {
+		t.Errorf("the removed rating is still there: %v", n)
 	}
 }
 

@@ -1,0 +1,111 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// Amendment makes one stored block what the chain proves it to be.
+type Amendment struct {
+	// Block replaces the stored header of its number; it must have a hash.
+	Block repute.Block
+	// Remove are stored logs that the block does not have.
+	Remove []types.Log
+	// Records are logs of the block; those that are stored already stay.
+	Records []repute.Record
+}
+
+// Amend takes out of a block what is not on the chain and puts in what is, and makes
+// the agents concerned anew from what remains. It is for blocks whose receipts are
+// proven: nothing is compared with what was stored before. repute.ErrNotFound when a
+// log to remove is not stored as given, repute.ErrFenced when the lease is lost.
+func (db *DB) Amend(ctx context.Context, chainID uint64, l Lease, a Amendment) error {
+	if db.decode == nil {
+		return errors.New("amending a block needs Options.Decode")
+	}
+	removed, err := decodeLogs(a.Remove, db.decode)
+	if err != nil {
+		return err
+	}
+	records, err := sortRecords(a.Records)
+	if err != nil {
+		return err
+	}
+	ids, err := db.intern(ctx, records)
+	if err != nil {
+		return err
+	}
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("amend block %d of chain %d", a.Block.Number, chainID), func(tx pgx.Tx) error {
+		m, err := db.beginMerge(ctx, tx, chainID, l, ids)
+		if err != nil {
+			return err
+		}
+		if a.Block.Number > m.chain.cursor.Number {
+			return repute.Invalid("block", "lies above the cursor", "what is newer belongs to Apply")
+		}
+		if err := m.header(ctx, a.Block); err != nil {
+			return err
+		}
+		if err := m.remove(ctx, a.Remove); err != nil {
+			return err
+		}
+		return m.replace(ctx, removed, records)
+	})
+}
+
+// header writes a block over the stored one, also where the cursor stands on it.
+func (m *merge) header(ctx context.Context, b repute.Block) error {
+	var batch pgx.Batch
+	batch.Queue(`
+		insert into blocks (chain_id, number, hash, parent, time) values ($1, $2, $3, $4, $5)
+		on conflict (chain_id, number) do update set hash = excluded.hash, parent = excluded.parent, time = excluded.time`,
+		m.chain.id, b.Number, hashBytes(b.Hash), hashBytes(b.Parent), maybeTime(b.Time))
+	batch.Queue(`update chains set cursor_hash = $3, cursor_time = $4 where chain_id = $1 and cursor_block = $2`,
+		m.chain.id, b.Number, hashBytes(b.Hash), maybeTime(b.Time))
+	return failed("amend header", m.tx.SendBatch(ctx, &batch).Close())
+}
+
+// remove deletes logs, and that they wait.
+func (m *merge) remove(ctx context.Context, logs []types.Log) error {
+	for i := range logs {
+		l := &logs[i]
+		if _, err := m.tx.Exec(ctx, `delete from pending where chain_id = $1 and block = $2 and log_index = $3`,
+			m.chain.id, l.BlockNumber, l.Index); err != nil {
+			return failed("remove log", err)
+		}
+		tag, err := m.tx.Exec(ctx, `delete from events where chain_id = $1 and block = $2 and log_index = $3 and tx_hash = $4 and address = $5`,
+			m.chain.id, l.BlockNumber, l.Index, l.TxHash.Bytes(), l.Address.Bytes())
+		if err != nil {
+			return failed("remove log", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return fmt.Errorf("log %d of block %d: %w", l.Index, l.BlockNumber, repute.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// replace stores what is new, and rebuilds the agents of it and of what was removed.
+func (m *merge) replace(ctx context.Context, removed, records []repute.Record) error {
+	fresh, err := m.unknown(ctx, records)
+	if err != nil {
+		return err
+	}
+	if err := encodeEvents(m.chain.id, fresh).send(ctx, m.tx); err != nil {
+		return err
+	}
+	m.late = true
+	if m.fresh = append(removed, fresh...); len(m.fresh) == 0 {
+		return nil
+	}
+	if err := m.rebuild(ctx); err != nil {
+		return err
+	}
+	return storeChanges(ctx, m.tx, m.chain.id, m.changes("repair"))
+}
