@@ -22,7 +22,7 @@ type chainConfig struct {
 	StartBlock  *uint64       `yaml:"start_block"`
 	RPC         urls          `yaml:"rpc"`
 	Poll        time.Duration `yaml:"poll"`
-	Depth       uint64        `yaml:"finality_depth"` // blocks to finality where the node names no finalized block
+	Depth       uint64        `yaml:"finality_depth"` // blocks to finality where the node names no finalized block, or its head as one
 	VerifyRate  float64       `yaml:"verify_rate"`    // JSON-RPC calls per second to compare the index with the chain; 0: 25, negative: none
 }
 
