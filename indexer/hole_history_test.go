@@ -46,7 +46,9 @@ func TestLateListedContract(t *testing.T) {
 	if s := status(t, db).Completeness; s.Status != repute.Incomplete {
 		t.Errorf("%+v, want an incomplete chain", s)
 	}
-	settleDown(t, verifierOf(db, after, newNode(t, c, NodeOptions{})))
+	liar := c.Second(t) // its logs only say where to look
+	liar.MapLogs(rpctest.Corrupt(func(l types.Log) bool { return l.Address == other }, func(l *types.Log) { l.TxHash = common.Hash{1} }))
+	settleDown(t, verifierOf(db, after, newNode(t, liar, NodeOptions{}), newNode(t, c, NodeOptions{})))
 	wantSame(t, dump(t, db), dump(t, honest))
 	if s := status(t, db).Completeness; s.Status != repute.Complete {
 		t.Errorf("%+v, want a complete chain", s)
