@@ -75,7 +75,7 @@ type Verifier struct {
 	began  time.Time     // when this process began to compare all agents
 	swept  time.Time     // when it last had
 	rest   time.Duration // how long to wait then
-	turns  [3]turn
+	turns  [4]turn
 	first  int       // whose turn it is
 	mute   bool      // the blooms of this chain tell nothing
 	unmute time.Time // until then; zero: for good
@@ -84,7 +84,8 @@ type Verifier struct {
 		retry backoff
 		next  time.Time
 	}
-	widened map[uint64]bool
+	widened   map[uint64]bool
+	startSeen bool // whether the registry is older than the start block
 }
 
 // NewVerifier makes a Verifier of chain c. The witnesses are the chain's nodes, the
@@ -97,7 +98,7 @@ func NewVerifier(db *store.DB, c repute.Chain, witnesses func() []*Node, o Verif
 		widened: map[uint64]bool{}}
 	v.doubt.retry = backoff{min: o.RetryMin, max: o.RetryMax}
 	retry := backoff{min: time.Second, max: time.Minute}
-	v.turns = [3]turn{{run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
+	v.turns = [4]turn{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
 	return v
 }
 

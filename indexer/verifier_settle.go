@@ -69,6 +69,9 @@ func (v *Verifier) settle(ctx context.Context, l store.Lease, at store.Standing,
 	if strings.HasPrefix(h.Subject, store.HistorySubject) {
 		return v.readHistory(ctx, l, at, h)
 	}
+	if h.Subject == startSubject {
+		return v.settleStart(ctx, l, h)
+	}
 	for range settleRounds {
 		still, err := v.stillMissing(ctx, at, h)
 		if err == nil && !still {

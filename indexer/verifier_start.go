@@ -1,0 +1,83 @@
+package indexer
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute"
+	"repute/store"
+)
+
+// startSubject is the gap of a chain that is indexed from above the deployment of
+// its identity registry.
+const startSubject = "start"
+
+// checkStart looks once whether the registry was there before the first block that
+// is indexed. Where no node keeps the state of then nothing can be told.
+func (v *Verifier) checkStart(ctx context.Context, l store.Lease, _ store.Standing) error {
+	if v.startSeen || v.chain.StartBlock <= 1 {
+		return ErrNothingNew
+	}
+	early, err := v.deployedEarlier(ctx)
+	switch {
+	case errors.Is(err, errNoState), err != nil && unsupported(err):
+		v.log.Info("nothing tells whether the identity registry is older than the first indexed block", "start_block", v.chain.StartBlock, "error", err)
+	case err != nil:
+		return fmt.Errorf("look for the registry below the start block: %w", err)
+	case early:
+		h := newHole(repute.KindRegistered, startSubject, repute.BlockRange{From: 1, To: v.chain.StartBlock - 1}, fmt.Sprintf(
+			"the identity registry is older than start_block %d, its events before it are not indexed; index the chain anew from its deployment on", v.chain.StartBlock))
+		if err := v.open(ctx, l, []hole{h}); err != nil {
+			return err
+		}
+	}
+	v.startSeen = true
+	return nil
+}
+
+// settleStart closes the gap when the registry is not older after all.
+func (v *Verifier) settleStart(ctx context.Context, l store.Lease, h hole) error {
+	early := false
+	var err error
+	if v.chain.StartBlock > 1 {
+		early, err = v.deployedEarlier(ctx)
+	}
+	if err != nil || early {
+		return v.postpone(ctx, l, h, err)
+	}
+	return v.db.CloseGap(ctx, v.chain.ID, l, h)
+}
+
+func (v *Verifier) deployedEarlier(ctx context.Context) (early bool, err error) {
+	if err := v.spend(ctx, 1); err != nil {
+		return false, err
+	}
+	before := repute.Block{Number: v.chain.StartBlock - 1}
+	err = v.withWitness(func(n *Node) error {
+		code, err := n.Code(ctx, before, v.chain.Identity)
+		early = len(code) > 0
+		return err
+	})
+	return early, err
+}
+
+// Code reads the code of a contract at a block, empty where there is none.
+func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Address) ([]byte, error) {
+	var code hexutil.Bytes
+	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{contract, hexutil.EncodeUint64(at.Number)}, Result: &code}}
+	if err := n.callAt(ctx, at, batch); err != nil {
+		return nil, err
+	}
+	if err := batch[0].Error; err != nil {
+		if stateless(err) {
+			return nil, noState("eth_getCode", err)
+		}
+		return nil, n.wrap("eth_getCode", err)
+	}
+	return code, nil
+}
