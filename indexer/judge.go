@@ -17,6 +17,7 @@ import (
 // it. Nothing is repaired but by a judgement.
 type judgement struct {
 	block   Sealed
+	logs    []types.Log // ours that the block has
 	absent  []types.Log // in the block and not stored
 	extra   []types.Log // stored, and not in the block
 	claimed []types.Log // not stored, and shown by a single witness that cannot prove it
@@ -249,7 +250,10 @@ func (v *Verifier) weigh(e Evidence, stored []types.Log) judgement {
 		if s != nil && sameContent(s, &l) {
 			delete(byIndex, l.Index)
 		}
-		if _, ours := v.decoder.decode(l); ours && s == nil {
+		if _, ours := v.decoder.decode(l); !ours {
+			continue
+		}
+		if j.logs = append(j.logs, l); s == nil {
 			j.absent = append(j.absent, l)
 		}
 	}

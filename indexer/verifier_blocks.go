@@ -112,7 +112,7 @@ func (v *Verifier) goBack(ctx context.Context, l store.Lease, sweep *store.Sweep
 	v.doubt.next = time.Now().Add(v.doubt.retry.next())
 	first := max(sweep.Pinned, v.chain.StartBlock)
 	j, err := v.judge(ctx, first)
-	if err != nil || !j.proven {
+	if !j.proven && !errors.Is(err, errMoved) {
 		v.log.Debug("block still not proven", "block", first, "error", err)
 		return ctx.Err()
 	}
@@ -285,6 +285,9 @@ func (v *Verifier) judgeAll(ctx context.Context, l store.Lease, at store.Standin
 	for len(suspects) > 0 {
 		n := min(len(suspects), 4*judgedAtOnce)
 		for _, j := range v.judgeSome(ctx, suspects[:n]) {
+			if errors.Is(j.err, errMoved) && j.number <= at.Pin.Number {
+				j.judgement, j.err = v.rename(ctx, l, j.number)
+			}
 			if j.err != nil && (ctx.Err() != nil || later(j.err)) {
 				return doubt, j.err
 			}
@@ -304,8 +307,9 @@ func (v *Verifier) judgeAll(ctx context.Context, l store.Lease, at store.Standin
 	return doubt, nil
 }
 
-// act repairs what a judgement shows to be missing. What is stored and not on the
-// chain no repair can mend: it is published. False when something stays wrong that
+// act repairs what a judgement shows to be missing, and in a final block whose
+// receipts are proven also what is stored and not on the chain. Whatever stays wrong
+// is published. False when something stays wrong that
 // no gap tells of.
 func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j judgement) (listed bool, err error) {
 	if j.settled() {
@@ -315,7 +319,11 @@ func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j 
 	if full != nil && !errors.Is(full, store.ErrGapsFull) {
 		return false, full
 	}
-	if len(j.absent) > 0 && j.block.Number <= at.Cursor {
+	if j.proven && len(j.extra) > 0 && j.block.Number <= at.Pin.Number {
+		if err := v.amend(ctx, l, j); err != nil {
+			return false, err
+		}
+	} else if len(j.absent) > 0 && j.block.Number <= at.Cursor {
 		if err := v.repair(ctx, l, at, []judgement{j}); err != nil {
 			return false, err
 		}

@@ -9,6 +9,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
 	"repute"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -160,4 +163,48 @@ func withField(raw json.RawMessage, key, value string) json.RawMessage {
 	fields[key], _ = json.Marshal(value)
 	out, _ := json.Marshal(fields)
 	return out
+}
+
+// What a node made up, beside a true log, in its place or of a block's hash, goes once
+// the block is proven, and the true log comes.
+func TestInventedLogsGo(t *testing.T) {
+	t.Parallel()
+	for name, change := range map[string]func(c *rpctest.Chain, l *types.Log){
+		"hash": func(_ *rpctest.Chain, l *types.Log) { l.BlockHash = common.Hash{9, 9} },
+		"content": func(c *rpctest.Chain, l *types.Log) {
+			*l = inPlaceOf(*l, c.Feedback(0, rpctest.Account(9), 1, 99, "made up")[0])
+		},
+		"index": func(_ *rpctest.Chain, l *types.Log) { l.Index += 7 },
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := rpctest.New(t, rpctest.Options{})
+			c.Mine(c.Register(0, rpctest.Account(1), "https://a"))
+			b := c.Mine(c.Feedback(0, rpctest.Account(2), 1, 5, "x"))
+			c.MineEmpty(8)
+			c.Finalize(9, 9)
+			honest, db := openStore(t), openStore(t)
+			indexFrom(t, honest, chainOf(c), newNode(t, c, NodeOptions{}))
+			undo := c.MapLogs(rpctest.Corrupt(rpctest.AtBlock(b.Number()), func(l *types.Log) { change(c, l) }))
+			indexFrom(t, db, chainOf(c), newNode(t, c, NodeOptions{}))
+			undo()
+			if dump(t, db) == dump(t, honest) {
+				t.Fatal("nothing was made up")
+			}
+			stepOn(t, verifierOf(db, chainOf(c), newNode(t, c, NodeOptions{})))
+			wantSame(t, dump(t, db), dump(t, honest))
+			for _, k := range status(t, db).Completeness.Kinds {
+				if k.LogsTo != 9 || k.Open > 0 {
+					t.Errorf("%+v, want every log proven to block 9", k)
+				}
+			}
+		})
+	}
+}
+
+// inPlaceOf gives a log the place of another.
+func inPlaceOf(place, l types.Log) types.Log {
+	l.BlockNumber, l.BlockHash, l.BlockTimestamp = place.BlockNumber, place.BlockHash, place.BlockTimestamp
+	l.TxHash, l.TxIndex, l.Index = place.TxHash, place.TxIndex, place.Index
+	return l
 }
