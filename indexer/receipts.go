@@ -51,6 +51,9 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block) (Evidence, erro
 	if err != nil {
 		return Evidence{}, n.wrap(fmt.Sprintf("block %d", block.Number), err)
 	}
+	if err := batch[1].Error; err != nil && later(err) { // one by one they would cost more of what is short
+		return Evidence{}, n.wrap("eth_getBlockReceipts", err)
+	}
 	if batch[1].Error != nil || receipts == nil && len(sealed.txs) > 0 {
 		if receipts, err = n.receiptsByTx(ctx, sealed); err != nil {
 			return Evidence{}, err

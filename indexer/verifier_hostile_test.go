@@ -208,3 +208,20 @@ func inPlaceOf(place, l types.Log) types.Log {
 	l.TxHash, l.TxIndex, l.Index = place.TxHash, place.TxIndex, place.Index
 	return l
 }
+
+// A node that has had enough is not asked for a block's receipts one by one.
+func TestRefusedReceiptsAreNotAskedOneByOne(t *testing.T) {
+	t.Parallel()
+	c, b := ratedOnce(t)
+	d := newDropper(t, c.URL())
+	d.lie = func(call rpcCall, a map[string]json.RawMessage) {
+		if call.Method == "eth_getBlockReceipts" {
+			delete(a, "result")
+			a["error"] = json.RawMessage(`{"code":-32005,"message":"rate limit exceeded"}`)
+		}
+	}
+	_, err := nodeAt(t, d.URL).Receipts(t.Context(), repute.Block{Number: b.Number(), Hash: b.Hash()})
+	if n := d.count("eth_getTransactionReceipt"); err == nil || n > 0 {
+		t.Errorf("%d receipts asked for, %v", n, err)
+	}
+}
