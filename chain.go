@@ -65,7 +65,7 @@ type Completeness struct {
 	// VerifiedTo is the block up to which all those kinds are proven, 0 where one of
 	// them is not. What is newer was indexed and not yet compared.
 	VerifiedTo uint64
-	Ranges []BlockRange // what is covered, ascending
+	Ranges     []BlockRange // what is covered, ascending
 	// Pending counts stored events that wait for one that is missing.
 	Pending int64
 	// Undecoded counts logs of the registries that cannot be read: see Undecoded.
