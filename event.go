@@ -190,6 +190,36 @@ const (
 	MalformedEvent UndecodedReason = "malformed_event"
 )
 
+// AgentOf names the one agent an event concerns, false when it concerns none or
+// several.
+func AgentOf(e Event) (TokenID, bool) {
+	switch e := e.(type) {
+	case Transfer:
+		return e.TokenID, true
+	case Registered:
+		return e.TokenID, true
+	case URIUpdated:
+		return e.TokenID, true
+	case MetadataSet:
+		return e.TokenID, true
+	case MetadataUpdate:
+		return e.TokenID, true
+	case Approval:
+		return e.TokenID, true
+	case NewFeedback:
+		return e.TokenID, true
+	case FeedbackRevoked:
+		return e.TokenID, true
+	case ResponseAppended:
+		return e.TokenID, true
+	case ValidationRequest:
+		return e.TokenID, true
+	case ValidationResponse:
+		return e.TokenID, true
+	}
+	return TokenID{}, false
+}
+
 // Kind returns KindTransfer.
 func (Transfer) Kind() EventKind { return KindTransfer }
 

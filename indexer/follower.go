@@ -224,8 +224,8 @@ func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block)
 	if err != nil {
 		return err
 	}
-	if heads.ChainID != f.chain.ID {
-		return fmt.Errorf("the endpoint serves chain %d, configured is %d: %w", heads.ChainID, f.chain.ID, repute.ErrConflict)
+	if err := f.sameChain(heads); err != nil {
+		return err
 	}
 	heads = heads.limited()
 	depth := f.opts.Depth

@@ -66,7 +66,7 @@ func waitingHole(w store.Waiting, event repute.Event, start uint64) (hole, bool)
 	case repute.ResponseAppended:
 		h = clientHole(w.Kind, e.TokenID, e.Client, r, reason)
 	default:
-		id, ok := tokenOf(event)
+		id, ok := repute.AgentOf(event)
 		if !ok {
 			return h, false
 		}
@@ -77,27 +77,6 @@ func waitingHole(w store.Waiting, event repute.Event, start uint64) (hole, bool)
 	}
 	h.Subject = waitSubject + h.Subject
 	return h, true
-}
-
-// tokenOf names the agent of the events that may wait.
-func tokenOf(e repute.Event) (repute.TokenID, bool) {
-	switch e := e.(type) {
-	case repute.Transfer:
-		return e.TokenID, true
-	case repute.Registered:
-		return e.TokenID, true
-	case repute.URIUpdated:
-		return e.TokenID, true
-	case repute.MetadataSet:
-		return e.TokenID, true
-	case repute.Approval:
-		return e.TokenID, true
-	case repute.ValidationRequest:
-		return e.TokenID, true
-	case repute.ValidationResponse:
-		return e.TokenID, true
-	}
-	return repute.TokenID{}, false
 }
 
 // search is how a node is asked for a hole's logs: the address and what must stand

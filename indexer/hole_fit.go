@@ -59,7 +59,7 @@ func (p placed) fits(all []placed) bool {
 func beside(all []placed, index uint, kind repute.EventKind, id repute.TokenID) bool {
 	for _, p := range all {
 		if p.index == index {
-			other, ok := agentOf(p.event)
+			other, ok := repute.AgentOf(p.event)
 			return ok && p.event.Kind() == kind && other == id
 		}
 	}
@@ -69,7 +69,7 @@ func beside(all []placed, index uint, kind repute.EventKind, id repute.TokenID) 
 // together tells whether the transaction has an event of that kind and agent.
 func (p placed) together(all []placed, kind repute.EventKind, id repute.TokenID) bool {
 	for _, q := range all {
-		if other, ok := agentOf(q.event); ok && q.tx == p.tx && q.event.Kind() == kind && other == id {
+		if other, ok := repute.AgentOf(q.event); ok && q.tx == p.tx && q.event.Kind() == kind && other == id {
 			return true
 		}
 	}

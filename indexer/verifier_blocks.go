@@ -350,7 +350,7 @@ func (v *Verifier) blockHoles(j judgement) []hole {
 		}
 		h := newHole(event.Kind(), blockSubject+strconv.FormatUint(j.block.Number, 10),
 			repute.BlockRange{From: j.block.Number, To: j.block.Number}, fmt.Sprintf("log %d %s", l.Index, what))
-		if id, ok := agentOf(event); ok {
+		if id, ok := repute.AgentOf(event); ok {
 			h.Agent = &id
 		}
 		if !slices.ContainsFunc(holes, func(x hole) bool { return sameHole(x, h) }) {
@@ -367,21 +367,6 @@ func (v *Verifier) blockHoles(j judgement) []hole {
 		add(l, "is stored and not in the block's receipts")
 	}
 	return holes
-}
-
-// agentOf names the agent of any event.
-func agentOf(e repute.Event) (repute.TokenID, bool) {
-	switch e := e.(type) {
-	case repute.NewFeedback:
-		return e.TokenID, true
-	case repute.FeedbackRevoked:
-		return e.TokenID, true
-	case repute.ResponseAppended:
-		return e.TokenID, true
-	case repute.MetadataUpdate:
-		return e.TokenID, true
-	}
-	return tokenOf(e)
 }
 
 // sweepKnown asks for the next blocks that hold logs once more.

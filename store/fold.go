@@ -200,7 +200,7 @@ func (f *fold) wait(id *repute.TokenID, at point, reason string) {
 // agentOf finds the agent that the record names, nil when none, and notes that
 // it was named.
 func (f *fold) agentOf(r *repute.Record, at point) *foldAgent {
-	id, ok := tokenOf(r.Event)
+	id, ok := repute.AgentOf(r.Event)
 	if !ok {
 		return nil
 	}
@@ -246,35 +246,6 @@ func (f *fold) dispatch(r *repute.Record, a *foldAgent, at point) string {
 		return string(e.Reason)
 	}
 	return ""
-}
-
-// tokenOf names the one agent an event concerns.
-func tokenOf(e repute.Event) (repute.TokenID, bool) {
-	switch e := e.(type) {
-	case repute.Transfer:
-		return e.TokenID, true
-	case repute.Registered:
-		return e.TokenID, true
-	case repute.URIUpdated:
-		return e.TokenID, true
-	case repute.MetadataSet:
-		return e.TokenID, true
-	case repute.MetadataUpdate:
-		return e.TokenID, true
-	case repute.Approval:
-		return e.TokenID, true
-	case repute.NewFeedback:
-		return e.TokenID, true
-	case repute.FeedbackRevoked:
-		return e.TokenID, true
-	case repute.ResponseAppended:
-		return e.TokenID, true
-	case repute.ValidationRequest:
-		return e.TokenID, true
-	case repute.ValidationResponse:
-		return e.TokenID, true
-	}
-	return repute.TokenID{}, false
 }
 
 // checkAddress refuses a registry event of a contract that is not the chain's

@@ -306,7 +306,7 @@ func (m *merge) rebuild(ctx context.Context) error {
 	operators := false
 	touched := map[repute.TokenID]bool{}
 	for i := range m.fresh {
-		if id, ok := tokenOf(m.fresh[i].Event); ok {
+		if id, ok := repute.AgentOf(m.fresh[i].Event); ok {
 			touched[id] = true
 		}
 		_, isOperator := m.fresh[i].Event.(repute.ApprovalForAll)
@@ -467,7 +467,7 @@ func (m *merge) changes(reason string) []changeRow {
 	at, data := point{block: max(to, m.chain.cursor.Number)}, marshal(repairedData{reason})
 	var rows []changeRow
 	for i := range m.fresh {
-		if id, ok := tokenOf(m.fresh[i].Event); ok {
+		if id, ok := repute.AgentOf(m.fresh[i].Event); ok {
 			agents[id] = true
 		} else if len(rows) == 0 {
 			rows = append(rows, changeRow{kind: kindRepaired, at: at, data: data})

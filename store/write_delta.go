@@ -52,7 +52,7 @@ func encodeEvents(chainID uint64, records []repute.Record) *copyBuffer {
 		c.int16(int16(records[i].Event.Kind()))
 		c.bytes(l.Address[:])
 		c.bytes(l.TxHash[:])
-		if id, ok := tokenOf(records[i].Event); ok {
+		if id, ok := repute.AgentOf(records[i].Event); ok {
 			c.token(&id)
 		} else {
 			c.null()

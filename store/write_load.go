@@ -32,7 +32,7 @@ func newFold(ids interned, records []repute.Record) *fold {
 }
 
 func (f *fold) expect(r *repute.Record) {
-	if id, ok := tokenOf(r.Event); ok && f.agents[id] == nil {
+	if id, ok := repute.AgentOf(r.Event); ok && f.agents[id] == nil {
 		f.agents[id] = &foldAgent{id: id, open: -1}
 	}
 	switch e := r.Event.(type) {

@@ -84,7 +84,7 @@ func (l *legality) endTx(t *testing.T) {
 
 func (l *legality) apply(r *repute.Record) string {
 	want := identityAddress
-	token, about := subject(r.Event)
+	token, about := repute.AgentOf(r.Event)
 	n := token.Uint64()
 	_, exists := l.owner[n]
 	switch e := r.Event.(type) {

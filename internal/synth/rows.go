@@ -76,7 +76,7 @@ func eventRows(h *History, yield yieldRow) error {
 	return h.eachLog(func(r *repute.Record) error {
 		l := &r.Log
 		var token any
-		if t, ok := subject(r.Event); ok {
+		if t, ok := repute.AgentOf(r.Event); ok {
 			token = Numeric(t.Dec())
 		}
 		topics := make([]byte, 0, 4*common.HashLength)
@@ -86,35 +86,6 @@ func eventRows(h *History, yield yieldRow) error {
 		return yield(chain, l.BlockNumber, uint64(l.Index), uint64(l.TxIndex), uint64(r.Event.Kind()), l.Address[:], l.TxHash[:],
 			token, topics, l.Data, l.BlockHash[:], l.BlockTimestamp)
 	})
-}
-
-// subject is the agent an event is about.
-func subject(e repute.Event) (t repute.TokenID, ok bool) {
-	switch e := e.(type) {
-	case repute.Transfer:
-		return e.TokenID, true
-	case repute.Registered:
-		return e.TokenID, true
-	case repute.URIUpdated:
-		return e.TokenID, true
-	case repute.MetadataSet:
-		return e.TokenID, true
-	case repute.MetadataUpdate:
-		return e.TokenID, true
-	case repute.Approval:
-		return e.TokenID, true
-	case repute.NewFeedback:
-		return e.TokenID, true
-	case repute.FeedbackRevoked:
-		return e.TokenID, true
-	case repute.ResponseAppended:
-		return e.TokenID, true
-	case repute.ValidationRequest:
-		return e.TokenID, true
-	case repute.ValidationResponse:
-		return e.TokenID, true
-	}
-	return t, false
 }
 
 func blockRows(h *History, yield yieldRow) error {
