@@ -2,10 +2,7 @@ package resolver
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"net/url"
-	"strings"
+	"log/slog"
 	"time"
 )
 
@@ -31,9 +28,14 @@ const (
 // Options configure a Client. The zero value reads public https and data: URIs.
 type Options struct {
 	GuardOptions
-	// Gateways are trustless ipfs gateways ("https://host"), asked in order. They
-	// pass the guard as well: a private one must also be in AllowHosts.
+	// Gateways are trustless ipfs gateways ("https://host"), asked in order, those
+	// that failed lately last. They pass the guard as well: a private one must also
+	// be in AllowHosts.
 	Gateways []string
+	// Node is the trustless gateway of the operator's own ipfs node, e.g.
+	// "http://127.0.0.1:8080". It is asked before the others and may be private;
+	// documents may not lead there.
+	Node string
 	// UserAgent should name the operator: "name/version (+https://contact)".
 	UserAgent      string
 	MaxBytes       int64
@@ -41,6 +43,8 @@ type Options struct {
 	// Timeout limits one fetch with everything it takes: redirects, or all ipfs
 	// gateways, who share it.
 	Timeout time.Duration
+	// Log hears of gateways that give wrong bytes. Nil: nobody does.
+	Log *slog.Logger
 }
 
 // Document is the bytes behind a URI and where they came from. Its strings are valid
@@ -53,21 +57,46 @@ type Document struct {
 	// ipfs, "" for documents written on chain.
 	FinalURL string
 	CID      string // ipfs only
-	Gateway  string // the gateway that served the ipfs blocks
+	Gateway  string // scheme and host of the gateway that served the ipfs blocks
+	// Blocks are the blocks that prove an ipfs document, each once: those of the
+	// path from the root and those of the file. Identity blocks, which are their own
+	// CID, are left out.
+	Blocks []Block
 	// ETag and LastModified are the validators of an https answer, as sent; "" if
 	// they are no decent text.
 	ETag         string
 	LastModified string
-	FetchedAt    time.Time
+	// FreshFor is for how long an https answer claims to stay valid (Cache-Control),
+	// between MinFresh and MaxFresh; 0 when it does not say.
+	FreshFor time.Duration
+	// NotModified: the server says that the bytes are those the validators were given
+	// for. Bytes and MediaType are empty then.
+	NotModified bool
+	FetchedAt   time.Time
+}
+
+// Block is an ipfs block whose bytes were verified against its CID.
+type Block struct {
+	CID  string
+	Data []byte
+}
+
+// Validators tell a server which version of a document is known, so that it need
+// not be sent again: the Document's fields of the same names. Empty ones are not sent.
+type Validators struct {
+	ETag, LastModified string
 }
 
 // Client fetches documents. It is safe for concurrent use.
 type Client struct {
 	opts  Options
 	guard *Guard
+	peers *peers
+	// pace is the time in which a body must make progress.
+	pace time.Duration
 }
 
-// New makes a client; it fails on a gateway that is not a URL.
+// New makes a client; it fails on a gateway or node that is not a plain URL.
 func New(o Options) (*Client, error) {
 	if o.MaxBytes <= 0 {
 		o.MaxBytes = DefaultMaxBytes
@@ -78,33 +107,37 @@ func New(o Options) (*Client, error) {
 	if o.Timeout <= 0 {
 		o.Timeout = defaultTimeout
 	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
 	if o.UserAgent == "" {
 		o.UserAgent = "repute/0 (ERC-8004 document reader)"
 	}
-	gateways := make([]string, 0, len(o.Gateways))
-	for _, g := range o.Gateways {
-		u, err := url.Parse(g)
-		if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-			return nil, fmt.Errorf("ipfs gateway %q: want https://host: %w", g, errors.Join(err, errBadGateway))
-		}
-		gateways = append(gateways, strings.TrimRight(g, "/"))
-	}
-	o.Gateways = gateways
-	return &Client{opts: o, guard: NewGuard(o.GuardOptions)}, nil
+	c := &Client{opts: o, guard: NewGuard(o.GuardOptions), pace: paceWindow}
+	var err error
+	c.peers, err = newPeers(c.guard, o)
+	return c, err
 }
-
-var errBadGateway = errors.New("not a gateway URL")
 
 // Guard is the client's guard, for other requests to hosts that strangers named.
 func (c *Client) Guard() *Guard { return c.guard }
 
 // Close closes pooled connections.
-func (c *Client) Close() { c.guard.CloseIdle() }
+func (c *Client) Close() {
+	c.guard.CloseIdle()
+	c.peers.closeIdle()
+}
 
 // Fetch reads the document behind uri. The error is always an *Error.
 func (c *Client) Fetch(ctx context.Context, uri string) (Document, error) {
-	ref := Classify(uri)
-	doc, err := c.fetch(ctx, ref)
+	return c.FetchIfChanged(ctx, uri, Validators{})
+}
+
+// FetchIfChanged is Fetch for a document of which a version is known: an https server
+// that still has it may answer NotModified. Other forms ignore the validators: what
+// they name cannot change.
+func (c *Client) FetchIfChanged(ctx context.Context, uri string, known Validators) (Document, error) {
+	doc, err := c.fetch(ctx, Classify(uri), known)
 	if err != nil {
 		return Document{}, networkError(ctx, err)
 	}
@@ -112,7 +145,7 @@ func (c *Client) Fetch(ctx context.Context, uri string) (Document, error) {
 	return doc, nil
 }
 
-func (c *Client) fetch(ctx context.Context, ref Ref) (Document, error) {
+func (c *Client) fetch(ctx context.Context, ref Ref, known Validators) (Document, error) {
 	switch ref.Kind {
 	case KindData:
 		b, mediaType, err := decodeData(ref.URL, c.opts.MaxInlineBytes)
@@ -121,7 +154,7 @@ func (c *Client) fetch(ctx context.Context, ref Ref) (Document, error) {
 		b, err := bounded([]byte(ref.URL), c.opts.MaxInlineBytes)
 		return Document{Bytes: b, MediaType: "application/json", Source: SourceInline}, err
 	case KindHTTPS, KindHTTP:
-		return c.fetchWeb(ctx, ref.URL)
+		return c.fetchWeb(ctx, ref.URL, known)
 	case KindIPFS:
 		return c.fetchIPFS(ctx, ref)
 	}

@@ -16,6 +16,8 @@ func (e *Error) Detail() string {
 		return say("the host name does not resolve")
 	case ReasonBlockedAddress:
 		return say("the host leads to an address that is not public")
+	case ReasonTooSlow:
+		return say("the answer comes too slowly")
 	case ReasonTimeout:
 		return say("no complete answer in time")
 	case ReasonGateway, ReasonNoGateway:

@@ -41,6 +41,7 @@ const (
 	ReasonDNS            Reason = "dns"             // the host name does not resolve
 	ReasonNetwork        Reason = "network"         // connection refused, reset or broken
 	ReasonTimeout        Reason = "timeout"         // no complete answer in time
+	ReasonTooSlow        Reason = "too_slow"        // the body hardly makes progress
 	ReasonTLS            Reason = "tls"             // handshake or certificate
 	ReasonRedirects      Reason = "redirects"       // more than three
 	ReasonNotFound       Reason = "not_found"       // 404 or 410, or no such path in an ipfs directory
@@ -104,6 +105,8 @@ func networkError(parent context.Context, err error) *Error {
 		return final(ReasonBlockedAddress, "%w", err)
 	case errors.As(err, &dns):
 		return passing(ReasonDNS, "%w", err)
+	case isLongHeader(err):
+		return final(ReasonTooLarge, "%w", err)
 	case isTimeout(err):
 		return passing(ReasonTimeout, "%w", err)
 	case isTLS(err):
@@ -115,6 +118,14 @@ func networkError(parent context.Context, err error) *Error {
 func isTimeout(err error) bool {
 	var t interface{ Timeout() bool }
 	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &t) && t.Timeout()
+}
+
+// isLongHeader tells an answer whose header is over the limit. The standard library
+// has no error value for it.
+func isLongHeader(err error) bool {
+	text := err.Error()
+	return strings.Contains(text, "server response headers exceeded") ||
+		strings.Contains(text, "response header list larger than advertised limit")
 }
 
 func isTLS(err error) bool {

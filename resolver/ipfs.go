@@ -5,10 +5,10 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"maps"
+	"net/http"
 	"net/url"
-	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ipfs/go-cid"
@@ -26,12 +26,14 @@ const (
 )
 
 // blockSet holds verified blocks by multihash, so that a CIDv0 and a CIDv1 of the
-// same bytes are one block. It outlives a gateway: what one proved, the next need
-// not send again.
-type blockSet map[string][]byte
+// same bytes are one block.
+type blockSet struct {
+	mu     sync.Mutex
+	byHash map[string][]byte
+}
 
 // add keeps a block if its bytes are the CID's.
-func (s blockSet) add(id cid.Cid, b []byte) error {
+func (s *blockSet) add(id cid.Cid, b []byte) error {
 	got, err := id.Prefix().Sum(b)
 	if err != nil {
 		return final(ReasonBadCID, "hash block %s: %w", id, err)
@@ -39,46 +41,56 @@ func (s blockSet) add(id cid.Cid, b []byte) error {
 	if !got.Equals(id) {
 		return passing(ReasonCIDMismatch, "block %s has other bytes", id)
 	}
-	s[string(id.Hash())] = b
+	s.put(id, b)
 	return nil
 }
 
-// fetchIPFS asks one gateway after the other, each for at most its part of the time
-// that is left. What a block proves (no such path,
-// a directory, too large) is final; what a gateway did wrong is not.
+// put keeps a block that was verified before.
+func (s *blockSet) put(id cid.Cid, b []byte) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.byHash == nil {
+		s.byHash = map[string][]byte{}
+	}
+	s.byHash[string(id.Hash())] = b
+}
+
+func (s *blockSet) get(id cid.Cid) ([]byte, bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	b, ok := s.byHash[string(id.Hash())]
+	return b, ok
+}
+
+func (s *blockSet) size() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.byHash)
+}
+
+// fetchIPFS asks the gateways one after the other, the next one also when the one
+// before takes long; they share the time of one fetch. What a block proves (no such
+// path, a directory, too large) is final; what a gateway did wrong is not.
 func (c *Client) fetchIPFS(ctx context.Context, ref Ref) (Document, error) {
 	root, err := parseCID(ref.CID)
 	if err != nil {
 		return Document{}, final(ReasonBadCID, "%w", err)
 	}
-	gateways := c.opts.Gateways
-	if ref.Gateway != "" && !slices.Contains(gateways, ref.Gateway) {
-		gateways = append(slices.Clone(gateways), ref.Gateway)
+	asked := c.peers.order(time.Now(), ref.Gateway)
+	if len(asked) == 0 && root.Prefix().MhType == mh.IDENTITY {
+		asked = []*peer{{}} // the CID is the data: nobody need be asked
 	}
-	if len(gateways) == 0 && root.Prefix().MhType == mh.IDENTITY {
-		gateways = []string{""} // the CID is the data: nobody need be asked
+	if len(asked) == 0 {
+		return Document{}, allFailed(nil)
 	}
-	have := blockSet{}
-	failures := make([]error, 0, len(gateways))
-	end := time.Now().Add(c.opts.Timeout)
-	for i, gateway := range gateways {
-		part := time.Until(end) / time.Duration(len(gateways)-i)
-		b, err := c.fromGateway(ctx, part, gateway, root, ref.Path, have)
-		if err == nil {
-			return ipfsDocument(root, ref.Path, gateway, b), nil
-		}
-		named := networkError(ctx, err)
-		if !named.Retry && named.Status == 0 && !aboutGateway(named.Reason) || named.Reason == ReasonCanceled {
-			return Document{}, named
-		}
-		failures = append(failures, fmt.Errorf("%s: %w", gateway, named))
-	}
-	return Document{}, allFailed(failures)
+	r := &race{client: c, root: root, path: ref.Path, asked: asked, answers: make(chan answer, len(asked))}
+	return r.run(ctx)
 }
 
-func ipfsDocument(root cid.Cid, path, gateway string, b []byte) Document {
+func ipfsDocument(root cid.Cid, path, gateway string, b []byte, proof []Block) Document {
 	return Document{
 		Bytes:    b,
+		Blocks:   proof,
 		Source:   SourceIPFS,
 		FinalURL: storable("ipfs://"+root.String()+escapePath(path), maxURLText),
 		CID:      root.String(),
@@ -122,23 +134,31 @@ func allFailed(failures []error) *Error {
 	return e
 }
 
-// fromGateway resolves the document with the blocks of one gateway, in limited time.
-func (c *Client) fromGateway(ctx context.Context, limit time.Duration, gateway string, root cid.Cid, path string, have blockSet) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, limit)
-	defer cancel()
+// fromGateway resolves the document with the blocks of one gateway and those that
+// others proved.
+//
+// The walk is ours, over the decoders that boxo builds on (go-unixfsnode, go-car,
+// go-codec-dagpb): boxo's own remote backends give the bytes but not the blocks that
+// prove them, try another gateway without saying which one lied, and bound neither
+// the number of blocks nor the depth. Its allow-list of hashes is used (strongHashes).
+func (c *Client) fromGateway(ctx context.Context, g *peer, root cid.Cid, path string, proven *blockSet) (doc Document, err error) {
+	defer survive(&err)
+	sent := &blockSet{}
 	// One CAR carries the whole proof; a lone raw block needs none. A gateway
 	// without CAR support still serves the blocks one by one.
 	if p := root.Prefix(); p.Codec != cid.Raw && p.MhType != mh.IDENTITY {
-		blocks, err := c.loadCAR(ctx, gateway, root, path)
-		if isReason(err, ReasonCIDMismatch) {
-			return nil, err
+		if err := c.loadCAR(ctx, g, root, path, sent); isReason(err, ReasonCIDMismatch) {
+			return Document{}, err
 		}
-		maps.Copy(have, blocks)
 	}
 	w := &walker{limit: c.opts.MaxBytes, load: func(ctx context.Context, id cid.Cid) ([]byte, error) {
-		return c.block(ctx, gateway, id, have)
+		return c.block(ctx, g, id, proven, sent)
 	}}
-	return w.file(ctx, root, path)
+	b, err := w.file(ctx, root, path)
+	if err != nil {
+		return Document{}, err
+	}
+	return ipfsDocument(root, path, g.name, b, w.proof), nil
 }
 
 func isReason(err error, r Reason) bool {
@@ -146,78 +166,102 @@ func isReason(err error, r Reason) bool {
 	return errors.As(err, &e) && e.Reason == r
 }
 
-// loadCAR reads verified blocks out of the gateway's CAR for the path. It gives
+// loadCAR reads verified blocks out of the gateway's CAR for the path. It keeps
 // what it read also when it fails: a CAR that is cut short or floods us with blocks
 // nobody asked for is no proof against the document.
-func (c *Client) loadCAR(ctx context.Context, gateway string, root cid.Cid, path string) (blockSet, error) {
-	target := gateway + "/ipfs/" + root.String() + escapePath(path)
-	resp, err := c.get(ctx, target+"?format=car&dag-scope=entity",
-		map[string]string{"Accept": carType + ";version=1;order=dfs;dups=n"})
+func (c *Client) loadCAR(ctx context.Context, g *peer, root cid.Cid, path string, into *blockSet) error {
+	resp, err := c.ask(ctx, g, root.String()+escapePath(path)+"?format=car&dag-scope=entity",
+		carType+";version=1;order=dfs;dups=n")
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer resp.Body.Close()
 	if got := resp.Header.Get("Content-Type"); !strings.HasPrefix(got, carType) {
-		return nil, passing(ReasonGateway, "not a CAR: %.64q", got)
+		return passing(ReasonGateway, "not a CAR: %.64q", got)
 	}
-	return readCAR(io.LimitReader(resp.Body, maxDAGBytes))
+	return readCAR(io.LimitReader(resp.Body, maxDAGBytes), into)
+}
+
+// ask sends a request to a gateway. Its error does not name the URL: an operator's
+// gateway may have a key in it.
+func (c *Client) ask(ctx context.Context, g *peer, what, accept string) (*http.Response, error) {
+	resp, err := c.get(ctx, g.guard, g.base+"/ipfs/"+what, map[string]string{"Accept": accept})
+	var named *url.Error
+	if errors.As(err, &named) {
+		err = named.Err
+	}
+	if err != nil && isLongHeader(err) {
+		return nil, passing(ReasonGateway, "%w", err) // nothing is said about the document
+	}
+	return resp, err
 }
 
 // readCAR leaves the verifying to blockSet.add, which can say that bytes are wrong.
-func readCAR(body io.Reader) (blockSet, error) {
+func readCAR(body io.Reader, into *blockSet) error {
 	r, err := car.NewBlockReader(body, car.WithTrustedCAR(true),
 		car.MaxAllowedHeaderSize(maxHeaderBytes), car.MaxAllowedSectionSize(maxBlockBytes+1024))
 	if err != nil {
-		return nil, fmt.Errorf("read CAR: %w", err)
+		return fmt.Errorf("read CAR: %w", err)
 	}
-	blocks := blockSet{}
-	for len(blocks) < maxBlocks {
+	for into.size() < maxBlocks {
 		b, err := r.Next()
 		if errors.Is(err, io.EOF) {
-			return blocks, nil
+			return nil
 		}
 		if err == nil {
 			err = checkStrong(b.Cid())
 		}
 		if err == nil {
-			err = blocks.add(b.Cid(), b.RawData())
+			err = into.add(b.Cid(), b.RawData())
 		}
 		if err != nil {
-			return blocks, fmt.Errorf("read CAR: %w", err)
+			return fmt.Errorf("read CAR: %w", err)
 		}
 	}
-	return blocks, nil
+	return nil
 }
 
-// block gives one verified block: from the CID itself, from what is known, or as a
-// raw block from the gateway.
-func (c *Client) block(ctx context.Context, gateway string, id cid.Cid, have blockSet) ([]byte, error) {
+// block gives one verified block: from the CID itself, from what was proved or sent,
+// or as a raw block from the gateway. What it gives is proved for the next gateway.
+func (c *Client) block(ctx context.Context, g *peer, id cid.Cid, proven, sent *blockSet) ([]byte, error) {
 	if err := checkStrong(id); err != nil {
 		return nil, final(ReasonBadCID, "%w", err)
 	}
 	if digest, err := mh.Decode(id.Hash()); err == nil && digest.Code == mh.IDENTITY {
 		return digest.Digest, nil
 	}
-	if b, ok := have[string(id.Hash())]; ok {
+	if b, ok := proven.get(id); ok {
 		return b, nil
 	}
-	if gateway == "" {
+	if b, ok := sent.get(id); ok {
+		proven.put(id, b)
+		return b, nil
+	}
+	if g.base == "" {
 		return nil, final(ReasonNoGateway, "block %s", id)
 	}
-	resp, err := c.get(ctx, gateway+"/ipfs/"+id.String()+"?format=raw", map[string]string{"Accept": rawType})
+	b, err := c.rawBlock(ctx, g, id)
+	if err != nil {
+		return nil, err
+	}
+	return b, proven.add(id, b)
+}
+
+func (c *Client) rawBlock(ctx context.Context, g *peer, id cid.Cid) ([]byte, error) {
+	resp, err := c.ask(ctx, g, id.String()+"?format=raw", rawType)
 	if err != nil {
 		return nil, err
 	}
 	defer resp.Body.Close()
 	b, err := readBody(resp, maxBlockBytes)
-	var refused *Error
-	if errors.As(err, &refused) { // it is the gateway's body that is too long, not the document
-		return nil, passing(ReasonGateway, "block %s: %v", id, refused)
+	if isReason(err, ReasonTooLarge) || isReason(err, ReasonRatio) || isReason(err, ReasonUnsupportedEncoding) || isReason(err, ReasonBadGzip) {
+		// It is the gateway's body that cannot be read, not the document.
+		return nil, passing(ReasonGateway, "block %s: %v", id, err)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("block %s: %w", id, err)
 	}
-	return b, have.add(id, b)
+	return b, nil
 }
 
 func escapePath(path string) string {

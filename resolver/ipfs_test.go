@@ -376,8 +376,9 @@ func FuzzUnixFS(f *testing.F) {
 func FuzzReadCAR(f *testing.F) {
 	f.Add([]byte("\x3aa2eroots\x81\xd8\x2aX\x25\x00\x01U\x12\x20gversion\x01"))
 	f.Fuzz(func(t *testing.T, b []byte) {
-		got, _ := readCAR(io.LimitReader(bytes.NewReader(b), 1<<20))
-		for hash, block := range got {
+		var got blockSet
+		_ = readCAR(io.LimitReader(bytes.NewReader(b), 1<<20), &got)
+		for hash, block := range got.byHash {
 			sum, err := mh.Sum(block, mustCode(t, hash), -1)
 			if err == nil && string(sum) != hash {
 				t.Errorf("unverified block %x", hash)
@@ -409,7 +410,7 @@ func TestStrongHashesAreComputed(t *testing.T) {
 		if got := checkStrong(id) == nil; got != strongHashes.IsAllowed(code) {
 			t.Errorf("%s: strong %t", mh.Codes[code], got)
 		}
-		if err := (blockSet{}).add(id, []byte(sample)); err != nil {
+		if err := (&blockSet{}).add(id, []byte(sample)); err != nil {
 			t.Errorf("%s: %v", mh.Codes[code], err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/ipld/go-ipld-prime"
 	cidlink "github.com/ipld/go-ipld-prime/linking/cid"
 	"github.com/ipld/go-ipld-prime/schema"
+	mh "github.com/multiformats/go-multihash"
 )
 
 const maxDepth = 32
@@ -31,6 +32,8 @@ type walker struct {
 	limit int64
 	loads int
 	bytes int
+	proof []Block // what was loaded, each block once
+	seen  map[string]bool
 }
 
 // pbNode is one decoded dag-pb block. kind is -1 when it is no UnixFS node.
@@ -69,7 +72,21 @@ func (w *walker) block(ctx context.Context, id cid.Cid) ([]byte, error) {
 	if w.loads > maxBlocks || w.bytes > maxDAGBytes {
 		return nil, final(ReasonTooLarge, "more than %d blocks or %d bytes", maxBlocks, maxDAGBytes)
 	}
+	w.keep(id, b)
 	return b, nil
+}
+
+// keep adds a block to the proof.
+func (w *walker) keep(id cid.Cid, b []byte) {
+	hash := string(id.Hash())
+	if w.seen[hash] || id.Prefix().MhType == mh.IDENTITY {
+		return
+	}
+	if w.seen == nil {
+		w.seen = map[string]bool{}
+	}
+	w.seen[hash] = true
+	w.proof = append(w.proof, Block{CID: id.String(), Data: b})
 }
 
 func (w *walker) node(ctx context.Context, id cid.Cid) (pbNode, error) {

@@ -14,54 +14,82 @@ import (
 // maxRetryAfter caps what a server may ask for: it must not park a URI for ever.
 const maxRetryAfter = 24 * time.Hour
 
-// fetchWeb reads one document over http(s).
-func (c *Client) fetchWeb(ctx context.Context, target string) (Document, error) {
+// Bounds of Document.FreshFor: no server is asked more often, and none is believed
+// for longer.
+const (
+	MinFresh = 5 * time.Minute
+	MaxFresh = 7 * 24 * time.Hour
+)
+
+// fetchWeb reads one document over http(s), unless it is still the known one.
+func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) (Document, error) {
 	// Servers that speak several formats should send the document, not a page.
-	resp, err := c.get(ctx, target, map[string]string{
+	header := map[string]string{
 		"Accept":          "application/json, */*;q=0.5",
 		"Accept-Encoding": "gzip",
-	})
+	}
+	// These came from strangers once: only what is a header value goes back.
+	if tag := validator(known.ETag); tag != "" {
+		header["If-None-Match"] = tag
+	}
+	if date := validator(known.LastModified); date != "" {
+		header["If-Modified-Since"] = date
+	}
+	resp, err := c.get(ctx, c.guard, target, header)
 	if err != nil {
 		return Document{}, err
 	}
 	defer resp.Body.Close()
-	body, err := readBody(resp, c.opts.MaxBytes)
-	if err != nil {
+	doc := Document{
+		Source:       SourceHTTPS,
+		FinalURL:     storable(resp.Request.URL.String(), maxURLText),
+		ETag:         validator(resp.Header.Get("ETag")),
+		LastModified: validator(resp.Header.Get("Last-Modified")),
+		FreshFor:     freshFor(resp.Header),
+	}
+	if resp.StatusCode == http.StatusNotModified {
+		doc.NotModified = true
+		if doc.ETag == "" && doc.LastModified == "" { // it need not repeat them
+			doc.ETag, doc.LastModified = known.ETag, known.LastModified
+		}
+		return doc, nil
+	}
+	if doc.Bytes, err = readBody(resp, c.opts.MaxBytes); err != nil {
 		return Document{}, err
 	}
 	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
 		mediaType = "" // a malformed type is as good as none: the bytes decide
 	}
-	return Document{
-		Bytes:        body,
-		MediaType:    storable(mediaType, maxShortText),
-		Source:       SourceHTTPS,
-		FinalURL:     storable(resp.Request.URL.String(), maxURLText),
-		ETag:         validator(resp.Header.Get("ETag")),
-		LastModified: validator(resp.Header.Get("Last-Modified")),
-	}, nil
+	doc.MediaType = storable(mediaType, maxShortText)
+	return doc, nil
 }
 
-// get sends a guarded GET and returns only answers with status 200.
-func (c *Client) get(ctx context.Context, target string, header map[string]string) (*http.Response, error) {
+// get sends a guarded GET and returns only answers with status 200, or 304 to a
+// conditional request.
+func (c *Client) get(ctx context.Context, guard *Guard, target string, header map[string]string) (*http.Response, error) {
+	ctx, cancel := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
+		cancel()
 		return nil, final(ReasonBadURL, "%w", err)
 	}
 	req.Header.Set("User-Agent", c.opts.UserAgent)
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}
-	resp, err := c.guard.Client(c.opts.Timeout).Do(req)
+	resp, err := guard.Client(c.opts.Timeout).Do(req)
 	if err != nil {
+		cancel()
 		return nil, err
 	}
-	if resp.StatusCode != http.StatusOK {
-		defer resp.Body.Close()
-		return nil, statusError(resp)
+	resp.Body = newPacedBody(resp.Body, c.pace, cancel)
+	conditional := header["If-None-Match"] != "" || header["If-Modified-Since"] != ""
+	if resp.StatusCode == http.StatusOK || conditional && resp.StatusCode == http.StatusNotModified {
+		return resp, nil
 	}
-	return resp, nil
+	defer resp.Body.Close()
+	return nil, statusError(resp)
 }
 
 // statusError turns an unwelcome status into a reason. Agents often register
@@ -95,6 +123,25 @@ func retryAfter(value string, now time.Time) time.Duration {
 		wait = at.Sub(now)
 	}
 	return min(max(wait, 0), maxRetryAfter)
+}
+
+// freshFor reads Cache-Control and how much of it passed already (Age).
+func freshFor(h http.Header) time.Duration {
+	for directive := range strings.SplitSeq(strings.ToLower(strings.Join(h.Values("Cache-Control"), ",")), ",") {
+		name, value, _ := strings.Cut(strings.TrimSpace(directive), "=")
+		switch name {
+		case "no-store", "no-cache":
+			return MinFresh
+		case "max-age":
+			secs, err := strconv.ParseInt(strings.Trim(value, `"`), 10, 32)
+			if err != nil {
+				continue
+			}
+			age, _ := strconv.ParseInt(h.Get("Age"), 10, 32) // what is no number counts as none
+			return min(max(time.Duration(secs-max(age, 0))*time.Second, MinFresh), MaxFresh)
+		}
+	}
+	return 0
 }
 
 // readBody reads at most limit bytes, inflating gzip.

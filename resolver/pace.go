@@ -1,0 +1,60 @@
+package resolver
+
+import (
+	"context"
+	"io"
+	"sync/atomic"
+	"time"
+)
+
+const (
+	// paceWindow and minProgress: a body that gives fewer bytes in a window holds a
+	// worker for nothing.
+	paceWindow  = 5 * time.Second
+	minProgress = 512
+)
+
+// pacedBody breaks off a body that comes by the byte: the limit on the whole exchange
+// alone would let a server hold us for all of it, again and again.
+type pacedBody struct {
+	io.ReadCloser
+	window time.Duration
+	cancel context.CancelFunc
+	timer  *time.Timer
+	got    atomic.Int64 // bytes in this window
+	slow   atomic.Bool
+}
+
+// newPacedBody watches body; cancel ends the request it belongs to.
+func newPacedBody(body io.ReadCloser, window time.Duration, cancel context.CancelFunc) *pacedBody {
+	p := &pacedBody{ReadCloser: body, window: window, cancel: cancel}
+	p.timer = time.AfterFunc(time.Hour, p.look)
+	p.timer.Reset(window) // now that look can see the timer
+	return p
+}
+
+func (p *pacedBody) look() {
+	if p.got.Swap(0) >= minProgress {
+		p.timer.Reset(p.window)
+		return
+	}
+	p.slow.Store(true)
+	p.cancel()
+}
+
+// Read counts, and names the reason when the body was given up.
+func (p *pacedBody) Read(b []byte) (int, error) {
+	n, err := p.ReadCloser.Read(b)
+	p.got.Add(int64(n))
+	if err != nil && err != io.EOF && p.slow.Load() {
+		err = passing(ReasonTooSlow, "fewer than %d bytes in %s", minProgress, p.window)
+	}
+	return n, err
+}
+
+// Close ends the watch and the request.
+func (p *pacedBody) Close() error {
+	p.timer.Stop()
+	p.cancel()
+	return p.ReadCloser.Close()
+}
