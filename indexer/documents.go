@@ -269,6 +269,9 @@ func (d *Documents) resolve(ctx context.Context, u store.URI) (err error) {
 	r := store.FetchResult{URIID: u.ID, Body: doc.Bytes, MediaType: plain(doc.MediaType), Source: string(doc.Source),
 		ETag: plain(doc.ETag), LastModified: plain(doc.LastModified), FetchedAt: doc.FetchedAt,
 		ParserVersion: manifest.Version, Registration: &reg, Problems: problems}
+	for _, b := range doc.Blocks {
+		r.Blocks = append(r.Blocks, store.Block{Multihash: b.Multihash, Data: b.Data})
+	}
 	if doc.Source == resolver.SourceHTTPS {
 		r.NextDue = doc.FetchedAt.Add(jitter(d.opts.Refetch))
 	}

@@ -77,8 +77,9 @@ type Document struct {
 
 // Block is an ipfs block whose bytes were verified against its CID.
 type Block struct {
-	CID  string
-	Data []byte
+	CID       string
+	Multihash []byte // of the CID: the same for each of its spellings
+	Data      []byte
 }
 
 // Validators tell a server which version of a document is known, so that it need

@@ -86,7 +86,7 @@ func (w *walker) keep(id cid.Cid, b []byte) {
 		w.seen = map[string]bool{}
 	}
 	w.seen[hash] = true
-	w.proof = append(w.proof, Block{CID: id.String(), Data: b})
+	w.proof = append(w.proof, Block{CID: id.String(), Multihash: id.Hash(), Data: b})
 }
 
 func (w *walker) node(ctx context.Context, id cid.Cid) (pbNode, error) {

@@ -29,8 +29,9 @@ type FetchResult struct {
 	// Body are the bytes read; nil when there are none: the fetch failed
 	// (Reason) or the bytes are still those of the fetch before (no Reason).
 	Body               []byte
-	MediaType, Source  string // of Body; Source is data, inline, https or ipfs
-	ETag, LastModified string // to ask for changes with
+	MediaType, Source  string  // of Body; Source is data, inline, https or ipfs
+	Blocks             []Block // that prove Body, for ipfs
+	ETag, LastModified string  // to ask for changes with
 	FetchedAt          time.Time
 	// ParserVersion, Registration and Problems are what package manifest made
 	// of Body. Registration is nil when it is no document at all.
@@ -210,6 +211,9 @@ func saveSuccess(ctx context.Context, tx pgx.Tx, r FetchResult) error {
 		hash := sha256.Sum256(r.Body)
 		sum = hash[:]
 		if err := saveBody(ctx, tx, sum, r); err != nil {
+			return err
+		}
+		if err := saveBlocks(ctx, tx, sum, r.Blocks); err != nil {
 			return err
 		}
 	}

@@ -1,0 +1,86 @@
+package store_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"slices"
+	"sync"
+	"testing"
+
+	"repute"
+	"repute/store"
+)
+
+func multihash(b []byte) []byte {
+	sum := sha256.Sum256(b)
+	return append([]byte{0x12, 0x20}, sum[:]...)
+}
+
+func blockOf(text string) store.Block {
+	return store.Block{Multihash: multihash([]byte(text)), Data: []byte(text)}
+}
+
+func count(t *testing.T, db *store.DB, table string) (n int) {
+	t.Helper()
+	ok(t, db.Pool().QueryRow(t.Context(), "select count(*) from "+table).Scan(&n))
+	return n
+}
+
+func TestBlocks(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "ipfs://a/1", "ipfs://a/2", "https://b.example")
+	due := claim(t, db, "")
+	dir, part, whole := blockOf("directory"), blockOf("part"), blockOf("whole")
+	save(t, db, store.FetchResult{URIID: due["ipfs://a/1"].ID, Body: []byte("part part"), Source: "ipfs", FetchedAt: fetched,
+		Blocks: []store.Block{dir, part}})
+	save(t, db, store.FetchResult{URIID: due["ipfs://a/2"].ID, Body: whole.Data, Source: "ipfs", FetchedAt: fetched,
+		Blocks: []store.Block{whole, dir}})
+	save(t, db, store.FetchResult{URIID: due["https://b.example"].ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched})
+	for _, want := range []store.Block{dir, part, whole, blockOf("part part"), blockOf("<html>")} {
+		got, err := db.Block(t.Context(), want.Multihash)
+		if err != nil || !bytes.Equal(got, want.Data) {
+			t.Errorf("%s: %q, %v", want.Data, got, err)
+		}
+	}
+	if n := count(t, db, "ipfs_blocks"); n != 2 {
+		t.Errorf("%d blocks: a whole document is kept twice", n)
+	}
+	for _, unknown := range [][]byte{nil, {0x12, 0x20}, multihash([]byte("unknown")), dir.Multihash[2:], append([]byte{0x16, 0x20}, whole.Multihash[2:]...)} {
+		if got, err := db.Block(t.Context(), unknown); !errors.Is(err, repute.ErrNotFound) {
+			t.Errorf("%x: %q, %v", unknown, got, err)
+		}
+	}
+}
+
+// Documents of one directory are saved side by side, in any order of their blocks.
+func TestBlocksSharedAtOnce(t *testing.T) {
+	t.Parallel()
+	const documents = 8
+	uris := make([]string, documents)
+	for i := range uris {
+		uris[i] = fmt.Sprintf("ipfs://a/%d", i)
+	}
+	db, _ := queue(t, uris...)
+	due := claim(t, db, "")
+	var shared []store.Block
+	for i := range 20 {
+		shared = append(shared, blockOf(fmt.Sprintf("directory %d", i)))
+	}
+	var wg sync.WaitGroup
+	for i, uri := range uris {
+		wg.Go(func() {
+			blocks := slices.Concat(shared[i:], shared[:i])
+			err := db.SaveDocument(t.Context(), store.FetchResult{URIID: due[uri].ID, Body: []byte(uri), Source: "ipfs",
+				FetchedAt: fetched, Blocks: blocks})
+			if err != nil {
+				t.Errorf("%s: %v", uri, err)
+			}
+		})
+	}
+	wg.Wait()
+	if n, links := count(t, db, "ipfs_blocks"), count(t, db, "document_blocks"); n != len(shared) || links != documents*len(shared) {
+		t.Errorf("%d blocks, %d links", n, links)
+	}
+}
