@@ -1,9 +1,6 @@
 package repute
 
-import (
-	"encoding/json"
-	"time"
-)
+import "time"
 
 // Severity ranks a problem of a document.
 type Severity string
@@ -15,45 +12,36 @@ const (
 	SeverityInfo    Severity = "info"
 )
 
+// DocumentKind says what a document is, whatever it was published as.
+type DocumentKind string
+
+// Kinds of documents. Validation files have no standard form: they are kept and
+// hashed, not read.
+const (
+	RegistrationDocument DocumentKind = "registration"
+	FeedbackDocument     DocumentKind = "feedback"
+	CardDocument         DocumentKind = "card" // an A2A agent card
+	ValidationDocument   DocumentKind = "validation"
+	UnknownDocument      DocumentKind = "unknown"
+)
+
+// LinkVerdict says whether a registration file claims to be an agent's file. Only
+// both together, the URI on chain and the claim in the file, prove anything.
+type LinkVerdict string
+
+// Verdicts on registrations[].
+const (
+	LinkLinked   LinkVerdict = "linked"   // names this chain, registry and token id
+	LinkUnlinked LinkVerdict = "unlinked" // names no agent at all
+	LinkOther    LinkVerdict = "other"    // names agents, this one not among them
+)
+
 // Problem is one defect of a document, found by package manifest.
 type Problem struct {
-	Code     string   // stable, documented in package manifest, e.g. WA031
+	Code     string   // stable, documented in docs/documents.md, e.g. WA031
 	Severity Severity //
 	Path     string   // JSON pointer, "" for the whole document
 	Message  string   // for people; may quote the document, so hostile
-}
-
-// Registration is an agent's registration file (ERC-8004 "Agent URI and
-// registration file"). Strings are valid UTF-8 without NUL and bounded.
-type Registration struct {
-	Type           string
-	Name           string
-	Description    string
-	Image          string
-	Services       []Service
-	X402           *bool // nil when absent
-	Active         *bool // nil when absent
-	Registrations  []RegistrationLink
-	SupportedTrust []string
-	Extra          map[string]json.RawMessage // unknown members, as written
-	// Partial: members were left out because many agents were read at once.
-	Partial bool
-}
-
-// Service is one endpoint an agent offers.
-type Service struct {
-	Name     string // as written: MCP, A2A, web, OASF, …
-	Endpoint string
-	Version  string
-	Skills   []string
-	Domains  []string
-	Extra    map[string]json.RawMessage
-}
-
-// RegistrationLink is a registration file's claim to be an agent's file.
-type RegistrationLink struct {
-	TokenID  *TokenID // nil when null or unreadable
-	Registry string   // eip155:{chain}:{address}, as written
 }
 
 // DocumentStatus says how far the document behind a URI is known.

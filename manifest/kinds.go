@@ -3,58 +3,148 @@ package manifest
 import (
 	"encoding/json"
 	"strings"
+
+	"repute"
 )
 
-// kind reports objects that are something else than a registration. Anything that
-// carries one of a registration's own members is taken for one.
-func (r *reader) kind(o *object) {
-	if isRegistration(o) {
-		return
+// Detect tells what a document is by its members, whatever it was published as. What
+// is no JSON object is unknown.
+func Detect(b []byte) repute.DocumentKind {
+	r := &reader{area: areaAgent}
+	b = r.trim(b)
+	if !r.isObject(b) {
+		return repute.UnknownDocument
 	}
+	kind, _ := (&object{members: membersOf(b)}).kind()
+	return kind
+}
+
+// expect reports a document that is something else than it was read as. Anything
+// that carries a member of the wanted kind's own is taken for one.
+func (r *reader) expect(o *object, want repute.DocumentKind) {
+	kind, code := o.kind()
 	switch {
-	case o.has("ciphertext") && o.has("iv"):
-		r.add(CodeEncrypted, "", "the document is encrypted")
-	case o.has("@context") || o.has("@type"):
-		r.add(CodeJSONLD, "", "the document is JSON-LD")
-	case isCard(o):
-		r.add(CodeA2ACard, "", "the document is an A2A agent card")
-	case isErrorBody(o):
-		r.add(CodeErrorBody, "", "the document is an error message")
-	case o.has("attributes") && o.has("image"):
-		r.add(CodeNFT, "", "the document is NFT metadata")
-	case !o.has("name") && !o.has("description"):
-		r.add(CodeUnknown, "", "nothing of a registration in it")
+	case kind == want:
+	case kind == repute.UnknownDocument:
+		if code == CodeUnknown && o.resembles(want) {
+			return
+		}
+		r.add(code, "", "%s", explain(code).meaning)
+	case kind == repute.RegistrationDocument && !isRegistration(o):
+		// It has a name, which is little for a registration and nothing for others.
+		if !o.resembles(want) {
+			r.add(CodeUnknown, "", "%s", explain(CodeUnknown).meaning)
+		}
+	default:
+		r.add(otherKind(kind), "", "the document is %s", kindName(kind))
 	}
+}
+
+func otherKind(kind repute.DocumentKind) string {
+	switch kind {
+	case repute.CardDocument:
+		return CodeA2ACard
+	case repute.FeedbackDocument:
+		return CodeIsFeedback
+	case repute.ValidationDocument:
+		return CodeIsValidation
+	}
+	return CodeIsRegistration
+}
+
+func kindName(kind repute.DocumentKind) string {
+	switch kind {
+	case repute.CardDocument:
+		return "an A2A agent card"
+	case repute.FeedbackDocument:
+		return "a feedback file"
+	case repute.ValidationDocument:
+		return "a validation file"
+	}
+	return "a registration file"
+}
+
+// kind tells what an object is; for what is unknown also the code that says so.
+func (o *object) kind() (repute.DocumentKind, string) {
+	switch {
+	case isFeedback(o):
+		return repute.FeedbackDocument, ""
+	case isRegistration(o):
+		return repute.RegistrationDocument, ""
+	case o.has("ciphertext") && o.has("iv"):
+		return repute.UnknownDocument, CodeEncrypted
+	case o.has("@context") || o.has("@type"):
+		return repute.UnknownDocument, CodeJSONLD
+	case isCard(o):
+		return repute.CardDocument, ""
+	case o.has("requestHash") || o.has("validatorAddress") || o.has("responseHash"):
+		return repute.ValidationDocument, ""
+	case isErrorBody(o):
+		return repute.UnknownDocument, CodeErrorBody
+	case o.has("attributes") && o.has("image"):
+		return repute.UnknownDocument, CodeNFT
+	case !o.has("name") && !o.has("description"):
+		return repute.UnknownDocument, CodeUnknown
+	}
+	return repute.RegistrationDocument, ""
 }
 
 func (o *object) has(name string) bool { return o.find(name) != nil }
 
-func isRegistration(o *object) bool {
-	for _, name := range []string{
-		"services", "endpoints", "registrations", "supportedTrust", "supportedTrusts",
-		"x402Support", "x402support", "8004Support",
-	} {
+func (o *object) hasAny(names ...string) bool {
+	for _, name := range names {
 		if o.has(name) {
 			return true
 		}
+	}
+	return false
+}
+
+// resembles is the weaker evidence that is enough where a kind is expected.
+func (o *object) resembles(want repute.DocumentKind) bool {
+	switch want {
+	case repute.FeedbackDocument:
+		return o.hasAny("value", "score", "rating", "stars", "text", "comment", "review", "feedback", "tag1", "tag2", "agentId")
+	case repute.CardDocument:
+		return o.has("name") && o.hasAny("url", "skills", "capabilities", "protocolVersion", "supportedInterfaces", "defaultInputModes")
+	}
+	return false
+}
+
+func isRegistration(o *object) bool {
+	if o.hasAny("services", "endpoints", "registrations", "supportedTrust", "supportedTrusts",
+		"x402Support", "x402support", "8004Support") {
+		return true
 	}
 	m := o.find("type")
 	var text string
 	return m != nil && json.Unmarshal(m.raw, &text) == nil && strings.Contains(text, "8004")
 }
 
+// isFeedback: it says who rated, or it rates an agent.
+func isFeedback(o *object) bool {
+	if o.hasAny("services", "endpoints", "registrations") {
+		return false
+	}
+	return o.hasAny("clientAddress", "feedbackAuth", "valueDecimals", "proofOfPayment", "proof_of_payment") ||
+		o.hasAny("value", "score", "rating") && o.hasAny("agentId", "agentRegistry", "tag1")
+}
+
 // isCard: the card's skills are objects, and it says how to talk to the agent.
 func isCard(o *object) bool {
+	if o.has("supportedInterfaces") {
+		return true
+	}
 	m := o.find("skills")
 	if m == nil || jsonType(m.raw) != "an array" {
 		return false
 	}
-	return o.has("protocolVersion") || o.has("capabilities") || o.has("defaultInputModes") || o.has("supportedInterfaces")
+	return o.hasAny("protocolVersion", "capabilities", "defaultInputModes")
 }
 
 func isErrorBody(o *object) bool {
 	if o.has("name") {
 		return false
 	}
-	return o.has("detail") || o.has("error") || o.has("errors") || o.has("message") && (o.has("code") || o.has("status") || o.has("statusCode"))
+	return o.hasAny("detail", "error", "errors") || o.has("message") && o.hasAny("code", "status", "statusCode")
 }

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"encoding/json"
 	"strconv"
 	"strings"
 
@@ -10,28 +9,9 @@ import (
 
 // links reads registrations: the file's claims to be certain agents' file.
 func (r *reader) links(o *object) []repute.RegistrationLink {
-	raw, found := o.take("registrations")
-	path := o.at("registrations")
-	if found == "" {
-		return nil
-	}
-	list := elementsOf(raw)
-	if jsonType(raw) != "an array" {
-		r.add(CodeWrongType, path, "%s instead of an array", jsonType(raw))
-		list = []json.RawMessage{raw}
-	}
-	if len(list) > maxLinks {
-		r.add(CodeTooMany, path, "%d registrations, cut to %d", len(list), maxLinks)
-		list = list[:maxLinks]
-	}
 	var out []repute.RegistrationLink
-	for i, e := range list {
-		at := path + "/" + strconv.Itoa(i)
-		if jsonType(e) != "an object" {
-			r.add(CodeWrongType, at, "%s instead of an object", jsonType(e))
-			continue
-		}
-		out = append(out, r.link(&object{r: r, path: at, members: membersOf(e)}))
+	for _, entry := range o.objects(maxLinks, "registrations") {
+		out = append(out, r.link(entry))
 	}
 	return out
 }
@@ -63,15 +43,9 @@ func (r *reader) tokenID(o *object) *repute.TokenID {
 	return &id
 }
 
-// registry reads agentRegistry, or builds it from a chain id and an address.
+// registry reads agentRegistry, or builds it from an address and a chain id, as
+// OpenFi's files have it.
 func (r *reader) registry(o *object) string {
-	if raw, found := o.take("agentRegistry"); found != "" {
-		s := r.string(raw, o.at(found), maxShort)
-		if !isRegistry(s) {
-			r.add(CodeLinkRegistry, o.at(found), "%.80q is not eip155:{chain}:{address}", s)
-		}
-		return s
-	}
 	chain, _ := o.take("chainId")
 	raw, found := o.takeAlias("agentRegistry", "registryAddress", "contract", "registry")
 	if found == "" {
@@ -79,13 +53,21 @@ func (r *reader) registry(o *object) string {
 		return ""
 	}
 	s := r.string(raw, o.at(found), maxShort)
+	whole := s
+	if rest, ok := strings.CutPrefix(s, "erc8004:"); ok {
+		whole = "eip155:" + rest
+	}
 	if id, err := repute.ParseChainID(strings.Trim(string(chain), `"`)); err == nil && !strings.Contains(s, ":") {
-		s = "eip155:" + strconv.FormatUint(id, 10) + ":" + s
+		whole = "eip155:" + strconv.FormatUint(id, 10) + ":" + s
 	}
-	if !isRegistry(s) {
+	switch {
+	case !isRegistry(whole):
 		r.add(CodeLinkRegistry, o.at(found), "%.80q is not eip155:{chain}:{address}", s)
+		return s
+	case whole != s && found == "agentRegistry":
+		r.add(CodeRegistryForm, o.at(found), "%.80q read as %q", s, whole)
 	}
-	return s
+	return whole
 }
 
 // isRegistry checks the form only; checksums are the business of whoever compares.

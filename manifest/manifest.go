@@ -1,7 +1,13 @@
-// Package manifest reads agents' registration files. It turns the bytes somebody
-// published into a repute.Registration and a list of everything that is wrong with
-// them; it accepts every spelling seen in the wild and never fails on the rest.
-// It is pure: the same bytes give the same answer for the same Version.
+// Package manifest reads the documents agents and their clients publish:
+// registration files, feedback files and A2A agent cards. It turns bytes into one
+// domain type per kind and a list of everything that is wrong with them; it accepts
+// every spelling seen in the wild and never fails on the rest. It also judges what a
+// file claims against what the chain says.
+//
+// It is pure: the same bytes give the same answer for the same Version. Strings of
+// its answers are valid UTF-8 without NUL and bounded; members it does not know are
+// kept in Extra as written, up to 64 KiB of a document. Problems come in a stable
+// order, those of the whole document first.
 package manifest
 
 import (
@@ -11,26 +17,33 @@ import (
 )
 
 // Version numbers the parser. Stored parses are keyed by it: raise it with every
-// change that alters what Parse returns for any document.
-const Version = 2
+// change that alters what a parser returns for any document.
+const Version = 3
 
 // TypeRegistration is the type the standard asks for.
 const TypeRegistration = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
 
-// Parse reads a registration file. Strings of the result are valid UTF-8 without
-// NUL and bounded; members it does not know are kept in Extra as written, up to
-// 64 KiB of a document. The
-// problems come in a stable order, those of the whole document first.
+// Parse reads a registration file.
 func Parse(b []byte) (repute.Registration, []repute.Problem) {
-	r := &reader{}
-	b = r.trim(b)
-	if !r.isObject(b) {
+	r := &reader{area: areaAgent}
+	o := r.open(b, repute.RegistrationDocument)
+	if o == nil {
 		return repute.Registration{}, r.problems
 	}
-	o := &object{r: r, members: membersOf(b)}
-	r.kind(o)
-	r.text(b)
 	return r.registration(o), r.problems
+}
+
+// open makes an object of the bytes and reports what is wrong with the document as a
+// whole; nil when there is nothing to read.
+func (r *reader) open(b []byte, want repute.DocumentKind) *object {
+	b = r.trim(b)
+	if !r.isObject(b) {
+		return nil
+	}
+	o := &object{r: r, members: membersOf(b)}
+	r.expect(o, want)
+	r.text(b)
+	return o
 }
 
 func (r *reader) registration(o *object) repute.Registration {
@@ -40,7 +53,7 @@ func (r *reader) registration(o *object) repute.Registration {
 		Description: o.text("description", maxText),
 		Image:       o.url("image"),
 		Services:    r.services(o),
-		X402:        o.flag("x402Support", "x402support", "x402Enabled"),
+		X402:        o.flag("x402Support", "x402support", "x402Enabled", "x402"),
 		Active:      o.flag("active"),
 	}
 	reg.Registrations = r.links(o)

@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"encoding/json"
 	"fmt"
 	"reflect"
 	"slices"
@@ -47,7 +48,7 @@ func TestParseStandard(t *testing.T) {
 	want := repute.Registration{
 		Type: TypeRegistration, Name: "Ledger keeper", Description: "Keeps ledgers.", Image: "https://agents.example/i.png",
 		Services: []repute.Service{
-			{Name: "MCP", Endpoint: "https://agents.example/mcp", Version: "2025-06-18", Extra: raw("mcpTools", `["add"]`)},
+			{Name: "MCP", Endpoint: "https://agents.example/mcp", Version: "2025-06-18", Tools: []string{"add"}},
 			{Name: "OASF", Endpoint: "ipfs://x", Version: "0.8", Skills: []string{"a/b"}, Domains: []string{"c"}},
 			{Name: "agentWallet", Endpoint: "eip155:1:0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb7"},
 		},
@@ -93,7 +94,7 @@ func TestParseProblems(t *testing.T) {
 		{`"agentId": 22`, `"agentId": 1e3`, []string{"WA541/registrations/0/agentId"}},
 		{`"agentId": 22`, `"agentId": -1`, []string{"WA541/registrations/0/agentId"}},
 		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"eip155:1"`, []string{"WA542/registrations/0/agentRegistry"}},
-		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"erc8004:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, []string{"WA542/registrations/0/agentRegistry"}},
+		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"erc8004:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, []string{"WA544/registrations/0/agentRegistry"}},
 		{`"agentRegistry": "eip155:1:`, `"chainId": 1, "contract": "`, []string{"WA521/registrations/0/contract"}},
 		{`"active": true`, `"active": true, "active": false`, []string{"WA510/active"}},
 		{`["x", 1]`, `[{"a/b~":1,"a/b~":2}]`, []string{"WA510/tags/0/a~1b~0"}},
@@ -165,7 +166,9 @@ func TestParseServiceShapes(t *testing.T) {
 		`{"services":"https://w"}`:                                   nil,
 		`{"services":[{"type":"web","name":"n","uri":"https://w"}]}`: {{Name: "n", Endpoint: "https://w", Extra: raw("type", `"web"`)}},
 		`{"services":[{"name":"A2A","endpoint":{"a":1},"a2aSkills":["s",{"id":"t"}]}]}`: {
-			{Name: "A2A", Skills: []string{"s", "t"}},
+			{Name: "A2A", Skills: []string{"s", "t"}, Extra: map[string]json.RawMessage{
+				"endpoint": json.RawMessage(`{"a":1}`), "a2aSkills": json.RawMessage(`["s",{"id":"t"}]`),
+			}},
 		},
 	} {
 		if reg, _ := Parse([]byte(doc)); !reflect.DeepEqual(reg.Services, want) {

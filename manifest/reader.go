@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -27,8 +28,16 @@ const (
 	maxExtra    = 64 << 10 // of all unknown members together
 )
 
+// Areas: the second letter of a code says what the document was read as.
+const (
+	areaAgent    = 'A'
+	areaFeedback = 'F'
+	areaCard     = 'C'
+)
+
 // reader collects the problems of one document.
 type reader struct {
+	area     byte
 	problems []repute.Problem
 	extra    int // bytes of unknown members kept
 }
@@ -42,12 +51,15 @@ func (r *reader) add(code, path, format string, args ...any) {
 		code, path, format, args = CodeMore, "", "more than %d problems", []any{maxProblems}
 	}
 	r.problems = append(r.problems, repute.Problem{
-		Code:     code,
+		Code:     inArea(code, r.area),
 		Severity: severity(code),
 		Path:     clean(cut(path, maxShort)),
 		Message:  clean(cut(fmt.Sprintf(format, args...), maxShort)),
 	})
 }
+
+// inArea is a code as it is written for another kind of document.
+func inArea(code string, area byte) string { return code[:1] + string(area) + code[2:] }
 
 // object is a JSON object that is being read. What was read is no longer Extra.
 type object struct {
@@ -111,7 +123,7 @@ func (o *object) url(name string, aliases ...string) string {
 	if found == "" {
 		return ""
 	}
-	s := o.r.string(raw, o.at(found), maxDocument)
+	s := o.r.string(o.inner(raw, found), o.at(found), maxDocument)
 	if len(s) > maxURL {
 		o.r.add(CodeTooLong, o.at(found), "%d bytes, dropped", len(s))
 		return ""
@@ -119,7 +131,42 @@ func (o *object) url(name string, aliases ...string) string {
 	return s
 }
 
-// flag reads true, false, {"enabled": bool}, and the text forms of a boolean.
+// inner is the URL in {"url": …} or in a list that starts with it, as DID documents
+// have, and anything else as it is.
+func (o *object) inner(raw json.RawMessage, found string) json.RawMessage {
+	inside := raw
+	switch jsonType(raw) {
+	case "an object":
+		wrapped := &object{members: membersOf(raw)}
+		inside = wrapped.firstString("url", "uri", "endpoint", "href")
+	case "an array":
+		if list := elementsOf(raw); len(list) > 0 && jsonType(list[0]) == "a string" {
+			inside = list[0]
+		}
+	default:
+		return raw
+	}
+	o.keep(found)
+	if jsonType(inside) != "a string" {
+		return raw
+	}
+	o.r.add(CodeWrongType, o.at(found), "%s instead of a string", jsonType(raw))
+	return inside
+}
+
+// firstString is the first of these members that is a string, nil without.
+func (o *object) firstString(names ...string) json.RawMessage {
+	for _, name := range names {
+		if m := o.find(name); m != nil && jsonType(m.raw) == "a string" {
+			m.used = true
+			return m.raw
+		}
+	}
+	return nil
+}
+
+// flag reads true, false, {"enabled": bool}, {"supported": bool} and the text forms
+// of a boolean.
 func (o *object) flag(name string, aliases ...string) *bool {
 	raw, found := o.takeAlias(name, aliases...)
 	if found == "" {
@@ -130,14 +177,33 @@ func (o *object) flag(name string, aliases ...string) *bool {
 		return &v
 	}
 	o.r.add(CodeWrongType, o.at(found), "%s instead of a boolean", jsonType(raw))
-	var wrapped struct{ Enabled *bool }
-	if jsonType(raw) == "an object" && json.Unmarshal(raw, &wrapped) == nil {
-		return wrapped.Enabled
+	if jsonType(raw) == "an object" {
+		return o.wrappedFlag(raw, found)
 	}
 	if v, err := strconv.ParseBool(strings.Trim(string(raw), `"`)); err == nil {
 		return &v
 	}
 	return nil
+}
+
+// wrappedFlag reads {"enabled": bool} or {"supported": bool}. What else stands in it
+// is kept.
+func (o *object) wrappedFlag(raw json.RawMessage, found string) *bool {
+	var wrapped struct{ Enabled, Supported *bool }
+	if json.Unmarshal(raw, &wrapped) != nil || len(membersOf(raw)) > 1 {
+		o.keep(found)
+	}
+	if wrapped.Enabled != nil {
+		return wrapped.Enabled
+	}
+	return wrapped.Supported
+}
+
+// keep puts a member into Extra although it was read: not all of it could be.
+func (o *object) keep(name string) {
+	if m := o.find(name); m != nil {
+		m.used = false
+	}
 }
 
 // texts reads a list of strings.
@@ -146,7 +212,74 @@ func (o *object) texts(limit int, name string, aliases ...string) []string {
 	if found == "" {
 		return nil
 	}
-	return o.r.strings(raw, o.at(found), limit)
+	return o.stringsAt(raw, found, limit)
+}
+
+// stringsAt reads a list of strings and keeps it whole as well when there is more in
+// it than strings.
+func (o *object) stringsAt(raw json.RawMessage, name string, limit int) []string {
+	for _, e := range elementsOf(raw) {
+		if kind := jsonType(e); kind == "an object" || kind == "an array" {
+			o.keep(name)
+			break
+		}
+	}
+	return o.r.strings(raw, o.at(name), limit)
+}
+
+// objects opens a list of objects. A lone object is a list of one; what is no object
+// is reported and left out.
+func (o *object) objects(limit int, name string, aliases ...string) []*object {
+	raw, found := o.takeAlias(name, aliases...)
+	if found == "" {
+		return nil
+	}
+	path := o.at(found)
+	list := elementsOf(raw)
+	if jsonType(raw) != "an array" {
+		o.r.add(CodeWrongType, path, "%s instead of an array", jsonType(raw))
+		list = []json.RawMessage{raw}
+	}
+	if len(list) > limit {
+		o.r.add(CodeTooMany, path, "%d entries, cut to %d", len(list), limit)
+		list = list[:limit]
+	}
+	var out []*object
+	for i, e := range list {
+		at := path + "/" + strconv.Itoa(i)
+		if jsonType(e) != "an object" {
+			o.r.add(CodeWrongType, at, "%s instead of an object", jsonType(e))
+			continue
+		}
+		out = append(out, &object{r: o.r, path: at, members: membersOf(e)})
+	}
+	return out
+}
+
+// child opens the object under a name. One without members stands for none, so that
+// it can be read without asking.
+func (o *object) child(name string, aliases ...string) *object {
+	raw, found := o.takeAlias(name, aliases...)
+	c := &object{r: o.r, path: o.at(found)}
+	switch {
+	case found == "":
+	case jsonType(raw) != "an object":
+		o.r.add(CodeWrongType, o.at(found), "%s instead of an object", jsonType(raw))
+		o.keep(found)
+	default:
+		c.members = membersOf(raw)
+	}
+	return c
+}
+
+// keepUnread keeps a member whole when something in it was not read.
+func (o *object) keepUnread(name string, parts ...*object) {
+	for _, part := range parts {
+		if slices.ContainsFunc(part.members, func(m member) bool { return !m.used }) {
+			o.keep(name)
+			return
+		}
+	}
 }
 
 // rest gives the members nobody read, as far as there is room for them.
@@ -209,7 +342,7 @@ func (r *reader) strings(raw json.RawMessage, path string, limit int) []string {
 		if jsonType(e) == "an object" {
 			o := &object{r: r, path: at, members: membersOf(e)}
 			r.add(CodeWrongType, at, "an object instead of a string")
-			if e, _ = o.take("id", "name", "type"); jsonType(e) != "a string" {
+			if e = o.firstString("id", "name", "type", "protocol", "model"); e == nil {
 				continue
 			}
 		}
@@ -244,4 +377,9 @@ func pointer(name string) string {
 func isURL(s string) bool {
 	u, err := url.Parse(s)
 	return err == nil && u.Scheme != "" && (u.Host != "" || u.Opaque != "" || u.Path != "")
+}
+
+func isHTTPS(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && strings.EqualFold(u.Scheme, "https") && u.Host != ""
 }

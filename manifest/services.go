@@ -89,6 +89,9 @@ func (r *reader) serviceObject(o *object, name string) repute.Service {
 	s.Version = o.version()
 	s.Skills = o.silentTexts("skills", "a2aSkills")
 	s.Domains = o.silentTexts("domains")
+	s.Tools = o.silentTexts("mcpTools", "tools")
+	s.Prompts = o.silentTexts("mcpPrompts", "prompts")
+	s.Resources = o.silentTexts("mcpResources", "resources")
 	s.Extra = o.rest()
 	if s.Name == "" {
 		r.add(CodeServiceNoName, o.path, "no name")
@@ -130,7 +133,7 @@ func (o *object) silentTexts(names ...string) []string {
 	for _, name := range names {
 		if m := o.find(name); m != nil && jsonType(m.raw) == "an array" {
 			m.used = true
-			return o.r.strings(m.raw, o.at(name), maxSkills)
+			return o.stringsAt(m.raw, name, maxSkills)
 		}
 	}
 	return nil

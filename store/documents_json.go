@@ -26,12 +26,15 @@ type registrationJSON struct {
 }
 
 type serviceJSON struct {
-	Name     string            `json:"name,omitempty"`
-	Endpoint string            `json:"endpoint,omitempty"`
-	Version  string            `json:"version,omitempty"`
-	Skills   []string          `json:"skills,omitempty"`
-	Domains  []string          `json:"domains,omitempty"`
-	Extra    map[string]string `json:"extra,omitempty"`
+	Name      string            `json:"name,omitempty"`
+	Endpoint  string            `json:"endpoint,omitempty"`
+	Version   string            `json:"version,omitempty"`
+	Skills    []string          `json:"skills,omitempty"`
+	Domains   []string          `json:"domains,omitempty"`
+	Tools     []string          `json:"tools,omitempty"`
+	Prompts   []string          `json:"prompts,omitempty"`
+	Resources []string          `json:"resources,omitempty"`
+	Extra     map[string]string `json:"extra,omitempty"`
 }
 
 func encodeRegistration(r *repute.Registration) ([]byte, error) {
@@ -43,7 +46,8 @@ func encodeRegistration(r *repute.Registration) ([]byte, error) {
 		Registrations: r.Registrations, SupportedTrust: r.SupportedTrust, Extra: extraText(r.Extra),
 	}
 	for _, s := range r.Services {
-		out.Services = append(out.Services, serviceJSON{s.Name, s.Endpoint, s.Version, s.Skills, s.Domains, extraText(s.Extra)})
+		out.Services = append(out.Services, serviceJSON{
+			s.Name, s.Endpoint, s.Version, s.Skills, s.Domains, s.Tools, s.Prompts, s.Resources, extraText(s.Extra)})
 	}
 	b, err := json.Marshal(out)
 	return escapeNUL(b), err
@@ -61,7 +65,8 @@ func decodeRegistration(b []byte) (*repute.Registration, error) {
 	}
 	for _, s := range in.Services {
 		r.Services = append(r.Services, repute.Service{
-			Name: s.Name, Endpoint: s.Endpoint, Version: s.Version, Skills: s.Skills, Domains: s.Domains, Extra: extraRaw(s.Extra),
+			Name: s.Name, Endpoint: s.Endpoint, Version: s.Version, Skills: s.Skills, Domains: s.Domains,
+			Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Extra: extraRaw(s.Extra),
 		})
 	}
 	return r, nil

@@ -1,0 +1,61 @@
+package manifest
+
+import (
+	"net/netip"
+	"net/url"
+	"slices"
+	"strings"
+
+	"golang.org/x/net/idna"
+
+	"repute"
+)
+
+// maxDomains bounds how many hosts one registration file makes a reader ask.
+const maxDomains = 10
+
+// Domains are the host names of a registration's https endpoints, which can prove at
+// https://{domain}/.well-known/agent-registration.json that they know the agent:
+// lower case, in ASCII, without port, each once, the first ten. Addresses and names
+// of private networks are none.
+func Domains(reg repute.Registration) []string {
+	var out []string
+	for _, s := range reg.Services {
+		d, ok := domainOf(s.Endpoint)
+		if ok && len(out) < maxDomains && !slices.Contains(out, d) {
+			out = append(out, d)
+		}
+	}
+	return out
+}
+
+func domainOf(endpoint string) (string, bool) {
+	u, err := url.Parse(strings.TrimSpace(endpoint))
+	if err != nil || !strings.EqualFold(u.Scheme, "https") || u.User != nil {
+		return "", false
+	}
+	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(u.Hostname(), "."))
+	if err != nil || !isDomain(name) {
+		return "", false
+	}
+	return name, true
+}
+
+// isDomain accepts names of the public DNS: letters, digits and hyphens, two labels
+// at least, and no address in disguise.
+func isDomain(name string) bool {
+	labels := strings.Split(name, ".")
+	last := labels[len(labels)-1]
+	if len(name) > 253 || len(labels) < 2 || strings.Trim(last, "0123456789") == "" {
+		return false
+	}
+	if _, err := netip.ParseAddr(name); err == nil {
+		return false
+	}
+	for _, label := range labels {
+		if label == "" || len(label) > 63 || strings.Trim(label, "abcdefghijklmnopqrstuvwxyz0123456789-_") != "" {
+			return false
+		}
+	}
+	return !slices.Contains([]string{"local", "localhost", "internal", "onion", "arpa", "lan", "home"}, last)
+}

@@ -1,0 +1,138 @@
+package manifest
+
+import (
+	"slices"
+	"strings"
+)
+
+// explanation is what is to be known of a code.
+type explanation struct {
+	code    string
+	areas   string // letters of the kinds of documents it is used for
+	meaning string
+	hint    string // what to write instead
+}
+
+// Hint tells what to write instead of what a code complains about; "" for a code that
+// is not ours.
+func Hint(code string) string { return explain(code).hint }
+
+// explain finds a code, whichever kind of document it was given for.
+func explain(code string) explanation {
+	if len(code) < 2 {
+		return explanation{}
+	}
+	for _, e := range explanations() {
+		if e.code[:1] == code[:1] && e.code[2:] == code[2:] && strings.Contains(e.areas, code[1:2]) {
+			return e
+		}
+	}
+	return explanation{}
+}
+
+// explanations are all codes, in the order of the documentation.
+func explanations() []explanation {
+	return slices.Concat(aboutDocuments(), aboutText(), aboutRegistrations(), aboutLinks(), aboutFeedback(), aboutCards())
+}
+
+func aboutDocuments() []explanation {
+	return []explanation{
+		{CodeEmpty, "AFC", "the document is empty", "publish the JSON itself behind the URI"},
+		{CodeNotJSON, "AFC", "not JSON: text, binary, a syntax error, NaN", "check it with a JSON parser; quotes are double, commas never trail, NaN and Infinity are no JSON"},
+		{CodeHTML, "AFC", "the document is HTML or XML", "point the URI to the JSON file, not to a web page; answer 404 for what is missing"},
+		{CodeTooDeep, "AFC", "nested deeper than 64 levels", "flatten it; five levels are enough"},
+		{CodeNotObject, "AFC", "JSON, but an array, a string or a number", "put one object at the top: { … }"},
+		{CodeEncrypted, "AFC", "the document is encrypted", "publish it in the clear: the standard's readers have no key"},
+		{CodeA2ACard, "AF", "the document is an A2A agent card", "publish a registration file and name the card in services: {\"name\":\"A2A\",\"endpoint\":\"https://…/.well-known/agent-card.json\"}"},
+		{CodeErrorBody, "AFC", "the document is a server's error message", "make the server answer with the file, or with status 404"},
+		{CodeJSONLD, "AFC", "the document is JSON-LD", "publish the standard's members beside it, or a file of its own"},
+		{CodeNFT, "AFC", "the document is NFT metadata without anything of an agent", "add type, services and registrations"},
+		{CodeUnknown, "AFC", "nothing of the kind in the document", "start from the example in docs/documents.md"},
+		{CodeIsFeedback, "AC", "the document is a feedback file", "check that the URI is the agent's own"},
+		{CodeIsValidation, "AFC", "the document is a validation file", "check that the URI is the right one"},
+		{CodeIsRegistration, "FC", "the document is a registration file", "check that the URI is the right one"},
+	}
+}
+
+func aboutText() []explanation {
+	return []explanation{
+		{CodeDuplicate, "AFC", "a member is repeated; the last one counts", "keep one of them: readers differ in which one they take"},
+		{CodeSurrogate, "AFC", "half a surrogate pair, read as U+FFFD", "write the character itself in UTF-8"},
+		{CodeNUL, "AFC", "a NUL character, read as U+FFFD", "remove \\u0000"},
+		{CodeInvalidUTF8, "AFC", "invalid UTF-8, read as U+FFFD", "save the file as UTF-8"},
+		{CodeBOM, "AFC", "a byte order mark before the document", "save the file as UTF-8 without a byte order mark"},
+		{CodeTooLong, "AFC", "text cut, or a URL or an unknown member dropped, for its length", "shorten it: names 1 KiB, descriptions 16 KiB, URLs 8 KiB, unknown members 64 KiB together"},
+		{CodeTooMany, "AFC", "a list cut for its length", "shorten it: 256 services, skills or tools, 1024 registrations, 64 trust models"},
+		{CodeMore, "AFC", "more problems than are listed", "mend the listed ones first"},
+		{CodeWrongType, "AFC", "another JSON type than the standard's", "use the type the standard names"},
+		{CodeAlias, "AFC", "another spelling of a member, read as that member", "use the standard's spelling"},
+		{CodeAliasIgnored, "AFC", "a second spelling beside the right one, ignored", "remove the other spelling"},
+	}
+}
+
+func aboutRegistrations() []explanation {
+	return []explanation{
+		{CodeTypeMissing, "A", "no type", "add \"type\": \"" + TypeRegistration + "\""},
+		{CodeTypeOther, "A", "type is not the standard's", "write \"type\": \"" + TypeRegistration + "\""},
+		{CodeNoName, "AC", "no name", "add \"name\": what people call the agent"},
+		{CodeNoText, "AC", "no description", "add \"description\": what the agent does, what it costs, how to reach it"},
+		{CodeNoImage, "A", "no image", "add \"image\": an https, ipfs or data URL"},
+		{CodeImageNotURL, "A", "image is not a URL", "use an https, ipfs or data URL, not a path"},
+		{CodeLegacyEndpoints, "A", "services under their old name, endpoints", "rename endpoints to services"},
+		{CodeServiceShape, "A", "services is not an array", "write \"services\": [{\"name\": …, \"endpoint\": …}]"},
+		{CodeServiceText, "A", "a service is a plain string", "write {\"name\": …, \"endpoint\": …}"},
+		{CodeServiceNoName, "A", "a service without a name", "add \"name\": MCP, A2A, OASF, web, ENS, DID, email, agentWallet, …"},
+		{CodeServiceNoURL, "A", "a service without an endpoint", "add \"endpoint\": a URL, or an identifier such as eip155:1:0x…"},
+		{CodeNoServices, "A", "no service at all", "add at least one service, or nobody can reach the agent"},
+	}
+}
+
+func aboutLinks() []explanation {
+	return []explanation{
+		{CodeLinkIDText, "AF", "agentId is a string, read as a number", "write the number without quotes"},
+		{CodeLinkID, "AF", "agentId is missing, null or no token id", "write the token id of the mint: \"agentId\": 22"},
+		{CodeLinkRegistry, "AF", "agentRegistry is missing or not eip155:{chain}:{address}", "write \"agentRegistry\": \"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432\" with your chain and registry"},
+		{CodeRegistryForm, "AF", "agentRegistry in another form, read as eip155:{chain}:{address}", "write it as eip155:{chain}:{address}"},
+		{CodeNoLinks, "A", "no registrations: the file proves no agent", "after the mint add \"registrations\": [{\"agentId\": …, \"agentRegistry\": \"eip155:…\"}] and set the URI again"},
+		{CodeLinkOther, "A", "registrations name other agents, this one is not among them", "compare agentId and agentRegistry with the mint"},
+	}
+}
+
+func aboutFeedback() []explanation {
+	return []explanation{
+		{CodeNoClient, "F", "no clientAddress", "add \"clientAddress\": \"eip155:{chain}:{address}\" of whoever sends the rating"},
+		{CodeClientForm, "F", "clientAddress is no account", "write eip155:{chain}:{address}"},
+		{CodeClientBare, "F", "clientAddress without its chain", "write eip155:{chain}:{address}"},
+		{CodeNoCreated, "F", "no createdAt", "add \"createdAt\": \"2026-01-31T12:00:00Z\""},
+		{CodeCreatedForm, "F", "createdAt is no ISO 8601 time", "write \"2026-01-31T12:00:00Z\""},
+		{CodeNoValue, "F", "no value", "add \"value\" and \"valueDecimals\" as sent to the registry"},
+		{CodeValueForm, "F", "value is no number", "write the integer sent to the registry"},
+		{CodeDecimalsForm, "F", "valueDecimals is no integer from 0 to 18", "write the integer sent to the registry"},
+		{CodeRating, "F", "the older score or rating instead of value", "write \"value\" and \"valueDecimals\""},
+		{CodeFlat, "F", "a flat member (mcpTool, a2aSkills, skill, …) instead of the standard's nested one", "nest it: \"mcp\": {\"tool\": …}, \"a2a\": {\"skills\": […]}, \"oasf\": {…}"},
+		{CodePaymentPart, "F", "proofOfPayment lacks a member", "give fromAddress, toAddress, chainId and txHash"},
+		{CodePaymentForm, "F", "a member of proofOfPayment is no address, chain id or transaction hash", "addresses have 20 bytes, a txHash 32, in hex with 0x; chainId is decimal"},
+		{CodeCapabilityForm, "F", "capability does not say which part of MCP it names", "write \"mcp\": {\"tool\": …}, {\"prompt\": …} or {\"resource\": …}"},
+		{CodeOtherClient, "F", "clientAddress is not who sent the rating", "the file belongs to another rating: check the feedbackURI"},
+		{CodeOtherAgent, "F", "the file rates another agent", "the file belongs to another rating: check the feedbackURI"},
+		{CodeOtherValue, "F", "value differs from the rating on chain", "the chain counts; publish the value that was sent"},
+		{CodeOtherTag, "F", "a tag differs from the rating on chain", "the chain counts; publish the tags that were sent"},
+		{CodeOtherEndpoint, "F", "endpoint differs from the rating on chain", "the chain counts; publish the endpoint that was sent"},
+	}
+}
+
+func aboutCards() []explanation {
+	return []explanation{
+		{CodeCardNoVersion, "C", "no version", "add \"version\": the agent's own, e.g. \"1.0.0\""},
+		{CodeCardNoURL, "C", "no way to reach the agent", "add \"supportedInterfaces\": [{\"url\": …, \"protocolBinding\": \"JSONRPC\", \"protocolVersion\": \"1.0\"}]"},
+		{CodeCardURL, "C", "the URL of an interface is missing or not https", "give an absolute https URL"},
+		{CodeCardNoSkills, "C", "no skills", "add \"skills\": [{\"id\": …, \"name\": …, \"description\": …, \"tags\": […]}]"},
+		{CodeSkillNoID, "C", "a skill without an id", "add \"id\""},
+		{CodeSkillNoName, "C", "a skill without a name", "add \"name\""},
+		{CodeSkillDuplicate, "C", "two skills with one id", "give each skill its own id"},
+		{CodeNoCapabilities, "C", "no capabilities", "add \"capabilities\": {}"},
+		{CodeNoProtocol, "C", "no protocol version", "add \"protocolVersion\", in 1.0 to each interface"},
+		{CodeSigned, "C", "the card is signed; the signature was not verified", "nothing to do"},
+		{CodeSchemeUndefined, "C", "security names a scheme that securitySchemes does not define", "define it in securitySchemes"},
+	}
+}

@@ -1,0 +1,293 @@
+package manifest
+
+import (
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"repute"
+)
+
+// ParseFeedback reads a feedback file: the standard's nested form, the flat form that
+// SDKs write, and older drafts.
+func ParseFeedback(b []byte) (repute.FeedbackFile, []repute.Problem) {
+	r := &reader{area: areaFeedback}
+	o := r.open(b, repute.FeedbackDocument)
+	if o == nil {
+		return repute.FeedbackFile{}, r.problems
+	}
+	return r.feedback(o), r.problems
+}
+
+func (r *reader) feedback(o *object) repute.FeedbackFile {
+	f := repute.FeedbackFile{
+		TokenID:   r.tokenID(o),
+		Registry:  r.registry(o),
+		Client:    o.textOf(maxShort, "clientAddress", "client_address", "client"),
+		CreatedAt: o.textOf(maxShort, "createdAt", "created_at", "timestamp"),
+		Value:     o.number("value"),
+		Rating:    o.rating(),
+		Decimals:  o.decimals(),
+		Tag1:      o.text("tag1", maxText),
+		Tag2:      o.text("tag2", maxText),
+		Endpoint:  o.url("endpoint"),
+		Text:      o.prose(),
+		MCP:       o.mcp(),
+		A2A:       o.a2a(),
+		OASF:      o.oasf(),
+		Payment:   o.payment(),
+	}
+	f.Extra = o.rest()
+	r.missingInFeedback(f)
+	return f
+}
+
+// textOf is text with other spellings.
+func (o *object) textOf(limit int, name string, aliases ...string) string {
+	raw, found := o.takeAlias(name, aliases...)
+	if found == "" {
+		return ""
+	}
+	return o.r.string(raw, o.at(found), limit)
+}
+
+// number reads a number or its text, as written.
+func (o *object) number(name string, aliases ...string) string {
+	raw, found := o.takeAlias(name, aliases...)
+	switch {
+	case found == "":
+		return ""
+	case jsonType(raw) == "a number":
+		return cut(string(raw), maxShort)
+	}
+	return o.r.string(raw, o.at(found), maxShort)
+}
+
+// rating is what drafts had before value.
+func (o *object) rating() string {
+	for _, name := range []string{"score", "rating", "stars"} {
+		m := o.find(name)
+		if m == nil || jsonType(m.raw) != "a number" && jsonType(m.raw) != "a string" {
+			continue
+		}
+		s := o.number(name)
+		o.r.add(CodeRating, o.at(name), "read as a rating")
+		return s
+	}
+	return ""
+}
+
+func (o *object) decimals() *uint8 {
+	text := o.number("valueDecimals", "value_decimals", "decimals")
+	if text == "" {
+		return nil
+	}
+	n, err := strconv.ParseUint(text, 10, 8)
+	if err != nil || n > repute.MaxDecimals {
+		o.r.add(CodeDecimalsForm, o.at("valueDecimals"), "%.80q is no integer from 0 to %d", text, repute.MaxDecimals)
+		return nil
+	}
+	d := uint8(n)
+	return &d
+}
+
+// prose is the first text for people. The others stay in Extra.
+func (o *object) prose() string {
+	for _, name := range []string{"text", "comment", "review", "feedback"} {
+		if m := o.find(name); m != nil && jsonType(m.raw) == "a string" {
+			m.used = true
+			return o.r.string(m.raw, o.at(name), maxText)
+		}
+	}
+	return ""
+}
+
+func (o *object) mcp() repute.FeedbackMCP {
+	nested := o.child("mcp")
+	m := repute.FeedbackMCP{
+		Tool:     nested.or(o, "tool", "mcpTool"),
+		Prompt:   nested.or(o, "prompt", "mcpPrompt"),
+		Resource: nested.or(o, "resource", "mcpResource"),
+	}
+	o.keepUnread("mcp", nested)
+	if m == (repute.FeedbackMCP{}) {
+		m = o.capability()
+	}
+	return m
+}
+
+// capability reads the form of drafts: capability says which part of MCP, name says
+// which of them.
+func (o *object) capability() repute.FeedbackMCP {
+	c, n := o.find("capability"), o.find("name")
+	if c == nil || jsonType(c.raw) != "a string" {
+		return repute.FeedbackMCP{}
+	}
+	kind := o.flat("capability")
+	name := kind
+	if n != nil && jsonType(n.raw) == "a string" {
+		name = o.flat("name")
+	}
+	switch lower := strings.ToLower(kind); {
+	case strings.HasPrefix(lower, "tool"):
+		return repute.FeedbackMCP{Tool: name}
+	case strings.HasPrefix(lower, "prompt"):
+		return repute.FeedbackMCP{Prompt: name}
+	case strings.HasPrefix(lower, "resource"):
+		return repute.FeedbackMCP{Resource: name}
+	}
+	o.r.add(CodeCapabilityForm, o.at("capability"), "%.80q read as a tool", kind)
+	return repute.FeedbackMCP{Tool: name}
+}
+
+func (o *object) a2a() repute.FeedbackA2A {
+	nested := o.child("a2a")
+	a := repute.FeedbackA2A{
+		Skills:    nested.orTexts(o, "skills", "a2aSkills", "skill"),
+		ContextID: nested.or(o, "contextId", "a2aContextId", "context"),
+		TaskID:    nested.or(o, "taskId", "a2aTaskId", "task"),
+	}
+	o.keepUnread("a2a", nested)
+	return a
+}
+
+func (o *object) oasf() repute.FeedbackOASF {
+	nested := o.child("oasf")
+	f := repute.FeedbackOASF{
+		Skills:  nested.orTexts(o, "skills", "oasfSkills"),
+		Domains: nested.orTexts(o, "domains", "oasfDomains"),
+	}
+	o.keepUnread("oasf", nested)
+	return f
+}
+
+// or reads a text of the nested object, or else of the file under its flat names.
+func (o *object) or(file *object, name string, flat ...string) string {
+	s := o.text(name, maxShort)
+	for _, f := range flat {
+		if m := file.find(f); s == "" && m != nil && jsonType(m.raw) == "a string" {
+			s = file.flat(f)
+		}
+	}
+	return s
+}
+
+// flat reads a text that the standard has in a nested object.
+func (o *object) flat(name string) string {
+	s := o.text(name, maxShort)
+	o.r.add(CodeFlat, o.at(name), "read as part of a nested object")
+	return s
+}
+
+// orTexts is or for a list. A lone text under a flat name is a list of one.
+func (o *object) orTexts(file *object, name string, flat ...string) []string {
+	list := o.texts(maxSkills, name)
+	for _, f := range flat {
+		m := file.find(f)
+		if len(list) > 0 || m == nil {
+			continue
+		}
+		switch jsonType(m.raw) {
+		case "a string":
+			if s := file.flat(f); s != "" {
+				list = []string{s}
+			}
+		case "an array":
+			file.r.add(CodeFlat, file.at(f), "read as part of a nested object")
+			list = file.texts(maxSkills, f)
+		}
+	}
+	return list
+}
+
+func (o *object) payment() *repute.PaymentClaim {
+	nested := o.child("proofOfPayment", "proof_of_payment")
+	if nested.members == nil {
+		return nil
+	}
+	p := &repute.PaymentClaim{
+		From:    nested.textOf(maxShort, "fromAddress", "from_address", "from"),
+		To:      nested.textOf(maxShort, "toAddress", "to_address", "to"),
+		ChainID: nested.number("chainId", "chain_id", "chain", "network"),
+		TxHash:  nested.textOf(maxShort, "txHash", "tx_hash", "transactionHash", "transaction", "hash"),
+	}
+	o.keepUnread("proofOfPayment", nested)
+	o.keepUnread("proof_of_payment", nested)
+	o.r.judgePayment(nested, p)
+	return p
+}
+
+// judgePayment reports what of a claim could not be looked up.
+func (r *reader) judgePayment(o *object, p *repute.PaymentClaim) {
+	for _, part := range []struct {
+		name, text string
+		ok         bool
+	}{
+		{"fromAddress", p.From, isAddress(p.From)},
+		{"toAddress", p.To, isAddress(p.To)},
+		{"chainId", p.ChainID, isChain(p.ChainID)},
+		{"txHash", p.TxHash, isHash(p.TxHash)},
+	} {
+		switch {
+		case part.text == "":
+			r.add(CodePaymentPart, o.at(part.name), "no %s", part.name)
+		case !part.ok:
+			r.add(CodePaymentForm, o.at(part.name), "%.80q is no %s", part.text, part.name)
+		}
+	}
+}
+
+// missingInFeedback reports what a feedback file should have.
+func (r *reader) missingInFeedback(f repute.FeedbackFile) {
+	switch {
+	case f.Client == "":
+		r.add(CodeNoClient, "/clientAddress", "no clientAddress")
+	case isAddress(f.Client):
+		r.add(CodeClientBare, "/clientAddress", "no chain in clientAddress")
+	case !isAccount(f.Client):
+		r.add(CodeClientForm, "/clientAddress", "%.80q is no account", f.Client)
+	}
+	switch {
+	case f.CreatedAt == "":
+		r.add(CodeNoCreated, "/createdAt", "no createdAt")
+	case !isTime(f.CreatedAt):
+		r.add(CodeCreatedForm, "/createdAt", "%.80q is no ISO 8601 time", f.CreatedAt)
+	}
+	switch _, ok := decimalOf(f.Value); {
+	case f.Value == "" && f.Rating == "":
+		r.add(CodeNoValue, "/value", "no value")
+	case f.Value != "" && !ok:
+		r.add(CodeValueForm, "/value", "%.80q is no number", f.Value)
+	}
+}
+
+func isAddress(s string) bool {
+	_, err := repute.ParseAddress("", s)
+	return err == nil
+}
+
+func isAccount(s string) bool {
+	_, err := repute.ParseAccount(s)
+	return err == nil
+}
+
+func isChain(s string) bool {
+	_, err := repute.ParseChainID(strings.TrimPrefix(s, "eip155:"))
+	return err == nil
+}
+
+func isHash(s string) bool {
+	b, err := hexutil.Decode(s)
+	return err == nil && len(b) == 32
+}
+
+func isTime(s string) bool {
+	for _, layout := range []string{time.RFC3339Nano, "2006-01-02T15:04:05", "2006-01-02T15:04Z07:00", time.DateTime, time.DateOnly} {
+		if _, err := time.Parse(layout, s); err == nil {
+			return true
+		}
+	}
+	return false
+}
