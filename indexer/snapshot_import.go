@@ -53,6 +53,18 @@ func IsSnapshot(r *bufio.Reader) bool {
 	return string(head) == first
 }
 
+// SnapshotChain is the chain that a snapshot's first line names, which stays to be read;
+// false where r holds none, or none that is right.
+func SnapshotChain(r *bufio.Reader) (repute.Chain, bool) {
+	head, _ := r.Peek(r.Size())
+	line, _, whole := bytes.Cut(head, []byte{'\n'})
+	var h snapshotHeader
+	if !whole || json.Unmarshal(line, &h) != nil || h.check() != "" {
+		return repute.Chain{}, false
+	}
+	return h.chain(), true
+}
+
 // ImportSnapshot merges a snapshot into an imported chain, in chunks of whole
 // blocks: an import that breaks off is finished by doing it again. It needs little
 // memory, whatever the snapshot's size. Errors of the input are ErrInvalid and name

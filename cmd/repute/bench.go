@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -21,7 +22,10 @@ func (p *program) benchCommand() *cobra.Command {
 		Use:   "bench",
 		Short: "measure this build on this machine",
 		Long: `Measures the product in processes of its own, on a private Postgres and a generated
-history, and prints one JSON report. The exit code is 1 when a target is missed.`,
+history, and prints one JSON report on standard output.
+
+Exit codes: 0 all targets are met; 1 a target was missed, which the report names, or
+there is no report because something failed; 2 wrong usage; 130 interrupted.`,
 	}
 	cmd.AddCommand(p.benchIndexCommand(), p.benchFollowCommand(), p.benchNodeCommand())
 	return cmd
@@ -61,8 +65,14 @@ func (p *program) benchIndexCommand() *cobra.Command {
 			if o.Program, err = self(); err != nil {
 				return err
 			}
+			if err := positive("events", o.Events); err != nil {
+				return err
+			}
 			if o.Curve, err = parseSizes(curve); err != nil {
 				return err
+			}
+			if cmd.Flags().Changed("events") && !cmd.Flags().Changed("curve") {
+				o.Curve = upTo(o.Curve, o.Events)
 			}
 			return p.report(bench.Index(cmd.Context(), o))
 		},
@@ -73,7 +83,7 @@ func (p *program) benchIndexCommand() *cobra.Command {
 	f.IntVar(&o.Events, "events", 1_000_000, "of the history of every mode")
 	f.StringSliceVar(&o.Modes, "modes", bench.ModeNames(), "how the node behaves")
 	f.IntVar(&o.Runs, "runs", 3, "of the first mode, with the yardsticks in between")
-	f.StringVar(&curve, "curve", "100000,300000,1000000,3000000", "sizes of history to compare the cost of an event at, empty for none")
+	f.StringVar(&curve, "curve", "100000,300000,1000000,3000000", "sizes of history to compare the cost of an event at, empty for none; by default only up to --events where that is given")
 	f.IntVar(&o.Busy, "busy", 20_000, "feedback in blocks of ten, 0 for none of that")
 	return cmd
 }
@@ -88,6 +98,9 @@ func (p *program) benchFollowCommand() *cobra.Command {
 			if o.Program, err = self(); err != nil {
 				return err
 			}
+			if err := errors.Join(positive("blocks", o.Blocks), positive("events", o.PerSecond)); err != nil {
+				return err
+			}
 			return p.report(bench.Follow(cmd.Context(), o))
 		},
 	}
@@ -98,11 +111,25 @@ func (p *program) benchFollowCommand() *cobra.Command {
 	return cmd
 }
 
+// positive refuses what there is nothing to measure of.
+func positive(flag string, n int) error {
+	if n > 0 {
+		return nil
+	}
+	return repute.Invalid(flag, fmt.Sprintf("%d leaves nothing to measure", n), "1 or more")
+}
+
+// upTo leaves out sizes above the most that is to be generated, and ends with that one.
+func upTo(sizes []int, most int) []int {
+	sizes = slices.DeleteFunc(sizes, func(n int) bool { return n >= most })
+	return append(sizes, most)
+}
+
 func parseSizes(list string) (sizes []int, err error) {
 	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(s)
-		if err != nil {
-			return nil, repute.Invalid("curve", s+" is no number", "e.g. 100000,1000000")
+		if err != nil || n <= 0 {
+			return nil, repute.Invalid("curve", s+" is no number of events", "e.g. 100000,1000000")
 		}
 		sizes = append(sizes, n)
 	}

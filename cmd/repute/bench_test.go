@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"testing"
 
 	"repute/internal/bench"
@@ -37,6 +38,16 @@ func TestBenchIndex(t *testing.T) {
 	checkIndexReport(t, report.Measurements, report.Targets, code)
 	if report.Name != "index" || report.Machine.CPUs == 0 || report.Machine.Postgres == "" || report.Machine.Settings["fsync"] != "on" {
 		t.Errorf("got name %q, machine %+v", report.Name, report.Machine)
+	}
+}
+
+// The curve ends where the history does.
+func TestCurveEndsWithTheHistory(t *testing.T) {
+	t.Parallel()
+	for most, want := range map[int][]int{50: {50}, 100: {100}, 2000: {100, 1000, 2000}, 5000: {100, 1000, 3000, 5000}} {
+		if got := upTo([]int{100, 1000, 3000}, most); !slices.Equal(got, want) {
+			t.Errorf("up to %d: %v, want %v", most, got, want)
+		}
 	}
 }
 

@@ -3,6 +3,7 @@ package main
 import (
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v4"
@@ -65,6 +66,9 @@ func (u urls) check(chain string) error {
 			return fmt.Errorf("URL %d of chain %s: %w", i+1, chain, err)
 		}
 		node.Close()
+		if strings.Contains(url, "…") {
+			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s holds …, which stands for something", i+1, chain), "give the whole URL of an endpoint")
+		}
 	}
 	return nil
 }
@@ -150,18 +154,81 @@ func (c *config) followed() ([]followed, error) {
 	return out, nil
 }
 
+// key is what the entry calls its chain: a name, or an id.
+func (cc chainConfig) key() string {
+	if cc.Name == "" {
+		return fmt.Sprint(cc.ID)
+	}
+	return cc.Name
+}
+
+// calls tells whether the entry means chain c.
+func (cc chainConfig) calls(c repute.Chain) bool {
+	if cc.ID != 0 {
+		return cc.ID == c.ID
+	}
+	return strings.EqualFold(cc.Name, c.Name) || cc.Name == fmt.Sprint(c.ID)
+}
+
+// missing are the keys that an entry lacks to stand for a chain of its own.
+func (cc chainConfig) missing() (keys []string) {
+	if cc.ID == 0 {
+		keys = append(keys, "id")
+	}
+	if cc.Identity == "" {
+		keys = append(keys, "identity")
+	}
+	if cc.Reputation == "" {
+		keys = append(keys, "reputation")
+	}
+	return keys
+}
+
+// open tells whether the entry is of no known network and does not say all of its own.
+func (cc chainConfig) open() bool {
+	_, known := preset(cc.key())
+	return !known && len(cc.missing()) > 0
+}
+
+// complete fills in from chains that somebody else knows, the database or a
+// snapshot, what entries leave open.
+func (c *config) complete(known ...repute.Chain) {
+	for i := range c.Chains {
+		for _, k := range known {
+			if cc := &c.Chains[i]; cc.open() && cc.calls(k) {
+				cc.fill(k)
+			}
+		}
+	}
+}
+
+func (cc *chainConfig) fill(k repute.Chain) {
+	cc.Name, cc.ID = k.Name, k.ID
+	if cc.Identity == "" {
+		cc.Identity = k.Identity.Hex()
+	}
+	if cc.Reputation == "" {
+		cc.Reputation = k.Reputation.Hex()
+	}
+	if cc.Validations.trusted == nil {
+		cc.Validations.trusted = []string{}
+		for _, v := range k.Validations {
+			cc.Validations.trusted = append(cc.Validations.trusted, v.Hex())
+		}
+	}
+	if cc.StartBlock == nil {
+		cc.StartBlock = &k.StartBlock
+	}
+}
+
 // resolve completes an entry from the known deployments; a custom chain must
 // give id, identity and reputation.
 func (cc chainConfig) resolve() (repute.Chain, error) {
-	name := cc.Name
-	if name == "" {
-		name = fmt.Sprint(cc.ID)
-	}
+	name := cc.key()
 	chain, known := preset(name)
 	if !known {
-		if cc.ID == 0 || cc.Identity == "" || cc.Reputation == "" {
-			return chain, repute.Invalid("chain", "unknown chain "+name,
-				"repute chains lists the known ones; a custom one needs id, identity, reputation and start_block in the YAML file")
+		if err := cc.lacks(name); err != nil {
+			return chain, err
 		}
 		chain = repute.Chain{ID: cc.ID, Name: name}
 	}
@@ -169,6 +236,20 @@ func (cc chainConfig) resolve() (repute.Chain, error) {
 		return chain, repute.Invalid("id", fmt.Sprintf("%s is chain %d, not %d", name, chain.ID, cc.ID), "leave id out for a known chain")
 	}
 	return chain, cc.overrideAddresses(&chain)
+}
+
+// lacks refuses an entry of no known network that does not say all of its own.
+func (cc chainConfig) lacks(name string) error {
+	missing := cc.missing()
+	switch {
+	case len(missing) == 0:
+		return nil
+	case cc.Identity == "" && cc.Reputation == "":
+		return repute.Invalid("chain", "unknown chain "+name,
+			"repute chains lists the known ones; one that is stored goes by the name or id that repute status shows; any other needs id, identity, reputation and start_block in the YAML file")
+	}
+	return repute.Invalid(missing[0], fmt.Sprintf("chain %s has no %s", name, strings.Join(missing, " and no ")),
+		"a chain that repute chains does not list needs id, identity, reputation and start_block")
 }
 
 func (cc chainConfig) overrideAddresses(chain *repute.Chain) (err error) {
@@ -181,6 +262,9 @@ func (cc chainConfig) overrideAddresses(chain *repute.Chain) (err error) {
 		if chain.Reputation, err = repute.ParseAddress("reputation", cc.Reputation); err != nil {
 			return err
 		}
+	}
+	if chain.Identity == chain.Reputation {
+		return repute.Invalid("reputation", "is the address of identity too", "the two registries are two contracts")
 	}
 	if cc.Validations.trusted != nil {
 		chain.Validations = nil

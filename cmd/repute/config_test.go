@@ -7,10 +7,12 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/spf13/pflag"
 
 	"repute"
@@ -28,7 +30,7 @@ func loadWith(t *testing.T, file string, args ...string) (config, error) {
 	}
 	var f flags
 	set := pflag.NewFlagSet("test", pflag.ContinueOnError)
-	f.bind(set)
+	f.serving(set)
 	if err := set.Parse(args); err != nil {
 		t.Fatal(err)
 	}
@@ -90,6 +92,16 @@ func TestConfigRefuses(t *testing.T) {
 		{"bad address", custom, "reputation", ""},
 		{"wrong id of a known chain", "chains: [{name: base, id: 1, rpc: \"http://h\"}]", "id", ""},
 		{"missing file", "", "config", "--config /nonexistent.yaml"},
+		{"another database", "database: mysql://u:secret@h/x", "database", ""},
+		{"a broken database URL", "database: postgres://u:secret@h:port/x", "database", ""},
+		{"an allowed host with scheme", "allow_hosts: [http://127.0.0.1:9000]", "allow_hosts", ""},
+		{"an allowed host with path", "", "allow_hosts", "--allow-host 127.0.0.1:9000/x"},
+		{"a gateway that is no URL", "ipfs_gateways: [foo]", "ipfs_gateways", ""},
+		{"a negative drain", "drain: -1s", "drain", ""},
+		{"one contract for two", strings.Replace(custom, "0x12", identityHex, 1), "reputation", ""},
+		{"a chain without registries", "chains: [{name: x, id: 5, rpc: \"http://h\"}]", "chain", ""},
+		{"a chain without reputation", "chains: [{name: x, id: 5, identity: \"" + identityHex + "\", rpc: \"http://h\"}]", "reputation", ""},
+		{"an example for a URL", "", "rpc", "--chain base --rpc https://…"},
 	}
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
@@ -98,10 +110,58 @@ func TestConfigRefuses(t *testing.T) {
 				_, err = got.followed()
 			}
 			var input *repute.InputError
-			if !errors.As(err, &input) || input.Field != c.field || input.Hint == "" {
+			if !errors.As(err, &input) || input.Field != c.field || input.Hint == "" || strings.Contains(err.Error(), "secret") {
 				t.Errorf("got %v, want an error naming %s with a hint", err, c.field)
 			}
 		})
+	}
+}
+
+// What is wrong in the file is told by line and key, in no words of the program's own.
+func TestConfigMistakes(t *testing.T) {
+	for file, want := range map[string]string{
+		"lisen: x":                       "line 1: there is no key lisen",
+		"\nrate: often":                  "line 2: rate is text, wanted is a number",
+		"roles: {a: 1}":                  "line 1: roles is a group of keys, wanted is a list",
+		"lease: soon":                    "line 1: lease is text, wanted is a duration such as 10s",
+		"chains: base":                   "line 1: chains is text, wanted is a list of entries, each a group of keys",
+		"chains:\n  - id: -3":            "line 2: chains[0].id is a number, wanted is a whole number, 0 or more",
+		"chains:\n  - id: 3\n  - 4":      "line 3: chains[1] is a number, wanted is a group of keys",
+		"chains:\n  - rpc: {a: b}":       "line 2: chains[0].rpc is a group of keys, wanted is a list",
+		"rate: x\ndrain: y":              "line 1: rate is text, wanted is a number; line 2: drain is text, wanted is a duration such as 10s",
+		"chains:\n  - validations: some": "any, listed nor a list",
+	} {
+		_, err := loadWith(t, file)
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), want) || strings.Contains(err.Error(), "main.") || strings.Contains(err.Error(), "!!") {
+			t.Errorf("%q: got %v, want %s", file, err, want)
+		}
+	}
+}
+
+// A chain that another source knows goes by its name or id alone.
+func TestChainsThatOthersKnow(t *testing.T) {
+	known := repute.Chain{ID: 31337, Name: "mine", Identity: common.HexToAddress(identityHex), Reputation: common.HexToAddress(reputationHex),
+		Validations: []common.Address{{7}}, StartBlock: 9}
+	for _, name := range []string{"mine", "31337"} {
+		c, err := loadWith(t, "", "--chain", name, "--rpc", "http://h")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := c.followed(); err == nil {
+			t.Fatalf("%s is known without being told", name)
+		}
+		c.complete(repute.Chain{ID: 5, Name: "other"}, known)
+		if chains, err := c.followed(); err != nil || !reflect.DeepEqual(chains[0].Chain, known) {
+			t.Errorf("%s: got %+v, %v", name, chains, err)
+		}
+		c.DefaultChain = 5
+		var input *repute.InputError
+		if err := c.checkDefault(nil); !errors.As(err, &input) || input.Field != "default_chain" {
+			t.Errorf("an unknown default chain: %v", err)
+		}
+		if err := c.checkDefault([]repute.ChainStatus{{Chain: repute.Chain{ID: 5}}}); err != nil {
+			t.Errorf("a stored default chain: %v", err)
+		}
 	}
 }
 

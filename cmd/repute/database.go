@@ -29,6 +29,10 @@ type database struct {
 // postgres is the directory of the private server.
 func (c *config) postgres() string { return filepath.Join(c.DataDir, "postgres") }
 
+// hasDatabase tells whether there is one that may hold something: a given one, or the
+// files of a private one.
+func (c *config) hasDatabase() bool { return c.Database != "" || pg.Exists(c.postgres()) }
+
 // findDatabase starts a private server only when no URL is configured and none
 // runs in the data directory.
 func findDatabase(ctx context.Context, c config, log *slog.Logger) (database, error) {
@@ -102,7 +106,7 @@ func (p *program) withStore(ctx context.Context, f func(config, *store.DB) error
 	if err != nil {
 		return err
 	}
-	if c.Database == "" && !pg.Exists(c.postgres()) {
+	if !c.hasDatabase() {
 		return repute.Invalid("data-dir", "no database is in "+c.DataDir, "give --data-dir or --database-url of one; serve, import and demo make one")
 	}
 	return p.withAnyStore(ctx, f)

@@ -28,6 +28,8 @@ functions, prints a JSON summary and exits; the exit code tells.`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error { return p.demo(cmd.Context(), once) },
 	}
+	p.flags.logging(cmd.Flags())
+	p.flags.listening(cmd.Flags())
 	cmd.Flags().BoolVar(&once, "once", false, "verify the index against the chain, print a summary, exit")
 	return cmd
 }

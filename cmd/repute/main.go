@@ -85,14 +85,21 @@ func isTerminal(w any) bool {
 // root is the command with all subcommands.
 func (p *program) root() *cobra.Command {
 	root := &cobra.Command{
-		Use:           "repute",
-		Short:         "ERC-8004 index and reputation service",
-		SilenceUsage:  true,
-		SilenceErrors: true,
+		Use:   "repute",
+		Short: "ERC-8004 index and reputation service",
+		Long: `Indexes the ERC-8004 registries of EVM chains and answers how far their agents can
+be trusted.
+
+Exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted before it was
+done. verify and bench say more with theirs: see their help.`,
+		Version:          build(),
+		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.flags.set = cmd.Flags() },
+		SilenceUsage:     true,
+		SilenceErrors:    true,
 	}
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
-	p.flags.bind(root.PersistentFlags())
+	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
 		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.benchCommand(), p.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })

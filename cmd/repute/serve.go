@@ -5,10 +5,12 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"slices"
 
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/store"
 )
 
 func (p *program) serveCommand() *cobra.Command {
@@ -29,6 +31,7 @@ indexed that far; --roles indexer leaves the rest out.`,
 			return p.serve(cmd.Context(), end)
 		},
 	}
+	p.flags.serving(cmd.Flags())
 	cmd.Flags().Uint64Var(&end.until, "until-block", 0, "end when this block of the one chain is indexed")
 	cmd.Flags().BoolVar(&end.once, "once", false, "end when the head that each node has at the start is indexed")
 	return cmd
@@ -44,7 +47,7 @@ type ending struct {
 func (e ending) comes() bool { return e != ending{} }
 
 // check refuses endings that would never come.
-func (e ending) check(c config, chains []followed) error {
+func (e ending) check(c config) error {
 	switch {
 	case e.never:
 		return repute.Invalid("until-block", "0 is before every block", "a block above the chain's start")
@@ -53,8 +56,8 @@ func (e ending) check(c config, chains []followed) error {
 		return repute.Invalid("roles", "--once and --until-block need the role indexer", "e.g. --roles indexer")
 	case e.until > 0 && e.once:
 		return repute.Invalid("until-block", "given with --once", "one of the two")
-	case e.until > 0 && len(chains) != 1:
-		return repute.Invalid("until-block", fmt.Sprintf("%d chains are followed", len(chains)), "use it with one --chain")
+	case e.until > 0 && len(c.Chains) != 1:
+		return repute.Invalid("until-block", fmt.Sprintf("%d chains are followed", len(c.Chains)), "use it with one --chain")
 	}
 	return nil
 }
@@ -64,14 +67,13 @@ func (p *program) serve(ctx context.Context, end ending) error {
 	if err != nil {
 		return err
 	}
-	chains, err := c.followed()
-	if err != nil {
+	if err := c.checkChains(); err != nil {
 		return err
 	}
-	if c.has("indexer") && len(chains) == 0 {
+	if c.has("indexer") && len(c.Chains) == 0 {
 		return repute.Invalid("chains", "role indexer has no chain to follow", "e.g. --chain base --rpc URL, or --roles api,documents")
 	}
-	if err := end.check(c, chains); err != nil {
+	if err := end.check(c); err != nil {
 		return err
 	}
 	err = p.serveOn(ctx, c, end)
@@ -83,6 +85,27 @@ func (p *program) serve(ctx context.Context, end ending) error {
 		return nil // told to stop while it started
 	}
 	return err
+}
+
+// checkChains refuses chains that cannot be followed as they are configured. What only
+// the database may know is left to settle, where there is a database.
+func (c *config) checkChains() error {
+	sure := *c
+	if c.hasDatabase() {
+		sure.Chains = slices.DeleteFunc(slices.Clone(c.Chains), chainConfig.open)
+	}
+	_, err := sure.followed()
+	return err
+}
+
+// settle completes the chains by what the database knows of them.
+func (c *config) settle(ctx context.Context, db *store.DB) error {
+	stored, err := db.Chains(ctx)
+	if err != nil {
+		return err
+	}
+	c.complete(plain(stored)...)
+	return c.checkDefault(stored)
 }
 
 // serveOn runs the service on its database until ctx ends, which is no error, or
@@ -105,6 +128,9 @@ func (p *program) serveOn(ctx context.Context, c config, end ending) error {
 		return err
 	}
 	defer db.Close()
+	if err := c.settle(ctx, db); err != nil {
+		return err
+	}
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stopWith(ctx, cancel, database.gone, errors.New("the private Postgres ended"))

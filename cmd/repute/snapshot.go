@@ -34,12 +34,8 @@ final one when nothing else is said. A name that ends in .gz is compressed.
   repute import base.jsonl.gz --database-url postgres://another`,
 		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			id, err := p.chainID()
-			if err != nil {
-				return err
-			}
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				chains, err := indexed(cmd.Context(), db, id)
+			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
+				chains, err := p.chosen(cmd.Context(), c, db)
 				if err != nil {
 					return err
 				}
@@ -50,6 +46,8 @@ final one when nothing else is said. A name that ends in .gz is compressed.
 			})
 		},
 	}
+	p.flags.database(events.Flags())
+	p.flags.chain(events.Flags())
 	events.Flags().Uint64Var(&blocks.From, "from", 0, "first block; the chain's start when absent")
 	events.Flags().Uint64Var(&blocks.To, "to", 0, "last block; the newest final one when absent")
 	events.Flags().StringVarP(&file, "output", "o", "-", "file to write, - for standard output")
@@ -131,7 +129,7 @@ func compressed(name string, w io.Writer, write func(io.Writer) error) error {
 }
 
 func (p *program) importCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "import FILE [--chain NAME]",
 		Short: "store a snapshot, or recorded logs, of a chain that is not followed yet",
 		Long: `Reads a snapshot that export events wrote, plain or compressed, or recorded logs:
@@ -153,24 +151,61 @@ stored or nothing.`,
 			if err != nil {
 				return repute.Invalid("file", err.Error(), "give a whole file")
 			}
-			var chain *repute.Chain
-			if len(p.flags.chains) > 0 || !indexer.IsSnapshot(in) {
-				c, err := p.oneChain()
-				if err != nil {
-					return err
-				}
-				chain = &c
-			}
-			return p.withAnyStore(cmd.Context(), func(c config, db *store.DB) error {
-				result, err := p.importFrom(cmd.Context(), c, db, chain, in)
-				if err != nil {
-					return fmt.Errorf("%s: %w", args[0], err)
-				}
-				return p.printJSON(result)
-			})
+			return p.importInput(cmd.Context(), args[0], in)
 		},
 	}
+	p.flags.database(cmd.Flags())
+	p.flags.chain(cmd.Flags())
+	return cmd
 }
+
+// importInput finds out which chain the input is of, by its own word, the flags and
+// what is stored, and stores it. No database is made for a chain that nobody knows.
+func (p *program) importInput(ctx context.Context, name string, in *bufio.Reader) error {
+	c, err := p.flags.load()
+	if err != nil {
+		return err
+	}
+	known, snapshot := indexer.SnapshotChain(in)
+	need := len(p.flags.chains) > 0 || !indexer.IsSnapshot(in)
+	if snapshot {
+		c.complete(known)
+	}
+	if _, err := p.oneChain(c); need && err != nil && !c.hasDatabase() {
+		return err
+	}
+	return p.withAnyStore(ctx, func(_ config, db *store.DB) error {
+		var chain *repute.Chain
+		if need {
+			stored, err := db.Chains(ctx)
+			if err != nil {
+				return err
+			}
+			found, err := p.oneChain(c, plain(stored)...)
+			if err != nil {
+				return err
+			}
+			chain = &found
+		}
+		result, err := p.importFrom(ctx, c, db, chain, in)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return p.printJSON(encodeImport(result))
+	})
+}
+
+// importReport is what import prints.
+type importReport struct {
+	Events     int            `json:"events"`     // new logs stored
+	Duplicates int            `json:"duplicates"` // logs that were stored already
+	Agents     int            `json:"agents"`     // of the chain afterwards
+	Applied    map[string]int `json:"applied"`    // new logs that took effect, by event
+	Waiting    map[string]int `json:"waiting"`    // new logs that wait for a missing one, by event
+	Pending    int            `json:"pending"`    // such logs of the chain afterwards
+}
+
+func encodeImport(r store.ImportResult) importReport { return importReport(r) }
 
 func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader) (store.ImportResult, error) {
 	if !indexer.IsSnapshot(in) {

@@ -33,6 +33,7 @@ func (p *program) statusCommand() *cobra.Command {
 			})
 		},
 	}
+	p.flags.database(cmd.Flags())
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print what /status answers")
 	cmd.Flags().BoolVar(&watch, "watch", false, "look again every two seconds until Ctrl-C")
 	return cmd

@@ -18,39 +18,46 @@ import (
 	"repute/store"
 )
 
-// oneChain resolves the only --chain of a command.
-func (p *program) oneChain() (repute.Chain, error) {
-	c, err := p.flags.load()
-	if err != nil {
-		return repute.Chain{}, err
-	}
+// oneChain resolves the only --chain of a command; others know of chains that the
+// configuration only names.
+func (p *program) oneChain(c config, others ...repute.Chain) (repute.Chain, error) {
 	if len(c.Chains) != 1 {
 		return repute.Chain{}, repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum or --chain 1")
 	}
+	c.complete(others...)
 	return c.Chains[0].resolve()
 }
 
-// chainID is the id of --chain, 0 when none was given.
-func (p *program) chainID() (uint64, error) {
-	if len(p.flags.chains) == 0 {
-		return 0, nil
+// chosen is the stored chain that --chain names, or all of them where it is not given.
+func (p *program) chosen(ctx context.Context, c config, db *store.DB) ([]repute.ChainStatus, error) {
+	stored, err := db.Chains(ctx)
+	if err != nil || len(p.flags.chains) == 0 {
+		return stored, err
 	}
-	chain, err := p.oneChain()
-	return chain.ID, err
+	chain, err := p.oneChain(c, plain(stored)...)
+	if err != nil {
+		return nil, err
+	}
+	return indexed(stored, chain.ID)
+}
+
+// plain is the chains without what is known of them.
+func plain(stored []repute.ChainStatus) []repute.Chain {
+	chains := make([]repute.Chain, len(stored))
+	for i, s := range stored {
+		chains[i] = s.Chain
+	}
+	return chains
 }
 
 func (p *program) reindexCommand() *cobra.Command {
-	return &cobra.Command{
+	cmd := &cobra.Command{
 		Use:   "reindex [--chain NAME]",
 		Short: "rebuild histories and current rows from the stored events",
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			only, err := p.chainID()
-			if err != nil {
-				return err
-			}
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				chains, err := indexed(cmd.Context(), db, only)
+			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
+				chains, err := p.chosen(cmd.Context(), c, db)
 				if err != nil {
 					return err
 				}
@@ -65,6 +72,9 @@ func (p *program) reindexCommand() *cobra.Command {
 			})
 		},
 	}
+	p.flags.database(cmd.Flags())
+	p.flags.chain(cmd.Flags())
+	return cmd
 }
 
 func (p *program) dumpCommand() *cobra.Command {
@@ -77,18 +87,21 @@ func (p *program) dumpCommand() *cobra.Command {
 			if !canonical {
 				return repute.Invalid("canonical", "the only form there is", "repute dump --canonical")
 			}
-			only, err := p.chainID()
-			if err != nil {
-				return err
-			}
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				if _, err := indexed(cmd.Context(), db, only); err != nil {
+			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
+				chains, err := p.chosen(cmd.Context(), c, db)
+				if err != nil {
 					return err
+				}
+				only := uint64(0) // all
+				if len(p.flags.chains) > 0 {
+					only = chains[0].Chain.ID
 				}
 				return db.Dump(cmd.Context(), p.stdout, only)
 			})
 		},
 	}
+	p.flags.database(cmd.Flags())
+	p.flags.chain(cmd.Flags())
 	cmd.Flags().BoolVar(&canonical, "canonical", false, "events, histories and current rows in key order, without ids and clocks")
 	return cmd
 }
@@ -121,6 +134,7 @@ func (p *program) migrateCommand() *cobra.Command {
 			return store.Migrate(cmd.Context(), database.url)
 		},
 	}
+	p.flags.database(cmd.Flags())
 	cmd.Flags().BoolVar(&yes, "yes", false, "take the schema down without asking")
 	return cmd
 }
@@ -142,21 +156,20 @@ func (p *program) confirm(what string) error {
 	return nil
 }
 
-// indexed refuses a chain that the database does not hold, naming those it does;
-// 0 stands for all of them.
-func indexed(ctx context.Context, db *store.DB, only uint64) ([]repute.ChainStatus, error) {
-	chains, err := db.Chains(ctx)
-	if err != nil || only == 0 {
-		return chains, err
-	}
+// indexed picks a chain, or says which ones there are instead.
+func indexed(stored []repute.ChainStatus, id uint64) ([]repute.ChainStatus, error) {
 	names := []string{}
-	for _, c := range chains {
-		if c.Chain.ID == only {
+	for _, c := range stored {
+		if c.Chain.ID == id {
 			return []repute.ChainStatus{c}, nil
 		}
 		names = append(names, fmt.Sprintf("%s (%d)", c.Name, c.Chain.ID))
 	}
-	return nil, repute.Invalid("chain", fmt.Sprintf("%d is not indexed", only), "indexed: "+strings.Join(names, ", "))
+	hint := "nothing is stored yet: repute serve or repute import stores a chain"
+	if len(names) > 0 {
+		hint = "indexed: " + strings.Join(names, ", ")
+	}
+	return nil, repute.Invalid("chain", fmt.Sprintf("%d is not indexed", id), hint)
 }
 
 func (p *program) chainsCommand() *cobra.Command {
@@ -181,9 +194,14 @@ func (p *program) versionCommand() *cobra.Command {
 		Short: "version and build",
 		Args:  cobra.NoArgs,
 		Run: func(*cobra.Command, []string) {
-			fmt.Fprintf(p.stdout, "repute %s %s %s/%s\n", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
+			fmt.Fprintln(p.stdout, build())
 		},
 	}
+}
+
+// build names this build.
+func build() string {
+	return fmt.Sprintf("repute %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
 func (p *program) printJSON(v any) error {

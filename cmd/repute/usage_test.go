@@ -14,7 +14,8 @@ import (
 // A command line that cannot be meant exits with 2, whatever is wrong with it.
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"nope", "verify --jsn", "verify --from -1", "export event", "bench foo", "import", "dump extra", "serve --until-block 0 --chain base --rpc http://127.0.0.1:1"} {
+	for _, line := range []string{"nope", "verify --jsn", "verify --from -1", "export event", "bench foo", "import", "dump extra", "serve --until-block 0 --chain base --rpc http://127.0.0.1:1",
+		"demo --chain base", "status --rpc http://h", "bench index --events 0", "bench follow --blocks 0", "bench index --curve 0"} {
 		var out, said bytes.Buffer
 		if code := run(t.Context(), strings.Fields(line), &out, &said); code != 2 || said.Len() == 0 {
 			t.Errorf("%s: exit code %d, says %q, want 2", line, code, said.String())

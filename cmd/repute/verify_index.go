@@ -61,6 +61,8 @@ Prints each difference. Exit code 0: nothing differs; 1: something does, or did 
 			return fmt.Errorf("%w: %w", outcome{codeUnchecked, "not checked"}, err)
 		},
 	}
+	p.flags.database(cmd.Flags())
+	p.flags.endpoints(cmd.Flags())
 	cmd.Flags().Uint64Var(&o.From, "from", 0, "first block; the chain's start block when 0")
 	cmd.Flags().Uint64Var(&o.To, "to", 0, "last block; the newest final one when 0")
 	cmd.Flags().BoolVar(&o.AllBlocks, "all-blocks", false, "read the receipts of every block, not only where events are or may be")
@@ -79,11 +81,15 @@ func (p *program) verify(ctx context.Context, o verifyOptions) error {
 		return repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum --rpc URL")
 	}
 	return p.withStore(ctx, func(c config, db *store.DB) error {
-		configured, err := c.Chains[0].resolve()
+		all, err := db.Chains(ctx)
 		if err != nil {
 			return err
 		}
-		stored, err := indexed(ctx, db, configured.ID)
+		configured, err := p.oneChain(c, plain(all)...)
+		if err != nil {
+			return err
+		}
+		stored, err := indexed(all, configured.ID)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/spf13/pflag"
+
+	"repute"
+)
+
+// flags are what command lines may set over the other sources: only those that were
+// given override. Each command has the groups of them that mean something to it.
+type flags struct {
+	set    *pflag.FlagSet // of the command that runs
+	file   string
+	chains []chainConfig // picked by --chain, each with the --rpc after it
+	stray  bool          // an --rpc before any --chain
+	c      config
+}
+
+// logging binds how messages are written.
+func (f *flags) logging(set *pflag.FlagSet) {
+	f.set = set
+	set.StringVar(&f.c.LogFormat, "log-format", "", "text or json (REPUTE_LOG_FORMAT)")
+	set.StringVar(&f.c.LogLevel, "log-level", "", "debug, info, warn or error (REPUTE_LOG_LEVEL)")
+}
+
+// database binds where the index is, and logging.
+func (f *flags) database(set *pflag.FlagSet) {
+	f.logging(set)
+	set.StringVar(&f.file, "config", "", "YAML file (REPUTE_CONFIG)")
+	set.StringVar(&f.c.Database, "database-url", "", "Postgres URL (DATABASE_URL); a private Postgres when empty")
+	set.StringVar(&f.c.DataDir, "data-dir", "", "where the private Postgres lives (REPUTE_DATA_DIR)")
+}
+
+// chain binds which chains are meant.
+func (f *flags) chain(set *pflag.FlagSet) {
+	set.Var(pick{f}, "chain", "a chain by name or id: a known network (repute chains), one of the YAML file or of the database")
+}
+
+// endpoints binds which chains are meant and how they are reached.
+func (f *flags) endpoints(set *pflag.FlagSet) {
+	f.chain(set)
+	set.Var(reach{f}, "rpc", "JSON-RPC URL of the --chain before it; repeat for several endpoints")
+}
+
+// listening binds where the API is.
+func (f *flags) listening(set *pflag.FlagSet) {
+	set.StringVar(&f.c.Listen, "listen", "", "address of the API (REPUTE_LISTEN), default 127.0.0.1:8080")
+}
+
+// serving binds everything.
+func (f *flags) serving(set *pflag.FlagSet) {
+	f.database(set)
+	f.endpoints(set)
+	f.listening(set)
+	set.StringVar(&f.c.Redis, "redis-url", "", "Redis URL (REDIS_URL); in-process when empty")
+	set.StringSliceVar(&f.c.Roles, "roles", nil, "what this process does: "+strings.Join(knownRoles, ",")+" (REPUTE_ROLES)")
+	set.Uint64Var(&f.c.DefaultChain, "default-chain", 0, "chain of bare token ids (REPUTE_DEFAULT_CHAIN)")
+	set.StringSliceVar(&f.c.AllowHosts, "allow-host", nil, "private host:port that documents may be fetched from, for development")
+}
+
+// load merges defaults, file, environment and flags.
+func (f *flags) load() (config, error) {
+	c := defaults()
+	if f.stray {
+		return c, repute.Invalid("rpc", "stands before every --chain", "give --rpc after the --chain it belongs to")
+	}
+	path := f.file
+	if path == "" {
+		path = os.Getenv("REPUTE_CONFIG")
+	}
+	if path != "" {
+		if err := readFile(path, &c); err != nil {
+			return c, err
+		}
+	}
+	if err := fromEnvironment(&c); err != nil {
+		return c, err
+	}
+	f.override(&c)
+	return c, c.check()
+}
+
+func (f *flags) override(c *config) {
+	for name, dst := range map[string]*string{
+		"database-url": &c.Database, "redis-url": &c.Redis, "data-dir": &c.DataDir, "listen": &c.Listen,
+		"log-format": &c.LogFormat, "log-level": &c.LogLevel,
+	} {
+		if f.set.Changed(name) {
+			*dst = f.set.Lookup(name).Value.String()
+		}
+	}
+	if f.set.Changed("roles") {
+		c.Roles = f.c.Roles
+	}
+	if f.set.Changed("allow-host") {
+		c.AllowHosts = f.c.AllowHosts
+	}
+	if f.set.Changed("default-chain") {
+		c.DefaultChain = f.c.DefaultChain
+	}
+	f.overrideChains(c)
+}
+
+// overrideChains takes the chains of the flags. A chain of the file keeps its
+// other settings.
+func (f *flags) overrideChains(c *config) {
+	var chosen []chainConfig
+	for _, flag := range f.chains {
+		chain := flag
+		for _, known := range c.Chains {
+			if known.Name == flag.Name || fmt.Sprint(known.ID) == flag.Name {
+				chain = known
+			}
+		}
+		if len(flag.RPC) > 0 {
+			chain.RPC = flag.RPC
+		}
+		chosen = append(chosen, chain)
+	}
+	if len(chosen) > 0 {
+		c.Chains = chosen
+	}
+}
