@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -78,7 +79,7 @@ func (f *Follower) compare(ctx context.Context, end repute.Block) (repute.Block,
 }
 
 // sameChain refuses a node of another chain.
-func (f *Follower) sameChain(heads Heads) error {
+func (f *Follower) sameChain(heads node.Heads) error {
 	if heads.ChainID == f.chain.ID {
 		return nil
 	}

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"sync"
 	"time"
+
+	"repute/indexer/node"
 )
 
 // ahead fetches the ranges after the cursor while earlier ones are stored. All it
@@ -19,7 +21,7 @@ type ahead struct {
 
 // flight is a range that is being fetched or was.
 type flight struct {
-	q      Query
+	q      node.Query
 	cancel context.CancelFunc
 	done   chan struct{} // closed when piece and err are set
 	piece  *piece
@@ -38,7 +40,7 @@ func (fl *flight) landed() bool {
 
 // start begins to fetch q. The flight outlives the step that began it, not the
 // Follower's lead.
-func (a *ahead) start(ctx context.Context, q Query, fetch func(context.Context, Query) (*piece, error)) {
+func (a *ahead) start(ctx context.Context, q node.Query, fetch func(context.Context, node.Query) (*piece, error)) {
 	ctx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	fl := &flight{q: q, cancel: cancel, done: make(chan struct{})}
 	a.running.Go(func() {

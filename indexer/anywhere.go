@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 )
 
 const (
@@ -57,9 +58,9 @@ func (a *anywhere) now() []common.Hash {
 // was refused. Some providers refuse all others, in their own words: those must
 // come again and again while the narrower question is answered. One failure in
 // between says nothing, and would lose what the wider question finds.
-func (f *Follower) listed(ctx context.Context, q Query, refused error) (*piece, bool) {
+func (f *Follower) listed(ctx context.Context, q node.Query, refused error) (*piece, bool) {
 	named := refusesAnywhere(refused)
-	if len(q.Anywhere) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || IsTransient(refused)) {
+	if len(q.Anywhere) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || node.IsTransient(refused)) {
 		return nil, false
 	}
 	known, err := f.db.ValidationContracts(ctx, f.chain.ID, mostKnown)
@@ -77,12 +78,12 @@ func (f *Follower) listed(ctx context.Context, q Query, refused error) (*piece, 
 			p.listed = true
 			return p, true
 		}
-		pause(ctx, listedPause)
+		node.Pause(ctx, listedPause)
 		wide, err := f.tryFetch(ctx, q)
 		if err == nil {
 			return wide, true
 		}
-		if named = refusesAnywhere(err); !named && IsTransient(err) {
+		if named = refusesAnywhere(err); !named && node.IsTransient(err) {
 			return nil, false
 		}
 	}

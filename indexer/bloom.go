@@ -6,6 +6,8 @@ import (
 	"slices"
 	"sync"
 
+	"repute/indexer/node"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -34,7 +36,7 @@ type bloomTrust struct {
 
 // probe compares the blooms of a span with its logs and tells whether this
 // endpoint's blooms may be believed.
-func (b *bloomTrust) probe(s *Span) bool {
+func (b *bloomTrust) probe(s *node.Span) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	if b.right == nil {
@@ -68,7 +70,7 @@ func telling(bloom *types.Bloom) bool {
 
 // suspects are the blocks whose bloom names a followed contract and one of its
 // events although no log of that contract came.
-func (d *decoder) suspects(s *Span) (blocks []uint64) {
+func (d *decoder) suspects(s *node.Span) (blocks []uint64) {
 	type place struct {
 		block   uint64
 		address common.Address
@@ -91,7 +93,7 @@ func (d *decoder) suspects(s *Span) (blocks []uint64) {
 // again asks a second time for blocks near the head that seem to lack logs, each
 // by itself, and adds what comes. It tells whether a suspicion stays: a bloom may
 // err, so the range is accepted, but the verifier should look.
-func (f *Follower) again(ctx context.Context, q Query, s *Span) (doubt bool, err error) {
+func (f *Follower) again(ctx context.Context, q node.Query, s *node.Span) (doubt bool, err error) {
 	if !q.Linked || !f.blooms.probe(s) {
 		return false, nil
 	}
@@ -117,14 +119,14 @@ func (f *Follower) again(ctx context.Context, q Query, s *Span) (doubt bool, err
 		return doubt, nil
 	}
 	s.Logs = append(s.Logs, late...)
-	return doubt, s.check(q) // the blocks must still be the same ones
+	return doubt, s.Check(q) // the blocks must still be the same ones
 }
 
-func (f *Follower) lookAgain(ctx context.Context, q Query, block uint64) ([]types.Log, error) {
+func (f *Follower) lookAgain(ctx context.Context, q node.Query, block uint64) ([]types.Log, error) {
 	q.From, q.To = block, block
 	s, err := f.source.Span(ctx, q)
 	if err != nil {
 		return nil, err
 	}
-	return s.Logs, s.check(q)
+	return s.Logs, s.Check(q)
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 )
 
@@ -91,8 +92,8 @@ func TestBloomProbe(t *testing.T) {
 	for i := range full {
 		full[i] = 0xff
 	}
-	span := func(bloom *types.Bloom) *Span {
-		s := &Span{From: "node", Blooms: map[uint64]types.Bloom{}}
+	span := func(bloom *types.Bloom) *node.Span {
+		s := &node.Span{From: "node", Blooms: map[uint64]types.Bloom{}}
 		for n := range uint64(6) {
 			s.Headers = append(s.Headers, repute.Block{Number: n})
 			s.Logs = append(s.Logs, types.Log{Address: registry, Topics: []common.Hash{topic}, BlockNumber: n})

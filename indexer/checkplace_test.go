@@ -5,9 +5,11 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -35,7 +37,7 @@ func TestImpossiblePlaces(t *testing.T) {
 			for range 5 {
 				err = errors.Join(err, f.Step(t.Context(), store.Lease{}))
 			}
-			if Judge(err).Fault != FaultMalformed {
+			if node.Judge(err).Fault != node.FaultMalformed {
 				t.Errorf("%v, want a malformed answer", err)
 			}
 			undo()
@@ -45,5 +47,16 @@ func TestImpossiblePlaces(t *testing.T) {
 			}
 			wantFresh(t, db, c)
 		})
+	}
+}
+
+// A range continues what is stored exactly where its first block is a child of that.
+func TestContinues(t *testing.T) {
+	t.Parallel()
+	p := &piece{first: repute.Block{Number: 2, Parent: common.Hash{1}}}
+	for parent, want := range map[common.Hash]error{{}: nil, {1}: nil, {2}: errForked} {
+		if err := p.continues(repute.Block{Number: 1, Hash: parent}); !errors.Is(err, want) {
+			t.Errorf("after %s: %v, want %v", parent, err, want)
+		}
 	}
 }

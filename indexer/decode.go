@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 )
 
 // decoder turns the logs of one chain's contracts into events.
@@ -67,7 +68,7 @@ func (d *decoder) with(others []common.Address) []common.Address {
 
 // foreign gives the validation event of a contract that nobody listed, false when
 // it was not asked for or says nothing: anybody may emit anything.
-func (d *decoder) foreign(l types.Log, q *Query) (repute.Event, bool) {
+func (d *decoder) foreign(l types.Log, q *node.Query) (repute.Event, bool) {
 	switch {
 	case len(l.Topics) == 0:
 		return nil, false

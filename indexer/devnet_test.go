@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/devnet"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -24,7 +25,7 @@ func mined(t *testing.T, d *devnet.Devnet, fill func(*devnet.Batch)) {
 // followDevnet follows a real node, woken by hand and otherwise asleep.
 func followDevnet(t *testing.T, db *store.DB, d *devnet.Devnet, wake <-chan struct{}) *Follower {
 	t.Helper()
-	node, err := NewNode(d.RPCURL(), NodeOptions{})
+	node, err := node.New(d.RPCURL(), node.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}

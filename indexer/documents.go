@@ -19,6 +19,7 @@ import (
 	"github.com/riverqueue/river/rivertype"
 	"golang.org/x/sync/errgroup"
 
+	"repute/indexer/node"
 	"repute/manifest"
 	"repute/resolver"
 	"repute/store"
@@ -128,7 +129,7 @@ func (j hostJob) InsertOpts() river.InsertOpts {
 // Run fetches until ctx ends, which is no error; running fetches get a moment
 // to finish. While the database is away it waits.
 func (d *Documents) Run(ctx context.Context) error {
-	retry := backoff{min: 100 * time.Millisecond, max: 5 * time.Second}
+	retry := node.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
 	for ctx.Err() == nil {
 		client, err := d.start(ctx)
 		if err == nil {
@@ -137,7 +138,7 @@ func (d *Documents) Run(ctx context.Context) error {
 			return nil
 		}
 		d.opts.Log.Warn("documents: not started", "error", err)
-		pause(ctx, retry.next())
+		node.Pause(ctx, retry.Next())
 	}
 	return nil
 }
@@ -167,15 +168,15 @@ func (d *Documents) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 
 // sweepUntil queues due hosts until ctx ends.
 func (d *Documents) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
-	retry := backoff{min: d.opts.Sweep, max: 5 * time.Second}
+	retry := node.Backoff{Min: d.opts.Sweep, Max: 5 * time.Second}
 	for ctx.Err() == nil {
 		if err := d.sweep(ctx, client); err != nil && ctx.Err() == nil {
 			d.opts.Log.Warn("documents: sweep failed", "error", err)
-			pause(ctx, retry.next())
+			node.Pause(ctx, retry.Next())
 			continue
 		}
-		retry.reset()
-		pause(ctx, d.opts.Sweep)
+		retry.Reset()
+		node.Pause(ctx, d.opts.Sweep)
 	}
 }
 

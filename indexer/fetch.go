@@ -8,16 +8,18 @@ import (
 	"slices"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/store"
 )
 
 // piece is a range as a source gave it, proven to hold together and decoded. Only
 // its place is open: whether it continues the stored chain.
 type piece struct {
-	q       Query
+	q       node.Query
 	first   repute.Block // header of q.From
 	to      repute.Block // header of q.To
 	blocks  []repute.Block
@@ -43,6 +45,17 @@ func (e *refusal) Error() string { return e.err.Error() }
 
 // Unwrap gives the cause.
 func (e *refusal) Unwrap() error { return e.err }
+
+// errForked: the range asked for does not continue the indexed chain.
+var errForked = errors.New("the node's chain does not contain the indexed block")
+
+// continues proves that the piece's first block is the child of the cursor.
+func (p *piece) continues(cursor repute.Block) error {
+	if cursor.Hash != (common.Hash{}) && p.first.Parent != cursor.Hash {
+		return fmt.Errorf("block %d has parent %s, indexed is %s: %w", p.first.Number, p.first.Parent, cursor.Hash, errForked)
+	}
+	return nil
+}
 
 // obtain waits for the range at next, and has the ones after it fetched meanwhile.
 // A failed range leaves a gap, which the next call asks for again, in smaller
@@ -73,7 +86,7 @@ func (f *Follower) refused(fl *flight) {
 	switch {
 	case errors.Is(fl.err, context.Canceled):
 	case errors.As(fl.err, &r):
-		f.pace.shrink(r.asked, RangeHint(r.err))
+		f.pace.shrink(r.asked, node.RangeHint(r.err))
 	default:
 		f.ahead.narrow()
 	}
@@ -106,8 +119,8 @@ func (f *Follower) launch(ctx context.Context, next uint64) {
 // choose picks the range from a block on. No range crosses from final to open
 // blocks: the last final block is then always kept, and above it every block
 // is, so that a common ancestor can be found at any open height.
-func (f *Follower) choose(from, end uint64) Query {
-	q := Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.with(f.anywhere.known),
+func (f *Follower) choose(from, end uint64) node.Query {
+	q := node.Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.with(f.anywhere.known),
 		Topics: f.topics, Anywhere: f.anywhere.now()}
 	if settled := f.settled(); from <= settled {
 		q.To = min(q.To, settled)
@@ -120,7 +133,7 @@ func (f *Follower) choose(from, end uint64) Query {
 
 // fetch asks for a range and proves that the answer holds together. It may run
 // several times at once. Failures that a shorter range may cure are refusals.
-func (f *Follower) fetch(ctx context.Context, q Query) (*piece, error) {
+func (f *Follower) fetch(ctx context.Context, q node.Query) (*piece, error) {
 	p, err := f.tryFetch(ctx, q)
 	if err == nil {
 		return p, nil
@@ -129,13 +142,13 @@ func (f *Follower) fetch(ctx context.Context, q Query) (*piece, error) {
 		return p, nil
 	}
 	err = fmt.Errorf("blocks %d..%d: %w", q.From, q.To, err)
-	if ctx.Err() == nil && !IsTransient(err) {
+	if ctx.Err() == nil && !node.IsTransient(err) {
 		err = &refusal{q.To - q.From + 1, err}
 	}
 	return nil, err
 }
 
-func (f *Follower) tryFetch(ctx context.Context, q Query) (*piece, error) {
+func (f *Follower) tryFetch(ctx context.Context, q node.Query) (*piece, error) {
 	asked := time.Now()
 	span, err := f.source.Span(ctx, q)
 	if err != nil {
@@ -145,7 +158,7 @@ func (f *Follower) tryFetch(ctx context.Context, q Query) (*piece, error) {
 		return nil, fmt.Errorf("%d logs in %d bytes are too many at once", len(span.Logs), span.Bytes)
 	}
 	held := load{float64(len(span.Logs)), float64(span.Bytes)}
-	if err := span.check(q); err != nil {
+	if err := span.Check(q); err != nil {
 		return nil, err
 	}
 	doubt, err := f.again(ctx, q, &span)
@@ -164,7 +177,7 @@ func (f *Follower) tryFetch(ctx context.Context, q Query) (*piece, error) {
 
 // withTimes gives every header of the span and one of every block with logs. The
 // time comes with the log where the node gives it, else from the block.
-func (f *Follower) withTimes(ctx context.Context, s Span) (map[uint64]repute.Block, error) {
+func (f *Follower) withTimes(ctx context.Context, s node.Span) (map[uint64]repute.Block, error) {
 	blocks := make(map[uint64]repute.Block, len(s.Headers))
 	for _, h := range s.Headers {
 		blocks[h.Number] = h
@@ -172,8 +185,8 @@ func (f *Follower) withTimes(ctx context.Context, s Span) (map[uint64]repute.Blo
 	var unknown []uint64
 	for i := range s.Logs {
 		l := &s.Logs[i]
-		if l.BlockTimestamp >= timesEnd {
-			return nil, badLog(l, fmt.Sprintf("of time %d", l.BlockTimestamp))
+		if l.BlockTimestamp >= node.TimesEnd {
+			return nil, node.BadLog(l, fmt.Sprintf("of time %d", l.BlockTimestamp))
 		}
 		if _, ok := blocks[l.BlockNumber]; ok {
 			continue
@@ -189,13 +202,16 @@ func (f *Follower) withTimes(ctx context.Context, s Span) (map[uint64]repute.Blo
 	}
 	for _, h := range headers {
 		if blocks[h.Number].Hash != h.Hash {
-			return nil, &answerError{fmt.Sprintf("block %d has two hashes", h.Number)}
+			return nil, &node.AnswerError{What: fmt.Sprintf("block %d has two hashes", h.Number)}
 		}
 		blocks[h.Number] = h
 	}
 	for _, b := range blocks {
-		if t := b.Time.Unix(); !b.Time.IsZero() && (t < 0 || t >= timesEnd) {
-			return nil, &answerError{fmt.Sprintf("block %d is of time %d", b.Number, t)}
+		if b.Time.IsZero() {
+			continue
+		}
+		if err := node.CheckTime(b); err != nil {
+			return nil, err
 		}
 	}
 	return blocks, nil
@@ -211,7 +227,7 @@ func blockOf(l *types.Log) repute.Block {
 }
 
 // piece decodes a span that was checked.
-func (d *decoder) piece(q Query, s Span, blocks map[uint64]repute.Block) *piece {
+func (d *decoder) piece(q node.Query, s node.Span, blocks map[uint64]repute.Block) *piece {
 	p := &piece{q: q, first: blocks[q.From], to: blocks[q.To], bytes: s.Bytes,
 		records: make([]repute.Record, 0, len(s.Logs))}
 	for _, l := range s.Logs {

@@ -14,8 +14,21 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/store"
 )
+
+// Source is a node as the Follower needs it. *Node implements it. Errors that
+// satisfy IsTransient leave the range alone, all others shrink it.
+type Source interface {
+	// Heads says which chain this is and how far it goes.
+	Heads(ctx context.Context) (node.Heads, error)
+	// Span answers a query from one consistent view, as far as the node can.
+	Span(ctx context.Context, q node.Query) (node.Span, error)
+	// Blocks gives the headers of canonical blocks, in the order asked. A block
+	// the node does not have is an error.
+	Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error)
+}
 
 // Outcomes of Step besides repute.ErrReorged. They are not failures.
 var (
@@ -124,7 +137,7 @@ type Follower struct {
 	pace     pace
 	ahead    ahead
 	blooms   bloomTrust
-	heads    Heads
+	heads    node.Heads
 	// proven is one above the newest stored block that was seen on the node's
 	// chain after heads was answered; finality is claimed only below it.
 	proven   uint64
@@ -183,8 +196,8 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 		return f.reorg(ctx, l, cursor)
 	}
 	if err != nil {
-		if Judge(err).Fault == FaultBehind {
-			f.heads, f.proven = Heads{}, 0 // the head that was told is not there
+		if node.Judge(err).Fault == node.FaultBehind {
+			f.heads, f.proven = node.Heads{}, 0 // the head that was told is not there
 		}
 		return err
 	}
@@ -227,7 +240,7 @@ func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block)
 	if err := f.sameChain(heads); err != nil {
 		return err
 	}
-	heads = heads.limited()
+	heads = heads.Limited()
 	depth := f.opts.Depth
 	if depth > 0 && heads.Finalized == heads.Latest.Number {
 		heads.Finalized = 0 // it has no finality and gives its head instead

@@ -17,6 +17,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -48,7 +49,17 @@ func follow(t *testing.T, db *store.DB, c *rpctest.Chain, o Options) *Follower {
 		t.Fatal(err)
 	}
 	o.Poll, o.RetryMin, o.RetryMax = 10*time.Millisecond, 5*time.Millisecond, 50*time.Millisecond
-	return NewFollower(db, chainOf(c), newNode(t, c, NodeOptions{Timeout: 20 * time.Second, OpenMin: 1, OpenMax: 1}), o)
+	return NewFollower(db, chainOf(c), newNode(t, c, node.Options{Timeout: 20 * time.Second, OpenMin: 1, OpenMax: 1}), o)
+}
+
+func newNode(t *testing.T, c *rpctest.Chain, o node.Options) *node.Node {
+	t.Helper()
+	n, err := node.New(c.URL(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n
 }
 
 // catchUp steps until there is nothing new and counts the reorganisations.

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -41,7 +42,7 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Stan
 			return err
 		case err == nil:
 			h.Blocks.From = part.To + 1
-		case part.From == part.To || IsTransient(err):
+		case part.From == part.To || node.IsTransient(err):
 			if err := v.db.OpenGaps(ctx, v.chain.ID, l, []hole{h}); err != nil { // as far as it came
 				return err
 			}
@@ -58,7 +59,7 @@ func (v *Verifier) readPart(ctx context.Context, l store.Lease, at store.Standin
 	if err := v.spend(ctx, 1); err != nil {
 		return err
 	}
-	return v.withWitness(func(n *Node) error {
+	return v.withWitness(func(n *node.Node) error {
 		logs, err := n.Matching(ctx, r, s.addresses, s.topics)
 		if err != nil {
 			return err

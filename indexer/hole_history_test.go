@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 )
 
@@ -37,8 +38,8 @@ func TestLateListedContract(t *testing.T) {
 	after := before
 	after.Validations = append(slices.Clone(before.Validations), other)
 	honest, db := openStore(t), openStore(t)
-	indexFrom(t, honest, after, newNode(t, c, NodeOptions{}))
-	indexFrom(t, db, before, newNode(t, c, NodeOptions{}))
+	indexFrom(t, honest, after, newNode(t, c, node.Options{}))
+	indexFrom(t, db, before, newNode(t, c, node.Options{}))
 	c.Inject(rpctest.LimitRange(10, rpctest.Error{Code: -32602, Message: "exceed maximum block range 10"}))
 	if err := db.AddChain(t.Context(), after); err != nil {
 		t.Fatal(err)
@@ -48,7 +49,7 @@ func TestLateListedContract(t *testing.T) {
 	}
 	liar := c.Second(t) // its logs only say where to look
 	liar.MapLogs(rpctest.Corrupt(func(l types.Log) bool { return l.Address == other }, func(l *types.Log) { l.TxHash = common.Hash{1} }))
-	settleDown(t, verifierOf(db, after, newNode(t, liar, NodeOptions{}), newNode(t, c, NodeOptions{})))
+	settleDown(t, verifierOf(db, after, newNode(t, liar, node.Options{}), newNode(t, c, node.Options{})))
 	wantSame(t, dump(t, db), dump(t, honest))
 	if s := status(t, db).Completeness; s.Status != repute.Complete {
 		t.Errorf("%+v, want a complete chain", s)

@@ -6,6 +6,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -72,7 +73,7 @@ func (v *Verifier) query(ctx context.Context, h hole, r repute.BlockRange) ([]ju
 
 // match asks for the logs of a range in pieces of at most that many blocks, halved
 // when the node refuses. What it found before it gave up counts.
-func (v *Verifier) match(ctx context.Context, n *Node, s search, r repute.BlockRange, most uint64) ([]types.Log, error) {
+func (v *Verifier) match(ctx context.Context, n *node.Node, s search, r repute.BlockRange, most uint64) ([]types.Log, error) {
 	var found []types.Log
 	from := r.From
 	for range searchCalls {
@@ -94,7 +95,7 @@ func (v *Verifier) match(ctx context.Context, n *Node, s search, r repute.BlockR
 			from = part.To + 1
 		case ctx.Err() != nil:
 			return found, ctx.Err()
-		case part.From == part.To || IsTransient(err):
+		case part.From == part.To || node.IsTransient(err):
 			return found, err
 		default:
 			most = (part.To - part.From + 1) / 2

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -123,7 +124,7 @@ func TestExtremeValues(t *testing.T) {
 func TestClockSkew(t *testing.T) {
 	t.Parallel()
 	now := uint64(time.Now().Unix())
-	for name, start := range map[string]uint64{"ahead of us": now + 86_400, "1970": 1, "year 9999": timesEnd - 100} {
+	for name, start := range map[string]uint64{"ahead of us": now + 86_400, "1970": 1, "year 9999": node.TimesEnd - 100} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			c := rpctest.New(t, rpctest.Options{Start: start})

@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -57,7 +58,7 @@ func (rec Recording) decode(d decoder) ([]repute.Record, error) {
 	records := make([]repute.Record, 0, len(rec.Logs))
 	for i, l := range rec.Logs {
 		if i > 0 && l.BlockNumber == rec.Logs[i-1].BlockNumber && l.Index == rec.Logs[i-1].Index {
-			if !sameLog(rec.Logs[i-1].Log, l.Log) {
+			if !node.SameLog(rec.Logs[i-1].Log, l.Log) {
 				return nil, badInput(l.Line, "another log than line %d at block %d, index %d", rec.Logs[i-1].Line, l.BlockNumber, l.Index)
 			}
 			continue

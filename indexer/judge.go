@@ -4,8 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
 	"slices"
+
+	"repute/indexer/node"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -16,7 +17,7 @@ import (
 // judgement is what the witnesses' receipts of a block say about the stored logs of
 // it. Nothing is repaired but by a judgement.
 type judgement struct {
-	block   Sealed
+	block   node.Sealed
 	logs    []types.Log // ours that the block has
 	absent  []types.Log // in the block and not stored
 	extra   []types.Log // stored, and not in the block
@@ -50,11 +51,11 @@ func (v *Verifier) judge(ctx context.Context, number uint64) (judgement, error) 
 // hearing asks the witnesses about one block.
 type hearing struct {
 	v      *Verifier
-	nodes  []*Node
+	nodes  []*node.Node
 	number uint64
 	block  repute.Block // the stored one; without hash when there is none
 	stored []types.Log
-	agreed *Sealed // the chain's, once the witnesses were asked for it
+	agreed *node.Sealed // the chain's, once the witnesses were asked for it
 }
 
 func (h *hearing) judge(ctx context.Context) (judgement, error) {
@@ -66,7 +67,7 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 		}
 		block = agreed.Block
 	}
-	var words []Evidence
+	var words []node.Evidence
 	last := error(ErrNothingNew) // no witness
 	for _, n := range h.nodes {
 		e, err := h.v.evidence(ctx, n, block)
@@ -76,7 +77,7 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 			}
 			continue
 		}
-		e.Proven = e.Proven || e.rooted && slices.ContainsFunc(words, func(w Evidence) bool { return w.Root == e.Root })
+		e.Proven = e.Proven || e.Rooted && slices.ContainsFunc(words, func(w node.Evidence) bool { return w.Root == e.Root })
 		j := h.v.weigh(e, h.stored)
 		switch {
 		case j.settled() && j.proven:
@@ -103,15 +104,15 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 
 // agrees tells whether evidence that would change something is of the chain's block,
 // as the witnesses name it.
-func (h *hearing) agrees(ctx context.Context, e *Evidence) error {
+func (h *hearing) agrees(ctx context.Context, e *node.Evidence) error {
 	c, err := h.canonical(ctx)
 	switch {
 	case err != nil:
 		return err
 	case c.Hash != e.Hash:
-		return fmt.Errorf("block %d: %w", h.number, errMoved)
-	case e.txs != nil && len(h.nodes) > 1 && !slices.Equal(e.txs, c.txs):
-		return &answerError{fmt.Sprintf("other transactions in block %d than the others have", h.number)}
+		return fmt.Errorf("block %d: %w", h.number, node.ErrMoved)
+	case e.Txs != nil && len(h.nodes) > 1 && !slices.Equal(e.Txs, c.Txs):
+		return &node.AnswerError{What: fmt.Sprintf("other transactions in block %d than the others have", h.number)}
 	}
 	if !e.Proven {
 		e.Block = c.Block
@@ -121,13 +122,13 @@ func (h *hearing) agrees(ctx context.Context, e *Evidence) error {
 
 // canonical is the header of the block as two witnesses show it, or the only one
 // that answers. It is an error when they show different ones.
-func (h *hearing) canonical(ctx context.Context) (*Sealed, error) {
+func (h *hearing) canonical(ctx context.Context) (*node.Sealed, error) {
 	if h.agreed != nil {
 		return h.agreed, nil
 	}
-	var shown []Sealed
+	var shown []node.Sealed
 	last := error(ErrNothingNew)
-	for _, n := range h.nodes[:min(len(h.nodes), opinions)] {
+	for _, n := range h.nodes[:min(len(h.nodes), heard)] {
 		s, err := h.v.headerOf(ctx, n, h.number)
 		if err != nil {
 			if last = err; ctx.Err() != nil {
@@ -135,7 +136,7 @@ func (h *hearing) canonical(ctx context.Context) (*Sealed, error) {
 			}
 			continue
 		}
-		if slices.ContainsFunc(shown, func(o Sealed) bool { return sameHeader(&o, &s) }) {
+		if slices.ContainsFunc(shown, func(o node.Sealed) bool { return sameHeader(&o, &s) }) {
 			h.agreed = &s
 			return h.agreed, nil
 		}
@@ -151,54 +152,55 @@ func (h *hearing) canonical(ctx context.Context) (*Sealed, error) {
 	return nil, fmt.Errorf("block %d: %w", h.number, errDisagree)
 }
 
+// heard is how many witnesses are asked at most which block is the chain's.
+const heard = 3
+
 // errDisagree: the witnesses have different blocks at the same height.
 var errDisagree = errors.New("the nodes disagree about the block")
 
-func sameHeader(a, b *Sealed) bool {
-	return a.Hash == b.Hash && a.Parent == b.Parent && a.Time.Equal(b.Time) && slices.Equal(a.txs, b.txs)
+func sameHeader(a, b *node.Sealed) bool {
+	return a.Hash == b.Hash && a.Parent == b.Parent && a.Time.Equal(b.Time) && slices.Equal(a.Txs, b.Txs)
 }
 
-func (v *Verifier) headerOf(ctx context.Context, n *Node, number uint64) (Sealed, error) {
+func (v *Verifier) headerOf(ctx context.Context, n *node.Node, number uint64) (node.Sealed, error) {
 	if err := v.spend(ctx, 1); err != nil {
-		return Sealed{}, err
+		return node.Sealed{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	headers, err := n.SealedBlocks(ctx, []uint64{number})
 	if err != nil {
-		return Sealed{}, err
+		return node.Sealed{}, err
 	}
 	return headers[0], nil
 }
 
 // evidence is what one witness shows of a block: its receipts, or else its logs by
 // the block's hash, which prove nothing.
-func (v *Verifier) evidence(ctx context.Context, n *Node, block repute.Block) (Evidence, error) {
+func (v *Verifier) evidence(ctx context.Context, n *node.Node, block repute.Block) (node.Evidence, error) {
 	if err := v.spend(ctx, 2); err != nil {
-		return Evidence{}, err
+		return node.Evidence{}, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	e, err := n.Receipts(ctx, block)
-	if err == nil || errors.Is(err, errMoved) {
+	if err == nil || errors.Is(err, node.ErrMoved) {
 		return e, err
 	}
 	logs, e2 := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.addresses)
 	if e2 != nil || logs[0] == nil {
-		return Evidence{}, err
+		return node.Evidence{}, err
 	}
-	e = Evidence{Sealed: Sealed{Block: block}, Logs: logs[0]}
+	e = node.Evidence{Sealed: node.Sealed{Block: block}, Logs: logs[0]}
 	for i := range e.Logs {
-		if e.Logs[i].BlockNumber = block.Number; e.Logs[i].Index > math.MaxInt32 {
-			return Evidence{}, n.wrap("eth_getLogs", badLog(&e.Logs[i], "an index that no log has"))
-		}
+		e.Logs[i].BlockNumber = block.Number
 	}
 	return e, nil
 }
 
 // unproven weighs what several witnesses say of whom none can prove it. One that is
 // alone is believed, as it is when the chain is followed.
-func (h *hearing) unproven(words []Evidence) judgement {
+func (h *hearing) unproven(words []node.Evidence) judgement {
 	if len(h.nodes) == 1 {
 		return h.v.weigh(words[0], h.stored)
 	}
@@ -229,7 +231,7 @@ func (h *hearing) unproven(words []Evidence) judgement {
 }
 
 // showing counts the words that have a log.
-func showing(words []Evidence, l *types.Log) (n int) {
+func showing(words []node.Evidence, l *types.Log) (n int) {
 	for i := range words {
 		if slices.ContainsFunc(words[i].Logs, func(o types.Log) bool { return o.Index == l.Index && sameContent(&o, l) }) {
 			n++
@@ -239,7 +241,7 @@ func showing(words []Evidence, l *types.Log) (n int) {
 }
 
 // weigh compares a block's evidence with what is stored of it.
-func (v *Verifier) weigh(e Evidence, stored []types.Log) judgement {
+func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
 	j := judgement{block: e.Sealed, proven: e.Proven}
 	byIndex := make(map[uint]*types.Log, len(stored))
 	for i := range stored {

@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -49,18 +50,18 @@ func invented(c *rpctest.Chain) types.Log {
 func TestForgedReceiptsChangeNothing(t *testing.T) {
 	t.Parallel()
 	c, b := ratedOnce(t)
-	honest := newNode(t, c, NodeOptions{})
-	for name, lie := range map[string]func(rpcCall, map[string]json.RawMessage){
-		"indexes that the root says nothing of": indexesPlus(100),
-		"an event more, with a root of its own": inventing(t, b, invented(c)),
+	honest := newNode(t, c, node.Options{})
+	for name, lie := range map[string]func(rpctest.ProxyCall, map[string]json.RawMessage){
+		"indexes that the root says nothing of": rpctest.IndexesPlus(100),
+		"an event more, with a root of its own": rpctest.Inventing(t, b, invented(c)),
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := openStore(t)
 			indexFrom(t, db, chainOf(c), honest)
 			want := dump(t, db)
-			d := newDropper(t, c.URL())
-			d.lie = lie
+			d := rpctest.NewProxy(t, c.URL())
+			d.Lie = lie
 			calmDown(t, verifierOf(db, chainOf(c), nodeAt(t, d.URL), honest))
 			wantSame(t, dump(t, db), want)
 			wantComplete(t, db)
@@ -69,9 +70,9 @@ func TestForgedReceiptsChangeNothing(t *testing.T) {
 }
 
 // ownRoots makes a chain's receipts roots ones that nobody can recompute.
-func ownRoots(call rpcCall, a map[string]json.RawMessage) {
+func ownRoots(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 	if strings.HasPrefix(call.Method, "eth_getBlockBy") && len(a["result"]) > len("null") {
-		a["result"] = edited(a["result"], map[string]string{"receiptsRoot": common.Hash{7}.Hex()})
+		a["result"] = rpctest.Edited(a["result"], map[string]string{"receiptsRoot": common.Hash{7}.Hex()})
 	}
 }
 
@@ -80,21 +81,21 @@ func ownRoots(call rpcCall, a map[string]json.RawMessage) {
 func TestUnprovenEventsNeedTwoWitnesses(t *testing.T) {
 	t.Parallel()
 	c, b := ratedOnce(t)
-	one, two, three := newDropper(t, c.URL()), newDropper(t, c.URL()), newDropper(t, c.URL())
-	one.lie, two.lie = ownRoots, ownRoots
+	one, two, three := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL())
+	one.Lie, two.Lie = ownRoots, ownRoots
 	db, short := openStore(t), openStore(t)
 	indexFrom(t, db, chainOf(c), nodeAt(t, one.URL))
 	want := dump(t, db)
-	invent := inventing(t, b, invented(c))
-	three.lie = func(call rpcCall, a map[string]json.RawMessage) { invent(call, a); ownRoots(call, a) }
+	invent := rpctest.Inventing(t, b, invented(c))
+	three.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) { invent(call, a); ownRoots(call, a) }
 	calmDown(t, verifierOf(db, chainOf(c), nodeAt(t, one.URL), nodeAt(t, two.URL), nodeAt(t, three.URL)))
 	wantSame(t, dump(t, db), want)
 	if s := status(t, db); s.Completeness.Status != repute.Incomplete {
 		t.Errorf("an event that one of three shows leaves the index %s", s.Completeness.Status)
 	}
-	one.set(func(l types.Log) bool { return l.Address == c.Reputation }, true, true)
+	one.Lose(func(l types.Log) bool { return l.Address == c.Reputation }, true, true)
 	indexFrom(t, short, chainOf(c), nodeAt(t, one.URL))
-	three.lie = ownRoots
+	three.Lie = ownRoots
 	calmDown(t, verifierOf(short, chainOf(c), nodeAt(t, one.URL), nodeAt(t, two.URL), nodeAt(t, three.URL)))
 	wantSame(t, dump(t, short), want)
 }
@@ -104,20 +105,20 @@ func TestUnprovenEventsNeedTwoWitnesses(t *testing.T) {
 func TestForeignHeadersNeedTwoWitnesses(t *testing.T) {
 	t.Parallel()
 	c, b := ratedOnce(t)
-	foreign := func(call rpcCall, a map[string]json.RawMessage) {
+	foreign := func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 		if strings.HasPrefix(call.Method, "eth_getBlockBy") && len(a["result"]) > len("null") {
-			a["result"] = edited(a["result"], map[string]string{"extraData": "0x07"})
+			a["result"] = rpctest.Edited(a["result"], map[string]string{"extraData": "0x07"})
 		}
 	}
-	one, two := newDropper(t, c.URL()), newDropper(t, c.URL())
-	one.lie, two.lie = foreign, foreign
+	one, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL())
+	one.Lie, two.Lie = foreign, foreign
 	db := openStore(t)
 	first, second := nodeAt(t, one.URL), nodeAt(t, two.URL)
 	indexFrom(t, db, chainOf(c), first)
 	for _, tt := range []struct {
-		nodes []*Node
+		nodes []*node.Node
 		want  bool
-	}{{[]*Node{first}, false}, {[]*Node{first, second}, true}} {
+	}{{[]*node.Node{first}, false}, {[]*node.Node{first, second}, true}} {
 		j, err := verifierOf(db, chainOf(c), tt.nodes...).judge(t.Context(), b.Number())
 		if err != nil || j.proven != tt.want || !j.settled() {
 			t.Errorf("%d witnesses: proven %t, %v", len(tt.nodes), j.proven, err)
@@ -136,11 +137,11 @@ func TestLyingQueriesNeitherAddNorBlock(t *testing.T) {
 	}
 	c.MineEmpty(5)
 	c.Finalize(11, 11)
-	honest := newNode(t, c, NodeOptions{})
+	honest := newNode(t, c, node.Options{})
 	whole := openStore(t)
 	indexFrom(t, whole, chainOf(c), honest)
-	lossy := newDropper(t, c.URL())
-	lossy.set(func(l types.Log) bool { return l.BlockNumber == 4 && l.Address == c.Reputation }, true, true)
+	lossy := rpctest.NewProxy(t, c.URL())
+	lossy.Lose(func(l types.Log) bool { return l.BlockNumber == 4 && l.Address == c.Reputation }, true, true)
 	for name, lie := range map[string]func([]types.Log) []types.Log{
 		"another transaction": rpctest.Corrupt(rpctest.AtBlock(3), func(l *types.Log) { l.TxHash = common.Hash{1} }),
 		"another place":       rpctest.Corrupt(rpctest.Every, func(l *types.Log) { l.Index += 50 }),
@@ -164,20 +165,20 @@ func TestLyingQueriesNeitherAddNorBlock(t *testing.T) {
 func TestDisagreementAboutABlockIsAnError(t *testing.T) {
 	t.Parallel()
 	c, _ := ratedOnce(t)
-	other := newDropper(t, c.URL())
-	other.lie = func(call rpcCall, a map[string]json.RawMessage) {
+	other := rpctest.NewProxy(t, c.URL())
+	other.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 		if call.Method == "eth_getBlockByNumber" && string(call.Params[0]) == `"0x3"` {
-			a["result"] = edited(a["result"], map[string]string{"hash": common.Hash{9}.Hex()})
+			a["result"] = rpctest.Edited(a["result"], map[string]string{"hash": common.Hash{9}.Hex()})
 		}
 	}
 	db := openStore(t)
-	honest := newNode(t, c, NodeOptions{})
+	honest := newNode(t, c, node.Options{})
 	indexFrom(t, db, chainOf(c), honest)
 	v := verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest)
 	if _, err := v.judge(t.Context(), 3); !errors.Is(err, errDisagree) {
 		t.Errorf("an empty block that two witnesses name differently: %v", err)
 	}
-	v = verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest, newNode(t, c, NodeOptions{}))
+	v = verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest, newNode(t, c, node.Options{}))
 	if j, err := v.judge(t.Context(), 3); err != nil || !j.proven {
 		t.Errorf("one against two: proven %t, %v", j.proven, err)
 	}

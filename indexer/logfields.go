@@ -10,6 +10,8 @@ import (
 	"strconv"
 	"strings"
 
+	"repute/indexer/node"
+
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
@@ -28,7 +30,6 @@ type member struct {
 // times that can be written with a four-digit year.
 const (
 	blocksEnd = 1 << 53
-	timesEnd  = 253402300800 // 10000-01-01, in seconds
 )
 
 // wrong names the member that an error is about.
@@ -78,7 +79,7 @@ func (f logFields) optional(l *types.Log, txIndex *uint64) (err error) {
 		if f[name].value == nil {
 			continue
 		}
-		l.BlockTimestamp, err = f.below(name, timesEnd)
+		l.BlockTimestamp, err = f.below(name, node.TimesEnd)
 		return err
 	}
 	return nil

@@ -20,12 +20,10 @@ type Metrics struct {
 	waiting, suspects        *prometheus.CounterVec
 	stalled                  *prometheus.GaugeVec
 	steps                    *prometheus.HistogramVec
-	rpcCalls, rpcErrors      *prometheus.CounterVec
 	documents                *prometheus.CounterVec
 	missing, repaired        *prometheus.CounterVec
 	verified                 *prometheus.GaugeVec
 	lag                      *lagCollector
-	endpoints                *endpointMetrics
 }
 
 // NewMetrics makes the metrics and registers them. It panics when they are
@@ -54,31 +52,16 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		stepErrors: counter("repute_step_errors_total", "Indexing steps that failed.", "chain"),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_step_seconds",
 			Help: "Duration of steps that stored a range.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"chain"}),
-		rpcCalls:  counter("repute_rpc_calls_total", "JSON-RPC calls sent.", "chain", "method"),
-		rpcErrors: counter("repute_rpc_errors_total", "JSON-RPC calls that failed.", "chain", "method"),
 		documents: counter("repute_documents_total", "Documents fetched, by source and failure reason.", "source", "reason"),
 		missing:   counter("repute_missing_events_total", "Events found to be missing from the index.", "chain", "kind"),
 		repaired:  counter("repute_repaired_events_total", "Missing events that were found and put in their place.", "chain", "kind"),
 		verified:  gauge("repute_chain_verified_block", "Block at which the state of all agents was last compared with the chain."),
 		lag:       &lagCollector{at: map[string]time.Time{}},
-		endpoints: newEndpointMetrics(),
 	}
-	r.MustRegister(m.endpoints.collectors()...)
 	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.undecoded, m.stepErrors, m.steps,
-		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.rpcCalls, m.rpcErrors, m.documents,
+		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.documents,
 		m.missing, m.repaired, m.verified, m.lag)
 	return m
-}
-
-// CountRPC is a NodeOptions.Count for one chain.
-func (m *Metrics) CountRPC(chainID uint64) func(method string, err error) {
-	chain := chainLabel(chainID)
-	return func(method string, err error) {
-		m.rpcCalls.WithLabelValues(chain, method).Inc()
-		if err != nil {
-			m.rpcErrors.WithLabelValues(chain, method).Inc()
-		}
-	}
 }
 
 func chainLabel(id uint64) string { return strconv.FormatUint(id, 10) }

@@ -10,6 +10,7 @@ import (
 	"github.com/jackc/pgx/v5"
 	"github.com/prometheus/client_golang/prometheus"
 
+	"repute/indexer/node"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 )
@@ -123,7 +124,7 @@ func TestMetrics(t *testing.T) {
 	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
 		t.Fatal(err)
 	}
-	node := newNode(t, c, NodeOptions{Count: m.CountRPC(31337)})
+	node := newNode(t, c, node.Options{Count: node.NewMetrics(reg).CountRPC(31337)})
 	f := NewFollower(db, chainOf(c), node, Options{Metrics: m})
 	catchUp(t, f)
 	c.Fork(9)

@@ -4,11 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math/rand/v2"
 	"sync"
 	"time"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -20,7 +20,7 @@ import (
 // chain is behind the endpoint, and repute.ErrFinalized when a reorganisation
 // reaches below finality: both need an operator.
 func (f *Follower) Run(ctx context.Context) error {
-	retry := backoff{min: f.opts.RetryMin, max: f.opts.RetryMax}
+	retry := node.Backoff{Min: f.opts.RetryMin, Max: f.opts.RetryMax}
 	added := false
 	for ctx.Err() == nil {
 		err := f.turn(ctx, &added, &retry)
@@ -33,13 +33,13 @@ func (f *Follower) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, repute.ErrHeld):
 			f.notes.feel(nil) // standing by is fine
-			pause(ctx, f.opts.TTL/4)
+			node.Pause(ctx, f.opts.TTL/4)
 		case errors.Is(err, repute.ErrFenced):
 			f.log.Warn("lease lost")
 		default:
 			f.log.Warn("turn failed", "error", err)
 			f.notes.feel(err)
-			pause(ctx, retry.next())
+			node.Pause(ctx, retry.Next())
 		}
 	}
 	return nil
@@ -48,7 +48,7 @@ func (f *Follower) Run(ctx context.Context) error {
 // turn acquires the lease and follows the chain for as long as it lasts. The
 // lease comes first: taking it ends the transaction of a dead leader, for whose
 // lock on the chain AddChain would wait.
-func (f *Follower) turn(ctx context.Context, added *bool, retry *backoff) error {
+func (f *Follower) turn(ctx context.Context, added *bool, retry *node.Backoff) error {
 	if err := f.aim(ctx); err != nil {
 		return err
 	}
@@ -123,7 +123,7 @@ func (f *Follower) release(ctx context.Context, l store.Lease) {
 const finalDoubts = 4
 
 // lead steps until ctx or the lease ends, or an error that Run must decide.
-func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) error {
+func (f *Follower) lead(ctx context.Context, l store.Lease, retry *node.Backoff) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	var beside sync.WaitGroup
 	beside.Go(func() { cancel(f.renew(ctx, l)) })
@@ -131,7 +131,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 	defer cancel(nil)
 	defer f.ahead.close()
 	f.ahead.drop()
-	f.heads, f.claimed = Heads{}, store.Head{} // others may have led in between
+	f.heads, f.claimed = node.Heads{}, store.Head{} // others may have led in between
 	f.notes.unpublished()
 	doubts := 0
 	f.progress.begin()
@@ -147,17 +147,17 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 		switch {
 		case err == nil, errors.Is(err, repute.ErrReorged):
 			f.note(ctx, l, nil)
-			retry.reset()
+			retry.Reset()
 			f.hurry, doubts = 0, 0
 		case errors.Is(err, ErrNothingNew), errors.Is(err, ErrBehind):
 			f.note(ctx, l, nil)
-			retry.reset()
+			retry.Reset()
 			doubts = 0
 			f.rest(ctx, errors.Is(err, ErrNothingNew))
 		case errors.Is(err, repute.ErrFinalized) && doubts < finalDoubts: // one stale endpoint must not halt a chain
 			doubts++
 			f.note(ctx, l, err)
-			pause(ctx, retry.next())
+			node.Pause(ctx, retry.Next())
 		case errors.Is(err, repute.ErrFenced), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFinalized),
 			errors.Is(err, ErrDone):
 			return err
@@ -166,7 +166,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *backoff) erro
 		default:
 			f.opts.Metrics.stepErrors.WithLabelValues(f.label).Inc()
 			f.note(ctx, l, err)
-			pause(ctx, retry.next())
+			node.Pause(ctx, retry.Next())
 		}
 	}
 }
@@ -189,7 +189,7 @@ func (f *Follower) shorter(err error) bool {
 func (f *Follower) renew(ctx context.Context, l store.Lease) error {
 	renewed := time.Now()
 	for {
-		if pause(ctx, f.opts.TTL/4); ctx.Err() != nil {
+		if node.Pause(ctx, f.opts.TTL/4); ctx.Err() != nil {
 			return nil
 		}
 		err := f.tryRenew(ctx, l)
@@ -218,16 +218,6 @@ func (f *Follower) halt(err error) error {
 // Ready is nil while the follower works or stands by, else the last failure.
 func (f *Follower) Ready() error { return f.notes.ready() }
 
-// pause waits for d or for the end of ctx.
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}
-
 // After a wake-up that found nothing new the head is looked at again soon, a few
 // times: the node that is asked may learn of a block later than the one that told.
 const (
@@ -253,13 +243,3 @@ func (f *Follower) rest(ctx context.Context, nothing bool) {
 		f.hurry = hurries
 	}
 }
-
-// backoff doubles from min to max, each pause between half and all of it.
-type backoff struct{ min, max, last time.Duration }
-
-func (b *backoff) next() time.Duration {
-	b.last = min(max(2*b.last, b.min), b.max)
-	return b.last/2 + rand.N(b.last/2+1)
-}
-
-func (b *backoff) reset() { b.last = 0 }

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 )
@@ -63,7 +64,7 @@ func TestLoserKeepsQuiet(t *testing.T) {
 	}
 	other := chainOf(c)
 	other.StartBlock = 7
-	loser := NewFollower(db, other, newNode(t, c, NodeOptions{}), Options{Owner: "loser"})
+	loser := NewFollower(db, other, newNode(t, c, node.Options{}), Options{Owner: "loser"})
 	if err := loser.Run(t.Context()); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("Run: %v", err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -103,11 +104,11 @@ func (s *simulation) followOver(t *testing.T, o Options) *Follower {
 	if s.rnd.IntN(2) == 0 {
 		return f
 	}
-	var nodes []*Node
+	var nodes []*node.Node
 	for _, c := range []*rpctest.Chain{s.Chain, s.second} {
-		nodes = append(nodes, newNode(t, c, NodeOptions{Timeout: 20 * time.Second, OpenMin: 5 * time.Millisecond, OpenMax: 50 * time.Millisecond}))
+		nodes = append(nodes, newNode(t, c, node.Options{Timeout: 20 * time.Second, OpenMin: 5 * time.Millisecond, OpenMax: 50 * time.Millisecond}))
 	}
-	return NewFollower(s.db, chainOf(s.Chain), NewPool(nodes, PoolOptions{ChainID: 31337}), f.opts)
+	return NewFollower(s.db, chainOf(s.Chain), node.NewPool(nodes, node.PoolOptions{ChainID: 31337}), f.opts)
 }
 
 // trouble makes the second endpoint fail or fall behind.

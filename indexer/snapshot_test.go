@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -47,7 +48,7 @@ func snapshotOf(t *testing.T, n int, finalized uint64) (*world, *store.DB) {
 // run follows the chain by Run until the node's head is stored.
 func runTo(t *testing.T, db *store.DB, c *rpctest.Chain) {
 	t.Helper()
-	f := NewFollower(db, chainOf(c), newNode(t, c, NodeOptions{}), Options{Poll: 1, RetryMin: 1})
+	f := NewFollower(db, chainOf(c), newNode(t, c, node.Options{}), Options{Poll: 1, RetryMin: 1})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
@@ -204,7 +205,7 @@ func TestAdoptionIsChecked(t *testing.T) {
 
 	partly := openStore(t)
 	importSnapshot(t, partly, part, SnapshotOptions{})
-	f := NewFollower(partly, chainOf(c), newNode(t, c, NodeOptions{}), Options{})
+	f := NewFollower(partly, chainOf(c), newNode(t, c, node.Options{}), Options{})
 	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "leave blocks") {
 		t.Errorf("a part: %v", err)
 	}
@@ -212,7 +213,7 @@ func TestAdoptionIsChecked(t *testing.T) {
 	other := openStore(t)
 	importSnapshot(t, other, snapshot, SnapshotOptions{})
 	w.fork(50, 100) // the imported blocks are not the node's
-	f = NewFollower(other, chainOf(c), newNode(t, c, NodeOptions{}), Options{})
+	f = NewFollower(other, chainOf(c), newNode(t, c, node.Options{}), Options{})
 	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "at the node") {
 		t.Errorf("another chain: %v", err)
 	}
@@ -229,7 +230,7 @@ func TestAdoptionWaitsForTheNode(t *testing.T) {
 	copied := openStore(t)
 	importSnapshot(t, copied, snapshot, SnapshotOptions{})
 	w.ServeHead(60)
-	f := NewFollower(copied, chainOf(w.Chain), newNode(t, w.Chain, NodeOptions{}), Options{Poll: 1, RetryMin: 1, RetryMax: 10 * time.Millisecond})
+	f := NewFollower(copied, chainOf(w.Chain), newNode(t, w.Chain, node.Options{}), Options{Poll: 1, RetryMin: 1, RetryMax: 10 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
@@ -295,7 +296,7 @@ func TestSnapshotOwesHistory(t *testing.T) {
 	if err := db.AddChain(t.Context(), unlisted); err != nil {
 		t.Fatal(err)
 	}
-	catchUp(t, NewFollower(db, unlisted, newNode(t, c, NodeOptions{}), Options{}))
+	catchUp(t, NewFollower(db, unlisted, newNode(t, c, node.Options{}), Options{}))
 	snapshot, _ := export(t, db, repute.BlockRange{})
 	for name, as := range map[string]*repute.Chain{"imported as listed": &listed, "listed by the follower": nil} {
 		other := openStore(t)
@@ -305,7 +306,7 @@ func TestSnapshotOwesHistory(t *testing.T) {
 		if err != nil || len(due) != 2 || !strings.HasPrefix(due[0].Subject, store.HistorySubject) || due[0].Blocks.From != 1 || due[0].Blocks.To < 5 {
 			t.Errorf("%s: %+v, %v", name, due, err)
 		}
-		settleDown(t, verifierOf(other, listed, newNode(t, c, NodeOptions{})))
+		settleDown(t, verifierOf(other, listed, newNode(t, c, node.Options{})))
 		if found := validations(t, other, c); found[c.Validation] != 1 {
 			t.Errorf("%s: read later: %v", name, found)
 		}

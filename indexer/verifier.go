@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -64,7 +65,7 @@ func (o VerifierOptions) withDefaults() VerifierOptions {
 type Verifier struct {
 	db        *store.DB
 	chain     repute.Chain
-	witnesses func() []*Node
+	witnesses func() []*node.Node
 	opts      VerifierOptions
 	views     *contracts.Views
 	decoder   decoder
@@ -81,7 +82,7 @@ type Verifier struct {
 	unmute time.Time // until then; zero: for good
 	lies   int       // looks in a row in which blooms denied events that are there
 	doubt  struct {  // when the first block without proof is asked for again
-		retry backoff
+		retry node.Backoff
 		next  time.Time
 	}
 	widened   map[uint64]bool
@@ -90,14 +91,14 @@ type Verifier struct {
 
 // NewVerifier makes a Verifier of chain c. The witnesses are the chain's nodes, the
 // one to be asked first in front; there may be none at times.
-func NewVerifier(db *store.DB, c repute.Chain, witnesses func() []*Node, o VerifierOptions) *Verifier {
+func NewVerifier(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o VerifierOptions) *Verifier {
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1)
 	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: newDecoder(c),
 		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: chainLabel(c.ID), log: o.Log.With("chain", c.ID),
 		widened: map[uint64]bool{}}
-	v.doubt.retry = backoff{min: o.RetryMin, max: o.RetryMax}
-	retry := backoff{min: time.Second, max: time.Minute}
+	v.doubt.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
+	retry := node.Backoff{Min: time.Second, Max: time.Minute}
 	v.turns = [4]turn{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
 	return v
 }
@@ -160,12 +161,12 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 		err := t.run(ctx, l, at)
 		switch {
 		case err == nil:
-			t.retry.reset()
+			t.retry.Reset()
 			return nil
 		case errors.Is(err, repute.ErrFenced), ctx.Err() != nil:
 			return err
 		case !errors.Is(err, ErrNothingNew):
-			t.next = time.Now().Add(t.retry.next())
+			t.next = time.Now().Add(t.retry.Next())
 			failed = err
 		}
 	}
@@ -176,12 +177,12 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 // hold up the others.
 type turn struct {
 	run   func(context.Context, store.Lease, store.Standing) error
-	retry backoff
+	retry node.Backoff
 	next  time.Time
 }
 
 // withWitness runs f on one node after the other until one can answer.
-func (v *Verifier) withWitness(f func(*Node) error) error {
+func (v *Verifier) withWitness(f func(*node.Node) error) error {
 	err := error(ErrNothingNew)
 	for _, n := range v.witnesses() {
 		if err = f(n); err == nil {
@@ -193,7 +194,7 @@ func (v *Verifier) withWitness(f func(*Node) error) error {
 
 // withOther asks the last witness first: another one than withWitness, where there
 // are several.
-func (v *Verifier) withOther(f func(*Node) error) error {
+func (v *Verifier) withOther(f func(*node.Node) error) error {
 	err := error(ErrNothingNew)
 	for _, n := range slices.Backward(v.witnesses()) {
 		if err = f(n); err == nil {

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -121,9 +122,9 @@ type part struct {
 	only  []repute.TokenID
 	// What came of it.
 	at       repute.Block
-	by       *Node  // who answered
-	next     uint64 // token id, 0 at the end
-	compared int    // agents
+	by       *node.Node // who answered
+	next     uint64     // token id, 0 at the end
+	compared int        // agents
 	holes    []hole
 	skipped  []repute.EventKind
 }
@@ -131,9 +132,9 @@ type part struct {
 // comparePart compares at the newest final block, or where no witness keeps its
 // state any more at the newest stored one.
 func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) error {
-	err := v.withWitness(func(n *Node) error { return v.compareAt(ctx, n, at.Pin, p) })
-	if errors.Is(err, errNoState) && at.Newest.Number > at.Pin.Number {
-		err = v.withWitness(func(n *Node) error { return v.compareAt(ctx, n, at.Newest, p) })
+	err := v.withWitness(func(n *node.Node) error { return v.compareAt(ctx, n, at.Pin, p) })
+	if errors.Is(err, node.ErrNoState) && at.Newest.Number > at.Pin.Number {
+		err = v.withWitness(func(n *node.Node) error { return v.compareAt(ctx, n, at.Newest, p) })
 	}
 	if err != nil {
 		return fmt.Errorf("compare agents from %d on: %w", p.from, err)
@@ -142,7 +143,7 @@ func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) 
 }
 
 // compareAt compares a part with what one witness says of a block.
-func (v *Verifier) compareAt(ctx context.Context, n *Node, at repute.Block, p *part) error {
+func (v *Verifier) compareAt(ctx context.Context, n *node.Node, at repute.Block, p *part) error {
 	p.at, p.by, p.holes, p.skipped, p.next, p.compared = at, n, nil, nil, 0, 0
 	var from repute.TokenID
 	from.SetUint64(p.from)
@@ -177,7 +178,7 @@ func (v *Verifier) compareAt(ctx context.Context, n *Node, at repute.Block, p *p
 	return nil
 }
 
-func (v *Verifier) comparer(n *Node, at repute.Block) *comparer {
+func (v *Verifier) comparer(n *node.Node, at repute.Block) *comparer {
 	return &comparer{chain: v.chain, views: v.views, node: n, at: at, spend: v.spend, unanswered: map[string]error{}}
 }
 
@@ -225,7 +226,7 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 		return err
 	}
 	word, err := c.node.Storage(ctx, c.at, v.chain.Identity, contracts.AgentCountSlot())
-	if err != nil && unsupported(err) && !errors.Is(err, errNoState) {
+	if err != nil && node.Unsupported(err) && !errors.Is(err, node.ErrNoState) {
 		c.unanswered["count"] = err
 		return nil
 	}
@@ -234,7 +235,7 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 	}
 	count := word.Big()
 	if !count.IsInt64() {
-		c.unanswered["count"] = &answerError{fmt.Sprintf("the registry's agent count is %s", count)}
+		c.unanswered["count"] = &node.AnswerError{What: fmt.Sprintf("the registry's agent count is %s", count)}
 		return nil
 	}
 	ids, where, stored, err := v.db.AbsentAgents(ctx, v.chain.ID, c.at.Number, count.Uint64(), maxAbsent)
@@ -242,7 +243,7 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 		return err
 	}
 	if count.Uint64() > stored+plausibleAbsent {
-		c.unanswered["count"] = &answerError{fmt.Sprintf("the registry's agent count is %s, stored are %d", count, stored)}
+		c.unanswered["count"] = &node.AnswerError{What: fmt.Sprintf("the registry's agent count is %s, stored are %d", count, stored)}
 		return nil
 	}
 	if stored > count.Uint64() {
@@ -333,7 +334,7 @@ func (x *votes) count(still bool) {
 // vote asks the witnesses whether a hole shows, until two say the same. The finder,
 // if any, has said so already; it is asked again when the others do not settle it.
 // It is an error when none could answer.
-func (v *Verifier) vote(ctx context.Context, at store.Standing, h hole, finder *Node) (votes, error) {
+func (v *Verifier) vote(ctx context.Context, at store.Standing, h hole, finder *node.Node) (votes, error) {
 	var others votes
 	var last error
 	said := 0
@@ -370,12 +371,12 @@ func (v *Verifier) vote(ctx context.Context, at store.Standing, h hole, finder *
 
 // differsNow asks one witness at the newest final block, or at the newest stored one
 // where the hole was found there or older state is gone.
-func (v *Verifier) differsNow(ctx context.Context, n *Node, at store.Standing, h hole) (bool, error) {
+func (v *Verifier) differsNow(ctx context.Context, n *node.Node, at store.Standing, h hole) (bool, error) {
 	if h.Blocks.To > at.Pin.Number {
 		return v.differsAt(ctx, n, at.Newest, h)
 	}
 	still, err := v.differsAt(ctx, n, at.Pin, h)
-	if errors.Is(err, errNoState) {
+	if errors.Is(err, node.ErrNoState) {
 		still, err = v.differsAt(ctx, n, at.Newest, h)
 	}
 	return still, err
@@ -383,7 +384,7 @@ func (v *Verifier) differsNow(ctx context.Context, n *Node, at store.Standing, h
 
 // differsAt compares what a hole is about with one witness's state at a block, and
 // tells whether the hole shows.
-func (v *Verifier) differsAt(ctx context.Context, n *Node, at repute.Block, h hole) (bool, error) {
+func (v *Verifier) differsAt(ctx context.Context, n *node.Node, at repute.Block, h hole) (bool, error) {
 	c := v.comparer(n, at)
 	if o, ok := operatorOf(h); ok {
 		now, err := v.operatorAt(ctx, at, o)

@@ -5,14 +5,15 @@ import (
 	"fmt"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/store"
 )
 
 // amend makes a stored block what its proven receipts say: what a node made up goes,
 // and what stood behind it comes.
 func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error {
-	if t := j.block.Time.Unix(); t < 0 || t >= timesEnd {
-		return &answerError{fmt.Sprintf("block %d is of time %d", j.block.Number, t)}
+	if err := node.CheckTime(j.block.Block); err != nil {
+		return err
 	}
 	a := store.Amendment{Block: j.block.Block, Remove: j.extra}
 	for _, log := range j.logs {
@@ -40,7 +41,7 @@ func (v *Verifier) rename(ctx context.Context, l store.Lease, number uint64) (ju
 		return j, err
 	}
 	if !j.proven {
-		return judgement{}, fmt.Errorf("block %d: %w", number, errMoved)
+		return judgement{}, fmt.Errorf("block %d: %w", number, node.ErrMoved)
 	}
 	if err := v.amend(ctx, l, j); err != nil {
 		return judgement{}, err

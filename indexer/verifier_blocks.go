@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -94,7 +95,7 @@ func (v *Verifier) note(ctx context.Context, l store.Lease, sweep *store.Sweep, 
 		sweep.Skipped, sweep.Pinned = allKinds(), doubt
 		proven = doubt - 1
 	} else {
-		v.doubt.retry.reset()
+		v.doubt.retry.Reset()
 	}
 	if proven < r.From {
 		return nil
@@ -109,10 +110,10 @@ func (v *Verifier) goBack(ctx context.Context, l store.Lease, sweep *store.Sweep
 	if v.mute || len(sweep.Skipped) == 0 || time.Now().Before(v.doubt.next) {
 		return nil
 	}
-	v.doubt.next = time.Now().Add(v.doubt.retry.next())
+	v.doubt.next = time.Now().Add(v.doubt.retry.Next())
 	first := max(sweep.Pinned, v.chain.StartBlock)
 	j, err := v.judge(ctx, first)
-	if !j.proven && !errors.Is(err, errMoved) {
+	if !j.proven && !errors.Is(err, node.ErrMoved) {
 		v.log.Debug("block still not proven", "block", first, "error", err)
 		return ctx.Err()
 	}
@@ -197,7 +198,7 @@ func (v *Verifier) look(ctx context.Context, r repute.BlockRange) (window, error
 
 // lookTwice asks another witness, where there is one, for the headers whose blooms
 // deny what is stored.
-func (v *Verifier) lookTwice(ctx context.Context, headers []Sealed, stored map[uint64][]types.Log) error {
+func (v *Verifier) lookTwice(ctx context.Context, headers []node.Sealed, stored map[uint64][]types.Log) error {
 	var places []int
 	var numbers []uint64
 	for i := range headers {
@@ -211,8 +212,8 @@ func (v *Verifier) lookTwice(ctx context.Context, headers []Sealed, stored map[u
 	if err := v.spend(ctx, len(numbers)); err != nil {
 		return err
 	}
-	var again []Sealed
-	err := v.withOther(func(n *Node) (err error) {
+	var again []node.Sealed
+	err := v.withOther(func(n *node.Node) (err error) {
 		again, err = n.SealedBlocks(ctx, numbers)
 		return err
 	})
@@ -232,7 +233,7 @@ func byBlock(logs []types.Log) map[uint64][]types.Log {
 
 // add judges one header. A block that holds events is always suspect: another one
 // of the same agents sets no bit that is not set already.
-func (w *window) add(h *Sealed, stored []types.Log, admits bool) {
+func (w *window) add(h *node.Sealed, stored []types.Log, admits bool) {
 	if len(stored) == 0 {
 		if w.empty++; admits {
 			w.hits++
@@ -285,10 +286,10 @@ func (v *Verifier) judgeAll(ctx context.Context, l store.Lease, at store.Standin
 	for len(suspects) > 0 {
 		n := min(len(suspects), 4*judgedAtOnce)
 		for _, j := range v.judgeSome(ctx, suspects[:n]) {
-			if errors.Is(j.err, errMoved) && j.number <= at.Pin.Number {
+			if errors.Is(j.err, node.ErrMoved) && j.number <= at.Pin.Number {
 				j.judgement, j.err = v.rename(ctx, l, j.number)
 			}
-			if j.err != nil && (ctx.Err() != nil || later(j.err)) {
+			if j.err != nil && (ctx.Err() != nil || node.WaitingHelps(j.err)) {
 				return doubt, j.err
 			}
 			if j.err != nil {
@@ -406,7 +407,7 @@ func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, er
 		return nil, err
 	}
 	var answers [][]types.Log
-	err = v.withWitness(func(n *Node) (err error) {
+	err = v.withWitness(func(n *node.Node) (err error) {
 		answers, err = n.LogsOf(ctx, hashes, v.decoder.addresses)
 		return err
 	})
@@ -415,7 +416,7 @@ func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, er
 	}
 	var suspects []uint64
 	for i, n := range asked {
-		j := v.weigh(Evidence{Logs: answers[i]}, stored[n])
+		j := v.weigh(node.Evidence{Logs: answers[i]}, stored[n])
 		if answers[i] == nil || !j.settled() || !fits(v.chain, stored[n]) {
 			suspects = append(suspects, n)
 		}
@@ -473,7 +474,7 @@ func (v *Verifier) again(ctx context.Context, r repute.BlockRange) ([]types.Log,
 	const piece = 97
 	s := search{addresses: v.decoder.addresses}
 	var found []types.Log
-	err := v.withWitness(func(n *Node) (err error) {
+	err := v.withWitness(func(n *node.Node) (err error) {
 		found, err = v.match(ctx, n, s, r, piece)
 		return err
 	})

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -201,7 +202,7 @@ func (c *check) state(ctx context.Context) error {
 	}
 	end := repute.Block{Number: c.result.Blocks.To}
 	for p := (part{first: true}); ; p = (part{from: p.next}) {
-		err := c.v.withWitness(func(n *Node) error { return c.v.compareAt(ctx, n, end, &p) })
+		err := c.v.withWitness(func(n *node.Node) error { return c.v.compareAt(ctx, n, end, &p) })
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}

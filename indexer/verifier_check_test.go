@@ -7,6 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/internal/rpctest"
 	"repute/store"
 )
 
@@ -14,13 +15,13 @@ import (
 // Repair leaves nothing to find.
 func TestCheckFindsAndRepairs(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	honest, db := openStore(t), openStore(t)
 	direct := nodeAt(t, dn.RPCURL())
 	indexFrom(t, honest, c, direct)
-	d := newDropper(t, dn.RPCURL())
-	d.set(func(l types.Log) bool { return (l.BlockNumber+uint64(l.Index))%11 == 0 }, true, false)
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lose(func(l types.Log) bool { return (l.BlockNumber+uint64(l.Index))%11 == 0 }, true, false)
 	indexFrom(t, db, c, nodeAt(t, d.URL))
 	before := dump(t, db)
 	check := func(o CheckOptions) (CheckResult, []Difference) {
@@ -52,11 +53,11 @@ func TestCheckFindsAndRepairs(t *testing.T) {
 // Another process leads: it is told, and its verifier repairs.
 func TestReportedDifferencesAreRepairedByTheLeader(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	kinds := logsByKind(t, nodeAt(t, dn.RPCURL()), c)
-	d := newDropper(t, dn.RPCURL())
-	d.set(only(kinds[repute.KindMetadataSet][7]), true, false)
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lose(only(kinds[repute.KindMetadataSet][7]), true, false)
 	honest, db := openStore(t), openStore(t)
 	n := nodeAt(t, d.URL)
 	indexFrom(t, honest, c, nodeAt(t, dn.RPCURL()))
@@ -88,7 +89,7 @@ func TestReportedDifferencesAreRepairedByTheLeader(t *testing.T) {
 // A part of a chain has no state of its own: only its blocks are compared.
 func TestCheckOfAPartSaysWhatItLeavesOut(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	db := openStore(t)
 	n := nodeAt(t, dn.RPCURL())

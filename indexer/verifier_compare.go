@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -26,12 +27,12 @@ const summable = 2_000
 type comparer struct {
 	chain repute.Chain
 	views *contracts.Views
-	node  *Node
+	node  *node.Node
 	at    repute.Block
 	spend func(ctx context.Context, calls int) error // waits for the rate limit
 	holes []hole
-	calls []Call
-	then  []func(CallResult)
+	calls []node.Call
+	then  []func(node.CallResult)
 	// details are clients whose ratings must be compared one by one.
 	details []detail
 	index   uint64 // the only one of their ratings, 0 for all
@@ -43,11 +44,11 @@ type comparer struct {
 
 // want plans a question. Its answer is given to f; a revert is, too.
 func want[T any](c *comparer, name string, to common.Address, q contracts.Question[T], f func(v T, reverted bool)) {
-	c.calls = append(c.calls, Call{To: to, Data: q.Data})
-	c.then = append(c.then, func(r CallResult) {
+	c.calls = append(c.calls, node.Call{To: to, Data: q.Data})
+	c.then = append(c.then, func(r node.CallResult) {
 		var v T
 		switch {
-		case r.Err == errReverted:
+		case r.Err == node.ErrReverted:
 			f(v, true)
 			return
 		case r.Err == nil && len(r.Data) > 0:
@@ -279,8 +280,8 @@ func (c *comparer) summary(a *store.AgentThen, clients []store.ClientThen) {
 		}
 	})
 	then := c.then[len(c.then)-1]
-	c.then[len(c.then)-1] = func(r CallResult) {
-		if r.Err != nil && r.Err != errReverted {
+	c.then[len(c.then)-1] = func(r node.CallResult) {
+		if r.Err != nil && r.Err != node.ErrReverted {
 			look()
 			return
 		}

@@ -13,6 +13,8 @@ import (
 
 	"repute"
 	"repute/devnet"
+	"repute/indexer/node"
+	"repute/internal/rpctest"
 	"repute/store"
 )
 
@@ -20,12 +22,12 @@ import (
 // single blocks are whole.
 func TestRangesThatLie(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	honest, db := openStore(t), openStore(t)
 	indexFrom(t, honest, c, nodeAt(t, dn.RPCURL()))
-	d := newDropper(t, dn.RPCURL())
-	d.set(func(l types.Log) bool { return (l.BlockNumber+uint64(l.Index))%3 == 0 }, false, false)
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lose(func(l types.Log) bool { return (l.BlockNumber+uint64(l.Index))%3 == 0 }, false, false)
 	n := nodeAt(t, d.URL)
 	indexFrom(t, db, c, n)
 	before := status(t, db)
@@ -38,7 +40,7 @@ func TestRangesThatLie(t *testing.T) {
 }
 
 // lyingOwner answers ownerOf with another address.
-func lyingOwner(c rpcCall, a map[string]json.RawMessage) {
+func lyingOwner(c rpctest.ProxyCall, a map[string]json.RawMessage) {
 	const ownerOf = "0x6352211e"
 	if c.Method == "eth_call" && strings.Contains(string(c.Params[0]), ownerOf) && a["result"] != nil {
 		a["result"] = json.RawMessage(`"0x0000000000000000000000001111111111111111111111111111111111111111"`)
@@ -51,10 +53,10 @@ func lyingOwner(c rpcCall, a map[string]json.RawMessage) {
 // missing, and goes on.
 func TestWitnessesMustAgree(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
-	d := newDropper(t, dn.RPCURL())
-	d.lie = lyingOwner
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lie = lyingOwner
 	honest, liar := nodeAt(t, dn.RPCURL()), nodeAt(t, d.URL)
 	db := openStore(t)
 	indexFrom(t, db, c, honest)
@@ -83,11 +85,11 @@ func TestWitnessesMustAgree(t *testing.T) {
 // A node that keeps the state of its newest blocks only is asked about those.
 func TestPrunedNodeIsAskedAboutItsNewestBlocks(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	head := dn.Head().Number
-	d := newDropper(t, dn.RPCURL())
-	d.lie = func(c rpcCall, a map[string]json.RawMessage) {
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lie = func(c rpctest.ProxyCall, a map[string]json.RawMessage) {
 		at := map[string]int{"eth_call": 1, "eth_getStorageAt": 2}[c.Method]
 		if at == 0 {
 			return
@@ -100,7 +102,7 @@ func TestPrunedNodeIsAskedAboutItsNewestBlocks(t *testing.T) {
 		}
 	}
 	kinds := logsByKind(t, nodeAt(t, dn.RPCURL()), c)
-	d.set(only(kinds[repute.KindURIUpdated][2], kinds[repute.KindFeedbackRevoked][2]), true, false)
+	d.Lose(only(kinds[repute.KindURIUpdated][2], kinds[repute.KindFeedbackRevoked][2]), true, false)
 	honest, db := openStore(t), openStore(t)
 	indexFrom(t, honest, c, nodeAt(t, dn.RPCURL()))
 	n := nodeAt(t, d.URL)
@@ -117,10 +119,10 @@ func TestPrunedNodeIsAskedAboutItsNewestBlocks(t *testing.T) {
 // A former leader's verifier changes nothing.
 func TestFencedVerifierStops(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
-	d := newDropper(t, dn.RPCURL())
-	d.set(func(l types.Log) bool { return l.BlockNumber == 7 }, true, false)
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lose(func(l types.Log) bool { return l.BlockNumber == 7 }, true, false)
 	db := openStore(t)
 	n := nodeAt(t, d.URL)
 	indexFrom(t, db, c, n)
@@ -142,13 +144,13 @@ func TestFencedVerifierStops(t *testing.T) {
 // Beside a follower that runs, what is lost comes back while the chain goes on.
 func TestVerifierBesideFollower(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
-	d := newDropper(t, dn.RPCURL())
-	d.set(func(l types.Log) bool { return (l.BlockNumber*5+uint64(l.Index))%7 == 3 }, true, false)
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lose(func(l types.Log) bool { return (l.BlockNumber*5+uint64(l.Index))%7 == 3 }, true, false)
 	db := openStore(t)
 	n := nodeAt(t, d.URL)
-	v := NewVerifier(db, c, func() []*Node { return []*Node{n} }, VerifierOptions{Rate: 1e6, Poll: 20 * time.Millisecond,
+	v := NewVerifier(db, c, func() []*node.Node { return []*node.Node{n} }, VerifierOptions{Rate: 1e6, Poll: 20 * time.Millisecond,
 		Every: 50 * time.Millisecond, RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond})
 	f := NewFollower(db, c, n, Options{Poll: 10 * time.Millisecond, Verifier: v})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -183,14 +185,14 @@ func TestVerifierBesideFollower(t *testing.T) {
 // The state of a stopped comparison is kept: another process goes on with it.
 func TestSweepGoesOnAfterARestart(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	db := openStore(t)
-	d := newDropper(t, dn.RPCURL())
+	d := rpctest.NewProxy(t, dn.RPCURL())
 	n := nodeAt(t, d.URL)
 	indexFrom(t, db, c, n)
 	for range 40 {
-		v := NewVerifier(db, c, func() []*Node { return []*Node{n} }, VerifierOptions{Rate: 1e6, Agents: 2, Window: 20})
+		v := NewVerifier(db, c, func() []*node.Node { return []*node.Node{n} }, VerifierOptions{Rate: 1e6, Agents: 2, Window: 20})
 		if err := v.Step(t.Context(), store.Lease{}); err != nil && !errors.Is(err, ErrNothingNew) {
 			t.Fatal(err)
 		}
@@ -202,17 +204,17 @@ func TestSweepGoesOnAfterARestart(t *testing.T) {
 // is found, and its kind was never called whole before.
 func TestDisagreementIsNoProof(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
 	approvals := logsByKind(t, direct, c)[repute.KindApprovalForAll]
-	d := newDropper(t, dn.RPCURL())
-	d.set(only(approvals[len(approvals)-1]), true, true)
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lose(only(approvals[len(approvals)-1]), true, true)
 	honest, db := openStore(t), openStore(t)
 	indexFrom(t, honest, c, direct)
 	indexFrom(t, db, c, nodeAt(t, d.URL))
 	const isApprovedForAll = "0xe985e9c5"
-	d.lie = func(call rpcCall, a map[string]json.RawMessage) {
+	d.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 		if call.Method == "eth_call" && strings.Contains(string(call.Params[0]), isApprovedForAll) && a["result"] != nil {
 			a["result"] = json.RawMessage(`"0x0000000000000000000000000000000000000000000000000000000000000000"`)
 		}

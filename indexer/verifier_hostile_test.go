@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -37,14 +38,14 @@ func stepOn(t *testing.T, v *Verifier) {
 // the rest is verified all the same.
 func TestImpossibleAgentCount(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	for _, word := range []string{
 		`"0x000000000000000000000000000000000000000000000001000000000000000a"`, // beyond 64 bits
 		`"0x000000000000000000000000000000000000000000000000ffffffffffffffff"`, // beyond 63
 		`"0x000000000000000000000000000000000000000000000000000000e8d4a51000"`, // 10^12
 	} {
-		d := newDropper(t, dn.RPCURL())
-		d.lie = func(c rpcCall, a map[string]json.RawMessage) {
+		d := rpctest.NewProxy(t, dn.RPCURL())
+		d.Lie = func(c rpctest.ProxyCall, a map[string]json.RawMessage) {
 			if c.Method == "eth_getStorageAt" {
 				a["result"] = json.RawMessage(word)
 			}
@@ -70,7 +71,7 @@ func TestHistoryGoesOnWhereItStopped(t *testing.T) {
 	c.Finalize(61, 61)
 	before := chainOf(c)
 	before.Validations = nil
-	db, n := openStore(t), newNode(t, c, NodeOptions{})
+	db, n := openStore(t), newNode(t, c, node.Options{})
 	indexFrom(t, db, before, n)
 	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
 		t.Fatal(err)
@@ -106,8 +107,8 @@ func TestHistoryGoesOnWhereItStopped(t *testing.T) {
 // blocks, whoever goes on with it.
 func TestProofOutlivesOneFailure(t *testing.T) {
 	t.Parallel()
-	for name, fault := range map[string]func(rpcCall, map[string]json.RawMessage) bool{
-		"receipts": func(c rpcCall, a map[string]json.RawMessage) bool {
+	for name, fault := range map[string]func(rpctest.ProxyCall, map[string]json.RawMessage) bool{
+		"receipts": func(c rpctest.ProxyCall, a map[string]json.RawMessage) bool {
 			if c.Method != "eth_getBlockReceipts" {
 				return false
 			}
@@ -115,7 +116,7 @@ func TestProofOutlivesOneFailure(t *testing.T) {
 			a["error"] = json.RawMessage(`{"code":-32000,"message":"oops"}`)
 			return true
 		},
-		"bloom": func(c rpcCall, a map[string]json.RawMessage) bool {
+		"bloom": func(c rpctest.ProxyCall, a map[string]json.RawMessage) bool {
 			if c.Method != "eth_getBlockByNumber" || string(c.Params[0]) != `"0x1"` {
 				return false
 			}
@@ -127,7 +128,7 @@ func TestProofOutlivesOneFailure(t *testing.T) {
 	}
 }
 
-func proofOutlives(t *testing.T, fault func(rpcCall, map[string]json.RawMessage) bool) {
+func proofOutlives(t *testing.T, fault func(rpctest.ProxyCall, map[string]json.RawMessage) bool) {
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})
 	c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"))
@@ -135,11 +136,11 @@ func proofOutlives(t *testing.T, fault func(rpcCall, map[string]json.RawMessage)
 	c.Finalize(6, 6)
 	for faults := range 4 { // how often it fails before it works
 		db := openStore(t)
-		indexFrom(t, db, chainOf(c), newNode(t, c, NodeOptions{}))
-		d := newDropper(t, c.URL())
+		indexFrom(t, db, chainOf(c), newNode(t, c, node.Options{}))
+		d := rpctest.NewProxy(t, c.URL())
 		n := nodeAt(t, d.URL)
 		left := faults
-		d.lie = func(call rpcCall, a map[string]json.RawMessage) {
+		d.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 			if left > 0 && fault(call, a) {
 				left--
 			}
@@ -184,14 +185,14 @@ func TestInventedLogsGo(t *testing.T) {
 			c.MineEmpty(8)
 			c.Finalize(9, 9)
 			honest, db := openStore(t), openStore(t)
-			indexFrom(t, honest, chainOf(c), newNode(t, c, NodeOptions{}))
+			indexFrom(t, honest, chainOf(c), newNode(t, c, node.Options{}))
 			undo := c.MapLogs(rpctest.Corrupt(rpctest.AtBlock(b.Number()), func(l *types.Log) { change(c, l) }))
-			indexFrom(t, db, chainOf(c), newNode(t, c, NodeOptions{}))
+			indexFrom(t, db, chainOf(c), newNode(t, c, node.Options{}))
 			undo()
 			if dump(t, db) == dump(t, honest) {
 				t.Fatal("nothing was made up")
 			}
-			stepOn(t, verifierOf(db, chainOf(c), newNode(t, c, NodeOptions{})))
+			stepOn(t, verifierOf(db, chainOf(c), newNode(t, c, node.Options{})))
 			wantSame(t, dump(t, db), dump(t, honest))
 			for _, k := range status(t, db).Completeness.Kinds {
 				if k.LogsTo != 9 || k.Open > 0 {
@@ -213,15 +214,15 @@ func inPlaceOf(place, l types.Log) types.Log {
 func TestRefusedReceiptsAreNotAskedOneByOne(t *testing.T) {
 	t.Parallel()
 	c, b := ratedOnce(t)
-	d := newDropper(t, c.URL())
-	d.lie = func(call rpcCall, a map[string]json.RawMessage) {
+	d := rpctest.NewProxy(t, c.URL())
+	d.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 		if call.Method == "eth_getBlockReceipts" {
 			delete(a, "result")
 			a["error"] = json.RawMessage(`{"code":-32005,"message":"rate limit exceeded"}`)
 		}
 	}
 	_, err := nodeAt(t, d.URL).Receipts(t.Context(), repute.Block{Number: b.Number(), Hash: b.Hash()})
-	if n := d.count("eth_getTransactionReceipt"); err == nil || n > 0 {
+	if n := d.Count("eth_getTransactionReceipt"); err == nil || n > 0 {
 		t.Errorf("%d receipts asked for, %v", n, err)
 	}
 }

@@ -2,81 +2,20 @@ package indexer
 
 import (
 	"fmt"
-	"math/big"
 	"strings"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
 	"repute/contracts"
-	"repute/devnet"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
 
-// livedIn is a real chain on which every event the registries emit happens at
-// least three times, in blocks with other events and alone.
-func livedIn(t *testing.T) *devnet.Devnet {
-	t.Helper()
-	dn, err := devnet.Start(t.Context(), devnet.Options{SafeDepth: 2, FinalizedDepth: 4})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = dn.Close() })
-	mine := func(fill func(b *devnet.Batch)) {
-		t.Helper()
-		b := dn.Batch()
-		fill(b)
-		if _, err := b.Mine(t.Context()); err != nil {
-			t.Fatal(err)
-		}
-	}
-	owner, client := func(i int) devnet.Account { return dn.Account(i) }, func(i int) devnet.Account { return dn.Account(20 + i) }
-	rate := func(b *devnet.Batch, c int, agent uint64, value int64) {
-		b.GiveFeedback(client(c), devnet.Rating{Agent: agent, Value: big.NewInt(value), Decimals: uint8(value % 3), Tag1: "t", Tag2: "u"})
-	}
-	for i := range 4 {
-		mine(func(b *devnet.Batch) {
-			b.Register(owner(i), fmt.Sprintf("https://a/%d", i), devnet.Metadata{Key: "k", Value: []byte{byte(i)}})
-			b.RegisterBare(owner(i))
-		})
-	}
-	for round := range 3 {
-		for i := range 3 {
-			mine(func(b *devnet.Batch) {
-				b.SetAgentURI(owner(i), uint64(2*i), fmt.Sprintf("https://b/%d/%d", i, round))
-				rate(b, round, uint64(2*i), int64(10*round+i))
-				rate(b, 5, uint64(2*i), int64(7*round+i))
-			})
-			mine(func(b *devnet.Batch) { b.SetMetadata(owner(i), uint64(2*i), "k", []byte{1, byte(round), byte(i)}) })
-			mine(func(b *devnet.Batch) { b.Approve(owner(i), uint64(2*i), client(round).Address) })
-			mine(func(b *devnet.Batch) { b.ApproveAll(owner(i), client(9).Address, round != 1) })
-			hash := common.BigToHash(big.NewInt(int64(1 + 10*round + i)))
-			mine(func(b *devnet.Batch) {
-				b.ValidationRequest(owner(i), client(7).Address, uint64(2*i), "https://job", hash)
-			})
-			mine(func(b *devnet.Batch) {
-				b.ValidationResponse(client(7), devnet.Verdict{Request: hash, Response: uint8(40 + i), Tag: "soft"})
-				b.AppendResponse(client(8), uint64(2*i), client(5).Address, uint64(round+1), "https://r", common.Hash{1})
-			})
-			mine(func(b *devnet.Batch) {
-				b.ValidationResponse(client(7), devnet.Verdict{Request: hash, Response: uint8(60 + i), Tag: "hard"})
-			})
-		}
-		mine(func(b *devnet.Batch) { b.RevokeFeedback(client(5), 0, uint64(round+1)) })
-		mine(func(b *devnet.Batch) { b.Transfer(owner(round), uint64(2*round+1), owner(round+1).Address) })
-	}
-	mine(func(b *devnet.Batch) { b.Transfer(owner(1), 1, owner(2).Address) })
-	for range 6 {
-		mine(func(*devnet.Batch) {})
-	}
-	return dn
-}
-
 // logsByKind are the logs that a node shows of a chain.
-func logsByKind(t *testing.T, n *Node, c repute.Chain) map[repute.EventKind][]types.Log {
+func logsByKind(t *testing.T, n *node.Node, c repute.Chain) map[repute.EventKind][]types.Log {
 	t.Helper()
 	heads, err := n.Heads(t.Context())
 	if err != nil {
@@ -126,7 +65,7 @@ func repairs(t *testing.T, db *store.DB) (n int) {
 // the last one, comes back although no question for logs ever shows it.
 func TestEveryKindComesBack(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
 	honest := openStore(t)
@@ -144,8 +83,8 @@ func TestEveryKindComesBack(t *testing.T) {
 		for place, i := range map[string]int{"first": 0, "middle": len(logs) / 2, "last": len(logs) - 1} {
 			t.Run(kind.String()+"/"+place, func(t *testing.T) {
 				t.Parallel()
-				d := newDropper(t, dn.RPCURL())
-				d.set(only(logs[i]), true, false)
+				d := rpctest.NewProxy(t, dn.RPCURL())
+				d.Lose(only(logs[i]), true, false)
 				db := openStore(t)
 				n := nodeAt(t, d.URL)
 				indexFrom(t, db, c, n)
@@ -178,7 +117,7 @@ func wantComplete(t *testing.T, db *store.DB) {
 // it counts or links, and of the others the newest.
 func TestStateShowsWhatIsMissing(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
 	honest := openStore(t)
@@ -198,8 +137,8 @@ func TestStateShowsWhatIsMissing(t *testing.T) {
 			lost := logs[map[string]int{"first": 0, "middle": len(logs) / 2, "last": len(logs) - 1}[place]]
 			t.Run(kind.String()+"/"+place, func(t *testing.T) {
 				t.Parallel()
-				d := newDropper(t, dn.RPCURL())
-				d.set(only(lost), true, false)
+				d := rpctest.NewProxy(t, dn.RPCURL())
+				d.Lose(only(lost), true, false)
 				db := openStore(t)
 				n := nodeAt(t, d.URL)
 				indexFrom(t, db, c, n)
@@ -215,12 +154,12 @@ func TestStateShowsWhatIsMissing(t *testing.T) {
 // A log that no node shows anywhere stays a gap with a name, and the search goes on.
 func TestHiddenLogIsAGap(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	kinds := logsByKind(t, nodeAt(t, dn.RPCURL()), c)
 	revoked := kinds[repute.KindFeedbackRevoked]
-	d := newDropper(t, dn.RPCURL())
-	d.set(only(revoked[len(revoked)-1]), true, true)
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lose(only(revoked[len(revoked)-1]), true, true)
 	db := openStore(t)
 	n := nodeAt(t, d.URL)
 	indexFrom(t, db, c, n)
@@ -243,7 +182,7 @@ func TestHiddenLogIsAGap(t *testing.T) {
 		t.Fatalf("no gap of agent 0's revocation in %+v", s.Completeness.Kinds)
 	}
 	// Once a node shows it, the gap closes at its next try.
-	d.set(nil, false, false)
+	d.Lose(nil, false, false)
 	if _, err := db.Pool().Exec(t.Context(), "update gaps set next_try = now()"); err != nil {
 		t.Fatal(err)
 	}
@@ -273,9 +212,9 @@ func TestEventsWithoutStateComeBack(t *testing.T) {
 		}
 	}
 	honest, db := openStore(t), openStore(t)
-	indexFrom(t, honest, chainOf(c), newNode(t, c, NodeOptions{}))
-	d := newDropper(t, c.URL())
-	d.set(only(lost...), true, false)
+	indexFrom(t, honest, chainOf(c), newNode(t, c, node.Options{}))
+	d := rpctest.NewProxy(t, c.URL())
+	d.Lose(only(lost...), true, false)
 	indexFrom(t, db, chainOf(c), nodeAt(t, d.URL))
 	if len(lost) < 4 || dump(t, db) == dump(t, honest) {
 		t.Fatalf("%d logs lost", len(lost))

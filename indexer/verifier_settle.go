@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -78,7 +79,7 @@ func (v *Verifier) settle(ctx context.Context, l store.Lease, at store.Standing,
 			v.log.Info("gap closed", "kind", h.Kind, "subject", h.Subject)
 			return v.db.CloseGap(ctx, v.chain.ID, l, h)
 		}
-		if err != nil && !errors.Is(err, errNoState) {
+		if err != nil && !errors.Is(err, node.ErrNoState) {
 			return v.postpone(ctx, l, h, err)
 		}
 		found, err := v.locate(ctx, at, h)
@@ -186,8 +187,8 @@ func (v *Verifier) records(at store.Standing, lacking []judgement) (records []re
 		if j.block.Number > at.Cursor || slices.ContainsFunc(blocks, func(b repute.Block) bool { return b.Number == j.block.Number }) {
 			continue
 		}
-		if t := j.block.Time.Unix(); t < 0 || t >= timesEnd {
-			return nil, nil, &answerError{fmt.Sprintf("block %d is of time %d", j.block.Number, t)}
+		if err := node.CheckTime(j.block.Block); err != nil {
+			return nil, nil, err
 		}
 		blocks = append(blocks, j.block.Block)
 		for _, l := range j.absent {
@@ -200,11 +201,11 @@ func (v *Verifier) records(at store.Standing, lacking []judgement) (records []re
 }
 
 // sealed asks one witness after the other for headers.
-func (v *Verifier) sealed(ctx context.Context, numbers []uint64) (out []Sealed, err error) {
+func (v *Verifier) sealed(ctx context.Context, numbers []uint64) (out []node.Sealed, err error) {
 	if err := v.spend(ctx, len(numbers)); err != nil {
 		return nil, err
 	}
-	err = v.withWitness(func(n *Node) (err error) {
+	err = v.withWitness(func(n *node.Node) (err error) {
 		out, err = n.SealedBlocks(ctx, numbers)
 		return err
 	})

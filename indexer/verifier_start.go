@@ -5,11 +5,8 @@ import (
 	"errors"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/rpc"
-
 	"repute"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -25,7 +22,7 @@ func (v *Verifier) checkStart(ctx context.Context, l store.Lease, _ store.Standi
 	}
 	early, err := v.deployedEarlier(ctx)
 	switch {
-	case errors.Is(err, errNoState), err != nil && unsupported(err):
+	case errors.Is(err, node.ErrNoState), err != nil && node.Unsupported(err):
 		v.log.Info("nothing tells whether the identity registry is older than the first indexed block", "start_block", v.chain.StartBlock, "error", err)
 	case err != nil:
 		return fmt.Errorf("look for the registry below the start block: %w", err)
@@ -58,26 +55,10 @@ func (v *Verifier) deployedEarlier(ctx context.Context) (early bool, err error) 
 		return false, err
 	}
 	before := repute.Block{Number: v.chain.StartBlock - 1}
-	err = v.withWitness(func(n *Node) error {
+	err = v.withWitness(func(n *node.Node) error {
 		code, err := n.Code(ctx, before, v.chain.Identity)
 		early = len(code) > 0
 		return err
 	})
 	return early, err
-}
-
-// Code reads the code of a contract at a block, empty where there is none.
-func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Address) ([]byte, error) {
-	var code hexutil.Bytes
-	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{contract, hexutil.EncodeUint64(at.Number)}, Result: &code}}
-	if err := n.callAt(ctx, at, batch); err != nil {
-		return nil, err
-	}
-	if err := batch[0].Error; err != nil {
-		if stateless(err) {
-			return nil, noState("eth_getCode", err)
-		}
-		return nil, n.wrap("eth_getCode", err)
-	}
-	return code, nil
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -33,8 +34,8 @@ func TestStartAboveDeployment(t *testing.T) {
 		c.Inject(rpctest.On("eth_getCode", func(rpctest.Call) *rpctest.Answer { return answer.Load() }))
 		late, db := chainOf(c), openStore(t)
 		late.StartBlock = 6
-		indexFrom(t, db, late, newNode(t, c, NodeOptions{}))
-		settleDown(t, verifierOf(db, late, newNode(t, c, NodeOptions{})))
+		indexFrom(t, db, late, newNode(t, c, node.Options{}))
+		settleDown(t, verifierOf(db, late, newNode(t, c, node.Options{})))
 		gaps := startGaps(t, db)
 		if len(gaps) != x.open {
 			t.Errorf("%s: %d gaps, want %d", name, len(gaps), x.open)
@@ -47,7 +48,7 @@ func TestStartAboveDeployment(t *testing.T) {
 		}
 		// A node that was wrong, or a chain that begins earlier now.
 		answer.Store(&rpctest.Answer{Result: "0x"})
-		v := verifierOf(db, late, newNode(t, c, NodeOptions{}))
+		v := verifierOf(db, late, newNode(t, c, node.Options{}))
 		if err := v.settle(t.Context(), store.Lease{}, store.Standing{}, hole{Gap: gaps[0], Subject: startSubject}); err != nil {
 			t.Fatal(err)
 		}

@@ -11,14 +11,15 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
 
 // nodeAt is a witness behind a URL.
-func nodeAt(t *testing.T, url string) *Node {
+func nodeAt(t *testing.T, url string) *node.Node {
 	t.Helper()
-	n, err := NewNode(url, NodeOptions{Timeout: 20 * time.Second})
+	n, err := node.New(url, node.Options{Timeout: 20 * time.Second})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -26,8 +27,8 @@ func nodeAt(t *testing.T, url string) *Node {
 	return n
 }
 
-func verifierOf(db *store.DB, c repute.Chain, nodes ...*Node) *Verifier {
-	return NewVerifier(db, c, func() []*Node { return nodes }, VerifierOptions{Rate: 1e6, RetryMin: time.Millisecond, RetryMax: time.Hour})
+func verifierOf(db *store.DB, c repute.Chain, nodes ...*node.Node) *Verifier {
+	return NewVerifier(db, c, func() []*node.Node { return nodes }, VerifierOptions{Rate: 1e6, RetryMin: time.Millisecond, RetryMax: time.Hour})
 }
 
 // settleDown steps until there is nothing to do; failed searches wait for long.
@@ -46,7 +47,7 @@ func settleDown(t *testing.T, v *Verifier) {
 }
 
 // indexFrom indexes the whole chain as a node shows it.
-func indexFrom(t *testing.T, db *store.DB, c repute.Chain, n *Node) {
+func indexFrom(t *testing.T, db *store.DB, c repute.Chain, n *node.Node) {
 	t.Helper()
 	if err := db.AddChain(t.Context(), c); err != nil {
 		t.Fatal(err)
@@ -92,15 +93,15 @@ func TestLostLogsComeBack(t *testing.T) {
 	c.MineEmpty(4)
 	c.Finalize(304, 303)
 	honest := openStore(t)
-	indexFrom(t, honest, chainOf(c), newNode(t, c, NodeOptions{}))
-	d := newDropper(t, c.URL())
+	indexFrom(t, honest, chainOf(c), newNode(t, c, node.Options{}))
+	d := rpctest.NewProxy(t, c.URL())
 	lost := 0
-	d.set(func(l types.Log) bool {
+	d.Lose(func(l types.Log) bool {
 		return l.Address == c.Reputation && (l.BlockNumber*10+uint64(l.Index))%273 == 5
 	}, true, false)
 	for _, b := range c.Blocks() {
 		for _, l := range b.Logs() {
-			if d.lose(l) {
+			if d.Loses(l) {
 				lost++
 			}
 		}
@@ -121,5 +122,5 @@ func TestLostLogsComeBack(t *testing.T) {
 			t.Errorf("%+v, want every log proven to block 303", k)
 		}
 	}
-	t.Logf("%d headers, %d receipts, %d log queries", d.count("eth_getBlockByNumber"), d.count("eth_getBlockReceipts"), d.count("eth_getLogs"))
+	t.Logf("%d headers, %d receipts, %d log queries", d.Count("eth_getBlockByNumber"), d.Count("eth_getBlockReceipts"), d.Count("eth_getLogs"))
 }

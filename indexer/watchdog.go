@@ -6,6 +6,7 @@ import (
 	"sync"
 	"time"
 
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -71,7 +72,7 @@ func (f *Follower) watch(ctx context.Context, l store.Lease) {
 			f.post(ctx, l)
 			barking = false
 		}
-		if pause(ctx, f.opts.Stall/8); ctx.Err() != nil {
+		if node.Pause(ctx, f.opts.Stall/8); ctx.Err() != nil {
 			f.notes.stall("")
 			return
 		}

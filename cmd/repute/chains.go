@@ -10,7 +10,7 @@ import (
 
 	"repute"
 	"repute/contracts"
-	"repute/indexer"
+	"repute/indexer/node"
 )
 
 // chainConfig names one chain: a preset (name or id) or every address.
@@ -61,11 +61,11 @@ func (u urls) check(chain string) error {
 		if slices.Contains(u[:i], url) {
 			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s is listed twice", i+1, chain), "list each endpoint once")
 		}
-		node, err := indexer.NewNode(url, indexer.NodeOptions{})
+		endpoint, err := node.New(url, node.Options{})
 		if err != nil {
 			return fmt.Errorf("URL %d of chain %s: %w", i+1, chain, err)
 		}
-		node.Close()
+		endpoint.Close()
 		if strings.Contains(url, "…") {
 			return repute.Invalid("rpc", fmt.Sprintf("URL %d of chain %s holds …, which stands for something", i+1, chain), "give the whole URL of an endpoint")
 		}

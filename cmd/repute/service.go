@@ -18,6 +18,7 @@ import (
 	"repute"
 	"repute/api"
 	"repute/indexer"
+	"repute/indexer/node"
 	"repute/resolver"
 	"repute/store"
 )
@@ -30,6 +31,7 @@ type service struct {
 	registry *prometheus.Registry
 	loops    *prometheus.Registry // of metrics alone, which is part of registry
 	metrics  *indexer.Metrics
+	rpc      *node.Metrics
 	ending   ending
 	screen   *screen // where progress is shown; nil: nowhere
 
@@ -42,8 +44,9 @@ func newService(c config, db *store.DB, log *slog.Logger) *service {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	loops := prometheus.NewRegistry()
 	metrics := indexer.NewMetrics(loops)
+	rpc := node.NewMetrics(loops)
 	registry.MustRegister(loops)
-	return &service{config: c, log: log, db: db, registry: registry, loops: loops, metrics: metrics}
+	return &service{config: c, log: log, db: db, registry: registry, loops: loops, metrics: metrics, rpc: rpc}
 }
 
 // run starts the configured roles on listener l (used by role api alone) and
@@ -125,16 +128,16 @@ func (s *service) show(ctx context.Context, chains []followed, running *sync.Wai
 }
 
 // endpoints makes the pool of a chain's endpoints.
-func (s *service) endpoints(c followed) (*indexer.Pool, error) {
-	var nodes []*indexer.Node
+func (s *service) endpoints(c followed) (*node.Pool, error) {
+	var nodes []*node.Node
 	for _, url := range c.RPC {
-		node, err := indexer.NewNode(url, indexer.NodeOptions{Count: s.metrics.CountRPC(c.ID)})
+		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(c.ID)})
 		if err != nil {
 			return nil, err
 		}
-		nodes = append(nodes, node)
+		nodes = append(nodes, n)
 	}
-	return indexer.NewPool(nodes, indexer.PoolOptions{ChainID: c.ID, DB: s.db, Metrics: s.metrics, Log: s.log}), nil
+	return node.NewPool(nodes, node.PoolOptions{ChainID: c.ID, DB: s.db, Metrics: s.rpc, Log: s.log}), nil
 }
 
 func (s *service) follow(ctx context.Context, c followed) error {

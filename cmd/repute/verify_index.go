@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/indexer"
+	"repute/indexer/node"
 	"repute/store"
 )
 
@@ -106,21 +107,21 @@ func (p *program) verify(ctx context.Context, o verifyOptions) error {
 		if err != nil {
 			return err
 		}
-		v := indexer.NewVerifier(db, stored[0].Chain, func() []*indexer.Node { return proven },
+		v := indexer.NewVerifier(db, stored[0].Chain, func() []*node.Node { return proven },
 			indexer.VerifierOptions{Rate: o.rate, Log: c.logger(p.stderr)})
 		return p.check(ctx, db, v, stored[0].Chain.ID, o)
 	})
 }
 
 // witnesses connects to the endpoints given.
-func witnesses(rpc urls) (nodes []*indexer.Node, stop func(), err error) {
+func witnesses(rpc urls) (nodes []*node.Node, stop func(), err error) {
 	stop = func() {
 		for _, n := range nodes {
 			n.Close()
 		}
 	}
 	for _, url := range rpc {
-		n, err := indexer.NewNode(url, indexer.NodeOptions{})
+		n, err := node.New(url, node.Options{})
 		if err != nil {
 			stop()
 			return nil, nil, err
@@ -135,7 +136,7 @@ func witnesses(rpc urls) (nodes []*indexer.Node, stop func(), err error) {
 
 // ofChain leaves out endpoints that do not tell which chain they serve: one of another
 // chain has logs of the same addresses.
-func (p *program) ofChain(ctx context.Context, nodes []*indexer.Node, chainID uint64) (proven []*indexer.Node, err error) {
+func (p *program) ofChain(ctx context.Context, nodes []*node.Node, chainID uint64) (proven []*node.Node, err error) {
 	var last error
 	for _, n := range nodes {
 		heads, err := n.Heads(ctx)

@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"repute/indexer"
+	"repute/indexer/node"
 	"repute/internal/pgtest"
 	"repute/internal/synth"
 	"repute/store"
@@ -26,11 +27,11 @@ func index(t *testing.T, h *synth.History) []byte {
 	}
 	srv := httptest.NewServer(server)
 	t.Cleanup(srv.Close)
-	node, err := indexer.NewNode(srv.URL, indexer.NodeOptions{})
+	n, err := node.New(srv.URL, node.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(node.Close)
+	t.Cleanup(n.Close)
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -41,8 +42,8 @@ func index(t *testing.T, h *synth.History) []byte {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
-	f := indexer.NewFollower(db, synth.Chain(), node, indexer.Options{})
-	for err == nil || indexer.IsTransient(err) || strings.Contains(err.Error(), "limited to a") {
+	f := indexer.NewFollower(db, synth.Chain(), n, indexer.Options{})
+	for err == nil || node.IsTransient(err) || strings.Contains(err.Error(), "limited to a") {
 		err = f.Step(ctx, store.Lease{})
 	}
 	if !errors.Is(err, indexer.ErrNothingNew) {

@@ -1,0 +1,69 @@
+package node
+
+import (
+	"context"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute/internal/rpctest"
+)
+
+// A refusal that speaks of batches does not make requests small for ever.
+func TestBatchesComeBack(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.MineEmpty(60)
+	n := nodeOf(t, c, Options{})
+	undo := c.Inject(rpctest.On("eth_getBlockByNumber",
+		rpctest.Always(rpctest.Answer{Error: &rpctest.Error{Code: -32005, Message: "batch exceeds compute limit"}})))
+	if _, err := n.Blocks(t.Context(), Query{From: 1, To: 50, Linked: true}.numbers()); err == nil || n.batches.size() != 1 {
+		t.Fatalf("%d calls in a request after refusals, %v", n.batches.size(), err)
+	}
+	undo()
+	for range 100 {
+		if _, err := n.Blocks(t.Context(), []uint64{5, 6}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if n.batches.size() != 50 {
+		t.Errorf("after 100 good answers %d calls in a request, want 50", n.batches.size())
+	}
+}
+
+// A limit that is real is tried more and more seldom.
+func TestBatchesRealLimit(t *testing.T) {
+	t.Parallel()
+	b := batches{now: 50, most: 50}
+	refused := 0
+	for range 10_000 {
+		for b.size() > 10 {
+			b.refused(b.size())
+			refused++
+		}
+		b.answered()
+	}
+	if refused > 15 || b.size() < 5 {
+		t.Errorf("refused %d times in 10,000 requests, at last %d calls in one", refused, b.size())
+	}
+}
+
+// What a contract says is not the endpoint's word.
+func TestRevertIsNoRefusal(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.Inject(rpctest.On("eth_call", rpctest.Always(rpctest.Answer{
+		Error: &rpctest.Error{Code: 3, Message: "execution reverted: batch limit exceeded, too many requests"}})))
+	n := nodeOf(t, c, Options{})
+	var a, b any
+	batch := []rpc.BatchElem{{Method: "eth_call", Result: &a}, {Method: "eth_call", Result: &b}}
+	if err := n.call(t.Context(), batch); err != nil || batch[0].Error == nil || batch[1].Error == nil {
+		t.Fatalf("%v, %v", err, batch)
+	}
+	if n.batches.size() != 50 || n.gate.rate != 0 {
+		t.Errorf("%d calls in a request and %g requests a second after a contract's words", n.batches.size(), n.gate.rate)
+	}
+	if o := outcomeOf(context.Background(), batch, nil); o.err != nil {
+		t.Errorf("counts as %v", o.err)
+	}
+}

@@ -1,0 +1,120 @@
+package node
+
+import (
+	"bytes"
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+)
+
+// Check proves that a span answers q, and brings its logs into order. Exact
+// repetitions of a log are dropped; anything else that does not hold together
+// refuses the whole span.
+func (s *Span) Check(q Query) error {
+	byNumber, err := s.checkHeaders(q)
+	if err != nil {
+		return err
+	}
+	slices.SortStableFunc(s.Logs, func(a, b types.Log) int {
+		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
+	})
+	s.Logs = slices.CompactFunc(s.Logs, SameLog)
+	blockOf := make(map[common.Hash]uint64, len(byNumber))
+	for number, hash := range byNumber {
+		blockOf[hash] = number
+	}
+	for i := range s.Logs {
+		l := &s.Logs[i]
+		if err := checkLog(l, &q, byNumber); err != nil {
+			return err
+		}
+		if other, known := blockOf[l.BlockHash]; known && other != l.BlockNumber {
+			return BadLog(l, fmt.Sprintf("of the hash of block %d", other))
+		}
+		blockOf[l.BlockHash] = l.BlockNumber
+		if i > 0 && s.Logs[i-1].BlockNumber == s.Logs[i].BlockNumber && s.Logs[i-1].Index == s.Logs[i].Index {
+			return BadLog(&s.Logs[i], "two different logs at this position")
+		}
+	}
+	return nil
+}
+
+// checkHeaders gives the hash of every block known by header.
+func (s *Span) checkHeaders(q Query) (map[uint64]common.Hash, error) {
+	if len(s.Headers) == 0 || s.Headers[0].Number != q.From || s.Headers[len(s.Headers)-1].Number != q.To {
+		return nil, &AnswerError{"headers of the range's ends are missing"}
+	}
+	hashes := make(map[uint64]common.Hash, len(s.Headers))
+	for i, h := range s.Headers {
+		hashes[h.Number] = h.Hash
+		if i > 0 && s.Headers[i-1].Number+1 == h.Number && s.Headers[i-1].Hash != h.Parent {
+			return nil, &AnswerError{fmt.Sprintf("block %d is not the child of block %d", h.Number, h.Number-1)}
+		}
+	}
+	if q.Linked && uint64(len(hashes)) != q.To-q.From+1 {
+		return nil, &AnswerError{"headers are missing"}
+	}
+	return hashes, nil
+}
+
+// checkLog also records the hash of a block first seen in a log, so that all
+// logs of a block must agree.
+func checkLog(l *types.Log, q *Query, hashes map[uint64]common.Hash) error {
+	known, ok := hashes[l.BlockNumber]
+	switch {
+	case l.Removed:
+		return BadLog(l, "marked removed")
+	case !inBlock(l):
+		return BadLog(l, fmt.Sprintf("of an impossible place, transaction %d of the block", l.TxIndex))
+	case l.BlockNumber < q.From || l.BlockNumber > q.To:
+		return BadLog(l, fmt.Sprintf("outside %d..%d", q.From, q.To))
+	case !q.wants(l):
+		return BadLog(l, "of an address or topic not asked for: "+l.Address.Hex())
+	case l.BlockHash == (common.Hash{}):
+		return BadLog(l, "without block hash")
+	case ok && known != l.BlockHash:
+		return BadLog(l, fmt.Sprintf("of block hash %s, the block is %s", l.BlockHash, known))
+	}
+	hashes[l.BlockNumber] = l.BlockHash
+	return nil
+}
+
+// inBlock tells whether a log's indexes are ones that a block can have and the store
+// holds.
+func inBlock(l *types.Log) bool { return l.Index <= math.MaxInt32 && l.TxIndex <= math.MaxInt32 }
+
+// wants tells whether a log answers the query.
+func (q *Query) wants(l *types.Log) bool {
+	return len(l.Topics) > 0 && (slices.Contains(q.Anywhere, l.Topics[0]) ||
+		slices.Contains(q.Topics, l.Topics[0]) && slices.Contains(q.Addresses, l.Address))
+}
+
+// BadLog is an AnswerError about one log.
+func BadLog(l *types.Log, what string) error {
+	return &AnswerError{fmt.Sprintf("log %d of block %d: %s", l.Index, l.BlockNumber, what)}
+}
+
+// SameLog compares all that a node says of a log, its time aside.
+func SameLog(a, b types.Log) bool {
+	return a.BlockNumber == b.BlockNumber && a.Index == b.Index && a.BlockHash == b.BlockHash &&
+		a.TxHash == b.TxHash && a.TxIndex == b.TxIndex && a.Address == b.Address && a.Removed == b.Removed &&
+		slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data)
+}
+
+// TimesEnd is the first second, of the Unix era, that no block's time may have: the
+// year 10000 has no text form.
+const TimesEnd = 253402300800
+
+// CheckTime refuses a block of a time that cannot be stored or told.
+func CheckTime(b repute.Block) error {
+	if t := b.Time.Unix(); t < 0 || t >= TimesEnd {
+		return &AnswerError{fmt.Sprintf("block %d is of time %d", b.Number, t)}
+	}
+	return nil
+}

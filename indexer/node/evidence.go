@@ -1,0 +1,326 @@
+package node
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute"
+)
+
+// What a node may lack when it is asked for more than logs.
+var (
+	// ErrNoState: the node does not keep the state of that block.
+	ErrNoState = errors.New("the node does not have the state of the block")
+	// ErrReverted: the contract refused the call.
+	ErrReverted = errors.New("call reverted")
+	// ErrMoved: the node has another block at that height than the one asked of.
+	ErrMoved = errors.New("the node has another block at that height")
+)
+
+// Call is one contract call.
+type Call struct {
+	To   common.Address
+	Data []byte
+}
+
+// CallResult is what a call returned. Err is ErrReverted when the contract refused
+// it, another error when this call alone could not be answered.
+type CallResult struct {
+	Data []byte
+	Err  error
+}
+
+// Calls makes calls of the state at a block, in batches that also ask for the
+// block's header: an answer counts only where the node has that very block.
+// ErrNoState and ErrMoved concern all calls.
+func (n *Node) Calls(ctx context.Context, at repute.Block, calls []Call) ([]CallResult, error) {
+	results := make([]CallResult, len(calls))
+	for from := 0; from < len(calls); {
+		to := min(len(calls), from+max(1, n.opts.MaxBatch-1))
+		if err := n.someCalls(ctx, at, calls[from:to], results[from:to]); err != nil {
+			return nil, err
+		}
+		from = to
+	}
+	return results, nil
+}
+
+func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, results []CallResult) error {
+	raw := make([]hexutil.Bytes, len(calls))
+	tag := hexutil.EncodeUint64(at.Number)
+	batch := make([]rpc.BatchElem, 0, len(calls)+1)
+	for i, c := range calls {
+		batch = append(batch, rpc.BatchElem{Method: "eth_call", Result: &raw[i],
+			Args: []any{map[string]any{"to": c.To, "data": hexutil.Bytes(c.Data)}, tag}})
+	}
+	if err := n.callAt(ctx, at, batch); err != nil {
+		return err
+	}
+	for i := range calls {
+		switch err := batch[i].Error; {
+		case err == nil:
+			results[i].Data = raw[i]
+		case reverted(err):
+			results[i].Err = ErrReverted
+		case stateless(err):
+			return noState("eth_call", err)
+		case WaitingHelps(err):
+			return n.wrap("eth_call", err)
+		default:
+			results[i].Err = n.wrap("eth_call", err)
+		}
+	}
+	return nil
+}
+
+// callAt sends a batch that is true only if the block is the node's.
+func (n *Node) callAt(ctx context.Context, at repute.Block, batch []rpc.BatchElem) error {
+	var head *header
+	all := append(batch[:len(batch):len(batch)], byNumber(at.Number, &head))
+	err := n.call(ctx, all)
+	copy(batch, all)
+	if err != nil {
+		return err
+	}
+	if e := all[len(batch)].Error; e != nil {
+		return n.wrap("eth_getBlockByNumber", e)
+	}
+	b, err := head.block()
+	if err != nil {
+		return n.wrap(fmt.Sprintf("block %d", at.Number), errors.Join(ErrNoState, err))
+	}
+	if at.Hash != (common.Hash{}) && b.Hash != at.Hash {
+		return n.wrap(fmt.Sprintf("block %d", at.Number), ErrMoved)
+	}
+	return nil
+}
+
+// Storage reads one word of a contract's storage at a block.
+func (n *Node) Storage(ctx context.Context, at repute.Block, contract common.Address, slot common.Hash) (common.Hash, error) {
+	var word hexutil.Bytes
+	batch := []rpc.BatchElem{{Method: "eth_getStorageAt", Args: []any{contract, slot, hexutil.EncodeUint64(at.Number)}, Result: &word}}
+	if err := n.callAt(ctx, at, batch); err != nil {
+		return common.Hash{}, err
+	}
+	if err := batch[0].Error; err != nil {
+		if stateless(err) {
+			return common.Hash{}, noState("eth_getStorageAt", err)
+		}
+		return common.Hash{}, n.wrap("eth_getStorageAt", err)
+	}
+	return common.BytesToHash(word), nil
+}
+
+// Code reads the code of a contract at a block, empty where there is none.
+func (n *Node) Code(ctx context.Context, at repute.Block, contract common.Address) ([]byte, error) {
+	var code hexutil.Bytes
+	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{contract, hexutil.EncodeUint64(at.Number)}, Result: &code}}
+	if err := n.callAt(ctx, at, batch); err != nil {
+		return nil, err
+	}
+	if err := batch[0].Error; err != nil {
+		if stateless(err) {
+			return nil, noState("eth_getCode", err)
+		}
+		return nil, n.wrap("eth_getCode", err)
+	}
+	return code, nil
+}
+
+// noState keeps what the node said, which is fit to be shown already.
+func noState(method string, said error) error {
+	return fmt.Errorf("%s: %w (%w)", method, ErrNoState, said)
+}
+
+// WaitingHelps tells failures that concern more than the one call and that waiting may
+// cure.
+func WaitingHelps(err error) bool {
+	switch Judge(err).Fault {
+	case FaultRate, FaultAuth, FaultTransient:
+		return true
+	}
+	return false
+}
+
+// reverted tells a contract's refusal from a node's.
+func reverted(err error) bool {
+	const code = 3
+	var coded rpc.Error
+	return errors.As(err, &coded) && coded.ErrorCode() == code || strings.Contains(strings.ToLower(err.Error()), "execution reverted")
+}
+
+// stateless knows the words of nodes that have dropped a block's state.
+func stateless(err error) bool {
+	if fault := Judge(err).Fault; fault == FaultPruned || fault == FaultBehind {
+		return true
+	}
+	s := strings.ToLower(err.Error())
+	for _, words := range []string{"missing trie node", "header not found", "state is pruned", "pruned", "state not available",
+		"state is not available", "historical state", "state histories", "no state available", "proof window", "archive",
+		"block is out of range", "old data not available", "state recreation", "unknown block", "block not found"} {
+		if strings.Contains(s, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// Unsupported knows the words of nodes without a method.
+func Unsupported(err error) bool {
+	const code = -32601
+	var coded rpc.Error
+	if errors.As(err, &coded) && coded.ErrorCode() == code {
+		return true
+	}
+	s := strings.ToLower(err.Error())
+	for _, words := range []string{"does not exist", "not available", "not supported", "unsupported", "method not found", "not whitelisted",
+		"not implemented", "method not allowed"} {
+		if strings.Contains(s, words) {
+			return true
+		}
+	}
+	return false
+}
+
+// Sealed is a header with what it says of the block's logs.
+type Sealed struct {
+	repute.Block
+	Bloom types.Bloom
+	Root  common.Hash // of the receipts; zero where the chain has none
+	Txs   []common.Hash
+	// recomputed: the block's hash is that of the header with all its fields, so
+	// that none of them can be another one. Chains with headers of their own have
+	// blocks of which that cannot be said.
+	recomputed bool
+}
+
+type sealedHeader struct {
+	header
+	Bloom *types.Bloom  `json:"logsBloom"`
+	Root  *common.Hash  `json:"receiptsRoot"`
+	Txs   []common.Hash `json:"transactions"`
+	own   common.Hash   // hash of the fields, zero where they are no header
+}
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (h *sealedHeader) UnmarshalJSON(raw []byte) error {
+	type plain sealedHeader
+	if err := json.Unmarshal(raw, (*plain)(h)); err != nil {
+		return err
+	}
+	var whole types.Header
+	if json.Unmarshal(raw, &whole) == nil && whole.Number.IsUint64() {
+		h.own = whole.Hash()
+	}
+	return nil
+}
+
+func (h *sealedHeader) sealed() (Sealed, error) {
+	if h == nil {
+		return Sealed{}, errNoBlock
+	}
+	b, err := h.block()
+	if err != nil {
+		return Sealed{}, err
+	}
+	s := Sealed{Block: b, Txs: h.Txs, recomputed: h.own == b.Hash}
+	if h.Bloom != nil {
+		s.Bloom = *h.Bloom
+	}
+	if h.Root != nil {
+		s.Root = *h.Root
+	}
+	return s, nil
+}
+
+// SealedBlocks gives canonical headers in the order asked.
+func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, error) {
+	out := make([]Sealed, 0, len(numbers))
+	for len(numbers) > 0 {
+		part := numbers[:min(len(numbers), n.opts.MaxBatch)]
+		numbers = numbers[len(part):]
+		headers := make([]*sealedHeader, len(part))
+		batch := make([]rpc.BatchElem, len(part))
+		for i, number := range part {
+			batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(number), false}, Result: &headers[i]}
+		}
+		if err := n.call(ctx, batch); err != nil {
+			return nil, err
+		}
+		for i, number := range part {
+			s, err := headers[i].sealed()
+			if err = errors.Join(batch[i].Error, err); err == nil && s.Number != number {
+				err = &AnswerError{fmt.Sprintf("block %d instead", s.Number)}
+			}
+			if err != nil {
+				return nil, n.wrap(fmt.Sprintf("block %d", number), err)
+			}
+			out = append(out, s)
+		}
+	}
+	return out, nil
+}
+
+// LogsOf asks for the logs of single blocks by their hashes, one answer per block.
+// A block the node does not know, or cannot answer about, has a nil answer.
+func (n *Node) LogsOf(ctx context.Context, blocks []common.Hash, addresses []common.Address) ([][]types.Log, error) {
+	out := make([][]types.Log, 0, len(blocks))
+	for len(blocks) > 0 {
+		part := blocks[:min(len(blocks), n.opts.MaxBatch)]
+		blocks = blocks[len(part):]
+		logs := make([][]types.Log, len(part))
+		batch := make([]rpc.BatchElem, len(part))
+		for i, hash := range part {
+			batch[i] = rpc.BatchElem{Method: "eth_getLogs", Result: &logs[i],
+				Args: []any{map[string]any{"blockHash": hash, "address": addresses}}}
+		}
+		if err := n.call(ctx, batch); err != nil {
+			return nil, err
+		}
+		for i, hash := range part {
+			if batch[i].Error != nil || !allOf(logs[i], hash) {
+				logs[i] = nil
+			}
+		}
+		out = append(out, logs...)
+	}
+	return out, nil
+}
+
+func allOf(logs []types.Log, hash common.Hash) bool {
+	for i := range logs {
+		if logs[i].BlockHash != hash || logs[i].Removed || !inBlock(&logs[i]) {
+			return false
+		}
+	}
+	return true
+}
+
+// Matching asks for the logs of a range that match topics by position, as a node's
+// log filter does: an empty position is any.
+func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address, topics [][]common.Hash) ([]types.Log, error) {
+	var logs []types.Log
+	batch := []rpc.BatchElem{{Method: "eth_getLogs", Result: &logs, Args: []any{map[string]any{
+		"fromBlock": hexutil.EncodeUint64(r.From), "toBlock": hexutil.EncodeUint64(r.To), "address": addresses, "topics": topics}}}}
+	if err := n.call(ctx, batch); err != nil {
+		return nil, err
+	}
+	if err := batch[0].Error; err != nil {
+		return nil, n.wrap("eth_getLogs", err)
+	}
+	for i := range logs {
+		if l := &logs[i]; l.Removed || !inBlock(l) || l.BlockNumber < r.From || l.BlockNumber > r.To || !slices.Contains(addresses, l.Address) {
+			return nil, n.wrap("eth_getLogs", BadLog(l, "not asked for"))
+		}
+	}
+	return logs, nil
+}

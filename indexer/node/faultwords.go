@@ -1,0 +1,171 @@
+package node
+
+import (
+	"cmp"
+	"maps"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// words is what an endpoint says beside the code: its data first, which often
+// tells what the message does not.
+type words struct {
+	data    []string
+	message string
+	blocks  uint64 // a cap or a range in data
+	retry   time.Duration
+}
+
+// read collects what error data holds: a text, a list of members, and what lies
+// in members of those.
+func (w *words) read(data any) { w.walk("", data, 3) }
+
+func (w *words) walk(name string, v any, depth int) {
+	switch v := v.(type) {
+	case string:
+		w.data = append(w.data, v)
+	case float64:
+		switch name = strings.ToLower(name); {
+		case v < 1 || v > 1e12:
+		case strings.Contains(name, "backoff"), strings.Contains(name, "retry"):
+			w.retry = time.Duration(min(v, maxBackoff) * float64(time.Second))
+		case strings.Contains(name, "range"), strings.Contains(name, "block"):
+			w.lower(uint64(v))
+		}
+	case map[string]any:
+		from, ok := quantityOf(v["from"])
+		to, ok2 := quantityOf(v["to"])
+		if ok && ok2 && from <= to {
+			w.lower(to - from + 1)
+			return
+		}
+		for _, name := range slices.Sorted(maps.Keys(v)) {
+			if depth > 0 {
+				w.walk(name, v[name], depth-1)
+			}
+		}
+	}
+}
+
+// maxBackoff is more seconds than anybody is left alone for.
+const maxBackoff = 1e6
+
+func quantityOf(v any) (uint64, bool) {
+	s, ok := v.(string)
+	n, err := strconv.ParseUint(s, 0, 63)
+	return n, ok && err == nil
+}
+
+// lower takes a cap over; the lowest counts.
+func (w *words) lower(n uint64) {
+	if n > 0 && (w.blocks == 0 || n < w.blocks) {
+		w.blocks = n
+	}
+}
+
+// signs of each fault, in the order in which they are looked for. Whatever they
+// do not know is FaultRange.
+func signs(s string) (Fault, bool) {
+	for _, class := range []struct {
+		fault Fault
+		words []string
+	}{
+		{FaultBehind, []string{"beyond current head", "after last accepted block", "block is out of range", "could not be found",
+			"header not found", "unknown block", "block not found", "unfinalized data", "not currently canonical"}},
+		{FaultNoMethod, []string{"method not found", "does not exist/is not available", "method not supported", "unsupported method",
+			"method is not supported", "not whitelisted", "specify an address in your request", "exceed max addresses or topics", "exceed max topics"}},
+		{FaultPruned, []string{"pruned", "pruning", "archive", "missing trie node", "history unavailable", "historical state",
+			"not available (requested height", "data before txnum"}},
+		{FaultRate, []string{"rate limit", "rate-limit", "ratelimit", "too many requests", "compute unit", "credits limited",
+			"request rate", "request count", "throttl", "quota", "per second", "slow down"}},
+		{FaultAuth, []string{"unauthorized", "unauthorised", "forbidden", "access denied", "invalid api key", "missing api key",
+			"api key required", "invalid project id", "must be authenticated", "authentication"}},
+	} {
+		if slices.ContainsFunc(class.words, func(word string) bool { return strings.Contains(s, word) }) {
+			return class.fault, true
+		}
+	}
+	// A node that answers this to eth_getLogs over one block offers none at all.
+	if strings.TrimRight(strings.TrimSpace(s), ".") == "limit exceeded" {
+		return FaultNoMethod, true
+	}
+	return FaultRange, false
+}
+
+// fault classifies; known is false where no sign was found.
+func (w *words) fault() (f Fault, known bool) {
+	for _, text := range append(slices.Clone(w.data), w.message) {
+		if f, known = signs(strings.ToLower(text)); known {
+			return f, true
+		}
+	}
+	return FaultRange, false
+}
+
+// verdict completes a fault with the numbers that the words hold.
+func (w *words) verdict(f Fault) Verdict {
+	v := Verdict{Fault: f, RetryAfter: w.retry}
+	if f != FaultRange {
+		return v
+	}
+	for _, text := range append(slices.Clone(w.data), w.message) {
+		w.lower(blocksIn(text))
+	}
+	v.Blocks = w.blocks
+	return v
+}
+
+// What numbers look like in refusals, and what only looks like one.
+const (
+	noise   = `https?://\S+|eth_getlogs|getlogs|-\d+`
+	pairs   = `\[\s*(0x[0-9a-f]+)\s*,\s*(0x[0-9a-f]+)\s*\]|\brange\s+(\d+)\s*-\s*(\d+)`
+	numbers = `\b(\d{1,3}(?:,\d{3})+|\d+)(k?)\b`
+	density = `\blogs?\b|\bresults?\b|\bsize\b|\bbytes\b|\btime`
+)
+
+// blocksIn is how many blocks a refusal in these words seems to allow, 0 for
+// unknown: a range that it suggests, or else the smallest number it names, for
+// what was asked is larger than what is allowed. Numbers count where the words
+// are about blocks or ranges, and not where they are about results.
+func blocksIn(text string) uint64 {
+	text = strings.ToLower(text)
+	least := uint64(0)
+	lower := func(n uint64) {
+		if n > 0 && (least == 0 || n < least) {
+			least = n
+		}
+	}
+	for _, m := range regexp.MustCompile(pairs).FindAllStringSubmatch(text, -1) {
+		from, err := strconv.ParseUint(cmp.Or(m[1], m[3]), 0, 63)
+		to, err2 := strconv.ParseUint(cmp.Or(m[2], m[4]), 0, 63)
+		if err == nil && err2 == nil && from <= to {
+			lower(to - from + 1)
+		}
+	}
+	plain := regexp.MustCompile(pairs+"|"+noise).ReplaceAllString(text, " ")
+	about := strings.Contains(plain, "block") || strings.Contains(plain, "range")
+	if !about || regexp.MustCompile(density).MatchString(plain) {
+		return least
+	}
+	for _, m := range regexp.MustCompile(numbers).FindAllStringSubmatch(plain, -1) {
+		n, err := strconv.ParseUint(strings.ReplaceAll(m[1], ",", ""), 10, 40)
+		if m[2] != "" {
+			n *= 1_000
+		}
+		if err == nil {
+			lower(n)
+		}
+	}
+	return least
+}
+
+// isDoubtful tells the refusal that proxies give for ranges too large as well as
+// in outages.
+func isDoubtful(text string) bool {
+	return strings.Contains(strings.ToLower(text), "no backend is currently healthy")
+}
+
+func decimal(n int) string { return strconv.Itoa(n) }

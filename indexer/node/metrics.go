@@ -1,0 +1,95 @@
+package node
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"repute"
+)
+
+// Metrics count what endpoints are asked and how they answer. One value serves
+// all chains of a process.
+type Metrics struct {
+	requests         *prometheus.CounterVec
+	faults           *prometheus.CounterVec
+	latency          *prometheus.HistogramVec
+	flying           *prometheus.GaugeVec
+	state            *prometheus.GaugeVec
+	calls, callFails *prometheus.CounterVec
+}
+
+// NewMetrics makes the metrics and registers them. It panics when they are
+// registered already, as prometheus does.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	labels := []string{"chain", "host"}
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		requests: counter("repute_endpoint_requests_total", "Requests sent to an endpoint; one may hold several calls.", labels...),
+		faults:   counter("repute_endpoint_errors_total", "Requests to an endpoint that failed, by class of failure.", "chain", "host", "class"),
+		latency: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_endpoint_seconds",
+			Help: "Duration of requests to an endpoint.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, labels),
+		flying: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "repute_endpoint_in_flight",
+			Help: "Requests to an endpoint under way."}, labels),
+		state: prometheus.NewGaugeVec(prometheus.GaugeOpts{Name: "repute_endpoint_state",
+			Help: "1 for the state an endpoint is in, 0 for the others."}, []string{"chain", "host", "state"}),
+		calls:     counter("repute_rpc_calls_total", "JSON-RPC calls sent.", "chain", "method"),
+		callFails: counter("repute_rpc_errors_total", "JSON-RPC calls that failed.", "chain", "method"),
+	}
+	r.MustRegister(m.requests, m.faults, m.latency, m.flying, m.state, m.calls, m.callFails)
+	return m
+}
+
+// CountRPC is a Options.Count for one chain.
+func (m *Metrics) CountRPC(chainID uint64) func(method string, err error) {
+	chain := strconv.FormatUint(chainID, 10)
+	return func(method string, err error) {
+		m.calls.WithLabelValues(chain, method).Inc()
+		if err != nil {
+			m.callFails.WithLabelValues(chain, method).Inc()
+		}
+	}
+}
+
+// meter counts for one endpoint. A nil one counts nothing.
+type meter struct {
+	*Metrics
+	chain, host string
+}
+
+func (m *Metrics) meter(chainID uint64, host string) *meter {
+	return &meter{m, strconv.FormatUint(chainID, 10), host}
+}
+
+// begin counts a request that is sent; what it returns is told how it ended.
+func (m *meter) begin() func(outcome) {
+	if m == nil {
+		return func(outcome) {}
+	}
+	m.requests.WithLabelValues(m.chain, m.host).Inc()
+	m.flying.WithLabelValues(m.chain, m.host).Inc()
+	return func(o outcome) {
+		m.flying.WithLabelValues(m.chain, m.host).Dec()
+		m.latency.WithLabelValues(m.chain, m.host).Observe(float64(o.took) / float64(time.Second))
+		if o.err != nil {
+			m.faults.WithLabelValues(m.chain, m.host, Judge(o.err).Fault.String()).Inc()
+		}
+	}
+}
+
+// is publishes the endpoint's state.
+func (m *meter) is(now repute.EndpointState) {
+	if m == nil {
+		return
+	}
+	for _, s := range []repute.EndpointState{repute.EndpointClosed, repute.EndpointOpen, repute.EndpointHalfOpen, repute.EndpointExcluded} {
+		value := 0.0
+		if s == now {
+			value = 1
+		}
+		m.state.WithLabelValues(m.chain, m.host, string(s)).Set(value)
+	}
+}

@@ -1,0 +1,176 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// call sends one batch. Errors of single calls are in the elements.
+func (n *Node) call(ctx context.Context, batch []rpc.BatchElem) error {
+	_, err := n.exchange(ctx, batch)
+	return err
+}
+
+// exchange sends one batch, in as many requests as the endpoint wants it, and
+// tells how many bytes the answers had, 0 where that is not known. All errors,
+// those in the elements too, are fit to be shown.
+func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
+	for len(batch) > 0 {
+		part := batch[:min(len(batch), n.batches.size())]
+		more, err := n.request(ctx, part)
+		if n.tooMany(part, err) {
+			for i := range part {
+				part[i].Error = nil
+			}
+			continue
+		}
+		if err != nil {
+			return size, err
+		}
+		if !refusesBatch(part, nil) {
+			n.batches.answered()
+		}
+		size += more
+		batch = batch[len(part):]
+	}
+	return size, nil
+}
+
+// request sends calls in one request, when the gate lets it.
+func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
+	probe, err := n.gate.enter(ctx)
+	if err != nil {
+		return 0, n.wrap("request", err)
+	}
+	done := n.meter.begin()
+	began := time.Now()
+	limited, cancel := context.WithTimeout(ctx, n.opts.Timeout)
+	defer cancel()
+	size, err = n.send(limited, batch)
+	err = n.doubt(batch, err)
+	if err != nil {
+		err = n.wrap("batch", err)
+	}
+	for i := range batch {
+		e := &batch[i]
+		if e.Error != nil {
+			e.Error = n.wrap(e.Method, e.Error)
+		}
+		n.count(e.Method, errors.Join(err, e.Error))
+	}
+	o := outcomeOf(ctx, batch, err)
+	o.took, o.probe = time.Since(began), probe
+	n.gate.leave(o)
+	done(o)
+	return size, err
+}
+
+// send is request without gate, counting and blanking.
+func (n *Node) send(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
+	if n.http != nil {
+		return n.http.send(ctx, batch)
+	}
+	return 0, n.push(ctx, batch)
+}
+
+// outcomeOf is what a request says of its endpoint.
+func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error) outcome {
+	o := outcome{err: err}
+	if ctx.Err() != nil {
+		o.err = context.Canceled
+	}
+	for _, e := range batch {
+		o.dense = o.dense || e.Method == "eth_getLogs" || e.Method == "eth_getBlockReceipts"
+		if o.err == nil && e.Error != nil && !isRevert(e) && Judge(e.Error).Fault == FaultRate {
+			o.err = e.Error
+		}
+	}
+	if o.err != nil {
+		o.text = o.err.Error()
+	}
+	return o
+}
+
+func (n *Node) count(method string, err error) {
+	if n.opts.Count != nil {
+		n.opts.Count(method, err)
+	}
+}
+
+// tooMany tells an endpoint that wants fewer calls in a request, and remembers it.
+func (n *Node) tooMany(batch []rpc.BatchElem, err error) bool {
+	if len(batch) == 1 || !refusesBatch(batch, err) {
+		return false
+	}
+	n.batches.refused(len(batch))
+	return true
+}
+
+// refusesBatch tells whether a batch or one of its calls was refused for their number.
+func refusesBatch(batch []rpc.BatchElem, err error) bool {
+	return isBatchRefusal(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return isBatchRefusal(e.Error) && !isRevert(e) })
+}
+
+// isRevert tells calls that a contract ended: its words are not the endpoint's.
+func isRevert(e rpc.BatchElem) bool {
+	return e.Method == "eth_call" && e.Error != nil && reverted(e.Error)
+}
+
+// isBatchRefusal knows refusals of a batch for the number of its calls.
+func isBatchRefusal(err error) bool {
+	var said rpc.Error
+	var page *statusError
+	text := ""
+	switch {
+	case errors.As(err, &said):
+		text = strings.ToLower(said.Error())
+	case errors.As(err, &page):
+		text = strings.ToLower(page.body)
+	}
+	return strings.Contains(text, "batch") && slices.ContainsFunc(
+		[]string{"large", "limit", "too many", "more than", "exceed", "size", "not allowed", "not supported", "disabled"},
+		func(word string) bool { return strings.Contains(text, word) })
+}
+
+// push sends a batch over a ws connection. One that breaks during the call may
+// have been too small for the answer: that is not the same as none.
+func (n *Node) push(ctx context.Context, batch []rpc.BatchElem) error {
+	client, err := n.dial(ctx)
+	if err != nil {
+		return &connError{err: err}
+	}
+	var said rpc.Error
+	err = client.BatchCallContext(ctx, batch)
+	switch {
+	case err == nil, ctx.Err() != nil, errors.As(err, &said), errors.Is(err, rpc.ErrClientQuit):
+		return err
+	}
+	return &AnswerError{"connection lost: " + err.Error()}
+}
+
+// doubt turns a refusal that may mean a range too large or an outage into an
+// outage when the endpoint gave it the last time too.
+func (n *Node) doubt(batch []rpc.BatchElem, err error) error {
+	doubtful := func(err error) bool {
+		var said rpc.Error
+		return errors.As(err, &said) && isDoubtful(said.Error())
+	}
+	now := doubtful(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return doubtful(e.Error) && !isRevert(e) })
+	if before := n.doubted.Swap(now); !before || !now {
+		return err
+	}
+	for i := range batch {
+		if doubtful(batch[i].Error) {
+			batch[i].Error = outageError{batch[i].Error}
+		}
+	}
+	if doubtful(err) {
+		return outageError{err}
+	}
+	return err
+}

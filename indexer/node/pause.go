@@ -1,0 +1,29 @@
+package node
+
+import (
+	"context"
+	"math/rand/v2"
+	"time"
+)
+
+// Pause waits for d or for the end of ctx.
+func Pause(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-ctx.Done():
+	case <-t.C:
+	}
+}
+
+// Backoff doubles from min to max, each pause between half and all of it.
+type Backoff struct{ Min, Max, last time.Duration }
+
+// Next gives the next pause.
+func (b *Backoff) Next() time.Duration {
+	b.last = min(max(2*b.last, b.Min), b.Max)
+	return b.last/2 + rand.N(b.last/2+1)
+}
+
+// Reset begins anew, after a success.
+func (b *Backoff) Reset() { b.last = 0 }

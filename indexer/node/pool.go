@@ -1,0 +1,353 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// PoolOptions say what a Pool is for. Zero values are replaced by the defaults
+// named.
+type PoolOptions struct {
+	ChainID uint64        // what every endpoint must serve
+	Owner   string        // of the stored health, unique per process; host and pid
+	DB      *store.DB     // where health is stored; nil: nowhere
+	Every   time.Duration // between two storings of it, 10 s
+	// Silence is how long an endpoint may announce no head while others show newer
+	// ones before it is subscribed to anew, 15 s, and at least six block times.
+	Silence time.Duration
+	Metrics *Metrics     // nil: not exposed
+	Log     *slog.Logger // nil: discarded
+}
+
+// Pool is a Source over several endpoints of one chain. It prefers the ones that
+// answer quickly and seldom fail, moves on to the next one when one fails or does
+// not have what is asked, and answers every question from a single one. It is
+// safe for concurrent use.
+type Pool struct {
+	members   []*peer
+	opts      PoolOptions
+	log       *slog.Logger
+	announced chan struct{}
+}
+
+const (
+	// reproveAfter is how long an endpoint is believed to serve its chain.
+	reproveAfter = 10 * time.Minute
+	// lookAfter is how old a head may be before an idle endpoint is asked again.
+	lookAfter = 30 * time.Second
+	// lookTogether is how long Heads waits for a second opinion.
+	lookTogether = 100 * time.Millisecond
+	// secondLook is how often a second endpoint is asked for its head.
+	secondLook = 3 * time.Second
+	// exploring one in so many ranges asks another endpoint than the best.
+	exploring = 20
+)
+
+// NewPool makes a Pool. The nodes are its own from then on; Close closes them.
+func NewPool(nodes []*Node, o PoolOptions) *Pool {
+	setDefault(&o.Every, 10*time.Second)
+	setDefault(&o.Silence, 15*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	if o.Owner == "" {
+		host, _ := os.Hostname()
+		o.Owner = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	p := &Pool{opts: o, log: o.Log.With("chain", o.ChainID), announced: make(chan struct{}, 1)}
+	hosts := map[string]int{}
+	for _, n := range nodes {
+		hosts[n.host]++
+	}
+	for _, n := range nodes {
+		if hosts[n.host] > 1 {
+			n.name = distinctName(n)
+		}
+		if o.Metrics != nil {
+			n.meter = o.Metrics.meter(o.ChainID, n.name)
+			n.meter.is(repute.EndpointClosed)
+		}
+		n.gate.changed = func(from, to repute.EndpointState, why string) { p.changed(n, from, to, why) }
+		p.members = append(p.members, &peer{Node: n, alone: len(nodes) == 1})
+	}
+	return p
+}
+
+// Close ends the connections of all nodes.
+func (p *Pool) Close() {
+	for _, m := range p.members {
+		m.Close()
+	}
+}
+
+// changed makes a change of an endpoint's state known: once when it stops being
+// asked and once when it is asked again, not for every trial in between.
+func (p *Pool) changed(n *Node, from, to repute.EndpointState, why string) {
+	n.meter.is(to)
+	switch {
+	case to == repute.EndpointExcluded:
+		p.log.Warn("endpoint excluded", "endpoint", n.name, "reason", why)
+	case from == repute.EndpointClosed:
+		p.log.Warn("endpoint left alone", "endpoint", n.name, "error", why)
+	case to == repute.EndpointClosed:
+		p.log.Warn("endpoint works again", "endpoint", n.name)
+	default:
+		p.log.Debug("endpoint tried again", "endpoint", n.name, "state", to, "error", why)
+	}
+}
+
+// Nodes lists the endpoints that were lately seen to serve the chain, the healthiest
+// first.
+func (p *Pool) Nodes() []*Node {
+	var out []*Node
+	now := time.Now()
+	for _, m := range p.ranked(func(m *peer) bool { return true }) {
+		if !m.gate.excluded() && m.isProven(now) {
+			out = append(out, m.Node)
+		}
+	}
+	return out
+}
+
+// ranked orders the members: first those that fit and can be asked now, then
+// those that can be asked, then the rest; within each the healthier first.
+func (p *Pool) ranked(fits func(*peer) bool) []*peer {
+	type rank struct {
+		*peer
+		class int
+		score float64
+	}
+	now := time.Now()
+	ranks := make([]rank, len(p.members))
+	for i, m := range p.members {
+		ranks[i] = rank{m, 2, m.gate.score()}
+		if m.gate.usable(now) {
+			ranks[i].class = 1
+			if fits(m) {
+				ranks[i].class = 0
+			}
+		}
+	}
+	slices.SortStableFunc(ranks, func(a, b rank) int { return cmp.Or(cmp.Compare(a.class, b.class), cmp.Compare(a.score, b.score)) })
+	out := make([]*peer, len(ranks))
+	for i, r := range ranks {
+		out[i] = r.peer
+	}
+	return out
+}
+
+// Span asks the best endpoint that may have the whole range, and the others after
+// it as long as they fail.
+func (p *Pool) Span(ctx context.Context, q Query) (span Span, err error) {
+	now := time.Now()
+	list := p.ranked(func(m *peer) bool { return m.fits(q, now) })
+	if other := rand.IntN(exploring * max(1, len(list)-1)); other+1 < len(list) && !q.Linked && list[other+1].fits(q, now) && list[other+1].gate.usable(now) {
+		list[0], list[other+1] = list[other+1], list[0]
+	}
+	err = p.first(ctx, list, func(m *peer) error {
+		span, err = p.spanOf(ctx, m, q)
+		return err
+	})
+	return span, err
+}
+
+// spanOf asks one endpoint and remembers what its answer tells of it. Among
+// several endpoints an answer that does not hold together is the fault of the one
+// that gave it.
+func (p *Pool) spanOf(ctx context.Context, m *peer, q Query) (Span, error) {
+	span, err := m.Span(ctx, q)
+	if err == nil && len(p.members) > 1 {
+		if err = span.Check(q); err != nil {
+			err = m.wrap("span", err)
+			m.gate.blame(err.Error())
+			m.doubt()
+		}
+	}
+	if err != nil {
+		m.learn(q, err)
+		return Span{}, err
+	}
+	m.answered(q)
+	return span, nil
+}
+
+// Blocks asks one endpoint after the other until one has all blocks.
+func (p *Pool) Blocks(ctx context.Context, numbers []uint64) (blocks []repute.Block, err error) {
+	if len(numbers) == 0 {
+		return nil, nil
+	}
+	err = p.first(ctx, p.having(slices.Max(numbers)), func(m *peer) error {
+		blocks, err = m.Blocks(ctx, numbers)
+		return err
+	})
+	return blocks, err
+}
+
+// having ranks the members for questions about a block.
+func (p *Pool) having(number uint64) []*peer {
+	now := time.Now()
+	return p.ranked(func(m *peer) bool {
+		head, doubted, _ := m.state(now)
+		return !doubted && (head == 0 || head >= number)
+	})
+}
+
+// first asks one member after the other until one answers. An endpoint that has
+// not been seen to serve the chain lately must show it before. Of several errors
+// the one that a shorter range may cure is given, and of those the one that allows
+// most.
+func (p *Pool) first(ctx context.Context, list []*peer, ask func(*peer) error) error {
+	var worst error
+	for _, m := range list {
+		err := p.prove(ctx, m)
+		if err == nil {
+			err = ask(m)
+		}
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+		if worst == nil || outranks(err, worst) {
+			worst = err
+		}
+	}
+	return p.conflict(worst)
+}
+
+func outranks(err, than error) bool {
+	if IsTransient(err) != IsTransient(than) {
+		return !IsTransient(err)
+	}
+	return errors.Is(than, repute.ErrConflict) || RangeHint(err) > RangeHint(than)
+}
+
+// conflict makes an error repute.ErrConflict exactly where no endpoint serves the
+// chain at all.
+func (p *Pool) conflict(err error) error {
+	var wrong []string
+	for _, m := range p.members {
+		if reason, excluded := m.gate.exclusion(); excluded {
+			wrong = append(wrong, m.name+" "+reason)
+		}
+	}
+	switch {
+	case len(wrong) == len(p.members) && !errors.Is(err, repute.ErrConflict):
+		return fmt.Errorf("no endpoint serves the chain: %s: %w", strings.Join(wrong, ", "), repute.ErrConflict)
+	case len(wrong) < len(p.members) && errors.Is(err, repute.ErrConflict):
+		return &closedError{err.Error(), FaultAuth, 0}
+	}
+	return err
+}
+
+func (p *Pool) prove(ctx context.Context, m *peer) error {
+	if m.gate.excluded() || m.isProven(time.Now()) {
+		return nil // the gate refuses excluded ones
+	}
+	_, err := m.look(ctx, p.opts.ChainID)
+	return err
+}
+
+// Agreed gives the headers of canonical blocks as the endpoints agree on them: what
+// one of them says alone is not believed against the others. Below the newest
+// block asked, where endpoints may differ for a moment, they must not differ;
+// where there is no majority the one that is ahead is believed, and none while
+// they are level. A single endpoint is believed.
+func (p *Pool) Agreed(ctx context.Context, numbers []uint64) ([]repute.Block, error) {
+	if len(p.members) == 1 || len(numbers) == 0 {
+		return p.Blocks(ctx, numbers)
+	}
+	views := p.views(ctx, numbers)
+	if len(views) == 0 {
+		return p.Blocks(ctx, numbers)
+	}
+	most := views[0]
+	for _, v := range views {
+		v.votes = 0
+		for _, w := range views {
+			if sameView(v.blocks, w.blocks) {
+				v.votes++
+			}
+		}
+		if v.votes > most.votes || v.votes == most.votes && v.head > most.head+aheadBy {
+			most = v
+		}
+	}
+	for _, v := range views {
+		if sameView(v.blocks, most.blocks) {
+			continue
+		}
+		if v.votes == most.votes && most.head <= v.head+aheadBy {
+			return nil, fmt.Errorf("endpoints %s and %s disagree about blocks up to %d: %w", most.name, v.name, slices.Max(numbers), errNoBlock)
+		}
+		v.peer.doubt()
+		p.log.Warn("endpoint contradicts the others about the chain", "endpoint", v.name)
+	}
+	return most.blocks, nil
+}
+
+const (
+	// opinions are asked of at most so many endpoints.
+	opinions = 3
+	// aheadBy is how far ahead an endpoint must be to be believed alone.
+	aheadBy = 2
+)
+
+// view is what one endpoint says of some blocks.
+type view struct {
+	*peer
+	blocks []repute.Block
+	head   uint64
+	votes  int
+}
+
+// views asks the best endpoints at the same time.
+func (p *Pool) views(ctx context.Context, numbers []uint64) (out []*view) {
+	list := p.having(slices.Max(numbers))
+	found := make(chan *view, opinions)
+	asked := 0
+	for _, m := range list {
+		if asked == opinions || !m.gate.usable(time.Now()) {
+			break
+		}
+		asked++
+		go func() {
+			v := &view{peer: m}
+			if h, err := m.look(ctx, p.opts.ChainID); err == nil {
+				v.head = h.Latest.Number
+				v.blocks, _ = m.Blocks(ctx, numbers) // no blocks: no opinion
+			}
+			found <- v
+		}()
+	}
+	for range asked {
+		if v := <-found; len(v.blocks) == len(numbers) {
+			out = append(out, v)
+		}
+	}
+	slices.SortFunc(out, func(a, b *view) int { return cmp.Compare(a.name, b.name) })
+	return out
+}
+
+// sameView compares two views of the same blocks, the newest aside.
+func sameView(a, b []repute.Block) bool {
+	newest := uint64(0)
+	for _, x := range a {
+		newest = max(newest, x.Number)
+	}
+	for i := range a {
+		if a[i].Number < newest && a[i].Hash != b[i].Hash {
+			return false
+		}
+	}
+	return true
+}

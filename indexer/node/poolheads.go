@@ -1,0 +1,136 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"time"
+
+	"repute"
+)
+
+// Heads asks the endpoint that is ahead of the others, or among equals the best
+// one, and now and then a second one beside it, and gives the higher head. Endpoints
+// that do not answer, or do not have the block they name, are replaced by the next.
+// Safe and final is what two call so. repute.ErrConflict where all serve other chains.
+func (p *Pool) Heads(ctx context.Context) (Heads, error) {
+	list := p.ranked(func(m *peer) bool { return true })
+	now := time.Now()
+	slices.SortStableFunc(list, func(a, b *peer) int {
+		return cmp.Or(boolCompare(b.gate.usable(now), a.gate.usable(now)), p.compareHeads(a, b, now))
+	})
+	answers := make(chan look, len(list))
+	next := 0
+	ask := func() {
+		m := list[next]
+		next++
+		go func() {
+			// The answer of a second endpoint is of use also after Heads has returned.
+			ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), m.opts.Timeout)
+			defer cancel()
+			answers <- p.lookAt(ctx, m)
+		}()
+	}
+	ask()
+	if second := p.second(list[1:], now); second > 0 {
+		list[1], list[second] = list[second], list[1]
+		ask()
+	}
+	h, err := p.gather(ctx, answers, len(list), &next, ask)
+	if err != nil {
+		return Heads{}, err
+	}
+	return p.settle(h), nil
+}
+
+// gather waits for the first good answer, and shortly for a better one.
+func (p *Pool) gather(ctx context.Context, answers <-chan look, all int, next *int, ask func()) (Heads, error) {
+	var best look
+	var worst error
+	var enough <-chan time.Time
+	for got := 0; got < *next; {
+		select {
+		case <-ctx.Done():
+			return Heads{}, ctx.Err()
+		case <-enough:
+			return best.heads, nil
+		case a := <-answers:
+			got++
+			switch {
+			case a.err == nil:
+				best = better(best, a)
+				enough = time.After(lookTogether)
+			case worst == nil || outranks(a.err, worst):
+				worst = a.err
+			}
+			if got == *next && best.heads.ChainID == 0 && *next < all {
+				ask()
+			}
+		}
+	}
+	if best.heads.ChainID != 0 {
+		return best.heads, nil
+	}
+	return Heads{}, p.conflict(worst)
+}
+
+// second picks the endpoint whose head is longest unknown, as an index one above
+// that in list; 0 for none that is due.
+func (p *Pool) second(list []*peer, now time.Time) int {
+	pick, oldest := 0, secondLook
+	for i, m := range list {
+		if _, _, age := m.state(now); age > oldest && m.gate.usable(now) {
+			pick, oldest = i+1, age
+		}
+	}
+	return pick
+}
+
+// compareHeads puts those that are ahead first, and doubted ones last.
+func (p *Pool) compareHeads(a, b *peer, now time.Time) int {
+	headA, doubtA, _ := a.state(now)
+	headB, doubtB, _ := b.state(now)
+	return cmp.Or(boolCompare(doubtA, doubtB), cmp.Compare(headB, headA))
+}
+
+func boolCompare(a, b bool) int {
+	switch {
+	case a == b:
+		return 0
+	case a:
+		return 1
+	}
+	return -1
+}
+
+// best is the newest block that any endpoint is known to have.
+func (p *Pool) best() (head uint64) {
+	now := time.Now()
+	for _, m := range p.members {
+		if h, doubted, _ := m.state(now); !doubted {
+			head = max(head, h)
+		}
+	}
+	return head
+}
+
+// Announced is signalled at each new head that a ws endpoint announces while Run
+// runs.
+func (p *Pool) Announced() <-chan struct{} { return p.announced }
+
+func (p *Pool) announce() {
+	select {
+	case p.announced <- struct{}{}:
+	default:
+	}
+}
+
+// Health is the health of every endpoint, in the order in which they are
+// configured.
+func (p *Pool) Health() []repute.Endpoint {
+	out := make([]repute.Endpoint, len(p.members))
+	for i, m := range p.members {
+		out[i] = m.report(p.opts.ChainID, p.opts.Owner)
+	}
+	return out
+}

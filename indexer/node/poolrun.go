@@ -1,0 +1,158 @@
+package node
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"time"
+
+	"repute"
+)
+
+// Run keeps subscriptions to new heads, tries idle and failed endpoints from time
+// to time, and stores the health of all, until ctx ends, which is no error. A Pool
+// answers without Run too.
+func (p *Pool) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	for _, m := range p.members {
+		if m.kind == "ws" {
+			running.Go(func() { p.listen(ctx, m) })
+		}
+	}
+	stored := true
+	for ctx.Err() == nil {
+		p.tryIdle(ctx)
+		if err := p.save(ctx); err != nil && ctx.Err() == nil {
+			if stored {
+				p.log.Warn("endpoint health not stored", "error", err)
+			}
+			stored = false
+		} else {
+			stored = true
+		}
+		Pause(ctx, p.opts.Every)
+	}
+	return nil
+}
+
+// idleTimeout bounds a look at an idle endpoint.
+const idleTimeout = 10 * time.Second
+
+// tryIdle asks endpoints that nobody asked for a while for their head, so that
+// their health is known when they are needed.
+func (p *Pool) tryIdle(ctx context.Context) {
+	ctx, cancel := context.WithTimeout(ctx, idleTimeout)
+	defer cancel()
+	var asking sync.WaitGroup
+	for _, m := range p.members {
+		_, _, age := m.state(time.Now())
+		switch failing := m.gate.failing(); {
+		case m.gate.excluded() && age > lookAfter:
+			asking.Go(func() {
+				m.mu.Lock()
+				m.looked = time.Now()
+				m.mu.Unlock()
+				m.chainAgain(ctx, p.opts.ChainID)
+			})
+		case m.gate.usable(time.Now()) && (failing || age > lookAfter):
+			asking.Go(func() { _, _ = m.look(ctx, p.opts.ChainID) }) // the gate remembers
+		}
+	}
+	asking.Wait()
+}
+
+// saveTimeout bounds the storing of health.
+const saveTimeout = 5 * time.Second
+
+func (p *Pool) save(ctx context.Context) error {
+	if p.opts.DB == nil {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
+	defer cancel()
+	return p.opts.DB.SaveEndpoints(ctx, p.opts.ChainID, p.Health())
+}
+
+// Pauses between subscriptions.
+const (
+	listenMin = time.Second
+	listenMax = 30 * time.Second
+)
+
+// listen keeps a subscription to new heads.
+func (p *Pool) listen(ctx context.Context, m *peer) {
+	retry := Backoff{Min: listenMin, Max: listenMax}
+	for ctx.Err() == nil {
+		err := p.subscribe(ctx, m, &retry)
+		if ctx.Err() != nil {
+			return
+		}
+		p.log.Debug("subscription ended", "endpoint", m.name, "error", m.wrap("newHeads", err))
+		Pause(ctx, retry.Next())
+	}
+}
+
+var errSilent = errors.New("no heads are announced although there are new ones")
+
+// subscribe announces heads until the subscription ends, or is silent for long
+// while polling shows that the chain moves.
+func (p *Pool) subscribe(ctx context.Context, m *peer, retry *Backoff) error {
+	if m.gate.excluded() || !m.gate.usable(time.Now()) {
+		return errors.New("the endpoint is not asked now")
+	}
+	dialing, cancel := context.WithTimeout(ctx, m.opts.Timeout)
+	defer cancel()
+	client, err := m.dial(dialing)
+	if err != nil {
+		return err
+	}
+	heads := make(chan *header, 16)
+	sub, err := client.EthSubscribe(dialing, heads, "newHeads")
+	if err != nil {
+		return err
+	}
+	defer sub.Unsubscribe()
+	beat := heartbeat{last: time.Now(), least: p.opts.Silence}
+	watch := time.NewTicker(p.opts.Silence / 3)
+	defer watch.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-sub.Err():
+			return errors.Join(err, errors.New("the connection ended"))
+		case h := <-heads:
+			if b, err := h.block(); err == nil {
+				m.sees(b.Number)
+				beat.hear(b)
+				retry.Reset()
+				p.announce()
+			}
+		case <-watch.C:
+			if beat.silent() && p.best() > beat.head {
+				m.disconnect()
+				return errSilent
+			}
+		}
+	}
+}
+
+// heartbeat tells how long heads should take to come.
+type heartbeat struct {
+	last     time.Time
+	head     uint64
+	interval time.Duration // between heads, smoothed
+	least    time.Duration
+}
+
+func (h *heartbeat) hear(b repute.Block) {
+	now := time.Now()
+	if h.head > 0 {
+		h.interval += (now.Sub(h.last) - h.interval) / 8
+	}
+	h.last, h.head = now, b.Number
+}
+
+// silent: nothing for six block times, and not less than least.
+func (h *heartbeat) silent() bool { return time.Since(h.last) > max(h.least, 6*h.interval) }

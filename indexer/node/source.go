@@ -1,0 +1,45 @@
+package node
+
+import (
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+)
+
+// Heads is what a node says about its newest blocks.
+type Heads struct {
+	ChainID   uint64
+	Latest    repute.Block
+	Safe      uint64 // 0 when the node does not say
+	Finalized uint64 // 0 when the node does not say
+	SeenAt    time.Time
+}
+
+// Query asks for the logs of a range of blocks, inclusive on both ends.
+type Query struct {
+	From, To  uint64
+	Addresses []common.Address
+	Topics    []common.Hash // any of them first, of Addresses
+	// Anywhere are first topics wanted whatever the address: validation events of
+	// contracts that nobody listed. Empty: none.
+	Anywhere []common.Hash
+	// Linked asks for the header of every block, not only of From and To, and for
+	// the logs of each block by its hash where the source can: near the head, where
+	// a range may be answered from another fork than the headers.
+	Linked bool
+}
+
+// Span is the answer to a Query. Headers ascend and hold at least From and To. A
+// log that Addresses and Anywhere both ask for may come twice.
+type Span struct {
+	Logs    []types.Log
+	Headers []repute.Block
+	// Blooms of the headers that were read, by block number; a header without one
+	// has no entry.
+	Blooms map[uint64]types.Bloom
+	Bytes  int    // size of the answer on the wire or an estimate of it, to bound memory
+	From   string // host of the endpoint that answered, never its URL
+}

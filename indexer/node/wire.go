@@ -1,0 +1,314 @@
+package node
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// callRequest is one call on the wire.
+type callRequest struct {
+	Version string `json:"jsonrpc"`
+	ID      int    `json:"id"`
+	Method  string `json:"method"`
+	Params  []any  `json:"params"`
+}
+
+// encodeCalls writes a batch with ids from 1, a single call as one object: some
+// endpoints know no batches.
+func encodeCalls(batch []rpc.BatchElem) ([]byte, error) {
+	calls := make([]callRequest, len(batch))
+	for i, e := range batch {
+		calls[i] = callRequest{"2.0", i + 1, e.Method, e.Args}
+		if e.Args == nil {
+			calls[i].Params = []any{}
+		}
+	}
+	if len(calls) == 1 {
+		return json.Marshal(calls[0])
+	}
+	return json.Marshal(calls)
+}
+
+// rpcRefusal is an error that an endpoint answered as JSON-RPC. It has the methods
+// by which go-ethereum's own errors are read.
+type rpcRefusal struct {
+	Code    int             `json:"code"`
+	Message string          `json:"message"`
+	Data    json.RawMessage `json:"data"`
+
+	status int           // of the HTTP response
+	retry  time.Duration // its Retry-After, 0 for none
+}
+
+// Error is the endpoint's message, or its data where it has no other words.
+func (r *rpcRefusal) Error() string {
+	if r.Message == "" && len(r.Data) > 0 {
+		return fmt.Sprintf("error %d: %s", r.Code, r.Data)
+	}
+	return r.Message
+}
+
+// ErrorCode is the JSON-RPC code.
+func (r *rpcRefusal) ErrorCode() int { return r.Code }
+
+// ErrorData is what came beside the message, as encoding/json gives it.
+func (r *rpcRefusal) ErrorData() any {
+	var v any
+	_ = json.Unmarshal(r.Data, &v) // absent or not JSON: nothing
+	return v
+}
+
+// readRefusal understands the forms errors come in: the object of JSON-RPC, or a
+// text.
+func readRefusal(raw []byte) *rpcRefusal {
+	var r rpcRefusal
+	if json.Unmarshal(raw, &r) == nil {
+		return &r
+	}
+	var text string
+	if json.Unmarshal(raw, &text) != nil {
+		text = string(raw)
+	}
+	return &rpcRefusal{Message: text}
+}
+
+// answers reads the answers to one batch into its elements.
+type answers struct {
+	objectReader
+	batch []rpc.BatchElem
+	seen  []bool
+	whole error // what an answer without id said about all calls
+}
+
+// readAnswers reads the body of a response, once and as a stream. The error is
+// for the whole batch; what concerns single calls is in the elements.
+func readAnswers(body io.Reader, batch []rpc.BatchElem) error {
+	a := answers{batch: batch, seen: make([]bool, len(batch))}
+	a.dec = jsontext.NewDecoder(body, lenient()...)
+	if err := a.read(); err != nil {
+		return malformed(err)
+	}
+	if a.whole != nil {
+		return a.whole
+	}
+	for i, seen := range a.seen {
+		if !seen {
+			batch[i].Error = &AnswerError{"no answer to this call"}
+		}
+	}
+	return nil
+}
+
+// malformed names what is wrong with an answer's JSON. Failures of the
+// connection stay what they are.
+func malformed(err error) error {
+	var syntax *jsontext.SyntacticError
+	var known *AnswerError
+	switch {
+	case errors.As(err, &known):
+		return err
+	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF):
+		return &AnswerError{"it ends too early"}
+	case errors.As(err, &syntax):
+		return &AnswerError{"not JSON: " + strings.TrimPrefix(syntax.Error(), "jsontext: ")}
+	}
+	return err
+}
+
+func (a *answers) read() error {
+	switch k := a.dec.PeekKind(); k {
+	case '{':
+		if err := a.one(); err != nil {
+			return err
+		}
+	case '[':
+		if _, err := a.dec.ReadToken(); err != nil {
+			return err
+		}
+		for a.dec.PeekKind() == '{' {
+			if err := a.one(); err != nil {
+				return err
+			}
+		}
+		if k := a.dec.PeekKind(); k != ']' {
+			return a.unexpected("an answer", k)
+		}
+		if _, err := a.dec.ReadToken(); err != nil {
+			return err
+		}
+	default:
+		return a.unexpected("answers", k)
+	}
+	switch _, err := a.dec.ReadToken(); {
+	case errors.Is(err, io.EOF):
+		return nil
+	case err != nil:
+		return err
+	}
+	return &AnswerError{"more follows the answers"}
+}
+
+// reply is one answer as far as it is read.
+type reply struct {
+	call   int // index of the element, -1 while the id is not known, -2 for id null
+	id     bool
+	result bool
+	held   []byte // a result that came before the id
+	failed *rpcRefusal
+	other  string // words of answers that are no JSON-RPC
+}
+
+// one reads an answer object. Its members may come in any order.
+func (a *answers) one() error {
+	r := reply{call: -1}
+	err := a.object(func(name []byte) error {
+		switch string(name) {
+		case `"id"`:
+			return a.id(&r)
+		case `"result"`:
+			return a.result(&r)
+		case `"error"`:
+			raw, err := a.dec.ReadValue()
+			if err == nil && raw.Kind() != 'n' {
+				r.failed = readRefusal(raw)
+			}
+			return err
+		case `"message"`, `"detail"`, `"msg"`:
+			raw, err := a.dec.ReadValue()
+			r.other = string(raw)
+			return err
+		}
+		return a.dec.SkipValue()
+	})
+	if err != nil {
+		return err
+	}
+	return a.take(&r)
+}
+
+// take stores a whole answer in its element.
+func (a *answers) take(r *reply) error {
+	if r.call < 0 && r.failed == nil && r.other != "" {
+		r.failed = &rpcRefusal{Message: r.other}
+	}
+	switch {
+	case r.call < 0 && r.failed != nil:
+		a.whole = r.failed
+		return nil
+	case r.call < 0:
+		return &AnswerError{"an answer without id"}
+	case a.seen[r.call]:
+		return &AnswerError{fmt.Sprintf("call %d is answered twice", r.call+1)}
+	}
+	a.seen[r.call] = true
+	e := &a.batch[r.call]
+	switch {
+	case r.failed != nil:
+		e.Error = r.failed
+	case r.held != nil:
+		held := answers{batch: a.batch}
+		held.dec = jsontext.NewDecoder(bytes.NewReader(r.held), lenient()...)
+		e.Error = held.value(e.Result)
+	case !r.result:
+		e.Error = &AnswerError{"neither result nor error"}
+	}
+	return nil
+}
+
+// id finds the call that is answered. Some endpoints repeat the number as text.
+func (a *answers) id(r *reply) error {
+	raw, err := a.dec.ReadValue()
+	switch {
+	case err != nil:
+		return err
+	case r.id:
+		return &AnswerError{"an answer with two ids"}
+	}
+	r.id = true
+	if raw.Kind() == 'n' {
+		return nil
+	}
+	n, err := strconv.Atoi(strings.Trim(string(raw), `"`))
+	if err != nil || n < 1 || n > len(a.batch) {
+		return &AnswerError{"an answer to another call: id " + string(raw)}
+	}
+	r.call = n - 1
+	return nil
+}
+
+// result reads a result straight into its element where the id is known.
+func (a *answers) result(r *reply) error {
+	if r.result {
+		return &AnswerError{"an answer with two results"}
+	}
+	r.result = true
+	if r.call < 0 || a.seen[r.call] {
+		raw, err := a.dec.ReadValue()
+		r.held = bytes.Clone(raw)
+		return err
+	}
+	depth := a.dec.StackDepth()
+	_, members := a.dec.StackIndex(depth)
+	e := &a.batch[r.call]
+	if e.Error = a.value(e.Result); e.Error == nil {
+		return nil
+	}
+	return a.skipTo(depth, members)
+}
+
+// skipTo leaves a value in the middle of which reading stopped, so that the
+// other answers are still read: until the object at depth has more than members
+// names and values. A stream that is broken fails again.
+func (a *answers) skipTo(depth int, members int64) error {
+	for {
+		_, n := a.dec.StackIndex(min(depth, a.dec.StackDepth()))
+		if a.dec.StackDepth() < depth || a.dec.StackDepth() == depth && n > members {
+			return nil
+		}
+		var err error
+		if k := a.dec.PeekKind(); k == '}' || k == ']' {
+			_, err = a.dec.ReadToken()
+		} else {
+			err = a.dec.SkipValue()
+		}
+		if err != nil {
+			return err
+		}
+	}
+}
+
+// value reads one result. Logs, headers and receipts, of which there are many, are read
+// token by token, everything else as encoding/json does.
+func (a *answers) value(into any) (err error) {
+	switch into := into.(type) {
+	case *[]types.Log:
+		*into, err = a.logs()
+	case **header:
+		*into, err = a.header()
+	case *[]*receiptJSON:
+		*into, err = a.receipts()
+	case **receiptJSON:
+		*into, err = a.receipt()
+	case nil:
+		err = a.dec.SkipValue()
+	default:
+		var raw jsontext.Value
+		if raw, err = a.dec.ReadValue(); err == nil {
+			err = json.Unmarshal(raw, into)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("unreadable result: %w", err)
+	}
+	return nil
+}

@@ -1,0 +1,295 @@
+package node
+
+import (
+	"bytes"
+	"encoding/hex"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// objectReader reads logs and headers from a stream of JSON tokens, each byte
+// once. A wrong value leaves the stream inside the object: see skipTo.
+type objectReader struct {
+	dec    *jsontext.Decoder
+	hashes slab[common.Hash]
+	data   slab[byte]
+}
+
+// lenient accepts what encoding/json accepts. Where a name is repeated the last
+// value counts.
+func lenient() []jsontext.Options {
+	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
+}
+
+// logs reads a list of logs, nil for null. None gives an empty list.
+func (r *objectReader) logs() ([]types.Log, error) {
+	switch k := r.dec.PeekKind(); k {
+	case 'n':
+		_, err := r.dec.ReadToken()
+		return nil, err
+	case '[':
+	default:
+		return nil, r.unexpected("a list of logs", k)
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	list := []types.Log{}
+	for r.dec.PeekKind() != ']' {
+		list = append(list, types.Log{})
+		if err := r.log(&list[len(list)-1]); err != nil {
+			return nil, fmt.Errorf("log %d of the answer: %w", len(list)-1, err)
+		}
+	}
+	_, err := r.dec.ReadToken()
+	return list, err
+}
+
+// What a log must have.
+const (
+	hasAddress = 1 << iota
+	hasTopics
+	hasData
+	hasBlockNumber
+	hasTxHash
+	hasBlockHash
+	hasIndex
+	hasAll = 1<<iota - 1
+)
+
+// log reads one log of a mined block.
+func (r *objectReader) log(l *types.Log) error {
+	has := 0
+	err := r.object(func(name []byte) (err error) {
+		switch string(name) {
+		case `"address"`:
+			err = r.fixed(l.Address[:], hasAddress, &has)
+		case `"topics"`:
+			l.Topics, err = r.topics()
+			has |= hasTopics
+		case `"data"`:
+			l.Data, err = r.bytes()
+			has |= hasData
+		case `"blockNumber"`:
+			l.BlockNumber, err = r.quantity(hasBlockNumber, &has)
+		case `"transactionHash"`:
+			err = r.fixed(l.TxHash[:], hasTxHash, &has)
+		case `"transactionIndex"`:
+			l.TxIndex, err = r.index(0, &has)
+		case `"blockHash"`:
+			err = r.fixed(l.BlockHash[:], hasBlockHash, &has)
+		case `"blockTimestamp"`:
+			l.BlockTimestamp, err = r.quantity(0, &has)
+		case `"logIndex"`:
+			l.Index, err = r.index(hasIndex, &has)
+		case `"removed"`:
+			l.Removed, err = r.bool()
+		default:
+			err = r.dec.SkipValue()
+		}
+		return err
+	})
+	if err == nil && has != hasAll {
+		err = errors.New("a log without address, topics, data, blockNumber, blockHash, transactionHash or logIndex")
+	}
+	return err
+}
+
+// header reads a block's header, nil for null.
+func (r *objectReader) header() (*header, error) {
+	if r.dec.PeekKind() == 'n' {
+		_, err := r.dec.ReadToken()
+		return nil, err
+	}
+	var h header
+	var hash, parent common.Hash
+	var bloom types.Bloom
+	hashed := 0
+	err := r.object(func(name []byte) (err error) {
+		switch string(name) {
+		case `"number"`:
+			h.Number, err = r.maybeQuantity()
+		case `"timestamp"`:
+			h.Timestamp, err = r.maybeQuantity()
+		case `"hash"`:
+			err = r.fixed(hash[:], 1, &hashed)
+		case `"parentHash"`:
+			err = r.fixed(parent[:], 2, &hashed)
+		case `"logsBloom"`:
+			err = r.fixed(bloom[:], 4, &hashed)
+		default:
+			err = r.dec.SkipValue()
+		}
+		return err
+	})
+	if hashed&1 != 0 {
+		h.Hash = &hash
+	}
+	if hashed&2 != 0 {
+		h.Parent = &parent
+	}
+	if hashed&4 != 0 {
+		h.Bloom = &bloom
+	}
+	return &h, err
+}
+
+// object gives every member's name, quoted, to member, which reads the value.
+func (r *objectReader) object(member func(name []byte) error) error {
+	if k := r.dec.PeekKind(); k != '{' {
+		return r.unexpected("an object", k)
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		return err
+	}
+	for r.dec.PeekKind() == '"' {
+		name, err := r.dec.ReadValue()
+		if err != nil {
+			return err
+		}
+		if bytes.IndexByte(name, '\\') >= 0 {
+			if name, err = unescaped(name); err != nil {
+				return err
+			}
+		}
+		if err := member(name); err != nil {
+			// The name is gone: the stream's buffer has moved on.
+			return fmt.Errorf("at %s: %w", r.dec.StackPointer(), err)
+		}
+	}
+	_, err := r.dec.ReadToken()
+	return err
+}
+
+// unescaped writes a name the plain way.
+func unescaped(name []byte) ([]byte, error) {
+	text, err := jsontext.AppendUnquote([]byte{'"'}, name)
+	return append(text, '"'), err
+}
+
+// text reads a string as it stands, with its quotes; nil for null. It is valid
+// until the next read.
+func (r *objectReader) text() ([]byte, error) {
+	switch k := r.dec.PeekKind(); k {
+	case '"':
+		return r.dec.ReadValue()
+	case 'n':
+		_, err := r.dec.ReadToken()
+		return nil, err
+	default:
+		return nil, r.unexpected("a string", k)
+	}
+}
+
+func (r *objectReader) fixed(dst []byte, flag int, has *int) error {
+	quoted, err := r.text()
+	if err != nil || quoted == nil {
+		return err
+	}
+	*has |= flag
+	return readFixed(dst, quoted)
+}
+
+func (r *objectReader) quantity(flag int, has *int) (uint64, error) {
+	quoted, err := r.text()
+	if err != nil || quoted == nil {
+		return 0, err
+	}
+	*has |= flag
+	return readQuantity(quoted)
+}
+
+func (r *objectReader) index(flag int, has *int) (uint, error) {
+	n, err := r.quantity(flag, has)
+	if uint64(uint(n)) != n {
+		return 0, errQuantity
+	}
+	return uint(n), err
+}
+
+func (r *objectReader) maybeQuantity() (*hexutil.Uint64, error) {
+	has := 0
+	n, err := r.quantity(1, &has)
+	if err != nil || has == 0 {
+		return nil, err
+	}
+	return (*hexutil.Uint64)(&n), nil
+}
+
+func (r *objectReader) bytes() ([]byte, error) {
+	quoted, err := r.text()
+	if err != nil {
+		return nil, err
+	}
+	if quoted == nil {
+		return nil, errors.New("null instead of bytes")
+	}
+	text, _, err := digits(quoted)
+	if err != nil {
+		return nil, err
+	}
+	if len(text)%2 != 0 {
+		return nil, errOddHex
+	}
+	data := r.data.take(len(text)/2, 1)
+	_, err = hex.Decode(data, text)
+	return data, err
+}
+
+// maxTopics is what a log can have.
+const maxTopics = 4
+
+func (r *objectReader) topics() ([]common.Hash, error) {
+	if k := r.dec.PeekKind(); k != '[' {
+		return nil, r.unexpected("a list of topics", k)
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	var found [maxTopics]common.Hash
+	n := 0
+	for ; r.dec.PeekKind() == '"'; n++ {
+		quoted, err := r.dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		if n == maxTopics {
+			return nil, fmt.Errorf("more than %d topics", maxTopics)
+		}
+		if err := readFixed(found[n][:], quoted); err != nil {
+			return nil, err
+		}
+	}
+	if k := r.dec.PeekKind(); k != ']' {
+		return nil, r.unexpected("a topic", k)
+	}
+	list := r.hashes.take(n, common.HashLength)
+	copy(list, found[:n])
+	_, err := r.dec.ReadToken()
+	return list, err
+}
+
+func (r *objectReader) bool() (bool, error) {
+	switch k := r.dec.PeekKind(); k {
+	case 't', 'f', 'n':
+		_, err := r.dec.ReadToken()
+		return k == 't', err
+	default:
+		return false, r.unexpected("true or false", k)
+	}
+}
+
+// unexpected is the error of a value of another kind; 0 is no value, whose
+// cause the next read tells.
+func (r *objectReader) unexpected(want string, k jsontext.Kind) error {
+	if k == 0 {
+		_, err := r.dec.ReadToken()
+		return err
+	}
+	return fmt.Errorf("%s instead of %s", k, want)
+}

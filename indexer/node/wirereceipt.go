@@ -1,0 +1,104 @@
+package node
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// receipts reads a list of receipts, nil for null. Each must have what a receipt has
+// on every chain, so that no answer is much larger in memory than it was on the wire.
+func (r *objectReader) receipts() ([]*receiptJSON, error) {
+	switch k := r.dec.PeekKind(); k {
+	case 'n':
+		_, err := r.dec.ReadToken()
+		return nil, err
+	case '[':
+	default:
+		return nil, r.unexpected("a list of receipts", k)
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	list := []*receiptJSON{}
+	for r.dec.PeekKind() != ']' {
+		one, err := r.receipt()
+		if err == nil && one == nil {
+			err = errors.New("null")
+		}
+		if err != nil {
+			return nil, fmt.Errorf("receipt %d of the answer: %w", len(list), err)
+		}
+		list = append(list, one)
+	}
+	_, err := r.dec.ReadToken()
+	return list, err
+}
+
+// What a receipt must have.
+const (
+	receiptGas = 1 << iota
+	receiptLogs
+	receiptBlock
+	receiptTx
+	receiptAll = 1<<iota - 1
+)
+
+// receipt reads one receipt, nil for null.
+func (r *objectReader) receipt() (*receiptJSON, error) {
+	if r.dec.PeekKind() == 'n' {
+		_, err := r.dec.ReadToken()
+		return nil, err
+	}
+	var one receiptJSON
+	has := 0
+	err := r.object(func(name []byte) (err error) {
+		switch string(name) {
+		case `"type"`:
+			one.Type, err = r.quantity(0, &has)
+		case `"status"`:
+			one.Status, err = r.perhaps()
+		case `"root"`:
+			if r.dec.PeekKind() == 'n' {
+				return r.dec.SkipValue()
+			}
+			one.State, err = r.bytes()
+		case `"cumulativeGasUsed"`:
+			one.GasSoFar, err = r.quantity(receiptGas, &has)
+		case `"logs"`:
+			var logs []types.Log
+			logs, err = r.logs()
+			one.Logs, has = pointers(logs), has|receiptLogs
+		case `"blockHash"`:
+			err = r.fixed(one.BlockHash[:], receiptBlock, &has)
+		case `"transactionHash"`:
+			err = r.fixed(one.TxHash[:], receiptTx, &has)
+		case `"depositNonce"`:
+			one.Nonce, err = r.perhaps()
+		case `"depositReceiptVersion"`:
+			one.NonceSince, err = r.perhaps()
+		default:
+			err = r.dec.SkipValue()
+		}
+		return err
+	})
+	if err == nil && has != receiptAll {
+		err = errors.New("a receipt without cumulativeGasUsed, logs, blockHash or transactionHash")
+	}
+	return &one, err
+}
+
+func pointers(logs []types.Log) []*types.Log {
+	list := make([]*types.Log, len(logs))
+	for i := range logs {
+		list[i] = &logs[i]
+	}
+	return list
+}
+
+// perhaps reads a quantity that may be null.
+func (r *objectReader) perhaps() (*uint64, error) {
+	n, err := r.maybeQuantity()
+	return (*uint64)(n), err
+}
