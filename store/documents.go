@@ -246,9 +246,13 @@ func saveBody(ctx context.Context, tx pgx.Tx, sum []byte, r FetchResult) error {
 			worst++
 		}
 	}
-	_, err = tx.Exec(ctx, `
+	parse, err := tx.Exec(ctx, `
 		insert into parses (sha256, parser_version, registration, problems, errors) values ($1, $2, $3, $4, $5)
 		on conflict do nothing`, sum, r.ParserVersion, registration, problems, worst)
+	if err != nil || parse.RowsAffected() == 0 {
+		return err
+	}
+	_, err = tx.Exec(ctx, upsertSearchable, searchArgs(sum, r.ParserVersion, worst, r.Registration)...)
 	return err
 }
 

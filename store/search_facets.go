@@ -1,0 +1,86 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// Facet is one value and how many of the agents found have it.
+type Facet struct {
+	Value string
+	Count int64
+}
+
+// Facets tell how the agents found divide. Where Total.AtLeast is set only the
+// first of them were counted. Each holds the thirty values most agents have.
+type Facets struct {
+	Total                                            Count
+	Services, Skills, Domains, Trust, Chains, Status []Facet
+	AsOf                                             []repute.AsOf
+}
+
+// maxFacets bounds the values of one facet.
+const maxFacets = 30
+
+// SearchFacets counts the agents a search finds by what they offer. Cursor and
+// limit of the filter do not matter. It fails as Search does.
+func (db *DB) SearchFacets(ctx context.Context, f SearchFilter) (out Facets, err error) {
+	q, err := f.query()
+	if err != nil {
+		return out, err
+	}
+	err = db.searching(ctx, f.ChainIDs, func(ctx context.Context, tx pgx.Tx, chains []*chainView) error {
+		for _, c := range chains {
+			out.AsOf = append(out.AsOf, c.latest())
+		}
+		sql := q.facets()
+		rows, err := tx.Query(ctx, sql, q.withArgs(chains)...)
+		if err != nil {
+			return err
+		}
+		var kind string
+		var facet Facet
+		_, err = pgx.ForEachRow(rows, []any{&kind, &facet.Value, &facet.Count}, func() error {
+			out.add(kind, facet)
+			return nil
+		})
+		return err
+	})
+	return out, err
+}
+
+func (f *Facets) add(kind string, facet Facet) {
+	lists := map[string]*[]Facet{"services": &f.Services, "skills": &f.Skills, "domains": &f.Domains, "trust": &f.Trust,
+		"chain": &f.Chains, "status": &f.Status}
+	if kind == "total" {
+		f.Total = Count{min(facet.Count, maxCounted), facet.Count > maxCounted}
+		return
+	}
+	*lists[kind] = append(*lists[kind], facet)
+}
+
+// facets counts no more than maxCounted agents, and one to tell that there are more.
+func (q *searchQuery) facets() string {
+	with, from, _ := q.from()
+	if with == "" {
+		with = "with "
+	} else {
+		with += ", "
+	}
+	sql := fmt.Sprintf(`%s m as materialized (
+			select a.chain_id, s.services, s.skills, s.domains, s.trust, %s as status
+			from %s where a.chain_id = any($1::bigint[])%s limit %d),
+		counted as (
+			select 'total' as kind, '' as value, count(*) as n from m
+			union all select 'chain', chain_id::text, count(*) from m group by chain_id
+			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, q.where, maxCounted+1)
+	for _, list := range []string{"services", "skills", "domains", "trust"} {
+		sql += fmt.Sprintf(`
+			union all (select '%[1]s', v, count(*) from m, unnest(m.%[1]s) v group by v order by count(*) desc, v limit %[2]d)`, list, maxFacets)
+	}
+	return sql + `) select kind, value, n from counted order by kind, n desc, value`
+}

@@ -1,0 +1,242 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"unicode"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// searchQuery is a filter as SQL: conditions on agents a, their URIs u and what
+// they are searched by s, and where there is a text how well s matches.
+type searchQuery struct {
+	hits  string // condition on searchable s, "" without a text
+	class string // how well s matches, "0" without a text
+	where string // conditions on a, u and s, each after an "and"
+	args  []any  // $1 is the chains
+	// needed: only agents with a document can match.
+	needed bool
+}
+
+// arg adds a parameter and gives its name.
+func (q *searchQuery) arg(v any) string {
+	q.args = append(q.args, v)
+	return fmt.Sprintf("$%d", len(q.args))
+}
+
+func (q *searchQuery) and(format string, v any) { q.where += " and " + fmt.Sprintf(format, q.arg(v)) }
+
+func (f SearchFilter) query() (*searchQuery, error) {
+	q := &searchQuery{class: "0", args: []any{nil}}
+	if f.Text != "" {
+		text, err := checkText(f.Text)
+		if err != nil {
+			return nil, err
+		}
+		q.match(text)
+	}
+	for _, l := range []struct{ field, column, value string }{
+		{"service", "services", f.Service}, {"skill", "skills", f.Skill}, {"domain", "domains", f.Domain}, {"trust", "trust", f.Trust},
+	} {
+		v, err := checkValue(l.field, l.value)
+		if err != nil {
+			return nil, err
+		}
+		if v != "" {
+			q.needed = true
+			q.and("s."+l.column+" @> array[%s::text]", v)
+		}
+	}
+	q.flags(f)
+	return q, q.onChain(f)
+}
+
+// flags adds conditions on the document that no index serves alone.
+func (q *searchQuery) flags(f SearchFilter) {
+	if f.X402 != nil {
+		q.needed = true
+		q.and("s.x402 = %s", *f.X402)
+	}
+	if f.Active != nil {
+		q.needed = true
+		q.and("s.active = %s", *f.Active)
+	}
+	if f.Status != "" {
+		q.and("("+documentStatus+") = %s", f.Status)
+	}
+}
+
+// documentStatus is documentRow.status.
+const documentStatus = `case when u.uri = '' then 'none' when s.errors > 0 then 'invalid' when s.errors = 0 then 'ok'
+	when u.reason <> '' then 'failed' else 'pending' end`
+
+// onChain adds conditions on the agent itself.
+func (q *searchQuery) onChain(f SearchFilter) error {
+	if f.Status != "" && !slices.Contains(documentStates(), f.Status) {
+		return repute.Invalid("status", "no state of a document", fmt.Sprint(documentStates()))
+	}
+	if f.MinFeedback < 0 {
+		return repute.Invalid("minFeedback", "is negative", "0 or more")
+	}
+	if f.MinFeedback > 0 {
+		q.and("a.feedback >= %s", f.MinFeedback)
+	}
+	if f.Owner != nil {
+		q.and("a.owner = %s", addressBytes(*f.Owner))
+	}
+	if f.Wallet != nil {
+		q.and("a.wallet = %s", addressBytes(*f.Wallet))
+	}
+	if f.Tag != "" {
+		q.and(`exists (select from votes v join tags t on t.id = v.tag1
+			where (v.chain_id, v.token_id) = (a.chain_id, a.token_id) and t.hash = %s)`, crypto.Keccak256([]byte(f.Tag)))
+	}
+	return nil
+}
+
+// documentStates are those an agent's document can be in.
+func documentStates() []repute.DocumentStatus {
+	return []repute.DocumentStatus{repute.DocumentNone, repute.DocumentPending, repute.DocumentOK, repute.DocumentInvalid, repute.DocumentFailed}
+}
+
+// match adds the text. Words are found whole, in any form of English, and, where
+// the text has no sign of a query language, as parts of words; a single word also
+// where a name has nearly the same.
+func (q *searchQuery) match(text string) {
+	q.needed = true
+	whole := q.arg(text)
+	words := "websearch_to_tsquery('english', " + whole + ")"
+	q.hits = "s.vector @@ " + words
+	q.class = fmt.Sprintf(`case when ts_filter(s.vector, '{a}') @@ %[1]s then 4 when ts_filter(s.vector, '{a,b}') @@ %[1]s then 2
+		when s.vector @@ %[1]s then 1 else 0 end`, words)
+	if hasOperators(text) {
+		return
+	}
+	var inWords, inName []string
+	for _, word := range strings.Fields(text) {
+		if word = strings.TrimFunc(word, isNoLetter); word == "" {
+			continue
+		}
+		pattern := q.arg("%" + strings.NewReplacer(`\`, `\\`, `%`, `\%`, `_`, `\_`).Replace(word) + "%")
+		inWords, inName = append(inWords, "s.words like "+pattern), append(inName, "s.name like "+pattern)
+	}
+	q.hits = fmt.Sprintf("(%s or (%s))", q.hits, strings.Join(inWords, " and "))
+	if isWord(text) {
+		q.hits = fmt.Sprintf("(%s or %s <%% s.name)", q.hits, whole)
+	}
+	q.class = fmt.Sprintf("case when s.name = %s then 5 when %s then greatest(3, %s) else %s end",
+		whole, strings.Join(inName, " and "), q.class, q.class)
+}
+
+// hasOperators tells a text in the words of a query language.
+func hasOperators(text string) bool {
+	words := strings.Fields(text)
+	return strings.Contains(text, `"`) || slices.Contains(words, "or") ||
+		slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
+}
+
+func isWord(text string) bool { return !strings.ContainsFunc(text, isNoLetter) }
+
+func isNoLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) }
+
+// from is every agent that matches, as relations a, u and s, and class.
+func (q *searchQuery) from() (with, from, class string) {
+	if q.hits != "" {
+		return `with hit as materialized (select s.*, ` + q.class + ` as class from searchable s where ` + q.hits + `)`,
+			`hit s join uris u on u.sha256 = s.sha256 join agents a on a.uri_id = u.id`, "s.class"
+	}
+	join := "left join"
+	if q.needed {
+		join = "join"
+	}
+	return "", `agents a join uris u on u.id = a.uri_id ` + join + ` searchable s on s.sha256 = u.sha256`, "0"
+}
+
+func chainIDs(chains []*chainView) []uint64 {
+	ids := make([]uint64, len(chains))
+	for i, c := range chains {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+// withArgs are the parameters of a statement with more of them behind.
+func (q *searchQuery) withArgs(chains []*chainView, more ...any) []any {
+	args := slices.Concat(q.args, more)
+	args[0] = chainIDs(chains)
+	return args
+}
+
+// count counts to one more than maxCounted.
+func (q *searchQuery) count(ctx context.Context, tx pgx.Tx, chains []*chainView) (c Count, err error) {
+	with, from, _ := q.from()
+	err = tx.QueryRow(ctx, fmt.Sprintf(`%s select count(*) from (
+		select from %s where a.chain_id = any($1::bigint[])%s limit %d) m`, with, from, q.where, maxCounted+1),
+		q.withArgs(chains)...).Scan(&c.Value)
+	if c.Value > maxCounted {
+		c = Count{maxCounted, true}
+	}
+	return c, err
+}
+
+// page reads the entries behind a position.
+func (q *searchQuery) page(ctx context.Context, tx pgx.Tx, chains []*chainView, after searchPos, limit int) ([]searchEntry, error) {
+	sql, args := q.ranked(chains, after, limit)
+	if q.hits == "" {
+		sql, args = q.ordered(chains, after, limit)
+	}
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (e searchEntry, err error) {
+		err = row.Scan(&e.id.ChainID, (*tokenNum)(&e.id.TokenID), &e.feedback, &e.class)
+		return e, err
+	})
+}
+
+// ranked orders all matches of a text.
+func (q *searchQuery) ranked(chains []*chainView, after searchPos, limit int) (string, []any) {
+	with, from, class := q.from()
+	n := len(q.args)
+	return fmt.Sprintf(`%s
+		select a.chain_id, a.token_id, a.feedback, %s from %s
+		where a.chain_id = any($1::bigint[])%s and (%[2]s, a.feedback, a.chain_id, a.token_id) < ($%[5]d::int, $%[6]d::bigint, $%[7]d::bigint, $%[8]d::numeric)
+		order by %[2]s desc, a.feedback desc, a.chain_id desc, a.token_id desc limit $%[9]d`,
+			with, class, from, q.where, n+1, n+2, n+3, n+4, n+5),
+		q.withArgs(chains, after.Class, after.Feedback, after.Chain, bigNum{tokenOf(after)}, limit)
+}
+
+// ordered reads every chain by its own index, as Agents does, because there may be
+// no narrower way to what matches. $n+1 is where each chain stands.
+func (q *searchQuery) ordered(chains []*chainView, after searchPos, limit int) (string, []any) {
+	_, from, _ := q.from()
+	var tokens []bigNum
+	for _, c := range chains {
+		switch id := int64(c.ID); {
+		case id < after.Chain: // all of its equals are still to come
+			tokens = append(tokens, bigNum{new(big.Int).Lsh(big.NewInt(1), 256)})
+		case id == after.Chain:
+			tokens = append(tokens, bigNum{tokenOf(after)})
+		default:
+			tokens = append(tokens, bigNum{big.NewInt(-1)})
+		}
+	}
+	n := len(q.args)
+	return fmt.Sprintf(`
+		select m.chain_id, m.token_id, m.feedback, 0
+		from unnest($1::bigint[], $%[3]d::numeric[]) as k(chain_id, token)
+		cross join lateral (
+			select a.chain_id, a.token_id, a.feedback from %[1]s
+			where a.chain_id = k.chain_id and (a.feedback, a.token_id) < ($%[4]d::bigint, k.token)%[2]s
+			order by a.feedback desc, a.token_id desc limit $%[5]d) m
+		order by m.feedback desc, m.chain_id desc, m.token_id desc limit $%[5]d`, from, q.where, n+1, n+2, n+3),
+		q.withArgs(chains, tokens, after.Feedback, limit)
+}

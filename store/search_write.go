@@ -1,0 +1,178 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"unicode"
+	"unicode/utf8"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+	"github.com/jackc/pgx/v5/pgxpool"
+
+	"repute"
+)
+
+// searchForm counts how often what is searched has changed: rows of another form
+// are made anew by Migrate.
+const searchForm = 1
+
+// Whoever writes a document decides how long it is: search sees its head.
+const (
+	maxSearchText  = 16 << 10 // bytes of all that is searched
+	maxSearchName  = 200      // bytes
+	maxSearchValue = 100      // bytes of a service, skill, domain, trust model or tag
+	maxSearchList  = 64       // values of each
+	// maxTrigramText are the bytes in which parts of words are found: an index of
+	// trigrams costs several times what one of words does.
+	maxTrigramText = 2 << 10
+)
+
+// searchText is what a document is found by.
+type searchText struct {
+	name, description                      string
+	services, skills, domains, trust, tags []string
+	x402, active                           *bool
+}
+
+// searchTextOf takes a nil registration, too: nothing is found by it, but its
+// agents are by other things.
+func searchTextOf(r *repute.Registration) searchText {
+	if r == nil {
+		return searchText{}
+	}
+	var services, skills, domains, tags []string
+	for _, s := range r.Services {
+		services = append(services, s.Name)
+		skills = append(skills, s.Skills...)
+		domains = append(domains, s.Domains...)
+	}
+	_ = json.Unmarshal(r.Extra["tags"], &tags) // of any other shape: no tags
+	return searchText{
+		name: lowered(r.Name, maxSearchName), description: lowered(r.Description, maxSearchText),
+		services: loweredList(services), skills: loweredList(skills), domains: loweredList(domains),
+		trust: loweredList(r.SupportedTrust), tags: loweredList(tags), x402: r.X402, active: r.Active,
+	}
+}
+
+// lowered is the head of a text in lower case with single spaces, fit for
+// Postgres. It never ends in a part of a character.
+func lowered(s string, bytes int) string {
+	s = cleanText(s[:min(len(s), 2*bytes)])
+	s = strings.Join(strings.FieldsFunc(strings.ToLower(s), isBlank), " ")
+	return wholeHead(s, bytes)
+}
+
+func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
+
+func wholeHead(s string, bytes int) string {
+	if len(s) <= bytes {
+		return s
+	}
+	for bytes > 0 && !utf8.RuneStart(s[bytes]) {
+		bytes--
+	}
+	return s[:bytes]
+}
+
+func loweredList(values []string) []string {
+	out := []string{}
+	for _, v := range values[:min(len(values), 4*maxSearchList)] {
+		v = lowered(v, maxSearchValue)
+		if v != "" && len(out) < maxSearchList && !slices.Contains(out, v) {
+			out = append(out, v)
+		}
+	}
+	return out
+}
+
+// labels are the values of all lists.
+func (s searchText) labels() string {
+	return strings.Join(slices.Concat(s.services, s.skills, s.domains, s.trust, s.tags), " ")
+}
+
+// asWords parts what is written as one word, e.g. a skill's path.
+func asWords(s string) string {
+	return strings.NewReplacer("/", " ", "_", " ", "-", " ", ".", " ", ":", " ").Replace(s)
+}
+
+// upsertSearchable writes a row unless there is one of a newer parser. Its
+// parameters are searchArgs.
+const upsertSearchable = `
+	insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust, x402, active)
+	values ($1, $2, $3, $4, $5, $6,
+		setweight(to_tsvector('english', $7), 'A') || setweight(to_tsvector('english', $8), 'B') || setweight(to_tsvector('english', $9), 'C'),
+		$10, $11, $12, $13, $14, $15)
+	on conflict (sha256) do update set (form, version, errors, name, words, vector, services, skills, domains, trust, x402, active) =
+		(excluded.form, excluded.version, excluded.errors, excluded.name, excluded.words, excluded.vector,
+		excluded.services, excluded.skills, excluded.domains, excluded.trust, excluded.x402, excluded.active)
+	where searchable.version <= excluded.version`
+
+// searchArgs are the parameters of upsertSearchable for the parse of one document.
+func searchArgs(sum []byte, version, worst int, r *repute.Registration) []any {
+	s := searchTextOf(r)
+	labels := s.labels()
+	words := wholeHead(s.name+"\n"+labels+"\n"+s.description, maxTrigramText)
+	description := wholeHead(s.description, max(0, maxSearchText-len(s.name)-len(labels)))
+	return []any{sum, searchForm, version, worst, s.name, words, asWords(s.name), asWords(labels), description,
+		orEmptyList(s.services), orEmptyList(s.skills), orEmptyList(s.domains), orEmptyList(s.trust), s.x402, s.active}
+}
+
+func orEmptyList(l []string) []string {
+	if l == nil {
+		return []string{}
+	}
+	return l
+}
+
+// fillBatch is how many documents fillSearch reads at once.
+const fillBatch = 200
+
+// fillSearch makes the rows that are missing or of another form.
+func fillSearch(ctx context.Context, pool *pgxpool.Pool) error {
+	for {
+		n, err := fillSearchable(ctx, pool)
+		if err != nil || n < fillBatch {
+			return failed("make documents searchable", err)
+		}
+	}
+}
+
+func fillSearchable(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
+	rows, err := pool.Query(ctx, `
+		select distinct on (p.sha256) p.sha256, p.parser_version, p.errors, p.registration from parses p
+		where not exists (select from searchable s where s.sha256 = p.sha256 and s.form = $1)
+		order by p.sha256, p.parser_version desc limit $2`, searchForm, fillBatch)
+	if err != nil {
+		return 0, err
+	}
+	var batch pgx.Batch
+	var sum, registration []byte
+	var version, worst int
+	_, err = pgx.ForEachRow(rows, []any{&sum, &version, &worst, &registration}, func() error {
+		r, err := decodeRegistration(registration)
+		batch.Queue(upsertSearchable, searchArgs(slices.Clone(sum), version, worst, r)...)
+		return err
+	})
+	if err != nil {
+		return 0, err
+	}
+	return batch.Len(), pool.SendBatch(ctx, &batch).Close()
+}
+
+// explainExtension says what to do where the trigram extension cannot be made.
+func explainExtension(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || !strings.Contains(pg.Message, "pg_trgm") {
+		return err
+	}
+	hint := "install Postgres's contrib modules on its machine (package postgresql-contrib)"
+	if pg.Code == "42501" {
+		hint = "as the database's owner or a superuser run: create extension pg_trgm"
+	}
+	return fmt.Errorf("%w; %s", err, hint)
+}
