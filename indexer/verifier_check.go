@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -28,7 +29,7 @@ type CheckOptions struct {
 
 // Difference is one thing that the index and the chain do not agree on.
 type Difference struct {
-	Kind   repute.EventKind
+	Kind   repute.EventKind // 0 for what is of the block itself and no event of it
 	Agent  *repute.TokenID
 	Client *common.Address
 	Blocks repute.BlockRange // where the event must be
@@ -45,6 +46,7 @@ type CheckResult struct {
 	Agents      int // whose state was compared at Blocks.To
 	Differences int
 	Repaired    int      // events put in their place
+	Retimed     int      // blocks whose time was put right
 	Unchecked   []string // what could not be compared, and why
 }
 
@@ -62,10 +64,11 @@ func (v *Verifier) Check(ctx context.Context, o CheckOptions, found func(Differe
 	if err := c.choose(); err != nil {
 		return c.result, err
 	}
-	if err := c.blocks(ctx); err != nil {
-		return c.result, err
+	if err = c.blocks(ctx); err == nil {
+		err = c.state(ctx)
 	}
-	return c.result, c.state(ctx)
+	c.result.Unchecked = c.left.texts()
+	return c.result, err
 }
 
 type check struct {
@@ -73,6 +76,7 @@ type check struct {
 	o      CheckOptions
 	at     store.Standing
 	found  func(Difference)
+	left   leftovers
 	result CheckResult
 }
 
@@ -95,16 +99,6 @@ func (c *check) choose() error {
 	c.result.Blocks = r
 	return nil
 }
-
-func (c *check) unchecked(what string, err error) {
-	if text := fmt.Sprintf("%s: %v", what, err); len(c.result.Unchecked) < maxUnchecked {
-		c.result.Unchecked = append(c.result.Unchecked, text)
-	}
-}
-
-// maxUnchecked bounds how many reasons are listed; one is enough to say that not
-// everything was checked.
-const maxUnchecked = 100
 
 func (c *check) differ(holes []hole) {
 	for _, h := range holes {
@@ -158,10 +152,10 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 		case ctx.Err() != nil:
 			return nil, 0, ctx.Err()
 		case err != nil:
-			c.unchecked(fmt.Sprintf("headers of blocks %d to %d", r.From, to), err)
+			c.left.blocks("headers of", looked, err)
 		case w.mute():
 			c.v.mute = true
-			c.unchecked(fmt.Sprintf("blocks without events from %d on", r.From), errMute)
+			c.left.add(fmt.Sprintf("blocks without events from %d on", r.From), errMute)
 		default:
 			numbers = append(numbers, w.toJudge(looked)...)
 		}
@@ -178,7 +172,7 @@ func (c *check) block(ctx context.Context, j ruling) error {
 		return ctx.Err()
 	}
 	if j.err != nil {
-		c.unchecked(fmt.Sprintf("block %d", j.number), j.err)
+		c.left.blocks("", repute.BlockRange{From: j.number, To: j.number}, j.err)
 		return nil
 	}
 	c.result.Checked++
@@ -186,6 +180,9 @@ func (c *check) block(ctx context.Context, j ruling) error {
 		c.result.Unproven++
 	}
 	c.differ(c.v.blockHoles(j.judgement))
+	if err := c.time(ctx, j.judgement); err != nil {
+		return err
+	}
 	if !c.o.Repair || len(j.absent) == 0 {
 		return nil
 	}
@@ -194,10 +191,31 @@ func (c *check) block(ctx context.Context, j ruling) error {
 	return err
 }
 
+// time compares a stored block's time with its header's, which the block's hash
+// vouches for, and puts it right where that is wanted. An unknown time is no other one.
+func (c *check) time(ctx context.Context, j judgement) error {
+	known, err := c.v.db.Headers(ctx, c.v.chain.ID, []uint64{j.block.Number})
+	stored := known[j.block.Number]
+	if err != nil || !j.proven || stored.Time.IsZero() || stored.Time.Equal(j.block.Time) {
+		return err
+	}
+	c.result.Differences++
+	c.found(Difference{Blocks: repute.BlockRange{From: j.block.Number, To: j.block.Number}, What: fmt.Sprintf("the block's time is %s, stored %s",
+		j.block.Time.UTC().Format(time.RFC3339), stored.Time.Format(time.RFC3339))})
+	if !c.o.Repair {
+		return nil
+	}
+	if err := c.v.db.Amend(ctx, c.v.chain.ID, c.o.Lease, store.Amendment{Block: j.block.Block}); err != nil {
+		return err
+	}
+	c.result.Retimed++
+	return nil
+}
+
 // state compares all agents at the end of the range.
 func (c *check) state(ctx context.Context) error {
 	if !c.at.Whole {
-		c.unchecked("state", errPartial)
+		c.left.add("state", errPartial)
 		return nil
 	}
 	end := repute.Block{Number: c.result.Blocks.To}
@@ -207,13 +225,11 @@ func (c *check) state(ctx context.Context) error {
 			return ctx.Err()
 		}
 		if err != nil {
-			c.unchecked(fmt.Sprintf("state at block %d", end.Number), err)
+			c.left.add(fmt.Sprintf("state at block %d", end.Number), err)
 			return nil
 		}
 		c.result.Agents += p.compared
-		for _, k := range slices.Compact(slices.Sorted(slices.Values(p.skipped))) {
-			c.unchecked("state of "+k.String(), errNoView)
-		}
+		c.left.views(p.skipped)
 		if err := c.settle(ctx, p.holes); err != nil {
 			return err
 		}
@@ -238,7 +254,7 @@ func (c *check) settle(ctx context.Context, holes []hole) error {
 	for _, h := range holes {
 		lacking, err := c.v.locate(ctx, c.at, h)
 		if err != nil {
-			c.unchecked("search for "+h.Subject, err)
+			c.left.add("search for "+h.Subject, err)
 			continue
 		}
 		stored, err := c.v.put(ctx, c.o.Lease, c.at, lacking)
@@ -253,9 +269,11 @@ func (c *check) settle(ctx context.Context, holes []hole) error {
 // Report stores differences as gaps, without a lease: whoever leads the chain will
 // look for them. Beyond as many as a chain may have they are left out.
 func (v *Verifier) Report(ctx context.Context, differences []Difference) error {
-	gaps := make([]store.Gap, len(differences))
-	for i, d := range differences {
-		gaps[i] = d.gap
+	var gaps []store.Gap
+	for _, d := range differences {
+		if d.Kind != 0 { // a block's time is no event that could be looked for
+			gaps = append(gaps, d.gap)
+		}
 	}
 	err := v.db.OpenGaps(ctx, v.chain.ID, store.Lease{}, gaps)
 	if errors.Is(err, store.ErrGapsFull) {

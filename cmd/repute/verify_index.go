@@ -43,13 +43,13 @@ func (p *program) verifyCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify --chain NAME --rpc URL",
 		Short: "compare the index with the chain",
-		Long: `Reads the receipts of stored blocks again and recomputes their roots, looks for blocks
-whose bloom admits events that are not stored, and compares the state of all agents
-and their number at the end of the range with the chain's own. Works beside a running
-serve, and for imported chains.
+		Long: `Reads the receipts of stored blocks again and recomputes their roots, compares the
+blocks' times with their headers', looks for blocks whose bloom admits events that are
+not stored, and compares the state of all agents and their number at the end of the
+range with the chain's own. Works beside a running serve, and for imported chains.
 
-Prints each difference. Exit code 0: nothing differs; 1: something does, or did before
---repair put it right; 2: something could not be checked.
+Prints each difference. Exit codes: 0 nothing differs; 1 something does, or did before
+--repair put it right; 2 something could not be checked, or wrong usage; 130 interrupted.
 
   repute verify --chain base --rpc https://your-node.example --from 41663783 --to 42000000`,
 		Args: cobra.NoArgs,
@@ -147,7 +147,8 @@ func (p *program) ofChain(ctx context.Context, nodes []*node.Node, chainID uint6
 			last = err
 			fmt.Fprintln(p.stderr, "an endpoint is not asked, it does not tell its chain:", err)
 		case heads.ChainID != chainID:
-			return nil, repute.Invalid("rpc", fmt.Sprintf("an endpoint serves chain %d, not %d", heads.ChainID, chainID), "the chain's own endpoints")
+			return nil, repute.Invalid("rpc", fmt.Sprintf("an endpoint serves chain %d, not %d", heads.ChainID, chainID),
+				fmt.Sprintf("give endpoints of chain %d, or name the chain that this one serves", chainID))
 		default:
 			proven = append(proven, n)
 		}
@@ -235,19 +236,36 @@ func (p *program) conclude(report verifyReport, r indexer.CheckResult, asJSON bo
 			return err
 		}
 	} else {
-		fmt.Fprintf(p.stdout, "blocks %d to %d: %d compared with their receipts, %d of them unproven; %d agents compared; %d differences, %d events repaired\n",
-			r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven, r.Agents, r.Differences, r.Repaired)
+		fmt.Fprintln(p.stdout, summary(r))
 		for _, what := range r.Unchecked {
 			fmt.Fprintln(p.stdout, "not checked:", what)
 		}
 	}
 	switch {
 	case r.Differences > 0:
-		return outcome{codeDiffers, fmt.Sprintf("the index differs from the chain in %d places", r.Differences)}
+		return outcome{codeDiffers, "the index differs from the chain in " + count(r.Differences, "place")}
 	case r.Unproven > 0 || len(r.Unchecked) > 0:
 		return outcome{codeUnchecked, "not everything could be checked"}
 	}
 	return nil
+}
+
+// summary is the line a person reads last.
+func summary(r indexer.CheckResult) string {
+	text := fmt.Sprintf("blocks %d to %d: %d compared with their receipts, %d of them unproven; %s compared; %s, %s repaired",
+		r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven, count(r.Agents, "agent"), count(r.Differences, "difference"), count(r.Repaired, "event"))
+	if r.Retimed > 0 {
+		text += ", the time of " + count(r.Retimed, "block") + " put right"
+	}
+	return text
+}
+
+// count is a number with its noun.
+func count[T ~int | ~int64 | ~uint64](n T, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
 }
 
 // verifyReport is what verify --json prints.
@@ -259,15 +277,18 @@ type verifyReport struct {
 	Unproven    int          `json:"blocksUnproven"`
 	Agents      int          `json:"agentsChecked"`
 	Repaired    int          `json:"eventsRepaired"`
+	Retimed     int          `json:"blocksRetimed"`
 	Differences []difference `json:"differences"`
 	Unchecked   []string     `json:"unchecked"`
 }
 
 func (v *verifyReport) sum(r indexer.CheckResult) {
 	v.From, v.To, v.Blocks, v.Unproven = r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven
-	v.Agents, v.Repaired, v.Unchecked = r.Agents, r.Repaired, append([]string{}, r.Unchecked...)
+	v.Agents, v.Repaired, v.Retimed, v.Unchecked = r.Agents, r.Repaired, r.Retimed, append([]string{}, r.Unchecked...)
 }
 
+// difference is one place at which index and chain differ. Kind is an event's name, or
+// Block for what is of the block itself.
 type difference struct {
 	Kind   string `json:"kind"`
 	Agent  string `json:"agent,omitempty"`
@@ -279,6 +300,9 @@ type difference struct {
 
 func encodeDifference(d indexer.Difference) difference {
 	out := difference{Kind: d.Kind.String(), From: d.Blocks.From, To: d.Blocks.To, What: d.What}
+	if d.Kind == 0 {
+		out.Kind = "Block"
+	}
 	if d.Agent != nil {
 		out.Agent = d.Agent.Dec()
 	}

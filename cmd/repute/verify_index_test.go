@@ -62,7 +62,7 @@ func TestVerifyTellsWhatDiffers(t *testing.T) {
 			t.Errorf("difference %d: %+v, want %s", i, report.Differences[i], kind)
 		}
 	}
-	if code, out, _ = tool(t, "verify", "--config", file, "--repair"); code != 1 || !strings.Contains(out, "1 events repaired") {
+	if code, out, _ = tool(t, "verify", "--config", file, "--repair"); code != 1 || !strings.Contains(out, "1 event repaired") {
 		t.Errorf("repair: code %d, %s", code, out)
 	}
 	if code, out, _ = tool(t, "verify", "--config", file, "--to", "1"); code != 0 {

@@ -1,0 +1,79 @@
+package indexer
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"repute"
+	"repute/internal/rpctest"
+)
+
+// A stored time that is not the header's is a difference, and repaired.
+func TestCheckComparesBlockTimes(t *testing.T) {
+	t.Parallel()
+	dn := livedIn(t)
+	c := dn.Chain()
+	db := openStore(t)
+	n := nodeAt(t, dn.RPCURL())
+	indexFrom(t, db, c, n)
+	before := dump(t, db)
+	tag, err := db.Pool().Exec(t.Context(), "update blocks set time = time - interval '1 hour' where number = (select max(block) from events where block < 20)")
+	if err != nil || tag.RowsAffected() != 1 {
+		t.Fatal(tag, err)
+	}
+	check := func(repair bool) (r CheckResult, found []Difference) {
+		t.Helper()
+		r, err := verifierOf(db, c, n).Check(t.Context(), CheckOptions{Repair: repair}, func(d Difference) { found = append(found, d) })
+		if err != nil {
+			t.Fatal(err)
+		}
+		return r, found
+	}
+	if r, found := check(true); r.Differences != 1 || r.Retimed != 1 || found[0].Kind != 0 || found[0].Blocks.From == 0 {
+		t.Errorf("got %+v, %+v", r, found)
+	}
+	if r, found := check(false); r.Differences != 0 {
+		t.Errorf("after the repair: %+v, %+v", r, found)
+	}
+	wantSame(t, dump(t, db), before)
+}
+
+// A node that is dead is one reason, however many blocks it leaves unchecked.
+func TestCheckSaysAReasonOnce(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	for i := range uint64(30) {
+		c.Mine(c.Register(i, rpctest.Account(1), ""))
+	}
+	c.MineEmpty(20)
+	db := openStore(t)
+	n := newNode(t, c, NodeOptions{})
+	indexFrom(t, db, chainOf(c), n)
+	c.GoDark(true)
+	r, err := verifierOf(db, chainOf(c), n).Check(t.Context(), CheckOptions{To: c.Head().Number()}, func(Difference) {})
+	if err != nil || len(r.Unchecked) == 0 || len(r.Unchecked) > 6 {
+		t.Errorf("%v, %d reasons: %q", err, len(r.Unchecked), r.Unchecked)
+	}
+}
+
+func TestLeftovers(t *testing.T) {
+	t.Parallel()
+	var l leftovers
+	gone, late := errors.New("gone"), errors.New("late")
+	for _, n := range []uint64{3, 4, 5, 9} {
+		l.blocks("", repute.BlockRange{From: n, To: n}, gone)
+	}
+	l.blocks("", repute.BlockRange{From: 7, To: 7}, late)
+	l.blocks("headers of", repute.BlockRange{From: 1, To: 50}, gone)
+	l.blocks("headers of", repute.BlockRange{From: 51, To: 80}, gone)
+	l.add("state", late)
+	l.add("state", late)
+	l.views([]repute.EventKind{repute.KindApproval, repute.KindTransfer})
+	l.views([]repute.EventKind{repute.KindTransfer})
+	want := []string{"4 of blocks 3 to 9: gone", "block 7: late", "headers of blocks 1 to 80: gone", "state: late",
+		"state of Transfer, Approval: a view that tells it is not answered"}
+	if got := l.texts(); !slices.Equal(got, want) {
+		t.Errorf("got %q", got)
+	}
+}
