@@ -24,7 +24,6 @@ func (r *reader) trim(b []byte) []byte {
 // isObject tells whether the bytes are one JSON object that is safe to descend
 // into, and reports what they are otherwise.
 func (r *reader) isObject(b []byte) bool {
-	var value json.RawMessage
 	switch {
 	case len(b) == 0:
 		r.add(CodeEmpty, "", "the document is empty")
@@ -36,8 +35,9 @@ func (r *reader) isObject(b []byte) bool {
 		r.add(CodeTooDeep, "", "nested deeper than %d levels", MaxDepth)
 		return false
 	}
-	if err := json.Unmarshal(b, &value); err != nil {
-		r.add(CodeNotJSON, "", "%s", err)
+	if !json.Valid(b) {
+		var value json.RawMessage
+		r.add(CodeNotJSON, "", "%s", json.Unmarshal(b, &value))
 		return false
 	}
 	if b[0] != '{' {
@@ -59,7 +59,7 @@ func (r *reader) text(b []byte) {
 	if !utf8.Valid(b) {
 		r.add(CodeInvalidUTF8, "", "invalid UTF-8")
 	}
-	r.duplicates(json.NewDecoder(bytes.NewReader(b)), nil)
+	r.duplicates(b, nil)
 }
 
 // lexical is what can be seen without understanding the document.
@@ -119,36 +119,32 @@ func unicodeEscape(b []byte) (rune, bool) {
 // duplicates reports repeated members. The text is valid JSON of bounded depth. The
 // path is joined only when it is needed: joined on the way, a long name above many
 // values would cost the square of the document.
-func (r *reader) duplicates(d *json.Decoder, path []string) {
-	t, err := d.Token()
-	if err != nil {
-		return
-	}
-	switch t {
-	case json.Delim('['):
-		for i := 0; d.More(); i++ {
-			r.duplicates(d, append(path, strconv.Itoa(i)))
-		}
-	case json.Delim('{'):
-		seen := map[string]bool{}
-		for d.More() {
-			t, err := d.Token()
-			name, ok := t.(string)
-			if err != nil || !ok {
-				return
-			}
-			at := append(path, name)
+func (r *reader) duplicates(b []byte, path []string) {
+	var seen map[string]bool
+	c := cursor{text: b}
+	for i := 0; c.next(); i++ {
+		at := path
+		switch {
+		case c.isObject:
+			name := c.name()
+			at = append(path, name)
 			if seen[name] {
 				r.add(CodeDuplicate, join(at), "repeated; the last one counts")
 			}
+			if seen == nil {
+				seen = map[string]bool{}
+			}
 			seen[name] = true
-			r.duplicates(d, at)
+		case holdsMore(c.value):
+			at = append(path, strconv.Itoa(i))
 		}
-	default:
-		return
+		if holdsMore(c.value) {
+			r.duplicates(c.value, at)
+		}
 	}
-	_, _ = d.Token() // the closing bracket, which valid JSON has
 }
+
+func holdsMore(value []byte) bool { return value[0] == '{' || value[0] == '[' }
 
 func join(path []string) string {
 	var b strings.Builder
@@ -161,34 +157,33 @@ func join(path []string) string {
 // membersOf opens a JSON object; nil for anything else. A repeated name keeps its
 // first place and its last value.
 func membersOf(raw json.RawMessage) []member {
-	d := json.NewDecoder(bytes.NewReader(raw))
-	if t, err := d.Token(); err != nil || t != json.Delim('{') {
+	if jsonType(raw) != "an object" {
 		return nil
 	}
 	members := []member{}
 	at := map[string]int{}
-	for d.More() {
-		t, err := d.Token()
-		name, ok := t.(string)
-		var value json.RawMessage
-		if err != nil || !ok || d.Decode(&value) != nil {
-			return members
-		}
+	c := cursor{text: raw}
+	for c.next() {
+		name := c.name()
 		if i, again := at[name]; again {
-			members[i].raw = value
+			members[i].raw = c.value
 			continue
 		}
 		at[name] = len(members)
-		members = append(members, member{name: name, raw: value})
+		members = append(members, member{name: name, raw: c.value})
 	}
 	return members
 }
 
 // elementsOf opens a JSON array; nil for anything else.
 func elementsOf(raw json.RawMessage) []json.RawMessage {
-	var list []json.RawMessage
-	if jsonType(raw) != "an array" || json.Unmarshal(raw, &list) != nil {
+	if jsonType(raw) != "an array" {
 		return nil
+	}
+	list := []json.RawMessage{}
+	c := cursor{text: raw}
+	for c.next() {
+		list = append(list, c.value)
 	}
 	return list
 }

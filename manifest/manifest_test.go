@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 	"testing"
-	"unicode/utf8"
 
 	"repute"
 )
@@ -220,48 +219,6 @@ func TestParseReplacesHostileText(t *testing.T) {
 	if _, ok := reg.Extra["k\ufffd"]; !ok {
 		t.Errorf("extra %q", reg.Extra)
 	}
-}
-
-func FuzzParse(f *testing.F) {
-	f.Add([]byte(standard))
-	f.Add([]byte(`{"services":{"a":["\ud800"]},"registrations":[{"agentId":"x"}]}`))
-	f.Add([]byte(`{"endpoints":[1,"x",{"type":{}}],"x402support":{"enabled":1}}`))
-	f.Add([]byte("\xef\xbb\xbf{\"a\":1,\"a\":2}"))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		reg, problems := Parse(b)
-		again, more := Parse(b)
-		if !reflect.DeepEqual(reg, again) || !reflect.DeepEqual(problems, more) {
-			t.Error("two parses differ")
-		}
-		check := func(what, s string, limit int) {
-			if len(s) > limit || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-				t.Errorf("%s: %q", what, s)
-			}
-		}
-		for _, p := range problems {
-			check("path", p.Path, 3*maxShort)
-			check("message", p.Message, 3*maxShort)
-		}
-		check("type", reg.Type, maxShort)
-		check("name", reg.Name, maxName)
-		check("description", reg.Description, maxText)
-		check("image", reg.Image, maxURL)
-		for _, s := range reg.Services {
-			check("service", s.Name, maxShort)
-			check("endpoint", s.Endpoint, maxURL)
-		}
-		for _, s := range slices.Concat(reg.SupportedTrust, skillsOf(reg)) {
-			check("list", s, maxShort)
-		}
-	})
-}
-
-func skillsOf(reg repute.Registration) []string {
-	var all []string
-	for _, s := range reg.Services {
-		all = slices.Concat(all, s.Skills, s.Domains, []string{s.Version})
-	}
-	return all
 }
 
 // Unknown members are kept up to a bound of all together; what goes is reported.

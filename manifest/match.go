@@ -27,6 +27,16 @@ func Links(reg repute.Registration, agent repute.AgentID) repute.LinkVerdict {
 	return verdict
 }
 
+// MatchRegistration reports a registration file that names other agents, and not the
+// one whose URI points to it. One that names none was told so by Parse.
+func MatchRegistration(reg repute.Registration, agent repute.AgentID) []repute.Problem {
+	r := &reader{area: areaAgent}
+	if Links(reg, agent) == repute.LinkOther {
+		r.add(CodeLinkOther, "/registrations", "%s is not among them", agent)
+	}
+	return r.problems
+}
+
 // LinkedAgent is the agent that an entry of registrations names; false when it names
 // none. Addresses count whatever their capitals.
 func LinkedAgent(link repute.RegistrationLink) (repute.AgentID, bool) {

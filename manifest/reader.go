@@ -1,6 +1,7 @@
 package manifest
 
 import (
+	"bytes"
 	"encoding/json"
 	"fmt"
 	"net/url"
@@ -297,7 +298,7 @@ func (o *object) rest() map[string]json.RawMessage {
 		if extra == nil {
 			extra = map[string]json.RawMessage{}
 		}
-		extra[clean(m.name)] = m.raw
+		extra[clean(m.name)] = bytes.Clone(m.raw) // not to hold the whole document
 	}
 	return extra
 }
