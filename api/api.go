@@ -133,6 +133,9 @@ func New(o Options) (*API, error) {
 		return nil, err
 	}
 	a.mountPlain()
+	if err := a.mountGateway(); err != nil {
+		return nil, err
+	}
 	return a, nil
 }
 

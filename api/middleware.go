@@ -35,7 +35,7 @@ func (a *API) use() {
 		a.limit,
 		middleware.BodyLimit(fmt.Sprintf("%dB", a.limits.Body)),
 		a.deadline,
-		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024}),
+		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024, Skipper: isGateway}),
 	)
 }
 

@@ -24,14 +24,24 @@ const sha256Prefix = "\x12\x20"
 // Block gives the bytes of a multihash: a stored document, wherever it came from,
 // when the multihash is its sha2-256, else a block that proves an ipfs document.
 // repute.ErrNotFound when there is neither.
-func (db *DB) Block(ctx context.Context, multihash []byte) (data []byte, err error) {
+func (db *DB) Block(ctx context.Context, multihash []byte) ([]byte, error) {
 	sum, _ := bytes.CutPrefix(multihash, []byte(sha256Prefix))
+	return db.block(ctx, multihash, `
+		select data from ipfs_blocks where multihash = $1
+		union all
+		select body from documents where sha256 = $2 and body is not null
+		limit 1`, multihash, sum)
+}
+
+// ProofBlock is Block without the documents, which strangers chose byte by byte: what
+// it gives was read as a part of an ipfs document before.
+func (db *DB) ProofBlock(ctx context.Context, multihash []byte) ([]byte, error) {
+	return db.block(ctx, multihash, "select data from ipfs_blocks where multihash = $1", multihash)
+}
+
+func (db *DB) block(ctx context.Context, multihash []byte, query string, args ...any) (data []byte, err error) {
 	err = db.view(ctx, "read block", func(ctx context.Context, tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `
-			select body from documents where sha256 = $1 and body is not null
-			union all
-			select data from ipfs_blocks where multihash = $2
-			limit 1`, sum, multihash).Scan(&data)
+		err := tx.QueryRow(ctx, query, args...).Scan(&data)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("block %x: %w", multihash, repute.ErrNotFound)
 		}

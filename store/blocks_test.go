@@ -44,6 +44,11 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%s: %q, %v", want.Data, got, err)
 		}
 	}
+	for text, known := range map[string]bool{"directory": true, "part": true, "whole": false, "<html>": false} {
+		if _, err := db.ProofBlock(t.Context(), multihash([]byte(text))); (err == nil) != known || !known && !errors.Is(err, repute.ErrNotFound) {
+			t.Errorf("proof %s: %v", text, err)
+		}
+	}
 	if n := count(t, db, "ipfs_blocks"); n != 2 {
 		t.Errorf("%d blocks: a whole document is kept twice", n)
 	}

@@ -1,0 +1,150 @@
+package api
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"strings"
+
+	"repute"
+
+	"github.com/ipfs/boxo/blockservice"
+	"github.com/ipfs/boxo/exchange/offline"
+	"github.com/ipfs/boxo/gateway"
+	"github.com/ipfs/go-cid"
+	"github.com/labstack/echo/v4"
+	"github.com/prometheus/client_golang/prometheus"
+)
+
+const gatewayPath = "/ipfs/"
+
+// Most of one answer: a directory's CAR leads to every document we keep of it.
+const (
+	maxGatewayBlocks = 1000
+	maxGatewayBytes  = 32 << 20
+)
+
+// ipfsGateway is a read-only trustless gateway (specs.ipfs.tech) over the blocks and
+// documents that are kept: raw blocks and CARs only, so that callers verify what they
+// get and a browser is never shown a stranger's page under our name.
+type ipfsGateway struct {
+	next http.Handler
+	fail func(context.Context, error) *ErrorBody
+	// denied says why the operator withholds a block, nil when he does not.
+	denied func(context.Context, cid.Cid) error
+}
+
+func newIPFSGateway(blocks blockSource, l Limits, fail func(context.Context, error) *ErrorBody) (*ipfsGateway, error) {
+	g := &ipfsGateway{fail: fail, denied: func(context.Context, cid.Cid) error { return nil }}
+	kept := &keptBlocks{from: blocks, denied: func(ctx context.Context, id cid.Cid) error { return g.denied(ctx, id) }}
+	// Nothing is fetched for a caller: what is not kept is not there.
+	backend, err := gateway.NewBlocksBackend(blockservice.New(kept, offline.Exchange(kept)))
+	if err != nil {
+		return nil, fmt.Errorf("ipfs gateway: %w", err)
+	}
+	g.next = gateway.NewHandler(gateway.Config{
+		NoDNSLink: true, DisableHTMLErrors: true, MaxRequestDuration: l.Timeout,
+		// Requests are counted with all others; a registry of its own keeps it out of the
+		// process-wide one.
+		MetricsRegistry: prometheus.NewRegistry(),
+	}, backend)
+	return g, nil
+}
+
+// ServeHTTP answers GET /ipfs/{cid}[/path]. Failures are problems like everywhere.
+func (g *ipfsGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if err := g.check(r); err != nil {
+		g.fail(r.Context(), err).write(w)
+		return
+	}
+	answer := &gatewayAnswer{ResponseWriter: w}
+	g.next.ServeHTTP(answer, r.WithContext(withAllowance(r.Context())))
+	if answer.refused != 0 {
+		answer.dropHeaders()
+		g.fail(r.Context(), answer.problem()).write(w)
+	}
+}
+
+// check refuses what the gateway library would answer with less help, or lead away.
+func (g *ipfsGateway) check(r *http.Request) error {
+	text, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, gatewayPath), "/")
+	id, err := cid.Decode(text)
+	if err != nil || len(text) > maxCIDText {
+		return repute.Invalid("cid", "not a CID", "e.g. /ipfs/bafkrei…?format=raw; the sha256 of a document is part of its raw CIDv1")
+	}
+	if !served(id) {
+		return fmt.Errorf("%s: only raw and dag-pb CIDs are served: %w", id, repute.ErrNotFound)
+	}
+	return g.denied(r.Context(), id)
+}
+
+// maxCIDText is more than any CID of a hash needs.
+const maxCIDText = 256
+
+// gatewayAnswer holds back failures, to be told in our words.
+type gatewayAnswer struct {
+	http.ResponseWriter
+	refused int
+	words   strings.Builder
+}
+
+// WriteHeader lets only good answers through.
+func (a *gatewayAnswer) WriteHeader(status int) {
+	if status >= 400 {
+		a.refused = status
+		return
+	}
+	a.ResponseWriter.WriteHeader(status)
+}
+
+// Write keeps the beginning of a failure's text.
+func (a *gatewayAnswer) Write(b []byte) (int, error) {
+	if a.refused == 0 {
+		return a.ResponseWriter.Write(b)
+	}
+	if a.words.Len() < 512 {
+		a.words.Write(b[:min(len(b), 512)])
+	}
+	return len(b), nil
+}
+
+// Unwrap serves http.ResponseController.
+func (a *gatewayAnswer) Unwrap() http.ResponseWriter { return a.ResponseWriter }
+
+// dropHeaders takes back what described the answer that did not come.
+func (a *gatewayAnswer) dropHeaders() {
+	for _, name := range []string{"Content-Disposition", "Content-Location", "Cache-Control", "Etag", "Last-Modified", "Accept-Ranges"} {
+		a.Header().Del(name)
+	}
+}
+
+func (a *gatewayAnswer) problem() *ErrorBody {
+	words := clean(strings.TrimSpace(a.words.String()))
+	switch a.refused {
+	case http.StatusNotAcceptable:
+		b := newBody(a.refused, "not_acceptable", "Not acceptable", "this is a trustless gateway: it serves raw blocks and CARs only")
+		b.Hint = "add ?format=raw or ?format=car, or the header Accept: application/vnd.ipld.raw or application/vnd.ipld.car"
+		return b
+	case http.StatusNotFound:
+		return newBody(a.refused, "not_found", "Not found", "not among the documents that are kept here")
+	case http.StatusGone:
+		return newBody(a.refused, "gone", "Gone", words)
+	case http.StatusGatewayTimeout:
+		return problem(context.DeadlineExceeded)
+	case http.StatusInternalServerError:
+		return problem(fmt.Errorf("ipfs gateway: %s", words))
+	}
+	return newBody(a.refused, "invalid", "Invalid request", words)
+}
+
+func (a *API) mountGateway() error {
+	g, err := newIPFSGateway(a.db, a.limits, a.fail)
+	if err != nil {
+		return err
+	}
+	a.echo.GET(gatewayPath+"*", echo.WrapHandler(g))
+	return nil
+}
+
+// isGateway tells the gateway's answers, which are hashed and ranged as they are.
+func isGateway(c echo.Context) bool { return c.Path() == gatewayPath+"*" }

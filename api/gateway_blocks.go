@@ -1,0 +1,124 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"sync/atomic"
+
+	"repute"
+
+	blocks "github.com/ipfs/go-block-format"
+	"github.com/ipfs/go-cid"
+	format "github.com/ipfs/go-ipld-format"
+	mh "github.com/multiformats/go-multihash"
+)
+
+// blockSource is where the gateway's bytes come from.
+type blockSource interface {
+	Block(ctx context.Context, multihash []byte) ([]byte, error)
+	ProofBlock(ctx context.Context, multihash []byte) ([]byte, error)
+}
+
+// keptBlocks is a boxo blockstore over what is kept. It only reads.
+type keptBlocks struct {
+	from   blockSource
+	denied func(context.Context, cid.Cid) error
+}
+
+var errReadOnly = errors.New("the gateway only reads")
+
+// served tells the CIDs that may be looked up. Raw blocks are handed out as they are.
+// dag-pb is decoded by the gateway, so it must be what the resolver could read; other
+// codecs are not, because documents that strangers wrote would reach their decoders.
+func served(id cid.Cid) bool {
+	p := id.Prefix()
+	return p.Codec == cid.Raw || p.Codec == cid.DagProtobuf && p.MhType != mh.IDENTITY
+}
+
+// Get gives a block, an error that format.IsNotFound knows when it is not kept.
+func (k *keptBlocks) Get(ctx context.Context, id cid.Cid) (blocks.Block, error) {
+	if !served(id) {
+		return nil, format.ErrNotFound{Cid: id}
+	}
+	if err := k.denied(ctx, id); err != nil {
+		return nil, err
+	}
+	b, err := k.read(ctx, id)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, format.ErrNotFound{Cid: id}
+	}
+	if err != nil {
+		return nil, err
+	}
+	if err := spend(ctx, len(b)); err != nil {
+		return nil, err
+	}
+	return blocks.NewBlockWithCid(b, id)
+}
+
+func (k *keptBlocks) read(ctx context.Context, id cid.Cid) ([]byte, error) {
+	if id.Prefix().MhType == mh.IDENTITY {
+		digest, err := mh.Decode(id.Hash())
+		if err != nil {
+			return nil, err
+		}
+		return digest.Digest, nil
+	}
+	if id.Prefix().Codec == cid.Raw {
+		return k.from.Block(ctx, id.Hash())
+	}
+	return k.from.ProofBlock(ctx, id.Hash())
+}
+
+// Has tells whether a block is kept.
+func (k *keptBlocks) Has(ctx context.Context, id cid.Cid) (bool, error) {
+	_, err := k.Get(ctx, id)
+	if format.IsNotFound(err) {
+		return false, nil
+	}
+	return err == nil, err
+}
+
+// GetSize gives the length of a block.
+func (k *keptBlocks) GetSize(ctx context.Context, id cid.Cid) (int, error) {
+	b, err := k.Get(ctx, id)
+	if err != nil {
+		return 0, err
+	}
+	return len(b.RawData()), nil
+}
+
+// Put is refused, like everything that would change what is kept.
+func (*keptBlocks) Put(context.Context, blocks.Block) error { return errReadOnly }
+
+// PutMany is refused.
+func (*keptBlocks) PutMany(context.Context, []blocks.Block) error { return errReadOnly }
+
+// DeleteBlock is refused.
+func (*keptBlocks) DeleteBlock(context.Context, cid.Cid) error { return errReadOnly }
+
+// AllKeysChan is refused: the gateway does not list what is kept.
+func (*keptBlocks) AllKeysChan(context.Context) (<-chan cid.Cid, error) { return nil, errReadOnly }
+
+// allowance is what one answer may still read.
+type allowance struct{ blocks, bytes atomic.Int64 }
+
+type allowanceKey struct{}
+
+func withAllowance(ctx context.Context) context.Context {
+	b := &allowance{}
+	b.blocks.Store(maxGatewayBlocks)
+	b.bytes.Store(maxGatewayBytes)
+	return context.WithValue(ctx, allowanceKey{}, b)
+}
+
+var errAllowance = errors.New("the answer is larger than this gateway gives; ask for its parts")
+
+// spend takes one block from the allowance of the request that ctx belongs to.
+func spend(ctx context.Context, size int) error {
+	b, ok := ctx.Value(allowanceKey{}).(*allowance)
+	if ok && b.blocks.Add(-1) >= 0 && b.bytes.Add(-int64(size)) >= 0 {
+		return nil
+	}
+	return errAllowance
+}
