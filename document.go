@@ -54,6 +54,8 @@ const (
 	DocumentOK      DocumentStatus = "ok"      // fetched and parsed without errors
 	DocumentInvalid DocumentStatus = "invalid" // fetched, parsed with errors
 	DocumentFailed  DocumentStatus = "failed"  // could not be fetched; see Reason
+	DocumentDead    DocumentStatus = "dead"    // failed for good or too often; tried again rarely, if at all
+	DocumentDenied  DocumentStatus = "denied"  // the operator does not show it; see Detail
 )
 
 // Document is what is known of the bytes behind one URI.

@@ -15,7 +15,8 @@ var (
 	// ErrConflict: the request contradicts what is stored, e.g. other
 	// registries for a known chain.
 	ErrConflict = errors.New("conflict")
-	// ErrGone: a change cursor older than what is kept.
+	// ErrGone: a change cursor older than what is kept, or bytes that are dropped or
+	// denied (DeniedError).
 	ErrGone = errors.New("gone")
 	// ErrUnavailable: a dependency (database, node) does not answer now.
 	ErrUnavailable = errors.New("unavailable")
@@ -47,6 +48,15 @@ func (e *MissingError) Unwrap() error { return ErrNotFound }
 
 // Missing makes a MissingError.
 func Missing(format string, args ...any) error { return &MissingError{fmt.Sprintf(format, args...)} }
+
+// DeniedError is content the operator does not serve.
+type DeniedError struct{ Reason string }
+
+// Error reads "denied by the operator: reason".
+func (e *DeniedError) Error() string { return "denied by the operator: " + e.Reason }
+
+// Unwrap makes every DeniedError an ErrGone.
+func (e *DeniedError) Unwrap() error { return ErrGone }
 
 // InputError names the field that is wrong and how to mend it.
 type InputError struct {

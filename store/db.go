@@ -38,6 +38,9 @@ type Options struct {
 	// MaxConns bounds the connections of readers, 16 when 0. Writers, leases and
 	// the job queue have 8 of their own, which readers cannot use up.
 	MaxConns int32
+	// NoFiles leaves out the files of feedback, responses and validations where
+	// documents are fetched.
+	NoFiles bool
 }
 
 // DB is the index. It is safe for concurrent use.
@@ -46,6 +49,7 @@ type DB struct {
 	readers  *pgxpool.Pool // read-only transactions and the feed
 	classify func(uri string) (kind, host string)
 	decode   func(types.Log) (repute.Event, error)
+	noFiles  bool
 	dict     *dictionary
 	totals   totals
 }
@@ -99,7 +103,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Classify == nil {
 		o.Classify = classifyByScheme
 	}
-	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, dict: newDictionary()}, nil
+	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, dict: newDictionary()}, nil
 }
 
 // Close waits for connections in use and closes the pools.

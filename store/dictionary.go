@@ -163,8 +163,8 @@ func (db *DB) findURIs(ctx context.Context, words []word) (map[[32]byte]int64, e
 func (db *DB) findAgentURIs(ctx context.Context, words []word) (map[[32]byte]int64, error) {
 	return db.findWords(ctx, `
 		select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (
-			select hash, id, uri, next_due, fetched_at, reason from uris where hash = u.h offset 0) t
-		where t.next_due is not null or t.fetched_at is not null or t.reason <> '' or t.uri = ''`, words)
+			select hash, id, uri, rank from uris where hash = u.h offset 0) t
+		where t.rank < 2 or t.uri = ''`, words)
 }
 
 func (db *DB) findWords(ctx context.Context, sql string, words []word) (map[[32]byte]int64, error) {
@@ -192,7 +192,7 @@ func (db *DB) insertTags(ctx context.Context, words []word) error {
 // longestHost is what DNS allows.
 const longestHost = 253
 
-// insertURIs stores URIs that no agent uses, which nobody fetches.
+// insertURIs stores URIs that no agent uses: PlanFiles finds them.
 func (db *DB) insertURIs(ctx context.Context, words []word) error {
 	kinds, hosts := db.classifyAll(words)
 	_, err := db.pool.Exec(ctx, `
@@ -201,22 +201,20 @@ func (db *DB) insertURIs(ctx context.Context, words []word) error {
 	return err
 }
 
-// insertAgentURIs makes URIs due at once that are new or were nobody's until now,
-// also those that nothing can fetch: their one try records why. Their hosts get a
-// turn in the same statement, in the order of their names, as every writer does.
+// insertAgentURIs makes URIs due at once that are new or were no agent's until now,
+// also those that nothing can fetch: their one try records why. What was read as
+// somebody else's file is read again, whole: it was not parsed as a registration.
 func (db *DB) insertAgentURIs(ctx context.Context, words []word) error {
 	kinds, hosts := db.classifyAll(words)
 	_, err := db.pool.Exec(ctx, `
 		with planned as (
-			insert into uris (hash, uri, kind, host, next_due)
-			select hash, uri, kind, host, case when uri <> '' then now() end
+			insert into uris (hash, uri, kind, host, rank, next_due)
+			select hash, uri, kind, host, 0, case when uri <> '' then now() end
 			from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
-			on conflict (hash) do update set next_due = excluded.next_due
-				where uris.next_due is null and uris.fetched_at is null and uris.reason = ''
-			returning host, next_due)
-		insert into hosts (host, turn)
-		select distinct host, now() from planned where next_due is not null order by host
-		on conflict (host) do update set turn = excluded.turn where hosts.turn > excluded.turn`,
+			on conflict (hash) do update set next_due = excluded.next_due, rank = excluded.rank, attempts = 0,
+				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 1
+			returning host, next_due),
+		due as (select host from planned where next_due is not null)`+giveTurns("due"),
 		hashesOf(words), valuesOf(words), kinds, hosts)
 	return err
 }

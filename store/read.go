@@ -85,8 +85,15 @@ type URI struct {
 	ID                 int64
 	URI                string // raw bytes of the chain
 	Kind, Host         string
+	Rank               Rank
 	Attempts           int // claims since the last success, this one included
+	Failures           int // in a row
 	ETag, LastModified string
+	// Used: an agent shows it now, or a file that an agent shows names its domain;
+	// always true of files.
+	Used bool
+	// Denied is set where the operator's deny-list forbids the fetch.
+	Denied *repute.DeniedError
 }
 
 // URIStats counts document URIs.

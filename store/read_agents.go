@@ -53,7 +53,7 @@ func columnsOfAgents(uri, registration, problems string) string {
 		a.registered_block, a.registered_log, re.tx_hash, rb.time,
 		a.updated_block, a.updated_log, ue.tx_hash, ub.time,
 		a.feedback, a.revoked, a.clients, a.responses, a.validations,
-		u.source, u.sha256, octet_length(d.body), u.fetched_at, u.reason, u.detail, u.next_due,
+		u.source, u.sha256, d.size, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, ` + deniedDocument("u", "a") + `,
 		p.registration, p.problems, p.problem_count, p.errors
 	from a
 	join chains c on c.chain_id = a.chain_id
@@ -109,7 +109,7 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 		a.URI = wholeRunes(a.URI)
 	}
 	a.Registered, a.Updated = *registered.point(), *updated.point()
-	a.Document, err = d.document(a.URI)
+	a.Document, err = d.document(a.URISize == 0)
 	return a, err
 }
 
@@ -119,34 +119,43 @@ type documentRow struct {
 	sha256                 []byte
 	size                   *int64
 	fetched, due           *time.Time
-	registration, problems []byte // nil when not parsed
+	dead                   bool
+	denied                 *string // why, nil when not
+	registration, problems []byte  // nil when not parsed
 	problemCount           *int64
 	errors                 *int
 }
 
 func (d *documentRow) into() []any {
-	return []any{&d.source, &d.sha256, &d.size, &d.fetched, &d.reason, &d.detail, &d.due, &d.registration, &d.problems, &d.problemCount, &d.errors}
+	return []any{&d.source, &d.sha256, &d.size, &d.fetched, &d.reason, &d.detail, &d.due, &d.dead, &d.denied, &d.registration, &d.problems, &d.problemCount, &d.errors}
 }
 
 // status: bytes once read stay known while later fetches fail; the reason tells
 // of the failure.
-func (d *documentRow) status(uri string) repute.DocumentStatus {
+func (d *documentRow) status(empty bool) repute.DocumentStatus {
 	switch {
-	case uri == "":
+	case empty:
 		return repute.DocumentNone
+	case d.denied != nil:
+		return repute.DocumentDenied
 	case d.errors != nil && *d.errors > 0:
 		return repute.DocumentInvalid
 	case d.errors != nil:
 		return repute.DocumentOK
+	case d.dead:
+		return repute.DocumentDead
 	case d.reason != "":
 		return repute.DocumentFailed
 	}
 	return repute.DocumentPending
 }
 
-func (d *documentRow) document(uri string) (repute.Document, error) {
+func (d *documentRow) document(empty bool) (repute.Document, error) {
+	if d.denied != nil && !empty {
+		return repute.Document{Status: repute.DocumentDenied, Reason: ReasonDenied, Detail: *d.denied}, nil
+	}
 	out := repute.Document{
-		Status: d.status(uri), Source: d.source, FetchedAt: timeOf(d.fetched),
+		Status: d.status(empty), Source: d.source, FetchedAt: timeOf(d.fetched),
 		Reason: d.reason, Detail: d.detail, NextTry: timeOf(d.due),
 	}
 	copy(out.SHA256[:], d.sha256)

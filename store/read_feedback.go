@@ -103,7 +103,7 @@ func startLog(desc bool) logPos {
 func posOf(p repute.Point) logPos { return logPos{int64(p.Block), int64(p.LogIndex)} }
 
 // cut takes a page from one row more than it holds.
-func cut[T any](items []T, limit int, question string, pos func(T) logPos) ([]T, string, error) {
+func cut[T, P any](items []T, limit int, question string, pos func(T) P) ([]T, string, error) {
 	if len(items) <= limit {
 		return items, "", nil
 	}

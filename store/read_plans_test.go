@@ -2,6 +2,7 @@ package store_test
 
 import (
 	"context"
+	"crypto/sha256"
 	"strings"
 	"sync"
 	"testing"
@@ -83,6 +84,8 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into documents select sha256(i::text::bytea), 'b', '', now() from generate_series(1, 5000) i`,
 		`insert into parses select sha256, 1, 'null', '[]', 0 from documents`,
 		`update uris set sha256 = hash where id <= 5000`,
+		`insert into domains select sha256(i::text::bytea), 'd' || i % 50, 1 + i % 20000 from generate_series(1, 5000) i`,
+		`insert into links select sha256(i::text::bytea), 1 + i % 2, c.identity, i from generate_series(1, 5000) i, chains c where c.chain_id = 1 + i % 2`,
 		`analyze`,
 	} {
 		sqlExec(t, db, sql)
@@ -137,9 +140,27 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 			_, err = db.FeedbackByAgents(ctx, ids, 5)
 			must(err)
+			_, err = db.DomainProofs(ctx, ids...)
+			must(err)
 			_, err = db.ValidationsByAgents(ctx, ids, 5)
 			must(err)
 			_, err = db.SummariesByAgents(ctx, ids)
+			must(err)
+		},
+		"documents": func() {
+			_, err := db.DocumentVersions(ctx, plain, "", 20)
+			must(err)
+			_, err = db.LinkedAgents(ctx, plain)
+			must(err)
+			_, err = db.DocumentBody(ctx, sha256.Sum256([]byte("1")))
+			must(err)
+			_, err = db.RequestRefresh(ctx, plain)
+			must(err)
+			_, err = db.PlanFiles(ctx, 100)
+			must(err)
+			_, err = db.Unparsed(ctx, 2, 10)
+			must(err)
+			_, err = db.RestoreBodies(ctx, 10)
 			must(err)
 		},
 		"hosts": func() {
@@ -187,7 +208,7 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications"}
+var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "denied"}
 
 func checkPlan(t *testing.T, name, plan, sql string) {
 	t.Helper()

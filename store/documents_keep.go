@@ -1,0 +1,160 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// DocumentBody gives stored bytes. repute.ErrNotFound: never seen. repute.ErrGone:
+// dropped to save space, or denied (*repute.DeniedError): by their hash, or because
+// everything that leads to them is.
+func (db *DB) DocumentBody(ctx context.Context, sum [32]byte) (c repute.Content, err error) {
+	var kept bool
+	var keccak []byte
+	var denied *string
+	err = db.readers.QueryRow(ctx, `
+		select d.body, d.body is not null, d.keccak, d.size, d.media_type, d.first_seen, coalesce(
+			(select reason from denied where kind = 'sha256' and value = encode(d.sha256, 'hex')),
+			(select max(x.reason) from uris u left join denied x on (x.kind, x.value) in
+				(('host', split_part(u.host, ':', 1)), ('cid', encode(u.cid, 'hex')))
+				where u.sha256 = d.sha256 having bool_and(x.kind is not null)))
+		from documents d where d.sha256 = $1`, sum[:]).
+		Scan(&c.Body, &kept, &keccak, &c.Size, &c.MediaType, &c.FirstSeen, &denied)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+		return c, repute.Missing("document 0x%x", sum)
+	case err != nil:
+		return c, failed("read document", err)
+	case denied != nil:
+		return repute.Content{}, &repute.DeniedError{Reason: *denied}
+	case !kept:
+		return repute.Content{}, &droppedError{}
+	}
+	c.SHA256, c.Keccak = sum, common.BytesToHash(keccak)
+	return c, nil
+}
+
+// droppedError tells that bytes were known and are not kept any more.
+type droppedError struct{}
+
+func (*droppedError) Error() string { return "the bytes were dropped to save space" }
+func (*droppedError) Unwrap() error { return repute.ErrGone }
+
+// versionPos is where a list of versions stands.
+type versionPos struct {
+	Block int64     `json:"b"`
+	At    time.Time `json:"t"`
+}
+
+// DocumentVersions lists what an agent's URIs gave, the newest URI first and of each
+// the newest outcome first; a URI that was not read yet has one entry without
+// FetchedAt. after is Next of the page before, limit 1..MaxPage.
+func (db *DB) DocumentVersions(ctx context.Context, id repute.AgentID, after string, limit int) (page Page[repute.DocumentVersion], err error) {
+	if err := checkLimit(limit); err != nil {
+		return page, err
+	}
+	question, err := cursorFor("documents", id.ChainID, id.TokenID)
+	if err != nil {
+		return page, err
+	}
+	from, ok, err := decodeCursor[versionPos](question, after)
+	if err != nil {
+		return page, err
+	}
+	if !ok {
+		from = versionPos{everything, time.Now().Add(time.Hour)}
+	}
+	err = db.viewAgent(ctx, "list documents", id, repute.At{Finality: repute.Latest}, func(ctx context.Context, s subject) error {
+		page.AsOf = []repute.AsOf{s.asOf}
+		rows, err := s.tx.Query(ctx, versionsSQL(), id.ChainID, tokenNum(id.TokenID), from.Block, from.At, limit+1)
+		if err != nil {
+			return err
+		}
+		items, err := pgx.CollectRows(rows, scanVersion)
+		if err != nil {
+			return err
+		}
+		page.Items, page.Next, err = cut(items, limit, question, func(v repute.DocumentVersion) versionPos {
+			return versionPos{int64(v.FromBlock), v.FetchedAt}
+		})
+		return err
+	})
+	return page, err
+}
+
+// versionsSQL joins the states of an agent that follow each other with one URI.
+func versionsSQL() string {
+	return `
+	with moves as (
+		select uri_id, from_block, to_block, uri_id is distinct from lag(uri_id) over (order by from_block) as moved
+		from agent_states where chain_id = $1 and token_id = $2),
+	spans as (
+		select uri_id, min(from_block) as from_block, case when bool_or(to_block is null) then 0 else max(to_block) end as to_block
+		from (select *, count(*) filter (where moved) over (order by from_block) as span from moves) s group by span, uri_id)
+	select ` + headOf("u.uri", maxListed) + `, octet_length(u.uri), s.from_block, s.to_block,
+		f.fetched_at, coalesce(f.source, ''), f.sha256, coalesce(d.size, 0), d.body is not null and not exists (
+			select from denied x where (x.kind, x.value) in (('sha256', encode(f.sha256, 'hex')), ('cid', encode(u.cid, 'hex')),
+				('host', split_part(u.host, ':', 1)), ('agent', $1::bigint || ':' || $2::numeric))), coalesce(f.reason, '')
+	from spans s
+	join uris u on u.id = s.uri_id
+	left join fetches f on f.uri_id = s.uri_id
+	left join documents d on d.sha256 = f.sha256
+	where (s.from_block, coalesce(f.fetched_at, '0001-01-01Z')) < ($3::bigint, $4::timestamptz)
+	order by s.from_block desc, f.fetched_at desc nulls last limit $5`
+}
+
+func scanVersion(row pgx.CollectableRow) (v repute.DocumentVersion, err error) {
+	var uri, sum []byte
+	var fetched *time.Time
+	var partial bool
+	err = row.Scan(&uri, &v.URISize, &v.FromBlock, &v.ToBlock, &fetched, &v.Source, &sum, &v.Size, &v.Kept, &v.Reason)
+	copy(v.SHA256[:], sum)
+	v.URI, v.FetchedAt = headText(uri, &partial), timeOf(fetched)
+	return v, err
+}
+
+// dropMost is how many bodies one DropBodies drops.
+const dropMost = 1000
+
+// DropBodies drops the oldest bytes that no agent shows, as far as more than
+// maxBytes are kept, and tells how much it freed; 0 when there is nothing to do.
+// Hashes, sizes and parses stay.
+func (db *DB) DropBodies(ctx context.Context, maxBytes int64) (freed int64, err error) {
+	err = db.pool.QueryRow(ctx, `
+		with kept as (select coalesce(sum(size), 0) as bytes from documents where body is not null),
+		oldest as (
+			select d.sha256, d.size, d.first_seen from documents d
+			where d.body is not null and (select bytes from kept) > $1
+				and not exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = d.sha256)
+			order by d.first_seen limit $2),
+		enough as (
+			select sha256, sum(size) over (order by first_seen, sha256) - size as before from oldest),
+		dropped as (
+			update documents d set body = null from enough e
+			where d.sha256 = e.sha256 and e.before < (select bytes from kept) - $1 returning d.size)
+		select coalesce(sum(size), 0)::bigint from dropped`, maxBytes, dropMost).Scan(&freed)
+	return freed, failed("drop documents", err)
+}
+
+// RestoreBodies makes documents due whose bytes were dropped and that an agent shows
+// again, up to limit, and tells how many.
+func (db *DB) RestoreBodies(ctx context.Context, limit int) (n int, err error) {
+	err = db.pool.QueryRow(ctx, `
+		with missing as materialized (
+			select u.id from documents d join uris u on u.sha256 = d.sha256
+			where d.body is null and (u.next_due is null or u.next_due > now() + interval '1 hour')
+				and exists (select from agents a where a.uri_id = u.id)
+				and not exists (select from denied x where x.kind = 'sha256' and x.value = encode(d.sha256, 'hex'))
+				and not u.dead
+			limit $1),
+		due as (update uris u set next_due = now() from missing m where u.id = m.id returning u.host),
+		turns as (`+giveTurns("due")+`)
+		select count(*) from due`, limit).Scan(&n)
+	return n, failed("restore documents", err)
+}

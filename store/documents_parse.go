@@ -1,0 +1,262 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"repute"
+)
+
+// parsedBody is what the bytes of one hash are.
+type parsedBody struct {
+	sum []byte
+	Parsed
+}
+
+// saveParses stores each parse once: it follows from its key. What a registration
+// claims to belong to and is found by is written with it.
+func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[string]int64) error {
+	slices.SortFunc(bodies, func(a, b parsedBody) int { return bytes.Compare(a.sum, b.sum) })
+	fresh, err := insertParses(ctx, tx, bodies)
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	for i, body := range bodies {
+		if fresh[i] {
+			b.Queue(upsertSearchable, searchArgs(body.sum, body.ParserVersion, errorsOf(body.Problems), body.Registration)...)
+			queueLinks(b, body.sum, body.Parsed)
+		}
+		if !body.FileOnly && (fresh[i] || len(body.Domains) > 0) {
+			queueDomains(b, body.sum, body.Parsed, proofs)
+		}
+		for _, f := range body.Files {
+			if err := queueFile(b, body.sum, body.ParserVersion, f); err != nil {
+				return err
+			}
+		}
+	}
+	return tx.SendBatch(ctx, b).Close()
+}
+
+// insertParses tells which of the bodies had no such parse.
+func insertParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody) (fresh []bool, err error) {
+	fresh = make([]bool, len(bodies))
+	b := &pgx.Batch{}
+	for i, body := range bodies {
+		if body.FileOnly {
+			continue
+		}
+		registration, err := encodeRegistration(body.Registration)
+		if err != nil {
+			return nil, err
+		}
+		problems, err := encodeProblems(body.Problems)
+		if err != nil {
+			return nil, err
+		}
+		b.Queue(`
+			insert into parses (sha256, parser_version, registration, problems, errors) values ($1, $2, $3, $4, $5)
+			on conflict do nothing`, body.sum, body.ParserVersion, registration, problems, errorsOf(body.Problems)).
+			Exec(func(tag pgconn.CommandTag) error { fresh[i] = tag.RowsAffected() > 0; return nil })
+	}
+	return fresh, tx.SendBatch(ctx, b).Close()
+}
+
+func queueFile(b *pgx.Batch, sum []byte, version int, f FileParse) error {
+	content, err := json.Marshal(f.Content)
+	if err != nil {
+		return err
+	}
+	problems, err := encodeProblems(f.Problems)
+	if err != nil {
+		return err
+	}
+	b.Queue(`
+		insert into file_parses (sha256, kind, parser_version, content, problems, errors) values ($1, $2, $3, $4, $5, $6)
+		on conflict do nothing`, sum, f.Kind, version, escapeNUL(content), problems, errorsOf(f.Problems))
+	return nil
+}
+
+func errorsOf(problems []repute.Problem) (n int) {
+	for _, p := range problems {
+		if p.Severity == repute.SeverityError {
+			n++
+		}
+	}
+	return n
+}
+
+// ofNewest is true where no parser after $2 has read $1.
+const ofNewest = `not exists (select from parses where sha256 = $1 and parser_version > $2)`
+
+// queueLinks replaces the links of bytes by those of the newest parse.
+func queueLinks(b *pgx.Batch, sum []byte, p Parsed) {
+	chains, registries, tokens := linkColumns(p.Registration)
+	b.Queue(`delete from links where sha256 = $1 and `+ofNewest, sum, p.ParserVersion)
+	if len(chains) > 0 {
+		b.Queue(`
+			insert into links (sha256, chain_id, registry, token_id)
+			select distinct $1::bytea, c, r, t from unnest($3::bigint[], $4::bytea[], $5::numeric[]) as u(c, r, t) where `+ofNewest+`
+			on conflict do nothing`, sum, p.ParserVersion, chains, registries, tokens)
+	}
+}
+
+// queueDomains replaces the domains of bytes by those of the newest parse. A proof
+// that is known stays.
+func queueDomains(b *pgx.Batch, sum []byte, p Parsed, proofs map[string]int64) {
+	names, ids := []string{}, []*int64{}
+	for _, d := range p.Domains {
+		id, known := proofs[d.Proof]
+		names, ids = append(names, d.Name), append(ids, nil)
+		if known {
+			ids[len(ids)-1] = &id
+		}
+	}
+	b.Queue(`delete from domains where sha256 = $1 and `+ofNewest+` and domain <> all($3)`, sum, p.ParserVersion, names)
+	if len(names) > 0 {
+		b.Queue(`
+			insert into domains (sha256, domain, uri_id)
+			select $1, d, min(i) from unnest($3::text[], $4::bigint[]) as u(d, i) where `+ofNewest+` group by d
+			on conflict (sha256, domain) do update set uri_id = excluded.uri_id
+				where domains.uri_id is null and excluded.uri_id is not null`, sum, p.ParserVersion, names, ids)
+	}
+}
+
+// linkColumns are the agents a registration names in a readable way.
+func linkColumns(r *repute.Registration) (chains []uint64, registries [][]byte, tokens []tokenNum) {
+	if r == nil {
+		return nil, nil, nil
+	}
+	for _, l := range r.Registrations {
+		// Capitals are a checksum that is often wrong.
+		registry, err := repute.ParseAccount(strings.ToLower(l.Registry))
+		if l.TokenID != nil && err == nil {
+			chains, registries = append(chains, registry.ChainID), append(registries, registry.Address.Bytes())
+			tokens = append(tokens, tokenNum(*l.TokenID))
+		}
+	}
+	return chains, registries, tokens
+}
+
+// internProofs gives ids to the URIs that prove domains, and makes those due that
+// were not read as such before.
+func (db *DB) internProofs(ctx context.Context, results []FetchResult) (map[string]int64, error) {
+	urls := map[string]bool{}
+	for _, r := range results {
+		for _, d := range r.Domains {
+			if d.Proof != "" {
+				urls[d.Proof] = true
+			}
+		}
+	}
+	if len(urls) == 0 {
+		return nil, nil
+	}
+	return db.planProofs(ctx, slices.Sorted(maps.Keys(urls)))
+}
+
+func (db *DB) planProofs(ctx context.Context, urls []string) (map[string]int64, error) {
+	words := make([]word, len(urls))
+	for i, u := range urls {
+		words[i] = word{sha(u), u}
+	}
+	slices.SortFunc(words, func(a, b word) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	kinds, hosts := db.classifyAll(words)
+	_, err := db.pool.Exec(ctx, `
+		with planned as (
+			insert into uris (hash, uri, kind, host, rank, next_due)
+			select hash, uri, kind, host, 2, now() from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
+			where not exists (select from uris x where x.hash = u.hash and x.rank <= 2)
+			on conflict (hash) do update set next_due = excluded.next_due, rank = 2, attempts = 0,
+				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 2
+			returning host)`+giveTurns("planned"), hashesOf(words), valuesOf(words), kinds, hosts)
+	if err != nil {
+		return nil, err
+	}
+	found, err := db.findURIs(ctx, words)
+	out := make(map[string]int64, len(words))
+	for _, w := range words {
+		if id, ok := found[w.hash]; ok {
+			out[w.value] = id
+		}
+	}
+	return out, err
+}
+
+// Unparsed gives up to limit documents that a parser before version read last, with
+// their bytes, for SaveParsed.
+func (db *DB) Unparsed(ctx context.Context, version, limit int) ([]Unparsed, error) {
+	rows, err := db.pool.Query(ctx, `
+		select d.sha256, d.body, coalesce(u.registration, false), case when u.web and u.n = 1 then u.host else '' end
+		from documents d
+		cross join lateral (
+			select bool_or(u.rank < 3) as registration, bool_and(u.kind = 'https') as web, count(distinct u.host) as n, min(u.host) as host
+			from (select rank, kind, host from uris where sha256 = d.sha256 order by rank limit 1000) u) u
+		where d.parsed < $1 and d.body is not null
+		order by d.parsed limit $2`, version, limit)
+	if err != nil {
+		return nil, failed("list documents to parse", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unparsed, err error) {
+		var sum []byte
+		err = row.Scan(&sum, &u.Body, &u.Registration, &u.Host)
+		copy(u.SHA256[:], sum)
+		return u, err
+	})
+	return out, failed("list documents to parse", err)
+}
+
+// Unparsed is a document that a newer parser may read otherwise.
+type Unparsed struct {
+	SHA256       [32]byte
+	Body         []byte
+	Registration bool   // an agent's file or a proof, not a file of feedback and the like
+	Host         string // the only one it is served by over https, "" where there are others
+}
+
+// SaveParsed stores what a newer parser made of a document. Agents that show it get
+// a change when what they show changed.
+func (db *DB) SaveParsed(ctx context.Context, u Unparsed, p Parsed) error {
+	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
+	defer cancel()
+	proofs, err := db.internProofs(ctx, []FetchResult{{Domains: p.Domains}})
+	if err != nil {
+		return failed("plan proofs", err)
+	}
+	keccak := keccak(string(u.Body))
+	return db.inTx(ctx, pgx.TxOptions{}, "save parse", func(tx pgx.Tx) error {
+		ids, err := urisOf(ctx, tx, u.SHA256)
+		if err != nil {
+			return err
+		}
+		before, err := readShown(ctx, tx, ids)
+		if err != nil {
+			return err
+		}
+		if err := saveParses(ctx, tx, []parsedBody{{u.SHA256[:], p}}, proofs); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "update documents set parsed = greatest(parsed, $2), keccak = $3 where sha256 = $1",
+			u.SHA256[:], p.ParserVersion, keccak[:])
+		if err != nil {
+			return err
+		}
+		return announceAll(ctx, tx, ids, before)
+	})
+}
+
+func urisOf(ctx context.Context, tx pgx.Tx, sum [32]byte) ([]int64, error) {
+	rows, err := tx.Query(ctx, "select id from uris where sha256 = $1 order by id", sum[:])
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}

@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// Rank is whose document a URI is, which is the order of the queue. Lower comes
+// first; a URI of several uses has that of the first.
+type Rank int
+
+// Ranks of URIs.
+const (
+	RankNew   Rank = iota // an agent's, never read
+	RankAgent             // an agent's
+	RankProof             // a domain's proof
+	RankFile              // of feedback, a response or a validation
+)
+
+// claimTime is for how long a claimed URI is nobody else's. It doubles with
+// every claim that was not followed by a success, up to 2^maxClaimDoublings, so
+// that a document which kills its reader does so ever more rarely.
+const (
+	claimTime         = 5 * time.Minute
+	maxClaimDoublings = 6
+)
+
+// lastRank is the last that is fetched.
+func (db *DB) lastRank() Rank {
+	if db.noFiles {
+		return RankProof
+	}
+	return RankFile
+}
+
+// DueHosts names hosts with documents to fetch now, "" for those that need no
+// network: those of first, which never wait behind others, and up to limit others,
+// the one that waited longest before. A host whose documents were all fetched or
+// failed stays until FinishHost.
+func (db *DB) DueHosts(ctx context.Context, limit int, first ...string) ([]string, error) {
+	if first == nil {
+		first = []string{}
+	}
+	rows, err := db.pool.Query(ctx, `
+		(select host from hosts where host = any($1) and turn <= now())
+		union all
+		(select host from hosts where turn <= now() and host <> all($1) order by turn limit $2)`, first, limit)
+	if err != nil {
+		return nil, failed("list due hosts", err)
+	}
+	hosts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return hosts, failed("list due hosts", err)
+}
+
+// FinishHost ends a host's turn: the next is when its next document is due, behind
+// all hosts that wait already.
+func (db *DB) FinishHost(ctx context.Context, host string) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "finish host", func(tx pgx.Tx) error {
+		// With the row locked nobody adds a due document unseen.
+		if _, err := tx.Exec(ctx, "select from hosts where host = $1 for update", host); err != nil {
+			return err
+		}
+		var due *time.Time
+		err := tx.QueryRow(ctx, `
+			select min(u.due) from generate_series(0, $2::int) r
+			cross join lateral (
+				select next_due as due from uris where host = $1 and rank = r and next_due is not null
+				order by next_due limit 1) u`, host, db.lastRank()).Scan(&due)
+		if err != nil {
+			return err
+		}
+		if due == nil {
+			_, err = tx.Exec(ctx, "delete from hosts where host = $1", host)
+			return err
+		}
+		_, err = tx.Exec(ctx, "update hosts set turn = greatest($2, now()) where host = $1", host, *due)
+		return err
+	})
+}
+
+// ReleaseURI gives back a claim nothing came of: the URI is due again, and the
+// claim does not count as an attempt.
+func (db *DB) ReleaseURI(ctx context.Context, u URI) error {
+	_, err := db.pool.Exec(ctx, `
+		update uris set next_due = now(), attempts = attempts - 1
+		where id = $1 and attempts = $2 and next_due is not null`, u.ID, u.Attempts)
+	return failed("release document", err)
+}
+
+// DueURIs claims up to limit due URIs of a host in the order of their ranks, within
+// one those that became due last first. A claim that is not followed by SaveDocument
+// expires, and the URI is due again.
+func (db *DB) DueURIs(ctx context.Context, host string, limit int) ([]URI, error) {
+	rows, err := db.pool.Query(ctx, `
+		with due as materialized (
+			select u.id, u.rank as place, u.next_due as since from generate_series(0, $5::int) r
+			cross join lateral (
+				select id, rank, next_due from uris
+				where host = $1 and rank = r and next_due <= now()
+				order by next_due desc limit $2 for update skip locked) u
+			limit $2),
+		claimed as (
+			update uris u set attempts = attempts + 1,
+				next_due = now() + $3::interval * power(2, least(u.attempts, $4))
+			from due where u.id = due.id
+			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.etag, u.last_modified, due.place, due.since)
+		select id, uri, kind, host, rank, attempts, failures, etag, last_modified, `+usedURI("claimed")+`, `+deniedURI("claimed")+`
+		from claimed order by place, since desc, id desc`,
+		host, limit, claimTime, maxClaimDoublings, db.lastRank())
+	if err != nil {
+		return nil, failed("claim due documents", err)
+	}
+	uris, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u URI, err error) {
+		var raw []byte
+		var denied *string
+		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified, &u.Used, &denied)
+		if u.URI = string(raw); denied != nil {
+			u.Denied = &repute.DeniedError{Reason: *denied}
+		}
+		return u, err
+	})
+	return uris, failed("claim due documents", err)
+}
+
+// usedURI tells whether a URI is of interest now: an agent has it at present, or a
+// file that an agent shows names its domain. Files are what they were.
+func usedURI(u string) string {
+	return `case when ` + u + `.rank < 2 then exists (select from agents a where a.uri_id = ` + u + `.id)
+		when ` + u + `.rank = 2 then exists (
+			select from domains w join uris f on f.sha256 = w.sha256 join agents a on a.uri_id = f.id where w.uri_id = ` + u + `.id)
+		else true end`
+}
+
+// deniedURI is the reason why a URI must not be fetched, null when it may.
+func deniedURI(u string) string {
+	return `coalesce(
+		(select reason from denied where kind = 'host' and value = split_part(` + u + `.host, ':', 1)),
+		(select max(x.reason) from agents a left join denied x on x.kind = 'agent' and x.value = a.chain_id || ':' || a.token_id
+			where a.uri_id = ` + u + `.id and ` + u + `.rank < 2 and exists (select from denied where kind = 'agent')
+			having bool_and(x.kind is not null)))`
+}
+
+// PlanFiles makes due up to limit files of feedback, responses and validations that
+// nobody asked for yet, and tells how many it found. Indexing leaves that to the
+// documents loop: it stores what the chain says as fast as it can.
+func (db *DB) PlanFiles(ctx context.Context, limit int) (int, error) {
+	if db.noFiles {
+		return 0, nil
+	}
+	var n int
+	err := db.pool.QueryRow(ctx, `
+		with picked as materialized (
+			select id from uris where rank = 3 and next_due is null and tried_at is null and kind <> 'empty'
+			order by id limit $1 for update skip locked),
+		planned as (update uris u set next_due = now() from picked where u.id = picked.id returning u.host),
+		turns as (`+giveTurns("planned")+`)
+		select count(*) from planned`, limit).Scan(&n)
+	return n, failed("plan files", err)
+}
+
+// giveTurns gives the hosts of a relation a turn now, in the order of their names,
+// as every writer does.
+func giveTurns(relation string) string {
+	return `
+		insert into hosts (host, turn)
+		select distinct host, now() from ` + relation + ` order by host
+		on conflict (host) do update set turn = excluded.turn where hosts.turn > excluded.turn`
+}
+
+// RestoreHosts gives a turn to every host with planned documents that has none, as
+// after files were not wanted for a time. It reads the whole plan: once at a start.
+func (db *DB) RestoreHosts(ctx context.Context) error {
+	_, err := db.pool.Exec(ctx, `
+		insert into hosts (host, turn)
+		select host, min(next_due) from uris where next_due is not null and rank <= $1 group by host order by host
+		on conflict (host) do update set turn = excluded.turn where hosts.turn > excluded.turn`, db.lastRank())
+	return failed("restore hosts", err)
+}

@@ -1,0 +1,96 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// refreshPause is how often an agent's document is fetched out of turn.
+const refreshPause = time.Minute
+
+// RequestRefresh makes the document of an agent's current URI due now, in front of
+// all others of its host, and the proofs of its domains with it; no more than once
+// a minute. repute.ErrNotFound: no such agent, or it has no URI. A
+// *repute.DeniedError: the operator does not show it.
+func (db *DB) RequestRefresh(ctx context.Context, id repute.AgentID) (r repute.Refresh, err error) {
+	a, _, err := db.Agent(ctx, id, repute.At{Finality: repute.Latest})
+	if err != nil {
+		return r, err
+	}
+	switch a.Document.Status {
+	case repute.DocumentNone:
+		return r, repute.Missing("a document of agent %s", id.Short())
+	case repute.DocumentDenied:
+		return r, &repute.DeniedError{Reason: a.Document.Detail}
+	}
+	err = db.inTx(ctx, pgx.TxOptions{}, "refresh document", func(tx pgx.Tx) error {
+		r, err = refresh(ctx, tx, id)
+		return err
+	})
+	return r, err
+}
+
+func refresh(ctx context.Context, tx pgx.Tx, id repute.AgentID) (r repute.Refresh, err error) {
+	var uri int64
+	var last *time.Time
+	var now time.Time
+	err = tx.QueryRow(ctx, `
+		select u.id, u.refresh_at, now() from agents a join uris u on u.id = a.uri_id
+		where (a.chain_id, a.token_id) = ($1, $2) for no key update of u`, id.ChainID, tokenNum(id.TokenID)).Scan(&uri, &last, &now)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return r, repute.Missing("agent %s", id.Short())
+	} else if err != nil {
+		return r, err
+	}
+	if last != nil && now.Before(last.Add(refreshPause)) {
+		return repute.Refresh{NextAllowed: last.Add(refreshPause)}, nil
+	}
+	_, err = tx.Exec(ctx, `
+		with proofs as materialized (
+			select p.id from uris u join domains w on w.sha256 = u.sha256 join uris p on p.id = w.uri_id
+			where u.id = $1 and p.id <> $1 and (p.tried_at is null or p.tried_at < now() - $2::interval)
+			order by p.id for no key update of p skip locked),
+		due as (
+			update uris u set next_due = now(), rank = case when u.id = $1 then 0 else u.rank end,
+				refresh_at = now(), failures = 0
+			where u.id in (select $1::bigint union all select id from proofs) returning u.host)`+giveTurns("due"), uri, refreshPause)
+	return repute.Refresh{Queued: true, NextAllowed: now.Add(refreshPause)}, err
+}
+
+// RetryFilter selects documents that failed. The zero value selects all.
+type RetryFilter struct {
+	Host   string           // with or without its port; "" for any
+	Reason string           // code of the failure, "" for any
+	Agents []repute.AgentID // whose current document it is; nil for any
+}
+
+// RetryDocuments makes documents due now whose last fetch failed, dead ones too, and
+// tells how many.
+func (db *DB) RetryDocuments(ctx context.Context, f RetryFilter) (n int64, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{}, "retry documents", func(tx pgx.Tx) error {
+		n, err = requeue(ctx, tx, f)
+		return err
+	})
+	return n, err
+}
+
+func requeue(ctx context.Context, tx pgx.Tx, f RetryFilter) (n int64, err error) {
+	chains, tokens := keyColumns(f.Agents)
+	err = tx.QueryRow(ctx, `
+		with due as (
+			update uris u set next_due = now(), attempts = 0, failures = 0, dead = false
+			where reason <> '' and kind <> 'empty' and ($1 = '' or reason = $1)
+				and ($2 = '' or host = $2 or split_part(host, ':', 1) = $2)
+				and (not $3 or exists (
+					select from agents a join unnest($4::bigint[], $5::numeric[]) as k(c, t) on (a.chain_id, a.token_id) = (k.c, k.t)
+					where a.uri_id = u.id))
+			returning u.host),
+		turns as (`+giveTurns("due")+`)
+		select count(*) from due`, f.Reason, f.Host, f.Agents != nil, chains, tokens).Scan(&n)
+	return n, err
+}

@@ -1,0 +1,121 @@
+package store
+
+import (
+	"context"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// maxLinked is how many agents are shown beside one.
+const maxLinked = 100
+
+// provenBy tells whether the document with hash sum names agent a of registry r.
+func provenBy(sum string) string {
+	return `exists (select from links l where l.sha256 = ` + sum + ` and (l.chain_id, l.token_id, l.registry) = (a.chain_id, a.token_id, c.identity))`
+}
+
+// DomainProofs gives the domains that agents' current files name, by agent, in
+// order of their names. Verdicts follow from what was read last: nothing of them is
+// stored. Agents without a domain are absent, and so are those whose document is
+// denied.
+func (db *DB) DomainProofs(ctx context.Context, ids ...repute.AgentID) (map[repute.AgentID][]repute.DomainProof, error) {
+	chains, tokens := keyColumns(ids)
+	out := map[repute.AgentID][]repute.DomainProof{}
+	err := db.view(ctx, "read domain proofs", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			select a.chain_id, c.identity, a.token_id, w.domain, u.kind = 'https' and u.host = w.domain,
+				coalesce(p.uri, ''), p.sha256, `+provenBy("p.sha256")+`, p.tried_at, p.next_due,
+				coalesce(p.reason, ''), coalesce(p.detail, '')
+			from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
+			join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id)
+			join chains c on c.chain_id = a.chain_id
+			join uris u on u.id = a.uri_id
+			join domains w on w.sha256 = u.sha256
+			left join uris p on p.id = w.uri_id
+			where `+deniedDocument("u", "a")+` is null
+			order by a.chain_id, a.token_id, w.domain`, chains, tokens)
+		if err != nil {
+			return err
+		}
+		var p proofRow
+		_, err = pgx.ForEachRow(rows, p.into(), func() error {
+			id := repute.AgentID{ChainID: p.chain, Registry: common.BytesToAddress(p.registry), TokenID: repute.TokenID(p.token)}
+			out[id] = append(out[id], p.proof())
+			return nil
+		})
+		return err
+	})
+	return out, err
+}
+
+// proofRow receives what is known of one domain of one agent.
+type proofRow struct {
+	chain          uint64
+	registry       []byte
+	token          tokenNum
+	domain         string
+	own, named     bool
+	uri, sum       []byte
+	tried, due     *time.Time
+	reason, detail string
+}
+
+func (p *proofRow) into() []any {
+	return []any{&p.chain, &p.registry, &p.token, &p.domain, &p.own, &p.uri, &p.sum, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
+}
+
+// proof: a file once read counts until other bytes are, also while its host fails.
+func (p *proofRow) proof() repute.DomainProof {
+	out := repute.DomainProof{Domain: p.domain, OwnFile: p.own, URL: string(p.uri), CheckedAt: timeOf(p.tried), NextCheck: timeOf(p.due),
+		Reason: p.reason, Detail: p.detail, Verdict: repute.DomainUnavailable}
+	copy(out.SHA256[:], p.sum)
+	switch {
+	case p.own || p.named:
+		out.Verdict = repute.DomainProven
+	case p.sum != nil || p.reason == reasonNotFound:
+		out.Verdict = repute.DomainRefused
+	}
+	return out
+}
+
+// reasonNotFound is package resolver's: the host says that there is no such file.
+const reasonNotFound = "not_found"
+
+// LinkedAgents gives the agents whose current file names this one and which its own
+// current file names, in order of their ids, no more than a hundred.
+// repute.ErrNotFound: no such agent.
+func (db *DB) LinkedAgents(ctx context.Context, id repute.AgentID) (out []repute.LinkedAgent, err error) {
+	err = db.viewAgent(ctx, "read linked agents", id, repute.At{Finality: repute.Latest}, func(ctx context.Context, s subject) error {
+		rows, err := s.tx.Query(ctx, `
+			select b.chain_id, cb.identity, b.token_id, coalesce((
+				select left(registration->>'name', 500) from parses where sha256 = ub.sha256 order by parser_version desc limit 1), ''),
+				ub.sha256 = u.sha256
+			from agents a
+			join chains c on c.chain_id = a.chain_id
+			join uris u on u.id = a.uri_id
+			join links f on f.sha256 = u.sha256
+			join chains cb on (cb.chain_id, cb.identity) = (f.chain_id, f.registry)
+			join agents b on (b.chain_id, b.token_id) = (f.chain_id, f.token_id)
+			join uris ub on ub.id = b.uri_id
+			where (a.chain_id, a.token_id) = ($1, $2) and (b.chain_id, b.token_id) <> (a.chain_id, a.token_id)
+				and `+provenBy("ub.sha256")+`
+				and `+deniedDocument("u", "a")+` is null and `+deniedDocument("ub", "b")+` is null
+			order by b.chain_id, b.token_id limit $3`, id.ChainID, tokenNum(id.TokenID), maxLinked)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l repute.LinkedAgent, err error) {
+			var registry []byte
+			var token tokenNum
+			err = row.Scan(&l.ID.ChainID, &registry, &token, &l.Name, &l.SameFile)
+			l.ID.Registry, l.ID.TokenID = common.BytesToAddress(registry), repute.TokenID(token)
+			return l, err
+		})
+		return err
+	})
+	return out, err
+}
