@@ -39,6 +39,7 @@ require (
 	golang.org/x/sync v0.24.0
 	golang.org/x/time v0.15.0
 	pgregory.net/rapid v1.3.0
+	riverqueue.com/riverui v0.17.0
 )
 
 require (
@@ -217,7 +218,6 @@ require (
 	honnef.co/go/tools v0.7.0 // indirect
 	lukechampine.com/blake3 v1.4.1 // indirect
 	mvdan.cc/unparam v0.0.0-20260823230713-2fa3d841b0c8 // indirect
-	riverqueue.com/riverui v0.17.0 // indirect
 )
 
 tool (

@@ -42,7 +42,9 @@ type Options struct {
 	Ready func(context.Context) error
 	// Logger takes the access log and failures. Nil: slog's default.
 	Logger *slog.Logger
-	Limits Limits
+	// AdminToken opens the operator's pages under /admin. "": there are none.
+	AdminToken string
+	Limits     Limits
 }
 
 // Limits bound what one request or caller may use. Zero fields get the default
@@ -134,6 +136,9 @@ func New(o Options) (*API, error) {
 	}
 	a.mountPlain()
 	if err := a.mountGateway(); err != nil {
+		return nil, err
+	}
+	if err := a.mountAdmin(o.AdminToken); err != nil {
 		return nil, err
 	}
 	return a, nil

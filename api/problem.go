@@ -20,7 +20,7 @@ type ErrorBody struct {
 	Type      string       `json:"type" doc:"urn:repute:problem:{code}"`
 	Title     string       `json:"title"`
 	Status    int          `json:"status"`
-	Code      string       `json:"code" enum:"invalid,not_found,method_not_allowed,conflict,gone,too_large,limited,unavailable,timeout,canceled,internal"`
+	Code      string       `json:"code" enum:"invalid,unauthorized,forbidden,not_found,method_not_allowed,conflict,gone,too_large,limited,unavailable,timeout,canceled,internal"`
 	Detail    string       `json:"detail"`
 	Hint      string       `json:"hint,omitempty" doc:"what would work"`
 	Errors    []FieldError `json:"errors,omitempty"`

@@ -24,7 +24,7 @@ type limiter interface {
 }
 
 func newLimiter(l Limits, client *redis.Client, log *slog.Logger) limiter {
-	local := &buckets{rate: rate.Limit(l.Rate), burst: l.Burst, current: map[string]*rate.Limiter{}}
+	local := newBuckets(rate.Limit(l.Rate), l.Burst)
 	if client == nil {
 		return local
 	}
@@ -93,6 +93,10 @@ type buckets struct {
 	mu                sync.Mutex
 	current, previous map[string]*rate.Limiter
 	since             time.Time
+}
+
+func newBuckets(r rate.Limit, burst int) *buckets {
+	return &buckets{rate: r, burst: burst, current: map[string]*rate.Limiter{}}
 }
 
 func (b *buckets) allow(_ context.Context, caller string) time.Duration {

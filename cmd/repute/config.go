@@ -27,6 +27,7 @@ type config struct {
 	Rate         float64        `yaml:"rate"`            // requests per second of one caller; negative: no limit
 	Proxies      []string       `yaml:"trusted_proxies"` // CIDR; their X-Forwarded-For is believed
 	Contact      string         `yaml:"contact"`         // goes into the User-Agent of fetches
+	AdminToken   string         `yaml:"admin_token"`     // opens /admin; empty: there is none
 	Gateways     []string       `yaml:"ipfs_gateways"`
 	AllowHosts   []string       `yaml:"allow_hosts"` // private hosts that documents may come from
 	LogFormat    string         `yaml:"log_format"`
@@ -72,6 +73,7 @@ func fromEnvironment(c *config) error {
 	for name, dst := range map[string]*string{
 		"DATABASE_URL": &c.Database, "REDIS_URL": &c.Redis, "REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,
 		"REPUTE_LOG_FORMAT": &c.LogFormat, "REPUTE_LOG_LEVEL": &c.LogLevel, "REPUTE_CONTACT": &c.Contact,
+		"REPUTE_ADMIN_TOKEN": &c.AdminToken,
 	} {
 		if v := os.Getenv(name); v != "" {
 			*dst = v

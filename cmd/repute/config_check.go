@@ -20,7 +20,7 @@ import (
 // what later is needed in another form. Errors are repute.ErrInvalid and name the key
 // as the YAML file has it.
 func (c *config) check() error {
-	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts} {
+	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts, c.checkToken} {
 		if err := one(); err != nil {
 			return err
 		}
@@ -81,6 +81,17 @@ func (c *config) checkDatabase() error {
 func (c *config) checkRedis() error {
 	if _, err := redis.ParseURL(c.Redis); c.Redis != "" && err != nil {
 		return repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
+	}
+	return nil
+}
+
+// minToken is the shortest operator's token: whoever knows it steers the job queue.
+const minToken = 16
+
+// checkToken never shows the token.
+func (c *config) checkToken() error {
+	if n := len(c.AdminToken); n > 0 && n < minToken || strings.TrimSpace(c.AdminToken) != c.AdminToken {
+		return repute.Invalid("admin_token", fmt.Sprintf("shorter than %d characters, or with spaces around it", minToken), "e.g. what openssl rand -hex 32 prints")
 	}
 	return nil
 }

@@ -80,6 +80,7 @@ func TestConfigChains(t *testing.T) {
 func TestConfigRefuses(t *testing.T) {
 	const custom = "chains: [{name: x, id: 5, identity: \"0x8004a169fb4a3325136eb29fa0ceb6d2e539a432\", reputation: \"0x12\", rpc: \"http://h\"}]"
 	cases := []struct{ name, file, field, args string }{
+		{"a short admin token", "admin_token: secret", "admin_token", ""},
 		{"unknown key", "lisen: x", "config", ""},
 		{"not YAML", "a: [", "config", ""},
 		{"unknown role", "roles: [indexer, cook]", "roles", ""},

@@ -201,7 +201,7 @@ func (s *service) handler() (http.Handler, error) {
 		shared = redis.NewClient(options)
 	}
 	a, err := api.New(api.Options{DB: s.db, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
-		Redis: shared, Ready: s.ready, Logger: s.log,
+		Redis: shared, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken,
 		Limits: api.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {
 		return nil, err

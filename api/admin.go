@@ -1,0 +1,115 @@
+package api
+
+import (
+	"crypto/sha256"
+	"crypto/subtle"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"repute"
+
+	"github.com/labstack/echo/v4"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"golang.org/x/time/rate"
+	"riverqueue.com/riverui"
+)
+
+// adminPrefix is where the job queue is shown to operators.
+const adminPrefix = "/admin/jobs"
+
+// adminPolicy is pagePolicy for pages that style themselves.
+const adminPolicy = "default-src 'none'; script-src 'self'; style-src 'self' 'unsafe-inline'; connect-src 'self'; font-src 'self'; " +
+	"img-src 'self' data:; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+
+// A caller may guess a wrong token this often: some at once, then one every ten
+// seconds.
+const (
+	wrongTokens      = 10
+	wrongTokenPeriod = 10 * time.Second
+)
+
+// admin lets in who knows the operator's token.
+type admin struct {
+	token  [sha256.Size]byte // of the token, so that comparing tells nothing of its length
+	wrong  *buckets          // of callers that were wrong
+	origin *http.CrossOriginProtection
+}
+
+// mountAdmin adds the operator's pages; without a token there are none.
+func (a *API) mountAdmin(token string) error {
+	if token == "" {
+		return nil
+	}
+	client, err := river.NewClient(riverpgxv5.New(a.db.Pool()), &river.Config{Logger: a.log})
+	if err != nil {
+		return fmt.Errorf("job queue: %w", err)
+	}
+	pages, err := riverui.NewHandler(&riverui.HandlerOpts{
+		Endpoints: riverui.NewEndpoints(client, nil), Logger: a.log, Prefix: adminPrefix, JobListHideArgsByDefault: true,
+	})
+	if err != nil {
+		return fmt.Errorf("pages of the job queue: %w", err)
+	}
+	guard := admin{
+		token: sha256.Sum256([]byte(token)), origin: http.NewCrossOriginProtection(),
+		wrong: newBuckets(rate.Every(wrongTokenPeriod), wrongTokens),
+	}
+	show := func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set("Content-Security-Policy", adminPolicy)
+		h.Set("Cache-Control", "no-store")
+		pages.ServeHTTP(c.Response(), c.Request())
+		return nil
+	}
+	a.echo.Any(adminPrefix, show, guard.check)
+	a.echo.Any(adminPrefix+"/*", show, guard.check)
+	return nil
+}
+
+// check asks for the token as bearer, or as the password of any user: a browser
+// can do that. Requests of other sites' pages, to which a browser would add the
+// password by itself, are refused.
+func (g admin) check(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if err := g.origin.Check(c.Request()); err != nil {
+			return newBody(http.StatusForbidden, "forbidden", "Forbidden", "this page may not be asked from another site")
+		}
+		given, has := tokenIn(c.Request())
+		if !has {
+			return unauthorized(c, "the operator's token is needed")
+		}
+		caller, now := callerKey(c.RealIP()), time.Now()
+		wrong := g.wrong.bucket(caller, now)
+		if wrong.TokensAt(now) < 1 {
+			b := *problem(fmt.Errorf("too many wrong tokens: %w", repute.ErrLimited))
+			b.retryAfter = wrongTokenPeriod
+			return &b
+		}
+		sum := sha256.Sum256([]byte(given))
+		if subtle.ConstantTimeCompare(sum[:], g.token[:]) != 1 {
+			wrong.AllowN(now, 1)
+			return unauthorized(c, "the token is wrong")
+		}
+		return next(c)
+	}
+}
+
+// tokenIn is the token that a request carries.
+func tokenIn(r *http.Request) (token string, has bool) {
+	if _, password, isBasic := r.BasicAuth(); isBasic {
+		return password, true
+	}
+	scheme, token, found := strings.Cut(r.Header.Get("Authorization"), " ")
+	return strings.TrimSpace(token), found && strings.EqualFold(scheme, "Bearer")
+}
+
+func unauthorized(c echo.Context, detail string) error {
+	c.Response().Header().Add("WWW-Authenticate", `Basic realm="repute", charset="UTF-8"`)
+	c.Response().Header().Add("WWW-Authenticate", `Bearer realm="repute"`)
+	b := newBody(http.StatusUnauthorized, "unauthorized", "Unauthorized", detail)
+	b.Hint = "Authorization: Bearer {token}, or any user with the token for a password; admin_token of the configuration"
+	return b
+}

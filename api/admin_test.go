@@ -1,0 +1,96 @@
+package api_test
+
+import (
+	"bytes"
+	"log/slog"
+	"net/http"
+	"strings"
+	"testing"
+
+	"repute/api"
+	"repute/internal/pgtest"
+)
+
+const adminToken = "correct-horse-battery-staple"
+
+func basic(t testing.TB, password string) string {
+	t.Helper()
+	r, err := http.NewRequest(http.MethodGet, "/", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r.SetBasicAuth("anybody", password)
+	return r.Header.Get("Authorization")
+}
+
+func TestAdminNeedsToken(t *testing.T) {
+	t.Parallel()
+	var log bytes.Buffer
+	s := serve(t, api.Options{DB: open(t, pgtest.New(t)), AdminToken: adminToken,
+		Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
+	for _, path := range []string{"/admin/jobs", "/admin/jobs/", "/admin/jobs/api/jobs?state=running", "/admin/jobs/api/queues"} {
+		for _, header := range []string{"", "Bearer " + adminToken + "x", "Bearer", basic(t, "nothing")} {
+			r := get(t, s, path, "Authorization", header)
+			if b := problemOf(t, r); b.Status != http.StatusUnauthorized || b.Code != "unauthorized" || len(r.header.Values("WWW-Authenticate")) != 2 {
+				t.Errorf("%s with %q: %+v %v", path, header, b, r.header)
+			}
+		}
+		for _, header := range []string{"Bearer " + adminToken, "bearer  " + adminToken, basic(t, adminToken)} {
+			r := get(t, s, path, "Authorization", header)
+			if r.status != http.StatusOK || r.header.Get("Cache-Control") != "no-store" || !strings.Contains(r.header.Get("Content-Security-Policy"), "default-src 'none'") {
+				t.Errorf("%s with %q: %d %v", path, header, r.status, r.header)
+			}
+		}
+	}
+	if page := get(t, s, "/admin/jobs/", "Authorization", basic(t, adminToken)); !strings.Contains(string(page.body), `src="/admin/jobs/`) {
+		t.Errorf("the page: %s", page.body)
+	}
+	s.Close() // waits for the log's last line
+	if strings.Contains(log.String(), adminToken) || strings.Contains(log.String(), basic(t, adminToken)) {
+		t.Error("the log holds the token")
+	}
+}
+
+// Guessing is slowed down, for the right token too; without a token nobody counts.
+func TestAdminLimitsGuesses(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere), AdminToken: adminToken, Limits: api.Limits{Rate: -1}})
+	for range 30 {
+		if r := get(t, s, "/admin/jobs/"); r.status != http.StatusUnauthorized {
+			t.Fatalf("without a token: %d", r.status)
+		}
+	}
+	limited := 0
+	for range 30 {
+		if r := get(t, s, "/admin/jobs/", "Authorization", "Bearer no"); r.status == http.StatusTooManyRequests && r.header.Get("Retry-After") != "" {
+			limited++
+		}
+	}
+	if limited < 15 {
+		t.Errorf("%d of 30 guesses were limited", limited)
+	}
+	if r := get(t, s, "/admin/jobs/", "Authorization", "Bearer "+adminToken); r.status != http.StatusTooManyRequests {
+		t.Errorf("the right token after too many guesses: %d", r.status)
+	}
+}
+
+// A page of another site cannot use the password that a browser remembers.
+func TestAdminRefusesOtherSites(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere), AdminToken: adminToken})
+	r := do(t, s, http.MethodPost, "/admin/jobs/api/jobs/cancel", strings.NewReader(`{"ids":["1"]}`),
+		"Authorization", basic(t, adminToken), "Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain")
+	if b := problemOf(t, r); b.Status != http.StatusForbidden || b.Code != "forbidden" {
+		t.Errorf("%+v", b)
+	}
+}
+
+func TestAdminIsOffWithoutToken(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere)})
+	for _, path := range []string{"/admin/jobs", "/admin/jobs/api/jobs"} {
+		if b := problemOf(t, get(t, s, path, "Authorization", "Bearer ")); b.Status != http.StatusNotFound {
+			t.Errorf("%s: %+v", path, b)
+		}
+	}
+}
