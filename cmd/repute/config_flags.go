@@ -58,6 +58,11 @@ func (f *flags) serving(set *pflag.FlagSet) {
 	f.listening(set)
 	set.StringVar(&f.c.Redis, "redis-url", "", "Redis URL (REDIS_URL); in-process when empty")
 	set.StringSliceVar(&f.c.Roles, "roles", nil, "what this process does: "+strings.Join(knownRoles, ",")+" (REPUTE_ROLES)")
+	f.reading(set)
+}
+
+// reading binds how documents are found.
+func (f *flags) reading(set *pflag.FlagSet) {
 	set.Uint64Var(&f.c.DefaultChain, "default-chain", 0, "chain of bare token ids (REPUTE_DEFAULT_CHAIN)")
 	set.StringSliceVar(&f.c.AllowHosts, "allow-host", nil, "private host:port that documents may be fetched from, for development")
 }

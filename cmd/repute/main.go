@@ -43,7 +43,11 @@ const codeInterrupted = 130
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(stdout, stderr)
 	root.SetArgs(args)
-	err := root.ExecuteContext(ctx)
+	return exitCode(ctx, root.ExecuteContext(ctx), stderr)
+}
+
+// exitCode says what went wrong and which code stands for it.
+func exitCode(ctx context.Context, err error, stderr io.Writer) int {
 	var chosen outcome
 	switch {
 	case err == nil:
@@ -51,14 +55,14 @@ func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	case errors.Is(err, context.Canceled) && ctx.Err() != nil:
 		fmt.Fprintln(stderr, "repute: interrupted")
 		return codeInterrupted
-	case errors.As(err, &chosen):
-		fmt.Fprintln(stderr, "repute:", err)
-		return chosen.code
-	case errors.Is(err, repute.ErrInvalid), errors.Is(err, repute.ErrConflict):
-		fmt.Fprintln(stderr, "repute:", err)
-		return 2
 	}
 	fmt.Fprintln(stderr, "repute:", err)
+	switch {
+	case errors.As(err, &chosen):
+		return chosen.code
+	case errors.Is(err, repute.ErrInvalid), errors.Is(err, repute.ErrConflict):
+		return 2
+	}
 	return 1
 }
 
@@ -101,7 +105,7 @@ done. verify and bench say more with theirs: see their help.`,
 	root.SetErr(p.stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
-		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.benchCommand(), p.versionCommand())
+		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.manifestCommand(), p.benchCommand(), p.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
 	strict(root)
 	return root

@@ -1,0 +1,241 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/manifest"
+	"repute/resolver"
+	"repute/store"
+)
+
+// Exit codes of manifest check.
+const (
+	codeDefective  = 1
+	codeUnreadable = 2
+)
+
+// checkTimeout bounds reading one document with everything it takes.
+const checkTimeout = time.Minute
+
+func (p *program) manifestCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "manifest",
+		Short: "check the files that agents and their clients publish",
+	}
+	cmd.AddCommand(p.manifestCheckCommand())
+	return cmd
+}
+
+func (p *program) manifestCheckCommand() *cobra.Command {
+	var kind string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "check FILE|URL|CID|AGENT|-",
+		Short: "list what is wrong with a registration file, a feedback file or an agent card",
+		Long: `List what is wrong with a registration file, a feedback file or an A2A agent card:
+a local file, a URL (https, ipfs, data), an ipfs CID, standard input (-), or the
+file of an indexed agent. Only an agent needs a database.
+
+Exits with 0 when there are no errors, 1 when there are, 2 when the document could
+not be read.`,
+		Example: "  repute manifest check agent.json\n  repute manifest check https://agent.example/agent.json --json\n  repute manifest check 8453:22",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !slices.Contains(checkKinds, kind) {
+				return repute.Invalid("kind", fmt.Sprintf("%q is none", kind), "one of "+strings.Join(checkKinds, ", "))
+			}
+			ctx, cancel := context.WithTimeout(cmd.Context(), checkTimeout)
+			defer cancel()
+			report, err := p.checkDocument(ctx, args[0], repute.DocumentKind(kind))
+			if err != nil {
+				return unreadable(err)
+			}
+			if err := p.showReport(report, asJSON); err != nil {
+				return err
+			}
+			if report.Errors > 0 {
+				return outcome{code: codeDefective, text: count(report.Errors, "error") + " in " + report.Source}
+			}
+			return nil
+		},
+	}
+	p.flags.database(cmd.Flags())
+	p.flags.reading(cmd.Flags())
+	cmd.Flags().StringVar(&kind, "kind", kindAuto, "what it is meant to be: "+strings.Join(checkKinds, ", "))
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+const kindAuto = "auto"
+
+var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument), string(repute.CardDocument)}
+
+// unreadable makes every failure to get at the document the same exit code.
+func unreadable(err error) error {
+	if errors.Is(err, context.Canceled) {
+		return err
+	}
+	return outcome{code: codeUnreadable, text: err.Error()}
+}
+
+// checkDocument finds the document and judges it. A file of that name wins over everything
+// that is no URL.
+func (p *program) checkDocument(ctx context.Context, what string, kind repute.DocumentKind) (manifestReport, error) {
+	if what == "-" {
+		b, err := readDocument(p.stdin)
+		return judge("standard input", b, kind), err
+	}
+	ref := resolver.Classify(what)
+	if remote := ref.Kind != resolver.KindUnsupported && ref.Kind != resolver.KindEmpty; remote && !isFile(what) {
+		return p.checkRemote(ctx, what, kind)
+	}
+	if isFile(what) {
+		b, err := readFileDocument(what)
+		return judge(what, b, kind), err
+	}
+	if agent, err := repute.ParseAgentRef(what); err == nil {
+		return p.checkAgent(ctx, agent, kind)
+	}
+	if ref.Reason == resolver.ReasonNotURI || ref.Kind == resolver.KindEmpty {
+		return manifestReport{}, repute.Invalid("document", fmt.Sprintf("%.80q is no file, URL, CID or agent", what), "agents: "+repute.AgentIDForms)
+	}
+	return p.checkRemote(ctx, what, kind)
+}
+
+func isFile(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && !info.IsDir()
+}
+
+func readFileDocument(name string) ([]byte, error) {
+	f, err := os.Open(name)
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	return readDocument(f)
+}
+
+// readDocument refuses what every reader of a published document would refuse.
+func readDocument(from io.Reader) ([]byte, error) {
+	b, err := io.ReadAll(io.LimitReader(from, resolver.DefaultMaxBytes+1))
+	if err == nil && len(b) > resolver.DefaultMaxBytes {
+		return nil, repute.Invalid("document", fmt.Sprintf("more than %d bytes", resolver.DefaultMaxBytes), "readers take no more than that: shorten it")
+	}
+	return b, err
+}
+
+// checkRemote reads a URI as the index would, through the same guard.
+func (p *program) checkRemote(ctx context.Context, uri string, kind repute.DocumentKind) (manifestReport, error) {
+	c, err := p.flags.load()
+	if err != nil {
+		return manifestReport{}, err
+	}
+	client, err := c.resolver()
+	if err != nil {
+		return manifestReport{}, err
+	}
+	defer client.Close()
+	doc, err := client.Fetch(ctx, uri)
+	if err != nil {
+		return manifestReport{}, fmt.Errorf("read %.200s: %w", uri, err)
+	}
+	return judge(shortened(uri), doc.Bytes, kind), nil
+}
+
+// shortened is a URI for people: a data: URI is the document itself.
+func shortened(uri string) string {
+	const most = 120
+	if len(uri) <= most {
+		return uri
+	}
+	return uri[:most] + "…"
+}
+
+// checkAgent reports what the index knows of an agent's registration file, and whether
+// the file knows the agent.
+func (p *program) checkAgent(ctx context.Context, ref repute.AgentRef, kind repute.DocumentKind) (manifestReport, error) {
+	if kind != kindAuto && kind != repute.RegistrationDocument {
+		return manifestReport{}, repute.Invalid("kind", "an agent has a registration file", "leave --kind out, or give the URL of the document")
+	}
+	var report manifestReport
+	err := p.withStore(ctx, func(c config, db *store.DB) error {
+		id, err := db.ResolveAgent(ctx, ref, c.DefaultChain)
+		if err != nil {
+			return err
+		}
+		agent, _, err := db.Agent(ctx, id, repute.At{Finality: repute.Latest})
+		if err != nil {
+			return err
+		}
+		report, err = judgeAgent(agent)
+		return err
+	})
+	return report, err
+}
+
+// judgeAgent is the report on an agent whose file was read.
+func judgeAgent(agent repute.Agent) (manifestReport, error) {
+	doc := agent.Document
+	if doc.Registration == nil {
+		reason := cmp.Or(doc.Detail, doc.Reason, "not read yet")
+		if doc.Status == repute.DocumentNone {
+			reason = "the agent has no URI"
+		}
+		return manifestReport{}, fmt.Errorf("no document of agent %s: %s: %s", agent.ID, doc.Status, reason)
+	}
+	problems := append(slices.Clone(doc.Problems), manifest.MatchRegistration(*doc.Registration, agent.ID)...)
+	report := newReport(agent.ID.String(), repute.RegistrationDocument, problems)
+	report.Bytes, report.SHA256 = doc.Size, fmt.Sprintf("0x%x", doc.SHA256)
+	report.Name = doc.Registration.Name
+	report.URI = shortened(agent.URI)
+	report.Link = manifest.Links(*doc.Registration, agent.ID)
+	return report, nil
+}
+
+// judge parses bytes as what they are meant to be, or as what they look like.
+func judge(source string, b []byte, kind repute.DocumentKind) manifestReport {
+	if kind == kindAuto {
+		kind = manifest.Detect(b)
+	}
+	var name string
+	var problems []repute.Problem
+	switch kind {
+	case repute.FeedbackDocument:
+		_, problems = manifest.ParseFeedback(b)
+	case repute.CardDocument:
+		var card repute.AgentCard
+		card, problems = manifest.ParseCard(b)
+		name = card.Name
+	case repute.ValidationDocument: // has no standard form
+	default:
+		var reg repute.Registration
+		reg, problems = manifest.Parse(b)
+		name = reg.Name
+	}
+	report := newReport(source, kind, problems)
+	report.Name, report.Bytes, report.SHA256 = name, int64(len(b)), fmt.Sprintf("0x%x", sha256.Sum256(b))
+	return report
+}
+
+// resolver reads documents as this configuration says.
+func (c *config) resolver() (*resolver.Client, error) {
+	contact := cmp.Or(c.Contact, "no contact configured")
+	return resolver.New(resolver.Options{
+		GuardOptions: resolver.GuardOptions{AllowHosts: c.AllowHosts, RootCAs: c.roots},
+		Gateways:     c.Gateways,
+		UserAgent:    fmt.Sprintf("repute/%s (%s)", version, contact),
+	})
+}
