@@ -28,6 +28,7 @@ var allowed = map[string][]string{
 	"devnet":                      {".", "contracts", "contracts/bindings", "contracts/artifacts"},
 	"indexer":                     {".", "contracts", "manifest", "resolver", "store", "indexer/node"},
 	"indexer/node":                {".", "store"},
+	"indexer/verify":              {".", "contracts", "store", "indexer/node"},
 	"trust":                       {".", "store"},
 	"notify":                      {".", "store", "resolver"},
 	"api/subgraph":                {".", "store"},

@@ -68,7 +68,7 @@ func (f *Follower) listed(ctx context.Context, q node.Query, refused error) (*pi
 		return nil, false
 	}
 	narrow := q
-	narrow.Anywhere, narrow.Addresses = nil, f.decoder.with(known)
+	narrow.Anywhere, narrow.Addresses = nil, f.decoder.With(known)
 	for tries := 0; ; tries++ {
 		p, err := f.tryFetch(ctx, narrow)
 		if err != nil {
@@ -102,7 +102,7 @@ func (f *Follower) learn(p *piece) {
 			f.pace = f.newPace() // what was refused was not the size
 		}
 		f.anywhere.off, f.anywhere.again = true, time.Now().Add(listedFor)
-		f.anywhere.known = p.q.Addresses[len(f.decoder.addresses):]
+		f.anywhere.known = p.q.Addresses[len(f.decoder.Addresses):]
 		f.notes.limit(repute.Warning + "validations: listed: the endpoint refuses questions for contracts of any address")
 	case f.anywhere.off && len(p.q.Anywhere) > 0:
 		f.log.Info("validations of any contract are indexed again")

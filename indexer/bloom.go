@@ -6,6 +6,7 @@ import (
 	"slices"
 	"sync"
 
+	"repute/contracts"
 	"repute/indexer/node"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -70,7 +71,7 @@ func telling(bloom *types.Bloom) bool {
 
 // suspects are the blocks whose bloom names a followed contract and one of its
 // events although no log of that contract came.
-func (d *decoder) suspects(s *node.Span) (blocks []uint64) {
+func suspects(d *contracts.Decoder, s *node.Span) (blocks []uint64) {
 	type place struct {
 		block   uint64
 		address common.Address
@@ -81,8 +82,8 @@ func (d *decoder) suspects(s *node.Span) (blocks []uint64) {
 	}
 	for _, h := range s.Headers {
 		bloom, ok := s.Blooms[h.Number]
-		if ok && telling(&bloom) && slices.ContainsFunc(d.addresses, func(a common.Address) bool {
-			return !came[place{h.Number, a}] && named(&bloom, a, d.emits[a])
+		if ok && telling(&bloom) && slices.ContainsFunc(d.Addresses, func(a common.Address) bool {
+			return !came[place{h.Number, a}] && named(&bloom, a, d.Emits[a])
 		}) {
 			blocks = append(blocks, h.Number)
 		}
@@ -97,7 +98,7 @@ func (f *Follower) again(ctx context.Context, q node.Query, s *node.Span) (doubt
 	if !q.Linked || !f.blooms.probe(s) {
 		return false, nil
 	}
-	suspects := f.decoder.suspects(s)
+	suspects := suspects(&f.decoder, s)
 	doubt = len(suspects) > bloomAsks
 	var late []types.Log
 	for _, n := range suspects[:min(len(suspects), bloomAsks)] {

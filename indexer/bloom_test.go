@@ -9,6 +9,7 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"repute"
+	"repute/contracts"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 )
@@ -113,12 +114,12 @@ func TestBloomProbe(t *testing.T) {
 		if got := b.probe(s); got != tt.believed {
 			t.Errorf("%s: believed %t", name, got)
 		}
-		d := decoder{addresses: []common.Address{registry}, emits: map[common.Address][]common.Hash{registry: {topic}}}
-		if n := len(d.suspects(s)); n != 0 {
+		d := contracts.Decoder{Addresses: []common.Address{registry}, Emits: map[common.Address][]common.Hash{registry: {topic}}}
+		if n := len(suspects(&d, s)); n != 0 {
 			t.Errorf("%s: %d suspects though all logs are there", name, n)
 		}
 		s.Logs = nil
-		if n := len(d.suspects(s)); n != tt.suspects {
+		if n := len(suspects(&d, s)); n != tt.suspects {
 			t.Errorf("%s: %d suspects without logs, want %d", name, n, tt.suspects)
 		}
 	}

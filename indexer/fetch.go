@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
 )
@@ -120,7 +121,7 @@ func (f *Follower) launch(ctx context.Context, next uint64) {
 // blocks: the last final block is then always kept, and above it every block
 // is, so that a common ancestor can be found at any open height.
 func (f *Follower) choose(from, end uint64) node.Query {
-	q := node.Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.with(f.anywhere.known),
+	q := node.Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.With(f.anywhere.known),
 		Topics: f.topics, Anywhere: f.anywhere.now()}
 	if settled := f.settled(); from <= settled {
 		q.To = min(q.To, settled)
@@ -169,7 +170,7 @@ func (f *Follower) tryFetch(ctx context.Context, q node.Query) (*piece, error) {
 	if err != nil {
 		return nil, err
 	}
-	p := f.decoder.piece(q, span, blocks)
+	p := decoded(&f.decoder, q, span, blocks)
 	p.asked, p.held, p.doubt = asked, held, doubt
 	p.prepared, _ = f.db.Prepare(ctx, p.records)
 	return p, nil
@@ -226,14 +227,14 @@ func blockOf(l *types.Log) repute.Block {
 	return b
 }
 
-// piece decodes a span that was checked.
-func (d *decoder) piece(q node.Query, s node.Span, blocks map[uint64]repute.Block) *piece {
+// decoded is the piece of a span that was checked.
+func decoded(d *contracts.Decoder, q node.Query, s node.Span, blocks map[uint64]repute.Block) *piece {
 	p := &piece{q: q, first: blocks[q.From], to: blocks[q.To], bytes: s.Bytes,
 		records: make([]repute.Record, 0, len(s.Logs))}
 	for _, l := range s.Logs {
-		e, known := d.decode(l)
+		e, known := d.Decode(l)
 		if !known {
-			e, known = d.foreign(l, &q)
+			e, known = d.Foreign(l, q.Anywhere, q.Addresses)
 		}
 		if known {
 			p.records = append(p.records, repute.Record{Log: l, Time: blocks[l.BlockNumber].Time, Event: e})

@@ -129,7 +129,7 @@ type Follower struct {
 	opts    Options
 	label   string
 	log     *slog.Logger
-	decoder decoder
+	decoder contracts.Decoder
 	topics  []common.Hash
 
 	until    uint64 // the last block to be stored, 0 when there is none
@@ -154,7 +154,7 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1) // as the store has it: a genesis block has no logs
 	f := &Follower{db: db, chain: c, source: source, opts: o, label: chainLabel(c.ID),
-		log: o.Log.With("chain", c.ID), decoder: newDecoder(c), topics: append(contracts.Topics(), contracts.LegacyTopics()...),
+		log: o.Log.With("chain", c.ID), decoder: contracts.NewDecoder(c), topics: append(contracts.Topics(), contracts.LegacyTopics()...),
 		anywhere: newAnywhere(o.AnyValidation), ahead: ahead{width: min(2, o.Ahead)}, until: o.Until, nudge: make(chan struct{}, 1)}
 	f.pace = f.newPace()
 	f.notes.feel(errors.New("not started"))

@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
 )
@@ -30,7 +31,7 @@ func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader) (sto
 		return store.ImportResult{}, repute.Invalid("chain", fmt.Sprintf("the logs are of chain %d, not %d", rec.ChainID, c.ID),
 			"name the chain the logs were recorded on")
 	}
-	records, err := rec.decode(newDecoder(c))
+	records, err := rec.decode(contracts.NewDecoder(c))
 	if err != nil {
 		return store.ImportResult{}, err
 	}
@@ -51,7 +52,7 @@ func badInput(line int, format string, args ...any) error {
 }
 
 // decode brings the logs into chain order, once each, with their events.
-func (rec Recording) decode(d decoder) ([]repute.Record, error) {
+func (rec Recording) decode(d contracts.Decoder) ([]repute.Record, error) {
 	slices.SortStableFunc(rec.Logs, func(a, b RecordedLog) int {
 		return cmp.Or(cmp.Compare(a.BlockNumber, b.BlockNumber), cmp.Compare(a.Index, b.Index))
 	})
@@ -63,12 +64,12 @@ func (rec Recording) decode(d decoder) ([]repute.Record, error) {
 			}
 			continue
 		}
-		if e, ours := d.decode(l.Log); ours {
+		if e, ours := d.Decode(l.Log); ours {
 			records = append(records, repute.Record{Log: l.Log, Time: blockOf(&l.Log).Time, Event: e})
 		}
 	}
 	if len(records) == 0 && len(rec.Logs) > 0 {
-		return nil, badInput(rec.Logs[0].Line, "none of the %d logs is of this chain's registries: %s", len(rec.Logs), hexes(d.addresses))
+		return nil, badInput(rec.Logs[0].Line, "none of the %d logs is of this chain's registries: %s", len(rec.Logs), hexes(d.Addresses))
 	}
 	return records, nil
 }

@@ -21,8 +21,6 @@ type Metrics struct {
 	stalled                  *prometheus.GaugeVec
 	steps                    *prometheus.HistogramVec
 	documents                *prometheus.CounterVec
-	missing, repaired        *prometheus.CounterVec
-	verified                 *prometheus.GaugeVec
 	lag                      *lagCollector
 }
 
@@ -53,14 +51,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_step_seconds",
 			Help: "Duration of steps that stored a range.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"chain"}),
 		documents: counter("repute_documents_total", "Documents fetched, by source and failure reason.", "source", "reason"),
-		missing:   counter("repute_missing_events_total", "Events found to be missing from the index.", "chain", "kind"),
-		repaired:  counter("repute_repaired_events_total", "Missing events that were found and put in their place.", "chain", "kind"),
-		verified:  gauge("repute_chain_verified_block", "Block at which the state of all agents was last compared with the chain."),
 		lag:       &lagCollector{at: map[string]time.Time{}},
 	}
 	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.undecoded, m.stepErrors, m.steps,
-		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.documents,
-		m.missing, m.repaired, m.verified, m.lag)
+		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.documents, m.lag)
 	return m
 }
 

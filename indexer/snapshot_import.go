@@ -116,7 +116,7 @@ type snapshotReader struct {
 	opts    SnapshotOptions
 	header  snapshotHeader
 	chain   repute.Chain
-	decoder decoder
+	decoder contracts.Decoder
 	foreign []common.Hash // topics that any contract may emit
 
 	held  []repute.Record // of the chunk
@@ -183,7 +183,7 @@ func (in *snapshotReader) begin() error {
 	}
 	unlisted := slices.DeleteFunc(slices.Clone(in.chain.Validations), func(v common.Address) bool { return slices.Contains(in.header.Validations, v) })
 	in.gaps = append(in.gaps, store.HistoryGaps(unlisted, repute.BlockRange(in.header.BlockRange))...)
-	in.decoder, in.foreign = newDecoder(in.chain), contracts.ValidationTopics()
+	in.decoder, in.foreign = contracts.NewDecoder(in.chain), contracts.ValidationTopics()
 	return nil
 }
 
@@ -223,7 +223,7 @@ func (in *snapshotReader) after(l *types.Log) bool {
 }
 
 func (in *snapshotReader) add(l types.Log, size int) error {
-	e, ours := in.decoder.decode(l)
+	e, ours := in.decoder.Decode(l)
 	if !ours && len(l.Topics) > 0 && slices.Contains(in.foreign, l.Topics[0]) {
 		var err error
 		if e, err = contracts.Read(l); err != nil {

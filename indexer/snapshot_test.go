@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/indexer/verify"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -252,8 +253,9 @@ func TestSnapshotCarriesGaps(t *testing.T) {
 	t.Parallel()
 	_, db := snapshotOf(t, 60, 50)
 	token, client := rpctest.Token(0), rpctest.Account(9)
-	gaps := []hole{newHole(repute.KindNewFeedback, "0/0xabc", repute.BlockRange{From: 20, To: 30}, "missing"),
-		newHole(repute.KindNewFeedback, "later", repute.BlockRange{From: 55, To: 60}, "above the last block")}
+	gaps := []store.Gap{
+		{Subject: "0/0xabc", Gap: repute.Gap{Kind: repute.KindNewFeedback, Blocks: repute.BlockRange{From: 20, To: 30}, Reason: "missing"}},
+		{Subject: "later", Gap: repute.Gap{Kind: repute.KindNewFeedback, Blocks: repute.BlockRange{From: 55, To: 60}, Reason: "above the last block"}}}
 	gaps[0].Agent, gaps[0].Client = &token, &client
 	if err := db.OpenGaps(t.Context(), 31337, store.Lease{}, gaps); err != nil {
 		t.Fatal(err)
@@ -306,9 +308,24 @@ func TestSnapshotOwesHistory(t *testing.T) {
 		if err != nil || len(due) != 2 || !strings.HasPrefix(due[0].Subject, store.HistorySubject) || due[0].Blocks.From != 1 || due[0].Blocks.To < 5 {
 			t.Errorf("%s: %+v, %v", name, due, err)
 		}
-		settleDown(t, verifierOf(other, listed, newNode(t, c, node.Options{})))
+		settleAll(t, other, listed, newNode(t, c, node.Options{}))
 		if found := validations(t, other, c); found[c.Validation] != 1 {
 			t.Errorf("%s: read later: %v", name, found)
 		}
 	}
+}
+
+// settleAll verifies until nothing is to do.
+func settleAll(t *testing.T, db *store.DB, c repute.Chain, n *node.Node) {
+	t.Helper()
+	v := verify.New(db, c, func() []*node.Node { return []*node.Node{n} }, verify.Options{Rate: 1e6})
+	for range 2_000 {
+		switch err := v.Step(t.Context(), store.Lease{}); {
+		case errors.Is(err, verify.ErrNothingNew):
+			return
+		case err != nil:
+			t.Fatalf("verify: %v", err)
+		}
+	}
+	t.Fatal("no end after 2,000 steps")
 }

@@ -19,6 +19,7 @@ import (
 	"repute/api"
 	"repute/indexer"
 	"repute/indexer/node"
+	"repute/indexer/verify"
 	"repute/resolver"
 	"repute/store"
 )
@@ -32,6 +33,7 @@ type service struct {
 	loops    *prometheus.Registry // of metrics alone, which is part of registry
 	metrics  *indexer.Metrics
 	rpc      *node.Metrics
+	verified *verify.Metrics
 	ending   ending
 	screen   *screen // where progress is shown; nil: nowhere
 
@@ -44,9 +46,10 @@ func newService(c config, db *store.DB, log *slog.Logger) *service {
 	registry.MustRegister(collectors.NewGoCollector(), collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
 	loops := prometheus.NewRegistry()
 	metrics := indexer.NewMetrics(loops)
-	rpc := node.NewMetrics(loops)
+	s := &service{config: c, log: log, db: db, registry: registry, loops: loops,
+		metrics: metrics, rpc: node.NewMetrics(loops), verified: verify.NewMetrics(loops)}
 	registry.MustRegister(loops)
-	return &service{config: c, log: log, db: db, registry: registry, loops: loops, metrics: metrics, rpc: rpc}
+	return s
 }
 
 // run starts the configured roles on listener l (used by role api alone) and
@@ -154,8 +157,8 @@ func (s *service) follow(ctx context.Context, c followed) error {
 	options := indexer.Options{Poll: c.Poll, TTL: s.config.Lease, Wake: pool.Announced(),
 		Until: s.ending.until, Once: s.ending.once, Depth: c.Depth, AnyValidation: !c.Listed, Metrics: s.metrics, Log: s.log}
 	if c.VerifyRate >= 0 {
-		options.Verifier = indexer.NewVerifier(s.db, c.Chain, pool.Nodes,
-			indexer.VerifierOptions{Rate: c.VerifyRate, Metrics: s.metrics, Log: s.log})
+		options.Verifier = verify.New(s.db, c.Chain, pool.Nodes,
+			verify.Options{Rate: c.VerifyRate, Metrics: s.verified, Log: s.log})
 	}
 	f := indexer.NewFollower(s.db, c.Chain, pool, options)
 	s.mu.Lock()

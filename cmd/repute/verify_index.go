@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/indexer"
 	"repute/indexer/node"
+	"repute/indexer/verify"
 	"repute/store"
 )
 
@@ -33,7 +33,7 @@ const (
 
 // verifyOptions are the flags of verify.
 type verifyOptions struct {
-	indexer.CheckOptions
+	verify.CheckOptions
 	json bool
 	rate float64
 }
@@ -107,8 +107,8 @@ func (p *program) verify(ctx context.Context, o verifyOptions) error {
 		if err != nil {
 			return err
 		}
-		v := indexer.NewVerifier(db, stored[0].Chain, func() []*node.Node { return proven },
-			indexer.VerifierOptions{Rate: o.rate, Log: c.logger(p.stderr)})
+		v := verify.New(db, stored[0].Chain, func() []*node.Node { return proven },
+			verify.Options{Rate: o.rate, Log: c.logger(p.stderr)})
 		return p.check(ctx, db, v, stored[0].Chain.ID, o)
 	})
 }
@@ -193,7 +193,7 @@ func hold(ctx context.Context, db *store.DB, chainID uint64) (lease store.Lease,
 
 // check runs the comparison. What is to be repaired while another process leads the
 // chain is left to that one.
-func (p *program) check(ctx context.Context, db *store.DB, v *indexer.Verifier, chainID uint64, o verifyOptions) error {
+func (p *program) check(ctx context.Context, db *store.DB, v *verify.Verifier, chainID uint64, o verifyOptions) error {
 	var theirs bool
 	if o.Repair {
 		lease, stop, err := hold(ctx, db, chainID)
@@ -208,8 +208,8 @@ func (p *program) check(ctx context.Context, db *store.DB, v *indexer.Verifier, 
 		}
 	}
 	report := verifyReport{Chain: chainID, Differences: []difference{}}
-	var all []indexer.Difference
-	result, err := v.Check(ctx, o.CheckOptions, func(d indexer.Difference) {
+	var all []verify.Difference
+	result, err := v.Check(ctx, o.CheckOptions, func(d verify.Difference) {
 		all = append(all, d)
 		report.Differences = append(report.Differences, encodeDifference(d))
 		if !o.json {
@@ -230,7 +230,7 @@ func (p *program) check(ctx context.Context, db *store.DB, v *indexer.Verifier, 
 }
 
 // conclude prints the sum and chooses the exit code.
-func (p *program) conclude(report verifyReport, r indexer.CheckResult, asJSON bool) error {
+func (p *program) conclude(report verifyReport, r verify.CheckResult, asJSON bool) error {
 	if asJSON {
 		if err := p.printJSON(report); err != nil {
 			return err
@@ -282,7 +282,7 @@ type verifyReport struct {
 	Unchecked   []string     `json:"unchecked"`
 }
 
-func (v *verifyReport) sum(r indexer.CheckResult) {
+func (v *verifyReport) sum(r verify.CheckResult) {
 	v.From, v.To, v.Blocks, v.Unproven = r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven
 	v.Agents, v.Repaired, v.Retimed, v.Unchecked = r.Agents, r.Repaired, r.Retimed, append([]string{}, r.Unchecked...)
 }
@@ -298,7 +298,7 @@ type difference struct {
 	What   string `json:"difference"`
 }
 
-func encodeDifference(d indexer.Difference) difference {
+func encodeDifference(d verify.Difference) difference {
 	out := difference{Kind: d.Kind.String(), From: d.Blocks.From, To: d.Blocks.To, What: d.What}
 	if d.Kind == 0 {
 		out.Kind = "Block"

@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"context"
@@ -17,7 +17,7 @@ func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error 
 	}
 	a := store.Amendment{Block: j.block.Block, Remove: j.extra}
 	for _, log := range j.logs {
-		if event, ours := v.decoder.decode(log); ours {
+		if event, ours := v.decoder.Decode(log); ours {
 			a.Records = append(a.Records, repute.Record{Log: log, Time: j.block.Time, Event: event})
 		}
 	}

@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"errors"
@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -28,7 +29,7 @@ func nodeAt(t *testing.T, url string) *node.Node {
 }
 
 func verifierOf(db *store.DB, c repute.Chain, nodes ...*node.Node) *Verifier {
-	return NewVerifier(db, c, func() []*node.Node { return nodes }, VerifierOptions{Rate: 1e6, RetryMin: time.Millisecond, RetryMax: time.Hour})
+	return New(db, c, func() []*node.Node { return nodes }, Options{Rate: 1e6, RetryMin: time.Millisecond, RetryMax: time.Hour})
 }
 
 // settleDown steps until there is nothing to do; failed searches wait for long.
@@ -52,7 +53,7 @@ func indexFrom(t *testing.T, db *store.DB, c repute.Chain, n *node.Node) {
 	if err := db.AddChain(t.Context(), c); err != nil {
 		t.Fatal(err)
 	}
-	catchUp(t, NewFollower(db, c, n, Options{StartRange: 500}))
+	catchUp(t, indexer.NewFollower(db, c, n, indexer.Options{StartRange: 500}))
 }
 
 func wantSame(t *testing.T, got, want string) {

@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"context"
@@ -192,7 +192,7 @@ func (v *Verifier) records(at store.Standing, lacking []judgement) (records []re
 		}
 		blocks = append(blocks, j.block.Block)
 		for _, l := range j.absent {
-			if event, ours := v.decoder.decode(l); ours {
+			if event, ours := v.decoder.Decode(l); ours {
 				records = append(records, repute.Record{Log: l, Time: j.block.Time, Event: event})
 			}
 		}

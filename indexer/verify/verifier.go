@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"context"
@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strconv"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
@@ -17,8 +18,11 @@ import (
 	"repute/store"
 )
 
-// VerifierOptions of a Verifier. Zero values are replaced by the defaults named.
-type VerifierOptions struct {
+// ErrNothingNew: there is nothing to verify now. It is no failure.
+var ErrNothingNew = errors.New("nothing new to verify")
+
+// Options of a Verifier. Zero values are replaced by the defaults named.
+type Options struct {
 	// Rate is how many JSON-RPC calls per second may be made, 25. They go out in
 	// batches; what a node itself limits comes on top.
 	Rate float64
@@ -38,7 +42,7 @@ type VerifierOptions struct {
 	Log                *slog.Logger // nil: discarded
 }
 
-func (o VerifierOptions) withDefaults() VerifierOptions {
+func (o Options) withDefaults() Options {
 	if o.Rate <= 0 {
 		o.Rate = 25
 	}
@@ -66,9 +70,9 @@ type Verifier struct {
 	db        *store.DB
 	chain     repute.Chain
 	witnesses func() []*node.Node
-	opts      VerifierOptions
+	opts      Options
 	views     *contracts.Views
-	decoder   decoder
+	decoder   contracts.Decoder
 	limiter   *rate.Limiter
 	label     string
 	log       *slog.Logger
@@ -89,13 +93,13 @@ type Verifier struct {
 	startSeen bool // whether the registry is older than the start block
 }
 
-// NewVerifier makes a Verifier of chain c. The witnesses are the chain's nodes, the
+// New makes a Verifier of chain c. The witnesses are the chain's nodes, the
 // one to be asked first in front; there may be none at times.
-func NewVerifier(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o VerifierOptions) *Verifier {
+func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options) *Verifier {
 	o = o.withDefaults()
 	c.StartBlock = max(c.StartBlock, 1)
-	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: newDecoder(c),
-		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: chainLabel(c.ID), log: o.Log.With("chain", c.ID),
+	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: contracts.NewDecoder(c),
+		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: strconv.FormatUint(c.ID, 10), log: o.Log.With("chain", c.ID),
 		widened: map[uint64]bool{}}
 	v.doubt.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
 	retry := node.Backoff{Min: time.Second, Max: time.Minute}
@@ -140,6 +144,10 @@ func pauseOr(ctx context.Context, d time.Duration, nudge <-chan struct{}) {
 	}
 }
 
+// nearEnough is how far behind its head a chain may be, in blocks, to be verified:
+// farther behind the endpoints are left to the indexing.
+const nearEnough = 256
+
 // Step does one unit of work: it tries to close one gap, compares some agents or
 // looks through some blocks. ErrNothingNew when there is nothing to do, also while
 // the chain is far behind its head.
@@ -148,7 +156,7 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 	if err != nil {
 		return err
 	}
-	if at.Cursor+nearHead < at.Head || at.Newest.Number < v.chain.StartBlock || len(v.witnesses()) == 0 {
+	if at.Cursor+nearEnough < at.Head || at.Newest.Number < v.chain.StartBlock || len(v.witnesses()) == 0 {
 		return ErrNothingNew
 	}
 	v.first++
@@ -227,4 +235,10 @@ func (v *Verifier) open(ctx context.Context, l store.Lease, holes []hole) error 
 		v.opts.Metrics.missing.WithLabelValues(v.label, h.Kind.String()).Inc()
 	}
 	return v.db.OpenGaps(ctx, v.chain.ID, l, holes)
+}
+
+func setDefault[T ~int | ~int64 | ~uint64](v *T, to T) {
+	if *v <= 0 {
+		*v = to
+	}
 }

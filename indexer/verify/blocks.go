@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"context"
@@ -250,7 +250,7 @@ func (w *window) add(h *node.Sealed, stored []types.Log, admits bool) {
 
 // admits tells whether a bloom allows for any event of ours.
 func (v *Verifier) admits(b types.Bloom) bool {
-	s := search{v.decoder.addresses, [][]common.Hash{append(contracts.Topics(), contracts.LegacyTopics()...)}}
+	s := search{v.decoder.Addresses, [][]common.Hash{append(contracts.Topics(), contracts.LegacyTopics()...)}}
 	return s.may(b)
 }
 
@@ -345,7 +345,7 @@ func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j 
 func (v *Verifier) blockHoles(j judgement) []hole {
 	var holes []hole
 	add := func(l types.Log, what string) {
-		event, ours := v.decoder.decode(l)
+		event, ours := v.decoder.Decode(l)
 		if !ours {
 			return
 		}
@@ -408,7 +408,7 @@ func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, er
 	}
 	var answers [][]types.Log
 	err = v.withWitness(func(n *node.Node) (err error) {
-		answers, err = n.LogsOf(ctx, hashes, v.decoder.addresses)
+		answers, err = n.LogsOf(ctx, hashes, v.decoder.Addresses)
 		return err
 	})
 	if err != nil {
@@ -472,14 +472,14 @@ func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]judgement
 // again asks for all logs of a range, in pieces of other lengths than the indexer's.
 func (v *Verifier) again(ctx context.Context, r repute.BlockRange) ([]types.Log, error) {
 	const piece = 97
-	s := search{addresses: v.decoder.addresses}
+	s := search{addresses: v.decoder.Addresses}
 	var found []types.Log
 	err := v.withWitness(func(n *node.Node) (err error) {
 		found, err = v.match(ctx, n, s, r, piece)
 		return err
 	})
 	return slices.DeleteFunc(found, func(l types.Log) bool {
-		_, ours := v.decoder.decode(l)
+		_, ours := v.decoder.Decode(l)
 		return !ours
 	}), err
 }

@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"bytes"
@@ -137,8 +137,8 @@ func tokenTopic(id *repute.TokenID) []common.Hash {
 }
 
 func followedAddresses(c repute.Chain) []common.Address {
-	d := newDecoder(c)
-	return d.addresses
+	d := contracts.NewDecoder(c)
+	return d.Addresses
 }
 
 // may tells whether a block's bloom admits a log that the search finds.

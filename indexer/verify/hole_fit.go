@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"github.com/ethereum/go-ethereum/common"

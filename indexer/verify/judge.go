@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"context"
@@ -187,7 +187,7 @@ func (v *Verifier) evidence(ctx context.Context, n *node.Node, block repute.Bloc
 	if err == nil || errors.Is(err, node.ErrMoved) {
 		return e, err
 	}
-	logs, e2 := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.addresses)
+	logs, e2 := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.Addresses)
 	if e2 != nil || logs[0] == nil {
 		return node.Evidence{}, err
 	}
@@ -252,7 +252,7 @@ func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
 		if s != nil && sameContent(s, &l) {
 			delete(byIndex, l.Index)
 		}
-		if _, ours := v.decoder.decode(l); !ours {
+		if _, ours := v.decoder.Decode(l); !ours {
 			continue
 		}
 		if j.logs = append(j.logs, l); s == nil {
@@ -261,7 +261,7 @@ func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
 	}
 	for i := range stored {
 		l := &stored[i]
-		if byIndex[l.Index] != nil && slices.Contains(v.decoder.addresses, l.Address) {
+		if byIndex[l.Index] != nil && slices.Contains(v.decoder.Addresses, l.Address) {
 			j.extra = append(j.extra, *l)
 		}
 	}

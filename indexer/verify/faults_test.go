@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/devnet"
+	"repute/indexer"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -150,9 +151,9 @@ func TestVerifierBesideFollower(t *testing.T) {
 	d.Lose(func(l types.Log) bool { return (l.BlockNumber*5+uint64(l.Index))%7 == 3 }, true, false)
 	db := openStore(t)
 	n := nodeAt(t, d.URL)
-	v := NewVerifier(db, c, func() []*node.Node { return []*node.Node{n} }, VerifierOptions{Rate: 1e6, Poll: 20 * time.Millisecond,
+	v := New(db, c, func() []*node.Node { return []*node.Node{n} }, Options{Rate: 1e6, Poll: 20 * time.Millisecond,
 		Every: 50 * time.Millisecond, RetryMin: 10 * time.Millisecond, RetryMax: 50 * time.Millisecond})
-	f := NewFollower(db, c, n, Options{Poll: 10 * time.Millisecond, Verifier: v})
+	f := indexer.NewFollower(db, c, n, indexer.Options{Poll: 10 * time.Millisecond, Verifier: v})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan error, 1)
 	go func() { done <- f.Run(ctx) }()
@@ -192,7 +193,7 @@ func TestSweepGoesOnAfterARestart(t *testing.T) {
 	n := nodeAt(t, d.URL)
 	indexFrom(t, db, c, n)
 	for range 40 {
-		v := NewVerifier(db, c, func() []*node.Node { return []*node.Node{n} }, VerifierOptions{Rate: 1e6, Agents: 2, Window: 20})
+		v := New(db, c, func() []*node.Node { return []*node.Node{n} }, Options{Rate: 1e6, Agents: 2, Window: 20})
 		if err := v.Step(t.Context(), store.Lease{}); err != nil && !errors.Is(err, ErrNothingNew) {
 			t.Fatal(err)
 		}

@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"fmt"
@@ -21,8 +21,8 @@ func logsByKind(t *testing.T, n *node.Node, c repute.Chain) map[repute.EventKind
 	if err != nil {
 		t.Fatal(err)
 	}
-	d := newDecoder(c)
-	logs, err := n.Matching(t.Context(), repute.BlockRange{From: 1, To: heads.Latest.Number}, d.addresses, nil)
+	d := contracts.NewDecoder(c)
+	logs, err := n.Matching(t.Context(), repute.BlockRange{From: 1, To: heads.Latest.Number}, d.Addresses, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

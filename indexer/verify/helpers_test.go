@@ -1,0 +1,104 @@
+package verify
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/contracts"
+	"repute/indexer"
+	"repute/indexer/node"
+	"repute/internal/pgtest"
+	"repute/internal/rpctest"
+	"repute/store"
+)
+
+func openStore(t *testing.T) *store.DB {
+	t.Helper()
+	return openStoreAt(t, pgtest.New(t))
+}
+
+func openStoreAt(t *testing.T, url string) *store.DB {
+	t.Helper()
+	db, err := store.Open(t.Context(), url, store.Options{Classify: indexer.ClassifyURI, Decode: contracts.Read, MaxConns: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	return db
+}
+
+func chainOf(c *rpctest.Chain) repute.Chain {
+	return repute.Chain{ID: 31337, Name: "scripted", Identity: c.Identity, Reputation: c.Reputation,
+		Validations: []common.Address{c.Validation}, StartBlock: 1}
+}
+
+func newNode(t *testing.T, c *rpctest.Chain, o node.Options) *node.Node {
+	t.Helper()
+	n, err := node.New(c.URL(), o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	return n
+}
+
+// catchUp steps until there is nothing new and counts the reorganisations.
+func catchUp(t *testing.T, f *indexer.Follower) (reorgs int) {
+	t.Helper()
+	for range 10_000 {
+		err := f.Step(t.Context(), store.Lease{})
+		switch {
+		case errors.Is(err, indexer.ErrNothingNew):
+			return reorgs
+		case errors.Is(err, repute.ErrReorged):
+			reorgs++
+		case err != nil:
+			t.Fatalf("step: %v", err)
+		}
+	}
+	t.Fatal("no end after 10,000 steps")
+	return 0
+}
+
+func dump(t *testing.T, db *store.DB) string {
+	t.Helper()
+	var b strings.Builder
+	if err := db.Dump(t.Context(), &b, 0); err != nil {
+		t.Fatal(err)
+	}
+	return b.String()
+}
+
+func cursorOf(t *testing.T, db *store.DB) repute.Block {
+	t.Helper()
+	b, err := db.Cursor(t.Context(), 31337)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// eventually waits for a condition; the time limit only ends a failed test.
+func eventually(t *testing.T, what string, ok func() bool) {
+	t.Helper()
+	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
+		if ok() {
+			return
+		}
+	}
+	t.Fatalf("never: %s", what)
+}
+
+func status(t *testing.T, db *store.DB) repute.ChainStatus {
+	t.Helper()
+	list, err := db.Chains(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d chains, %v", len(list), err)
+	}
+	return list[0]
+}
