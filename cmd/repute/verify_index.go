@@ -251,7 +251,7 @@ func (p *program) conclude(report verifyReport, r verify.CheckResult, asJSON boo
 }
 
 // summary is the line a person reads last.
-func summary(r indexer.CheckResult) string {
+func summary(r verify.CheckResult) string {
 	text := fmt.Sprintf("blocks %d to %d: %d compared with their receipts, %d of them unproven; %s compared; %s, %s repaired",
 		r.Blocks.From, r.Blocks.To, r.Checked, r.Unproven, count(r.Agents, "agent"), count(r.Differences, "difference"), count(r.Repaired, "event"))
 	if r.Retimed > 0 {

@@ -1,4 +1,4 @@
-package indexer
+package verify
 
 import (
 	"errors"
@@ -6,13 +6,14 @@ import (
 	"testing"
 
 	"repute"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 )
 
 // A stored time that is not the header's is a difference, and repaired.
 func TestCheckComparesBlockTimes(t *testing.T) {
 	t.Parallel()
-	dn := livedIn(t)
+	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	db := openStore(t)
 	n := nodeAt(t, dn.RPCURL())
@@ -48,7 +49,7 @@ func TestCheckSaysAReasonOnce(t *testing.T) {
 	}
 	c.MineEmpty(20)
 	db := openStore(t)
-	n := newNode(t, c, NodeOptions{})
+	n := newNode(t, c, node.Options{})
 	indexFrom(t, db, chainOf(c), n)
 	c.GoDark(true)
 	r, err := verifierOf(db, chainOf(c), n).Check(t.Context(), CheckOptions{To: c.Head().Number()}, func(Difference) {})
