@@ -38,6 +38,23 @@ func (fl *flight) landed() bool {
 	}
 }
 
+// discard undoes what was stored of the answer ahead of its turn.
+func (fl *flight) discard() {
+	if fl.landed() && fl.piece != nil {
+		fl.piece.stored.Discard()
+	}
+}
+
+// starting finds the flight that begins at block, nil when there is none.
+func (a *ahead) starting(block uint64) *flight {
+	for _, fl := range a.flights {
+		if fl.q.From == block {
+			return fl
+		}
+	}
+	return nil
+}
+
 // start begins to fetch q. The flight outlives the step that began it, not the
 // Follower's lead.
 func (a *ahead) start(ctx context.Context, q node.Query, fetch func(context.Context, node.Query) (*piece, error)) {
@@ -64,6 +81,7 @@ func (a *ahead) trim(next uint64) {
 			return false
 		}
 		fl.cancel()
+		fl.discard()
 		return true
 	})
 }

@@ -33,6 +33,7 @@ type piece struct {
 	listed  bool // the source refused to be asked for logs of any address
 
 	prepared *store.Prepared // nil when that failed: storing will tell
+	stored   *store.Ahead    // nil when nothing of it was stored ahead of its turn
 }
 
 // refusal is a failure that a shorter range may cure.
@@ -263,5 +264,5 @@ func holds(records []repute.Record, number uint64) bool {
 // batch puts a piece behind its parent.
 func (f *Follower) batch(l store.Lease, parent repute.Block, p *piece) store.Batch {
 	return store.Batch{ChainID: f.chain.ID, Lease: l, Parent: parent, To: p.to, Blocks: p.blocks, Records: p.records,
-		Prepared: p.prepared, Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}
+		Prepared: p.prepared, Ahead: p.stored, Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}
 }

@@ -202,8 +202,7 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 		return err
 	}
 	b := f.batch(l, cursor, p)
-	if err := f.db.Apply(ctx, b); err != nil {
-		f.ahead.drop()
+	if err := f.apply(ctx, b, p); err != nil {
 		return err
 	}
 	return f.stored(ctx, b, p, started)

@@ -13,6 +13,7 @@ import (
 	"log/slog"
 	"net"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
@@ -51,6 +52,9 @@ type DB struct {
 	decode   func(types.Log) (repute.Event, error)
 	noFiles  bool
 	dict     *dictionary
+	aheads   chan struct{} // has a place for every transaction ahead of its turn
+	closed   chan struct{} // ends those that wait when the DB is closed
+	close    func()
 	totals   totals
 }
 
@@ -103,11 +107,14 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	if o.Classify == nil {
 		o.Classify = classifyByScheme
 	}
-	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, dict: newDictionary()}, nil
+	closed := make(chan struct{})
+	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, dict: newDictionary(),
+		aheads: make(chan struct{}, aheadMost), closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
 }
 
 // Close waits for connections in use and closes the pools.
 func (db *DB) Close() {
+	db.close()
 	db.readers.Close()
 	db.pool.Close()
 }

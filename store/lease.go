@@ -43,14 +43,18 @@ func (db *DB) Acquire(ctx context.Context, name, owner string, ttl time.Duration
 		select pg_terminate_backend(pid) from pg_locks
 		where locktype = 'advisory' and granted and pid <> pg_backend_pid()
 		and database = (select oid from pg_database where datname = current_database())
-		and classid = $1 and objid = (hashtext($2)::bigint & 4294967295)::oid and objsubid = 2`,
-		leaseLockClass, name)
+		and classid in ($1, $2) and objid = (hashtext($3)::bigint & 4294967295)::oid and objsubid = 2`,
+		leaseLockClass, leaseAheadClass, name)
 	return l, nil
 }
 
 // leaseLockClass and hashtext(name) form the advisory lock that a transaction
 // under a lease holds, so that Acquire can find it.
 const leaseLockClass = 0x6c656173 // "leas"
+
+// leaseAheadClass is in its place for a transaction that is ahead of its turn: it
+// must not wait for the one before, nor that one's successors for it.
+const leaseAheadClass = 0x6c656168 // "leah"
 
 // Renew extends the lease to ttl from now. repute.ErrFenced when it is no longer
 // ours; an expired lease that nobody took is still ours.
@@ -78,6 +82,10 @@ func (db *DB) Release(ctx context.Context, l Lease) error {
 // holdLease makes the transaction findable for Acquire and checks that the lease
 // is still ours. The zero lease is not checked.
 func holdLease(ctx context.Context, tx pgx.Tx, l Lease) error {
+	return holdLeaseAs(ctx, tx, l, leaseLockClass)
+}
+
+func holdLeaseAs(ctx context.Context, tx pgx.Tx, l Lease, class int32) error {
 	if l == (Lease{}) {
 		return nil
 	}
@@ -85,7 +93,7 @@ func holdLease(ctx context.Context, tx pgx.Tx, l Lease) error {
 	err := tx.QueryRow(ctx, `
 		select exists (select from leases where name = $2 and owner = $3 and epoch = $4 and expires_at > clock_timestamp())
 		from (select pg_advisory_xact_lock($1, hashtext($2))) l`,
-		leaseLockClass, l.Name, l.Owner, l.Epoch).Scan(&mine)
+		class, l.Name, l.Owner, l.Epoch).Scan(&mine)
 	if err != nil {
 		return failed("check lease", err)
 	}

@@ -76,10 +76,17 @@ func (f *follower) grow(ctx context.Context, t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "blocks") {
 		f.ledger.mine(t)
 	}
+	var batches []store.Batch
 	for from < len(f.ledger.blocks) {
 		n := from + rapid.IntRange(1, len(f.ledger.blocks)-from).Draw(t, "split")
-		ok(t, f.db.Apply(ctx, batchOf(f.chain, parent, f.ledger.blocks[from:n])))
+		batches = append(batches, batchOf(f.chain, parent, f.ledger.blocks[from:n]))
 		from, parent = n, f.ledger.blocks[n-1].Block
+	}
+	for i, b := range batches {
+		if i+1 < len(batches) && rapid.Bool().Draw(t, "ahead") {
+			batches[i+1].Ahead = f.db.Ahead(ctx, batches[i+1])
+		}
+		ok(t, f.db.Apply(ctx, b))
 	}
 }
 

@@ -35,6 +35,9 @@ type Batch struct {
 	Waiting *int
 	// Prepared is what Prepare made of Records, nil when nobody called it.
 	Prepared *Prepared
+	// Ahead is what Ahead made of this batch, nil when nobody called it. Apply uses
+	// it up whatever comes.
+	Ahead *Ahead
 	// Backfill writes one `backfilled` change instead of one per event.
 	Backfill bool
 }
@@ -44,6 +47,7 @@ type Batch struct {
 // the cursor is not b.Parent: nothing is stored then, and the caller must look at
 // the cursor again.
 func (db *DB) Apply(ctx context.Context, b Batch) error {
+	defer b.Ahead.Discard()
 	ids, err := db.prepare(ctx, &b)
 	if err != nil {
 		return err
@@ -61,9 +65,8 @@ func (db *DB) Apply(ctx context.Context, b Batch) error {
 // without looking: the registry counts so. Should a stored one contradict that,
 // the batch is done again, looking.
 func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids interned, begin func(pgx.Tx, *chainRow) error) error {
-	for _, careful := range []bool{false, true} {
-		j := startJob(b, ids, careful)
-		err := db.inTx(ctx, pgx.TxOptions{}, b.doing(doing), func(tx pgx.Tx) error {
+	attempt := func(j job) func(pgx.Tx) error {
+		return func(tx pgx.Tx) error {
 			c, err := beginWrite(ctx, tx, b.ChainID, b.Lease)
 			if err != nil {
 				return err
@@ -72,7 +75,17 @@ func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids intern
 				return err
 			}
 			return applyBatch(ctx, tx, c, b, j)
-		})
+		}
+	}
+	if b.Ahead.of(b) {
+		err := b.Ahead.finish(ctx, attempt(startJob(b, ids, false, true)))
+		if err == nil || ctx.Err() != nil {
+			return err
+		}
+	}
+	b.Ahead.Discard() // another transaction shows whether anything is wrong with the batch
+	for _, careful := range []bool{false, true} {
+		err := db.inTx(ctx, pgx.TxOptions{}, b.doing(doing), attempt(startJob(b, ids, careful, false)))
 		var pg *pgconn.PgError
 		if careful || !errors.As(err, &pg) || pg.ConstraintName != "feedback_pkey" {
 			return err
@@ -100,7 +113,7 @@ func (db *DB) Prepare(ctx context.Context, records []repute.Record) (*Prepared, 
 
 // of tells whether these very records were prepared.
 func (p *Prepared) of(records []repute.Record) bool {
-	return p != nil && len(p.records) == len(records) && (len(records) == 0 || &p.records[0] == &records[0])
+	return p != nil && sameRecords(p.records, records)
 }
 
 // prepare checks the batch and interns its strings, before any lock is taken.
@@ -186,9 +199,6 @@ func planByKey(ctx context.Context, tx pgx.Tx) error {
 
 // applyBatch appends the batch to a chain whose row is locked.
 func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) error {
-	if err := storeBlocks(ctx, tx, c.id, b); err != nil {
-		return err
-	}
 	d, err := storeAndFold(ctx, tx, c, b, j)
 	if err != nil {
 		return err
@@ -215,16 +225,21 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) er
 // begins.
 type job struct {
 	fold   chan *fold
-	events chan *copyBuffer
+	events chan *copyBuffer // nil: they and the headers are stored already
 }
 
-func startJob(b *Batch, ids interned, careful bool) job {
-	j := job{make(chan *fold, 1), make(chan *copyBuffer, 1)}
+func startJob(b *Batch, ids interned, careful, stored bool) job {
+	j := job{fold: make(chan *fold, 1)}
+	if !stored {
+		j.events = make(chan *copyBuffer, 1)
+	}
 	go func() {
 		f := newFold(ids, b.Records)
 		f.quiet, f.careful = b.Backfill, careful
 		j.fold <- f
-		j.events <- encodeEvents(b.ChainID, b.Records)
+		if j.events != nil {
+			j.events <- encodeEvents(b.ChainID, b.Records)
+		}
 	}()
 	return j
 }
@@ -233,6 +248,11 @@ func startJob(b *Batch, ids interned, careful bool) job {
 // the other while this process would wait for the other: events are encoded while
 // state is loaded, and folded while they are stored.
 func storeAndFold(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) (*delta, error) {
+	if j.events != nil {
+		if err := storeBlocks(ctx, tx, c.id, b); err != nil {
+			return nil, err
+		}
+	}
 	if len(b.Records) == 0 {
 		return &delta{}, nil
 	}
@@ -240,6 +260,9 @@ func storeAndFold(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) 
 	f.chain = c
 	if err := f.load(ctx, tx); err != nil {
 		return nil, err
+	}
+	if j.events == nil {
+		return &f.out, f.run(b.Records)
 	}
 	folded := make(chan error, 1)
 	go func() { folded <- f.run(b.Records) }()

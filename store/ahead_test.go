@@ -1,0 +1,148 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// twoBatches are a chain's first block and its others.
+func twoBatches(l *ledger, lease store.Lease) (first, rest store.Batch) {
+	first, rest = batchOf(1, l.genesis, l.blocks[:1]), batchOf(1, l.blocks[0].Block, l.blocks[1:])
+	first.Lease, rest.Lease = lease, lease
+	return first, rest
+}
+
+// waitAhead waits until some transaction of the database has stored and idles.
+func waitAhead(t *testing.T, db *store.DB) {
+	t.Helper()
+	for ctx := ctxOf(t); ; time.Sleep(time.Millisecond) {
+		var open int
+		ok(t, db.Pool().QueryRow(ctx, `select count(*) from pg_stat_activity
+			where datname = current_database() and state = 'idle in transaction' and query like 'copy events%'`).Scan(&open))
+		if open > 0 {
+			return
+		}
+	}
+}
+
+// What is stored ahead of its turn is seen by nobody before Apply, and then the
+// same as what is not.
+func TestAheadIsTheSameBatch(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	l := smallChain()
+	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, db.AddChain(ctx, testChain(2)))
+	ok(t, db.Apply(ctx, batchOf(2, l.genesis, l.blocks)))
+	want := dump(t, ctx, db, 2)
+
+	first, rest := twoBatches(l, store.Lease{})
+	rest.Ahead = db.Ahead(ctx, rest)
+	waitAhead(t, db)
+	if got := dump(t, ctx, db, 1); got != "" {
+		t.Fatalf("visible before its turn: %s", got)
+	}
+	if err := db.Apply(ctx, rest); !errors.Is(err, repute.ErrFenced) {
+		t.Fatalf("applied before its turn: %v", err)
+	}
+	rest.Ahead = db.Ahead(ctx, rest)
+	waitAhead(t, db)
+	ok(t, db.Apply(ctx, first))
+	if rest.Ahead == nil {
+		t.Fatal("the place was not given back")
+	}
+	ok(t, db.Apply(ctx, rest))
+	equalDumps(t, "ahead", want, dump(t, ctx, db, 1))
+}
+
+// A guess that was wrong, or whose transaction died, costs nothing but time.
+func TestAheadThatIsLost(t *testing.T) {
+	t.Parallel()
+	for name, lose := range map[string]func(t *testing.T, db *store.DB, a *store.Ahead, rest *store.Batch){
+		"discarded": func(_ *testing.T, _ *store.DB, a *store.Ahead, _ *store.Batch) { a.Discard() },
+		"killed": func(t *testing.T, db *store.DB, _ *store.Ahead, _ *store.Batch) {
+			_, err := db.Pool().Exec(ctxOf(t), `select pg_terminate_backend(pid) from pg_stat_activity
+				where datname = current_database() and state = 'idle in transaction'`)
+			ok(t, err)
+		},
+		"of another batch": func(_ *testing.T, _ *store.DB, _ *store.Ahead, rest *store.Batch) {
+			rest.Records = append([]repute.Record{}, rest.Records...)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, ctx := testDB(t), ctxOf(t)
+			l := smallChain()
+			ok(t, db.AddChain(ctx, testChain(1)))
+			first, rest := twoBatches(l, store.Lease{})
+			rest.Ahead = db.Ahead(ctx, rest)
+			waitAhead(t, db)
+			ok(t, db.Apply(ctx, first))
+			lose(t, db, rest.Ahead, &rest)
+			ok(t, db.Apply(ctx, rest))
+			if got := len(rows(t, dump(t, ctx, db, 1), "events")); got != len(first.Records)+len(rest.Records) {
+				t.Errorf("%d events", got)
+			}
+		})
+	}
+}
+
+// A new leader does not wait for what a frozen one had begun ahead of its turn.
+func TestTakingOverEndsWhatIsAhead(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	ok(t, db.AddChain(ctx, testChain(1)))
+	a, err := db.Acquire(ctx, "chain:1", "a", time.Hour)
+	ok(t, err)
+	first, rest := twoBatches(smallChain(), a)
+	ok(t, db.Apply(ctx, first))
+	frozen := rest
+	frozen.Ahead = db.Ahead(ctx, frozen)
+	waitAhead(t, db)
+	rest.Lease = takeOver(t, db, "chain:1")
+	soon, cancel := context.WithTimeout(ctx, 8*time.Second) // idle transactions are ended after ten
+	defer cancel()
+	ok(t, db.Apply(soon, rest))
+	if err := db.Apply(ctx, frozen); !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("the former leader: %v", err)
+	}
+}
+
+// Transactions ahead of their turn leave connections for everything else, and do
+// not keep a DB from closing.
+func TestAheadIsBounded(t *testing.T) {
+	t.Parallel()
+	given, url := testDBAt(t)
+	ctx := ctxOf(t)
+	ok(t, given.AddChain(ctx, testChain(1)))
+	db := openDB(t, url)
+	_, rest := twoBatches(smallChain(), store.Lease{})
+	var open []*store.Ahead
+	for a := db.Ahead(ctx, rest); a != nil; a = db.Ahead(ctx, rest) {
+		open = append(open, a)
+	}
+	if len(open) != 2 {
+		t.Fatalf("%d are open", len(open))
+	}
+	open[0].Discard()
+	again := db.Ahead(ctx, rest)
+	if again == nil {
+		t.Fatal("no place after one was given back")
+	}
+	db.Close()
+	conn, err := pgx.Connect(ctx, url)
+	ok(t, err)
+	defer conn.Close(ctx)
+	var left int
+	ok(t, conn.QueryRow(ctx, "select count(*) from events").Scan(&left))
+	if left != 0 {
+		t.Errorf("%d events stayed", left)
+	}
+}
