@@ -17,7 +17,7 @@ const (
 // sees it.
 type Endpoint struct {
 	ChainID     uint64
-	Name        string // host and port, with a short hash where a host occurs twice; never path, query or key
+	Name        string // host and port, with kind or a short hash where a host occurs twice; never path, query or key
 	Kind        string // http or ws
 	State       EndpointState
 	Latency     time.Duration // of questions that are no ranges of logs, smoothed

@@ -58,6 +58,19 @@ func (e *DeniedError) Error() string { return "denied by the operator: " + e.Rea
 // Unwrap makes every DeniedError an ErrGone.
 func (e *DeniedError) Unwrap() error { return ErrGone }
 
+// ConflictError says what contradicts what is stored or what a node shows, and the way
+// out of it.
+type ConflictError struct{ What string }
+
+// Error gives What alone: the kind's word says nothing to a reader.
+func (e *ConflictError) Error() string { return e.What }
+
+// Unwrap makes every ConflictError an ErrConflict.
+func (e *ConflictError) Unwrap() error { return ErrConflict }
+
+// Conflict makes a ConflictError.
+func Conflict(format string, args ...any) error { return &ConflictError{fmt.Sprintf(format, args...)} }
+
 // InputError names the field that is wrong and how to mend it.
 type InputError struct {
 	Field  string // parameter or path, e.g. "cursor"

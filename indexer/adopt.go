@@ -59,7 +59,7 @@ func (f *Follower) compare(ctx context.Context, end repute.Block) (repute.Block,
 		}
 	}
 	if len(known) == 1 && end.Hash == (common.Hash{}) {
-		return end, fmt.Errorf("the import names no block hash, so nothing tells whether it is of this chain: %w", repute.ErrConflict)
+		return end, repute.Conflict("the import names no block hash, so nothing tells whether it is of this chain")
 	}
 	numbers := make([]uint64, len(known))
 	for i, b := range known {
@@ -71,8 +71,8 @@ func (f *Follower) compare(ctx context.Context, end repute.Block) (repute.Block,
 	}
 	for i, b := range known {
 		if b.Hash != (common.Hash{}) && theirs[i].Hash != b.Hash {
-			return end, fmt.Errorf("block %d is %s in the import and %s at the node: the import is of another chain, or of blocks that were replaced: %w",
-				b.Number, b.Hash, theirs[i].Hash, repute.ErrConflict)
+			return end, repute.Conflict("block %d is %s in the import and %s at the node: the import is of another chain, or of blocks that were replaced",
+				b.Number, b.Hash, theirs[i].Hash)
 		}
 	}
 	return theirs[0], nil
@@ -83,5 +83,6 @@ func (f *Follower) sameChain(heads node.Heads) error {
 	if heads.ChainID == f.chain.ID {
 		return nil
 	}
-	return fmt.Errorf("the endpoint serves chain %d, configured is %d: %w", heads.ChainID, f.chain.ID, repute.ErrConflict)
+	return repute.Conflict("the endpoint serves chain %d, configured is %d: give an endpoint of chain %d, or name chain %d",
+		heads.ChainID, f.chain.ID, f.chain.ID, heads.ChainID)
 }

@@ -87,21 +87,21 @@ func (rec Recording) blocks() ([]repute.Block, error) {
 	var blocks []repute.Block
 	for _, l := range rec.Logs { // in block order by now
 		b := blockOf(&l.Log)
-		if b.Hash == (common.Hash{}) {
-			continue
-		}
 		if n := len(blocks); n == 0 || blocks[n-1].Number != b.Number {
 			blocks = append(blocks, b)
 		} else if err := agree(&blocks[n-1], b, l.Line); err != nil {
 			return nil, err
 		}
 	}
-	return blocks, nil
+	return slices.DeleteFunc(blocks, func(b repute.Block) bool { return b.Hash == (common.Hash{}) }), nil
 }
 
 // agree completes known by what another log says of the same block.
 func agree(known *repute.Block, b repute.Block, line int) error {
-	if known.Hash != b.Hash {
+	if known.Hash == (common.Hash{}) {
+		known.Hash = b.Hash
+	}
+	if b.Hash != (common.Hash{}) && known.Hash != b.Hash {
 		return badInput(line, "block %d has hash %s here and %s before", b.Number, b.Hash, known.Hash)
 	}
 	if known.Time.IsZero() {

@@ -178,6 +178,38 @@ func TestImportRefuses(t *testing.T) {
 	}
 }
 
+// A time that contradicts the stored one of the same block is refused, also without
+// hashes to compare.
+func TestImportRefusesOtherTimes(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	logs := c.Mine(c.Register(0, rpctest.Account(1), "x"), c.Feedback(0, rpctest.Account(2), 1, 5, "t")).Logs()
+	db := openStore(t)
+	importLogs(t, db, chainOf(c), logs[:1])
+	before := dump(t, db)
+	for i := range logs {
+		logs[i].BlockTimestamp += 7
+		logs[i].BlockHash = common.Hash{}
+	}
+	raw, err := json.Marshal(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw)); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "another time") {
+		t.Errorf("got %v", err)
+	}
+	logs[0].BlockTimestamp++
+	if raw, err = json.Marshal(logs); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "has time") {
+		t.Errorf("two times in one file: got %v", err)
+	}
+	if dump(t, db) != before {
+		t.Error("something was stored")
+	}
+}
+
 func TestImportIntoFollowedChain(t *testing.T) {
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})

@@ -143,6 +143,8 @@ type ExportResult struct {
 	// to be missing, and that block's hash is known. serve can follow on from an import
 	// of it.
 	Whole bool
+	// Named: the last block's hash is known. Without it serve cannot follow on.
+	Named bool
 }
 
 // Export writes a snapshot of a chain's stored events. Blocks and errors are those
@@ -154,7 +156,8 @@ func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.Blo
 	begin := func(s store.Snapshot) error {
 		result.Blocks = s.Range
 		result.Missing = int64(len(s.Gaps)) + s.Waiting
-		result.Whole = result.Missing == 0 && s.Last.Hash != (common.Hash{}) && len(s.Covered) == 1 &&
+		result.Named = s.Last.Hash != (common.Hash{})
+		result.Whole = result.Missing == 0 && result.Named && len(s.Covered) == 1 &&
 			s.Covered[0].From <= s.Chain.StartBlock && s.Covered[0].To == s.Range.To
 		return enc.Encode(headerOf(s))
 	}

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -234,9 +235,31 @@ func (in *snapshotReader) add(l types.Log, size int) error {
 	if !ours {
 		return in.bad("log %d of block %d is no event of these registries", l.Index, l.BlockNumber)
 	}
+	if err := in.sameBlock(&l); err != nil {
+		return err
+	}
 	in.held = append(in.held, repute.Record{Log: l, Time: blockOf(&l).Time, Event: e})
 	in.bytes += size
 	in.read++
+	return nil
+}
+
+// sameBlock refuses a log whose block is another one than the log before it, or the
+// header, has under the same number.
+func (in *snapshotReader) sameBlock(l *types.Log) error {
+	b, others := blockOf(l), []repute.Block{in.header.last()}
+	if n := len(in.held); n > 0 {
+		others = append(others, blockOf(&in.held[n-1].Log))
+	}
+	for _, o := range others {
+		switch {
+		case o.Number != b.Number:
+		case o.Hash != (common.Hash{}) && b.Hash != (common.Hash{}) && o.Hash != b.Hash:
+			return in.bad("block %d has hash %s here and %s elsewhere", b.Number, b.Hash, o.Hash)
+		case !o.Time.IsZero() && !b.Time.IsZero() && !o.Time.Equal(b.Time):
+			return in.bad("block %d has time %s here and %s elsewhere", b.Number, b.Time.Format(time.RFC3339), o.Time.Format(time.RFC3339))
+		}
+	}
 	return nil
 }
 

@@ -3,10 +3,14 @@ package indexer
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
 	"repute/indexer/node"
@@ -156,6 +160,37 @@ func replaceAddress(line string) string {
 	return before + strings.Repeat("a", 40) + line[len(before)+40:]
 }
 
+// changed is a log's line with something else in it.
+func changed(t *testing.T, line string, change func(*types.Log)) string {
+	t.Helper()
+	var l types.Log
+	if err := json.Unmarshal([]byte(line), &l); err != nil {
+		t.Fatal(err)
+	}
+	change(&l)
+	raw, err := json.Marshal(l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(raw) + "\n"
+}
+
+// twinOf finds a line whose log is of the same block as the one before.
+func twinOf(t *testing.T, lines []string) int {
+	t.Helper()
+	block := func(i int) (n uint64) {
+		changed(t, lines[i], func(l *types.Log) { n = l.BlockNumber })
+		return n
+	}
+	for i := 2; i < len(lines)-2; i++ {
+		if block(i) == block(i-1) {
+			return i
+		}
+	}
+	t.Fatal("every block has one log")
+	return 0
+}
+
 func TestSnapshotRefuses(t *testing.T) {
 	t.Parallel()
 	_, db := snapshotOf(t, 60, 50)
@@ -169,6 +204,7 @@ func TestSnapshotRefuses(t *testing.T) {
 	}
 	other := chainOf(rpctest.New(t, rpctest.Options{}))
 	other.ID = 5
+	twin := twinOf(t, lines)
 	for name, c := range map[string]struct {
 		snapshot string
 		chain    *repute.Chain
@@ -183,6 +219,8 @@ func TestSnapshotRefuses(t *testing.T) {
 		"not a log":       {strings.Replace(snapshot, lines[3], "{\"topics\":7}\n", 1), nil, "line 4: not a log"},
 		"HTML":            {strings.Replace(snapshot, lines[3], "<html>\n", 1), nil, "line 4"},
 		"outside":         {strings.Replace(snapshot, `"blockRange":{"from":1,"to":50}`, `"blockRange":{"from":1,"to":9}`, 1), nil, "within blockRange"},
+		"two hashes":      {strings.Replace(snapshot, lines[twin], changed(t, lines[twin], func(l *types.Log) { l.BlockHash[0]++ }), 1), nil, fmt.Sprintf("line %d: block", twin+1)},
+		"two times":       {strings.Replace(snapshot, lines[twin], changed(t, lines[twin], func(l *types.Log) { l.BlockTimestamp++ }), 1), nil, "has time"},
 		"foreign address": {strings.Replace(snapshot, lines[3], replaceAddress(lines[3]), 1), nil, "no event of these registries"},
 	} {
 		fresh := openStore(t)
@@ -207,7 +245,7 @@ func TestAdoptionIsChecked(t *testing.T) {
 	partly := openStore(t)
 	importSnapshot(t, partly, part, SnapshotOptions{})
 	f := NewFollower(partly, chainOf(c), newNode(t, c, node.Options{}), Options{})
-	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "leave blocks") {
+	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "without blocks 1 to 39,") || strings.HasSuffix(err.Error(), "conflict") {
 		t.Errorf("a part: %v", err)
 	}
 

@@ -149,13 +149,13 @@ func (db *DB) CheckChain(ctx context.Context, c repute.Chain) error {
 
 func (c *chainRow) conflict(with repute.Chain) error {
 	differ := func(what string, stored, given any) error {
-		return fmt.Errorf("%s is %v, not %v: %w", what, stored, given, repute.ErrConflict)
+		return repute.Conflict("%s is %v, not %v", what, stored, given)
 	}
 	switch {
 	case with.Imported && !c.imported:
-		return fmt.Errorf("the chain is followed, its logs come from a node and not from files: %w", repute.ErrConflict)
+		return repute.Conflict("the chain is followed, its logs come from a node and not from files: import into another database")
 	case c.imported && !with.Imported:
-		return fmt.Errorf("the chain was imported from files and has not been adopted: %w", repute.ErrConflict)
+		return repute.Conflict("the chain was imported from files and has not been adopted")
 	case c.identity != with.Identity:
 		return differ("identity registry", c.identity, with.Identity)
 	case c.reputation != with.Reputation:

@@ -10,6 +10,10 @@ import (
 	"repute"
 )
 
+// endpointsShown is how old a row may be to be read: its process writes every few
+// seconds, and one that was killed leaves its rows behind.
+const endpointsShown = time.Minute
+
 // endpointsKept is how long the row of a process that stores none any more stays.
 const endpointsKept = 10 * time.Minute
 
@@ -40,6 +44,13 @@ func (db *DB) SaveEndpoints(ctx context.Context, chainID uint64, list []repute.E
 	})
 }
 
+// ForgetEndpoints removes what a process stored of a chain's endpoints: it asks them no
+// more.
+func (db *DB) ForgetEndpoints(ctx context.Context, chainID uint64, owner string) error {
+	_, err := db.pool.Exec(ctx, `delete from endpoints where chain_id = $1 and owner = $2`, chainID, owner)
+	return failed(fmt.Sprintf("forget endpoints of chain %d", chainID), err)
+}
+
 func saveEndpoint(ctx context.Context, tx pgx.Tx, chainID uint64, e repute.Endpoint) error {
 	_, err := tx.Exec(ctx, `
 		insert into endpoints (chain_id, name, owner, kind, state, latency_ms, error_rate, requests, failures,
@@ -56,7 +67,8 @@ func saveEndpoint(ctx context.Context, tx pgx.Tx, chainID uint64, e repute.Endpo
 }
 
 // Endpoints lists the endpoints of a chain, 0 for all chains, by chain, name and
-// owner. UpdatedAt is the database's clock.
+// owner, without those that no process has stored anything of for a minute.
+// UpdatedAt is the database's clock.
 func (db *DB) Endpoints(ctx context.Context, chainID uint64) (out []repute.Endpoint, err error) {
 	err = db.view(ctx, "read endpoints", func(ctx context.Context, tx pgx.Tx) error {
 		out, err = readEndpoints(ctx, tx, chainID)
@@ -69,7 +81,8 @@ func readEndpoints(ctx context.Context, tx pgx.Tx, chainID uint64) ([]repute.End
 	rows, err := tx.Query(ctx, `
 		select chain_id, name, owner, kind, state, latency_ms, error_rate, requests, failures, rate_limit,
 			concurrency, head, last_error, last_ok_at, updated_at
-		from endpoints where $1 = 0 or chain_id = $1 order by chain_id, name, owner`, int64(chainID))
+		from endpoints where ($1 = 0 or chain_id = $1) and updated_at >= now() - $2::interval
+		order by chain_id, name, owner`, int64(chainID), endpointsShown)
 	if err != nil {
 		return nil, err
 	}

@@ -57,12 +57,25 @@ func TestEndpoints(t *testing.T) {
 	if got := names(7); len(got) != 2 || got[0] != "a.example:8545 of p2" || got[1] != "b.example of p1" {
 		t.Errorf("after one vanished: %v", got)
 	}
-	if _, err := db.Pool().Exec(t.Context(), `update endpoints set updated_at = now() - interval '11 minutes' where owner = 'p2'`); err != nil {
-		t.Fatal(err)
+	age := func(interval string) (rows int) {
+		t.Helper()
+		if _, err := db.Pool().Exec(t.Context(), `update endpoints set updated_at = now() - $1::interval where owner = 'p2'`, interval); err != nil {
+			t.Fatal(err)
+		}
+		save()
+		save(two)
+		if err := db.Pool().QueryRow(t.Context(), "select count(*) from endpoints").Scan(&rows); err != nil {
+			t.Fatal(err)
+		}
+		return rows
 	}
-	save()
-	save(two)
-	if got := names(7); len(got) != 1 {
-		t.Errorf("after a process ended: %v", got)
+	if rows, got := age("61 seconds"), names(7); rows != 2 || len(got) != 1 {
+		t.Errorf("a minute after a process was killed: %d rows, shown %v", rows, got)
+	}
+	if rows := age("11 minutes"); rows != 1 {
+		t.Errorf("long after a process was killed: %d rows", rows)
+	}
+	if err := db.ForgetEndpoints(t.Context(), 7, "p1"); err != nil || len(names(7)) != 0 {
+		t.Errorf("after a process ended: %v, %v", names(7), err)
 	}
 }

@@ -56,6 +56,9 @@ func (db *DB) Import(ctx context.Context, c repute.Chain, records []repute.Recor
 		if err != nil {
 			return err
 		}
+		if err := m.sameTimes(ctx, records, blocks); err != nil {
+			return err
+		}
 		if err := m.merge(ctx, records, blocks); err != nil {
 			return err
 		}
@@ -133,7 +136,7 @@ func sameLog(a, b *types.Log) bool {
 }
 
 func conflictAt(l *types.Log) error {
-	return fmt.Errorf("another log is known at block %d log %d: %w", l.BlockNumber, l.Index, repute.ErrConflict)
+	return repute.Conflict("another log is known at block %d log %d", l.BlockNumber, l.Index)
 }
 
 // merge is one import or repair within its transaction.
@@ -211,7 +214,7 @@ func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks
 		l := &records[i].Log
 		b := known[l.BlockNumber]
 		if b.Hash != (common.Hash{}) && l.BlockHash != (common.Hash{}) && b.Hash != l.BlockHash {
-			return fmt.Errorf("block %d is %s and %s: %w", l.BlockNumber, b.Hash, l.BlockHash, repute.ErrConflict)
+			return repute.Conflict("block %d is %s and %s", l.BlockNumber, b.Hash, l.BlockHash)
 		}
 		b.Number = l.BlockNumber
 		if b.Hash == (common.Hash{}) {
@@ -233,7 +236,7 @@ func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks
 		return failed("compare blocks", err)
 	}
 	if clash != nil {
-		return fmt.Errorf("block %d is known with another hash: %w", *clash, repute.ErrConflict)
+		return repute.Conflict("block %d is known with another hash", *clash)
 	}
 	_, err = m.tx.Exec(ctx, `
 		insert into blocks as b (chain_id, number, hash, parent, time)
@@ -243,6 +246,31 @@ func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks
 			parent = case when b.parent = '' then excluded.parent else b.parent end`,
 		m.chain.id, numbers, hashes, parents, times)
 	return failed("store blocks", err)
+}
+
+// sameTimes refuses times of stored blocks that are not the stored ones: one of the two
+// is wrong.
+func (m *merge) sameTimes(ctx context.Context, records []repute.Record, blocks []repute.Block) error {
+	said := make(map[uint64]repute.Block, len(blocks))
+	for i := range records {
+		n := records[i].Log.BlockNumber
+		said[n] = repute.Block{Number: n, Time: records[i].Time}
+	}
+	for _, b := range blocks {
+		if !b.Time.IsZero() {
+			said[b.Number] = b
+		}
+	}
+	numbers, _, _, times := blockArrays(values(said))
+	var clash *uint64
+	err := m.tx.QueryRow(ctx, `
+		select min(u.n) from unnest($2::bigint[], $3::timestamptz[]) u(n, t)
+		cross join lateral (select time from blocks where chain_id = $1 and number = u.n offset 0) b where b.time <> u.t`,
+		m.chain.id, numbers, times).Scan(&clash)
+	if err == nil && clash != nil {
+		return repute.Conflict("block %d is known with another time: one of the two is wrong, and repute verify tells which is stored", *clash)
+	}
+	return failed("compare times", err)
 }
 
 func blockArrays(blocks []repute.Block) (numbers []uint64, hashes, parents [][]byte, times []*time.Time) {

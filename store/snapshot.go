@@ -177,12 +177,19 @@ func (c *chainRow) adoptable(ctx context.Context, q querier, as repute.Chain) er
 	if err := c.conflict(as); err != nil {
 		return err
 	}
-	var whole bool
-	err := q.QueryRow(ctx, `select exists (select from covered where chain_id = $1 and from_block <= $2 and to_block >= $3)`,
-		c.id, as.StartBlock, c.cursor.Number).Scan(&whole)
-	if err == nil && !whole {
-		return fmt.Errorf("the chain was imported from files that leave blocks between %d and %d out; import a whole snapshot (repute export events), or follow it in another database: %w",
-			as.StartBlock, c.cursor.Number, repute.ErrConflict)
+	// The first block from the start on that no range covers, and where the next range
+	// begins.
+	var first, next int64
+	err := q.QueryRow(ctx, `
+		with uncovered as (
+			select $2::bigint as number where not exists (select from covered where chain_id = $1 and $2 between from_block and to_block)
+			union all
+			select to_block + 1 from covered where chain_id = $1 and to_block >= $2 order by 1 limit 1)
+		select number, coalesce((select min(from_block) from covered where chain_id = $1 and from_block > number), $3 + 1) from uncovered`,
+		c.id, int64(as.StartBlock), int64(c.cursor.Number)).Scan(&first, &next)
+	if err == nil && first <= int64(c.cursor.Number) {
+		return repute.Conflict("the chain was imported without blocks %d to %d, so nothing can be followed on from it: import a snapshot of them too (repute export events), or follow the chain in another database",
+			first, next-1)
 	}
 	return err
 }
@@ -202,7 +209,7 @@ func (db *DB) Adopt(ctx context.Context, c repute.Chain, l Lease, end repute.Blo
 			return err
 		}
 		if end.Number != stored.cursor.Number || stored.cursor.Hash != (common.Hash{}) && stored.cursor.Hash != end.Hash {
-			return fmt.Errorf("the imported chain ends at block %d %s, not %d %s: %w", stored.cursor.Number, stored.cursor.Hash, end.Number, end.Hash, repute.ErrConflict)
+			return repute.Conflict("the imported chain ends at block %d %s, not %d %s", stored.cursor.Number, stored.cursor.Hash, end.Number, end.Hash)
 		}
 		numbers, hashes, parents, times := blockArrays([]repute.Block{end})
 		_, err = tx.Exec(ctx, `

@@ -69,6 +69,8 @@ func (p *program) exportEvents(ctx context.Context, db *store.DB, chain uint64, 
 	switch {
 	case result.Missing > 0:
 		whole = fmt.Sprintf("; %d events are known to be missing or wait for a missing one, and are of an import of it too", result.Missing)
+	case !result.Named:
+		whole = fmt.Sprintf("; serve cannot follow on from it, since the hash of block %d is not known: end it at a block with events by --to, or export after serve followed the chain", result.Blocks.To)
 	case !result.Whole:
 		whole = "; this alone is not enough to follow on from, since it is not all blocks from the chain's start on"
 	}

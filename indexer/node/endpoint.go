@@ -130,7 +130,7 @@ func (m *peer) belongs(is, want uint64) error {
 	if is != want {
 		reason := fmt.Sprintf("serves chain %d, configured is %d", is, want)
 		m.gate.exclude(reason)
-		return fmt.Errorf("endpoint %s %s: %w", m.name, reason, repute.ErrConflict)
+		return repute.Conflict("endpoint %s %s: give an endpoint of chain %d, or name chain %d", m.name, reason, want, is)
 	}
 	m.gate.exclude("")
 	m.mu.Lock()
@@ -165,9 +165,25 @@ func (m *peer) report(chainID uint64, owner string) repute.Endpoint {
 	return e
 }
 
-// distinctName is the host, with a hash where several endpoints share it: what
-// tells them apart is path, query or key, and must not be shown.
-func distinctName(n *Node) string {
-	sum := sha256.Sum256([]byte(n.url))
-	return n.host + "#" + hex.EncodeToString(sum[:3])
+// nameApart gives endpoints that share a host different names: with the kind where that
+// tells them apart, else with a hash too. What else differs is path, query or key, and
+// must not be shown.
+func nameApart(nodes []*Node) {
+	hosts, kinds := map[string]int{}, map[string]int{}
+	for _, n := range nodes {
+		hosts[n.host]++
+		kinds[n.kind+n.host]++
+	}
+	for _, n := range nodes {
+		if hosts[n.host] == 1 {
+			continue
+		}
+		if hosts[n.host] > kinds[n.kind+n.host] {
+			n.name = n.host + " (" + n.kind + ")"
+		}
+		if kinds[n.kind+n.host] > 1 {
+			sum := sha256.Sum256([]byte(n.url))
+			n.name += "#" + hex.EncodeToString(sum[:3])
+		}
+	}
 }

@@ -66,14 +66,8 @@ func NewPool(nodes []*Node, o PoolOptions) *Pool {
 		o.Owner = fmt.Sprintf("%s:%d", host, os.Getpid())
 	}
 	p := &Pool{opts: o, log: o.Log.With("chain", o.ChainID), announced: make(chan struct{}, 1)}
-	hosts := map[string]int{}
+	nameApart(nodes)
 	for _, n := range nodes {
-		hosts[n.host]++
-	}
-	for _, n := range nodes {
-		if hosts[n.host] > 1 {
-			n.name = distinctName(n)
-		}
 		if o.Metrics != nil {
 			n.meter = o.Metrics.meter(o.ChainID, n.name)
 			n.meter.is(repute.EndpointClosed)
@@ -242,7 +236,7 @@ func (p *Pool) conflict(err error) error {
 	}
 	switch {
 	case len(wrong) == len(p.members) && !errors.Is(err, repute.ErrConflict):
-		return fmt.Errorf("no endpoint serves the chain: %s: %w", strings.Join(wrong, ", "), repute.ErrConflict)
+		return repute.Conflict("no endpoint serves the chain: %s: give an endpoint of chain %d in rpc", strings.Join(wrong, ", "), p.opts.ChainID)
 	case len(wrong) < len(p.members) && errors.Is(err, repute.ErrConflict):
 		return &closedError{err.Error(), FaultAuth, 0}
 	}

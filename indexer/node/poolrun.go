@@ -10,9 +10,10 @@ import (
 )
 
 // Run keeps subscriptions to new heads, tries idle and failed endpoints from time
-// to time, and stores the health of all, until ctx ends, which is no error. A Pool
-// answers without Run too.
+// to time, and stores the health of all, until ctx ends, which is no error; what it
+// stored is then removed. A Pool answers without Run too.
 func (p *Pool) Run(ctx context.Context) error {
+	defer p.forget(ctx)
 	var running sync.WaitGroup
 	defer running.Wait()
 	for _, m := range p.members {
@@ -72,6 +73,18 @@ func (p *Pool) save(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
 	return p.opts.DB.SaveEndpoints(ctx, p.opts.ChainID, p.Health())
+}
+
+// forget removes what was stored. Where that fails the rows grow too old to be shown.
+func (p *Pool) forget(ctx context.Context) {
+	if p.opts.DB == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+	defer cancel()
+	if err := p.opts.DB.ForgetEndpoints(ctx, p.opts.ChainID, p.opts.Owner); err != nil {
+		p.log.Debug("endpoint health not removed", "error", err)
+	}
 }
 
 // Pauses between subscriptions.

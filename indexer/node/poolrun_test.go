@@ -9,8 +9,8 @@ import (
 	"repute/internal/rpctest"
 )
 
-// runPool runs the pool until the test ends.
-func runPool(t *testing.T, p *Pool) {
+// runPool runs the pool until the test ends, or until end is called.
+func runPool(t *testing.T, p *Pool) (end func()) {
 	t.Helper()
 	ctx, cancel := context.WithCancel(t.Context())
 	var all sync.WaitGroup
@@ -19,10 +19,12 @@ func runPool(t *testing.T, p *Pool) {
 			t.Error(err)
 		}
 	})
-	t.Cleanup(func() {
+	end = func() {
 		cancel()
 		all.Wait()
-	})
+	}
+	t.Cleanup(end)
+	return end
 }
 
 // wantAnnounced mines until a head is announced.
@@ -85,6 +87,23 @@ func TestPoolKeepsQuietSubscription(t *testing.T) {
 	}
 }
 
+// TestPoolNamesKinds: the HTTP and the WebSocket side of one host are told apart by
+// their kind.
+func TestPoolNamesKinds(t *testing.T) {
+	t.Parallel()
+	for _, tt := range []struct{ urls, want []string }{
+		{[]string{"http://a.example", "ws://b.example"}, []string{"a.example", "b.example"}},
+		{[]string{"http://a.example/x", "ws://a.example/x"}, []string{"a.example (http)", "a.example (ws)"}},
+	} {
+		p := poolOf(t, PoolOptions{}, tt.urls...)
+		for i, m := range p.members {
+			if m.name != tt.want[i] {
+				t.Errorf("%v: %s, want %s", tt.urls, m.name, tt.want[i])
+			}
+		}
+	}
+}
+
 // TestPoolRunTries: an endpoint that failed is tried again while nobody asks.
 func TestPoolRunTries(t *testing.T) {
 	t.Parallel()
@@ -97,11 +116,15 @@ func TestPoolRunTries(t *testing.T) {
 	if !p.members[0].gate.failing() {
 		t.Fatal("the endpoint is not left alone")
 	}
-	runPool(t, p)
+	end := runPool(t, p)
 	a.GoDark(false)
 	await(t, "recovery", func() bool { return !p.members[0].gate.failing() })
 	await(t, "stored health", func() bool {
 		list, err := p.opts.DB.Endpoints(t.Context(), 31337)
 		return err == nil && len(list) == 2 && list[0].State == "closed" && list[1].State == "closed" && list[0].Head == 3
 	})
+	end()
+	if list, err := p.opts.DB.Endpoints(t.Context(), 31337); err != nil || len(list) != 0 {
+		t.Errorf("left behind: %v, %v", list, err)
+	}
 }
