@@ -3,6 +3,7 @@ package manifest
 import (
 	"bufio"
 	"bytes"
+	"encoding/binary"
 	"encoding/json"
 	"flag"
 	"fmt"
@@ -12,7 +13,10 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
 	"repute"
+	"repute/resolver"
 )
 
 func raw(name, value string) map[string]json.RawMessage {
@@ -59,7 +63,10 @@ func (c tally) String() string {
 func corpus(t *testing.T, set string) []json.RawMessage {
 	t.Helper()
 	var docs []json.RawMessage
-	if set == "inline" {
+	switch set {
+	case "chain":
+		return onChain(t)
+	case "inline":
 		var rows []struct{ Registration json.RawMessage }
 		if err := json.Unmarshal(testData(t, "registration/mainnet-registrations-decoded.json"), &rows); err != nil {
 			t.Fatal(err)
@@ -71,6 +78,13 @@ func corpus(t *testing.T, set string) []json.RawMessage {
 		}
 		return docs
 	}
+	return listed(t)
+}
+
+// listed are files of agents of Ethereum mainnet.
+func listed(t *testing.T) []json.RawMessage {
+	t.Helper()
+	var docs []json.RawMessage
 	lines := bufio.NewScanner(bytes.NewReader(testData(t, "erc8004/registration-files-sample.jsonl")))
 	lines.Buffer(nil, 16<<20)
 	for lines.Scan() {
@@ -83,10 +97,38 @@ func corpus(t *testing.T, set string) []json.RawMessage {
 	return docs
 }
 
-// Documents that have each problem, out of 980 of Ethereum mainnet and 98 that stand in
-// data: URIs on chain. testdata holds the counts; run with -update after a look.
+// onChain are the documents that stand in the URIs of real logs, as bytes.
+func onChain(t *testing.T) []json.RawMessage {
+	t.Helper()
+	type entry struct{ Data hexutil.Bytes }
+	var file struct{ RegisteredLogs, URIUpdatedLogs []entry }
+	if err := json.Unmarshal(testData(t, "erc8004/flowmcp-mainnet-logs/mainnet-event-logs.json"), &file); err != nil {
+		t.Fatal(err)
+	}
+	client, err := resolver.New(resolver.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var docs []json.RawMessage
+	for _, l := range slices.Concat(file.RegisteredLogs, file.URIUpdatedLogs) {
+		// One string: its offset, its length, its bytes.
+		uri := string(l.Data[64 : 64+binary.BigEndian.Uint64(l.Data[56:64])])
+		if kind := resolver.Classify(uri).Kind; kind != resolver.KindData && kind != resolver.KindJSON {
+			continue
+		}
+		doc, err := client.Fetch(t.Context(), uri)
+		if err != nil {
+			t.Errorf("%.80s: %v", uri, err)
+		}
+		docs = append(docs, doc.Bytes)
+	}
+	return docs
+}
+
+// Documents that have each problem, out of 980 of Ethereum mainnet, 98 that another
+// reader found in data: URIs on chain, and those that ours finds there. testdata holds the counts; run with -update after a look.
 func TestRealDocuments(t *testing.T) {
-	for _, set := range []string{"registrations", "inline"} {
+	for _, set := range []string{"registrations", "inline", "chain"} {
 		counts, kinds := tally{}, tally{}
 		services, links, wallets, domains := 0, 0, 0, 0
 		for _, doc := range corpus(t, set) {

@@ -1,7 +1,6 @@
 package manifest
 
 import (
-	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -46,10 +45,8 @@ func domainOf(endpoint string) (string, bool) {
 func isDomain(name string) bool {
 	labels := strings.Split(name, ".")
 	last := labels[len(labels)-1]
-	if len(name) > 253 || len(labels) < 2 || strings.Trim(last, "0123456789") == "" {
-		return false
-	}
-	if _, err := netip.ParseAddr(name); err == nil {
+	// No top-level domain begins with a digit; what does is an address (1.2.3, 0x7f.0x1).
+	if len(name) > 253 || len(labels) < 2 || last == "" || last[0] < 'a' || last[0] > 'z' {
 		return false
 	}
 	for _, label := range labels {

@@ -20,7 +20,6 @@ import (
 	"repute/indexer"
 	"repute/indexer/node"
 	"repute/indexer/verify"
-	"repute/resolver"
 	"repute/store"
 )
 
@@ -179,15 +178,7 @@ func (s *service) ready(context.Context) error {
 }
 
 func (s *service) documents() (*indexer.Documents, error) {
-	contact := s.config.Contact
-	if contact == "" {
-		contact = "no contact configured"
-	}
-	client, err := resolver.New(resolver.Options{
-		GuardOptions: resolver.GuardOptions{AllowHosts: s.config.AllowHosts, RootCAs: s.config.roots},
-		Gateways:     s.config.Gateways,
-		UserAgent:    fmt.Sprintf("repute/%s (%s)", version, contact),
-	})
+	client, err := s.config.resolver()
 	if err != nil {
 		return nil, err
 	}
