@@ -146,7 +146,7 @@ func (c *Client) fromGateway(ctx context.Context, g *peer, root cid.Cid, path st
 	sent := &blockSet{}
 	// One CAR carries the whole proof; a lone raw block needs none. A gateway
 	// without CAR support still serves the blocks one by one.
-	if p := root.Prefix(); p.Codec != cid.Raw && p.MhType != mh.IDENTITY {
+	if p := root.Prefix(); g.base != "" && p.Codec != cid.Raw && p.MhType != mh.IDENTITY {
 		if err := c.loadCAR(ctx, g, root, path, sent); isReason(err, ReasonCIDMismatch) {
 			return Document{}, err
 		}
