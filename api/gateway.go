@@ -12,6 +12,7 @@ import (
 	"github.com/ipfs/boxo/exchange/offline"
 	"github.com/ipfs/boxo/gateway"
 	"github.com/ipfs/go-cid"
+	format "github.com/ipfs/go-ipld-format"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 )
@@ -28,55 +29,64 @@ const (
 // documents that are kept: raw blocks and CARs only, so that callers verify what they
 // get and a browser is never shown a stranger's page under our name.
 type ipfsGateway struct {
+	kept *keptBlocks
 	next http.Handler
 	fail func(context.Context, error) *ErrorBody
-	// denied says why the operator withholds a block, nil when he does not.
-	denied func(context.Context, cid.Cid) error
 }
 
 func newIPFSGateway(blocks blockSource, l Limits, fail func(context.Context, error) *ErrorBody) (*ipfsGateway, error) {
-	g := &ipfsGateway{fail: fail, denied: func(context.Context, cid.Cid) error { return nil }}
-	kept := &keptBlocks{from: blocks, denied: func(ctx context.Context, id cid.Cid) error { return g.denied(ctx, id) }}
+	kept := &keptBlocks{from: blocks}
 	// Nothing is fetched for a caller: what is not kept is not there.
 	backend, err := gateway.NewBlocksBackend(blockservice.New(kept, offline.Exchange(kept)))
 	if err != nil {
 		return nil, fmt.Errorf("ipfs gateway: %w", err)
 	}
-	g.next = gateway.NewHandler(gateway.Config{
+	handler := gateway.NewHandler(gateway.Config{
 		NoDNSLink: true, DisableHTMLErrors: true, MaxRequestDuration: l.Timeout,
 		// Requests are counted with all others; a registry of its own keeps it out of the
 		// process-wide one.
 		MetricsRegistry: prometheus.NewRegistry(),
 	}, backend)
-	return g, nil
+	return &ipfsGateway{kept: kept, next: handler, fail: fail}, nil
 }
 
 // ServeHTTP answers GET /ipfs/{cid}[/path]. Failures are problems like everywhere.
 func (g *ipfsGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	left := newAllowance()
+	r = r.WithContext(context.WithValue(r.Context(), allowanceKey{}, left))
 	if err := g.check(r); err != nil {
 		g.fail(r.Context(), err).write(w)
 		return
 	}
 	answer := &gatewayAnswer{ResponseWriter: w}
-	g.next.ServeHTTP(answer, r.WithContext(withAllowance(r.Context())))
-	if answer.refused != 0 {
-		answer.dropHeaders()
-		g.fail(r.Context(), answer.problem()).write(w)
+	g.next.ServeHTTP(answer, r)
+	if answer.refused == 0 {
+		return
 	}
+	answer.dropHeaders()
+	if err := left.failure(); err != nil {
+		g.fail(r.Context(), err).write(w) // the library tells no more of it than its text
+		return
+	}
+	g.fail(r.Context(), answer.problem()).write(w)
 }
 
-// check refuses what the gateway library would answer with less help, or lead away.
+// check refuses what the library would answer with less help, or lead away. It looks
+// for the root, because the library begins a CAR before it knows whether there is one.
 func (g *ipfsGateway) check(r *http.Request) error {
 	text, _, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, gatewayPath), "/")
 	id, err := cid.Decode(text)
 	if err != nil || len(text) > maxCIDText {
 		return repute.Invalid("cid", "not a CID", "e.g. /ipfs/bafkrei…?format=raw; the sha256 of a document is part of its raw CIDv1")
 	}
-	if !served(id) {
-		return fmt.Errorf("%s: only raw and dag-pb CIDs are served: %w", id, repute.ErrNotFound)
+	_, err = g.kept.Get(r.Context(), id)
+	if format.IsNotFound(err) {
+		return newBody(http.StatusNotFound, "not_found", "Not found", notKept)
 	}
-	return g.denied(r.Context(), id)
+	return err
 }
+
+const notKept = "not among the documents that are kept here"
 
 // maxCIDText is more than any CID of a hash needs.
 const maxCIDText = 256
@@ -126,9 +136,7 @@ func (a *gatewayAnswer) problem() *ErrorBody {
 		b.Hint = "add ?format=raw or ?format=car, or the header Accept: application/vnd.ipld.raw or application/vnd.ipld.car"
 		return b
 	case http.StatusNotFound:
-		return newBody(a.refused, "not_found", "Not found", "not among the documents that are kept here")
-	case http.StatusGone:
-		return newBody(a.refused, "gone", "Gone", words)
+		return newBody(a.refused, "not_found", "Not found", notKept)
 	case http.StatusGatewayTimeout:
 		return problem(context.DeadlineExceeded)
 	case http.StatusInternalServerError:

@@ -21,8 +21,7 @@ type blockSource interface {
 
 // keptBlocks is a boxo blockstore over what is kept. It only reads.
 type keptBlocks struct {
-	from   blockSource
-	denied func(context.Context, cid.Cid) error
+	from blockSource
 }
 
 var errReadOnly = errors.New("the gateway only reads")
@@ -40,17 +39,15 @@ func (k *keptBlocks) Get(ctx context.Context, id cid.Cid) (blocks.Block, error) 
 	if !served(id) {
 		return nil, format.ErrNotFound{Cid: id}
 	}
-	if err := k.denied(ctx, id); err != nil {
-		return nil, err
-	}
 	b, err := k.read(ctx, id)
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil, format.ErrNotFound{Cid: id}
 	}
-	if err != nil {
-		return nil, err
+	left, ok := ctx.Value(allowanceKey{}).(*allowance)
+	if !ok {
+		return nil, errors.New("a block is read outside of a request")
 	}
-	if err := spend(ctx, len(b)); err != nil {
+	if err := left.spend(len(b), err); err != nil {
 		return nil, err
 	}
 	return blocks.NewBlockWithCid(b, id)
@@ -100,25 +97,35 @@ func (*keptBlocks) DeleteBlock(context.Context, cid.Cid) error { return errReadO
 // AllKeysChan is refused: the gateway does not list what is kept.
 func (*keptBlocks) AllKeysChan(context.Context) (<-chan cid.Cid, error) { return nil, errReadOnly }
 
-// allowance is what one answer may still read.
-type allowance struct{ blocks, bytes atomic.Int64 }
+// allowance is what one answer may still read, and why it could not.
+type allowance struct {
+	blocks, bytes atomic.Int64
+	failed        atomic.Pointer[error]
+}
 
 type allowanceKey struct{}
 
-func withAllowance(ctx context.Context) context.Context {
-	b := &allowance{}
-	b.blocks.Store(maxGatewayBlocks)
-	b.bytes.Store(maxGatewayBytes)
-	return context.WithValue(ctx, allowanceKey{}, b)
+func newAllowance() *allowance {
+	a := &allowance{}
+	a.blocks.Store(maxGatewayBlocks)
+	a.bytes.Store(maxGatewayBytes)
+	return a
 }
 
-var errAllowance = errors.New("the answer is larger than this gateway gives; ask for its parts")
-
-// spend takes one block from the allowance of the request that ctx belongs to.
-func spend(ctx context.Context, size int) error {
-	b, ok := ctx.Value(allowanceKey{}).(*allowance)
-	if ok && b.blocks.Add(-1) >= 0 && b.bytes.Add(-int64(size)) >= 0 {
-		return nil
+// spend takes one block, unless it could not be read. The first error stays.
+func (a *allowance) spend(size int, err error) error {
+	if err == nil && (a.blocks.Add(-1) < 0 || a.bytes.Add(-int64(size)) < 0) {
+		err = repute.Invalid("path", "leads to more than this gateway gives at once", "ask for its parts")
 	}
-	return errAllowance
+	if err != nil {
+		a.failed.CompareAndSwap(nil, &err)
+	}
+	return err
+}
+
+func (a *allowance) failure() error {
+	if err := a.failed.Load(); err != nil {
+		return *err
+	}
+	return nil
 }

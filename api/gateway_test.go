@@ -282,3 +282,61 @@ func TestGatewayAnswersAreBounded(t *testing.T) {
 		t.Errorf("afterwards: %d", h.status)
 	}
 }
+
+// What the operator denies is not served, nor is what was dropped.
+func TestGatewayDenied(t *testing.T) {
+	t.Parallel()
+	n := newIPFSNode(t)
+	file := n.file([]byte("one "), []byte("two"))
+	bad := n.file([]byte("bad "), []byte("worse"))
+	shared := unixfs.EmptyDirNode()
+	must(t, shared.AddNodeLink("good.json", file))
+	must(t, shared.AddNodeLink("bad.json", bad))
+	n.put(shared)
+	root := "ipfs://" + shared.Cid().String()
+	db := open(t, pgtest.New(t))
+	kept := keep(t, db, reader(t, n.srv.URL).Fetch, root+"/good.json", root+"/bad.json")
+	s := serve(t, api.Options{DB: db})
+	status := func(path string) int {
+		t.Helper()
+		r := get(t, s, "/ipfs/"+path)
+		if r.status != 200 && problemOf(t, r).Detail == "" {
+			t.Errorf("%s: no detail: %s", path, r.body)
+		}
+		return r.status
+	}
+	badBytes := rawCID(kept[root+"/bad.json"])
+	leaf := rawCID([]byte("worse"))
+	for _, path := range []string{shared.Cid().String(), bad.Cid().String(), badBytes, leaf} {
+		if got := status(path + "?format=raw"); got != 200 {
+			t.Fatalf("%s before: %d", path, got)
+		}
+	}
+	sum := sha256.Sum256(kept[root+"/bad.json"])
+	must(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "stolen"}, false))
+	for path, want := range map[string]int{
+		badBytes: 410, bad.Cid().String(): 410, leaf: 410, // its parts go with it
+		shared.Cid().String(): 200, file.Cid().String(): 200, rawCID([]byte("two")): 200,
+	} {
+		if got := status(path + "?format=raw"); got != want {
+			t.Errorf("%s: %d, want %d", path, got, want)
+		}
+	}
+	if r := get(t, s, "/ipfs/"+badBytes+"?format=raw"); !strings.Contains(string(r.body), "stolen") {
+		t.Errorf("no reason in %s", r.body)
+	}
+	if got := status(bad.Cid().String() + "?format=car"); got != 410 {
+		t.Errorf("as a CAR: %d", got)
+	}
+	must(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenyCID, Value: file.Cid().String(), Reason: "withdrawn"}, false))
+	if got := status(file.Cid().String() + "?format=raw"); got != 410 {
+		t.Errorf("denied by its CID: %d", got)
+	}
+	must(t, db.Undeny(t.Context(), repute.DenyCID, file.Cid().String()))
+	must(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "stolen"}, true))
+	for path, want := range map[string]int{bad.Cid().String(): 404, leaf: 404, shared.Cid().String(): 200, file.Cid().String(): 200} {
+		if got := status(path + "?format=raw"); got != want {
+			t.Errorf("%s, dropped: %d, want %d", path, got, want)
+		}
+	}
+}

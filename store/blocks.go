@@ -21,33 +21,46 @@ type Block struct {
 // sha256Prefix begins the multihash of a sha2-256 digest: its code and its length.
 const sha256Prefix = "\x12\x20"
 
-// Block gives the bytes of a multihash: a stored document, wherever it came from,
-// when the multihash is its sha2-256, else a block that proves an ipfs document.
-// repute.ErrNotFound when there is neither.
+// Block gives the bytes of a multihash: a block that proves an ipfs document, or a
+// stored document, wherever it came from, when the multihash is its sha2-256.
+// repute.ErrNotFound when there is neither, repute.ErrGone (also *repute.DeniedError)
+// when it is withheld.
 func (db *DB) Block(ctx context.Context, multihash []byte) ([]byte, error) {
-	sum, _ := bytes.CutPrefix(multihash, []byte(sha256Prefix))
-	return db.block(ctx, multihash, `
-		select data from ipfs_blocks where multihash = $1
-		union all
-		select body from documents where sha256 = $2 and body is not null
-		limit 1`, multihash, sum)
+	b, err := db.ProofBlock(ctx, multihash)
+	sum, isSHA256 := bytes.CutPrefix(multihash, []byte(sha256Prefix))
+	if !errors.Is(err, repute.ErrNotFound) || !isSHA256 || len(sum) != 32 {
+		return b, err
+	}
+	c, err := db.DocumentBody(ctx, [32]byte(sum))
+	return c.Body, err
 }
 
 // ProofBlock is Block without the documents, which strangers chose byte by byte: what
 // it gives was read as a part of an ipfs document before.
 func (db *DB) ProofBlock(ctx context.Context, multihash []byte) ([]byte, error) {
-	return db.block(ctx, multihash, "select data from ipfs_blocks where multihash = $1", multihash)
-}
-
-func (db *DB) block(ctx context.Context, multihash []byte, query string, args ...any) (data []byte, err error) {
-	err = db.view(ctx, "read block", func(ctx context.Context, tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, query, args...).Scan(&data)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return fmt.Errorf("block %x: %w", multihash, repute.ErrNotFound)
-		}
-		return err
-	})
-	return data, err
+	sum, _ := bytes.CutPrefix(multihash, []byte(sha256Prefix))
+	var data []byte
+	var denied *string
+	var open bool
+	// A part is withheld when every document it belongs to is.
+	err := db.readers.QueryRow(ctx, `
+		select (select data from ipfs_blocks where multihash = $1),
+			(select max(reason) from denied where (kind, value) in (('cid', encode($1, 'hex')), ('sha256', encode($2, 'hex')))),
+			exists (select from document_blocks b join documents d on d.sha256 = b.sha256 join uris u on u.sha256 = d.sha256
+				where b.multihash = $1 and d.body is not null and not exists (
+					select from denied x where (x.kind, x.value) in (('sha256', encode(d.sha256, 'hex')), ('cid', encode(u.cid, 'hex')),
+						('host', split_part(u.host, ':', 1)))))`, multihash, sum).Scan(&data, &denied, &open)
+	switch {
+	case err != nil:
+		return nil, failed("read block", err)
+	case denied != nil:
+		return nil, &repute.DeniedError{Reason: *denied}
+	case data == nil:
+		return nil, repute.Missing("block %x", multihash)
+	case !open:
+		return nil, fmt.Errorf("block %x: what it is part of is withheld: %w", multihash, repute.ErrGone)
+	}
+	return data, nil
 }
 
 // saveBlocks keeps the blocks that prove the document with that sha256, which must be
@@ -73,5 +86,17 @@ func saveBlocks(ctx context.Context, tx pgx.Tx, sum []byte, blocks []Block) erro
 	_, err = tx.Exec(ctx, `
 		insert into document_blocks (sha256, multihash) select $1, unnest($2::bytea[])
 		on conflict do nothing`, sum, hashes)
+	return err
+}
+
+// dropBlocks forgets the blocks that prove only documents whose bytes were dropped.
+func dropBlocks(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `
+		with gone as (
+			delete from document_blocks b using documents d where d.sha256 = b.sha256 and d.body is null
+			returning b.multihash)
+		delete from ipfs_blocks b using gone where b.multihash = gone.multihash and not exists (
+			select from document_blocks k join documents d on d.sha256 = k.sha256
+			where k.multihash = b.multihash and d.body is not null)`)
 	return err
 }

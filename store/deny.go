@@ -87,7 +87,10 @@ func (db *DB) Deny(ctx context.Context, d repute.Denial, drop bool) error {
 			update documents set body = null where body is not null and (
 				$1 = 'sha256' and sha256 = decode($2, 'hex') or
 				$1 = 'cid' and sha256 in (select sha256 from uris where cid = decode($2, 'hex')))`, d.Kind, hexOrNone(d))
-		return err
+		if err != nil {
+			return err
+		}
+		return dropBlocks(ctx, tx)
 	})
 }
 

@@ -126,20 +126,26 @@ const dropMost = 1000
 // maxBytes are kept, and tells how much it freed; 0 when there is nothing to do.
 // Hashes, sizes and parses stay.
 func (db *DB) DropBodies(ctx context.Context, maxBytes int64) (freed int64, err error) {
-	err = db.pool.QueryRow(ctx, `
-		with kept as (select coalesce(sum(size), 0) as bytes from documents where body is not null),
-		oldest as (
-			select d.sha256, d.size, d.first_seen from documents d
-			where d.body is not null and (select bytes from kept) > $1
-				and not exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = d.sha256)
-			order by d.first_seen limit $2),
-		enough as (
-			select sha256, sum(size) over (order by first_seen, sha256) - size as before from oldest),
-		dropped as (
-			update documents d set body = null from enough e
-			where d.sha256 = e.sha256 and e.before < (select bytes from kept) - $1 returning d.size)
-		select coalesce(sum(size), 0)::bigint from dropped`, maxBytes, dropMost).Scan(&freed)
-	return freed, failed("drop documents", err)
+	err = db.inTx(ctx, pgx.TxOptions{}, "drop documents", func(tx pgx.Tx) error {
+		err := tx.QueryRow(ctx, `
+			with kept as (select coalesce(sum(size), 0) as bytes from documents where body is not null),
+			oldest as (
+				select d.sha256, d.size, d.first_seen from documents d
+				where d.body is not null and (select bytes from kept) > $1
+					and not exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = d.sha256)
+				order by d.first_seen limit $2),
+			enough as (
+				select sha256, sum(size) over (order by first_seen, sha256) - size as before from oldest),
+			dropped as (
+				update documents d set body = null from enough e
+				where d.sha256 = e.sha256 and e.before < (select bytes from kept) - $1 returning d.size)
+			select coalesce(sum(size), 0)::bigint from dropped`, maxBytes, dropMost).Scan(&freed)
+		if err != nil || freed == 0 {
+			return err
+		}
+		return dropBlocks(ctx, tx)
+	})
+	return freed, err
 }
 
 // RestoreBodies makes documents due whose bytes were dropped and that an agent shows
