@@ -72,7 +72,7 @@ func (q *searchQuery) facets() string {
 		with += ", "
 	}
 	sql := fmt.Sprintf(`%s m as materialized (
-			select a.chain_id, s.services, s.skills, s.domains, s.trust, %s as status
+			select a.chain_id, x.denied, s.services, s.skills, s.domains, s.trust, %s as status
 			from %s where a.chain_id = any($1::bigint[])%s limit %d),
 		counted as (
 			select 'total' as kind, '' as value, count(*) as n from m
@@ -80,7 +80,7 @@ func (q *searchQuery) facets() string {
 			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, q.where, maxCounted+1)
 	for _, list := range []string{"services", "skills", "domains", "trust"} {
 		sql += fmt.Sprintf(`
-			union all (select '%[1]s', v, count(*) from m, unnest(m.%[1]s) v group by v order by count(*) desc, v limit %[2]d)`, list, maxFacets)
+			union all (select '%[1]s', v, count(*) from m, unnest(m.%[1]s) v where m.denied is null group by v order by count(*) desc, v limit %[2]d)`, list, maxFacets)
 	}
 	return sql + `) select kind, value, n from counted order by kind, n desc, value`
 }

@@ -55,6 +55,9 @@ func (f SearchFilter) query() (*searchQuery, error) {
 		}
 	}
 	q.flags(f)
+	if q.needed {
+		q.where += " and x.denied is null"
+	}
 	return q, q.onChain(f)
 }
 
@@ -74,8 +77,14 @@ func (q *searchQuery) flags(f SearchFilter) {
 }
 
 // documentStatus is documentRow.status.
-const documentStatus = `case when u.uri = '' then 'none' when s.errors > 0 then 'invalid' when s.errors = 0 then 'ok'
-	when u.reason <> '' then 'failed' else 'pending' end`
+const documentStatus = `case when u.uri = '' then 'none' when x.denied is not null then 'denied'
+	when s.errors > 0 then 'invalid' when s.errors = 0 then 'ok' when u.dead then 'dead' when u.reason <> '' then 'failed' else 'pending' end`
+
+// denials is relation x: why the document must not be shown. Mostly nothing is
+// denied, and then no row is asked about.
+func denials() string {
+	return ` cross join lateral (select case when exists (select from denied) then ` + deniedDocument("u", "a") + ` end as denied) x`
+}
 
 // onChain adds conditions on the agent itself.
 func (q *searchQuery) onChain(f SearchFilter) error {
@@ -103,7 +112,8 @@ func (q *searchQuery) onChain(f SearchFilter) error {
 
 // documentStates are those an agent's document can be in.
 func documentStates() []repute.DocumentStatus {
-	return []repute.DocumentStatus{repute.DocumentNone, repute.DocumentPending, repute.DocumentOK, repute.DocumentInvalid, repute.DocumentFailed}
+	return []repute.DocumentStatus{repute.DocumentNone, repute.DocumentPending, repute.DocumentOK, repute.DocumentInvalid, repute.DocumentFailed,
+		repute.DocumentDead, repute.DocumentDenied}
 }
 
 // match adds the text. Words are found whole, in any form of English, and, where
@@ -144,19 +154,21 @@ func hasOperators(text string) bool {
 
 func isWord(text string) bool { return !strings.ContainsFunc(text, isNoLetter) }
 
-func isNoLetter(r rune) bool { return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r) }
+func isNoLetter(r rune) bool {
+	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
+}
 
-// from is every agent that matches, as relations a, u and s, and class.
+// from is every agent that matches, as relations a, u, s and x, and class.
 func (q *searchQuery) from() (with, from, class string) {
 	if q.hits != "" {
 		return `with hit as materialized (select s.*, ` + q.class + ` as class from searchable s where ` + q.hits + `)`,
-			`hit s join uris u on u.sha256 = s.sha256 join agents a on a.uri_id = u.id`, "s.class"
+			`hit s join uris u on u.sha256 = s.sha256 join agents a on a.uri_id = u.id` + denials(), "s.class"
 	}
 	join := "left join"
 	if q.needed {
 		join = "join"
 	}
-	return "", `agents a join uris u on u.id = a.uri_id ` + join + ` searchable s on s.sha256 = u.sha256`, "0"
+	return "", `agents a join uris u on u.id = a.uri_id ` + join + ` searchable s on s.sha256 = u.sha256` + denials(), "0"
 }
 
 func chainIDs(chains []*chainView) []uint64 {

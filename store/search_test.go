@@ -377,3 +377,27 @@ func TestSearchTimeout(t *testing.T) {
 		t.Errorf("after %s: %v", time.Since(start), err)
 	}
 }
+
+// What the operator denies is neither found nor counted by its content.
+func TestSearchHidesDenied(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	catalogue(t, db, 7, []int{0}, agentDoc("robot one", "", repute.Service{Name: "MCP"}), agentDoc("robot two", "", repute.Service{Name: "A2A"}))
+	ok(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "malware"}, false))
+	for _, c := range []struct {
+		f    store.SearchFilter
+		want string
+	}{
+		{store.SearchFilter{Text: "robot"}, "7:1"}, {store.SearchFilter{Service: "mcp"}, ""},
+		{store.SearchFilter{Status: repute.DocumentDenied}, "7:0"}, {store.SearchFilter{Status: repute.DocumentOK}, "7:1"}, {store.SearchFilter{}, "7:1 7:0"},
+	} {
+		if _, got := search(t, db, c.f); got != c.want {
+			t.Errorf("%+v: found %q, want %q", c.f, got, c.want)
+		}
+	}
+	facets, err := db.SearchFacets(t.Context(), store.SearchFilter{})
+	ok(t, err)
+	if !slices.Equal(facets.Services, []store.Facet{{Value: "a2a", Count: 1}}) || !slices.Equal(facets.Status, []store.Facet{{Value: "denied", Count: 1}, {Value: "ok", Count: 1}}) {
+		t.Errorf("%+v", facets)
+	}
+}
