@@ -70,6 +70,33 @@ func TestBadInput(t *testing.T) {
 		{"/agents?limit=-1", "limit"},
 		{"/agents?cursor=%25", "cursor"},
 		{"/agents?sort=feedback&cursor=" + *next, "cursor"},
+		{"/agents?q=ab", "q"},
+		{"/agents?q=", "q"},
+		{"/agents?q=a+b+c+d", "q"},
+		{"/agents?q=%25%25%25%25", "q"},
+		{"/agents?q=abc%00", "q"},
+		{"/agents?q=abc%1b", "q"},
+		{"/agents?q=%ff%fe%fd", "q"},
+		{"/agents?q=" + strings.Repeat("word+", 3200), "q"},
+		{"/agents?q=" + strings.Repeat("w", 16<<10), "q"},
+		{"/agents?service=", "service"},
+		{"/agents?service=" + strings.Repeat("w", 101), "service"},
+		{"/agents?skill=a%00", "skill"},
+		{"/agents?supportedTrust=" + strings.Repeat("w", 101), "supportedTrust"},
+		{"/agents?status=fine", "status"},
+		{"/agents?x402=yes", "x402"},
+		{"/agents?active=1", "active"},
+		{"/agents?minFeedback=-1", "minFeedback"},
+		{"/agents?minFeedback=9223372036854775808", "minFeedback"},
+		{"/agents?q=word&sort=id", "sort"},
+		{"/agents?q=word&order=asc", "sort"},
+		{"/agents?sort=relevance", "sort"},
+		{"/agents?q=word&owner=vitalik.eth", "owner"},
+		{"/agents?q=word&cursor=" + *next, "cursor"},
+		{"/agents?q=word&limit=0", "limit"},
+		{"/agents/facets?q=ab", "q"},
+		{"/agents/facets?limit=5", "limit"},
+		{"/chains/8453/agents/facets?status=fine", "status"},
 		{"/agents?ower=" + addr(1).Hex(), "ower"},
 		{"/agents?limit=1&limit=2", "limit"},
 		{"/agents?a=%zz", "query"},
@@ -118,7 +145,7 @@ func FuzzCursor(f *testing.F) {
 	db := open(f, pgtest.New(f))
 	populate(f, db)
 	s := serve(f, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
-	lists := []string{"/agents?limit=1", "/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"}
+	lists := []string{"/agents?limit=1", "/agents?limit=1&minFeedback=0", "/agents?limit=1&status=pending", "/agents/8453:7/feedback?limit=1", "/agents/8453:7/validations?limit=1"}
 	for _, list := range lists {
 		next := *as[struct{ Next *string }](f, get(f, s, list)).Next
 		inside, err := base64.RawURLEncoding.DecodeString(next)

@@ -22,6 +22,7 @@ type (
 	AgentList struct {
 		Items []Agent `json:"items"`
 		Next  *string `json:"next" doc:"cursor of the next page, null at the end"`
+		Total *Total  `json:"total,omitempty" doc:"how many agents a search found on all pages; absent where nothing was searched for"`
 		AsOf  []AsOf  `json:"asOf" doc:"one per chain asked"`
 	}
 	// ReputationAnswer is what a runtime asks before it pays or delegates.
@@ -196,6 +197,9 @@ func (a *API) listChainAgents(ctx context.Context, in *agentsChainInput) (*outpu
 }
 
 func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*output[AgentList], error) {
+	if q.isSearch() {
+		return a.search(ctx, q, chains)
+	}
 	f, err := q.filter()
 	if err != nil {
 		return nil, err
@@ -234,7 +238,7 @@ func parseSort(sort, order string) (by string, desc bool, err error) {
 		sort = "id"
 	case "id", "feedback", "updated":
 	default:
-		return "", false, repute.Invalid("sort", "unknown order", "id, feedback or updated")
+		return "", false, repute.Invalid("sort", "unknown order here", "id, feedback or updated; relevance in a search")
 	}
 	switch order {
 	case "":

@@ -180,12 +180,24 @@ type ValidationQuery struct {
 // Query is the query itself, also where it is embedded.
 func (q *ValidationQuery) Query() *ValidationQuery { return q }
 
+// AgentsFilter selects agents; what is in SearchQuery makes a search of a list.
+type AgentsFilter struct {
+	SearchQuery
+	Owner  string `query:"owner" doc:"address: only agents it owns"`
+	Wallet string `query:"wallet" doc:"address: only agents with this verified wallet"`
+}
+
 // AgentsQuery are the parameters of the list of agents.
 type AgentsQuery struct {
 	Request
 	PageQuery
-	Owner  string `query:"owner" doc:"address: only agents it owns"`
-	Wallet string `query:"wallet" doc:"address: only agents with this verified wallet"`
-	Sort   string `query:"sort" enum:"id,feedback,updated" doc:"id (default), feedback: live ratings, updated: block of the last event"`
-	Order  string `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for feedback and updated)"`
+	AgentsFilter
+	Sort  string `query:"sort" enum:"id,feedback,updated,relevance" doc:"id (default), feedback: live ratings, updated: block of the last event; relevance (default and only one of a search): best matches, among equals most ratings"`
+	Order string `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for feedback and updated); not of a search"`
+}
+
+// FacetsQuery are the parameters of facets: those of the list without its order.
+type FacetsQuery struct {
+	Request
+	AgentsFilter
 }

@@ -3,6 +3,7 @@ package api
 import (
 	"encoding/json"
 	"fmt"
+	"io"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -26,7 +27,14 @@ func humaConfig() huma.Config {
 	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
 	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
 	c.CreateHooks = nil
+	c.Formats = map[string]huma.Format{"application/json": escapedJSON(), "json": escapedJSON()}
 	return c
+}
+
+// escapedJSON writes <, > and & as escapes: an answer holds no markup, wherever it
+// is put.
+func escapedJSON() huma.Format {
+	return huma.Format{Marshal: func(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }, Unmarshal: json.Unmarshal}
 }
 
 // describe writes the OpenAPI document. Arrays are never null on our wire and

@@ -67,6 +67,14 @@ type (
 		ChainPath
 		AgentsQuery
 	}
+	facetsInput struct {
+		FacetsQuery
+		ChainIDs string `query:"chainId" doc:"chain ids divided by commas; all chains when absent"`
+	}
+	facetsChainInput struct {
+		ChainPath
+		FacetsQuery
+	}
 	plainInput struct{ Request }
 	chainInput struct {
 		ChainPath
@@ -76,8 +84,10 @@ type (
 
 // mount is the table of contents of the REST API.
 func (a *API) mount() {
-	get(a, "/agents", "list-agents", "List agents", a.listAgents)
-	get(a, "/chains/{chainId}/agents", "list-chain-agents", "List a chain's agents", a.listChainAgents)
+	get(a, "/agents", "list-agents", "List or search agents", a.listAgents)
+	get(a, "/chains/{chainId}/agents", "list-chain-agents", "List or search a chain's agents", a.listChainAgents)
+	get(a, "/agents/facets", "get-facets", "What the agents of a search offer, counted", a.listFacets)
+	get(a, "/chains/{chainId}/agents/facets", "get-chain-facets", "What the agents of a search of one chain offer, counted", a.listChainFacets)
 
 	onAgent[agentInput](a, "/agents/{id}", "get-agent", "An agent", a.agent)
 	onAgent[agentPairInput](a, "/agents/{chainId}/{tokenId}", "get-agent-by-token", "An agent", a.agent)

@@ -60,7 +60,7 @@ type Metadata struct {
 
 // Document is what is known of a URI's bytes.
 type Document struct {
-	Status       string        `json:"status" enum:"none,pending,ok,invalid,failed"`
+	Status       string        `json:"status" enum:"none,pending,ok,invalid,failed,dead,denied"`
 	Source       *string       `json:"source" doc:"data, inline, https or ipfs; null before the first fetch"`
 	SHA256       *Hash         `json:"sha256"`
 	Size         Long          `json:"size" doc:"bytes"`

@@ -147,7 +147,7 @@ func (f SearchFilter) question() (string, error) {
 
 // searchPos is the last agent of a page.
 type searchPos struct {
-	Class    int    `json:"c"` // how well the text matches, 0 without one
+	Class    int32  `json:"c"` // how well the text matches, 0 without one
 	Feedback int64  `json:"k"`
 	Chain    int64  `json:"n"`
 	Token    string `json:"t"`
@@ -161,7 +161,7 @@ func searchStart() searchPos {
 // searchEntry is one candidate of a page.
 type searchEntry struct {
 	id       repute.AgentID
-	class    int
+	class    int32
 	feedback int64
 }
 

@@ -121,14 +121,14 @@ func documentStates() []repute.DocumentStatus {
 // where a name has nearly the same.
 func (q *searchQuery) match(text string) {
 	q.needed = true
-	whole := q.arg(text)
-	words := "websearch_to_tsquery('english', " + whole + ")"
+	words := "websearch_to_tsquery('english', " + q.arg(withoutTags(text)) + ")"
 	q.hits = "s.vector @@ " + words
 	q.class = fmt.Sprintf(`case when ts_filter(s.vector, '{a}') @@ %[1]s then 4 when ts_filter(s.vector, '{a,b}') @@ %[1]s then 2
 		when s.vector @@ %[1]s then 1 else 0 end`, words)
 	if hasOperators(text) {
 		return
 	}
+	whole := q.arg(text)
 	var inWords, inName []string
 	for _, word := range strings.Fields(text) {
 		if word = strings.TrimFunc(word, isNoLetter); word == "" {

@@ -97,8 +97,11 @@ func (s searchText) labels() string {
 
 // asWords parts what is written as one word, e.g. a skill's path.
 func asWords(s string) string {
-	return strings.NewReplacer("/", " ", "_", " ", "-", " ", ".", " ", ":", " ").Replace(s)
+	return strings.NewReplacer("/", " ", "_", " ", "-", " ", ".", " ", ":", " ").Replace(withoutTags(s))
 }
+
+// withoutTags keeps Postgres from reading markup, whose words it would leave out.
+func withoutTags(s string) string { return strings.NewReplacer("<", " ", ">", " ").Replace(s) }
 
 // upsertSearchable writes a row unless there is one of a newer parser. Its
 // parameters are searchArgs.
@@ -118,7 +121,7 @@ func searchArgs(sum []byte, version, worst int, r *repute.Registration) []any {
 	labels := s.labels()
 	words := wholeHead(s.name+"\n"+labels+"\n"+s.description, maxTrigramText)
 	description := wholeHead(s.description, max(0, maxSearchText-len(s.name)-len(labels)))
-	return []any{sum, searchForm, version, worst, s.name, words, asWords(s.name), asWords(labels), description,
+	return []any{sum, searchForm, version, worst, s.name, words, asWords(s.name), asWords(labels), withoutTags(description),
 		orEmptyList(s.services), orEmptyList(s.skills), orEmptyList(s.domains), orEmptyList(s.trust), s.x402, s.active}
 }
 

@@ -1,0 +1,192 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"strconv"
+
+	"repute"
+	"repute/store"
+)
+
+// SearchQuery selects agents by their documents and ratings. Any of it makes a
+// search of a list.
+type SearchQuery struct {
+	Q           string `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of three or more letters or digits: words in any order, parts of words, names misspelt; \"a phrase\", -without and or are understood"`
+	Service     string `query:"service" doc:"only agents that offer this service, e.g. MCP; capitals do not matter"`
+	Skill       string `query:"skill" doc:"only agents with this skill in a service"`
+	Domain      string `query:"domain" doc:"only agents with this domain in a service"`
+	Trust       string `query:"supportedTrust" doc:"only agents that name this trust model, e.g. reputation"`
+	Tag         string `query:"tag" doc:"only agents with a live rating of exactly this tag1"`
+	X402        Flag   `query:"x402" doc:"true: only agents that say they take x402 payments; false: that say they do not"`
+	Active      Flag   `query:"active" doc:"true: only agents that say they are active; false: that say they are not"`
+	Status      string `query:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"only agents whose document is in this state"`
+	MinFeedback Number `query:"minFeedback" doc:"only agents with so many live ratings"`
+}
+
+// Total is how many there are.
+type Total struct {
+	Value    Long   `json:"value"`
+	Relation string `json:"relation" enum:"eq,gte" doc:"eq: exactly; gte: at least, no more were counted"`
+}
+
+// Facet is a value and how many of the agents found have it.
+type Facet struct {
+	Value string `json:"value" doc:"in lower case"`
+	Count Long   `json:"count"`
+}
+
+// Facets are what agents offer, counted: of each the thirty most frequent values.
+type Facets struct {
+	Total          Total   `json:"total" doc:"where it says gte, only so many agents were counted below, too"`
+	Services       []Facet `json:"services"`
+	Skills         []Facet `json:"skills"`
+	Domains        []Facet `json:"domains"`
+	SupportedTrust []Facet `json:"supportedTrust"`
+	Chains         []Facet `json:"chains" doc:"by chain id"`
+	Status         []Facet `json:"status" doc:"by state of the document"`
+	AsOf           []AsOf  `json:"asOf" doc:"one per chain asked"`
+}
+
+func (b Facets) steady() any { b.AsOf = each(b.AsOf, AsOf.steady); return b }
+
+// searchNames are the parameters of SearchQuery.
+func searchNames() []string {
+	return []string{"q", "service", "skill", "domain", "supportedTrust", "tag", "x402", "active", "status", "minFeedback"}
+}
+
+// isSearch tells a search from a list.
+func (r *Request) isSearch() bool {
+	for _, name := range searchNames() {
+		if r.optional(name) != nil {
+			return true
+		}
+	}
+	return false
+}
+
+// search reads the filter. An empty parameter is refused: whoever forgot its value
+// would be shown everything.
+func (q *AgentsFilter) search(r *Request, chains []uint64) (f store.SearchFilter, err error) {
+	for _, name := range searchNames() {
+		if v := r.optional(name); v != nil && *v == "" {
+			return f, repute.Invalid(name, "is empty", "give a value, or leave it out")
+		}
+	}
+	f = store.SearchFilter{
+		ChainIDs: chains, Text: q.Q, Service: q.Service, Skill: q.Skill, Domain: q.Domain, Trust: q.Trust, Tag: q.Tag,
+		Status: repute.DocumentStatus(q.Status),
+	}
+	if f.Owner, err = parseOptionalAddress("owner", q.Owner); err != nil {
+		return f, err
+	}
+	if f.Wallet, err = parseOptionalAddress("wallet", q.Wallet); err != nil {
+		return f, err
+	}
+	if err := checkWallet(f.Wallet); err != nil {
+		return f, err
+	}
+	if f.X402, err = parseOptionalBool("x402", string(q.X402)); err != nil {
+		return f, err
+	}
+	if f.Active, err = parseOptionalBool("active", string(q.Active)); err != nil || q.MinFeedback == "" {
+		return f, err
+	}
+	f.MinFeedback, err = strconv.ParseInt(string(q.MinFeedback), 10, 64)
+	if err != nil || f.MinFeedback < 0 {
+		return f, repute.Invalid("minFeedback", "not a number of ratings", "0 or more, e.g. 5")
+	}
+	return f, nil
+}
+
+// parseOptionalBool reads true or false; nil when absent.
+func parseOptionalBool(field, s string) (*bool, error) {
+	if s == "" {
+		return nil, nil
+	}
+	b, err := parseBool(field, s)
+	return &b, err
+}
+
+func (a *API) search(ctx context.Context, q *AgentsQuery, chains []uint64) (*output[AgentList], error) {
+	if q.Sort != "" && q.Sort != "relevance" || q.Order != "" {
+		return nil, repute.Invalid("sort", "a search has an order of its own", "leave sort and order out: best matches come first, among equals those with most ratings")
+	}
+	f, err := q.search(&q.Request, chains)
+	if err != nil {
+		return nil, err
+	}
+	f.After = q.Cursor
+	if f.Limit, err = parseLimit("limit", string(q.Limit)); err != nil {
+		return nil, err
+	}
+	found, err := a.db.Search(ctx, f)
+	if err != nil {
+		return nil, searchError(err, "q")
+	}
+	total := encodeTotal(found.Total)
+	return ok(AgentList{Items: each(found.Items, encodeAgent), Next: orNull(found.Next), Total: &total, AsOf: each(found.AsOf, encodeAsOf)}), nil
+}
+
+func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[Facets], error) {
+	chains, err := parseChains(in.ChainIDs)
+	if err != nil {
+		return nil, err
+	}
+	return a.facets(ctx, &in.FacetsQuery, chains)
+}
+
+func (a *API) listChainFacets(ctx context.Context, in *facetsChainInput) (*output[Facets], error) {
+	chain, err := repute.ParseChainID(string(in.ChainID))
+	if err != nil {
+		return nil, err
+	}
+	return a.facets(ctx, &in.FacetsQuery, []uint64{chain})
+}
+
+func (a *API) facets(ctx context.Context, q *FacetsQuery, chains []uint64) (*output[Facets], error) {
+	f, err := q.search(&q.Request, chains)
+	if err != nil {
+		return nil, err
+	}
+	facets, err := a.db.SearchFacets(ctx, f)
+	if err != nil {
+		return nil, searchError(err, "q")
+	}
+	return ok(encodeFacets(facets)), nil
+}
+
+// searchError calls the text by the name it has here, and tells what helps against
+// a search that takes too long.
+func searchError(err error, text string) error {
+	var input *repute.InputError
+	if errors.As(err, &input) {
+		names := map[string]string{"q": text, "trust": "supportedTrust"}
+		if name := names[input.Field]; name != "" {
+			return repute.Invalid(name, input.Reason, input.Hint)
+		}
+	}
+	if b := *problem(err); b.Status == http.StatusServiceUnavailable && b.Code == "timeout" {
+		b.Hint = "another word, a longer one or another filter makes the search find less"
+		return &b
+	}
+	return err
+}
+
+func encodeTotal(c store.Count) Total {
+	if c.AtLeast {
+		return Total{Long(c.Value), "gte"}
+	}
+	return Total{Long(c.Value), "eq"}
+}
+
+func encodeFacets(f store.Facets) Facets {
+	list := func(in []store.Facet) []Facet {
+		return each(in, func(f store.Facet) Facet { return Facet{clean(f.Value), Long(f.Count)} })
+	}
+	return Facets{
+		Total: encodeTotal(f.Total), Services: list(f.Services), Skills: list(f.Skills), Domains: list(f.Domains),
+		SupportedTrust: list(f.Trust), Chains: list(f.Chains), Status: list(f.Status), AsOf: each(f.AsOf, encodeAsOf),
+	}
+}
