@@ -188,6 +188,28 @@ func (p *Pool) Blocks(ctx context.Context, numbers []uint64) (blocks []repute.Bl
 	return blocks, err
 }
 
+// Receipts asks one endpoint after the other until one proves what happened in a
+// block. Where none can, what one of them shows without proof is given.
+func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (shown Evidence, err error) {
+	err = p.first(ctx, p.having(block.Number), func(m *peer) error {
+		e, err := m.Receipts(ctx, block, spend)
+		switch {
+		case err != nil:
+			return err
+		case e.Proven:
+			shown = e
+			return nil
+		case shown.Hash != block.Hash:
+			shown = e
+		}
+		return m.wrap("receipts", &AnswerError{"nothing is proven"})
+	})
+	if shown.Hash == block.Hash && ctx.Err() == nil {
+		return shown, nil
+	}
+	return shown, err
+}
+
 // having ranks the members for questions about a block.
 func (p *Pool) having(number uint64) []*peer {
 	now := time.Now()

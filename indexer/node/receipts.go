@@ -28,10 +28,24 @@ type Evidence struct {
 	Rooted bool
 }
 
-// Receipts gives the evidence of a canonical block: with one call where the node has
-// eth_getBlockReceipts, else one per transaction. ErrMoved when the node's block of
+// Spend waits until so many calls may be made; nil: at once.
+type Spend func(ctx context.Context, calls int) error
+
+func (s Spend) wait(ctx context.Context, calls int) error {
+	if s == nil {
+		return nil
+	}
+	return s(ctx, calls)
+}
+
+// Receipts gives the evidence of a canonical block: with two calls where the node has
+// eth_getBlockReceipts, else with one more per transaction. spend is asked for all of
+// them before they are made. ErrMoved when the node's block of
 // that number is another one.
-func (n *Node) Receipts(ctx context.Context, block repute.Block) (Evidence, error) {
+func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (Evidence, error) {
+	if err := spend.wait(ctx, 2); err != nil {
+		return Evidence{}, err
+	}
 	var head *sealedHeader
 	var receipts []*receiptJSON
 	batch := []rpc.BatchElem{
@@ -55,7 +69,7 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block) (Evidence, erro
 		return Evidence{}, n.wrap("eth_getBlockReceipts", err)
 	}
 	if batch[1].Error != nil || receipts == nil && len(sealed.Txs) > 0 {
-		if receipts, err = n.receiptsByTx(ctx, sealed); err != nil {
+		if receipts, err = n.receiptsByTx(ctx, sealed, spend); err != nil {
 			return Evidence{}, err
 		}
 	}
@@ -68,13 +82,16 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block) (Evidence, erro
 
 // receiptsByTx is for nodes without eth_getBlockReceipts, and for those that take
 // no hash there.
-func (n *Node) receiptsByTx(ctx context.Context, s Sealed) ([]*receiptJSON, error) {
+func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*receiptJSON, error) {
 	receipts := make([]*receiptJSON, len(s.Txs))
 	for from := 0; from < len(s.Txs); from += n.opts.MaxBatch {
 		to := min(len(s.Txs), from+n.opts.MaxBatch)
 		batch := make([]rpc.BatchElem, 0, to-from)
 		for i := from; i < to; i++ {
 			batch = append(batch, rpc.BatchElem{Method: "eth_getTransactionReceipt", Args: []any{s.Txs[i]}, Result: &receipts[i]})
+		}
+		if err := spend.wait(ctx, len(batch)); err != nil {
+			return nil, err
 		}
 		if err := n.call(ctx, batch); err != nil {
 			return nil, err

@@ -2,6 +2,7 @@ package node
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -32,7 +33,7 @@ func TestReceiptsProveBlocks(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			e, err := n.Receipts(t.Context(), headers[0].Block)
+			e, err := n.Receipts(t.Context(), headers[0].Block, nil)
 			if err != nil || !e.Proven {
 				t.Fatalf("block %d, without %q: proven %t, %v", number, refused, e.Proven, err)
 			}
@@ -62,16 +63,36 @@ func TestReceiptsThatLieAreUnproven(t *testing.T) {
 	block := repute.Block{Number: b.Number(), Hash: b.Hash()}
 	for lost := range uint(5) {
 		d.Lose(func(l types.Log) bool { return l.Index == lost }, true, true)
-		if e, err := n.Receipts(t.Context(), block); e.Proven || (err == nil) != (lost == 4) {
+		if e, err := n.Receipts(t.Context(), block, nil); e.Proven || (err == nil) != (lost == 4) {
 			t.Errorf("without log %d: proven %t, %v; only the last one is not missed by counting", lost, e.Proven, err)
 		}
 	}
 	d.Lose(nil, false, false)
-	if e, err := n.Receipts(t.Context(), block); err != nil || !e.Proven {
+	if e, err := n.Receipts(t.Context(), block, nil); err != nil || !e.Proven {
 		t.Errorf("all of it: proven %t, %v", e.Proven, err)
 	}
-	if _, err := n.Receipts(t.Context(), repute.Block{Number: 7, Hash: b.Hash()}); err == nil {
+	if _, err := n.Receipts(t.Context(), repute.Block{Number: 7, Hash: b.Hash()}, nil); err == nil {
 		t.Error("the receipts of a block of another number were taken")
+	}
+}
+
+// Every call for receipts is accounted for before it is made.
+func TestReceiptsAreCharged(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	b := c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"), c.Feedback(0, rpctest.Account(3), 1, 5, "x"))
+	for _, refused := range []string{"", "eth_getBlockReceipts"} {
+		d := rpctest.NewProxy(t, c.URL())
+		d.Refuse(refused)
+		spent := 0
+		_, err := nodeOn(t, d.URL).Receipts(t.Context(), repute.Block{Number: b.Number(), Hash: b.Hash()}, func(_ context.Context, calls int) error {
+			spent += calls
+			return nil
+		})
+		made := d.Count("eth_getBlockByNumber") + d.Count("eth_getBlockReceipts") + d.Count("eth_getTransactionReceipt")
+		if err != nil || spent != made || made < 2 {
+			t.Errorf("without %q: %d calls made, %d accounted for, %v", refused, made, spent, err)
+		}
 	}
 }
 
@@ -91,7 +112,7 @@ func TestReceiptsThatForgeAreUnproven(t *testing.T) {
 	for name, lie := range map[string]func(rpctest.ProxyCall, map[string]json.RawMessage){"another root": root,
 		"a log more and its root": rpctest.Inventing(t, b, c.Feedback(0, rpctest.Account(66), 1, 100, "invented")[0])} {
 		d.Lie = lie
-		if e, err := n.Receipts(t.Context(), block); err != nil || e.Proven {
+		if e, err := n.Receipts(t.Context(), block, nil); err != nil || e.Proven {
 			t.Errorf("%s: proven %t, %v", name, e.Proven, err)
 		}
 	}
@@ -102,7 +123,7 @@ func TestReceiptsThatForgeAreUnproven(t *testing.T) {
 			}
 			return logs
 		})
-		if e, err := n.Receipts(t.Context(), block); err == nil {
+		if e, err := n.Receipts(t.Context(), block, nil); err == nil {
 			t.Errorf("another %s: taken, proven %t", field, e.Proven)
 		}
 	}

@@ -221,7 +221,7 @@ func TestRefusedReceiptsAreNotAskedOneByOne(t *testing.T) {
 			a["error"] = json.RawMessage(`{"code":-32005,"message":"rate limit exceeded"}`)
 		}
 	}
-	_, err := nodeAt(t, d.URL).Receipts(t.Context(), repute.Block{Number: b.Number(), Hash: b.Hash()})
+	_, err := nodeAt(t, d.URL).Receipts(t.Context(), repute.Block{Number: b.Number(), Hash: b.Hash()}, nil)
 	if n := d.Count("eth_getTransactionReceipt"); err == nil || n > 0 {
 		t.Errorf("%d receipts asked for, %v", n, err)
 	}

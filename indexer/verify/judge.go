@@ -178,14 +178,14 @@ func (v *Verifier) headerOf(ctx context.Context, n *node.Node, number uint64) (n
 // evidence is what one witness shows of a block: its receipts, or else its logs by
 // the block's hash, which prove nothing.
 func (v *Verifier) evidence(ctx context.Context, n *node.Node, block repute.Block) (node.Evidence, error) {
-	if err := v.spend(ctx, 2); err != nil {
-		return node.Evidence{}, err
-	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, receiptsPatience)
 	defer cancel()
-	e, err := n.Receipts(ctx, block)
+	e, err := n.Receipts(ctx, block, v.spend)
 	if err == nil || errors.Is(err, node.ErrMoved) {
 		return e, err
+	}
+	if err := v.spend(ctx, 1); err != nil {
+		return node.Evidence{}, err
 	}
 	logs, e2 := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.Addresses)
 	if e2 != nil || logs[0] == nil {

@@ -214,3 +214,7 @@ func (v *Verifier) sealed(ctx context.Context, numbers []uint64) (out []node.Sea
 
 // patience bounds one call for evidence that a node may take long for.
 const patience = time.Minute
+
+// receiptsPatience bounds one block's receipts, which may have to be asked for one by
+// one, at the rate that is allowed.
+const receiptsPatience = 10 * time.Minute

@@ -24,6 +24,8 @@ func (c *Chain) answer(call request) (any, *Error) {
 		return c.blockJSON(c.byHash[common.HexToHash(text(call, 0))]), nil
 	case "eth_getBlockReceipts":
 		return c.receipts(text(call, 0)), nil
+	case "eth_getTransactionReceipt":
+		return c.receipt(common.HexToHash(text(call, 0))), nil
 	case "eth_getLogs":
 		return c.logs(call)
 	}
@@ -107,6 +109,18 @@ func (c *Chain) receipts(ref string) any {
 		return nil
 	}
 	return b.Receipts
+}
+
+// receipt is that of a transaction in a canonical block, nil when there is none.
+func (c *Chain) receipt(tx common.Hash) any {
+	for _, b := range c.blocks {
+		for _, r := range b.Receipts {
+			if r.TxHash == tx {
+				return r
+			}
+		}
+	}
+	return nil
 }
 
 // query is the filter object of eth_getLogs.
