@@ -55,7 +55,7 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 	sweep.Skipped = slices.Compact(slices.Sorted(slices.Values(append(sweep.Skipped, part.skipped...))))
 	if part.next == 0 {
 		v.swept = time.Now()
-		v.rest, v.began = max(v.opts.Every, restFactor*v.swept.Sub(v.began)), time.Time{}
+		v.rest, v.began = v.pauseAfter(v.swept.Sub(v.began)), time.Time{}
 		if err := v.publish(ctx, l, sweep); err != nil {
 			return err
 		}
@@ -74,6 +74,15 @@ func kindsOf(holes []hole) []repute.EventKind {
 // restFactor is how many times as long as a comparison of all agents took the pause
 // after it is at least: a large chain must not be asked about for ever.
 const restFactor = 20
+
+// restMost is the longest pause: what is called complete must have been compared
+// within a week, and the next comparison may take as long as this one.
+const restMost = 3 * 24 * time.Hour
+
+// pauseAfter is the pause after a comparison that took so long.
+func (v *Verifier) pauseAfter(took time.Duration) time.Duration {
+	return max(v.opts.Every, min(restFactor*took, restMost))
+}
 
 // publish says how far the kinds are verified whose views could be asked.
 func (v *Verifier) publish(ctx context.Context, l store.Lease, s store.Sweep) error {

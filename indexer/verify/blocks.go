@@ -475,7 +475,7 @@ func (v *Verifier) again(ctx context.Context, r repute.BlockRange) ([]types.Log,
 	s := search{addresses: v.decoder.Addresses}
 	var found []types.Log
 	err := v.withWitness(func(n *node.Node) (err error) {
-		found, err = v.match(ctx, n, s, r, piece)
+		found, err = v.match(ctx, n, s, r, piece, searchCalls)
 		return err
 	})
 	return slices.DeleteFunc(found, func(l types.Log) bool {

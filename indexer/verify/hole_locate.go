@@ -16,7 +16,14 @@ const (
 	bisectAbove   = 64     // blocks: longer ranges are narrowed by state first
 	scannedBlocks = 10_000 // headers looked through
 	judgedBlocks  = 100    // receipts read
+	leastScanned  = 200    // headers, however often was searched in vain
+	leastJudged   = 4      // receipts then
+	leastQueries  = 8      // log queries then
 )
+
+// effort is what a search may cost: half as much with every search in vain, and never
+// nothing. What is really lost must not cost for ever what is likely found at once.
+func effort[T int | uint64](first, least T, tries int) T { return max(first>>min(tries, 30), least) }
 
 // locate searches the logs that a gap lacks, the cheapest way first: log queries
 // for the very agent, over the whole range and then over shorter ones; the block
@@ -50,12 +57,12 @@ func (v *Verifier) query(ctx context.Context, h hole, r repute.BlockRange) ([]ju
 	for _, n := range v.witnesses() {
 		for _, s := range searches(v.chain, h) {
 			for _, most := range []uint64{r.To - r.From + 1, (r.To-r.From)/16 + 1} {
-				found, err := v.match(ctx, n, s, r, most)
+				found, err := v.match(ctx, n, s, r, most, effort(searchCalls, leastQueries, h.Tries))
 				if err != nil {
 					last = err
 					continue
 				}
-				judged, err := v.judgePlaces(ctx, found, judgedBlocks, looked)
+				judged, err := v.judgePlaces(ctx, found, effort(judgedBlocks, leastJudged, h.Tries), looked)
 				if judged = lacking(judged); len(judged) > 0 {
 					return judged, nil
 				}
@@ -72,11 +79,11 @@ func (v *Verifier) query(ctx context.Context, h hole, r repute.BlockRange) ([]ju
 }
 
 // match asks for the logs of a range in pieces of at most that many blocks, halved
-// when the node refuses. What it found before it gave up counts.
-func (v *Verifier) match(ctx context.Context, n *node.Node, s search, r repute.BlockRange, most uint64) ([]types.Log, error) {
+// when the node refuses, with so many calls. What it found before it gave up counts.
+func (v *Verifier) match(ctx context.Context, n *node.Node, s search, r repute.BlockRange, most uint64, calls int) ([]types.Log, error) {
 	var found []types.Log
 	from := r.From
-	for range searchCalls {
+	for range calls {
 		if err := v.spend(ctx, 1); err != nil {
 			return found, err
 		}
@@ -131,22 +138,32 @@ func (v *Verifier) bisect(ctx context.Context, h hole, r repute.BlockRange) (rep
 	return r, false
 }
 
-// scan looks through the headers of a range from its end, where the newest state
-// came about, and judges the blocks whose bloom admits a log of the gap.
+// scanned is the part of a range that the next scan looks through: its end, where the
+// newest state came about, and with every search in vain the part before.
+func scanned(r repute.BlockRange, tries int) repute.BlockRange {
+	size := effort[uint64](scannedBlocks, leastScanned, tries)
+	all := r.To - r.From + 1
+	if all <= size {
+		return r
+	}
+	to := r.To - uint64(tries)*size%all
+	return repute.BlockRange{From: max(r.From, to-min(to, size-1)), To: to}
+}
+
+// scan looks through the headers of a range from its end, as far as the gap is worth,
+// and judges the blocks whose bloom admits a log of it.
 func (v *Verifier) scan(ctx context.Context, h hole, r repute.BlockRange) ([]judgement, error) {
 	filters := searches(v.chain, h)
-	judged := 0
+	judged, most := 0, effort(judgedBlocks, leastJudged, h.Tries)
+	r = scanned(r, h.Tries)
 	low := r.From
-	if r.To-r.From >= scannedBlocks {
-		low = r.To - scannedBlocks + 1
-	}
 	for to := r.To; ; to -= v.opts.Window {
 		from := max(low, to-min(to, v.opts.Window-1))
 		headers, err := v.sealed(ctx, upTo(from, to))
 		if err != nil {
 			return nil, err
 		}
-		for i := len(headers) - 1; i >= 0 && judged < judgedBlocks; i-- {
+		for i := len(headers) - 1; i >= 0 && judged < most; i-- {
 			if from != to && !admits(filters, headers[i].Bloom) {
 				continue
 			}
@@ -159,7 +176,7 @@ func (v *Verifier) scan(ctx context.Context, h hole, r repute.BlockRange) ([]jud
 				return []judgement{j}, nil
 			}
 		}
-		if from == low || judged >= judgedBlocks {
+		if from == low || judged >= most {
 			return nil, nil
 		}
 	}

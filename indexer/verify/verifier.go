@@ -31,13 +31,14 @@ type Options struct {
 	// Window is how many blocks are looked through at once, 200.
 	Window uint64
 	// Every is the time between two comparisons of all agents, 10 min; where one
-	// takes long it is twenty times as long as that.
+	// takes long it is twenty times as long as that, but three days at most.
 	Every time.Duration
 	// Poll is the time between looks for something to do, 5 s.
 	Poll time.Duration
 	// RetryMin and RetryMax are the first and the longest pause before a gap is
 	// looked for again, 30 s and 1 h.
 	RetryMin, RetryMax time.Duration
+	NoBloom            bool         // headers' blooms are not used: only blocks with events are looked at again
 	Metrics            *Metrics     // nil: not exposed
 	Log                *slog.Logger // nil: discarded
 }
@@ -100,7 +101,7 @@ func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options)
 	c.StartBlock = max(c.StartBlock, 1)
 	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: contracts.NewDecoder(c),
 		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: strconv.FormatUint(c.ID, 10), log: o.Log.With("chain", c.ID),
-		widened: map[uint64]bool{}}
+		widened: map[uint64]bool{}, mute: o.NoBloom}
 	v.doubt.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
 	retry := node.Backoff{Min: time.Second, Max: time.Minute}
 	v.turns = [4]turn{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
