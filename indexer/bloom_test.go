@@ -1,8 +1,12 @@
 package indexer
 
 import (
+	"encoding/json"
+	"errors"
+	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -12,6 +16,7 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
+	"repute/store"
 )
 
 // dropFirst leaves the logs of a block out of the first answers that hold it.
@@ -58,6 +63,72 @@ func TestBloomFindsLostLogs(t *testing.T) {
 				wantFresh(t, db, c)
 			} else if len(f.nudge) != 1 {
 				t.Error("the verifier is not told to look")
+			}
+		})
+	}
+}
+
+// A log that every answer leaves out comes with its block where blooms are strict, as
+// the receipts have it; and where receipts cannot be had the chain goes on.
+func TestStrictBloomSettlesBeforeTheCommit(t *testing.T) {
+	t.Parallel()
+	for name, tt := range map[string]struct {
+		bloom   Bloom
+		refused string
+		fails   int // how often receipts fail
+		comes   bool
+		doubted bool
+	}{
+		"strict":                  {bloom: BloomStrict, comes: true},
+		"receipts one by one":     {bloom: BloomStrict, refused: "eth_getBlockReceipts", comes: true},
+		"receipts at second time": {bloom: BloomStrict, fails: 2, comes: true},
+		"receipts never":          {bloom: BloomStrict, fails: 1 << 30, doubted: true},
+		"hint":                    {bloom: BloomHint, doubted: true},
+		"off":                     {bloom: BloomOff},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			c := rpctest.New(t, rpctest.Options{})
+			for i := range uint64(10) {
+				c.Mine(c.Register(i, rpctest.Account(i), ""))
+			}
+			p := rpctest.NewProxy(t, c.URL())
+			p.Refuse(tt.refused)
+			left := tt.fails
+			p.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
+				if strings.Contains(call.Method, "Receipt") && left > 0 {
+					left--
+					delete(a, "result")
+					a["error"] = json.RawMessage(`{"code":-32000,"message":"receipts are out of order"}`)
+				}
+			}
+			db := openStore(t)
+			if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+				t.Fatal(err)
+			}
+			n, err := node.New(p.URL, node.Options{Timeout: 20 * time.Second, OpenMin: 1, OpenMax: 1})
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Cleanup(n.Close)
+			f := NewFollower(db, chainOf(c), n, Options{Bloom: tt.bloom})
+			stepUntilDone(t, f)
+			p.Lose(func(l types.Log) bool { return l.BlockNumber == 12 }, true, false)
+			c.MineEmpty(1)
+			c.Mine(c.Feedback(0, rpctest.Account(99), 1, 5, "t"))
+			c.MineEmpty(1)
+			eventually(t, "the head", func() bool {
+				if err := f.Step(t.Context(), store.Lease{}); err != nil && errors.Is(err, ErrNothingNew) {
+					return cursorOf(t, db).Number == 13
+				}
+				return false
+			})
+			logs, _, err := db.Logs(t.Context(), 31337, repute.BlockRange{From: 12, To: 12}, 10)
+			if err != nil || (len(logs) == 1) != tt.comes {
+				t.Errorf("%d logs of the block are stored, %v; want them: %t", len(logs), err, tt.comes)
+			}
+			if (len(f.nudge) == 1) != tt.doubted {
+				t.Errorf("the verifier is told to look: %t", len(f.nudge) == 1)
 			}
 		})
 	}

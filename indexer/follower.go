@@ -1,6 +1,7 @@
 package indexer
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -66,6 +67,7 @@ type Options struct {
 	// AnyValidation stores validations of contracts that are not on the allow-list
 	// too; they do not count.
 	AnyValidation bool
+	Bloom         Bloom // what headers' blooms are used for, BloomHint
 	// Verifier, when not nil, runs beside the loop while this process leads.
 	Verifier Verifying
 	Stall    time.Duration // without progress below the head until the alarm, 2 min
@@ -95,6 +97,7 @@ func (o Options) withDefaults() Options {
 		host, _ := os.Hostname()
 		o.Owner = fmt.Sprintf("%s:%d:%s", host, os.Getpid(), rand.Text()[:8])
 	}
+	o.Bloom = cmp.Or(o.Bloom, BloomHint)
 	if o.Metrics == nil {
 		o.Metrics = NewMetrics(prometheus.NewRegistry())
 	}

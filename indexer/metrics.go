@@ -45,7 +45,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		upgrades: counter("repute_upgrades_total", "Upgrades of followed contracts seen.", "chain"),
 		waiting:  counter("repute_waiting_events_total", "Events stored that waited for one that was missing.", "chain"),
 		suspects: counter("repute_bloom_suspects_total",
-			"Blocks whose bloom names a registry though no log of it came, by what a second question found: logs or empty.", "chain", "found"),
+			"Blocks whose bloom names a registry though no log of it came, by what a second look found: logs, nothing where that is proven, or empty.", "chain", "found"),
 		stalled:    gauge("repute_chain_stalled", "1 while the head is above the cursor and nothing is stored."),
 		stepErrors: counter("repute_step_errors_total", "Indexing steps that failed.", "chain"),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_step_seconds",

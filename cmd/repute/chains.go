@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer"
 	"repute/indexer/node"
 )
 
@@ -24,6 +25,7 @@ type chainConfig struct {
 	RPC         urls          `yaml:"rpc"`
 	Poll        time.Duration `yaml:"poll"`
 	Depth       uint64        `yaml:"finality_depth"` // blocks to finality where the node names no finalized block, or its head as one
+	Bloom       string        `yaml:"bloom"`          // off, hint or strict: what headers' blooms are used for
 	VerifyRate  float64       `yaml:"verify_rate"`    // JSON-RPC calls per second to compare the index with the chain; 0: 25, negative: none
 }
 
@@ -34,6 +36,7 @@ type followed struct {
 	Poll       time.Duration
 	Depth      uint64
 	VerifyRate float64
+	Bloom      indexer.Bloom
 	Listed     bool // only validations of the allow-list are stored
 }
 
@@ -144,12 +147,15 @@ func (c *config) followed() ([]followed, error) {
 		if err := cc.RPC.check(chain.Name); err != nil {
 			return nil, err
 		}
+		if err := indexer.Bloom(cc.Bloom).Check(); err != nil {
+			return nil, fmt.Errorf("chain %s: %w", chain.Name, err)
+		}
 		if seen[chain.ID] {
 			return nil, repute.Invalid("chains", fmt.Sprintf("chain %d is listed twice", chain.ID), "list each chain once")
 		}
 		seen[chain.ID] = true
 		out = append(out, followed{Chain: chain, RPC: cc.RPC, Poll: cc.Poll, Depth: cc.Depth,
-			VerifyRate: cc.VerifyRate, Listed: cc.Validations.listed})
+			VerifyRate: cc.VerifyRate, Bloom: indexer.Bloom(cc.Bloom), Listed: cc.Validations.listed})
 	}
 	return out, nil
 }

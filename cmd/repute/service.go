@@ -154,10 +154,10 @@ func (s *service) follow(ctx context.Context, c followed) error {
 	defer stop()
 	watching.Go(func() { _ = pool.Run(watched) }) // ends with watched, without an error
 	options := indexer.Options{Poll: c.Poll, TTL: s.config.Lease, Wake: pool.Announced(),
-		Until: s.ending.until, Once: s.ending.once, Depth: c.Depth, AnyValidation: !c.Listed, Metrics: s.metrics, Log: s.log}
+		Until: s.ending.until, Once: s.ending.once, Depth: c.Depth, AnyValidation: !c.Listed, Bloom: c.Bloom, Metrics: s.metrics, Log: s.log}
 	if c.VerifyRate >= 0 {
 		options.Verifier = verify.New(s.db, c.Chain, pool.Nodes,
-			verify.Options{Rate: c.VerifyRate, Metrics: s.verified, Log: s.log})
+			verify.Options{Rate: c.VerifyRate, NoBloom: c.Bloom == indexer.BloomOff, Metrics: s.verified, Log: s.log})
 	}
 	f := indexer.NewFollower(s.db, c.Chain, pool, options)
 	s.mu.Lock()
