@@ -30,7 +30,7 @@ func openStore(t *testing.T) *store.DB {
 
 func openStoreAt(t *testing.T, url string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), url, store.Options{Classify: ClassifyURI, Decode: contracts.Read, MaxConns: 8})
+	db, err := store.Open(t.Context(), url, store.Options{Decode: contracts.Read, MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,6 @@ type Metrics struct {
 	waiting, suspects        *prometheus.CounterVec
 	stalled                  *prometheus.GaugeVec
 	steps                    *prometheus.HistogramVec
-	documents                *prometheus.CounterVec
 	lag                      *lagCollector
 }
 
@@ -50,11 +49,10 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 		stepErrors: counter("repute_step_errors_total", "Indexing steps that failed.", "chain"),
 		steps: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_step_seconds",
 			Help: "Duration of steps that stored a range.", Buckets: prometheus.ExponentialBuckets(0.005, 2.5, 10)}, []string{"chain"}),
-		documents: counter("repute_documents_total", "Documents fetched, by source and failure reason.", "source", "reason"),
-		lag:       &lagCollector{at: map[string]time.Time{}},
+		lag: &lagCollector{at: map[string]time.Time{}},
 	}
 	r.MustRegister(m.head, m.indexed, m.finalized, m.events, m.reorgs, m.undecoded, m.stepErrors, m.steps,
-		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.documents, m.lag)
+		m.passed, m.upgrades, m.waiting, m.suspects, m.stalled, m.lag)
 	return m
 }
 

@@ -76,17 +76,6 @@ func TestRunSurvivesDatabaseOutage(t *testing.T) {
 	wantFresh(t, db, c)
 }
 
-func TestDocumentsSurviveDatabaseOutage(t *testing.T) {
-	t.Parallel()
-	dbURL := pgtest.New(t)
-	db, pg := openStoreAt(t, dbURL), newOutage(t, dbURL)
-	pg.set(t, "false")
-	defer running(t, newDocuments(t, db, DocumentOptions{}))()
-	pg.set(t, "true")
-	c := register(t, db, "data:,"+goodFile)
-	eventually(t, "the document is read", func() bool { return document(t, db, c, 0).Registration != nil })
-}
-
 // A process that died keeps its lease until it expires.
 func TestTakesOverFromTheDead(t *testing.T) {
 	t.Parallel()

@@ -18,6 +18,9 @@ create index uris_due on uris (host, rank, next_due) where next_due is not null;
 create index uris_unplanned on uris (id) where rank = 3 and next_due is null and tried_at is null and kind <> 'empty';
 create index uris_dead on uris (reason) where dead;
 
+-- Turns in a row in which the host did not answer.
+alter table hosts add column failures integer not null default 0;
+
 alter table documents
     alter column body drop not null, -- null: dropped, the rest is kept
     add column size   integer not null default 0,
@@ -85,5 +88,6 @@ where rank <= 1 and uri <> '' and next_due is null and fetched_at is null and re
 alter table uris drop column rank, drop column failures, drop column dead, drop column tried_at,
     drop column refresh_at, drop column cid;
 create index uris_due on uris (host, next_due) where next_due is not null;
+alter table hosts drop column failures;
 delete from hosts;
 insert into hosts select host, min(next_due) from uris where next_due is not null group by host;

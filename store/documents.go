@@ -41,6 +41,12 @@ type FetchResult struct {
 	sum, keccak []byte // of Body
 }
 
+// Read takes over what Body is.
+func (r *FetchResult) Read(p Parsed) {
+	r.ParserVersion, r.Registration, r.Problems = p.ParserVersion, p.Registration, p.Problems
+	r.FileOnly, r.Files, r.Domains = p.FileOnly, p.Files, p.Domains
+}
+
 func (r FetchResult) parsed() Parsed {
 	return Parsed{ParserVersion: r.ParserVersion, Registration: r.Registration, Problems: r.Problems,
 		FileOnly: r.FileOnly, Files: r.Files, Domains: r.Domains}
@@ -64,8 +70,9 @@ type Parsed struct {
 
 // FileParse is what bytes are as a file of one kind.
 type FileParse struct {
-	Kind     string // feedback, card
-	Content  any    // marshals to JSON
+	Kind     repute.DocumentKind
+	Feedback *repute.FeedbackFile // of kind repute.FeedbackDocument
+	Card     *repute.AgentCard    // of kind repute.CardDocument
 	Problems []repute.Problem
 }
 

@@ -3,6 +3,7 @@ package store
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"repute"
@@ -70,6 +71,44 @@ func decodeRegistration(b []byte) (*repute.Registration, error) {
 		})
 	}
 	return r, nil
+}
+
+// feedbackJSON and cardJSON are how files are kept: like registrationJSON with unknown
+// members as text. Those of a card's skills are left out.
+type feedbackJSON struct {
+	repute.FeedbackFile
+	Extra map[string]string `json:",omitempty"`
+}
+
+type cardJSON struct {
+	repute.AgentCard
+	Extra map[string]string `json:",omitempty"`
+}
+
+func encodeFile(f FileParse) (b []byte, err error) {
+	switch {
+	case f.Feedback != nil:
+		b, err = json.Marshal(feedbackJSON{*f.Feedback, extraText(f.Feedback.Extra)})
+	case f.Card != nil:
+		card := *f.Card
+		card.Skills = slices.Clone(card.Skills)
+		for i := range card.Skills {
+			card.Skills[i].Extra = nil
+		}
+		b, err = json.Marshal(cardJSON{card, extraText(f.Card.Extra)})
+	default:
+		b = []byte("null")
+	}
+	return escapeNUL(b), err
+}
+
+func decodeFeedback(b []byte) (*repute.FeedbackFile, error) {
+	var in *feedbackJSON
+	if err := json.Unmarshal(b, &in); err != nil || in == nil {
+		return nil, err
+	}
+	in.FeedbackFile.Extra = extraRaw(in.Extra)
+	return &in.FeedbackFile, nil
 }
 
 func extraText(in map[string]json.RawMessage) map[string]string {

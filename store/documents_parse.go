@@ -3,7 +3,6 @@ package store
 import (
 	"bytes"
 	"context"
-	"encoding/json"
 	"maps"
 	"slices"
 	"strings"
@@ -71,7 +70,7 @@ func insertParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody) (fresh []
 }
 
 func queueFile(b *pgx.Batch, sum []byte, version int, f FileParse) error {
-	content, err := json.Marshal(f.Content)
+	content, err := encodeFile(f)
 	if err != nil {
 		return err
 	}
@@ -81,7 +80,7 @@ func queueFile(b *pgx.Batch, sum []byte, version int, f FileParse) error {
 	}
 	b.Queue(`
 		insert into file_parses (sha256, kind, parser_version, content, problems, errors) values ($1, $2, $3, $4, $5, $6)
-		on conflict do nothing`, sum, f.Kind, version, escapeNUL(content), problems, errorsOf(f.Problems))
+		on conflict do nothing`, sum, f.Kind, version, content, problems, errorsOf(f.Problems))
 	return nil
 }
 
@@ -195,10 +194,10 @@ func (db *DB) planProofs(ctx context.Context, urls []string) (map[string]int64, 
 // their bytes, for SaveParsed.
 func (db *DB) Unparsed(ctx context.Context, version, limit int) ([]Unparsed, error) {
 	rows, err := db.pool.Query(ctx, `
-		select d.sha256, d.body, coalesce(u.registration, false), case when u.web and u.n = 1 then u.host else '' end
+		select d.sha256, d.body, coalesce(u.registration, false), coalesce(u.agents, false), case when u.web and u.n = 1 then u.host else '' end
 		from documents d
 		cross join lateral (
-			select bool_or(u.rank < 3) as registration, bool_and(u.kind = 'https') as web, count(distinct u.host) as n, min(u.host) as host
+			select bool_or(u.rank < 3) as registration, bool_or(u.rank < 2) as agents, bool_and(u.kind = 'https') as web, count(distinct u.host) as n, min(u.host) as host
 			from (select rank, kind, host from uris where sha256 = d.sha256 order by rank limit 1000) u) u
 		where d.parsed < $1 and d.body is not null
 		order by d.parsed limit $2`, version, limit)
@@ -207,7 +206,7 @@ func (db *DB) Unparsed(ctx context.Context, version, limit int) ([]Unparsed, err
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unparsed, err error) {
 		var sum []byte
-		err = row.Scan(&sum, &u.Body, &u.Registration, &u.Host)
+		err = row.Scan(&sum, &u.Body, &u.Registration, &u.Agents, &u.Host)
 		copy(u.SHA256[:], sum)
 		return u, err
 	})
@@ -219,6 +218,7 @@ type Unparsed struct {
 	SHA256       [32]byte
 	Body         []byte
 	Registration bool   // an agent's file or a proof, not a file of feedback and the like
+	Agents       bool   // an agent's file
 	Host         string // the only one it is served by over https, "" where there are others
 }
 

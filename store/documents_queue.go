@@ -56,6 +56,14 @@ func (db *DB) DueHosts(ctx context.Context, limit int, first ...string) ([]strin
 	return hosts, failed("list due hosts", err)
 }
 
+// String names the rank where it is shown.
+func (r Rank) String() string {
+	if r < RankNew || r > RankFile {
+		return "unknown"
+	}
+	return [...]string{"new", "agent", "proof", "file"}[r]
+}
+
 // FinishHost ends a host's turn: the next is when its next document is due, behind
 // all hosts that wait already.
 func (db *DB) FinishHost(ctx context.Context, host string) error {
@@ -77,9 +85,20 @@ func (db *DB) FinishHost(ctx context.Context, host string) error {
 			_, err = tx.Exec(ctx, "delete from hosts where host = $1", host)
 			return err
 		}
-		_, err = tx.Exec(ctx, "update hosts set turn = greatest($2, now()) where host = $1", host, *due)
+		_, err = tx.Exec(ctx, "update hosts set turn = greatest($2, now()), failures = 0 where host = $1", host, *due)
 		return err
 	})
+}
+
+// PostponeHost ends the turn of a host that did not answer: the next is after rest, or
+// after shortest, doubled for each such turn in a row up to longest, if that is more.
+// New documents give it a turn at once.
+func (db *DB) PostponeHost(ctx context.Context, host string, rest, shortest, longest time.Duration) error {
+	_, err := db.pool.Exec(ctx, `
+		update hosts set failures = failures + 1, turn = now() + greatest($2::interval,
+			least($3::interval * power(2, least(failures, 20)), $4::interval) * (0.9 + random() / 5))
+		where host = $1`, host, rest, shortest, longest)
+	return failed("postpone host", err)
 }
 
 // ReleaseURI gives back a claim nothing came of: the URI is due again, and the

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -38,4 +39,74 @@ func (db *DB) URIStats(ctx context.Context) (URIStats, error) {
 		return nil
 	})
 	return stats, failed("count documents", err)
+}
+
+// RankQueue is the queue of one rank.
+type RankQueue struct {
+	Rank    Rank
+	Planned int64     // with a next try, due or later
+	Due     int64     // waiting now
+	Dead    int64     // failed for good or too often
+	Oldest  time.Time // due for longest, zero when none is
+}
+
+// DocumentQueue counts the queue by rank. It reads the plan of all documents: every
+// some seconds, not for each request.
+func (db *DB) DocumentQueue(ctx context.Context) ([]RankQueue, error) {
+	rows, err := db.readers.Query(ctx, `
+		select r::int, coalesce(p.planned, 0), coalesce(p.due, 0), coalesce(d.dead, 0), p.oldest
+		from generate_series(0, $1::int) r
+		left join (
+			select rank, count(*) as planned, count(*) filter (where next_due <= now()) as due,
+				min(next_due) filter (where next_due <= now()) as oldest
+			from uris where next_due is not null group by rank) p on p.rank = r
+		left join (select rank, count(*) as dead from uris where dead group by rank) d on d.rank = r
+		order by r`, RankFile)
+	if err != nil {
+		return nil, failed("count due documents", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q RankQueue, err error) {
+		var oldest *time.Time
+		err = row.Scan(&q.Rank, &q.Planned, &q.Due, &q.Dead, &oldest)
+		q.Oldest = timeOf(oldest)
+		return q, err
+	})
+	return out, failed("count due documents", err)
+}
+
+// HostQueue is the queue of one host.
+type HostQueue struct {
+	Host   string // "" for what needs no network
+	Due    int64
+	Failed int64 // last fetch failed
+	Dead   int64
+	Silent int64 // turns in a row without an answer
+	Turn   time.Time
+}
+
+// worstHosts is how many hosts a status names.
+const worstHosts = 20
+
+// WorstHosts names the hosts with most documents that wait or failed. It reads every
+// URI: for operators.
+func (db *DB) WorstHosts(ctx context.Context) ([]HostQueue, error) {
+	rows, err := db.pool.Query(ctx, `
+		select u.host, u.due, u.failed, u.dead, coalesce(h.failures, 0), h.turn
+		from (
+			select host, count(*) filter (where next_due <= now()) as due, count(*) filter (where reason <> '') as failed,
+				count(*) filter (where dead) as dead
+			from uris group by host) u
+		left join hosts h on h.host = u.host
+		where u.due + u.failed > 0
+		order by u.due + u.failed desc, u.host limit $1`, worstHosts)
+	if err != nil {
+		return nil, failed("count documents of hosts", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q HostQueue, err error) {
+		var turn *time.Time
+		err = row.Scan(&q.Host, &q.Due, &q.Failed, &q.Dead, &q.Silent, &turn)
+		q.Turn = timeOf(turn)
+		return q, err
+	})
+	return out, failed("count documents of hosts", err)
 }

@@ -30,6 +30,7 @@ type config struct {
 	AdminToken   string         `yaml:"admin_token"`     // opens /admin; empty: there is none
 	Gateways     []string       `yaml:"ipfs_gateways"`
 	AllowHosts   []string       `yaml:"allow_hosts"` // private hosts that documents may come from
+	Documents    documentConfig `yaml:"documents"`
 	LogFormat    string         `yaml:"log_format"`
 	LogLevel     string         `yaml:"log_level"`
 	Drain        time.Duration  `yaml:"drain"` // how long running work may finish after SIGTERM
@@ -38,6 +39,12 @@ type config struct {
 	proxies      []netip.Prefix // Proxies, parsed by check
 	// roots replaces the system's certificates for documents; the demo's own.
 	roots *x509.CertPool
+}
+
+// documentConfig says which documents are read and kept.
+type documentConfig struct {
+	Feedback bool  `yaml:"feedback"`  // also the files of feedback, responses and validations
+	MaxBytes int64 `yaml:"max_bytes"` // kept of what no agent shows; 0: no limit
 }
 
 var knownRoles = []string{"indexer", "documents", "api"}
@@ -62,6 +69,7 @@ func defaults() config {
 		Roles:     knownRoles,
 		Rate:      50,
 		Gateways:  []string{"https://trustless-gateway.link", "https://ipfs.io", "https://dweb.link"},
+		Documents: documentConfig{Feedback: true, MaxBytes: 20 << 30},
 		LogFormat: "text",
 		LogLevel:  "info",
 		Drain:     10 * time.Second,

@@ -54,6 +54,8 @@ func (c *config) checkLimits() error {
 		return repute.Invalid("lease", c.Lease.String()+" is out of range", "1s to 1m")
 	case c.MaxConns < 0:
 		return repute.Invalid("max_connections", "is negative", "e.g. 16")
+	case c.Documents.MaxBytes < 0:
+		return repute.Invalid("documents.max_bytes", "is negative", "e.g. 20000000000, or 0 for no limit")
 	case c.Drain < 0:
 		return repute.Invalid("drain", "is negative", "e.g. 10s")
 	}

@@ -12,7 +12,7 @@ import (
 
 	"repute"
 	"repute/contracts"
-	"repute/indexer"
+	"repute/indexer/documents"
 	"repute/internal/pg"
 	"repute/store"
 )
@@ -96,7 +96,8 @@ func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
 	if err := store.Migrate(ctx, url); err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	return store.Open(ctx, url, store.Options{Classify: indexer.ClassifyURI, Decode: contracts.Read, MaxConns: c.MaxConns})
+	return store.Open(ctx, url, store.Options{Classify: documents.Classify, Decode: contracts.Read, MaxConns: c.MaxConns,
+		NoFiles: !c.Documents.Feedback})
 }
 
 // withStore runs f on the configured database, for commands that do one thing

@@ -11,7 +11,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/indexer"
+	"repute/indexer/documents"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -101,7 +101,7 @@ chains:
 
 func openTest(t *testing.T, url string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), url, store.Options{Classify: indexer.ClassifyURI})
+	db, err := store.Open(t.Context(), url, store.Options{Classify: documents.Classify})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -18,6 +18,7 @@ import (
 	"repute"
 	"repute/api"
 	"repute/indexer"
+	"repute/indexer/documents"
 	"repute/indexer/node"
 	"repute/indexer/verify"
 	"repute/store"
@@ -70,11 +71,11 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		})
 	}
 	if s.config.has("documents") {
-		documents, err := s.documents()
+		loop, err := s.documents()
 		if err != nil {
 			return err
 		}
-		g.Go(func() error { return documents.Run(ctx) })
+		g.Go(func() error { return loop.Run(ctx) })
 	}
 	if s.config.has("api") {
 		handler, err := s.handler()
@@ -177,12 +178,13 @@ func (s *service) ready(context.Context) error {
 	return errors.Join(errs...)
 }
 
-func (s *service) documents() (*indexer.Documents, error) {
+func (s *service) documents() (*documents.Loop, error) {
 	client, err := s.config.resolver()
 	if err != nil {
 		return nil, err
 	}
-	return indexer.NewDocuments(s.db, client, indexer.DocumentOptions{Metrics: s.metrics, Log: s.log}), nil
+	return documents.New(s.db, client, documents.Options{MaxBytes: s.config.Documents.MaxBytes,
+		Metrics: documents.NewMetrics(s.registry), Log: s.log}), nil
 }
 
 func (s *service) handler() (http.Handler, error) {

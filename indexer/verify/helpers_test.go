@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer"
+	"repute/indexer/documents"
 	"repute/indexer/node"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
@@ -24,7 +25,7 @@ func openStore(t *testing.T) *store.DB {
 
 func openStoreAt(t *testing.T, url string) *store.DB {
 	t.Helper()
-	db, err := store.Open(t.Context(), url, store.Options{Classify: indexer.ClassifyURI, Decode: contracts.Read, MaxConns: 8})
+	db, err := store.Open(t.Context(), url, store.Options{Classify: documents.Classify, Decode: contracts.Read, MaxConns: 8})
 	if err != nil {
 		t.Fatal(err)
 	}

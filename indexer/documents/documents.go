@@ -1,0 +1,91 @@
+// Package documents reads the files that the chain points to: agents' registrations,
+// the proofs of their domains, and the files of feedback, responses and validations.
+// It fetches what is due, parses it, and hands it to the store.
+package documents
+
+import (
+	"context"
+	"log/slog"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"repute/resolver"
+	"repute/store"
+)
+
+// Options tune a Loop. Zero values are replaced by the defaults named.
+type Options struct {
+	Sweep        time.Duration // between looks for due hosts, 500 ms
+	Hosts        int           // worked on at once, 64
+	Refetch      time.Duration // of what can change (https), 24 h
+	RefetchFiles time.Duration // of the files of feedback, responses and validations, 7 d
+	RefetchIdle  time.Duration // of what nobody shows at present, 30 d
+	RetryMin     time.Duration // after a first failure that may pass, 1 min; doubles
+	RetryMax     time.Duration // 24 h
+	DeadAfter    int           // failures in a row that make a document dead, 12
+	RetryDead    time.Duration // of dead documents, 7 d
+	Upkeep       time.Duration // between looks for what is to be planned, parsed again or dropped, 1 s
+	MaxBytes     int64         // of documents that are kept; 0 for no limit
+	Metrics      *Metrics      // nil: not exposed
+	Log          *slog.Logger  // nil: discarded
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&o.Sweep, 500 * time.Millisecond}, {&o.Refetch, 24 * time.Hour}, {&o.RefetchFiles, 7 * 24 * time.Hour},
+		{&o.RefetchIdle, 30 * 24 * time.Hour}, {&o.RetryMin, time.Minute}, {&o.RetryMax, 24 * time.Hour},
+		{&o.RetryDead, 7 * 24 * time.Hour}, {&o.Upkeep, time.Second},
+	} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if o.Hosts <= 0 {
+		o.Hosts = 64
+	}
+	if o.DeadAfter <= 0 {
+		o.DeadAfter = 12
+	}
+	if o.Metrics == nil {
+		o.Metrics = NewMetrics(prometheus.NewRegistry())
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// fetcher is what Loop needs of a resolver.Client.
+type fetcher interface {
+	FetchIfChanged(ctx context.Context, uri string, known resolver.Validators) (resolver.Document, error)
+}
+
+// Loop fetches the documents behind due URIs. Any number of processes may run it on
+// one database: the state is in table uris, River only spreads the hosts over the
+// workers, one job per host at a time.
+type Loop struct {
+	db    *store.DB
+	fetch fetcher
+	opts  Options
+}
+
+// New makes the loop.
+func New(db *store.DB, fetch *resolver.Client, o Options) *Loop {
+	return &Loop{db: db, fetch: fetch, opts: o.withDefaults()}
+}
+
+// Classify is a store.Options.Classify: the queue a URI belongs in. A host that is no
+// text of sensible length is no queue.
+func Classify(uri string) (kind, host string) {
+	ref := resolver.Classify(uri)
+	if len(ref.Host) > 255 || !utf8.ValidString(ref.Host) || strings.ContainsRune(ref.Host, 0) {
+		return string(resolver.KindUnsupported), ""
+	}
+	return string(ref.Kind), ref.Host
+}

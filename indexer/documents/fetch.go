@@ -1,0 +1,230 @@
+package documents
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/rand/v2"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/resolver"
+	"repute/store"
+)
+
+// reasonInternal is the reason of a document that broke our own code.
+const reasonInternal = "internal"
+
+// resolve fetches, parses and saves one document, or why there is none, and notes
+// how its host behaves.
+func (t *turn) resolve(ctx context.Context, u store.URI) error {
+	r, err := t.loop.outcome(ctx, u)
+	t.note(err)
+	if r == nil {
+		return t.loop.release(ctx, u)
+	}
+	return t.loop.save(ctx, *r)
+}
+
+// note counts fetches without an answer, and takes a request to stay away.
+func (t *turn) note(err error) {
+	var failure *resolver.Error
+	if !errors.As(err, &failure) {
+		t.silent.Store(0)
+		return
+	}
+	if failure.RetryAfter > 0 {
+		t.rest.Store(int64(failure.RetryAfter))
+	}
+	switch failure.Reason {
+	case resolver.ReasonTimeout, resolver.ReasonDNS, resolver.ReasonNetwork, resolver.ReasonTLS:
+		t.silent.Add(1)
+	case resolver.ReasonCanceled:
+	default:
+		t.silent.Store(0)
+	}
+}
+
+// resolveMany reads documents that need no network and saves them together. Where
+// that fails each is saved by itself.
+func (l *Loop) resolveMany(ctx context.Context, due []store.URI) {
+	results := make([]store.FetchResult, 0, len(due))
+	for _, u := range due {
+		r, _ := l.outcome(ctx, u)
+		if r != nil {
+			results = append(results, *r)
+		} else if err := l.release(ctx, u); err != nil {
+			l.opts.Log.Warn("documents: not released", "uri", u.ID, "error", err)
+		}
+	}
+	err := l.save(ctx, results...)
+	if err == nil || errors.Is(err, repute.ErrUnavailable) {
+		if err != nil {
+			l.opts.Log.Warn("documents: not saved", "error", err)
+		}
+		return
+	}
+	for _, r := range results {
+		if err := l.save(ctx, r); err != nil {
+			l.opts.Log.Warn("documents: not saved", "uri", r.URIID, "error", err)
+		}
+	}
+}
+
+// outcome fetches and parses one document; nil when nothing was learnt about it. The
+// error is the failure that the outcome tells of. Strangers chose the bytes: one
+// document that breaks us must not end the others.
+func (l *Loop) outcome(ctx context.Context, u store.URI) (r *store.FetchResult, err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			l.opts.Log.Error("documents: panic", "uri", u.ID, "panic", broken, "stack", string(debug.Stack()))
+			now := time.Now().UTC()
+			r, err = &store.FetchResult{URIID: u.ID, FetchedAt: now, Reason: reasonInternal, Dead: true,
+				Detail:  "the document could not be read because of a fault of this program",
+				NextDue: now.Add(jitter(l.opts.RetryDead))}, nil
+		}
+	}()
+	if denied, err := l.denied(ctx, u); err != nil || denied != nil {
+		return denied, err
+	}
+	limited, cancel := context.WithTimeout(ctx, fetchLimit)
+	defer cancel()
+	doc, err := l.fetch.FetchIfChanged(limited, u.URI, resolver.Validators{ETag: u.ETag, LastModified: u.LastModified})
+	if err != nil {
+		return l.failure(u, err), err
+	}
+	return l.success(u, doc), nil
+}
+
+// denied is the outcome of a document that the operator's deny-list forbids to fetch.
+func (l *Loop) denied(ctx context.Context, u store.URI) (*store.FetchResult, error) {
+	reason := u.Denied
+	if ref := resolver.Classify(u.URI); reason == nil && ref.Kind == resolver.KindIPFS {
+		d, err := l.db.Denied(ctx, repute.Denial{Kind: repute.DenyCID, Value: ref.CID})
+		if err != nil {
+			return nil, err
+		}
+		if d != nil {
+			reason = &repute.DeniedError{Reason: d.Reason}
+		}
+	}
+	if reason == nil {
+		return nil, nil
+	}
+	return &store.FetchResult{URIID: u.ID, FetchedAt: time.Now().UTC(), Reason: store.ReasonDenied, Detail: plain(reason.Reason), Dead: true}, nil
+}
+
+func (l *Loop) success(u store.URI, doc resolver.Document) *store.FetchResult {
+	r := &store.FetchResult{URIID: u.ID, Source: string(doc.Source), CID: doc.CID,
+		ETag: plain(doc.ETag), LastModified: plain(doc.LastModified), FetchedAt: doc.FetchedAt}
+	if doc.Source == resolver.SourceHTTPS {
+		r.NextDue = doc.FetchedAt.Add(jitter(max(l.refetch(u), doc.FreshFor)))
+	}
+	if doc.NotModified {
+		if r.ETag == "" && r.LastModified == "" {
+			r.ETag, r.LastModified = u.ETag, u.LastModified
+		}
+		return r
+	}
+	r.Body, r.MediaType = doc.Bytes, plain(doc.MediaType)
+	for _, b := range doc.Blocks {
+		r.Blocks = append(r.Blocks, store.Block{Multihash: b.Multihash, Data: b.Data})
+	}
+	host := ""
+	if doc.Source == resolver.SourceHTTPS {
+		host = u.Host
+	}
+	r.Read(parse(doc.Bytes, u.Rank < store.RankFile, u.Rank <= store.RankAgent, host))
+	return r
+}
+
+// refetch is the time between fetches of what can change.
+func (l *Loop) refetch(u store.URI) time.Duration {
+	switch {
+	case !u.Used:
+		return l.opts.RefetchIdle
+	case u.Rank == store.RankFile:
+		return l.opts.RefetchFiles
+	}
+	return l.opts.Refetch
+}
+
+// failure is nil where nothing was learnt about the document.
+func (l *Loop) failure(u store.URI, err error) *store.FetchResult {
+	var failure *resolver.Error
+	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {
+		return nil
+	}
+	now := time.Now().UTC()
+	r := &store.FetchResult{URIID: u.ID, FetchedAt: now, Reason: string(failure.Reason), Detail: plain(failure.Detail()),
+		Dead: !failure.Retry || u.Failures+1 >= l.opts.DeadAfter}
+	wait := l.delay(u.Attempts)
+	switch {
+	case r.Dead && !onNetwork(u.Kind):
+		return r // the fault is in the URI
+	case r.Dead:
+		wait = jitter(l.opts.RetryDead)
+	case !u.Used:
+		wait = max(wait, jitter(l.opts.Refetch))
+	}
+	r.NextDue = now.Add(max(wait, min(failure.RetryAfter, l.opts.RetryMax)))
+	return r
+}
+
+func onNetwork(kind string) bool {
+	switch resolver.Kind(kind) {
+	case resolver.KindHTTPS, resolver.KindHTTP, resolver.KindIPFS:
+		return true
+	}
+	return false
+}
+
+// release gives a claim back, also at the end of ctx.
+func (l *Loop) release(ctx context.Context, u store.URI) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
+	defer cancel()
+	return l.db.ReleaseURI(ctx, u)
+}
+
+// save stores what was learnt, also at the end of ctx.
+func (l *Loop) save(ctx context.Context, results ...store.FetchResult) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
+	defer cancel()
+	if err := l.db.SaveDocuments(ctx, results); err != nil {
+		return fmt.Errorf("%d documents: %w", len(results), err)
+	}
+	for _, r := range results {
+		l.opts.Metrics.fetched(r.Source, r.Reason)
+	}
+	return nil
+}
+
+// delay is the pause after so many failures in a row.
+func (l *Loop) delay(attempts int) time.Duration {
+	wait := l.opts.RetryMin
+	for range attempts - 1 {
+		if wait >= l.opts.RetryMax/2 {
+			return jitter(l.opts.RetryMax)
+		}
+		wait *= 2
+	}
+	return jitter(wait)
+}
+
+// jitter spreads d by a tenth either way, so that a host's URIs do not stay in
+// step.
+func jitter(d time.Duration) time.Duration {
+	return d - d/10 + rand.N(d/5+1)
+}
+
+// plain makes foreign text fit for a text column.
+func plain(s string) string {
+	const most = 500
+	s = strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "")
+	}
+	return s
+}

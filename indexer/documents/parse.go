@@ -1,0 +1,44 @@
+package documents
+
+import (
+	"repute"
+	"repute/manifest"
+	"repute/store"
+)
+
+// parse reads a document's bytes as what they are used for, and as what they are:
+// registration is set for the files of agents and the proofs of domains, agents for
+// the first alone: only their domains are asked for proofs. host is the only one that
+// serves the bytes over https, "" for bytes from elsewhere.
+func parse(body []byte, registration, agents bool, host string) store.Parsed {
+	p := store.Parsed{ParserVersion: manifest.Version, FileOnly: !registration}
+	if registration {
+		reg, problems := manifest.Parse(body)
+		p.Registration, p.Problems = &reg, problems
+		if agents {
+			p.Domains = domains(reg, host)
+		}
+	}
+	switch manifest.Detect(body) {
+	case repute.FeedbackDocument:
+		file, problems := manifest.ParseFeedback(body)
+		p.Files = append(p.Files, store.FileParse{Kind: repute.FeedbackDocument, Feedback: &file, Problems: problems})
+	case repute.CardDocument:
+		card, problems := manifest.ParseCard(body)
+		p.Files = append(p.Files, store.FileParse{Kind: repute.CardDocument, Card: &card, Problems: problems})
+	}
+	return p
+}
+
+// domains names the proofs of a registration's domains. The one that serves the file
+// itself needs none.
+func domains(reg repute.Registration, host string) (out []store.Domain) {
+	for _, name := range manifest.Domains(reg) {
+		d := store.Domain{Name: name}
+		if name != host {
+			d.Proof = "https://" + name + "/.well-known/agent-registration.json"
+		}
+		out = append(out, d)
+	}
+	return out
+}

@@ -1,0 +1,222 @@
+package documents
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+	"github.com/riverqueue/river/rivertype"
+	"golang.org/x/sync/errgroup"
+
+	"repute/indexer/node"
+)
+
+const (
+	// strangersQueue holds the hosts of strangers, ownQueue what we wait for nobody
+	// with: the first can be full of hosts that hang.
+	strangersQueue = "documents"
+	ownQueue       = "documents_own"
+	// jobBudget is how long one job goes on starting fetches. What it starts can
+	// end, within fetchLimit and saveLimit, before jobTimeout ends the job.
+	// rescueAfter frees the host when the process died with it.
+	jobBudget   = 15 * time.Second
+	fetchLimit  = 22 * time.Second // more than the client's own
+	saveLimit   = 30 * time.Second
+	jobTimeout  = 75 * time.Second
+	rescueAfter = 90 * time.Second
+	// stopAfter is what running fetches get at shutdown.
+	stopAfter = 3 * time.Second
+	sweepMost = 500 // hosts queued by one sweep
+)
+
+// ownHosts are the queues that no stranger's server slows down: documents written
+// on chain, and the gateways that are ours to choose.
+var ownHosts = [...]string{"", "ipfs"}
+
+func isOwn(host string) bool { return slices.Contains(ownHosts[:], host) }
+
+// hostJob drains one host's due URIs; "" holds those that need no network.
+type hostJob struct {
+	Host string `json:"host"`
+}
+
+// Kind names the job in River's tables.
+func (hostJob) Kind() string { return "documents" }
+
+// InsertOpts allows one unfinished job per host. It is not retried: the next
+// sweep finds what is still due.
+func (j hostJob) InsertOpts() river.InsertOpts {
+	queue := strangersQueue
+	if isOwn(j.Host) {
+		queue = ownQueue
+	}
+	return river.InsertOpts{Queue: queue, MaxAttempts: 1, UniqueOpts: river.UniqueOpts{ByArgs: true,
+		ByState: []rivertype.JobState{rivertype.JobStateAvailable, rivertype.JobStatePending,
+			rivertype.JobStateRunning, rivertype.JobStateScheduled}}}
+}
+
+var _ river.JobArgsWithInsertOpts = hostJob{}
+
+// Run fetches until ctx ends, which is no error; running fetches get a moment
+// to finish. While the database is away it waits.
+func (l *Loop) Run(ctx context.Context) error {
+	retry := node.Backoff{Min: 100 * time.Millisecond, Max: 5 * time.Second}
+	for ctx.Err() == nil {
+		client, err := l.start(ctx)
+		if err == nil {
+			var group errgroup.Group
+			group.Go(func() error { l.keepUp(ctx); return nil })
+			l.sweepUntil(ctx, client)
+			<-client.Stopped()
+			return group.Wait()
+		}
+		l.opts.Log.Warn("documents: not started", "error", err)
+		node.Pause(ctx, retry.Next())
+	}
+	return nil
+}
+
+func (l *Loop) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
+	if err := l.db.RestoreHosts(ctx); err != nil {
+		return nil, err
+	}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(l.work))
+	client, err := river.NewClient(riverpgxv5.New(l.db.Pool()), &river.Config{
+		Queues: map[string]river.QueueConfig{
+			strangersQueue: {MaxWorkers: l.opts.Hosts}, ownQueue: {MaxWorkers: len(ownHosts)}},
+		Workers:                     workers,
+		FetchPollInterval:           time.Second,
+		JobTimeout:                  jobTimeout,
+		RescueStuckJobsAfter:        rescueAfter,
+		SoftStopTimeout:             stopAfter,
+		CompletedJobRetentionPeriod: 10 * time.Minute,
+		Logger:                      slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("river: %w", err)
+	}
+	if err := client.Start(ctx); err != nil {
+		return nil, fmt.Errorf("river: %w", err)
+	}
+	return client, nil
+}
+
+// sweepUntil queues due hosts until ctx ends.
+func (l *Loop) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
+	retry := node.Backoff{Min: l.opts.Sweep, Max: 5 * time.Second}
+	for ctx.Err() == nil {
+		if err := l.sweep(ctx, client); err != nil && ctx.Err() == nil {
+			l.opts.Log.Warn("documents: sweep failed", "error", err)
+			node.Pause(ctx, retry.Next())
+			continue
+		}
+		retry.Reset()
+		node.Pause(ctx, l.opts.Sweep)
+	}
+}
+
+func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
+	hosts, err := l.db.DueHosts(ctx, sweepMost, ownHosts[:]...)
+	if err != nil || len(hosts) == 0 {
+		return err
+	}
+	jobs := make([]river.InsertManyParams, len(hosts))
+	for i, host := range hosts {
+		jobs[i].Args = hostJob{host}
+	}
+	_, err = client.InsertMany(ctx, jobs)
+	return err
+}
+
+// work drains one host for as long as the job may last, then gives its turn away.
+func (l *Loop) work(ctx context.Context, job *river.Job[hostJob]) error {
+	t := &turn{loop: l, host: job.Args.Host, until: time.Now().Add(jobBudget)}
+	err := t.run(ctx)
+	if err != nil {
+		l.opts.Log.Warn("documents: host not finished", "host", t.host, "error", err)
+	}
+	return err
+}
+
+// turn is one job's work on one host.
+type turn struct {
+	loop   *Loop
+	host   string
+	until  time.Time
+	silent atomic.Int32 // fetches in a row that the host did not answer
+	rest   atomic.Int64 // how long the host asked us to stay away, in ns
+}
+
+// silentMost is after how many unanswered fetches a host's turn ends: what else is
+// due there would only wait as long, and hold a worker.
+const silentMost = 2
+
+// portions is how many URIs of a host are claimed at a time, and by how many at
+// once: documents written on chain cost no network, gateways are ours to ask, and
+// to anybody else's server we stay polite with two requests at a time, which follow
+// each other without a pause. On the network one is claimed when it can be fetched.
+func portions(host string) (portion, parallel int) {
+	switch host {
+	case "":
+		return 50, 2
+	case "ipfs":
+		return 1, 8
+	}
+	return 1, 2
+}
+
+func (t *turn) run(ctx context.Context) error {
+	portion, parallel := portions(t.host)
+	var group errgroup.Group
+	for range parallel {
+		group.Go(func() error { return t.drain(ctx, portion) })
+	}
+	err := group.Wait()
+	switch {
+	case err != nil:
+	case t.given():
+		err = t.loop.db.PostponeHost(ctx, t.host, time.Duration(t.rest.Load()),
+			t.loop.opts.RetryMin, min(t.loop.opts.RetryMax, time.Hour))
+	default:
+		err = t.loop.db.FinishHost(ctx, t.host)
+	}
+	return err
+}
+
+// given tells whether the host is given up for this turn.
+func (t *turn) given() bool {
+	return !isOwn(t.host) && (t.silent.Load() >= silentMost || t.rest.Load() > 0)
+}
+
+// drain works off portions of a host. A document that cannot be saved does not
+// concern the others: its claim runs out.
+func (t *turn) drain(ctx context.Context, portion int) error {
+	for time.Now().Before(t.until) && !t.given() {
+		due, err := t.loop.db.DueURIs(ctx, t.host, portion)
+		if err != nil || len(due) == 0 {
+			return err
+		}
+		if t.host == "" {
+			t.loop.resolveMany(ctx, due)
+			continue
+		}
+		for _, u := range due {
+			if ctx.Err() != nil {
+				err = t.loop.release(ctx, u)
+			} else {
+				err = t.resolve(ctx, u)
+			}
+			if err != nil {
+				t.loop.opts.Log.Warn("documents: not saved", "host", t.host, "uri", u.ID, "error", err)
+			}
+		}
+	}
+	return ctx.Err()
+}

@@ -1,0 +1,99 @@
+package documents
+
+import (
+	"context"
+	"time"
+
+	"repute/indexer/node"
+	"repute/manifest"
+	"repute/store"
+)
+
+const (
+	planMost   = 5000 // files planned by one statement
+	parseMost  = 50   // documents parsed again by one step
+	dropEvery  = time.Minute
+	countEvery = 15 * time.Second
+)
+
+// keepUp does until ctx ends what is nobody's turn: it plans files that indexing
+// found, parses kept bytes again for a newer parser, and keeps within bounds.
+func (l *Loop) keepUp(ctx context.Context) {
+	jobs := []struct {
+		name  string
+		every time.Duration
+		step  func(context.Context) (more bool, err error)
+		next  time.Time
+	}{
+		{name: "plan", step: l.plan}, {name: "parse", step: l.parseAgain},
+		{name: "drop", every: dropEvery, step: l.drop}, {name: "count", every: countEvery, step: l.count},
+	}
+	for ctx.Err() == nil {
+		busy := false
+		for i := range jobs {
+			j := &jobs[i]
+			if time.Now().Before(j.next) {
+				continue
+			}
+			more, err := j.step(ctx)
+			if err != nil && ctx.Err() == nil {
+				l.opts.Log.Warn("documents: upkeep failed", "step", j.name, "error", err)
+			}
+			if busy = busy || more; !more {
+				j.next = time.Now().Add(j.every)
+			}
+		}
+		if !busy {
+			node.Pause(ctx, l.opts.Upkeep)
+		}
+	}
+}
+
+func (l *Loop) plan(ctx context.Context) (more bool, err error) {
+	n, err := l.db.PlanFiles(ctx, planMost)
+	return n == planMost, err
+}
+
+// parseAgain reads some of the documents that an older parser read last.
+func (l *Loop) parseAgain(ctx context.Context) (more bool, err error) {
+	old, err := l.db.Unparsed(ctx, manifest.Version, parseMost)
+	if err != nil {
+		return false, err
+	}
+	for _, u := range old {
+		if err := l.db.SaveParsed(ctx, u, l.parseOld(u)); err != nil {
+			return false, err
+		}
+	}
+	return len(old) == parseMost, nil
+}
+
+// parseOld never panics: bytes that break the parser are marked as read, so that they
+// do not hold up the others.
+func (l *Loop) parseOld(u store.Unparsed) (p store.Parsed) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			l.opts.Log.Error("documents: panic", "sha256", u.SHA256, "panic", broken)
+			p = store.Parsed{ParserVersion: manifest.Version, FileOnly: true}
+		}
+	}()
+	return parse(u.Body, u.Registration, u.Agents, u.Host)
+}
+
+// drop keeps the bytes within bounds, and has those fetched again that an agent shows
+// after all.
+func (l *Loop) drop(ctx context.Context) (more bool, err error) {
+	if _, err := l.db.RestoreBodies(ctx, planMost); err != nil || l.opts.MaxBytes <= 0 {
+		return false, err
+	}
+	freed, err := l.db.DropBodies(ctx, l.opts.MaxBytes)
+	return freed > 0, err
+}
+
+func (l *Loop) count(ctx context.Context) (more bool, err error) {
+	queue, err := l.db.DocumentQueue(ctx)
+	if err == nil {
+		l.opts.Metrics.queued(queue)
+	}
+	return false, err
+}
