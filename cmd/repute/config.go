@@ -29,6 +29,7 @@ type config struct {
 	Contact      string         `yaml:"contact"`         // goes into the User-Agent of fetches
 	AdminToken   string         `yaml:"admin_token"`     // opens /admin; empty: there is none
 	Gateways     []string       `yaml:"ipfs_gateways"`
+	Node         string         `yaml:"ipfs_node"`   // gateway of the operator's own ipfs node, asked first
 	AllowHosts   []string       `yaml:"allow_hosts"` // private hosts that documents may come from
 	Documents    documentConfig `yaml:"documents"`
 	LogFormat    string         `yaml:"log_format"`

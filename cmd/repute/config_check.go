@@ -121,13 +121,22 @@ func (c *config) checkHosts() error {
 			return repute.Invalid("allow_hosts", fmt.Sprintf("%q is no host", s), "host:port without scheme or path, e.g. 127.0.0.1:9000")
 		}
 	}
-	for _, s := range c.Gateways {
-		u, err := url.Parse(s)
-		if err != nil || !slices.Contains([]string{"http", "https"}, u.Scheme) || u.Hostname() == "" {
-			return repute.Invalid("ipfs_gateways", fmt.Sprintf("%q is no gateway's URL", s), "e.g. https://trustless-gateway.link")
+	for i, s := range c.Gateways {
+		if !isGateway(s) { // not repeated: it may hold a key
+			return repute.Invalid("ipfs_gateways", fmt.Sprintf("entry %d is no gateway's URL", i+1),
+				"e.g. https://trustless-gateway.link, without user and query")
 		}
 	}
+	if c.Node != "" && !isGateway(c.Node) {
+		return repute.Invalid("ipfs_node", "no gateway's URL", "e.g. http://127.0.0.1:8080, without user and query")
+	}
 	return nil
+}
+
+func isGateway(s string) bool {
+	u, err := url.Parse(s)
+	return err == nil && slices.Contains([]string{"http", "https"}, u.Scheme) && u.Hostname() != "" &&
+		u.User == nil && u.RawQuery == "" && u.Fragment == ""
 }
 
 // checkDefault refuses a default chain that is neither followed nor stored: every bare

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"slices"
 	"strings"
@@ -143,7 +144,7 @@ func (p *program) checkRemote(ctx context.Context, uri string, kind repute.Docum
 	if err != nil {
 		return manifestReport{}, err
 	}
-	client, err := c.resolver()
+	client, err := c.resolver(nil)
 	if err != nil {
 		return manifestReport{}, err
 	}
@@ -230,12 +231,14 @@ func judge(source string, b []byte, kind repute.DocumentKind) manifestReport {
 	return report
 }
 
-// resolver reads documents as this configuration says.
-func (c *config) resolver() (*resolver.Client, error) {
+// resolver reads documents as this configuration says. log may be nil.
+func (c *config) resolver(log *slog.Logger) (*resolver.Client, error) {
 	contact := cmp.Or(c.Contact, "no contact configured")
 	return resolver.New(resolver.Options{
 		GuardOptions: resolver.GuardOptions{AllowHosts: c.AllowHosts, RootCAs: c.roots},
 		Gateways:     c.Gateways,
+		Node:         c.Node,
+		Log:          log,
 		UserAgent:    fmt.Sprintf("repute/%s (%s)", version, contact),
 	})
 }

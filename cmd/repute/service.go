@@ -179,7 +179,7 @@ func (s *service) ready(context.Context) error {
 }
 
 func (s *service) documents() (*documents.Loop, error) {
-	client, err := s.config.resolver()
+	client, err := s.config.resolver(s.log)
 	if err != nil {
 		return nil, err
 	}
