@@ -21,6 +21,7 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
 )
 
 // Options say what the handler serves and how much of it. DB is needed; the
@@ -96,6 +97,7 @@ type API struct {
 	log          *slog.Logger
 	limits       Limits
 	limiter      limiter
+	refreshes    limiter // of refreshes, which cost others a fetch
 	metrics      *metrics
 	registry     *prometheus.Registry
 	echo         *echo.Echo
@@ -125,6 +127,7 @@ func New(o Options) (*API, error) {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
 	a.limiter = newLimiter(a.limits, o.Redis, a.log)
+	a.refreshes = newBuckets(rate.Every(refreshPeriod), refreshBurst)
 	if a.schema, err = a.parseSchema(repute.Schema); err != nil {
 		return nil, fmt.Errorf("graphql schema: %w", err)
 	}

@@ -50,6 +50,15 @@ func requestID(ctx context.Context) string {
 	return id
 }
 
+// callerContext is the context key of the caller.
+type callerContext struct{}
+
+// callerOf is who asks, as limits count: "" outside of a request.
+func callerOf(ctx context.Context) string {
+	caller, _ := ctx.Value(callerContext{}).(string)
+	return caller
+}
+
 // identify gives the request an id: the caller's when it is harmless in a log.
 func identify(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
@@ -58,7 +67,8 @@ func identify(next echo.HandlerFunc) echo.HandlerFunc {
 			id = rand.Text()
 		}
 		c.Response().Header().Set(requestIDHeader, id)
-		c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), idKey{}, id)))
+		c.SetRequest(c.Request().WithContext(context.WithValue(
+			context.WithValue(c.Request().Context(), idKey{}, id), callerContext{}, callerKey(c.RealIP()))))
 		return next(c)
 	}
 }

@@ -108,6 +108,8 @@ func (a *API) mount() {
 	onAgent[validationsPairInput](a, "/agents/{chainId}/{tokenId}/validations", "list-validations-by-token", validations, a.validations)
 	onAgent[validationsChainInput](a, "/chains/{chainId}/agents/{id}/validations", "list-chain-validations", validations, a.validations)
 
+	a.mountDocuments()
+
 	get(a, "/chains", "list-chains", "The chains that are indexed", a.listChains)
 	get(a, "/chains/{chainId}", "get-chain", "One chain", a.getChain)
 	get(a, "/chains/{chainId}/status", "get-chain-status", "The index of one chain", a.chainStatus)
@@ -145,17 +147,26 @@ func get[I, B any, P interface {
 	*I
 	request() *Request
 }](a *API, path, id, summary string, handle func(context.Context, *I) (*output[B], error)) {
+	register(a, describeOperation(a, http.MethodGet, path, id, summary), handle, func(in *I) *Request { return P(in).request() })
+}
+
+func describeOperation(a *API, method, path, id, summary string) huma.Operation {
 	op := huma.Operation{
-		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
+		OperationID: id, Method: method, Path: path, Summary: summary,
 		// The inputs are text and parsed by ids.go, which gives better answers.
 		SkipValidateParams: true,
-		Responses: map[string]*huma.Response{
-			"304":     {Description: "Nothing changed since the answer with this ETag."},
-			"default": problemResponse(a.huma.OpenAPI().Components.Schemas),
-		},
+		Responses:          map[string]*huma.Response{"default": problemResponse(a.huma.OpenAPI().Components.Schemas)},
 	}
+	if method == http.MethodGet {
+		op.Responses["304"] = &huma.Response{Description: "Nothing changed since the answer with this ETag."}
+	}
+	return op
+}
+
+// register puts an operation on the router; requestOf finds its request.
+func register[I, B any](a *API, op huma.Operation, handle func(context.Context, *I) (*output[B], error), requestOf func(*I) *Request) {
 	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*output[B], error) {
-		r := P(in).request()
+		r := requestOf(in)
 		if r.err != nil {
 			return nil, a.fail(ctx, r.err)
 		}
@@ -163,7 +174,9 @@ func get[I, B any, P interface {
 		if err != nil {
 			return nil, a.fail(ctx, err)
 		}
-		out.settle(r.IfNoneMatch)
+		if op.Method == http.MethodGet {
+			out.settle(r.IfNoneMatch)
+		}
 		return out, nil
 	})
 }

@@ -1,0 +1,273 @@
+package api
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+	"unicode"
+	"unicode/utf8"
+
+	"repute"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// The inputs of the operations on documents.
+type (
+	documentsInput struct {
+		AgentPath
+		DocumentsQuery
+	}
+	documentsPairInput struct {
+		PairPath
+		DocumentsQuery
+	}
+	documentsChainInput struct {
+		ChainAgentPath
+		DocumentsQuery
+	}
+	refreshInput struct {
+		AgentPath
+		RefreshQuery
+	}
+	refreshPairInput struct {
+		PairPath
+		RefreshQuery
+	}
+	refreshChainInput struct {
+		ChainAgentPath
+		RefreshQuery
+	}
+	bodyInput struct {
+		Request
+		SHA256 string `path:"sha256" doc:"sha256 of the bytes, 64 hexadecimal digits with or without 0x"`
+	}
+)
+
+// DocumentsQuery are the parameters of an agent's documents.
+type DocumentsQuery struct {
+	Request
+	PageQuery
+}
+
+// Query is the query itself, also where it is embedded.
+func (q *DocumentsQuery) Query() *DocumentsQuery { return q }
+
+// RefreshQuery are the parameters of a refresh: none.
+type RefreshQuery struct {
+	Request
+	caller string
+	stray  bool // the path ends in another verb
+}
+
+// Query is the query itself, also where it is embedded.
+func (q *RefreshQuery) Query() *RefreshQuery { return q }
+
+// Resolve keeps who asks, and notices other verbs: the router takes whatever follows
+// the colon.
+func (q *RefreshQuery) Resolve(ctx huma.Context) []error {
+	u := ctx.URL()
+	q.caller, q.stray = callerOf(ctx.Context()), !strings.HasSuffix(u.Path, "/documents"+refreshVerb)
+	return q.Request.Resolve(ctx)
+}
+
+const refreshVerb = ":refresh"
+
+// DocumentVersion is one outcome of reading a URI that an agent had.
+type DocumentVersion struct {
+	URI       string  `json:"uri" doc:"no more than the first 2 KiB"`
+	URIHex    *Hex    `json:"uriHex,omitempty"`
+	URISize   Long    `json:"uriSize" doc:"bytes of the whole uri on chain"`
+	FromBlock Long    `json:"fromBlock" doc:"the agent had the uri from this block on"`
+	ToBlock   *Long   `json:"toBlock" doc:"until before this block; null while it has it"`
+	FetchedAt *Time   `json:"fetchedAt" doc:"null when the uri was not read yet" format:"date-time"`
+	Source    *string `json:"source" doc:"data, inline, https or ipfs; null for a failure"`
+	SHA256    *Hash   `json:"sha256" doc:"null for a failure"`
+	Size      Long    `json:"size" doc:"bytes"`
+	Kept      bool    `json:"kept" doc:"/documents/{sha256} gives the bytes"`
+	Reason    *string `json:"reason" doc:"code of a failure"`
+}
+
+// DocumentList is a page of an agent's documents.
+type DocumentList struct {
+	Items []DocumentVersion `json:"items"`
+	Next  *string           `json:"next" doc:"cursor of the next page, null at the end"`
+	AsOf  []AsOf            `json:"asOf"`
+}
+
+func (b DocumentList) steady() any { b.AsOf = each(b.AsOf, AsOf.steady); return b }
+
+// RefreshAnswer tells that a document will be read again.
+type RefreshAnswer struct {
+	Queued        bool  `json:"queued" doc:"always true: otherwise the answer is 429"`
+	NextAllowedAt *Time `json:"nextAllowedAt" doc:"when the next refresh of this document will be granted" format:"date-time"`
+}
+
+// mountDocuments adds the operations on documents.
+func (a *API) mountDocuments() {
+	const documents = "What an agent's URIs gave, newest first"
+	onAgent[documentsInput](a, "/agents/{id}/documents", "list-documents", documents, a.documents)
+	onAgent[documentsPairInput](a, "/agents/{chainId}/{tokenId}/documents", "list-documents-by-token", documents, a.documents)
+	onAgent[documentsChainInput](a, "/chains/{chainId}/agents/{id}/documents", "list-chain-documents", documents, a.documents)
+
+	onRefresh[refreshInput](a, "/agents/{id}/documents"+refreshVerb, "refresh-document")
+	onRefresh[refreshPairInput](a, "/agents/{chainId}/{tokenId}/documents"+refreshVerb, "refresh-document-by-token")
+	onRefresh[refreshChainInput](a, "/chains/{chainId}/agents/{id}/documents"+refreshVerb, "refresh-chain-document")
+
+	huma.Register(a.huma, huma.Operation{
+		OperationID: "get-document", Method: http.MethodGet, Path: "/documents/{sha256}", Summary: "The bytes of a document, to be kept by the caller for ever",
+		SkipValidateParams: true,
+		Responses: map[string]*huma.Response{
+			"200": {Description: "The bytes as they were read. What is no JSON comes as plain text or octets, never as a page.", Content: map[string]*huma.MediaType{
+				jsonType: {}, plainType: {}, octetType: {}}},
+			"304":     {Description: "The caller has the bytes."},
+			"default": problemResponse(a.huma.OpenAPI().Components.Schemas),
+		},
+	}, a.body)
+}
+
+// onRefresh mounts a refresh.
+func onRefresh[I any, P interface {
+	*I
+	Ref() (repute.AgentRef, error)
+	Query() *RefreshQuery
+	request() *Request
+}](a *API, path, id string) {
+	op := describeOperation(a, http.MethodPost, path, id, "Read an agent's document again soon; once a minute for each")
+	op.DefaultStatus = http.StatusAccepted
+	register(a, op, func(ctx context.Context, in *I) (*output[RefreshAnswer], error) {
+		q := P(in).Query()
+		if q.stray {
+			return nil, noRoute()
+		}
+		ref, err := P(in).Ref()
+		if err != nil {
+			return nil, err
+		}
+		return a.refresh(ctx, ref, q.caller)
+	}, func(in *I) *Request { return P(in).request() })
+}
+
+func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQuery) (*output[DocumentList], error) {
+	limit, err := parseLimit("limit", string(q.Limit))
+	if err != nil {
+		return nil, err
+	}
+	id, err := a.resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	page, err := a.db.DocumentVersions(ctx, id, q.Cursor, limit)
+	if err != nil {
+		return nil, unknownAgent(err)
+	}
+	return ok(DocumentList{Items: each(page.Items, encodeVersion), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
+}
+
+func encodeVersion(v repute.DocumentVersion) DocumentVersion {
+	w := DocumentVersion{
+		URISize: Long(v.URISize), FromBlock: Long(v.FromBlock), ToBlock: orNull(Long(v.ToBlock)), FetchedAt: encodeTime(v.FetchedAt),
+		Source: orNull(v.Source), SHA256: encodeHash(v.SHA256), Size: Long(v.Size), Kept: v.Kept, Reason: orNull(clean(v.Reason)),
+	}
+	w.URI, w.URIHex = text(v.URI)
+	return w
+}
+
+// A caller may ask for so many refreshes at once, then for one every few seconds.
+const (
+	refreshBurst  = 10
+	refreshPeriod = 6 * time.Second
+)
+
+func (a *API) refresh(ctx context.Context, ref repute.AgentRef, caller string) (*output[RefreshAnswer], error) {
+	if wait := a.refreshes.allow(ctx, caller); wait > 0 && a.limits.Rate >= 0 {
+		return nil, tooSoon("too many refreshes", wait)
+	}
+	id, err := a.resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	r, err := a.db.RequestRefresh(ctx, id)
+	if err != nil {
+		return nil, unknownAgent(err)
+	}
+	if !r.Queued {
+		return nil, tooSoon("the document was refreshed lately", time.Until(r.NextAllowed))
+	}
+	answer := RefreshAnswer{Queued: true, NextAllowedAt: encodeTime(r.NextAllowed)}
+	return &output[RefreshAnswer]{Status: http.StatusAccepted, CacheControl: "no-store", Body: &answer}, nil
+}
+
+func tooSoon(detail string, wait time.Duration) error {
+	b := *problem(fmt.Errorf("%s: %w", detail, repute.ErrLimited))
+	b.retryAfter = max(wait, time.Second)
+	b.Hint = "wait as long as Retry-After says"
+	return &b
+}
+
+// The types that stored bytes are served as.
+const (
+	jsonType  = "application/json"
+	plainType = "text/plain; charset=utf-8"
+	octetType = "application/octet-stream"
+)
+
+// rawOutput is a document. Bytes of strangers are never shown as a page under our
+// name, whatever they claim to be.
+type rawOutput struct {
+	Status       int
+	ContentType  string `header:"Content-Type"`
+	ETag         string `header:"ETag"`
+	CacheControl string `header:"Cache-Control"`
+	Policy       string `header:"Content-Security-Policy"`
+	Disposition  string `header:"Content-Disposition"`
+	Body         []byte
+}
+
+func (a *API) body(ctx context.Context, in *bodyInput) (*rawOutput, error) {
+	if in.err != nil {
+		return nil, a.fail(ctx, in.err)
+	}
+	sum, err := parseSHA256(in.SHA256)
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	c, err := a.db.DocumentBody(ctx, sum)
+	if err != nil {
+		return nil, a.fail(ctx, err)
+	}
+	kind, extension := safeType(c.Body)
+	out := &rawOutput{
+		Status: http.StatusOK, ContentType: kind, ETag: fmt.Sprintf(`"%x"`, sum),
+		// Not for a year: what the operator denies must leave the caches between.
+		CacheControl: "public, max-age=86400, immutable", Policy: "default-src 'none'; frame-ancestors 'none'; sandbox",
+		Disposition: fmt.Sprintf(`attachment; filename="%x.%s"`, sum, extension), Body: c.Body,
+	}
+	if matches(in.IfNoneMatch, out.ETag) {
+		out.Status, out.Body = http.StatusNotModified, nil
+	}
+	return out, nil
+}
+
+func parseSHA256(s string) (sum [32]byte, err error) {
+	digits := strings.TrimPrefix(s, "0x")
+	if n, err := hex.Decode(sum[:], []byte(digits[:min(len(digits), 64)])); err != nil || n != 32 || len(digits) != 64 {
+		return sum, repute.Invalid("sha256", "not a sha256", "64 hexadecimal digits, with or without 0x")
+	}
+	return sum, nil
+}
+
+// safeType tells what bytes are by themselves: what was claimed of them is not asked.
+func safeType(body []byte) (contentType, extension string) {
+	switch {
+	case json.Valid(body):
+		return jsonType, "json"
+	case utf8.Valid(body) && !strings.ContainsFunc(string(body), func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }):
+		return plainType, "txt"
+	}
+	return octetType, "bin"
+}

@@ -1,0 +1,146 @@
+package api_test
+
+import (
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"strings"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/api"
+	"repute/store"
+)
+
+func TestDocuments(t *testing.T) {
+	t.Parallel()
+	s, _ := documented(t, api.Options{})
+	for _, path := range []string{"/agents/8453:7/documents", "/agents/8453/7/documents", "/chains/8453/agents/7/documents"} {
+		list := as[api.DocumentList](t, get(t, s, path))
+		if len(list.Items) != 2 || len(list.AsOf) != 1 || list.Items[0].ToBlock != nil || list.Items[1].ToBlock == nil || list.Items[0].URIHex == nil {
+			t.Errorf("%s: %+v", path, list)
+		}
+	}
+	first := as[api.DocumentList](t, get(t, s, "/agents/8453:7/documents?limit=1"))
+	second := as[api.DocumentList](t, get(t, s, "/agents/8453:7/documents?limit=1&cursor="+*first.Next))
+	if len(second.Items) != 1 || second.Items[0].URI != "https://agent.example/7.json" || second.Next != nil {
+		t.Errorf("%+v", second)
+	}
+	read := as[api.DocumentList](t, get(t, s, "/agents/8453:1/documents")).Items[0]
+	if sum := fmt.Sprintf("0x%x", sha256.Sum256([]byte(`{"name":"Weather Oracle"}`))); string(*read.SHA256) != sum || !read.Kept || *read.Source != "https" || read.Reason != nil {
+		t.Errorf("%+v", read)
+	}
+	if b := problemOf(t, get(t, s, "/agents/8453:99/documents")); b.Status != http.StatusNotFound {
+		t.Errorf("%+v", b)
+	}
+	if b := problemOf(t, get(t, s, "/agents/8453:7/documents?limit=x")); b.Errors[0].Field != "limit" {
+		t.Errorf("%+v", b)
+	}
+}
+
+// Bytes are served as what they are by themselves, and never so that a browser runs
+// them.
+func TestDocumentBytes(t *testing.T) {
+	t.Parallel()
+	s, db := documented(t, api.Options{})
+	bodies := map[string]string{
+		`{"name":"Weather Oracle"}`:              "application/json",
+		`<html><script>alert(1)</script></html>`: "text/plain; charset=utf-8",
+	}
+	for body, kind := range bodies {
+		sum := sha256.Sum256([]byte(body))
+		r := get(t, s, fmt.Sprintf("/documents/%x", sum))
+		if r.status != http.StatusOK || string(r.body) != body || r.header.Get("Content-Type") != kind {
+			t.Errorf("%d %s %v", r.status, r.body, r.header)
+		}
+		for name, want := range map[string]string{"X-Content-Type-Options": "nosniff", "Content-Security-Policy": "sandbox",
+			"Content-Disposition": "attachment;", "Cache-Control": "immutable"} {
+			if got := r.header.Get(name); !strings.Contains(got, want) {
+				t.Errorf("%s: %s", name, got)
+			}
+		}
+		r = get(t, s, fmt.Sprintf("/documents/0x%x", sum), "If-None-Match", r.header.Get("ETag"))
+		if r.status != http.StatusNotModified || len(r.body) > 0 {
+			t.Errorf("again: %d %s", r.status, r.body)
+		}
+	}
+	for _, bad := range []string{"abc", strings.Repeat("z", 64), strings.Repeat("a", 66), "0x"} {
+		if b := problemOf(t, get(t, s, "/documents/"+bad)); b.Status != http.StatusBadRequest || b.Errors[0].Field != "sha256" {
+			t.Errorf("%s: %+v", bad, b)
+		}
+	}
+	if b := problemOf(t, get(t, s, "/documents/"+strings.Repeat("a", 64))); b.Status != http.StatusNotFound {
+		t.Errorf("%+v", b)
+	}
+	sum := sha256.Sum256([]byte(`{"name":"Weather Oracle"}`))
+	deny(t, db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "malware"})
+	if b := problemOf(t, get(t, s, fmt.Sprintf("/documents/%x", sum))); b.Status != http.StatusGone || !strings.Contains(b.Detail, "malware") {
+		t.Errorf("denied: %+v", b)
+	}
+	if d := as[api.AgentAnswer](t, get(t, s, "/agents/8453:1")).Document; d.Status != "denied" || d.Registration != nil {
+		t.Errorf("denied: %+v", d)
+	}
+}
+
+func deny(t testing.TB, db *store.DB, d repute.Denial) {
+	t.Helper()
+	if err := db.Deny(t.Context(), d, false); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestBinaryDocument(t *testing.T) {
+	t.Parallel()
+	s, db := documented(t, api.Options{})
+	l := newLedger(t, db, 99)
+	l.add(mint(0, addr(1), "https://agent.example/blob")...)
+	blob := "\x00\xffGIF89a<script>"
+	saveFiles(t, db, map[string]store.FetchResult{"https://agent.example/blob": {Body: []byte(blob), MediaType: "text/html"}})
+	r := get(t, s, fmt.Sprintf("/documents/%x", sha256.Sum256([]byte(blob))))
+	if r.header.Get("Content-Type") != "application/octet-stream" || string(r.body) != blob {
+		t.Errorf("%d %v", r.status, r.header)
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	s, _ := documented(t, api.Options{})
+	post := func(path string) reply { return do(t, s, http.MethodPost, path, nil) }
+	for _, path := range []string{"/agents/8453:4/documents:refresh", "/agents/8453/5/documents:refresh", "/chains/8453/agents/6/documents:refresh"} {
+		r := post(path)
+		if r.status != http.StatusAccepted || !strings.Contains(string(r.body), `"queued":true`) || !strings.Contains(string(r.body), `"nextAllowedAt":"`) {
+			t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	again := post("/agents/8453:4/documents:refresh")
+	if b := problemOf(t, again); b.Status != http.StatusTooManyRequests || again.header.Get("Retry-After") == "" || b.Hint == "" {
+		t.Errorf("too soon: %+v %v", b, again.header)
+	}
+	if d := as[api.AgentAnswer](t, get(t, s, "/agents/8453:4")).Document; d.NextTry == nil {
+		t.Errorf("not queued: %+v", d)
+	}
+	for path, status := range map[string]int{
+		"/agents/8453:99/documents:refresh": http.StatusNotFound, "/agents/8453:4/documents:burn": http.StatusNotFound,
+		"/agents/x/documents:refresh": http.StatusBadRequest, "/agents/8453:8/documents:refresh?force=1": http.StatusBadRequest,
+	} {
+		if b := problemOf(t, post(path)); b.Status != status {
+			t.Errorf("%s: %+v", path, b)
+		}
+	}
+}
+
+// One caller cannot make us fetch for ever.
+func TestRefreshIsLimitedPerCaller(t *testing.T) {
+	t.Parallel()
+	s, _ := documented(t, api.Options{})
+	start, granted := time.Now(), 0
+	for n := range 30 {
+		if do(t, s, http.MethodPost, fmt.Sprintf("/agents/8453:%d/documents:refresh", 10+n), nil).status == http.StatusAccepted {
+			granted++
+		}
+	}
+	if most := 10 + int(time.Since(start)/(6*time.Second)) + 1; granted > most || granted < 10 {
+		t.Errorf("%d refreshes granted, want 10 to %d", granted, most)
+	}
+}
