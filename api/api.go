@@ -128,6 +128,9 @@ func New(o Options) (*API, error) {
 	}
 	a.limiter = newLimiter(a.limits, o.Redis, a.log)
 	a.refreshes = newBuckets(rate.Every(refreshPeriod), refreshBurst)
+	if err := a.watchRedis(); err != nil {
+		return nil, err
+	}
 	if a.schema, err = a.parseSchema(repute.Schema); err != nil {
 		return nil, fmt.Errorf("graphql schema: %w", err)
 	}

@@ -56,6 +56,7 @@ type (
 	StatusAnswer struct {
 		Version string  `json:"version"`
 		Status  string  `json:"status" enum:"ok,degraded" doc:"degraded: a chain is halted, stalled, failing or incomplete"`
+		Redis   string  `json:"redis,omitempty" enum:"ok,away" doc:"away: processes count their callers each alone; absent where none is configured"`
 		Chains  []Chain `json:"chains"`
 	}
 )
@@ -295,7 +296,9 @@ func (a *API) status(ctx context.Context, _ *plainInput) (*output[StatusAnswer],
 	if err != nil {
 		return nil, err
 	}
-	return ok(a.statusOf(chains)), nil
+	s := a.statusOf(chains)
+	s.Redis = a.redisState(ctx)
+	return ok(s), nil
 }
 
 func (a *API) statusOf(chains []repute.ChainStatus) StatusAnswer { return NewStatus(a.version, chains) }

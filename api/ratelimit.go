@@ -140,6 +140,7 @@ type sharedBuckets struct {
 	rate   float64
 	burst  int
 	away   atomic.Int64 // do not ask before this time, in Unix nanoseconds
+	health redisHealth
 }
 
 const (
@@ -159,9 +160,10 @@ func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration 
 	wait, err := s.take.Run(bounded, s.client, []string{"repute:rate:" + caller}, interval, s.burst).Int64()
 	if err != nil {
 		s.away.Store(time.Now().Add(redisPause).UnixNano())
-		s.log.WarnContext(ctx, "shared rate limit is away, counting alone", "error", err)
+		s.health.saw(ctx, s.log, err)
 		return s.local.allow(ctx, caller)
 	}
+	s.health.saw(ctx, s.log, nil)
 	return time.Duration(wait) * time.Microsecond
 }
 

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -250,6 +251,7 @@ func failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
+	err = brief(err)
 	var pg *pgconn.PgError
 	var connect *pgconn.ConnectError
 	var network net.Error
@@ -264,6 +266,34 @@ func failed(doing string, err error) error {
 		return fmt.Errorf("%s: %w (%w)", doing, repute.ErrUnavailable, err)
 	}
 	return fmt.Errorf("%s: %w", doing, err)
+}
+
+// briefError is an error with fewer words.
+type briefError struct {
+	error
+	text string
+}
+
+// Error gives the fewer words.
+func (e *briefError) Error() string { return e.text }
+
+// Unwrap keeps the error's kind.
+func (e *briefError) Unwrap() error { return e.error }
+
+// brief puts a failure to connect on one line. The driver has a line for each way it
+// tried, with and without TLS, which mostly say the same.
+func brief(err error) error {
+	if text := err.Error(); strings.Contains(text, "\n") {
+		var lines []string
+		for line := range strings.Lines(text) {
+			if line = strings.TrimSpace(line); line != "" && !slices.Contains(lines, line) {
+				lines = append(lines, line)
+			}
+		}
+		first, rest := lines[0], strings.Join(lines[1:], "; ")
+		return &briefError{err, strings.TrimSpace(first + " " + rest)}
+	}
+	return err
 }
 
 // conn takes a connection of the pool that fits. Readers that get none in time

@@ -41,7 +41,7 @@ func findDatabase(ctx context.Context, c config, log *slog.Logger) (database, er
 	}
 	dir := c.postgres()
 	if url, ok := pg.Running(dir); ok && answers(ctx, url) {
-		log.Info("using the private Postgres of another process", "dir", dir)
+		log.Debug("using the private Postgres of another process", "dir", dir)
 		return database{url: url, stop: func() {}}, nil
 	}
 	return startPrivate(ctx, dir, log)

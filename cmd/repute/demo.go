@@ -5,8 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -138,7 +143,12 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 		if once {
 			return d.verify(ctx, population)
 		}
-		d.banner()
+		follow, remove, err := d.follower()
+		if err != nil {
+			return err
+		}
+		defer remove()
+		d.banner(follow)
 		return d.live(ctx, population)
 	})
 	err := g.Wait()
@@ -240,8 +250,37 @@ func (d *demo) settled(status api.StatusAnswer) bool {
 
 func (d *demo) progress(what string) { fmt.Fprintln(d.screen, "demo:", what) }
 
+// follower writes the configuration of another process that follows the demo's chain, in
+// a directory of its own that also holds what that process stores. The documents of the
+// demo cannot be read from there: their server has a certificate of its own.
+func (d *demo) follower() (file string, remove func(), err error) {
+	dir, err := os.MkdirTemp("", "repute-demo-")
+	if err != nil {
+		return "", nil, err
+	}
+	remove = func() { _ = os.RemoveAll(dir) } // what stays there is in a temporary directory
+	chain := d.chain.Chain()
+	text := fmt.Sprintf("# The chain of a running repute demo, for a process beside it.\nlisten: 127.0.0.1:0\nroles: [indexer, api]\ndata_dir: %q\nchains:\n"+
+		"  - name: %s\n    id: %d\n    identity: %q\n    reputation: %q\n    validations: [%s]\n    start_block: %d\n    rpc: %s\n    poll: 200ms\n",
+		filepath.Join(dir, "data"), chain.Name, chain.ID, chain.Identity, chain.Reputation, quoted(chain.Validations), chain.StartBlock, d.chain.RPCURL())
+	file = filepath.Join(dir, "follow.yaml")
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(dir, 0o755)); err != nil { // root's Postgres runs as another user
+		remove()
+		return "", nil, err
+	}
+	return file, remove, nil
+}
+
+func quoted(list []common.Address) string {
+	out := make([]string, len(list))
+	for i, a := range list {
+		out[i] = strconv.Quote(a.Hex())
+	}
+	return strings.Join(out, ", ")
+}
+
 // banner tells a person where everything is.
-func (d *demo) banner() {
+func (d *demo) banner(follow string) {
 	faucet := d.chain.Faucet()
 	out := d.stdout
 	if d.screen.bars != nil && isTerminal(out) {
@@ -250,8 +289,10 @@ func (d *demo) banner() {
 	fmt.Fprintf(out, `
 repute is running. Ctrl-C ends it; nothing is kept.
 
-  API         %[1]s          documentation at %[1]s/docs
+  start here  %[1]s/
+  API         %[1]s/agents   documentation at %[1]s/docs
   GraphQL     %[1]s/graphql  try it at %[1]s/graphiql
+  status      %[1]s/status   metrics at %[1]s/metrics
   devnet RPC  %[2]s  (chain id %[3]d, also as WebSocket)
   faucet      %[4]s
   faucet key  %[5]s
@@ -263,5 +304,9 @@ Try:
   curl -s '%[1]s/graphql' -H 'content-type: application/json' \
     -d '{"query":"{ status { chains { name asOf { block lagSeconds } } } }"}'
 
-`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey())
+Follow the same chain from another process, with an index of its own:
+
+  repute serve --config %[6]s
+
+`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow)
 }

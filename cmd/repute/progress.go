@@ -24,10 +24,14 @@ type sample struct {
 	from, block, head uint64 // first block of all, newest stored, newest there is; 0 unknown
 	events            int64  // stored by this process
 	endpoints         string // e.g. "2/3", "" where none are asked
+	file              bool   // of a file, which ends and is not followed
 }
 
 // behind is how many blocks are missing.
 func (s sample) behind() uint64 { return s.head - min(s.block, s.head) }
+
+// followed tells whether the chain is as good as at its head.
+func (s sample) followed() bool { return !s.file && s.behind() <= nearTip }
 
 // done and all measure the whole history.
 func (s sample) done() (done, all uint64) {
@@ -98,7 +102,7 @@ func (t *tracker) text() string {
 	if s.block == 0 {
 		return fmt.Sprintf("nothing stored yet, the head is %d%s", s.head, t.endpoints())
 	}
-	if s.behind() <= nearTip {
+	if s.followed() {
 		return fmt.Sprintf("block %d, following%s", s.block, t.endpoints())
 	}
 	events, _ := t.speed()
@@ -122,7 +126,7 @@ func (t *tracker) due() bool {
 	if s.head == 0 || s.block == 0 {
 		return false
 	}
-	if s.behind() <= nearTip {
+	if s.followed() {
 		first := !t.caught
 		t.caught = true
 		return first
@@ -137,7 +141,7 @@ func (t *tracker) due() bool {
 // log writes a plain line.
 func (t *tracker) log(log *slog.Logger) {
 	s := t.last()
-	if s.behind() <= nearTip {
+	if s.followed() {
 		log.Info("caught up", "chain", t.name, "block", s.block)
 		return
 	}

@@ -54,5 +54,5 @@ func labelOf(m *dto.Metric, name string) string {
 
 // imported is a sample of a snapshot's import.
 func imported(blocks repute.BlockRange, block uint64, events int) sample {
-	return sample{from: blocks.From, block: block, head: blocks.To, events: int64(events)}
+	return sample{from: blocks.From, block: block, head: blocks.To, events: int64(events), file: true}
 }

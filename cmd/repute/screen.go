@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/vbauerster/mpb/v8"
+	"github.com/vbauerster/mpb/v8/cwriter"
 	"github.com/vbauerster/mpb/v8/decor"
 )
 
@@ -20,13 +21,24 @@ type screen struct {
 	bars *mpb.Progress // nil where nobody watches
 }
 
-// newScreen draws bars only on a terminal whose lines people read.
+// newScreen draws bars only on a terminal whose lines people read and that has room
+// for them: some that are made by programs say that they are 0 columns wide.
 func newScreen(out io.Writer, terminal bool) *screen {
 	s := &screen{out: out}
-	if terminal {
+	if terminal && roomy(out) {
 		s.bars = mpb.New(mpb.WithOutput(out), mpb.WithAutoRefresh(), mpb.WithRefreshRate(screenRefresh), mpb.WithWidth(30))
 	}
 	return s
+}
+
+// roomy tells whether a terminal has columns to draw in. What does not tell has.
+func roomy(out io.Writer) bool {
+	w := cwriter.New(out)
+	if !w.IsTerminal() {
+		return true
+	}
+	width, _, err := w.GetTermSize()
+	return err == nil && width > 0
 }
 
 // Write puts whole lines above the bars, with the next drawing.

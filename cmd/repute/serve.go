@@ -139,10 +139,31 @@ func (p *program) serveOn(ctx context.Context, c config, end ending) error {
 	if err := s.run(ctx, listener); err != nil {
 		return err
 	}
+	if end.comes() && ctx.Err() == nil {
+		return p.tellEnd(ctx, db, s.config)
+	}
 	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
 		return cause
 	}
 	log.Info("stopped")
+	return nil
+}
+
+// tellEnd says how far each chain is indexed, where that was all there was to do.
+func (p *program) tellEnd(ctx context.Context, db *store.DB, c config) error {
+	stored, err := db.Chains(ctx)
+	if err != nil {
+		return err
+	}
+	chains, err := c.followed()
+	if err != nil {
+		return err
+	}
+	for _, f := range chains {
+		if now, err := indexed(stored, f.ID); err == nil {
+			fmt.Fprintf(p.stdout, "%s is indexed to block %d\n", f.Name, now[0].Block.Number)
+		}
+	}
 	return nil
 }
 

@@ -78,10 +78,12 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		g.Go(func() error { return loop.Run(ctx) })
 	}
 	if s.config.has("api") {
-		handler, err := s.handler()
+		a, err := s.api()
 		if err != nil {
 			return err
 		}
+		handler := a.Handler()
+		g.Go(func() error { a.CheckRedis(ctx); return nil })
 		g.Go(func() error { return s.listen(ctx, l, handler) })
 	}
 	return g.Wait()
@@ -187,23 +189,27 @@ func (s *service) documents() (*documents.Loop, error) {
 		Metrics: documents.NewMetrics(s.registry), Log: s.log}), nil
 }
 
-func (s *service) handler() (http.Handler, error) {
+func (s *service) api() (*api.API, error) {
 	var shared *redis.Client
 	if s.config.Redis != "" {
 		options, err := redis.ParseURL(s.config.Redis)
 		if err != nil {
 			return nil, repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
 		}
+		options.DialerRetries = 1 // the limiter counts alone meanwhile, and asks again
+		redis.SetLogger(silent{}) // it would write past the log
 		shared = redis.NewClient(options)
 	}
-	a, err := api.New(api.Options{DB: s.db, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
+	return api.New(api.Options{DB: s.db, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
 		Redis: shared, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken,
 		Limits: api.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
-	if err != nil {
-		return nil, err
-	}
-	return a.Handler(), nil
 }
+
+// silent is a log that nobody reads: what it is told comes back as an error too.
+type silent struct{}
+
+// Printf does nothing.
+func (silent) Printf(context.Context, string, ...any) {}
 
 // listen serves until ctx ends; running requests then get the drain time.
 func (s *service) listen(ctx context.Context, l net.Listener, h http.Handler) error {

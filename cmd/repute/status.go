@@ -87,7 +87,22 @@ func lag(seconds *int64) string {
 	if seconds == nil {
 		return "-"
 	}
-	return (time.Duration(*seconds) * time.Second).String()
+	return span(time.Duration(*seconds) * time.Second)
+}
+
+// span is a duration in its two largest units, of days, hours, minutes and seconds.
+func span(d time.Duration) string {
+	days, d := d/(24*time.Hour), d%(24*time.Hour)
+	hours, minutes, seconds := d/time.Hour, d%time.Hour/time.Minute, d%time.Minute/time.Second
+	switch {
+	case days > 0:
+		return fmt.Sprintf("%dd%dh", days, hours)
+	case hours > 0:
+		return fmt.Sprintf("%dh%dm", hours, minutes)
+	case minutes > 0:
+		return fmt.Sprintf("%dm%ds", minutes, seconds)
+	}
+	return fmt.Sprintf("%ds", seconds)
 }
 
 // trouble is what an operator should know of a chain first.

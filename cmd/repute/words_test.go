@@ -1,0 +1,103 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"repute/devnet"
+	"repute/internal/pgtest"
+)
+
+func TestSpan(t *testing.T) {
+	t.Parallel()
+	for d, want := range map[time.Duration]string{0: "0s", 59 * time.Second: "59s", 61 * time.Second: "1m1s", time.Hour: "1h0m",
+		26*time.Hour + 5*time.Minute: "1d2h", 400 * 24 * time.Hour: "400d0h"} {
+		if got := span(d); got != want {
+			t.Errorf("%s: %s, want %s", d, got, want)
+		}
+	}
+}
+
+func TestCount(t *testing.T) {
+	t.Parallel()
+	for n, want := range map[int]string{0: "0 differences", 1: "1 difference", 2: "2 differences"} {
+		if got := count(n, "difference"); got != want {
+			t.Errorf("%s, want %s", got, want)
+		}
+	}
+}
+
+// A file ends: its import is never said to follow the chain.
+func TestImportsDoNotFollow(t *testing.T) {
+	t.Parallel()
+	tr := &tracker{}
+	tr.add(time.Now(), sample{from: 1, block: 100, head: 100, file: true})
+	if tr.last().followed() || strings.Contains(tr.text(), "following") {
+		t.Errorf("an import shows %q", tr.text())
+	}
+}
+
+// What cannot be reached is said on one line, without the password.
+func TestDatabaseAwayIsOneLine(t *testing.T) {
+	t.Parallel()
+	code, _, says := tool(t, "status", "--database-url", "postgres://u:secretword@127.0.0.1:1/x")
+	if code != 1 || strings.Count(says, "\n") != 1 || strings.Count(says, "connection refused") != 1 || strings.Contains(says, "secretword") {
+		t.Errorf("exit code %d, says %q", code, says)
+	}
+}
+
+// A service says when it starts that Redis is away, once, and /status and the metric
+// do too.
+func TestRedisAway(t *testing.T) {
+	address := freeAddress(t)
+	cmd, out := child(t, "serve", "--roles", "api", "--database-url", pgtest.New(t), "--redis-url", "redis://127.0.0.1:1/0", "--listen", address)
+	eventually(t, "http://"+address+"/status", 200, `"redis":"away"`, out)
+	eventually(t, "http://"+address+"/metrics", 200, "repute_redis_up 0", out)
+	if err := cmd.Process.Signal(os.Interrupt); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("%v, says %s", err, out)
+	}
+	if says := out.String(); strings.Count(says, "Redis does not answer") != 1 || strings.Contains(says, "pool.go") {
+		t.Errorf("says %s", says)
+	}
+}
+
+// The configuration that demo names follows its chain from another process, and a
+// process that is to end says how far it came.
+func TestDemoCanBeFollowed(t *testing.T) {
+	dn, err := devnet.Start(t.Context(), devnet.Options{SafeDepth: 1, FinalizedDepth: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = dn.Close() })
+	var out bytes.Buffer
+	d := &demo{program: &program{stdout: &out}, chain: dn, base: "http://demo", screen: newScreen(&out, false)}
+	file, remove, err := d.follower()
+	if err != nil {
+		t.Fatal(err)
+	}
+	d.banner(file)
+	for _, want := range []string{"http://demo/\n", "http://demo/status", "repute serve --config " + file} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("no %q in %s", want, &out)
+		}
+	}
+	database := pgtest.New(t)
+	if says := mustRun(t, "serve", "--once", "--roles", "indexer", "--config", file, "--database-url", database); !strings.Contains(says, "is indexed to block ") {
+		t.Errorf("says %q", says)
+	}
+	remove()
+	if _, err := os.Stat(file); !os.IsNotExist(err) {
+		t.Errorf("%s stays: %v", file, err)
+	}
+	// What is stored goes by its id alone from then on.
+	if says := mustRun(t, "serve", "--once", "--roles", "indexer", "--chain", "31337", "--rpc", dn.RPCURL(), "--database-url", database); !strings.Contains(says, "is indexed to block ") {
+		t.Errorf("by its id: %q", says)
+	}
+	mustRun(t, "verify", "--chain", "31337", "--rpc", dn.RPCURL(), "--database-url", database)
+}
