@@ -93,3 +93,20 @@ func TestDuplicates(t *testing.T) {
 		t.Errorf("problems %v", codes)
 	}
 }
+
+// A syntax error is found by its line and column, in characters.
+func TestSyntaxErrorsHaveAPlace(t *testing.T) {
+	for doc, want := range map[string]string{
+		"{\n  \"é\": 1,\n}":      "line 3, column 1",
+		"{\"é\": NaN}":           "line 1, column 7",
+		"{":                      "line 1, column 1",
+		"{\"a\": \"b\nc\"}":      "line 1, column 9",
+		"{} x":                   "line 1, column 4",
+		"{\"a\":1}\n\n{\"b\":2}": "line 3, column 1",
+	} {
+		_, problems := Parse([]byte(doc))
+		if len(problems) != 1 || !strings.HasSuffix(problems[0].Message, want) {
+			t.Errorf("%q: %+v, want %s", doc, problems, want)
+		}
+	}
+}

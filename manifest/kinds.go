@@ -121,13 +121,13 @@ func isRegistration(o *object) bool {
 	return m != nil && json.Unmarshal(m.raw, &text) == nil && strings.Contains(text, "8004")
 }
 
-// isFeedback: it says who rated, or it rates an agent.
+// isFeedback: it says who rated, or it rates an agent, or it rates in words as well.
 func isFeedback(o *object) bool {
 	if o.hasAny("services", "endpoints", "registrations") {
 		return false
 	}
 	return o.hasAny("clientAddress", "feedbackAuth", "valueDecimals", "proofOfPayment", "proof_of_payment") ||
-		o.hasAny("value", "score", "rating") && o.hasAny("agentId", "agentRegistry", "tag1")
+		o.hasAny("value", "score", "rating") && o.hasAny("agentId", "agentRegistry", "tag1", "tag2", "text", "comment", "review")
 }
 
 // isCard: the card's skills are objects, and it says how to talk to the agent.

@@ -3,6 +3,8 @@ package manifest
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
+	"fmt"
 	"strconv"
 	"strings"
 	"unicode/utf16"
@@ -36,8 +38,7 @@ func (r *reader) isObject(b []byte) bool {
 		return false
 	}
 	if !json.Valid(b) {
-		var value json.RawMessage
-		r.add(CodeNotJSON, "", "%s", json.Unmarshal(b, &value))
+		r.add(CodeNotJSON, "", "%s", syntaxError(b))
 		return false
 	}
 	if b[0] != '{' {
@@ -45,6 +46,20 @@ func (r *reader) isObject(b []byte) bool {
 		return false
 	}
 	return true
+}
+
+// syntaxError says what is wrong with text that is no JSON, and where.
+func syntaxError(b []byte) string {
+	var value json.RawMessage
+	err := json.Unmarshal(b, &value)
+	var syntax *json.SyntaxError
+	if !errors.As(err, &syntax) {
+		return fmt.Sprint(err)
+	}
+	before := b[:min(int64(len(b)), max(syntax.Offset-1, 0))]
+	line := bytes.Count(before, []byte("\n")) + 1
+	column := utf8.RuneCount(before[bytes.LastIndexByte(before, '\n')+1:]) + 1
+	return fmt.Sprintf("%s at line %d, column %d", err, line, column)
 }
 
 // text reports what is wrong with the document as text.

@@ -23,3 +23,9 @@ func OpenTraced(t testing.TB, url string, tracer pgx.QueryTracer) *DB {
 	t.Cleanup(pool.Close)
 	return &DB{pool: pool, readers: pool, classify: classifyByScheme, dict: newDictionary()}
 }
+
+// How files are kept, and read back.
+var (
+	EncodeFile     = encodeFile
+	DecodeFeedback = decodeFeedback
+)
