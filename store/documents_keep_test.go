@@ -1,0 +1,374 @@
+package store_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"math/big"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/store"
+)
+
+// linked is a registration that names agents by their full ids.
+func linked(name string, ids ...repute.AgentID) *repute.Registration {
+	r := &repute.Registration{Name: name}
+	for _, id := range ids {
+		token := id.TokenID
+		r.Registrations = append(r.Registrations, repute.RegistrationLink{TokenID: &token,
+			Registry: fmt.Sprintf("eip155:%d:%s", id.ChainID, id.Registry.Hex())})
+	}
+	return r
+}
+
+// read saves a document that was fetched now.
+func read(t *testing.T, db *store.DB, u store.URI, body string, r *repute.Registration, domains ...store.Domain) {
+	t.Helper()
+	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(body), Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
+		Registration: r, Domains: domains, NextDue: time.Now().Add(time.Hour)})
+}
+
+func TestLinkedAgents(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://a/0", "https://a/1", "https://a/2", "https://a/3")
+	u := claim(t, db, "")
+	read(t, db, u["https://a/0"], "0", linked("zero", w.id(0), w.id(1), w.id(2), w.id(2)))
+	read(t, db, u["https://a/1"], "1", linked("one", w.id(0)))
+	read(t, db, u["https://a/2"], "2", linked("two", w.id(3))) // names another
+	read(t, db, u["https://a/3"], "3", linked("three", w.id(0)))
+	got, err := db.LinkedAgents(ctxOf(t), w.id(0))
+	if err != nil || len(got) != 1 || got[0].ID != w.id(1) || got[0].Name != "one" || got[0].SameFile {
+		t.Errorf("linked with agent 0: %+v, %v", got, err)
+	}
+	// A file that changes its mind takes the link back.
+	read(t, db, u["https://a/1"], "1b", linked("one"))
+	if got, err := db.LinkedAgents(ctxOf(t), w.id(0)); err != nil || len(got) != 0 {
+		t.Errorf("after the link was taken back: %+v, %v", got, err)
+	}
+	if _, err := db.LinkedAgents(ctxOf(t), w.id(9)); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("of no agent: %v", err)
+	}
+}
+
+func TestDomainProofs(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://own.example/agent.json", "data:,x")
+	u := claim(t, db, "")
+	sqlExec(t, db, "update uris set host = 'own.example' where kind = 'https'") // as the loop classifies
+	const proof = "https://b.example/.well-known/agent-registration.json"
+	read(t, db, u["https://own.example/agent.json"], "0", linked("zero"), store.Domain{Name: "own.example"}, store.Domain{Name: "b.example", Proof: proof})
+	verdicts := func() (out []repute.DomainVerdict) {
+		t.Helper()
+		proofs, err := db.DomainProofs(ctxOf(t), w.id(0), w.id(1))
+		ok(t, err)
+		for _, p := range proofs[w.id(0)] {
+			out = append(out, p.Verdict)
+		}
+		if len(proofs) != 1 || len(out) != 2 {
+			t.Fatalf("proofs %+v", proofs)
+		}
+		return out
+	}
+	if got := verdicts(); got[0] != repute.DomainUnavailable || got[1] != repute.DomainProven {
+		t.Errorf("before the first look: %v", got)
+	}
+	p := claim(t, db, "")[proof]
+	if p.Rank != store.RankProof || !p.Used {
+		t.Fatalf("the proof is not due: %+v", p)
+	}
+	before := len(readChanges(t, ctxOf(t), db, ""))
+	read(t, db, p, "p1", linked("", w.id(1)))
+	if got := verdicts(); got[0] != repute.DomainRefused {
+		t.Errorf("a file that names another: %v", got)
+	}
+	read(t, db, p, "p2", linked("", w.id(1), w.id(0)))
+	if got := verdicts(); got[0] != repute.DomainProven {
+		t.Errorf("a file that names the agent: %v", got)
+	}
+	changes := readChanges(t, ctxOf(t), db, "")[before:]
+	if len(changes) != 2 || changes[0].Kind != "proof.updated" || changes[0].TokenID.Dec() != "0" {
+		t.Errorf("changes %+v", changes)
+	}
+	save(t, db, store.FetchResult{URIID: p.ID, FetchedAt: time.Now(), Reason: "timeout"})
+	if got := verdicts(); got[0] != repute.DomainProven {
+		t.Errorf("while the host is away: %v", got)
+	}
+}
+
+func TestFilesAreQueuedBehindAgents(t *testing.T) {
+	t.Parallel()
+	const file = "https://x/feedback"
+	db, w := queue(t, "https://x/agent")
+	w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: 1, Value: big.NewInt(1), URI: file})
+	w.store(t, db, w.tip().Number)
+	for _, want := range []int{1, 0} {
+		if n, err := db.PlanFiles(ctxOf(t), 10); err != nil || n != want {
+			t.Fatalf("planned %d, %v, want %d", n, err, want)
+		}
+	}
+	due, err := db.DueURIs(ctxOf(t), "", 1)
+	if err != nil || len(due) != 1 || due[0].URI != "https://x/agent" || due[0].Rank != store.RankNew {
+		t.Fatalf("first %+v, %v", due, err)
+	}
+	if got := claim(t, db, "")[file]; got.Rank != store.RankFile || !got.Used {
+		t.Errorf("then %+v", got)
+	}
+}
+
+func TestRefresh(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://x/0", "")
+	read(t, db, claim(t, db, "")["https://x/0"], "0", linked("zero"))
+	ok(t, db.FinishHost(ctxOf(t), ""))
+	first, err := db.RequestRefresh(ctxOf(t), w.id(0))
+	if err != nil || !first.Queued || time.Until(first.NextAllowed) < 50*time.Second {
+		t.Fatalf("refresh: %+v, %v", first, err)
+	}
+	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || len(hosts) != 1 {
+		t.Errorf("hosts %q, %v", hosts, err)
+	}
+	if u := claim(t, db, "")["https://x/0"]; u.Rank != store.RankNew {
+		t.Errorf("claimed %+v", u)
+	}
+	second, err := db.RequestRefresh(ctxOf(t), w.id(0))
+	if err != nil || second.Queued || !second.NextAllowed.Equal(first.NextAllowed) {
+		t.Errorf("too early: %+v, %v", second, err)
+	}
+	for _, none := range []int{1, 7} {
+		if _, err := db.RequestRefresh(ctxOf(t), w.id(none)); !errors.Is(err, repute.ErrNotFound) {
+			t.Errorf("agent %d: %v", none, err)
+		}
+	}
+}
+
+func TestDenied(t *testing.T) {
+	t.Parallel()
+	const url = "https://bad.example/0"
+	body := sha256.Sum256([]byte("secret"))
+	for _, d := range []repute.Denial{{Kind: repute.DenySHA256, Value: fmt.Sprintf("0x%X", body)}, {Kind: repute.DenyHost, Value: "Bad.Example"},
+		{Kind: repute.DenyAgent, Value: "7:0"}, {Kind: repute.DenyCID, Value: "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"}} {
+		t.Run(string(d.Kind), func(t *testing.T) {
+			t.Parallel()
+			db, w := queue(t, url)
+			sqlExec(t, db, "update uris set host = 'bad.example:8443' where kind = 'https'")
+			sqlExec(t, db, "insert into hosts values ('bad.example:8443', now())")
+			save(t, db, store.FetchResult{URIID: claim(t, db, "bad.example:8443")[url].ID, Body: []byte("secret"), Source: "ipfs", FetchedAt: fetched,
+				ParserVersion: 1, Registration: linked("Mallory"), CID: "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"})
+			d.Reason = "court order"
+			ok(t, db.Deny(ctxOf(t), d, false))
+			got := documentOf(t, db, w.id(0))
+			if got.Status != repute.DocumentDenied || got.Detail != "court order" || got.Registration != nil || got.SHA256 != [32]byte{} {
+				t.Errorf("document %+v", got)
+			}
+			found, err := db.Denied(ctxOf(t), repute.Denial{Kind: repute.DenyHost, Value: "other"}, d)
+			if err != nil || found == nil || found.Reason != "court order" {
+				t.Errorf("found %+v, %v", found, err)
+			}
+			var denied *repute.DeniedError
+			if _, err := db.DocumentBody(ctxOf(t), body); d.Kind != repute.DenyAgent && (!errors.As(err, &denied) || !errors.Is(err, repute.ErrGone)) {
+				t.Errorf("its bytes: %v", err)
+			}
+			if _, err := db.RequestRefresh(ctxOf(t), w.id(0)); !errors.As(err, &denied) {
+				t.Errorf("refresh: %v", err)
+			}
+			sqlExec(t, db, "update uris set next_due = now() where kind = 'https'")
+			if u := claim(t, db, "bad.example:8443")[url]; (u.Denied != nil) != (d.Kind == repute.DenyHost || d.Kind == repute.DenyAgent) {
+				t.Errorf("claimed %+v", u)
+			}
+			ok(t, db.Undeny(ctxOf(t), d.Kind, d.Value))
+			if got := documentOf(t, db, w.id(0)); got.Status != repute.DocumentOK {
+				t.Errorf("allowed again: %+v", got)
+			}
+			if err := db.Undeny(ctxOf(t), d.Kind, d.Value); !errors.Is(err, repute.ErrNotFound) {
+				t.Errorf("allowed twice: %v", err)
+			}
+		})
+	}
+	t.Run("refused", func(t *testing.T) {
+		t.Parallel()
+		db := open(t)
+		for _, d := range []repute.Denial{{Kind: "word", Value: "x", Reason: "r"}, {Kind: repute.DenySHA256, Value: "12", Reason: "r"},
+			{Kind: repute.DenyHost, Value: "https://x", Reason: "r"}, {Kind: repute.DenyAgent, Value: "5", Reason: "r"},
+			{Kind: repute.DenyCID, Value: "Qm", Reason: "r"}, {Kind: repute.DenyHost, Value: "x", Reason: " "}} {
+			if err := db.Deny(ctxOf(t), d, false); !errors.Is(err, repute.ErrInvalid) {
+				t.Errorf("%+v: %v", d, err)
+			}
+		}
+	})
+}
+
+func TestDenyDropsBytes(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "https://x/0")
+	u := claim(t, db, "")["https://x/0"]
+	read(t, db, u, "secret", nil)
+	sum := sha256.Sum256([]byte("secret"))
+	c, err := db.DocumentBody(ctxOf(t), sum)
+	if err != nil || string(c.Body) != "secret" || c.Keccak != crypto.Keccak256Hash([]byte("secret")) || c.Size != 6 {
+		t.Fatalf("content %+v, %v", c, err)
+	}
+	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "r"}, true))
+	read(t, db, u, "secret", nil) // nor do they come back
+	ok(t, db.Undeny(ctxOf(t), repute.DenySHA256, fmt.Sprintf("%x", sum)))
+	if _, err := db.DocumentBody(ctxOf(t), sum); !errors.Is(err, repute.ErrGone) {
+		t.Errorf("dropped bytes: %v", err)
+	}
+}
+
+func TestDropBodies(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://x/0", "https://x/1")
+	u := claim(t, db, "")
+	body := func(n int) string { return string(bytes.Repeat([]byte{byte('a' + n)}, 100)) }
+	for n := range 4 {
+		save(t, db, store.FetchResult{URIID: u["https://x/0"].ID, Body: []byte(body(n)), Source: "https", FetchedAt: fetched.Add(time.Duration(n) * time.Hour), ParserVersion: 1})
+	}
+	if freed, err := db.DropBodies(ctxOf(t), 400); err != nil || freed != 0 {
+		t.Errorf("within bounds freed %d, %v", freed, err)
+	}
+	if freed, err := db.DropBodies(ctxOf(t), 250); err != nil || freed != 200 {
+		t.Errorf("freed %d, %v", freed, err)
+	}
+	if freed, err := db.DropBodies(ctxOf(t), 0); err != nil || freed != 100 {
+		t.Errorf("freed %d, %v: what an agent shows stays", freed, err)
+	}
+	page, err := db.DocumentVersions(ctxOf(t), w.id(0), "", 3)
+	if err != nil || len(page.Items) != 3 || !page.Items[0].Kept || page.Items[1].Kept || page.Items[0].Size != 100 || page.Next == "" {
+		t.Fatalf("versions %+v, %v", page, err)
+	}
+	rest, err := db.DocumentVersions(ctxOf(t), w.id(0), page.Next, 3)
+	if err != nil || len(rest.Items) != 1 || rest.Items[0].SHA256 != sha256.Sum256([]byte(body(0))) || rest.Next != "" {
+		t.Errorf("rest %+v, %v", rest, err)
+	}
+	// An agent that shows dropped bytes again makes them due.
+	sqlExec(t, db, "update uris set sha256 = sha256($1), next_due = null where uri = 'https://x/1'", []byte(body(1)))
+	if n, err := db.RestoreBodies(ctxOf(t), 10); err != nil || n != 1 {
+		t.Errorf("restored %d, %v", n, err)
+	}
+}
+
+func TestVersionsFollowTheURI(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://x/0")
+	w.mine(repute.Transfer{From: person(0), To: person(1), TokenID: tokenID(0)})
+	w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: "https://x/1", UpdatedBy: person(1)})
+	w.store(t, db, w.tip().Number)
+	u := claim(t, db, "")
+	read(t, db, u["https://x/0"], "0", nil)
+	page, err := db.DocumentVersions(ctxOf(t), w.id(0), "", 10)
+	if err != nil || len(page.Items) != 2 {
+		t.Fatalf("versions %+v, %v", page, err)
+	}
+	now, then := page.Items[0], page.Items[1]
+	if now.URI != "https://x/1" || now.ToBlock != 0 || !now.FetchedAt.IsZero() || then.URI != "https://x/0" || then.ToBlock != now.FromBlock ||
+		then.SHA256 != sha256.Sum256([]byte("0")) || !then.Kept {
+		t.Errorf("versions %+v", page.Items)
+	}
+}
+
+func TestRetryAndStats(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://x/0", "https://x/1", "https://x/2")
+	u := claim(t, db, "")
+	for n, reason := range []string{"timeout", "not_found", "timeout"} {
+		save(t, db, store.FetchResult{URIID: u[fmt.Sprint("https://x/", n)].ID, FetchedAt: fetched, Reason: reason, Dead: n == 0})
+	}
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentDead {
+		t.Errorf("dead: %+v", d)
+	}
+	queue, err := db.DocumentQueue(ctxOf(t))
+	if err != nil || len(queue) != 4 || queue[store.RankAgent].Dead != 1 || queue[store.RankAgent].Due != 0 {
+		t.Errorf("queue %+v, %v", queue, err)
+	}
+	hosts, err := db.WorstHosts(ctxOf(t))
+	if err != nil || len(hosts) != 1 || hosts[0].Failed != 3 || hosts[0].Dead != 1 {
+		t.Errorf("hosts %+v, %v", hosts, err)
+	}
+	for _, step := range []struct {
+		f    store.RetryFilter
+		want int64
+	}{{store.RetryFilter{Host: "other"}, 0}, {store.RetryFilter{Reason: "timeout", Agents: []repute.AgentID{w.id(0)}}, 1}, {store.RetryFilter{}, 3}} {
+		if n, err := db.RetryDocuments(ctxOf(t), step.f); err != nil || n != step.want {
+			t.Errorf("%+v: %d, %v", step.f, n, err)
+		}
+	}
+	if due := claim(t, db, ""); len(due) != 3 {
+		t.Errorf("%d due", len(due))
+	}
+	ok(t, db.PostponeHost(ctxOf(t), "", time.Hour, time.Second, time.Minute))
+	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || len(hosts) != 0 {
+		t.Errorf("hosts %q, %v", hosts, err)
+	}
+}
+
+// A newer parser's view of kept bytes replaces the older one, and is announced.
+func TestParsedAgain(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://x/0")
+	read(t, db, claim(t, db, "")["https://x/0"], "{}", linked("old"))
+	before := len(documentChanges(t, db))
+	again, err := db.Unparsed(ctxOf(t), 2, 10)
+	if err != nil || len(again) != 1 || string(again[0].Body) != "{}" || !again[0].Agents || !again[0].Registration {
+		t.Fatalf("to parse again: %+v, %v", again, err)
+	}
+	ok(t, db.SaveParsed(ctxOf(t), again[0], store.Parsed{ParserVersion: 2, Registration: linked("new", w.id(0))}))
+	if again, err := db.Unparsed(ctxOf(t), 2, 10); err != nil || len(again) != 0 {
+		t.Errorf("still to parse: %+v, %v", again, err)
+	}
+	if d := documentOf(t, db, w.id(0)); d.Registration.Name != "new" || len(documentChanges(t, db)) != before+1 {
+		t.Errorf("document %+v", d)
+	}
+}
+
+func TestBatchIsWhole(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://x/0", "https://x/1")
+	u := claim(t, db, "")
+	good := store.FetchResult{URIID: u["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1}
+	if err := db.SaveDocuments(context.Background(), []store.FetchResult{good, {URIID: 1 << 40, FetchedAt: fetched}}); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("an unknown uri gave %v", err)
+	}
+	if err := db.SaveDocuments(context.Background(), []store.FetchResult{good, good}); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("one uri twice gave %v", err)
+	}
+	if d := documentOf(t, db, w.id(1)); d.Status != repute.DocumentPending {
+		t.Errorf("half a batch was stored: %+v", d)
+	}
+	same := good
+	same.URIID = u["https://x/0"].ID
+	ok(t, db.SaveDocuments(context.Background(), []store.FetchResult{good, same}))
+	for n := range 2 {
+		if d := documentOf(t, db, w.id(n)); d.Status != repute.DocumentOK {
+			t.Errorf("agent %d: %+v", n, d)
+		}
+	}
+}
+
+func TestJudgeHashOfStoredKeccak(t *testing.T) {
+	t.Parallel()
+	sum := crypto.Keccak256Hash([]byte("x"))
+	for _, c := range []struct {
+		given, keccak common.Hash
+		source        string
+		want          repute.HashProof
+	}{
+		{common.Hash{}, common.Hash{}, "", repute.HashProof{Verdict: repute.HashAbsent}},
+		{sum, common.Hash{}, "", repute.HashProof{Verdict: repute.HashUnavailable}},
+		{sum, sum, "https", repute.HashProof{Verdict: repute.HashVerified, By: repute.ProvedByHash}},
+		{sum, common.Hash{1}, "ipfs", repute.HashProof{Verdict: repute.HashMismatch}},
+		{common.Hash{}, sum, "ipfs", repute.HashProof{Verdict: repute.HashVerified, By: repute.ProvedByCID}},
+		{common.Hash{}, sum, "data", repute.HashProof{Verdict: repute.HashVerified, By: repute.ProvedOnURI}},
+		{common.Hash{}, sum, "https", repute.HashProof{Verdict: repute.HashAbsent}},
+	} {
+		if got := repute.JudgeHash(c.given, c.keccak, c.source); got != c.want {
+			t.Errorf("%+v: %+v", c, got)
+		}
+	}
+}
