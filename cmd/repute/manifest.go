@@ -88,7 +88,7 @@ func unreadable(err error) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return outcome{code: codeUnreadable, text: err.Error()}
+	return outcome{code: codeUnreadable, text: visible(err.Error())}
 }
 
 // checkDocument finds the document and judges it. A file of that name wins over everything
@@ -109,10 +109,13 @@ func (p *program) checkDocument(ctx context.Context, what string, kind repute.Do
 	if agent, err := repute.ParseAgentRef(what); err == nil {
 		return p.checkAgent(ctx, agent, kind)
 	}
-	if ref.Reason == resolver.ReasonNotURI || ref.Kind == resolver.KindEmpty {
-		return manifestReport{}, repute.Invalid("document", fmt.Sprintf("%.80q is no file, URL, CID or agent", what), "agents: "+repute.AgentIDForms)
+	switch {
+	case ref.Reason != resolver.ReasonNotURI && ref.Kind != resolver.KindEmpty:
+		return p.checkRemote(ctx, what, kind)
+	case strings.ContainsAny(what, `./\`):
+		return manifestReport{}, repute.Invalid("document", fmt.Sprintf("there is no file %.200q", what), "give a file, a URL with its scheme, an ipfs CID or an agent id")
 	}
-	return p.checkRemote(ctx, what, kind)
+	return manifestReport{}, repute.Invalid("document", fmt.Sprintf("%.80q is no file, URL, CID or agent", what), "agents: "+repute.AgentIDForms)
 }
 
 func isFile(name string) bool {
