@@ -144,3 +144,73 @@ func TestRefreshIsLimitedPerCaller(t *testing.T) {
 		t.Errorf("%d refreshes granted, want 10 to %d", granted, most)
 	}
 }
+
+// What a document says is beside what is known of the agent, in lists too.
+func TestTypedFields(t *testing.T) {
+	t.Parallel()
+	s, _ := documented(t, api.Options{})
+	want := "Weather Oracle [{MCP https://weather.example/mcp 1} {A2A  }] [forecast chat] [weather] true true [reputation] linked absent"
+	show := func(a api.Agent) string {
+		return fmt.Sprint(*a.Name, " ", a.Services, " ", a.Skills, " ", a.Domains, " ", *a.X402Support, " ", *a.Active, " ", a.SupportedTrust, " ", *a.Link, " ", a.Document.Proof.Verdict)
+	}
+	if got := show(as[api.AgentAnswer](t, get(t, s, "/agents/8453:1")).Agent); got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	if got := show(as[api.AgentList](t, get(t, s, "/agents?q=oracle")).Items[0]); got != want {
+		t.Errorf("in a list: %s, want %s", got, want)
+	}
+	if a := as[api.AgentAnswer](t, get(t, s, "/agents/8453:3")); *a.Link != "other" {
+		t.Errorf("a document of another agent: %s", *a.Link)
+	}
+	empty := as[api.AgentAnswer](t, get(t, s, "/agents/1:0"))
+	if empty.Link == nil || *empty.Link != "unlinked" || empty.Document.Proof.Verdict != "verified" || *empty.Document.Proof.By != "uri" || empty.X402Support != nil {
+		t.Errorf("%+v", empty)
+	}
+	if a := as[api.AgentAnswer](t, get(t, s, "/agents/8453:9")); a.Name != nil || a.Link != nil || a.Services == nil {
+		t.Errorf("without a document: %+v", a)
+	}
+}
+
+// Agents whose documents name each other are shown beside each other, and so are the
+// domains they use.
+func TestBeside(t *testing.T) {
+	t.Parallel()
+	s, db := documented(t, api.Options{})
+	l := newLedger(t, db, 99)
+	l.add(append(mint(0, addr(1), "https://twin.example/0"), mint(1, addr(1), "https://twin.example/1")...)...)
+	other := func(n uint64) *repute.Registration {
+		id := token(n)
+		return &repute.Registration{Name: "<b>twin", Services: []repute.Service{{Name: "web", Endpoint: "https://twin.example"}},
+			Registrations: []repute.RegistrationLink{{TokenID: &id, Registry: "eip155:99:0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"}}}
+	}
+	files := map[string]store.FetchResult{}
+	for n := range uint64(2) {
+		f := file(other(1-n), fmt.Sprint("twin", n))
+		f.Domains = []store.Domain{{Name: "twin.example", Proof: "https://twin.example/.well-known/agent-registration.json"}}
+		files[fmt.Sprintf("https://twin.example/%d", n)] = f
+	}
+	saveFiles(t, db, files)
+	a := as[api.AgentAnswer](t, get(t, s, "/agents/99:0"))
+	if len(a.LinkedAgents) != 1 || a.LinkedAgents[0].ShortID != "99:1" || a.LinkedAgents[0].Name != "<b>twin" || a.LinkedAgents[0].SameFile {
+		t.Errorf("linked: %+v", a.LinkedAgents)
+	}
+	if len(a.DomainProofs) != 1 || a.DomainProofs[0].Domain != "twin.example" || a.DomainProofs[0].URL == nil {
+		t.Errorf("domains: %+v", a.DomainProofs)
+	}
+	if a := as[api.AgentAnswer](t, get(t, s, "/agents/99:0?at=1")); len(a.LinkedAgents)+len(a.DomainProofs) != 0 {
+		t.Errorf("at a block: %+v", a.Beside)
+	}
+	type twins struct {
+		Agent struct {
+			LinkedAgents []api.LinkedAgent
+			DomainProofs []struct{ Domain, Verdict string }
+		}
+	}
+	got := data[twins](t, ask(t, s, `{ agent(id: "99:0") { linkedAgents { id shortId name sameFile } domainProofs { domain verdict } } }`, nil)).Agent
+	if len(got.LinkedAgents) != 1 || got.LinkedAgents[0] != a.LinkedAgents[0] || len(got.DomainProofs) != 1 {
+		t.Errorf("GraphQL: %+v", got)
+	}
+	if a := ask(t, s, `{ agents(first: 2) { nodes { linkedAgents { id } } } }`, nil); len(a.Errors) == 0 || a.Errors[0].Extensions["code"] != "INVALID" {
+		t.Errorf("in a list: %+v", a.Errors)
+	}
+}

@@ -74,7 +74,7 @@ func encodeAgent(a repute.Agent) Agent {
 		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
 		URISize: Long(a.URISize), Metadata: each(a.Metadata, encodeMetadata), MetadataCount: Long(a.MetadataCount),
 		Registered: encodePoint(a.Registered), Updated: encodePoint(a.Updated),
-		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document),
+		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document), Said: encodeSaid(a),
 	}
 	w.URI, w.URIHex = text(a.URI)
 	return w
@@ -98,6 +98,7 @@ func encodeDocument(d repute.Document) Document {
 		Status: string(d.Status), Source: orNull(d.Source), SHA256: encodeHash(d.SHA256), Size: Long(d.Size),
 		FetchedAt: encodeTime(d.FetchedAt), Reason: orNull(d.Reason), Detail: orNull(clean(d.Detail)),
 		NextTry: encodeTime(d.NextTry), Problems: each(d.Problems, encodeProblem), ProblemCount: Long(d.ProblemCount),
+		Proof: encodeProof(proofOf(d)),
 	}
 	if d.Registration != nil {
 		w.Registration = encodeRegistration(*d.Registration)

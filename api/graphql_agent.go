@@ -29,6 +29,27 @@ func newNodes(a *API, agents []repute.Agent, at repute.At, list bool) []*agentNo
 	})
 }
 
+// DomainProofs tells of the domains of the agent's endpoints.
+func (n *agentNode) DomainProofs(ctx context.Context) ([]DomainProof, error) {
+	proofs, err := n.group.proofsOf(ctx, n.key)
+	return each(proofs, encodeDomainProof), err
+}
+
+// LinkedAgents are agents whose documents and this one's name each other.
+func (n *agentNode) LinkedAgents(ctx context.Context) ([]LinkedAgent, error) {
+	if n.group.list {
+		return nil, notInLists("linkedAgents", "domainProofs")
+	}
+	if n.group.at != latest() {
+		return []LinkedAgent{}, nil
+	}
+	if err := charge(ctx, readCost+maxLimit); err != nil {
+		return nil, err
+	}
+	linked, err := n.group.api.db.LinkedAgents(ctx, n.key)
+	return each(linked, encodeLinked), err
+}
+
 // feedbackArgs are the arguments of Agent.feedback.
 type feedbackArgs struct {
 	First          int32

@@ -19,6 +19,7 @@ type cohort struct {
 	feedback    memo[map[repute.AgentID][]repute.Feedback]
 	validations memo[map[repute.AgentID][]repute.Validation]
 	summaries   memo[map[repute.AgentID]repute.Summary]
+	proofs      memo[map[repute.AgentID][]repute.DomainProof]
 }
 
 func (c *cohort) maxFirst() int {
@@ -80,6 +81,20 @@ func (c *cohort) summaryOf(ctx context.Context, id repute.AgentID) (repute.Summa
 			return nil, err
 		}
 		return c.api.db.SummariesByAgents(ctx, c.ids)
+	})
+	return all[id], err
+}
+
+// proofsOf gives the domains of an agent's endpoints; none at another view than latest.
+func (c *cohort) proofsOf(ctx context.Context, id repute.AgentID) ([]repute.DomainProof, error) {
+	if c.at != latest() {
+		return nil, nil
+	}
+	all, err := c.proofs.get(0, func() (map[repute.AgentID][]repute.DomainProof, error) {
+		if err := charge(ctx, readCost+len(c.ids)); err != nil {
+			return nil, err
+		}
+		return c.api.db.DomainProofs(ctx, c.ids...)
 	})
 	return all[id], err
 }

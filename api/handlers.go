@@ -16,7 +16,9 @@ type (
 	AgentAnswer struct {
 		Agent
 		Score *float64 `json:"score" doc:"-100 to 100; null until it is computed, to be read as not trusted"`
-		AsOf  AsOf     `json:"asOf"`
+		// Beside holds what others say of the document.
+		Beside
+		AsOf AsOf `json:"asOf"`
 	}
 	// AgentList is a page of agents.
 	AgentList struct {
@@ -96,7 +98,11 @@ func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*o
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
-	return ok(AgentAnswer{Agent: encodeAgent(agent), AsOf: encodeAsOf(asOf)}), nil
+	beside, err := a.beside(ctx, agent, at)
+	if err != nil {
+		return nil, unknownAgent(err)
+	}
+	return ok(AgentAnswer{Agent: encodeAgent(agent), Beside: beside, AsOf: encodeAsOf(asOf)}), nil
 }
 
 func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *ReputationQuery) (*output[ReputationAnswer], error) {

@@ -48,6 +48,15 @@ func saveFiles(t testing.TB, db *store.DB, files map[string]store.FetchResult) {
 	}
 }
 
+// links are a file's claims to be the file of agents of chain 8453.
+func links(tokens ...uint64) (out []repute.RegistrationLink) {
+	for _, n := range tokens {
+		id := token(n)
+		out = append(out, repute.RegistrationLink{TokenID: &id, Registry: "eip155:8453:0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"})
+	}
+	return out
+}
+
 func file(r *repute.Registration, body string) store.FetchResult {
 	return store.FetchResult{Body: []byte(body), MediaType: "application/json", Registration: r}
 }
@@ -62,9 +71,9 @@ func documented(t testing.TB, o api.Options) (*httptest.Server, *store.DB) {
 	files := map[string]store.FetchResult{
 		"data:application/json,{}": file(&repute.Registration{Name: "Empty"}, "{}"),
 		"https://agent.example/1.json": file(&repute.Registration{Name: "Weather Oracle", Description: "tells of rain", X402: &yes, Active: &yes,
-			Services: []repute.Service{service, {Name: "A2A", Skills: []string{"forecast", "chat"}}}, SupportedTrust: []string{"reputation"}}, `{"name":"Weather Oracle"}`),
+			Services: []repute.Service{service, {Name: "A2A", Skills: []string{"forecast", "chat"}}}, SupportedTrust: []string{"reputation"}, Registrations: links(1, 3)}, `{"name":"Weather Oracle"}`),
 		"https://agent.example/2.json": file(&repute.Registration{Name: `<script>alert("weather")</script>`, Image: svg}, `<html><script>alert(1)</script></html>`),
-		"https://agent.example/3.json": file(&repute.Registration{Name: "Bot of weather", Services: []repute.Service{service}}, `{"name":"Bot of weather"}`),
+		"https://agent.example/3.json": file(&repute.Registration{Name: "Bot of weather", Services: []repute.Service{service}, Registrations: links(1)}, `{"name":"Bot of weather"}`),
 	}
 	saveFiles(t, o.DB, files)
 	return serve(t, o), o.DB

@@ -27,6 +27,7 @@ type Agent struct {
 	Updated       Point    `json:"updated" doc:"last event that touched the agent, its feedback or validations"`
 	Counts        Counts   `json:"counts"`
 	Document      Document `json:"document" doc:"what is known of the bytes behind uri"`
+	Said
 }
 
 // Counts are an agent's totals.
@@ -71,6 +72,7 @@ type Document struct {
 	Registration *Registration `json:"registration,omitempty"`
 	Problems     []Problem     `json:"problems" doc:"in a list the first ten"`
 	ProblemCount Long          `json:"problemCount" doc:"how many problems there are"`
+	Proof        HashProof     `json:"proof" doc:"what shows that these bytes were meant"`
 }
 
 // Registration is a registration file as its author wrote it.

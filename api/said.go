@@ -1,0 +1,148 @@
+package api
+
+import (
+	"context"
+	"slices"
+
+	"repute"
+	"repute/manifest"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Said is what an agent's document says of it. Nobody but its author vouches for it.
+type Said struct {
+	Name           *string        `json:"name" doc:"this and what follows is what the document says; null or empty without one"`
+	Description    *string        `json:"description"`
+	Services       []AgentService `json:"services"`
+	Skills         []string       `json:"skills" doc:"of all services"`
+	Domains        []string       `json:"domains" doc:"of all services"`
+	X402Support    *bool          `json:"x402Support" doc:"null when it says nothing"`
+	Active         *bool          `json:"active" doc:"null when it says nothing"`
+	SupportedTrust []string       `json:"supportedTrust"`
+	Link           *string        `json:"link" enum:"linked,unlinked,other" doc:"whether the document names this agent as its own: linked; unlinked: it names none; other: it names others. Null without a document, and in a list where a long one was cut"`
+}
+
+// AgentService is one endpoint an agent offers.
+type AgentService struct {
+	Name     string `json:"name"`
+	Endpoint string `json:"endpoint"`
+	Version  string `json:"version"`
+}
+
+// HashProof is a verdict on bytes with what it rests on.
+type HashProof struct {
+	Verdict string  `json:"verdict" enum:"verified,mismatch,absent,unavailable" doc:"absent: nothing on chain says which bytes were meant; unavailable: it does, but the bytes are not known"`
+	By      *string `json:"by" enum:"keccak256,cid,uri" doc:"the hash given on chain, the CID of an ipfs uri, or the uri itself, which holds the bytes; null when nothing is proved"`
+}
+
+// Beside is what others say of an agent's document. It is read at latest only.
+type Beside struct {
+	DomainProofs []DomainProof `json:"domainProofs" doc:"the domains of its endpoints, and whether they stand by it; empty at another view than latest"`
+	LinkedAgents []LinkedAgent `json:"linkedAgents" doc:"agents whose documents and this one's name each other, on any chain; their reputations are never added up; empty at another view than latest"`
+}
+
+// DomainProof is what is known of one domain of an agent's endpoints.
+type DomainProof struct {
+	Domain    string  `json:"domain"`
+	Verdict   string  `json:"verdict" enum:"proven,refused,unavailable" doc:"proven: its well-known file names the agent, or it serves the document itself; refused: its file names others, or there is none; unavailable: not read yet, or not readable"`
+	OwnFile   bool    `json:"ownFile" doc:"the document itself is served by the domain"`
+	URL       *string `json:"url" doc:"of the well-known file, null where none is needed"`
+	SHA256    *Hash   `json:"sha256" doc:"of its bytes"`
+	CheckedAt *Time   `json:"checkedAt" format:"date-time"`
+	NextCheck *Time   `json:"nextCheck" format:"date-time"`
+	Reason    *string `json:"reason" doc:"code of the last failure"`
+	Detail    *string `json:"detail" doc:"the failure in words"`
+}
+
+// LinkedAgent is an agent whose document and another's name each other.
+type LinkedAgent struct {
+	ID       ID     `json:"id"`
+	ShortID  ID     `json:"shortId"`
+	Name     string `json:"name" doc:"what its document says"`
+	SameFile bool   `json:"sameFile" doc:"both show the same bytes"`
+}
+
+func encodeSaid(a repute.Agent) Said {
+	w := Said{Services: []AgentService{}, Skills: []string{}, Domains: []string{}, SupportedTrust: []string{}}
+	r := a.Document.Registration
+	if r == nil {
+		return w
+	}
+	name, description := clean(r.Name), clean(r.Description)
+	w.Name, w.Description, w.X402Support, w.Active = &name, &description, r.X402, r.Active
+	w.SupportedTrust = each(r.SupportedTrust, clean)
+	skills, domains := map[string]bool{}, map[string]bool{}
+	for _, s := range r.Services {
+		w.Services = append(w.Services, AgentService{clean(s.Name), clean(s.Endpoint), clean(s.Version)})
+		w.Skills, w.Domains = addNew(w.Skills, s.Skills, skills), addNew(w.Domains, s.Domains, domains)
+	}
+	if !r.Partial || r.Registrations != nil {
+		w.Link = orNull(string(manifest.Links(*r, a.ID)))
+	}
+	return w
+}
+
+// addNew appends what was not seen yet.
+func addNew(to, values []string, seen map[string]bool) []string {
+	for _, v := range values {
+		if v = clean(v); !seen[v] {
+			seen[v] = true
+			to = append(to, v)
+		}
+	}
+	return to
+}
+
+// proofOf judges a registration file, to which no hash belongs: only its URI can prove it.
+func proofOf(d repute.Document) repute.HashProof {
+	var known common.Hash
+	if d.SHA256 != [32]byte{} {
+		known = common.Hash{1} // any: there is none to compare it with
+	}
+	return repute.JudgeHash(common.Hash{}, known, d.Source)
+}
+
+func encodeProof(p repute.HashProof) HashProof {
+	return HashProof{Verdict: string(p.Verdict), By: orNull(p.By)}
+}
+
+// beside reads what others say, where the document makes it worth asking.
+func (a *API) beside(ctx context.Context, agent repute.Agent, at repute.At) (Beside, error) {
+	w := Beside{DomainProofs: []DomainProof{}, LinkedAgents: []LinkedAgent{}}
+	r := agent.Document.Registration
+	if r == nil || at != latest() {
+		return w, nil
+	}
+	if len(r.Services) > 0 {
+		proofs, err := a.db.DomainProofs(ctx, agent.ID)
+		if err != nil {
+			return w, err
+		}
+		w.DomainProofs = each(proofs[agent.ID], encodeDomainProof)
+	}
+	if !namesOthers(*r, agent.ID) {
+		return w, nil
+	}
+	linked, err := a.db.LinkedAgents(ctx, agent.ID)
+	w.LinkedAgents = each(linked, encodeLinked)
+	return w, err
+}
+
+func namesOthers(r repute.Registration, id repute.AgentID) bool {
+	return slices.ContainsFunc(r.Registrations, func(l repute.RegistrationLink) bool {
+		other, ok := manifest.LinkedAgent(l)
+		return ok && other != id
+	})
+}
+
+func encodeDomainProof(p repute.DomainProof) DomainProof {
+	return DomainProof{
+		Domain: clean(p.Domain), Verdict: string(p.Verdict), OwnFile: p.OwnFile, URL: orNull(clean(p.URL)), SHA256: encodeHash(p.SHA256),
+		CheckedAt: encodeTime(p.CheckedAt), NextCheck: encodeTime(p.NextCheck), Reason: orNull(p.Reason), Detail: orNull(clean(p.Detail)),
+	}
+}
+
+func encodeLinked(l repute.LinkedAgent) LinkedAgent {
+	return LinkedAgent{ID: ID(l.ID.String()), ShortID: ID(l.ID.Short()), Name: clean(l.Name), SameFile: l.SameFile}
+}
