@@ -62,7 +62,10 @@ type Validation struct {
 	Agent           AgentID
 	Validator       common.Address
 	RequestURI      string
-	Requested       Point
+	// RequestFile is behind RequestURI and judged by RequestHash, which many contracts
+	// make of something else than the file's bytes.
+	RequestFile *File
+	Requested   Point
 	// Answered is nil while pending: the chain itself cannot tell pending from 0.
 	Answered *ValidationAnswer
 	Answers  int64 // how many answers were given; the latest counts
@@ -75,6 +78,7 @@ type ValidationAnswer struct {
 	Response uint8 // 0..100
 	URI      string
 	Hash     common.Hash
+	File     *File // behind URI; nil without URI and Hash
 	Tag      string
 	At       Point
 }

@@ -22,6 +22,7 @@ type Feedback struct {
 	Endpoint  string
 	URI       string
 	Hash      common.Hash // keccak256 of the file behind URI, zero when not given
+	File      *File       // behind URI; nil without URI and Hash
 	Given     Point
 	Revoked   *Point // nil while live
 	Responses []Response
@@ -36,6 +37,7 @@ type Response struct {
 	Responder common.Address
 	URI       string
 	Hash      common.Hash
+	File      *File // behind URI; nil without URI and Hash
 	At        Point
 }
 

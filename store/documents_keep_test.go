@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -370,5 +371,45 @@ func TestJudgeHashOfStoredKeccak(t *testing.T) {
 		if got := repute.JudgeHash(c.given, c.keccak, c.source); got != c.want {
 			t.Errorf("%+v: %+v", c, got)
 		}
+	}
+}
+
+// The files of a rating, its response and a validation come with them, judged.
+func TestFilesAreJudged(t *testing.T) {
+	t.Parallel()
+	const good, wrong, gone = "https://x/good", "ipfs://wrong", "https://x/gone"
+	body := []byte(`{"clientAddress":"0x"}`)
+	hash := crypto.Keccak256Hash(body)
+	db, w := queue(t, "https://x/agent")
+	w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: 1, Value: big.NewInt(1), URI: good, FeedbackHash: hash},
+		repute.ResponseAppended{TokenID: tokenID(0), Client: person(9), Index: 1, Responder: person(8), URI: wrong, ResponseHash: hash},
+		repute.ValidationRequest{TokenID: tokenID(0), Validator: person(7), URI: gone, RequestHash: hash})
+	w.store(t, db, w.tip().Number)
+	_, err := db.PlanFiles(ctxOf(t), 10)
+	ok(t, err)
+	u := claim(t, db, "")
+	file := &repute.FeedbackFile{Text: "fine\x00", Extra: map[string]json.RawMessage{"n": json.RawMessage("1e1000000")}}
+	save(t, db, store.FetchResult{URIID: u[good].ID, Body: body, Source: "https", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
+		Files: []store.FileParse{{Kind: repute.FeedbackDocument, Feedback: file, Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
+	save(t, db, store.FetchResult{URIID: u[wrong].ID, Body: []byte("other"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1, FileOnly: true})
+	save(t, db, store.FetchResult{URIID: u[gone].ID, FetchedAt: fetched, Reason: "not_found"})
+	page, err := db.Feedback(ctxOf(t), w.id(0), store.FeedbackFilter{Limit: 1, At: latest})
+	if err != nil || len(page.Items) != 1 {
+		t.Fatalf("feedback %+v, %v", page, err)
+	}
+	rated, answered := page.Items[0].File, page.Items[0].Responses[0].File
+	if rated == nil || rated.Status != repute.DocumentOK || rated.Proof.Verdict != repute.HashVerified || rated.Keccak != hash ||
+		rated.Feedback == nil || rated.Feedback.Text != "fine\ufffd" || rated.ProblemCount != 1 || rated.Size != int64(len(body)) {
+		t.Errorf("the rating's file: %+v", rated)
+	}
+	if answered == nil || answered.Proof.Verdict != repute.HashMismatch || answered.Feedback != nil {
+		t.Errorf("the response's file: %+v", answered)
+	}
+	validations, err := db.Validations(ctxOf(t), w.id(0), store.ValidationFilter{Limit: 1, At: latest})
+	if err != nil || len(validations.Items) != 1 {
+		t.Fatalf("validations %+v, %v", validations, err)
+	}
+	if f := validations.Items[0].RequestFile; f == nil || f.Status != repute.DocumentFailed || f.Proof.Verdict != repute.HashUnavailable || f.Reason != "not_found" {
+		t.Errorf("the request's file: %+v", f)
 	}
 }

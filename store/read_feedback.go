@@ -21,7 +21,7 @@ func feedbackColumns() string {
 	select f.chain_id, c.identity, f.token_id, f.client, f.idx, f.value, f.decimals,
 		` + headOf("t1.value", maxListed) + `, ` + headOf("t2.value", maxListed) + `, ` + headOf("f.endpoint", maxListed) + `, ` + headOf("u.uri", maxListed) + `, f.hash,
 		f.block, f.log_index, e.tx_hash, b.time,
-		f.revoked_block, f.revoked_log, re.tx_hash, rb.time
+		f.revoked_block, f.revoked_log, re.tx_hash, rb.time, ` + fileColumns("u") + `
 	from f
 	join chains c on c.chain_id = f.chain_id
 	join tags t1 on t1.id = f.tag1
@@ -30,17 +30,18 @@ func feedbackColumns() string {
 	left join events e on (e.chain_id, e.block, e.log_index) = (f.chain_id, f.block, f.log_index)
 	left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
 	left join events re on (re.chain_id, re.block, re.log_index) = (f.chain_id, f.revoked_block, f.revoked_log)
-	left join blocks rb on (rb.chain_id, rb.number) = (f.chain_id, f.revoked_block)`
+	left join blocks rb on (rb.chain_id, rb.number) = (f.chain_id, f.revoked_block)` + joinFile("u")
 }
 
 func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	var identity, client, tag1, tag2, endpoint, uri, hash []byte
 	var value bigNum
 	var given, revoked pointRow
+	var file fileRow
 	into := slices.Concat(
 		[]any{&f.Agent.ChainID, &identity, (*tokenNum)(&f.Agent.TokenID), &client, &f.Index, &value, &f.Decimals,
 			&tag1, &tag2, &endpoint, &uri, &hash},
-		given.into(), revoked.into())
+		given.into(), revoked.into(), file.into())
 	if err := row.Scan(into...); err != nil {
 		return f, err
 	}
@@ -50,7 +51,8 @@ func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	f.Endpoint, f.URI = headText(endpoint, &f.Partial), headText(uri, &f.Partial)
 	f.Hash = common.BytesToHash(hash)
 	f.Given, f.Revoked = *given.point(), revoked.point()
-	return f, nil
+	f.File, err = file.file(f.Hash)
+	return f, err
 }
 
 // logPos is a list position: an event of one chain.
@@ -204,7 +206,7 @@ func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.F
 		byID[ratingID{keyOf(f.Agent), f.Client, f.Index}] = f
 	}
 	rows, err := tx.Query(ctx, `
-		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, `+headOf("u.uri", maxListed)+`, r.hash, r.block, r.log_index, e.tx_hash, b.time
+		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, `+headOf("u.uri", maxListed)+`, r.hash, r.block, r.log_index, e.tx_hash, b.time, `+fileColumns("u")+`
 		from unnest($1::bigint[], $2::numeric[], $3::bytea[], $4::bigint[]) as k(chain_id, token_id, client, idx)
 		cross join lateral (
 			select count(*) as n from responses r
@@ -215,7 +217,7 @@ func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.F
 			order by r.block, r.log_index limit $6) r
 		join uris u on u.id = r.uri_id
 		left join events e on (e.chain_id, e.block, e.log_index) = (r.chain_id, r.block, r.log_index)
-		left join blocks b on (b.chain_id, b.number) = (r.chain_id, r.block)
+		left join blocks b on (b.chain_id, b.number) = (r.chain_id, r.block)`+joinFile("u")+`
 		order by r.block, r.log_index`, chains, tokens, clients, indexes, block, maxInlineResponses)
 	if err != nil {
 		return err
@@ -228,15 +230,17 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 	var client, responder, uri, hash []byte
 	var count int64
 	var at pointRow
-	into := append([]any{&id.chain, (*tokenNum)(&id.token), &client, &id.index, &count, &responder, &uri, &hash}, at.into()...)
+	var row fileRow
+	into := slices.Concat([]any{&id.chain, (*tokenNum)(&id.token), &client, &id.index, &count, &responder, &uri, &hash}, at.into(), row.into())
 	_, err := pgx.ForEachRow(rows, into, func() error {
 		id.client = common.BytesToAddress(client)
 		f := byID[id]
 		f.ResponseCount = count
+		file, err := row.file(common.BytesToHash(hash))
 		f.Responses = append(f.Responses, repute.Response{
-			Responder: common.BytesToAddress(responder), URI: headText(uri, &f.Partial), Hash: common.BytesToHash(hash), At: *at.point(),
+			Responder: common.BytesToAddress(responder), URI: headText(uri, &f.Partial), Hash: common.BytesToHash(hash), File: file, At: *at.point(),
 		})
-		return nil
+		return err
 	})
 	return err
 }

@@ -16,7 +16,8 @@ func validationColumns(at string) string {
 	return `
 	select q.chain_id, c.identity, q.token_id, q.contract, q.contract = any(c.validations), q.request_hash, q.validator, ` + headOf("qu.uri", maxListed) + `,
 		q.block, q.log_index, qe.tx_hash, qb.time,
-		n.n, x.response, ` + headOf("xu.uri", maxListed) + `, x.hash, ` + headOf("xt.value", maxListed) + `, x.block, x.log_index, xe.tx_hash, xb.time
+		n.n, x.response, ` + headOf("xu.uri", maxListed) + `, x.hash, ` + headOf("xt.value", maxListed) + `, x.block, x.log_index, xe.tx_hash, xb.time,
+		` + fileColumns("qu") + `, ` + fileColumns("xu") + `
 	from q
 	join chains c on c.chain_id = q.chain_id
 	join uris qu on qu.id = q.uri_id
@@ -32,17 +33,18 @@ func validationColumns(at string) string {
 	left join uris xu on xu.id = x.uri_id
 	left join tags xt on xt.id = x.tag
 	left join events xe on (xe.chain_id, xe.block, xe.log_index) = (x.chain_id, x.block, x.log_index)
-	left join blocks xb on (xb.chain_id, xb.number) = (x.chain_id, x.block)`
+	left join blocks xb on (xb.chain_id, xb.number) = (x.chain_id, x.block)` + joinFile("qu") + joinFile("xu")
 }
 
 func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	var identity, contract, request, validator, requestURI, uri, hash, tag []byte
 	var response *uint8
 	var requested, answered pointRow
+	var asked, said fileRow
 	into := slices.Concat(
 		[]any{&v.ChainID, &identity, (*tokenNum)(&v.Agent.TokenID), &contract, &v.ContractTrusted, &request, &validator, &requestURI},
 		requested.into(),
-		[]any{&v.Answers, &response, &uri, &hash, &tag}, answered.into())
+		[]any{&v.Answers, &response, &uri, &hash, &tag}, answered.into(), asked.into(), said.into())
 	if err := row.Scan(into...); err != nil {
 		return v, err
 	}
@@ -50,12 +52,16 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	v.Contract, v.RequestHash = common.BytesToAddress(contract), common.BytesToHash(request)
 	v.Validator, v.RequestURI = common.BytesToAddress(validator), headText(requestURI, &v.Partial)
 	v.Requested = *requested.point()
+	if v.RequestFile, err = asked.file(v.RequestHash); err != nil {
+		return v, err
+	}
 	if response != nil {
 		v.Answered = &repute.ValidationAnswer{
 			Response: *response, URI: headText(uri, &v.Partial), Hash: common.BytesToHash(hash), Tag: headText(tag, &v.Partial), At: *answered.point(),
 		}
+		v.Answered.File, err = said.file(v.Answered.Hash)
 	}
-	return v, nil
+	return v, err
 }
 
 // Validations lists one agent's validations, newest request first, each with
