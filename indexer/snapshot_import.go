@@ -201,6 +201,9 @@ func (in *snapshotReader) parse(line []byte) (l types.Log, end bool, err error) 
 		return l, true, nil
 	}
 	if err := json.Unmarshal(line, &l); err != nil {
+		if err.Error() == "unexpected end of JSON input" {
+			return l, false, in.bad("the snapshot ends in the middle of a log: it was cut short")
+		}
 		return l, false, in.bad("not a log: %v", err)
 	}
 	switch r := in.header.BlockRange; {

@@ -123,7 +123,7 @@ func TestSnapshotInParts(t *testing.T) {
 	cut := strings.Join(lines[:len(lines)/2], "") + lines[len(lines)/2][:40]
 	for _, broken := range []string{cut, strings.Join(lines[:len(lines)/2], "")} {
 		_, err := ImportSnapshot(t.Context(), copied, strings.NewReader(broken), SnapshotOptions{Chunk: 10})
-		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "line ") {
+		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "line ") || !strings.Contains(err.Error(), "cut short") {
 			t.Fatalf("a snapshot cut short: %v", err)
 		}
 	}

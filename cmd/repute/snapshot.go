@@ -141,7 +141,7 @@ eth_getLogs results as JSON arrays, JSONL, JSON-RPC answers or objects of arrays
 A snapshot names its chain and is stored in parts: an import that broke off is
 finished by repeating it. serve follows on from a snapshot that holds everything
 from the chain's start on. Recorded logs need --chain; either the whole file is
-stored or nothing.`,
+stored or nothing. What was stored is told as JSON.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := p.openInput(args[0])
@@ -151,7 +151,7 @@ stored or nothing.`,
 			defer file.Close()
 			in, err := decompressed(file)
 			if err != nil {
-				return repute.Invalid("file", err.Error(), "give a whole file")
+				return repute.Invalid("file", args[0]+" begins like a gzip file and is none, or is cut short", "give a whole file")
 			}
 			return p.importInput(cmd.Context(), args[0], in)
 		},

@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"io"
 	"os"
@@ -9,6 +10,8 @@ import (
 	"strings"
 	"syscall"
 	"testing"
+
+	"repute/internal/pgtest"
 )
 
 // A command line that cannot be meant exits with 2, whatever is wrong with it.
@@ -46,6 +49,31 @@ func TestReadersMakeNoDatabase(t *testing.T) {
 		}
 		if _, err := os.Stat(dir); !os.IsNotExist(err) {
 			t.Errorf("%s made %s", line, dir)
+		}
+	}
+}
+
+// A file that was cut short is called that, compressed or not.
+func TestCutFiles(t *testing.T) {
+	t.Parallel()
+	text := bytes.Repeat([]byte(`{"address":"0x8004a169fb4a3325136eb29fa0ceb6d2e539a432","topics":[],"data":"0x","transactionHash":"0x`+
+		strings.Repeat("1", 64)+`","blockNumber":"0x1","logIndex":"0x1"}`+"\n"), 5_000)
+	var zipped bytes.Buffer
+	w := gzip.NewWriter(&zipped)
+	if _, err := w.Write(text); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.Close(); err != nil {
+		t.Fatal(err)
+	}
+	database := pgtest.New(t)
+	for _, n := range []int{5, zipped.Len() / 2} {
+		file := filepath.Join(t.TempDir(), "logs.json.gz")
+		if err := os.WriteFile(file, zipped.Bytes()[:n], 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, _, says := tool(t, "import", file, "--chain", "base", "--database-url", database); code != 2 || !strings.Contains(says, "cut short") {
+			t.Errorf("%d bytes: exit code %d, says %s", n, code, says)
 		}
 	}
 }

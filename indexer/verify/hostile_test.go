@@ -120,7 +120,7 @@ func TestProofOutlivesOneFailure(t *testing.T) {
 			if c.Method != "eth_getBlockByNumber" || string(c.Params[0]) != `"0x1"` {
 				return false
 			}
-			a["result"] = withField(a["result"], "logsBloom", "0x"+strings.Repeat("0", 512))
+			a["result"] = rpctest.Edited(a["result"], map[string]string{"logsBloom": "0x" + strings.Repeat("0", 512)})
 			return true
 		},
 	} {
@@ -156,14 +156,6 @@ func proofOutlives(t *testing.T, fault func(rpctest.ProxyCall, map[string]json.R
 			t.Errorf("after %d failures: %+v, blooms given up: %t", faults-left, k, v.mute)
 		}
 	}
-}
-
-func withField(raw json.RawMessage, key, value string) json.RawMessage {
-	var fields map[string]json.RawMessage
-	_ = json.Unmarshal(raw, &fields)
-	fields[key], _ = json.Marshal(value)
-	out, _ := json.Marshal(fields)
-	return out
 }
 
 // What a node made up, beside a true log, in its place or of a block's hash, goes once
