@@ -89,3 +89,22 @@ func TestBlocksSharedAtOnce(t *testing.T) {
 		t.Errorf("%d blocks, %d links", n, links)
 	}
 }
+
+// Bytes that were dropped are asked for anew: their validators would bring a "not
+// modified", and nothing else, for ever.
+func TestDroppedBytesAreAskedForWithoutValidators(t *testing.T) {
+	t.Parallel()
+	const uri = "https://a.example/agent.json"
+	db, _ := queue(t, uri)
+	u := claim(t, db, "")[uri]
+	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", ETag: `"1"`, LastModified: "then", FetchedAt: fetched,
+		NextDue: fetched})
+	if u = claim(t, db, "")[uri]; u.ETag != `"1"` || u.LastModified != "then" {
+		t.Errorf("kept: %+v", u)
+	}
+	ok(t, db.ReleaseURI(t.Context(), u))
+	sqlExec(t, db, "update documents set body = null")
+	if u = claim(t, db, "")[uri]; u.URI != uri || u.ETag != "" || u.LastModified != "" {
+		t.Errorf("dropped: %+v", u)
+	}
+}

@@ -126,8 +126,8 @@ func (db *DB) DueURIs(ctx context.Context, host string, limit int) ([]URI, error
 			update uris u set attempts = attempts + 1,
 				next_due = now() + $3::interval * power(2, least(u.attempts, $4))
 			from due where u.id = due.id
-			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.etag, u.last_modified, due.place, due.since)
-		select id, uri, kind, host, rank, attempts, failures, etag, last_modified, `+usedURI("claimed")+`, `+deniedURI("claimed")+`
+			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.sha256, u.etag, u.last_modified, due.place, due.since)
+		select id, uri, kind, host, rank, attempts, failures, `+ifKept("etag")+`, `+ifKept("last_modified")+`, `+usedURI("claimed")+`, `+deniedURI("claimed")+`
 		from claimed order by place, since desc, id desc`,
 		host, limit, claimTime, maxClaimDoublings, db.lastRank())
 	if err != nil {
@@ -143,6 +143,12 @@ func (db *DB) DueURIs(ctx context.Context, host string, limit int) ([]URI, error
 		return u, err
 	})
 	return uris, failed("claim due documents", err)
+}
+
+// ifKept is a validator of a claimed URI, empty when the bytes it stands for were
+// dropped: a server that says they are unchanged would keep them away for ever.
+func ifKept(column string) string {
+	return `case when exists (select from documents d where d.sha256 = claimed.sha256 and d.body is not null) then ` + column + ` else '' end`
 }
 
 // usedURI tells whether a URI is of interest now: an agent has it at present, or a

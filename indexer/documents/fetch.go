@@ -39,7 +39,7 @@ func (t *turn) note(err error) {
 		t.rest.Store(int64(failure.RetryAfter))
 	}
 	switch failure.Reason {
-	case resolver.ReasonTimeout, resolver.ReasonDNS, resolver.ReasonNetwork, resolver.ReasonTLS:
+	case resolver.ReasonTimeout, resolver.ReasonTooSlow, resolver.ReasonDNS, resolver.ReasonNetwork, resolver.ReasonTLS:
 		t.silent.Add(1)
 	case resolver.ReasonCanceled:
 	default:
