@@ -197,10 +197,10 @@ type Sealed struct {
 	Bloom types.Bloom
 	Root  common.Hash // of the receipts; zero where the chain has none
 	Txs   []common.Hash
-	// recomputed: the block's hash is that of the header with all its fields, so
+	// Recomputed: the block's hash is that of the header with all its fields, so
 	// that none of them can be another one. Chains with headers of their own have
 	// blocks of which that cannot be said.
-	recomputed bool
+	Recomputed bool
 }
 
 type sealedHeader struct {
@@ -232,7 +232,7 @@ func (h *sealedHeader) sealed() (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
-	s := Sealed{Block: b, Txs: h.Txs, recomputed: h.own == b.Hash}
+	s := Sealed{Block: b, Txs: h.Txs, Recomputed: h.own == b.Hash}
 	if h.Bloom != nil {
 		s.Bloom = *h.Bloom
 	}

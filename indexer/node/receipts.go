@@ -147,7 +147,7 @@ func newEvidence(s Sealed, receipts []*receiptJSON) (Evidence, error) {
 		root = types.DeriveSha(receiptList(receipts), trie.NewStackTrie(nil))
 	}
 	e.Rooted = root == s.Root
-	e.Proven = e.Rooted && s.recomputed
+	e.Proven = e.Rooted && s.Recomputed
 	return e, nil
 }
 

@@ -171,7 +171,7 @@ func TestDepositReceipts(t *testing.T) {
 	}
 	published := common.HexToHash("0x91d8ad10740ccfc1bd848fba0e02668d95769c08eeea30f10698692ba86c6159")
 	proven := func(list []*receiptJSON, root common.Hash) bool {
-		s := Sealed{Block: repute.Block{Hash: block}, Root: root, Txs: make([]common.Hash, len(list)), recomputed: true}
+		s := Sealed{Block: repute.Block{Hash: block}, Root: root, Txs: make([]common.Hash, len(list)), Recomputed: true}
 		e, err := newEvidence(s, list)
 		if err != nil {
 			t.Fatal(err)

@@ -178,7 +178,15 @@ func (w *window) toJudge(r repute.BlockRange) []uint64 {
 // is stored.
 func (v *Verifier) look(ctx context.Context, r repute.BlockRange) (window, error) {
 	var w window
-	headers, err := v.sealed(ctx, upTo(r.From, r.To))
+	numbers := upTo(r.From, r.To)
+	headers, by, err := v.sealed(ctx, numbers)
+	if err != nil {
+		return w, err
+	}
+	if w.suspects, err = v.vouch(ctx, headers, by); err != nil {
+		return w, err
+	}
+	known, err := v.db.Headers(ctx, v.chain.ID, numbers)
 	if err != nil {
 		return w, err
 	}
@@ -191,8 +199,13 @@ func (v *Verifier) look(ctx context.Context, r repute.BlockRange) (window, error
 		return w, err
 	}
 	for i := range headers {
-		w.add(&headers[i], stored[headers[i].Number], v.admits(headers[i].Bloom))
+		h := &headers[i]
+		w.add(h, stored[h.Number], v.admits(h.Bloom))
+		if k, ok := known[h.Number]; ok && k.Hash != h.Hash { // stored under a hash that nobody has
+			w.suspects = append(w.suspects, h.Number)
+		}
 	}
+	w.suspects = slices.Compact(slices.Sorted(slices.Values(w.suspects)))
 	return w, nil
 }
 
@@ -209,12 +222,9 @@ func (v *Verifier) lookTwice(ctx context.Context, headers []node.Sealed, stored 
 	if len(numbers) == 0 {
 		return nil
 	}
-	if err := v.spend(ctx, len(numbers)); err != nil {
-		return err
-	}
 	var again []node.Sealed
 	err := v.withOther(func(n *node.Node) (err error) {
-		again, err = n.SealedBlocks(ctx, numbers)
+		again, err = v.sealedOf(ctx, n, numbers)
 		return err
 	})
 	for i := range again {

@@ -159,7 +159,7 @@ func (v *Verifier) scan(ctx context.Context, h hole, r repute.BlockRange) ([]jud
 	low := r.From
 	for to := r.To; ; to -= v.opts.Window {
 		from := max(low, to-min(to, v.opts.Window-1))
-		headers, err := v.sealed(ctx, upTo(from, to))
+		headers, _, err := v.sealed(ctx, upTo(from, to))
 		if err != nil {
 			return nil, err
 		}

@@ -200,18 +200,6 @@ func (v *Verifier) records(at store.Standing, lacking []judgement) (records []re
 	return records, blocks, nil
 }
 
-// sealed asks one witness after the other for headers.
-func (v *Verifier) sealed(ctx context.Context, numbers []uint64) (out []node.Sealed, err error) {
-	if err := v.spend(ctx, len(numbers)); err != nil {
-		return nil, err
-	}
-	err = v.withWitness(func(n *node.Node) (err error) {
-		out, err = n.SealedBlocks(ctx, numbers)
-		return err
-	})
-	return out, err
-}
-
 // patience bounds one call for evidence that a node may take long for.
 const patience = time.Minute
 

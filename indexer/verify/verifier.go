@@ -23,12 +23,12 @@ var ErrNothingNew = errors.New("nothing new to verify")
 
 // Options of a Verifier. Zero values are replaced by the defaults named.
 type Options struct {
-	// Rate is how many JSON-RPC calls per second may be made, 25. They go out in
-	// batches; what a node itself limits comes on top.
+	// Rate is how many JSON-RPC calls per second may be made, 25; fifty headers count
+	// as one. They go out in batches; what a node itself limits comes on top.
 	Rate float64
 	// Agents is how many are compared at once, 32.
 	Agents int
-	// Window is how many blocks are looked through at once, 200.
+	// Window is how many blocks are looked through at once, 400.
 	Window uint64
 	// Every is the time between two comparisons of all agents, 10 min; where one
 	// takes long it is twenty times as long as that, but three days at most.
@@ -48,7 +48,7 @@ func (o Options) withDefaults() Options {
 		o.Rate = 25
 	}
 	setDefault(&o.Agents, 32)
-	setDefault(&o.Window, 200)
+	setDefault(&o.Window, 400)
 	setDefault(&o.Every, 10*time.Minute)
 	setDefault(&o.Poll, 5*time.Second)
 	setDefault(&o.RetryMin, 30*time.Second)
