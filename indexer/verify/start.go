@@ -4,8 +4,10 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 
 	"repute"
+	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
 )
@@ -50,7 +52,12 @@ func (v *Verifier) settleStart(ctx context.Context, l store.Lease, h hole) error
 	return v.db.CloseGap(ctx, v.chain.ID, l, h)
 }
 
+// deployedEarlier tells whether the registry was there before the first indexed block:
+// as the known deployments have it, or else as a node that keeps the state of then says.
 func (v *Verifier) deployedEarlier(ctx context.Context) (early bool, err error) {
+	if knownEarlier(v.chain) {
+		return true, nil
+	}
 	if err := v.spend(ctx, 1); err != nil {
 		return false, err
 	}
@@ -61,4 +68,12 @@ func (v *Verifier) deployedEarlier(ctx context.Context) (early bool, err error) 
 		return err
 	})
 	return early, err
+}
+
+// knownEarlier tells whether a known network's registry was deployed below the chain's
+// start. Of some only a block below the deployment is known, which tells nothing.
+func knownEarlier(c repute.Chain) bool {
+	return slices.ContainsFunc(contracts.Deployments(), func(d contracts.Deployment) bool {
+		return d.ChainID == c.ID && d.Identity == c.Identity && d.StartVerified && d.StartBlock < c.StartBlock
+	})
 }

@@ -6,6 +6,7 @@ import (
 	"testing"
 
 	"repute"
+	"repute/contracts"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -55,6 +56,28 @@ func TestStartAboveDeployment(t *testing.T) {
 		if left := startGaps(t, db); len(left) != 0 {
 			t.Errorf("%s: the gap stays open: %+v", name, left)
 		}
+	}
+}
+
+// Of a known network the deployment's block is known: nobody has to keep the state of
+// then.
+func TestStartAboveKnownDeployment(t *testing.T) {
+	t.Parallel()
+	d, err := contracts.FindDeployment("base")
+	if err != nil || !d.StartVerified {
+		t.Fatalf("%+v, %v", d, err)
+	}
+	for start, want := range map[uint64]bool{d.StartBlock - 1: false, d.StartBlock: false, d.StartBlock + 1: true} {
+		c := d.Chain()
+		c.StartBlock = start
+		if early, err := New(nil, c, func() []*node.Node { return nil }, Options{}).deployedEarlier(t.Context()); early != want || err == nil != want {
+			t.Errorf("start_block %d: too late %t, %v", start, early, err)
+		}
+	}
+	c := d.Chain()
+	c.StartBlock, c.Identity = d.StartBlock+1, rpctest.Account(1)
+	if knownEarlier(c) {
+		t.Error("another registry's deployment counts")
 	}
 }
 
