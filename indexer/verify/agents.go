@@ -45,6 +45,11 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 	if err != nil {
 		return err
 	}
+	more, err := v.compareTwice(ctx, at, &part)
+	if err != nil {
+		return err
+	}
+	holes = append(holes, more...)
 	err = v.open(ctx, l, holes)
 	if errors.Is(err, store.ErrGapsFull) {
 		part.skipped = append(part.skipped, kindsOf(holes)...)
@@ -149,6 +154,39 @@ func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) 
 		return fmt.Errorf("compare agents from %d on: %w", p.from, err)
 	}
 	return nil
+}
+
+// compareTwice has another witness, where there is one, compare the part too, unless
+// every block up to then is proven by its receipts: one that repeats what is stored
+// would make it whole with its word alone. What no other can answer is not verified.
+func (v *Verifier) compareTwice(ctx context.Context, at store.Standing, p *part) ([]hole, error) {
+	others := slices.DeleteFunc(slices.Clone(v.witnesses()), func(n *node.Node) bool { return n == p.by })
+	if len(others) == 0 {
+		return nil, nil
+	}
+	blocks, err := v.db.Sweep(ctx, v.chain.ID, blocksPass)
+	if err != nil || !v.mute && len(blocks.Skipped) == 0 && blocks.Position > p.at.Number {
+		return nil, err
+	}
+	last := error(ErrNothingNew)
+	for _, n := range others {
+		second := part{first: p.first, from: p.from, only: p.only}
+		if last = v.compareAt(ctx, n, p.at, &second); last != nil {
+			continue
+		}
+		second.holes = slices.DeleteFunc(second.holes, func(h hole) bool {
+			return slices.ContainsFunc(p.holes, func(x hole) bool { return sameHole(x, h) })
+		})
+		holes, err := v.confirm(ctx, at, &second)
+		p.skipped = append(p.skipped, second.skipped...)
+		return holes, err
+	}
+	if ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	v.log.Debug("no second witness", "block", p.at.Number, "error", last)
+	p.skipped = append(p.skipped, stateKinds()...)
+	return nil, nil
 }
 
 // compareAt compares a part with what one witness says of a block.

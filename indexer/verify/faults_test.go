@@ -4,10 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
@@ -230,5 +232,87 @@ func TestDisagreementIsNoProof(t *testing.T) {
 		if k.Kind == repute.KindApprovalForAll && (k.Status == repute.Complete || k.VerifiedTo > 0 || k.Open == 0) {
 			t.Errorf("the witnesses disagree and an event is missing: %+v", k)
 		}
+	}
+}
+
+// Where no block is proven, a witness that repeats what is stored does not verify it:
+// another one is asked, and none is called verified when no other can answer.
+func TestOneWordIsNoProof(t *testing.T) {
+	t.Parallel()
+	dn := rpctest.LivedIn(t)
+	c := dn.Chain()
+	direct := nodeAt(t, dn.RPCURL())
+	approvals := logsByKind(t, direct, c)[repute.KindApprovalForAll]
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	lost := approvals[len(approvals)-1]
+	owner := strings.TrimPrefix(common.BytesToAddress(lost.Topics[1][:]).Hex(), "0x")
+	d.Lose(only(lost), true, true)
+	const isApprovedForAll = "0xe985e9c5"
+	d.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
+		if call.Method == "eth_call" && strings.Contains(string(call.Params[0]), isApprovedForAll) &&
+			strings.Contains(string(call.Params[0]), strings.ToLower(owner)) && a["result"] != nil {
+			a["result"] = json.RawMessage(`"0x0000000000000000000000000000000000000000000000000000000000000000"`)
+		}
+	}
+	stateless := rpctest.NewProxy(t, dn.RPCURL())
+	stateless.Refuse("eth_call")
+	stateless.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
+		if call.Method == "eth_call" {
+			a["error"] = json.RawMessage(`{"code":-32000,"message":"missing trie node 0x12"}`)
+		}
+	}
+	for name, second := range map[string]*node.Node{"honest": direct, "without state": nodeAt(t, stateless.URL)} {
+		db, liar := openStore(t), nodeAt(t, d.URL)
+		indexFrom(t, db, c, liar)
+		v := New(db, c, func() []*node.Node { return []*node.Node{liar, second} }, Options{Rate: 1e6, NoBloom: true, RetryMin: time.Hour, RetryMax: time.Hour})
+		stepOn(t, v)
+		for _, k := range status(t, db).Completeness.Kinds {
+			if k.Kind == repute.KindApprovalForAll && k.VerifiedTo > 0 && k.Open == 0 {
+				t.Errorf("beside a second witness that is %s an event is missing: %+v", name, k)
+			}
+		}
+	}
+}
+
+// More gaps than are listed leave their kinds unverified.
+func TestOverfullGapsAreNotVerified(t *testing.T) {
+	t.Parallel()
+	dn := rpctest.LivedIn(t)
+	c := dn.Chain()
+	db, n := openStore(t), nodeAt(t, dn.RPCURL())
+	approvals := logsByKind(t, n, c)[repute.KindApprovalForAll]
+	d := rpctest.NewProxy(t, dn.RPCURL())
+	d.Lose(only(approvals[len(approvals)-1]), true, true)
+	lossy := nodeAt(t, d.URL)
+	indexFrom(t, db, c, lossy)
+	full := make([]store.Gap, 1_001)
+	for i := range full {
+		full[i] = newHole(repute.KindNewFeedback, fmt.Sprint("lost/", i), repute.BlockRange{From: 1, To: 2}, "test")
+	}
+	if err := db.OpenGaps(t.Context(), c.ID, store.Lease{}, full); !errors.Is(err, store.ErrGapsFull) {
+		t.Fatal(err)
+	}
+	at, err := db.Standing(t.Context(), c.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := verifierOf(db, c, lossy)
+	for range 10 {
+		if err := v.sweepAgents(t.Context(), store.Lease{}, at); err != nil && !errors.Is(err, ErrNothingNew) {
+			t.Fatal(err)
+		}
+	}
+	s := status(t, db)
+	verified := 0
+	for _, k := range s.Completeness.Kinds {
+		if k.VerifiedTo > 0 {
+			verified++
+		}
+		if k.Kind == repute.KindApprovalForAll && k.VerifiedTo > 0 {
+			t.Errorf("a gap that is not listed is called verified: %+v", k)
+		}
+	}
+	if verified == 0 || s.Completeness.Status != repute.Incomplete {
+		t.Errorf("%d kinds are verified and the chain is %s, want the others verified, and incomplete", verified, s.Completeness.Status)
 	}
 }
