@@ -1,0 +1,236 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/store"
+)
+
+func (p *program) documentsCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "documents", Short: "look after the files that agents and feedback point to"}
+	cmd.AddCommand(p.documentsStatusCommand(), p.documentsRetryCommand(), p.documentsDenyCommand(), p.documentsAllowCommand(),
+		p.documentsDeniedCommand())
+	for _, sub := range cmd.Commands() {
+		p.flags.database(sub.Flags())
+	}
+	return cmd
+}
+
+// documentsStatus is what documents status shows; its JSON is for programs.
+type documentsStatus struct {
+	Total    int64                           `json:"total"`
+	Due      int64                           `json:"due"`
+	Planned  int64                           `json:"planned"`
+	Statuses map[repute.DocumentStatus]int64 `json:"statuses"`
+	Reasons  map[string]int64                `json:"reasons"`
+	Queue    []queueStatus                   `json:"queue"`
+	Hosts    []hostStatus                    `json:"hosts"`
+}
+
+type queueStatus struct {
+	Rank      string     `json:"rank"`
+	Planned   int64      `json:"planned"`
+	Due       int64      `json:"due"`
+	Dead      int64      `json:"dead"`
+	OldestDue *time.Time `json:"oldestDue"`
+}
+
+type hostStatus struct {
+	Host   string `json:"host"`
+	Due    int64  `json:"due"`
+	Failed int64  `json:"failed"`
+	Dead   int64  `json:"dead"`
+	Silent int64  `json:"silentTurns"`
+}
+
+func (p *program) documentsStatusCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "status",
+		Short: "count documents by state, reason, place in the queue and host",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				s, err := readDocumentsStatus(cmd.Context(), db)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(p.stdout).Encode(s)
+				}
+				return s.print(p.stdout, time.Now())
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+func readDocumentsStatus(ctx context.Context, db *store.DB) (s documentsStatus, err error) {
+	stats, err := db.URIStats(ctx)
+	if err != nil {
+		return s, err
+	}
+	s = documentsStatus{Total: stats.Total, Due: stats.Due, Planned: stats.Planned, Statuses: stats.ByStatus, Reasons: stats.ByReason,
+		Queue: []queueStatus{}, Hosts: []hostStatus{}}
+	queue, err := db.DocumentQueue(ctx)
+	if err != nil {
+		return s, err
+	}
+	for _, q := range queue {
+		row := queueStatus{Rank: q.Rank.String(), Planned: q.Planned, Due: q.Due, Dead: q.Dead}
+		if !q.Oldest.IsZero() {
+			row.OldestDue = &q.Oldest
+		}
+		s.Queue = append(s.Queue, row)
+	}
+	hosts, err := db.WorstHosts(ctx)
+	for _, h := range hosts {
+		s.Hosts = append(s.Hosts, hostStatus{h.Host, h.Due, h.Failed, h.Dead, h.Silent})
+	}
+	return s, err
+}
+
+func (s documentsStatus) print(w io.Writer, now time.Time) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "documents\t%d\tdue %d\tplanned %d\n", s.Total, s.Due, s.Planned)
+	for _, status := range slices.Sorted(maps.Keys(s.Statuses)) {
+		fmt.Fprintf(t, "  %s\t%d\n", status, s.Statuses[status])
+	}
+	fmt.Fprintln(t, "\nqueue\tdue\tplanned\tdead\toldest due")
+	for _, q := range s.Queue {
+		oldest := "-"
+		if q.OldestDue != nil {
+			oldest = now.Sub(*q.OldestDue).Round(time.Second).String()
+		}
+		fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%s\n", q.Rank, q.Due, q.Planned, q.Dead, oldest)
+	}
+	if len(s.Reasons) > 0 {
+		fmt.Fprintln(t, "\nfailures")
+		for _, reason := range slices.Sorted(maps.Keys(s.Reasons)) {
+			fmt.Fprintf(t, "  %s\t%d\n", reason, s.Reasons[reason])
+		}
+	}
+	if len(s.Hosts) > 0 {
+		fmt.Fprintln(t, "\nhosts\tdue\tfailed\tdead\tturns without an answer")
+		for _, h := range s.Hosts {
+			fmt.Fprintf(t, "  %s\t%d\t%d\t%d\t%d\n", cmp.Or(h.Host, "(none)"), h.Due, h.Failed, h.Dead, h.Silent)
+		}
+	}
+	return t.Flush()
+}
+
+func (p *program) documentsRetryCommand() *cobra.Command {
+	var f store.RetryFilter
+	var all bool
+	cmd := &cobra.Command{
+		Use:   "retry [--host HOST] [--reason REASON] [AGENT…] | --all",
+		Short: "fetch again now what could not be fetched, the dead included",
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !all && f.Host == "" && f.Reason == "" && len(args) == 0 {
+				return repute.Invalid("retry", "selects nothing", "give --host, --reason, agents, or --all")
+			}
+			agents, err := agentsNamed(args)
+			if err != nil {
+				return err
+			}
+			f.Agents = agents
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				n, err := db.RetryDocuments(cmd.Context(), f)
+				if err == nil {
+					fmt.Fprintf(p.stdout, "%d documents are due now\n", n)
+				}
+				return err
+			})
+		},
+	}
+	cmd.Flags().StringVar(&f.Host, "host", "", "of this host")
+	cmd.Flags().StringVar(&f.Reason, "reason", "", "with this reason: see documents status")
+	cmd.Flags().BoolVar(&all, "all", false, "all of them")
+	return cmd
+}
+
+// agentsNamed reads ids that name their chain.
+func agentsNamed(args []string) (ids []repute.AgentID, err error) {
+	for _, arg := range args {
+		ref, err := repute.ParseAgentRef(arg)
+		if err != nil {
+			return nil, err
+		}
+		if ref.ChainID == 0 {
+			return nil, repute.Invalid("agent", arg+" names no chain", "{chainId}:{tokenId}")
+		}
+		ids = append(ids, repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID})
+	}
+	return ids, nil
+}
+
+const denyKinds = "KIND is sha256, cid, host or agent."
+
+func (p *program) documentsDenyCommand() *cobra.Command {
+	var reason string
+	var drop bool
+	cmd := &cobra.Command{
+		Use:   "deny KIND VALUE --reason TEXT",
+		Short: "no longer fetch, show or serve a document, a host's or an agent's",
+		Long:  denyKinds + " Callers are told the reason.",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				return db.Deny(cmd.Context(), repute.Denial{Kind: repute.DenyKind(args[0]), Value: args[1], Reason: reason}, drop)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why, for callers to read")
+	cmd.Flags().BoolVar(&drop, "drop", false, "drop the bytes too, of kinds sha256 and cid")
+	return cmd
+}
+
+func (p *program) documentsAllowCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "allow KIND VALUE",
+		Short: "take back a denial",
+		Long:  denyKinds,
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				return db.Undeny(cmd.Context(), repute.DenyKind(args[0]), args[1])
+			})
+		},
+	}
+}
+
+func (p *program) documentsDeniedCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "denied",
+		Short: "list what is denied, the newest first",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
+				list, err := db.ListDenied(cmd.Context())
+				if err != nil {
+					return err
+				}
+				t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+				for _, d := range list {
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Kind, d.Value, d.Created.UTC().Format(time.DateOnly), oneLine(d.Reason))
+				}
+				return t.Flush()
+			})
+		},
+	}
+}
+
+func oneLine(s string) string { return strings.Join(strings.Fields(s), " ") }

@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"repute/internal/pgtest"
+)
+
+// TestDocumentsCommands denies, lists, allows and retries on an empty index.
+func TestDocumentsCommands(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	for _, step := range []struct {
+		args string
+		code int
+		want string // part of what is said
+	}{
+		{"status", 0, "documents  0  due 0  planned 0"},
+		{"retry", 2, "selects nothing"},
+		{"retry 22", 2, "names no chain"},
+		{"retry --all", 0, "0 documents are due now"},
+		{"retry --reason timeout 8453:22", 0, "0 documents are due now"},
+		{"deny host bad.example --reason phishing", 0, ""},
+		{"deny host https://bad.example --reason x", 2, "is no host"},
+		{"deny host bad.example", 2, "reason"},
+		{"denied", 0, "host  bad.example"},
+		{"allow host bad.example", 0, ""},
+		{"allow host bad.example", 1, "not indexed"},
+	} {
+		var out, said bytes.Buffer
+		code := run(t.Context(), append([]string{"documents"}, append(strings.Fields(step.args), "--database-url", url)...), &out, &said)
+		if code != step.code || !strings.Contains(out.String()+said.String(), step.want) {
+			t.Errorf("documents %s: exit %d, %s%s", step.args, code, &out, &said)
+		}
+	}
+	var out, said bytes.Buffer
+	code := run(t.Context(), []string{"documents", "status", "--json", "--database-url", url}, &out, &said)
+	var s documentsStatus
+	if err := json.Unmarshal(out.Bytes(), &s); code != 0 || err != nil || len(s.Queue) != 4 || s.Queue[0].Rank != "new" {
+		t.Errorf("exit %d, %v, %s%s", code, err, &out, &said)
+	}
+}
