@@ -214,3 +214,37 @@ func TestBeside(t *testing.T) {
 		t.Errorf("in a list: %+v", a.Errors)
 	}
 }
+
+// The file behind a rating comes with the verdict on its hash, and with what it says
+// else than the chain.
+func TestFiles(t *testing.T) {
+	t.Parallel()
+	s, db := documented(t, api.Options{})
+	if _, err := db.PlanFiles(t.Context(), 1000); err != nil {
+		t.Fatal(err)
+	}
+	body := `{"value": 12, "text": "<script>"}`
+	said := &repute.FeedbackFile{Value: "12", Tag1: "slow", Text: "<script>", Payment: &repute.PaymentClaim{TxHash: "0x1"}}
+	saveFiles(t, db, map[string]store.FetchResult{
+		"ipfs://feedback": {Body: []byte(body), Source: "ipfs", FileOnly: true, Files: []store.FileParse{{Kind: repute.FeedbackDocument, Feedback: said}}},
+	})
+	list := as[api.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?client="+addr(201).Hex()))
+	f := list.Items[0].File
+	if f == nil || f.Status != "ok" || f.Proof.Verdict != "mismatch" || f.Feedback == nil || f.Feedback.Text != "<script>" || f.Feedback.Payment.TxHash != "0x1" || len(f.Contradictions) != 2 {
+		t.Fatalf("%+v", f)
+	}
+	if r := get(t, s, "/documents/"+string(*f.SHA256)); string(r.body) != body {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+	if answer := list.Items[0].Responses[0].File; answer == nil || answer.Status != "failed" || *answer.Reason != "timeout" || answer.Proof.Verdict != "unavailable" {
+		t.Errorf("%+v", answer)
+	}
+	for _, v := range as[api.ValidationList](t, get(t, s, "/agents/8453:7/validations")).Items {
+		if (v.RequestURI == "") != (v.RequestFile == nil || v.RequestFile.Status == "none") {
+			t.Errorf("%q: %+v", v.RequestURI, v.RequestFile)
+		}
+		if v.Answer != nil && v.Answer.File != nil {
+			t.Errorf("a file without uri: %+v", v.Answer)
+		}
+	}
+}

@@ -138,7 +138,7 @@ func encodeFeedback(f repute.Feedback) Feedback {
 	w := Feedback{
 		Agent: ID(f.Agent.String()), Client: address(f.Client), Index: Long(f.Index),
 		Amount: encodeAmount(repute.Amount{Value: f.Value, Decimals: f.Decimals}),
-		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil,
+		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil, File: encodeRatingFile(f),
 		Responses: each(f.Responses, encodeResponse), ResponseCount: Long(f.ResponseCount), Partial: f.Partial,
 	}
 	w.Tag1, w.Tag1Hex = text(f.Tag1)
@@ -153,7 +153,7 @@ func encodeFeedback(f repute.Feedback) Feedback {
 }
 
 func encodeResponse(r repute.Response) Response {
-	w := Response{Responder: address(r.Responder), Hash: encodeHash(r.Hash), At: encodePoint(r.At)}
+	w := Response{Responder: address(r.Responder), Hash: encodeHash(r.Hash), File: encodeFile(r.File), At: encodePoint(r.At)}
 	w.URI, w.URIHex = text(r.URI)
 	return w
 }
@@ -161,7 +161,7 @@ func encodeResponse(r repute.Response) Response {
 func encodeValidation(v repute.Validation) Validation {
 	w := Validation{
 		Agent: ID(v.Agent.String()), ChainID: Long(v.ChainID), Contract: address(v.Contract), ContractTrusted: v.ContractTrusted,
-		RequestHash: Hash(v.RequestHash.Hex()), Validator: address(v.Validator), Requested: encodePoint(v.Requested),
+		RequestHash: Hash(v.RequestHash.Hex()), Validator: address(v.Validator), Requested: encodePoint(v.Requested), RequestFile: encodeFile(v.RequestFile),
 		Status: "pending", Answers: Long(v.Answers), Partial: v.Partial,
 	}
 	w.RequestURI, w.RequestURIHex = text(v.RequestURI)
@@ -172,7 +172,7 @@ func encodeValidation(v repute.Validation) Validation {
 }
 
 func encodeAnswer(a repute.ValidationAnswer) *ValidationAnswer {
-	w := &ValidationAnswer{Response: int32(a.Response), Hash: encodeHash(a.Hash), At: encodePoint(a.At)}
+	w := &ValidationAnswer{Response: int32(a.Response), Hash: encodeHash(a.Hash), File: encodeFile(a.File), At: encodePoint(a.At)}
 	w.URI, w.URIHex = text(a.URI)
 	w.Tag, w.TagHex = text(a.Tag)
 	return w

@@ -48,6 +48,9 @@ func data[D any](t testing.TB, a answer) D {
 const everything = `
 fragment point on Point { block logIndex txHash time }
 fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status verifiedToBlock ranges { from to } pending undecoded openGaps } }
+fragment file on File { status source sha256 keccak256 size fetchedAt reason detail proof { verdict by } problems { code } problemCount contradictions { code message }
+  feedback { registry tokenId client createdAt value decimals rating tag1 tag2 endpoint text mcp { tool prompt resource } a2a { skills contextId taskId }
+    oasf { skills domains } payment { from to chainId txHash } } }
 query($id: ID!, $at: String) {
   agent(id: $id, at: $at) {
     id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize score
@@ -61,13 +64,13 @@ query($id: ID!, $at: String) {
     asOf { ...asOf }
     feedback(first: 5, includeRevoked: true) {
       nodes { id client index value decimals decimal tag1 tag1Hex tag2 tag2Hex endpoint endpointHex uri uriHex hash isRevoked responseCount partial
-        given { ...point } revoked { ...point } agent { shortId } responses { responder uri uriHex hash at { ...point } } }
+        given { ...point } revoked { ...point } agent { shortId } file { ...file } responses { responder uri uriHex hash file { ...file } at { ...point } } }
       pageInfo { hasNextPage endCursor }
       asOf { ...asOf }
     }
     validations {
-      nodes { id contract contractTrusted requestHash validator requestUri requestUriHex requested { ...point } status answers partial agent { id }
-        answer { response uri uriHex hash tag tagHex at { ...point } } }
+      nodes { id contract contractTrusted requestHash validator requestUri requestUriHex requested { ...point } status answers partial agent { id } requestFile { ...file }
+        answer { response uri uriHex hash file { ...file } tag tagHex at { ...point } } }
       pageInfo { hasNextPage endCursor } asOf { block }
     }
     reputation { score asOf { block } summary { count value decimals decimal }

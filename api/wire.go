@@ -136,6 +136,7 @@ type Feedback struct {
 	URI           string     `json:"uri"`
 	URIHex        *Hex       `json:"uriHex,omitempty"`
 	Hash          *Hash      `json:"hash" doc:"keccak256 of the file behind uri, null when not given"`
+	File          *File      `json:"file" doc:"behind uri; null without uri and hash"`
 	Given         Point      `json:"given"`
 	IsRevoked     bool       `json:"isRevoked"`
 	Revoked       *Point     `json:"revoked,omitempty" doc:"where it was revoked; absent while live"`
@@ -150,6 +151,7 @@ type Response struct {
 	URI       string  `json:"uri"`
 	URIHex    *Hex    `json:"uriHex,omitempty"`
 	Hash      *Hash   `json:"hash"`
+	File      *File   `json:"file" doc:"behind uri; null without uri and hash"`
 	At        Point   `json:"at"`
 }
 
@@ -163,6 +165,7 @@ type Validation struct {
 	Validator       Address           `json:"validator"`
 	RequestURI      string            `json:"requestUri"`
 	RequestURIHex   *Hex              `json:"requestUriHex,omitempty"`
+	RequestFile     *File             `json:"requestFile" doc:"behind requestUri, judged by requestHash, which many contracts make of something else than the file; null without uri"`
 	Requested       Point             `json:"requested"`
 	Status          string            `json:"status" enum:"pending,answered"`
 	Answer          *ValidationAnswer `json:"answer,omitempty" doc:"absent while pending"`
@@ -176,6 +179,7 @@ type ValidationAnswer struct {
 	URI      string `json:"uri"`
 	URIHex   *Hex   `json:"uriHex,omitempty"`
 	Hash     *Hash  `json:"hash"`
+	File     *File  `json:"file" doc:"behind uri; null without uri and hash"`
 	Tag      string `json:"tag"`
 	TagHex   *Hex   `json:"tagHex,omitempty"`
 	At       Point  `json:"at"`

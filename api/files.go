@@ -1,0 +1,115 @@
+package api
+
+import (
+	"repute"
+	"repute/manifest"
+)
+
+// File is what is known of a file that a rating, a response or a validation points to.
+type File struct {
+	Status         string        `json:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"invalid: read, and a feedback file with errors"`
+	Source         *string       `json:"source" doc:"data, inline, https or ipfs; null before the first fetch"`
+	SHA256         *Hash         `json:"sha256" doc:"of the bytes, which /documents/{sha256} gives"`
+	Keccak256      *Hash         `json:"keccak256" doc:"of the bytes"`
+	Size           Long          `json:"size" doc:"bytes"`
+	FetchedAt      *Time         `json:"fetchedAt" format:"date-time"`
+	Reason         *string       `json:"reason" doc:"code of the last failure"`
+	Detail         *string       `json:"detail" doc:"the failure in words"`
+	Proof          HashProof     `json:"proof" doc:"whether these bytes were meant"`
+	Feedback       *FeedbackFile `json:"feedback,omitempty" doc:"what a feedback file says, without unknown members; absent for other files and for a long one"`
+	Problems       []Problem     `json:"problems" doc:"of a feedback file, the first ten"`
+	ProblemCount   Long          `json:"problemCount"`
+	Contradictions []Problem     `json:"contradictions" doc:"where a feedback file contradicts the rating that points to it; the chain decides"`
+}
+
+// FeedbackFile is what a feedback file says.
+type FeedbackFile struct {
+	Registry  string        `json:"registry" doc:"eip155:{chainId}:{address}, as written"`
+	TokenID   *BigInt       `json:"tokenId"`
+	Client    string        `json:"client"`
+	CreatedAt string        `json:"createdAt"`
+	Value     string        `json:"value" doc:"a decimal number as written: an integer that decimals applies to, or one with a fraction"`
+	Decimals  *int32        `json:"decimals"`
+	Rating    string        `json:"rating" doc:"what older files give instead of value"`
+	Tag1      string        `json:"tag1"`
+	Tag2      string        `json:"tag2"`
+	Endpoint  string        `json:"endpoint"`
+	Text      string        `json:"text" doc:"for people"`
+	MCP       FeedbackMCP   `json:"mcp"`
+	A2A       FeedbackA2A   `json:"a2a"`
+	OASF      FeedbackOASF  `json:"oasf"`
+	Payment   *PaymentClaim `json:"payment" doc:"a claim to be checked on chain, no proof by itself"`
+}
+
+// FeedbackMCP says which part of an MCP server was used.
+type FeedbackMCP struct {
+	Tool     string `json:"tool"`
+	Prompt   string `json:"prompt"`
+	Resource string `json:"resource"`
+}
+
+// FeedbackA2A says what was asked of an A2A agent.
+type FeedbackA2A struct {
+	Skills    []string `json:"skills"`
+	ContextID string   `json:"contextId"`
+	TaskID    string   `json:"taskId"`
+}
+
+// FeedbackOASF says what was asked for in terms of OASF.
+type FeedbackOASF struct {
+	Skills  []string `json:"skills"`
+	Domains []string `json:"domains"`
+}
+
+// PaymentClaim is a payment that a feedback file claims.
+type PaymentClaim struct {
+	From    string `json:"from"`
+	To      string `json:"to"`
+	ChainID string `json:"chainId"`
+	TxHash  string `json:"txHash"`
+}
+
+// encodeRatingFile compares a feedback file with its rating, too.
+func encodeRatingFile(f repute.Feedback) *File {
+	w := encodeFile(f.File)
+	if w != nil && f.File.Feedback != nil {
+		w.Contradictions = each(manifest.MatchFeedback(*f.File.Feedback, f), encodeProblem)
+	}
+	return w
+}
+
+func encodeFile(f *repute.File) *File {
+	if f == nil {
+		return nil
+	}
+	w := &File{
+		Status: string(f.Status), Source: orNull(f.Source), SHA256: encodeHash(f.SHA256), Keccak256: encodeHash(f.Keccak), Size: Long(f.Size),
+		FetchedAt: encodeTime(f.FetchedAt), Reason: orNull(f.Reason), Detail: orNull(clean(f.Detail)), Proof: encodeProof(f.Proof),
+		Problems: each(f.Problems, encodeProblem), ProblemCount: Long(f.ProblemCount), Contradictions: []Problem{},
+	}
+	if f.Feedback != nil {
+		w.Feedback = encodeFeedbackFile(*f.Feedback)
+	}
+	return w
+}
+
+func encodeFeedbackFile(f repute.FeedbackFile) *FeedbackFile {
+	w := &FeedbackFile{
+		Registry: clean(f.Registry), Client: clean(f.Client), CreatedAt: clean(f.CreatedAt), Value: clean(f.Value), Rating: clean(f.Rating),
+		Tag1: clean(f.Tag1), Tag2: clean(f.Tag2), Endpoint: clean(f.Endpoint), Text: clean(f.Text),
+		MCP:  FeedbackMCP{clean(f.MCP.Tool), clean(f.MCP.Prompt), clean(f.MCP.Resource)},
+		A2A:  FeedbackA2A{each(f.A2A.Skills, clean), clean(f.A2A.ContextID), clean(f.A2A.TaskID)},
+		OASF: FeedbackOASF{each(f.OASF.Skills, clean), each(f.OASF.Domains, clean)},
+	}
+	if f.TokenID != nil {
+		w.TokenID = orNull(BigInt(f.TokenID.Dec()))
+	}
+	if f.Decimals != nil {
+		decimals := int32(*f.Decimals)
+		w.Decimals = &decimals
+	}
+	if p := f.Payment; p != nil {
+		w.Payment = &PaymentClaim{clean(p.From), clean(p.To), clean(p.ChainID), clean(p.TxHash)}
+	}
+	return w
+}
