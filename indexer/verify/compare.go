@@ -33,6 +33,9 @@ type comparer struct {
 	holes []hole
 	calls []node.Call
 	then  []func(node.CallResult)
+	// planned plan further questions once the ones before are answered: an agent may
+	// have hundreds of thousands of clients.
+	planned []func()
 	// details are clients whose ratings must be compared one by one.
 	details []detail
 	index   uint64 // the only one of their ratings, 0 for all
@@ -72,7 +75,13 @@ var errNoCode = errors.New("no answer: is there a contract?")
 
 // ask sends what was planned, in rounds: an answer may plan another question.
 func (c *comparer) ask(ctx context.Context) error {
-	for len(c.calls) > 0 {
+	for len(c.calls)+len(c.planned) > 0 {
+		if len(c.calls) == 0 {
+			next := c.planned[0]
+			c.planned = c.planned[1:]
+			next()
+			continue
+		}
 		n := min(len(c.calls), comparedAtOnce)
 		calls, then := c.calls[:n], c.then[:n]
 		c.calls, c.then = c.calls[n:], c.then[n:]
@@ -216,8 +225,17 @@ func (c *comparer) raters(a *store.AgentThen) {
 	})
 }
 
-// ratings compares what clients gave.
+// clientsAtOnce is of how many clients the questions are held in memory.
+const clientsAtOnce = 1_000
+
+// ratings compares what clients gave, portion by portion.
 func (c *comparer) ratings(a *store.AgentThen, clients []store.ClientThen) {
+	for some := range slices.Chunk(clients, clientsAtOnce) {
+		c.planned = append(c.planned, func() { c.someRatings(a, some) })
+	}
+}
+
+func (c *comparer) someRatings(a *store.AgentThen, clients []store.ClientThen) {
 	var portion []store.ClientThen
 	size := uint64(0)
 	for i := range clients {
