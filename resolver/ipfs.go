@@ -185,7 +185,9 @@ func (c *Client) loadCAR(ctx context.Context, g *peer, root cid.Cid, path string
 // ask sends a request to a gateway. Its error does not name the URL: an operator's
 // gateway may have a key in it.
 func (c *Client) ask(ctx context.Context, g *peer, what, accept string) (*http.Response, error) {
-	resp, err := c.get(ctx, g.guard, g.base+"/ipfs/"+what, map[string]string{"Accept": accept})
+	// A gateway may begin a CAR and then search the network for its first block: what
+	// holds it to its time is the next gateway, not the pace of its body.
+	resp, err := c.get(ctx, g.guard, c.opts.Timeout, g.base+"/ipfs/"+what, map[string]string{"Accept": accept})
 	var named *url.Error
 	if errors.As(err, &named) {
 		err = named.Err

@@ -228,3 +228,23 @@ func TestIPFSBlocks(t *testing.T) {
 		}
 	}
 }
+
+// A gateway that begins its answer and then searches for the blocks has its time.
+func TestIPFSGatewayMaySearch(t *testing.T) {
+	n := newNode(t)
+	h := n.handler()
+	slow := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		rec := httptest.NewRecorder()
+		h.ServeHTTP(rec, r)
+		w.Header().Set("Content-Type", rec.Header().Get("Content-Type"))
+		w.WriteHeader(rec.Code)
+		_ = http.NewResponseController(w).Flush()
+		time.Sleep(200 * time.Millisecond)
+		_, _ = w.Write(rec.Body.Bytes())
+	})
+	c, _ := gatewayClient(t, Options{}, slow)
+	c.pace = 20 * time.Millisecond
+	if doc, err := c.Fetch(t.Context(), "ipfs://"+n.file(leaves...).Cid().String()); err != nil || len(doc.Bytes) == 0 {
+		t.Errorf("%v", err)
+	}
+}

@@ -35,7 +35,7 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) 
 	if date := validator(known.LastModified); date != "" {
 		header["If-Modified-Since"] = date
 	}
-	resp, err := c.get(ctx, c.guard, target, header)
+	resp, err := c.get(ctx, c.guard, c.pace, target, header)
 	if err != nil {
 		return Document{}, err
 	}
@@ -66,8 +66,8 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) 
 }
 
 // get sends a guarded GET and returns only answers with status 200, or 304 to a
-// conditional request.
-func (c *Client) get(ctx context.Context, guard *Guard, target string, header map[string]string) (*http.Response, error) {
+// conditional request. The body must make progress within pace.
+func (c *Client) get(ctx context.Context, guard *Guard, pace time.Duration, target string, header map[string]string) (*http.Response, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	req, err := http.NewRequestWithContext(ctx, http.MethodGet, target, nil)
 	if err != nil {
@@ -83,7 +83,7 @@ func (c *Client) get(ctx context.Context, guard *Guard, target string, header ma
 		cancel()
 		return nil, err
 	}
-	resp.Body = newPacedBody(resp.Body, c.pace, cancel)
+	resp.Body = newPacedBody(resp.Body, pace, cancel)
 	conditional := header["If-None-Match"] != "" || header["If-Modified-Since"] != ""
 	if resp.StatusCode == http.StatusOK || conditional && resp.StatusCode == http.StatusNotModified {
 		return resp, nil
