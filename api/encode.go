@@ -122,7 +122,8 @@ func encodeRegistration(r repute.Registration) *Registration {
 func encodeService(s repute.Service) Service {
 	return Service{
 		Name: clean(s.Name), Endpoint: clean(s.Endpoint), Version: clean(s.Version),
-		Skills: each(s.Skills, clean), Domains: each(s.Domains, clean), Extra: s.Extra,
+		Skills: each(s.Skills, clean), Domains: each(s.Domains, clean),
+		Tools: each(s.Tools, clean), Prompts: each(s.Prompts, clean), Resources: each(s.Resources, clean), Extra: s.Extra,
 	}
 }
 

@@ -357,7 +357,7 @@ func TestDocument(t *testing.T) {
 	active := true
 	file := repute.Registration{
 		Type: "agent", Name: "</script><b>", Description: "d", Active: &active, SupportedTrust: []string{"reputation"},
-		Services:      []repute.Service{{Name: "MCP", Endpoint: "https://agent.example/mcp", Skills: []string{"a"}}},
+		Services:      []repute.Service{{Name: "MCP", Endpoint: "https://agent.example/mcp", Skills: []string{"a"}, Tools: []string{"t"}}},
 		Registrations: []repute.RegistrationLink{{Registry: "eip155:8453:0x1"}},
 		Extra:         map[string]json.RawMessage{"more": json.RawMessage(`{"deep":[1,2]}`)},
 	}
@@ -380,14 +380,14 @@ func TestDocument(t *testing.T) {
 	if d.Status != "ok" || d.SHA256 == nil || d.Size != 2 || *d.Source != "https" || d.FetchedAt == nil || len(d.Problems) != 1 || r == nil {
 		t.Fatalf("%+v", d)
 	}
-	if r.Name != "</script><b>" || !*r.Active || r.X402 != nil || r.Services[0].Endpoint != "https://agent.example/mcp" ||
+	if r.Name != "</script><b>" || !*r.Active || r.X402 != nil || r.Services[0].Endpoint != "https://agent.example/mcp" || r.Services[0].Tools[0] != "t" ||
 		r.Registrations[0].TokenID != nil || len(r.Extra) != 1 {
 		t.Errorf("%+v", r)
 	}
 	g := data[struct {
 		Agent struct{ Document api.Document }
-	}](t, ask(t, s, `{ agent(id: "8453:9") { document { status registration { name services { name skills domains } registrations { tokenId registry } } } } }`, nil))
-	if g.Agent.Document.Registration.Services[0].Name != "MCP" {
+	}](t, ask(t, s, `{ agent(id: "8453:9") { document { status registration { name services { name skills domains tools prompts resources } registrations { tokenId registry } } } } }`, nil))
+	if got := g.Agent.Document.Registration.Services[0]; got.Name != "MCP" || len(got.Tools) != 1 || got.Prompts == nil {
 		t.Errorf("%+v", g)
 	}
 }

@@ -92,12 +92,15 @@ type Registration struct {
 
 // Service is one endpoint an agent offers.
 type Service struct {
-	Name     string                     `json:"name"`
-	Endpoint string                     `json:"endpoint"`
-	Version  string                     `json:"version"`
-	Skills   []string                   `json:"skills"`
-	Domains  []string                   `json:"domains"`
-	Extra    map[string]json.RawMessage `json:"extra,omitempty"`
+	Name      string                     `json:"name"`
+	Endpoint  string                     `json:"endpoint"`
+	Version   string                     `json:"version"`
+	Skills    []string                   `json:"skills"`
+	Domains   []string                   `json:"domains"`
+	Tools     []string                   `json:"tools" doc:"of an MCP server (mcpTools)"`
+	Prompts   []string                   `json:"prompts" doc:"of an MCP server (mcpPrompts)"`
+	Resources []string                   `json:"resources" doc:"of an MCP server (mcpResources)"`
+	Extra     map[string]json.RawMessage `json:"extra,omitempty"`
 }
 
 // RegistrationLink is a file's claim to be an agent's file.
