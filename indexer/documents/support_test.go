@@ -67,3 +67,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 	t.Fatalf("never: %s", what)
 }
+
+func openFiles(t *testing.T, off bool) *store.DB {
+	t.Helper()
+	return openAt(t, pgtest.New(t), store.Options{NoFiles: off})
+}

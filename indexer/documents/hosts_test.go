@@ -1,0 +1,133 @@
+package documents
+
+import (
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"net/netip"
+	"sync"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/internal/rpctest"
+	"repute/resolver"
+	"repute/store"
+)
+
+// Hosts that hang hold two requests each and nobody else: all others are read while
+// they still do, though more documents are due at them.
+func TestHangingHostsHoldNobody(t *testing.T) {
+	t.Parallel()
+	const hosts, dead, each = 200, 10, 5
+	var mu sync.Mutex
+	hung := map[string]int{}
+	end := make(chan struct{})
+	var uris []string
+	for i := range hosts {
+		s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if i < dead {
+				mu.Lock()
+				hung[r.Host]++
+				mu.Unlock()
+				<-end
+				return
+			}
+			fmt.Fprint(w, goodFile)
+		}))
+		t.Cleanup(s.Close)
+		n := 1
+		if i < dead {
+			n = each
+		}
+		for j := range n {
+			uris = append(uris, fmt.Sprintf("%s/%d", s.URL, j))
+		}
+	}
+	t.Cleanup(func() { close(end) })
+	db := openStore(t)
+	c := register(t, db, uris...)
+	client, err := resolver.New(resolver.Options{Timeout: 20 * time.Second,
+		GuardOptions: resolver.GuardOptions{AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.0/8")}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(client.Close)
+	defer running(t, New(db, client, Options{Sweep: 20 * time.Millisecond, Hosts: dead + 6}))()
+	eventually(t, "the others are read", func() bool {
+		stats, err := db.URIStats(t.Context())
+		return err == nil && stats.ByStatus[repute.DocumentOK] == hosts-dead
+	})
+	mu.Lock()
+	defer mu.Unlock()
+	if len(hung) != dead {
+		t.Errorf("%d hosts hang, want %d", len(hung), dead)
+	}
+	for host, n := range hung {
+		if n > 2 {
+			t.Errorf("%d requests to %s, which hangs", n, host)
+		}
+	}
+	if d := document(t, db, c, 0); d.Status != repute.DocumentPending {
+		t.Errorf("of a host that hangs: %+v", d)
+	}
+}
+
+// A host that does not answer is left alone with all its documents.
+func TestSilentHostIsPostponed(t *testing.T) {
+	t.Parallel()
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close() // refuses from now on
+	var uris []string
+	for i := range 20 {
+		uris = append(uris, fmt.Sprintf("%s/%d", s.URL, i))
+	}
+	db := openStore(t)
+	register(t, db, uris...)
+	defer running(t, newLoop(t, db, Options{RetryMin: time.Hour}))()
+	eventually(t, "the host waits", func() bool {
+		hosts, err := db.WorstHosts(t.Context())
+		return err == nil && len(hosts) == 1 && hosts[0].Silent == 1
+	})
+	hosts, err := db.WorstHosts(t.Context())
+	if err != nil || hosts[0].Failed < silentMost || hosts[0].Failed > silentMost+1 || hosts[0].Due < 17 {
+		t.Errorf("hosts %+v, %v", hosts, err)
+	}
+}
+
+// Files of feedback come after agents, unless they are not wanted.
+func TestFilesAreRead(t *testing.T) {
+	t.Parallel()
+	for _, off := range []bool{false, true} {
+		t.Run(fmt.Sprintf("off=%t", off), func(t *testing.T) {
+			t.Parallel()
+			const file = `data:application/json,{"clientAddress":"0x","value":1,"agentId":0,"text":"fine"}`
+			db := openFiles(t, off)
+			c := rpctest.New(t, rpctest.Options{})
+			c.Mine(c.Register(0, rpctest.Account(1), "data:application/json,"+goodFile))
+			c.Mine(c.Tx(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(2), Index: 1, Value: big.NewInt(1), URI: file}))
+			index(t, db, c)
+			defer running(t, newLoop(t, db, Options{}))()
+			eventually(t, "the agent is read", func() bool { return document(t, db, c, 0).Status == repute.DocumentOK })
+			rated := func() *repute.File {
+				id := repute.AgentID{ChainID: 31337, Registry: c.Identity}
+				page, err := db.Feedback(t.Context(), id, store.FeedbackFilter{Limit: 1, At: repute.At{Finality: repute.Latest}})
+				if err != nil || len(page.Items) != 1 || page.Items[0].File == nil {
+					t.Fatalf("feedback %+v, %v", page.Items, err)
+				}
+				return page.Items[0].File
+			}
+			if off {
+				if f := rated(); f.Status != repute.DocumentPending {
+					t.Errorf("a file nobody wants: %+v", f)
+				}
+				return
+			}
+			eventually(t, "the file is read", func() bool { return rated().Status != repute.DocumentPending })
+			if f := rated(); f.Feedback == nil || f.Feedback.Text != "fine" {
+				t.Errorf("file %+v", f)
+			}
+		})
+	}
+}
