@@ -23,22 +23,33 @@ type chainRow struct {
 	cursor               repute.Block // number and hash; the hash is zero before the first block
 	finalized            uint64
 	reorgs               int64
+	writes               int64 // counts the transactions that changed anything a batch goes by
+	rewound              bool  // by this transaction
 }
 
-// lockChain loads a chain and keeps other writers of it out until the
-// transaction ends. Readers do not notice.
+// lockChain loads a chain, keeps other writers of it out until the transaction
+// ends, and counts the write: every writer of rows that a batch goes by must come
+// through here, or recall would be wrong. Readers do not notice.
 func lockChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*chainRow, error) {
+	return scanChainRow(chainID, tx.QueryRow(ctx, "update chains set writes = writes + 1 where chain_id = $1 returning "+chainColumns, chainID))
+}
+
+// holdChain is lockChain for who changes nothing that a batch goes by.
+func holdChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*chainRow, error) {
 	return scanChainRow(chainID, tx.QueryRow(ctx, selectChain+" for no key update", chainID))
 }
 
-const selectChain = `select identity, reputation, validations, start_block, imported, cursor_block, cursor_hash,
-	finalized_block, reorgs from chains where chain_id = $1`
+const (
+	chainColumns = `identity, reputation, validations, start_block, imported, cursor_block, cursor_hash,
+	finalized_block, reorgs, writes`
+	selectChain = "select " + chainColumns + " from chains where chain_id = $1"
+)
 
 func scanChainRow(chainID uint64, row pgx.Row) (*chainRow, error) {
 	c := &chainRow{id: chainID, trusted: map[common.Address]bool{}}
 	var identity, reputation, hash []byte
 	var validations [][]byte
-	err := row.Scan(&identity, &reputation, &validations, &c.start, &c.imported, &c.cursor.Number, &hash, &c.finalized, &c.reorgs)
+	err := row.Scan(&identity, &reputation, &validations, &c.start, &c.imported, &c.cursor.Number, &hash, &c.finalized, &c.reorgs, &c.writes)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
 	}
@@ -261,7 +272,7 @@ func (db *DB) SetHead(ctx context.Context, chainID uint64, l Lease, h Head) erro
 		if err := holdLease(ctx, tx, l); err != nil {
 			return err
 		}
-		c, err := lockChain(ctx, tx, chainID)
+		c, err := holdChain(ctx, tx, chainID)
 		if err != nil {
 			return err
 		}

@@ -53,6 +53,7 @@ type DB struct {
 	decode   func(types.Log) (repute.Event, error)
 	noFiles  bool
 	dict     *dictionary
+	recall   *recall
 	aheads   chan struct{} // has a place for every transaction ahead of its turn
 	closed   chan struct{} // ends those that wait when the DB is closed
 	close    func()
@@ -109,7 +110,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		o.Classify = classifyByScheme
 	}
 	closed := make(chan struct{})
-	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, dict: newDictionary(),
+	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, dict: newDictionary(), recall: newRecall(),
 		aheads: make(chan struct{}, aheadMost), closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
 }
 

@@ -29,9 +29,10 @@ type agentState struct {
 
 // foldAgent is one agent a batch names, whether it exists or not.
 type foldAgent struct {
-	id     repute.TokenID
-	exists bool // now
-	stored bool // in the database before the batch
+	id       repute.TokenID
+	exists   bool // now
+	stored   bool // in the database before the batch
+	recalled bool // known without a look into the database
 	agentState
 	registered, updated point
 	counts              repute.AgentCounts
@@ -62,10 +63,11 @@ type pairKey struct {
 // foldPair is what one client said of one agent.
 type foldPair struct {
 	pairKey
-	last  uint64 // newest feedback index
-	live  int64
-	fresh bool // nothing of it is stored yet
-	first bool // the batch begins with its feedback number 1
+	last     uint64 // newest feedback index
+	live     int64
+	fresh    bool // nothing of it is stored yet
+	recalled bool // known without a look into the database
+	first    bool // the batch begins with its feedback number 1
 }
 
 type ratingKey struct {

@@ -75,6 +75,7 @@ func rewindTo(ctx context.Context, tx pgx.Tx, c *chainRow, to repute.Block) erro
 	if err := unverify(ctx, tx, c.id, to.Number); err != nil {
 		return err
 	}
+	c.rewound = true
 	_, err = tx.Exec(ctx, `
 		update chains set reorgs = reorgs + 1, cursor_block = $2, cursor_hash = $3,
 			cursor_time = (select time from blocks where chain_id = $1 and number = $2)

@@ -65,7 +65,7 @@ func (db *DB) Apply(ctx context.Context, b Batch) error {
 // without looking: the registry counts so. Should a stored one contradict that,
 // the batch is done again, looking.
 func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids interned, begin func(pgx.Tx, *chainRow) error) error {
-	attempt := func(j job) func(pgx.Tx) error {
+	attempt := func(j *job) func(pgx.Tx) error {
 		return func(tx pgx.Tx) error {
 			c, err := beginWrite(ctx, tx, b.ChainID, b.Lease)
 			if err != nil {
@@ -74,21 +74,24 @@ func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids intern
 			if err := begin(tx, c); err != nil {
 				return err
 			}
+			j.known = db.recall.take(c)
 			return applyBatch(ctx, tx, c, b, j)
 		}
 	}
 	if b.Ahead.of(b) {
-		err := b.Ahead.finish(ctx, attempt(startJob(b, ids, false, true)))
+		j := startJob(b, ids, false, true)
+		err := b.Ahead.finish(ctx, attempt(j))
 		if err == nil || ctx.Err() != nil {
-			return err
+			return j.keep(db.recall, err)
 		}
 	}
 	b.Ahead.Discard() // another transaction shows whether anything is wrong with the batch
 	for _, careful := range []bool{false, true} {
-		err := db.inTx(ctx, pgx.TxOptions{}, b.doing(doing), attempt(startJob(b, ids, careful, false)))
+		j := startJob(b, ids, careful, false)
+		err := db.inTx(ctx, pgx.TxOptions{}, b.doing(doing), attempt(j))
 		var pg *pgconn.PgError
 		if careful || !errors.As(err, &pg) || pg.ConstraintName != "feedback_pkey" {
-			return err
+			return j.keep(db.recall, err)
 		}
 	}
 	return nil
@@ -198,7 +201,7 @@ func planByKey(ctx context.Context, tx pgx.Tx) error {
 }
 
 // applyBatch appends the batch to a chain whose row is locked.
-func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) error {
+func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j *job) error {
 	d, err := storeAndFold(ctx, tx, c, b, j)
 	if err != nil {
 		return err
@@ -226,10 +229,24 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) er
 type job struct {
 	fold   chan *fold
 	events chan *copyBuffer // nil: they and the headers are stored already
+	known  *recalled        // what need not be loaded
+	folded *fold            // nil while there is none
 }
 
-func startJob(b *Batch, ids interned, careful, stored bool) job {
-	j := job{fold: make(chan *fold, 1)}
+// keep remembers what the batch left, once it is committed, which err says.
+func (j *job) keep(r *recall, err error) error {
+	if err != nil {
+		return err
+	}
+	if j.folded != nil {
+		j.known.learn(j.folded)
+	}
+	r.keep(j.known)
+	return nil
+}
+
+func startJob(b *Batch, ids interned, careful, stored bool) *job {
+	j := &job{fold: make(chan *fold, 1)}
 	if !stored {
 		j.events = make(chan *copyBuffer, 1)
 	}
@@ -247,7 +264,7 @@ func startJob(b *Batch, ids interned, careful, stored bool) job {
 // storeAndFold stores the events and folds them, the one while the database and
 // the other while this process would wait for the other: events are encoded while
 // state is loaded, and folded while they are stored.
-func storeAndFold(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) (*delta, error) {
+func storeAndFold(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j *job) (*delta, error) {
 	if j.events != nil {
 		if err := storeBlocks(ctx, tx, c.id, b); err != nil {
 			return nil, err
@@ -257,7 +274,10 @@ func storeAndFold(ctx context.Context, tx pgx.Tx, c *chainRow, b *Batch, j job) 
 		return &delta{}, nil
 	}
 	f := <-j.fold
-	f.chain = c
+	f.chain, j.folded = c, f
+	if !f.careful {
+		j.known.fill(f)
+	}
 	if err := f.load(ctx, tx); err != nil {
 		return nil, err
 	}

@@ -80,6 +80,9 @@ func (f *fold) load(ctx context.Context, tx pgx.Tx) error {
 	if len(f.requests) > 0 {
 		f.queueRequests(&b)
 	}
+	if b.Len() == 0 {
+		return nil
+	}
 	return failed("load state", tx.SendBatch(ctx, &b).Close())
 }
 
@@ -102,7 +105,10 @@ func keys[K comparable, V any](m map[K]V) []K {
 // queueAgents loads the rows of agents, and for the others what was already
 // validated of them: a foreign contract may name an agent before it exists.
 func (f *fold) queueAgents(b *pgx.Batch) {
-	agents := values(f.agents)
+	agents := slices.DeleteFunc(values(f.agents), func(a *foldAgent) bool { return a.recalled })
+	if len(agents) == 0 {
+		return
+	}
 	slices.SortFunc(agents, func(a, b *foldAgent) int { return a.id.Cmp(&b.id) })
 	ids := numericArray(agents, func(a **foldAgent) string { return (*a).id.Dec() })
 	b.Queue(`
@@ -121,9 +127,12 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, &owner, &l.claimed, &wallet, &approved, &l.uri, &l.registered.block, &l.registered.log,
 			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations}, func() error {
 			a := agents[i-1]
-			a.exists, a.stored, a.existed = l.stored, l.stored, l.stored
-			a.agentState = agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved), l.claimed, l.uri}
-			a.before, a.registered, a.counts = a.agentState, l.registered, l.counts
+			if !l.stored {
+				a.counts = l.counts
+				return nil
+			}
+			s := agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved), l.claimed, l.uri}
+			a.load(recalledAgent{s, l.registered, l.counts})
 			return nil
 		})
 		return err
@@ -131,9 +140,9 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 }
 
 func (f *fold) queuePairs(b *pgx.Batch) {
-	pairs := values(f.pairs)
-	if !f.careful {
-		pairs = slices.DeleteFunc(pairs, func(p *foldPair) bool { return p.first })
+	pairs := slices.DeleteFunc(values(f.pairs), func(p *foldPair) bool { return p.recalled || p.first && !f.careful })
+	if len(pairs) == 0 {
+		return
 	}
 	slices.SortFunc(pairs, func(a, b *foldPair) int { return a.compare(&b.pairKey) })
 	ids, clients := pairArrays(pairs, func(p *foldPair) *pairKey { return &p.pairKey })
