@@ -356,7 +356,7 @@ func TestSearchBounds(t *testing.T) {
 	}
 	var bytes int
 	ok(t, db.Pool().QueryRow(t.Context(), "select max(octet_length(name) + octet_length(words)) from searchable").Scan(&bytes))
-	if bytes > 200+2<<10 {
+	if bytes > 200+512 {
 		t.Errorf("%d bytes are indexed for parts of words", bytes)
 	}
 }

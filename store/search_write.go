@@ -27,9 +27,10 @@ const (
 	maxSearchName  = 200      // bytes
 	maxSearchValue = 100      // bytes of a service, skill, domain, trust model or tag
 	maxSearchList  = 64       // values of each
-	// maxTrigramText are the bytes in which parts of words are found: an index of
-	// trigrams costs several times what one of words does.
-	maxTrigramText = 2 << 10
+	// maxTrigramText are the bytes in which parts of words are found: name, labels and
+	// the head of a description. An index of trigrams costs several times what one of
+	// words does.
+	maxTrigramText = 512
 )
 
 // searchText is what a document is found by.
