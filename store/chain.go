@@ -222,7 +222,8 @@ func (db *DB) Cursor(ctx context.Context, chainID uint64) (repute.Block, error) 
 	return b, failed(fmt.Sprintf("cursor of chain %d", chainID), err)
 }
 
-// StoredBlock is the header kept for a number; repute.ErrNotFound when none is.
+// StoredBlock is the header kept for a number; repute.ErrNotFound when none is, also of
+// blocks that were indexed: headers of final blocks without events are not kept.
 func (db *DB) StoredBlock(ctx context.Context, chainID, number uint64) (repute.Block, error) {
 	b, err := scanBlock(db.pool.QueryRow(ctx, `
 		select number, hash, parent, time from blocks where chain_id = $1 and number = $2`, chainID, number))
@@ -230,7 +231,8 @@ func (db *DB) StoredBlock(ctx context.Context, chainID, number uint64) (repute.B
 }
 
 // RecentBlocks are the newest kept headers, newest first: what to walk back to
-// find where two chains part.
+// find where two chains part. No more than limit, fewer where fewer are kept; of an
+// imported chain hash and time may be zero.
 func (db *DB) RecentBlocks(ctx context.Context, chainID uint64, limit int) ([]repute.Block, error) {
 	doing := fmt.Sprintf("recent blocks of chain %d", chainID)
 	rows, err := db.pool.Query(ctx, `

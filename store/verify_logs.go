@@ -74,7 +74,9 @@ func (db *DB) Logs(ctx context.Context, chainID uint64, r repute.BlockRange, lim
 	return logs, to, err
 }
 
-// Headers reads the stored hashes of blocks, as far as there are any.
+// Headers reads the stored headers of blocks by number, those whose hash is known; time
+// and parent are zero where they are not. repute.ErrUnavailable when Postgres does not
+// answer.
 func (db *DB) Headers(ctx context.Context, chainID uint64, numbers []uint64) (map[uint64]repute.Block, error) {
 	out := make(map[uint64]repute.Block, len(numbers))
 	rows, err := db.readers.Query(ctx, `select number, hash, parent, time from blocks where chain_id = $1 and number = any($2) and hash <> ''`, chainID, numbers)

@@ -125,6 +125,7 @@ func upTo(sizes []int, most int) []int {
 	return append(sizes, most)
 }
 
+// parseSizes reads numbers of events, apart by commas. repute.ErrInvalid for anything else.
 func parseSizes(list string) (sizes []int, err error) {
 	for _, s := range strings.FieldsFunc(list, func(r rune) bool { return r == ',' }) {
 		n, err := strconv.Atoi(s)

@@ -109,8 +109,11 @@ func (v *validators) UnmarshalYAML(n *yaml.Node) error {
 // pick is the flag --chain: each use begins another chain.
 type pick struct{ *flags }
 
+// String is empty: the flag has no default to show.
 func (p pick) String() string { return "" }
-func (p pick) Type() string   { return "name" }
+
+// Type is what help calls the value.
+func (p pick) Type() string { return "name" }
 
 // Set begins a chain.
 func (p pick) Set(name string) error {
@@ -121,8 +124,11 @@ func (p pick) Set(name string) error {
 // reach is the flag --rpc: each use is another endpoint of the chain before it.
 type reach struct{ *flags }
 
+// String is empty: URLs may hold keys and are shown nowhere.
 func (r reach) String() string { return "" }
-func (r reach) Type() string   { return "URL" }
+
+// Type is what help calls the value.
+func (r reach) Type() string { return "URL" }
 
 // Set adds an endpoint. It never fails: the error would quote the URL, which may
 // hold a key.
@@ -258,6 +264,8 @@ func (cc chainConfig) lacks(name string) error {
 		"a chain that repute chains does not list needs id, identity, reputation and start_block")
 }
 
+// overrideAddresses takes what the entry says over what is known of the network: its
+// registries, its allow-list where one is given, its start block.
 func (cc chainConfig) overrideAddresses(chain *repute.Chain) (err error) {
 	if cc.Identity != "" {
 		if chain.Identity, err = repute.ParseAddress("identity", cc.Identity); err != nil {

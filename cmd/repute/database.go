@@ -63,6 +63,8 @@ func startPrivate(ctx context.Context, dir string, log *slog.Logger) (database, 
 	return database{url: server.URL(), stop: stop, gone: server.Done()}, nil
 }
 
+// answers tells whether a server is behind a URL that may be an ended process's. It waits
+// for three seconds at most.
 func answers(ctx context.Context, url string) bool {
 	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
 	defer cancel()

@@ -39,6 +39,7 @@ func (s sample) done() (done, all uint64) {
 	return s.block - min(first, s.block), s.head - min(first, s.head)
 }
 
+// percent is 0 where the head is not known.
 func (s sample) percent() int {
 	done, all := s.done()
 	if all == 0 {
@@ -113,6 +114,7 @@ func (t *tracker) text() string {
 	return fmt.Sprintf("%d%%  block %d of %d  %.0f events/s%s%s", s.percent(), s.block, s.head, events, eta, t.endpoints())
 }
 
+// endpoints is how many of them work, e.g. "  endpoints 2/3".
 func (t *tracker) endpoints() string {
 	if e := t.last().endpoints; e != "" {
 		return "  endpoints " + e

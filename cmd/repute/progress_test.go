@@ -169,7 +169,7 @@ func TestServeTellsItsProgress(t *testing.T) {
 	}
 	file := t.TempDir() + "/events.jsonl"
 	mustRun(t, "export", "events", "--database-url", database, "--to", "1990", "-o", file)
-	if _, _, says := tool(t, "import", file, "--database-url", pgtest.New(t)); !strings.Contains(says, `msg="caught up" chain=busy block=1990`) {
+	if _, _, says := tool(t, "import", file, "--database-url", pgtest.New(t)); !strings.Contains(says, `msg=progress chain=busy percent=100 block=1990`) || strings.Contains(says, "caught up") {
 		t.Errorf("import says %s", says)
 	}
 }

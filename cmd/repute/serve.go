@@ -62,6 +62,8 @@ func (e ending) check(c config) error {
 	return nil
 }
 
+// serve checks everything that can be checked before anything is opened, and runs. A
+// signal is no error unless an end was wished for that it came before.
 func (p *program) serve(ctx context.Context, end ending) error {
 	c, err := p.flags.load()
 	if err != nil {

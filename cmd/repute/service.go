@@ -145,6 +145,8 @@ func (s *service) endpoints(c followed) (*node.Pool, error) {
 	return node.NewPool(nodes, node.PoolOptions{ChainID: c.ID, DB: s.db, Metrics: s.rpc, Log: s.log}), nil
 }
 
+// follow keeps one chain up to date until ctx or its end comes. An error is one that needs
+// an operator: see indexer.Follower.Run.
 func (s *service) follow(ctx context.Context, c followed) error {
 	pool, err := s.endpoints(c)
 	if err != nil {
@@ -189,6 +191,8 @@ func (s *service) documents() (*documents.Loop, error) {
 		Metrics: documents.NewMetrics(s.registry), Log: s.log}), nil
 }
 
+// api makes the handler with the process's own limits, which Redis shares where it is
+// configured.
 func (s *service) api() (*api.API, error) {
 	var shared *redis.Client
 	if s.config.Redis != "" {

@@ -56,6 +56,8 @@ final one when nothing else is said. A name that ends in .gz is compressed.
 	return cmd
 }
 
+// exportEvents writes the file and tells on stderr what is in it and what an import of it
+// cannot be used for, so that standard output may be the file.
 func (p *program) exportEvents(ctx context.Context, db *store.DB, chain uint64, blocks repute.BlockRange, file string) error {
 	var result indexer.ExportResult
 	err := p.writeFile(file, func(w io.Writer) (err error) {
@@ -111,6 +113,7 @@ func (p *program) writeFile(name string, write func(io.Writer) error) (err error
 	return os.Rename(file.Name(), name)
 }
 
+// writeInto writes to what is there and stays: a device, a pipe.
 func writeInto(name string, write func(io.Writer) error) error {
 	file, err := os.OpenFile(name, os.O_WRONLY, 0)
 	if err != nil {
@@ -119,6 +122,7 @@ func writeInto(name string, write func(io.Writer) error) error {
 	return errors.Join(compressed(name, file, write), file.Close())
 }
 
+// compressed writes through gzip where the name says so.
 func compressed(name string, w io.Writer, write func(io.Writer) error) error {
 	if !strings.HasSuffix(name, ".gz") {
 		return write(w)
@@ -209,6 +213,8 @@ type importReport struct {
 
 func encodeImport(r store.ImportResult) importReport { return importReport(r) }
 
+// importFrom stores a snapshot in parts, with progress, or recorded logs at once, for which
+// chain must be given.
 func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader) (store.ImportResult, error) {
 	if !indexer.IsSnapshot(in) {
 		return indexer.Import(ctx, db, *chain, in)
@@ -225,6 +231,8 @@ func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain 
 	return indexer.ImportSnapshot(ctx, db, in, indexer.SnapshotOptions{Chain: chain, Progress: told})
 }
 
+// openInput opens a file, or takes standard input for "-". repute.ErrInvalid where it
+// cannot be read.
 func (p *program) openInput(name string) (io.ReadCloser, error) {
 	if name == "-" {
 		return io.NopCloser(p.stdin), nil

@@ -39,6 +39,8 @@ func (p *program) statusCommand() *cobra.Command {
 	return cmd
 }
 
+// status prints one look at the database: a table, or what /status answers but for what
+// only a running API knows.
 func (p *program) status(ctx context.Context, db *store.DB, asJSON bool) error {
 	chains, err := db.Chains(ctx)
 	if err != nil {
@@ -67,6 +69,8 @@ func (p *program) watchStatus(ctx context.Context, db *store.DB, asJSON bool) er
 	}
 }
 
+// printStatus prints a line for each chain, and tables of endpoints, of kinds of events and
+// of gaps where there are any. Lag is now minus the time of the newest indexed block.
 func (p *program) printStatus(chains []repute.ChainStatus) error {
 	w := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 	fmt.Fprintln(w, "CHAIN\tID\tBLOCK\tHEAD\tFINALIZED\tLAG\tAGENTS\tFEEDBACK\tURIS DUE\tWAITING\tUNREAD\tREORGS\tUPGRADES\tCOMPLETENESS\tPROBLEM")
@@ -83,6 +87,7 @@ func (p *program) printStatus(chains []repute.ChainStatus) error {
 	return w.Flush()
 }
 
+// lag is a dash where no block's time is known.
 func lag(seconds *int64) string {
 	if seconds == nil {
 		return "-"
@@ -129,6 +134,8 @@ func condition(s repute.EndpointState) string {
 	return string(s)
 }
 
+// printEndpoints shows each endpoint as each process sees that asks it; errors are the share
+// of lately failed requests.
 func printEndpoints(w io.Writer, chains []repute.ChainStatus) {
 	first := true
 	for _, c := range chains {
@@ -161,6 +168,7 @@ func printKinds(w io.Writer, chains []repute.ChainStatus) {
 	}
 }
 
+// printGaps shows the oldest gaps of each chain: no more than repute.MaxGaps of one.
 func printGaps(w io.Writer, chains []repute.ChainStatus) {
 	first := true
 	for _, c := range chains {

@@ -204,6 +204,7 @@ func build() string {
 	return fmt.Sprintf("repute %s %s %s/%s", version, runtime.Version(), runtime.GOOS, runtime.GOARCH)
 }
 
+// printJSON writes one value to standard output, indented.
 func (p *program) printJSON(v any) error {
 	enc := json.NewEncoder(p.stdout)
 	enc.SetIndent("", "  ")
