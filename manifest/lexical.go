@@ -132,12 +132,13 @@ func unicodeEscape(b []byte) (rune, bool) {
 }
 
 // duplicates reports repeated members. The text is valid JSON of bounded depth. The
-// path is joined only when it is needed: joined on the way, a long name above many
-// values would cost the square of the document.
+// path is joined only when it is needed, and nothing is looked for once there is no
+// room to tell of it: joined on the way or for every repetition, a long name above
+// many values would cost the square of the document.
 func (r *reader) duplicates(b []byte, path []string) {
 	var seen map[string]bool
 	c := cursor{text: b}
-	for i := 0; c.next(); i++ {
+	for i := 0; !r.full() && c.next(); i++ {
 		at := path
 		switch {
 		case c.isObject:

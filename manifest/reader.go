@@ -45,10 +45,10 @@ type reader struct {
 
 // add notes a problem. Messages quote the document, so they are cleaned as well.
 func (r *reader) add(code, path, format string, args ...any) {
-	switch n := len(r.problems); {
-	case n > maxProblems:
+	switch {
+	case r.full():
 		return
-	case n == maxProblems:
+	case len(r.problems) == maxProblems:
 		code, path, format, args = CodeMore, "", "more than %d problems", []any{maxProblems}
 	}
 	r.problems = append(r.problems, repute.Problem{
@@ -58,6 +58,9 @@ func (r *reader) add(code, path, format string, args ...any) {
 		Message:  clean(cut(fmt.Sprintf(format, args...), maxShort)),
 	})
 }
+
+// full tells that what would be added is left out.
+func (r *reader) full() bool { return len(r.problems) > maxProblems }
 
 // inArea is a code as it is written for another kind of document.
 func inArea(code string, area byte) string { return code[:1] + string(area) + code[2:] }

@@ -118,3 +118,15 @@ func TestParseIsLinear(t *testing.T) {
 		t.Errorf("problems %d, duplicate at %d", len(problems), i)
 	}
 }
+
+// Nor must repetitions below long names, of which only the first are told.
+func TestRepetitionsDeepDownAreCheap(t *testing.T) {
+	const levels = 60
+	doc := strings.Repeat(`{"`+strings.Repeat("n", maxShort)+`":`, levels) +
+		`{"a":1` + strings.Repeat(`,"a":1`, 100_000) + strings.Repeat("}", levels+1)
+	var problems []repute.Problem
+	allocs := testing.AllocsPerRun(1, func() { _, problems = Parse([]byte(doc)) })
+	if len(problems) != maxProblems+1 || allocs > 50_000 {
+		t.Errorf("%d problems took %.0f allocations", len(problems), allocs)
+	}
+}
