@@ -199,7 +199,8 @@ func (c *Client) ask(ctx context.Context, g *peer, what, accept string) (*http.R
 }
 
 // readCAR leaves the verifying to blockSet.add, which can say that bytes are wrong.
-func readCAR(body io.Reader, into *blockSet) error {
+func readCAR(body io.Reader, into *blockSet) (err error) {
+	defer surviveGateway(&err)
 	r, err := car.NewBlockReader(body, car.WithTrustedCAR(true),
 		car.MaxAllowedHeaderSize(maxHeaderBytes), car.MaxAllowedSectionSize(maxBlockBytes+1024))
 	if err != nil {

@@ -3,6 +3,7 @@ package resolver
 import (
 	"bytes"
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
@@ -427,6 +428,21 @@ func TestIPFSGatewaysShareTheTime(t *testing.T) {
 	c, _ := gatewayClient(t, Options{Timeout: 3 * time.Second}, silent, silent, n.handler())
 	t.Cleanup(func() { close(done) }) // before the servers close
 	if doc, err := c.Fetch(t.Context(), "ipfs://"+file.Cid().String()); err != nil || !bytes.Equal(doc.Bytes, slices.Concat(leaves...)) {
+		t.Errorf("%v", err)
+	}
+}
+
+// poison is what a decoder does not survive.
+type poison struct{}
+
+func (poison) Read([]byte) (int, error) { panic("poison") }
+
+// What a gateway sent tells nothing of the document before it is verified: a panic
+// over it must not be final.
+func TestReadCARBlamesTheGateway(t *testing.T) {
+	err := readCAR(poison{}, &blockSet{})
+	var e *Error
+	if !errors.As(err, &e) || e.Reason != ReasonGateway || !e.Retry {
 		t.Errorf("%v", err)
 	}
 }

@@ -51,6 +51,14 @@ func survive(err *error) {
 	}
 }
 
+// surviveGateway is survive for bytes that nobody verified yet: they tell nothing of
+// the document.
+func surviveGateway(err *error) {
+	if r := recover(); r != nil {
+		*err = passing(ReasonGateway, "decoder gave up: %v", r)
+	}
+}
+
 // file resolves the path below root and reads the file there.
 func (w *walker) file(ctx context.Context, root cid.Cid, path string) ([]byte, error) {
 	id := root

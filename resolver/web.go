@@ -149,7 +149,7 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 	switch encoding := strings.ToLower(resp.Header.Get("Content-Encoding")); encoding {
 	case "", "identity":
 	case "gzip", "x-gzip":
-		return inflate(io.LimitReader(resp.Body, limit+1), limit)
+		return inflateBody(resp.Body, limit)
 	default:
 		return nil, final(ReasonUnsupportedEncoding, "Content-Encoding %.32q", encoding)
 	}
@@ -161,4 +161,16 @@ func readBody(resp *http.Response, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	return bounded(b, limit)
+}
+
+// inflateBody reads a compressed body that is itself no longer than limit. One that
+// is longer must not be cut: gzip may end at any member, and the part would pass for
+// the whole.
+func inflateBody(body io.Reader, limit int64) ([]byte, error) {
+	source := &io.LimitedReader{R: body, N: limit + 1}
+	b, err := inflate(source, limit)
+	if source.N <= 0 && !isReason(err, ReasonRatio) {
+		return nil, final(ReasonTooLarge, "more than %d bytes, compressed", limit)
+	}
+	return b, err
 }

@@ -1,15 +1,18 @@
 package resolver
 
 import (
+	"bytes"
 	"compress/gzip"
 	"context"
 	"crypto/x509"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync/atomic"
@@ -373,5 +376,23 @@ func TestStringsAreStorable(t *testing.T) {
 	long := &Error{Reason: ReasonNetwork, Err: errors.New("\xff\x00" + strings.Repeat("é", 2000))}
 	if text := long.Error(); len(text) > maxErrorText || !strings.HasPrefix(text, "network: \ufffd é") {
 		t.Errorf("%.40q of %d bytes", text, len(text))
+	}
+}
+
+// The limit of a compressed body must not make a whole out of a part.
+func TestReadBodyNeverCutsGzip(t *testing.T) {
+	first := gz(t, []byte(`{"name":"first half"`))
+	last := gz(t, []byte(`,"active":true}`))
+	whole := slices.Concat(first, last)
+	for limit, want := range map[int64]Reason{
+		int64(len(first) - 1): ReasonTooLarge, // exactly one member is read
+		int64(len(first) + 5): ReasonTooLarge, // into the next one
+		int64(len(whole) - 1): ReasonTooLarge,
+		int64(len(whole)):     "",
+	} {
+		b, err := readBody(&http.Response{Header: http.Header{"Content-Encoding": {"gzip"}}, Body: io.NopCloser(bytes.NewReader(whole))}, limit)
+		if reasonOf(err) != want || (err == nil) != (want == "") {
+			t.Errorf("limit %d of %d: %q, %v", limit, len(whole), b, err)
+		}
 	}
 }
