@@ -51,7 +51,8 @@ func TestAdminNeedsToken(t *testing.T) {
 	}
 }
 
-// Guessing is slowed down, for the right token too; without a token nobody counts.
+// Guessing is slowed down, but locks nobody out who knows the token, perhaps behind
+// the same proxy; without a token nobody counts.
 func TestAdminLimitsGuesses(t *testing.T) {
 	t.Parallel()
 	s := serve(t, api.Options{DB: open(t, nowhere), AdminToken: adminToken, Limits: api.Limits{Rate: -1}})
@@ -69,7 +70,7 @@ func TestAdminLimitsGuesses(t *testing.T) {
 	if limited < 15 {
 		t.Errorf("%d of 30 guesses were limited", limited)
 	}
-	if r := get(t, s, "/admin/jobs/", "Authorization", "Bearer "+adminToken); r.status != http.StatusTooManyRequests {
+	if r := get(t, s, "/admin/jobs/", "Authorization", "Bearer "+adminToken); r.status == http.StatusTooManyRequests || r.status == http.StatusUnauthorized {
 		t.Errorf("the right token after too many guesses: %d", r.status)
 	}
 }

@@ -216,6 +216,10 @@ const (
 	octetType = "application/octet-stream"
 )
 
+// forDocuments is how long caches may keep bytes that never change. Not for a year:
+// what the operator denies must leave the caches between.
+const forDocuments = "public, max-age=86400, immutable"
+
 // rawOutput is a document. Bytes of strangers are never shown as a page under our
 // name, whatever they claim to be.
 type rawOutput struct {
@@ -243,8 +247,7 @@ func (a *API) body(ctx context.Context, in *bodyInput) (*rawOutput, error) {
 	kind, extension := safeType(c.Body)
 	out := &rawOutput{
 		Status: http.StatusOK, ContentType: kind, ETag: fmt.Sprintf(`"%x"`, sum),
-		// Not for a year: what the operator denies must leave the caches between.
-		CacheControl: "public, max-age=86400, immutable", Policy: "default-src 'none'; frame-ancestors 'none'; sandbox",
+		CacheControl: forDocuments, Policy: "default-src 'none'; frame-ancestors 'none'; sandbox",
 		Disposition: fmt.Sprintf(`attachment; filename="%x.%s"`, sum, extension), Body: c.Body,
 	}
 	if matches(in.IfNoneMatch, out.ETag) {

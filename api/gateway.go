@@ -94,21 +94,28 @@ const maxCIDText = 256
 // gatewayAnswer holds back failures, to be told in our words.
 type gatewayAnswer struct {
 	http.ResponseWriter
+	begun   bool
 	refused int
 	words   strings.Builder
 }
 
-// WriteHeader lets only good answers through.
+// WriteHeader lets only good answers through. The library lets caches keep them for
+// almost a year.
 func (a *gatewayAnswer) WriteHeader(status int) {
+	a.begun = true
 	if status >= 400 {
 		a.refused = status
 		return
 	}
+	a.Header().Set("Cache-Control", forDocuments)
 	a.ResponseWriter.WriteHeader(status)
 }
 
 // Write keeps the beginning of a failure's text.
 func (a *gatewayAnswer) Write(b []byte) (int, error) {
+	if !a.begun {
+		a.WriteHeader(http.StatusOK)
+	}
 	if a.refused == 0 {
 		return a.ResponseWriter.Write(b)
 	}
