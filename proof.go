@@ -66,7 +66,7 @@ type File struct {
 	Detail    string         // the failure in words
 	Proof     HashProof
 	// Feedback is what the bytes say where they are a feedback file, without unknown
-	// members; nil for others and for a long one.
+	// members; nil for others, for a long one, and for files that are not a rating's.
 	Feedback     *FeedbackFile
 	Problems     []Problem // of Feedback, the first ten
 	ProblemCount int64     // all of them

@@ -391,7 +391,8 @@ func TestFilesAreJudged(t *testing.T) {
 	file := &repute.FeedbackFile{Text: "fine\x00", Extra: map[string]json.RawMessage{"n": json.RawMessage("1e1000000")}}
 	save(t, db, store.FetchResult{URIID: u[good].ID, Body: body, Source: "https", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
 		Files: []store.FileParse{{Kind: repute.FeedbackDocument, Feedback: file, Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
-	save(t, db, store.FetchResult{URIID: u[wrong].ID, Body: []byte("other"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1, FileOnly: true})
+	save(t, db, store.FetchResult{URIID: u[wrong].ID, Body: []byte("other"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
+		Files: []store.FileParse{{Kind: repute.FeedbackDocument, Feedback: file, Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
 	save(t, db, store.FetchResult{URIID: u[gone].ID, FetchedAt: fetched, Reason: "not_found"})
 	page, err := db.Feedback(ctxOf(t), w.id(0), store.FeedbackFilter{Limit: 1, At: latest})
 	if err != nil || len(page.Items) != 1 {
@@ -402,7 +403,8 @@ func TestFilesAreJudged(t *testing.T) {
 		rated.Feedback == nil || rated.Feedback.Text != "fine\ufffd" || rated.ProblemCount != 1 || rated.Size != int64(len(body)) {
 		t.Errorf("the rating's file: %+v", rated)
 	}
-	if answered == nil || answered.Proof.Verdict != repute.HashMismatch || answered.Feedback != nil {
+	if answered == nil || answered.Proof.Verdict != repute.HashMismatch ||
+		answered.Feedback != nil || len(answered.Problems) > 0 || answered.ProblemCount != 1 { // anybody may append thousands of them
 		t.Errorf("the response's file: %+v", answered)
 	}
 	validations, err := db.Validations(ctxOf(t), w.id(0), store.ValidationFilter{Limit: 1, At: latest})

@@ -10,8 +10,13 @@ import (
 	"repute"
 )
 
-// maxListedFile is how many bytes of a parsed file an answer holds.
-const maxListedFile = 16 << 10
+// What an answer tells of a file's content: of a rating's, whose client chose it, up to
+// maxListedFile bytes and ten problems; of the others nothing, because anybody may put
+// responses with files behind ratings, and a page holds thousands of them.
+const (
+	maxListedFile = 4 << 10
+	noContent     = 0
+)
 
 // fileColumns selects what a fileRow receives of the file behind URI u, a row of
 // table uris or of nulls. Unknown members stay in the database.
@@ -20,14 +25,19 @@ func fileColumns(u string) string {
 		%[1]s.reason, %[1]s.detail, %[1]s.dead, `+deniedFile(u)+`, %[1]s_p.content, %[1]s_p.problems, %[1]s_p.problem_count, %[1]s_p.errors`, u)
 }
 
-// joinFile joins what fileColumns needs besides.
-func joinFile(u string) string {
+// joinFile joins what fileColumns needs besides, with no more than most bytes of
+// content.
+func joinFile(u string, most int) string {
+	problems := "jsonb_path_query_array(problems, '$[0 to 9]')"
+	if most == noContent {
+		problems = "'[]'::jsonb"
+	}
 	return fmt.Sprintf(`
 	left join documents %[1]s_d on %[1]s_d.sha256 = %[1]s.sha256
 	left join lateral (
 		select case when jsonb_typeof(content) = 'object' and octet_length(content::text) <= %[2]d then content - 'Extra' end as content,
-			jsonb_path_query_array(problems, '$[0 to 9]') as problems, jsonb_array_length(problems) as problem_count, errors
-		from file_parses where sha256 = %[1]s.sha256 and kind = 'feedback' order by parser_version desc limit 1) %[1]s_p on true`, u, maxListedFile)
+			%[3]s as problems, jsonb_array_length(problems) as problem_count, errors
+		from file_parses where sha256 = %[1]s.sha256 and kind = 'feedback' order by parser_version desc limit 1) %[1]s_p on true`, u, most, problems)
 }
 
 // deniedFile selects why the file of URI u must not be shown, null when it may.
