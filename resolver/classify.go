@@ -22,9 +22,8 @@ const (
 // Ref is what a URI's text says by itself, before anything is fetched.
 type Ref struct {
 	Kind Kind
-	// Host is the key of the queue the fetch belongs in: the lower-case host
-	// (with its port when written) for http(s), "ipfs" for ipfs, else "". It is
-	// valid UTF-8 of at most 260 bytes.
+	// Host is the key of the queue the fetch belongs in: HostOf for http(s), "ipfs"
+	// for ipfs, else "". It is valid UTF-8 of at most 260 bytes.
 	Host string
 	// URL is the URI without surrounding blanks, as it is fetched.
 	URL string
@@ -65,14 +64,14 @@ func hasScheme(s, scheme string) bool {
 func classifyWeb(s string) Ref {
 	u, err := url.Parse(s)
 	// The host becomes a key, so it must be storable: no DNS name is longer.
-	if err != nil || u.Hostname() == "" || storable(u.Host, maxHostText) != u.Host {
+	if err != nil || u.Hostname() == "" || storable(u.Host, maxHostText) != u.Host || canonicalHost(u) == "" {
 		return Ref{Kind: KindUnsupported, URL: s, Reason: ReasonBadURL}
 	}
 	if ref, ok := gatewayRef(u); ok {
 		ref.URL = s
 		return ref
 	}
-	return Ref{Kind: Kind(u.Scheme), Host: strings.ToLower(u.Host), URL: s}
+	return Ref{Kind: Kind(u.Scheme), Host: canonicalHost(u), URL: s}
 }
 
 func classifyIPFS(s, rest string) Ref {

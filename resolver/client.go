@@ -58,6 +58,8 @@ type Document struct {
 	FinalURL string
 	CID      string // ipfs only
 	Gateway  string // scheme and host of the gateway that served the ipfs blocks
+	// Root is the multihash of the file itself, at the end of the path; ipfs only.
+	Root []byte
 	// Blocks are the blocks that prove an ipfs document, each once: those of the
 	// path from the root and those of the file. Identity blocks, which are their own
 	// CID, are left out.

@@ -87,10 +87,11 @@ func (c *Client) fetchIPFS(ctx context.Context, ref Ref) (Document, error) {
 	return r.run(ctx)
 }
 
-func ipfsDocument(root cid.Cid, path, gateway string, b []byte, proof []Block) Document {
+func ipfsDocument(root cid.Cid, path, gateway string, b []byte, w *walker) Document {
 	return Document{
 		Bytes:    b,
-		Blocks:   proof,
+		Root:     w.root,
+		Blocks:   w.proof,
 		Source:   SourceIPFS,
 		FinalURL: storable("ipfs://"+root.String()+escapePath(path), maxURLText),
 		CID:      root.String(),
@@ -158,7 +159,7 @@ func (c *Client) fromGateway(ctx context.Context, g *peer, root cid.Cid, path st
 	if err != nil {
 		return Document{}, err
 	}
-	return ipfsDocument(root, path, g.name, b, w.proof), nil
+	return ipfsDocument(root, path, g.name, b, w), nil
 }
 
 func isReason(err error, r Reason) bool {

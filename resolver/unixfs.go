@@ -32,6 +32,7 @@ type walker struct {
 	limit int64
 	loads int
 	bytes int
+	root  []byte  // multihash of the file, once its path is walked
 	proof []Block // what was loaded, each block once
 	seen  map[string]bool
 }
@@ -68,6 +69,7 @@ func (w *walker) file(ctx context.Context, root cid.Cid, path string) ([]byte, e
 			return nil, err
 		}
 	}
+	w.root = id.Hash()
 	return w.read(ctx, id, nil, 0)
 }
 

@@ -22,6 +22,8 @@ type FetchResult struct {
 	Body               []byte
 	MediaType, Source  string  // of Body; Source is data, inline, https or ipfs
 	CID                string  // of an ipfs document
+	Root               []byte  // multihash of an ipfs document's file, below the path from CID
+	ServedBy           string  // host that answered over http(s), after redirects; "" for others
 	Blocks             []Block // that prove Body, for ipfs
 	ETag, LastModified string  // to ask for changes with
 	FetchedAt          time.Time
@@ -218,9 +220,9 @@ func (s saving) saveOutcomes(ctx context.Context, tx pgx.Tx) error {
 		b.Queue(`
 			update uris set sha256 = coalesce($2, sha256), source = case when $3 = '' then source else $3 end,
 				fetched_at = $4, next_due = $5, etag = $6, last_modified = $7, cid = coalesce($8, cid), tried_at = $4,
-				attempts = 0, failures = 0, dead = false, reason = '', detail = '', rank = greatest(rank, 1)
+				attempts = 0, failures = 0, dead = false, reason = '', detail = '', rank = greatest(rank, 1), served_by = nullif($9, '')
 			where id = $1`, r.URIID, r.sum, r.Source, r.FetchedAt, nullTime(r.NextDue), cleanText(r.ETag), cleanText(r.LastModified),
-			multihashOf(r.CID))
+			multihashOf(r.CID), plainText(r.ServedBy, longestHost))
 	}
 	return tx.SendBatch(ctx, b).Close()
 }

@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/url"
 	"math/big"
 	"testing"
 	"time"
@@ -29,10 +30,12 @@ func linked(name string, ids ...repute.AgentID) *repute.Registration {
 	return r
 }
 
-// read saves a document that was fetched now.
+// read saves a document that was fetched now, from where its URI says.
 func read(t *testing.T, db *store.DB, u store.URI, body string, r *repute.Registration, domains ...store.Domain) {
 	t.Helper()
-	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(body), Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
+	at, err := url.Parse(u.URI)
+	ok(t, err)
+	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(body), Source: "https", ServedBy: at.Host, FetchedAt: time.Now(), ParserVersion: 1,
 		Registration: r, Domains: domains, NextDue: time.Now().Add(time.Hour)})
 }
 
@@ -55,51 +58,6 @@ func TestLinkedAgents(t *testing.T) {
 	}
 	if _, err := db.LinkedAgents(ctxOf(t), w.id(9)); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("of no agent: %v", err)
-	}
-}
-
-func TestDomainProofs(t *testing.T) {
-	t.Parallel()
-	db, w := queue(t, "https://own.example/agent.json", "data:,x")
-	u := claim(t, db, "")
-	sqlExec(t, db, "update uris set host = 'own.example' where kind = 'https'") // as the loop classifies
-	const proof = "https://b.example/.well-known/agent-registration.json"
-	read(t, db, u["https://own.example/agent.json"], "0", linked("zero"), store.Domain{Name: "own.example"}, store.Domain{Name: "b.example", Proof: proof})
-	verdicts := func() (out []repute.DomainVerdict) {
-		t.Helper()
-		proofs, err := db.DomainProofs(ctxOf(t), w.id(0), w.id(1))
-		ok(t, err)
-		for _, p := range proofs[w.id(0)] {
-			out = append(out, p.Verdict)
-		}
-		if len(proofs) != 1 || len(out) != 2 {
-			t.Fatalf("proofs %+v", proofs)
-		}
-		return out
-	}
-	if got := verdicts(); got[0] != repute.DomainUnavailable || got[1] != repute.DomainProven {
-		t.Errorf("before the first look: %v", got)
-	}
-	p := claim(t, db, "")[proof]
-	if p.Rank != store.RankProof || !p.Used {
-		t.Fatalf("the proof is not due: %+v", p)
-	}
-	before := len(readChanges(t, ctxOf(t), db, ""))
-	read(t, db, p, "p1", linked("", w.id(1)))
-	if got := verdicts(); got[0] != repute.DomainRefused {
-		t.Errorf("a file that names another: %v", got)
-	}
-	read(t, db, p, "p2", linked("", w.id(1), w.id(0)))
-	if got := verdicts(); got[0] != repute.DomainProven {
-		t.Errorf("a file that names the agent: %v", got)
-	}
-	changes := readChanges(t, ctxOf(t), db, "")[before:]
-	if len(changes) != 2 || changes[0].Kind != "proof.updated" || changes[0].TokenID.Dec() != "0" {
-		t.Errorf("changes %+v", changes)
-	}
-	save(t, db, store.FetchResult{URIID: p.ID, FetchedAt: time.Now(), Reason: "timeout"})
-	if got := verdicts(); got[0] != repute.DomainProven {
-		t.Errorf("while the host is away: %v", got)
 	}
 }
 

@@ -40,3 +40,34 @@ func TestMigrationDownUncoversUndecoded(t *testing.T) {
 		t.Errorf("%s, %v, want %v", c.Status, c.Ranges, want)
 	}
 }
+
+// One queue per host: what was queued under other spellings is moved there, and documents
+// over ipfs whose root nobody noted are read once more.
+func TestMigrationJoinsSpellings(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Unmigrated(t)
+	std, err := sql.Open("pgx", url)
+	ok(t, err)
+	t.Cleanup(func() { _ = std.Close() })
+	p, err := goose.NewProvider(goose.DialectPostgres, std, migrations.FS)
+	ok(t, err)
+	_, err = p.UpTo(t.Context(), 13)
+	ok(t, err)
+	_, err = std.ExecContext(t.Context(), `
+		insert into uris (hash, uri, kind, host, rank, next_due) select sha256(convert_to(h, 'UTF8')), convert_to(h, 'UTF8'), 'https', h, 0, now()
+		from unnest(array['a.example.', 'b.example:443', 'c.example.:443', 'd.example.:8443', 'e.example', 'f443.example']) h;
+		insert into documents (sha256, body, media_type, first_seen) values (sha256('s'), 'x', '', now());
+		insert into uris (hash, uri, kind, host, rank, source, sha256) values (sha256('i'), 'ipfs://x', 'ipfs', 'ipfs', 1, 'ipfs', sha256('s'))`)
+	ok(t, err)
+	for range 2 {
+		_, err = p.Up(t.Context())
+		ok(t, err)
+		var hosts string
+		ok(t, std.QueryRowContext(t.Context(), "select string_agg(host, ' ' order by host) from hosts").Scan(&hosts))
+		if want := "a.example b.example c.example d.example:8443 e.example f443.example ipfs"; hosts != want {
+			t.Errorf("hosts with a turn: %s, want %s", hosts, want)
+		}
+		_, err = p.DownTo(t.Context(), 13)
+		ok(t, err)
+	}
+}

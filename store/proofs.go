@@ -18,6 +18,21 @@ func provenBy(sum string) string {
 	return `exists (select from links l where l.sha256 = ` + sum + ` and (l.chain_id, l.token_id, l.registry) = (a.chain_id, a.token_id, c.identity))`
 }
 
+// proofPatience is for how long a file counts that could be read once and no more: a
+// domain that lapsed must not vouch for ever.
+const proofPatience = "interval '7 days'"
+
+// standing tells whether what was read from URI u still counts as what its host says.
+func standing(u string) string {
+	return `(` + u + `.sha256 is not null and ` + u + `.reason <> '` + reasonNotFound + `' and (` + u + `.reason = '' or ` + u + `.fetched_at > now() - ` + proofPatience + `))`
+}
+
+// servedBy tells whether domain itself answered for URI u: somebody's redirect service
+// would make anybody's file its own. The www of a domain is the domain's.
+func servedBy(u, domain string) string {
+	return `coalesce(` + u + `.served_by in (` + domain + `, 'www.' || ` + domain + `), false)`
+}
+
 // DomainProofs gives the domains that agents' current files name, by agent, in
 // order of their names. Verdicts follow from what was read last: nothing of them is
 // stored. Agents without a domain are absent, and so are those whose document is
@@ -27,8 +42,8 @@ func (db *DB) DomainProofs(ctx context.Context, ids ...repute.AgentID) (map[repu
 	out := map[repute.AgentID][]repute.DomainProof{}
 	err := db.view(ctx, "read domain proofs", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			select a.chain_id, c.identity, a.token_id, w.domain, u.kind = 'https' and u.host = w.domain,
-				coalesce(p.uri, ''), p.sha256, `+provenBy("p.sha256")+`, p.tried_at, p.next_due,
+			select a.chain_id, c.identity, a.token_id, w.domain, u.kind = 'https' and u.host = w.domain and `+servedBy("u", "w.domain")+` and `+standing("u")+` and `+provenBy("u.sha256")+`,
+				coalesce(p.uri, ''), p.sha256, `+standing("p")+`, `+servedBy("p", "w.domain")+` and `+provenBy("p.sha256")+`, p.tried_at, p.next_due,
 				coalesce(p.reason, ''), coalesce(p.detail, '')
 			from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
 			join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id)
@@ -58,25 +73,28 @@ type proofRow struct {
 	registry       []byte
 	token          tokenNum
 	domain         string
-	own, named     bool
+	own            bool // the agent's file comes from there, and names it
+	standing       bool // what the proof said still counts
+	named          bool
 	uri, sum       []byte
 	tried, due     *time.Time
 	reason, detail string
 }
 
 func (p *proofRow) into() []any {
-	return []any{&p.chain, &p.registry, &p.token, &p.domain, &p.own, &p.uri, &p.sum, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
+	return []any{&p.chain, &p.registry, &p.token, &p.domain, &p.own, &p.uri, &p.sum, &p.standing, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
 }
 
-// proof: a file once read counts until other bytes are, also while its host fails.
+// proof: a file once read counts until other bytes are, its host says that it is gone, or
+// the host failed for long.
 func (p *proofRow) proof() repute.DomainProof {
 	out := repute.DomainProof{Domain: p.domain, OwnFile: p.own, URL: string(p.uri), CheckedAt: timeOf(p.tried), NextCheck: timeOf(p.due),
 		Reason: p.reason, Detail: p.detail, Verdict: repute.DomainUnavailable}
 	copy(out.SHA256[:], p.sum)
 	switch {
-	case p.own || p.named:
+	case p.own || p.standing && p.named:
 		out.Verdict = repute.DomainProven
-	case p.sum != nil || p.reason == reasonNotFound:
+	case p.reason == reasonNotFound || p.standing && p.sum != nil:
 		out.Verdict = repute.DomainRefused
 	}
 	return out

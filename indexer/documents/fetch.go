@@ -117,9 +117,10 @@ func (l *Loop) denied(ctx context.Context, u store.URI) (*store.FetchResult, err
 }
 
 func (l *Loop) success(u store.URI, doc resolver.Document) *store.FetchResult {
-	r := &store.FetchResult{URIID: u.ID, Source: string(doc.Source), CID: doc.CID,
+	r := &store.FetchResult{URIID: u.ID, Source: string(doc.Source), CID: doc.CID, Root: doc.Root,
 		ETag: plain(doc.ETag), LastModified: plain(doc.LastModified), FetchedAt: doc.FetchedAt}
 	if doc.Source == resolver.SourceHTTPS {
+		r.ServedBy = resolver.HostOf(doc.FinalURL)
 		r.NextDue = doc.FetchedAt.Add(jitter(max(l.refetch(u), doc.FreshFor)))
 	}
 	if doc.NotModified {

@@ -31,11 +31,11 @@ func parse(body []byte, registration, agents bool, host string) store.Parsed {
 }
 
 // domains names the proofs of a registration's domains. The one that serves the file
-// itself needs none.
+// itself needs none, unless the file names no agent.
 func domains(reg repute.Registration, host string) (out []store.Domain) {
 	for _, name := range manifest.Domains(reg) {
 		d := store.Domain{Name: name}
-		if name != host {
+		if name != host || len(reg.Registrations) == 0 {
 			d.Proof = "https://" + name + "/.well-known/agent-registration.json"
 		}
 		out = append(out, d)

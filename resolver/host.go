@@ -1,0 +1,50 @@
+package resolver
+
+import (
+	"net"
+	"net/url"
+	"strings"
+
+	"golang.org/x/net/idna"
+)
+
+// HostOf is the one spelling of the host of an http(s) URL: lower case, in ASCII as DNS
+// has it, without a final dot, with its port unless that is the scheme's own; "" for
+// other texts. What is true of a host (a denial, a pause it asked for) must hold however
+// a stranger writes it.
+func HostOf(rawURL string) string {
+	u, err := url.Parse(rawURL)
+	if err != nil || !strings.EqualFold(u.Scheme, "https") && !strings.EqualFold(u.Scheme, "http") {
+		return ""
+	}
+	return canonicalHost(u)
+}
+
+func canonicalHost(u *url.URL) string {
+	name, port := canonicalName(u.Hostname()), u.Port()
+	if name == "" || storable(name, maxHostText) != name {
+		return ""
+	}
+	if port == "" || port == defaultPort(&url.URL{Scheme: strings.ToLower(u.Scheme)}) {
+		if strings.Contains(name, ":") {
+			return "[" + name + "]"
+		}
+		return name
+	}
+	return net.JoinHostPort(name, port)
+}
+
+// canonicalName maps names as net/http does before it asks DNS: what is no name to it
+// stays as it is written, and fails there.
+func canonicalName(host string) string {
+	for i := range len(host) {
+		if host[i] < 0x80 {
+			continue
+		}
+		if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+			host = ascii
+		}
+		break
+	}
+	return strings.TrimRight(strings.ToLower(host), ".")
+}

@@ -1,0 +1,131 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+func TestDomainProofs(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://own.example/agent.json", "data:,x")
+	u := claim(t, db, "")
+	sqlExec(t, db, "update uris set host = 'own.example' where kind = 'https'") // as the loop classifies
+	const proof = "https://b.example/.well-known/agent-registration.json"
+	read(t, db, u["https://own.example/agent.json"], "0", linked("zero", w.id(0)), store.Domain{Name: "own.example"}, store.Domain{Name: "b.example", Proof: proof})
+	verdicts := func() (out []repute.DomainVerdict) {
+		t.Helper()
+		proofs, err := db.DomainProofs(ctxOf(t), w.id(0), w.id(1))
+		ok(t, err)
+		for _, p := range proofs[w.id(0)] {
+			out = append(out, p.Verdict)
+		}
+		if len(proofs) != 1 || len(out) != 2 {
+			t.Fatalf("proofs %+v", proofs)
+		}
+		return out
+	}
+	if got := verdicts(); got[0] != repute.DomainUnavailable || got[1] != repute.DomainProven {
+		t.Errorf("before the first look: %v", got)
+	}
+	p := claim(t, db, "")[proof]
+	if p.Rank != store.RankProof || !p.Used {
+		t.Fatalf("the proof is not due: %+v", p)
+	}
+	before := len(readChanges(t, ctxOf(t), db, ""))
+	read(t, db, p, "p1", linked("", w.id(1)))
+	if got := verdicts(); got[0] != repute.DomainRefused {
+		t.Errorf("a file that names another: %v", got)
+	}
+	read(t, db, p, "p2", linked("", w.id(1), w.id(0)))
+	if got := verdicts(); got[0] != repute.DomainProven {
+		t.Errorf("a file that names the agent: %v", got)
+	}
+	changes := readChanges(t, ctxOf(t), db, "")[before:]
+	if len(changes) != 2 || changes[0].Kind != "proof.updated" || changes[0].TokenID.Dec() != "0" {
+		t.Errorf("changes %+v", changes)
+	}
+	save(t, db, store.FetchResult{URIID: p.ID, FetchedAt: time.Now(), Reason: "timeout"})
+	if got := verdicts(); got[0] != repute.DomainProven {
+		t.Errorf("while the host is away: %v", got)
+	}
+}
+
+// proofOf is the only domain of an agent.
+func proofOf(t *testing.T, db *store.DB, id repute.AgentID) repute.DomainProof {
+	t.Helper()
+	proofs, err := db.DomainProofs(ctxOf(t), id)
+	if err != nil || len(proofs[id]) != 1 {
+		t.Fatalf("proofs %+v, %v", proofs, err)
+	}
+	return proofs[id][0]
+}
+
+// atHost moves the https URIs to a host's queue, as the loop classifies them.
+func atHost(t *testing.T, db *store.DB, host string) {
+	t.Helper()
+	sqlExec(t, db, "update uris set host = $1 where kind = 'https'", host)
+	sqlExec(t, db, "insert into hosts (host, turn) values ($1, now()) on conflict do nothing", host)
+}
+
+// Anybody can point a URI at a domain's file, and at its redirects: the file must name
+// the agent, and the domain itself must give it.
+func TestOwnFileMustNameTheAgent(t *testing.T) {
+	t.Parallel()
+	const uri = "https://victim.example/agent.json"
+	for _, c := range []struct {
+		servedBy string
+		names    int
+		want     repute.DomainVerdict
+	}{
+		{"victim.example", 0, repute.DomainProven},
+		{"www.victim.example", 0, repute.DomainProven},
+		{"victim.example", 1, repute.DomainUnavailable},
+		{"evil.example", 0, repute.DomainUnavailable},
+		{"www.evil.example", 0, repute.DomainUnavailable},
+		{"", 0, repute.DomainUnavailable},
+	} {
+		db, w := queue(t, uri, "data:,x")
+		atHost(t, db, "victim.example")
+		save(t, db, store.FetchResult{URIID: claim(t, db, "victim.example")[uri].ID, Body: []byte("0"), Source: "https", ServedBy: c.servedBy,
+			FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("victim", w.id(c.names)), Domains: []store.Domain{{Name: "victim.example"}}})
+		if p := proofOf(t, db, w.id(0)); p.Verdict != c.want || p.OwnFile != (c.want == repute.DomainProven) {
+			t.Errorf("served by %q, names agent %d: %+v, want %s", c.servedBy, c.names, p, c.want)
+		}
+	}
+}
+
+// A proof that is taken away, redirected elsewhere or out of reach for long proves
+// nothing any more.
+func TestProofsEnd(t *testing.T) {
+	t.Parallel()
+	const proof = "https://b.example/.well-known/agent-registration.json"
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		readAgo time.Duration
+		after   store.FetchResult
+		want    repute.DomainVerdict
+	}{
+		"taken away":     {day, store.FetchResult{Reason: "not_found"}, repute.DomainRefused},
+		"short silence":  {day, store.FetchResult{Reason: "timeout"}, repute.DomainProven},
+		"long silence":   {8 * day, store.FetchResult{Reason: "dns", Dead: true}, repute.DomainUnavailable},
+		"unchanged":      {8 * day, store.FetchResult{Source: "https", ServedBy: "b.example"}, repute.DomainProven},
+		"moved to other": {day, store.FetchResult{Source: "https", ServedBy: "c.example"}, repute.DomainRefused},
+	} {
+		db, w := queue(t, "data:,x")
+		read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), store.Domain{Name: "b.example", Proof: proof})
+		p := claim(t, db, "")[proof]
+		save(t, db, store.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example", FetchedAt: time.Now().Add(-c.readAgo),
+			ParserVersion: 1, Registration: linked("", w.id(0))})
+		if got := proofOf(t, db, w.id(0)); got.Verdict != repute.DomainProven {
+			t.Errorf("%s: at first %+v", name, got)
+		}
+		c.after.URIID, c.after.FetchedAt = p.ID, time.Now()
+		save(t, db, c.after)
+		if got := proofOf(t, db, w.id(0)); got.Verdict != c.want {
+			t.Errorf("%s: %+v, want %s", name, got, c.want)
+		}
+	}
+}
