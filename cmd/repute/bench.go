@@ -27,7 +27,7 @@ history, and prints one JSON report on standard output.
 Exit codes: 0 all targets are met; 1 a target was missed, which the report names, or
 there is no report because something failed; 2 wrong usage; 130 interrupted.`,
 	}
-	cmd.AddCommand(p.benchIndexCommand(), p.benchFollowCommand(), p.benchNodeCommand())
+	cmd.AddCommand(p.benchIndexCommand(), p.benchFollowCommand(), p.benchDocumentsCommand(), p.benchNodeCommand())
 	return cmd
 }
 
@@ -108,6 +108,29 @@ func (p *program) benchFollowCommand() *cobra.Command {
 	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.IntVar(&o.Blocks, "blocks", 120, "made and watched, one a second")
 	f.IntVar(&o.PerSecond, "events", 100, "per second")
+	return cmd
+}
+
+func (p *program) benchDocumentsCommand() *cobra.Command {
+	o := bench.DocumentsOptions{Progress: p.stderr}
+	cmd := &cobra.Command{
+		Use:   "documents --json",
+		Short: "how fast documents are read and stored, from their URIs and from slow hosts",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Program, err = self(); err != nil {
+				return err
+			}
+			if err := errors.Join(positive("documents", o.Documents), positive("hosts", o.Hosts)); err != nil {
+				return err
+			}
+			return p.report(bench.Documents(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.Bool("json", true, "print the report as JSON, the only form there is")
+	f.IntVar(&o.Documents, "documents", 20_000, "of each run")
+	f.IntVar(&o.Hosts, "hosts", 200, "that serve them over http, one in twenty of them dead")
 	return cmd
 }
 

@@ -16,10 +16,16 @@ import (
 	"repute/store"
 )
 
+// Limits of what is asked of strangers' servers at once.
+const (
+	DefaultHosts = 64 // hosts, where Options say nothing
+	HostParallel = 2  // requests to one of them
+)
+
 // Options tune a Loop. Zero values are replaced by the defaults named.
 type Options struct {
 	Sweep        time.Duration // between looks for due hosts, 500 ms
-	Hosts        int           // worked on at once, 64
+	Hosts        int           // worked on at once, DefaultHosts
 	Refetch      time.Duration // of what can change (https), 24 h
 	RefetchFiles time.Duration // of the files of feedback, responses and validations, 7 d
 	RefetchIdle  time.Duration // of what nobody shows at present, 30 d
@@ -47,7 +53,7 @@ func (o Options) withDefaults() Options {
 		}
 	}
 	if o.Hosts <= 0 {
-		o.Hosts = 64
+		o.Hosts = DefaultHosts
 	}
 	if o.DeadAfter <= 0 {
 		o.DeadAfter = 12

@@ -169,7 +169,7 @@ func portions(host string) (portion, parallel int) {
 	case "ipfs":
 		return 1, 8
 	}
-	return 1, 2
+	return 1, HostParallel
 }
 
 func (t *turn) run(ctx context.Context) error {

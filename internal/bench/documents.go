@@ -1,0 +1,178 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"time"
+
+	"repute"
+	"repute/indexer/documents"
+)
+
+// DocumentsOptions say what Documents measures. Zero values are replaced by the
+// defaults named.
+type DocumentsOptions struct {
+	Program   Program
+	Documents int       // of each run, 20,000
+	Hosts     int       // that serve them over http, 200, of which one in twenty is dead
+	Progress  io.Writer // lines for a person; nil: none
+}
+
+// What the documents loop must reach.
+const (
+	dataPerSecond  = 1000
+	shareOfBound   = 0.90
+	delayByDead    = 1.05
+	memoryGrowth   = 1.25
+	deadOneIn      = 20
+	documentsLimit = 8 * time.Minute // of one run
+)
+
+// DocumentsMeasurements is what Documents found.
+type DocumentsMeasurements struct {
+	Data    DocumentsRun `json:"data"`         // documents written in their URIs, the product on one processor
+	Live    DocumentsRun `json:"http_live"`    // from the hosts that answer alone
+	Web     DocumentsRun `json:"http"`         // the same with the dead hosts
+	Latency Latencies    `json:"http_latency"` // of the hosts that answer
+}
+
+// DocumentsRun is one reading of documents, from the first fetch to the moment when
+// the last one is visible in the database.
+type DocumentsRun struct {
+	Documents int     `json:"documents"`
+	Dead      int     `json:"documents_of_dead_hosts"` // due beside them, not waited for
+	Seconds   float64 `json:"seconds"`
+	PerSecond float64 `json:"documents_per_second"`
+	// Ideal is what the product's own limits allow with the latencies served: the
+	// greater of the sum of them by the requests allowed at once, and that of the
+	// slowest host by the requests allowed to one.
+	Ideal   float64 `json:"ideal_seconds,omitempty"`
+	AtOnce  int     `json:"requests_at_once,omitempty"` // at most, as the hosts saw it
+	CPU     float64 `json:"cpu_seconds"`                // of the product, its start and end included
+	CPUs    int     `json:"gomaxprocs"`                 // of the product; 0: all of the machine
+	PgCPU   float64 `json:"postgres_cpu_seconds"`
+	EarlyMB float64 `json:"rss_mb_at_20_percent"`
+	EndMB   float64 `json:"rss_mb_at_100_percent"`
+	PeakMB  float64 `json:"peak_rss_mb"`
+	WALMB   float64 `json:"wal_mb"`
+}
+
+// growth is how much more memory was held at the end than early.
+func (r DocumentsRun) growth() float64 { return r.EndMB / max(r.EarlyMB, 1) }
+
+// Documents measures how fast documents are read and stored: those written in their
+// URIs, and those of many slow hosts on this machine, without and with dead ones.
+func Documents(ctx context.Context, o DocumentsOptions) (r Report, err error) {
+	if o, err = o.withDefaults(); err != nil {
+		return r, err
+	}
+	server, err := startPostgres(ctx, slog.New(slog.DiscardHandler))
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, server.stop()) }()
+	r = Report{Name: "documents", Config: map[string]any{"documents": o.Documents, "hosts": o.Hosts, "dead_hosts": o.Hosts / deadOneIn,
+		"hosts_at_once": documents.DefaultHosts, "requests_per_host": documents.HostParallel, "seed": seed}}
+	if r.Machine, err = machine(ctx, server.admin); err != nil {
+		return r, err
+	}
+	b := &documentsBench{o: o, server: server}
+	if err := b.measure(ctx); err != nil {
+		return r, err
+	}
+	r.Measurements, r.Targets = b.m, b.m.targets()
+	for _, t := range r.Targets {
+		b.say("%s", t)
+	}
+	return r, nil
+}
+
+func (o DocumentsOptions) withDefaults() (DocumentsOptions, error) {
+	o.Documents, o.Hosts = cmp.Or(o.Documents, 20_000), cmp.Or(o.Hosts, 200)
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	if o.Hosts < deadOneIn {
+		return o, repute.Invalid("hosts", fmt.Sprintf("of %d hosts none can be dead", o.Hosts), fmt.Sprintf("%d or more", deadOneIn))
+	}
+	if o.Documents < o.Hosts {
+		return o, repute.Invalid("documents", fmt.Sprintf("%d are not one for each of %d hosts", o.Documents, o.Hosts), "more documents, or fewer --hosts")
+	}
+	return o, nil
+}
+
+type documentsBench struct {
+	o      DocumentsOptions
+	server *postgres
+	m      DocumentsMeasurements
+}
+
+func (b *documentsBench) say(format string, args ...any) {
+	fmt.Fprintf(b.o.Progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
+}
+
+func (b *documentsBench) measure(ctx context.Context) (err error) {
+	if b.m.Data, err = b.data(ctx); err != nil {
+		return fmt.Errorf("data: URIs: %w", err)
+	}
+	if b.m.Live, err = b.web(ctx, false); err != nil {
+		return fmt.Errorf("http: %w", err)
+	}
+	if b.m.Web, err = b.web(ctx, true); err != nil {
+		return fmt.Errorf("http with dead hosts: %w", err)
+	}
+	return nil
+}
+
+// data reads documents that need no network.
+func (b *documentsBench) data(ctx context.Context) (DocumentsRun, error) {
+	uris := make([]string, b.o.Documents)
+	for i := range uris {
+		uris[i] = dataURI(i)
+	}
+	x := &reading{program: b.o.Program, server: b.server, uris: uris, live: len(uris), cpus: 1}
+	return b.run(ctx, "data: URIs", x)
+}
+
+// web reads documents of hosts that answer, and with dead has the dead ones'
+// documents due beside them.
+func (b *documentsBench) web(ctx context.Context, dead bool) (r DocumentsRun, err error) {
+	silent := b.o.Hosts / deadOneIn
+	f, err := startFarm(ctx, b.o.Hosts-silent, silent, b.o.Documents/b.o.Hosts)
+	if err != nil {
+		return r, err
+	}
+	defer func() { err = errors.Join(err, f.stop()) }()
+	b.m.Latency = f.latencies()
+	x := &reading{program: b.o.Program, server: b.server, uris: f.uris(dead), live: f.live * f.each, farm: f}
+	name := "http, live hosts"
+	if dead {
+		name = "http, with dead hosts"
+	}
+	return b.run(ctx, name, x)
+}
+
+func (b *documentsBench) run(ctx context.Context, name string, x *reading) (DocumentsRun, error) {
+	r, err := x.run(ctx)
+	if err != nil {
+		return r, err
+	}
+	b.say("%s: %d in %.2f s (ideal %.2f s, product %.2f s, Postgres %.2f s), %.0f/s, at most %d at once, %.0f MB at 20 %%, %.0f MB at the end, %.0f MB at most",
+		name, r.Documents, r.Seconds, r.Ideal, r.CPU, r.PgCPU, r.PerSecond, r.AtOnce, r.EarlyMB, r.EndMB, r.PeakMB)
+	return r, nil
+}
+
+// targets judges what was measured.
+func (m DocumentsMeasurements) targets() []Target {
+	return []Target{
+		AtLeast("data: URIs read and stored, product on one processor", m.Data.PerSecond, dataPerSecond, "/s"),
+		AtLeast("http with dead hosts: ideal time / time", m.Web.Ideal/m.Web.Seconds, shareOfBound, ""),
+		AtMost("http: time with dead hosts / time without", m.Web.Seconds/m.Live.Seconds, delayByDead, ""),
+		AtMost("data: URIs: RSS at 100 % / at 20 %", m.Data.growth(), memoryGrowth, ""),
+		AtMost("http: RSS at 100 % / at 20 %", m.Web.growth(), memoryGrowth, ""),
+	}
+}
