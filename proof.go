@@ -56,7 +56,7 @@ func JudgeHash(given, keccak common.Hash, source string) HashProof {
 // File is what is known of a file that feedback, a response or a validation points
 // to, and whether it is the file that was meant.
 type File struct {
-	Status    DocumentStatus // invalid: read, and a feedback file with errors
+	Status    DocumentStatus // invalid: a rating's, read, and no feedback file or one with errors
 	Source    string         // data, inline, https, ipfs; "" before the first fetch
 	SHA256    [32]byte       // zero when no bytes are known
 	Keccak    common.Hash    // of the bytes; zero when none are known
@@ -65,8 +65,8 @@ type File struct {
 	Reason    string         // code of the last failure, "" when none (package resolver)
 	Detail    string         // the failure in words
 	Proof     HashProof
-	// Feedback is what the bytes say where they are a feedback file, without unknown
-	// members; nil for others, for a long one, and for files that are not a rating's.
+	// Feedback is what a rating's file says, without unknown members; nil for others
+	// and for a long one.
 	Feedback     *FeedbackFile
 	Problems     []Problem // of Feedback, the first ten
 	ProblemCount int64     // all of them

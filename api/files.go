@@ -7,7 +7,7 @@ import (
 
 // File is what is known of a file that a rating, a response or a validation points to.
 type File struct {
-	Status         string        `json:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"invalid: read, and a feedback file with errors"`
+	Status         string        `json:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"invalid: a rating's file that was read and is no feedback file or one with errors"`
 	Source         *string       `json:"source" doc:"data, inline, https or ipfs; null before the first fetch"`
 	SHA256         *Hash         `json:"sha256" doc:"of the bytes, which /documents/{sha256} gives"`
 	Keccak256      *Hash         `json:"keccak256" doc:"of the bytes"`
@@ -16,7 +16,7 @@ type File struct {
 	Reason         *string       `json:"reason" doc:"code of the last failure"`
 	Detail         *string       `json:"detail" doc:"the failure in words"`
 	Proof          HashProof     `json:"proof" doc:"whether these bytes were meant"`
-	Feedback       *FeedbackFile `json:"feedback,omitempty" doc:"what a feedback file says, without unknown members; absent for other files and for a long one"`
+	Feedback       *FeedbackFile `json:"feedback,omitempty" doc:"what a rating's file says, without unknown members; absent for other files and for a long one"`
 	Problems       []Problem     `json:"problems" doc:"of a feedback file, the first ten"`
 	ProblemCount   Long          `json:"problemCount"`
 	Contradictions []Problem     `json:"contradictions" doc:"where a feedback file contradicts the rating that points to it; the chain decides"`

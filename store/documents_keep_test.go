@@ -362,7 +362,7 @@ func TestFilesAreJudged(t *testing.T) {
 		t.Errorf("the rating's file: %+v", rated)
 	}
 	if answered == nil || answered.Proof.Verdict != repute.HashMismatch ||
-		answered.Feedback != nil || len(answered.Problems) > 0 || answered.ProblemCount != 1 { // anybody may append thousands of them
+		answered.Feedback != nil || len(answered.Problems) > 0 || answered.Status != repute.DocumentOK { // anybody may append thousands of them
 		t.Errorf("the response's file: %+v", answered)
 	}
 	validations, err := db.Validations(ctxOf(t), w.id(0), store.ValidationFilter{Limit: 1, At: latest})
@@ -371,5 +371,34 @@ func TestFilesAreJudged(t *testing.T) {
 	}
 	if f := validations.Items[0].RequestFile; f == nil || f.Status != repute.DocumentFailed || f.Proof.Verdict != repute.HashUnavailable || f.Reason != "not_found" {
 		t.Errorf("the request's file: %+v", f)
+	}
+}
+
+// What is no feedback file is not ok as a rating's, but as a response's it may be anything.
+func TestRatingsNeedFeedbackFiles(t *testing.T) {
+	t.Parallel()
+	const junk = "https://x/junk"
+	db, w := queue(t, "data:,a")
+	w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: 1, Value: big.NewInt(1), URI: junk},
+		repute.ResponseAppended{TokenID: tokenID(0), Client: person(9), Index: 1, Responder: person(8), URI: junk})
+	w.store(t, db, w.tip().Number)
+	_, err := db.PlanFiles(ctxOf(t), 10)
+	ok(t, err)
+	r := store.FetchResult{URIID: claim(t, db, "")[junk].ID, Body: []byte("<html>not found</html>"), Source: "https", FetchedAt: fetched,
+		ParserVersion: 1, FileOnly: true}
+	for _, files := range [][]store.FileParse{nil, {{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{},
+		Problems: []repute.Problem{{Code: "EF501", Severity: repute.SeverityError}}}}} {
+		r.Files = files
+		save(t, db, r)
+		page, err := db.Feedback(ctxOf(t), w.id(0), store.FeedbackFilter{Limit: 1, At: latest})
+		if err != nil || len(page.Items) != 1 || page.Items[0].File == nil || len(page.Items[0].Responses) != 1 {
+			t.Fatalf("feedback %+v, %v", page, err)
+		}
+		if f := page.Items[0].File; f.Status != repute.DocumentInvalid || len(f.Problems) != len(files) {
+			t.Errorf("HTML as a feedback file, parsed %d times: %+v", len(files), f)
+		}
+		if f := page.Items[0].Responses[0].File; f.Status != repute.DocumentOK || f.Feedback != nil || f.Problems != nil {
+			t.Errorf("HTML as a response: %+v", f)
+		}
 	}
 }

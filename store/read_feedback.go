@@ -21,7 +21,7 @@ func feedbackColumns() string {
 	select f.chain_id, c.identity, f.token_id, f.client, f.idx, f.value, f.decimals,
 		` + headOf("t1.value", maxListed) + `, ` + headOf("t2.value", maxListed) + `, ` + headOf("f.endpoint", maxListed) + `, ` + headOf("u.uri", maxListed) + `, f.hash,
 		f.block, f.log_index, e.tx_hash, b.time,
-		f.revoked_block, f.revoked_log, re.tx_hash, rb.time, ` + fileColumns("u") + `
+		f.revoked_block, f.revoked_log, re.tx_hash, rb.time, ` + ratingColumns("u") + `
 	from f
 	join chains c on c.chain_id = f.chain_id
 	join tags t1 on t1.id = f.tag1
@@ -30,7 +30,7 @@ func feedbackColumns() string {
 	left join events e on (e.chain_id, e.block, e.log_index) = (f.chain_id, f.block, f.log_index)
 	left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
 	left join events re on (re.chain_id, re.block, re.log_index) = (f.chain_id, f.revoked_block, f.revoked_log)
-	left join blocks rb on (rb.chain_id, rb.number) = (f.chain_id, f.revoked_block)` + joinFile("u", maxListedFile)
+	left join blocks rb on (rb.chain_id, rb.number) = (f.chain_id, f.revoked_block)` + joinRating("u")
 }
 
 func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
@@ -217,7 +217,7 @@ func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.F
 			order by r.block, r.log_index limit $6) r
 		join uris u on u.id = r.uri_id
 		left join events e on (e.chain_id, e.block, e.log_index) = (r.chain_id, r.block, r.log_index)
-		left join blocks b on (b.chain_id, b.number) = (r.chain_id, r.block)`+joinFile("u", noContent)+`
+		left join blocks b on (b.chain_id, b.number) = (r.chain_id, r.block)`+joinFile("u")+`
 		order by r.block, r.log_index`, chains, tokens, clients, indexes, block, maxInlineResponses)
 	if err != nil {
 		return err

@@ -10,34 +10,41 @@ import (
 	"repute"
 )
 
-// What an answer tells of a file's content: of a rating's, whose client chose it, up to
-// maxListedFile bytes and ten problems; of the others nothing, because anybody may put
-// responses with files behind ratings, and a page holds thousands of them.
-const (
-	maxListedFile = 4 << 10
-	noContent     = 0
-)
+// maxListedFile is how many bytes of a rating's parsed file an answer holds. Of other
+// files it tells nothing: anybody may put responses with files behind ratings, and a
+// page holds thousands of them.
+const maxListedFile = 4 << 10
 
 // fileColumns selects what a fileRow receives of the file behind URI u, a row of
-// table uris or of nulls. Unknown members stay in the database.
+// table uris or of nulls. Such a file may be anything: only its bytes are told of.
 func fileColumns(u string) string {
-	return fmt.Sprintf(`%[1]s.kind <> 'empty', %[1]s.source, %[1]s.sha256, %[1]s_d.keccak, %[1]s_d.size, %[1]s.fetched_at,
-		%[1]s.reason, %[1]s.detail, %[1]s.dead, `+deniedFile(u)+`, %[1]s_p.content, %[1]s_p.problems, %[1]s_p.problem_count, %[1]s_p.errors`, u)
+	return heldColumns(u) + `, false, null::jsonb, null::jsonb, null::bigint, null::integer`
 }
 
-// joinFile joins what fileColumns needs besides, with no more than most bytes of
-// content.
-func joinFile(u string, most int) string {
-	problems := "jsonb_path_query_array(problems, '$[0 to 9]')"
-	if most == noContent {
-		problems = "'[]'::jsonb"
-	}
+// ratingColumns is fileColumns of a rating's file, which is to be a feedback file.
+// Unknown members stay in the database.
+func ratingColumns(u string) string {
+	return heldColumns(u) + fmt.Sprintf(`, true, %[1]s_p.content, %[1]s_p.problems, %[1]s_p.problem_count, %[1]s_p.errors`, u)
+}
+
+func heldColumns(u string) string {
+	return fmt.Sprintf(`%[1]s.kind <> 'empty', %[1]s.source, %[1]s.sha256, %[1]s_d.keccak, %[1]s_d.size, %[1]s.fetched_at,
+		%[1]s.reason, %[1]s.detail, %[1]s.dead, `+deniedFile(u), u)
+}
+
+// joinFile joins what fileColumns needs besides.
+func joinFile(u string) string {
 	return fmt.Sprintf(`
-	left join documents %[1]s_d on %[1]s_d.sha256 = %[1]s.sha256
+	left join documents %[1]s_d on %[1]s_d.sha256 = %[1]s.sha256`, u)
+}
+
+// joinRating joins what ratingColumns needs besides.
+func joinRating(u string) string {
+	return joinFile(u) + fmt.Sprintf(`
 	left join lateral (
 		select case when jsonb_typeof(content) = 'object' and octet_length(content::text) <= %[2]d then content - 'Extra' end as content,
-			%[3]s as problems, jsonb_array_length(problems) as problem_count, errors
-		from file_parses where sha256 = %[1]s.sha256 and kind = 'feedback' order by parser_version desc limit 1) %[1]s_p on true`, u, most, problems)
+			jsonb_path_query_array(problems, '$[0 to 9]') as problems, jsonb_array_length(problems) as problem_count, errors
+		from file_parses where sha256 = %[1]s.sha256 and kind = 'feedback' order by parser_version desc limit 1) %[1]s_p on true`, u, maxListedFile)
 }
 
 // deniedFile selects why the file of URI u must not be shown, null when it may.
@@ -55,6 +62,7 @@ type fileRow struct {
 	fetched                *time.Time
 	dead                   *bool
 	denied                 *string
+	feedback               bool // it is to be a feedback file
 	content, problems      []byte
 	problemCount           *int64
 	errors                 *int
@@ -62,7 +70,7 @@ type fileRow struct {
 
 func (f *fileRow) into() []any {
 	return []any{&f.named, &f.source, &f.sha256, &f.keccak, &f.size, &f.fetched, &f.reason, &f.detail, &f.dead, &f.denied,
-		&f.content, &f.problems, &f.problemCount, &f.errors}
+		&f.feedback, &f.content, &f.problems, &f.problemCount, &f.errors}
 }
 
 // file is nil where the URI is empty and no hash was given.
@@ -89,7 +97,7 @@ func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 
 func (f *fileRow) status() repute.DocumentStatus {
 	switch {
-	case f.errors != nil && *f.errors > 0:
+	case f.errors != nil && *f.errors > 0, f.feedback && f.sha256 != nil && f.errors == nil: // nor did anything in it look like one
 		return repute.DocumentInvalid
 	case f.sha256 != nil:
 		return repute.DocumentOK

@@ -33,7 +33,7 @@ func validationColumns(at string) string {
 	left join uris xu on xu.id = x.uri_id
 	left join tags xt on xt.id = x.tag
 	left join events xe on (xe.chain_id, xe.block, xe.log_index) = (x.chain_id, x.block, x.log_index)
-	left join blocks xb on (xb.chain_id, xb.number) = (x.chain_id, x.block)` + joinFile("qu", noContent) + joinFile("xu", noContent)
+	left join blocks xb on (xb.chain_id, xb.number) = (x.chain_id, x.block)` + joinFile("qu") + joinFile("xu")
 }
 
 func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {

@@ -128,6 +128,12 @@ func TestFilesAreRead(t *testing.T) {
 			if f := rated(); f.Feedback == nil || f.Feedback.Text != "fine" {
 				t.Errorf("file %+v", f)
 			}
+			c.Mine(c.Tx(repute.NewFeedback{TokenID: rpctest.Token(0), Client: rpctest.Account(2), Index: 2, Value: big.NewInt(1), URI: "data:,<html>"}))
+			index(t, db, c)
+			eventually(t, "junk is read", func() bool { return rated().Status == repute.DocumentInvalid })
+			if f := rated(); len(f.Problems) == 0 {
+				t.Errorf("junk without a reason: %+v", f)
+			}
 		})
 	}
 }

@@ -19,11 +19,12 @@ func parse(body []byte, registration, agents bool, host string) store.Parsed {
 			p.Domains = domains(reg, host)
 		}
 	}
-	switch manifest.Detect(body) {
-	case repute.FeedbackDocument:
+	kind := manifest.Detect(body)
+	if kind == repute.FeedbackDocument || !registration { // a rating tells what is wrong with its file
 		file, problems := manifest.ParseFeedback(body)
 		p.Files = append(p.Files, store.FileParse{Kind: repute.FeedbackDocument, Feedback: &file, Problems: problems})
-	case repute.CardDocument:
+	}
+	if kind == repute.CardDocument {
 		card, problems := manifest.ParseCard(body)
 		p.Files = append(p.Files, store.FileParse{Kind: repute.CardDocument, Card: &card, Problems: problems})
 	}
