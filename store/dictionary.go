@@ -213,8 +213,8 @@ func (db *DB) insertAgentURIs(ctx context.Context, words []word) error {
 			from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
 			on conflict (hash) do update set next_due = excluded.next_due, rank = excluded.rank, attempts = 0,
 				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 1
-			returning host, next_due),
-		due as (select host from planned where next_due is not null)`+giveTurns("due"),
+			returning host, rank, next_due),
+		due as (select host, rank from planned where next_due is not null)`+giveTurns("due"),
 		hashesOf(words), valuesOf(words), kinds, hosts)
 	return err
 }

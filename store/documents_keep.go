@@ -159,7 +159,7 @@ func (db *DB) RestoreBodies(ctx context.Context, limit int) (n int, err error) {
 				and not exists (select from denied x where x.kind = 'sha256' and x.value = encode(d.sha256, 'hex'))
 				and not u.dead
 			limit $1),
-		due as (update uris u set next_due = now() from missing m where u.id = m.id returning u.host),
+		due as (update uris u set next_due = now() from missing m where u.id = m.id returning u.host, u.rank),
 		turns as (`+giveTurns("due")+`)
 		select count(*) from due`, limit).Scan(&n)
 	return n, failed("restore documents", err)

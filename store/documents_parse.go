@@ -176,7 +176,7 @@ func (db *DB) planProofs(ctx context.Context, urls []string) (map[string]int64, 
 			where not exists (select from uris x where x.hash = u.hash and x.rank <= 2)
 			on conflict (hash) do update set next_due = excluded.next_due, rank = 2, attempts = 0,
 				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 2
-			returning host)`+giveTurns("planned"), hashesOf(words), valuesOf(words), kinds, hosts)
+			returning host, rank)`+giveTurns("planned"), hashesOf(words), valuesOf(words), kinds, hosts)
 	if err != nil {
 		return nil, err
 	}

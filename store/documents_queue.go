@@ -37,18 +37,35 @@ func (db *DB) lastRank() Rank {
 	return RankFile
 }
 
-// DueHosts names hosts with documents to fetch now, "" for those that need no
-// network: those of first, which never wait behind others, and up to limit others,
-// the one that waited longest before. A host whose documents were all fetched or
-// failed stays until FinishHost.
+// DueHosts names hosts with documents of agents to fetch now, "" for those that need
+// no network: those of first, which never wait behind others and may have files only,
+// and of each rank up to limit others, the one that waited longest before. A host
+// whose documents were all fetched or failed stays until FinishHost.
 func (db *DB) DueHosts(ctx context.Context, limit int, first ...string) ([]string, error) {
 	if first == nil {
 		first = []string{}
 	}
+	return db.hostsDue(ctx, RankNew, RankProof, limit, first, []string{})
+}
+
+// DueFileHosts names up to limit hosts where only files are to be fetched now, without
+// those of except. Anybody makes any number of them at the price of a rating: they are
+// apart from the hosts of agents.
+func (db *DB) DueFileHosts(ctx context.Context, limit int, except ...string) ([]string, error) {
+	if except == nil {
+		except = []string{}
+	}
+	return db.hostsDue(ctx, RankFile, RankFile, limit, []string{}, except)
+}
+
+func (db *DB) hostsDue(ctx context.Context, from, to Rank, limit int, first, except []string) ([]string, error) {
 	rows, err := db.pool.Query(ctx, `
 		(select host from hosts where host = any($1) and turn <= now())
 		union all
-		(select host from hosts where turn <= now() and host <> all($1) order by turn limit $2)`, first, limit)
+		select h.host from generate_series($3::int, $4::int) r
+		cross join lateral (
+			select host from hosts where rank = r and turn <= now() and host <> all($1) and host <> all($5)
+			order by turn limit $2) h`, first, limit, from, to, except)
 	if err != nil {
 		return nil, failed("list due hosts", err)
 	}
@@ -72,32 +89,39 @@ func (db *DB) FinishHost(ctx context.Context, host string) error {
 		if _, err := tx.Exec(ctx, "select from hosts where host = $1 for update", host); err != nil {
 			return err
 		}
-		var due *time.Time
-		err := tx.QueryRow(ctx, `
-			select min(u.due) from generate_series(0, $2::int) r
-			cross join lateral (
-				select next_due as due from uris where host = $1 and rank = r and next_due is not null
-				order by next_due limit 1) u`, host, db.lastRank()).Scan(&due)
-		if err != nil {
-			return err
-		}
-		if due == nil {
+		// What is due now goes by its rank, the rest by its time.
+		done, err := tx.Exec(ctx, `
+			with next as (
+				select r as rank, u.due from generate_series(0, $2::int) r
+				cross join lateral (
+					select next_due as due from uris where host = $1 and rank = r and next_due is not null
+					order by next_due limit 1) u
+				order by greatest(u.due, now()), r limit 1)
+			update hosts h set turn = greatest(n.due, now()), rank = n.rank, failures = 0, rest_until = null
+			from next n where h.host = $1`, host, db.lastRank())
+		if err == nil && done.RowsAffected() == 0 {
 			_, err = tx.Exec(ctx, "delete from hosts where host = $1", host)
-			return err
 		}
-		_, err = tx.Exec(ctx, "update hosts set turn = greatest($2, now()), failures = 0 where host = $1", host, *due)
 		return err
 	})
 }
 
+// wishedRest is for how long the silence of a host outweighs new documents and wishes:
+// they come sooner than its turn, but nobody has it asked without a pause.
+const wishedRest = 5 * time.Minute
+
 // PostponeHost ends the turn of a host that did not answer: the next is after rest, or
 // after shortest, doubled for each such turn in a row up to longest, if that is more.
-// New documents give it a turn at once.
+// New documents give it a turn earlier, but never within rest, which it asked for, nor
+// within five minutes of its silence.
 func (db *DB) PostponeHost(ctx context.Context, host string, rest, shortest, longest time.Duration) error {
 	_, err := db.pool.Exec(ctx, `
-		update hosts set failures = failures + 1, turn = now() + greatest($2::interval,
-			least($3::interval * power(2, least(failures, 20)), $4::interval) * (0.9 + random() / 5))
-		where host = $1`, host, rest, shortest, longest)
+		with pause as (
+			select least($3::interval * power(2, least(failures, 20)), $4::interval) * (0.9 + random() / 5) as silence
+			from hosts where host = $1)
+		update hosts set failures = failures + 1, turn = now() + greatest($2::interval, p.silence),
+			rest_until = now() + greatest($2::interval, least(p.silence, $5::interval))
+		from pause p where host = $1`, host, rest, shortest, longest, wishedRest)
 	return failed("postpone host", err)
 }
 
@@ -181,27 +205,33 @@ func (db *DB) PlanFiles(ctx context.Context, limit int) (int, error) {
 		with picked as materialized (
 			select id from uris where rank = 3 and next_due is null and tried_at is null and kind <> 'empty'
 			order by id limit $1 for update skip locked),
-		planned as (update uris u set next_due = now() from picked where u.id = picked.id returning u.host),
+		planned as (update uris u set next_due = now() from picked where u.id = picked.id returning u.host, u.rank),
 		turns as (`+giveTurns("planned")+`)
 		select count(*) from planned`, limit).Scan(&n)
 	return n, failed("plan files", err)
 }
 
-// giveTurns gives the hosts of a relation a turn now, in the order of their names,
-// as every writer does.
+// giveTurns gives the hosts of a relation a turn now, or once they rested, in the order
+// of their names, as every writer does.
 func giveTurns(relation string) string {
 	return `
-		insert into hosts (host, turn)
-		select distinct host, now() from ` + relation + ` order by host
-		on conflict (host) do update set turn = excluded.turn where hosts.turn > excluded.turn`
+		insert into hosts (host, turn, rank)
+		select host, now(), min(rank) from ` + relation + ` group by host order by host ` + earlierTurn
 }
+
+// earlierTurn makes a host's turn no later, and no less important, than the one to be
+// inserted.
+const earlierTurn = `
+	on conflict (host) do update set
+		turn = least(hosts.turn, greatest(excluded.turn, hosts.rest_until)), rank = least(hosts.rank, excluded.rank)
+	where hosts.turn > greatest(excluded.turn, hosts.rest_until) or hosts.rank > excluded.rank`
 
 // RestoreHosts gives a turn to every host with planned documents that has none, as
 // after files were not wanted for a time. It reads the whole plan: once at a start.
 func (db *DB) RestoreHosts(ctx context.Context) error {
 	_, err := db.pool.Exec(ctx, `
-		insert into hosts (host, turn)
-		select host, min(next_due) from uris where next_due is not null and rank <= $1 group by host order by host
-		on conflict (host) do update set turn = excluded.turn where hosts.turn > excluded.turn`, db.lastRank())
+		insert into hosts (host, turn, rank)
+		select host, min(next_due), min(rank) from uris where next_due is not null and rank <= $1 group by host order by host`+
+		earlierTurn, db.lastRank())
 	return failed("restore hosts", err)
 }

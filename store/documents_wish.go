@@ -58,7 +58,7 @@ func refresh(ctx context.Context, tx pgx.Tx, id repute.AgentID) (r repute.Refres
 		due as (
 			update uris u set next_due = now(), rank = case when u.id = $1 then 0 else u.rank end,
 				refresh_at = now(), failures = 0
-			where u.id in (select $1::bigint union all select id from proofs) returning u.host)`+giveTurns("due"), uri, refreshPause)
+			where u.id in (select $1::bigint union all select id from proofs) returning u.host, u.rank)`+giveTurns("due"), uri, refreshPause)
 	return repute.Refresh{Queued: true, NextAllowed: now.Add(refreshPause)}, err
 }
 
@@ -89,7 +89,7 @@ func requeue(ctx context.Context, tx pgx.Tx, f RetryFilter) (n int64, err error)
 				and (not $3 or exists (
 					select from agents a join unnest($4::bigint[], $5::numeric[]) as k(c, t) on (a.chain_id, a.token_id) = (k.c, k.t)
 					where a.uri_id = u.id))
-			returning u.host),
+			returning u.host, u.rank),
 		turns as (`+giveTurns("due")+`)
 		select count(*) from due`, f.Reason, f.Host, f.Agents != nil, chains, tokens).Scan(&n)
 	return n, err

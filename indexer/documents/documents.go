@@ -25,7 +25,7 @@ const (
 // Options tune a Loop. Zero values are replaced by the defaults named.
 type Options struct {
 	Sweep        time.Duration // between looks for due hosts, 500 ms
-	Hosts        int           // worked on at once, DefaultHosts
+	Hosts        int           // worked on at once, DefaultHosts, and half as many more that have files only
 	Refetch      time.Duration // of what can change (https), 24 h
 	RefetchFiles time.Duration // of the files of feedback, responses and validations, 7 d
 	RefetchIdle  time.Duration // of what nobody shows at present, 30 d

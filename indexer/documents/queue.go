@@ -18,9 +18,11 @@ import (
 )
 
 const (
-	// strangersQueue holds the hosts of strangers, ownQueue what we wait for nobody
-	// with: the first can be full of hosts that hang.
+	// strangersQueue holds the hosts of agents, filesQueue those where only files are
+	// due, ownQueue what we wait for nobody with: the first two can be full of hosts
+	// that hang, the second at little cost for whoever wants it.
 	strangersQueue = "documents"
+	filesQueue     = "documents_files"
 	ownQueue       = "documents_own"
 	// jobBudget is how long one job goes on starting fetches. What it starts can
 	// end, within fetchLimit and saveLimit, before jobTimeout ends the job.
@@ -32,7 +34,9 @@ const (
 	rescueAfter = 90 * time.Second
 	// stopAfter is what running fetches get at shutdown.
 	stopAfter = 3 * time.Second
-	sweepMost = 500 // hosts queued by one sweep
+	// sweepMost is how many hosts one sweep queues of each rank. What is queued goes in
+	// the order it came: a new agent's host waits behind no more of the other ranks.
+	sweepMost = 100
 )
 
 // ownHosts are the queues that no stranger's server slows down: documents written
@@ -90,7 +94,8 @@ func (l *Loop) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 	river.AddWorker(workers, river.WorkFunc(l.work))
 	client, err := river.NewClient(riverpgxv5.New(l.db.Pool()), &river.Config{
 		Queues: map[string]river.QueueConfig{
-			strangersQueue: {MaxWorkers: l.opts.Hosts}, ownQueue: {MaxWorkers: len(ownHosts)}},
+			strangersQueue: {MaxWorkers: l.opts.Hosts}, filesQueue: {MaxWorkers: (l.opts.Hosts + 1) / 2},
+			ownQueue: {MaxWorkers: len(ownHosts)}},
 		Workers:                     workers,
 		FetchPollInterval:           time.Second,
 		JobTimeout:                  jobTimeout,
@@ -124,12 +129,24 @@ func (l *Loop) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
 
 func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	hosts, err := l.db.DueHosts(ctx, sweepMost, ownHosts[:]...)
-	if err != nil || len(hosts) == 0 {
+	if err != nil {
 		return err
 	}
-	jobs := make([]river.InsertManyParams, len(hosts))
-	for i, host := range hosts {
-		jobs[i].Args = hostJob{host}
+	files, err := l.db.DueFileHosts(ctx, sweepMost, ownHosts[:]...)
+	if err != nil {
+		return err
+	}
+	var jobs []river.InsertManyParams
+	for _, host := range hosts {
+		jobs = append(jobs, river.InsertManyParams{Args: hostJob{host}})
+	}
+	for _, host := range files {
+		o := hostJob{host}.InsertOpts()
+		o.Queue = filesQueue
+		jobs = append(jobs, river.InsertManyParams{Args: hostJob{host}, InsertOpts: &o})
+	}
+	if len(jobs) == 0 {
+		return nil
 	}
 	_, err = client.InsertMany(ctx, jobs)
 	return err
