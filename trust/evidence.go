@@ -1,0 +1,82 @@
+package trust
+
+import (
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+)
+
+// Evidence is everything known about one agent at one block.
+type Evidence struct {
+	Agent repute.AgentID
+	Block repute.Block // the view; ages run to its time
+	// Owner is who holds the agent, Self everybody else who acts for it: wallet,
+	// approved address, operators. What they say of it does not count.
+	Owner common.Address
+	Self  []common.Address
+	// Registered and Held are when the agent was made and when its owner got it, in
+	// Unix seconds. Praise of what an earlier owner did does not count.
+	Registered, Held int64
+	// Rows are all live ratings and the latest answer to each validation request of
+	// allow-listed contracts, in any order.
+	Rows []Row
+	// Weights are those of the last epoch.
+	Weights *Weights
+	// Kin are other agents of the same party, with scores without this guard.
+	Kin []Kin
+}
+
+// Row is one rating, or one validation answer.
+type Row struct {
+	Tx         common.Hash
+	Block      uint64
+	LogIndex   uint32
+	Time       int64 // of the block, Unix seconds
+	Rater      common.Address
+	Index      uint64 // of the rating, 0 for a validation answer
+	Validation bool
+	Amount     repute.Amount // 0 to 100 for a validation answer
+	Tag1, Tag2 string        // Tag1 is the answer's tag for a validation
+	// Content tells equal ratings: the keccak256 of the URI with what it holds, or zero.
+	Content common.Hash
+	// Paid is what the rater verifiably paid the agent for what it rates, in US dollars; each
+	// payment counts for one row.
+	Paid Fixed
+}
+
+// Kin is another agent of the same party.
+type Kin struct {
+	Agent repute.AgentID
+	Score Points
+	High  Points
+}
+
+// Points is a score or a part of one, in thousandths of a point: -100000 to 100000.
+type Points int64
+
+// String writes the points with three digits, e.g. "-12.500".
+func (p Points) String() string {
+	sign, n := "", int64(p)
+	if n < 0 {
+		sign, n = "-", -n
+	}
+	return fmt.Sprintf("%s%d.%03d", sign, n/1000, n%1000)
+}
+
+// MarshalJSON writes a JSON number with three digits.
+func (p Points) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }
+
+// Reason is why a row does not count.
+type Reason string
+
+// Reasons of excluded rows.
+const (
+	ReasonSelf       Reason = "self"          // by the agent's own party
+	ReasonUnknownTag Reason = "unknown-tag"   // the tag table has no rule
+	ReasonRange      Reason = "out-of-range"  // the value is outside the tag's range
+	ReasonChannel    Reason = "other-channel" // the tag's channel is not part of the score
+	ReasonEarlier    Reason = "earlier-owner" // praise from before the owner got the agent
+	ReasonFuture     Reason = "future"        // later than the view
+)

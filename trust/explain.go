@@ -1,0 +1,225 @@
+package trust
+
+import (
+	"cmp"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Explanation tells what a score is made of. The points of Contributions add up to the
+// score exactly.
+type Explanation struct {
+	Result        Result         `json:"result"`
+	Contributions []Contribution `json:"contributions"` // the largest first, the prior and adjustments at the end
+	Excluded      []Ignored      `json:"excluded"`      // in the order of the chain
+	// ByReason counts all excluded rows; Excluded may hold fewer.
+	ByReason map[Reason]int `json:"excludedByReason"`
+}
+
+// Kinds of contributions.
+const (
+	KindOpinion = "opinion" // of one rater, or of several that count as one
+	KindRest    = "rest"    // of all raters that are not listed
+	KindPrior   = "prior"   // of the agent's own vouching
+	KindUnrated = "unrated" // takes away what cannot be relied on
+	KindGuard   = "guard"   // another agent of the same party
+)
+
+// Contribution is one part of a score.
+type Contribution struct {
+	Kind    string `json:"kind"`
+	Points  Points `json:"points"`
+	Channel string `json:"channel,omitempty"`
+	// Raters speak as one; Weight is that of the strongest.
+	Raters []common.Address `json:"raters,omitempty"`
+	Weight Fixed            `json:"weight"`
+	// Opinion, -1 to 1, and Evidence in units after all bounds; Unvouched is the part of
+	// the evidence that comes from the pool.
+	Opinion   Fixed `json:"opinion"`
+	Evidence  Fixed `json:"evidence"`
+	Unvouched Fixed `json:"unvouched"`
+	// Path leads from a root to the strongest rater, nil when there is none.
+	Path []common.Address `json:"path,omitempty"`
+	Rows []RowRef         `json:"rows,omitempty"` // newest first, at most ten
+	// Count is the number of rows, or of opinions in a rest.
+	Count int `json:"count"`
+}
+
+// RowRef says where a row is on the chain.
+type RowRef struct {
+	Tx       common.Hash    `json:"tx"`
+	Block    uint64         `json:"block"`
+	LogIndex uint32         `json:"logIndex"`
+	Rater    common.Address `json:"rater"`
+	Index    uint64         `json:"index,omitempty"`
+	Tag1     string         `json:"tag1"`
+	Value    string         `json:"value"` // exact decimal
+}
+
+// Ignored is a row that does not count, and why.
+type Ignored struct {
+	RowRef
+	Reason Reason `json:"reason"`
+}
+
+// maxListed bounds what an explanation lists of each kind.
+const maxListed = 100
+
+// Explain evaluates an agent and tells how. It lists the hundred contributions with
+// most points and adds up the others.
+func (s *Scorer) Explain(e Evidence) Explanation {
+	x := s.evaluate(e)
+	out := Explanation{Result: x.result(), ByReason: map[Reason]int{}}
+	out.Contributions = x.contributions(&out.Result)
+	for i, ex := range x.excluded {
+		out.ByReason[ex.Reason]++
+		if i < maxListed {
+			out.Excluded = append(out.Excluded, Ignored{x.ref(ex.Row), ex.Reason})
+		}
+	}
+	return out
+}
+
+func (s *scoring) ref(i int) RowRef {
+	r := &s.e.Rows[i]
+	return RowRef{r.Tx, r.Block, r.LogIndex, r.Rater, r.Index, r.Tag1, r.Amount.Decimal()}
+}
+
+// contributions divides the mean among prior and opinions and appends what rules then
+// changed.
+func (s *scoring) contributions(r *Result) []Contribution {
+	total := s.p.Evidence.Base + s.evidence()
+	parts := make([]Fixed, len(s.voices)+1)
+	for i, v := range s.voices {
+		parts[i] = (v.vouched.mul(v.value) + v.pooled.mul(v.poolValue)).div(total)
+	}
+	parts[len(s.voices)] = s.p.Evidence.Base.mul(s.prior).div(total)
+	shares := divide(parts, r.Mean)
+
+	order := make([]int, len(s.voices))
+	for i := range order {
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shares[b].size(), shares[a].size()) })
+	var out []Contribution
+	rest := Contribution{Kind: KindRest}
+	for n, i := range order {
+		if n < maxListed {
+			out = append(out, s.contribution(s.voices[i], shares[i]))
+			continue
+		}
+		v := s.voices[i]
+		rest.Points += shares[i]
+		rest.Evidence += v.vouched + v.pooled
+		rest.Unvouched += v.pooled
+		rest.Count++
+	}
+	if rest.Count > 0 {
+		out = append(out, rest)
+	}
+	out = append(out, Contribution{Kind: KindPrior, Points: shares[len(s.voices)], Weight: s.vouching})
+	return append(out, adjustments(r)...)
+}
+
+func (p Points) size() Points { return max(p, -p) }
+
+// adjustments lead from the mean to the score.
+func adjustments(r *Result) (out []Contribution) {
+	at := r.Mean
+	if r.Status == Unrated {
+		out = append(out, Contribution{Kind: KindUnrated, Points: -at})
+		at = 0
+	}
+	if r.Score != at {
+		out = append(out, Contribution{Kind: KindGuard, Points: r.Score - at})
+	}
+	return out
+}
+
+// divide turns parts into points that add up to sum exactly: each is rounded down, and
+// those with the largest remainders get what is left.
+func divide(parts []Fixed, sum Points) []Points {
+	out := make([]Points, len(parts))
+	order := make([]int, len(parts))
+	left := sum
+	for i, p := range parts {
+		out[i] = floorPoints(p)
+		left -= out[i]
+		order[i] = i
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Compare(remainder(parts[b], out[b]), remainder(parts[a], out[a]))
+	})
+	for i := 0; left != 0; i = (i + 1) % len(order) {
+		step := Points(1)
+		if left < 0 {
+			step = -1
+		}
+		out[order[i]] += step
+		left -= step
+	}
+	return out
+}
+
+// floorPoints rounds toward minus infinity. The 17 bits that 100000 needs fit, as a part
+// is no larger than one.
+func floorPoints(f Fixed) Points { return Points(int64(f) * (100_000 >> 5) >> 27) }
+
+func remainder(f Fixed, p Points) int64 { return int64(f)*(100_000>>5) - int64(p)<<27 }
+
+func (s *scoring) contribution(v *voice, points Points) Contribution {
+	c := Contribution{Kind: KindOpinion, Points: points, Channel: v.channel, Weight: v.weight, Opinion: v.value,
+		Evidence: v.vouched + v.pooled, Unvouched: v.pooled, Count: len(v.rows)}
+	if v.vouched == 0 {
+		c.Opinion = v.poolValue
+	}
+	seen := map[common.Address]bool{}
+	for i := len(v.rows) - 1; i >= 0; i-- {
+		ref := s.ref(v.rows[i])
+		if len(c.Rows) < 10 {
+			c.Rows = append(c.Rows, ref)
+		}
+		if !seen[ref.Rater] && len(c.Raters) < 10 {
+			seen[ref.Rater] = true
+			c.Raters = append(c.Raters, ref.Rater)
+		}
+	}
+	if n := s.strongest(v); n != NoNode {
+		c.Path = s.e.Weights.Path(n)
+	}
+	return c
+}
+
+func (s *scoring) strongest(v *voice) Node {
+	best := NoNode
+	for _, n := range v.member {
+		if w := s.e.Weights.weight(n); w > 0 && (best == NoNode || w > s.e.Weights.weight(best)) {
+			best = n
+		}
+	}
+	return best
+}
+
+// Path is a shortest way from a root to an identity, the root first; nil when there is none.
+func (w *Weights) Path(to Node) []common.Address {
+	next := map[Node]Node{to: NoNode}
+	queue := []Node{to}
+	for i := 0; i < len(queue); i++ {
+		n := queue[i]
+		if w.isRoot(n) {
+			var path []common.Address
+			for ; n != NoNode; n = next[n] {
+				path = append(path, w.graph.Name(n))
+			}
+			return path
+		}
+		for _, giver := range w.graph.givers(n) {
+			if _, seen := next[giver]; !seen {
+				next[giver] = n
+				queue = append(queue, giver)
+			}
+		}
+	}
+	return nil
+}

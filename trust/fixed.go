@@ -1,0 +1,187 @@
+package trust
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/bits"
+	"strconv"
+	"strings"
+)
+
+// Fixed is a number in units of 2^-32. Everything a score is made of is one: sums are
+// exact, products and quotients are rounded toward zero, the same on every machine.
+type Fixed int64
+
+// One is the number 1.
+const One Fixed = 1 << 32
+
+// Int makes a whole number, |n| < 2^31.
+func Int(n int) Fixed { return Fixed(n) << 32 }
+
+// ratio is a/b, b > 0.
+func ratio(a, b int64) Fixed { return Fixed(a).scaled(int64(One), b) }
+
+// mul is a*b toward zero.
+func (a Fixed) mul(b Fixed) Fixed { return a.scaled(int64(b), int64(One)) }
+
+// div is a/b toward zero, b not 0.
+func (a Fixed) div(b Fixed) Fixed { return a.scaled(int64(One), int64(b)) }
+
+// scaled is a*num/den toward zero, held at the largest number where it does not fit.
+func (a Fixed) scaled(num, den int64) Fixed {
+	negative := (a < 0) != (num < 0) != (den < 0)
+	hi, lo := bits.Mul64(magnitude(int64(a)), magnitude(num))
+	d := magnitude(den)
+	const most = 1<<63 - 1
+	q := uint64(most)
+	if hi < d {
+		q, _ = bits.Div64(hi, lo, d)
+		q = min(q, most)
+	}
+	if negative {
+		return -Fixed(q)
+	}
+	return Fixed(q)
+}
+
+func magnitude(n int64) uint64 {
+	if n < 0 {
+		return -uint64(n)
+	}
+	return uint64(n)
+}
+
+// sqrt is the root toward zero of a number that is not negative.
+func (a Fixed) sqrt() Fixed {
+	if a <= 0 {
+		return 0
+	}
+	// The root of a*2^32, bit by bit; a*2^32 has two words.
+	hi, lo := uint64(a)>>32, uint64(a)<<32
+	var root uint64
+	for bit := 47; bit >= 0; bit-- {
+		try := root | 1<<bit
+		if h, l := bits.Mul64(try, try); h < hi || h == hi && l <= lo {
+			root = try
+		}
+	}
+	return Fixed(root)
+}
+
+// log2 is the binary logarithm of a number above 0, to 2^-32.
+func (a Fixed) log2() Fixed {
+	whole := 63 - bits.LeadingZeros64(uint64(a))
+	m := uint64(a) << (63 - whole) // mantissa in [1, 2), 63 bits after the point
+	out := Int(whole - 32)
+	for bit := One >> 1; bit > 0; bit >>= 1 {
+		hi, _ := bits.Mul64(m, m) // squared: 62 bits after the point
+		if hi >= 1<<63 {
+			out += bit
+			m = hi
+		} else {
+			m = hi << 1
+		}
+	}
+	return out
+}
+
+// log2Ratio is log2(a/b) for whole numbers above 0.
+func log2Ratio(a, b uint64) Fixed { return log2Whole(a) - log2Whole(b) }
+
+func log2Whole(n uint64) Fixed {
+	shift := max(0, bits.Len64(n)-31)
+	return Int(shift) + Fixed(n>>shift<<32).log2()
+}
+
+// halves holds 2^(-2^-k) for k = 1 to 32, in units of 2^-63, rounded to nearest.
+var halves = [32]uint64{
+	0x5a827999fcef3242, 0x6ba27e656b4eb57a, 0x75606373ee921c97, 0x7a92be8a92436616,
+	0x7d41d96db915019d, 0x7e9f06067a4360ba, 0x7f4f08ae3dc7c426, 0x7fa765aca88f6453,
+	0x7fd3ab290e46d769, 0x7fe9d3a8e07bf086, 0x7ff4e9597bed93ab, 0x7ffa748dff8dc61f,
+	0x7ffd3a3f50020332, 0x7ffe9d1dbc0a75aa, 0x7fff4e8e6306ed59, 0x7fffa74712c3cdfd,
+	0x7fffd3a381b1fa29, 0x7fffe9d1beed018a, 0x7ffff4e8defb81d7, 0x7ffffa746f5f012f,
+	0x7ffffd3a37a7d0a8, 0x7ffffe9d1bd1fc58, 0x7fffff4e8de8832d, 0x7fffffa746f422d7,
+	0x7fffffd3a37a09bb, 0x7fffffe9d1bd02f2, 0x7ffffff4e8de80fe, 0x7ffffffa746f4060,
+	0x7ffffffd3a37a028, 0x7ffffffe9d1bd012, 0x7fffffff4e8de809, 0x7fffffffa746f404,
+}
+
+// exp2Neg is 2^-a for a that is not negative; 0 where it is less than a unit.
+func exp2Neg(a Fixed) Fixed {
+	whole := uint64(a) >> 32
+	if whole >= 33 {
+		return 0
+	}
+	m := uint64(1) << 63
+	for k := range 32 {
+		if a&(1<<(31-k)) != 0 {
+			m, _ = bits.Mul64(m, halves[k])
+			m <<= 1
+		}
+	}
+	return Fixed(m >> 31 >> whole)
+}
+
+// ParseFixed reads a decimal number such as 0.05 or -1, |n| < 2^31, with at most nine digits
+// after the point; the value is rounded toward zero.
+func ParseFixed(s string) (Fixed, error) {
+	digits, negative := strings.CutPrefix(s, "-")
+	whole, part, _ := strings.Cut(digits, ".")
+	w, err := strconv.ParseUint(whole, 10, 31)
+	if err != nil || len(part) > 9 {
+		return 0, fmt.Errorf("%q is no decimal number with up to nine digits after the point", s)
+	}
+	f, err := strconv.ParseUint((part + "000000000")[:9], 10, 64)
+	if err != nil {
+		return 0, fmt.Errorf("%q is no decimal number", s)
+	}
+	out := Fixed(w)<<32 + Fixed(f<<32/1e9)
+	if negative {
+		out = -out
+	}
+	return out, nil
+}
+
+// UnmarshalJSON reads a JSON number without an exponent.
+func (a *Fixed) UnmarshalJSON(b []byte) (err error) {
+	var n json.Number
+	if err := json.Unmarshal(b, &n); err != nil {
+		return err
+	}
+	*a, err = ParseFixed(n.String())
+	return err
+}
+
+// Decimal writes the number with exactly so many digits after the point, at most nine,
+// rounded to nearest, halves away from zero.
+func (a Fixed) Decimal(digits int) string {
+	scale := int64(1)
+	for range digits {
+		scale *= 10
+	}
+	n := a.round(scale)
+	sign := ""
+	if n < 0 {
+		sign = "-"
+	}
+	m := magnitude(n)
+	if digits == 0 {
+		return sign + strconv.FormatUint(m, 10)
+	}
+	return fmt.Sprintf("%s%d.%0*d", sign, m/uint64(scale), digits, m%uint64(scale))
+}
+
+// round is a*scale to the nearest whole number, halves away from zero.
+func (a Fixed) round(scale int64) int64 {
+	hi, lo := bits.Mul64(magnitude(int64(a)), uint64(scale))
+	lo, carry := bits.Add64(lo, 1<<31, 0)
+	n := int64((hi+carry)<<32 | lo>>32)
+	if a < 0 {
+		return -n
+	}
+	return n
+}
+
+// MarshalJSON writes a number with six digits after the point.
+func (a Fixed) MarshalJSON() ([]byte, error) { return []byte(a.Decimal(6)), nil }
+
+func clip(a, low, high Fixed) Fixed { return max(low, min(high, a)) }

@@ -1,0 +1,141 @@
+package trust
+
+import "slices"
+
+// Gate is a line that a policy draws. Upward gates read the lower bound and downward
+// gates the upper one, so that thin or hostile evidence neither admits nor condemns.
+type Gate struct {
+	ID string `json:"id"`
+	// Exactly one of Low (passed when the lower bound is at least this) and High (passed
+	// when the upper bound is below this) is set, in points.
+	Low  *Fixed `json:"low,omitempty"`
+	High *Fixed `json:"high,omitempty"`
+	// Paths is how many independent paths the side concerned must come by.
+	Paths int `json:"paths,omitempty"`
+	// Evidence is needed in Channels, in units; 0 for none.
+	Evidence Fixed    `json:"evidence,omitempty"`
+	Channels []string `json:"channels,omitempty"`
+	// RecentRaters must have spoken against the agent within RecentDays.
+	RecentRaters int `json:"recentRaters,omitempty"`
+	RecentDays   int `json:"recentDays,omitempty"`
+}
+
+// Tier is a class of agents; the first whose conditions hold is the agent's.
+type Tier struct {
+	Tier  int    `json:"tier"`
+	Gate  string `json:"gate,omitempty"`  // that must be passed
+	Low   *Fixed `json:"low,omitempty"`   // the lower bound is at least this
+	Paths int    `json:"paths,omitempty"` // for the agent
+}
+
+// GateView is a gate and what an agent lacks to pass it.
+type GateView struct {
+	ID     string    `json:"id"`
+	Passed bool      `json:"passed"`
+	Lacks  []Lacking `json:"lacks,omitempty"` // empty when passed
+}
+
+// Lacking is one thing missing for a gate.
+type Lacking struct {
+	What  string `json:"what"` // rated, low, high, paths, evidence, recentRaters
+	Have  Fixed  `json:"have"`
+	Need  Fixed  `json:"need"`
+	Units Fixed  `json:"units,omitempty"` // for low: full-weight opinions of +1 that would do
+}
+
+// judge fills gates and tier.
+func (s *scoring) judge(r *Result) {
+	passed := map[string]bool{}
+	for i := range s.p.Gates {
+		g := &s.p.Gates[i]
+		lacks := s.lacks(g, r)
+		r.Gates = append(r.Gates, GateView{g.ID, len(lacks) == 0, lacks})
+		passed[g.ID] = len(lacks) == 0
+	}
+	if r.Status != Rated {
+		return
+	}
+	for _, t := range s.p.Tiers {
+		if (t.Gate == "" || passed[t.Gate]) && (t.Low == nil || r.Low >= whole3(*t.Low)) && r.PathsFor >= t.Paths {
+			r.Tier = t.Tier
+			return
+		}
+	}
+}
+
+// whole3 turns points into thousandths.
+func whole3(f Fixed) Points { return Points(f.round(1000)) }
+
+func (s *scoring) lacks(g *Gate, r *Result) (lacks []Lacking) {
+	lack := func(what string, have, need Fixed) {
+		lacks = append(lacks, Lacking{What: what, Have: have, Need: need})
+	}
+	if r.Status != Rated {
+		lack("rated", r.Confidence, s.p.Rated.Confidence)
+	}
+	paths := r.PathsFor
+	switch {
+	case g.Low != nil && r.Low < whole3(*g.Low):
+		lacks = append(lacks, Lacking{What: "low", Have: fromPoints(r.Low), Need: *g.Low, Units: s.missing(*g.Low)})
+	case g.High != nil:
+		paths = r.PathsAgainst
+		if r.High >= whole3(*g.High) {
+			lack("high", fromPoints(r.High), *g.High)
+		}
+	}
+	if paths < g.Paths {
+		lack("paths", Int(paths), Int(g.Paths))
+	}
+	if have := s.evidenceIn(r, g.Channels); g.Evidence > 0 && have < g.Evidence {
+		lack("evidence", have, g.Evidence)
+	}
+	if n := s.recentAgainst(g.RecentDays); n < g.RecentRaters {
+		lack("recentRaters", Int(n), Int(g.RecentRaters))
+	}
+	return lacks
+}
+
+func fromPoints(p Points) Fixed { return ratio(int64(p), 1000) }
+
+func (s *scoring) evidenceIn(r *Result, channels []string) (sum Fixed) {
+	for _, c := range r.Channels {
+		if slices.Contains(channels, c.Channel) {
+			sum += c.Evidence
+		}
+	}
+	return sum
+}
+
+// recentAgainst counts vouched voices against the agent within so many days.
+func (s *scoring) recentAgainst(days int) (n int) {
+	const day = 24 * 60 * 60
+	since := s.e.Block.Time.Unix() - int64(days)*day
+	for _, v := range s.voices {
+		if isAgainst(v.value) && v.weight > s.p.Paths.MinWeight && v.newest >= since {
+			n++
+		}
+	}
+	return n
+}
+
+// missing is how many more full-weight opinions of +1 lift the lower bound to so many
+// points, to a hundredth; what they do for the prior is not counted.
+func (s *scoring) missing(low Fixed) Fixed {
+	target := low / 100
+	step := One / 100
+	for units, most := Fixed(0), Int(1000); units < most; units += step {
+		mean, deviation := s.with(units)
+		if mean-deviation >= target {
+			return units
+		}
+		step = max(One/100, units/64)
+	}
+	return Int(1000)
+}
+
+// with is mean and deviation after so many more opinions of +1.
+func (s *scoring) with(units Fixed) (mean, deviation Fixed) {
+	more := s.sums
+	more.weight, more.value, more.square = more.weight+units, more.value+units, more.square+units
+	return more.average(s.p.Evidence, s.prior)
+}

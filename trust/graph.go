@@ -1,0 +1,258 @@
+package trust
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Node numbers an identity of a Graph: the addresses that are known to be one party.
+type Node uint32
+
+// NoNode is an address that a graph does not know: nobody vouches for it.
+const NoNode = ^Node(0)
+
+// Graph holds who vouches for whom on one chain. It does not change once built and is
+// safe for concurrent use.
+type Graph struct {
+	nodes map[common.Address]Node
+	names []common.Address // by node, its lowest address
+	// In-edges of node v are from[start[v]:start[v+1]], with the part of the giver's
+	// trust that goes to v in units of 2^-32, ordered by giver.
+	start []uint32
+	from  []Node
+	share []uint32
+}
+
+// Len is the number of identities.
+func (g *Graph) Len() int { return len(g.names) }
+
+// Edges is the number of pairs of which one vouches for the other.
+func (g *Graph) Edges() int { return len(g.from) }
+
+// Node finds an address, NoNode when the graph does not know it.
+func (g *Graph) Node(a common.Address) Node {
+	if n, ok := g.nodes[a]; ok {
+		return n
+	}
+	return NoNode
+}
+
+// Name is the lowest address of an identity.
+func (g *Graph) Name(n Node) common.Address { return g.names[n] }
+
+func (g *Graph) givers(n Node) []Node { return g.from[g.start[n]:g.start[n+1]] }
+
+// GraphBuilder collects identities and edges in any order; the graph does not depend
+// on it. It is not safe for concurrent use.
+type GraphBuilder struct {
+	ids   map[common.Address]uint32
+	names []common.Address
+	up    []uint32 // union-find: the parent, itself at the top
+	edges []edge
+}
+
+// edge is one party's trust in another, weight in units of 2^-16.
+type edge struct{ from, to, weight uint32 }
+
+const fullEdge = 1 << 16
+
+// NewGraphBuilder makes an empty builder.
+func NewGraphBuilder() *GraphBuilder { return &GraphBuilder{ids: map[common.Address]uint32{}} }
+
+// Add makes an address known and gives its number for Link and Vouch.
+func (b *GraphBuilder) Add(a common.Address) uint32 {
+	id, ok := b.ids[a]
+	if !ok {
+		id = uint32(len(b.names))
+		b.ids[a] = id
+		b.names = append(b.names, a)
+		b.up = append(b.up, id)
+	}
+	return id
+}
+
+// Link says that two addresses are one party. Both must have agreed to it on chain, or
+// an operator vouches for it: who could link himself to another would take its weight.
+func (b *GraphBuilder) Link(x, y uint32) {
+	x, y = b.top(x), b.top(y)
+	if bytes.Compare(b.names[x][:], b.names[y][:]) > 0 {
+		x, y = y, x
+	}
+	b.up[y] = x // the lowest address stays on top
+}
+
+func (b *GraphBuilder) top(x uint32) uint32 {
+	for b.up[x] != x {
+		b.up[x] = b.up[b.up[x]]
+		x = b.up[x]
+	}
+	return x
+}
+
+// Vouch says that one address trusts another by weight, above 0 to 1. Of several
+// edges between two parties the heaviest counts; what a party says of itself does not.
+func (b *GraphBuilder) Vouch(from, to uint32, weight Fixed) {
+	if w := uint32(clip(weight, 0, One) >> 16); w > 0 {
+		b.edges = append(b.edges, edge{from, to, w})
+	}
+}
+
+// Build makes the graph. The builder must not be used afterwards.
+func (b *GraphBuilder) Build() *Graph {
+	nodes := b.number()
+	for i, e := range b.edges {
+		b.edges[i].from, b.edges[i].to = nodes[e.from], nodes[e.to]
+	}
+	g := &Graph{nodes: make(map[common.Address]Node, len(b.ids))}
+	for a, id := range b.ids {
+		g.nodes[a] = Node(nodes[id])
+	}
+	g.names = make([]common.Address, 0, len(b.names))
+	for _, id := range b.tops() {
+		g.names = append(g.names, b.names[id])
+	}
+	g.connect(sortEdges(b.edges, len(g.names)))
+	return g
+}
+
+// tops lists the top of each party by address.
+func (b *GraphBuilder) tops() []uint32 {
+	var tops []uint32
+	for id := range b.up {
+		if b.top(uint32(id)) == uint32(id) {
+			tops = append(tops, uint32(id))
+		}
+	}
+	slices.SortFunc(tops, func(x, y uint32) int { return bytes.Compare(b.names[x][:], b.names[y][:]) })
+	return tops
+}
+
+// number gives the node of each id.
+func (b *GraphBuilder) number() []uint32 {
+	nodes := make([]uint32, len(b.up))
+	for n, id := range b.tops() {
+		nodes[id] = uint32(n)
+	}
+	for id := range nodes {
+		nodes[id] = nodes[b.top(uint32(id))]
+	}
+	return nodes
+}
+
+// sortEdges orders edges by receiver and giver, and keeps the heaviest of each pair.
+func sortEdges(edges []edge, nodes int) []edge {
+	edges = slices.DeleteFunc(edges, func(e edge) bool { return e.from == e.to })
+	edges = bucket(edges, nodes, func(e edge) uint32 { return e.from })
+	edges = bucket(edges, nodes, func(e edge) uint32 { return e.to })
+	out := edges[:0]
+	for _, e := range edges {
+		if n := len(out); n > 0 && out[n-1].from == e.from && out[n-1].to == e.to {
+			out[n-1].weight = max(out[n-1].weight, e.weight)
+			continue
+		}
+		out = append(out, e)
+	}
+	return out
+}
+
+// bucket is a stable counting sort: comparing ten million edges takes ten times longer.
+func bucket(edges []edge, nodes int, key func(edge) uint32) []edge {
+	next := make([]uint32, nodes+1)
+	for _, e := range edges {
+		next[key(e)+1]++
+	}
+	for n := range nodes {
+		next[n+1] += next[n]
+	}
+	out := make([]edge, len(edges))
+	for _, e := range edges {
+		k := key(e)
+		out[next[k]] = e
+		next[k]++
+	}
+	return out
+}
+
+// connect fills the in-edges: a giver's trust is divided among those it vouches for.
+func (g *Graph) connect(edges []edge) {
+	given := make([]uint64, g.Len())
+	for _, e := range edges {
+		given[e.from] += uint64(e.weight)
+	}
+	g.start = make([]uint32, g.Len()+1)
+	g.from = make([]Node, len(edges))
+	g.share = make([]uint32, len(edges))
+	for i, e := range edges {
+		g.start[e.to+1]++
+		g.from[i] = Node(e.from)
+		g.share[i] = uint32(min(uint64(e.weight)<<32/given[e.from], 1<<32-1))
+	}
+	for n := range g.Len() {
+		g.start[n+1] += g.start[n]
+	}
+}
+
+// Root is an identity that is trusted by configuration.
+type Root struct {
+	Address common.Address
+	Weight  Fixed // above 0; only the ratio between roots counts
+}
+
+// rootShares divides the whole among the roots' identities, in units of 2^-32; none
+// has more than most while there are enough of them to hold the rest.
+func rootShares(g *Graph, roots []Root, most Fixed) []rootShare {
+	weights := map[Node]Fixed{}
+	for _, r := range roots {
+		if n := g.Node(r.Address); n != NoNode && r.Weight > weights[n] {
+			weights[n] = r.Weight
+		}
+	}
+	out := make([]rootShare, 0, len(weights))
+	for n, w := range weights {
+		out = append(out, rootShare{n, w})
+	}
+	slices.SortFunc(out, func(a, b rootShare) int { return cmp.Compare(a.node, b.node) })
+	capShares(out, max(most, ratio(1, int64(max(1, len(out))))+1))
+	return out
+}
+
+type rootShare struct {
+	node  Node
+	share Fixed
+}
+
+// capShares turns weights into shares of 1 of which none is above most. What is cut
+// off the heavy goes to the others in proportion, which may make others heavy.
+func capShares(roots []rootShare, most Fixed) {
+	capped := make([]bool, len(roots))
+	weights := make([]Fixed, len(roots))
+	for i, r := range roots {
+		weights[i] = r.share
+	}
+	for range len(roots) + 1 {
+		rest, total := One, Fixed(0)
+		for i := range roots {
+			if capped[i] {
+				rest -= most
+			} else {
+				total += weights[i]
+			}
+		}
+		again := false
+		for i := range roots {
+			if capped[i] {
+				continue
+			}
+			roots[i].share = rest.scaled(int64(weights[i]), int64(total))
+			if roots[i].share > most {
+				roots[i].share, capped[i], again = most, true, true
+			}
+		}
+		if !again {
+			return
+		}
+	}
+}

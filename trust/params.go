@@ -1,0 +1,173 @@
+package trust
+
+import (
+	"bytes"
+	"crypto/sha256"
+	_ "embed"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+)
+
+//go:embed params.json
+var defaultParams []byte
+
+//go:embed tags.json
+var defaultTags []byte
+
+// Params is everything a score depends on beside evidence and roots. It is read from
+// two files, params.json and tags.json; Hash and TagsHash name their exact bytes.
+type Params struct {
+	Version  string         `json:"version"`
+	Walk     WalkParams     `json:"walk"`
+	Evidence EvidenceParams `json:"evidence"`
+	Negative NegativeParams `json:"negative"`
+	Prior    PriorParams    `json:"prior"`
+	Paths    PathParams     `json:"paths"`
+	Rated    RatedParams    `json:"rated"`
+	Guard    GuardParams    `json:"guard"`
+	Gates    []Gate         `json:"gates"`
+	Tiers    []Tier         `json:"tiers"` // best first
+	Epoch    EpochParams    `json:"epoch"`
+
+	Tags     TagTable    `json:"-"`
+	Hash     common.Hash `json:"-"` // sha256 of params.json
+	TagsHash common.Hash `json:"-"` // sha256 of tags.json
+}
+
+// WalkParams govern how trust spreads.
+type WalkParams struct {
+	Restart      Fixed `json:"restart"`      // share that starts again at the roots in each round
+	Iterations   int   `json:"iterations"`   // rounds, always all of them
+	FullShare    Fixed `json:"fullShare"`    // a rater with this share of the median root's trust has full weight
+	MaxRootShare Fixed `json:"maxRootShare"` // most one root may have of the restart
+}
+
+// EvidenceParams govern what one rater's opinion weighs.
+type EvidenceParams struct {
+	Pool         Fixed `json:"pool"`         // what all unvouched weight of an agent may add up to
+	Base         Fixed `json:"base"`         // weight of the prior
+	BaseVariance Fixed `json:"baseVariance"` // of the prior
+	HalfLifeDays int   `json:"halfLifeDays"` // after which an opinion weighs half
+	MaxPayment   Fixed `json:"maxPayment"`   // most that a verified payment multiplies by
+	FullPayment  int   `json:"fullPayment"`  // US dollars that reach MaxPayment
+}
+
+// NegativeParams: vouched negative evidence counts Factor times once it comes by at
+// least MinPaths independent paths.
+type NegativeParams struct {
+	Factor   Fixed `json:"factor"`
+	MinPaths int   `json:"minPaths"`
+}
+
+// PriorParams: an agent that is itself vouched for starts above zero, the more paths
+// its good evidence comes by.
+type PriorParams struct {
+	Most    Fixed `json:"most"`
+	Decades int   `json:"decades"`
+	Paths   int   `json:"paths"`
+}
+
+// PathParams bound the count of independent paths.
+type PathParams struct {
+	Most      int   `json:"most"`
+	MinWeight Fixed `json:"minWeight"` // raters below it need no path and have none
+}
+
+// RatedParams: below this confidence an agent is unrated.
+type RatedParams struct {
+	Confidence Fixed `json:"confidence"`
+}
+
+// GuardParams: a new agent of somebody whose other agent is surely below Below points
+// has no better score than that one for Days.
+type GuardParams struct {
+	Below Fixed `json:"below"`
+	Days  int   `json:"days"`
+}
+
+// EpochParams give the length of an epoch in blocks.
+type EpochParams struct {
+	Blocks uint64            `json:"blocks"`
+	Chains map[uint64]uint64 `json:"chains"` // by chain id, instead of Blocks
+}
+
+// Of gives a chain's epoch length in blocks.
+func (e EpochParams) Of(chainID uint64) uint64 {
+	if n := e.Chains[chainID]; n > 0 {
+		return n
+	}
+	return e.Blocks
+}
+
+// DefaultParams are those of the files in this package.
+func DefaultParams() (*Params, error) { return ParseParams(defaultParams, defaultTags) }
+
+// ParseParams reads the two files. The error is repute.ErrInvalid and names what is
+// wrong in which of them.
+func ParseParams(params, tags []byte) (*Params, error) {
+	p := &Params{Hash: sha256.Sum256(params), TagsHash: sha256.Sum256(tags)}
+	if err := strict(params, p); err != nil {
+		return nil, repute.Invalid("params", err.Error(), "see params.json in the documentation of the trust engine")
+	}
+	if err := strict(tags, &p.Tags); err != nil {
+		return nil, repute.Invalid("tags", err.Error(), "see tags.json in the documentation of the trust engine")
+	}
+	if err := p.check(); err != nil {
+		return nil, err
+	}
+	return p, p.Tags.check()
+}
+
+func strict(b []byte, into any) error {
+	d := json.NewDecoder(bytes.NewReader(b))
+	d.DisallowUnknownFields()
+	if err := d.Decode(into); err != nil {
+		return err
+	}
+	if d.More() {
+		return fmt.Errorf("text after the end of the object")
+	}
+	return nil
+}
+
+func (p *Params) check() error {
+	for _, c := range []struct {
+		field string
+		ok    bool
+		hint  string
+	}{
+		{"version", p.Version != "", "name the version"},
+		{"walk.restart", p.Walk.Restart > 0 && p.Walk.Restart < One, "between 0 and 1"},
+		{"walk.iterations", p.Walk.Iterations > 0 && p.Walk.Iterations <= 1000, "1 to 1000"},
+		{"walk.fullShare", p.Walk.FullShare > 0 && p.Walk.FullShare <= One, "above 0, at most 1"},
+		{"walk.maxRootShare", p.Walk.MaxRootShare > 0 && p.Walk.MaxRootShare <= One, "above 0, at most 1"},
+		{"evidence.pool", p.Evidence.Pool >= 0 && p.Evidence.Pool <= Int(10), "0 to 10"},
+		{"evidence.base", p.Evidence.Base > 0 && p.Evidence.Base <= Int(1000), "above 0, at most 1000"},
+		{"evidence.baseVariance", p.Evidence.BaseVariance >= 0 && p.Evidence.BaseVariance <= One, "0 to 1"},
+		{"evidence.halfLifeDays", p.Evidence.HalfLifeDays > 0 && p.Evidence.HalfLifeDays <= 36500, "1 to 36500"},
+		{"evidence.maxPayment", p.Evidence.MaxPayment >= One && p.Evidence.MaxPayment <= Int(10), "1 to 10"},
+		{"evidence.fullPayment", p.Evidence.FullPayment > 0, "above 0"},
+		{"negative.factor", p.Negative.Factor >= One && p.Negative.Factor <= Int(10), "1 to 10"},
+		{"prior.most", p.Prior.Most >= 0 && p.Prior.Most < One, "0 to below 1"},
+		{"prior.decades", p.Prior.Decades > 0 && p.Prior.Decades <= 18, "1 to 18"},
+		{"prior.paths", p.Prior.Paths > 0, "above 0"},
+		{"paths.most", p.Paths.Most > 0 && p.Paths.Most <= 1000, "1 to 1000"},
+		{"rated.confidence", p.Rated.Confidence > 0 && p.Rated.Confidence < One, "between 0 and 1"},
+		{"epoch.blocks", p.Epoch.Blocks > 0, "above 0"},
+	} {
+		if !c.ok {
+			return repute.Invalid("params: "+c.field, "missing or out of range", c.hint)
+		}
+	}
+	for i, t := range p.Tiers {
+		if t.Gate != "" && !slices.ContainsFunc(p.Gates, func(g Gate) bool { return g.ID == t.Gate }) {
+			return repute.Invalid(fmt.Sprintf("params: tiers[%d].gate", i), "no such gate", "use the id of a gate in gates")
+		}
+	}
+	return nil
+}

@@ -1,0 +1,258 @@
+package trust
+
+import (
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+)
+
+// Status says whether a score means anything.
+type Status string
+
+// Statuses. An unrated agent has score 0: whoever asks for a minimum refuses it.
+const (
+	Rated   Status = "rated"
+	Unrated Status = "unrated"
+)
+
+// Result is an agent's score. It holds no floats and no clock: equal evidence and
+// parameters give equal results.
+type Result struct {
+	Agent      repute.AgentID `json:"-"`
+	Block      uint64         `json:"block"`
+	BlockHash  common.Hash    `json:"blockHash"`
+	Params     common.Hash    `json:"params"`
+	TagTable   common.Hash    `json:"tagTable"`
+	Status     Status         `json:"status"`
+	Score      Points         `json:"score"` // 0 when unrated
+	Low        Points         `json:"low"`   // one standard deviation below and above the mean
+	High       Points         `json:"high"`
+	Mean       Points         `json:"mean"`       // before the rule for unrated agents and the guard
+	Confidence Fixed          `json:"confidence"` // 0 to 1
+	Evidence   Fixed          `json:"evidence"`   // units: one full-weight opinion is one
+	Positive   Fixed          `json:"positive"`   // vouched evidence for and against
+	Negative   Fixed          `json:"negative"`
+	Pool       Fixed          `json:"pool"`     // unvouched evidence
+	Vouching   Fixed          `json:"vouching"` // of the agent's own party, 0 to 1
+	Prior      Points         `json:"prior"`    // where the agent starts
+	// PathsFor and PathsAgainst count independent ways from roots to raters.
+	PathsFor     int           `json:"pathsFor"`
+	PathsAgainst int           `json:"pathsAgainst"`
+	Channels     []ChannelView `json:"channels"`
+	Gates        []GateView    `json:"gates"`
+	Tier         int           `json:"tier"`
+	Guard        *GuardView    `json:"guard,omitempty"` // nil when no other agent limits this one
+	Rows         int           `json:"rows"`            // that count
+	Excluded     int           `json:"excluded"`        // that do not
+}
+
+// ChannelView is the evidence of one channel.
+type ChannelView struct {
+	Channel  string `json:"channel"`
+	Evidence Fixed  `json:"evidence"`
+	Mean     Points `json:"mean"`
+}
+
+// GuardView names the agent of the same party that limits this one.
+type GuardView struct {
+	Agent string `json:"agent"`
+	Score Points `json:"score"`
+}
+
+// scoring is one agent's evaluation.
+type scoring struct {
+	e        Evidence
+	p        *Params
+	f        *finder
+	self     map[party]bool
+	excluded []Excluded
+	voices   []*voice
+
+	positive, negative, pool Fixed // evidence of each kind
+	pathsFor, pathsAgainst   int
+	vouching, prior          Fixed
+	mean, deviation          Fixed
+	sums                     moments
+}
+
+// Score evaluates an agent. It does not change the evidence and may run many times at once.
+func Score(e Evidence, p *Params) Result { return NewScorer(e.Weights, p).Score(e) }
+
+// Scorer evaluates many agents against the same weights, reusing memory. It is for one
+// goroutine at a time.
+type Scorer struct {
+	p *Params
+	f *finder
+}
+
+// NewScorer makes a scorer for evidence with these weights.
+func NewScorer(w *Weights, p *Params) *Scorer { return &Scorer{p, newFinder(w)} }
+
+// Score is the package's function of this name; e.Weights must be the scorer's.
+func (s *Scorer) Score(e Evidence) Result { return s.evaluate(e).result() }
+
+func (s *Scorer) evaluate(e Evidence) *scoring {
+	e.Rows = sortRows(e.Rows)
+	x := &scoring{e: e, p: s.p, f: s.f, self: map[party]bool{}}
+	for _, a := range append([]common.Address{e.Owner}, e.Self...) {
+		x.self[x.party(a)] = true
+	}
+	x.voices = x.hear(x.read())
+	x.boundPool()
+	x.boundPaths()
+	x.average()
+	return x
+}
+
+// boundPool holds all unvouched weight of the agent together below the pool's size.
+func (s *scoring) boundPool() {
+	var total Fixed
+	for _, v := range s.voices {
+		total += v.pooled
+	}
+	for _, v := range s.voices {
+		if total > s.p.Evidence.Pool {
+			v.pooled = v.pooled.scaled(int64(s.p.Evidence.Pool), int64(total))
+		}
+		s.pool += v.pooled
+	}
+}
+
+func isFor(v Fixed) bool     { return v >= 0 }
+func isAgainst(v Fixed) bool { return v < 0 }
+
+// boundPaths holds each side's vouched weight below the number of independent paths to
+// its raters, and then lets bad news weigh more once it comes by enough of them.
+func (s *scoring) boundPaths() {
+	subject := s.e.Weights.graph.Node(s.e.Owner)
+	s.pathsFor = s.f.count(s.nodes(isFor), subject, s.p.Paths.Most)
+	s.pathsAgainst = s.f.count(s.nodes(isAgainst), subject, s.p.Paths.Most)
+	s.positive = s.boundSide(isFor, s.pathsFor)
+	s.negative = s.boundSide(isAgainst, s.pathsAgainst)
+	if s.pathsAgainst >= s.p.Negative.MinPaths {
+		s.negative = 0
+		for _, v := range s.voices {
+			if isAgainst(v.value) {
+				v.vouched = v.vouched.mul(s.p.Negative.Factor)
+				s.negative += v.vouched
+			}
+		}
+	}
+	s.vouching = s.e.Weights.vouching(subject, s.p.Prior.Decades)
+	paths := min(One, ratio(int64(s.pathsFor), int64(s.p.Prior.Paths)))
+	s.prior = s.p.Prior.Most.mul(s.vouching).mul(paths)
+}
+
+func (s *scoring) boundSide(side func(Fixed) bool, paths int) (sum Fixed) {
+	var total Fixed
+	for _, v := range s.voices {
+		if side(v.value) {
+			total += v.vouched
+		}
+	}
+	for _, v := range s.voices {
+		if !side(v.value) {
+			continue
+		}
+		if total > Int(paths) {
+			v.vouched = v.vouched.scaled(int64(Int(paths)), int64(total))
+		}
+		sum += v.vouched
+	}
+	return sum
+}
+
+// moments are sums over all opinions: of weights, and of weights times opinions and
+// their squares.
+type moments struct{ weight, value, square Fixed }
+
+func (m *moments) add(weight, value Fixed) {
+	m.weight += weight
+	m.value += weight.mul(value)
+	m.square += weight.mul(value).mul(value)
+}
+
+// average is the mean of prior and opinions, each as often as it weighs, and how far it
+// may be off: one standard deviation.
+func (m *moments) average(p EvidenceParams, prior Fixed) (mean, deviation Fixed) {
+	total := p.Base + m.weight
+	mean = clip((p.Base.mul(prior) + m.value).div(total), -One, One)
+	spread := m.square - 2*m.value.mul(mean) + m.weight.mul(mean).mul(mean) + p.Base.mul(p.BaseVariance)
+	return mean, max(0, spread).div(total).div(total).sqrt()
+}
+
+func (s *scoring) average() {
+	for _, v := range s.voices {
+		s.sums.add(v.vouched, v.value)
+		s.sums.add(v.pooled, v.poolValue)
+	}
+	s.mean, s.deviation = s.sums.average(s.p.Evidence, s.prior)
+}
+
+func (s *scoring) evidence() Fixed { return s.positive + s.negative + s.pool }
+
+func (s *scoring) confidence() Fixed { return s.evidence().div(s.p.Evidence.Base + s.evidence()) }
+
+// points turns -1..1 into points.
+func points(v Fixed) Points { return Points(v.round(100_000)) }
+
+func (s *scoring) result() Result {
+	r := Result{
+		Agent: s.e.Agent, Block: s.e.Block.Number, BlockHash: s.e.Block.Hash,
+		Params: s.p.Hash, TagTable: s.p.TagsHash,
+		Status: Rated, Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(),
+		Low: points(clip(s.mean-s.deviation, -One, One)), High: points(clip(s.mean+s.deviation, -One, One)),
+		Positive: s.positive, Negative: s.negative, Pool: s.pool, Vouching: s.vouching, Prior: points(s.prior),
+		PathsFor: s.pathsFor, PathsAgainst: s.pathsAgainst, Channels: s.channels(),
+		Rows: len(s.e.Rows) - len(s.excluded), Excluded: len(s.excluded),
+	}
+	r.Score = r.Mean
+	if r.Confidence < s.p.Rated.Confidence {
+		r.Status, r.Score = Unrated, 0
+	}
+	s.guard(&r)
+	s.judge(&r)
+	return r
+}
+
+// channels adds up each channel by name.
+func (s *scoring) channels() []ChannelView {
+	sums := map[string][2]Fixed{}
+	for _, v := range s.voices {
+		sum := sums[v.channel]
+		sum[0] += v.vouched + v.pooled
+		sum[1] += v.vouched.mul(v.value) + v.pooled.mul(v.poolValue)
+		sums[v.channel] = sum
+	}
+	views := make([]ChannelView, 0, len(sums))
+	for _, c := range s.p.Tags.Channels {
+		if sum, ok := sums[c.Name]; ok {
+			views = append(views, ChannelView{c.Name, sum[0], points(meanOf(sum[1], sum[0]))})
+		}
+	}
+	return views
+}
+
+// guard lets a new agent be no better than another surely bad one of the same party.
+func (s *scoring) guard(r *Result) {
+	const day = 24 * 60 * 60
+	if s.e.Block.Time.Unix()-s.e.Registered >= int64(s.p.Guard.Days)*day {
+		return
+	}
+	below := Points(s.p.Guard.Below.round(1000))
+	kin := slices.DeleteFunc(slices.Clone(s.e.Kin), func(k Kin) bool { return k.High >= below })
+	if len(kin) == 0 {
+		return
+	}
+	worst := slices.MinFunc(kin, func(a, b Kin) int {
+		if a.Score != b.Score {
+			return int(a.Score - b.Score)
+		}
+		return a.Agent.TokenID.Cmp(&b.Agent.TokenID)
+	})
+	r.Guard = &GuardView{worst.Agent.String(), worst.Score}
+	most := min(0, worst.Score)
+	r.Score, r.Low, r.High = min(r.Score, most), min(r.Low, most), min(r.High, most)
+}

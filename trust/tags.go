@@ -1,0 +1,147 @@
+package trust
+
+import (
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"repute"
+)
+
+// TagTable says what the values of each tag mean. A tag that is not in it weighs
+// nothing; a value outside its curve is left out, never bent into it.
+type TagTable struct {
+	Version    string     `json:"version"`
+	Channels   []Channel  `json:"channels"`
+	Tags       []TagRule  `json:"tags"`
+	Validation Validation `json:"validation"`
+
+	byTag map[string]*TagRule
+	use   map[string]Use
+}
+
+// Use is what a channel's evidence is for.
+type Use string
+
+// Uses of channels.
+const (
+	UseScore Use = "score" // part of the score
+	UseGate  Use = "gate"  // not part of it, policies may ask for it
+	UseShown Use = "shown" // neither: not comparable, or easy to make up
+)
+
+// Channel is one kind of evidence.
+type Channel struct {
+	Name string `json:"name"`
+	Use  Use    `json:"use"`
+}
+
+// TagRule maps the values of tags to opinions from -1 to 1.
+type TagRule struct {
+	Tags    []string `json:"tags"`
+	Channel string   `json:"channel"`
+	Unit    string   `json:"unit"`   // what a value means
+	Weight  Fixed    `json:"weight"` // 0: shown only
+	Curve   []Corner `json:"curve"`  // straight lines between corners; values outside are no opinions
+}
+
+// Validation is the rule for answers of allow-listed validation contracts.
+type Validation struct {
+	Channel  string           `json:"channel"`
+	Unit     string           `json:"unit"`
+	Weight   Fixed            `json:"weight"`
+	Curve    []Corner         `json:"curve"`
+	Finality map[string]Fixed `json:"finality"` // factor by the answer's tag, "" for any other
+}
+
+// Corner is a point of a curve: value X means opinion Y.
+type Corner struct{ X, Y Fixed }
+
+// UnmarshalJSON reads [x, y].
+func (c *Corner) UnmarshalJSON(b []byte) error {
+	var xy []Fixed
+	if err := json.Unmarshal(b, &xy); err != nil {
+		return err
+	}
+	if len(xy) != 2 {
+		return fmt.Errorf("a corner of a curve is [value, opinion], not %s", b)
+	}
+	c.X, c.Y = xy[0], xy[1]
+	return nil
+}
+
+// Rule is the table's rule for a tag, nil when it has none.
+func (t *TagTable) Rule(tag string) *TagRule { return t.byTag[tag] }
+
+func (t *TagTable) check() error {
+	t.byTag, t.use = map[string]*TagRule{}, map[string]Use{}
+	for i, c := range t.Channels {
+		if c.Name == "" || !slices.Contains([]Use{UseScore, UseGate, UseShown}, c.Use) {
+			return repute.Invalid(fmt.Sprintf("tags: channels[%d]", i), "no name, or an unknown use", "use is score, gate or shown")
+		}
+		t.use[c.Name] = c.Use
+	}
+	for i := range t.Tags {
+		field := fmt.Sprintf("tags: tags[%d]", i)
+		rule := &t.Tags[i]
+		if err := t.checkRule(field, rule.Channel, rule.Weight, rule.Curve); err != nil {
+			return err
+		}
+		for _, tag := range rule.Tags {
+			if t.byTag[tag] != nil {
+				return repute.Invalid(field, fmt.Sprintf("tag %q has two rules", tag), "keep one")
+			}
+			t.byTag[tag] = rule
+		}
+	}
+	v := t.Validation
+	return t.checkRule("tags: validation", v.Channel, v.Weight, v.Curve)
+}
+
+func (t *TagTable) checkRule(field, channel string, weight Fixed, curve []Corner) error {
+	if t.use[channel] == "" {
+		return repute.Invalid(field+".channel", fmt.Sprintf("unknown channel %q", channel), "name one of channels")
+	}
+	if weight < 0 || weight > Int(10) || weight > 0 && len(curve) < 2 {
+		return repute.Invalid(field, "a weight needs a curve of two corners or more", "weight is 0 to 10")
+	}
+	for i, c := range curve {
+		if c.Y < -One || c.Y > One || i > 0 && c.X <= curve[i-1].X {
+			return repute.Invalid(fmt.Sprintf("%s.curve[%d]", field, i), "out of order or range", "values ascend, opinions are -1 to 1")
+		}
+	}
+	return nil
+}
+
+// opinion reads an exact amount on a curve; it is not ok outside.
+func opinion(curve []Corner, a repute.Amount) (v Fixed, ok bool) {
+	x, ok := fixedAmount(a)
+	if !ok || len(curve) == 0 || x < curve[0].X || x > curve[len(curve)-1].X {
+		return 0, false
+	}
+	for i := 1; i < len(curve); i++ {
+		low, high := curve[i-1], curve[i]
+		if x <= high.X {
+			return low.Y + (x-low.X).scaled(int64(high.Y-low.Y), int64(high.X-low.X)), true
+		}
+	}
+	return curve[0].Y, true
+}
+
+// fixedAmount is the amount rounded toward zero, not ok where it does not fit. What is rounded
+// away must not bring a value back into range: it goes outward by a unit.
+func fixedAmount(a repute.Amount) (Fixed, bool) {
+	if a.Value == nil {
+		return 0, false
+	}
+	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(a.Decimals)), nil)
+	n, rest := new(big.Int).QuoRem(new(big.Int).Lsh(a.Value, 32), scale, new(big.Int))
+	if rest.Sign() != 0 {
+		n.Add(n, big.NewInt(int64(rest.Sign())))
+	}
+	if !n.IsInt64() {
+		return 0, false
+	}
+	return Fixed(n.Int64()), true
+}

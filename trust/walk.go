@@ -1,0 +1,142 @@
+package trust
+
+import (
+	"math/bits"
+	"runtime"
+	"slices"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// whole is all trust there is, in the walk's units.
+const whole = 1 << 60
+
+// Weights says how much each identity of a graph is vouched for by a set of roots. It
+// does not change and is safe for concurrent use.
+type Weights struct {
+	graph *Graph
+	mass  []uint64 // by node, units of 2^-60; all of them together are at most 1
+	tau   uint64   // the mass of a rater of full weight
+	roots []rootShare
+	least Fixed // a rater below it is not vouched for
+}
+
+// Walk spreads trust from the roots: in each of Params.Walk.Iterations rounds every
+// identity passes on what it has, but for the restart share, to those it vouches for;
+// what is not passed on starts again at the roots. Roots the graph does not know are
+// left out; without roots nobody has weight.
+func (g *Graph) Walk(roots []Root, p *Params) *Weights {
+	w := &Weights{graph: g, roots: rootShares(g, roots, p.Walk.MaxRootShare), least: p.Paths.MinWeight}
+	w.mass = make([]uint64, g.Len())
+	if len(w.roots) == 0 {
+		return w
+	}
+	w.restart(w.mass, whole)
+	given, next := make([]uint64, g.Len()), make([]uint64, g.Len())
+	keep := uint64(One - p.Walk.Restart)
+	parts := g.parts(runtime.GOMAXPROCS(0))
+	for range p.Walk.Iterations {
+		passed := w.step(given, next, keep, parts)
+		w.restart(next, whole-passed)
+		w.mass, next = next, w.mass
+	}
+	w.tau = max(1, times(w.medianRoot(), uint64(p.Walk.FullShare)))
+	return w
+}
+
+// times is a*b for b in units of 2^-32.
+func times(a, b uint64) uint64 {
+	hi, lo := bits.Mul64(a, b)
+	return hi<<32 | lo>>32
+}
+
+func (w *Weights) restart(mass []uint64, rest uint64) {
+	for _, r := range w.roots {
+		mass[r.node] += times(rest, uint64(r.share))
+	}
+}
+
+// step fills next with what each identity receives and gives the sum. Whole numbers
+// add up the same in any order, so the parts may run at once.
+func (w *Weights) step(given, next []uint64, keep uint64, parts []int) uint64 {
+	for n, m := range w.mass {
+		given[n] = times(m, keep)
+	}
+	sums := make([]uint64, len(parts)-1)
+	var group sync.WaitGroup
+	for i := range sums {
+		group.Go(func() { sums[i] = w.graph.receive(given, next, parts[i], parts[i+1]) })
+	}
+	group.Wait()
+	var sum uint64
+	for _, s := range sums {
+		sum += s
+	}
+	return sum
+}
+
+// receive adds up what the nodes from low to below high are given.
+func (g *Graph) receive(given, next []uint64, low, high int) (sum uint64) {
+	for n := low; n < high; n++ {
+		var got uint64
+		for i := g.start[n]; i < g.start[n+1]; i++ {
+			got += times(given[g.from[i]], uint64(g.share[i]))
+		}
+		next[n] = got
+		sum += got
+	}
+	return sum
+}
+
+// parts cuts the nodes into runs of about the same number of edges.
+func (g *Graph) parts(n int) []int {
+	parts := []int{0}
+	for i := 1; i < n; i++ {
+		edges := uint32(len(g.from) / n * i)
+		at, _ := slices.BinarySearch(g.start, edges)
+		parts = append(parts, min(max(at, parts[i-1]), g.Len()))
+	}
+	return append(parts, g.Len())
+}
+
+func (w *Weights) medianRoot() uint64 {
+	mass := make([]uint64, len(w.roots))
+	for i, r := range w.roots {
+		mass[i] = w.mass[r.node]
+	}
+	slices.Sort(mass)
+	return mass[(len(mass)-1)/2]
+}
+
+// Graph is what the weights are about.
+func (w *Weights) Graph() *Graph { return w.graph }
+
+// Rater is the identity behind an address and its weight, 0 to 1.
+func (w *Weights) Rater(a common.Address) (Node, Fixed) {
+	n := w.graph.Node(a)
+	return n, w.weight(n)
+}
+
+func (w *Weights) weight(n Node) Fixed {
+	if n == NoNode || w.tau == 0 {
+		return 0
+	}
+	return min(One, Fixed(w.mass[n]).scaled(int64(One), int64(w.tau)))
+}
+
+// vouching is 1 for an identity with a rater's full weight, 0 for one with a
+// thousandth of it or less when decades is 3, and between them by the logarithm.
+func (w *Weights) vouching(n Node, decades int) Fixed {
+	if n == NoNode || w.tau == 0 || w.mass[n] == 0 {
+		return 0
+	}
+	logs := log2Ratio(w.mass[n], w.tau).div(Int(10).log2())
+	return clip(One+logs.div(Int(decades)), 0, One)
+}
+
+// isRoot tells whether a node is trusted by configuration.
+func (w *Weights) isRoot(n Node) bool {
+	_, found := slices.BinarySearchFunc(w.roots, n, func(r rootShare, n Node) int { return int(r.node) - int(n) })
+	return found
+}
