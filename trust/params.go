@@ -57,12 +57,16 @@ type EvidenceParams struct {
 	FullPayment  int   `json:"fullPayment"`  // US dollars that reach MaxPayment
 }
 
-// NegativeParams: vouched negative evidence counts Factor times once it comes by at
-// least MinPaths independent paths.
+// NegativeParams: vouched evidence against an agent is multiplied by the factor for the
+// number of independent paths it comes by: Factors[0] for one path, the last for as many
+// as there are factors or more. One voice alone should not cost an agent much; several
+// that are independent should cost it more than as much praise brings.
 type NegativeParams struct {
-	Factor   Fixed `json:"factor"`
-	MinPaths int   `json:"minPaths"`
+	Factors []Fixed `json:"factors"`
 }
+
+// of is the factor for so many paths.
+func (n NegativeParams) of(paths int) Fixed { return n.Factors[min(max(paths, 1), len(n.Factors))-1] }
 
 // PriorParams: an agent that is itself vouched for starts above zero, the more paths
 // its good evidence comes by.
@@ -152,7 +156,7 @@ func (p *Params) check() error {
 		{"evidence.halfLifeDays", p.Evidence.HalfLifeDays > 0 && p.Evidence.HalfLifeDays <= 36500, "1 to 36500"},
 		{"evidence.maxPayment", p.Evidence.MaxPayment >= One && p.Evidence.MaxPayment <= Int(10), "1 to 10"},
 		{"evidence.fullPayment", p.Evidence.FullPayment > 0, "above 0"},
-		{"negative.factor", p.Negative.Factor >= One && p.Negative.Factor <= Int(10), "1 to 10"},
+		{"negative.factors", len(p.Negative.Factors) > 0 && slices.IsSorted(p.Negative.Factors) && p.Negative.Factors[0] > 0, "one or more above 0, ascending"},
 		{"prior.most", p.Prior.Most >= 0 && p.Prior.Most < One, "0 to below 1"},
 		{"prior.decades", p.Prior.Decades > 0 && p.Prior.Decades <= 18, "1 to 18"},
 		{"prior.paths", p.Prior.Paths > 0, "above 0"},

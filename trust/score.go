@@ -130,14 +130,13 @@ func (s *scoring) boundPaths() {
 	s.pathsFor = s.f.count(s.nodes(isFor), subject, s.p.Paths.Most)
 	s.pathsAgainst = s.f.count(s.nodes(isAgainst), subject, s.p.Paths.Most)
 	s.positive = s.boundSide(isFor, s.pathsFor)
-	s.negative = s.boundSide(isAgainst, s.pathsAgainst)
-	if s.pathsAgainst >= s.p.Negative.MinPaths {
-		s.negative = 0
-		for _, v := range s.voices {
-			if isAgainst(v.value) {
-				v.vouched = v.vouched.mul(s.p.Negative.Factor)
-				s.negative += v.vouched
-			}
+	s.boundSide(isAgainst, s.pathsAgainst)
+	factor := s.p.Negative.of(s.pathsAgainst)
+	s.negative = 0
+	for _, v := range s.voices {
+		if isAgainst(v.value) {
+			v.vouched = v.vouched.mul(factor)
+			s.negative += v.vouched
 		}
 	}
 	s.vouching = s.e.Weights.vouching(subject, s.p.Prior.Decades)

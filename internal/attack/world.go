@@ -1,0 +1,259 @@
+// Package attack measures what it takes to move a score: it injects attacks into
+// graphs of ratings, generated or recorded, and asks the trust engine and the formulas
+// of other scorers about the same victims and beneficiaries.
+package attack
+
+import (
+	"bufio"
+	"cmp"
+	"encoding/binary"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"math/big"
+	"math/rand/v2"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/trust"
+)
+
+// Rating is one party's opinion of another, -1 to 1.
+type Rating struct {
+	From, To int
+	Value    float64
+	Time     int64 // Unix seconds
+}
+
+// World is a set of parties who rate each other. Parties are numbered; each is an agent,
+// and a client with the same address.
+type World struct {
+	Name    string
+	Ratings []Rating
+	Roots   []int
+	// Good and Bad are the parties whose nature is known.
+	Good, Bad map[int]bool
+	Now       int64
+}
+
+// Next is a number that no party has yet.
+func (w *World) Next() int {
+	most := 0
+	for _, r := range w.Ratings {
+		most = max(most, r.From, r.To)
+	}
+	return most + 1
+}
+
+// With is the world with more ratings; w does not change.
+func (w *World) With(more ...Rating) *World {
+	out := *w
+	out.Ratings = append(slices.Clip(slices.Clone(w.Ratings)), more...)
+	return &out
+}
+
+// Load reads a file of source,target,rating -10 to 10,time, with or without a header,
+// and one of node,label with 1 for good and -1 for bad.
+func Load(ratings, labels string) (*World, error) {
+	w := &World{Name: "alpha", Good: map[int]bool{}, Bad: map[int]bool{}}
+	err := eachLine(ratings, 4, func(f []string) error {
+		from, err1 := strconv.Atoi(f[0])
+		to, err2 := strconv.Atoi(f[1])
+		value, err3 := strconv.ParseFloat(f[2], 64)
+		at, err4 := strconv.ParseFloat(f[3], 64)
+		w.Ratings = append(w.Ratings, Rating{from, to, value / 10, int64(at)})
+		return errors.Join(err1, err2, err3, err4)
+	})
+	if err != nil {
+		return nil, err
+	}
+	err = eachLine(labels, 2, func(f []string) error {
+		node, err := strconv.Atoi(f[0])
+		if strings.HasPrefix(f[1], "-") {
+			w.Bad[node] = true
+		} else {
+			w.Good[node] = true
+		}
+		return err
+	})
+	w.Now = slices.MaxFunc(w.Ratings, func(a, b Rating) int { return cmp.Compare(a.Time, b.Time) }).Time
+	return w, err
+}
+
+// eachLine reads the fields of each line of a file; a first line of words is a header.
+func eachLine(path string, fields int, use func([]string) error) error {
+	f, err := os.Open(path)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	return readLines(f, fields, func(n int, line []string) error {
+		if err := use(line); err != nil && n > 1 {
+			return fmt.Errorf("%s line %d: %w", path, n, err)
+		}
+		return nil
+	})
+}
+
+func readLines(r io.Reader, fields int, use func(int, []string) error) error {
+	scan := bufio.NewScanner(r)
+	for n := 1; scan.Scan(); n++ {
+		line := strings.Split(strings.TrimSpace(scan.Text()), ",")
+		if len(line) != fields {
+			continue
+		}
+		if err := use(n, line); err != nil {
+			return err
+		}
+	}
+	return scan.Err()
+}
+
+// EarlyRoots are the n parties that most others had praised when the first tenth of the
+// ratings was given: a choice that knows nothing of who is good.
+func EarlyRoots(ratings []Rating, n int) []int {
+	early := slices.Clone(ratings)
+	slices.SortStableFunc(early, func(a, b Rating) int { return cmp.Compare(a.Time, b.Time) })
+	praised := map[int]map[int]bool{}
+	for _, r := range early[:len(early)/10] {
+		if r.Value > 0 {
+			if praised[r.To] == nil {
+				praised[r.To] = map[int]bool{}
+			}
+			praised[r.To][r.From] = true
+		}
+	}
+	var parties []int
+	for p := range praised {
+		parties = append(parties, p)
+	}
+	slices.SortFunc(parties, func(a, b int) int {
+		return cmp.Or(cmp.Compare(len(praised[b]), len(praised[a])), cmp.Compare(a, b))
+	})
+	return parties[:min(n, len(parties))]
+}
+
+// Population makes a world of parties that hire each other within communities, a few of
+// them bad, from a seed.
+func Population(parties, roots int, seed uint64) *World {
+	rng := rand.New(rand.NewPCG(seed, 8004))
+	w := &World{Name: "population", Good: map[int]bool{}, Bad: map[int]bool{}, Now: 1_800_000_000}
+	const community = 200
+	for p := range parties {
+		w.Good[p] = rng.Float64() >= 0.08
+		if !w.Good[p] {
+			delete(w.Good, p)
+			w.Bad[p] = true
+		}
+	}
+	for p := range parties {
+		seen := map[int]bool{p: true}
+		for range 4 + int(rng.ExpFloat64()*10) {
+			to := p/community*community + int(float64(community)*math.Pow(rng.Float64(), 2))
+			if rng.Float64() < 0.15 {
+				to = int(float64(parties) * math.Pow(rng.Float64(), 2))
+			}
+			if to >= parties || seen[to] {
+				continue
+			}
+			seen[to] = true
+			w.Ratings = append(w.Ratings, Rating{p, to, w.opinion(rng, p, to), w.Now - rng.Int64N(60*24*3600)})
+		}
+	}
+	w.Roots = EarlyRoots(w.Ratings, roots)
+	return w
+}
+
+// opinion is honest for good parties; bad ones praise each other and nobody else.
+func (w *World) opinion(rng *rand.Rand, from, to int) float64 {
+	good := w.Good[to]
+	if w.Bad[from] {
+		good = w.Bad[to]
+	}
+	if good {
+		return 0.6 + 0.4*rng.Float64()
+	}
+	return -0.2 - 0.8*rng.Float64()
+}
+
+// Bend is the world with opinions |v|^power of the same sign: some communities use only
+// the lowest part of a scale.
+func (w *World) Bend(power float64) *World {
+	out := *w
+	out.Ratings = slices.Clone(w.Ratings)
+	for i, r := range out.Ratings {
+		out.Ratings[i].Value = math.Copysign(math.Pow(math.Abs(r.Value), power), r.Value)
+	}
+	return &out
+}
+
+// Engine asks the trust engine about a world.
+type Engine struct {
+	w       *World
+	p       *trust.Params
+	weights *trust.Weights
+	scorer  *trust.Scorer
+	about   map[int][]int // ratings by whom they are about
+}
+
+// NewEngine builds the graph of who praised whom and walks it from the roots.
+func NewEngine(w *World, p *trust.Params) *Engine {
+	e := &Engine{w: w, p: p, about: map[int][]int{}}
+	b := trust.NewGraphBuilder()
+	for i, r := range w.Ratings {
+		e.about[r.To] = append(e.about[r.To], i)
+		from, to := b.Add(Address(r.From)), b.Add(Address(r.To))
+		b.Vouch(from, to, fixed(r.Value))
+	}
+	var roots []trust.Root
+	for _, r := range w.Roots {
+		b.Add(Address(r))
+		roots = append(roots, trust.Root{Address: Address(r), Weight: trust.One})
+	}
+	e.weights = b.Build().Walk(roots, p)
+	e.scorer = trust.NewScorer(e.weights, p)
+	return e
+}
+
+// Address is a party's.
+func Address(party int) (a common.Address) {
+	binary.BigEndian.PutUint64(a[12:], uint64(party)+1)
+	return a
+}
+
+func fixed(v float64) trust.Fixed { return trust.Fixed(math.Round(v * float64(trust.One))) }
+
+// Score is what the engine says of a party.
+func (e *Engine) Score(party int) trust.Result { return e.scorer.Score(e.Evidence(party)) }
+
+// Evidence is what the engine is told of a party.
+func (e *Engine) Evidence(party int) trust.Evidence {
+	ev := trust.Evidence{
+		Agent: repute.AgentID{ChainID: 1}, Owner: Address(party), Weights: e.weights,
+		Block: repute.Block{Number: 1 << 40, Time: time.Unix(e.w.Now, 0)},
+	}
+	for _, i := range e.about[party] {
+		ev.Rows = append(ev.Rows, e.row(i))
+	}
+	return ev
+}
+
+// row puts a rating into the terms of a chain: 0 to 100 in millionths, in a block of its own.
+func (e *Engine) row(i int) trust.Row {
+	r := e.w.Ratings[i]
+	return trust.Row{Block: uint64(i), Time: r.Time, Rater: Address(r.From), Index: 1, Tag1: "quality",
+		Amount: repute.Amount{Value: big.NewInt(int64(math.Round((r.Value*50 + 50) * 1e6))), Decimals: 6}}
+}
+
+// Weight is a party's weight as a rater, 0 to 1.
+func (e *Engine) Weight(party int) float64 {
+	_, weight := e.weights.Rater(Address(party))
+	return float64(weight) / float64(trust.One)
+}
