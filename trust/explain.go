@@ -72,6 +72,7 @@ func (s *Scorer) Explain(e Evidence) Explanation {
 	x := s.evaluate(e)
 	out := Explanation{Result: x.result(), ByReason: map[Reason]int{}}
 	out.Contributions = x.contributions(&out.Result)
+	x.measureGates(out.Result.Gates)
 	for i, ex := range x.excluded {
 		out.ByReason[ex.Reason]++
 		if i < maxListed {
@@ -79,6 +80,18 @@ func (s *Scorer) Explain(e Evidence) Explanation {
 		}
 	}
 	return out
+}
+
+// measureGates says how much is missing for the gates that read the lower bound.
+func (s *scoring) measureGates(gates []GateView) {
+	for i := range gates {
+		for j := range gates[i].Lacks {
+			if l := &gates[i].Lacks[j]; l.What == "low" {
+				units := s.missing(l.Need)
+				l.Units = &units
+			}
+		}
+	}
 }
 
 func (s *scoring) ref(i int) RowRef {
@@ -203,23 +216,13 @@ func (s *scoring) strongest(v *voice) Node {
 
 // Path is a shortest way from a root to an identity, the root first; nil when there is none.
 func (w *Weights) Path(to Node) []common.Address {
-	next := map[Node]Node{to: NoNode}
-	queue := []Node{to}
-	for i := 0; i < len(queue); i++ {
-		n := queue[i]
-		if w.isRoot(n) {
-			var path []common.Address
-			for ; n != NoNode; n = next[n] {
-				path = append(path, w.graph.Name(n))
-			}
-			return path
-		}
-		for _, giver := range w.graph.givers(n) {
-			if _, seen := next[giver]; !seen {
-				next[giver] = n
-				queue = append(queue, giver)
-			}
-		}
+	if to == NoNode || w.rank[to] == unranked {
+		return nil
 	}
-	return nil
+	path := make([]common.Address, w.rank[to]+1)
+	for i := len(path) - 1; i >= 0; i-- {
+		path[i] = w.graph.Name(to)
+		to = w.voucher[to]
+	}
+	return path
 }

@@ -1,6 +1,9 @@
 package trust
 
-import "slices"
+import (
+	"slices"
+	"sort"
+)
 
 // Gate is a line that a policy draws. Upward gates read the lower bound and downward
 // gates the upper one, so that thin or hostile evidence neither admits nor condemns.
@@ -37,10 +40,11 @@ type GateView struct {
 
 // Lacking is one thing missing for a gate.
 type Lacking struct {
-	What  string `json:"what"` // rated, low, high, paths, evidence, recentRaters
-	Have  Fixed  `json:"have"`
-	Need  Fixed  `json:"need"`
-	Units Fixed  `json:"units,omitempty"` // for low: full-weight opinions of +1 that would do
+	What string `json:"what"` // rated, low, high, paths, evidence, recentRaters
+	Have Fixed  `json:"have"`
+	Need Fixed  `json:"need"`
+	// Units, of low in an explanation, is how many full-weight opinions of +1 would do.
+	Units *Fixed `json:"units,omitempty"`
 }
 
 // judge fills gates and tier.
@@ -76,7 +80,7 @@ func (s *scoring) lacks(g *Gate, r *Result) (lacks []Lacking) {
 	paths := r.PathsFor
 	switch {
 	case g.Low != nil && r.Low < whole3(*g.Low):
-		lacks = append(lacks, Lacking{What: "low", Have: fromPoints(r.Low), Need: *g.Low, Units: s.missing(*g.Low)})
+		lack("low", fromPoints(r.Low), *g.Low)
 	case g.High != nil:
 		paths = r.PathsAgainst
 		if r.High >= whole3(*g.High) {
@@ -119,18 +123,14 @@ func (s *scoring) recentAgainst(days int) (n int) {
 }
 
 // missing is how many more full-weight opinions of +1 lift the lower bound to so many
-// points, to a hundredth; what they do for the prior is not counted.
+// points, to a hundredth and at most 1000; what they do for the prior is not counted.
 func (s *scoring) missing(low Fixed) Fixed {
 	target := low / 100
-	step := One / 100
-	for units, most := Fixed(0), Int(1000); units < most; units += step {
-		mean, deviation := s.with(units)
-		if mean-deviation >= target {
-			return units
-		}
-		step = max(One/100, units/64)
-	}
-	return Int(1000)
+	n := sort.Search(100_000, func(hundredths int) bool {
+		mean, deviation := s.with(ratio(int64(hundredths), 100))
+		return mean-deviation >= target
+	})
+	return ratio(int64(n), 100)
 }
 
 // with is mean and deviation after so many more opinions of +1.

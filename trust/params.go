@@ -34,6 +34,7 @@ type Params struct {
 	Tiers    []Tier         `json:"tiers"` // best first
 	Epoch    EpochParams    `json:"epoch"`
 
+	counted  int         // paths that a rule may ask for
 	Tags     TagTable    `json:"-"`
 	Hash     common.Hash `json:"-"` // sha256 of params.json
 	TagsHash common.Hash `json:"-"` // sha256 of tags.json
@@ -123,6 +124,17 @@ func ParseParams(params, tags []byte) (*Params, error) {
 	}
 	if err := p.check(); err != nil {
 		return nil, err
+	}
+	p.countedFor, p.countedAgainst = p.Prior.Paths, len(p.Negative.Factors)
+	for _, g := range p.Gates {
+		if g.High != nil {
+			p.countedAgainst = max(p.countedAgainst, g.Paths)
+		} else {
+			p.countedFor = max(p.countedFor, g.Paths)
+		}
+	}
+	for _, t := range p.Tiers {
+		p.countedFor = max(p.countedFor, t.Paths)
 	}
 	return p, p.Tags.check()
 }

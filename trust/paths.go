@@ -3,50 +3,103 @@ package trust
 // finder counts vertex-disjoint paths from roots to raters. It reuses its memory
 // between counts, so it is for one goroutine at a time.
 //
-// It is the usual flow with every identity split into an entry and an exit of capacity
-// one, searched backwards: from a rater through those who vouch for it to a root.
+// Most raters are reached by the shortest way from a root, which is known for everyone
+// beforehand; where these ways meet, the usual flow decides: every identity is split into
+// an entry and an exit of capacity one, and searched backwards, from a rater through
+// those who vouch for it to a root.
 type finder struct {
 	w    *Weights
 	mark []uint32 // by state: the search that reached it
 	came []uint32 // by state: the one before, origin for the first
 	turn uint32
 
+	round  uint32
+	hops   []hop // by node, of this round only
 	groups [][]Node
-	member map[Node]int // the group a node is in
-	served []bool       // groups with a path
-	on     map[Node]hop // the paths so far
+	served []bool // groups with a path
 	queue  []uint32
+	steps  []uint32
 }
 
 // hop is an identity's place on a path.
 type hop struct {
-	next Node // the one it vouches for, towards the rater; NoNode: it is the rater
-	root bool // the path begins here
+	used   uint32 // the round in which it is on a path
+	next   Node   // the one it vouches for, towards the rater; NoNode: it is the rater
+	root   bool   // the path begins here
+	listed uint32 // the round in which it is a rater
+	group  int32
 }
 
 const origin = ^uint32(0)
 
 func newFinder(w *Weights) *finder {
-	n := 2 * w.graph.Len()
-	return &finder{w: w, mark: make([]uint32, n), came: make([]uint32, n)}
+	n := w.graph.Len()
+	return &finder{w: w, mark: make([]uint32, 2*n), came: make([]uint32, 2*n), hops: make([]hop, n)}
 }
 
 // count finds how many of the groups of raters can be reached from roots by paths that
 // share no identity and do not pass through without, up to most. A group has one path,
 // an identity one group.
 func (f *finder) count(groups [][]Node, without Node, most int) int {
-	f.groups, f.served = groups, make([]bool, len(groups))
-	f.on, f.member = map[Node]hop{}, map[Node]int{}
+	if len(groups) == 0 || len(f.w.roots) == 0 {
+		return 0
+	}
+	f.round++
+	f.groups, f.served = groups, append(f.served[:0], make([]bool, len(groups))...)
 	for i, members := range groups {
 		for _, n := range members {
-			f.member[n] = i
+			f.hops[n].listed, f.hops[n].group = f.round, int32(i)
 		}
 	}
 	paths := 0
-	for paths < most && f.augment(without) {
+	for i := 0; i < len(groups) && paths < most; i++ {
+		if f.direct(i, without) {
+			paths++
+		}
+	}
+	for paths < min(most, len(groups)) && f.augment(without) {
 		paths++
 	}
 	return paths
+}
+
+// direct takes the shortest way to a group when it is free.
+func (f *finder) direct(group int, without Node) bool {
+	for _, n := range f.groups[group] {
+		if f.free(n, without) {
+			next := NoNode
+			for at := n; ; at = f.w.voucher[at] {
+				f.place(at, next)
+				if f.w.rank[at] == 0 {
+					f.hops[at].root = true
+					f.served[group] = true
+					return true
+				}
+				next = at
+			}
+		}
+	}
+	return false
+}
+
+// free tells whether nobody on the shortest way to n is taken.
+func (f *finder) free(n, without Node) bool {
+	if f.w.rank[n] == unranked {
+		return false
+	}
+	for at := n; ; at = f.w.voucher[at] {
+		if at == without || f.hops[at].used == f.round {
+			return false
+		}
+		if f.w.rank[at] == 0 {
+			return true
+		}
+	}
+}
+
+func (f *finder) place(n, next Node) {
+	h := &f.hops[n]
+	h.used, h.next, h.root = f.round, next, false
 }
 
 // States: the entry of a node, where its path towards the rater leaves it, and its
@@ -63,7 +116,7 @@ func (f *finder) augment(without Node) bool {
 	}
 	for i, members := range f.groups {
 		for _, n := range members {
-			if !f.served[i] {
+			if !f.served[i] && f.w.rank[n] != unranked {
 				f.reach(entry(n), origin)
 			}
 		}
@@ -89,7 +142,8 @@ func (f *finder) reach(state, before uint32) {
 // path begins yet.
 func (f *finder) expand(state uint32) bool {
 	n := Node(state / 2)
-	h, used := f.on[n]
+	h := &f.hops[n]
+	used := h.used == f.round
 	switch {
 	case state == exit(n):
 		return f.leave(n, h, used)
@@ -98,22 +152,22 @@ func (f *finder) expand(state uint32) bool {
 	case h.next != NoNode:
 		f.reach(exit(h.next), state) // the next has to find another voucher than n
 	default:
-		for _, m := range f.groups[f.member[n]] {
+		for _, m := range f.groups[h.group] {
 			f.reach(entry(m), state) // the group is reached through another member
 		}
 	}
 	return false
 }
 
-func (f *finder) leave(n Node, h hop, used bool) bool {
-	if f.w.isRoot(n) && !h.root {
+func (f *finder) leave(n Node, h *hop, used bool) bool {
+	if f.w.rank[n] == 0 && !(used && h.root) {
 		return true
 	}
 	if used {
 		f.reach(entry(n), exit(n)) // n is left out of its path
 	}
 	for _, giver := range f.w.graph.givers(n) {
-		if g, ok := f.on[giver]; !ok || g.next != n {
+		if g := &f.hops[giver]; g.used != f.round || g.next != n {
 			f.reach(entry(giver), exit(n))
 		}
 	}
@@ -123,30 +177,35 @@ func (f *finder) leave(n Node, h hop, used bool) bool {
 // store changes the paths along the search that ended at a root's exit. What leaves
 // a path is taken out first: a state may lose one neighbour and win another.
 func (f *finder) store(end uint32) {
-	steps := []uint32{end}
-	for f.came[steps[len(steps)-1]] != origin {
-		steps = append(steps, f.came[steps[len(steps)-1]])
+	f.steps = append(f.steps[:0], end)
+	for at := end; f.came[at] != origin; at = f.came[at] {
+		f.steps = append(f.steps, f.came[at])
 	}
-	first := Node(steps[len(steps)-1] / 2)
-	f.served[f.member[first]] = true
-	won := map[Node]hop{first: {next: NoNode}}
-	for i := len(steps) - 1; i > 0; i-- {
-		from, to := steps[i], steps[i-1]
-		a, b := Node(from/2), Node(to/2)
-		switch {
-		case a == b && from == exit(a): // out of its path
-			delete(f.on, a)
-		case a != b && from == exit(a): // b vouches for a
-			won[b] = hop{next: a}
-		case a != b && to == entry(b): // b instead of a for their group
-			won[b] = hop{next: NoNode}
+	for i := len(f.steps) - 1; i > 0; i-- {
+		if from, to := f.steps[i], f.steps[i-1]; from/2 == to/2 && from == exit(Node(from/2)) {
+			f.hops[from/2].used = 0 // out of its path
 		}
 	}
-	for n, h := range won {
-		f.on[n] = hop{next: h.next, root: f.on[n].root}
+	first := Node(f.steps[len(f.steps)-1] / 2)
+	f.served[f.hops[first].group] = true
+	f.win(first, NoNode)
+	for i := len(f.steps) - 1; i > 0; i-- {
+		from, to := f.steps[i], f.steps[i-1]
+		a, b := Node(from/2), Node(to/2)
+		switch {
+		case a == b:
+		case from == exit(a): // b vouches for a
+			f.win(b, a)
+		case to == entry(b): // b instead of a for their group
+			f.win(b, NoNode)
+		}
 	}
-	last := Node(end / 2)
-	h := f.on[last]
-	h.root = true
-	f.on[last] = h
+	f.hops[end/2].root = true
+}
+
+// win puts n before next; what n was the beginning of, it stays.
+func (f *finder) win(n, next Node) {
+	root := f.hops[n].used == f.round && f.hops[n].root
+	f.place(n, next)
+	f.hops[n].root = root
 }

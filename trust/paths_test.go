@@ -75,7 +75,7 @@ func plainFlow(w *Weights, groups [][]Node, without Node) int {
 			continue
 		}
 		capacity[in(v)][out(v)] = 1
-		if w.isRoot(v) {
+		if w.rank[v] == 0 {
 			capacity[source][in(v)] = 1
 		}
 		for _, giver := range w.graph.givers(v) {

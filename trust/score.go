@@ -127,8 +127,8 @@ func isAgainst(v Fixed) bool { return v < 0 }
 // its raters, and then lets bad news weigh more once it comes by enough of them.
 func (s *scoring) boundPaths() {
 	subject := s.e.Weights.graph.Node(s.e.Owner)
-	s.pathsFor = s.f.count(s.nodes(isFor), subject, s.p.Paths.Most)
-	s.pathsAgainst = s.f.count(s.nodes(isAgainst), subject, s.p.Paths.Most)
+	s.pathsFor = s.paths(isFor, subject, s.p.countedFor)
+	s.pathsAgainst = s.paths(isAgainst, subject, s.p.countedAgainst)
 	s.positive = s.boundSide(isFor, s.pathsFor)
 	s.boundSide(isAgainst, s.pathsAgainst)
 	factor := s.p.Negative.of(s.pathsAgainst)
@@ -142,6 +142,19 @@ func (s *scoring) boundPaths() {
 	s.vouching = s.e.Weights.vouching(subject, s.p.Prior.Decades)
 	paths := min(One, ratio(int64(s.pathsFor), int64(s.p.Prior.Paths)))
 	s.prior = s.p.Prior.Most.mul(s.vouching).mul(paths)
+}
+
+// paths counts the ways by which one side's raters are reached. More of them than the
+// side weighs make no difference but to the rules that ask for a number of paths.
+func (s *scoring) paths(side func(Fixed) bool, subject Node, counted int) int {
+	var weight Fixed
+	for _, v := range s.voices {
+		if side(v.value) {
+			weight += v.vouched
+		}
+	}
+	most := max(counted, int((weight+One-1)>>32))
+	return s.f.count(s.nodes(side), subject, min(most, s.p.Paths.Most))
 }
 
 func (s *scoring) boundSide(side func(Fixed) bool, paths int) (sum Fixed) {

@@ -19,16 +19,23 @@ type Weights struct {
 	mass  []uint64 // by node, units of 2^-60; all of them together are at most 1
 	tau   uint64   // the mass of a rater of full weight
 	roots []rootShare
-	least Fixed // a rater below it is not vouched for
+	// How many identities are between a node and the nearest root, and who vouches for
+	// it on that way.
+	rank    []uint16
+	voucher []Node
 }
+
+// unranked is the rank of those no root leads to.
+const unranked = 1<<16 - 1
 
 // Walk spreads trust from the roots: in each of Params.Walk.Iterations rounds every
 // identity passes on what it has, but for the restart share, to those it vouches for;
 // what is not passed on starts again at the roots. Roots the graph does not know are
 // left out; without roots nobody has weight.
 func (g *Graph) Walk(roots []Root, p *Params) *Weights {
-	w := &Weights{graph: g, roots: rootShares(g, roots, p.Walk.MaxRootShare), least: p.Paths.MinWeight}
+	w := &Weights{graph: g, roots: rootShares(g, roots, p.Walk.MaxRootShare)}
 	w.mass = make([]uint64, g.Len())
+	w.rankNodes()
 	if len(w.roots) == 0 {
 		return w
 	}
@@ -135,8 +142,50 @@ func (w *Weights) vouching(n Node, decades int) Fixed {
 	return clip(One+logs.div(Int(decades)), 0, One)
 }
 
-// isRoot tells whether a node is trusted by configuration.
-func (w *Weights) isRoot(n Node) bool {
-	_, found := slices.BinarySearchFunc(w.roots, n, func(r rootShare, n Node) int { return int(r.node) - int(n) })
+// rankNodes finds the shortest way from a root to everyone. Among equally short ones
+// each node begins to look at another place, so that ways do not meet needlessly.
+func (w *Weights) rankNodes() {
+	n := w.graph.Len()
+	w.rank, w.voucher = make([]uint16, n), make([]Node, n)
+	for i := range w.rank {
+		w.rank[i], w.voucher[i] = unranked, NoNode
+	}
+	for _, r := range w.roots {
+		w.rank[r.node] = 0
+	}
+	parts := w.graph.parts(runtime.GOMAXPROCS(0))
+	for rank, more := uint16(1), len(w.roots) > 0; more && rank < unranked; rank++ {
+		var group sync.WaitGroup
+		for i := range len(parts) - 1 {
+			group.Go(func() { w.seekVouchers(rank-1, parts[i], parts[i+1]) })
+		}
+		group.Wait()
+		more = w.rankFound(rank)
+	}
+}
+
+// seekVouchers finds, for nodes without a rank from low to below high, one who vouches
+// for them and has this rank. Ranks only change between the searches.
+func (w *Weights) seekVouchers(rank uint16, low, high int) {
+	for n := low; n < high; n++ {
+		if w.rank[n] != unranked {
+			continue
+		}
+		givers := w.graph.givers(Node(n))
+		for i := range givers {
+			if g := givers[(i+n)%len(givers)]; w.rank[g] == rank {
+				w.voucher[n] = g
+				break
+			}
+		}
+	}
+}
+
+func (w *Weights) rankFound(rank uint16) (found bool) {
+	for n, v := range w.voucher {
+		if v != NoNode && w.rank[n] == unranked {
+			w.rank[n], found = rank, true
+		}
+	}
 	return found
 }

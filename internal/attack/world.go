@@ -212,14 +212,19 @@ func NewEngine(w *World, p *trust.Params) *Engine {
 		from, to := b.Add(Address(r.From)), b.Add(Address(r.To))
 		b.Vouch(from, to, fixed(r.Value))
 	}
-	var roots []trust.Root
 	for _, r := range w.Roots {
 		b.Add(Address(r))
-		roots = append(roots, trust.Root{Address: Address(r), Weight: trust.One})
 	}
-	e.weights = b.Build().Walk(roots, p)
+	e.weights = b.Build().Walk(e.roots(), p)
 	e.scorer = trust.NewScorer(e.weights, p)
 	return e
+}
+
+func (e *Engine) roots() (roots []trust.Root) {
+	for _, r := range e.w.Roots {
+		roots = append(roots, trust.Root{Address: Address(r), Weight: trust.One})
+	}
+	return roots
 }
 
 // Address is a party's.
