@@ -34,7 +34,9 @@ type Params struct {
 	Tiers    []Tier         `json:"tiers"` // best first
 	Epoch    EpochParams    `json:"epoch"`
 
-	counted  int         // paths that a rule may ask for
+	// Paths for and against an agent that a rule may ask for.
+	countedFor, countedAgainst int
+
 	Tags     TagTable    `json:"-"`
 	Hash     common.Hash `json:"-"` // sha256 of params.json
 	TagsHash common.Hash `json:"-"` // sha256 of tags.json
