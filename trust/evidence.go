@@ -79,4 +79,5 @@ const (
 	ReasonChannel    Reason = "other-channel" // the tag's channel is not part of the score
 	ReasonEarlier    Reason = "earlier-owner" // praise from before the owner got the agent
 	ReasonFuture     Reason = "future"        // later than the view
+	ReasonUndated    Reason = "undated"       // the time of its block is unknown
 )

@@ -66,11 +66,30 @@ func (s *scoring) read() []reading {
 
 func (s *scoring) readRow(i int) (reading, Reason) {
 	row := &s.e.Rows[i]
-	r := reading{row: i, payment: One}
-	if row.Time > s.e.Block.Time.Unix() {
+	r, reason := s.p.read(row, s.e.Block.Time.Unix())
+	if reason != "" {
+		return r, reason
+	}
+	r.row = i
+	if r.party = s.party(row.Rater); s.self[r.party] {
+		return r, ReasonSelf
+	}
+	if r.value > 0 && row.Time < s.e.Held {
+		return r, ReasonEarlier
+	}
+	return r, ""
+}
+
+// read puts a row into the terms of the tables, as of a time.
+func (p *Params) read(row *Row, at int64) (reading, Reason) {
+	r := reading{payment: One}
+	if row.Time <= 0 {
+		return r, ReasonUndated
+	}
+	if row.Time > at {
 		return r, ReasonFuture
 	}
-	curve, reason := s.rule(row, &r)
+	curve, reason := p.rule(row, &r)
 	if reason != "" {
 		return r, reason
 	}
@@ -79,24 +98,18 @@ func (s *scoring) readRow(i int) (reading, Reason) {
 		return r, ReasonRange
 	}
 	r.value = v
-	if r.party = s.party(row.Rater); s.self[r.party] {
-		return r, ReasonSelf
-	}
-	if v > 0 && row.Time < s.e.Held {
-		return r, ReasonEarlier
-	}
-	r.decay = s.decay(row.Time)
+	r.decay = p.decay(at - row.Time)
 	if row.Paid > 0 {
-		full := Int(s.p.Evidence.FullPayment + 1).log2()
-		r.payment = min(s.p.Evidence.MaxPayment, One+(One+row.Paid).log2().mul(s.p.Evidence.MaxPayment-One).div(full))
+		full := Int(p.Evidence.FullPayment + 1).log2()
+		r.payment = min(p.Evidence.MaxPayment, One+(One+row.Paid).log2().mul(p.Evidence.MaxPayment-One).div(full))
 	}
 	return r, ""
 }
 
 // rule finds a row's channel, weight and curve.
-func (s *scoring) rule(row *Row, r *reading) ([]Corner, Reason) {
+func (p *Params) rule(row *Row, r *reading) ([]Corner, Reason) {
 	if row.Validation {
-		rule := &s.p.Tags.Validation
+		rule := &p.Tags.Validation
 		finality, ok := rule.Finality[row.Tag1]
 		if !ok {
 			finality = rule.Finality[""]
@@ -104,15 +117,21 @@ func (s *scoring) rule(row *Row, r *reading) ([]Corner, Reason) {
 		r.channel, r.weight = rule.Channel, rule.Weight.mul(finality)
 		return rule.Curve, ""
 	}
-	rule := s.p.Tags.Rule(row.Tag1)
+	rule := p.Tags.Rule(row.Tag1)
 	if rule == nil {
 		return nil, ReasonUnknownTag
 	}
-	if s.p.Tags.use[rule.Channel] != UseScore || rule.Weight == 0 {
+	if p.Tags.use[rule.Channel] != UseScore || rule.Weight == 0 {
 		return nil, ReasonChannel
 	}
 	r.channel, r.weight = rule.Channel, rule.Weight
 	return rule.Curve, ""
+}
+
+// decay is what an opinion weighs after so many seconds.
+func (p *Params) decay(age int64) Fixed {
+	const day = 24 * 60 * 60
+	return exp2Neg(ratio(age, int64(p.Evidence.HalfLifeDays)*day))
 }
 
 func (s *scoring) party(a common.Address) party {
@@ -120,13 +139,6 @@ func (s *scoring) party(a common.Address) party {
 		return party{node: n}
 	}
 	return party{node: NoNode, address: a}
-}
-
-// decay is what an opinion of that time weighs at the view.
-func (s *scoring) decay(at int64) Fixed {
-	const day = 24 * 60 * 60
-	age := max(0, s.e.Block.Time.Unix()-at)
-	return exp2Neg(ratio(age, int64(s.p.Evidence.HalfLifeDays)*day))
 }
 
 // hear gathers what each party says in each channel. A party has one opinion however

@@ -1,0 +1,255 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// TrustSubject is what scores need to know of one agent as of a block.
+type TrustSubject struct {
+	Agent                   repute.AgentID
+	Block                   repute.Block // the view
+	Owner, Wallet, Approved common.Address
+	Operators               []common.Address // of the owner
+	// Registered and Held are when the agent was made and when its owner got it,
+	// zero where the block's time is unknown.
+	Registered, Held time.Time
+	Rows             []TrustRow
+}
+
+// TrustRow is one live rating, or the latest answer to one validation request of an
+// allow-listed contract.
+type TrustRow struct {
+	Rater      common.Address
+	Index      uint64 // 0 for an answer
+	Validation bool
+	Amount     repute.Amount
+	Tag1, Tag2 string // no more than 64 bytes: longer ones are Other
+	Other      bool
+	Content    common.Hash // sha256 of the URI
+	Block      uint64
+	LogIndex   uint32
+	Time       time.Time // zero when the block's time is unknown
+}
+
+// maxTrustTag is longer than any tag that a table of tags names.
+const maxTrustTag = 64
+
+// TrustEvidence reads what a score of an agent follows from. repute.ErrNotFound as in Agent.
+func (db *DB) TrustEvidence(ctx context.Context, id repute.AgentID, at repute.At) (out TrustSubject, err error) {
+	err = db.viewAgent(ctx, "read evidence", id, at, func(ctx context.Context, s subject) error {
+		out.Agent = s.id
+		out.Block = s.asOf.Block
+		if err := s.holder(ctx, &out); err != nil {
+			return err
+		}
+		if out.Rows, err = s.trustRatings(ctx); err != nil {
+			return err
+		}
+		answers, err := s.trustAnswers(ctx)
+		out.Rows = append(out.Rows, answers...)
+		return err
+	})
+	return out, err
+}
+
+// holder reads who has the agent, since when, and who acts for it.
+func (s subject) holder(ctx context.Context, out *TrustSubject) error {
+	var owner, wallet, approved []byte
+	var operators [][]byte
+	var registered, held *time.Time
+	err := s.tx.QueryRow(ctx, `
+		with states as (
+			select * from agent_states where chain_id = $1 and token_id = $2 and from_block <= $3),
+		now as (select * from states order by from_block desc limit 1),
+		tenure as (
+			select min(from_block) as block from states
+			where from_block > coalesce((select max(from_block) from states where owner <> (select owner from now)), -1))
+		select now.owner, now.wallet, now.approved,
+			coalesce((select array_agg(operator order by operator) from operators o
+				where o.chain_id = $1 and o.owner = now.owner and from_block <= $3 and (to_block is null or to_block > $3)), '{}'),
+			(select time from blocks where chain_id = $1 and number = (select min(from_block) from states)),
+			(select time from blocks where chain_id = $1 and number = tenure.block)
+		from now, tenure`, s.key()...).Scan(&owner, &wallet, &approved, &operators, &registered, &held)
+	if err != nil {
+		return fmt.Errorf("holder: %w", err)
+	}
+	out.Owner, out.Wallet, out.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved)
+	for _, o := range operators {
+		out.Operators = append(out.Operators, common.BytesToAddress(o))
+	}
+	out.Registered, out.Held = timeOf(registered), timeOf(held)
+	return nil
+}
+
+// tagHead reads a tag that may be of any length; Other tells that it was not read.
+func tagHead(column string) string {
+	return fmt.Sprintf("case when length(%[1]s) <= %[2]d then %[1]s end", column, maxTrustTag)
+}
+
+func (s subject) trustRatings(ctx context.Context) ([]TrustRow, error) {
+	rows, err := s.tx.Query(ctx, `
+		select f.client, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`, u.hash, f.block, f.log_index, b.time
+		from feedback f
+		join tags t1 on t1.id = f.tag1
+		join tags t2 on t2.id = f.tag2
+		join uris u on u.id = f.uri_id
+		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
+		where f.chain_id = $1 and f.token_id = $2 and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`, s.key()...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r TrustRow, err error) {
+		var client, tag1, tag2, uri []byte
+		var value bigNum
+		var at *time.Time
+		err = row.Scan(&client, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at)
+		r.Rater, r.Amount.Value, r.Content, r.Time = common.BytesToAddress(client), value.Int, common.BytesToHash(uri), timeOf(at)
+		r.Tag1, r.Tag2, r.Other = string(tag1), string(tag2), tag1 == nil
+		return r, err
+	})
+}
+
+func (s subject) trustAnswers(ctx context.Context) ([]TrustRow, error) {
+	rows, err := s.tx.Query(ctx, `
+		select q.validator, x.response, `+tagHead("t.value")+`, u.hash, x.block, x.log_index, b.time
+		from validation_requests q
+		cross join lateral (
+			select * from validation_responses x
+			where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= $3
+			order by x.block desc, x.log_index desc limit 1) x
+		join tags t on t.id = x.tag
+		join uris u on u.id = x.uri_id
+		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
+		where q.chain_id = $1 and q.token_id = $2 and q.block <= $3 and q.contract = any($4)`,
+		append(s.key(), addressColumn(s.chain.Validations))...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r TrustRow, err error) {
+		var validator, tag, uri []byte
+		var response int64
+		var at *time.Time
+		err = row.Scan(&validator, &response, &tag, &uri, &r.Block, &r.LogIndex, &at)
+		r.Validation, r.Rater, r.Tag1, r.Other = true, common.BytesToAddress(validator), string(tag), tag == nil
+		r.Amount = repute.Amount{Value: big.NewInt(response)}
+		r.Content, r.Time = common.BytesToHash(uri), timeOf(at)
+		return r, err
+	})
+}
+
+// TrustEdge is one live rating, or one answer of an allow-listed validation contract,
+// for the graph of who trusts whom.
+type TrustEdge struct {
+	TrustRow
+	TokenID repute.TokenID
+}
+
+// TrustParty is who stands behind an agent.
+type TrustParty struct {
+	TokenID       repute.TokenID
+	Owner, Wallet common.Address // Wallet is zero when cleared
+	First         common.Address // who registered it
+	Held          time.Time      // since when Owner has it, zero when unknown
+}
+
+// TrustGraph reads a chain as of a block: every agent's parties, then every rating and
+// answer, each in no particular order. What it gives is one snapshot's. It may take as
+// long as ctx allows.
+func (db *DB) TrustGraph(ctx context.Context, chainID, block uint64, party func(TrustParty), edge func(TrustEdge)) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return db.inTx(ctx, options, "read trust graph", func(tx pgx.Tx) error {
+		if err := trustParties(ctx, tx, chainID, block, party); err != nil {
+			return err
+		}
+		if err := trustEdges(ctx, tx, chainID, block, edge); err != nil {
+			return err
+		}
+		return trustAnswerEdges(ctx, tx, chainID, block, edge)
+	})
+}
+
+func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(TrustParty)) error {
+	rows, err := tx.Query(ctx, `
+		with s as (
+			select token_id, owner, wallet, from_block,
+				lag(owner) over w is distinct from owner as moved,
+				first_value(owner) over w as first,
+				row_number() over (partition by token_id order by from_block desc) as back
+			from agent_states where chain_id = $1 and from_block <= $2
+			window w as (partition by token_id order by from_block)),
+		held as (select token_id, max(from_block) as block from s where moved group by token_id)
+		select s.token_id, s.owner, s.wallet, s.first, b.time
+		from s join held h using (token_id)
+		left join blocks b on b.chain_id = $1 and b.number = h.block
+		where s.back = 1`, chainID, block)
+	if err != nil {
+		return err
+	}
+	var p TrustParty
+	var owner, wallet, first []byte
+	var held *time.Time
+	_, err = pgx.ForEachRow(rows, []any{(*tokenNum)(&p.TokenID), &owner, &wallet, &first, &held}, func() error {
+		p.Owner, p.Wallet, p.First = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(first)
+		p.Held = timeOf(held)
+		use(p)
+		return nil
+	})
+	return err
+}
+
+func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(TrustEdge)) error {
+	rows, err := tx.Query(ctx, `
+		select f.token_id, f.client, f.value, f.decimals, `+tagHead("t.value")+`, f.block, f.log_index, b.time
+		from feedback f
+		join tags t on t.id = f.tag1
+		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
+		where f.chain_id = $1 and f.block <= $2 and (f.revoked_block is null or f.revoked_block > $2)`, chainID, block)
+	if err != nil {
+		return err
+	}
+	var e TrustEdge
+	var client, tag []byte
+	var value bigNum
+	var at *time.Time
+	_, err = pgx.ForEachRow(rows, []any{(*tokenNum)(&e.TokenID), &client, &value, &e.Amount.Decimals, &tag, &e.Block, &e.LogIndex, &at}, func() error {
+		e.Rater, e.Amount.Value, e.Time = common.BytesToAddress(client), value.Int, timeOf(at)
+		e.Tag1, e.Other = string(tag), tag == nil
+		use(e)
+		return nil
+	})
+	return err
+}
+
+func trustAnswerEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(TrustEdge)) error {
+	rows, err := tx.Query(ctx, `
+		select distinct on (x.contract, x.request_hash) q.token_id, q.validator, x.response, `+tagHead("t.value")+`, x.block, x.log_index, b.time
+		from validation_responses x
+		join validation_requests q using (chain_id, contract, request_hash)
+		join chains c on c.chain_id = x.chain_id and x.contract = any(c.validations)
+		join tags t on t.id = x.tag
+		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
+		where x.chain_id = $1 and x.block <= $2
+		order by x.contract, x.request_hash, x.block desc, x.log_index desc`, chainID, block)
+	if err != nil {
+		return err
+	}
+	var e TrustEdge
+	var validator, tag []byte
+	var response int64
+	var at *time.Time
+	_, err = pgx.ForEachRow(rows, []any{(*tokenNum)(&e.TokenID), &validator, &response, &tag, &e.Block, &e.LogIndex, &at}, func() error {
+		e.TrustRow = TrustRow{Rater: common.BytesToAddress(validator), Validation: true, Amount: repute.Amount{Value: big.NewInt(response)},
+			Tag1: string(tag), Other: tag == nil, Block: e.Block, LogIndex: e.LogIndex, Time: timeOf(at)}
+		use(e)
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,116 @@
+package trust
+
+import (
+	"context"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// EvidenceOf puts what is stored about an agent into the terms of a score. Kin is left
+// to the caller.
+func EvidenceOf(s store.TrustSubject, w *Weights) Evidence {
+	e := Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w,
+		Registered: unix(s.Registered), Held: unix(s.Held), Rows: make([]Row, len(s.Rows))}
+	for _, a := range append([]common.Address{s.Wallet, s.Approved}, s.Operators...) {
+		if a != (common.Address{}) {
+			e.Self = append(e.Self, a)
+		}
+	}
+	for i, r := range s.Rows {
+		e.Rows[i] = rowOf(r)
+	}
+	return e
+}
+
+func unix(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+// rowOf keeps a tag that was too long to be read from being taken for the empty one.
+func rowOf(r store.TrustRow) Row {
+	if r.Other {
+		r.Tag1 = otherTag
+	}
+	return Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Index: r.Index, Validation: r.Validation,
+		Amount: r.Amount, Tag1: r.Tag1, Tag2: r.Tag2, Content: r.Content}
+}
+
+// otherTag is no UTF-8, hence in no table.
+const otherTag = "\xff"
+
+// graphSource is what ReadGraph needs of a store.
+type graphSource interface {
+	TrustGraph(ctx context.Context, chainID, block uint64, party func(store.TrustParty), edge func(store.TrustEdge)) error
+}
+
+// Link says that two addresses are one party, by evidence from outside the chain.
+type Link struct{ A, B common.Address }
+
+// ReadGraph builds the graph of who vouches for whom on a chain as of a block: an
+// edge goes from whoever rated an agent well to the agent's owner, as strong as its opinion
+// and the fresher the stronger. An agent's owner and its verified wallet, who both signed
+// for that, are one party. What was said before the owner got the agent does not count.
+// Roots are known to the graph even when nothing else is known of them.
+func ReadGraph(ctx context.Context, db graphSource, chainID uint64, at repute.Block, roots []Root, links []Link, p *Params) (*Graph, error) {
+	r := &graphReader{b: NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]holder{}, said: map[[2]uint32]*saying{}}
+	for _, root := range roots {
+		r.b.Add(root.Address)
+	}
+	for _, l := range links {
+		r.b.Link(r.b.Add(l.A), r.b.Add(l.B))
+	}
+	if err := db.TrustGraph(ctx, chainID, at.Number, r.party, r.edge); err != nil {
+		return nil, err
+	}
+	for pair, s := range r.said {
+		if value, strength := s.mean(); value > 0 {
+			r.b.Vouch(pair[0], pair[1], value.mul(strength))
+		}
+	}
+	return r.b.Build(), nil
+}
+
+type graphReader struct {
+	b      *GraphBuilder
+	p      *Params
+	at     int64
+	agents map[repute.TokenID]holder
+	said   map[[2]uint32]*saying // by rater and holder
+}
+
+type holder struct {
+	id   uint32
+	held int64
+}
+
+func (r *graphReader) party(p store.TrustParty) {
+	id := r.b.Add(p.Owner)
+	r.agents[p.TokenID] = holder{id, unix(p.Held)}
+	if p.Wallet != (common.Address{}) {
+		r.b.Link(id, r.b.Add(p.Wallet))
+	}
+}
+
+func (r *graphReader) edge(e store.TrustEdge) {
+	of, known := r.agents[e.TokenID]
+	row := rowOf(e.TrustRow)
+	if !known || row.Time < of.held {
+		return
+	}
+	read, reason := r.p.read(&row, r.at)
+	if reason != "" {
+		return
+	}
+	pair := [2]uint32{r.b.Add(row.Rater), of.id}
+	if r.said[pair] == nil {
+		r.said[pair] = &saying{}
+	}
+	r.said[pair].add(read)
+}
