@@ -37,6 +37,7 @@ var allowed = map[string][]string{
 	"orchestrator":                {".", "contracts", "policy", "store", "trust", "manifest", "resolver"},
 	"orchestrator/control":        {".", "store", "orchestrator", "policy", "manifest"},
 	"internal/bench":              {".", "store", "indexer/documents", "devnet", "internal/pg", "internal/synth"},
+	"internal/attack":             {".", "trust"},
 	"internal/pg":                 {},
 	"internal/pgtest":             {"*"},
 	"internal/rpctest":            {"*"},

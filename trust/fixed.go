@@ -184,4 +184,5 @@ func (a Fixed) round(scale int64) int64 {
 // MarshalJSON writes a number with six digits after the point.
 func (a Fixed) MarshalJSON() ([]byte, error) { return []byte(a.Decimal(6)), nil }
 
-func clip(a, low, high Fixed) Fixed { return max(low, min(high, a)) }
+// bounded is a held between low and 1.
+func bounded(a, low Fixed) Fixed { return max(low, min(One, a)) }

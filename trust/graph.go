@@ -57,8 +57,6 @@ type GraphBuilder struct {
 // edge is one party's trust in another, weight in units of 2^-16.
 type edge struct{ from, to, weight uint32 }
 
-const fullEdge = 1 << 16
-
 // NewGraphBuilder makes an empty builder.
 func NewGraphBuilder() *GraphBuilder { return &GraphBuilder{ids: map[common.Address]uint32{}} }
 
@@ -95,7 +93,7 @@ func (b *GraphBuilder) top(x uint32) uint32 {
 // Vouch says that one address trusts another by weight, above 0 to 1. Of several
 // edges between two parties the heaviest counts; what a party says of itself does not.
 func (b *GraphBuilder) Vouch(from, to uint32, weight Fixed) {
-	if w := uint32(clip(weight, 0, One) >> 16); w > 0 {
+	if w := uint32(bounded(weight, 0) >> 16); w > 0 {
 		b.edges = append(b.edges, edge{from, to, w})
 	}
 }

@@ -207,7 +207,7 @@ func (m *saying) mean() (value, strength Fixed) {
 	if m.decay == 0 {
 		return 0, 0 // too old to weigh anything
 	}
-	return clip(m.value.div(m.decay), -One, One), m.weight.div(m.decay).mul(m.payment).mul(m.newest)
+	return bounded(m.value.div(m.decay), -One), m.weight.div(m.decay).mul(m.payment).mul(m.newest)
 }
 
 // merge makes one voice of readings, oldest first: its weight is that of its strongest
@@ -245,7 +245,7 @@ func meanOf(sum, weight Fixed) Fixed {
 	if weight == 0 {
 		return 0
 	}
-	return clip(sum.div(weight), -One, One)
+	return bounded(sum.div(weight), -One)
 }
 
 // nodes groups the members of voices that speak with weight on one side: each set is

@@ -190,7 +190,7 @@ func (m *moments) add(weight, value Fixed) {
 // may be off: one standard deviation.
 func (m *moments) average(p EvidenceParams, prior Fixed) (mean, deviation Fixed) {
 	total := p.Base + m.weight
-	mean = clip((p.Base.mul(prior) + m.value).div(total), -One, One)
+	mean = bounded((p.Base.mul(prior) + m.value).div(total), -One)
 	spread := m.square - 2*m.value.mul(mean) + m.weight.mul(mean).mul(mean) + p.Base.mul(p.BaseVariance)
 	return mean, max(0, spread).div(total).div(total).sqrt()
 }
@@ -215,7 +215,7 @@ func (s *scoring) result() Result {
 		Agent: s.e.Agent, Block: s.e.Block.Number, BlockHash: s.e.Block.Hash,
 		Params: s.p.Hash, TagTable: s.p.TagsHash,
 		Status: Rated, Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(),
-		Low: points(clip(s.mean-s.deviation, -One, One)), High: points(clip(s.mean+s.deviation, -One, One)),
+		Low: points(bounded(s.mean-s.deviation, -One)), High: points(bounded(s.mean+s.deviation, -One)),
 		Positive: s.positive, Negative: s.negative, Pool: s.pool, Vouching: s.vouching, Prior: points(s.prior),
 		PathsFor: s.pathsFor, PathsAgainst: s.pathsAgainst, Channels: s.channels(),
 		Rows: len(s.e.Rows) - len(s.excluded), Excluded: len(s.excluded),

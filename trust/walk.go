@@ -139,7 +139,7 @@ func (w *Weights) vouching(n Node, decades int) Fixed {
 		return 0
 	}
 	logs := log2Ratio(w.mass[n], w.tau).div(Int(10).log2())
-	return clip(One+logs.div(Int(decades)), 0, One)
+	return bounded(One+logs.div(Int(decades)), 0)
 }
 
 // rankNodes finds the shortest way from a root to everyone. Among equally short ones
