@@ -1,0 +1,98 @@
+package store_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// said writes a row of evidence so that two can be compared.
+func said(r store.TrustRow) string {
+	return fmt.Sprintf("%d/%d %s %s %q %v", r.Block, r.LogIndex, r.Rater.Hex(), r.Amount.Decimal(), r.Tag1, r.Validation)
+}
+
+// The evidence of every agent is that of the model, and the graph of a chain is the
+// evidence of all its agents, at every block.
+func TestTrustEvidenceIsTheGraph(t *testing.T) {
+	t.Parallel()
+	db, w, ctx := open(t), newWorld(3, 50, 7), ctxOf(t)
+	w.grow(150)
+	w.store(t, db, w.tip().Number)
+	answers := 0
+	for n := w.blocks[5].Number; n <= w.tip().Number; n += 23 {
+		graph, parties := map[repute.TokenID][]string{}, map[repute.TokenID]store.TrustParty{}
+		ok(t, db.TrustGraph(ctx, w.chain.ID, n,
+			func(p store.TrustParty) { parties[p.TokenID] = p },
+			func(e store.TrustEdge) { graph[e.TokenID] = append(graph[e.TokenID], said(e.TrustRow)) }))
+		for i := range w.agents {
+			id := w.id(i)
+			if w.mintBlock(id.TokenID) > n {
+				continue
+			}
+			s, err := db.TrustEvidence(ctx, id, at(n))
+			ok(t, err)
+			var want, got []string
+			for _, r := range w.ratings(id.TokenID, n) {
+				if r.revoked == nil {
+					a := repute.Amount{Value: r.Value, Decimals: r.Decimals}
+					want = append(want, fmt.Sprintf("%d/%d %s %s %q false", r.point.Block, r.point.LogIndex, r.Client.Hex(), a.Decimal(), r.Tag1))
+				}
+			}
+			var all []string
+			for _, r := range s.Rows {
+				all = append(all, said(r))
+				if !r.Validation {
+					got = append(got, said(r))
+				} else {
+					answers++
+				}
+			}
+			sameSet(t, fmt.Sprintf("ratings of agent %d at %d", i, n), got, want)
+			sameSet(t, fmt.Sprintf("graph of agent %d at %d", i, n), graph[id.TokenID], all)
+			p := parties[id.TokenID]
+			if p.Owner != s.Owner || p.Wallet != s.Wallet || !p.Held.Equal(s.Held) || s.Registered.After(s.Held) {
+				t.Fatalf("agent %d at %d: %+v in the graph, %+v by itself", i, n, p, s)
+			}
+		}
+	}
+	if answers == 0 {
+		t.Error("no validation answer was met")
+	}
+}
+
+func sameSet(t *testing.T, what string, got, want []string) {
+	t.Helper()
+	slices.Sort(got)
+	slices.Sort(want)
+	if !slices.Equal(got, want) {
+		t.Fatalf("%s: %q, want %q", what, got, want)
+	}
+}
+
+// An owner holds an agent since the transfer that gave it, whatever else changed then.
+func TestTrustTenure(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "https://x/1")
+	id, zero := w.id(0), common.Address{}
+	minted := w.tip()
+	given := w.mine(repute.Transfer{From: person(0), To: person(5), TokenID: id.TokenID})
+	w.mine(repute.URIUpdated{TokenID: id.TokenID, URI: "https://x/2", UpdatedBy: person(5)})
+	w.mine(repute.ApprovalForAll{Owner: person(5), Operator: person(6), Approved: true})
+	w.store(t, db, w.tip().Number)
+	s, err := db.TrustEvidence(ctxOf(t), id, latest)
+	ok(t, err)
+	if s.Owner != person(5) || s.Wallet != zero || !s.Held.Equal(given.Time) || !s.Registered.Equal(minted.Time) ||
+		!slices.Equal(s.Operators, []common.Address{person(6)}) {
+		t.Errorf("now: %+v", s)
+	}
+	before, err := db.TrustEvidence(ctxOf(t), id, at(minted.Number))
+	ok(t, err)
+	if before.Owner != person(0) || !before.Held.Equal(minted.Time) || before.Operators != nil {
+		t.Errorf("before: %+v", before)
+	}
+}
