@@ -79,11 +79,14 @@ type Loop struct {
 	db    *store.DB
 	fetch fetcher
 	opts  Options
+	saver *saver
 }
 
 // New makes the loop.
 func New(db *store.DB, fetch *resolver.Client, o Options) *Loop {
-	return &Loop{db: db, fetch: fetch, opts: o.withDefaults()}
+	l := &Loop{db: db, fetch: fetch, opts: o.withDefaults()}
+	l.saver = &saver{save: l.save}
+	return l
 }
 
 // Classify is a store.Options.Classify: the queue a URI belongs in. A host that is no

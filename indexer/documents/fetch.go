@@ -3,7 +3,6 @@ package documents
 import (
 	"context"
 	"errors"
-	"fmt"
 	"math/rand/v2"
 	"runtime/debug"
 	"strings"
@@ -17,15 +16,16 @@ import (
 // reasonInternal is the reason of a document that broke our own code.
 const reasonInternal = "internal"
 
-// resolve fetches, parses and saves one document, or why there is none, and notes
-// how its host behaves.
-func (t *turn) resolve(ctx context.Context, u store.URI) error {
+// resolve fetches and parses one document, has it saved, or why there is none, and
+// notes how its host behaves. The outcome of saving comes on the channel, which is nil
+// where nothing was learnt.
+func (t *turn) resolve(ctx context.Context, u store.URI) (saved <-chan error, err error) {
 	r, err := t.loop.outcome(ctx, u)
 	t.note(err)
 	if r == nil {
-		return t.loop.release(ctx, u)
+		return nil, t.loop.release(ctx, u)
 	}
-	return t.loop.save(ctx, *r)
+	return t.loop.saver.add(ctx, *r), nil
 }
 
 // note counts fetches without an answer, and takes a request to stay away.
@@ -59,16 +59,9 @@ func (l *Loop) resolveMany(ctx context.Context, due []store.URI) {
 			l.opts.Log.Warn("documents: not released", "uri", u.ID, "error", err)
 		}
 	}
-	err := l.save(ctx, results...)
-	if err == nil || errors.Is(err, repute.ErrUnavailable) {
+	for i, err := range saveAll(ctx, results, l.save) {
 		if err != nil {
-			l.opts.Log.Warn("documents: not saved", "error", err)
-		}
-		return
-	}
-	for _, r := range results {
-		if err := l.save(ctx, r); err != nil {
-			l.opts.Log.Warn("documents: not saved", "uri", r.URIID, "error", err)
+			l.opts.Log.Warn("documents: not saved", "uri", results[i].URIID, "error", err)
 		}
 	}
 }
@@ -187,19 +180,6 @@ func (l *Loop) release(ctx context.Context, u store.URI) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
 	defer cancel()
 	return l.db.ReleaseURI(ctx, u)
-}
-
-// save stores what was learnt, also at the end of ctx.
-func (l *Loop) save(ctx context.Context, results ...store.FetchResult) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
-	defer cancel()
-	if err := l.db.SaveDocuments(ctx, results); err != nil {
-		return fmt.Errorf("%d documents: %w", len(results), err)
-	}
-	for _, r := range results {
-		l.opts.Metrics.fetched(r.Source, r.Reason)
-	}
-	return nil
 }
 
 // delay is the pause after so many failures in a row.

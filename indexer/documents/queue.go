@@ -178,15 +178,16 @@ const silentMost = 2
 // portions is how many URIs of a host are claimed at a time, and by how many at
 // once: documents written on chain cost no network, gateways are ours to ask, and
 // to anybody else's server we stay polite with two requests at a time, which follow
-// each other without a pause. On the network one is claimed when it can be fetched.
+// each other without a pause. On the network the first is claimed alone: a host that
+// hangs holds no more than it was asked for.
 func portions(host string) (portion, parallel int) {
 	switch host {
 	case "":
 		return 50, 2
 	case "ipfs":
-		return 1, 8
+		return 4, 8
 	}
-	return 1, HostParallel
+	return 4, HostParallel
 }
 
 func (t *turn) run(ctx context.Context) error {
@@ -212,11 +213,18 @@ func (t *turn) given() bool {
 	return !isOwn(t.host) && (t.silent.Load() >= silentMost || t.rest.Load() > 0)
 }
 
-// drain works off portions of a host. A document that cannot be saved does not
-// concern the others: its claim runs out.
+// drain works off portions of a host. While one document is saved the next is fetched,
+// and no more than that one. A document that cannot be saved does not concern the
+// others: its claim runs out.
 func (t *turn) drain(ctx context.Context, portion int) error {
-	for time.Now().Before(t.until) && !t.given() {
-		due, err := t.loop.db.DueURIs(ctx, t.host, portion)
+	var last unsaved
+	defer func() { t.await(last) }()
+	claim := portion
+	if t.host != "" {
+		claim = 1
+	}
+	for ; t.goesOn(); claim = portion {
+		due, err := t.loop.db.DueURIs(ctx, t.host, claim)
 		if err != nil || len(due) == 0 {
 			return err
 		}
@@ -225,15 +233,38 @@ func (t *turn) drain(ctx context.Context, portion int) error {
 			continue
 		}
 		for _, u := range due {
-			if ctx.Err() != nil {
+			next := unsaved{uri: u.ID}
+			if ctx.Err() != nil || !t.goesOn() {
 				err = t.loop.release(ctx, u)
 			} else {
-				err = t.resolve(ctx, u)
+				next.told, err = t.resolve(ctx, u)
 			}
-			if err != nil {
-				t.loop.opts.Log.Warn("documents: not saved", "host", t.host, "uri", u.ID, "error", err)
-			}
+			t.warn(u.ID, err)
+			t.await(last)
+			last = next
 		}
 	}
 	return ctx.Err()
+}
+
+// goesOn tells whether fetches may still be started.
+func (t *turn) goesOn() bool { return time.Now().Before(t.until) && !t.given() }
+
+// unsaved is a document that is being saved, or none when told is nil.
+type unsaved struct {
+	uri  int64
+	told <-chan error
+}
+
+// await is not long: what is saved has a limit of its own.
+func (t *turn) await(u unsaved) {
+	if u.told != nil {
+		t.warn(u.uri, <-u.told)
+	}
+}
+
+func (t *turn) warn(uri int64, err error) {
+	if err != nil {
+		t.loop.opts.Log.Warn("documents: not saved", "host", t.host, "uri", uri, "error", err)
+	}
 }
