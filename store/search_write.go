@@ -19,7 +19,7 @@ import (
 
 // searchForm counts how often what is searched has changed: rows of another form
 // are made anew by Migrate.
-const searchForm = 1
+const searchForm = 2
 
 // Whoever writes a document decides how long it is: search sees its head.
 const (
@@ -138,34 +138,39 @@ const fillBatch = 200
 
 // fillSearch makes the rows that are missing or of another form.
 func fillSearch(ctx context.Context, pool *pgxpool.Pool) error {
-	for {
-		n, err := fillSearchable(ctx, pool)
-		if err != nil || n < fillBatch {
+	last := []byte{}
+	for last != nil {
+		var err error
+		if last, err = fillSearchable(ctx, pool, last); err != nil {
 			return failed("make documents searchable", err)
 		}
 	}
+	return nil
 }
 
-func fillSearchable(ctx context.Context, pool *pgxpool.Pool) (n int, err error) {
+// fillSearchable makes some of the rows behind a document and gives the last one's,
+// nil at the end: each document is looked at once, however many are done.
+func fillSearchable(ctx context.Context, pool *pgxpool.Pool, after []byte) (last []byte, err error) {
 	rows, err := pool.Query(ctx, `
 		select distinct on (p.sha256) p.sha256, p.parser_version, p.errors, p.registration from parses p
-		where not exists (select from searchable s where s.sha256 = p.sha256 and s.form = $1)
-		order by p.sha256, p.parser_version desc limit $2`, searchForm, fillBatch)
+		where p.sha256 > $3 and not exists (select from searchable s where s.sha256 = p.sha256 and s.form = $1)
+		order by p.sha256, p.parser_version desc limit $2`, searchForm, fillBatch, after)
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
 	var batch pgx.Batch
 	var sum, registration []byte
 	var version, worst int
 	_, err = pgx.ForEachRow(rows, []any{&sum, &version, &worst, &registration}, func() error {
 		r, err := decodeRegistration(registration)
-		batch.Queue(upsertSearchable, searchArgs(slices.Clone(sum), version, worst, r)...)
+		last = slices.Clone(sum)
+		batch.Queue(upsertSearchable, searchArgs(last, version, worst, r)...)
 		return err
 	})
-	if err != nil {
-		return 0, err
+	if err != nil || batch.Len() == 0 {
+		return nil, err
 	}
-	return batch.Len(), pool.SendBatch(ctx, &batch).Close()
+	return last, pool.SendBatch(ctx, &batch).Close()
 }
 
 // explainExtension says what to do where the trigram extension cannot be made.
