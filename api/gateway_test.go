@@ -128,7 +128,7 @@ func keep(t *testing.T, db *store.DB, fetch func(context.Context, string) (resol
 			r := store.FetchResult{URIID: u.ID, Body: doc.Bytes, Source: string(doc.Source), FetchedAt: time.Now(), ParserVersion: 1,
 				Registration: &repute.Registration{}}
 			for _, b := range doc.Blocks {
-				r.Blocks = append(r.Blocks, store.Block{Multihash: b.Multihash, Data: b.Data})
+				r.Blocks = append(r.Blocks, store.Block{Multihash: b.Multihash, Data: b.Data, Node: b.Node})
 			}
 			must(t, db.SaveDocument(t.Context(), r))
 			kept[u.URI] = doc.Bytes
@@ -251,7 +251,7 @@ func TestGatewayAnswersAreBounded(t *testing.T) {
 	keep(t, db, func(ctx context.Context, _ string) (resolver.Document, error) {
 		doc := resolver.Document{Bytes: []byte("x"), Source: resolver.SourceIPFS}
 		for _, nd := range []ipld.Node{wide, repeated} {
-			doc.Blocks = append(doc.Blocks, resolver.Block{Multihash: nd.Cid().Hash(), Data: nd.RawData()})
+			doc.Blocks = append(doc.Blocks, resolver.Block{Multihash: nd.Cid().Hash(), Data: nd.RawData(), Node: true})
 			for _, l := range nd.Links() {
 				leaf, err := n.dag.Get(ctx, l.Cid)
 				must(t, err)

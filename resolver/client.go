@@ -82,6 +82,7 @@ type Block struct {
 	CID       string
 	Multihash []byte // of the CID: the same for each of its spellings
 	Data      []byte
+	Node      bool // read as a dag-pb node, not as a part of the file alone
 }
 
 // Validators tell a server which version of a document is known, so that it need

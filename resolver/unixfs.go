@@ -32,9 +32,9 @@ type walker struct {
 	limit int64
 	loads int
 	bytes int
-	root  []byte  // multihash of the file, once its path is walked
-	proof []Block // what was loaded, each block once
-	seen  map[string]bool
+	root  []byte         // multihash of the file, once its path is walked
+	proof []Block        // what was loaded, each block once
+	seen  map[string]int // where in proof a multihash is
 }
 
 // pbNode is one decoded dag-pb block. kind is -1 when it is no UnixFS node.
@@ -88,15 +88,19 @@ func (w *walker) block(ctx context.Context, id cid.Cid) ([]byte, error) {
 
 // keep adds a block to the proof.
 func (w *walker) keep(id cid.Cid, b []byte) {
-	hash := string(id.Hash())
-	if w.seen[hash] || id.Prefix().MhType == mh.IDENTITY {
+	hash, node := string(id.Hash()), id.Prefix().Codec == cid.DagProtobuf
+	if id.Prefix().MhType == mh.IDENTITY {
+		return
+	}
+	if at, again := w.seen[hash]; again {
+		w.proof[at].Node = w.proof[at].Node || node
 		return
 	}
 	if w.seen == nil {
-		w.seen = map[string]bool{}
+		w.seen = map[string]int{}
 	}
-	w.seen[hash] = true
-	w.proof = append(w.proof, Block{CID: id.String(), Multihash: id.Hash(), Data: b})
+	w.seen[hash] = len(w.proof)
+	w.proof = append(w.proof, Block{CID: id.String(), Multihash: id.Hash(), Data: b, Node: node})
 }
 
 func (w *walker) node(ctx context.Context, id cid.Cid) (pbNode, error) {

@@ -16,6 +16,7 @@ import (
 type Block struct {
 	Multihash []byte
 	Data      []byte
+	Node      bool // it was decoded as a node of the document's tree
 }
 
 // sha256Prefix begins the multihash of a sha2-256 digest: its code and its length.
@@ -26,7 +27,7 @@ const sha256Prefix = "\x12\x20"
 // repute.ErrNotFound when there is neither, repute.ErrGone (also *repute.DeniedError)
 // when it is withheld.
 func (db *DB) Block(ctx context.Context, multihash []byte) ([]byte, error) {
-	b, err := db.ProofBlock(ctx, multihash)
+	b, err := db.proofBlock(ctx, multihash, false)
 	sum, isSHA256 := bytes.CutPrefix(multihash, []byte(sha256Prefix))
 	if !errors.Is(err, repute.ErrNotFound) || !isSHA256 || len(sum) != 32 {
 		return b, err
@@ -35,21 +36,25 @@ func (db *DB) Block(ctx context.Context, multihash []byte) ([]byte, error) {
 	return c.Body, err
 }
 
-// ProofBlock is Block without the documents, which strangers chose byte by byte: what
-// it gives was read as a part of an ipfs document before.
+// ProofBlock is Block without documents and the parts of files, which strangers chose
+// byte by byte: what it gives was decoded as a node of an ipfs document before.
 func (db *DB) ProofBlock(ctx context.Context, multihash []byte) ([]byte, error) {
+	return db.proofBlock(ctx, multihash, true)
+}
+
+func (db *DB) proofBlock(ctx context.Context, multihash []byte, nodes bool) ([]byte, error) {
 	sum, _ := bytes.CutPrefix(multihash, []byte(sha256Prefix))
 	var data []byte
 	var denied *string
 	var open bool
 	// A part is withheld when every document it belongs to is.
 	err := db.readers.QueryRow(ctx, `
-		select (select data from ipfs_blocks where multihash = $1),
+		select (select data from ipfs_blocks where multihash = $1 and (node or not $3)),
 			(select max(reason) from denied where (kind, value) in (('cid', encode($1, 'hex')), ('sha256', encode($2, 'hex')))),
 			exists (select from document_blocks b join documents d on d.sha256 = b.sha256 join uris u on u.sha256 = d.sha256
 				where b.multihash = $1 and d.body is not null and not exists (
 					select from denied x where (x.kind, x.value) in (('sha256', encode(d.sha256, 'hex')), ('cid', encode(u.cid, 'hex')),
-						('host', split_part(u.host, ':', 1)))))`, multihash, sum).Scan(&data, &denied, &open)
+						('host', split_part(u.host, ':', 1)))))`, multihash, sum, nodes).Scan(&data, &denied, &open)
 	switch {
 	case err != nil:
 		return nil, failed("read block", err)
@@ -73,13 +78,13 @@ func saveBlocks(ctx context.Context, tx pgx.Tx, sum []byte, blocks []Block) erro
 	}
 	// In one order everywhere: documents that share blocks are saved side by side.
 	slices.SortFunc(blocks, func(a, b Block) int { return bytes.Compare(a.Multihash, b.Multihash) })
-	hashes, data := make([][]byte, len(blocks)), make([][]byte, len(blocks))
+	hashes, data, nodes := make([][]byte, len(blocks)), make([][]byte, len(blocks)), make([]bool, len(blocks))
 	for i, b := range blocks {
-		hashes[i], data[i] = b.Multihash, b.Data
+		hashes[i], data[i], nodes[i] = b.Multihash, b.Data, b.Node
 	}
 	_, err := tx.Exec(ctx, `
-		insert into ipfs_blocks (multihash, data) select * from unnest($1::bytea[], $2::bytea[])
-		on conflict do nothing`, hashes, data)
+		insert into ipfs_blocks (multihash, data, node) select * from unnest($1::bytea[], $2::bytea[], $3::boolean[])
+		on conflict (multihash) do update set node = true where excluded.node and not ipfs_blocks.node`, hashes, data, nodes)
 	if err != nil {
 		return err
 	}

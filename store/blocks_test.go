@@ -33,6 +33,7 @@ func TestBlocks(t *testing.T) {
 	db, _ := queue(t, "ipfs://a/1", "ipfs://a/2", "https://b.example")
 	due := claim(t, db, "")
 	dir, part, whole := blockOf("directory"), blockOf("part"), blockOf("whole")
+	dir.Node = true
 	save(t, db, store.FetchResult{URIID: due["ipfs://a/1"].ID, Body: []byte("part part"), Source: "ipfs", FetchedAt: fetched,
 		Blocks: []store.Block{dir, part}})
 	save(t, db, store.FetchResult{URIID: due["ipfs://a/2"].ID, Body: whole.Data, Source: "ipfs", FetchedAt: fetched,
@@ -44,10 +45,15 @@ func TestBlocks(t *testing.T) {
 			t.Errorf("%s: %q, %v", want.Data, got, err)
 		}
 	}
-	for text, known := range map[string]bool{"directory": true, "part": true, "whole": false, "<html>": false} {
+	for text, known := range map[string]bool{"directory": true, "part": false, "whole": false, "<html>": false} {
 		if _, err := db.ProofBlock(t.Context(), multihash([]byte(text))); (err == nil) != known || !known && !errors.Is(err, repute.ErrNotFound) {
 			t.Errorf("proof %s: %v", text, err)
 		}
+	}
+	part.Node = true // of another document
+	save(t, db, store.FetchResult{URIID: due["ipfs://a/1"].ID, Body: []byte("another"), Source: "ipfs", FetchedAt: fetched, Blocks: []store.Block{part}})
+	if _, err := db.ProofBlock(t.Context(), part.Multihash); err != nil {
+		t.Errorf("a part that is a node as well: %v", err)
 	}
 	if n := count(t, db, "ipfs_blocks"); n != 2 {
 		t.Errorf("%d blocks: a whole document is kept twice", n)

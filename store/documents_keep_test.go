@@ -7,8 +7,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"net/url"
 	"math/big"
+	"net/url"
 	"testing"
 	"time"
 

@@ -124,7 +124,7 @@ func (l *Loop) success(u store.URI, doc resolver.Document) *store.FetchResult {
 	}
 	r.Body, r.MediaType = doc.Bytes, plain(doc.MediaType)
 	for _, b := range doc.Blocks {
-		r.Blocks = append(r.Blocks, store.Block{Multihash: b.Multihash, Data: b.Data})
+		r.Blocks = append(r.Blocks, store.Block{Multihash: b.Multihash, Data: b.Data, Node: b.Node})
 	}
 	host := ""
 	if doc.Source == resolver.SourceHTTPS {
