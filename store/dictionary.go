@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/jackc/pgx/v5"
@@ -23,11 +24,16 @@ type interned struct {
 
 // dictionary caches ids of interned strings. Ids never change once committed, so
 // an entry is never wrong; the caches are dropped when full. Of a URI in agents it is
-// known besides that its document was planned, which is never undone.
+// known besides that its document was planned or read lately: that cache is dropped
+// hourly.
 type dictionary struct {
 	mu                 sync.Mutex
 	tags, uris, agents map[[32]byte]int64
+	agentsSince        time.Time
 }
+
+// plannedFor is for how long an agent's URI counts as planned without a look.
+const plannedFor = time.Hour
 
 // dictionaryLimit bounds each cache, about 15 MB.
 const dictionaryLimit = 200_000
@@ -55,7 +61,12 @@ func (db *DB) intern(ctx context.Context, records []repute.Record) (interned, er
 	if err != nil {
 		return interned{}, failed("intern tags", err)
 	}
-	err = db.dict.resolve(ctx, db.dict.agents, ids.agents, sha, db.findAgentURIs, db.insertAgentURIs)
+	db.dict.expire(time.Now())
+	// Once planned it is known, whatever became of the plan meanwhile.
+	find := db.findAgentURIs
+	err = db.dict.resolve(ctx, db.dict.agents, ids.agents, sha,
+		func(ctx context.Context, words []word) (map[[32]byte]int64, error) { return find(ctx, words) },
+		func(ctx context.Context, words []word) error { find = db.findURIs; return db.insertAgentURIs(ctx, words) })
 	if err != nil {
 		return interned{}, failed("intern uris of agents", err)
 	}
@@ -63,6 +74,16 @@ func (db *DB) intern(ctx context.Context, records []repute.Record) (interned, er
 	err = db.dict.resolve(ctx, db.dict.uris, ids.uris, sha, db.findURIs, db.insertURIs)
 	maps.Copy(ids.uris, ids.agents)
 	return ids, failed("intern uris", err)
+}
+
+// expire drops what is known of agents' URIs when it is old.
+func (d *dictionary) expire(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now.Sub(d.agentsSince) > plannedFor {
+		clear(d.agents)
+		d.agentsSince = now
+	}
 }
 
 // collect notes the strings of one event, without ids yet.
@@ -159,12 +180,19 @@ func (db *DB) findURIs(ctx context.Context, words []word) (map[[32]byte]int64, e
 	return db.findWords(ctx, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from uris where hash = u.h offset 0) t`, words)
 }
 
-// findAgentURIs leaves out what no agent used before: it must become due first.
+// stale tells that an agent's URI was read long ago, or is dead, and another fetch could
+// give something else. Whoever has it now would wait for up to a month, as long as
+// nobody had it.
+const stale = `(uris.kind in ('https', 'http', 'ipfs') and (uris.dead or uris.tried_at < now() - interval '1 day')
+	and not (uris.source = 'ipfs' and uris.sha256 is not null) and coalesce(uris.next_due > now(), true))`
+
+// findAgentURIs leaves out what must become due first: what no agent used before, and
+// what is stale.
 func (db *DB) findAgentURIs(ctx context.Context, words []word) (map[[32]byte]int64, error) {
 	return db.findWords(ctx, `
 		select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (
-			select hash, id, uri, rank from uris where hash = u.h offset 0) t
-		where t.rank < 2 or t.uri = ''`, words)
+			select hash, id, uri = '' or rank < 2 and not `+stale+` as planned from uris where hash = u.h offset 0) t
+		where t.planned`, words)
 }
 
 func (db *DB) findWords(ctx context.Context, sql string, words []word) (map[[32]byte]int64, error) {
@@ -201,8 +229,8 @@ func (db *DB) insertURIs(ctx context.Context, words []word) error {
 	return err
 }
 
-// insertAgentURIs makes URIs due at once that are new or were no agent's until now,
-// also those that nothing can fetch: their one try records why. What was read as
+// insertAgentURIs makes URIs due at once that are new, stale or were no agent's until
+// now, also those that nothing can fetch: their one try records why. What was read as
 // somebody else's file is read again, whole: it was not parsed as a registration.
 func (db *DB) insertAgentURIs(ctx context.Context, words []word) error {
 	kinds, hosts := db.classifyAll(words)
@@ -211,8 +239,11 @@ func (db *DB) insertAgentURIs(ctx context.Context, words []word) error {
 			insert into uris (hash, uri, kind, host, rank, next_due)
 			select hash, uri, kind, host, 0, case when uri <> '' then now() end
 			from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
-			on conflict (hash) do update set next_due = excluded.next_due, rank = excluded.rank, attempts = 0,
-				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 1
+			on conflict (hash) do update set next_due = excluded.next_due, rank = case when uris.rank > 1 then 0 else uris.rank end,
+				attempts = 0, failures = 0, dead = uris.dead and uris.rank < 2,
+				etag = case when uris.rank < 2 then uris.etag else '' end,
+				last_modified = case when uris.rank < 2 then uris.last_modified else '' end
+			where uris.rank > 1 or `+stale+`
 			returning host, rank, next_due),
 		due as (select host, rank from planned where next_due is not null)`+giveTurns("due"),
 		hashesOf(words), valuesOf(words), kinds, hosts)

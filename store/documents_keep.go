@@ -122,30 +122,49 @@ func scanVersion(row pgx.CollectableRow) (v repute.DocumentVersion, err error) {
 // dropMost is how many bodies one DropBodies drops.
 const dropMost = 1000
 
-// DropBodies drops the oldest bytes that no agent shows, as far as more than
-// maxBytes are kept, and tells how much it freed; 0 when there is nothing to do.
-// Hashes, sizes and parses stay.
+// DropBodies drops the oldest bytes that no agent shows, with the ipfs blocks that
+// prove nothing else, as far as more than maxBytes of both are kept, and tells how much
+// it freed; 0 when there is nothing to do. Hashes, sizes and parses stay.
 func (db *DB) DropBodies(ctx context.Context, maxBytes int64) (freed int64, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, "drop documents", func(tx pgx.Tx) error {
-		err := tx.QueryRow(ctx, `
-			with kept as (select coalesce(sum(size), 0) as bytes from documents where body is not null),
-			oldest as (
-				select d.sha256, d.size, d.first_seen from documents d
-				where d.body is not null and (select bytes from kept) > $1
-					and not exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = d.sha256)
-				order by d.first_seen limit $2),
-			enough as (
-				select sha256, sum(size) over (order by first_seen, sha256) - size as before from oldest),
-			dropped as (
-				update documents d set body = null from enough e
-				where d.sha256 = e.sha256 and e.before < (select bytes from kept) - $1 returning d.size)
-			select coalesce(sum(size), 0)::bigint from dropped`, maxBytes, dropMost).Scan(&freed)
-		if err != nil || freed == 0 {
+		kept, err := keptBytes(ctx, tx)
+		if err != nil || kept <= maxBytes {
 			return err
 		}
-		return dropBlocks(ctx, tx)
+		if _, err := tx.Exec(ctx, dropOldest, kept-maxBytes, dropMost); err != nil {
+			return err
+		}
+		if err := dropBlocks(ctx, tx); err != nil {
+			return err
+		}
+		left, err := keptBytes(ctx, tx)
+		freed = kept - left
+		return err
 	})
 	return freed, err
+}
+
+// dropOldest drops bodies until the bytes that go with them come to $1. A block that
+// several documents need goes with none of them alone, so that rather too few go.
+const dropOldest = `
+	with oldest as (
+		select d.sha256, d.first_seen, d.size + coalesce((
+			select sum(octet_length(i.data)) from document_blocks b join ipfs_blocks i using (multihash)
+			where b.sha256 = d.sha256 and not exists (
+				select from document_blocks o where o.multihash = b.multihash and o.sha256 <> b.sha256)), 0) as size
+		from documents d
+		where d.body is not null
+			and not exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = d.sha256)
+		order by d.first_seen limit $2),
+	enough as (
+		select sha256, sum(size) over (order by first_seen, sha256) - size as before from oldest)
+	update documents d set body = null from enough e where d.sha256 = e.sha256 and e.before < $1`
+
+func keptBytes(ctx context.Context, tx pgx.Tx) (n int64, err error) {
+	err = tx.QueryRow(ctx, `
+		select (select coalesce(sum(size), 0) from documents where body is not null)
+			+ (select coalesce(sum(octet_length(data)), 0) from ipfs_blocks)`).Scan(&n)
+	return n, err
 }
 
 // RestoreBodies makes documents due whose bytes were dropped and that an agent shows

@@ -93,7 +93,7 @@ func TestRefresh(t *testing.T) {
 	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || len(hosts) != 1 {
 		t.Errorf("hosts %q, %v", hosts, err)
 	}
-	if u := claim(t, db, "")["https://x/0"]; u.Rank != store.RankNew {
+	if u := claim(t, db, "")["https://x/0"]; u.Rank != store.RankAgent { // never read ones come before
 		t.Errorf("claimed %+v", u)
 	}
 	second, err := db.RequestRefresh(ctxOf(t), w.id(0))

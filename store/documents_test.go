@@ -438,7 +438,7 @@ func TestOnlyURIsOfAgentsAreDue(t *testing.T) {
 	if again := claim(t, db, "")[later]; again.Attempts != 1 {
 		t.Errorf("a released claim came back as %+v", again)
 	}
-	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: fetched, Reason: "bad_url"})
+	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "bad_url"})
 	w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: later, UpdatedBy: person(0)})
 	w.store(t, openAgain(t, db), w.tip().Number)
 	if due := claim(t, db, ""); len(due) != 0 {

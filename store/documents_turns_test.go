@@ -1,10 +1,15 @@
 package store_test
 
 import (
+	"bytes"
+	"crypto/sha256"
+	"math/big"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
+	"repute"
 	"repute/store"
 )
 
@@ -77,5 +82,96 @@ func TestRestOutlastsWishes(t *testing.T) {
 				t.Errorf("the turn is not between %s and %s from now", c.rests, c.until)
 			}
 		})
+	}
+}
+
+// Wishes neither revive what is dead nor fetch what cannot change.
+func TestRefreshIsNoRevival(t *testing.T) {
+	t.Parallel()
+	const cid, url = "ipfs://cid", "https://x/dead"
+	db, w := queue(t, cid, url)
+	u := claim(t, db, "")
+	save(t, db, store.FetchResult{URIID: u[cid].ID, Body: []byte("{}"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1})
+	for range 2 {
+		save(t, db, store.FetchResult{URIID: u[url].ID, FetchedAt: fetched, Reason: "timeout", Dead: true})
+	}
+	for token := range 2 {
+		r, err := db.RequestRefresh(ctxOf(t), w.id(token))
+		if err != nil || !r.Queued {
+			t.Errorf("agent %d: %+v, %v", token, r, err)
+		}
+	}
+	due := claim(t, db, "")
+	if len(due) != 1 || due[url].Failures != 2 || due[url].Rank != store.RankAgent {
+		t.Errorf("due %+v", due)
+	}
+	// Bytes that were dropped can be asked for.
+	sqlExec(t, db, "update documents set body = null; update uris set refresh_at = null")
+	_, err := db.RequestRefresh(ctxOf(t), w.id(0))
+	ok(t, err)
+	if due := claim(t, db, ""); len(due) != 1 || due[cid].ID == 0 {
+		t.Errorf("dropped bytes: %+v", due)
+	}
+}
+
+// A URI that an agent gets is read though an earlier agent's was read long ago, or
+// found dead; what was read lately, or cannot change, is not.
+func TestURISetAgainIsRead(t *testing.T) {
+	t.Parallel()
+	uris := []string{"https://x/dead", "https://x/old", "https://x/fresh", "ipfs://old", "data:dead"}
+	db, w := queue(t, uris...)
+	sqlExec(t, db, "update uris set kind = split_part(convert_from(uri, 'UTF8'), ':', 1) where uri <> ''")
+	u := claim(t, db, "")
+	now := time.Now()
+	save(t, db, store.FetchResult{URIID: u[uris[0]].ID, FetchedAt: now, Reason: "not_found", Dead: true, NextDue: now.Add(7 * 24 * time.Hour)})
+	for i, at := range []time.Time{1: now.Add(-48 * time.Hour), 2: now, 3: now.Add(-48 * time.Hour)} {
+		if i > 0 {
+			source, _, _ := strings.Cut(uris[i], ":")
+			save(t, db, store.FetchResult{URIID: u[uris[i]].ID, Body: []byte("{}"), Source: source, ETag: "e", FetchedAt: at,
+				ParserVersion: 1, NextDue: now.Add(30 * 24 * time.Hour)})
+		}
+	}
+	save(t, db, store.FetchResult{URIID: u[uris[4]].ID, FetchedAt: now, Reason: "bad_data_uri", Dead: true})
+	ok(t, db.FinishHost(ctxOf(t), ""))
+	for _, uri := range uris {
+		w.mine(repute.URIUpdated{TokenID: tokenID(2), URI: uri, UpdatedBy: person(2)})
+	}
+	w.store(t, openAgain(t, db), w.tip().Number)
+	due := claim(t, db, "")
+	if len(due) != 2 || due[uris[0]].Failures != 0 || due[uris[0]].Attempts != 1 || due[uris[1]].ETag != "e" || due[uris[1]].Rank != store.RankAgent {
+		t.Errorf("due %+v", due)
+	}
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentDead {
+		t.Errorf("before the try it is %+v", d)
+	}
+}
+
+// The bound is one of bodies and of the blocks that prove them.
+func TestBlocksCountAsBytes(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "data:,a")
+	var u map[string]store.URI
+	for i, uri := range []string{"ipfs://1", "ipfs://2", "ipfs://3"} {
+		w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: uint64(i + 1), Value: big.NewInt(1), URI: uri})
+	}
+	w.store(t, db, w.tip().Number)
+	_, err := db.PlanFiles(ctxOf(t), 10)
+	ok(t, err)
+	u = claim(t, db, "")
+	blockOf := func(b byte, size int) store.Block {
+		data := bytes.Repeat([]byte{b}, size)
+		sum := sha256.Sum256(data)
+		return store.Block{Multihash: append([]byte("\x12\x20"), sum[:]...), Data: data}
+	}
+	shared := blockOf(0, 1000)
+	for i, uri := range []string{"ipfs://1", "ipfs://2", "ipfs://3"} {
+		save(t, db, store.FetchResult{URIID: u[uri].ID, Body: []byte("tiny" + uri), Source: "ipfs", FetchedAt: fetched.Add(time.Duration(i) * time.Hour),
+			ParserVersion: 1, FileOnly: true, Blocks: []store.Block{shared, blockOf(byte(i+1), 4000)}})
+	}
+	const tiny = 12 // bytes of a body
+	for _, step := range []struct{ most, freed int64 }{{13000 + 3*tiny, 0}, {10000, 4000 + tiny}, {2000, 9000 + 2*tiny}, {0, 0}} {
+		if freed, err := db.DropBodies(ctxOf(t), step.most); err != nil || freed != step.freed {
+			t.Errorf("down to %d freed %d, %v, want %d", step.most, freed, err, step.freed)
+		}
 	}
 }

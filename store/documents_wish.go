@@ -14,9 +14,10 @@ import (
 const refreshPause = time.Minute
 
 // RequestRefresh makes the document of an agent's current URI due now, in front of
-// all others of its host, and the proofs of its domains with it; no more than once
-// a minute. repute.ErrNotFound: no such agent, or it has no URI. A
-// *repute.DeniedError: the operator does not show it.
+// the others of its host but those never read, and the proofs of its domains with it;
+// no more than once a minute. Failures still count: a dead document has one try. What
+// cannot change and is kept is not fetched, only the proofs. repute.ErrNotFound: no
+// such agent, or it has no URI. A *repute.DeniedError: the operator does not show it.
 func (db *DB) RequestRefresh(ctx context.Context, id repute.AgentID) (r repute.Refresh, err error) {
 	a, _, err := db.Agent(ctx, id, repute.At{Finality: repute.Latest})
 	if err != nil {
@@ -56,10 +57,16 @@ func refresh(ctx context.Context, tx pgx.Tx, id repute.AgentID) (r repute.Refres
 			where u.id = $1 and p.id <> $1 and (p.tried_at is null or p.tried_at < now() - $2::interval)
 			order by p.id for no key update of p skip locked),
 		due as (
-			update uris u set next_due = now(), rank = case when u.id = $1 then 0 else u.rank end,
-				refresh_at = now(), failures = 0
+			update uris u set next_due = case when u.id = $1 and `+unchanging("u")+` then u.next_due else now() end, refresh_at = now()
 			where u.id in (select $1::bigint union all select id from proofs) returning u.host, u.rank)`+giveTurns("due"), uri, refreshPause)
 	return repute.Refresh{Queued: true, NextAllowed: now.Add(refreshPause)}, err
+}
+
+// unchanging tells that a URI stands for the same bytes for ever, and they are kept:
+// its text is the document, or has its hash.
+func unchanging(u string) string {
+	return `(` + u + `.source in ('data', 'inline', 'ipfs') and exists (
+		select from documents d where d.sha256 = ` + u + `.sha256 and d.body is not null))`
 }
 
 // RetryFilter selects documents that failed. The zero value selects all.
