@@ -62,8 +62,10 @@ type Error struct {
 	Retry bool
 	// RetryAfter is how long the server asked us to wait, 0 if it did not say.
 	RetryAfter time.Duration
-	Status     int   // HTTP status, 0 when there was none
-	Err        error // the cause, may be nil
+	Status     int // HTTP status, 0 when there was none
+	// Elsewhere: the host that failed is not the URI's, which redirected to it.
+	Elsewhere bool
+	Err       error // the cause, may be nil
 }
 
 // Error reads "reason: cause". Causes quote strangers, so the text is cut and cleaned

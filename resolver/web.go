@@ -2,10 +2,12 @@ package resolver
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"mime"
 	"net/http"
+	"net/url"
 	"strconv"
 	"strings"
 	"time"
@@ -37,7 +39,9 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) 
 	}
 	resp, err := c.get(ctx, c.guard, c.pace, target, header)
 	if err != nil {
-		return Document{}, err
+		named := networkError(ctx, err)
+		named.Elsewhere = named.Elsewhere || redirected(target, err)
+		return Document{}, named
 	}
 	defer resp.Body.Close()
 	doc := Document{
@@ -55,7 +59,9 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) 
 		return doc, nil
 	}
 	if doc.Bytes, err = readBody(resp, c.opts.MaxBytes); err != nil {
-		return Document{}, err
+		named := networkError(ctx, err)
+		named.Elsewhere = resp.Request.Response != nil
+		return Document{}, named
 	}
 	mediaType, _, err := mime.ParseMediaType(resp.Header.Get("Content-Type"))
 	if err != nil {
@@ -63,6 +69,17 @@ func (c *Client) fetchWeb(ctx context.Context, target string, known Validators) 
 	}
 	doc.MediaType = storable(mediaType, maxShortText)
 	return doc, nil
+}
+
+// redirected tells whether a request for target failed at another host.
+func redirected(target string, err error) bool {
+	var failed *url.Error
+	if !errors.As(err, &failed) {
+		return false
+	}
+	at, errAt := url.Parse(failed.URL)
+	asked, errAsked := url.Parse(target)
+	return errAt == nil && errAsked == nil && !strings.EqualFold(at.Host, asked.Host)
 }
 
 // get sends a guarded GET and returns only answers with status 200, or 304 to a
@@ -98,6 +115,7 @@ func statusError(resp *http.Response) *Error {
 	e := &Error{
 		Reason:     ReasonHTTPStatus,
 		Status:     resp.StatusCode,
+		Elsewhere:  resp.Request.Response != nil, // the redirect that led here
 		RetryAfter: retryAfter(resp.Header.Get("Retry-After"), time.Now()),
 		Err:        fmt.Errorf("%s from %s", resp.Status, resp.Request.URL.Host),
 	}

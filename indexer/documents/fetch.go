@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"net/http"
 	"runtime/debug"
 	"strings"
 	"time"
@@ -28,14 +29,17 @@ func (t *turn) resolve(ctx context.Context, u store.URI) (saved <-chan error, er
 	return t.loop.saver.add(ctx, *r), nil
 }
 
-// note counts fetches without an answer, and takes a request to stay away.
+// note counts fetches without an answer, and takes a request to stay away. What
+// another host did, that this one redirects to, is not held against it: anybody can
+// write a URI that leads there.
 func (t *turn) note(err error) {
 	var failure *resolver.Error
-	if !errors.As(err, &failure) {
+	if !errors.As(err, &failure) || failure.Elsewhere {
 		t.silent.Store(0)
 		return
 	}
-	if failure.RetryAfter > 0 {
+	busy := failure.Status == http.StatusTooManyRequests || failure.Status == http.StatusServiceUnavailable
+	if busy && failure.RetryAfter > 0 {
 		t.rest.Store(int64(failure.RetryAfter))
 	}
 	switch failure.Reason {

@@ -137,3 +137,36 @@ func TestFilesAreRead(t *testing.T) {
 		})
 	}
 }
+
+// A host that redirects to one which is busy, or silent, is not given up for that.
+func TestRedirectParksNobody(t *testing.T) {
+	t.Parallel()
+	busy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Retry-After", "86400")
+		w.WriteHeader(http.StatusTooManyRequests)
+	}))
+	t.Cleanup(busy.Close)
+	gone := httptest.NewServer(http.NotFoundHandler())
+	gone.Close() // refuses from now on
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		switch r.URL.Path {
+		case "/busy":
+			http.Redirect(w, r, busy.URL, http.StatusFound)
+		case "/silent":
+			http.Redirect(w, r, gone.URL, http.StatusFound)
+		default:
+			fmt.Fprint(w, goodFile)
+		}
+	}))
+	t.Cleanup(s.Close)
+	db := openStore(t)
+	uris := []string{s.URL + "/good"} // the last to be read: the newest come first
+	for range 3 {
+		for _, path := range []string{"/busy", "/silent"} {
+			uris = append(uris, fmt.Sprintf("%s%s?%d", s.URL, path, len(uris)))
+		}
+	}
+	c := register(t, db, uris...)
+	defer running(t, newLoop(t, db, Options{RetryMin: time.Hour}))()
+	eventually(t, "the good one is read", func() bool { return document(t, db, c, 0).Status == repute.DocumentOK })
+}
