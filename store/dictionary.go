@@ -66,7 +66,10 @@ func (db *DB) intern(ctx context.Context, records []repute.Record) (interned, er
 	find := db.findAgentURIs
 	err = db.dict.resolve(ctx, db.dict.agents, ids.agents, sha,
 		func(ctx context.Context, words []word) (map[[32]byte]int64, error) { return find(ctx, words) },
-		func(ctx context.Context, words []word) error { find = db.findURIs; return db.insertAgentURIs(ctx, words) })
+		func(ctx context.Context, words []word) error {
+			find = db.findURIs
+			return db.insertAgentURIs(ctx, words)
+		})
 	if err != nil {
 		return interned{}, failed("intern uris of agents", err)
 	}

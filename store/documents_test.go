@@ -162,9 +162,9 @@ func TestDocumentChangesAreWhatShows(t *testing.T) {
 		{func(r *store.FetchResult) {}, `"name": "A�"`},
 		{func(r *store.FetchResult) { r.FetchedAt = fetched.Add(time.Hour) }, ""},
 		{func(r *store.FetchResult) { r.Body = nil }, ""},
-		{func(r *store.FetchResult) { r.Reason = "timeout" }, `"reason": "timeout"`},
+		{func(r *store.FetchResult) { r.Reason = "timeout" }, ""}, // the bytes are still shown
 		{func(r *store.FetchResult) { r.Reason = "timeout"; r.Detail = "again" }, ""},
-		{func(r *store.FetchResult) { r.Reason = "" }, `"status": "ok"`},
+		{func(r *store.FetchResult) { r.Reason = "" }, ""},
 		{func(r *store.FetchResult) { r.Body = []byte("{ }") }, `"sha256"`},
 		{func(r *store.FetchResult) {
 			r.ParserVersion, r.Registration = 2, &repute.Registration{Name: "A", Image: "i"}
