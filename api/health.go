@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/labstack/echo/v4"
+
+	"repute"
 )
 
 // readyTimeout bounds all checks of /readyz together.
@@ -115,5 +117,6 @@ func (a *API) checkCaller(ctx context.Context) []check {
 	if errors.Is(err, context.DeadlineExceeded) {
 		reason = "did not answer in time"
 	}
-	return []check{{Name: "service", Reason: reason}}
+	// What is indexed can be asked for while its nodes are away.
+	return []check{{Name: "service", OK: errors.Is(err, repute.ErrUnavailable), Reason: reason}}
 }

@@ -250,20 +250,24 @@ func (d *demo) settled(status api.StatusAnswer) bool {
 
 func (d *demo) progress(what string) { fmt.Fprintln(d.screen, "demo:", what) }
 
-// follower writes the configuration of another process that follows the demo's chain, in
-// a directory of its own that also holds what that process stores. The documents of the
-// demo cannot be read from there: their server has a certificate of its own.
+// follower writes the configuration of another process that follows the demo's chain.
+// What that process stores is in a directory beside it and outlives the demo: the other
+// process may still run. The documents of the demo cannot be read from there: their
+// server has a certificate of its own.
 func (d *demo) follower() (file string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "repute-demo-")
 	if err != nil {
 		return "", nil, err
 	}
-	remove = func() { _ = os.RemoveAll(dir) } // what stays there is in a temporary directory
 	chain := d.chain.Chain()
 	text := fmt.Sprintf("# The chain of a running repute demo, for a process beside it.\nlisten: 127.0.0.1:0\nroles: [indexer, api]\ndata_dir: %q\nchains:\n"+
 		"  - name: %s\n    id: %d\n    identity: %q\n    reputation: %q\n    validations: [%s]\n    start_block: %d\n    rpc: %s\n    poll: 200ms\n",
 		filepath.Join(dir, "data"), chain.Name, chain.ID, chain.Identity, chain.Reputation, quoted(chain.Validations), chain.StartBlock, d.chain.RPCURL())
 	file = filepath.Join(dir, "follow.yaml")
+	remove = func() {
+		_ = os.Remove(file)
+		_ = os.Remove(dir) // fails where another process keeps its data
+	}
 	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(dir, 0o755)); err != nil { // root's Postgres runs as another user
 		remove()
 		return "", nil, err

@@ -91,6 +91,9 @@ func TestNodeAwayAtStart(t *testing.T) {
 	c.GoDark(false)
 	eventually(t, "http://"+address+"/readyz", 200, "", out)
 	eventually(t, "http://"+address+"/agents/0/reputation", 200, `"score":null`, out)
+	// What is indexed is answered while the node is away, which is told.
+	c.GoDark(true)
+	eventually(t, "http://"+address+"/readyz", 200, strings.TrimPrefix(c.URL(), "http://"), out)
 	if err := cmd.Process.Signal(syscall.SIGTERM); err != nil {
 		t.Fatal(err)
 	}

@@ -171,15 +171,26 @@ func (s *service) follow(ctx context.Context, c followed) error {
 	return f.Run(ctx)
 }
 
-// ready says why this process cannot follow a chain of its own, if so.
+// ready says why this process cannot follow a chain of its own, if so. What passes by
+// itself, a node that is away, is repute.ErrUnavailable: the others and what is indexed
+// are served all the same.
 func (s *service) ready(context.Context) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	var errs []error
+	var wrong, away []error
 	for _, f := range s.followers {
-		errs = append(errs, f.Ready())
+		switch err := f.Ready(); {
+		case err == nil:
+		case errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrInvalid), errors.Is(err, repute.ErrFinalized):
+			wrong = append(wrong, err)
+		default:
+			away = append(away, err)
+		}
 	}
-	return errors.Join(errs...)
+	if len(wrong) == 0 && len(away) > 0 {
+		return fmt.Errorf("%w: %w", repute.ErrUnavailable, errors.Join(away...))
+	}
+	return errors.Join(wrong...)
 }
 
 func (s *service) documents() (*documents.Loop, error) {
