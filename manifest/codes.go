@@ -25,6 +25,7 @@ const (
 	CodeIsFeedback     = "EA518"
 	CodeIsValidation   = "EA519"
 	CodeIsRegistration = "EF529"
+	CodeUTF16          = "EA591"
 
 	// The text.
 	CodeDuplicate   = "WA510"
@@ -46,6 +47,8 @@ const (
 	CodeNoText       = "WA526"
 	CodeNoImage      = "IA527"
 	CodeImageNotURL  = "WA528"
+	CodeTrustUnknown = "IA547"
+	CodeMisspelt     = "WA548"
 
 	// Services.
 	CodeLegacyEndpoints = "WA031"
@@ -54,6 +57,12 @@ const (
 	CodeServiceNoName   = "WA532"
 	CodeServiceNoURL    = "WA533"
 	CodeNoServices      = "IA534"
+	CodeEndpointNotURL  = "WA535"
+	CodeEndpointScheme  = "WA536"
+	CodePlainHTTP       = "IA537"
+	CodeEndpointLocal   = "WA538"
+	CodeEmailForm       = "WA539"
+	CodeWalletForm      = "WA546"
 
 	// Registrations: what the file says of the chain.
 	CodeLinkIDText   = "IA540"

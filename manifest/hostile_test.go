@@ -35,7 +35,7 @@ func TestHostileDocuments(t *testing.T) {
 		"raw NUL":          {"{\"name\":\"a\x00b\"}", "E500"},
 		"only NULs":        {strings.Repeat("\x00", 4096), "E500"},
 		"gzip":             {"\x1f\x8b\x08\x00\x00\x00\x00\x00", "E500"},
-		"UTF-16":           {"\xff\xfe{\x00}\x00", "E500"},
+		"UTF-16":           {"\xff\xfe{\x00}\x00", "E591"},
 		"HTML":             {"<!DOCTYPE html><html><script>alert(1)</script></html>", "E501"},
 		"SVG":              {`<svg xmlns="http://www.w3.org/2000/svg" onload="alert(1)"/>`, "E501"},
 		"XML":              {`<?xml version="1.0"?><!DOCTYPE a [<!ENTITY b "c">]><a>&b;</a>`, "E501"},

@@ -30,6 +30,9 @@ func (r *reader) isObject(b []byte) bool {
 	case len(b) == 0:
 		r.add(CodeEmpty, "", "the document is empty")
 		return false
+	case isWide(b):
+		r.add(CodeUTF16, "", "the document is UTF-16 or UTF-32 text")
+		return false
 	case b[0] == '<':
 		r.add(CodeHTML, "", "the document is HTML or XML")
 		return false
@@ -46,6 +49,16 @@ func (r *reader) isObject(b []byte) bool {
 		return false
 	}
 	return true
+}
+
+// isWide tells of text with two or four bytes a character, by its byte order mark or by
+// the zero bytes among its first two characters.
+func isWide(b []byte) bool {
+	if bytes.HasPrefix(b, []byte("\xff\xfe")) || bytes.HasPrefix(b, []byte("\xfe\xff")) || bytes.HasPrefix(b, []byte("\x00\x00\xfe\xff")) {
+		return true
+	}
+	first := bytes.Trim(b[:min(len(b), 4)], "\x00")
+	return len(first) > 0 && len(first) < min(len(b), 4) && bytes.IndexByte([]byte("{[\"<"), first[0]) >= 0
 }
 
 // syntaxError says what is wrong with text that is no JSON, and where.

@@ -18,7 +18,7 @@ import (
 
 // Version numbers the parser. Stored parses are keyed by it: raise it with every
 // change that alters what a parser returns for any document.
-const Version = 5
+const Version = 6
 
 // TypeRegistration is the type the standard asks for.
 const TypeRegistration = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
@@ -57,8 +57,10 @@ func (r *reader) registration(o *object) repute.Registration {
 		Active:      o.flag("active"),
 	}
 	reg.Registrations = r.links(o)
-	reg.SupportedTrust = o.texts(maxTrust, "supportedTrust", "supportedTrusts")
+	reg.SupportedTrust = r.trust(o)
 	reg.Extra = o.rest()
+	o.misspelt([]string{"type", "name", "description", "image", "services", "x402Support", "active", "registrations", "supportedTrust"},
+		"endpoints", "x402support", "x402Enabled", "x402", "supportedTrusts")
 	r.missing(reg)
 	return reg
 }
@@ -77,11 +79,10 @@ func (r *reader) missing(reg repute.Registration) {
 	if reg.Description == "" {
 		r.add(CodeNoText, "/description", "no description")
 	}
-	switch {
-	case reg.Image == "":
+	if reg.Image == "" {
 		r.add(CodeNoImage, "/image", "no image")
-	case !isURL(reg.Image):
-		r.add(CodeImageNotURL, "/image", "%.80q is not a URL", reg.Image)
+	} else {
+		r.image(reg.Image)
 	}
 	if len(reg.Services) == 0 {
 		r.add(CodeNoServices, "/services", "no services")

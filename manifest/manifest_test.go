@@ -80,7 +80,7 @@ func TestParseProblems(t *testing.T) {
 		{`"x402Support"`, `"x402support"`, []string{"WA521/x402support"}},
 		{`"x402Support": false`, `"x402Support": {"enabled": true}`, []string{"WA520/x402Support"}},
 		{`"supportedTrust"`, `"supportedTrusts"`, []string{"WA521/supportedTrusts"}},
-		{`"tee-attestation"`, `{"id": "tee"}`, []string{"WA520/supportedTrust/1"}},
+		{`"tee-attestation"`, `{"id": "tee-attestation"}`, []string{"WA520/supportedTrust/1"}},
 		{`{"name": "agentWallet", "endpoint":`, `{"kind": "agentWallet", "url":`, []string{"WA521/services/2/kind", "WA521/services/2/url"}},
 		{`{"name": "agentWallet", "endpoint":`, `{"id": "agentWallet", "serviceEndpoint":`, []string{"WA521/services/2/id", "WA521/services/2/serviceEndpoint"}},
 		{`"name": "agentWallet", `, ``, []string{"WA532/services/2"}},

@@ -123,16 +123,22 @@ func (o *object) text(name string, limit int) string {
 
 // url reads a URL. One that is too long is dropped: cut, it would lead elsewhere.
 func (o *object) url(name string, aliases ...string) string {
+	s, _ := o.urlAt(name, aliases...)
+	return s
+}
+
+// urlAt is url that tells where it stood.
+func (o *object) urlAt(name string, aliases ...string) (text, path string) {
 	raw, found := o.takeAlias(name, aliases...)
 	if found == "" {
-		return ""
+		return "", ""
 	}
 	s := o.r.string(o.inner(raw, found), o.at(found), maxDocument)
 	if len(s) > maxURL {
 		o.r.add(CodeTooLong, o.at(found), "%d bytes, dropped", len(s))
-		return ""
+		return "", ""
 	}
-	return s
+	return s, o.at(found)
 }
 
 // inner is the URL in {"url": …} or in a list that starts with it, as DID documents

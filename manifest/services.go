@@ -64,7 +64,9 @@ func (r *reader) service(raw json.RawMessage, path, name string) (repute.Service
 		return r.serviceObject(&object{r: r, path: path, members: membersOf(raw)}, name), true
 	case "a string":
 		r.add(CodeServiceText, path, "a string instead of an object")
-		return textService(r.string(raw, path, maxURL), name), true
+		s := textService(r.string(raw, path, maxURL), name)
+		r.endpoint(s.Name, s.Endpoint, path)
+		return s, true
 	default:
 		r.add(CodeWrongType, path, "%s instead of a service", kind)
 		return repute.Service{}, false
@@ -85,7 +87,9 @@ func (r *reader) serviceObject(o *object, name string) repute.Service {
 	if name == "" {
 		s.Name = o.firstText("name", "type", "kind", "id")
 	}
-	s.Endpoint = o.url("endpoint", "url", "uri", "serviceEndpoint")
+	var at string
+	s.Endpoint, at = o.urlAt("endpoint", "url", "uri", "serviceEndpoint")
+	r.endpoint(s.Name, s.Endpoint, at)
 	s.Version = o.version()
 	s.Skills = o.silentTexts("skills", "a2aSkills")
 	s.Domains = o.silentTexts("domains")
@@ -93,6 +97,8 @@ func (r *reader) serviceObject(o *object, name string) repute.Service {
 	s.Prompts = o.silentTexts("mcpPrompts", "prompts")
 	s.Resources = o.silentTexts("mcpResources", "resources")
 	s.Extra = o.rest()
+	o.misspelt([]string{"name", "endpoint", "version", "skills", "domains", "mcpTools", "mcpPrompts", "mcpResources", "a2aSkills"},
+		"type", "kind", "id", "url", "uri", "serviceEndpoint", "tools", "prompts", "resources")
 	if s.Name == "" {
 		r.add(CodeServiceNoName, o.path, "no name")
 	}

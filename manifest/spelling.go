@@ -1,0 +1,77 @@
+package manifest
+
+import "strings"
+
+// longName is the length from which a member's name is long enough that another one
+// so like it is a mistake, even beside the right one.
+const longName = 8
+
+// misspelt reports members nobody knows whose names look like known ones. Short names
+// resemble others by chance, so they count only where the right one is missing.
+func (o *object) misspelt(known []string, others ...string) {
+	for _, m := range o.members {
+		if m.used || o.r.full() {
+			continue
+		}
+		if right := nearest(m.name, known, others); right != "" && (len(right) >= longName || !o.has(right)) {
+			o.r.add(CodeMisspelt, o.at(m.name), "looks like %q, which it is not", right)
+		}
+	}
+}
+
+// nearest is the known name that another one is like, "" without and for those that
+// are known as well.
+func nearest(name string, known, others []string) string {
+	plain := plainName(name)
+	for _, list := range [][]string{known, others} {
+		for _, k := range list {
+			if k == name {
+				return ""
+			}
+		}
+	}
+	for _, k := range known {
+		most := 1
+		if len(k) >= longName {
+			most = 2
+		}
+		if isNear(plain, plainName(k), most) {
+			return k
+		}
+	}
+	return ""
+}
+
+// plainName leaves out what people write in different ways.
+func plainName(s string) string {
+	return strings.NewReplacer("_", "", "-", "", " ", "").Replace(strings.ToLower(cut(s, maxShort)))
+}
+
+// isNear tells whether at most this many letters were left out, added, changed or
+// swapped with their neighbour.
+func isNear(a, b string, most int) bool {
+	if len(a) > len(b)+most || len(b) > len(a)+most {
+		return false
+	}
+	var before, last []int
+	for i := 0; i <= len(a); i++ {
+		row := make([]int, len(b)+1)
+		row[0] = i
+		for j := 1; j <= len(b) && i == 0; j++ {
+			row[j] = j
+		}
+		for j := 1; j <= len(b) && i > 0; j++ {
+			row[j] = min(last[j], row[j-1]) + 1
+			change := last[j-1]
+			if a[i-1] != b[j-1] {
+				change++
+			}
+			row[j] = min(row[j], change)
+			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
+				row[j] = min(row[j], before[j-2]+1)
+			}
+		}
+		before, last = last, row
+	}
+	return last[len(b)] <= most
+}
