@@ -84,6 +84,8 @@ func TestBadInput(t *testing.T) {
 		{"/agents?skill=a%00", "skill"},
 		{"/agents?supportedTrust=" + strings.Repeat("w", 101), "supportedTrust"},
 		{"/agents?status=fine", "status"},
+		{"/agents?service=mcp,", "service"},
+		{"/agents?service=mcp&service=a2a", "service"},
 		{"/agents?x402=yes", "x402"},
 		{"/agents?active=1", "active"},
 		{"/agents?minFeedback=-1", "minFeedback"},
@@ -110,6 +112,9 @@ func TestBadInput(t *testing.T) {
 		}
 		if len(b.Errors) != 1 || b.Errors[0].Field != c.field || b.Hint == "" {
 			t.Errorf("%s: want field %q, got %+v", c.path, c.field, b)
+		}
+		if strings.Contains(c.path, "1&limit=2") && strings.Contains(b.Hint, "commas") {
+			t.Errorf("%s: limit takes no list: %s", c.path, b.Hint)
 		}
 		if b.RequestID == "" {
 			t.Errorf("%s: no request id", c.path)

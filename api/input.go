@@ -64,9 +64,10 @@ func (r *Request) optional(name string) *string {
 
 func checkQuery(op *huma.Operation, values url.Values) error {
 	var known []string
+	hints := map[string]string{}
 	for _, p := range op.Parameters {
 		if p.In == "query" {
-			known = append(known, p.Name)
+			known, hints[p.Name] = append(known, p.Name), onceHint(p.Description)
 		}
 	}
 	sort.Strings(known)
@@ -75,10 +76,18 @@ func checkQuery(op *huma.Operation, values url.Values) error {
 			return repute.Invalid(name, "unknown parameter", knownHint(name, known))
 		}
 		if len(given) > 1 {
-			return repute.Invalid(name, "given more than once", "give it once; lists are divided by commas")
+			return repute.Invalid(name, "given more than once", hints[name])
 		}
 	}
 	return nil
+}
+
+// onceHint says how to give several values: as the parameter's documentation does.
+func onceHint(doc string) string {
+	if strings.Contains(doc, "divided by commas") {
+		return "give it once, with several values divided by commas"
+	}
+	return "give it once: it takes one value"
 }
 
 func knownHint(name string, known []string) string {

@@ -14,11 +14,11 @@ import (
 // search of a list.
 type SearchQuery struct {
 	Q           string `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of three or more letters or digits: words in any order, parts of words, names misspelt; \"a phrase\", -without and or are understood"`
-	Service     string `query:"service" doc:"only agents that offer this service, e.g. MCP; capitals do not matter"`
-	Skill       string `query:"skill" doc:"only agents with this skill in a service"`
-	Domain      string `query:"domain" doc:"only agents with this domain in a service"`
-	Trust       string `query:"supportedTrust" doc:"only agents that name this trust model, e.g. reputation"`
-	Tag         string `query:"tag" doc:"only agents with a live rating of exactly this tag1"`
+	Service     string `query:"service" doc:"only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter"`
+	Skill       string `query:"skill" doc:"only agents with exactly this skill in a service, whole path, e.g. one of facets; several divided by commas: all of them; capitals do not matter"`
+	Domain      string `query:"domain" doc:"only agents with exactly this domain in a service, whole path, e.g. finance/markets, which finance does not find; several divided by commas: all of them; capitals do not matter"`
+	Trust       string `query:"supportedTrust" doc:"only agents that name this trust model, e.g. reputation; several divided by commas: all of them; capitals do not matter"`
+	Tag         string `query:"tag" doc:"only agents with a live rating of exactly this tag1; capitals matter, as on chain"`
 	X402        Flag   `query:"x402" doc:"true: only agents that say they take x402 payments; false: that say they do not"`
 	Active      Flag   `query:"active" doc:"true: only agents that say they are active; false: that say they are not"`
 	Status      string `query:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"only agents whose document is in this state"`

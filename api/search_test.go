@@ -95,6 +95,8 @@ func TestSearch(t *testing.T) {
 		"/agents?q=weather&service=mcp":                       "8453:3 8453:1",
 		"/agents?q=weather&chainId=1":                         "",
 		"/chains/8453/agents?q=oracle":                        "8453:1",
+		"/agents?service=mcp,A2A":                             "8453:1",
+		"/agents?skill=forecast,chat&domain=weather":          "8453:1",
 		"/agents?skill=CHAT":                                  "8453:1",
 		"/agents?domain=weather&minFeedback=3":                "8453:3",
 		"/agents?supportedTrust=reputation&x402=true":         "8453:1",

@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -27,7 +28,9 @@ type SearchFilter struct {
 	Text          string
 	ChainIDs      []uint64        // nil for all
 	Owner, Wallet *common.Address // nil for any
-	// Service to Tag are "" for any. Tag is a tag1 of a live rating, as it is.
+	// Service to Trust are "" for any, one value or a list divided by commas, all of
+	// which an agent must have. A value that holds commas itself is found, too.
+	// Tag is "" for any, or the tag1 of a live rating exactly as it is.
 	Service, Skill, Domain, Trust, Tag string
 	X402, Active                       *bool                 // nil for any
 	Status                             repute.DocumentStatus // "" for any
@@ -205,9 +208,28 @@ func checkValue(field, s string) (string, error) {
 	}
 	v := lowered(s, len(s)+utf8.UTFMax)
 	if v == "" || len(v) > maxSearchValue || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-		return "", repute.Invalid(field, "not a value that is searched", fmt.Sprintf("1 to %d bytes of text, e.g. one of /agents/facets", maxSearchValue))
+		return "", repute.Invalid(field, "not a value that is searched", fmt.Sprintf("1 to %d bytes of text, e.g. one of /agents/facets; values of a list are divided by commas", maxSearchValue))
 	}
 	return v, nil
+}
+
+// checkList reads a list divided by commas; nil for "".
+func checkList(field, s string) (values []string, err error) {
+	if s == "" {
+		return nil, nil
+	}
+	parts := strings.Split(s, ",")
+	if len(parts) > maxSearchWords {
+		return nil, repute.Invalid(field, fmt.Sprintf("more than %d values", maxSearchWords), "fewer values")
+	}
+	for _, part := range parts {
+		v, err := checkValue(field, cmp.Or(part, " "))
+		if err != nil {
+			return nil, err
+		}
+		values = append(values, v)
+	}
+	return values, nil
 }
 
 // tokenOf reads a position's token, which was checked.

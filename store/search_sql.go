@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"unicode"
+	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/jackc/pgx/v5"
@@ -45,13 +46,12 @@ func (f SearchFilter) query() (*searchQuery, error) {
 	for _, l := range []struct{ field, column, value string }{
 		{"service", "services", f.Service}, {"skill", "skills", f.Skill}, {"domain", "domains", f.Domain}, {"trust", "trust", f.Trust},
 	} {
-		v, err := checkValue(l.field, l.value)
+		values, err := checkList(l.field, l.value)
 		if err != nil {
 			return nil, err
 		}
-		if v != "" {
-			q.needed = true
-			q.and("s."+l.column+" @> array[%s::text]", v)
+		if values != nil {
+			q.having("s."+l.column, l.value, values)
 		}
 	}
 	q.flags(f)
@@ -59,6 +59,16 @@ func (f SearchFilter) query() (*searchQuery, error) {
 		q.where += " and x.denied is null"
 	}
 	return q, q.onChain(f)
+}
+
+// having adds that a column holds all values, or the text they were written as.
+func (q *searchQuery) having(column, text string, values []string) {
+	q.needed = true
+	condition := column + " @> " + q.arg(values) + "::text[]"
+	if len(values) > 1 {
+		condition = fmt.Sprintf("(%s or %s @> array[%s::text])", condition, column, q.arg(lowered(text, len(text)+utf8.UTFMax)))
+	}
+	q.where += " and " + condition
 }
 
 // flags adds conditions on the document that no index serves alone.
@@ -89,7 +99,7 @@ func denials() string {
 // onChain adds conditions on the agent itself.
 func (q *searchQuery) onChain(f SearchFilter) error {
 	if f.Status != "" && !slices.Contains(documentStates(), f.Status) {
-		return repute.Invalid("status", "no state of a document", fmt.Sprint(documentStates()))
+		return repute.Invalid("status", "no state of a document", "one of "+stateNames())
 	}
 	if f.MinFeedback < 0 {
 		return repute.Invalid("minFeedback", "is negative", "0 or more")
@@ -114,6 +124,14 @@ func (q *searchQuery) onChain(f SearchFilter) error {
 func documentStates() []repute.DocumentStatus {
 	return []repute.DocumentStatus{repute.DocumentNone, repute.DocumentPending, repute.DocumentOK, repute.DocumentInvalid, repute.DocumentFailed,
 		repute.DocumentDead, repute.DocumentDenied}
+}
+
+func stateNames() string {
+	var names []string
+	for _, s := range documentStates() {
+		names = append(names, string(s))
+	}
+	return strings.Join(names, ", ")
 }
 
 // match adds the text. Words are found whole, in any form of English, and, where

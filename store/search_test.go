@@ -115,6 +115,37 @@ func TestSearchText(t *testing.T) {
 	}
 }
 
+// A list asks for all of its values; a value with a comma in it is no list.
+func TestSearchLists(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	both := repute.Service{Name: "MCP", Skills: []string{"sing", "dance", "sing, dance and act"}, Domains: []string{"finance/markets"}}
+	catalogue(t, db, 7, []int{0}, agentDoc("a", "", both, repute.Service{Name: "A2A"}), agentDoc("b", "", both), agentDoc("c", "", repute.Service{Name: "A2A", Skills: []string{"dance"}}))
+	for _, c := range []struct {
+		f    store.SearchFilter
+		want string
+	}{
+		{store.SearchFilter{Service: "mcp"}, "7:1 7:0"}, {store.SearchFilter{Service: "mcp,A2A"}, "7:0"}, {store.SearchFilter{Service: "a2a, MCP"}, "7:0"},
+		{store.SearchFilter{Service: "mcp,web"}, ""}, {store.SearchFilter{Skill: "sing,dance"}, "7:1 7:0"}, {store.SearchFilter{Skill: "Sing, dance and act"}, "7:1 7:0"},
+		{store.SearchFilter{Skill: "dance", Service: "a2a,a2a"}, "7:2 7:0"}, {store.SearchFilter{Domain: "finance"}, ""}, {store.SearchFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
+	} {
+		found, got := search(t, db, c.f)
+		facets, err := db.SearchFacets(t.Context(), c.f)
+		ok(t, err)
+		if got != c.want || facets.Total != found.Total {
+			t.Errorf("%+v: found %q of %+v, want %q", c.f, got, facets.Total, c.want)
+		}
+	}
+	for _, list := range []string{"mcp,", ",", "mcp,,a2a", " ", "1,2,3,4,5,6,7,8,9"} {
+		refused(t, db, "service", store.SearchFilter{Service: list, Limit: 10})
+	}
+	var input *repute.InputError
+	_, err := db.Search(t.Context(), store.SearchFilter{Status: "fine", Limit: 1})
+	if !errors.As(err, &input) || input.Hint != "one of none, pending, ok, invalid, failed, dead, denied" {
+		t.Errorf("of no state: %v", err)
+	}
+}
+
 func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	db := open(t)
