@@ -153,7 +153,7 @@ func onRefresh[I any, P interface {
 }
 
 func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQuery) (*output[DocumentList], error) {
-	limit, err := parseLimit("limit", string(q.Limit))
+	limit, err := parseLimit(string(q.Limit))
 	if err != nil {
 		return nil, err
 	}

@@ -155,7 +155,7 @@ func (q *FeedbackQuery) filter() (f store.FeedbackFilter, err error) {
 	if f.IncludeRevoked, err = parseBool("includeRevoked", string(q.IncludeRevoked)); err != nil {
 		return f, err
 	}
-	f.Limit, err = parseLimit("limit", string(q.Limit))
+	f.Limit, err = parseLimit(string(q.Limit))
 	return f, err
 }
 
@@ -183,7 +183,7 @@ func (q *ValidationQuery) filter() (f store.ValidationFilter, err error) {
 	if f.TrustedOnly, err = parseBool("trustedOnly", string(q.TrustedOnly)); err != nil {
 		return f, err
 	}
-	f.Limit, err = parseLimit("limit", string(q.Limit))
+	f.Limit, err = parseLimit(string(q.Limit))
 	return f, err
 }
 
@@ -233,7 +233,7 @@ func (q *AgentsQuery) filter() (f store.AgentFilter, err error) {
 	if f.Sort, f.Desc, err = parseSort(q.Sort, q.Order); err != nil {
 		return f, err
 	}
-	f.Limit, err = parseLimit("limit", string(q.Limit))
+	f.Limit, err = parseLimit(string(q.Limit))
 	return f, err
 }
 

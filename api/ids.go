@@ -68,13 +68,13 @@ func parseAt(s string) (repute.At, error) {
 }
 
 // parseLimit reads a page size.
-func parseLimit(field, s string) (int, error) {
+func parseLimit(s string) (int, error) {
 	if s == "" {
 		return defaultLimit, nil
 	}
 	n, err := strconv.Atoi(s)
 	if err != nil || n < 1 || n > maxLimit || s[0] == '+' {
-		return 0, repute.Invalid(field, "not a page size", "a number from 1 to "+strconv.Itoa(maxLimit))
+		return 0, repute.Invalid("limit", "not a page size", "a number from 1 to "+strconv.Itoa(maxLimit))
 	}
 	return n, nil
 }

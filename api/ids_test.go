@@ -95,10 +95,10 @@ func TestParseAt(t *testing.T) {
 
 func TestParseParameters(t *testing.T) {
 	for _, in := range []string{"0", "-1", "201", "+5", "x", "1e2", "9999999999999999999"} {
-		_, err := parseLimit("limit", in)
+		_, err := parseLimit(in)
 		checkField(t, in, err, "limit")
 	}
-	if n, err := parseLimit("limit", ""); n != defaultLimit || err != nil {
+	if n, err := parseLimit(""); n != defaultLimit || err != nil {
 		t.Errorf("no limit: %d, %v", n, err)
 	}
 	for _, in := range []string{"1", "yes", "TRUE"} {

@@ -118,7 +118,7 @@ func (a *API) search(ctx context.Context, q *AgentsQuery, chains []uint64) (*out
 		return nil, err
 	}
 	f.After = q.Cursor
-	if f.Limit, err = parseLimit("limit", string(q.Limit)); err != nil {
+	if f.Limit, err = parseLimit(string(q.Limit)); err != nil {
 		return nil, err
 	}
 	found, err := a.db.Search(ctx, f)

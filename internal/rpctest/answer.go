@@ -19,22 +19,23 @@ func (c *Chain) answer(call request) (any, *Error) {
 	case "eth_blockNumber":
 		return hexutil.Uint64(c.headNumber()), nil
 	case "eth_getBlockByNumber":
-		return c.blockJSON(c.tagged(text(call, 0))), nil
+		return c.blockJSON(c.tagged(first(call))), nil
 	case "eth_getBlockByHash":
-		return c.blockJSON(c.byHash[common.HexToHash(text(call, 0))]), nil
+		return c.blockJSON(c.byHash[common.HexToHash(first(call))]), nil
 	case "eth_getBlockReceipts":
-		return c.receipts(text(call, 0)), nil
+		return c.receipts(first(call)), nil
 	case "eth_getTransactionReceipt":
-		return c.receipt(common.HexToHash(text(call, 0))), nil
+		return c.receipt(common.HexToHash(first(call))), nil
 	case "eth_getLogs":
 		return c.logs(call)
 	}
 	return nil, errorf(-32601, "the method %s does not exist/is not available", call.Method)
 }
 
-func text(call request, i int) (s string) {
-	if i < len(call.Params) {
-		_ = json.Unmarshal(call.Params[i], &s)
+// first is the first parameter as text.
+func first(call request) (s string) {
+	if len(call.Params) > 0 {
+		_ = json.Unmarshal(call.Params[0], &s)
 	}
 	return s
 }
@@ -135,6 +136,7 @@ type query struct {
 // oneOrMany reads a hex string, a list of them, or null: any.
 type oneOrMany []string
 
+// UnmarshalJSON never fails on what it does not know: that matches anything.
 func (o *oneOrMany) UnmarshalJSON(raw []byte) error {
 	var single *string
 	if json.Unmarshal(raw, &single) == nil {
