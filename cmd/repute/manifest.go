@@ -61,7 +61,7 @@ not be read.`,
 			defer cancel()
 			report, err := p.checkDocument(ctx, args[0], repute.DocumentKind(kind))
 			if err != nil {
-				return unreadable(err)
+				return p.unreadable(err, args[0], asJSON)
 			}
 			if err := p.showReport(report, asJSON); err != nil {
 				return err
@@ -83,19 +83,26 @@ const kindAuto = "auto"
 
 var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument), string(repute.CardDocument)}
 
-// unreadable makes every failure to get at the document the same exit code.
-func unreadable(err error) error {
+// unreadable makes every failure to get at the document the same exit code, and tells
+// a program that reads standard output as well.
+func (p *program) unreadable(err error, what string, asJSON bool) error {
 	if errors.Is(err, context.Canceled) {
 		return err
 	}
-	return outcome{code: codeUnreadable, text: visible(err.Error())}
+	text := visible(err.Error())
+	if asJSON {
+		if err := p.printJSON(unreadReport{Source: shortened(what), Error: text}); err != nil {
+			return err
+		}
+	}
+	return outcome{code: codeUnreadable, text: text}
 }
 
 // checkDocument finds the document and judges it. A file of that name wins over everything
 // that is no URL.
 func (p *program) checkDocument(ctx context.Context, what string, kind repute.DocumentKind) (manifestReport, error) {
 	if what == "-" {
-		b, err := readDocument(p.stdin)
+		b, err := readDocument(p.stdin, "standard input")
 		return judge("standard input", b, kind), err
 	}
 	ref := resolver.Classify(what)
@@ -110,6 +117,8 @@ func (p *program) checkDocument(ctx context.Context, what string, kind repute.Do
 		return p.checkAgent(ctx, agent, kind)
 	}
 	switch {
+	case isDirectory(what):
+		return manifestReport{}, repute.Invalid("document", fmt.Sprintf("%.200q is a directory", what), "give the file in it")
 	case ref.Reason != resolver.ReasonNotURI && ref.Kind != resolver.KindEmpty:
 		return p.checkRemote(ctx, what, kind)
 	case strings.ContainsAny(what, `./\`):
@@ -123,20 +132,25 @@ func isFile(name string) bool {
 	return err == nil && !info.IsDir()
 }
 
+func isDirectory(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.IsDir()
+}
+
 func readFileDocument(name string) ([]byte, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
-	return readDocument(f)
+	return readDocument(f, name)
 }
 
 // readDocument refuses what every reader of a published document would refuse.
-func readDocument(from io.Reader) ([]byte, error) {
+func readDocument(from io.Reader, name string) ([]byte, error) {
 	b, err := io.ReadAll(io.LimitReader(from, resolver.DefaultMaxBytes+1))
 	if err == nil && len(b) > resolver.DefaultMaxBytes {
-		return nil, repute.Invalid("document", fmt.Sprintf("more than %d bytes", resolver.DefaultMaxBytes), "readers take no more than that: shorten it")
+		return nil, repute.Invalid("document", fmt.Sprintf("%.200s has more than %d bytes", name, resolver.DefaultMaxBytes), "readers take no more than that: shorten it")
 	}
 	return b, err
 }
@@ -154,9 +168,44 @@ func (p *program) checkRemote(ctx context.Context, uri string, kind repute.Docum
 	defer client.Close()
 	doc, err := client.Fetch(ctx, uri)
 	if err != nil {
-		return manifestReport{}, fmt.Errorf("read %.200s: %w", uri, err)
+		return manifestReport{}, unfetched(uri, err)
 	}
 	return judge(shortened(uri), doc.Bytes, kind), nil
+}
+
+// unfetched is a failed fetch in words: the reason, what it was, and what to do about it.
+func unfetched(uri string, err error) error {
+	var failure *resolver.Error
+	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {
+		return fmt.Errorf("read %.120s: %w", uri, err)
+	}
+	reason := string(failure.Reason) + ": " // which causes begin with as well
+	text := strings.ReplaceAll(failure.Error(), reason+reason, reason)
+	if hint := fetchHint(failure.Reason); hint != "" {
+		text += " (" + hint + ")"
+	}
+	return fmt.Errorf("read %.120s: %s", uri, text)
+}
+
+// fetchHint is what an author can do about a document that cannot be fetched.
+func fetchHint(reason resolver.Reason) string {
+	switch reason {
+	case resolver.ReasonHTTPDisabled:
+		return "plain http is not read: serve the file over https"
+	case resolver.ReasonUnsupportedScheme, resolver.ReasonNotURI:
+		return "what is read: https, ipfs and data: URLs"
+	case resolver.ReasonBlockedHost, resolver.ReasonBlockedAddress, resolver.ReasonBlockedPort:
+		return "indexers read public hosts at the usual ports only; to try a server of your own: --allow-host host:port"
+	case resolver.ReasonBadCID:
+		return "write ipfs://{cid}/{path}"
+	case resolver.ReasonTLS:
+		return "the certificate must be valid for the host and signed by a public authority"
+	case resolver.ReasonDirectory:
+		return "name the file in the directory: ipfs://{cid}/{file}"
+	case resolver.ReasonTooLarge:
+		return "readers take no more than 1 MiB: shorten it"
+	}
+	return ""
 }
 
 // shortened is a URI for people: a data: URI is the document itself.
@@ -193,19 +242,24 @@ func (p *program) checkAgent(ctx context.Context, ref repute.AgentRef, kind repu
 // judgeAgent is the report on an agent whose file was read.
 func judgeAgent(agent repute.Agent) (manifestReport, error) {
 	doc := agent.Document
-	if doc.Registration == nil {
+	if doc.Registration == nil && len(doc.Problems) == 0 {
 		reason := cmp.Or(doc.Detail, doc.Reason, "not read yet")
 		if doc.Status == repute.DocumentNone {
 			reason = "the agent has no URI"
 		}
 		return manifestReport{}, fmt.Errorf("no document of agent %s: %s: %s", agent.ID, doc.Status, reason)
 	}
-	problems := append(slices.Clone(doc.Problems), manifest.MatchRegistration(*doc.Registration, agent.ID)...)
+	problems := slices.Clone(doc.Problems)
+	if doc.Registration != nil {
+		problems = append(problems, manifest.MatchRegistration(*doc.Registration, agent.ID)...)
+	}
 	report := newReport(agent.ID.String(), repute.RegistrationDocument, problems)
 	report.Bytes, report.SHA256 = doc.Size, fmt.Sprintf("0x%x", doc.SHA256)
-	report.Name = doc.Registration.Name
 	report.URI = shortened(agent.URI)
-	report.Link = manifest.Links(*doc.Registration, agent.ID)
+	if doc.Registration != nil { // bytes that are no JSON object say nothing
+		report.Name = doc.Registration.Name
+		report.Link = manifest.Links(*doc.Registration, agent.ID)
+	}
 	return report, nil
 }
 

@@ -25,6 +25,12 @@ type manifestReport struct {
 	Problems []manifestProblem   `json:"problems"`
 }
 
+// unreadReport is what --json prints of a document that could not be read.
+type unreadReport struct {
+	Source string `json:"source"`
+	Error  string `json:"error"`
+}
+
 // manifestProblem is a problem with what to do about it.
 type manifestProblem struct {
 	Code     string          `json:"code"`

@@ -60,15 +60,16 @@ func TestManifestCheck(t *testing.T) {
 		"agent as rating":  {good, []string{"-", "--kind", "feedback"}, 1, "EF529"},
 		"validation":       {`{"requestHash":"0x"}`, []string{"-"}, 0, "nothing to check"},
 		"wrong kind":       {good, []string{"-", "--kind", "vcard"}, 2, "kind: "},
-		"too large":        {strings.Repeat(" ", 1<<20) + good, []string{"-"}, 2, "1048576 bytes"},
+		"too large":        {strings.Repeat(" ", 1<<20) + good, []string{"-"}, 2, "standard input has more than 1048576 bytes"},
 		"no such file":     {"", []string{"missing.json"}, 2, "there is no file"},
-		"directory":        {"", []string{dir}, 2, "there is no file"},
+		"directory":        {"", []string{dir}, 2, "is a directory"},
+		"plain http":       {"", []string{"http://a.example/a.json"}, 2, "serve the file over https"},
 		"a word":           {"", []string{"word"}, 2, "no file, URL, CID or agent"},
 		"nothing":          {"", []string{""}, 2, "no file, URL, CID or agent"},
 		"no argument":      {"", nil, 2, "accepts 1 arg"},
-		"private address":  {"", []string{"https://127.0.0.1/a.json"}, 2, "blocked"},
+		"private address":  {"", []string{"https://127.0.0.1/a.json"}, 2, "--allow-host host:port"},
 		"metadata service": {"", []string{"http://169.254.169.254/latest"}, 2, ""},
-		"other scheme":     {"", []string{"ar://abc"}, 2, "unsupported_scheme"},
+		"other scheme":     {"", []string{"ar://abc"}, 2, "https, ipfs and data: URLs"},
 		"bad CID":          {"", []string{"ipfs://nope"}, 2, "bad_cid"},
 		"agent":            {"", []string{"1:22"}, 2, "no database"},
 		"terminal escapes": {`{"name":"\u001b[31m\u202e","services":[]}`, []string{"-"}, 0, "name    \ufffd[31m\ufffd"},
@@ -97,6 +98,29 @@ func TestManifestCheckJSON(t *testing.T) {
 		if p.Hint == "" || p.Severity == "" {
 			t.Errorf("%+v", p)
 		}
+	}
+}
+
+// A program that reads standard output learns that there was nothing to check.
+func TestManifestCheckJSONOfNothing(t *testing.T) {
+	t.Parallel()
+	code, out, said := check(t, "", "missing.json", "--json")
+	var r unreadReport
+	if err := json.Unmarshal([]byte(out), &r); err != nil || code != 2 || r.Source != "missing.json" || !strings.Contains(r.Error, "there is no file") {
+		t.Errorf("%v, exit code %d, %q\n%s", err, code, out, said)
+	}
+}
+
+// An agent whose URI leads to a web page has a report, though no registration.
+func TestJudgeAgentOfPage(t *testing.T) {
+	t.Parallel()
+	_, problems := manifest.Parse([]byte("<html>"))
+	report, err := judgeAgent(repute.Agent{Document: repute.Document{Status: repute.DocumentInvalid, Problems: problems}})
+	if err != nil || report.Errors != 1 || report.Link != "" {
+		t.Errorf("%+v, %v", report, err)
+	}
+	if _, err := judgeAgent(repute.Agent{Document: repute.Document{Status: repute.DocumentPending}}); err == nil {
+		t.Error("a report on a file that was never read")
 	}
 }
 
