@@ -133,6 +133,9 @@ func TestDocuments(t *testing.T) {
 		if d.Source != w.source || d.NextTry.IsZero() == w.again || (d.Status == repute.DocumentFailed || d.Status == repute.DocumentDead) != (d.Reason != "") {
 			t.Errorf("agent %d: %+v", i, d)
 		}
+		if d.Status == repute.DocumentInvalid && (d.Registration != nil || len(d.Problems) == 0) {
+			t.Errorf("agent %d: a web page gave %+v, problems %v", i, d.Registration, d.Problems)
+		}
 		if d.Status == repute.DocumentOK && (d.Registration == nil || d.Registration.Name != "Ada") {
 			t.Errorf("agent %d: registration %+v", i, d.Registration)
 		}

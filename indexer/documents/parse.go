@@ -1,6 +1,8 @@
 package documents
 
 import (
+	"reflect"
+
 	"repute"
 	"repute/manifest"
 	"repute/store"
@@ -14,7 +16,10 @@ func parse(body []byte, registration, agents bool, host string) store.Parsed {
 	p := store.Parsed{ParserVersion: manifest.Version, FileOnly: !registration}
 	if registration {
 		reg, problems := manifest.Parse(body)
-		p.Registration, p.Problems = &reg, problems
+		p.Problems = problems
+		if !manifest.HasErrors(problems) || !reflect.ValueOf(reg).IsZero() { // of a web page there is nothing to show
+			p.Registration = &reg
+		}
 		if agents {
 			p.Domains = domains(reg, host)
 		}
