@@ -13,7 +13,7 @@ import (
 // SearchQuery selects agents by their documents and ratings. Any of it makes a
 // search of a list.
 type SearchQuery struct {
-	Q           string `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of three or more letters or digits: words in any order, parts of words, names misspelt; \"a phrase\", -without and or are understood"`
+	Q           string `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order, parts of words, names misspelt; \"a phrase\", -without and or are understood"`
 	Service     string `query:"service" doc:"only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter"`
 	Skill       string `query:"skill" doc:"only agents with exactly this skill in a service, whole path, e.g. one of facets; several divided by commas: all of them; capitals do not matter"`
 	Domain      string `query:"domain" doc:"only agents with exactly this domain in a service, whole path, e.g. finance/markets, which finance does not find; several divided by commas: all of them; capitals do not matter"`

@@ -200,7 +200,7 @@ func TestGraphQLSearch(t *testing.T) {
 	if len(second.Nodes) != 1 || second.Nodes[0].ShortID != "8453:1" || second.PageInfo.HasNextPage {
 		t.Errorf("second page: %+v", second)
 	}
-	for _, bad := range []string{`search(query: "ab") { asOf { block } }`, `search(query: "") { asOf { block } }`, `search(filter: {minFeedback: -1}) { asOf { block } }`,
+	for _, bad := range []string{`search(query: "a") { asOf { block } }`, `search(query: "") { asOf { block } }`, `search(filter: {minFeedback: -1}) { asOf { block } }`,
 		`search(first: 201) { asOf { block } }`, `search(after: "x") { asOf { block } }`} {
 		if a := ask(t, s, "{"+bad+"}", nil); len(a.Errors) != 1 || a.Errors[0].Extensions["code"] != "INVALID" || a.Errors[0].Extensions["hint"] == nil {
 			t.Errorf("%s: %+v", bad, a.Errors)

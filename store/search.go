@@ -55,7 +55,7 @@ const (
 	// maxCounted bounds what is counted for totals and facets.
 	maxCounted = 10_000
 	// minSearchText and maxSearchLength bound Text, in characters.
-	minSearchText   = 3
+	minSearchText   = 2
 	maxSearchLength = 200
 	maxSearchWords  = 8
 	// searchTimeout bounds each statement of a search.
@@ -174,7 +174,7 @@ func (e searchEntry) pos() searchPos {
 
 // checkText says what is wrong with a text to search for, and gives it trimmed.
 func checkText(s string) (string, error) {
-	const hint = "three or more letters or digits in one word, e.g. weather"
+	const hint = "two or more letters or digits in one word, e.g. weather"
 	if !utf8.ValidString(s) {
 		return "", repute.Invalid("q", "not UTF-8", hint)
 	}
@@ -185,20 +185,25 @@ func checkText(s string) (string, error) {
 		return "", repute.Invalid("q", "holds a control character", hint)
 	}
 	s = lowered(s, len(s))
-	longest, run := 0, 0
+	if longestWord(s) < minSearchText {
+		return "", repute.Invalid("q", "no word of it has two letters or digits", hint)
+	}
+	if len(strings.Fields(s)) > maxSearchWords {
+		return "", repute.Invalid("q", fmt.Sprintf("more than %d words", maxSearchWords), "fewer words")
+	}
+	return s, nil
+}
+
+// longestWord counts the letters and digits of the longest word.
+func longestWord(s string) (longest int) {
+	run := 0
 	for _, r := range s {
 		if run++; isNoLetter(r) {
 			run = 0
 		}
 		longest = max(longest, run)
 	}
-	if longest < minSearchText {
-		return "", repute.Invalid("q", "no word of it has three letters or digits", hint)
-	}
-	if len(strings.Fields(s)) > maxSearchWords {
-		return "", repute.Invalid("q", fmt.Sprintf("more than %d words", maxSearchWords), "fewer words")
-	}
-	return s, nil
+	return longest
 }
 
 // checkValue says what is wrong with a value to filter by, and gives it as it is stored.

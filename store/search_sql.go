@@ -143,7 +143,7 @@ func (q *searchQuery) match(text string) {
 	q.hits = "s.vector @@ " + words
 	q.class = fmt.Sprintf(`case when ts_filter(s.vector, '{a}') @@ %[1]s then 4 when ts_filter(s.vector, '{a,b}') @@ %[1]s then 2
 		when s.vector @@ %[1]s then 1 else 0 end`, words)
-	if hasOperators(text) {
+	if hasOperators(text) || longestWord(text) < trigram && isASCII(text) {
 		return
 	}
 	whole := q.arg(text)
@@ -168,6 +168,16 @@ func hasOperators(text string) bool {
 	words := strings.Fields(text)
 	return strings.Contains(text, `"`) || slices.Contains(words, "or") ||
 		slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
+}
+
+// trigram is how many letters the index of parts of words needs. A shorter word is
+// found whole, because all rows hold its two letters somewhere; only in scripts
+// that put no space between words is it looked for in every row, until the
+// statement's timeout.
+const trigram = 3
+
+func isASCII(s string) bool {
+	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
 }
 
 func isWord(text string) bool { return !strings.ContainsFunc(text, isNoLetter) }

@@ -83,6 +83,7 @@ func TestSearchText(t *testing.T) {
 		agentDoc("weather", "exactly"),                                                // 6
 		agentDoc("The Who", "and so on"),                                              // 7
 		nil,                                                                           // 8: not fetched
+		agentDoc("Tutor for AI", "teaches"),                                           // 9
 	)
 	for _, c := range []struct{ text, want string }{
 		{"weather", "7:6 7:0 7:3 7:1"}, // the name itself, a word of the name, a part of it, the description
@@ -105,6 +106,8 @@ func TestSearchText(t *testing.T) {
 		{"天气预报", "7:5"},              //
 		{"the who", "7:7"},           // nothing but stop words
 		{"nothing such as this", ""}, //
+		{"AI", "7:9"},                // whole words only, not the middle of rain
+		{"of", ""}, {"天气", "7:5"}, {"AG", ""}, {"ai 天气", ""},
 		{`'); drop table agents; --`, ""},
 		{`weather & | ! ( ) : *`, "7:6 7:0 7:3 7:1"},
 		{`\weather\`, "7:6 7:0 7:3 7:1"},
@@ -150,7 +153,7 @@ func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	cases := map[string]store.SearchFilter{
-		"q":           {Text: "ab"},
+		"q":           {Text: "a"},
 		"status":      {Status: "fine"},
 		"minFeedback": {MinFeedback: -1},
 		"service":     {Service: strings.Repeat("x", 101)},
@@ -164,7 +167,7 @@ func TestSearchRefuses(t *testing.T) {
 		}
 		refused(t, db, field, f)
 	}
-	for _, text := range []string{"a b c", "%%%%", "\x00\x01abc", "\xff\xfeabc", strings.Repeat("weather ", 2048), "  ", "-- \" \"", "a b c d e f g h word", "日本"} {
+	for _, text := range []string{"a b c", "%%%%", "\x00\x01abc", "\xff\xfeabc", strings.Repeat("weather ", 2048), "  ", "-- \" \"", "a b c d e f g h word"} {
 		refused(t, db, "q", store.SearchFilter{Text: text, Limit: 10})
 	}
 	if _, err := db.Search(context.Background(), store.SearchFilter{ChainIDs: []uint64{5}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
