@@ -136,7 +136,7 @@ type query struct {
 // oneOrMany reads a hex string, a list of them, or null: any.
 type oneOrMany []string
 
-// UnmarshalJSON never fails on what it does not know: that matches anything.
+// UnmarshalJSON reads one string, several, or null for any.
 func (o *oneOrMany) UnmarshalJSON(raw []byte) error {
 	var single *string
 	if json.Unmarshal(raw, &single) == nil {
