@@ -51,10 +51,8 @@ func (db *DB) proofBlock(ctx context.Context, multihash []byte, nodes bool) ([]b
 	err := db.readers.QueryRow(ctx, `
 		select (select data from ipfs_blocks where multihash = $1 and (node or not $3)),
 			(select max(reason) from denied where (kind, value) in (('cid', encode($1, 'hex')), ('sha256', encode($2, 'hex')))),
-			exists (select from document_blocks b join documents d on d.sha256 = b.sha256 join uris u on u.sha256 = d.sha256
-				where b.multihash = $1 and d.body is not null and not exists (
-					select from denied x where (x.kind, x.value) in (('sha256', encode(d.sha256, 'hex')), ('cid', encode(u.cid, 'hex')),
-						('host', split_part(u.host, ':', 1)))))`, multihash, sum, nodes).Scan(&data, &denied, &open)
+			exists (select from document_blocks b join documents d on d.sha256 = b.sha256
+				where b.multihash = $1 and d.body is not null and `+deniedServed("d.sha256")+` is null)`, multihash, sum, nodes).Scan(&data, &denied, &open)
 	switch {
 	case err != nil:
 		return nil, failed("read block", err)

@@ -16,17 +16,9 @@ import (
 // ReasonDenied is the reason of a document that the operator's deny-list forbids.
 const ReasonDenied = "denied"
 
-// deniedDocument selects why the document of URI u must not be shown for agent a,
-// null when it may.
-func deniedDocument(u, a string) string {
-	return `(select max(x.reason) from denied x where (x.kind, x.value) in (
-		('sha256', encode(` + u + `.sha256, 'hex')), ('cid', encode(` + u + `.cid, 'hex')),
-		('host', split_part(` + u + `.host, ':', 1)), ('agent', ` + a + `.chain_id || ':' || ` + a + `.token_id)))`
-}
-
 // denialOf gives a denial its stored form. repute.ErrInvalid: no such thing can be
 // denied.
-func denialOf(d repute.Denial) (repute.Denial, error) {
+func (db *DB) denialOf(d repute.Denial) (repute.Denial, error) {
 	value := strings.TrimSpace(d.Value)
 	switch d.Kind {
 	case repute.DenySHA256:
@@ -45,7 +37,7 @@ func denialOf(d repute.Denial) (repute.Denial, error) {
 		if value == "" || len(value) > longestHost || strings.ContainsFunc(value, notOfHost) {
 			return d, repute.Invalid("host", fmt.Sprintf("%.80q is no host", value), "a name without scheme, port and path, e.g. example.com")
 		}
-		d.Value = strings.ToLower(value)
+		d.Value = db.hostOf(value)
 	case repute.DenyAgent:
 		id, err := repute.ParseAgentRef(value)
 		if err != nil {
@@ -66,10 +58,10 @@ func notOfHost(r rune) bool {
 }
 
 // Deny adds to the deny-list, or changes the reason. What it is about is not
-// fetched, shown or served from now on. With drop the bytes are dropped too, where
-// they are denied by their sha256 or CID.
+// fetched, shown or served from now on. With drop the bytes are dropped too,
+// except where they also come from what is not denied.
 func (db *DB) Deny(ctx context.Context, d repute.Denial, drop bool) error {
-	d, err := denialOf(d)
+	d, err := db.denialOf(d)
 	if err != nil {
 		return err
 	}
@@ -83,29 +75,85 @@ func (db *DB) Deny(ctx context.Context, d repute.Denial, drop bool) error {
 		if err != nil || !drop {
 			return err
 		}
-		_, err = tx.Exec(ctx, `
-			update documents set body = null where body is not null and (
-				$1 = 'sha256' and sha256 = decode($2, 'hex') or
-				$1 = 'cid' and sha256 in (select sha256 from uris where cid = decode($2, 'hex')))`, d.Kind, hexOrNone(d))
-		if err != nil {
-			return err
-		}
-		return dropBlocks(ctx, tx)
+		return dropDenied(ctx, tx, d)
 	})
 }
 
-// hexOrNone is a value that decodes.
-func hexOrNone(d repute.Denial) string {
-	if d.Kind == repute.DenySHA256 || d.Kind == repute.DenyCID {
-		return d.Value
+// hostOf is the one spelling of a host's name, as Options.Classify has it.
+func (db *DB) hostOf(name string) string {
+	if _, host := db.classify("https://" + name + "/"); host != "" {
+		return host
 	}
-	return ""
+	return strings.TrimRight(strings.ToLower(name), ".")
+}
+
+// dropDenied drops the bytes that d withholds.
+func dropDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
+	_, err := tx.Exec(ctx, `
+		with `+concerned+`
+		update documents d set body = null from (
+			select sha256 from concerned union
+			select f.sha256 from gave g join fetches f on f.uri_id = g.id where f.sha256 is not null) c
+		where d.sha256 = c.sha256 and d.body is not null and `+deniedServed("d.sha256")+` is not null`, concernedArgs(d)...)
+	if err != nil {
+		return err
+	}
+	return dropBlocks(ctx, tx)
+}
+
+// concerned are the hashes of the bytes that a denial is about, of those that URIs
+// show; gave are the URIs that it is about.
+const concerned = `
+	gave as materialized (
+		select id, sha256 from uris where
+			$1 = 'cid' and cid = decode($2, 'hex') or $1 = 'host' and $3 in (split_part(host, ':', 1), split_part(served_by, ':', 1))
+		union
+		select u.id, u.sha256 from agent_states s join uris u on u.id = s.uri_id
+		where $1 = 'agent' and s.chain_id = $4 and s.token_id = $5),
+	concerned as materialized (
+		select sha256 from gave where sha256 is not null
+		union select decode($2, 'hex') where $1 = 'sha256'
+		union select substr(decode($2, 'hex'), 3) where $1 = 'cid' and $2 like '1220%'
+		union select sha256 from document_roots where $1 = 'cid' and multihash = decode($2, 'hex'))`
+
+func concernedArgs(d repute.Denial) []any {
+	var hash string
+	var chain int64
+	var token tokenNum
+	switch d.Kind {
+	case repute.DenySHA256, repute.DenyCID:
+		hash = d.Value
+	case repute.DenyAgent:
+		if id, err := repute.ParseAgentRef(d.Value); err == nil { // as it was stored
+			chain, token = int64(id.ChainID), tokenNum(id.TokenID)
+		}
+	case repute.DenyHost:
+	}
+	return []any{string(d.Kind), hash, d.Value, chain, token}
+}
+
+// judge marks the results whose bytes are denied.
+func (db *DB) judge(ctx context.Context, results []FetchResult) error {
+	sums, roots := make([][]byte, len(results)), make([][]byte, len(results))
+	for i, r := range results {
+		sums[i], roots[i] = r.sum, r.Root
+	}
+	rows, err := db.pool.Query(ctx, `
+		select n from unnest($1::bytea[], $2::bytea[]) with ordinality as k(sum, root, n)
+		where exists (select from denied) and k.sum is not null and (`+deniedBytes("k.sum")+` is not null
+			or exists (select from denied where kind = 'cid' and value = encode(k.root, 'hex')))`, sums, roots)
+	if err != nil {
+		return err
+	}
+	var n int
+	_, err = pgx.ForEachRow(rows, []any{&n}, func() error { results[n-1].denied = true; return nil })
+	return err
 }
 
 // Undeny takes from the deny-list. What it was about is due again where it can be
 // fetched. repute.ErrNotFound: it is not denied.
 func (db *DB) Undeny(ctx context.Context, kind repute.DenyKind, value string) error {
-	d, err := denialOf(repute.Denial{Kind: kind, Value: value})
+	d, err := db.denialOf(repute.Denial{Kind: kind, Value: value})
 	if err != nil {
 		return err
 	}
@@ -117,9 +165,22 @@ func (db *DB) Undeny(ctx context.Context, kind repute.DenyKind, value string) er
 		if err != nil {
 			return err
 		}
+		if err := requeueDropped(ctx, tx, d); err != nil {
+			return err
+		}
 		_, err = requeue(ctx, tx, RetryFilter{Reason: ReasonDenied})
 		return err
 	})
+}
+
+// requeueDropped makes URIs due that gave bytes which were not kept because of d.
+func requeueDropped(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
+	_, err := tx.Exec(ctx, `
+		with `+concerned+`,
+		due as (
+			update uris u set next_due = now(), attempts = 0 from concerned c join documents d on d.sha256 = c.sha256
+			where u.sha256 = c.sha256 and d.body is null and u.kind <> 'empty' returning u.host, u.rank)`+giveTurns("due"), concernedArgs(d)...)
+	return err
 }
 
 // Denied looks for the first of subjects on the deny-list, nil when none is.
@@ -127,7 +188,7 @@ func (db *DB) Undeny(ctx context.Context, kind repute.DenyKind, value string) er
 func (db *DB) Denied(ctx context.Context, subjects ...repute.Denial) (*repute.Denial, error) {
 	var kinds, values []string
 	for _, s := range subjects {
-		d, err := denialOf(s)
+		d, err := db.denialOf(s)
 		if err != nil {
 			return nil, err
 		}

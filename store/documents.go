@@ -1,6 +1,7 @@
 package store
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"fmt"
@@ -41,6 +42,7 @@ type FetchResult struct {
 	NextDue time.Time // when to fetch again, zero for never
 
 	sum, keccak []byte // of Body
+	denied      bool   // the bytes are: they are not kept, nor read
 }
 
 // Read takes over what Body is.
@@ -104,6 +106,9 @@ func (db *DB) SaveDocuments(ctx context.Context, results []FetchResult) error {
 	batch, err := newSaving(results)
 	if err != nil {
 		return err
+	}
+	if err := db.judge(ctx, batch.results); err != nil {
+		return failed("look into the deny-list", err)
 	}
 	// Apart from the batch and in front of it, as texts are interned: no transaction
 	// waits for another's URIs.
@@ -169,10 +174,12 @@ func (s saving) saveBodies(ctx context.Context, tx pgx.Tx) error {
 	var types []string
 	var seen []time.Time
 	var versions []int
+	var denied []bool
 	for _, r := range s.results {
 		if r.sum != nil {
 			sums, bodies, keccaks = append(sums, r.sum), append(bodies, r.Body), append(keccaks, r.keccak)
 			types, seen, versions = append(types, cleanText(r.MediaType)), append(seen, r.FetchedAt), append(versions, r.ParserVersion)
+			denied = append(denied, r.denied)
 		}
 	}
 	if sums == nil {
@@ -180,26 +187,47 @@ func (s saving) saveBodies(ctx context.Context, tx pgx.Tx) error {
 	}
 	_, err := tx.Exec(ctx, `
 		insert into documents (sha256, body, media_type, first_seen, keccak, parsed, size)
-		select distinct on (sum) sum, case when d.kind is null then body end, type, seen, keccak, version, octet_length(body)
-		from unnest($1::bytea[], $2::bytea[], $3::text[], $4::timestamptz[], $5::bytea[], $6::int[]) as u(sum, body, type, seen, keccak, version)
-		left join denied d on d.kind = 'sha256' and d.value = encode(sum, 'hex')
+		select distinct on (sum) sum, case when not denied then body end, type, seen, keccak, version, octet_length(body)
+		from unnest($1::bytea[], $2::bytea[], $3::text[], $4::timestamptz[], $5::bytea[], $6::int[], $7::bool[])
+			as u(sum, body, type, seen, keccak, version, denied)
 		order by sum
 		on conflict (sha256) do update set body = excluded.body, keccak = excluded.keccak, size = excluded.size,
 			parsed = greatest(documents.parsed, excluded.parsed)
 		where documents.body is null or documents.keccak is null or documents.parsed < excluded.parsed`,
-		sums, bodies, types, seen, keccaks, versions)
+		sums, bodies, types, seen, keccaks, versions, denied)
 	for _, r := range s.results {
-		if err == nil && r.sum != nil {
+		if err == nil && r.sum != nil && !r.denied {
 			err = saveBlocks(ctx, tx, r.sum, r.Blocks)
 		}
 	}
+	if err != nil {
+		return err
+	}
+	return s.saveRoots(ctx, tx)
+}
+
+// saveRoots notes the CIDs that name bytes whole, besides their own sha256.
+func (s saving) saveRoots(ctx context.Context, tx pgx.Tx) error {
+	var sums, roots [][]byte
+	for _, r := range s.results {
+		if r.sum != nil && r.Root != nil && !bytes.Equal(r.Root, slices.Concat([]byte(sha256Prefix), r.sum)) {
+			sums, roots = append(sums, r.sum), append(roots, r.Root)
+		}
+	}
+	if sums == nil {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+		insert into document_roots (sha256, multihash)
+		select sum, root from unnest($1::bytea[], $2::bytea[]) as u(sum, root) order by sum, root
+		on conflict do nothing`, sums, roots)
 	return err
 }
 
-// parsed are the parses of the batch by the bytes they are of.
+// parsed are the parses of the batch by the bytes they are of, without those denied.
 func (s saving) parsed() (out []parsedBody) {
 	for _, r := range s.results {
-		if r.sum != nil {
+		if r.sum != nil && !r.denied {
 			out = append(out, parsedBody{r.sum, r.parsed()})
 		}
 	}

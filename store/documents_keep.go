@@ -19,11 +19,7 @@ func (db *DB) DocumentBody(ctx context.Context, sum [32]byte) (c repute.Content,
 	var keccak []byte
 	var denied *string
 	err = db.readers.QueryRow(ctx, `
-		select d.body, d.body is not null, d.keccak, d.size, d.media_type, d.first_seen, coalesce(
-			(select reason from denied where kind = 'sha256' and value = encode(d.sha256, 'hex')),
-			(select max(x.reason) from uris u left join denied x on (x.kind, x.value) in
-				(('host', split_part(u.host, ':', 1)), ('cid', encode(u.cid, 'hex')))
-				where u.sha256 = d.sha256 having bool_and(x.kind is not null)))
+		select d.body, d.body is not null, d.keccak, d.size, d.media_type, d.first_seen, `+deniedServed("d.sha256")+`
 		from documents d where d.sha256 = $1`, sum[:]).
 		Scan(&c.Body, &kept, &keccak, &c.Size, &c.MediaType, &c.FirstSeen, &denied)
 	switch {
@@ -98,9 +94,8 @@ func versionsSQL() string {
 		select uri_id, min(from_block) as from_block, case when bool_or(to_block is null) then 0 else max(to_block) end as to_block
 		from (select *, count(*) filter (where moved) over (order by from_block) as span from moves) s group by span, uri_id)
 	select ` + headOf("u.uri", maxListed) + `, octet_length(u.uri), s.from_block, s.to_block,
-		f.fetched_at, coalesce(f.source, ''), f.sha256, coalesce(d.size, 0), d.body is not null and not exists (
-			select from denied x where (x.kind, x.value) in (('sha256', encode(f.sha256, 'hex')), ('cid', encode(u.cid, 'hex')),
-				('host', split_part(u.host, ':', 1)), ('agent', $1::bigint || ':' || $2::numeric))), coalesce(f.reason, '')
+		f.fetched_at, coalesce(f.source, ''), f.sha256, coalesce(d.size, 0), d.body is not null and ` + deniedServed("f.sha256") + ` is null and ` + deniedURI("u") + ` is null
+			and not exists (select from denied where kind = 'agent' and value = $1::bigint || ':' || $2::numeric), coalesce(f.reason, '')
 	from spans s
 	join uris u on u.id = s.uri_id
 	left join fetches f on f.uri_id = s.uri_id
@@ -175,7 +170,7 @@ func (db *DB) RestoreBodies(ctx context.Context, limit int) (n int, err error) {
 			select u.id from documents d join uris u on u.sha256 = d.sha256
 			where d.body is null and (u.next_due is null or u.next_due > now() + interval '1 hour')
 				and exists (select from agents a where a.uri_id = u.id)
-				and not exists (select from denied x where x.kind = 'sha256' and x.value = encode(d.sha256, 'hex'))
+				and `+deniedBytes("d.sha256")+` is null
 				and not u.dead
 			limit $1),
 		due as (update uris u set next_due = now() from missing m where u.id = m.id returning u.host, u.rank),

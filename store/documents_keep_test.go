@@ -138,7 +138,7 @@ func TestDenied(t *testing.T) {
 				t.Errorf("refresh: %v", err)
 			}
 			sqlExec(t, db, "update uris set next_due = now() where kind = 'https'")
-			if u := claim(t, db, "bad.example:8443")[url]; (u.Denied != nil) != (d.Kind == repute.DenyHost || d.Kind == repute.DenyAgent) {
+			if u := claim(t, db, "bad.example:8443")[url]; (u.Denied != nil) != (d.Kind != repute.DenySHA256) {
 				t.Errorf("claimed %+v", u)
 			}
 			ok(t, db.Undeny(ctxOf(t), d.Kind, d.Value))

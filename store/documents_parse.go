@@ -150,6 +150,9 @@ func linkColumns(r *repute.Registration) (chains []uint64, registries [][]byte, 
 func (db *DB) internProofs(ctx context.Context, results []FetchResult) (map[string]int64, error) {
 	urls := map[string]bool{}
 	for _, r := range results {
+		if r.denied {
+			continue
+		}
 		for _, d := range r.Domains {
 			if d.Proof != "" {
 				urls[d.Proof] = true
@@ -199,7 +202,7 @@ func (db *DB) Unparsed(ctx context.Context, version, limit int) ([]Unparsed, err
 		cross join lateral (
 			select bool_or(u.rank < 3) as registration, bool_or(u.rank < 2) as agents, bool_and(u.kind = 'https') as web, count(distinct u.host) as n, min(u.host) as host
 			from (select rank, kind, host from uris where sha256 = d.sha256 order by rank limit 1000) u) u
-		where d.parsed < $1 and d.body is not null
+		where d.parsed < $1 and d.body is not null and `+deniedBytes("d.sha256")+` is null
 		order by d.parsed limit $2`, version, limit)
 	if err != nil {
 		return nil, failed("list documents to parse", err)

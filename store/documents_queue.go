@@ -150,7 +150,7 @@ func (db *DB) DueURIs(ctx context.Context, host string, limit int) ([]URI, error
 			update uris u set attempts = attempts + 1,
 				next_due = now() + $3::interval * power(2, least(u.attempts, $4))
 			from due where u.id = due.id
-			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.sha256, u.etag, u.last_modified, due.place, due.since)
+			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.sha256, u.etag, u.last_modified, u.cid, u.served_by, due.place, due.since)
 		select id, uri, kind, host, rank, attempts, failures, `+ifKept("etag")+`, `+ifKept("last_modified")+`, `+usedURI("claimed")+`, `+deniedURI("claimed")+`
 		from claimed order by place, since desc, id desc`,
 		host, limit, claimTime, maxClaimDoublings, db.lastRank())
@@ -182,15 +182,6 @@ func usedURI(u string) string {
 		when ` + u + `.rank = 2 then exists (
 			select from domains w join uris f on f.sha256 = w.sha256 join agents a on a.uri_id = f.id where w.uri_id = ` + u + `.id)
 		else true end`
-}
-
-// deniedURI is the reason why a URI must not be fetched, null when it may.
-func deniedURI(u string) string {
-	return `coalesce(
-		(select reason from denied where kind = 'host' and value = split_part(` + u + `.host, ':', 1)),
-		(select max(x.reason) from agents a left join denied x on x.kind = 'agent' and x.value = a.chain_id || ':' || a.token_id
-			where a.uri_id = ` + u + `.id and ` + u + `.rank < 2 and exists (select from denied where kind = 'agent')
-			having bool_and(x.kind is not null)))`
 }
 
 // PlanFiles makes due up to limit files of feedback, responses and validations that

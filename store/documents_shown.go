@@ -35,7 +35,7 @@ func (s shown) equal(o shown) bool {
 // others refer to them.
 func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, error) {
 	rows, err := tx.Query(ctx, `
-		select u.id, u.uri = '', u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, null::text,
+		select u.id, u.uri = '', u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+deniedFile("u")+`,
 			p.registration, p.problems, p.problem_count, p.errors
 		from unnest($1::bigint[]) as k(id)
 		join uris u on u.id = k.id
@@ -63,6 +63,9 @@ func (d *documentRow) shown(empty bool) (shown, error) {
 		return shown{}, err
 	}
 	s := shown{Status: doc.Status, Source: doc.Source, Reason: doc.Reason, Problems: len(doc.Problems)}
+	if d.denied != nil {
+		return s, nil // what it was is nobody's business now
+	}
 	s.parse = slices.Concat(d.registration, []byte{0}, d.problems)
 	if d.sha256 != nil {
 		s.SHA256 = fmt.Sprintf("0x%x", d.sha256)
@@ -99,12 +102,13 @@ func announceAll(ctx context.Context, tx pgx.Tx, ids []int64, before map[int64]s
 
 // announce writes one change per agent that shows a document, and per agent whose
 // file names a domain that it proves. They belong to no block: a rewind does not undo
-// what was read from a URI.
+// what was read from a URI. Of agents that are denied nothing is told.
 func announce(ctx context.Context, tx pgx.Tx, uris []int64, data []string) error {
 	_, err := tx.Exec(ctx, `
 		insert into changes (chain_id, kind, block, log_index, token_id, data)
 		select a.chain_id, 'document.updated', 0, 0, a.token_id, k.data::jsonb
 		from unnest($1::bigint[], $2::text[]) as k(id, data) join agents a on a.uri_id = k.id
+		where `+deniedAgent("a")+` is null
 		order by a.chain_id, a.token_id`, uris, data)
 	if err != nil {
 		return err
@@ -115,7 +119,7 @@ func announce(ctx context.Context, tx pgx.Tx, uris []int64, data []string) error
 		from domains w
 		join uris f on f.sha256 = w.sha256
 		join agents a on a.uri_id = f.id
-		where w.uri_id = any($1)
+		where w.uri_id = any($1) and `+deniedAgent("a")+` is null
 		order by a.chain_id, a.token_id, w.domain`, uris)
 	return err
 }

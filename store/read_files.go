@@ -47,12 +47,6 @@ func joinRating(u string) string {
 		from file_parses where sha256 = %[1]s.sha256 and kind = 'feedback' order by parser_version desc limit 1) %[1]s_p on true`, u, maxListedFile)
 }
 
-// deniedFile selects why the file of URI u must not be shown, null when it may.
-func deniedFile(u string) string {
-	return `(select max(x.reason) from denied x where (x.kind, x.value) in (('sha256', encode(` + u + `.sha256, 'hex')),
-		('cid', encode(` + u + `.cid, 'hex')), ('host', split_part(` + u + `.host, ':', 1))))`
-}
-
 // fileRow receives what is known of a file.
 type fileRow struct {
 	named                  *bool

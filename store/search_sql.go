@@ -90,10 +90,9 @@ func (q *searchQuery) flags(f SearchFilter) {
 const documentStatus = `case when u.uri = '' then 'none' when x.denied is not null then 'denied'
 	when s.errors > 0 then 'invalid' when s.errors = 0 then 'ok' when u.dead then 'dead' when u.reason <> '' then 'failed' else 'pending' end`
 
-// denials is relation x: why the document must not be shown. Mostly nothing is
-// denied, and then no row is asked about.
+// denials is relation x: why the document must not be shown.
 func denials() string {
-	return ` cross join lateral (select case when exists (select from denied) then ` + deniedDocument("u", "a") + ` end as denied) x`
+	return ` cross join lateral (select ` + deniedDocument("u", "a") + ` as denied) x`
 }
 
 // onChain adds conditions on the agent itself.

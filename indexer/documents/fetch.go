@@ -92,25 +92,46 @@ func (l *Loop) outcome(ctx context.Context, u store.URI) (r *store.FetchResult, 
 	if err != nil {
 		return l.failure(u, err), err
 	}
+	if host := resolver.HostOf(doc.FinalURL); doc.Source == resolver.SourceHTTPS && host != u.Host {
+		// A redirect must not lead around the deny-list.
+		if denied, err := l.deniedHost(ctx, host); err != nil || denied != nil {
+			return refusal(u, denied), err
+		}
+	}
 	return l.success(u, doc), nil
+}
+
+// deniedHost tells why a host is denied, nil when it is not.
+func (l *Loop) deniedHost(ctx context.Context, host string) (*repute.Denial, error) {
+	name, _, _ := strings.Cut(host, ":")
+	if name == "" || name[0] == '[' {
+		return nil, nil
+	}
+	return l.db.Denied(ctx, repute.Denial{Kind: repute.DenyHost, Value: name})
 }
 
 // denied is the outcome of a document that the operator's deny-list forbids to fetch.
 func (l *Loop) denied(ctx context.Context, u store.URI) (*store.FetchResult, error) {
-	reason := u.Denied
-	if ref := resolver.Classify(u.URI); reason == nil && ref.Kind == resolver.KindIPFS {
-		d, err := l.db.Denied(ctx, repute.Denial{Kind: repute.DenyCID, Value: ref.CID})
-		if err != nil {
-			return nil, err
-		}
-		if d != nil {
-			reason = &repute.DeniedError{Reason: d.Reason}
-		}
+	if u.Denied != nil {
+		return refusal(u, &repute.Denial{Reason: u.Denied.Reason}), nil
 	}
-	if reason == nil {
-		return nil, nil
+	var d *repute.Denial
+	var err error
+	switch ref := resolver.Classify(u.URI); {
+	case ref.Kind == resolver.KindIPFS:
+		d, err = l.db.Denied(ctx, repute.Denial{Kind: repute.DenyCID, Value: ref.CID})
+	case ref.Host != u.Host: // queued when hosts had other spellings
+		d, err = l.deniedHost(ctx, ref.Host)
 	}
-	return &store.FetchResult{URIID: u.ID, FetchedAt: time.Now().UTC(), Reason: store.ReasonDenied, Detail: plain(reason.Reason), Dead: true}, nil
+	return refusal(u, d), err
+}
+
+// refusal is the outcome of a document that d forbids, nil where d is.
+func refusal(u store.URI, d *repute.Denial) *store.FetchResult {
+	if d == nil {
+		return nil
+	}
+	return &store.FetchResult{URIID: u.ID, FetchedAt: time.Now().UTC(), Reason: store.ReasonDenied, Detail: plain(d.Reason), Dead: true}
 }
 
 func (l *Loop) success(u store.URI, doc resolver.Document) *store.FetchResult {
