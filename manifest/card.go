@@ -52,7 +52,7 @@ func (o *object) provider() string {
 		return o.text("provider", maxShort)
 	}
 	p := o.child("provider")
-	name := p.textOf(maxShort, "organization", "name")
+	name := p.textOf("organization", "name")
 	o.keepUnread("provider", p)
 	return name
 }
@@ -62,7 +62,7 @@ func (o *object) provider() string {
 func (o *object) interfaces() []repute.CardInterface {
 	var out []repute.CardInterface
 	if url := o.url("url"); url != "" {
-		out = append(out, repute.CardInterface{URL: url, Binding: o.textOf(maxShort, "preferredTransport", "preferred_transport")})
+		out = append(out, repute.CardInterface{URL: url, Binding: o.textOf("preferredTransport", "preferred_transport")})
 	}
 	listed := o.interfaceList("supportedInterfaces", "supported_interfaces")
 	if len(listed) > 0 {
@@ -86,7 +86,7 @@ func (o *object) interfaceList(name, alias string) []repute.CardInterface {
 		i := repute.CardInterface{
 			URL:             e.url("url"),
 			Binding:         e.binding(),
-			ProtocolVersion: e.textOf(maxShort, "protocolVersion", "protocol_version"),
+			ProtocolVersion: e.textOf("protocolVersion", "protocol_version"),
 			Tenant:          e.text("tenant", maxShort),
 		}
 		if !isHTTPS(i.URL) {
@@ -105,7 +105,7 @@ func (o *object) binding() string {
 	if !o.has(name) && o.has("transport") {
 		name = "transport"
 	}
-	return o.textOf(maxShort, name, "protocol_binding")
+	return o.textOf(name, "protocol_binding")
 }
 
 // protocols are the versions of A2A that the card names: its own first.
@@ -121,7 +121,7 @@ func (o *object) protocols(interfaces []repute.CardInterface) []string {
 
 func (o *object) ownProtocols() []string {
 	var out []string
-	if v := o.textOf(maxShort, "protocolVersion", "protocol_version"); v != "" {
+	if v := o.textOf("protocolVersion", "protocol_version"); v != "" {
 		out = append(out, v)
 	}
 	for _, v := range o.texts(maxInterfaces, "protocolVersions") {

@@ -25,8 +25,8 @@ func (r *reader) feedback(o *object) repute.FeedbackFile {
 	f := repute.FeedbackFile{
 		TokenID:   r.tokenID(o),
 		Registry:  r.registry(o),
-		Client:    o.textOf(maxShort, "clientAddress", "client_address", "client"),
-		CreatedAt: o.textOf(maxShort, "createdAt", "created_at", "timestamp"),
+		Client:    o.textOf("clientAddress", "client_address", "client"),
+		CreatedAt: o.textOf("createdAt", "created_at", "timestamp"),
 		Value:     o.number("value"),
 		Rating:    o.rating(),
 		Decimals:  o.decimals(),
@@ -45,12 +45,12 @@ func (r *reader) feedback(o *object) repute.FeedbackFile {
 }
 
 // textOf is text with other spellings.
-func (o *object) textOf(limit int, name string, aliases ...string) string {
+func (o *object) textOf(name string, aliases ...string) string {
 	raw, found := o.takeAlias(name, aliases...)
 	if found == "" {
 		return ""
 	}
-	return o.r.string(raw, o.at(found), limit)
+	return o.r.string(raw, o.at(found), maxShort)
 }
 
 // number reads a number or its text, as written.
@@ -208,10 +208,10 @@ func (o *object) payment() *repute.PaymentClaim {
 		return nil
 	}
 	p := &repute.PaymentClaim{
-		From:    nested.textOf(maxShort, "fromAddress", "from_address", "from"),
-		To:      nested.textOf(maxShort, "toAddress", "to_address", "to"),
+		From:    nested.textOf("fromAddress", "from_address", "from"),
+		To:      nested.textOf("toAddress", "to_address", "to"),
 		ChainID: nested.number("chainId", "chain_id", "chain", "network"),
-		TxHash:  nested.textOf(maxShort, "txHash", "tx_hash", "transactionHash", "transaction", "hash"),
+		TxHash:  nested.textOf("txHash", "tx_hash", "transactionHash", "transaction", "hash"),
 	}
 	o.keepUnread("proofOfPayment", nested)
 	o.keepUnread("proof_of_payment", nested)
