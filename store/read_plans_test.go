@@ -85,6 +85,7 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into parses select sha256, 1, 'null', '[]', 0 from documents`,
 		`update uris set sha256 = hash where id <= 5000`,
 		`insert into file_parses select sha256, 'feedback', 1, 'null', '[]', 0 from documents`,
+		`insert into document_roots select sha256, sha256 from documents`,
 		`insert into domains select sha256(i::text::bytea), 'd' || i % 50, 1 + i % 20000 from generate_series(1, 5000) i`,
 		`insert into links select sha256(i::text::bytea), 1 + i % 2, c.identity, i from generate_series(1, 5000) i, chains c where c.chain_id = 1 + i % 2`,
 		`analyze`,
