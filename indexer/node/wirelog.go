@@ -26,17 +26,19 @@ func lenient() []jsontext.Options {
 	return []jsontext.Options{jsontext.AllowDuplicateNames(true), jsontext.AllowInvalidUTF8(true)}
 }
 
+// openList goes into a list. It is false, without an error, for null.
+func (r *objectReader) openList(what string) (open bool, err error) {
+	k := r.dec.PeekKind()
+	if k != 'n' && k != '[' {
+		return false, r.unexpected(what, k)
+	}
+	_, err = r.dec.ReadToken()
+	return k == '[' && err == nil, err
+}
+
 // logs reads a list of logs, nil for null. None gives an empty list.
 func (r *objectReader) logs() ([]types.Log, error) {
-	switch k := r.dec.PeekKind(); k {
-	case 'n':
-		_, err := r.dec.ReadToken()
-		return nil, err
-	case '[':
-	default:
-		return nil, r.unexpected("a list of logs", k)
-	}
-	if _, err := r.dec.ReadToken(); err != nil {
+	if open, err := r.openList("a list of logs"); !open {
 		return nil, err
 	}
 	list := []types.Log{}

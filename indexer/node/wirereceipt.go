@@ -10,15 +10,7 @@ import (
 // receipts reads a list of receipts, nil for null. Each must have what a receipt has
 // on every chain, so that no answer is much larger in memory than it was on the wire.
 func (r *objectReader) receipts() ([]*receiptJSON, error) {
-	switch k := r.dec.PeekKind(); k {
-	case 'n':
-		_, err := r.dec.ReadToken()
-		return nil, err
-	case '[':
-	default:
-		return nil, r.unexpected("a list of receipts", k)
-	}
-	if _, err := r.dec.ReadToken(); err != nil {
+	if open, err := r.openList("a list of receipts"); !open {
 		return nil, err
 	}
 	list := []*receiptJSON{}
