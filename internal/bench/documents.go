@@ -80,7 +80,7 @@ func Documents(ctx context.Context, o DocumentsOptions) (r Report, err error) {
 	if r.Machine, err = machine(ctx, server.admin); err != nil {
 		return r, err
 	}
-	b := &documentsBench{o: o, server: server}
+	b := &documentsBench{progress: progress{o.Progress}, o: o, server: server}
 	if err := b.measure(ctx); err != nil {
 		return r, err
 	}
@@ -106,13 +106,10 @@ func (o DocumentsOptions) withDefaults() (DocumentsOptions, error) {
 }
 
 type documentsBench struct {
+	progress
 	o      DocumentsOptions
 	server *postgres
 	m      DocumentsMeasurements
-}
-
-func (b *documentsBench) say(format string, args ...any) {
-	fmt.Fprintf(b.o.Progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
 func (b *documentsBench) measure(ctx context.Context) (err error) {

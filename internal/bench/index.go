@@ -135,7 +135,7 @@ func Index(ctx context.Context, o IndexOptions) (r Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	b := &indexBench{o: o, server: server}
+	b := &indexBench{progress: progress{o.Progress}, o: o, server: server}
 	b.m.Modes = map[string]Measured{}
 	r = Report{Name: "index", Config: map[string]any{"events": o.Events, "modes": o.Modes, "runs": o.Runs, "curve": o.Curve, "busy": o.Busy,
 		"seed": seed}}
@@ -153,13 +153,10 @@ func Index(ctx context.Context, o IndexOptions) (r Report, err error) {
 }
 
 type indexBench struct {
+	progress
 	o      IndexOptions
 	server *postgres
 	m      IndexMeasurements
-}
-
-func (b *indexBench) say(format string, args ...any) {
-	fmt.Fprintf(b.o.Progress, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
 func (b *indexBench) measure(ctx context.Context) error {

@@ -6,10 +6,12 @@ package bench
 import (
 	"context"
 	"fmt"
+	"io"
 	"os"
 	"runtime"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 )
@@ -64,6 +66,13 @@ func (t Target) String() string {
 		verdict = "ok"
 	}
 	return fmt.Sprintf("%-6s %s: %.4g %s (%s %.4g)", verdict, t.Name, t.Value, t.Unit, t.Bound, t.Limit)
+}
+
+// progress tells a person how far a benchmark is.
+type progress struct{ to io.Writer }
+
+func (p progress) say(format string, args ...any) {
+	fmt.Fprintf(p.to, time.Now().Format("15:04:05 ")+format+"\n", args...)
 }
 
 // Machine is where a benchmark ran.
