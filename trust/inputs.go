@@ -1,0 +1,149 @@
+package trust
+
+import (
+	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"io"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+)
+
+// The canonical form of a set of roots and of links: one JSON object without spaces, its
+// entries in order of addresses and each address once. Its sha256 names the set.
+type (
+	rootSet struct {
+		Roots []rootEntry `json:"roots"`
+	}
+	rootEntry struct {
+		Address common.Address `json:"address"`
+		Weight  uint64         `json:"weight"`            // millionths
+		Expires int64          `json:"expires,omitempty"` // Unix seconds
+		Reason  string         `json:"reason,omitempty"`
+	}
+	linkSet struct {
+		Links []linkEntry `json:"links"`
+	}
+	linkEntry struct {
+		A      common.Address `json:"a"`
+		B      common.Address `json:"b"`
+		Reason string         `json:"reason,omitempty"`
+		Source string         `json:"source,omitempty"`
+	}
+)
+
+// EncodeRoots gives the canonical bytes of a set of roots, in whatever order. Of several
+// entries for an address the heaviest stays.
+func EncodeRoots(roots []repute.TrustRoot) []byte {
+	set := rootSet{make([]rootEntry, len(roots))}
+	for i, r := range roots {
+		set.Roots[i] = rootEntry{Address: r.Address, Weight: r.Weight, Reason: r.Reason}
+		if !r.Expires.IsZero() {
+			set.Roots[i].Expires = r.Expires.Unix()
+		}
+	}
+	slices.SortFunc(set.Roots, func(a, b rootEntry) int {
+		return cmp.Or(a.Address.Cmp(b.Address), cmp.Compare(b.Weight, a.Weight), cmp.Compare(a.Expires, b.Expires), cmp.Compare(a.Reason, b.Reason))
+	})
+	set.Roots = slices.CompactFunc(set.Roots, func(a, b rootEntry) bool { return a.Address == b.Address })
+	return canonical(set)
+}
+
+// DecodeRoots reads what EncodeRoots wrote.
+func DecodeRoots(body []byte) ([]repute.TrustRoot, error) {
+	var set rootSet
+	if err := readCanonical(body, &set); err != nil {
+		return nil, fmt.Errorf("roots: %w", err)
+	}
+	roots := make([]repute.TrustRoot, len(set.Roots))
+	for i, r := range set.Roots {
+		roots[i] = repute.TrustRoot{Address: r.Address, Weight: r.Weight, Reason: r.Reason}
+		if r.Expires != 0 {
+			roots[i].Expires = time.Unix(r.Expires, 0).UTC()
+		}
+	}
+	return roots, nil
+}
+
+// EncodeLinks gives the canonical bytes of links, in whatever order and direction. Of
+// several between two addresses one stays.
+func EncodeLinks(links []repute.TrustLink) []byte {
+	set := linkSet{make([]linkEntry, len(links))}
+	for i, l := range links {
+		if l.A.Cmp(l.B) > 0 {
+			l.A, l.B = l.B, l.A
+		}
+		set.Links[i] = linkEntry(l)
+	}
+	slices.SortFunc(set.Links, func(a, b linkEntry) int {
+		return cmp.Or(a.A.Cmp(b.A), a.B.Cmp(b.B), cmp.Compare(a.Reason, b.Reason), cmp.Compare(a.Source, b.Source))
+	})
+	set.Links = slices.CompactFunc(set.Links, func(a, b linkEntry) bool { return a.A == b.A && a.B == b.B })
+	return canonical(set)
+}
+
+// DecodeLinks reads what EncodeLinks wrote.
+func DecodeLinks(body []byte) ([]repute.TrustLink, error) {
+	var set linkSet
+	if err := readCanonical(body, &set); err != nil {
+		return nil, fmt.Errorf("links: %w", err)
+	}
+	links := make([]repute.TrustLink, len(set.Links))
+	for i, l := range set.Links {
+		links[i] = repute.TrustLink(l)
+	}
+	return links, nil
+}
+
+// HashInput names the canonical bytes of an input of scores.
+func HashInput(body []byte) common.Hash { return sha256.Sum256(body) }
+
+// canonical cannot fail: there is nothing in the sets that JSON has no form for.
+func canonical(set any) []byte {
+	body, _ := json.Marshal(set)
+	return body
+}
+
+func readCanonical(body []byte, set any) error {
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(set); err != nil {
+		return err
+	}
+	if _, err := dec.Token(); err != io.EOF {
+		return fmt.Errorf("something follows the set")
+	}
+	return nil
+}
+
+// RootsAt are the roots of a set that count at a block's time: those that have not
+// expired. Each address stands once.
+func RootsAt(set []repute.TrustRoot, at time.Time) []Root {
+	heaviest := map[common.Address]uint64{}
+	for _, r := range set {
+		if r.Expires.IsZero() || at.Before(r.Expires) {
+			heaviest[r.Address] = max(heaviest[r.Address], r.Weight)
+		}
+	}
+	roots := make([]Root, 0, len(heaviest))
+	for a, w := range heaviest {
+		roots = append(roots, Root{Address: a, Weight: ratio(int64(w), repute.RootUnit)})
+	}
+	slices.SortFunc(roots, func(a, b Root) int { return a.Address.Cmp(b.Address) })
+	return roots
+}
+
+// LinksOf puts stored links into the terms of a graph.
+func LinksOf(stored []repute.TrustLink) []Link {
+	links := make([]Link, len(stored))
+	for i, l := range stored {
+		links[i] = Link{l.A, l.B}
+	}
+	return links
+}

@@ -1,0 +1,28 @@
+package repute
+
+import (
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// DefaultRoots is the set of roots that a chain's stored scores use.
+const DefaultRoots = "default"
+
+// RootUnit is a TrustRoot's weight of 1.
+const RootUnit = 1_000_000
+
+// TrustRoot is an address that is trusted by configuration, not by what others say.
+type TrustRoot struct {
+	Address common.Address
+	Weight  uint64    // in millionths, above 0; only the ratio between roots of a set counts
+	Reason  string    // why it is trusted, for everybody to read
+	Expires time.Time // from this block time on it does not count; zero: never. Whole seconds
+}
+
+// TrustLink says that two addresses are one party, by evidence from outside the chain.
+type TrustLink struct {
+	A, B   common.Address // A is the lower one where it was stored
+	Reason string
+	Source string // where anybody can check it
+}
