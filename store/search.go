@@ -57,6 +57,7 @@ const (
 	// minSearchText and maxSearchLength bound Text, in characters.
 	minSearchText   = 2
 	maxSearchLength = 200
+	maxSearchFolded = 2000 // bytes, of a text whose letters are other forms of several
 	maxSearchWords  = 8
 	// searchTimeout bounds each statement of a search.
 	searchTimeout = 3 * time.Second
@@ -184,7 +185,7 @@ func checkText(s string) (string, error) {
 	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
 		return "", repute.Invalid("q", "holds a control character", hint)
 	}
-	s = lowered(s, len(s))
+	s = folded(s, maxSearchFolded)
 	if longestWord(s) < minSearchText {
 		return "", repute.Invalid("q", "no word of it has two letters or digits", hint)
 	}
@@ -192,18 +193,6 @@ func checkText(s string) (string, error) {
 		return "", repute.Invalid("q", fmt.Sprintf("more than %d words", maxSearchWords), "fewer words")
 	}
 	return s, nil
-}
-
-// longestWord counts the letters and digits of the longest word.
-func longestWord(s string) (longest int) {
-	run := 0
-	for _, r := range s {
-		if run++; isNoLetter(r) {
-			run = 0
-		}
-		longest = max(longest, run)
-	}
-	return longest
 }
 
 // checkValue says what is wrong with a value to filter by, and gives it as it is stored.

@@ -6,7 +6,6 @@ import (
 	"math/big"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/crypto"
@@ -133,16 +132,16 @@ func stateNames() string {
 	return strings.Join(names, ", ")
 }
 
-// match adds the text. Words are found whole, in any form of English, and, where
-// the text has no sign of a query language, as parts of words; a single word also
-// where a name has nearly the same.
+// match adds the text. Words are found whole, in any form of English, those of dense
+// scripts anywhere, and, where the text has no sign of a query language, as parts of
+// words; a single word also where a name has nearly the same.
 func (q *searchQuery) match(text string) {
 	q.needed = true
-	words := "websearch_to_tsquery('english', " + q.arg(withoutTags(text)) + ")"
+	words := "websearch_to_tsquery('english', " + q.arg(asQuery(text)) + ")"
 	q.hits = "s.vector @@ " + words
 	q.class = fmt.Sprintf(`case when ts_filter(s.vector, '{a}') @@ %[1]s then 4 when ts_filter(s.vector, '{a,b}') @@ %[1]s then 2
 		when s.vector @@ %[1]s then 1 else 0 end`, words)
-	if hasOperators(text) || longestWord(text) < trigram && isASCII(text) {
+	if hasOperators(text) || !hasTrigram(text) {
 		return
 	}
 	whole := q.arg(text)
@@ -160,29 +159,6 @@ func (q *searchQuery) match(text string) {
 	}
 	q.class = fmt.Sprintf("case when s.name = %s then 5 when %s then greatest(3, %s) else %s end",
 		whole, strings.Join(inName, " and "), q.class, q.class)
-}
-
-// hasOperators tells a text in the words of a query language.
-func hasOperators(text string) bool {
-	words := strings.Fields(text)
-	return strings.Contains(text, `"`) || slices.Contains(words, "or") ||
-		slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
-}
-
-// trigram is how many letters the index of parts of words needs. A shorter word is
-// found whole, because all rows hold its two letters somewhere; only in scripts
-// that put no space between words is it looked for in every row, until the
-// statement's timeout.
-const trigram = 3
-
-func isASCII(s string) bool {
-	return !strings.ContainsFunc(s, func(r rune) bool { return r > unicode.MaxASCII })
-}
-
-func isWord(text string) bool { return !strings.ContainsFunc(text, isNoLetter) }
-
-func isNoLetter(r rune) bool {
-	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)
 }
 
 // from is every agent that matches, as relations a, u, s and x, and class.

@@ -19,7 +19,7 @@ import (
 
 // searchForm counts how often what is searched has changed: rows of another form
 // are made anew by Migrate.
-const searchForm = 2
+const searchForm = 3
 
 // Whoever writes a document decides how long it is: search sees its head.
 const (
@@ -54,7 +54,7 @@ func searchTextOf(r *repute.Registration) searchText {
 	}
 	_ = json.Unmarshal(r.Extra["tags"], &tags) // of any other shape: no tags
 	return searchText{
-		name: lowered(r.Name, maxSearchName), description: lowered(r.Description, maxSearchText),
+		name: folded(r.Name, maxSearchName), description: folded(r.Description, maxSearchText),
 		services: loweredList(services), skills: loweredList(skills), domains: loweredList(domains),
 		trust: loweredList(r.SupportedTrust), tags: loweredList(tags), x402: r.X402, active: r.Active,
 	}
@@ -91,18 +91,11 @@ func loweredList(values []string) []string {
 	return out
 }
 
-// labels are the values of all lists.
+// labels are the values of all lists, folded.
 func (s searchText) labels() string {
-	return strings.Join(slices.Concat(s.services, s.skills, s.domains, s.trust, s.tags), " ")
+	all := strings.Join(slices.Concat(s.services, s.skills, s.domains, s.trust, s.tags), " ")
+	return folded(all, 2*len(all))
 }
-
-// asWords parts what is written as one word, e.g. a skill's path.
-func asWords(s string) string {
-	return strings.NewReplacer("/", " ", "_", " ", "-", " ", ".", " ", ":", " ").Replace(withoutTags(s))
-}
-
-// withoutTags keeps Postgres from reading markup, whose words it would leave out.
-func withoutTags(s string) string { return strings.NewReplacer("<", " ", ">", " ").Replace(s) }
 
 // upsertSearchable writes a row unless there is one of a newer parser. Its
 // parameters are searchArgs.
@@ -122,7 +115,7 @@ func searchArgs(sum []byte, version, worst int, r *repute.Registration) []any {
 	labels := s.labels()
 	words := wholeHead(s.name+"\n"+labels+"\n"+s.description, maxTrigramText)
 	description := wholeHead(s.description, max(0, maxSearchText-len(s.name)-len(labels)))
-	return []any{sum, searchForm, version, worst, s.name, words, asWords(s.name), asWords(labels), withoutTags(description),
+	return []any{sum, searchForm, version, worst, s.name, words, asWords(s.name), asWords(labels), asWords(description),
 		orEmptyList(s.services), orEmptyList(s.skills), orEmptyList(s.domains), orEmptyList(s.trust), s.x402, s.active}
 }
 
