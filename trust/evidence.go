@@ -1,8 +1,6 @@
 package trust
 
 import (
-	"fmt"
-
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
@@ -54,19 +52,7 @@ type Kin struct {
 }
 
 // Points is a score or a part of one, in thousandths of a point: -100000 to 100000.
-type Points int64
-
-// String writes the points with three digits, e.g. "-12.500".
-func (p Points) String() string {
-	sign, n := "", int64(p)
-	if n < 0 {
-		sign, n = "-", -n
-	}
-	return fmt.Sprintf("%s%d.%03d", sign, n/1000, n%1000)
-}
-
-// MarshalJSON writes a JSON number with three digits.
-func (p Points) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }
+type Points = repute.Points
 
 // Reason is why a row does not count.
 type Reason string

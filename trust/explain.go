@@ -114,7 +114,7 @@ func (s *scoring) contributions(r *Result) []Contribution {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(shares[b].size(), shares[a].size()) })
+	slices.SortStableFunc(order, func(a, b int) int { return cmp.Compare(size(shares[b]), size(shares[a])) })
 	var out []Contribution
 	rest := Contribution{Kind: KindRest}
 	for n, i := range order {
@@ -135,7 +135,7 @@ func (s *scoring) contributions(r *Result) []Contribution {
 	return append(out, adjustments(r)...)
 }
 
-func (p Points) size() Points { return max(p, -p) }
+func size(p Points) Points { return max(p, -p) }
 
 // adjustments lead from the mean to the score.
 func adjustments(r *Result) (out []Contribution) {

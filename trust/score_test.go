@@ -153,7 +153,7 @@ func TestStrangersMoveNoFurtherThanThePool(t *testing.T) {
 		pool, base := w.params.Evidence.Pool, w.params.Evidence.Base
 		vouched := before.Positive + before.Negative
 		most := points((2 * pool).div(base+vouched+pool)) + 2
-		if moved.size() > most {
+		if size(moved) > most {
 			t.Fatalf("moved by %s with %s units of evidence, most is %s", moved, vouched.Decimal(2), most)
 		}
 		if after.PathsFor != before.PathsFor || after.PathsAgainst != before.PathsAgainst {

@@ -1,0 +1,114 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// scoreColumns are those that trust_scores and trust_finals share, of relation s, and
+// those of relation r, the run.
+const scoreColumns = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, s.evidence,
+	s.rated, s.score, s.low, s.high, s.mean, s.confidence, s.tier, s.result`
+
+// currentScores are the newest scores of the chain $1. One whose newest block was
+// replaced is not among them: it is of a chain that is no more.
+const currentScores = `select ` + scoreColumns + `, false, s.block, s.block_hash, s.block_time
+	from trust_scores s join trust_runs r using (chain_id, run)
+	where s.chain_id = $1 and (s.block = r.block or exists (
+		select from blocks b where (b.chain_id, b.number, b.hash) = (s.chain_id, s.block, s.block_hash)))`
+
+func scanScore(c repute.Chain) func(pgx.CollectableRow) (repute.Score, error) {
+	return func(row pgx.CollectableRow) (s repute.Score, err error) {
+		s.Agent.ChainID, s.Agent.Registry = c.ID, c.Identity
+		var params, tags, roots, links, evidence, hash []byte
+		var at *time.Time
+		err = row.Scan((*tokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags, &roots, &links, &evidence,
+			&s.Rated, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence, &s.Tier, &s.Result,
+			&s.Final, &s.Block.Number, &hash, &at)
+		s.Params, s.Tags, s.Roots, s.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots), common.BytesToHash(links)
+		s.Evidence, s.Block.Hash, s.Block.Time = common.BytesToHash(evidence), common.BytesToHash(hash), timeOf(at)
+		return s, err
+	}
+}
+
+// ScoreOf is an agent's stored score: the newest one for repute.Latest, else the final
+// one of the last epoch that was closed at or before the block asked.
+// repute.ErrNotFound when there is no such agent (a *repute.MissingError), or no score
+// of it: nobody rated it, or no score was computed yet.
+func (db *DB) ScoreOf(ctx context.Context, id repute.AgentID, at repute.At) (out repute.Score, err error) {
+	err = db.viewAgent(ctx, "read score", id, at, func(ctx context.Context, s subject) error {
+		if s.block == everything {
+			out, err = s.currentScore(ctx)
+			if err == nil || !errors.Is(err, repute.ErrNotFound) {
+				return err
+			}
+		}
+		out, err = s.finalScore(ctx)
+		return err
+	})
+	return out, err
+}
+
+func (s subject) currentScore(ctx context.Context) (repute.Score, error) {
+	rows, err := s.tx.Query(ctx, currentScores+` and s.token_id = $2`, s.id.ChainID, tokenNum(s.id.TokenID))
+	return oneScore(rows, err, s.chain.Chain)
+}
+
+// finalScore is the one of the last run that was closed. A newer run that has begun
+// may have left scores too; they are not seen yet.
+func (s subject) finalScore(ctx context.Context) (repute.Score, error) {
+	rows, err := s.tx.Query(ctx, `
+		select `+scoreColumns+`, true, r.block, r.block_hash, r.block_time
+		from trust_finals s join trust_runs r using (chain_id, run)
+		where s.chain_id = $1 and s.token_id = $2 and s.run <= (
+			select max(run) from trust_runs where chain_id = $1 and closed_at is not null and boundary <= $3)
+		order by s.run desc limit 1`, s.key()...)
+	return oneScore(rows, err, s.chain.Chain)
+}
+
+func oneScore(rows pgx.Rows, err error, c repute.Chain) (repute.Score, error) {
+	if err != nil {
+		return repute.Score{}, err
+	}
+	score, err := pgx.CollectExactlyOneRow(rows, scanScore(c))
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = repute.ErrNotFound
+	}
+	return score, err
+}
+
+// Scores are the newest scores of agents, of those that have one.
+func (db *DB) Scores(ctx context.Context, ids []repute.AgentID) (out map[repute.AgentID]repute.Score, err error) {
+	out = make(map[repute.AgentID]repute.Score, len(ids))
+	byChain := map[uint64][]repute.TokenID{}
+	for _, id := range ids {
+		byChain[id.ChainID] = append(byChain[id.ChainID], id.TokenID)
+	}
+	err = db.view(ctx, "read scores", func(ctx context.Context, tx pgx.Tx) error {
+		chains, err := readChains(ctx, tx, keys(byChain))
+		if err != nil {
+			return err
+		}
+		for _, c := range chains {
+			rows, err := tx.Query(ctx, currentScores+` and s.token_id = any($2::numeric[])`, c.ID, tokenArray(byChain[c.ID]))
+			if err != nil {
+				return err
+			}
+			scores, err := pgx.CollectRows(rows, scanScore(c.Chain))
+			if err != nil {
+				return err
+			}
+			for _, s := range scores {
+				out[s.Agent] = s
+			}
+		}
+		return nil
+	})
+	return out, err
+}

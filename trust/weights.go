@@ -1,0 +1,66 @@
+package trust
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/binary"
+	"hash"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Sum is the sha256 of the graph and of everything the walk found: two of them are equal
+// when every score by the one is a score by the other.
+func (w *Weights) Sum() (out common.Hash) {
+	h := sha256.New()
+	g := w.graph
+	sumOf(h, len(g.names), func(i int) []byte { return g.names[i][:] })
+	others := g.others()
+	sumOf(h, len(others), func(i int) []byte { return binary.BigEndian.AppendUint32(others[i][:], uint32(g.nodes[others[i]])) })
+	sum32(h, g.start)
+	sum32(h, g.from)
+	sum32(h, g.share)
+	sum64(h, w.mass)
+	sumOf(h, len(w.roots), func(i int) []byte {
+		b := binary.BigEndian.AppendUint32(nil, uint32(w.roots[i].node))
+		return binary.BigEndian.AppendUint64(b, uint64(w.roots[i].share))
+	})
+	h.Sum(out[:0])
+	return out
+}
+
+// others are the addresses that are not the name of their identity, in order.
+func (g *Graph) others() (out []common.Address) {
+	for a, n := range g.nodes {
+		if g.names[n] != a {
+			out = append(out, a)
+		}
+	}
+	slices.SortFunc(out, func(a, b common.Address) int { return bytes.Compare(a[:], b[:]) })
+	return out
+}
+
+// sumOf adds a list: its length, then its parts.
+func sumOf(h hash.Hash, n int, part func(int) []byte) {
+	_ = binary.Write(h, binary.BigEndian, uint64(n)) // a hash does not fail
+	for i := range n {
+		h.Write(part(i))
+	}
+}
+
+func sum32[T ~uint32](h hash.Hash, list []T) {
+	var b [4]byte
+	sumOf(h, len(list), func(i int) []byte {
+		binary.BigEndian.PutUint32(b[:], uint32(list[i]))
+		return b[:]
+	})
+}
+
+func sum64(h hash.Hash, list []uint64) {
+	var b [8]byte
+	sumOf(h, len(list), func(i int) []byte {
+		binary.BigEndian.PutUint64(b[:], list[i])
+		return b[:]
+	})
+}
