@@ -69,14 +69,16 @@ const maxListed = 100
 // Explain evaluates an agent and tells how. It lists the hundred contributions with
 // most points and adds up the others.
 func (s *Scorer) Explain(e Evidence) Explanation {
-	x := s.evaluate(e)
-	out := Explanation{Result: x.result(), ByReason: map[Reason]int{}}
-	out.Contributions = x.contributions(&out.Result)
-	x.measureGates(out.Result.Gates)
-	for i, ex := range x.excluded {
+	s.hearOf(&e)
+	out := Explanation{ByReason: map[Reason]int{}}
+	s.result(&out.Result)
+	out.Result.Agent = e.Agent
+	out.Contributions = s.contributions(&out.Result)
+	s.measureGates(out.Result.Gates)
+	for i, ex := range s.l.excluded {
 		out.ByReason[ex.Reason]++
 		if i < maxListed {
-			out.Excluded = append(out.Excluded, Ignored{x.ref(ex.Row), ex.Reason})
+			out.Excluded = append(out.Excluded, Ignored{s.l.ref(ex.Row), ex.Reason})
 		}
 	}
 	return out
@@ -94,14 +96,14 @@ func (s *scoring) measureGates(gates []GateView) {
 	}
 }
 
-func (s *scoring) ref(i int) RowRef {
-	r := &s.e.Rows[i]
+func (l *listener) ref(i int) RowRef {
+	r := &l.rows[i]
 	return RowRef{r.Tx, r.Block, r.LogIndex, r.Rater, r.Index, r.Tag1, r.Amount.Decimal()}
 }
 
 // contributions divides the mean among prior and opinions and appends what rules then
 // changed.
-func (s *scoring) contributions(r *Result) []Contribution {
+func (s *Scorer) contributions(r *Result) []Contribution {
 	total := s.p.Evidence.Base + s.evidence()
 	parts := make([]Fixed, len(s.voices)+1)
 	for i, v := range s.voices {
@@ -119,7 +121,7 @@ func (s *scoring) contributions(r *Result) []Contribution {
 	rest := Contribution{Kind: KindRest}
 	for n, i := range order {
 		if n < maxListed {
-			out = append(out, s.contribution(s.voices[i], shares[i]))
+			out = append(out, s.contribution(&s.voices[i], shares[i]))
 			continue
 		}
 		v := s.voices[i]
@@ -181,15 +183,15 @@ func floorPoints(f Fixed) Points { return Points(int64(f) * (100_000 >> 5) >> 27
 
 func remainder(f Fixed, p Points) int64 { return int64(f)*(100_000>>5) - int64(p)<<27 }
 
-func (s *scoring) contribution(v *voice, points Points) Contribution {
-	c := Contribution{Kind: KindOpinion, Points: points, Channel: v.channel, Weight: v.weight, Opinion: v.value,
-		Evidence: v.vouched + v.pooled, Unvouched: v.pooled, Count: len(v.rows)}
+func (s *Scorer) contribution(v *voice, points Points) Contribution {
+	c := Contribution{Kind: KindOpinion, Points: points, Channel: s.p.Tags.Channels[v.channel].Name, Weight: v.weight, Opinion: v.value,
+		Evidence: v.vouched + v.pooled, Unvouched: v.pooled, Count: v.last - v.first}
 	if v.vouched == 0 {
 		c.Opinion = v.poolValue
 	}
 	seen := map[common.Address]bool{}
-	for i := len(v.rows) - 1; i >= 0; i-- {
-		ref := s.ref(v.rows[i])
+	for _, row := range s.l.newest(v) {
+		ref := s.l.ref(row)
 		if len(c.Rows) < 10 {
 			c.Rows = append(c.Rows, ref)
 		}
@@ -199,15 +201,25 @@ func (s *scoring) contribution(v *voice, points Points) Contribution {
 		}
 	}
 	if n := s.strongest(v); n != NoNode {
-		c.Path = s.e.Weights.Path(n)
+		c.Path = s.w.Path(n)
 	}
 	return c
 }
 
+// newest lists a voice's rows, the newest first.
+func (l *listener) newest(v *voice) []int {
+	rows := make([]int, 0, v.last-v.first)
+	for i := v.first; i < v.last; i++ {
+		rows = append(rows, l.said[i].row)
+	}
+	slices.SortFunc(rows, func(a, b int) int { return b - a })
+	return rows
+}
+
 func (s *scoring) strongest(v *voice) Node {
 	best := NoNode
-	for _, n := range v.member {
-		if w := s.e.Weights.weight(n); w > 0 && (best == NoNode || w > s.e.Weights.weight(best)) {
+	for _, n := range s.members[v.from:v.to] {
+		if w := s.w.weight(n); w > 0 && (best == NoNode || w > s.w.weight(best)) {
 			best = n
 		}
 	}

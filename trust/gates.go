@@ -49,22 +49,24 @@ type Lacking struct {
 
 // judge fills gates and tier.
 func (s *scoring) judge(r *Result) {
-	passed := map[string]bool{}
 	for i := range s.p.Gates {
 		g := &s.p.Gates[i]
 		lacks := s.lacks(g, r)
 		r.Gates = append(r.Gates, GateView{g.ID, len(lacks) == 0, lacks})
-		passed[g.ID] = len(lacks) == 0
 	}
 	if r.Status != Rated {
 		return
 	}
 	for _, t := range s.p.Tiers {
-		if (t.Gate == "" || passed[t.Gate]) && (t.Low == nil || r.Low >= whole3(*t.Low)) && r.PathsFor >= t.Paths {
+		if (t.Gate == "" || r.passes(t.Gate)) && (t.Low == nil || r.Low >= whole3(*t.Low)) && r.PathsFor >= t.Paths {
 			r.Tier = t.Tier
 			return
 		}
 	}
+}
+
+func (r *Result) passes(gate string) bool {
+	return slices.ContainsFunc(r.Gates, func(g GateView) bool { return g.ID == gate && g.Passed })
 }
 
 // whole3 turns points into thousandths.
@@ -113,9 +115,9 @@ func (s *scoring) evidenceIn(r *Result, channels []string) (sum Fixed) {
 // recentAgainst counts vouched voices against the agent within so many days.
 func (s *scoring) recentAgainst(days int) (n int) {
 	const day = 24 * 60 * 60
-	since := s.e.Block.Time.Unix() - int64(days)*day
-	for _, v := range s.voices {
-		if isAgainst(v.value) && v.weight > s.p.Paths.MinWeight && v.newest >= since {
+	since := s.block.Time.Unix() - int64(days)*day
+	for i := range s.voices {
+		if v := &s.voices[i]; isAgainst(v.value) && v.weight > s.p.Paths.MinWeight && v.newest >= since {
 			n++
 		}
 	}
@@ -135,7 +137,7 @@ func (s *scoring) missing(low Fixed) Fixed {
 
 // with is mean and deviation after so many more opinions of +1.
 func (s *scoring) with(units Fixed) (mean, deviation Fixed) {
-	more := s.sums
+	more := s.total
 	more.weight, more.value, more.square = more.weight+units, more.value+units, more.square+units
 	return more.average(s.p.Evidence, s.prior)
 }

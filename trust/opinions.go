@@ -1,24 +1,13 @@
 package trust
 
 import (
+	"bytes"
 	"cmp"
+	"math"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 )
-
-// voice is a party's opinion of one agent in one channel.
-type voice struct {
-	channel string
-	member  []Node
-	weight  Fixed // R of its strongest member, 0 to 1
-	rows    []int // of Evidence.Rows, oldest first
-	newest  int64 // Unix seconds
-	// Opinions, -1 to 1, and what they weigh: of the members as far as they are
-	// vouched for, and as far as they are not.
-	value, vouched    Fixed
-	poolValue, pooled Fixed
-}
 
 // Excluded is a row that does not count.
 type Excluded struct {
@@ -26,13 +15,37 @@ type Excluded struct {
 	Reason Reason
 }
 
-// reading is one row put into the table's terms.
-type reading struct {
-	row            int
-	channel        string
-	value, weight  Fixed
-	party          party
-	decay, payment Fixed
+// record is one row put into the table's terms, as it is kept of millions: what the party
+// of node said in the channel of a rule. Entries of an agent are ordered by burst,
+// channel and party, and within them by the order of the chain.
+type record struct {
+	node    Node   // NoNode for a rater the graph does not know
+	value   int32  // -1 to 1 in units of 2^-30
+	time    uint32 // Unix seconds
+	payment uint16 // factor in units of 2^-12
+	rule    uint8  // of Params.rules
+	opens   opens
+}
+
+// opens says what begins with an record.
+type opens uint8
+
+const (
+	opensMember opens = 1 << iota
+	opensVoice
+	opensBurst
+)
+
+func (e *record) opinion() Fixed { return Fixed(e.value) << 2 }
+
+func (e *record) paid() Fixed { return Fixed(e.payment) << 20 }
+
+// account is all that is said of one agent.
+type account struct {
+	owner      Node
+	registered int64
+	records    []record
+	excluded   int
 }
 
 // party is a rater: an identity of the graph, or an address that it does not know.
@@ -41,90 +54,198 @@ type party struct {
 	address common.Address // zero when node is known
 }
 
-// sortRows puts rows into the order of the chain.
-func sortRows(rows []Row) []Row {
-	rows = slices.Clone(rows)
-	slices.SortFunc(rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex))
-	})
-	return rows
+func (g *Graph) party(a common.Address) party {
+	if n := g.Node(a); n != NoNode {
+		return party{node: n}
+	}
+	return party{node: NoNode, address: a}
 }
 
-// read puts every row into the terms of the tag table, or says why it does not count.
-func (s *scoring) read() []reading {
-	readings := make([]reading, 0, len(s.e.Rows))
-	for i := range s.e.Rows {
-		r, reason := s.readRow(i)
-		if reason != "" {
-			s.excluded = append(s.excluded, Excluded{i, reason})
-			continue
+// listener turns evidence into accounts, reusing memory.
+type listener struct {
+	p        *Params
+	g        *Graph
+	rows     []Row // in the order of the chain
+	said     []statement
+	excluded []Excluded
+	self     map[party]bool
+	parties  map[party]speaker
+	bursts   map[burst]uint32
+	count    uint32 // of bursts
+}
+
+// statement is an record before it has its place.
+type statement struct {
+	record
+	row     int // of listener.rows
+	channel uint8
+	speaker
+}
+
+// speaker numbers a party by its first words, and the burst it belongs to.
+type speaker struct{ party, burst uint32 }
+
+func newListener(g *Graph, p *Params) *listener { return &listener{p: p, g: g} }
+
+// listen puts what is said of an agent into the order in which it is weighed. The
+// account's records are the listener's until the next call.
+//
+// A party has one opinion in a channel however often it says so. Parties whose first
+// words came in the same block and are the same count as one: that is how bots and
+// batches write.
+func (l *listener) listen(e *Evidence) account {
+	l.reset(e)
+	for i := range l.rows {
+		if reason := l.hear(e, i); reason != "" {
+			l.excluded = append(l.excluded, Excluded{i, reason})
 		}
-		readings = append(readings, r)
 	}
-	return readings
+	slices.SortStableFunc(l.said, func(a, b statement) int {
+		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.party, b.party))
+	})
+	out := account{owner: l.g.Node(e.Owner), registered: e.Registered, excluded: len(l.excluded), records: make([]record, len(l.said))}
+	for i := range l.said {
+		s := &l.said[i]
+		if i == 0 {
+			s.opens = opensBurst | opensVoice | opensMember
+		} else {
+			s.opens = l.said[i-1].until(s)
+		}
+		out.records[i] = s.record
+	}
+	return out
 }
 
-func (s *scoring) readRow(i int) (reading, Reason) {
-	row := &s.e.Rows[i]
-	r, reason := s.p.read(row, s.e.Block.Time.Unix())
+// until says what begins with the statement after s.
+func (s *statement) until(next *statement) opens {
+	switch {
+	case s.burst != next.burst:
+		return opensBurst | opensVoice | opensMember
+	case s.channel != next.channel:
+		return opensVoice | opensMember
+	case s.party != next.party:
+		return opensMember
+	}
+	return 0
+}
+
+// manyRows is above what agents usually have: maps that grew to it are not kept.
+const manyRows = 1000
+
+func (l *listener) reset(e *Evidence) {
+	if l.self == nil || len(l.parties) > manyRows {
+		l.self, l.parties, l.bursts = map[party]bool{}, map[party]speaker{}, map[burst]uint32{}
+	}
+	clear(l.self)
+	clear(l.parties)
+	clear(l.bursts)
+	l.count, l.said, l.excluded = 0, l.said[:0], l.excluded[:0]
+	l.rows = append(l.rows[:0], e.Rows...)
+	slices.SortFunc(l.rows, func(a, b Row) int {
+		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex),
+			bytes.Compare(a.Rater[:], b.Rater[:]), cmp.Compare(a.Index, b.Index))
+	})
+	l.self[l.g.party(e.Owner)] = true
+	for _, a := range e.Self {
+		l.self[l.g.party(a)] = true
+	}
+}
+
+// hear takes down a row, or says why it does not count.
+func (l *listener) hear(e *Evidence, i int) Reason {
+	row := &l.rows[i]
+	said, reason := l.p.read(row, e.Block.Time.Unix())
 	if reason != "" {
-		return r, reason
+		return reason
 	}
-	r.row = i
-	if r.party = s.party(row.Rater); s.self[r.party] {
-		return r, ReasonSelf
+	who := l.g.party(row.Rater)
+	if l.self[who] {
+		return ReasonSelf
 	}
-	if r.value > 0 && row.Time < s.e.Held {
-		return r, ReasonEarlier
+	if said.value > 0 && row.Time < e.Held {
+		return ReasonEarlier
 	}
-	return r, ""
+	said.node = who.node
+	spoke, known := l.parties[who]
+	if !known {
+		spoke = speaker{uint32(len(l.parties)), l.burst(i)}
+		l.parties[who] = spoke
+	}
+	l.said = append(l.said, statement{record: said, row: i, channel: l.p.rules[said.rule].channel, speaker: spoke})
+	return ""
 }
 
-// read puts a row into the terms of the tables, as of a time.
-func (p *Params) read(row *Row, at int64) (reading, Reason) {
-	r := reading{payment: One}
-	if row.Time <= 0 {
-		return r, ReasonUndated
+// burst is what parties must share in their first row to count as one.
+type burst struct {
+	block      uint64
+	value      string
+	tag1, tag2 string
+	content    common.Hash
+}
+
+// burst numbers the burst of a row. Validators answer one by one, whatever the block,
+// and a row that is alone in its block with regard to the agent is no burst.
+func (l *listener) burst(i int) uint32 {
+	r := &l.rows[i]
+	alone := (i == 0 || l.rows[i-1].Block != r.Block) && (i == len(l.rows)-1 || l.rows[i+1].Block != r.Block)
+	if alone || r.Validation {
+		l.count++
+		return l.count
+	}
+	b := burst{block: r.Block, value: r.Amount.Decimal(), tag1: r.Tag1, tag2: r.Tag2, content: r.Content}
+	n, known := l.bursts[b]
+	if !known {
+		l.count++
+		n = l.count
+		l.bursts[b] = n
+	}
+	return n
+}
+
+// read puts a row into the terms of the tables, as of a time; node and opens stay open.
+func (p *Params) read(row *Row, at int64) (e record, reason Reason) {
+	if row.Time <= 0 || row.Time > math.MaxUint32 {
+		return e, ReasonUndated
 	}
 	if row.Time > at {
-		return r, ReasonFuture
+		return e, ReasonFuture
 	}
-	curve, reason := p.rule(row, &r)
+	curve, reason := p.rule(row, &e)
 	if reason != "" {
-		return r, reason
+		return e, reason
 	}
 	v, ok := opinion(curve, row.Amount)
 	if !ok {
-		return r, ReasonRange
+		return e, ReasonRange
 	}
-	r.value = v
-	r.decay = p.decay(at - row.Time)
-	if row.Paid > 0 {
-		full := Int(p.Evidence.FullPayment + 1).log2()
-		r.payment = min(p.Evidence.MaxPayment, One+(One+row.Paid).log2().mul(p.Evidence.MaxPayment-One).div(full))
-	}
-	return r, ""
+	e.value, e.time, e.payment = int32(v/4), uint32(row.Time), uint16(p.payment(row.Paid)>>20)
+	return e, ""
 }
 
-// rule finds a row's channel, weight and curve.
-func (p *Params) rule(row *Row, r *reading) ([]Corner, Reason) {
-	if row.Validation {
-		rule := &p.Tags.Validation
-		finality, ok := rule.Finality[row.Tag1]
-		if !ok {
-			finality = rule.Finality[""]
-		}
-		r.channel, r.weight = rule.Channel, rule.Weight.mul(finality)
-		return rule.Curve, ""
+// payment is what a payment in US dollars multiplies by.
+func (p *Params) payment(paid Fixed) Fixed {
+	if paid <= 0 {
+		return One
 	}
-	rule := p.Tags.Rule(row.Tag1)
-	if rule == nil {
+	full := Int(p.Evidence.FullPayment + 1).log2()
+	return min(p.Evidence.MaxPayment, One+(One+min(paid, Int(1<<30))).log2().mul(p.Evidence.MaxPayment-One).div(full))
+}
+
+// rule finds a row's rule and curve.
+func (p *Params) rule(row *Row, e *record) ([]Corner, Reason) {
+	if row.Validation {
+		e.rule = p.validation(row.Tag1)
+		return p.Tags.Validation.Curve, ""
+	}
+	at, known := p.Tags.byTag[row.Tag1]
+	if !known {
 		return nil, ReasonUnknownTag
 	}
+	rule := &p.Tags.Tags[at]
 	if p.Tags.use[rule.Channel] != UseScore || rule.Weight == 0 {
 		return nil, ReasonChannel
 	}
-	r.channel, r.weight = rule.Channel, rule.Weight
+	e.rule = uint8(at)
 	return rule.Curve, ""
 }
 
@@ -132,141 +253,4 @@ func (p *Params) rule(row *Row, r *reading) ([]Corner, Reason) {
 func (p *Params) decay(age int64) Fixed {
 	const day = 24 * 60 * 60
 	return exp2Neg(ratio(age, int64(p.Evidence.HalfLifeDays)*day))
-}
-
-func (s *scoring) party(a common.Address) party {
-	if n := s.e.Weights.graph.Node(a); n != NoNode {
-		return party{node: n}
-	}
-	return party{node: NoNode, address: a}
-}
-
-// hear gathers what each party says in each channel. A party has one opinion however
-// often it says so: the mean of what it said, the older the less, as fresh as the
-// newest. Parties whose first words came in the same block and are the same count as
-// one: that is how bots and batches write.
-func (s *scoring) hear(readings []reading) []*voice {
-	first := map[party]burst{}
-	for _, r := range readings {
-		if _, ok := first[r.party]; !ok {
-			first[r.party] = s.burst(r.row)
-		}
-	}
-	type key struct {
-		burst   burst
-		channel string
-	}
-	byKey := map[key]*voice{}
-	var voices []*voice
-	spoken := map[key][]reading{}
-	for _, r := range readings {
-		k := key{first[r.party], r.channel}
-		if byKey[k] == nil {
-			byKey[k] = &voice{channel: r.channel}
-			voices = append(voices, byKey[k])
-		}
-		spoken[k] = append(spoken[k], r)
-	}
-	for k, v := range byKey {
-		s.merge(v, spoken[k])
-	}
-	return voices
-}
-
-// burst is what parties must share in their first row to count as one.
-type burst struct {
-	block      uint64
-	validation bool
-	value      string
-	tag1, tag2 string
-	content    common.Hash
-}
-
-func (s *scoring) burst(row int) burst {
-	r := &s.e.Rows[row]
-	b := burst{block: r.Block, validation: r.Validation, value: r.Amount.Decimal(), tag1: r.Tag1, tag2: r.Tag2, content: r.Content}
-	if r.Validation { // validators answer one by one, whatever the block
-		b.tag2, b.content = r.Rater.Hex(), r.Tx
-	}
-	return b
-}
-
-// saying is what one member of a voice says.
-type saying struct{ value, weight, decay, payment, newest Fixed }
-
-func (m *saying) add(r reading) {
-	m.value += r.value.mul(r.decay)
-	m.weight += r.weight.mul(r.decay)
-	m.decay += r.decay
-	m.payment = max(m.payment, r.payment)
-	m.newest = max(m.newest, r.decay)
-}
-
-// mean is the opinion and what it weighs when the member has full weight.
-func (m *saying) mean() (value, strength Fixed) {
-	if m.decay == 0 {
-		return 0, 0 // too old to weigh anything
-	}
-	return bounded(m.value.div(m.decay), -One), m.weight.div(m.decay).mul(m.payment).mul(m.newest)
-}
-
-// merge makes one voice of readings, oldest first: its weight is that of its strongest
-// member, its opinion the mean by weight. What is vouched for and what is not are kept
-// apart, so that a member without weight cannot change what the others say.
-func (s *scoring) merge(v *voice, readings []reading) {
-	members := map[party]*saying{}
-	var order []party
-	for _, r := range readings {
-		if members[r.party] == nil {
-			members[r.party] = &saying{}
-			order = append(order, r.party)
-		}
-		members[r.party].add(r)
-		v.rows = append(v.rows, r.row)
-		v.newest = max(v.newest, s.e.Rows[r.row].Time)
-	}
-	var sum, pool struct{ value, weight Fixed }
-	for _, p := range order {
-		value, strength := members[p].mean()
-		weight := s.e.Weights.weight(p.node)
-		heard, unheard := weight.mul(strength), (One - weight).mul(strength)
-		v.vouched, v.pooled = max(v.vouched, heard), max(v.pooled, unheard)
-		sum.value, sum.weight = sum.value+heard.mul(value), sum.weight+heard
-		pool.value, pool.weight = pool.value+unheard.mul(value), pool.weight+unheard
-		v.weight = max(v.weight, weight)
-		if p.node != NoNode {
-			v.member = append(v.member, p.node)
-		}
-	}
-	v.value, v.poolValue = meanOf(sum.value, sum.weight), meanOf(pool.value, pool.weight)
-}
-
-func meanOf(sum, weight Fixed) Fixed {
-	if weight == 0 {
-		return 0
-	}
-	return bounded(sum.div(weight), -One)
-}
-
-// nodes groups the members of voices that speak with weight on one side: each set is
-// one rater to the count of paths. A party that speaks in several channels is one.
-func (s *scoring) nodes(side func(Fixed) bool) [][]Node {
-	var groups [][]Node
-	seen := map[Node]bool{}
-	for _, v := range s.voices {
-		if !side(v.value) || v.weight <= s.p.Paths.MinWeight {
-			continue
-		}
-		var group []Node
-		for _, n := range v.member {
-			if !seen[n] && s.e.Weights.weight(n) > s.p.Paths.MinWeight {
-				seen[n] = true
-				group = append(group, n)
-			}
-		}
-		if len(group) > 0 {
-			groups = append(groups, group)
-		}
-	}
-	return groups
 }

@@ -6,6 +6,7 @@ import (
 	_ "embed"
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -36,6 +37,9 @@ type Params struct {
 
 	// Paths for and against an agent that a rule may ask for.
 	countedFor, countedAgainst int
+
+	rules    []rule   // what records may be: one per rule of Tags, then one per finality
+	finality []string // tags of answers, of rules after those of Tags
 
 	Tags     TagTable    `json:"-"`
 	Hash     common.Hash `json:"-"` // sha256 of params.json
@@ -138,7 +142,41 @@ func ParseParams(params, tags []byte) (*Params, error) {
 	for _, t := range p.Tiers {
 		p.countedFor = max(p.countedFor, t.Paths)
 	}
-	return p, p.Tags.check()
+	if err := p.Tags.check(); err != nil {
+		return nil, err
+	}
+	p.number()
+	return p, nil
+}
+
+// rule is what a record says of what.
+type rule struct {
+	channel uint8 // of Tags.Channels
+	weight  Fixed
+}
+
+// number makes the rules that records name.
+func (p *Params) number() {
+	channel := func(name string) uint8 {
+		return uint8(slices.IndexFunc(p.Tags.Channels, func(c Channel) bool { return c.Name == name }))
+	}
+	for _, t := range p.Tags.Tags {
+		p.rules = append(p.rules, rule{channel(t.Channel), t.Weight})
+	}
+	v := &p.Tags.Validation
+	p.finality = slices.Sorted(maps.Keys(v.Finality))
+	for _, tag := range append(slices.Clone(p.finality), "") { // the last is for tags that are not listed
+		p.rules = append(p.rules, rule{channel(v.Channel), v.Weight.mul(v.Finality[tag])})
+	}
+}
+
+// validation is the rule of an answer with a tag.
+func (p *Params) validation(tag string) uint8 {
+	at, known := slices.BinarySearch(p.finality, tag)
+	if !known {
+		at = len(p.finality)
+	}
+	return uint8(len(p.Tags.Tags) + at)
 }
 
 func strict(b []byte, into any) error {

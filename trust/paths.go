@@ -37,6 +37,17 @@ func newFinder(w *Weights) *finder {
 	return &finder{w: w, mark: make([]uint32, 2*n), came: make([]uint32, 2*n), hops: make([]hop, n)}
 }
 
+// begin begins a count: list, then count.
+func (f *finder) begin() { f.round++ }
+
+// list is true when a node was not listed as a rater since begin.
+func (f *finder) list(n Node) bool {
+	h := &f.hops[n]
+	again := h.listed == f.round
+	h.listed = f.round
+	return !again
+}
+
 // count finds how many of the groups of raters can be reached from roots by paths that
 // share no identity and do not pass through without, up to most. A group has one path,
 // an identity one group.
@@ -44,11 +55,10 @@ func (f *finder) count(groups [][]Node, without Node, most int) int {
 	if len(groups) == 0 || len(f.w.roots) == 0 {
 		return 0
 	}
-	f.round++
 	f.groups, f.served = groups, append(f.served[:0], make([]bool, len(groups))...)
 	for i, members := range groups {
 		for _, n := range members {
-			f.hops[n].listed, f.hops[n].group = f.round, int32(i)
+			f.hops[n].group = int32(i)
 		}
 	}
 	paths := 0

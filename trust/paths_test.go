@@ -33,7 +33,9 @@ func TestPathsAreAMaximumFlow(t *testing.T) {
 		if rapid.Bool().Draw(t, "with subject") {
 			without = Node(rapid.IntRange(0, n-1).Draw(t, "subject"))
 		}
-		got, want := newFinder(w).count(groups, without, 100), plainFlow(w, groups, without)
+		f := newFinder(w)
+		f.begin()
+		got, want := f.count(groups, without, 100), plainFlow(w, groups, without)
 		if got != want {
 			t.Fatalf("%d paths, the flow is %d", got, want)
 		}

@@ -63,18 +63,24 @@ type GuardView struct {
 
 // scoring is one agent's evaluation.
 type scoring struct {
-	e        Evidence
-	p        *Params
-	f        *finder
-	self     map[party]bool
-	excluded []Excluded
-	voices   []*voice
+	p     *Params
+	w     *Weights
+	f     *finder
+	a     account
+	block repute.Block
+	kin   []Kin
+
+	voices  []voice
+	members []Node // of voices, as far as the graph knows them
+	flat    []Node // memory of groups
+	groups  [][]Node
+	sums    []blend // by channel
 
 	positive, negative, pool Fixed // evidence of each kind
 	pathsFor, pathsAgainst   int
 	vouching, prior          Fixed
 	mean, deviation          Fixed
-	sums                     moments
+	total                    moments
 }
 
 // Score evaluates an agent. It does not change the evidence and may run many times at once.
@@ -83,36 +89,42 @@ func Score(e Evidence, p *Params) Result { return NewScorer(e.Weights, p).Score(
 // Scorer evaluates many agents against the same weights, reusing memory. It is for one
 // goroutine at a time.
 type Scorer struct {
-	p *Params
-	f *finder
+	scoring
+	l *listener
 }
 
 // NewScorer makes a scorer for evidence with these weights.
-func NewScorer(w *Weights, p *Params) *Scorer { return &Scorer{p, newFinder(w)} }
+func NewScorer(w *Weights, p *Params) *Scorer {
+	return &Scorer{scoring{p: p, w: w, f: newFinder(w)}, newListener(w.graph, p)}
+}
 
 // Score is the package's function of this name; e.Weights must be the scorer's.
-func (s *Scorer) Score(e Evidence) Result { return s.evaluate(e).result() }
+func (s *Scorer) Score(e Evidence) (r Result) {
+	s.hearOf(&e)
+	s.result(&r)
+	r.Agent = e.Agent
+	return r
+}
 
-func (s *Scorer) evaluate(e Evidence) *scoring {
-	e.Rows = sortRows(e.Rows)
-	x := &scoring{e: e, p: s.p, f: s.f, self: map[party]bool{}}
-	for _, a := range append([]common.Address{e.Owner}, e.Self...) {
-		x.self[x.party(a)] = true
-	}
-	x.voices = x.hear(x.read())
-	x.boundPool()
-	x.boundPaths()
-	x.average()
-	return x
+func (s *Scorer) hearOf(e *Evidence) { s.evaluate(s.l.listen(e), e.Block, e.Kin) }
+
+func (s *scoring) evaluate(a account, at repute.Block, kin []Kin) {
+	s.a, s.block, s.kin = a, at, kin
+	s.hear()
+	s.boundPool()
+	s.boundPaths()
+	s.average()
 }
 
 // boundPool holds all unvouched weight of the agent together below the pool's size.
 func (s *scoring) boundPool() {
 	var total Fixed
-	for _, v := range s.voices {
-		total += v.pooled
+	for i := range s.voices {
+		total += s.voices[i].pooled
 	}
-	for _, v := range s.voices {
+	s.pool = 0
+	for i := range s.voices {
+		v := &s.voices[i]
 		if total > s.p.Evidence.Pool {
 			v.pooled = v.pooled.scaled(int64(s.p.Evidence.Pool), int64(total))
 		}
@@ -126,20 +138,20 @@ func isAgainst(v Fixed) bool { return v < 0 }
 // boundPaths holds each side's vouched weight below the number of independent paths to
 // its raters, and then lets bad news weigh more once it comes by enough of them.
 func (s *scoring) boundPaths() {
-	subject := s.e.Weights.graph.Node(s.e.Owner)
+	subject := s.a.owner
 	s.pathsFor = s.paths(isFor, subject, s.p.countedFor)
 	s.pathsAgainst = s.paths(isAgainst, subject, s.p.countedAgainst)
 	s.positive = s.boundSide(isFor, s.pathsFor)
 	s.boundSide(isAgainst, s.pathsAgainst)
 	factor := s.p.Negative.of(s.pathsAgainst)
 	s.negative = 0
-	for _, v := range s.voices {
-		if isAgainst(v.value) {
+	for i := range s.voices {
+		if v := &s.voices[i]; isAgainst(v.value) {
 			v.vouched = v.vouched.mul(factor)
 			s.negative += v.vouched
 		}
 	}
-	s.vouching = s.e.Weights.vouching(subject, s.p.Prior.Decades)
+	s.vouching = s.w.vouching(subject, s.p.Prior.Decades)
 	paths := min(One, ratio(int64(s.pathsFor), int64(s.p.Prior.Paths)))
 	s.prior = s.p.Prior.Most.mul(s.vouching).mul(paths)
 }
@@ -147,24 +159,15 @@ func (s *scoring) boundPaths() {
 // paths counts the ways by which one side's raters are reached. More of them than the
 // side weighs make no difference but to the rules that ask for a number of paths.
 func (s *scoring) paths(side func(Fixed) bool, subject Node, counted int) int {
-	var weight Fixed
-	for _, v := range s.voices {
-		if side(v.value) {
-			weight += v.vouched
-		}
-	}
+	weight := s.weigh(side)
 	most := max(counted, int((weight+One-1)>>32))
-	return s.f.count(s.nodes(side), subject, min(most, s.p.Paths.Most))
+	return s.f.count(s.raters(side), subject, min(most, s.p.Paths.Most))
 }
 
 func (s *scoring) boundSide(side func(Fixed) bool, paths int) (sum Fixed) {
-	var total Fixed
-	for _, v := range s.voices {
-		if side(v.value) {
-			total += v.vouched
-		}
-	}
-	for _, v := range s.voices {
+	total := s.weigh(side)
+	for i := range s.voices {
+		v := &s.voices[i]
 		if !side(v.value) {
 			continue
 		}
@@ -172,6 +175,16 @@ func (s *scoring) boundSide(side func(Fixed) bool, paths int) (sum Fixed) {
 			v.vouched = v.vouched.scaled(int64(Int(paths)), int64(total))
 		}
 		sum += v.vouched
+	}
+	return sum
+}
+
+// weigh adds up one side.
+func (s *scoring) weigh(side func(Fixed) bool) (sum Fixed) {
+	for i := range s.voices {
+		if v := &s.voices[i]; side(v.value) {
+			sum += v.vouched
+		}
 	}
 	return sum
 }
@@ -196,11 +209,13 @@ func (m *moments) average(p EvidenceParams, prior Fixed) (mean, deviation Fixed)
 }
 
 func (s *scoring) average() {
-	for _, v := range s.voices {
-		s.sums.add(v.vouched, v.value)
-		s.sums.add(v.pooled, v.poolValue)
+	s.total = moments{}
+	for i := range s.voices {
+		v := &s.voices[i]
+		s.total.add(v.vouched, v.value)
+		s.total.add(v.pooled, v.poolValue)
 	}
-	s.mean, s.deviation = s.sums.average(s.p.Evidence, s.prior)
+	s.mean, s.deviation = s.total.average(s.p.Evidence, s.prior)
 }
 
 func (s *scoring) evidence() Fixed { return s.positive + s.negative + s.pool }
@@ -210,38 +225,35 @@ func (s *scoring) confidence() Fixed { return s.evidence().div(s.p.Evidence.Base
 // points turns -1..1 into points.
 func points(v Fixed) Points { return Points(v.round(100_000)) }
 
-func (s *scoring) result() Result {
-	r := Result{
-		Agent: s.e.Agent, Block: s.e.Block.Number, BlockHash: s.e.Block.Hash,
-		Params: s.p.Hash, TagTable: s.p.TagsHash,
+// result fills r, in the memory that r has, but for the agent's name.
+func (s *scoring) result(r *Result) {
+	*r = Result{
+		Block: s.block.Number, BlockHash: s.block.Hash, Params: s.p.Hash, TagTable: s.p.TagsHash,
 		Status: Rated, Mean: points(s.mean), Confidence: s.confidence(), Evidence: s.evidence(),
 		Low: points(bounded(s.mean-s.deviation, -One)), High: points(bounded(s.mean+s.deviation, -One)),
 		Positive: s.positive, Negative: s.negative, Pool: s.pool, Vouching: s.vouching, Prior: points(s.prior),
-		PathsFor: s.pathsFor, PathsAgainst: s.pathsAgainst, Channels: s.channels(),
-		Rows: len(s.e.Rows) - len(s.excluded), Excluded: len(s.excluded),
+		PathsFor: s.pathsFor, PathsAgainst: s.pathsAgainst, Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
+		Rows: len(s.a.records), Excluded: s.a.excluded,
 	}
 	r.Score = r.Mean
 	if r.Confidence < s.p.Rated.Confidence {
 		r.Status, r.Score = Unrated, 0
 	}
-	s.guard(&r)
-	s.judge(&r)
-	return r
+	s.guard(r)
+	s.judge(r)
 }
 
-// channels adds up each channel by name.
-func (s *scoring) channels() []ChannelView {
-	sums := map[string][2]Fixed{}
-	for _, v := range s.voices {
-		sum := sums[v.channel]
-		sum[0] += v.vouched + v.pooled
-		sum[1] += v.vouched.mul(v.value) + v.pooled.mul(v.poolValue)
-		sums[v.channel] = sum
+// channels adds up each channel that has evidence.
+func (s *scoring) channels(views []ChannelView) []ChannelView {
+	s.sums = append(s.sums[:0], make([]blend, len(s.p.Tags.Channels))...)
+	for i := range s.voices {
+		v := &s.voices[i]
+		s.sums[v.channel].add(v.value, v.vouched)
+		s.sums[v.channel].add(v.poolValue, v.pooled)
 	}
-	views := make([]ChannelView, 0, len(sums))
-	for _, c := range s.p.Tags.Channels {
-		if sum, ok := sums[c.Name]; ok {
-			views = append(views, ChannelView{c.Name, sum[0], points(meanOf(sum[1], sum[0]))})
+	for i, c := range s.p.Tags.Channels {
+		if spoken := slices.ContainsFunc(s.voices, func(v voice) bool { return int(v.channel) == i }); spoken {
+			views = append(views, ChannelView{c.Name, s.sums[i].weight, points(s.sums[i].mean())})
 		}
 	}
 	return views
@@ -250,11 +262,11 @@ func (s *scoring) channels() []ChannelView {
 // guard lets a new agent be no better than another surely bad one of the same party.
 func (s *scoring) guard(r *Result) {
 	const day = 24 * 60 * 60
-	if s.e.Block.Time.Unix()-s.e.Registered >= int64(s.p.Guard.Days)*day {
+	if s.block.Time.Unix()-s.a.registered >= int64(s.p.Guard.Days)*day {
 		return
 	}
 	below := Points(s.p.Guard.Below.round(1000))
-	kin := slices.DeleteFunc(slices.Clone(s.e.Kin), func(k Kin) bool { return k.High >= below })
+	kin := slices.DeleteFunc(slices.Clone(s.kin), func(k Kin) bool { return k.High >= below })
 	if len(kin) == 0 {
 		return
 	}

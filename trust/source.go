@@ -112,5 +112,5 @@ func (r *graphReader) edge(e store.TrustEdge) {
 	if r.said[pair] == nil {
 		r.said[pair] = &saying{}
 	}
-	r.said[pair].add(read)
+	r.said[pair].add(r.p, &read, r.at)
 }

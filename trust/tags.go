@@ -17,7 +17,7 @@ type TagTable struct {
 	Tags       []TagRule  `json:"tags"`
 	Validation Validation `json:"validation"`
 
-	byTag map[string]*TagRule
+	byTag map[string]int // index into Tags
 	use   map[string]Use
 }
 
@@ -72,10 +72,21 @@ func (c *Corner) UnmarshalJSON(b []byte) error {
 }
 
 // Rule is the table's rule for a tag, nil when it has none.
-func (t *TagTable) Rule(tag string) *TagRule { return t.byTag[tag] }
+func (t *TagTable) Rule(tag string) *TagRule {
+	if i, known := t.byTag[tag]; known {
+		return &t.Tags[i]
+	}
+	return nil
+}
+
+// maxRules bounds rules, channels and finalities, which records number in a byte.
+const maxRules = 100
 
 func (t *TagTable) check() error {
-	t.byTag, t.use = map[string]*TagRule{}, map[string]Use{}
+	t.byTag, t.use = map[string]int{}, map[string]Use{}
+	if len(t.Tags) > maxRules || len(t.Channels) > maxRules || len(t.Validation.Finality) > maxRules {
+		return repute.Invalid("tags", "more than a hundred rules, channels or finalities", "merge some")
+	}
 	for i, c := range t.Channels {
 		if c.Name == "" || !slices.Contains([]Use{UseScore, UseGate, UseShown}, c.Use) {
 			return repute.Invalid(fmt.Sprintf("tags: channels[%d]", i), "no name, or an unknown use", "use is score, gate or shown")
@@ -89,10 +100,10 @@ func (t *TagTable) check() error {
 			return err
 		}
 		for _, tag := range rule.Tags {
-			if t.byTag[tag] != nil {
+			if _, known := t.byTag[tag]; known {
 				return repute.Invalid(field, fmt.Sprintf("tag %q has two rules", tag), "keep one")
 			}
-			t.byTag[tag] = rule
+			t.byTag[tag] = i
 		}
 	}
 	v := t.Validation

@@ -1,0 +1,131 @@
+package trust
+
+import "slices"
+
+// voice is a party's opinion of one agent in one channel, or that of several parties
+// that count as one.
+type voice struct {
+	channel     uint8
+	opensBurst  bool  // it is the first of its burst
+	first, last int   // records of the account: from first to below last
+	from, to    int   // members: scoring.members from from to below to
+	newest      int64 // Unix seconds
+	weight      Fixed // R of its strongest member, 0 to 1
+	// Opinions, -1 to 1, and what they weigh: of the members as far as they are
+	// vouched for, and as far as they are not.
+	value, vouched    Fixed
+	poolValue, pooled Fixed
+}
+
+// hear makes voices of an account.
+func (s *scoring) hear() {
+	s.voices, s.members = s.voices[:0], s.members[:0]
+	for at := 0; at < len(s.a.records); {
+		at = s.voice(at)
+	}
+}
+
+// voice makes one voice of the records from at: its weight is that of its strongest member,
+// its opinion the mean by weight. What is vouched for and what is not are kept apart, so
+// that a member without weight cannot change what the others say.
+func (s *scoring) voice(at int) int {
+	e := &s.a.records[at]
+	v := voice{first: at, from: len(s.members), channel: s.p.rules[e.rule].channel, opensBurst: e.opens&opensBurst != 0}
+	var heard, unheard blend
+	for again := true; again; again = at < len(s.a.records) && s.a.records[at].opens&opensVoice == 0 {
+		node := s.a.records[at].node
+		var said saying
+		said, at = s.member(at)
+		value, strength := said.mean()
+		weight := s.w.weight(node)
+		v.vouched = max(v.vouched, heard.add(value, weight.mul(strength)))
+		v.pooled = max(v.pooled, unheard.add(value, (One-weight).mul(strength)))
+		v.weight, v.newest = max(v.weight, weight), max(v.newest, said.last)
+		if node != NoNode {
+			s.members = append(s.members, node)
+		}
+	}
+	v.last, v.to = at, len(s.members)
+	v.value, v.poolValue = heard.mean(), unheard.mean()
+	s.voices = append(s.voices, v)
+	return at
+}
+
+// blend is a mean of opinions by weight.
+type blend struct{ value, weight Fixed }
+
+func (b *blend) add(value, weight Fixed) Fixed {
+	b.value, b.weight = b.value+weight.mul(value), b.weight+weight
+	return weight
+}
+
+func (b *blend) mean() Fixed { return meanOf(b.value, b.weight) }
+
+func meanOf(sum, weight Fixed) Fixed {
+	if weight == 0 {
+		return 0
+	}
+	return bounded(sum.div(weight), -One)
+}
+
+// member adds up what one party says, from an record on.
+func (s *scoring) member(at int) (out saying, next int) {
+	for again := true; again; again = at < len(s.a.records) && s.a.records[at].opens&opensMember == 0 {
+		out.add(s.p, &s.a.records[at], s.block.Time.Unix())
+		at++
+	}
+	return out, at
+}
+
+// saying is what one party says: the mean, the older the less, as fresh as the newest.
+type saying struct {
+	value, weight, decay, payment, newest Fixed
+	last                                  int64 // Unix seconds
+}
+
+func (m *saying) add(p *Params, e *record, at int64) {
+	decay := p.decay(at - int64(e.time))
+	m.value += e.opinion().mul(decay)
+	m.weight += p.rules[e.rule].weight.mul(decay)
+	m.decay += decay
+	m.payment = max(m.payment, e.paid())
+	m.newest = max(m.newest, decay)
+	m.last = max(m.last, int64(e.time))
+}
+
+// mean is the opinion and what it weighs when the party has full weight.
+func (m *saying) mean() (value, strength Fixed) {
+	if m.decay == 0 {
+		return 0, 0 // too old to weigh anything
+	}
+	return bounded(m.value.div(m.decay), -One), m.weight.div(m.decay).mul(m.payment).mul(m.newest)
+}
+
+// raters groups the members of voices that speak with weight on one side: each group is
+// one rater to the count of paths. A burst is one, in however many channels it speaks.
+func (s *scoring) raters(side func(Fixed) bool) [][]Node {
+	s.flat = slices.Grow(s.flat[:0], len(s.members)) // it does not move below
+	s.groups = s.groups[:0]
+	s.f.begin()
+	open := false
+	for i := range s.voices {
+		v := &s.voices[i]
+		open = open && !v.opensBurst
+		if !side(v.value) || v.weight <= s.p.Paths.MinWeight {
+			continue
+		}
+		for _, n := range s.members[v.from:v.to] {
+			if s.w.weight(n) <= s.p.Paths.MinWeight || !s.f.list(n) {
+				continue
+			}
+			s.flat = append(s.flat, n)
+			if !open {
+				s.groups, open = append(s.groups, s.flat[len(s.flat)-1:]), true
+				continue
+			}
+			last := &s.groups[len(s.groups)-1]
+			*last = (*last)[:len(*last)+1]
+		}
+	}
+	return s.groups
+}
