@@ -137,6 +137,12 @@ func TestReadsUseIndexes(t *testing.T) {
 		},
 		"reputation":      func() { _, err := db.Reputation(ctx, plain, store.ReputationQuery{At: latest}); must(err) },
 		"reputation then": func() { _, err := db.Reputation(ctx, plain, store.ReputationQuery{At: at(15000)}); must(err) },
+		"independence": func() {
+			_, _, err := db.Independence(ctx, id, latest)
+			must(err)
+			_, err = db.TrustTxs(ctx, 1, repute.Block{}, []store.LogAt{{Block: 101, LogIndex: 1}})
+			must(err)
+		},
 		"loaders": func() {
 			_, err := db.AgentsByID(ctx, ids)
 			must(err)
@@ -188,7 +194,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		"agents by feedback": "Scan using agents_feedback", "agents by feedback down": "Scan Backward using agents_feedback",
 		"agents by updated": "Scan using agents_updated", "agents by updated down": "Scan Backward using agents_updated",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
-		"feedback": "Scan Backward using feedback_newest", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
+		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
 		"agent then": "Scan Backward using events_agent", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_turn",
 	}
 	for name, read := range reads {

@@ -1,0 +1,185 @@
+package store
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// newestRatings are what an agent's independence is judged by.
+const newestRatings = `newest as materialized (
+	select client, value, decimals, tag1, tag2, uri_id, block, log_index from feedback
+	where chain_id = $1 and token_id = $2 and block <= $3 and (revoked_block is null or revoked_block > $3)
+	order by block desc, log_index desc limit 1000)`
+
+// Independence tells how far the raters of an agent look like different people. Who
+// owns what is taken as of the newest block at any view. repute.ErrNotFound as in Agent.
+func (db *DB) Independence(ctx context.Context, id repute.AgentID, at repute.At) (i repute.Independence, asOf repute.AsOf, err error) {
+	err = db.viewAgent(ctx, "read independence", id, at, func(ctx context.Context, s subject) error {
+		asOf = s.asOf
+		i, err = s.independence(ctx)
+		return err
+	})
+	return i, asOf, err
+}
+
+func (s subject) independence(ctx context.Context) (i repute.Independence, err error) {
+	ratings, err := s.glances(ctx)
+	if err != nil || len(ratings) == 0 {
+		return i, err
+	}
+	raters, err := s.raters(ctx)
+	if err != nil {
+		return i, err
+	}
+	i.Ratings, i.Raters, i.Busiest = len(ratings), len(raters), busiest(ratings)
+	c := clusters{}
+	for _, r := range raters {
+		if r.only {
+			i.OneAgent++
+		}
+		c.join(r.client, r.client)
+		for _, owner := range r.owners {
+			c.join(r.client, owner)
+		}
+	}
+	joinBursts(c, ratings)
+	i.Clusters = c.count(raters)
+	return i, nil
+}
+
+// glance is what a rating looks like beside others.
+type glance struct {
+	client common.Address
+	time   time.Time // zero when unknown
+	burst  burst
+}
+
+// burst is what ratings of one batch share.
+type burst struct {
+	block           int64
+	value           string
+	decimals        uint8
+	tag1, tag2, uri int64
+}
+
+// glances are the newest live ratings, the oldest of them first.
+func (s subject) glances(ctx context.Context) ([]glance, error) {
+	rows, err := s.tx.Query(ctx, `with `+newestRatings+`
+		select n.client, b.time, n.block, n.value::text, n.decimals, n.tag1, n.tag2, n.uri_id
+		from newest n left join blocks b on (b.chain_id, b.number) = ($1, n.block)
+		order by n.block, n.log_index`, s.key()...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (g glance, err error) {
+		var client []byte
+		var at *time.Time
+		b := &g.burst
+		err = row.Scan(&client, &at, &b.block, &b.value, &b.decimals, &b.tag1, &b.tag2, &b.uri)
+		g.client, g.time = common.BytesToAddress(client), timeOf(at)
+		return g, err
+	})
+}
+
+// rater is who gave some of these ratings.
+type rater struct {
+	client common.Address
+	only   bool             // rated no other agent
+	owners []common.Address // of agents that it owns or is the wallet of: itself, and others
+}
+
+// raters looks for other agents on both sides of this one in the index, so that a
+// client with many ratings of it costs no more than others.
+func (s subject) raters(ctx context.Context) ([]rater, error) {
+	const live = `f.chain_id = $1 and f.client = r.client and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`
+	rows, err := s.tx.Query(ctx, `with `+newestRatings+`
+		select r.client,
+			not exists (select from feedback f where `+live+` and f.token_id < $2)
+			and not exists (select from feedback f where `+live+` and f.token_id > $2),
+			array(select distinct owner from (
+				select owner from agents a where a.chain_id = $1 and a.wallet = r.client and a.wallet <> '' limit 100) a)
+		from (select distinct client from newest) r`, s.key()...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r rater, err error) {
+		var client []byte
+		var owners [][]byte
+		err = row.Scan(&client, &r.only, &owners)
+		r.client = common.BytesToAddress(client)
+		for _, o := range owners {
+			r.owners = append(r.owners, common.BytesToAddress(o))
+		}
+		return r, err
+	})
+}
+
+// busiest is the most ratings within 24 hours.
+func busiest(ratings []glance) (most int) {
+	var times []time.Time
+	for _, g := range ratings {
+		if !g.time.IsZero() {
+			times = append(times, g.time)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	first := 0
+	for i, t := range times {
+		for t.Sub(times[first]) >= 24*time.Hour {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// clusters is a union-find: each address points at another of its cluster or at itself.
+type clusters map[common.Address]common.Address
+
+func (c clusters) top(a common.Address) common.Address {
+	for up, known := c[a]; known && up != a; up, known = c[a] {
+		a = up
+	}
+	return a
+}
+
+// join makes two addresses one cluster, with the lowest on top.
+func (c clusters) join(a, b common.Address) {
+	a, b = c.top(a), c.top(b)
+	if bytes.Compare(a[:], b[:]) > 0 {
+		a, b = b, a
+	}
+	c[a], c[b] = a, a
+}
+
+func (c clusters) count(raters []rater) int {
+	tops := map[common.Address]bool{}
+	for _, r := range raters {
+		tops[c.top(r.client)] = true
+	}
+	return len(tops)
+}
+
+// joinBursts joins raters whose first ratings are the same.
+func joinBursts(c clusters, ratings []glance) {
+	seen := map[common.Address]bool{}
+	first := map[burst]common.Address{}
+	for _, g := range ratings {
+		if seen[g.client] {
+			continue
+		}
+		seen[g.client] = true
+		if other, met := first[g.burst]; met {
+			c.join(g.client, other)
+		} else {
+			first[g.burst] = g.client
+		}
+	}
+}

@@ -1,0 +1,52 @@
+package store
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// LogAt is where a log is on a chain.
+type LogAt struct {
+	Block    uint64
+	LogIndex uint32
+}
+
+// TrustTxs gives the transactions of logs of a chain as it was when view was its
+// newest block, those that are stored. repute.ErrReorged when view is no longer part
+// of the chain; a view without hash is not looked at.
+func (db *DB) TrustTxs(ctx context.Context, chainID uint64, view repute.Block, logs []LogAt) (map[LogAt]common.Hash, error) {
+	blocks, indexes := make([]int64, len(logs)), make([]int64, len(logs))
+	for i, l := range logs {
+		blocks[i], indexes[i] = int64(l.Block), int64(l.LogIndex)
+	}
+	out := make(map[LogAt]common.Hash, len(logs))
+	err := db.view(ctx, "read transactions", func(ctx context.Context, tx pgx.Tx) error {
+		header, _, err := readHeader(ctx, tx, chainID, int64(view.Number))
+		if err != nil {
+			return err
+		}
+		if view.Hash != (common.Hash{}) && header.Hash != view.Hash {
+			return fmt.Errorf("block %d: %w", view.Number, repute.ErrReorged)
+		}
+		rows, err := tx.Query(ctx, `
+			select e.block, e.log_index, e.tx_hash
+			from unnest($2::bigint[], $3::bigint[]) as k(block, log_index)
+			join events e on (e.chain_id, e.block, e.log_index) = ($1, k.block, k.log_index)`, chainID, blocks, indexes)
+		if err != nil {
+			return err
+		}
+		var l LogAt
+		var hash []byte
+		_, err = pgx.ForEachRow(rows, []any{&l.Block, &l.LogIndex, &hash}, func() error {
+			out[l] = common.BytesToHash(hash)
+			return nil
+		})
+		return err
+	})
+	return out, err
+}
