@@ -15,11 +15,15 @@ const targets = {
     ReputationRegistry: "src/ReputationRegistry.sol",
     ValidationRegistry: "src/ValidationRegistry.sol",
     MinimalUUPS: "src/MinimalUUPS.sol",
+    OpenFiTreasury: "src/OpenFiTreasury.sol",
+    OpenFiTreasuryFactory: "src/OpenFiTreasuryFactory.sol",
     ERC1967Proxy: "@openzeppelin/contracts/proxy/ERC1967/ERC1967Proxy.sol",
   },
   "artifacts/test": {
     ContractWallet: "src/test/ContractWallet.sol",
     MintReceiver: "src/test/MintReceiver.sol",
+    Payee: "src/test/Payee.sol",
+    TestToken: "src/test/TestToken.sol",
   },
 };
 

@@ -43,6 +43,7 @@ var (
 	validationABI = bindings.NewValidationRegistry()
 	bootstrapABI  = bindings.NewMinimalUUPS()
 	proxyABI      = bindings.NewERC1967Proxy()
+	treasuryABI   = bindings.NewOpenFiTreasury()
 )
 
 // party is an account that can send.
@@ -242,9 +243,8 @@ func reason(data []byte) string {
 	if len(data) < 4 {
 		return ""
 	}
-	parsed := identityABI.GetABI()
-	e, err := parsed.ErrorByID([4]byte(data[:4]))
-	if err != nil {
+	e := customError([4]byte(data[:4]))
+	if e == nil {
 		return hexutil.Encode(data)
 	}
 	values, err := e.Inputs.Unpack(data[4:])
@@ -256,6 +256,16 @@ func reason(data []byte) string {
 		words = append(words, text(v))
 	}
 	return e.Name + "(" + strings.Join(words, ",") + ")"
+}
+
+// customError finds an error that one of the contracts declares, nil for none.
+func customError(id [4]byte) *abi.Error {
+	for _, parsed := range []abi.ABI{identityABI.GetABI(), treasuryABI.GetABI()} {
+		if e, err := parsed.ErrorByID(id); err == nil {
+			return e
+		}
+	}
+	return nil
 }
 
 func text(v any) string {
