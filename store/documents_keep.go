@@ -48,9 +48,9 @@ type versionPos struct {
 	At    time.Time `json:"t"`
 }
 
-// DocumentVersions lists what an agent's URIs gave, the newest URI first and of each
-// the newest outcome first; a URI that was not read yet has one entry without
-// FetchedAt. after is Next of the page before, limit 1..MaxPage.
+// DocumentVersions lists what an agent's URIs gave while it had them, the newest URI
+// first and of each the newest outcome first; a URI that was not read in that time has
+// one entry without FetchedAt. after is Next of the page before, limit 1..MaxPage.
 func (db *DB) DocumentVersions(ctx context.Context, id repute.AgentID, after string, limit int) (page Page[repute.DocumentVersion], err error) {
 	if err := checkLimit(limit); err != nil {
 		return page, err
@@ -84,7 +84,9 @@ func (db *DB) DocumentVersions(ctx context.Context, id repute.AgentID, after str
 	return page, err
 }
 
-// versionsSQL joins the states of an agent that follow each other with one URI.
+// versionsSQL joins the states of an agent that follow each other with one URI, and of
+// what can change only what was read while the agent had the URI: its host may have
+// given anything since.
 func versionsSQL() string {
 	return `
 	with moves as (
@@ -92,17 +94,26 @@ func versionsSQL() string {
 		from agent_states where chain_id = $1 and token_id = $2),
 	spans as (
 		select uri_id, min(from_block) as from_block, case when bool_or(to_block is null) then 0 else max(to_block) end as to_block
-		from (select *, count(*) filter (where moved) over (order by from_block) as span from moves) s group by span, uri_id)
+		from (select *, count(*) filter (where moved) over (order by from_block) as span from moves) s group by span, uri_id),
+	timed as (
+		select s.*, b.time as begun, e.time as ended from spans s
+		left join blocks b on (b.chain_id, b.number) = ($1, s.from_block)
+		left join blocks e on (e.chain_id, e.number) = ($1, s.to_block))
 	select ` + headOf("u.uri", maxListed) + `, octet_length(u.uri), s.from_block, s.to_block,
 		f.fetched_at, coalesce(f.source, ''), f.sha256, coalesce(d.size, 0), d.body is not null and ` + deniedServed("f.sha256") + ` is null and ` + deniedURI("u") + ` is null
 			and not exists (select from denied where kind = 'agent' and value = $1::bigint || ':' || $2::numeric), coalesce(f.reason, '')
-	from spans s
+	from timed s
 	join uris u on u.id = s.uri_id
-	left join fetches f on f.uri_id = s.uri_id
+	left join fetches f on f.uri_id = s.uri_id and (u.kind not in ('https', 'http') or ` + readMeanwhile + `)
 	left join documents d on d.sha256 = f.sha256
 	where (s.from_block, coalesce(f.fetched_at, '0001-01-01Z')) < ($3::bigint, $4::timestamptz)
 	order by s.from_block desc, f.fetched_at desc nulls last limit $5`
 }
+
+// readMeanwhile tells whether fetch f belongs to the time of span s: it was in it, or is
+// the last before, whose outcome still stood when the agent got the URI.
+const readMeanwhile = `((s.ended is null or f.fetched_at < s.ended) and (s.begun is null or f.fetched_at >= coalesce((
+	select max(l.fetched_at) from fetches l where l.uri_id = s.uri_id and l.fetched_at < s.begun), s.begun)))`
 
 func scanVersion(row pgx.CollectableRow) (v repute.DocumentVersion, err error) {
 	var uri, sum []byte

@@ -9,6 +9,7 @@ import (
 	"fmt"
 	"math/big"
 	"net/url"
+	"slices"
 	"testing"
 	"time"
 
@@ -213,21 +214,54 @@ func TestDropBodies(t *testing.T) {
 	}
 }
 
+// What a host gave is listed where the agent had the URI then, or got it while that was
+// the last known: what its host gave later is not the agent's.
 func TestVersionsFollowTheURI(t *testing.T) {
 	t.Parallel()
+	const onChain = "data:,x"
 	db, w := queue(t, "https://x/0")
 	w.mine(repute.Transfer{From: person(0), To: person(1), TokenID: tokenID(0)})
-	w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: "https://x/1", UpdatedBy: person(1)})
-	w.store(t, db, w.tip().Number)
-	u := claim(t, db, "")
-	read(t, db, u["https://x/0"], "0", nil)
-	page, err := db.DocumentVersions(ctxOf(t), w.id(0), "", 10)
-	if err != nil || len(page.Items) != 2 {
-		t.Fatalf("versions %+v, %v", page, err)
+	for _, uri := range []string{"https://x/1", onChain, "https://x/2", "https://x/0"} {
+		w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: uri, UpdatedBy: person(1)})
 	}
-	now, then := page.Items[0], page.Items[1]
-	if now.URI != "https://x/1" || now.ToBlock != 0 || !now.FetchedAt.IsZero() || then.URI != "https://x/0" || then.ToBlock != now.FromBlock ||
-		then.SHA256 != sha256.Sum256([]byte("0")) || !then.Kept {
+	w.store(t, db, w.tip().Number)
+	times := make([]time.Time, 0, 6)
+	for _, b := range w.blocks[len(w.blocks)-6:] {
+		times = append(times, b.Time)
+	}
+	u := claim(t, db, "")
+	give := func(uri, body string, at time.Time) {
+		t.Helper()
+		r := store.FetchResult{URIID: u[uri].ID, Body: []byte(body), Source: "https", FetchedAt: at, ParserVersion: 1}
+		if uri == onChain {
+			r.Source = "data"
+		}
+		save(t, db, r)
+	}
+	const later = time.Millisecond
+	give("https://x/0", "first", times[0].Add(later))
+	give("https://x/0", "second", times[2].Add(later))
+	give("https://x/1", "other", times[1].Add(later))
+	give("https://x/0", "third", times[4].Add(later))
+	give("https://x/0", "fourth", times[5].Add(later))
+	give("https://x/1", "sold", times[5].Add(later))
+	give(onChain, "x", times[5].Add(later))
+	give("https://x/2", "never its own", times[5].Add(later))
+	page, err := db.DocumentVersions(ctxOf(t), w.id(0), "", 10)
+	ok(t, err)
+	var got []string
+	for _, v := range page.Items {
+		body := ""
+		if c, err := db.DocumentBody(ctxOf(t), v.SHA256); err == nil && v.Kept {
+			body = string(c.Body)
+		}
+		got = append(got, v.URI+" "+body)
+	}
+	want := []string{"https://x/0 fourth", "https://x/0 third", "https://x/2 ", "data:,x x", "https://x/1 other", "https://x/0 first"}
+	if !slices.Equal(got, want) {
+		t.Errorf("versions\n%q, want\n%q", got, want)
+	}
+	if old := page.Items[len(page.Items)-1]; old.ToBlock != page.Items[len(page.Items)-2].FromBlock || page.Items[0].ToBlock != 0 || !page.Items[2].FetchedAt.IsZero() {
 		t.Errorf("versions %+v", page.Items)
 	}
 }
