@@ -161,6 +161,9 @@ func (s saving) save(ctx context.Context, tx pgx.Tx, proofs map[string]int64) er
 	if err := s.saveOutcomes(ctx, tx); err != nil {
 		return err
 	}
+	if err := s.moveAgain(ctx, tx); err != nil {
+		return err
+	}
 	if err := s.saveFetches(ctx, tx); err != nil {
 		return err
 	}

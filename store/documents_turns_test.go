@@ -175,3 +175,38 @@ func TestBlocksCountAsBytes(t *testing.T) {
 		}
 	}
 }
+
+// What failed twice on ipfs waits in a queue of its own, until somebody wants all of it
+// tried again.
+func TestDeadCIDsHaveTheirQueue(t *testing.T) {
+	t.Parallel()
+	const cid, url = "ipfs://cid", "https://x/0"
+	db, _ := queue(t, cid, url)
+	sqlExec(t, db, "update uris set host = 'ipfs' where kind = 'ipfs'")
+	sqlExec(t, db, "insert into hosts values ('ipfs', now())")
+	fail := func(u store.URI) {
+		t.Helper()
+		save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "gateway", NextDue: time.Now().Add(-time.Second)})
+	}
+	fail(claim(t, db, "")[url])
+	fail(claim(t, db, "")[url])
+	fail(claim(t, db, "ipfs")[cid])
+	again := claim(t, db, "ipfs")
+	if len(again) != 1 {
+		t.Fatal("after the first failure it is gone from the queue")
+	}
+	fail(again[cid])
+	if due := claim(t, db, "ipfs"); len(due) != 0 {
+		t.Errorf("after the second failure still due: %+v", due)
+	}
+	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || !slices.Contains(hosts, store.AgainHost) {
+		t.Errorf("hosts %q, %v", hosts, err)
+	}
+	fail(claim(t, db, store.AgainHost)[cid])
+	if n, err := db.RetryDocuments(ctxOf(t), store.RetryFilter{Host: "ipfs"}); err != nil || n != 1 {
+		t.Errorf("%d to be tried again, %v", n, err)
+	}
+	if due := claim(t, db, "ipfs"); len(due) != 1 {
+		t.Errorf("due %+v", due)
+	}
+}

@@ -90,9 +90,10 @@ func requeue(ctx context.Context, tx pgx.Tx, f RetryFilter) (n int64, err error)
 	chains, tokens := keyColumns(f.Agents)
 	err = tx.QueryRow(ctx, `
 		with due as (
-			update uris u set next_due = now(), attempts = 0, failures = 0, dead = false
+			update uris u set next_due = now(), attempts = 0, failures = 0, dead = false,
+				host = case when host = '`+AgainHost+`' then '`+ipfsHost+`' else host end
 			where reason <> '' and kind <> 'empty' and ($1 = '' or reason = $1)
-				and ($2 = '' or host = $2 or split_part(host, ':', 1) = $2)
+				and ($2 = '' or host = $2 or split_part(host, ':', 1) = $2 or split_part(host, '/', 1) = $2)
 				and (not $3 or exists (
 					select from agents a join unnest($4::bigint[], $5::numeric[]) as k(c, t) on (a.chain_id, a.token_id) = (k.c, k.t)
 					where a.uri_id = u.id))

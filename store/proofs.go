@@ -23,8 +23,16 @@ func provenBy(sum string) string {
 const proofPatience = "interval '7 days'"
 
 // standing tells whether what was read from URI u still counts as what its host says.
-func standing(u string) string {
-	return `(` + u + `.sha256 is not null and ` + u + `.reason <> '` + reasonNotFound + `' and (` + u + `.reason = '' or ` + u + `.fetched_at > now() - ` + proofPatience + `))`
+func standing(u string) string { return standingAt(u, "now()") }
+
+func standingAt(u, at string) string {
+	return `(` + u + `.sha256 is not null and ` + u + `.reason <> '` + reasonNotFound + `' and (` + u + `.reason = '' or ` + u + `.fetched_at > ` + at + ` - ` + proofPatience + `))`
+}
+
+// standingText is what else than bytes decides what URI u proves, as of the last look at it:
+// a proof that lapses is news with the first failure after that.
+func standingText(u string) string {
+	return `concat(` + standingAt(u, u+".tried_at") + `, ' ', ` + u + `.reason = '` + reasonNotFound + `', ' ', ` + u + `.served_by)`
 }
 
 // servedBy tells whether domain itself answered for URI u: somebody's redirect service

@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"repute/indexer/node"
+	"repute/store"
 )
 
 const (
@@ -41,7 +42,7 @@ const (
 
 // ownHosts are the queues that no stranger's server slows down: documents written
 // on chain, and the gateways that are ours to choose.
-var ownHosts = [...]string{"", "ipfs"}
+var ownHosts = [...]string{"", "ipfs", store.AgainHost}
 
 func isOwn(host string) bool { return slices.Contains(ownHosts[:], host) }
 
@@ -184,7 +185,7 @@ func portions(host string) (portion, parallel int) {
 	switch host {
 	case "":
 		return 50, 2
-	case "ipfs":
+	case "ipfs", store.AgainHost:
 		return 4, 8
 	}
 	return 4, HostParallel

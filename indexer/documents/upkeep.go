@@ -14,6 +14,7 @@ const (
 	parseMost  = 50   // documents parsed again by one step
 	dropEvery  = time.Minute
 	countEvery = 15 * time.Second
+	tellMost   = 5000 // agents told by one step of a document that many share
 )
 
 // keepUp does until ctx ends what is nobody's turn: it plans files that indexing
@@ -26,6 +27,7 @@ func (l *Loop) keepUp(ctx context.Context) {
 		next  time.Time
 	}{
 		{name: "plan", step: l.plan}, {name: "parse", step: l.parseAgain},
+		{name: "tell", step: l.tell},
 		{name: "drop", every: dropEvery, step: l.drop}, {name: "count", every: countEvery, step: l.count},
 	}
 	for ctx.Err() == nil {
@@ -78,6 +80,10 @@ func (l *Loop) parseOld(u store.Unparsed) (p store.Parsed) {
 		}
 	}()
 	return parse(u.Body, u.Registration, u.Agents, u.Host)
+}
+
+func (l *Loop) tell(ctx context.Context) (more bool, err error) {
+	return l.db.AnnounceShared(ctx, tellMost)
 }
 
 // drop keeps the bytes within bounds, and has those fetched again that an agent shows

@@ -1,0 +1,182 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+)
+
+const (
+	// crowdMost is how many agents are told in the transaction that saves their document,
+	// or the proof of their domain.
+	crowdMost = 1000
+	// crowdPause is the least time between two tellings of one document to more.
+	crowdPause = time.Hour
+)
+
+// news is what readers of some URIs see otherwise than before.
+type news struct {
+	documents []int64  // URIs of changed documents
+	data      []string // what each shows now, as JSON
+	proofs    []int64  // URIs that may prove otherwise
+	was, is   [][]byte // hashes of what each of proofs gave and gives
+	alone     []bool   // whether each shows what it did
+}
+
+// add notes what became of a URI.
+func (n *news) add(id int64, before, after shown) error {
+	same := before.equal(after)
+	if !same {
+		b, err := json.Marshal(after)
+		if err != nil {
+			return err
+		}
+		n.documents, n.data = append(n.documents, id), append(n.data, string(escapeNUL(b)))
+	}
+	if !same || before.standing != after.standing {
+		n.proofs = append(n.proofs, id)
+		n.was, n.is = append(n.was, before.sum), append(n.is, after.sum)
+		n.alone = append(n.alone, same)
+	}
+	return nil
+}
+
+// announceAll writes the changes of what URIs show.
+func announceAll(ctx context.Context, tx pgx.Tx, ids []int64, before map[int64]shown) error {
+	after, err := readShown(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	var n news
+	for _, id := range ids {
+		if err := n.add(id, before[id], after[id]); err != nil {
+			return err
+		}
+	}
+	if n.documents != nil {
+		if err := n.tellDocuments(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if n.proofs != nil {
+		return n.tellProofs(ctx, tx)
+	}
+	return nil
+}
+
+// tellDocuments writes one change per agent that shows a document; where there are too
+// many AnnounceShared does. They belong to no block: a rewind does not undo what was
+// read from a URI. Of agents that are denied nothing is told.
+func (n *news) tellDocuments(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `
+		with k as materialized (
+			select id, data, exists (select from agents a where a.uri_id = u.id offset $3) as crowd
+			from unnest($1::bigint[], $2::text[]) as u(id, data)),
+		later as (
+			insert into announcements (uri_id, due) select id, now() from k where crowd order by id
+			on conflict (uri_id) do update set again = announcements.chain_id >= 0,
+				due = coalesce(announcements.due, greatest(now(), announcements.begun + $4::interval)))
+		insert into changes (chain_id, kind, block, log_index, token_id, data)
+		select a.chain_id, 'document.updated', 0, 0, a.token_id, k.data::jsonb
+		from k join agents a on a.uri_id = k.id
+		where not k.crowd and `+deniedAgent("a")+` is null
+		order by a.chain_id, a.token_id`, n.documents, n.data, crowdMost, crowdPause)
+	return err
+}
+
+// tellProofs writes one change per agent whose file names a domain that a URI proves.
+// Where there are too many only those hear of it whom the proof names, or named before:
+// for nobody else does the verdict turn. So do those whose own file is the proof, unless
+// they hear of the file. Everything is reached step by step, through an index each:
+// statistics of tables that grow from nothing would have all agents read for every batch.
+func (n *news) tellProofs(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `
+		with k as materialized (
+			select id, was, is_now, alone, exists (select from `+proven("u.id")+` offset $5) as crowd
+			from unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::boolean[]) as u(id, was, is_now, alone)),
+		named as materialized (
+			select k.id, k.crowd, k.alone, a.chain_id, a.token_id, a.uri_id
+			from k
+			cross join lateral (select chain_id, registry, token_id from links where sha256 in (k.was, k.is_now) offset 0) l
+			join chains c on c.chain_id = l.chain_id and c.identity = l.registry
+			cross join lateral (select chain_id, token_id, uri_id from agents
+				where chain_id = l.chain_id and token_id = l.token_id offset 0) a
+			where k.crowd or k.alone),
+		told as (
+			select p.chain_id, p.token_id, p.domain from k cross join lateral (select * from `+proven("k.id")+`) p where not k.crowd
+			union
+			select n.chain_id, n.token_id, w.domain
+			from named n
+			cross join lateral (select id, host, sha256 from uris where id = n.uri_id offset 0) f
+			cross join lateral (select domain, uri_id from domains where sha256 = f.sha256 offset 0) w
+			where case when f.id = n.id then n.alone and w.domain = f.host else n.crowd and w.uri_id = n.id end)
+		insert into changes (chain_id, kind, block, log_index, token_id, data)
+		select a.chain_id, 'proof.updated', 0, 0, a.token_id, jsonb_build_object('domain', a.domain)
+		from told a where `+deniedAgent("a")+` is null
+		order by a.chain_id, a.token_id, a.domain`, n.proofs, n.was, n.is, n.alone, crowdMost)
+	return err
+}
+
+// proven are the agents whose file names a domain that a URI proves.
+func proven(uri string) string {
+	return `(select sha256, domain from domains where uri_id = ` + uri + ` offset 0) w
+		cross join lateral (select id from uris where sha256 = w.sha256 offset 0) f
+		cross join lateral (select chain_id, token_id from agents where uri_id = f.id offset 0) a`
+}
+
+// AnnounceShared tells up to limit more agents that a document changed which they share
+// with many, what it shows now, and tells whether there are more to be told. One document
+// is told of once an hour at most.
+func (db *DB) AnnounceShared(ctx context.Context, limit int) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
+	defer cancel()
+	err = db.inTx(ctx, pgx.TxOptions{}, "announce document", func(tx pgx.Tx) error {
+		var uri int64
+		err := tx.QueryRow(ctx, `
+			select coalesce((select uri_id from announcements where due <= now() order by due limit 1), 0)`).Scan(&uri)
+		if err != nil {
+			return err
+		}
+		if more = uri != 0; !more {
+			_, err = tx.Exec(ctx, "delete from announcements where due is null and begun < now() - $1::interval", crowdPause)
+			return err
+		}
+		return announceSome(ctx, tx, uri, limit)
+	})
+	return more, err
+}
+
+// announceSome goes on telling of a URI: locked first, as those do who save it.
+func announceSome(ctx context.Context, tx pgx.Tx, uri int64, limit int) error {
+	now, err := readShown(ctx, tx, []int64{uri})
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(now[uri])
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		with place as materialized (
+			select chain_id, token_id from announcements where uri_id = $1 and due <= now() for update),
+		portion as materialized (
+			select a.chain_id, a.token_id from place p cross join lateral (
+				select chain_id, token_id from agents
+				where uri_id = $1 and (chain_id, token_id) > (p.chain_id, p.token_id)
+				order by chain_id, token_id limit $2) a),
+		told as (
+			insert into changes (chain_id, kind, block, log_index, token_id, data)
+			select a.chain_id, 'document.updated', 0, 0, a.token_id, $3::jsonb from portion a
+			where `+deniedAgent("a")+` is null order by a.chain_id, a.token_id),
+		last as (select chain_id, token_id, (select count(*) from portion) = $2 as full_step from portion order by 1 desc, 2 desc limit 1)
+		update announcements n set
+			begun = case when n.chain_id < 0 then now() else n.begun end,
+			chain_id = case when l.full_step then l.chain_id else -1 end,
+			token_id = case when l.full_step then l.token_id else -1 end,
+			due = case when l.full_step then now() when n.again then coalesce(n.begun, now()) + $4::interval end,
+			again = n.again and l.full_step
+		from place p left join last l on true where n.uri_id = $1`, uri, limit, string(escapeNUL(data)), crowdPause)
+	return err
+}
