@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"fmt"
 	"math/big"
 	"time"
 
@@ -21,7 +20,10 @@ type TrustSubject struct {
 	// Registered and Held are when the agent was made and when its owner got it,
 	// zero where the block's time is unknown.
 	Registered, Held time.Time
-	Rows             []TrustRow
+	// Updated is the newest block in which something happened to the agent or to who acts
+	// for it; of TrustSubjects at latest only.
+	Updated repute.Block
+	Rows    []TrustRow
 }
 
 // TrustRow is one live rating, or the latest answer to one validation request of an
@@ -41,109 +43,6 @@ type TrustRow struct {
 
 // maxTrustTag is longer than any tag that a table of tags names.
 const maxTrustTag = 64
-
-// TrustEvidence reads what a score of an agent follows from. repute.ErrNotFound as in Agent.
-func (db *DB) TrustEvidence(ctx context.Context, id repute.AgentID, at repute.At) (out TrustSubject, err error) {
-	err = db.viewAgent(ctx, "read evidence", id, at, func(ctx context.Context, s subject) error {
-		out.Agent = s.id
-		out.Block = s.asOf.Block
-		if err := s.holder(ctx, &out); err != nil {
-			return err
-		}
-		if out.Rows, err = s.trustRatings(ctx); err != nil {
-			return err
-		}
-		answers, err := s.trustAnswers(ctx)
-		out.Rows = append(out.Rows, answers...)
-		return err
-	})
-	return out, err
-}
-
-// holder reads who has the agent, since when, and who acts for it.
-func (s subject) holder(ctx context.Context, out *TrustSubject) error {
-	var owner, wallet, approved []byte
-	var operators [][]byte
-	var registered, held *time.Time
-	err := s.tx.QueryRow(ctx, `
-		with states as (
-			select * from agent_states where chain_id = $1 and token_id = $2 and from_block <= $3),
-		now as (select * from states order by from_block desc limit 1),
-		tenure as (
-			select min(from_block) as block from states
-			where from_block > coalesce((select max(from_block) from states where owner <> (select owner from now)), -1))
-		select now.owner, now.wallet, now.approved,
-			coalesce((select array_agg(operator order by operator) from operators o
-				where o.chain_id = $1 and o.owner = now.owner and from_block <= $3 and (to_block is null or to_block > $3)), '{}'),
-			(select time from blocks where chain_id = $1 and number = (select min(from_block) from states)),
-			(select time from blocks where chain_id = $1 and number = tenure.block)
-		from now, tenure`, s.key()...).Scan(&owner, &wallet, &approved, &operators, &registered, &held)
-	if err != nil {
-		return fmt.Errorf("holder: %w", err)
-	}
-	out.Owner, out.Wallet, out.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved)
-	for _, o := range operators {
-		out.Operators = append(out.Operators, common.BytesToAddress(o))
-	}
-	out.Registered, out.Held = timeOf(registered), timeOf(held)
-	return nil
-}
-
-// tagHead reads a tag that may be of any length; Other tells that it was not read.
-func tagHead(column string) string {
-	return fmt.Sprintf("case when length(%[1]s) <= %[2]d then %[1]s end", column, maxTrustTag)
-}
-
-func (s subject) trustRatings(ctx context.Context) ([]TrustRow, error) {
-	rows, err := s.tx.Query(ctx, `
-		select f.client, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`, u.hash, f.block, f.log_index, b.time
-		from feedback f
-		join tags t1 on t1.id = f.tag1
-		join tags t2 on t2.id = f.tag2
-		join uris u on u.id = f.uri_id
-		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
-		where f.chain_id = $1 and f.token_id = $2 and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`, s.key()...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r TrustRow, err error) {
-		var client, tag1, tag2, uri []byte
-		var value bigNum
-		var at *time.Time
-		err = row.Scan(&client, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at)
-		r.Rater, r.Amount.Value, r.Content, r.Time = common.BytesToAddress(client), value.Int, common.BytesToHash(uri), timeOf(at)
-		r.Tag1, r.Tag2, r.Other = string(tag1), string(tag2), tag1 == nil
-		return r, err
-	})
-}
-
-func (s subject) trustAnswers(ctx context.Context) ([]TrustRow, error) {
-	rows, err := s.tx.Query(ctx, `
-		select q.validator, x.response, `+tagHead("t.value")+`, u.hash, x.block, x.log_index, b.time
-		from validation_requests q
-		cross join lateral (
-			select * from validation_responses x
-			where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= $3
-			order by x.block desc, x.log_index desc limit 1) x
-		join tags t on t.id = x.tag
-		join uris u on u.id = x.uri_id
-		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
-		where q.chain_id = $1 and q.token_id = $2 and q.block <= $3 and q.contract = any($4)`,
-		append(s.key(), addressColumn(s.chain.Validations))...)
-	if err != nil {
-		return nil, err
-	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r TrustRow, err error) {
-		var validator, tag, uri []byte
-		var response int64
-		var at *time.Time
-		err = row.Scan(&validator, &response, &tag, &uri, &r.Block, &r.LogIndex, &at)
-		r.Validation, r.Rater, r.Tag1, r.Other = true, common.BytesToAddress(validator), string(tag), tag == nil
-		r.Amount = repute.Amount{Value: big.NewInt(response)}
-		r.Content, r.Time = common.BytesToHash(uri), timeOf(at)
-		return r, err
-	})
-}
 
 // TrustEdge is one live rating, or one answer of an allow-listed validation contract,
 // for the graph of who trusts whom.
@@ -166,6 +65,9 @@ type TrustParty struct {
 func (db *DB) TrustGraph(ctx context.Context, chainID, block uint64, party func(TrustParty), edge func(TrustEdge)) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.inTx(ctx, options, "read trust graph", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
+			return err
+		}
 		if err := trustParties(ctx, tx, chainID, block, party); err != nil {
 			return err
 		}

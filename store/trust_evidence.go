@@ -1,0 +1,194 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// TrustEvidence reads what a score of an agent follows from. repute.ErrNotFound as in Agent.
+func (db *DB) TrustEvidence(ctx context.Context, id repute.AgentID, at repute.At) (out TrustSubject, err error) {
+	err = db.viewAgent(ctx, "read evidence", id, at, func(ctx context.Context, s subject) error {
+		q := evidence{s.tx, s.chain.Chain, s.block}
+		found, err := q.subjects(ctx, []repute.TokenID{s.id.TokenID})
+		if err == nil && len(found) == 0 {
+			err = repute.Missing("agent %s", id.Short())
+		}
+		if err != nil {
+			return err
+		}
+		out = found[0]
+		out.Block = s.asOf.Block
+		return nil
+	})
+	return out, err
+}
+
+// TrustSubjects reads the same of many agents of a chain at once: as of block, or of the
+// newest state where block is nil. Block is left to the caller. Agents that do not exist
+// are left out; the others come in order. All is one snapshot's.
+func (db *DB) TrustSubjects(ctx context.Context, chainID uint64, tokens []repute.TokenID, block *uint64) (out []TrustSubject, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = db.inTx(ctx, options, "read evidence", func(tx pgx.Tx) error {
+		c, err := scanChainRow(chainID, tx.QueryRow(ctx, selectChain, chainID))
+		if err != nil {
+			return err
+		}
+		q := evidence{tx, repute.Chain{ID: chainID, Identity: c.identity, Validations: keys(c.trusted)}, everything}
+		if block != nil {
+			q.block = int64(*block)
+		}
+		out, err = q.subjects(ctx, tokens)
+		return err
+	})
+	return out, err
+}
+
+// evidence reads what scores follow from as of a block.
+type evidence struct {
+	tx    pgx.Tx
+	chain repute.Chain
+	block int64
+}
+
+func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]TrustSubject, error) {
+	var out []TrustSubject
+	if err := q.holders(ctx, tokens, func(s TrustSubject) { out = append(out, s) }); err != nil {
+		return nil, fmt.Errorf("holders: %w", err)
+	}
+	at := make(map[repute.TokenID]*TrustSubject, len(out))
+	for i := range out {
+		at[out[i].Agent.TokenID] = &out[i]
+	}
+	add := func(id repute.TokenID, r TrustRow) {
+		if s := at[id]; s != nil {
+			s.Rows = append(s.Rows, r)
+		}
+	}
+	if err := q.ratings(ctx, tokens, add); err != nil {
+		return nil, fmt.Errorf("ratings: %w", err)
+	}
+	if len(q.chain.Validations) == 0 {
+		return out, nil
+	}
+	if err := q.answers(ctx, tokens, add); err != nil {
+		return nil, fmt.Errorf("answers: %w", err)
+	}
+	return out, nil
+}
+
+// holders reads who has each agent, since when, and who acts for it.
+func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func(TrustSubject)) error {
+	rows, err := q.tx.Query(ctx, `
+		select u.t, now.owner, now.wallet, now.approved, acts.list, born.time, got.time,
+			newest.number, newest.hash, newest.time
+		from unnest($2::numeric[]) u(t)
+		cross join lateral (select owner, wallet, approved from agent_states
+			where chain_id = $1 and token_id = u.t and from_block <= $3 order by from_block desc limit 1) now
+		cross join lateral (select min(from_block) as block from agent_states where chain_id = $1 and token_id = u.t) first
+		cross join lateral (select max(from_block) as block from agent_states
+			where chain_id = $1 and token_id = u.t and from_block <= $3 and owner <> now.owner) before
+		cross join lateral (select min(from_block) as block from agent_states
+			where chain_id = $1 and token_id = u.t and from_block <= $3 and from_block > coalesce(before.block, -1)) tenure
+		cross join lateral (
+			select coalesce(array_agg(operator order by operator) filter (where to_block is null or to_block > $3), '{}') as list,
+				max(greatest(from_block, to_block)) as block
+			from operators where chain_id = $1 and owner = now.owner and from_block <= $3) acts
+		left join blocks born on (born.chain_id, born.number) = ($1, first.block)
+		left join blocks got on (got.chain_id, got.number) = ($1, tenure.block)
+		left join agents a on (a.chain_id, a.token_id) = ($1, u.t)
+		left join blocks newest on (newest.chain_id, newest.number) = ($1, greatest(a.updated_block, acts.block))
+		order by u.t`, q.chain.ID, tokenArray(tokens), q.block)
+	if err != nil {
+		return err
+	}
+	var token tokenNum
+	var owner, wallet, approved, hash []byte
+	var operators [][]byte
+	var registered, held, at *time.Time
+	var number *uint64
+	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &registered, &held, &number, &hash, &at}, func() error {
+		s := TrustSubject{Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity, TokenID: repute.TokenID(token)},
+			Owner: common.BytesToAddress(owner), Wallet: common.BytesToAddress(wallet), Approved: common.BytesToAddress(approved),
+			Registered: timeOf(registered), Held: timeOf(held)}
+		for _, o := range operators {
+			s.Operators = append(s.Operators, common.BytesToAddress(o))
+		}
+		if number != nil {
+			s.Updated = repute.Block{Number: *number, Hash: common.BytesToHash(hash), Time: timeOf(at)}
+		}
+		use(s)
+		return nil
+	})
+	return err
+}
+
+// tagHead reads a tag that may be of any length; Other tells that it was not read.
+func tagHead(column string) string {
+	return fmt.Sprintf("case when length(%[1]s) <= %[2]d then %[1]s end", column, maxTrustTag)
+}
+
+func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func(repute.TokenID, TrustRow)) error {
+	rows, err := q.tx.Query(ctx, `
+		select f.token_id, f.client, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`, u.hash, f.block, f.log_index, b.time
+		from feedback f
+		join tags t1 on t1.id = f.tag1
+		join tags t2 on t2.id = f.tag2
+		join uris u on u.id = f.uri_id
+		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
+		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`,
+		q.chain.ID, tokenArray(tokens), q.block)
+	if err != nil {
+		return err
+	}
+	var token tokenNum
+	var r TrustRow
+	var client, tag1, tag2, uri []byte
+	var value bigNum
+	var at *time.Time
+	into := []any{&token, &client, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		r.Rater, r.Amount.Value, r.Content, r.Time = common.BytesToAddress(client), value.Int, common.BytesToHash(uri), timeOf(at)
+		r.Tag1, r.Tag2, r.Other = string(tag1), string(tag2), tag1 == nil
+		use(repute.TokenID(token), r)
+		return nil
+	})
+	return err
+}
+
+func (q evidence) answers(ctx context.Context, tokens []repute.TokenID, use func(repute.TokenID, TrustRow)) error {
+	rows, err := q.tx.Query(ctx, `
+		select q.token_id, q.validator, x.response, `+tagHead("t.value")+`, u.hash, x.block, x.log_index, b.time
+		from validation_requests q
+		cross join lateral (
+			select * from validation_responses x
+			where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= $3
+			order by x.block desc, x.log_index desc limit 1) x
+		join tags t on t.id = x.tag
+		join uris u on u.id = x.uri_id
+		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
+		where q.chain_id = $1 and q.token_id = any($2::numeric[]) and q.block <= $3 and q.contract = any($4)`,
+		q.chain.ID, tokenArray(tokens), q.block, addressColumn(q.chain.Validations))
+	if err != nil {
+		return err
+	}
+	var token tokenNum
+	var validator, tag, uri []byte
+	var response int64
+	var at *time.Time
+	r := TrustRow{Validation: true}
+	_, err = pgx.ForEachRow(rows, []any{&token, &validator, &response, &tag, &uri, &r.Block, &r.LogIndex, &at}, func() error {
+		r.Rater, r.Tag1, r.Other = common.BytesToAddress(validator), string(tag), tag == nil
+		r.Amount = repute.Amount{Value: big.NewInt(response)}
+		r.Content, r.Time = common.BytesToHash(uri), timeOf(at)
+		use(repute.TokenID(token), r)
+		return nil
+	})
+	return err
+}
