@@ -31,6 +31,7 @@ var allowed = map[string][]string{
 	"indexer/node":                {".", "store"},
 	"indexer/verify":              {".", "contracts", "store", "indexer/node"},
 	"trust":                       {".", "store"},
+	"trust/rootfile":              {".", "store"},
 	"notify":                      {".", "store", "resolver"},
 	"api/subgraph":                {".", "store"},
 	"api":                         {".", "store", "trust", "notify", "manifest", "web", "api/subgraph"},

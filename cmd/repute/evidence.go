@@ -1,0 +1,95 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"text/tabwriter"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/store"
+	"repute/trust/rootfile"
+)
+
+func (p *program) evidenceCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "evidence",
+		Short: "tell what is known from outside the chain about who is one party",
+		Long: `Raters that are one party count as one. What the registries tell of that is known;
+a common funder, for one, is not, and comes in by import. A change counts from the next
+epoch on. docs/roots.md describes the file.`,
+	}
+	cmd.AddCommand(p.evidenceImportCommand(), p.evidenceListCommand())
+	for _, sub := range cmd.Commands() {
+		p.flags.database(sub.Flags())
+		p.flags.chain(sub.Flags())
+	}
+	return cmd
+}
+
+func (p *program) evidenceImportCommand() *cobra.Command {
+	var replace bool
+	cmd := &cobra.Command{
+		Use:   "import FILE|- [--chain NAME] [--replace]",
+		Short: "add all links of a file, or none where one is wrong",
+		Long:  "The file is YAML, or one JSON object per line: see docs/roots.md. --chain is for entries that name none.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.importList(cmd.Context(), args[0], func(db *store.DB, in io.Reader, o rootfile.Options) error {
+				links, err := rootfile.ReadLinks(in, o)
+				if err != nil {
+					return err
+				}
+				chains := map[uint64][]repute.TrustLink{}
+				for _, l := range links {
+					chains[l.ChainID] = append(chains[l.ChainID], l.TrustLink)
+				}
+				return importChains(p.stdout, chains, "links", func(chain uint64, of []repute.TrustLink) error {
+					return db.AddLinks(cmd.Context(), chain, of, replace)
+				})
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&replace, "replace", false, "drop the links of the file's chains that it does not list")
+	return cmd
+}
+
+// importChains stores what is of each chain and tells how much it was.
+func importChains[T any](w io.Writer, chains map[uint64][]T, what string, add func(chain uint64, of []T) error) error {
+	for _, chain := range slices.Sorted(maps.Keys(chains)) {
+		if err := add(chain, chains[chain]); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%d %s of chain %d\n", len(chains[chain]), what, chain)
+	}
+	return nil
+}
+
+func (p *program) evidenceListCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "list [--chain NAME]",
+		Short: "show the links of a chain",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
+				chain, err := p.theChain(cmd.Context(), c, db)
+				if err != nil {
+					return err
+				}
+				links, err := db.Links(cmd.Context(), chain)
+				if err != nil {
+					return err
+				}
+				t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
+				fmt.Fprintln(t, "A\tB\tREASON\tSOURCE")
+				for _, l := range links {
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", l.A.Hex(), l.B.Hex(), l.Reason, l.Source)
+				}
+				return t.Flush()
+			})
+		},
+	}
+}

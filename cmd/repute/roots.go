@@ -1,0 +1,289 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"text/tabwriter"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/contracts"
+	"repute/store"
+	"repute/trust"
+	"repute/trust/rootfile"
+)
+
+func (p *program) rootsCommand() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "roots",
+		Short: "say who is trusted without anybody's word: where scores begin",
+		Long: `Scores follow the trust that flows from roots. A chain without roots has no rated
+agents. Named sets beside the default one are for callers who ask for them. A change
+counts from the next epoch on. docs/roots.md describes method and file.`,
+	}
+	cmd.AddCommand(p.rootsAddCommand(), p.rootsRemoveCommand(), p.rootsListCommand(), p.rootsImportCommand())
+	for _, sub := range cmd.Commands() {
+		p.flags.database(sub.Flags())
+		p.flags.chain(sub.Flags())
+	}
+	return cmd
+}
+
+func setFlag(cmd *cobra.Command, set *string) {
+	cmd.Flags().StringVar(set, "set", repute.DefaultRoots, "name of the set")
+}
+
+func (p *program) rootsAddCommand() *cobra.Command {
+	var set, weight, expires, reason string
+	cmd := &cobra.Command{
+		Use:     "add ADDRESS --reason TEXT [--chain NAME]",
+		Short:   "add a root, or change the one with this address",
+		Example: "  repute roots add 0x… --chain base --reason \"audits agents, https://…\" --expires 2027-06-30",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) (err error) {
+			root := repute.TrustRoot{Reason: reason}
+			if root.Address, err = repute.ParseAddress("address", args[0]); err != nil {
+				return err
+			}
+			if root.Weight, err = rootfile.ParseWeight(weight); err != nil {
+				return err
+			}
+			if root.Expires, err = rootfile.ParseExpiry(expires, time.Now()); err != nil {
+				return err
+			}
+			if err := store.CheckRoot(root); err != nil {
+				return err
+			}
+			return p.withAnyStore(cmd.Context(), func(c config, db *store.DB) error {
+				chain, err := p.theChain(cmd.Context(), c, db)
+				if err != nil {
+					return err
+				}
+				return db.AddRoots(cmd.Context(), chain, set, []repute.TrustRoot{root}, false)
+			})
+		},
+	}
+	setFlag(cmd, &set)
+	cmd.Flags().StringVar(&reason, "reason", "", "why it is trusted, so that others can check it")
+	cmd.Flags().StringVar(&weight, "weight", "", "above 0, at most 1000; only the ratio between roots counts (default 1)")
+	cmd.Flags().StringVar(&expires, "expires", "", "day or time from which on it does not count, by the chain's time (default never)")
+	return cmd
+}
+
+func (p *program) rootsRemoveCommand() *cobra.Command {
+	var set string
+	cmd := &cobra.Command{
+		Use:   "remove ADDRESS [--chain NAME]",
+		Short: "take a root out of a set",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			address, err := repute.ParseAddress("address", args[0])
+			if err != nil {
+				return err
+			}
+			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
+				chain, err := p.theChain(cmd.Context(), c, db)
+				if err != nil {
+					return err
+				}
+				return db.RemoveRoot(cmd.Context(), chain, set, address)
+			})
+		},
+	}
+	setFlag(cmd, &set)
+	return cmd
+}
+
+// theChain is the id of the one chain that --chain names or the configuration has, or of
+// the only one that is stored.
+func (p *program) theChain(ctx context.Context, c config, db *store.DB) (uint64, error) {
+	stored, err := db.Chains(ctx)
+	if err != nil {
+		return 0, err
+	}
+	if len(c.Chains) == 0 && len(stored) == 1 {
+		return stored[0].Chain.ID, nil
+	}
+	chain, err := p.oneChain(c, plain(stored)...)
+	return chain.ID, err
+}
+
+func (p *program) rootsImportCommand() *cobra.Command {
+	var set string
+	var replace bool
+	cmd := &cobra.Command{
+		Use:   "import FILE|- [--chain NAME] [--replace]",
+		Short: "add all roots of a file, or none where one is wrong",
+		Long:  "The file is YAML, or one JSON object per line: see docs/roots.md. --chain is for entries that name none.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.importList(cmd.Context(), args[0], func(db *store.DB, in io.Reader, o rootfile.Options) error {
+				if err := store.CheckRootSet(set); err != nil {
+					return err
+				}
+				roots, err := rootfile.ReadRoots(in, o)
+				if err != nil {
+					return err
+				}
+				chains := map[uint64][]repute.TrustRoot{}
+				for _, r := range roots {
+					chains[r.ChainID] = append(chains[r.ChainID], r.TrustRoot)
+				}
+				return importChains(p.stdout, chains, "roots", func(chain uint64, of []repute.TrustRoot) error {
+					return db.AddRoots(cmd.Context(), chain, set, of, replace)
+				})
+			})
+		},
+	}
+	setFlag(cmd, &set)
+	cmd.Flags().BoolVar(&replace, "replace", false, "drop the roots of the file's chains that it does not list")
+	return cmd
+}
+
+// importList opens a file of entries and finds out which chain those that name none are of.
+func (p *program) importList(ctx context.Context, name string, read func(*store.DB, io.Reader, rootfile.Options) error) error {
+	in, err := p.openInput(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return p.withAnyStore(ctx, func(c config, db *store.DB) error {
+		stored, err := db.Chains(ctx)
+		if err != nil {
+			return err
+		}
+		o := rootfile.Options{Now: time.Now(), Chain: chainNamed(c, plain(stored))}
+		if len(p.flags.chains) > 0 || len(c.Chains) == 1 || len(c.Chains) == 0 && len(stored) == 1 {
+			if o.ChainID, err = p.theChain(ctx, c, db); err != nil {
+				return err
+			}
+		}
+		if err := read(db, in, o); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// chainNamed finds a chain by the name that the configuration, the database or the list
+// of known networks has for it.
+func chainNamed(c config, stored []repute.Chain) func(string) (uint64, bool) {
+	names := map[string]uint64{}
+	for _, d := range contracts.Deployments() {
+		names[d.Name] = d.ChainID
+	}
+	for _, s := range stored {
+		names[s.Name] = s.ID
+	}
+	for _, own := range c.Chains {
+		if own.ID != 0 {
+			names[own.Name] = own.ID
+		}
+	}
+	return func(name string) (uint64, bool) { id, known := names[name]; return id, known && name != "" }
+}
+
+// rootList is a set of roots as roots list prints it for programs.
+type rootList struct {
+	ChainID uint64      `json:"chainId"`
+	Set     string      `json:"set"`
+	Hash    common.Hash `json:"hash"` // what scores name the set by
+	Roots   []rootView  `json:"roots"`
+}
+
+type rootView struct {
+	Address string     `json:"address"`
+	Weight  string     `json:"weight"`
+	Reason  string     `json:"reason"`
+	Expires *time.Time `json:"expires"`
+	Expired bool       `json:"expired"`
+}
+
+func (p *program) rootsListCommand() *cobra.Command {
+	var set string
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "list [--chain NAME] [--set NAME]",
+		Short: "show the roots of all chains and sets, or of one",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
+				lists, err := p.rootLists(cmd.Context(), c, db, set)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return p.printJSON(lists)
+				}
+				return printRoots(p.stdout, lists)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&set, "set", "", "only this set")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "a JSON list of sets")
+	return cmd
+}
+
+func (p *program) rootLists(ctx context.Context, c config, db *store.DB, set string) ([]rootList, error) {
+	only := uint64(0)
+	if len(p.flags.chains) > 0 {
+		chain, err := p.theChain(ctx, c, db)
+		if err != nil {
+			return nil, err
+		}
+		only = chain
+	}
+	sets, err := db.RootSets(ctx)
+	if err != nil {
+		return nil, err
+	}
+	lists := []rootList{}
+	for _, s := range sets {
+		if only != 0 && s.ChainID != only || set != "" && s.Name != set {
+			continue
+		}
+		roots, err := db.Roots(ctx, s.ChainID, s.Name)
+		if err != nil {
+			return nil, err
+		}
+		lists = append(lists, encodeRoots(s, roots, time.Now()))
+	}
+	return lists, nil
+}
+
+func encodeRoots(s store.RootSet, roots []repute.TrustRoot, now time.Time) rootList {
+	list := rootList{ChainID: s.ChainID, Set: s.Name, Hash: trust.HashInput(trust.EncodeRoots(roots)), Roots: make([]rootView, len(roots))}
+	for i, r := range roots {
+		list.Roots[i] = rootView{Address: r.Address.Hex(), Weight: rootfile.FormatWeight(r.Weight), Reason: r.Reason}
+		if !r.Expires.IsZero() {
+			list.Roots[i].Expires, list.Roots[i].Expired = &r.Expires, !now.Before(r.Expires)
+		}
+	}
+	return list
+}
+
+func printRoots(w io.Writer, lists []rootList) error {
+	if len(lists) == 0 {
+		fmt.Fprintln(w, "no roots: no agent is rated")
+		return nil
+	}
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintln(t, "CHAIN\tSET\tADDRESS\tWEIGHT\tEXPIRES\tREASON")
+	for _, l := range lists {
+		for _, r := range l.Roots {
+			expires := "never"
+			if r.Expires != nil {
+				expires = r.Expires.Format(time.RFC3339)
+			}
+			if r.Expired {
+				expires = "EXPIRED " + expires
+			}
+			fmt.Fprintf(t, "%d\t%s\t%s\t%s\t%s\t%s\n", l.ChainID, l.Set, r.Address, r.Weight, expires, r.Reason)
+		}
+	}
+	return t.Flush()
+}

@@ -1,0 +1,66 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"repute/internal/pgtest"
+)
+
+// TestRootsCommands adds, imports, lists and removes on an empty index.
+func TestRootsCommands(t *testing.T) {
+	t.Parallel()
+	url := pgtest.New(t)
+	const a, b = "0x1111111111111111111111111111111111111111", "0x2222222222222222222222222222222222222222"
+	file := func(name, text string) string {
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return path
+	}
+	good := file("roots.yaml", "roots:\n- {chain: base, address: "+b+", reason: market, weight: 2}\n- {address: "+a+", reason: audits}\n")
+	bad := file("bad.yaml", "roots:\n- {chain: base, address: "+b+", reason: market, expires: 2001-01-01}\n")
+	links := file("links.jsonl", `{"a":"`+b+`","b":"`+a+`","reason":"one funder","source":"https://example.com"}`)
+	for _, step := range []struct {
+		args string
+		code int
+		want string // part of what is said
+	}{
+		{"roots list", 0, "no roots"},
+		{"roots add " + a + " --chain base --reason audits", 0, ""},
+		{"roots add " + a + " --chain mars --reason audits", 2, "mars"},
+		{"roots add " + a + " --reason audits", 2, "chain"},
+		{"roots add " + a + " --chain base", 2, "reason: is missing"},
+		{"roots add " + a + " --chain base --reason r --weight 0", 2, "weight"},
+		{"roots add " + a + " --chain base --reason r --expires 2001-01-01", 2, "is past"},
+		{"roots add " + a + " --chain base --reason r --set No", 2, "set"},
+		{"roots add 0x12 --chain base --reason r", 2, "address"},
+		{"roots import " + bad, 2, "line 2, expires: 2001-01-01 is past"},
+		{"roots import " + good, 2, "line 3, chain: is missing"},
+		{"roots import " + good + " --chain ethereum --set mine", 0, "1 roots of chain 8453"},
+		{"roots list --set mine", 0, a},
+		{"roots list --chain base", 0, "audits"},
+		{"roots remove " + a + " --chain base", 0, ""},
+		{"roots remove " + a + " --chain base", 1, "not found"},
+		{"evidence import " + links, 2, "line 1, chain: is missing"},
+		{"evidence import " + links + " --chain base", 0, "1 links of chain 8453"},
+		{"evidence list --chain base", 0, a + "  " + b + "  one funder"},
+	} {
+		var out, said bytes.Buffer
+		code := run(t.Context(), append(strings.Fields(step.args), "--database-url", url), &out, &said)
+		if code != step.code || !strings.Contains(out.String()+said.String(), step.want) {
+			t.Errorf("%s: exit %d, %s%s", step.args, code, &out, &said)
+		}
+	}
+	var out, said bytes.Buffer
+	code := run(t.Context(), []string{"roots", "list", "--json", "--database-url", url}, &out, &said)
+	var lists []rootList
+	if err := json.Unmarshal(out.Bytes(), &lists); code != 0 || err != nil || len(lists) != 2 || lists[1].Roots[0].Weight != "2" {
+		t.Errorf("exit %d, %v, %s%s", code, err, &out, &said)
+	}
+}

@@ -1,0 +1,222 @@
+// Package rootfile reads files of roots and of links between addresses, as they are
+// written by hand or by programs: YAML, or one JSON object per line. Errors name the line.
+// docs/roots.md describes the format.
+package rootfile
+
+import (
+	"bytes"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// Options say what a file leaves open.
+type Options struct {
+	// ChainID is of entries that name no chain; 0: each must.
+	ChainID uint64
+	// Chain finds a chain by name; nil: chains are given by id.
+	Chain func(name string) (uint64, bool)
+	// Now is what entries must not have expired at; zero: it is not asked.
+	Now time.Time
+}
+
+// Root is an entry of a file of roots.
+type Root struct {
+	Line    int // counted from 1
+	ChainID uint64
+	repute.TrustRoot
+}
+
+// Link is an entry of a file of links.
+type Link struct {
+	Line    int // counted from 1
+	ChainID uint64
+	repute.TrustLink
+}
+
+// ReadRoots reads a file of roots. The error is repute.ErrInvalid; it holds one error per
+// bad line, ten at most.
+func ReadRoots(r io.Reader, o Options) ([]Root, error) {
+	return read(r, "roots", o, []string{"chain", "address", "weight", "reason", "expires"}, func(e entry, o Options) (Root, string, error) {
+		root := Root{Line: e.line}
+		err := e.root(&root, o)
+		return root, fmt.Sprintf("root %s of chain %d", root.Address.Hex(), root.ChainID), err
+	})
+}
+
+// ReadLinks is ReadRoots for files of links.
+func ReadLinks(r io.Reader, o Options) ([]Link, error) {
+	return read(r, "links", o, []string{"chain", "a", "b", "reason", "source"}, func(e entry, o Options) (Link, string, error) {
+		link := Link{Line: e.line}
+		err := e.link(&link, o)
+		a, b := link.A, link.B
+		if a.Cmp(b) > 0 {
+			a, b = b, a
+		}
+		return link, fmt.Sprintf("link of %s and %s of chain %d", a.Hex(), b.Hex(), link.ChainID), err
+	})
+}
+
+//go:embed roots.yaml
+var shipped []byte
+
+// Shipped are the roots that come with the product, for chains whose operator has named
+// none. There are none: nobody is trusted without a source that anybody can check.
+func Shipped() ([]Root, error) { return ReadRoots(bytes.NewReader(shipped), Options{}) }
+
+const mostErrors = 10
+
+// read makes something of each entry; key tells which are the same.
+func read[T any](r io.Reader, list string, o Options, fields []string, of func(entry, Options) (made T, key string, err error)) ([]T, error) {
+	var out []T
+	var wrong []error
+	lines := map[string]int{}
+	err := entries(r, list, fields, func(e entry, err error) bool {
+		if err == nil {
+			var made T
+			var key string
+			if made, key, err = of(e, o); err == nil && lines[key] > 0 {
+				err = repute.Invalid("entry", fmt.Sprintf("%s stands on line %d already", key, lines[key]), "keep one of them")
+			}
+			if err == nil {
+				lines[key] = e.line
+				out = append(out, made)
+			}
+		}
+		if err != nil {
+			wrong = append(wrong, atLine(e.line, err))
+		}
+		return len(wrong) < mostErrors
+	})
+	if err != nil {
+		wrong = append(wrong, err)
+	}
+	return out, errors.Join(wrong...)
+}
+
+// atLine puts the line before the field of an InputError.
+func atLine(line int, err error) error {
+	var input *repute.InputError
+	if errors.As(err, &input) {
+		return repute.Invalid(fmt.Sprintf("line %d, %s", line, input.Field), input.Reason, input.Hint)
+	}
+	return fmt.Errorf("line %d: %w", line, err)
+}
+
+// entry is one object of a file, all its members as text.
+type entry struct {
+	line   int
+	fields map[string]string
+}
+
+func (e entry) root(r *Root, o Options) (err error) {
+	if r.ChainID, err = e.chain(o); err != nil {
+		return err
+	}
+	if r.Address, err = repute.ParseAddress("address", e.fields["address"]); err != nil {
+		return err
+	}
+	if r.Weight, err = ParseWeight(e.fields["weight"]); err != nil {
+		return err
+	}
+	if r.Expires, err = ParseExpiry(e.fields["expires"], o.Now); err != nil {
+		return err
+	}
+	r.Reason = strings.TrimSpace(e.fields["reason"])
+	return store.CheckRoot(r.TrustRoot)
+}
+
+func (e entry) link(l *Link, o Options) (err error) {
+	if l.ChainID, err = e.chain(o); err != nil {
+		return err
+	}
+	if l.A, err = repute.ParseAddress("a", e.fields["a"]); err != nil {
+		return err
+	}
+	if l.B, err = repute.ParseAddress("b", e.fields["b"]); err != nil {
+		return err
+	}
+	l.Reason, l.Source = strings.TrimSpace(e.fields["reason"]), strings.TrimSpace(e.fields["source"])
+	return store.CheckLink(l.TrustLink)
+}
+
+func (e entry) chain(o Options) (uint64, error) {
+	name := e.fields["chain"]
+	if name == "" {
+		if o.ChainID == 0 {
+			return 0, repute.Invalid("chain", "is missing", "name the entry's chain, or give --chain for all of them")
+		}
+		return o.ChainID, nil
+	}
+	id, err := repute.ParseChainID(name)
+	if err == nil {
+		return id, nil
+	}
+	if o.Chain != nil {
+		if id, known := o.Chain(name); known {
+			return id, nil
+		}
+	}
+	return 0, repute.Invalid("chain", fmt.Sprintf("%.50q is no chain", name), "a name that repute chains lists, or an id such as 8453")
+}
+
+// weightDigits is how many digits after the point a weight may have.
+const weightDigits = 6
+
+// ParseWeight reads a root's weight, "" for 1: a decimal number above 0, at most 1000, with
+// up to six digits after the point. The result is in millionths.
+func ParseWeight(s string) (uint64, error) {
+	if s == "" {
+		return repute.RootUnit, nil
+	}
+	const hint = "a decimal number above 0, at most 1000, with up to six digits after the point, e.g. 1 or 0.5"
+	bad := repute.Invalid("weight", fmt.Sprintf("%.50q is no weight", s), hint)
+	whole, part, dotted := strings.Cut(s, ".")
+	if dotted && part == "" || len(part) > weightDigits {
+		return 0, bad
+	}
+	w, err := strconv.ParseUint(whole, 10, 16)
+	if err != nil {
+		return 0, bad
+	}
+	f, err := strconv.ParseUint((part + "000000")[:weightDigits], 10, 32)
+	if n := w*repute.RootUnit + f; err == nil && n > 0 && n <= store.MaxRootWeight {
+		return n, nil
+	}
+	return 0, bad
+}
+
+// FormatWeight writes a weight as ParseWeight reads it.
+func FormatWeight(w uint64) string {
+	s := fmt.Sprintf("%d.%06d", w/repute.RootUnit, w%repute.RootUnit)
+	return strings.TrimSuffix(strings.TrimRight(s, "0"), ".")
+}
+
+// ParseExpiry reads when a root expires, "" for never: a day, from whose beginning in UTC
+// on it does not count, or a time of RFC 3339 in whole seconds. It must be after now, unless
+// that is zero.
+func ParseExpiry(s string, now time.Time) (time.Time, error) {
+	if s == "" {
+		return time.Time{}, nil
+	}
+	t, err := time.Parse(time.DateOnly, s)
+	if err != nil {
+		if t, err = time.Parse(time.RFC3339, s); err != nil || t.Nanosecond() != 0 {
+			return t, repute.Invalid("expires", fmt.Sprintf("%.50q is no time", s), "a day such as 2030-01-31, or a time such as 2030-01-31T12:00:00Z")
+		}
+	}
+	if t.Year() < 1970 || t.Year() > 9999 {
+		return t, repute.Invalid("expires", fmt.Sprintf("%.50q is out of range", s), "a day such as 2030-01-31")
+	}
+	if t = t.UTC(); !now.IsZero() && !t.After(now) {
+		return t, repute.Invalid("expires", fmt.Sprintf("%s is past", s), "leave out what has expired, or give a later time")
+	}
+	return t, nil
+}
