@@ -32,6 +32,9 @@ type Agent struct {
 	Updated       Point // last event that touched the agent, its feedback or validations
 	Counts        AgentCounts
 	Document      Document // of the current URI
+	// Score is the zero one, unrated, when none was computed. In lists, and of one agent
+	// at latest, it says how much, not what it follows from.
+	Score Score
 }
 
 // AgentCounts are maintained totals of one agent.

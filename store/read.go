@@ -24,6 +24,7 @@ const (
 	SortID       = "id"       // chain, token; the default
 	SortFeedback = "feedback" // live feedback
 	SortUpdated  = "updated"  // time of the last event
+	SortScore    = "score"    // of agents that have one, rated or not
 )
 
 // AgentFilter selects and orders agents.
@@ -31,6 +32,7 @@ type AgentFilter struct {
 	ChainIDs []uint64        // nil for all
 	Owner    *common.Address // nil for any
 	Wallet   *common.Address // nil for any, the zero address for cleared
+	Score    ScoreFilter     // the empty one for any
 	Sort     string          // SortID when empty
 	Desc     bool
 	After    string // Next of the page before, with the same filter
@@ -77,7 +79,10 @@ type Reputation struct {
 	// TagsTotal is how many tags there are.
 	TagsTotal int64
 	Counts    repute.AgentCounts
-	AsOf      repute.AsOf
+	// Score is the zero one, unrated, when none was computed.
+	Score        repute.Score
+	Independence repute.Independence
+	AsOf         repute.AsOf
 }
 
 // URI is a claimed entry of the document queue.

@@ -83,6 +83,9 @@ func (s subject) agentThen(ctx context.Context) (repute.Agent, error) {
 	if err != nil {
 		return a, fmt.Errorf("state at block %d: %w", s.block, err)
 	}
+	if a.Score, err = s.score(ctx); err != nil {
+		return a, err
+	}
 	return a, readMetadata(ctx, s.tx, map[agentKey]*repute.Agent{keyOf(s.id): &a}, metadataAt(), s.key()...)
 }
 

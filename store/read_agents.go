@@ -246,7 +246,7 @@ func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, columns st
 	for i := range agents {
 		out[keyOf(agents[i].ID)] = &agents[i]
 	}
-	return out, nil
+	return out, readScores(ctx, tx, out, chains, tokens)
 }
 
 func readMetadata(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agent, sql string, args ...any) error {
@@ -305,8 +305,10 @@ func orderOf(sort string) (agentOrder, error) {
 		return agentOrder{"feedback"}, nil
 	case SortUpdated:
 		return agentOrder{"updated_block"}, nil
+	case SortScore:
+		return agentOrder{"score"}, nil
 	}
-	return agentOrder{}, repute.Invalid("sort", fmt.Sprintf("%q is no order", sort), "id, feedback or updated")
+	return agentOrder{}, repute.Invalid("sort", fmt.Sprintf("%q is no order", sort), "id, feedback, updated or score")
 }
 
 // agentEntry is one candidate of a page.
@@ -329,7 +331,7 @@ func (db *DB) Agents(ctx context.Context, f AgentFilter) (page Page[repute.Agent
 	if err := checkLimit(f.Limit); err != nil {
 		return page, err
 	}
-	question, err := cursorFor("agents", f.ChainIDs, f.Owner, f.Wallet, order, f.Desc)
+	question, err := cursorFor("agents", f.ChainIDs, f.Owner, f.Wallet, f.Score, order, f.Desc)
 	if err != nil {
 		return page, err
 	}
@@ -392,7 +394,7 @@ func startPos(desc bool) (int64, *big.Int) {
 	if desc {
 		return everything, new(big.Int).Lsh(big.NewInt(1), 256)
 	}
-	return -1, big.NewInt(-1)
+	return -everything, big.NewInt(-1)
 }
 
 // readStreams reads the next agents of every chain, enough for the page to come
@@ -435,12 +437,19 @@ func (o agentOrder) statement(f AgentFilter) (string, []any) {
 		than, direction = "<", "desc"
 	}
 	key, behind, order := "0::bigint", "a.token_id "+than+" k.token", "a.token_id "+direction
+	agents, of := "agents a", "a"
+	if o.Column == "score" {
+		agents, of = "trust_scores s join trust_runs r using (chain_id, run) join agents a on (a.chain_id, a.token_id) = (s.chain_id, s.token_id)", "s"
+	}
 	if o.Column != "" {
-		key = "a." + o.Column
-		behind = fmt.Sprintf("(a.%s, a.token_id) %s (k.key, k.token)", o.Column, than)
-		order = fmt.Sprintf("a.%s %s, a.token_id %s", o.Column, direction, direction)
+		key = of + "." + o.Column
+		behind = fmt.Sprintf("(%[1]s.%[2]s, %[1]s.token_id) %[3]s (k.key, k.token)", of, o.Column, than)
+		order = fmt.Sprintf("%[1]s.%[2]s %[3]s, %[1]s.token_id %[3]s", of, o.Column, direction)
 	}
 	where, args := f.where(5)
+	if of == "s" {
+		where += " and " + validScore
+	}
 	// Counts compare as they are; blocks of two chains only by their time.
 	merge, join := "a.key", ""
 	if o.Column == "updated_block" {
@@ -451,11 +460,11 @@ func (o agentOrder) statement(f AgentFilter) (string, []any) {
 		select k.chain_id, a.token_id, a.key, %s
 		from unnest($1::bigint[], $2::bigint[], $3::numeric[]) as k(chain_id, key, token)
 		cross join lateral (
-			select a.token_id, %s as key from agents a
-			where a.chain_id = k.chain_id and %s%s
+			select a.token_id, %s::bigint as key from %s
+			where %s.chain_id = k.chain_id and %s%s
 			order by %s limit $4) a
 		%s
-		order by k.chain_id, a.key %s, a.token_id %s`, merge, key, behind, where, order, join, direction, direction), args
+		order by k.chain_id, a.key %s, a.token_id %s`, merge, key, agents, of, behind, where, order, join, direction, direction), args
 }
 
 // where adds the filters, numbered from the given parameter on. The partial
@@ -469,10 +478,12 @@ func (f AgentFilter) where(n int) (sql string, args []any) {
 	if f.Wallet != nil && *f.Wallet != (common.Address{}) {
 		sql += fmt.Sprintf(" and a.wallet = $%d and a.wallet <> ''", n)
 		args = append(args, addressBytes(*f.Wallet))
+		n++
 	} else if f.Wallet != nil {
 		sql += " and a.wallet = ''"
 	}
-	return sql, args
+	score, more := f.Score.where(n)
+	return sql + score, append(args, more...)
 }
 
 // mergeStreams takes the page from the heads of the streams, and gives the

@@ -88,6 +88,11 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into document_roots select sha256, sha256 from documents`,
 		`insert into domains select sha256(i::text::bytea), 'd' || i % 50, 1 + i % 20000 from generate_series(1, 5000) i`,
 		`insert into links select sha256(i::text::bytea), 1 + i % 2, c.identity, i from generate_series(1, 5000) i, chains c where c.chain_id = 1 + i % 2`,
+		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
+			select c, i, i, i, i, sha256(i::text::bytea), '', '', '', '', '', '', 0, 0 from generate_series(1, 2) c, generate_series(1, 1000) i`,
+		`insert into trust_scores select chain_id, token_id, 1000, updated_block, sha256(updated_block::text::bytea), null, '', true,
+			(token_id * 7919 % 100000)::int, 0, 0, 0, 0, (token_id % 5)::int, 0, 0, owner, wallet, '' from agents`,
+		`insert into trust_finals select chain_id, token_id, 1000, '', true, score, 0, 0, 0, 0, tier, 0, 0, '' from trust_scores`,
 		`analyze`,
 	} {
 		sqlExec(t, db, sql)
@@ -182,9 +187,16 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(db.SaveDocument(ctx, store.FetchResult{URIID: 77, FetchedAt: fetched, Body: []byte("{}"), ParserVersion: 1}))
 		},
 	}
-	for _, sort := range []string{store.SortID, store.SortFeedback, store.SortUpdated} {
+	for _, sort := range []string{store.SortID, store.SortFeedback, store.SortUpdated, store.SortScore} {
 		reads["agents by "+sort] = func() { _, err := db.Agents(ctx, store.AgentFilter{Sort: sort, Limit: 20}); must(err) }
 		reads["agents by "+sort+" down"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Sort: sort, Desc: true, Limit: 20}); must(err) }
+	}
+	least, tier, unrated := repute.Points(50_000), 3, false
+	reads["agents of a score"] = func() {
+		_, err := db.Agents(ctx, store.AgentFilter{Score: store.ScoreFilter{MinScore: &least, Tier: &tier}, Limit: 20})
+		must(err)
+		_, err = db.Agents(ctx, store.AgentFilter{Score: store.ScoreFilter{Rated: &unrated}, Sort: store.SortScore, Limit: 20})
+		must(err)
 	}
 	reads["agents of owner"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Owner: &owner, Limit: 20}); must(err) }
 	reads["agents of wallet"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Wallet: &owner, Limit: 20}); must(err) }
@@ -193,6 +205,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		"agents by id": "Scan using agents_pkey", "agents by id down": "Scan Backward using agents_pkey",
 		"agents by feedback": "Scan using agents_feedback", "agents by feedback down": "Scan Backward using agents_feedback",
 		"agents by updated": "Scan using agents_updated", "agents by updated down": "Scan Backward using agents_updated",
+		"agents by score": "Scan using trust_scores_order", "agents by score down": "Scan Backward using trust_scores_order", "agents of a score": "trust_scores_pkey",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
 		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
 		"agent then": "Scan Backward using events_agent", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_turn",

@@ -178,7 +178,13 @@ func (db *DB) Reputation(ctx context.Context, id repute.AgentID, q ReputationQue
 		if r.Tags, r.TagsTotal, err = s.tags(ctx); err != nil {
 			return err
 		}
-		r.Counts, err = s.counts(ctx)
+		if r.Counts, err = s.counts(ctx); err != nil {
+			return err
+		}
+		if r.Score, err = s.score(ctx); err != nil {
+			return err
+		}
+		r.Independence, err = s.independence(ctx)
 		return err
 	})
 	return r, err

@@ -20,8 +20,7 @@ const scoreColumns = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.
 // replaced is not among them: it is of a chain that is no more.
 const currentScores = `select ` + scoreColumns + `, false, s.block, s.block_hash, s.block_time
 	from trust_scores s join trust_runs r using (chain_id, run)
-	where s.chain_id = $1 and (s.block = r.block or exists (
-		select from blocks b where (b.chain_id, b.number, b.hash) = (s.chain_id, s.block, s.block_hash)))`
+	where s.chain_id = $1 and ` + validScore
 
 func scanScore(c repute.Chain) func(pgx.CollectableRow) (repute.Score, error) {
 	return func(row pgx.CollectableRow) (s repute.Score, err error) {
