@@ -237,25 +237,73 @@ func (s saving) parsed() (out []parsedBody) {
 	return out
 }
 
-// saveOutcomes writes what became of the URIs. After a failure what was read stays.
+// saveOutcomes writes what became of the URIs.
 func (s saving) saveOutcomes(ctx context.Context, tx pgx.Tx) error {
-	b := &pgx.Batch{}
+	var read, failed []FetchResult
 	for _, r := range s.results {
-		if r.Reason != "" {
-			b.Queue(`
-				update uris set reason = $2, detail = $3, next_due = $4, tried_at = $5, dead = $6, failures = failures + 1,
-					rank = greatest(rank, 1)
-				where id = $1`, r.URIID, cleanText(r.Reason), cleanText(r.Detail), nullTime(r.NextDue), r.FetchedAt, r.Dead)
-			continue
+		if r.Reason == "" {
+			read = append(read, r)
+		} else {
+			failed = append(failed, r)
 		}
-		b.Queue(`
-			update uris set sha256 = coalesce($2, sha256), source = case when $3 = '' then source else $3 end,
-				fetched_at = $4, next_due = $5, etag = $6, last_modified = $7, cid = coalesce($8, cid), tried_at = $4,
-				attempts = 0, failures = 0, dead = false, reason = '', detail = '', rank = greatest(rank, 1), served_by = nullif($9, '')
-			where id = $1`, r.URIID, r.sum, r.Source, r.FetchedAt, nullTime(r.NextDue), cleanText(r.ETag), cleanText(r.LastModified),
-			multihashOf(r.CID), plainText(r.ServedBy, longestHost))
 	}
+	b := &pgx.Batch{}
+	queueRead(b, read)
+	queueFailed(b, failed)
 	return tx.SendBatch(ctx, b).Close()
+}
+
+func queueRead(b *pgx.Batch, results []FetchResult) {
+	if results == nil {
+		return
+	}
+	c := newOutcomes(results)
+	n := len(results)
+	sums, cids := make([][]byte, n), make([][]byte, n)
+	sources, etags, modified, servers := make([]string, n), make([]string, n), make([]string, n), make([]string, n)
+	for i, r := range results {
+		sums[i], cids[i], sources[i] = r.sum, multihashOf(r.CID), r.Source
+		etags[i], modified[i], servers[i] = cleanText(r.ETag), cleanText(r.LastModified), plainText(r.ServedBy, longestHost)
+	}
+	b.Queue(`
+		update uris u set sha256 = coalesce(k.sum, u.sha256), source = case when k.source = '' then u.source else k.source end,
+			fetched_at = k.at, next_due = k.due, etag = k.etag, last_modified = k.modified, cid = coalesce(k.cid, u.cid), tried_at = k.at,
+			attempts = 0, failures = 0, dead = false, reason = '', detail = '', rank = greatest(u.rank, 1), served_by = nullif(k.server, '')
+		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::text[])
+			as k(id, at, due, sum, source, etag, modified, cid, server)
+		where u.id = k.id`, c.ids, c.at, c.due, sums, sources, etags, modified, cids, servers)
+}
+
+// queueFailed leaves what was read before.
+func queueFailed(b *pgx.Batch, results []FetchResult) {
+	if results == nil {
+		return
+	}
+	c := newOutcomes(results)
+	n := len(results)
+	reasons, details, dead := make([]string, n), make([]string, n), make([]bool, n)
+	for i, r := range results {
+		reasons[i], details[i], dead[i] = cleanText(r.Reason), cleanText(r.Detail), r.Dead
+	}
+	b.Queue(`
+		update uris u set reason = k.reason, detail = k.detail, next_due = k.due, tried_at = k.at, dead = k.dead, failures = u.failures + 1,
+			rank = greatest(u.rank, 1)
+		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[], $6::bool[]) as k(id, at, due, reason, detail, dead)
+		where u.id = k.id`, c.ids, c.at, c.due, reasons, details, dead)
+}
+
+// outcomes are the columns of what became of URIs, whatever it is.
+type outcomes struct {
+	ids []int64
+	at  []time.Time
+	due []*time.Time // nil: never again
+}
+
+func newOutcomes(results []FetchResult) (c outcomes) {
+	for _, r := range results {
+		c.ids, c.at, c.due = append(c.ids, r.URIID), append(c.at, r.FetchedAt), append(c.due, nullTime(r.NextDue))
+	}
+	return c
 }
 
 // saveFetches adds to the URIs' fetches when the outcome differs from the one
