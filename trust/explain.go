@@ -71,6 +71,7 @@ const maxListed = 100
 func (s *Scorer) Explain(e Evidence) Explanation {
 	s.hearOf(&e)
 	out := Explanation{ByReason: map[Reason]int{}}
+	s.lacking = nil // the result keeps it
 	s.result(&out.Result)
 	out.Result.Agent = e.Agent
 	out.Contributions = s.contributions(&out.Result)
@@ -228,13 +229,13 @@ func (s *scoring) strongest(v *voice) Node {
 
 // Path is a shortest way from a root to an identity, the root first; nil when there is none.
 func (w *Weights) Path(to Node) []common.Address {
-	if to == NoNode || w.rank[to] == unranked {
+	if to == NoNode || w.ways[to].rank == unranked {
 		return nil
 	}
-	path := make([]common.Address, w.rank[to]+1)
+	path := make([]common.Address, w.ways[to].rank+1)
 	for i := len(path) - 1; i >= 0; i-- {
 		path[i] = w.graph.Name(to)
-		to = w.voucher[to]
+		to = w.ways[to].voucher
 	}
 	return path
 }

@@ -105,19 +105,39 @@ var halves = [32]uint64{
 	0x7ffffffd3a37a028, 0x7ffffffe9d1bd012, 0x7fffffff4e8de809, 0x7fffffffa746f404,
 }
 
+// powers holds 2^-a by the four bytes of a's fraction, in units of 2^-63: products of halves.
+type powers [4][256]uint64
+
+func newPowers() *powers {
+	p := &powers{}
+	for at := range p {
+		for b := range p[at] {
+			m := uint64(1) << 63
+			for bit := range 8 {
+				if b&(0x80>>bit) != 0 {
+					m = timesHalf(m, halves[at*8+bit])
+				}
+			}
+			p[at][b] = m
+		}
+	}
+	return p
+}
+
+// timesHalf is a*b in units of 2^-63, rounded down.
+func timesHalf(a, b uint64) uint64 {
+	hi, _ := bits.Mul64(a, b)
+	return hi << 1
+}
+
 // exp2Neg is 2^-a for a that is not negative; 0 where it is less than a unit.
-func exp2Neg(a Fixed) Fixed {
+func (p *powers) exp2Neg(a Fixed) Fixed {
 	whole := uint64(a) >> 32
 	if whole >= 33 {
 		return 0
 	}
-	m := uint64(1) << 63
-	for k := range 32 {
-		if a&(1<<(31-k)) != 0 {
-			m, _ = bits.Mul64(m, halves[k])
-			m <<= 1
-		}
-	}
+	m := timesHalf(p[0][uint8(a>>24)], p[1][uint8(a>>16)])
+	m = timesHalf(m, timesHalf(p[2][uint8(a>>8)], p[3][uint8(a)]))
 	return Fixed(m >> 31 >> whole)
 }
 

@@ -72,9 +72,10 @@ func (r *Result) passes(gate string) bool {
 // whole3 turns points into thousandths.
 func whole3(f Fixed) Points { return Points(f.round(1000)) }
 
-func (s *scoring) lacks(g *Gate, r *Result) (lacks []Lacking) {
+func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
+	first := len(s.lacking)
 	lack := func(what string, have, need Fixed) {
-		lacks = append(lacks, Lacking{What: what, Have: have, Need: need})
+		s.lacking = append(s.lacking, Lacking{What: what, Have: have, Need: need})
 	}
 	if r.Status != Rated {
 		lack("rated", r.Confidence, s.p.Rated.Confidence)
@@ -98,7 +99,10 @@ func (s *scoring) lacks(g *Gate, r *Result) (lacks []Lacking) {
 	if n := s.recentAgainst(g.RecentDays); n < g.RecentRaters {
 		lack("recentRaters", Int(n), Int(g.RecentRaters))
 	}
-	return lacks
+	if first == len(s.lacking) {
+		return nil
+	}
+	return s.lacking[first:len(s.lacking):len(s.lacking)]
 }
 
 func fromPoints(p Points) Fixed { return ratio(int64(p), 1000) }

@@ -141,14 +141,21 @@ func (l *listener) reset(e *Evidence) {
 	clear(l.bursts)
 	l.count, l.said, l.excluded = 0, l.said[:0], l.excluded[:0]
 	l.rows = append(l.rows[:0], e.Rows...)
-	slices.SortFunc(l.rows, func(a, b Row) int {
-		return cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex),
-			bytes.Compare(a.Rater[:], b.Rater[:]), cmp.Compare(a.Index, b.Index))
-	})
+	if !slices.IsSortedFunc(l.rows, inChain) {
+		slices.SortFunc(l.rows, inChain)
+	}
 	l.self[l.g.party(e.Owner)] = true
 	for _, a := range e.Self {
 		l.self[l.g.party(a)] = true
 	}
+}
+
+// inChain is the order of the chain.
+func inChain(a, b Row) int {
+	if c := cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex)); c != 0 {
+		return c
+	}
+	return cmp.Or(bytes.Compare(a.Rater[:], b.Rater[:]), cmp.Compare(a.Index, b.Index))
 }
 
 // hear takes down a row, or says why it does not count.
@@ -252,5 +259,5 @@ func (p *Params) rule(row *Row, e *record) ([]Corner, Reason) {
 // decay is what an opinion weighs after so many seconds.
 func (p *Params) decay(age int64) Fixed {
 	const day = 24 * 60 * 60
-	return exp2Neg(ratio(age, int64(p.Evidence.HalfLifeDays)*day))
+	return p.powers.exp2Neg(ratio(age, int64(p.Evidence.HalfLifeDays)*day))
 }

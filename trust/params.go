@@ -38,7 +38,8 @@ type Params struct {
 	// Paths for and against an agent that a rule may ask for.
 	countedFor, countedAgainst int
 
-	rules    []rule   // what records may be: one per rule of Tags, then one per finality
+	rules    []rule // what records may be: one per rule of Tags, then one per finality
+	powers   *powers
 	finality []string // tags of answers, of rules after those of Tags
 
 	Tags     TagTable    `json:"-"`
@@ -155,8 +156,9 @@ type rule struct {
 	weight  Fixed
 }
 
-// number makes the rules that records name.
+// number makes the rules that records name, and the table of decay.
 func (p *Params) number() {
+	p.powers = newPowers()
 	channel := func(name string) uint8 {
 		return uint8(slices.IndexFunc(p.Tags.Channels, func(c Channel) bool { return c.Name == name }))
 	}

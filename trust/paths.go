@@ -16,18 +16,21 @@ type finder struct {
 	round  uint32
 	hops   []hop // by node, of this round only
 	groups [][]Node
-	served []bool // groups with a path
-	queue  []uint32
+	served []bool           // groups with a path
+	queues [queues][]uint32 // states to look at by rank
+	lowest int              // of queues, none below has any
 	steps  []uint32
 }
 
+// queues is how many ranks are told apart: most of what matters is near the roots.
+const queues = 16
+
 // hop is an identity's place on a path.
 type hop struct {
-	used   uint32 // the round in which it is on a path
-	next   Node   // the one it vouches for, towards the rater; NoNode: it is the rater
-	root   bool   // the path begins here
-	listed uint32 // the round in which it is a rater
-	group  int32
+	used  uint32 // the round in which it is on a path
+	next  Node   // the one it vouches for, towards the rater; NoNode: it is the rater
+	root  bool   // the path begins here
+	group int32  // of a rater
 }
 
 const origin = ^uint32(0)
@@ -37,17 +40,6 @@ func newFinder(w *Weights) *finder {
 	return &finder{w: w, mark: make([]uint32, 2*n), came: make([]uint32, 2*n), hops: make([]hop, n)}
 }
 
-// begin begins a count: list, then count.
-func (f *finder) begin() { f.round++ }
-
-// list is true when a node was not listed as a rater since begin.
-func (f *finder) list(n Node) bool {
-	h := &f.hops[n]
-	again := h.listed == f.round
-	h.listed = f.round
-	return !again
-}
-
 // count finds how many of the groups of raters can be reached from roots by paths that
 // share no identity and do not pass through without, up to most. A group has one path,
 // an identity one group.
@@ -55,22 +47,31 @@ func (f *finder) count(groups [][]Node, without Node, most int) int {
 	if len(groups) == 0 || len(f.w.roots) == 0 {
 		return 0
 	}
+	f.round++
 	f.groups, f.served = groups, append(f.served[:0], make([]bool, len(groups))...)
-	for i, members := range groups {
-		for _, n := range members {
-			f.hops[n].group = int32(i)
-		}
-	}
 	paths := 0
 	for i := 0; i < len(groups) && paths < most; i++ {
 		if f.direct(i, without) {
 			paths++
 		}
 	}
-	for paths < min(most, len(groups)) && f.augment(without) {
+	most = min(most, len(groups), len(f.w.roots))
+	if paths < most {
+		f.nameGroups()
+	}
+	for paths < most && f.augment(without) {
 		paths++
 	}
 	return paths
+}
+
+// nameGroups tells every rater its group: only augment asks.
+func (f *finder) nameGroups() {
+	for i, members := range f.groups {
+		for _, n := range members {
+			f.hops[n].group = int32(i)
+		}
+	}
 }
 
 // direct takes the shortest way to a group when it is free.
@@ -78,9 +79,9 @@ func (f *finder) direct(group int, without Node) bool {
 	for _, n := range f.groups[group] {
 		if f.free(n, without) {
 			next := NoNode
-			for at := n; ; at = f.w.voucher[at] {
+			for at := n; ; at = f.w.ways[at].voucher {
 				f.place(at, next)
-				if f.w.rank[at] == 0 {
+				if f.w.ways[at].rank == 0 {
 					f.hops[at].root = true
 					f.served[group] = true
 					return true
@@ -94,14 +95,14 @@ func (f *finder) direct(group int, without Node) bool {
 
 // free tells whether nobody on the shortest way to n is taken.
 func (f *finder) free(n, without Node) bool {
-	if f.w.rank[n] == unranked {
+	if f.w.ways[n].rank == unranked {
 		return false
 	}
-	for at := n; ; at = f.w.voucher[at] {
+	for at := n; ; at = f.w.ways[at].voucher {
 		if at == without || f.hops[at].used == f.round {
 			return false
 		}
-		if f.w.rank[at] == 0 {
+		if f.w.ways[at].rank == 0 {
 			return true
 		}
 	}
@@ -120,19 +121,22 @@ func exit(n Node) uint32  { return uint32(n)*2 + 1 }
 // augment finds room for one more path.
 func (f *finder) augment(without Node) bool {
 	f.turn++
-	f.queue = f.queue[:0]
+	for i := range f.queues {
+		f.queues[i] = f.queues[i][:0]
+	}
+	f.lowest = queues
 	if without != NoNode {
 		f.mark[entry(without)], f.mark[exit(without)] = f.turn, f.turn
 	}
 	for i, members := range f.groups {
 		for _, n := range members {
-			if !f.served[i] && f.w.rank[n] != unranked {
+			if !f.served[i] && f.w.ways[n].rank != unranked {
 				f.reach(entry(n), origin)
 			}
 		}
 	}
-	for i := 0; i < len(f.queue); i++ {
-		if state := f.queue[i]; f.expand(state) {
+	for state, ok := f.nearest(); ok; state, ok = f.nearest() {
+		if f.expand(state) {
 			f.store(state)
 			return true
 		}
@@ -140,12 +144,27 @@ func (f *finder) augment(without Node) bool {
 	return false
 }
 
-// reach queues a state that this search has not seen.
-func (f *finder) reach(state, before uint32) {
-	if f.mark[state] != f.turn {
-		f.mark[state], f.came[state] = f.turn, before
-		f.queue = append(f.queue, state)
+// nearest takes a state next to the roots out of the queues: in a large graph it is a few
+// steps to a free root that way, and thousands in the order of the search.
+func (f *finder) nearest() (state uint32, ok bool) {
+	for ; f.lowest < queues; f.lowest++ {
+		if q := f.queues[f.lowest]; len(q) > 0 {
+			f.queues[f.lowest] = q[:len(q)-1]
+			return q[len(q)-1], true
+		}
 	}
+	return 0, false
+}
+
+// reach queues a state that this search has not seen, unless no root leads there.
+func (f *finder) reach(state, before uint32) {
+	if f.mark[state] == f.turn || f.w.ways[state/2].rank == unranked {
+		return
+	}
+	f.mark[state], f.came[state] = f.turn, before
+	q := min(int(f.w.ways[state/2].rank), queues-1)
+	f.queues[q] = append(f.queues[q], state)
+	f.lowest = min(f.lowest, q)
 }
 
 // expand follows what is free from a state. It is true at the exit of a root where no
@@ -170,13 +189,16 @@ func (f *finder) expand(state uint32) bool {
 }
 
 func (f *finder) leave(n Node, h *hop, used bool) bool {
-	if f.w.rank[n] == 0 && !(used && h.root) {
+	if f.w.ways[n].rank == 0 && !(used && h.root) {
 		return true
 	}
 	if used {
 		f.reach(entry(n), exit(n)) // n is left out of its path
 	}
 	for _, giver := range f.w.graph.givers(n) {
+		if f.mark[entry(giver)] == f.turn {
+			continue
+		}
 		if g := &f.hops[giver]; g.used != f.round || g.next != n {
 			f.reach(entry(giver), exit(n))
 		}

@@ -33,9 +33,7 @@ func TestPathsAreAMaximumFlow(t *testing.T) {
 		if rapid.Bool().Draw(t, "with subject") {
 			without = Node(rapid.IntRange(0, n-1).Draw(t, "subject"))
 		}
-		f := newFinder(w)
-		f.begin()
-		got, want := f.count(groups, without, 100), plainFlow(w, groups, without)
+		got, want := newFinder(w).count(groups, without, 100), plainFlow(w, groups, without)
 		if got != want {
 			t.Fatalf("%d paths, the flow is %d", got, want)
 		}
@@ -77,7 +75,7 @@ func plainFlow(w *Weights, groups [][]Node, without Node) int {
 			continue
 		}
 		capacity[in(v)][out(v)] = 1
-		if w.rank[v] == 0 {
+		if w.ways[v].rank == 0 {
 			capacity[source][in(v)] = 1
 		}
 		for _, giver := range w.graph.givers(v) {

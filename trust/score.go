@@ -71,10 +71,12 @@ type scoring struct {
 	kin   []Kin
 
 	voices  []voice
-	members []Node // of voices, as far as the graph knows them
-	flat    []Node // memory of groups
+	members []Node  // of voices, as far as the graph knows them
+	shares  []Fixed // weight of the rater by record
+	flat    []Node  // memory of groups
 	groups  [][]Node
 	sums    []blend // by channel
+	lacking []Lacking
 
 	positive, negative, pool Fixed // evidence of each kind
 	pathsFor, pathsAgainst   int
@@ -101,6 +103,7 @@ func NewScorer(w *Weights, p *Params) *Scorer {
 // Score is the package's function of this name; e.Weights must be the scorer's.
 func (s *Scorer) Score(e Evidence) (r Result) {
 	s.hearOf(&e)
+	s.lacking = nil // the result keeps it
 	s.result(&r)
 	r.Agent = e.Agent
 	return r
@@ -252,7 +255,7 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 		s.sums[v.channel].add(v.poolValue, v.pooled)
 	}
 	for i, c := range s.p.Tags.Channels {
-		if spoken := slices.ContainsFunc(s.voices, func(v voice) bool { return int(v.channel) == i }); spoken {
+		if s.sums[i].count > 0 {
 			views = append(views, ChannelView{c.Name, s.sums[i].weight, points(s.sums[i].mean())})
 		}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"math/bits"
 	"slices"
 
 	"repute"
@@ -146,6 +147,9 @@ func fixedAmount(a repute.Amount) (Fixed, bool) {
 	if a.Value == nil {
 		return 0, false
 	}
+	if v, ok := wordAmount(a); ok {
+		return v, true
+	}
 	scale := new(big.Int).Exp(big.NewInt(10), big.NewInt(int64(a.Decimals)), nil)
 	n, rest := new(big.Int).QuoRem(new(big.Int).Lsh(a.Value, 32), scale, new(big.Int))
 	if rest.Sign() != 0 {
@@ -155,4 +159,30 @@ func fixedAmount(a repute.Amount) (Fixed, bool) {
 		return 0, false
 	}
 	return Fixed(n.Int64()), true
+}
+
+// wordAmount is fixedAmount for amounts of which everything fits a word, as most do.
+func wordAmount(a repute.Amount) (Fixed, bool) {
+	const most = 1 << 30 // times 2^32 still fits
+	if !a.Value.IsInt64() || a.Decimals > 18 {
+		return 0, false
+	}
+	scale := uint64(1)
+	for range a.Decimals {
+		scale *= 10
+	}
+	v := a.Value.Int64()
+	m := magnitude(v)
+	if m/scale >= most {
+		return 0, false
+	}
+	hi, lo := bits.Mul64(m, 1<<32)
+	q, rest := bits.Div64(hi, lo, scale)
+	if rest != 0 {
+		q++
+	}
+	if v < 0 {
+		return -Fixed(q), true
+	}
+	return Fixed(q), true
 }

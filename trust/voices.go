@@ -19,7 +19,10 @@ type voice struct {
 
 // hear makes voices of an account.
 func (s *scoring) hear() {
-	s.voices, s.members = s.voices[:0], s.members[:0]
+	s.voices, s.members, s.shares = s.voices[:0], s.members[:0], s.shares[:0]
+	for i := range s.a.records { // apart, so that these accesses, far apart in memory, are made at once
+		s.shares = append(s.shares, s.w.weight(s.a.records[i].node))
+	}
 	for at := 0; at < len(s.a.records); {
 		at = s.voice(at)
 	}
@@ -33,11 +36,10 @@ func (s *scoring) voice(at int) int {
 	v := voice{first: at, from: len(s.members), channel: s.p.rules[e.rule].channel, opensBurst: e.opens&opensBurst != 0}
 	var heard, unheard blend
 	for again := true; again; again = at < len(s.a.records) && s.a.records[at].opens&opensVoice == 0 {
-		node := s.a.records[at].node
+		node, weight := s.a.records[at].node, s.shares[at]
 		var said saying
 		said, at = s.member(at)
 		value, strength := said.mean()
-		weight := s.w.weight(node)
 		v.vouched = max(v.vouched, heard.add(value, weight.mul(strength)))
 		v.pooled = max(v.pooled, unheard.add(value, (One-weight).mul(strength)))
 		v.weight, v.newest = max(v.weight, weight), max(v.newest, said.last)
@@ -52,14 +54,25 @@ func (s *scoring) voice(at int) int {
 }
 
 // blend is a mean of opinions by weight.
-type blend struct{ value, weight Fixed }
+type blend struct {
+	value, weight Fixed
+	only          Fixed // the opinion, as long as there is one
+	count         int
+}
 
 func (b *blend) add(value, weight Fixed) Fixed {
 	b.value, b.weight = b.value+weight.mul(value), b.weight+weight
+	b.only = value
+	b.count++
 	return weight
 }
 
-func (b *blend) mean() Fixed { return meanOf(b.value, b.weight) }
+func (b *blend) mean() Fixed {
+	if b.count == 1 && b.weight > 0 {
+		return b.only // exactly
+	}
+	return meanOf(b.value, b.weight)
+}
 
 func meanOf(sum, weight Fixed) Fixed {
 	if weight == 0 {
@@ -81,6 +94,8 @@ func (s *scoring) member(at int) (out saying, next int) {
 type saying struct {
 	value, weight, decay, payment, newest Fixed
 	last                                  int64 // Unix seconds
+	count                                 int
+	opinion, rule                         Fixed // of the first
 }
 
 func (m *saying) add(p *Params, e *record, at int64) {
@@ -91,12 +106,18 @@ func (m *saying) add(p *Params, e *record, at int64) {
 	m.payment = max(m.payment, e.paid())
 	m.newest = max(m.newest, decay)
 	m.last = max(m.last, int64(e.time))
+	if m.count++; m.count == 1 {
+		m.opinion, m.rule = e.opinion(), p.rules[e.rule].weight
+	}
 }
 
 // mean is the opinion and what it weighs when the party has full weight.
 func (m *saying) mean() (value, strength Fixed) {
 	if m.decay == 0 {
 		return 0, 0 // too old to weigh anything
+	}
+	if m.count == 1 {
+		return m.opinion, m.rule.mul(m.payment).mul(m.newest) // exactly
 	}
 	return bounded(m.value.div(m.decay), -One), m.weight.div(m.decay).mul(m.payment).mul(m.newest)
 }
@@ -106,26 +127,32 @@ func (m *saying) mean() (value, strength Fixed) {
 func (s *scoring) raters(side func(Fixed) bool) [][]Node {
 	s.flat = slices.Grow(s.flat[:0], len(s.members)) // it does not move below
 	s.groups = s.groups[:0]
-	s.f.begin()
-	open := false
+	first := 0 // of the burst's raters in flat
 	for i := range s.voices {
 		v := &s.voices[i]
-		open = open && !v.opensBurst
+		if v.opensBurst {
+			first = s.group(first)
+		}
 		if !side(v.value) || v.weight <= s.p.Paths.MinWeight {
 			continue
 		}
 		for _, n := range s.members[v.from:v.to] {
-			if s.w.weight(n) <= s.p.Paths.MinWeight || !s.f.list(n) {
-				continue
+			if s.w.weight(n) > s.p.Paths.MinWeight {
+				s.flat = append(s.flat, n)
 			}
-			s.flat = append(s.flat, n)
-			if !open {
-				s.groups, open = append(s.groups, s.flat[len(s.flat)-1:]), true
-				continue
-			}
-			last := &s.groups[len(s.groups)-1]
-			*last = (*last)[:len(*last)+1]
 		}
 	}
+	s.group(first)
 	return s.groups
+}
+
+// group makes a group of the raters from first on, each once.
+func (s *scoring) group(first int) int {
+	if members := s.flat[first:]; len(members) > 0 {
+		slices.Sort(members)
+		members = slices.Compact(members)
+		s.flat = s.flat[:first+len(members)]
+		s.groups = append(s.groups, members)
+	}
+	return len(s.flat)
 }

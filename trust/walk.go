@@ -18,11 +18,16 @@ type Weights struct {
 	graph *Graph
 	mass  []uint64 // by node, units of 2^-60; all of them together are at most 1
 	tau   uint64   // the mass of a rater of full weight
+	share []uint32 // by node, mass in terms of tau, at most 1, in units of 2^-31
 	roots []rootShare
-	// How many identities are between a node and the nearest root, and who vouches for
-	// it on that way.
-	rank    []uint16
-	voucher []Node
+	ways  []way // by node
+}
+
+// way is the shortest one from a root to a node: how many steps it has, and who vouches
+// for the node on it, NoNode for a root and for those no root leads to.
+type way struct {
+	voucher Node
+	rank    uint16
 }
 
 // unranked is the rank of those no root leads to.
@@ -34,7 +39,7 @@ const unranked = 1<<16 - 1
 // left out; without roots nobody has weight.
 func (g *Graph) Walk(roots []Root, p *Params) *Weights {
 	w := &Weights{graph: g, roots: rootShares(g, roots, p.Walk.MaxRootShare)}
-	w.mass = make([]uint64, g.Len())
+	w.mass, w.share = make([]uint64, g.Len()), make([]uint32, g.Len())
 	w.rankNodes()
 	if len(w.roots) == 0 {
 		return w
@@ -49,6 +54,9 @@ func (g *Graph) Walk(roots []Root, p *Params) *Weights {
 		w.mass, next = next, w.mass
 	}
 	w.tau = max(1, times(w.medianRoot(), uint64(p.Walk.FullShare)))
+	for n, m := range w.mass {
+		w.share[n] = uint32(min(One, Fixed(m).scaled(int64(One), int64(w.tau))) >> 1)
+	}
 	return w
 }
 
@@ -87,8 +95,10 @@ func (w *Weights) step(given, next []uint64, keep uint64, parts []int) uint64 {
 func (g *Graph) receive(given, next []uint64, low, high int) (sum uint64) {
 	for n := low; n < high; n++ {
 		var got uint64
-		for i := g.start[n]; i < g.start[n+1]; i++ {
-			got += times(given[g.from[i]], uint64(g.share[i]))
+		from := g.from[g.start[n]:g.start[n+1]]
+		share := g.share[g.start[n]:][:len(from)]
+		for i, giver := range from {
+			got += times(given[giver], uint64(share[i]))
 		}
 		next[n] = got
 		sum += got
@@ -126,10 +136,10 @@ func (w *Weights) Rater(a common.Address) (Node, Fixed) {
 }
 
 func (w *Weights) weight(n Node) Fixed {
-	if n == NoNode || w.tau == 0 {
+	if n == NoNode {
 		return 0
 	}
-	return min(One, Fixed(w.mass[n]).scaled(int64(One), int64(w.tau)))
+	return Fixed(w.share[n]) << 1
 }
 
 // vouching is 1 for an identity with a rater's full weight, 0 for one with a
@@ -145,13 +155,12 @@ func (w *Weights) vouching(n Node, decades int) Fixed {
 // rankNodes finds the shortest way from a root to everyone. Among equally short ones
 // each node begins to look at another place, so that ways do not meet needlessly.
 func (w *Weights) rankNodes() {
-	n := w.graph.Len()
-	w.rank, w.voucher = make([]uint16, n), make([]Node, n)
-	for i := range w.rank {
-		w.rank[i], w.voucher[i] = unranked, NoNode
+	w.ways = make([]way, w.graph.Len())
+	for i := range w.ways {
+		w.ways[i] = way{NoNode, unranked}
 	}
 	for _, r := range w.roots {
-		w.rank[r.node] = 0
+		w.ways[r.node].rank = 0
 	}
 	parts := w.graph.parts(runtime.GOMAXPROCS(0))
 	for rank, more := uint16(1), len(w.roots) > 0; more && rank < unranked; rank++ {
@@ -168,13 +177,13 @@ func (w *Weights) rankNodes() {
 // for them and has this rank. Ranks only change between the searches.
 func (w *Weights) seekVouchers(rank uint16, low, high int) {
 	for n := low; n < high; n++ {
-		if w.rank[n] != unranked {
+		if w.ways[n].rank != unranked {
 			continue
 		}
 		givers := w.graph.givers(Node(n))
 		for i := range givers {
-			if g := givers[(i+n)%len(givers)]; w.rank[g] == rank {
-				w.voucher[n] = g
+			if g := givers[(i+n)%len(givers)]; w.ways[g].rank == rank {
+				w.ways[n].voucher = g
 				break
 			}
 		}
@@ -182,9 +191,9 @@ func (w *Weights) seekVouchers(rank uint16, low, high int) {
 }
 
 func (w *Weights) rankFound(rank uint16) (found bool) {
-	for n, v := range w.voucher {
-		if v != NoNode && w.rank[n] == unranked {
-			w.rank[n], found = rank, true
+	for n := range w.ways {
+		if v := &w.ways[n]; v.voucher != NoNode && v.rank == unranked {
+			v.rank, found = rank, true
 		}
 	}
 	return found

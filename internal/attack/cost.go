@@ -1,53 +1,185 @@
 package attack
 
 import (
+	"context"
 	"math/rand/v2"
+	"runtime/debug"
+	"runtime/metrics"
+	"sync/atomic"
 	"time"
 
+	"repute"
 	"repute/trust"
 )
 
 // Cost is what a full recomputation takes.
 type Cost struct {
-	Edges  int           `json:"edges"`
-	Nodes  int           `json:"nodes"`
-	Build  time.Duration `json:"build_ns"` // of the graph, which is loading
-	Walk   time.Duration `json:"walk_ns"`
-	Scores time.Duration `json:"scores_ns"` // of all agents
-	Rated  int           `json:"rated"`
+	Edges  int     `json:"edges"`
+	Agents int     `json:"agents"`
+	Rated  int     `json:"rated"`
+	Build  float64 `json:"build_seconds"`  // of graph and ledger, which is loading
+	Walk   float64 `json:"walk_seconds"`   // of trust from the roots
+	Scores float64 `json:"scores_seconds"` // of all agents
+	Memory float64 `json:"peak_mb"`        // of the process while it recomputes
+	Event  float64 `json:"event_ms"`       // of one more rating of the most rated agent: its score anew
 }
 
-// MeasureCost recomputes everything for a random world of so many ratings, ten for each
-// party, whose popularity follows a power law.
-func MeasureCost(edges int, p *trust.Params) Cost {
+// Total is the seconds of a recomputation, loading left out.
+func (c Cost) Total() float64 { return c.Walk + c.Scores }
+
+// crowd is a random world too large for a World: ten ratings for each party, whose
+// popularity follows a power law. It is made twice the same: for the graph, then by
+// whom it is about.
+type crowd struct {
+	parties  int
+	from, to []uint32
+	now      int64
+}
+
+func newCrowd(edges int) *crowd {
 	rng := rand.New(rand.NewPCG(1, uint64(edges)))
-	nodes := max(edges/10, 100)
-	w := &World{Name: "random", Now: 1_800_000_000}
-	for len(w.Ratings) < edges {
-		from, x := rng.IntN(nodes), rng.Float64()
-		to := int(float64(nodes) * x * x)
-		value := 0.9
-		if rng.IntN(10) == 0 {
-			value = -0.5
-		}
-		w.Ratings = append(w.Ratings, Rating{from, to, value, w.Now - rng.Int64N(1e7)})
+	c := &crowd{parties: max(edges/10, 100), from: make([]uint32, edges), to: make([]uint32, edges), now: 1_800_000_000}
+	for i := range edges {
+		x := rng.Float64()
+		c.from[i], c.to[i] = uint32(rng.IntN(c.parties)), uint32(float64(c.parties)*x*x)
 	}
-	for i := range 100 {
-		w.Roots = append(w.Roots, i*nodes/100)
-	}
-	c := Cost{Edges: edges, Nodes: nodes}
-	start := time.Now()
-	e := NewEngine(w, p)
-	c.Build = time.Since(start)
-	start = time.Now()
-	e.weights = e.weights.Graph().Walk(e.roots(), p)
-	c.Walk = time.Since(start)
-	start = time.Now()
-	for party := range nodes {
-		if e.Score(party).Status == trust.Rated {
-			c.Rated++
-		}
-	}
-	c.Scores = time.Since(start)
 	return c
+}
+
+// rating is number i: one in ten is bad.
+func (c *crowd) rating(i int) Rating {
+	value := 0.9
+	if i%10 == 0 {
+		value = -0.5
+	}
+	return Rating{int(c.from[i]), int(c.to[i]), value, c.now - int64(i*7919%10_000_000)}
+}
+
+func (c *crowd) roots() (roots []trust.Root) {
+	const count = 100
+	for i := range count {
+		roots = append(roots, trust.Root{Address: Address(i * c.parties / count), Weight: trust.One})
+	}
+	return roots
+}
+
+func (c *crowd) graph() *trust.Graph {
+	b := trust.NewGraphBuilder()
+	for p := range c.parties {
+		b.Add(Address(p))
+	}
+	for i := range c.from {
+		r := c.rating(i)
+		b.Vouch(c.from[i], c.to[i], fixed(r.Value)) // numbers are given in order
+	}
+	return b.Build()
+}
+
+// byAgent lists the numbers of ratings by whom they are about, and where each begins.
+func (c *crowd) byAgent() (list, start []uint32) {
+	start = make([]uint32, c.parties+1)
+	for _, to := range c.to {
+		start[to+1]++
+	}
+	for p := range c.parties {
+		start[p+1] += start[p]
+	}
+	next := append([]uint32(nil), start...)
+	list = make([]uint32, len(c.to))
+	for i, to := range c.to {
+		list[next[to]] = uint32(i)
+		next[to]++
+	}
+	return list, start
+}
+
+func (c *crowd) block() repute.Block { return repute.Block{Number: 1 << 40, Time: time.Unix(c.now, 0)} }
+
+// ledger takes down everything; busiest is the evidence of the most rated agent.
+func (c *crowd) ledger(g *trust.Graph, p *trust.Params) (l *trust.Ledger, busiest trust.Evidence) {
+	l = trust.NewLedger(g, c.block(), p)
+	list, start := c.byAgent()
+	for agent := range c.parties {
+		e := trust.Evidence{Block: c.block(), Owner: Address(agent)}
+		e.Agent.TokenID.SetUint64(uint64(agent))
+		for _, i := range list[start[agent]:start[agent+1]] {
+			e.Rows = append(e.Rows, rowOf(int(i), c.rating(int(i))))
+		}
+		l.Add(e)
+		if len(e.Rows) > len(busiest.Rows) {
+			busiest = e
+		}
+	}
+	return l, busiest
+}
+
+// MeasureCost recomputes everything for a random world of so many ratings.
+func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) {
+	start := time.Now()
+	all := newCrowd(edges)
+	g := all.graph()
+	ledger, busiest := all.ledger(g, p)
+	c := Cost{Edges: edges, Agents: all.parties, Build: time.Since(start).Seconds()}
+	roots := all.roots()
+	all = nil
+	debug.FreeOSMemory()
+	var peak float64
+	stop := watchMemory(&peak)
+	start = time.Now()
+	w := g.Walk(roots, p)
+	c.Walk = time.Since(start).Seconds()
+	start = time.Now()
+	var rated atomic.Int64
+	err := ledger.Score(ctx, w, func(r *trust.Result) {
+		if r.Status == trust.Rated {
+			rated.Add(1)
+		}
+	})
+	c.Scores = time.Since(start).Seconds()
+	stop()
+	c.Rated, c.Memory = int(rated.Load()), peak
+	busiest.Weights = w
+	c.Event = event(busiest, p)
+	return c, err
+}
+
+// event scores one agent as the engine does after each event.
+func event(e trust.Evidence, p *trust.Params) float64 {
+	s := trust.NewScorer(e.Weights, p)
+	const rounds = 5
+	best := time.Hour
+	for range rounds {
+		start := time.Now()
+		s.Score(e)
+		best = min(best, time.Since(start))
+	}
+	return float64(best.Microseconds()) / 1000
+}
+
+// watchMemory keeps the most megabytes of the process in peak until it is stopped.
+func watchMemory(peak *float64) (stop func()) {
+	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}
+	look := func() {
+		metrics.Read(samples)
+		*peak = max(*peak, float64(samples[0].Value.Uint64()-samples[1].Value.Uint64())/1e6)
+	}
+	done, stopped := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(stopped)
+		tick := time.NewTicker(20 * time.Millisecond)
+		defer tick.Stop()
+		for {
+			select {
+			case <-done:
+				return
+			case <-tick.C:
+				look()
+			}
+		}
+	}()
+	return func() {
+		close(done)
+		<-stopped
+		look()
+	}
 }

@@ -245,14 +245,14 @@ func (e *Engine) Evidence(party int) trust.Evidence {
 		Block: repute.Block{Number: 1 << 40, Time: time.Unix(e.w.Now, 0)},
 	}
 	for _, i := range e.about[party] {
-		ev.Rows = append(ev.Rows, e.row(i))
+		ev.Rows = append(ev.Rows, rowOf(i, e.w.Ratings[i]))
 	}
 	return ev
 }
 
-// row puts a rating into the terms of a chain: 0 to 100 in millionths, in a block of its own.
-func (e *Engine) row(i int) trust.Row {
-	r := e.w.Ratings[i]
+// rowOf puts rating number i into the terms of a chain: 0 to 100 in millionths, in a
+// block of its own.
+func rowOf(i int, r Rating) trust.Row {
 	return trust.Row{Block: uint64(i), Time: r.Time, Rater: Address(r.From), Index: 1, Tag1: "quality",
 		Amount: repute.Amount{Value: big.NewInt(int64(math.Round((r.Value*50 + 50) * 1e6))), Decimals: 6}}
 }

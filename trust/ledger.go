@@ -1,0 +1,136 @@
+package trust
+
+import (
+	"context"
+	"runtime"
+	"slices"
+	"sync"
+	"sync/atomic"
+
+	"repute"
+)
+
+// Ledger holds what is said of all agents of a chain as of one block, in about twenty bytes
+// a row, so that all can be scored in one pass. Adding is for one goroutine; scoring only
+// reads and may run many times, with different weights over the same graph.
+type Ledger struct {
+	l      *listener
+	block  repute.Block
+	agents []page
+	// Accounts are cut into pages of one list: millions of small lists would cost more
+	// than what is in them.
+	records [][]record
+}
+
+// page is one agent's place in a ledger.
+type page struct {
+	agent      repute.AgentID
+	registered int64
+	owner      Node
+	excluded   uint32
+	list       uint32 // of Ledger.records
+	first, end uint32 // in the list
+}
+
+// NewLedger makes an empty ledger as of a block for weights over g.
+func NewLedger(g *Graph, at repute.Block, p *Params) *Ledger {
+	return &Ledger{l: newListener(g, p), block: at}
+}
+
+// listSize is how many records are in one list; a longer account has one of its own.
+const listSize = 1 << 20
+
+// Add takes down what is said of an agent. The evidence's block, weights and kin are those
+// of the ledger and of Score.
+func (l *Ledger) Add(e Evidence) {
+	e.Block = l.block
+	a := l.l.listen(&e)
+	last := len(l.records) - 1
+	if last < 0 || len(l.records[last])+len(a.records) > cap(l.records[last]) {
+		l.records = append(l.records, make([]record, 0, max(listSize, len(a.records))))
+		last++
+	}
+	first := len(l.records[last])
+	l.records[last] = append(l.records[last], a.records...)
+	l.agents = append(l.agents, page{e.Agent, a.registered, a.owner, uint32(a.excluded), uint32(last), uint32(first), uint32(len(l.records[last]))})
+}
+
+// Len is the number of agents.
+func (l *Ledger) Len() int { return len(l.agents) }
+
+func (l *Ledger) account(i int) account {
+	p := &l.agents[i]
+	return account{owner: p.owner, registered: p.registered, records: l.records[p.list][p.first:p.end], excluded: int(p.excluded)}
+}
+
+// Score evaluates every agent, on as many goroutines as there are processors: each result
+// is that of the function Score with the same evidence and the agent's kin, which are the
+// other agents of its owner. use is called once for each agent, from several goroutines and in no
+// particular order; the result's lists are only valid until it returns. Score ends
+// early with ctx's error.
+func (l *Ledger) Score(ctx context.Context, w *Weights, use func(*Result)) error {
+	kin := l.kin(w)
+	return l.each(ctx, w, func(i int, s *Scorer, r *Result) {
+		s.evaluate(l.account(i), l.block, kin[l.agents[i].owner])
+		if len(s.kin) > 0 {
+			s.kin = slices.DeleteFunc(slices.Clone(s.kin), func(k Kin) bool { return k.Agent == l.agents[i].agent })
+		}
+		s.lacking = s.lacking[:0]
+		s.result(r)
+		r.Agent = l.agents[i].agent
+		use(r)
+	})
+}
+
+// kin finds the surely bad agents by owner, where an owner has several agents of which
+// one is new: nobody else is concerned.
+func (l *Ledger) kin(w *Weights) map[Node][]Kin {
+	since := l.block.Time.Unix() - int64(l.l.p.Guard.Days)*24*60*60
+	count, fresh := map[Node]int{}, map[Node]bool{}
+	for i := range l.agents {
+		if p := &l.agents[i]; p.owner != NoNode && p.registered > since {
+			fresh[p.owner] = true
+		}
+	}
+	for i := range l.agents {
+		if p := &l.agents[i]; fresh[p.owner] {
+			count[p.owner]++
+		}
+	}
+	s, out, below := NewScorer(w, l.l.p), map[Node][]Kin{}, whole3(l.l.p.Guard.Below)
+	var r Result
+	for i := range l.agents {
+		if p := &l.agents[i]; count[p.owner] > 1 {
+			s.evaluate(l.account(i), l.block, nil)
+			if s.result(&r); r.High < below {
+				out[p.owner] = append(out[p.owner], Kin{p.agent, r.Score, r.High})
+			}
+		}
+	}
+	return out
+}
+
+// share is how many agents a goroutine takes at a time.
+const share = 256
+
+func (l *Ledger) each(ctx context.Context, w *Weights, use func(int, *Scorer, *Result)) error {
+	var next atomic.Int64
+	var group sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		group.Go(func() {
+			s := NewScorer(w, l.l.p)
+			var r Result
+			for ctx.Err() == nil {
+				first := int(next.Add(share)) - share
+				if first >= len(l.agents) {
+					return
+				}
+				for i := first; i < min(first+share, len(l.agents)); i++ {
+					use(i, s, &r)
+				}
+			}
+		})
+	}
+	group.Wait()
+	return ctx.Err()
+}
