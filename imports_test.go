@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"indexer/verify":              {".", "contracts", "store", "indexer/node"},
 	"trust":                       {".", "store"},
 	"trust/rootfile":              {".", "store"},
+	"trust/statement":             {"."},
 	"notify":                      {".", "store", "resolver"},
 	"api/subgraph":                {".", "store"},
 	"api":                         {".", "store", "trust", "notify", "manifest", "web", "api/subgraph"},

@@ -1,0 +1,143 @@
+// Package statement signs final scores so that others can rely on them offline, and
+// verifies such statements. They are EIP-712 typed data: any Ethereum library can check
+// one. docs/statements.md defines them.
+package statement
+
+import (
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+)
+
+// Why a statement is not to be relied on.
+var (
+	// ErrSignature: it is not what was signed, or the signature is malformed.
+	ErrSignature = errors.New("the signature is not of this statement")
+	// ErrSigner: the key is not one that is trusted, or was not when it signed.
+	ErrSigner = errors.New("signed by a key that is not trusted for it")
+	// ErrExpired: it was true once.
+	ErrExpired = errors.New("the statement has expired")
+	// ErrEarly: it was issued in the future.
+	ErrEarly = errors.New("the statement is not valid yet")
+)
+
+// MaxLife is the longest that a statement may be valid.
+const MaxLife = 7 * 24 * time.Hour
+
+// skew is how far the clocks of who signs and who verifies may differ.
+const skew = time.Minute
+
+// Statement says what an agent's score was at a final block. Times have whole seconds.
+type Statement struct {
+	Agent                                repute.AgentID
+	Rated                                bool // false: Score, Low and High say nothing
+	Score, Low, High                     repute.Points
+	Confidence                           int64 // millionths
+	Tier                                 int
+	Block                                repute.Block // Parent is not part of it
+	Epoch                                uint64
+	Scorer                               string // version of the engine
+	Params, Tags, Roots, Links, Evidence common.Hash
+	IssuedAt, ExpiresAt                  time.Time
+}
+
+// Signed is a statement with its signature, as it travels; JSON is its form.
+type Signed struct {
+	Statement
+	Signer    common.Address // who says to have signed; Verify tells whether that is so
+	Signature [65]byte       // r, s, v; v is 27 or 28
+}
+
+// Of makes a statement of a stored score. repute.ErrConflict: the score is not final, or
+// its block's time is unknown; repute.ErrInvalid: life is not above 0 or too long.
+func Of(s repute.Score, issued time.Time, life time.Duration) (Statement, error) {
+	switch {
+	case !s.Final:
+		return Statement{}, repute.Conflict("the score of agent %s is provisional: only final ones are signed", s.Agent.Short())
+	case s.Block.Time.IsZero():
+		return Statement{}, repute.Conflict("the time of block %d is unknown: its scores are not signed", s.Block.Number)
+	case life < time.Second || life > MaxLife:
+		return Statement{}, repute.Invalid("lifetime", life.String()+" is out of range", "1s to 168h")
+	}
+	issued = issued.UTC().Truncate(time.Second)
+	return Statement{Agent: s.Agent, Rated: s.Rated, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence, Tier: s.Tier,
+		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()}, Epoch: s.Epoch, Scorer: s.Scorer,
+		Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
+		IssuedAt: issued, ExpiresAt: issued.Add(life)}, nil
+}
+
+// Sign signs a statement.
+func Sign(s Statement, key *ecdsa.PrivateKey) (Signed, error) {
+	hash := s.Hash()
+	signature, err := crypto.Sign(hash[:], key)
+	if err != nil {
+		return Signed{}, fmt.Errorf("sign: %w", err)
+	}
+	out := Signed{Statement: s, Signer: crypto.PubkeyToAddress(key.PublicKey)}
+	copy(out.Signature[:], signature)
+	out.Signature[64] += 27
+	return out, nil
+}
+
+// Recover gives the address whose key signed. ErrSignature: none did, or the signature has
+// a second form, which is refused.
+func (s Signed) Recover() (common.Address, error) {
+	r, v := new(big.Int).SetBytes(s.Signature[:32]), s.Signature[64]
+	if v != 27 && v != 28 || !crypto.ValidateSignatureValues(v-27, r, new(big.Int).SetBytes(s.Signature[32:64]), true) {
+		return common.Address{}, fmt.Errorf("%w: malformed", ErrSignature)
+	}
+	plain := s.Signature
+	plain[64] -= 27
+	hash := s.Hash()
+	key, err := crypto.SigToPub(hash[:], plain[:])
+	if err != nil {
+		return common.Address{}, fmt.Errorf("%w: %w", ErrSignature, err)
+	}
+	return crypto.PubkeyToAddress(*key), nil
+}
+
+// Key is one that signs statements.
+type Key struct {
+	Address common.Address
+	// From and To bound when statements of it were issued, To excluded; zero: no bound.
+	From, To time.Time
+}
+
+func (k Key) holds(issued time.Time) bool {
+	return (k.From.IsZero() || !issued.Before(k.From)) && (k.To.IsZero() || issued.Before(k.To))
+}
+
+// Verify tells why a statement is not to be relied on at a time: ErrSignature, ErrSigner,
+// ErrExpired or ErrEarly. nil: one of the keys signed exactly this, and it is valid now.
+// That it is about the agent in question, and new enough, the caller compares.
+func Verify(s Signed, keys []Key, now time.Time) error {
+	signer, err := s.Recover()
+	if err != nil {
+		return err
+	}
+	if signer != s.Signer {
+		return fmt.Errorf("%w: it is by %s, not by %s", ErrSignature, signer.Hex(), s.Signer.Hex())
+	}
+	trusted := false
+	for _, k := range keys {
+		trusted = trusted || k.Address == signer && k.holds(s.IssuedAt)
+	}
+	switch {
+	case !trusted:
+		return fmt.Errorf("%w: %s", ErrSigner, signer.Hex())
+	case s.ExpiresAt.Sub(s.IssuedAt) > MaxLife || !s.ExpiresAt.After(s.IssuedAt):
+		return fmt.Errorf("%w: valid for %s", ErrExpired, s.ExpiresAt.Sub(s.IssuedAt))
+	case s.IssuedAt.After(now.Add(skew)):
+		return fmt.Errorf("%w: issued at %s", ErrEarly, s.IssuedAt.Format(time.RFC3339))
+	case !now.Before(s.ExpiresAt):
+		return fmt.Errorf("%w at %s", ErrExpired, s.ExpiresAt.Format(time.RFC3339))
+	}
+	return nil
+}
