@@ -1,6 +1,7 @@
 package repute
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 )
@@ -38,16 +39,20 @@ var (
 )
 
 // MissingError names what there is not.
-type MissingError struct{ What string } // e.g. "agent 8453:22"
+type MissingError struct {
+	What string // e.g. "agent 8453:22"
+	Why  string // what is with it, "is not indexed" when empty
+	Hint string // what to do, "" where nothing can be said
+}
 
 // Error reads "what is not indexed".
-func (e *MissingError) Error() string { return e.What + " is not indexed" }
+func (e *MissingError) Error() string { return e.What + " " + cmp.Or(e.Why, "is not indexed") }
 
 // Unwrap makes every MissingError an ErrNotFound.
 func (e *MissingError) Unwrap() error { return ErrNotFound }
 
 // Missing makes a MissingError.
-func Missing(format string, args ...any) error { return &MissingError{fmt.Sprintf(format, args...)} }
+func Missing(format string, args ...any) error { return &MissingError{What: fmt.Sprintf(format, args...)} }
 
 // DeniedError is content the operator does not serve.
 type DeniedError struct{ Reason string }

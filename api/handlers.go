@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -81,7 +82,7 @@ func unknownAgent(err error) error {
 		return err
 	}
 	b := *problem(err)
-	b.Hint = repute.AgentIDForms + "; GET /chains lists the chains that are indexed"
+	b.Hint = cmp.Or(b.Hint, repute.AgentIDForms+"; GET /chains lists the chains that are indexed")
 	return &b
 }
 

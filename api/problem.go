@@ -104,7 +104,7 @@ func (k kind) body(err error) *ErrorBody {
 	}
 	var missing *repute.MissingError
 	if errors.As(err, &missing) {
-		b.Detail = clean(missing.Error())
+		b.Detail, b.Hint = clean(missing.Error()), clean(missing.Hint)
 	}
 	var input *repute.InputError
 	if errors.As(err, &input) {

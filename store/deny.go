@@ -160,7 +160,7 @@ func (db *DB) Undeny(ctx context.Context, kind repute.DenyKind, value string) er
 	return db.inTx(ctx, pgx.TxOptions{}, "allow", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, "delete from denied where kind = $1 and value = $2", d.Kind, d.Value)
 		if err == nil && tag.RowsAffected() == 0 {
-			err = repute.Missing("a denial of %s %s", d.Kind, d.Value)
+			err = &repute.MissingError{What: fmt.Sprintf("%s %s", d.Kind, d.Value), Why: "is not denied"}
 		}
 		if err != nil {
 			return err

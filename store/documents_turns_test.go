@@ -93,7 +93,7 @@ func TestRefreshIsNoRevival(t *testing.T) {
 	u := claim(t, db, "")
 	save(t, db, store.FetchResult{URIID: u[cid].ID, Body: []byte("{}"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1})
 	for range 2 {
-		save(t, db, store.FetchResult{URIID: u[url].ID, FetchedAt: fetched, Reason: "timeout", Dead: true})
+		save(t, db, store.FetchResult{URIID: u[url].ID, FetchedAt: fetched, Reason: "timeout", Dead: true, NextDue: fetched.Add(1e6 * time.Hour)})
 	}
 	for token := range 2 {
 		r, err := db.RequestRefresh(ctxOf(t), w.id(token))

@@ -3,6 +3,7 @@ package store
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -17,7 +18,8 @@ const refreshPause = time.Minute
 // the others of its host but those never read, and the proofs of its domains with it;
 // no more than once a minute. Failures still count: a dead document has one try. What
 // cannot change and is kept is not fetched, only the proofs. repute.ErrNotFound: no
-// such agent, or it has no URI. A *repute.DeniedError: the operator does not show it.
+// such agent, or it has no URI. repute.ErrConflict: the
+// URI itself is what cannot be read. A *repute.DeniedError: the operator does not show it.
 func (db *DB) RequestRefresh(ctx context.Context, id repute.AgentID) (r repute.Refresh, err error) {
 	a, _, err := db.Agent(ctx, id, repute.At{Finality: repute.Latest})
 	if err != nil {
@@ -25,9 +27,13 @@ func (db *DB) RequestRefresh(ctx context.Context, id repute.AgentID) (r repute.R
 	}
 	switch a.Document.Status {
 	case repute.DocumentNone:
-		return r, repute.Missing("a document of agent %s", id.Short())
+		return r, &repute.MissingError{What: "agent " + id.Short(), Why: "has no URI on chain", Hint: "its owner can set one: there is nothing to read until then"}
 	case repute.DocumentDenied:
 		return r, &repute.DeniedError{Reason: a.Document.Detail}
+	case repute.DocumentDead:
+		if a.Document.NextTry.IsZero() {
+			return r, repute.Conflict("the URI of agent %s can never be read: %s", id.Short(), a.Document.Reason)
+		}
 	}
 	err = db.inTx(ctx, pgx.TxOptions{}, "refresh document", func(tx pgx.Tx) error {
 		r, err = refresh(ctx, tx, id)
@@ -86,17 +92,37 @@ func (db *DB) RetryDocuments(ctx context.Context, f RetryFilter) (n int64, err e
 	return n, err
 }
 
+// Selected are the URIs that a RetryFilter selects, whatever became of them.
+type Selected struct {
+	URIs int64 // of the host and the agents
+	Due  int64 // of them, waiting to be fetched already
+}
+
+// CountSelected counts what a filter selects but for its Reason. It may read every URI:
+// it is for operators.
+func (db *DB) CountSelected(ctx context.Context, f RetryFilter) (s Selected, err error) {
+	chains, tokens := keyColumns(f.Agents)
+	err = db.pool.QueryRow(ctx, `
+		select count(*), count(*) filter (where next_due <= now()) from uris u where kind <> 'empty' and `+selectedURIs(1),
+		f.Host, f.Agents != nil, chains, tokens).Scan(&s.URIs, &s.Due)
+	return s, failed("count documents", err)
+}
+
+// selectedURIs are those of a filter's host and agents, its parameters from $n on.
+func selectedURIs(n int) string {
+	return fmt.Sprintf(`($%[1]d = '' or host = $%[1]d or split_part(host, ':', 1) = $%[1]d or split_part(host, '/', 1) = $%[1]d)
+		and (not $%[2]d or exists (
+			select from agents a join unnest($%[3]d::bigint[], $%[4]d::numeric[]) as k(c, t) on (a.chain_id, a.token_id) = (k.c, k.t)
+			where a.uri_id = u.id))`, n, n+1, n+2, n+3)
+}
+
 func requeue(ctx context.Context, tx pgx.Tx, f RetryFilter) (n int64, err error) {
 	chains, tokens := keyColumns(f.Agents)
 	err = tx.QueryRow(ctx, `
 		with due as (
 			update uris u set next_due = now(), attempts = 0, failures = 0, dead = false,
 				host = case when host = '`+AgainHost+`' then '`+ipfsHost+`' else host end
-			where reason <> '' and kind <> 'empty' and ($1 = '' or reason = $1)
-				and ($2 = '' or host = $2 or split_part(host, ':', 1) = $2 or split_part(host, '/', 1) = $2)
-				and (not $3 or exists (
-					select from agents a join unnest($4::bigint[], $5::numeric[]) as k(c, t) on (a.chain_id, a.token_id) = (k.c, k.t)
-					where a.uri_id = u.id))
+			where reason <> '' and kind <> 'empty' and ($1 = '' or reason = $1) and `+selectedURIs(2)+`
 			returning u.host, u.rank),
 		turns as (`+giveTurns("due")+`)
 		select count(*) from due`, f.Reason, f.Host, f.Agents != nil, chains, tokens).Scan(&n)

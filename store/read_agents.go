@@ -371,7 +371,7 @@ func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, error
 	}
 	for _, id := range ids {
 		if !slices.ContainsFunc(chains, func(c *chainView) bool { return c.ID == id }) {
-			return nil, fmt.Errorf("chain %d is not indexed: %w", id, repute.ErrNotFound)
+			return nil, missingChain(id)
 		}
 	}
 	return chains, nil

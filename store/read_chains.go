@@ -338,6 +338,8 @@ func (db *DB) ResolveAgent(ctx context.Context, ref repute.AgentRef, defaultChai
 			return err
 		case len(chains) > 1:
 			return repute.Invalid("id", "names no chain, and several are indexed", repute.AgentIDForms)
+		case len(chains) == 0 && wanted == 0:
+			return &repute.MissingError{What: "a chain", Why: "is not indexed yet", Hint: "serve or import one first"}
 		case len(chains) == 0:
 			return repute.Missing("chain %d", wanted)
 		}
@@ -381,8 +383,26 @@ func (db *DB) viewAgent(ctx context.Context, doing string, id repute.AgentID, at
 			select exists (select from agents where chain_id = $1 and token_id = $2 and registered_block <= $3)`,
 			id.ChainID, tokenNum(id.TokenID), s.block).Scan(&exists)
 		if err == nil && !exists {
-			return repute.Missing("agent %s", id.Short())
+			return s.missing(ctx)
 		}
 		return f(ctx, s)
 	})
+}
+
+// missingChain is about a chain that is not here.
+func missingChain(id uint64) error {
+	return &repute.MissingError{What: fmt.Sprintf("chain %d", id), Hint: "/chains lists those that are"}
+}
+
+// missing tells an agent that came later from one that is not there.
+func (s subject) missing(ctx context.Context) error {
+	var since int64
+	err := s.tx.QueryRow(ctx, "select registered_block from agents where chain_id = $1 and token_id = $2", s.id.ChainID, tokenNum(s.id.TokenID)).Scan(&since)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return repute.Missing("agent %s", s.id.Short())
+	} else if err != nil {
+		return err
+	}
+	return &repute.MissingError{What: "agent " + s.id.Short(), Why: fmt.Sprintf("did not exist at block %d", s.block),
+		Hint: fmt.Sprintf("it was registered at block %d", since)}
 }

@@ -132,86 +132,6 @@ func (s documentsStatus) print(w io.Writer, now time.Time) error {
 	return t.Flush()
 }
 
-func (p *program) documentsRetryCommand() *cobra.Command {
-	var f store.RetryFilter
-	var all bool
-	cmd := &cobra.Command{
-		Use:   "retry [--host HOST] [--reason REASON] [AGENT…] | --all",
-		Short: "fetch again now what could not be fetched, the dead included",
-		RunE: func(cmd *cobra.Command, args []string) error {
-			if !all && f.Host == "" && f.Reason == "" && len(args) == 0 {
-				return repute.Invalid("retry", "selects nothing", "give --host, --reason, agents, or --all")
-			}
-			agents, err := agentsNamed(args)
-			if err != nil {
-				return err
-			}
-			f.Agents = agents
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				n, err := db.RetryDocuments(cmd.Context(), f)
-				if err == nil {
-					fmt.Fprintf(p.stdout, "%d documents are due now\n", n)
-				}
-				return err
-			})
-		},
-	}
-	cmd.Flags().StringVar(&f.Host, "host", "", "of this host")
-	cmd.Flags().StringVar(&f.Reason, "reason", "", "with this reason: see documents status")
-	cmd.Flags().BoolVar(&all, "all", false, "all of them")
-	return cmd
-}
-
-// agentsNamed reads ids that name their chain.
-func agentsNamed(args []string) (ids []repute.AgentID, err error) {
-	for _, arg := range args {
-		ref, err := repute.ParseAgentRef(arg)
-		if err != nil {
-			return nil, err
-		}
-		if ref.ChainID == 0 {
-			return nil, repute.Invalid("agent", arg+" names no chain", "{chainId}:{tokenId}")
-		}
-		ids = append(ids, repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID})
-	}
-	return ids, nil
-}
-
-const denyKinds = "KIND is sha256, cid, host or agent."
-
-func (p *program) documentsDenyCommand() *cobra.Command {
-	var reason string
-	var drop bool
-	cmd := &cobra.Command{
-		Use:   "deny KIND VALUE --reason TEXT",
-		Short: "no longer fetch, show or serve a document, a host's or an agent's",
-		Long:  denyKinds + " Callers are told the reason.",
-		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				return db.Deny(cmd.Context(), repute.Denial{Kind: repute.DenyKind(args[0]), Value: args[1], Reason: reason}, drop)
-			})
-		},
-	}
-	cmd.Flags().StringVar(&reason, "reason", "", "why, for callers to read")
-	cmd.Flags().BoolVar(&drop, "drop", false, "drop the bytes too, of kinds sha256 and cid")
-	return cmd
-}
-
-func (p *program) documentsAllowCommand() *cobra.Command {
-	return &cobra.Command{
-		Use:   "allow KIND VALUE",
-		Short: "take back a denial",
-		Long:  denyKinds,
-		Args:  cobra.ExactArgs(2),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				return db.Undeny(cmd.Context(), repute.DenyKind(args[0]), args[1])
-			})
-		},
-	}
-}
-
 func (p *program) documentsDeniedCommand() *cobra.Command {
 	return &cobra.Command{
 		Use:   "denied",
@@ -225,7 +145,7 @@ func (p *program) documentsDeniedCommand() *cobra.Command {
 				}
 				t := tabwriter.NewWriter(p.stdout, 0, 0, 2, ' ', 0)
 				for _, d := range list {
-					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Kind, d.Value, d.Created.UTC().Format(time.DateOnly), oneLine(d.Reason))
+					fmt.Fprintf(t, "%s\t%s\t%s\t%s\n", d.Kind, d.Value, d.Created.UTC().Format(time.RFC3339), oneLine(d.Reason))
 				}
 				return t.Flush()
 			})

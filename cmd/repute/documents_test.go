@@ -20,15 +20,21 @@ func TestDocumentsCommands(t *testing.T) {
 	}{
 		{"status", 0, "documents  0  due 0  planned 0"},
 		{"retry", 2, "selects nothing"},
-		{"retry 22", 2, "names no chain"},
-		{"retry --all", 0, "0 documents are due now"},
-		{"retry --reason timeout 8453:22", 0, "0 documents are due now"},
-		{"deny host bad.example --reason phishing", 0, ""},
+		{"retry 22", 1, "a chain is not indexed yet"},
+		{"retry x", 2, `agent: "x": not a decimal token id`},
+		{"retry --all", 0, "nothing to fetch again: none of 0 documents failed; 0 documents are due anyway"},
+		{"retry --all 8453:22", 2, "give --all alone"},
+		{"retry --reason timeout 8453:22", 1, "chain 8453 is not indexed"},
+		{"retry --reason timeout", 0, "none of 0 documents failed with timeout"},
+		{"retry --reason nonsense", 2, "too_slow"},
+		{"retry --host nosuch.example", 1, "host nosuch.example has no document"},
+		{"deny host bad.example --reason phishing", 0, "denied host bad.example: 0 documents of 0 agents"},
+		{"deny agent 8453:9 --reason x", 0, "the denial waits for it"},
 		{"deny host https://bad.example --reason x", 2, "is no host"},
 		{"deny host bad.example", 2, "reason"},
-		{"denied", 0, "host  bad.example"},
-		{"allow host bad.example", 0, ""},
-		{"allow host bad.example", 1, "not indexed"},
+		{"denied", 0, "host   bad.example"},
+		{"allow host bad.example", 0, "allowed host bad.example again: 0 documents of 0 agents"},
+		{"allow host bad.example", 1, "host bad.example is not denied"},
 	} {
 		var out, said bytes.Buffer
 		code := run(t.Context(), append([]string{"documents"}, append(strings.Fields(step.args), "--database-url", url)...), &out, &said)

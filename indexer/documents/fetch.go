@@ -6,6 +6,7 @@ import (
 	"math/rand/v2"
 	"net/http"
 	"runtime/debug"
+	"slices"
 	"strings"
 	"time"
 
@@ -16,6 +17,16 @@ import (
 
 // reasonInternal is the reason of a document that broke our own code.
 const reasonInternal = "internal"
+
+// Reasons are all codes that a document which could not be read may have.
+func Reasons() []string {
+	out := []string{store.ReasonDenied, reasonInternal}
+	for _, r := range resolver.Reasons() {
+		out = append(out, string(r))
+	}
+	slices.Sort(out)
+	return out
+}
 
 // resolve fetches and parses one document, has it saved, or why there is none, and
 // notes how its host behaves. The outcome of saving comes on the channel, which is nil
