@@ -1,0 +1,149 @@
+package policy
+
+import (
+	"fmt"
+	"math/big"
+	"strconv"
+
+	"repute"
+)
+
+// Threshold is what an agent must reach before it may work. Zero values ask for nothing.
+type Threshold struct {
+	MinTrustScore       float64  `yaml:"minTrustScore" json:"minTrustScore,omitempty"` // OpenFi's, 0 to 1
+	RequireIdentity     bool     `yaml:"requireIdentity" json:"requireIdentity,omitempty"`
+	RequireRegistration bool     `yaml:"requireRegistration" json:"requireRegistration,omitempty"`
+	RequireValidation   bool     `yaml:"requireValidation" json:"requireValidation,omitempty"`
+	MinReputation       *float64 `yaml:"minReputation" json:"minReputation,omitempty"` // of the lower bound, -100 to 100
+	MinTier             int64    `yaml:"minTier" json:"minTier,omitempty"`             // 0 to 4
+	Gates               []string `yaml:"gates" json:"gates,omitempty"`                 // that must be passed
+}
+
+// Trust are the thresholds of a policy.
+type Trust struct {
+	// Unrated is what becomes of an agent that nobody vouched for where a threshold asks for
+	// reputation, tier or gates: deny when empty.
+	Unrated   Effect    `yaml:"unrated"`
+	Threshold Threshold `yaml:"threshold"` // of every task
+	// ByValue are further thresholds of tasks with that much at risk.
+	ByValue []ValueThreshold `yaml:"byValue"`
+}
+
+// ValueThreshold applies from a value on.
+type ValueThreshold struct {
+	FromWei   string    `yaml:"fromWei"`
+	Threshold Threshold `yaml:"threshold"`
+}
+
+func (t *Trust) complete() error {
+	if t.Unrated == "" {
+		t.Unrated = Deny
+	}
+	if !t.Unrated.known() {
+		return repute.Invalid("trust.unrated", fmt.Sprintf("%q is no effect", t.Unrated), effects)
+	}
+	if err := t.Threshold.Check("trust.threshold"); err != nil {
+		return err
+	}
+	for i, v := range t.ByValue {
+		at := fmt.Sprintf("trust.byValue[%d]", i)
+		if _, err := amountOf(v.FromWei); err != nil {
+			return repute.Invalid(at+".fromWei", err.Error(), "decimal digits, in wei")
+		}
+		if err := v.Threshold.Check(at + ".threshold"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Check refuses a threshold out of range. The error is repute.ErrInvalid and names the
+// field below at.
+func (t Threshold) Check(at string) error {
+	switch {
+	case !(t.MinTrustScore >= 0 && t.MinTrustScore <= 1):
+		return repute.Invalid(at+".minTrustScore", fmt.Sprintf("%g is out of range", t.MinTrustScore), "0 to 1")
+	case t.MinReputation != nil && !(*t.MinReputation >= -100 && *t.MinReputation <= 100):
+		return repute.Invalid(at+".minReputation", fmt.Sprintf("%g is out of range", *t.MinReputation), "-100 to 100")
+	case t.MinTier < 0 || t.MinTier > 4:
+		return repute.Invalid(at+".minTier", fmt.Sprintf("%d is out of range", t.MinTier), "0 to 4")
+	}
+	return nil
+}
+
+// Gate compares an agent with the policy's thresholds and the task's own. All reasons
+// are given, not the first alone.
+func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
+	d := Decision{Effect: Allow}
+	value, err := amountOf(task.Value)
+	if err != nil {
+		d.add(Reason{ID: "trust.value", Effect: Deny, Text: "value at risk: " + err.Error()})
+		return d
+	}
+	for _, t := range p.file.Trust.of(value, own) {
+		for _, r := range t.lacks(a, p.file.Trust.Unrated) {
+			if !d.has(r) {
+				d.add(r)
+			}
+		}
+	}
+	return d
+}
+
+// of lists the thresholds of a task.
+func (t Trust) of(value *big.Int, own Threshold) []Threshold {
+	out := []Threshold{t.Threshold, own}
+	for _, v := range t.ByValue {
+		if from, err := amountOf(v.FromWei); err != nil || value.Cmp(from) >= 0 {
+			out = append(out, v.Threshold)
+		}
+	}
+	return out
+}
+
+func (d *Decision) has(r Reason) bool {
+	for _, x := range d.Reasons {
+		if x == r {
+			return true
+		}
+	}
+	return false
+}
+
+// lacks lists what an agent does not reach.
+func (t Threshold) lacks(a Agent, unrated Effect) (out []Reason) {
+	need := func(missing bool, field, text, have, want string) {
+		if missing {
+			out = append(out, Reason{ID: "trust." + field, Effect: Deny, Text: text, Have: have, Need: want})
+		}
+	}
+	need(t.RequireIdentity && !a.IdentityExists, "requireIdentity", "the agent has no identity", "false", "true")
+	need(t.RequireRegistration && !a.RegistrationResolves, "requireRegistration", "the agent's registration file cannot be read", "false", "true")
+	need(t.RequireValidation && a.Validation != ValidationPassed, "requireValidation", "the agent is not validated", a.Validation, ValidationPassed)
+	need(a.Trust01 < t.MinTrustScore, "minTrustScore", "the agent's identity checks do not reach the threshold", number(a.Trust01), number(t.MinTrustScore))
+	return append(out, t.lacksReputation(a, unrated)...)
+}
+
+// lacksReputation reads the lower bound, as upward gates do: thin evidence does not admit.
+func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
+	if t.MinReputation == nil && t.MinTier == 0 && len(t.Gates) == 0 {
+		return nil
+	}
+	if a.Status != StatusRated {
+		return []Reason{{ID: "trust.unrated", Effect: unrated, Text: "nobody vouches for whoever rated the agent", Have: a.Status, Need: StatusRated}}
+	}
+	if t.MinReputation != nil && a.Low < *t.MinReputation {
+		out = append(out, Reason{ID: "trust.minReputation", Effect: Deny, Text: "the lower bound of the agent's score is below the threshold", Have: number(a.Low), Need: number(*t.MinReputation)})
+	}
+	if a.Tier < t.MinTier {
+		out = append(out, Reason{ID: "trust.minTier", Effect: Deny, Text: "the agent's tier is below the threshold", Have: strconv.FormatInt(a.Tier, 10), Need: strconv.FormatInt(t.MinTier, 10)})
+	}
+	for _, g := range t.Gates {
+		if !a.Gates[g] {
+			out = append(out, Reason{ID: "trust.gates." + g, Effect: Deny, Text: "the agent does not pass the gate " + strconv.Quote(g), Have: "false", Need: "true"})
+		}
+	}
+	return out
+}
+
+func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -1,0 +1,79 @@
+package policy
+
+// Input is what rules can name. Amounts are decimal strings in the smallest unit: use
+// the functions lt, lte, gt, gte, add, sub, mul, div on them.
+type Input struct {
+	Phase string // policy before the work begins, call for each transaction
+	Task  Task
+	Plan  Plan
+	Agent Agent
+	Call  Call // empty in phase policy
+}
+
+// Task is what was asked for.
+type Task struct {
+	ID          string   `cel:"id"`
+	Goal        string   `cel:"goal"`
+	Coordinator string   `cel:"coordinator"` // slug
+	Value       string   `cel:"value"`       // at risk, in wei
+	Tags        []string `cel:"tags"`
+	Budget      Budget   `cel:"budget"`
+}
+
+// Budget bounds a run.
+type Budget struct {
+	Steps         int64  `cel:"steps" yaml:"maxSteps"`
+	ToolCalls     int64  `cel:"toolCalls" yaml:"maxToolCalls"`
+	RuntimeMS     int64  `cel:"runtimeMs" yaml:"maxRuntimeMs"`
+	OnchainWrites int64  `cel:"onchainWrites" yaml:"maxOnchainWrites"`
+	GasWei        string `cel:"gasWei" yaml:"maxGasWei"` // empty: none is named
+}
+
+// Plan is what the coordinator means to do.
+type Plan struct {
+	Steps  int64    `cel:"steps"`
+	Agents []string `cel:"agents"` // slugs, each once
+}
+
+// Agent is what is indexed of the agent that acts: the coordinator, or a sub-agent when
+// it is called.
+type Agent struct {
+	Slug       string          `cel:"slug"`
+	ID         string          `cel:"id"`     // eip155:chain:registry:id, empty without identity
+	Status     string          `cel:"status"` // rated or unrated
+	Score      float64         `cel:"score"`  // -100 to 100, 0 when unrated
+	Low        float64         `cel:"low"`
+	High       float64         `cel:"high"`
+	Confidence float64         `cel:"confidence"` // 0 to 1
+	Tier       int64           `cel:"tier"`       // 0 to 4
+	Gates      map[string]bool `cel:"gates"`      // passed or not, by id
+	// Trust01 is OpenFi's score, 0 to 1; the four below it and Validation (disabled,
+	// passed, failed) are what it is made of.
+	Trust01              float64 `cel:"trust01"`
+	IdentityExists       bool    `cel:"identityExists"`
+	RegistrationResolves bool    `cel:"registrationResolves"`
+	AgentJSONResolves    bool    `cel:"agentJsonResolves"`
+	OperatorMatches      bool    `cel:"operatorMatches"`
+	Validation           string  `cel:"validation"`
+}
+
+// Call is a transaction that an agent wants to send.
+type Call struct {
+	ChainID  uint64 `cel:"chainId"`
+	Target   string `cel:"target"`   // checksummed address
+	Selector string `cel:"selector"` // 0x and eight digits, empty without data
+	Value    string `cel:"value"`    // in wei
+	Token    string `cel:"token"`    // checksummed address, empty for native coin
+	Amount   string `cel:"amount"`   // of Token
+	Purpose  string `cel:"purpose"`
+}
+
+// StatusRated is the status of an agent with vouched evidence.
+const StatusRated = "rated"
+
+// States of OpenFi's validation.
+const (
+	ValidationDisabled = "disabled"
+	ValidationPassed   = "passed"
+	ValidationFailed   = "failed"
+)

@@ -1,0 +1,172 @@
+package policy
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+
+	"go.yaml.in/yaml/v4"
+
+	"repute"
+)
+
+// Effect is what a decision says.
+type Effect string
+
+// Effects, the strongest last: of several that apply the strongest counts.
+const (
+	Allow           Effect = "allow"
+	RequireApproval Effect = "require_approval"
+	Deny            Effect = "deny"
+)
+
+// File is a policy as written: YAML, or JSON.
+type File struct {
+	Version string `yaml:"version"`
+	// Limits bound every budget. Zero values are OpenFi's defaults.
+	Limits Budget `yaml:"limits"`
+	Trust  Trust  `yaml:"trust"`
+	// Default is the effect when no rule applies: allow when empty.
+	Default Effect `yaml:"default"`
+	Rules   []Rule `yaml:"rules"`
+}
+
+// Rule is one condition with its effect.
+type Rule struct {
+	ID     string `yaml:"id"`
+	When   string `yaml:"when"` // a CEL expression of type bool over Input's fields
+	Effect Effect `yaml:"effect"`
+	Reason string `yaml:"reason"` // for people
+}
+
+// Policy is a checked policy. It does not change and is safe for concurrent use.
+type Policy struct {
+	file  File
+	hash  [sha256.Size]byte
+	rules []program
+}
+
+// Hash is the sha256 of the policy's bytes.
+func (p *Policy) Hash() [sha256.Size]byte { return p.hash }
+
+// Limits bound every budget.
+func (p *Policy) Limits() Budget { return p.file.Limits }
+
+// Decision is what a policy says of one input.
+type Decision struct {
+	Effect  Effect   `json:"effect"`
+	Reasons []Reason `json:"reasons"` // all that apply, in the order of the policy
+}
+
+// Reason is a limit, threshold or rule that applies.
+type Reason struct {
+	ID     string `json:"id"` // of the rule, or limit.FIELD, trust.FIELD, default
+	Effect Effect `json:"effect"`
+	Text   string `json:"text"`
+	// Have and Need tell what is missing; empty for rules.
+	Have string `json:"have,omitempty"`
+	Need string `json:"need,omitempty"`
+}
+
+// maxFile bounds a policy's text, in bytes.
+const maxFile = 1 << 20
+
+// Parse checks a policy. The error is repute.ErrInvalid and names every rule that does
+// not compile.
+func Parse(text []byte) (*Policy, error) {
+	if len(text) > maxFile {
+		return nil, repute.Invalid("policy", "larger than 1 MiB", "fewer rules")
+	}
+	p := &Policy{hash: sha256.Sum256(text)}
+	dec := yaml.NewDecoder(bytes.NewReader(text))
+	dec.KnownFields(true)
+	if err := dec.Decode(&p.file); err != nil && !errors.Is(err, io.EOF) {
+		return nil, repute.Invalid("policy", err.Error(), "docs/orchestrator.md lists the keys")
+	}
+	if err := p.file.complete(); err != nil {
+		return nil, err
+	}
+	var err error
+	p.rules, err = compile(p.file.Rules)
+	return p, err
+}
+
+// complete fills in defaults and checks what is no rule.
+func (f *File) complete() error {
+	if f.Version != "1" {
+		return repute.Invalid("version", fmt.Sprintf("%q is not known", f.Version), `"1"`)
+	}
+	if f.Default == "" {
+		f.Default = Allow
+	}
+	if !f.Default.known() {
+		return repute.Invalid("default", fmt.Sprintf("%q is no effect", f.Default), effects)
+	}
+	if err := f.Limits.complete(); err != nil {
+		return err
+	}
+	return f.Trust.complete()
+}
+
+const effects = "allow, require_approval or deny"
+
+func (e Effect) known() bool { return e.strength() >= 0 }
+
+func (e Effect) strength() int {
+	switch e {
+	case Allow:
+		return 0
+	case RequireApproval:
+		return 1
+	case Deny:
+		return 2
+	}
+	return -1
+}
+
+// Decide evaluates limits and rules. It never fails: what cannot be evaluated denies.
+func (p *Policy) Decide(ctx context.Context, in *Input) Decision {
+	d := Decision{Effect: Allow}
+	for _, r := range p.file.Limits.exceeded(in.Task.Budget, in.Plan) {
+		d.add(r)
+	}
+	applied := false
+	for _, rule := range p.rules {
+		if r, applies := rule.evaluate(ctx, in); applies {
+			d.add(r)
+			applied = true
+		}
+	}
+	if !applied && p.file.Default != Allow {
+		d.add(Reason{ID: "default", Effect: p.file.Default, Text: "no rule applies"})
+	}
+	return d
+}
+
+func (d *Decision) add(r Reason) {
+	d.Reasons = append(d.Reasons, r)
+	if r.Effect.strength() > d.Effect.strength() {
+		d.Effect = r.Effect
+	}
+}
+
+// amountOf reads a decimal amount, 0 or more.
+func amountOf(s string) (*big.Int, error) {
+	if len(s) == 0 || len(s) > maxDigits {
+		return nil, fmt.Errorf("amount of %d digits: wanted is a decimal number of at most %d", len(s), maxDigits)
+	}
+	for _, c := range []byte(s) {
+		if c < '0' || c > '9' {
+			return nil, fmt.Errorf("amount %q: wanted are decimal digits alone", s)
+		}
+	}
+	v, _ := new(big.Int).SetString(s, 10)
+	return v, nil
+}
+
+// maxDigits hold every uint256 and the products of two.
+const maxDigits = 160

@@ -1,0 +1,164 @@
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"reflect"
+	"strings"
+	"time"
+
+	"cel.dev/cel-go/cel"
+	"cel.dev/cel-go/common/types"
+	"cel.dev/cel-go/common/types/ref"
+	"cel.dev/cel-go/ext"
+
+	"repute"
+)
+
+const (
+	maxRules = 200
+	// maxCost bounds one rule's evaluation, in CEL's units: a comparison is one.
+	maxCost = 10_000
+	// ruleTime bounds it on the clock, which only a broken rule reaches.
+	ruleTime = time.Second
+	maxWhen  = 4096
+)
+
+type program struct {
+	rule Rule
+	run  cel.Program
+}
+
+// compile checks all rules. The error names each that is wrong.
+func compile(rules []Rule) ([]program, error) {
+	if len(rules) > maxRules {
+		return nil, repute.Invalid("rules", fmt.Sprintf("%d rules", len(rules)), fmt.Sprintf("at most %d", maxRules))
+	}
+	env, err := environment()
+	if err != nil {
+		return nil, fmt.Errorf("rules: %w", err)
+	}
+	var out []program
+	var wrong []error
+	seen := map[string]bool{}
+	for i, r := range rules {
+		at := fmt.Sprintf("rules[%d]", i)
+		p, err := compileRule(env, at, r)
+		switch {
+		case err != nil:
+			wrong = append(wrong, err)
+		case seen[r.ID]:
+			wrong = append(wrong, repute.Invalid(at+".id", fmt.Sprintf("%q is used twice", r.ID), "an id of its own"))
+		}
+		seen[r.ID] = true
+		out = append(out, p)
+	}
+	return out, errors.Join(wrong...)
+}
+
+func compileRule(env *cel.Env, at string, r Rule) (program, error) {
+	switch {
+	case r.ID == "":
+		return program{}, repute.Invalid(at+".id", "missing", "a short name")
+	case r.Reason == "":
+		return program{}, repute.Invalid(at+".reason", "missing", "a sentence for people")
+	case !r.Effect.known():
+		return program{}, repute.Invalid(at+".effect", fmt.Sprintf("%q is no effect", r.Effect), effects)
+	case len(r.When) > maxWhen:
+		return program{}, repute.Invalid(at+".when", "too long", fmt.Sprintf("at most %d bytes", maxWhen))
+	}
+	ast, issues := env.Compile(r.When)
+	if issues.Err() != nil {
+		return program{}, repute.Invalid(at+".when", issues.Err().Error(), "a CEL expression over task, plan, agent, call and phase")
+	}
+	if !ast.OutputType().IsExactType(cel.BoolType) {
+		return program{}, repute.Invalid(at+".when", "is of type "+ast.OutputType().String(), "a condition: bool")
+	}
+	run, err := env.Program(ast, cel.CostLimit(maxCost), cel.InterruptCheckFrequency(100))
+	if err != nil {
+		return program{}, repute.Invalid(at+".when", err.Error(), "a CEL expression")
+	}
+	return program{rule: r, run: run}, nil
+}
+
+// environment declares what rules can name.
+func environment() (*cel.Env, error) {
+	options := []cel.EnvOption{
+		ext.NativeTypes(ext.ParseStructTags(true), reflect.TypeFor[Task](), reflect.TypeFor[Plan](), reflect.TypeFor[Agent](), reflect.TypeFor[Call]()),
+		cel.Variable("phase", cel.StringType), cel.Variable("task", cel.ObjectType("policy.Task")), cel.Variable("plan", cel.ObjectType("policy.Plan")),
+		cel.Variable("agent", cel.ObjectType("policy.Agent")), cel.Variable("call", cel.ObjectType("policy.Call")),
+	}
+	for name, holds := range map[string]func(int) bool{
+		"lt": func(c int) bool { return c < 0 }, "lte": func(c int) bool { return c <= 0 },
+		"gt": func(c int) bool { return c > 0 }, "gte": func(c int) bool { return c >= 0 },
+	} {
+		options = append(options, onAmounts(name, cel.BoolType, func(a, b *big.Int) (ref.Val, error) { return types.Bool(holds(a.Cmp(b))), nil }))
+	}
+	for name, result := range map[string]func(a, b *big.Int) (*big.Int, error){
+		"add": func(a, b *big.Int) (*big.Int, error) { return new(big.Int).Add(a, b), nil },
+		"mul": func(a, b *big.Int) (*big.Int, error) { return new(big.Int).Mul(a, b), nil },
+		"sub": subtract, "div": divide,
+	} {
+		options = append(options, onAmounts(name, cel.StringType, func(a, b *big.Int) (ref.Val, error) {
+			v, err := result(a, b)
+			if err != nil {
+				return nil, err
+			}
+			return types.String(v.String()), nil
+		}))
+	}
+	return cel.NewEnv(options...)
+}
+
+func subtract(a, b *big.Int) (*big.Int, error) {
+	if a.Cmp(b) < 0 {
+		return nil, errors.New("sub: the result is negative")
+	}
+	return new(big.Int).Sub(a, b), nil
+}
+
+func divide(a, b *big.Int) (*big.Int, error) {
+	if b.Sign() == 0 {
+		return nil, errors.New("div: by zero")
+	}
+	return new(big.Int).Div(a, b), nil
+}
+
+// onAmounts declares a function of two amounts.
+func onAmounts(name string, result *cel.Type, f func(a, b *big.Int) (ref.Val, error)) cel.EnvOption {
+	return cel.Function(name, cel.Overload(name+"_amounts", []*cel.Type{cel.StringType, cel.StringType}, result,
+		cel.BinaryBinding(func(x, y ref.Val) ref.Val {
+			a, err := amountOf(text(x))
+			b, err2 := amountOf(text(y))
+			if err := errors.Join(err, err2); err != nil {
+				return types.WrapErr(err)
+			}
+			v, err := f(a, b)
+			if err != nil {
+				return types.WrapErr(err)
+			}
+			return v
+		})))
+}
+
+// text is empty, hence no amount, for what is no string.
+func text(v ref.Val) string {
+	s, _ := v.Value().(string)
+	return s
+}
+
+// evaluate tells whether the rule applies. A rule that fails applies, and denies.
+func (p program) evaluate(ctx context.Context, in *Input) (Reason, bool) {
+	ctx, cancel := context.WithTimeout(ctx, ruleTime)
+	defer cancel()
+	out, _, err := p.run.ContextEval(ctx, map[string]any{"phase": in.Phase, "task": in.Task, "plan": in.Plan, "agent": in.Agent, "call": in.Call})
+	if err != nil {
+		return Reason{ID: p.rule.ID, Effect: Deny, Text: "the rule could not be evaluated: " + strings.TrimSpace(err.Error())}, true
+	}
+	if applies, ok := out.Value().(bool); !ok || !applies {
+		return Reason{}, false
+	}
+	return Reason{ID: p.rule.ID, Effect: p.rule.Effect, Text: p.rule.Reason}, true
+}
