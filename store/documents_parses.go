@@ -27,6 +27,7 @@ func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[
 		return err
 	}
 	b := &pgx.Batch{}
+	var found []searchable
 	var links linkRows
 	var domains domainRows
 	for i, body := range bodies {
@@ -38,10 +39,13 @@ func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[
 			if at.replaces {
 				queueForget(b, body)
 			}
-			b.Queue(upsertSearchable, searchArgs(body.sum, body.ParserVersion, errorsOf(body.Problems), body.Registration)...)
+			found = append(found, searchableOf(body.sum, body.ParserVersion, errorsOf(body.Problems), body.Registration))
 			links.add(body)
 		}
 		domains.add(body, proofs)
+	}
+	if found != nil {
+		b.Queue(upsertSearchable, found)
 	}
 	links.queue(b)
 	domains.queue(b)

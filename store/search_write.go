@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -97,27 +98,48 @@ func (s searchText) labels() string {
 	return folded(all, 2*len(all))
 }
 
-// upsertSearchable writes a row unless there is one of a newer parser. Its
-// parameters are searchArgs.
-const upsertSearchable = `
-	insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust, x402, active)
-	values ($1, $2, $3, $4, $5, $6,
-		setweight(to_tsvector('english', $7), 'A') || setweight(to_tsvector('english', $8), 'B') || setweight(to_tsvector('english', $9), 'C'),
-		$10, $11, $12, $13, $14, $15)
-	on conflict (sha256) do update set (form, version, errors, name, words, vector, services, skills, domains, trust, x402, active) =
-		(excluded.form, excluded.version, excluded.errors, excluded.name, excluded.words, excluded.vector,
-		excluded.services, excluded.skills, excluded.domains, excluded.trust, excluded.x402, excluded.active)
-	where searchable.version <= excluded.version`
+// searchable is a row of the table of that name, as upsertSearchable takes it.
+type searchable struct {
+	Sum         string   `json:"sum"` // hex
+	Form        int      `json:"form"`
+	Version     int      `json:"version"`
+	Errors      int      `json:"errors"`
+	Name        string   `json:"name"`
+	Words       string   `json:"words"`
+	Names       string   `json:"names"` // this and the next two as words
+	Labels      string   `json:"labels"`
+	Description string   `json:"description"`
+	Services    []string `json:"services"`
+	Skills      []string `json:"skills"`
+	Domains     []string `json:"domains"`
+	Trust       []string `json:"trust"`
+	X402        *bool    `json:"x402"`
+	Active      *bool    `json:"active"`
+}
 
-// searchArgs are the parameters of upsertSearchable for the parse of one document.
-func searchArgs(sum []byte, version, worst int, r *repute.Registration) []any {
+// searchableOf is what the parse of one document is found by.
+func searchableOf(sum []byte, version, worst int, r *repute.Registration) searchable {
 	s := searchTextOf(r)
 	labels := s.labels()
 	words := wholeHead(s.name+"\n"+labels+"\n"+s.description, maxTrigramText)
 	description := wholeHead(s.description, max(0, maxSearchText-len(s.name)-len(labels)))
-	return []any{sum, searchForm, version, worst, s.name, words, asWords(s.name), asWords(labels), asWords(description),
+	return searchable{hex.EncodeToString(sum), searchForm, version, worst, s.name, words, asWords(s.name), asWords(labels), asWords(description),
 		orEmptyList(s.services), orEmptyList(s.skills), orEmptyList(s.domains), orEmptyList(s.trust), s.x402, s.active}
 }
+
+// upsertSearchable writes rows, of different documents, unless there is one of a newer
+// parser. Its parameter is a list of searchable: each statement has to open six indexes.
+const upsertSearchable = `
+	insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust, x402, active)
+	select decode(sum, 'hex'), form, version, errors, name, words,
+		setweight(to_tsvector('english', names), 'A') || setweight(to_tsvector('english', labels), 'B') || setweight(to_tsvector('english', description), 'C'),
+		services, skills, domains, trust, x402, active
+	from json_to_recordset($1::json) as s(sum text, form smallint, version int, errors int, name text, words text, names text, labels text,
+		description text, services text[], skills text[], domains text[], trust text[], x402 bool, active bool)
+	on conflict (sha256) do update set (form, version, errors, name, words, vector, services, skills, domains, trust, x402, active) =
+		(excluded.form, excluded.version, excluded.errors, excluded.name, excluded.words, excluded.vector,
+		excluded.services, excluded.skills, excluded.domains, excluded.trust, excluded.x402, excluded.active)
+	where searchable.version <= excluded.version`
 
 func orEmptyList(l []string) []string {
 	if l == nil {
@@ -151,19 +173,20 @@ func fillSearchable(ctx context.Context, pool *pgxpool.Pool, after []byte) (last
 	if err != nil {
 		return nil, err
 	}
-	var batch pgx.Batch
+	var made []searchable
 	var sum, registration []byte
 	var version, worst int
 	_, err = pgx.ForEachRow(rows, []any{&sum, &version, &worst, &registration}, func() error {
 		r, err := decodeRegistration(registration)
 		last = slices.Clone(sum)
-		batch.Queue(upsertSearchable, searchArgs(last, version, worst, r)...)
+		made = append(made, searchableOf(last, version, worst, r))
 		return err
 	})
-	if err != nil || batch.Len() == 0 {
+	if err != nil || made == nil {
 		return nil, err
 	}
-	return last, pool.SendBatch(ctx, &batch).Close()
+	_, err = pool.Exec(ctx, upsertSearchable, made)
+	return last, err
 }
 
 // explainExtension says what to do where the trigram extension cannot be made.
