@@ -307,7 +307,8 @@ func newOutcomes(results []FetchResult) (c outcomes) {
 }
 
 // saveFetches adds to the URIs' fetches when the outcome differs from the one
-// before: a year of unchanged daily fetches is one row.
+// before: a year of unchanged daily fetches is one row. PruneVersions hears of those
+// that have too many.
 func (s saving) saveFetches(ctx context.Context, tx pgx.Tx) error {
 	at, reasons := make([]time.Time, len(s.ids)), make([]string, len(s.ids))
 	for i, r := range s.results {
@@ -317,13 +318,17 @@ func (s saving) saveFetches(ctx context.Context, tx pgx.Tx) error {
 		with new as (
 			select u.id, n.at, n.reason, case when n.reason = '' then u.sha256 end as sha256,
 				case when n.reason = '' then u.source else '' end as source
-			from unnest($1::bigint[], $2::timestamptz[], $3::text[]) as n(id, at, reason) join uris u on u.id = n.id)
-		insert into fetches (uri_id, fetched_at, sha256, source, reason)
-		select n.id, n.at, n.sha256, n.source, n.reason from new n
-		left join lateral (
-			select sha256, source, reason from fetches where uri_id = n.id order by fetched_at desc limit 1) l on true
-		where l.source is null or (l.sha256, l.source, l.reason) is distinct from (n.sha256, n.source, n.reason)
-		on conflict do nothing`, s.ids, at, reasons)
+			from unnest($1::bigint[], $2::timestamptz[], $3::text[]) as n(id, at, reason) join uris u on u.id = n.id),
+		added as (
+			insert into fetches (uri_id, fetched_at, sha256, source, reason)
+			select n.id, n.at, n.sha256, n.source, n.reason from new n
+			left join lateral (
+				select sha256, source, reason from fetches where uri_id = n.id order by fetched_at desc limit 1) l on true
+			where l.source is null or (l.sha256, l.source, l.reason) is distinct from (n.sha256, n.source, n.reason)
+			on conflict do nothing returning uri_id)
+		insert into overgrown
+		select uri_id from added a where exists (select from fetches f where f.uri_id = a.uri_id offset $4) order by uri_id
+		on conflict do nothing`, s.ids, at, reasons, maxVersions)
 	return err
 }
 

@@ -86,6 +86,8 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`update uris set sha256 = hash where id <= 5000`,
 		`insert into file_parses select sha256, 'feedback', 1, 'null', '[]', 0 from documents`,
 		`insert into document_roots select sha256, sha256 from documents`,
+		`insert into ipfs_blocks select sha256, '' from documents`,
+		`insert into document_blocks select sha256, sha256 from documents`,
 		`insert into domains select sha256(i::text::bytea), 'd' || i % 50, 1 + i % 20000 from generate_series(1, 5000) i`,
 		`insert into links select sha256(i::text::bytea), 1 + i % 2, c.identity, i from generate_series(1, 5000) i, chains c where c.chain_id = 1 + i % 2`,
 		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
@@ -176,6 +178,15 @@ func TestReadsUseIndexes(t *testing.T) {
 			_, err = db.RestoreBodies(ctx, 10)
 			must(err)
 		},
+		"upkeep": func() {
+			sqlExec(t, db, "insert into announcements (uri_id, due) values (7, now())")
+			_, err := db.AnnounceShared(ctx, 10)
+			must(err)
+			sqlExec(t, db, "insert into overgrown values (7)")
+			sqlExec(t, db, "insert into fetches select 7, now() - i * interval '1 minute', sha256(i::text::bytea), 'https', '' from generate_series(1, 220) i")
+			_, err = db.PruneVersions(ctx)
+			must(err)
+		},
 		"hosts": func() {
 			_, err := db.DueHosts(ctx, 10, "", "ipfs")
 			must(err)
@@ -229,7 +240,7 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "denied"}
+var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "denied", "announcements", "overgrown"}
 
 func checkPlan(t *testing.T, name, plan, sql string) {
 	t.Helper()

@@ -27,7 +27,7 @@ func (l *Loop) keepUp(ctx context.Context) {
 		next  time.Time
 	}{
 		{name: "plan", step: l.plan}, {name: "parse", step: l.parseAgain},
-		{name: "tell", step: l.tell},
+		{name: "tell", step: l.tell}, {name: "prune", step: l.db.PruneVersions},
 		{name: "drop", every: dropEvery, step: l.drop}, {name: "count", every: countEvery, step: l.count},
 	}
 	for ctx.Err() == nil {
