@@ -92,14 +92,16 @@ func saveBlocks(ctx context.Context, tx pgx.Tx, sum []byte, blocks []Block) erro
 	return err
 }
 
-// dropBlocks forgets the blocks that prove only documents whose bytes were dropped.
-func dropBlocks(ctx context.Context, tx pgx.Tx) error {
-	_, err := tx.Exec(ctx, `
-		with gone as (
-			delete from document_blocks b using documents d where d.sha256 = b.sha256 and d.body is null
-			returning b.multihash)
-		delete from ipfs_blocks b using gone where b.multihash = gone.multihash and not exists (
-			select from document_blocks k join documents d on d.sha256 = k.sha256
-			where k.multihash = b.multihash and d.body is not null)`)
-	return err
+// dropBlocks forgets the blocks that prove only documents whose bytes were dropped, by
+// the hashes of these, and tells how many bytes they had.
+func dropBlocks(ctx context.Context, tx pgx.Tx, sums [][]byte) (freed int64, err error) {
+	err = tx.QueryRow(ctx, `
+		with gone as (delete from document_blocks where sha256 = any($1) returning multihash),
+		dropped as (
+			delete from ipfs_blocks b using (select distinct multihash from gone) g
+			where b.multihash = g.multihash and not exists (
+				select from document_blocks k where k.multihash = b.multihash and k.sha256 <> all($1))
+			returning octet_length(b.data) as n)
+		select coalesce(sum(n), 0) from dropped`, sums).Scan(&freed)
+	return freed, err
 }

@@ -89,16 +89,22 @@ func (db *DB) hostOf(name string) string {
 
 // dropDenied drops the bytes that d withholds.
 func dropDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
-	_, err := tx.Exec(ctx, `
+	rows, err := tx.Query(ctx, `
 		with `+concerned+`
 		update documents d set body = null from (
 			select sha256 from concerned union
 			select f.sha256 from gave g join fetches f on f.uri_id = g.id where f.sha256 is not null) c
-		where d.sha256 = c.sha256 and d.body is not null and `+deniedServed("d.sha256")+` is not null`, concernedArgs(d)...)
+		where d.sha256 = c.sha256 and d.body is not null and `+deniedServed("d.sha256")+` is not null
+		returning d.sha256`, concernedArgs(d)...)
 	if err != nil {
 		return err
 	}
-	return dropBlocks(ctx, tx)
+	sums, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return err
+	}
+	_, err = dropBlocks(ctx, tx, sums)
+	return err
 }
 
 // concerned are the hashes of the bytes that a denial is about, of those that URIs

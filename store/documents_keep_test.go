@@ -182,6 +182,20 @@ func TestDenyDropsBytes(t *testing.T) {
 	}
 }
 
+// dropBodies makes one pass over all documents, and tells how much it freed.
+func dropBodies(t *testing.T, db *store.DB, most int64) (freed int64) {
+	t.Helper()
+	sqlExec(t, db, "update upkeep set next = now()")
+	for more := true; more; {
+		var n int64
+		var err error
+		n, more, err = db.DropBodies(ctxOf(t), most)
+		ok(t, err)
+		freed += n
+	}
+	return freed
+}
+
 func TestDropBodies(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "https://x/0", "https://x/1")
@@ -190,14 +204,10 @@ func TestDropBodies(t *testing.T) {
 	for n := range 4 {
 		save(t, db, store.FetchResult{URIID: u["https://x/0"].ID, Body: []byte(body(n)), Source: "https", FetchedAt: fetched.Add(time.Duration(n) * time.Hour), ParserVersion: 1})
 	}
-	if freed, err := db.DropBodies(ctxOf(t), 400); err != nil || freed != 0 {
-		t.Errorf("within bounds freed %d, %v", freed, err)
-	}
-	if freed, err := db.DropBodies(ctxOf(t), 250); err != nil || freed != 200 {
-		t.Errorf("freed %d, %v", freed, err)
-	}
-	if freed, err := db.DropBodies(ctxOf(t), 0); err != nil || freed != 100 {
-		t.Errorf("freed %d, %v: what an agent shows stays", freed, err)
+	for _, step := range []struct{ most, freed int64 }{{400, 0}, {250, 200}, {0, 100}} { // what an agent shows stays
+		if freed := dropBodies(t, db, step.most); freed != step.freed {
+			t.Errorf("to keep %d freed %d, want %d", step.most, freed, step.freed)
+		}
 	}
 	page, err := db.DocumentVersions(ctxOf(t), w.id(0), "", 3)
 	if err != nil || len(page.Items) != 3 || !page.Items[0].Kept || page.Items[1].Kept || page.Items[0].Size != 100 || page.Next == "" {
@@ -209,8 +219,19 @@ func TestDropBodies(t *testing.T) {
 	}
 	// An agent that shows dropped bytes again makes them due.
 	sqlExec(t, db, "update uris set sha256 = sha256($1), next_due = null where uri = 'https://x/1'", []byte(body(1)))
-	if n, err := db.RestoreBodies(ctxOf(t), 10); err != nil || n != 1 {
-		t.Errorf("restored %d, %v", n, err)
+	steps, all := 0, 0
+	for more := true; more; steps++ {
+		var n int
+		var err error
+		n, more, err = db.RestoreBodies(ctxOf(t), 1)
+		ok(t, err)
+		all += n
+	}
+	if steps != 4 || all != 1 {
+		t.Errorf("restored %d in %d steps", all, steps)
+	}
+	if n, more, err := db.RestoreBodies(ctxOf(t), 1); n != 0 || more || err != nil {
+		t.Errorf("at once again: %d, %t, %v", n, more, err)
 	}
 }
 

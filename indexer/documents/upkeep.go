@@ -10,11 +10,12 @@ import (
 )
 
 const (
-	planMost   = 5000 // files planned by one statement
-	parseMost  = 50   // documents parsed again by one step
-	dropEvery  = time.Minute
-	countEvery = 15 * time.Second
-	tellMost   = 5000 // agents told by one step of a document that many share
+	planMost    = 5000        // files planned by one statement
+	restoreMost = 5000        // documents without bytes looked at by one
+	parseMost   = 50          // documents parsed again by one step
+	passEvery   = time.Minute // between looks whether a pass over all is to begin
+	countEvery  = 15 * time.Second
+	tellMost    = 5000 // agents told by one step of a document that many share
 )
 
 // keepUp does until ctx ends what is nobody's turn: it plans files that indexing
@@ -28,7 +29,8 @@ func (l *Loop) keepUp(ctx context.Context) {
 	}{
 		{name: "plan", step: l.plan}, {name: "parse", step: l.parseAgain},
 		{name: "tell", step: l.tell}, {name: "prune", step: l.db.PruneVersions},
-		{name: "drop", every: dropEvery, step: l.drop}, {name: "count", every: countEvery, step: l.count},
+		{name: "restore", every: passEvery, step: l.restore}, {name: "drop", every: passEvery, step: l.drop},
+		{name: "count", every: countEvery, step: l.count},
 	}
 	for ctx.Err() == nil {
 		busy := false
@@ -86,14 +88,19 @@ func (l *Loop) tell(ctx context.Context) (more bool, err error) {
 	return l.db.AnnounceShared(ctx, tellMost)
 }
 
-// drop keeps the bytes within bounds, and has those fetched again that an agent shows
-// after all.
+// restore has those fetched again whose bytes were dropped and that an agent shows.
+func (l *Loop) restore(ctx context.Context) (more bool, err error) {
+	_, more, err = l.db.RestoreBodies(ctx, restoreMost)
+	return more, err
+}
+
+// drop keeps the bytes within bounds.
 func (l *Loop) drop(ctx context.Context) (more bool, err error) {
-	if _, err := l.db.RestoreBodies(ctx, planMost); err != nil || l.opts.MaxBytes <= 0 {
-		return false, err
+	if l.opts.MaxBytes <= 0 {
+		return false, nil
 	}
-	freed, err := l.db.DropBodies(ctx, l.opts.MaxBytes)
-	return freed > 0, err
+	_, more, err = l.db.DropBodies(ctx, l.opts.MaxBytes)
+	return more, err
 }
 
 func (l *Loop) count(ctx context.Context) (more bool, err error) {
