@@ -38,7 +38,7 @@ var allowed = map[string][]string{
 	"api":                         {".", "store", "trust", "notify", "manifest", "web", "api/subgraph"},
 	"orchestrator":                {".", "contracts", "policy", "store", "trust", "manifest", "resolver"},
 	"orchestrator/control":        {".", "store", "orchestrator", "policy", "manifest"},
-	"internal/bench":              {".", "store", "indexer/documents", "devnet", "internal/pg", "internal/synth"},
+	"internal/bench":              {".", "store", "indexer/documents", "devnet", "trust", "internal/attack", "internal/pg", "internal/synth"},
 	"internal/attack":             {".", "trust"},
 	"internal/pg":                 {},
 	"internal/pgtest":             {"*"},

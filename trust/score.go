@@ -246,8 +246,11 @@ func (s *scoring) result(r *Result) {
 	s.judge(r)
 }
 
-// channels adds up each channel that has evidence.
+// channels adds up each channel that has evidence, in the memory of views.
 func (s *scoring) channels(views []ChannelView) []ChannelView {
+	if views == nil {
+		views = []ChannelView{} // none is an empty list, in JSON too
+	}
 	s.sums = append(s.sums[:0], make([]blend, len(s.p.Tags.Channels))...)
 	for i := range s.voices {
 		v := &s.voices[i]

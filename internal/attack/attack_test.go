@@ -3,6 +3,7 @@ package attack
 import (
 	"errors"
 	"io/fs"
+	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"testing"
@@ -104,4 +105,68 @@ func TestDetection(t *testing.T) {
 	if d.Error > 0.27 || d.Pearson < 0.41 {
 		t.Errorf("prediction is worse than published: %+v", d)
 	}
+}
+
+// What always holds, on random agents.
+func TestBounds(t *testing.T) {
+	for w, p := range worlds(t) {
+		if got := NewBench(w, p, 1).Bounds(500); got.Strangers > 1 || got.Lowered > 0 || got.Unrestored > 0 || got.MostMoved == 0 {
+			t.Errorf("%s: %+v", w.Name, got)
+		}
+	}
+}
+
+func TestOnOff(t *testing.T) {
+	o := MeasureOnOff(params(t))
+	t.Logf("%d, %d, %d days", o.Below50, o.Below10, o.Recovery)
+	if o.Below50 > 3 || o.Below10 > 12 || o.Recovery < 60 {
+		t.Errorf("%+v", o)
+	}
+}
+
+func TestWhitewash(t *testing.T) {
+	for w, p := range worlds(t) {
+		got, err := NewBench(w, p, 1).Whitewash(t.Context())
+		t.Logf("%s: %+v", w.Name, got)
+		if err != nil || got.Old >= -10 || got.SameOwner > got.Old || got.SameParty > got.Old || got.Unlinked != 0 || got.Service || got.Praised >= 50 {
+			t.Errorf("%s: %+v: %v", w.Name, got, err)
+		}
+	}
+}
+
+func TestPrice(t *testing.T) {
+	for w, p := range worlds(t) {
+		got := NewBench(w, p, 1).Price()
+		t.Logf("%s: %+v", w.Name, got)
+		if got.Strangers > got.Unpaid || got.To50 < 4 || got.Paying50 < 3 || got.Low50 < got.To50 || got.Formula50 != 5 || got.Formula80 != 20 {
+			t.Errorf("%s: %+v", w.Name, got)
+		}
+	}
+}
+
+// The same bytes in any order, on any number of processors and on any machine: a processor
+// that disagrees with the constant does not compute the same scores.
+func TestDigest(t *testing.T) {
+	const golden = "7b4fba384af8f6971a65041f7ad8af505eae24284f78f6647ddb92acc24b40d0"
+	w, p := hundredths(600), params(t)
+	for i, pass := range []bool{false, true, true, false} {
+		got, err := w.Digest(t.Context(), p, uint64(i), 1+i%2, pass)
+		if err != nil || got != golden {
+			t.Errorf("order %d, in one pass %v: %s: %v", i, pass, got, err)
+		}
+	}
+}
+
+// hundredths is a world of whole hundredths, made without arithmetic that processors may
+// round differently.
+func hundredths(parties int) *World {
+	rng := rand.New(rand.NewPCG(5, 15))
+	w := &World{Name: "hundredths", Now: 1_800_000_000}
+	for range parties * 20 {
+		w.Ratings = append(w.Ratings, Rating{rng.IntN(parties), rng.IntN(parties), float64(rng.IntN(130)-30) / 100, w.Now - rng.Int64N(2e7)})
+	}
+	for root := range 40 {
+		w.Roots = append(w.Roots, root*parties/40)
+	}
+	return w
 }

@@ -133,8 +133,8 @@ type Drop struct {
 	Size      int                `json:"size"`
 	World     string             `json:"world"`
 	Victims   int                `json:"victims"`
-	Mean      float64            `json:"mean"`                // points lost
-	Worst     float64            `json:"worst"`               //
+	Mean      float64            `json:"mean"` // points lost
+	Worst     float64            `json:"worst"`
 	Rejected  int                `json:"rejected"`            // victims that now pass the reject or the shutdown gate
 	Baselines map[string]float64 `json:"baselines,omitempty"` // worst drop
 }

@@ -17,13 +17,21 @@ func zero() *big.Int { return new(big.Int) }
 type Detection struct {
 	World string `json:"world"`
 	// Tested parties, of which Bad are bad.
-	Tested, Bad int
-	// AUC is the chance that a bad party scores below a good one.
-	AUC, MeanAUC   float64 // of the engine, and of the plain mean
-	Better         float64 // the difference
-	Low, High      float64 // 95 % interval of the difference, a thousand resamples
-	First3, Mean3  float64 // with the first three ratings of each only
-	Error, Pearson float64 // leaving out each rating: the shrunk mean against it
+	Tested int `json:"tested"`
+	Bad    int `json:"bad"`
+	// AUC is the chance that a bad party scores below a good one: of the engine, of the plain
+	// mean, and the difference with its 95 % interval of a thousand resamples.
+	AUC     float64 `json:"auc"`
+	MeanAUC float64 `json:"plain_mean_auc"`
+	Better  float64 `json:"better_by"`
+	Low     float64 `json:"better_by_low"`
+	High    float64 `json:"better_by_high"`
+	// The same with the first three ratings of each only.
+	First3 float64 `json:"first_three_auc"`
+	Mean3  float64 `json:"first_three_plain_mean_auc"`
+	// Leaving out each rating in turn: the shrunk mean of the others against it.
+	Error   float64 `json:"leave_one_out_error"`
+	Pearson float64 `json:"leave_one_out_correlation"`
 }
 
 // WithoutLabelEdges leaves out what known good parties say of known ones: labels follow

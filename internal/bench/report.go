@@ -83,12 +83,12 @@ type Machine struct {
 	MemoryMB int64             `json:"memory_mb"`
 	Load     float64           `json:"load_average"` // of the minute before: what else it had to do
 	Go       string            `json:"go"`
-	Postgres string            `json:"postgres"`
-	Settings map[string]string `json:"settings"` // of Postgres, those that decide its speed
+	Postgres string            `json:"postgres,omitempty"`
+	Settings map[string]string `json:"settings,omitempty"` // of Postgres, those that decide its speed
 }
 
-// machine looks at this one and at the server behind conn.
-func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
+// host looks at this machine.
+func host() Machine {
 	m := Machine{System: runtime.GOOS + "/" + runtime.GOARCH, CPUs: runtime.NumCPU(), Go: runtime.Version(),
 		CPU: field("/proc/cpuinfo", "model name"), Settings: map[string]string{}}
 	_, _ = fmt.Sscan(field("/proc/meminfo", "MemTotal"), &m.MemoryMB) // unknown elsewhere: 0
@@ -96,6 +96,12 @@ func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
 	if raw, err := os.ReadFile("/proc/loadavg"); err == nil {
 		_, _ = fmt.Sscan(string(raw), &m.Load)
 	}
+	return m
+}
+
+// machine looks at this one and at the server behind conn.
+func machine(ctx context.Context, conn *pgx.Conn) (Machine, error) {
+	m := host()
 	rows, err := conn.Query(ctx, `select name, current_setting(name) from pg_settings where name in ('server_version', 'fsync',
 		'synchronous_commit', 'full_page_writes', 'shared_buffers', 'wal_level', 'max_wal_size', 'autovacuum')`)
 	if err != nil {

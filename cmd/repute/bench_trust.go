@@ -1,0 +1,37 @@
+package main
+
+import (
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"repute/internal/bench"
+)
+
+func (p *program) benchTrustCommand() *cobra.Command {
+	o := bench.TrustOptions{Progress: p.stderr}
+	var curve string
+	cmd := &cobra.Command{
+		Use:   "trust --json",
+		Short: "what it takes to move a score, beside other formulas, and what scores cost",
+		Long: `Attacks the trust engine on a generated population, and on recorded traders where
+--data has their files, and asks other scorers' formulas about the same victims.
+It needs neither Postgres nor a network.`,
+		Args: cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if err := positive("trials", o.Trials); err != nil {
+				return err
+			}
+			if o.Curve, err = parseSizes(curve); err != nil {
+				return err
+			}
+			return p.report(bench.Trust(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.Bool("json", true, "print the report as JSON, the only form there is")
+	f.StringVar(&o.Data, "data", os.Getenv("REPUTE_TEST_DATA"), "directory with trust/soc-sign-bitcoinalpha.csv and trust/alpha_gt.csv; without it detection is not measured")
+	f.StringVar(&curve, "curve", "10000,100000,1000000,10000000", "numbers of ratings to recompute all scores of, empty for none; the last takes a minute to load")
+	f.IntVar(&o.Trials, "trials", 2000, "of what must hold for any agent")
+	return cmd
+}

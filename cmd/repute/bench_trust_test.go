@@ -1,0 +1,45 @@
+package main
+
+import (
+	"bytes"
+	"encoding/json"
+	"os"
+	"testing"
+
+	"repute/internal/bench"
+)
+
+// The benchmark of trust runs without a database and meets every target but those of
+// time, which are not judged here.
+func TestBenchTrust(t *testing.T) {
+	data := os.Getenv("REPUTE_TEST_DATA")
+	if data == "" {
+		data = "../../../shared/data"
+	}
+	if testing.Short() {
+		t.Skip("takes ten seconds")
+	}
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"bench", "trust", "--json", "--curve", "10000", "--trials", "200", "--data", data}, &stdout, &stderr)
+	var report struct {
+		Name         string
+		Measurements bench.TrustMeasurements
+		Targets      []bench.Target
+	}
+	dec := json.NewDecoder(&stdout)
+	if err := dec.Decode(&report); err != nil || dec.More() {
+		t.Fatalf("exit code %d, standard output is not one JSON value: %v\n%s", code, err, &stderr)
+	}
+	m := report.Measurements
+	if report.Name != "trust" || len(m.Worlds) == 0 || len(m.Digests) != 1 || len(m.Cost) != 1 || len(m.Negatives) != 4 || len(m.OnOff.Timeline) < 100 {
+		t.Errorf("got %+v", report)
+	}
+	for _, target := range report.Targets {
+		if !target.OK && target.Unit != "s" && target.Unit != "ms" {
+			t.Errorf("missed: %s", target)
+		}
+	}
+	if len(report.Targets) < 25 {
+		t.Errorf("%d targets", len(report.Targets))
+	}
+}

@@ -1,0 +1,307 @@
+package bench
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"slices"
+
+	"repute"
+	"repute/internal/attack"
+	"repute/trust"
+)
+
+// TrustOptions say what Trust measures.
+type TrustOptions struct {
+	// Data is a directory with trust/soc-sign-bitcoinalpha.csv and trust/alpha_gt.csv; "" or a directory
+	// without them leaves out what is measured on recorded traders.
+	Data     string
+	Curve    []int     // numbers of ratings to recompute, ascending; none: no cost is measured
+	Trials   int       // of what always holds, 2,000
+	Progress io.Writer // lines for a person; nil: none
+}
+
+// TrustMeasurements is what Trust found.
+type TrustMeasurements struct {
+	Worlds    []TrustWorld      `json:"worlds"`
+	Detection *attack.Detection `json:"detection,omitempty"` // T12, T13; of the recorded traders
+	OnOff     attack.OnOff      `json:"on_off"`              // T9
+	Negatives []NegativeRule    `json:"negative_rules"`      // the choice between T7 and T9
+	Digests   []string          `json:"digests"`             // T15: different ones among all orders and processors
+	Cost      []attack.Cost     `json:"cost"`                // T16
+}
+
+// TrustWorld is what attacks on one world reached.
+type TrustWorld struct {
+	World     string           `json:"world"`
+	Ratings   int              `json:"ratings"`
+	Outcomes  []attack.Outcome `json:"outcomes"` // T1 to T5
+	Drops     []attack.Drop    `json:"drops"`    // T6, T7
+	Bounds    attack.Bounds    `json:"bounds"`   // T8, T14
+	Whitewash attack.Whitewash `json:"whitewash"`
+	Price     attack.Price     `json:"price"`
+	Rated     int              `json:"honest_rated"` // parties with eight raters of full weight
+	Honest    int              `json:"honest"`
+}
+
+// NegativeRule is one way to weigh evidence against an agent, and what it does to both
+// targets that pull it apart.
+type NegativeRule struct {
+	Rule     string  `json:"rule"`
+	Chosen   bool    `json:"chosen"`
+	One      float64 `json:"slander_by_1"` // worst drop, T7
+	Three    float64 `json:"slander_by_3"`
+	Below50  int     `json:"days_below_50"` // T9
+	Below10  int     `json:"days_below_minus_10"`
+	Recovery int     `json:"recovery_days"`
+}
+
+// Trust measures what it takes to move a score, beside what it takes with other formulas,
+// how well scores tell good from bad, and what they cost.
+func Trust(ctx context.Context, o TrustOptions) (r Report, err error) {
+	if o.Progress == nil {
+		o.Progress = io.Discard
+	}
+	o.Trials = cmp.Or(o.Trials, 2000)
+	if !slices.IsSorted(o.Curve) {
+		return r, repute.Invalid("curve", "sizes are not ascending", "e.g. 10000,100000")
+	}
+	p, err := trust.DefaultParams()
+	if err != nil {
+		return r, err
+	}
+	b := &trustBench{progress: progress{o.Progress}, o: o, p: p}
+	if err := b.measure(ctx); err != nil {
+		return r, err
+	}
+	r = Report{Name: "trust", Machine: host(), Measurements: b.m, Targets: b.targets,
+		Config: map[string]any{"params": p.Version, "params_hash": p.Hash, "tags_hash": p.TagsHash, "trials": o.Trials, "curve": o.Curve, "seed": seed}}
+	for _, t := range r.Targets {
+		b.say("%s", t)
+	}
+	return r, nil
+}
+
+type trustBench struct {
+	progress
+	o       TrustOptions
+	p       *trust.Params
+	m       TrustMeasurements
+	targets []Target
+}
+
+func (b *trustBench) judge(t ...Target) { b.targets = append(b.targets, t...) }
+
+func (b *trustBench) measure(ctx context.Context) error {
+	generated := attack.Population(1500, 60, seed)
+	recorded, err := b.recorded()
+	if err != nil {
+		return err
+	}
+	if err := b.world(ctx, generated, b.p); err != nil {
+		return err
+	}
+	if recorded != nil {
+		bent := recorded.Bend(0.3) // its ratings use the lowest tenth of their scale
+		bent.Roots = attack.EarlyRoots(bent.Ratings, 20)
+		if err := b.world(ctx, bent, attack.Ageless(*b.p)); err != nil {
+			return err
+		}
+		b.detect(recorded)
+	}
+	b.onOff()
+	b.rules(generated)
+	if err := b.digests(ctx, generated); err != nil {
+		return err
+	}
+	return b.cost(ctx)
+}
+
+// recorded is the world of recorded traders, nil where there is none.
+func (b *trustBench) recorded() (*attack.World, error) {
+	if b.o.Data == "" {
+		return nil, nil
+	}
+	w, err := attack.Load(filepath.Join(b.o.Data, "trust", "soc-sign-bitcoinalpha.csv"), filepath.Join(b.o.Data, "trust", "alpha_gt.csv"))
+	if errors.Is(err, fs.ErrNotExist) {
+		b.say("test data absent: %v", err)
+		return nil, nil
+	}
+	return w, err
+}
+
+// world attacks one world: T1 to T8, T10, T11 and T14.
+func (b *trustBench) world(ctx context.Context, w *attack.World, p *trust.Params) (err error) {
+	b.say("attacks on %s, %d ratings", w.Name, len(w.Ratings))
+	a := attack.NewBench(w, p, seed)
+	out := TrustWorld{World: w.Name, Ratings: len(w.Ratings)}
+	b.praise(a, &out)
+	b.slander(a, &out)
+	b.always(a, &out)
+	out.Rated, out.Honest = a.Rated()
+	share := 0.0
+	if out.Honest > 0 {
+		share = float64(out.Rated) / float64(out.Honest)
+	}
+	b.judge(AtLeast(in(w, "honest agents with eight raters of full weight that are rated"), share, 0.9, ""))
+	if out.Whitewash, err = a.Whitewash(ctx); err != nil {
+		return fmt.Errorf("whitewash: %w", err)
+	}
+	out.Price = a.Price()
+	b.identity(w, out)
+	b.m.Worlds = append(b.m.Worlds, out)
+	return nil
+}
+
+// in names a target in a world.
+func in(w *attack.World, target string) string { return target + " (" + w.Name + ")" }
+
+// praise are attacks that lift a new agent.
+func (b *trustBench) praise(a *attack.Bench, out *TrustWorld) {
+	try := func(most float64, outcomes ...attack.Outcome) {
+		worst := slices.MaxFunc(outcomes, func(x, y attack.Outcome) int { return cmp.Compare(x.Mean, y.Mean) })
+		out.Outcomes = append(out.Outcomes, outcomes...)
+		b.judge(AtMost(in(a.World, fmt.Sprintf("%s, %d: mean", worst.Attack, worst.Size)), worst.Mean, most, "points"))
+	}
+	var fresh []attack.Outcome
+	for _, n := range []int{1, 3, 10, 100, 1000, 10_000} {
+		fresh = append(fresh, a.FreshSybils(n))
+	}
+	try(10, fresh...)
+	try(10, a.Camouflage(1000))
+	try(30, a.CompromisedRoots(1), a.CompromisedRaters(1))
+	try(below50, a.CompromisedRoots(2), a.CompromisedRaters(2))
+	try(30, a.LowEdges())
+	try(below50, a.Bribed(3))
+	for _, n := range []int{1, 5, 10} { // measured, not judged
+		out.Outcomes = append(out.Outcomes, a.Bribed(n))
+	}
+	out.Outcomes = append(out.Outcomes, a.CompromisedRoots(3), a.CompromisedRaters(3))
+}
+
+// below50 is the most that is not 50 points.
+const below50 = 49.999
+
+// slander are attacks on others.
+func (b *trustBench) slander(a *attack.Bench, out *TrustWorld) {
+	try := func(most float64, drops ...attack.Drop) {
+		worst := slices.MaxFunc(drops, func(x, y attack.Drop) int { return cmp.Compare(x.Worst, y.Worst) })
+		rejected := 0
+		for _, d := range drops {
+			rejected += d.Rejected
+		}
+		out.Drops = append(out.Drops, drops...)
+		b.judge(AtMost(in(a.World, fmt.Sprintf("%s, %d: worst drop", worst.Attack, worst.Size)), worst.Worst, most, "points"),
+			AtMost(in(a.World, worst.Attack+": victims rejected or shut down"), float64(rejected), 0, ""))
+	}
+	try(10, a.SlanderBySybils(1), a.SlanderBySybils(10), a.SlanderBySybils(100), a.SlanderBySybils(1000), a.SlanderBySybils(10_000))
+	try(10, a.SlanderByRaters(1))
+	try(27, a.SlanderByRaters(3))
+}
+
+// always tries what holds for any agent.
+func (b *trustBench) always(a *attack.Bench, out *TrustWorld) {
+	out.Bounds = a.Bounds(b.o.Trials)
+	b.judge(AtMost(in(a.World, "T8 most that strangers moved a score / what the pool allows"), out.Bounds.Strangers, 1, ""),
+		AtMost(in(a.World, "T14 times that praise lowered a score"), float64(out.Bounds.Lowered), 0, ""),
+		AtMost(in(a.World, "T14 times that revoking did not restore it exactly"), float64(out.Bounds.Unrestored), 0, ""))
+}
+
+// identity judges what has rules, T10 and T11; prices are measured.
+func (b *trustBench) identity(w *attack.World, out TrustWorld) {
+	x := out.Whitewash
+	b.judge(AtMost(in(w, "T10 new agent of a bad agent's owner: score above the bad one's"), max(x.SameOwner, x.SameParty)-x.Old, 0, "points"),
+		AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
+		Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
+		AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0, "points"))
+}
+
+func (b *trustBench) detect(w *attack.World) {
+	b.say("detection on %s", w.Name)
+	d := attack.Detect(w, attack.Undated(*b.p))
+	b.m.Detection = &d
+	b.judge(AtLeast(in(w, "T12 AUC of bad against good parties, label edges removed"), d.AUC, 0.90, ""),
+		AtLeast(in(w, "T12 the same with the first three ratings"), d.First3, 0.82, ""),
+		AtLeast(in(w, "T12 lower end of the 95 % interval above the plain mean"), d.Low, 0.000001, ""),
+		AtMost(in(w, "T13 leave-one-out error"), d.Error, 0.27, ""), AtLeast(in(w, "T13 leave-one-out correlation"), d.Pearson, 0.41, ""))
+}
+
+func (b *trustBench) onOff() {
+	o := attack.MeasureOnOff(b.p)
+	b.m.OnOff = o
+	b.judge(AtMost("T9 bad days until below 50", float64(o.Below50), 3, "days"), AtMost("T9 bad days until below -10", float64(o.Below10), 12, "days"),
+		AtLeast("T9 good days until 50 again", float64(o.Recovery), 60, "days"))
+}
+
+// rules compares ways to weigh bad news.
+func (b *trustBench) rules(w *attack.World) {
+	for _, rule := range []struct {
+		name    string
+		factors []trust.Fixed
+	}{
+		{"once", []trust.Fixed{trust.One}},
+		{"twice", []trust.Fixed{2 * trust.One}},
+		{"twice from four paths on", []trust.Fixed{trust.One, trust.One, trust.One, 2 * trust.One}},
+		{"as in the parameters", b.p.Negative.Factors},
+	} {
+		p := *b.p
+		p.Negative.Factors = rule.factors
+		a, o := attack.NewBench(w, &p, seed), attack.MeasureOnOff(&p)
+		b.m.Negatives = append(b.m.Negatives, NegativeRule{Rule: rule.name, Chosen: slices.Equal(rule.factors, b.p.Negative.Factors),
+			One: a.SlanderByRaters(1).Worst, Three: a.SlanderByRaters(3).Worst, Below50: o.Below50, Below10: o.Below10, Recovery: o.Recovery})
+	}
+}
+
+// digests is T15.
+func (b *trustBench) digests(ctx context.Context, w *attack.World) error {
+	b.say("the same bytes in any order")
+	seen := map[string]bool{}
+	for i := range 6 {
+		digest, err := w.Digest(ctx, b.p, uint64(i), 1+i%2, i >= 3)
+		if err != nil {
+			return fmt.Errorf("digest: %w", err)
+		}
+		seen[digest] = true
+	}
+	for digest := range seen {
+		b.m.Digests = append(b.m.Digests, digest)
+	}
+	slices.Sort(b.m.Digests)
+	b.judge(AtMost("T15 different results of six orders, on one and two processors, one by one and in one pass", float64(len(seen)), 1, ""))
+	return nil
+}
+
+// What a recomputation may take.
+const (
+	costEdges   = 10_000_000
+	costSeconds = 5
+	costMB      = 1000
+	costEventMS = 5
+)
+
+// cost is T16.
+func (b *trustBench) cost(ctx context.Context) error {
+	for _, n := range b.o.Curve {
+		b.say("recomputing %d ratings", n)
+		c, err := attack.MeasureCost(ctx, n, b.p)
+		if err != nil {
+			return fmt.Errorf("cost of %d ratings: %w", n, err)
+		}
+		b.say("%d ratings: loaded in %.1f s; walk %.2f s, scores %.2f s, %.0f MB; an event %.2f ms, of the most rated agent %.2f ms",
+			n, c.Build, c.Walk, c.Scores, c.Memory, c.Event, c.Busiest)
+		b.m.Cost = append(b.m.Cost, c)
+	}
+	if len(b.m.Cost) == 0 {
+		return nil
+	}
+	c := b.m.Cost[len(b.m.Cost)-1]
+	name := fmt.Sprintf(" of %d ratings", c.Edges)
+	part := float64(min(c.Edges, costEdges)) / costEdges // a shorter curve is held to its part, not below a tenth
+	b.judge(AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
+		AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"), AtMost("T16 one event", c.Event, costEventMS, "ms"))
+	return nil
+}
