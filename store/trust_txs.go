@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -49,4 +50,34 @@ func (db *DB) TrustTxs(ctx context.Context, chainID uint64, view repute.Block, l
 		return err
 	})
 	return out, err
+}
+
+// EpochBlock is the newest block with an event up to the last multiple of an epoch's
+// length that is final; the zero block when there is none. repute.ErrNotFound for an
+// unknown chain.
+func (db *DB) EpochBlock(ctx context.Context, chainID, length uint64) (b repute.Block, err error) {
+	err = db.view(ctx, "read epoch", func(ctx context.Context, tx pgx.Tx) error {
+		chains, err := readChains(ctx, tx, []uint64{chainID})
+		if err != nil {
+			return err
+		}
+		if len(chains) == 0 {
+			return repute.Missing("chain %d", chainID)
+		}
+		c := chains[0]
+		final := min(c.finalized, c.cursor)
+		if c.Imported {
+			final = c.cursor
+		}
+		boundary := max(final, 0) / int64(length) * int64(length)
+		var hash []byte
+		err = tx.QueryRow(ctx, `select number, hash, time from blocks where chain_id = $1 and number <= $2 and time is not null
+			order by number desc limit 1`, chainID, boundary).Scan(&b.Number, &hash, &b.Time)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		b.Hash, b.Time = common.BytesToHash(hash), b.Time.UTC()
+		return err
+	})
+	return b, err
 }

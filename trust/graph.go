@@ -18,7 +18,8 @@ const NoNode = ^Node(0)
 // safe for concurrent use.
 type Graph struct {
 	nodes map[common.Address]Node
-	names []common.Address // by node, its lowest address
+	extra map[common.Address]Node // beside those of nodes, which graphs share
+	names []common.Address        // by node, its lowest address
 	// In-edges of node v are from[start[v]:start[v+1]], with the part of the giver's
 	// trust that goes to v in units of 2^-32, ordered by giver.
 	start []uint32
@@ -35,6 +36,9 @@ func (g *Graph) Edges() int { return len(g.from) }
 // Node finds an address, NoNode when the graph does not know it.
 func (g *Graph) Node(a common.Address) Node {
 	if n, ok := g.nodes[a]; ok {
+		return n
+	}
+	if n, ok := g.extra[a]; ok {
 		return n
 	}
 	return NoNode

@@ -1,0 +1,97 @@
+package trust
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// PrunedError is something that a score follows from and that is not stored any more.
+type PrunedError struct{ What string }
+
+// Error reads "input pruned: what".
+func (e *PrunedError) Error() string { return "input pruned: " + e.What }
+
+// Unwrap makes every PrunedError a repute.ErrGone.
+func (e *PrunedError) Unwrap() error { return repute.ErrGone }
+
+// basis is what all scores of a run share.
+type basis struct {
+	run     store.TrustRun // its number is 0 where no engine has run
+	params  *Params
+	weights *Weights // by the chain's own roots
+}
+
+// basisOf makes a run's graph and weights again out of what is stored. The error is a
+// *PrunedError where that is not what it was.
+func basisOf(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, error) {
+	var bodies [4][]byte
+	for i, in := range []struct {
+		what string
+		hash common.Hash
+	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links}} {
+		body, err := db.TrustInput(ctx, in.hash)
+		if errors.Is(err, repute.ErrNotFound) {
+			return nil, &PrunedError{fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		bodies[i] = body
+	}
+	params, err := ParseParams(bodies[0], bodies[1])
+	if err != nil {
+		return nil, err
+	}
+	roots, err := DecodeRoots(bodies[2])
+	if err != nil {
+		return nil, err
+	}
+	links, err := DecodeLinks(bodies[3])
+	if err != nil {
+		return nil, err
+	}
+	return walkRun(ctx, db, run, params, roots, links)
+}
+
+func walkRun(ctx context.Context, db *store.DB, run store.TrustRun, params *Params, set []repute.TrustRoot, links []repute.TrustLink) (*basis, error) {
+	roots := RootsAt(set, run.Block.Time)
+	graph, err := ReadGraph(ctx, db, run.ChainID, run.Block, roots, LinksOf(links), params)
+	if err != nil {
+		return nil, err
+	}
+	w := &basis{run, params, graph.Walk(roots, params)}
+	if run.Run != 0 && w.weights.Sum() != run.Weights {
+		return nil, &PrunedError{fmt.Sprintf("the chain's ratings up to block %d are not those that the weights of epoch %d follow from", run.Block.Number, run.Epoch)}
+	}
+	return w, nil
+}
+
+// size is about how many bytes a graph and its weights take.
+func (w *basis) size() int64 {
+	g := w.weights.graph
+	return int64(len(g.nodes))*64 + int64(g.Len())*24 + int64(g.Edges())*8 + w.weights.size()
+}
+
+func (w *Weights) size() int64 { return int64(w.graph.Len())*38 + 256 }
+
+// with is the graph with addresses that it does not know, as identities of their own:
+// what a walk by the graph built with them would see.
+func (g *Graph) with(addresses []common.Address) *Graph {
+	out := *g
+	out.extra = map[common.Address]Node{}
+	for _, a := range addresses {
+		if out.Node(a) != NoNode {
+			continue
+		}
+		out.extra[a] = Node(len(out.names))
+		out.names = append(out.names[:len(out.names):len(out.names)], a)
+		out.start = append(out.start[:len(out.start):len(out.start)], out.start[len(out.start)-1])
+	}
+	return &out
+}

@@ -1,0 +1,173 @@
+package trust
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// MaxPersonalRoots is how many roots a caller may name.
+const MaxPersonalRoots = 100
+
+// Personal is a score by the roots of whoever asks. It is not stored.
+type Personal struct {
+	Run    store.TrustRun // whose graph was walked
+	Params *Params
+	Roots  common.Hash // sha256 of their canonical form: see EncodeRoots
+	Block  repute.Block
+	Result Result
+}
+
+// NamedRoots is a chain's set of roots of that name, for Personal. repute.ErrInvalid
+// where the chain has none.
+func (r *Reader) NamedRoots(ctx context.Context, chainID uint64, set string) ([]repute.TrustRoot, error) {
+	hint := "addresses divided by commas, or the name of a set of roots that the chain has"
+	if err := store.CheckRootSet(set); err != nil {
+		return nil, repute.Invalid("roots", fmt.Sprintf("%.50q is neither an address nor the name of a set", set), hint)
+	}
+	roots, err := r.db.Roots(ctx, chainID, set)
+	if err == nil && len(roots) == 0 {
+		err = repute.Invalid("roots", fmt.Sprintf("chain %d has no set of roots named %s", chainID, set), hint)
+	}
+	return roots, err
+}
+
+// PersonalRoots reads addresses divided by commas, each of weight one. repute.ErrInvalid
+// names what is wrong: a bad address or one that stands twice, in whatever capitals.
+func PersonalRoots(list string) ([]repute.TrustRoot, error) {
+	parts := strings.Split(list, ",")
+	if len(parts) > MaxPersonalRoots {
+		return nil, repute.Invalid("roots", fmt.Sprintf("%d addresses", len(parts)), fmt.Sprintf("no more than %d, or a named set", MaxPersonalRoots))
+	}
+	seen := map[common.Address]bool{}
+	roots := make([]repute.TrustRoot, 0, len(parts))
+	for i, part := range parts {
+		a, err := repute.ParseAddress("roots", strings.TrimSpace(part))
+		var input *repute.InputError
+		if errors.As(err, &input) {
+			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d: %s", i+1, input.Reason), input.Hint)
+		}
+		if err != nil {
+			return nil, err
+		}
+		if seen[a] || a == (common.Address{}) {
+			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d, %s, is zero or stands twice", i+1, a.Hex()), "each address once")
+		}
+		seen[a] = true
+		roots = append(roots, repute.TrustRoot{Address: a, Weight: repute.RootUnit})
+	}
+	return roots, nil
+}
+
+// Personal scores an agent, in the state its newest stored score is of, by other roots
+// over the graph of the chain's newest epoch. admit is asked before a walk, which is
+// dear, and not where the same roots were asked before. An agent that another one of its
+// party limits is limited here too. Errors are those of Explain and admit.
+func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, admit func() error) (p Personal, err error) {
+	w, err := r.graphOf(ctx, id.ChainID, admit)
+	if err != nil {
+		return p, err
+	}
+	weights, hash, err := r.walk(ctx, w, roots, admit)
+	if err != nil {
+		return p, err
+	}
+	c := judged{world: w}
+	c.score, err = r.db.ScoreOf(ctx, id, repute.At{Finality: repute.Latest})
+	var missing *repute.MissingError
+	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
+		return p, err
+	}
+	at := repute.At{Finality: repute.Latest}
+	if c.score.Run != 0 {
+		at = repute.At{Block: c.score.Block.Number}
+	}
+	if c.evidence, err = r.evidence(ctx, id, at, weights); err != nil {
+		return p, err
+	}
+	if c.score.Run != 0 {
+		c.evidence.Block = c.score.Block
+		if err := c.addKin(nil); err != nil {
+			return p, err
+		}
+	}
+	return Personal{w.run, w.params, hash, c.evidence.Block, Score(c.evidence, w.params)}, nil
+}
+
+// graphOf is the world of the newest run; where no engine has run, of the newest block
+// that ends an epoch and is final.
+func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error) (*basis, error) {
+	run, err := r.db.TrustRun(ctx, chainID, 0)
+	if err == nil {
+		return r.worldFor(ctx, run)
+	}
+	if !errors.Is(err, repute.ErrNotFound) {
+		return nil, err
+	}
+	if run, err = r.unrun(ctx, chainID); err != nil {
+		return nil, err
+	}
+	key := worldKey{chain: chainID, block: run.Block.Number}
+	if _, kept := r.worlds.peek(key); !kept {
+		if err := admit(); err != nil {
+			return nil, err
+		}
+	}
+	return r.worlds.get(ctx, key, func(ctx context.Context) (*basis, error) {
+		links, err := r.db.Links(ctx, chainID)
+		if err != nil {
+			return nil, err
+		}
+		return walkRun(ctx, r.db, run, r.params, nil, links)
+	})
+}
+
+// unrun is the run that an engine would begin with, without a number.
+func (r *Reader) unrun(ctx context.Context, chainID uint64) (run store.TrustRun, err error) {
+	b, err := r.db.EpochBlock(ctx, chainID, r.params.Epoch.Of(chainID))
+	return store.TrustRun{ChainID: chainID, Block: b, Boundary: b.Number, Params: r.params.Hash, Tags: r.params.TagsHash}, err
+}
+
+func (r *Reader) walk(ctx context.Context, w *basis, set []repute.TrustRoot, admit func() error) (*Weights, common.Hash, error) {
+	hash := HashInput(EncodeRoots(set))
+	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, hash}
+	if kept, ok := r.walks.peek(key); ok {
+		return kept, hash, nil
+	}
+	if err := admit(); err != nil {
+		return nil, hash, err
+	}
+	weights, err := r.walks.get(ctx, key, func(context.Context) (*Weights, error) {
+		return w.weights.graph.Personal(RootsAt(set, w.run.Block.Time), w.params), nil
+	})
+	return weights, hash, err
+}
+
+// Personal is Walk by roots of which the graph need not know any.
+func (g *Graph) Personal(roots []Root, p *Params) *Weights {
+	addresses := make([]common.Address, len(roots))
+	for i, r := range roots {
+		addresses[i] = r.Address
+	}
+	return g.with(addresses).Walk(roots, p)
+}
+
+// parsePoints reads what Points writes.
+func parsePoints(s string) (Points, error) {
+	var whole, part int64
+	negative := strings.HasPrefix(s, "-")
+	if n, err := fmt.Sscanf(strings.TrimPrefix(s, "-"), "%d.%3d", &whole, &part); err != nil || n != 2 {
+		return 0, fmt.Errorf("%q are no points", s)
+	}
+	p := Points(whole*1000 + part)
+	if negative {
+		p = -p
+	}
+	return p, nil
+}

@@ -1,0 +1,283 @@
+package trust
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// ReaderOptions tune a Reader. The zero value works.
+type ReaderOptions struct {
+	// Params are those of chains on which no engine has run. Nil: DefaultParams.
+	Params *Params
+	// Memory is how many bytes graphs and walks may take, beside the one in use: 256 MiB.
+	Memory int64
+}
+
+// Reader explains stored scores, makes them again, and scores agents by the roots of
+// whoever asks. It keeps graphs and walks in memory and is safe for concurrent use.
+type Reader struct {
+	db     *store.DB
+	params *Params
+	worlds *hold[worldKey, *basis]
+	walks  *hold[walkKey, *Weights]
+}
+
+// worldKey names a run; without one, the block its graph would be of.
+type worldKey struct{ chain, run, block uint64 }
+
+// walkKey names weights by roots of a caller.
+type walkKey struct {
+	world worldKey
+	roots common.Hash
+}
+
+// NewReader makes a reader of what an engine has stored in db. It reads nothing yet.
+func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
+	if o.Params == nil {
+		var err error
+		if o.Params, err = DefaultParams(); err != nil {
+			return nil, err
+		}
+	}
+	if o.Memory <= 0 {
+		o.Memory = 256 << 20
+	}
+	turn := make(chan struct{}, 1)
+	r := &Reader{db: db, params: o.Params}
+	r.worlds = newHold(o.Memory/2, turn, (*basis).size, func(k worldKey) string { return fmt.Sprint(k) })
+	r.walks = newHold(o.Memory/2, turn, (*Weights).size, func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
+	return r, nil
+}
+
+// Account explains a score, with what it would be without some of the raters.
+type Account struct {
+	// Score is the stored one, the zero one where none was computed; then the explanation
+	// is of what the parameters make of the evidence.
+	Score repute.Score
+	Explanation
+	// Counterfactuals are first what was asked for, then without each of the strongest
+	// raters, then without all of them.
+	Counterfactuals []Counterfactual
+}
+
+// Counterfactual is what a score would be without the ratings and answers of some.
+type Counterfactual struct {
+	Without []common.Address
+	Result  Result
+}
+
+// strongest is how many raters are left out by themselves.
+const strongest = 3
+
+// Explain tells what an agent's stored score is made of: the newest one for latest,
+// else the final one of the last epoch up to the block. without names raters whose
+// words to leave out in a counterfactual. repute.ErrNotFound as in store.DB.Agent, a
+// *PrunedError where the inputs of the score are gone.
+func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account, err error) {
+	// Between two reads a reorganisation may replace what was read first.
+	for range 3 {
+		if out, err = r.explain(ctx, id, at, without); !errors.Is(err, repute.ErrReorged) {
+			return out, err
+		}
+	}
+	return out, fmt.Errorf("explain score: %w (%w)", repute.ErrUnavailable, err)
+}
+
+func (r *Reader) explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account, err error) {
+	c, err := r.caseOf(ctx, id, at)
+	if err != nil {
+		return out, err
+	}
+	s := NewScorer(c.evidence.Weights, c.world.params)
+	out.Score, out.Explanation = c.score, s.Explain(c.evidence)
+	if err := r.addTxs(ctx, id.ChainID, c.evidence.Block, &out.Explanation); err != nil {
+		return out, err
+	}
+	leave := func(raters []common.Address) {
+		e := c.evidence
+		e.Rows = slices.DeleteFunc(slices.Clone(e.Rows), func(r Row) bool { return slices.Contains(raters, r.Rater) })
+		out.Counterfactuals = append(out.Counterfactuals, Counterfactual{raters, s.Score(e)})
+	}
+	if len(without) > 0 {
+		leave(without)
+	}
+	var all []common.Address
+	for _, raters := range strongestRaters(out.Contributions) {
+		leave(raters)
+		all = append(all, raters...)
+	}
+	if len(out.Counterfactuals) > 1 && len(all) > 1 {
+		leave(all)
+	}
+	return out, nil
+}
+
+// strongestRaters are those behind the opinions that move the score most.
+func strongestRaters(list []Contribution) (out [][]common.Address) {
+	for _, c := range list {
+		if c.Kind == KindOpinion && c.Points != 0 && len(out) < strongest {
+			out = append(out, c.Raters)
+		}
+	}
+	return out
+}
+
+// judged is an agent's evidence with the world it is weighed in.
+type judged struct {
+	score    repute.Score
+	world    *basis
+	evidence Evidence
+}
+
+// caseOf reads what the stored score of an agent follows from. Where there is none it
+// is what the newest world makes of the agent at that view.
+func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c judged, err error) {
+	var missing *repute.MissingError
+	c.score, err = r.db.ScoreOf(ctx, id, at)
+	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
+		return c, err
+	}
+	if c.score.Run == 0 {
+		if c.world, err = r.newest(ctx, id.ChainID); err != nil {
+			return c, err
+		}
+		c.evidence, err = r.evidence(ctx, id, at, c.world.weights)
+		return c, err
+	}
+	if c.world, err = r.world(ctx, id.ChainID, c.score.Run); err != nil {
+		return c, err
+	}
+	c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world.weights)
+	c.evidence.Block = c.score.Block
+	return c, c.addKin(err)
+}
+
+// addKin takes the agent of the same party that limits the stored score from there: no
+// other one had a part in it.
+func (c *judged) addKin(err error) error {
+	if err != nil {
+		return err
+	}
+	var stored struct {
+		Guard *struct {
+			Agent string      `json:"agent"`
+			Score json.Number `json:"score"`
+		} `json:"guard"`
+	}
+	if err := json.Unmarshal(c.score.Result, &stored); err != nil {
+		return fmt.Errorf("stored result: %w", err)
+	}
+	if stored.Guard == nil {
+		return nil
+	}
+	ref, err := repute.ParseAgentRef(stored.Guard.Agent)
+	if err != nil {
+		return fmt.Errorf("stored result: %w", err)
+	}
+	score, err := parsePoints(stored.Guard.Score.String())
+	if err != nil {
+		return fmt.Errorf("stored result: %w", err)
+	}
+	kin := Kin{Agent: c.score.Agent, Score: score, High: -Points(One.round(100_000))}
+	kin.Agent.TokenID = ref.TokenID
+	c.evidence.Kin = []Kin{kin}
+	return nil
+}
+
+func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, w *Weights) (Evidence, error) {
+	subject, err := r.db.TrustEvidence(ctx, id, at)
+	if err != nil {
+		return Evidence{}, err
+	}
+	return EvidenceOf(subject, w), nil
+}
+
+// newest is the world of the chain's newest run; where no engine has run, one without
+// roots or edges: nobody is vouched for.
+func (r *Reader) newest(ctx context.Context, chainID uint64) (*basis, error) {
+	run, err := r.db.TrustRun(ctx, chainID, 0)
+	if errors.Is(err, repute.ErrNotFound) {
+		return &basis{store.TrustRun{ChainID: chainID}, r.params, NewGraphBuilder().Build().Walk(nil, r.params)}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.worldFor(ctx, run)
+}
+
+func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error) {
+	if w, ok := r.worlds.peek(worldKey{chain: chainID, run: run}); ok {
+		return w, nil
+	}
+	stored, err := r.db.TrustRun(ctx, chainID, run)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, &PrunedError{fmt.Sprintf("run %d of chain %d", run, chainID)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.worldFor(ctx, stored)
+}
+
+func (r *Reader) worldFor(ctx context.Context, run store.TrustRun) (*basis, error) {
+	return r.worlds.get(ctx, worldKey{chain: run.ChainID, run: run.Run}, func(ctx context.Context) (*basis, error) {
+		return basisOf(ctx, r.db, run)
+	})
+}
+
+// addTxs names the transactions of all rows that are listed.
+func (r *Reader) addTxs(ctx context.Context, chainID uint64, view repute.Block, e *Explanation) error {
+	var refs []*RowRef
+	for i := range e.Contributions {
+		for j := range e.Contributions[i].Rows {
+			refs = append(refs, &e.Contributions[i].Rows[j])
+		}
+	}
+	for i := range e.Excluded {
+		refs = append(refs, &e.Excluded[i].RowRef)
+	}
+	logs := make([]store.LogAt, len(refs))
+	for i, ref := range refs {
+		logs[i] = store.LogAt{Block: ref.Block, LogIndex: ref.LogIndex}
+	}
+	txs, err := r.db.TrustTxs(ctx, chainID, view, logs)
+	for i, ref := range refs {
+		ref.Tx = txs[logs[i]]
+	}
+	return err
+}
+
+// Replay makes an agent's final score of the last epoch up to a block again, out of what
+// is stored, and gives it when every byte is as it was stored. repute.ErrNotFound where
+// there is no final score, a *PrunedError where something it follows from is gone.
+func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (repute.Score, error) {
+	stored, err := r.db.ScoreOf(ctx, id, repute.At{Block: block})
+	var missing *repute.MissingError
+	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) {
+		return stored, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(), repute.ErrNotFound)
+	}
+	if err != nil {
+		return stored, err
+	}
+	c, err := r.caseOf(ctx, id, repute.At{Block: block})
+	if err != nil {
+		return stored, err
+	}
+	again, err := json.Marshal(Score(c.evidence, c.world.params))
+	if err != nil {
+		return stored, err
+	}
+	if !bytes.Equal(again, stored.Result) {
+		return stored, &PrunedError{fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result", id.Short(), stored.Block.Number)}
+	}
+	return stored, nil
+}
