@@ -23,6 +23,7 @@ type Feedback struct {
 	URI       string
 	Hash      common.Hash // keccak256 of the file behind URI, zero when not given
 	File      *File       // behind URI; nil without URI and Hash
+	Payment   *Payment    // that the file claims, nil for none
 	Given     Point
 	Revoked   *Point // nil while live
 	Responses []Response

@@ -29,6 +29,7 @@ var allowed = map[string][]string{
 	"indexer":                     {".", "contracts", "store", "indexer/node"},
 	"indexer/documents":           {".", "manifest", "resolver", "store", "indexer/node"},
 	"indexer/node":                {".", "store"},
+	"indexer/payments":            {".", "store", "indexer/node"},
 	"indexer/verify":              {".", "contracts", "store", "indexer/node"},
 	"trust":                       {".", "store"},
 	"trust/rootfile":              {".", "store"},

@@ -1,6 +1,7 @@
 package repute
 
 import (
+	"encoding/json"
 	"math/big"
 	"slices"
 	"time"
@@ -102,13 +103,19 @@ type PaymentCase struct {
 	// Client is the rater and whoever is verifiably the same party, Payees whom the agent
 	// was paid through at the time, Party who acts for the agent.
 	Client, Payees, Party []common.Address
-	Coins                 []Stablecoin    // of the chain
-	Transfers             []TokenTransfer // of the claimed transaction, in any token, by log index
+	// Paid is when the claimed transaction happened, Given when the rating was given; zero
+	// when unknown.
+	Paid, Given time.Time
+	Coins       []Stablecoin    // of the chain
+	Transfers   []TokenTransfer // of the claimed transaction, in any token, by log index
 	// Taken tells of the transaction's logs which are counted for earlier ratings.
 	Taken func(logIndex uint64) bool
 	// Around are the movements of listed coins known of some time before and after.
 	Around []TokenTransfer
 }
+
+// clockSkew is how much the clocks of two chains may differ.
+const clockSkew = time.Minute
 
 // Judge finds the transfer that is the claimed payment, and what of it counts: each
 // transfer counts once, and what came from the agent's side or went back to the rater,
@@ -121,6 +128,8 @@ func (c PaymentCase) Judge() (TokenTransfer, Micros, PaymentReason) {
 		return TokenTransfer{}, 0, PaymentSelf
 	case !slices.Contains(c.Payees, c.To):
 		return TokenTransfer{}, 0, PaymentNotPayee
+	case !c.Paid.IsZero() && !c.Given.IsZero() && c.Paid.After(c.Given.Add(clockSkew)):
+		return TokenTransfer{}, 0, PaymentLater
 	}
 	t, reason := c.find()
 	if reason != "" {
@@ -191,3 +200,30 @@ func CoinOf(coins []Stablecoin, token common.Address) (Stablecoin, bool) {
 	}
 	return coins[i], true
 }
+
+// Payees are the addresses of a chain that a registration file names to be paid at: its
+// services' accounts, and payTo of the file or of its x402. The file claims them.
+func (r Registration) Payees(chainID uint64) (out []common.Address) {
+	for _, account := range r.Wallets() {
+		if account.ChainID == chainID {
+			out = append(out, account.Address)
+		}
+	}
+	var x402 struct{ PayTo json.RawMessage }
+	_ = json.Unmarshal(r.Extra["x402"], &x402) // anything else names nobody
+	for _, raw := range []json.RawMessage{r.Extra["payTo"], x402.PayTo} {
+		var text string
+		if json.Unmarshal(raw, &text) != nil {
+			continue
+		}
+		if account, err := ParseAccount(text); err == nil && account.ChainID == chainID {
+			out = append(out, account.Address)
+		} else if common.IsHexAddress(text) && len(text) == 2+2*common.AddressLength {
+			out = append(out, common.HexToAddress(text))
+		}
+	}
+	return out
+}
+
+// String writes dollars exactly, e.g. "12.5".
+func (m Micros) String() string { return Amount{big.NewInt(int64(m)), 6}.Decimal() }

@@ -1,8 +1,11 @@
 package repute_test
 
 import (
+	"encoding/json"
 	"math/big"
+	"slices"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -64,6 +67,10 @@ func TestJudgePayment(t *testing.T) {
 			c.Transfers = []repute.TokenTransfer{moved(5, usd, client, other, 1e6), moved(6, usd, client, payee, 99e6)}
 		}, 99e6, 6, ""},
 		{"10^30", func(c *repute.PaymentCase) { c.Transfers[0].Amount = huge }, repute.MaxPaid, 5, ""},
+		{"after the rating", func(c *repute.PaymentCase) {
+			c.Given = time.Unix(1000, 0)
+			c.Paid = c.Given.Add(2 * time.Minute)
+		}, 0, 0, repute.PaymentLater},
 		{"dust", func(c *repute.PaymentCase) {
 			c.Coins[0].Decimals = 18
 			c.Transfers[0].Amount = big.NewInt(1e11)
@@ -91,5 +98,22 @@ func TestJudgePayment(t *testing.T) {
 				t.Errorf("log %d, %d paid, %q; want log %d, %d, %q", found.LogIndex, paid, reason, c.log, c.paid, c.reason)
 			}
 		})
+	}
+}
+
+func TestRegistrationPayees(t *testing.T) {
+	r := repute.Registration{
+		Services: []repute.Service{{Name: "agentWallet", Endpoint: "eip155:8453:0x0000000000000000000000000000000000000001"},
+			{Name: "agentWallet", Endpoint: "eip155:1:0x0000000000000000000000000000000000000002"}},
+		Extra: map[string]json.RawMessage{"payTo": json.RawMessage(`"0x0000000000000000000000000000000000000003"`),
+			"x402": json.RawMessage(`{"payTo": "eip155:8453:0x0000000000000000000000000000000000000004", "networks": []}`)},
+	}
+	want := []common.Address{who(1), who(3), who(4)}
+	if got := r.Payees(8453); !slices.Equal(got, want) {
+		t.Errorf("payees %v, want %v", got, want)
+	}
+	r.Extra = map[string]json.RawMessage{"payTo": json.RawMessage(`3`), "x402": json.RawMessage(`true`)}
+	if got := r.Payees(8453); !slices.Equal(got, want[:1]) {
+		t.Errorf("payees %v, want %v", got, want[:1])
 	}
 }

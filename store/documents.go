@@ -167,6 +167,9 @@ func (s saving) save(ctx context.Context, tx pgx.Tx, proofs map[string]int64) er
 	if err := s.saveFetches(ctx, tx); err != nil {
 		return err
 	}
+	if err := s.saveClaims(ctx, tx); err != nil {
+		return err
+	}
 	return announceAll(ctx, tx, s.ids, before)
 }
 

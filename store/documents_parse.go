@@ -111,6 +111,9 @@ func (db *DB) SaveParsed(ctx context.Context, u Unparsed, p Parsed) error {
 		if err := saveParses(ctx, tx, []parsedBody{{u.SHA256[:], p}}, proofs); err != nil {
 			return err
 		}
+		if err := saveClaims(ctx, tx, ids, p.Files); err != nil {
+			return err
+		}
 		_, err = tx.Exec(ctx, "update documents set parsed = greatest(parsed, $2), keccak = $3 where sha256 = $1",
 			u.SHA256[:], p.ParserVersion, keccak[:])
 		if err != nil {

@@ -21,7 +21,7 @@ func feedbackColumns() string {
 	select f.chain_id, c.identity, f.token_id, f.client, f.idx, f.value, f.decimals,
 		` + headOf("t1.value", maxListed) + `, ` + headOf("t2.value", maxListed) + `, ` + headOf("f.endpoint", maxListed) + `, ` + headOf("u.uri", maxListed) + `, f.hash,
 		f.block, f.log_index, e.tx_hash, b.time,
-		f.revoked_block, f.revoked_log, re.tx_hash, rb.time, ` + ratingColumns("u") + `
+		f.revoked_block, f.revoked_log, re.tx_hash, rb.time, ` + paymentColumns + `, ` + ratingColumns("u") + `
 	from f
 	join chains c on c.chain_id = f.chain_id
 	join tags t1 on t1.id = f.tag1
@@ -30,21 +30,23 @@ func feedbackColumns() string {
 	left join events e on (e.chain_id, e.block, e.log_index) = (f.chain_id, f.block, f.log_index)
 	left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
 	left join events re on (re.chain_id, re.block, re.log_index) = (f.chain_id, f.revoked_block, f.revoked_log)
-	left join blocks rb on (rb.chain_id, rb.number) = (f.chain_id, f.revoked_block)` + joinRating("u")
+	left join blocks rb on (rb.chain_id, rb.number) = (f.chain_id, f.revoked_block)` + joinPayment("f") + joinRating("u")
 }
 
 func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	var identity, client, tag1, tag2, endpoint, uri, hash []byte
 	var value bigNum
 	var given, revoked pointRow
+	var paid paymentRow
 	var file fileRow
 	into := slices.Concat(
 		[]any{&f.Agent.ChainID, &identity, (*tokenNum)(&f.Agent.TokenID), &client, &f.Index, &value, &f.Decimals,
 			&tag1, &tag2, &endpoint, &uri, &hash},
-		given.into(), revoked.into(), file.into())
+		given.into(), revoked.into(), paid.into(), file.into())
 	if err := row.Scan(into...); err != nil {
 		return f, err
 	}
+	f.Payment = paid.payment()
 	f.Agent.Registry, f.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
 	f.Value = value.Int
 	f.Tag1, f.Tag2 = headText(tag1, &f.Partial), headText(tag2, &f.Partial)

@@ -66,8 +66,13 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Trus
 	for i := range out {
 		at[out[i].Agent.TokenID] = &out[i]
 	}
+	paid, err := q.payments(ctx, tokens)
+	if err != nil {
+		return nil, fmt.Errorf("payments: %w", err)
+	}
 	add := func(id repute.TokenID, r TrustRow) {
 		if s := at[id]; s != nil {
+			r.Payment = paid[ratingOf{id, r.Rater, r.Index}]
 			s.Rows = append(s.Rows, r)
 		}
 	}

@@ -39,6 +39,8 @@ type TrustRow struct {
 	Block      uint64
 	LogIndex   uint32
 	Time       time.Time // zero when the block's time is unknown
+	// Payment is what was verifiably paid for what the rating is about; nil for nothing.
+	Payment *repute.Payment
 }
 
 // maxTrustTag is longer than any tag that a table of tags names.

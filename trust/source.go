@@ -38,9 +38,16 @@ func rowOf(r store.TrustRow) Row {
 	if r.Other {
 		r.Tag1 = otherTag
 	}
-	return Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Index: r.Index, Validation: r.Validation,
+	row := Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Index: r.Index, Validation: r.Validation,
 		Amount: r.Amount, Tag1: r.Tag1, Tag2: r.Tag2, Content: r.Content}
+	if r.Payment != nil {
+		row.Paid = dollars(r.Payment.Paid)
+	}
+	return row
 }
+
+// dollars is an amount of US dollars as a number.
+func dollars(m repute.Micros) Fixed { return ratio(int64(min(m, repute.MaxPaid)), 1e6) }
 
 // otherTag is no UTF-8, hence in no table.
 const otherTag = "\xff"

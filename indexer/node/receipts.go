@@ -114,6 +114,7 @@ type receiptJSON struct {
 	GasSoFar   uint64
 	Logs       []*types.Log
 	BlockHash  common.Hash
+	Number     uint64 // of the block, 0 where the answer lacks it
 	TxHash     common.Hash
 	Nonce      *uint64
 	NonceSince *uint64

@@ -64,6 +64,11 @@ func (r *objectReader) receipt() (*receiptJSON, error) {
 			one.Logs, has = pointers(logs), has|receiptLogs
 		case `"blockHash"`:
 			err = r.fixed(one.BlockHash[:], receiptBlock, &has)
+		case `"blockNumber"`:
+			var number *uint64
+			if number, err = r.perhaps(); number != nil {
+				one.Number = *number
+			}
 		case `"transactionHash"`:
 			err = r.fixed(one.TxHash[:], receiptTx, &has)
 		case `"depositNonce"`:

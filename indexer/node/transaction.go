@@ -1,0 +1,68 @@
+package node
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute"
+)
+
+// Landed is where an endpoint says that a transaction is. Receipts of the block prove it.
+type Landed struct {
+	Block     repute.Block // number and hash alone
+	Succeeded bool
+}
+
+// Transaction asks where a transaction is; nil when the endpoint does not know it.
+func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*Landed, error) {
+	var receipt *receiptJSON
+	batch := []rpc.BatchElem{{Method: "eth_getTransactionReceipt", Args: []any{tx}, Result: &receipt}}
+	if err := n.call(ctx, batch); err != nil {
+		return nil, err
+	}
+	if err := batch[0].Error; err != nil {
+		return nil, n.wrap("eth_getTransactionReceipt", err)
+	}
+	if receipt == nil {
+		return nil, nil
+	}
+	if receipt.TxHash != tx {
+		return nil, n.wrap("eth_getTransactionReceipt", &AnswerError{fmt.Sprintf("the receipt of %s instead", receipt.TxHash)})
+	}
+	at := repute.Block{Number: receipt.Number, Hash: receipt.BlockHash}
+	return &Landed{Block: at, Succeeded: receipt.Status == nil || *receipt.Status == types.ReceiptStatusSuccessful}, nil
+}
+
+// Transaction asks one endpoint after the other until one knows the transaction; nil when
+// none of those that answer does.
+func (p *Pool) Transaction(ctx context.Context, tx common.Hash) (found *Landed, err error) {
+	answered := false
+	err = p.first(ctx, p.having(0), func(m *peer) error {
+		l, err := m.Transaction(ctx, tx)
+		if err != nil {
+			return err
+		}
+		if answered = true; l == nil {
+			return m.wrap("eth_getTransactionReceipt", errNoBlock)
+		}
+		found = l
+		return nil
+	})
+	if answered && ctx.Err() == nil {
+		return found, nil
+	}
+	return found, err
+}
+
+// Matching asks one endpoint after the other as Node.Matching does.
+func (p *Pool) Matching(ctx context.Context, r repute.BlockRange, addresses []common.Address, topics [][]common.Hash) (logs []types.Log, err error) {
+	err = p.first(ctx, p.having(r.To), func(m *peer) error {
+		logs, err = m.Matching(ctx, r, addresses, topics)
+		return err
+	})
+	return logs, err
+}

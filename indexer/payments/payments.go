@@ -1,0 +1,143 @@
+// Package payments looks up what files of feedback claim to have been paid: it asks a
+// chain's nodes for the transactions, proves what they moved, and hands the rest to the
+// rules of repute.PaymentCase. Only final blocks count.
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"time"
+
+	"repute"
+	"repute/indexer/node"
+	"repute/store"
+)
+
+// Options tune a Loop. Zero values are replaced by the defaults named.
+type Options struct {
+	Coins []repute.Stablecoin // that count, of this chain
+	Poll  time.Duration       // between looks for claims, 5 s
+	// Window is how long before and after a payment is looked for money that came from
+	// the agent's side or went back, 24 h.
+	Window time.Duration
+	// Range is how many blocks are asked about at once, 10000; endpoints that refuse so
+	// many get fewer, down to MinRange, 200, below which payments stay unavailable.
+	Range, MinRange uint64
+	Owner           string       // of the lease, unique per process; host and pid
+	Log             *slog.Logger // nil: discarded
+}
+
+func (o Options) withDefaults() Options {
+	for _, d := range []struct {
+		field *time.Duration
+		value time.Duration
+	}{{&o.Poll, 5 * time.Second}, {&o.Window, 24 * time.Hour}} {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if o.Range == 0 {
+		o.Range = 10_000
+	}
+	if o.MinRange == 0 {
+		o.MinRange = 200
+	}
+	if o.Owner == "" {
+		host, _ := os.Hostname()
+		o.Owner = fmt.Sprintf("%s:%d", host, os.Getpid())
+	}
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return o
+}
+
+// Loop settles the claims of payments on one chain. Of several processes one works at a
+// time.
+type Loop struct {
+	db    *store.DB
+	pool  *node.Pool
+	chain uint64
+	opts  Options
+	log   *slog.Logger
+	found map[question]landed // lately; final, so it stays true
+}
+
+// New makes the loop over a pool's endpoints.
+func New(db *store.DB, pool *node.Pool, chainID uint64, o Options) *Loop {
+	o = o.withDefaults()
+	return &Loop{db: db, pool: pool, chain: chainID, opts: o, log: o.Log.With("chain", chainID), found: map[question]landed{}}
+}
+
+// ErrNothingNew: no claim is due.
+var ErrNothingNew = errors.New("no payment to look up")
+
+const (
+	leaseTTL  = time.Minute
+	matchMost = 500  // files in one step
+	scanMost  = 5000 // ratings in one step
+	dueMost   = 20   // claims in one step
+	// lookUpTime bounds what one claim may take; less than the lease.
+	lookUpTime = 40 * time.Second
+	foundMost  = 512
+)
+
+// Run settles claims until ctx ends, which is no error.
+func (l *Loop) Run(ctx context.Context) error {
+	retry := node.Backoff{Min: time.Second, Max: time.Minute}
+	for ctx.Err() == nil {
+		err := l.Step(ctx)
+		switch {
+		case err == nil:
+			retry.Reset()
+		case errors.Is(err, ErrNothingNew), errors.Is(err, repute.ErrHeld):
+			retry.Reset()
+			node.Pause(ctx, l.opts.Poll)
+		case ctx.Err() == nil:
+			l.log.Warn("payments not looked up", "error", err)
+			node.Pause(ctx, retry.Next())
+		}
+	}
+	return nil
+}
+
+// Step brings new claims together with their ratings and settles some that are due.
+// ErrNothingNew when there was nothing to do, repute.ErrHeld while another process is at it.
+func (l *Loop) Step(ctx context.Context) error {
+	lease, err := l.db.Acquire(ctx, fmt.Sprintf("payments:%d", l.chain), l.opts.Owner, leaseTTL)
+	if err != nil {
+		return err
+	}
+	defer func() {
+		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
+		defer cancel()
+		_ = l.db.Release(ctx, lease) // it ends by itself
+	}()
+	files, err := l.db.MatchPayments(ctx, matchMost)
+	if err != nil {
+		return err
+	}
+	ratings, err := l.db.ScanPayments(ctx, l.chain, scanMost)
+	if err != nil {
+		return err
+	}
+	due, err := l.db.DuePayments(ctx, l.chain, dueMost)
+	if err != nil {
+		return err
+	}
+	for _, c := range due {
+		if err := l.db.Renew(ctx, lease, leaseTTL); err != nil {
+			return err
+		}
+		if err := l.settle(ctx, c); err != nil {
+			return err
+		}
+	}
+	if files == 0 && ratings < scanMost && len(due) == 0 {
+		return ErrNothingNew
+	}
+	return nil
+}

@@ -1,0 +1,203 @@
+package payments
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/store"
+)
+
+// question is what is asked of a transaction.
+type question struct {
+	tx       common.Hash
+	from, to common.Address
+}
+
+// landed is a final transaction with what it moved from the one to the other.
+type landed struct {
+	block     repute.Block
+	succeeded bool
+	transfers []repute.TokenTransfer
+}
+
+const (
+	retryMin = time.Minute
+	retryMax = 6 * time.Hour
+	// absentAfter is how often a transaction that no endpoint knows is asked for: for
+	// about a day.
+	absentAfter = 12
+)
+
+// later is when a claim is looked at again that came to nothing so often.
+func later(attempts int) time.Duration { return min(retryMax, retryMin<<min(attempts, 20)) }
+
+// settle looks one claim up and stores what became of it. What concerns this claim alone,
+// an endpoint that does not answer too, is no error.
+func (l *Loop) settle(ctx context.Context, c store.PaymentClaim) error {
+	limited, cancel := context.WithTimeout(ctx, lookUpTime)
+	defer cancel()
+	judge, err := l.judge(limited, c)
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	var open *openError
+	switch {
+	case errors.As(err, &open):
+		l.log.Debug("payment left open", "tx", c.Tx, "error", err)
+		judge = func(func(uint64) bool) store.PaymentVerdict { return open.verdict(c) }
+	case err != nil:
+		return fmt.Errorf("payment %s: %w", c.Tx, err)
+	}
+	return l.db.SettlePayment(ctx, c, judge)
+}
+
+// openError is why a claim cannot be decided now.
+type openError struct {
+	reason repute.PaymentReason
+	err    error // of an endpoint, if any
+}
+
+// Error gives the reason and what an endpoint said.
+func (e *openError) Error() string { return fmt.Sprintf("%s: %v", e.reason, e.err) }
+
+// Unwrap gives what an endpoint said.
+func (e *openError) Unwrap() error { return e.err }
+
+func noAnswer(err error) error { return &openError{repute.PaymentNoAnswer, err} }
+
+// verdict leaves a claim open, or refuses it when nobody has known the transaction for
+// long. What is verified already stays until it can be looked at again.
+func (e *openError) verdict(c store.PaymentClaim) store.PaymentVerdict {
+	if c.State == repute.PaymentVerified {
+		return store.PaymentVerdict{Next: later(c.Attempts)}
+	}
+	if e.reason == repute.PaymentNotFound && c.Attempts+1 >= absentAfter {
+		return store.PaymentVerdict{State: repute.PaymentRefused, Reason: repute.PaymentAbsent}
+	}
+	return store.PaymentVerdict{State: repute.PaymentUnavailable, Reason: e.reason, Next: later(c.Attempts)}
+}
+
+// judge finds out all that a claim is judged by.
+func (l *Loop) judge(ctx context.Context, c store.PaymentClaim) (func(func(uint64) bool) store.PaymentVerdict, error) {
+	final, err := l.db.FinalBlock(ctx, l.chain)
+	if err != nil {
+		return nil, err
+	}
+	t, err := l.transaction(ctx, c, final)
+	if err != nil {
+		return nil, err
+	}
+	parties, err := l.db.PaymentParties(ctx, c, t.block)
+	if err != nil {
+		return nil, err
+	}
+	k := repute.PaymentCase{From: c.From, To: c.To, Client: parties.Client, Payees: parties.Payees, Party: parties.Party,
+		Paid: t.block.Time, Given: c.Given, Coins: l.opts.Coins, Transfers: t.transfers, Around: parties.Around}
+	next := time.Duration(0)
+	if _, _, reason := k.Judge(); reason == "" { // only then is it worth asking for more
+		back, rest, err := l.around(ctx, k, t.block, final)
+		if err != nil {
+			return nil, err
+		}
+		k.Around, next = merge(k.Around, back), rest
+	}
+	return func(taken func(uint64) bool) store.PaymentVerdict {
+		k.Taken = taken
+		return verdictOf(k, t, next)
+	}, nil
+}
+
+func verdictOf(k repute.PaymentCase, t landed, next time.Duration) store.PaymentVerdict {
+	if !t.succeeded {
+		return store.PaymentVerdict{State: repute.PaymentRefused, Reason: repute.PaymentFailed}
+	}
+	transfer, paid, reason := k.Judge()
+	if reason != "" {
+		return store.PaymentVerdict{State: repute.PaymentRefused, Reason: reason}
+	}
+	coin, _ := repute.CoinOf(k.Coins, transfer.Token)
+	return store.PaymentVerdict{State: repute.PaymentVerified, Next: next, Transfer: transfer, Coin: coin, Paid: paid, Time: t.block.Time}
+}
+
+// merge puts transfers together, each once.
+func merge(a, b []repute.TokenTransfer) []repute.TokenTransfer {
+	out := slices.Clone(a)
+	for _, t := range b {
+		if !slices.ContainsFunc(a, func(u repute.TokenTransfer) bool { return u.Tx == t.Tx && u.LogIndex == t.LogIndex }) {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// transaction finds a claimed transaction in a final block and proves what it moved.
+func (l *Loop) transaction(ctx context.Context, c store.PaymentClaim, final uint64) (landed, error) {
+	q := question{c.Tx, c.From, c.To}
+	if t, ok := l.found[q]; ok {
+		return t, nil
+	}
+	where, err := l.pool.Transaction(ctx, c.Tx)
+	switch {
+	case err != nil:
+		return landed{}, noAnswer(err)
+	case where == nil:
+		return landed{}, &openError{reason: repute.PaymentNotFound}
+	case where.Block.Number > final:
+		return landed{}, &openError{reason: repute.PaymentNotFinal}
+	}
+	blocks, err := l.pool.Agreed(ctx, []uint64{where.Block.Number})
+	if err != nil {
+		return landed{}, noAnswer(err)
+	}
+	if blocks[0].Hash != where.Block.Hash { // of a block that is not on the chain
+		return landed{}, &openError{reason: repute.PaymentNotFound}
+	}
+	e, err := l.pool.Receipts(ctx, blocks[0], nil)
+	if err != nil {
+		return landed{}, noAnswer(err)
+	}
+	if e.Hash != blocks[0].Hash || !slices.Contains(e.Txs, c.Tx) {
+		return landed{}, noAnswer(fmt.Errorf("block %d does not hold the transaction", e.Number))
+	}
+	t := landed{block: blocks[0], transfers: transfersOf(e.Logs, q)}
+	// A failed transaction logs nothing.
+	t.succeeded = where.Succeeded || len(t.transfers) > 0
+	if len(l.found) >= foundMost {
+		clear(l.found)
+	}
+	l.found[q] = t
+	return t, nil
+}
+
+// transferTopic is the event of ERC-20: Transfer(address indexed, address indexed, uint256).
+var transferTopic = common.HexToHash("0xddf252ad1be2c89b69c2b068fc378daa952ba7f163c4a11628f55a4df523b3ef")
+
+// maxTransfers bounds what is kept of one transaction.
+const maxTransfers = 100
+
+func transfersOf(logs []types.Log, q question) (out []repute.TokenTransfer) {
+	for i := range logs {
+		t, ok := transferOf(&logs[i])
+		if ok && t.Tx == q.tx && t.From == q.from && t.To == q.to && len(out) < maxTransfers {
+			out = append(out, t)
+		}
+	}
+	return out
+}
+
+// transferOf reads a log as a movement of an ERC-20 token.
+func transferOf(g *types.Log) (t repute.TokenTransfer, ok bool) {
+	if len(g.Topics) != 3 || g.Topics[0] != transferTopic || len(g.Data) != common.HashLength {
+		return t, false
+	}
+	return repute.TokenTransfer{Tx: g.TxHash, Block: g.BlockNumber, LogIndex: uint64(g.Index), Token: g.Address,
+		From: common.BytesToAddress(g.Topics[1][:]), To: common.BytesToAddress(g.Topics[2][:]), Amount: new(big.Int).SetBytes(g.Data)}, true
+}

@@ -1,0 +1,246 @@
+package store
+
+import (
+	"context"
+	"encoding/binary"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// RatingID names one rating.
+type RatingID struct {
+	Agent  repute.AgentID
+	Client common.Address
+	Index  uint64
+}
+
+func (r RatingID) key() []any {
+	return []any{r.Agent.ChainID, tokenNum(r.Agent.TokenID), r.Client.Bytes(), r.Index}
+}
+
+// PaymentClaim is a payment that a rating's file claims, to be looked up.
+type PaymentClaim struct {
+	Rating RatingID
+	// Given is when, and Block and LogIndex where the rating was given; Given is zero when
+	// the block's time is unknown.
+	Given           time.Time
+	Block, LogIndex uint64
+	repute.Payment      // From, To, ChainID, Tx and State are set
+	Attempts        int // that came to nothing, in a row
+}
+
+// DuePayments lists up to limit payments on a chain that are to be looked up now, of ratings
+// that are final, the longest due first. Claims of ratings that are gone are forgotten.
+func (db *DB) DuePayments(ctx context.Context, payChain uint64, limit int) ([]PaymentClaim, error) {
+	_, err := db.pool.Exec(ctx, `
+		delete from payments p where pay_chain = $1 and next_due <= now() and not exists (
+			select from feedback r where (r.chain_id, r.token_id, r.client, r.idx) = (p.chain_id, p.token_id, p.client, p.idx))`, payChain)
+	if err != nil {
+		return nil, failed("forget payments", err)
+	}
+	rows, err := db.pool.Query(ctx, `
+		select p.chain_id, c.identity, p.token_id, p.client, p.idx, b.time, r.block, r.log_index, p.payer, p.payee, p.pay_chain, p.tx, p.state, p.attempts
+		from payments p
+		join chains c on c.chain_id = p.chain_id
+		join feedback r on (r.chain_id, r.token_id, r.client, r.idx) = (p.chain_id, p.token_id, p.client, p.idx)
+		left join blocks b on (b.chain_id, b.number) = (r.chain_id, r.block)
+		where p.pay_chain = $1 and p.next_due <= now() and r.block <= c.finalized_block
+		order by p.next_due limit $2`, payChain, limit)
+	if err != nil {
+		return nil, failed("list payments", err)
+	}
+	list, err := pgx.CollectRows(rows, scanClaim)
+	return list, failed("list payments", err)
+}
+
+func scanClaim(row pgx.CollectableRow) (c PaymentClaim, err error) {
+	var identity, client, payer, payee, tx []byte
+	var given *time.Time
+	err = row.Scan(&c.Rating.Agent.ChainID, &identity, (*tokenNum)(&c.Rating.Agent.TokenID), &client, &c.Rating.Index, &given, &c.Block, &c.LogIndex,
+		&payer, &payee, &c.ChainID, &tx, &c.State, &c.Attempts)
+	c.Rating.Agent.Registry, c.Rating.Client, c.Given = common.BytesToAddress(identity), common.BytesToAddress(client), timeOf(given)
+	c.From, c.To, c.Tx = common.BytesToAddress(payer), common.BytesToAddress(payee), common.BytesToHash(tx)
+	return c, err
+}
+
+// PaymentVerdict is what became of a claim.
+type PaymentVerdict struct {
+	State  repute.PaymentState // "": as it was, only Next is new
+	Reason repute.PaymentReason
+	Next   time.Duration // until it is looked at again, 0 for never
+	// Of a verified one.
+	Transfer repute.TokenTransfer
+	Coin     repute.Stablecoin
+	Paid     repute.Micros
+	Time     time.Time // of the transfer's block
+}
+
+// SettlePayment stores what judge decides of a claim. judge is told which of the
+// transaction's logs count for ratings given earlier, and may take one that counts for a
+// later rating, which is judged anew. What is already decided otherwise in between, because
+// the file changed, stays. Agents whose ratings count otherwise now get a change.
+func (db *DB) SettlePayment(ctx context.Context, c PaymentClaim, judge func(taken func(logIndex uint64) bool) PaymentVerdict) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "settle payment", func(tx pgx.Tx) error {
+		// One claim of a transaction after the other.
+		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", paymentLock(c.Payment)); err != nil {
+			return err
+		}
+		before, err := paidTo(ctx, tx, c.Rating)
+		if err != nil {
+			return err
+		}
+		earlier, err := takenLogs(ctx, tx, c)
+		if err != nil {
+			return err
+		}
+		v := judge(func(log uint64) bool { return slices.Contains(earlier, log) })
+		if v.State == repute.PaymentVerified {
+			if err := displace(ctx, tx, c, v.Transfer.LogIndex); err != nil {
+				return err
+			}
+		}
+		if v.State == "" {
+			return postpone(ctx, tx, c, v.Next)
+		}
+		if err := putVerdict(ctx, tx, c, v); err != nil {
+			return err
+		}
+		after, err := paidTo(ctx, tx, c.Rating)
+		if err != nil || before == after {
+			return err
+		}
+		return announcePayment(ctx, tx, c.Rating)
+	})
+}
+
+// paymentLock is the advisory lock of a transaction on a chain.
+func paymentLock(p repute.Payment) int64 {
+	return int64(binary.BigEndian.Uint64(p.Tx[:8]) ^ p.ChainID)
+}
+
+// paidTo is what counts for a rating.
+func paidTo(ctx context.Context, tx pgx.Tx, r RatingID) (paid int64, err error) {
+	err = tx.QueryRow(ctx, `
+		select coalesce(sum(paid) filter (where state = 'verified'), 0)::bigint from payments
+		where (chain_id, token_id, client, idx) = ($1, $2, $3, $4)`, r.key()...).Scan(&paid)
+	return paid, err
+}
+
+// orderOfClaims compares a row of payments with the claim given by $5 to $7 and its key.
+const orderOfClaims = `(p.given, p.chain_id, p.block, p.log_index, p.token_id, p.client, p.idx)`
+
+const thisClaim = `($5::timestamptz, $1::bigint, $6::bigint, $7::integer, $2::numeric, $3::bytea, $4::bigint)`
+
+func (c PaymentClaim) orderArgs() []any {
+	return append(c.Rating.key(), c.Given, c.Block, c.LogIndex, c.ChainID, c.Tx.Bytes())
+}
+
+// takenLogs are the logs of the claimed transaction that count for earlier ratings.
+func takenLogs(ctx context.Context, tx pgx.Tx, c PaymentClaim) ([]uint64, error) {
+	rows, err := tx.Query(ctx, `
+		select pay_log from payments p
+		where pay_chain = $8 and tx = $9 and state = 'verified' and `+orderOfClaims+` < `+thisClaim, c.orderArgs()...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[uint64])
+}
+
+// displace takes a log from a later rating, which is to be judged anew.
+func displace(ctx context.Context, tx pgx.Tx, c PaymentClaim, log uint64) error {
+	rows, err := tx.Query(ctx, `
+		update payments p set state = 'pending', reason = '', next_due = now(), attempts = 0
+		from chains h
+		where p.pay_chain = $8 and p.tx = $9 and p.pay_log = $10 and p.state = 'verified' and h.chain_id = p.chain_id and `+orderOfClaims+` > `+thisClaim+`
+		returning p.chain_id, h.identity, p.token_id, p.client, p.idx`, append(c.orderArgs(), log)...)
+	if err != nil {
+		return err
+	}
+	later, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RatingID, err error) {
+		var identity, client []byte
+		err = row.Scan(&r.Agent.ChainID, &identity, (*tokenNum)(&r.Agent.TokenID), &client, &r.Index)
+		r.Agent.Registry, r.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
+		return r, err
+	})
+	for _, r := range later {
+		if err == nil {
+			err = announcePayment(ctx, tx, r)
+		}
+	}
+	return err
+}
+
+func postpone(ctx context.Context, tx pgx.Tx, c PaymentClaim, next time.Duration) error {
+	_, err := tx.Exec(ctx, `
+		update payments set attempts = attempts + 1, next_due = now() + $5::interval
+		where (chain_id, token_id, client, idx) = ($1, $2, $3, $4)`, append(c.Rating.key(), next)...)
+	return err
+}
+
+func putVerdict(ctx context.Context, tx pgx.Tx, c PaymentClaim, v PaymentVerdict) error {
+	var amount *bigNum
+	if v.Transfer.Amount != nil {
+		amount = &bigNum{v.Transfer.Amount}
+	}
+	var next *time.Duration
+	if v.Next > 0 {
+		next = &v.Next
+	}
+	verified := v.State == repute.PaymentVerified
+	_, err := tx.Exec(ctx, `
+		update payments p set state = $10, reason = $11, next_due = now() + $12::interval, checked = now(),
+			attempts = case when $10 in ('pending', 'unavailable') then attempts + 1 else 0 end,
+			given = $5, block = $6, log_index = $7,
+			pay_block = case when $13 then $14::bigint end, pay_log = case when $13 then $15::bigint end, pay_time = case when $13 then $16::timestamptz end,
+			token = case when $13 then $17::bytea end, symbol = case when $13 then $18::text end, decimals = case when $13 then $19::smallint end,
+			amount = case when $13 then $20::numeric end, paid = case when $13 then $21::bigint end
+		where (chain_id, token_id, client, idx) = ($1, $2, $3, $4) and pay_chain = $8 and tx = $9 and payer = $22 and payee = $23`,
+		append(c.orderArgs(), v.State, v.Reason, next, verified, v.Transfer.Block, v.Transfer.LogIndex, maybeTime(v.Time), v.Coin.Address.Bytes(),
+			v.Coin.Symbol, int16(v.Coin.Decimals), amount, int64(v.Paid), c.From.Bytes(), c.To.Bytes())...)
+	return err
+}
+
+// kindPayment says that what counts as paid for a rating is another amount now. It belongs
+// to no block: what is final is not undone by a rewind.
+const kindPayment = "payment.checked"
+
+type paymentData struct {
+	Client  eip55       `json:"client"`
+	Index   uint64      `json:"index"`
+	Payment paymentSaid `json:"payment"`
+}
+
+type paymentSaid struct {
+	State   repute.PaymentState  `json:"state"`
+	Reason  repute.PaymentReason `json:"reason,omitempty"`
+	ChainID uint64               `json:"chainId"`
+	Tx      common.Hash          `json:"txHash"`
+	Paid    string               `json:"usd"`
+}
+
+func announcePayment(ctx context.Context, tx pgx.Tx, r RatingID) error {
+	var said paymentSaid
+	var hash []byte
+	var paid int64
+	err := tx.QueryRow(ctx, `
+		select state, reason, coalesce(pay_chain, 0), tx, case when state = 'verified' then paid else 0 end from payments
+		where (chain_id, token_id, client, idx) = ($1, $2, $3, $4)`, r.key()...).Scan(&said.State, &said.Reason, &said.ChainID, &hash, &paid)
+	if err != nil {
+		return err
+	}
+	said.Tx, said.Paid = common.BytesToHash(hash), repute.Micros(paid).String()
+	_, err = tx.Exec(ctx, "insert into changes (chain_id, kind, block, log_index, token_id, data) values ($1, $2, 0, 0, $3, $4)",
+		r.Agent.ChainID, kindPayment, tokenNum(r.Agent.TokenID), marshal(paymentData{eip55(r.Client), r.Index, said}))
+	return err
+}
+
+// FinalBlock is the newest stored block of a chain that is final, 0 when there is none.
+func (db *DB) FinalBlock(ctx context.Context, chainID uint64) (final uint64, err error) {
+	err = db.pool.QueryRow(ctx, "select coalesce(max(least(finalized_block, cursor_block)), 0) from chains where chain_id = $1", chainID).Scan(&final)
+	return final, failed("read finality", err)
+}
