@@ -93,10 +93,11 @@ func (g *Guard) newTransport(o GuardOptions) *http.Transport {
 		TLSHandshakeTimeout:    tlsTimeout,
 		ResponseHeaderTimeout:  headerTimeout,
 		MaxResponseHeaderBytes: maxHeaderBytes,
-		MaxIdleConns:           64,
-		MaxIdleConnsPerHost:    2,
-		IdleConnTimeout:        30 * time.Second,
-		ForceAttemptHTTP2:      true,
+		// A connection idles between two requests to its host, of hundreds of hosts.
+		MaxIdleConns:        1024,
+		MaxIdleConnsPerHost: 2,
+		IdleConnTimeout:     15 * time.Second,
+		ForceAttemptHTTP2:   true,
 		// We inflate ourselves, with a limit.
 		DisableCompression: true,
 	}

@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -81,6 +83,24 @@ func (r Rank) String() string {
 	return [...]string{"new", "agent", "proof", "file"}[r]
 }
 
+// turnTime is for how long a host whose turn has begun is nobody else's. Whoever has
+// it ends its turn before, or died.
+const turnTime = 90 * time.Second
+
+// BeginHost begins a host's turn: for a minute and a half it is not due, unless new
+// documents of it are. Of hundreds that are worked on none is then offered again.
+func (db *DB) BeginHost(ctx context.Context, host string) error {
+	_, err := db.pool.Exec(ctx, "update hosts set turn = now() + $2::interval where host = $1 and turn <= now()", host, turnTime)
+	return failed("begin host", err)
+}
+
+// ReturnHost ends a turn in which not all was done that could be: the host is due again
+// at once.
+func (db *DB) ReturnHost(ctx context.Context, host string) error {
+	_, err := db.pool.Exec(ctx, "update hosts set turn = least(turn, greatest(now(), rest_until)) where host = $1", host)
+	return failed("return host", err)
+}
+
 // FinishHost ends a host's turn: the next is when its next document is due, behind
 // all hosts that wait already.
 func (db *DB) FinishHost(ctx context.Context, host string) error {
@@ -138,41 +158,70 @@ func (db *DB) ReleaseURI(ctx context.Context, u URI) error {
 // one those that became due last first. A claim that is not followed by SaveDocument
 // expires, and the URI is due again.
 func (db *DB) DueURIs(ctx context.Context, host string, limit int) ([]URI, error) {
-	rows, err := db.pool.Query(ctx, `
-		with due as materialized (
-			select u.id, u.rank as place, u.next_due as since from generate_series(0, $5::int) r
-			cross join lateral (
-				select id, rank, next_due from uris
-				where host = $1 and rank = r and next_due <= now()
-				order by next_due desc limit $2 for update skip locked) u
-			limit $2),
-		claimed as (
-			update uris u set attempts = attempts + 1,
-				next_due = now() + $3::interval * power(2, least(u.attempts, $4))
-			from due where u.id = due.id
-			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.sha256, u.etag, u.last_modified, u.cid, u.served_by, due.place, due.since)
-		select id, uri, kind, host, rank, attempts, failures, `+ifKept("etag")+`, `+ifKept("last_modified")+`, `+usedURI("claimed")+`, `+deniedURI("claimed")+`
-		from claimed order by place, since desc, id desc`,
-		host, limit, claimTime, maxClaimDoublings, db.lastRank())
+	rows, err := db.pool.Query(ctx, claimSQL(limit, db.lastRank()), host, claimTime, maxClaimDoublings)
 	if err != nil {
 		return nil, failed("claim due documents", err)
 	}
+	deny := false
 	uris, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u URI, err error) {
 		var raw []byte
-		var denied *string
-		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified, &u.Used, &denied)
-		if u.URI = string(raw); denied != nil {
-			u.Denied = &repute.DeniedError{Reason: *denied}
-		}
+		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified, &u.Used, &deny)
+		u.URI = string(raw)
 		return u, err
 	})
+	if err == nil && deny {
+		err = db.judgeURIs(ctx, uris)
+	}
 	return uris, failed("claim due documents", err)
+}
+
+// claimSQL has its bounds in its text, and asks for no more than every fetch needs: it
+// runs for every few documents, and Postgres plans it once only where it sees how many
+// these are.
+func claimSQL(limit int, last Rank) string {
+	n := strconv.Itoa(limit)
+	return `
+		with due as materialized (
+			select u.id, u.rank as place, u.next_due as since from generate_series(0, ` + strconv.Itoa(int(last)) + `) r
+			cross join lateral (
+				select id, rank, next_due from uris
+				where host = $1 and rank = r and next_due <= now()
+				order by next_due desc limit ` + n + ` for update skip locked) u
+			limit ` + n + `),
+		claimed as (
+			update uris u set attempts = attempts + 1,
+				next_due = now() + $2::interval * power(2, least(u.attempts, $3))
+			from due where u.id = due.id
+			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.sha256, u.etag, u.last_modified, due.place, due.since)
+		select id, uri, kind, host, rank, attempts, failures, ` + ifKept("etag") + `, ` + ifKept("last_modified") + `, ` + usedURI("claimed") + `,
+			exists (select from denied)
+		from claimed order by place, since desc, id desc`
+}
+
+// judgeURIs tells which of the URIs must not be fetched.
+func (db *DB) judgeURIs(ctx context.Context, uris []URI) error {
+	ids := make([]int64, len(uris))
+	for i, u := range uris {
+		ids[i] = u.ID
+	}
+	rows, err := db.pool.Query(ctx, `
+		select id, reason from (select u.id, `+deniedURI("u")+` as reason from uris u where u.id = any($1)) d where reason is not null`, ids)
+	if err != nil {
+		return err
+	}
+	var id int64
+	var reason string
+	_, err = pgx.ForEachRow(rows, []any{&id, &reason}, func() error {
+		uris[slices.Index(ids, id)].Denied = &repute.DeniedError{Reason: reason}
+		return nil
+	})
+	return err
 }
 
 // ifKept is a validator of a claimed URI, empty when the bytes it stands for were
 // dropped: a server that says they are unchanged would keep them away for ever.
 func ifKept(column string) string {
-	return `case when exists (select from documents d where d.sha256 = claimed.sha256 and d.body is not null) then ` + column + ` else '' end`
+	return `case when ` + column + ` <> '' and exists (select from documents d where d.sha256 = claimed.sha256 and d.body is not null) then ` + column + ` else '' end`
 }
 
 // usedURI tells whether a URI is of interest now: an agent has it at present, or a

@@ -16,16 +16,17 @@ import (
 	"repute/store"
 )
 
-// Limits of what is asked of strangers' servers at once.
+// Limits of what is asked of strangers' servers at once. Nearly all of the time is
+// spent waiting for them: many hosts cost little, and a slow one starts early.
 const (
-	DefaultHosts = 64 // hosts, where Options say nothing
-	HostParallel = 2  // requests to one of them
+	DefaultHosts = 256 // hosts, where Options say nothing
+	HostParallel = 2   // requests to one of them
 )
 
 // Options tune a Loop. Zero values are replaced by the defaults named.
 type Options struct {
 	Sweep        time.Duration // between looks for due hosts, 500 ms
-	Hosts        int           // worked on at once, DefaultHosts, and half as many more that have files only
+	Hosts        int           // worked on at once, DefaultHosts, and a quarter as many more that have files only
 	Refetch      time.Duration // of what can change (https), 24 h
 	RefetchFiles time.Duration // of the files of feedback, responses and validations, 7 d
 	RefetchIdle  time.Duration // of what nobody shows at present, 30 d

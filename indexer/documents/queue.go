@@ -2,6 +2,7 @@ package documents
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"log/slog"
 	"slices"
@@ -33,6 +34,7 @@ const (
 	saveLimit   = 30 * time.Second
 	jobTimeout  = 75 * time.Second
 	rescueAfter = 90 * time.Second
+	returnLimit = 5 * time.Second
 	// stopAfter is what running fetches get at shutdown.
 	stopAfter = 3 * time.Second
 	// sweepMost is how many hosts one sweep queues of each rank. What is queued goes in
@@ -95,7 +97,7 @@ func (l *Loop) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 	river.AddWorker(workers, river.WorkFunc(l.work))
 	client, err := river.NewClient(riverpgxv5.New(l.db.Pool()), &river.Config{
 		Queues: map[string]river.QueueConfig{
-			strangersQueue: {MaxWorkers: l.opts.Hosts}, filesQueue: {MaxWorkers: (l.opts.Hosts + 1) / 2},
+			strangersQueue: {MaxWorkers: l.opts.Hosts}, filesQueue: {MaxWorkers: (l.opts.Hosts + 3) / 4},
 			ownQueue: {MaxWorkers: len(ownHosts)}},
 		Workers:                     workers,
 		FetchPollInterval:           time.Second,
@@ -156,11 +158,22 @@ func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
 // work drains one host for as long as the job may last, then gives its turn away.
 func (l *Loop) work(ctx context.Context, job *river.Job[hostJob]) error {
 	t := &turn{loop: l, host: job.Args.Host, until: time.Now().Add(jobBudget)}
-	err := t.run(ctx)
+	err := l.db.BeginHost(ctx, t.host)
+	if err == nil {
+		err = t.run(ctx)
+	}
 	if err != nil {
+		err = errors.Join(err, l.giveBack(ctx, t.host))
 		l.opts.Log.Warn("documents: host not finished", "host", t.host, "error", err)
 	}
 	return err
+}
+
+// giveBack leaves a host to whoever comes next, also at the end of ctx.
+func (l *Loop) giveBack(ctx context.Context, host string) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
+	defer cancel()
+	return l.db.ReturnHost(ctx, host)
 }
 
 // turn is one job's work on one host.
