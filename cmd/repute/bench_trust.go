@@ -1,16 +1,35 @@
 package main
 
 import (
+	"fmt"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
 	"repute/internal/bench"
 )
 
+// writePlots writes the charts of a report of trust, to no directory: none.
+func writePlots(dir string, r bench.Report) error {
+	m, ok := r.Measurements.(bench.TrustMeasurements)
+	if dir == "" || !ok {
+		return nil
+	}
+	if err := os.MkdirAll(dir, 0o755); err != nil {
+		return fmt.Errorf("plots: %w", err)
+	}
+	for name, svg := range m.Plots() {
+		if err := os.WriteFile(filepath.Join(dir, name), []byte(svg), 0o644); err != nil {
+			return fmt.Errorf("plots: %w", err)
+		}
+	}
+	return nil
+}
+
 func (p *program) benchTrustCommand() *cobra.Command {
 	o := bench.TrustOptions{Progress: p.stderr}
-	var curve string
+	var curve, plots string
 	cmd := &cobra.Command{
 		Use:   "trust --json",
 		Short: "what it takes to move a score, beside other formulas, and what scores cost",
@@ -25,13 +44,18 @@ It needs neither Postgres nor a network.`,
 			if o.Curve, err = parseSizes(curve); err != nil {
 				return err
 			}
-			return p.report(bench.Trust(cmd.Context(), o))
+			r, err := bench.Trust(cmd.Context(), o)
+			if err == nil {
+				err = writePlots(plots, r)
+			}
+			return p.report(r, err)
 		},
 	}
 	f := cmd.Flags()
 	f.Bool("json", true, "print the report as JSON, the only form there is")
 	f.StringVar(&o.Data, "data", os.Getenv("REPUTE_TEST_DATA"), "directory with trust/soc-sign-bitcoinalpha.csv and trust/alpha_gt.csv; without it detection is not measured")
 	f.StringVar(&curve, "curve", "10000,100000,1000000,10000000", "numbers of ratings to recompute all scores of, empty for none; the last takes a minute to load")
+	f.StringVar(&plots, "plots", "", "directory to write charts of the report to, as SVG")
 	f.IntVar(&o.Trials, "trials", 2000, "of what must hold for any agent")
 	return cmd
 }
