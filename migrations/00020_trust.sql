@@ -43,14 +43,18 @@ create table trust_scores (
     tier       smallint not null,
     own_score  integer not null, -- without the guard
     own_high   integer not null,
+    final_own_score integer,    -- of the newest final score, null without one
+    final_own_high  integer,
     owner      bytea not null,
-    wallet     bytea not null,
+    wallet     bytea not null,  -- empty when cleared
     result     bytea not null,
     primary key (chain_id, token_id)
 );
 create index trust_scores_order on trust_scores (chain_id, score, token_id);
 create index trust_scores_bad_owner on trust_scores (chain_id, owner) where own_high < 0;
 create index trust_scores_bad_wallet on trust_scores (chain_id, wallet) where own_high < 0 and wallet <> '';
+create index trust_scores_final_owner on trust_scores (chain_id, owner) where final_own_high < 0;
+create index trust_scores_final_wallet on trust_scores (chain_id, wallet) where final_own_high < 0 and wallet <> '';
 create index trust_scores_block on trust_scores (chain_id, block);
 
 -- Final scores, a row for each run that changed one.
@@ -66,8 +70,7 @@ create table trust_finals (
     mean       integer not null,
     confidence integer not null,
     tier       smallint not null,
-    own_score  integer not null,
-    own_high   integer not null,
+    facts      bytea not null,  -- digest of what does not change by age alone
     result     bytea not null,
     primary key (chain_id, token_id, run)
 );

@@ -92,7 +92,7 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Trus
 func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func(TrustSubject)) error {
 	rows, err := q.tx.Query(ctx, `
 		select u.t, now.owner, now.wallet, now.approved, acts.list, born.time, got.time,
-			newest.number, newest.hash, newest.time
+			newest.number, newest.hash, newest.time, coalesce(a.feedback > 0 or a.revoked > 0 or a.validations > 0, false)
 		from unnest($2::numeric[]) u(t)
 		cross join lateral (select owner, wallet, approved from agent_states
 			where chain_id = $1 and token_id = u.t and from_block <= $3 order by from_block desc limit 1) now
@@ -118,8 +118,9 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 	var operators [][]byte
 	var registered, held, at *time.Time
 	var number *uint64
-	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &registered, &held, &number, &hash, &at}, func() error {
-		s := TrustSubject{Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity, TokenID: repute.TokenID(token)},
+	var judged bool
+	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &registered, &held, &number, &hash, &at, &judged}, func() error {
+		s := TrustSubject{Judged: judged, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity, TokenID: repute.TokenID(token)},
 			Owner: common.BytesToAddress(owner), Wallet: common.BytesToAddress(wallet), Approved: common.BytesToAddress(approved),
 			Registered: timeOf(registered), Held: timeOf(held)}
 		for _, o := range operators {

@@ -23,7 +23,9 @@ type TrustSubject struct {
 	// Updated is the newest block in which something happened to the agent or to who acts
 	// for it; of TrustSubjects at latest only.
 	Updated repute.Block
-	Rows    []TrustRow
+	// Judged: it has or had ratings or answers; of TrustSubjects alone.
+	Judged bool
+	Rows   []TrustRow
 }
 
 // TrustRow is one live rating, or the latest answer to one validation request of an

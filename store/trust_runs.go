@@ -52,3 +52,106 @@ func (db *DB) TrustRun(ctx context.Context, chainID, run uint64) (TrustRun, erro
 		where chain_id = $1 and $2::bigint in (0, run) order by run desc limit 1`, chainID, run))
 	return r, failed(fmt.Sprintf("trust run of chain %d", chainID), err)
 }
+
+// TrustChain is what the trust engine goes by on a chain.
+type TrustChain struct {
+	ChainID   uint64
+	Imported  bool
+	Cursor    uint64 // newest indexed block
+	Finalized uint64 // newest block known to be final, 0 when none is
+	Run       uint64 // the newest run, 0 when there is none
+}
+
+// TrustChains lists the chains that have an indexed block.
+func (db *DB) TrustChains(ctx context.Context) ([]TrustChain, error) {
+	rows, err := db.readers.Query(ctx, `
+		select chain_id, imported, cursor_block, finalized_block,
+			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0)
+		from chains c where cursor_block >= start_block order by chain_id`)
+	if err != nil {
+		return nil, failed("list chains to score", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[TrustChain])
+	return list, failed("list chains to score", err)
+}
+
+// NewestEvent is the newest block up to a number that has an event; the state at both is
+// the same. It is zero but for the number when there is none.
+func (db *DB) NewestEvent(ctx context.Context, chainID, upTo uint64) (repute.Block, error) {
+	b, err := scanBlock(db.readers.QueryRow(ctx, `
+		select e.block, b.hash, b.parent, b.time from (
+			select block from events where chain_id = $1 and block <= $2 order by block desc limit 1) e
+		join blocks b on (b.chain_id, b.number) = ($1, e.block)`, chainID, upTo))
+	if errors.Is(err, repute.ErrNotFound) {
+		return repute.Block{Number: upTo}, nil
+	}
+	return b, failed(fmt.Sprintf("newest event of chain %d", chainID), err)
+}
+
+// AddTrustRun stores a chain's next run and makes every agent stale that has or had
+// ratings. From the first run on the change feed tells which ones more.
+// repute.ErrFenced when another process stored a run of this number.
+func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) on conflict do nothing`,
+			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, hashBytes(r.Block.Hash), maybeTime(r.Block.Time), r.Scorer,
+			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			return repute.ErrFenced
+		}
+		// Whatever is not visible yet to the statement after it will be read from the feed.
+		_, err = tx.Exec(ctx, `
+			insert into trust_feed (chain_id, xid, seq) values ($1, pg_snapshot_xmin(pg_current_snapshot()), 0) on conflict do nothing`, r.ChainID)
+		if err != nil {
+			return err
+		}
+		return markAll(ctx, tx, r.ChainID, true)
+	})
+}
+
+// CloseTrustRun notes that a chain's newest run is complete, once every agent has its
+// final score.
+func (db *DB) CloseTrustRun(ctx context.Context, chainID uint64) (closed bool, err error) {
+	tag, err := db.pool.Exec(ctx, `
+		update trust_runs set closed_at = clock_timestamp()
+		where chain_id = $1 and closed_at is null and run = (select max(run) from trust_runs where chain_id = $1)
+		and not exists (select from trust_stale where chain_id = $1 and final)`, chainID)
+	return err == nil && tag.RowsAffected() > 0, failed(fmt.Sprintf("close trust run of chain %d", chainID), err)
+}
+
+// TrustState tells how far the scores of a chain are.
+type TrustState struct {
+	TrustRun           // the newest
+	Stale    int64     // agents whose scores must be looked at
+	Oldest   time.Time // since when the first of them waits for it, zero without
+}
+
+// TrustStates lists the chains that have scores, or wait for them, by id.
+func (db *DB) TrustStates(ctx context.Context) (out []TrustState, err error) {
+	err = db.view(ctx, "state of scores", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, selectRun+`where (chain_id, run) in (select chain_id, max(run) from trust_runs group by chain_id) order by chain_id`)
+		if err != nil {
+			return err
+		}
+		runs, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (TrustRun, error) { return scanRun(row) })
+		if err != nil {
+			return err
+		}
+		for _, r := range runs {
+			s := TrustState{TrustRun: r}
+			var oldest *time.Time
+			if err := tx.QueryRow(ctx, `select count(*), min(since) from trust_stale where chain_id = $1`, r.ChainID).Scan(&s.Stale, &oldest); err != nil {
+				return err
+			}
+			s.Oldest = timeOf(oldest)
+			out = append(out, s)
+		}
+		return nil
+	})
+	return out, err
+}

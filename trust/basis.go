@@ -44,15 +44,22 @@ func basisOf(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, err
 		}
 		bodies[i] = body
 	}
-	params, err := ParseParams(bodies[0], bodies[1])
+	return inputs(bodies).walk(ctx, db, run)
+}
+
+// inputs are parameters, tags, roots and links as they are stored.
+type inputs [4][]byte
+
+func (in inputs) walk(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, error) {
+	params, err := ParseParams(in[0], in[1])
 	if err != nil {
 		return nil, err
 	}
-	roots, err := DecodeRoots(bodies[2])
+	roots, err := DecodeRoots(in[2])
 	if err != nil {
 		return nil, err
 	}
-	links, err := DecodeLinks(bodies[3])
+	links, err := DecodeLinks(in[3])
 	if err != nil {
 		return nil, err
 	}

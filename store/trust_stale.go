@@ -1,0 +1,185 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// What made a score stale: an event, whose effect somebody waits for, or a run.
+const (
+	turnEvent = 0
+	turnRun   = 1
+)
+
+// markTokens makes agents stale. Whoever works on one of them finds that it was marked
+// again.
+const markTokens = `
+	on conflict (chain_id, token_id) do update set turn = least(trust_stale.turn, excluded.turn), final = trust_stale.final or excluded.final,
+		mark = default, claimed = '-infinity'`
+
+// judgedAgents are those that have or had ratings or answers of trusted contracts.
+const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
+
+// markAll makes all agents stale that have or had ratings or scores.
+func markAll(ctx context.Context, tx pgx.Tx, chainID uint64, final bool) error {
+	_, err := tx.Exec(ctx, `
+		insert into trust_stale (chain_id, token_id, turn, final)
+		select $1, token_id, $2, $3 from (
+			select token_id from agents where chain_id = $1 and `+judgedAgents+`
+			union select token_id from trust_scores where chain_id = $1
+			order by token_id) a`+markTokens, chainID, turnRun, final)
+	return failed("mark all agents", err)
+}
+
+// feedRow is a change as far as scores are concerned.
+type feedRow struct {
+	at    changeCursor
+	kind  string
+	block uint64
+	token *repute.TokenID
+	owner *string // of a change of operators, 0x…
+	from  *uint64 // of a backfilled range
+}
+
+// MarkStale reads up to limit changes of a chain and makes the agents stale whose
+// scores they may move. It gives how many it read: fewer than limit when there are no
+// more. Any number of processes may call it; one at a time has the feed. Before the
+// chain's first run it does nothing.
+func (db *DB) MarkStale(ctx context.Context, chainID uint64, limit int) (n int, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark stale agents of chain %d", chainID), func(tx pgx.Tx) error {
+		var at changeCursor
+		var kept bool
+		err := tx.QueryRow(ctx, `
+			select xid::text::bigint, seq, seq = 0 or exists (select from changes c where (c.xid, c.seq) = (f.xid, f.seq))
+			from trust_feed f where chain_id = $1 for update skip locked`, chainID).Scan(&at.xid, &at.seq, &kept)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if !kept { // what came in between is lost
+			if err := markAll(ctx, tx, chainID, true); err != nil {
+				return err
+			}
+		}
+		rows, err := readFeed(ctx, tx, chainID, at, limit)
+		if err != nil || len(rows) == 0 {
+			return err
+		}
+		n = len(rows)
+		if err := markRows(ctx, tx, chainID, rows); err != nil {
+			return err
+		}
+		last := rows[n-1].at
+		_, err = tx.Exec(ctx, `update trust_feed set xid = $2::text::xid8, seq = $3 where chain_id = $1`, chainID, fmt.Sprint(last.xid), last.seq)
+		return err
+	})
+	return n, err
+}
+
+func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after changeCursor, limit int) ([]feedRow, error) {
+	rows, err := tx.Query(ctx, `
+		select xid::text::bigint, seq, kind, block, token_id::text, case when kind = $5 then data->>'owner' end,
+			case when kind = $6 then (data->>'from')::bigint end
+		from changes
+		where chain_id = $1 and xid < pg_snapshot_xmin(pg_current_snapshot()) and (xid, seq) > ($2::text::xid8, $3::bigint)
+		order by xid, seq limit $4`, chainID, fmt.Sprint(after.xid), after.seq, limit, kindOperator, kindBackfilled)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r feedRow, err error) {
+		var token *string
+		err = row.Scan(&r.at.xid, &r.at.seq, &r.kind, &r.block, &token, &r.owner, &r.from)
+		if err == nil && token != nil {
+			r.token = new(repute.TokenID)
+			err = r.token.SetFromDecimal(*token)
+		}
+		return r, err
+	})
+}
+
+// markRows makes stale what a run of changes speaks of. What was rewound stays hidden
+// until then: see currentScores.
+func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) error {
+	said, repaired := map[repute.TokenID]bool{}, map[repute.TokenID]bool{}
+	var b pgx.Batch
+	all := false
+	for _, r := range rows {
+		switch {
+		case r.token != nil && r.kind == kindRepaired:
+			repaired[*r.token] = true
+		case r.token != nil:
+			said[*r.token] = true
+		case r.kind == kindRepaired:
+			all = true
+		case r.owner != nil:
+			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+				select $1, token_id, $2, false from agents a where chain_id = $1 and owner = $3
+				and exists (select from trust_scores s where (s.chain_id, s.token_id) = (a.chain_id, a.token_id)) order by token_id`+markTokens,
+				chainID, turnEvent, common.HexToAddress(*r.owner).Bytes())
+		case r.from != nil:
+			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+				select distinct $1::bigint, token_id, $2::smallint, false from events
+				where chain_id = $1 and block between $3 and $4 and token_id is not null order by token_id`+markTokens,
+				chainID, turnRun, *r.from, r.block)
+		case r.kind == kindRewound:
+			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+				select $1, token_id, $2, false from trust_scores where chain_id = $1 and block > $3 order by token_id`+markTokens,
+				chainID, turnEvent, r.block)
+		}
+	}
+	for final, tokens := range map[bool]map[repute.TokenID]bool{false: said, true: repaired} {
+		if len(tokens) > 0 {
+			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+				select $1, t, $2, $3 from unnest($4::numeric[]) t order by t`+markTokens, chainID, turnEvent, final, tokenArray(keys(tokens)))
+		}
+	}
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil || !all {
+		return err
+	}
+	return markAll(ctx, tx, chainID, true)
+}
+
+// StaleAgent is one whose score somebody looks at.
+type StaleAgent struct {
+	TokenID repute.TokenID
+	Mark    int64 // of the moment it was claimed
+	Final   bool  // the final score too
+	Rows    int64 // live ratings, about
+}
+
+// ClaimStale takes up to limit agents of a chain for ttl, those first that wait
+// longest: for urgent those alone to which something happened, else those alone that
+// wait because of a run. None when run is not the chain's newest: the caller would score by
+// old weights.
+func (db *DB) ClaimStale(ctx context.Context, chainID, run uint64, urgent bool, limit int, ttl time.Duration) ([]StaleAgent, error) {
+	turn := turnRun
+	if urgent {
+		turn = turnEvent
+	}
+	rows, err := db.pool.Query(ctx, `
+		with c as (
+			select token_id from trust_stale
+			where chain_id = $1 and turn = $3 and claimed < clock_timestamp() and $2 = (select max(run) from trust_runs where chain_id = $1)
+			order by since limit $4 for update skip locked)
+		update trust_stale s set claimed = clock_timestamp() + $5
+		from c where s.chain_id = $1 and s.token_id = c.token_id
+		returning s.token_id, s.mark, s.final,
+			coalesce((select feedback from agents a where (a.chain_id, a.token_id) = (s.chain_id, s.token_id)), 0)`,
+		chainID, int64(run), turn, limit, ttl)
+	if err != nil {
+		return nil, failed("claim stale agents", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
+		return a, row.Scan((*tokenNum)(&a.TokenID), &a.Mark, &a.Final, &a.Rows)
+	})
+	return list, failed("claim stale agents", err)
+}

@@ -1,0 +1,144 @@
+package trust
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// EngineVersion names how scores are computed, in stored scores. It changes when equal
+// evidence and parameters may give another result.
+const EngineVersion = "repute/1"
+
+// EngineOptions tune an Engine. The zero value works.
+type EngineOptions struct {
+	// Params and Tags are the two files of parameters; nil: those of this package. They
+	// count from the next run on.
+	Params, Tags []byte
+	// Poll is how often new events are looked for, 200 ms when 0.
+	Poll    time.Duration
+	Metrics *Metrics // nil: not counted
+	Log     *slog.Logger
+}
+
+// Engine keeps the stored scores of all indexed chains true. Any number of engines may
+// share a database: they share the work. Nothing is lost when one dies at any moment.
+type Engine struct {
+	db      *store.DB
+	files   [2][]byte // parameters and tags
+	poll    time.Duration
+	metrics *Metrics
+	log     *slog.Logger
+
+	mu   sync.Mutex
+	kept map[common.Hash]bool // inputs known to be stored
+}
+
+// New makes an engine. repute.ErrInvalid: the parameters are wrong.
+func New(db *store.DB, o EngineOptions) (*Engine, error) {
+	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond),
+		metrics: o.Metrics, log: o.Log, kept: map[common.Hash]bool{}}
+	for i, file := range [][]byte{defaultParams, defaultTags} {
+		if e.files[i] == nil {
+			e.files[i] = file
+		}
+	}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if e.metrics == nil {
+		e.metrics = NewMetrics(nil)
+	}
+	_, err := ParseParams(e.files[0], e.files[1])
+	return e, err
+}
+
+// Run works until ctx ends, which is no error. What fails is logged and tried again.
+func (e *Engine) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	started := map[uint64]bool{}
+	for ctx.Err() == nil {
+		chains, err := e.db.TrustChains(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("scores wait for the database", "error", err)
+		}
+		for _, c := range chains {
+			if !started[c.ChainID] {
+				started[c.ChainID] = true
+				k := &keeper{Engine: e, chain: c.ChainID}
+				running.Go(func() { k.run(ctx) })
+			}
+		}
+		e.measure(ctx)
+		pause(ctx, 2*time.Second)
+	}
+	return nil
+}
+
+// measure sets the gauges.
+func (e *Engine) measure(ctx context.Context) {
+	states, err := e.db.TrustStates(ctx)
+	if err != nil {
+		return // whatever it is, the loops say it
+	}
+	for _, s := range states {
+		e.metrics.set(s)
+	}
+}
+
+// pause waits, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// keep stores an input of scores once.
+func (e *Engine) keep(ctx context.Context, body []byte) (common.Hash, error) {
+	hash := HashInput(body)
+	e.mu.Lock()
+	known := e.kept[hash]
+	e.mu.Unlock()
+	if known {
+		return hash, nil
+	}
+	hash, err := e.db.KeepTrustInput(ctx, body)
+	if err == nil {
+		e.mu.Lock()
+		defer e.mu.Unlock()
+		if len(e.kept) > maxKept {
+			clear(e.kept)
+		}
+		e.kept[hash] = true
+	}
+	return hash, err
+}
+
+// maxKept bounds the memory of inputs that are known to be stored.
+const maxKept = 100_000
+
+// loop calls step until ctx ends: at once again where there was work, else after a while.
+func (e *Engine) loop(ctx context.Context, what string, chain uint64, every time.Duration, step func(context.Context) (bool, error)) {
+	for ctx.Err() == nil {
+		more, err := step(ctx)
+		wait := every
+		switch {
+		case err != nil && ctx.Err() == nil && !errors.Is(err, repute.ErrFenced):
+			e.log.Warn("scoring failed, trying again", "chain", chain, "step", what, "error", err)
+			wait = max(wait, time.Second)
+		case more:
+			continue
+		}
+		pause(ctx, wait)
+	}
+}

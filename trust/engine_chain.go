@@ -1,0 +1,202 @@
+package trust
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// keeper keeps the scores of one chain.
+type keeper struct {
+	*Engine
+	chain   uint64
+	basis   atomic.Pointer[basis] // of the newest run known here, nil at first
+	settled bool                  // this engine's own parameters had their run
+	scorers [turns]*scoreRun      // each of one loop alone
+}
+
+func (k *keeper) run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { k.loop(ctx, "walk", k.chain, max(k.poll, time.Second/2), k.walk) })
+	running.Go(func() { k.loop(ctx, "follow", k.chain, k.poll, k.follow) })
+	running.Go(func() { k.loop(ctx, "rescore", k.chain, k.poll, k.rescore) })
+}
+
+// follow makes stale what changed, and scores what somebody waits for.
+func (k *keeper) follow(ctx context.Context) (more bool, err error) {
+	const most = 1000
+	n, err := k.db.MarkStale(ctx, k.chain, most)
+	if err != nil {
+		return false, err
+	}
+	scored, err := k.scoreSome(ctx, events, 64)
+	return n == most || scored > 0, err
+}
+
+// rescore goes through the agents that wait because of a run, and closes it.
+func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
+	n, err := k.scoreSome(ctx, runs, 256)
+	if err != nil || n > 0 {
+		return n > 0, err
+	}
+	closed, err := k.db.CloseTrustRun(ctx, k.chain)
+	if closed {
+		k.log.Info("epoch closed", "chain", k.chain)
+	}
+	return false, err
+}
+
+// walk makes the chain's next run where it is due, or else takes over that of another
+// engine.
+func (k *keeper) walk(ctx context.Context) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, maxGraphRead)
+	defer cancel()
+	c, err := k.state(ctx)
+	if err != nil {
+		return false, err
+	}
+	var last store.TrustRun
+	if c.Run > 0 {
+		if last, err = k.db.TrustRun(ctx, k.chain, c.Run); err != nil {
+			return false, err
+		}
+	}
+	next, bodies, due, err := k.next(ctx, c, last)
+	if err != nil {
+		return false, err
+	}
+	if due {
+		return true, k.begin(ctx, next, bodies)
+	}
+	b := k.basis.Load()
+	if c.Run > 0 && (b == nil || b.run.Run != c.Run) && last.Scorer == EngineVersion { // another version does its own
+		return true, k.takeOver(ctx, last, next, bodies)
+	}
+	return false, nil
+}
+
+func (k *keeper) state(ctx context.Context) (store.TrustChain, error) {
+	chains, err := k.db.TrustChains(ctx)
+	if err != nil {
+		return store.TrustChain{}, err
+	}
+	for _, c := range chains {
+		if c.ChainID == k.chain {
+			return c, nil
+		}
+	}
+	return store.TrustChain{}, fmt.Errorf("chain %d: %w", k.chain, repute.ErrNotFound)
+}
+
+// next is the run that a chain could have now, and whether it should: another epoch is
+// final, or roots, links or, since this engine began, parameters are others. A chain that
+// is still far behind gets none: its scores would be of long ago.
+func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustRun) (run store.TrustRun, bodies inputs, due bool, err error) {
+	final := c.Finalized
+	if c.Imported {
+		final = c.Cursor
+	}
+	if final == 0 || c.Cursor < final {
+		return run, bodies, false, nil
+	}
+	if bodies, err = k.inputs(ctx, last); err != nil {
+		return run, bodies, false, err
+	}
+	p, err := ParseParams(bodies[0], bodies[1])
+	if err != nil {
+		return run, bodies, false, err
+	}
+	length := p.Epoch.Of(k.chain)
+	run = store.TrustRun{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length, Scorer: EngineVersion,
+		Params: HashInput(bodies[0]), Tags: HashInput(bodies[1]), Roots: HashInput(bodies[2]), Links: HashInput(bodies[3])}
+	switch {
+	case last.Run == 0 || run.Boundary > last.Boundary:
+		due = true
+	case run.Boundary < last.Boundary: // an epoch was longer once
+		run.Epoch, run.Boundary = last.Epoch, last.Boundary
+		fallthrough
+	default:
+		due = run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links || run.Scorer != last.Scorer && !k.settled
+	}
+	k.settled = true
+	if due {
+		run.Block, err = k.db.NewestEvent(ctx, k.chain, run.Boundary)
+	}
+	return run, bodies, due, err
+}
+
+// inputs are parameters, tags, roots and links as they should be now. Of two engines
+// with different parameters the one that began last decides within an epoch: what it
+// found at its start is left to it.
+func (k *keeper) inputs(ctx context.Context, last store.TrustRun) (bodies inputs, err error) {
+	bodies[0], bodies[1] = k.files[0], k.files[1]
+	if k.settled && last.Run > 0 {
+		for i, hash := range []*[32]byte{(*[32]byte)(&last.Params), (*[32]byte)(&last.Tags)} {
+			if bodies[i], err = k.db.TrustInput(ctx, *hash); err != nil {
+				return bodies, err
+			}
+		}
+	}
+	roots, err := k.db.Roots(ctx, k.chain, repute.DefaultRoots)
+	if err != nil {
+		return bodies, err
+	}
+	links, err := k.db.Links(ctx, k.chain)
+	bodies[2], bodies[3] = EncodeRoots(roots), EncodeLinks(links)
+	return bodies, err
+}
+
+// begin makes and stores a run. repute.ErrFenced when another engine was faster.
+func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) error {
+	started := time.Now()
+	unnumbered := run
+	unnumbered.Run = 0 // its weights are found here
+	b, err := bodies.walk(ctx, k.db, unnumbered)
+	if err != nil {
+		return err
+	}
+	run.Weights, run.Identities, run.Edges = b.weights.Sum(), b.weights.graph.Len(), b.weights.graph.Edges()
+	b.run = run
+	for _, body := range bodies {
+		if _, err := k.keep(ctx, body); err != nil {
+			return err
+		}
+	}
+	if err := k.db.AddTrustRun(ctx, b.run); err != nil {
+		return err
+	}
+	k.basis.Store(b)
+	took := time.Since(started)
+	k.metrics.walked(k.chain, took)
+	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
+		"identities", run.Identities, "edges", run.Edges, "seconds", took.Seconds())
+	return nil
+}
+
+// takeOver makes the weights of a run that another engine stored. Where they cannot be
+// made again, because late logs were found since, the chain gets another run.
+func (k *keeper) takeOver(ctx context.Context, last, next store.TrustRun, bodies inputs) error {
+	b, err := basisOf(ctx, k.db, last)
+	if err == nil {
+		k.basis.Store(b)
+		return nil
+	}
+	if !errors.Is(err, repute.ErrGone) || next.Run == 0 {
+		return err
+	}
+	k.log.Warn("walking the graph again", "chain", k.chain, "reason", err)
+	if next.Block, err = k.db.NewestEvent(ctx, k.chain, next.Boundary); err != nil {
+		return err
+	}
+	return k.begin(ctx, next, bodies)
+}
+
+// maxGraphRead bounds the reading of a chain's graph.
+const maxGraphRead = 30 * time.Minute

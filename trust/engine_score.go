@@ -1,0 +1,234 @@
+package trust
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// claimFor is how long another engine leaves claimed agents alone. Whoever takes longer
+// has worked in vain, which does no harm.
+const claimFor = time.Minute
+
+// maxRows bounds the ratings that are in memory at once, unless one agent has more.
+const maxRows = 50_000
+
+// turn is why agents are stale. Each has its own loop: nobody who waits for the effect
+// of an event waits for an epoch's work.
+type turn int
+
+const (
+	events turn = iota
+	runs
+	turns
+)
+
+// scoreSome claims stale agents, scores them and stores what came of it.
+func (k *keeper) scoreSome(ctx context.Context, why turn, most int) (n int, err error) {
+	b := k.basis.Load()
+	if b == nil {
+		return 0, nil
+	}
+	stale, err := k.db.ClaimStale(ctx, k.chain, b.run.Run, why == events, most, claimFor)
+	if err != nil || len(stale) == 0 {
+		return 0, err
+	}
+	s := k.scorers[why]
+	if s == nil || s.basis != b {
+		s = &scoreRun{k.Engine, b, NewScorer(b.weights, b.params)}
+		k.scorers[why] = s
+	}
+	for rest := stale; len(rest) > 0; {
+		group := head(rest)
+		rest = rest[len(group):]
+		started := time.Now()
+		if err := s.score(ctx, group); err != nil {
+			return n, err
+		}
+		n += len(group)
+		k.metrics.scored(k.chain, len(group), time.Since(started))
+	}
+	return n, nil
+}
+
+// head is the longest run of agents that may be in memory together.
+func head(agents []store.StaleAgent) []store.StaleAgent {
+	rows := int64(0)
+	for i, a := range agents {
+		if rows += a.Rows; rows > maxRows && i > 0 {
+			return agents[:i]
+		}
+	}
+	return agents
+}
+
+// scoreRun scores agents on one basis.
+type scoreRun struct {
+	*Engine
+	basis  *basis
+	scorer *Scorer
+}
+
+func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
+	ids := make([]repute.TokenID, len(stale))
+	for i, a := range stale {
+		ids[i] = a.TokenID
+	}
+	now, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, ids, nil)
+	if err != nil {
+		return err
+	}
+	current, err := s.evaluate(ctx, now, false)
+	if err != nil {
+		return err
+	}
+	last, err := s.finals(ctx, stale, now, current)
+	if err != nil {
+		return err
+	}
+	out := make([]store.ScoredAgent, len(stale))
+	for i, a := range stale {
+		out[i] = store.ScoredAgent{StaleAgent: a}
+		c := current[a.TokenID]
+		if c == nil {
+			continue
+		}
+		out[i].Owner, out[i].Wallet, out[i].Current = c.owner, c.wallet, &c.OwnScore
+		if l := last[a.TokenID]; a.Final && l != nil {
+			out[i].Last, out[i].Facts = &l.OwnScore, l.facts
+		}
+	}
+	return s.db.SaveScores(ctx, s.basis.run.ChainID, s.basis.run.Run, out)
+}
+
+// finals are the scores as of the run's block, of those agents that one is due of. Where
+// nothing happened since, the evidence is the newest one.
+func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []store.TrustSubject, current map[repute.TokenID]*evaluated) (map[repute.TokenID]*evaluated, error) {
+	due := map[repute.TokenID]bool{}
+	for _, a := range stale {
+		due[a.TokenID] = a.Final
+	}
+	var moved []repute.TokenID
+	var still []store.TrustSubject
+	for _, subject := range now {
+		switch id := subject.Agent.TokenID; {
+		case !due[id]:
+		case subject.Updated.Number > s.basis.run.Block.Number:
+			moved = append(moved, id)
+		default:
+			still = append(still, subject)
+		}
+	}
+	if len(moved) > 0 {
+		then, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, moved, &s.basis.run.Block.Number)
+		if err != nil {
+			return nil, err
+		}
+		still = append(still, then...)
+	}
+	return s.evaluate(ctx, still, true)
+}
+
+// evaluated is an agent's score with what is stored beside it.
+type evaluated struct {
+	store.OwnScore
+	owner, wallet common.Address
+	facts         common.Hash
+}
+
+// evaluate scores agents: final ones as of the run's block, others as of the newest block
+// in which something happened to them, if that is newer.
+func (s *scoreRun) evaluate(ctx context.Context, subjects []store.TrustSubject, final bool) (map[repute.TokenID]*evaluated, error) {
+	var young []store.TrustSubject
+	for i := range subjects {
+		subject := &subjects[i]
+		subject.Block = s.basis.run.Block
+		if !final && subject.Updated.Number > s.basis.run.Block.Number {
+			subject.Block = subject.Updated
+		}
+		if s.basis.params.guarded(unix(subject.Registered), subject.Block) {
+			young = append(young, *subject)
+		}
+	}
+	kin, err := s.db.TrustKin(ctx, young, s.basis.params.guardBelow(), final)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[repute.TokenID]*evaluated, len(subjects))
+	for _, subject := range subjects {
+		if !subject.Judged || subject.Block.Time.IsZero() {
+			continue // nothing there, or nothing dated
+		}
+		e, err := s.one(ctx, subject, kin[subject.Agent.TokenID])
+		if err != nil {
+			return nil, err
+		}
+		e.Final = final
+		out[subject.Agent.TokenID] = e
+	}
+	return out, nil
+}
+
+func (s *scoreRun) one(ctx context.Context, subject store.TrustSubject, kin store.Kin) (*evaluated, error) {
+	e := EvidenceOf(subject, s.basis.weights)
+	own := s.scorer.Score(e)
+	result := own
+	if kin != (store.Kin{}) {
+		agent := subject.Agent
+		agent.TokenID = kin.TokenID
+		e.Kin = []Kin{{Agent: agent, Score: kin.OwnScore, High: kin.OwnHigh}}
+		result = s.scorer.Score(e)
+	}
+	manifest, err := s.keep(ctx, ManifestOf(&e).Encode())
+	if err != nil {
+		return nil, err
+	}
+	stored, err := StoredScore(&result)
+	if err != nil {
+		return nil, err
+	}
+	stored.Block, stored.Evidence, stored.Scorer = subject.Block, manifest, s.basis.run.Scorer
+	out := &evaluated{owner: subject.Owner, wallet: subject.Wallet, facts: factsOf(&result)}
+	out.Score, out.OwnScore.OwnScore, out.OwnHigh = stored, own.Score, own.High
+	return out, nil
+}
+
+// StoredScore is a result in the terms of stored scores. Block but for its number and
+// hash, run, scorer and evidence are left to the caller.
+func StoredScore(r *Result) (repute.Score, error) {
+	body, err := json.Marshal(r)
+	return repute.Score{Agent: r.Agent, Block: repute.Block{Number: r.Block, Hash: r.BlockHash}, Params: r.Params, Tags: r.TagTable,
+		Rated: r.Status == Rated, Score: r.Score, Low: r.Low, High: r.High, Mean: r.Mean,
+		Confidence: r.Confidence.round(1_000_000), Tier: r.Tier, Result: body}, err
+}
+
+// factsOf tells results apart by what age alone does not change.
+func factsOf(r *Result) common.Hash {
+	passed := []string{}
+	for _, g := range r.Gates {
+		if g.Passed {
+			passed = append(passed, g.ID)
+		}
+	}
+	b, _ := json.Marshal(struct { // of strings and numbers: it cannot fail
+		Status                             Status
+		Tier, Rows, Excluded, For, Against int
+		Passed                             []string
+		Guard                              *GuardView
+	}{r.Status, r.Tier, r.Rows, r.Excluded, r.PathsFor, r.PathsAgainst, passed, r.Guard})
+	return sha256.Sum256(b)
+}
+
+// guarded tells whether an agent is so new at a block that its kin matters.
+func (p *Params) guarded(registered int64, at repute.Block) bool {
+	return at.Time.Unix()-registered < int64(p.Guard.Days)*24*60*60
+}
+
+// guardBelow is the score below which kin matters.
+func (p *Params) guardBelow() Points { return Points(p.Guard.Below.round(1000)) }

@@ -1,0 +1,80 @@
+package trust
+
+import (
+	"bytes"
+	"cmp"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+)
+
+// Manifest is what a score follows from besides events, run and parameters. Its
+// canonical bytes are kept by their sha256.
+type Manifest struct {
+	Kin      []ManifestKin     `json:"kin,omitempty"`
+	Payments []ManifestPayment `json:"payments,omitempty"`
+}
+
+// ManifestKin is another agent of the same party, in thousandths of a point.
+type ManifestKin struct {
+	Token string `json:"token"` // of the same registry, decimal
+	Score int64  `json:"score"`
+	High  int64  `json:"high"`
+}
+
+// ManifestPayment is what was paid for one rating, in units of 2^-32 US dollars.
+type ManifestPayment struct {
+	Rater common.Address `json:"rater"`
+	Index uint64         `json:"index"`
+	Paid  int64          `json:"paid"`
+}
+
+// ManifestOf lists what evidence holds of that.
+func ManifestOf(e *Evidence) Manifest {
+	var m Manifest
+	for _, k := range e.Kin {
+		m.Kin = append(m.Kin, ManifestKin{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High)})
+	}
+	for i := range e.Rows {
+		if r := &e.Rows[i]; r.Paid != 0 {
+			m.Payments = append(m.Payments, ManifestPayment{r.Rater, r.Index, int64(r.Paid)})
+		}
+	}
+	slices.SortFunc(m.Payments, func(a, b ManifestPayment) int {
+		return cmp.Or(bytes.Compare(a.Rater[:], b.Rater[:]), cmp.Compare(a.Index, b.Index))
+	})
+	return m
+}
+
+// Encode gives the canonical bytes.
+func (m Manifest) Encode() []byte { return canonical(m) }
+
+// DecodeManifest reads what Encode wrote.
+func DecodeManifest(body []byte) (m Manifest, err error) { return m, readCanonical(body, &m) }
+
+// Apply makes evidence hold what the manifest lists and nothing else of that.
+func (m Manifest) Apply(e *Evidence) error {
+	e.Kin = nil
+	for _, k := range m.Kin {
+		kin := Kin{Agent: e.Agent, Score: Points(k.Score), High: Points(k.High)}
+		var err error
+		if kin.Agent.TokenID, err = repute.ParseTokenID(k.Token); err != nil {
+			return err
+		}
+		e.Kin = append(e.Kin, kin)
+	}
+	type rating struct {
+		rater common.Address
+		index uint64
+	}
+	paid := map[rating]Fixed{}
+	for _, p := range m.Payments {
+		paid[rating{p.Rater, p.Index}] = Fixed(p.Paid)
+	}
+	for i := range e.Rows {
+		e.Rows[i].Paid = paid[rating{e.Rows[i].Rater, e.Rows[i].Index}]
+	}
+	return nil
+}
