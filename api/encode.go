@@ -139,7 +139,7 @@ func encodeFeedback(f repute.Feedback) Feedback {
 	w := Feedback{
 		Agent: ID(f.Agent.String()), Client: address(f.Client), Index: Long(f.Index),
 		Amount: encodeAmount(repute.Amount{Value: f.Value, Decimals: f.Decimals}),
-		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil, File: encodeRatingFile(f),
+		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil, File: encodeRatingFile(f), Payment: encodePayment(f.Payment),
 		Responses: each(f.Responses, encodeResponse), ResponseCount: Long(f.ResponseCount), Partial: f.Partial,
 	}
 	w.Tag1, w.Tag1Hex = text(f.Tag1)
@@ -149,6 +149,25 @@ func encodeFeedback(f repute.Feedback) Feedback {
 	if f.Revoked != nil {
 		p := encodePoint(*f.Revoked)
 		w.Revoked = &p
+	}
+	return w
+}
+
+func encodePayment(p *repute.Payment) *Payment {
+	if p == nil {
+		return nil
+	}
+	w := &Payment{State: string(p.State), TxHash: encodeHash(p.Tx), From: encodeAddress(p.From), To: encodeAddress(p.To)}
+	if p.Reason != "" {
+		w.Reason = orNull(string(p.Reason))
+	}
+	if p.ChainID != 0 {
+		w.ChainID = orNull(Long(p.ChainID))
+	}
+	if p.State == repute.PaymentVerified {
+		w.Token, w.Symbol = encodeAddress(p.Coin.Address), orNull(p.Coin.Symbol)
+		w.Amount, w.USD = orNull(Decimal(p.Amount.Decimal())), orNull(Decimal(p.Paid.String()))
+		w.Block, w.LogIndex, w.Time = orNull(Long(p.Block)), orNull(Long(p.LogIndex)), encodeTime(p.Time)
 	}
 	return w
 }

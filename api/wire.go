@@ -140,12 +140,30 @@ type Feedback struct {
 	URIHex        *Hex       `json:"uriHex,omitempty"`
 	Hash          *Hash      `json:"hash" doc:"keccak256 of the file behind uri, null when not given"`
 	File          *File      `json:"file" doc:"behind uri; null without uri and hash"`
+	Payment       *Payment   `json:"payment" doc:"that the file claims for what it rates; null when it claims none"`
 	Given         Point      `json:"given"`
 	IsRevoked     bool       `json:"isRevoked"`
 	Revoked       *Point     `json:"revoked,omitempty" doc:"where it was revoked; absent while live"`
 	Responses     []Response `json:"responses" doc:"the first ten"`
 	ResponseCount Long       `json:"responseCount"`
 	Partial       bool       `json:"partial" doc:"a text of it or of a response is longer than 2 KiB and was cut; the log has the whole"`
+}
+
+// Payment is what a rating's file claims to have been paid, and what the chain says of it.
+type Payment struct {
+	State    string   `json:"state" enum:"pending,verified,refused,unavailable"`
+	Reason   *string  `json:"reason" doc:"why it is refused or unavailable"`
+	ChainID  *Long    `json:"chainId" doc:"where it was paid, as claimed; null when the file does not say"`
+	TxHash   *Hash    `json:"txHash"`
+	From     *Address `json:"from"`
+	To       *Address `json:"to"`
+	Token    *Address `json:"token" doc:"of a verified payment, as what follows"`
+	Symbol   *string  `json:"symbol"`
+	Amount   *Decimal `json:"amount" doc:"in the token"`
+	USD      *Decimal `json:"usd" doc:"what of it counts: less what came back"`
+	Block    *Long    `json:"block"`
+	LogIndex *Long    `json:"logIndex"`
+	Time     *Time    `json:"time" format:"date-time"`
 }
 
 // Response is one answer appended to a rating.

@@ -27,6 +27,7 @@ type chainConfig struct {
 	Depth       uint64        `yaml:"finality_depth"` // blocks to finality where the node names no finalized block, or its head as one
 	Bloom       string        `yaml:"bloom"`          // off, hint or strict: what headers' blooms are used for
 	VerifyRate  float64       `yaml:"verify_rate"`    // JSON-RPC calls per second to compare the index with the chain; 0: 25, negative: none
+	Stablecoins []coinConfig  `yaml:"stablecoins"`    // that payments count in, beside those known of the chain
 }
 
 // followed is a chain with the way to reach it.
@@ -38,6 +39,7 @@ type followed struct {
 	VerifyRate float64
 	Bloom      indexer.Bloom
 	Listed     bool // only validations of the allow-list are stored
+	Coins      []repute.Stablecoin
 }
 
 // urls are the endpoints of one chain; in YAML also a single string.
@@ -156,12 +158,16 @@ func (c *config) followed() ([]followed, error) {
 		if err := indexer.Bloom(cc.Bloom).Check(); err != nil {
 			return nil, fmt.Errorf("chain %s: %w", chain.Name, err)
 		}
+		coins, err := cc.coins(chain)
+		if err != nil {
+			return nil, err
+		}
 		if seen[chain.ID] {
 			return nil, repute.Invalid("chains", fmt.Sprintf("chain %d is listed twice", chain.ID), "list each chain once")
 		}
 		seen[chain.ID] = true
 		out = append(out, followed{Chain: chain, RPC: cc.RPC, Poll: cc.Poll, Depth: cc.Depth,
-			VerifyRate: cc.VerifyRate, Bloom: indexer.Bloom(cc.Bloom), Listed: cc.Validations.listed})
+			VerifyRate: cc.VerifyRate, Bloom: indexer.Bloom(cc.Bloom), Listed: cc.Validations.listed, Coins: coins})
 	}
 	return out, nil
 }

@@ -20,6 +20,7 @@ import (
 	"repute/indexer"
 	"repute/indexer/documents"
 	"repute/indexer/node"
+	"repute/indexer/payments"
 	"repute/indexer/verify"
 	"repute/store"
 )
@@ -158,6 +159,10 @@ func (s *service) follow(ctx context.Context, c followed) error {
 	watched, stop := context.WithCancel(ctx)
 	defer stop()
 	watching.Go(func() { _ = pool.Run(watched) }) // ends with watched, without an error
+	if len(c.Coins) > 0 && !s.ending.comes() {
+		loop := payments.New(s.db, pool, c.ID, payments.Options{Coins: c.Coins, Log: s.log})
+		watching.Go(func() { _ = loop.Run(watched) }) // ends with watched, without an error
+	}
 	options := indexer.Options{Poll: c.Poll, TTL: s.config.Lease, Wake: pool.Announced(),
 		Until: s.ending.until, Once: s.ending.once, Depth: c.Depth, AnyValidation: !c.Listed, Bloom: c.Bloom, Metrics: s.metrics, Log: s.log}
 	if c.VerifyRate >= 0 {
