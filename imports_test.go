@@ -36,7 +36,7 @@ var allowed = map[string][]string{
 	"trust/statement":             {"."},
 	"notify":                      {".", "store", "resolver"},
 	"api/subgraph":                {".", "store"},
-	"api":                         {".", "store", "trust", "notify", "manifest", "web", "api/subgraph"},
+	"api":                         {".", "store", "trust", "trust/statement", "notify", "manifest", "web", "api/subgraph"},
 	"orchestrator":                {".", "contracts", "policy", "store", "trust", "manifest", "resolver"},
 	"orchestrator/control":        {".", "store", "orchestrator", "policy", "manifest"},
 	"internal/bench":              {".", "store", "indexer/documents", "devnet", "trust", "internal/attack", "internal/pg", "internal/synth"},

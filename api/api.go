@@ -14,6 +14,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/trust/statement"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
@@ -45,7 +46,9 @@ type Options struct {
 	Logger *slog.Logger
 	// AdminToken opens the operator's pages under /admin. "": there are none.
 	AdminToken string
-	Limits     Limits
+	// Signer signs final scores for those who ask. Nil: nothing is signed.
+	Signer *statement.Signer
+	Limits Limits
 }
 
 // Limits bound what one request or caller may use. Zero fields get the default
@@ -100,6 +103,7 @@ type API struct {
 	refreshes    limiter // of refreshes, which cost others a fetch
 	metrics      *metrics
 	registry     *prometheus.Registry
+	signer       *statement.Signer
 	echo         *echo.Echo
 	huma         huma.API
 	schema       *graphql.Schema
@@ -111,7 +115,7 @@ type API struct {
 func New(o Options) (*API, error) {
 	a := &API{
 		db: o.DB, defaultChain: o.DefaultChain, version: o.Version, ready: o.Ready,
-		log: o.Logger, limits: o.Limits.withDefaults(), registry: o.Registry, echo: echo.New(),
+		log: o.Logger, signer: o.Signer, limits: o.Limits.withDefaults(), registry: o.Registry, echo: echo.New(),
 	}
 	if a.log == nil {
 		a.log = slog.Default()
@@ -141,6 +145,7 @@ func New(o Options) (*API, error) {
 		return nil, err
 	}
 	a.mountPlain()
+	a.mountKeys()
 	if err := a.mountGateway(); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,9 @@ type (
 		// TagsTotal is beside what is shown of them.
 		TagsTotal Long   `json:"tagsTotal" doc:"how many tag1 are in use"`
 		Counts    Counts `json:"counts"`
-		AsOf      AsOf   `json:"asOf"`
+		// Signed is there where it was asked for.
+		Signed *SignedScore `json:"signed,omitempty" doc:"the final score as EIP-712 typed data with its signature"`
+		AsOf   AsOf         `json:"asOf"`
 	}
 	// FeedbackList is a page of ratings.
 	FeedbackList struct {
@@ -107,7 +109,11 @@ func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*o
 }
 
 func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *ReputationQuery) (*output[ReputationAnswer], error) {
-	at, err := parseAt(q.At)
+	sign, view, err := signedAt(q.Signed, q.At)
+	if err != nil {
+		return nil, err
+	}
+	at, err := parseAt(view)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +129,13 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
-	return ok(ReputationAnswer{
+	var signed *SignedScore
+	if sign {
+		if signed, err = a.signedScore(ctx, id, at); err != nil {
+			return nil, err
+		}
+	}
+	return ok(ReputationAnswer{Signed: signed,
 		Agent: ID(id.String()), Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag), TagsTotal: Long(r.TagsTotal),
 		Counts: encodeCounts(r.Counts), AsOf: encodeAsOf(r.AsOf),
 	}), nil

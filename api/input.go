@@ -159,6 +159,7 @@ type ReputationQuery struct {
 	Clients string `query:"clients" doc:"addresses divided by commas: only their ratings count in summary; one given twice counts twice, as on chain"`
 	Tag1    string `query:"tag1" doc:"only ratings with this tag1 count in summary; empty for all"`
 	Tag2    string `query:"tag2" doc:"only ratings with this tag2 count in summary; empty for all"`
+	Signed  Flag   `query:"signed" doc:"1: with the final score as a signed statement that can be verified offline; the answer is then of the finalized block where at is absent"`
 }
 
 // Query is the query itself, also where it is embedded.

@@ -46,9 +46,15 @@ func (s *Signer) String() string { return "signer " + s.Address().Hex() }
 // GoString is String.
 func (s *Signer) GoString() string { return s.String() }
 
-// Sign makes and signs the statement of a score. Errors are those of Of.
+// Sign makes and signs the statement of a score. It is issued at the begin of the quarter
+// of its life that now is in, so that who asks again gets the same bytes. Errors are those
+// of Of.
 func (s *Signer) Sign(score repute.Score, now time.Time) (Signed, error) {
-	statement, err := Of(score, now, s.life)
+	issued := now
+	if begin := now.Truncate(s.life / 4); s.since.Before(begin) {
+		issued = begin
+	}
+	statement, err := Of(score, issued, s.life)
 	if err != nil {
 		return Signed{}, err
 	}

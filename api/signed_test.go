@@ -1,0 +1,101 @@
+package api_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/jackc/pgx/v5"
+
+	"repute/api"
+	"repute/internal/pgtest"
+	"repute/store"
+	"repute/trust/statement"
+)
+
+// finalScore stores a final score of agent 0 as the engine does.
+func finalScore(t *testing.T, url string, chainID, block uint64) {
+	t.Helper()
+	conn, err := pgx.Connect(t.Context(), url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer conn.Close(t.Context())
+	h := bytes.Repeat([]byte{7}, 32)
+	_, err = conn.Exec(t.Context(), `
+		insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges, closed_at)
+		values ($1, 1, 1, $2, $2, $3, now(), 'repute/1', $3, $3, $3, $3, $3, 0, 0, now())`, chainID, block, h)
+	if err == nil {
+		_, err = conn.Exec(t.Context(), `
+			insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier, own_score, own_high, result)
+			values ($1, 0, 1, $2, true, 49400, 31000, 66000, 49400, 640000, 2, 49400, 66000, '{}')`, chainID, h)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// A final score comes signed to who asks, and verifies against the published keys.
+func TestSigned(t *testing.T) {
+	t.Parallel()
+	key, err := crypto.ToECDSA(bytes.Repeat([]byte{3}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := pgtest.New(t)
+	db := open(t, url)
+	l := populate(t, db)
+	s := serve(t, api.Options{DB: db, Signer: statement.NewSigner(key, time.Hour, time.Time{}, nil)})
+	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 400 || !strings.Contains(p.Detail, "finalized") {
+		t.Errorf("nothing is final: %+v", p)
+	}
+	if err := db.SetHead(t.Context(), 8453, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	for path, want := range map[string]int{"signed=1": 409, "signed=2": 400, "signed=1&at=latest": 400, "signed=1&at=safe": 400} {
+		if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?"+path)); p.Status != want {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+	finalScore(t, url, 8453, 2)
+	var keys statement.KeyList
+	if err := json.Unmarshal(get(t, s, "/.well-known/repute-keys.json").body, &keys); err != nil || len(keys.Keys) != 1 {
+		t.Fatalf("keys: %+v, %v", keys, err)
+	}
+	first := get(t, s, "/agents/8453:0/reputation?signed=1")
+	answer := as[api.ReputationAnswer](t, first)
+	if answer.Signed == nil || answer.AsOf.Finality != "finalized" {
+		t.Fatalf("%s", first.body)
+	}
+	signed := answer.Signed.Signed
+	if err := statement.Verify(signed, keys.Keys, time.Now()); err != nil {
+		t.Error(err)
+	}
+	if signed.Score != 49_400 || signed.Block.Number != 2 || signed.Agent.String() != string(answer.Agent) || signed.Tier != 2 {
+		t.Errorf("%+v", signed.Statement)
+	}
+	if again := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:0/reputation?signed=true&at=2")); again.Signed.Score != 49_400 {
+		t.Errorf("at a block: %+v", again.Signed)
+	}
+	if plain := get(t, s, "/agents/8453:0/reputation?signed=0"); strings.Contains(string(plain.body), "signature") {
+		t.Errorf("not asked for: %s", plain.body)
+	}
+}
+
+// Without a key nothing is signed, and the list of keys is empty.
+func TestUnsigned(t *testing.T) {
+	t.Parallel()
+	s, l := populated(t, api.Options{})
+	if err := l.db.SetHead(t.Context(), 8453, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 || !strings.Contains(p.Detail, "no signing key") {
+		t.Errorf("%+v", p)
+	}
+	if r := get(t, s, "/.well-known/repute-keys.json"); r.status != 200 || string(r.body) != `{"keys":[]}` {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}
