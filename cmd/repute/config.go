@@ -32,6 +32,7 @@ type config struct {
 	Node         string         `yaml:"ipfs_node"`   // gateway of the operator's own ipfs node, asked first
 	AllowHosts   []string       `yaml:"allow_hosts"` // private hosts that documents may come from
 	Documents    documentConfig `yaml:"documents"`
+	Signing      signingConfig  `yaml:"signing"`
 	LogFormat    string         `yaml:"log_format"`
 	LogLevel     string         `yaml:"log_level"`
 	Drain        time.Duration  `yaml:"drain"` // how long running work may finish after SIGTERM
@@ -71,6 +72,7 @@ func defaults() config {
 		Rate:      50,
 		Gateways:  []string{"https://trustless-gateway.link", "https://ipfs.io", "https://dweb.link"},
 		Documents: documentConfig{Feedback: true, MaxBytes: 20 << 30},
+		Signing:   signingConfig{Lifetime: time.Hour},
 		LogFormat: "text",
 		LogLevel:  "info",
 		Drain:     10 * time.Second,
@@ -82,7 +84,7 @@ func fromEnvironment(c *config) error {
 	for name, dst := range map[string]*string{
 		"DATABASE_URL": &c.Database, "REDIS_URL": &c.Redis, "REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,
 		"REPUTE_LOG_FORMAT": &c.LogFormat, "REPUTE_LOG_LEVEL": &c.LogLevel, "REPUTE_CONTACT": &c.Contact,
-		"REPUTE_ADMIN_TOKEN": &c.AdminToken,
+		"REPUTE_ADMIN_TOKEN": &c.AdminToken, "REPUTE_SIGNING_KEY_FILE": &c.Signing.KeyFile,
 	} {
 		if v := os.Getenv(name); v != "" {
 			*dst = v

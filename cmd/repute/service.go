@@ -221,7 +221,7 @@ func (s *service) api() (*api.API, error) {
 		shared = redis.NewClient(options)
 	}
 	return api.New(api.Options{DB: s.db, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
-		Redis: shared, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken,
+		Redis: shared, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken, Signer: s.config.Signing.signer,
 		Limits: api.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 }
 

@@ -1,0 +1,187 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/trust/statement"
+)
+
+const (
+	// maxStatement bounds statements and lists of keys, in bytes.
+	maxStatement = 1 << 20
+	// keysTimeout is how long a list of keys may take to come.
+	keysTimeout = 10 * time.Second
+)
+
+func (p *program) verifySnapshotCommand() *cobra.Command {
+	var key, keys string
+	cmd := &cobra.Command{
+		Use:   "verify-snapshot FILE|- (--key ADDRESS | --keys URL|FILE)",
+		Short: "verify a signed score offline",
+		Long: `FILE is a reputation answer asked with ?signed=1, or the object signed of one.
+--key names the address that must have signed; --keys the operator's list, which
+/.well-known/repute-keys.json gives. Nothing else is asked of anybody.
+
+Exit codes: 0 the statement is valid now, 1 it is not, 2 wrong usage or input.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			trusted, err := p.trustedKeys(cmd.Context(), key, keys)
+			if err != nil {
+				return err
+			}
+			in, err := p.openInput(args[0])
+			if err != nil {
+				return err
+			}
+			defer in.Close()
+			signed, err := readStatement(in)
+			if err != nil {
+				return err
+			}
+			if err := statement.Verify(signed, trusted, time.Now()); err != nil {
+				return fmt.Errorf("not valid: %w", err)
+			}
+			return p.printStatement(signed)
+		},
+	}
+	cmd.Flags().StringVar(&key, "key", "", "address that must have signed")
+	cmd.Flags().StringVar(&keys, "keys", "", "URL (https) or file of the operator's list of keys")
+	return cmd
+}
+
+// trustedKeys are those of the flags; one of the two must be given.
+func (p *program) trustedKeys(ctx context.Context, key, keys string) ([]statement.Key, error) {
+	switch {
+	case key != "" && keys != "":
+		return nil, repute.Invalid("keys", "stands beside --key", "give one of them")
+	case key != "":
+		address, err := repute.ParseAddress("key", key)
+		return []statement.Key{{Address: address}}, err
+	case keys == "":
+		return nil, repute.Invalid("key", "whose signature is trusted is not said", "give --key ADDRESS, or --keys URL|FILE")
+	}
+	in, err := p.openKeys(ctx, keys)
+	if err != nil {
+		return nil, err
+	}
+	defer in.Close()
+	var list statement.KeyList
+	body, err := bounded(in)
+	if err == nil {
+		err = list.UnmarshalJSON(body)
+	}
+	return list.Keys, err
+}
+
+func (p *program) openKeys(ctx context.Context, from string) (io.ReadCloser, error) {
+	if !strings.Contains(from, "://") {
+		return p.openInput(from)
+	}
+	u, err := url.Parse(from)
+	if err != nil || u.Scheme != "https" && !(u.Scheme == "http" && loopback(u.Hostname())) {
+		return nil, repute.Invalid("keys", "is no https URL", "https://…/.well-known/repute-keys.json")
+	}
+	ctx, cancel := context.WithTimeout(ctx, keysTimeout)
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, u.String(), nil)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	client := http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+		return errors.New("the list of keys is somewhere else: give that URL")
+	}}
+	response, err := client.Do(request)
+	if err != nil {
+		cancel()
+		return nil, fmt.Errorf("keys: %w", err)
+	}
+	body := &cancelling{response.Body, cancel}
+	if response.StatusCode != http.StatusOK {
+		body.Close()
+		return nil, fmt.Errorf("keys: the server answers %s", response.Status)
+	}
+	return body, nil
+}
+
+// cancelling ends a request's context with its body.
+type cancelling struct {
+	io.ReadCloser
+	cancel func()
+}
+
+// Close ends both.
+func (c *cancelling) Close() error {
+	defer c.cancel()
+	return c.ReadCloser.Close()
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+func bounded(in io.Reader) ([]byte, error) {
+	body, err := io.ReadAll(io.LimitReader(in, maxStatement+1))
+	if err == nil && len(body) > maxStatement {
+		err = repute.Invalid("file", "is larger than 1 MiB", "give a signed statement or a list of keys")
+	}
+	return body, err
+}
+
+// readStatement takes the statement out of an answer, where it is in one.
+func readStatement(in io.Reader) (signed statement.Signed, err error) {
+	body, err := bounded(in)
+	if err != nil {
+		return signed, err
+	}
+	var answer struct {
+		Signed json.RawMessage `json:"signed"`
+	}
+	if err := json.Unmarshal(body, &answer); err != nil {
+		return signed, repute.Invalid("file", "is no JSON object: "+err.Error(), "give an answer asked with ?signed=1, or the object signed of one")
+	}
+	if answer.Signed != nil {
+		body = answer.Signed
+	}
+	return signed, signed.UnmarshalJSON(body)
+}
+
+// verdict is what verify-snapshot prints of a valid statement.
+type verdict struct {
+	Valid      bool          `json:"valid"`
+	Agent      string        `json:"agent"`
+	Status     string        `json:"status"`
+	Score      repute.Points `json:"score"`
+	Low        repute.Points `json:"low"`
+	High       repute.Points `json:"high"`
+	Confidence float64       `json:"confidence"`
+	Tier       int           `json:"tier"`
+	Block      uint64        `json:"block"`
+	BlockHash  string        `json:"blockHash"`
+	BlockTime  time.Time     `json:"blockTime"`
+	Signer     string        `json:"signer"`
+	IssuedAt   time.Time     `json:"issuedAt"`
+	ExpiresAt  time.Time     `json:"expiresAt"`
+}
+
+func (p *program) printStatement(s statement.Signed) error {
+	status := "unrated"
+	if s.Rated {
+		status = "rated"
+	}
+	return p.printJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: status, Score: s.Score, Low: s.Low, High: s.High,
+		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Block: s.Block.Number, BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time,
+		Signer: s.Signer.Hex(), IssuedAt: s.IssuedAt, ExpiresAt: s.ExpiresAt})
+}
