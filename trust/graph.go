@@ -25,6 +25,7 @@ type Graph struct {
 	start []uint32
 	from  []Node
 	share []uint32
+	flow  *flow // the same, as the walk reads it
 }
 
 // Len is the number of identities.
@@ -195,6 +196,7 @@ func (g *Graph) connect(edges []edge) {
 	for n := range g.Len() {
 		g.start[n+1] += g.start[n]
 	}
+	g.flow = newFlow(g)
 }
 
 // Root is an identity that is trusted by configuration.

@@ -47,9 +47,8 @@ func (g *Graph) Walk(roots []Root, p *Params) *Weights {
 	w.restart(w.mass, whole)
 	given, next := make([]uint64, g.Len()), make([]uint64, g.Len())
 	keep := uint64(One - p.Walk.Restart)
-	parts := g.parts(runtime.GOMAXPROCS(0))
 	for range p.Walk.Iterations {
-		passed := w.step(given, next, keep, parts)
+		passed := w.step(given, next, keep)
 		w.restart(next, whole-passed)
 		w.mass, next = next, w.mass
 	}
@@ -72,38 +71,12 @@ func (w *Weights) restart(mass []uint64, rest uint64) {
 	}
 }
 
-// step fills next with what each identity receives and gives the sum. Whole numbers
-// add up the same in any order, so the parts may run at once.
-func (w *Weights) step(given, next []uint64, keep uint64, parts []int) uint64 {
+// step fills next with what each identity receives and gives the sum.
+func (w *Weights) step(given, next []uint64, keep uint64) uint64 {
 	for n, m := range w.mass {
 		given[n] = times(m, keep)
 	}
-	sums := make([]uint64, len(parts)-1)
-	var group sync.WaitGroup
-	for i := range sums {
-		group.Go(func() { sums[i] = w.graph.receive(given, next, parts[i], parts[i+1]) })
-	}
-	group.Wait()
-	var sum uint64
-	for _, s := range sums {
-		sum += s
-	}
-	return sum
-}
-
-// receive adds up what the nodes from low to below high are given.
-func (g *Graph) receive(given, next []uint64, low, high int) (sum uint64) {
-	for n := low; n < high; n++ {
-		var got uint64
-		from := g.from[g.start[n]:g.start[n+1]]
-		share := g.share[g.start[n]:][:len(from)]
-		for i, giver := range from {
-			got += times(given[giver], uint64(share[i]))
-		}
-		next[n] = got
-		sum += got
-	}
-	return sum
+	return w.graph.flow.run(given, next)
 }
 
 // parts cuts the nodes into runs of about the same number of edges.
@@ -181,13 +154,24 @@ func (w *Weights) seekVouchers(rank uint16, low, high int) {
 			continue
 		}
 		givers := w.graph.givers(Node(n))
-		for i := range givers {
-			if g := givers[(i+n)%len(givers)]; w.ways[g].rank == rank {
-				w.ways[n].voucher = g
-				break
-			}
+		if len(givers) == 0 {
+			continue
+		}
+		first := n % len(givers)
+		if w.ways[n].voucher = w.ranked(givers[first:], rank); w.ways[n].voucher == NoNode {
+			w.ways[n].voucher = w.ranked(givers[:first], rank)
 		}
 	}
+}
+
+// ranked is the first with this rank.
+func (w *Weights) ranked(nodes []Node, rank uint16) Node {
+	for _, n := range nodes {
+		if w.ways[n].rank == rank {
+			return n
+		}
+	}
+	return NoNode
 }
 
 func (w *Weights) rankFound(rank uint16) (found bool) {

@@ -21,6 +21,7 @@ type Cost struct {
 	Build  float64 `json:"build_seconds"`  // of graph and ledger, which is loading
 	Walk   float64 `json:"walk_seconds"`   // of trust from the roots
 	Scores float64 `json:"scores_seconds"` // of all agents
+	CPU    float64 `json:"cpu_seconds"`    // of all processors for both, 0 where it is not known
 	Memory float64 `json:"peak_mb"`        // of the process while it recomputes
 	// One more rating: the agent's score from all its rows anew, for the agents of random
 	// ratings at the median, and for the most rated agent.
@@ -143,6 +144,7 @@ func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) 
 	debug.FreeOSMemory()
 	var peak float64
 	stop := watchMemory(&peak)
+	cpu := processorSeconds()
 	start = time.Now()
 	w := g.Walk(roots, p)
 	c.Walk = time.Since(start).Seconds()
@@ -154,6 +156,7 @@ func MeasureCost(ctx context.Context, edges int, p *trust.Params) (Cost, error) 
 		}
 	})
 	c.Scores = time.Since(start).Seconds()
+	c.CPU = processorSeconds() - cpu
 	stop()
 	c.Rated, c.Memory = int(rated.Load()), peak
 	c.Event, c.Busiest = some.events(w, p)

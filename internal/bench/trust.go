@@ -291,8 +291,8 @@ func (b *trustBench) cost(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("cost of %d ratings: %w", n, err)
 		}
-		b.say("%d ratings: loaded in %.1f s; walk %.2f s, scores %.2f s, %.0f MB; an event %.2f ms, of the most rated agent %.2f ms",
-			n, c.Build, c.Walk, c.Scores, c.Memory, c.Event, c.Busiest)
+		b.say("%d ratings: loaded in %.1f s; walk %.2f s, scores %.2f s, %.2f s of processors, %.0f MB; an event %.2f ms, of the most rated agent %.2f ms",
+			n, c.Build, c.Walk, c.Scores, c.CPU, c.Memory, c.Event, c.Busiest)
 		b.m.Cost = append(b.m.Cost, c)
 	}
 	if len(b.m.Cost) == 0 {

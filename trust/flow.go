@@ -1,0 +1,105 @@
+package trust
+
+import (
+	"runtime"
+	"sync"
+)
+
+// flow holds a graph's edges as the walk reads them. The walk looks up what the giver
+// of each edge gives, all over memory; here edges are sorted by blocks of givers that fit a
+// processor's cache, and within a block by receiver, so that both sides of an edge are near
+// those of the one before.
+type flow struct {
+	// packed is one edge each: the step from the receiver before, the giver's place in
+	// its block, and the share.
+	packed []uint64
+	cells  []uint32 // where the edges of a block and a part begin: block*flowParts + part
+	bounds []int    // nodes of parts: from bounds[i] to below bounds[i+1]
+}
+
+const (
+	flowParts  = 64 // of receivers, among which goroutines are divided
+	giverBits  = 15 // of a block
+	stepBits   = 32 - giverBits
+	longest    = 1<<stepBits - 1
+	giverShift = 32
+	stepShift  = giverShift + giverBits
+)
+
+func newFlow(g *Graph) *flow {
+	f := &flow{bounds: g.parts(flowParts)}
+	blocks := g.Len()>>giverBits + 1
+	f.cells = make([]uint32, blocks*flowParts+1)
+	f.each(g, func(cell int, _ uint64) { f.cells[cell+1]++ })
+	for i := range blocks * flowParts {
+		f.cells[i+1] += f.cells[i]
+	}
+	f.packed = make([]uint64, f.cells[blocks*flowParts])
+	next := append([]uint32(nil), f.cells...)
+	f.each(g, func(cell int, edge uint64) {
+		f.packed[next[cell]] = edge
+		next[cell]++
+	})
+	return f
+}
+
+// each names every edge's cell and packs it, by receiver. A step that is too long is made of
+// several, of edges without a share.
+func (f *flow) each(g *Graph, use func(cell int, edge uint64)) {
+	last := make([]int, g.Len()>>giverBits+1)
+	for part := range flowParts {
+		for block := range last {
+			last[block] = f.bounds[part]
+		}
+		for n := f.bounds[part]; n < f.bounds[part+1]; n++ {
+			for i := g.start[n]; i < g.start[n+1]; i++ {
+				block := int(g.from[i] >> giverBits)
+				cell := block*flowParts + part
+				for ; n-last[block] > longest; last[block] += longest {
+					use(cell, longest<<stepShift)
+				}
+				place := uint64(g.from[i]) & (1<<giverBits - 1)
+				use(cell, uint64(n-last[block])<<stepShift|place<<giverShift|uint64(g.share[i]))
+				last[block] = n
+			}
+		}
+	}
+}
+
+// run fills next with what each node receives and gives the sum. Whole numbers add up the
+// same in any order, so the parts may run at once.
+func (f *flow) run(given, next []uint64) (sum uint64) {
+	workers := min(runtime.GOMAXPROCS(0), flowParts)
+	sums := make([]uint64, workers)
+	var group sync.WaitGroup
+	for w := range workers {
+		group.Go(func() { sums[w] = f.receive(given, next, flowParts*w/workers, flowParts*(w+1)/workers) })
+	}
+	group.Wait()
+	for _, s := range sums {
+		sum += s
+	}
+	return sum
+}
+
+// receive adds up what the nodes of parts from low to below high are given.
+func (f *flow) receive(given, next []uint64, low, high int) (sum uint64) {
+	mine := next[f.bounds[low]:f.bounds[high]]
+	clear(mine)
+	for block := 0; block*flowParts < len(f.cells)-1; block++ {
+		first := block << giverBits
+		givers := given[first:min(first+1<<giverBits, len(given))]
+		for part := low; part < high; part++ {
+			cell := block*flowParts + part
+			at := f.bounds[part]
+			for _, edge := range f.packed[f.cells[cell]:f.cells[cell+1]] {
+				at += int(edge >> stepShift)
+				next[at] += times(givers[edge>>giverShift&(1<<giverBits-1)], edge&(1<<giverShift-1))
+			}
+		}
+	}
+	for _, got := range mine {
+		sum += got
+	}
+	return sum
+}

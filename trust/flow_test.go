@@ -1,0 +1,52 @@
+package trust
+
+import (
+	"math/rand/v2"
+	"slices"
+	"testing"
+)
+
+// bigGraph is random, with numbers for names.
+func bigGraph(nodes, edges int) *Graph {
+	rng := rand.New(rand.NewPCG(1, 2))
+	var list []edge
+	for range edges {
+		x := rng.Float64()
+		list = append(list, edge{uint32(rng.IntN(nodes)), uint32(float64(nodes) * x * x * x * x), 1 + uint32(rng.IntN(1<<16))})
+	}
+	return graphOf(nodes, list)
+}
+
+// graphOf makes a graph of edges between nodes.
+func graphOf(nodes int, list []edge) *Graph {
+	b := NewGraphBuilder()
+	for i := range nodes {
+		b.Add(address(i))
+	}
+	for _, e := range list {
+		b.Vouch(e.from, e.to, Fixed(e.weight)<<16)
+	}
+	return b.Build()
+}
+
+// The walk's order of edges gives each node what the plain sum over its givers gives.
+func TestFlowIsThePlainSum(t *testing.T) {
+	far := []edge{{0, 1, 1 << 16}, {0, 299_999, 1 << 16}, {299_999, 0, 1 << 16}, {150_000, 299_998, 7}} // steps that are too long
+	for _, g := range []*Graph{bigGraph(100_000, 400_000), bigGraph(50, 400), graphOf(300_000, far), graphOf(1, nil), graphOf(0, nil)} {
+		rng := rand.New(rand.NewPCG(3, 4))
+		given, got, want := make([]uint64, g.Len()), make([]uint64, g.Len()), make([]uint64, g.Len())
+		var sum uint64
+		for n := range given {
+			given[n], got[n] = rng.Uint64N(1<<40), 77
+		}
+		for n := range want {
+			for i := g.start[n]; i < g.start[n+1]; i++ {
+				want[n] += times(given[g.from[i]], uint64(g.share[i]))
+			}
+			sum += want[n]
+		}
+		if s := g.flow.run(given, got); s != sum || !slices.Equal(got, want) {
+			t.Errorf("%d nodes: the sum is %d, want %d", g.Len(), s, sum)
+		}
+	}
+}
