@@ -54,6 +54,7 @@ type DB struct {
 	noFiles  bool
 	dict     *dictionary
 	recall   *recall
+	searches chan struct{} // has a place for every search under way
 	aheads   chan struct{} // has a place for every transaction ahead of its turn
 	closed   chan struct{} // ends those that wait when the DB is closed
 	close    func()
@@ -111,7 +112,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	}
 	closed := make(chan struct{})
 	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, dict: newDictionary(), recall: newRecall(),
-		aheads: make(chan struct{}, aheadMost), closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
+		searches: make(chan struct{}, max(1, read.MaxConns/3)), aheads: make(chan struct{}, aheadMost), closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
 }
 
 // Close waits for connections in use and closes the pools.

@@ -21,7 +21,7 @@ func OpenTraced(t testing.TB, url string, tracer pgx.QueryTracer) *DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	return &DB{pool: pool, readers: pool, classify: classifyByScheme, dict: newDictionary(), recall: newRecall()}
+	return &DB{pool: pool, readers: pool, searches: make(chan struct{}, 1), classify: classifyByScheme, dict: newDictionary(), recall: newRecall()}
 }
 
 // How files are kept, and read back.

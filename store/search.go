@@ -54,6 +54,9 @@ type Found struct {
 const (
 	// maxCounted bounds what is counted for totals and facets.
 	maxCounted = 10_000
+	// maxHits bounds the documents that are put in order, twice: once for those whose
+	// names match. Of words that more of them hold these are any.
+	maxHits = 20_000
 	// minSearchText and maxSearchLength bound Text, in characters.
 	minSearchText   = 2
 	maxSearchLength = 200
@@ -65,14 +68,19 @@ const (
 	similar = 0.5
 )
 
-// errTooMuch ends a search that reads too much.
-var errTooMuch = fmt.Errorf("the search finds too much to be ordered in time: %w", context.DeadlineExceeded)
+// errTooMuch ends a search that reads too much, errTooMany one that found no place.
+var (
+	errTooMuch = fmt.Errorf("the search finds too much to be ordered in time: %w", context.DeadlineExceeded)
+	errTooMany = fmt.Errorf("too many searches at once: %w", context.DeadlineExceeded)
+)
 
 // Search lists the newest state of agents that match, as in Agents. With Text the
 // best matches come first (names before services, skills, domains, trust models
 // and tags, before descriptions, before parts of words), among equals those with
-// most ratings, then the newest of the highest chain. It fails with
-// context.DeadlineExceeded where that takes the database more than three seconds.
+// most ratings, then the newest of the highest chain. Of what tens of thousands of
+// documents hold not all are looked into: names first. It fails with
+// context.DeadlineExceeded where that takes the database more than three seconds, or
+// too many others search.
 func (db *DB) Search(ctx context.Context, f SearchFilter) (found Found, err error) {
 	q, err := f.query()
 	if err != nil {
@@ -122,8 +130,20 @@ func (db *DB) Search(ctx context.Context, f SearchFilter) (found Found, err erro
 	return found, err
 }
 
-// searching runs f on one snapshot in which no statement may take long.
+// searching runs f on one snapshot in which no statement may take long. Searches use no
+// more than a part of the readers: those who ask for something by its id do not wait
+// behind them.
 func (db *DB) searching(ctx context.Context, chainIDs []uint64, f func(context.Context, pgx.Tx, []*chainView) error) error {
+	waited := time.NewTimer(searchTimeout)
+	defer waited.Stop()
+	select {
+	case db.searches <- struct{}{}:
+		defer func() { <-db.searches }()
+	case <-waited.C:
+		return errTooMany
+	case <-ctx.Done():
+		return context.Cause(ctx)
+	}
 	err := db.view(ctx, "search", func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := chainsOf(ctx, tx, chainIDs)
 		if err != nil {

@@ -57,7 +57,11 @@ func (f *Facets) add(kind string, facet Facet) {
 	lists := map[string]*[]Facet{"services": &f.Services, "skills": &f.Skills, "domains": &f.Domains, "trust": &f.Trust,
 		"chain": &f.Chains, "status": &f.Status}
 	if kind == "total" {
-		f.Total = Count{min(facet.Count, maxCounted), facet.Count > maxCounted}
+		f.Total = Count{Value: facet.Count}
+		return
+	}
+	if kind == "total of hits" {
+		f.Total = f.Total.bounded(int(facet.Count))
 		return
 	}
 	*lists[kind] = append(*lists[kind], facet)
@@ -65,7 +69,7 @@ func (f *Facets) add(kind string, facet Facet) {
 
 // facets counts no more than maxCounted agents, and one to tell that there are more.
 func (q *searchQuery) facets() string {
-	with, from, _ := q.from()
+	with, from, _ := q.from(false)
 	if with == "" {
 		with = "with "
 	} else {
@@ -76,8 +80,9 @@ func (q *searchQuery) facets() string {
 			from %s where a.chain_id = any($1::bigint[])%s limit %d),
 		counted as (
 			select 'total' as kind, '' as value, count(*) as n from m
+			union all select 'total of hits', '', %s
 			union all select 'chain', chain_id::text, count(*) from m group by chain_id
-			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, q.where, maxCounted+1)
+			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, q.where, maxCounted+1, q.hitCount())
 	for _, list := range []string{"services", "skills", "domains", "trust"} {
 		sql += fmt.Sprintf(`
 			union all (select '%[1]s', v, count(*) from m, unnest(m.%[1]s) v where m.denied is null group by v order by count(*) desc, v limit %[2]d)`, list, maxFacets)

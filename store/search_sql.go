@@ -18,6 +18,7 @@ import (
 // they are searched by s, and where there is a text how well s matches.
 type searchQuery struct {
 	hits  string // condition on searchable s, "" without a text
+	names string // the same for names that hold all words, "" where parts of words do not count
 	class string // how well s matches, "0" without a text
 	where string // conditions on a, u and s, each after an "and"
 	args  []any  // $1 is the chains
@@ -157,15 +158,29 @@ func (q *searchQuery) match(text string) {
 	if isWord(text) {
 		q.hits = fmt.Sprintf("(%s or %s <%% s.name)", q.hits, whole)
 	}
-	q.class = fmt.Sprintf("case when s.name = %s then 5 when %s then greatest(3, %s) else %s end",
-		whole, strings.Join(inName, " and "), q.class, q.class)
+	q.names = strings.Join(inName, " and ")
+	q.class = fmt.Sprintf("case when s.name = %s then 5 when %s then greatest(3, %s) else %s end", whole, q.names, q.class, q.class)
 }
 
-// from is every agent that matches, as relations a, u, s and x, and class.
-func (q *searchQuery) from() (with, from, class string) {
+// from is every agent that matches, as relations a, u, s and x, and class. What is
+// searched is long and is read for few: hits are no more than their places, and where
+// they are not ranked not even their class. Relation hit is no more than can be ordered
+// in time: names that match do not get lost among what else does.
+func (q *searchQuery) from(ranked bool) (with, from, class string) {
 	if q.hits != "" {
-		return `with hit as materialized (select s.*, ` + q.class + ` as class from searchable s where ` + q.hits + `)`,
-			`hit s join uris u on u.sha256 = s.sha256 join agents a on a.uri_id = u.id` + denials(), "s.class"
+		class = "case when false then " + q.class + " else 0 end" // its parameters need types
+		if ranked {
+			class = q.class
+		}
+		part := func(where string) string {
+			return fmt.Sprintf("(select s.sha256, %s as class from searchable s where %s limit %d)", class, where, maxHits)
+		}
+		found := part(q.hits)
+		if q.names != "" {
+			found = part(q.names) + " union all " + part(q.hits+" and not ("+q.names+")")
+		}
+		return "with hit as materialized (" + found + ")",
+			`hit left join searchable s on s.sha256 = hit.sha256 join uris u on u.sha256 = hit.sha256 join agents a on a.uri_id = u.id` + denials(), "hit.class"
 	}
 	join := "left join"
 	if q.needed {
@@ -191,14 +206,25 @@ func (q *searchQuery) withArgs(chains []*chainView, more ...any) []any {
 
 // count counts to one more than maxCounted.
 func (q *searchQuery) count(ctx context.Context, tx pgx.Tx, chains []*chainView) (c Count, err error) {
-	with, from, _ := q.from()
-	err = tx.QueryRow(ctx, fmt.Sprintf(`%s select count(*) from (
-		select from %s where a.chain_id = any($1::bigint[])%s limit %d) m`, with, from, q.where, maxCounted+1),
-		q.withArgs(chains)...).Scan(&c.Value)
-	if c.Value > maxCounted {
-		c = Count{maxCounted, true}
+	with, from, _ := q.from(false)
+	var hits int
+	err = tx.QueryRow(ctx, fmt.Sprintf(`%s select count(*), %s from (
+		select from %s where a.chain_id = any($1::bigint[])%s limit %d) m`, with, q.hitCount(), from, q.where, maxCounted+1),
+		q.withArgs(chains)...).Scan(&c.Value, &hits)
+	return c.bounded(hits), err
+}
+
+// hitCount is how many documents were found, all of which were not if it is maxHits.
+func (q *searchQuery) hitCount() string {
+	if q.hits == "" {
+		return "0"
 	}
-	return c, err
+	return "(select count(*) from hit)"
+}
+
+// bounded is what is known when so many documents were looked into.
+func (c Count) bounded(hits int) Count {
+	return Count{min(c.Value, maxCounted), c.Value > maxCounted || hits >= maxHits}
 }
 
 // page reads the entries behind a position.
@@ -219,7 +245,7 @@ func (q *searchQuery) page(ctx context.Context, tx pgx.Tx, chains []*chainView, 
 
 // ranked orders all matches of a text.
 func (q *searchQuery) ranked(chains []*chainView, after searchPos, limit int) (string, []any) {
-	with, from, class := q.from()
+	with, from, class := q.from(true)
 	n := len(q.args)
 	return fmt.Sprintf(`%s
 		select a.chain_id, a.token_id, a.feedback, %s from %s
@@ -232,7 +258,7 @@ func (q *searchQuery) ranked(chains []*chainView, after searchPos, limit int) (s
 // ordered reads every chain by its own index, as Agents does, because there may be
 // no narrower way to what matches. $n+1 is where each chain stands.
 func (q *searchQuery) ordered(chains []*chainView, after searchPos, limit int) (string, []any) {
-	_, from, _ := q.from()
+	_, from, _ := q.from(true)
 	var tokens []bigNum
 	for _, c := range chains {
 		switch id := int64(c.ID); {

@@ -1,0 +1,80 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// Of a word that very many documents hold the names that do are found, and nobody claims
+// to have counted them all.
+func TestSearchOfFrequentWords(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	catalogue(t, db, 7, []int{0}, agentDoc("plain", "bargain"))
+	const many = 21_000 // more than are put in order
+	sqlExec(t, db, `insert into documents (sha256, body, media_type, first_seen) select sha256(i::text::bytea), 'b', '', now() from generate_series(1, $1::int) i`, many)
+	sqlExec(t, db, `
+		insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust)
+		select sha256, 9, 1, 0, '', 'bargain', 'bargain:1C', '{}', '{}', '{}', '{}' from documents where media_type = '' and octet_length(body) = 1`)
+	w := newWorld(8, 100, 1)
+	id := tokenID(0)
+	w.mine(repute.Transfer{To: person(0), TokenID: id}, repute.Registered{TokenID: id, URI: "https://last", Owner: person(0)})
+	w.store(t, db, w.tip().Number)
+	read(t, db, claim(t, db, "")["https://last"], "last", agentDoc("Bargain hunter", ""))
+	for range 2 {
+		found, got := search(t, db, store.SearchFilter{Text: "bargain"})
+		if got != "8:0 7:0" && got != "8:0" || !found.Total.AtLeast {
+			t.Fatalf("found %q of %+v", got, found.Total)
+		}
+	}
+	facets, err := db.SearchFacets(t.Context(), store.SearchFilter{Text: "bargain"})
+	if err != nil || !facets.Total.AtLeast || facets.Total.Value < 1 {
+		t.Errorf("facets %+v, %v", facets.Total, err)
+	}
+	if found, _ := search(t, db, store.SearchFilter{Text: "hunter"}); found.Total.AtLeast {
+		t.Errorf("of a rare word %+v", found.Total)
+	}
+}
+
+// However many search, others are answered.
+func TestSearchesLeaveReaders(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	w := catalogue(t, db, 7, []int{0}, agentDoc("robot", ""))
+	tx, err := db.Pool().Begin(t.Context())
+	ok(t, err)
+	defer func() { _ = tx.Rollback(context.Background()) }()
+	_, err = tx.Exec(t.Context(), "lock table searchable in access exclusive mode")
+	ok(t, err)
+	const searches = 40
+	done := make(chan error, searches)
+	for range searches {
+		go func() {
+			_, err := db.Search(context.Background(), store.SearchFilter{Text: "robot", Limit: 1})
+			done <- err
+		}()
+	}
+	for {
+		var waiting int
+		ok(t, tx.QueryRow(t.Context(), "select count(*) from pg_locks where not granted and relation = 'searchable'::regclass").Scan(&waiting))
+		if waiting > 0 {
+			break
+		}
+	}
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if _, _, err := db.Agent(ctx, w.id(0), latest); err != nil {
+		t.Errorf("an agent while all search: %v", err)
+	}
+	ok(t, tx.Rollback(context.Background()))
+	for range searches {
+		if err := <-done; err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Errorf("search: %v", err)
+		}
+	}
+}
