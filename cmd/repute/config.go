@@ -33,6 +33,7 @@ type config struct {
 	AllowHosts   []string       `yaml:"allow_hosts"` // private hosts that documents may come from
 	Documents    documentConfig `yaml:"documents"`
 	Signing      signingConfig  `yaml:"signing"`
+	Trust        trustConfig    `yaml:"trust"`
 	LogFormat    string         `yaml:"log_format"`
 	LogLevel     string         `yaml:"log_level"`
 	Drain        time.Duration  `yaml:"drain"` // how long running work may finish after SIGTERM
@@ -43,13 +44,19 @@ type config struct {
 	roots *x509.CertPool
 }
 
+// trustConfig names the files that scores follow from, beside the roots.
+type trustConfig struct {
+	Params string `yaml:"params"` // empty: the parameters that repute comes with
+	Tags   string `yaml:"tags"`   // empty: the table of tags that repute comes with
+}
+
 // documentConfig says which documents are read and kept.
 type documentConfig struct {
 	Feedback bool  `yaml:"feedback"`  // also the files of feedback, responses and validations
 	MaxBytes int64 `yaml:"max_bytes"` // kept of what no agent shows; 0: no limit
 }
 
-var knownRoles = []string{"indexer", "documents", "api"}
+var knownRoles = []string{"indexer", "documents", "trust", "api"}
 
 // dataDir is where the private Postgres lives by default. Root runs it as
 // another user, who may not enter root's home.

@@ -20,7 +20,7 @@ import (
 // what later is needed in another form. Errors are repute.ErrInvalid and name the key
 // as the YAML file has it.
 func (c *config) check() error {
-	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts, c.checkToken, c.checkSigning} {
+	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts, c.checkToken, c.checkSigning, c.checkTrust} {
 		if err := one(); err != nil {
 			return err
 		}

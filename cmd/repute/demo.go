@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
+	"repute"
 	"repute/api"
 	"repute/devnet"
 )
@@ -140,6 +141,9 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 		if err != nil {
 			return err
 		}
+		if err := d.trustWatchtowers(ctx, s, population); err != nil {
+			return err
+		}
 		if once {
 			return d.verify(ctx, population)
 		}
@@ -156,6 +160,15 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 		return nil
 	}
 	return err
+}
+
+// trustWatchtowers makes those who measure agents the chain's roots of trust.
+func (d *demo) trustWatchtowers(ctx context.Context, s *service, population *devnet.Population) error {
+	roots := make([]repute.TrustRoot, len(population.Watchtowers))
+	for i, w := range population.Watchtowers {
+		roots[i] = repute.TrustRoot{Address: w.Address, Weight: repute.RootUnit, Reason: "measures agents of the demo and is paid by none of them"}
+	}
+	return s.db.AddRoots(ctx, d.chain.Chain().ID, repute.DefaultRoots, roots, true)
 }
 
 // live adds a little activity each second, and every few seconds a block of what
@@ -260,7 +273,7 @@ func (d *demo) follower() (file string, remove func(), err error) {
 		return "", nil, err
 	}
 	chain := d.chain.Chain()
-	text := fmt.Sprintf("# The chain of a running repute demo, for a process beside it.\nlisten: 127.0.0.1:0\nroles: [indexer, api]\ndata_dir: %q\nchains:\n"+
+	text := fmt.Sprintf("# The chain of a running repute demo, for a process beside it.\nlisten: 127.0.0.1:0\nroles: [indexer, trust, api]\ndata_dir: %q\nchains:\n"+
 		"  - name: %s\n    id: %d\n    identity: %q\n    reputation: %q\n    validations: [%s]\n    start_block: %d\n    rpc: %s\n    poll: 200ms\n",
 		filepath.Join(dir, "data"), chain.Name, chain.ID, chain.Identity, chain.Reputation, quoted(chain.Validations), chain.StartBlock, d.chain.RPCURL())
 	file = filepath.Join(dir, "follow.yaml")

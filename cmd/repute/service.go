@@ -78,6 +78,13 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		}
 		g.Go(func() error { return loop.Run(ctx) })
 	}
+	if s.config.has("trust") {
+		engine, err := s.trustEngine()
+		if err != nil {
+			return err
+		}
+		g.Go(func() error { return engine.Run(ctx) })
+	}
 	if s.config.has("api") {
 		a, err := s.api()
 		if err != nil {

@@ -1,0 +1,63 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+
+	"repute"
+	"repute/trust"
+)
+
+// maxTrustFile bounds the files of parameters and tags, in bytes.
+const maxTrustFile = 1 << 20
+
+// checkTrust refuses parameters of scores that cannot be meant.
+func (c *config) checkTrust() error {
+	_, err := c.Trust.options()
+	return err
+}
+
+// options are those of an engine by the configured files. repute.ErrInvalid: one cannot
+// be read or is wrong.
+func (c trustConfig) options() (o trust.EngineOptions, err error) {
+	if o.Params, err = readTrustFile("trust.params", c.Params); err != nil {
+		return o, err
+	}
+	if o.Tags, err = readTrustFile("trust.tags", c.Tags); err != nil {
+		return o, err
+	}
+	_, err = trust.New(nil, o)
+	return o, err
+}
+
+// readTrustFile is nil where no file is configured.
+func readTrustFile(key, path string) ([]byte, error) {
+	if path == "" {
+		return nil, nil
+	}
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, repute.Invalid(key, err.Error(), "give a readable JSON file")
+	}
+	defer file.Close()
+	body, err := io.ReadAll(io.LimitReader(file, maxTrustFile+1))
+	if err == nil && len(body) > maxTrustFile {
+		err = errors.New("is larger than 1 MiB")
+	}
+	if err != nil {
+		return nil, repute.Invalid(key, fmt.Sprintf("%s: %v", path, err), "give a file like the one that repute comes with")
+	}
+	return body, nil
+}
+
+// trustEngine makes the engine that keeps scores.
+func (s *service) trustEngine() (*trust.Engine, error) {
+	o, err := s.config.Trust.options()
+	if err != nil {
+		return nil, err
+	}
+	o.Metrics, o.Log = trust.NewMetrics(s.registry), s.log
+	return trust.New(s.db, o)
+}
