@@ -85,9 +85,9 @@ func (r Rank) String() string {
 
 // turnTime is for how long a host whose turn has begun is nobody else's. Whoever has
 // it ends its turn before, or died.
-const turnTime = 90 * time.Second
+const turnTime = 135 * time.Second
 
-// BeginHost begins a host's turn: for a minute and a half it is not due, unless new
+// BeginHost begins a host's turn: for some two minutes it is not due, unless new
 // documents of it are. Of hundreds that are worked on none is then offered again.
 func (db *DB) BeginHost(ctx context.Context, host string) error {
 	_, err := db.pool.Exec(ctx, "update hosts set turn = now() + $2::interval where host = $1 and turn <= now()", host, turnTime)

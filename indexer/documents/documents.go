@@ -81,11 +81,13 @@ type Loop struct {
 	fetch fetcher
 	opts  Options
 	saver *saver
+	slots map[string]*slots // by queue
 }
 
 // New makes the loop.
 func New(db *store.DB, fetch *resolver.Client, o Options) *Loop {
 	l := &Loop{db: db, fetch: fetch, opts: o.withDefaults()}
+	l.slots = newSlots(l.opts.Hosts)
 	l.saver = &saver{save: l.save}
 	return l
 }

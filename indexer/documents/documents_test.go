@@ -320,7 +320,7 @@ func hanging(t *testing.T, db *store.DB, timeout time.Duration) (d *Loop, reache
 // The defaults must leave a job the time to end what it starts.
 func TestDocumentsJobsCanEnd(t *testing.T) {
 	t.Parallel()
-	if longest := jobBudget + fetchLimit + saveLimit; longest >= jobTimeout || jobTimeout >= rescueAfter {
+	if longest := freeBudget + fetchLimit + saveLimit; longest >= jobTimeout || jobTimeout >= rescueAfter {
 		t.Errorf("a job may take %s and ends after %s, rescued after %s", longest, jobTimeout, rescueAfter)
 	}
 }

@@ -170,3 +170,32 @@ func TestRedirectParksNobody(t *testing.T) {
 	defer running(t, newLoop(t, db, Options{RetryMin: time.Hour}))()
 	eventually(t, "the good one is read", func() bool { return document(t, db, c, 0).Status == repute.DocumentOK })
 }
+
+// A turn that others may wait for is short, one that nobody waits for goes on for as long
+// as its workers have something to do.
+func TestTurnsGoOnWhileNobodyWaits(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name  string
+		host  string
+		taken int32
+		short bool
+		since time.Duration
+		want  bool
+	}{
+		{"begun", "a", 2, false, 0, true},
+		{"others may wait", "a", 2, false, jobBudget, false},
+		{"nobody waits", "a", 1, false, jobBudget, true},
+		{"a worker is idle", "a", 1, true, jobBudget, false},
+		{"ours", "ipfs", 1, false, jobBudget, false},
+		{"nobody waited for long", "a", 1, false, freeBudget, false},
+	} {
+		place := &slots{most: 2}
+		place.taken.Store(c.taken)
+		turn := turn{place: place, host: c.host, begun: time.Now().Add(-c.since)}
+		turn.short.Store(c.short)
+		if got := turn.goesOn(); got != c.want {
+			t.Errorf("%s: goes on = %t", c.name, got)
+		}
+	}
+}

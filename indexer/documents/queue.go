@@ -26,19 +26,22 @@ const (
 	strangersQueue = "documents"
 	filesQueue     = "documents_files"
 	ownQueue       = "documents_own"
-	// jobBudget is how long one job goes on starting fetches. What it starts can
-	// end, within fetchLimit and saveLimit, before jobTimeout ends the job.
-	// rescueAfter frees the host when the process died with it.
+	// jobBudget is how long one job goes on starting fetches while other hosts may
+	// wait, freeBudget while there is room for them. What it starts can end, within
+	// fetchLimit and saveLimit, before jobTimeout ends the job. rescueAfter frees the
+	// host when the process died with it.
 	jobBudget   = 15 * time.Second
+	freeBudget  = 60 * time.Second
 	fetchLimit  = 22 * time.Second // more than the client's own
 	saveLimit   = 30 * time.Second
-	jobTimeout  = 75 * time.Second
-	rescueAfter = 90 * time.Second
+	jobTimeout  = 120 * time.Second
+	rescueAfter = 135 * time.Second
 	returnLimit = 5 * time.Second
 	// stopAfter is what running fetches get at shutdown.
 	stopAfter = 3 * time.Second
-	// sweepMost is how many hosts one sweep queues of each rank. What is queued goes in
-	// the order it came: a new agent's host waits behind no more of the other ranks.
+	// sweepMost is how many hosts one sweep queues of each rank beyond those there is
+	// room for. What is queued goes in the order it came: a new agent's host waits behind
+	// no more of the other ranks.
 	sweepMost = 100
 )
 
@@ -96,9 +99,7 @@ func (l *Loop) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 	workers := river.NewWorkers()
 	river.AddWorker(workers, river.WorkFunc(l.work))
 	client, err := river.NewClient(riverpgxv5.New(l.db.Pool()), &river.Config{
-		Queues: map[string]river.QueueConfig{
-			strangersQueue: {MaxWorkers: l.opts.Hosts}, filesQueue: {MaxWorkers: (l.opts.Hosts + 3) / 4},
-			ownQueue: {MaxWorkers: len(ownHosts)}},
+		Queues:                      l.queues(),
 		Workers:                     workers,
 		FetchPollInterval:           time.Second,
 		JobTimeout:                  jobTimeout,
@@ -116,6 +117,27 @@ func (l *Loop) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
 	return client, nil
 }
 
+// slots are the places of a queue in this process.
+type slots struct {
+	most  int
+	taken atomic.Int32
+}
+
+// free is how many hosts could begin a turn now.
+func (s *slots) free() int { return max(0, s.most-int(s.taken.Load())) }
+
+func newSlots(hosts int) map[string]*slots {
+	return map[string]*slots{strangersQueue: {most: hosts}, filesQueue: {most: (hosts + 3) / 4}, ownQueue: {most: len(ownHosts)}}
+}
+
+func (l *Loop) queues() map[string]river.QueueConfig {
+	out := map[string]river.QueueConfig{}
+	for name, s := range l.slots {
+		out[name] = river.QueueConfig{MaxWorkers: s.most}
+	}
+	return out
+}
+
 // sweepUntil queues due hosts until ctx ends.
 func (l *Loop) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
 	retry := node.Backoff{Min: l.opts.Sweep, Max: 5 * time.Second}
@@ -131,11 +153,11 @@ func (l *Loop) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
 }
 
 func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
-	hosts, err := l.db.DueHosts(ctx, sweepMost, ownHosts[:]...)
+	hosts, err := l.db.DueHosts(ctx, sweepMost+l.slots[strangersQueue].free(), ownHosts[:]...)
 	if err != nil {
 		return err
 	}
-	files, err := l.db.DueFileHosts(ctx, sweepMost, ownHosts[:]...)
+	files, err := l.db.DueFileHosts(ctx, sweepMost+l.slots[filesQueue].free(), ownHosts[:]...)
 	if err != nil {
 		return err
 	}
@@ -155,9 +177,13 @@ func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	return err
 }
 
-// work drains one host for as long as the job may last, then gives its turn away.
+// work drains one host for as long as the job may last, then gives its turn away. A
+// turn that nobody waits for goes on for longer.
 func (l *Loop) work(ctx context.Context, job *river.Job[hostJob]) error {
-	t := &turn{loop: l, host: job.Args.Host, until: time.Now().Add(jobBudget)}
+	place := l.slots[job.Queue]
+	place.taken.Add(1)
+	defer place.taken.Add(-1)
+	t := &turn{loop: l, place: place, host: job.Args.Host, begun: time.Now()}
 	err := l.db.BeginHost(ctx, t.host)
 	if err == nil {
 		err = t.run(ctx)
@@ -179,8 +205,10 @@ func (l *Loop) giveBack(ctx context.Context, host string) error {
 // turn is one job's work on one host.
 type turn struct {
 	loop   *Loop
+	place  *slots
 	host   string
-	until  time.Time
+	begun  time.Time
+	short  atomic.Bool  // a worker found nothing to do
 	silent atomic.Int32 // fetches in a row that the host did not answer
 	rest   atomic.Int64 // how long the host asked us to stay away, in ns
 }
@@ -201,7 +229,7 @@ func portions(host string) (portion, parallel int) {
 	case "ipfs", store.AgainHost:
 		return 4, 8
 	}
-	return 4, HostParallel
+	return 8, HostParallel
 }
 
 func (t *turn) run(ctx context.Context) error {
@@ -240,6 +268,7 @@ func (t *turn) drain(ctx context.Context, portion int) error {
 	for ; t.goesOn(); claim = portion {
 		due, err := t.loop.db.DueURIs(ctx, t.host, claim)
 		if err != nil || len(due) == 0 {
+			t.short.Store(true)
 			return err
 		}
 		if t.host == "" {
@@ -261,8 +290,15 @@ func (t *turn) drain(ctx context.Context, portion int) error {
 	return ctx.Err()
 }
 
-// goesOn tells whether fetches may still be started.
-func (t *turn) goesOn() bool { return time.Now().Before(t.until) && !t.given() }
+// goesOn tells whether fetches may still be started. The next turn has all its workers
+// again: one where some found nothing to do is not made longer.
+func (t *turn) goesOn() bool {
+	budget := jobBudget
+	if t.place.free() > 0 && !t.short.Load() && !isOwn(t.host) {
+		budget = freeBudget
+	}
+	return time.Since(t.begun) < budget && !t.given()
+}
 
 // unsaved is a document that is being saved, or none when told is nil.
 type unsaved struct {
