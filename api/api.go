@@ -14,6 +14,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/trust"
 	"repute/trust/statement"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -46,6 +47,8 @@ type Options struct {
 	Logger *slog.Logger
 	// AdminToken opens the operator's pages under /admin. "": there are none.
 	AdminToken string
+	// Trust tunes explanations of scores and scores by a caller's roots.
+	Trust trust.ReaderOptions
 	// Signer signs final scores for those who ask. Nil: nothing is signed.
 	Signer *statement.Signer
 	Limits Limits
@@ -101,6 +104,8 @@ type API struct {
 	limits       Limits
 	limiter      limiter
 	refreshes    limiter // of refreshes, which cost others a fetch
+	walks        limiter // of explanations, and of walks by a caller's roots
+	trust        *trust.Reader
 	metrics      *metrics
 	registry     *prometheus.Registry
 	signer       *statement.Signer
@@ -132,6 +137,10 @@ func New(o Options) (*API, error) {
 	}
 	a.limiter = newLimiter(a.limits, o.Redis, a.log)
 	a.refreshes = newBuckets(rate.Every(refreshPeriod), refreshBurst)
+	a.walks = newBuckets(rate.Every(walkPeriod), walkBurst)
+	if a.trust, err = trust.NewReader(a.db, o.Trust); err != nil {
+		return nil, fmt.Errorf("trust: %w", err)
+	}
 	if err := a.watchRedis(); err != nil {
 		return nil, err
 	}

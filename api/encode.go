@@ -74,7 +74,7 @@ func encodeAgent(a repute.Agent) Agent {
 		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
 		URISize: Long(a.URISize), Metadata: each(a.Metadata, encodeMetadata), MetadataCount: Long(a.MetadataCount),
 		Registered: encodePoint(a.Registered), Updated: encodePoint(a.Updated),
-		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document), Said: encodeSaid(a),
+		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document), Standing: encodeStanding(a.Score), Said: encodeSaid(a),
 	}
 	w.URI, w.URIHex = text(a.URI)
 	return w

@@ -14,8 +14,7 @@ import (
 // that what hangs below all of them is read at once.
 type agentNode struct {
 	Agent
-	Score *float64
-	AsOf  *AsOf
+	AsOf *AsOf
 
 	key   repute.AgentID
 	group *cohort
@@ -185,14 +184,17 @@ func (n *agentNode) validationNodes(rows []repute.Validation) []*validationNode 
 type reputationArgs struct {
 	Clients    *[]Address
 	Tag1, Tag2 *string
+	Roots      *string
 }
 
-// reputationNode is an agent's reputation. In a list only the summary is known.
+// reputationNode is an agent's reputation. In a list only standing and summary are known.
 type reputationNode struct {
-	Score   *float64
+	Standing
 	Summary Summary
 	AsOf    *AsOf
 
+	whole *Scored // nil in lists
+	apart Independence
 	tags  []TagSummary
 	total Long
 	list  bool
@@ -206,6 +208,22 @@ func (r *reputationNode) TagsTotal() (Long, error) {
 	return r.total, nil
 }
 
+// Scored is the score with what it follows from.
+func (r *reputationNode) Scored() (*Scored, error) {
+	if r.whole == nil {
+		return nil, notInLists("scored", "score, low, high, confidence, status, tier, summary")
+	}
+	return r.whole, nil
+}
+
+// Independence says how far the raters look like different people.
+func (r *reputationNode) Independence() (*Independence, error) {
+	if r.whole == nil {
+		return nil, notInLists("independence", "score, low, high, confidence, status, tier, summary")
+	}
+	return &r.apart, nil
+}
+
 // Tags are the robust summaries.
 func (r *reputationNode) Tags() ([]TagSummary, error) {
 	if r.list {
@@ -217,18 +235,21 @@ func (r *reputationNode) Tags() ([]TagSummary, error) {
 // Reputation gives the unweighted views.
 func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reputationNode, error) {
 	if n.group.list {
-		if args.Clients != nil || args.Tag1 != nil || args.Tag2 != nil {
+		if args.Clients != nil || args.Tag1 != nil || args.Tag2 != nil || args.Roots != nil {
 			return nil, notInLists("reputation", "no argument")
 		}
 		summary, err := n.group.summaryOf(ctx, n.key)
 		if err != nil {
 			return nil, err
 		}
-		return &reputationNode{Summary: encodeSummary(summary), list: true}, nil
+		return &reputationNode{Standing: n.Standing, Summary: encodeSummary(summary), list: true}, nil
 	}
 	clients, err := addressesOf("clients", args.Clients)
 	if err != nil {
 		return nil, err
+	}
+	if orEmpty(args.Roots) != "" && n.group.at != latest() {
+		return nil, repute.Invalid("roots", "score at latest only", "ask agent without at, or leave out roots")
 	}
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
@@ -239,7 +260,43 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if err != nil {
 		return nil, err
 	}
-	return &reputationNode{Summary: encodeSummary(r.Summary), AsOf: orNullAsOf(r.AsOf), tags: each(r.Tags, encodeTag), total: Long(r.TagsTotal)}, nil
+	scored, err := n.group.api.scored(ctx, n.key, r.Score, orEmpty(args.Roots))
+	if err != nil {
+		return nil, err
+	}
+	return &reputationNode{
+		Standing: scored.Standing, whole: &scored, apart: encodeIndependence(r.Independence),
+		Summary: encodeSummary(r.Summary), AsOf: orNullAsOf(r.AsOf), tags: each(r.Tags, encodeTag), total: Long(r.TagsTotal),
+	}, nil
+}
+
+// explainArgs are the arguments of Agent.explain.
+type explainArgs struct {
+	Without *[]Address
+	Limit   int32
+}
+
+// Explain tells what the agent's score is made of.
+func (n *agentNode) Explain(ctx context.Context, args explainArgs) (*ExplainAnswer, error) {
+	if n.group.list {
+		return nil, notInLists("explain", "reputation")
+	}
+	p := explainPlan{at: n.group.at, limit: int(args.Limit)}
+	if p.limit < 1 || p.limit > maxListed {
+		return nil, repute.Invalid("limit", "out of range", fmt.Sprintf("a number from 1 to %d", maxListed))
+	}
+	var err error
+	if p.without, err = addressesOf("without", args.Without); err != nil {
+		return nil, err
+	}
+	if len(p.without) > maxWithout {
+		return nil, repute.Invalid("without", "too many addresses", fmt.Sprintf("at most %d", maxWithout))
+	}
+	if err := charge(ctx, explainCost); err != nil {
+		return nil, err
+	}
+	answer, err := n.group.api.explanation(ctx, n.key, p)
+	return &answer, err
 }
 
 // notInLists refuses what would cost one read per agent of a list.

@@ -14,6 +14,9 @@ import (
 // small reads under many aliases would be cheap.
 const readCost = 50
 
+// explainCost is an explanation's, with all the rows it may list.
+const explainCost = 2000
+
 // errCost ends a query that asks for too much. The answer names it once for the
 // whole query (costError).
 var errCost = fmt.Errorf("query cost exceeded: %w", repute.ErrLimited)

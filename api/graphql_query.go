@@ -113,6 +113,9 @@ type agentsArgs struct {
 		ChainIDs *[]Long
 		Owner    *Address
 		Wallet   *Address
+		MinScore *float64
+		Tier     *int32
+		Rating   *string
 	}
 	Sort  string
 	Order *string
@@ -167,6 +170,17 @@ func (args agentsArgs) filter() (f store.AgentFilter, err error) {
 	if f.Wallet, err = parseOptionalAddress("wallet", orEmpty(args.Filter.Wallet)); err == nil {
 		err = checkWallet(f.Wallet)
 	}
+	if err != nil {
+		return f, err
+	}
+	least, tier := "", ""
+	if args.Filter.MinScore != nil {
+		least = strconv.FormatFloat(*args.Filter.MinScore, 'f', -1, 64)
+	}
+	if args.Filter.Tier != nil {
+		tier = strconv.Itoa(int(*args.Filter.Tier))
+	}
+	f.Score, err = parseScoreFilter(least, tier, orEmpty(args.Filter.Rating))
 	return f, err
 }
 

@@ -53,7 +53,7 @@ fragment file on File { status source sha256 keccak256 size fetchedAt reason det
     oasf { skills domains } payment { from to chainId txHash } } }
 query($id: ID!, $at: String) {
   agent(id: $id, at: $at) {
-    id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize score
+    id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize score low high confidence status tier
     metadataCount metadata { key keyHex value text size partial set { ...point } }
     registered { ...point } updated { ...point }
     counts { feedback revoked clients responses validations }
@@ -201,7 +201,7 @@ func TestGraphQLErrors(t *testing.T) {
 		{`{ agents(after: "x") { nodes { id } } }`, "INVALID", "after"},
 		{`{ agents(filter: {owner: "me"}) { nodes { id } } }`, "INVALID", "owner"},
 		{`{ agents(filter: {owner: 5}) { nodes { id } } }`, "BAD_QUERY", ""},
-		{`{ agents(sort: score) { nodes { id } } }`, "BAD_QUERY", ""},
+		{`{ agents(sort: nope) { nodes { id } } }`, "BAD_QUERY", ""},
 		{`{ agent(id: "8453:7") { feedback(clients: ["x"]) { nodes { id } } } }`, "INVALID", "clients"},
 		{`{ agent(id: "8453:7") { feedback(after: "x") { nodes { id } } } }`, "INVALID", "after"},
 		{`{ agents(first: 2) { nodes { feedback(tag1: "a") { nodes { id } } } } }`, "INVALID", "feedback"},

@@ -16,7 +16,6 @@ type (
 	// AgentAnswer is one agent.
 	AgentAnswer struct {
 		Agent
-		Score *float64 `json:"score" doc:"-100 to 100; null until it is computed, to be read as not trusted"`
 		// Beside holds what others say of the document.
 		Beside
 		AsOf AsOf `json:"asOf"`
@@ -30,10 +29,11 @@ type (
 	}
 	// ReputationAnswer is what a runtime asks before it pays or delegates.
 	ReputationAnswer struct {
-		Agent   ID           `json:"agent" doc:"agent id"`
-		Score   *float64     `json:"score" doc:"-100 to 100; null until it is computed, to be read as not trusted"`
-		Summary Summary      `json:"summary" doc:"exactly what the registry's getSummary(clients, tag1, tag2) returns; without clients over all of them"`
-		Tags    []TagSummary `json:"tags" doc:"robust view of the hundred tag1 with most ratings: one vote per reviewer, not narrowed by clients and tags"`
+		Agent ID `json:"agent" doc:"agent id"`
+		Scored
+		Independence Independence `json:"independence" doc:"how far the raters look like different people; no part of the score"`
+		Summary      Summary      `json:"summary" doc:"exactly what the registry's getSummary(clients, tag1, tag2) returns; without clients over all of them"`
+		Tags         []TagSummary `json:"tags" doc:"robust view of the hundred tag1 with most ratings: one vote per reviewer, not narrowed by clients and tags"`
 		// TagsTotal is beside what is shown of them.
 		TagsTotal Long   `json:"tagsTotal" doc:"how many tag1 are in use"`
 		Counts    Counts `json:"counts"`
@@ -121,6 +121,9 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	if err != nil {
 		return nil, err
 	}
+	if q.Roots != "" && at != latest() {
+		return nil, repute.Invalid("at", "roots of the caller score at latest only", "leave out at, or roots")
+	}
 	id, err := a.resolve(ctx, ref)
 	if err != nil {
 		return nil, err
@@ -135,8 +138,13 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 			return nil, err
 		}
 	}
-	return ok(ReputationAnswer{Signed: signed,
-		Agent: ID(id.String()), Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag), TagsTotal: Long(r.TagsTotal),
+	scored, err := a.scored(ctx, id, r.Score, q.Roots)
+	if err != nil {
+		return nil, unknownAgent(err)
+	}
+	return ok(ReputationAnswer{
+		Agent: ID(id.String()), Scored: scored, Signed: signed, Independence: encodeIndependence(r.Independence),
+		Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag), TagsTotal: Long(r.TagsTotal),
 		Counts: encodeCounts(r.Counts), AsOf: encodeAsOf(r.AsOf),
 	}), nil
 }
@@ -246,19 +254,22 @@ func (q *AgentsQuery) filter() (f store.AgentFilter, err error) {
 	if f.Sort, f.Desc, err = parseSort(q.Sort, q.Order); err != nil {
 		return f, err
 	}
+	if f.Score, err = parseScoreFilter(q.MinScore, string(q.Tier), q.RatedStatus); err != nil {
+		return f, err
+	}
 	f.Limit, err = parseLimit(string(q.Limit))
 	return f, err
 }
 
 // parseSort reads the order of a list: what is asked for most comes first by
-// default, so ids ascend and the other two descend.
+// default, so ids ascend and the others descend.
 func parseSort(sort, order string) (by string, desc bool, err error) {
 	switch sort {
 	case "":
 		sort = "id"
-	case "id", "feedback", "updated":
+	case "id", "feedback", "updated", "score":
 	default:
-		return "", false, repute.Invalid("sort", "unknown order here", "id, feedback or updated; relevance in a search")
+		return "", false, repute.Invalid("sort", "unknown order here", "id, feedback, updated or score; relevance in a search")
 	}
 	switch order {
 	case "":

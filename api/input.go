@@ -159,6 +159,7 @@ type ReputationQuery struct {
 	Clients string `query:"clients" doc:"addresses divided by commas: only their ratings count in summary; one given twice counts twice, as on chain"`
 	Tag1    string `query:"tag1" doc:"only ratings with this tag1 count in summary; empty for all"`
 	Tag2    string `query:"tag2" doc:"only ratings with this tag2 count in summary; empty for all"`
+	Roots   string `query:"roots" doc:"addresses divided by commas, no more than 100, or the name of one of the chain's sets of roots: whom to trust instead of the chain's own roots, at latest only; new roots are limited to one a second"`
 	Signed  Flag   `query:"signed" doc:"1: with the final score as a signed statement that can be verified offline; the answer is then of the finalized block where at is absent"`
 }
 
@@ -202,8 +203,11 @@ type AgentsQuery struct {
 	Request
 	PageQuery
 	AgentsFilter
-	Sort  string `query:"sort" enum:"id,feedback,updated,relevance" doc:"id (default), feedback: live ratings, updated: block of the last event; relevance (default and only one of a search): best matches, among equals most ratings"`
-	Order string `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for feedback and updated); not of a search"`
+	MinScore    string `query:"minScore" doc:"-100 to 100: only rated agents with this score or a better one; not of a search"`
+	Tier        Number `query:"tier" doc:"0 to 4: only rated agents of this tier; not of a search"`
+	RatedStatus string `query:"rating" enum:"rated,unrated" doc:"only agents that are rated, or only those that are not; not of a search"`
+	Sort        string `query:"sort" enum:"id,feedback,updated,score,relevance" doc:"id (default), feedback: live ratings, updated: block of the last event, score: of agents that have one; relevance (default and only one of a search): best matches, among equals most ratings"`
+	Order       string `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for feedback, updated and score); not of a search"`
 }
 
 // FacetsQuery are the parameters of facets: those of the list without its order.

@@ -59,6 +59,18 @@ type (
 		ChainAgentPath
 		ValidationQuery
 	}
+	explainInput struct {
+		AgentPath
+		ExplainQuery
+	}
+	explainPairInput struct {
+		PairPath
+		ExplainQuery
+	}
+	explainChainInput struct {
+		ChainAgentPath
+		ExplainQuery
+	}
 	agentsInput struct {
 		AgentsQuery
 		ChainIDs string `query:"chainId" doc:"chain ids divided by commas; all chains when absent"`
@@ -97,6 +109,11 @@ func (a *API) mount() {
 	onAgent[reputationInput](a, "/agents/{id}/reputation", "get-reputation", reputation, a.reputation)
 	onAgent[reputationPairInput](a, "/agents/{chainId}/{tokenId}/reputation", "get-reputation-by-token", reputation, a.reputation)
 	onAgent[reputationChainInput](a, "/chains/{chainId}/agents/{id}/reputation", "get-chain-reputation", reputation, a.reputation)
+
+	const explain = "What an agent's score is made of"
+	onAgent[explainInput](a, "/agents/{id}/reputation/explain", "explain-reputation", explain, a.explain)
+	onAgent[explainPairInput](a, "/agents/{chainId}/{tokenId}/reputation/explain", "explain-reputation-by-token", explain, a.explain)
+	onAgent[explainChainInput](a, "/chains/{chainId}/agents/{id}/reputation/explain", "explain-chain-reputation", explain, a.explain)
 
 	const feedback = "An agent's ratings, newest first"
 	onAgent[feedbackInput](a, "/agents/{id}/feedback", "list-feedback", feedback, a.feedback)

@@ -61,7 +61,7 @@ func TestREST(t *testing.T) {
 
 func checkAgent(t *testing.T, a api.AgentAnswer, l *ledger) {
 	t.Helper()
-	if a.Score != nil || a.Owner != api.Address(addr(2).Hex()) || a.OwnerClaimed || a.Approved != nil {
+	if a.Score != 0 || a.Status != "unrated" || a.Owner != api.Address(addr(2).Hex()) || a.OwnerClaimed || a.Approved != nil {
 		t.Errorf("%+v", a)
 	}
 	if a.Wallet == nil || *a.Wallet != api.Address(addr(77).Hex()) {
@@ -128,7 +128,7 @@ func TestReputation(t *testing.T) {
 	path := "/agents/8453:7/reputation"
 	all := get(t, s, path)
 	r := as[api.ReputationAnswer](t, all)
-	if !strings.Contains(string(all.body), `"score":null`) {
+	if !strings.Contains(string(all.body), `"score":0`) {
 		t.Errorf("score is missing: %s", all.body)
 	}
 	// 3×7, 1..12 without 3, 99.50, -5 and 80: 270.5 / 17, shown in decimals 0.

@@ -113,6 +113,11 @@ func (a *API) search(ctx context.Context, q *AgentsQuery, chains []uint64) (*out
 	if q.Sort != "" && q.Sort != "relevance" || q.Order != "" {
 		return nil, repute.Invalid("sort", "a search has an order of its own", "leave sort and order out: best matches come first, among equals those with most ratings")
 	}
+	for _, name := range []string{"minScore", "tier", "rating"} {
+		if q.optional(name) != nil {
+			return nil, repute.Invalid(name, "not of a search", "leave it out, or leave out what makes this a search")
+		}
+	}
 	f, err := q.search(&q.Request, chains)
 	if err != nil {
 		return nil, err

@@ -27,6 +27,7 @@ type Agent struct {
 	Updated       Point    `json:"updated" doc:"last event that touched the agent, its feedback or validations"`
 	Counts        Counts   `json:"counts"`
 	Document      Document `json:"document" doc:"what is known of the bytes behind uri"`
+	Standing
 	Said
 }
 

@@ -51,6 +51,11 @@ type Kin struct {
 	High  Points
 }
 
+// Reasons are all of them, in no order that means anything.
+func Reasons() []Reason {
+	return []Reason{ReasonSelf, ReasonUnknownTag, ReasonRange, ReasonChannel, ReasonEarlier, ReasonFuture, ReasonUndated}
+}
+
 // Points is a score or a part of one, in thousandths of a point: -100000 to 100000.
 type Points = repute.Points
 

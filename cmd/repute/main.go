@@ -105,7 +105,7 @@ done. verify and bench say more with theirs: see their help.`,
 	root.SetErr(p.stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
-		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.documentsCommand(), p.manifestCommand(),
+		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.documentsCommand(), p.scoreCommand(), p.manifestCommand(),
 		p.rootsCommand(), p.evidenceCommand(), p.keysCommand(), p.verifySnapshotCommand(), p.benchCommand(), p.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
 	strict(root)

@@ -90,7 +90,7 @@ func TestNodeAwayAtStart(t *testing.T) {
 	eventually(t, "http://"+address+"/readyz", 503, strings.TrimPrefix(c.URL(), "http://"), out)
 	c.GoDark(false)
 	eventually(t, "http://"+address+"/readyz", 200, "", out)
-	eventually(t, "http://"+address+"/agents/0/reputation", 200, `"score":null`, out)
+	eventually(t, "http://"+address+"/agents/0/reputation", 200, `"status":"unrated"`, out)
 	// What is indexed is answered while the node is away, which is told.
 	c.GoDark(true)
 	eventually(t, "http://"+address+"/readyz", 200, strings.TrimPrefix(c.URL(), "http://"), out)

@@ -1,0 +1,260 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/trust"
+)
+
+// The wire types of an explanation.
+type (
+	// ExplainAnswer tells what a score is made of.
+	ExplainAnswer struct {
+		Agent ID `json:"agent" doc:"agent id"`
+		Scored
+		Contributions    []Contribution `json:"contributions" doc:"their points add up to score exactly; those with most points first, what is not listed as one of kind rest, prior and adjustments at the end"`
+		Excluded         []Excluded     `json:"excluded" doc:"rows that do not count, in the order of the chain: the first ones, as many as limit allows"`
+		ExcludedByReason []ReasonCount  `json:"excludedByReason" doc:"all rows that do not count"`
+		// Counterfactuals are without others' words.
+		Counterfactuals []Counterfactual `json:"counterfactuals" doc:"what the score would be without the rows of some raters: first those of without, then each of the three strongest, then all of these"`
+	}
+	// Contribution is one part of a score.
+	Contribution struct {
+		Kind      string    `json:"kind" enum:"opinion,rest,prior,unrated,guard" doc:"opinion: of raters that count as one; rest: all that are not listed; prior: the agent's own vouching; unrated: takes away what cannot be relied on; guard: another agent of the same party"`
+		Points    float64   `json:"points"`
+		Channel   *string   `json:"channel"`
+		Raters    []Address `json:"raters" doc:"no more than ten"`
+		Weight    float64   `json:"weight" doc:"of the strongest rater, 0 to 1"`
+		Opinion   float64   `json:"opinion" doc:"-1 to 1"`
+		Evidence  float64   `json:"evidence" doc:"units after all bounds: one full-weight opinion is one"`
+		Unvouched float64   `json:"unvouched" doc:"the part of evidence that nobody vouches for"`
+		Path      []Address `json:"path" doc:"from a root to the strongest rater; empty when there is none"`
+		Rows      []Row     `json:"rows" doc:"newest first, no more than ten"`
+		Count     Long      `json:"count" doc:"number of rows, of opinions in a rest"`
+	}
+	// Row says where a rating or an answer of a validator is on the chain.
+	Row struct {
+		Tx       *Hash   `json:"tx"`
+		Block    Long    `json:"block"`
+		LogIndex Long    `json:"logIndex"`
+		Rater    Address `json:"rater"`
+		Index    Long    `json:"index" doc:"of the rating; 0 for an answer of a validator"`
+		Tag1     string  `json:"tag1"`
+		Value    Decimal `json:"value"`
+	}
+	// Excluded is a row that does not count, and why.
+	Excluded struct {
+		Row
+		Reason string `json:"reason" enum:"self,unknown-tag,out-of-range,other-channel,earlier-owner,future,undated"`
+	}
+	// ReasonCount counts rows that do not count.
+	ReasonCount struct {
+		Reason string `json:"reason"`
+		Count  Long   `json:"count"`
+	}
+	// Counterfactual is what a score would be without some raters' rows.
+	Counterfactual struct {
+		Without []Address `json:"without"`
+		Standing
+	}
+)
+
+// ExplainQuery are the parameters of an explanation.
+type ExplainQuery struct {
+	Request
+	AtQuery
+	Without string `query:"without" doc:"addresses divided by commas, no more than 100: what the score would be without their rows"`
+	Limit   Number `query:"limit" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
+}
+
+// Query is the query itself, also where it is embedded.
+func (q *ExplainQuery) Query() *ExplainQuery { return q }
+
+// explainPlan is what an explanation was asked with.
+type explainPlan struct {
+	at      repute.At
+	without []common.Address
+	limit   int
+}
+
+const (
+	defaultListed = 20
+	maxListed     = 100
+	maxWithout    = 100
+)
+
+func (q *ExplainQuery) plan() (p explainPlan, err error) {
+	if p.at, err = parseAt(q.At); err != nil {
+		return p, err
+	}
+	if p.without, err = parseAddresses("without", q.Without); err != nil {
+		return p, err
+	}
+	if len(p.without) > maxWithout {
+		return p, repute.Invalid("without", "too many addresses", fmt.Sprintf("at most %d", maxWithout))
+	}
+	p.limit = defaultListed
+	if q.Limit != "" {
+		if p.limit, err = parseLimit(string(q.Limit)); err == nil && p.limit > maxListed {
+			err = repute.Invalid("limit", "too many", fmt.Sprintf("a number from 1 to %d", maxListed))
+		}
+	}
+	return p, err
+}
+
+func (a *API) explain(ctx context.Context, ref repute.AgentRef, q *ExplainQuery) (*output[ExplainAnswer], error) {
+	p, err := q.plan()
+	if err != nil {
+		return nil, err
+	}
+	id, err := a.resolve(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	answer, err := a.explanation(ctx, id, p)
+	if err != nil {
+		return nil, unknownAgent(err)
+	}
+	return ok(answer), nil
+}
+
+func (a *API) explanation(ctx context.Context, id repute.AgentID, p explainPlan) (w ExplainAnswer, err error) {
+	if err := a.admitWalk(ctx); err != nil {
+		return w, err
+	}
+	account, err := a.trust.Explain(ctx, id, p.at, p.without)
+	if err != nil {
+		return w, err
+	}
+	return encodeAccount(id, account, p.limit)
+}
+
+// Explanations and walks by a caller's roots: so many at once, then one per period.
+const (
+	walkPeriod = time.Second
+	walkBurst  = 20
+)
+
+// admitWalk counts what is dearer than a read against the caller's own bucket.
+func (a *API) admitWalk(ctx context.Context) error {
+	if wait := a.walks.allow(ctx, callerOf(ctx)); wait > 0 && a.limits.Rate >= 0 {
+		return tooSoon("too many explanations and walks from roots of your own", wait)
+	}
+	return nil
+}
+
+func encodeAccount(id repute.AgentID, account trust.Account, limit int) (w ExplainAnswer, err error) {
+	w.Agent = ID(id.String())
+	if w.Scored, err = encodeScored(account.Score); err != nil {
+		return w, err
+	}
+	// Of the explanation, not of what was stored: it also says how much is missing.
+	if w.Standing, w.Gates, err = encodeResult(account.Explanation.Result); err != nil {
+		return w, err
+	}
+	w.Contributions = encodeContributions(account.Contributions, limit)
+	w.Excluded = []Excluded{}
+	for i, e := range account.Excluded {
+		if i < limit {
+			w.Excluded = append(w.Excluded, Excluded{encodeRow(e.RowRef), string(e.Reason)})
+		}
+	}
+	w.ExcludedByReason = []ReasonCount{}
+	for _, reason := range trust.Reasons() {
+		if n := account.ByReason[reason]; n > 0 {
+			w.ExcludedByReason = append(w.ExcludedByReason, ReasonCount{string(reason), Long(n)})
+		}
+	}
+	w.Counterfactuals = []Counterfactual{}
+	for _, c := range account.Counterfactuals {
+		standing, _, err := encodeResult(c.Result)
+		if err != nil {
+			return w, err
+		}
+		w.Counterfactuals = append(w.Counterfactuals, Counterfactual{each(c.Without, address), standing})
+	}
+	return w, nil
+}
+
+// encodeContributions lists so many opinions and adds up the others, so that the points
+// still add up.
+func encodeContributions(list []trust.Contribution, limit int) []Contribution {
+	out := []Contribution{}
+	rest := trust.Contribution{Kind: trust.KindRest}
+	flush := func() {
+		if rest.Count > 0 {
+			out = append(out, encodeContribution(rest))
+			rest.Count = 0
+		}
+	}
+	opinions := 0
+	for _, c := range list {
+		switch {
+		case c.Kind == trust.KindOpinion && opinions < limit:
+			opinions++
+			out = append(out, encodeContribution(c))
+		case c.Kind == trust.KindOpinion:
+			addUp(&rest, c, 1)
+		case c.Kind == trust.KindRest:
+			addUp(&rest, c, c.Count)
+		default:
+			flush()
+			out = append(out, encodeContribution(c))
+		}
+	}
+	flush()
+	return out
+}
+
+func addUp(rest *trust.Contribution, c trust.Contribution, count int) {
+	rest.Points += c.Points
+	rest.Evidence += c.Evidence
+	rest.Unvouched += c.Unvouched
+	rest.Count += count
+}
+
+func encodeContribution(c trust.Contribution) Contribution {
+	return Contribution{
+		Kind: c.Kind, Points: points(c.Points), Channel: orNull(c.Channel), Raters: each(c.Raters, address),
+		Weight: fixed(c.Weight), Opinion: fixed(c.Opinion), Evidence: fixed(c.Evidence), Unvouched: fixed(c.Unvouched),
+		Path: each(c.Path, address), Rows: each(c.Rows, encodeRow), Count: Long(c.Count),
+	}
+}
+
+func encodeRow(r trust.RowRef) Row {
+	tag, _ := text(r.Tag1)
+	return Row{Tx: encodeHash(r.Tx), Block: Long(r.Block), LogIndex: Long(r.LogIndex), Rater: address(r.Rater),
+		Index: Long(r.Index), Tag1: tag, Value: Decimal(r.Value)}
+}
+
+// fixed gives the six digits after the point that results are written with.
+func fixed(f trust.Fixed) (out float64) {
+	raw, err := f.MarshalJSON()
+	if err == nil {
+		err = json.Unmarshal(raw, &out)
+	}
+	if err != nil {
+		return 0
+	}
+	return out
+}
+
+// Explain is what the explanation's route answers about an agent, for other ways to
+// show it.
+func Explain(ctx context.Context, r *trust.Reader, id repute.AgentID, q ExplainQuery) (w ExplainAnswer, err error) {
+	p, err := q.plan()
+	if err != nil {
+		return w, err
+	}
+	account, err := r.Explain(ctx, id, p.at, p.without)
+	if err != nil {
+		return w, err
+	}
+	return encodeAccount(id, account, p.limit)
+}

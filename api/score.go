@@ -1,0 +1,232 @@
+package api
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+// The wire types of scores, of REST and, by their field names, of GraphQL. Numbers are
+// exact decimals: points have three digits after the point, others six.
+type (
+	// Standing is how far an agent can be trusted, in short.
+	Standing struct {
+		Score      float64 `json:"score" doc:"-100 to 100; 0 while unrated, so that whoever asks for a minimum refuses"`
+		Low        float64 `json:"low" doc:"one standard deviation below; gates that admit read it"`
+		High       float64 `json:"high" doc:"one standard deviation above; gates that refuse read it"`
+		Confidence float64 `json:"confidence" doc:"0 to 1: how much of the score is evidence"`
+		Status     string  `json:"status" enum:"rated,unrated" doc:"unrated: too little that is vouched for; score is 0 and says nothing"`
+		Tier       int32   `json:"tier" doc:"0 unrated or to be rejected, to 4"`
+	}
+	// Scored is a score with what it follows from.
+	Scored struct {
+		Standing
+		Reason   *string      `json:"reason" doc:"why the agent is unrated; null when it is rated"`
+		Gates    []Gate       `json:"gates" doc:"lines a policy may draw, and what is missing to pass them"`
+		Scorer   *string      `json:"scorer" doc:"version of the engine; null where none has scored the agent"`
+		Finality *string      `json:"finality" enum:"provisional,final" doc:"final: of a closed epoch, kept and replayable; provisional: of the newest block"`
+		Epoch    *Long        `json:"epoch" doc:"whose weights of raters count"`
+		ScoredAt *ScoredAt    `json:"scoredAt" doc:"the block the score is of: the newest event it follows from, or the epoch's"`
+		Hashes   *ScoreHashes `json:"hashes" doc:"sha256 of what else the score follows from"`
+		Roots    *string      `json:"roots" doc:"whose roots: default, the name of a set, or given"`
+	}
+	// ScoredAt is a block.
+	ScoredAt struct {
+		Block Long  `json:"block"`
+		Hash  *Hash `json:"hash"`
+		Time  *Time `json:"time" format:"date-time"`
+	}
+	// ScoreHashes name the inputs of a score.
+	ScoreHashes struct {
+		Params   Hash  `json:"params"`
+		Tags     Hash  `json:"tags"`
+		Roots    Hash  `json:"roots"`
+		Links    *Hash `json:"links"`
+		Evidence *Hash `json:"evidence" doc:"of the manifest of what was read besides events; null for roots of the caller"`
+	}
+	// Gate is a line and what an agent lacks to pass it.
+	Gate struct {
+		ID     string    `json:"id"`
+		Passed bool      `json:"passed"`
+		Lacks  []Lacking `json:"lacks" doc:"empty when passed"`
+	}
+	// Lacking is one thing missing.
+	Lacking struct {
+		What  string   `json:"what" enum:"rated,low,high,paths,evidence,recentRaters"`
+		Have  float64  `json:"have"`
+		Need  float64  `json:"need"`
+		Units *float64 `json:"units" doc:"of low in an explanation: so many full-weight opinions of +1 would do"`
+	}
+	// Independence says how far raters look like different people.
+	Independence struct {
+		Ratings       Long    `json:"ratings" doc:"looked at: the newest live ones, no more than a thousand"`
+		Raters        Long    `json:"raters" doc:"distinct clients of these"`
+		Clusters      Long    `json:"clusters" doc:"parties they seem to be: raters count as one that own, or are the wallet of, agents of one owner, or whose first of these ratings came in one block with equal value, tags and URI"`
+		OneAgentShare float64 `json:"oneAgentShare" doc:"part of the raters without a live rating of another agent, 0 to 1"`
+		Burstiness    float64 `json:"burstiness" doc:"part of the ratings that came within the busiest 24 hours, 0 to 1"`
+	}
+)
+
+func points(p repute.Points) float64 { return float64(p) / 1000 }
+
+func encodeStanding(s repute.Score) Standing {
+	return Standing{
+		Score: points(s.Score), Low: points(s.Low), High: points(s.High), Confidence: float64(s.Confidence) / 1e6,
+		Status: statusOf(s.Rated), Tier: int32(s.Tier),
+	}
+}
+
+func statusOf(rated bool) string {
+	if rated {
+		return string(trust.Rated)
+	}
+	return string(trust.Unrated)
+}
+
+// resultView is what answers show of a stored result.
+type resultView struct {
+	Gates []Gate `json:"gates"`
+}
+
+func encodeScored(s repute.Score) (w Scored, err error) {
+	w = Scored{Standing: encodeStanding(s), Gates: []Gate{}}
+	if !s.Rated {
+		w.Reason = orNull(unratedReason(s))
+	}
+	if s.Run == 0 {
+		return w, nil
+	}
+	var view resultView
+	if err := json.Unmarshal(s.Result, &view); err != nil {
+		return w, fmt.Errorf("stored result: %w", err)
+	}
+	w.Gates = settleGates(view.Gates)
+	finality := "provisional"
+	if s.Final {
+		finality = "final"
+	}
+	epoch := Long(s.Epoch)
+	w.Scorer, w.Finality, w.Epoch, w.Roots = &s.Scorer, &finality, &epoch, orNull(repute.DefaultRoots)
+	w.ScoredAt = encodeScoredAt(s.Block)
+	w.Hashes = &ScoreHashes{Params: Hash(s.Params.Hex()), Tags: Hash(s.Tags.Hex()), Roots: Hash(s.Roots.Hex()),
+		Links: encodeHash(s.Links), Evidence: encodeHash(s.Evidence)}
+	return w, nil
+}
+
+func encodeScoredAt(b repute.Block) *ScoredAt {
+	return &ScoredAt{Long(b.Number), encodeHash(b.Hash), encodeTime(b.Time)}
+}
+
+// settleGates never leaves a list null.
+func settleGates(gates []Gate) []Gate {
+	return each(gates, func(g Gate) Gate {
+		g.Lacks = each(g.Lacks, func(l Lacking) Lacking { return l })
+		return g
+	})
+}
+
+func unratedReason(s repute.Score) string {
+	if s.Run == 0 {
+		return "no score was computed: nobody has rated the agent, or no epoch was closed since it was rated"
+	}
+	return fmt.Sprintf("too little of what was said of it is vouched for: confidence is %.3f", float64(s.Confidence)/1e6)
+}
+
+// encodeResult gives the parts of a result that was computed for this answer.
+func encodeResult(r trust.Result) (Standing, []Gate, error) {
+	s := Standing{Score: points(r.Score), Low: points(r.Low), High: points(r.High), Status: string(r.Status), Tier: int32(r.Tier)}
+	var view struct {
+		resultView
+		Confidence float64 `json:"confidence"`
+	}
+	raw, err := json.Marshal(r)
+	if err == nil {
+		err = json.Unmarshal(raw, &view)
+	}
+	s.Confidence = view.Confidence
+	return s, settleGates(view.Gates), err
+}
+
+func encodePersonal(p trust.Personal, set string) (w Scored, err error) {
+	if w.Standing, w.Gates, err = encodeResult(p.Result); err != nil {
+		return w, err
+	}
+	if p.Result.Status == trust.Unrated {
+		w.Reason = orNull(fmt.Sprintf("too little of what was said of it is vouched for by these roots: confidence is %.3f", w.Confidence))
+	}
+	epoch := Long(p.Run.Epoch)
+	w.Scorer, w.Finality, w.Epoch, w.Roots = orNull(p.Run.Scorer), orNull("provisional"), &epoch, &set
+	w.ScoredAt = encodeScoredAt(p.Block)
+	w.Hashes = &ScoreHashes{Params: Hash(p.Params.Hash.Hex()), Tags: Hash(p.Params.TagsHash.Hex()), Roots: Hash(p.Roots.Hex()), Links: encodeHash(p.Run.Links)}
+	return w, nil
+}
+
+func encodeIndependence(i repute.Independence) Independence {
+	return Independence{Ratings: Long(i.Ratings), Raters: Long(i.Raters), Clusters: Long(i.Clusters),
+		OneAgentShare: round6(i.OneAgentShare()), Burstiness: round6(i.Burstiness())}
+}
+
+// round6 keeps six digits after the point.
+func round6(f float64) float64 { return float64(int64(f*1e6+0.5)) / 1e6 }
+
+// scored is the stored score, or where roots of the caller are given what follows from
+// them.
+func (a *API) scored(ctx context.Context, id repute.AgentID, stored repute.Score, roots string) (Scored, error) {
+	if roots == "" {
+		return encodeScored(stored)
+	}
+	set, name, err := a.rootsOf(ctx, id.ChainID, roots)
+	if err != nil {
+		return Scored{}, err
+	}
+	p, err := a.trust.Personal(ctx, id, set, func() error { return a.admitWalk(ctx) })
+	if err != nil {
+		return Scored{}, err
+	}
+	return encodePersonal(p, name)
+}
+
+// rootsOf reads addresses or the name of a set, and says which it was.
+func (a *API) rootsOf(ctx context.Context, chainID uint64, roots string) (set []repute.TrustRoot, name string, err error) {
+	if strings.HasPrefix(roots, "0x") || strings.HasPrefix(roots, "0X") || strings.ContainsAny(roots, ", ") {
+		set, err = trust.PersonalRoots(roots)
+		return set, "given", err
+	}
+	set, err = a.trust.NamedRoots(ctx, chainID, roots)
+	return set, roots, err
+}
+
+// parseScoreFilter reads the filters of a list that are about scores.
+func parseScoreFilter(least, tier, status string) (f store.ScoreFilter, err error) {
+	if least != "" {
+		n, err := strconv.ParseFloat(least, 64)
+		if err != nil || !(n >= -100 && n <= 100) {
+			return f, repute.Invalid("minScore", "not a score", "a number from -100 to 100")
+		}
+		p := repute.Points(math.Round(n * 1000))
+		f.MinScore = &p
+	}
+	if tier != "" {
+		n, err := strconv.Atoi(tier)
+		if err != nil || n < 0 || n > 4 || tier[0] == '+' {
+			return f, repute.Invalid("tier", "not a tier", "a number from 0 to 4")
+		}
+		f.Tier = &n
+	}
+	switch status {
+	case "":
+	case string(trust.Rated), string(trust.Unrated):
+		rated := status == string(trust.Rated)
+		f.Rated = &rated
+	default:
+		return f, repute.Invalid("rating", "unknown status", "rated or unrated")
+	}
+	return f, nil
+}

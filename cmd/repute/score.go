@@ -1,0 +1,175 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"text/tabwriter"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/api"
+	"repute/store"
+	"repute/trust"
+)
+
+func (p *program) scoreCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "score", Short: "tell what scores are made of, and make them again"}
+	cmd.AddCommand(p.scoreExplainCommand(), p.scoreReplayCommand())
+	for _, sub := range cmd.Commands() {
+		p.flags.database(sub.Flags())
+	}
+	return cmd
+}
+
+func (p *program) scoreExplainCommand() *cobra.Command {
+	var at string
+	var without []string
+	var limit int
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "explain AGENT",
+		Short: "list what an agent's score is made of, what does not count, and what is missing for each gate",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			q := api.ExplainQuery{AtQuery: api.AtQuery{At: at}, Without: strings.Join(without, ","), Limit: api.Number(fmt.Sprint(limit))}
+			return p.withReader(cmd.Context(), args[0], func(r *trust.Reader, id repute.AgentID) error {
+				answer, err := api.Explain(cmd.Context(), r, id, q)
+				if err != nil {
+					return err
+				}
+				if asJSON {
+					return json.NewEncoder(p.stdout).Encode(answer)
+				}
+				return printExplanation(p.stdout, answer)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&at, "at", "", "latest, safe, finalized or a block number")
+	cmd.Flags().StringSliceVar(&without, "without", nil, "also tell the score without what this client says")
+	cmd.Flags().IntVar(&limit, "limit", 20, "contributions and rows that do not count to list, 1 to 100")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
+	return cmd
+}
+
+func (p *program) scoreReplayCommand() *cobra.Command {
+	var at uint64
+	cmd := &cobra.Command{
+		Use:   "replay AGENT --at BLOCK",
+		Short: "make a final score again out of what is stored, and compare every byte",
+		Long: `Reads the inputs of the agent's final score of the last epoch up to the block: the
+chain's ratings, parameters, tags, roots and links. Fails with "input pruned" and what is
+missing where they do not lead to the stored bytes.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if !cmd.Flags().Changed("at") {
+				return repute.Invalid("at", "is missing", "--at and a block number")
+			}
+			return p.withReader(cmd.Context(), args[0], func(r *trust.Reader, id repute.AgentID) error {
+				s, err := r.Replay(cmd.Context(), id, at)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(p.stdout, "agent %s: score %s of epoch %d (block %d) follows from its stored inputs, byte by byte\n",
+					id.Short(), s.Score, s.Epoch, s.Block.Number)
+				return nil
+			})
+		},
+	}
+	cmd.Flags().Uint64Var(&at, "at", 0, "block: the last epoch that ended by then")
+	return cmd
+}
+
+// withReader finds an agent and what explains its scores.
+func (p *program) withReader(ctx context.Context, agent string, f func(*trust.Reader, repute.AgentID) error) error {
+	ref, err := repute.ParseAgentRef(agent)
+	if err != nil {
+		return err
+	}
+	return p.withStore(ctx, func(c config, db *store.DB) error {
+		id, err := db.ResolveAgent(ctx, ref, c.DefaultChain)
+		if err != nil {
+			return err
+		}
+		r, err := trust.NewReader(db, trust.ReaderOptions{})
+		if err != nil {
+			return err
+		}
+		return f(r, id)
+	})
+}
+
+func printExplanation(w io.Writer, e api.ExplainAnswer) error {
+	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
+	fmt.Fprintf(t, "agent\t%s\n", e.Agent)
+	fmt.Fprintf(t, "score\t%.3f\t%s, %.3f to %.3f, confidence %.3f, tier %d\n", e.Score, e.Status, e.Low, e.High, e.Confidence, e.Tier)
+	if e.Reason != nil {
+		fmt.Fprintf(t, "\t\t%s\n", *e.Reason)
+	}
+	if e.ScoredAt != nil {
+		fmt.Fprintf(t, "of\tblock %d\t%s, epoch %d, scorer %s\n", e.ScoredAt.Block, *e.Finality, *e.Epoch, *e.Scorer)
+	}
+	fmt.Fprintln(t, "\npoints\tkind\topinion\tevidence\tweight\trater\trows")
+	for _, c := range e.Contributions {
+		fmt.Fprintf(t, "%+.3f\t%s\t%+.3f\t%.3f\t%.3f\t%s\t%s\n", c.Points, c.Kind, c.Opinion, c.Evidence, c.Weight, raters(c.Raters), where(c))
+	}
+	fmt.Fprintln(t, "\ngate\tpassed\tmissing")
+	for _, g := range e.Gates {
+		fmt.Fprintf(t, "%s\t%v\t%s\n", g.ID, g.Passed, lacks(g))
+	}
+	for i, r := range e.ExcludedByReason {
+		if i == 0 {
+			fmt.Fprintln(t, "\nrows that do not count")
+		}
+		fmt.Fprintf(t, "%s\t%d\n", r.Reason, r.Count)
+	}
+	for i, c := range e.Counterfactuals {
+		if i == 0 {
+			fmt.Fprintln(t, "\nscore\twithout")
+		}
+		fmt.Fprintf(t, "%.3f\t%s\n", c.Score, raters(c.Without))
+	}
+	return t.Flush()
+}
+
+func raters(list []api.Address) string {
+	switch len(list) {
+	case 0:
+		return "-"
+	case 1:
+		return string(list[0])
+	}
+	return fmt.Sprintf("%s and %d more", list[0], len(list)-1)
+}
+
+// where names the newest row of a contribution and the way from a root.
+func where(c api.Contribution) string {
+	if len(c.Rows) == 0 {
+		return fmt.Sprint(c.Count)
+	}
+	tx := common.Hash{}.Hex()
+	if c.Rows[0].Tx != nil {
+		tx = string(*c.Rows[0].Tx)
+	}
+	out := fmt.Sprintf("%d, newest %s log %d", c.Count, tx, c.Rows[0].LogIndex)
+	if len(c.Path) > 0 {
+		out += fmt.Sprintf(", %d from root %s", len(c.Path)-1, c.Path[0])
+	}
+	return out
+}
+
+func lacks(g api.Gate) string {
+	parts := make([]string, 0, len(g.Lacks))
+	for _, l := range g.Lacks {
+		part := fmt.Sprintf("%s %.3f of %.3f", l.What, l.Have, l.Need)
+		if l.Units != nil {
+			part += fmt.Sprintf(" (%.2f full-weight opinions of +1)", *l.Units)
+		}
+		parts = append(parts, part)
+	}
+	return strings.Join(parts, ", ")
+}
