@@ -38,6 +38,10 @@ type changeCursor struct {
 // String is the form a reader is given.
 func (c changeCursor) String() string { return fmt.Sprintf("%d-%d", c.xid, c.seq) }
 
+func (c changeCursor) before(d changeCursor) bool {
+	return c.xid < d.xid || c.xid == d.xid && c.seq < d.seq
+}
+
 func parseChangeCursor(s string) (c changeCursor, err error) {
 	xid, seq, ok := strings.Cut(s, "-")
 	if c.xid, err = strconv.ParseUint(xid, 10, 64); err == nil {

@@ -48,41 +48,72 @@ type feedRow struct {
 	from  *uint64 // of a backfilled range
 }
 
+// feedPosition is how far a chain's changes were read for scores.
+type feedPosition struct {
+	at     changeCursor
+	before uint64       // what transactions before this one wrote is seen by all statements that follow
+	oldest changeCursor // the oldest change kept, zero without any
+	due    bool         // to be noted that somebody reads
+}
+
 // MarkStale reads up to limit changes of a chain and makes the agents stale whose
 // scores they may move. It gives how many it read: fewer than limit when there are no
 // more. Any number of processes may call it; one at a time has the feed. Before the
 // chain's first run it does nothing.
 func (db *DB) MarkStale(ctx context.Context, chainID uint64, limit int) (n int, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark stale agents of chain %d", chainID), func(tx pgx.Tx) error {
-		var at changeCursor
-		var kept bool
-		err := tx.QueryRow(ctx, `
-			select xid::text::bigint, seq, seq = 0 or exists (select from changes c where (c.xid, c.seq) = (f.xid, f.seq))
-			from trust_feed f where chain_id = $1 for update skip locked`, chainID).Scan(&at.xid, &at.seq, &kept)
+		p, err := lockFeed(ctx, tx, chainID)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return nil
 		}
 		if err != nil {
 			return err
 		}
-		if !kept { // what came in between is lost
+		if p.at.before(p.oldest) { // what came in between is lost
 			if err := markAll(ctx, tx, chainID, true); err != nil {
 				return err
 			}
+			return moveFeed(ctx, tx, chainID, p.oldest)
 		}
-		rows, err := readFeed(ctx, tx, chainID, at, limit)
-		if err != nil || len(rows) == 0 {
-			return err
-		}
+		rows, err := readFeed(ctx, tx, chainID, p.at, limit)
 		n = len(rows)
-		if err := markRows(ctx, tx, chainID, rows); err != nil {
+		switch {
+		case err != nil:
+			return err
+		case n > 0:
+			p.at = rows[n-1].at
+			err = markRows(ctx, tx, chainID, rows)
+		case !p.due:
+			return nil
+		default: // the changes of other chains need not be read again
+			if p.before > p.at.xid {
+				p.at = changeCursor{xid: p.before}
+			}
+		}
+		if err != nil {
 			return err
 		}
-		last := rows[n-1].at
-		_, err = tx.Exec(ctx, `update trust_feed set xid = $2::text::xid8, seq = $3 where chain_id = $1`, chainID, fmt.Sprint(last.xid), last.seq)
-		return err
+		return moveFeed(ctx, tx, chainID, p.at)
 	})
 	return n, err
+}
+
+// lockFeed takes a chain's position. pgx.ErrNoRows: there is none, or somebody has it.
+// Pruning removes changes from the old end only: where one is kept that is as old as the
+// position, so is everything behind it.
+func lockFeed(ctx context.Context, tx pgx.Tx, chainID uint64) (p feedPosition, err error) {
+	err = tx.QueryRow(ctx, `
+		select f.xid::text::bigint, f.seq, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, f.read_at < clock_timestamp() - interval '10 seconds',
+			coalesce(c.xid::text::bigint, 0), coalesce(c.seq, 0)
+		from trust_feed f left join (select xid, seq from changes order by xid, seq limit 1) c on true
+		where f.chain_id = $1 for update of f skip locked`, chainID).Scan(&p.at.xid, &p.at.seq, &p.before, &p.due, &p.oldest.xid, &p.oldest.seq)
+	return p, err
+}
+
+func moveFeed(ctx context.Context, tx pgx.Tx, chainID uint64, at changeCursor) error {
+	_, err := tx.Exec(ctx, `update trust_feed set xid = $2::text::xid8, seq = $3, read_at = clock_timestamp() where chain_id = $1`,
+		chainID, fmt.Sprint(at.xid), at.seq)
+	return err
 }
 
 func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after changeCursor, limit int) ([]feedRow, error) {

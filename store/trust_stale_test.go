@@ -1,0 +1,132 @@
+package store_test
+
+import (
+	"testing"
+	"time"
+
+	"repute/store"
+)
+
+// followed is a chain on which an engine has read every change.
+func followed(t *testing.T, chain uint64) (*store.DB, *world) {
+	t.Helper()
+	db, w := open(t), newWorld(chain, 100, 52)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	ok(t, db.AddTrustRun(t.Context(), store.TrustRun{ChainID: chain, Run: 1, Scorer: "test"}))
+	until(t, "all changes are read", func() bool {
+		var unread bool
+		marked(t, db, chain)
+		ok(t, db.Pool().QueryRow(t.Context(), "select exists (select from changes c join trust_feed f using (chain_id) where (c.xid, c.seq) > (f.xid, f.seq))").Scan(&unread))
+		return !unread
+	})
+	clear(t, db)
+	return db, w
+}
+
+// marked is how many changes of a chain were read.
+func marked(t *testing.T, db *store.DB, chain uint64) int {
+	t.Helper()
+	n, err := db.MarkStale(t.Context(), chain, 1000)
+	ok(t, err)
+	return n
+}
+
+func clear(t *testing.T, db *store.DB) {
+	t.Helper()
+	_, err := db.Pool().Exec(t.Context(), "delete from trust_stale")
+	ok(t, err)
+}
+
+func stale(t *testing.T, db *store.DB) (n int) {
+	t.Helper()
+	ok(t, db.Pool().QueryRow(t.Context(), "select count(*) from trust_stale").Scan(&n))
+	return n
+}
+
+// An engine that reads after the changes it waited for were pruned looks at every agent,
+// once.
+func TestStaleAfterPrunedChanges(t *testing.T) {
+	t.Parallel()
+	db, w := followed(t, 7)
+	w.grow(5)
+	w.store(t, db, w.tip().Number)
+	_, err := db.Pool().Exec(t.Context(), "delete from changes where seq < (select max(seq) from changes)")
+	ok(t, err)
+	marked(t, db, 7)
+	if stale(t, db) == 0 {
+		t.Error("nobody is stale after changes were lost")
+	}
+	clear(t, db)
+	for range 3 {
+		marked(t, db, 7)
+	}
+	if n := stale(t, db); n > 0 {
+		t.Errorf("%d agents are stale again", n)
+	}
+}
+
+// What other chains do costs a quiet chain nothing: its position follows theirs, over no
+// change of its own.
+func TestStaleOfAQuietChain(t *testing.T) {
+	t.Parallel()
+	db, w := followed(t, 7)
+	other := newWorld(8, 100, 53)
+	other.grow(20)
+	other.store(t, db, other.tip().Number)
+	_, err := db.Pool().Exec(t.Context(), "update trust_feed set read_at = read_at - interval '1 hour'")
+	ok(t, err)
+	behind := func() (n int) {
+		ok(t, db.Pool().QueryRow(t.Context(), "select count(*) from changes c, trust_feed f where f.chain_id = 7 and (c.xid, c.seq) > (f.xid, f.seq)").Scan(&n))
+		return n
+	}
+	if behind() == 0 {
+		t.Fatal("the other chain changed nothing")
+	}
+	until(t, "the position moves", func() bool { return marked(t, db, 7) == 0 && behind() == 0 })
+	if n := stale(t, db); n > 0 {
+		t.Errorf("%d agents are stale without a change of theirs", n)
+	}
+	w.grow(5)
+	w.store(t, db, w.tip().Number)
+	until(t, "the changes are read", func() bool { return marked(t, db, 7) > 0 })
+	if stale(t, db) == 0 {
+		t.Error("nobody is stale after changes")
+	}
+}
+
+// After a restore into another cluster, where transaction ids start anew, nothing waits
+// for the old ones to come round.
+func TestStaleInAnotherCluster(t *testing.T) {
+	t.Parallel()
+	db, url := testDBAt(t)
+	w := newWorld(7, 100, 52)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	ok(t, db.AddTrustRun(t.Context(), store.TrustRun{ChainID: 7, Run: 1, Scorer: "test"}))
+	for _, as := range []string{"update cluster set identifier = identifier - 1",
+		"update changes set xid = (xid::text::bigint + 1000000000000)::text::xid8",
+		"update trust_feed set xid = (xid::text::bigint + 1000000000000)::text::xid8", "delete from trust_stale"} {
+		_, err := db.Pool().Exec(t.Context(), as)
+		ok(t, err)
+	}
+	ok(t, store.Migrate(t.Context(), url))
+	marked(t, db, 7)
+	clear(t, db)
+	w.grow(5)
+	w.store(t, db, w.tip().Number)
+	until(t, "the changes are read", func() bool { return marked(t, db, 7) > 0 })
+	if stale(t, db) == 0 {
+		t.Error("nobody is stale after changes")
+	}
+}
+
+// until waits for what comes true as soon as no older transaction is open.
+func until(t *testing.T, what string, is func() bool) {
+	t.Helper()
+	for deadline := time.Now().Add(30 * time.Second); !is(); time.Sleep(5 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			t.Fatal(what + ": never")
+		}
+	}
+}
