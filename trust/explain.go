@@ -229,13 +229,13 @@ func (s *scoring) strongest(v *voice) Node {
 
 // Path is a shortest way from a root to an identity, the root first; nil when there is none.
 func (w *Weights) Path(to Node) []common.Address {
-	if to == NoNode || w.ways[to].rank == unranked {
+	if to == NoNode || w.ranks[to] == unranked {
 		return nil
 	}
-	path := make([]common.Address, w.ways[to].rank+1)
+	path := make([]common.Address, w.ranks[to]+1)
 	for i := len(path) - 1; i >= 0; i-- {
 		path[i] = w.graph.Name(to)
-		to = w.ways[to].voucher
+		to = w.nodes[to].voucher
 	}
 	return path
 }

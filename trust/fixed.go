@@ -3,6 +3,7 @@ package trust
 import (
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/bits"
 	"strconv"
 	"strings"
@@ -21,11 +22,24 @@ func Int(n int) Fixed { return Fixed(n) << 32 }
 // ratio is a/b, b > 0.
 func ratio(a, b int64) Fixed { return Fixed(a).scaled(int64(One), b) }
 
-// mul is a*b toward zero.
-func (a Fixed) mul(b Fixed) Fixed { return a.scaled(int64(b), int64(One)) }
+// mul is a*b toward zero, held at the largest number where it does not fit.
+func (a Fixed) mul(b Fixed) Fixed {
+	hi, lo := bits.Mul64(magnitude(int64(a)), magnitude(int64(b)))
+	if hi >= 1<<31 {
+		return (1<<63 - 1) * (1 | (a^b)>>63)
+	}
+	return Fixed(hi<<32|lo>>32) * (1 | (a^b)>>63)
+}
 
-// div is a/b toward zero, b not 0.
-func (a Fixed) div(b Fixed) Fixed { return a.scaled(int64(One), int64(b)) }
+// div is a/b toward zero, b not 0, held at the largest number where it does not fit.
+func (a Fixed) div(b Fixed) Fixed {
+	n, d := magnitude(int64(a)), magnitude(int64(b))
+	if n>>32 >= d {
+		return (1<<63 - 1) * (1 | (a^b)>>63)
+	}
+	q, _ := bits.Div64(n>>32, n<<32, d)
+	return Fixed(min(q, 1<<63-1)) * (1 | (a^b)>>63)
+}
 
 // scaled is a*num/den toward zero, held at the largest number where it does not fit.
 func (a Fixed) scaled(num, den int64) Fixed {
@@ -45,10 +59,8 @@ func (a Fixed) scaled(num, den int64) Fixed {
 }
 
 func magnitude(n int64) uint64 {
-	if n < 0 {
-		return -uint64(n)
-	}
-	return uint64(n)
+	sign := n >> 63
+	return uint64((n ^ sign) - sign)
 }
 
 // sqrt is the root toward zero of a number that is not negative.
@@ -56,38 +68,40 @@ func (a Fixed) sqrt() Fixed {
 	if a <= 0 {
 		return 0
 	}
-	// The root of a*2^32, bit by bit; a*2^32 has two words.
+	// The root of a*2^32, which has two words: near it by a float, which may be off by
+	// one and is set right.
 	hi, lo := uint64(a)>>32, uint64(a)<<32
-	var root uint64
-	for bit := 47; bit >= 0; bit-- {
-		try := root | 1<<bit
-		if h, l := bits.Mul64(try, try); h < hi || h == hi && l <= lo {
-			root = try
-		}
+	root := uint64(math.Sqrt(float64(a)) * (1 << 16))
+	for exceeds(root, hi, lo) {
+		root--
+	}
+	for !exceeds(root+1, hi, lo) {
+		root++
 	}
 	return Fixed(root)
+}
+
+// exceeds tells whether a square is above a number of two words.
+func exceeds(root, hi, lo uint64) bool {
+	h, l := bits.Mul64(root, root)
+	return h > hi || h == hi && l > lo
 }
 
 // log2 is the binary logarithm of a number above 0, to 2^-32.
 func (a Fixed) log2() Fixed {
 	whole := 63 - bits.LeadingZeros64(uint64(a))
 	m := uint64(a) << (63 - whole) // mantissa in [1, 2), 63 bits after the point
-	out := Int(whole - 32)
-	for bit := One >> 1; bit > 0; bit >>= 1 {
+	var part Fixed
+	for range 32 {
 		hi, _ := bits.Mul64(m, m) // squared: 62 bits after the point
-		if hi >= 1<<63 {
-			out += bit
-			m = hi
-		} else {
-			m = hi << 1
-		}
+		bit := hi >> 63
+		part = part<<1 | Fixed(bit)
+		m = hi << (1 ^ bit)
 	}
-	return out
+	return Int(whole-32) + part
 }
 
-// log2Ratio is log2(a/b) for whole numbers above 0.
-func log2Ratio(a, b uint64) Fixed { return log2Whole(a) - log2Whole(b) }
-
+// log2Whole is the binary logarithm of a whole number above 0.
 func log2Whole(n uint64) Fixed {
 	shift := max(0, bits.Len64(n)-31)
 	return Int(shift) + Fixed(n>>shift<<32).log2()

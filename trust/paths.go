@@ -8,7 +8,22 @@ package trust
 // an entry and an exit of capacity one, and searched backwards, from a rater through
 // those who vouch for it to a root.
 type finder struct {
-	w    *Weights
+	w      *Weights
+	taken  []uint64 // a bit for each node that is on a way, or that no path may pass
+	marked []Node   // of taken
+	starts []start  // of the ways found
+
+	searched // what only augment needs
+}
+
+// start is the rater at the end of a way, and its group.
+type start struct {
+	rater Node
+	group int32
+}
+
+// searched is the state of a flow that is searched by its residual graph.
+type searched struct {
 	mark []uint32 // by state: the search that reached it
 	came []uint32 // by state: the one before, origin for the first
 	turn uint32
@@ -36,57 +51,38 @@ type hop struct {
 const origin = ^uint32(0)
 
 func newFinder(w *Weights) *finder {
-	n := w.graph.Len()
-	return &finder{w: w, mark: make([]uint32, 2*n), came: make([]uint32, 2*n), hops: make([]hop, n)}
+	return &finder{w: w, taken: make([]uint64, w.graph.Len()/64+1)}
 }
 
-// count finds how many of the groups of raters can be reached from roots by paths that
-// share no identity and do not pass through without, up to most. A group has one path,
-// an identity one group.
-func (f *finder) count(groups [][]Node, without Node, most int) int {
-	if len(groups) == 0 || len(f.w.roots) == 0 {
-		return 0
+// begin starts a count of paths that do not pass through without.
+func (f *finder) begin(without Node) {
+	for _, n := range f.marked {
+		f.taken[n/64] = 0
 	}
-	f.round++
-	f.groups, f.served = groups, append(f.served[:0], make([]bool, len(groups))...)
-	paths := 0
-	for i := 0; i < len(groups) && paths < most; i++ {
-		if f.direct(i, without) {
-			paths++
-		}
-	}
-	most = min(most, len(groups), len(f.w.roots))
-	if paths < most {
-		f.nameGroups()
-	}
-	for paths < most && f.augment(without) {
-		paths++
-	}
-	return paths
-}
-
-// nameGroups tells every rater its group: only augment asks.
-func (f *finder) nameGroups() {
-	for i, members := range f.groups {
-		for _, n := range members {
-			f.hops[n].group = int32(i)
-		}
+	f.marked, f.starts = f.marked[:0], f.starts[:0]
+	if without != NoNode {
+		f.take(without)
 	}
 }
 
-// direct takes the shortest way to a group when it is free.
-func (f *finder) direct(group int, without Node) bool {
-	for _, n := range f.groups[group] {
-		if f.free(n, without) {
-			next := NoNode
-			for at := n; ; at = f.w.ways[at].voucher {
-				f.place(at, next)
-				if f.w.ways[at].rank == 0 {
-					f.hops[at].root = true
-					f.served[group] = true
+func (f *finder) take(n Node) {
+	f.taken[n/64] |= 1 << (n % 64)
+	f.marked = append(f.marked, n)
+}
+
+// direct takes the shortest way to a group when it is free. Groups are numbered in the
+// order in which they are asked for.
+func (f *finder) direct(members []Node, group int) bool {
+	for _, n := range members {
+		if f.free(n) {
+			f.starts = append(f.starts, start{n, int32(group)})
+			for at := n; ; {
+				f.take(at)
+				voucher := f.w.nodes[at].voucher
+				if voucher == at {
 					return true
 				}
-				next = at
+				at = voucher
 			}
 		}
 	}
@@ -94,16 +90,60 @@ func (f *finder) direct(group int, without Node) bool {
 }
 
 // free tells whether nobody on the shortest way to n is taken.
-func (f *finder) free(n, without Node) bool {
-	if f.w.ways[n].rank == unranked {
+func (f *finder) free(n Node) bool {
+	if f.w.nodes[n].voucher == NoNode {
 		return false
 	}
-	for at := n; ; at = f.w.ways[at].voucher {
-		if at == without || f.hops[at].used == f.round {
+	for {
+		if f.taken[n/64]&(1<<(n%64)) != 0 {
 			return false
 		}
-		if f.w.ways[at].rank == 0 {
+		voucher := f.w.nodes[n].voucher
+		if voucher == n {
 			return true
+		}
+		n = voucher
+	}
+}
+
+// most finds how many of the groups of raters, each of which direct was asked for, can be
+// reached from roots by paths that share no identity and do not pass through without, up
+// to limit. A group has one path, an identity one group.
+func (f *finder) most(groups [][]Node, without Node, limit int) int {
+	paths := len(f.starts)
+	if limit = min(limit, len(groups), len(f.w.roots)); paths >= limit {
+		return paths
+	}
+	f.prepare(groups)
+	for paths < limit && f.augment(without) {
+		paths++
+	}
+	return paths
+}
+
+// prepare puts the ways found into hops and tells every rater its group.
+func (f *finder) prepare(groups [][]Node) {
+	if f.hops == nil {
+		n := f.w.graph.Len()
+		f.mark, f.came, f.hops = make([]uint32, 2*n), make([]uint32, 2*n), make([]hop, n)
+	}
+	f.round++
+	f.groups, f.served = groups, append(f.served[:0], make([]bool, len(groups))...)
+	for i, members := range groups {
+		for _, n := range members {
+			f.hops[n].group = int32(i)
+		}
+	}
+	for _, s := range f.starts {
+		f.served[s.group] = true
+		next := NoNode
+		for at := s.rater; ; at = f.w.nodes[at].voucher {
+			f.place(at, next)
+			if f.w.nodes[at].voucher == at {
+				f.hops[at].root = true
+				break
+			}
+			next = at
 		}
 	}
 }
@@ -130,7 +170,7 @@ func (f *finder) augment(without Node) bool {
 	}
 	for i, members := range f.groups {
 		for _, n := range members {
-			if !f.served[i] && f.w.ways[n].rank != unranked {
+			if !f.served[i] && f.w.ranks[n] != unranked {
 				f.reach(entry(n), origin)
 			}
 		}
@@ -158,11 +198,11 @@ func (f *finder) nearest() (state uint32, ok bool) {
 
 // reach queues a state that this search has not seen, unless no root leads there.
 func (f *finder) reach(state, before uint32) {
-	if f.mark[state] == f.turn || f.w.ways[state/2].rank == unranked {
+	if f.mark[state] == f.turn || f.w.ranks[state/2] == unranked {
 		return
 	}
 	f.mark[state], f.came[state] = f.turn, before
-	q := min(int(f.w.ways[state/2].rank), queues-1)
+	q := min(int(f.w.ranks[state/2]), queues-1)
 	f.queues[q] = append(f.queues[q], state)
 	f.lowest = min(f.lowest, q)
 }
@@ -189,7 +229,7 @@ func (f *finder) expand(state uint32) bool {
 }
 
 func (f *finder) leave(n Node, h *hop, used bool) bool {
-	if f.w.ways[n].rank == 0 && !(used && h.root) {
+	if f.w.ranks[n] == 0 && !(used && h.root) {
 		return true
 	}
 	if used {

@@ -139,13 +139,14 @@ func isFor(v Fixed) bool     { return v >= 0 }
 func isAgainst(v Fixed) bool { return v < 0 }
 
 // boundPaths holds each side's vouched weight below the number of independent paths to
-// its raters, and then lets bad news weigh more once it comes by enough of them.
+// its raters, and then lets bad news weigh more once it comes by enough of them. More
+// paths than a side weighs make no difference but to the rules that ask for a number.
 func (s *scoring) boundPaths() {
-	subject := s.a.owner
-	s.pathsFor = s.paths(isFor, subject, s.p.countedFor)
-	s.pathsAgainst = s.paths(isAgainst, subject, s.p.countedAgainst)
-	s.positive = s.boundSide(isFor, s.pathsFor)
-	s.boundSide(isAgainst, s.pathsAgainst)
+	subject, praise, blame := s.a.owner, s.weigh(isFor), s.weigh(isAgainst)
+	s.pathsFor = s.paths(isFor, subject, min(max(s.p.countedFor, above(praise)), s.p.Paths.Most))
+	s.pathsAgainst = s.paths(isAgainst, subject, min(max(s.p.countedAgainst, above(blame)), s.p.Paths.Most))
+	s.positive = s.boundSide(isFor, praise, Int(s.pathsFor))
+	s.boundSide(isAgainst, blame, Int(s.pathsAgainst))
 	factor := s.p.Negative.of(s.pathsAgainst)
 	s.negative = 0
 	for i := range s.voices {
@@ -159,25 +160,19 @@ func (s *scoring) boundPaths() {
 	s.prior = s.p.Prior.Most.mul(s.vouching).mul(paths)
 }
 
-// paths counts the ways by which one side's raters are reached. More of them than the
-// side weighs make no difference but to the rules that ask for a number of paths.
-func (s *scoring) paths(side func(Fixed) bool, subject Node, counted int) int {
-	weight := s.weigh(side)
-	most := max(counted, int((weight+One-1)>>32))
-	return s.f.count(s.raters(side), subject, min(most, s.p.Paths.Most))
-}
+// above is the first whole number that is not below a weight.
+func above(weight Fixed) int { return int((weight + One - 1) >> 32) }
 
-func (s *scoring) boundSide(side func(Fixed) bool, paths int) (sum Fixed) {
-	total := s.weigh(side)
+// boundSide holds what one side weighs together below most and gives what is left of it.
+func (s *scoring) boundSide(side func(Fixed) bool, total, most Fixed) (sum Fixed) {
+	if total <= most {
+		return total
+	}
 	for i := range s.voices {
-		v := &s.voices[i]
-		if !side(v.value) {
-			continue
+		if v := &s.voices[i]; side(v.value) {
+			v.vouched = v.vouched.scaled(int64(most), int64(total))
+			sum += v.vouched
 		}
-		if total > Int(paths) {
-			v.vouched = v.vouched.scaled(int64(Int(paths)), int64(total))
-		}
-		sum += v.vouched
 	}
 	return sum
 }

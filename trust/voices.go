@@ -122,18 +122,36 @@ func (m *saying) mean() (value, strength Fixed) {
 	return bounded(m.value.div(m.decay), -One), m.weight.div(m.decay).mul(m.payment).mul(m.newest)
 }
 
-// raters groups the members of voices that speak with weight on one side: each group is
-// one rater to the count of paths. A burst is one, in however many channels it speaks.
-func (s *scoring) raters(side func(Fixed) bool) [][]Node {
+// paths counts the ways by which the raters are reached who speak with weight on one
+// side, up to a number. A burst is one rater, in however many channels it speaks.
+func (s *scoring) paths(side func(Fixed) bool, subject Node, most int) int {
+	if len(s.w.roots) == 0 {
+		return 0
+	}
+	s.f.begin(subject)
 	s.flat = slices.Grow(s.flat[:0], len(s.members)) // it does not move below
 	s.groups = s.groups[:0]
-	first := 0 // of the burst's raters in flat
-	for i := range s.voices {
-		v := &s.voices[i]
-		if v.opensBurst {
-			first = s.group(first)
+	paths := 0
+	for at := 0; at < len(s.voices) && paths < most; {
+		var raters []Node
+		if raters, at = s.raters(at, side); len(raters) > 0 {
+			if s.f.direct(raters, len(s.groups)) {
+				paths++
+			}
+			s.groups = append(s.groups, raters)
 		}
-		if !side(v.value) || v.weight <= s.p.Paths.MinWeight {
+	}
+	return s.f.most(s.groups, subject, most)
+}
+
+// raters lists the members, each once, of the burst whose first voice is at, as far as they
+// speak with weight on one side, and gives the next burst's first voice.
+func (s *scoring) raters(at int, side func(Fixed) bool) (members []Node, next int) {
+	first := len(s.flat)
+	for again := true; again; again = at < len(s.voices) && !s.voices[at].opensBurst {
+		v := &s.voices[at]
+		at++
+		if v.weight <= s.p.Paths.MinWeight || !side(v.value) {
 			continue
 		}
 		for _, n := range s.members[v.from:v.to] {
@@ -142,17 +160,10 @@ func (s *scoring) raters(side func(Fixed) bool) [][]Node {
 			}
 		}
 	}
-	s.group(first)
-	return s.groups
-}
-
-// group makes a group of the raters from first on, each once.
-func (s *scoring) group(first int) int {
-	if members := s.flat[first:]; len(members) > 0 {
+	if members = s.flat[first:]; len(members) > 1 {
 		slices.Sort(members)
 		members = slices.Compact(members)
 		s.flat = s.flat[:first+len(members)]
-		s.groups = append(s.groups, members)
 	}
-	return len(s.flat)
+	return members, at
 }

@@ -18,16 +18,19 @@ type Weights struct {
 	graph *Graph
 	mass  []uint64 // by node, units of 2^-60; all of them together are at most 1
 	tau   uint64   // the mass of a rater of full weight
-	share []uint32 // by node, mass in terms of tau, at most 1, in units of 2^-31
+	nodes []vouched
+	ranks []uint16 // by node: how many steps lead to it from a root
 	roots []rootShare
-	ways  []way // by node
+
+	logTau, logTen Fixed // binary logarithms of tau and of ten
 }
 
-// way is the shortest one from a root to a node: how many steps it has, and who vouches
-// for the node on it, NoNode for a root and for those no root leads to.
-type way struct {
+// vouched is what scores ask of a node most: its mass in terms of tau, at most 1, in units of
+// 2^-31, and who vouches for it on the shortest way from a root: itself for a root,
+// NoNode for those no root leads to. Both are side by side, as memory is slow.
+type vouched struct {
+	share   uint32
 	voucher Node
-	rank    uint16
 }
 
 // unranked is the rank of those no root leads to.
@@ -39,7 +42,7 @@ const unranked = 1<<16 - 1
 // left out; without roots nobody has weight.
 func (g *Graph) Walk(roots []Root, p *Params) *Weights {
 	w := &Weights{graph: g, roots: rootShares(g, roots, p.Walk.MaxRootShare)}
-	w.mass, w.share = make([]uint64, g.Len()), make([]uint32, g.Len())
+	w.mass = make([]uint64, g.Len())
 	w.rankNodes()
 	if len(w.roots) == 0 {
 		return w
@@ -53,10 +56,19 @@ func (g *Graph) Walk(roots []Root, p *Params) *Weights {
 		w.mass, next = next, w.mass
 	}
 	w.tau = max(1, times(w.medianRoot(), uint64(p.Walk.FullShare)))
+	w.logTau, w.logTen = log2Whole(w.tau), Int(10).log2()
 	for n, m := range w.mass {
-		w.share[n] = uint32(min(One, Fixed(m).scaled(int64(One), int64(w.tau))) >> 1)
+		w.nodes[n].share = uint32(w.inTau(m) >> 1)
 	}
 	return w
+}
+
+// inTau is a mass in terms of tau, at most 1.
+func (w *Weights) inTau(mass uint64) Fixed {
+	if mass >= w.tau {
+		return One
+	}
+	return Fixed(mass).div(Fixed(w.tau))
 }
 
 // times is a*b for b in units of 2^-32.
@@ -112,7 +124,7 @@ func (w *Weights) weight(n Node) Fixed {
 	if n == NoNode {
 		return 0
 	}
-	return Fixed(w.share[n]) << 1
+	return Fixed(w.nodes[n].share) << 1
 }
 
 // vouching is 1 for an identity with a rater's full weight, 0 for one with a
@@ -121,19 +133,22 @@ func (w *Weights) vouching(n Node, decades int) Fixed {
 	if n == NoNode || w.tau == 0 || w.mass[n] == 0 {
 		return 0
 	}
-	logs := log2Ratio(w.mass[n], w.tau).div(Int(10).log2())
+	if w.mass[n] >= w.tau {
+		return One
+	}
+	logs := (log2Whole(w.mass[n]) - w.logTau).div(w.logTen)
 	return bounded(One+logs.div(Int(decades)), 0)
 }
 
 // rankNodes finds the shortest way from a root to everyone. Among equally short ones
 // each node begins to look at another place, so that ways do not meet needlessly.
 func (w *Weights) rankNodes() {
-	w.ways = make([]way, w.graph.Len())
-	for i := range w.ways {
-		w.ways[i] = way{NoNode, unranked}
+	w.nodes, w.ranks = make([]vouched, w.graph.Len()), make([]uint16, w.graph.Len())
+	for n := range w.nodes {
+		w.nodes[n].voucher, w.ranks[n] = NoNode, unranked
 	}
 	for _, r := range w.roots {
-		w.ways[r.node].rank = 0
+		w.nodes[r.node].voucher, w.ranks[r.node] = r.node, 0
 	}
 	parts := w.graph.parts(runtime.GOMAXPROCS(0))
 	for rank, more := uint16(1), len(w.roots) > 0; more && rank < unranked; rank++ {
@@ -150,7 +165,7 @@ func (w *Weights) rankNodes() {
 // for them and has this rank. Ranks only change between the searches.
 func (w *Weights) seekVouchers(rank uint16, low, high int) {
 	for n := low; n < high; n++ {
-		if w.ways[n].rank != unranked {
+		if w.ranks[n] != unranked {
 			continue
 		}
 		givers := w.graph.givers(Node(n))
@@ -158,16 +173,18 @@ func (w *Weights) seekVouchers(rank uint16, low, high int) {
 			continue
 		}
 		first := n % len(givers)
-		if w.ways[n].voucher = w.ranked(givers[first:], rank); w.ways[n].voucher == NoNode {
-			w.ways[n].voucher = w.ranked(givers[:first], rank)
+		voucher := w.ranked(givers[first:], rank)
+		if voucher == NoNode {
+			voucher = w.ranked(givers[:first], rank)
 		}
+		w.nodes[n].voucher = voucher
 	}
 }
 
 // ranked is the first with this rank.
 func (w *Weights) ranked(nodes []Node, rank uint16) Node {
 	for _, n := range nodes {
-		if w.ways[n].rank == rank {
+		if w.ranks[n] == rank {
 			return n
 		}
 	}
@@ -175,9 +192,9 @@ func (w *Weights) ranked(nodes []Node, rank uint16) Node {
 }
 
 func (w *Weights) rankFound(rank uint16) (found bool) {
-	for n := range w.ways {
-		if v := &w.ways[n]; v.voucher != NoNode && v.rank == unranked {
-			v.rank, found = rank, true
+	for n := range w.ranks {
+		if w.ranks[n] == unranked && w.nodes[n].voucher != NoNode {
+			w.ranks[n], found = rank, true
 		}
 	}
 	return found
