@@ -61,6 +61,9 @@ func (a *API) mountAdmin(token string) error {
 		h := c.Response().Header()
 		h.Set("Content-Security-Policy", adminPolicy)
 		h.Set("Cache-Control", "no-store")
+		if strings.HasSuffix(c.Request().URL.Path, ".svg") { // which not every machine knows the type of
+			h.Set("Content-Type", "image/svg+xml")
+		}
 		pages.ServeHTTP(c.Response(), c.Request())
 		return nil
 	}

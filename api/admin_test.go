@@ -45,6 +45,9 @@ func TestAdminNeedsToken(t *testing.T) {
 	if page := get(t, s, "/admin/jobs/", "Authorization", basic(t, adminToken)); !strings.Contains(string(page.body), `src="/admin/jobs/`) {
 		t.Errorf("the page: %s", page.body)
 	}
+	if icon := get(t, s, "/admin/jobs/icon.svg", "Authorization", basic(t, adminToken)); icon.status != http.StatusOK || icon.header.Get("Content-Type") != "image/svg+xml" {
+		t.Errorf("the icon: %d %v", icon.status, icon.header)
+	}
 	s.Close() // waits for the log's last line
 	if strings.Contains(log.String(), adminToken) || strings.Contains(log.String(), basic(t, adminToken)) {
 		t.Error("the log holds the token")

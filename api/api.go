@@ -23,7 +23,6 @@ import (
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
 	"github.com/redis/go-redis/v9"
-	"golang.org/x/time/rate"
 )
 
 // Options say what the handler serves and how much of it. DB is needed; the
@@ -135,9 +134,9 @@ func New(o Options) (*API, error) {
 	if err := a.registry.Register(newIndexCollector(a.db, a.log)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	a.limiter = newLimiter(a.limits, o.Redis, a.log)
-	a.refreshes = newBuckets(rate.Every(refreshPeriod), refreshBurst)
-	a.walks = newBuckets(rate.Every(walkPeriod), walkBurst)
+	a.limiter = newLimiter("rate", a.limits.Rate, a.limits.Burst, o.Redis, a.log)
+	a.refreshes = newLimiter("refresh", 1/refreshPeriod.Seconds(), refreshBurst, o.Redis, a.log)
+	a.walks = newLimiter("walk", 1/walkPeriod.Seconds(), walkBurst, o.Redis, a.log)
 	if a.trust, err = trust.NewReader(a.db, o.Trust); err != nil {
 		return nil, fmt.Errorf("trust: %w", err)
 	}
@@ -150,6 +149,7 @@ func New(o Options) (*API, error) {
 	a.use()
 	a.huma = humaecho.New(a.echo, humaConfig())
 	a.mount()
+	a.describePlain()
 	if a.openapi, err = describe(a.huma.OpenAPI()); err != nil {
 		return nil, err
 	}

@@ -58,6 +58,7 @@ func (a *API) graphqlPost(c echo.Context) error {
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return repute.Invalid("body", "not a GraphQL request", `a JSON object with query, and variables and operationName where needed`)
 	}
+	c.SetRequest(c.Request().WithContext(context.WithValue(c.Request().Context(), postKey{}, true)))
 	return a.answer(c, r)
 }
 

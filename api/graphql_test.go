@@ -215,6 +215,11 @@ func TestGraphQLErrors(t *testing.T) {
 		{`{ agent(id: "8453:7") `, "BAD_QUERY", ""},
 		{`{ agent(id: 1, chainId: 99999999999999999999) { id } }`, "BAD_QUERY", ""},
 		{`mutation { x }`, "BAD_QUERY", ""},
+		{`mutation { refreshDocument(id: "x") { queued } }`, "INVALID", "id"},
+		{`mutation { refreshDocument(id: "8453:999") { queued } }`, "NOT_FOUND", ""},
+		{`{ agents(first: 2) { nodes { documents { nodes { uri } } } } }`, "INVALID", "documents"},
+		{`{ agent(id: "8453:7") { documents(first: 0) { nodes { uri } } } }`, "INVALID", "first"},
+		{`{ agent(id: "8453:7") { documents(after: "x") { nodes { uri } } } }`, "INVALID", "after"},
 		{`subscription { x }`, "BAD_QUERY", ""},
 		{strings.Repeat(" ", 20<<10) + `{ chains { name } }`, "BAD_QUERY", ""},
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -59,10 +60,12 @@ type (
 	}
 	// StatusAnswer is the index as a whole.
 	StatusAnswer struct {
-		Version string  `json:"version"`
-		Status  string  `json:"status" enum:"ok,degraded" doc:"degraded: a chain is halted, stalled, failing or incomplete"`
-		Redis   string  `json:"redis,omitempty" enum:"ok,away" doc:"away: processes count their callers each alone; absent where none is configured"`
-		Chains  []Chain `json:"chains"`
+		Version string `json:"version"`
+		Status  string `json:"status" enum:"ok,degraded" doc:"degraded: a chain is halted, stalled, failing or incomplete"`
+		Redis   string `json:"redis,omitempty" enum:"ok,away" doc:"away: processes count their callers each alone; absent where none is configured"`
+		// Documents is as FetchState says.
+		Documents string  `json:"documents,omitempty" enum:"unfetched,late" doc:"unfetched: documents wait and no process with the role documents runs; late: they wait for a quarter of an hour; absent while they are fetched in time"`
+		Chains    []Chain `json:"chains"`
 	}
 )
 
@@ -328,10 +331,35 @@ func (a *API) status(ctx context.Context, _ *plainInput) (*output[StatusAnswer],
 	}
 	s := a.statusOf(chains)
 	s.Redis = a.redisState(ctx)
+	fetching, err := a.db.Fetching(ctx)
+	if err != nil {
+		return nil, err
+	}
+	s.Documents = FetchState(fetching, time.Now())
 	return ok(s), nil
 }
 
 func (a *API) statusOf(chains []repute.ChainStatus) StatusAnswer { return NewStatus(a.version, chains) }
+
+// How long documents may wait: for a process that starts, and for those that work.
+const (
+	fetchStart = time.Minute
+	fetchLate  = 15 * time.Minute
+)
+
+// FetchState is StatusAnswer.Documents: "" while documents are fetched in time,
+// "unfetched" where they wait and no process fetches any, "late" where they wait long.
+func FetchState(f store.Fetching, now time.Time) string {
+	switch waits := now.Sub(f.Since); {
+	case f.Since.IsZero() || waits < fetchStart:
+		return ""
+	case !f.Workers:
+		return "unfetched"
+	case waits > fetchLate:
+		return "late"
+	}
+	return ""
+}
 
 // NewStatus is what /status answers about chains, for other ways to show it.
 func NewStatus(version string, chains []repute.ChainStatus) StatusAnswer {

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"net/http"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -66,5 +67,32 @@ func relax(s *huma.Schema) {
 	relax(s.Items)
 	for _, p := range s.Properties {
 		relax(p)
+	}
+}
+
+// describePlain adds what is no typed operation to the document.
+func (a *API) describePlain() {
+	o := a.huma.OpenAPI()
+	text := &huma.Schema{Type: huma.TypeString}
+	for _, r := range []struct {
+		path, id, summary, contentType string
+		params                         []*huma.Param
+	}{
+		{"/graphql", "graphql", "GraphQL, also by POST with a JSON body; the schema is at /schema.graphql", "application/json", []*huma.Param{
+			{Name: "query", In: "query", Required: true, Schema: text, Description: "a query; mutations only by POST"},
+			{Name: "variables", In: "query", Schema: text, Description: "a JSON object"},
+			{Name: "operationName", In: "query", Schema: text, Description: "which operation of the query to run"}}},
+		{"/ipfs/{cid}", "get-ipfs", "A trustless ipfs gateway over the documents that are kept, also below paths: raw blocks and CARs", "application/vnd.ipld.raw", []*huma.Param{
+			{Name: "cid", In: "path", Required: true, Schema: text, Description: "any CID"},
+			{Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"raw", "car"}}, Description: "or the Accept header"}}},
+		{"/metrics", "metrics", "Metrics for Prometheus", "text/plain", nil},
+		{"/healthz", "health", "The process is alive", "application/json", nil},
+		{"/readyz", "ready", "The process can answer; 503 with reasons where not", "application/json", nil},
+	} {
+		o.AddOperation(&huma.Operation{Method: http.MethodGet, Path: r.path, OperationID: r.id, Summary: r.summary, Parameters: r.params,
+			Responses: map[string]*huma.Response{
+				"200":     {Description: "OK", Content: map[string]*huma.MediaType{r.contentType: {}}},
+				"default": problemResponse(o.Components.Schemas),
+			}})
 	}
 }

@@ -23,12 +23,14 @@ type limiter interface {
 	allow(ctx context.Context, caller string) (wait time.Duration)
 }
 
-func newLimiter(l Limits, client *redis.Client, log *slog.Logger) limiter {
-	local := newBuckets(rate.Limit(l.Rate), l.Burst)
+// newLimiter counts callers under a name of its own, shared by processes where there is
+// a client.
+func newLimiter(name string, perSecond float64, burst int, client *redis.Client, log *slog.Logger) limiter {
+	local := newBuckets(rate.Limit(perSecond), burst)
 	if client == nil {
 		return local
 	}
-	return &sharedBuckets{client: client, take: takeScript(), local: local, log: log, rate: l.Rate, burst: l.Burst}
+	return &sharedBuckets{client: client, take: takeScript(), local: local, log: log, name: name, rate: perSecond, burst: burst}
 }
 
 // limit refuses callers that ask too much with 429 and Retry-After.
@@ -137,6 +139,7 @@ type sharedBuckets struct {
 	take   *redis.Script
 	local  *buckets
 	log    *slog.Logger
+	name   string // of what is counted
 	rate   float64
 	burst  int
 	away   atomic.Int64 // do not ask before this time, in Unix nanoseconds
@@ -157,7 +160,7 @@ func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration 
 	bounded, cancel := context.WithTimeout(ctx, redisTimeout)
 	defer cancel()
 	interval := int64(float64(time.Second/time.Microsecond) / s.rate)
-	wait, err := s.take.Run(bounded, s.client, []string{"repute:rate:" + caller}, interval, s.burst).Int64()
+	wait, err := s.take.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval, s.burst).Int64()
 	if err != nil {
 		s.away.Store(time.Now().Add(redisPause).UnixNano())
 		s.health.saw(ctx, s.log, err)

@@ -46,6 +46,8 @@ type Facets struct {
 	SupportedTrust []Facet `json:"supportedTrust"`
 	Chains         []Facet `json:"chains" doc:"by chain id"`
 	Status         []Facet `json:"status" doc:"by state of the document"`
+	X402           []Facet `json:"x402" doc:"true or false, of those that say either"`
+	Active         []Facet `json:"active" doc:"true or false, of those that say either"`
 	AsOf           []AsOf  `json:"asOf" doc:"one per chain asked"`
 }
 
@@ -192,6 +194,7 @@ func encodeFacets(f store.Facets) Facets {
 	}
 	return Facets{
 		Total: encodeTotal(f.Total), Services: list(f.Services), Skills: list(f.Skills), Domains: list(f.Domains),
-		SupportedTrust: list(f.Trust), Chains: list(f.Chains), Status: list(f.Status), AsOf: each(f.AsOf, encodeAsOf),
+		SupportedTrust: list(f.Trust), Chains: list(f.Chains), Status: list(f.Status),
+		X402: list(f.X402), Active: list(f.Active), AsOf: each(f.AsOf, encodeAsOf),
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"repute"
 )
 
-// URIStats counts the queue of agents' URIs and its outcomes. It reads every URI, so it is for
+// URIStats counts the queue of all URIs, of agents, proofs and files, and its outcomes. It reads every URI, so it is for
 // operators, not for each request.
 func (db *DB) URIStats(ctx context.Context) (URIStats, error) {
 	stats := URIStats{ByStatus: map[repute.DocumentStatus]int64{}, ByReason: map[string]int64{}}
@@ -109,4 +109,19 @@ func (db *DB) WorstHosts(ctx context.Context) ([]HostQueue, error) {
 		return q, err
 	})
 	return out, failed("count documents of hosts", err)
+}
+
+// Fetching tells whether documents are fetched.
+type Fetching struct {
+	Since   time.Time // when the first of the hosts that wait came to its turn; zero when none waits
+	Workers bool      // some process works on documents
+}
+
+// Fetching looks at the queue in one cheap question.
+func (db *DB) Fetching(ctx context.Context) (f Fetching, err error) {
+	var since *time.Time
+	err = db.readers.QueryRow(ctx, `
+		select (select min(turn) from hosts where turn <= now()), exists (select from river_leader where expires_at > now())`).Scan(&since, &f.Workers)
+	f.Since = timeOf(since)
+	return f, failed("look at the queue of documents", err)
 }

@@ -20,7 +20,9 @@ type Facet struct {
 type Facets struct {
 	Total                                            Count
 	Services, Skills, Domains, Trust, Chains, Status []Facet
-	AsOf                                             []repute.AsOf
+	// X402 and Active have the values true and false, of those that say either.
+	X402, Active []Facet
+	AsOf         []repute.AsOf
 }
 
 // maxFacets bounds the values of one facet.
@@ -55,7 +57,7 @@ func (db *DB) SearchFacets(ctx context.Context, f SearchFilter) (out Facets, err
 
 func (f *Facets) add(kind string, facet Facet) {
 	lists := map[string]*[]Facet{"services": &f.Services, "skills": &f.Skills, "domains": &f.Domains, "trust": &f.Trust,
-		"chain": &f.Chains, "status": &f.Status}
+		"chain": &f.Chains, "status": &f.Status, "x402": &f.X402, "active": &f.Active}
 	if kind == "total" {
 		f.Total = Count{Value: facet.Count}
 		return
@@ -76,12 +78,14 @@ func (q *searchQuery) facets() string {
 		with += ", "
 	}
 	sql := fmt.Sprintf(`%s m as materialized (
-			select a.chain_id, x.denied, s.services, s.skills, s.domains, s.trust, %s as status
+			select a.chain_id, x.denied, s.services, s.skills, s.domains, s.trust, s.x402, s.active, %s as status
 			from %s where a.chain_id = any($1::bigint[])%s limit %d),
 		counted as (
 			select 'total' as kind, '' as value, count(*) as n from m
 			union all select 'total of hits', '', %s
 			union all select 'chain', chain_id::text, count(*) from m group by chain_id
+			union all select 'x402', x402::text, count(*) from m where denied is null and x402 is not null group by x402
+			union all select 'active', active::text, count(*) from m where denied is null and active is not null group by active
 			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, q.where, maxCounted+1, q.hitCount())
 	for _, list := range []string{"services", "skills", "domains", "trust"} {
 		sql += fmt.Sprintf(`

@@ -359,11 +359,15 @@ func TestSearchFacets(t *testing.T) {
 	doc := func(name string, service ...string) *repute.Registration {
 		return agentDoc(name, "", repute.Service{Name: service[0], Skills: service[1:]})
 	}
-	catalogue(t, db, 7, []int{0}, doc("robot", "MCP", "sing"), doc("robot", "mcp", "Sing", "dance"), doc("robot", "A2A"), nil)
+	paid, no := doc("robot", "A2A"), false
+	paid.X402, paid.Active = new(bool), &no
+	*paid.X402 = true
+	catalogue(t, db, 7, []int{0}, doc("robot", "MCP", "sing"), doc("robot", "mcp", "Sing", "dance"), paid, nil)
 	got, err := db.SearchFacets(context.Background(), store.SearchFilter{})
 	ok(t, err)
 	want := store.Facets{
 		Total: store.Count{Value: 4}, Services: []store.Facet{{"mcp", 2}, {"a2a", 1}}, Skills: []store.Facet{{"sing", 2}, {"dance", 1}},
+		X402: []store.Facet{{"true", 1}}, Active: []store.Facet{{"false", 1}},
 		Chains: []store.Facet{{"7", 4}}, Status: []store.Facet{{"ok", 3}, {"pending", 1}}, AsOf: got.AsOf,
 	}
 	if !reflect.DeepEqual(got, want) || len(got.AsOf) != 1 {

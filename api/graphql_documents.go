@@ -1,0 +1,58 @@
+package api
+
+import (
+	"context"
+
+	"repute"
+)
+
+// documentConnection is a page of an agent's documents.
+type documentConnection struct {
+	Nodes    []DocumentVersion
+	PageInfo pageInfo
+	AsOf     *AsOf
+}
+
+// Documents lists what the agent's URIs gave.
+func (n *agentNode) Documents(ctx context.Context, args struct {
+	First int32
+	After *string
+}) (*documentConnection, error) {
+	if n.group.list {
+		return nil, notInLists("documents", "document")
+	}
+	first, err := pageSize(args.First, maxLimit)
+	if err != nil {
+		return nil, err
+	}
+	if err := charge(ctx, readCost+first); err != nil {
+		return nil, err
+	}
+	page, err := n.group.api.db.DocumentVersions(ctx, n.key, orEmpty(args.After), first)
+	if err != nil {
+		return nil, renameCursor(err)
+	}
+	return &documentConnection{each(page.Items, encodeVersion), pageInfo{page.Next != "", orNull(page.Next)}, onlyAsOf(page.AsOf)}, nil
+}
+
+// postKey marks the context of a query that was posted.
+type postKey struct{}
+
+// RefreshDocument has an agent's document read again. A link must not do that.
+func (q *query) RefreshDocument(ctx context.Context, args struct{ ID ID }) (*RefreshAnswer, error) {
+	if ctx.Value(postKey{}) == nil {
+		return nil, repute.Invalid("query", "a mutation in a GET", "send it by POST")
+	}
+	if err := charge(ctx, readCost); err != nil {
+		return nil, err
+	}
+	ref, err := parseAgent(string(args.ID), "")
+	if err != nil {
+		return nil, err
+	}
+	answer, err := q.api.refresh(ctx, ref, callerOf(ctx))
+	if err != nil {
+		return nil, err
+	}
+	return answer.Body, nil
+}

@@ -1,0 +1,40 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"repute/api"
+)
+
+// GraphQL tells the history of documents as REST does, and refreshes them, by POST only.
+func TestGraphQLDocuments(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{})
+	const id = "8453:7"
+	list := as[api.DocumentList](t, get(t, s, "/agents/"+id+"/documents"))
+	got := data[struct {
+		Agent struct {
+			Documents struct{ Nodes []api.DocumentVersion }
+		}
+	}](t, ask(t, s, `{ agent(id: "`+id+`") { documents { nodes { uri uriHex uriSize fromBlock toBlock fetchedAt source sha256 size kept reason } pageInfo { hasNextPage } asOf { block } } } }`, nil))
+	a, _ := json.Marshal(list.Items)
+	b, _ := json.Marshal(got.Agent.Documents.Nodes)
+	if len(list.Items) == 0 || string(a) != string(b) {
+		t.Errorf("REST %s, GraphQL %s", a, b)
+	}
+	const refresh = `mutation { refreshDocument(id: "` + id + `") { queued nextAllowedAt } }`
+	r := do(t, s, http.MethodGet, "/graphql"+query("query", refresh), nil)
+	if !strings.Contains(string(r.body), "by POST") || strings.Contains(string(r.body), `"queued":true`) {
+		t.Errorf("by GET: %s", r.body)
+	}
+	d := data[struct{ RefreshDocument api.RefreshAnswer }](t, ask(t, s, refresh, nil))
+	if !d.RefreshDocument.Queued || d.RefreshDocument.NextAllowedAt == nil {
+		t.Errorf("by POST: %+v", d)
+	}
+	if again := ask(t, s, refresh, nil); len(again.Errors) != 1 || again.Errors[0].Extensions["code"] != "LIMITED" {
+		t.Errorf("at once again: %+v", again.Errors)
+	}
+}
