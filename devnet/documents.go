@@ -8,6 +8,7 @@ import (
 	"crypto/tls"
 	"crypto/x509"
 	"crypto/x509/pkix"
+	"encoding/pem"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -39,6 +40,8 @@ type Documents struct {
 	dag     format.DAGService
 	gateway http.Handler
 	closed  sync.Once
+	// certificate is the server's own, DER.
+	certificate []byte
 
 	mu       sync.RWMutex // guards what follows
 	pages    map[string]page
@@ -69,6 +72,7 @@ func StartDocuments(addr string) (*Documents, error) {
 	}
 	d.roots = x509.NewCertPool()
 	d.roots.AddCert(identity.Leaf)
+	d.certificate = identity.Leaf.Raw
 	d.url = "https://" + listener.Addr().String()
 	d.server = &http.Server{Handler: d.routes(), ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(slog.DiscardHandler, 0),
 		TLSConfig: &tls.Config{Certificates: []tls.Certificate{identity}, MinVersion: tls.VersionTLS12}}
@@ -104,6 +108,11 @@ func (d *Documents) Host() string { return strings.TrimPrefix(d.url, "https://")
 // Roots holds the certificate by which a client knows the server. Nobody else
 // signed it.
 func (d *Documents) Roots() *x509.CertPool { return d.roots.Clone() }
+
+// Certificate is what Roots holds, as PEM, for other processes.
+func (d *Documents) Certificate() []byte {
+	return pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: d.certificate})
+}
 
 // selfSigned makes a certificate for the address, good for a year.
 func selfSigned(a net.Addr) (tls.Certificate, error) {

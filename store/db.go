@@ -158,7 +158,7 @@ const migrateWait = "5min"
 func Migrate(ctx context.Context, url string) error {
 	return migrate(ctx, url, func(pool *pgxpool.Pool, p *goose.Provider, r *rivermigrate.Migrator[pgx.Tx]) error {
 		if _, err := p.Up(ctx); err != nil {
-			return fmt.Errorf("migrate up: %w", explainExtension(err))
+			return fmt.Errorf("migrate up: %w", explainOrder(explainExtension(err)))
 		}
 		if err := fillSearch(ctx, pool); err != nil {
 			return err

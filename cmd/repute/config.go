@@ -31,6 +31,7 @@ type config struct {
 	Gateways     []string       `yaml:"ipfs_gateways"`
 	Node         string         `yaml:"ipfs_node"`   // gateway of the operator's own ipfs node, asked first
 	AllowHosts   []string       `yaml:"allow_hosts"` // private hosts that documents may come from
+	ExtraCA      string         `yaml:"extra_ca"`    // PEM file of authorities that documents' hosts may be signed by, too
 	Documents    documentConfig `yaml:"documents"`
 	Signing      signingConfig  `yaml:"signing"`
 	Trust        trustConfig    `yaml:"trust"`
@@ -40,7 +41,8 @@ type config struct {
 	Lease        time.Duration  `yaml:"lease"` // how long a dead process keeps its chains from others
 	Chains       []chainConfig  `yaml:"chains"`
 	proxies      []netip.Prefix // Proxies, parsed by check
-	// roots replaces the system's certificates for documents; the demo's own.
+	// roots replaces the system's certificates for documents: those and ExtraCA, or the
+	// demo's own.
 	roots *x509.CertPool
 }
 

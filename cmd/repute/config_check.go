@@ -1,11 +1,13 @@
 package main
 
 import (
+	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"time"
@@ -20,10 +22,30 @@ import (
 // what later is needed in another form. Errors are repute.ErrInvalid and name the key
 // as the YAML file has it.
 func (c *config) check() error {
-	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts, c.checkToken, c.checkSigning, c.checkTrust} {
+	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts, c.checkToken, c.readCA,
+		c.checkSigning, c.checkTrust} {
 		if err := one(); err != nil {
 			return err
 		}
+	}
+	return nil
+}
+
+// readCA adds the authorities of ExtraCA to the system's.
+func (c *config) readCA() error {
+	const form = "a file of certificates in PEM form"
+	if c.ExtraCA == "" {
+		return nil
+	}
+	pem, err := os.ReadFile(c.ExtraCA)
+	if err != nil {
+		return repute.Invalid("extra_ca", "cannot be read: "+err.Error(), form)
+	}
+	if c.roots, err = x509.SystemCertPool(); err != nil {
+		c.roots = x509.NewCertPool()
+	}
+	if !c.roots.AppendCertsFromPEM(pem) {
+		return repute.Invalid("extra_ca", "there is no certificate in "+c.ExtraCA, form)
 	}
 	return nil
 }

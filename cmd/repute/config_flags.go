@@ -64,6 +64,7 @@ func (f *flags) serving(set *pflag.FlagSet) {
 // reading binds how documents are found.
 func (f *flags) reading(set *pflag.FlagSet) {
 	set.Uint64Var(&f.c.DefaultChain, "default-chain", 0, "chain of bare token ids (REPUTE_DEFAULT_CHAIN)")
+	set.StringSliceVar(&f.c.Gateways, "ipfs-gateway", nil, "URL of a trustless ipfs gateway, asked in this order; repeat it for several")
 	set.StringSliceVar(&f.c.AllowHosts, "allow-host", nil, "private host:port that documents may be fetched from, for development")
 }
 
@@ -103,6 +104,9 @@ func (f *flags) override(c *config) {
 	}
 	if f.set.Changed("allow-host") {
 		c.AllowHosts = f.c.AllowHosts
+	}
+	if f.set.Changed("ipfs-gateway") {
+		c.Gateways = f.c.Gateways
 	}
 	if f.set.Changed("default-chain") {
 		c.DefaultChain = f.c.DefaultChain

@@ -98,12 +98,18 @@ func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
 	if err := store.Migrate(ctx, url); err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
+	return openMigrated(ctx, url, c)
+}
+
+func openMigrated(ctx context.Context, url string, c config) (*store.DB, error) {
 	return store.Open(ctx, url, store.Options{Classify: documents.Classify, Decode: contracts.Read, MaxConns: c.MaxConns,
 		NoFiles: !c.Documents.Feedback})
 }
 
 // withStore runs f on the configured database, for commands that do one thing
-// with what is stored. repute.ErrInvalid where no database is.
+// with what is stored. They leave the schema alone: a glance from a newer program must
+// not change what a running one works with. repute.ErrInvalid where no database is,
+// repute.ErrConflict where its schema is another one.
 func (p *program) withStore(ctx context.Context, f func(config, *store.DB) error) error {
 	c, err := p.flags.load()
 	if err != nil {
@@ -112,22 +118,32 @@ func (p *program) withStore(ctx context.Context, f func(config, *store.DB) error
 	if !c.hasDatabase() {
 		return repute.Invalid("data-dir", "no database is in "+c.DataDir, "give --data-dir or --database-url of one; serve, import and demo make one")
 	}
-	return p.withAnyStore(ctx, f)
+	return p.opened(ctx, c, f, func(ctx context.Context, url string, c config) (*store.DB, error) {
+		if err := store.CheckSchema(ctx, url); err != nil {
+			return nil, err
+		}
+		return openMigrated(ctx, url, c)
+	})
 }
 
-// withAnyStore is withStore that makes a private database where none is.
+// withAnyStore is withStore that makes a private database where none is, and migrates.
 func (p *program) withAnyStore(ctx context.Context, f func(config, *store.DB) error) error {
 	c, err := p.flags.load()
 	if err != nil {
 		return err
 	}
-	log := c.logger(p.stderr)
-	database, err := findDatabase(ctx, c, log)
+	return p.opened(ctx, c, f, openStore)
+}
+
+// opened runs f on the configured database as open opens it.
+func (p *program) opened(ctx context.Context, c config, f func(config, *store.DB) error,
+	open func(context.Context, string, config) (*store.DB, error)) error {
+	database, err := findDatabase(ctx, c, c.logger(p.stderr))
 	if err != nil {
 		return err
 	}
 	defer database.stop()
-	db, err := openStore(ctx, database.url, c)
+	db, err := open(ctx, database.url, c)
 	if err != nil {
 		return err
 	}

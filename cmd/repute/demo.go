@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"net"
@@ -47,6 +48,7 @@ type demo struct {
 	chain  *devnet.Devnet
 	docs   *devnet.Documents
 	base   string // URL of the API
+	dbURL  string
 	screen *screen
 }
 
@@ -62,6 +64,9 @@ func (p *program) demo(ctx context.Context, once bool) error {
 		c.LogLevel = "warn"
 	}
 	c.Roles = knownRoles
+	if c.AdminToken == "" {
+		c.AdminToken = rand.Text()
+	}
 	listener, err := c.listener()
 	if err != nil {
 		return err
@@ -80,6 +85,7 @@ func (d *demo) run(ctx context.Context, listener net.Listener, once bool) (err e
 		return err
 	}
 	defer database.stop()
+	d.dbURL = database.url
 	d.progress("starting an Ethereum chain and deploying the registries")
 	if d.docs, err = devnet.StartDocuments(""); err != nil {
 		return err
@@ -265,27 +271,50 @@ func (d *demo) progress(what string) { fmt.Fprintln(d.screen, "demo:", what) }
 
 // follower writes the configuration of another process that follows the demo's chain.
 // What that process stores is in a directory beside it and outlives the demo: the other
-// process may still run. The documents of the demo cannot be read from there: their
-// server has a certificate of its own.
+// process may still run. The certificate of the demo's documents is beside it, too.
 func (d *demo) follower() (file string, remove func(), err error) {
 	dir, err := os.MkdirTemp("", "repute-demo-")
 	if err != nil {
 		return "", nil, err
 	}
-	chain := d.chain.Chain()
-	text := fmt.Sprintf("# The chain of a running repute demo, for a process beside it.\nlisten: 127.0.0.1:0\nroles: [indexer, trust, api]\ndata_dir: %q\nchains:\n"+
-		"  - name: %s\n    id: %d\n    identity: %q\n    reputation: %q\n    validations: [%s]\n    start_block: %d\n    rpc: %s\n    poll: 200ms\n",
-		filepath.Join(dir, "data"), chain.Name, chain.ID, chain.Identity, chain.Reputation, quoted(chain.Validations), chain.StartBlock, d.chain.RPCURL())
+	authority := filepath.Join(dir, followerCA)
+	text := followerText(d.chain.Chain(), d.chain.RPCURL(), dir, d.docs)
 	file = filepath.Join(dir, "follow.yaml")
 	remove = func() {
 		_ = os.Remove(file)
+		_ = os.Remove(authority)
 		_ = os.Remove(dir) // fails where another process keeps its data
 	}
-	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644), os.Chmod(dir, 0o755)); err != nil { // root's Postgres runs as another user
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644), os.WriteFile(authority, d.docs.Certificate(), 0o644), os.Chmod(dir, 0o755)); err != nil { // root's Postgres runs as another user
 		remove()
 		return "", nil, err
 	}
 	return file, remove, nil
+}
+
+// followerCA is the certificate of the demo's documents, beside the configuration.
+const followerCA = "documents.pem"
+
+// followerText is a configuration in dir for a process that follows a demo.
+func followerText(chain repute.Chain, rpc, dir string, docs *devnet.Documents) string {
+	return fmt.Sprintf(`# The chain of a running repute demo, for a process beside it.
+listen: 127.0.0.1:0
+roles: [indexer, documents, trust, api]
+data_dir: %q
+extra_ca: %q
+allow_hosts: [%q]
+ipfs_gateways: [%q]
+chains:
+  - name: %s
+    id: %d
+    identity: %q
+    reputation: %q
+    validations: [%s]
+    start_block: %d
+    rpc: %s
+    poll: 200ms
+`, filepath.Join(dir, "data"), filepath.Join(dir, followerCA), docs.Host(), docs.URL(), chain.Name, chain.ID, chain.Identity, chain.Reputation,
+		quoted(chain.Validations), chain.StartBlock, rpc)
 }
 
 func quoted(list []common.Address) string {
@@ -313,6 +342,8 @@ repute is running. Ctrl-C ends it; nothing is kept.
   devnet RPC  %[2]s  (chain id %[3]d, also as WebSocket)
   faucet      %[4]s
   faucet key  %[5]s
+  database    %[7]s
+  admin       %[1]s/admin/jobs  (any user, password %[8]s)
 
 Try:
 
@@ -325,5 +356,12 @@ Follow the same chain from another process, with an index of its own:
 
   repute serve --config %[6]s
 
-`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow)
+Look into its database:
+
+  repute status --database-url '%[7]s'
+  repute documents status --database-url '%[7]s'
+
+One file of its ipfs gateway is wrong on purpose: the log warns of it.
+
+`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.config.AdminToken)
 }

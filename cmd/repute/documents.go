@@ -105,7 +105,7 @@ func readDocumentsStatus(ctx context.Context, db *store.DB) (s documentsStatus, 
 
 func (s documentsStatus) print(w io.Writer, now time.Time) error {
 	t := tabwriter.NewWriter(w, 0, 0, 2, ' ', 0)
-	fmt.Fprintf(t, "documents\t%d\tdue %d\tplanned %d\n", s.Total, s.Due, s.Planned)
+	fmt.Fprintf(t, "URIs\t%d\tdue %d\tplanned %d\tof agents, proofs and files of feedback\n", s.Total, s.Due, s.Planned)
 	for _, status := range slices.Sorted(maps.Keys(s.Statuses)) {
 		fmt.Fprintf(t, "  %s\t%d\n", status, s.Statuses[status])
 	}

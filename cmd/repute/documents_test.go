@@ -18,7 +18,7 @@ func TestDocumentsCommands(t *testing.T) {
 		code int
 		want string // part of what is said
 	}{
-		{"status", 0, "documents  0  due 0  planned 0"},
+		{"status", 0, "URIs  0  due 0  planned 0"},
 		{"retry", 2, "selects nothing"},
 		{"retry 22", 1, "a chain is not indexed yet"},
 		{"retry x", 2, `agent: "x": not a decimal token id`},

@@ -46,10 +46,31 @@ func (p *program) status(ctx context.Context, db *store.DB, asJSON bool) error {
 	if err != nil {
 		return err
 	}
-	if asJSON {
-		return p.printJSON(api.NewStatus(version, chains))
+	fetching, err := db.Fetching(ctx)
+	if err != nil {
+		return err
 	}
-	return p.printStatus(chains)
+	if asJSON {
+		s := api.NewStatus(version, chains)
+		s.Documents = api.FetchState(fetching, time.Now())
+		return p.printJSON(s)
+	}
+	if err := p.printStatus(chains); err != nil {
+		return err
+	}
+	printFetching(p.stdout, fetching, time.Now())
+	return nil
+}
+
+// printFetching says what is wrong with the documents' queue, nothing where nothing is.
+func printFetching(w io.Writer, f store.Fetching, now time.Time) {
+	waits := span(now.Sub(f.Since))
+	switch api.FetchState(f, now) {
+	case "unfetched":
+		fmt.Fprintf(w, "\nDOCUMENTS: they wait for %s and no process fetches them: run repute serve with the role documents\n", waits)
+	case "late":
+		fmt.Fprintf(w, "\nDOCUMENTS: they wait for %s: see repute documents status; another process with the role documents helps\n", waits)
+	}
 }
 
 // watchStatus shows each look on a cleared terminal, elsewhere below the one before.

@@ -1,0 +1,67 @@
+package store_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/internal/pgtest"
+	"repute/store"
+)
+
+// A glance tells a schema that is missing, older or newer from ours, and changes none.
+func TestCheckSchema(t *testing.T) {
+	t.Parallel()
+	url := pgtest.Unmigrated(t)
+	refusedSchema(t, url, "repute migrate up")
+	conn, err := pgx.Connect(t.Context(), url)
+	ok(t, err)
+	defer conn.Close(t.Context())
+	var tables int
+	ok(t, conn.QueryRow(t.Context(), "select count(*) from pg_tables where schemaname = 'public'").Scan(&tables))
+	if tables != 0 {
+		t.Errorf("the glance made %d tables", tables)
+	}
+	ok(t, store.Migrate(t.Context(), url))
+	ok(t, store.CheckSchema(t.Context(), url))
+	for _, c := range []struct{ change, want, back string }{
+		{"delete from goose_db_version where version_id = 10", "migration 10 is missing", "insert into goose_db_version (version_id, is_applied) values (10, true)"},
+		{"insert into goose_db_version (version_id, is_applied) values (90000, true)", "newer", "delete from goose_db_version where version_id = 90000"},
+	} {
+		_, err = conn.Exec(t.Context(), c.change)
+		ok(t, err)
+		refusedSchema(t, url, c.want)
+		if err := store.Migrate(t.Context(), url); c.want != "newer" && (!errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "fresh database")) {
+			t.Errorf("out of order: %v", err)
+		}
+		_, err = conn.Exec(t.Context(), c.back)
+		ok(t, err)
+	}
+}
+
+func refusedSchema(t *testing.T, url, want string) {
+	t.Helper()
+	err := store.CheckSchema(t.Context(), url)
+	if !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), want) || !strings.Contains(err.Error(), "of 127.0.0.1:") {
+		t.Errorf("got %v, want %s", err, want)
+	}
+}
+
+// Who looks sees whether documents wait, and whether anybody works on them.
+func TestFetching(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "https://x/0")
+	f, err := db.Fetching(t.Context())
+	if err != nil || f.Workers || f.Since.IsZero() || time.Since(f.Since) > time.Hour {
+		t.Errorf("%+v, %v", f, err)
+	}
+	sqlExec(t, db, "insert into river_leader (name, leader_id, elected_at, expires_at) values ('default', 'x', now(), now() + interval '1 minute')")
+	sqlExec(t, db, "update hosts set turn = now() + interval '1 hour'")
+	if f, err = db.Fetching(t.Context()); err != nil || f != (store.Fetching{Workers: true}) {
+		t.Errorf("%+v, %v", f, err)
+	}
+}
