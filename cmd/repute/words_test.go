@@ -75,8 +75,13 @@ func TestDemoCanBeFollowed(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = dn.Close() })
+	docs, err := devnet.StartDocuments("")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = docs.Close() })
 	var out bytes.Buffer
-	d := &demo{program: &program{stdout: &out}, chain: dn, base: "http://demo", screen: newScreen(&out, false)}
+	d := &demo{program: &program{stdout: &out}, chain: dn, docs: docs, base: "http://demo", screen: newScreen(&out, false)}
 	file, remove, err := d.follower()
 	if err != nil {
 		t.Fatal(err)
