@@ -23,6 +23,7 @@ type (
 		ExcludedByReason []ReasonCount  `json:"excludedByReason" doc:"all rows that do not count"`
 		// Counterfactuals are without others' words.
 		Counterfactuals []Counterfactual `json:"counterfactuals" doc:"what the score would be without the rows of some raters: first those of without, then each of the three strongest, then all of these"`
+		AsOf            AsOf             `json:"asOf" doc:"the view in which it is the agent's score; scoredAt is the block that the score is of"`
 	}
 	// Contribution is one part of a score.
 	Contribution struct {
@@ -64,6 +65,8 @@ type (
 		Standing
 	}
 )
+
+func (b ExplainAnswer) steady() any { b.AsOf = b.AsOf.steady(); return b }
 
 // ExplainQuery are the parameters of an explanation.
 type ExplainQuery struct {
@@ -150,13 +153,17 @@ func (a *API) admitWalk(ctx context.Context) error {
 }
 
 func encodeAccount(id repute.AgentID, account trust.Account, limit int) (w ExplainAnswer, err error) {
-	w.Agent = ID(id.String())
+	w.Agent, w.AsOf = ID(id.String()), encodeAsOf(account.AsOf)
 	if w.Scored, err = encodeScored(account.Score); err != nil {
 		return w, err
 	}
-	// Of the explanation, not of what was stored: it also says how much is missing.
-	if w.Standing, w.Gates, err = encodeResult(account.Explanation.Result); err != nil {
+	standing, gates, err := encodeResult(account.Explanation.Result)
+	if err != nil {
 		return w, err
+	}
+	w.Gates = gates // these also say how much is missing
+	if account.Score.Run != 0 {
+		w.Standing = standing
 	}
 	w.Contributions = encodeContributions(account.Contributions, limit)
 	w.Excluded = []Excluded{}

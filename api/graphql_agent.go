@@ -198,6 +198,7 @@ type reputationNode struct {
 	tags  []TagSummary
 	total Long
 	list  bool
+	agent *agentNode
 }
 
 // TagsTotal is how many tags are in use.
@@ -224,6 +225,17 @@ func (r *reputationNode) Independence() (*Independence, error) {
 	return &r.apart, nil
 }
 
+// OpenFi are OpenFi's checks of who the agent is.
+func (r *reputationNode) OpenFi(ctx context.Context) (*OpenFi, error) {
+	if r.list {
+		return nil, notInLists("openfi", "score, low, high, confidence, status, tier, summary")
+	}
+	if err := charge(ctx, readCost); err != nil {
+		return nil, err
+	}
+	return r.agent.group.api.openFi(ctx, r.agent.key, r.agent.group.at)
+}
+
 // Tags are the robust summaries.
 func (r *reputationNode) Tags() ([]TagSummary, error) {
 	if r.list {
@@ -248,7 +260,10 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if err != nil {
 		return nil, err
 	}
-	if orEmpty(args.Roots) != "" && n.group.at != latest() {
+	if args.Roots != nil && *args.Roots == "" {
+		return nil, noRoots()
+	}
+	if args.Roots != nil && n.group.at != latest() {
 		return nil, repute.Invalid("roots", "score at latest only", "ask agent without at, or leave out roots")
 	}
 	if err := charge(ctx, readCost); err != nil {
@@ -265,7 +280,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 		return nil, err
 	}
 	return &reputationNode{
-		Standing: scored.Standing, whole: &scored, apart: encodeIndependence(r.Independence),
+		Standing: scored.Standing, agent: n, whole: &scored, apart: encodeIndependence(r.Independence),
 		Summary: encodeSummary(r.Summary), AsOf: orNullAsOf(r.AsOf), tags: each(r.Tags, encodeTag), total: Long(r.TagsTotal),
 	}, nil
 }

@@ -38,6 +38,8 @@ type (
 		// TagsTotal is beside what is shown of them.
 		TagsTotal Long   `json:"tagsTotal" doc:"how many tag1 are in use"`
 		Counts    Counts `json:"counts"`
+		// OpenFi is there where it was asked for.
+		OpenFi *OpenFi `json:"openfi,omitempty" doc:"OpenFi's checks of who the agent is; no part of the score"`
 		// Signed is there where it was asked for.
 		Signed *SignedScore `json:"signed,omitempty" doc:"the final score as EIP-712 typed data with its signature"`
 		AsOf   AsOf         `json:"asOf"`
@@ -124,8 +126,12 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	if err != nil {
 		return nil, err
 	}
-	if q.Roots != "" && at != latest() {
-		return nil, repute.Invalid("at", "roots of the caller score at latest only", "leave out at, or roots")
+	if err := q.checkRoots(sign, at); err != nil {
+		return nil, err
+	}
+	openfi, err := parseSwitch("openfi", q.OpenFi)
+	if err != nil {
+		return nil, err
 	}
 	id, err := a.resolve(ctx, ref)
 	if err != nil {
@@ -145,8 +151,14 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
+	var checks *OpenFi
+	if openfi {
+		if checks, err = a.openFi(ctx, id, at); err != nil {
+			return nil, unknownAgent(err)
+		}
+	}
 	return ok(ReputationAnswer{
-		Agent: ID(id.String()), Scored: scored, Signed: signed, Independence: encodeIndependence(r.Independence),
+		Agent: ID(id.String()), Scored: scored, Signed: signed, OpenFi: checks, Independence: encodeIndependence(r.Independence),
 		Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag), TagsTotal: Long(r.TagsTotal),
 		Counts: encodeCounts(r.Counts), AsOf: encodeAsOf(r.AsOf),
 	}), nil

@@ -203,6 +203,27 @@ func (a *API) rootsOf(ctx context.Context, chainID uint64, roots string) (set []
 	return set, roots, err
 }
 
+// checkRoots refuses roots of the caller where there is no score by them.
+func (q *ReputationQuery) checkRoots(sign bool, at repute.At) error {
+	switch given := q.optional("roots"); {
+	case given == nil && q.Roots == "":
+		return nil
+	case q.Roots == "":
+		return noRoots()
+	case sign:
+		return repute.Invalid("signed", "scores by the caller's roots are not signed", "leave out signed, or roots")
+	case at != latest():
+		return repute.Invalid("at", "the caller's roots score at latest only", "leave out at, or roots")
+	}
+	return nil
+}
+
+// noRoots refuses an empty list: whoever meant to give roots must not get a score by
+// those of the chain.
+func noRoots() error {
+	return repute.Invalid("roots", "is empty", "addresses divided by commas or the name of a set; leave roots out for the chain's own")
+}
+
 // parseScoreFilter reads the filters of a list that are about scores.
 func parseScoreFilter(least, tier, status string) (f store.ScoreFilter, err error) {
 	if least != "" {

@@ -25,12 +25,8 @@ func (SignedScore) Schema(huma.Registry) *huma.Schema {
 
 // signedAt is the view that a signed answer is of: the finalized one, or an older block.
 func signedAt(flag Flag, at string) (signed bool, view string, err error) {
-	switch strings.ToLower(string(flag)) {
-	case "", "0", "false":
-		return false, at, nil
-	case "1", "true":
-	default:
-		return false, at, repute.Invalid("signed", "not a yes or no", "1 or 0")
+	if signed, err = parseSwitch("signed", flag); err != nil || !signed {
+		return false, at, err
 	}
 	if at == string(repute.Latest) || at == string(repute.Safe) {
 		return true, at, repute.Invalid("at", "only final scores are signed", "leave at out, or give finalized or a block number")
@@ -41,13 +37,24 @@ func signedAt(flag Flag, at string) (signed bool, view string, err error) {
 	return true, at, nil
 }
 
+// parseSwitch reads what asks for more than the usual answer.
+func parseSwitch(field string, flag Flag) (on bool, err error) {
+	switch strings.ToLower(string(flag)) {
+	case "", "0", "false":
+		return false, nil
+	case "1", "true":
+		return true, nil
+	}
+	return false, repute.Invalid(field, "not a yes or no", "1 or 0")
+}
+
 // signedScore signs an agent's final score of a view. repute.ErrConflict: no key is
 // configured, or there is no final score.
 func (a *API) signedScore(ctx context.Context, id repute.AgentID, at repute.At) (*SignedScore, error) {
 	if a.signer == nil {
 		return nil, repute.Conflict("this server signs nothing: no signing key is configured")
 	}
-	score, err := a.db.ScoreOf(ctx, id, at)
+	score, _, err := a.db.ScoreOf(ctx, id, at)
 	var missing *repute.MissingError
 	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) {
 		return nil, repute.Conflict("agent %s has no final score at that block: ask without signed", id.Short())

@@ -39,9 +39,11 @@ func scanScore(c repute.Chain) func(pgx.CollectableRow) (repute.Score, error) {
 // ScoreOf is an agent's stored score: the newest one for repute.Latest, else the final
 // one of the last epoch that was closed at or before the block asked.
 // repute.ErrNotFound when there is no such agent (a *repute.MissingError), or no score
-// of it: nobody rated it, or no score was computed yet.
-func (db *DB) ScoreOf(ctx context.Context, id repute.AgentID, at repute.At) (out repute.Score, err error) {
+// of it: nobody rated it, or no score was computed yet. asOf is the view, known without
+// a score too.
+func (db *DB) ScoreOf(ctx context.Context, id repute.AgentID, at repute.At) (out repute.Score, asOf repute.AsOf, err error) {
 	err = db.viewAgent(ctx, "read score", id, at, func(ctx context.Context, s subject) error {
+		asOf = s.asOf
 		if s.block == everything {
 			out, err = s.currentScore(ctx)
 			if err == nil || !errors.Is(err, repute.ErrNotFound) {
@@ -51,7 +53,7 @@ func (db *DB) ScoreOf(ctx context.Context, id repute.AgentID, at repute.At) (out
 		out, err = s.finalScore(ctx)
 		return err
 	})
-	return out, err
+	return out, asOf, err
 }
 
 func (s subject) currentScore(ctx context.Context) (repute.Score, error) {

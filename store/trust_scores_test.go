@@ -15,13 +15,13 @@ func TestScoreOfNobodyRated(t *testing.T) {
 	w.store(t, db, 119)
 	id := repute.AgentID{ChainID: 7}
 	for _, at := range []repute.At{{Finality: repute.Latest}, {Block: 110}} {
-		_, err := db.ScoreOf(t.Context(), id, at)
+		_, asOf, err := db.ScoreOf(t.Context(), id, at)
 		var missing *repute.MissingError
-		if !errors.Is(err, repute.ErrNotFound) || errors.As(err, &missing) {
-			t.Errorf("at %v: %v", at, err)
+		if !errors.Is(err, repute.ErrNotFound) || errors.As(err, &missing) || asOf.ChainID != 7 {
+			t.Errorf("at %v: %v, %+v", at, err, asOf)
 		}
 	}
-	_, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 7, TokenID: *new(repute.TokenID).SetUint64(1 << 40)}, repute.At{Finality: repute.Latest})
+	_, _, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 7, TokenID: *new(repute.TokenID).SetUint64(1 << 40)}, repute.At{Finality: repute.Latest})
 	var missing *repute.MissingError
 	if !errors.As(err, &missing) {
 		t.Errorf("of no agent: %v", err)

@@ -79,7 +79,7 @@ func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute
 		return p, err
 	}
 	c := judged{world: w}
-	c.score, err = r.db.ScoreOf(ctx, id, repute.At{Finality: repute.Latest})
+	c.score, _, err = r.db.ScoreOf(ctx, id, repute.At{Finality: repute.Latest})
 	var missing *repute.MissingError
 	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return p, err

@@ -61,8 +61,9 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 // Account explains a score, with what it would be without some of the raters.
 type Account struct {
 	// Score is the stored one, the zero one where none was computed; then the explanation
-	// is of what the parameters make of the evidence.
+	// is of what the parameters make of the evidence when nobody is vouched for.
 	Score repute.Score
+	AsOf  repute.AsOf // the view in which it is the agent's score
 	Explanation
 	// Counterfactuals are first what was asked for, then without each of the strongest
 	// raters, then without all of them.
@@ -98,7 +99,7 @@ func (r *Reader) explain(ctx context.Context, id repute.AgentID, at repute.At, w
 		return out, err
 	}
 	s := NewScorer(c.evidence.Weights, c.world.params)
-	out.Score, out.Explanation = c.score, s.Explain(c.evidence)
+	out.Score, out.AsOf, out.Explanation = c.score, c.asOf, s.Explain(c.evidence)
 	if err := r.addTxs(ctx, id.ChainID, c.evidence.Block, &out.Explanation); err != nil {
 		return out, err
 	}
@@ -133,23 +134,22 @@ func strongestRaters(list []Contribution) (out [][]common.Address) {
 
 // judged is an agent's evidence with the world it is weighed in.
 type judged struct {
+	asOf     repute.AsOf
 	score    repute.Score
 	world    *basis
 	evidence Evidence
 }
 
-// caseOf reads what the stored score of an agent follows from. Where there is none it
-// is what the newest world makes of the agent at that view.
+// caseOf reads what the stored score of an agent follows from. Where there is none
+// nobody is vouched for: weights of a later epoch would tell what was not known then.
 func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c judged, err error) {
 	var missing *repute.MissingError
-	c.score, err = r.db.ScoreOf(ctx, id, at)
+	c.score, c.asOf, err = r.db.ScoreOf(ctx, id, at)
 	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return c, err
 	}
 	if c.score.Run == 0 {
-		if c.world, err = r.newest(ctx, id.ChainID); err != nil {
-			return c, err
-		}
+		c.world = r.unvouched(id.ChainID)
 		c.evidence, err = r.evidence(ctx, id, at, c.world.weights)
 		return c, err
 	}
@@ -201,17 +201,9 @@ func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, 
 	return EvidenceOf(subject, w), nil
 }
 
-// newest is the world of the chain's newest run; where no engine has run, one without
-// roots or edges: nobody is vouched for.
-func (r *Reader) newest(ctx context.Context, chainID uint64) (*basis, error) {
-	run, err := r.db.TrustRun(ctx, chainID, 0)
-	if errors.Is(err, repute.ErrNotFound) {
-		return &basis{store.TrustRun{ChainID: chainID}, r.params, NewGraphBuilder().Build().Walk(nil, r.params)}, nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	return r.worldFor(ctx, run)
+// unvouched is a world without roots and edges.
+func (r *Reader) unvouched(chainID uint64) *basis {
+	return &basis{store.TrustRun{ChainID: chainID}, r.params, NewGraphBuilder().Build().Walk(nil, r.params)}
 }
 
 func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error) {
@@ -260,7 +252,7 @@ func (r *Reader) addTxs(ctx context.Context, chainID uint64, view repute.Block, 
 // is stored, and gives it when every byte is as it was stored. repute.ErrNotFound where
 // there is no final score, a *PrunedError where something it follows from is gone.
 func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (repute.Score, error) {
-	stored, err := r.db.ScoreOf(ctx, id, repute.At{Block: block})
+	stored, _, err := r.db.ScoreOf(ctx, id, repute.At{Block: block})
 	var missing *repute.MissingError
 	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) {
 		return stored, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(), repute.ErrNotFound)
