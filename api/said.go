@@ -72,26 +72,14 @@ func encodeSaid(a repute.Agent) Said {
 	name, description := clean(r.Name), clean(r.Description)
 	w.Name, w.Description, w.X402Support, w.Active = &name, &description, r.X402, r.Active
 	w.SupportedTrust = each(r.SupportedTrust, clean)
-	skills, domains := map[string]bool{}, map[string]bool{}
-	for _, s := range r.Services {
-		w.Services = append(w.Services, AgentService{clean(s.Name), clean(s.Endpoint), clean(s.Version)})
-		w.Skills, w.Domains = addNew(w.Skills, s.Skills, skills), addNew(w.Domains, s.Domains, domains)
-	}
+	w.Skills, w.Domains = each(r.Skills(), clean), each(r.Domains(), clean)
+	w.Services = each(r.Services, func(s repute.Service) AgentService {
+		return AgentService{clean(s.Name), clean(s.Endpoint), clean(s.Version)}
+	})
 	if !r.Partial || r.Registrations != nil {
 		w.Link = orNull(string(manifest.Links(*r, a.ID)))
 	}
 	return w
-}
-
-// addNew appends what was not seen yet.
-func addNew(to, values []string, seen map[string]bool) []string {
-	for _, v := range values {
-		if v = clean(v); !seen[v] {
-			seen[v] = true
-			to = append(to, v)
-		}
-	}
-	return to
 }
 
 // proofOf judges a registration file, to which no hash belongs: only its URI can prove it.
