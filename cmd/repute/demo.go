@@ -6,13 +6,9 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"os"
 	"path/filepath"
-	"strconv"
-	"strings"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
@@ -153,7 +149,7 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 		if once {
 			return d.verify(ctx, population)
 		}
-		follow, remove, err := d.follower()
+		follow, remove, err := d.follower(population.Watchtowers)
 		if err != nil {
 			return err
 		}
@@ -172,7 +168,7 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 func (d *demo) trustWatchtowers(ctx context.Context, s *service, population *devnet.Population) error {
 	roots := make([]repute.TrustRoot, len(population.Watchtowers))
 	for i, w := range population.Watchtowers {
-		roots[i] = repute.TrustRoot{Address: w.Address, Weight: repute.RootUnit, Reason: "measures agents of the demo and is paid by none of them"}
+		roots[i] = repute.TrustRoot{Address: w.Address, Weight: repute.RootUnit, Reason: watchtowerReason}
 	}
 	return s.db.AddRoots(ctx, d.chain.Chain().ID, repute.DefaultRoots, roots, true)
 }
@@ -269,62 +265,6 @@ func (d *demo) settled(status api.StatusAnswer) bool {
 
 func (d *demo) progress(what string) { fmt.Fprintln(d.screen, "demo:", what) }
 
-// follower writes the configuration of another process that follows the demo's chain.
-// What that process stores is in a directory beside it and outlives the demo: the other
-// process may still run. The certificate of the demo's documents is beside it, too.
-func (d *demo) follower() (file string, remove func(), err error) {
-	dir, err := os.MkdirTemp("", "repute-demo-")
-	if err != nil {
-		return "", nil, err
-	}
-	authority := filepath.Join(dir, followerCA)
-	text := followerText(d.chain.Chain(), d.chain.RPCURL(), dir, d.docs)
-	file = filepath.Join(dir, "follow.yaml")
-	remove = func() {
-		_ = os.Remove(file)
-		_ = os.Remove(authority)
-		_ = os.Remove(dir) // fails where another process keeps its data
-	}
-	if err := errors.Join(os.WriteFile(file, []byte(text), 0o644), os.WriteFile(authority, d.docs.Certificate(), 0o644), os.Chmod(dir, 0o755)); err != nil { // root's Postgres runs as another user
-		remove()
-		return "", nil, err
-	}
-	return file, remove, nil
-}
-
-// followerCA is the certificate of the demo's documents, beside the configuration.
-const followerCA = "documents.pem"
-
-// followerText is a configuration in dir for a process that follows a demo.
-func followerText(chain repute.Chain, rpc, dir string, docs *devnet.Documents) string {
-	return fmt.Sprintf(`# The chain of a running repute demo, for a process beside it.
-listen: 127.0.0.1:0
-roles: [indexer, documents, trust, api]
-data_dir: %q
-extra_ca: %q
-allow_hosts: [%q]
-ipfs_gateways: [%q]
-chains:
-  - name: %s
-    id: %d
-    identity: %q
-    reputation: %q
-    validations: [%s]
-    start_block: %d
-    rpc: %s
-    poll: 200ms
-`, filepath.Join(dir, "data"), filepath.Join(dir, followerCA), docs.Host(), docs.URL(), chain.Name, chain.ID, chain.Identity, chain.Reputation,
-		quoted(chain.Validations), chain.StartBlock, rpc)
-}
-
-func quoted(list []common.Address) string {
-	out := make([]string, len(list))
-	for i, a := range list {
-		out[i] = strconv.Quote(a.Hex())
-	}
-	return strings.Join(out, ", ")
-}
-
 // banner tells a person where everything is.
 func (d *demo) banner(follow string) {
 	faucet := d.chain.Faucet()
@@ -354,6 +294,7 @@ Try:
 
 Follow the same chain from another process, with an index of its own:
 
+  repute roots import %[9]s --config %[6]s
   repute serve --config %[6]s
 
 Look into its database:
@@ -363,5 +304,6 @@ Look into its database:
 
 One file of its ipfs gateway is wrong on purpose: the log warns of it.
 
-`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.config.AdminToken)
+`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.config.AdminToken,
+		filepath.Join(filepath.Dir(follow), followerRoots))
 }

@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -82,7 +83,7 @@ func TestDemoCanBeFollowed(t *testing.T) {
 	t.Cleanup(func() { _ = docs.Close() })
 	var out bytes.Buffer
 	d := &demo{program: &program{stdout: &out}, chain: dn, docs: docs, base: "http://demo", screen: newScreen(&out, false)}
-	file, remove, err := d.follower()
+	file, remove, err := d.follower([]devnet.Account{dn.Faucet()})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -93,6 +94,10 @@ func TestDemoCanBeFollowed(t *testing.T) {
 		}
 	}
 	database := pgtest.New(t)
+	mustRun(t, "roots", "import", filepath.Join(filepath.Dir(file), followerRoots), "--config", file, "--database-url", database)
+	if says := mustRun(t, "roots", "list", "--database-url", database); !strings.Contains(says, dn.Faucet().Address.Hex()) {
+		t.Errorf("the roots: %s", says)
+	}
 	if says := mustRun(t, "serve", "--once", "--roles", "indexer", "--config", file, "--database-url", database); !strings.Contains(says, "is indexed to block ") {
 		t.Errorf("says %q", says)
 	}
