@@ -9,8 +9,14 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
+// idleProof tells that nobody wanted to know of proof u for some time: whoever names its
+// domain now would wait for up to a month for the next look.
+func idleProof(u string) string {
+	return `(` + u + `.rank = 2 and not ` + u + `.dead and ` + u + `.tried_at < now() - interval '1 day' and ` + u + `.next_due > now() + interval '2 days')`
+}
+
 // internProofs gives ids to the URIs that prove domains, and makes those due that
-// were not read as such before.
+// were not read as such before, or not for long.
 func (db *DB) internProofs(ctx context.Context, results []FetchResult) (map[string]int64, error) {
 	urls := map[string]bool{}
 	for _, r := range results {
@@ -40,9 +46,9 @@ func (db *DB) planProofs(ctx context.Context, urls []string) (map[string]int64, 
 		with planned as (
 			insert into uris (hash, uri, kind, host, rank, next_due)
 			select hash, uri, kind, host, 2, now() from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
-			where not exists (select from uris x where x.hash = u.hash and x.rank <= 2)
+			where not exists (select from uris x where x.hash = u.hash and x.rank <= 2 and not `+idleProof("x")+`)
 			on conflict (hash) do update set next_due = excluded.next_due, rank = 2, attempts = 0,
-				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 2
+				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 2 or `+idleProof("uris")+`
 			returning host, rank)`+giveTurns("planned"), hashesOf(words), valuesOf(words), kinds, hosts)
 	if err != nil {
 		return nil, err

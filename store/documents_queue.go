@@ -192,7 +192,8 @@ func claimSQL(limit int, last Rank) string {
 			update uris u set attempts = attempts + 1,
 				next_due = now() + $2::interval * power(2, least(u.attempts, $3))
 			from due where u.id = due.id
-			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.sha256, u.etag, u.last_modified, due.place, due.since)
+			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.sha256, u.etag, u.last_modified,
+				u.tried_at, due.place, due.since)
 		select id, uri, kind, host, rank, attempts, failures, ` + ifKept("etag") + `, ` + ifKept("last_modified") + `, ` + usedURI("claimed") + `,
 			exists (select from denied)
 		from claimed order by place, since desc, id desc`
@@ -225,9 +226,11 @@ func ifKept(column string) string {
 }
 
 // usedURI tells whether a URI is of interest now: an agent has it at present, or a
-// file that an agent shows names its domain. Files are what they were.
+// file that an agent shows names its domain. Files are what they were. What was never
+// tried is due in front of whoever has it, which is on its way into the tables.
 func usedURI(u string) string {
-	return `case when ` + u + `.rank < 2 then exists (select from agents a where a.uri_id = ` + u + `.id)
+	return `case when ` + u + `.tried_at is null then true
+		when ` + u + `.rank < 2 then exists (select from agents a where a.uri_id = ` + u + `.id)
 		when ` + u + `.rank = 2 then exists (
 			select from domains w join uris f on f.sha256 = w.sha256 join agents a on a.uri_id = f.id where w.uri_id = ` + u + `.id)
 		else true end`

@@ -210,3 +210,21 @@ func TestDeadCIDsHaveTheirQueue(t *testing.T) {
 		t.Errorf("due %+v", due)
 	}
 }
+
+// URIs are interned before the block that names them is stored: one that is read in
+// between is nobody's yet, and of interest for all that.
+func TestURIsAreOfInterestBeforeTheirAgents(t *testing.T) {
+	t.Parallel()
+	const uri = "https://x/left"
+	db, w := queue(t, uri)
+	w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: "https://x/next", UpdatedBy: person(0)})
+	w.store(t, db, w.tip().Number)
+	u := claim(t, db, "")[uri]
+	if u.ID == 0 || !u.Used {
+		t.Fatalf("never tried: %+v", u)
+	}
+	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "timeout", NextDue: time.Now().Add(-time.Second)})
+	if u := claim(t, db, "")[uri]; u.ID == 0 || u.Used {
+		t.Errorf("tried, and nobody has it: %+v", u)
+	}
+}

@@ -129,3 +129,34 @@ func TestProofsEnd(t *testing.T) {
 		}
 	}
 }
+
+// A proof that nobody wanted to know of is read again for whoever names its domain.
+func TestIdleProofIsRead(t *testing.T) {
+	t.Parallel()
+	const proof = "https://b.example/.well-known/agent-registration.json"
+	day := 24 * time.Hour
+	for name, c := range map[string]struct {
+		ago, due time.Duration
+		dead     bool
+		want     bool
+	}{
+		"idle":       {10 * day, 20 * day, false, true},
+		"just read":  {time.Hour, 30 * day, false, false},
+		"wanted":     {25 * time.Hour, time.Hour, false, false},
+		"known dead": {3 * day, 4 * day, true, false},
+	} {
+		db, w := queue(t, "data:,x", "data:,y")
+		u := claim(t, db, "")
+		read(t, db, u["data:,x"], "0", linked("zero", w.id(0)), store.Domain{Name: "b.example", Proof: proof})
+		p := claim(t, db, "")[proof]
+		r := store.FetchResult{URIID: p.ID, FetchedAt: time.Now().Add(-c.ago), NextDue: time.Now().Add(c.due), Dead: c.dead}
+		if r.Reason = "not_found"; !c.dead {
+			r.Reason, r.Body, r.Source, r.ParserVersion, r.Registration = "", []byte("p"), "https", 1, linked("", w.id(0))
+		}
+		save(t, db, r)
+		read(t, db, u["data:,y"], "1", linked("one", w.id(1)), store.Domain{Name: "b.example", Proof: proof})
+		if again, due := claim(t, db, "")[proof]; due != c.want || due && again.Rank != store.RankProof {
+			t.Errorf("%s: due = %t, %+v", name, due, again)
+		}
+	}
+}
