@@ -104,6 +104,7 @@ type ChainStatus struct {
 	Endpoints  []Endpoint // as each process that asks them sees them
 	URIs       int64      // distinct document URIs known
 	URIsDue    int64      // waiting to be fetched
+	Scoring    Scoring
 }
 
 // Warning begins a LastError that says what the endpoints do not allow to index. It

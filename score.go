@@ -2,6 +2,7 @@ package repute
 
 import (
 	"fmt"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 )
@@ -20,6 +21,22 @@ func (p Points) String() string {
 
 // MarshalJSON writes a JSON number with three digits.
 func (p Points) MarshalJSON() ([]byte, error) { return []byte(p.String()), nil }
+
+// Scoring tells how far the scores of a chain are.
+type Scoring struct {
+	// Run, from 1, and Epoch are of the newest walk, and Block is the last of that epoch.
+	// All are 0 before the first one.
+	Run, Epoch, Block uint64
+	WalkedAt          time.Time
+	Final             bool      // the epoch's final scores are all stored
+	Roots             int       // roots of the chain's own set that have not expired
+	Stale             int64     // agents whose scores must be looked at
+	StaleSince        time.Time // since when the first of them waits, zero without
+	LookedAt          time.Time // when an engine last looked for changes, to about ten seconds
+	// Late: for more than a minute nobody has looked, or an agent has waited for the effect
+	// of an event. Before the first run: there could be one.
+	Late bool
+}
 
 // Score is how far an agent can be trusted, as it was stored.
 type Score struct {

@@ -267,10 +267,21 @@ func encodeChain(c repute.ChainStatus) Chain {
 		Registries: Registries{
 			Identity: address(c.Identity), Reputation: address(c.Reputation), Validations: each(c.Validations, address),
 		},
+		Scores: encodeScoring(c.Scoring),
 		Agents: Long(c.Agents), Feedback: Long(c.Feedback), Documents: ChainDocuments{Known: Long(c.URIs), Due: Long(c.URIsDue)},
 		Reorgs: Long(c.Reorgs), Upgrades: Long(c.Upgrades), UpgradedAtBlock: orNull(Long(c.UpgradedAt)), Halted: c.Halted, Stalled: c.Stalled,
 		Endpoints: each(c.Endpoints, encodeEndpoint), Kinds: encodeKinds(c), LastError: orNull(withoutSecrets(c.LastError)), AsOf: encodeAsOf(c.AsOf),
 	}
+}
+
+func encodeScoring(s repute.Scoring) ChainScores {
+	out := ChainScores{WalkedAt: encodeTime(s.WalkedAt), Final: s.Final, Roots: Long(s.Roots), Stale: Long(s.Stale),
+		StaleSince: encodeTime(s.StaleSince), LookedAt: encodeTime(s.LookedAt), Late: s.Late}
+	if s.Run > 0 {
+		epoch, block := Long(s.Epoch), Long(s.Block)
+		out.Epoch, out.Block = &epoch, &block
+	}
+	return out
 }
 
 func encodeEndpoint(e repute.Endpoint) Endpoint {

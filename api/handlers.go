@@ -378,7 +378,7 @@ func NewStatus(version string, chains []repute.ChainStatus) StatusAnswer {
 	s := StatusAnswer{Version: version, Status: "ok", Chains: each(chains, encodeChain)}
 	for _, c := range chains {
 		notStarted := c.Block.Hash == (common.Hash{}) && !c.Imported
-		if notStarted || c.Halted || c.Stalled || c.Failing() || c.Completeness.Status == repute.Incomplete {
+		if notStarted || c.Halted || c.Stalled || c.Failing() || c.Scoring.Late && c.Scoring.Run > 0 || c.Completeness.Status == repute.Incomplete {
 			s.Status = "degraded"
 		}
 	}

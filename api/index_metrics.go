@@ -109,6 +109,9 @@ func (c *indexCollector) troubles() {
 		}
 		return n
 	})
+	c.block("scores_epoch", "Epoch of the newest weights of raters.", func(s repute.ChainStatus) uint64 { return s.Scoring.Epoch })
+	c.count("scores_stale", "Agents whose scores must be looked at.", func(s repute.ChainStatus) int64 { return s.Scoring.Stale })
+	c.flag("scores_late", "1 when nobody keeps scores up with events, or nobody keeps any.", func(s repute.ChainStatus) bool { return s.Scoring.Late })
 	c.count("reorgs", "Rewinds since the chain was added.", func(s repute.ChainStatus) int64 { return s.Reorgs })
 	c.count("upgrades", "Upgrades of the registries seen.", func(s repute.ChainStatus) int64 { return s.Upgrades })
 }

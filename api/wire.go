@@ -313,6 +313,19 @@ type Endpoint struct {
 	UpdatedAt   *Time   `json:"updatedAt" doc:"when the process last told" format:"date-time"`
 }
 
+// ChainScores tells how far the scores of a chain are.
+type ChainScores struct {
+	Epoch      *Long `json:"epoch" doc:"of the newest weights of raters, null before the first"`
+	Block      *Long `json:"block" doc:"last block of that epoch"`
+	WalkedAt   *Time `json:"walkedAt" doc:"when those weights were found" format:"date-time"`
+	Final      bool  `json:"final" doc:"all final scores of the epoch are stored"`
+	Roots      Long  `json:"roots" doc:"the chain's own roots of trust that have not expired; without any nobody is rated"`
+	Stale      Long  `json:"stale" doc:"agents whose scores must be looked at"`
+	StaleSince *Time `json:"staleSince" doc:"since when the first of them waits" format:"date-time"`
+	LookedAt   *Time `json:"lookedAt" doc:"when some process last looked for changes that move scores, to about ten seconds" format:"date-time"`
+	Late       bool  `json:"late" doc:"for more than a minute nobody has looked, or an agent has waited for the effect of an event; before the first epoch: there could be scores"`
+}
+
 // Chain is one indexed chain.
 type Chain struct {
 	ChainID         Long           `json:"chainId"`
@@ -323,6 +336,7 @@ type Chain struct {
 	Agents          Long           `json:"agents"`
 	Feedback        Long           `json:"feedback"`
 	Documents       ChainDocuments `json:"documents"`
+	Scores          ChainScores    `json:"scores"`
 	Reorgs          Long           `json:"reorgs"`
 	Upgrades        Long           `json:"upgrades" doc:"times that a registry got another implementation"`
 	UpgradedAtBlock *Long          `json:"upgradedAtBlock" doc:"the last such upgrade, null when there was none"`

@@ -262,8 +262,13 @@ func (db *DB) Chains(ctx context.Context) (out []repute.ChainStatus, err error) 
 		if err != nil {
 			return err
 		}
+		scoring, err := readScoring(ctx, tx)
+		if err != nil {
+			return err
+		}
 		for _, c := range chains {
 			s := counted[c.ID]
+			s.Scoring = scoring[c.ID]
 			for _, e := range endpoints {
 				if e.ChainID == c.ID {
 					s.Endpoints = append(s.Endpoints, e)

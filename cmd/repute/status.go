@@ -103,6 +103,7 @@ func (p *program) printStatus(chains []repute.ChainStatus) error {
 			known(started, c.Completeness.Status), trouble(c))
 	}
 	printEndpoints(w, chains)
+	printScores(w, chains)
 	printKinds(w, chains)
 	printGaps(w, chains)
 	return w.Flush()
@@ -138,6 +139,10 @@ func trouble(c repute.ChainStatus) string {
 		return "HALTED: " + c.LastError
 	case c.LastError == "" && c.LagBlocks == nil && !c.Imported:
 		return "the head is not known: no process follows the chain, or no endpoint answers"
+	case c.LastError == "" && c.Scoring.Late && c.Scoring.Run == 0:
+		return "no scores: no process does the role trust, or its first walk is under way"
+	case c.LastError == "" && c.Scoring.Late:
+		return "scores are late: no process does the role trust, or it cannot keep up"
 	}
 	return c.LastError
 }
@@ -169,6 +174,32 @@ func printEndpoints(w io.Writer, chains []repute.ChainStatus) {
 				e.Latency.Round(100*time.Microsecond), 100*e.ErrorRate, e.Requests, e.Concurrency, known(e.Head > 0, e.Head), e.Owner, e.LastError)
 		}
 	}
+}
+
+// printScores shows how far scores are, of chains that have any.
+func printScores(w io.Writer, chains []repute.ChainStatus) {
+	first := true
+	for _, c := range chains {
+		s := c.Scoring
+		if s.Run == 0 {
+			continue
+		}
+		if first {
+			fmt.Fprintln(w, "\nCHAIN\tEPOCH\tTO BLOCK\tWALKED\tFINAL SCORES\tROOTS\tSTALE\tWAITING\tLAST LOOK")
+		}
+		first = false
+		final := "being stored"
+		if s.Final {
+			final = "stored"
+		}
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%d\t%d\t%s\t%s\n", c.Name, s.Epoch, s.Block, since(s.WalkedAt), final, s.Roots, s.Stale,
+			since(s.StaleSince), since(s.LookedAt))
+	}
+}
+
+// since is how long ago a moment was, a dash for none.
+func since(t time.Time) string {
+	return known(!t.IsZero(), span(max(0, time.Since(t).Truncate(time.Second))))
 }
 
 // printKinds shows the kinds of events of which anything was verified or is missing.

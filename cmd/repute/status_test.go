@@ -42,10 +42,31 @@ func TestStatusShowsTrouble(t *testing.T) {
 	if err := json.Unmarshal([]byte(mustRun(t, "status", "--json", "--config", config)), &status); err != nil || status.Status != "degraded" || len(status.Chains) != 1 {
 		t.Errorf("%v: %+v", err, status)
 	}
+	mustExec(t, db, "update chains set finalized_block = cursor_block, last_error = ''")
+	if out := mustRun(t, "status", "--config", config); !strings.Contains(out, "no scores: no process does the role trust") {
+		t.Errorf("nobody scores, and\n%s", out)
+	}
+	if err := db.AddTrustRun(t.Context(), store.TrustRun{ChainID: 31337, Run: 1, Epoch: 3, Boundary: 60, Scorer: "test"}); err != nil {
+		t.Fatal(err)
+	}
+	if out := mustRun(t, "status", "--config", config); !strings.Contains(out, "FINAL SCORES") || strings.Contains(out, "role trust") {
+		t.Errorf("after a walk:\n%s", out)
+	}
+	mustExec(t, db, "update trust_feed set read_at = now() - interval '2 minutes'")
+	if out := mustRun(t, "status", "--config", config); !strings.Contains(out, "scores are late") {
+		t.Errorf("nobody looks, and\n%s", out)
+	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*watchPause+watchPause/2)
 	defer cancel()
 	var stdout, stderr bytes.Buffer
 	if code := run(ctx, []string{"status", "--watch", "--config", config}, &stdout, &stderr); code != 0 || strings.Count(stdout.String(), "CHAIN  ID") < 2 {
 		t.Errorf("--watch: exit code %d, says %s, shows %s", code, &stderr, &stdout)
+	}
+}
+
+func mustExec(t *testing.T, db *store.DB, sql string) {
+	t.Helper()
+	if _, err := db.Pool().Exec(t.Context(), sql); err != nil {
+		t.Fatal(err)
 	}
 }
