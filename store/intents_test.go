@@ -1,0 +1,140 @@
+package store_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/store"
+)
+
+func anIntent(id string) store.Intent {
+	return store.Intent{ID: id, Run: "run_1", Task: "task_1", ChainID: 7, From: common.HexToAddress("0xaa"), To: common.HexToAddress("0xbb"),
+		Value: big.NewInt(5), Data: []byte{1, 2}, MaxFee: big.NewInt(900)}
+}
+
+// signedAs makes a signed form that is told from others by its id, nonce and fee.
+func signedAs(id string, nonce uint64, fee int64) store.IntentAttempt {
+	raw := fmt.Append(nil, id, nonce, fee)
+	return store.IntentAttempt{Hash: crypto.Keccak256Hash(raw), Raw: raw, Nonce: nonce, Gas: 21000, FeeCap: big.NewInt(fee), TipCap: big.NewInt(1)}
+}
+
+func takeNonce(id string) func(context.Context, uint64) (store.IntentAttempt, error) {
+	return func(_ context.Context, next uint64) (store.IntentAttempt, error) { return signedAs(id, next, 10), nil }
+}
+
+// TestIntentOnce stores an intent, gets it back unchanged whatever comes later under its
+// id, and refuses another transaction there.
+func TestIntentOnce(t *testing.T) {
+	t.Parallel()
+	db := testDB(t)
+	in := anIntent("a")
+	first, err := db.AddIntent(t.Context(), in, func(_ context.Context, next uint64) (store.IntentAttempt, error) {
+		if next != 0 {
+			t.Errorf("next nonce %d", next)
+		}
+		return signedAs("a", 41, 10), nil // the chain is ahead of what is stored
+	})
+	ok(t, err)
+	if first.Nonce != 41 || first.State != store.IntentSigned || len(first.Attempts) != 1 || first.Value.Int64() != 5 || first.MaxFee.Int64() != 900 ||
+		first.From != in.From || first.To != in.To || string(first.Data) != string(in.Data) || first.Attempts[0].FeeCap.Int64() != 10 {
+		t.Errorf("%+v", first)
+	}
+	again, err := db.AddIntent(t.Context(), in, func(context.Context, uint64) (store.IntentAttempt, error) {
+		return store.IntentAttempt{}, errors.New("signed twice")
+	})
+	ok(t, err)
+	if again.Nonce != 41 || again.Attempts[0].Hash != first.Attempts[0].Hash {
+		t.Errorf("%+v", again)
+	}
+	in.Value = big.NewInt(6)
+	if _, err := db.AddIntent(t.Context(), in, takeNonce("a")); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("another transaction: %v", err)
+	}
+	if _, err := db.Intent(t.Context(), "b"); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("unknown: %v", err)
+	}
+}
+
+// TestIntentNonces takes nonces from many sides at once, some of which fail to sign.
+func TestIntentNonces(t *testing.T) {
+	t.Parallel()
+	db := testDB(t)
+	var wg sync.WaitGroup
+	for i := range 40 {
+		wg.Go(func() {
+			id := fmt.Sprint("i", i)
+			_, err := db.AddIntent(t.Context(), anIntent(id), func(_ context.Context, next uint64) (store.IntentAttempt, error) {
+				if i%4 == 3 {
+					return store.IntentAttempt{}, repute.ErrUnavailable
+				}
+				return signedAs(id, next, 10), nil
+			})
+			if (i%4 == 3) != errors.Is(err, repute.ErrUnavailable) {
+				t.Errorf("%s: %v", id, err)
+			}
+		})
+	}
+	wg.Wait()
+	all, err := db.IntentsBetween(t.Context(), 7, common.HexToAddress("0xaa"), 0, 100)
+	ok(t, err)
+	var nonces []uint64
+	for _, i := range all {
+		nonces = append(nonces, i.Nonce)
+	}
+	if len(nonces) != 30 || nonces[0] != 0 || nonces[29] != 29 || !slices.IsSorted(nonces) {
+		t.Errorf("nonces %v", nonces)
+	}
+	if _, err := db.AddIntent(t.Context(), anIntent("late"), func(context.Context, uint64) (store.IntentAttempt, error) {
+		return signedAs("late", 3, 10), nil
+	}); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("a nonce twice: %v", err)
+	}
+}
+
+// TestIntentAttempts replaces a signed form once, at its nonce only, and never after the end.
+func TestIntentAttempts(t *testing.T) {
+	t.Parallel()
+	db := testDB(t)
+	_, err := db.AddIntent(t.Context(), anIntent("a"), takeNonce("a"))
+	ok(t, err)
+	bump := func(fee int64) func(context.Context, store.Intent) (store.IntentAttempt, error) {
+		return func(_ context.Context, i store.Intent) (store.IntentAttempt, error) {
+			return signedAs("a", i.Nonce, fee), nil
+		}
+	}
+	ok(t, db.MarkIntent(t.Context(), "a", store.IntentBroadcast, store.Mining{}, ""))
+	out, err := db.AddAttempt(t.Context(), "a", 1, bump(20))
+	ok(t, err)
+	if len(out.Attempts) != 2 || out.Attempts[1].FeeCap.Int64() != 20 || out.State != store.IntentSigned {
+		t.Errorf("%+v", out)
+	}
+	if out, err = db.AddAttempt(t.Context(), "a", 1, bump(30)); err != nil || len(out.Attempts) != 2 {
+		t.Errorf("a late bump: %+v, %v", out, err)
+	}
+	if _, err = db.AddAttempt(t.Context(), "a", 2, func(context.Context, store.Intent) (store.IntentAttempt, error) { return signedAs("a", 9, 40), nil }); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("another nonce: %v", err)
+	}
+	m := store.Mining{Hash: out.Attempts[0].Hash, Block: 12, BlockHash: common.HexToHash("0x12"), GasUsed: 21000, Fee: big.NewInt(210000), Logs: []byte(`[{"a":"\u0000"}]`)}
+	ok(t, db.MarkIntent(t.Context(), "a", store.IntentMined, m, ""))
+	ok(t, db.MarkIntent(t.Context(), "a", store.IntentBroadcast, store.Mining{}, "")) // its block was replaced
+	if out, err = db.Intent(t.Context(), "a"); err != nil || out.Mined.Hash != (common.Hash{}) || out.Mined.Fee != nil {
+		t.Errorf("%+v, %v", out, err)
+	}
+	ok(t, db.MarkIntent(t.Context(), "a", store.IntentConfirmed, m, ""))
+	ok(t, db.MarkIntent(t.Context(), "a", store.IntentFailed, store.Mining{}, "too late"))
+	out, err = db.AddAttempt(t.Context(), "a", 2, bump(50))
+	ok(t, err)
+	if out.State != store.IntentConfirmed || out.Reason != "" || len(out.Attempts) != 2 || out.Mined.Block != 12 || out.Mined.BlockHash != m.BlockHash ||
+		out.Mined.Fee.Int64() != 210000 || string(out.Mined.Logs) != string(m.Logs) {
+		t.Errorf("%+v", out)
+	}
+}
