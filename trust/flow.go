@@ -66,9 +66,17 @@ func (f *flow) each(g *Graph, use func(cell int, edge uint64)) {
 	}
 }
 
-// run fills next with what each node receives and gives the sum. Whole numbers add up the
-// same in any order, so the parts may run at once.
+// givers is memory for what each of so many nodes gives: whole blocks, so that places in
+// them are known to be inside.
+func (f *flow) givers(nodes int) []uint64 {
+	return make([]uint64, max(nodes, (len(f.cells)-1)/flowParts<<giverBits))
+}
+
+// run fills next with what each node receives and gives the sum; nodes that the flow was
+// not made with receive nothing. Whole numbers add up the same in any order, so the parts
+// may run at once.
 func (f *flow) run(given, next []uint64) (sum uint64) {
+	clear(next[f.bounds[flowParts]:])
 	workers := min(runtime.GOMAXPROCS(0), flowParts)
 	sums := make([]uint64, workers)
 	var group sync.WaitGroup
@@ -87,8 +95,7 @@ func (f *flow) receive(given, next []uint64, low, high int) (sum uint64) {
 	mine := next[f.bounds[low]:f.bounds[high]]
 	clear(mine)
 	for block := 0; block*flowParts < len(f.cells)-1; block++ {
-		first := block << giverBits
-		givers := given[first:min(first+1<<giverBits, len(given))]
+		givers := (*[1 << giverBits]uint64)(given[block<<giverBits:])
 		for part := low; part < high; part++ {
 			cell := block*flowParts + part
 			at := f.bounds[part]

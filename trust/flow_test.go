@@ -34,9 +34,9 @@ func TestFlowIsThePlainSum(t *testing.T) {
 	far := []edge{{0, 1, 1 << 16}, {0, 299_999, 1 << 16}, {299_999, 0, 1 << 16}, {150_000, 299_998, 7}} // steps that are too long
 	for _, g := range []*Graph{bigGraph(100_000, 400_000), bigGraph(50, 400), graphOf(300_000, far), graphOf(1, nil), graphOf(0, nil)} {
 		rng := rand.New(rand.NewPCG(3, 4))
-		given, got, want := make([]uint64, g.Len()), make([]uint64, g.Len()), make([]uint64, g.Len())
+		given, got, want := g.flow.givers(g.Len()), make([]uint64, g.Len()), make([]uint64, g.Len())
 		var sum uint64
-		for n := range given {
+		for n := range got {
 			given[n], got[n] = rng.Uint64N(1<<40), 77
 		}
 		for n := range want {
@@ -50,3 +50,34 @@ func TestFlowIsThePlainSum(t *testing.T) {
 		}
 	}
 }
+
+// Roots that a graph does not know are to a walk what they are to a graph made with them.
+func TestPersonalIsTheWalkOfTheWholeGraph(t *testing.T) {
+	const nodes, unknown = 1<<giverBits - 3, 7 // the unknown begin another block
+	rng := rand.New(rand.NewPCG(5, 6))
+	b, whole := NewGraphBuilder(), NewGraphBuilder()
+	for i := range nodes + unknown {
+		if i < nodes {
+			b.Add(address(i))
+		}
+		whole.Add(address(i))
+	}
+	for range 4 * nodes {
+		from, to := uint32(rng.IntN(nodes)), uint32(rng.IntN(nodes))
+		b.Vouch(from, to, One)
+		whole.Vouch(from, to, One)
+	}
+	var roots []Root
+	for _, i := range []int{0, 5, 900, nodes, nodes + unknown - 1} {
+		roots = append(roots, Root{address(i), One})
+	}
+	p := must(DefaultParams())
+	got, want := b.Build().Personal(roots, p), whole.Build().Walk(roots, p)
+	for i := range nodes + unknown {
+		if _, w := got.Rater(address(i)); w != second(want.Rater(address(i))) {
+			t.Fatalf("node %d weighs %s, want %s", i, w.Decimal(9), second(want.Rater(address(i))).Decimal(9))
+		}
+	}
+}
+
+func second[A, B any](_ A, b B) B { return b }

@@ -93,11 +93,15 @@ func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 	if paths < g.Paths {
 		lack("paths", Int(paths), Int(g.Paths))
 	}
-	if have := s.evidenceIn(r, g.Channels); g.Evidence > 0 && have < g.Evidence {
-		lack("evidence", have, g.Evidence)
+	if g.Evidence > 0 {
+		if have := s.evidenceIn(r, g.Channels); have < g.Evidence {
+			lack("evidence", have, g.Evidence)
+		}
 	}
-	if n := s.recentAgainst(g.RecentDays); n < g.RecentRaters {
-		lack("recentRaters", Int(n), Int(g.RecentRaters))
+	if g.RecentRaters > 0 {
+		if n := s.recentAgainst(g.RecentDays); n < g.RecentRaters {
+			lack("recentRaters", Int(n), Int(g.RecentRaters))
+		}
 	}
 	if first == len(s.lacking) {
 		return nil

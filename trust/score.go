@@ -192,9 +192,10 @@ func (s *scoring) weigh(side func(Fixed) bool) (sum Fixed) {
 type moments struct{ weight, value, square Fixed }
 
 func (m *moments) add(weight, value Fixed) {
+	part := weight.mul(value)
 	m.weight += weight
-	m.value += weight.mul(value)
-	m.square += weight.mul(value).mul(value)
+	m.value += part
+	m.square += part.mul(value)
 }
 
 // average is the mean of prior and opinions, each as often as it weighs, and how far it

@@ -33,9 +33,44 @@ func (s *scoring) hear() {
 // that a member without weight cannot change what the others say.
 func (s *scoring) voice(at int) int {
 	e := &s.a.records[at]
-	v := voice{first: at, from: len(s.members), channel: s.p.rules[e.rule].channel, opensBurst: e.opens&opensBurst != 0}
+	s.voices = append(s.voices, voice{first: at, from: len(s.members), channel: s.p.rules[e.rule].channel, opensBurst: e.opens&opensBurst != 0})
+	v := &s.voices[len(s.voices)-1]
+	if s.opens(at+1, opensVoice) {
+		s.alone(v, at)
+		at++
+	} else {
+		at = s.together(v, at)
+	}
+	v.last, v.to = at, len(s.members)
+	return at
+}
+
+// opens tells whether something begins with a record; after the last, everything does.
+func (s *scoring) opens(at int, what opens) bool {
+	return at == len(s.a.records) || s.a.records[at].opens&what != 0
+}
+
+// alone is together for one record, as most voices are.
+func (s *scoring) alone(v *voice, at int) {
+	said, _ := s.member(at)
+	value, strength := said.mean()
+	weight := s.shares[at]
+	v.weight, v.newest = weight, said.last
+	if v.vouched = weight.mul(strength); v.vouched > 0 {
+		v.value = value
+	}
+	if v.pooled = (One - weight).mul(strength); v.pooled > 0 {
+		v.poolValue = value
+	}
+	if node := s.a.records[at].node; node != NoNode {
+		s.members = append(s.members, node)
+	}
+}
+
+// together hears all that is said with one voice.
+func (s *scoring) together(v *voice, at int) int {
 	var heard, unheard blend
-	for again := true; again; again = at < len(s.a.records) && s.a.records[at].opens&opensVoice == 0 {
+	for again := true; again; again = !s.opens(at, opensVoice) {
 		node, weight := s.a.records[at].node, s.shares[at]
 		var said saying
 		said, at = s.member(at)
@@ -47,9 +82,7 @@ func (s *scoring) voice(at int) int {
 			s.members = append(s.members, node)
 		}
 	}
-	v.last, v.to = at, len(s.members)
 	v.value, v.poolValue = heard.mean(), unheard.mean()
-	s.voices = append(s.voices, v)
 	return at
 }
 
@@ -81,9 +114,14 @@ func meanOf(sum, weight Fixed) Fixed {
 	return bounded(sum.div(weight), -One)
 }
 
-// member adds up what one party says, from an record on.
+// member adds up what one party says, from a record on.
 func (s *scoring) member(at int) (out saying, next int) {
-	for again := true; again; again = at < len(s.a.records) && s.a.records[at].opens&opensMember == 0 {
+	out.begin(s.p, &s.a.records[at], s.block.Time.Unix())
+	if at++; s.opens(at, opensMember) {
+		return out, at
+	}
+	out.value, out.weight = out.opinion.mul(out.decay), out.rule.mul(out.decay)
+	for again := true; again; again = !s.opens(at, opensMember) {
 		out.add(s.p, &s.a.records[at], s.block.Time.Unix())
 		at++
 	}
@@ -98,17 +136,21 @@ type saying struct {
 	opinion, rule                         Fixed // of the first
 }
 
+// begin takes the first record; value and weight are only needed once there are others.
+func (m *saying) begin(p *Params, e *record, at int64) {
+	m.count, m.decay, m.payment, m.last = 1, p.decay(at-int64(e.time)), e.paid(), int64(e.time)
+	m.newest, m.opinion, m.rule = m.decay, e.opinion(), p.rules[e.rule].weight
+}
+
 func (m *saying) add(p *Params, e *record, at int64) {
 	decay := p.decay(at - int64(e.time))
+	m.count++
 	m.value += e.opinion().mul(decay)
 	m.weight += p.rules[e.rule].weight.mul(decay)
 	m.decay += decay
 	m.payment = max(m.payment, e.paid())
 	m.newest = max(m.newest, decay)
 	m.last = max(m.last, int64(e.time))
-	if m.count++; m.count == 1 {
-		m.opinion, m.rule = e.opinion(), p.rules[e.rule].weight
-	}
 }
 
 // mean is the opinion and what it weighs when the party has full weight.

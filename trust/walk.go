@@ -48,7 +48,7 @@ func (g *Graph) Walk(roots []Root, p *Params) *Weights {
 		return w
 	}
 	w.restart(w.mass, whole)
-	given, next := make([]uint64, g.Len()), make([]uint64, g.Len())
+	given, next := g.flow.givers(g.Len()), make([]uint64, g.Len())
 	keep := uint64(One - p.Walk.Restart)
 	for range p.Walk.Iterations {
 		passed := w.step(given, next, keep)
@@ -85,9 +85,17 @@ func (w *Weights) restart(mass []uint64, rest uint64) {
 
 // step fills next with what each identity receives and gives the sum.
 func (w *Weights) step(given, next []uint64, keep uint64) uint64 {
-	for n, m := range w.mass {
-		given[n] = times(m, keep)
+	var group sync.WaitGroup
+	workers := runtime.GOMAXPROCS(0)
+	for i := range workers {
+		low, high := len(w.mass)*i/workers, len(w.mass)*(i+1)/workers
+		group.Go(func() {
+			for n, m := range w.mass[low:high] {
+				given[low+n] = times(m, keep)
+			}
+		})
 	}
+	group.Wait()
 	return w.graph.flow.run(given, next)
 }
 
