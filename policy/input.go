@@ -22,11 +22,11 @@ type Task struct {
 
 // Budget bounds a run.
 type Budget struct {
-	Steps         int64  `cel:"steps" yaml:"maxSteps"`
-	ToolCalls     int64  `cel:"toolCalls" yaml:"maxToolCalls"`
-	RuntimeMS     int64  `cel:"runtimeMs" yaml:"maxRuntimeMs"`
-	OnchainWrites int64  `cel:"onchainWrites" yaml:"maxOnchainWrites"`
-	GasWei        string `cel:"gasWei" yaml:"maxGasWei"` // empty: none is named
+	Steps         int64  `cel:"steps" yaml:"maxSteps" json:"maxSteps,omitempty"`
+	ToolCalls     int64  `cel:"toolCalls" yaml:"maxToolCalls" json:"maxToolCalls,omitempty"`
+	RuntimeMS     int64  `cel:"runtimeMs" yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty"`
+	OnchainWrites int64  `cel:"onchainWrites" yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty"`
+	GasWei        string `cel:"gasWei" yaml:"maxGasWei" json:"maxGasWei,omitempty"` // empty: none is named
 }
 
 // Plan is what the coordinator means to do.

@@ -45,6 +45,7 @@ type Rule struct {
 
 // Policy is a checked policy. It does not change and is safe for concurrent use.
 type Policy struct {
+	text  []byte
 	file  File
 	hash  [sha256.Size]byte
 	rules []program
@@ -81,7 +82,7 @@ func Parse(text []byte) (*Policy, error) {
 	if len(text) > maxFile {
 		return nil, repute.Invalid("policy", "larger than 1 MiB", "fewer rules")
 	}
-	p := &Policy{hash: sha256.Sum256(text)}
+	p := &Policy{hash: sha256.Sum256(text), text: bytes.Clone(text)}
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&p.file); err != nil && !errors.Is(err, io.EOF) {
@@ -127,6 +128,9 @@ func (e Effect) strength() int {
 	}
 	return -1
 }
+
+// Text is the policy as it was written.
+func (p *Policy) Text() []byte { return bytes.Clone(p.text) }
 
 // Decide evaluates limits and rules. It never fails: what cannot be evaluated denies.
 func (p *Policy) Decide(ctx context.Context, in *Input) Decision {

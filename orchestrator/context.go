@@ -1,0 +1,232 @@
+package orchestrator
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"sync"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/policy"
+	"repute/store"
+)
+
+// Context is all that a module reaches (OpenFi agent standard, context and budget). Every
+// call is refused before a limit of the budget is passed, is journaled before it is made,
+// and leaves a receipt that the runtime writes. A call that was made before a crash is not
+// made again: its answer comes from the journal. It is safe for concurrent use.
+type Context struct {
+	RunID, TaskID, ParentRunID string
+	OperatorWallet             string
+	Budget                     policy.Budget
+	Threshold                  policy.Threshold
+	Log                        *slog.Logger
+
+	w     *work
+	phase repute.Phase
+	step  string
+
+	mu     sync.Mutex
+	closed error          // why nothing more is allowed
+	calls  map[string]int // by kind
+}
+
+func (w *work) context(phase repute.Phase, step string) *Context {
+	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent, OperatorWallet: w.info.Manifest.OperatorWallet,
+		Budget: w.terms.Budget, Threshold: w.terms.Threshold, Log: w.log.With("phase", phase.String(), "step", step),
+		w: w, phase: phase, step: step, calls: map[string]int{}}
+}
+
+// close ends the use of a Context.
+func (c *Context) close(why error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed == nil {
+		c.closed = why
+	}
+}
+
+// errOver is why a Context of an ended phase refuses.
+var errOver = errors.New("the phase is over")
+
+// next names a call among those of its kind in this phase and step.
+func (c *Context) next(kind repute.CallKind, key string) (string, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.closed != nil {
+		return "", fmt.Errorf("call refused: %w", c.closed)
+	}
+	if key == "" {
+		c.calls[string(kind)]++
+		key = fmt.Sprint(c.calls[string(kind)])
+	}
+	return fmt.Sprintf("%s/%s/%s", c.phase, kind, key), nil
+}
+
+// Tool calls a tool by name. repute.ErrNotFound when there is none, repute.ErrLimited
+// when the budget is used up.
+func (c *Context) Tool(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error) {
+	tool := c.w.e.o.Tools[name]
+	if tool == nil {
+		return nil, repute.Missing("tool %q", name)
+	}
+	r := repute.Receipt{Kind: repute.CallTool, Ref: name, Summary: "tool " + name, Request: input}
+	return c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) { return tool.Call(ctx, key, input) })
+}
+
+// HTTPRequest is a request to the world outside.
+type HTTPRequest struct {
+	Method string      `json:"method"` // empty: GET
+	URL    string      `json:"url"`
+	Header http.Header `json:"header,omitempty"`
+	Body   []byte      `json:"body,omitempty"`
+}
+
+// HTTPResponse is its answer.
+type HTTPResponse struct {
+	Status int         `json:"status"`
+	Header http.Header `json:"header"`
+	Body   []byte      `json:"body"` // at most 1 MiB; more is an error
+}
+
+const maxAnswer = 1 << 20
+
+// HTTP sends a request through the guard: public addresses only, whatever DNS says. An
+// answer of any status is no error.
+func (c *Context) HTTP(ctx context.Context, q HTTPRequest) (out HTTPResponse, err error) {
+	u, err := url.Parse(q.URL)
+	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
+		return out, repute.Invalid("url", fmt.Sprintf("%.200q is no address", q.URL), "an http or https URL")
+	}
+	shown := *u
+	shown.User, shown.RawQuery = nil, ""
+	r := repute.Receipt{Kind: repute.CallHTTP, Ref: shown.String(), Summary: fmt.Sprintf("%s %s", q.method(), shown.Redacted()), Domain: u.Hostname(),
+		Request: mustJSON(map[string]any{"method": q.method(), "sha256": digest([]byte(q.URL), q.Body)})}
+	body, err := c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) {
+		answer, err := c.w.e.send(ctx, key, q)
+		return mustJSON(answer), err
+	})
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal(body, &out)
+}
+
+func (q *HTTPRequest) method() string {
+	if q.Method == "" {
+		return http.MethodGet
+	}
+	return q.Method
+}
+
+func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPResponse, err error) {
+	if e.o.HTTP == nil {
+		return out, fmt.Errorf("HTTP is not configured: %w", repute.ErrUnavailable)
+	}
+	req, err := http.NewRequestWithContext(ctx, q.method(), q.URL, bytes.NewReader(q.Body))
+	if err != nil {
+		return out, repute.Invalid("url", err.Error(), "a request that can be sent")
+	}
+	for name, values := range q.Header {
+		req.Header[http.CanonicalHeaderKey(name)] = values
+	}
+	req.Header.Set("Idempotency-Key", key)
+	resp, err := e.o.HTTP.Do(req)
+	if err != nil {
+		return out, fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
+	}
+	defer resp.Body.Close()
+	out = HTTPResponse{Status: resp.StatusCode, Header: resp.Header}
+	out.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
+	if err == nil && len(out.Body) > maxAnswer {
+		return HTTPResponse{}, fmt.Errorf("the answer has more than %d bytes: %w", maxAnswer, repute.ErrLimited)
+	}
+	return out, err
+}
+
+func digest(parts ...[]byte) string {
+	h := sha256.New()
+	for _, p := range parts {
+		fmt.Fprintf(h, "%d:", len(p))
+		h.Write(p)
+	}
+	return hex.EncodeToString(h.Sum(nil))
+}
+
+// Read calls a view function of a contract. It counts as a tool call.
+func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, data []byte) (out []byte, err error) {
+	if c.w.e.o.Chain == nil {
+		return nil, fmt.Errorf("no chain is configured: %w", repute.ErrUnavailable)
+	}
+	r := repute.Receipt{Kind: repute.CallChain, Ref: to.Hex(), Summary: "read of " + to.Hex(), Chain: chainID, Domain: c.w.e.domain(chainID),
+		Request: mustJSON(map[string]any{"to": to, "data": data})}
+	body, err := c.call(ctx, r, func(ctx context.Context, _ string) (json.RawMessage, error) {
+		b, err := c.w.e.o.Chain.Read(ctx, chainID, to, data)
+		return mustJSON(b), err
+	})
+	if err != nil {
+		return nil, err
+	}
+	return out, json.Unmarshal(body, &out)
+}
+
+// call journals a call, makes it, and journals its end.
+func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
+	key, err := c.next(r.Kind, "")
+	if err != nil {
+		return nil, err
+	}
+	// Another request is another call: an agent need not do the same things again.
+	r.Key = key + "/" + digest([]byte(r.Ref), r.Request)[:16]
+	r.Run, r.Step, r.Request = c.RunID, c.step, bounded(r.Request)
+	journaled, known, err := c.w.e.db.BeginCall(ctx, c.w.lease, r, store.Charge{ToolCalls: 1})
+	if err != nil {
+		return nil, c.w.lost(err)
+	}
+	if known && journaled.Done {
+		return journaled.Result, replayed(journaled.Error)
+	}
+	ctx, end := c.w.e.trace.start(ctx, string(r.Kind), "ref", r.Ref)
+	answer, callErr := do(ctx, c.RunID+"/"+c.step+"/"+r.Key)
+	if callErr == nil && len(answer) > maxAnswer*2 {
+		callErr = fmt.Errorf("the answer is too large: %w", repute.ErrLimited)
+	}
+	end(callErr)
+	if ctx.Err() != nil && callErr != nil {
+		return nil, callErr // cut off: it may be made again
+	}
+	o := store.CallOutcome{Result: answer}
+	if callErr != nil {
+		o = store.CallOutcome{Error: callErr.Error()}
+	}
+	if err := c.w.e.db.EndCall(ctx, c.w.lease, journaled.ID, o); err != nil {
+		return nil, c.w.lost(err)
+	}
+	return answer, callErr
+}
+
+// bounded keeps large requests out of the journal.
+func bounded(request json.RawMessage) json.RawMessage {
+	if len(request) > 64<<10 {
+		return mustJSON(map[string]any{"bytes": len(request), "sha256": digest(request)})
+	}
+	return request
+}
+
+// replayed is the error of a call that was made before.
+func replayed(text string) error {
+	if text == "" {
+		return nil
+	}
+	return errors.New(text)
+}

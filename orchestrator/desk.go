@@ -1,0 +1,62 @@
+package orchestrator
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"repute"
+	"repute/store"
+)
+
+// Desk takes orders: tasks, and what people decide about them. It needs no engine in the
+// same process.
+type Desk struct {
+	db     *store.DB
+	client *river.Client[pgx.Tx] // inserts only
+}
+
+// NewDesk makes a desk.
+func NewDesk(db *store.DB) (*Desk, error) {
+	client, err := river.NewClient(riverpgxv5.New(db.Pool()), &river.Config{Logger: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		return nil, fmt.Errorf("river: %w", err)
+	}
+	return &Desk{db, client}, nil
+}
+
+// Submit stores a task and queues it, in one transaction. Asking again with the same key
+// gives the same task; added tells the difference. repute.ErrInvalid names the field.
+func (d *Desk) Submit(ctx context.Context, r Request) (t repute.Task, added bool, err error) {
+	if err := r.Check(); err != nil {
+		return t, false, err
+	}
+	if _, err := d.db.Module(ctx, r.Coordinator); err != nil {
+		return t, false, fmt.Errorf("coordinatorSlug: %w", err)
+	}
+	t = repute.Task{ID: newID("task"), Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: mustJSON(r.Terms), Key: r.Key, By: r.By}
+	root := repute.Run{ID: newID("run"), Agent: r.Coordinator, Limits: r.Terms.limits()}
+	return d.db.AddTask(ctx, t, root, func(tx pgx.Tx) error { return queue(ctx, d.client, tx, root.ID) })
+}
+
+// Cancel asks that a task end. repute.ErrConflict when it has.
+func (d *Desk) Cancel(ctx context.Context, task, by, reason string) error {
+	return d.db.CancelTask(ctx, task, by, reason)
+}
+
+// Approve answers what a run waits for. repute.ErrConflict when it waits for nothing.
+func (d *Desk) Approve(ctx context.Context, run string, approved bool, by, reason string) error {
+	return d.db.Approve(ctx, run, store.Approval{Approved: approved, By: by, Reason: reason}, func(tx pgx.Tx, root string) error {
+		return queue(ctx, d.client, tx, root)
+	})
+}
+
+// Retry begins another attempt of a task that failed, from a phase on; the zero phase is
+// the one that failed. repute.ErrConflict when it did not fail.
+func (d *Desk) Retry(ctx context.Context, task string, from repute.Phase, by string) error {
+	return d.db.RetryTask(ctx, task, from, by, func(tx pgx.Tx, root string) error { return queue(ctx, d.client, tx, root) })
+}

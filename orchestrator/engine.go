@@ -1,0 +1,362 @@
+package orchestrator
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/riverqueue/river"
+	"github.com/riverqueue/river/riverdriver/riverpgxv5"
+
+	"repute"
+	"repute/policy"
+	"repute/store"
+)
+
+// Options tune an Engine.
+type Options struct {
+	// Modules are the agents in this binary.
+	Modules []Module
+	// Remote makes a module of one that lives elsewhere; nil: there are none.
+	Remote func(repute.Module) (Module, error)
+	// Policy is asked at each decision: it may change while runs go on.
+	Policy func() *policy.Policy
+	Tools  map[string]Tool
+	Chain  Chain // nil: no chain can be reached
+	HTTP   Doer  // nil: no HTTP
+	// Registries are the contracts whose records of itself an agent may not change.
+	Registries []Registries
+	// TrustChain is where identities are, ExecutionChain where transactions go.
+	TrustChain, ExecutionChain uint64
+	// Lenient lets agents without identity work: for development.
+	Lenient bool
+	Workers int           // runs at once, 16 when 0
+	Hold    time.Duration // after which a silent process has lost its runs, 10 s when 0
+	Drain   time.Duration // for running phases after the end of Run's context, 5 s when 0
+	Metrics *Metrics      // nil: not counted
+	Trace   *Trace        // nil: not traced
+	Log     *slog.Logger
+}
+
+// Engine runs tasks. Any number of engines may share a database: each run is in the
+// hands of one, and goes over to another when that one dies.
+type Engine struct {
+	db      *store.DB
+	o       Options
+	gate    *gate
+	local   map[string]Module
+	metrics *Metrics
+	trace   *Trace
+	log     *slog.Logger
+
+	mu    sync.Mutex
+	works map[store.RunLease]context.CancelCauseFunc
+}
+
+// Reasons why work on a run ends early.
+var (
+	errStopping  = errors.New("the process stops")
+	errCancelled = errors.New("cancelled")
+)
+
+// New makes an engine. repute.ErrInvalid: a module cannot be installed.
+func New(db *store.DB, o Options) (*Engine, error) {
+	o.Workers, o.Hold, o.Drain = cmp.Or(o.Workers, 16), cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Drain, 5*time.Second)
+	e := &Engine{db: db, o: o, gate: &gate{db: db, policy: o.Policy, lenient: o.Lenient}, local: map[string]Module{},
+		metrics: o.Metrics, trace: o.Trace, log: o.Log, works: map[store.RunLease]context.CancelCauseFunc{}}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if e.metrics == nil {
+		e.metrics = NewMetrics(nil)
+	}
+	for _, m := range o.Modules {
+		_, dry := m.(DryRunner)
+		info := m.Info()
+		if err := CheckInfo(info, dry); err != nil {
+			return nil, fmt.Errorf("agent %q: %w", info.Slug, err)
+		}
+		if e.local[info.Slug] != nil {
+			return nil, fmt.Errorf("agent %q: %w", info.Slug, repute.Invalid("slug", "is another agent's", "one of its own"))
+		}
+		e.local[info.Slug] = m
+	}
+	return e, nil
+}
+
+// runJob works on a root run.
+type runJob struct {
+	Root string `json:"root"`
+}
+
+// Kind names the jobs.
+func (runJob) Kind() string { return "run" }
+
+const runsQueue = "runs"
+
+// InsertOpts: nothing is unique, since a run is in one pair of hands whatever jobs there
+// are. A job that fails is followed by that of whoever finds the run lost.
+func (runJob) InsertOpts() river.InsertOpts {
+	return river.InsertOpts{Queue: runsQueue, MaxAttempts: 3}
+}
+
+// jobTimeout is far above what any budget allows: runs are watched by their holds.
+const jobTimeout = 2 * time.Hour
+
+// Run works until ctx ends, which is no error; running phases get a moment.
+func (e *Engine) Run(ctx context.Context) error {
+	for ctx.Err() == nil {
+		err := e.session(ctx)
+		if err == nil {
+			return nil
+		}
+		e.log.Warn("runs wait for the database", "error", err)
+		pause(ctx, time.Second)
+	}
+	return nil
+}
+
+func (e *Engine) session(ctx context.Context) error {
+	if err := e.install(ctx); err != nil {
+		return err
+	}
+	workers := river.NewWorkers()
+	river.AddWorker(workers, river.WorkFunc(e.work))
+	client, err := river.NewClient(riverpgxv5.New(e.db.Pool()), &river.Config{
+		Queues: map[string]river.QueueConfig{runsQueue: {MaxWorkers: e.o.Workers}}, Workers: workers,
+		FetchCooldown: 20 * time.Millisecond, FetchPollInterval: time.Second, JobTimeout: jobTimeout, RescueStuckJobsAfter: jobTimeout + time.Minute,
+		CompletedJobRetentionPeriod: 10 * time.Minute, SoftStopTimeout: e.o.Drain, Logger: slog.New(slog.DiscardHandler),
+	})
+	if err != nil {
+		return fmt.Errorf("river: %w", err)
+	}
+	if err := client.Start(ctx); err != nil {
+		return fmt.Errorf("river: %w", err)
+	}
+	watching, stop := context.WithCancel(context.WithoutCancel(ctx))
+	var watch sync.WaitGroup
+	watch.Go(func() { e.watch(watching, ctx, client) })
+	<-client.Stopped()
+	stop()
+	watch.Wait()
+	return nil
+}
+
+// install makes the agents of this binary known.
+func (e *Engine) install(ctx context.Context) error {
+	for slug, m := range e.local {
+		known, err := e.db.Module(ctx, slug)
+		if err != nil && !errors.Is(err, repute.ErrNotFound) {
+			return err
+		}
+		known.Slug, known.URL, known.Manifest = slug, "", mustJSON(m.Info().Manifest)
+		if err := e.db.SaveModule(ctx, known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// watch keeps the runs in hand, ends those that somebody cancelled or that were lost, and
+// queues those whose holder is gone.
+func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx]) {
+	for ctx.Err() == nil {
+		if working.Err() != nil { // stopping: what runs has its drain time, then ends
+			time.AfterFunc(e.o.Drain/2, func() { e.endAll(errStopping) })
+		}
+		if err := e.holdAll(ctx); err != nil && ctx.Err() == nil {
+			e.log.Warn("runs could not be held", "error", err)
+		}
+		if _, err := e.db.RequeueLost(ctx, 100, func(tx pgx.Tx, roots []string) error { return queue(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
+			e.log.Warn("lost runs could not be queued", "error", err)
+		}
+		pause(ctx, e.o.Hold/5)
+	}
+}
+
+// queue adds jobs for runs in a transaction.
+func queue(ctx context.Context, client *river.Client[pgx.Tx], tx pgx.Tx, roots ...string) error {
+	jobs := make([]river.InsertManyParams, len(roots))
+	for i, root := range roots {
+		jobs[i] = river.InsertManyParams{Args: runJob{root}}
+	}
+	_, err := client.InsertManyTx(ctx, tx, jobs)
+	return err
+}
+
+func (e *Engine) endAll(why error) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, end := range e.works {
+		end(why)
+	}
+}
+
+func (e *Engine) holdAll(ctx context.Context) error {
+	e.mu.Lock()
+	leases := make([]store.RunLease, 0, len(e.works))
+	for l := range e.works {
+		leases = append(leases, l)
+	}
+	e.mu.Unlock()
+	if len(leases) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, e.o.Hold/2)
+	defer cancel()
+	held, err := e.db.HoldRuns(ctx, leases, e.o.Hold)
+	if err != nil {
+		return err
+	}
+	mine := map[store.RunLease]string{}
+	for _, h := range held {
+		mine[h.RunLease] = h.Cancel
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	for _, l := range leases {
+		end := e.works[l]
+		wish, ok := mine[l]
+		switch {
+		case end == nil:
+		case !ok:
+			end(repute.ErrFenced)
+		case wish != "":
+			end(fmt.Errorf("%w %s", errCancelled, wish))
+		}
+	}
+	return nil
+}
+
+// work is River's job: it takes the run and does what is left of it.
+func (e *Engine) work(ctx context.Context, job *river.Job[runJob]) error {
+	found, lease, err := e.db.TakeRun(ctx, job.Args.Root, e.o.Hold)
+	if errors.Is(err, repute.ErrHeld) || errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) {
+		return nil // somebody else has it, or there is nothing to do
+	}
+	if err != nil {
+		return err
+	}
+	ctx, end := context.WithCancelCause(ctx)
+	e.keep(lease, end)
+	defer e.drop(lease, end)
+	w, err := e.workOn(ctx, found, lease, nil)
+	if err == nil {
+		err = w.steps(ctx, job)
+	}
+	if err == nil {
+		e.metrics.ended(w.Run.Status)
+		return nil
+	}
+	e.log.Warn("run not finished here", "run", job.Args.Root, "error", err)
+	releasing, cancel := context.WithTimeout(context.WithoutCancel(ctx), 5*time.Second)
+	defer cancel()
+	if errors.Is(err, repute.ErrFenced) {
+		return nil
+	}
+	return errors.Join(err, e.db.ReleaseRun(releasing, lease))
+}
+
+func (e *Engine) keep(l store.RunLease, end context.CancelCauseFunc) {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	e.works[l] = end
+}
+
+func (e *Engine) drop(l store.RunLease, end context.CancelCauseFunc) {
+	e.mu.Lock()
+	delete(e.works, l)
+	e.mu.Unlock()
+	end(nil)
+}
+
+// steps does the phases as resumable steps of the job, each stored with its checkpoint.
+// Steps that are stored under an earlier job are passed over.
+func (w *work) steps(ctx context.Context, job *river.Job[runJob]) (err error) {
+	w.checkpoint = func(ctx context.Context, tx pgx.Tx) error {
+		_, err := river.ResumableSetStepTx[*riverpgxv5.Driver](ctx, tx, job)
+		return err
+	}
+	for _, p := range repute.Phases() {
+		river.ResumableStep(ctx, p.String(), nil, func(ctx context.Context) error {
+			err = w.advance(ctx, p)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// workOn makes ready what a run needs here.
+func (e *Engine) workOn(ctx context.Context, found store.RunWork, lease store.RunLease, parent *work) (*work, error) {
+	w := &work{e: e, lease: lease, RunWork: found, parent: parent, log: e.log.With("run", found.Run.ID, "task", found.Run.Task, "agent", found.Run.Agent)}
+	if parent != nil {
+		w.depth = parent.depth + 1
+	}
+	if err := w.load(); err != nil {
+		return nil, err
+	}
+	module, err := e.db.Module(ctx, found.Run.Agent)
+	if errors.Is(err, repute.ErrNotFound) {
+		return w, nil // discover says so
+	}
+	if err != nil {
+		return nil, err
+	}
+	w.module = module
+	if module.URL == "" {
+		w.agent = e.local[module.Slug]
+	} else if e.o.Remote != nil {
+		if w.agent, err = e.o.Remote(module); err != nil {
+			return nil, err
+		}
+	}
+	if w.agent != nil {
+		w.info = w.agent.Info()
+	}
+	return w, nil
+}
+
+// cancelled tells whether somebody wanted the run to end.
+func (w *work) cancelled() bool {
+	root := w.root()
+	root.mu.Lock()
+	defer root.mu.Unlock()
+	return root.wasCancelled
+}
+
+// slugs are the agents that a plan can name.
+func (e *Engine) slugs(ctx context.Context) (map[string]bool, error) {
+	list, err := e.db.Modules(ctx)
+	out := map[string]bool{}
+	for _, m := range list {
+		out[m.Slug] = true
+	}
+	return out, err
+}
+
+// domain says which of the two chains one is, for receipts.
+func (e *Engine) domain(chainID uint64) string {
+	switch chainID {
+	case e.o.ExecutionChain:
+		return "execution"
+	case e.o.TrustChain:
+		return "trust"
+	}
+	return "other"
+}
+
+// pause waits, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}

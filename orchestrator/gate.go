@@ -1,0 +1,180 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/policy"
+	"repute/store"
+	"repute/trust"
+)
+
+// Verdict is what the trust gate says of an agent, with all that it follows from: it can
+// be made again from what is stored (VerifyVerdict).
+type Verdict struct {
+	Agent     policy.Agent     `json:"agent"` // as the policy saw it
+	Pin       Pin              `json:"pin"`
+	OpenFi    json.RawMessage  `json:"openfi,omitempty"` // the snapshot of identity checks
+	Gates     []trust.GateView `json:"gates"`            // each with what is missing to pass
+	Task      policy.Task      `json:"task"`
+	Threshold policy.Threshold `json:"threshold"` // the task's own
+	Policy    common.Hash      `json:"policy"`    // sha256 of the policy's bytes
+	Decision  policy.Decision  `json:"decision"`
+	At        time.Time        `json:"at"`
+}
+
+// Pin names the evidence of a verdict.
+type Pin struct {
+	Agent string `json:"agent"` // eip155:chain:registry:id, empty without identity
+	// Block is the one of the final score, of which everything else follows; zero where
+	// there is none.
+	Block     uint64      `json:"block"`
+	BlockHash common.Hash `json:"blockHash"`
+	Epoch     uint64      `json:"epoch"`
+	Scorer    string      `json:"scorer"`
+	Params    common.Hash `json:"params"`
+	Tags      common.Hash `json:"tags"`
+	Roots     common.Hash `json:"roots"`
+	Links     common.Hash `json:"links"`
+	Evidence  common.Hash `json:"evidence"` // of the evidence manifest
+	Result    common.Hash `json:"result"`   // sha256 of the score's canonical bytes
+}
+
+// gate judges agents by what is indexed.
+type gate struct {
+	db     *store.DB
+	policy func() *policy.Policy
+	// lenient lets agents without identity pass where no threshold asks for one: for
+	// development.
+	lenient bool
+}
+
+// judge says whether an agent may do a task. repute.ErrUnavailable and the like are
+// errors, never verdicts.
+func (g *gate) judge(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict, err error) {
+	p := g.policy()
+	v = Verdict{Agent: policy.Agent{Slug: m.Slug, Status: "unrated", Validation: policy.ValidationDisabled}, Task: task, Threshold: own,
+		Policy: p.Hash(), Gates: []trust.GateView{}, At: time.Now().UTC()}
+	if !g.lenient {
+		v.Threshold.RequireIdentity = true
+	}
+	if m.Agent != nil {
+		if err := v.read(ctx, g.db, *m.Agent); err != nil {
+			return v, err
+		}
+	}
+	if _, err := g.db.KeepTrustInput(ctx, p.Text()); err != nil {
+		return v, err
+	}
+	v.Decision = p.Gate(task, v.Threshold, v.Agent)
+	return v, nil
+}
+
+// read fills in what is indexed of an agent: the final score, and the identity checks.
+func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) error {
+	snapshot, err := trust.OpenFi(ctx, db, id, repute.At{Finality: repute.Latest})
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil // not registered, as far as is indexed
+	}
+	if err != nil {
+		return fmt.Errorf("identity checks of agent %s: %w", id, err)
+	}
+	v.Agent.ID = id.String()
+	v.Pin.Agent = id.String()
+	v.addSnapshot(&snapshot)
+	score, err := db.ScoreOf(ctx, id, repute.At{Finality: repute.Finalized})
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil // nobody judged it up to the last epoch
+	}
+	if err != nil {
+		return fmt.Errorf("score of agent %s: %w", id, err)
+	}
+	return v.addScore(&score)
+}
+
+func (v *Verdict) addSnapshot(s *trust.OpenFiSnapshot) {
+	v.OpenFi = mustJSON(s)
+	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
+		s.IdentityExists, s.RegistrationResolves, s.AgentJSONResolves, s.OperatorMatches
+	v.Agent.Validation = string(s.ValidationStatus)
+	v.Agent.Trust01 = float64(s.Overall) / float64(trust.One)
+}
+
+func (v *Verdict) addScore(s *repute.Score) error {
+	v.Pin = Pin{Agent: v.Pin.Agent, Block: s.Block.Number, BlockHash: s.Block.Hash, Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params,
+		Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence, Result: trust.HashInput(s.Result)}
+	var r struct {
+		Gates []trust.GateView `json:"gates"`
+	}
+	if err := json.Unmarshal(s.Result, &r); err != nil {
+		return fmt.Errorf("stored score: %w", err)
+	}
+	a := &v.Agent
+	if s.Rated {
+		a.Status = policy.StatusRated
+	}
+	a.Score, a.Low, a.High = points(s.Score), points(s.Low), points(s.High)
+	a.Confidence, a.Tier, a.Gates = float64(s.Confidence)/1e6, int64(s.Tier), map[string]bool{}
+	v.Gates = r.Gates
+	for _, g := range r.Gates {
+		a.Gates[g.ID] = g.Passed
+	}
+	return nil
+}
+
+func points(p repute.Points) float64 { return float64(p) / 1000 }
+
+// VerifyVerdict makes a verdict again: the score from the stored evidence by replay, the
+// decision from the stored policy. It is an error that says what differs, or what is
+// pruned. The identity checks are taken as pinned: files on the network change.
+func VerifyVerdict(ctx context.Context, db *store.DB, replay *trust.Reader, v Verdict) error {
+	if v.Pin.Block != 0 {
+		ref, err := repute.ParseAgentRef(v.Pin.Agent)
+		if err != nil || ref.Registry == nil {
+			return fmt.Errorf("pinned agent %q: %w", v.Pin.Agent, repute.ErrInvalid)
+		}
+		id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
+		score, err := replay.Replay(ctx, id, v.Pin.Block)
+		if err != nil {
+			return fmt.Errorf("replay of the pinned score: %w", err)
+		}
+		again := v
+		if err := again.addScore(&score); err != nil {
+			return err
+		}
+		if again.Pin != v.Pin {
+			return repute.Conflict("the replayed score of agent %s at block %d is another than the pinned one", v.Pin.Agent, v.Pin.Block)
+		}
+	}
+	text, err := db.TrustInput(ctx, v.Policy)
+	if err != nil {
+		return fmt.Errorf("pinned policy: %w", err)
+	}
+	p, err := policy.Parse(text)
+	if err != nil {
+		return fmt.Errorf("pinned policy: %w", err)
+	}
+	if again := p.Gate(v.Task, v.Threshold, v.Agent); !sameDecision(again, v.Decision) {
+		return repute.Conflict("the pinned policy decides %s now, not %s", again.Effect, v.Decision.Effect)
+	}
+	return nil
+}
+
+func sameDecision(a, b policy.Decision) bool {
+	return string(mustJSON(a)) == string(mustJSON(b))
+}
+
+// mustJSON encodes values that can be encoded.
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
+}

@@ -1,0 +1,58 @@
+package orchestrator
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"go.opentelemetry.io/otel/attribute"
+	"go.opentelemetry.io/otel/codes"
+	"go.opentelemetry.io/otel/trace"
+
+	"repute"
+)
+
+// Metrics count runs and their phases.
+type Metrics struct {
+	phases *prometheus.HistogramVec
+	runs   *prometheus.CounterVec
+}
+
+// NewMetrics makes metrics and registers them; nil: not registered.
+func NewMetrics(r prometheus.Registerer) *Metrics {
+	m := &Metrics{
+		phases: prometheus.NewHistogramVec(prometheus.HistogramOpts{Name: "repute_run_phase_seconds", Help: "Time of the phases of runs.",
+			Buckets: prometheus.ExponentialBuckets(.001, 4, 9)}, []string{"phase", "status"}),
+		runs: prometheus.NewCounterVec(prometheus.CounterOpts{Name: "repute_runs_total", Help: "Root runs that ended, or stopped to wait."}, []string{"status"}),
+	}
+	if r != nil {
+		r.MustRegister(m.phases, m.runs)
+	}
+	return m
+}
+
+func (m *Metrics) phase(p repute.Phase, s repute.PhaseStatus, took time.Duration) {
+	m.phases.WithLabelValues(p.String(), string(s)).Observe(took.Seconds())
+}
+
+func (m *Metrics) ended(s repute.RunStatus) { m.runs.WithLabelValues(string(s)).Inc() }
+
+// Trace makes a span of each phase and call.
+type Trace struct{ tracer trace.Tracer }
+
+// NewTrace makes a trace of a provider's tracer.
+func NewTrace(p trace.TracerProvider) *Trace { return &Trace{p.Tracer("repute/orchestrator")} }
+
+// start begins a span; end closes it. A nil Trace does nothing.
+func (t *Trace) start(ctx context.Context, name, key, value string) (context.Context, func(error)) {
+	if t == nil {
+		return ctx, func(error) {}
+	}
+	ctx, span := t.tracer.Start(ctx, name, trace.WithAttributes(attribute.String(key, value)))
+	return ctx, func(err error) {
+		if err != nil {
+			span.SetStatus(codes.Error, shorten(err.Error()))
+		}
+		span.End()
+	}
+}

@@ -1,0 +1,372 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"repute"
+	"repute/policy"
+	"repute/store"
+)
+
+// discovered is what phase discover leaves behind.
+type discovered struct {
+	Coordinator    string `json:"coordinator"`
+	Version        string `json:"version"`
+	ManifestDigest string `json:"manifestSha256"`
+}
+
+// discover finds the agent and asks whether it takes the task.
+func (w *work) discover(ctx context.Context) (o outcome) {
+	if w.agent == nil {
+		return outcome{err: fmt.Errorf("agent %q is not installed: %w", w.Run.Agent, repute.ErrNotFound)}
+	}
+	w.manifest = digest(mustJSON(w.info.Manifest))
+	o.result = discovered{w.info.Slug, w.info.Version, w.manifest}
+	can, err := guard(ctx, func(ctx context.Context) (bool, error) { return w.agent.CanHandle(ctx, w.asked()) })
+	if o.err = err; err == nil && !can {
+		o.err = fmt.Errorf("agent %q cannot handle the task", w.Run.Agent)
+	}
+	return o
+}
+
+// asked is the task as the agent sees it: the root run's own, or a step of a plan.
+func (w *work) asked() Task {
+	return Task{ID: w.Run.Task, Goal: w.Run.Goal, Input: w.Run.Input, Tags: w.terms.Tags, ValueAtRisk: orZero(w.terms.ValueAtRisk), Created: w.Run.Created}
+}
+
+// with calls one of the agent's methods with a Context that ends with it.
+func with[T any](ctx context.Context, w *work, p repute.Phase, f func(context.Context, *Context) (T, error)) (T, error) {
+	c := w.context(p, "")
+	defer c.close(errOver)
+	return guard(ctx, func(ctx context.Context) (T, error) { return f(ctx, c) })
+}
+
+func (w *work) makePlan(ctx context.Context) (o outcome) {
+	plan, err := with(ctx, w, repute.PhasePlan, func(ctx context.Context, c *Context) (Plan, error) { return w.agent.Plan(ctx, w.asked(), c) })
+	if err != nil {
+		return outcome{err: err}
+	}
+	registered, err := w.e.slugs(ctx)
+	if err != nil {
+		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+	}
+	root := w.root()
+	left := min(root.Run.Limits.Steps, int(w.info.Manifest.budget().Steps))
+	if err := checkPlan(plan, left, func(slug string) bool { return registered[slug] }); err != nil {
+		return outcome{err: err, result: Plan{}}
+	}
+	w.plan = plan
+	return outcome{result: plan}
+}
+
+// checkTrust compares the agent with the thresholds. What it saw stays with the run.
+func (w *work) checkTrust(ctx context.Context) outcome {
+	v, err := w.e.gate.judge(ctx, w.module, w.policyTask(), w.terms.Threshold)
+	if err != nil {
+		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+	}
+	w.verdict = v
+	return w.ruled(ctx, "trust", v.Decision, v, v)
+}
+
+// ruled is the outcome of a decision: rejected, waiting for a person, or neither.
+func (w *work) ruled(ctx context.Context, subject string, d policy.Decision, input, result any) outcome {
+	p := w.e.o.Policy()
+	stored := store.Decision{Subject: subject, Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(input)}
+	o := outcome{result: result, reasons: d.Reasons}
+	switch d.Effect {
+	case policy.Deny:
+		o.status, o.decisions = repute.PhaseRejected, []store.Decision{stored}
+	case policy.RequireApproval:
+		err := w.approved(ctx, stored, d)
+		var denied *DeniedError
+		switch {
+		case errors.As(err, &denied):
+			o.status, o.reasons = repute.PhaseRejected, append(o.reasons, denied.Reasons...)
+		case errors.As(err, &o.waits):
+		case err != nil:
+			o.err = fmt.Errorf("%w: %w", errRuntime, err)
+		}
+	default:
+		o.decisions = []store.Decision{stored}
+	}
+	return o
+}
+
+func (w *work) policyTask() policy.Task {
+	return policy.Task{ID: w.Run.Task, Goal: w.Task.Goal, Coordinator: w.Task.Coordinator, Value: orZero(w.terms.ValueAtRisk),
+		Tags: w.terms.Tags, Budget: w.terms.Budget.Or(policy.DefaultBudget())}
+}
+
+func (w *work) policyInput() policy.Input {
+	return policy.Input{Phase: "policy", Task: w.policyTask(), Agent: w.verdict.Agent,
+		Plan: policy.Plan{Steps: int64(len(w.plan.Steps)), Agents: w.plan.agents()}}
+}
+
+// policyResult is what phase policy leaves behind.
+type policyResult struct {
+	Policy   string          `json:"policy"` // sha256 of its bytes
+	Decision policy.Decision `json:"decision"`
+	Budget   policy.Budget   `json:"budget"` // what the run has
+}
+
+func (w *work) checkPolicy(ctx context.Context) outcome {
+	p, in := w.e.o.Policy(), w.policyInput()
+	d := p.Decide(ctx, &in)
+	if _, err := w.e.db.KeepTrustInput(ctx, p.Text()); err != nil {
+		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+	}
+	hash := p.Hash()
+	return w.ruled(ctx, "policy", d, in, policyResult{fmt.Sprintf("%x", hash), d, in.Task.Budget})
+}
+
+// dryRunResult is what phase dry_run leaves behind.
+type dryRunResult struct {
+	Ran bool `json:"ran"` // the agent has a dry run
+	DryRun
+	Simulations []Simulation `json:"simulations"` // the runtime's own, of each call
+}
+
+// dryRun asks the agent what it would do, and simulates each transaction itself.
+func (w *work) dryRun(ctx context.Context) (o outcome) {
+	runner, can := w.agent.(DryRunner)
+	if !can {
+		o.result = dryRunResult{Simulations: []Simulation{}}
+		if w.info.Manifest.Safety.RequiresDryRun {
+			o.err = fmt.Errorf("the agent's manifest demands a dry run, but it has none: %w", repute.ErrInvalid)
+		}
+		return o
+	}
+	said, err := with(ctx, w, repute.PhaseDryRun, func(ctx context.Context, c *Context) (DryRun, error) {
+		return runner.DryRun(ctx, w.asked(), w.plan, c)
+	})
+	if err != nil {
+		return outcome{err: err}
+	}
+	r := dryRunResult{Ran: true, DryRun: said, Simulations: []Simulation{}}
+	for _, text := range said.Violations {
+		o.reasons = append(o.reasons, policy.Reason{ID: "dry_run.violation", Effect: policy.Deny, Text: shorten(text)})
+	}
+	if most := w.root().Run.Limits.Writes; len(said.Calls) > most {
+		o.reasons = append(o.reasons, policy.Reason{ID: "limit.maxOnchainWrites", Effect: policy.Deny, Text: "the dry run shows more transactions than are allowed",
+			Have: fmt.Sprint(len(said.Calls)), Need: fmt.Sprint(most)})
+		said.Calls = nil
+	}
+	for i := range said.Calls {
+		s, reason, err := w.simulated(ctx, said.Calls[i])
+		if err != nil {
+			return outcome{err: err}
+		}
+		r.Simulations = append(r.Simulations, s)
+		if reason != "" {
+			o.reasons = append(o.reasons, policy.Reason{ID: "dry_run.simulation", Effect: policy.Deny, Text: fmt.Sprintf("call %d: %s", i+1, reason)})
+		}
+	}
+	if len(o.reasons) > 0 {
+		o.status = repute.PhaseRejected
+	}
+	w.dry, w.dryRan = r.DryRun, true
+	o.result = r
+	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallDryRun, Key: fmt.Sprintf("dry_run/%d", w.Run.Attempt), Ref: "dry_run",
+		Summary: fmt.Sprintf("dry run of %d transactions, %d refused", len(r.Simulations), len(o.reasons)), Chain: w.e.o.ExecutionChain, Domain: "execution", Result: mustJSON(r)}}
+	return o
+}
+
+// simulated simulates a transaction of the dry run; reason says why it may not be sent.
+func (w *work) simulated(ctx context.Context, tx Tx) (s Simulation, reason string, err error) {
+	if err := tx.check(); err != nil {
+		return s, err.Error(), nil
+	}
+	if err := w.mayTouch(&tx); err != nil {
+		return s, err.Error(), nil
+	}
+	if s, err = w.simulate(ctx, tx); err != nil {
+		return s, "", err
+	}
+	if !s.OK {
+		return s, "would fail: " + s.Reason, nil
+	}
+	return s, "", nil
+}
+
+// executed is what phase execute leaves behind.
+type executed struct {
+	Execution
+	Regate *Verdict `json:"regate,omitempty"` // the trust check before, where it came to other evidence
+}
+
+// execute checks trust again, and lets the agent work.
+func (w *work) execute(ctx context.Context) (o outcome) {
+	again, err := w.e.gate.judge(ctx, w.module, w.policyTask(), w.terms.Threshold)
+	if err != nil {
+		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+	}
+	var r executed
+	if again.Pin != w.verdict.Pin || again.Agent.Trust01 != w.verdict.Agent.Trust01 {
+		r.Regate = &again
+	}
+	if d := again.Decision; d.Effect == policy.Deny {
+		o = w.ruled(ctx, "trust", d, again, r)
+		return o
+	}
+	started := time.Now().UTC()
+	r.Execution, err = with(ctx, w, repute.PhaseExecute, func(ctx context.Context, c *Context) (Execution, error) {
+		return w.agent.Execute(ctx, w.asked(), w.plan, c)
+	})
+	if waits := w.waits(); waits != nil {
+		return outcome{waits: waits, result: r}
+	}
+	if r.Started.IsZero() {
+		r.Started = started
+	}
+	if r.Ended.IsZero() {
+		r.Ended = time.Now().UTC()
+	}
+	if err == nil && !r.Success {
+		err = errors.New("the agent reports failure" + firstError(r.Steps))
+	}
+	w.done = r.Execution
+	return outcome{result: r, err: err}
+}
+
+func firstError(steps []StepResult) string {
+	for _, s := range steps {
+		if s.Error != "" {
+			return fmt.Sprintf(": step %s: %s", s.StepID, shorten(s.Error))
+		}
+	}
+	return ""
+}
+
+// verification is what phase verify leaves behind: the agent's checks and the runtime's.
+type verification struct {
+	Verification
+	Runtime []Check `json:"runtimeChecks"`
+}
+
+func (w *work) verify(ctx context.Context) (o outcome) {
+	var r verification
+	said, err := with(ctx, w, repute.PhaseVerify, func(ctx context.Context, c *Context) (Verification, error) {
+		return w.agent.Verify(ctx, w.asked(), w.done, c)
+	})
+	if err != nil {
+		return outcome{err: err, result: r}
+	}
+	r.Verification = said
+	if r.Runtime, err = w.runtimeChecks(ctx); err != nil {
+		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
+	}
+	w.checked = said
+	failures := failedChecks(append(append([]Check{}, said.Checks...), r.Runtime...))
+	switch {
+	case !(said.Score >= 0 && said.Score <= 1):
+		o.err = fmt.Errorf("the agent's verification score %g is out of range (0 to 1)", said.Score)
+	case w.info.Manifest.Safety.RequiresVerification && len(said.Checks) == 0:
+		o.err = errors.New("the agent's manifest demands verification, but it checked nothing")
+	case len(failures) > 0:
+		o.err = fmt.Errorf("verification failed: %s", failures)
+	}
+	o.result = r
+	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallVerification, Key: fmt.Sprintf("verification/%d", w.Run.Attempt), Ref: "verification",
+		Summary: fmt.Sprintf("%d checks, %d failed", len(said.Checks)+len(r.Runtime), len(failures)), Domain: "runtime", Result: mustJSON(r)}}
+	return o
+}
+
+func failedChecks(checks []Check) (out []string) {
+	for _, c := range checks {
+		if !c.Passed {
+			out = append(out, shorten(c.Name+": "+c.Details))
+		}
+	}
+	return out
+}
+
+// runtimeChecks are what the runtime itself can tell: nobody has to believe the agent.
+func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
+	receipts, err := w.e.db.RunReceipts(ctx, w.Run.ID)
+	if err != nil {
+		return nil, err
+	}
+	steps, err := w.e.db.RunSteps(ctx, w.Run.ID)
+	if err != nil {
+		return nil, err
+	}
+	return []Check{w.stepsDone(steps), callsEnded(receipts), receiptsExist(w.done.ReceiptIDs, receipts), w.manifestKept()}, nil
+}
+
+// stepsDone: each step of the plan was run by the runtime and is completed.
+func (w *work) stepsDone(steps []store.RunStep) Check {
+	c := Check{Name: "runtime.steps", Passed: true}
+	status := map[string]string{}
+	for _, s := range steps {
+		status[s.ID] = s.Status
+	}
+	for _, s := range w.plan.Steps {
+		if status[s.ID] != store.StepCompleted {
+			c.Passed, c.Details = false, fmt.Sprintf("step %s is %s", s.ID, orWord(status[s.ID], "not run"))
+			break
+		}
+	}
+	return c
+}
+
+func orWord(s, other string) string {
+	if s == "" {
+		return other
+	}
+	return s
+}
+
+// callsEnded: of each call it is known how it ended, and no transaction failed.
+func callsEnded(receipts []repute.Receipt) Check {
+	c := Check{Name: "runtime.receipts", Passed: true}
+	for _, r := range receipts {
+		switch {
+		case !r.Done:
+			c.Passed, c.Details = false, fmt.Sprintf("%s %s began and nobody saw its end", r.Kind, r.Ref)
+		case r.Kind == repute.CallTransaction && r.Error != "":
+			c.Passed, c.Details = false, fmt.Sprintf("transaction %s: %s", r.Ref, r.Error)
+		}
+	}
+	return c
+}
+
+// receiptsExist: what the agent claims to have left is there.
+func receiptsExist(claimed []string, receipts []repute.Receipt) Check {
+	c := Check{Name: "runtime.claims", Passed: true}
+	known := map[string]bool{}
+	for _, r := range receipts {
+		known[fmt.Sprint(r.ID)], known[r.Ref] = true, true
+	}
+	for _, id := range claimed {
+		if !known[id] {
+			c.Passed, c.Details = false, fmt.Sprintf("there is no receipt %.80q", id)
+		}
+	}
+	return c
+}
+
+func (w *work) manifestKept() Check {
+	now := digest(mustJSON(w.agent.Info().Manifest))
+	return Check{Name: "runtime.manifest", Passed: now == w.manifest, Details: map[bool]string{false: "the agent changed its manifest"}[now == w.manifest]}
+}
+
+func (w *work) summarize(ctx context.Context) outcome {
+	s, err := with(ctx, w, repute.PhaseSummarize, func(ctx context.Context, c *Context) (Summary, error) {
+		return w.agent.Summarize(ctx, w.asked(), w.done, w.checked, c)
+	})
+	if len(s.Text) > maxStepText*4 {
+		s.Text = s.Text[:maxStepText*4]
+	}
+	w.summary = s
+	return outcome{result: s, err: err}
+}
+
+// finish is the record of the run: everything else is stored already.
+func (w *work) finish(context.Context) outcome {
+	return outcome{result: json.RawMessage(`{}`)}
+}

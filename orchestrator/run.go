@@ -1,0 +1,352 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/policy"
+	"repute/store"
+)
+
+// work is a run that this process works on.
+type work struct {
+	e     *Engine
+	lease store.RunLease
+	store.RunWork
+	module repute.Module
+	agent  Module // nil where it is not installed here
+	info   Info
+	terms  Terms
+	depth  int // 0: the root run
+	parent *work
+	log    *slog.Logger
+	// checkpoint is stored with each phase; nil in sub-runs.
+	checkpoint func(ctx context.Context, tx pgx.Tx) error
+
+	// What earlier phases left behind.
+	plan     Plan
+	verdict  Verdict
+	dry      DryRun
+	dryRan   bool
+	done     Execution
+	checked  Verification
+	summary  Summary
+	manifest string // digest at the beginning
+
+	mu           sync.Mutex
+	waiting      *ApprovalError
+	fenced       error
+	wasCancelled bool // of a root run
+}
+
+// outcome is what came of a phase.
+type outcome struct {
+	status    repute.PhaseStatus
+	result    any
+	err       error
+	reasons   []policy.Reason
+	receipts  []repute.Receipt
+	decisions []store.Decision
+	waits     *ApprovalError
+}
+
+// lost remembers that somebody else has the run: nothing that happens after is stored.
+func (w *work) lost(err error) error {
+	if errors.Is(err, repute.ErrFenced) {
+		root := w.root()
+		root.mu.Lock()
+		defer root.mu.Unlock()
+		root.fenced = err
+	}
+	return err
+}
+
+func (w *work) root() *work {
+	for w.parent != nil {
+		w = w.parent
+	}
+	return w
+}
+
+// wait ends the run for now: a person must decide.
+func (w *work) wait(e *ApprovalError) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if w.waiting == nil {
+		w.waiting = e
+	}
+}
+
+func (w *work) waits() *ApprovalError {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.waiting
+}
+
+// load takes over what is stored of earlier phases.
+func (w *work) load() error {
+	if err := json.Unmarshal(w.Task.Terms, &w.terms); err != nil {
+		return fmt.Errorf("stored terms of task %s: %w", w.Task.ID, err)
+	}
+	into := map[repute.Phase]any{repute.PhasePlan: &w.plan, repute.PhaseTrust: &w.verdict, repute.PhaseExecute: &w.done,
+		repute.PhaseVerify: &w.checked, repute.PhaseSummarize: &w.summary}
+	for phase, to := range into {
+		if p, ok := w.Phases[phase]; ok && p.Status != repute.PhaseWaiting {
+			if err := json.Unmarshal(p.Result, to); err != nil {
+				return fmt.Errorf("stored phase %s of run %s: %w", phase, w.Run.ID, err)
+			}
+		}
+	}
+	if p, ok := w.Phases[repute.PhaseDiscover]; ok {
+		var d discovered
+		if err := json.Unmarshal(p.Result, &d); err != nil {
+			return fmt.Errorf("stored phase discover of run %s: %w", w.Run.ID, err)
+		}
+		w.manifest = d.ManifestDigest
+	}
+	return w.loadDryRun()
+}
+
+func (w *work) loadDryRun() error {
+	p, ok := w.Phases[repute.PhaseDryRun]
+	if !ok || p.Status == repute.PhaseWaiting {
+		return nil
+	}
+	var d dryRunResult
+	if err := json.Unmarshal(p.Result, &d); err != nil {
+		return fmt.Errorf("stored phase dry_run of run %s: %w", w.Run.ID, err)
+	}
+	w.dry, w.dryRan = d.DryRun, d.Ran
+	return nil
+}
+
+// advance does the phase, unless it is done or the run goes another way. The error is
+// one of the runtime: it ends the attempt to work, not the run.
+func (w *work) advance(ctx context.Context, p repute.Phase) error {
+	if known, ok := w.Phases[p]; ok && known.Status != repute.PhaseWaiting {
+		return nil
+	}
+	if w.Run.Awaiting != "" || w.skips(p) {
+		return nil
+	}
+	started := time.Now()
+	ctx, end := w.e.trace.start(ctx, p.String(), "run", w.Run.ID)
+	o := w.perform(ctx, p)
+	end(o.err)
+	if err := w.interrupted(ctx, o.err); err != nil {
+		return err
+	}
+	return w.record(ctx, p, o, started)
+}
+
+// skips tells whether a phase has nothing to do: after a failure only the record is left,
+// and after a failed verification the summary too.
+func (w *work) skips(p repute.Phase) bool {
+	if p == repute.PhaseRecord {
+		return false
+	}
+	for before, known := range w.Phases {
+		bad := known.Status == repute.PhaseFailed || known.Status == repute.PhaseRejected
+		if bad && before < p && !(before == repute.PhaseVerify && p == repute.PhaseSummarize) {
+			return true
+		}
+	}
+	return false
+}
+
+// interrupted is an error when a phase was cut off by what is no fault of the run: the
+// process stops, another has the run, or the database is away. It is done again.
+func (w *work) interrupted(ctx context.Context, err error) error {
+	root := w.root()
+	root.mu.Lock()
+	fenced := root.fenced
+	root.mu.Unlock()
+	switch {
+	case fenced != nil:
+		return fenced
+	case errors.Is(context.Cause(ctx), errStopping):
+		return errStopping
+	case errors.Is(context.Cause(ctx), errCancelled):
+		root.mu.Lock()
+		root.wasCancelled = true
+		root.mu.Unlock()
+	case errors.Is(err, errRuntime):
+		return err
+	}
+	return nil
+}
+
+// errRuntime marks errors of the orchestrator's own database.
+var errRuntime = errors.New("the orchestrator could not go on")
+
+// perform does a phase within what is left of the run's time.
+func (w *work) perform(ctx context.Context, p repute.Phase) outcome {
+	ctx, cancel := w.timed(ctx, p)
+	defer cancel()
+	var o outcome
+	switch p {
+	case repute.PhaseDiscover:
+		o = w.discover(ctx)
+	case repute.PhasePlan:
+		o = w.makePlan(ctx)
+	case repute.PhaseTrust:
+		o = w.checkTrust(ctx)
+	case repute.PhasePolicy:
+		o = w.checkPolicy(ctx)
+	case repute.PhaseDryRun:
+		o = w.dryRun(ctx)
+	case repute.PhaseExecute:
+		o = w.execute(ctx)
+	case repute.PhaseVerify:
+		o = w.verify(ctx)
+	case repute.PhaseSummarize:
+		o = w.summarize(ctx)
+	case repute.PhaseRecord:
+		o = w.finish(ctx)
+	}
+	if cause := context.Cause(ctx); cause != nil && o.err != nil && !errors.Is(o.err, cause) {
+		o.err = fmt.Errorf("%w: %w", cause, o.err)
+	}
+	return o
+}
+
+// errTime: the budget's time is used up.
+var errTime = errors.New("budget: maxRuntimeMs is used up")
+
+// timed bounds a phase by the run's time. The summary and the record have a little of
+// their own.
+func (w *work) timed(ctx context.Context, p repute.Phase) (context.Context, context.CancelFunc) {
+	root := w.root()
+	left := root.Run.Limits.Runtime - root.spent()
+	if p >= repute.PhaseSummarize {
+		left = max(left, 10*time.Second)
+	}
+	return context.WithTimeoutCause(ctx, max(0, left), errTime)
+}
+
+// spent is the time that the root run's recorded phases of this attempt took.
+func (w *work) spent() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.Run.Used.Runtime
+}
+
+// record stores what came of a phase, with the checkpoint, in one transaction.
+func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started time.Time) error {
+	if o.status == "" {
+		o.status = repute.PhaseOK
+		if o.err != nil {
+			o.status = repute.PhaseFailed
+		}
+	}
+	if o.waits != nil {
+		o.status = repute.PhaseWaiting
+	}
+	row := repute.RunPhase{Phase: p, Attempt: w.Run.Attempt, Status: o.status, Result: mustJSON(o.result), Started: started.UTC(), Ended: time.Now().UTC()}
+	if o.err != nil {
+		row.Error = shorten(o.err.Error())
+	}
+	out := w.outcomeOf(row, o)
+	// What is done is stored also when the run was cancelled meanwhile.
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+	defer cancel()
+	also := func(tx pgx.Tx) error {
+		if w.checkpoint == nil || o.status == repute.PhaseWaiting {
+			return nil
+		}
+		return w.checkpoint(saving, tx)
+	}
+	if err := w.e.db.SavePhase(saving, w.lease, out, also); err != nil {
+		return w.lost(fmt.Errorf("%w: %w", errRuntime, err))
+	}
+	w.taken(row, out)
+	w.e.metrics.phase(p, row.Status, row.Ended.Sub(row.Started))
+	var panicked *panicError
+	if errors.As(o.err, &panicked) {
+		w.log.Error("the agent panicked", "phase", p.String(), "panic", fmt.Sprint(panicked.value), "stack", string(panicked.stack))
+	}
+	w.log.Debug("phase recorded", "phase", p.String(), "status", row.Status, "error", row.Error)
+	return nil
+}
+
+// taken notes what was stored.
+func (w *work) taken(row repute.RunPhase, out store.PhaseOutcome) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.Phases[row.Phase] = row
+	w.Run.Phase, w.Run.Status, w.Run.Awaiting = row.Phase, out.Status, out.Awaiting
+	w.Run.Used.Runtime += row.Ended.Sub(row.Started)
+	if out.Failure != "" {
+		w.Run.Error = out.Failure
+	}
+}
+
+// outcomeOf says what a phase's outcome means for run and task.
+func (w *work) outcomeOf(row repute.RunPhase, o outcome) store.PhaseOutcome {
+	out := store.PhaseOutcome{Run: w.Run.ID, RunPhase: row, Status: w.Run.Status, Receipts: o.receipts, Decisions: o.decisions}
+	event := map[string]any{"phase": row.Phase.String(), "status": row.Status}
+	if row.Error != "" {
+		event["error"] = row.Error
+	}
+	if len(o.reasons) > 0 {
+		out.Reasons = mustJSON(o.reasons)
+		event["reasons"] = o.reasons
+	}
+	switch {
+	case o.waits != nil:
+		out.Awaiting = repute.AwaitingApproval
+	case row.Phase == repute.PhaseRecord:
+		out.Ended = true
+		out.Status, out.Task = w.end()
+	case row.Status != repute.PhaseOK:
+		out.Failure = row.Error
+		if out.Failure == "" {
+			out.Failure = shorten(fmt.Sprintf("%s: %s", row.Phase, texts(o.reasons)))
+		}
+	case row.Phase == repute.PhaseDiscover:
+		out.Status, out.Task = repute.RunPlanning, repute.TaskAssigned
+	case row.Phase == repute.PhaseDryRun:
+		out.Status, out.Task = repute.RunRunning, repute.TaskRunning
+	}
+	out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "phase.finished", Data: mustJSON(event)})
+	if out.Awaiting != "" {
+		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "approval.requested", Data: mustJSON(map[string]any{"subject": o.waits.Subject, "reasons": o.waits.Reasons})})
+	}
+	if out.Ended {
+		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "run.finished", Data: mustJSON(map[string]any{"status": out.Status, "task": out.Task, "error": w.Run.Error})})
+	}
+	return out
+}
+
+// end is what run and task come to.
+func (w *work) end() (repute.RunStatus, repute.TaskStatus) {
+	run, task := repute.RunCompleted, repute.TaskCompleted
+	for p, known := range w.Phases {
+		switch {
+		case p == repute.PhaseRecord:
+		case known.Status == repute.PhaseRejected:
+			run, task = repute.RunFailed, repute.TaskRejected
+		case known.Status == repute.PhaseFailed && task != repute.TaskRejected:
+			run, task = repute.RunFailed, repute.TaskFailed
+		}
+	}
+	if run == repute.RunFailed && w.cancelled() {
+		return repute.RunCancelled, repute.TaskCancelled
+	}
+	return run, task
+}
+
+func shorten(s string) string {
+	if len(s) > 4000 {
+		return s[:4000] + "…"
+	}
+	return s
+}

@@ -1,0 +1,228 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"strings"
+
+	"repute"
+	"repute/policy"
+	"repute/store"
+)
+
+// ApprovalError says that a person must decide before the run goes on.
+type ApprovalError struct {
+	Subject string
+	Reasons []policy.Reason
+}
+
+// Error names the first reason.
+func (e *ApprovalError) Error() string {
+	return "waits for approval: " + texts(e.Reasons)
+}
+
+// DeniedError says that a policy or a rule of the runtime refuses a transaction.
+type DeniedError struct{ Reasons []policy.Reason }
+
+// Error gives the reasons.
+func (e *DeniedError) Error() string { return "refused: " + texts(e.Reasons) }
+
+// Unwrap makes it a repute.ErrInvalid.
+func (e *DeniedError) Unwrap() error { return repute.ErrInvalid }
+
+func texts(reasons []policy.Reason) string {
+	var out []string
+	for _, r := range reasons {
+		out = append(out, r.Text)
+	}
+	return strings.Join(out, "; ")
+}
+
+// refuse makes a DeniedError of a rule of the runtime.
+func refuse(id, format string, args ...any) error {
+	return &DeniedError{[]policy.Reason{{ID: "runtime." + id, Effect: policy.Deny, Text: fmt.Sprintf(format, args...)}}}
+}
+
+// Simulate says what a transaction would come to. It counts as a tool call.
+func (c *Context) Simulate(ctx context.Context, tx Tx) (out Simulation, err error) {
+	if err := c.w.mayTouch(&tx); err != nil {
+		return out, err
+	}
+	r := repute.Receipt{Kind: repute.CallChain, Ref: tx.Target.Hex(), Summary: "simulation: " + tx.Purpose, Chain: tx.ChainID, Domain: c.w.e.domain(tx.ChainID), Request: mustJSON(tx)}
+	body, err := c.call(ctx, r, func(ctx context.Context, _ string) (json.RawMessage, error) {
+		s, err := c.w.simulate(ctx, tx)
+		return mustJSON(s), err
+	})
+	if err != nil {
+		return out, err
+	}
+	return out, json.Unmarshal(body, &out)
+}
+
+func (w *work) simulate(ctx context.Context, tx Tx) (Simulation, error) {
+	if err := tx.check(); err != nil {
+		return Simulation{}, err
+	}
+	if w.e.o.Chain == nil {
+		return Simulation{}, fmt.Errorf("no chain is configured: %w", repute.ErrUnavailable)
+	}
+	return w.e.o.Chain.Simulate(ctx, w.origin(), tx)
+}
+
+func (w *work) origin() Origin { return Origin{Agent: w.Run.Agent, Run: w.Run.ID, Task: w.Run.Task} }
+
+// Send sends a transaction, once however often the step runs, and waits for its
+// confirmation. It is simulated first. *DeniedError: a rule refuses it; *ApprovalError: a
+// person must decide, and Execute ends here for now; repute.ErrLimited: the budget is
+// used up.
+func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
+	if c.phase != repute.PhaseExecute {
+		return Sent{}, refuse("phase", "transactions are sent in Execute alone, not in %s", c.phase)
+	}
+	key, err := c.next(repute.CallTransaction, tx.Key)
+	if err != nil {
+		return Sent{}, err
+	}
+	if err := tx.check(); err != nil {
+		return Sent{}, err
+	}
+	if err := c.w.mayTouch(&tx); err != nil {
+		return Sent{}, err
+	}
+	return c.w.transact(ctx, c.step, key, tx)
+}
+
+// transact is Send after the checks that need no look at anything stored.
+func (w *work) transact(ctx context.Context, step, key string, tx Tx) (out Sent, err error) {
+	if err := w.wasSimulated(&tx); err != nil {
+		return out, err
+	}
+	simulated, err := w.simulate(ctx, tx)
+	if err != nil {
+		return out, err
+	}
+	decision, err := w.allows(ctx, step+"/"+key, &tx)
+	if err != nil {
+		return out, err
+	}
+	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: key, Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
+		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID), Request: mustJSON(tx)}
+	if !simulated.OK {
+		if _, known, _ := w.e.db.KnownCall(ctx, r); !known { // one that was sent is looked up, whatever a simulation says now
+			return out, refuse("simulation", "the transaction would fail: %s", simulated.Reason)
+		}
+	}
+	journaled, known, err := w.e.db.BeginCall(ctx, w.lease, r, store.Charge{Writes: 1, GasWei: simulated.FeeWei}, decision)
+	if err != nil {
+		return out, w.lost(err)
+	}
+	if known {
+		var before Tx
+		if json.Unmarshal(journaled.Request, &before) != nil || !before.same(&tx) || string(before.Data) != string(tx.Data) {
+			return out, refuse("another", "the step sent another transaction as %q before it was interrupted", key)
+		}
+		if journaled.Done {
+			return out, errors.Join(json.Unmarshal(journaled.Result, &out), replayed(journaled.Error))
+		}
+	}
+	return w.broadcast(ctx, journaled.ID, Intent{ID: fmt.Sprintf("%s/%s/%s", w.Run.ID, step, key), Origin: w.origin(), Tx: tx, MaxGasWei: simulated.FeeWei}, simulated)
+}
+
+// broadcast sends an intent and journals what came of it. What is left open stays open:
+// whoever runs the step again finds out.
+func (w *work) broadcast(ctx context.Context, call int64, intent Intent, simulated Simulation) (Sent, error) {
+	ctx, end := w.e.trace.start(ctx, "transaction", "ref", intent.Target.Hex())
+	sent, err := w.e.o.Chain.Send(ctx, intent)
+	end(err)
+	if err != nil && (errors.Is(err, repute.ErrUnavailable) || ctx.Err() != nil) {
+		return sent, err
+	}
+	o := store.CallOutcome{Result: mustJSON(sent), GasWei: difference(sent.FeeWei, simulated.FeeWei)}
+	if err == nil {
+		o.Ref = sent.Hash.Hex()
+		if !sent.OK {
+			err = fmt.Errorf("transaction %s was reverted", sent.Hash)
+		}
+	}
+	if err != nil {
+		o.Error = err.Error()
+	}
+	if stored := w.e.db.EndCall(ctx, w.lease, call, o); stored != nil {
+		return sent, w.lost(stored)
+	}
+	return sent, err
+}
+
+// difference is a − b of two amounts, empty where one cannot be read.
+func difference(a, b string) string {
+	x, err1 := weiOf(a)
+	y, err2 := weiOf(b)
+	if err1 != nil || err2 != nil {
+		return ""
+	}
+	return new(big.Int).Sub(x, y).String()
+}
+
+// wasSimulated refuses what the dry run did not show, where there was one.
+func (w *work) wasSimulated(tx *Tx) error {
+	if !w.dryRan {
+		return nil
+	}
+	for i := range w.dry.Calls {
+		if tx.same(&w.dry.Calls[i]) {
+			return nil
+		}
+	}
+	return refuse("unsimulated", "the dry run showed no such transaction (target %s, selector %s, value %s)", tx.Target, tx.selector(), tx.Value)
+}
+
+// allows asks the policy about a transaction, and whoever must approve it.
+func (w *work) allows(ctx context.Context, subject string, tx *Tx) (store.Decision, error) {
+	p := w.e.o.Policy()
+	in := w.policyInput()
+	in.Phase = "call"
+	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.selector(), Value: orZero(tx.Value), Amount: orZero(tx.Amount), Purpose: tx.Purpose}
+	if tx.Token != nil {
+		in.Call.Token = tx.Token.Hex()
+	}
+	d := p.Decide(ctx, &in)
+	stored := store.Decision{Subject: subject, Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(in)}
+	switch d.Effect {
+	case policy.Allow:
+		return stored, nil
+	case policy.Deny:
+		return stored, errors.Join(&DeniedError{d.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
+	}
+	return stored, w.approved(ctx, stored, d)
+}
+
+// approved is nil once a person has approved; until then the run waits.
+func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Decision) error {
+	given, err := w.e.db.Approvals(ctx, w.Run.ID, w.Run.Attempt)
+	if err != nil {
+		return err
+	}
+	a, known := given[stored.Subject]
+	switch {
+	case known && a.Approved:
+		return nil
+	case known:
+		return &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny, Text: fmt.Sprintf("%s refused: %s", a.By, a.Reason)}}}
+	}
+	waits := &ApprovalError{stored.Subject, d.Reasons}
+	if err := w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored); err != nil {
+		return w.lost(err)
+	}
+	w.wait(waits)
+	return waits
+}
+
+func orZero(s string) string {
+	if s == "" {
+		return "0"
+	}
+	return s
+}

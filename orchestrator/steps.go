@@ -1,0 +1,186 @@
+package orchestrator
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"sync"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// maxDepth bounds how deep runs lie below each other.
+const maxDepth = 5
+
+// parallelSteps is how many steps of a plan run at once.
+const parallelSteps = 8
+
+// StepFunc does a step of the agent's own. inputs are the results of the steps that it
+// depends on. What it returns is the step's result, at most 256 KiB.
+type StepFunc func(ctx context.Context, step Step, inputs map[string]json.RawMessage, c *Context) (json.RawMessage, error)
+
+// RunPlan does a plan: each step once all it depends on are completed, independent ones
+// at the same time, those of other agents as runs of their own that share the budget. A
+// step that was completed before a crash is not done again. Steps behind one that failed
+// are skipped. It is called from Execute.
+func (c *Context) RunPlan(ctx context.Context, plan Plan, own StepFunc) (Execution, error) {
+	if c.phase != repute.PhaseExecute || c.step != "" {
+		return Execution{}, refuse("phase", "a plan is run in Execute alone")
+	}
+	if digest(mustJSON(plan)) != digest(mustJSON(c.w.plan)) {
+		return Execution{}, refuse("plan", "the plan is another than the one that was checked")
+	}
+	r := &planRun{c: c, own: own, done: map[string]chan struct{}{}, results: map[string]StepResult{}, places: make(chan struct{}, parallelSteps)}
+	e := Execution{Started: time.Now().UTC(), Success: true, ReceiptIDs: []string{}}
+	for _, s := range plan.Steps {
+		r.done[s.ID] = make(chan struct{})
+	}
+	var running sync.WaitGroup
+	for _, s := range plan.Steps {
+		running.Go(func() { r.step(ctx, s) })
+	}
+	running.Wait()
+	for _, s := range plan.Steps {
+		e.Steps = append(e.Steps, r.results[s.ID])
+		e.Success = e.Success && r.results[s.ID].Status == store.StepCompleted
+	}
+	e.Ended = time.Now().UTC()
+	if waits := c.w.waits(); waits != nil {
+		return e, waits
+	}
+	return e, nil
+}
+
+// planRun is a plan that is being done.
+type planRun struct {
+	c       *Context
+	own     StepFunc
+	places  chan struct{}
+	done    map[string]chan struct{}
+	mu      sync.Mutex
+	results map[string]StepResult
+}
+
+func (r *planRun) step(ctx context.Context, s Step) {
+	defer close(r.done[s.ID])
+	inputs, blocked := r.inputs(ctx, s)
+	result := StepResult{StepID: s.ID, Status: "skipped", Error: blocked}
+	if blocked == "" {
+		r.places <- struct{}{}
+		result = r.c.doStep(ctx, s, inputs, r.own)
+		<-r.places
+	}
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.results[s.ID] = result
+}
+
+// inputs waits for what a step depends on; blocked says why it cannot be done.
+func (r *planRun) inputs(ctx context.Context, s Step) (inputs map[string]json.RawMessage, blocked string) {
+	inputs = map[string]json.RawMessage{}
+	for _, d := range s.DependsOn {
+		select {
+		case <-r.done[d]:
+		case <-ctx.Done():
+			return nil, context.Cause(ctx).Error()
+		}
+		r.mu.Lock()
+		before := r.results[d]
+		r.mu.Unlock()
+		if before.Status != store.StepCompleted {
+			return nil, fmt.Sprintf("step %s is %s", d, before.Status)
+		}
+		inputs[d] = before.Result
+	}
+	return inputs, ""
+}
+
+func (c *Context) doStep(ctx context.Context, s Step, inputs map[string]json.RawMessage, own StepFunc) StepResult {
+	w := c.w
+	begun, err := w.e.db.BeginStep(ctx, w.lease, w.Run.ID, s.ID)
+	if err != nil {
+		return StepResult{StepID: s.ID, Status: store.StepFailed, Error: w.lost(err).Error()}
+	}
+	if begun.Status != store.StepRunning {
+		return StepResult{s.ID, begun.Status, begun.Result, begun.Error}
+	}
+	var result json.RawMessage
+	if s.Agent == w.Run.Agent {
+		sub := w.context(repute.PhaseExecute, s.ID)
+		result, err = guard(ctx, func(ctx context.Context) (json.RawMessage, error) { return own(ctx, s, inputs, sub) })
+		sub.close(errOver)
+	} else {
+		result, err = w.delegate(ctx, s, inputs)
+	}
+	return c.endStep(ctx, s, result, err)
+}
+
+// endStep stores what came of a step, unless it was cut off or waits: then it is done again.
+func (c *Context) endStep(ctx context.Context, s Step, result json.RawMessage, err error) StepResult {
+	if err == nil && (len(result) > maxInput || len(result) > 0 && !json.Valid(result)) {
+		result, err = nil, fmt.Errorf("the step's result is no JSON of at most %d bytes: %w", maxInput, repute.ErrInvalid)
+	}
+	out := StepResult{StepID: s.ID, Status: store.StepCompleted, Result: result}
+	if err != nil {
+		out.Status, out.Error = store.StepFailed, shorten(err.Error())
+	}
+	stopping := errors.Is(context.Cause(ctx), errStopping)
+	if c.w.waits() != nil && err != nil || stopping || errors.Is(err, repute.ErrFenced) {
+		return out
+	}
+	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
+	defer cancel()
+	if stored := c.w.e.db.EndStep(saving, c.w.lease, c.w.Run.ID, store.RunStep{ID: s.ID, Status: out.Status, Result: result, Error: out.Error}); stored != nil {
+		return StepResult{StepID: s.ID, Status: store.StepFailed, Error: c.w.lost(stored).Error()}
+	}
+	return out
+}
+
+// delegate does a step as a run of another agent, with all its phases: its trust is
+// checked now.
+func (w *work) delegate(ctx context.Context, s Step, inputs map[string]json.RawMessage) (json.RawMessage, error) {
+	if w.depth+1 >= maxDepth {
+		return nil, fmt.Errorf("runs lie %d deep: %w", maxDepth, repute.ErrLimited)
+	}
+	input := s.Input
+	if len(inputs) > 0 {
+		input = mustJSON(map[string]any{"input": orNull(s.Input), "inputs": inputs})
+	}
+	stored, err := w.e.db.SubRun(ctx, w.lease, repute.Run{ID: newID("run"), Task: w.Run.Task, Parent: w.Run.ID, ParentStep: s.ID, Agent: s.Agent,
+		Goal: s.Description, Input: input, Limits: w.root().Run.Limits})
+	if err != nil {
+		return nil, w.lost(err)
+	}
+	sub, err := w.e.workOn(ctx, stored, w.lease, w)
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range repute.Phases() {
+		if err := sub.advance(ctx, p); err != nil {
+			return nil, err
+		}
+	}
+	return sub.answer(w)
+}
+
+// answer is what a sub-run comes to for the step it is.
+func (w *work) answer(parent *work) (json.RawMessage, error) {
+	if waits := w.waits(); waits != nil {
+		parent.wait(waits)
+		return nil, waits
+	}
+	if w.Run.Status != repute.RunCompleted {
+		return nil, fmt.Errorf("run %s of agent %s %s: %s", w.Run.ID, w.Run.Agent, w.Run.Status, w.Run.Error)
+	}
+	return mustJSON(map[string]any{"run": w.Run.ID, "summary": w.summary.Text, "steps": w.done.Steps}), nil
+}
+
+func orNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	return v
+}

@@ -1,0 +1,87 @@
+package orchestrator
+
+import (
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/policy"
+)
+
+// Terms are the conditions of a task.
+type Terms struct {
+	Budget      policy.Budget    `json:"budget"`
+	Threshold   policy.Threshold `json:"threshold"`
+	ValueAtRisk string           `json:"valueAtRisk"` // wei, decimal
+	Tags        []string         `json:"tags,omitempty"`
+}
+
+// Request asks for a task.
+type Request struct {
+	Goal        string          `json:"goal"`
+	Input       json.RawMessage `json:"input,omitempty"`
+	Coordinator string          `json:"coordinatorSlug"`
+	Terms
+	// Key makes asking twice one task, at most 128 bytes; empty: each asking is another.
+	Key string `json:"idempotencyKey,omitempty"`
+	By  string `json:"-"`
+}
+
+// Bounds of requests, in bytes.
+const (
+	maxGoal  = 8 << 10
+	maxInput = 256 << 10
+	maxTags  = 16
+)
+
+// Check refuses a request that cannot be meant. The error is repute.ErrInvalid and names
+// the field.
+func (r *Request) Check() error {
+	switch {
+	case strings.TrimSpace(r.Goal) == "":
+		return repute.Invalid("goal", "is empty", "say what to do")
+	case len(r.Goal) > maxGoal:
+		return repute.Invalid("goal", fmt.Sprintf("has %d bytes", len(r.Goal)), fmt.Sprintf("at most %d", maxGoal))
+	case len(r.Input) > maxInput:
+		return repute.Invalid("input", fmt.Sprintf("has %d bytes", len(r.Input)), fmt.Sprintf("at most %d", maxInput))
+	case len(r.Input) > 0 && !json.Valid(r.Input):
+		return repute.Invalid("input", "is no JSON", "any JSON value")
+	case r.Coordinator == "":
+		return repute.Invalid("coordinatorSlug", "is missing", "the slug of an agent")
+	case !slugForm.MatchString(r.Coordinator) || len(r.Coordinator) > 64:
+		return repute.Invalid("coordinatorSlug", fmt.Sprintf("%.80q is no slug", r.Coordinator), "lower-case words joined by hyphens")
+	case len(r.Key) > 128:
+		return repute.Invalid("idempotencyKey", fmt.Sprintf("has %d bytes", len(r.Key)), "at most 128")
+	case len(r.Tags) > maxTags || len(strings.Join(r.Tags, "")) > 1024:
+		return repute.Invalid("tags", "are too many or too long", fmt.Sprintf("at most %d with 1024 bytes", maxTags))
+	}
+	if _, err := weiOf(r.ValueAtRisk); err != nil {
+		return repute.Invalid("valueAtRisk", err.Error(), "decimal digits, in wei")
+	}
+	if err := r.Budget.Check(); err != nil {
+		return err
+	}
+	return r.Threshold.Check("threshold")
+}
+
+// limits are those of a task's runs: what was asked for, else OpenFi's defaults.
+func (t Terms) limits() repute.Limits {
+	b := t.Budget.Or(policy.DefaultBudget())
+	return repute.Limits{Steps: int(b.Steps), ToolCalls: int(b.ToolCalls), Writes: int(b.OnchainWrites),
+		Runtime: time.Duration(b.RuntimeMS) * time.Millisecond, GasWei: b.GasWei}
+}
+
+// newID makes a name that sorts by time and that nobody guesses.
+func newID(kind string) string {
+	var b [16]byte
+	ms := uint64(time.Now().UnixMilli())
+	for i := range 6 {
+		b[i] = byte(ms >> (40 - 8*i))
+	}
+	rand.Read(b[6:]) // never fails
+	return kind + "_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}

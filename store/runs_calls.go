@@ -1,0 +1,256 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// Charge is what a call takes of a task's limits.
+type Charge struct {
+	Steps, ToolCalls, Writes int
+	GasWei                   string // decimal, empty: none
+}
+
+// BudgetError says which limit a call would pass.
+type BudgetError struct {
+	Limit      string // name of the limit as in a compute budget
+	Used, Most string
+}
+
+// Error names limit and figures.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("budget: %s is used up (%s of %s)", e.Limit, e.Used, e.Most)
+}
+
+// Unwrap makes it a repute.ErrLimited.
+func (e *BudgetError) Unwrap() error { return repute.ErrLimited }
+
+// BeginCall journals a call before it is made and takes its charge, both or neither.
+// Where the same call (run, step, key) was journaled before, that one comes back, known
+// is true, and nothing is charged: with Done it is not made again. *BudgetError when a
+// limit would be passed, repute.ErrFenced when somebody else has the run.
+func (db *DB) BeginCall(ctx context.Context, l RunLease, r repute.Receipt, c Charge, decisions ...Decision) (out repute.Receipt, known bool, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{}, "begin call", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l, 0); err != nil {
+			return err
+		}
+		if r.Key != "" {
+			if out, err = earlierCall(ctx, tx, r); err == nil {
+				known = true
+				return nil
+			} else if !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+		}
+		if err := charge(ctx, tx, l, c); err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		for _, d := range decisions {
+			b.Queue(`insert into run_decisions (run_id, attempt, subject, effect, reasons, policy, input)
+				select $1, attempt, $2, $3, $4, $5, $6 from runs where id = $1`, r.Run, cleanText(d.Subject), d.Effect, orNull(d.Reasons), d.Policy[:], orNull(d.Input))
+		}
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, request)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, false, $9)
+			returning id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, started_at, ended_at`,
+			r.Run, r.Step, r.Key, string(r.Kind), cleanText(r.Ref), cleanText(r.Summary), int64(r.Chain), cleanText(r.Domain), orNull(r.Request))
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectExactlyOneRow(rows, scanCall)
+		return err
+	})
+	return out, known, err
+}
+
+func earlierCall(ctx context.Context, tx pgx.Tx, r repute.Receipt) (repute.Receipt, error) {
+	rows, err := tx.Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key)
+	if err != nil {
+		return repute.Receipt{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanCall)
+}
+
+// charge takes from the limits of the root run, which is locked.
+func charge(ctx context.Context, tx pgx.Tx, l RunLease, c Charge) error {
+	if c.GasWei == "" {
+		c.GasWei = "0"
+	}
+	tag, err := tx.Exec(ctx, `
+		update runs set steps = steps + $2, tool_calls = tool_calls + $3, writes = writes + $4, gas = gas + $5::numeric
+		where id = $1 and steps + $2 <= max_steps and tool_calls + $3 <= max_tool_calls and writes + $4 <= max_writes
+		and (max_gas is null or gas + $5::numeric <= max_gas)`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei)
+	if err != nil || tag.RowsAffected() > 0 {
+		return err
+	}
+	var e BudgetError
+	err = tx.QueryRow(ctx, `
+		select limits.* from runs, lateral (values
+			('maxSteps', steps::text, max_steps::text, steps + $2 > max_steps),
+			('maxToolCalls', tool_calls::text, max_tool_calls::text, tool_calls + $3 > max_tool_calls),
+			('maxOnchainWrites', writes::text, max_writes::text, writes + $4 > max_writes),
+			('maxGasWei', gas::text, max_gas::text, gas + $5::numeric > max_gas)) limits(name, used, most, passed)
+		where id = $1 and passed limit 1`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei).Scan(&e.Limit, &e.Used, &e.Most, new(bool))
+	if err != nil {
+		return err
+	}
+	return &e
+}
+
+// CallOutcome is how a journaled call ended.
+type CallOutcome struct {
+	Ref, Summary string // empty: as they were
+	Error        string
+	Result       json.RawMessage
+	GasWei       string // decimal: what it took beyond what was charged, or less; empty: neither
+}
+
+// EndCall stores how a call ended. repute.ErrFenced when somebody else has the run.
+func (db *DB) EndCall(ctx context.Context, l RunLease, id int64, o CallOutcome) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "end call", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l, 0); err != nil {
+			return err
+		}
+		b := &pgx.Batch{}
+		b.Queue(`
+			update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then summary else $3 end,
+				error = $4, result = $5, ended_at = now() where id = $1`, id, cleanText(o.Ref), cleanText(o.Summary), cleanText(o.Error), orNull(o.Result))
+		if o.GasWei != "" {
+			b.Queue(`update runs set gas = greatest(0, gas + $2::numeric) where id = $1`, l.Root, o.GasWei)
+		}
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, selectCalls+`where id = $1`, id)
+		if err != nil {
+			return err
+		}
+		r, err := pgx.CollectExactlyOneRow(rows, scanCall)
+		if err != nil {
+			return err
+		}
+		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: r.Run, Kind: "call", Data: mustJSON(map[string]any{
+			"receipt": id, "step": r.Step, "type": r.Kind, "ref": r.Ref, "summary": r.Summary, "error": r.Error})}})
+	})
+}
+
+// RunStep is a step of a plan that has begun.
+type RunStep struct {
+	ID     string
+	Status string // running, completed or failed
+	Result json.RawMessage
+	Error  string
+}
+
+// Statuses of steps.
+const (
+	StepRunning   = "running"
+	StepCompleted = "completed"
+	StepFailed    = "failed"
+)
+
+// BeginStep takes a step from the limits the first time; later it gives what is known of it.
+func (db *DB) BeginStep(ctx context.Context, l RunLease, run, step string) (out RunStep, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{}, "begin step", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l, 0); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `insert into run_steps (run_id, step_id, status) values ($1, $2, $3) on conflict do nothing`, run, step, StepRunning)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			out.ID = step
+			return tx.QueryRow(ctx, `select status, result, error from run_steps where run_id = $1 and step_id = $2`, run, step).Scan(&out.Status, &out.Result, &out.Error)
+		}
+		if err := charge(ctx, tx, l, Charge{Steps: 1}); err != nil {
+			return err
+		}
+		out = RunStep{ID: step, Status: StepRunning}
+		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.started", Data: mustJSON(map[string]any{"step": step})}})
+	})
+	return out, err
+}
+
+// EndStep stores what came of a step.
+func (db *DB) EndStep(ctx context.Context, l RunLease, run string, s RunStep) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "end step", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l, 0); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update run_steps set status = $3, result = $4, error = $5, ended_at = now() where run_id = $1 and step_id = $2`,
+			run, s.ID, s.Status, orNull(s.Result), cleanText(s.Error)); err != nil {
+			return err
+		}
+		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.finished", Data: mustJSON(map[string]any{"step": s.ID, "status": s.Status, "error": s.Error})}})
+	})
+}
+
+// RunSteps are the steps of a run that have begun.
+func (db *DB) RunSteps(ctx context.Context, run string) ([]RunStep, error) {
+	rows, err := db.readers.Query(ctx, `select step_id, status, result, error from run_steps where run_id = $1 order by started_at, step_id`, cleanText(run))
+	if err != nil {
+		return nil, failed("read steps", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RunStep])
+	return list, failed("read steps", err)
+}
+
+// SubRun begins the run of a step by another agent, or finds it again.
+func (db *DB) SubRun(ctx context.Context, l RunLease, r repute.Run) (w RunWork, err error) {
+	r.Root = l.Root
+	err = db.inTx(ctx, pgx.TxOptions{}, "begin sub-run", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l, 0); err != nil {
+			return err
+		}
+		if err := insertRun(ctx, tx, r); err != nil {
+			return err
+		}
+		var id string
+		if err := tx.QueryRow(ctx, `select id from runs where parent_id = $1 and parent_step = $2`, r.Parent, r.ParentStep).Scan(&id); err != nil {
+			return err
+		}
+		w, err = readWork(ctx, tx, id)
+		return err
+	})
+	return w, err
+}
+
+// KnownCall is a call that was journaled before, if it was.
+func (db *DB) KnownCall(ctx context.Context, r repute.Receipt) (out repute.Receipt, known bool, err error) {
+	rows, err := db.pool.Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key)
+	if err != nil {
+		return out, false, failed("read call", err)
+	}
+	out, err = pgx.CollectExactlyOneRow(rows, scanCall)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return out, false, nil
+	}
+	return out, err == nil, failed("read call", err)
+}
+
+// AddDecision stores what a policy decided where nothing else is stored with it. An
+// equal one of the same attempt and subject is kept once.
+func (db *DB) AddDecision(ctx context.Context, l RunLease, run string, d Decision) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "add decision", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l, 0); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `
+			insert into run_decisions (run_id, attempt, subject, effect, reasons, policy, input)
+			select $1, r.attempt, $2, $3, $4, $5, $6 from runs r where id = $1 and not exists (
+				select from run_decisions d where d.run_id = $1 and d.attempt = r.attempt and d.subject = $2 and d.effect = $3 and d.policy = $5)`,
+			run, cleanText(d.Subject), d.Effect, orNull(d.Reasons), d.Policy[:], orNull(d.Input))
+		return err
+	})
+}

@@ -1,0 +1,282 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// CancelTask asks that a task end. One that nobody works on ends at once, else whoever
+// does finds the wish with its next HoldRuns. repute.ErrConflict when it has ended.
+func (db *DB) CancelTask(ctx context.Context, id, by, reason string) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "cancel task", func(tx pgx.Tx) error {
+		root, err := lockTask(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		wish := cleanText(fmt.Sprintf("by %s: %s", by, reason))
+		var idle bool
+		if err := tx.QueryRow(ctx, `update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp()`, root, wish).Scan(&idle); err != nil {
+			return err
+		}
+		events := []repute.RunEvent{{Run: root, Kind: "cancel.requested", Data: mustJSON(map[string]string{"by": by, "reason": reason})}}
+		if idle {
+			if _, err := tx.Exec(ctx, `
+				update runs set status = $2, error = $3, awaiting = '', ended_at = clock_timestamp(), lost_after = 'infinity', fence = fence + 1
+				where root_id = $1 and ended_at is null`, root, string(repute.RunCancelled), "cancelled "+wish); err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskCancelled)); err != nil {
+				return err
+			}
+			events = append(events, repute.RunEvent{Run: root, Kind: "run.finished", Data: mustJSON(map[string]any{"status": repute.RunCancelled})})
+		}
+		return addEvents(ctx, tx, RunLease{Root: root}, events)
+	})
+}
+
+// lockTask is the root run of a task that has not ended, locked.
+func lockTask(ctx context.Context, tx pgx.Tx, id string) (root string, err error) {
+	var status repute.RunStatus
+	err = tx.QueryRow(ctx, `select id, status from runs where task_id = $1 and parent_id is null for update`, cleanText(id)).Scan(&root, &status)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", repute.Missing("task %q", id)
+	}
+	if err == nil && status.Ended() {
+		err = repute.Conflict("task %s is %s already", id, status)
+	}
+	return root, err
+}
+
+// Approval is what a person decided.
+type Approval struct {
+	Subject  string // policy, or the key of a call
+	Approved bool
+	By       string
+	Reason   string
+	At       time.Time
+}
+
+// Approve answers what a run waits for, and queues its task by queue in the same
+// transaction. repute.ErrConflict when it waits for nothing.
+func (db *DB) Approve(ctx context.Context, run string, a Approval, queue func(tx pgx.Tx, root string) error) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "approve run", func(tx pgx.Tx) error {
+		var root, awaiting string
+		var attempt int
+		err := tx.QueryRow(ctx, `
+			select r.root_id, r.awaiting, r.attempt from runs r join runs o on o.id = r.root_id where r.id = $1 for update of o`, cleanText(run)).Scan(&root, &awaiting, &attempt)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return repute.Missing("run %q", run)
+		}
+		if err != nil {
+			return err
+		}
+		if awaiting == "" {
+			return repute.Conflict("run %s waits for nobody", run)
+		}
+		subject, err := awaitedSubject(ctx, tx, run, attempt)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			insert into run_approvals (run_id, attempt, subject, approved, by, reason) values ($1, $2, $3, $4, $5, $6)`,
+			run, attempt, subject, a.Approved, cleanText(a.By), cleanText(a.Reason)); err != nil {
+			return err
+		}
+		// The root run of one that waits waits with it.
+		if _, err := tx.Exec(ctx, `update runs set awaiting = '', fence = fence + 1, held_until = '-infinity', lost_after = 'infinity' where id in ($1, $2)`, run, root); err != nil {
+			return err
+		}
+		if err := addEvents(ctx, tx, RunLease{Root: root}, []repute.RunEvent{{Run: run, Kind: "approval.given",
+			Data: mustJSON(map[string]any{"subject": subject, "approved": a.Approved, "by": a.By, "reason": a.Reason})}}); err != nil {
+			return err
+		}
+		return queue(tx, root)
+	})
+}
+
+// awaitedSubject is what the newest decision of a run left to a person.
+func awaitedSubject(ctx context.Context, tx pgx.Tx, run string, attempt int) (subject string, err error) {
+	err = tx.QueryRow(ctx, `
+		select subject from run_decisions d where run_id = $1 and attempt = $2 and effect = 'require_approval'
+		and not exists (select from run_approvals a where (a.run_id, a.attempt, a.subject) = (d.run_id, d.attempt, d.subject))
+		order by id desc limit 1`, run, attempt).Scan(&subject)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = repute.Conflict("run %s waits for nobody", run)
+	}
+	return subject, err
+}
+
+// Approvals are what people decided about a run's attempt, by subject.
+func (db *DB) Approvals(ctx context.Context, run string, attempt int) (map[string]Approval, error) {
+	rows, err := db.pool.Query(ctx, `select subject, approved, by, reason, at from run_approvals where run_id = $1 and attempt = $2`, run, attempt)
+	if err != nil {
+		return nil, failed("read approvals", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Approval])
+	out := map[string]Approval{}
+	for _, a := range list {
+		out[a.Subject] = a
+	}
+	return out, failed("read approvals", err)
+}
+
+// StoredDecision is a decision as it is kept.
+type StoredDecision struct {
+	Decision
+	Attempt int
+	At      time.Time
+}
+
+// Decisions are what policies decided about a run, in order.
+func (db *DB) Decisions(ctx context.Context, run string) ([]StoredDecision, error) {
+	rows, err := db.readers.Query(ctx, `select subject, effect, reasons, policy, input, attempt, at from run_decisions where run_id = $1 order by id`, cleanText(run))
+	if err != nil {
+		return nil, failed("read decisions", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d StoredDecision, err error) {
+		var hash []byte
+		err = row.Scan(&d.Subject, &d.Effect, &d.Reasons, &hash, &d.Input, &d.Attempt, &d.At)
+		copy(d.Policy[:], hash)
+		d.At = d.At.UTC()
+		return d, err
+	})
+	return list, failed("read decisions", err)
+}
+
+// RetryTask begins another attempt of a task that failed, from a phase on; earlier ones
+// stand. repute.ErrConflict when it did not fail, or not that late.
+func (db *DB) RetryTask(ctx context.Context, id string, from repute.Phase, by string, queue func(tx pgx.Tx, root string) error) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "retry task", func(tx pgx.Tx) error {
+		var root string
+		var status repute.RunStatus
+		var attempt int
+		err := tx.QueryRow(ctx, `select id, status, attempt from runs where task_id = $1 and parent_id is null for update`, cleanText(id)).Scan(&root, &status, &attempt)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return repute.Missing("task %q", id)
+		case err != nil:
+			return err
+		case status != repute.RunFailed && status != repute.RunCancelled:
+			return repute.Conflict("task %s is %s: only failed and cancelled ones are retried", id, status)
+		}
+		if from == 0 {
+			if from, err = failedPhase(ctx, tx, root, attempt); err != nil {
+				return err
+			}
+		}
+		var done int
+		if err := tx.QueryRow(ctx, `select count(*) from run_phases where run_id = $1 and attempt = $2 and phase < $3 and status = 'ok'`, root, attempt, int(from)).Scan(&done); err != nil {
+			return err
+		}
+		if done != int(from)-1 {
+			return repute.Conflict("task %s did not get to phase %s: retry from an earlier one", id, from)
+		}
+		if err := nextAttempt(ctx, tx, root, from); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskPending)); err != nil {
+			return err
+		}
+		if err := addEvents(ctx, tx, RunLease{Root: root}, []repute.RunEvent{{Run: root, Kind: "run.retried", Data: mustJSON(map[string]any{"from": from.String(), "by": by})}}); err != nil {
+			return err
+		}
+		return queue(tx, root)
+	})
+}
+
+// failedPhase is the first that is not ok. Of phases that are all ok it is the last but
+// one before the record.
+func failedPhase(ctx context.Context, tx pgx.Tx, run string, attempt int) (p repute.Phase, err error) {
+	err = tx.QueryRow(ctx, `
+		select coalesce(min(n), $3) from generate_series(1, $3) n
+		where not exists (select from run_phases where run_id = $1 and attempt = $2 and phase = n and status = 'ok')`, run, attempt, int(repute.PhaseRecord)-1).Scan(&p)
+	return p, err
+}
+
+// nextAttempt takes over the phases before one, of the root run and, where Execute is
+// done again, of the runs below it that failed; what they did well stays done.
+func nextAttempt(ctx context.Context, tx pgx.Tx, root string, from repute.Phase) error {
+	b := &pgx.Batch{}
+	b.Queue(`
+		insert into run_phases (run_id, attempt, phase, status, result, error, started_at, ended_at)
+		select p.run_id, p.attempt + 1, phase, p.status, result, p.error, p.started_at, p.ended_at from run_phases p join runs r on r.id = p.run_id and r.attempt = p.attempt
+		where (r.id = $1 and phase < $2) or (r.root_id = $1 and r.id <> $1 and r.status <> 'completed' and phase < $3 and p.status = 'ok')`, root, int(from), int(repute.PhaseTrust))
+	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where root_id = $1)`, root)
+	b.Queue(`delete from run_calls where not done and kind = any($2) and run_id in (select id from runs where root_id = $1)`, root,
+		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallChain), string(repute.CallSubRun)})
+	b.Queue(`
+		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2 - 1 else 0 end, awaiting = '', cancel = '', error = '',
+			reasons = '[]', ended_at = null, fence = fence + 1, held_until = '-infinity', lost_after = 'infinity', runtime_ms = 0
+		where root_id = $1 and (id = $1 or status <> 'completed')`, root, int(from))
+	return tx.SendBatch(ctx, b).Close()
+}
+
+// SaveModule adds an agent or changes it.
+func (db *DB) SaveModule(ctx context.Context, m repute.Module) error {
+	var chain *int64
+	var registry []byte
+	var token *tokenNum
+	if m.Agent != nil {
+		id, t := int64(m.Agent.ChainID), tokenNum(m.Agent.TokenID)
+		chain, registry, token = &id, m.Agent.Registry[:], &t
+	}
+	_, err := db.pool.Exec(ctx, `
+		insert into modules (slug, url, chain_id, registry, token_id, manifest) values ($1, $2, $3, $4, $5, $6)
+		on conflict (slug) do update set url = excluded.url, chain_id = excluded.chain_id, registry = excluded.registry,
+			token_id = excluded.token_id, manifest = excluded.manifest`, m.Slug, m.URL, chain, registry, token, m.Manifest)
+	return failed("save agent "+m.Slug, err)
+}
+
+// RemoveModule forgets an agent; its runs stay. repute.ErrNotFound when there is none.
+func (db *DB) RemoveModule(ctx context.Context, slug string) error {
+	tag, err := db.pool.Exec(ctx, `delete from modules where slug = $1`, cleanText(slug))
+	if err == nil && tag.RowsAffected() == 0 {
+		return repute.Missing("agent %q", slug)
+	}
+	return failed("remove agent", err)
+}
+
+// Modules are all agents by slug.
+func (db *DB) Modules(ctx context.Context) ([]repute.Module, error) {
+	rows, err := db.readers.Query(ctx, `select slug, url, chain_id, registry, token_id, manifest, added_at from modules order by slug`)
+	if err != nil {
+		return nil, failed("read agents", err)
+	}
+	list, err := pgx.CollectRows(rows, scanModule)
+	return list, failed("read agents", err)
+}
+
+// Module is the agent of a slug. repute.ErrNotFound when there is none.
+func (db *DB) Module(ctx context.Context, slug string) (repute.Module, error) {
+	rows, err := db.readers.Query(ctx, `select slug, url, chain_id, registry, token_id, manifest, added_at from modules where slug = $1`, cleanText(slug))
+	if err != nil {
+		return repute.Module{}, failed("read agent", err)
+	}
+	m, err := pgx.CollectExactlyOneRow(rows, scanModule)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return m, &repute.MissingError{What: fmt.Sprintf("agent %q", slug), Why: "is not registered here", Hint: "see the list of agents"}
+	}
+	return m, failed("read agent", err)
+}
+
+func scanModule(row pgx.CollectableRow) (m repute.Module, err error) {
+	var chain *int64
+	var registry []byte
+	var token *tokenNum
+	var manifest []byte
+	if err = row.Scan(&m.Slug, &m.URL, &chain, &registry, &token, &manifest, &m.Added); err != nil || chain == nil {
+		m.Manifest, m.Added = json.RawMessage(manifest), m.Added.UTC()
+		return m, err
+	}
+	id := repute.AgentID{ChainID: uint64(*chain), TokenID: repute.TokenID(*token)}
+	copy(id.Registry[:], registry)
+	m.Agent, m.Manifest, m.Added = &id, json.RawMessage(manifest), m.Added.UTC()
+	return m, nil
+}

@@ -1,0 +1,211 @@
+package repute
+
+import (
+	"encoding/json"
+	"time"
+)
+
+// Task is work that somebody asked for. It runs only as far as the trust in its
+// coordinator allows.
+type Task struct {
+	ID          string
+	Goal        string
+	Input       json.RawMessage // any JSON for the coordinator, null when there is none
+	Coordinator string          // slug of the agent that plans it
+	// Terms are budget, threshold, value at risk and tags, as the orchestrator's JSON.
+	Terms json.RawMessage
+	// Key makes asking twice one task; empty: none. By is who asked.
+	Key, By string
+	Status  TaskStatus
+	Run     string // the run of the whole task
+	Created time.Time
+	Updated time.Time
+}
+
+// TaskStatus is where a task is (OpenFi agent standard, statuses).
+type TaskStatus string
+
+// Statuses of tasks.
+const (
+	TaskPending   TaskStatus = "pending"
+	TaskAssigned  TaskStatus = "assigned"
+	TaskRunning   TaskStatus = "running"
+	TaskCompleted TaskStatus = "completed"
+	TaskFailed    TaskStatus = "failed"
+	TaskCancelled TaskStatus = "cancelled"
+	TaskRejected  TaskStatus = "rejected" // trust, policy or dry run refused it
+)
+
+// RunStatus is where a run is (OpenFi agent standard, statuses).
+type RunStatus string
+
+// Statuses of runs.
+const (
+	RunPending   RunStatus = "pending"
+	RunPlanning  RunStatus = "planning" // before Execute
+	RunRunning   RunStatus = "running"
+	RunCompleted RunStatus = "completed"
+	RunFailed    RunStatus = "failed"
+	RunCancelled RunStatus = "cancelled"
+)
+
+// Ended tells whether nothing more happens by itself.
+func (s RunStatus) Ended() bool {
+	return s == RunCompleted || s == RunFailed || s == RunCancelled
+}
+
+// AwaitingApproval is what a run waits for that a person must decide on.
+const AwaitingApproval = "awaiting_approval"
+
+// Phase is a part of a run (OpenFi agent standard, lifecycle).
+type Phase int
+
+// The nine phases in their order.
+const (
+	PhaseDiscover Phase = 1 + iota
+	PhasePlan
+	PhaseTrust
+	PhasePolicy
+	PhaseDryRun
+	PhaseExecute
+	PhaseVerify
+	PhaseSummarize
+	PhaseRecord
+)
+
+// Phases are all of them in order.
+func Phases() []Phase {
+	return []Phase{PhaseDiscover, PhasePlan, PhaseTrust, PhasePolicy, PhaseDryRun, PhaseExecute, PhaseVerify, PhaseSummarize, PhaseRecord}
+}
+
+// String is the phase's name. Stored checkpoints name phases by it.
+func (p Phase) String() string {
+	if p < PhaseDiscover || p > PhaseRecord {
+		return "none"
+	}
+	return [...]string{"discover", "plan", "trust", "policy", "dry_run", "execute", "verify", "summarize", "record"}[p-1]
+}
+
+// ParsePhase is the phase of a name, or false.
+func ParsePhase(name string) (Phase, bool) {
+	for _, p := range Phases() {
+		if p.String() == name {
+			return p, true
+		}
+	}
+	return 0, false
+}
+
+// PhaseStatus is what came of a phase.
+type PhaseStatus string
+
+// Statuses of phases.
+const (
+	PhaseOK       PhaseStatus = "ok"
+	PhaseFailed   PhaseStatus = "failed"
+	PhaseRejected PhaseStatus = "rejected" // trust, policy or dry run refused
+	PhaseWaiting  PhaseStatus = "waiting"  // for a person
+)
+
+// RunPhase is the record of a phase.
+type RunPhase struct {
+	Phase   Phase
+	Attempt int
+	Status  PhaseStatus
+	Result  json.RawMessage // what the phase leaves behind
+	Error   string          // why it failed, for people
+	Started time.Time
+	Ended   time.Time
+}
+
+// Limits bound a run and all runs below it together.
+type Limits struct {
+	Steps, ToolCalls, Writes int
+	Runtime                  time.Duration
+	GasWei                   string // decimal, empty: no limit
+}
+
+// Used is what a run and the runs below it have taken of their limits.
+type Used struct {
+	Steps, ToolCalls, Writes int
+	Runtime                  time.Duration
+	GasWei                   string // decimal
+}
+
+// Run is one execution of a task by an agent, or of a step of it by another agent.
+type Run struct {
+	ID, Task string
+	// Root is the run of the whole task, Parent the one that this is a step of, ParentStep
+	// that step; the latter two are empty in a root run.
+	Root, Parent, ParentStep string
+	Agent                    string // slug
+	Goal                     string
+	Input                    json.RawMessage
+	Status                   RunStatus
+	Awaiting                 string // AwaitingApproval or empty
+	// Attempt counts from 1: it is one more after each retry from a failed phase.
+	Attempt int
+	Phase   Phase // the last one that was recorded, 0 for none
+	Limits  Limits
+	Used    Used            // of root runs; zero otherwise
+	Reasons json.RawMessage // why it was refused: a list of reasons
+	Error   string
+	Cancel  string // why it shall be cancelled, empty: it shall not
+	Created time.Time
+	Started time.Time // zero before
+	Ended   time.Time // zero before
+}
+
+// CallKind says what a run reached outside itself.
+type CallKind string
+
+// Kinds of calls and other entries of a run's receipts.
+const (
+	CallTool         CallKind = "tool"
+	CallHTTP         CallKind = "http"
+	CallChain        CallKind = "chain_read"
+	CallTransaction  CallKind = "transaction"
+	CallSubRun       CallKind = "sub_run"
+	CallDryRun       CallKind = "dry_run"
+	CallVerification CallKind = "verification"
+)
+
+// Receipt is the record of a call that the runtime made for an agent. Agents cannot
+// write one.
+type Receipt struct {
+	ID      int64
+	Run     string
+	Step    string // empty outside steps
+	Key     string // what makes the call the same call when the step runs again
+	Kind    CallKind
+	Ref     string // tool, URL, contract or transaction hash, run id
+	Summary string
+	Chain   uint64 // 0: none
+	Domain  string // trust or execution, or a host name
+	// Done is false for a call that began and whose end nobody saw.
+	Done    bool
+	Error   string
+	Request json.RawMessage
+	Result  json.RawMessage
+	Started time.Time
+	Ended   time.Time
+}
+
+// RunEvent is something that happened in a task's runs. Numbers of a root run's events
+// have no gaps and only grow.
+type RunEvent struct {
+	Number int64
+	Run    string
+	Kind   string
+	Data   json.RawMessage
+	Time   time.Time
+}
+
+// Module is an agent that the orchestrator can run.
+type Module struct {
+	Slug     string
+	URL      string   // of a remote agent; empty: part of the binary
+	Agent    *AgentID // its onchain identity; nil: none
+	Manifest json.RawMessage
+	Added    time.Time
+}
