@@ -88,7 +88,7 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 	v.Agent.ID = id.String()
 	v.Pin.Agent = id.String()
 	v.addSnapshot(&snapshot)
-	score, err := db.ScoreOf(ctx, id, repute.At{Finality: repute.Finalized})
+	score, _, err := db.ScoreOf(ctx, id, repute.At{Finality: repute.Finalized})
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil // nobody judged it up to the last epoch
 	}
