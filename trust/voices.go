@@ -116,11 +116,6 @@ func meanOf(sum, weight Fixed) Fixed {
 
 // member adds up what one party says, from a record on.
 func (s *scoring) member(at int) (out saying, next int) {
-	out.begin(s.p, &s.a.records[at], s.block.Time.Unix())
-	if at++; s.opens(at, opensMember) {
-		return out, at
-	}
-	out.value, out.weight = out.opinion.mul(out.decay), out.rule.mul(out.decay)
 	for again := true; again; again = !s.opens(at, opensMember) {
 		out.add(s.p, &s.a.records[at], s.block.Time.Unix())
 		at++
@@ -136,17 +131,18 @@ type saying struct {
 	opinion, rule                         Fixed // of the first
 }
 
-// begin takes the first record; value and weight are only needed once there are others.
-func (m *saying) begin(p *Params, e *record, at int64) {
-	m.count, m.decay, m.payment, m.last = 1, p.decay(at-int64(e.time)), e.paid(), int64(e.time)
-	m.newest, m.opinion, m.rule = m.decay, e.opinion(), p.rules[e.rule].weight
-}
-
 func (m *saying) add(p *Params, e *record, at int64) {
-	decay := p.decay(at - int64(e.time))
-	m.count++
-	m.value += e.opinion().mul(decay)
-	m.weight += p.rules[e.rule].weight.mul(decay)
+	decay, opinion, rule := p.decay(at-int64(e.time)), e.opinion(), p.rules[e.rule].weight
+	switch m.count++; m.count {
+	case 1: // sums are only needed once there are others
+		m.opinion, m.rule = opinion, rule
+	case 2:
+		m.value, m.weight = m.opinion.mul(m.decay), m.rule.mul(m.decay)
+		fallthrough
+	default:
+		m.value += opinion.mul(decay)
+		m.weight += rule.mul(decay)
+	}
 	m.decay += decay
 	m.payment = max(m.payment, e.paid())
 	m.newest = max(m.newest, decay)
