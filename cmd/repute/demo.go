@@ -220,6 +220,9 @@ func (d *demo) verify(ctx context.Context, population *devnet.Population) error 
 	if err := v.run(ctx); err != nil {
 		return err
 	}
+	if err := v.scores(ctx, population); err != nil {
+		return err
+	}
 	summary := struct {
 		OK bool `json:"ok"`
 		*verification

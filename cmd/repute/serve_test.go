@@ -263,7 +263,7 @@ func TestDemoOnce(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)
 	}
-	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10} {
+	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10, "rated agents": wantRated, "score that a ring bought": 1} {
 		if summary.Checked[kind] < atLeast {
 			t.Errorf("only %d comparisons of %s", summary.Checked[kind], kind)
 		}
