@@ -15,6 +15,7 @@ create table intents (
     id          text primary key,
     run_id      text not null,
     task_id     text not null,
+    agent       text not null, -- slug
     chain_id    bigint not null,
     sender      bytea not null,
     nonce       bigint not null,

@@ -34,18 +34,18 @@ func (s IntentState) Final() bool {
 
 // Intent is a transaction that is sent once, however often it is asked for.
 type Intent struct {
-	ID, Run, Task string
-	ChainID       uint64
-	From          common.Address
-	Nonce         uint64
-	To            common.Address
-	Value         *big.Int // wei
-	Data          []byte
-	MaxFee        *big.Int // wei for gas in all; nil: no limit
-	State         IntentState
-	Reason        string
-	Mined         Mining          // zero while it is not mined
-	Attempts      []IntentAttempt // oldest first, never empty once stored
+	ID, Run, Task, Agent string // Agent is a slug
+	ChainID              uint64
+	From                 common.Address
+	Nonce                uint64
+	To                   common.Address
+	Value                *big.Int // wei
+	Data                 []byte
+	MaxFee               *big.Int // wei for gas in all; nil: no limit
+	State                IntentState
+	Reason               string
+	Mined                Mining          // zero while it is not mined
+	Attempts             []IntentAttempt // oldest first, never empty once stored
 }
 
 // IntentAttempt is one signed form of an intent.
@@ -118,9 +118,9 @@ func lockAccount(ctx context.Context, tx pgx.Tx, chainID uint64, address common.
 func insertIntent(ctx context.Context, tx pgx.Tx, in *Intent, signed *IntentAttempt) error {
 	b := &pgx.Batch{}
 	b.Queue(`
-		insert into intents (id, run_id, task_id, chain_id, sender, nonce, target, value, data, max_fee)
-		values ($1, $2, $3, $4, $5, $6, $7, $8::text::numeric, $9, $10::text::numeric)`,
-		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], in.Value.String(), orEmpty(in.Data), weiText(in.MaxFee))
+		insert into intents (id, run_id, task_id, chain_id, sender, nonce, target, value, data, max_fee, agent)
+		values ($1, $2, $3, $4, $5, $6, $7, $8::text::numeric, $9, $10::text::numeric, $11)`,
+		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], in.Value.String(), orEmpty(in.Data), weiText(in.MaxFee), in.Agent)
 	queueAttempt(b, in.ID, 1, signed)
 	b.Queue(`update accounts set next_nonce = $3 where chain_id = $1 and address = $2`, int64(in.ChainID), in.From[:], int64(signed.Nonce)+1)
 	return tx.SendBatch(ctx, b).Close()
@@ -149,10 +149,10 @@ func jsonText(v json.RawMessage) *string {
 	return &s
 }
 
-// same refuses another transaction under the id of a stored one. Limits and what it has
-// come to may differ.
+// same refuses another transaction under the id of a stored one. Limits, what it has come
+// to and, where keys were changed meanwhile, the sender may differ.
 func (i *Intent) same(stored *Intent) error {
-	if i.ChainID != stored.ChainID || i.From != stored.From || i.To != stored.To || i.Value.Cmp(stored.Value) != 0 || string(i.Data) != string(stored.Data) {
+	if i.ChainID != stored.ChainID || i.To != stored.To || i.Value.Cmp(stored.Value) != 0 || string(i.Data) != string(stored.Data) {
 		return fmt.Errorf("intent %s is another transaction: %w", i.ID, repute.ErrConflict)
 	}
 	return nil
@@ -217,7 +217,7 @@ func (db *DB) Intent(ctx context.Context, id string) (out Intent, err error) {
 }
 
 const selectIntents = `
-	select i.id, run_id, task_id, chain_id, sender, nonce, target, value::text, data, max_fee::text, state, reason,
+	select i.id, run_id, task_id, agent, chain_id, sender, nonce, target, value::text, data, max_fee::text, state, reason,
 		i.hash, coalesce(block, 0), block_hash, coalesce(gas_used, 0), fee::text, logs,
 		a.hash, a.raw, a.gas, a.fee_cap::text, a.tip_cap::text, extract(epoch from clock_timestamp() - a.at)::float8
 	from intents i join intent_attempts a on a.intent_id = i.id `
@@ -268,7 +268,7 @@ func scanIntent(row pgx.CollectableRow) (i Intent, err error) {
 	var value, feeCap, tipCap string
 	var maxFee, fee *string
 	var age float64
-	if err := row.Scan(&i.ID, &i.Run, &i.Task, &i.ChainID, &from, &i.Nonce, &to, &value, &i.Data, &maxFee, &i.State, &i.Reason,
+	if err := row.Scan(&i.ID, &i.Run, &i.Task, &i.Agent, &i.ChainID, &from, &i.Nonce, &to, &value, &i.Data, &maxFee, &i.State, &i.Reason,
 		&hash, &i.Mined.Block, &blockHash, &i.Mined.GasUsed, &fee, &i.Mined.Logs, &attempt, &a.Raw, &a.Gas, &feeCap, &tipCap, &age); err != nil {
 		return i, err
 	}

@@ -17,7 +17,7 @@ import (
 )
 
 func anIntent(id string) store.Intent {
-	return store.Intent{ID: id, Run: "run_1", Task: "task_1", ChainID: 7, From: common.HexToAddress("0xaa"), To: common.HexToAddress("0xbb"),
+	return store.Intent{ID: id, Run: "run_1", Task: "task_1", Agent: "payer", ChainID: 7, From: common.HexToAddress("0xaa"), To: common.HexToAddress("0xbb"),
 		Value: big.NewInt(5), Data: []byte{1, 2}, MaxFee: big.NewInt(900)}
 }
 
@@ -45,7 +45,7 @@ func TestIntentOnce(t *testing.T) {
 	})
 	ok(t, err)
 	if first.Nonce != 41 || first.State != store.IntentSigned || len(first.Attempts) != 1 || first.Value.Int64() != 5 || first.MaxFee.Int64() != 900 ||
-		first.From != in.From || first.To != in.To || string(first.Data) != string(in.Data) || first.Attempts[0].FeeCap.Int64() != 10 {
+		first.From != in.From || first.Agent != "payer" || first.To != in.To || string(first.Data) != string(in.Data) || first.Attempts[0].FeeCap.Int64() != 10 {
 		t.Errorf("%+v", first)
 	}
 	again, err := db.AddIntent(t.Context(), in, func(context.Context, uint64) (store.IntentAttempt, error) {
