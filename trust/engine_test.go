@@ -355,35 +355,3 @@ func replayAll(t *testing.T, db *store.DB) {
 		ok(t, err)
 	}
 }
-
-// BenchmarkOneEvent is the work for one more rating of an agent that has forty: from the
-// change feed to the stored score.
-func BenchmarkOneEvent(b *testing.B) {
-	l := newLedger(1)
-	db, _ := l.fresh(b)
-	l.grow(300)
-	s := l.state()
-	for n := range 40 {
-		l.mine(s, s.rate(1, person(n%people), 90))
-		s = l.state()
-	}
-	l.store(b, db, 300)
-	stop := start(b, db)
-	settle(b, db, 9, 300)
-	stop()
-	e, err := trust.NewSteps(db, shortEpochs(b), 9)
-	ok(b, err)
-	ok(b, e.Walk(b.Context()))
-	for b.Loop() {
-		b.StopTimer()
-		s := l.state()
-		l.mine(s, s.rate(1, person(b.N%people), 90))
-		l.store(b, db, 300)
-		b.StartTimer()
-		n, err := e.Follow(b.Context())
-		ok(b, err)
-		if n == 0 {
-			b.Fatal("nothing was scored")
-		}
-	}
-}
