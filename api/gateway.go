@@ -19,10 +19,12 @@ import (
 
 const gatewayPath = "/ipfs/"
 
-// Most of one answer: a directory's CAR leads to every document we keep of it.
+// Most of one answer: a directory's CAR leads to every document we keep of it. A link
+// takes several times its bytes once it is decoded; no block holds a quarter of them.
 const (
 	maxGatewayBlocks = 1000
 	maxGatewayBytes  = 32 << 20
+	maxGatewayLinks  = 200_000
 )
 
 // ipfsGateway is a read-only trustless gateway (specs.ipfs.tech) over the blocks and

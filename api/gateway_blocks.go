@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"sync/atomic"
 
@@ -47,10 +48,31 @@ func (k *keptBlocks) Get(ctx context.Context, id cid.Cid) (blocks.Block, error) 
 	if !ok {
 		return nil, errors.New("a block is read outside of a request")
 	}
-	if err := left.spend(len(b), err); err != nil {
+	links := 0
+	if id.Prefix().Codec == cid.DagProtobuf {
+		links = countLinks(b)
+	}
+	if err := left.spend(len(b), links, err); err != nil {
 		return nil, err
 	}
 	return blocks.NewBlockWithCid(b, id)
+}
+
+// countLinks counts the links of a dag-pb node, whose fields are a tag, a length and as
+// many bytes, up to where it is none: nothing is decoded of it there either.
+func countLinks(node []byte) (n int) {
+	const data, link = 0x0a, 0x12
+	for len(node) > 0 && (node[0] == data || node[0] == link) {
+		size, width := binary.Uvarint(node[1:])
+		if width <= 0 || size > uint64(len(node)-1-width) {
+			break
+		}
+		if node[0] == link {
+			n++
+		}
+		node = node[1+width+int(size):]
+	}
+	return n
 }
 
 func (k *keptBlocks) read(ctx context.Context, id cid.Cid) ([]byte, error) {
@@ -99,8 +121,9 @@ func (*keptBlocks) AllKeysChan(context.Context) (<-chan cid.Cid, error) { return
 
 // allowance is what one answer may still read, and why it could not.
 type allowance struct {
-	blocks, bytes atomic.Int64
-	failed        atomic.Pointer[error]
+	blocks, bytes, links atomic.Int64
+
+	failed atomic.Pointer[error]
 }
 
 type allowanceKey struct{}
@@ -109,12 +132,14 @@ func newAllowance() *allowance {
 	a := &allowance{}
 	a.blocks.Store(maxGatewayBlocks)
 	a.bytes.Store(maxGatewayBytes)
+	a.links.Store(maxGatewayLinks)
 	return a
 }
 
-// spend takes one block, unless it could not be read. The first error stays.
-func (a *allowance) spend(size int, err error) error {
-	if err == nil && (a.blocks.Add(-1) < 0 || a.bytes.Add(-int64(size)) < 0) {
+// spend takes one block of so many bytes and links, unless it could not be read. The
+// first error stays.
+func (a *allowance) spend(size, links int, err error) error {
+	if err == nil && (a.blocks.Add(-1) < 0 || a.bytes.Add(-int64(size)) < 0 || a.links.Add(-int64(links)) < 0) {
 		err = repute.Invalid("path", "leads to more than this gateway gives at once", "ask for its parts")
 	}
 	if err != nil {

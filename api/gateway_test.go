@@ -283,6 +283,51 @@ func TestGatewayAnswersAreBounded(t *testing.T) {
 	}
 }
 
+// However its nodes are linked, what one answer decodes has an end; a single one of the
+// largest is given.
+func TestGatewayLinksAreBounded(t *testing.T) {
+	t.Parallel()
+	n := newIPFSNode(t)
+	leaf := n.put(merkledag.NewRawNode([]byte("leaf")))
+	top := &merkledag.ProtoNode{}
+	nodes := []ipld.Node{leaf}
+	for i := range 8 {
+		wide := merkledag.NodeWithData(unixfs.FilePBData([]byte{byte(i)}, 1))
+		must(t, wide.SetLinks(slices.Repeat([]*ipld.Link{{Size: 1, Cid: leaf.Cid()}}, 40_000)))
+		must(t, top.AddNodeLink("", wide))
+		nodes = append(nodes, wide)
+	}
+	top.SetData(unixfs.FilePBData(nil, 8))
+	nodes = append(nodes, top)
+	db := open(t, pgtest.New(t))
+	keep(t, db, func(context.Context, string) (resolver.Document, error) {
+		doc := resolver.Document{Bytes: []byte("x"), Source: resolver.SourceIPFS}
+		for _, nd := range nodes {
+			doc.Blocks = append(doc.Blocks, resolver.Block{Multihash: nd.Cid().Hash(), Data: nd.RawData(), Node: nd != leaf})
+		}
+		return doc, nil
+	}, "ipfs://"+top.Cid().String())
+	s := serve(t, api.Options{DB: db, Limits: api.Limits{Timeout: time.Minute}})
+	count := func(nd ipld.Node) (got int) {
+		t.Helper()
+		r := get(t, s, "/ipfs/"+nd.Cid().String()+"?format=car&dag-scope=all")
+		if r.status != 200 {
+			t.Fatalf("status %d: %.200s", r.status, r.body)
+		}
+		for blocks := mustValue(car.NewBlockReader(bytes.NewReader(r.body)))(t); ; got++ {
+			if _, err := blocks.Next(); err != nil {
+				return got
+			}
+		}
+	}
+	if got := count(nodes[1]); got != 2 {
+		t.Errorf("of one wide file %d blocks, want it and its leaf", got)
+	}
+	if got := count(top); got < 2 || got >= len(nodes) {
+		t.Errorf("of eight wide files %d blocks of %d", got, len(nodes))
+	}
+}
+
 // What the operator denies is not served, nor is what was dropped.
 func TestGatewayDenied(t *testing.T) {
 	t.Parallel()
