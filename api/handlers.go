@@ -81,15 +81,21 @@ func (b ValidationList) steady() any   { b.AsOf = each(b.AsOf, AsOf.steady); ret
 // is nothing of that name.
 func (a *API) resolve(ctx context.Context, ref repute.AgentRef) (repute.AgentID, error) {
 	id, err := a.db.ResolveAgent(ctx, ref, a.defaultChain)
-	return id, unknownAgent(err)
+	return id, missing(err, repute.AgentIDForms+"; GET /chains lists the chains that are indexed")
 }
 
+// unknownAgent says where to look for an agent that is not there although its id can be.
 func unknownAgent(err error) error {
+	return missing(err, "GET /agents lists the agents that are, GET /chains how far each chain is indexed")
+}
+
+// missing adds a hint to what was not found and has none.
+func missing(err error, hint string) error {
 	if !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
 	b := *problem(err)
-	b.Hint = cmp.Or(b.Hint, repute.AgentIDForms+"; GET /chains lists the chains that are indexed")
+	b.Hint = cmp.Or(b.Hint, hint)
 	return &b
 }
 

@@ -495,3 +495,18 @@ func TestEveryMemberIsDocumented(t *testing.T) {
 		}
 	}
 }
+
+// What is not there comes with where to look: for the agent, or for what the id names.
+func TestHintsOfMissing(t *testing.T) {
+	t.Parallel()
+	s, _ := populated(t, api.Options{})
+	for path, want := range map[string]string{
+		"/agents/8453:999":            "GET /agents lists",
+		"/agents/8453:999/reputation": "GET /agents lists",
+		"/agents/5:7":                 "GET /chains lists",
+	} {
+		if p := problemOf(t, get(t, s, path)); p.Status != 404 || !strings.Contains(p.Hint, want) {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
+}
