@@ -172,8 +172,8 @@ func (w *work) interrupted(ctx context.Context, err error) error {
 	switch {
 	case fenced != nil:
 		return fenced
-	case errors.Is(context.Cause(ctx), errStopping):
-		return errStopping
+	case cutOff(ctx):
+		return fmt.Errorf("%w: %w", errStopping, context.Cause(ctx))
 	case errors.Is(context.Cause(ctx), errCancelled):
 		root.mu.Lock()
 		root.wasCancelled = true
@@ -182,6 +182,13 @@ func (w *work) interrupted(ctx context.Context, err error) error {
 		return err
 	}
 	return nil
+}
+
+// cutOff tells whether a context ended by what is no fault of the run: neither its budget
+// nor somebody's wish.
+func cutOff(ctx context.Context) bool {
+	cause := context.Cause(ctx)
+	return cause != nil && !errors.Is(cause, errCancelled) && !errors.Is(cause, errTime)
 }
 
 // errRuntime marks errors of the orchestrator's own database.

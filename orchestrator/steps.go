@@ -127,8 +127,7 @@ func (c *Context) endStep(ctx context.Context, s Step, result json.RawMessage, e
 	if err != nil {
 		out.Status, out.Error = store.StepFailed, shorten(err.Error())
 	}
-	stopping := errors.Is(context.Cause(ctx), errStopping)
-	if c.w.waits() != nil && err != nil || stopping || errors.Is(err, repute.ErrFenced) {
+	if err != nil && (c.w.waits() != nil || cutOff(ctx) || errors.Is(err, repute.ErrFenced)) {
 		return out
 	}
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)

@@ -206,8 +206,8 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, root string, from repute.Phase)
 	b := &pgx.Batch{}
 	b.Queue(`
 		insert into run_phases (run_id, attempt, phase, status, result, error, started_at, ended_at)
-		select p.run_id, p.attempt + 1, phase, p.status, result, p.error, p.started_at, p.ended_at from run_phases p join runs r on r.id = p.run_id and r.attempt = p.attempt
-		where (r.id = $1 and phase < $2) or (r.root_id = $1 and r.id <> $1 and r.status <> 'completed' and phase < $3 and p.status = 'ok')`, root, int(from), int(repute.PhaseTrust))
+		select p.run_id, p.attempt + 1, p.phase, p.status, p.result, p.error, p.started_at, p.ended_at from run_phases p join runs r on r.id = p.run_id and r.attempt = p.attempt
+		where (r.id = $1 and p.phase < $2) or (r.root_id = $1 and r.id <> $1 and r.status <> 'completed' and p.phase < $3 and p.status = 'ok')`, root, int(from), int(repute.PhaseTrust))
 	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where root_id = $1)`, root)
 	b.Queue(`delete from run_calls where not done and kind = any($2) and run_id in (select id from runs where root_id = $1)`, root,
 		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallChain), string(repute.CallSubRun)})
