@@ -249,6 +249,24 @@ func TestRoundTrip(t *testing.T) {
 	})
 }
 
+// Whatever is read as a statement and verifies is the one that was signed.
+func FuzzSigned(f *testing.F) {
+	good, keys := signed(f)
+	body, err := json.Marshal(good)
+	if err != nil {
+		f.Fatal(err)
+	}
+	f.Add(body)
+	f.Add(bytes.Replace(body, []byte(`"22"`), []byte(`"23"`), 1))
+	f.Add([]byte(`{"signature":"0x"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		var back statement.Signed
+		if json.Unmarshal(body, &back) == nil && statement.Verify(back, keys, issued()) == nil && !reflect.DeepEqual(back, good) {
+			t.Fatalf("%+v verifies", back)
+		}
+	})
+}
+
 // A key never shows.
 func TestKeysAreSecret(t *testing.T) {
 	signer := statement.NewSigner(key(1), time.Hour, issued(), []statement.Key{{Address: common.Address{1}, To: issued()}})
