@@ -119,6 +119,17 @@ func (e EpochParams) Of(chainID uint64) uint64 {
 // DefaultParams are those of the files in this package.
 func DefaultParams() (*Params, error) { return ParseParams(defaultParams, defaultTags) }
 
+// ReadParams is ParseParams, where a file that is nil is the one of this package.
+func ReadParams(params, tags []byte) (*Params, error) {
+	if params == nil {
+		params = defaultParams
+	}
+	if tags == nil {
+		tags = defaultTags
+	}
+	return ParseParams(params, tags)
+}
+
 // ParseParams reads the two files. The error is repute.ErrInvalid and names what is
 // wrong in which of them.
 func ParseParams(params, tags []byte) (*Params, error) {

@@ -95,7 +95,11 @@ func (p *program) withReader(ctx context.Context, agent string, f func(*trust.Re
 		if err != nil {
 			return err
 		}
-		r, err := trust.NewReader(db, trust.ReaderOptions{})
+		options, err := c.Trust.reader()
+		if err != nil {
+			return err
+		}
+		r, err := trust.NewReader(db, options)
 		if err != nil {
 			return err
 		}

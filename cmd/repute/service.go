@@ -227,7 +227,11 @@ func (s *service) api() (*api.API, error) {
 		redis.SetLogger(silent{}) // it would write past the log
 		shared = redis.NewClient(options)
 	}
-	return api.New(api.Options{DB: s.db, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
+	reader, err := s.config.Trust.reader()
+	if err != nil {
+		return nil, err
+	}
+	return api.New(api.Options{DB: s.db, Trust: reader, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
 		Redis: shared, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken, Signer: s.config.Signing.signer,
 		Limits: api.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 }

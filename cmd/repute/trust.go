@@ -32,6 +32,15 @@ func (c trustConfig) options() (o trust.EngineOptions, err error) {
 	return o, err
 }
 
+// reader are the options of what explains scores by the configured files.
+func (c trustConfig) reader() (o trust.ReaderOptions, err error) {
+	files, err := c.options()
+	if err == nil {
+		o.Params, err = trust.ReadParams(files.Params, files.Tags)
+	}
+	return o, err
+}
+
 // readTrustFile is nil where no file is configured.
 func readTrustFile(key, path string) ([]byte, error) {
 	if path == "" {

@@ -41,7 +41,7 @@ func worlds(t *testing.T) map[*World]*trust.Params {
 	return out
 }
 
-func params(t *testing.T) *trust.Params {
+func params(t testing.TB) *trust.Params {
 	t.Helper()
 	p, err := trust.DefaultParams()
 	if err != nil {
