@@ -117,6 +117,7 @@ func TestParseFeedbackProblems(t *testing.T) {
 		{`"clientAddress"`, `"y"`, []string{"WF550/clientAddress"}},
 		{`"2025-09-23T12:00:00Z"`, `"yesterday"`, []string{"WF554/createdAt"}},
 		{`"2025-09-23T12:00:00Z"`, `""`, []string{"WF553/createdAt"}},
+		{`"2025-09-23T12:00:00Z"`, `"2999-01-01T00:00:00Z"`, nil}, // a clock of its own: blocks tell when it was said
 		{`"value": 100,`, ``, []string{"WF555/value"}},
 		{`"value": 100,`, `"value": "a lot",`, []string{"WF556/value"}},
 		{`"value": 100,`, `"value": 1e999999999,`, []string{"WF556/value"}},
