@@ -26,6 +26,7 @@ type TrustRun struct {
 	Params, Tags, Roots, Links, Weights common.Hash
 	Identities, Edges                   int
 	Started, Closed                     time.Time // Closed is zero while final scores are missing
+	Repaired                            int64     // of a run to be added: TrustChain.Repaired before its graph was read
 }
 
 const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
@@ -60,13 +61,15 @@ type TrustChain struct {
 	Cursor    uint64 // newest indexed block
 	Finalized uint64 // newest block known to be final, 0 when none is
 	Run       uint64 // the newest run, 0 when there is none
+	Repaired  int64  // the newest change that says that a log was found late, 0 when a run has followed
 }
 
 // TrustChains lists the chains that have an indexed block.
 func (db *DB) TrustChains(ctx context.Context) ([]TrustChain, error) {
 	rows, err := db.readers.Query(ctx, `
 		select chain_id, imported, cursor_block, finalized_block,
-			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0)
+			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
+			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0)
 		from chains c where cursor_block >= start_block order by chain_id`)
 	if err != nil {
 		return nil, failed("list chains to score", err)
@@ -94,10 +97,10 @@ func (db *DB) NewestEvent(ctx context.Context, chainID, upTo uint64) (repute.Blo
 func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
-			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15) on conflict do nothing`,
+			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges, repaired)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) on conflict do nothing`,
 			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, hashBytes(r.Block.Hash), maybeTime(r.Block.Time), r.Scorer,
-			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges)
+			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired)
 		if err != nil {
 			return err
 		}
@@ -108,6 +111,9 @@ func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 		_, err = tx.Exec(ctx, `
 			insert into trust_feed (chain_id, xid, seq) values ($1, pg_snapshot_xmin(pg_current_snapshot()), 0) on conflict do nothing`, r.ChainID)
 		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update trust_feed set repaired = 0 where chain_id = $1 and repaired = $2`, r.ChainID, r.Repaired); err != nil {
 			return err
 		}
 		return markAll(ctx, tx, r.ChainID, true)

@@ -144,6 +144,9 @@ func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) er
 	var b pgx.Batch
 	all := false
 	for _, r := range rows {
+		if r.kind == kindRepaired {
+			b.Queue(`update trust_feed set repaired = $2 where chain_id = $1`, chainID, r.at.seq)
+		}
 		switch {
 		case r.token != nil && r.kind == kindRepaired:
 			repaired[*r.token] = true

@@ -96,7 +96,8 @@ func (k *keeper) state(ctx context.Context) (store.TrustChain, error) {
 }
 
 // next is the run that a chain could have now, and whether it should: another epoch is
-// final, or roots, links or, since this engine began, parameters are others. A chain that
+// final, logs were found late, or roots, links or, since this engine began, parameters are
+// others. A chain that
 // is still far behind gets none: its scores would be of long ago.
 func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustRun) (run store.TrustRun, bodies inputs, due bool, err error) {
 	final := c.Finalized
@@ -115,7 +116,7 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 	}
 	length := p.Epoch.Of(k.chain)
 	run = store.TrustRun{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length, Scorer: EngineVersion,
-		Params: HashInput(bodies[0]), Tags: HashInput(bodies[1]), Roots: HashInput(bodies[2]), Links: HashInput(bodies[3])}
+		Params: HashInput(bodies[0]), Tags: HashInput(bodies[1]), Roots: HashInput(bodies[2]), Links: HashInput(bodies[3]), Repaired: c.Repaired}
 	switch {
 	case last.Run == 0 || run.Boundary > last.Boundary:
 		due = true
@@ -123,7 +124,7 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 		fallthrough
 	default:
-		due = run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links || run.Scorer != last.Scorer && !k.settled
+		due = c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links || run.Scorer != last.Scorer && !k.settled
 	}
 	k.settled = true
 	if due {
@@ -192,6 +193,7 @@ func (k *keeper) takeOver(ctx context.Context, last, next store.TrustRun, bodies
 		return err
 	}
 	k.log.Warn("walking the graph again", "chain", k.chain, "reason", err)
+	next.Repaired = max(next.Repaired, 1) // no score of the old weights can be computed again
 	if next.Block, err = k.db.NewestEvent(ctx, k.chain, next.Boundary); err != nil {
 		return err
 	}

@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/core/types"
+
 	"repute"
 	"repute/store"
 	"repute/trust"
@@ -180,4 +182,53 @@ func TestEngineRefusesParameters(t *testing.T) {
 			t.Errorf("%.40q: got %v, want an error that names %s", body, err, field)
 		}
 	}
+}
+
+// decode finds the event of a stored log.
+func (l *ledger) decode(log types.Log) (repute.Event, error) {
+	return l.blocks[log.BlockNumber-1].records[log.Index].Event, nil
+}
+
+// A log that is found late moves the weights that were found without it: the chain gets
+// another run, and the scores are those of somebody who had it all along.
+func TestLateLogMakesARun(t *testing.T) {
+	t.Parallel()
+	l, complete := newLedger(7), newLedger(7)
+	db, url := l.fresh(t)
+	l.grow(30)
+	s := l.state()
+	var ratings []repute.Event
+	for agent := range s.owners {
+		ratings = append(ratings, s.rate(uint64(agent), person(2), 100))
+	}
+	l.mine(s, ratings...)
+	l.grow(29)
+	complete.blocks = append(complete.blocks, l.blocks...)
+	late := l.blocks[30].records
+	l.blocks[30].records = nil
+	l.store(t, db, 60)
+	start(t, db)
+	before := settle(t, db, 9, 60)
+	repairer, err := store.Open(t.Context(), url, store.Options{MaxConns: 2, Decode: complete.decode})
+	ok(t, err)
+	defer repairer.Close()
+	_, err = repairer.Repair(t.Context(), 9, store.Lease{}, late, nil)
+	ok(t, err)
+	await(t, "another run", func() bool {
+		r, err := db.TrustRun(t.Context(), 9, 0)
+		ok(t, err)
+		return r.Run > before.Run && !r.Closed.IsZero()
+	})
+	after := settle(t, db, 9, 60)
+	again, _ := complete.fresh(t)
+	complete.store(t, again, 60)
+	start(t, again)
+	if want := settle(t, again, 9, 60); after.Weights != want.Weights || after.Weights == before.Weights {
+		t.Errorf("weights %s, before %s, want %s", after.Weights, before.Weights, want.Weights)
+	}
+	got, want := dump(t, db, " now "), dump(t, again, " now ")
+	if strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
+	}
+	replayAll(t, db)
 }
