@@ -39,6 +39,7 @@ var allowed = map[string][]string{
 	"api":                         {".", "store", "trust", "trust/statement", "notify", "manifest", "web", "api/subgraph"},
 	"orchestrator":                {".", "contracts", "policy", "store", "trust", "manifest", "resolver"},
 	"orchestrator/control":        {".", "store", "orchestrator", "policy", "manifest"},
+	"orchestrator/remote":         {".", "orchestrator", "policy"},
 	"internal/bench":              {".", "store", "indexer/documents", "devnet", "trust", "internal/attack", "internal/pg", "internal/synth"},
 	"internal/attack":             {".", "trust"},
 	"internal/pg":                 {},

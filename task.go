@@ -206,6 +206,7 @@ type Module struct {
 	Slug     string
 	URL      string   // of a remote agent; empty: part of the binary
 	Agent    *AgentID // its onchain identity; nil: none
+	DryRun   bool     // it has one
 	Manifest json.RawMessage
 	Added    time.Time
 }

@@ -8,6 +8,7 @@ create table modules (
     chain_id bigint,        -- of its onchain identity; null: it has none
     registry bytea,
     token_id numeric(78),
+    dry_run  boolean not null, -- it has one
     manifest json not null,
     added_at timestamptz not null default now()
 );

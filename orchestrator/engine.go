@@ -155,6 +155,7 @@ func (e *Engine) install(ctx context.Context) error {
 			return err
 		}
 		known.Slug, known.URL, known.Manifest = slug, "", mustJSON(m.Info().Manifest)
+		_, known.DryRun = m.(DryRunner)
 		if err := e.db.SaveModule(ctx, known); err != nil {
 			return err
 		}

@@ -90,7 +90,8 @@ func (db *DB) Approve(ctx context.Context, run string, a Approval, queue func(tx
 			return err
 		}
 		// The root run of one that waits waits with it.
-		if _, err := tx.Exec(ctx, `update runs set awaiting = '', fence = fence + 1, held_until = '-infinity', lost_after = 'infinity' where id in ($1, $2)`, run, root); err != nil {
+		if _, err := tx.Exec(ctx, `update runs set awaiting = '', fence = fence + 1, held_until = '-infinity',
+			lost_after = case when id = $2 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end where id in ($1, $2)`, run, root); err != nil {
 			return err
 		}
 		if err := addEvents(ctx, tx, RunLease{Root: root}, []repute.RunEvent{{Run: run, Kind: "approval.given",
@@ -213,7 +214,8 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, root string, from repute.Phase)
 		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallChain), string(repute.CallSubRun)})
 	b.Queue(`
 		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2 - 1 else 0 end, awaiting = '', cancel = '', error = '',
-			reasons = '[]', ended_at = null, fence = fence + 1, held_until = '-infinity', lost_after = 'infinity', runtime_ms = 0
+			reasons = '[]', ended_at = null, fence = fence + 1, held_until = '-infinity', runtime_ms = 0,
+			lost_after = case when id = $1 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end
 		where root_id = $1 and (id = $1 or status <> 'completed')`, root, int(from))
 	return tx.SendBatch(ctx, b).Close()
 }
@@ -228,9 +230,9 @@ func (db *DB) SaveModule(ctx context.Context, m repute.Module) error {
 		chain, registry, token = &id, m.Agent.Registry[:], &t
 	}
 	_, err := db.pool.Exec(ctx, `
-		insert into modules (slug, url, chain_id, registry, token_id, manifest) values ($1, $2, $3, $4, $5, $6)
+		insert into modules (slug, url, chain_id, registry, token_id, manifest, dry_run) values ($1, $2, $3, $4, $5, $6, $7)
 		on conflict (slug) do update set url = excluded.url, chain_id = excluded.chain_id, registry = excluded.registry,
-			token_id = excluded.token_id, manifest = excluded.manifest`, m.Slug, m.URL, chain, registry, token, m.Manifest)
+			token_id = excluded.token_id, manifest = excluded.manifest, dry_run = excluded.dry_run`, m.Slug, m.URL, chain, registry, token, m.Manifest, m.DryRun)
 	return failed("save agent "+m.Slug, err)
 }
 
@@ -245,7 +247,7 @@ func (db *DB) RemoveModule(ctx context.Context, slug string) error {
 
 // Modules are all agents by slug.
 func (db *DB) Modules(ctx context.Context) ([]repute.Module, error) {
-	rows, err := db.readers.Query(ctx, `select slug, url, chain_id, registry, token_id, manifest, added_at from modules order by slug`)
+	rows, err := db.readers.Query(ctx, `select slug, url, chain_id, registry, token_id, manifest, dry_run, added_at from modules order by slug`)
 	if err != nil {
 		return nil, failed("read agents", err)
 	}
@@ -255,7 +257,7 @@ func (db *DB) Modules(ctx context.Context) ([]repute.Module, error) {
 
 // Module is the agent of a slug. repute.ErrNotFound when there is none.
 func (db *DB) Module(ctx context.Context, slug string) (repute.Module, error) {
-	rows, err := db.readers.Query(ctx, `select slug, url, chain_id, registry, token_id, manifest, added_at from modules where slug = $1`, cleanText(slug))
+	rows, err := db.readers.Query(ctx, `select slug, url, chain_id, registry, token_id, manifest, dry_run, added_at from modules where slug = $1`, cleanText(slug))
 	if err != nil {
 		return repute.Module{}, failed("read agent", err)
 	}
@@ -271,7 +273,7 @@ func scanModule(row pgx.CollectableRow) (m repute.Module, err error) {
 	var registry []byte
 	var token *tokenNum
 	var manifest []byte
-	if err = row.Scan(&m.Slug, &m.URL, &chain, &registry, &token, &manifest, &m.Added); err != nil || chain == nil {
+	if err = row.Scan(&m.Slug, &m.URL, &chain, &registry, &token, &manifest, &m.DryRun, &m.Added); err != nil || chain == nil {
 		m.Manifest, m.Added = json.RawMessage(manifest), m.Added.UTC()
 		return m, err
 	}

@@ -46,8 +46,9 @@ func (db *DB) AddTask(ctx context.Context, t repute.Task, root repute.Run, queue
 
 func insertRun(ctx context.Context, tx pgx.Tx, r repute.Run) error {
 	_, err := tx.Exec(ctx, `
-		insert into runs (id, task_id, root_id, parent_id, parent_step, slug, goal, input, max_steps, max_tool_calls, max_writes, max_runtime_ms, max_gas)
-		values ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, '')::numeric)
+		insert into runs (id, task_id, root_id, parent_id, parent_step, slug, goal, input, max_steps, max_tool_calls, max_writes, max_runtime_ms, max_gas, lost_after)
+		values ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, '')::numeric,
+			case when $4 = '' then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end)
 		on conflict (parent_id, parent_step) do nothing`,
 		r.ID, r.Task, r.Root, r.Parent, r.ParentStep, r.Agent, cleanText(r.Goal), orNull(r.Input),
 		r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(), r.Limits.GasWei)

@@ -123,14 +123,21 @@ func (db *DB) ReleaseRun(ctx context.Context, l RunLease) error {
 	return failed("release run", err)
 }
 
-// RequeueLost queues the runs whose holder is gone, at most so many, and tells how many.
+// jobWait is how long a queued run may go untaken before somebody looks for its job.
+const jobWait = "15 seconds"
+
+// RequeueLost queues the runs whose holder is gone, or whose job is, at most so many, and
+// tells how many. A job dies with its worker between being fetched and taking the run.
 func (db *DB) RequeueLost(ctx context.Context, most int, queue func(tx pgx.Tx, roots []string) error) (n int, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, "requeue lost runs", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
-			update runs set lost_after = clock_timestamp() + interval '1 minute' where id in (
-				select id from runs where lost_after < clock_timestamp() and ended_at is null and awaiting = ''
-				order by lost_after limit $1 for update skip locked)
-			returning id`, most)
+			with lost as (
+				update runs set lost_after = clock_timestamp() + interval '`+jobWait+`' where id in (
+					select id from runs where lost_after < clock_timestamp() and ended_at is null and awaiting = ''
+					order by lost_after limit $1 for update skip locked)
+				returning id)
+			select id from lost where id not in (
+				select args->>'root' from river_job where kind = 'run' and state in ('available', 'scheduled', 'retryable'))`, most)
 		if err != nil {
 			return err
 		}

@@ -1,0 +1,90 @@
+// Package remote makes agents in any language modules of the orchestrator. An agent is an
+// HTTP server with one route per method of a module; docs/agents.md and its OpenAPI
+// document describe them. An agent reaches nothing through the runtime by itself: where a
+// method needs a tool, a chain or a transaction it answers with the calls that it wants,
+// the runtime makes them within budget and policy, and asks again with their outcomes.
+// So an agent needs no state, and one that is asked again after a crash gets the outcomes
+// that the journal has.
+package remote
+
+import (
+	"encoding/json"
+
+	"repute/orchestrator"
+	"repute/policy"
+)
+
+// Protocol names the version that both sides speak.
+const Protocol = "repute-agent/1"
+
+// Methods of an agent, each at POST {url}/{method}; GET {url}/info answers Info.
+const (
+	methodInfo      = "info"
+	methodCanHandle = "can-handle"
+	methodPlan      = "plan"
+	methodDryRun    = "dry-run"
+	methodExecute   = "execute"
+	methodVerify    = "verify"
+	methodSummarize = "summarize"
+)
+
+// Info is what an agent says of itself.
+type Info struct {
+	Protocol     string                `json:"protocol"`
+	Slug         string                `json:"slug"`
+	DisplayName  string                `json:"displayName"`
+	Version      string                `json:"version"`
+	IdentityMode string                `json:"identityMode"`
+	DryRun       bool                  `json:"dryRun"` // it answers dry-run
+	Manifest     orchestrator.Manifest `json:"manifest"`
+}
+
+// Question is the body of every POST. What a method does not need is missing.
+type Question struct {
+	Protocol     string                     `json:"protocol"`
+	RunID        string                     `json:"runId,omitempty"`
+	TaskID       string                     `json:"taskId"`
+	ParentRunID  string                     `json:"parentRunId,omitempty"`
+	Budget       *policy.Budget             `json:"budget,omitempty"`
+	Threshold    *policy.Threshold          `json:"threshold,omitempty"`
+	Task         orchestrator.Task          `json:"task"`
+	Plan         *orchestrator.Plan         `json:"plan,omitempty"`
+	Step         *orchestrator.Step         `json:"step,omitempty"`   // execute: the step to do
+	Inputs       map[string]json.RawMessage `json:"inputs,omitempty"` // results of the steps before, by id
+	Execution    *orchestrator.Execution    `json:"execution,omitempty"`
+	Verification *orchestrator.Verification `json:"verification,omitempty"`
+	// Outcomes are those of all calls asked for so far, in order.
+	Outcomes []Outcome `json:"outcomes"`
+}
+
+// Answer is either calls that must be made before the agent can go on, or its result, or
+// why there is none.
+type Answer struct {
+	Calls  []Call          `json:"calls,omitempty"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// Call is something that an agent wants the runtime to do. Kind says which field counts:
+// tool, http, read, simulate or send.
+type Call struct {
+	Kind  string                    `json:"kind"`
+	Tool  string                    `json:"tool,omitempty"`
+	Input json.RawMessage           `json:"input,omitempty"` // of a tool
+	HTTP  *orchestrator.HTTPRequest `json:"http,omitempty"`
+	Read  *Read                     `json:"read,omitempty"`
+	Tx    *orchestrator.Tx          `json:"tx,omitempty"` // to simulate or send
+}
+
+// Read is a call of a view function.
+type Read struct {
+	ChainID uint64 `json:"chainId"`
+	To      string `json:"to"`   // address
+	Data    string `json:"data"` // 0x and hex
+}
+
+// Outcome is what came of a call: a result or an error.
+type Outcome struct {
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}

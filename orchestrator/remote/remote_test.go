@@ -1,0 +1,187 @@
+package remote_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/internal/pgtest"
+	"repute/orchestrator"
+	"repute/orchestrator/remote"
+	"repute/policy"
+	"repute/store"
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func manifestOf(slug string) orchestrator.Manifest {
+	return orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: slug, Version: "1.2.3"}
+}
+
+// server is an agent that looks a word up with a tool before it answers.
+func server(t *testing.T, change func(method string, w http.ResponseWriter) bool) *httptest.Server {
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		method := strings.TrimPrefix(r.URL.Path, "/agent/")
+		if change != nil && change(method, w) {
+			return
+		}
+		w.Header().Set("Content-Type", "application/json; charset=utf-8")
+		if method == "info" {
+			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway", Version: "1.2.3",
+				IdentityMode: orchestrator.IdentityMode, Manifest: manifestOf("faraway")})
+			return
+		}
+		var q remote.Question
+		if json.NewDecoder(r.Body).Decode(&q) != nil || q.Protocol != remote.Protocol {
+			http.Error(w, "bad question", http.StatusBadRequest)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(reply(method, q))
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func reply(method string, q remote.Question) remote.Answer {
+	result := func(v any) remote.Answer {
+		b, _ := json.Marshal(v)
+		return remote.Answer{Result: b}
+	}
+	switch method {
+	case "can-handle":
+		return result(q.Task.Goal != "impossible")
+	case "plan":
+		return result(orchestrator.Plan{Steps: []orchestrator.Step{{ID: "look", Agent: "faraway", Description: "look it up"}}})
+	case "execute":
+		if len(q.Outcomes) == 0 {
+			return remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "dictionary", Input: json.RawMessage(`"word"`)}, {Kind: "tool", Tool: "nothing"}}}
+		}
+		return result(map[string]any{"found": q.Outcomes[0].Result, "lacking": q.Outcomes[1].Error})
+	case "verify":
+		return result(orchestrator.Verification{Checks: []orchestrator.Check{{Name: "found", Passed: strings.Contains(string(q.Execution.Steps[0].Result), "meaning")}}, Score: 1})
+	}
+	return result(orchestrator.Summary{Text: "looked it up"})
+}
+
+type dictionary struct{}
+
+func (dictionary) Call(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return json.RawMessage(`"meaning"`), nil
+}
+
+// A remote agent goes through the same phases, with the same counted calls.
+func TestRemoteAgentRuns(t *testing.T) {
+	t.Parallel()
+	agent := server(t, nil)
+	o := remote.Options{Client: agent.Client()}
+	m, err := remote.Open(t.Context(), agent.URL+"/agent", o)
+	ok(t, err)
+	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
+	ok(t, err)
+	t.Cleanup(db.Close)
+	b, err := json.Marshal(m.Info().Manifest)
+	ok(t, err)
+	ok(t, db.SaveModule(t.Context(), repute.Module{Slug: "faraway", URL: agent.URL + "/agent", Manifest: b}))
+	p, err := policy.Parse([]byte("version: \"1\"\n"))
+	ok(t, err)
+	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p },
+		Tools:  map[string]orchestrator.Tool{"dictionary": dictionary{}},
+		Remote: func(known repute.Module) (orchestrator.Module, error) { return remote.Stored(known, o) }})
+	ok(t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = e.Run(ctx) }()
+	t.Cleanup(func() { stop(); <-done })
+	desk, err := orchestrator.NewDesk(db)
+	ok(t, err)
+	task, _, err := desk.Submit(t.Context(), orchestrator.Request{Goal: "find it", Coordinator: "faraway"})
+	ok(t, err)
+	run := ended(t, db, task)
+	if run.Status != repute.RunCompleted || run.Used.ToolCalls != 1 {
+		t.Fatalf("run %s, %d tool calls: %s", run.Status, run.Used.ToolCalls, run.Error)
+	}
+	steps, err := db.RunSteps(t.Context(), run.ID)
+	if ok(t, err); !strings.Contains(string(steps[0].Result), `"found":"meaning"`) || !strings.Contains(string(steps[0].Result), "not indexed") {
+		t.Errorf("step %s", steps[0].Result)
+	}
+	task, _, err = desk.Submit(t.Context(), orchestrator.Request{Goal: "impossible", Coordinator: "faraway"})
+	ok(t, err)
+	if run := ended(t, db, task); !strings.Contains(run.Error, "cannot handle") {
+		t.Errorf("run %s: %s", run.Status, run.Error)
+	}
+}
+
+func ended(t *testing.T, db *store.DB, task repute.Task) repute.Run {
+	t.Helper()
+	for range 3000 {
+		r, err := db.Run(t.Context(), task.Run)
+		ok(t, err)
+		if r.Status.Ended() {
+			return r
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	t.Fatal("the run did not end")
+	return repute.Run{}
+}
+
+// Answers that are none say what is wrong, and cost no more than their bounds.
+func TestRemoteAnswersAreBounded(t *testing.T) {
+	t.Parallel()
+	cases := map[string]struct {
+		answer func(w http.ResponseWriter)
+		want   string
+		kind   error
+	}{
+		"html": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "text/html")
+			_, _ = w.Write([]byte("<html>hello</html>"))
+		}, "text/html", repute.ErrInvalid},
+		"large": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`"` + strings.Repeat("x", 10<<20) + `"`))
+		}, "more than", repute.ErrInvalid},
+		"status": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusTeapot) }, "status 418", repute.ErrInvalid},
+		"no json": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte("{"))
+		}, "no JSON", repute.ErrInvalid},
+		"empty": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte("{}"))
+		}, "neither", repute.ErrInvalid},
+		"endless": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"calls":[{"kind":"tool","tool":"a"}]}`))
+		}, "none in can-handle", repute.ErrInvalid},
+		"slow": {func(w http.ResponseWriter) { time.Sleep(2 * time.Second) }, "deadline", repute.ErrUnavailable},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agent := server(t, func(method string, w http.ResponseWriter) bool {
+				if method == "can-handle" {
+					c.answer(w)
+				}
+				return method == "can-handle"
+			})
+			m, err := remote.Open(t.Context(), agent.URL+"/agent", remote.Options{Client: agent.Client(), Timeout: 500 * time.Millisecond})
+			ok(t, err)
+			_, err = m.CanHandle(t.Context(), orchestrator.Task{ID: "t", Goal: "g"})
+			if !errors.Is(err, c.kind) || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("answered with %v", err)
+			}
+		})
+	}
+}
