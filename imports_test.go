@@ -38,6 +38,7 @@ var allowed = map[string][]string{
 	"api/subgraph":                {".", "store"},
 	"api":                         {".", "store", "trust", "trust/statement", "notify", "manifest", "web", "api/subgraph"},
 	"orchestrator":                {".", "contracts", "policy", "store", "trust", "manifest", "resolver"},
+	"orchestrator/wallet":         {".", "contracts", "contracts/bindings", "store", "orchestrator", "policy"},
 	"orchestrator/control":        {".", "store", "orchestrator", "policy", "manifest"},
 	"orchestrator/remote":         {".", "orchestrator", "policy"},
 	"internal/bench":              {".", "store", "indexer/documents", "devnet", "trust", "internal/attack", "internal/pg", "internal/synth"},

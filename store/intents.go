@@ -82,7 +82,7 @@ func (db *DB) AddIntent(ctx context.Context, in Intent, sign func(ctx context.Co
 			return err
 		}
 		if out, err = readIntent(ctx, tx, in.ID); err == nil {
-			return in.same(&out)
+			return in.Same(&out)
 		} else if !errors.Is(err, repute.ErrNotFound) {
 			return err
 		}
@@ -149,9 +149,9 @@ func jsonText(v json.RawMessage) *string {
 	return &s
 }
 
-// same refuses another transaction under the id of a stored one. Limits, what it has come
+// Same refuses another transaction under the id of a stored one. Limits, what it has come
 // to and, where keys were changed meanwhile, the sender may differ.
-func (i *Intent) same(stored *Intent) error {
+func (i *Intent) Same(stored *Intent) error {
 	if i.ChainID != stored.ChainID || i.To != stored.To || i.Value.Cmp(stored.Value) != 0 || string(i.Data) != string(stored.Data) {
 		return fmt.Errorf("intent %s is another transaction: %w", i.ID, repute.ErrConflict)
 	}

@@ -1,0 +1,227 @@
+package wallet
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"log/slog"
+	"math/big"
+	"sync/atomic"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/store"
+)
+
+// Config says with which keys transactions are sent, and over what.
+type Config struct {
+	Chains []ChainConfig
+	Log    *slog.Logger // nil discards
+}
+
+// ChainConfig is one chain. Only ChainID and RPC are needed; without keys nothing is sent.
+type ChainConfig struct {
+	ChainID uint64
+	// RPC are URLs of HTTP endpoints. The first is used; the others must confirm what it
+	// says of transactions.
+	RPC []string
+	// Treasury is the OpenFiTreasury that agents spend from.
+	Treasury common.Address
+	// Registries are the contracts that agents write to with their own keys.
+	Registries orchestrator.Registries
+	// Operator signs treasury calls. It is the operator of the agents' policies, or a relayer.
+	Operator SignerConfig
+	// Identities sign registry writes, by agent slug. None may be the operator.
+	Identities map[string]SignerConfig
+
+	Confirmations uint64        // blocks from the one that mined it on, itself included; 2 when 0
+	StuckAfter    time.Duration // until a transaction that is not mined is replaced; 1 min when 0
+	Poll          time.Duration // between looks for a receipt; 2 s when 0
+	Patience      time.Duration // for endpoints that fail or contradict each other; 1 min when 0
+	// Headroom is by how many percent fees may rise above what they are when the
+	// transaction is simulated; 100 when 0.
+	Headroom int64
+}
+
+func (c ChainConfig) withDefaults() ChainConfig {
+	c.Confirmations = cmp.Or(c.Confirmations, 2)
+	c.StuckAfter = cmp.Or(c.StuckAfter, time.Minute)
+	c.Poll = cmp.Or(c.Poll, 2*time.Second)
+	c.Patience = cmp.Or(c.Patience, time.Minute)
+	c.Headroom = cmp.Or(c.Headroom, 100)
+	c.Registries.ChainID = c.ChainID
+	return c
+}
+
+func (c *ChainConfig) check(field string) error {
+	switch {
+	case c.ChainID == 0:
+		return repute.Invalid(field+".chain_id", "is missing", "the chain's number, e.g. 8453")
+	case len(c.RPC) == 0:
+		return repute.Invalid(field+".rpc", "is missing", "at least one URL")
+	case c.Treasury == common.Address{} && !c.Operator.none():
+		return repute.Invalid(field+".treasury", "is missing", "the address of the OpenFiTreasury that the operator spends from")
+	case c.StuckAfter < 0 || c.Poll < 0 || c.Patience < 0 || c.Headroom < 0 || c.Headroom > 10_000:
+		return repute.Invalid(field, "has a negative duration or a headroom outside 0 to 10000", "leave them out for the defaults")
+	}
+	return nil
+}
+
+// Wallet sends transactions. It is safe for concurrent use, and any number of processes
+// with the same database may share its keys.
+type Wallet struct {
+	db     *store.DB
+	log    *slog.Logger
+	chains map[uint64]*chain
+}
+
+// chain is a chain with its keys.
+type chain struct {
+	ChainConfig
+	id         *big.Int
+	nodes      []*endpoint
+	rules      rules
+	operator   signer            // nil: no treasury calls
+	identities map[string]signer // by slug
+	signing    chan struct{}     // held while a nonce is taken: one connection of the database at most
+	known      atomic.Bool       // the endpoints are of this chain
+}
+
+// Open reads the keys of a configuration. Endpoints are not asked for anything yet. The
+// error is repute.ErrInvalid and shows no part of a key.
+func Open(ctx context.Context, db *store.DB, c Config) (*Wallet, error) {
+	w := &Wallet{db: db, log: c.Log, chains: map[uint64]*chain{}}
+	if w.log == nil {
+		w.log = slog.New(slog.DiscardHandler)
+	}
+	for i, conf := range c.Chains {
+		field := fmt.Sprintf("wallet.chains[%d]", i)
+		if err := conf.check(field); err != nil {
+			w.Close()
+			return nil, err
+		}
+		if w.chains[conf.ChainID] != nil {
+			w.Close()
+			return nil, repute.Invalid(field+".chain_id", fmt.Sprintf("%d stands there twice", conf.ChainID), "one entry per chain")
+		}
+		opened, err := openChain(ctx, field, conf.withDefaults())
+		w.chains[conf.ChainID] = opened
+		if err != nil {
+			w.Close()
+			return nil, err
+		}
+	}
+	return w, nil
+}
+
+// openChain gives back what is open already also beside an error.
+func openChain(ctx context.Context, field string, conf ChainConfig) (*chain, error) {
+	c := &chain{ChainConfig: conf, id: new(big.Int).SetUint64(conf.ChainID), identities: map[string]signer{}, signing: make(chan struct{}, 1)}
+	c.rules = rules{chainID: c.id, treasury: conf.Treasury, registries: conf.Registries}
+	for i, url := range conf.RPC {
+		e, err := dial(ctx, fmt.Sprintf("%s.rpc[%d]", field, i), url)
+		if err != nil {
+			return c, err
+		}
+		c.nodes = append(c.nodes, e)
+	}
+	var err error
+	if c.operator, err = conf.Operator.open(ctx, field+".operator"); err != nil {
+		return c, err
+	}
+	for slug, sc := range conf.Identities {
+		s, err := sc.open(ctx, field+".identities."+slug)
+		if err != nil {
+			return c, err
+		}
+		if s == nil {
+			return c, repute.Invalid(field+".identities."+slug, "names no key", "key_env, key_file, keystore or url")
+		}
+		if c.operator != nil && s.address() == c.operator.address() {
+			return c, repute.Invalid(field+".identities."+slug, "is the operator's key", "a key of its own: the operator signs treasury calls alone")
+		}
+		c.identities[slug] = s
+	}
+	return c, nil
+}
+
+// Close ends the connections.
+func (w *Wallet) Close() {
+	for _, c := range w.chains {
+		if c == nil {
+			continue
+		}
+		for _, e := range c.nodes {
+			e.rpc.Close()
+		}
+	}
+}
+
+// Operator is the address that signs treasury calls on a chain; repute.ErrNotFound where
+// none does.
+func (w *Wallet) Operator(chainID uint64) (common.Address, error) {
+	c, err := w.on(chainID)
+	if err != nil {
+		return common.Address{}, err
+	}
+	if c.operator == nil {
+		return common.Address{}, &repute.MissingError{What: fmt.Sprintf("operator key of chain %d", chainID), Why: "is not configured"}
+	}
+	return c.operator.address(), nil
+}
+
+// Identity is the address that signs an agent's registry writes on a chain;
+// repute.ErrNotFound where none does.
+func (w *Wallet) Identity(chainID uint64, slug string) (common.Address, error) {
+	c, err := w.on(chainID)
+	if err != nil {
+		return common.Address{}, err
+	}
+	s := c.identities[slug]
+	if s == nil {
+		return common.Address{}, &repute.MissingError{What: fmt.Sprintf("identity key of agent %q on chain %d", slug, chainID), Why: "is not configured"}
+	}
+	return s.address(), nil
+}
+
+func (w *Wallet) on(chainID uint64) (*chain, error) {
+	c := w.chains[chainID]
+	if c == nil {
+		return nil, &repute.MissingError{What: fmt.Sprintf("chain %d", chainID), Why: "is not configured for transactions"}
+	}
+	return c, nil
+}
+
+// Read calls a contract's view function at the newest block. repute.ErrInvalid where the
+// contract refuses, repute.ErrUnavailable where no answer comes.
+func (w *Wallet) Read(ctx context.Context, chainID uint64, to common.Address, data []byte) ([]byte, error) {
+	c, err := w.on(chainID)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.ours(ctx); err != nil {
+		return nil, err
+	}
+	return c.nodes[0].read(ctx, to, data)
+}
+
+// ours checks once that the endpoints are of the chain.
+func (c *chain) ours(ctx context.Context) error {
+	if c.known.Load() {
+		return nil
+	}
+	for _, e := range c.nodes {
+		id, err := e.chainID(ctx)
+		if err != nil {
+			return err
+		}
+		if id.Cmp(c.id) != 0 {
+			return repute.Conflict("the endpoint at %s is of chain %s, not of %s: mend the configuration", e.host, id, c.id)
+		}
+	}
+	c.known.Store(true)
+	return nil
+}

@@ -1,0 +1,204 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/ethclient"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute"
+)
+
+// callTimeout bounds every request to an endpoint.
+const callTimeout = 20 * time.Second
+
+// endpoint is a node. Its URL may hold a key: errors name the host alone.
+type endpoint struct {
+	host   string
+	secret []string // parts of the URL that no text may show
+	rpc    *rpc.Client
+	eth    *ethclient.Client
+}
+
+func dial(ctx context.Context, field, raw string) (*endpoint, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, repute.Invalid(field, "is no address", "an http or https URL")
+	}
+	client, err := rpc.DialOptions(ctx, raw)
+	if err != nil {
+		return nil, repute.Invalid(field, "cannot be used", "an http or https URL")
+	}
+	return &endpoint{host: u.Host, secret: secretsOf(u), rpc: client, eth: ethclient.NewClient(client)}, nil
+}
+
+// secretsOf lists what of a URL may be a key: all but scheme and host.
+func secretsOf(u *url.URL) (out []string) {
+	for _, s := range []string{u.String(), u.RequestURI(), u.Path, u.RawQuery, u.User.String()} {
+		if len(s) > 1 {
+			out = append(out, s)
+		}
+	}
+	if p, set := u.User.Password(); set && p != "" {
+		out = append(out, p)
+	}
+	parts := strings.Split(u.Path, "/")
+	for _, values := range u.Query() {
+		parts = append(parts, values...)
+	}
+	for _, p := range parts {
+		if len(p) >= 8 {
+			out = append(out, p)
+		}
+	}
+	return out
+}
+
+// clean is an error's text without secrets, on one line and not long.
+func (e *endpoint) clean(err error) string {
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err
+	}
+	text := err.Error()
+	for _, s := range e.secret {
+		text = strings.ReplaceAll(text, s, "…")
+	}
+	return plain(text)
+}
+
+// plain makes foreign text fit for an error: one line of printable characters.
+func plain(text string) string {
+	if len(text) > 300 {
+		text = text[:300] + "…"
+	}
+	return strings.Map(func(r rune) rune {
+		if r < ' ' || r == 0x7f || r == 0xfffd {
+			return ' '
+		}
+		return r
+	}, text)
+}
+
+// failed makes an error of an endpoint that did not answer as it should.
+func (e *endpoint) failed(doing string, err error) error {
+	return fmt.Errorf("%s at %s: %s: %w", doing, e.host, e.clean(err), repute.ErrUnavailable)
+}
+
+func (e *endpoint) chainID(ctx context.Context) (*big.Int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	id, err := e.eth.ChainID(ctx)
+	if err != nil {
+		return nil, e.failed("chain id", err)
+	}
+	return id, nil
+}
+
+// head is what is needed of a block's header. The hash is the endpoint's own word: chains
+// differ in how it is computed.
+type head struct {
+	Number  hexutil.Uint64 `json:"number"`
+	Hash    common.Hash    `json:"hash"`
+	Time    hexutil.Uint64 `json:"timestamp"`
+	BaseFee *hexutil.Big   `json:"baseFeePerGas"`
+}
+
+func (h *head) base() *big.Int {
+	if h.BaseFee == nil {
+		return new(big.Int)
+	}
+	return h.BaseFee.ToInt()
+}
+
+// block reads a header by number or tag.
+func (e *endpoint) block(ctx context.Context, at string) (*head, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var h *head
+	if err := e.rpc.CallContext(ctx, &h, "eth_getBlockByNumber", at, false); err != nil {
+		return nil, e.failed("block "+at, err)
+	}
+	if h == nil {
+		return nil, e.failed("block "+at, errors.New("not there"))
+	}
+	return h, nil
+}
+
+func (e *endpoint) read(ctx context.Context, to common.Address, data []byte) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	out, err := e.eth.CallContract(ctx, ethereum.CallMsg{To: &to, Data: data}, nil)
+	if err == nil {
+		return out, nil
+	}
+	if reason, refused := e.refusal(err); refused {
+		return nil, repute.Invalid("call", "the contract refused: "+reason, "arguments that it takes")
+	}
+	return nil, e.failed("call", err)
+}
+
+// nonce is an account's number of transactions at a block or tag.
+func (e *endpoint) nonce(ctx context.Context, of common.Address, at string) (uint64, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	var n hexutil.Uint64
+	if err := e.rpc.CallContext(ctx, &n, "eth_getTransactionCount", of, at); err != nil {
+		return 0, e.failed("nonce", err)
+	}
+	return uint64(n), nil
+}
+
+// tip is what the endpoint would give a block's builder, wei per gas.
+func (e *endpoint) tip(ctx context.Context) (*big.Int, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	tip, err := e.eth.SuggestGasTipCap(ctx)
+	if err != nil {
+		return nil, e.failed("tip", err)
+	}
+	return tip, nil
+}
+
+// receipt is nil where the endpoint knows none.
+func (e *endpoint) receipt(ctx context.Context, of common.Hash) (*types.Receipt, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	r, err := e.eth.TransactionReceipt(ctx, of)
+	if errors.Is(err, ethereum.NotFound) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, e.failed("receipt", err)
+	}
+	return r, nil
+}
+
+// send hands signed bytes to the endpoint. What it says against them is no error here but
+// a note: only the chain tells what becomes of a transaction.
+func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	err = e.rpc.CallContext(ctx, nil, "eth_sendRawTransaction", hexutil.Encode(raw))
+	var answer rpc.Error
+	switch {
+	case err == nil:
+		return "", nil
+	case errors.As(err, &answer):
+		if text := strings.ToLower(answer.Error()); strings.Contains(text, "already known") || strings.Contains(text, "known transaction") {
+			return "", nil
+		}
+		return e.clean(err), nil
+	}
+	return "", e.failed("send", err)
+}

@@ -1,0 +1,141 @@
+package wallet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/contracts/bindings"
+	"repute/store"
+)
+
+// maxLogs bounds what is kept of a transaction's logs, in bytes of JSON.
+const maxLogs = 256 << 10
+
+// mined finds the form of an intent that is in a block, as the first endpoint shows it.
+// good tells that it was not reverted. The zero Mining: none is.
+func (c *chain) mined(ctx context.Context, in *store.Intent) (m store.Mining, good bool, err error) {
+	for _, a := range slices.Backward(in.Attempts) {
+		r, err := c.nodes[0].receipt(ctx, a.Hash)
+		if err != nil {
+			return m, false, err
+		}
+		if r == nil {
+			continue
+		}
+		if err := c.nodes[0].believable(ctx, in, &a, r); err != nil {
+			return m, false, err
+		}
+		logs, err := json.Marshal(r.Logs)
+		if err != nil || len(logs) > maxLogs {
+			logs = nil
+		}
+		return store.Mining{Hash: a.Hash, Block: r.BlockNumber.Uint64(), BlockHash: r.BlockHash, GasUsed: r.GasUsed,
+			Fee: cost(r.GasUsed, r.EffectiveGasPrice), Logs: logs}, r.Status == types.ReceiptStatusSuccessful, nil
+	}
+	return m, false, nil
+}
+
+// believable checks a receipt against the chain and against what was signed. What does
+// not fit is repute.ErrUnavailable: the endpoint is not to be trusted, now or at all.
+func (e *endpoint) believable(ctx context.Context, in *store.Intent, a *store.IntentAttempt, r *types.Receipt) error {
+	wrong := func(format string, args ...any) error {
+		return fmt.Errorf("receipt of %s at %s: %s: %w", a.Hash, e.host, fmt.Sprintf(format, args...), repute.ErrUnavailable)
+	}
+	switch {
+	case r.TxHash != a.Hash:
+		return wrong("is of transaction %s", r.TxHash)
+	case r.BlockNumber == nil || !r.BlockNumber.IsUint64() || r.BlockNumber.Sign() == 0:
+		return wrong("names no block")
+	case r.GasUsed > a.Gas || r.GasUsed == 0:
+		return wrong("gas used %d, allowed %d", r.GasUsed, a.Gas)
+	case r.EffectiveGasPrice == nil || r.EffectiveGasPrice.Sign() < 0 || r.EffectiveGasPrice.Cmp(a.FeeCap) > 0:
+		return wrong("gas price %s, allowed %s", r.EffectiveGasPrice, a.FeeCap)
+	}
+	h, err := e.block(ctx, hexutil.EncodeUint64(r.BlockNumber.Uint64()))
+	if err != nil {
+		return err
+	}
+	if h.Hash != r.BlockHash {
+		return wrong("names block %s, but block %s is %s", r.BlockHash, r.BlockNumber, h.Hash)
+	}
+	if reason := contradiction(in, r); reason != "" {
+		return wrong("%s", reason)
+	}
+	return nil
+}
+
+// contradiction tells what of a receipt's logs cannot be.
+func contradiction(in *store.Intent, r *types.Receipt) string {
+	for _, l := range r.Logs {
+		if l == nil || l.TxHash != r.TxHash || l.BlockHash != r.BlockHash {
+			return "has a log of another transaction or block"
+		}
+	}
+	switch {
+	case r.Status == types.ReceiptStatusFailed && len(r.Logs) > 0:
+		return "says reverted, but has logs"
+	case r.Status == types.ReceiptStatusFailed:
+		return ""
+	case r.Status != types.ReceiptStatusSuccessful:
+		return fmt.Sprintf("has status %d", r.Status)
+	}
+	s, err := parseSpending(in.Data)
+	if err != nil { // a registry write: each of them emits an event
+		if !slices.ContainsFunc(r.Logs, func(l *types.Log) bool { return l.Address == in.To }) {
+			return "says done, but the registry emitted nothing"
+		}
+		return ""
+	}
+	if !slices.ContainsFunc(r.Logs, func(l *types.Log) bool { return l.Address == in.To && s.emitted(l) }) {
+		return "says done, but the treasury's event of the run is not there"
+	}
+	return ""
+}
+
+// emitted tells whether a log of the treasury is the event of this call.
+func (s *spending) emitted(l *types.Log) bool {
+	t := bindings.NewOpenFiTreasury()
+	if (s.Token != common.Address{}) {
+		e, err := t.UnpackERC20TransferredEvent(l)
+		return err == nil && e.AgentKey == s.Agent && e.RunId == s.Run && e.TaskId == s.Task && e.Token == s.Token && e.To == s.Target && same(e.Amount, s.Value)
+	}
+	e, err := t.UnpackNativeExecutedEvent(l)
+	return err == nil && e.AgentKey == s.Agent && e.RunId == s.Run && e.TaskId == s.Task && e.Target == s.Target && e.Selector == s.selector() && same(e.Value, s.Value)
+}
+
+func same(a, b *big.Int) bool { return a != nil && b != nil && a.Cmp(b) == 0 }
+
+// agreed tells whether the other endpoints show the same; false: one does not show it
+// yet. What contradicts is repute.ErrUnavailable.
+func (c *chain) agreed(ctx context.Context, in *store.Intent, m store.Mining, good bool) (bool, error) {
+	i := slices.IndexFunc(in.Attempts, func(a store.IntentAttempt) bool { return a.Hash == m.Hash })
+	if i < 0 {
+		return false, errors.New("mined form of intent " + in.ID + " is not stored")
+	}
+	for _, e := range c.nodes[1:] {
+		r, err := e.receipt(ctx, m.Hash)
+		if err != nil || r == nil {
+			return false, err
+		}
+		if err := e.believable(ctx, in, &in.Attempts[i], r); err != nil {
+			return false, err
+		}
+		logs, err := json.Marshal(r.Logs)
+		if err != nil {
+			return false, fmt.Errorf("logs of %s: %w", m.Hash, err)
+		}
+		if r.BlockHash != m.BlockHash || good != (r.Status == types.ReceiptStatusSuccessful) || r.GasUsed != m.GasUsed || len(logs) <= maxLogs && string(logs) != string(m.Logs) {
+			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, c.nodes[0].host, e.host, repute.ErrUnavailable)
+		}
+	}
+	return true, nil
+}

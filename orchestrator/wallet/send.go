@@ -1,0 +1,336 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/store"
+)
+
+// Send sends a transaction once per intent, however often, by however many processes and
+// after whatever crash it is called with it, and waits until it is confirmed. Before that
+// it is repute.ErrUnavailable, or the end of ctx: call it again with the same intent. Other
+// errors are final: nothing was sent, or it can never be mined.
+func (w *Wallet) Send(ctx context.Context, intent orchestrator.Intent) (orchestrator.Sent, error) {
+	c, err := w.on(intent.ChainID)
+	if err != nil {
+		return orchestrator.Sent{}, err
+	}
+	k, err := c.callOf(intent.Origin, &intent.Tx)
+	if err != nil {
+		return orchestrator.Sent{}, err
+	}
+	in, err := w.begin(ctx, c, k, intent)
+	if err != nil {
+		return orchestrator.Sent{}, err
+	}
+	return w.follow(ctx, c, in)
+}
+
+// begin gives the stored intent, signed. What it stores first is what is sent for ever.
+func (w *Wallet) begin(ctx context.Context, c *chain, k *call, intent orchestrator.Intent) (store.Intent, error) {
+	in := store.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.address(), To: k.to, Value: new(big.Int), Data: k.data}
+	if intent.MaxGasWei != "" {
+		most, err := amountOf("maxGasWei", intent.MaxGasWei)
+		if err != nil {
+			return in, err
+		}
+		in.MaxFee = most
+	}
+	known, err := w.db.Intent(ctx, in.ID)
+	if err == nil {
+		return known, in.Same(&known)
+	}
+	if !errors.Is(err, repute.ErrNotFound) {
+		return in, err
+	}
+	if err := c.ours(ctx); err != nil {
+		return in, err
+	}
+	gas, err := c.affordable(ctx, k)
+	if err != nil {
+		return in, err
+	}
+	select {
+	case c.signing <- struct{}{}:
+		defer func() { <-c.signing }()
+	case <-ctx.Done():
+		return in, ctx.Err()
+	}
+	return w.db.AddIntent(ctx, in, func(ctx context.Context, next uint64) (store.IntentAttempt, error) {
+		ctx, cancel := context.WithTimeout(ctx, signTimeout+5*time.Second)
+		defer cancel()
+		pending, err := c.nodes[0].nonce(ctx, in.From, "pending")
+		if err != nil {
+			return store.IntentAttempt{}, err
+		}
+		f, err := c.nodes[0].first(ctx, gas, in.MaxFee)
+		if err != nil {
+			return store.IntentAttempt{}, err
+		}
+		in.Nonce = max(next, pending)
+		return c.form(ctx, k.by, k.signer, &in, gas, f)
+	})
+}
+
+// affordable gives a call's gas limit. The error is final where the chain refuses the
+// call, or the sender cannot pay for it.
+func (c *chain) affordable(ctx context.Context, k *call) (uint64, error) {
+	at, err := c.nodes[0].block(ctx, "latest")
+	if err != nil {
+		return 0, err
+	}
+	gas, reason, err := c.nodes[0].execute(ctx, k, at.Hash)
+	if err == nil && reason == "" {
+		reason, err = c.nodes[0].funds(ctx, k.signer.address(), at.Hash, cost(gas, at.base()))
+	}
+	if err == nil && reason != "" {
+		err = repute.Invalid("tx", "would fail: "+reason, "simulate it")
+	}
+	return gas, err
+}
+
+// form signs an intent at its nonce.
+func (c *chain) form(ctx context.Context, by role, s signer, in *store.Intent, gas uint64, f fees) (store.IntentAttempt, error) {
+	to := in.To
+	return c.rules.sign(ctx, by, s, orchestrator.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task}, types.NewTx(&types.DynamicFeeTx{
+		ChainID: c.id, Nonce: in.Nonce, To: &to, Value: in.Value, Data: in.Data, Gas: gas, GasFeeCap: f.limit, GasTipCap: f.tip}))
+}
+
+// keyOf finds the key that signed for an intent; nil where it is not configured any more.
+func (c *chain) keyOf(in *store.Intent) (role, signer) {
+	if c.operator != nil && c.operator.address() == in.From {
+		return byOperator, c.operator
+	}
+	if s := c.identities[in.Agent]; s != nil && s.address() == in.From {
+		return byIdentity, s
+	}
+	return byIdentity, nil
+}
+
+// follow looks after an intent until it is final.
+func (w *Wallet) follow(ctx context.Context, c *chain, in store.Intent) (orchestrator.Sent, error) {
+	f := &follower{w: w, c: c, id: in.ID}
+	healthy := time.Now()
+	for {
+		in, err := f.step(ctx)
+		switch {
+		case err == nil && in.State.Final():
+			return outcome(&in)
+		case err == nil:
+			healthy = time.Now()
+		case ctx.Err() != nil || !errors.Is(err, repute.ErrUnavailable) || time.Since(healthy) > c.Patience:
+			return orchestrator.Sent{}, err
+		default:
+			w.log.Warn("transaction: will look again", "intent", f.id, "chain", c.ChainID, "error", err)
+		}
+		select {
+		case <-time.After(c.Poll):
+		case <-ctx.Done():
+			return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s is not confirmed%s: %w: %w", f.id, f.note, repute.ErrUnavailable, ctx.Err())
+		}
+	}
+}
+
+// outcome is what a final intent came to.
+func outcome(in *store.Intent) (orchestrator.Sent, error) {
+	if in.State == store.IntentFailed {
+		return orchestrator.Sent{}, repute.Conflict("the transaction of intent %s was not sent: %s", in.ID, in.Reason)
+	}
+	return orchestrator.Sent{Hash: in.Mined.Hash, From: in.From, OK: in.State == store.IntentConfirmed, Block: in.Mined.Block,
+		GasUsed: in.Mined.GasUsed, FeeWei: in.Mined.Fee.String(), Result: in.Mined.Logs}, nil
+}
+
+// follower looks after one intent.
+type follower struct {
+	w       *Wallet
+	c       *chain
+	id      string
+	note    string // what an endpoint last said against it
+	foreign int    // how often in a row its nonce was seen used by another transaction
+	sent    time.Time
+	fell    time.Time // when its block was last replaced
+}
+
+// foreignSeen is how often a nonce must be seen in somebody else's use: one endpoint may
+// be many nodes, not all of which know every receipt.
+const foreignSeen = 3
+
+// step looks once. Everything it does may be done again.
+func (f *follower) step(ctx context.Context) (store.Intent, error) {
+	in, err := f.w.db.Intent(ctx, f.id)
+	if err != nil || in.State.Final() {
+		return in, err
+	}
+	if err := f.c.ours(ctx); err != nil {
+		return in, err
+	}
+	latest, err := f.c.nodes[0].block(ctx, "latest")
+	if err != nil {
+		return in, err
+	}
+	used, err := f.c.nonceUsed(ctx, &in, uint64(latest.Number))
+	if err != nil {
+		return in, err
+	}
+	m, good, err := f.c.mined(ctx, &in)
+	switch {
+	case err != nil:
+		return in, err
+	case m.Block > 0:
+		f.foreign = 0
+		return f.settle(ctx, in, m, good, uint64(latest.Number))
+	case in.State == store.IntentMined: // its block was replaced
+		f.sent, f.fell = time.Time{}, time.Now()
+		if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentBroadcast, store.Mining{}, ""); err != nil {
+			return in, err
+		}
+	}
+	if used {
+		return f.taken(ctx, in)
+	}
+	f.foreign = 0
+	if err := f.before(ctx, &in); err != nil {
+		return in, err
+	}
+	return in, f.push(ctx, &in)
+}
+
+// nonceUsed tells whether a confirmed block has the intent's nonce behind it.
+func (c *chain) nonceUsed(ctx context.Context, in *store.Intent, latest uint64) (bool, error) {
+	depth := c.Confirmations - 1
+	n, err := c.nodes[0].nonce(ctx, in.From, hexutil.EncodeUint64(latest-min(latest, depth)))
+	return n > in.Nonce, err
+}
+
+// settle stores where a transaction was mined, and the end of it once its block is deep
+// enough and every endpoint shows the same.
+func (f *follower) settle(ctx context.Context, in store.Intent, m store.Mining, good bool, latest uint64) (store.Intent, error) {
+	state := store.IntentMined
+	if latest+1 >= m.Block+f.c.Confirmations {
+		agreed, err := f.c.agreed(ctx, &in, m, good)
+		if err != nil {
+			return in, err
+		}
+		switch {
+		case agreed && good:
+			state = store.IntentConfirmed
+		case agreed:
+			state = store.IntentReverted
+		default:
+			f.note = " (another endpoint does not show it yet)"
+		}
+	}
+	if state == in.State && m.Hash == in.Mined.Hash && m.BlockHash == in.Mined.BlockHash {
+		return in, nil
+	}
+	if err := f.w.db.MarkIntent(ctx, in.ID, state, m, ""); err != nil {
+		return in, err
+	}
+	return f.w.db.Intent(ctx, in.ID)
+}
+
+// taken ends an intent whose nonce somebody else used. Nothing is signed in its place.
+func (f *follower) taken(ctx context.Context, in store.Intent) (store.Intent, error) {
+	if f.foreign++; f.foreign < foreignSeen {
+		return in, nil
+	}
+	reason := fmt.Sprintf("another transaction has nonce %d of %s: the key is in use elsewhere", in.Nonce, in.From)
+	f.w.log.Error("transaction: nonce taken", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce)
+	if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentFailed, store.Mining{}, reason); err != nil {
+		return in, err
+	}
+	return f.w.db.Intent(ctx, in.ID)
+}
+
+// before looks after earlier transactions of the account that nobody may be waiting for:
+// without them this one is not mined.
+func (f *follower) before(ctx context.Context, in *store.Intent) error {
+	next, err := f.c.nodes[0].nonce(ctx, in.From, "latest")
+	if err != nil || next >= in.Nonce || !f.due() {
+		return err
+	}
+	earlier, err := f.w.db.IntentsBetween(ctx, in.ChainID, in.From, next, in.Nonce-1)
+	if err != nil {
+		return err
+	}
+	for i := range earlier {
+		if err := f.offer(ctx, &earlier[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// due tells whether it is time to send again what nodes may have forgotten.
+func (f *follower) due() bool { return f.sent.IsZero() || time.Since(f.sent) > f.c.StuckAfter/2 }
+
+// push sends what is not mined, for more where it waits for too long.
+func (f *follower) push(ctx context.Context, in *store.Intent) error {
+	if in.State != store.IntentSigned && in.Attempts[len(in.Attempts)-1].Age < f.c.StuckAfter && !f.due() {
+		return nil
+	}
+	if err := f.offer(ctx, in); err != nil {
+		return err
+	}
+	f.sent = time.Now()
+	return nil
+}
+
+// offer sends the newest form of an intent, or a dearer one where that is due.
+func (f *follower) offer(ctx context.Context, in *store.Intent) error {
+	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fell) >= f.c.StuckAfter && !in.State.Final() {
+		if err := f.bump(ctx, in); err != nil {
+			return err
+		}
+	}
+	note, err := f.c.nodes[0].send(ctx, in.Attempts[len(in.Attempts)-1].Raw)
+	if err != nil {
+		return err
+	}
+	if note != "" {
+		f.note = " (" + f.c.nodes[0].host + " said: " + note + ")"
+		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "said", note)
+		return nil
+	}
+	if in.State == store.IntentSigned {
+		return f.w.db.MarkIntent(ctx, in.ID, store.IntentBroadcast, store.Mining{}, "")
+	}
+	return nil
+}
+
+// bump signs an intent for an eighth more or today's fees, where its limit allows that.
+func (f *follower) bump(ctx context.Context, in *store.Intent) error {
+	by, key := f.c.keyOf(in)
+	last := in.Attempts[len(in.Attempts)-1]
+	now, _, err := f.c.nodes[0].fees(ctx)
+	if err != nil {
+		return err
+	}
+	least := fees{raised(last.FeeCap), raised(last.TipCap)}
+	higher := fees{last.FeeCap, last.TipCap}.bumped(now).within(last.Gas, in.MaxFee)
+	if key == nil {
+		f.note = fmt.Sprintf(" (the key of %s is not configured any more, so its fee stays)", in.From)
+		return nil
+	}
+	if higher.limit.Cmp(least.limit) < 0 || higher.tip.Cmp(least.tip) < 0 {
+		f.note = fmt.Sprintf(" (it waits at nonce %d, and its limit of %s wei allows no higher fee)", in.Nonce, in.MaxFee)
+		return nil
+	}
+	dearer, err := f.w.db.AddAttempt(ctx, in.ID, len(in.Attempts), func(ctx context.Context, in store.Intent) (store.IntentAttempt, error) {
+		return f.c.form(ctx, by, key, &in, last.Gas, higher)
+	})
+	if err != nil {
+		return err
+	}
+	*in = dearer
+	return nil
+}

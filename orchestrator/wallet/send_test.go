@@ -1,0 +1,319 @@
+package wallet_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/orchestrator/wallet"
+	"repute/store"
+)
+
+// TestSendOnce asks for one transaction many times, at once and again later.
+func TestSendOnce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mining()
+	a, db := w.open(w.config())
+	b, _ := w.open(w.config())
+	var wg sync.WaitGroup
+	results := make([]result, 6)
+	for i := range results {
+		wg.Go(func() { results[i] = <-sending(t.Context(), []*wallet.Wallet{a, b}[i%2], w.pay("one", "60")) })
+	}
+	wg.Wait()
+	results = append(results, <-sending(t.Context(), a, w.pay("one", "60")))
+	for _, r := range results {
+		ok(t, r.err)
+		if r.sent.Hash != results[0].sent.Hash || !r.sent.OK || r.sent.From != w.d.Account(operatorAccount).Address || r.sent.Block == 0 || r.sent.GasUsed == 0 || len(r.sent.Result) == 0 {
+			t.Errorf("%+v", r.sent)
+		}
+	}
+	if w.paid() != 60 || w.nonce() != 1 || len(w.transactions()) != 1 {
+		t.Errorf("%d wei, nonce %d", w.paid(), w.nonce())
+	}
+	in, err := db.Intent(t.Context(), "one")
+	ok(t, err)
+	if in.State != store.IntentConfirmed || in.Mined.Hash != results[0].sent.Hash || len(in.Attempts) != 1 || in.Run != "run_1" || in.Agent != "payer" {
+		t.Errorf("%+v", in)
+	}
+	if _, err := a.Send(t.Context(), w.pay("one", "61")); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("another transaction: %v", err)
+	}
+}
+
+// TestSendCutOff ends the caller's context at each request to the endpoint in turn.
+func TestSendCutOff(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mining()
+	var mu sync.Mutex
+	var count, at int
+	var cut context.CancelFunc
+	url := w.proxy(func(string) *message {
+		mu.Lock()
+		defer mu.Unlock()
+		if count++; count == at {
+			cut()
+		}
+		return nil
+	}, nil)
+	for round := 1; ; round++ {
+		a, _ := w.open(w.config(url))
+		ctx, cancel := context.WithCancel(t.Context())
+		mu.Lock()
+		count, at, cut = 0, round, cancel
+		mu.Unlock()
+		sent, err := a.Send(ctx, w.pay("one", "60"))
+		cancel()
+		if err == nil {
+			if !sent.OK || round < 8 {
+				t.Errorf("round %d: %+v", round, sent)
+			}
+			break
+		}
+		if ctx.Err() == nil || round > 100 {
+			t.Fatalf("round %d: %v", round, err)
+		}
+	}
+	if w.paid() != 60 || w.nonce() != 1 {
+		t.Errorf("%d wei, nonce %d", w.paid(), w.nonce())
+	}
+}
+
+// TestSendShared has two processes send 100 transactions with one key.
+func TestSendShared(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.owner(treasuryABI.PackSetPolicy(agentKey, true, w.d.Account(operatorAccount).Address, n(100), n(1000), n(0), false, false))
+	a, db := w.open(w.config())
+	b, _ := w.open(w.config())
+	w.mining()
+	var wg sync.WaitGroup
+	work := make(chan int, 100)
+	for i := range 100 {
+		work <- i
+	}
+	close(work)
+	for i := range 16 {
+		wg.Go(func() {
+			by := []*wallet.Wallet{a, b}[i%2]
+			for j := range work {
+				if r := <-sending(t.Context(), by, w.pay(fmt.Sprint("i", j), "1")); r.err != nil || !r.sent.OK {
+					t.Errorf("%d: %+v", j, r)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	all, err := db.IntentsBetween(t.Context(), w.d.Chain().ID, w.d.Account(operatorAccount).Address, 0, 1000)
+	ok(t, err)
+	for i, in := range all {
+		if in.Nonce != uint64(i) || in.State != store.IntentConfirmed {
+			t.Errorf("intent %d has nonce %d and is %s", i, in.Nonce, in.State)
+		}
+	}
+	if w.paid() != 100 || w.nonce() != 100 || len(w.transactions()) != 100 {
+		t.Errorf("%d wei, nonce %d", w.paid(), w.nonce())
+	}
+}
+
+// TestSendStuck replaces what no block takes, at its nonce, for at least an eighth more.
+func TestSendStuck(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.config()
+	c.StuckAfter = 50 * time.Millisecond
+	a, db := w.open(c)
+	r := sending(t.Context(), a, w.pay("one", "60"))
+	until(t, "two replacements", func() bool {
+		in, err := db.Intent(t.Context(), "one")
+		return err == nil && len(in.Attempts) >= 3 && in.State == store.IntentBroadcast
+	})
+	w.mining()
+	got := <-r
+	ok(t, got.err)
+	in, err := db.Intent(t.Context(), "one")
+	ok(t, err)
+	for i := 1; i < len(in.Attempts); i++ {
+		was, is := in.Attempts[i-1], in.Attempts[i]
+		if 8*is.FeeCap.Int64() < 9*was.FeeCap.Int64() || 8*is.TipCap.Int64() < 9*was.TipCap.Int64() || is.Gas != was.Gas {
+			t.Errorf("attempt %d: %v after %v", i, is, was)
+		}
+		if is.FeeCap.Int64()*int64(is.Gas) > in.MaxFee.Int64() {
+			t.Errorf("attempt %d may cost more than %s", i, in.MaxFee)
+		}
+	}
+	if txs := w.transactions(); w.paid() != 60 || len(txs) != 1 || txs[0].Hash() != got.sent.Hash || txs[0].Nonce() != 0 {
+		t.Errorf("%d wei, %d transactions", w.paid(), len(txs))
+	}
+}
+
+// TestSendFeeLimit never offers more than the intent allows, and signs nothing where that
+// is below the block's fee.
+func TestSendFeeLimit(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.config()
+	c.StuckAfter = 20 * time.Millisecond
+	a, db := w.open(c)
+	in := w.pay("poor", "60")
+	in.MaxGasWei = "1000"
+	if _, err := a.Send(t.Context(), in); !errors.Is(err, repute.ErrLimited) {
+		t.Errorf("below the base fee: %v", err)
+	}
+	if _, err := db.Intent(t.Context(), "poor"); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("stored: %v", err)
+	}
+	s, err := a.Simulate(t.Context(), origin, in.Tx)
+	ok(t, err)
+	in.ID, in.MaxGasWei = "limited", s.FeeWei
+	ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+	defer cancel()
+	if _, err := a.Send(ctx, in); !errors.Is(err, repute.ErrUnavailable) {
+		t.Errorf("nobody mines: %v", err)
+	}
+	stored, err := db.Intent(t.Context(), "limited")
+	ok(t, err)
+	last := stored.Attempts[len(stored.Attempts)-1]
+	if most := last.FeeCap.Int64() * int64(last.Gas); len(stored.Attempts) < 2 || most > stored.MaxFee.Int64() || 9*most/8 < stored.MaxFee.Int64()*8/10 {
+		t.Errorf("%d attempts, the last for %d of %s", len(stored.Attempts), most, stored.MaxFee)
+	}
+	w.mining()
+	if r := <-sending(t.Context(), a, in); r.err != nil || !r.sent.OK {
+		t.Errorf("%+v", r)
+	}
+}
+
+// TestSendReorg confirms nothing before it is deep enough, and sends again what a
+// reorganisation threw out.
+func TestSendReorg(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.config()
+	c.Confirmations = 4
+	a, db := w.open(c)
+	r := sending(t.Context(), a, w.pay("one", "60"))
+	state := func(want store.IntentState) func() bool {
+		return func() bool {
+			in, err := db.Intent(t.Context(), "one")
+			return err == nil && in.State == want
+		}
+	}
+	until(t, "broadcast", state(store.IntentBroadcast))
+	mine(w, 2)
+	until(t, "mined", state(store.IntentMined))
+	in, err := db.Intent(t.Context(), "one")
+	ok(t, err)
+	ok(t, w.d.Reorg(t.Context(), 2, 3))
+	ok(t, w.d.DropPool())
+	until(t, "sent again", func() bool {
+		pending, err := w.d.Client().PendingNonceAt(t.Context(), w.d.Account(operatorAccount).Address)
+		return err == nil && pending == 1
+	})
+	if w.paid() != 0 {
+		t.Error("the reorganisation left the payment")
+	}
+	mine(w, 1)
+	until(t, "mined again", state(store.IntentMined))
+	mine(w, 3)
+	got := <-r
+	ok(t, got.err)
+	if got.sent.Hash != in.Mined.Hash || got.sent.Block == in.Mined.Block || w.paid() != 60 || w.nonce() != 1 {
+		t.Errorf("%+v, was in block %d", got.sent, in.Mined.Block)
+	}
+}
+
+func mine(w *world, blocks int) {
+	w.t.Helper()
+	for range blocks {
+		_, err := w.d.Mine(w.t.Context())
+		ok(w.t, err)
+	}
+}
+
+// TestSendForeign fails an intent whose nonce another user of the key took, and signs
+// nothing in its place; the next intent goes on behind it.
+func TestSendForeign(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	url := w.proxy(func(method string) *message {
+		if method == "eth_sendRawTransaction" {
+			return &message{Result: []byte(`"0x00"`)} // lost on its way
+		}
+		return nil
+	}, nil)
+	a, db := w.open(w.config(url))
+	r := sending(t.Context(), a, w.pay("one", "60"))
+	until(t, "broadcast", func() bool {
+		in, err := db.Intent(t.Context(), "one")
+		return err == nil && in.State == store.IntentBroadcast
+	})
+	b := w.d.Batch()
+	b.Pay(w.d.Account(operatorAccount), w.payee, n(1))
+	_, err := b.Mine(t.Context())
+	ok(t, err)
+	got := <-r
+	if !errors.Is(got.err, repute.ErrConflict) || errors.Is(got.err, repute.ErrUnavailable) {
+		t.Errorf("%+v", got)
+	}
+	in, err := db.Intent(t.Context(), "one")
+	ok(t, err)
+	if in.State != store.IntentFailed || in.Reason == "" || len(in.Attempts) != 1 {
+		t.Errorf("%+v", in)
+	}
+	direct, _ := w.open(w.config())
+	w.mining()
+	if got := <-sending(t.Context(), direct, w.pay("two", "5")); got.err != nil || !got.sent.OK || w.paid() != 6 || w.nonce() != 2 {
+		t.Errorf("%+v, %d wei", got, w.paid())
+	}
+}
+
+// TestSendAbandoned mines an earlier transaction of the account whose caller is gone
+// before the endpoint had it.
+func TestSendAbandoned(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	down := &message{Error: []byte(`{"code":-32000,"message":"try later"}`)}
+	url := w.proxy(func(method string) *message {
+		if method == "eth_sendRawTransaction" {
+			return down
+		}
+		return nil
+	}, nil)
+	a, _ := w.open(w.config(url))
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := a.Send(ctx, w.pay("one", "60")); !errors.Is(err, repute.ErrUnavailable) {
+		t.Errorf("abandoned: %v", err)
+	}
+	w.mining()
+	b, db := w.open(w.config())
+	if r := <-sending(t.Context(), b, w.pay("two", "5")); r.err != nil || !r.sent.OK || w.paid() != 65 || w.nonce() != 2 {
+		t.Errorf("%+v, %d wei", r, w.paid())
+	}
+	if in, err := db.Intent(t.Context(), "one"); err != nil || in.Nonce != 0 {
+		t.Errorf("%+v, %v", in, err)
+	}
+}
+
+// TestSendReverts tells a transaction that the chain reverts from one that works.
+func TestSendReverts(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, _ := w.open(w.config())
+	r := sending(t.Context(), a, w.pay("one", "60"))
+	until(t, "sent", func() bool {
+		pending, err := w.d.Client().PendingNonceAt(t.Context(), w.d.Account(operatorAccount).Address)
+		return err == nil && pending == 1
+	})
+	w.owner(treasuryABI.PackPause()) // after it was simulated, before it is mined
+	mine(w, 1)
+	if got := <-r; got.err != nil || got.sent.OK || got.sent.GasUsed == 0 || got.sent.FeeWei == "0" || w.paid() != 0 {
+		t.Errorf("%+v", got)
+	}
+}

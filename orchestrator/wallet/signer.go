@@ -1,0 +1,216 @@
+package wallet
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"errors"
+	"fmt"
+	"io"
+	"math/big"
+	"net/url"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/accounts/keystore"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute"
+)
+
+// SignerConfig names a key in one of four ways; the zero value names none. Files must be
+// readable by their owner alone.
+type SignerConfig struct {
+	KeyEnv  string // a variable with 64 hex digits
+	KeyFile string // a file with the same
+
+	Keystore     string // a key in Ethereum's JSON form, encrypted
+	PasswordFile string // its password, the first line
+
+	URL     string         // a JSON-RPC signer with account_signTransaction, such as clef
+	Address common.Address // its account; of the other ways the address that is expected, if any
+}
+
+func (s *SignerConfig) none() bool { return *s == SignerConfig{} }
+
+// signer signs what it is given: rules.sign alone calls it.
+type signer interface {
+	address() common.Address
+	sign(ctx context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error)
+}
+
+// open reads the key; nil where none is named.
+func (s *SignerConfig) open(ctx context.Context, field string) (signer, error) {
+	ways := 0
+	for _, w := range []string{s.KeyEnv, s.KeyFile, s.Keystore, s.URL} {
+		if w != "" {
+			ways++
+		}
+	}
+	switch {
+	case s.none():
+		return nil, nil
+	case ways != 1:
+		return nil, repute.Invalid(field, fmt.Sprintf("names %d keys", ways), "one of key_env, key_file, keystore and url")
+	case s.URL != "":
+		return openRemote(ctx, field, s.URL, s.Address)
+	}
+	key, err := s.local(field)
+	if err != nil {
+		return nil, err
+	}
+	out := localSigner{key}
+	if (s.Address != common.Address{}) && s.Address != out.address() {
+		return nil, repute.Invalid(field+".address", fmt.Sprintf("is %s, but the key is of %s", s.Address, out.address()), "the key's address, or leave it out")
+	}
+	return out, nil
+}
+
+func (s *SignerConfig) local(field string) (*ecdsa.PrivateKey, error) {
+	switch {
+	case s.KeyEnv != "":
+		text := os.Getenv(s.KeyEnv)
+		if text == "" {
+			return nil, repute.Invalid(field+".key_env", "the environment has no "+s.KeyEnv, "set it to the key's 64 hex digits")
+		}
+		return parseKey(field+".key_env", text)
+	case s.KeyFile != "":
+		raw, err := secretFile(field+".key_file", s.KeyFile, 1<<10)
+		if err != nil {
+			return nil, err
+		}
+		return parseKey(field+".key_file", string(raw))
+	}
+	return decryptKey(field, s.Keystore, s.PasswordFile)
+}
+
+// parseKey never shows a part of the text.
+func parseKey(field, text string) (*ecdsa.PrivateKey, error) {
+	key, err := crypto.HexToECDSA(strings.TrimPrefix(strings.TrimSpace(text), "0x"))
+	if err != nil {
+		return nil, repute.Invalid(field, "is no private key", "64 hex digits")
+	}
+	return key, nil
+}
+
+func decryptKey(field, path, passwordFile string) (*ecdsa.PrivateKey, error) {
+	if passwordFile == "" {
+		return nil, repute.Invalid(field+".password_file", "is missing", "the file with the keystore's password")
+	}
+	sealed, err := secretFile(field+".keystore", path, 64<<10)
+	if err != nil {
+		return nil, err
+	}
+	password, err := secretFile(field+".password_file", passwordFile, 4<<10)
+	if err != nil {
+		return nil, err
+	}
+	line, _, _ := strings.Cut(string(password), "\n")
+	key, err := keystore.DecryptKey(sealed, strings.TrimSuffix(line, "\r"))
+	if errors.Is(err, keystore.ErrDecrypt) {
+		return nil, repute.Invalid(field+".password_file", "does not open the keystore", "the password that the key was sealed with")
+	}
+	if err != nil {
+		return nil, repute.Invalid(field+".keystore", "is no key in Ethereum's JSON form", "a file as geth account new writes it")
+	}
+	return key.PrivateKey, nil
+}
+
+// secretFile reads a file that nobody but its owner may read.
+func secretFile(field, path string, most int64) ([]byte, error) {
+	file, err := os.Open(path)
+	if err != nil {
+		return nil, repute.Invalid(field, err.Error(), "give a readable file")
+	}
+	defer file.Close()
+	info, err := file.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		return nil, repute.Invalid(field, path+" is no file", "give a readable file")
+	}
+	if info.Mode().Perm()&0o077 != 0 {
+		return nil, repute.Invalid(field, fmt.Sprintf("others may read %s (mode %04o)", path, info.Mode().Perm()), "chmod 600 "+path)
+	}
+	raw, err := io.ReadAll(io.LimitReader(file, most+1))
+	if err != nil || int64(len(raw)) > most {
+		return nil, repute.Invalid(field, fmt.Sprintf("cannot be read, or has more than %d bytes", most), "give a readable file")
+	}
+	return raw, nil
+}
+
+// localSigner has the key in memory.
+type localSigner struct{ key *ecdsa.PrivateKey }
+
+func (s localSigner) address() common.Address { return crypto.PubkeyToAddress(s.key.PublicKey) }
+
+func (s localSigner) sign(_ context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error) {
+	return types.SignTx(tx, types.LatestSignerForChainID(chainID), s.key)
+}
+
+// String keeps the key out of logs.
+func (s localSigner) String() string { return "key of " + s.address().Hex() }
+
+// GoString keeps the key out of logs.
+func (s localSigner) GoString() string { return s.String() }
+
+// signTimeout bounds a request to a signer. It is less than a database's transaction may
+// wait for it.
+const signTimeout = 30 * time.Second
+
+// remoteSigner asks a signer over JSON-RPC.
+type remoteSigner struct {
+	endpoint
+	account common.Address
+}
+
+func openRemote(ctx context.Context, field, raw string, account common.Address) (signer, error) {
+	u, err := url.Parse(raw)
+	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+		return nil, repute.Invalid(field+".url", "is no address", "an http or https URL")
+	}
+	if (account == common.Address{}) {
+		return nil, repute.Invalid(field+".address", "is missing", "the signer's account")
+	}
+	client, err := rpc.DialOptions(ctx, raw)
+	if err != nil {
+		return nil, repute.Invalid(field+".url", "cannot be used", "an http or https URL")
+	}
+	return &remoteSigner{endpoint{host: u.Host, secret: secretsOf(u), rpc: client}, account}, nil
+}
+
+func (s *remoteSigner) address() common.Address { return s.account }
+
+// signRequest is the argument of account_signTransaction.
+type signRequest struct {
+	From    common.Address  `json:"from"`
+	To      *common.Address `json:"to"`
+	Gas     hexutil.Uint64  `json:"gas"`
+	FeeCap  *hexutil.Big    `json:"maxFeePerGas"`
+	TipCap  *hexutil.Big    `json:"maxPriorityFeePerGas"`
+	Value   *hexutil.Big    `json:"value"`
+	Nonce   hexutil.Uint64  `json:"nonce"`
+	Input   hexutil.Bytes   `json:"input"`
+	ChainID *hexutil.Big    `json:"chainId"`
+}
+
+func (s *remoteSigner) sign(ctx context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error) {
+	ctx, cancel := context.WithTimeout(ctx, signTimeout)
+	defer cancel()
+	var answer struct {
+		Raw hexutil.Bytes `json:"raw"`
+	}
+	err := s.rpc.CallContext(ctx, &answer, "account_signTransaction", signRequest{From: s.account, To: tx.To(), Gas: hexutil.Uint64(tx.Gas()),
+		FeeCap: (*hexutil.Big)(tx.GasFeeCap()), TipCap: (*hexutil.Big)(tx.GasTipCap()), Value: (*hexutil.Big)(tx.Value()),
+		Nonce: hexutil.Uint64(tx.Nonce()), Input: tx.Data(), ChainID: (*hexutil.Big)(chainID)})
+	if err != nil {
+		return nil, s.failed("signer", err)
+	}
+	signed := new(types.Transaction)
+	if err := signed.UnmarshalBinary(answer.Raw); err != nil {
+		return nil, s.failed("signer", errors.New("the answer is no transaction"))
+	}
+	return signed, nil
+}

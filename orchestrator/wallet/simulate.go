@@ -1,0 +1,146 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute"
+	"repute/orchestrator"
+)
+
+// Simulate executes a transaction as it would be signed at the newest block, which the
+// result names, and compares it with the treasury's terms at that block. What the chain,
+// the treasury or the wallet's own rules refuse is a Simulation that is not OK, with the
+// reason.
+func (w *Wallet) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
+	c, err := w.on(tx.ChainID)
+	if err != nil {
+		return orchestrator.Simulation{}, err
+	}
+	if err := c.ours(ctx); err != nil {
+		return orchestrator.Simulation{}, err
+	}
+	at, err := c.nodes[0].block(ctx, "latest")
+	if err != nil {
+		return orchestrator.Simulation{}, err
+	}
+	out := orchestrator.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0"}
+	k, err := c.callOf(o, &tx)
+	if errors.Is(err, repute.ErrInvalid) {
+		out.Reason = err.Error()
+		return out, nil
+	}
+	if err != nil {
+		return out, err
+	}
+	return out, c.simulate(ctx, k, at, &out)
+}
+
+func (c *chain) simulate(ctx context.Context, k *call, at *head, out *orchestrator.Simulation) error {
+	out.ThroughCall = k.by == byOperator
+	v := verdict{caps: true, target: true, selector: true}
+	if k.spends != nil {
+		t := &terms{sender: k.signer.address(), treasury: c.Treasury}
+		if err := c.nodes[0].look(ctx, t, k.spends, at); err != nil {
+			return err
+		}
+		v = t.judge(k.spends, uint64(at.Time))
+	}
+	out.WithinCaps, out.TargetOK, out.SelectorOK, out.Reason = v.caps, v.target, v.selector, v.reason
+	gas, reason, err := c.nodes[0].execute(ctx, k, at.Hash)
+	if err != nil {
+		return err
+	}
+	if out.Reason == "" {
+		out.Reason = reason
+	}
+	tip, err := c.nodes[0].tip(ctx)
+	if err != nil {
+		return err
+	}
+	fee := cost(gas, withHeadroom(usual(at.base(), tip).limit, c.Headroom))
+	out.Gas, out.FeeWei = gas, fee.String()
+	if out.Reason == "" {
+		out.Reason, err = c.nodes[0].funds(ctx, k.signer.address(), at.Hash, cost(gas, usual(at.base(), tip).limit))
+	}
+	out.OK = out.Reason == ""
+	return err
+}
+
+// maxTxGas is the most that a transaction may use on chains with EIP-7825.
+const maxTxGas = 1 << 24
+
+// execute runs a call at a block. gas is a limit with room for what a later block changes;
+// reason is set where the chain refuses.
+func (e *endpoint) execute(ctx context.Context, k *call, at common.Hash) (gas uint64, reason string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	m := ethereum.CallMsg{From: k.signer.address(), To: &k.to, Data: k.data}
+	if _, err := e.eth.CallContractAtHash(ctx, m, at); err != nil {
+		return e.refusedOr("simulation", err)
+	}
+	gas, err = e.eth.EstimateGasAtBlockHash(ctx, m, at)
+	if err != nil {
+		return e.refusedOr("estimate of gas", err)
+	}
+	return max(gas, min(gas+gas/5, maxTxGas)), "", nil
+}
+
+func (e *endpoint) refusedOr(doing string, err error) (uint64, string, error) {
+	if reason, refused := e.refusal(err); refused {
+		return 0, reason, nil
+	}
+	return 0, "", e.failed(doing, err)
+}
+
+// funds tells what a sender lacks.
+func (e *endpoint) funds(ctx context.Context, of common.Address, at common.Hash, need *big.Int) (string, error) {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	has, err := e.eth.BalanceAtHash(ctx, of, at)
+	if err != nil {
+		return "", e.failed("balance", err)
+	}
+	if has.Cmp(need) < 0 {
+		return fmt.Sprintf("the sender %s has %s wei, gas may cost %s", of, has, need), nil
+	}
+	return "", nil
+}
+
+// look reads a treasury's terms at a block, in one request.
+func (e *endpoint) look(ctx context.Context, t *terms, s *spending, at *head) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	pinned := rpc.BlockNumberOrHashWithHash(at.Hash, false)
+	qs := t.questions(s)
+	answers := make([]hexutil.Bytes, len(qs)+1)
+	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{t.treasury, pinned}, Result: &answers[0]}}
+	for i, q := range qs {
+		batch = append(batch, rpc.BatchElem{Method: "eth_call", Args: []any{map[string]any{"to": q.to, "data": hexutil.Bytes(q.data)}, pinned}, Result: &answers[i+1]})
+	}
+	if err := e.rpc.BatchCallContext(ctx, batch); err != nil {
+		return e.failed("treasury's terms", err)
+	}
+	if t.code = len(answers[0]) > 0; batch[0].Error == nil && !t.code {
+		t.unknown()
+		return nil
+	}
+	for i, b := range batch {
+		if b.Error != nil {
+			return e.failed("treasury's terms", b.Error)
+		}
+		if i > 0 {
+			if err := qs[i-1].answer(answers[i]); err != nil {
+				return e.failed("treasury's terms", err)
+			}
+		}
+	}
+	return nil
+}
