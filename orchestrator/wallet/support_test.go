@@ -275,3 +275,6 @@ func (w *world) transactions() (out []*types.Transaction) {
 	}
 	return out
 }
+
+// idHex is how the treasury's events show the id of a run.
+func idHex(id string) string { return hex.EncodeToString(crypto.Keccak256([]byte(id))) }

@@ -1,0 +1,156 @@
+package wallet_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// lying is an endpoint that changes receipts.
+func (w *world) lying(edit func(receipt map[string]any)) string {
+	return w.proxy(nil, func(method string, a *message) {
+		var r map[string]any
+		if method != "eth_getTransactionReceipt" || json.Unmarshal(a.Result, &r) != nil || r == nil {
+			return
+		}
+		edit(r)
+		a.Result, _ = json.Marshal(r)
+	})
+}
+
+func logOf(r map[string]any) map[string]any { return r["logs"].([]any)[0].(map[string]any) }
+
+const elsewhere = "0x1111111111111111111111111111111111111111111111111111111111111111"
+
+// TestLyingReceipt believes no receipt that contradicts the chain or what was signed, and
+// believes the same transaction when an honest endpoint shows it.
+func TestLyingReceipt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mining()
+	for name, edit := range map[string]func(map[string]any){
+		"another transaction": func(r map[string]any) { r["transactionHash"] = elsewhere },
+		"another block":       func(r map[string]any) { r["blockHash"] = elsewhere },
+		"another height":      func(r map[string]any) { r["blockNumber"] = "0x1" },
+		"done without event":  func(r map[string]any) { r["logs"] = []any{} },
+		"reverted with event": func(r map[string]any) { r["status"] = "0x0" },
+		"another contract":    func(r map[string]any) { logOf(r)["address"] = w.token.Hex() },
+		"another agent":       func(r map[string]any) { logOf(r)["topics"].([]any)[1] = elsewhere },
+		"another run": func(r map[string]any) {
+			l := logOf(r)
+			l["data"] = strings.Replace(l["data"].(string), idHex("run_1"), elsewhere[2:], 1)
+		},
+		"too much gas":   func(r map[string]any) { r["gasUsed"] = "0xffffff" },
+		"no gas":         func(r map[string]any) { r["gasUsed"] = "0x0" },
+		"a higher price": func(r map[string]any) { r["effectiveGasPrice"] = "0xffffffffffff" },
+	} {
+		a, db := w.open(w.config(w.lying(edit)))
+		in := w.pay(name, "1")
+		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+		_, err := a.Send(ctx, in)
+		if !errors.Is(err, repute.ErrUnavailable) || ctx.Err() != nil || !strings.Contains(err.Error(), "receipt of") {
+			t.Errorf("%s: %v", name, err)
+		}
+		cancel()
+		if stored, err := db.Intent(t.Context(), name); err != nil || stored.State.Final() {
+			t.Errorf("%s: %+v, %v", name, stored, err)
+		}
+		honest, _ := w.open(w.config())
+		if r := <-sending(t.Context(), honest, in); r.err != nil || !r.sent.OK {
+			t.Errorf("%s, honestly: %+v", name, r)
+		}
+	}
+	if got := len(w.transactions()); got != 11 || w.paid() != 11 {
+		t.Errorf("%d transactions, %d wei", got, w.paid())
+	}
+}
+
+// TestSecondEndpoint confirms what both endpoints show, waits for one that is behind, and
+// says when they disagree, without the keys in their addresses.
+func TestSecondEndpoint(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mining()
+	liar := w.lying(func(r map[string]any) { r["status"], r["logs"] = "0x0", []any{} })
+	a, db := w.open(w.config(w.d.RPCURL(), liar+"/v2/verysecretkey"))
+	in := w.pay("one", "60")
+	_, err := a.Send(t.Context(), in)
+	if !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "endpoints disagree") || strings.Contains(err.Error(), "secret") {
+		t.Errorf("one lies: %v", err)
+	}
+	behind := w.proxy(nil, func(method string, a *message) {
+		if stored, err := db.Intent(context.Background(), "one"); method == "eth_getTransactionReceipt" && (err != nil || stored.State != store.IntentReverted) {
+			a.Result = []byte("null")
+		}
+	})
+	b, _ := w.open(w.config(w.d.RPCURL(), behind))
+	ctx, cancel := context.WithTimeout(t.Context(), 500*time.Millisecond)
+	defer cancel()
+	if _, err := b.Send(ctx, in); !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "does not show it yet") {
+		t.Errorf("one is behind: %v", err)
+	}
+	c, _ := w.open(w.config(w.d.RPCURL(), w.proxy(nil, nil)))
+	if r := <-sending(t.Context(), c, in); r.err != nil || !r.sent.OK {
+		t.Errorf("both agree: %+v", r)
+	}
+}
+
+// TestEndpointDown shows neither keys nor paths of an endpoint that does not answer, and
+// refuses one of another chain.
+func TestEndpointDown(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, _ := w.open(w.config("http://user:passw0rd@127.0.0.1:1/v2/verysecretkey?apikey=alsosecret"))
+	for what, err := range map[string]error{
+		"simulate": second(a.Simulate(t.Context(), origin, w.pay("x", "1").Tx)),
+		"send":     second(a.Send(t.Context(), w.pay("x", "1"))),
+		"read":     second(a.Read(t.Context(), w.d.Chain().ID, w.token, nil)),
+	} {
+		if !errors.Is(err, repute.ErrUnavailable) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "passw0rd") || !strings.Contains(err.Error(), "127.0.0.1:1") {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	c := w.config()
+	c.ChainID = 5
+	b, _ := w.open(c)
+	in := w.pay("x", "1")
+	in.ChainID = 5
+	if _, err := b.Send(t.Context(), in); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "of chain 31337") {
+		t.Errorf("another chain: %v", err)
+	}
+	in.ChainID = 6
+	if _, err := b.Send(t.Context(), in); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("unknown chain: %v", err)
+	}
+}
+
+func second[T any](_ T, err error) error { return err }
+
+// TestRead reads a contract and tells refusal from silence.
+func TestRead(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, _ := w.open(w.config())
+	out, err := a.Read(t.Context(), w.d.Chain().ID, w.token, tokenABI.PackBalanceOf(w.treasury))
+	if err != nil || n(0).SetBytes(out).Int64() != 1000 {
+		t.Errorf("%x, %v", out, err)
+	}
+	if _, err := a.Read(t.Context(), w.d.Chain().ID, w.payee, payeeABI.PackFail()); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "payee fails") {
+		t.Errorf("%v", err)
+	}
+	if op, err := a.Operator(w.d.Chain().ID); err != nil || op != w.d.Account(operatorAccount).Address {
+		t.Errorf("%s, %v", op, err)
+	}
+	if id, err := a.Identity(w.d.Chain().ID, "payer"); err != nil || id != w.d.Account(identityAccount).Address {
+		t.Errorf("%s, %v", id, err)
+	}
+	if _, err := a.Identity(w.d.Chain().ID, "nobody"); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("%v", err)
+	}
+}
