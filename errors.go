@@ -52,7 +52,9 @@ func (e *MissingError) Error() string { return e.What + " " + cmp.Or(e.Why, "is 
 func (e *MissingError) Unwrap() error { return ErrNotFound }
 
 // Missing makes a MissingError.
-func Missing(format string, args ...any) error { return &MissingError{What: fmt.Sprintf(format, args...)} }
+func Missing(format string, args ...any) error {
+	return &MissingError{What: fmt.Sprintf(format, args...)}
+}
 
 // DeniedError is content the operator does not serve.
 type DeniedError struct{ Reason string }

@@ -41,7 +41,7 @@ var allowed = map[string][]string{
 	"orchestrator/wallet":         {".", "contracts", "contracts/bindings", "store", "orchestrator", "policy"},
 	"orchestrator/control":        {".", "store", "orchestrator", "policy", "manifest"},
 	"orchestrator/remote":         {".", "orchestrator", "policy"},
-	"internal/bench":              {".", "store", "indexer/documents", "devnet", "trust", "internal/attack", "internal/pg", "internal/synth"},
+	"internal/bench":              {".", "store", "indexer/documents", "devnet", "trust", "orchestrator", "policy", "internal/attack", "internal/pg", "internal/synth"},
 	"internal/attack":             {".", "trust"},
 	"internal/pg":                 {},
 	"internal/pgtest":             {"*"},

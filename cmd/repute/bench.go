@@ -27,7 +27,8 @@ history, and prints one JSON report on standard output.
 Exit codes: 0 all targets are met; 1 a target was missed, which the report names, or
 there is no report because something failed; 2 wrong usage; 130 interrupted.`,
 	}
-	cmd.AddCommand(p.benchIndexCommand(), p.benchFollowCommand(), p.benchDocumentsCommand(), p.benchTrustCommand(), p.benchNodeCommand())
+	cmd.AddCommand(p.benchIndexCommand(), p.benchFollowCommand(), p.benchDocumentsCommand(), p.benchTrustCommand(), p.benchRunsCommand(),
+		p.benchRunsWorkerCommand(), p.benchNodeCommand())
 	return cmd
 }
 

@@ -1,0 +1,47 @@
+package main
+
+import (
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"repute/internal/bench"
+)
+
+func (p *program) benchRunsCommand() *cobra.Command {
+	o := bench.RunsOptions{Progress: p.stderr}
+	cmd := &cobra.Command{
+		Use:   "runs --json",
+		Short: "what the nine phases of a run cost, and that killed workers lose nothing",
+		Args:  cobra.NoArgs,
+		RunE: func(cmd *cobra.Command, _ []string) (err error) {
+			if o.Program, err = self(); err != nil {
+				return err
+			}
+			if err := errors.Join(positive("runs", o.Runs), positive("single", o.Single), positive("workers", o.Workers)); err != nil {
+				return err
+			}
+			return p.report(bench.Runs(cmd.Context(), o))
+		},
+	}
+	f := cmd.Flags()
+	f.Bool("json", true, "print the report as JSON, the only form there is")
+	f.IntVar(&o.Runs, "runs", 2000, "of an agent that does nothing, at full load")
+	f.IntVar(&o.Single, "single", 100, "one after the other, whose times are the overhead")
+	f.IntVar(&o.Kills, "kills", 20, "of workers at random moments, kill -9")
+	f.IntVar(&o.Workers, "workers", 3, "processes while some are killed")
+	return cmd
+}
+
+// benchRunsWorkerCommand is a worker of bench runs.
+func (p *program) benchRunsWorkerCommand() *cobra.Command {
+	var url string
+	cmd := &cobra.Command{
+		Use:    "runs-worker",
+		Hidden: true,
+		Args:   cobra.NoArgs,
+		RunE:   func(cmd *cobra.Command, _ []string) error { return bench.WorkRuns(cmd.Context(), url) },
+	}
+	cmd.Flags().StringVar(&url, "database-url", "", "of the benchmark's database")
+	return cmd
+}

@@ -1,0 +1,363 @@
+package bench
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"slices"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"repute/orchestrator"
+	"repute/policy"
+	"repute/store"
+)
+
+// RunsOptions say what Runs measures.
+type RunsOptions struct {
+	Program  Program
+	Runs     int // at full load, and again with kills
+	Single   int // one after the other
+	Kills    int
+	Workers  int // processes while some are killed
+	Progress io.Writer
+}
+
+// RunsMeasurements is what Runs found. Times are in seconds.
+type RunsMeasurements struct {
+	Single struct {
+		Runs   int     `json:"runs"`
+		Median float64 `json:"median"` // from taking a run to its record
+		P95    float64 `json:"p95"`
+	} `json:"single"`
+	Load struct {
+		Runs       int     `json:"runs"`
+		Seconds    float64 `json:"seconds"`
+		PerSecond  float64 `json:"per_second"`
+		Statements float64 `json:"statements_per_run"` // 0: the server does not count them
+		Commits    float64 `json:"commits_per_run"`
+		ServerCPU  float64 `json:"server_cpu"`
+	} `json:"load"`
+	Kills struct {
+		Runs      int     `json:"runs"`
+		Kills     int     `json:"kills"`
+		Seconds   float64 `json:"seconds"`
+		Lost      int     `json:"lost"`      // not completed
+		Doubled   int     `json:"doubled"`   // with a phase or a step recorded twice, or a step counted twice
+		Undecided int     `json:"undecided"` // whose task does not say what its run says
+	} `json:"kills"`
+}
+
+// Targets of Runs.
+const (
+	maxOverhead   = 0.060 // seconds, the median
+	minThroughput = 40    // runs per second
+)
+
+// Runs measures what the nine phases cost beside the agent's work, with an agent that
+// does nothing, and that killing workers loses and doubles nothing.
+func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
+	log := slog.New(slog.DiscardHandler)
+	p, err := startPostgres(ctx, log)
+	if err != nil {
+		return r, err
+	}
+	defer func() {
+		if e := p.stop(); err == nil {
+			err = e
+		}
+	}()
+	x := &running{o: o, server: p, say: progress{o.Progress}}
+	if err := x.unloaded(ctx); err != nil {
+		return r, err
+	}
+	if err := x.killed(ctx); err != nil {
+		return r, err
+	}
+	r.Name, r.Config, r.Measurements = "runs", map[string]any{"runs": o.Runs, "single": o.Single, "kills": o.Kills, "workers": o.Workers}, x.m
+	if r.Machine, err = machine(ctx, p.admin); err != nil {
+		return r, err
+	}
+	r.Targets = []Target{
+		AtMost("nine phases of an agent that does nothing, median", x.m.Single.Median*1000, maxOverhead*1000, "ms"),
+		AtLeast("runs at full load", x.m.Load.PerSecond, minThroughput, "/s"),
+		AtMost("runs lost by kills", float64(x.m.Kills.Lost+x.m.Kills.Undecided), 0, ""),
+		AtMost("runs doubled by kills", float64(x.m.Kills.Doubled), 0, ""),
+	}
+	for _, t := range r.Targets {
+		x.say.say("%s", t)
+	}
+	return r, nil
+}
+
+// running is one call of Runs.
+type running struct {
+	o      RunsOptions
+	server *postgres
+	say    progress
+	m      RunsMeasurements
+}
+
+// NoopAgent is the slug of the agent that does nothing.
+const NoopAgent = "noop"
+
+// submit asks for n tasks of the agent that does nothing.
+func submit(ctx context.Context, db *store.DB, n int) error {
+	desk, err := orchestrator.NewDesk(db)
+	if err != nil {
+		return err
+	}
+	var g errgroup.Group
+	g.SetLimit(8)
+	for range n {
+		g.Go(func() error {
+			_, _, err := desk.Submit(ctx, orchestrator.Request{Goal: "nothing", Coordinator: NoopAgent})
+			return err
+		})
+	}
+	return g.Wait()
+}
+
+// unloaded measures runs by themselves, then all at once, with one worker process.
+func (x *running) unloaded(ctx context.Context) (err error) {
+	d, db, err := x.database(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	defer func() { _ = d.drop(context.WithoutCancel(ctx)) }()
+	w, err := x.worker(ctx, d)
+	if err != nil {
+		return err
+	}
+	defer func() { _ = w.stop() }()
+	for n := range x.o.Single {
+		if err := submit(ctx, db, 1); err != nil {
+			return err
+		}
+		if err := x.await(ctx, d, w, n+1); err != nil {
+			return err
+		}
+	}
+	if err := x.single(ctx, d); err != nil {
+		return err
+	}
+	return x.load(ctx, d, db, w)
+}
+
+func (x *running) single(ctx context.Context, d *database) error {
+	rows, err := d.Query(ctx, `select extract(epoch from ended_at - started_at)::float8 from runs order by 1`)
+	if err != nil {
+		return err
+	}
+	var took []float64
+	for rows.Next() {
+		var t float64
+		if err := rows.Scan(&t); err != nil {
+			return err
+		}
+		took = append(took, t)
+	}
+	if err := rows.Err(); err != nil || len(took) == 0 {
+		return fmt.Errorf("runs: %d, %w", len(took), err)
+	}
+	slices.Sort(took)
+	x.m.Single.Runs, x.m.Single.Median, x.m.Single.P95 = len(took), took[len(took)/2], took[len(took)*95/100]
+	x.say.say("%d runs one after the other: median %.1f ms, 95 %% within %.1f ms", len(took), x.m.Single.Median*1000, x.m.Single.P95*1000)
+	return nil
+}
+
+func (x *running) load(ctx context.Context, d *database, db *store.DB, w *process) error {
+	if err := submit(ctx, db, x.o.Runs); err != nil {
+		return err
+	}
+	before, err := x.work(ctx, d)
+	if err != nil {
+		return err
+	}
+	already, err := value[int](ctx, d, `select count(*)::int from runs where ended_at is not null`)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	if err := x.await(ctx, d, w, x.o.Single+x.o.Runs); err != nil {
+		return err
+	}
+	took := time.Since(started).Seconds()
+	after, err := x.work(ctx, d)
+	if err != nil {
+		return err
+	}
+	n := float64(x.o.Single + x.o.Runs - already)
+	l := &x.m.Load
+	l.Runs, l.Seconds, l.PerSecond, l.Commits, l.ServerCPU = int(n), took, n/took, (after.commits-before.commits)/n, after.cpu-before.cpu
+	l.Statements = (after.statements - before.statements) / n
+	x.say.say("%d runs at once: %.1f/s, %.0f statements and %.0f commits each", l.Runs, l.PerSecond, l.Statements, l.Commits)
+	return nil
+}
+
+// serverWork is what the server has done so far.
+type serverWork struct{ commits, statements, cpu float64 }
+
+func (x *running) work(ctx context.Context, d *database) (w serverWork, err error) {
+	if w.commits, err = value[float64](ctx, d, `select xact_commit::float8 from pg_stat_database where datname = current_database()`); err != nil {
+		return w, err
+	}
+	if w.statements, err = value[float64](ctx, d, `select coalesce(sum(calls), 0)::float8 from pg_stat_statements where dbid = (select oid from pg_database where datname = current_database())`); err != nil {
+		w.statements = 0 // not loaded
+	}
+	used, err := d.cpu(ctx)
+	w.cpu = used.Seconds()
+	return w, err
+}
+
+// killed has several workers do the runs, and kills one after the other at random.
+func (x *running) killed(ctx context.Context) error {
+	d, db, err := x.database(ctx)
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	defer func() { _ = d.drop(context.WithoutCancel(ctx)) }()
+	workers := make([]*process, x.o.Workers)
+	defer func() {
+		for _, w := range workers {
+			if w != nil {
+				_ = w.stop()
+			}
+		}
+	}()
+	for i := range workers {
+		if workers[i], err = x.worker(ctx, d); err != nil {
+			return err
+		}
+	}
+	if err := submit(ctx, db, x.o.Runs); err != nil {
+		return err
+	}
+	started := time.Now()
+	for range x.o.Kills {
+		time.Sleep(time.Duration(100+rand.IntN(900)) * time.Millisecond)
+		i := rand.IntN(len(workers))
+		_ = workers[i].cmd.Process.Kill()
+		<-workers[i].done
+		if workers[i], err = x.worker(ctx, d); err != nil {
+			return err
+		}
+		x.m.Kills.Kills++
+	}
+	if err := x.await(ctx, d, workers[0], x.o.Runs); err != nil {
+		return err
+	}
+	x.m.Kills.Seconds = time.Since(started).Seconds()
+	return x.judge(ctx, d)
+}
+
+// judge looks for what was lost or done twice.
+func (x *running) judge(ctx context.Context, d *database) (err error) {
+	k := &x.m.Kills
+	k.Runs = x.o.Runs
+	for _, q := range []struct {
+		into *int
+		sql  string
+	}{
+		{&k.Lost, `select count(*)::int from runs where status <> 'completed'`},
+		{&k.Undecided, `select count(*)::int from tasks where status <> 'completed'`},
+		{&k.Doubled, `select count(*)::int from runs r where steps <> 1 or attempt <> 1
+			or (select count(*) from run_phases p where p.run_id = r.id) <> 9
+			or (select count(*) from run_events e where e.root_id = r.id and e.kind = 'run.finished') <> 1
+			or (select count(*) from run_events e where e.root_id = r.id and e.kind = 'phase.finished') <> 9`},
+	} {
+		if *q.into, err = value[int](ctx, d, q.sql); err != nil {
+			return err
+		}
+	}
+	x.say.say("%d runs with %d kills in %.0f s: %d lost, %d doubled", k.Runs, k.Kills, k.Seconds, k.Lost+k.Undecided, k.Doubled)
+	return nil
+}
+
+func (x *running) database(ctx context.Context) (*database, *store.DB, error) {
+	d, err := x.server.fresh(ctx)
+	if err != nil {
+		return nil, nil, err
+	}
+	// Without the library it is not there, and nothing is counted.
+	_, _ = d.Exec(ctx, "create extension if not exists pg_stat_statements")
+	db, err := store.Open(ctx, d.url, store.Options{})
+	return d, db, err
+}
+
+// worker starts a process and waits until its agent is known.
+func (x *running) worker(ctx context.Context, d *database) (*process, error) {
+	w, err := x.o.Program.start("bench", "runs-worker", "--database-url", d.url)
+	if err != nil {
+		return nil, err
+	}
+	return w, w.await(ctx, 20*time.Millisecond, func(ctx context.Context) (bool, error) {
+		return value[bool](ctx, d, `select exists (select from modules)`)
+	})
+}
+
+// await waits until so many runs have ended.
+func (x *running) await(ctx context.Context, d *database, w *process, n int) error {
+	return w.await(ctx, 2*time.Millisecond, func(ctx context.Context) (bool, error) {
+		return value[bool](ctx, d, fmt.Sprintf(`select count(*) >= %d from runs where ended_at is not null`, n))
+	})
+}
+
+// WorkRuns is a worker of Runs: an engine with the agent that does nothing, until ctx
+// ends.
+func WorkRuns(ctx context.Context, url string) error {
+	db, err := store.Open(ctx, url, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	p, err := policy.Parse([]byte(orchestrator.DefaultPolicy))
+	if err != nil {
+		return err
+	}
+	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Hold: 3 * time.Second, Policy: func() *policy.Policy { return p }, Modules: []orchestrator.Module{noop{}}})
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx)
+}
+
+// noop does nothing, in all nine phases.
+type noop struct{}
+
+// Info implements orchestrator.Module.
+func (noop) Info() orchestrator.Info {
+	return orchestrator.Info{Slug: NoopAgent, DisplayName: "Does nothing", Version: "1.0.0", IdentityMode: orchestrator.IdentityMode,
+		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Does nothing", Slug: NoopAgent, Version: "1.0.0"}}
+}
+
+// CanHandle implements orchestrator.Module.
+func (noop) CanHandle(context.Context, orchestrator.Task) (bool, error) { return true, nil }
+
+// Plan implements orchestrator.Module.
+func (noop) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan, error) {
+	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "nothing", Description: t.Goal, Agent: NoopAgent}}}, nil
+}
+
+// Execute implements orchestrator.Module.
+func (noop) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, p, func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+		return json.RawMessage("null"), nil
+	})
+}
+
+// Verify implements orchestrator.Module.
+func (noop) Verify(_ context.Context, _ orchestrator.Task, done orchestrator.Execution, _ *orchestrator.Context) (orchestrator.Verification, error) {
+	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: done.Success}}, Score: 1}, nil
+}
+
+// Summarize implements orchestrator.Module.
+func (noop) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
+	return orchestrator.Summary{Text: "nothing was done"}, nil
+}
