@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"api":                         {".", "store", "trust", "trust/statement", "notify", "manifest", "web", "api/subgraph"},
 	"orchestrator":                {".", "contracts", "policy", "store", "trust", "manifest", "resolver"},
 	"orchestrator/wallet":         {".", "contracts", "contracts/bindings", "store", "orchestrator", "policy"},
-	"orchestrator/control":        {".", "store", "orchestrator", "policy", "manifest"},
+	"orchestrator/control":        {".", "store", "orchestrator", "orchestrator/remote", "policy", "manifest", "trust"},
 	"orchestrator/remote":         {".", "orchestrator", "policy"},
 	"internal/bench":              {".", "store", "indexer/documents", "devnet", "trust", "orchestrator", "policy", "internal/attack", "internal/pg", "internal/synth"},
 	"internal/attack":             {".", "trust"},

@@ -55,22 +55,29 @@ type gate struct {
 	lenient bool
 }
 
-// judge says whether an agent may do a task. repute.ErrUnavailable and the like are
-// errors, never verdicts.
+// judge says whether an agent may do a task, and keeps what the verdict is made again
+// from. repute.ErrUnavailable and the like are errors, never verdicts.
 func (g *gate) judge(ctx context.Context, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict, err error) {
 	p := g.policy()
+	if v, err = Judge(ctx, g.db, p, g.lenient, m, task, own); err != nil {
+		return v, err
+	}
+	_, err = g.db.KeepTrustInput(ctx, p.Text())
+	return v, err
+}
+
+// Judge says what the trust gate would say of an agent and a task now, and stores
+// nothing. lenient lets agents without identity pass where no threshold asks for one.
+func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict, err error) {
 	v = Verdict{Agent: policy.Agent{Slug: m.Slug, Status: "unrated", Validation: policy.ValidationDisabled}, Task: task, Threshold: own,
 		Policy: p.Hash(), Gates: []trust.GateView{}, At: time.Now().UTC()}
-	if !g.lenient {
+	if !lenient {
 		v.Threshold.RequireIdentity = true
 	}
 	if m.Agent != nil {
-		if err := v.read(ctx, g.db, *m.Agent); err != nil {
+		if err := v.read(ctx, db, *m.Agent); err != nil {
 			return v, err
 		}
-	}
-	if _, err := g.db.KeepTrustInput(ctx, p.Text()); err != nil {
-		return v, err
 	}
 	v.Decision = p.Gate(task, v.Threshold, v.Agent)
 	return v, nil

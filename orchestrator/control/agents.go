@@ -1,0 +1,206 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"time"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/orchestrator/remote"
+)
+
+// Agent is an agent that can be given work.
+type Agent struct {
+	Slug         string    `json:"slug"`
+	Name         string    `json:"name"`
+	Version      string    `json:"version"`
+	Description  string    `json:"description"`
+	Kind         string    `json:"kind" enum:"local,remote" doc:"local: a part of the program"`
+	URL          string    `json:"url,omitempty" doc:"of a remote agent"`
+	AgentID      string    `json:"agentId,omitempty" doc:"onchain identity, eip155:chain:registry:id"`
+	DryRun       bool      `json:"dryRun"`
+	Capabilities []string  `json:"capabilities"`
+	Categories   []string  `json:"taskCategories"`
+	Added        time.Time `json:"addedAt"`
+}
+
+// AgentList is all agents by slug.
+type AgentList struct {
+	Agents []Agent `json:"agents"`
+}
+
+// Registration asks for an agent that lives elsewhere.
+type Registration struct {
+	Slug    string `json:"slug" doc:"as the agent itself says"`
+	URL     string `json:"url" doc:"where it speaks the protocol of agents"`
+	AgentID string `json:"agentId,omitempty" doc:"its onchain identity: eip155:chain:registry:id or chain:id"`
+}
+
+// Removed says which agent is forgotten.
+type Removed struct {
+	Slug string `json:"slug"`
+}
+
+func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*answer[AgentList], error) {
+	list, err := c.db.Modules(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := AgentList{Agents: []Agent{}}
+	for _, m := range list {
+		a, err := agentOnWire(m)
+		if err != nil {
+			return nil, err
+		}
+		out.Agents = append(out.Agents, a)
+	}
+	return say(&out), nil
+}
+
+func (c *Control) getAgent(ctx context.Context, in *slugInput) (*answer[Agent], error) {
+	m, err := c.module(ctx, in.Slug)
+	if err != nil {
+		return nil, err
+	}
+	a, err := agentOnWire(m)
+	return say(&a), err
+}
+
+func manifestOf(m repute.Module) (out orchestrator.Manifest, err error) {
+	if err := json.Unmarshal(m.Manifest, &out); err != nil {
+		return out, fmt.Errorf("stored manifest of agent %s: %w", m.Slug, err)
+	}
+	return out, nil
+}
+
+func agentOnWire(m repute.Module) (Agent, error) {
+	f, err := manifestOf(m)
+	a := Agent{Slug: m.Slug, Name: f.Name, Version: f.Version, Description: f.Description, Kind: "local", URL: m.URL, DryRun: m.DryRun,
+		Capabilities: orEmpty(f.Capabilities), Categories: orEmpty(f.TaskCategories), Added: m.Added}
+	if m.URL != "" {
+		a.Kind = "remote"
+	}
+	if m.Agent != nil {
+		a.AgentID = m.Agent.String()
+	}
+	return a, err
+}
+
+func orEmpty(list []string) []string {
+	if list == nil {
+		return []string{}
+	}
+	return list
+}
+
+func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r Registration) (*answer[Agent], error) {
+	if r.Slug == "" || r.URL == "" {
+		return nil, repute.Invalid("slug and url", "are missing", `{"slug": …, "url": …, "agentId": …}`)
+	}
+	if len(r.URL) > 2048 {
+		return nil, repute.Invalid("url", "is longer than 2048 bytes", "a shorter one")
+	}
+	known, err := c.db.Module(ctx, r.Slug)
+	isNew := errors.Is(err, repute.ErrNotFound)
+	switch {
+	case err != nil && !isNew:
+		return nil, err
+	case !isNew && known.URL == "":
+		return nil, repute.Conflict("agent %s is a part of the program: take another slug", r.Slug)
+	case !isNew && known.URL != r.URL:
+		return nil, repute.Conflict("agent %s is registered at another URL: remove it first", r.Slug)
+	}
+	m, err := c.ask(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	if err := c.db.SaveModule(ctx, m); err != nil {
+		return nil, err
+	}
+	out, err := c.getAgent(ctx, &slugInput{m.Slug})
+	if err == nil && isNew {
+		out.Status, out.Location = http.StatusCreated, prefix+"/agents/"+m.Slug
+	}
+	return out, err
+}
+
+// ask makes sure that the agent is who it is said to be.
+func (c *Control) ask(ctx context.Context, r Registration) (m repute.Module, err error) {
+	if m.Agent, err = c.identity(ctx, r.AgentID); err != nil {
+		return m, err
+	}
+	if c.o.Agents == nil {
+		return m, repute.Invalid("url", "no agents elsewhere are taken here", "an agent of the program")
+	}
+	module, err := remote.Open(ctx, r.URL, remote.Options{Client: c.o.Agents})
+	if errors.Is(err, repute.ErrUnavailable) {
+		// What was unreachable, and why, is for the operator: it may tell of a network.
+		c.log.WarnContext(ctx, "an agent to be registered does not answer", "slug", r.Slug, "error", err)
+		return m, repute.Invalid("url", "the agent does not answer there", "a public address at which GET {url}/info answers JSON")
+	}
+	if err != nil {
+		return m, err
+	}
+	info := module.Info()
+	if info.Slug != r.Slug {
+		return m, repute.Invalid("slug", fmt.Sprintf("the agent says that it is %.80q", info.Slug), "the slug that it has")
+	}
+	if err := sameIdentity(m.Agent, info.Manifest.ERC8004); err != nil {
+		return m, err
+	}
+	_, m.DryRun = module.(orchestrator.DryRunner)
+	m.Slug, m.URL, m.Manifest = info.Slug, r.URL, encoded(info.Manifest)
+	return m, nil
+}
+
+// identity is that of an agent that is indexed; nil where none is named, which only
+// lenient orchestrators take.
+func (c *Control) identity(ctx context.Context, text string) (*repute.AgentID, error) {
+	if text == "" {
+		if c.o.Lenient {
+			return nil, nil
+		}
+		return nil, repute.Invalid("agentId", "is missing", "agents work under their onchain identity: eip155:chain:registry:id or chain:id")
+	}
+	ref, err := repute.ParseAgentRef(text)
+	if err != nil {
+		return nil, err
+	}
+	id, err := c.db.ResolveAgent(ctx, ref, c.o.DefaultChain)
+	if err != nil {
+		return nil, err
+	}
+	if _, _, err := c.db.Agent(ctx, id, repute.At{Finality: repute.Latest}); err != nil {
+		return nil, err
+	}
+	return &id, nil
+}
+
+// sameIdentity refuses an identity that the agent's own manifest contradicts.
+func sameIdentity(id *repute.AgentID, said *orchestrator.ManifestIdentity) error {
+	if said == nil || id == nil {
+		return nil
+	}
+	if said.AgentID != id.TokenID.String() || said.ChainID != 0 && said.ChainID != id.ChainID {
+		return repute.Invalid("agentId", fmt.Sprintf("the agent's manifest says %d:%.80s", said.ChainID, said.AgentID), "the identity that it has")
+	}
+	return nil
+}
+
+func (c *Control) removeAgent(ctx context.Context, _ string, in *slugInput, _ none) (*answer[Removed], error) {
+	m, err := c.module(ctx, in.Slug)
+	if err != nil {
+		return nil, err
+	}
+	if m.URL == "" {
+		return nil, repute.Conflict("agent %s is a part of the program and cannot be removed", m.Slug)
+	}
+	if err := c.db.RemoveModule(ctx, m.Slug); err != nil {
+		return nil, err
+	}
+	return say(&Removed{m.Slug}), nil
+}

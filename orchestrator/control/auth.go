@@ -1,0 +1,81 @@
+package control
+
+import (
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"repute"
+)
+
+// errUnauthorized: the route changes something, and the caller did not show who it is.
+var errUnauthorized = errors.New("a bearer token is needed: Authorization: Bearer …")
+
+var errWrongToken = fmt.Errorf("the bearer token is not known: %w", errUnauthorized)
+
+// Bounds of tokens and their names, in bytes.
+const (
+	minToken     = 16
+	maxTokenName = 40
+)
+
+// token is a caller's proof, kept as a hash.
+type token struct {
+	name string
+	hash [sha256.Size]byte
+}
+
+// readTokens refuses tokens that can be guessed.
+func readTokens(tokens map[string]string) (out []token, err error) {
+	for name, text := range tokens {
+		if name == "" || len(name) > maxTokenName || strings.ContainsFunc(name, func(r rune) bool { return r <= ' ' || r > '~' || r == '/' }) {
+			return nil, repute.Invalid("tokens", fmt.Sprintf("%.60q is no name", name), fmt.Sprintf("1 to %d printable characters without blanks and slashes", maxTokenName))
+		}
+		if len(text) < minToken {
+			return nil, repute.Invalid("tokens."+name, "is too short", fmt.Sprintf("at least %d characters that nobody guesses", minToken))
+		}
+		out = append(out, token{name, sha256.Sum256([]byte(text))})
+	}
+	slices.SortFunc(out, func(a, b token) int { return strings.Compare(a.name, b.name) })
+	return out, nil
+}
+
+// authenticate finds out who asks. Routes that change something demand a name.
+func (c *Control) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(e echo.Context) error {
+		a := aboutOf(e.Request().Context())
+		scheme, text, _ := strings.Cut(e.Request().Header.Get("Authorization"), " ")
+		if text == "" || !strings.EqualFold(scheme, "bearer") {
+			return next(e)
+		}
+		if a.by = c.nameOf(strings.TrimSpace(text)); a.by == "" {
+			a.denied = errWrongToken
+		} else {
+			a.denied = nil
+		}
+		return next(e)
+	}
+}
+
+// nameOf takes the same time for every token.
+func (c *Control) nameOf(text string) (name string) {
+	sum := sha256.Sum256([]byte(text))
+	for _, t := range c.tokens {
+		if subtle.ConstantTimeCompare(sum[:], t.hash[:]) == 1 {
+			name = t.name
+		}
+	}
+	return name
+}
+
+// by is the name of whoever changes something, or why that is refused.
+func by(ctx context.Context) (string, error) {
+	a := aboutOf(ctx)
+	return a.by, a.denied
+}

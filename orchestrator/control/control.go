@@ -1,0 +1,161 @@
+package control
+
+import (
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/netip"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
+	"github.com/labstack/echo/v4"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+	"repute/store"
+	"repute/trust"
+)
+
+// Options say what the handler serves. DB, Desk and Policy are needed.
+type Options struct {
+	DB   *store.DB
+	Desk *orchestrator.Desk
+	// Policy is what agents are judged by now.
+	Policy func() *policy.Policy
+	// Lenient is that of the engines: agents without identity may work.
+	Lenient bool
+	// Replay makes pinned scores again. Nil: no verdict can be verified.
+	Replay *trust.Reader
+	// Agents asks agents elsewhere who they are, and guards what may be reached. Nil: none
+	// can be registered.
+	Agents orchestrator.Doer
+	// Tokens open the routes that change something: name to token. The name is kept with
+	// what was done. Empty: those routes are closed.
+	Tokens map[string]string
+	// Coordinator is the slug of the agent whose files are served under /.well-known/.
+	// Empty: none are.
+	Coordinator string
+	// PublicURL is where callers reach this handler, for links in published files. Empty:
+	// files have no links.
+	PublicURL string
+	// DefaultChain completes bare token ids where several chains are indexed.
+	DefaultChain uint64
+	// Done ends streams of events when it is closed, so that a server can stop. Nil: never.
+	Done   <-chan struct{}
+	Logger *slog.Logger // nil: slog's default
+	Limits Limits
+}
+
+// Limits bound what one request or caller may use. Zero fields get the default named in
+// their comment.
+type Limits struct {
+	Timeout time.Duration // of one request, not of streams: 15 s
+	Body    int64         // largest request body in bytes: 512 KiB
+	Streams int           // of events that one caller may follow at once: 8
+	// AllStreams is how many may be followed by all callers together: 256.
+	AllStreams int
+	// TrustedProxies may name the caller in X-Forwarded-For.
+	TrustedProxies []netip.Prefix
+}
+
+func (l Limits) withDefaults() Limits {
+	fill(&l.Timeout, 15*time.Second)
+	fill(&l.Body, 512<<10)
+	fill(&l.Streams, 8)
+	fill(&l.AllStreams, 256)
+	return l
+}
+
+func fill[T comparable](field *T, value T) {
+	var zero T
+	if *field == zero {
+		*field = value
+	}
+}
+
+// Control is the handler with its parts. Make one with New.
+type Control struct {
+	o       Options
+	db      *store.DB
+	desk    *orchestrator.Desk
+	tokens  []token
+	log     *slog.Logger
+	limits  Limits
+	streams streams
+	replays chan struct{} // bounds how many scores are made again at once
+	echo    *echo.Echo
+	huma    huma.API
+	openapi []byte
+}
+
+// prefix is where the routes are.
+const prefix = "/v1"
+
+// New builds the handler. It talks to nobody yet. repute.ErrInvalid: a token or the
+// public URL cannot be used.
+func New(o Options) (*Control, error) {
+	c := &Control{o: o, db: o.DB, desk: o.Desk, log: o.Logger, limits: o.Limits.withDefaults(), echo: echo.New(), replays: make(chan struct{}, 2)}
+	if c.log == nil {
+		c.log = slog.Default()
+	}
+	c.streams.most, c.streams.all = c.limits.Streams, c.limits.AllStreams
+	var err error
+	if c.tokens, err = readTokens(o.Tokens); err != nil {
+		return nil, err
+	}
+	if u, err := url.Parse(o.PublicURL); o.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		return nil, repute.Invalid("public-url", fmt.Sprintf("%.200q is no URL", o.PublicURL), "http(s)://host")
+	}
+	c.o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
+	c.use()
+	c.huma = huma.NewAPI(humaConfig(), literal{humaecho.New(c.echo, humaConfig()).Adapter()})
+	c.mount()
+	c.mountPlain()
+	c.openapi, err = describe(c.huma.OpenAPI())
+	return c, err
+}
+
+// literal is a router for which a colon in a path is no parameter.
+type literal struct{ huma.Adapter }
+
+// Handle implements huma.Adapter.
+func (l literal) Handle(op *huma.Operation, handle func(huma.Context)) {
+	escaped := *op
+	escaped.Path = strings.ReplaceAll(op.Path, ":", `\:`)
+	l.Adapter.Handle(&escaped, handle)
+}
+
+// Handler serves the routes and nothing else.
+func (c *Control) Handler() http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		in, u := *r, *r.URL
+		// The router would match, and hand on, an escaped path as it is.
+		u.RawPath, in.URL = "", &u
+		if r.Method == http.MethodHead && !strings.HasSuffix(u.Path, "/events") { // a stream has no end to measure
+			in.Method = http.MethodGet
+		}
+		c.echo.ServeHTTP(w, &in)
+	})
+}
+
+// Over serves the routes, and everything else by next.
+func (c *Control) Over(next http.Handler) http.Handler {
+	mine := c.Handler()
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		path := r.URL.Path
+		if path == prefix || strings.HasPrefix(path, prefix+"/") || c.o.Coordinator != "" && wellKnown(path) {
+			mine.ServeHTTP(w, r)
+			return
+		}
+		next.ServeHTTP(w, r)
+	})
+}
+
+func wellKnown(path string) bool {
+	name, below := strings.CutPrefix(path, "/.well-known/")
+	return below && (name == registrationFile || name == manifestFile || name == logFile)
+}

@@ -1,0 +1,226 @@
+package control_test
+
+import (
+	"flag"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"strings"
+	"testing"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+)
+
+var update = flag.Bool("update", false, "write the golden file")
+
+// A change of the contract must be seen: raise its version, then run with -update.
+func TestContract(t *testing.T) {
+	t.Parallel()
+	c, err := control.New(control.Options{})
+	ok(t, err)
+	w := httptest.NewRecorder()
+	c.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil))
+	const golden = "testdata/openapi.json"
+	if *update {
+		ok(t, os.WriteFile(golden, w.Body.Bytes(), 0o644))
+	}
+	want, err := os.ReadFile(golden)
+	ok(t, err)
+	if w.Body.String() != string(want) {
+		t.Error("the OpenAPI document changed: raise its version, then run with -update")
+	}
+}
+
+// A task from asking to its run, as a client sees it.
+func TestTaskThroughTheRoutes(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil, worker{slug: "plain"})
+	const body = `{"goal":"do <it>","input":{"n":1},"budget":{"maxSteps":3},"valueAtRisk":"5"}`
+	first := h.ann(http.MethodPost, "/v1/tasks", body, "Idempotency-Key", "once")
+	var task, again control.Task
+	h.into(first, http.StatusCreated, &task)
+	if got := first.header.Get("Location"); got != "/v1/tasks/"+task.ID {
+		t.Errorf("location %s", got)
+	}
+	if h.into(h.ann(http.MethodPost, "/v1/tasks", body, "Idempotency-Key", "once"), http.StatusOK, &again); again.ID != task.ID {
+		t.Errorf("the same key made %s beside %s", again.ID, task.ID)
+	}
+	if r := h.ann(http.MethodPost, "/v1/tasks", `{"goal":"other"}`, "Idempotency-Key", "once"); r.status != http.StatusConflict {
+		t.Errorf("the same key for another task: %d %s", r.status, r.body)
+	}
+	run := h.ended(task)
+	if run.Status != repute.RunCompleted || len(run.Phases) != 9 || run.Used.Steps != 1 || run.Limits.Steps != 3 || run.Verdict == nil || run.Verdict.Effect != "allow" {
+		t.Errorf("run %+v", run)
+	}
+	if len(run.Steps) != 1 || run.Steps[0].Status != "completed" || !strings.Contains(string(run.Summary), "did it") || len(run.Decisions) != 2 {
+		t.Errorf("steps %+v, summary %s, decisions %+v", run.Steps, run.Summary, run.Decisions)
+	}
+	raw := h.call(http.MethodGet, "/v1/runs/"+run.ID, "")
+	if strings.ContainsAny(string(raw.body), "<>") {
+		t.Errorf("an answer holds markup: %s", raw.body)
+	}
+	var receipts control.ReceiptList
+	h.into(h.call(http.MethodGet, "/v1/runs/"+run.ID+"/receipts?limit=1", ""), http.StatusOK, &receipts)
+	if len(receipts.Receipts) != 1 || receipts.Receipts[0].Kind != repute.CallDryRun && receipts.Receipts[0].Kind != repute.CallVerification {
+		t.Errorf("receipts %+v", receipts)
+	}
+	var check control.GateCheck
+	h.into(h.call(http.MethodGet, "/v1/runs/"+run.ID+"/gate:verify", ""), http.StatusOK, &check)
+	if !check.Verified || len(check.Verdicts) != 1 {
+		t.Errorf("gate %+v", check)
+	}
+	if r := h.call(http.MethodGet, "/v1/runs/"+run.ID+"/gate", ""); r.status != http.StatusNotFound {
+		t.Errorf("/gate answers %d", r.status)
+	}
+}
+
+// Pages of tasks hold each task once, in order.
+func TestTaskPages(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil, worker{slug: "plain"})
+	made := map[string]bool{}
+	for i := range 5 {
+		made[h.submit(fmt.Sprintf(`{"goal":"task %d","coordinatorSlug":"plain"}`, i)).ID] = true
+	}
+	cursor, seen := "", 0
+	for {
+		var page control.TaskList
+		h.into(h.call(http.MethodGet, "/v1/tasks?limit=2&coordinator=plain&cursor="+cursor, ""), http.StatusOK, &page)
+		for _, task := range page.Tasks {
+			if seen++; !made[task.ID] {
+				t.Errorf("task %s came twice or was never made", task.ID)
+			}
+			delete(made, task.ID)
+		}
+		if cursor = page.Next; cursor == "" {
+			break
+		}
+	}
+	if seen != 5 {
+		t.Errorf("%d tasks", seen)
+	}
+}
+
+// A person's answer, with the name of the token, lets a run go on; cancel and retry too.
+func TestPeopleDecide(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil, worker{slug: "plain"})
+	dear := h.submit(`{"goal":"dear one"}`)
+	h.waits(dear.RunID, "run waits", awaits)
+	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"reason":"?"}`); r.status != http.StatusBadRequest {
+		t.Errorf("neither yes nor no: %d", r.status)
+	}
+	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"approved":true,"reason":"fine"}`); r.status != http.StatusOK {
+		t.Fatalf("approval: %d %s", r.status, r.body)
+	}
+	run := h.ended(dear)
+	if len(run.Approvals) != 1 || run.Approvals[0].By != "ann" || run.Approvals[0].Reason != "fine" || run.Status != repute.RunCompleted {
+		t.Errorf("run %s, approvals %+v", run.Status, run.Approvals)
+	}
+	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"approved":true}`); r.status != http.StatusConflict {
+		t.Errorf("a second answer: %d", r.status)
+	}
+	other := h.submit(`{"goal":"dear two"}`)
+	h.waits(other.RunID, "run waits", awaits)
+	var task control.Task
+	h.into(h.ann(http.MethodPost, "/v1/tasks/"+other.ID+"/cancel", `{"reason":"changed my mind"}`), http.StatusOK, &task)
+	if task.Status != repute.TaskCancelled || len(task.Runs) != 1 || !strings.Contains(task.Runs[0].Error, "by ann: changed my mind") {
+		t.Errorf("cancelled task %+v", task)
+	}
+	h.into(h.ann(http.MethodPost, "/v1/tasks/"+other.ID+"/retry", `{"from":"discover"}`), http.StatusOK, &task)
+	again := h.waits(other.RunID, "second attempt waits", func(r control.Run) bool { return awaits(r) && r.Attempt == 2 })
+	if again.Status != repute.RunPlanning {
+		t.Errorf("second attempt is %s", again.Status)
+	}
+}
+
+// Nothing is changed without a token that is known.
+func TestWritesNeedAToken(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil, worker{slug: "plain"})
+	for _, route := range []string{"POST /v1/tasks", "POST /v1/agents", "DELETE /v1/agents/plain", "POST /v1/agents/plain/trust",
+		"POST /v1/tasks/t/cancel", "POST /v1/tasks/t/retry", "POST /v1/runs/r/approval"} {
+		method, path, _ := strings.Cut(route, " ")
+		for _, proof := range []string{"", "Bearer", "Bearer wrong-but-quite-long", "Basic " + annsToken, "Bearer " + annsToken[:20]} {
+			r := h.call(method, path, `{"goal":"x"}`, "Authorization", proof)
+			if r.status != http.StatusUnauthorized || r.header.Get("WWW-Authenticate") != "Bearer" || strings.Contains(string(r.body), annsToken) {
+				t.Errorf("%s with %q: %d %s", route, proof, r.status, r.body)
+			}
+		}
+	}
+	var list control.TaskList
+	if h.into(h.call(http.MethodGet, "/v1/tasks", ""), http.StatusOK, &list); len(list.Tasks) != 0 {
+		t.Errorf("tasks were made: %+v", list)
+	}
+	for name, text := range map[string]string{"ann": "short", "": annsToken, "a/b": annsToken, "a b": annsToken} {
+		if _, err := control.New(control.Options{Tokens: map[string]string{name: text}}); err == nil {
+			t.Errorf("token %q of %q is taken", text, name)
+		}
+	}
+}
+
+// Whatever is sent is refused with a field and a way out, and nothing breaks.
+func TestHostileInput(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(o *control.Options) { o.Limits.Body = 4 << 10 }, worker{slug: "plain"})
+	long := strings.Repeat("x", 3<<10)
+	for _, c := range []struct {
+		route, body string
+		status      int
+		says        string
+	}{
+		{"POST /v1/tasks", ``, 400, "goal"},
+		{"POST /v1/tasks", `{`, 400, "body"},
+		{"POST /v1/tasks", `[]`, 400, "body"},
+		{"POST /v1/tasks", `{"goal":"x"} {}`, 400, "goes on"},
+		{"POST /v1/tasks", `{"goal":7}`, 400, "goal"},
+		{"POST /v1/tasks", `{"goal":"x","golem":1}`, 400, "golem"},
+		{"POST /v1/tasks", `{"goal":"x","coordinatorSlug":"nobody"}`, 404, "nobody"},
+		{"POST /v1/tasks", `{"goal":"x","coordinatorSlug":"` + long + `"}`, 400, "coordinatorSlug"},
+		{"POST /v1/tasks", `{"goal":"x","budget":{"maxSteps":-1}}`, 400, "maxSteps"},
+		{"POST /v1/tasks", `{"goal":"x","budget":{"maxSteps":1e30}}`, 400, "maxSteps"},
+		{"POST /v1/tasks", `{"goal":"x","threshold":{"minReputation":101}}`, 400, "minReputation"},
+		{"POST /v1/tasks", `{"goal":"x","valueAtRisk":"-5"}`, 400, "valueAtRisk"},
+		{"POST /v1/tasks", `{"goal":"x","idempotencyKey":"` + long[:100] + `"}`, 400, "idempotencyKey"},
+		{"POST /v1/tasks", `{"goal":"` + long + long + `"}`, 413, "larger"},
+		{"GET /v1/tasks?limit=0", ``, 400, "limit"},
+		{"GET /v1/tasks?limit=100000", ``, 400, "limit"},
+		{"GET /v1/tasks?status=asleep", ``, 400, "status"},
+		{"GET /v1/tasks?cursor=%00", ``, 400, "cursor"},
+		{"GET /v1/tasks?cursor=OTk5OTk5OTk5OTk5OTk5OTk5OS94", ``, 400, "cursor"},
+		{"GET /v1/tasks?coordinator=%00", ``, 404, ""},
+		{"GET /v1/tasks/" + long, ``, 404, "task"},
+		{"GET /v1/tasks/%00", ``, 404, "task"},
+		{"GET /v1/runs/run_1%2F..%2Fx", ``, 404, ""},
+		{"GET /v1/runs/%ff%fe", ``, 404, "run"},
+		{"GET /v1/runs/none/events", ``, 404, "run"},
+		{"GET /v1/runs/none/receipts?cursor=-1", ``, 400, "cursor"},
+		{"GET /v1/runs/none/gate:verify", ``, 404, "run"},
+		{"POST /v1/runs/none/approval", `{"approved":true}`, 404, "run"},
+		{"POST /v1/runs/none/approval", `{"approved":"yes"}`, 400, "approved"},
+		{"POST /v1/tasks/none/cancel", `{"reason":"` + long + `"}`, 400, "reason"},
+		{"POST /v1/tasks/none/cancel", ``, 404, "task"},
+		{"POST /v1/tasks/none/retry", `{"from":"record"}`, 400, "from"},
+		{"POST /v1/tasks/none/retry", `{"from":"nowhere"}`, 400, "from"},
+		{"GET /v1/agents/Plain", ``, 404, "agent"},
+		{"GET /v1/agents/plain/trust?valueAtRisk=much", ``, 400, "valueAtRisk"},
+		{"POST /v1/agents/plain/trust", `{"threshold":{"minTier":9}}`, 400, "minTier"},
+		{"POST /v1/agents", `{}`, 400, "slug"},
+		{"POST /v1/agents", `{"slug":"plain","url":"https://x.example"}`, 409, "part of the program"},
+		{"DELETE /v1/agents/plain", ``, 409, "part of the program"},
+		{"DELETE /v1/agents/nobody", ``, 404, "nobody"},
+		{"PUT /v1/tasks", ``, 405, "PUT"},
+		{"GET /v1/nothing", ``, 404, "route"},
+	} {
+		method, path, _ := strings.Cut(c.route, " ")
+		r := h.ann(method, path, c.body)
+		if r.status != c.status || !strings.Contains(string(r.body), c.says) || r.header.Get("Content-Type") != "application/problem+json" {
+			t.Errorf("%.80s %.80s: %d %.300s", c.route, c.body, r.status, r.body)
+		}
+	}
+}
+
+var _ orchestrator.Module = worker{}

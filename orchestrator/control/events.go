@@ -1,0 +1,206 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+
+	"repute"
+)
+
+// eventsRoute is the one that streams, as the router writes it.
+const eventsRoute = prefix + "/runs/:id/events"
+
+// How streams are kept.
+const (
+	pollEvery    = 250 * time.Millisecond
+	heartbeat    = 15 * time.Second
+	writeTimeout = 30 * time.Second // after which a reader that takes nothing is gone
+	eventPage    = 200
+)
+
+// streams counts who follows runs.
+type streams struct {
+	most, all int
+	mu        sync.Mutex
+	now       int
+	callers   map[string]int
+}
+
+// enter makes room for one more, or says that there is none.
+func (s *streams) enter(caller string) error {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.callers == nil {
+		s.callers = map[string]int{}
+	}
+	if s.callers[caller] >= s.most || s.now >= s.all {
+		return fmt.Errorf("too many streams of events at once, at most %d per caller: %w", s.most, repute.ErrLimited)
+	}
+	s.now++
+	s.callers[caller]++
+	return nil
+}
+
+func (s *streams) leave(caller string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.now--
+	if s.callers[caller]--; s.callers[caller] == 0 {
+		delete(s.callers, caller)
+	}
+}
+
+// event is what is sent of one.
+type event struct {
+	RunID string          `json:"runId"`
+	Kind  string          `json:"kind"`
+	Data  json.RawMessage `json:"data"`
+	At    time.Time       `json:"at"`
+}
+
+// follow streams the events of a run from after Last-Event-ID on. It ends after
+// run.finished; where nothing can follow any more it says so by 204, so that browsers do
+// not come back.
+func (c *Control) follow(e echo.Context) error {
+	ctx := e.Request().Context()
+	last := e.Request().Header.Get("Last-Event-ID")
+	if last == "" {
+		last = e.QueryParam("after")
+	}
+	after, err := number("Last-Event-ID", last)
+	if err != nil {
+		return err
+	}
+	run, err := c.run(ctx, e.Param("id"))
+	if err != nil {
+		return err
+	}
+	caller := aboutOf(ctx).caller
+	if err := c.streams.enter(caller); err != nil {
+		return err
+	}
+	defer c.streams.leave(caller)
+	s := stream{c: c, run: run, after: after, over: run.Status.Ended(), out: e.Response(), control: http.NewResponseController(e.Response())}
+	if err := s.follow(ctx); err != nil && !s.begun {
+		return err
+	} else if err != nil && ctx.Err() == nil {
+		c.log.WarnContext(ctx, "a stream of events was cut off", "run", run.ID, "error", err)
+	}
+	if !s.begun {
+		return e.NoContent(http.StatusNoContent)
+	}
+	return nil
+}
+
+// stream is one caller's view of a run's events.
+type stream struct {
+	c       *Control
+	run     repute.Run
+	after   int64
+	over    bool // the run had ended when last looked at
+	begun   bool
+	out     http.ResponseWriter
+	control *http.ResponseController
+}
+
+// follow sends events until the run is over.
+func (s *stream) follow(ctx context.Context) error {
+	poll, beat := time.NewTicker(pollEvery), time.NewTicker(heartbeat)
+	defer poll.Stop()
+	defer beat.Stop()
+	for {
+		sent, err := s.send(ctx)
+		if err != nil || !sent && s.over {
+			return err
+		}
+		if sent {
+			continue
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-s.c.o.Done:
+			return nil
+		case <-beat.C:
+			if err := s.write(": still here\n\n"); err != nil {
+				return err
+			}
+		case <-poll.C:
+			if err := s.begin(); err != nil {
+				return err
+			}
+		}
+	}
+}
+
+// send writes the next events, if there are any.
+func (s *stream) send(ctx context.Context) (sent bool, err error) {
+	asking, cancel := context.WithTimeout(ctx, s.c.limits.Timeout)
+	defer cancel()
+	list, err := s.c.db.RunEvents(asking, s.run.Root, s.after, eventPage)
+	if err != nil {
+		return false, err
+	}
+	for _, ev := range list {
+		if err := s.one(asking, ev); err != nil {
+			return false, err
+		}
+		s.after = ev.Number
+	}
+	return len(list) > 0, nil
+}
+
+// one writes an event if it concerns the run, and looks again at the run where it may
+// have ended.
+func (s *stream) one(ctx context.Context, ev repute.RunEvent) (err error) {
+	if s.run.ID == s.run.Root || ev.Run == s.run.ID {
+		b, err := json.Marshal(event{ev.Run, ev.Kind, ev.Data, ev.Time})
+		if err != nil {
+			return err
+		}
+		if err := s.write(fmt.Sprintf("id: %d\nevent: %s\ndata: %s\n\n", ev.Number, ev.Kind, b)); err != nil {
+			return err
+		}
+	}
+	// A run that is cancelled while it waits ends with its root run.
+	if ev.Kind == "run.finished" || ev.Kind == "run.retried" {
+		if s.run, err = s.c.db.Run(ctx, s.run.ID); err == nil {
+			s.over = s.run.Status.Ended()
+		}
+	}
+	return err
+}
+
+// begin sends the head of the answer, once.
+func (s *stream) begin() error {
+	if s.begun {
+		return nil
+	}
+	return s.write("retry: 1000\n\n")
+}
+
+func (s *stream) write(text string) error {
+	if !s.begun {
+		s.begun = true
+		h := s.out.Header()
+		h.Set("Content-Type", "text/event-stream")
+		h.Set("Cache-Control", "no-store")
+		h.Set("X-Accel-Buffering", "no") // proxies would hold events back
+		s.out.WriteHeader(http.StatusOK)
+	}
+	// The server's own deadline is for answers that end.
+	if err := s.control.SetWriteDeadline(time.Now().Add(writeTimeout)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		return err
+	}
+	if _, err := s.out.Write([]byte(text)); err != nil {
+		return err
+	}
+	return s.control.Flush()
+}

@@ -1,0 +1,195 @@
+package control_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/internal/pgtest"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+	"repute/policy"
+	"repute/store"
+	"repute/trust"
+)
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+// worker is an agent that does nothing, or waits until a test lets it go on.
+type worker struct {
+	slug string
+	gate chan struct{} // nil: it does not wait
+}
+
+func (w worker) Info() orchestrator.Info {
+	return orchestrator.Info{Slug: w.slug, DisplayName: w.slug, Version: "1.0.0", IdentityMode: orchestrator.IdentityMode,
+		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: w.slug, Slug: w.slug, Version: "1.0.0", Description: "does <b>nothing</b>",
+			Endpoints: map[string]string{"api": "https://worker.example/api"}}}
+}
+
+func (worker) CanHandle(context.Context, orchestrator.Task) (bool, error) { return true, nil }
+
+func (w worker) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan, error) {
+	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "only", Description: t.Goal, Agent: w.slug}}}, nil
+}
+
+func (w worker) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+		if w.gate != nil {
+			select {
+			case <-w.gate:
+			case <-ctx.Done():
+				return nil, ctx.Err()
+			}
+		}
+		return json.RawMessage(`{"done":"</script>"}`), nil
+	})
+}
+
+func (worker) Verify(context.Context, orchestrator.Task, orchestrator.Execution, *orchestrator.Context) (orchestrator.Verification, error) {
+	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}, Score: 1}, nil
+}
+
+func (worker) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
+	return orchestrator.Summary{Text: "did it"}, nil
+}
+
+const (
+	annsToken = "a-token-that-is-long-enough"
+	rules     = "version: \"1\"\nrules:\n  - {id: ask, when: 'task.goal.startsWith(\"dear\")', effect: require_approval, reason: dear tasks are looked at}\n"
+)
+
+// house is a control plane over a database with an engine.
+type house struct {
+	t   *testing.T
+	db  *store.DB
+	url string
+	o   control.Options
+}
+
+// newHouse runs an engine with the agents, and a server; change may alter its options.
+func newHouse(t *testing.T, change func(*control.Options), agents ...orchestrator.Module) *house {
+	t.Helper()
+	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
+	ok(t, err)
+	t.Cleanup(db.Close)
+	desk, err := orchestrator.NewDesk(db)
+	ok(t, err)
+	p, err := policy.Parse([]byte(rules))
+	ok(t, err)
+	replay, err := trust.NewReader(db, trust.ReaderOptions{})
+	ok(t, err)
+	current := func() *policy.Policy { return p }
+	h := &house{t: t, db: db, o: control.Options{DB: db, Desk: desk, Policy: current, Lenient: true, Replay: replay, Coordinator: "plain",
+		PublicURL: "https://repute.example", Tokens: map[string]string{"ann": annsToken}, Logger: slog.New(slog.DiscardHandler)}}
+	if change != nil {
+		change(&h.o)
+	}
+	c, err := control.New(h.o)
+	ok(t, err)
+	server := httptest.NewServer(c.Over(http.NotFoundHandler()))
+	t.Cleanup(server.Close)
+	h.url = server.URL
+	h.engine(current, agents)
+	return h
+}
+
+func (h *house) engine(current func() *policy.Policy, agents []orchestrator.Module) {
+	h.t.Helper()
+	if len(agents) == 0 {
+		return
+	}
+	e, err := orchestrator.New(h.db, orchestrator.Options{Lenient: true, Policy: current, Modules: agents, Hold: 2 * time.Second})
+	ok(h.t, err)
+	ctx, stop := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = e.Run(ctx) }()
+	h.t.Cleanup(func() { stop(); <-done })
+	for _, m := range agents {
+		h.until("agent is installed", func() bool { _, err := h.db.Module(h.t.Context(), m.Info().Slug); return err == nil })
+	}
+}
+
+func (h *house) until(what string, f func() bool) {
+	h.t.Helper()
+	for end := time.Now().Add(90 * time.Second); !f(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			h.t.Fatalf("waited in vain: %s", what)
+		}
+	}
+}
+
+// reply is an answer read whole.
+type reply struct {
+	status int
+	header http.Header
+	body   []byte
+}
+
+// call sends a request; header are pairs of names and values.
+func (h *house) call(method, path, body string, header ...string) reply {
+	h.t.Helper()
+	req, err := http.NewRequestWithContext(h.t.Context(), method, h.url+path, bytes.NewBufferString(body))
+	ok(h.t, err)
+	for i := 0; i < len(header); i += 2 {
+		req.Header.Set(header[i], header[i+1])
+	}
+	resp, err := http.DefaultClient.Do(req)
+	ok(h.t, err)
+	defer resp.Body.Close()
+	b, err := io.ReadAll(resp.Body)
+	ok(h.t, err)
+	return reply{resp.StatusCode, resp.Header, b}
+}
+
+// ann sends a request as somebody who may.
+func (h *house) ann(method, path, body string, header ...string) reply {
+	h.t.Helper()
+	return h.call(method, path, body, append(header, "Authorization", "Bearer "+annsToken)...)
+}
+
+// into decodes an answer of a status.
+func (h *house) into(r reply, status int, v any) {
+	h.t.Helper()
+	if r.status != status {
+		h.t.Fatalf("status %d, not %d: %.400s", r.status, status, r.body)
+	}
+	ok(h.t, json.Unmarshal(r.body, v))
+}
+
+func (h *house) submit(body string) control.Task {
+	h.t.Helper()
+	var t control.Task
+	h.into(h.ann(http.MethodPost, "/v1/tasks", body), http.StatusCreated, &t)
+	return t
+}
+
+// waits for a run to be as f says.
+func (h *house) waits(id, what string, f func(control.Run) bool) (r control.Run) {
+	h.t.Helper()
+	h.until(what, func() bool {
+		r = control.Run{}
+		h.into(h.call(http.MethodGet, "/v1/runs/"+id, ""), http.StatusOK, &r)
+		return f(r)
+	})
+	return r
+}
+
+func (h *house) ended(t control.Task) control.Run {
+	h.t.Helper()
+	return h.waits(t.RunID, "task ends", func(r control.Run) bool { return r.Status.Ended() })
+}
+
+func awaits(r control.Run) bool { return r.Awaiting == repute.AwaitingApproval }

@@ -1,0 +1,163 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"reflect"
+	"strconv"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"repute"
+)
+
+// mount is the table of contents.
+func (c *Control) mount() {
+	read(c, "/agents", "list-agents", "The agents that can be given work", c.listAgents)
+	read(c, "/agents/{slug}", "get-agent", "An agent", c.getAgent)
+	read(c, "/agents/{slug}/trust", "get-agent-trust", "What the trust gate would say of an agent now", c.getTrust)
+	write[TrustQuestion](c, http.MethodPost, "/agents/{slug}/trust", "recompute-agent-trust", "Judge an agent again, and make its final score again from the stored evidence", c.recomputeTrust)
+	write[Registration](c, http.MethodPost, "/agents", "register-agent", "Register an agent that lives elsewhere", c.registerAgent)
+	write[none](c, http.MethodDelete, "/agents/{slug}", "remove-agent", "Forget an agent that lives elsewhere; its runs stay", c.removeAgent)
+
+	read(c, "/tasks", "list-tasks", "Tasks, newest first", c.listTasks)
+	read(c, "/tasks/{id}", "get-task", "A task with its runs", c.getTask)
+	write[TaskRequest](c, http.MethodPost, "/tasks", "submit-task", "Ask for a task", c.submitTask)
+	write[Cancellation](c, http.MethodPost, "/tasks/{id}/cancel", "cancel-task", "Ask that a task end", c.cancelTask)
+	write[RetryFrom](c, http.MethodPost, "/tasks/{id}/retry", "retry-task", "Begin another attempt of a task that failed", c.retryTask)
+
+	read(c, "/runs/{id}", "get-run", "A run: phases, steps, what it used, why it was refused", c.getRun)
+	read(c, "/runs/{id}/receipts", "list-receipts", "What a run reached outside itself, as the runtime recorded it", c.listReceipts)
+	read(c, "/runs/{id}/gate:verify", "verify-gate", "Make a run's trust decision again from the stored evidence", c.verifyGate)
+	write[ApprovalAnswer](c, http.MethodPost, "/runs/{id}/approval", "approve-run", "Answer what a run waits for", c.approveRun)
+}
+
+// answer is what an operation says.
+type answer[B any] struct {
+	Status       int
+	Location     string `header:"Location"`
+	CacheControl string `header:"Cache-Control"`
+	Body         *B
+}
+
+func say[B any](body *B) *answer[B] {
+	return &answer[B]{Status: http.StatusOK, CacheControl: "no-store", Body: body}
+}
+
+// none is the body of a request that needs no body.
+type none struct{}
+
+func (c *Control) operation(method, path, id, summary string) huma.Operation {
+	return huma.Operation{OperationID: id, Method: method, Path: prefix + path, Summary: summary,
+		SkipValidateParams: true, // they are text and parsed here, which gives better answers
+		Responses:          map[string]*huma.Response{"default": problemResponse(c.huma.OpenAPI().Components.Schemas)}}
+}
+
+// read mounts an operation that is open to all.
+func read[I, B any](c *Control, path, id, summary string, handle func(context.Context, *I) (*answer[B], error)) {
+	huma.Register(c.huma, c.operation(http.MethodGet, path, id, summary), func(ctx context.Context, in *I) (*answer[B], error) {
+		out, err := handle(ctx, in)
+		if err != nil {
+			return nil, c.fail(ctx, err)
+		}
+		return out, nil
+	})
+}
+
+// write mounts an operation that changes something: R is what its body holds.
+func write[R, I, B any](c *Control, method, path, id, summary string, handle func(ctx context.Context, by string, in *I, body R) (*answer[B], error)) {
+	op := c.operation(method, path, id, summary)
+	op.Security = []map[string][]string{{bearer: {}}}
+	huma.Register(c.huma, op, func(ctx context.Context, in *I) (*answer[B], error) {
+		out, err := written(ctx, in, handle)
+		if err != nil {
+			return nil, c.fail(ctx, err)
+		}
+		return out, nil
+	})
+	describeBody[R](c, &op)
+}
+
+// describeBody says in the document what a request's body holds. The operation that the
+// router has stays without one, or it would read and judge the body in its own words.
+func describeBody[R any](c *Control, op *huma.Operation) {
+	t := reflect.TypeFor[R]()
+	item := c.huma.OpenAPI().Paths[op.Path]
+	if t == reflect.TypeFor[none]() || item == nil || item.Post == nil {
+		return
+	}
+	described := *item.Post
+	described.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{
+		"application/json": {Schema: c.huma.OpenAPI().Components.Schemas.Schema(t, true, "")}}}
+	item.Post = &described
+}
+
+func written[R, I, B any](ctx context.Context, in *I, handle func(context.Context, string, *I, R) (*answer[B], error)) (*answer[B], error) {
+	name, err := by(ctx)
+	if err != nil {
+		return nil, err
+	}
+	var body R
+	if err := decode(aboutOf(ctx).body, &body); err != nil {
+		return nil, err
+	}
+	return handle(ctx, name, in, body)
+}
+
+// decode reads a request's body strictly: a field that nobody knows is a mistake, not
+// noise. No body at all is an empty object.
+func decode(body []byte, into any) error {
+	if len(bytes.TrimSpace(body)) == 0 {
+		return nil
+	}
+	dec := json.NewDecoder(bytes.NewReader(body))
+	dec.DisallowUnknownFields()
+	err := dec.Decode(into)
+	var wrong *json.UnmarshalTypeError
+	switch {
+	case errors.As(err, &wrong) && wrong.Field != "":
+		return repute.Invalid(wrong.Field, "is a "+wrong.Value, "see the schema in /v1/openapi.json")
+	case errors.As(err, &wrong):
+		return repute.Invalid("body", "is a "+wrong.Value, "a JSON object")
+	case err != nil:
+		return repute.Invalid("body", fmt.Sprintf("cannot be read: %.200s", err), "one JSON object with the fields of /v1/openapi.json")
+	}
+	if _, err := dec.Token(); !errors.Is(err, io.EOF) {
+		return repute.Invalid("body", "goes on after the object", "one JSON object")
+	}
+	return nil
+}
+
+// Bounds of pages.
+const (
+	defaultPage = 50
+	maxPage     = 200
+)
+
+// pageSize reads a limit.
+func pageSize(text string) (int, error) {
+	if text == "" {
+		return defaultPage, nil
+	}
+	n, err := strconv.Atoi(text)
+	if err != nil || n < 1 || n > maxPage {
+		return 0, repute.Invalid("limit", fmt.Sprintf("%.20q is out of range", text), fmt.Sprintf("1 to %d", maxPage))
+	}
+	return n, nil
+}
+
+// maxID bounds ids and slugs in paths, in bytes.
+const maxID = 64
+
+// known refuses what cannot be the name of anything, before the database is asked.
+func known(what, id string) error {
+	if len(id) > maxID || clean(id) != id {
+		return repute.Missing("%s %.64q", what, id)
+	}
+	return nil
+}

@@ -1,0 +1,279 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"time"
+
+	"repute"
+	"repute/policy"
+	"repute/store"
+)
+
+// Run is a run on the wire.
+type Run struct {
+	RunLine
+	TaskID     string           `json:"taskId"`
+	Root       string           `json:"rootRunId"`
+	Goal       string           `json:"goal"`
+	Input      json.RawMessage  `json:"input,omitempty"`
+	Phase      string           `json:"phase" doc:"the last that was recorded, none at first"`
+	Limits     Amounts          `json:"limits"`
+	Used       *Amounts         `json:"used,omitempty" doc:"by the run and all below it; of root runs"`
+	Reasons    json.RawMessage  `json:"reasons" doc:"why it was refused: objects with id, effect, text, have and need"`
+	Cancel     string           `json:"cancel,omitempty" doc:"why it shall be cancelled"`
+	Plan       json.RawMessage  `json:"plan,omitempty"`
+	Summary    json.RawMessage  `json:"summary,omitempty"`
+	Verdict    *Verdict         `json:"verdict,omitempty" doc:"of the trust gate, in the present attempt"`
+	Phases     []Phase          `json:"phases"`
+	Steps      []Step           `json:"steps"`
+	Decisions  []PolicyDecision `json:"decisions"`
+	Approvals  []Approval       `json:"approvals" doc:"of the present attempt"`
+	CreatedAt  time.Time        `json:"createdAt"`
+	StartedAt  *time.Time       `json:"startedAt,omitempty"`
+	EndedAt    *time.Time       `json:"endedAt,omitempty"`
+	EventsPath string           `json:"events" doc:"where to follow it"`
+}
+
+// Amounts are limits of a run, or what it used of them.
+type Amounts struct {
+	Steps     int    `json:"maxSteps"`
+	ToolCalls int    `json:"maxToolCalls"`
+	Writes    int    `json:"maxOnchainWrites"`
+	RuntimeMS int64  `json:"maxRuntimeMs"`
+	GasWei    string `json:"maxGasWei,omitempty"`
+}
+
+// Phase is the record of a phase.
+type Phase struct {
+	Phase   string             `json:"phase"`
+	Attempt int                `json:"attempt"`
+	Status  repute.PhaseStatus `json:"status" enum:"ok,failed,rejected,waiting"`
+	Error   string             `json:"error,omitempty"`
+	Result  json.RawMessage    `json:"result,omitempty"`
+	Started time.Time          `json:"startedAt"`
+	Ended   time.Time          `json:"endedAt"`
+}
+
+// Step is what became of a step.
+type Step struct {
+	ID     string          `json:"stepId"`
+	Status string          `json:"status" enum:"running,completed,failed"`
+	Result json.RawMessage `json:"result,omitempty"`
+	Error  string          `json:"error,omitempty"`
+}
+
+// PolicyDecision is what a policy decided.
+type PolicyDecision struct {
+	Subject string          `json:"subject" doc:"trust, policy, or the key of a call"`
+	Attempt int             `json:"attempt"`
+	Effect  string          `json:"effect" enum:"allow,deny,require_approval"`
+	Reasons json.RawMessage `json:"reasons"`
+	Policy  string          `json:"policy" doc:"sha256 of its bytes"`
+	At      time.Time       `json:"at"`
+}
+
+// Approval is what a person decided.
+type Approval struct {
+	Subject  string    `json:"subject"`
+	Approved bool      `json:"approved"`
+	By       string    `json:"by"`
+	Reason   string    `json:"reason,omitempty"`
+	At       time.Time `json:"at"`
+}
+
+// ApprovalAnswer answers what a run waits for.
+type ApprovalAnswer struct {
+	Approved *bool  `json:"approved" doc:"must be given: silence is neither"`
+	Reason   string `json:"reason,omitempty"`
+}
+
+// Receipt is the record of a call that the runtime made.
+type Receipt struct {
+	ID      int64           `json:"id"`
+	Step    string          `json:"stepId,omitempty"`
+	Kind    repute.CallKind `json:"type" enum:"tool,http,chain_read,transaction,sub_run,dry_run,verification"`
+	Ref     string          `json:"ref"`
+	Summary string          `json:"summary"`
+	Chain   uint64          `json:"chainId,omitempty"`
+	Domain  string          `json:"domain,omitempty" doc:"trust, execution, or a host name"`
+	Done    bool            `json:"done" doc:"false: it began and nobody saw its end"`
+	Error   string          `json:"error,omitempty"`
+	Request json.RawMessage `json:"request,omitempty"`
+	Result  json.RawMessage `json:"result,omitempty"`
+	Started time.Time       `json:"startedAt"`
+	Ended   *time.Time      `json:"endedAt,omitempty"`
+}
+
+// ReceiptList is a page of receipts.
+type ReceiptList struct {
+	RunID    string    `json:"runId"`
+	Receipts []Receipt `json:"receipts"`
+	Next     string    `json:"nextCursor,omitempty"`
+}
+
+func (c *Control) run(ctx context.Context, id string) (repute.Run, error) {
+	if err := known("run", id); err != nil {
+		return repute.Run{}, err
+	}
+	return c.db.Run(ctx, id)
+}
+
+func (c *Control) getRun(ctx context.Context, in *idInput) (*answer[Run], error) {
+	r, err := c.run(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	w := runOnWire(r)
+	if err := c.addPhases(ctx, &w); err != nil {
+		return nil, err
+	}
+	if err := c.addDecisions(ctx, &w); err != nil {
+		return nil, err
+	}
+	return say(&w), nil
+}
+
+func runOnWire(r repute.Run) Run {
+	w := Run{RunLine: RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status, Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error},
+		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: r.Reasons, Cancel: r.Cancel,
+		Limits:    Amounts{r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(), r.Limits.GasWei},
+		CreatedAt: r.Created, StartedAt: maybe(r.Started), EndedAt: maybe(r.Ended), EventsPath: prefix + "/runs/" + r.ID + "/events"}
+	if r.Parent == "" {
+		w.Used = &Amounts{r.Used.Steps, r.Used.ToolCalls, r.Used.Writes, r.Used.Runtime.Milliseconds(), r.Used.GasWei}
+	}
+	return w
+}
+
+// maybe is nil for the zero time.
+func maybe(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+func (c *Control) addPhases(ctx context.Context, w *Run) error {
+	phases, err := c.db.RunPhases(ctx, w.ID)
+	if err != nil {
+		return err
+	}
+	w.Phases = []Phase{}
+	for _, p := range phases {
+		wire := Phase{Phase: p.Phase.String(), Attempt: p.Attempt, Status: p.Status, Error: p.Error, Started: p.Started, Ended: p.Ended}
+		switch {
+		case p.Phase == repute.PhaseTrust: // has a form of its own
+		case p.Attempt != w.Attempt:
+		case p.Phase == repute.PhasePlan:
+			w.Plan = p.Result
+		case p.Phase == repute.PhaseSummarize:
+			w.Summary = p.Result
+		default:
+			wire.Result = p.Result
+		}
+		w.Phases = append(w.Phases, wire)
+		if v, found, err := verdictOf(p); p.Attempt == w.Attempt && err == nil && found {
+			w.Verdict = verdictOnWire(v)
+		}
+	}
+	steps, err := c.db.RunSteps(ctx, w.ID)
+	w.Steps = []Step{}
+	for _, s := range steps {
+		w.Steps = append(w.Steps, Step(s))
+	}
+	return err
+}
+
+func (c *Control) addDecisions(ctx context.Context, w *Run) error {
+	decisions, err := c.db.Decisions(ctx, w.ID)
+	if err != nil {
+		return err
+	}
+	w.Decisions, w.Approvals = []PolicyDecision{}, []Approval{}
+	for _, d := range decisions {
+		w.Decisions = append(w.Decisions, PolicyDecision{d.Subject, d.Attempt, d.Effect, d.Reasons, fmt.Sprintf("0x%x", d.Policy), d.At})
+	}
+	given, err := c.db.Approvals(ctx, w.ID, w.Attempt)
+	for _, d := range decisions { // in the order of the decisions
+		if a, ok := given[d.Subject]; ok && d.Effect == string(policy.RequireApproval) && d.Attempt == w.Attempt {
+			w.Approvals = append(w.Approvals, approvalOnWire(a))
+			delete(given, d.Subject)
+		}
+	}
+	return err
+}
+
+func approvalOnWire(a store.Approval) Approval {
+	return Approval{a.Subject, a.Approved, a.By, a.Reason, a.At.UTC()}
+}
+
+type receiptsInput struct {
+	ID     string `path:"id"`
+	Limit  string `query:"limit" doc:"1 to 200, 50 when absent"`
+	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
+}
+
+func (c *Control) listReceipts(ctx context.Context, in *receiptsInput) (*answer[ReceiptList], error) {
+	size, err := pageSize(in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	after, err := number("cursor", in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	run, err := c.run(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.db.RunReceipts(ctx, run.ID) // no more than the budget allows
+	if err != nil {
+		return nil, err
+	}
+	out := ReceiptList{RunID: run.ID, Receipts: []Receipt{}}
+	for _, r := range list {
+		if r.ID <= after {
+			continue
+		}
+		if len(out.Receipts) == size {
+			out.Next = strconv.FormatInt(out.Receipts[size-1].ID, 10)
+			break
+		}
+		out.Receipts = append(out.Receipts, receiptOnWire(r))
+	}
+	return say(&out), nil
+}
+
+// number reads what counts up; empty is 0.
+func number(field, text string) (int64, error) {
+	if text == "" {
+		return 0, nil
+	}
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err != nil || n < 0 {
+		return 0, repute.Invalid(field, fmt.Sprintf("%.40q is no number", text), "a number that was given out")
+	}
+	return n, nil
+}
+
+func receiptOnWire(r repute.Receipt) Receipt {
+	return Receipt{r.ID, r.Step, r.Kind, r.Ref, r.Summary, r.Chain, r.Domain, r.Done, r.Error, r.Request, r.Result, r.Started, maybe(r.Ended)}
+}
+
+func (c *Control) approveRun(ctx context.Context, by string, in *idInput, a ApprovalAnswer) (*answer[Run], error) {
+	switch err := checkReason(a.Reason); {
+	case err != nil:
+		return nil, err
+	case a.Approved == nil:
+		return nil, repute.Invalid("approved", "is missing", "true or false")
+	}
+	if err := known("run", in.ID); err != nil {
+		return nil, err
+	}
+	if err := c.desk.Approve(ctx, in.ID, *a.Approved, by, a.Reason); err != nil {
+		return nil, err
+	}
+	return c.getRun(ctx, in)
+}

@@ -1,0 +1,284 @@
+package control
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+	"repute/store"
+)
+
+// TaskRequest asks for a task.
+type TaskRequest struct {
+	Goal        string          `json:"goal" doc:"what to do"`
+	Input       json.RawMessage `json:"input,omitempty" doc:"any JSON for the coordinator"`
+	Coordinator string          `json:"coordinatorSlug,omitempty" doc:"the agent that plans it; the configured one when absent"`
+	Terms
+	Key string `json:"idempotencyKey,omitempty" doc:"makes asking twice one task; also the header Idempotency-Key"`
+}
+
+// Terms are the conditions of a task.
+type Terms struct {
+	Budget      policy.Budget    `json:"budget,omitzero" doc:"bounds of the run and all runs below it; zero: the defaults"`
+	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"what agents must reach, beside what the policy demands"`
+	ValueAtRisk string           `json:"valueAtRisk,omitempty" doc:"in wei, decimal"`
+	Tags        []string         `json:"tags,omitempty"`
+}
+
+// Task is a task on the wire.
+type Task struct {
+	ID          string            `json:"id"`
+	Goal        string            `json:"goal"`
+	Input       json.RawMessage   `json:"input,omitempty"`
+	Coordinator string            `json:"coordinatorSlug"`
+	Status      repute.TaskStatus `json:"status" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
+	RunID       string            `json:"runId" doc:"the run of the whole task"`
+	Terms
+	AskedBy string    `json:"askedBy"`
+	Created time.Time `json:"createdAt"`
+	Updated time.Time `json:"updatedAt"`
+	// Runs are all of the task, the root run first; only where one task is asked for.
+	Runs []RunLine `json:"runs,omitempty"`
+}
+
+// RunLine is a run in short.
+type RunLine struct {
+	ID       string           `json:"id"`
+	Parent   string           `json:"parentRunId,omitempty"`
+	Step     string           `json:"parentStepId,omitempty"`
+	Agent    string           `json:"agentSlug"`
+	Status   repute.RunStatus `json:"status" enum:"pending,planning,running,completed,failed,cancelled"`
+	Awaiting string           `json:"awaiting,omitempty"`
+	Attempt  int              `json:"attempt"`
+	Error    string           `json:"error,omitempty"`
+}
+
+// TaskList is a page of tasks.
+type TaskList struct {
+	Tasks []Task `json:"tasks"`
+	Next  string `json:"nextCursor,omitempty"`
+}
+
+// Cancellation says why.
+type Cancellation struct {
+	Reason string `json:"reason,omitempty"`
+}
+
+// RetryFrom says from which phase on.
+type RetryFrom struct {
+	From string `json:"from,omitempty" enum:"discover,plan,trust,policy,dry_run,execute,verify,summarize" doc:"the phase that failed when absent"`
+}
+
+type tasksInput struct {
+	Status      string `query:"status"`
+	Coordinator string `query:"coordinator" doc:"slug"`
+	Limit       string `query:"limit" doc:"1 to 200, 50 when absent"`
+	Cursor      string `query:"cursor" doc:"nextCursor of the page before"`
+}
+
+type idInput struct {
+	ID string `path:"id"`
+}
+
+type submitInput struct {
+	Key string `header:"Idempotency-Key" doc:"makes asking twice one task; also idempotencyKey in the body"`
+}
+
+func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r TaskRequest) (*answer[Task], error) {
+	key, err := keyOf(by, in.Key, r.Key)
+	if err != nil {
+		return nil, err
+	}
+	if r.Coordinator == "" {
+		r.Coordinator = c.o.Coordinator
+	}
+	request := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: orchestrator.Terms(r.Terms), Key: key, By: by}
+	t, added, err := c.desk.Submit(ctx, request)
+	if err != nil {
+		return nil, err
+	}
+	if !added && !same(t, request) {
+		return nil, repute.Conflict("the idempotency key was used for task %s, which is another: take another key", t.ID)
+	}
+	w := taskOnWire(t)
+	out := say(&w)
+	out.Location = prefix + "/tasks/" + t.ID
+	if added {
+		out.Status = http.StatusCreated
+	}
+	return out, nil
+}
+
+// maxKey bounds idempotency keys, in bytes.
+const maxKey = 80
+
+// keyOf is the key of a task among those of all callers.
+func keyOf(by, header, body string) (string, error) {
+	if header != "" && body != "" && header != body {
+		return "", repute.Invalid("idempotencyKey", "differs from the header Idempotency-Key", "one of both")
+	}
+	key := header
+	if key == "" {
+		key = body
+	}
+	switch {
+	case key == "":
+		return "", nil
+	case len(key) > maxKey || clean(key) != key:
+		return "", repute.Invalid("idempotencyKey", "is too long or no text", fmt.Sprintf("at most %d bytes", maxKey))
+	}
+	return by + "/" + key, nil
+}
+
+// same tells whether a task is what a request asks for.
+func same(t repute.Task, r orchestrator.Request) bool {
+	var terms orchestrator.Terms
+	if json.Unmarshal(t.Terms, &terms) != nil {
+		return false
+	}
+	return t.Goal == r.Goal && t.Coordinator == r.Coordinator && bytes.Equal(encoded(terms), encoded(r.Terms)) && bytes.Equal(compact(t.Input), compact(r.Input))
+}
+
+func compact(raw json.RawMessage) []byte {
+	var b bytes.Buffer
+	if len(raw) == 0 || json.Compact(&b, raw) != nil {
+		return []byte("null")
+	}
+	return b.Bytes()
+}
+
+// encoded is JSON of what can be encoded.
+func encoded(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
+}
+
+func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskList], error) {
+	size, err := pageSize(in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	f := store.TaskFilter{Status: repute.TaskStatus(in.Status), Coordinator: in.Coordinator}
+	if in.Status != "" && !slices.Contains(taskStatuses(), f.Status) {
+		return nil, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status), fmt.Sprintf("one of %v", taskStatuses()))
+	}
+	if err := known("agent", in.Coordinator); err != nil {
+		return nil, err
+	}
+	if f.Before, f.BeforeID, err = readCursor(in.Cursor); err != nil {
+		return nil, err
+	}
+	list, err := c.db.Tasks(ctx, f, size+1)
+	if err != nil {
+		return nil, err
+	}
+	out := TaskList{Tasks: []Task{}}
+	if len(list) > size {
+		list = list[:size]
+		out.Next = cursorOf(list[size-1].Created, list[size-1].ID)
+	}
+	for _, t := range list {
+		out.Tasks = append(out.Tasks, taskOnWire(t))
+	}
+	return say(&out), nil
+}
+
+func taskStatuses() []repute.TaskStatus {
+	return []repute.TaskStatus{repute.TaskPending, repute.TaskAssigned, repute.TaskRunning, repute.TaskCompleted, repute.TaskFailed,
+		repute.TaskCancelled, repute.TaskRejected}
+}
+
+// cursorOf names a place in a list by time and id.
+func cursorOf(at time.Time, id string) string {
+	return base64.RawURLEncoding.EncodeToString([]byte(strconv.FormatInt(at.UnixMicro(), 10) + "/" + id))
+}
+
+func readCursor(text string) (at time.Time, id string, err error) {
+	if text == "" {
+		return at, "", nil
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(text)
+	micros, id, found := strings.Cut(string(raw), "/")
+	n, err2 := strconv.ParseInt(micros, 10, 64)
+	if err != nil || err2 != nil || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID || clean(id) != id {
+		return at, "", repute.Invalid("cursor", "is none of ours", "nextCursor of the page before")
+	}
+	return time.UnixMicro(n).UTC(), id, nil
+}
+
+func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], error) {
+	if err := known("task", in.ID); err != nil {
+		return nil, err
+	}
+	t, err := c.db.Task(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	runs, err := c.db.TaskRuns(ctx, t.ID)
+	if err != nil {
+		return nil, err
+	}
+	w := taskOnWire(t)
+	for _, r := range runs {
+		w.Runs = append(w.Runs, RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status, Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error})
+	}
+	return say(&w), nil
+}
+
+// maxReason bounds what people say, in bytes.
+const maxReason = 2 << 10
+
+func checkReason(s string) error {
+	if len(s) > maxReason {
+		return repute.Invalid("reason", fmt.Sprintf("has %d bytes", len(s)), fmt.Sprintf("at most %d", maxReason))
+	}
+	return nil
+}
+
+func (c *Control) cancelTask(ctx context.Context, by string, in *idInput, r Cancellation) (*answer[Task], error) {
+	if err := known("task", in.ID); err != nil {
+		return nil, err
+	}
+	if err := checkReason(r.Reason); err != nil {
+		return nil, err
+	}
+	if err := c.desk.Cancel(ctx, in.ID, by, r.Reason); err != nil {
+		return nil, err
+	}
+	return c.getTask(ctx, in)
+}
+
+func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r RetryFrom) (*answer[Task], error) {
+	if err := known("task", in.ID); err != nil {
+		return nil, err
+	}
+	from, ok := repute.ParsePhase(r.From)
+	if r.From != "" && (!ok || from == repute.PhaseRecord) {
+		return nil, repute.Invalid("from", fmt.Sprintf("%.40q is no phase to retry from", r.From), fmt.Sprintf("one of %v", repute.Phases()[:repute.PhaseSummarize]))
+	}
+	if err := c.desk.Retry(ctx, in.ID, from, by); err != nil {
+		return nil, err
+	}
+	return c.getTask(ctx, in)
+}
+
+func taskOnWire(t repute.Task) Task {
+	w := Task{ID: t.ID, Goal: t.Goal, Input: t.Input, Coordinator: t.Coordinator, Status: t.Status, RunID: t.Run, AskedBy: t.By, Created: t.Created, Updated: t.Updated}
+	var terms orchestrator.Terms
+	_ = json.Unmarshal(t.Terms, &terms) // as stored by Submit
+	w.Terms = Terms(terms)
+	return w
+}

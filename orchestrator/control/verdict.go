@@ -1,0 +1,209 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+)
+
+// Verdict is what the trust gate says of an agent, with what it follows from.
+type Verdict struct {
+	AgentID string        `json:"agentId,omitempty" doc:"eip155:chain:registry:id; absent without onchain identity"`
+	Effect  policy.Effect `json:"effect" enum:"allow,deny,require_approval"`
+	// Reasons are all that stand in the way, each with what is missing.
+	Reasons    []policy.Reason  `json:"reasons"`
+	Status     string           `json:"status" enum:"rated,unrated"`
+	Score      float64          `json:"score" doc:"-100 to 100, 0 when unrated"`
+	Low        float64          `json:"low"`
+	High       float64          `json:"high"`
+	Confidence float64          `json:"confidence" doc:"0 to 1"`
+	Tier       int64            `json:"tier" doc:"0 to 4"`
+	Trust01    float64          `json:"trustScore01" doc:"OpenFi's score of identity checks, 0 to 1"`
+	OpenFi     json.RawMessage  `json:"openfi,omitempty" doc:"OpenFi's trust snapshot"`
+	Gates      json.RawMessage  `json:"gates" doc:"each with what is missing to pass"`
+	Threshold  policy.Threshold `json:"threshold"`
+	Value      string           `json:"valueAtRisk" doc:"in wei, decimal"`
+	Policy     string           `json:"policy" doc:"sha256 of the policy's bytes"`
+	Pin        orchestrator.Pin `json:"pin" doc:"the evidence of the score"`
+	At         time.Time        `json:"at"`
+}
+
+func verdictOnWire(v orchestrator.Verdict) *Verdict {
+	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status, Score: v.Agent.Score, Low: v.Agent.Low,
+		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01, OpenFi: v.OpenFi, Gates: encoded(v.Gates),
+		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, At: v.At}
+	if w.Reasons == nil {
+		w.Reasons = []policy.Reason{}
+	}
+	return w
+}
+
+// TrustQuestion is for which task an agent is judged. An empty one asks for what the
+// policy demands of every task.
+type TrustQuestion struct {
+	Threshold   policy.Threshold `json:"threshold,omitzero"`
+	ValueAtRisk string           `json:"valueAtRisk,omitempty" doc:"in wei, decimal"`
+	Tags        []string         `json:"tags,omitempty"`
+}
+
+// TrustAnswer is a verdict of now, and whether its score could be made again.
+type TrustAnswer struct {
+	Agent   string   `json:"slug"`
+	Verdict *Verdict `json:"verdict"`
+	// Verified is absent where nothing was made again.
+	Verified *bool  `json:"verified,omitempty"`
+	Differs  string `json:"differs,omitempty" doc:"what is other than what is stored"`
+}
+
+type slugInput struct {
+	Slug string `path:"slug"`
+}
+
+type trustInput struct {
+	Slug  string `path:"slug"`
+	Value string `query:"valueAtRisk" doc:"of the task it is judged for, in wei, decimal"`
+}
+
+func (c *Control) module(ctx context.Context, slug string) (repute.Module, error) {
+	if err := known("agent", slug); err != nil {
+		return repute.Module{}, err
+	}
+	return c.db.Module(ctx, slug)
+}
+
+func (c *Control) getTrust(ctx context.Context, in *trustInput) (*answer[TrustAnswer], error) {
+	v, err := c.judged(ctx, in.Slug, TrustQuestion{ValueAtRisk: in.Value})
+	if err != nil {
+		return nil, err
+	}
+	return say(&TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}), nil
+}
+
+func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v orchestrator.Verdict, err error) {
+	m, err := c.module(ctx, slug)
+	if err != nil {
+		return v, err
+	}
+	// What a task with these terms would be refused for is refused here.
+	r := orchestrator.Request{Goal: "judge", Coordinator: slug, Terms: orchestrator.Terms{Threshold: q.Threshold, ValueAtRisk: q.ValueAtRisk, Tags: q.Tags}}
+	if err := r.Check(); err != nil {
+		return v, err
+	}
+	task := policy.Task{Coordinator: slug, Value: q.ValueAtRisk, Tags: q.Tags, Budget: policy.DefaultBudget()}
+	if task.Value == "" {
+		task.Value = "0"
+	}
+	return orchestrator.Judge(ctx, c.db, c.o.Policy(), c.o.Lenient, m, task, q.Threshold)
+}
+
+func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q TrustQuestion) (*answer[TrustAnswer], error) {
+	v, err := c.judged(ctx, in.Slug, q)
+	if err != nil {
+		return nil, err
+	}
+	out := TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}
+	if c.o.Replay == nil {
+		return say(&out), nil
+	}
+	if _, err := c.db.KeepTrustInput(ctx, c.o.Policy().Text()); err != nil {
+		return nil, err
+	}
+	good, differs, err := c.verify(ctx, v)
+	if err != nil {
+		return nil, err
+	}
+	out.Verified, out.Differs = &good, differs
+	return say(&out), nil
+}
+
+// verify makes a verdict again. That it comes out another way, or that its evidence is
+// gone, is an answer.
+func (c *Control) verify(ctx context.Context, v orchestrator.Verdict) (good bool, differs string, err error) {
+	select {
+	case c.replays <- struct{}{}:
+		defer func() { <-c.replays }()
+	case <-ctx.Done():
+		return false, "", ctx.Err()
+	}
+	err = orchestrator.VerifyVerdict(ctx, c.db, c.o.Replay, v)
+	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrGone) {
+		return false, clean(err.Error()), nil
+	}
+	return err == nil, "", err
+}
+
+// GateCheck says whether the trust decisions of a run follow from what is stored.
+type GateCheck struct {
+	RunID    string    `json:"runId"`
+	Verified bool      `json:"verified"` // all of them
+	Verdicts []Checked `json:"verdicts"`
+}
+
+// Checked is one verdict made again.
+type Checked struct {
+	Phase    string   `json:"phase" enum:"trust,execute"`
+	Attempt  int      `json:"attempt"`
+	Verified bool     `json:"verified"`
+	Differs  string   `json:"differs,omitempty"`
+	Verdict  *Verdict `json:"verdict"`
+}
+
+func (c *Control) verifyGate(ctx context.Context, in *idInput) (*answer[GateCheck], error) {
+	run, err := c.run(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	if c.o.Replay == nil {
+		return nil, repute.Missing("replay of scores")
+	}
+	phases, err := c.db.RunPhases(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := GateCheck{RunID: run.ID, Verified: true, Verdicts: []Checked{}}
+	for _, p := range phases {
+		v, found, err := verdictOf(p)
+		if err != nil || !found || p.Attempt != run.Attempt {
+			if err != nil {
+				return nil, err
+			}
+			continue
+		}
+		good, differs, err := c.verify(ctx, v)
+		if err != nil {
+			return nil, err
+		}
+		out.Verified = out.Verified && good
+		out.Verdicts = append(out.Verdicts, Checked{p.Phase.String(), p.Attempt, good, differs, verdictOnWire(v)})
+	}
+	if len(out.Verdicts) == 0 {
+		return nil, &repute.MissingError{What: "trust decision of run " + run.ID, Why: "is not there", Hint: "the run did not get to phase trust"}
+	}
+	return say(&out), nil
+}
+
+// verdictOf is the verdict that a phase left behind, if it did.
+func verdictOf(p repute.RunPhase) (v orchestrator.Verdict, found bool, err error) {
+	switch p.Phase {
+	case repute.PhaseTrust:
+		if p.Status == repute.PhaseFailed {
+			return v, false, nil
+		}
+		err = json.Unmarshal(p.Result, &v)
+		return v, err == nil, err
+	case repute.PhaseExecute:
+		var r struct {
+			Regate *orchestrator.Verdict `json:"regate"`
+		}
+		if err := json.Unmarshal(p.Result, &r); err != nil || r.Regate == nil {
+			return v, false, err
+		}
+		return *r.Regate, true, nil
+	}
+	return v, false, nil
+}
