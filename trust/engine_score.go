@@ -88,7 +88,7 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 	if err != nil {
 		return err
 	}
-	last, err := s.finals(ctx, stale, now, current)
+	last, err := s.finals(ctx, stale, now)
 	if err != nil {
 		return err
 	}
@@ -109,7 +109,7 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 
 // finals are the scores as of the run's block, of those agents that one is due of. Where
 // nothing happened since, the evidence is the newest one.
-func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []store.TrustSubject, current map[repute.TokenID]*evaluated) (map[repute.TokenID]*evaluated, error) {
+func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []store.TrustSubject) (map[repute.TokenID]*evaluated, error) {
 	due := map[repute.TokenID]bool{}
 	for _, a := range stale {
 		due[a.TokenID] = a.Final
