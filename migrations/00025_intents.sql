@@ -38,6 +38,7 @@ create table intents (
     check (state in ('signed', 'broadcast', 'mined', 'confirmed', 'reverted', 'failed'))
 );
 create index intents_run on intents (run_id);
+create index intents_open on intents (chain_id, id) where state not in ('confirmed', 'reverted', 'failed');
 
 -- Signed forms, the last of which is the one to send; the earlier ones may still be mined.
 create table intent_attempts (

@@ -57,7 +57,7 @@ type Sent struct {
 	Block   uint64         `json:"block"`
 	GasUsed uint64         `json:"gasUsed"`
 	FeeWei  string         `json:"feeWei"`
-	Result  []byte         `json:"result,omitempty"`
+	Result  []byte         `json:"result,omitempty"` // the logs it emitted, as JSON
 }
 
 // Tool is something that agents may use by name.

@@ -245,6 +245,18 @@ func (db *DB) IntentsBetween(ctx context.Context, chainID uint64, sender common.
 	return out, err
 }
 
+// OpenIntents gives the intents of a chain that are not final, in the order of their ids,
+// at most 64 behind an id; "" for the first.
+func (db *DB) OpenIntents(ctx context.Context, chainID uint64, after string) (out []Intent, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "open intents", func(tx pgx.Tx) error {
+		out, err = collectIntents(ctx, tx, selectIntents+`
+			where i.id in (select id from intents where chain_id = $1 and id > $2 and state not in ('confirmed', 'reverted', 'failed') order by id limit 64)
+			order by i.id, a.number`, int64(chainID), after)
+		return err
+	})
+	return out, err
+}
+
 func collectIntents(ctx context.Context, tx pgx.Tx, sql string, args ...any) (out []Intent, err error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {

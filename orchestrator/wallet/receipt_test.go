@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/orchestrator/wallet"
 	"repute/store"
 )
 
@@ -34,6 +35,11 @@ func TestLyingReceipt(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.mining()
+	impatient := func(rpcs ...string) wallet.ChainConfig {
+		c := w.config(rpcs...)
+		c.Patience = 50 * time.Millisecond
+		return c
+	}
 	for name, edit := range map[string]func(map[string]any){
 		"another transaction": func(r map[string]any) { r["transactionHash"] = elsewhere },
 		"another block":       func(r map[string]any) { r["blockHash"] = elsewhere },
@@ -50,7 +56,7 @@ func TestLyingReceipt(t *testing.T) {
 		"no gas":         func(r map[string]any) { r["gasUsed"] = "0x0" },
 		"a higher price": func(r map[string]any) { r["effectiveGasPrice"] = "0xffffffffffff" },
 	} {
-		a, db := w.open(w.config(w.lying(edit)))
+		a, db := w.open(impatient(w.lying(edit)))
 		in := w.pay(name, "1")
 		ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
 		_, err := a.Send(ctx, in)
@@ -78,7 +84,9 @@ func TestSecondEndpoint(t *testing.T) {
 	w := newWorld(t)
 	w.mining()
 	liar := w.lying(func(r map[string]any) { r["status"], r["logs"] = "0x0", []any{} })
-	a, db := w.open(w.config(w.d.RPCURL(), liar+"/v2/verysecretkey"))
+	conf := w.config(w.d.RPCURL(), liar+"/v2/verysecretkey")
+	conf.Patience = 50 * time.Millisecond
+	a, db := w.open(conf)
 	in := w.pay("one", "60")
 	_, err := a.Send(t.Context(), in)
 	if !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "endpoints disagree") || strings.Contains(err.Error(), "secret") {
@@ -106,7 +114,9 @@ func TestSecondEndpoint(t *testing.T) {
 func TestEndpointDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	a, _ := w.open(w.config("http://user:passw0rd@127.0.0.1:1/v2/verysecretkey?apikey=alsosecret"))
+	down := w.config("http://user:passw0rd@127.0.0.1:1/v2/verysecretkey?apikey=alsosecret")
+	down.Patience = 50 * time.Millisecond
+	a, _ := w.open(down)
 	for what, err := range map[string]error{
 		"simulate": second(a.Simulate(t.Context(), origin, w.pay("x", "1").Tx)),
 		"send":     second(a.Send(t.Context(), w.pay("x", "1"))),

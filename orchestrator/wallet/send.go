@@ -118,7 +118,7 @@ func (c *chain) keyOf(in *store.Intent) (role, signer) {
 
 // follow looks after an intent until it is final.
 func (w *Wallet) follow(ctx context.Context, c *chain, in store.Intent) (orchestrator.Sent, error) {
-	f := &follower{w: w, c: c, id: in.ID}
+	f := w.follower(c, in.ID)
 	healthy := time.Now()
 	for {
 		in, err := f.step(ctx)
@@ -127,7 +127,8 @@ func (w *Wallet) follow(ctx context.Context, c *chain, in store.Intent) (orchest
 			return outcome(&in)
 		case err == nil:
 			healthy = time.Now()
-		case ctx.Err() != nil || !errors.Is(err, repute.ErrUnavailable) || time.Since(healthy) > c.Patience:
+		case ctx.Err() != nil: // said below
+		case !errors.Is(err, repute.ErrUnavailable) || time.Since(healthy) > c.Patience:
 			return orchestrator.Sent{}, err
 		default:
 			w.log.Warn("transaction: will look again", "intent", f.id, "chain", c.ChainID, "error", err)
@@ -154,10 +155,14 @@ type follower struct {
 	w       *Wallet
 	c       *chain
 	id      string
-	note    string // what an endpoint last said against it
-	foreign int    // how often in a row its nonce was seen used by another transaction
-	sent    time.Time
-	fell    time.Time // when its block was last replaced
+	note    string    // what an endpoint last said against it
+	foreign int       // how often in a row its nonce was seen used by another transaction
+	sent    time.Time // when it was last offered to the endpoint
+	fresh   time.Time // since when the present form was offered: at first the stored one is, whatever its age
+}
+
+func (w *Wallet) follower(c *chain, id string) *follower {
+	return &follower{w: w, c: c, id: id, fresh: time.Now()}
 }
 
 // foreignSeen is how often a nonce must be seen in somebody else's use: one endpoint may
@@ -189,7 +194,7 @@ func (f *follower) step(ctx context.Context) (store.Intent, error) {
 		f.foreign = 0
 		return f.settle(ctx, in, m, good, uint64(latest.Number))
 	case in.State == store.IntentMined: // its block was replaced
-		f.sent, f.fell = time.Time{}, time.Now()
+		f.sent, f.fresh = time.Time{}, time.Now()
 		if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentBroadcast, store.Mining{}, ""); err != nil {
 			return in, err
 		}
@@ -287,7 +292,7 @@ func (f *follower) push(ctx context.Context, in *store.Intent) error {
 
 // offer sends the newest form of an intent, or a dearer one where that is due.
 func (f *follower) offer(ctx context.Context, in *store.Intent) error {
-	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fell) >= f.c.StuckAfter && !in.State.Final() {
+	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fresh) >= f.c.StuckAfter && !in.State.Final() {
 		if err := f.bump(ctx, in); err != nil {
 			return err
 		}

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -315,5 +316,42 @@ func TestSendReverts(t *testing.T) {
 	mine(w, 1)
 	if got := <-r; got.err != nil || got.sent.OK || got.sent.GasUsed == 0 || got.sent.FeeWei == "0" || w.paid() != 0 {
 		t.Errorf("%+v", got)
+	}
+}
+
+// TestRun brings a transaction to its end that nobody waits for.
+func TestRun(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.config(w.proxy(func(method string) *message {
+		if method == "eth_sendRawTransaction" {
+			return &message{Error: []byte(`{"code":-32000,"message":"try later"}`)}
+		}
+		return nil
+	}, nil))
+	a, _ := w.open(c)
+	for _, id := range []string{"one", "two"} {
+		ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
+		if _, err := a.Send(ctx, w.pay(id, "60")); !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "try later") {
+			t.Errorf("abandoned: %v", err)
+		}
+		cancel()
+	}
+	w.mining()
+	b, db := w.open(w.config())
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- b.Run(ctx) }()
+	until(t, "both confirmed", func() bool {
+		one, err1 := db.Intent(t.Context(), "one")
+		two, err2 := db.Intent(t.Context(), "two")
+		return err1 == nil && err2 == nil && one.State == store.IntentConfirmed && two.State == store.IntentConfirmed
+	})
+	cancel()
+	if err := <-ended; !errors.Is(err, context.Canceled) || w.paid() != 120 || w.nonce() != 2 {
+		t.Errorf("%v, %d wei", err, w.paid())
+	}
+	if open, err := db.OpenIntents(t.Context(), w.d.Chain().ID, ""); err != nil || len(open) != 0 {
+		t.Errorf("%v, %v", open, err)
 	}
 }

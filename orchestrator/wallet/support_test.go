@@ -107,7 +107,7 @@ func (w *world) config(rpcs ...string) wallet.ChainConfig {
 		Registries:    orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations},
 		Operator:      wallet.SignerConfig{KeyFile: w.keyFile(operatorAccount)},
 		Identities:    map[string]wallet.SignerConfig{"payer": {KeyFile: w.keyFile(identityAccount)}},
-		Confirmations: 1, StuckAfter: time.Hour, Poll: 10 * time.Millisecond, Patience: 100 * time.Millisecond}
+		Confirmations: 1, StuckAfter: time.Hour, Poll: 10 * time.Millisecond, Patience: 10 * time.Second}
 }
 
 // open is a wallet with a database connection of its own: a process.

@@ -1,0 +1,110 @@
+package wallet_test
+
+import (
+	"context"
+	"encoding/json"
+	"os"
+	"os/exec"
+	"sync"
+	"testing"
+	"time"
+
+	"repute/orchestrator"
+	"repute/orchestrator/wallet"
+	"repute/store"
+)
+
+// childVariable holds what a process of TestSendKilled is to send.
+const childVariable = "REPUTE_WALLET_TEST_CHILD"
+
+// errand is what a process is to send.
+type errand struct {
+	Database string
+	Chain    wallet.ChainConfig
+	Intent   orchestrator.Intent
+}
+
+// TestMain runs the tests, or sends what a test wants a process to send.
+func TestMain(m *testing.M) {
+	text := os.Getenv(childVariable)
+	if text == "" {
+		os.Exit(m.Run())
+	}
+	if err := runErrand([]byte(text)); err != nil {
+		_, _ = os.Stderr.WriteString(err.Error() + "\n")
+		os.Exit(1)
+	}
+}
+
+func runErrand(text []byte) error {
+	var e errand
+	if err := json.Unmarshal(text, &e); err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	db, err := store.Open(ctx, e.Database, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
+	w, err := wallet.Open(ctx, db, wallet.Config{Chains: []wallet.ChainConfig{e.Chain}})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, err = w.Send(ctx, e.Intent)
+	return err
+}
+
+// TestSendKilled kills the sending process with -9 at each of its requests in turn, before
+// or after the node had it, and has one transaction on the chain in the end.
+func TestSendKilled(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	var mu sync.Mutex
+	var child *exec.Cmd
+	var count, at int
+	strike := func(when bool) {
+		if when && child != nil {
+			_ = child.Process.Kill()
+		}
+	}
+	// Odd rounds strike before the node has the request, even ones after it.
+	url := w.proxy(func(string) *message {
+		mu.Lock()
+		defer mu.Unlock()
+		if count++; at%2 == 1 && count == (at+1)/2 {
+			strike(true)
+			return &message{Error: []byte(`{"code":-32000,"message":"lost"}`)}
+		}
+		return nil
+	}, func(string, *message) {
+		mu.Lock()
+		defer mu.Unlock()
+		strike(at%2 == 0 && count == at/2)
+	})
+	text, err := json.Marshal(errand{w.url, w.config(url), w.pay("one", "60")})
+	ok(t, err)
+	w.mining()
+	killed := 0
+	for round := 1; round <= 100; round++ {
+		mu.Lock()
+		count, at = 0, round
+		child = exec.CommandContext(t.Context(), os.Args[0])
+		child.Env = append(os.Environ(), childVariable+"="+string(text))
+		err := child.Start()
+		mu.Unlock()
+		ok(t, err)
+		if err := child.Wait(); err == nil {
+			break
+		} else if exit, is := err.(*exec.ExitError); !is || exit.Exited() {
+			t.Fatalf("round %d was not killed: %v", round, err)
+		}
+		killed++
+	}
+	if txs := w.transactions(); killed < 16 || len(txs) != 1 || w.paid() != 60 || w.nonce() != 1 {
+		t.Errorf("%d transactions, %d wei, nonce %d after %d kills", len(txs), w.paid(), w.nonce(), killed)
+	}
+	t.Logf("%d processes killed", killed)
+}

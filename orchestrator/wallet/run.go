@@ -1,0 +1,58 @@
+package wallet
+
+import (
+	"context"
+	"time"
+
+	"repute/store"
+)
+
+// Run looks after transactions that nobody waits for any more, because their run was
+// cancelled or its process is gone: it sends them again, replaces them and stores what
+// became of them, until ctx ends. Any number of processes may run it.
+func (w *Wallet) Run(ctx context.Context) error {
+	followers := map[string]*follower{}
+	for {
+		pause := time.Minute
+		open := map[string]*follower{}
+		for _, c := range w.chains {
+			pause = min(pause, 5*c.Poll)
+			if err := w.tend(ctx, c, followers, open); err != nil && ctx.Err() == nil {
+				w.log.Warn("transactions: will look again", "chain", c.ChainID, "error", err)
+			}
+		}
+		followers = open // forgets what is final
+		select {
+		case <-time.After(pause):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// tend looks once after every open intent of a chain. What it knows of them from its last
+// look is in before, and goes to after.
+func (w *Wallet) tend(ctx context.Context, c *chain, before, after map[string]*follower) error {
+	for last := ""; ; {
+		open, err := w.db.OpenIntents(ctx, c.ChainID, last)
+		if err != nil || len(open) == 0 {
+			return err
+		}
+		for i := range open {
+			if err := w.lookAfter(ctx, c, &open[i], before, after); err != nil {
+				return err
+			}
+		}
+		last = open[len(open)-1].ID
+	}
+}
+
+func (w *Wallet) lookAfter(ctx context.Context, c *chain, in *store.Intent, before, after map[string]*follower) error {
+	f := before[in.ID]
+	if f == nil {
+		f = w.follower(c, in.ID)
+	}
+	after[in.ID] = f
+	_, err := f.step(ctx)
+	return err
+}
