@@ -114,9 +114,26 @@ func (s *Scorer) hearOf(e *Evidence) { s.evaluate(s.l.listen(e), e.Block, e.Kin)
 func (s *scoring) evaluate(a account, at repute.Block, kin []Kin) {
 	s.a, s.block, s.kin = a, at, kin
 	s.hear()
+	s.boundRaters()
 	s.boundPool()
 	s.boundPaths()
 	s.average()
+}
+
+// boundRaters holds what a rater, or raters that count as one, weigh together in all
+// channels to what they weigh in the strongest of them: who says the same thing in three
+// ways is no three raters.
+func (s *scoring) boundRaters() {
+	for at := 0; at < len(s.voices); {
+		sum, most, next := s.voices[at].vouched, s.voices[at].vouched, at+1
+		for ; next < len(s.voices) && !s.voices[next].opensBurst; next++ {
+			sum, most = sum+s.voices[next].vouched, max(most, s.voices[next].vouched)
+		}
+		for i := at; i < next && sum > most; i++ {
+			s.voices[i].vouched = s.voices[i].vouched.scaled(int64(most), int64(sum))
+		}
+		at = next
+	}
 }
 
 // boundPool holds all unvouched weight of the agent together below the pool's size.

@@ -64,6 +64,7 @@ func TestAttacks(t *testing.T) {
 		}
 		check(t, b.LowEdges(), 30)
 		check(t, b.Bribed(3), 50)
+		check(t, b.WeakInChannels(5, true), 50)
 		for _, n := range []int{1, 10, 1000, 10000} {
 			checkDrop(t, b.SlanderBySybils(n), 10)
 		}

@@ -127,6 +127,43 @@ func (b *Bench) Bribed(n int) Outcome {
 	return b.outcome("T5 bribed raters of full weight", n, target, more...)
 }
 
+// WeakInChannels: T5. Raters with a fifth of full weight praise a new agent, in one channel
+// or in all of them and for a hundred dollars each.
+func (b *Bench) WeakInChannels(n int, all bool) Outcome {
+	target := b.World.Next()
+	engine := NewEngine(b.World, b.Params)
+	e := engine.Evidence(target)
+	for i, q := range b.weakRaters(engine, n) {
+		for j, tag := range []string{"quality", "successRate", "hard_finality"} {
+			if j > 0 && !all {
+				continue
+			}
+			r := rowOf(len(b.World.Ratings)+10*i+j, Rating{q, target, 1, b.World.Now})
+			r.Tag1, r.Validation = tag, j == 2
+			if all && j < 2 { // a payment is of a rating
+				r.Paid = trust.Int(100)
+			}
+			e.Rows = append(e.Rows, r)
+		}
+	}
+	r := engine.scorer.Score(e)
+	name := "T5 raters of a fifth of full weight, in one channel"
+	if all {
+		name = "T5 the same in three channels, each with a payment of 100 dollars"
+	}
+	return Outcome{Attack: name, Size: n, World: b.World.Name, Mean: float64(r.Mean) / 1000, Score: float64(r.Score) / 1000, Paths: r.PathsFor}
+}
+
+// weakRaters are n parties with a seventh to a third of full weight.
+func (b *Bench) weakRaters(e *Engine, n int) (out []int) {
+	for q := range b.World.Next() {
+		if x := e.Weight(q); x > 0.15 && x < 0.3 && len(out) < n {
+			out = append(out, q)
+		}
+	}
+	return out
+}
+
 // Drop is what a slander cost its victims.
 type Drop struct {
 	Attack    string             `json:"attack"`

@@ -177,6 +177,8 @@ func (b *trustBench) praise(a *attack.Bench, out *TrustWorld) {
 	try(below50, a.CompromisedRoots(2), a.CompromisedRaters(2))
 	try(30, a.LowEdges())
 	try(below50, a.Bribed(3))
+	try(below50, a.WeakInChannels(5, false))
+	try(below50, a.WeakInChannels(5, true))
 	for _, n := range []int{1, 5, 10} { // measured, not judged
 		out.Outcomes = append(out.Outcomes, a.Bribed(n))
 	}
