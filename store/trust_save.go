@@ -87,11 +87,12 @@ func queueScore(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 	token := tokenNum(a.TokenID)
 	b.Queue(`delete from trust_stale where chain_id = $1 and token_id = $2 and mark = $3`, chainID, token, a.Mark)
 	if a.Current == nil {
+		b.Queue(kinFollow("own_score", "own_high", false), chainID, token, []byte{}, []byte{}, 0, 0)
 		b.Queue(`delete from trust_scores where chain_id = $1 and token_id = $2`, chainID, token)
 		return
 	}
 	s := a.Current
-	b.Queue(kinFollow(`own_score <> $5 or own_high <> $6`, `false`), chainID, token, a.Owner[:], hashOrNone(a.Wallet), s.OwnScore, s.OwnHigh)
+	b.Queue(kinFollow("own_score", "own_high", false), chainID, token, a.Owner[:], hashOrNone(a.Wallet), s.OwnScore, s.OwnHigh)
 	b.Queue(`
 		insert into trust_scores as s (chain_id, token_id, run, block, block_hash, block_time, evidence,
 			rated, score, low, high, mean, confidence, tier, own_score, own_high, owner, wallet, result)
@@ -119,7 +120,7 @@ func hashOrNone(a common.Address) []byte {
 
 func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 	token, s := tokenNum(a.TokenID), a.Last
-	b.Queue(kinFollow(`final_own_score is distinct from $5 or final_own_high is distinct from $6`, `true`),
+	b.Queue(kinFollow("final_own_score", "final_own_high", true),
 		chainID, token, a.Owner[:], hashOrNone(a.Wallet), s.OwnScore, s.OwnHigh)
 	b.Queue(`update trust_scores set final_own_score = $3, final_own_high = $4 where chain_id = $1 and token_id = $2
 		and (final_own_score is distinct from $3 or final_own_high is distinct from $4)`, chainID, token, s.OwnScore, s.OwnHigh)
@@ -138,21 +139,25 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 }
 
 // kinFollow makes other agents of the same party stale, the youngest, when one of them
-// becomes surely bad, is so in another way, or is so no more.
-func kinFollow(differs, final string) string {
-	old := "coalesce((select own_high from trust_scores where chain_id = $1 and token_id = $2), 0)"
-	if final == "true" {
-		old = "coalesce((select final_own_high from trust_scores where chain_id = $1 and token_id = $2), 0)"
-	}
-	return `
+// becomes surely bad, is so in another way, or is so no more: also when it changes hands,
+// then those of the party it leaves too. $3 to $6 are its owner, wallet, score and upper
+// bound now; of one whose score goes away no owner, no wallet and zeros.
+func kinFollow(score, high string, final bool) string {
+	return fmt.Sprintf(`
 		insert into trust_stale (chain_id, token_id, turn, final)
-		select $1, a.token_id, 0, ` + final + ` from (
-			select token_id from agents where chain_id = $1 and owner in ($3, $4) and owner <> '' and token_id <> $2 and ` + judgedAgents + `
-			union select token_id from agents where chain_id = $1 and wallet in ($3, $4) and wallet <> '' and token_id <> $2 and ` + judgedAgents + `
+		select $1, a.token_id, 0, %[3]t from (
+			with was as (select owner, wallet, coalesce(%[1]s, 0) as score, coalesce(%[2]s, 0) as high from trust_scores where chain_id = $1 and token_id = $2),
+			moved as (
+				select from (values (1)) one left join was on true
+				where least($6::integer, coalesce(was.high, 0)) < 0
+				and (was.owner, was.wallet, was.score, was.high) is distinct from ($3::bytea, $4::bytea, $5::integer, $6::integer)),
+			party as (select unnest(array[$3::bytea, $4::bytea]) as who union select owner from was union select wallet from was)
+			select token_id from agents where exists (select from moved) and chain_id = $1
+				and owner = any(array(select who from party)) and owner <> '' and token_id <> $2 and `+judgedAgents+`
+			union select token_id from agents where exists (select from moved) and chain_id = $1
+				and wallet = any(array(select who from party)) and wallet <> '' and token_id <> $2 and `+judgedAgents+`
 			order by token_id desc limit 1000) a
-		where ($6::integer < 0 or ` + old + ` < 0)
-		and not exists (select from trust_scores s where (s.chain_id, s.token_id) = ($1, $2) and not (` + differs + `))
-		order by a.token_id` + markTokens
+		order by a.token_id`, score, high, final) + markTokens
 }
 
 // Kin is another agent of the same party that is surely bad.
