@@ -3,12 +3,14 @@ package wallet_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"os"
 	"os/exec"
 	"sync"
 	"testing"
 	"time"
 
+	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
 	"repute/store"
@@ -53,8 +55,11 @@ func runErrand(text []byte) error {
 		return err
 	}
 	defer w.Close()
-	_, err = w.Send(ctx, e.Intent)
-	return err
+	for {
+		if _, err = w.Send(ctx, e.Intent); !errors.Is(err, repute.ErrUnavailable) || ctx.Err() != nil {
+			return err
+		}
+	}
 }
 
 // TestSendKilled kills the sending process with -9 at each of its requests in turn, before
