@@ -17,30 +17,31 @@ import (
 // config is everything that can be set. Flags win over the environment, the
 // environment over the file, the file over defaults.
 type config struct {
-	Database     string         `yaml:"database"`        // empty: a private Postgres in DataDir
-	MaxConns     int32          `yaml:"max_connections"` // of readers to Postgres; 0: 16
-	Redis        string         `yaml:"redis"`           // empty: caches and limits in process
-	DataDir      string         `yaml:"data_dir"`
-	Listen       string         `yaml:"listen"`
-	Roles        []string       `yaml:"roles"`
-	DefaultChain uint64         `yaml:"default_chain"`
-	Rate         float64        `yaml:"rate"`            // requests per second of one caller; negative: no limit
-	Proxies      []string       `yaml:"trusted_proxies"` // CIDR; their X-Forwarded-For is believed
-	Contact      string         `yaml:"contact"`         // goes into the User-Agent of fetches
-	AdminToken   string         `yaml:"admin_token"`     // opens /admin; empty: there is none
-	Gateways     []string       `yaml:"ipfs_gateways"`
-	Node         string         `yaml:"ipfs_node"`   // gateway of the operator's own ipfs node, asked first
-	AllowHosts   []string       `yaml:"allow_hosts"` // private hosts that documents may come from
-	ExtraCA      string         `yaml:"extra_ca"`    // PEM file of authorities that documents' hosts may be signed by, too
-	Documents    documentConfig `yaml:"documents"`
-	Signing      signingConfig  `yaml:"signing"`
-	Trust        trustConfig    `yaml:"trust"`
-	LogFormat    string         `yaml:"log_format"`
-	LogLevel     string         `yaml:"log_level"`
-	Drain        time.Duration  `yaml:"drain"` // how long running work may finish after SIGTERM
-	Lease        time.Duration  `yaml:"lease"` // how long a dead process keeps its chains from others
-	Chains       []chainConfig  `yaml:"chains"`
-	proxies      []netip.Prefix // Proxies, parsed by check
+	Database     string             `yaml:"database"`        // empty: a private Postgres in DataDir
+	MaxConns     int32              `yaml:"max_connections"` // of readers to Postgres; 0: 16
+	Redis        string             `yaml:"redis"`           // empty: caches and limits in process
+	DataDir      string             `yaml:"data_dir"`
+	Listen       string             `yaml:"listen"`
+	Roles        []string           `yaml:"roles"`
+	DefaultChain uint64             `yaml:"default_chain"`
+	Rate         float64            `yaml:"rate"`            // requests per second of one caller; negative: no limit
+	Proxies      []string           `yaml:"trusted_proxies"` // CIDR; their X-Forwarded-For is believed
+	Contact      string             `yaml:"contact"`         // goes into the User-Agent of fetches
+	AdminToken   string             `yaml:"admin_token"`     // opens /admin; empty: there is none
+	Gateways     []string           `yaml:"ipfs_gateways"`
+	Node         string             `yaml:"ipfs_node"`   // gateway of the operator's own ipfs node, asked first
+	AllowHosts   []string           `yaml:"allow_hosts"` // private hosts that documents may come from
+	ExtraCA      string             `yaml:"extra_ca"`    // PEM file of authorities that documents' hosts may be signed by, too
+	Documents    documentConfig     `yaml:"documents"`
+	Signing      signingConfig      `yaml:"signing"`
+	Trust        trustConfig        `yaml:"trust"`
+	Orchestrator orchestratorConfig `yaml:"orchestrator"`
+	LogFormat    string             `yaml:"log_format"`
+	LogLevel     string             `yaml:"log_level"`
+	Drain        time.Duration      `yaml:"drain"` // how long running work may finish after SIGTERM
+	Lease        time.Duration      `yaml:"lease"` // how long a dead process keeps its chains from others
+	Chains       []chainConfig      `yaml:"chains"`
+	proxies      []netip.Prefix     // Proxies, parsed by check
 	// roots replaces the system's certificates for documents: those and ExtraCA, or the
 	// demo's own.
 	roots *x509.CertPool
@@ -58,7 +59,11 @@ type documentConfig struct {
 	MaxBytes int64 `yaml:"max_bytes"` // kept of what no agent shows; 0: no limit
 }
 
-var knownRoles = []string{"indexer", "documents", "trust", "api"}
+// knownRoles are all; defaultRoles those of a process that is told nothing.
+var (
+	defaultRoles = []string{"indexer", "documents", "trust", "api"}
+	knownRoles   = append(slices.Clone(defaultRoles), "orchestrator")
+)
 
 // dataDir is where the private Postgres lives by default. Root runs it as
 // another user, who may not enter root's home.
@@ -77,7 +82,7 @@ func defaults() config {
 	return config{
 		DataDir:   dataDir(),
 		Listen:    "127.0.0.1:8080",
-		Roles:     knownRoles,
+		Roles:     defaultRoles,
 		Rate:      50,
 		Gateways:  []string{"https://trustless-gateway.link", "https://ipfs.io", "https://dweb.link"},
 		Documents: documentConfig{Feedback: true, MaxBytes: 20 << 30},

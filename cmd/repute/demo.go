@@ -59,7 +59,7 @@ func (p *program) demo(ctx context.Context, once bool) error {
 	if !p.flags.set.Changed("log-level") {
 		c.LogLevel = "warn"
 	}
-	c.Roles = knownRoles
+	c.Roles = defaultRoles
 	if c.AdminToken == "" {
 		c.AdminToken = rand.Text()
 	}

@@ -85,12 +85,20 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		}
 		g.Go(func() error { return engine.Run(ctx) })
 	}
+	if s.config.has("orchestrator") {
+		g.Go(func() error { return s.orchestrate(ctx) })
+	}
 	if s.config.has("api") {
 		a, err := s.api()
 		if err != nil {
 			return err
 		}
 		handler := a.Handler()
+		if s.config.has("orchestrator") {
+			if handler, err = s.control(ctx, handler); err != nil {
+				return err
+			}
+		}
 		g.Go(func() error { a.CheckRedis(ctx); return nil })
 		g.Go(func() error { return s.listen(ctx, l, handler) })
 	}

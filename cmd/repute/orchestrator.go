@@ -1,0 +1,86 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"time"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+	"repute/orchestrator/remote"
+	"repute/policy"
+	"repute/resolver"
+	"repute/trust"
+)
+
+// orchestratorConfig says how tasks are run.
+type orchestratorConfig struct {
+	Policy      string            `yaml:"policy"`      // file; empty: OpenFi's default limits
+	Development bool              `yaml:"development"` // agents without identity may work
+	Tokens      map[string]string `yaml:"tokens"`      // who may change things: name to token
+	Coordinator string            `yaml:"coordinator"` // whose files are served under /.well-known/
+	PublicURL   string            `yaml:"public_url"`  // where callers reach this process, for links in files
+	file        *orchestrator.PolicyFile
+}
+
+// checkOrchestrator reads the policy.
+func (c *config) checkOrchestrator() (err error) {
+	c.Orchestrator.file, err = orchestrator.OpenPolicy(c.Orchestrator.Policy)
+	return err
+}
+
+// policyNow is the policy that counts now.
+func (c *orchestratorConfig) policyNow() *policy.Policy { return c.file.Current() }
+
+// agentTimeout bounds one request to an agent elsewhere, or of one to the world.
+const agentTimeout = 60 * time.Second
+
+// outside is the way to agents elsewhere and for them: public addresses only.
+func (c *config) outside() *http.Client {
+	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: c.AllowHosts, RootCAs: c.roots}).Client(agentTimeout)
+}
+
+// orchestrate runs tasks until ctx ends.
+func (s *service) orchestrate(ctx context.Context) error {
+	client := s.config.outside()
+	e, err := orchestrator.New(s.db, orchestrator.Options{Policy: s.config.Orchestrator.policyNow, HTTP: client, Lenient: s.config.Orchestrator.Development,
+		Remote:  func(known repute.Module) (orchestrator.Module, error) { return remote.Stored(known, remote.Options{Client: client}) },
+		Drain:   s.config.Drain,
+		Metrics: orchestrator.NewMetrics(s.registry), Log: s.log})
+	if err != nil {
+		return err
+	}
+	go s.config.Orchestrator.file.Watch(ctx, 2*time.Second, s.log)
+	return e.Run(ctx)
+}
+
+// control makes the routes under /v1 beside those of the API.
+func (s *service) control(ctx context.Context, beside http.Handler) (http.Handler, error) {
+	desk, err := orchestrator.NewDesk(s.db)
+	if err != nil {
+		return nil, err
+	}
+	o, err := s.config.Trust.reader()
+	if err != nil {
+		return nil, err
+	}
+	replay, err := trust.NewReader(s.db, o)
+	if err != nil {
+		return nil, err
+	}
+	c := &s.config.Orchestrator
+	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Agents: s.config.outside(),
+		Tokens: c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Done: ctx.Done(), Logger: s.log})
+	if err != nil {
+		return nil, fmt.Errorf("orchestrator: %w", err)
+	}
+	mux := http.NewServeMux()
+	mux.Handle("/", beside)
+	mux.Handle("/v1/", plane.Handler())
+	for _, file := range []string{"agent-registration.json", "agent.json", "agent_log.json"} {
+		mux.Handle("/.well-known/"+file, plane.Handler())
+	}
+	return mux, nil
+}
