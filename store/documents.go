@@ -271,13 +271,14 @@ func queueRead(b *pgx.Batch, results []FetchResult) {
 	b.Queue(`
 		update uris u set sha256 = coalesce(k.sum, u.sha256), source = case when k.source = '' then u.source else k.source end,
 			fetched_at = k.at, next_due = k.due, etag = k.etag, last_modified = k.modified, cid = coalesce(k.cid, u.cid), tried_at = k.at,
-			attempts = 0, failures = 0, dead = false, reason = '', detail = '', rank = greatest(u.rank, 1), served_by = nullif(k.server, '')
+			attempts = 0, failures = 0, dead = false, gone = false, reason = '', detail = '', rank = greatest(u.rank, 1), served_by = nullif(k.server, '')
 		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::text[])
 			as k(id, at, due, sum, source, etag, modified, cid, server)
 		where u.id = k.id`, c.ids, c.at, c.due, sums, sources, etags, modified, cids, servers)
 }
 
-// queueFailed leaves what was read before.
+// queueFailed leaves what was read before. That a host took a file away stays with it
+// until it gives one.
 func queueFailed(b *pgx.Batch, results []FetchResult) {
 	if results == nil {
 		return
@@ -290,7 +291,7 @@ func queueFailed(b *pgx.Batch, results []FetchResult) {
 	}
 	b.Queue(`
 		update uris u set reason = k.reason, detail = k.detail, next_due = k.due, tried_at = k.at, dead = k.dead, failures = u.failures + 1,
-			rank = greatest(u.rank, 1)
+			gone = u.gone or k.reason = '`+reasonNotFound+`', rank = greatest(u.rank, 1)
 		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[], $6::bool[]) as k(id, at, due, reason, detail, dead)
 		where u.id = k.id`, c.ids, c.at, c.due, reasons, details, dead)
 }

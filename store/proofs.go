@@ -26,13 +26,13 @@ const proofPatience = "interval '7 days'"
 func standing(u string) string { return standingAt(u, "now()") }
 
 func standingAt(u, at string) string {
-	return `(` + u + `.sha256 is not null and ` + u + `.reason <> '` + reasonNotFound + `' and (` + u + `.reason = '' or ` + u + `.fetched_at > ` + at + ` - ` + proofPatience + `))`
+	return `(` + u + `.sha256 is not null and not ` + u + `.gone and (` + u + `.reason = '' or ` + u + `.fetched_at > ` + at + ` - ` + proofPatience + `))`
 }
 
 // standingText is what else than bytes decides what URI u proves, as of the last look at it:
 // a proof that lapses is news with the first failure after that.
 func standingText(u string) string {
-	return `concat(` + standingAt(u, u+".tried_at") + `, ' ', ` + u + `.reason = '` + reasonNotFound + `', ' ', ` + u + `.served_by)`
+	return `concat(` + standingAt(u, u+".tried_at") + `, ' ', ` + u + `.gone, ' ', ` + u + `.served_by)`
 }
 
 // servedBy tells whether domain itself answered for URI u: somebody's redirect service
@@ -51,7 +51,7 @@ func (db *DB) DomainProofs(ctx context.Context, ids ...repute.AgentID) (map[repu
 	err := db.view(ctx, "read domain proofs", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			select a.chain_id, c.identity, a.token_id, w.domain, u.kind = 'https' and u.host = w.domain and `+servedBy("u", "w.domain")+` and `+standing("u")+` and `+provenBy("u.sha256")+`,
-				coalesce(p.uri, ''), p.sha256, `+standing("p")+`, `+servedBy("p", "w.domain")+` and `+provenBy("p.sha256")+`, p.tried_at, p.next_due,
+				coalesce(p.uri, ''), p.sha256, coalesce(p.gone, false), `+standing("p")+`, `+servedBy("p", "w.domain")+` and `+provenBy("p.sha256")+`, p.tried_at, p.next_due,
 				coalesce(p.reason, ''), coalesce(p.detail, '')
 			from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
 			join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id)
@@ -82,6 +82,7 @@ type proofRow struct {
 	token          tokenNum
 	domain         string
 	own            bool // the agent's file comes from there, and names it
+	gone           bool // the host said so, and did not give it since
 	standing       bool // what the proof said still counts
 	named          bool
 	uri, sum       []byte
@@ -90,7 +91,7 @@ type proofRow struct {
 }
 
 func (p *proofRow) into() []any {
-	return []any{&p.chain, &p.registry, &p.token, &p.domain, &p.own, &p.uri, &p.sum, &p.standing, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
+	return []any{&p.chain, &p.registry, &p.token, &p.domain, &p.own, &p.uri, &p.sum, &p.gone, &p.standing, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
 }
 
 // proof: a file once read counts until other bytes are, its host says that it is gone, or
@@ -102,7 +103,7 @@ func (p *proofRow) proof() repute.DomainProof {
 	switch {
 	case p.own || p.standing && p.named:
 		out.Verdict = repute.DomainProven
-	case p.reason == reasonNotFound || p.standing && p.sum != nil:
+	case p.gone || p.standing && p.sum != nil:
 		out.Verdict = repute.DomainRefused
 	}
 	return out

@@ -160,3 +160,59 @@ func TestIdleProofIsRead(t *testing.T) {
 		}
 	}
 }
+
+// What a host took away stays away through whatever happens to it later, until it gives
+// it again; each turn is told of once.
+func TestProofTakenAwayStaysAway(t *testing.T) {
+	t.Parallel()
+	const proof = "https://b.example/.well-known/agent-registration.json"
+	db, w := queue(t, "data:,x")
+	read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), store.Domain{Name: "b.example", Proof: proof})
+	p := claim(t, db, "")[proof]
+	given := store.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example", ParserVersion: 1, Registration: linked("", w.id(0))}
+	for _, step := range []struct {
+		reason string
+		want   repute.DomainVerdict
+		told   int
+	}{
+		{"", repute.DomainProven, 1},
+		{"timeout", repute.DomainProven, 0},
+		{"not_found", repute.DomainRefused, 1},
+		{"timeout", repute.DomainRefused, 0},
+		{"http_status", repute.DomainRefused, 0},
+		{"not_found", repute.DomainRefused, 0},
+		{"", repute.DomainProven, 1},
+		{"timeout", repute.DomainProven, 0},
+	} {
+		r := given
+		if step.reason != "" {
+			r = store.FetchResult{URIID: p.ID, Reason: step.reason}
+		}
+		r.FetchedAt = time.Now()
+		before := len(readChanges(t, ctxOf(t), db, ""))
+		save(t, db, r)
+		told := len(readChanges(t, ctxOf(t), db, "")) - before
+		if got := proofOf(t, db, w.id(0)); got.Verdict != step.want || told != step.told {
+			t.Errorf("after %q: %s, told %d times, want %s and %d", step.reason, got.Verdict, told, step.want, step.told)
+		}
+	}
+}
+
+// An agent's own file proves nothing once its host took it away.
+func TestOwnFileTakenAwayStaysAway(t *testing.T) {
+	t.Parallel()
+	const uri = "https://victim.example/agent.json"
+	db, w := queue(t, uri)
+	u := claim(t, db, "")[uri]
+	atHost(t, db, "victim.example")
+	read(t, db, u, "0", linked("zero", w.id(0)), store.Domain{Name: "victim.example"})
+	if got := proofOf(t, db, w.id(0)); got.Verdict != repute.DomainProven {
+		t.Fatalf("at first %+v", got)
+	}
+	for _, reason := range []string{"not_found", "http_status", "timeout"} {
+		save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: reason})
+		if got := proofOf(t, db, w.id(0)); got.Verdict == repute.DomainProven || got.OwnFile {
+			t.Errorf("after %s: %+v", reason, got)
+		}
+	}
+}
