@@ -457,3 +457,26 @@ func TestRatingsNeedFeedbackFiles(t *testing.T) {
 		}
 	}
 }
+
+// Bytes that are somebody's file and an agent's in one batch are found and linked as the
+// agent's, in whichever order they come.
+func TestBatchOfEqualBytes(t *testing.T) {
+	t.Parallel()
+	const url, other = "https://x/agent", "https://x/file"
+	for name, id := range map[string]int64{"file first": -5, "file last": 1e9} {
+		db, w := queue(t, url)
+		sqlExec(t, db, `insert into uris (id, hash, uri, kind, host, rank, next_due) overriding system value
+			values ($1, sha256('f'), 'https://x/file', 'https', '', 3, now())`, id)
+		due := claim(t, db, "")
+		body := []byte("same bytes")
+		ok(t, db.SaveDocuments(ctxOf(t), []store.FetchResult{
+			{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, FileOnly: true},
+			{URIID: due[url].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Weather Oracle", w.id(0))}}))
+		if _, got := search(t, db, store.SearchFilter{Text: "weather"}); got != "7:0" {
+			t.Errorf("%s: found %q", name, got)
+		}
+		if n := count(t, db, "links"); n != 1 {
+			t.Errorf("%s: %d links", name, n)
+		}
+	}
+}

@@ -30,17 +30,19 @@ func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[
 	var found []searchable
 	var links linkRows
 	var domains domainRows
+	var written []byte // hash of the last bytes that are: equal ones follow each other
 	for i, body := range bodies {
 		at := places[i]
 		if body.FileOnly || at.outdated {
 			continue
 		}
-		if at.fresh && (i == 0 || !bytes.Equal(body.sum, bodies[i-1].sum)) {
+		if at.fresh && !bytes.Equal(body.sum, written) {
 			if at.replaces {
 				queueForget(b, body)
 			}
 			found = append(found, searchableOf(body.sum, body.ParserVersion, errorsOf(body.Problems), body.Registration))
 			links.add(body)
+			written = body.sum
 		}
 		domains.add(body, proofs)
 	}
