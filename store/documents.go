@@ -18,6 +18,12 @@ import (
 // FetchResult is what became of a claimed URI.
 type FetchResult struct {
 	URIID int64
+	// Claimed is URI.Claimed of the claim this is the outcome of: a wish made since then
+	// is heard. Zero: there was none.
+	Claimed time.Time
+	// Denial is what forbids the document, where Reason is ReasonDenied and the URI
+	// itself does not say.
+	Denial repute.Denial
 	// Body are the bytes read; nil when there are none: the fetch failed
 	// (Reason) or the bytes are still those of the fetch before (no Reason).
 	Body               []byte
@@ -143,6 +149,9 @@ func newSaving(results []FetchResult) (saving, error) {
 }
 
 func (s saving) save(ctx context.Context, tx pgx.Tx, proofs map[string]int64) error {
+	if err := s.holdDenials(ctx, tx); err != nil {
+		return err
+	}
 	before, err := readShown(ctx, tx, s.ids)
 	if err != nil {
 		return err
@@ -151,6 +160,9 @@ func (s saving) save(ctx context.Context, tx pgx.Tx, proofs map[string]int64) er
 		if _, known := before[id]; !known {
 			return fmt.Errorf("uri %d: %w", id, repute.ErrNotFound)
 		}
+	}
+	if s, err = s.withoutAllowed(ctx, tx); err != nil {
+		return err
 	}
 	if err := s.saveBodies(ctx, tx); err != nil {
 		return err
@@ -270,11 +282,11 @@ func queueRead(b *pgx.Batch, results []FetchResult) {
 	}
 	b.Queue(`
 		update uris u set sha256 = coalesce(k.sum, u.sha256), source = case when k.source = '' then u.source else k.source end,
-			fetched_at = k.at, next_due = k.due, etag = k.etag, last_modified = k.modified, cid = coalesce(k.cid, u.cid), tried_at = k.at,
+			fetched_at = k.at, next_due = `+wishedOr("k.due")+`, etag = k.etag, last_modified = k.modified, cid = coalesce(k.cid, u.cid), tried_at = k.at,
 			attempts = 0, failures = 0, dead = false, gone = false, reason = '', detail = '', rank = greatest(u.rank, 1), served_by = nullif(k.server, '')
-		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::text[])
-			as k(id, at, due, sum, source, etag, modified, cid, server)
-		where u.id = k.id`, c.ids, c.at, c.due, sums, sources, etags, modified, cids, servers)
+		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::text[], $10::timestamptz[])
+			as k(id, at, due, sum, source, etag, modified, cid, server, claimed)
+		where u.id = k.id`, c.ids, c.at, c.due, sums, sources, etags, modified, cids, servers, c.claimed)
 }
 
 // queueFailed leaves what was read before. That a host took a file away stays with it
@@ -290,10 +302,11 @@ func queueFailed(b *pgx.Batch, results []FetchResult) {
 		reasons[i], details[i], dead[i] = cleanText(r.Reason), cleanText(r.Detail), r.Dead
 	}
 	b.Queue(`
-		update uris u set reason = k.reason, detail = k.detail, next_due = k.due, tried_at = k.at, dead = k.dead, failures = u.failures + 1,
+		update uris u set reason = k.reason, detail = k.detail, next_due = `+wishedOr("k.due")+`, tried_at = k.at, dead = k.dead, failures = u.failures + 1,
 			gone = u.gone or k.reason = '`+reasonNotFound+`', rank = greatest(u.rank, 1)
-		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[], $6::bool[]) as k(id, at, due, reason, detail, dead)
-		where u.id = k.id`, c.ids, c.at, c.due, reasons, details, dead)
+		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[], $6::bool[], $7::timestamptz[])
+			as k(id, at, due, reason, detail, dead, claimed)
+		where u.id = k.id`, c.ids, c.at, c.due, reasons, details, dead, c.claimed)
 }
 
 // outcomes are the columns of what became of URIs, whatever it is.
@@ -301,11 +314,14 @@ type outcomes struct {
 	ids []int64
 	at  []time.Time
 	due []*time.Time // nil: never again
+
+	claimed []*time.Time
 }
 
 func newOutcomes(results []FetchResult) (c outcomes) {
 	for _, r := range results {
 		c.ids, c.at, c.due = append(c.ids, r.URIID), append(c.at, r.FetchedAt), append(c.due, nullTime(r.NextDue))
+		c.claimed = append(c.claimed, nullTime(r.Claimed))
 	}
 	return c
 }

@@ -31,3 +31,9 @@ func (s saving) moveAgain(ctx context.Context, tx pgx.Tx) error {
 		select host, min(next_due), min(rank) from moved where next_due is not null group by host `+earlierTurn, broken, AgainHost, ipfsHost)
 	return err
 }
+
+// wishedOr is when URI u is due: when somebody wished so while it was fetched, which is
+// before its claim ends, or else when the outcome k says.
+func wishedOr(due string) string {
+	return `case when u.next_due < k.claimed then u.next_due else ` + due + ` end`
+}

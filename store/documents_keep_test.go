@@ -36,7 +36,7 @@ func read(t *testing.T, db *store.DB, u store.URI, body string, r *repute.Regist
 	t.Helper()
 	at, err := url.Parse(u.URI)
 	ok(t, err)
-	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(body), Source: "https", ServedBy: at.Host, FetchedAt: time.Now(), ParserVersion: 1,
+	save(t, db, store.FetchResult{URIID: u.ID, Claimed: u.Claimed, Body: []byte(body), Source: "https", ServedBy: at.Host, FetchedAt: time.Now(), ParserVersion: 1,
 		Registration: r, Domains: domains, NextDue: time.Now().Add(time.Hour)})
 }
 

@@ -165,7 +165,7 @@ func (db *DB) DueURIs(ctx context.Context, host string, limit int) ([]URI, error
 	deny := false
 	uris, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u URI, err error) {
 		var raw []byte
-		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified, &u.Used, &deny)
+		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified, &u.Used, &u.Claimed, &deny)
 		u.URI = string(raw)
 		return u, err
 	})
@@ -193,9 +193,9 @@ func claimSQL(limit int, last Rank) string {
 				next_due = now() + $2::interval * power(2, least(u.attempts, $3))
 			from due where u.id = due.id
 			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.sha256, u.etag, u.last_modified,
-				u.tried_at, due.place, due.since)
+				u.tried_at, u.next_due, due.place, due.since)
 		select id, uri, kind, host, rank, attempts, failures, ` + ifKept("etag") + `, ` + ifKept("last_modified") + `, ` + usedURI("claimed") + `,
-			exists (select from denied)
+			next_due, exists (select from denied)
 		from claimed order by place, since desc, id desc`
 }
 

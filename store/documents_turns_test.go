@@ -228,3 +228,65 @@ func TestURIsAreOfInterestBeforeTheirAgents(t *testing.T) {
 		t.Errorf("tried, and nobody has it: %+v", u)
 	}
 }
+
+// A wish made while the document is fetched outlasts the outcome of that fetch.
+func TestWishDuringFetch(t *testing.T) {
+	t.Parallel()
+	const uri = "https://x/0"
+	for _, reason := range []string{"", "timeout"} {
+		db, w := queue(t, uri)
+		u := claim(t, db, "")[uri]
+		r, err := db.RequestRefresh(ctxOf(t), w.id(0))
+		if err != nil || !r.Queued {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		out := store.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: reason, NextDue: time.Now().Add(time.Hour)}
+		if reason == "" {
+			out.Body, out.Source, out.ParserVersion = []byte("{}"), "https", 1
+		}
+		save(t, db, out)
+		u, due := claim(t, db, "")[uri]
+		if !due {
+			t.Errorf("after %q the refresh that was queued is gone", reason)
+		}
+		out.Claimed = u.Claimed
+		save(t, db, out)
+		if _, due := claim(t, db, "")[uri]; due {
+			t.Errorf("after %q it is due without a wish", reason)
+		}
+	}
+}
+
+// A denial that is taken back while its refusal is on the way to the table leaves no
+// document refused.
+func TestAllowedDuringClaim(t *testing.T) {
+	t.Parallel()
+	const uri = "https://evil.example/0"
+	db, w := queue(t, uri, "https://good.example/1")
+	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "r"}, false))
+	due := claim(t, db, "")
+	u, other := due[uri], due["https://good.example/1"]
+	if u.Denied == nil || other.Denied != nil {
+		t.Fatalf("%+v, %+v", u, other)
+	}
+	refusal := store.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: store.ReasonDenied, Dead: true} // what the loop makes of it
+	ok(t, db.Undeny(ctxOf(t), repute.DenyAgent, "7:0"))
+	ok(t, db.SaveDocuments(ctxOf(t), []store.FetchResult{refusal, {URIID: other.ID, FetchedAt: time.Now(), Reason: "timeout"}}))
+	if d := documentOf(t, db, w.id(1)); d.Reason != "timeout" {
+		t.Errorf("of the other %+v", d)
+	}
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentPending {
+		t.Errorf("allowed: %+v", d)
+	}
+	again, isDue := claim(t, db, "")[uri]
+	if !isDue || again.Denied != nil {
+		t.Fatalf("allowed, and not due: %+v", again)
+	}
+	// What the loop looked up for itself is denied for as long as that is.
+	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyHost, Value: "led.example", Reason: "r"}, false))
+	refusal.Claimed, refusal.Denial = again.Claimed, repute.Denial{Kind: repute.DenyHost, Value: "led.example"}
+	save(t, db, refusal)
+	if d := documentOf(t, db, w.id(0)); d.Reason != store.ReasonDenied {
+		t.Errorf("denied by where it leads: %+v", d)
+	}
+}

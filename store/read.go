@@ -1,9 +1,11 @@
 package store
 
 import (
-	"repute"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
 )
 
 // Everywhere below, At has no default: the zero At is block 0, as in package
@@ -99,6 +101,8 @@ type URI struct {
 	Used bool
 	// Denied is set where the operator's deny-list forbids the fetch.
 	Denied *repute.DeniedError
+	// Claimed is until when the claim holds, by the database's clock: FetchResult.Claimed.
+	Claimed time.Time
 }
 
 // URIStats counts document URIs.

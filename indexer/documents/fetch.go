@@ -86,12 +86,15 @@ func (l *Loop) resolveMany(ctx context.Context, due []store.URI) {
 // document that breaks us must not end the others.
 func (l *Loop) outcome(ctx context.Context, u store.URI) (r *store.FetchResult, err error) {
 	defer func() {
+		if r != nil {
+			r.Claimed = u.Claimed
+		}
+	}()
+	defer func() {
 		if broken := recover(); broken != nil {
 			l.opts.Log.Error("documents: panic", "uri", u.ID, "panic", broken, "stack", string(debug.Stack()))
 			now := time.Now().UTC()
-			r, err = &store.FetchResult{URIID: u.ID, FetchedAt: now, Reason: reasonInternal, Dead: true,
-				Detail:  "the document could not be read because of a fault of this program",
-				NextDue: now.Add(jitter(l.opts.RetryDead))}, nil
+			r, err = l.broken(u.ID, now), nil
 		}
 	}()
 	if denied, err := l.denied(ctx, u); err != nil || denied != nil {
@@ -110,6 +113,13 @@ func (l *Loop) outcome(ctx context.Context, u store.URI) (r *store.FetchResult, 
 		}
 	}
 	return l.success(u, doc), nil
+}
+
+// broken is the outcome of a document that our own code cannot bear.
+func (l *Loop) broken(uri int64, now time.Time) *store.FetchResult {
+	return &store.FetchResult{URIID: uri, FetchedAt: now, Reason: reasonInternal, Dead: true,
+		Detail:  "the document could not be read because of a fault of this program",
+		NextDue: now.Add(jitter(l.opts.RetryDead))}
 }
 
 // deniedHost tells why a host is denied, nil when it is not.
@@ -142,7 +152,7 @@ func refusal(u store.URI, d *repute.Denial) *store.FetchResult {
 	if d == nil {
 		return nil
 	}
-	return &store.FetchResult{URIID: u.ID, FetchedAt: time.Now().UTC(), Reason: store.ReasonDenied, Detail: plain(d.Reason), Dead: true}
+	return &store.FetchResult{URIID: u.ID, FetchedAt: time.Now().UTC(), Reason: store.ReasonDenied, Detail: plain(d.Reason), Dead: true, Denial: *d}
 }
 
 func (l *Loop) success(u store.URI, doc resolver.Document) *store.FetchResult {
