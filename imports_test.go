@@ -23,6 +23,7 @@ var allowed = map[string][]string{
 	"contracts/artifacts":         {},
 	"contracts/internal":          {".", "contracts", "contracts/artifacts"},
 	"manifest":                    {"."},
+	"manifest/schemas":            {"."},
 	"policy":                      {"."},
 	"store":                       {".", "migrations"},
 	"devnet":                      {".", "contracts", "contracts/bindings", "contracts/artifacts"},

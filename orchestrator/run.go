@@ -328,7 +328,7 @@ func (w *work) outcomeOf(row repute.RunPhase, o outcome) store.PhaseOutcome {
 		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "approval.requested", Data: mustJSON(map[string]any{"subject": o.waits.Subject, "reasons": o.waits.Reasons})})
 	}
 	if out.Ended {
-		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "run.finished", Data: mustJSON(map[string]any{"status": out.Status, "task": out.Task, "error": w.Run.Error})})
+		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "run.finished", Data: mustJSON(map[string]any{"status": out.Status, "task": out.Task, "attempt": w.Run.Attempt, "error": w.Run.Error})})
 	}
 	return out
 }

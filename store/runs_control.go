@@ -22,7 +22,8 @@ func (db *DB) CancelTask(ctx context.Context, id, by, reason string) error {
 		}
 		wish := cleanText(fmt.Sprintf("by %s: %s", by, reason))
 		var idle bool
-		if err := tx.QueryRow(ctx, `update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp()`, root, wish).Scan(&idle); err != nil {
+		var attempt int
+		if err := tx.QueryRow(ctx, `update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp(), attempt`, root, wish).Scan(&idle, &attempt); err != nil {
 			return err
 		}
 		events := []repute.RunEvent{{Run: root, Kind: "cancel.requested", Data: mustJSON(map[string]string{"by": by, "reason": reason})}}
@@ -35,7 +36,7 @@ func (db *DB) CancelTask(ctx context.Context, id, by, reason string) error {
 			if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskCancelled)); err != nil {
 				return err
 			}
-			events = append(events, repute.RunEvent{Run: root, Kind: "run.finished", Data: mustJSON(map[string]any{"status": repute.RunCancelled})})
+			events = append(events, repute.RunEvent{Run: root, Kind: "run.finished", Data: mustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})})
 		}
 		return addEvents(ctx, tx, RunLease{Root: root}, events)
 	})

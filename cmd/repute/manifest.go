@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"crypto/sha256"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -17,6 +18,7 @@ import (
 
 	"repute"
 	"repute/manifest"
+	"repute/manifest/schemas"
 	"repute/resolver"
 	"repute/store"
 )
@@ -44,9 +46,10 @@ func (p *program) manifestCheckCommand() *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "check FILE|URL|CID|AGENT|-",
-		Short: "list what is wrong with a registration file, a feedback file or an agent card",
-		Long: `List what is wrong with a registration file, a feedback file or an A2A agent card:
-a local file, a URL (https, ipfs, data), an ipfs CID, standard input (-), or the
+		Short: "list what is wrong with a registration file, a feedback file, an agent card, agent.json or agent_log.json",
+		Long: `List what is wrong with a registration file, a feedback file, an A2A agent card, or
+the capability manifest (agent.json) or log (agent_log.json) of an orchestrator's
+agent: a local file, a URL (https, ipfs, data), an ipfs CID, standard input (-), or the
 file of an indexed agent. Only an agent needs a database.
 
 Exits with 0 when there are no errors, 1 when there are, 2 when the document could
@@ -81,7 +84,8 @@ not be read.`,
 
 const kindAuto = "auto"
 
-var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument), string(repute.CardDocument)}
+var checkKinds = []string{kindAuto, string(repute.RegistrationDocument), string(repute.FeedbackDocument), string(repute.CardDocument),
+	string(schemas.CapabilityDocument), string(schemas.LogDocument)}
 
 // unreadable makes every failure to get at the document the same exit code, and tells
 // a program that reads standard output as well.
@@ -266,7 +270,7 @@ func judgeAgent(agent repute.Agent) (manifestReport, error) {
 // judge parses bytes as what they are meant to be, or as what they look like.
 func judge(source string, b []byte, kind repute.DocumentKind) manifestReport {
 	if kind == kindAuto {
-		kind = manifest.Detect(b)
+		kind = detect(b)
 	}
 	var name string
 	var problems []repute.Problem
@@ -277,6 +281,8 @@ func judge(source string, b []byte, kind repute.DocumentKind) manifestReport {
 		var card repute.AgentCard
 		card, problems = manifest.ParseCard(b)
 		name = card.Name
+	case schemas.CapabilityDocument, schemas.LogDocument:
+		name, problems = judgeOwn(b, kind)
 	case repute.ValidationDocument: // has no standard form
 	default:
 		var reg repute.Registration
@@ -286,6 +292,28 @@ func judge(source string, b []byte, kind repute.DocumentKind) manifestReport {
 	report := newReport(source, kind, problems)
 	report.Name, report.Bytes, report.SHA256 = name, int64(len(b)), fmt.Sprintf("0x%x", sha256.Sum256(b))
 	return report
+}
+
+// detect tells what a document looks like: those of orchestrators name their schema.
+func detect(b []byte) repute.DocumentKind {
+	if kind, ok := schemas.Detect(b); ok {
+		return kind
+	}
+	return manifest.Detect(b)
+}
+
+// judgeOwn holds a document of an orchestrator's agent against its schema.
+func judgeOwn(b []byte, kind repute.DocumentKind) (name string, problems []repute.Problem) {
+	problems, err := schemas.Check(kind, b)
+	if err != nil {
+		problems = []repute.Problem{{Code: schemas.CodeSchema, Severity: repute.SeverityError, Message: err.Error()}}
+	}
+	var doc struct {
+		Name  string
+		Agent struct{ Name string }
+	}
+	_ = json.Unmarshal(b, &doc) // what cannot be read is a problem already
+	return cmp.Or(doc.Name, doc.Agent.Name), problems
 }
 
 // resolver reads documents as this configuration says. log may be nil.

@@ -8,6 +8,7 @@ import (
 
 	"repute"
 	"repute/manifest"
+	"repute/manifest/schemas"
 )
 
 // manifestReport is what manifest check found, and what --json prints.
@@ -51,7 +52,11 @@ func newReport(source string, kind repute.DocumentKind, problems []repute.Proble
 		case repute.SeverityInfo:
 			r.Infos++
 		}
-		r.Problems = append(r.Problems, manifestProblem{p.Code, p.Severity, p.Path, p.Message, manifest.Hint(p.Code)})
+		hint := manifest.Hint(p.Code)
+		if p.Code == schemas.CodeSchema || p.Code == schemas.CodeNoJSON {
+			hint = schemas.Hint
+		}
+		r.Problems = append(r.Problems, manifestProblem{p.Code, p.Severity, p.Path, p.Message, hint})
 	}
 	return r
 }

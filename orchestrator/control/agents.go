@@ -168,7 +168,7 @@ func (c *Control) identity(ctx context.Context, text string) (*repute.AgentID, e
 	}
 	ref, err := repute.ParseAgentRef(text)
 	if err != nil {
-		return nil, err
+		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id of an agent", text), "eip155:chain:registry:id or chain:id")
 	}
 	id, err := c.db.ResolveAgent(ctx, ref, c.o.DefaultChain)
 	if err != nil {

@@ -115,6 +115,7 @@ func New(o Options) (*Control, error) {
 	c.huma = huma.NewAPI(humaConfig(), literal{humaecho.New(c.echo, humaConfig()).Adapter()})
 	c.mount()
 	c.mountPlain()
+	c.mountFiles()
 	c.openapi, err = describe(c.huma.OpenAPI())
 	return c, err
 }

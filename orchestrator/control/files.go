@@ -1,0 +1,159 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/labstack/echo/v4"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+)
+
+// erc8004Type is what a registration file says that it is.
+const erc8004Type = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
+
+// registrationDoc is agent-registration.json: the standard's form, with OpenFi's names
+// added where it has others.
+type registrationDoc struct {
+	Type          string         `json:"type"`
+	Name          string         `json:"name"`
+	Description   string         `json:"description"`
+	Services      []serviceDoc   `json:"services"`
+	X402          bool           `json:"x402Support"`
+	Active        bool           `json:"active"`
+	Registrations []identityLine `json:"registrations"`
+	Trust         []string       `json:"supportedTrust"`
+}
+
+// serviceDoc is name and endpoint for the standard, kind and url for OpenFi.
+type serviceDoc struct {
+	Name        string `json:"name"`
+	Endpoint    string `json:"endpoint"`
+	Kind        string `json:"kind,omitempty"`
+	URL         string `json:"url"`
+	Description string `json:"description,omitempty"`
+}
+
+type identityLine struct {
+	AgentID  json.Number `json:"agentId"`
+	Registry string      `json:"agentRegistry"`
+	ChainID  uint64      `json:"chainId"`
+}
+
+func registrationOf(m repute.Module, f orchestrator.Manifest) registrationDoc {
+	d := registrationDoc{Type: erc8004Type, Name: cmp.Or(f.Name, m.Slug), Description: f.Description, Services: []serviceDoc{}, Active: true,
+		Registrations: []identityLine{}, Trust: []string{"reputation", "validation"}}
+	for _, kind := range sortedKeys(f.Endpoints) {
+		s := serviceDoc{Name: kind, Endpoint: f.Endpoints[kind], URL: f.Endpoints[kind]}
+		switch kind {
+		case "mcp", "a2a", "oasf":
+			s.Name, s.Kind = map[string]string{"mcp": "MCP", "a2a": "A2A", "oasf": "OASF"}[kind], kind
+		case "web":
+			s.Kind = kind
+		case "api":
+			s.Name, s.Kind = "openfi-api", "openfi-api"
+		}
+		if s.Endpoint != "" {
+			d.Services = append(d.Services, s)
+		}
+	}
+	if m.Agent != nil {
+		d.Registrations = append(d.Registrations, identityLine{json.Number(m.Agent.TokenID.String()), registryOf(*m.Agent), m.Agent.ChainID})
+	}
+	return d
+}
+
+func registryOf(id repute.AgentID) string {
+	full, token := id.String(), ":"+id.TokenID.String()
+	return full[:len(full)-len(token)]
+}
+
+func sortedKeys(m map[string]string) (out []string) {
+	for k := range m {
+		out = append(out, k)
+	}
+	slices.Sort(out)
+	return out
+}
+
+// capabilityOf is agent.json: what the agent said of itself, with the bounds that apply
+// where it named none and the identity that it is registered under.
+func capabilityOf(m repute.Module, f orchestrator.Manifest) orchestrator.Manifest {
+	most := policy.DefaultBudget()
+	c := &f.ComputeConstraints
+	c.MaxSteps, c.MaxToolCalls = cmp.Or(c.MaxSteps, most.Steps), cmp.Or(c.MaxToolCalls, most.ToolCalls)
+	c.MaxRuntimeMS, c.MaxOnchainWrites = cmp.Or(c.MaxRuntimeMS, most.RuntimeMS), cmp.Or(c.MaxOnchainWrites, most.OnchainWrites)
+	f.Schema, f.Name, f.Slug = orchestrator.ManifestSchema, cmp.Or(f.Name, m.Slug), m.Slug
+	f.Version = cmp.Or(f.Version, "0.0.0")
+	f.Capabilities, f.TaskCategories = orEmpty(f.Capabilities), orEmpty(f.TaskCategories)
+	if f.Tools == nil {
+		f.Tools = []orchestrator.ManifestTool{}
+	}
+	if m.Agent != nil {
+		var tx string
+		if f.ERC8004 != nil {
+			tx = f.ERC8004.RegistrationTxHash
+		}
+		f.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: m.Agent.Registry.Hex(), AgentID: m.Agent.TokenID.String(), ChainID: m.Agent.ChainID, RegistrationTxHash: tx}
+	}
+	return f
+}
+
+// mountFiles serves the three files of each agent, and those of the coordinator where
+// readers of OpenFi look for them.
+func (c *Control) mountFiles() {
+	for _, f := range []struct {
+		name, id, summary string
+		make              func(context.Context, echo.Context, repute.Module) (any, error)
+	}{
+		{registrationFile, "registration", "An agent's registration file, in the form of ERC-8004 with OpenFi's names", registrationFileOf},
+		{manifestFile, "manifest", "An agent's capability manifest", manifestFileOf},
+		{logFile, "log", "An agent's log: its runs, oldest first; entries are only added", c.logFileOf},
+	} {
+		serve := func(e echo.Context, slug string) error {
+			ctx := e.Request().Context()
+			m, err := c.module(ctx, slug)
+			if err != nil {
+				return err
+			}
+			doc, err := f.make(ctx, e, m)
+			if err != nil {
+				return err
+			}
+			e.Response().Header().Set("Cache-Control", "no-store")
+			return e.JSON(http.StatusOK, doc)
+		}
+		paths := []string{f.name}
+		if f.id != "registration" {
+			paths = append(paths, f.id) // the names of the tools that ask for them
+		}
+		for _, path := range paths {
+			c.echo.GET(prefix+"/agents/:slug/"+path, func(e echo.Context) error { return serve(e, e.Param("slug")) })
+			params := []*huma.Param{textParam("slug", "path", "of the agent")}
+			if f.name == logFile {
+				params = append(params, textParam("limit", "query", "1 to 50, 20 when absent"), textParam("cursor", "query", "nextCursor of the page before"))
+			}
+			c.describeFile(prefix+"/agents/{slug}/"+path, "get-agent-"+strings.Replace(path, ".", "-", 1), f.summary, "application/json", params...)
+		}
+		if c.o.Coordinator != "" {
+			c.echo.GET("/.well-known/"+f.name, func(e echo.Context) error { return serve(e, c.o.Coordinator) })
+		}
+	}
+}
+
+func registrationFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
+	f, err := manifestOf(m)
+	return registrationOf(m, f), err
+}
+
+func manifestFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
+	f, err := manifestOf(m)
+	return capabilityOf(m, f), err
+}
