@@ -109,7 +109,7 @@ func (w *work) transact(ctx context.Context, step, key string, tx Tx) (out Sent,
 		return out, err
 	}
 	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: key, Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
-		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID), Request: mustJSON(tx)}
+		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID), Request: mustJSON(charged{tx, simulated.FeeWei})}
 	if !simulated.OK {
 		if _, known, _ := w.e.db.KnownCall(ctx, r); !known { // one that was sent is looked up, whatever a simulation says now
 			return out, refuse("simulation", "the transaction would fail: %s", simulated.Reason)
@@ -120,15 +120,22 @@ func (w *work) transact(ctx context.Context, step, key string, tx Tx) (out Sent,
 		return out, w.lost(err)
 	}
 	if known {
-		var before Tx
+		var before charged
 		if json.Unmarshal(journaled.Request, &before) != nil || !before.same(&tx) || string(before.Data) != string(tx.Data) {
 			return out, refuse("another", "the step sent another transaction as %q before it was interrupted", key)
 		}
 		if journaled.Done {
 			return out, errors.Join(json.Unmarshal(journaled.Result, &out), replayed(journaled.Error))
 		}
+		simulated.FeeWei = before.ChargedWei
 	}
 	return w.broadcast(ctx, journaled.ID, Intent{ID: fmt.Sprintf("%s/%s/%s", w.Run.ID, step, key), Origin: w.origin(), Tx: tx, MaxGasWei: simulated.FeeWei}, simulated)
+}
+
+// charged is a transaction as it is journaled, with what it took of the gas budget.
+type charged struct {
+	Tx
+	ChargedWei string `json:"chargedWei"`
 }
 
 // broadcast sends an intent and journals what came of it. What is left open stays open:
