@@ -26,8 +26,11 @@ func deniedWay(u string) string {
 }
 
 // deniedAgent is about agent a.
-func deniedAgent(a string) string {
-	return orNothing(`(select x.reason from denied x where x.kind = 'agent' and x.value = ` + a + `.chain_id || ':' || ` + a + `.token_id)`)
+func deniedAgent(a string) string { return deniedToken(a+".chain_id", a+".token_id") }
+
+// deniedToken is about the agent of a chain with a token.
+func deniedToken(chain, token string) string {
+	return orNothing(`(select x.reason from denied x where x.kind = 'agent' and x.value = ` + chain + ` || ':' || ` + token + `)`)
 }
 
 // deniedFile selects why the file of URI u must not be shown.

@@ -101,7 +101,8 @@ func versionsSQL() string {
 		left join blocks e on (e.chain_id, e.number) = ($1, s.to_block))
 	select ` + headOf("u.uri", maxListed) + `, octet_length(u.uri), s.from_block, s.to_block,
 		f.fetched_at, coalesce(f.source, ''), f.sha256, coalesce(d.size, 0), d.body is not null and ` + deniedServed("f.sha256") + ` is null and ` + deniedURI("u") + ` is null
-			and not exists (select from denied where kind = 'agent' and value = $1::bigint || ':' || $2::numeric), coalesce(f.reason, '')
+			and ` + deniedToken("$1::bigint", "$2::numeric") + ` is null, coalesce(f.reason, ''),
+		coalesce(` + deniedFile("u") + `, ` + deniedBytes("f.sha256") + `, ` + deniedToken("$1::bigint", "$2::numeric") + `) is not null
 	from timed s
 	join uris u on u.id = s.uri_id
 	left join fetches f on f.uri_id = s.uri_id and (u.kind not in ('https', 'http') or ` + readMeanwhile + `)
@@ -118,9 +119,12 @@ const readMeanwhile = `((s.ended is null or f.fetched_at < s.ended) and (s.begun
 func scanVersion(row pgx.CollectableRow) (v repute.DocumentVersion, err error) {
 	var uri, sum []byte
 	var fetched *time.Time
-	var partial bool
-	err = row.Scan(&uri, &v.URISize, &v.FromBlock, &v.ToBlock, &fetched, &v.Source, &sum, &v.Size, &v.Kept, &v.Reason)
+	var partial, denied bool
+	err = row.Scan(&uri, &v.URISize, &v.FromBlock, &v.ToBlock, &fetched, &v.Source, &sum, &v.Size, &v.Kept, &v.Reason, &denied)
 	copy(v.SHA256[:], sum)
 	v.URI, v.FetchedAt = headText(uri, &partial), timeOf(fetched)
+	if denied {
+		v.URI = withoutContent(v.URI)
+	}
 	return v, err
 }

@@ -110,6 +110,9 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	}
 	a.Registered, a.Updated = *registered.point(), *updated.point()
 	a.Document, err = d.document(a.URISize == 0)
+	if a.Document.Status == repute.DocumentDenied {
+		a.URI = withoutContent(a.URI)
+	}
 	return a, err
 }
 

@@ -54,6 +54,7 @@ func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	f.Hash = common.BytesToHash(hash)
 	f.Given, f.Revoked = *given.point(), revoked.point()
 	f.File, err = file.file(f.Hash)
+	f.URI = uriBeside(f.URI, f.File)
 	return f, err
 }
 
@@ -240,7 +241,7 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 		f.ResponseCount = count
 		file, err := row.file(common.BytesToHash(hash))
 		f.Responses = append(f.Responses, repute.Response{
-			Responder: common.BytesToAddress(responder), URI: headText(uri, &f.Partial), Hash: common.BytesToHash(hash), File: file, At: *at.point(),
+			Responder: common.BytesToAddress(responder), URI: uriBeside(headText(uri, &f.Partial), file), Hash: common.BytesToHash(hash), File: file, At: *at.point(),
 		})
 		return err
 	})

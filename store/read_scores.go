@@ -13,7 +13,7 @@ import (
 // ScoreFilter filters agents by their newest scores.
 type ScoreFilter struct {
 	MinScore *repute.Points // rated, with this score or a better one
-	Tier     *int           // rated, of exactly this tier
+	Tier     *int           // rated, of exactly this tier; 0: rated and to be rejected
 	Rated    *bool          // false: also those without any score
 }
 

@@ -55,11 +55,13 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	if v.RequestFile, err = asked.file(v.RequestHash); err != nil {
 		return v, err
 	}
+	v.RequestURI = uriBeside(v.RequestURI, v.RequestFile)
 	if response != nil {
 		v.Answered = &repute.ValidationAnswer{
 			Response: *response, URI: headText(uri, &v.Partial), Hash: common.BytesToHash(hash), Tag: headText(tag, &v.Partial), At: *answered.point(),
 		}
 		v.Answered.File, err = said.file(v.Answered.Hash)
+		v.Answered.URI = uriBeside(v.Answered.URI, v.Answered.File)
 	}
 	return v, err
 }
