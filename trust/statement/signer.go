@@ -37,6 +37,9 @@ func ParseKey(field, text string) (*ecdsa.PrivateKey, error) {
 	return key, nil
 }
 
+// Since is from when on the key signs, zero: always.
+func (s *Signer) Since() time.Time { return s.since }
+
 // Address is the key's.
 func (s *Signer) Address() common.Address { return crypto.PubkeyToAddress(s.key.PublicKey) }
 
@@ -48,8 +51,11 @@ func (s *Signer) GoString() string { return s.String() }
 
 // Sign makes and signs the statement of a score. It is issued at the begin of the quarter
 // of its life that now is in, so that who asks again gets the same bytes. Errors are those
-// of Of.
+// of Of, and repute.ErrConflict before the key's time.
 func (s *Signer) Sign(score repute.Score, now time.Time) (Signed, error) {
+	if now.Before(s.since) {
+		return Signed{}, repute.Conflict("nothing is signed yet: the key signs from %s on", s.since.UTC().Format(time.RFC3339))
+	}
 	issued := now
 	if begin := now.Truncate(s.life / 4); s.since.Before(begin) {
 		issued = begin

@@ -125,13 +125,10 @@ func Verify(s Signed, keys []Key, now time.Time) error {
 	if signer != s.Signer {
 		return fmt.Errorf("%w: it is by %s, not by %s", ErrSignature, signer.Hex(), s.Signer.Hex())
 	}
-	trusted := false
-	for _, k := range keys {
-		trusted = trusted || k.Address == signer && k.holds(s.IssuedAt)
+	if err := trusted(signer, s.IssuedAt, keys); err != nil {
+		return err
 	}
 	switch {
-	case !trusted:
-		return fmt.Errorf("%w: %s", ErrSigner, signer.Hex())
 	case s.ExpiresAt.Sub(s.IssuedAt) > MaxLife || !s.ExpiresAt.After(s.IssuedAt):
 		return fmt.Errorf("%w: valid for %s", ErrExpired, s.ExpiresAt.Sub(s.IssuedAt))
 	case s.IssuedAt.After(now.Add(skew)):
@@ -140,4 +137,22 @@ func Verify(s Signed, keys []Key, now time.Time) error {
 		return fmt.Errorf("%w at %s", ErrExpired, s.ExpiresAt.Format(time.RFC3339))
 	}
 	return nil
+}
+
+// trusted is nil where one of the keys is the signer's and was in use; otherwise it says
+// when it is, if ever.
+func trusted(signer common.Address, issued time.Time, keys []Key) error {
+	err := fmt.Errorf("%w: %s", ErrSigner, signer.Hex())
+	for _, k := range keys {
+		switch {
+		case k.Address != signer:
+		case k.holds(issued):
+			return nil
+		case issued.Before(k.From):
+			err = fmt.Errorf("%w: %s: the key is valid from %s", ErrSigner, signer.Hex(), k.From.UTC().Format(time.RFC3339))
+		default:
+			err = fmt.Errorf("%w: %s: the key was valid until %s", ErrSigner, signer.Hex(), k.To.UTC().Format(time.RFC3339))
+		}
+	}
+	return err
 }

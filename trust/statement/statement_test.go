@@ -267,6 +267,25 @@ func FuzzSigned(f *testing.F) {
 	})
 }
 
+// A key signs nothing before its time, and who verifies with it is told the time.
+func TestKeyBeforeItsTime(t *testing.T) {
+	signer := statement.NewSigner(key(1), time.Hour, issued().Add(time.Minute), nil)
+	if _, err := signer.Sign(score(), issued()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "2027-01-15T08:01:00Z") {
+		t.Errorf("signs: %v", err)
+	}
+	if s, err := signer.Sign(score(), issued().Add(time.Minute)); err != nil || statement.Verify(s, signer.Keys().Keys, issued().Add(time.Minute)) != nil {
+		t.Errorf("in time: %v", err)
+	}
+	early, _ := signed(t)
+	if err := statement.Verify(early, signer.Keys().Keys, issued()); !errors.Is(err, statement.ErrSigner) || !strings.Contains(err.Error(), "valid from 2027-01-15T08:01:00Z") {
+		t.Errorf("verified: %v", err)
+	}
+	retired := []statement.Key{{Address: signer.Address(), To: issued()}}
+	if err := statement.Verify(early, retired, issued()); !errors.Is(err, statement.ErrSigner) || !strings.Contains(err.Error(), "valid until 2027-01-15T08:00:00Z") {
+		t.Errorf("retired: %v", err)
+	}
+}
+
 // A key never shows.
 func TestKeysAreSecret(t *testing.T) {
 	signer := statement.NewSigner(key(1), time.Hour, issued(), []statement.Key{{Address: common.Address{1}, To: issued()}})
