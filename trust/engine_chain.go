@@ -178,6 +178,9 @@ func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) e
 	k.metrics.walked(k.chain, took)
 	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
 		"identities", run.Identities, "edges", run.Edges, "seconds", took.Seconds())
+	if run.Roots == NoRoots() {
+		k.log.Warn("the chain has no roots: nobody is rated; repute roots add names one", "chain", k.chain, "epoch", run.Epoch)
+	}
 	return nil
 }
 

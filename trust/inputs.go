@@ -38,6 +38,9 @@ type (
 	}
 )
 
+// NoRoots is the hash of a set without roots, of which no score can come.
+func NoRoots() common.Hash { return HashInput(EncodeRoots(nil)) }
+
 // EncodeRoots gives the canonical bytes of a set of roots, in whatever order. Of several
 // entries for an address the heaviest stays.
 func EncodeRoots(roots []repute.TrustRoot) []byte {
