@@ -81,7 +81,11 @@ func (a *API) answer(c echo.Context, r graphqlRequest) error {
 	ctx, spent := withBudget(c.Request().Context(), a.limits.QueryCost)
 	response := a.schema.Exec(ctx, r.Query, r.OperationName, r.Variables)
 	for _, e := range response.Errors {
-		a.settleError(ctx, e)
+		if b := a.settleError(ctx, e); b != nil && b.retryAfter > 0 {
+			wait := b.GetHeaders().Get(retryAfter)
+			e.Extensions["retryAfter"] = json.Number(wait)
+			c.Response().Header().Set(retryAfter, wait)
+		}
 	}
 	if spent.exceeded() {
 		response = &graphql.Response{Errors: []*gqlerrors.QueryError{costError(spent.limit)}}
@@ -96,8 +100,8 @@ func (a *API) graphqlSchema(c echo.Context) error {
 
 // settleError puts an error through the same table as REST's: a stable code in
 // the extensions, no word of the inside. Errors that are nobody's but the
-// query's (syntax, validation) keep their text.
-func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) {
+// query's (syntax, validation) keep their text and have no problem.
+func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) *ErrorBody {
 	cause := e.ResolverError
 	if cause == nil && (errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled)) {
 		cause = e.Err
@@ -107,7 +111,7 @@ func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) {
 		if e.Extensions == nil {
 			e.Extensions = map[string]any{"code": "BAD_QUERY"}
 		}
-		return
+		return nil
 	}
 	b := a.fail(ctx, cause)
 	e.Message = b.Detail
@@ -118,6 +122,7 @@ func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) {
 	if len(b.Errors) > 0 {
 		e.Extensions["field"] = b.Errors[0].Field
 	}
+	return b
 }
 
 func costError(limit int) *gqlerrors.QueryError {

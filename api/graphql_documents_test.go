@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"net/http"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -34,7 +35,12 @@ func TestGraphQLDocuments(t *testing.T) {
 	if !d.RefreshDocument.Queued || d.RefreshDocument.NextAllowedAt == nil {
 		t.Errorf("by POST: %+v", d)
 	}
-	if again := ask(t, s, refresh, nil); len(again.Errors) != 1 || again.Errors[0].Extensions["code"] != "LIMITED" {
-		t.Errorf("at once again: %+v", again.Errors)
+	r = do(t, s, http.MethodPost, "/graphql", strings.NewReader(`{"query":`+strconv.Quote(refresh)+`}`))
+	again := as[answer](t, r)
+	if len(again.Errors) != 1 || again.Errors[0].Extensions["code"] != "LIMITED" {
+		t.Fatalf("at once again: %+v", again.Errors)
+	}
+	if wait, _ := strconv.Atoi(r.header.Get("Retry-After")); wait < 1 || again.Errors[0].Extensions["retryAfter"] != float64(wait) {
+		t.Errorf("when to come back: %q, %v", r.header.Get("Retry-After"), again.Errors[0].Extensions)
 	}
 }

@@ -39,8 +39,8 @@ type Request struct {
 }
 
 // Resolve keeps the query as it came: an empty parameter is not an absent one.
-// Unknown and repeated parameters are refused, since ignoring a mistyped filter
-// would answer another question.
+// Unknown, repeated and empty parameters are refused, since ignoring a mistyped or
+// forgotten filter would answer another question.
 func (r *Request) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
 	values, err := url.ParseQuery(u.RawQuery)
@@ -64,10 +64,10 @@ func (r *Request) optional(name string) *string {
 
 func checkQuery(op *huma.Operation, values url.Values) error {
 	var known []string
-	hints := map[string]string{}
+	docs := map[string]string{}
 	for _, p := range op.Parameters {
 		if p.In == "query" {
-			known, hints[p.Name] = append(known, p.Name), onceHint(p.Description)
+			known, docs[p.Name] = append(known, p.Name), p.Description
 		}
 	}
 	sort.Strings(known)
@@ -76,7 +76,10 @@ func checkQuery(op *huma.Operation, values url.Values) error {
 			return repute.Invalid(name, "unknown parameter", knownHint(name, known))
 		}
 		if len(given) > 1 {
-			return repute.Invalid(name, "given more than once", hints[name])
+			return repute.Invalid(name, "given more than once", onceHint(docs[name]))
+		}
+		if given[0] == "" && !mayBeEmpty(docs[name]) {
+			return repute.Invalid(name, "is empty", "give a value, or leave it out")
 		}
 	}
 	return nil
@@ -89,6 +92,9 @@ func onceHint(doc string) string {
 	}
 	return "give it once: it takes one value"
 }
+
+// mayBeEmpty tells parameters whose empty value is one, as their documentation says.
+func mayBeEmpty(doc string) bool { return strings.Contains(doc, "the empty tag is one too") }
 
 func knownHint(name string, known []string) string {
 	switch {
@@ -157,8 +163,8 @@ type ReputationQuery struct {
 	Request
 	AtQuery
 	Clients string `query:"clients" doc:"addresses divided by commas: only their ratings count in summary; one given twice counts twice, as on chain"`
-	Tag1    string `query:"tag1" doc:"only ratings with this tag1 count in summary; empty for all"`
-	Tag2    string `query:"tag2" doc:"only ratings with this tag2 count in summary; empty for all"`
+	Tag1    string `query:"tag1" doc:"only ratings with this tag1 count in summary; all when absent"`
+	Tag2    string `query:"tag2" doc:"only ratings with this tag2 count in summary; all when absent"`
 	Roots   string `query:"roots" doc:"addresses divided by commas, no more than 100, or the name of one of the chain's sets of roots: whom to trust instead of the chain's own roots, at latest only; new roots are limited to one a second"`
 	OpenFi  Flag   `query:"openfi" doc:"1: with OpenFi's trust snapshot of the agent"`
 	Signed  Flag   `query:"signed" doc:"1: with the final score as a signed statement that can be verified offline; the answer is then of the finalized block where at is absent"`
@@ -205,7 +211,7 @@ type AgentsQuery struct {
 	PageQuery
 	AgentsFilter
 	MinScore    string `query:"minScore" doc:"-100 to 100: only rated agents with this score or a better one; not of a search"`
-	Tier        Number `query:"tier" doc:"0 to 4: only rated agents of this tier; not of a search"`
+	Tier        Number `query:"tier" doc:"0 to 4: only rated agents of this tier; 0: rated ones to be rejected, rating=unrated gives the others; not of a search"`
 	RatedStatus string `query:"rating" enum:"rated,unrated" doc:"only agents that are rated, or only those that are not; not of a search"`
 	Sort        string `query:"sort" enum:"id,feedback,updated,score,relevance" doc:"id (default), feedback: live ratings, updated: block of the last event, score: of agents that have one; relevance (default and only one of a search): best matches, among equals most ratings"`
 	Order       string `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for feedback, updated and score); not of a search"`

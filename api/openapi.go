@@ -11,7 +11,7 @@ import (
 
 // apiVersion is the version of the REST contract, not of the program: the
 // golden file test demands a new one whenever the contract changes.
-const apiVersion = "1.8.0"
+const apiVersion = "1.9.0"
 
 const apiDescription = `Agents of the ERC-8004 registries: identity, reputation and validation.
 
@@ -85,6 +85,7 @@ func (a *API) describePlain() {
 		{"/ipfs/{cid}", "get-ipfs", "A trustless ipfs gateway over the documents that are kept, also below paths: raw blocks and CARs", "application/vnd.ipld.raw", []*huma.Param{
 			{Name: "cid", In: "path", Required: true, Schema: text, Description: "any CID"},
 			{Name: "format", In: "query", Schema: &huma.Schema{Type: huma.TypeString, Enum: []any{"raw", "car"}}, Description: "or the Accept header"}}},
+		{keysPath, "get-keys", "The keys that sign final scores, which repute verify-snapshot --keys reads", "application/json", nil},
 		{"/metrics", "metrics", "Metrics for Prometheus", "text/plain", nil},
 		{"/healthz", "health", "The process is alive", "application/json", nil},
 		{"/readyz", "ready", "The process can answer; 503 with reasons where not", "application/json", nil},

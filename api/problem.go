@@ -42,12 +42,15 @@ func (b *ErrorBody) Error() string { return b.Detail }
 // GetStatus makes the router answer with the right status.
 func (b *ErrorBody) GetStatus() int { return b.Status }
 
+// retryAfter is the header that says when to come back, in seconds.
+const retryAfter = "Retry-After"
+
 // GetHeaders adds Retry-After where waiting helps.
 func (b *ErrorBody) GetHeaders() http.Header {
 	h := http.Header{"Cache-Control": {"no-store"}}
 	if b.retryAfter > 0 {
 		seconds := max(1, int64((b.retryAfter+time.Second-1)/time.Second))
-		h.Set("Retry-After", strconv.FormatInt(seconds, 10))
+		h.Set(retryAfter, strconv.FormatInt(seconds, 10))
 	}
 	return h
 }

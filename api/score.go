@@ -133,7 +133,10 @@ func settleGates(gates []Gate) []Gate {
 }
 
 func unratedReason(s repute.Score) string {
-	if s.Run == 0 {
+	switch {
+	case s.Run > 0 && s.Roots == trust.NoRoots():
+		return "the chain has no roots: nobody is rated; see docs/roots.md or pass roots="
+	case s.Run == 0:
 		return "no score was computed: nobody has rated the agent, or no epoch was closed since it was rated"
 	}
 	return fmt.Sprintf("too little of what was said of it is vouched for: confidence is %.3f", float64(s.Confidence)/1e6)
@@ -205,11 +208,9 @@ func (a *API) rootsOf(ctx context.Context, chainID uint64, roots string) (set []
 
 // checkRoots refuses roots of the caller where there is no score by them.
 func (q *ReputationQuery) checkRoots(sign bool, at repute.At) error {
-	switch given := q.optional("roots"); {
-	case given == nil && q.Roots == "":
-		return nil
+	switch {
 	case q.Roots == "":
-		return noRoots()
+		return nil
 	case sign:
 		return repute.Invalid("signed", "scores by the caller's roots are not signed", "leave out signed, or roots")
 	case at != latest():

@@ -412,3 +412,23 @@ func TestWalksAreLimited(t *testing.T) {
 		}
 	}
 }
+
+// Without roots nobody is rated, and the answer says that this is why.
+func TestWithoutRoots(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t))
+	l := newLedger(t, db, scoredChain)
+	l.crowd()
+	rng, given := rand.New(rand.NewPCG(7, 1)), map[string]uint64{}
+	for l.tip.Number < 28 {
+		l.add(rate(rng, given)...)
+	}
+	if err := db.SetHead(t.Context(), scoredChain, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 25, Finalized: 21, SeenAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	runEngine(t, db, 20)
+	r := as[api.ReputationAnswer](t, get(t, serve(t, api.Options{DB: db}), scoredPath(0, "")))
+	if r.Status != "unrated" || r.Reason == nil || !strings.Contains(*r.Reason, "the chain has no roots") {
+		t.Errorf("%+v, %v", r.Standing, r.Reason)
+	}
+}

@@ -68,14 +68,8 @@ func (r *Request) isSearch() bool {
 	return false
 }
 
-// search reads the filter. An empty parameter is refused: whoever forgot its value
-// would be shown everything.
-func (q *AgentsFilter) search(r *Request, chains []uint64) (f store.SearchFilter, err error) {
-	for _, name := range searchNames() {
-		if v := r.optional(name); v != nil && *v == "" {
-			return f, repute.Invalid(name, "is empty", "give a value, or leave it out")
-		}
-	}
+// search reads the filter.
+func (q *AgentsFilter) search(chains []uint64) (f store.SearchFilter, err error) {
 	f = store.SearchFilter{
 		ChainIDs: chains, Text: q.Q, Service: q.Service, Skill: q.Skill, Domain: q.Domain, Trust: q.Trust, Tag: q.Tag,
 		Status: repute.DocumentStatus(q.Status),
@@ -120,7 +114,7 @@ func (a *API) search(ctx context.Context, q *AgentsQuery, chains []uint64) (*out
 			return nil, repute.Invalid(name, "not of a search", "leave it out, or leave out what makes this a search")
 		}
 	}
-	f, err := q.search(&q.Request, chains)
+	f, err := q.search(chains)
 	if err != nil {
 		return nil, err
 	}
@@ -153,7 +147,7 @@ func (a *API) listChainFacets(ctx context.Context, in *facetsChainInput) (*outpu
 }
 
 func (a *API) facets(ctx context.Context, q *FacetsQuery, chains []uint64) (*output[Facets], error) {
-	f, err := q.search(&q.Request, chains)
+	f, err := q.search(chains)
 	if err != nil {
 		return nil, err
 	}

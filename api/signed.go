@@ -69,13 +69,16 @@ func (a *API) signedScore(ctx context.Context, id repute.AgentID, at repute.At) 
 	return &SignedScore{signed}, nil
 }
 
+// keysPath is where the keys are that sign statements.
+const keysPath = "/.well-known/repute-keys.json"
+
 // mountKeys serves the keys that sign statements.
 func (a *API) mountKeys() {
 	keys := statement.KeyList{}
 	if a.signer != nil {
 		keys = a.signer.Keys()
 	}
-	a.echo.GET("/.well-known/repute-keys.json", func(c echo.Context) error {
+	a.echo.GET(keysPath, func(c echo.Context) error {
 		body, err := json.Marshal(keys)
 		if err != nil {
 			return err

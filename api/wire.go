@@ -17,7 +17,7 @@ type Agent struct {
 	OwnerClaimed bool       `json:"ownerClaimed" doc:"the owner is who registered; a partial import has no transfer"`
 	Wallet       *Address   `json:"wallet" doc:"null when cleared"`
 	Approved     *Address   `json:"approved" doc:"the one approved address, null when none"`
-	URI          string     `json:"uri" doc:"in a list cut to 2 KiB"`
+	URI          string     `json:"uri" doc:"in a list cut to 2 KiB; where the document is denied a data: URI ends with its comma, and a document in place of a URI is empty"`
 	URIHex       *Hex       `json:"uriHex,omitempty"`
 	URISize      Long       `json:"uriSize" doc:"bytes of the whole uri on chain"`
 	Metadata     []Metadata `json:"metadata" doc:"the first 200 on-chain keys; always empty in a list of agents"`
