@@ -93,7 +93,7 @@ func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute
 	}
 	if c.score.Run != 0 {
 		c.evidence.Block = c.score.Block
-		if err := c.addKin(nil); err != nil {
+		if err := r.addManifest(ctx, &c); err != nil {
 			return p, err
 		}
 	}
@@ -156,18 +156,4 @@ func (g *Graph) Personal(roots []Root, p *Params) *Weights {
 		addresses[i] = r.Address
 	}
 	return g.with(addresses).Walk(roots, p)
-}
-
-// parsePoints reads what Points writes.
-func parsePoints(s string) (Points, error) {
-	var whole, part int64
-	negative := strings.HasPrefix(s, "-")
-	if n, err := fmt.Sscanf(strings.TrimPrefix(s, "-"), "%d.%3d", &whole, &part); err != nil || n != 2 {
-		return 0, fmt.Errorf("%q are no points", s)
-	}
-	p := Points(whole*1000 + part)
-	if negative {
-		p = -p
-	}
-	return p, nil
 }

@@ -1,9 +1,7 @@
 package trust
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -156,40 +154,31 @@ func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c
 	if c.world, err = r.world(ctx, id.ChainID, c.score.Run); err != nil {
 		return c, err
 	}
-	c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world.weights)
+	if c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world.weights); err != nil {
+		return c, err
+	}
 	c.evidence.Block = c.score.Block
-	return c, c.addKin(err)
+	return c, r.addManifest(ctx, &c)
 }
 
-// addKin takes the agent of the same party that limits the stored score from there: no
-// other one had a part in it.
-func (c *judged) addKin(err error) error {
+// addManifest makes evidence hold the other agents and the payments that the stored score
+// followed from: those of today may be others.
+func (r *Reader) addManifest(ctx context.Context, c *judged) error {
+	what := fmt.Sprintf("the manifest of evidence with sha256 %s", c.score.Evidence)
+	body, err := r.db.TrustInput(ctx, c.score.Evidence)
+	if errors.Is(err, repute.ErrNotFound) || err == nil && HashInput(body) != c.score.Evidence {
+		return &PrunedError{what}
+	}
 	if err != nil {
 		return err
 	}
-	var stored struct {
-		Guard *struct {
-			Agent string      `json:"agent"`
-			Score json.Number `json:"score"`
-		} `json:"guard"`
+	m, err := DecodeManifest(body)
+	if err == nil {
+		err = m.Apply(&c.evidence)
 	}
-	if err := json.Unmarshal(c.score.Result, &stored); err != nil {
-		return fmt.Errorf("stored result: %w", err)
-	}
-	if stored.Guard == nil {
-		return nil
-	}
-	ref, err := repute.ParseAgentRef(stored.Guard.Agent)
 	if err != nil {
-		return fmt.Errorf("stored result: %w", err)
+		return fmt.Errorf("%s: %w", what, err)
 	}
-	score, err := parsePoints(stored.Guard.Score.String())
-	if err != nil {
-		return fmt.Errorf("stored result: %w", err)
-	}
-	kin := Kin{Agent: c.score.Agent, Score: score, High: -Points(One.round(100_000))}
-	kin.Agent.TokenID = ref.TokenID
-	c.evidence.Kin = []Kin{kin}
 	return nil
 }
 
@@ -246,30 +235,4 @@ func (r *Reader) addTxs(ctx context.Context, chainID uint64, view repute.Block, 
 		ref.Tx = txs[logs[i]]
 	}
 	return err
-}
-
-// Replay makes an agent's final score of the last epoch up to a block again, out of what
-// is stored, and gives it when every byte is as it was stored. repute.ErrNotFound where
-// there is no final score, a *PrunedError where something it follows from is gone.
-func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (repute.Score, error) {
-	stored, _, err := r.db.ScoreOf(ctx, id, repute.At{Block: block})
-	var missing *repute.MissingError
-	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) {
-		return stored, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(), repute.ErrNotFound)
-	}
-	if err != nil {
-		return stored, err
-	}
-	c, err := r.caseOf(ctx, id, repute.At{Block: block})
-	if err != nil {
-		return stored, err
-	}
-	again, err := json.Marshal(Score(c.evidence, c.world.params))
-	if err != nil {
-		return stored, err
-	}
-	if !bytes.Equal(again, stored.Result) {
-		return stored, &PrunedError{fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result", id.Short(), stored.Block.Number)}
-	}
-	return stored, nil
 }

@@ -62,8 +62,9 @@ func (p *program) scoreReplayCommand() *cobra.Command {
 		Use:   "replay AGENT --at BLOCK",
 		Short: "make a final score again out of what is stored, and compare every byte",
 		Long: `Reads the inputs of the agent's final score of the last epoch up to the block: the
-chain's ratings, parameters, tags, roots and links. Fails with "input pruned" and what is
-missing where they do not lead to the stored bytes.`,
+chain's ratings, parameters, tags, roots, links, and the list of payments and agents of the
+same party. Fails with "input pruned" and what is missing where they do not lead to the
+stored bytes, and where a number stored beside these is another.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if !cmd.Flags().Changed("at") {

@@ -1,0 +1,60 @@
+package trust
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"repute"
+)
+
+// Replay makes an agent's final score of the last epoch up to a block again, out of what
+// is stored, and gives it when every byte is as it was stored: the result, each number
+// beside it, and the manifest of evidence. repute.ErrNotFound where there is no final
+// score, a *PrunedError where something it follows from is gone, a *DiffersError where
+// the stored numbers are not those of the stored result.
+func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (repute.Score, error) {
+	c, err := r.caseOf(ctx, id, repute.At{Block: block})
+	if err != nil {
+		return c.score, err
+	}
+	if c.score.Run == 0 {
+		return c.score, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(), repute.ErrNotFound)
+	}
+	return c.score, c.same()
+}
+
+// DiffersError is a stored score with a number that its result does not have.
+type DiffersError struct {
+	Agent string // as in URLs
+	Block uint64 // that the score follows from
+	What  string // the member that is another
+}
+
+// Error says which number of which score is wrong.
+func (e *DiffersError) Error() string {
+	return fmt.Sprintf("the %s stored beside the score of agent %s at block %d is not the one of its result", e.What, e.Agent, e.Block)
+}
+
+// same tells whether the evidence makes the stored score.
+func (c *judged) same() error {
+	result := Score(c.evidence, c.world.params)
+	again, err := StoredScore(&result)
+	if err != nil {
+		return err
+	}
+	s := &c.score
+	if !bytes.Equal(again.Result, s.Result) || HashInput(ManifestOf(&c.evidence).Encode()) != s.Evidence {
+		return &PrunedError{fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result", s.Agent.Short(), s.Block.Number)}
+	}
+	for _, column := range []struct {
+		what string
+		same bool
+	}{{"status", again.Rated == s.Rated}, {"score", again.Score == s.Score}, {"low", again.Low == s.Low}, {"high", again.High == s.High},
+		{"mean", again.Mean == s.Mean}, {"confidence", again.Confidence == s.Confidence}, {"tier", again.Tier == s.Tier}} {
+		if !column.same {
+			return &DiffersError{s.Agent.Short(), s.Block.Number, column.what}
+		}
+	}
+	return nil
+}
