@@ -62,17 +62,20 @@ func (k *keptBlocks) Get(ctx context.Context, id cid.Cid) (blocks.Block, error) 
 // many bytes, up to where it is none: nothing is decoded of it there either.
 func countLinks(node []byte) (n int) {
 	const data, link = 0x0a, 0x12
-	for len(node) > 0 && (node[0] == data || node[0] == link) {
-		size, width := binary.Uvarint(node[1:])
-		if width <= 0 || size > uint64(len(node)-1-width) {
-			break
+	for {
+		tag, wide := binary.Uvarint(node) // may be written longer than it need be
+		if wide <= 0 || tag != data && tag != link {
+			return n
 		}
-		if node[0] == link {
+		size, width := binary.Uvarint(node[wide:])
+		if width <= 0 || size > uint64(len(node)-wide-width) {
+			return n
+		}
+		if tag == link {
 			n++
 		}
-		node = node[1+width+int(size):]
+		node = node[wide+width+int(size):]
 	}
-	return n
 }
 
 func (k *keptBlocks) read(ctx context.Context, id cid.Cid) ([]byte, error) {
