@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/jackc/pgx/v5"
@@ -66,29 +67,49 @@ func (db *DB) proofBlock(ctx context.Context, multihash []byte, nodes bool) ([]b
 	return data, nil
 }
 
-// saveBlocks keeps the blocks that prove the document with that sha256, which must be
-// stored. A block that is the whole document is not kept a second time.
-func saveBlocks(ctx context.Context, tx pgx.Tx, sum []byte, blocks []Block) error {
-	whole := slices.Concat([]byte(sha256Prefix), sum)
-	blocks = slices.DeleteFunc(slices.Clone(blocks), func(b Block) bool { return bytes.Equal(b.Multihash, whole) })
-	if len(blocks) == 0 {
+// saveBlocks keeps the blocks that prove the batch's documents, which must be stored. A
+// block that is the whole document is not kept a second time.
+func (s saving) saveBlocks(ctx context.Context, tx pgx.Tx) error {
+	kept := map[string]Block{}
+	var sums, parts [][]byte
+	for _, r := range s.results {
+		if r.sum == nil || r.denied {
+			continue
+		}
+		whole := slices.Concat([]byte(sha256Prefix), r.sum)
+		for _, b := range r.Blocks {
+			if bytes.Equal(b.Multihash, whole) {
+				continue
+			}
+			b.Node = b.Node || kept[string(b.Multihash)].Node
+			kept[string(b.Multihash)] = b
+			sums, parts = append(sums, r.sum), append(parts, b.Multihash)
+		}
+	}
+	if sums == nil {
 		return nil
 	}
-	// In one order everywhere: documents that share blocks are saved side by side.
-	slices.SortFunc(blocks, func(a, b Block) int { return bytes.Compare(a.Multihash, b.Multihash) })
-	hashes, data, nodes := make([][]byte, len(blocks)), make([][]byte, len(blocks)), make([]bool, len(blocks))
-	for i, b := range blocks {
-		hashes[i], data[i], nodes[i] = b.Multihash, b.Data, b.Node
+	if err := insertBlocks(ctx, tx, kept); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `
+		insert into document_blocks (sha256, multihash)
+		select sum, part from unnest($1::bytea[], $2::bytea[]) as u(sum, part) order by sum, part
+		on conflict do nothing`, sums, parts)
+	return err
+}
+
+// insertBlocks goes in one order everywhere: batches that share blocks are saved side by
+// side.
+func insertBlocks(ctx context.Context, tx pgx.Tx, kept map[string]Block) error {
+	var hashes, data [][]byte
+	var nodes []bool
+	for _, hash := range slices.Sorted(maps.Keys(kept)) {
+		hashes, data, nodes = append(hashes, []byte(hash)), append(data, kept[hash].Data), append(nodes, kept[hash].Node)
 	}
 	_, err := tx.Exec(ctx, `
 		insert into ipfs_blocks (multihash, data, node) select * from unnest($1::bytea[], $2::bytea[], $3::boolean[])
 		on conflict (multihash) do update set node = true where excluded.node and not ipfs_blocks.node`, hashes, data, nodes)
-	if err != nil {
-		return err
-	}
-	_, err = tx.Exec(ctx, `
-		insert into document_blocks (sha256, multihash) select $1, unnest($2::bytea[])
-		on conflict do nothing`, sum, hashes)
 	return err
 }
 

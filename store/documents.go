@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -11,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ipfs/go-cid"
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"repute"
 )
@@ -122,7 +124,13 @@ func (db *DB) SaveDocuments(ctx context.Context, results []FetchResult) error {
 	if err != nil {
 		return failed("plan proofs", err)
 	}
-	return db.inTx(ctx, pgx.TxOptions{}, "save documents", func(tx pgx.Tx) error { return batch.save(ctx, tx, proofs) })
+	save := func(tx pgx.Tx) error { return batch.save(ctx, tx, proofs) }
+	err = db.inTx(ctx, pgx.TxOptions{}, "save documents", save)
+	var pg *pgconn.PgError
+	if errors.As(err, &pg) && pg.Code == "40P01" { // of two batches that wait for each other one goes on
+		err = db.inTx(ctx, pgx.TxOptions{}, "save documents", save)
+	}
+	return err
 }
 
 // saving is a batch on its way into the tables, in the order of its URIs.
@@ -213,12 +221,10 @@ func (s saving) saveBodies(ctx context.Context, tx pgx.Tx) error {
 			parsed = greatest(documents.parsed, excluded.parsed)
 		where documents.body is null or documents.keccak is null or documents.parsed < excluded.parsed`,
 		sums, bodies, types, seen, keccaks, versions, denied)
-	for _, r := range s.results {
-		if err == nil && r.sum != nil && !r.denied {
-			err = saveBlocks(ctx, tx, r.sum, r.Blocks)
-		}
-	}
 	if err != nil {
+		return err
+	}
+	if err := s.saveBlocks(ctx, tx); err != nil {
 		return err
 	}
 	return s.saveRoots(ctx, tx)
