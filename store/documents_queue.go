@@ -87,11 +87,12 @@ func (r Rank) String() string {
 // it ends its turn before, or died.
 const turnTime = 135 * time.Second
 
-// BeginHost begins a host's turn: for some two minutes it is not due, unless new
-// documents of it are. Of hundreds that are worked on none is then offered again.
-func (db *DB) BeginHost(ctx context.Context, host string) error {
-	_, err := db.pool.Exec(ctx, "update hosts set turn = now() + $2::interval where host = $1 and turn <= now()", host, turnTime)
-	return failed("begin host", err)
+// BeginHost begins a host's turn and tells whether it did: the host may not be due any
+// more. For some two minutes it is not due then, unless new documents of it are. Of
+// hundreds that are worked on none is then offered again.
+func (db *DB) BeginHost(ctx context.Context, host string) (bool, error) {
+	done, err := db.pool.Exec(ctx, "update hosts set turn = now() + $2::interval where host = $1 and turn <= now()", host, turnTime)
+	return done.RowsAffected() == 1, failed("begin host", err)
 }
 
 // ReturnHost ends a turn in which not all was done that could be: the host is due again

@@ -3,6 +3,7 @@ package store_test
 import (
 	"bytes"
 	"crypto/sha256"
+	"fmt"
 	"math/big"
 	"slices"
 	"strings"
@@ -288,5 +289,51 @@ func TestAllowedDuringClaim(t *testing.T) {
 	save(t, db, refusal)
 	if d := documentOf(t, db, w.id(0)); d.Reason != store.ReasonDenied {
 		t.Errorf("denied by where it leads: %+v", d)
+	}
+}
+
+// A turn begins once.
+func TestBeginHost(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "https://x/0")
+	hostOf(t, db, "x")
+	for _, want := range []bool{true, false} {
+		if begun, err := db.BeginHost(ctxOf(t), "x"); err != nil || begun != want {
+			t.Errorf("begun = %t, %v, want %t", begun, err, want)
+		}
+	}
+	if begun, err := db.BeginHost(ctxOf(t), "unknown"); err != nil || begun {
+		t.Errorf("a host without documents: %t, %v", begun, err)
+	}
+}
+
+// Batches that share blocks are saved side by side, in whichever order each has them.
+func TestBatchesShareBlocks(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "https://x/0", "https://x/1", "https://x/2", "https://x/3")
+	u := claim(t, db, "")
+	outcome := func(uri, body string, block byte) store.FetchResult {
+		return store.FetchResult{URIID: u[uri].ID, Body: []byte(body), Source: "ipfs", FetchedAt: time.Now(), ParserVersion: 1,
+			Blocks: []store.Block{{Multihash: []byte{block}, Data: []byte{block}}}}
+	}
+	for i := range 30 {
+		sqlExec(t, db, "delete from document_blocks; delete from ipfs_blocks")
+		done := make(chan error, 2)
+		for from, blocks := range map[int][2]byte{0: {2, 1}, 2: {1, 2}} {
+			var batch []store.FetchResult
+			for j, b := range blocks {
+				batch = append(batch, outcome(fmt.Sprintf("https://x/%d", from+j), fmt.Sprintf("%d of %d", from+j, i), b))
+			}
+			go func() { done <- db.SaveDocuments(ctxOf(t), batch) }()
+		}
+		for range 2 {
+			ok(t, <-done)
+		}
+	}
+	if n := count(t, db, "ipfs_blocks"); n != 2 {
+		t.Errorf("%d blocks", n)
+	}
+	if n := count(t, db, "document_blocks"); n != 4 {
+		t.Errorf("%d blocks of documents", n)
 	}
 }

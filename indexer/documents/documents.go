@@ -5,6 +5,7 @@ package documents
 
 import (
 	"context"
+	"crypto/rand"
 	"log/slog"
 	"strings"
 	"time"
@@ -82,13 +83,14 @@ type Loop struct {
 	opts  Options
 	saver *saver
 	slots map[string]*slots // by queue
+	id    string            // of this process's jobs in its own queue
 }
 
 // New makes the loop.
 func New(db *store.DB, fetch *resolver.Client, o Options) *Loop {
-	l := &Loop{db: db, fetch: fetch, opts: o.withDefaults()}
+	l := &Loop{db: db, fetch: fetch, opts: o.withDefaults(), id: rand.Text()}
 	l.slots = newSlots(l.opts.Hosts)
-	l.saver = &saver{save: l.save}
+	l.saver = &saver{save: l.save, broken: l.broken}
 	return l
 }
 

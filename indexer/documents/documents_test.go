@@ -320,8 +320,10 @@ func hanging(t *testing.T, db *store.DB, timeout time.Duration) (d *Loop, reache
 // The defaults must leave a job the time to end what it starts.
 func TestDocumentsJobsCanEnd(t *testing.T) {
 	t.Parallel()
-	if longest := freeBudget + fetchLimit + saveLimit; longest >= jobTimeout || jobTimeout >= rescueAfter {
-		t.Errorf("a job may take %s and ends after %s, rescued after %s", longest, jobTimeout, rescueAfter)
+	longest := freeBudget + fetchLimit + 2*saveLimit + returnLimit // the claims that are given back
+	after := jobTimeout + 3*returnLimit                            // what is stored, the claims, the host
+	if longest >= jobTimeout || after >= rescueAfter {
+		t.Errorf("a job may take %s and ends after %s, then %s, rescued after %s", longest, jobTimeout, after, rescueAfter)
 	}
 }
 

@@ -74,7 +74,7 @@ func (l *Loop) resolveMany(ctx context.Context, due []store.URI) {
 			l.opts.Log.Warn("documents: not released", "uri", u.ID, "error", err)
 		}
 	}
-	for i, err := range saveAll(ctx, results, l.save) {
+	for i, err := range l.saver.saveAll(ctx, results) {
 		if err != nil {
 			l.opts.Log.Warn("documents: not saved", "uri", results[i].URIID, "error", err)
 		}
@@ -93,8 +93,8 @@ func (l *Loop) outcome(ctx context.Context, u store.URI) (r *store.FetchResult, 
 	defer func() {
 		if broken := recover(); broken != nil {
 			l.opts.Log.Error("documents: panic", "uri", u.ID, "panic", broken, "stack", string(debug.Stack()))
-			now := time.Now().UTC()
-			r, err = l.broken(u.ID, now), nil
+			outcome := l.broken(store.FetchResult{URIID: u.ID})
+			r, err = &outcome, nil
 		}
 	}()
 	if denied, err := l.denied(ctx, u); err != nil || denied != nil {
@@ -116,8 +116,9 @@ func (l *Loop) outcome(ctx context.Context, u store.URI) (r *store.FetchResult, 
 }
 
 // broken is the outcome of a document that our own code cannot bear.
-func (l *Loop) broken(uri int64, now time.Time) *store.FetchResult {
-	return &store.FetchResult{URIID: uri, FetchedAt: now, Reason: reasonInternal, Dead: true,
+func (l *Loop) broken(of store.FetchResult) store.FetchResult {
+	now := time.Now().UTC()
+	return store.FetchResult{URIID: of.URIID, Claimed: of.Claimed, FetchedAt: now, Reason: reasonInternal, Dead: true,
 		Detail:  "the document could not be read because of a fault of this program",
 		NextDue: now.Add(jitter(l.opts.RetryDead))}
 }
@@ -221,11 +222,17 @@ func onNetwork(kind string) bool {
 	return false
 }
 
-// release gives a claim back, also at the end of ctx.
-func (l *Loop) release(ctx context.Context, u store.URI) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
+// release gives claims back, also at the end of ctx. The first that cannot be given back
+// ends it: claims run out.
+func (l *Loop) release(ctx context.Context, uris ...store.URI) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancel()
-	return l.db.ReleaseURI(ctx, u)
+	for _, u := range uris {
+		if err := l.db.ReleaseURI(ctx, u); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // delay is the pause after so many failures in a row.

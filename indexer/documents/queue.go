@@ -27,14 +27,16 @@ const (
 	filesQueue     = "documents_files"
 	ownQueue       = "documents_own"
 	// jobBudget is how long one job goes on starting fetches while other hosts may
-	// wait, freeBudget while there is room for them. What it starts can end, within
-	// fetchLimit and saveLimit, before jobTimeout ends the job. rescueAfter frees the
-	// host when the process died with it.
+	// wait, freeBudget while there is room for them. What it starts can end before
+	// jobTimeout ends the job: within fetchLimit, and saveLimit for what is stored already
+	// and once more for its own. Then it waits no more than returnLimit for each of what is
+	// stored, its claims and its host. rescueAfter frees the host when the process died
+	// with it.
 	jobBudget   = 15 * time.Second
 	freeBudget  = 60 * time.Second
 	fetchLimit  = 22 * time.Second // more than the client's own
-	saveLimit   = 30 * time.Second
-	jobTimeout  = 120 * time.Second
+	saveLimit   = 15 * time.Second // of all tries
+	jobTimeout  = 118 * time.Second
 	rescueAfter = 135 * time.Second
 	returnLimit = 5 * time.Second
 	// stopAfter is what running fetches get at shutdown.
@@ -54,6 +56,9 @@ func isOwn(host string) bool { return slices.Contains(ownHosts[:], host) }
 // hostJob drains one host's due URIs; "" holds those that need no network.
 type hostJob struct {
 	Host string `json:"host"`
+	// Process is Loop.id for the own hosts, "" for others: several processes may work on an
+	// own one, and none waits until a job is rescued of one that died.
+	Process string `json:"process,omitempty"`
 }
 
 // Kind names the job in River's tables.
@@ -163,18 +168,25 @@ func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
 	}
 	var jobs []river.InsertManyParams
 	for _, host := range hosts {
-		jobs = append(jobs, river.InsertManyParams{Args: hostJob{host}})
+		jobs = append(jobs, river.InsertManyParams{Args: l.jobOf(host)})
 	}
 	for _, host := range files {
-		o := hostJob{host}.InsertOpts()
+		o := l.jobOf(host).InsertOpts()
 		o.Queue = filesQueue
-		jobs = append(jobs, river.InsertManyParams{Args: hostJob{host}, InsertOpts: &o})
+		jobs = append(jobs, river.InsertManyParams{Args: l.jobOf(host), InsertOpts: &o})
 	}
 	if len(jobs) == 0 {
 		return nil
 	}
 	_, err = client.InsertMany(ctx, jobs)
 	return err
+}
+
+func (l *Loop) jobOf(host string) hostJob {
+	if isOwn(host) {
+		return hostJob{Host: host, Process: l.id}
+	}
+	return hostJob{Host: host}
 }
 
 // work drains one host for as long as the job may last, then gives its turn away. A
@@ -184,8 +196,8 @@ func (l *Loop) work(ctx context.Context, job *river.Job[hostJob]) error {
 	place.taken.Add(1)
 	defer place.taken.Add(-1)
 	t := &turn{loop: l, place: place, host: job.Args.Host, begun: time.Now()}
-	err := l.db.BeginHost(ctx, t.host)
-	if err == nil {
+	begun, err := t.begin(ctx)
+	if begun {
 		err = t.run(ctx)
 	}
 	if err != nil {
@@ -232,6 +244,15 @@ func portions(host string) (portion, parallel int) {
 	return 8, HostParallel
 }
 
+// begin tells whether the turn is this one's: who was queued for long may come when another
+// has worked on the host. The own hosts stay due while they are worked on.
+func (t *turn) begin(ctx context.Context) (bool, error) {
+	if isOwn(t.host) {
+		return true, nil
+	}
+	return t.loop.db.BeginHost(ctx, t.host)
+}
+
 func (t *turn) run(ctx context.Context) error {
 	portion, parallel := portions(t.host)
 	var group errgroup.Group
@@ -260,7 +281,7 @@ func (t *turn) given() bool {
 // others: its claim runs out.
 func (t *turn) drain(ctx context.Context, portion int) error {
 	var last unsaved
-	defer func() { t.await(last) }()
+	defer func() { t.await(ctx, last) }()
 	claim := portion
 	if t.host != "" {
 		claim = 1
@@ -275,16 +296,15 @@ func (t *turn) drain(ctx context.Context, portion int) error {
 			t.loop.resolveMany(ctx, due)
 			continue
 		}
-		for _, u := range due {
-			next := unsaved{uri: u.ID}
+		for i, u := range due {
 			if ctx.Err() != nil || !t.goesOn() {
-				err = t.loop.release(ctx, u)
-			} else {
-				next.told, err = t.resolve(ctx, u)
+				t.warn(u.ID, t.loop.release(ctx, due[i:]...))
+				break
 			}
+			told, err := t.resolve(ctx, u)
 			t.warn(u.ID, err)
-			t.await(last)
-			last = next
+			t.await(ctx, last)
+			last = unsaved{u.ID, told}
 		}
 	}
 	return ctx.Err()
@@ -306,10 +326,24 @@ type unsaved struct {
 	told <-chan error
 }
 
-// await is not long: what is saved has a limit of its own.
-func (t *turn) await(u unsaved) {
-	if u.told != nil {
-		t.warn(u.uri, <-u.told)
+// await waits for the outcome, and not for long at the end of ctx.
+func (t *turn) await(ctx context.Context, u unsaved) {
+	if u.told == nil {
+		return
+	}
+	select {
+	case err := <-u.told:
+		t.warn(u.uri, err)
+		return
+	case <-ctx.Done():
+	}
+	limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
+	defer cancel()
+	select {
+	case err := <-u.told:
+		t.warn(u.uri, err)
+	case <-limited.Done():
+		t.warn(u.uri, ctx.Err())
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"runtime/debug"
 	"sync"
 
 	"repute"
@@ -19,6 +20,7 @@ const (
 // one is under way goes into the next. Most of what a transaction costs it costs once.
 type saver struct {
 	save    func(context.Context, []store.FetchResult) error
+	broken  func(store.FetchResult) store.FetchResult // the outcome of one that breaks us
 	mu      sync.Mutex
 	waiting []saving
 	running int
@@ -55,7 +57,7 @@ func (s *saver) drain(ctx context.Context) {
 		for i, b := range batch {
 			results[i] = b.result
 		}
-		for i, err := range saveAll(ctx, results, s.save) {
+		for i, err := range s.saveAll(ctx, results) {
 			batch[i].told <- err
 		}
 	}
@@ -82,27 +84,52 @@ func (s *saver) next() (batch []saving) {
 	return batch
 }
 
+// errBroken tells that our own code broke on what it was to store.
+var errBroken = errors.New("a fault of this program")
+
 // saveAll stores results together, or where that fails each by itself, and gives the
-// outcome of each. While the database is away nothing is tried again.
-func saveAll(ctx context.Context, results []store.FetchResult, save func(context.Context, []store.FetchResult) error) []error {
+// outcome of each: one that breaks us is stored as such, in place of what was read. All
+// of it takes no longer than saveLimit, also at the end of ctx; while the database is
+// away nothing is tried again.
+func (s *saver) saveAll(ctx context.Context, results []store.FetchResult) []error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
+	defer cancel()
 	errs := make([]error, len(results))
-	err := save(ctx, results)
+	err := s.try(ctx, results)
 	if err == nil {
 		return errs
 	}
-	alone := len(results) > 1 && !errors.Is(err, repute.ErrUnavailable)
 	for i := range results {
-		if errs[i] = err; alone {
-			errs[i] = save(ctx, results[i:i+1])
+		if errs[i] = err; len(results) > 1 && !away(err) {
+			if errs[i] = s.try(ctx, results[i:i+1]); away(errs[i]) {
+				err = errs[i]
+			}
+		}
+		if errors.Is(errs[i], errBroken) {
+			errs[i] = errors.Join(errs[i], s.try(ctx, []store.FetchResult{s.broken(results[i])}))
 		}
 	}
 	return errs
 }
 
-// save stores what was learnt, also at the end of ctx.
+// try saves, and never panics: strangers chose what is saved.
+func (s *saver) try(ctx context.Context, results []store.FetchResult) (err error) {
+	defer func() {
+		if broken := recover(); broken != nil {
+			err = fmt.Errorf("%w: %v, %s", errBroken, broken, debug.Stack())
+		}
+	}()
+	return s.save(ctx, results)
+}
+
+// away tells whether whatever else is tried would fail, too: the database is not there, or
+// does not answer.
+func away(err error) bool {
+	return errors.Is(err, repute.ErrUnavailable) || errors.Is(err, context.DeadlineExceeded)
+}
+
+// save is the loop's saver.save.
 func (l *Loop) save(ctx context.Context, results []store.FetchResult) error {
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
-	defer cancel()
 	if err := l.db.SaveDocuments(ctx, results); err != nil {
 		return fmt.Errorf("%d documents: %w", len(results), err)
 	}

@@ -3,8 +3,10 @@ package documents
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"testing"
+	"time"
 
 	"repute"
 	"repute/store"
@@ -65,15 +67,72 @@ func TestSaverStoresTogether(t *testing.T) {
 	}
 }
 
-// While the database is away documents are not tried one by one.
+// While the database is away, or hangs, documents are not tried one by one.
 func TestSaveAllWhileAway(t *testing.T) {
 	t.Parallel()
+	for _, away := range []error{repute.ErrUnavailable, fmt.Errorf("save documents: %w", context.DeadlineExceeded)} {
+		calls := 0
+		s := &saver{save: func(ctx context.Context, _ []store.FetchResult) error {
+			if end, limited := ctx.Deadline(); !limited || time.Until(end) > saveLimit {
+				t.Errorf("no limit of %s", saveLimit)
+			}
+			calls++
+			return away
+		}}
+		errs := s.saveAll(t.Context(), make([]store.FetchResult, 3))
+		if calls != 1 || len(errs) != 3 || !errors.Is(errs[0], away) || !errors.Is(errs[2], away) {
+			t.Errorf("%d calls, %v", calls, errs)
+		}
+	}
+}
+
+// A database that goes away in the middle is not tried for the rest.
+func TestSaveAllUntilAway(t *testing.T) {
+	t.Parallel()
 	calls := 0
-	errs := saveAll(t.Context(), make([]store.FetchResult, 3), func(context.Context, []store.FetchResult) error {
-		calls++
-		return repute.ErrUnavailable
-	})
-	if calls != 1 || len(errs) != 3 || !errors.Is(errs[0], repute.ErrUnavailable) || !errors.Is(errs[2], repute.ErrUnavailable) {
+	s := &saver{save: func(_ context.Context, results []store.FetchResult) error {
+		if calls++; len(results) > 1 {
+			return errors.New("broken")
+		}
+		return context.DeadlineExceeded
+	}}
+	errs := s.saveAll(t.Context(), make([]store.FetchResult, 50))
+	if calls != 2 || !away(errs[49]) {
 		t.Errorf("%d calls, %v", calls, errs)
+	}
+}
+
+// A document that breaks the program while it is stored is noted as such, and the others
+// of its batch are stored.
+func TestSaverOutlivesPanic(t *testing.T) {
+	t.Parallel()
+	var stored sync.Map
+	s := &saver{
+		broken: func(r store.FetchResult) store.FetchResult {
+			return store.FetchResult{URIID: r.URIID, Reason: reasonInternal}
+		},
+		save: func(_ context.Context, results []store.FetchResult) error {
+			for _, r := range results {
+				if r.URIID == 2 && r.Reason == "" {
+					panic("a stranger's document")
+				}
+			}
+			for _, r := range results {
+				stored.Store(r.URIID, r.Reason)
+			}
+			return nil
+		},
+	}
+	for i, err := range s.saveAll(t.Context(), []store.FetchResult{{URIID: 1}, {URIID: 2}, {URIID: 3}}) {
+		want := ""
+		if i == 1 {
+			want = reasonInternal
+		}
+		if got, _ := stored.Load(int64(i + 1)); got != want || errors.Is(err, errBroken) != (i == 1) {
+			t.Errorf("uri %d: stored with reason %v, %v", i+1, got, err)
+		}
+	}
+	if err := <-s.add(t.Context(), store.FetchResult{URIID: 2}); !errors.Is(err, errBroken) {
+		t.Errorf("by itself: %v", err)
 	}
 }
