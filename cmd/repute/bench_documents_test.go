@@ -37,7 +37,10 @@ func TestBenchDocuments(t *testing.T) {
 	if m.Live.Documents != 190 || m.Live.Dead != 0 || m.Web.Documents != 190 || m.Web.Dead != 10 {
 		t.Errorf("without dead hosts %+v, with them %+v", m.Live, m.Web)
 	}
-	for _, r := range []bench.DocumentsRun{m.Live, m.Web} {
+	if m.Crowd.Documents != 190 || m.Crowd.Dead < 5*256 {
+		t.Errorf("with more dead hosts %+v", m.Crowd)
+	}
+	for _, r := range []bench.DocumentsRun{m.Live, m.Web, m.Crowd} {
 		if r.Ideal <= 0 || r.Seconds < r.Ideal || r.AtOnce == 0 || r.AtOnce > 2*38 {
 			t.Errorf("read in %.2f s, ideal %.2f s, with %d requests at once", r.Seconds, r.Ideal, r.AtOnce)
 		}
@@ -46,7 +49,7 @@ func TestBenchDocuments(t *testing.T) {
 	for _, target := range report.Targets {
 		missed = missed || !target.OK
 	}
-	if len(report.Targets) != 5 || missed != (code == 1) {
+	if len(report.Targets) != 6 || missed != (code == 1) {
 		t.Errorf("exit code %d for %+v", code, report.Targets)
 	}
 }

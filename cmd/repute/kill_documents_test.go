@@ -147,3 +147,52 @@ func TestKillDuringDocuments(t *testing.T) {
 		}
 	}
 }
+
+// What waits for no stranger goes on at once after a kill: nothing has to find out first
+// that the process died. Only what it had claimed waits for its claims.
+func TestKillHoldsUpNoOwnQueue(t *testing.T) {
+	const written, claimed = 1500, 2 * 50 // two workers with a portion each
+	var uris []string
+	for i := range written {
+		uris = append(uris, fmt.Sprintf(`data:application/json,{"name":"written %d"}`, i))
+	}
+	chain := registered(t, uris)
+	database := pgtest.New(t)
+	conn, err := pgx.Connect(t.Context(), database)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = conn.Close(context.Background()) })
+	count := func(sql string) (n int) {
+		t.Helper()
+		if err := conn.QueryRow(t.Context(), sql).Scan(&n); err != nil {
+			t.Fatal(err)
+		}
+		return n
+	}
+	const read = "select count(*) from uris where sha256 is not null"
+	config := configureDocuments(t, chain, database)
+	wait := func(what string, out fmt.Stringer, ok func() bool) {
+		t.Helper()
+		for end := time.Now().Add(90 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
+			if time.Now().After(end) {
+				t.Fatalf("never %s; the program says:\n%.2000s", what, out)
+			}
+		}
+	}
+	cmd, out := child(t, "serve", "--config", config)
+	started := func() bool { return count("select count(*) from pg_tables where tablename = 'uris'") > 0 }
+	wait("begun", out, func() bool { return started() && count(read) > 0 })
+	if err := cmd.Process.Kill(); err != nil {
+		t.Fatal(err)
+	}
+	_ = cmd.Wait()
+	if n := count("select count(*) from river_job where state = 'running'"); n == 0 || count(read) >= written-claimed {
+		t.Fatalf("the kill found %d jobs under way and %d of %d documents read: not in the middle", n, count(read), written)
+	}
+	_, out = child(t, "serve", "--config", config)
+	wait("read what was not claimed", out, func() bool { return count(read) >= written-claimed })
+	if n := count("select count(*) from river_job where state = 'running' and attempted_at < now() - interval '165 seconds'"); n > 0 {
+		t.Fatal("it took until the dead process's job is rescued: the test shows nothing")
+	}
+}

@@ -28,15 +28,19 @@ const (
 	shareOfBound   = 0.90
 	delayByDead    = 1.05
 	memoryGrowth   = 1.25
+	delayByCrowd   = 1.5 // half of them hold a place until they time out
+	crowd          = documents.DefaultHosts
 	deadOneIn      = 20
 	documentsLimit = 8 * time.Minute // of one run
 )
 
 // DocumentsMeasurements is what Documents found.
 type DocumentsMeasurements struct {
-	Data    DocumentsRun `json:"data"`         // documents written in their URIs, the product on one processor
-	Live    DocumentsRun `json:"http_live"`    // from the hosts that answer alone
-	Web     DocumentsRun `json:"http"`         // the same with the dead hosts
+	Data DocumentsRun `json:"data"`      // documents written in their URIs, the product on one processor
+	Live DocumentsRun `json:"http_live"` // from the hosts that answer alone
+	Web  DocumentsRun `json:"http"`      // the same with the dead hosts
+	// Crowd is with as many dead hosts as there are places: not all hosts are worked on at once.
+	Crowd   DocumentsRun `json:"http_crowd"`
 	Latency Latencies    `json:"http_latency"` // of the hosts that answer
 }
 
@@ -75,7 +79,7 @@ func Documents(ctx context.Context, o DocumentsOptions) (r Report, err error) {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, server.stop()) }()
-	r = Report{Name: "documents", Config: map[string]any{"documents": o.Documents, "hosts": o.Hosts, "dead_hosts": o.Hosts / deadOneIn,
+	r = Report{Name: "documents", Config: map[string]any{"documents": o.Documents, "hosts": o.Hosts, "dead_hosts": o.Hosts / deadOneIn, "dead_hosts_of_crowd": crowd,
 		"hosts_at_once": documents.DefaultHosts, "requests_per_host": documents.HostParallel, "seed": seed}}
 	if r.Machine, err = machine(ctx, server.admin); err != nil {
 		return r, err
@@ -116,11 +120,14 @@ func (b *documentsBench) measure(ctx context.Context) (err error) {
 	if b.m.Data, err = b.data(ctx); err != nil {
 		return fmt.Errorf("data: URIs: %w", err)
 	}
-	if b.m.Live, err = b.web(ctx, false); err != nil {
+	if b.m.Live, err = b.web(ctx, "http, live hosts", 0); err != nil {
 		return fmt.Errorf("http: %w", err)
 	}
-	if b.m.Web, err = b.web(ctx, true); err != nil {
+	if b.m.Web, err = b.web(ctx, "http, with dead hosts", b.o.Hosts/deadOneIn); err != nil {
 		return fmt.Errorf("http with dead hosts: %w", err)
+	}
+	if b.m.Crowd, err = b.web(ctx, "http, with as many dead hosts as places", crowd); err != nil {
+		return fmt.Errorf("http with many dead hosts: %w", err)
 	}
 	return nil
 }
@@ -135,21 +142,15 @@ func (b *documentsBench) data(ctx context.Context) (DocumentsRun, error) {
 	return b.run(ctx, "data: URIs", x)
 }
 
-// web reads documents of hosts that answer, and with dead has the dead ones'
-// documents due beside them.
-func (b *documentsBench) web(ctx context.Context, dead bool) (r DocumentsRun, err error) {
-	silent := b.o.Hosts / deadOneIn
-	f, err := startFarm(ctx, b.o.Hosts-silent, silent, b.o.Documents/b.o.Hosts)
+// web reads documents of hosts that answer, with those of dead ones due beside them.
+func (b *documentsBench) web(ctx context.Context, name string, dead int) (r DocumentsRun, err error) {
+	f, err := startFarm(ctx, b.o.Hosts-b.o.Hosts/deadOneIn, dead, b.o.Documents/b.o.Hosts)
 	if err != nil {
 		return r, err
 	}
 	defer func() { err = errors.Join(err, f.stop()) }()
 	b.m.Latency = f.latencies()
-	x := &reading{program: b.o.Program, server: b.server, uris: f.uris(dead), live: f.live * f.each, farm: f}
-	name := "http, live hosts"
-	if dead {
-		name = "http, with dead hosts"
-	}
+	x := &reading{program: b.o.Program, server: b.server, uris: f.uris(dead > 0), live: f.live * f.each, farm: f}
 	return b.run(ctx, name, x)
 }
 
@@ -169,6 +170,7 @@ func (m DocumentsMeasurements) targets() []Target {
 		AtLeast("data: URIs read and stored, product on one processor", m.Data.PerSecond, dataPerSecond, "/s"),
 		AtLeast("http with dead hosts: ideal time / time", m.Web.Ideal/m.Web.Seconds, shareOfBound, ""),
 		AtMost("http: time with dead hosts / time without", m.Web.Seconds/m.Live.Seconds, delayByDead, ""),
+		AtMost("http: time with as many dead hosts as places / time without", m.Crowd.Seconds/m.Live.Seconds, delayByCrowd, ""),
 		AtMost("data: URIs: RSS at 100 % / at 20 %", m.Data.growth(), memoryGrowth, ""),
 		AtMost("http: RSS at 100 % / at 20 %", m.Web.growth(), memoryGrowth, ""),
 	}
