@@ -46,19 +46,22 @@ type Removed struct {
 }
 
 func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*answer[AgentList], error) {
+	list, err := c.Agents(ctx)
+	return say(&AgentList{list}), err
+}
+
+// Agents are all that can be given work, by slug.
+func (c *Control) Agents(ctx context.Context) ([]Agent, error) {
 	list, err := c.db.Modules(ctx)
-	if err != nil {
-		return nil, err
-	}
-	out := AgentList{Agents: []Agent{}}
+	out := []Agent{}
 	for _, m := range list {
 		a, err := agentOnWire(m)
 		if err != nil {
 			return nil, err
 		}
-		out.Agents = append(out.Agents, a)
+		out = append(out, a)
 	}
-	return say(&out), nil
+	return out, err
 }
 
 func (c *Control) getAgent(ctx context.Context, in *slugInput) (*answer[Agent], error) {
@@ -98,34 +101,46 @@ func orEmpty(list []string) []string {
 }
 
 func (c *Control) registerAgent(ctx context.Context, _ string, _ *struct{}, r Registration) (*answer[Agent], error) {
+	a, isNew, err := c.Register(ctx, r)
+	out := say(&a)
+	if isNew {
+		out.Status, out.Location = http.StatusCreated, prefix+"/agents/"+a.Slug
+	}
+	return out, err
+}
+
+// Register takes an agent that lives elsewhere, or asks one that is known again who it
+// is. repute.ErrInvalid names what does not fit, repute.ErrConflict that the slug is
+// another agent's.
+func (c *Control) Register(ctx context.Context, r Registration) (a Agent, isNew bool, err error) {
 	if r.Slug == "" || r.URL == "" {
-		return nil, repute.Invalid("slug and url", "are missing", `{"slug": …, "url": …, "agentId": …}`)
+		return a, false, repute.Invalid("slug and url", "are missing", `{"slug": …, "url": …, "agentId": …}`)
 	}
 	if len(r.URL) > 2048 {
-		return nil, repute.Invalid("url", "is longer than 2048 bytes", "a shorter one")
+		return a, false, repute.Invalid("url", "is longer than 2048 bytes", "a shorter one")
 	}
 	known, err := c.db.Module(ctx, r.Slug)
-	isNew := errors.Is(err, repute.ErrNotFound)
+	isNew = errors.Is(err, repute.ErrNotFound)
 	switch {
 	case err != nil && !isNew:
-		return nil, err
+		return a, false, err
 	case !isNew && known.URL == "":
-		return nil, repute.Conflict("agent %s is a part of the program: take another slug", r.Slug)
+		return a, false, repute.Conflict("agent %s is a part of the program: take another slug", r.Slug)
 	case !isNew && known.URL != r.URL:
-		return nil, repute.Conflict("agent %s is registered at another URL: remove it first", r.Slug)
+		return a, false, repute.Conflict("agent %s is registered at another URL: remove it first", r.Slug)
 	}
 	m, err := c.ask(ctx, r)
 	if err != nil {
-		return nil, err
+		return a, false, err
 	}
 	if err := c.db.SaveModule(ctx, m); err != nil {
-		return nil, err
+		return a, false, err
 	}
-	out, err := c.getAgent(ctx, &slugInput{m.Slug})
-	if err == nil && isNew {
-		out.Status, out.Location = http.StatusCreated, prefix+"/agents/"+m.Slug
+	if m, err = c.db.Module(ctx, m.Slug); err != nil {
+		return a, false, err
 	}
-	return out, err
+	a, err = agentOnWire(m)
+	return a, isNew, err
 }
 
 // ask makes sure that the agent is who it is said to be.

@@ -122,18 +122,21 @@ func (c *Control) run(ctx context.Context, id string) (repute.Run, error) {
 }
 
 func (c *Control) getRun(ctx context.Context, in *idInput) (*answer[Run], error) {
-	r, err := c.run(ctx, in.ID)
+	w, err := c.Run(ctx, in.ID)
+	return say(&w), err
+}
+
+// Run is everything that is known of a run. repute.ErrNotFound when there is none.
+func (c *Control) Run(ctx context.Context, id string) (Run, error) {
+	r, err := c.run(ctx, id)
 	if err != nil {
-		return nil, err
+		return Run{}, err
 	}
 	w := runOnWire(r)
 	if err := c.addPhases(ctx, &w); err != nil {
-		return nil, err
+		return w, err
 	}
-	if err := c.addDecisions(ctx, &w); err != nil {
-		return nil, err
-	}
-	return say(&w), nil
+	return w, c.addDecisions(ctx, &w)
 }
 
 func runOnWire(r repute.Run) Run {

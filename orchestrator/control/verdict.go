@@ -154,37 +154,44 @@ type Checked struct {
 }
 
 func (c *Control) verifyGate(ctx context.Context, in *idInput) (*answer[GateCheck], error) {
-	run, err := c.run(ctx, in.ID)
+	check, err := c.VerifyGate(ctx, in.ID)
+	return say(&check), err
+}
+
+// VerifyGate makes the trust decisions of a run's present attempt again. repute.ErrNotFound
+// when there is no such run, or it did not get that far.
+func (c *Control) VerifyGate(ctx context.Context, id string) (out GateCheck, err error) {
+	run, err := c.run(ctx, id)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if c.o.Replay == nil {
-		return nil, repute.Missing("replay of scores")
+		return out, repute.Missing("replay of scores")
 	}
 	phases, err := c.db.RunPhases(ctx, run.ID)
 	if err != nil {
-		return nil, err
+		return out, err
 	}
-	out := GateCheck{RunID: run.ID, Verified: true, Verdicts: []Checked{}}
+	out = GateCheck{RunID: run.ID, Verified: true, Verdicts: []Checked{}}
 	for _, p := range phases {
 		v, found, err := verdictOf(p)
-		if err != nil || !found || p.Attempt != run.Attempt {
-			if err != nil {
-				return nil, err
-			}
+		if err != nil {
+			return out, err
+		}
+		if !found || p.Attempt != run.Attempt {
 			continue
 		}
 		good, differs, err := c.verify(ctx, v)
 		if err != nil {
-			return nil, err
+			return out, err
 		}
 		out.Verified = out.Verified && good
 		out.Verdicts = append(out.Verdicts, Checked{p.Phase.String(), p.Attempt, good, differs, verdictOnWire(v)})
 	}
 	if len(out.Verdicts) == 0 {
-		return nil, &repute.MissingError{What: "trust decision of run " + run.ID, Why: "is not there", Hint: "the run did not get to phase trust"}
+		return out, &repute.MissingError{What: "trust decision of run " + run.ID, Why: "is not there", Hint: "the run did not get to phase trust"}
 	}
-	return say(&out), nil
+	return out, nil
 }
 
 // verdictOf is the verdict that a phase left behind, if it did.

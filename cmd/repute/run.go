@@ -1,0 +1,133 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+	"repute/store"
+	"repute/trust"
+)
+
+func (p *program) runCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "run", Short: "look at runs of tasks"}
+	p.flags.database(cmd.PersistentFlags())
+	cmd.AddCommand(p.runShowCommand())
+	return cmd
+}
+
+// withControl runs f on the configured database, with what the routes under /v1 know.
+func (p *program) withControl(ctx context.Context, f func(*control.Control) error) error {
+	return p.withStore(ctx, func(c config, db *store.DB) error {
+		desk, err := orchestrator.NewDesk(db)
+		if err != nil {
+			return err
+		}
+		o, err := c.Trust.reader()
+		if err != nil {
+			return err
+		}
+		replay, err := trust.NewReader(db, o)
+		if err != nil {
+			return err
+		}
+		plane, err := control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.policyNow, Lenient: c.Orchestrator.Development, Replay: replay,
+			Agents: c.outside(), DefaultChain: c.DefaultChain, Logger: c.logger(p.stderr)})
+		if err != nil {
+			return err
+		}
+		return f(plane)
+	})
+}
+
+// shownRun is what --json prints.
+type shownRun struct {
+	control.Run
+	Gate *control.GateCheck `json:"gate,omitempty"`
+}
+
+func (p *program) runShowCommand() *cobra.Command {
+	var verify, asJSON bool
+	cmd := &cobra.Command{
+		Use:   "show RUN",
+		Short: "print a run's phases, steps, use of its budget, and why it was refused",
+		Long: `Print a run's phases, steps, use of its budget, and why it was refused. With
+--verify-gate the trust decision is made again from the stored evidence; the command
+exits with 1 when it comes out another way.`,
+		Args: cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withControl(cmd.Context(), func(c *control.Control) error {
+				run, err := c.Run(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				shown := shownRun{Run: run}
+				if verify {
+					check, err := c.VerifyGate(cmd.Context(), args[0])
+					if err != nil {
+						return err
+					}
+					shown.Gate = &check
+				}
+				return p.showRun(shown, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&verify, "verify-gate", false, "make the trust decision again from the stored evidence")
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
+	return cmd
+}
+
+func (p *program) showRun(r shownRun, asJSON bool) error {
+	var err error
+	if asJSON {
+		err = p.printJSON(r)
+	} else {
+		_, err = fmt.Fprint(p.stdout, r.text())
+	}
+	if err == nil && r.Gate != nil && !r.Gate.Verified {
+		return outcome{code: 1, text: "the trust decision does not follow from what is stored"}
+	}
+	return err
+}
+
+// text is the run for people.
+func (r shownRun) text() string {
+	var b strings.Builder
+	line := func(name, format string, args ...any) {
+		fmt.Fprintf(&b, "%-9s%s\n", name, visible(fmt.Sprintf(format, args...)))
+	}
+	line("run", "%s of task %s, attempt %d", r.ID, r.TaskID, r.Attempt)
+	line("agent", "%s", r.Agent)
+	line("goal", "%.200s", r.Goal)
+	line("status", "%s %s", r.Status, r.Awaiting)
+	if r.Error != "" {
+		line("error", "%s", r.Error)
+	}
+	if u := r.Used; u != nil {
+		line("used", "%d of %d steps, %d of %d tool calls, %d of %d writes, %d of %d ms", u.Steps, r.Limits.Steps, u.ToolCalls, r.Limits.ToolCalls,
+			u.Writes, r.Limits.Writes, u.RuntimeMS, r.Limits.RuntimeMS)
+	}
+	for _, ph := range r.Phases {
+		line("phase", "%d %-9s %-8s %d ms  %s", ph.Attempt, ph.Phase, ph.Status, ph.Ended.Sub(ph.Started).Milliseconds(), ph.Error)
+	}
+	for _, s := range r.Steps {
+		line("step", "%s %s %s", s.ID, s.Status, s.Error)
+	}
+	if v := r.Verdict; v != nil {
+		line("trust", "%s: %s, score %g (%g to %g), tier %d, at block %d", v.Effect, v.Status, v.Score, v.Low, v.High, v.Tier, v.Pin.Block)
+		for _, reason := range v.Reasons {
+			line("reason", "%s: %s (has %s, needs %s)", reason.ID, reason.Text, reason.Have, reason.Need)
+		}
+	}
+	if r.Gate != nil {
+		for _, v := range r.Gate.Verdicts {
+			line("gate", "phase %s: verified %v %s", v.Phase, v.Verified, v.Differs)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,213 @@
+package main
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/store"
+)
+
+func (p *program) taskCommand() *cobra.Command {
+	cmd := &cobra.Command{Use: "task", Short: "ask for tasks, follow and decide on them"}
+	p.flags.database(cmd.PersistentFlags())
+	by := cmd.PersistentFlags().String("by", "operator", "who does it, as it is kept with the task")
+	cmd.AddCommand(p.taskSubmitCommand(by), p.taskWatchCommand(), p.taskCancelCommand(by), p.taskApproveCommand(by), p.taskRetryCommand(by))
+	return cmd
+}
+
+// withDesk runs f on the configured database. Whoever runs tasks there finds what f asks.
+func (p *program) withDesk(ctx context.Context, f func(*store.DB, *orchestrator.Desk) error) error {
+	return p.withStore(ctx, func(_ config, db *store.DB) error {
+		desk, err := orchestrator.NewDesk(db)
+		if err != nil {
+			return err
+		}
+		return f(db, desk)
+	})
+}
+
+func (p *program) taskSubmitCommand(by *string) *cobra.Command {
+	var r orchestrator.Request
+	var input string
+	var reputation float64
+	var watch bool
+	cmd := &cobra.Command{
+		Use:     "submit GOAL",
+		Short:   "ask for a task; prints its id and that of its run",
+		Example: "  repute task submit 'rate agent 8453:22' --coordinator coordinator --watch",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.Goal, r.Input, r.By = args[0], json.RawMessage(input), *by
+			if cmd.Flags().Changed("min-reputation") {
+				r.Threshold.MinReputation = &reputation
+			}
+			return p.withDesk(cmd.Context(), func(db *store.DB, desk *orchestrator.Desk) error {
+				t, _, err := desk.Submit(cmd.Context(), r)
+				if err != nil {
+					return err
+				}
+				fmt.Fprintf(p.stdout, "task %s\nrun  %s\n", t.ID, t.Run)
+				if watch {
+					return p.watch(cmd.Context(), db, t, false)
+				}
+				return nil
+			})
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.Coordinator, "coordinator", "coordinator", "slug of the agent that plans it")
+	f.StringVar(&input, "input", "", "JSON for the coordinator")
+	f.StringVar(&r.Key, "key", "", "makes asking twice one task")
+	f.StringVar(&r.ValueAtRisk, "value-at-risk", "", "in wei")
+	f.StringSliceVar(&r.Tags, "tag", nil, "tags of the task, for policies")
+	f.Float64Var(&reputation, "min-reputation", 0, "lower bound of the score that agents need, -100 to 100")
+	f.Int64Var(&r.Budget.Steps, "max-steps", 0, "steps of the run and all below it; 0: the default")
+	f.BoolVar(&watch, "watch", false, "follow it until it ends")
+	return cmd
+}
+
+func (p *program) taskWatchCommand() *cobra.Command {
+	var asJSON bool
+	cmd := &cobra.Command{
+		Use:   "watch TASK",
+		Short: "print a task's events until it ends; exits with 1 when it did not complete",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withDesk(cmd.Context(), func(db *store.DB, _ *orchestrator.Desk) error {
+				t, err := db.Task(cmd.Context(), args[0])
+				if err != nil {
+					return err
+				}
+				return p.watch(cmd.Context(), db, t, asJSON)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object per line")
+	return cmd
+}
+
+// watchEvery is how often events are looked for.
+const watchEvery = 250 * time.Millisecond
+
+// watch prints events until the root run has ended.
+func (p *program) watch(ctx context.Context, db *store.DB, t repute.Task, asJSON bool) error {
+	for after := int64(0); ; {
+		run, err := db.Run(ctx, t.Run) // before its events: those of one that ended are all there
+		if err != nil {
+			return err
+		}
+		list, err := db.RunEvents(ctx, t.Run, after, 200)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			after = e.Number
+			if err := p.showEvent(e, asJSON); err != nil {
+				return err
+			}
+		}
+		if len(list) > 0 {
+			continue
+		}
+		if run.Status == repute.RunCompleted {
+			return nil
+		}
+		if run.Status.Ended() {
+			return outcome{code: 1, text: visible(fmt.Sprintf("the run is %s: %s", run.Status, run.Error))}
+		}
+		select {
+		case <-ctx.Done():
+			return ctx.Err()
+		case <-time.After(watchEvery):
+		}
+	}
+}
+
+func (p *program) showEvent(e repute.RunEvent, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(p.stdout).Encode(map[string]any{"number": e.Number, "runId": e.Run, "kind": e.Kind, "data": e.Data, "at": e.Time})
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s  %-18s %s\n", e.Time.Format("15:04:05.000"), e.Kind, visible(string(e.Data)))
+	return err
+}
+
+func (p *program) taskCancelCommand(by *string) *cobra.Command {
+	var reason string
+	cmd := &cobra.Command{
+		Use:   "cancel TASK",
+		Short: "ask that a task end",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withDesk(cmd.Context(), func(_ *store.DB, desk *orchestrator.Desk) error {
+				return desk.Cancel(cmd.Context(), args[0], *by, reason)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	return cmd
+}
+
+func (p *program) taskApproveCommand(by *string) *cobra.Command {
+	var reason string
+	var deny bool
+	cmd := &cobra.Command{
+		Use:   "approve TASK|RUN",
+		Short: "answer what a run waits for: yes, or with --deny no",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			return p.withDesk(cmd.Context(), func(db *store.DB, desk *orchestrator.Desk) error {
+				run := args[0]
+				if runs, err := db.TaskRuns(cmd.Context(), args[0]); err != nil {
+					return err
+				} else if len(runs) > 0 {
+					run = waitingOf(runs)
+				}
+				return desk.Approve(cmd.Context(), run, !deny, *by, reason)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&reason, "reason", "", "why")
+	cmd.Flags().BoolVar(&deny, "deny", false, "no instead of yes")
+	return cmd
+}
+
+// waitingOf is the run of a task that waits itself: those above it wait with it.
+func waitingOf(runs []repute.Run) string {
+	id := runs[0].ID
+	for _, r := range runs {
+		if r.Awaiting != "" {
+			id = r.ID
+		}
+	}
+	return id
+}
+
+func (p *program) taskRetryCommand(by *string) *cobra.Command {
+	var name string
+	cmd := &cobra.Command{
+		Use:   "retry TASK",
+		Short: "begin another attempt of a task that failed",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			from, ok := repute.ParsePhase(cmp.Or(name, repute.PhaseDiscover.String()))
+			if !ok {
+				return repute.Invalid("from", fmt.Sprintf("%.40q is no phase", name), fmt.Sprintf("one of %v", repute.Phases()))
+			}
+			if name == "" {
+				from = 0
+			}
+			return p.withDesk(cmd.Context(), func(_ *store.DB, desk *orchestrator.Desk) error {
+				return desk.Retry(cmd.Context(), args[0], from, *by)
+			})
+		},
+	}
+	cmd.Flags().StringVar(&name, "from", "", "phase to begin with; the one that failed when absent")
+	return cmd
+}
