@@ -47,7 +47,8 @@ type identityLine struct {
 	ChainID  uint64      `json:"chainId"`
 }
 
-func registrationOf(m repute.Module, f orchestrator.Manifest) registrationDoc {
+// registrationOf makes the file; own is where callers reach this service, or empty.
+func registrationOf(m repute.Module, f orchestrator.Manifest, own string) registrationDoc {
 	d := registrationDoc{Type: erc8004Type, Name: cmp.Or(f.Name, m.Slug), Description: f.Description, Services: []serviceDoc{}, Active: true,
 		Registrations: []identityLine{}, Trust: []string{"reputation", "validation"}}
 	for _, kind := range sortedKeys(f.Endpoints) {
@@ -63,6 +64,10 @@ func registrationOf(m repute.Module, f orchestrator.Manifest) registrationDoc {
 		if s.Endpoint != "" {
 			d.Services = append(d.Services, s)
 		}
+	}
+	if own != "" && f.Endpoints["api"] == "" {
+		at := own + prefix + "/agents/" + m.Slug
+		d.Services = append(d.Services, serviceDoc{Name: "openfi-api", Endpoint: at, Kind: "openfi-api", URL: at, Description: "where the agent is given work"})
 	}
 	if m.Agent != nil {
 		d.Registrations = append(d.Registrations, identityLine{json.Number(m.Agent.TokenID.String()), registryOf(*m.Agent), m.Agent.ChainID})
@@ -113,7 +118,7 @@ func (c *Control) mountFiles() {
 		name, id, summary string
 		make              func(context.Context, echo.Context, repute.Module) (any, error)
 	}{
-		{registrationFile, "registration", "An agent's registration file, in the form of ERC-8004 with OpenFi's names", registrationFileOf},
+		{registrationFile, "registration", "An agent's registration file, in the form of ERC-8004 with OpenFi's names", c.registrationFileOf},
 		{manifestFile, "manifest", "An agent's capability manifest", manifestFileOf},
 		{logFile, "log", "An agent's log: its runs, oldest first; entries are only added", c.logFileOf},
 	} {
@@ -148,9 +153,9 @@ func (c *Control) mountFiles() {
 	}
 }
 
-func registrationFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
+func (c *Control) registrationFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {
 	f, err := manifestOf(m)
-	return registrationOf(m, f), err
+	return registrationOf(m, f, c.o.PublicURL), err
 }
 
 func manifestFileOf(_ context.Context, _ echo.Context, m repute.Module) (any, error) {

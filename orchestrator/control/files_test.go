@@ -33,10 +33,27 @@ func (h *house) published(path string, kind repute.DocumentKind) []byte {
 	return r.body
 }
 
+func registrationOf(h *house) string {
+	return string(h.published("/v1/agents/plain/agent-registration.json", repute.RegistrationDocument))
+}
+
+// An agent that names no endpoint is reached through this service.
+func TestRegistrationNamesThisService(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil)
+	ok(t, h.db.SaveModule(t.Context(), repute.Module{Slug: "plain", Manifest: json.RawMessage(`{"name":"Plain"}`)}))
+	if r := registrationOf(h); !strings.Contains(r, `"endpoint":"https://repute.example/v1/agents/plain"`) {
+		t.Errorf("registration %s", r)
+	}
+}
+
 // Files follow their schemas, and the registration file the ERC too.
 func TestFilesFollowTheirSchemas(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil, worker{slug: "plain"})
+	if r := registrationOf(h); !strings.Contains(r, `"endpoint":"https://worker.example/api"`) || strings.Contains(r, "repute.example") {
+		t.Errorf("an agent with an API of its own: %s", r)
+	}
 	id := repute.AgentID{ChainID: 31337, Registry: common.HexToAddress("0x8004A169FB4a3325136EB29fA0ceB6D2e539a432")}
 	m, err := h.db.Module(t.Context(), "plain")
 	ok(t, err)
