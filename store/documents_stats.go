@@ -14,7 +14,7 @@ import (
 func (db *DB) URIStats(ctx context.Context) (URIStats, error) {
 	stats := URIStats{ByStatus: map[repute.DocumentStatus]int64{}, ByReason: map[string]int64{}}
 	rows, err := db.pool.Query(ctx, `
-		select case when p.errors > 0 then $1 when p.errors = 0 then $2 when u.reason <> '' then $3 else $4 end as status,
+		select case when p.errors > 0 then $1 when p.errors = 0 or u.sha256 is not null then $2 when u.reason <> '' then $3 else $4 end as status,
 			u.reason, count(*), count(u.next_due), count(*) filter (where u.next_due <= now())
 		from uris u
 		left join lateral (
@@ -93,9 +93,9 @@ func (db *DB) WorstHosts(ctx context.Context) ([]HostQueue, error) {
 	rows, err := db.pool.Query(ctx, `
 		select u.host, u.due, u.failed, u.dead, coalesce(h.failures, 0), h.turn
 		from (
-			select host, count(*) filter (where next_due <= now()) as due, count(*) filter (where reason <> '') as failed,
+			select split_part(host, '/', 1) as host, count(*) filter (where next_due <= now()) as due, count(*) filter (where reason <> '') as failed,
 				count(*) filter (where dead) as dead
-			from uris group by host) u
+			from uris group by 1) u
 		left join hosts h on h.host = u.host
 		where u.due + u.failed > 0
 		order by u.due + u.failed desc, u.host limit $1`, worstHosts)

@@ -224,6 +224,19 @@ func (db *DB) AddLinks(ctx context.Context, chainID uint64, links []repute.Trust
 	})
 }
 
+// RemoveLink forgets that two addresses of a chain are one party. repute.ErrNotFound: it
+// was not known.
+func (db *DB) RemoveLink(ctx context.Context, chainID uint64, a, b common.Address) error {
+	if a.Cmp(b) > 0 {
+		a, b = b, a
+	}
+	tag, err := db.pool.Exec(ctx, "delete from trust_links where (chain_id, a, b) = ($1, $2, $3)", chainID, a.Bytes(), b.Bytes())
+	if err == nil && tag.RowsAffected() == 0 {
+		return fmt.Errorf("link of %s and %s: %w", a.Hex(), b.Hex(), repute.ErrNotFound)
+	}
+	return failed("remove link", err)
+}
+
 func putLinks(ctx context.Context, tx pgx.Tx, chainID uint64, links []repute.TrustLink) error {
 	var as, bs [][]byte
 	var reasons, sources []string

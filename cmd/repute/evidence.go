@@ -22,7 +22,7 @@ func (p *program) evidenceCommand() *cobra.Command {
 a common funder, for one, is not, and comes in by import. A change counts from the next
 epoch on. docs/roots.md describes the file.`,
 	}
-	cmd.AddCommand(p.evidenceImportCommand(), p.evidenceListCommand())
+	cmd.AddCommand(p.evidenceImportCommand(), p.evidenceListCommand(), p.evidenceRemoveCommand())
 	for _, sub := range cmd.Commands() {
 		p.flags.database(sub.Flags())
 		p.flags.chain(sub.Flags())
@@ -66,6 +66,35 @@ func importChains[T any](w io.Writer, chains map[uint64][]T, what string, add fu
 		fmt.Fprintf(w, "%d %s of chain %d\n", len(chains[chain]), what, chain)
 	}
 	return nil
+}
+
+func (p *program) evidenceRemoveCommand() *cobra.Command {
+	return &cobra.Command{
+		Use:   "remove A B [--chain NAME]",
+		Short: "forget that two addresses are one party",
+		Args:  cobra.ExactArgs(2),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			a, err := repute.ParseAddress("address", args[0])
+			if err != nil {
+				return err
+			}
+			b, err := repute.ParseAddress("address", args[1])
+			if err != nil {
+				return err
+			}
+			return p.withStore(cmd.Context(), func(c config, db *store.DB) error {
+				chain, err := p.theChain(cmd.Context(), c, db)
+				if err != nil {
+					return err
+				}
+				if err := db.RemoveLink(cmd.Context(), chain, a, b); err != nil {
+					return err
+				}
+				fmt.Fprintf(p.stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(), b.Hex(), chain)
+				return nil
+			})
+		},
+	}
 }
 
 func (p *program) evidenceListCommand() *cobra.Command {

@@ -112,7 +112,7 @@ func TestVerifySnapshot(t *testing.T) {
 		}
 		return filepath.Join(dir, name)
 	}
-	good, answer, expired := write("good", signed), write("answer", map[string]any{"signed": signed, "score": 1}), write("old", old)
+	good, answer, expired := write("good", signed), write("answer", map[string]any{"signed": signed, "score": -12.5, "status": "rated", "low": 0}), write("old", old)
 	forged := signed
 	forged.Score = 90_000
 	forgery, keys, none := write("forged", forged), write("keys", signer.Keys()), write("none", statement.KeyList{})
@@ -135,6 +135,10 @@ func TestVerifySnapshot(t *testing.T) {
 		{good + " --keys " + server.URL, 0, `"agent": "eip155:8453:`},
 		{good + " --keys " + server.URL + "/gone", 1, "404"},
 		{good + " --keys http://keys.example/", 2, "is no https URL"},
+		{write("other", map[string]any{"signed": signed, "score": 12.5}) + " --key " + own, 1, "not valid: score of the answer"},
+		{write("status", map[string]any{"signed": signed, "status": "unrated"}) + " --key " + own, 1, "not valid: status of the answer"},
+		{write("unsigned", map[string]any{"agent": "eip155:1:0x1:1", "score": 12.5}) + " --key " + own, 2, "ask with signed=1"},
+		{good + " --keys " + good, 2, "no list of keys"},
 		{good + " --keys " + none, 1, "not trusted"},
 		{good + " --key 0x1111111111111111111111111111111111111111", 1, "not trusted"},
 		{good + " --key 0x11", 2, "key: not an address"},

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"slices"
 	"text/tabwriter"
 	"time"
 
@@ -63,7 +64,8 @@ func (p *program) rootsAddCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return db.AddRoots(cmd.Context(), chain, set, []repute.TrustRoot{root}, false)
+				flags := cmd.Flags()
+				return p.addRoot(cmd.Context(), db, chain, set, root, flags.Changed("weight"), flags.Changed("expires"))
 			})
 		},
 	}
@@ -72,6 +74,45 @@ func (p *program) rootsAddCommand() *cobra.Command {
 	cmd.Flags().StringVar(&weight, "weight", "", "above 0, at most 1000; only the ratio between roots counts (default 1)")
 	cmd.Flags().StringVar(&expires, "expires", "", "day or time from which on it does not count, by the chain's time (default never)")
 	return cmd
+}
+
+// addRoot adds a root, or changes the one with its address: what was not given stays.
+func (p *program) addRoot(ctx context.Context, db *store.DB, chain uint64, set string, root repute.TrustRoot, weighs, expires bool) error {
+	if err := store.CheckRootSet(set); err != nil {
+		return err
+	}
+	roots, err := db.Roots(ctx, chain, set)
+	if err != nil {
+		return err
+	}
+	done := "added"
+	for _, known := range roots {
+		if known.Address != root.Address {
+			continue
+		}
+		done = "changed"
+		if !weighs {
+			root.Weight = known.Weight
+		}
+		if !expires {
+			root.Expires = known.Expires
+		}
+	}
+	if err := db.AddRoots(ctx, chain, set, []repute.TrustRoot{root}, false); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "%s %s in set %s of chain %d, weight %s, counts from the next epoch\n", done, root.Address.Hex(), set, chain,
+		rootfile.FormatWeight(root.Weight))
+	return p.warnUnindexed(ctx, db, chain)
+}
+
+// warnUnindexed says so where nothing of a chain is stored: its name may be a slip.
+func (p *program) warnUnindexed(ctx context.Context, db *store.DB, chain uint64) error {
+	stored, err := db.Chains(ctx)
+	if err == nil && !slices.ContainsFunc(stored, func(c repute.ChainStatus) bool { return c.Chain.ID == chain }) {
+		fmt.Fprintf(p.stderr, "chain %d is not indexed here yet\n", chain)
+	}
+	return err
 }
 
 func (p *program) rootsRemoveCommand() *cobra.Command {
@@ -90,7 +131,11 @@ func (p *program) rootsRemoveCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return db.RemoveRoot(cmd.Context(), chain, set, address)
+				if err := db.RemoveRoot(cmd.Context(), chain, set, address); err != nil {
+					return err
+				}
+				fmt.Fprintf(p.stdout, "removed %s from set %s of chain %d, from the next epoch on\n", address.Hex(), set, chain)
+				return nil
 			})
 		},
 	}
@@ -240,6 +285,9 @@ func (p *program) rootLists(ctx context.Context, c config, db *store.DB, set str
 	sets, err := db.RootSets(ctx)
 	if err != nil {
 		return nil, err
+	}
+	if set != "" && !slices.ContainsFunc(sets, func(s store.RootSet) bool { return s.Name == set && (only == 0 || s.ChainID == only) }) {
+		return nil, fmt.Errorf("a set %q with roots: %w", set, repute.ErrNotFound)
 	}
 	lists := []rootList{}
 	for _, s := range sets {

@@ -32,7 +32,11 @@ func TestRootsCommands(t *testing.T) {
 		want string // part of what is said
 	}{
 		{"roots list", 0, "no roots"},
-		{"roots add " + a + " --chain base --reason audits", 0, ""},
+		{"roots add " + a + " --chain base --reason audits --weight 3 --expires 2099-01-01", 0, "added " + a + " in set default of chain 8453, weight 3, counts from the next epoch"},
+		{"roots add " + a + " --chain base --reason audits", 0, "chain 8453 is not indexed here yet"},
+		{"roots add " + a + " --chain base --reason audits", 0, "changed " + a + " in set default of chain 8453, weight 3"},
+		{"roots list", 0, "2099-01-01T00:00:00Z"},
+		{"roots list --set nosuch", 1, "nosuch"},
 		{"roots add " + a + " --chain mars --reason audits", 2, "mars"},
 		{"roots add " + a + " --reason audits", 2, "chain"},
 		{"roots add " + a + " --chain base", 2, "reason: is missing"},
@@ -45,11 +49,14 @@ func TestRootsCommands(t *testing.T) {
 		{"roots import " + good + " --chain ethereum --set mine", 0, "1 roots of chain 8453"},
 		{"roots list --set mine", 0, a},
 		{"roots list --chain base", 0, "audits"},
-		{"roots remove " + a + " --chain base", 0, ""},
+		{"roots remove " + a + " --chain base", 0, "removed " + a},
 		{"roots remove " + a + " --chain base", 1, "not found"},
 		{"evidence import " + links, 2, "line 1, chain: is missing"},
 		{"evidence import " + links + " --chain base", 0, "1 links of chain 8453"},
+		{"evidence remove " + a + " " + a + " --chain base", 1, "not found"},
 		{"evidence list --chain base", 0, a + "  " + b + "  one funder"},
+		{"evidence remove " + b + " " + a + " --chain base", 0, "removed the link"},
+		{"evidence remove " + a + " " + b + " --chain base", 1, "not found"},
 	} {
 		var out, said bytes.Buffer
 		code := run(t.Context(), append(strings.Fields(step.args), "--database-url", url), &out, &said)

@@ -192,9 +192,17 @@ func printScores(w io.Writer, chains []repute.ChainStatus) {
 		if s.Final {
 			final = "stored"
 		}
-		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%d\t%d\t%s\t%s\n", c.Name, s.Epoch, s.Block, since(s.WalkedAt), final, s.Roots, s.Stale,
+		fmt.Fprintf(w, "%s\t%d\t%d\t%s\t%s\t%s\t%d\t%s\t%s\n", c.Name, s.Epoch, s.Block, since(s.WalkedAt), final, rootCount(s.Roots), s.Stale,
 			since(s.StaleSince), since(s.LookedAt))
 	}
+}
+
+// rootCount marks a chain where nobody can be rated.
+func rootCount(n int) string {
+	if n == 0 {
+		return "0: NOBODY IS RATED, see repute roots add"
+	}
+	return fmt.Sprint(n)
 }
 
 // since is how long ago a moment was, a dash for none.

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net"
 	"net/http"
 	"net/url"
@@ -146,16 +147,64 @@ func readStatement(in io.Reader) (signed statement.Signed, err error) {
 	if err != nil {
 		return signed, err
 	}
-	var answer struct {
-		Signed json.RawMessage `json:"signed"`
-	}
+	var answer outerAnswer
 	if err := json.Unmarshal(body, &answer); err != nil {
 		return signed, repute.Invalid("file", "is no JSON object: "+err.Error(), "give an answer asked with ?signed=1, or the object signed of one")
 	}
-	if answer.Signed != nil {
-		body = answer.Signed
+	switch {
+	case answer.Signed != nil:
+		if err := signed.UnmarshalJSON(answer.Signed); err != nil {
+			return signed, err
+		}
+		return signed, answer.compare(signed)
+	case answer.Agent != nil:
+		return signed, repute.Invalid("file", "the answer is not signed", "ask with signed=1")
 	}
 	return signed, signed.UnmarshalJSON(body)
+}
+
+// outerAnswer is what a reputation answer says beside its statement.
+type outerAnswer struct {
+	Signed json.RawMessage `json:"signed"`
+	Agent  *string         `json:"agent"`
+	Status *string         `json:"status"`
+	Score  *json.Number    `json:"score"`
+	Low    *json.Number    `json:"low"`
+	High   *json.Number    `json:"high"`
+}
+
+// compare fails where an answer says something else than what was signed with it: whoever
+// reads the answer would rely on what nobody signed.
+func (a outerAnswer) compare(s statement.Signed) error {
+	differs := func(member string) error {
+		return fmt.Errorf("not valid: %s of the answer is not what was signed", member)
+	}
+	if a.Agent != nil && !strings.EqualFold(*a.Agent, s.Agent.String()) {
+		return differs("agent")
+	}
+	if a.Status != nil && *a.Status != ratedStatus(s) {
+		return differs("status")
+	}
+	for _, m := range []struct {
+		name   string
+		given  *json.Number
+		signed repute.Points
+	}{{"score", a.Score, s.Score}, {"low", a.Low, s.Low}, {"high", a.High, s.High}} {
+		if m.given == nil {
+			continue
+		}
+		if n, err := m.given.Float64(); err != nil || repute.Points(math.Round(n*1000)) != m.signed {
+			return differs(m.name)
+		}
+	}
+	return nil
+}
+
+func ratedStatus(s statement.Signed) string {
+	if s.Rated {
+		return "rated"
+	}
+	return "unrated"
 }
 
 // verdict is what verify-snapshot prints of a valid statement.
@@ -177,11 +226,7 @@ type verdict struct {
 }
 
 func (p *program) printStatement(s statement.Signed) error {
-	status := "unrated"
-	if s.Rated {
-		status = "rated"
-	}
-	return p.printJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: status, Score: s.Score, Low: s.Low, High: s.High,
+	return p.printJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: ratedStatus(s), Score: s.Score, Low: s.Low, High: s.High,
 		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Block: s.Block.Number, BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time,
 		Signer: s.Signer.Hex(), IssuedAt: s.IssuedAt, ExpiresAt: s.ExpiresAt})
 }

@@ -169,6 +169,9 @@ func (l *KeyList) UnmarshalJSON(b []byte) error {
 	if err := json.Unmarshal(b, &in); err != nil {
 		return repute.Invalid("keys", err.Error(), "the list that /.well-known/repute-keys.json gives")
 	}
+	if in.Keys == nil {
+		return repute.Invalid("keys", "no list of keys is in it", "the list that /.well-known/repute-keys.json gives")
+	}
 	l.Keys = make([]Key, len(in.Keys))
 	for i, k := range in.Keys {
 		l.Keys[i].Address = k.Address
