@@ -37,11 +37,22 @@ const Tolerance repute.Points = 100
 // SaveScores stores what came of scoring agents of a chain as of a run. Agents that
 // nobody waits for any more were scored by somebody else meanwhile and are left
 // alone; those that were marked again stay stale. Agents of the same party follow.
+// repute.ErrFenced when a newer run has begun: the scores would be of weights that are no
+// more.
 func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []ScoredAgent) error {
 	save := func(tx pgx.Tx) error {
 		waiting, err := lockStale(ctx, tx, chainID, agents)
 		if err != nil {
 			return err
+		}
+		// A run that began before the agents were locked has marked them: only now can it be seen.
+		var newest uint64
+		err = tx.QueryRow(ctx, `select coalesce(max(run), 0) from trust_runs where chain_id = $1`, chainID).Scan(&newest)
+		if err != nil {
+			return err
+		}
+		if newest > run {
+			return fmt.Errorf("scores of run %d: %w: run %d has begun", run, repute.ErrFenced, newest)
 		}
 		var b pgx.Batch
 		for i := range agents {

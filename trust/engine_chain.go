@@ -73,8 +73,11 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 		return false, err
 	}
 	if due {
-		return true, k.begin(ctx, next, bodies)
+		err := k.begin(ctx, next, bodies)
+		k.settled = k.settled || err == nil // a run that failed is tried again, by the same parameters
+		return true, err
 	}
+	k.settled = k.settled || next.Run > 0
 	b := k.basis.Load()
 	if c.Run > 0 && (b == nil || b.run.Run != c.Run) && last.Scorer == EngineVersion { // another version does its own
 		return true, k.takeOver(ctx, last, next, bodies)
@@ -126,7 +129,6 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 	default:
 		due = c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links || run.Scorer != last.Scorer && !k.settled
 	}
-	k.settled = true
 	if due {
 		run.Block, err = k.db.NewestEvent(ctx, k.chain, run.Boundary)
 	}

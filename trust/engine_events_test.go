@@ -3,6 +3,7 @@ package trust_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
@@ -231,4 +232,60 @@ func TestLateLogMakesARun(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	replayAll(t, db)
+}
+
+// Parameters of an engine count though its first run of them failed.
+func TestOwnParametersOutliveAnError(t *testing.T) {
+	t.Parallel()
+	_, db := scene(t, 60)
+	before, err := db.TrustRun(t.Context(), 9, 0)
+	ok(t, err)
+	other := []byte(strings.Replace(string(shortEpochs(t)), `"pool": 0.5`, `"pool": 0.4`, 1))
+	steps, err := trust.NewSteps(db, other, 9)
+	ok(t, err)
+	exec := func(sql string) {
+		t.Helper()
+		_, err := db.Pool().Exec(t.Context(), sql)
+		ok(t, err)
+	}
+	exec("alter table trust_runs add constraint broken check (run <= 1) not valid")
+	if err := steps.Walk(t.Context()); err == nil {
+		t.Fatal("a run was stored")
+	}
+	exec("alter table trust_runs drop constraint broken")
+	ok(t, steps.Walk(t.Context()))
+	after, err := db.TrustRun(t.Context(), 9, 0)
+	ok(t, err)
+	if after.Params != trust.HashInput(other) || after.Run != before.Run+1 {
+		t.Errorf("run %d of parameters %s, want one of the engine's own, %s", after.Run, after.Params, trust.HashInput(other))
+	}
+}
+
+// Whoever is late with the scores of a run leaves those of the next one alone.
+func TestLateScoresOfAnOlderRun(t *testing.T) {
+	t.Parallel()
+	l := newLedger(7)
+	db, _ := l.fresh(t)
+	l.grow(60)
+	l.store(t, db, 60)
+	stop := start(t, db)
+	run := settle(t, db, 9, 60)
+	stop()
+	run.Run++
+	ok(t, db.AddTrustRun(t.Context(), run))
+	claimed, err := db.ClaimStale(t.Context(), 9, run.Run, false, 10, time.Minute)
+	ok(t, err)
+	run.Run++
+	ok(t, db.AddTrustRun(t.Context(), run))
+	late := make([]store.ScoredAgent, len(claimed))
+	for i, a := range claimed {
+		late[i].StaleAgent = a // as if nobody had rated them
+	}
+	before := dump(t, db, " now ")
+	if err := db.SaveScores(t.Context(), 9, run.Run-1, late); len(late) == 0 || !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("%d scores: %v", len(late), err)
+	}
+	if after := dump(t, db, " now "); strings.Join(after, "\n") != strings.Join(before, "\n") {
+		t.Errorf("%d scores before, %d after", len(before), len(after))
+	}
 }
