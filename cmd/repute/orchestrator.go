@@ -46,7 +46,9 @@ func (c *config) outside() *http.Client {
 func (s *service) orchestrate(ctx context.Context) error {
 	client := s.config.outside()
 	e, err := orchestrator.New(s.db, orchestrator.Options{Policy: s.config.Orchestrator.policyNow, HTTP: client, Lenient: s.config.Orchestrator.Development,
-		Remote:  func(known repute.Module) (orchestrator.Module, error) { return remote.Stored(known, remote.Options{Client: client}) },
+		Remote: func(known repute.Module) (orchestrator.Module, error) {
+			return remote.Stored(known, remote.Options{Client: client})
+		},
 		Drain:   s.config.Drain,
 		Metrics: orchestrator.NewMetrics(s.registry), Log: s.log})
 	if err != nil {
@@ -72,15 +74,10 @@ func (s *service) control(ctx context.Context, beside http.Handler) (http.Handle
 	}
 	c := &s.config.Orchestrator
 	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Agents: s.config.outside(),
-		Tokens: c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Done: ctx.Done(), Logger: s.log})
+		Tokens: c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain,
+		Done: ctx.Done(), Logger: s.log, Limits: control.Limits{TrustedProxies: s.config.proxies}})
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}
-	mux := http.NewServeMux()
-	mux.Handle("/", beside)
-	mux.Handle("/v1/", plane.Handler())
-	for _, file := range []string{"agent-registration.json", "agent.json", "agent_log.json"} {
-		mux.Handle("/.well-known/"+file, plane.Handler())
-	}
-	return mux, nil
+	return plane.Over(beside), nil
 }
