@@ -23,18 +23,16 @@ func (SignedScore) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeObject, AdditionalProperties: true}
 }
 
-// signedAt is the view that a signed answer is of: the finalized one, or an older block.
+// signedAt is the view that a signed answer is of: the finalized one. An older one is not
+// signed: whoever became bad since would get a fresh statement of better days.
 func signedAt(flag Flag, at string) (signed bool, view string, err error) {
 	if signed, err = parseSwitch("signed", flag); err != nil || !signed {
 		return false, at, err
 	}
-	if at == string(repute.Latest) || at == string(repute.Safe) {
-		return true, at, repute.Invalid("at", "only final scores are signed", "leave at out, or give finalized or a block number")
+	if at != "" && at != string(repute.Finalized) {
+		return true, at, repute.Invalid("at", "only the newest final score is signed", "leave at out, or give finalized")
 	}
-	if at == "" {
-		at = string(repute.Finalized)
-	}
-	return true, at, nil
+	return true, string(repute.Finalized), nil
 }
 
 // parseSwitch reads what asks for more than the usual answer.
@@ -48,19 +46,30 @@ func parseSwitch(field string, flag Flag) (on bool, err error) {
 	return false, repute.Invalid(field, "not a yes or no", "1 or 0")
 }
 
-// signedScore signs an agent's final score of a view. repute.ErrConflict: no key is
-// configured, or there is no final score.
+// maxEpochsBehind is how many whole epochs may have become final since the closed one whose
+// scores are signed: an engine that stands still must not vouch for the past.
+const maxEpochsBehind = 3
+
+// signedScore signs an agent's newest final score. repute.ErrConflict: no key is
+// configured, there is no final score, or it is too old.
 func (a *API) signedScore(ctx context.Context, id repute.AgentID, at repute.At) (*SignedScore, error) {
 	if a.signer == nil {
 		return nil, repute.Conflict("this server signs nothing: no signing key is configured")
 	}
-	score, _, err := a.db.ScoreOf(ctx, id, at)
+	score, asOf, err := a.db.ScoreOf(ctx, id, at)
 	var missing *repute.MissingError
 	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) {
 		return nil, repute.Conflict("agent %s has no final score at that block: ask without signed", id.Short())
 	}
 	if err != nil {
 		return nil, unknownAgent(err)
+	}
+	run, err := a.db.ClosedTrustRun(ctx, id.ChainID)
+	if err != nil {
+		return nil, err
+	}
+	if epoch := run.Boundary / max(run.Epoch, 1); asOf.Block.Number >= run.Boundary+(maxEpochsBehind+1)*epoch && epoch > 0 {
+		return nil, repute.Conflict("scores are behind: the newest final ones are of block %d, and block %d is final; nothing is signed until they follow", run.Boundary, asOf.Block.Number)
 	}
 	signed, err := a.signer.Sign(score, time.Now())
 	if err != nil {

@@ -55,7 +55,7 @@ func TestSigned(t *testing.T) {
 	if err := db.SetHead(t.Context(), 8453, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	for path, want := range map[string]int{"signed=1": 409, "signed=2": 400, "signed=1&at=latest": 400, "signed=1&at=safe": 400} {
+	for path, want := range map[string]int{"signed=1": 409, "signed=2": 400, "signed=1&at=latest": 400, "signed=1&at=safe": 400, "signed=1&at=2": 400, "signed=1&at=3": 400} {
 		if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?"+path)); p.Status != want {
 			t.Errorf("%s: %+v", path, p)
 		}
@@ -77,11 +77,22 @@ func TestSigned(t *testing.T) {
 	if signed.Score != 49_400 || signed.Block.Number != 2 || signed.Agent.String() != string(answer.Agent) || signed.Tier != 2 {
 		t.Errorf("%+v", signed.Statement)
 	}
-	if again := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:0/reputation?signed=true&at=2")); again.Signed.Score != 49_400 {
-		t.Errorf("at a block: %+v", again.Signed)
+	if again := as[api.ReputationAnswer](t, get(t, s, "/agents/8453:0/reputation?signed=true&at=finalized")); again.Signed.Score != 49_400 {
+		t.Errorf("asked by name: %+v", again.Signed)
 	}
 	if plain := get(t, s, "/agents/8453:0/reputation?signed=0"); strings.Contains(string(plain.body), "signature") {
 		t.Errorf("not asked for: %s", plain.body)
+	}
+	conn, err := pgx.Connect(t.Context(), url)
+	if err == nil { // the engine stands still while the chain goes on
+		defer conn.Close(t.Context())
+		_, err = conn.Exec(t.Context(), "update chains set cursor_block = 20, head_block = 20, finalized_block = 10 where chain_id = 8453")
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 || !strings.Contains(p.Detail, "scores are behind") {
+		t.Errorf("an old run: %+v", p)
 	}
 }
 

@@ -54,6 +54,14 @@ func (db *DB) TrustRun(ctx context.Context, chainID, run uint64) (TrustRun, erro
 	return r, failed(fmt.Sprintf("trust run of chain %d", chainID), err)
 }
 
+// ClosedTrustRun is a chain's newest run that was closed: ScoreOf gives its final scores.
+// repute.ErrNotFound when there is none.
+func (db *DB) ClosedTrustRun(ctx context.Context, chainID uint64) (TrustRun, error) {
+	r, err := scanRun(db.readers.QueryRow(ctx, selectRun+`
+		where chain_id = $1 and closed_at is not null order by run desc limit 1`, chainID))
+	return r, failed(fmt.Sprintf("closed trust run of chain %d", chainID), err)
+}
+
 // TrustChain is what the trust engine goes by on a chain.
 type TrustChain struct {
 	ChainID   uint64

@@ -146,6 +146,13 @@ func TestVerifySnapshot(t *testing.T) {
 		{good + " --key " + own + " --keys " + keys, 2, "stands beside"},
 		{forgery + " --key " + own, 1, "not of this statement"},
 		{expired + " --key " + own, 1, "expired"},
+		{good + " --agent 8453:0 --key " + own, 0, `"valid": true`},
+		{good + " --agent 8453:1 --key " + own, 1, "another agent"},
+		{good + " --agent 1:0 --key " + own, 1, "another agent"},
+		{good + " --agent x --key " + own, 2, "agent"},
+		{good + " --max-age 24h --key " + own, 1, "too old"},
+		{good + " --max-age 1000000h --key " + own, 0, `"valid": true`},
+		{good + " --max-age=-1s --key " + own, 2, "max-age"},
 		{keys + " --key " + own, 2, "statement"},
 		{good + "x --key " + own, 2, "no such file"},
 	} {

@@ -27,13 +27,15 @@ const (
 )
 
 func (p *program) verifySnapshotCommand() *cobra.Command {
-	var key, keys string
+	var key, keys, agent string
+	var maxAge time.Duration
 	cmd := &cobra.Command{
-		Use:   "verify-snapshot FILE|- (--key ADDRESS | --keys URL|FILE)",
+		Use:   "verify-snapshot FILE|- (--key ADDRESS | --keys URL|FILE) [--agent AGENT] [--max-age DURATION]",
 		Short: "verify a signed score offline",
 		Long: `FILE is a reputation answer asked with ?signed=1, or the object signed of one.
 --key names the address that must have signed; --keys the operator's list, which
-/.well-known/repute-keys.json gives. Nothing else is asked of anybody.
+/.well-known/repute-keys.json gives. Nothing else is asked of anybody. --agent is the
+agent that the statement must be about; --max-age how old the block of its score may be.
 
 Exit codes: 0 the statement is valid now, 1 it is not, 2 wrong usage or input.`,
 		Args: cobra.ExactArgs(1),
@@ -51,7 +53,14 @@ Exit codes: 0 the statement is valid now, 1 it is not, 2 wrong usage or input.`,
 			if err != nil {
 				return err
 			}
-			if err := statement.Verify(signed, trusted, time.Now()); err != nil {
+			about, err := expectedAgent(agent, signed.Agent)
+			if err != nil {
+				return err
+			}
+			if maxAge < 0 {
+				return repute.Invalid("max-age", "is negative", "a duration such as 24h; 0 for any age")
+			}
+			if err := statement.VerifyFor(signed, about, maxAge, trusted, time.Now()); err != nil {
 				return fmt.Errorf("not valid: %w", err)
 			}
 			return p.printStatement(signed)
@@ -59,7 +68,29 @@ Exit codes: 0 the statement is valid now, 1 it is not, 2 wrong usage or input.`,
 	}
 	cmd.Flags().StringVar(&key, "key", "", "address that must have signed")
 	cmd.Flags().StringVar(&keys, "keys", "", "URL (https) or file of the operator's list of keys")
+	cmd.Flags().StringVar(&agent, "agent", "", "agent that the statement must be about: CHAIN:TOKEN, or with its registry eip155:CHAIN:REGISTRY:TOKEN")
+	cmd.Flags().DurationVar(&maxAge, "max-age", 0, "how old the block of the score may be, such as 24h; 0 for any age")
 	return cmd
+}
+
+// expectedAgent is the agent that was asked for; what the reference leaves open is as in
+// the statement.
+func expectedAgent(asked string, stated repute.AgentID) (repute.AgentID, error) {
+	if asked == "" {
+		return stated, nil
+	}
+	ref, err := repute.ParseAgentRef(asked)
+	if err != nil {
+		return stated, repute.Invalid("agent", "names no agent", "CHAIN:TOKEN, or eip155:CHAIN:REGISTRY:TOKEN")
+	}
+	stated.TokenID = ref.TokenID
+	if ref.ChainID != 0 {
+		stated.ChainID = ref.ChainID
+	}
+	if ref.Registry != nil {
+		stated.Registry = *ref.Registry
+	}
+	return stated, nil
 }
 
 // trustedKeys are those of the flags; one of the two must be given.

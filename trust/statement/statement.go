@@ -24,6 +24,10 @@ var (
 	ErrSigner = errors.New("signed by a key that is not trusted for it")
 	// ErrExpired: it was true once.
 	ErrExpired = errors.New("the statement has expired")
+	// ErrAgent: it is about another agent.
+	ErrAgent = errors.New("the statement is about another agent")
+	// ErrOld: the block that the score follows from is too old.
+	ErrOld = errors.New("the statement's block is too old")
 	// ErrEarly: it was issued in the future.
 	ErrEarly = errors.New("the statement is not valid yet")
 )
@@ -116,7 +120,7 @@ func (k Key) holds(issued time.Time) bool {
 
 // Verify tells why a statement is not to be relied on at a time: ErrSignature, ErrSigner,
 // ErrExpired or ErrEarly. nil: one of the keys signed exactly this, and it is valid now.
-// That it is about the agent in question, and new enough, the caller compares.
+// VerifyFor compares the agent and the age of the block too.
 func Verify(s Signed, keys []Key, now time.Time) error {
 	signer, err := s.Recover()
 	if err != nil {
@@ -135,6 +139,21 @@ func Verify(s Signed, keys []Key, now time.Time) error {
 		return fmt.Errorf("%w: issued at %s", ErrEarly, s.IssuedAt.Format(time.RFC3339))
 	case !now.Before(s.ExpiresAt):
 		return fmt.Errorf("%w at %s", ErrExpired, s.ExpiresAt.Format(time.RFC3339))
+	}
+	return nil
+}
+
+// VerifyFor is Verify for whoever deals with an agent and does not rely on scores of blocks
+// older than maxAge, 0: of any age. It fails with ErrAgent and ErrOld too.
+func VerifyFor(s Signed, agent repute.AgentID, maxAge time.Duration, keys []Key, now time.Time) error {
+	if err := Verify(s, keys, now); err != nil {
+		return err
+	}
+	if s.Agent != agent {
+		return fmt.Errorf("%w: %s, not %s", ErrAgent, s.Agent, agent)
+	}
+	if age := now.Sub(s.Block.Time); maxAge > 0 && age > maxAge {
+		return fmt.Errorf("%w: block %d is of %s", ErrOld, s.Block.Number, s.Block.Time.UTC().Format(time.RFC3339))
 	}
 	return nil
 }
