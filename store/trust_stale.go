@@ -157,7 +157,8 @@ func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) er
 		case r.owner != nil:
 			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
 				select $1, token_id, $2, false from agents a where chain_id = $1 and owner = $3
-				and exists (select from trust_scores s where (s.chain_id, s.token_id) = (a.chain_id, a.token_id)) order by token_id`+markTokens,
+				and (`+judgedAgents+` or exists (select from trust_scores s where (s.chain_id, s.token_id) = (a.chain_id, a.token_id)))
+				order by token_id`+markTokens, // judged: of one whose first score is being made there is none yet
 				chainID, turnEvent, common.HexToAddress(*r.owner).Bytes())
 		case r.from != nil:
 			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
