@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"math"
 	"math/bits"
+	"reflect"
 	"strconv"
 	"strings"
 )
@@ -177,6 +178,9 @@ func ParseFixed(s string) (Fixed, error) {
 
 // UnmarshalJSON reads a JSON number without an exponent.
 func (a *Fixed) UnmarshalJSON(b []byte) (err error) {
+	if b[0] == '"' {
+		return &json.UnmarshalTypeError{Value: "string", Type: reflect.TypeFor[Fixed]()}
+	}
 	var n json.Number
 	if err := json.Unmarshal(b, &n); err != nil {
 		return err

@@ -1,17 +1,13 @@
 package trust
 
 import (
-	"bytes"
 	"crypto/sha256"
 	_ "embed"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
-
-	"repute"
 )
 
 //go:embed params.json
@@ -134,13 +130,14 @@ func ReadParams(params, tags []byte) (*Params, error) {
 // wrong in which of them.
 func ParseParams(params, tags []byte) (*Params, error) {
 	p := &Params{Hash: sha256.Sum256(params), TagsHash: sha256.Sum256(tags)}
-	if err := strict(params, p); err != nil {
-		return nil, repute.Invalid("params", err.Error(), "see params.json in the documentation of the trust engine")
+	at, err := strict("params", params, p)
+	if err != nil {
+		return nil, err
 	}
-	if err := strict(tags, &p.Tags); err != nil {
-		return nil, repute.Invalid("tags", err.Error(), "see tags.json in the documentation of the trust engine")
+	if _, err := strict("tags", tags, &p.Tags); err != nil {
+		return nil, err
 	}
-	if err := p.check(); err != nil {
+	if err := p.check(at); err != nil {
 		return nil, err
 	}
 	p.countedFor, p.countedAgainst = p.Prior.Paths, len(p.Negative.Factors)
@@ -192,19 +189,8 @@ func (p *Params) validation(tag string) uint8 {
 	return uint8(len(p.Tags.Tags) + at)
 }
 
-func strict(b []byte, into any) error {
-	d := json.NewDecoder(bytes.NewReader(b))
-	d.DisallowUnknownFields()
-	if err := d.Decode(into); err != nil {
-		return err
-	}
-	if d.More() {
-		return fmt.Errorf("text after the end of the object")
-	}
-	return nil
-}
-
-func (p *Params) check() error {
+// check refuses what cannot be meant, by its place in the file.
+func (p *Params) check(at places) error {
 	for _, c := range []struct {
 		field string
 		ok    bool
@@ -218,7 +204,7 @@ func (p *Params) check() error {
 		{"evidence.pool", p.Evidence.Pool >= 0 && p.Evidence.Pool <= Int(10), "0 to 10"},
 		{"evidence.base", p.Evidence.Base > 0 && p.Evidence.Base <= Int(1000), "above 0, at most 1000"},
 		{"evidence.baseVariance", p.Evidence.BaseVariance >= 0 && p.Evidence.BaseVariance <= One, "0 to 1"},
-		{"evidence.halfLifeDays", p.Evidence.HalfLifeDays > 0 && p.Evidence.HalfLifeDays <= 36500, "1 to 36500"},
+		{"evidence.halfLifeDays", p.Evidence.HalfLifeDays > 0 && p.Evidence.HalfLifeDays <= maxDays, "1 to 36500"},
 		{"evidence.maxPayment", p.Evidence.MaxPayment >= One && p.Evidence.MaxPayment <= Int(10), "1 to 10"},
 		{"evidence.fullPayment", p.Evidence.FullPayment > 0, "above 0"},
 		{"negative.factors", len(p.Negative.Factors) > 0 && slices.IsSorted(p.Negative.Factors) && p.Negative.Factors[0] > 0, "one or more above 0, ascending"},
@@ -226,17 +212,22 @@ func (p *Params) check() error {
 		{"prior.decades", p.Prior.Decades > 0 && p.Prior.Decades <= 18, "1 to 18"},
 		{"prior.paths", p.Prior.Paths > 0, "above 0"},
 		{"paths.most", p.Paths.Most > 0 && p.Paths.Most <= 1000, "1 to 1000"},
+		{"paths.minWeight", p.Paths.MinWeight >= 0 && p.Paths.MinWeight <= One, "0 to 1"},
 		{"rated.confidence", p.Rated.Confidence > 0 && p.Rated.Confidence < One, "between 0 and 1"},
+		{"guard.below", p.Guard.Below >= -Int(100) && p.Guard.Below <= 0, "-100 to 0 points"},
+		{"guard.days", p.Guard.Days >= 0 && p.Guard.Days <= maxDays, "0 to 36500; 0 for no guard"},
+		{"gates", len(p.Gates) > 0, "one gate or more"},
+		{"tiers", len(p.Tiers) > 0, "one tier or more, the best first"},
 		{"epoch.blocks", p.Epoch.Blocks > 0, "above 0"},
 	} {
-		if !c.ok {
-			return repute.Invalid("params: "+c.field, "missing or out of range", c.hint)
+		if err := at.check("params", c.field, c.ok, c.hint); err != nil {
+			return err
 		}
 	}
-	for i, t := range p.Tiers {
-		if t.Gate != "" && !slices.ContainsFunc(p.Gates, func(g Gate) bool { return g.ID == t.Gate }) {
-			return repute.Invalid(fmt.Sprintf("params: tiers[%d].gate", i), "no such gate", "use the id of a gate in gates")
+	for id, blocks := range p.Epoch.Chains {
+		if err := at.check("params", fmt.Sprintf("epoch.chains.%d", id), blocks > 0, "above 0"); err != nil {
+			return err
 		}
 	}
-	return nil
+	return p.checkRules(at)
 }

@@ -23,7 +23,21 @@ func (p *program) scoreCommand() *cobra.Command {
 	for _, sub := range cmd.Commands() {
 		p.flags.database(sub.Flags())
 	}
+	params, tags := trust.DefaultFiles()
+	cmd.AddCommand(p.printCommand("params", "parameters of scores", params), p.printCommand("tags", "table of tags", tags))
 	return cmd
+}
+
+// printCommand prints a file that repute comes with, as a start for one's own.
+func (p *program) printCommand(name, what string, body []byte) *cobra.Command {
+	return &cobra.Command{
+		Use: name, Short: "print the " + what + " that repute comes with, as a start for a file of your own (trust." + name + ")",
+		Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			_, err := p.stdout.Write(body)
+			return err
+		},
+	}
 }
 
 func (p *program) scoreExplainCommand() *cobra.Command {

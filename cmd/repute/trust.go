@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strings"
 
 	"repute"
 	"repute/trust"
@@ -29,7 +30,23 @@ func (c trustConfig) options() (o trust.EngineOptions, err error) {
 		return o, err
 	}
 	_, err = trust.New(nil, o)
-	return o, err
+	return o, c.inFile(err)
+}
+
+// inFile says in which file it is what the error speaks of.
+func (c trustConfig) inFile(err error) error {
+	var wrong *repute.InputError
+	if !errors.As(err, &wrong) {
+		return err
+	}
+	path := c.Params
+	if wrong.Field == "tags" || strings.HasPrefix(wrong.Field, "tags: ") {
+		path = c.Tags
+	}
+	if path == "" {
+		return err
+	}
+	return repute.Invalid("trust."+wrong.Field, fmt.Sprintf("%s: %s", path, wrong.Reason), wrong.Hint)
 }
 
 // reader are the options of what explains scores by the configured files.
