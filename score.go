@@ -48,7 +48,9 @@ type Score struct {
 	// gone with it if the chain is reorganised.
 	Final bool
 	// Run numbers the walk over the chain's graph whose weights count, from 1, and Epoch
-	// is its epoch. An epoch has several runs where roots or parameters changed in it.
+	// is its epoch. An epoch has several runs where roots or parameters changed in it. Run is
+	// 0 of an agent that nobody judged: then the score is what the parameters of the last run
+	// give all of them, or, without a Scorer, anything from -100 to 100.
 	Run, Epoch uint64
 	Scorer     string // version of the engine
 	// Hashes (sha256) of everything else that the score follows from, besides events.

@@ -157,11 +157,11 @@ func encodeAccount(id repute.AgentID, account trust.Account, limit int) (w Expla
 	if w.Scored, err = encodeScored(account.Score); err != nil {
 		return w, err
 	}
-	standing, gates, err := encodeResult(account.Explanation.Result)
+	standing, view, err := encodeResult(account.Explanation.Result)
 	if err != nil {
 		return w, err
 	}
-	w.Gates = gates // these also say how much is missing
+	w.Gates = view.Gates // these also say how much is missing
 	if account.Score.Run != 0 {
 		w.Standing = standing
 	}

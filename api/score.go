@@ -28,7 +28,8 @@ type (
 	// Scored is a score with what it follows from.
 	Scored struct {
 		Standing
-		Reason   *string      `json:"reason" doc:"why the agent is unrated; null when it is rated"`
+		Reason   *string      `json:"reason" doc:"why the agent is unrated, and what limits it; null when it is rated and nothing does"`
+		Guard    *Guard       `json:"guard" doc:"another agent of the same owner or wallet that is surely bad: a new agent is no better; null without"`
 		Gates    []Gate       `json:"gates" doc:"lines a policy may draw, and what is missing to pass them"`
 		Scorer   *string      `json:"scorer" doc:"version of the engine; null where none has scored the agent"`
 		Finality *string      `json:"finality" enum:"provisional,final" doc:"final: of a closed epoch, kept and replayable; provisional: of the newest block"`
@@ -36,6 +37,11 @@ type (
 		ScoredAt *ScoredAt    `json:"scoredAt" doc:"the block the score is of: the newest event it follows from, or the epoch's"`
 		Hashes   *ScoreHashes `json:"hashes" doc:"sha256 of what else the score follows from"`
 		Roots    *string      `json:"roots" doc:"whose roots: default, the name of a set, or given"`
+	}
+	// Guard is an agent that limits another one, which has the same owner or wallet.
+	Guard struct {
+		Agent ID      `json:"agent" doc:"agent id"`
+		Score float64 `json:"score" doc:"no lower and upper bound is above this, nor above 0"`
 	}
 	// ScoredAt is a block.
 	ScoredAt struct {
@@ -92,6 +98,7 @@ func statusOf(rated bool) string {
 
 // resultView is what answers show of a stored result.
 type resultView struct {
+	Guard *Guard `json:"guard"`
 	Gates []Gate `json:"gates"`
 }
 
@@ -100,7 +107,7 @@ func encodeScored(s repute.Score) (w Scored, err error) {
 	if !s.Rated {
 		w.Reason = orNull(unratedReason(s))
 	}
-	if s.Run == 0 {
+	if s.Scorer == "" {
 		return w, nil
 	}
 	var view resultView
@@ -108,6 +115,7 @@ func encodeScored(s repute.Score) (w Scored, err error) {
 		return w, fmt.Errorf("stored result: %w", err)
 	}
 	w.Gates = settleGates(view.Gates)
+	w.limit(view.Guard)
 	finality := "provisional"
 	if s.Final {
 		finality = "final"
@@ -118,6 +126,19 @@ func encodeScored(s repute.Score) (w Scored, err error) {
 	w.Hashes = &ScoreHashes{Params: Hash(s.Params.Hex()), Tags: Hash(s.Tags.Hex()), Roots: Hash(s.Roots.Hex()),
 		Links: encodeHash(s.Links), Evidence: encodeHash(s.Evidence)}
 	return w, nil
+}
+
+// limit says which agent limits this one.
+func (s *Scored) limit(by *Guard) {
+	s.Guard = by
+	if by == nil {
+		return
+	}
+	why := fmt.Sprintf("limited by agent %s of the same owner or wallet, which has %.3f", by.Agent, by.Score)
+	if s.Reason != nil {
+		why = *s.Reason + "; " + why
+	}
+	s.Reason = &why
 }
 
 func encodeScoredAt(b repute.Block) *ScoredAt {
@@ -134,16 +155,18 @@ func settleGates(gates []Gate) []Gate {
 
 func unratedReason(s repute.Score) string {
 	switch {
-	case s.Run > 0 && s.Roots == trust.NoRoots():
+	case s.Scorer == "":
+		return "no score was computed: no epoch of its chain was closed yet"
+	case s.Roots == trust.NoRoots():
 		return "the chain has no roots: nobody is rated; see docs/roots.md or pass roots="
 	case s.Run == 0:
-		return "no score was computed: nobody has rated the agent, or no epoch was closed since it was rated"
+		return "nobody has rated the agent, or no epoch was closed since it was rated"
 	}
 	return fmt.Sprintf("too little of what was said of it is vouched for: confidence is %.3f", float64(s.Confidence)/1e6)
 }
 
 // encodeResult gives the parts of a result that was computed for this answer.
-func encodeResult(r trust.Result) (Standing, []Gate, error) {
+func encodeResult(r trust.Result) (Standing, resultView, error) {
 	s := Standing{Score: points(r.Score), Low: points(r.Low), High: points(r.High), Status: string(r.Status), Tier: int32(r.Tier)}
 	var view struct {
 		resultView
@@ -154,16 +177,20 @@ func encodeResult(r trust.Result) (Standing, []Gate, error) {
 		err = json.Unmarshal(raw, &view)
 	}
 	s.Confidence = view.Confidence
-	return s, settleGates(view.Gates), err
+	view.Gates = settleGates(view.Gates)
+	return s, view.resultView, err
 }
 
 func encodePersonal(p trust.Personal, set string) (w Scored, err error) {
-	if w.Standing, w.Gates, err = encodeResult(p.Result); err != nil {
+	standing, view, err := encodeResult(p.Result)
+	if err != nil {
 		return w, err
 	}
+	w.Standing, w.Gates = standing, view.Gates
 	if p.Result.Status == trust.Unrated {
 		w.Reason = orNull(fmt.Sprintf("too little of what was said of it is vouched for by these roots: confidence is %.3f", w.Confidence))
 	}
+	w.limit(view.Guard)
 	epoch := Long(p.Run.Epoch)
 	w.Scorer, w.Finality, w.Epoch, w.Roots = orNull(p.Run.Scorer), orNull("provisional"), &epoch, &set
 	w.ScoredAt = encodeScoredAt(p.Block)

@@ -97,6 +97,7 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 	v.addSnapshot(&snapshot)
 	score, _, err := db.ScoreOf(ctx, id, repute.At{Finality: repute.Finalized})
 	if errors.Is(err, repute.ErrNotFound) {
+		v.Agent.Low, v.Agent.High = points(score.Low), points(score.High)
 		return nil // nobody judged it up to the last epoch
 	}
 	if err != nil {

@@ -50,8 +50,11 @@ func (s ScoreFilter) where(n int) (sql string, args []any) {
 	return " and " + exists, args
 }
 
-// readScores gives agents their newest scores, without the results.
+// readScores gives agents their newest scores, or what unjudged gives, without the results.
 func readScores(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agent, chains []uint64, tokens []tokenNum) error {
+	if err := addUnjudged(ctx, tx, agents, chains); err != nil {
+		return err
+	}
 	rows, err := tx.Query(ctx, `
 		select s.chain_id, s.token_id, s.rated, s.score, s.low, s.high, s.confidence, s.tier
 		from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
@@ -72,8 +75,7 @@ func readScores(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agen
 	return err
 }
 
-// score is the subject's stored score, one that is unrated and of no scorer when there
-// is none.
+// score is the subject's stored score, or what unjudged gives when there is none.
 func (s subject) score(ctx context.Context) (out repute.Score, err error) {
 	err = repute.ErrNotFound
 	if s.block == everything {
@@ -83,7 +85,7 @@ func (s subject) score(ctx context.Context) (out repute.Score, err error) {
 		out, err = s.finalScore(ctx)
 	}
 	if errors.Is(err, repute.ErrNotFound) {
-		return repute.Score{}, nil
+		return s.unjudged(ctx)
 	}
 	return out, err
 }

@@ -26,6 +26,7 @@ type TrustRun struct {
 	Params, Tags, Roots, Links, Weights common.Hash
 	Identities, Edges                   int
 	Started, Closed                     time.Time // Closed is zero while final scores are missing
+	Unjudged                            Unjudged  // only of a run to be added
 	Repaired                            int64     // of a run to be added: TrustChain.Repaired before its graph was read
 }
 
@@ -105,10 +106,12 @@ func (db *DB) NewestEvent(ctx context.Context, chainID, upTo uint64) (repute.Blo
 func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
-			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges, repaired)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16) on conflict do nothing`,
+			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges, repaired,
+				unjudged_low, unjudged_high, unjudged)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, '')) on conflict do nothing`,
 			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, hashBytes(r.Block.Hash), maybeTime(r.Block.Time), r.Scorer,
-			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired)
+			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired,
+			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result)
 		if err != nil {
 			return err
 		}

@@ -40,7 +40,7 @@ func scanScore(c repute.Chain) func(pgx.CollectableRow) (repute.Score, error) {
 // one of the last epoch that was closed at or before the block asked.
 // repute.ErrNotFound when there is no such agent (a *repute.MissingError), or no score
 // of it: nobody rated it, or no score was computed yet. asOf is the view, known without
-// a score too.
+// a score too; then out is of no run, and what an agent has that nobody judged.
 func (db *DB) ScoreOf(ctx context.Context, id repute.AgentID, at repute.At) (out repute.Score, asOf repute.AsOf, err error) {
 	err = db.viewAgent(ctx, "read score", id, at, func(ctx context.Context, s subject) error {
 		asOf = s.asOf
@@ -50,8 +50,14 @@ func (db *DB) ScoreOf(ctx context.Context, id repute.AgentID, at repute.At) (out
 				return err
 			}
 		}
-		out, err = s.finalScore(ctx)
-		return err
+		if out, err = s.finalScore(ctx); !errors.Is(err, repute.ErrNotFound) {
+			return err
+		}
+		none := err
+		if out, err = s.unjudged(ctx); err != nil {
+			return err
+		}
+		return none
 	})
 	return out, asOf, err
 }

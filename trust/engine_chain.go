@@ -166,6 +166,12 @@ func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) e
 		return err
 	}
 	run.Weights, run.Identities, run.Edges = b.weights.Sum(), b.weights.graph.Len(), b.weights.graph.Edges()
+	none := Unjudged(b.params, run.Block)
+	stored, err := StoredScore(&none)
+	if err != nil {
+		return err
+	}
+	run.Unjudged = store.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
 	b.run = run
 	for _, body := range bodies {
 		if _, err := k.keep(ctx, body); err != nil {

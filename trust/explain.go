@@ -142,13 +142,12 @@ func size(p Points) Points { return max(p, -p) }
 
 // adjustments lead from the mean to the score.
 func adjustments(r *Result) (out []Contribution) {
-	at := r.Mean
-	if r.Status == Unrated {
-		out = append(out, Contribution{Kind: KindUnrated, Points: -at})
-		at = 0
+	held := r.Held()
+	if r.Guard != nil {
+		out = append(out, Contribution{Kind: KindGuard, Points: held - r.Mean})
 	}
-	if r.Score != at {
-		out = append(out, Contribution{Kind: KindGuard, Points: r.Score - at})
+	if r.Status == Unrated {
+		out = append(out, Contribution{Kind: KindUnrated, Points: -held})
 	}
 	return out
 }

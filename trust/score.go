@@ -27,7 +27,7 @@ type Result struct {
 	TagTable   common.Hash    `json:"tagTable"`
 	Status     Status         `json:"status"`
 	Score      Points         `json:"score"` // 0 when unrated
-	Low        Points         `json:"low"`   // one standard deviation below and above the mean
+	Low        Points         `json:"low"`   // one standard deviation below and above the mean, held by the guard
 	High       Points         `json:"high"`
 	Mean       Points         `json:"mean"`       // before the rule for unrated agents and the guard
 	Confidence Fixed          `json:"confidence"` // 0 to 1
@@ -251,11 +251,11 @@ func (s *scoring) result(r *Result) {
 		PathsFor: s.pathsFor, PathsAgainst: s.pathsAgainst, Channels: s.channels(r.Channels[:0]), Gates: r.Gates[:0],
 		Rows: len(s.a.records), Excluded: s.a.excluded,
 	}
-	r.Score = r.Mean
+	s.guard(r)
+	r.Score = r.Held()
 	if r.Confidence < s.p.Rated.Confidence {
 		r.Status, r.Score = Unrated, 0
 	}
-	s.guard(r)
 	s.judge(r)
 }
 
@@ -297,5 +297,20 @@ func (s *scoring) guard(r *Result) {
 	})
 	r.Guard = &GuardView{worst.Agent.String(), worst.Score}
 	most := min(0, worst.Score)
-	r.Score, r.Low, r.High = min(r.Score, most), min(r.Low, most), min(r.High, most)
+	r.Low, r.High = min(r.Low, most), min(r.High, most)
+}
+
+// Held is the mean as far as the guard lets it: the score, but for the rule for unrated
+// agents.
+func (r *Result) Held() Points {
+	if r.Guard == nil {
+		return r.Mean
+	}
+	return min(r.Mean, 0, r.Guard.Score)
+}
+
+// Unjudged is the score of an agent of which nothing is said, as of a block: unrated, with
+// the prior's own interval.
+func Unjudged(p *Params, at repute.Block) Result {
+	return Score(Evidence{Block: at, Weights: NewGraphBuilder().Build().Walk(nil, p)}, p)
 }

@@ -42,7 +42,7 @@ func (b *Bench) Whitewash(ctx context.Context) (Whitewash, error) {
 		return engine.scorer.Score(e)
 	}
 	unlinked := ask(nil, secondsDay, false)
-	w := Whitewash{Old: points(bad.Score), SameOwner: points(ask(kin, secondsDay, true).Score), Unlinked: points(unlinked.Score),
+	w := Whitewash{Old: points(bad.Score), SameOwner: held(ask(kin, secondsDay, true)), Unlinked: points(unlinked.Score),
 		Praised:    points(ask(nil, secondsDay, true).Mean),
 		AfterGuard: points(ask(kin, int64(b.Params.Guard.Days)*secondsDay, true).Mean)}
 	for _, g := range unlinked.Gates {
@@ -72,7 +72,7 @@ func (b *Bench) linked(ctx context.Context, engine *Engine, old int) (float64, e
 	scores := make(chan float64, 1)
 	err := l.Score(ctx, weights, func(r *trust.Result) {
 		if r.Agent == fresh.Agent {
-			scores <- points(r.Score)
+			scores <- held(*r)
 		}
 	})
 	if err != nil {
@@ -80,6 +80,9 @@ func (b *Bench) linked(ctx context.Context, engine *Engine, old int) (float64, e
 	}
 	return <-scores, nil
 }
+
+// held is what stands of a mean after the guard: unrated or not, as all means here.
+func held(r trust.Result) float64 { return points(r.Held()) }
 
 func points(p trust.Points) float64 { return float64(p) / 1000 }
 

@@ -1,0 +1,66 @@
+package trust
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"repute"
+)
+
+// Parameters that cannot be meant are refused by line and field, without Go's names.
+func TestParamsAreRefused(t *testing.T) {
+	t.Parallel()
+	params, tags := DefaultFiles()
+	for _, c := range []struct{ old, with, field, line string }{
+		{`"guard": {"below": -10, "days": 90},`, ``, "params: guard.below", "missing"},
+		{`"epoch": {"blocks": 1800`, `"epoch": {"blocs": 1800`, "params: blocs", "line 23: no such field"},
+		{`"epoch": {"blocks": 1800`, `"epoch": {"blocks": 0`, "params: epoch.blocks", "line 23"},
+		{`["quality", "validation"]`, `["quality", "beauty"]`, "params: gates[1].channels[1]", "line 12"},
+		{`"low": 50`, `"low": 101`, "params: gates[0].low", "line 11"},
+		{`"high": -50`, `"high": -101`, "params: gates[3].high", "line 14"},
+		{`"low": 50`, `"low": 50, "high": 3`, "params: gates[0]", "line 11"},
+		{`"id": "validator"`, `"id": "service"`, "params: gates[1].id", "line 12"},
+		{`{"tier": 3, "gate": "service"}`, `{"tier": 3, "gate": "servise"}`, "params: tiers[2].gate", "line 19"},
+		{`0.000001`, `1e-06`, "params: paths.minWeight", "line 7: 1e-06"},
+		{`"iterations": 60`, `"iterations": 60.5`, "params: walk.iterations", "line 3"},
+		{`"iterations": 60`, `"iterations": "60"`, "params: walk.iterations", "line 3"},
+		{`"restart": 0.2`, `"restart": "0.2"`, "params: walk.restart", "line 3: string"},
+		{`"restart": 0.2`, `"restart": 0.2, "restart": 0.3`, "params: walk.restart", "line 3: stands twice"},
+		{`"version": "repute-1",`, `"version": "repute-1"`, "params", "line 3: not JSON"},
+	} {
+		if !strings.Contains(string(params), c.old) {
+			t.Fatalf("params.json has no %s", c.old)
+		}
+		_, err := ParseParams([]byte(strings.Replace(string(params), c.old, c.with, 1)), tags)
+		var wrong *repute.InputError
+		if !errors.As(err, &wrong) || !strings.HasPrefix(wrong.Field, c.field) || !strings.Contains(wrong.Reason, c.line) || wrong.Hint == "" ||
+			strings.Contains(err.Error(), "trust.") || strings.Contains(err.Error(), "Go ") {
+			t.Errorf("%s: %v, want %s and %s", c.with, err, c.field, c.line)
+		}
+	}
+	for _, part := range []string{"gates", "tiers", "epoch", "guard"} {
+		_, err := ParseParams([]byte(strings.Replace(string(params), `"`+part+`"`, `"x`+part+`"`, 1)), tags)
+		if err == nil || !strings.Contains(err.Error(), part) {
+			t.Errorf("without %s: %v", part, err)
+		}
+	}
+}
+
+// An agent of which nothing is said is not as good as zero: how good is not known.
+func TestUnjudgedIsUncertain(t *testing.T) {
+	t.Parallel()
+	p, err := DefaultParams()
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := Unjudged(p, repute.Block{Number: 7})
+	if r.Status != Unrated || r.Score != 0 || r.Low != -22_361 || r.High != 22_361 || len(r.Gates) != len(p.Gates) || r.Block != 7 {
+		t.Errorf("%+v", r)
+	}
+	for _, g := range r.Gates {
+		if g.Passed || len(g.Lacks) == 0 {
+			t.Errorf("%+v", g)
+		}
+	}
+}
