@@ -37,7 +37,7 @@ test:
 bench: build
 	@scripts/setup.sh postgres
 	@mkdir -p docs/bench
-	@status=0; for name in index follow documents trust; do \
+	@status=0; for name in index follow documents trust runs; do \
 		plots=; test $$name != trust || plots="--plots docs/bench"; \
 		./bin/repute bench $$name --json $$plots > docs/bench/$$name.json.new || status=$$?; \
 		if test -s docs/bench/$$name.json.new; then mv docs/bench/$$name.json.new docs/bench/$$name.json; else rm -f docs/bench/$$name.json.new; fi; \

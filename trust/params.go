@@ -220,12 +220,12 @@ func (p *Params) check(at places) error {
 		{"tiers", len(p.Tiers) > 0, "one tier or more, the best first"},
 		{"epoch.blocks", p.Epoch.Blocks > 0, "above 0"},
 	} {
-		if err := at.check("params", c.field, c.ok, c.hint); err != nil {
+		if err := at.check(c.field, c.ok, c.hint); err != nil {
 			return err
 		}
 	}
 	for id, blocks := range p.Epoch.Chains {
-		if err := at.check("params", fmt.Sprintf("epoch.chains.%d", id), blocks > 0, "above 0"); err != nil {
+		if err := at.check(fmt.Sprintf("epoch.chains.%d", id), blocks > 0, "above 0"); err != nil {
 			return err
 		}
 	}

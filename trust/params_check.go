@@ -25,14 +25,15 @@ func DefaultFiles() (params, tags []byte) {
 // gates[0].low; those of null are not among them.
 type places map[string]int
 
-// check refuses a value that is absent or, where it is not ok, out of range.
-func (at places) check(file, field string, ok bool, hint string) error {
-	line, present := at[field]
+// check refuses a parameter that is absent or, where it is not ok, out of range.
+func (at places) check(field string, ok bool, hint string) error {
+	field, path := "params: "+field, field
+	line, present := at[path]
 	switch {
 	case !present:
-		return repute.Invalid(file+": "+field, "is missing", hint)
+		return repute.Invalid(field, "is missing", hint)
 	case !ok:
-		return repute.Invalid(file+": "+field, fmt.Sprintf("line %d: out of range", line), hint)
+		return repute.Invalid(field, fmt.Sprintf("line %d: out of range", line), hint)
 	}
 	return nil
 }
@@ -163,7 +164,7 @@ func (p *Params) checkRules(at places) error {
 		if err := p.checkGate(at, field, g); err != nil {
 			return err
 		}
-		if err := at.check("params", field+".id", g.ID != "" && !gates[g.ID], "a name that no other gate has"); err != nil {
+		if err := at.check(field+".id", g.ID != "" && !gates[g.ID], "a name that no other gate has"); err != nil {
 			return err
 		}
 		gates[g.ID] = true
@@ -171,17 +172,17 @@ func (p *Params) checkRules(at places) error {
 	tiers := map[int]bool{}
 	for i, t := range p.Tiers {
 		field := fmt.Sprintf("tiers[%d]", i)
-		if err := at.check("params", field+".tier", t.Tier >= 0 && t.Tier <= 4 && !tiers[t.Tier], "0 to 4, each once"); err != nil {
+		if err := at.check(field+".tier", t.Tier >= 0 && t.Tier <= 4 && !tiers[t.Tier], "0 to 4, each once"); err != nil {
 			return err
 		}
 		tiers[t.Tier] = true
 		switch {
 		case t.Gate != "" && !gates[t.Gate]:
-			return at.check("params", field+".gate", false, "use the id of a gate in gates")
+			return at.check(field+".gate", false, "use the id of a gate in gates")
 		case t.Low != nil && !areScore(*t.Low):
-			return at.check("params", field+".low", false, "-100 to 100 points")
+			return at.check(field+".low", false, "-100 to 100 points")
 		case t.Paths < 0 || t.Paths > p.Paths.Most:
-			return at.check("params", field+".paths", false, "0 to paths.most")
+			return at.check(field+".paths", false, "0 to paths.most")
 		}
 	}
 	return nil
@@ -192,22 +193,22 @@ func areScore(points Fixed) bool { return points >= -Int(100) && points <= Int(1
 func (p *Params) checkGate(at places, field string, g *Gate) error {
 	for i, name := range g.Channels {
 		if !slices.ContainsFunc(p.Tags.Channels, func(c Channel) bool { return c.Name == name }) {
-			return at.check("params", fmt.Sprintf("%s.channels[%d]", field, i), false, "the name of one of the channels of the tags")
+			return at.check(fmt.Sprintf("%s.channels[%d]", field, i), false, "the name of one of the channels of the tags")
 		}
 	}
 	switch {
 	case (g.Low == nil) == (g.High == nil):
-		return at.check("params", field, false, "exactly one of low and high")
+		return at.check(field, false, "exactly one of low and high")
 	case g.Low != nil && !areScore(*g.Low):
-		return at.check("params", field+".low", false, "-100 to 100 points")
+		return at.check(field+".low", false, "-100 to 100 points")
 	case g.High != nil && !areScore(*g.High):
-		return at.check("params", field+".high", false, "-100 to 100 points")
+		return at.check(field+".high", false, "-100 to 100 points")
 	case g.Paths < 0 || g.Paths > p.Paths.Most:
-		return at.check("params", field+".paths", false, "0 to paths.most")
+		return at.check(field+".paths", false, "0 to paths.most")
 	case g.Evidence < 0 || g.Evidence > 0 && len(g.Channels) == 0:
-		return at.check("params", field+".evidence", false, "units above 0, with channels")
+		return at.check(field+".evidence", false, "units above 0, with channels")
 	case g.RecentRaters < 0 || g.RecentDays < 0 || g.RecentDays > maxDays || (g.RecentRaters > 0) != (g.RecentDays > 0):
-		return at.check("params", field, false, "recentRaters and recentDays (at most 36500) both above 0, or neither")
+		return at.check(field, false, "recentRaters and recentDays (at most 36500) both above 0, or neither")
 	}
 	return nil
 }

@@ -30,7 +30,21 @@ type postgres struct {
 const template = "bench_template"
 
 func startPostgres(ctx context.Context, log *slog.Logger) (*postgres, error) {
-	server, err := pg.Start(ctx, pg.Options{Log: log})
+	return startWith(ctx, pg.Options{Log: log})
+}
+
+// startCounting is startPostgres with a count of statements, where the server has the
+// library for it.
+func startCounting(ctx context.Context, log *slog.Logger) (*postgres, error) {
+	p, err := startWith(ctx, pg.Options{Log: log, Settings: map[string]string{"shared_preload_libraries": "pg_stat_statements"}})
+	if err != nil && ctx.Err() == nil {
+		return startPostgres(ctx, log)
+	}
+	return p, err
+}
+
+func startWith(ctx context.Context, o pg.Options) (*postgres, error) {
+	server, err := pg.Start(ctx, o)
 	if err != nil {
 		return nil, err
 	}

@@ -62,7 +62,7 @@ const (
 // does nothing, and that killing workers loses and doubles nothing.
 func Runs(ctx context.Context, o RunsOptions) (r Report, err error) {
 	log := slog.New(slog.DiscardHandler)
-	p, err := startPostgres(ctx, log)
+	p, err := startCounting(ctx, log)
 	if err != nil {
 		return r, err
 	}
