@@ -308,8 +308,8 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 		most int
 		call func(limit int) error
 	}{
-		{"agents", 4, func(n int) error { _, err := db.Agents(ctx, store.AgentFilter{Limit: n}); return err }},
-		{"agent", 5, func(int) error { _, _, err := db.Agent(ctx, ids[0], latest); return err }},
+		{"agents", 5, func(n int) error { _, err := db.Agents(ctx, store.AgentFilter{Limit: n}); return err }},
+		{"agent", 6, func(int) error { _, _, err := db.Agent(ctx, ids[0], latest); return err }},
 		{"feedback", 4, func(n int) error {
 			_, err := db.Feedback(ctx, ids[0], store.FeedbackFilter{Limit: n, At: latest})
 			return err
@@ -318,11 +318,11 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 			_, err := db.Validations(ctx, ids[0], store.ValidationFilter{Limit: n, At: latest})
 			return err
 		}},
-		{"reputation", 9, func(int) error {
+		{"reputation", 10, func(int) error {
 			_, err := db.Reputation(ctx, ids[0], store.ReputationQuery{At: latest})
 			return err
 		}},
-		{"agents by id", 2, func(n int) error { _, err := db.AgentsByID(ctx, ids[:min(n, len(ids))]); return err }},
+		{"agents by id", 3, func(n int) error { _, err := db.AgentsByID(ctx, ids[:min(n, len(ids))]); return err }},
 		{"feedback by agents", 2, func(n int) error { _, err := db.FeedbackByAgents(ctx, ids, n); return err }},
 		{"validations by agents", 1, func(n int) error { _, err := db.ValidationsByAgents(ctx, ids, n); return err }},
 		{"summaries by agents", 1, func(n int) error { _, err := db.SummariesByAgents(ctx, ids[:min(n, len(ids))]); return err }},

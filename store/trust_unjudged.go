@@ -50,6 +50,7 @@ func (s subject) unjudged(ctx context.Context) (repute.Score, error) {
 func addUnjudged(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agent, chains []uint64) error {
 	for _, a := range agents {
 		a.Score = unknown()
+		a.Score.Agent = a.ID
 	}
 	rows, err := tx.Query(ctx, `
 		select r.chain_id, r.unjudged_low, r.unjudged_high from (select distinct unnest($1::bigint[]) as chain_id) c
