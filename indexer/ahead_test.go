@@ -61,7 +61,7 @@ func TestFetchesAhead(t *testing.T) {
 	t.Parallel()
 	c, _ := final(t, 21, 1_000)
 	var w traffic
-	c.Inject(w.rule(c, 20*time.Millisecond, nil))
+	c.Inject(w.rule(c, 100*time.Millisecond, nil))
 	db := openStore(t)
 	catchUp(t, follow(t, db, c, Options{StartRange: 50, MaxRange: 50, Ahead: 3}))
 	if w.top != 3 {

@@ -131,7 +131,7 @@ func TestHostileDocumentsAreRecorded(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	client, err := resolver.New(resolver.Options{Timeout: 2 * time.Second, Gateways: []string{gateway}, GuardOptions: resolver.GuardOptions{
+	client, err := resolver.New(resolver.Options{Timeout: 8 * time.Second, Gateways: []string{gateway}, GuardOptions: resolver.GuardOptions{
 		AllowHosts: []string{host.Host}, AllowPrefixes: []netip.Prefix{netip.MustParsePrefix("127.0.0.1/32")}, Resolver: names(t)}})
 	if err != nil {
 		t.Fatal(err)
