@@ -105,7 +105,7 @@ func TestHostileDocumentsAreRecorded(t *testing.T) {
 		{s.URL + "/bomb", resolver.ReasonRatio, ""},
 		{s.URL + "/huge", resolver.ReasonTooLarge, ""},
 		{s.URL + "/name", resolver.ReasonTooLarge, ""},
-		{s.URL + "/loris", resolver.ReasonTimeout, ""},
+		{s.URL + "/loris", resolver.ReasonTooSlow, ""},
 		{s.URL + "/again", resolver.ReasonRedirects, ""},
 		{s.URL + "/metadata", resolver.ReasonBlockedAddress, ""},
 		{s.URL + "/self", resolver.ReasonBlockedAddress, ""},
