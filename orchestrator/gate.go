@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"math"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -69,7 +70,7 @@ func (g *gate) judge(ctx context.Context, m repute.Module, task policy.Task, own
 // Judge says what the trust gate would say of an agent and a task now, and stores
 // nothing. lenient lets agents without identity pass where no threshold asks for one.
 func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict, err error) {
-	v = Verdict{Agent: policy.Agent{Slug: m.Slug, Status: "unrated", Validation: policy.ValidationDisabled}, Task: task, Threshold: own,
+	v = Verdict{Agent: unknownAgent(m.Slug), Task: task, Threshold: own,
 		Policy: p.Hash(), Gates: []trust.GateView{}, At: time.Now().UTC()}
 	if !lenient {
 		v.Threshold.RequireIdentity = true
@@ -81,6 +82,11 @@ func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m 
 	}
 	v.Decision = p.Gate(task, v.Threshold, v.Agent)
 	return v, nil
+}
+
+// unknownAgent is an agent of which nothing is indexed.
+func unknownAgent(slug string) policy.Agent {
+	return policy.Agent{Slug: slug, Status: "unrated", Validation: policy.ValidationDisabled}
 }
 
 // read fills in what is indexed of an agent: the final score, and the identity checks.
@@ -111,7 +117,7 @@ func (v *Verdict) addSnapshot(s *trust.OpenFiSnapshot) {
 	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
 		s.IdentityExists, s.RegistrationResolves, s.AgentJSONResolves, s.OperatorMatches
 	v.Agent.Validation = string(s.ValidationStatus)
-	v.Agent.Trust01 = float64(s.Overall) / float64(trust.One)
+	v.Agent.Trust01 = math.Round(float64(s.Overall)/float64(trust.One)*1e6) / 1e6 // as precise as the stored snapshot
 }
 
 func (v *Verdict) addScore(s *repute.Score) error {
@@ -138,27 +144,28 @@ func (v *Verdict) addScore(s *repute.Score) error {
 
 func points(p repute.Points) float64 { return float64(p) / 1000 }
 
-// VerifyVerdict makes a verdict again: the score from the stored evidence by replay, the
-// decision from the stored policy. It is an error that says what differs, or what is
-// pruned. The identity checks are taken as pinned: files on the network change.
+// VerifyVerdict makes a verdict again: the score from the stored evidence by replay, what
+// the policy saw of the agent from that and the pinned identity checks, the decision from
+// the stored policy. It is an error that says what differs, or what is pruned. The
+// identity checks themselves are taken as pinned: files on the network change.
 func VerifyVerdict(ctx context.Context, db *store.DB, replay *trust.Reader, v Verdict) error {
+	again := Verdict{Agent: unknownAgent(v.Agent.Slug), Pin: Pin{Agent: v.Pin.Agent}}
+	again.Agent.ID = v.Pin.Agent
+	if len(v.OpenFi) > 0 {
+		var s trust.OpenFiSnapshot
+		if err := json.Unmarshal(v.OpenFi, &s); err != nil {
+			return repute.Conflict("the pinned identity checks cannot be read: %v", err)
+		}
+		again.addSnapshot(&s)
+	}
+	again.Agent.Low, again.Agent.High = v.Agent.Low, v.Agent.High // of the run's parameters, where nobody judged the agent
 	if v.Pin.Block != 0 {
-		ref, err := repute.ParseAgentRef(v.Pin.Agent)
-		if err != nil || ref.Registry == nil {
-			return fmt.Errorf("pinned agent %q: %w", v.Pin.Agent, repute.ErrInvalid)
-		}
-		id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
-		score, err := replay.Replay(ctx, id, v.Pin.Block)
-		if err != nil {
-			return fmt.Errorf("replay of the pinned score: %w", err)
-		}
-		again := v
-		if err := again.addScore(&score); err != nil {
+		if err := again.remake(ctx, replay, v.Pin); err != nil {
 			return err
 		}
-		if again.Pin != v.Pin {
-			return repute.Conflict("the replayed score of agent %s at block %d is another than the pinned one", v.Pin.Agent, v.Pin.Block)
-		}
+	}
+	if string(mustJSON(again.Agent)) != string(mustJSON(v.Agent)) {
+		return repute.Conflict("what the policy saw of agent %q does not follow from the pinned evidence", v.Agent.Slug)
 	}
 	text, err := db.TrustInput(ctx, v.Policy)
 	if err != nil {
@@ -168,8 +175,28 @@ func VerifyVerdict(ctx context.Context, db *store.DB, replay *trust.Reader, v Ve
 	if err != nil {
 		return fmt.Errorf("pinned policy: %w", err)
 	}
-	if again := p.Gate(v.Task, v.Threshold, v.Agent); !sameDecision(again, v.Decision) {
+	if again := p.Gate(v.Task, v.Threshold, again.Agent); !sameDecision(again, v.Decision) {
 		return repute.Conflict("the pinned policy decides %s now, not %s", again.Effect, v.Decision.Effect)
+	}
+	return nil
+}
+
+// remake adds the pinned score, made again.
+func (v *Verdict) remake(ctx context.Context, replay *trust.Reader, pin Pin) error {
+	ref, err := repute.ParseAgentRef(pin.Agent)
+	if err != nil || ref.Registry == nil {
+		return fmt.Errorf("pinned agent %q: %w", pin.Agent, repute.ErrInvalid)
+	}
+	id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
+	score, err := replay.Replay(ctx, id, pin.Block)
+	if err != nil {
+		return fmt.Errorf("replay of the pinned score: %w", err)
+	}
+	if err := v.addScore(&score); err != nil {
+		return err
+	}
+	if v.Pin != pin {
+		return repute.Conflict("the replayed score of agent %s at block %d is another than the pinned one", pin.Agent, pin.Block)
 	}
 	return nil
 }

@@ -1,0 +1,39 @@
+package orchestrator_test
+
+import (
+	"errors"
+	"testing"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+)
+
+// A stored verdict holds only while all that the policy saw of the agent follows from
+// what is pinned.
+func TestVerdictFollowsFromItsPin(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	p := rules(t, "version: \"1\"\n")()
+	_, err := h.db.KeepTrustInput(t.Context(), p.Text())
+	ok(t, err)
+	task := policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}
+	least := 10.0
+	v, err := orchestrator.Judge(t.Context(), h.db, p, true, repute.Module{Slug: "plain"}, task, policy.Threshold{MinReputation: &least})
+	ok(t, err)
+	if v.Decision.Effect != policy.Deny {
+		t.Fatalf("an unknown agent: %+v", v.Decision)
+	}
+	ok(t, orchestrator.VerifyVerdict(t.Context(), h.db, nil, v))
+	for name, forge := range map[string]func(*orchestrator.Verdict){
+		"another status":   func(v *orchestrator.Verdict) { v.Agent.Status, v.Agent.Score, v.Agent.Low = policy.StatusRated, 80, 70 },
+		"another identity": func(v *orchestrator.Verdict) { v.Agent.IdentityExists, v.Agent.Trust01 = true, 1 },
+		"another decision": func(v *orchestrator.Verdict) { v.Decision.Effect = policy.Allow },
+	} {
+		forged := v
+		forge(&forged)
+		if err := orchestrator.VerifyVerdict(t.Context(), h.db, nil, forged); !errors.Is(err, repute.ErrConflict) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
