@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"sync"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -97,6 +98,10 @@ type HTTPResponse struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"` // at most 1 MiB; more is an error
+	// At is when the request was sent, ElapsedMS how long the whole answer took to come.
+	// After a crash they are those of the call that was made.
+	At        time.Time `json:"at"`
+	ElapsedMS int64     `json:"elapsedMs"`
 }
 
 const maxAnswer = 1 << 20
@@ -141,15 +146,17 @@ func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPR
 		req.Header[http.CanonicalHeaderKey(name)] = values
 	}
 	req.Header.Set("Idempotency-Key", key)
+	began := time.Now()
 	resp, err := e.o.HTTP.Do(req)
 	if err != nil {
 		return out, fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
 	}
 	defer resp.Body.Close()
-	out = HTTPResponse{Status: resp.StatusCode, Header: resp.Header}
+	out = HTTPResponse{Status: resp.StatusCode, Header: resp.Header, At: began.UTC()}
 	out.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	if err == nil && len(out.Body) > maxAnswer {
-		return HTTPResponse{}, fmt.Errorf("the answer has more than %d bytes: %w", maxAnswer, repute.ErrLimited)
+	out.ElapsedMS = time.Since(began).Milliseconds()
+	if err == nil && len(out.Body) > maxAnswer { // no limit of the run's: the agent may go on
+		return HTTPResponse{}, repute.Invalid("answer", fmt.Sprintf("has more than %d bytes", maxAnswer), "a shorter one")
 	}
 	return out, err
 }

@@ -154,7 +154,13 @@ func (e *Engine) install(ctx context.Context) error {
 		if err != nil && !errors.Is(err, repute.ErrNotFound) {
 			return err
 		}
-		known.Slug, known.URL, known.Manifest = slug, "", mustJSON(m.Info().Manifest)
+		manifest := m.Info().Manifest
+		if id, err := manifest.identity(); err != nil {
+			return fmt.Errorf("agent %q: %w", slug, err)
+		} else if id != nil {
+			known.Agent = id
+		}
+		known.Slug, known.URL, known.Manifest = slug, "", mustJSON(manifest)
 		_, known.DryRun = m.(DryRunner)
 		if err := e.db.SaveModule(ctx, known); err != nil {
 			return err

@@ -74,6 +74,23 @@ type ManifestIdentity struct {
 	RegistrationTxHash string `json:"registrationTxHash,omitempty"`
 }
 
+// identity is where the agent says it is registered; nil where it names no chain.
+func (m *Manifest) identity() (*repute.AgentID, error) {
+	e := m.ERC8004
+	if e == nil || e.ChainID == 0 {
+		return nil, nil
+	}
+	registry, err := repute.ParseAddress("manifest.erc8004.agentRegistry", e.AgentRegistry)
+	if err != nil {
+		return nil, err
+	}
+	token, err := repute.ParseTokenID(e.AgentID)
+	if err != nil {
+		return nil, repute.Invalid("manifest.erc8004.agentId", fmt.Sprintf("%.80q is no id", e.AgentID), "decimal digits")
+	}
+	return &repute.AgentID{ChainID: e.ChainID, Registry: registry, TokenID: token}, nil
+}
+
 // ManifestTool is a tool that an agent uses.
 type ManifestTool struct {
 	Name        string `json:"name"`

@@ -140,3 +140,17 @@ func looksJSON(b []byte) bool {
 	b = bytes.TrimLeft(b, " \t\r\n\ufeff")
 	return len(b) > 0 && (b[0] == '{' || b[0] == '[')
 }
+
+// Inline reads a URI that is its own document: a data: URI, or JSON where a URI belongs.
+// It is an error of the package for every other form, and for more than limit bytes.
+func Inline(uri string, limit int64) ([]byte, error) {
+	switch ref := Classify(uri); {
+	case ref.Kind == KindData:
+		b, _, err := decodeData(ref.URL, limit)
+		return b, err
+	case ref.Kind == KindJSON && int64(len(ref.URL)) <= limit:
+		return []byte(ref.URL), nil
+	default:
+		return nil, final(ReasonUnsupportedScheme, "%s has to be fetched", ref.Kind)
+	}
+}

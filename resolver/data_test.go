@@ -111,3 +111,15 @@ func FuzzData(f *testing.F) {
 		}
 	})
 }
+
+func TestInline(t *testing.T) {
+	for uri, want := range map[string]string{`data:application/json;base64,eyJhIjoxfQ==`: `{"a":1}`, ` {"a":1}`: `{"a":1}`, `https://example.com/a`: "", "ipfs://x": "", "": ""} {
+		got, err := Inline(uri, 7)
+		if string(got) != want || (err == nil) != (want != "") {
+			t.Errorf("%q is %q, %v", uri, got, err)
+		}
+	}
+	if b, err := Inline(`{"a":10}`, 7); err == nil {
+		t.Errorf("8 bytes of at most 7: %q", b)
+	}
+}
