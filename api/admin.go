@@ -9,11 +9,11 @@ import (
 	"time"
 
 	"repute"
+	"repute/internal/httpapi"
 
 	"github.com/labstack/echo/v4"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
-	"golang.org/x/time/rate"
 	"riverqueue.com/riverui"
 )
 
@@ -34,7 +34,7 @@ const (
 // admin lets in who knows the operator's token.
 type admin struct {
 	token  [sha256.Size]byte // of the token, so that comparing tells nothing of its length
-	wrong  *buckets          // of callers that were wrong
+	wrong  *httpapi.Limiter  // of callers that were wrong
 	origin *http.CrossOriginProtection
 }
 
@@ -55,7 +55,7 @@ func (a *API) mountAdmin(token string) error {
 	}
 	guard := admin{
 		token: sha256.Sum256([]byte(token)), origin: http.NewCrossOriginProtection(),
-		wrong: newBuckets(rate.Every(wrongTokenPeriod), wrongTokens),
+		wrong: httpapi.NewLimiter("", 1/wrongTokenPeriod.Seconds(), wrongTokens, nil, a.log),
 	}
 	show := func(c echo.Context) error {
 		h := c.Response().Header()
@@ -78,7 +78,7 @@ func (a *API) mountAdmin(token string) error {
 func (g admin) check(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		if err := g.origin.Check(c.Request()); err != nil {
-			return newBody(http.StatusForbidden, "forbidden", "Forbidden", "this page may not be asked from another site")
+			return httpapi.NewError(http.StatusForbidden, "forbidden", "Forbidden", "this page may not be asked from another site")
 		}
 		given, has := tokenIn(c.Request())
 		if !has {
@@ -87,9 +87,9 @@ func (g admin) check(next echo.HandlerFunc) echo.HandlerFunc {
 		if g.isRight(given) {
 			return next(c)
 		}
-		if now := time.Now(); !g.wrong.bucket(callerKey(c.RealIP()), now).AllowN(now, 1) {
-			b := *problem(fmt.Errorf("too many wrong tokens: %w", repute.ErrLimited))
-			b.retryAfter = wrongTokenPeriod
+		if g.wrong.Allow(c.Request().Context(), httpapi.CallerKey(c.RealIP())) > 0 {
+			b := *httpapi.ErrorOf(fmt.Errorf("too many wrong tokens: %w", repute.ErrLimited))
+			b.Retry = wrongTokenPeriod
 			return &b
 		}
 		return unauthorized(c, "the token is wrong")
@@ -115,7 +115,7 @@ func tokenIn(r *http.Request) (token string, has bool) {
 func unauthorized(c echo.Context, detail string) error {
 	c.Response().Header().Add("WWW-Authenticate", `Basic realm="repute", charset="UTF-8"`)
 	c.Response().Header().Add("WWW-Authenticate", `Bearer realm="repute"`)
-	b := newBody(http.StatusUnauthorized, "unauthorized", "Unauthorized", detail)
+	b := httpapi.NewError(http.StatusUnauthorized, "unauthorized", "Unauthorized", detail)
 	b.Hint = "Authorization: Bearer {token}, or any user with the token for a password; admin_token of the configuration"
 	return b
 }

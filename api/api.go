@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/store"
 	"repute/trust"
 	"repute/trust/statement"
@@ -101,9 +102,9 @@ type API struct {
 	readiness    readiness
 	log          *slog.Logger
 	limits       Limits
-	limiter      limiter
-	refreshes    limiter // of refreshes, which cost others a fetch
-	walks        limiter // of explanations, and of walks by a caller's roots
+	limiter      *httpapi.Limiter
+	refreshes    *httpapi.Limiter // of refreshes, which cost others a fetch
+	walks        *httpapi.Limiter // of explanations, and of walks by a caller's roots
 	trust        *trust.Reader
 	metrics      *metrics
 	registry     *prometheus.Registry
@@ -134,9 +135,9 @@ func New(o Options) (*API, error) {
 	if err := a.registry.Register(newIndexCollector(a.db, a.log)); err != nil {
 		return nil, fmt.Errorf("register metrics: %w", err)
 	}
-	a.limiter = newLimiter("rate", a.limits.Rate, a.limits.Burst, o.Redis, a.log)
-	a.refreshes = newLimiter("refresh", 1/refreshPeriod.Seconds(), refreshBurst, o.Redis, a.log)
-	a.walks = newLimiter("walk", 1/walkPeriod.Seconds(), walkBurst, o.Redis, a.log)
+	a.limiter = httpapi.NewLimiter("rate", a.limits.Rate, a.limits.Burst, o.Redis, a.log)
+	a.refreshes = httpapi.NewLimiter("refresh", 1/refreshPeriod.Seconds(), refreshBurst, o.Redis, a.log)
+	a.walks = httpapi.NewLimiter("walk", 1/walkPeriod.Seconds(), walkBurst, o.Redis, a.log)
 	if a.trust, err = trust.NewReader(a.db, o.Trust); err != nil {
 		return nil, fmt.Errorf("trust: %w", err)
 	}
@@ -147,10 +148,10 @@ func New(o Options) (*API, error) {
 		return nil, fmt.Errorf("graphql schema: %w", err)
 	}
 	a.use()
-	a.huma = humaecho.New(a.echo, humaConfig())
+	a.huma = humaecho.New(a.echo, httpapi.Config("repute", apiVersion, apiDescription))
 	a.mount()
 	a.describePlain()
-	if a.openapi, err = describe(a.huma.OpenAPI()); err != nil {
+	if a.openapi, err = httpapi.Describe(a.huma.OpenAPI()); err != nil {
 		return nil, err
 	}
 	a.mountPlain()

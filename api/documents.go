@@ -12,6 +12,7 @@ import (
 	"unicode/utf8"
 
 	"repute"
+	"repute/internal/httpapi"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -71,7 +72,7 @@ func (q *RefreshQuery) Query() *RefreshQuery { return q }
 // the colon.
 func (q *RefreshQuery) Resolve(ctx huma.Context) []error {
 	u := ctx.URL()
-	q.caller, q.stray = callerOf(ctx.Context()), !strings.HasSuffix(u.Path, "/documents"+refreshVerb)
+	q.caller, q.stray = httpapi.CallerOf(ctx.Context()), !strings.HasSuffix(u.Path, "/documents"+refreshVerb)
 	return q.Request.Resolve(ctx)
 }
 
@@ -125,7 +126,7 @@ func (a *API) mountDocuments() {
 			"200": {Description: "The bytes as they were read. What is no JSON comes as plain text or octets, never as a page.", Content: map[string]*huma.MediaType{
 				jsonType: {}, plainType: {}, octetType: {}}},
 			"304":     {Description: "The caller has the bytes."},
-			"default": problemResponse(a.huma.OpenAPI().Components.Schemas),
+			"default": problemResponse(a.huma),
 		},
 	}, a.body)
 }
@@ -142,7 +143,7 @@ func onRefresh[I any, P interface {
 	register(a, op, func(ctx context.Context, in *I) (*output[RefreshAnswer], error) {
 		q := P(in).Query()
 		if q.stray {
-			return nil, noRoute()
+			return nil, httpapi.NoRoute(routesAt)
 		}
 		ref, err := P(in).Ref()
 		if err != nil {
@@ -171,7 +172,7 @@ func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQu
 func encodeVersion(v repute.DocumentVersion) DocumentVersion {
 	w := DocumentVersion{
 		URISize: Long(v.URISize), FromBlock: Long(v.FromBlock), ToBlock: orNull(Long(v.ToBlock)), FetchedAt: encodeTime(v.FetchedAt),
-		Source: orNull(v.Source), SHA256: encodeHash(v.SHA256), Size: Long(v.Size), Kept: v.Kept, Reason: orNull(clean(v.Reason)),
+		Source: orNull(v.Source), SHA256: encodeHash(v.SHA256), Size: Long(v.Size), Kept: v.Kept, Reason: orNull(httpapi.Clean(v.Reason)),
 	}
 	w.URI, w.URIHex = text(v.URI)
 	return w
@@ -184,7 +185,7 @@ const (
 )
 
 func (a *API) refresh(ctx context.Context, ref repute.AgentRef, caller string) (*output[RefreshAnswer], error) {
-	if wait := a.refreshes.allow(ctx, caller); wait > 0 && a.limits.Rate >= 0 {
+	if wait := a.refreshes.Allow(ctx, caller); wait > 0 && a.limits.Rate >= 0 {
 		return nil, tooSoon("too many refreshes", wait)
 	}
 	id, err := a.resolve(ctx, ref)
@@ -203,8 +204,8 @@ func (a *API) refresh(ctx context.Context, ref repute.AgentRef, caller string) (
 }
 
 func tooSoon(detail string, wait time.Duration) error {
-	b := *problem(fmt.Errorf("%s: %w", detail, repute.ErrLimited))
-	b.retryAfter = max(wait, time.Second)
+	b := *httpapi.ErrorOf(fmt.Errorf("%s: %w", detail, repute.ErrLimited))
+	b.Retry = max(wait, time.Second)
 	b.Hint = "wait as long as Retry-After says"
 	return &b
 }

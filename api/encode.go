@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/internal/httpapi"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -96,7 +97,7 @@ func encodeMetadata(m repute.Metadata) Metadata {
 func encodeDocument(d repute.Document) Document {
 	w := Document{
 		Status: string(d.Status), Source: orNull(d.Source), SHA256: encodeHash(d.SHA256), Size: Long(d.Size),
-		FetchedAt: encodeTime(d.FetchedAt), Reason: orNull(d.Reason), Detail: orNull(clean(d.Detail)),
+		FetchedAt: encodeTime(d.FetchedAt), Reason: orNull(d.Reason), Detail: orNull(httpapi.Clean(d.Detail)),
 		NextTry: encodeTime(d.NextTry), Problems: each(d.Problems, encodeProblem), ProblemCount: Long(d.ProblemCount),
 		Proof: encodeProof(proofOf(d)),
 	}
@@ -107,28 +108,28 @@ func encodeDocument(d repute.Document) Document {
 }
 
 func encodeProblem(p repute.Problem) Problem {
-	return Problem{Code: p.Code, Severity: string(p.Severity), Path: clean(p.Path), Message: clean(p.Message)}
+	return Problem{Code: p.Code, Severity: string(p.Severity), Path: httpapi.Clean(p.Path), Message: httpapi.Clean(p.Message)}
 }
 
 func encodeRegistration(r repute.Registration) *Registration {
 	return &Registration{
-		Type: clean(r.Type), Name: clean(r.Name), Description: clean(r.Description), Image: clean(r.Image),
+		Type: httpapi.Clean(r.Type), Name: httpapi.Clean(r.Name), Description: httpapi.Clean(r.Description), Image: httpapi.Clean(r.Image),
 		Active: r.Active, X402: r.X402, Services: each(r.Services, encodeService),
-		Registrations: each(r.Registrations, encodeLink), SupportedTrust: each(r.SupportedTrust, clean),
+		Registrations: each(r.Registrations, encodeLink), SupportedTrust: each(r.SupportedTrust, httpapi.Clean),
 		Extra: r.Extra, Partial: r.Partial,
 	}
 }
 
 func encodeService(s repute.Service) Service {
 	return Service{
-		Name: clean(s.Name), Endpoint: clean(s.Endpoint), Version: clean(s.Version),
-		Skills: each(s.Skills, clean), Domains: each(s.Domains, clean),
-		Tools: each(s.Tools, clean), Prompts: each(s.Prompts, clean), Resources: each(s.Resources, clean), Extra: s.Extra,
+		Name: httpapi.Clean(s.Name), Endpoint: httpapi.Clean(s.Endpoint), Version: httpapi.Clean(s.Version),
+		Skills: each(s.Skills, httpapi.Clean), Domains: each(s.Domains, httpapi.Clean),
+		Tools: each(s.Tools, httpapi.Clean), Prompts: each(s.Prompts, httpapi.Clean), Resources: each(s.Resources, httpapi.Clean), Extra: s.Extra,
 	}
 }
 
 func encodeLink(l repute.RegistrationLink) RegistrationLink {
-	w := RegistrationLink{Registry: clean(l.Registry)}
+	w := RegistrationLink{Registry: httpapi.Clean(l.Registry)}
 	if l.TokenID != nil {
 		w.TokenID = orNull(BigInt(l.TokenID.Dec()))
 	}
@@ -251,7 +252,7 @@ func encodeKinds(c repute.ChainStatus) []KindCompleteness {
 }
 
 func encodeGap(chain uint64, g repute.Gap) Gap {
-	w := Gap{Blocks: encodeRange(g.Blocks), Reason: clean(g.Reason), Since: encodeTime(g.Since), Tries: Long(g.Tries), NextTry: encodeTime(g.Next)}
+	w := Gap{Blocks: encodeRange(g.Blocks), Reason: httpapi.Clean(g.Reason), Since: encodeTime(g.Since), Tries: Long(g.Tries), NextTry: encodeTime(g.Next)}
 	if g.Agent != nil {
 		w.Agent = orNull(ID(repute.AgentID{ChainID: chain, TokenID: *g.Agent}.Short()))
 	}
@@ -263,7 +264,7 @@ func encodeGap(chain uint64, g repute.Gap) Gap {
 
 func encodeChain(c repute.ChainStatus) Chain {
 	return Chain{
-		ChainID: Long(c.Chain.ID), Name: clean(c.Name), StartBlock: Long(c.StartBlock), Imported: c.Imported,
+		ChainID: Long(c.Chain.ID), Name: httpapi.Clean(c.Name), StartBlock: Long(c.StartBlock), Imported: c.Imported,
 		Registries: Registries{
 			Identity: address(c.Identity), Reputation: address(c.Reputation), Validations: each(c.Validations, address),
 		},
@@ -287,7 +288,7 @@ func encodeScoring(s repute.Scoring) ChainScores {
 func encodeEndpoint(e repute.Endpoint) Endpoint {
 	process := sha256.Sum256([]byte(e.Owner)) // the owner names the machine
 	return Endpoint{
-		Name: clean(e.Name), Process: hex.EncodeToString(process[:4]), Kind: e.Kind, State: string(e.State),
+		Name: httpapi.Clean(e.Name), Process: hex.EncodeToString(process[:4]), Kind: e.Kind, State: string(e.State),
 		LatencyMs: float64(e.Latency.Microseconds()) / 1000, ErrorRate: e.ErrorRate, Requests: Long(e.Requests), Failures: Long(e.Failures),
 		RateLimit: e.RateLimit, Concurrency: Long(e.Concurrency), Head: orNull(Long(e.Head)), LastError: orNull(withoutSecrets(e.LastError)),
 		LastOKAt: encodeTime(e.LastOKAt), UpdatedAt: encodeTime(e.UpdatedAt),
@@ -301,5 +302,5 @@ func withoutSecrets(msg string) string {
 		return ""
 	}
 	re := regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^\s/@"']*@)?([^\s/?#"']+)[^\s"']*`)
-	return clean(re.ReplaceAllString(msg, "$1$2"))
+	return httpapi.Clean(re.ReplaceAllString(msg, "$1$2"))
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/trust"
 )
 
@@ -146,7 +147,7 @@ const (
 
 // admitWalk counts what is dearer than a read against the caller's own bucket.
 func (a *API) admitWalk(ctx context.Context) error {
-	if wait := a.walks.allow(ctx, callerOf(ctx)); wait > 0 && a.limits.Rate >= 0 {
+	if wait := a.walks.Allow(ctx, httpapi.CallerOf(ctx)); wait > 0 && a.limits.Rate >= 0 {
 		return tooSoon("too many explanations and walks from roots of your own", wait)
 	}
 	return nil

@@ -2,6 +2,7 @@ package api
 
 import (
 	"repute"
+	"repute/internal/httpapi"
 	"repute/manifest"
 )
 
@@ -84,7 +85,7 @@ func encodeFile(f *repute.File) *File {
 	}
 	w := &File{
 		Status: string(f.Status), Source: orNull(f.Source), SHA256: encodeHash(f.SHA256), Keccak256: encodeHash(f.Keccak), Size: Long(f.Size),
-		FetchedAt: encodeTime(f.FetchedAt), Reason: orNull(f.Reason), Detail: orNull(clean(f.Detail)), Proof: encodeProof(f.Proof),
+		FetchedAt: encodeTime(f.FetchedAt), Reason: orNull(f.Reason), Detail: orNull(httpapi.Clean(f.Detail)), Proof: encodeProof(f.Proof),
 		Problems: each(f.Problems, encodeProblem), ProblemCount: Long(f.ProblemCount), Contradictions: []Problem{},
 	}
 	if f.Feedback != nil {
@@ -95,11 +96,11 @@ func encodeFile(f *repute.File) *File {
 
 func encodeFeedbackFile(f repute.FeedbackFile) *FeedbackFile {
 	w := &FeedbackFile{
-		Registry: clean(f.Registry), Client: clean(f.Client), CreatedAt: clean(f.CreatedAt), Value: clean(f.Value), Rating: clean(f.Rating),
-		Tag1: clean(f.Tag1), Tag2: clean(f.Tag2), Endpoint: clean(f.Endpoint), Text: clean(f.Text),
-		MCP:  FeedbackMCP{clean(f.MCP.Tool), clean(f.MCP.Prompt), clean(f.MCP.Resource)},
-		A2A:  FeedbackA2A{each(f.A2A.Skills, clean), clean(f.A2A.ContextID), clean(f.A2A.TaskID)},
-		OASF: FeedbackOASF{each(f.OASF.Skills, clean), each(f.OASF.Domains, clean)},
+		Registry: httpapi.Clean(f.Registry), Client: httpapi.Clean(f.Client), CreatedAt: httpapi.Clean(f.CreatedAt), Value: httpapi.Clean(f.Value), Rating: httpapi.Clean(f.Rating),
+		Tag1: httpapi.Clean(f.Tag1), Tag2: httpapi.Clean(f.Tag2), Endpoint: httpapi.Clean(f.Endpoint), Text: httpapi.Clean(f.Text),
+		MCP:  FeedbackMCP{httpapi.Clean(f.MCP.Tool), httpapi.Clean(f.MCP.Prompt), httpapi.Clean(f.MCP.Resource)},
+		A2A:  FeedbackA2A{each(f.A2A.Skills, httpapi.Clean), httpapi.Clean(f.A2A.ContextID), httpapi.Clean(f.A2A.TaskID)},
+		OASF: FeedbackOASF{each(f.OASF.Skills, httpapi.Clean), each(f.OASF.Domains, httpapi.Clean)},
 	}
 	if f.TokenID != nil {
 		w.TokenID = orNull(BigInt(f.TokenID.Dec()))
@@ -109,7 +110,7 @@ func encodeFeedbackFile(f repute.FeedbackFile) *FeedbackFile {
 		w.Decimals = &decimals
 	}
 	if p := f.Payment; p != nil {
-		w.Payment = &PaymentClaim{clean(p.From), clean(p.To), clean(p.ChainID), clean(p.TxHash)}
+		w.Payment = &PaymentClaim{httpapi.Clean(p.From), httpapi.Clean(p.To), httpapi.Clean(p.ChainID), httpapi.Clean(p.TxHash)}
 	}
 	return w
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/internal/httpapi"
 
 	"github.com/ipfs/boxo/blockservice"
 	"github.com/ipfs/boxo/exchange/offline"
@@ -33,10 +34,10 @@ const (
 type ipfsGateway struct {
 	kept *keptBlocks
 	next http.Handler
-	fail func(context.Context, error) *ErrorBody
+	fail func(context.Context, error) *httpapi.ErrorBody
 }
 
-func newIPFSGateway(blocks blockSource, l Limits, fail func(context.Context, error) *ErrorBody) (*ipfsGateway, error) {
+func newIPFSGateway(blocks blockSource, l Limits, fail func(context.Context, error) *httpapi.ErrorBody) (*ipfsGateway, error) {
 	kept := &keptBlocks{from: blocks}
 	// Nothing is fetched for a caller: what is not kept is not there.
 	backend, err := gateway.NewBlocksBackend(blockservice.New(kept, offline.Exchange(kept)))
@@ -57,7 +58,7 @@ func (g *ipfsGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	left := newAllowance()
 	r = r.WithContext(context.WithValue(r.Context(), allowanceKey{}, left))
 	if err := g.check(r); err != nil {
-		g.fail(r.Context(), err).write(w)
+		g.fail(r.Context(), err).Write(w)
 		return
 	}
 	answer := &gatewayAnswer{ResponseWriter: w}
@@ -67,10 +68,10 @@ func (g *ipfsGateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	answer.dropHeaders()
 	if err := left.failure(); err != nil {
-		g.fail(r.Context(), err).write(w) // the library tells no more of it than its text
+		g.fail(r.Context(), err).Write(w) // the library tells no more of it than its text
 		return
 	}
-	g.fail(r.Context(), answer.problem()).write(w)
+	g.fail(r.Context(), answer.problem()).Write(w)
 }
 
 // check refuses what the library would answer with less help, or lead away. It looks
@@ -83,7 +84,7 @@ func (g *ipfsGateway) check(r *http.Request) error {
 	}
 	_, err = g.kept.Get(r.Context(), id)
 	if format.IsNotFound(err) {
-		return newBody(http.StatusNotFound, "not_found", "Not found", notKept)
+		return httpapi.NewError(http.StatusNotFound, "not_found", "Not found", notKept)
 	}
 	return err
 }
@@ -137,21 +138,21 @@ func (a *gatewayAnswer) dropHeaders() {
 	}
 }
 
-func (a *gatewayAnswer) problem() *ErrorBody {
-	words := clean(strings.TrimSpace(a.words.String()))
+func (a *gatewayAnswer) problem() *httpapi.ErrorBody {
+	words := httpapi.Clean(strings.TrimSpace(a.words.String()))
 	switch a.refused {
 	case http.StatusNotAcceptable:
-		b := newBody(a.refused, "not_acceptable", "Not acceptable", "this is a trustless gateway: it serves raw blocks and CARs only")
+		b := httpapi.NewError(a.refused, "not_acceptable", "Not acceptable", "this is a trustless gateway: it serves raw blocks and CARs only")
 		b.Hint = "add ?format=raw or ?format=car, or the header Accept: application/vnd.ipld.raw or application/vnd.ipld.car"
 		return b
 	case http.StatusNotFound:
-		return newBody(a.refused, "not_found", "Not found", notKept)
+		return httpapi.NewError(a.refused, "not_found", "Not found", notKept)
 	case http.StatusGatewayTimeout:
-		return problem(context.DeadlineExceeded)
+		return httpapi.ErrorOf(context.DeadlineExceeded)
 	case http.StatusInternalServerError:
-		return problem(fmt.Errorf("ipfs gateway: %s", words))
+		return httpapi.ErrorOf(fmt.Errorf("ipfs gateway: %s", words))
 	}
-	return newBody(a.refused, "invalid", "Invalid request", words)
+	return httpapi.NewError(a.refused, "invalid", "Invalid request", words)
 }
 
 func (a *API) mountGateway() error {

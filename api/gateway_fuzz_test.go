@@ -1,6 +1,8 @@
 package api
 
 import (
+	"repute/internal/httpapi"
+
 	"context"
 	"net/http"
 	"net/http/httptest"
@@ -47,8 +49,8 @@ func FuzzGateway(f *testing.F) {
 		}
 	}
 	f.Fuzz(func(t *testing.T, b []byte, path, scope string) {
-		g, err := newIPFSGateway(hostileBlocks(b), Limits{}.withDefaults(), func(context.Context, error) *ErrorBody {
-			return newBody(http.StatusNotFound, "", "", "")
+		g, err := newIPFSGateway(hostileBlocks(b), Limits{}.withDefaults(), func(context.Context, error) *httpapi.ErrorBody {
+			return httpapi.NewError(http.StatusNotFound, "", "", "")
 		})
 		if err != nil {
 			t.Fatal(err)

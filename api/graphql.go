@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/internal/httpapi"
 
 	graphql "github.com/graph-gophers/graphql-go"
 	gqlerrors "github.com/graph-gophers/graphql-go/errors"
@@ -81,10 +82,10 @@ func (a *API) answer(c echo.Context, r graphqlRequest) error {
 	ctx, spent := withBudget(c.Request().Context(), a.limits.QueryCost)
 	response := a.schema.Exec(ctx, r.Query, r.OperationName, r.Variables)
 	for _, e := range response.Errors {
-		if b := a.settleError(ctx, e); b != nil && b.retryAfter > 0 {
-			wait := b.GetHeaders().Get(retryAfter)
+		if b := a.settleError(ctx, e); b != nil && b.Retry > 0 {
+			wait := b.GetHeaders().Get(httpapi.RetryAfter)
 			e.Extensions["retryAfter"] = json.Number(wait)
-			c.Response().Header().Set(retryAfter, wait)
+			c.Response().Header().Set(httpapi.RetryAfter, wait)
 		}
 	}
 	if spent.exceeded() {
@@ -101,13 +102,13 @@ func (a *API) graphqlSchema(c echo.Context) error {
 // settleError puts an error through the same table as REST's: a stable code in
 // the extensions, no word of the inside. Errors that are nobody's but the
 // query's (syntax, validation) keep their text and have no problem.
-func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) *ErrorBody {
+func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) *httpapi.ErrorBody {
 	cause := e.ResolverError
 	if cause == nil && (errors.Is(e.Err, context.DeadlineExceeded) || errors.Is(e.Err, context.Canceled)) {
 		cause = e.Err
 	}
 	if cause == nil {
-		e.Message = clean(e.Message)
+		e.Message = httpapi.Clean(e.Message)
 		if e.Extensions == nil {
 			e.Extensions = map[string]any{"code": "BAD_QUERY"}
 		}

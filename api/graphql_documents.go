@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"repute"
+	"repute/internal/httpapi"
 )
 
 // documentConnection is a page of an agent's documents.
@@ -50,7 +51,7 @@ func (q *query) RefreshDocument(ctx context.Context, args struct{ ID ID }) (*Ref
 	if err != nil {
 		return nil, err
 	}
-	answer, err := q.api.refresh(ctx, ref, callerOf(ctx))
+	answer, err := q.api.refresh(ctx, ref, httpapi.CallerOf(ctx))
 	if err != nil {
 		return nil, err
 	}

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/store"
 )
 
@@ -94,7 +95,7 @@ func missing(err error, hint string) error {
 	if !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
-	b := *problem(err)
+	b := *httpapi.ErrorOf(err)
 	b.Hint = cmp.Or(b.Hint, hint)
 	return &b
 }
@@ -348,7 +349,7 @@ func (a *API) status(ctx context.Context, _ *plainInput) (*output[StatusAnswer],
 		return nil, err
 	}
 	s := a.statusOf(chains)
-	s.Redis = a.redisState(ctx)
+	s.Redis = a.limiter.Redis(ctx)
 	fetching, err := a.db.Fetching(ctx)
 	if err != nil {
 		return nil, err

@@ -1,12 +1,10 @@
 package api
 
 import (
-	"fmt"
 	"net/url"
-	"sort"
-	"strings"
 
 	"repute"
+	"repute/internal/httpapi"
 
 	"github.com/danielgtaylor/huma/v2"
 )
@@ -48,7 +46,7 @@ func (r *Request) Resolve(ctx huma.Context) []error {
 		r.err = repute.Invalid("query", "not a query string", "percent-encode it")
 		return nil
 	}
-	r.values, r.err = values, checkQuery(ctx.Operation(), values)
+	r.values, r.err = values, httpapi.CheckQuery(values, ctx.Operation().Parameters)
 	return nil
 }
 
@@ -60,50 +58,6 @@ func (r *Request) optional(name string) *string {
 		return &v[0]
 	}
 	return nil
-}
-
-func checkQuery(op *huma.Operation, values url.Values) error {
-	var known []string
-	docs := map[string]string{}
-	for _, p := range op.Parameters {
-		if p.In == "query" {
-			known, docs[p.Name] = append(known, p.Name), p.Description
-		}
-	}
-	sort.Strings(known)
-	for name, given := range values {
-		if i := sort.SearchStrings(known, name); i == len(known) || known[i] != name {
-			return repute.Invalid(name, "unknown parameter", knownHint(name, known))
-		}
-		if len(given) > 1 {
-			return repute.Invalid(name, "given more than once", onceHint(docs[name]))
-		}
-		if given[0] == "" && !mayBeEmpty(docs[name]) {
-			return repute.Invalid(name, "is empty", "give a value, or leave it out")
-		}
-	}
-	return nil
-}
-
-// onceHint says how to give several values: as the parameter's documentation does.
-func onceHint(doc string) string {
-	if strings.Contains(doc, "divided by commas") {
-		return "give it once, with several values divided by commas"
-	}
-	return "give it once: it takes one value"
-}
-
-// mayBeEmpty tells parameters whose empty value is one, as their documentation says.
-func mayBeEmpty(doc string) bool { return strings.Contains(doc, "the empty tag is one too") }
-
-func knownHint(name string, known []string) string {
-	switch {
-	case name == "at":
-		return "this answer exists at latest only"
-	case len(known) == 0:
-		return "this operation takes no parameters"
-	}
-	return fmt.Sprintf("known are %s", strings.Join(known, ", "))
 }
 
 // AgentPath names an agent by one id.

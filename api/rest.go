@@ -172,7 +172,7 @@ func describeOperation(a *API, method, path, id, summary string) huma.Operation 
 		OperationID: id, Method: method, Path: path, Summary: summary,
 		// The inputs are text and parsed by ids.go, which gives better answers.
 		SkipValidateParams: true,
-		Responses:          map[string]*huma.Response{"default": problemResponse(a.huma.OpenAPI().Components.Schemas)},
+		Responses:          map[string]*huma.Response{"default": problemResponse(a.huma)},
 	}
 	if method == http.MethodGet {
 		op.Responses["304"] = &huma.Response{Description: "Nothing changed since the answer with this ETag."}

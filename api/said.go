@@ -5,6 +5,7 @@ import (
 	"slices"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/manifest"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -69,12 +70,12 @@ func encodeSaid(a repute.Agent) Said {
 	if r == nil {
 		return w
 	}
-	name, description := clean(r.Name), clean(r.Description)
+	name, description := httpapi.Clean(r.Name), httpapi.Clean(r.Description)
 	w.Name, w.Description, w.X402Support, w.Active = &name, &description, r.X402, r.Active
-	w.SupportedTrust = each(r.SupportedTrust, clean)
-	w.Skills, w.Domains = each(r.Skills(), clean), each(r.Domains(), clean)
+	w.SupportedTrust = each(r.SupportedTrust, httpapi.Clean)
+	w.Skills, w.Domains = each(r.Skills(), httpapi.Clean), each(r.Domains(), httpapi.Clean)
 	w.Services = each(r.Services, func(s repute.Service) AgentService {
-		return AgentService{clean(s.Name), clean(s.Endpoint), clean(s.Version)}
+		return AgentService{httpapi.Clean(s.Name), httpapi.Clean(s.Endpoint), httpapi.Clean(s.Version)}
 	})
 	if !r.Partial || r.Registrations != nil {
 		w.Link = orNull(string(manifest.Links(*r, a.ID)))
@@ -126,11 +127,11 @@ func namesOthers(r repute.Registration, id repute.AgentID) bool {
 
 func encodeDomainProof(p repute.DomainProof) DomainProof {
 	return DomainProof{
-		Domain: clean(p.Domain), Verdict: string(p.Verdict), OwnFile: p.OwnFile, URL: orNull(clean(p.URL)), SHA256: encodeHash(p.SHA256),
-		CheckedAt: encodeTime(p.CheckedAt), NextCheck: encodeTime(p.NextCheck), Reason: orNull(p.Reason), Detail: orNull(clean(p.Detail)),
+		Domain: httpapi.Clean(p.Domain), Verdict: string(p.Verdict), OwnFile: p.OwnFile, URL: orNull(httpapi.Clean(p.URL)), SHA256: encodeHash(p.SHA256),
+		CheckedAt: encodeTime(p.CheckedAt), NextCheck: encodeTime(p.NextCheck), Reason: orNull(p.Reason), Detail: orNull(httpapi.Clean(p.Detail)),
 	}
 }
 
 func encodeLinked(l repute.LinkedAgent) LinkedAgent {
-	return LinkedAgent{ID: ID(l.ID.String()), ShortID: ID(l.ID.Short()), Name: clean(l.Name), SameFile: l.SameFile}
+	return LinkedAgent{ID: ID(l.ID.String()), ShortID: ID(l.ID.Short()), Name: httpapi.Clean(l.Name), SameFile: l.SameFile}
 }

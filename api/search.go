@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/store"
 )
 
@@ -168,7 +169,7 @@ func searchError(err error, text string) error {
 			return repute.Invalid(name, input.Reason, input.Hint)
 		}
 	}
-	if b := *problem(err); b.Status == http.StatusServiceUnavailable && b.Code == "timeout" {
+	if b := *httpapi.ErrorOf(err); b.Status == http.StatusServiceUnavailable && b.Code == "timeout" {
 		b.Hint = "another word, a longer one or another filter makes the search find less"
 		return &b
 	}
@@ -184,7 +185,7 @@ func encodeTotal(c store.Count) Total {
 
 func encodeFacets(f store.Facets) Facets {
 	list := func(in []store.Facet) []Facet {
-		return each(in, func(f store.Facet) Facet { return Facet{clean(f.Value), Long(f.Count)} })
+		return each(in, func(f store.Facet) Facet { return Facet{httpapi.Clean(f.Value), Long(f.Count)} })
 	}
 	return Facets{
 		Total: encodeTotal(f.Total), Services: list(f.Services), Skills: list(f.Skills), Domains: list(f.Domains),

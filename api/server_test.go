@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/api"
+	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
 
@@ -95,9 +96,9 @@ func as[B any](t testing.TB, r reply) B {
 }
 
 // problemOf decodes an answer that is not 200.
-func problemOf(t testing.TB, r reply) api.ErrorBody {
+func problemOf(t testing.TB, r reply) httpapi.ErrorBody {
 	t.Helper()
-	var b api.ErrorBody
+	var b httpapi.ErrorBody
 	if err := json.Unmarshal(r.body, &b); err != nil {
 		t.Fatalf("status %d, %v in %s", r.status, err, r.body)
 	}

@@ -1,6 +1,8 @@
 package api
 
 import (
+	"repute/internal/httpapi"
+
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -11,17 +13,11 @@ import (
 // text makes bytes of the chain showable: invalid UTF-8 and NUL become U+FFFD.
 // The hex form of the raw bytes comes with it when that changed anything.
 func text(raw string) (shown string, hex *Hex) {
-	shown = clean(raw)
+	shown = httpapi.Clean(raw)
 	if shown != raw {
 		hex = orNull(Hex(hexutil.Encode([]byte(raw))))
 	}
 	return shown, hex
-}
-
-// clean is text for strings whose raw bytes nobody needs.
-func clean(s string) string {
-	const replacement = string(utf8.RuneError)
-	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
 }
 
 // plainText is the value as text when it is valid UTF-8 without control

@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/redis/go-redis/v9"
+
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
@@ -59,7 +61,7 @@ func (s *service) orchestrate(ctx context.Context) error {
 }
 
 // control makes the routes under /v1 beside those of the API.
-func (s *service) control(ctx context.Context, beside http.Handler) (http.Handler, error) {
+func (s *service) control(ctx context.Context, beside http.Handler, shared *redis.Client) (http.Handler, error) {
 	desk, err := orchestrator.NewDesk(s.db)
 	if err != nil {
 		return nil, err
@@ -75,7 +77,8 @@ func (s *service) control(ctx context.Context, beside http.Handler) (http.Handle
 	c := &s.config.Orchestrator
 	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Agents: s.config.outside(),
 		Tokens: c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain,
-		Done: ctx.Done(), Logger: s.log, Limits: control.Limits{TrustedProxies: s.config.proxies}})
+		Done: ctx.Done(), Redis: shared, Logger: s.log,
+		Limits: control.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {
 		return nil, fmt.Errorf("orchestrator: %w", err)
 	}

@@ -89,13 +89,17 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		g.Go(func() error { return s.orchestrate(ctx) })
 	}
 	if s.config.has("api") {
-		a, err := s.api()
+		shared, err := s.config.shared()
+		if err != nil {
+			return err
+		}
+		a, err := s.api(shared)
 		if err != nil {
 			return err
 		}
 		handler := a.Handler()
 		if s.config.has("orchestrator") {
-			if handler, err = s.control(ctx, handler); err != nil {
+			if handler, err = s.control(ctx, handler, shared); err != nil {
 				return err
 			}
 		}
@@ -222,19 +226,22 @@ func (s *service) documents() (*documents.Loop, error) {
 		Metrics: documents.NewMetrics(s.registry), Log: s.log}), nil
 }
 
-// api makes the handler with the process's own limits, which Redis shares where it is
-// configured.
-func (s *service) api() (*api.API, error) {
-	var shared *redis.Client
-	if s.config.Redis != "" {
-		options, err := redis.ParseURL(s.config.Redis)
-		if err != nil {
-			return nil, repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
-		}
-		options.DialerRetries = 1 // the limiter counts alone meanwhile, and asks again
-		redis.SetLogger(silent{}) // it would write past the log
-		shared = redis.NewClient(options)
+// shared is what processes count their callers in together; nil where none is configured.
+func (c *config) shared() (*redis.Client, error) {
+	if c.Redis == "" {
+		return nil, nil
 	}
+	options, err := redis.ParseURL(c.Redis)
+	if err != nil {
+		return nil, repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
+	}
+	options.DialerRetries = 1 // the limiter counts alone meanwhile, and asks again
+	redis.SetLogger(silent{}) // it would write past the log
+	return redis.NewClient(options), nil
+}
+
+// api makes the handler with the process's own limits.
+func (s *service) api(shared *redis.Client) (*api.API, error) {
 	reader, err := s.config.Trust.reader()
 	if err != nil {
 		return nil, err

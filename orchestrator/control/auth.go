@@ -4,7 +4,6 @@ import (
 	"context"
 	"crypto/sha256"
 	"crypto/subtle"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -12,12 +11,10 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/internal/httpapi"
 )
 
-// errUnauthorized: the route changes something, and the caller did not show who it is.
-var errUnauthorized = errors.New("a bearer token is needed: Authorization: Bearer …")
-
-var errWrongToken = fmt.Errorf("the bearer token is not known: %w", errUnauthorized)
+var errWrongToken = fmt.Errorf("the bearer token is not known: %w", httpapi.ErrUnauthorized)
 
 // Bounds of tokens and their names, in bytes.
 const (
@@ -49,7 +46,8 @@ func readTokens(tokens map[string]string) (out []token, err error) {
 // authenticate finds out who asks. Routes that change something demand a name.
 func (c *Control) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(e echo.Context) error {
-		a := aboutOf(e.Request().Context())
+		a := &about{denied: httpapi.ErrUnauthorized}
+		e.SetRequest(e.Request().WithContext(context.WithValue(e.Request().Context(), aboutKey{}, a)))
 		scheme, text, _ := strings.Cut(e.Request().Header.Get("Authorization"), " ")
 		if text == "" || !strings.EqualFold(scheme, "bearer") {
 			return next(e)

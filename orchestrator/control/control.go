@@ -12,8 +12,10 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
@@ -45,7 +47,9 @@ type Options struct {
 	// DefaultChain completes bare token ids where several chains are indexed.
 	DefaultChain uint64
 	// Done ends streams of events when it is closed, so that a server can stop. Nil: never.
-	Done   <-chan struct{}
+	Done <-chan struct{}
+	// Redis lets several processes share one rate limit per caller. Nil: each counts alone.
+	Redis  *redis.Client
 	Logger *slog.Logger // nil: slog's default
 	Limits Limits
 }
@@ -55,7 +59,10 @@ type Options struct {
 type Limits struct {
 	Timeout time.Duration // of one request, not of streams: 15 s
 	Body    int64         // largest request body in bytes: 512 KiB
-	Streams int           // of events that one caller may follow at once: 8
+	// Rate is how many requests per second one caller may keep up: 50. Negative: no limit.
+	Rate    float64
+	Burst   int // how many may come at once: 200
+	Streams int // of events that one caller may follow at once: 8
 	// AllStreams is how many may be followed by all callers together: 256.
 	AllStreams int
 	// TrustedProxies may name the caller in X-Forwarded-For.
@@ -65,6 +72,8 @@ type Limits struct {
 func (l Limits) withDefaults() Limits {
 	fill(&l.Timeout, 15*time.Second)
 	fill(&l.Body, 512<<10)
+	fill(&l.Rate, 50)
+	fill(&l.Burst, 200)
 	fill(&l.Streams, 8)
 	fill(&l.AllStreams, 256)
 	return l
@@ -85,6 +94,7 @@ type Control struct {
 	tokens  []token
 	log     *slog.Logger
 	limits  Limits
+	limiter *httpapi.Limiter
 	streams streams
 	replays chan struct{} // bounds how many scores are made again at once
 	echo    *echo.Echo
@@ -102,6 +112,7 @@ func New(o Options) (*Control, error) {
 	if c.log == nil {
 		c.log = slog.Default()
 	}
+	c.limiter = httpapi.NewLimiter("v1", c.limits.Rate, c.limits.Burst, o.Redis, c.log)
 	c.streams.most, c.streams.all = c.limits.Streams, c.limits.AllStreams
 	var err error
 	if c.tokens, err = readTokens(o.Tokens); err != nil {
@@ -116,7 +127,7 @@ func New(o Options) (*Control, error) {
 	c.mount()
 	c.mountPlain()
 	c.mountFiles()
-	c.openapi, err = describe(c.huma.OpenAPI())
+	c.openapi, err = httpapi.Describe(c.huma.OpenAPI())
 	return c, err
 }
 

@@ -3,9 +3,11 @@ package control_test
 import (
 	"flag"
 	"fmt"
+	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 
@@ -88,16 +90,17 @@ func TestTaskPages(t *testing.T) {
 	cursor, seen := "", 0
 	for {
 		var page control.TaskList
-		h.into(h.call(http.MethodGet, "/v1/tasks?limit=2&coordinator=plain&cursor="+cursor, ""), http.StatusOK, &page)
+		h.into(h.call(http.MethodGet, "/v1/tasks?limit=2&coordinator=plain"+cursor, ""), http.StatusOK, &page)
 		for _, task := range page.Tasks {
 			if seen++; !made[task.ID] {
 				t.Errorf("task %s came twice or was never made", task.ID)
 			}
 			delete(made, task.ID)
 		}
-		if cursor = page.Next; cursor == "" {
+		if page.Next == "" {
 			break
 		}
+		cursor = "&cursor=" + page.Next
 	}
 	if seen != 5 {
 		t.Errorf("%d tasks", seen)
@@ -188,6 +191,13 @@ func TestHostileInput(t *testing.T) {
 		{"POST /v1/tasks", `{"goal":"` + long + long + `"}`, 413, "larger"},
 		{"GET /v1/tasks?limit=0", ``, 400, "limit"},
 		{"GET /v1/tasks?limit=100000", ``, 400, "limit"},
+		{"GET /v1/tasks?coordinatr=plain", ``, 400, "coordinatr: unknown parameter"},
+		{"GET /v1/tasks?limit=1&limit=2", ``, 400, "limit"},
+		{"GET /v1/tasks?cursor=", ``, 400, "cursor"},
+		{"POST /v1/tasks?dry=1", `{"goal":"x"}`, 400, "dry"},
+		{"GET /v1/agents/plain/log?limt=1", ``, 400, "limt"},
+		{"GET /v1/runs/none/events?since=1", ``, 400, "since"},
+		{"GET /v1/openapi.json?x=1", ``, 400, "unknown"},
 		{"GET /v1/tasks?status=asleep", ``, 400, "status"},
 		{"GET /v1/tasks?cursor=%00", ``, 400, "cursor"},
 		{"GET /v1/tasks?cursor=OTk5OTk5OTk5OTk5OTk5OTk5OS94", ``, 400, "cursor"},
@@ -220,6 +230,28 @@ func TestHostileInput(t *testing.T) {
 		if r.status != c.status || !strings.Contains(string(r.body), c.says) || r.header.Get("Content-Type") != "application/problem+json" {
 			t.Errorf("%.80s %.80s: %d %.300s", c.route, c.body, r.status, r.body)
 		}
+	}
+}
+
+// A caller that asks too much is told when to come back.
+func TestRateLimit(t *testing.T) {
+	t.Parallel()
+	c, err := control.New(control.Options{Limits: control.Limits{Rate: 1.0 / 60, Burst: 2}, Logger: slog.New(slog.DiscardHandler)})
+	ok(t, err)
+	var last *httptest.ResponseRecorder
+	for range 3 {
+		last = httptest.NewRecorder()
+		c.Handler().ServeHTTP(last, httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil))
+	}
+	wait, err := strconv.Atoi(last.Header().Get("Retry-After"))
+	if last.Code != http.StatusTooManyRequests || err != nil || wait < 1 || wait > 61 || !strings.Contains(last.Body.String(), `"limited"`) {
+		t.Errorf("%d %v %s", last.Code, last.Header(), last.Body)
+	}
+	other := httptest.NewRequest(http.MethodGet, "/v1/openapi.json", nil)
+	other.RemoteAddr = "198.51.100.7:1"
+	last = httptest.NewRecorder()
+	if c.Handler().ServeHTTP(last, other); last.Code != http.StatusOK {
+		t.Errorf("another caller: %d", last.Code)
 	}
 }
 

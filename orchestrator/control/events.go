@@ -12,6 +12,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/internal/httpapi"
 )
 
 // eventsRoute is the one that streams, as the router writes it.
@@ -82,7 +83,7 @@ func (c *Control) follow(e echo.Context) error {
 	if err != nil {
 		return err
 	}
-	caller := aboutOf(ctx).caller
+	caller := httpapi.CallerOf(ctx)
 	if err := c.streams.enter(caller); err != nil {
 		return err
 	}

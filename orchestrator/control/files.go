@@ -139,16 +139,16 @@ func (c *Control) mountFiles() {
 		if f.id != "registration" {
 			paths = append(paths, f.id) // the names of the tools that ask for them
 		}
+		params := []*huma.Param{textParam("slug", "path", "of the agent")}
+		if f.name == logFile {
+			params = append(params, textParam("limit", "query", "1 to 50, 20 when absent"), textParam("cursor", "query", "nextCursor of the page before"))
+		}
 		for _, path := range paths {
-			c.echo.GET(prefix+"/agents/:slug/"+path, func(e echo.Context) error { return serve(e, e.Param("slug")) })
-			params := []*huma.Param{textParam("slug", "path", "of the agent")}
-			if f.name == logFile {
-				params = append(params, textParam("limit", "query", "1 to 50, 20 when absent"), textParam("cursor", "query", "nextCursor of the page before"))
-			}
+			c.echo.GET(prefix+"/agents/:slug/"+path, withQuery(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))
 			c.describeFile(prefix+"/agents/{slug}/"+path, "get-agent-"+strings.Replace(path, ".", "-", 1), f.summary, "application/json", params...)
 		}
 		if c.o.Coordinator != "" {
-			c.echo.GET("/.well-known/"+f.name, func(e echo.Context) error { return serve(e, c.o.Coordinator) })
+			c.echo.GET("/.well-known/"+f.name, withQuery(params, func(e echo.Context) error { return serve(e, c.o.Coordinator) }))
 		}
 	}
 }

@@ -137,7 +137,11 @@ func entries(h *house, cursor string) (out []string) {
 			Runs []json.RawMessage
 			Next string `json:"nextCursor"`
 		}
-		h.into(h.call(http.MethodGet, "/v1/agents/plain/log?limit=1&cursor="+cursor, ""), http.StatusOK, &page)
+		query := "?limit=1"
+		if cursor != "" {
+			query += "&cursor=" + cursor
+		}
+		h.into(h.call(http.MethodGet, "/v1/agents/plain/log"+query, ""), http.StatusOK, &page)
 		for _, r := range page.Runs {
 			out = append(out, string(r))
 		}

@@ -3,6 +3,7 @@ package control
 import (
 	"net/http"
 
+	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
 )
 
@@ -15,12 +16,24 @@ const (
 
 // mountPlain adds what is no typed operation.
 func (c *Control) mountPlain() {
-	c.echo.GET(prefix+"/openapi.json", func(e echo.Context) error {
+	c.echo.GET(prefix+"/openapi.json", withQuery(nil, func(e echo.Context) error {
 		return e.Blob(http.StatusOK, "application/openapi+json", c.openapi)
-	})
-	c.echo.GET(eventsRoute, c.follow)
-	c.describeFile(prefix+"/runs/{id}/events", "follow-run", "A run's events as they happen, as server-sent events; ends after run.finished", "text/event-stream",
+	}))
+	params := []*huma.Param{
 		textParam("id", "path", "of the run; of a root run the events of all runs below it come too"),
 		textParam("Last-Event-ID", "header", "number of the last event that was seen: what follows it is sent"),
-		textParam("after", "query", "the same for those who cannot set headers"))
+		textParam("after", "query", "the same for those who cannot set headers"),
+	}
+	c.echo.GET(eventsRoute, withQuery(params, c.follow))
+	c.describeFile(prefix+"/runs/{id}/events", "follow-run", "A run's events as they happen, as server-sent events; ends after run.finished", "text/event-stream", params...)
+}
+
+// withQuery refuses parameters that a route does not have.
+func withQuery(params []*huma.Param, handle echo.HandlerFunc) echo.HandlerFunc {
+	return func(e echo.Context) error {
+		if err := checkQuery(e.Request().URL, params); err != nil {
+			return err
+		}
+		return handle(e)
+	}
 }

@@ -8,12 +8,15 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"reflect"
 	"strconv"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
 
 	"repute"
+	"repute/internal/httpapi"
 )
 
 // mount is the table of contents.
@@ -54,8 +57,27 @@ type none struct{}
 
 func (c *Control) operation(method, path, id, summary string) huma.Operation {
 	return huma.Operation{OperationID: id, Method: method, Path: prefix + path, Summary: summary,
+		Middlewares:        huma.Middlewares{c.checkQuery},
 		SkipValidateParams: true, // they are text and parsed here, which gives better answers
-		Responses:          map[string]*huma.Response{"default": problemResponse(c.huma.OpenAPI().Components.Schemas)}}
+		Responses:          map[string]*huma.Response{"default": problemResponse(c.huma)}}
+}
+
+// checkQuery refuses parameters that an operation does not have.
+func (c *Control) checkQuery(ctx huma.Context, next func(huma.Context)) {
+	u := ctx.URL()
+	if err := checkQuery(&u, ctx.Operation().Parameters); err != nil {
+		c.fail(ctx.Context(), err).Write(humaecho.Unwrap(ctx).Response())
+		return
+	}
+	next(ctx)
+}
+
+func checkQuery(u *url.URL, params []*huma.Param) error {
+	values, err := url.ParseQuery(u.RawQuery)
+	if err != nil {
+		return repute.Invalid("query", "not a query string", "percent-encode it")
+	}
+	return httpapi.CheckQuery(values, params)
 }
 
 // read mounts an operation that is open to all.
@@ -156,7 +178,7 @@ const maxID = 64
 
 // known refuses what cannot be the name of anything, before the database is asked.
 func known(what, id string) error {
-	if len(id) > maxID || clean(id) != id {
+	if len(id) > maxID || httpapi.Clean(id) != id {
 		return repute.Missing("%s %.64q", what, id)
 	}
 	return nil

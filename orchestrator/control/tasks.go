@@ -13,6 +13,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
@@ -134,7 +135,7 @@ func keyOf(by, header, body string) (string, error) {
 	switch {
 	case key == "":
 		return "", nil
-	case len(key) > maxKey || clean(key) != key:
+	case len(key) > maxKey || httpapi.Clean(key) != key:
 		return "", repute.Invalid("idempotencyKey", "is too long or no text", fmt.Sprintf("at most %d bytes", maxKey))
 	}
 	return by + "/" + key, nil
@@ -213,7 +214,7 @@ func readCursor(text string) (at time.Time, id string, err error) {
 	raw, err := base64.RawURLEncoding.DecodeString(text)
 	micros, id, found := strings.Cut(string(raw), "/")
 	n, err2 := strconv.ParseInt(micros, 10, 64)
-	if err != nil || err2 != nil || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID || clean(id) != id {
+	if err != nil || err2 != nil || !found || n < 0 || n > 1<<53 || len(id) > 2*maxID || httpapi.Clean(id) != id {
 		return at, "", repute.Invalid("cursor", "is none of ours", "nextCursor of the page before")
 	}
 	return time.UnixMicro(n).UTC(), id, nil

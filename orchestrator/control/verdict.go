@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator"
 	"repute/policy"
 )
@@ -132,7 +133,7 @@ func (c *Control) verify(ctx context.Context, v orchestrator.Verdict) (good bool
 	}
 	err = orchestrator.VerifyVerdict(ctx, c.db, c.o.Replay, v)
 	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrGone) {
-		return false, clean(err.Error()), nil
+		return false, httpapi.Clean(err.Error()), nil
 	}
 	return err == nil, "", err
 }

@@ -1,4 +1,4 @@
-package api
+package httpapi
 
 import (
 	"context"
@@ -32,7 +32,7 @@ func TestProblem(t *testing.T) {
 		{errors.New("secret-host exploded"), 500, "internal", false},
 	}
 	for _, c := range cases {
-		b := problem(c.err)
+		b := ErrorOf(c.err)
 		if b.Status != c.status || b.Code != c.code {
 			t.Errorf("%v: %d %s", c.err, b.Status, b.Code)
 		}
@@ -49,7 +49,7 @@ func TestProblem(t *testing.T) {
 }
 
 func TestProblemNamesField(t *testing.T) {
-	b := problem(fmt.Errorf("read: %w", repute.Invalid("cursor", "foreign\x00", "use next")))
+	b := ErrorOf(fmt.Errorf("read: %w", repute.Invalid("cursor", "foreign\x00", "use next")))
 	if len(b.Errors) != 1 || b.Errors[0].Field != "cursor" || b.Hint != "use next" {
 		t.Errorf("%+v", b)
 	}
@@ -60,13 +60,13 @@ func TestProblemNamesField(t *testing.T) {
 
 func TestRetryAfterRoundsUp(t *testing.T) {
 	for wait, want := range map[time.Duration]string{time.Millisecond: "1", time.Second: "1", 1001 * time.Millisecond: "2"} {
-		b := ErrorBody{Status: 429, retryAfter: wait}
+		b := ErrorBody{Status: 429, Retry: wait}
 		w := httptest.NewRecorder()
-		b.write(w)
+		b.Write(w)
 		if got := w.Header().Get("Retry-After"); got != want {
 			t.Errorf("%s: %s, want %s", wait, got, want)
 		}
-		if w.Header().Get("Content-Type") != problemType {
+		if w.Header().Get("Content-Type") != ProblemType {
 			t.Errorf("content type %s", w.Header().Get("Content-Type"))
 		}
 	}

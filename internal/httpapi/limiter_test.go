@@ -1,4 +1,4 @@
-package api
+package httpapi
 
 import (
 	"context"
@@ -36,7 +36,7 @@ func TestCallerKey(t *testing.T) {
 		"203.0.113.1": "203.0.113.1", "::ffff:203.0.113.1": "::ffff:203.0.113.1", "2001:db8:1:2:3::4": "2001:db8:1:2::/64",
 		"fe80::1%eth0": "fe80::/64", "": "", "nonsense": "nonsense",
 	} {
-		if got := callerKey(ip); got != want {
+		if got := CallerKey(ip); got != want {
 			t.Errorf("%q: %q, want %q", ip, got, want)
 		}
 	}

@@ -1,0 +1,131 @@
+package httpapi
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/labstack/echo/v4"
+	"github.com/redis/go-redis/v9"
+	"golang.org/x/time/rate"
+
+	"repute"
+)
+
+// Limiter decides whether a caller may go on. Make one with NewLimiter.
+type Limiter struct {
+	local  *buckets
+	shared *sharedBuckets // nil: this process counts alone
+	rate   float64
+}
+
+// NewLimiter counts callers under a name of its own, each with so many requests per second
+// and burst at once, shared by processes where there is a client.
+func NewLimiter(name string, perSecond float64, burst int, client *redis.Client, log *slog.Logger) *Limiter {
+	l := &Limiter{local: newBuckets(rate.Limit(perSecond), burst), rate: perSecond}
+	if client != nil {
+		l.shared = &sharedBuckets{client: client, take: takeScript(), local: l.local, log: log, name: name, rate: perSecond, burst: burst}
+	}
+	return l
+}
+
+// Allow counts a request. When it may not pass, wait is how long until one more would.
+func (l *Limiter) Allow(ctx context.Context, caller string) (wait time.Duration) {
+	if l.shared != nil {
+		return l.shared.allow(ctx, caller)
+	}
+	return l.local.allow(ctx, caller)
+}
+
+// Shared tells whether processes count together.
+func (l *Limiter) Shared() bool { return l.shared != nil }
+
+// Redis says whether the callers are counted together now: ok, away, or "" where no Redis
+// is configured. It asks at most once a second.
+func (l *Limiter) Redis(ctx context.Context) string {
+	switch {
+	case l.shared == nil:
+		return ""
+	case l.shared.up(ctx):
+		return "ok"
+	}
+	return "away"
+}
+
+// Limit refuses callers that ask too much with 429 and Retry-After, but not requests that
+// skip names. refused is called for each; nil: nobody counts them. hint adds to the answer.
+func (l *Limiter) Limit(skip func(echo.Context) bool, refused func(), hint string) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if skip(c) {
+				return next(c)
+			}
+			wait := l.Allow(c.Request().Context(), CallerKey(c.RealIP()))
+			if wait <= 0 {
+				return next(c)
+			}
+			if refused != nil {
+				refused()
+			}
+			b := *ErrorOf(fmt.Errorf("more than %g requests per second: %w", l.rate, repute.ErrLimited))
+			b.Retry = wait
+			b.Hint = "wait as long as Retry-After says; " + hint
+			return &b
+		}
+	}
+}
+
+// generation is how long an idle caller is remembered at least. It must exceed
+// burst/rate, or forgetting a caller would refill its bucket.
+const (
+	generation = time.Minute
+	maxCallers = 100_000
+)
+
+// buckets is a token bucket per caller in this process. Two generations of
+// them bound the memory without a timer.
+type buckets struct {
+	rate  rate.Limit
+	burst int
+
+	mu                sync.Mutex
+	current, previous map[string]*rate.Limiter
+	since             time.Time
+}
+
+func newBuckets(r rate.Limit, burst int) *buckets {
+	return &buckets{rate: r, burst: burst, current: map[string]*rate.Limiter{}}
+}
+
+func (b *buckets) allow(_ context.Context, caller string) time.Duration {
+	now := time.Now()
+	r := b.bucket(caller, now).ReserveN(now, 1)
+	wait := r.DelayFrom(now)
+	if wait > 0 {
+		r.CancelAt(now)
+	}
+	return wait
+}
+
+func (b *buckets) bucket(caller string, now time.Time) *rate.Limiter {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if now.Sub(b.since) > b.lifetime() || len(b.current) >= maxCallers {
+		b.previous, b.current, b.since = b.current, map[string]*rate.Limiter{}, now
+	}
+	l, found := b.current[caller]
+	if !found {
+		if l, found = b.previous[caller]; !found {
+			l = rate.NewLimiter(b.rate, b.burst)
+		}
+		b.current[caller] = l
+	}
+	return l
+}
+
+func (b *buckets) lifetime() time.Duration {
+	refill := time.Duration(float64(b.burst) / float64(b.rate) * float64(time.Second))
+	return max(generation, refill)
+}

@@ -1,0 +1,166 @@
+package httpapi
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/labstack/echo/v4"
+)
+
+// RequestIDHeader carries a request's id, both ways.
+const RequestIDHeader = "X-Request-Id"
+
+// idKey is the context key of the request id.
+type idKey struct{}
+
+// RequestID is the id of the request ctx belongs to, "" outside of one.
+func RequestID(ctx context.Context) string {
+	id, _ := ctx.Value(idKey{}).(string)
+	return id
+}
+
+// callerContext is the context key of the caller.
+type callerContext struct{}
+
+// CallerOf is who asks, as limits count: "" outside of a request.
+func CallerOf(ctx context.Context) string {
+	caller, _ := ctx.Value(callerContext{}).(string)
+	return caller
+}
+
+// Identify gives the request an id, the caller's when it is harmless in a log, and remembers
+// who asks. It comes before all other middleware.
+func Identify(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		id := c.Request().Header.Get(RequestIDHeader)
+		if !harmlessID(id) {
+			id = rand.Text()
+		}
+		c.Response().Header().Set(RequestIDHeader, id)
+		c.SetRequest(c.Request().WithContext(context.WithValue(
+			context.WithValue(c.Request().Context(), idKey{}, id), callerContext{}, CallerKey(c.RealIP()))))
+		return next(c)
+	}
+}
+
+func harmlessID(id string) bool {
+	return id != "" && len(id) <= 64 && strings.Trim(id,
+		"abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.") == ""
+}
+
+// CallerKey groups an IPv6 network, which one caller owns whole.
+func CallerKey(ip string) string {
+	addr, err := netip.ParseAddr(ip)
+	if err != nil || addr.Unmap().Is4() {
+		return ip
+	}
+	prefix, err := addr.WithZone("").Prefix(64)
+	if err != nil {
+		return ip
+	}
+	return prefix.String()
+}
+
+// CallerAddress finds the caller's address: the connection's, or what a trusted
+// proxy says.
+func CallerAddress(proxies []netip.Prefix) echo.IPExtractor {
+	if len(proxies) == 0 {
+		return echo.ExtractIPDirect()
+	}
+	options := []echo.TrustOption{echo.TrustLoopback(false), echo.TrustLinkLocal(false), echo.TrustPrivateNet(false)}
+	for _, p := range proxies {
+		p = p.Masked()
+		bits := p.Addr().BitLen()
+		options = append(options, echo.TrustIPRange(&net.IPNet{IP: p.Addr().AsSlice(), Mask: net.CIDRMask(p.Bits(), bits)}))
+	}
+	return echo.ExtractIPFromXFFHeader(options...)
+}
+
+// Catch answers a panic with a 500 and keeps the process alive.
+func Catch(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) (err error) {
+		defer func() {
+			r := recover()
+			if r == nil {
+				return
+			}
+			if r == http.ErrAbortHandler {
+				panic(r) // the server's own signal to cut the connection
+			}
+			err = fmt.Errorf("panic: %v\n%s", r, debug.Stack())
+		}()
+		return next(c)
+	}
+}
+
+// Secure keeps browsers from reading our JSON as anything else.
+func Secure(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		h := c.Response().Header()
+		h.Set("X-Content-Type-Options", "nosniff")
+		h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'")
+		h.Set("Referrer-Policy", "no-referrer")
+		return next(c)
+	}
+}
+
+// Deadline bounds requests, but not those that skip names; nil: all. Every outside call
+// below takes the request's context.
+func Deadline(timeout time.Duration, skip func(echo.Context) bool) echo.MiddlewareFunc {
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		return func(c echo.Context) error {
+			if skip != nil && skip(c) {
+				return next(c)
+			}
+			ctx, cancel := context.WithTimeout(c.Request().Context(), timeout)
+			defer cancel()
+			c.SetRequest(c.Request().WithContext(ctx))
+			return next(c)
+		}
+	}
+}
+
+// WriteErrors is the last stop of errors from routing and middleware. routes says where the
+// routes are listed.
+func WriteErrors(log *slog.Logger, routes string) echo.HTTPErrorHandler {
+	return func(err error, c echo.Context) {
+		if c.Response().Committed {
+			log.WarnContext(c.Request().Context(), "request failed after its answer began", "error", err)
+			return
+		}
+		var he *echo.HTTPError
+		if errors.As(err, &he) && he.Code < 500 {
+			err = routerProblem(he, c.Request().Method, routes)
+		}
+		Report(c.Request().Context(), log, err).Write(c.Response())
+	}
+}
+
+// NoRoute is the answer where there is nothing; routes says where the routes are listed.
+func NoRoute(routes string) *ErrorBody {
+	b := NewError(http.StatusNotFound, "not_found", "Not found", "no such route")
+	b.Hint = "GET " + routes + " lists the routes"
+	return b
+}
+
+// routerProblem puts the router's own refusals into our words.
+func routerProblem(he *echo.HTTPError, method, routes string) *ErrorBody {
+	switch he.Code {
+	case http.StatusNotFound:
+		return NoRoute(routes)
+	case http.StatusMethodNotAllowed:
+		return NewError(he.Code, "method_not_allowed", "Method not allowed", method+" is not offered here")
+	case http.StatusRequestEntityTooLarge:
+		return NewError(he.Code, "too_large", "Request too large", "the request body is larger than the server allows")
+	}
+	return NewError(http.StatusBadRequest, "invalid", "Invalid request", "the request cannot be read")
+}

@@ -1,0 +1,110 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/url"
+	"sort"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"repute"
+)
+
+// Config is that of a router whose documents the handler serves itself, without foreign
+// hosts. version is that of the contract.
+func Config(title, version, description string) huma.Config {
+	c := huma.DefaultConfig(title, version)
+	c.Info.Description = description
+	c.Info.License = &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"}
+	c.OpenAPIPath, c.DocsPath, c.SchemasPath = "", "", ""
+	c.CreateHooks = nil
+	c.Formats = map[string]huma.Format{"application/json": escapedJSON(), "json": escapedJSON()}
+	return c
+}
+
+// escapedJSON writes <, > and & as escapes: an answer holds no markup, wherever it
+// is put.
+func escapedJSON() huma.Format {
+	return huma.Format{Marshal: func(w io.Writer, v any) error { return json.NewEncoder(w).Encode(v) }, Unmarshal: json.Unmarshal}
+}
+
+// Describe writes the OpenAPI document. Arrays are never null on our wire and
+// objects may gain fields, which the library's defaults deny.
+func Describe(o *huma.OpenAPI) ([]byte, error) {
+	schemas := o.Components.Schemas.Map()
+	delete(schemas, "ErrorModel")
+	delete(schemas, "ErrorDetail")
+	for _, s := range schemas {
+		relax(s)
+	}
+	raw, err := json.MarshalIndent(o, "", "  ")
+	if err != nil {
+		return nil, fmt.Errorf("openapi: %w", err)
+	}
+	return append(raw, '\n'), nil
+}
+
+func relax(s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Type == huma.TypeArray {
+		s.Nullable = false
+	}
+	if s.AdditionalProperties == false {
+		s.AdditionalProperties = nil
+	}
+	relax(s.Items)
+	for _, p := range s.Properties {
+		relax(p)
+	}
+}
+
+// CheckQuery refuses parameters that are unknown, repeated or empty: ignoring a mistyped or
+// forgotten one would answer another question. repute.ErrInvalid names the parameter.
+func CheckQuery(values url.Values, params []*huma.Param) error {
+	var known []string
+	docs := map[string]string{}
+	for _, p := range params {
+		if p.In == "query" {
+			known, docs[p.Name] = append(known, p.Name), p.Description
+		}
+	}
+	sort.Strings(known)
+	for name, given := range values {
+		if i := sort.SearchStrings(known, name); i == len(known) || known[i] != name {
+			return repute.Invalid(name, "unknown parameter", knownHint(name, known))
+		}
+		if len(given) > 1 {
+			return repute.Invalid(name, "given more than once", onceHint(docs[name]))
+		}
+		if given[0] == "" && !mayBeEmpty(docs[name]) {
+			return repute.Invalid(name, "is empty", "give a value, or leave it out")
+		}
+	}
+	return nil
+}
+
+// onceHint says how to give several values: as the parameter's documentation does.
+func onceHint(doc string) string {
+	if strings.Contains(doc, "divided by commas") {
+		return "give it once, with several values divided by commas"
+	}
+	return "give it once: it takes one value"
+}
+
+// mayBeEmpty tells parameters whose empty value is one, as their documentation says.
+func mayBeEmpty(doc string) bool { return strings.Contains(doc, "the empty tag is one too") }
+
+func knownHint(name string, known []string) string {
+	switch {
+	case name == "at":
+		return "this answer exists at latest only"
+	case len(known) == 0:
+		return "this operation takes no parameters"
+	}
+	return fmt.Sprintf("known are %s", strings.Join(known, ", "))
+}

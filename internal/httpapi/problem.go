@@ -1,0 +1,174 @@
+package httpapi
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"log/slog"
+	"net/http"
+	"reflect"
+	"strconv"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"repute"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// ErrorBody is an answer that is not 2xx: RFC 9457 problem details. Code is for
+// programs and stable; detail and hint are for people.
+type ErrorBody struct {
+	Type      string       `json:"type" doc:"urn:repute:problem:{code}"`
+	Title     string       `json:"title"`
+	Status    int          `json:"status"`
+	Code      string       `json:"code" enum:"invalid,unauthorized,forbidden,not_found,method_not_allowed,conflict,gone,too_large,limited,unavailable,timeout,canceled,internal"`
+	Detail    string       `json:"detail"`
+	Hint      string       `json:"hint,omitempty" doc:"what would work"`
+	Errors    []FieldError `json:"errors,omitempty"`
+	RequestID string       `json:"requestId,omitempty" doc:"quote it when you report the problem"`
+
+	// Retry is how long to wait before asking again; 0: waiting does not help.
+	Retry time.Duration `json:"-"`
+	// Challenge says how to prove who one is; empty: not said here.
+	Challenge string `json:"-"`
+}
+
+// FieldError names one wrong parameter.
+type FieldError struct {
+	Field   string `json:"field"`
+	Message string `json:"message"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// Error is the detail.
+func (b *ErrorBody) Error() string { return b.Detail }
+
+// GetStatus makes the router answer with the right status.
+func (b *ErrorBody) GetStatus() int { return b.Status }
+
+// RetryAfter is the header that says when to come back, in seconds.
+const RetryAfter = "Retry-After"
+
+// GetHeaders adds Retry-After where waiting helps, and how to prove who one is.
+func (b *ErrorBody) GetHeaders() http.Header {
+	h := http.Header{"Cache-Control": {"no-store"}}
+	if b.Retry > 0 {
+		seconds := max(1, int64((b.Retry+time.Second-1)/time.Second))
+		h.Set(RetryAfter, strconv.FormatInt(seconds, 10))
+	}
+	if b.Challenge != "" {
+		h.Set("WWW-Authenticate", b.Challenge)
+	}
+	return h
+}
+
+// ContentType is RFC 9457's.
+func (b *ErrorBody) ContentType(string) string { return ProblemType }
+
+// ProblemType is the media type of problems.
+const ProblemType = "application/problem+json"
+
+// ErrUnauthorized: the route wants to know who asks, and the caller did not show it.
+var ErrUnauthorized = errors.New("a bearer token is needed: Authorization: Bearer …")
+
+// kind is one row of the table from error kinds to the wire.
+type kind struct {
+	err    error
+	status int
+	code   string
+	title  string
+	detail string // shown instead of the error's own words, which may name hosts
+	retry  time.Duration
+}
+
+// kinds is the one mapping from error kinds to the wire, first match wins.
+func kinds() []kind {
+	return []kind{
+		{repute.ErrInvalid, 400, "invalid", "Invalid request", "", 0},
+		{ErrUnauthorized, 401, "unauthorized", "Unauthorized", "", 0},
+		{repute.ErrNotFound, 404, "not_found", "Not found", "", 0},
+		{repute.ErrConflict, 409, "conflict", "Conflict", "", 0},
+		{repute.ErrGone, 410, "gone", "Gone", "", 0},
+		{repute.ErrLimited, 429, "limited", "Too many requests", "", time.Second},
+		{context.DeadlineExceeded, 503, "timeout", "Timed out", "the answer took longer than the server allows", 5 * time.Second},
+		{context.Canceled, 499, "canceled", "Canceled", "the caller went away", 0},
+		{repute.ErrUnavailable, 503, "unavailable", "Unavailable", "a dependency of this service does not answer; try again", 2 * time.Second},
+	}
+}
+
+// ErrorOf translates any error; one that is an *ErrorBody comes back as it is. One of no
+// known kind becomes a 500 that says nothing of the inside; the caller must log it.
+func ErrorOf(err error) *ErrorBody {
+	var ready *ErrorBody
+	if errors.As(err, &ready) {
+		return ready
+	}
+	for _, k := range kinds() {
+		if errors.Is(err, k.err) {
+			return k.body(err)
+		}
+	}
+	return NewError(500, "internal", "Internal error", "something broke on our side; it has been logged")
+}
+
+func (k kind) body(err error) *ErrorBody {
+	b := NewError(k.status, k.code, k.title, k.detail)
+	b.Retry = k.retry
+	if k.status == http.StatusUnauthorized {
+		b.Challenge = "Bearer"
+	}
+	if b.Detail == "" {
+		b.Detail = Clean(err.Error())
+	}
+	var missing *repute.MissingError
+	if errors.As(err, &missing) {
+		b.Detail, b.Hint = Clean(missing.Error()), Clean(missing.Hint)
+	}
+	var input *repute.InputError
+	if errors.As(err, &input) {
+		b.Detail = Clean(input.Field + ": " + input.Reason)
+		b.Hint = Clean(input.Hint)
+		b.Errors = []FieldError{{Field: Clean(input.Field), Message: Clean(input.Reason), Hint: b.Hint}}
+	}
+	return b
+}
+
+// NewError makes a problem of no particular error.
+func NewError(status int, code, title, detail string) *ErrorBody {
+	return &ErrorBody{Type: "urn:repute:problem:" + code, Title: title, Status: status, Code: code, Detail: detail}
+}
+
+// Report prepares an error for the wire and logs it when it is ours to mend. The answer is
+// the caller's own.
+func Report(ctx context.Context, log *slog.Logger, err error) *ErrorBody {
+	b := *ErrorOf(err)
+	b.RequestID = RequestID(ctx)
+	if b.Status >= 500 {
+		log.ErrorContext(ctx, "request failed", "requestId", b.RequestID, "status", b.Status, "error", err)
+	}
+	return &b
+}
+
+// Write sends a problem outside the typed handlers.
+func (b *ErrorBody) Write(w http.ResponseWriter) {
+	for name, values := range b.GetHeaders() {
+		w.Header()[name] = values
+	}
+	w.Header().Set("Content-Type", ProblemType)
+	w.WriteHeader(b.Status)
+	_ = json.NewEncoder(w).Encode(b) // the caller may be gone; nobody is left to tell
+}
+
+// ErrorResponse documents the problem body once for every operation.
+func ErrorResponse(r huma.Registry, description string) *huma.Response {
+	return &huma.Response{Description: "What went wrong, as RFC 9457 problem details: " + description,
+		Content: map[string]*huma.MediaType{ProblemType: {Schema: r.Schema(reflect.TypeFor[ErrorBody](), true, "")}}}
+}
+
+// Clean makes text of anything: what is not UTF-8, and NUL, becomes U+FFFD.
+func Clean(s string) string {
+	const replacement = string(utf8.RuneError)
+	return strings.ReplaceAll(strings.ToValidUTF8(s, replacement), "\x00", replacement)
+}

@@ -1,0 +1,117 @@
+package httpapi
+
+import (
+	"context"
+	"log/slog"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/redis/go-redis/v9"
+)
+
+// sharedBuckets keeps the buckets in Redis, so that replicas count together.
+// While Redis is away each counts alone.
+type sharedBuckets struct {
+	client *redis.Client
+	take   *redis.Script
+	local  *buckets
+	log    *slog.Logger
+	name   string // of what is counted
+	rate   float64
+	burst  int
+	away   atomic.Int64 // do not ask before this time, in Unix nanoseconds
+	health redisHealth
+}
+
+const (
+	// redisTimeout is the most a request waits for its own counting.
+	redisTimeout = 100 * time.Millisecond
+	// redisPause is how long Redis is left alone after it failed.
+	redisPause = time.Second
+)
+
+func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration {
+	if time.Now().UnixNano() < s.away.Load() {
+		return s.local.allow(ctx, caller)
+	}
+	bounded, cancel := context.WithTimeout(ctx, redisTimeout)
+	defer cancel()
+	interval := int64(float64(time.Second/time.Microsecond) / s.rate)
+	wait, err := s.take.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval, s.burst).Int64()
+	if err != nil {
+		s.away.Store(time.Now().Add(redisPause).UnixNano())
+		s.health.saw(ctx, s.log, err)
+		return s.local.allow(ctx, caller)
+	}
+	s.health.saw(ctx, s.log, nil)
+	return time.Duration(wait) * time.Microsecond
+}
+
+// takeScript is the generic cell rate algorithm: one number per caller, the
+// time at which its bucket is full again, by Redis's clock in microseconds. It
+// gives the microseconds to wait, 0 when the request passes.
+func takeScript() *redis.Script {
+	return redis.NewScript(`
+local interval, burst = tonumber(ARGV[1]), tonumber(ARGV[2])
+local t = redis.call('TIME')
+local now = t[1] * 1000000 + t[2]
+local full = tonumber(redis.call('GET', KEYS[1]) or now)
+if full < now then full = now end
+local wait = full + interval - now - interval * burst
+if wait > 0 then return math.ceil(wait) end
+redis.call('SET', KEYS[1], string.format('%.0f', full + interval), 'PX', math.ceil((full + interval - now) / 1000) + 1000)
+return 0`)
+}
+
+const (
+	// redisChecked is how long what was found out about Redis holds.
+	redisChecked = time.Second
+	// redisCheck bounds a question that no request waits for.
+	redisCheck = time.Second
+)
+
+// redisHealth remembers whether Redis answered when it was last asked. The zero value
+// takes it to, and it is safe for concurrent use.
+type redisHealth struct {
+	mu   sync.Mutex
+	at   time.Time // of the last answer or failure
+	away bool
+}
+
+// saw takes what became of a question. A change is logged, once, however many requests
+// notice it.
+func (h *redisHealth) saw(ctx context.Context, log *slog.Logger, err error) {
+	if ctx.Err() != nil {
+		return // who asked has gone
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	was := h.away
+	h.at, h.away = time.Now(), err != nil
+	switch {
+	case err != nil && !was:
+		log.WarnContext(ctx, "Redis does not answer: this process counts its callers alone", "error", err)
+	case err == nil && was:
+		log.InfoContext(ctx, "Redis answers again: callers are counted together")
+	}
+}
+
+func (h *redisHealth) last() (away bool, age time.Duration) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.away, time.Since(h.at)
+}
+
+// up asks Redis, at most once a second.
+func (s *sharedBuckets) up(ctx context.Context) bool {
+	away, age := s.health.last()
+	if age < redisChecked {
+		return !away
+	}
+	bounded, cancel := context.WithTimeout(ctx, redisCheck)
+	defer cancel()
+	s.health.saw(ctx, s.log, s.client.Ping(bounded).Err())
+	away, _ = s.health.last()
+	return !away
+}
