@@ -24,7 +24,7 @@ func TestTrustChecks(t *testing.T) {
 			if c.Agent.Owner != agent.Owner || c.Agent.Wallet != agent.Wallet || c.AsOf.Block != asOf.Block || !c.Validating || c.File != nil {
 				t.Fatalf("agent %d at %d: %+v", i, n, c)
 			}
-			evidence, err := db.TrustEvidence(ctx, id, at(n))
+			evidence, err := db.TrustEvidence(ctx, id, at(n), w.chain.Validations)
 			ok(t, err)
 			var want *uint8
 			newest := [2]uint64{}

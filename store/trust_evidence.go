@@ -12,10 +12,11 @@ import (
 	"repute"
 )
 
-// TrustEvidence reads what a score of an agent follows from. repute.ErrNotFound as in Agent.
-func (db *DB) TrustEvidence(ctx context.Context, id repute.AgentID, at repute.At) (out TrustSubject, err error) {
+// TrustEvidence reads what a score of an agent follows from, with the answers of these
+// validation contracts. repute.ErrNotFound as in Agent.
+func (db *DB) TrustEvidence(ctx context.Context, id repute.AgentID, at repute.At, validations []common.Address) (out TrustSubject, err error) {
 	err = db.viewAgent(ctx, "read evidence", id, at, func(ctx context.Context, s subject) error {
-		q := evidence{s.tx, s.chain.Chain, s.block}
+		q := evidence{s.tx, s.chain.Chain, s.block, validations}
 		found, err := q.subjects(ctx, []repute.TokenID{s.id.TokenID})
 		if err == nil && len(found) == 0 {
 			err = repute.Missing("agent %s", id.Short())
@@ -33,14 +34,14 @@ func (db *DB) TrustEvidence(ctx context.Context, id repute.AgentID, at repute.At
 // TrustSubjects reads the same of many agents of a chain at once: as of block, or of the
 // newest state where block is nil. Block is left to the caller. Agents that do not exist
 // are left out; the others come in order. All is one snapshot's.
-func (db *DB) TrustSubjects(ctx context.Context, chainID uint64, tokens []repute.TokenID, block *uint64) (out []TrustSubject, err error) {
+func (db *DB) TrustSubjects(ctx context.Context, chainID uint64, tokens []repute.TokenID, block *uint64, validations []common.Address) (out []TrustSubject, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.inTx(ctx, options, "read evidence", func(tx pgx.Tx) error {
 		c, err := scanChainRow(chainID, tx.QueryRow(ctx, selectChain, chainID))
 		if err != nil {
 			return err
 		}
-		q := evidence{tx, repute.Chain{ID: chainID, Identity: c.identity, Validations: keys(c.trusted)}, everything}
+		q := evidence{tx, repute.Chain{ID: chainID, Identity: c.identity}, everything, validations}
 		if block != nil {
 			q.block = int64(*block)
 		}
@@ -55,6 +56,8 @@ type evidence struct {
 	tx    pgx.Tx
 	chain repute.Chain
 	block int64
+	// validations are the contracts whose answers count: those of a run, not of the chain now.
+	validations []common.Address
 }
 
 func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]TrustSubject, error) {
@@ -79,7 +82,7 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Trus
 	if err := q.ratings(ctx, tokens, add); err != nil {
 		return nil, fmt.Errorf("ratings: %w", err)
 	}
-	if len(q.chain.Validations) == 0 {
+	if len(q.validations) == 0 {
 		return out, nil
 	}
 	if err := q.answers(ctx, tokens, add); err != nil {
@@ -180,7 +183,7 @@ func (q evidence) answers(ctx context.Context, tokens []repute.TokenID, use func
 		join uris u on u.id = x.uri_id
 		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
 		where q.chain_id = $1 and q.token_id = any($2::numeric[]) and q.block <= $3 and q.contract = any($4)`,
-		q.chain.ID, tokenArray(tokens), q.block, addressColumn(q.chain.Validations))
+		q.chain.ID, tokenArray(tokens), q.block, addressColumn(q.validations))
 	if err != nil {
 		return err
 	}

@@ -64,9 +64,9 @@ type TrustParty struct {
 }
 
 // TrustGraph reads a chain as of a block: every agent's parties, then every rating and
-// answer, each in no particular order. What it gives is one snapshot's. It may take as
+// answer of these validation contracts, each in no particular order. What it gives is one snapshot's. It may take as
 // long as ctx allows.
-func (db *DB) TrustGraph(ctx context.Context, chainID, block uint64, party func(TrustParty), edge func(TrustEdge)) error {
+func (db *DB) TrustGraph(ctx context.Context, chainID, block uint64, validations []common.Address, party func(TrustParty), edge func(TrustEdge)) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.inTx(ctx, options, "read trust graph", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
@@ -78,7 +78,7 @@ func (db *DB) TrustGraph(ctx context.Context, chainID, block uint64, party func(
 		if err := trustEdges(ctx, tx, chainID, block, edge); err != nil {
 			return err
 		}
-		return trustAnswerEdges(ctx, tx, chainID, block, edge)
+		return trustAnswerEdges(ctx, tx, chainID, block, validations, edge)
 	})
 }
 
@@ -134,16 +134,15 @@ func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(
 	return err
 }
 
-func trustAnswerEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(TrustEdge)) error {
+func trustAnswerEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, validations []common.Address, use func(TrustEdge)) error {
 	rows, err := tx.Query(ctx, `
 		select distinct on (x.contract, x.request_hash) q.token_id, q.validator, x.response, `+tagHead("t.value")+`, x.block, x.log_index, b.time
 		from validation_responses x
 		join validation_requests q using (chain_id, contract, request_hash)
-		join chains c on c.chain_id = x.chain_id and x.contract = any(c.validations)
 		join tags t on t.id = x.tag
 		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
-		where x.chain_id = $1 and x.block <= $2
-		order by x.contract, x.request_hash, x.block desc, x.log_index desc`, chainID, block)
+		where x.chain_id = $1 and x.block <= $2 and x.contract = any($3)
+		order by x.contract, x.request_hash, x.block desc, x.log_index desc`, chainID, block, addressColumn(validations))
 	if err != nil {
 		return err
 	}

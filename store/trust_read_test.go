@@ -26,7 +26,7 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 	answers := 0
 	for n := w.blocks[5].Number; n <= w.tip().Number; n += 23 {
 		graph, parties := map[repute.TokenID][]string{}, map[repute.TokenID]store.TrustParty{}
-		ok(t, db.TrustGraph(ctx, w.chain.ID, n,
+		ok(t, db.TrustGraph(ctx, w.chain.ID, n, w.chain.Validations,
 			func(p store.TrustParty) { parties[p.TokenID] = p },
 			func(e store.TrustEdge) { graph[e.TokenID] = append(graph[e.TokenID], said(e.TrustRow)) }))
 		for i := range w.agents {
@@ -34,7 +34,7 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 			if w.mintBlock(id.TokenID) > n {
 				continue
 			}
-			s, err := db.TrustEvidence(ctx, id, at(n))
+			s, err := db.TrustEvidence(ctx, id, at(n), w.chain.Validations)
 			ok(t, err)
 			var want, got []string
 			for _, r := range w.ratings(id.TokenID, n) {
@@ -84,13 +84,13 @@ func TestTrustTenure(t *testing.T) {
 	w.mine(repute.URIUpdated{TokenID: id.TokenID, URI: "https://x/2", UpdatedBy: person(5)})
 	w.mine(repute.ApprovalForAll{Owner: person(5), Operator: person(6), Approved: true})
 	w.store(t, db, w.tip().Number)
-	s, err := db.TrustEvidence(ctxOf(t), id, latest)
+	s, err := db.TrustEvidence(ctxOf(t), id, latest, nil)
 	ok(t, err)
 	if s.Owner != person(5) || s.Wallet != zero || !s.Held.Equal(given.Time) || !s.Registered.Equal(minted.Time) ||
 		!slices.Equal(s.Operators, []common.Address{person(6)}) {
 		t.Errorf("now: %+v", s)
 	}
-	before, err := db.TrustEvidence(ctxOf(t), id, at(minted.Number))
+	before, err := db.TrustEvidence(ctxOf(t), id, at(minted.Number), nil)
 	ok(t, err)
 	if before.Owner != person(0) || !before.Held.Equal(minted.Time) || before.Operators != nil {
 		t.Errorf("before: %+v", before)

@@ -22,27 +22,29 @@ type TrustRun struct {
 	Boundary uint64
 	Block    repute.Block
 	Scorer   string // version of the engine
-	// Hashes of the inputs, which TrustInput gives, and of graph and weights.
-	Params, Tags, Roots, Links, Weights common.Hash
-	Identities, Edges                   int
-	Started, Closed                     time.Time // Closed is zero while final scores are missing
-	Unjudged                            Unjudged  // only of a run to be added
-	Repaired                            int64     // of a run to be added: TrustChain.Repaired before its graph was read
+	// Hashes of the inputs, which TrustInput gives, and of graph and weights. Validations, the
+	// contracts whose answers count, is zero for runs from before it was kept.
+	Params, Tags, Roots, Links, Validations, Weights common.Hash
+	Identities, Edges                                int
+	Started, Closed                                  time.Time // Closed is zero while final scores are missing
+	Unjudged                                         Unjudged  // only of a run to be added
+	Repaired                                         int64     // of a run to be added: TrustChain.Repaired before its graph was read
 }
 
 const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
-	weights, identities, edges, started_at, closed_at from trust_runs `
+	validations, weights, identities, edges, started_at, closed_at from trust_runs `
 
 func scanRun(row pgx.Row) (r TrustRun, err error) {
-	var hash, params, tags, roots, links, weights []byte
+	var hash, params, tags, roots, links, validations, weights []byte
 	var at, closed *time.Time
 	err = row.Scan(&r.ChainID, &r.Run, &r.Epoch, &r.Boundary, &r.Block.Number, &hash, &at, &r.Scorer, &params, &tags, &roots, &links,
-		&weights, &r.Identities, &r.Edges, &r.Started, &closed)
+		&validations, &weights, &r.Identities, &r.Edges, &r.Started, &closed)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return r, repute.ErrNotFound
 	}
 	r.Block.Hash, r.Block.Time = common.BytesToHash(hash), timeOf(at)
 	r.Params, r.Tags, r.Roots, r.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots), common.BytesToHash(links)
+	r.Validations = common.BytesToHash(validations)
 	r.Weights, r.Started, r.Closed = common.BytesToHash(weights), r.Started.UTC(), timeOf(closed)
 	return r, err
 }
@@ -71,6 +73,8 @@ type TrustChain struct {
 	Finalized uint64 // newest block known to be final, 0 when none is
 	Run       uint64 // the newest run, 0 when there is none
 	Repaired  int64  // the newest change that says that a log was found late, 0 when a run has followed
+	// Validations are the contracts whose answers count now.
+	Validations []common.Address
 }
 
 // TrustChains lists the chains that have an indexed block.
@@ -78,13 +82,37 @@ func (db *DB) TrustChains(ctx context.Context) ([]TrustChain, error) {
 	rows, err := db.readers.Query(ctx, `
 		select chain_id, imported, cursor_block, finalized_block,
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
-			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0)
+			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0), validations
 		from chains c where cursor_block >= start_block order by chain_id`)
 	if err != nil {
 		return nil, failed("list chains to score", err)
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[TrustChain])
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c TrustChain, err error) {
+		var validations [][]byte
+		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations)
+		c.Validations = addressesOf(validations)
+		return c, err
+	})
 	return list, failed("list chains to score", err)
+}
+
+func addressesOf(column [][]byte) []common.Address {
+	out := make([]common.Address, len(column))
+	for i, a := range column {
+		out[i] = common.BytesToAddress(a)
+	}
+	return out
+}
+
+// AllowedValidations are the contracts whose answers count on a chain now. repute.ErrNotFound
+// for an unknown chain.
+func (db *DB) AllowedValidations(ctx context.Context, chainID uint64) ([]common.Address, error) {
+	var list [][]byte
+	err := db.readers.QueryRow(ctx, "select validations from chains where chain_id = $1", chainID).Scan(&list)
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = repute.ErrNotFound
+	}
+	return addressesOf(list), failed(fmt.Sprintf("validation contracts of chain %d", chainID), err)
 }
 
 // NewestEvent is the newest block up to a number that has an event; the state at both is
@@ -107,11 +135,11 @@ func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
 			insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges, repaired,
-				unjudged_low, unjudged_high, unjudged)
-			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, '')) on conflict do nothing`,
+				unjudged_low, unjudged_high, unjudged, validations)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, nullif($19, ''), $20) on conflict do nothing`,
 			r.ChainID, r.Run, r.Epoch, r.Boundary, r.Block.Number, hashBytes(r.Block.Hash), maybeTime(r.Block.Time), r.Scorer,
 			r.Params[:], r.Tags[:], r.Roots[:], r.Links[:], r.Weights[:], r.Identities, r.Edges, r.Repaired,
-			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result)
+			r.Unjudged.Low, r.Unjudged.High, r.Unjudged.Result, hashBytes(r.Validations))
 		if err != nil {
 			return err
 		}

@@ -144,7 +144,7 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 			join trust_runs was on (was.chain_id, was.run) = ($1, p.run)
 			join trust_runs is_ on (is_.chain_id, is_.run) = ($1, $3)
 			where p.facts = $12 and abs(p.score - $6) < $14 and abs(p.low - $7) < $14 and abs(p.high - $8) < $14
-			and (was.scorer, was.params, was.tags, was.roots, was.links) = (is_.scorer, is_.params, is_.tags, is_.roots, is_.links) and is_.repaired = 0)`,
+			and (was.scorer, was.params, was.tags, was.roots, was.links, was.validations) = (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations) and is_.repaired = 0)`,
 		chainID, token, run, s.Evidence[:], s.Rated, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean), s.Confidence, s.Tier, a.Facts[:], s.Result,
 		int32(Tolerance))
 }

@@ -25,16 +25,26 @@ type basis struct {
 	run     store.TrustRun // its number is 0 where no engine has run
 	params  *Params
 	weights *Weights // by the chain's own roots
+	// validations are the contracts whose answers count, whatever the chain lists now.
+	validations []common.Address
 }
 
 // basisOf makes a run's graph and weights again out of what is stored. The error is a
 // *PrunedError where that is not what it was.
 func basisOf(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, error) {
-	var bodies [4][]byte
+	var bodies inputs
 	for i, in := range []struct {
 		what string
 		hash common.Hash
-	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links}} {
+	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links}, {"list of validation contracts", run.Validations}} {
+		if in.hash == (common.Hash{}) && i == inValidations { // the run is from before it was kept
+			now, err := db.AllowedValidations(ctx, run.ChainID)
+			if err != nil {
+				return nil, err
+			}
+			bodies[i] = EncodeValidations(now)
+			continue
+		}
 		body, err := db.TrustInput(ctx, in.hash)
 		if errors.Is(err, repute.ErrNotFound) {
 			return nil, &PrunedError{fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
@@ -44,11 +54,14 @@ func basisOf(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, err
 		}
 		bodies[i] = body
 	}
-	return inputs(bodies).walk(ctx, db, run)
+	return bodies.walk(ctx, db, run)
 }
 
-// inputs are parameters, tags, roots and links as they are stored.
-type inputs [4][]byte
+// inputs are parameters, tags, roots, links and validation contracts as they are stored.
+type inputs [5][]byte
+
+// inValidations is where inputs have the validation contracts.
+const inValidations = 4
 
 func (in inputs) walk(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, error) {
 	params, err := ParseParams(in[0], in[1])
@@ -63,16 +76,22 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run store.TrustRun) (*b
 	if err != nil {
 		return nil, err
 	}
-	return walkRun(ctx, db, run, params, roots, links)
-}
-
-func walkRun(ctx context.Context, db *store.DB, run store.TrustRun, params *Params, set []repute.TrustRoot, links []repute.TrustLink) (*basis, error) {
-	roots := RootsAt(set, run.Block.Time)
-	graph, err := ReadGraph(ctx, db, run.ChainID, run.Block, roots, LinksOf(links), params)
+	validations, err := DecodeValidations(in[inValidations])
 	if err != nil {
 		return nil, err
 	}
-	w := &basis{run, params, graph.Walk(roots, params)}
+	return walkRun(ctx, db, run, params, roots, GraphOf{Links: LinksOf(links), Validations: validations})
+}
+
+// walkRun makes the graph of a run, whose links and validation contracts of holds.
+func walkRun(ctx context.Context, db *store.DB, run store.TrustRun, params *Params, set []repute.TrustRoot, of GraphOf) (*basis, error) {
+	roots := RootsAt(set, run.Block.Time)
+	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
+	graph, err := ReadGraph(ctx, db, of, params)
+	if err != nil {
+		return nil, err
+	}
+	w := &basis{run, params, graph.Walk(roots, params), of.Validations}
 	if run.Run != 0 && w.weights.Sum() != run.Weights {
 		return nil, &PrunedError{fmt.Sprintf("the chain's ratings up to block %d are not those that the weights of epoch %d follow from", run.Block.Number, run.Epoch)}
 	}

@@ -99,9 +99,9 @@ func (k *keeper) state(ctx context.Context) (store.TrustChain, error) {
 }
 
 // next is the run that a chain could have now, and whether it should: another epoch is
-// final, logs were found late, or roots, links or, since this engine began, parameters are
-// others. A chain that
-// is still far behind gets none: its scores would be of long ago.
+// final, logs were found late, or roots, links, the allow-list of validation contracts or,
+// since this engine began, parameters are others. A chain that is still far behind gets
+// none: its scores would be of long ago.
 func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustRun) (run store.TrustRun, bodies inputs, due bool, err error) {
 	final := c.Finalized
 	if c.Imported {
@@ -110,7 +110,7 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 	if final == 0 || c.Cursor < final {
 		return run, bodies, false, nil
 	}
-	if bodies, err = k.inputs(ctx, last); err != nil {
+	if bodies, err = k.inputs(ctx, c, last); err != nil {
 		return run, bodies, false, err
 	}
 	p, err := ParseParams(bodies[0], bodies[1])
@@ -119,7 +119,7 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 	}
 	length := p.Epoch.Of(k.chain)
 	run = store.TrustRun{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length, Scorer: EngineVersion,
-		Params: HashInput(bodies[0]), Tags: HashInput(bodies[1]), Roots: HashInput(bodies[2]), Links: HashInput(bodies[3]), Repaired: c.Repaired}
+		Params: HashInput(bodies[0]), Tags: HashInput(bodies[1]), Roots: HashInput(bodies[2]), Links: HashInput(bodies[3]), Validations: HashInput(bodies[inValidations]), Repaired: c.Repaired}
 	switch {
 	case last.Run == 0 || run.Boundary > last.Boundary:
 		due = true
@@ -127,7 +127,8 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 		fallthrough
 	default:
-		due = c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links || run.Scorer != last.Scorer && !k.settled
+		due = c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links ||
+			run.Validations != last.Validations || run.Scorer != last.Scorer && !k.settled
 	}
 	if due {
 		run.Block, err = k.db.NewestEvent(ctx, k.chain, run.Boundary)
@@ -135,10 +136,10 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 	return run, bodies, due, err
 }
 
-// inputs are parameters, tags, roots and links as they should be now. Of two engines
+// inputs are parameters, tags, roots, links and validation contracts as they should be now. Of two engines
 // with different parameters the one that began last decides within an epoch: what it
 // found at its start is left to it.
-func (k *keeper) inputs(ctx context.Context, last store.TrustRun) (bodies inputs, err error) {
+func (k *keeper) inputs(ctx context.Context, c store.TrustChain, last store.TrustRun) (bodies inputs, err error) {
 	bodies[0], bodies[1] = k.files[0], k.files[1]
 	if k.settled && last.Run > 0 {
 		for i, hash := range []*[32]byte{(*[32]byte)(&last.Params), (*[32]byte)(&last.Tags)} {
@@ -152,7 +153,7 @@ func (k *keeper) inputs(ctx context.Context, last store.TrustRun) (bodies inputs
 		return bodies, err
 	}
 	links, err := k.db.Links(ctx, k.chain)
-	bodies[2], bodies[3] = EncodeRoots(roots), EncodeLinks(links)
+	bodies[2], bodies[3], bodies[inValidations] = EncodeRoots(roots), EncodeLinks(links), EncodeValidations(c.Validations)
 	return bodies, err
 }
 

@@ -80,7 +80,7 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 	for i, a := range stale {
 		ids[i] = a.TokenID
 	}
-	now, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, ids, nil)
+	now, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, ids, nil, s.basis.validations)
 	if err != nil {
 		return err
 	}
@@ -126,7 +126,7 @@ func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []s
 		}
 	}
 	if len(moved) > 0 {
-		then, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, moved, &s.basis.run.Block.Number)
+		then, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, moved, &s.basis.run.Block.Number, s.basis.validations)
 		if err != nil {
 			return nil, err
 		}
@@ -177,6 +177,7 @@ func (s *scoreRun) evaluate(ctx context.Context, subjects []store.TrustSubject, 
 
 func (s *scoreRun) one(ctx context.Context, subject store.TrustSubject, kin store.Kin) (*evaluated, error) {
 	e := EvidenceOf(subject, s.basis.weights)
+	e.Validations = s.basis.run.Validations
 	own := s.scorer.Score(e)
 	result := own
 	if kin != (store.Kin{}) {

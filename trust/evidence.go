@@ -20,6 +20,9 @@ type Evidence struct {
 	// Rows are all live ratings and the latest answer to each validation request of
 	// allow-listed contracts, in any order.
 	Rows []Row
+	// Validations is the sha256 of that list of contracts, see EncodeValidations; zero when
+	// it is not to be named. No score depends on it, the manifest names it.
+	Validations common.Hash
 	// Weights are those of the last epoch.
 	Weights *Weights
 	// Kin are other agents of the same party, with scores without this guard.

@@ -15,7 +15,7 @@ import (
 	"repute"
 )
 
-// The canonical form of a set of roots and of links: one JSON object without spaces, its
+// The canonical form of a set of roots, of links and of validation contracts: one JSON object without spaces, its
 // entries in order of addresses and each address once. Its sha256 names the set.
 type (
 	rootSet struct {
@@ -29,6 +29,9 @@ type (
 	}
 	linkSet struct {
 		Links []linkEntry `json:"links"`
+	}
+	validationSet struct {
+		Validations []common.Address `json:"validations"`
 	}
 	linkEntry struct {
 		A      common.Address `json:"a"`
@@ -102,6 +105,24 @@ func DecodeLinks(body []byte) ([]repute.TrustLink, error) {
 		links[i] = repute.TrustLink(l)
 	}
 	return links, nil
+}
+
+// EncodeValidations gives the canonical bytes of the list of validation contracts whose
+// answers count, in whatever order.
+func EncodeValidations(contracts []common.Address) []byte {
+	set := validationSet{append([]common.Address{}, contracts...)}
+	slices.SortFunc(set.Validations, common.Address.Cmp)
+	set.Validations = slices.Compact(set.Validations)
+	return canonical(set)
+}
+
+// DecodeValidations reads what EncodeValidations wrote.
+func DecodeValidations(body []byte) ([]common.Address, error) {
+	var set validationSet
+	if err := readCanonical(body, &set); err != nil {
+		return nil, fmt.Errorf("validation contracts: %w", err)
+	}
+	return set.Validations, nil
 }
 
 // HashInput names the canonical bytes of an input of scores.

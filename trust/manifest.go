@@ -13,6 +13,10 @@ import (
 // Manifest is what a score follows from besides events, run and parameters. Its
 // canonical bytes are kept by their sha256.
 type Manifest struct {
+	// Validations is the sha256 of the list of validation contracts whose answers count; nil
+	// for runs from before it was kept.
+	Validations *common.Hash `json:"validations,omitempty"`
+
 	Kin      []ManifestKin     `json:"kin,omitempty"`
 	Payments []ManifestPayment `json:"payments,omitempty"`
 }
@@ -34,6 +38,9 @@ type ManifestPayment struct {
 // ManifestOf lists what evidence holds of that.
 func ManifestOf(e *Evidence) Manifest {
 	var m Manifest
+	if e.Validations != (common.Hash{}) {
+		m.Validations = &e.Validations
+	}
 	for _, k := range e.Kin {
 		m.Kin = append(m.Kin, ManifestKin{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High)})
 	}
@@ -56,7 +63,10 @@ func DecodeManifest(body []byte) (m Manifest, err error) { return m, readCanonic
 
 // Apply makes evidence hold what the manifest lists and nothing else of that.
 func (m Manifest) Apply(e *Evidence) error {
-	e.Kin = nil
+	e.Kin, e.Validations = nil, common.Hash{}
+	if m.Validations != nil {
+		e.Validations = *m.Validations
+	}
 	for _, k := range m.Kin {
 		kin := Kin{Agent: e.Agent, Score: Points(k.Score), High: Points(k.High)}
 		var err error

@@ -88,7 +88,7 @@ func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute
 	if c.score.Run != 0 {
 		at = repute.At{Block: c.score.Block.Number}
 	}
-	if c.evidence, err = r.evidence(ctx, id, at, weights); err != nil {
+	if c.evidence, err = r.evidence(ctx, id, at, w, weights); err != nil {
 		return p, err
 	}
 	if c.score.Run != 0 {
@@ -124,7 +124,11 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		if err != nil {
 			return nil, err
 		}
-		return walkRun(ctx, r.db, run, r.params, nil, links)
+		validations, err := r.db.AllowedValidations(ctx, chainID)
+		if err != nil {
+			return nil, err
+		}
+		return walkRun(ctx, r.db, run, r.params, nil, GraphOf{Links: LinksOf(links), Validations: validations})
 	})
 }
 

@@ -147,18 +147,23 @@ func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c
 		return c, err
 	}
 	if c.score.Run == 0 {
-		c.world = r.unvouched(id.ChainID)
-		c.evidence, err = r.evidence(ctx, id, at, c.world.weights)
+		if c.world, err = r.unvouched(ctx, id.ChainID); err != nil {
+			return c, err
+		}
+		c.evidence, err = r.evidence(ctx, id, at, c.world, c.world.weights)
 		return c, err
 	}
 	if c.world, err = r.world(ctx, id.ChainID, c.score.Run); err != nil {
 		return c, err
 	}
-	if c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world.weights); err != nil {
+	if c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world, c.world.weights); err != nil {
 		return c, err
 	}
 	c.evidence.Block = c.score.Block
-	return c, r.addManifest(ctx, &c)
+	if err = r.addManifest(ctx, &c); err == nil && c.evidence.Validations != c.world.run.Validations {
+		err = &PrunedError{"the manifest of evidence that names the run's validation contracts"}
+	}
+	return c, err
 }
 
 // addManifest makes evidence hold the other agents and the payments that the stored score
@@ -182,8 +187,8 @@ func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 	return nil
 }
 
-func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, w *Weights) (Evidence, error) {
-	subject, err := r.db.TrustEvidence(ctx, id, at)
+func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *basis, w *Weights) (Evidence, error) {
+	subject, err := r.db.TrustEvidence(ctx, id, at, world.validations)
 	if err != nil {
 		return Evidence{}, err
 	}
@@ -191,8 +196,9 @@ func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, 
 }
 
 // unvouched is a world without roots and edges.
-func (r *Reader) unvouched(chainID uint64) *basis {
-	return &basis{store.TrustRun{ChainID: chainID}, r.params, NewGraphBuilder().Build().Walk(nil, r.params)}
+func (r *Reader) unvouched(ctx context.Context, chainID uint64) (*basis, error) {
+	validations, err := r.db.AllowedValidations(ctx, chainID)
+	return &basis{store.TrustRun{ChainID: chainID}, r.params, NewGraphBuilder().Build().Walk(nil, r.params), validations}, err
 }
 
 func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error) {

@@ -54,26 +54,35 @@ const otherTag = "\xff"
 
 // graphSource is what ReadGraph needs of a store.
 type graphSource interface {
-	TrustGraph(ctx context.Context, chainID, block uint64, party func(store.TrustParty), edge func(store.TrustEdge)) error
+	TrustGraph(ctx context.Context, chainID, block uint64, validations []common.Address, party func(store.TrustParty), edge func(store.TrustEdge)) error
 }
 
 // Link says that two addresses are one party, by evidence from outside the chain.
 type Link struct{ A, B common.Address }
+
+// GraphOf says what a graph follows from besides events and parameters.
+type GraphOf struct {
+	ChainID     uint64
+	Block       repute.Block // the view; ages run to its time
+	Roots       []Root
+	Links       []Link
+	Validations []common.Address // contracts whose answers count
+}
 
 // ReadGraph builds the graph of who vouches for whom on a chain as of a block: an
 // edge goes from whoever rated an agent well to the agent's owner, as strong as its opinion
 // and the fresher the stronger. An agent's owner and its verified wallet, who both signed
 // for that, are one party. What was said before the owner got the agent does not count.
 // Roots are known to the graph even when nothing else is known of them.
-func ReadGraph(ctx context.Context, db graphSource, chainID uint64, at repute.Block, roots []Root, links []Link, p *Params) (*Graph, error) {
-	r := &graphReader{b: NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]holder{}, said: map[[2]uint32]*saying{}}
-	for _, root := range roots {
+func ReadGraph(ctx context.Context, db graphSource, of GraphOf, p *Params) (*Graph, error) {
+	r := &graphReader{b: NewGraphBuilder(), p: p, at: of.Block.Time.Unix(), agents: map[repute.TokenID]holder{}, said: map[[2]uint32]*saying{}}
+	for _, root := range of.Roots {
 		r.b.Add(root.Address)
 	}
-	for _, l := range links {
+	for _, l := range of.Links {
 		r.b.Link(r.b.Add(l.A), r.b.Add(l.B))
 	}
-	if err := db.TrustGraph(ctx, chainID, at.Number, r.party, r.edge); err != nil {
+	if err := db.TrustGraph(ctx, of.ChainID, of.Block.Number, of.Validations, r.party, r.edge); err != nil {
 		return nil, err
 	}
 	for pair, s := range r.said {

@@ -252,7 +252,7 @@ func TestClaimsAreSettled(t *testing.T) {
 	w.sees(5, "verified 1000000000 of 1000000000000000000000000 USDX")
 	w.sees(6, "refused circular")
 	w.sees(7, "none")
-	s, err := w.db.TrustEvidence(t.Context(), repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity}, repute.At{Finality: repute.Latest})
+	s, err := w.db.TrustEvidence(t.Context(), repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity}, repute.At{Finality: repute.Latest}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
