@@ -34,6 +34,9 @@ type ChainConfig struct {
 	Registries orchestrator.Registries
 	// Operator signs treasury calls. It is the operator of the agents' policies, or a relayer.
 	Operator SignerConfig
+	// Owner signs what sets policies of the treasury, for its operator's own acts alone:
+	// no run reaches it. It may be nobody else's key.
+	Owner SignerConfig
 	// Identities sign registry writes, by agent slug. None may be the operator.
 	Identities map[string]SignerConfig
 
@@ -62,7 +65,7 @@ func (c *ChainConfig) check(field string) error {
 		return repute.Invalid(field+".chain_id", "is missing", "the chain's number, e.g. 8453")
 	case len(c.RPC) == 0:
 		return repute.Invalid(field+".rpc", "is missing", "at least one URL")
-	case c.Treasury == common.Address{} && !c.Operator.none():
+	case c.Treasury == common.Address{} && !(c.Operator.none() && c.Owner.none()):
 		return repute.Invalid(field+".treasury", "is missing", "the address of the OpenFiTreasury that the operator spends from")
 	case c.StuckAfter < 0 || c.Poll < 0 || c.Patience < 0 || c.Headroom < 0 || c.Headroom > 10_000:
 		return repute.Invalid(field, "has a negative duration or a headroom outside 0 to 10000", "leave them out for the defaults")
@@ -85,6 +88,7 @@ type chain struct {
 	nodes      []*endpoint
 	rules      rules
 	operator   signer            // nil: no treasury calls
+	owner      signer            // nil: no policies are set
 	identities map[string]signer // by slug
 	signing    chan struct{}     // held while a nonce is taken: one connection of the database at most
 	known      atomic.Bool       // the endpoints are of this chain
@@ -132,6 +136,12 @@ func openChain(ctx context.Context, field string, conf ChainConfig) (*chain, err
 	if c.operator, err = conf.Operator.open(ctx, field+".operator"); err != nil {
 		return c, err
 	}
+	if c.owner, err = conf.Owner.open(ctx, field+".owner"); err != nil {
+		return c, err
+	}
+	if c.owner != nil && c.operator != nil && c.owner.address() == c.operator.address() {
+		return c, repute.Invalid(field+".owner", "is the operator's key", "a key of its own: who spends must not set the caps")
+	}
 	for slug, sc := range conf.Identities {
 		s, err := sc.open(ctx, field+".identities."+slug)
 		if err != nil {
@@ -142,6 +152,9 @@ func openChain(ctx context.Context, field string, conf ChainConfig) (*chain, err
 		}
 		if c.operator != nil && s.address() == c.operator.address() {
 			return c, repute.Invalid(field+".identities."+slug, "is the operator's key", "a key of its own: the operator signs treasury calls alone")
+		}
+		if c.owner != nil && s.address() == c.owner.address() {
+			return c, repute.Invalid(field+".identities."+slug, "is the key of the treasury's owner", "a key of its own: no agent has the owner's")
 		}
 		c.identities[slug] = s
 	}

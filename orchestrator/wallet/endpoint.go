@@ -202,3 +202,35 @@ func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error
 	}
 	return "", e.failed("send", err)
 }
+
+// views asks at the newest block, pinned by its hash, in one request.
+func (e *endpoint) views(ctx context.Context, balanceOf common.Address, views []View) (Seen, error) {
+	at, err := e.block(ctx, "latest")
+	if err != nil {
+		return Seen{}, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	pinned := rpc.BlockNumberOrHashWithHash(at.Hash, false)
+	balance, answers := new(hexutil.Big), make([]hexutil.Bytes, len(views))
+	batch := []rpc.BatchElem{{Method: "eth_getBalance", Args: []any{balanceOf, pinned}, Result: balance}}
+	for i, v := range views {
+		batch = append(batch, rpc.BatchElem{Method: "eth_call", Args: []any{map[string]any{"to": v.To, "data": hexutil.Bytes(v.Data)}, pinned}, Result: &answers[i]})
+	}
+	if err := e.rpc.BatchCallContext(ctx, batch); err != nil {
+		return Seen{}, e.failed("views", err)
+	}
+	out := Seen{Block: uint64(at.Number), BlockHash: at.Hash, Time: uint64(at.Time), Balance: balance.ToInt()}
+	for i, b := range batch {
+		if reason, refused := e.refusal(b.Error); refused {
+			return Seen{}, repute.Invalid("call", "the contract refused: "+reason, "arguments that it takes")
+		}
+		if b.Error != nil {
+			return Seen{}, e.failed("views", b.Error)
+		}
+		if i > 0 {
+			out.Answers = append(out.Answers, answers[i-1])
+		}
+	}
+	return out, nil
+}

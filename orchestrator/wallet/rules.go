@@ -25,12 +25,13 @@ type rules struct {
 	registries orchestrator.Registries
 }
 
-// role tells the two kinds of keys apart.
-type role bool
+// role tells the kinds of keys apart.
+type role int
 
 const (
-	byOperator role = true  // signs treasury calls
-	byIdentity role = false // signs registry writes
+	byIdentity role = iota // signs registry writes
+	byOperator             // signs treasury calls
+	byOwner                // signs what the treasury's owner sets
 )
 
 // The functions that each kind of contract may be called by.
@@ -40,6 +41,7 @@ var (
 	reputationWrites  = selectors(bindings.NewReputationRegistry().GetABI(), "giveFeedback", "appendResponse")
 	validationWrites  = selectors(bindings.NewValidationRegistry().GetABI(), "validationResponse")
 	treasuryFunctions = selectors(treasuryABI, "executeCall", "transferERC20")
+	ownerFunctions    = selectors(treasuryABI, "setPolicy", "setTarget", "setSelector", "setToken", "setRelayer", "pause", "unpause")
 )
 
 // selectors lists the functions of these names, overloads included.
@@ -71,7 +73,8 @@ func (r *rules) writes(to common.Address) (list [][]byte, known bool) {
 
 // permit is the last look at a transaction before it is signed: the operator's key signs
 // calls of the treasury for this agent, run and task, an agent's own key signs listed
-// functions of the registries, and nothing else is signed.
+// functions of the registries, the treasury's owner's key what sets policies, and nothing
+// else is signed.
 func (r *rules) permit(by role, o orchestrator.Origin, tx *types.Transaction) error {
 	switch {
 	case tx.Type() != types.DynamicFeeTxType || len(tx.AccessList()) > 0 || tx.ChainId().Cmp(r.chainID) != 0:
@@ -82,6 +85,8 @@ func (r *rules) permit(by role, o orchestrator.Origin, tx *types.Transaction) er
 		return refused("carries %s wei: native coin leaves by the treasury alone", tx.Value())
 	case by == byOperator:
 		return r.permitTreasury(o, *tx.To(), tx.Data())
+	case by == byOwner:
+		return r.permitOwner(*tx.To(), tx.Data())
 	}
 	if list, known := r.writes(*tx.To()); !known || !oneOf(list, tx.Data()) {
 		return refused("is no registry write that agents sign (target %s, selector 0x%x)", tx.To(), tx.Data()[:min(4, len(tx.Data()))])
@@ -105,6 +110,22 @@ func (r *rules) permitTreasury(o orchestrator.Origin, to common.Address, data []
 		return refused("calls the treasury through itself")
 	case registry:
 		return refused("writes to registry %s through the treasury: agents write there with their own key", s.Target)
+	}
+	return nil
+}
+
+// permitOwner lets an owner set policies and pause; taking funds out and handing the
+// treasury over need the key elsewhere.
+func (r *rules) permitOwner(to common.Address, data []byte) error {
+	if to != r.treasury || (to == common.Address{}) || !oneOf(ownerFunctions, data) {
+		return refused("sets no policy of the treasury %s (selector 0x%x)", r.treasury, data[:min(4, len(data))])
+	}
+	m, err := treasuryABI.MethodById(data)
+	if err != nil {
+		return refused("is no call of the treasury: %v", err)
+	}
+	if _, err := m.Inputs.Unpack(data[4:]); err != nil {
+		return refused("is no call of the treasury: %v", err)
 	}
 	return nil
 }

@@ -28,6 +28,10 @@ func (w *Wallet) Send(ctx context.Context, intent orchestrator.Intent) (orchestr
 	if err != nil {
 		return orchestrator.Sent{}, err
 	}
+	return w.send(ctx, c, k, intent)
+}
+
+func (w *Wallet) send(ctx context.Context, c *chain, k *call, intent orchestrator.Intent) (orchestrator.Sent, error) {
 	in, err := w.begin(ctx, c, k, intent)
 	if err != nil {
 		return orchestrator.Sent{}, err
@@ -109,6 +113,9 @@ func (c *chain) form(ctx context.Context, by role, s signer, in *store.Intent, g
 func (c *chain) keyOf(in *store.Intent) (role, signer) {
 	if c.operator != nil && c.operator.address() == in.From {
 		return byOperator, c.operator
+	}
+	if c.owner != nil && c.owner.address() == in.From {
+		return byOwner, c.owner
 	}
 	if s := c.identities[in.Agent]; s != nil && s.address() == in.From {
 		return byIdentity, s

@@ -18,6 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/rpc"
+	"github.com/ethereum/go-ethereum/signer/core/apitypes"
 
 	"repute"
 )
@@ -37,9 +38,10 @@ type SignerConfig struct {
 
 func (s *SignerConfig) none() bool { return *s == SignerConfig{} }
 
-// signer signs what it is given: rules.sign alone calls it.
+// signer signs what it is given: rules.sign and SignConsent alone call it.
 type signer interface {
 	address() common.Address
+	signTyped(ctx context.Context, data apitypes.TypedData) ([]byte, error)
 	sign(ctx context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error)
 }
 

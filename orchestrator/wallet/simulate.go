@@ -20,7 +20,12 @@ import (
 // the treasury or the wallet's own rules refuse is a Simulation that is not OK, with the
 // reason.
 func (w *Wallet) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
-	c, err := w.on(tx.ChainID)
+	return w.simulated(ctx, tx.ChainID, func(c *chain) (*call, error) { return c.callOf(o, &tx) })
+}
+
+// simulated executes the call that is made for a chain.
+func (w *Wallet) simulated(ctx context.Context, chainID uint64, made func(*chain) (*call, error)) (orchestrator.Simulation, error) {
+	c, err := w.on(chainID)
 	if err != nil {
 		return orchestrator.Simulation{}, err
 	}
@@ -32,7 +37,7 @@ func (w *Wallet) Simulate(ctx context.Context, o orchestrator.Origin, tx orchest
 		return orchestrator.Simulation{}, err
 	}
 	out := orchestrator.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0"}
-	k, err := c.callOf(o, &tx)
+	k, err := made(c)
 	if errors.Is(err, repute.ErrInvalid) {
 		out.Reason = err.Error()
 		return out, nil

@@ -1,0 +1,225 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/store"
+)
+
+// orphaned is after how long an act is nobody's who waits for it.
+const orphaned = 30 * time.Second
+
+// Run brings acts to their end that nobody waits for any more, until ctx ends.
+func (o *Operator) Run(ctx context.Context) error {
+	for {
+		open, err := o.db.OpenActs(ctx, orphaned+o.o.Wait, 64)
+		if err != nil && ctx.Err() == nil {
+			o.o.Log.Warn("acts could not be read", "error", err)
+		}
+		for i := range open {
+			if _, err := o.carryOn(ctx, &open[i]); err != nil && ctx.Err() == nil {
+				o.o.Log.Warn("act: will look again", "act", open[i].ID, "error", err)
+			}
+		}
+		select {
+		case <-time.After(10 * time.Second):
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// carryOn sends what of an act is not on the chain yet, and waits for a while. An act
+// whose end is open stays so.
+func (o *Operator) carryOn(ctx context.Context, row *store.Act) (Act, error) {
+	waiting, cancel := context.WithTimeout(ctx, o.o.Wait)
+	defer cancel()
+	result, err := o.send(waiting, row)
+	switch {
+	case err != nil && (errors.Is(err, repute.ErrUnavailable) || waiting.Err() != nil):
+		o.o.Log.Info("act goes on", "act", row.ID, "error", err)
+	case err != nil:
+		err = o.db.EndAct(ctx, row.ID, nil, err.Error())
+		if err != nil {
+			return Act{}, err
+		}
+	default:
+		if err := o.db.EndAct(ctx, row.ID, encoded(result), ""); err != nil {
+			return Act{}, err
+		}
+	}
+	now, err := o.db.Act(ctx, row.ID)
+	if err != nil {
+		return Act{}, err
+	}
+	return o.view(ctx, &now)
+}
+
+// outcome is what an act leaves behind beside its transactions.
+type outcome struct {
+	AgentID string `json:"agentId,omitempty"`
+}
+
+// send sends an act's transactions in their order, each once however often it is called.
+func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, err error) {
+	var steps []step
+	var d recorded
+	if err := errors.Join(json.Unmarshal(row.Transactions, &steps), json.Unmarshal(row.Decision, &d)); err != nil {
+		return out, fmt.Errorf("stored act %s: %w", row.ID, err)
+	}
+	var sent []orchestrator.Sent
+	for i := range steps {
+		s, err := o.sendStep(ctx, intentID(row.ID, i), d.Origin, &steps[i], sent)
+		if err != nil {
+			return out, fmt.Errorf("%s: %w", steps[i].Purpose, err)
+		}
+		if !s.OK {
+			return out, fmt.Errorf("%s: transaction %s was reverted", steps[i].Purpose, s.Hash)
+		}
+		if sent = append(sent, s); i == 0 && row.Kind == kindIdentity {
+			if out, err = o.registered(ctx, row, s); err != nil {
+				return out, err
+			}
+		}
+	}
+	return out, nil
+}
+
+func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.Origin, s *step, before []orchestrator.Sent) (orchestrator.Sent, error) {
+	intent := orchestrator.Intent{ID: id, Origin: origin, Tx: s.Tx}
+	if s.Simulation != nil {
+		intent.MaxGasWei = s.Simulation.FeeWei
+	}
+	if s.Owner {
+		return o.wallet.SendOwner(ctx, intent)
+	}
+	if s.Consent == nil {
+		return o.wallet.Send(ctx, intent)
+	}
+	if err := o.consented(ctx, &intent, s.Consent, before); err != nil {
+		return orchestrator.Sent{}, err
+	}
+	sent, err := o.wallet.Send(ctx, intent)
+	if errors.Is(err, repute.ErrConflict) { // perhaps another process signed a consent of its own meanwhile
+		if stored, known := o.db.Intent(ctx, id); known == nil && string(stored.Data) != string(intent.Data) {
+			intent.Data = stored.Data
+			return o.wallet.Send(ctx, intent)
+		}
+	}
+	return sent, err
+}
+
+func intentID(act string, step int) string { return fmt.Sprintf("%s/%d", act, step+1) }
+
+// Act is an act by its id. repute.ErrNotFound when there is none.
+func (o *Operator) Act(ctx context.Context, id string) (Act, error) {
+	row, err := o.db.Act(ctx, id)
+	if err != nil {
+		return Act{}, err
+	}
+	return o.view(ctx, &row)
+}
+
+// Acts lists acts, the newest first, before a time and id; a zero time for the first.
+func (o *Operator) Acts(ctx context.Context, before time.Time, beforeID string, most int) ([]Act, error) {
+	rows, err := o.db.Acts(ctx, before, beforeID, most)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]Act, 0, len(rows))
+	for i := range rows {
+		a, err := o.view(ctx, &rows[i])
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, a)
+	}
+	return out, nil
+}
+
+// view is an act with what became of its transactions.
+func (o *Operator) view(ctx context.Context, row *store.Act) (Act, error) {
+	act, err := o.shown(row)
+	if err != nil || row.Refused != "" {
+		return act, err
+	}
+	for i := range act.Transactions {
+		in, err := o.db.Intent(ctx, intentID(row.ID, i))
+		if errors.Is(err, repute.ErrNotFound) {
+			break
+		}
+		if err != nil {
+			return act, err
+		}
+		act.Transactions[i].take(&in)
+	}
+	return act, nil
+}
+
+// shown is an act as it is stored.
+func (o *Operator) shown(row *store.Act) (Act, error) {
+	act := Act{ID: row.ID, Kind: row.Kind, Status: Pending, ChainID: row.ChainID, Domain: o.domain(row.Kind), AgentSlug: row.Agent, AskedBy: row.By,
+		Transactions: []Transaction{}, Error: row.Error, Created: &row.Created}
+	var steps []step
+	var d recorded
+	var result outcome
+	for _, part := range []struct {
+		text json.RawMessage
+		into any
+	}{{row.Transactions, &steps}, {row.Decision, &d}, {orNull(row.Result), &result}} {
+		if err := json.Unmarshal(part.text, part.into); err != nil {
+			return act, fmt.Errorf("stored act %s: %w", row.ID, err)
+		}
+	}
+	act.Policy, act.AgentID = d.Decision, result.AgentID
+	for _, s := range steps {
+		act.Transactions = append(act.Transactions, Transaction{Purpose: s.Purpose, To: s.Tx.Target.Hex(), Simulation: s.Simulation})
+	}
+	switch {
+	case row.Refused != "":
+		act.Status, act.Error = Refused, row.Refused
+	case row.Error != "":
+		act.Status = Failed
+	case !row.Ended.IsZero():
+		act.Status = Confirmed
+	}
+	if !row.Ended.IsZero() {
+		act.Ended = &row.Ended
+	}
+	return act, nil
+}
+
+func orNull(text json.RawMessage) json.RawMessage {
+	if len(text) == 0 {
+		return json.RawMessage("null")
+	}
+	return text
+}
+
+// domain says which of the two chains a kind of act is on.
+func (o *Operator) domain(kind string) string {
+	switch kind {
+	case kindPolicy, kindCall, kindTransfer:
+		return "execution"
+	}
+	return "trust"
+}
+
+// take fills in what became of a transaction.
+func (t *Transaction) take(in *store.Intent) {
+	t.From, t.To, t.Status = in.From.Hex(), in.To.Hex(), string(in.State)
+	t.Hash = in.Attempts[len(in.Attempts)-1].Hash.Hex()
+	if in.Mined.Block == 0 {
+		return
+	}
+	t.Hash, t.Block, t.BlockHash, t.GasUsed = in.Mined.Hash.Hex(), in.Mined.Block, in.Mined.BlockHash.Hex(), in.Mined.GasUsed
+	if in.Mined.Fee != nil {
+		t.FeeWei = in.Mined.Fee.String()
+	}
+}

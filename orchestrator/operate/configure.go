@@ -1,0 +1,137 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/contracts/bindings"
+	"repute/orchestrator"
+)
+
+// maxListed bounds the entries of one change of a policy, each of which is a transaction.
+const maxListed = 32
+
+// ConfigurePolicy changes what the treasury lets an agent do. The treasury's owner signs.
+func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (Act, error) {
+	if n := len(c.Targets) + len(c.Selectors) + len(c.Relayers) + len(c.Tokens); n > maxListed {
+		return Act{}, repute.Invalid("targets, selectors, relayers, tokens", fmt.Sprintf("have %d entries", n), fmt.Sprintf("at most %d at once", maxListed))
+	}
+	_, now, err := o.policyNow(ctx, c.AgentSlug)
+	if err != nil {
+		return Act{}, err
+	}
+	at, err := o.treasury()
+	if err != nil {
+		return Act{}, err
+	}
+	j := &job{kind: kindPolicy, chain: o.o.ExecutionChain, agent: c.AgentSlug, request: c}
+	add := func(purpose string, data []byte) {
+		j.steps = append(j.steps, step{Purpose: purpose, Owner: true, Tx: orchestrator.Tx{ChainID: o.o.ExecutionChain, Target: at, Data: data, Purpose: purpose}})
+	}
+	key := crypto.Keccak256Hash([]byte(c.AgentSlug))
+	if err := c.policy(key, &now, add); err != nil {
+		return Act{}, err
+	}
+	if err := c.lists(key, add); err != nil {
+		return Act{}, err
+	}
+	if len(j.steps) == 0 {
+		return Act{}, repute.Invalid("body", "changes nothing", "at least one field of the policy")
+	}
+	return o.perform(ctx, j, h)
+}
+
+// policy adds the transaction that sets caps and switches, where one of them is named.
+func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput, add func(string, []byte)) error {
+	if c.Active == nil && c.Operator == "" && c.NativePerTxCapWei == "" && c.NativeWindowCapWei == "" && c.WindowDurationSeconds == 0 &&
+		c.RequireTargetAllowlist == nil && c.RequireSelectorAllowlist == nil {
+		return nil
+	}
+	next := *now
+	var err error
+	if c.Operator != "" {
+		if next.Operator, err = addressOf("operator", c.Operator); err != nil {
+			return err
+		}
+	}
+	for _, cap := range []struct {
+		name, text string
+		into       **big.Int
+	}{{"nativePerTxCapWei", c.NativePerTxCapWei, &next.NativePerTxCapWei}, {"nativeWindowCapWei", c.NativeWindowCapWei, &next.NativeWindowCapWei}} {
+		if cap.text == "" {
+			continue
+		}
+		if *cap.into, err = amountOf(cap.name, cap.text); err != nil {
+			return err
+		}
+	}
+	if c.WindowDurationSeconds != 0 {
+		next.WindowDurationSeconds = new(big.Int).SetUint64(c.WindowDurationSeconds)
+	}
+	for from, into := range map[*bool]*bool{c.Active: &next.Active, c.RequireTargetAllowlist: &next.RequireTargetAllowlist, c.RequireSelectorAllowlist: &next.RequireSelectorAllowlist} {
+		if from != nil {
+			*into = *from
+		}
+	}
+	add("policy of "+c.AgentSlug, bindings.NewOpenFiTreasury().PackSetPolicy(key, next.Active, next.Operator, next.NativePerTxCapWei, next.NativeWindowCapWei,
+		next.WindowDurationSeconds, next.RequireTargetAllowlist, next.RequireSelectorAllowlist))
+	return nil
+}
+
+// lists adds a transaction for each entry.
+func (c *PolicyChange) lists(key common.Hash, add func(string, []byte)) error {
+	b := bindings.NewOpenFiTreasury()
+	for _, e := range c.Targets {
+		a, err := addressOf("targets.value", e.Value)
+		if err != nil {
+			return err
+		}
+		add(e.purpose("target"), b.PackSetTarget(key, a, e.Allowed))
+	}
+	for _, e := range c.Selectors {
+		raw, err := dataOf("selectors.value", e.Value)
+		if err != nil || len(raw) != 4 {
+			return repute.Invalid("selectors.value", fmt.Sprintf("%.40q is no selector", e.Value), "0x and eight hex digits; 0x00000000 is a call without data")
+		}
+		add(e.purpose("selector"), b.PackSetSelector(key, [4]byte(raw), e.Allowed))
+	}
+	for _, e := range c.Relayers {
+		a, err := addressOf("relayers.value", e.Value)
+		if err != nil {
+			return err
+		}
+		add(e.purpose("relayer"), b.PackSetRelayer(key, a, e.Allowed))
+	}
+	for _, e := range c.Tokens {
+		if err := e.add(key, add); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (e *TokenAllowed) add(key common.Hash, add func(string, []byte)) error {
+	token, err := addressOf("tokens.token", e.Token)
+	if err != nil {
+		return err
+	}
+	most, err := amountOf("tokens.perTxCap", e.PerTxCap)
+	if err != nil {
+		return err
+	}
+	window, err := amountOf("tokens.windowCap", e.WindowCap)
+	if err != nil {
+		return err
+	}
+	add("token "+token.Hex(), bindings.NewOpenFiTreasury().PackSetToken(key, token, e.Allowed, most, window))
+	return nil
+}
+
+func (e *Listed) purpose(what string) string {
+	return map[bool]string{true: "allow ", false: "no longer allow "}[e.Allowed] + what + " " + e.Value
+}

@@ -1,0 +1,85 @@
+package operate
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/contracts/bindings"
+)
+
+// Bounds of feedback.
+const (
+	maxDecimals = 18
+	maxText     = 2048 // bytes of each text
+)
+
+// PostFeedback gives feedback onchain, signed by a configured key.
+func (o *Operator) PostFeedback(ctx context.Context, f Feedback, h How) (Act, error) {
+	from, err := addressOf("fromAddress", f.FromAddress)
+	if err != nil {
+		return Act{}, err
+	}
+	slug, err := o.wallet.IdentityOf(o.o.TrustChain, from)
+	if errors.Is(err, repute.ErrNotFound) {
+		return Act{}, repute.Invalid("fromAddress", fmt.Sprintf("no key of %s is configured on chain %d", from, o.o.TrustChain), "the address of a key in orchestrator.wallets[].identities")
+	}
+	if err != nil {
+		return Act{}, err
+	}
+	registries, _, err := o.wallet.Contracts(o.o.TrustChain)
+	if err != nil {
+		return Act{}, err
+	}
+	token, err := f.agent(o.o.TrustChain, registries.Identity)
+	if err != nil {
+		return Act{}, err
+	}
+	value, hash, err := f.check()
+	if err != nil {
+		return Act{}, err
+	}
+	data := bindings.NewReputationRegistry().PackGiveFeedback(token, value, f.ValueDecimals, f.Tag1, f.Tag2, f.Endpoint, f.FeedbackURI, hash)
+	j := &job{kind: kindFeedback, chain: o.o.TrustChain, agent: slug, request: f,
+		steps: []step{o.write("feedback for agent "+token.String(), registries.Reputation, data)}}
+	return o.perform(ctx, j, h)
+}
+
+// agent is the token that feedback is for.
+func (f *Feedback) agent(chain uint64, registry common.Address) (*big.Int, error) {
+	ref, err := repute.ParseAgentRef(f.AgentID)
+	if err != nil {
+		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id of an agent", f.AgentID), "token id, chain:id or eip155:chain:registry:id")
+	}
+	if ref.ChainID != 0 && ref.ChainID != chain || ref.Registry != nil && *ref.Registry != registry {
+		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is not in the registry of chain %d", f.AgentID, chain), "an agent of the trust chain")
+	}
+	token, _ := new(big.Int).SetString(ref.TokenID.String(), 10)
+	return token, nil
+}
+
+// check refuses what the registry would not take.
+func (f *Feedback) check() (value *big.Int, hash common.Hash, err error) {
+	value, ok := new(big.Int).SetString(f.Value[:min(len(f.Value), 41)], 10)
+	limit := new(big.Int).Lsh(big.NewInt(1), 127)
+	switch {
+	case !ok || len(f.Value) > 40 || new(big.Int).Abs(value).Cmp(limit) >= 0:
+		return nil, hash, repute.Invalid("value", fmt.Sprintf("%.40q is no signed 128-bit number", f.Value), "decimal digits, with valueDecimals for the point")
+	case f.ValueDecimals > maxDecimals:
+		return nil, hash, repute.Invalid("valueDecimals", fmt.Sprintf("is %d", f.ValueDecimals), "0 to 18")
+	}
+	for _, t := range []struct{ name, text string }{{"tag1", f.Tag1}, {"tag2", f.Tag2}, {"endpoint", f.Endpoint}, {"feedbackURI", f.FeedbackURI}} {
+		if len(t.text) > maxText {
+			return nil, hash, repute.Invalid(t.name, fmt.Sprintf("has %d bytes", len(t.text)), fmt.Sprintf("at most %d", maxText))
+		}
+	}
+	raw, err := dataOf("feedbackHash", f.FeedbackHash)
+	if err != nil || len(raw) != 0 && len(raw) != len(hash) {
+		return nil, hash, repute.Invalid("feedbackHash", "is no hash", "0x and 64 hex digits, or absent")
+	}
+	return value, common.BytesToHash(raw), nil
+}

@@ -1,0 +1,292 @@
+package operate
+
+import (
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/base32"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/orchestrator/wallet"
+	"repute/policy"
+	"repute/store"
+)
+
+// Options tune an Operator. Policy is needed.
+type Options struct {
+	Policy func() *policy.Policy
+	// Lenient is that of the engines: agents without identity may work.
+	Lenient bool
+	// TrustChain is where identities and feedback are, ExecutionChain where the treasury is.
+	TrustChain, ExecutionChain uint64
+	// PublicURL is where callers reach this service, for the address of registration files.
+	PublicURL string
+	// Wait is for how long an act's answer waits for its transactions; 10 s when 0.
+	Wait time.Duration
+	Log  *slog.Logger // nil discards
+}
+
+// Operator does what the operator asks for. It is safe for concurrent use, by any number
+// of processes on one database.
+type Operator struct {
+	db     *store.DB
+	wallet *wallet.Wallet
+	o      Options
+}
+
+// New makes an Operator of a wallet.
+func New(db *store.DB, w *wallet.Wallet, o Options) *Operator {
+	o.Wait = cmp.Or(o.Wait, 10*time.Second)
+	if o.Log == nil {
+		o.Log = slog.New(slog.DiscardHandler)
+	}
+	return &Operator{db, w, o}
+}
+
+// Kinds of acts. They are stored.
+const (
+	kindPolicy   = "policy"
+	kindCall     = "call"
+	kindTransfer = "transfer"
+	kindIdentity = "identity"
+	kindWallet   = "wallet"
+	kindFeedback = "feedback"
+)
+
+// job is an act to be done.
+type job struct {
+	kind      string
+	chain     uint64
+	agent     string // slug
+	signs     string // slug whose key signs, where it is not agent's
+	run, task string // empty: the act itself
+	request   any
+	steps     []step
+}
+
+// step is a transaction of an act, as it is stored with it.
+type step struct {
+	Purpose string          `json:"purpose"`
+	Owner   bool            `json:"owner,omitempty"` // the treasury's owner signs
+	Tx      orchestrator.Tx `json:"tx"`
+	// Consent makes Tx's data when the steps before are done.
+	Consent    *consent                 `json:"consent,omitempty"`
+	Simulation *orchestrator.Simulation `json:"simulation,omitempty"`
+}
+
+// origin is on whose behalf an act's transactions are sent.
+func (j *job) origin(id string) orchestrator.Origin {
+	return orchestrator.Origin{Agent: cmp.Or(j.signs, j.agent), Run: cmp.Or(j.run, id), Task: cmp.Or(j.task, id)}
+}
+
+// recorded is a decision as it is stored, with all that it follows from.
+type recorded struct {
+	Decision
+	Origin orchestrator.Origin `json:"origin"`
+	Inputs []policy.Input      `json:"inputs"`
+}
+
+const (
+	maxKey     = 80
+	maxPurpose = 256
+	maxID      = 64
+)
+
+// perform does a job, or says what it would come to. A refusal is an
+// *orchestrator.DeniedError; it is recorded too.
+func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
+	if len(h.Key) > maxKey {
+		return Act{}, repute.Invalid("idempotencyKey", "is too long", fmt.Sprintf("at most %d bytes", maxKey))
+	}
+	if h.Key != "" {
+		h.Key = h.By + "/" + h.Key
+		if known, err := o.db.ActOfKey(ctx, h.Key); err == nil && !h.DryRun {
+			return o.again(ctx, j, known)
+		} else if err != nil && !errors.Is(err, repute.ErrNotFound) {
+			return Act{}, err
+		}
+	}
+	row := store.Act{ID: newID(), Key: h.Key, Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Request: encoded(j.request)}
+	denied, err := o.judge(ctx, j, h, &row)
+	if err != nil {
+		return Act{}, err
+	}
+	if denied != nil {
+		row.Refused = denied.Error()
+	}
+	if h.DryRun {
+		return o.dryRun(&row)
+	}
+	row, added, err := o.db.AddAct(ctx, row)
+	switch {
+	case err != nil:
+		return Act{}, err
+	case !added:
+		return o.again(ctx, j, row)
+	case denied != nil:
+		act, err := o.view(ctx, &row)
+		return act, errors.Join(denied, err)
+	}
+	return o.carryOn(ctx, &row)
+}
+
+// again is the answer to a job that was asked for before.
+func (o *Operator) again(ctx context.Context, j *job, known store.Act) (Act, error) {
+	if known.Kind != j.kind || string(known.Request) != string(encoded(j.request)) {
+		return Act{}, repute.Conflict("the idempotency key was used for act %s, which is another: take another key", known.ID)
+	}
+	if known.Ended.IsZero() {
+		return o.carryOn(ctx, &known)
+	}
+	act, err := o.view(ctx, &known)
+	if err == nil && known.Refused != "" {
+		err = &orchestrator.DeniedError{Reasons: act.Policy.Reasons}
+	}
+	return act, err
+}
+
+func (o *Operator) dryRun(row *store.Act) (Act, error) {
+	act, err := o.shown(row)
+	act.ID, act.DryRun, act.Created, act.Status = "", true, nil, Simulated
+	if row.Refused != "" {
+		act.Status = Refused
+	}
+	return act, err
+}
+
+// judge simulates an act's transactions and asks the policy about each. denied is nil
+// where nothing stands against the act.
+func (o *Operator) judge(ctx context.Context, j *job, h How, row *store.Act) (denied *orchestrator.DeniedError, err error) {
+	p := o.o.Policy()
+	agent, err := o.facts(ctx, p, j)
+	if err != nil {
+		return nil, err
+	}
+	hash := p.Hash()
+	d := recorded{Decision: Decision{Effect: policy.Allow, Reasons: []policy.Reason{}, Policy: hexutil.Encode(hash[:])}, Origin: j.origin(row.ID)}
+	for i := range j.steps {
+		s := &j.steps[i]
+		if s.Consent == nil {
+			simulated, err := o.simulate(ctx, d.Origin, s)
+			if err != nil {
+				return nil, err
+			}
+			s.Simulation = &simulated
+			if !simulated.OK {
+				d.add(policy.Reason{ID: "runtime.simulation", Effect: policy.Deny, Text: s.Purpose + ": the transaction would fail: " + simulated.Reason})
+			}
+		}
+		in := input(j, s, d.Origin, agent, p)
+		d.Inputs = append(d.Inputs, in)
+		for _, r := range p.Decide(ctx, &in).Reasons {
+			d.add(r)
+		}
+	}
+	if d.Effect == policy.RequireApproval && h.Approve {
+		d.Approved = h.By
+	}
+	row.Decision, row.Transactions = encoded(d), encoded(j.steps)
+	if d.Effect == policy.Allow || d.Effect == policy.RequireApproval && h.Approve {
+		return nil, nil
+	}
+	return &orchestrator.DeniedError{Reasons: d.Reasons}, nil
+}
+
+// add takes a reason over; the strongest counts.
+func (d *Decision) add(r policy.Reason) {
+	if d.Effect != policy.Deny && r.Effect != policy.Allow {
+		d.Effect = r.Effect
+	}
+	for _, known := range d.Reasons {
+		if known == r {
+			return
+		}
+	}
+	d.Reasons = append(d.Reasons, r)
+}
+
+func (o *Operator) simulate(ctx context.Context, origin orchestrator.Origin, s *step) (orchestrator.Simulation, error) {
+	if s.Owner {
+		return o.wallet.SimulateOwner(ctx, origin, s.Tx.ChainID, s.Tx.Data)
+	}
+	return o.wallet.Simulate(ctx, origin, s.Tx)
+}
+
+// facts are what is indexed of the agent that an act is for.
+func (o *Operator) facts(ctx context.Context, p *policy.Policy, j *job) (policy.Agent, error) {
+	unknown := policy.Agent{Slug: j.agent, Status: "unrated", Validation: policy.ValidationDisabled}
+	m, err := o.db.Module(ctx, j.agent)
+	if errors.Is(err, repute.ErrNotFound) {
+		return unknown, nil
+	}
+	if err != nil {
+		return unknown, err
+	}
+	v, err := orchestrator.Judge(ctx, o.db, p, o.o.Lenient, m, policy.Task{Coordinator: j.agent, Value: "0"}, policy.Threshold{})
+	return v.Agent, err
+}
+
+// input is what the policy's rules see of a transaction of an act.
+func input(j *job, s *step, origin orchestrator.Origin, agent policy.Agent, p *policy.Policy) policy.Input {
+	budget := p.Limits()
+	if s.Simulation != nil && budget.GasWei != "" {
+		budget.GasWei = s.Simulation.FeeWei
+	}
+	in := policy.Input{Phase: "call", Agent: agent, Task: policy.Task{ID: origin.Task, Goal: j.kind, Coordinator: j.agent, Value: cmp.Or(s.Tx.Value, "0"), Tags: []string{"operator"}, Budget: budget},
+		Call: policy.Call{ChainID: s.Tx.ChainID, Target: s.Tx.Target.Hex(), Value: cmp.Or(s.Tx.Value, "0"), Amount: cmp.Or(s.Tx.Amount, "0"), Purpose: s.Purpose}}
+	if len(s.Tx.Data) >= 4 {
+		in.Call.Selector = hexutil.Encode(s.Tx.Data[:4])
+	}
+	if s.Tx.Token != nil {
+		in.Call.Token = s.Tx.Token.Hex()
+	}
+	return in
+}
+
+// newID makes a name that sorts by time and that nobody guesses.
+func newID() string {
+	var b [16]byte
+	ms := uint64(time.Now().UnixMilli())
+	for i := range 6 {
+		b[i] = byte(ms >> (40 - 8*i))
+	}
+	rand.Read(b[6:]) // never fails
+	return "act_" + strings.ToLower(base32.HexEncoding.WithPadding(base32.NoPadding).EncodeToString(b[:]))
+}
+
+// encoded is JSON of what can be encoded.
+func encoded(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
+}
+
+// slugOf refuses what is no slug.
+func slugOf(field, s string) error {
+	plain := !strings.ContainsFunc(s, func(r rune) bool { return r != '-' && (r < 'a' || r > 'z') && (r < '0' || r > '9') })
+	if s == "" || len(s) > maxID || !plain || strings.HasPrefix(s, "-") || strings.HasSuffix(s, "-") || strings.Contains(s, "--") {
+		return repute.Invalid(field, fmt.Sprintf("%.80q is no slug", s), "lower-case words joined by hyphens, at most 64 bytes")
+	}
+	return nil
+}
+
+// addressOf reads an address that is not zero.
+func addressOf(field, s string) (common.Address, error) {
+	a, err := repute.ParseAddress(field, s)
+	if err == nil && (a == common.Address{}) {
+		err = repute.Invalid(field, "is the zero address", "an address")
+	}
+	return a, err
+}

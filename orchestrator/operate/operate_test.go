@@ -1,0 +1,247 @@
+package operate_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/orchestrator/operate"
+	"repute/orchestrator/wallet"
+	"repute/policy"
+)
+
+const open = "version: \"1\"\n"
+
+var somebody = common.HexToAddress("0x00000000000000000000000000000000000000aa")
+
+func by(key string) operate.How { return operate.How{By: "ops", Key: key} }
+
+func TestTreasuryReads(t *testing.T) {
+	w := newWorld(t)
+	o := w.operator(open)
+	s, err := o.TreasuryStatus(t.Context())
+	ok(t, err)
+	if s.Balance != "1000" || s.Paused || s.Owner != w.d.Account(ownerAccount).Address.Hex() || s.Operator != w.d.Account(operatorAccount).Address.Hex() || s.Block == 0 {
+		t.Errorf("status %+v", s)
+	}
+	p, err := o.TreasuryPolicy(t.Context(), "payer")
+	ok(t, err)
+	if !p.Active || p.NativePerTxCapWei != "100" || p.NativeWindowCapWei != "250" || p.NativeLeftWei != "100" || p.WindowDurationSeconds != 86400 {
+		t.Errorf("policy %+v", p)
+	}
+	if p, err = o.TreasuryPolicy(t.Context(), "nobody"); err != nil || p.Active {
+		t.Errorf("policy of nobody %+v, %v", p, err)
+	}
+	if _, err := o.TreasuryPolicy(t.Context(), "No Slug"); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("no slug: %v", err)
+	}
+}
+
+// A dry run tells everything and does nothing; the act itself happens once per key.
+func TestCallOnce(t *testing.T) {
+	w := newWorld(t)
+	o := w.operator(open)
+	call := operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "40", RunID: "run_1", TaskID: "task_1", Purpose: "test"}
+	dry, err := o.ExecuteCall(t.Context(), call, operate.How{DryRun: true, By: "ops", Key: "k"})
+	ok(t, err)
+	if s := dry.Transactions[0].Simulation; dry.Status != operate.Simulated || dry.ID != "" || dry.Policy.Effect != policy.Allow || !s.OK || s.Gas == 0 || !s.WithinCaps || w.balance(somebody) != 0 {
+		t.Fatalf("dry run %+v", dry)
+	}
+	if acts, err := o.Acts(t.Context(), time.Time{}, "", 10); err != nil || len(acts) != 0 {
+		t.Fatalf("a dry run was recorded: %v, %v", acts, err)
+	}
+	first, err := o.ExecuteCall(t.Context(), call, by("k"))
+	ok(t, err)
+	again, err := o.ExecuteCall(t.Context(), call, by("k"))
+	ok(t, err)
+	if tx := first.Transactions[0]; first.Status != operate.Confirmed || again.ID != first.ID || tx.Status != "confirmed" || tx.Hash == "" || tx.Hash != again.Transactions[0].Hash || tx.GasUsed == 0 {
+		t.Fatalf("first %+v, again %+v", first, again)
+	}
+	if got := w.balance(somebody); got != 40 {
+		t.Fatalf("%d wei arrived, wanted 40", got)
+	}
+	call.Value = "41"
+	if _, err := o.ExecuteCall(t.Context(), call, by("k")); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("another call by the same key: %v", err)
+	}
+	known, err := o.Act(t.Context(), first.ID)
+	if err != nil || known.Status != operate.Confirmed || known.AskedBy != "ops" || known.Ended == nil {
+		t.Errorf("recorded %+v, %v", known, err)
+	}
+}
+
+// What the treasury, the wallet's rules or the policy forbid is refused with the reason,
+// and recorded.
+func TestRefusals(t *testing.T) {
+	w := newWorld(t)
+	rules := `version: "1"
+rules:
+  - {id: big, when: 'gt(call.value, "60")', effect: require_approval, reason: looked at}
+  - {id: never, when: 'call.value == "1"', effect: deny, reason: not there}
+`
+	o := w.operator(rules)
+	for name, c := range map[string]struct {
+		call operate.Call
+		want string
+	}{
+		"over the cap":        {operate.Call{Target: somebody.Hex(), Value: "101"}, "over the cap of 100"},
+		"the treasury itself": {operate.Call{Target: w.treasury.Hex()}, "through itself"},
+		"a token":             {operate.Call{Target: w.token.Hex(), Data: "0xa9059cbb" + strings.Repeat("00", 64)}, "tokens leave by transfers"},
+		"a registry":          {operate.Call{Target: w.d.Chain().Identity.Hex(), Data: "0x01020304"}, "registry"},
+		"denied by policy":    {operate.Call{Target: "0x00000000000000000000000000000000000000bb", Value: "1"}, "not there"},
+		"without approval":    {operate.Call{Target: somebody.Hex(), Value: "61"}, "looked at"},
+	} {
+		c.call.AgentSlug = "payer"
+		act, err := o.ExecuteCall(t.Context(), c.call, by(""))
+		var denied *orchestrator.DeniedError
+		if !errors.As(err, &denied) || !strings.Contains(err.Error(), c.want) || act.Status != operate.Refused {
+			t.Errorf("%s: %+v, %v", name, act, err)
+			continue
+		}
+		if known, err := o.Act(t.Context(), act.ID); err != nil || known.Status != operate.Refused || !strings.Contains(known.Error, c.want) {
+			t.Errorf("%s: recorded %+v, %v", name, known, err)
+		}
+	}
+	if got := w.balance(w.treasury); got != 1000 {
+		t.Fatalf("the treasury has %d wei, wanted 1000", got)
+	}
+	how := by("")
+	how.Approve = true
+	act, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "61"}, how)
+	if err != nil || act.Status != operate.Confirmed || act.Policy.Approved != "ops" {
+		t.Errorf("approved: %+v, %v", act, err)
+	}
+	for field, c := range map[string]operate.Call{"agentSlug": {Target: somebody.Hex()}, "target": {AgentSlug: "payer", Target: "0x1"}, "value": {AgentSlug: "payer", Target: somebody.Hex(), Value: "-1"},
+		"data": {AgentSlug: "payer", Target: somebody.Hex(), Data: "0x123"}} {
+		var wrong *repute.InputError
+		if _, err := o.ExecuteCall(t.Context(), c, by("")); !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+}
+
+func TestTransfer(t *testing.T) {
+	w := newWorld(t)
+	o := w.operator(open)
+	act, err := o.TransferERC20(t.Context(), operate.Transfer{AgentSlug: "payer", Token: w.token.Hex(), To: somebody.Hex(), Amount: "70"}, by(""))
+	if err != nil || act.Status != operate.Confirmed {
+		t.Fatalf("transfer %+v, %v", act, err)
+	}
+	if _, err := o.TransferERC20(t.Context(), operate.Transfer{AgentSlug: "payer", Token: w.token.Hex(), To: somebody.Hex(), Amount: "101"}, by("")); err == nil || !strings.Contains(err.Error(), "over the cap") {
+		t.Errorf("over the cap: %v", err)
+	}
+}
+
+func TestConfigurePolicy(t *testing.T) {
+	w := newWorld(t)
+	o := w.operator(open)
+	yes, no := true, false
+	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "120", RequireTargetAllowlist: &yes,
+		Targets: []operate.Listed{{Value: somebody.Hex(), Allowed: true}}, Selectors: []operate.Listed{{Value: "0x00000000", Allowed: true}},
+		Tokens: []operate.TokenAllowed{{Token: w.token.Hex(), Allowed: false}}}, by("p"))
+	if err != nil || act.Status != operate.Confirmed || len(act.Transactions) != 4 {
+		t.Fatalf("configure %+v, %v", act, err)
+	}
+	p, err := o.TreasuryPolicy(t.Context(), "payer")
+	if err != nil || p.NativePerTxCapWei != "120" || p.NativeWindowCapWei != "250" || !p.RequireTargetAllowlist || !p.Active {
+		t.Errorf("policy %+v, %v", p, err)
+	}
+	if a, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "110"}, by("")); err != nil || a.Status != operate.Confirmed {
+		t.Errorf("allowed target: %+v, %v", a, err)
+	}
+	if _, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: "0x00000000000000000000000000000000000000cc", Value: "1"}, by("")); err == nil || !strings.Contains(err.Error(), "does not allow") {
+		t.Errorf("another target: %v", err)
+	}
+	if _, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", Active: &no}, by("")); err != nil {
+		t.Errorf("deactivate: %v", err)
+	}
+	if _, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer"}, by("")); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("nothing: %v", err)
+	}
+}
+
+func TestIdentityWalletFeedback(t *testing.T) {
+	w := newWorld(t)
+	o := w.operator(open)
+	operator := w.d.Account(operatorAccount).Address
+	act, err := o.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", OwnerWallet: w.d.Account(payerAccount).Address.Hex(), OperatorWallet: operator.Hex()}, by("r"))
+	if err != nil || act.Status != operate.Confirmed || len(act.Transactions) != 2 || act.AgentID == "" {
+		t.Fatalf("register %+v, %v", act, err)
+	}
+	m, err := w.db.Module(t.Context(), "payer")
+	ok(t, err)
+	if m.Agent == nil || m.Agent.String() != act.AgentID {
+		t.Fatalf("agent %v, registered %s", m.Agent, act.AgentID)
+	}
+	view := w.d.View()
+	if got, err := view.AgentWallet(t.Context(), m.Agent.TokenID.Uint64()); err != nil || got != operator {
+		t.Errorf("wallet %s, %v", got, err)
+	}
+	if _, err := o.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer"}, by("")); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("nothing to update: %v", err)
+	}
+	act, err = o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: w.d.Account(raterAccount).Address.Hex()}, by(""))
+	if err != nil || act.Status != operate.Confirmed {
+		t.Fatalf("wallet %+v, %v", act, err)
+	}
+	if _, err := o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: somebody.Hex()}, by("")); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("a wallet without a key: %v", err)
+	}
+	f := operate.Feedback{AgentID: m.Agent.TokenID.String(), FromAddress: w.d.Account(raterAccount).Address.Hex(), Value: "850", ValueDecimals: 2, Tag1: "reliability"}
+	if act, err = o.PostFeedback(t.Context(), f, by("")); err != nil || act.Status != operate.Confirmed || act.Domain != "trust" {
+		t.Fatalf("feedback %+v, %v", act, err)
+	}
+	f.FromAddress = w.d.Account(payerAccount).Address.Hex()
+	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil || !strings.Contains(err.Error(), "would fail") {
+		t.Errorf("an agent's own feedback: %v", err)
+	}
+}
+
+// An act that nobody waits for is brought to its end, whoever began it.
+func TestRunEndsActs(t *testing.T) {
+	w := newWorld(t)
+	w.d.SetPeriod(0)
+	p, err := policy.Parse([]byte(open))
+	ok(t, err)
+	id := w.d.Chain().ID
+	hasty := operate.New(w.db, w.w, operate.Options{Policy: func() *policy.Policy { return p }, Lenient: true, TrustChain: id, ExecutionChain: id, PublicURL: "https://repute.example", Wait: 50 * time.Millisecond})
+	act, err := hasty.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", OperatorWallet: w.d.Account(operatorAccount).Address.Hex()}, by("r"))
+	if err != nil || act.Status != operate.Pending {
+		t.Fatalf("begun %+v, %v", act, err)
+	}
+	if _, err := hasty.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", AgentURI: "https://other.example"}, by("")); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("a second registration meanwhile: %v", err)
+	}
+	w.d.SetPeriod(20 * time.Millisecond)
+	again, err := w.operator(open).RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", OperatorWallet: w.d.Account(operatorAccount).Address.Hex()}, by("r"))
+	if err != nil || again.ID != act.ID || again.Status != operate.Confirmed || again.AgentID == "" {
+		t.Fatalf("ended %+v, %v", again, err)
+	}
+	if _, err := w.w.IdentityOf(id, somebody); !errors.Is(err, repute.ErrNotFound) {
+		t.Errorf("key of a stranger: %v", err)
+	}
+}
+
+// The owner's key sets policies and nothing else, and is nobody else's.
+func TestOwnerKey(t *testing.T) {
+	w := newWorld(t)
+	c := w.config()
+	c.Owner = c.Operator
+	if _, err := wallet.Open(t.Context(), w.db, wallet.Config{Chains: []wallet.ChainConfig{c}}); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("owner and operator with one key: %v", err)
+	}
+	for name, data := range map[string][]byte{"withdraw": common.FromHex("0xf3fef3a3" + strings.Repeat("00", 64)), "transferOwnership": common.FromHex("0xf2fde38b" + strings.Repeat("00", 32)), "nothing": nil} {
+		if _, err := w.w.SendOwner(t.Context(), orchestrator.Intent{ID: name, Tx: orchestrator.Tx{ChainID: c.ChainID, Data: data}}); !errors.Is(err, repute.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	tx := orchestrator.Tx{ChainID: c.ChainID, Target: w.treasury, Data: common.FromHex("0x8456cb59")} // pause()
+	if _, err := w.w.Send(t.Context(), orchestrator.Intent{ID: "pause", Origin: orchestrator.Origin{Agent: "payer"}, Tx: tx}); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("an agent paused the treasury: %v", err)
+	}
+}

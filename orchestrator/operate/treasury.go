@@ -1,0 +1,193 @@
+package operate
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/contracts/bindings"
+	"repute/orchestrator"
+	"repute/orchestrator/wallet"
+)
+
+// treasury is the configured treasury; repute.ErrNotFound where there is none.
+func (o *Operator) treasury() (common.Address, error) {
+	_, at, err := o.wallet.Contracts(o.o.ExecutionChain)
+	if err == nil && (at == common.Address{}) {
+		err = &repute.MissingError{What: "treasury", Why: "is not configured", Hint: "orchestrator.wallets[].treasury"}
+	}
+	return at, err
+}
+
+// TreasuryStatus reads the treasury at the newest block.
+func (o *Operator) TreasuryStatus(ctx context.Context) (out TreasuryStatus, err error) {
+	at, err := o.treasury()
+	if err != nil {
+		return out, err
+	}
+	b := bindings.NewOpenFiTreasury()
+	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackOwner()}, wallet.View{To: at, Data: b.PackPendingOwner()}, wallet.View{To: at, Data: b.PackPaused()})
+	if err != nil {
+		return out, err
+	}
+	owner, err := b.UnpackOwner(seen.Answers[0])
+	if err != nil {
+		return out, noTreasury(at)
+	}
+	next, err := b.UnpackPendingOwner(seen.Answers[1])
+	if err != nil {
+		return out, noTreasury(at)
+	}
+	paused, err := b.UnpackPaused(seen.Answers[2])
+	if err != nil {
+		return out, noTreasury(at)
+	}
+	out = TreasuryStatus{ChainID: o.o.ExecutionChain, Address: at.Hex(), Balance: seen.Balance.String(), Owner: owner.Hex(), Paused: paused,
+		Block: seen.Block, BlockHash: seen.BlockHash.Hex(), BlockTime: time.Unix(int64(seen.Time), 0).UTC()}
+	if (next != common.Address{}) {
+		out.PendingOwner = next.Hex()
+	}
+	if operator, err := o.wallet.Operator(o.o.ExecutionChain); err == nil {
+		out.Operator = operator.Hex()
+	}
+	return out, nil
+}
+
+func noTreasury(at common.Address) error {
+	return repute.Conflict("there is no OpenFiTreasury at %s: mend orchestrator.wallets[].treasury", at)
+}
+
+// TreasuryPolicy reads what the treasury lets an agent do, at the newest block.
+func (o *Operator) TreasuryPolicy(ctx context.Context, slug string) (TreasuryPolicy, error) {
+	out, _, err := o.policyNow(ctx, slug)
+	return out, err
+}
+
+func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPolicy, p bindings.AgentPoliciesOutput, err error) {
+	if err := slugOf("agentSlug", slug); err != nil {
+		return out, p, err
+	}
+	at, err := o.treasury()
+	if err != nil {
+		return out, p, err
+	}
+	b, key := bindings.NewOpenFiTreasury(), crypto.Keccak256Hash([]byte(slug))
+	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackAgentPolicies(key)}, wallet.View{To: at, Data: b.PackNativeLeft(key)})
+	if err != nil {
+		return out, p, err
+	}
+	if p, err = b.UnpackAgentPolicies(seen.Answers[0]); err != nil {
+		return out, p, noTreasury(at)
+	}
+	left, err := b.UnpackNativeLeft(seen.Answers[1])
+	if err != nil {
+		return out, p, noTreasury(at)
+	}
+	return TreasuryPolicy{ChainID: o.o.ExecutionChain, Address: at.Hex(), AgentSlug: slug, AgentKey: key.Hex(), Active: p.Active, Operator: p.Operator.Hex(),
+		NativePerTxCapWei: p.NativePerTxCapWei.String(), NativeWindowCapWei: p.NativeWindowCapWei.String(), WindowDurationSeconds: p.WindowDurationSeconds.Uint64(),
+		NativeWindowStart: p.NativeWindowStart.Uint64(), NativeWindowSpentWei: p.NativeWindowSpentWei.String(), NativeLeftWei: left.String(),
+		RequireTargetAllowlist: p.RequireTargetAllowlist, RequireSelectorAllowlist: p.RequireSelectorAllowlist, Block: seen.Block, BlockHash: seen.BlockHash.Hex()}, p, nil
+}
+
+// ExecuteCall calls a target by the treasury, for an agent.
+func (o *Operator) ExecuteCall(ctx context.Context, c Call, h How) (Act, error) {
+	tx, err := o.spend(c.AgentSlug, c.RunID, c.TaskID, c.Purpose)
+	if err != nil {
+		return Act{}, err
+	}
+	if tx.Target, err = addressOf("target", c.Target); err != nil {
+		return Act{}, err
+	}
+	value, err := amountOf("value", c.Value)
+	if err != nil {
+		return Act{}, err
+	}
+	if tx.Data, err = dataOf("data", c.Data); err != nil {
+		return Act{}, err
+	}
+	tx.Value = value.String()
+	return o.perform(ctx, o.spending(kindCall, c.AgentSlug, c.RunID, c.TaskID, c, tx), h)
+}
+
+// TransferERC20 moves tokens out of the treasury, for an agent.
+func (o *Operator) TransferERC20(ctx context.Context, t Transfer, h How) (Act, error) {
+	tx, err := o.spend(t.AgentSlug, t.RunID, t.TaskID, t.Purpose)
+	if err != nil {
+		return Act{}, err
+	}
+	token, err := addressOf("token", t.Token)
+	if err != nil {
+		return Act{}, err
+	}
+	if tx.Target, err = addressOf("to", t.To); err != nil {
+		return Act{}, err
+	}
+	if t.Amount == "" {
+		return Act{}, repute.Invalid("amount", "is missing", "decimal digits")
+	}
+	amount, err := amountOf("amount", t.Amount)
+	if err != nil {
+		return Act{}, err
+	}
+	tx.Token, tx.Amount = &token, amount.String()
+	return o.perform(ctx, o.spending(kindTransfer, t.AgentSlug, t.RunID, t.TaskID, t, tx), h)
+}
+
+// spend is what all treasury calls begin with.
+func (o *Operator) spend(slug, run, task, purpose string) (tx orchestrator.Tx, err error) {
+	if err := slugOf("agentSlug", slug); err != nil {
+		return tx, err
+	}
+	for _, f := range []struct{ name, text string }{{"runId", run}, {"taskId", task}} {
+		if len(f.text) > maxID || strings.ContainsFunc(f.text, func(r rune) bool { return r <= ' ' || r > '~' }) {
+			return tx, repute.Invalid(f.name, "is no id", "at most 64 printable characters, as tasks and runs have them")
+		}
+	}
+	if len(purpose) > maxPurpose {
+		return tx, repute.Invalid("purpose", fmt.Sprintf("has %d bytes", len(purpose)), fmt.Sprintf("at most %d", maxPurpose))
+	}
+	if _, err := o.treasury(); err != nil {
+		return tx, err
+	}
+	return orchestrator.Tx{ChainID: o.o.ExecutionChain, Purpose: purpose}, nil
+}
+
+func (o *Operator) spending(kind, slug, run, task string, request any, tx orchestrator.Tx) *job {
+	purpose := tx.Purpose
+	if purpose == "" {
+		purpose = kind
+	}
+	return &job{kind: kind, chain: o.o.ExecutionChain, agent: slug, run: run, task: task, request: request, steps: []step{{Purpose: purpose, Tx: tx}}}
+}
+
+// amountOf reads decimal digits; empty is 0.
+func amountOf(field, text string) (*big.Int, error) {
+	v, ok := new(big.Int), true
+	digits := !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
+	if text != "" {
+		v, ok = v.SetString(text[:min(len(text), 79)], 10)
+	}
+	if !ok || !digits || len(text) > 78 || v.BitLen() > 256 {
+		return nil, repute.Invalid(field, fmt.Sprintf("%.40q is no amount", text), "decimal digits of an unsigned 256-bit number")
+	}
+	return v, nil
+}
+
+// dataOf reads hex digits after 0x; empty is none.
+func dataOf(field, text string) ([]byte, error) {
+	if text == "" || text == "0x" {
+		return nil, nil
+	}
+	data, err := hexutil.Decode(text)
+	if err != nil || len(data) > 128<<10 {
+		return nil, repute.Invalid(field, "is no hex text, or longer than 131072 bytes", "0x and an even number of hex digits")
+	}
+	return data, nil
+}

@@ -1,0 +1,189 @@
+package operate
+
+import (
+	"time"
+
+	"repute/orchestrator"
+	"repute/policy"
+)
+
+// How says how an act is done.
+type How struct {
+	DryRun bool   // nothing is stored or sent
+	By     string // who asks; kept with the act
+	// Key makes asking twice one act, at most 80 bytes; empty: each asking is another.
+	Key string
+	// Approve says that whoever asks approves what the policy leaves to a person.
+	Approve bool
+}
+
+// Status is how far an act has come.
+type Status string
+
+// Statuses of acts.
+const (
+	Simulated Status = "simulated" // a dry run that nothing stands against
+	Refused   Status = "refused"   // by the policy, or because it would fail
+	Pending   Status = "pending"   // begun: it goes on by itself
+	Confirmed Status = "confirmed" // all transactions are on the chain
+	Failed    Status = "failed"    // it ended early
+)
+
+// Act is what is known of an act. A dry run has no id.
+type Act struct {
+	ID           string        `json:"id,omitempty"`
+	Kind         string        `json:"kind" enum:"policy,call,transfer,identity,wallet,feedback"`
+	DryRun       bool          `json:"dryRun"`
+	Status       Status        `json:"status" enum:"simulated,refused,pending,confirmed,failed"`
+	ChainID      uint64        `json:"chainId"`
+	Domain       string        `json:"domain" doc:"trust or execution"`
+	AgentSlug    string        `json:"agentSlug,omitempty"`
+	AgentID      string        `json:"agentId,omitempty" doc:"that was registered, eip155:chain:registry:id"`
+	AskedBy      string        `json:"askedBy,omitempty"`
+	Policy       Decision      `json:"policy"`
+	Transactions []Transaction `json:"transactions" doc:"in their order"`
+	Error        string        `json:"error,omitempty"`
+	Created      *time.Time    `json:"createdAt,omitempty"`
+	Ended        *time.Time    `json:"endedAt,omitempty"`
+}
+
+// Decision is what the policy says of an act.
+type Decision struct {
+	Effect   policy.Effect   `json:"effect" enum:"allow,deny,require_approval"`
+	Reasons  []policy.Reason `json:"reasons"`
+	Approved string          `json:"approvedBy,omitempty"`
+	Policy   string          `json:"policy" doc:"sha256 of the policy's bytes"`
+}
+
+// Transaction is one of an act's transactions: how it was simulated, and, once it is
+// signed, what became of it.
+type Transaction struct {
+	Purpose string `json:"purpose"`
+	To      string `json:"to"`
+	// Simulation is absent where it depends on the transactions before.
+	Simulation *orchestrator.Simulation `json:"simulation,omitempty"`
+	From       string                   `json:"from,omitempty"`
+	Status     string                   `json:"status,omitempty" enum:"signed,broadcast,mined,confirmed,reverted,failed"`
+	Hash       string                   `json:"hash,omitempty" doc:"the form that was mined, or the newest one"`
+	Block      uint64                   `json:"block,omitempty"`
+	BlockHash  string                   `json:"blockHash,omitempty"`
+	GasUsed    uint64                   `json:"gasUsed,omitempty"`
+	FeeWei     string                   `json:"feeWei,omitempty"`
+}
+
+// Call is native coin or a call, by the treasury, for an agent.
+type Call struct {
+	AgentSlug string `json:"agentSlug"`
+	Target    string `json:"target" doc:"address"`
+	Value     string `json:"value,omitempty" doc:"wei, decimal"`
+	Data      string `json:"data,omitempty" doc:"0x and hex digits"`
+	RunID     string `json:"runId,omitempty" doc:"that it belongs to; the act's own id when absent"`
+	TaskID    string `json:"taskId,omitempty"`
+	Purpose   string `json:"purpose,omitempty"`
+}
+
+// Transfer is tokens, by the treasury, for an agent.
+type Transfer struct {
+	AgentSlug string `json:"agentSlug"`
+	Token     string `json:"token" doc:"address"`
+	To        string `json:"to" doc:"address"`
+	Amount    string `json:"amount" doc:"in the token's smallest unit, decimal"`
+	RunID     string `json:"runId,omitempty" doc:"that it belongs to; the act's own id when absent"`
+	TaskID    string `json:"taskId,omitempty"`
+	Purpose   string `json:"purpose,omitempty"`
+}
+
+// PolicyChange is what of an agent's treasury policy is to be other than it is. What is
+// absent stays.
+type PolicyChange struct {
+	AgentSlug                string         `json:"agentSlug,omitempty"`
+	Active                   *bool          `json:"active,omitempty"`
+	Operator                 string         `json:"operator,omitempty" doc:"address that executes for the agent"`
+	NativePerTxCapWei        string         `json:"nativePerTxCapWei,omitempty"`
+	NativeWindowCapWei       string         `json:"nativeWindowCapWei,omitempty"`
+	WindowDurationSeconds    uint64         `json:"windowDurationSeconds,omitempty"`
+	RequireTargetAllowlist   *bool          `json:"requireTargetAllowlist,omitempty"`
+	RequireSelectorAllowlist *bool          `json:"requireSelectorAllowlist,omitempty"`
+	Targets                  []Listed       `json:"targets,omitempty"`
+	Selectors                []Listed       `json:"selectors,omitempty"`
+	Relayers                 []Listed       `json:"relayers,omitempty"`
+	Tokens                   []TokenAllowed `json:"tokens,omitempty"`
+}
+
+// Listed is an entry of an allow-list that is to be set.
+type Listed struct {
+	Value   string `json:"value" doc:"address, or 0x and eight hex digits of a selector"`
+	Allowed bool   `json:"allowed"`
+}
+
+// TokenAllowed is what an agent may move of a token.
+type TokenAllowed struct {
+	Token     string `json:"token" doc:"address"`
+	Allowed   bool   `json:"allowed"`
+	PerTxCap  string `json:"perTxCap,omitempty"`
+	WindowCap string `json:"windowCap,omitempty"`
+}
+
+// Identity is an agent to be registered, or whose registration is to be brought up to
+// date.
+type Identity struct {
+	Slug           string `json:"slug"`
+	OwnerWallet    string `json:"ownerWallet,omitempty" doc:"the address of the agent's configured key when absent; no other can sign"`
+	OperatorWallet string `json:"operatorWallet,omitempty" doc:"agentWallet; one whose key is configured. The owner's when absent"`
+	AgentURI       string `json:"agentURI,omitempty" doc:"of the registration file; this service's own when absent"`
+}
+
+// AgentWallet is a wallet that an agent is to have.
+type AgentWallet struct {
+	Slug           string `json:"slug,omitempty"`
+	OperatorWallet string `json:"operatorWallet" doc:"address"`
+	Deadline       uint64 `json:"deadline,omitempty" doc:"of the signature, seconds since 1970"`
+	Signature      string `json:"signature,omitempty" doc:"of the wallet over EIP-712 AgentWalletSet; made here when absent, where its key is configured"`
+}
+
+// Feedback is feedback to be given on the trust chain.
+type Feedback struct {
+	AgentID       string `json:"agentId" doc:"token id, chain:id or eip155:chain:registry:id"`
+	FromAddress   string `json:"fromAddress" doc:"address of a configured agent's key"`
+	Value         string `json:"value" doc:"decimal, a signed 128-bit number"`
+	ValueDecimals uint8  `json:"valueDecimals,omitempty" doc:"0 to 18"`
+	Tag1          string `json:"tag1,omitempty"`
+	Tag2          string `json:"tag2,omitempty"`
+	Endpoint      string `json:"endpoint,omitempty"`
+	FeedbackURI   string `json:"feedbackURI,omitempty"`
+	FeedbackHash  string `json:"feedbackHash,omitempty" doc:"keccak256 of the file"`
+}
+
+// TreasuryStatus is a treasury at one block.
+type TreasuryStatus struct {
+	ChainID      uint64    `json:"chainId"`
+	Address      string    `json:"address"`
+	Balance      string    `json:"balance" doc:"wei"`
+	Owner        string    `json:"owner"`
+	PendingOwner string    `json:"pendingOwner,omitempty"`
+	Paused       bool      `json:"paused"`
+	Operator     string    `json:"operator,omitempty" doc:"the address that this service executes with"`
+	Block        uint64    `json:"block"`
+	BlockHash    string    `json:"blockHash"`
+	BlockTime    time.Time `json:"blockTime"`
+}
+
+// TreasuryPolicy is what a treasury lets an agent do, at one block.
+type TreasuryPolicy struct {
+	ChainID                  uint64 `json:"chainId"`
+	Address                  string `json:"address" doc:"of the treasury"`
+	AgentSlug                string `json:"agentSlug"`
+	AgentKey                 string `json:"agentKey" doc:"keccak256 of the slug"`
+	Active                   bool   `json:"active"`
+	Operator                 string `json:"operator"`
+	NativePerTxCapWei        string `json:"nativePerTxCapWei"`
+	NativeWindowCapWei       string `json:"nativeWindowCapWei"`
+	WindowDurationSeconds    uint64 `json:"windowDurationSeconds"`
+	NativeWindowStart        uint64 `json:"nativeWindowStart" doc:"seconds since 1970"`
+	NativeWindowSpentWei     string `json:"nativeWindowSpentWei"`
+	NativeLeftWei            string `json:"nativeLeftWei" doc:"that may be moved now, whatever the treasury holds"`
+	RequireTargetAllowlist   bool   `json:"requireTargetAllowlist"`
+	RequireSelectorAllowlist bool   `json:"requireSelectorAllowlist"`
+	Block                    uint64 `json:"block"`
+	BlockHash                string `json:"blockHash"`
+}

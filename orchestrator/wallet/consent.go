@@ -1,0 +1,104 @@
+package wallet
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/common/math"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/signer/core/apitypes"
+
+	"repute"
+)
+
+// Consent is what a wallet signs to serve an agent: the Identity Registry takes it until
+// the deadline, which may be five minutes ahead.
+type Consent struct {
+	ChainID  uint64
+	Agent    *big.Int // token
+	Wallet   common.Address
+	Owner    common.Address // of the token
+	Deadline uint64         // seconds since 1970, by the chain's clock
+}
+
+// SignConsent has the key of the wallet sign, where it is one of ours: the operator's or
+// an agent's. repute.ErrNotFound where it is not.
+func (w *Wallet) SignConsent(ctx context.Context, consent Consent) ([]byte, error) {
+	c, err := w.on(consent.ChainID)
+	if err != nil {
+		return nil, err
+	}
+	s := c.signerOf(consent.Wallet)
+	if s == nil {
+		return nil, &repute.MissingError{What: fmt.Sprintf("key of %s on chain %d", consent.Wallet, consent.ChainID), Why: "is not configured",
+			Hint: "let the wallet sign, and give deadline and signature"}
+	}
+	return s.signTyped(ctx, consent.typed(c.Registries.Identity))
+}
+
+func (c *chain) signerOf(a common.Address) signer {
+	if c.operator != nil && c.operator.address() == a {
+		return c.operator
+	}
+	for _, s := range c.identities {
+		if s.address() == a {
+			return s
+		}
+	}
+	return nil
+}
+
+// typed is the consent as EIP-712 wants it.
+func (c Consent) typed(registry common.Address) apitypes.TypedData {
+	field := func(name, kind string) apitypes.Type { return apitypes.Type{Name: name, Type: kind} }
+	return apitypes.TypedData{
+		Types: apitypes.Types{
+			"EIP712Domain":   {field("name", "string"), field("version", "string"), field("chainId", "uint256"), field("verifyingContract", "address")},
+			"AgentWalletSet": {field("agentId", "uint256"), field("newWallet", "address"), field("owner", "address"), field("deadline", "uint256")},
+		},
+		PrimaryType: "AgentWalletSet",
+		Domain: apitypes.TypedDataDomain{Name: "ERC8004IdentityRegistry", Version: "1",
+			ChainId: (*math.HexOrDecimal256)(new(big.Int).SetUint64(c.ChainID)), VerifyingContract: registry.Hex()},
+		Message: apitypes.TypedDataMessage{"agentId": c.Agent.String(), "newWallet": c.Wallet.Hex(), "owner": c.Owner.Hex(), "deadline": fmt.Sprint(c.Deadline)},
+	}
+}
+
+func (s localSigner) signTyped(_ context.Context, data apitypes.TypedData) ([]byte, error) {
+	digest, _, err := apitypes.TypedDataAndHash(data)
+	if err != nil {
+		return nil, fmt.Errorf("hash typed data: %w", err)
+	}
+	signature, err := crypto.Sign(digest, s.key)
+	if err != nil {
+		return nil, fmt.Errorf("sign typed data: %w", err)
+	}
+	signature[64] += 27
+	return signature, nil
+}
+
+// signTyped asks the signer and believes what its account signed alone.
+func (s *remoteSigner) signTyped(ctx context.Context, data apitypes.TypedData) ([]byte, error) {
+	digest, _, err := apitypes.TypedDataAndHash(data)
+	if err != nil {
+		return nil, fmt.Errorf("hash typed data: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, signTimeout)
+	defer cancel()
+	var signature hexutil.Bytes
+	if err := s.rpc.CallContext(ctx, &signature, "account_signTypedData", s.account, data); err != nil {
+		return nil, s.failed("signer", err)
+	}
+	if len(signature) != 65 || signature[64] < 27 {
+		return nil, fmt.Errorf("the signer of %s gave no signature: %w", s.account, repute.ErrConflict)
+	}
+	plain := append([]byte(nil), signature...)
+	plain[64] -= 27
+	key, err := crypto.SigToPub(digest, plain)
+	if err != nil || crypto.PubkeyToAddress(*key) != s.account {
+		return nil, fmt.Errorf("the signer of %s signed something else: %w", s.account, repute.ErrConflict)
+	}
+	return signature, nil
+}

@@ -1,0 +1,90 @@
+package wallet
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/orchestrator"
+)
+
+// SimulateOwner is Simulate for a call of the treasury by its owner, which agents cannot
+// ask for.
+func (w *Wallet) SimulateOwner(ctx context.Context, o orchestrator.Origin, chainID uint64, data []byte) (orchestrator.Simulation, error) {
+	return w.simulated(ctx, chainID, func(c *chain) (*call, error) { return c.ownerCall(o, data) })
+}
+
+// SendOwner is Send for a call of the treasury by its owner: intent's Data on its ChainID.
+// Only what sets policies, lists, relayers and the pause is signed.
+func (w *Wallet) SendOwner(ctx context.Context, intent orchestrator.Intent) (orchestrator.Sent, error) {
+	c, err := w.on(intent.ChainID)
+	if err != nil {
+		return orchestrator.Sent{}, err
+	}
+	k, err := c.ownerCall(intent.Origin, intent.Data)
+	if err != nil {
+		return orchestrator.Sent{}, err
+	}
+	return w.send(ctx, c, k, intent)
+}
+
+func (c *chain) ownerCall(o orchestrator.Origin, data []byte) (*call, error) {
+	if c.owner == nil {
+		return nil, repute.Invalid("chainId", fmt.Sprintf("chain %d has no key of the treasury's owner", c.ChainID), "configure it, or let the owner send the transaction")
+	}
+	return &call{Origin: o, by: byOwner, signer: c.owner, to: c.Treasury, data: data}, c.rules.permitOwner(c.Treasury, data)
+}
+
+// Contracts are what a chain is configured with: its registries and its treasury, the
+// zero address where there is none. repute.ErrNotFound where the chain is not configured.
+func (w *Wallet) Contracts(chainID uint64) (orchestrator.Registries, common.Address, error) {
+	c, err := w.on(chainID)
+	if err != nil {
+		return orchestrator.Registries{}, common.Address{}, err
+	}
+	return c.Registries, c.Treasury, nil
+}
+
+// IdentityOf is the slug whose key has an address; repute.ErrNotFound where none has.
+func (w *Wallet) IdentityOf(chainID uint64, key common.Address) (string, error) {
+	c, err := w.on(chainID)
+	if err != nil {
+		return "", err
+	}
+	for slug, s := range c.identities {
+		if s.address() == key {
+			return slug, nil
+		}
+	}
+	return "", &repute.MissingError{What: fmt.Sprintf("key of %s on chain %d", key, chainID), Why: "is not configured"}
+}
+
+// View is a question to a contract.
+type View struct {
+	To   common.Address
+	Data []byte
+}
+
+// Seen are answers of one block.
+type Seen struct {
+	Block     uint64
+	BlockHash common.Hash
+	Time      uint64   // of the block, seconds since 1970
+	Balance   *big.Int // wei
+	Answers   [][]byte // in the order of the questions
+}
+
+// Look asks contracts, and for the balance of an address, at the newest block.
+func (w *Wallet) Look(ctx context.Context, chainID uint64, balanceOf common.Address, views ...View) (Seen, error) {
+	c, err := w.on(chainID)
+	if err != nil {
+		return Seen{}, err
+	}
+	if err := c.ours(ctx); err != nil {
+		return Seen{}, err
+	}
+	return c.nodes[0].views(ctx, balanceOf, views)
+}

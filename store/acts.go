@@ -1,0 +1,128 @@
+package store
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"repute"
+)
+
+// Act is something that the operator of this service does on a chain by itself, outside
+// any run.
+type Act struct {
+	ID           string
+	Key          string // makes asking twice one act; empty: none
+	Kind         string
+	By           string // who asked
+	ChainID      uint64
+	Agent        string // slug, empty: of none
+	Request      json.RawMessage
+	Decision     json.RawMessage
+	Transactions json.RawMessage // as they were simulated
+	Result       json.RawMessage
+	Refused      string // why nothing was sent; empty: it was not refused
+	Error        string // why it ended early
+	Created      time.Time
+	Ended        time.Time // zero: it has not
+}
+
+// AddAct stores an act before anything of it is sent. One with the same key comes back
+// as it is stored, and added is false. An act that is refused ends at once.
+func (db *DB) AddAct(ctx context.Context, a Act) (out Act, added bool, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{}, "add act", func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			insert into acts (id, key, kind, asked_by, chain_id, agent, request, decision, transactions, refused, ended_at)
+			values ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, case when $10 <> '' then now() end) on conflict (key) do nothing`,
+			a.ID, cleanText(a.Key), a.Kind, cleanText(a.By), int64(a.ChainID), a.Agent, orNull(a.Request), orNull(a.Decision), orNull(a.Transactions), cleanText(a.Refused))
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.ConstraintName == "acts_one_identity" {
+			return repute.Conflict("an identity of agent %s is being registered: wait for its end", a.Agent)
+		}
+		if err != nil {
+			return err
+		}
+		added = tag.RowsAffected() > 0
+		out, err = oneAct(ctx, tx, `where id = $1 or $2 <> '' and key = $2`, a.ID, cleanText(a.Key))
+		return err
+	})
+	return out, added, err
+}
+
+// EndAct says what came of an act. One that has ended stays as it is.
+func (db *DB) EndAct(ctx context.Context, id string, result json.RawMessage, failure string) error {
+	_, err := db.pool.Exec(ctx, `update acts set result = $2, error = $3, ended_at = now() where id = $1 and ended_at is null`, id, orNull(result), cleanText(failure))
+	return failed("end act", err)
+}
+
+const selectActs = `select id, coalesce(key, ''), kind, asked_by, chain_id, agent, request, decision, transactions, result, refused, error, created_at, ended_at from acts `
+
+// Act is an act by its id. repute.ErrNotFound when there is none.
+func (db *DB) Act(ctx context.Context, id string) (out Act, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
+		out, err = oneAct(ctx, tx, `where id = $1`, cleanText(id))
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = &repute.MissingError{What: fmt.Sprintf("act %q", id), Why: "is not stored"}
+		}
+		return err
+	})
+	return out, err
+}
+
+// ActOfKey is the act of a key. repute.ErrNotFound when there is none.
+func (db *DB) ActOfKey(ctx context.Context, key string) (out Act, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
+		out, err = oneAct(ctx, tx, `where key = $1`, cleanText(key))
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = &repute.MissingError{What: fmt.Sprintf("act with key %q", key), Why: "is not stored"}
+		}
+		return err
+	})
+	return out, err
+}
+
+// Acts lists acts, the newest first, before a time and id; a zero time for the first.
+func (db *DB) Acts(ctx context.Context, before time.Time, beforeID string, most int) ([]Act, error) {
+	rows, err := db.readers.Query(ctx, selectActs+`where $1::timestamptz is null or (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3`,
+		maybeTime(before), cleanText(beforeID), most)
+	if err != nil {
+		return nil, failed("read acts", err)
+	}
+	list, err := pgx.CollectRows(rows, scanAct)
+	return list, failed("read acts", err)
+}
+
+// OpenActs lists acts that have not ended and that somebody else than a waiting caller
+// must bring to their end, the oldest first.
+func (db *DB) OpenActs(ctx context.Context, older time.Duration, most int) ([]Act, error) {
+	rows, err := db.pool.Query(ctx, selectActs+`where ended_at is null and created_at < now() - make_interval(secs => $1) order by created_at limit $2`, older.Seconds(), most)
+	if err != nil {
+		return nil, failed("read open acts", err)
+	}
+	list, err := pgx.CollectRows(rows, scanAct)
+	return list, failed("read open acts", err)
+}
+
+func oneAct(ctx context.Context, tx pgx.Tx, where string, args ...any) (Act, error) {
+	rows, err := tx.Query(ctx, selectActs+where, args...)
+	if err != nil {
+		return Act{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanAct)
+}
+
+func scanAct(row pgx.CollectableRow) (a Act, err error) {
+	var ended *time.Time
+	var request, decision, transactions, result []byte
+	err = row.Scan(&a.ID, &a.Key, &a.Kind, &a.By, &a.ChainID, &a.Agent, &request, &decision, &transactions, &result, &a.Refused, &a.Error, &a.Created, &ended)
+	a.Request, a.Decision, a.Transactions, a.Result, a.Created = request, decision, transactions, result, a.Created.UTC()
+	if ended != nil {
+		a.Ended = ended.UTC()
+	}
+	return a, err
+}
