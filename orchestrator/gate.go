@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -199,6 +201,27 @@ func (v *Verdict) remake(ctx context.Context, replay *trust.Reader, pin Pin) err
 		return repute.Conflict("the replayed score of agent %s at block %d is another than the pinned one", pin.Agent, pin.Block)
 	}
 	return nil
+}
+
+// same tells whether two verdicts of one task come from the same evidence and policy to the
+// same decision.
+func (v *Verdict) same(w *Verdict) bool {
+	return v.Pin == w.Pin && v.Policy == w.Policy && sameDecision(v.Decision, w.Decision) && string(mustJSON(v.Agent)) == string(mustJSON(w.Agent))
+}
+
+// subject is what a person decides about when a later verdict asks for one: the same as
+// before where no reason is new, although its evidence may be.
+func (v *Verdict) subject(later *Verdict) string {
+	var ids []string
+	for _, r := range later.Decision.Reasons {
+		if !slices.ContainsFunc(v.Decision.Reasons, func(known policy.Reason) bool { return known.ID == r.ID && known.Effect == r.Effect }) {
+			ids = append(ids, r.ID)
+		}
+	}
+	if len(ids) == 0 {
+		return "trust"
+	}
+	return "trust before execute: " + strings.Join(ids, ", ")
 }
 
 func sameDecision(a, b policy.Decision) bool {

@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/policy"
 	"repute/store"
@@ -70,13 +72,12 @@ func (w *work) checkTrust(ctx context.Context) outcome {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	w.verdict = v
-	return w.ruled(ctx, "trust", v.Decision, v, v)
+	return w.ruled(ctx, "trust", v.Policy, v.Decision, v, v)
 }
 
-// ruled is the outcome of a decision: rejected, waiting for a person, or neither.
-func (w *work) ruled(ctx context.Context, subject string, d policy.Decision, input, result any) outcome {
-	p := w.e.o.Policy()
-	stored := store.Decision{Subject: subject, Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(input)}
+// ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
+func (w *work) ruled(ctx context.Context, subject string, by common.Hash, d policy.Decision, input, result any) outcome {
+	stored := store.Decision{Subject: subject, Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: by, Input: mustJSON(input)}
 	o := outcome{result: result, reasons: d.Reasons}
 	switch d.Effect {
 	case policy.Deny:
@@ -121,7 +122,7 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	hash := p.Hash()
-	return w.ruled(ctx, "policy", d, in, policyResult{fmt.Sprintf("%x", hash), d, in.Task.Budget})
+	return w.ruled(ctx, "policy", hash, d, in, policyResult{fmt.Sprintf("%x", hash), d, in.Task.Budget})
 }
 
 // dryRunResult is what phase dry_run leaves behind.
@@ -196,29 +197,31 @@ func (w *work) simulated(ctx context.Context, tx Tx) (s Simulation, reason strin
 // executed is what phase execute leaves behind.
 type executed struct {
 	Execution
-	Regate *Verdict `json:"regate,omitempty"` // the trust check before, where it came to other evidence
+	Regate *Verdict `json:"regate,omitempty"` // the trust check before, where it saw or said something else
 }
 
-// execute checks trust again, and lets the agent work.
+// execute checks trust again, since an epoch may have passed, the agent's data been rewound
+// or the policy changed, and lets the agent work. What a person approved of in phase trust
+// is not asked again.
 func (w *work) execute(ctx context.Context) (o outcome) {
 	again, err := w.e.gate.judge(ctx, w.module, w.policyTask(), w.terms.Threshold)
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	var r executed
-	if again.Pin != w.verdict.Pin || again.Agent.Trust01 != w.verdict.Agent.Trust01 {
+	if !again.same(&w.verdict) {
 		r.Regate = &again
-	}
-	if d := again.Decision; d.Effect == policy.Deny {
-		o = w.ruled(ctx, "trust", d, again, r)
-		return o
+		o = w.ruled(ctx, w.verdict.subject(&again), again.Policy, again.Decision, again, r)
+		if o.status != "" || o.waits != nil || o.err != nil {
+			return o
+		}
 	}
 	started := time.Now().UTC()
 	r.Execution, err = with(ctx, w, repute.PhaseExecute, func(ctx context.Context, c *Context) (Execution, error) {
 		return w.agent.Execute(ctx, w.asked(), w.plan, c)
 	})
 	if waits := w.waits(); waits != nil {
-		return outcome{waits: waits, result: r}
+		return outcome{waits: waits, result: r, decisions: o.decisions}
 	}
 	if r.Started.IsZero() {
 		r.Started = started
@@ -230,7 +233,7 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 		err = errors.New("the agent reports failure" + firstError(r.Steps))
 	}
 	w.done = r.Execution
-	return outcome{result: r, err: err}
+	return outcome{result: r, err: err, decisions: o.decisions}
 }
 
 func firstError(steps []StepResult) string {

@@ -1,0 +1,163 @@
+package orchestrator_test
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+	"strings"
+	"sync/atomic"
+	"testing"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+)
+
+// careful is an agent that has a dry run, in which a test does what happens between the
+// first trust check and the second.
+type careful struct {
+	*worker
+	between func()
+}
+
+func (c careful) DryRun(context.Context, orchestrator.Task, orchestrator.Plan, *orchestrator.Context) (orchestrator.DryRun, error) {
+	c.between()
+	return orchestrator.DryRun{}, nil
+}
+
+// changing is a policy that is replaced while runs go on.
+type changing struct {
+	t   *testing.T
+	now atomic.Pointer[policy.Policy]
+}
+
+func (c *changing) set(text string) {
+	p, err := policy.Parse([]byte(text))
+	if err != nil {
+		c.t.Error(err)
+		return
+	}
+	c.now.Store(p)
+}
+
+func unrated(effect string) string {
+	return "version: \"1\"\ntrust: {unrated: " + effect + ", threshold: {minReputation: 10}}\n"
+}
+
+// A policy that is replaced in the middle of a run counts from the next decision on: the
+// check before Execute denies, or waits for a person as the first one does, and nothing of
+// the plan is done before that. Every decision names the policy that made it, and can be
+// made again after the policy has changed.
+func TestTrustIsCheckedAgainBeforeExecute(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		first, then string
+		answer      []bool // of a person, for each question
+		task        repute.TaskStatus
+		ran         int32
+	}{
+		"denied":            {"allow", "deny", nil, repute.TaskRejected, 0},
+		"approved":          {"allow", "require_approval", []bool{true}, repute.TaskCompleted, 1},
+		"refused":           {"allow", "require_approval", []bool{false}, repute.TaskRejected, 0},
+		"approved at first": {"require_approval", "require_approval", []bool{true}, repute.TaskCompleted, 1},
+		"unchanged":         {"allow", "allow", nil, repute.TaskCompleted, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newHouse(t)
+			p, ran := &changing{t: t}, atomic.Int32{}
+			p.set(unrated(c.first))
+			agent := careful{newWorker("plain"), func() { p.set(unrated(c.then)) }}
+			agent.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+				ran.Add(1)
+				return nil, nil
+			}
+			h.start(orchestrator.Options{Lenient: true, Policy: p.now.Load, Modules: []orchestrator.Module{agent}})
+			task := h.submit(orchestrator.Request{Coordinator: "plain"})
+			for _, yes := range c.answer {
+				h.awaits(task.Run)
+				if n := ran.Load(); n != 0 {
+					t.Errorf("%d steps were done while the run waits", n)
+				}
+				ok(t, h.desk.Approve(t.Context(), task.Run, yes, "ann", "looked at it"))
+			}
+			task, run := h.ended(task)
+			if task.Status != c.task || ran.Load() != c.ran {
+				t.Errorf("task %s, %d steps done: %s %s", task.Status, ran.Load(), run.Error, run.Reasons)
+			}
+			if c.ran == 0 && !strings.Contains(string(run.Reasons), "trust.unrated") {
+				t.Errorf("reasons %s", run.Reasons)
+			}
+			h.verdictsHold(run.ID)
+		})
+	}
+}
+
+// awaits waits until a run waits for a person.
+func (h *house) awaits(id string) {
+	h.t.Helper()
+	h.until("run waits", func() bool {
+		r, err := h.db.Run(h.t.Context(), id)
+		ok(h.t, err)
+		return r.Awaiting == repute.AwaitingApproval
+	})
+}
+
+// verdictsHold makes every trust decision of a run again by the policy that it names.
+func (h *house) verdictsHold(run string) {
+	h.t.Helper()
+	decisions, err := h.db.Decisions(h.t.Context(), run)
+	ok(h.t, err)
+	for _, d := range decisions {
+		if !strings.HasPrefix(d.Subject, "trust") {
+			continue
+		}
+		var v orchestrator.Verdict
+		ok(h.t, json.Unmarshal(d.Input, &v))
+		if v.Policy != d.Policy || string(v.Decision.Effect) != d.Effect {
+			h.t.Errorf("%s: %s by policy %x, its verdict: %s by %s", d.Subject, d.Effect, d.Policy, v.Decision.Effect, v.Policy)
+		}
+		if err := orchestrator.VerifyVerdict(h.t.Context(), h.db, nil, v); err != nil {
+			h.t.Errorf("%s: %v", d.Subject, err)
+		}
+	}
+}
+
+// The trust of a plan's other agents is checked when they are called: one that is refused
+// does nothing, and one that a person must allow makes the whole task wait.
+func TestTrustOfSubAgents(t *testing.T) {
+	t.Parallel()
+	const byAgent = "version: \"1\"\nrules:\n" +
+		"  - {id: never, when: 'agent.slug == \"bad\"', effect: deny, reason: not that one}\n" +
+		"  - {id: ask, when: 'agent.slug == \"odd\"', effect: require_approval, reason: look at it}\n"
+	for slug, want := range map[string]repute.TaskStatus{"bad": repute.TaskFailed, "odd": repute.TaskCompleted} {
+		t.Run(slug, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newHouse(t)
+			head, hand, ran := newWorker("head"), newWorker(slug), atomic.Int32{}
+			head.plan = func(orchestrator.Task) orchestrator.Plan {
+				return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: slug}}}
+			}
+			hand.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+				ran.Add(1)
+				return nil, nil
+			}
+			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, byAgent), Modules: []orchestrator.Module{head, hand}})
+			task := h.submit(orchestrator.Request{Coordinator: "head"})
+			if slug == "odd" {
+				h.awaits(task.Run)
+				runs, err := h.db.TaskRuns(t.Context(), task.ID)
+				ok(t, err)
+				if i := slices.IndexFunc(runs, func(r repute.Run) bool { return r.Agent == slug }); i < 0 || ran.Load() != 0 {
+					t.Fatalf("%d steps done, runs %+v", ran.Load(), runs)
+				} else {
+					ok(t, h.desk.Approve(t.Context(), runs[i].ID, true, "ann", "fine"))
+				}
+			}
+			task, run := h.ended(task)
+			if task.Status != want || (ran.Load() == 1) != (want == repute.TaskCompleted) {
+				t.Errorf("task %s, %d steps done: %s", task.Status, ran.Load(), run.Error)
+			}
+		})
+	}
+}
