@@ -161,3 +161,69 @@ func TestTrustOfSubAgents(t *testing.T) {
 		})
 	}
 }
+
+// finished counts the events by which the runs of a task ended, and fails where one that
+// has ended has none, or several.
+func (h *house) finished(task repute.Task, runs int) {
+	h.t.Helper()
+	list, err := h.db.TaskRuns(h.t.Context(), task.ID)
+	ok(h.t, err)
+	events, err := h.db.RunEvents(h.t.Context(), task.Run, 0, 1000)
+	ok(h.t, err)
+	ends := map[string]int{}
+	for _, e := range events {
+		if e.Kind == "run.finished" {
+			ends[e.Run]++
+		}
+	}
+	for _, r := range list {
+		if !r.Status.Ended() || ends[r.ID] != 1 {
+			h.t.Errorf("run %s of agent %s is %s, with %d events of its end", r.ID, r.Agent, r.Status, ends[r.ID])
+		}
+	}
+	if last := events[len(events)-1]; len(list) != runs || last.Kind != "run.finished" || last.Run != task.Run {
+		h.t.Errorf("%d runs; the last event is %s of %s", len(list), last.Kind, last.Run)
+	}
+}
+
+// Whatever ends a task ends the runs below it too, and each says so once.
+func TestEveryRunEndsOnce(t *testing.T) {
+	t.Parallel()
+	const ask = "version: \"1\"\nrules:\n  - {id: ask, when: 'agent.slug == \"odd\"', effect: require_approval, reason: look at it}\n"
+	split := func(orchestrator.Task) orchestrator.Plan {
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "plain"}, {ID: "b", Agent: "odd"}}}
+	}
+	head, lone, deserter := newWorker("head"), newWorker("lone"), newWorker("deserter")
+	head.plan, lone.plan = split, func(orchestrator.Task) orchestrator.Plan {
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "plain"}}}
+	}
+	deserter.plan = func(orchestrator.Task) orchestrator.Plan {
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "endless"}}}
+	}
+	begun, endless := make(chan struct{}, 1), newWorker("endless")
+	endless.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+		begun <- struct{}{}
+		<-ctx.Done()
+		return nil, context.Cause(ctx)
+	}
+	deserter.execute = func(ctx context.Context, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
+		go func() { _, _ = c.RunPlan(context.WithoutCancel(ctx), p, nil) }()
+		<-begun
+		return orchestrator.Execution{Success: true}, nil
+	}
+	h, _ := newHouse(t)
+	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, ask),
+		Modules: []orchestrator.Module{head, lone, deserter, endless, newWorker("plain"), newWorker("odd")}})
+
+	idle := h.submit(orchestrator.Request{Coordinator: "head"})
+	h.awaits(idle.Run)
+	ok(t, h.desk.Cancel(t.Context(), idle.ID, "ann", "no longer wanted"))
+	done, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "lone"}))
+	left, run := h.ended(h.submit(orchestrator.Request{Coordinator: "deserter"}))
+	if left.Status != repute.TaskFailed || !strings.Contains(run.Error, "step a is running") {
+		t.Errorf("an agent that leaves its plan: task %s: %s", left.Status, run.Error)
+	}
+	h.finished(idle, 3)
+	h.finished(done, 2)
+	h.finished(left, 2)
+}

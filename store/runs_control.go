@@ -28,19 +28,48 @@ func (db *DB) CancelTask(ctx context.Context, id, by, reason string) error {
 		}
 		events := []repute.RunEvent{{Run: root, Kind: "cancel.requested", Data: mustJSON(map[string]string{"by": by, "reason": reason})}}
 		if idle {
-			if _, err := tx.Exec(ctx, `
-				update runs set status = $2, error = $3, awaiting = '', ended_at = clock_timestamp(), lost_after = 'infinity', fence = fence + 1
-				where root_id = $1 and ended_at is null`, root, string(repute.RunCancelled), "cancelled "+wish); err != nil {
+			ended, err := endIdle(ctx, tx, root, wish)
+			if err != nil {
 				return err
 			}
 			if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskCancelled)); err != nil {
 				return err
 			}
-			events = append(events, repute.RunEvent{Run: root, Kind: "run.finished", Data: mustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})})
+			events = append(append(events, ended...), repute.RunEvent{Run: root, Kind: runFinished, Data: mustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})})
 		}
 		return addEvents(ctx, tx, RunLease{Root: root}, events)
 	})
 }
+
+// endIdle ends a root run that nobody works on, with those below it, whose events it gives.
+func endIdle(ctx context.Context, tx pgx.Tx, root, wish string) (below []repute.RunEvent, err error) {
+	b := &pgx.Batch{}
+	b.Queue(`
+		update runs set status = $2, error = $3, awaiting = '', ended_at = clock_timestamp(), lost_after = 'infinity', fence = fence + 1
+		where id = $1`, root, string(repute.RunCancelled), "cancelled "+wish)
+	queueEndBelow(b, root, repute.RunCancelled, "cancelled "+wish, &below)
+	return below, tx.SendBatch(ctx, b).Close()
+}
+
+// queueEndBelow ends the runs below a root run that ends without having waited for them,
+// and gives the event of each.
+func queueEndBelow(b *pgx.Batch, root string, status repute.RunStatus, why string, events *[]repute.RunEvent) {
+	b.Queue(`
+		update runs set status = $2, error = case when error = '' then $3 else error end, awaiting = '', ended_at = clock_timestamp()
+		where task_id = (select task_id from runs where id = $1) and id <> $1 and ended_at is null returning id, attempt, error`, root, string(status), cleanText(why)).Query(func(rows pgx.Rows) (err error) {
+		*events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e repute.RunEvent, err error) {
+			var attempt int
+			var text string
+			err = row.Scan(&e.Run, &attempt, &text)
+			e.Kind, e.Data = runFinished, mustJSON(map[string]any{"status": status, "attempt": attempt, "error": text})
+			return e, err
+		})
+		return err
+	})
+}
+
+// runFinished is the kind of the last event of a run's attempt.
+const runFinished = "run.finished"
 
 // lockTask is the root run of a task that has not ended, locked.
 func lockTask(ctx context.Context, tx pgx.Tx, id string) (root string, err error) {

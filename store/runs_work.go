@@ -187,14 +187,26 @@ func (db *DB) SavePhase(ctx context.Context, l RunLease, o PhaseOutcome, also fu
 		}
 		b := &pgx.Batch{}
 		queuePhase(b, l, &o)
+		var left []repute.RunEvent
+		if o.Ended && o.Run == l.Root {
+			queueEndBelow(b, l.Root, below(o.Status), "the run above ended first", &left)
+		}
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, l, o.Events); err != nil || also == nil {
+		if err := addEvents(ctx, tx, l, append(left, o.Events...)); err != nil || also == nil {
 			return err
 		}
 		return also(tx)
 	})
+}
+
+// below is what becomes of a run that is not done when the one above it ends.
+func below(root repute.RunStatus) repute.RunStatus {
+	if root == repute.RunCancelled {
+		return repute.RunCancelled
+	}
+	return repute.RunFailed
 }
 
 // lockRoot makes sure that nobody else works on a root run until the transaction ends.
