@@ -272,6 +272,7 @@ func (f *Follower) publish(ctx context.Context, l store.Lease) error {
 	if f.proven > 0 {
 		h.Safe, h.Finalized = min(f.heads.Safe, f.proven-1), min(f.heads.Finalized, f.proven-1)
 	}
+	f.keepBoundary(ctx, l, h.Finalized)
 	if err := f.db.SetHead(ctx, f.chain.ID, l, h); err != nil {
 		return err
 	}
@@ -279,6 +280,26 @@ func (f *Follower) publish(ctx context.Context, l store.Lease) error {
 	f.opts.Metrics.head.WithLabelValues(f.label).Set(float64(h.Head))
 	f.opts.Metrics.finalized.WithLabelValues(f.label).Set(float64(h.Finalized))
 	return nil
+}
+
+// keepBoundary stores the header of the block that ends the last epoch of scores, where it
+// was indexed in a range, before scores can be made of it. Without it they are aged to an
+// earlier block: indexing goes on, and the next look at the head tries again.
+func (f *Follower) keepBoundary(ctx context.Context, l store.Lease, finalized uint64) {
+	number, err := f.db.WantedHeader(ctx, f.chain.ID, finalized)
+	if number == 0 && err == nil {
+		return
+	}
+	var blocks []repute.Block
+	if err == nil {
+		blocks, err = f.source.Blocks(ctx, []uint64{number})
+	}
+	if err == nil && node.CheckTime(blocks[0]) == nil {
+		err = f.db.KeepHeader(ctx, f.chain.ID, l, blocks[0])
+	}
+	if err != nil && ctx.Err() == nil {
+		f.log.Debug("the header that ends an epoch is still missing", "block", number, "error", err)
+	}
 }
 
 // settled is the newest block taken for final.

@@ -267,7 +267,8 @@ type Head struct {
 
 // SetHead stores what the node said. Finalized never goes down; what is unknown
 // stays as it was. Headers of blocks
-// without events are forgotten once finality has passed them. repute.ErrFenced
+// without events are forgotten once finality has passed them, but for those that end an
+// epoch of scores. repute.ErrFenced
 // when the lease is lost; the zero lease is not checked.
 func (db *DB) SetHead(ctx context.Context, chainID uint64, l Lease, h Head) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("set head of chain %d", chainID), func(tx pgx.Tx) error {
@@ -286,6 +287,7 @@ func (db *DB) SetHead(ctx context.Context, chainID uint64, l Lease, h Head) erro
 		}
 		_, err = tx.Exec(ctx, `
 			delete from blocks b where chain_id = $1 and number >= $2 and number < least($3::bigint, $4::bigint)
+			and not exists (select from chains c where c.chain_id = $1 and c.epoch_blocks > 0 and b.number % c.epoch_blocks = 0)
 			and not exists (select from events e where e.chain_id = b.chain_id and e.block = b.number)`,
 			chainID, c.finalized, h.Finalized, c.cursor.Number)
 		return err

@@ -17,8 +17,9 @@ type TrustRun struct {
 	ChainID uint64
 	Run     uint64 // 1, 2, … per chain
 	Epoch   uint64
-	// Boundary is the epoch's last block, Block the newest one with an event up to there:
-	// the state is the same. Block is zero but for its number when there is none.
+	// Boundary is the epoch's last block. Block is that one where its header is known, else
+	// the newest one known up to there: the state is the same. It is zero but for its number
+	// when there is none.
 	Boundary uint64
 	Block    repute.Block
 	Scorer   string // version of the engine
@@ -72,6 +73,7 @@ type TrustChain struct {
 	Cursor    uint64 // newest indexed block
 	Finalized uint64 // newest block known to be final, 0 when none is
 	Run       uint64 // the newest run, 0 when there is none
+	Epoch     uint64 // its length in blocks as SetEpoch stored it, 0 before
 	Repaired  int64  // the newest change that says that a log was found late, 0 when a run has followed
 	// Validations are the contracts whose answers count now.
 	Validations []common.Address
@@ -82,14 +84,14 @@ func (db *DB) TrustChains(ctx context.Context) ([]TrustChain, error) {
 	rows, err := db.readers.Query(ctx, `
 		select chain_id, imported, cursor_block, finalized_block,
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
-			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0), validations
+			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0), validations, epoch_blocks
 		from chains c where cursor_block >= start_block order by chain_id`)
 	if err != nil {
 		return nil, failed("list chains to score", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c TrustChain, err error) {
 		var validations [][]byte
-		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations)
+		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations, &c.Epoch)
 		c.Validations = addressesOf(validations)
 		return c, err
 	})
@@ -113,19 +115,6 @@ func (db *DB) AllowedValidations(ctx context.Context, chainID uint64) ([]common.
 		err = repute.ErrNotFound
 	}
 	return addressesOf(list), failed(fmt.Sprintf("validation contracts of chain %d", chainID), err)
-}
-
-// NewestEvent is the newest block up to a number that has an event; the state at both is
-// the same. It is zero but for the number when there is none.
-func (db *DB) NewestEvent(ctx context.Context, chainID, upTo uint64) (repute.Block, error) {
-	b, err := scanBlock(db.readers.QueryRow(ctx, `
-		select e.block, b.hash, b.parent, b.time from (
-			select block from events where chain_id = $1 and block <= $2 order by block desc limit 1) e
-		join blocks b on (b.chain_id, b.number) = ($1, e.block)`, chainID, upTo))
-	if errors.Is(err, repute.ErrNotFound) {
-		return repute.Block{Number: upTo}, nil
-	}
-	return b, failed(fmt.Sprintf("newest event of chain %d", chainID), err)
 }
 
 // AddTrustRun stores a chain's next run and makes every agent stale that has or had

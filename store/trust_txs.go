@@ -31,8 +31,8 @@ func (db *DB) TrustTxs(ctx context.Context, chainID uint64, view repute.Block, l
 		if err != nil {
 			return err
 		}
-		if view.Hash != (common.Hash{}) && header.Hash != view.Hash {
-			return fmt.Errorf("block %d: %w", view.Number, repute.ErrReorged)
+		if err := inChain(ctx, tx, chainID, view, header.Hash); err != nil {
+			return err
 		}
 		rows, err := tx.Query(ctx, `
 			select e.block, e.log_index, e.tx_hash
@@ -50,6 +50,20 @@ func (db *DB) TrustTxs(ctx context.Context, chainID uint64, view repute.Block, l
 		return err
 	})
 	return out, err
+}
+
+// inChain tells whether a view is still part of a chain: repute.ErrReorged otherwise. Of a
+// final block the header may have been forgotten.
+func inChain(ctx context.Context, tx pgx.Tx, chainID uint64, view repute.Block, stored common.Hash) error {
+	if view.Hash == (common.Hash{}) || view.Hash == stored {
+		return nil
+	}
+	var final bool
+	err := tx.QueryRow(ctx, "select finalized_block >= $2 from chains where chain_id = $1", chainID, view.Number).Scan(&final)
+	if err == nil && (!final || stored != (common.Hash{})) {
+		err = fmt.Errorf("block %d: %w", view.Number, repute.ErrReorged)
+	}
+	return err
 }
 
 // EpochBlock is the newest block with an event up to the last multiple of an epoch's

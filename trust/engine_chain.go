@@ -99,7 +99,7 @@ func (k *keeper) state(ctx context.Context) (store.TrustChain, error) {
 }
 
 // next is the run that a chain could have now, and whether it should: another epoch is
-// final, logs were found late, or roots, links, the allow-list of validation contracts or,
+// final, its last block's header or logs were found late, or roots, links, the allow-list of validation contracts or,
 // since this engine began, parameters are others. A chain that is still far behind gets
 // none: its scores would be of long ago.
 func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustRun) (run store.TrustRun, bodies inputs, due bool, err error) {
@@ -118,22 +118,25 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 		return run, bodies, false, err
 	}
 	length := p.Epoch.Of(k.chain)
+	if c.Epoch != length {
+		if err := k.db.SetEpoch(ctx, k.chain, length); err != nil {
+			return run, bodies, false, err
+		}
+	}
 	run = store.TrustRun{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length, Scorer: EngineVersion,
 		Params: HashInput(bodies[0]), Tags: HashInput(bodies[1]), Roots: HashInput(bodies[2]), Links: HashInput(bodies[3]), Validations: HashInput(bodies[inValidations]), Repaired: c.Repaired}
-	switch {
-	case last.Run == 0 || run.Boundary > last.Boundary:
-		due = true
-	case run.Boundary < last.Boundary: // an epoch was longer once
+	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
-		fallthrough
-	default:
-		due = c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links ||
+	}
+	if run.Block, err = k.db.EpochEnd(ctx, k.chain, run.Boundary); err != nil {
+		return run, bodies, false, err
+	}
+	if due = last.Run == 0 || run.Boundary > last.Boundary; !due {
+		dated := run.Block.Number == run.Boundary && last.Block.Number < last.Boundary // the header came later
+		due = dated || c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links ||
 			run.Validations != last.Validations || run.Scorer != last.Scorer && !k.settled
 	}
-	if due {
-		run.Block, err = k.db.NewestEvent(ctx, k.chain, run.Boundary)
-	}
-	return run, bodies, due, err
+	return run, bodies, due, nil
 }
 
 // inputs are parameters, tags, roots, links and validation contracts as they should be now. Of two engines
@@ -206,9 +209,6 @@ func (k *keeper) takeOver(ctx context.Context, last, next store.TrustRun, bodies
 	}
 	k.log.Warn("walking the graph again", "chain", k.chain, "reason", err)
 	next.Repaired = max(next.Repaired, 1) // no score of the old weights can be computed again
-	if next.Block, err = k.db.NewestEvent(ctx, k.chain, next.Boundary); err != nil {
-		return err
-	}
 	return k.begin(ctx, next, bodies)
 }
 

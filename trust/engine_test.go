@@ -45,6 +45,7 @@ type ledger struct {
 	rng    *rand.Rand
 	blocks []mined
 	forks  int
+	later  time.Duration // that the blocks to be mined are later
 }
 
 type mined struct {
@@ -99,7 +100,7 @@ func (l *ledger) mine(s state, events ...repute.Event) {
 	parent := l.tip()
 	b := mined{Block: repute.Block{Number: parent.Number + 1, Parent: parent.Hash}, after: s}
 	b.Hash = common.BytesToHash(fmt.Appendf(nil, "block %d/%d", b.Number, l.forks))
-	b.Time = time.Unix(1_750_000_000+60*int64(b.Number), 0).UTC()
+	b.Time = time.Unix(1_750_000_000+60*int64(b.Number), 0).Add(l.later).UTC()
 	for i, e := range events {
 		address := identity
 		switch e.(type) {
@@ -227,6 +228,7 @@ func (l *ledger) fresh(t testing.TB) (*store.DB, string) {
 	url := pgtest.New(t)
 	db := open(t, url)
 	ok(t, db.AddChain(t.Context(), l.chain))
+	ok(t, db.SetEpoch(t.Context(), l.chain.ID, 10)) // as an engine does, so that no header is forgotten before
 	var roots []repute.TrustRoot
 	for i := range rooted {
 		roots = append(roots, repute.TrustRoot{Address: person(i), Weight: repute.RootUnit, Reason: "test"})

@@ -1,0 +1,68 @@
+package store
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// EpochEnd is the newest block up to an epoch's last one whose header is stored with its
+// time; the state at both is the same. To its time scores are aged: on a chain where
+// nothing happens too. It is undated when the newest event up to there is, and zero but for
+// the number when there is no block.
+func (db *DB) EpochEnd(ctx context.Context, chainID, boundary uint64) (repute.Block, error) {
+	b, err := scanBlock(db.readers.QueryRow(ctx, `
+		with newest as (select block from events where chain_id = $1 and block <= $2 order by block desc limit 1)
+		select number, hash, parent, time from blocks
+		where chain_id = $1 and number <= $2 and number >= coalesce((select block from newest), 0)
+			and (time is not null or number = (select block from newest))
+		order by number desc limit 1`, chainID, boundary))
+	if errors.Is(err, repute.ErrNotFound) {
+		return repute.Block{Number: boundary}, nil
+	}
+	return b, failed(fmt.Sprintf("end of an epoch of chain %d", chainID), err)
+}
+
+// SetEpoch stores how many blocks an epoch of a chain has: from then on headers of the
+// blocks that end one are kept.
+func (db *DB) SetEpoch(ctx context.Context, chainID, blocks uint64) error {
+	_, err := db.pool.Exec(ctx, "update chains set epoch_blocks = $2 where chain_id = $1 and epoch_blocks <> $2", chainID, blocks)
+	return failed(fmt.Sprintf("set epoch of chain %d", chainID), err)
+}
+
+// WantedHeader is the block that ends the last epoch up to a final block, if its header is
+// not stored: one that was indexed in a range. 0 when none is wanted.
+func (db *DB) WantedHeader(ctx context.Context, chainID, finalized uint64) (number uint64, err error) {
+	err = db.pool.QueryRow(ctx, `
+		select c.boundary from (
+			select $2::bigint / epoch_blocks * epoch_blocks as boundary, start_block, cursor_block from chains
+			where chain_id = $1 and epoch_blocks > 0) c
+		where boundary between start_block and cursor_block
+		and not exists (select from blocks b where (b.chain_id, b.number) = ($1, c.boundary))`, chainID, finalized).Scan(&number)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, nil
+	}
+	return number, failed(fmt.Sprintf("wanted header of chain %d", chainID), err)
+}
+
+// KeepHeader stores the header of a final block without events, see WantedHeader. What is
+// stored already stays. repute.ErrFenced when the lease is lost.
+func (db *DB) KeepHeader(ctx context.Context, chainID uint64, l Lease, b repute.Block) error {
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("keep header of chain %d", chainID), func(tx pgx.Tx) error {
+		if err := holdLease(ctx, tx, l); err != nil {
+			return err
+		}
+		if _, err := holdChain(ctx, tx, chainID); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `
+			insert into blocks (chain_id, number, hash, parent, time)
+			select $1, $2, $3, $4, $5 from chains where chain_id = $1 and $2::bigint between start_block and cursor_block
+			on conflict do nothing`, chainID, b.Number, hashBytes(b.Hash), hashBytes(b.Parent), maybeTime(b.Time))
+		return err
+	})
+}
