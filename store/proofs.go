@@ -49,18 +49,7 @@ func (db *DB) DomainProofs(ctx context.Context, ids ...repute.AgentID) (map[repu
 	chains, tokens := keyColumns(ids)
 	out := map[repute.AgentID][]repute.DomainProof{}
 	err := db.view(ctx, "read domain proofs", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			select a.chain_id, c.identity, a.token_id, w.domain, u.kind = 'https' and u.host = w.domain and `+servedBy("u", "w.domain")+` and `+standing("u")+` and `+provenBy("u.sha256")+`,
-				coalesce(p.uri, ''), p.sha256, coalesce(p.gone, false), `+standing("p")+`, `+servedBy("p", "w.domain")+` and `+provenBy("p.sha256")+`, p.tried_at, p.next_due,
-				coalesce(p.reason, ''), coalesce(p.detail, '')
-			from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
-			join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id)
-			join chains c on c.chain_id = a.chain_id
-			join uris u on u.id = a.uri_id
-			join domains w on w.sha256 = u.sha256
-			left join uris p on p.id = w.uri_id
-			where `+deniedDocument("u", "a")+` is null
-			order by a.chain_id, a.token_id, w.domain`, chains, tokens)
+		rows, err := tx.Query(ctx, currentAgents+proofsOfAgents(), chains, tokens)
 		if err != nil {
 			return err
 		}
@@ -73,6 +62,22 @@ func (db *DB) DomainProofs(ctx context.Context, ids ...repute.AgentID) (map[repu
 		return err
 	})
 	return out, err
+}
+
+// proofsOfAgents reads the domains that the files of relation a name, which has chain_id,
+// token_id and uri_id, for a proofRow each.
+func proofsOfAgents() string {
+	return `
+	select a.chain_id, c.identity, a.token_id, w.domain, u.kind = 'https' and u.host = w.domain and ` + servedBy("u", "w.domain") + ` and ` + standing("u") + ` and ` + provenBy("u.sha256") + `,
+		coalesce(p.uri, ''), p.sha256, coalesce(p.gone, false), ` + standing("p") + `, ` + servedBy("p", "w.domain") + ` and ` + provenBy("p.sha256") + `, p.tried_at, p.next_due,
+		coalesce(p.reason, ''), coalesce(p.detail, '')
+	from a
+	join chains c on c.chain_id = a.chain_id
+	join uris u on u.id = a.uri_id
+	join domains w on w.sha256 = u.sha256
+	left join uris p on p.id = w.uri_id
+	where ` + deniedDocument("u", "a") + ` is null
+	order by a.chain_id, a.token_id, w.domain`
 }
 
 // proofRow receives what is known of one domain of one agent.

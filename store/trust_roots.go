@@ -255,15 +255,21 @@ func putLinks(ctx context.Context, tx pgx.Tx, chainID uint64, links []repute.Tru
 	return err
 }
 
-// KeepTrustInput stores what scores follow from under its sha256, for as long as there
-// are scores that can be made again.
-func (db *DB) KeepTrustInput(ctx context.Context, body []byte) (common.Hash, error) {
-	hash := common.Hash(sha256.Sum256(body))
-	_, err := db.pool.Exec(ctx, "insert into trust_inputs (hash, body) values ($1, $2) on conflict do nothing", hash.Bytes(), body)
-	return hash, failed("keep input of scores", err)
+// KeepTrustInputs stores what scores follow from, each under its sha256, for as long as
+// there are scores that can be made again.
+func (db *DB) KeepTrustInputs(ctx context.Context, bodies ...[]byte) error {
+	_, err := db.pool.Exec(ctx, `
+		insert into trust_inputs (hash, body)
+		select distinct on (b) sha256(b), b from unnest($1::bytea[]) b order by b on conflict do nothing`, bodies)
+	return failed("keep inputs of scores", err)
 }
 
-// TrustInput is what KeepTrustInput stored. repute.ErrNotFound: it was not, or no longer
+// KeepTrustInput is KeepTrustInputs of one, and gives the sha256.
+func (db *DB) KeepTrustInput(ctx context.Context, body []byte) (common.Hash, error) {
+	return sha256.Sum256(body), db.KeepTrustInputs(ctx, body)
+}
+
+// TrustInput is what KeepTrustInputs stored. repute.ErrNotFound: it was not, or no longer
 // is.
 func (db *DB) TrustInput(ctx context.Context, hash common.Hash) (body []byte, err error) {
 	err = db.readers.QueryRow(ctx, "select body from trust_inputs where hash = $1", hash.Bytes()).Scan(&body)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -103,25 +104,26 @@ func pause(ctx context.Context, d time.Duration) {
 	}
 }
 
-// keep stores an input of scores once.
-func (e *Engine) keep(ctx context.Context, body []byte) (common.Hash, error) {
-	hash := HashInput(body)
+// keep stores inputs of scores once.
+func (e *Engine) keep(ctx context.Context, bodies ...[]byte) error {
 	e.mu.Lock()
-	known := e.kept[hash]
+	fresh := slices.DeleteFunc(slices.Clone(bodies), func(b []byte) bool { return e.kept[HashInput(b)] })
 	e.mu.Unlock()
-	if known {
-		return hash, nil
+	if len(fresh) == 0 {
+		return nil
 	}
-	hash, err := e.db.KeepTrustInput(ctx, body)
-	if err == nil {
-		e.mu.Lock()
-		defer e.mu.Unlock()
-		if len(e.kept) > maxKept {
-			clear(e.kept)
-		}
-		e.kept[hash] = true
+	if err := e.db.KeepTrustInputs(ctx, fresh...); err != nil {
+		return err
 	}
-	return hash, err
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.kept) > maxKept {
+		clear(e.kept)
+	}
+	for _, b := range fresh {
+		e.kept[HashInput(b)] = true
+	}
+	return nil
 }
 
 // maxKept bounds the memory of inputs that are known to be stored.

@@ -177,10 +177,8 @@ func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) e
 	}
 	run.Unjudged = store.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
 	b.run = run
-	for _, body := range bodies {
-		if _, err := k.keep(ctx, body); err != nil {
-			return err
-		}
+	if err := k.keep(ctx, bodies[:]...); err != nil {
+		return err
 	}
 	if err := k.db.AddTrustRun(ctx, b.run); err != nil {
 		return err

@@ -140,6 +140,7 @@ type evaluated struct {
 	store.OwnScore
 	owner, wallet common.Address
 	facts         common.Hash
+	manifest      []byte // to be kept
 }
 
 // evaluate scores agents: final ones as of the run's block, others as of the newest block
@@ -160,24 +161,31 @@ func (s *scoreRun) evaluate(ctx context.Context, subjects []store.TrustSubject, 
 	if err != nil {
 		return nil, err
 	}
+	who, err := s.identities(ctx, subjects, final)
+	if err != nil {
+		return nil, err
+	}
 	out := make(map[repute.TokenID]*evaluated, len(subjects))
+	var manifests [][]byte
 	for _, subject := range subjects {
 		if !subject.Judged || subject.Block.Time.IsZero() {
 			continue // nothing there, or nothing dated
 		}
-		e, err := s.one(ctx, subject, kin[subject.Agent.TokenID])
+		e, err := s.one(subject, kin[subject.Agent.TokenID], who[subject.Agent.TokenID])
 		if err != nil {
 			return nil, err
 		}
 		e.Final = final
 		out[subject.Agent.TokenID] = e
+		manifests = append(manifests, e.manifest)
 	}
-	return out, nil
+	return out, s.keep(ctx, manifests...)
 }
 
-func (s *scoreRun) one(ctx context.Context, subject store.TrustSubject, kin store.Kin) (*evaluated, error) {
+func (s *scoreRun) one(subject store.TrustSubject, kin store.Kin, who *Identity) (*evaluated, error) {
 	e := EvidenceOf(subject, s.basis.weights)
 	e.Validations = s.basis.run.Validations
+	e.Identity = who
 	own := s.scorer.Score(e)
 	result := own
 	if kin != (store.Kin{}) {
@@ -186,16 +194,13 @@ func (s *scoreRun) one(ctx context.Context, subject store.TrustSubject, kin stor
 		e.Kin = []Kin{{Agent: agent, Score: kin.OwnScore, High: kin.OwnHigh}}
 		result = s.scorer.Score(e)
 	}
-	manifest, err := s.keep(ctx, ManifestOf(&e).Encode())
-	if err != nil {
-		return nil, err
-	}
+	manifest := ManifestOf(&e).Encode()
 	stored, err := StoredScore(&result)
 	if err != nil {
 		return nil, err
 	}
-	stored.Block, stored.Evidence, stored.Scorer = subject.Block, manifest, s.basis.run.Scorer
-	out := &evaluated{owner: subject.Owner, wallet: subject.Wallet, facts: factsOf(&result)}
+	stored.Block, stored.Evidence, stored.Scorer = subject.Block, HashInput(manifest), s.basis.run.Scorer
+	out := &evaluated{owner: subject.Owner, wallet: subject.Wallet, facts: factsOf(&result), manifest: manifest}
 	out.Score, out.OwnScore.OwnScore, out.OwnHigh = stored, own.Score, own.High
 	return out, nil
 }

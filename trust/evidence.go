@@ -27,6 +27,8 @@ type Evidence struct {
 	Weights *Weights
 	// Kin are other agents of the same party, with scores without this guard.
 	Kin []Kin
+	// Identity is nil where nobody looked.
+	Identity *Identity
 }
 
 // Row is one rating, or one validation answer.

@@ -9,8 +9,9 @@ import (
 // gates the upper one, so that thin or hostile evidence neither admits nor condemns.
 type Gate struct {
 	ID string `json:"id"`
-	// Exactly one of Low (passed when the lower bound is at least this) and High (passed
-	// when the upper bound is below this) is set, in points.
+	// No more than one of Low (passed when the lower bound is at least this) and High (passed
+	// when the upper bound is below this) is set, in points. One of them is unless Checks are:
+	// who an agent is does not depend on whether anybody rated it.
 	Low  *Fixed `json:"low,omitempty"`
 	High *Fixed `json:"high,omitempty"`
 	// Paths is how many independent paths the side concerned must come by.
@@ -21,6 +22,8 @@ type Gate struct {
 	// RecentRaters must have spoken against the agent within RecentDays.
 	RecentRaters int `json:"recentRaters,omitempty"`
 	RecentDays   int `json:"recentDays,omitempty"`
+	// Checks of who the agent is must all have passed.
+	Checks []string `json:"checks,omitempty"`
 }
 
 // Tier is a class of agents; the first whose conditions hold is the agent's.
@@ -40,7 +43,9 @@ type GateView struct {
 
 // Lacking is one thing missing for a gate.
 type Lacking struct {
-	What string `json:"what"` // rated, low, high, paths, evidence, recentRaters
+	// What is rated, low, high, paths, evidence, recentRaters, a check of Gate.Checks, or
+	// checked where nobody looked.
+	What string `json:"what"`
 	Have Fixed  `json:"have"`
 	Need Fixed  `json:"need"`
 	// Units, of low in an explanation, is how many full-weight opinions of +1 would do.
@@ -77,7 +82,7 @@ func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 	lack := func(what string, have, need Fixed) {
 		s.lacking = append(s.lacking, Lacking{What: what, Have: have, Need: need})
 	}
-	if r.Status != Rated {
+	if r.Status != Rated && (g.Low != nil || g.High != nil) {
 		lack("rated", r.Confidence, s.p.Rated.Confidence)
 	}
 	paths := r.PathsFor
@@ -103,6 +108,7 @@ func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 			lack("recentRaters", Int(n), Int(g.RecentRaters))
 		}
 	}
+	lacksIdentity(g.Checks, s.who, lack)
 	if first == len(s.lacking) {
 		return nil
 	}

@@ -19,6 +19,8 @@ type Manifest struct {
 
 	Kin      []ManifestKin     `json:"kin,omitempty"`
 	Payments []ManifestPayment `json:"payments,omitempty"`
+	// Identity is absent where no gate of the parameters asks for it.
+	Identity *Identity `json:"identity,omitempty"`
 }
 
 // ManifestKin is another agent of the same party, in thousandths of a point.
@@ -37,7 +39,7 @@ type ManifestPayment struct {
 
 // ManifestOf lists what evidence holds of that.
 func ManifestOf(e *Evidence) Manifest {
-	var m Manifest
+	m := Manifest{Identity: e.Identity}
 	if e.Validations != (common.Hash{}) {
 		m.Validations = &e.Validations
 	}
@@ -63,7 +65,7 @@ func DecodeManifest(body []byte) (m Manifest, err error) { return m, readCanonic
 
 // Apply makes evidence hold what the manifest lists and nothing else of that.
 func (m Manifest) Apply(e *Evidence) error {
-	e.Kin, e.Validations = nil, common.Hash{}
+	e.Kin, e.Validations, e.Identity = nil, common.Hash{}, m.Identity
 	if m.Validations != nil {
 		e.Validations = *m.Validations
 	}

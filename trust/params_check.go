@@ -191,14 +191,21 @@ func (p *Params) checkRules(at places) error {
 func areScore(points Fixed) bool { return points >= -Int(100) && points <= Int(100) }
 
 func (p *Params) checkGate(at places, field string, g *Gate) error {
+	for i, name := range g.Checks {
+		if !slices.Contains([]string{CheckRegistration, CheckWallet, CheckDomains}, name) || slices.Contains(g.Checks[:i], name) {
+			return at.check(fmt.Sprintf("%s.checks[%d]", field, i), false, "registrationResolves, walletDeclared and domainsProven, each once")
+		}
+	}
 	for i, name := range g.Channels {
 		if !slices.ContainsFunc(p.Tags.Channels, func(c Channel) bool { return c.Name == name }) {
 			return at.check(fmt.Sprintf("%s.channels[%d]", field, i), false, "the name of one of the channels of the tags")
 		}
 	}
 	switch {
-	case (g.Low == nil) == (g.High == nil):
-		return at.check(field, false, "exactly one of low and high")
+	case g.Low != nil && g.High != nil, g.Low == nil && g.High == nil && len(g.Checks) == 0:
+		return at.check(field, false, "exactly one of low and high, or neither and checks")
+	case g.Low == nil && g.High == nil && (g.Paths != 0 || g.Evidence != 0 || g.RecentRaters != 0):
+		return at.check(field, false, "paths, evidence and recentRaters with low or high alone")
 	case g.Low != nil && !areScore(*g.Low):
 		return at.check(field+".low", false, "-100 to 100 points")
 	case g.High != nil && !areScore(*g.High):

@@ -14,20 +14,24 @@ func TestParamsAreRefused(t *testing.T) {
 	params, tags := DefaultFiles()
 	for _, c := range []struct{ old, with, field, line string }{
 		{`"guard": {"below": -10, "days": 90},`, ``, "params: guard.below", "missing"},
-		{`"epoch": {"blocks": 1800`, `"epoch": {"blocs": 1800`, "params: blocs", "line 23: no such field"},
-		{`"epoch": {"blocks": 1800`, `"epoch": {"blocks": 0`, "params: epoch.blocks", "line 23"},
+		{`"epoch": {"blocks": 1800`, `"epoch": {"blocs": 1800`, "params: blocs", "line 24: no such field"},
+		{`"epoch": {"blocks": 1800`, `"epoch": {"blocks": 0`, "params: epoch.blocks", "line 24"},
 		{`["quality", "validation"]`, `["quality", "beauty"]`, "params: gates[1].channels[1]", "line 12"},
 		{`"low": 50`, `"low": 101`, "params: gates[0].low", "line 11"},
 		{`"high": -50`, `"high": -101`, "params: gates[3].high", "line 14"},
 		{`"low": 50`, `"low": 50, "high": 3`, "params: gates[0]", "line 11"},
+		{`"checks": [`, `"checks": ["beauty", `, "params: gates[4].checks[0]", "line 15"},
+		{`"checks": [`, `"checks": ["domainsProven", `, "params: gates[4].checks[3]", "line 15"},
+		{`"checks": [`, `"paths": 2, "checks": [`, "params: gates[4]", "line 15"},
+		{`"low": 50, "paths": 3`, `"paths": 3`, "params: gates[0]", "line 11"},
 		{`"id": "validator"`, `"id": "service"`, "params: gates[1].id", "line 12"},
-		{`{"tier": 3, "gate": "service"}`, `{"tier": 3, "gate": "servise"}`, "params: tiers[2].gate", "line 19"},
+		{`{"tier": 3, "gate": "service"}`, `{"tier": 3, "gate": "servise"}`, "params: tiers[2].gate", "line 20"},
 		{`0.000001`, `1e-06`, "params: paths.minWeight", "line 7: 1e-06"},
 		{`"iterations": 60`, `"iterations": 60.5`, "params: walk.iterations", "line 3"},
 		{`"iterations": 60`, `"iterations": "60"`, "params: walk.iterations", "line 3"},
 		{`"restart": 0.2`, `"restart": "0.2"`, "params: walk.restart", "line 3: string"},
 		{`"restart": 0.2`, `"restart": 0.2, "restart": 0.3`, "params: walk.restart", "line 3: stands twice"},
-		{`"version": "repute-1",`, `"version": "repute-1"`, "params", "line 3: not JSON"},
+		{`"version": "repute-2",`, `"version": "repute-2"`, "params", "line 3: not JSON"},
 	} {
 		if !strings.Contains(string(params), c.old) {
 			t.Fatalf("params.json has no %s", c.old)

@@ -21,7 +21,10 @@ func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (r
 	if c.score.Run == 0 {
 		return c.score, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(), repute.ErrNotFound)
 	}
-	return c.score, c.same()
+	if err := c.same(); err != nil {
+		return c.score, err
+	}
+	return c.score, c.sameIdentity(ctx, r.db)
 }
 
 // DiffersError is a stored score with a number that its result does not have.

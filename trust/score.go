@@ -69,6 +69,7 @@ type scoring struct {
 	a     account
 	block repute.Block
 	kin   []Kin
+	who   *Identity
 
 	voices  []voice
 	members []Node  // of voices, as far as the graph knows them
@@ -109,10 +110,13 @@ func (s *Scorer) Score(e Evidence) (r Result) {
 	return r
 }
 
-func (s *Scorer) hearOf(e *Evidence) { s.evaluate(s.l.listen(e), e.Block, e.Kin) }
+func (s *Scorer) hearOf(e *Evidence) {
+	s.evaluate(s.l.listen(e), e.Block, e.Kin)
+	s.who = e.Identity
+}
 
 func (s *scoring) evaluate(a account, at repute.Block, kin []Kin) {
-	s.a, s.block, s.kin = a, at, kin
+	s.a, s.block, s.kin, s.who = a, at, kin, nil
 	s.hear()
 	s.boundRaters()
 	s.boundPool()

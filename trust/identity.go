@@ -1,0 +1,135 @@
+package trust
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// Checks of who an agent is that a gate may ask for. An agent that does not exist on the
+// chain has no score, and so passes no gate.
+const (
+	CheckRegistration = "registrationResolves" // its registration file was read and has no errors
+	CheckWallet       = "walletDeclared"       // that file names the chain's agentWallet
+	CheckDomains      = "domainsProven"        // every domain that the file's endpoints use stands by the agent
+)
+
+// unchecked is what an agent lacks whose identity nobody looked at.
+const unchecked = "checked"
+
+// Identity is what the checks of an agent's identity found. It is part of the manifest of
+// evidence: what a file said then is not what it says today.
+type Identity struct {
+	Resolves bool           `json:"resolves"`
+	Declares bool           `json:"declares"` // Wallet, which the chain had, zero for none
+	Wallet   common.Address `json:"wallet"`
+	Domains  int            `json:"domains"` // that the file's endpoints use
+	Proven   int            `json:"proven"`  // of these, those that stand by the agent
+	// File is the registration file, nil where none can be shown; Proofs are the files of
+	// domains that were read, by sha256.
+	File   *ReadDocument `json:"file,omitempty"`
+	Proofs []common.Hash `json:"proofs,omitempty"`
+}
+
+// identityOf is what files say of an agent that has a wallet on the chain.
+func identityOf(id repute.AgentID, wallet common.Address, t store.TrustIdentity) *Identity {
+	out := &Identity{Resolves: lacksRegistration(t.Document) == "", Wallet: wallet, Domains: len(t.Proofs)}
+	out.Declares = declares(id, wallet, t.Document.Registration)
+	if sum := t.Document.SHA256; sum != [32]byte{} {
+		out.File = &ReadDocument{sum, t.ParserVersion}
+	}
+	for _, p := range t.Proofs {
+		if p.Verdict == repute.DomainProven {
+			out.Proven++
+		}
+		if sum := common.Hash(p.SHA256); sum != (common.Hash{}) && !slices.Contains(out.Proofs, sum) {
+			out.Proofs = append(out.Proofs, sum)
+		}
+	}
+	slices.SortFunc(out.Proofs, func(a, b common.Hash) int { return bytes.Compare(a[:], b[:]) })
+	return out
+}
+
+// declares tells whether a registration file names the agent's wallet.
+func declares(id repute.AgentID, wallet common.Address, r *repute.Registration) bool {
+	if r == nil {
+		return false
+	}
+	own := &operatorMembers{Operator: member(r.Extra, "operatorWallet")}
+	return lacksOperator(repute.Agent{ID: id, Wallet: wallet, Document: repute.Document{Registration: r}}, own) == ""
+}
+
+// lacksIdentity tells what is missing of the checks that a gate asks for: of how many
+// things an agent has how many. i is nil where nobody looked.
+func lacksIdentity(checks []string, i *Identity, lack func(what string, have, need Fixed)) {
+	if i == nil && len(checks) > 0 {
+		lack(unchecked, 0, One)
+		return
+	}
+	for _, check := range checks {
+		switch {
+		case check == CheckRegistration && !i.Resolves, check == CheckWallet && !i.Declares:
+			lack(check, 0, One)
+		case check == CheckDomains && i.Proven < i.Domains:
+			lack(check, Int(i.Proven), Int(i.Domains))
+		}
+	}
+}
+
+// checksIdentity tells whether a gate asks who an agent is.
+func (p *Params) checksIdentity() bool {
+	return slices.ContainsFunc(p.Gates, func(g Gate) bool { return len(g.Checks) > 0 })
+}
+
+// identities are what the checks found of agents that have scores: of final ones by the URIs
+// of the run's block. None where no gate asks.
+func (s *scoreRun) identities(ctx context.Context, subjects []store.TrustSubject, final bool) (map[repute.TokenID]*Identity, error) {
+	if !s.basis.params.checksIdentity() {
+		return nil, nil
+	}
+	of := make(map[repute.TokenID]*store.TrustSubject, len(subjects))
+	tokens := make([]repute.TokenID, 0, len(subjects))
+	for i := range subjects {
+		of[subjects[i].Agent.TokenID] = &subjects[i]
+		tokens = append(tokens, subjects[i].Agent.TokenID)
+	}
+	var at *uint64
+	if final {
+		at = &s.basis.run.Block.Number
+	}
+	out := make(map[repute.TokenID]*Identity, len(subjects))
+	err := s.db.TrustIdentities(ctx, s.basis.run.ChainID, tokens, at, func(token repute.TokenID, t store.TrustIdentity) {
+		out[token] = identityOf(of[token].Agent, of[token].Wallet, t)
+	})
+	return out, err
+}
+
+// sameIdentity makes the checks again by the registration file that they used: a
+// *PrunedError where its parse is gone or says otherwise. What no file tells, that a host
+// was silent, is evidence by itself.
+func (c *judged) sameIdentity(ctx context.Context, db *store.DB) error {
+	i := c.evidence.Identity
+	if i == nil || i.File == nil || i.File.ParserVersion == 0 {
+		return nil
+	}
+	what := fmt.Sprintf("what version %d of the parser read in the file with sha256 %s", i.File.ParserVersion, i.File.SHA256)
+	registration, sound, err := db.RegistrationParse(ctx, i.File.SHA256, i.File.ParserVersion)
+	if errors.Is(err, repute.ErrNotFound) {
+		return &PrunedError{what}
+	}
+	if err != nil {
+		return err
+	}
+	known := i.Wallet == common.Address{} || slices.Contains(c.evidence.Self, i.Wallet)
+	if !known || sound != i.Resolves || declares(c.evidence.Agent, i.Wallet, registration) != i.Declares {
+		return &PrunedError{what + " as it was then"}
+	}
+	return nil
+}

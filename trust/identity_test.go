@@ -1,0 +1,166 @@
+package trust_test
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+const cardURI = "https://a.example/agent.json"
+
+// publish makes what is behind cardURI another file: it names a wallet, its domain, and the
+// agents that it belongs to.
+func publish(t *testing.T, db *store.DB, body string, wallet common.Address, agents ...uint64) {
+	t.Helper()
+	r := &repute.Registration{Name: body, Services: []repute.Service{{Name: "web", Endpoint: "https://a.example/"}, {Name: "agentWallet", Endpoint: fmt.Sprintf("eip155:9:%s", wallet.Hex())}}}
+	for _, a := range agents {
+		id := token(a)
+		r.Registrations = append(r.Registrations, repute.RegistrationLink{TokenID: &id, Registry: "eip155:9:" + identity.Hex()})
+	}
+	var uri int64
+	ok(t, db.Pool().QueryRow(t.Context(), "update uris set host = 'a.example' where uri = $1 returning id", []byte(cardURI)).Scan(&uri))
+	ok(t, db.SaveDocument(t.Context(), store.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
+		Registration: r, Domains: []store.Domain{{Name: "a.example"}}, NextDue: time.Now().Add(time.Hour)}))
+}
+
+// lacking is what a stored score says that the gate identity lacks.
+func lacking(t *testing.T, s repute.Score) string {
+	t.Helper()
+	var r struct {
+		Gates []struct {
+			ID     string
+			Passed bool
+			Lacks  []struct {
+				What       string
+				Have, Need float64
+			}
+		}
+	}
+	ok(t, json.Unmarshal(s.Result, &r))
+	for _, g := range r.Gates {
+		if g.ID != "identity" {
+			continue
+		}
+		if g.Passed {
+			return "nothing"
+		}
+		var out []string
+		for _, l := range g.Lacks {
+			out = append(out, fmt.Sprintf("%s %g/%g", l.What, l.Have, l.Need))
+		}
+		return strings.Join(out, ", ")
+	}
+	t.Fatalf("no gate identity in %s", s.Result)
+	return ""
+}
+
+// The gate follows the agent's file within an epoch; a final score keeps what the file said
+// then, and is made again by it.
+func TestIdentityGate(t *testing.T) {
+	t.Parallel()
+	l := newLedger(5)
+	db, _ := l.fresh(t)
+	s := l.state()
+	mint := s.mint(person(8))
+	mint[1] = repute.Registered{TokenID: token(0), URI: cardURI, Owner: person(8)}
+	l.mine(s, append(mint, repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(9).Bytes()}, s.rate(0, person(0), 90))...)
+	advance := func(to int) {
+		l.pad(to)
+		l.store(t, db, uint64(to))
+	}
+	advance(20)
+	start(t, db)
+	settle(t, db, 9, 20)
+	if got := lacking(t, newest(t, db, 0)); got != "registrationResolves 0/1, walletDeclared 0/1" {
+		t.Errorf("before the file was read: lacks %s", got)
+	}
+	became := func(want string) {
+		t.Helper()
+		last := ""
+		for began := time.Now(); last != want; last = lacking(t, newest(t, db, 0)) {
+			if time.Since(began) > 20*time.Second {
+				t.Fatalf("the gate lacks %s, want %s", last, want)
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+	publish(t, db, "copied", person(8))
+	became("walletDeclared 0/1, domainsProven 0/1")
+	publish(t, db, "own", person(9), 0)
+	became("nothing")
+	advance(30)
+	settle(t, db, 9, 30)
+	publish(t, db, "turned", person(7), 0)
+	became("walletDeclared 0/1")
+	for at, want := range map[uint64]string{20: "registrationResolves 0/1, walletDeclared 0/1", 30: "nothing"} {
+		final, err := replay(t, db, 0, at)
+		if err != nil {
+			t.Fatalf("replay at %d: %v", at, err)
+		}
+		if got := lacking(t, final); got != want {
+			t.Errorf("final at %d lacks %s, want %s", at, got, want)
+		}
+	}
+	kept, err := replay(t, db, 0, 30)
+	ok(t, err)
+	body, err := db.TrustInput(t.Context(), kept.Evidence)
+	ok(t, err)
+	m, err := trust.DecodeManifest(body)
+	sum := common.Hash(sha256.Sum256([]byte("own")))
+	if err != nil || m.Identity == nil || m.Identity.File == nil || *m.Identity.File != (trust.ReadDocument{SHA256: sum, ParserVersion: 1}) || m.Identity.Proven != 1 {
+		t.Errorf("manifest %s: %v", body, err)
+	}
+	for _, change := range []string{"update parses set errors = 1 where sha256 = $1", "delete from parses where sha256 = $1"} {
+		_, err := db.Pool().Exec(t.Context(), change, sum[:])
+		ok(t, err)
+		var pruned *trust.PrunedError
+		if _, err := replay(t, db, 0, 30); !errors.As(err, &pruned) {
+			t.Errorf("%s: %v", change, err)
+		}
+	}
+}
+
+// Who an agent is does not depend on whether anybody rated it, and nobody looked at what
+// has no score.
+func TestIdentityGateWithoutRatings(t *testing.T) {
+	t.Parallel()
+	p, err := trust.DefaultParams()
+	ok(t, err)
+	e := trust.Evidence{Block: repute.Block{Time: time.Unix(1_750_000_000, 0)}, Weights: trust.NewGraphBuilder().Build().Walk(nil, p)}
+	for _, c := range []struct {
+		who  *trust.Identity
+		want string
+	}{
+		{nil, "checked 0/1"},
+		{&trust.Identity{Resolves: true, Declares: true}, "nothing"},
+		{&trust.Identity{Resolves: true, Declares: true, Domains: 3, Proven: 2}, "domainsProven 2/3"},
+		{&trust.Identity{Domains: 1, Proven: 1}, "registrationResolves 0/1, walletDeclared 0/1"},
+	} {
+		e.Identity = c.who
+		result := trust.Score(e, p)
+		raw, err := json.Marshal(result)
+		ok(t, err)
+		if got := lacking(t, repute.Score{Result: raw}); got != c.want || result.Status != trust.Unrated {
+			t.Errorf("%+v: %s, lacks %s, want %s", c.who, result.Status, got, c.want)
+		}
+		m := trust.ManifestOf(&e)
+		again, err := trust.DecodeManifest(m.Encode())
+		ok(t, err)
+		copied := trust.Evidence{Identity: &trust.Identity{Domains: 77}}
+		ok(t, again.Apply(&copied))
+		if !reflect.DeepEqual(copied.Identity, c.who) {
+			t.Errorf("the manifest gives %+v for %+v", copied.Identity, c.who)
+		}
+	}
+}
