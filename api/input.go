@@ -121,7 +121,7 @@ type ReputationQuery struct {
 	Tag2    string `query:"tag2" doc:"only ratings with this tag2 count in summary; all when absent"`
 	Roots   string `query:"roots" doc:"addresses divided by commas, no more than 100, or the name of one of the chain's sets of roots: whom to trust instead of the chain's own roots, at latest only; new roots are limited to one a second"`
 	OpenFi  Flag   `query:"openfi" doc:"1: with OpenFi's trust snapshot of the agent"`
-	Signed  Flag   `query:"signed" doc:"1: with the final score as a signed statement that can be verified offline; the answer is then of the finalized block where at is absent"`
+	Signed  Flag   `query:"signed" doc:"1: with the newest final score as a signed statement that can be verified offline; the answer is of the finalized view, and any other at is refused"`
 }
 
 // Query is the query itself, also where it is embedded.

@@ -65,7 +65,7 @@ type (
 	}
 	// Lacking is one thing missing.
 	Lacking struct {
-		What  string   `json:"what" enum:"rated,low,high,paths,evidence,recentRaters"`
+		What  string   `json:"what" enum:"rated,low,high,paths,evidence,recentRaters,registrationResolves,walletDeclared,domainsProven,checked" doc:"checked: nobody looked who the agent is, as it has no score"`
 		Have  float64  `json:"have"`
 		Need  float64  `json:"need"`
 		Units *float64 `json:"units" doc:"of low in an explanation: so many full-weight opinions of +1 would do"`

@@ -10,10 +10,12 @@ import (
 type Evidence struct {
 	Agent repute.AgentID
 	Block repute.Block // the view; ages run to its time
-	// Owner is who holds the agent, Self everybody else who acts for it: wallet,
-	// approved address, operators. What they say of it does not count.
-	Owner common.Address
-	Self  []common.Address
+	// Owner is who holds the agent, Self who signed to be its wallet: what they say of it
+	// does not count. Named are those the owner alone says may act for it, approved address
+	// and operators: their praise does not count, but their blame does, for an owner could
+	// name his critics.
+	Owner       common.Address
+	Self, Named []common.Address
 	// Registered and Held are when the agent was made and when its owner got it, in
 	// Unix seconds. Praise of what an earlier owner did does not count.
 	Registered, Held int64
@@ -69,7 +71,7 @@ type Reason string
 
 // Reasons of excluded rows.
 const (
-	ReasonSelf       Reason = "self"          // by the agent's own party
+	ReasonSelf       Reason = "self"          // by the agent's own party, or praise by whom the owner named
 	ReasonUnknownTag Reason = "unknown-tag"   // the tag table has no rule
 	ReasonRange      Reason = "out-of-range"  // the value is outside the tag's range
 	ReasonChannel    Reason = "other-channel" // the tag's channel is not part of the score

@@ -130,6 +130,26 @@ func TestClientBecomesTheAgents(t *testing.T) {
 	}
 }
 
+// Whom an owner names without being asked may not praise the agent; a critic he names is
+// not silenced.
+func TestOperatorsMayBlame(t *testing.T) {
+	w := newWorld()
+	e := w.evidence(row(20, 100, testDay), row(21, 0, testDay), row(25, 50, testDay))
+	before := Score(e, w.params)
+	e.Named = []common.Address{address(21)}
+	if r := Score(e, w.params); r.Excluded != 0 || r.Mean != before.Mean || r.PathsAgainst != before.PathsAgainst {
+		t.Errorf("a critic became an operator: %+v, before %+v", r, before)
+	}
+	e.Named = []common.Address{address(20), address(25)} // praise, and what is neither
+	if r := Score(e, w.params); r.Excluded != 2 || r.PathsFor != 0 || r.Mean >= before.Mean {
+		t.Errorf("raters became operators: %+v, before %+v", r, before)
+	}
+	e.Self = []common.Address{address(21)}
+	if r := Score(e, w.params); r.Excluded != 3 {
+		t.Errorf("the wallet blames: %+v", r)
+	}
+}
+
 func TestClocksThatAreWrong(t *testing.T) {
 	w := newWorld()
 	future, undated, far := row(20, 100, -1), row(21, 100, 0), row(22, 100, 0)

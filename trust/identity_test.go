@@ -131,6 +131,32 @@ func TestIdentityGate(t *testing.T) {
 	}
 }
 
+// An approval of all is the owner's word alone: it makes nobody one party with him, and
+// silences no critic.
+func TestOperatorIsNoParty(t *testing.T) {
+	t.Parallel()
+	l, db := scene(t, 20)
+	before := [3]repute.Score{newest(t, db, 0), newest(t, db, 1), newest(t, db, 2)}
+	run, err := db.TrustRun(t.Context(), 9, 0)
+	ok(t, err)
+	l.mine(l.state(), repute.ApprovalForAll{Owner: person(8), Operator: person(0), Approved: true})
+	l.pad(30)
+	l.store(t, db, 30)
+	if after := settle(t, db, 9, 30); after.Identities != run.Identities || after.Edges != run.Edges {
+		t.Errorf("%d identities and %d edges, before %d and %d", after.Identities, after.Edges, run.Identities, run.Edges)
+	}
+	excluded := func(s repute.Score) (r struct{ Excluded, Rows, PathsAgainst int }) {
+		ok(t, json.Unmarshal(s.Result, &r))
+		return r
+	}
+	for i, want := range []int{0, 1, 0} { // blamed, praised, somebody else's
+		was, is := excluded(before[i]), excluded(newest(t, db, uint64(i)))
+		if is.Excluded != want || is.Rows != was.Rows-want || is.PathsAgainst != was.PathsAgainst {
+			t.Errorf("agent %d: %+v, before %+v", i, is, was)
+		}
+	}
+}
+
 // Who an agent is does not depend on whether anybody rated it, and nobody looked at what
 // has no score.
 func TestIdentityGateWithoutRatings(t *testing.T) {

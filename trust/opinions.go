@@ -68,13 +68,21 @@ type listener struct {
 	rows     []Row // in the order of the chain
 	said     []statement
 	excluded []Excluded
-	self     map[party]bool
+	self     map[party]own
 	parties  map[party]speaker
 	bursts   map[burst]uint32
 	count    uint32 // of bursts
 }
 
-// statement is an record before it has its place.
+// own is how far a party is the agent's own.
+type own uint8
+
+const (
+	isNamed own = 1 + iota // by the owner alone
+	isSelf                 // by its own signature too
+)
+
+// statement is a record before it has its place.
 type statement struct {
 	record
 	row     int // of listener.rows
@@ -134,7 +142,7 @@ const manyRows = 1000
 
 func (l *listener) reset(e *Evidence) {
 	if l.self == nil || len(l.parties) > manyRows {
-		l.self, l.parties, l.bursts = map[party]bool{}, map[party]speaker{}, map[burst]uint32{}
+		l.self, l.parties, l.bursts = map[party]own{}, map[party]speaker{}, map[burst]uint32{}
 	}
 	clear(l.self)
 	clear(l.parties)
@@ -144,10 +152,13 @@ func (l *listener) reset(e *Evidence) {
 	if !slices.IsSortedFunc(l.rows, inChain) {
 		slices.SortFunc(l.rows, inChain)
 	}
-	l.self[l.g.party(e.Owner)] = true
-	for _, a := range e.Self {
-		l.self[l.g.party(a)] = true
+	for _, a := range e.Named {
+		l.self[l.g.party(a)] = isNamed
 	}
+	for _, a := range e.Self {
+		l.self[l.g.party(a)] = isSelf
+	}
+	l.self[l.g.party(e.Owner)] = isSelf
 }
 
 // inChain is the order of the chain.
@@ -166,7 +177,7 @@ func (l *listener) hear(e *Evidence, i int) Reason {
 		return reason
 	}
 	who := l.g.party(row.Rater)
-	if l.self[who] {
+	if own := l.self[who]; own == isSelf || own == isNamed && said.value >= 0 {
 		return ReasonSelf
 	}
 	if said.value > 0 && row.Time < e.Held {

@@ -15,9 +15,12 @@ import (
 func EvidenceOf(s store.TrustSubject, w *Weights) Evidence {
 	e := Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w,
 		Registered: unix(s.Registered), Held: unix(s.Held), Rows: make([]Row, len(s.Rows))}
-	for _, a := range append([]common.Address{s.Wallet, s.Approved}, s.Operators...) {
+	if s.Wallet != (common.Address{}) {
+		e.Self = append(e.Self, s.Wallet)
+	}
+	for _, a := range append([]common.Address{s.Approved}, s.Operators...) {
 		if a != (common.Address{}) {
-			e.Self = append(e.Self, a)
+			e.Named = append(e.Named, a)
 		}
 	}
 	for i, r := range s.Rows {
