@@ -24,13 +24,20 @@ type orchestratorConfig struct {
 	Tokens      map[string]string `yaml:"tokens"`      // who may change things: name to token
 	Coordinator string            `yaml:"coordinator"` // whose files are served under /.well-known/
 	PublicURL   string            `yaml:"public_url"`  // where callers reach this process, for links in files
-	file        *orchestrator.PolicyFile
+	// TrustChain is where identities are, ExecutionChain where the treasury is; 0: the only
+	// chain there is.
+	TrustChain     uint64         `yaml:"trust_chain"`
+	ExecutionChain uint64         `yaml:"execution_chain"`
+	Wallets        []walletConfig `yaml:"wallets"`
+	file           *orchestrator.PolicyFile
 }
 
 // checkOrchestrator reads the policy.
 func (c *config) checkOrchestrator() (err error) {
-	c.Orchestrator.file, err = orchestrator.OpenPolicy(c.Orchestrator.Policy)
-	return err
+	if c.Orchestrator.file, err = orchestrator.OpenPolicy(c.Orchestrator.Policy); err != nil {
+		return err
+	}
+	return c.checkWallets()
 }
 
 // policyNow is the policy that counts now.
@@ -45,12 +52,13 @@ func (c *config) outside() *http.Client {
 }
 
 // orchestrate runs tasks until ctx ends.
-func (s *service) orchestrate(ctx context.Context) error {
+func (s *service) orchestrate(ctx context.Context, h hands) error {
 	client := s.config.outside()
 	e, err := orchestrator.New(s.db, orchestrator.Options{Policy: s.config.Orchestrator.policyNow, HTTP: client, Lenient: s.config.Orchestrator.Development,
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
+		Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
 		Drain:   s.config.Drain,
 		Metrics: orchestrator.NewMetrics(s.registry), Log: s.log})
 	if err != nil {

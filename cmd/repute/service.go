@@ -85,8 +85,15 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		}
 		g.Go(func() error { return engine.Run(ctx) })
 	}
+	var h hands
 	if s.config.has("orchestrator") {
-		g.Go(func() error { return s.orchestrate(ctx) })
+		var err error
+		if h, err = s.openHands(ctx); err != nil {
+			return err
+		}
+		defer h.close()
+		g.Go(func() error { return s.orchestrate(ctx, h) })
+		g.Go(func() error { return h.run(ctx) })
 	}
 	if s.config.has("api") {
 		shared, err := s.config.shared()

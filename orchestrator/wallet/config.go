@@ -62,7 +62,7 @@ func (c ChainConfig) withDefaults() ChainConfig {
 func (c *ChainConfig) check(field string) error {
 	switch {
 	case c.ChainID == 0:
-		return repute.Invalid(field+".chain_id", "is missing", "the chain's number, e.g. 8453")
+		return repute.Invalid(field+".chain", "is missing", "the chain's number, e.g. 8453")
 	case len(c.RPC) == 0:
 		return repute.Invalid(field+".rpc", "is missing", "at least one URL")
 	case c.Treasury == common.Address{} && !(c.Operator.none() && c.Owner.none()):
@@ -102,14 +102,14 @@ func Open(ctx context.Context, db *store.DB, c Config) (*Wallet, error) {
 		w.log = slog.New(slog.DiscardHandler)
 	}
 	for i, conf := range c.Chains {
-		field := fmt.Sprintf("wallet.chains[%d]", i)
+		field := fmt.Sprintf("orchestrator.wallets[%d]", i)
 		if err := conf.check(field); err != nil {
 			w.Close()
 			return nil, err
 		}
 		if w.chains[conf.ChainID] != nil {
 			w.Close()
-			return nil, repute.Invalid(field+".chain_id", fmt.Sprintf("%d stands there twice", conf.ChainID), "one entry per chain")
+			return nil, repute.Invalid(field+".chain", fmt.Sprintf("%d stands there twice", conf.ChainID), "one entry per chain")
 		}
 		opened, err := openChain(ctx, field, conf.withDefaults())
 		w.chains[conf.ChainID] = opened

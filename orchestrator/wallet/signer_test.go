@@ -179,7 +179,7 @@ func TestSignerConfig(t *testing.T) {
 		"stands there twice":    {w.config(), w.config()},
 		"rpc: is missing":       {{ChainID: 1}},
 		"rpc[0]: is no address": {{ChainID: 1, RPC: []string{"127.0.0.1:8545"}}},
-		"chain_id: is missing":  {{}},
+		"chain: is missing":     {{}},
 	} {
 		if _, err := wallet.Open(t.Context(), nil, wallet.Config{Chains: chains}); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)

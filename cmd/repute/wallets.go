@@ -1,0 +1,234 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/orchestrator/operate"
+	"repute/orchestrator/wallet"
+)
+
+// walletConfig says with which keys the orchestrator sends transactions on one chain.
+type walletConfig struct {
+	Chain         string               `yaml:"chain"`      // name or id: of an entry of chains, or a known network
+	RPC           urls                 `yaml:"rpc"`        // empty: those of the chain's entry
+	Treasury      string               `yaml:"treasury"`   // OpenFiTreasury that agents spend from
+	Operator      keyConfig            `yaml:"operator"`   // signs treasury calls
+	Owner         keyConfig            `yaml:"owner"`      // of the treasury: sets policies
+	Identities    map[string]keyConfig `yaml:"identities"` // sign registry writes, by agent slug
+	Confirmations uint64               `yaml:"confirmations"`
+	StuckAfter    time.Duration        `yaml:"stuck_after"`
+	Poll          time.Duration        `yaml:"poll"`
+	Patience      time.Duration        `yaml:"patience"`
+	Headroom      int64                `yaml:"headroom_percent"`
+}
+
+// keyConfig names a key in one of four ways.
+type keyConfig struct {
+	KeyEnv       string `yaml:"key_env"`
+	KeyFile      string `yaml:"key_file"`
+	Keystore     string `yaml:"keystore"`
+	PasswordFile string `yaml:"password_file"`
+	URL          string `yaml:"url"`
+	Address      string `yaml:"address"`
+}
+
+// signer is the key as the wallet wants it.
+func (k keyConfig) signer(field string) (wallet.SignerConfig, error) {
+	s := wallet.SignerConfig{KeyEnv: k.KeyEnv, KeyFile: k.KeyFile, Keystore: k.Keystore, PasswordFile: k.PasswordFile, URL: k.URL}
+	if k.Address == "" {
+		return s, nil
+	}
+	var err error
+	s.Address, err = repute.ParseAddress(field+".address", k.Address)
+	return s, err
+}
+
+// checkWallets refuses what can be seen to be wrong without keys and nodes.
+func (c *config) checkWallets() error {
+	o := &c.Orchestrator
+	treasuries := 0
+	for i := range o.Wallets {
+		field := fmt.Sprintf("orchestrator.wallets[%d]", i)
+		if o.Wallets[i].Chain == "" {
+			return repute.Invalid(field+".chain", "is missing", "name or id of a chain, e.g. base")
+		}
+		if _, err := o.Wallets[i].on(field, repute.Chain{ID: 1}, nil); err != nil {
+			return err
+		}
+		if o.Wallets[i].Treasury != "" {
+			treasuries++
+		}
+	}
+	if treasuries > 1 && o.ExecutionChain == 0 {
+		return repute.Invalid("orchestrator.execution_chain", "is missing, and several chains have a treasury", "the id of the chain that agents spend on")
+	}
+	return nil
+}
+
+// on is the wallet's configuration for a chain.
+func (w *walletConfig) on(field string, chain repute.Chain, rpc urls) (out wallet.ChainConfig, err error) {
+	out = wallet.ChainConfig{ChainID: chain.ID, RPC: w.RPC, Identities: map[string]wallet.SignerConfig{},
+		Registries:    orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations},
+		Confirmations: w.Confirmations, StuckAfter: w.StuckAfter, Poll: w.Poll, Patience: w.Patience, Headroom: w.Headroom}
+	if len(out.RPC) == 0 {
+		out.RPC = rpc
+	}
+	if w.Treasury != "" {
+		if out.Treasury, err = repute.ParseAddress(field+".treasury", w.Treasury); err != nil {
+			return out, err
+		}
+	}
+	if out.Operator, err = w.Operator.signer(field + ".operator"); err != nil {
+		return out, err
+	}
+	if out.Owner, err = w.Owner.signer(field + ".owner"); err != nil {
+		return out, err
+	}
+	for slug, key := range w.Identities {
+		if out.Identities[slug], err = key.signer(field + ".identities." + slug); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// chainOf finds the chain that a wallet means, and the endpoints of its entry.
+func (c *config) chainOf(field, name string) (repute.Chain, urls, error) {
+	for _, cc := range c.Chains {
+		chain, err := cc.resolve()
+		if err == nil && (cc.key() == name || chain.Name == name || strconv.FormatUint(chain.ID, 10) == name) {
+			return chain, cc.RPC, nil
+		}
+	}
+	if chain, known := preset(name); known {
+		return chain, nil, nil
+	}
+	id, err := repute.ParseChainID(name)
+	if err != nil {
+		return repute.Chain{}, nil, repute.Invalid(field+".chain", fmt.Sprintf("%.60q is no chain that is known", name), "an entry of chains, a network that repute chains lists, or an id")
+	}
+	return repute.Chain{ID: id}, nil, nil
+}
+
+// wallets completes what is configured by what is known of the chains.
+func (c *config) wallets() (out []wallet.ChainConfig, err error) {
+	for i := range c.Orchestrator.Wallets {
+		w, field := &c.Orchestrator.Wallets[i], fmt.Sprintf("orchestrator.wallets[%d]", i)
+		chain, rpc, err := c.chainOf(field, w.Chain)
+		if err != nil {
+			return nil, err
+		}
+		on, err := w.on(field, chain, rpc)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, on)
+	}
+	return out, nil
+}
+
+// twoChains are the chain of identities and the chain of the treasury: as configured, or
+// the only ones there are.
+func (c *config) twoChains(wallets []wallet.ChainConfig) (trust, execution uint64) {
+	trust, execution = c.Orchestrator.TrustChain, c.Orchestrator.ExecutionChain
+	if trust == 0 {
+		trust = c.DefaultChain
+	}
+	for _, cc := range c.Chains {
+		if chain, err := cc.resolve(); err == nil && trust == 0 && len(c.Chains) == 1 {
+			trust = chain.ID
+		}
+	}
+	for _, w := range wallets {
+		if execution == 0 && (w.Treasury != common.Address{}) {
+			execution = w.ChainID
+		}
+		if trust == 0 && len(wallets) == 1 {
+			trust = w.ChainID
+		}
+	}
+	if execution == 0 {
+		execution = trust
+	}
+	return trust, execution
+}
+
+// registries are those of all chains that are named anywhere.
+func (c *config) registries(wallets []wallet.ChainConfig) (out []orchestrator.Registries) {
+	seen := map[uint64]bool{}
+	for _, w := range wallets {
+		out = append(out, w.Registries)
+		seen[w.ChainID] = true
+	}
+	for _, cc := range c.Chains {
+		if chain, err := cc.resolve(); err == nil && !seen[chain.ID] {
+			out = append(out, orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations})
+		}
+	}
+	return out
+}
+
+// hands are what the orchestrator sends transactions with.
+type hands struct {
+	wallet           *wallet.Wallet // nil: none is configured
+	operator         *operate.Operator
+	trust, execution uint64
+	registries       []orchestrator.Registries
+}
+
+// openHands reads the keys.
+func (s *service) openHands(ctx context.Context) (h hands, err error) {
+	list, err := s.config.wallets()
+	if err != nil {
+		return h, err
+	}
+	h.trust, h.execution = s.config.twoChains(list)
+	h.registries = s.config.registries(list)
+	if len(list) == 0 {
+		return h, nil
+	}
+	if h.wallet, err = wallet.Open(ctx, s.db, wallet.Config{Chains: list, Log: s.log}); err != nil {
+		return h, err
+	}
+	c := &s.config.Orchestrator
+	h.operator = operate.New(s.db, h.wallet, operate.Options{Policy: c.policyNow, Lenient: c.Development, TrustChain: h.trust, ExecutionChain: h.execution,
+		PublicURL: c.PublicURL, Log: s.log})
+	return h, nil
+}
+
+// run looks after what was begun, until ctx ends.
+func (h *hands) run(ctx context.Context) error {
+	if h.wallet == nil {
+		return nil
+	}
+	ended := make(chan error, 1)
+	go func() { ended <- h.operator.Run(ctx) }()
+	err := h.wallet.Run(ctx)
+	<-ended
+	if ctx.Err() != nil {
+		return nil
+	}
+	return err
+}
+
+// close ends the connections.
+func (h *hands) close() {
+	if h.wallet != nil {
+		h.wallet.Close()
+	}
+}
+
+// chain is the wallet as runs see it; nil where there is none.
+func (h *hands) chain() orchestrator.Chain {
+	if h.wallet == nil {
+		return nil
+	}
+	return h.wallet
+}

@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/hex"
+	"errors"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/internal/pgtest"
+	"repute/store"
+)
+
+const walletFile = `chains:
+  - {name: mine, id: 31337, identity: "0x8004a169fb4a3325136eb29fa0ceb6d2e539a432", reputation: "0x8004baa17c55a88189ae136b182e5fda19de9b63", start_block: 7, rpc: "http://127.0.0.1:1/secret-key"}
+orchestrator:
+  wallets:
+    - chain: mine
+      treasury: "0x00000000000000000000000000000000000000aa"
+      operator: {key_env: TEST_OPERATOR_KEY}
+      owner: {key_file: OWNER}
+      identities:
+        payer: {key_file: PAYER}
+    - {chain: base, rpc: ["http://127.0.0.1:1/other"]}
+`
+
+// keyed is the file with two new keys in it.
+func keyed(t *testing.T) string {
+	t.Helper()
+	text := walletFile
+	for _, name := range []string{"OWNER", "PAYER"} {
+		key, err := crypto.GenerateKey()
+		if err != nil {
+			t.Fatal(err)
+		}
+		path := filepath.Join(t.TempDir(), name)
+		if err := os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(key))), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		text = strings.ReplaceAll(text, name, path)
+	}
+	return text
+}
+
+func TestWalletsConfigured(t *testing.T) {
+	c, err := loadWith(t, keyed(t), "--database-url", pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	list, err := c.wallets()
+	if err != nil || len(list) != 2 {
+		t.Fatalf("%d wallets, %v", len(list), err)
+	}
+	if w := list[0]; w.ChainID != 31337 || len(w.RPC) != 1 || w.Treasury != common.HexToAddress("0xaa") || w.Registries.Identity == (common.Address{}) {
+		t.Errorf("wallet %+v", w)
+	}
+	if w := list[1]; w.ChainID != 8453 || w.Registries.Reputation == (common.Address{}) {
+		t.Errorf("wallet of a known network %+v", w)
+	}
+	if trust, execution := c.twoChains(list); trust != 31337 || execution != 31337 {
+		t.Errorf("trust chain %d, execution chain %d", trust, execution)
+	}
+	db, err := store.Open(t.Context(), c.Database, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	s := newService(c, db, slog.New(slog.DiscardHandler))
+	var wrong *repute.InputError
+	if _, err := s.openHands(t.Context()); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator.key_env" {
+		t.Fatalf("without the variable: %v", err)
+	}
+	t.Setenv("TEST_OPERATOR_KEY", "0123 no key")
+	if _, err := s.openHands(t.Context()); err == nil || strings.Contains(err.Error(), "0123") || strings.Contains(err.Error(), "secret-key") {
+		t.Fatalf("with what is no key: %v", err)
+	}
+	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
+	h, err := s.openHands(t.Context())
+	if err != nil || h.chain() == nil || h.operator == nil || len(h.registries) != 2 {
+		t.Fatalf("%+v, %v", h, err)
+	}
+	h.close()
+}
+
+func TestWalletsRefused(t *testing.T) {
+	for field, entry := range map[string]string{
+		"orchestrator.wallets[0].chain":                    `{treasury: "0x00000000000000000000000000000000000000aa"}`,
+		"orchestrator.wallets[0].treasury":                 `{chain: base, treasury: "0x1"}`,
+		"orchestrator.wallets[0].owner.address":            `{chain: base, owner: {url: "http://127.0.0.1", address: "none"}}`,
+		"orchestrator.wallets[0].identities.payer.address": `{chain: base, identities: {payer: {key_env: A, address: "none"}}}`,
+		"config": `{chain: base, operator: {key: abc}}`,
+		"orchestrator.execution_chain": `{chain: base, treasury: "0x00000000000000000000000000000000000000aa"}
+    - {chain: ethereum, treasury: "0x00000000000000000000000000000000000000ab"}`,
+	} {
+		var wrong *repute.InputError
+		if _, err := loadWith(t, "orchestrator:\n  wallets:\n    - "+entry+"\n"); !errors.As(err, &wrong) || wrong.Field != field {
+			t.Errorf("%s: %v", field, err)
+		}
+	}
+	c := config{Orchestrator: orchestratorConfig{Wallets: []walletConfig{{Chain: "nowhere"}}}}
+	if _, err := c.wallets(); err == nil || !strings.Contains(err.Error(), "orchestrator.wallets[0].chain") {
+		t.Errorf("an unknown chain: %v", err)
+	}
+	c.Orchestrator.Wallets[0].Chain = "424242"
+	if list, err := c.wallets(); err != nil || list[0].ChainID != 424242 {
+		t.Errorf("a chain by its id: %v, %v", list, err)
+	}
+}
