@@ -2,7 +2,12 @@ package orchestrator
 
 import (
 	"bytes"
+	"context"
+	"errors"
+	"fmt"
 	"math/big"
+	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -33,26 +38,123 @@ var ownArgument = map[string]int{
 	"revokeFeedback(uint256,uint64)":                                         0,
 	"appendResponse(uint256,address,uint64,string,bytes32)":                  0,
 	"validationRequest(address,uint256,string,bytes32)":                      1,
-	"validationResponse(bytes32,uint8,string,bytes32,string)":                -2,
+	"validationResponse(bytes32,uint8,string,bytes32,string)":                answersRequest,
 }
 
-// mayTouch refuses what would change the manifest, identity or trust records of the agent
-// that runs (OpenFi agent standard, safety rule 5).
-func (w *work) mayTouch(tx *Tx) error {
-	for _, r := range w.e.o.Registries {
-		if r.ChainID != tx.ChainID || !r.has(tx.Target) || w.module.Agent == nil || w.module.Agent.ChainID != r.ChainID {
+// answersRequest marks the function that names a request, not the agent.
+const answersRequest = -2
+
+// rates tells the functions that say how good an agent is: those are refused also for
+// agents of the same hands.
+func rates(signature string) bool {
+	return strings.HasPrefix(signature, "giveFeedback(") || strings.HasPrefix(signature, "validationResponse(")
+}
+
+// mayTouch refuses what would change the identity or trust records of the agent that runs,
+// or of one that it works for (OpenFi agent standard, safety rule 5), and ratings of agents
+// that the same addresses control. repute.ErrInvalid says which.
+func (w *work) mayTouch(ctx context.Context, tx *Tx) error {
+	for i := range w.e.o.Registries {
+		r := &w.e.o.Registries[i]
+		if r.ChainID != tx.ChainID || !r.has(tx.Target) {
 			continue
 		}
 		for signature, argument := range ownArgument {
 			if !bytes.HasPrefix(tx.Data, crypto.Keccak256([]byte(signature))[:4]) {
 				continue
 			}
-			if argument == -1 || argument >= 0 && concerns(tx.Data[4:], argument, w.module.Agent.TokenID) {
-				return refuse("self", "an agent does not change its own identity or trust records (%s)", signature)
+			if err := w.mayWrite(ctx, tx, signature, argument); err != nil {
+				return err
 			}
 		}
 	}
 	return nil
+}
+
+// mayWrite is mayTouch of one function.
+func (w *work) mayWrite(ctx context.Context, tx *Tx, signature string, argument int) error {
+	mine := w.identities(tx.ChainID)
+	if len(mine) == 0 {
+		return nil
+	}
+	subject, err := w.subjectOf(ctx, tx, argument)
+	switch {
+	case errors.Is(err, repute.ErrNotFound):
+		return refuse("self", "it cannot be told whose records this changes (%s): %v", signature, err)
+	case err != nil:
+		return fmt.Errorf("%w: %w", errRuntime, err)
+	}
+	for _, id := range mine {
+		if subject == nil || subject.String() == id.TokenID.String() {
+			return refuse("self", "an agent does not change its own identity or trust records, nor those of one that it works for (%s)", signature)
+		}
+	}
+	if !rates(signature) {
+		return nil
+	}
+	return w.mayRate(ctx, mine, repute.AgentID{ChainID: tx.ChainID, Registry: mine[0].Registry, TokenID: *subject})
+}
+
+// identities are those on a chain of the agent that runs and of those that it works for.
+func (w *work) identities(chainID uint64) (out []repute.AgentID) {
+	for ; w != nil; w = w.parent {
+		if a := w.module.Agent; a != nil && a.ChainID == chainID {
+			out = append(out, *a)
+		}
+	}
+	return out
+}
+
+// subjectOf is the agent whose records a function changes; nil where it changes those of
+// whatever its caller owns, or its arguments are cut off. repute.ErrNotFound: the index does
+// not know the request that is answered.
+func (w *work) subjectOf(ctx context.Context, tx *Tx, argument int) (*repute.TokenID, error) {
+	at, args := max(argument, 0), tx.Data[4:]
+	if argument == -1 || len(args) < 32*(at+1) {
+		return nil, nil
+	}
+	word := args[32*at : 32*(at+1)]
+	if argument == answersRequest {
+		token, err := w.e.db.ValidationSubject(ctx, tx.ChainID, tx.Target, common.BytesToHash(word))
+		return &token, err
+	}
+	token, err := repute.ParseTokenID(new(big.Int).SetBytes(word).String())
+	return &token, err
+}
+
+// mayRate refuses ratings of an agent that is in the same hands as one of mine: a second
+// wallet makes nobody else.
+func (w *work) mayRate(ctx context.Context, mine []repute.AgentID, subject repute.AgentID) error {
+	hands, err := w.hands(ctx, subject)
+	if errors.Is(err, repute.ErrNotFound) {
+		return refuse("self", "agent %s is not indexed: it cannot be told whose it is", subject)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRuntime, err)
+	}
+	for _, id := range mine {
+		own, err := w.hands(ctx, id)
+		if err != nil && !errors.Is(err, repute.ErrNotFound) {
+			return fmt.Errorf("%w: %w", errRuntime, err)
+		}
+		for _, a := range own {
+			if slices.Contains(hands, a) {
+				return refuse("self", "agent %s is controlled by %s, as agent %s is: nobody rates an agent of its own", subject, a, id)
+			}
+		}
+	}
+	return nil
+}
+
+// hands are the addresses that an agent is controlled by or paid at.
+func (w *work) hands(ctx context.Context, id repute.AgentID) (out []common.Address, err error) {
+	a, _, err := w.e.db.Agent(ctx, id, repute.At{Finality: repute.Latest})
+	for _, address := range []common.Address{a.Owner, a.Wallet, a.Approved} {
+		if address != (common.Address{}) {
+			out = append(out, address)
+		}
+	}
+	return out, err
 }
 
 func (r *Registries) has(a common.Address) bool {
@@ -62,13 +164,4 @@ func (r *Registries) has(a common.Address) bool {
 		}
 	}
 	return a == r.Identity || a == r.Reputation
-}
-
-// concerns tells whether an argument is the token. Arguments that are cut off concern it.
-func concerns(args []byte, n int, token repute.TokenID) bool {
-	if len(args) < 32*(n+1) {
-		return true
-	}
-	id := new(big.Int).SetBytes(args[32*n : 32*(n+1)])
-	return id.String() == token.String()
 }

@@ -5,13 +5,18 @@ import (
 	"math/big"
 	"reflect"
 	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
 	"repute/contracts/bindings"
+	"repute/internal/pgtest"
+	"repute/store"
 )
 
 // The registries of the tests, and the agent that runs: number 22.
@@ -20,15 +25,104 @@ var (
 	own, another                           = big.NewInt(22), big.NewInt(23)
 )
 
+// Who owns the agents of the tests: two are in the same hands.
+var (
+	owner, stranger = common.HexToAddress("0xa1"), common.HexToAddress("0xb1")
+	owners          = map[uint64]common.Address{22: owner, 23: stranger, 24: owner, 25: common.HexToAddress("0xc1")}
+)
+
+// requests of validations, by the agent they are about.
+var requests = map[uint64]common.Hash{22: {22}, 23: {23}, 24: {24}}
+
+func tokenOf(n uint64) (id repute.TokenID) {
+	id.SetUint64(n)
+	return id
+}
+
+func idOf(n uint64) *repute.AgentID {
+	return &repute.AgentID{ChainID: 7, Registry: identityAt, TokenID: tokenOf(n)}
+}
+
+// runner is a run of agent 22, with an index of four agents and three requests.
 func runner(t *testing.T) *work {
 	t.Helper()
-	token, err := repute.ParseTokenID(own.String())
+	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &work{e: &Engine{o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt, Validations: []common.Address{validationAt}}}}}}
-	w.module.Agent = &repute.AgentID{ChainID: 7, Registry: identityAt, TokenID: token}
+	t.Cleanup(db.Close)
+	if err := db.AddChain(t.Context(), repute.Chain{ID: 7, Name: "seven", Identity: identityAt, Reputation: reputationAt, Validations: []common.Address{validationAt}, StartBlock: 1}); err != nil {
+		t.Fatal(err)
+	}
+	parent, err := db.Cursor(t.Context(), 7)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := repute.Block{Number: 1, Parent: parent.Hash, Hash: common.Hash{1}, Time: time.Unix(1_750_000_000, 0).UTC()}
+	batch := store.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
+	add := func(at common.Address, e repute.Event) {
+		log := types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash, Index: uint(len(batch.Records))}
+		batch.Records = append(batch.Records, repute.Record{Log: log, Time: block.Time, Event: e})
+	}
+	for n, by := range owners {
+		add(identityAt, repute.Transfer{To: by, TokenID: tokenOf(n)})
+		add(identityAt, repute.Registered{TokenID: tokenOf(n), Owner: by})
+	}
+	for n, hash := range requests {
+		add(validationAt, repute.ValidationRequest{Validator: owner, TokenID: tokenOf(n), RequestHash: hash})
+	}
+	if err := db.Apply(t.Context(), batch); err != nil {
+		t.Fatal(err)
+	}
+	w := &work{e: &Engine{db: db, o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt, Validations: []common.Address{validationAt}}}}}}
+	w.module.Agent = idOf(22)
 	return w
+}
+
+// TestNobodyRatesItsOwn: neither through a second wallet, nor by a validation that it asked
+// itself for, nor through an agent that it gives the work to.
+func TestNobodyRatesItsOwn(t *testing.T) {
+	t.Parallel()
+	mine := runner(t)
+	below := &work{e: mine.e, parent: mine, module: repute.Module{Agent: idOf(25)}}
+	nobody := &work{e: mine.e, parent: mine}
+	free := &work{e: mine.e}
+	feedback := func(n uint64) Tx {
+		return Tx{ChainID: 7, Target: reputationAt, Data: bindings.NewReputationRegistry().PackGiveFeedback(new(big.Int).SetUint64(n), big.NewInt(100), 0, "", "", "", "", [32]byte{})}
+	}
+	response := func(hash common.Hash) Tx {
+		return Tx{ChainID: 7, Target: validationAt, Data: bindings.NewValidationRegistry().PackValidationResponse(hash, 100, "", [32]byte{}, "")}
+	}
+	uri := func(n uint64) Tx {
+		return Tx{ChainID: 7, Target: identityAt, Data: bindings.NewIdentityRegistry().PackSetAgentURI(new(big.Int).SetUint64(n), "")}
+	}
+	for name, c := range map[string]struct {
+		by   *work
+		tx   Tx
+		says string // empty: it is allowed
+	}{
+		"feedback on itself":                      {mine, feedback(22), "its own"},
+		"feedback on another":                     {mine, feedback(23), ""},
+		"feedback on an agent of the same owner":  {mine, feedback(24), "controlled by"},
+		"feedback on one that nobody knows":       {mine, feedback(99), "not indexed"},
+		"feedback of a helper on its principal":   {below, feedback(22), "works for"},
+		"feedback of a helper on a sister":        {below, feedback(24), "controlled by"},
+		"feedback of a helper on another":         {below, feedback(23), ""},
+		"feedback of a nameless helper":           {nobody, feedback(22), "works for"},
+		"feedback of who has no identity":         {free, feedback(22), ""},
+		"answer to a request about itself":        {mine, response(requests[22]), "its own"},
+		"answer about an agent of the same owner": {mine, response(requests[24]), "controlled by"},
+		"answer about another":                    {mine, response(requests[23]), ""},
+		"answer to a request that nobody knows":   {mine, response(common.Hash{99}), "cannot be told"},
+		"answer of a helper about its principal":  {below, response(requests[22]), "works for"},
+		"file of an agent of the same owner":      {mine, uri(24), ""},
+		"file of its principal":                   {below, uri(22), "works for"},
+	} {
+		err := c.by.mayTouch(t.Context(), &c.tx)
+		if c.says == "" && err != nil || c.says != "" && (!errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.says)) {
+			t.Errorf("%s: %v, want %q", name, err, c.says)
+		}
+	}
 }
 
 // arguments are zeros, but for the agent's id.
@@ -67,14 +161,14 @@ func TestMayTouch(t *testing.T) {
 					t.Fatalf("%s: %v", m.Sig, err)
 				}
 				data = append(slices.Clone(m.ID), data...)
-				err = w.mayTouch(&Tx{ChainID: 7, Target: at, Data: data})
+				err = w.mayTouch(t.Context(), &Tx{ChainID: 7, Target: at, Data: data})
 				if mine := id == own; mine != errors.Is(err, repute.ErrInvalid) {
 					t.Errorf("%s of agent %s: %v", m.Sig, id, err)
 				}
-				if err := w.mayTouch(&Tx{ChainID: 7, Target: at, Data: data[:len(m.ID)+5]}); err == nil {
+				if err := w.mayTouch(t.Context(), &Tx{ChainID: 7, Target: at, Data: data[:len(m.ID)+5]}); err == nil {
 					t.Errorf("%s, cut off, is allowed", m.Sig)
 				}
-				if err := w.mayTouch(&Tx{ChainID: 8, Target: at, Data: data}); err != nil {
+				if err := w.mayTouch(t.Context(), &Tx{ChainID: 8, Target: at, Data: data}); err != nil {
 					t.Errorf("%s on another chain: %v", m.Sig, err)
 				}
 				tried++
@@ -85,7 +179,7 @@ func TestMayTouch(t *testing.T) {
 		t.Errorf("tried %d functions", tried)
 	}
 	all := bindings.NewIdentityRegistry().PackSetApprovalForAll(common.HexToAddress("0x05"), true)
-	if err := w.mayTouch(&Tx{ChainID: 7, Target: identityAt, Data: all}); err == nil {
+	if err := w.mayTouch(t.Context(), &Tx{ChainID: 7, Target: identityAt, Data: all}); err == nil {
 		t.Error("a hand over all of its identities is allowed")
 	}
 }

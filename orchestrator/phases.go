@@ -182,7 +182,9 @@ func (w *work) simulated(ctx context.Context, tx Tx) (s Simulation, reason strin
 	if err := tx.check(); err != nil {
 		return s, err.Error(), nil
 	}
-	if err := w.mayTouch(&tx); err != nil {
+	if err := w.mayTouch(ctx, &tx); errors.Is(err, errRuntime) {
+		return s, "", err
+	} else if err != nil {
 		return s, err.Error(), nil
 	}
 	if s, err = w.simulate(ctx, tx); err != nil {

@@ -48,7 +48,7 @@ func refuse(id, format string, args ...any) error {
 
 // Simulate says what a transaction would come to. It counts as a tool call.
 func (c *Context) Simulate(ctx context.Context, tx Tx) (out Simulation, err error) {
-	if err := c.w.mayTouch(&tx); err != nil {
+	if err := c.w.mayTouch(ctx, &tx); err != nil {
 		return out, err
 	}
 	r := repute.Receipt{Kind: repute.CallChain, Ref: tx.Target.Hex(), Summary: "simulation: " + tx.Purpose, Chain: tx.ChainID, Domain: c.w.e.domain(tx.ChainID), Request: mustJSON(tx)}
@@ -89,7 +89,7 @@ func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 	if err := tx.check(); err != nil {
 		return Sent{}, err
 	}
-	if err := c.w.mayTouch(&tx); err != nil {
+	if err := c.w.mayTouch(ctx, &tx); err != nil {
 		return Sent{}, err
 	}
 	return c.w.transact(ctx, c.step, key, tx)

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -109,6 +110,17 @@ func (s subject) validations(ctx context.Context, from logPos, f ValidationFilte
 		return nil, err
 	}
 	return pgx.CollectRows(rows, scanValidation)
+}
+
+// ValidationSubject is the agent that a validation was asked for. repute.ErrNotFound when no
+// such request is indexed.
+func (db *DB) ValidationSubject(ctx context.Context, chainID uint64, contract common.Address, request common.Hash) (token repute.TokenID, err error) {
+	err = db.readers.QueryRow(ctx, `select token_id from validation_requests where (chain_id, contract, request_hash) = ($1, $2, $3)`,
+		int64(chainID), contract[:], request[:]).Scan((*tokenNum)(&token))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return token, repute.Missing("validation request %s of contract %s", request, contract)
+	}
+	return token, failed("read validation request", err)
 }
 
 // ValidationsByAgents loads the newest validations of each agent, up to limit,
