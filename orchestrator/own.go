@@ -3,6 +3,7 @@ package orchestrator
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -10,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
@@ -164,4 +166,37 @@ func (r *Registries) has(a common.Address) bool {
 		}
 	}
 	return a == r.Identity || a == r.Reputation
+}
+
+// recordsKept: no transaction touched the agent's identity or trust records, whatever it
+// called to get there. Registries name the agent in a topic of every event.
+func (w *work) recordsKept(receipts []repute.Receipt) Check {
+	c := Check{Name: "runtime.records", Passed: true}
+	for _, r := range receipts {
+		var sent Sent
+		var logs []types.Log
+		if r.Kind != repute.CallTransaction || !r.Done || json.Unmarshal(r.Result, &sent) != nil || len(sent.Result) == 0 {
+			continue
+		}
+		if err := json.Unmarshal(sent.Result, &logs); err != nil {
+			c.Passed, c.Details = false, fmt.Sprintf("the logs of transaction %s cannot be read", sent.Hash)
+			return c
+		}
+		for _, l := range logs {
+			if w.isMine(r.Chain, &l) {
+				c.Passed, c.Details = false, fmt.Sprintf("transaction %s changed the agent's own records in registry %s", sent.Hash, l.Address)
+			}
+		}
+	}
+	return c
+}
+
+func (w *work) isMine(chainID uint64, l *types.Log) bool {
+	at := slices.IndexFunc(w.e.o.Registries, func(r Registries) bool { return r.ChainID == chainID && r.has(l.Address) })
+	if at < 0 || len(l.Topics) < 2 {
+		return false
+	}
+	return slices.ContainsFunc(w.identities(chainID), func(id repute.AgentID) bool {
+		return slices.ContainsFunc(l.Topics[1:], func(t common.Hash) bool { return t.Big().String() == id.TokenID.String() })
+	})
 }

@@ -125,6 +125,27 @@ func TestNobodyRatesItsOwn(t *testing.T) {
 	}
 }
 
+// TestRecordsKept: a contract between the agent and the registry hides nothing.
+func TestRecordsKept(t *testing.T) {
+	t.Parallel()
+	w := &work{e: &Engine{o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt}}}}, module: repute.Module{Agent: idOf(22)}}
+	for name, c := range map[string]struct {
+		log  types.Log
+		kept bool
+	}{
+		"feedback on itself": {types.Log{Address: reputationAt, Topics: []common.Hash{{1}, common.BigToHash(own)}}, false},
+		"its own transfer":   {types.Log{Address: identityAt, Topics: []common.Hash{{1}, {2}, {3}, common.BigToHash(own)}}, false},
+		"feedback on others": {types.Log{Address: reputationAt, Topics: []common.Hash{{1}, common.BigToHash(another)}}, true},
+		"another contract":   {types.Log{Address: stranger, Topics: []common.Hash{{1}, common.BigToHash(own)}}, true},
+	} {
+		logs := mustJSON([]types.Log{c.log})
+		receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true, Result: mustJSON(Sent{OK: true, Result: logs})}}
+		if got := w.recordsKept(receipts); got.Passed != c.kept {
+			t.Errorf("%s: %+v", name, got)
+		}
+	}
+}
+
 // arguments are zeros, but for the agent's id.
 func arguments(m abi.Method, id *big.Int) (out []any, concerns bool) {
 	for _, in := range m.Inputs {

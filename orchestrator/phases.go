@@ -300,7 +300,7 @@ func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Check{w.stepsDone(steps), callsEnded(receipts), receiptsExist(w.done.ReceiptIDs, receipts), w.manifestKept()}, nil
+	return []Check{w.stepsDone(steps), callsEnded(receipts), receiptsExist(w.done.ReceiptIDs, receipts), w.recordsKept(receipts), w.manifestKept()}, nil
 }
 
 // stepsDone: each step of the plan was run by the runtime and is completed.
