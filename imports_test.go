@@ -43,6 +43,7 @@ var allowed = map[string][]string{
 	"orchestrator/operate":        {".", "contracts/bindings", "store", "orchestrator", "orchestrator/wallet", "policy"},
 	"orchestrator/control":        {".", "store", "orchestrator", "orchestrator/operate", "orchestrator/remote", "policy", "manifest", "trust", "internal/httpapi"},
 	"orchestrator/remote":         {".", "orchestrator", "policy"},
+	"orchestrator/agents":         {".", "contracts/bindings", "manifest", "orchestrator", "orchestrator/remote", "resolver"},
 	"internal/bench":              {".", "store", "indexer/documents", "devnet", "trust", "orchestrator", "policy", "internal/attack", "internal/pg", "internal/synth"},
 	"internal/attack":             {".", "trust"},
 	"internal/httpapi":            {"."},

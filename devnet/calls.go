@@ -59,7 +59,7 @@ func (b *Batch) SetMetadata(from Account, agent uint64, key string, value []byte
 func (b *Batch) SetAgentWallet(owner Account, agent uint64, wallet Account) {
 	b.add(owner, &b.dn.chain.Identity, func(at uint64) ([]byte, error) {
 		deadline := new(big.Int).SetUint64(at + consentSeconds)
-		signature, err := b.dn.consent(agent, wallet, owner.Address, deadline)
+		signature, err := b.dn.Consent(agent, wallet, owner.Address, deadline)
 		if err != nil {
 			return nil, err
 		}
@@ -166,8 +166,9 @@ var transferTopic = crypto.Keccak256Hash([]byte("Transfer(address,address,uint25
 // minutes.
 const consentSeconds = 240
 
-// consent signs AgentWalletSet as EIP-712 typed data with the wallet's key.
-func (d *Devnet) consent(agent uint64, wallet Account, owner common.Address, deadline *big.Int) ([]byte, error) {
+// Consent signs AgentWalletSet as EIP-712 typed data with the wallet's key: until the
+// deadline, unix seconds, owner may make it the agent's wallet.
+func (d *Devnet) Consent(agent uint64, wallet Account, owner common.Address, deadline *big.Int) ([]byte, error) {
 	word := func(name, kind string) apitypes.Type { return apitypes.Type{Name: name, Type: kind} }
 	data := apitypes.TypedData{
 		Types: apitypes.Types{

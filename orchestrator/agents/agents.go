@@ -1,0 +1,152 @@
+package agents
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/orchestrator"
+)
+
+// Names of the agents, and their slugs where no other is given.
+const (
+	Coordinator = "coordinator"
+	Registrar   = "registrar"
+	Reporter    = "reporter"
+	Validator   = "validator"
+	Payer       = "payer"
+)
+
+// Names lists the agents.
+func Names() []string { return []string{Coordinator, Registrar, Reporter, Validator, Payer} }
+
+// Chain is what agents know of a chain: where its contracts are.
+type Chain struct {
+	ID                   uint64
+	Identity, Reputation common.Address
+	Validations          []common.Address
+	Treasury             common.Address // zero: there is none
+}
+
+// Self is who an agent is.
+type Self struct {
+	Slug string // empty: the agent's name
+	// ID is its onchain identity; nil where it has none.
+	ID *repute.AgentID
+	// Wallet is the account that its registry writes are sent from, Owner who owns the
+	// identity; both may be zero.
+	Wallet, Owner common.Address
+}
+
+// Options say where agents work.
+type Options struct {
+	Chains []Chain
+	// Team says by name of a job which agent does it (see Jobs); a job that is missing is
+	// done by the agent that it is made for.
+	Team map[string]string
+}
+
+// Agent is one of this package's.
+type Agent interface {
+	orchestrator.Module
+	orchestrator.DryRunner
+	answerer
+}
+
+// New makes an agent by its name. repute.ErrNotFound: there is none.
+func New(name string, self Self, o Options) (Agent, error) {
+	chains := places{}
+	for _, c := range o.Chains {
+		chains[c.ID] = c
+	}
+	if self.Slug == "" {
+		self.Slug = name
+	}
+	switch name {
+	case Coordinator:
+		return newCoordinator(self, o.Team), nil
+	case Registrar:
+		a := &registrar{self, chains}
+		return &specialist[Identity, Registered]{self.info(registrarSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
+	case Reporter:
+		a := &reporter{self, chains}
+		return &specialist[Report, Reported]{self.info(reporterSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
+	case Validator:
+		a := &validator{self, chains}
+		return &specialist[Validation, Validated]{self.info(validatorSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
+	case Payer:
+		a := &payer{self, chains}
+		return &specialist[Payment, Paid]{self.info(payerSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
+	}
+	return nil, repute.Missing("built-in agent %q (there are %s)", name, strings.Join(Names(), ", "))
+}
+
+// sheet is what the manifest of an agent says beside who it is.
+type sheet struct {
+	name, does   string
+	capabilities []string
+	tools        []orchestrator.ManifestTool
+	categories   []string
+	calls        int64 // tool calls of one run, 50 when 0
+	writes       int64 // transactions of one run
+}
+
+const version = "1.0.0"
+
+// info makes an agent's fields of its sheet.
+func (s Self) info(of sheet) orchestrator.Info {
+	m := orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: of.name, Slug: s.Slug, Version: version, Description: of.does,
+		Capabilities: of.capabilities, Tools: slices.Concat([]orchestrator.ManifestTool{}, of.tools), TaskCategories: of.categories,
+		ComputeConstraints: orchestrator.ComputeConstraints{MaxSteps: 10, MaxToolCalls: max(of.calls, 50), MaxRuntimeMS: 300_000, MaxOnchainWrites: of.writes},
+		Safety:             orchestrator.Safety{RequiresDryRun: true, RequiresVerification: true, MaxOnchainWritesPerRun: of.writes}}
+	if s.ID != nil {
+		m.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: s.ID.Registry.Hex(), AgentID: s.ID.TokenID.Dec(), ChainID: s.ID.ChainID}
+	}
+	for _, w := range []struct {
+		to *string
+		of common.Address
+	}{{&m.OwnerWallet, s.Owner}, {&m.OperatorWallet, s.Wallet}} {
+		if w.of != (common.Address{}) {
+			*w.to = w.of.Hex()
+		}
+	}
+	return orchestrator.Info{Slug: s.Slug, DisplayName: of.name, Version: version, IdentityMode: orchestrator.IdentityMode, Manifest: m}
+}
+
+// owns tells whether an identity is the agent's own.
+func (s Self) owns(id repute.AgentID) bool { return s.ID != nil && *s.ID == id }
+
+// places are the chains that agents know, by id.
+type places map[uint64]Chain
+
+// at is a chain; 0 is the only one there is.
+func (p places) at(id uint64) (Chain, error) {
+	if id == 0 && len(p) == 1 {
+		for _, c := range p {
+			return c, nil
+		}
+	}
+	c, ok := p[id]
+	if !ok {
+		return c, repute.Invalid("chainId", fmt.Sprintf("%d is not known to the agent", id), "a chain that the orchestrator has a wallet on")
+	}
+	return c, nil
+}
+
+// agent reads the id of an agent: eip155:chain:registry:id or chain:id.
+func (p places) agent(field, text string) (id repute.AgentID, c Chain, err error) {
+	ref, err := repute.ParseAgentRef(text)
+	if err != nil {
+		return id, c, repute.Invalid(field, fmt.Sprintf("%.80q is no id of an agent", text), "chain:id or eip155:chain:registry:id")
+	}
+	if c, err = p.at(ref.ChainID); err != nil {
+		return id, c, err
+	}
+	if ref.Registry != nil && *ref.Registry != c.Identity {
+		return id, c, repute.Invalid(field, "is of a registry that the agent does not know", c.Identity.Hex())
+	}
+	return repute.AgentID{ChainID: c.ID, Registry: c.Identity, TokenID: ref.TokenID}, c, nil
+}

@@ -1,0 +1,261 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"slices"
+
+	"repute"
+	"repute/orchestrator"
+)
+
+// Names of jobs: members of a coordinator's input, and ids of its steps.
+const (
+	jobRegister = "register"
+	jobDescribe = "describe"
+	jobWallet   = "wallet"
+	jobReport   = "report"
+	jobValidate = "validate"
+	jobPay      = "pay"
+)
+
+// Job is a part of a task that a specialist can do.
+type Job struct {
+	Name  string   // the member of the input, and the step's id
+	Agent string   // who does it where the team says nothing else
+	After []string // jobs of the same task that it waits for
+	Does  string
+}
+
+// Jobs are those that the coordinator knows, in the order of its plans.
+func Jobs() []Job {
+	return []Job{
+		{jobRegister, Registrar, nil, "register an agent"},
+		{jobDescribe, Registrar, []string{jobRegister}, "publish the agent's registration file"},
+		{jobWallet, Registrar, []string{jobRegister}, "set the agent's wallet with its consent"},
+		{jobReport, Reporter, []string{jobDescribe}, "measure an agent and rate it"},
+		{jobValidate, Validator, nil, "answer a validation request"},
+		{jobPay, Payer, []string{jobReport, jobValidate}, "pay from the treasury"},
+	}
+}
+
+// stepConclude is the coordinator's own last step.
+const stepConclude = "conclude"
+
+// Conclusion is the result of a coordinator's last step: what each job came to.
+type Conclusion struct {
+	Jobs map[string]Concluded `json:"jobs"`
+}
+
+// Concluded is one of them.
+type Concluded struct {
+	Run     string `json:"run"`
+	Summary string `json:"summary"`
+}
+
+// coordinator splits a task over specialists.
+type coordinator struct {
+	info orchestrator.Info
+	team map[string]string
+}
+
+func newCoordinator(self Self, team map[string]string) *coordinator {
+	return &coordinator{self.info(sheet{name: "Coordinator", does: "Splits a task into jobs for specialists and says what they came to.",
+		capabilities: []string{"task-coordination"}, categories: []string{"general", jobRegister, jobReport, jobValidate, jobPay}}), team}
+}
+
+// Info implements orchestrator.Module.
+func (c *coordinator) Info() orchestrator.Info { return c.info }
+
+// jobs are the parts of a task: the members of its input. A task with one tag that names a
+// job may have that job's input alone.
+func (c *coordinator) jobs(t orchestrator.Task) (map[string]json.RawMessage, error) {
+	known := map[string]bool{}
+	for _, j := range Jobs() {
+		known[j.Name] = true
+	}
+	if i := slices.IndexFunc(t.Tags, func(tag string) bool { return known[tag] }); i >= 0 && len(t.Tags) == 1 {
+		var asked map[string]json.RawMessage
+		if json.Unmarshal(t.Input, &asked) == nil && asked[t.Tags[i]] == nil {
+			return map[string]json.RawMessage{t.Tags[i]: t.Input}, nil
+		}
+	}
+	var asked map[string]json.RawMessage
+	if err := json.Unmarshal(t.Input, &asked); err != nil || len(asked) == 0 {
+		return nil, repute.Invalid("input", "names no job", fmt.Sprintf("an object with some of %v", names()))
+	}
+	for name := range asked {
+		if !known[name] {
+			return nil, repute.Invalid("input", fmt.Sprintf("%.80q is no job", name), fmt.Sprintf("some of %v", names()))
+		}
+	}
+	return asked, nil
+}
+
+func names() (out []string) {
+	for _, j := range Jobs() {
+		out = append(out, j.Name)
+	}
+	return out
+}
+
+// CanHandle implements orchestrator.Module.
+func (c *coordinator) CanHandle(_ context.Context, t orchestrator.Task) (bool, error) {
+	_, err := c.jobs(t)
+	return err == nil, err
+}
+
+// Plan implements orchestrator.Module.
+func (c *coordinator) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan, error) {
+	return c.plan(t)
+}
+
+// plan makes a step of each job, and one of its own behind those that nothing waits for.
+func (c *coordinator) plan(t orchestrator.Task) (p orchestrator.Plan, err error) {
+	asked, err := c.jobs(t)
+	if err != nil {
+		return p, err
+	}
+	done := []string{}
+	for _, j := range Jobs() {
+		input, ok := asked[j.Name]
+		if !ok {
+			continue
+		}
+		s := orchestrator.Step{ID: j.Name, Description: j.Does + ": " + t.Goal, Agent: c.does(j), Input: input, DependsOn: []string{}}
+		for _, before := range j.After {
+			if asked[before] != nil {
+				s.DependsOn = append(s.DependsOn, before)
+			}
+		}
+		if s.Description = shortened(s.Description); j.Agent == Registrar {
+			if s.Input, err = withAction(j.Name, input); err != nil {
+				return p, err
+			}
+		}
+		p.Steps, done = append(p.Steps, s), append(done, j.Name)
+	}
+	p.Steps = append(p.Steps, orchestrator.Step{ID: stepConclude, Description: "say what the jobs came to", Agent: c.info.Slug, DependsOn: done})
+	return p, nil
+}
+
+// does is who does a job.
+func (c *coordinator) does(j Job) string {
+	if slug := c.team[j.Name]; slug != "" {
+		return slug
+	}
+	return j.Agent
+}
+
+// shortened keeps a description within what a plan takes.
+func shortened(s string) string {
+	if len(s) > 1000 {
+		return s[:1000] + "…"
+	}
+	return s
+}
+
+// withAction tells the registrar which of its jobs is meant.
+func withAction(job string, input json.RawMessage) (json.RawMessage, error) {
+	members := map[string]json.RawMessage{}
+	if err := json.Unmarshal(input, &members); err != nil {
+		return nil, repute.Invalid("input."+job, "is no object", "docs/agents.md lists the fields")
+	}
+	action, err := json.Marshal(job)
+	if err != nil {
+		return nil, err
+	}
+	members["action"] = action
+	return json.Marshal(members)
+}
+
+// DryRun implements orchestrator.DryRunner: the coordinator itself sends nothing.
+func (c *coordinator) DryRun(context.Context, orchestrator.Task, orchestrator.Plan, *orchestrator.Context) (orchestrator.DryRun, error) {
+	return noCalls(), nil
+}
+
+func noCalls() orchestrator.DryRun {
+	return orchestrator.DryRun{Warnings: []string{}, Calls: []orchestrator.Tx{}, Violations: []string{}}
+}
+
+// Execute implements orchestrator.Module.
+func (c *coordinator) Execute(ctx context.Context, _ orchestrator.Task, p orchestrator.Plan, w *orchestrator.Context) (orchestrator.Execution, error) {
+	return w.RunPlan(ctx, p, func(_ context.Context, _ orchestrator.Step, inputs map[string]json.RawMessage, _ *orchestrator.Context) (json.RawMessage, error) {
+		return c.conclude(inputs)
+	})
+}
+
+// conclude gathers what the specialists came to.
+func (c *coordinator) conclude(inputs map[string]json.RawMessage) (json.RawMessage, error) {
+	out := Conclusion{Jobs: map[string]Concluded{}}
+	for job, raw := range inputs {
+		var d delegated
+		if err := json.Unmarshal(raw, &d); err != nil || d.Run == "" {
+			return nil, repute.Invalid("inputs."+job, "is no result of another agent's run", "a specialist of its own for each job")
+		}
+		out.Jobs[job] = Concluded{d.Run, d.Summary}
+	}
+	return json.Marshal(out)
+}
+
+// Verify implements orchestrator.Module.
+func (c *coordinator) Verify(_ context.Context, t orchestrator.Task, done orchestrator.Execution, _ *orchestrator.Context) (orchestrator.Verification, error) {
+	return c.verify(t, done)
+}
+
+// verify compares what was done with the plan: each job completed by a run of its own, and
+// named in the conclusion with that run.
+func (c *coordinator) verify(t orchestrator.Task, done orchestrator.Execution) (v orchestrator.Verification, err error) {
+	p, err := c.plan(t)
+	if err != nil {
+		return v, err
+	}
+	said, runs := conclusion(done), map[string]string{}
+	checks := []orchestrator.Check{check("steps", len(done.Steps), len(p.Steps)), check("jobs concluded", len(said.Jobs), len(p.Steps)-1)}
+	for _, s := range done.Steps {
+		var d delegated
+		if s.StepID == stepConclude || json.Unmarshal(s.Result, &d) != nil {
+			continue
+		}
+		one := check(s.StepID, said.Jobs[s.StepID].Run, d.Run)
+		if other := runs[d.Run]; other != "" || d.Run == "" || len(d.Steps) == 0 || s.Status != "completed" {
+			one.Passed, one.Details = false, "was not done by a run of its own"
+		}
+		runs[d.Run] = s.StepID
+		checks = append(checks, one)
+	}
+	return scored(checks), nil
+}
+
+// conclusion is the result of the last step.
+func conclusion(done orchestrator.Execution) (out Conclusion) {
+	for _, s := range done.Steps {
+		if s.StepID == stepConclude {
+			_ = json.Unmarshal(s.Result, &out) // what is no conclusion names no job, and fails the checks
+		}
+	}
+	return out
+}
+
+// Summarize implements orchestrator.Module.
+func (c *coordinator) Summarize(_ context.Context, _ orchestrator.Task, done orchestrator.Execution, _ orchestrator.Verification, _ *orchestrator.Context) (orchestrator.Summary, error) {
+	return summarized(done), nil
+}
+
+func summarized(done orchestrator.Execution) orchestrator.Summary {
+	s := orchestrator.Summary{KeyActions: []string{}, Receipts: []string{}, Warnings: []string{}}
+	said := conclusion(done)
+	for _, name := range names() {
+		if job, ok := said.Jobs[name]; ok {
+			s.KeyActions = append(s.KeyActions, name+": "+job.Summary)
+		}
+	}
+	for _, step := range done.Steps {
+		if step.Error != "" {
+			s.Warnings = append(s.Warnings, step.StepID+": "+step.Error)
+		}
+	}
+	s.Text = fmt.Sprintf("%d of %d jobs were done.", len(s.KeyActions), max(len(done.Steps)-1, 0))
+	return s
+}

@@ -1,0 +1,70 @@
+package agents
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/manifest"
+	"repute/orchestrator"
+	"repute/resolver"
+)
+
+// maxFile bounds what agents read of a file, in bytes.
+const maxFile = 256 << 10
+
+// publish makes a URI that is its own file: nobody has to keep it. hash is keccak256 of
+// the bytes.
+func publish(file any) (uri string, hash common.Hash, err error) {
+	body, err := json.Marshal(file)
+	if err != nil {
+		return "", hash, err
+	}
+	return "data:application/json;base64," + base64.StdEncoding.EncodeToString(body), crypto.Keccak256Hash(body), nil
+}
+
+// fetch reads a file: out of the URI itself, or over HTTP through the guard.
+func fetch(ctx context.Context, w World, uri string) ([]byte, error) {
+	switch ref := resolver.Classify(uri); ref.Kind {
+	case resolver.KindData, resolver.KindJSON:
+		return resolver.Inline(uri, maxFile)
+	case resolver.KindHTTPS, resolver.KindHTTP:
+		answer, err := w.HTTP(ctx, orchestrator.HTTPRequest{URL: ref.URL})
+		switch {
+		case err != nil:
+			return nil, err
+		case answer.Status != 200:
+			return nil, fmt.Errorf("%.200s answered status %d: %w", ref.URL, answer.Status, repute.ErrUnavailable)
+		case len(answer.Body) > maxFile:
+			return nil, repute.Invalid("uri", fmt.Sprintf("leads to %d bytes", len(answer.Body)), fmt.Sprintf("at most %d", maxFile))
+		}
+		return answer.Body, nil
+	default:
+		return nil, repute.Invalid("uri", fmt.Sprintf("is %s, which this agent does not read", ref.Kind), "data: or https:")
+	}
+}
+
+// services are the endpoints over HTTP that an agent's registration file names.
+func services(ctx context.Context, w World, c Chain, id repute.AgentID) ([]string, error) {
+	uri, err := view(ctx, w, c.ID, c.Identity, identities.PackTokenURI(id.TokenID.ToBig()), identities.UnpackTokenURI)
+	if err != nil {
+		return nil, err
+	}
+	body, err := fetch(ctx, w, uri)
+	if err != nil {
+		return nil, fmt.Errorf("registration file of agent %s: %w", id.Short(), err)
+	}
+	file, _ := manifest.Parse(body)
+	var out []string
+	for _, s := range file.Services {
+		if k := resolver.Classify(s.Endpoint).Kind; k == resolver.KindHTTPS || k == resolver.KindHTTP {
+			out = append(out, s.Endpoint)
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,279 @@
+package agents
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/orchestrator"
+)
+
+// Payment asks the payer to pay from the treasury, within the caps of its policy.
+type Payment struct {
+	ChainID uint64 `json:"chainId,omitempty"` // not needed where there is one
+	// To is an account. Agent instead pays the wallet that an agent has on the chain.
+	To    string `json:"to,omitempty"`
+	Agent string `json:"agent,omitempty"`
+	// Token is an ERC-20 contract; empty: the chain's own coin. Amount is in the smallest
+	// unit, decimal.
+	Token   string `json:"token,omitempty"`
+	Amount  string `json:"amount"`
+	Purpose string `json:"purpose,omitempty"`
+	// MinSuccessRate, in percent, pays only where the report before this step found at
+	// least that.
+	MinSuccessRate float64 `json:"minSuccessRate,omitempty"`
+}
+
+// Paid is a payment that was made.
+type Paid struct {
+	To     string      `json:"to"`
+	Token  string      `json:"token,omitempty"`
+	Amount string      `json:"amount"`
+	Tx     common.Hash `json:"tx"`
+	Block  uint64      `json:"block"`
+	// Event is what the treasury said, SpentBefore what its window had spent before.
+	Event       PaidEvent `json:"event"`
+	SpentBefore string    `json:"spentBefore"`
+}
+
+// PaidEvent is the treasury's event of a payment.
+type PaidEvent struct {
+	AgentKey common.Hash `json:"agentKey"`
+	To       string      `json:"to"`
+	Amount   string      `json:"amount"`
+	Run      common.Hash `json:"runId"`
+}
+
+func payerSheet() sheet {
+	return sheet{name: "Payer", does: "Pays from the treasury within the caps of its policy, where a report allows it.",
+		capabilities: []string{"treasury-ops"}, categories: []string{"pay"}, writes: 1}
+}
+
+type payer struct {
+	self   Self
+	chains places
+}
+
+func (p *payer) accept(o order[Payment]) error {
+	c, err := p.chains.at(o.In.ChainID)
+	switch amount, ok := new(big.Int).SetString(o.In.Amount, 10); {
+	case err != nil:
+		return err
+	case c.Treasury == common.Address{}:
+		return repute.Invalid("input.chainId", fmt.Sprintf("chain %d has no treasury", c.ID), "a chain with one")
+	case !ok || amount.Sign() <= 0 || amount.BitLen() > 256:
+		return repute.Invalid("input.amount", fmt.Sprintf("%.80q is no amount", o.In.Amount), "decimal digits, in the smallest unit, more than 0")
+	case (o.In.To == "") == (o.In.Agent == ""):
+		return repute.Invalid("input.to", "is missing, or stands beside an agent", "one of to and agent")
+	case o.In.MinSuccessRate < 0 || o.In.MinSuccessRate > 100:
+		return repute.Invalid("input.minSuccessRate", fmt.Sprintf("is %g", o.In.MinSuccessRate), "percent, 0 to 100")
+	case len(o.In.Purpose) > 200:
+		return repute.Invalid("input.purpose", "is longer than 200 bytes", "a few words")
+	}
+	if o.In.Token != "" {
+		if _, err := repute.ParseAddress("input.token", o.In.Token); err != nil {
+			return err
+		}
+	}
+	if o.In.To == "" {
+		_, _, err = p.chains.agent("input.agent", o.In.Agent)
+		return err
+	}
+	_, err = repute.ParseAddress("input.to", o.In.To)
+	return err
+}
+
+// payee is who is paid.
+func (p *payer) payee(ctx context.Context, w World, in Payment) (common.Address, error) {
+	if in.To != "" {
+		return repute.ParseAddress("input.to", in.To)
+	}
+	id, c, err := p.chains.agent("input.agent", in.Agent)
+	if err != nil {
+		return common.Address{}, err
+	}
+	wallet, err := view(ctx, w, c.ID, c.Identity, identities.PackGetAgentWallet(id.TokenID.ToBig()), identities.UnpackGetAgentWallet)
+	if err == nil && wallet == (common.Address{}) {
+		err = repute.Invalid("input.agent", fmt.Sprintf("%s has no wallet on the chain", id.Short()), "an agent with one, or an account")
+	}
+	return wallet, err
+}
+
+// earned says why the report before does not allow the payment, if so.
+func earned(o order[Payment]) (string, error) {
+	if o.In.MinSuccessRate == 0 {
+		return "", nil
+	}
+	report, err := before[Reported](o.Before, jobReport)
+	if err != nil {
+		return "", fmt.Errorf("minSuccessRate needs a report before the payment: %w", err)
+	}
+	for _, f := range report.Ratings {
+		if f.Tag1 == "successRate" {
+			if rate := float64(f.Value) / 100; rate < o.In.MinSuccessRate {
+				return fmt.Sprintf("the report found a success rate of %g %%, less than %g %%", rate, o.In.MinSuccessRate), nil
+			}
+			return "", nil
+		}
+	}
+	return "the report holds no success rate", nil
+}
+
+func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx orchestrator.Tx, c Chain, err error) {
+	if c, err = p.chains.at(o.In.ChainID); err != nil {
+		return tx, c, err
+	}
+	tx = orchestrator.Tx{Key: "payment", ChainID: c.ID, Purpose: o.In.Purpose, Value: o.In.Amount}
+	if tx.Purpose == "" {
+		tx.Purpose = "payment"
+	}
+	if tx.Target, err = p.payee(ctx, w, o.In); err != nil || o.In.Token == "" {
+		return tx, c, err
+	}
+	token, err := repute.ParseAddress("input.token", o.In.Token)
+	tx.Token, tx.Amount, tx.Value = &token, o.In.Amount, ""
+	return tx, c, err
+}
+
+// dryRun compares the payment with what the treasury allows now, and names every cap that
+// stands against it.
+func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d orchestrator.DryRun, err error) {
+	tx, c, err := p.tx(ctx, w, o)
+	if err != nil {
+		return d, err
+	}
+	d.Calls = []orchestrator.Tx{tx}
+	lack, err := earned(o)
+	if err != nil {
+		return d, err
+	}
+	if lack != "" {
+		d.Violations = append(d.Violations, lack)
+	}
+	caps, err := p.against(ctx, w, c, tx)
+	d.Violations = append(d.Violations, caps...)
+	return d, err
+}
+
+// against lists what the treasury's policy has against a payment.
+func (p *payer) against(ctx context.Context, w World, c Chain, tx orchestrator.Tx) (out []string, err error) {
+	limits, err := p.limits(ctx, w, c, tx.Token)
+	if err != nil {
+		return nil, err
+	}
+	amount, _ := new(big.Int).SetString(tx.Value+tx.Amount, 10) // one of both is empty
+	if !limits.active {
+		out = append(out, "the treasury has no active policy for the payer")
+	}
+	if amount.Cmp(limits.perTx) > 0 {
+		out = append(out, fmt.Sprintf("%s is over the treasury's cap of %s per transaction", amount, limits.perTx))
+	}
+	if amount.Cmp(limits.left) > 0 {
+		out = append(out, fmt.Sprintf("%s is over the %s that are left of the treasury's window", amount, limits.left))
+	}
+	return out, nil
+}
+
+// limits are what the treasury allows the payer of a coin or token now.
+type limits struct {
+	active             bool
+	perTx, left, spent *big.Int
+}
+
+// limits reads them; a nil token is the chain's own coin.
+func (p *payer) limits(ctx context.Context, w World, c Chain, token *common.Address) (l limits, err error) {
+	key := p.key()
+	policy, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackAgentPolicies(key), treasuries.UnpackAgentPolicies)
+	if err != nil {
+		return l, err
+	}
+	l.active, l.perTx, l.spent = policy.Active, policy.NativePerTxCapWei, policy.NativeWindowSpentWei
+	if token == nil {
+		l.left, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackNativeLeft(key), treasuries.UnpackNativeLeft)
+		return l, err
+	}
+	if l.perTx, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20PerTxCaps(key, *token), treasuries.UnpackErc20PerTxCaps); err != nil {
+		return l, err
+	}
+	window, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20Windows(key, *token), treasuries.UnpackErc20Windows)
+	if err != nil {
+		return l, err
+	}
+	l.spent = window.Spent
+	l.left, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20Left(key, *token), treasuries.UnpackErc20Left)
+	return l, err
+}
+
+// key is the payer's in the treasury.
+func (p *payer) key() common.Hash { return crypto.Keccak256Hash([]byte(p.self.Slug)) }
+
+func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, err error) {
+	lack, err := earned(o)
+	if err != nil {
+		return done, err
+	}
+	if lack != "" {
+		return done, repute.Invalid("input.minSuccessRate", "forbids the payment: "+lack, "a lower one, or a better report")
+	}
+	tx, c, err := p.tx(ctx, w, o)
+	if err != nil {
+		return done, err
+	}
+	now, err := p.limits(ctx, w, c, tx.Token)
+	if err != nil {
+		return done, err
+	}
+	sent, err := w.Send(ctx, tx)
+	if err != nil {
+		return done, err
+	}
+	done = Paid{To: tx.Target.Hex(), Token: o.In.Token, Amount: o.In.Amount, Tx: sent.Hash, Block: sent.Block, SpentBefore: now.spent.String()}
+	done.Event, err = paidEvent(sent, c.Treasury, tx.Token)
+	return done, err
+}
+
+func paidEvent(sent orchestrator.Sent, treasury common.Address, token *common.Address) (PaidEvent, error) {
+	if token == nil {
+		e, err := logOf(sent, treasury, treasuries.UnpackNativeExecutedEvent)
+		if err != nil {
+			return PaidEvent{}, err
+		}
+		return PaidEvent{e.AgentKey, e.Target.Hex(), e.Value.String(), e.RunId}, nil
+	}
+	e, err := logOf(sent, treasury, treasuries.UnpackERC20TransferredEvent)
+	if err != nil {
+		return PaidEvent{}, err
+	}
+	return PaidEvent{e.AgentKey, e.To.Hex(), e.Amount.String(), e.RunId}, nil
+}
+
+// verify compares the treasury's event and its books with what was asked for.
+func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid) (out []orchestrator.Check, err error) {
+	tx, c, err := p.tx(ctx, w, o)
+	if err != nil {
+		return nil, err
+	}
+	out = append(out, check("payee", done.Event.To, tx.Target.Hex()), check("amount", done.Event.Amount, o.In.Amount), check("agent", done.Event.AgentKey, p.key()))
+	now, err := p.limits(ctx, w, c, tx.Token)
+	if err != nil {
+		return nil, err
+	}
+	// A window that ended in between begins at 0: the payment is in it or before it.
+	amount, _ := new(big.Int).SetString(o.In.Amount, 10)
+	spent, ok := new(big.Int).SetString(done.SpentBefore, 10)
+	books := ok && (now.spent.Cmp(new(big.Int).Add(spent, amount)) >= 0 || now.spent.Cmp(spent) < 0)
+	return append(out, orchestrator.Check{Name: "treasury's books", Passed: books, Details: fmt.Sprintf("spent %s before and %s now", done.SpentBefore, now.spent)}), nil
+}
+
+func (p *payer) summary(_ order[Payment], done Paid) orchestrator.Summary {
+	unit := "wei"
+	if done.Token != "" {
+		unit = "units of " + done.Token
+	}
+	return orchestrator.Summary{Text: fmt.Sprintf("%s %s went from the treasury to %s.", done.Amount, unit, done.To),
+		KeyActions: []string{"paid " + done.Amount + " " + unit}, Receipts: []string{done.Tx.Hex()}}
+}

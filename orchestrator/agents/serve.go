@@ -1,0 +1,186 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"runtime"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/orchestrator/remote"
+)
+
+// answerer answers the methods of the protocol, with a World that asks the runtime.
+type answerer interface {
+	answer(ctx context.Context, method string, q remote.Question, w World) (any, error)
+}
+
+// maxQuestion bounds what a runtime may ask, in bytes.
+const maxQuestion = 8 << 20
+
+// Handler serves an agent by the protocol repute-agent/1, for orchestrators elsewhere.
+func Handler(a Agent) http.Handler {
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /info", func(w http.ResponseWriter, _ *http.Request) {
+		i := a.Info()
+		reply(w, http.StatusOK, remote.Info{Protocol: remote.Protocol, Slug: i.Slug, DisplayName: i.DisplayName, Version: i.Version,
+			IdentityMode: i.IdentityMode, DryRun: true, Manifest: i.Manifest})
+	})
+	mux.HandleFunc("POST /{method}", func(w http.ResponseWriter, r *http.Request) {
+		var q remote.Question
+		err := json.NewDecoder(http.MaxBytesReader(w, r.Body, maxQuestion)).Decode(&q)
+		if err != nil || q.Protocol != remote.Protocol {
+			reply(w, http.StatusBadRequest, remote.Answer{Error: "the question is none of " + remote.Protocol})
+			return
+		}
+		status, answer := respond(r.Context(), a, r.PathValue("method"), q)
+		reply(w, status, answer)
+	})
+	return mux
+}
+
+func reply(w http.ResponseWriter, status int, body any) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(body) // the runtime went away: it asks again
+}
+
+// respond calls a method. Where it wants a call that has no outcome yet, the method ends
+// there, and the call is the answer.
+func respond(ctx context.Context, a Agent, method string, q remote.Question) (int, remote.Answer) {
+	w := &asking{outcomes: q.Outcomes}
+	var result any
+	var err error
+	ended := make(chan bool, 1)
+	go func() {
+		finished := false
+		defer func() { ended <- finished }() // also when the method ends by Goexit
+		result, err = a.answer(ctx, method, q, w)
+		finished = true
+	}()
+	switch finished := <-ended; {
+	case !finished && w.wanted != nil:
+		return http.StatusOK, remote.Answer{Calls: []remote.Call{*w.wanted}}
+	case result == nil && err == nil:
+		return http.StatusNotFound, remote.Answer{Error: fmt.Sprintf("there is no method %.40q", method)}
+	case err != nil:
+		return http.StatusOK, remote.Answer{Error: err.Error()}
+	}
+	raw, err := json.Marshal(result)
+	if err != nil {
+		return http.StatusOK, remote.Answer{Error: err.Error()}
+	}
+	return http.StatusOK, remote.Answer{Result: raw}
+}
+
+// asking is a World whose calls the runtime makes: those that it has made already have
+// their outcomes; the first that has none ends the method.
+type asking struct {
+	outcomes []remote.Outcome
+	wanted   *remote.Call
+}
+
+// next is the outcome of a call.
+func (a *asking) next(c remote.Call, into any) error {
+	if len(a.outcomes) == 0 {
+		a.wanted = &c
+		runtime.Goexit() // no error that a method could take for one of the call
+	}
+	o := a.outcomes[0]
+	a.outcomes = a.outcomes[1:]
+	if o.Error != "" {
+		return fmt.Errorf("%.2000s: %w", o.Error, repute.ErrUnavailable)
+	}
+	if raw, ok := into.(*json.RawMessage); ok {
+		*raw = o.Result
+		return nil
+	}
+	return json.Unmarshal(o.Result, into)
+}
+
+// Tool implements World.
+func (a *asking) Tool(_ context.Context, name string, input json.RawMessage) (out json.RawMessage, err error) {
+	return out, a.next(remote.Call{Kind: "tool", Tool: name, Input: input}, &out)
+}
+
+// HTTP implements World.
+func (a *asking) HTTP(_ context.Context, q orchestrator.HTTPRequest) (out orchestrator.HTTPResponse, err error) {
+	return out, a.next(remote.Call{Kind: "http", HTTP: &q}, &out)
+}
+
+// Read implements World.
+func (a *asking) Read(_ context.Context, chainID uint64, to common.Address, data []byte) ([]byte, error) {
+	var out hexutil.Bytes
+	err := a.next(remote.Call{Kind: "read", Read: &remote.Read{ChainID: chainID, To: to.Hex(), Data: hexutil.Encode(data)}}, &out)
+	return out, err
+}
+
+// Send implements World.
+func (a *asking) Send(_ context.Context, tx orchestrator.Tx) (out orchestrator.Sent, err error) {
+	return out, a.next(remote.Call{Kind: "send", Tx: &tx}, &out)
+}
+
+// answer implements answerer.
+func (s *specialist[I, R]) answer(ctx context.Context, method string, q remote.Question, w World) (any, error) {
+	var done orchestrator.Execution
+	if q.Execution != nil {
+		done = *q.Execution
+	}
+	switch method {
+	case "can-handle":
+		_, err := s.order(q.Task)
+		return err == nil, err
+	case "plan":
+		return s.plan(q.Task), nil
+	case "dry-run":
+		return result(s.tryOut(ctx, q.Task, w))
+	case "execute":
+		return result(s.work(ctx, q.Task, w))
+	case "verify":
+		return result(s.compare(ctx, q.Task, done, w))
+	case "summarize":
+		var v orchestrator.Verification
+		if q.Verification != nil {
+			v = *q.Verification
+		}
+		return s.summarize(q.Task, done, v), nil
+	}
+	return nil, nil
+}
+
+// result is a value or an error, never both.
+func result[T any](v T, err error) (any, error) {
+	if err != nil {
+		return nil, err
+	}
+	return v, nil
+}
+
+// answer implements answerer.
+func (c *coordinator) answer(_ context.Context, method string, q remote.Question, _ World) (any, error) {
+	var done orchestrator.Execution
+	if q.Execution != nil {
+		done = *q.Execution
+	}
+	switch method {
+	case "can-handle":
+		_, err := c.jobs(q.Task)
+		return err == nil, err
+	case "plan":
+		return result(c.plan(q.Task))
+	case "dry-run":
+		return noCalls(), nil
+	case "execute":
+		return result(c.conclude(q.Inputs))
+	case "verify":
+		return result(c.verify(q.Task, done))
+	case "summarize":
+		return summarized(done), nil
+	}
+	return nil, nil
+}

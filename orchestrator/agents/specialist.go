@@ -1,0 +1,213 @@
+package agents
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"time"
+
+	"repute"
+	"repute/orchestrator"
+)
+
+// order is what a specialist is asked to do.
+type order[I any] struct {
+	Task orchestrator.Task
+	In   I
+	// Before are the results of the steps that this one depends on, by id.
+	Before map[string]json.RawMessage
+}
+
+// specialist is an agent with one step. do and dryRun ask for the same calls again when
+// they are called again.
+type specialist[I, R any] struct {
+	info orchestrator.Info
+	// accept refuses what cannot be done, without a look at the world.
+	accept func(o order[I]) error
+	dryRun func(ctx context.Context, w World, o order[I]) (orchestrator.DryRun, error)
+	do     func(ctx context.Context, w World, o order[I]) (R, error)
+	// verify compares what do says with the chain.
+	verify  func(ctx context.Context, w World, o order[I], done R) ([]orchestrator.Check, error)
+	summary func(o order[I], done R) orchestrator.Summary
+}
+
+// onlyStep names the step of a specialist's plan.
+const onlyStep = "work"
+
+// Info implements orchestrator.Module.
+func (s *specialist[I, R]) Info() orchestrator.Info { return s.info }
+
+// order reads a task. The input of a step that depends on others comes with their results.
+func (s *specialist[I, R]) order(t orchestrator.Task) (o order[I], err error) {
+	o.Task = t
+	own := t.Input
+	var wrapped struct {
+		Input  json.RawMessage            `json:"input"`
+		Inputs map[string]json.RawMessage `json:"inputs"`
+	}
+	if json.Unmarshal(own, &wrapped) == nil && wrapped.Inputs != nil {
+		own, o.Before = wrapped.Input, wrapped.Inputs
+	}
+	if err := strictly(own, &o.In); err != nil {
+		return o, repute.Invalid("input", err.Error(), "docs/agents.md lists the fields")
+	}
+	return o, s.accept(o)
+}
+
+// strictly reads JSON and refuses fields that nobody knows: a misspelt cap is none.
+func strictly(text json.RawMessage, into any) error {
+	d := json.NewDecoder(bytes.NewReader(text))
+	d.DisallowUnknownFields()
+	return d.Decode(into)
+}
+
+// CanHandle implements orchestrator.Module.
+func (s *specialist[I, R]) CanHandle(_ context.Context, t orchestrator.Task) (bool, error) {
+	if _, err := s.order(t); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// Plan implements orchestrator.Module.
+func (s *specialist[I, R]) Plan(_ context.Context, t orchestrator.Task, _ *orchestrator.Context) (orchestrator.Plan, error) {
+	return s.plan(t), nil
+}
+
+func (s *specialist[I, R]) plan(t orchestrator.Task) orchestrator.Plan {
+	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: onlyStep, Description: t.Goal, Agent: s.info.Slug, DependsOn: []string{}, Input: t.Input}}}
+}
+
+// DryRun implements orchestrator.DryRunner.
+func (s *specialist[I, R]) DryRun(ctx context.Context, t orchestrator.Task, _ orchestrator.Plan, c *orchestrator.Context) (orchestrator.DryRun, error) {
+	return s.tryOut(ctx, t, c)
+}
+
+func (s *specialist[I, R]) tryOut(ctx context.Context, t orchestrator.Task, w World) (d orchestrator.DryRun, err error) {
+	o, err := s.order(t)
+	if err == nil {
+		d, err = s.dryRun(ctx, w, o)
+	}
+	d.Warnings, d.Calls, d.Violations = listed(d.Warnings), listed(d.Calls), listed(d.Violations)
+	return d, err
+}
+
+// listed is an empty list for none, as JSON shows it.
+func listed[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+// Execute implements orchestrator.Module.
+func (s *specialist[I, R]) Execute(ctx context.Context, t orchestrator.Task, p orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, p, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+		return s.work(ctx, t, c)
+	})
+}
+
+func (s *specialist[I, R]) work(ctx context.Context, t orchestrator.Task, w World) (json.RawMessage, error) {
+	o, err := s.order(t)
+	if err != nil {
+		return nil, err
+	}
+	done, err := s.do(ctx, w, o)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(done)
+}
+
+// Verify implements orchestrator.Module.
+func (s *specialist[I, R]) Verify(ctx context.Context, t orchestrator.Task, done orchestrator.Execution, c *orchestrator.Context) (orchestrator.Verification, error) {
+	return s.compare(ctx, t, done, c)
+}
+
+func (s *specialist[I, R]) compare(ctx context.Context, t orchestrator.Task, done orchestrator.Execution, w World) (v orchestrator.Verification, err error) {
+	o, err := s.order(t)
+	if err != nil {
+		return v, err
+	}
+	result, err := resultOf[R](done)
+	if err != nil {
+		return scored([]orchestrator.Check{{Name: "result", Details: err.Error()}}), nil
+	}
+	checks, err := s.verify(ctx, w, o, result)
+	return scored(checks), err
+}
+
+// resultOf is what the only step came to.
+func resultOf[R any](done orchestrator.Execution) (r R, err error) {
+	if len(done.Steps) != 1 {
+		return r, fmt.Errorf("%d steps instead of one: %w", len(done.Steps), repute.ErrInvalid)
+	}
+	return r, strictly(done.Steps[0].Result, &r)
+}
+
+// scored is the share of checks that passed.
+func scored(checks []orchestrator.Check) orchestrator.Verification {
+	passed := 0
+	for _, c := range checks {
+		if c.Passed {
+			passed++
+		}
+	}
+	return orchestrator.Verification{Checks: checks, Score: float64(passed) / float64(max(len(checks), 1))}
+}
+
+// Summarize implements orchestrator.Module.
+func (s *specialist[I, R]) Summarize(_ context.Context, t orchestrator.Task, done orchestrator.Execution, v orchestrator.Verification, _ *orchestrator.Context) (orchestrator.Summary, error) {
+	return s.summarize(t, done, v), nil
+}
+
+func (s *specialist[I, R]) summarize(t orchestrator.Task, done orchestrator.Execution, v orchestrator.Verification) orchestrator.Summary {
+	var out orchestrator.Summary
+	o, err := s.order(t)
+	result, also := resultOf[R](done)
+	if err == nil && also == nil {
+		out = s.summary(o, result)
+	} else {
+		out.Text = "The work was not done."
+	}
+	for _, c := range v.Checks {
+		if !c.Passed {
+			out.Warnings = append(out.Warnings, c.Name+": "+c.Details)
+		}
+	}
+	out.KeyActions, out.Receipts, out.Warnings = listed(out.KeyActions), listed(out.Receipts), listed(out.Warnings)
+	return out
+}
+
+// check says whether two values are the same.
+func check[T comparable](name string, got, want T) orchestrator.Check {
+	c := orchestrator.Check{Name: name, Passed: got == want}
+	if !c.Passed {
+		c.Details = fmt.Sprintf("is %v instead of %v", got, want)
+	}
+	return c
+}
+
+// stamp is a time as files have it.
+func stamp(t time.Time) string { return t.UTC().Truncate(time.Second).Format(time.RFC3339) }
+
+// delegated is what the result of a step that another agent did looks like.
+type delegated struct {
+	Run     string                    `json:"run"`
+	Summary string                    `json:"summary"`
+	Steps   []orchestrator.StepResult `json:"steps"`
+}
+
+// before reads the result of the specialist that did a step before.
+func before[R any](results map[string]json.RawMessage, step string) (r R, err error) {
+	raw, ok := results[step]
+	if !ok {
+		return r, repute.Missing("result of a step %q", step)
+	}
+	var d delegated
+	if err := json.Unmarshal(raw, &d); err != nil || len(d.Steps) != 1 {
+		return r, repute.Invalid("inputs."+step, "is no result of a specialist", "a step of the coordinator's")
+	}
+	return r, strictly(d.Steps[0].Result, &r)
+}

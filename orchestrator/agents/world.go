@@ -1,0 +1,60 @@
+package agents
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/orchestrator"
+)
+
+// World is all that an agent reaches. *orchestrator.Context is one.
+type World interface {
+	Tool(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error)
+	HTTP(ctx context.Context, q orchestrator.HTTPRequest) (orchestrator.HTTPResponse, error)
+	Read(ctx context.Context, chainID uint64, to common.Address, data []byte) ([]byte, error)
+	Send(ctx context.Context, tx orchestrator.Tx) (orchestrator.Sent, error)
+}
+
+// view reads a contract's view function.
+func view[T any](ctx context.Context, w World, chainID uint64, to common.Address, data []byte, unpack func([]byte) (T, error)) (v T, err error) {
+	out, err := w.Read(ctx, chainID, to, data)
+	if err != nil {
+		return v, err
+	}
+	if v, err = unpack(out); err != nil {
+		return v, fmt.Errorf("answer of %s: %w", to, err)
+	}
+	return v, nil
+}
+
+// logOf is the first log of a transaction that unpacks.
+func logOf[E any](sent orchestrator.Sent, from common.Address, unpack func(*types.Log) (*E, error)) (*E, error) {
+	var logs []*types.Log
+	if len(sent.Result) > 0 {
+		if err := json.Unmarshal(sent.Result, &logs); err != nil {
+			return nil, fmt.Errorf("logs of %s: %w", sent.Hash, err)
+		}
+	}
+	for _, l := range logs {
+		if l.Address != from {
+			continue
+		}
+		if e, err := unpack(l); err == nil {
+			return e, nil
+		}
+	}
+	return nil, fmt.Errorf("transaction %s left no such event at %s: %w", sent.Hash, from, repute.ErrConflict)
+}
+
+// ends tells whether an error is about the run and not about what was called: the run
+// waits, is over, or has used up its budget.
+func ends(ctx context.Context, err error) bool {
+	var waits *orchestrator.ApprovalError
+	return ctx.Err() != nil || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) || errors.As(err, &waits)
+}

@@ -1,0 +1,271 @@
+package agents_test
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/contracts/bindings"
+	"repute/devnet"
+	"repute/internal/pgtest"
+	"repute/orchestrator"
+	"repute/orchestrator/agents"
+	"repute/orchestrator/remote"
+	"repute/orchestrator/wallet"
+	"repute/policy"
+	"repute/store"
+)
+
+// Accounts of the devnet by what they do in these tests.
+const (
+	ownerAccount = iota
+	operatorAccount
+	reporterAccount
+	validatorAccount
+	registrarAccount
+	subjectAccount
+	newWalletAccount
+	payeeAccount
+)
+
+var treasuryABI = bindings.NewOpenFiTreasury()
+
+// world is a chain with a treasury of 1,000 wei of which the payer may move 100 at once,
+// agent 0 with an endpoint that answers, and an engine with the agents.
+type world struct {
+	t        *testing.T
+	d        *devnet.Devnet
+	db       *store.DB
+	desk     *orchestrator.Desk
+	treasury common.Address
+	server   *httptest.Server
+	asked    atomic.Int32
+	broken   atomic.Int32 // every how manieth request fails, 0 for none
+}
+
+func ok(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatalf("unexpected error: %v", err)
+	}
+}
+
+// newWorld starts it. served says which agents are asked over the protocol.
+func newWorld(t *testing.T, served ...string) *world {
+	t.Helper()
+	d, err := devnet.Start(t.Context(), devnet.Options{Accounts: 10})
+	ok(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	w := &world{t: t, d: d}
+	w.server = httptest.NewServer(http.HandlerFunc(w.serve))
+	t.Cleanup(w.server.Close)
+	w.found()
+	if w.db, err = store.Open(t.Context(), pgtest.New(t), store.Options{}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(w.db.Close)
+	w.desk, err = orchestrator.NewDesk(w.db)
+	ok(t, err)
+	w.start(served)
+	d.SetPeriod(20 * time.Millisecond)
+	return w
+}
+
+// serve is the subject's endpoint.
+func (w *world) serve(rw http.ResponseWriter, _ *http.Request) {
+	if n, every := w.asked.Add(1), w.broken.Load(); every > 0 && n%every == 0 {
+		http.Error(rw, "broken", http.StatusInternalServerError)
+		return
+	}
+	rw.Header().Set("Content-Type", "application/json")
+	fmt.Fprint(rw, `{"sum": 42, "of": [40, 2]}`)
+}
+
+// found deploys the treasury and registers the subject, agent 0, and the validator, agent 1.
+func (w *world) found() {
+	owner, b := w.d.Account(ownerAccount), w.d.Batch()
+	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), treasuryABI.PackConstructor(owner.Address)...))
+	w.treasury = crypto.CreateAddress(owner.Address, 0)
+	b.Pay(owner, w.treasury, big.NewInt(1000))
+	key := crypto.Keccak256Hash([]byte(agents.Payer))
+	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(key, true, w.d.Account(operatorAccount).Address, big.NewInt(100), big.NewInt(150), new(big.Int), false, false))
+	b.Register(w.d.Account(subjectAccount), fmt.Sprintf(`{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Subject","services":[{"name":"web","endpoint":%q}]}`, w.server.URL+"/work"))
+	b.Register(w.d.Account(validatorAccount), "")
+	_, err := b.Mine(w.t.Context())
+	ok(w.t, err)
+}
+
+// key is a file with an account's key.
+func (w *world) key(account int) wallet.SignerConfig {
+	path := filepath.Join(w.t.TempDir(), "key")
+	ok(w.t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(w.d.Account(account).Key))), 0o600))
+	return wallet.SignerConfig{KeyFile: path}
+}
+
+// identity is an agent of the devnet.
+func (w *world) identity(n uint64) *repute.AgentID {
+	id := repute.AgentID{ChainID: w.d.Chain().ID, Registry: w.d.Chain().Identity}
+	id.TokenID.SetUint64(n)
+	return &id
+}
+
+func (w *world) options() agents.Options {
+	c := w.d.Chain()
+	return agents.Options{Chains: []agents.Chain{{ID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations, Treasury: w.treasury}}}
+}
+
+// start runs an engine with a wallet until the test ends.
+func (w *world) start(served []string) {
+	c := w.d.Chain()
+	registries := orchestrator.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations}
+	purse, err := wallet.Open(w.t.Context(), w.db, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury, Registries: registries,
+		Operator: w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond,
+		Identities: map[string]wallet.SignerConfig{agents.Reporter: w.key(reporterAccount), agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount)}}}})
+	ok(w.t, err)
+	w.t.Cleanup(purse.Close)
+	selves := map[string]agents.Self{agents.Coordinator: {}, agents.Payer: {}, agents.Registrar: {Wallet: w.d.Account(registrarAccount).Address},
+		agents.Reporter: {Wallet: w.d.Account(reporterAccount).Address}, agents.Validator: {Wallet: w.d.Account(validatorAccount).Address, ID: w.identity(1)}}
+	p, err := policy.Parse([]byte("version: \"1\"\n"))
+	ok(w.t, err)
+	o := orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: purse, HTTP: http.DefaultClient, Registries: []orchestrator.Registries{registries},
+		TrustChain: c.ID, ExecutionChain: c.ID, Hold: 5 * time.Second,
+		Tools: map[string]orchestrator.Tool{agents.ConsentTool: consents{w}},
+		Remote: func(known repute.Module) (orchestrator.Module, error) {
+			return remote.Stored(known, remote.Options{Client: http.DefaultClient})
+		}}
+	for _, name := range agents.Names() {
+		a, err := agents.New(name, selves[name], w.options())
+		ok(w.t, err)
+		if strings.Contains(strings.Join(served, " "), name) {
+			s := httptest.NewServer(agents.Handler(a))
+			w.t.Cleanup(s.Close)
+			manifest, err := json.Marshal(a.Info().Manifest)
+			ok(w.t, err)
+			ok(w.t, w.db.SaveModule(w.t.Context(), repute.Module{Slug: name, URL: s.URL, Manifest: manifest, DryRun: true}))
+			continue
+		}
+		o.Modules = append(o.Modules, a)
+	}
+	e, err := orchestrator.New(w.db, o)
+	ok(w.t, err)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = e.Run(ctx) }()
+	w.t.Cleanup(func() { cancel(); <-done })
+	w.until("agents are installed", func() bool {
+		list, err := w.db.Modules(w.t.Context())
+		return err == nil && len(list) == len(agents.Names())
+	})
+}
+
+// consents signs for the new wallet.
+type consents struct{ w *world }
+
+// Call implements orchestrator.Tool.
+func (c consents) Call(_ context.Context, _ string, input json.RawMessage) (json.RawMessage, error) {
+	var q agents.ConsentRequest
+	if err := json.Unmarshal(input, &q); err != nil {
+		return nil, err
+	}
+	wallet := c.w.d.Account(newWalletAccount)
+	if common.HexToAddress(q.Wallet) != wallet.Address {
+		return nil, repute.Missing("key of %s", q.Wallet)
+	}
+	var id uint64
+	if _, err := fmt.Sscan(q.AgentID, &id); err != nil {
+		return nil, err
+	}
+	deadline := new(big.Int).SetInt64(c.w.d.Head().Time.Unix() + 200)
+	signature, err := c.w.d.Consent(id, wallet, common.HexToAddress(q.Owner), deadline)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(agents.Consent{Signature: hexutil.Encode(signature), Deadline: deadline.Int64()})
+}
+
+func (w *world) until(what string, f func() bool) {
+	w.t.Helper()
+	for end := time.Now().Add(2 * time.Minute); !f(); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(end) {
+			w.t.Fatalf("never: %s", what)
+		}
+	}
+}
+
+// task submits a task and waits for its end.
+func (w *world) task(agent, input string, tags ...string) (repute.Task, []repute.Run) {
+	w.t.Helper()
+	task, _, err := w.desk.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test", Input: json.RawMessage(input), Terms: orchestrator.Terms{Tags: tags}, By: "test"})
+	ok(w.t, err)
+	w.until("task ended", func() bool {
+		task, err = w.db.Task(w.t.Context(), task.ID)
+		ok(w.t, err)
+		return task.Status == repute.TaskCompleted || task.Status == repute.TaskFailed || task.Status == repute.TaskRejected
+	})
+	runs, err := w.db.TaskRuns(w.t.Context(), task.ID)
+	ok(w.t, err)
+	return task, runs
+}
+
+// completed is task for one that must be; it gives the result of each step of the root run.
+func (w *world) completed(agent, input string, tags ...string) map[string]json.RawMessage {
+	w.t.Helper()
+	task, runs := w.task(agent, input, tags...)
+	if task.Status != repute.TaskCompleted {
+		for _, r := range runs {
+			w.t.Logf("run of %s is %s: %s %s", r.Agent, r.Status, r.Error, r.Reasons)
+		}
+		w.t.Fatalf("task is %s", task.Status)
+	}
+	steps, err := w.db.RunSteps(w.t.Context(), runs[0].ID)
+	ok(w.t, err)
+	out := map[string]json.RawMessage{}
+	for _, s := range steps {
+		out[s.ID] = s.Result
+	}
+	return out
+}
+
+// fails is task for one that must not complete: the reason must hold a text.
+func (w *world) fails(agent, input, why string) {
+	w.t.Helper()
+	task, runs := w.task(agent, input)
+	var said strings.Builder
+	for _, r := range runs {
+		fmt.Fprintf(&said, "%s %s\n", r.Error, r.Reasons)
+	}
+	if task.Status == repute.TaskCompleted || !strings.Contains(said.String(), why) {
+		w.t.Errorf("%s with %s: task is %s, not because of %q but %s", agent, input, task.Status, why, said.String())
+	}
+}
+
+func into[T any](t *testing.T, raw json.RawMessage) (v T) {
+	t.Helper()
+	ok(t, json.Unmarshal(raw, &v))
+	return v
+}
+
+// delegated is the result of a specialist's step in a coordinator's run.
+func delegated[T any](t *testing.T, raw json.RawMessage) T {
+	t.Helper()
+	d := into[struct{ Steps []orchestrator.StepResult }](t, raw)
+	if len(d.Steps) != 1 {
+		t.Fatalf("%s is no result of a specialist", raw)
+	}
+	return into[T](t, d.Steps[0].Result)
+}
