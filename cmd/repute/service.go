@@ -106,7 +106,7 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		}
 		handler := a.Handler()
 		if s.config.has("orchestrator") {
-			if handler, err = s.control(ctx, handler, shared); err != nil {
+			if handler, err = s.control(ctx, h, handler, shared); err != nil {
 				return err
 			}
 		}

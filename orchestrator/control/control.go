@@ -17,6 +17,7 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/orchestrator"
+	"repute/orchestrator/operate"
 	"repute/policy"
 	"repute/store"
 	"repute/trust"
@@ -44,6 +45,9 @@ type Options struct {
 	// PublicURL is where callers reach this handler, for links in published files. Empty:
 	// files have no links.
 	PublicURL string
+	// Operator acts on chains for the operator of this service. Nil: no wallet is
+	// configured, and its routes say so.
+	Operator *operate.Operator
 	// DefaultChain completes bare token ids where several chains are indexed.
 	DefaultChain uint64
 	// Done ends streams of events when it is closed, so that a server can stop. Nil: never.
@@ -125,6 +129,8 @@ func New(o Options) (*Control, error) {
 	c.use()
 	c.huma = huma.NewAPI(humaConfig(), literal{humaecho.New(c.echo, humaConfig()).Adapter()})
 	c.mount()
+	c.mountActs()
+	c.mountIngress()
 	c.mountPlain()
 	c.mountFiles()
 	c.openapi, err = httpapi.Describe(c.huma.OpenAPI())
