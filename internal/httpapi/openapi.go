@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"io"
 	"net/url"
+	"reflect"
+	"slices"
 	"sort"
 	"strings"
 
@@ -37,14 +39,27 @@ func Describe(o *huma.OpenAPI) ([]byte, error) {
 	schemas := o.Components.Schemas.Map()
 	delete(schemas, "ErrorModel")
 	delete(schemas, "ErrorDetail")
-	for _, s := range schemas {
-		relax(s)
+	for name, s := range schemas {
+		Relax(s, o.Components.Schemas.TypeFromRef(schemaPrefix+name))
 	}
 	raw, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}
 	return append(raw, '\n'), nil
+}
+
+// schemaPrefix is where documents keep their schemas.
+const schemaPrefix = "#/components/schemas/"
+
+// Relax says of the schema of t what holds on our wire and the library does not know:
+// arrays are never null, objects may gain fields, and a pointer that is always written may
+// be null, whatever it points to.
+func Relax(s *huma.Schema, t reflect.Type) {
+	if t != nil && s != nil {
+		admitNull(s, t)
+	}
+	relax(s)
 }
 
 func relax(s *huma.Schema) {
@@ -54,12 +69,37 @@ func relax(s *huma.Schema) {
 	if s.Type == huma.TypeArray {
 		s.Nullable = false
 	}
+	if s.Nullable && len(s.Enum) > 0 && !slices.Contains(s.Enum, nil) {
+		s.Enum = append(s.Enum, nil)
+	}
 	if s.AdditionalProperties == false {
 		s.AdditionalProperties = nil
 	}
 	relax(s.Items)
 	for _, p := range s.Properties {
 		relax(p)
+	}
+}
+
+// admitNull finds the fields of t that point to objects.
+func admitNull(s *huma.Schema, t reflect.Type) {
+	if t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.Kind() != reflect.Struct {
+		return
+	}
+	for f := range t.Fields() {
+		name, options, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous && name == "" {
+			admitNull(s, f.Type)
+			continue
+		}
+		p := s.Properties[name]
+		if p == nil || p.Ref == "" || f.Type.Kind() != reflect.Pointer || strings.Contains(options, "omit") {
+			continue
+		}
+		s.Properties[name] = &huma.Schema{Description: p.Description, AnyOf: []*huma.Schema{{Ref: p.Ref}, {Type: "null"}}}
 	}
 }
 

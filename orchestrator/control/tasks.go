@@ -33,7 +33,7 @@ type Terms struct {
 	Budget      policy.Budget    `json:"budget,omitzero" doc:"bounds of the run and all runs below it; zero: the defaults"`
 	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"what agents must reach, beside what the policy demands"`
 	ValueAtRisk string           `json:"valueAtRisk,omitempty" doc:"in wei, decimal"`
-	Tags        []string         `json:"tags,omitempty"`
+	Tags        []string         `json:"tags,omitempty" doc:"words for the rules of the policy"`
 }
 
 // Task is a task on the wire.

@@ -47,9 +47,9 @@ func verdictOnWire(v orchestrator.Verdict) *Verdict {
 // TrustQuestion is for which task an agent is judged. An empty one asks for what the
 // policy demands of every task.
 type TrustQuestion struct {
-	Threshold   policy.Threshold `json:"threshold,omitzero"`
+	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"what the agent must reach, beside what the policy demands"`
 	ValueAtRisk string           `json:"valueAtRisk,omitempty" doc:"in wei, decimal"`
-	Tags        []string         `json:"tags,omitempty"`
+	Tags        []string         `json:"tags,omitempty" doc:"words for the rules of the policy"`
 }
 
 // TrustAnswer is a verdict of now, and whether its score could be made again.
