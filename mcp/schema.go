@@ -1,0 +1,144 @@
+package mcp
+
+import (
+	"bytes"
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"slices"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"repute"
+	"repute/internal/httpapi"
+)
+
+// shape is the JSON Schema of a type, with everything that it refers to inside. Types
+// document themselves by the tags doc and enum, as those of the REST routes do.
+type shape struct {
+	registry huma.Registry
+	root     *huma.Schema
+	raw      json.RawMessage
+}
+
+const definitions = "#/$defs/"
+
+// shapeOf describes a struct. open: objects may have fields that are not described.
+func shapeOf(t reflect.Type, open bool) (s shape, err error) {
+	s.registry = huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
+	s.root = s.registry.Schema(t, false, "")
+	for name, d := range s.registry.Map() { // the root is among them
+		closed := d.AdditionalProperties
+		if httpapi.Relax(d, s.registry.TypeFromRef(definitions+name)); !open {
+			d.AdditionalProperties = closed
+		}
+	}
+	var all map[string]any
+	if err := remarshal(s.root, &all); err != nil {
+		return s, err
+	}
+	var defs map[string]any
+	if err := remarshal(s.registry.Map(), &defs); err != nil {
+		return s, err
+	}
+	delete(defs, huma.DefaultSchemaNamer(t, "")) // the root itself
+	if len(defs) > 0 {
+		all["$defs"] = defs
+	}
+	s.raw, err = json.Marshal(all)
+	if all["type"] != huma.TypeObject {
+		return s, fmt.Errorf("%s is no object", t)
+	}
+	return s, err
+}
+
+func remarshal(from, into any) error {
+	raw, err := json.Marshal(from)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
+
+// read decodes arguments that are as the shape says. repute.ErrInvalid names the first
+// field that is not.
+func (s *shape) read(raw json.RawMessage, into any) error {
+	if len(bytes.TrimSpace(raw)) == 0 || string(raw) == "null" {
+		raw = json.RawMessage("{}")
+	}
+	var v any
+	if err := json.Unmarshal(raw, &v); err != nil {
+		return repute.Invalid("arguments", "are no JSON", "one object")
+	}
+	if err := s.check(v); err != nil {
+		return err
+	}
+	dec := json.NewDecoder(bytes.NewReader(raw))
+	dec.DisallowUnknownFields()
+	if err := dec.Decode(into); err != nil {
+		return repute.Invalid("arguments", fmt.Sprintf("cannot be read: %.200s", err), "see the tool's inputSchema")
+	}
+	return nil
+}
+
+func (s *shape) check(v any) error {
+	var found huma.ValidateResult
+	huma.Validate(s.registry, s.root, huma.NewPathBuffer(nil, 0), huma.ModeWriteToServer, v, &found)
+	var wrong []*huma.ErrorDetail
+	for _, err := range found.Errors {
+		if d, ok := err.(*huma.ErrorDetail); ok {
+			wrong = append(wrong, d)
+		}
+	}
+	if len(wrong) == 0 {
+		return nil
+	}
+	return s.tell(slices.MinFunc(wrong, func(a, b *huma.ErrorDetail) int {
+		return cmp.Or(rank(a)-rank(b), strings.Compare(a.Location, b.Location), strings.Compare(a.Message, b.Message))
+	}))
+}
+
+// unexpected is what the library says of a field that nobody knows.
+const unexpected = "unexpected property"
+
+// rank puts unknown fields first: a name that is misspelt explains one that is missing.
+func rank(d *huma.ErrorDetail) int {
+	if d.Message == unexpected {
+		return 0
+	}
+	return 1
+}
+
+// tell puts the library's words into ours.
+func (s *shape) tell(d *huma.ErrorDetail) error {
+	field, reason := d.Location, d.Message
+	if name, ok := strings.CutPrefix(reason, "expected required property "); ok {
+		name, _, _ = strings.Cut(name, " ")
+		field, reason = strings.TrimPrefix(field+"."+name, "."), "is missing"
+	} else if reason == unexpected {
+		return repute.Invalid(brief(field), "is no field of this tool", "known are "+strings.Join(s.names(), ", "))
+	}
+	top, _, _ := strings.Cut(field, ".")
+	hint := "see the tool's inputSchema"
+	if p := s.root.Properties[top]; p != nil && p.Description != "" {
+		hint = p.Description
+	}
+	return repute.Invalid(brief(field), strings.Replace(reason, "expected ", "must be ", 1), hint)
+}
+
+func brief(field string) string {
+	if field == "" {
+		return "arguments"
+	}
+	return fmt.Sprintf("%.100s", field)
+}
+
+func (s *shape) names() (out []string) {
+	for name := range s.root.Properties {
+		out = append(out, name)
+	}
+	slices.Sort(out)
+	return out
+}

@@ -1,0 +1,134 @@
+package mcp
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"reflect"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+
+	"repute/internal/httpapi"
+)
+
+// Tool is something that callers may ask for. In and Out are structs; their fields are
+// documented by tags json, doc and enum, and those of In without omitempty are required.
+type Tool[In, Out any] struct {
+	Name        string // letters, digits and _
+	Title       string // for people
+	Description string // for whoever chooses among tools
+	Effect      Effect
+	// Do answers. Its error is told in the words of the REST routes.
+	Do func(context.Context, In) (Out, error)
+}
+
+// Effect is what calling a tool does beside answering. The zero value: nothing.
+type Effect struct {
+	Changes bool // it changes something
+	Repeats bool // doing it again with the same input changes nothing more
+	Destroy bool // what it changes cannot be taken back
+	World   bool // it reaches beyond what is stored here: a chain, other agents
+}
+
+// text is an error as a model reads it.
+func text(b *httpapi.ErrorBody) string {
+	t := b.Code + ": " + strings.TrimSuffix(b.Detail, ".")
+	if b.Hint != "" {
+		t += ". Fix: " + b.Hint
+	}
+	return t
+}
+
+// problemKey is where an error's body is in a result's _meta.
+const problemKey = "repute/problem"
+
+// Add gives a server one more tool. An error is a mistake in its types.
+func Add[In, Out any](s *Server, t Tool[In, Out]) error {
+	in, err := shapeOf(reflect.TypeFor[In](), false)
+	if err != nil {
+		return fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	out, err := shapeOf(reflect.TypeFor[Out](), true)
+	if err != nil {
+		return fmt.Errorf("tool %s: %w", t.Name, err)
+	}
+	s.sdk.AddTool(&sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: in.raw, OutputSchema: out.raw,
+		Annotations: t.Effect.annotations(t.Title)},
+		func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
+			ctx, cancel := s.bounded(ctx, r)
+			defer cancel()
+			start := time.Now()
+			raw, err := call(ctx, t.Do, &in, r.Params.Arguments)
+			if err == nil && len(raw) > s.o.Output {
+				err = tooLarge(len(raw), s.o.Output)
+			}
+			result, code := s.told(ctx, raw, err)
+			s.log.InfoContext(ctx, "tool", "name", t.Name, "outcome", code, "bytes", len(raw), "ms", time.Since(start).Milliseconds())
+			return result, nil
+		})
+	return nil
+}
+
+func (e Effect) annotations(title string) *sdk.ToolAnnotations {
+	destroy := e.Changes && e.Destroy
+	return &sdk.ToolAnnotations{Title: title, ReadOnlyHint: !e.Changes, IdempotentHint: !e.Changes || e.Repeats, DestructiveHint: &destroy, OpenWorldHint: &e.World}
+}
+
+// call reads the arguments and asks. A panic is an error of the call, not the end of the
+// process.
+func call[In, Out any](ctx context.Context, do func(context.Context, In) (Out, error), in *shape, arguments json.RawMessage) (raw json.RawMessage, err error) {
+	defer func() {
+		if r := recover(); r != nil {
+			err = fmt.Errorf("%w: %v\n%s", errPanic, r, debug.Stack())
+		}
+	}()
+	var given In
+	if err := in.read(arguments, &given); err != nil {
+		return nil, err
+	}
+	out, err := do(ctx, given)
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(out)
+}
+
+// told is the result of a call for the caller, and a word for the log.
+func (s *Server) told(ctx context.Context, raw json.RawMessage, err error) (*sdk.CallToolResult, string) {
+	if err == nil {
+		return &sdk.CallToolResult{Content: []sdk.Content{&sdk.TextContent{Text: string(raw)}}, StructuredContent: raw}, "ok"
+	}
+	b := httpapi.Report(ctx, s.log, err)
+	return &sdk.CallToolResult{IsError: true, Meta: sdk.Meta{problemKey: b}, Content: []sdk.Content{&sdk.TextContent{Text: text(b)}}}, b.Code
+}
+
+// bounded gives a call its time, the caller's token, and the end of the HTTP request that
+// it came with.
+func (s *Server) bounded(ctx context.Context, r *sdk.CallToolRequest) (context.Context, context.CancelFunc) {
+	ctx, cancel := context.WithTimeout(ctx, s.o.Timeout)
+	if r.Extra != nil && r.Extra.Header != nil {
+		scheme, text, _ := strings.Cut(r.Extra.Header.Get("Authorization"), " ")
+		if !strings.EqualFold(scheme, "bearer") {
+			text = ""
+		}
+		ctx = context.WithValue(ctx, tokenKey{}, strings.TrimSpace(text))
+	}
+	request, ok := ctx.Value(requestKey{}).(context.Context)
+	if !ok {
+		return ctx, cancel
+	}
+	stop := context.AfterFunc(request, cancel)
+	return ctx, func() { stop(); cancel() }
+}
+
+// tokenKey is the context key of the caller's token.
+type tokenKey struct{}
+
+// Token is the bearer token that a call came with, empty without one.
+func Token(ctx context.Context) string {
+	t, _ := ctx.Value(tokenKey{}).(string)
+	return t
+}
