@@ -14,6 +14,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/mcp"
 	"repute/store"
 	"repute/trust"
 	"repute/trust/statement"
@@ -49,6 +50,8 @@ type Options struct {
 	AdminToken string
 	// Trust tunes explanations of scores and scores by a caller's roots.
 	Trust trust.ReaderOptions
+	// Tools gets the tools that ask the index, and is served at /mcp. Nil: neither.
+	Tools *mcp.Server
 	// Signer signs final scores for those who ask. Nil: nothing is signed.
 	Signer *statement.Signer
 	Limits Limits
@@ -155,6 +158,9 @@ func New(o Options) (*API, error) {
 		return nil, err
 	}
 	a.mountPlain()
+	if err := a.mountTools(o.Tools); err != nil {
+		return nil, err
+	}
 	a.mountKeys()
 	if err := a.mountGateway(); err != nil {
 		return nil, err

@@ -35,7 +35,7 @@ func (a *API) use() {
 		}),
 		a.limiter.Limit(func(c echo.Context) bool { return a.limits.Rate < 0 || quiet(routeOf(c)) }, a.metrics.limited.Inc,
 			"lists and GraphQL answer many questions in one request"),
-		middleware.BodyLimit(fmt.Sprintf("%dB", a.limits.Body)),
+		middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: fmt.Sprintf("%dB", a.limits.Body), Skipper: isTools}), // tools have their own
 		httpapi.Deadline(a.limits.Timeout, nil),
 		middleware.GzipWithConfig(middleware.GzipConfig{MinLength: 1024, Skipper: isGateway}),
 	)

@@ -51,7 +51,7 @@ func scoredWorld(t *testing.T, limits api.Limits) (*httptest.Server, *ledger) {
 		}
 		runEngine(t, db, epoch)
 	}
-	return serve(t, api.Options{DB: db, Limits: limits}), l
+	return serve(t, api.Options{DB: db, Tools: newTools(t), Limits: limits}), l
 }
 
 func (l *ledger) addRoots(set string, n int) {
