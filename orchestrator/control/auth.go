@@ -14,6 +14,9 @@ import (
 	"repute/internal/httpapi"
 )
 
+// errNoToken is for tools, whose callers see no header.
+var errNoToken = fmt.Errorf("this changes something: the server that calls it needs a bearer token of this service (header Authorization, or REPUTE_TOKEN on stdio): %w", httpapi.ErrUnauthorized)
+
 var errWrongToken = fmt.Errorf("the bearer token is not known: %w", httpapi.ErrUnauthorized)
 
 // Bounds of tokens and their names, in bytes.
@@ -49,9 +52,6 @@ func (c *Control) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		a := &about{denied: httpapi.ErrUnauthorized}
 		e.SetRequest(e.Request().WithContext(context.WithValue(e.Request().Context(), aboutKey{}, a)))
 		scheme, text, _ := strings.Cut(e.Request().Header.Get("Authorization"), " ")
-		if key := e.Request().Header.Get("X-API-Key"); text == "" && key != "" { // as plugins of chats send it
-			scheme, text = "bearer", key
-		}
 		if text == "" || !strings.EqualFold(scheme, "bearer") {
 			return next(e)
 		}

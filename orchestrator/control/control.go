@@ -16,8 +16,8 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/mcp"
 	"repute/orchestrator"
-	"repute/orchestrator/operate"
 	"repute/policy"
 	"repute/store"
 	"repute/trust"
@@ -45,11 +45,10 @@ type Options struct {
 	// PublicURL is where callers reach this handler, for links in published files. Empty:
 	// files have no links.
 	PublicURL string
-	// Operator acts on chains for the operator of this service. Nil: no wallet is
-	// configured, and its routes say so.
-	Operator *operate.Operator
 	// DefaultChain completes bare token ids where several chains are indexed.
 	DefaultChain uint64
+	// Tools gets OpenFi's tools, which are the routes for agents. Nil: there are none.
+	Tools *mcp.Server
 	// Done ends streams of events when it is closed, so that a server can stop. Nil: never.
 	Done <-chan struct{}
 	// Redis lets several processes share one rate limit per caller. Nil: each counts alone.
@@ -129,12 +128,12 @@ func New(o Options) (*Control, error) {
 	c.use()
 	c.huma = huma.NewAPI(humaConfig(), literal{humaecho.New(c.echo, humaConfig()).Adapter()})
 	c.mount()
-	c.mountActs()
-	c.mountIngress()
 	c.mountPlain()
 	c.mountFiles()
-	c.openapi, err = httpapi.Describe(c.huma.OpenAPI())
-	return c, err
+	if c.openapi, err = httpapi.Describe(c.huma.OpenAPI()); err != nil {
+		return nil, err
+	}
+	return c, c.addTools(o.Tools)
 }
 
 // literal is a router for which a colon in a path is no parameter.

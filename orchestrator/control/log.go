@@ -88,27 +88,31 @@ type logReceipt struct {
 
 // logFileOf is a page of an agent's log.
 func (c *Control) logFileOf(ctx context.Context, e echo.Context, m repute.Module) (any, error) {
+	return c.agentLog(ctx, m, e.QueryParam("limit"), e.QueryParam("cursor"))
+}
+
+func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor string) (doc logDoc, err error) {
 	size := logPage
-	if text := e.QueryParam("limit"); text != "" {
-		n, err := strconv.Atoi(text)
+	if limit != "" {
+		n, err := strconv.Atoi(limit)
 		if err != nil || n < 1 || n > maxLogPage {
-			return nil, repute.Invalid("limit", fmt.Sprintf("%.20q is out of range", text), fmt.Sprintf("1 to %d", maxLogPage))
+			return doc, repute.Invalid("limit", fmt.Sprintf("%.20q is out of range", limit), fmt.Sprintf("1 to %d", maxLogPage))
 		}
 		size = n
 	}
-	after, err := readPlace(e.QueryParam("cursor"))
+	after, err := readPlace(cursor)
 	if err != nil {
-		return nil, err
+		return doc, err
 	}
 	f, err := manifestOf(m)
 	if err != nil {
-		return nil, err
+		return doc, err
 	}
 	list, err := c.db.RunLog(ctx, m.Slug, after, size)
 	if err != nil {
-		return nil, err
+		return doc, err
 	}
-	doc := logDoc{Schema: logSchema, Agent: logAgent{Slug: m.Slug, Name: f.Name, Version: f.Version}, Runs: []logRun{}}
+	doc = logDoc{Schema: logSchema, Agent: logAgent{Slug: m.Slug, Name: f.Name, Version: f.Version}, Runs: []logRun{}}
 	if m.Agent != nil {
 		id := json.Number(m.Agent.TokenID.String())
 		doc.Agent.ID = &id
@@ -116,7 +120,7 @@ func (c *Control) logFileOf(ctx context.Context, e echo.Context, m repute.Module
 	for _, l := range list {
 		entry, err := c.logged(ctx, l)
 		if err != nil {
-			return nil, err
+			return doc, err
 		}
 		doc.Runs = append(doc.Runs, entry)
 		if l.Settled || len(list) == size {
@@ -124,7 +128,7 @@ func (c *Control) logFileOf(ctx context.Context, e echo.Context, m repute.Module
 		}
 	}
 	if doc.Next == "" {
-		doc.Next = e.QueryParam("cursor") // nothing is settled after it
+		doc.Next = cursor // nothing is settled after it
 	}
 	return doc, nil
 }

@@ -1,0 +1,251 @@
+package control
+
+import (
+	"cmp"
+	"context"
+	"slices"
+	"strconv"
+
+	"repute"
+	"repute/mcp"
+	"repute/orchestrator"
+	"repute/policy"
+)
+
+// The inputs and answers of OpenFi's tools; the answers that are those of routes are
+// theirs.
+type (
+	// SlugTool names an agent.
+	SlugTool struct {
+		Slug string `json:"slug" doc:"of the agent, as openfi_list_agents gives it"`
+	}
+	listTool struct {
+		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"agents in the answer, 50 when absent"`
+		After string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
+	}
+	agentPage struct {
+		AgentList
+		Next string `json:"nextCursor,omitempty"`
+	}
+	logTool struct {
+		SlugTool
+		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"50" doc:"runs in the answer, 20 when absent"`
+		Cursor string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
+	}
+	// RunTool names a run.
+	RunTool struct {
+		RunID string `json:"runId" doc:"of a run, run_…"`
+	}
+	receiptsTool struct {
+		RunTool
+		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"receipts in the answer, 50 when absent"`
+		Cursor string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
+	}
+	trustTool struct {
+		SlugTool
+		Value string `json:"valueAtRisk,omitempty" doc:"of the task it is judged for, in wei, decimal"`
+	}
+	recomputeTool struct {
+		SlugTool
+		TrustQuestion
+		DryRunTool
+	}
+	// DryRunTool asks what would be done.
+	DryRunTool struct {
+		DryRun bool `json:"dry_run,omitempty" doc:"true: nothing is changed, the answer says what would be done"`
+	}
+	submitTool struct {
+		TaskRequest
+		DryRunTool
+	}
+	// submitted is a task, or what would become of one.
+	submitted struct {
+		DryRun  bool            `json:"dryRun"`
+		Task    *Task           `json:"task,omitempty" doc:"with runId; its receipts come as it runs; absent in a dry run"`
+		Verdict *Verdict        `json:"verdict,omitempty" doc:"of a dry run: what the trust gate says of the coordinator now"`
+		Policy  *policyForecast `json:"policy,omitempty" doc:"of a dry run: what the rules say before there is a plan"`
+		Budget  *policy.Budget  `json:"budget,omitempty" doc:"of a dry run: what the run would have"`
+	}
+	policyForecast struct {
+		Effect  policy.Effect   `json:"effect" enum:"allow,deny,require_approval"`
+		Reasons []policy.Reason `json:"reasons"`
+	}
+)
+
+// addTools gives a server OpenFi's tools.
+func (c *Control) addTools(s *mcp.Server) error {
+	if s == nil {
+		return nil
+	}
+	for _, add := range []func(*mcp.Server) error{c.addAgentTools, c.addRunTools, c.addTrustTools} {
+		if err := add(s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// first is the first error of those that are one.
+func first(errs ...error) error { return cmp.Or(errs...) }
+
+func (c *Control) addAgentTools(s *mcp.Server) error {
+	return first(
+		mcp.Add(s, mcp.Tool[listTool, agentPage]{Name: "openfi_list_agents", Title: "Agents that take work",
+			Description: "Lists the agents that can be given tasks, by slug, with their capabilities and onchain identity.",
+			Do:          c.listAgentsTool}),
+		mcp.Add(s, mcp.Tool[SlugTool, Agent]{Name: "openfi_get_agent", Title: "An agent that takes work",
+			Description: "One agent that can be given tasks: name, version, capabilities, onchain identity.",
+			Do: func(ctx context.Context, in SlugTool) (Agent, error) {
+				return bodyOf(c.getAgent(ctx, &slugInput{in.Slug}))
+			}}),
+		mcp.Add(s, mcp.Tool[SlugTool, orchestrator.Manifest]{Name: "openfi_get_agent_manifest", Title: "Manifest of an agent",
+			Description: "The agent's capability manifest (agent.json): tools, constraints, safety, endpoints.",
+			Do:          c.manifestTool}),
+		mcp.Add(s, mcp.Tool[logTool, logDoc]{Name: "openfi_get_agent_log", Title: "Log of an agent",
+			Description: "The agent's append-only log (agent_log.json): its runs, oldest first, with plan, steps, failures and receipts in short.",
+			Do: func(ctx context.Context, in logTool) (w logDoc, err error) {
+				m, err := c.module(ctx, in.Slug)
+				if err != nil {
+					return w, err
+				}
+				return c.agentLog(ctx, m, textOf(in.Limit), in.Cursor)
+			}}),
+	)
+}
+
+func (c *Control) addRunTools(s *mcp.Server) error {
+	return first(
+		mcp.Add(s, mcp.Tool[RunTool, Run]{Name: "openfi_get_run", Title: "A run",
+			Description: "One run of a task: its phases, steps, what it used of its budget, why it was refused or what it waits for.",
+			Do:          func(ctx context.Context, in RunTool) (Run, error) { return c.Run(ctx, in.RunID) }}),
+		mcp.Add(s, mcp.Tool[receiptsTool, ReceiptList]{Name: "openfi_get_run_receipts", Title: "Receipts of a run",
+			Description: "What a run reached outside itself (tools, HTTP, chain, transactions, other agents), as the runtime recorded it.",
+			Do: func(ctx context.Context, in receiptsTool) (ReceiptList, error) {
+				return bodyOf(c.listReceipts(ctx, &receiptsInput{in.RunID, textOf(in.Limit), in.Cursor}))
+			}}),
+		mcp.Add(s, mcp.Tool[submitTool, submitted]{Name: "openfi_submit_task", Title: "Ask for a task",
+			Description: "Asks a coordinator for a task. The run goes on by itself: follow it with openfi_get_run. With dry_run the answer says what trust gate and policy would decide. Give idempotencyKey to make asking twice one task.",
+			Effect:      mcp.Effect{Changes: true, World: true}, Do: c.submitTool}),
+	)
+}
+
+func (c *Control) addTrustTools(s *mcp.Server) error {
+	return first(
+		mcp.Add(s, mcp.Tool[trustTool, TrustAnswer]{Name: "openfi_get_trust_summary", Title: "What the trust gate says of an agent",
+			Description: "The verdict of the trust gate on an agent now: allow, deny or require_approval, each reason with what is missing, score, OpenFi's identity checks and the pinned evidence.",
+			Do: func(ctx context.Context, in trustTool) (TrustAnswer, error) {
+				return bodyOf(c.getTrust(ctx, &trustInput{in.Slug, in.Value}))
+			}}),
+		mcp.Add(s, mcp.Tool[recomputeTool, TrustAnswer]{Name: "openfi_recompute_trust_summary", Title: "Judge an agent again",
+			Description: "Judges an agent again and makes its final score again from the stored evidence, which shows whether the score can be believed. With dry_run it only judges.",
+			Effect:      mcp.Effect{Changes: true, Repeats: true}, Do: c.recomputeTool}),
+	)
+}
+
+// who is the name of the caller of a tool, or why it may not change anything.
+func (c *Control) who(ctx context.Context) (string, error) {
+	token := mcp.Token(ctx)
+	if token == "" {
+		return "", errNoToken
+	}
+	if name := c.nameOf(token); name != "" {
+		return name, nil
+	}
+	return "", errWrongToken
+}
+
+// bodyOf is the answer of a route's handler without what is for HTTP alone.
+func bodyOf[B any](out *answer[B], err error) (B, error) {
+	if err != nil {
+		var none B
+		return none, err
+	}
+	return *out.Body, nil
+}
+
+// textOf is a number as a route takes it: empty for 0.
+func textOf(n int) string {
+	if n == 0 {
+		return ""
+	}
+	return strconv.Itoa(n)
+}
+
+func (c *Control) listAgentsTool(ctx context.Context, in listTool) (w agentPage, err error) {
+	list, err := c.Agents(ctx)
+	if err != nil {
+		return w, err
+	}
+	from, found := slices.BinarySearchFunc(list, in.After, func(a Agent, slug string) int { return cmp.Compare(a.Slug, slug) })
+	if found {
+		from++
+	}
+	w.Agents = list[from:]
+	if size := cmp.Or(in.Limit, defaultPage); len(w.Agents) > size {
+		w.Agents = w.Agents[:size]
+		w.Next = w.Agents[size-1].Slug
+	}
+	return w, nil
+}
+
+func (c *Control) manifestTool(ctx context.Context, in SlugTool) (w orchestrator.Manifest, err error) {
+	m, err := c.module(ctx, in.Slug)
+	if err != nil {
+		return w, err
+	}
+	f, err := manifestOf(m)
+	return capabilityOf(m, f), err
+}
+
+func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustAnswer, err error) {
+	by, err := c.who(ctx)
+	if err != nil {
+		return w, err
+	}
+	if !in.DryRun {
+		return bodyOf(c.recomputeTrust(ctx, by, &slugInput{in.Slug}, in.TrustQuestion))
+	}
+	v, err := c.judged(ctx, in.Slug, in.TrustQuestion)
+	return TrustAnswer{Agent: in.Slug, Verdict: verdictOnWire(v)}, err
+}
+
+func (c *Control) submitTool(ctx context.Context, in submitTool) (w submitted, err error) {
+	by, err := c.who(ctx)
+	if err != nil {
+		return w, err
+	}
+	if in.DryRun {
+		return c.foresee(ctx, by, in.TaskRequest)
+	}
+	t, err := bodyOf(c.submitTask(ctx, by, &submitInput{}, in.TaskRequest))
+	return submitted{Task: &t}, err
+}
+
+// foresee says what would become of a task as far as that is known before it is planned.
+// Nothing is stored.
+func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w submitted, err error) {
+	if _, err := keyOf(by, "", r.Key); err != nil {
+		return w, err
+	}
+	r.Coordinator = cmp.Or(r.Coordinator, c.o.Coordinator)
+	asked := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: orchestrator.Terms(r.Terms), Key: r.Key, By: by}
+	if err := asked.Check(); err != nil {
+		return w, err
+	}
+	m, err := c.module(ctx, r.Coordinator)
+	if err != nil {
+		return w, err
+	}
+	p := c.o.Policy()
+	task := policy.Task{Goal: r.Goal, Coordinator: r.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags, Budget: r.Budget.Or(policy.DefaultBudget())}
+	v, err := orchestrator.Judge(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
+	if err != nil {
+		return w, err
+	}
+	d := p.Decide(ctx, &policy.Input{Phase: repute.PhasePolicy.String(), Task: task, Agent: v.Agent, Plan: policy.Plan{Agents: []string{r.Coordinator}}})
+	w = submitted{DryRun: true, Verdict: verdictOnWire(v), Policy: &policyForecast{d.Effect, d.Reasons}, Budget: &task.Budget}
+	if w.Policy.Reasons == nil {
+		w.Policy.Reasons = []policy.Reason{}
+	}
+	return w, nil
+}

@@ -1,0 +1,256 @@
+package control_test
+
+import (
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+
+	"repute/mcp"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+	"repute/store"
+)
+
+// toolbox is a caller of tools, with what they promise.
+type toolbox struct {
+	h       *house
+	session *sdk.ClientSession
+	tools   map[string]*sdk.Tool
+}
+
+// bearing adds a token to every request.
+type bearing string
+
+func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
+	if b != "" {
+		r = r.Clone(r.Context())
+		r.Header.Set("Authorization", "Bearer "+string(b))
+	}
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// toolHouse is a house with tools, and a way to call them with a token.
+func toolHouse(t *testing.T, agents ...orchestrator.Module) (h *house, as func(token string) toolbox) {
+	t.Helper()
+	server, err := mcp.New(mcp.Options{Logger: slog.New(slog.DiscardHandler)})
+	ok(t, err)
+	h = newHouse(t, func(o *control.Options) { o.Tools = server }, agents...)
+	s := httptest.NewServer(server.Handler())
+	t.Cleanup(s.Close)
+	return h, func(token string) toolbox {
+		c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+		session, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL, DisableStandaloneSSE: true, HTTPClient: &http.Client{Transport: bearing(token)}}, nil)
+		ok(t, err)
+		t.Cleanup(func() { _ = session.Close() })
+		b := toolbox{h, session, map[string]*sdk.Tool{}}
+		list, err := session.ListTools(t.Context(), nil)
+		ok(t, err)
+		for _, tool := range list.Tools {
+			b.tools[tool.Name] = tool
+		}
+		return b
+	}
+}
+
+func (b toolbox) call(name, arguments string) *sdk.CallToolResult {
+	b.h.t.Helper()
+	r, err := b.session.CallTool(b.h.t.Context(), &sdk.CallToolParams{Name: name, Arguments: json.RawMessage(arguments)})
+	ok(b.h.t, err)
+	return r
+}
+
+func said(r *sdk.CallToolResult) string { return r.Content[0].(*sdk.TextContent).Text }
+
+// into decodes an answer, which must be as the tool's schema says.
+func (b toolbox) into(name, arguments string, v any) {
+	b.h.t.Helper()
+	r := b.call(name, arguments)
+	if r.IsError {
+		b.h.t.Fatalf("%s %s: %s", name, arguments, said(r))
+	}
+	c := jsonschema.NewCompiler()
+	ok(b.h.t, c.AddResource("mem:///out", b.tools[name].OutputSchema))
+	schema, err := c.Compile("mem:///out")
+	ok(b.h.t, err)
+	if err := schema.Validate(r.StructuredContent); err != nil {
+		b.h.t.Errorf("%s: the answer is not as its schema says: %v", name, err)
+	}
+	ok(b.h.t, json.Unmarshal([]byte(said(r)), v))
+}
+
+// refuses wants an error that says so.
+func (b toolbox) refuses(name, arguments, says string) {
+	b.h.t.Helper()
+	if r := b.call(name, arguments); !r.IsError || !strings.Contains(said(r), says) {
+		b.h.t.Errorf("%s %.200s: %s", name, arguments, said(r))
+	}
+}
+
+type task struct {
+	DryRun  bool
+	Task    *control.Task
+	Verdict *control.Verdict
+	Policy  struct{ Effect string }
+	Budget  struct{ MaxSteps int }
+}
+
+// A task from asking to its log, by tools alone.
+func TestTaskThroughTools(t *testing.T) {
+	t.Parallel()
+	h, as := toolHouse(t, worker{slug: "plain"}, worker{slug: "second"})
+	b := as(annsToken)
+	var agents struct {
+		Agents []control.Agent
+		Next   string `json:"nextCursor"`
+	}
+	if b.into("openfi_list_agents", `{}`, &agents); len(agents.Agents) != 2 || agents.Next != "" {
+		t.Errorf("agents %+v", agents)
+	}
+	if b.into("openfi_list_agents", `{"limit":1}`, &agents); len(agents.Agents) != 1 || agents.Next != "plain" {
+		t.Errorf("first page %+v", agents)
+	}
+	if b.into("openfi_list_agents", `{"limit":1,"cursor":"plain"}`, &agents); agents.Agents[0].Slug != "second" {
+		t.Errorf("second page %+v", agents)
+	}
+	var agent control.Agent
+	if b.into("openfi_get_agent", `{"slug":"plain"}`, &agent); agent.Slug != "plain" {
+		t.Errorf("agent %+v", agent)
+	}
+	var manifest orchestrator.Manifest
+	if b.into("openfi_get_agent_manifest", `{"slug":"plain"}`, &manifest); manifest.Schema != orchestrator.ManifestSchema {
+		t.Errorf("manifest %+v", manifest)
+	}
+	var submitted, again task
+	const ask = `{"goal":"do <it>","input":{"n":[1,2]},"budget":{"maxSteps":3},"valueAtRisk":"5","idempotencyKey":"once"}`
+	b.into("openfi_submit_task", ask, &submitted)
+	if b.into("openfi_submit_task", ask, &again); submitted.Task.AskedBy != "ann" || again.Task.ID != submitted.Task.ID {
+		t.Errorf("submitted %+v, then %+v", submitted.Task, again.Task)
+	}
+	run := h.ended(*submitted.Task)
+	var shown control.Run
+	if b.into("openfi_get_run", `{"runId":"`+run.ID+`"}`, &shown); shown.Status != run.Status || len(shown.Phases) != 9 || shown.Used.Steps != 1 {
+		t.Errorf("run %+v", shown)
+	}
+	var receipts control.ReceiptList
+	if b.into("openfi_get_run_receipts", `{"runId":"`+run.ID+`","limit":1}`, &receipts); len(receipts.Receipts) != 1 {
+		t.Errorf("receipts %+v", receipts)
+	}
+	var log struct{ Runs []struct{ RunID string } }
+	if b.into("openfi_get_agent_log", `{"slug":"plain","limit":5}`, &log); len(log.Runs) != 1 || log.Runs[0].RunID != run.ID {
+		t.Errorf("log %+v", log)
+	}
+	var trust control.TrustAnswer
+	if b.into("openfi_get_trust_summary", `{"slug":"plain","valueAtRisk":"7"}`, &trust); trust.Verdict.Effect != "allow" || trust.Verdict.Value != "7" {
+		t.Errorf("trust %+v", trust)
+	}
+	if b.into("openfi_recompute_trust_summary", `{"slug":"plain","threshold":{"requireIdentity":true}}`, &trust); trust.Verdict.Effect != "deny" || trust.Verified == nil {
+		t.Errorf("recomputed %+v", trust)
+	}
+}
+
+// rows counts everything that tools may leave behind.
+func (h *house) rows() string {
+	h.t.Helper()
+	tasks, err := h.db.Tasks(h.t.Context(), store.TaskFilter{}, 100)
+	ok(h.t, err)
+	var inputs, acts, jobs int
+	for query, into := range map[string]*int{"SELECT count(*) FROM trust_inputs": &inputs, "SELECT count(*) FROM acts": &acts, "SELECT count(*) FROM river_job": &jobs} {
+		ok(h.t, h.db.Pool().QueryRow(h.t.Context(), query).Scan(into))
+	}
+	return fmt.Sprintf("%d tasks, %d inputs, %d acts, %d jobs", len(tasks), inputs, acts, jobs)
+}
+
+// A dry run answers and changes nothing; without a token nothing that changes anything
+// answers, dry or not.
+func TestToolsThatChange(t *testing.T) {
+	t.Parallel()
+	h, as := toolHouse(t, worker{slug: "plain", gate: make(chan struct{})})
+	before := h.rows()
+	ann := as(annsToken)
+	var dry task
+	ann.into("openfi_submit_task", `{"goal":"dear me","coordinatorSlug":"plain","budget":{"maxSteps":4},"dry_run":true}`, &dry)
+	if !dry.DryRun || dry.Task != nil || dry.Verdict.Effect != "allow" || dry.Policy.Effect != "require_approval" || dry.Budget.MaxSteps != 4 {
+		t.Errorf("dry run %+v", dry)
+	}
+	var trust control.TrustAnswer
+	if ann.into("openfi_recompute_trust_summary", `{"slug":"plain","dry_run":true}`, &trust); trust.Verdict == nil || trust.Verified != nil {
+		t.Errorf("dry recomputation %+v", trust)
+	}
+	ann.refuses("openfi_submit_task", `{"goal":"x","coordinatorSlug":"nobody","dry_run":true}`, "not_found: ")
+	for name, arguments := range changing() {
+		for _, stranger := range []toolbox{as(""), as("a-token-that-nobody-has")} {
+			stranger.refuses(name, arguments, "unauthorized: ")
+			stranger.refuses(name, strings.Replace(arguments, "{", `{"dry_run":true,`, 1), "unauthorized: ")
+		}
+	}
+	if after := h.rows(); after != before {
+		t.Errorf("%s became %s", before, after)
+	}
+}
+
+// changing are the tools that change something, with arguments that they take.
+func changing() map[string]string {
+	return map[string]string{
+		"openfi_submit_task":             `{"goal":"x","coordinatorSlug":"plain"}`,
+		"openfi_recompute_trust_summary": `{"slug":"plain"}`,
+	}
+}
+
+// Tools say what they do, and take nothing that they do not know.
+func TestToolsAreDescribed(t *testing.T) {
+	t.Parallel()
+	_, as := toolHouse(t)
+	b := as(annsToken)
+	for name, tool := range b.tools {
+		_, changes := changing()[name]
+		if a := tool.Annotations; a.ReadOnlyHint == changes || a.Title == "" || len(tool.Description) < 40 {
+			t.Errorf("%s: %+v", name, a)
+		}
+		schema := tool.InputSchema.(map[string]any)
+		fields, _ := schema["properties"].(map[string]any)
+		if _, has := fields["dry_run"]; has != changes || schema["additionalProperties"] != false || schema["type"] != "object" {
+			t.Errorf("%s: dry_run is %t in %v", name, has, schema)
+		}
+		for field, of := range fields {
+			if of.(map[string]any)["description"] == nil {
+				t.Errorf("%s: nobody knows what %s is", name, field)
+			}
+		}
+		b.refuses(name, `{"surprise":1}`, "surprise")
+	}
+}
+
+// What cannot be meant is refused with the field and the way out.
+func TestToolsRefuse(t *testing.T) {
+	t.Parallel()
+	h, as := toolHouse(t, worker{slug: "plain"})
+	b := as(annsToken)
+	for _, c := range []struct{ tool, arguments, says string }{
+		{"openfi_get_agent", `{"slug":"nobody"}`, "not_found: "},
+		{"openfi_get_agent", `{"slug":5}`, "slug: must be string. Fix: of the agent"},
+		{"openfi_get_agent_log", `{"slug":"plain","limit":51}`, "limit: "},
+		{"openfi_get_run", `{"runId":"run_x"}`, "not_found: "},
+		{"openfi_get_run_receipts", `{"runId":"run_x","cursor":"x"}`, "cursor: "},
+		{"openfi_submit_task", `{}`, "goal: is missing. Fix: what to do"},
+		{"openfi_submit_task", `{"goal":" "}`, "goal: is empty"},
+		{"openfi_submit_task", `{"goal":"x","budget":{"maxSteps":-1}}`, "maxSteps"},
+		{"openfi_submit_task", `{"goal":"x","budget":{"steps":1}}`, "budget.steps: "},
+		{"openfi_submit_task", `{"goal":"x","valueAtRisk":"1.5"}`, "valueAtRisk: "},
+		{"openfi_submit_task", `{"goal":"` + strings.Repeat("x", 9<<10) + `"}`, "goal: has 9216 bytes"},
+		{"openfi_submit_task", `{"goal":"x","input":"` + strings.Repeat("x", 300<<10) + `"}`, "input: has"},
+		{"openfi_submit_task", `{"goal":"x","dry_run":"yes"}`, "dry_run: must be boolean"},
+		{"openfi_recompute_trust_summary", `{"slug":"plain","threshold":{"minReputation":900}}`, "minReputation"},
+	} {
+		b.refuses(c.tool, c.arguments, c.says)
+	}
+	if list, err := h.db.Tasks(t.Context(), store.TaskFilter{}, 1); err != nil || len(list) > 0 {
+		t.Errorf("%d tasks, %v", len(list), err)
+	}
+}
