@@ -36,6 +36,7 @@ type config struct {
 	Signing      signingConfig      `yaml:"signing"`
 	Trust        trustConfig        `yaml:"trust"`
 	Orchestrator orchestratorConfig `yaml:"orchestrator"`
+	MCP          mcpConfig          `yaml:"mcp"`
 	LogFormat    string             `yaml:"log_format"`
 	LogLevel     string             `yaml:"log_level"`
 	Drain        time.Duration      `yaml:"drain"` // how long running work may finish after SIGTERM

@@ -9,6 +9,7 @@ import (
 	"github.com/redis/go-redis/v9"
 
 	"repute"
+	"repute/mcp"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
@@ -68,8 +69,9 @@ func (s *service) orchestrate(ctx context.Context, h hands) error {
 	return e.Run(ctx)
 }
 
-// control makes the routes under /v1 beside those of the API.
-func (s *service) control(ctx context.Context, h hands, beside http.Handler, shared *redis.Client) (http.Handler, error) {
+// control makes the routes under /v1 beside those of the API, and gives tools those of
+// the orchestrator.
+func (s *service) control(ctx context.Context, beside http.Handler, shared *redis.Client, tools *mcp.Server) (http.Handler, error) {
 	desk, err := orchestrator.NewDesk(s.db)
 	if err != nil {
 		return nil, err
@@ -84,8 +86,7 @@ func (s *service) control(ctx context.Context, h hands, beside http.Handler, sha
 	}
 	c := &s.config.Orchestrator
 	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Agents: s.config.outside(),
-		Operator: h.operator,
-		Tokens:   c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain,
+		Tokens: c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Tools: tools,
 		Done: ctx.Done(), Redis: shared, Logger: s.log,
 		Limits: control.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {

@@ -22,6 +22,7 @@ import (
 	"repute/indexer/node"
 	"repute/indexer/payments"
 	"repute/indexer/verify"
+	"repute/mcp"
 	"repute/store"
 )
 
@@ -100,13 +101,17 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		if err != nil {
 			return err
 		}
-		a, err := s.api(shared)
+		tools, err := s.tools()
+		if err != nil {
+			return err
+		}
+		a, err := s.api(shared, tools)
 		if err != nil {
 			return err
 		}
 		handler := a.Handler()
 		if s.config.has("orchestrator") {
-			if handler, err = s.control(ctx, h, handler, shared); err != nil {
+			if handler, err = s.control(ctx, handler, shared, tools); err != nil {
 				return err
 			}
 		}
@@ -248,13 +253,13 @@ func (c *config) shared() (*redis.Client, error) {
 }
 
 // api makes the handler with the process's own limits.
-func (s *service) api(shared *redis.Client) (*api.API, error) {
+func (s *service) api(shared *redis.Client, tools *mcp.Server) (*api.API, error) {
 	reader, err := s.config.Trust.reader()
 	if err != nil {
 		return nil, err
 	}
 	return api.New(api.Options{DB: s.db, Trust: reader, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
-		Redis: shared, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken, Signer: s.config.Signing.signer,
+		Redis: shared, Tools: tools, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken, Signer: s.config.Signing.signer,
 		Limits: api.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 }
 
