@@ -22,6 +22,11 @@ type ScoredAgent struct {
 	// two that differ by less than Tolerance only the first is kept.
 	Last  *OwnScore
 	Facts common.Hash
+	// Shown is such a digest of Current. Where a run changes no more than ages the row of an
+	// earlier run stays, which names that run: whatever it shows is within Tolerance of what
+	// the newest one gives. With Exact it is written all the same.
+	Shown common.Hash
+	Exact bool
 }
 
 // OwnScore is a score and what it would be without other agents of the same party.
@@ -106,19 +111,45 @@ func queueScore(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 	b.Queue(kinFollow("own_score", "own_high", false), chainID, token, a.Owner[:], hashOrNone(a.Wallet), s.OwnScore, s.OwnHigh)
 	b.Queue(`
 		insert into trust_scores as s (chain_id, token_id, run, block, block_hash, block_time, evidence,
-			rated, score, low, high, mean, confidence, tier, own_score, own_high, owner, wallet, result)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19)
+			rated, score, low, high, mean, confidence, tier, own_score, own_high, owner, wallet, result, facts)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, $15, $16, $17, $18, $19, $20)
 		on conflict (chain_id, token_id) do update set run = excluded.run, block = excluded.block, block_hash = excluded.block_hash,
 			block_time = excluded.block_time, evidence = excluded.evidence, rated = excluded.rated, score = excluded.score,
 			low = excluded.low, high = excluded.high, mean = excluded.mean, confidence = excluded.confidence, tier = excluded.tier,
-			own_score = excluded.own_score, own_high = excluded.own_high, owner = excluded.owner, wallet = excluded.wallet, result = excluded.result
-		where (s.run, s.block, s.block_hash, s.evidence, s.owner, s.wallet, s.result)
-			is distinct from (excluded.run, excluded.block, excluded.block_hash, excluded.evidence, excluded.owner, excluded.wallet, excluded.result)`,
+			own_score = excluded.own_score, own_high = excluded.own_high, owner = excluded.owner, wallet = excluded.wallet, result = excluded.result, facts = excluded.facts
+		where not (`+sameScore+`)`,
 		chainID, token, run, s.Block.Number, hashBytes(s.Block.Hash), maybeTime(s.Block.Time), s.Evidence[:],
-		s.Rated, s.Score.Score, s.Low, s.High, s.Mean, s.Confidence, s.Tier, s.OwnScore, s.OwnHigh, a.Owner[:], hashOrNone(a.Wallet), s.Result)
+		s.Rated, s.Score.Score, s.Low, s.High, s.Mean, s.Confidence, s.Tier, s.OwnScore, s.OwnHigh, a.Owner[:], hashOrNone(a.Wallet), s.Result, a.Shown[:], toleranceOf(a))
 	if a.Last != nil {
 		queueFinal(b, chainID, run, a)
 	}
+}
+
+// sameScore tells whether the row s of trust_scores still stands where excluded would be
+// put. It is the same row; or nothing happened to the agent since and all that changed by
+// age is less than the tolerance $21, with the same inputs of both runs. A score that other
+// agents of the party are held to is always exact: one that is written late would make
+// theirs depend on when that was. So is one whose block was replaced, which nobody sees.
+const sameScore = `
+	(s.evidence, s.owner, s.wallet, s.facts) = (excluded.evidence, excluded.owner, excluded.wallet, excluded.facts)
+	and ((s.run, s.block, s.block_hash, s.result) = (excluded.run, excluded.block, excluded.block_hash, excluded.result)
+		or abs(s.score - excluded.score) < $21 and abs(s.low - excluded.low) < $21 and abs(s.high - excluded.high) < $21
+		and abs(s.mean - excluded.mean) < $21 and abs(s.confidence - excluded.confidence) < $21 * 10
+		and ((s.own_score, s.own_high) = (excluded.own_score, excluded.own_high) or least(s.own_high, excluded.own_high) >= 0
+			and abs(s.own_score - excluded.own_score) < $21 and abs(s.own_high - excluded.own_high) < $21)
+		and exists (select from trust_runs was join trust_runs is_ using (chain_id)
+			where (was.chain_id, was.run, is_.run) = (s.chain_id, s.run, excluded.run)
+			and (was.scorer, was.params, was.tags, was.roots, was.links, was.validations) = (is_.scorer, is_.params, is_.tags, is_.roots, is_.links, is_.validations)
+			and is_.repaired = 0
+			and ((s.block, s.block_hash) = (excluded.block, excluded.block_hash) or s.block <= is_.block and excluded.block = is_.block)
+			and (s.block = was.block or exists (select from blocks b where (b.chain_id, b.number, b.hash) = (s.chain_id, s.block, s.block_hash)))))`
+
+// toleranceOf is how far the numbers of a row may be from those that are not written.
+func toleranceOf(a *ScoredAgent) int32 {
+	if a.Exact {
+		return 0
+	}
+	return int32(Tolerance)
 }
 
 // hashOrNone is an address as a column holds it: empty for none.
@@ -134,7 +165,8 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 	b.Queue(kinFollow("final_own_score", "final_own_high", true),
 		chainID, token, a.Owner[:], hashOrNone(a.Wallet), s.OwnScore, s.OwnHigh)
 	b.Queue(`update trust_scores set final_own_score = $3, final_own_high = $4 where chain_id = $1 and token_id = $2
-		and (final_own_score is distinct from $3 or final_own_high is distinct from $4)`, chainID, token, s.OwnScore, s.OwnHigh)
+		and (final_own_score is null or least(final_own_high, $4) < 0 and (final_own_score, final_own_high) <> ($3, $4)
+			or abs(final_own_score - $3) >= $5 or abs(final_own_high - $4) >= $5)`, chainID, token, s.OwnScore, s.OwnHigh, toleranceOf(a))
 	b.Queue(`delete from trust_finals where chain_id = $1 and token_id = $2 and run = $3`, chainID, token, run)
 	b.Queue(`
 		insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier, facts, result)

@@ -25,7 +25,10 @@ type EngineOptions struct {
 	// count from the next run on.
 	Params, Tags []byte
 	// Poll is how often new events are looked for, 200 ms when 0.
-	Poll    time.Duration
+	Poll time.Duration
+	// Exact writes every score at every epoch. Without it one that age alone changed, by less
+	// than store.Tolerance, stays as an earlier epoch left it.
+	Exact   bool
 	Metrics *Metrics // nil: not counted
 	Log     *slog.Logger
 }
@@ -36,6 +39,7 @@ type Engine struct {
 	db      *store.DB
 	files   [2][]byte // parameters and tags
 	poll    time.Duration
+	exact   bool
 	metrics *Metrics
 	log     *slog.Logger
 
@@ -45,7 +49,7 @@ type Engine struct {
 
 // New makes an engine. repute.ErrInvalid: the parameters are wrong.
 func New(db *store.DB, o EngineOptions) (*Engine, error) {
-	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond),
+	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
 		metrics: o.Metrics, log: o.Log, kept: map[common.Hash]bool{}}
 	for i, file := range [][]byte{defaultParams, defaultTags} {
 		if e.files[i] == nil {

@@ -150,7 +150,7 @@ func TestEngineDiesAnywhere(t *testing.T) {
 		l.store(t, db, l.tip().Number)
 		// Each is given a little more time than the one before it.
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(step)*7*time.Millisecond)
-		e, err := trust.New(open(t, url), trust.EngineOptions{Params: shortEpochs(t), Poll: time.Millisecond})
+		e, err := trust.New(open(t, url), trust.EngineOptions{Params: shortEpochs(t), Poll: time.Millisecond, Exact: true})
 		ok(t, err)
 		ok(t, e.Run(ctx))
 		died++

@@ -100,6 +100,7 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 			continue
 		}
 		out[i].Owner, out[i].Wallet, out[i].Current = c.owner, c.wallet, &c.OwnScore
+		out[i].Shown, out[i].Exact = c.facts, s.exact
 		if l := last[a.TokenID]; a.Final && l != nil {
 			out[i].Last, out[i].Facts = &l.OwnScore, l.facts
 		}

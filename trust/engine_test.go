@@ -252,7 +252,13 @@ func shortEpochs(t testing.TB) []byte {
 // start runs an engine until the returned function is called or the test ends.
 func start(t testing.TB, db *store.DB) (stop func()) {
 	t.Helper()
-	e, err := trust.New(db, trust.EngineOptions{Params: shortEpochs(t), Poll: 10 * time.Millisecond})
+	return startWith(t, db, trust.EngineOptions{Exact: true})
+}
+
+func startWith(t testing.TB, db *store.DB, o trust.EngineOptions) (stop func()) {
+	t.Helper()
+	o.Params, o.Poll = shortEpochs(t), 10*time.Millisecond
+	e, err := trust.New(db, o)
 	ok(t, err)
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})

@@ -84,15 +84,18 @@ func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute
 	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return p, err
 	}
-	at := repute.At{Finality: repute.Latest}
+	at, view := repute.At{Finality: repute.Latest}, c.score.Block
+	if view.Number < w.run.Block.Number { // it was kept from an earlier epoch
+		view = w.run.Block
+	}
 	if c.score.Run != 0 {
-		at = repute.At{Block: c.score.Block.Number}
+		at = repute.At{Block: view.Number}
 	}
 	if c.evidence, err = r.evidence(ctx, id, at, w, weights); err != nil {
 		return p, err
 	}
 	if c.score.Run != 0 {
-		c.evidence.Block = c.score.Block
+		c.evidence.Block = view
 		if err := r.addManifest(ctx, &c); err != nil {
 			return p, err
 		}

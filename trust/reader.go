@@ -59,7 +59,9 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 // Account explains a score, with what it would be without some of the raters.
 type Account struct {
 	// Score is the stored one, the zero one where none was computed; then the explanation
-	// is of what the parameters make of the evidence when nobody is vouched for.
+	// is of what the parameters make of the evidence when nobody is vouched for. Where the
+	// newest one was kept from an earlier epoch it is the exact one of the newest epoch,
+	// which differs by less than store.Tolerance: the earlier graph need not be read.
 	Score repute.Score
 	AsOf  repute.AsOf // the view in which it is the agent's score
 	Explanation
@@ -152,6 +154,11 @@ func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c
 		}
 		c.evidence, err = r.evidence(ctx, id, at, c.world, c.world.weights)
 		return c, err
+	}
+	if !c.score.Final {
+		if found, err := r.renew(ctx, &c); found || err != nil {
+			return c, err
+		}
 	}
 	if c.world, err = r.world(ctx, id.ChainID, c.score.Run); err != nil {
 		return c, err

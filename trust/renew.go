@@ -1,0 +1,51 @@
+package trust
+
+import (
+	"context"
+
+	"repute"
+	"repute/store"
+)
+
+// renew makes a newest score that was kept from an earlier run what the newest run makes
+// of it, which shows the same. It finds none when the stored score is of the newest run,
+// or the newest run makes another one that is about to be stored: then the stored one
+// is told by its own run, whose graph somebody had in use until now.
+func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
+	id := c.score.Agent
+	run, err := r.db.TrustRun(ctx, id.ChainID, 0)
+	if err != nil || run.Run == c.score.Run {
+		return false, err
+	}
+	n := judged{asOf: c.asOf, score: c.score}
+	if n.world, err = r.worldFor(ctx, run); err != nil {
+		return false, err
+	}
+	subjects, err := r.db.TrustSubjects(ctx, id.ChainID, []repute.TokenID{id.TokenID}, nil, n.world.validations)
+	if err != nil || len(subjects) == 0 {
+		return false, err
+	}
+	subjects[0].Block = run.Block
+	if subjects[0].Updated.Number > run.Block.Number {
+		subjects[0].Block = subjects[0].Updated
+	}
+	n.evidence = EvidenceOf(subjects[0], n.world.weights)
+	if err := r.addManifest(ctx, &n); err != nil || n.evidence.Validations != run.Validations {
+		return false, err
+	}
+	result := Score(n.evidence, n.world.params)
+	if n.score, err = StoredScore(&result); err != nil || !shownSame(&n.score, &c.score) {
+		return false, err
+	}
+	s := &n.score
+	s.Run, s.Epoch, s.Scorer, s.Params, s.Tags, s.Roots, s.Links = run.Run, run.Epoch, run.Scorer, run.Params, run.Tags, run.Roots, run.Links
+	s.Block, s.Evidence = n.evidence.Block, c.score.Evidence
+	*c = n
+	return true, nil
+}
+
+// shownSame tells whether two scores show the same but for what age changes.
+func shownSame(a, b *repute.Score) bool {
+	near := func(x, y repute.Points) bool { return size(x-y) < store.Tolerance }
+	return a.Rated == b.Rated && a.Tier == b.Tier && near(a.Score, b.Score) && near(a.Low, b.Low) && near(a.High, b.High) && near(a.Mean, b.Mean)
+}
