@@ -85,6 +85,11 @@ func TestQuietEpochWritesNoScore(t *testing.T) {
 		a.Score.Score-kept.Score >= store.Tolerance || kept.Score-a.Score.Score >= store.Tolerance {
 		t.Errorf("explained %+v, stored %+v", a.Score, kept)
 	}
+	f, err := r.Explain(t.Context(), kept.Agent, repute.At{Finality: repute.Finalized}, nil)
+	ok(t, err)
+	if f.Score.Run != second.Run || !f.Score.Final || f.Score.Block.Number != 70 || f.Result.Score != a.Result.Score {
+		t.Errorf("explained final %+v, newest %+v", f.Score, a.Score)
+	}
 	l.later += 10 * 24 * time.Hour
 	l.pad(80)
 	l.store(t, db, 80)

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -25,7 +26,8 @@ type ReaderOptions struct {
 type Reader struct {
 	db     *store.DB
 	params *Params
-	worlds *hold[worldKey, *basis]
+	worlds *hold[worldKey, *basis] // of the newest runs
+	older  *hold[worldKey, *basis] // of runs that somebody asks for by an old block
 	walks  *hold[walkKey, *Weights]
 }
 
@@ -49,10 +51,13 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 	if o.Memory <= 0 {
 		o.Memory = 256 << 20
 	}
-	turn := make(chan struct{}, 1)
 	r := &Reader{db: db, params: o.Params}
-	r.worlds = newHold(o.Memory/2, turn, (*basis).size, func(k worldKey) string { return fmt.Sprint(k) })
-	r.walks = newHold(o.Memory/2, turn, (*Weights).size, func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
+	name := func(k worldKey) string { return fmt.Sprint(k) }
+	// Each has its own turn: nobody who asks for an old graph holds up the newest one, which
+	// is read once for all and may take as long as an engine's.
+	r.worlds = newHold(bounds{"the graph of the newest epoch", maxGraphRead, 0, o.Memory / 2}, (*basis).size, name)
+	r.older = newHold(bounds{"the graph of an earlier epoch", 2 * time.Minute, 4, o.Memory / 4}, (*basis).size, name)
+	r.walks = newHold(bounds{"a walk by other roots", 2 * time.Minute, 0, o.Memory / 4}, (*Weights).size, func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
 	return r, nil
 }
 
@@ -82,7 +87,8 @@ const strongest = 3
 // Explain tells what an agent's stored score is made of: the newest one for latest,
 // else the final one of the last epoch up to the block. without names raters whose
 // words to leave out in a counterfactual. repute.ErrNotFound as in store.DB.Agent, a
-// *PrunedError where the inputs of the score are gone.
+// *PrunedError where the inputs of the score are gone, repute.ErrUnavailable where too
+// many ask for graphs of earlier epochs or one takes too long.
 func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account, err error) {
 	// Between two reads a reorganisation may replace what was read first.
 	for range 3 {
@@ -155,7 +161,7 @@ func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c
 		c.evidence, err = r.evidence(ctx, id, at, c.world, c.world.weights)
 		return c, err
 	}
-	if !c.score.Final {
+	if at.Finality == repute.Latest && !c.score.Final || at.Finality == repute.Finalized {
 		if found, err := r.renew(ctx, &c); found || err != nil {
 			return c, err
 		}
@@ -209,8 +215,13 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64) (*basis, error) 
 }
 
 func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error) {
-	if w, ok := r.worlds.peek(worldKey{chain: chainID, run: run}); ok {
+	key := worldKey{chain: chainID, run: run}
+	if w, ok := r.worlds.peek(key); ok {
 		return w, nil
+	}
+	newest, err := r.db.TrustRun(ctx, chainID, 0)
+	if err == nil && newest.Run == run {
+		return r.worldFor(ctx, newest)
 	}
 	stored, err := r.db.TrustRun(ctx, chainID, run)
 	if errors.Is(err, repute.ErrNotFound) {
@@ -219,7 +230,7 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 	if err != nil {
 		return nil, err
 	}
-	return r.worldFor(ctx, stored)
+	return r.older.get(ctx, key, func(ctx context.Context) (*basis, error) { return basisOf(ctx, r.db, stored) })
 }
 
 func (r *Reader) worldFor(ctx context.Context, run store.TrustRun) (*basis, error) {

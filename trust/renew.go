@@ -7,13 +7,17 @@ import (
 	"repute/store"
 )
 
-// renew makes a newest score that was kept from an earlier run what the newest run makes
-// of it, which shows the same. It finds none when the stored score is of the newest run,
-// or the newest run makes another one that is about to be stored: then the stored one
-// is told by its own run, whose graph somebody had in use until now.
+// renew makes a score that was kept from an earlier run what the newest run makes of it,
+// which shows the same: a final one what the newest closed run makes. It finds none when the
+// stored score is of that run, or the run makes another one that is about to be stored:
+// then the stored one is told by its own run, whose graph somebody had in use until now.
 func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	id := c.score.Agent
-	run, err := r.db.TrustRun(ctx, id.ChainID, 0)
+	newest := r.db.ClosedTrustRun
+	if !c.score.Final {
+		newest = func(ctx context.Context, chain uint64) (store.TrustRun, error) { return r.db.TrustRun(ctx, chain, 0) }
+	}
+	run, err := newest(ctx, id.ChainID)
 	if err != nil || run.Run == c.score.Run {
 		return false, err
 	}
@@ -21,12 +25,16 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	if n.world, err = r.worldFor(ctx, run); err != nil {
 		return false, err
 	}
-	subjects, err := r.db.TrustSubjects(ctx, id.ChainID, []repute.TokenID{id.TokenID}, nil, n.world.validations)
+	var as *uint64
+	if c.score.Final {
+		as = &run.Block.Number
+	}
+	subjects, err := r.db.TrustSubjects(ctx, id.ChainID, []repute.TokenID{id.TokenID}, as, n.world.validations)
 	if err != nil || len(subjects) == 0 {
 		return false, err
 	}
 	subjects[0].Block = run.Block
-	if subjects[0].Updated.Number > run.Block.Number {
+	if as == nil && subjects[0].Updated.Number > run.Block.Number {
 		subjects[0].Block = subjects[0].Updated
 	}
 	n.evidence = EvidenceOf(subjects[0], n.world.weights)
@@ -39,7 +47,7 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	}
 	s := &n.score
 	s.Run, s.Epoch, s.Scorer, s.Params, s.Tags, s.Roots, s.Links = run.Run, run.Epoch, run.Scorer, run.Params, run.Tags, run.Roots, run.Links
-	s.Block, s.Evidence = n.evidence.Block, c.score.Evidence
+	s.Block, s.Evidence, s.Final = n.evidence.Block, c.score.Evidence, c.score.Final
 	*c = n
 	return true, nil
 }
