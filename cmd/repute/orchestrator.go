@@ -71,7 +71,7 @@ func (s *service) orchestrate(ctx context.Context, h hands) error {
 
 // control makes the routes under /v1 beside those of the API, and gives tools those of
 // the orchestrator.
-func (s *service) control(ctx context.Context, beside http.Handler, shared *redis.Client, tools *mcp.Server) (http.Handler, error) {
+func (s *service) control(ctx context.Context, h hands, beside http.Handler, shared *redis.Client, tools *mcp.Server) (http.Handler, error) {
 	desk, err := orchestrator.NewDesk(s.db)
 	if err != nil {
 		return nil, err
@@ -86,7 +86,8 @@ func (s *service) control(ctx context.Context, beside http.Handler, shared *redi
 	}
 	c := &s.config.Orchestrator
 	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Agents: s.config.outside(),
-		Tokens: c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Tools: tools,
+		Operator: h.operator,
+		Tokens:   c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Tools: tools,
 		Done: ctx.Done(), Redis: shared, Logger: s.log,
 		Limits: control.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {

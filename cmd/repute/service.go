@@ -111,7 +111,7 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		}
 		handler := a.Handler()
 		if s.config.has("orchestrator") {
-			if handler, err = s.control(ctx, handler, shared, tools); err != nil {
+			if handler, err = s.control(ctx, h, handler, shared, tools); err != nil {
 				return err
 			}
 		}

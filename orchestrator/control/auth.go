@@ -52,6 +52,9 @@ func (c *Control) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		a := &about{denied: httpapi.ErrUnauthorized}
 		e.SetRequest(e.Request().WithContext(context.WithValue(e.Request().Context(), aboutKey{}, a)))
 		scheme, text, _ := strings.Cut(e.Request().Header.Get("Authorization"), " ")
+		if key := e.Request().Header.Get("X-API-Key"); text == "" && key != "" { // as plugins of chats send it
+			scheme, text = "bearer", key
+		}
 		if text == "" || !strings.EqualFold(scheme, "bearer") {
 			return next(e)
 		}

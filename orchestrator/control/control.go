@@ -18,6 +18,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/orchestrator"
+	"repute/orchestrator/operate"
 	"repute/policy"
 	"repute/store"
 	"repute/trust"
@@ -45,6 +46,9 @@ type Options struct {
 	// PublicURL is where callers reach this handler, for links in published files. Empty:
 	// files have no links.
 	PublicURL string
+	// Operator acts on chains for the operator of this service. Nil: no wallet is
+	// configured, and its routes say so.
+	Operator *operate.Operator
 	// DefaultChain completes bare token ids where several chains are indexed.
 	DefaultChain uint64
 	// Tools gets OpenFi's tools, which are the routes for agents. Nil: there are none.
@@ -128,6 +132,8 @@ func New(o Options) (*Control, error) {
 	c.use()
 	c.huma = huma.NewAPI(humaConfig(), literal{humaecho.New(c.echo, humaConfig()).Adapter()})
 	c.mount()
+	c.mountActs()
+	c.mountIngress()
 	c.mountPlain()
 	c.mountFiles()
 	if c.openapi, err = httpapi.Describe(c.huma.OpenAPI()); err != nil {

@@ -25,8 +25,8 @@ func (c *Control) use() {
 	e.Use(httpapi.Identify, c.observe, httpapi.Catch, httpapi.Secure,
 		middleware.CORSWithConfig(middleware.CORSConfig{
 			AllowOrigins:  []string{"*"}, // no cookies: a page of another site has no token to send
-			AllowMethods:  []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodDelete},
-			AllowHeaders:  []string{"Authorization", "Content-Type", "Idempotency-Key", "Last-Event-ID"},
+			AllowMethods:  []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
+			AllowHeaders:  []string{"Authorization", "X-API-Key", "Content-Type", "Idempotency-Key", "Last-Event-ID"},
 			ExposeHeaders: []string{"Location", httpapi.RetryAfter, httpapi.RequestIDHeader},
 			MaxAge:        3600,
 		}), c.limiter.Limit(func(echo.Context) bool { return c.limits.Rate < 0 }, nil, "the events of a run tell more than asking for it again and again"),

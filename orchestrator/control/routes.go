@@ -110,13 +110,20 @@ func write[R, I, B any](c *Control, method, path, id, summary string, handle fun
 func describeBody[R any](c *Control, op *huma.Operation) {
 	t := reflect.TypeFor[R]()
 	item := c.huma.OpenAPI().Paths[op.Path]
-	if t == reflect.TypeFor[none]() || item == nil || item.Post == nil {
+	if t == reflect.TypeFor[none]() || item == nil {
 		return
 	}
-	described := *item.Post
+	at := &item.Post
+	if op.Method == http.MethodPut {
+		at = &item.Put
+	}
+	if *at == nil {
+		return
+	}
+	described := **at
 	described.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{
 		"application/json": {Schema: c.huma.OpenAPI().Components.Schemas.Schema(t, true, "")}}}
-	item.Post = &described
+	*at = &described
 }
 
 func written[R, I, B any](ctx context.Context, in *I, handle func(context.Context, string, *I, R) (*answer[B], error)) (*answer[B], error) {

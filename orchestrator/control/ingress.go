@@ -1,0 +1,92 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+
+	"repute"
+	"repute/internal/httpapi"
+)
+
+// IngressTask is a task that came out of a chat. Fields that only the chat needs are
+// kept with the task's input.
+type IngressTask struct {
+	Goal        string          `json:"goal" doc:"what to do"`
+	Input       json.RawMessage `json:"input,omitempty" doc:"any JSON for the coordinator"`
+	Coordinator string          `json:"coordinatorSlug,omitempty" doc:"the configured one when absent"`
+	Terms
+	Channel   string `json:"channel,omitempty" doc:"of the chat, such as telegram"`
+	Sender    string `json:"sender,omitempty" doc:"who asked there"`
+	MessageID string `json:"messageId,omitempty" doc:"makes a message that is delivered twice one task"`
+	Key       string `json:"idempotencyKey,omitempty" doc:"the same; also the header Idempotency-Key"`
+}
+
+// Ingress says where a task that came out of a chat can be followed.
+type Ingress struct {
+	TaskID   string            `json:"taskId"`
+	RunID    string            `json:"runId"`
+	Status   repute.TaskStatus `json:"status" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
+	Task     string            `json:"task" doc:"path"`
+	Run      string            `json:"run" doc:"path"`
+	Receipts string            `json:"receipts" doc:"path"`
+	Events   string            `json:"events" doc:"path of a stream"`
+}
+
+// mountIngress serves the route by which OpenClaw's plugin hands tasks in. What else it
+// asks for it finds under the routes of agents and runs.
+func (c *Control) mountIngress() {
+	write[IngressTask](c, http.MethodPost, "/ingress/openclaw/task", "submit-openclaw-task", "Ask for a task out of a chat; the token may also be in X-API-Key", c.ingress)
+	read(c, "/runs/{id}/receipts/{receipt}", "get-receipt", "One receipt of a run", c.getReceipt)
+}
+
+func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r IngressTask) (*answer[Ingress], error) {
+	for name, text := range map[string]string{"channel": r.Channel, "sender": r.Sender, "messageId": r.MessageID} {
+		if len(text) > maxKey-8 || httpapi.Clean(text) != text {
+			return nil, repute.Invalid(name, "is too long or no text", "at most 72 bytes")
+		}
+	}
+	if r.Key == "" && in.Key == "" && r.MessageID != "" {
+		r.Key = "chat/" + r.MessageID
+	}
+	task := TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: r.Terms, Key: r.Key}
+	if len(r.Input) == 0 && (r.Channel != "" || r.Sender != "") {
+		task.Input = encoded(map[string]string{"channel": r.Channel, "sender": r.Sender})
+	}
+	submitted, err := c.submitTask(ctx, by, in, task)
+	if err != nil {
+		return nil, err
+	}
+	t := submitted.Body
+	out := say(&Ingress{TaskID: t.ID, RunID: t.RunID, Status: t.Status, Task: prefix + "/tasks/" + t.ID, Run: prefix + "/runs/" + t.RunID,
+		Receipts: prefix + "/runs/" + t.RunID + "/receipts", Events: prefix + "/runs/" + t.RunID + "/events"})
+	out.Status, out.Location = submitted.Status, submitted.Location
+	return out, nil
+}
+
+type receiptInput struct {
+	ID      string `path:"id"`
+	Receipt string `path:"receipt"`
+}
+
+func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Receipt], error) {
+	wanted, err := number("receipt", in.Receipt)
+	if err != nil {
+		return nil, err
+	}
+	run, err := c.run(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.db.RunReceipts(ctx, run.ID)
+	if err != nil {
+		return nil, err
+	}
+	for _, r := range list {
+		if r.ID == wanted {
+			w := receiptOnWire(r)
+			return say(&w), nil
+		}
+	}
+	return nil, &repute.MissingError{What: "receipt " + in.Receipt + " of run " + run.ID, Why: "is not there"}
+}

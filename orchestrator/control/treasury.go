@@ -1,0 +1,191 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+
+	"repute"
+	"repute/internal/httpapi"
+	"repute/orchestrator"
+	"repute/orchestrator/operate"
+)
+
+// mountActs serves what the operator does on a chain by itself.
+func (c *Control) mountActs() {
+	read(c, "/treasury/status", "get-treasury-status", "The treasury: balance, owner, paused", c.treasuryStatus)
+	read(c, "/treasury/policies/{slug}", "get-treasury-policy", "What the treasury lets an agent do", c.treasuryPolicy)
+	write[operate.PolicyChange](c, http.MethodPut, "/treasury/policies/{slug}", "configure-treasury-policy", "Change what the treasury lets an agent do; what is absent stays", c.configurePolicy)
+	write[operate.Call](c, http.MethodPost, "/treasury/calls", "execute-call", "Call a target by the treasury, for an agent", acting(c, (*operate.Operator).ExecuteCall))
+	write[operate.Transfer](c, http.MethodPost, "/treasury/transfers", "transfer-erc20", "Move tokens out of the treasury, for an agent", acting(c, (*operate.Operator).TransferERC20))
+	write[operate.Identity](c, http.MethodPost, "/identities", "register-identity", "Register an agent onchain, or bring its registration up to date", acting(c, (*operate.Operator).RegisterIdentity))
+	write[operate.AgentWallet](c, http.MethodPost, "/agents/{slug}/wallet", "set-agent-wallet", "Give an agent another wallet", c.setWallet)
+	write[operate.Feedback](c, http.MethodPost, "/feedback", "post-feedback", "Give feedback onchain by a configured key", acting(c, (*operate.Operator).PostFeedback))
+	read(c, "/acts", "list-acts", "What the operator did by itself, newest first", c.listActs)
+	read(c, "/acts/{id}", "get-act", "An act, with what became of its transactions", c.getAct)
+}
+
+// actInput says how an act is done.
+type actInput struct {
+	DryRun  string `query:"dry_run" doc:"true: simulate and decide, store and send nothing"`
+	Approve string `query:"approve" doc:"true: the caller approves what the policy leaves to a person"`
+	Key     string `header:"Idempotency-Key" doc:"makes asking twice one act"`
+}
+
+type slugActInput struct {
+	actInput
+	Slug string `path:"slug"`
+}
+
+// how reads an actInput.
+func (in *actInput) how(by string) (h operate.How, err error) {
+	h = operate.How{By: by, Key: in.Key}
+	if httpapi.Clean(in.Key) != in.Key {
+		return h, repute.Invalid("Idempotency-Key", "is no text", "at most 80 bytes")
+	}
+	if h.DryRun, err = truth("dry_run", in.DryRun); err != nil {
+		return h, err
+	}
+	h.Approve, err = truth("approve", in.Approve)
+	return h, err
+}
+
+// truth reads true or false; empty is false.
+func truth(field, text string) (bool, error) {
+	if text == "" {
+		return false, nil
+	}
+	v, err := strconv.ParseBool(text)
+	if err != nil {
+		return false, repute.Invalid(field, fmt.Sprintf("%.20q is neither", text), "true or false")
+	}
+	return v, nil
+}
+
+// operator is who acts; repute.ErrNotFound where no wallet is configured.
+func (c *Control) operator() (*operate.Operator, error) {
+	if c.o.Operator == nil {
+		return nil, &repute.MissingError{What: "wallet", Why: "is not configured here", Hint: "orchestrator.wallets in the configuration"}
+	}
+	return c.o.Operator, nil
+}
+
+// acting mounts an act whose body says all.
+func acting[R any](c *Control, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) func(context.Context, string, *actInput, R) (*answer[operate.Act], error) {
+	return func(ctx context.Context, by string, in *actInput, r R) (*answer[operate.Act], error) {
+		return c.acts(ctx, by, in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) })
+	}
+}
+
+func (c *Control) acts(_ context.Context, by string, in *actInput, do func(*operate.Operator, operate.How) (operate.Act, error)) (*answer[operate.Act], error) {
+	o, err := c.operator()
+	if err != nil {
+		return nil, err
+	}
+	h, err := in.how(by)
+	if err != nil {
+		return nil, err
+	}
+	act, err := do(o, h)
+	var denied *orchestrator.DeniedError
+	if errors.As(err, &denied) && act.ID != "" {
+		p := *httpapi.ErrorOf(err)
+		p.Hint = "nothing was sent; see " + prefix + "/acts/" + act.ID
+		return nil, &p
+	}
+	if err != nil {
+		return nil, err
+	}
+	out := say(&act)
+	if act.ID != "" {
+		out.Location = prefix + "/acts/" + act.ID
+	}
+	if act.Status == operate.Pending {
+		out.Status = http.StatusAccepted
+	}
+	return out, nil
+}
+
+func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[operate.TreasuryStatus], error) {
+	o, err := c.operator()
+	if err != nil {
+		return nil, err
+	}
+	s, err := o.TreasuryStatus(ctx)
+	return say(&s), err
+}
+
+func (c *Control) treasuryPolicy(ctx context.Context, in *slugInput) (*answer[operate.TreasuryPolicy], error) {
+	o, err := c.operator()
+	if err != nil {
+		return nil, err
+	}
+	p, err := o.TreasuryPolicy(ctx, in.Slug)
+	return say(&p), err
+}
+
+func (c *Control) configurePolicy(ctx context.Context, by string, in *slugActInput, r operate.PolicyChange) (*answer[operate.Act], error) {
+	if r.AgentSlug != "" && r.AgentSlug != in.Slug {
+		return nil, repute.Invalid("agentSlug", "is another than that of the path", "one of both")
+	}
+	r.AgentSlug = in.Slug
+	return c.acts(ctx, by, &in.actInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.ConfigurePolicy(ctx, r, h) })
+}
+
+func (c *Control) setWallet(ctx context.Context, by string, in *slugActInput, r operate.AgentWallet) (*answer[operate.Act], error) {
+	if r.Slug != "" && r.Slug != in.Slug {
+		return nil, repute.Invalid("slug", "is another than that of the path", "one of both")
+	}
+	r.Slug = in.Slug
+	return c.acts(ctx, by, &in.actInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.SetAgentWallet(ctx, r, h) })
+}
+
+// ActList is a page of acts.
+type ActList struct {
+	Acts []operate.Act `json:"acts"`
+	Next string        `json:"nextCursor,omitempty"`
+}
+
+type actsInput struct {
+	Limit  string `query:"limit" doc:"1 to 200, 50 when absent"`
+	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
+}
+
+func (c *Control) listActs(ctx context.Context, in *actsInput) (*answer[ActList], error) {
+	o, err := c.operator()
+	if err != nil {
+		return nil, err
+	}
+	size, err := pageSize(in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	before, id, err := readCursor(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	list, err := o.Acts(ctx, before, id, size+1)
+	if err != nil {
+		return nil, err
+	}
+	out := ActList{Acts: list}
+	if len(list) > size {
+		out.Acts = list[:size]
+		out.Next = cursorOf(*list[size-1].Created, list[size-1].ID)
+	}
+	return say(&out), nil
+}
+
+func (c *Control) getAct(ctx context.Context, in *idInput) (*answer[operate.Act], error) {
+	o, err := c.operator()
+	if err != nil {
+		return nil, err
+	}
+	if err := known("act", in.ID); err != nil {
+		return nil, err
+	}
+	act, err := o.Act(ctx, in.ID)
+	return say(&act), err
+}

@@ -1,0 +1,150 @@
+package control_test
+
+import (
+	"encoding/hex"
+	"fmt"
+	"math/big"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute/contracts/bindings"
+	"repute/devnet"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+	"repute/orchestrator/operate"
+	"repute/orchestrator/wallet"
+)
+
+// treasuryHouse is a house with a wallet on a chain, whose treasury holds 1,000 wei, of
+// which the agent "plain" may move 100 at once.
+func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
+	t.Helper()
+	d, err := devnet.Start(t.Context(), devnet.Options{Accounts: 4})
+	ok(t, err)
+	t.Cleanup(func() { _ = d.Close() })
+	owner, operator, b, abi := d.Account(0), d.Account(1), d.Batch(), bindings.NewOpenFiTreasury()
+	at := crypto.CreateAddress(owner.Address, 0)
+	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), abi.PackConstructor(owner.Address)...))
+	b.Pay(owner, at, big.NewInt(1000))
+	b.Send(owner, &at, abi.PackSetPolicy(crypto.Keccak256Hash([]byte("plain")), true, operator.Address, big.NewInt(100), big.NewInt(250), big.NewInt(0), false, false))
+	_, err = b.Mine(t.Context())
+	ok(t, err)
+	d.SetPeriod(20 * time.Millisecond)
+	t.Cleanup(func() { d.SetPeriod(0) })
+	key := func(a devnet.Account) wallet.SignerConfig {
+		path := filepath.Join(t.TempDir(), "key")
+		ok(t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(a.Key))), 0o600))
+		return wallet.SignerConfig{KeyFile: path}
+	}
+	c := d.Chain()
+	return newHouse(t, func(o *control.Options) {
+		w, err := wallet.Open(t.Context(), o.DB, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
+			Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator), Owner: key(owner),
+			Identities: map[string]wallet.SignerConfig{"plain": key(d.Account(2))}, Confirmations: 1, Poll: 10 * time.Millisecond}}})
+		ok(t, err)
+		t.Cleanup(w.Close)
+		o.Operator = operate.New(o.DB, w, operate.Options{Policy: o.Policy, Lenient: true, TrustChain: c.ID, ExecutionChain: c.ID, PublicURL: o.PublicURL, Wait: 30 * time.Second})
+		o.Limits.Timeout = time.Minute
+	}, agents...)
+}
+
+func TestTreasuryRoutes(t *testing.T) {
+	h := treasuryHouse(t, worker{slug: "plain"})
+	var s operate.TreasuryStatus
+	h.into(h.call(http.MethodGet, "/v1/treasury/status", ""), 200, &s)
+	var p operate.TreasuryPolicy
+	h.into(h.call(http.MethodGet, "/v1/treasury/policies/plain", ""), 200, &p)
+	if s.Balance != "1000" || !p.Active || p.NativePerTxCapWei != "100" {
+		t.Fatalf("status %+v, policy %+v", s, p)
+	}
+	const pay = `{"agentSlug":"plain","target":"0x00000000000000000000000000000000000000aa","value":"%s"}`
+	if r := h.call(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "40")); r.status != 401 {
+		t.Errorf("without a token: %d", r.status)
+	}
+	var dry, done, again, put operate.Act
+	h.into(h.ann(http.MethodPost, "/v1/treasury/calls?dry_run=true", fmt.Sprintf(pay, "40")), 200, &dry)
+	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "40"), "Idempotency-Key", "k"), 200, &done)
+	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "40"), "Idempotency-Key", "k"), 200, &again)
+	if dry.Status != operate.Simulated || dry.ID != "" || done.Status != operate.Confirmed || done.AskedBy != "ann" || again.ID != done.ID || done.Transactions[0].Hash == "" {
+		t.Fatalf("dry %+v, done %+v, again %+v", dry, done, again)
+	}
+	if r := h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "101")); r.status != 400 || !strings.Contains(string(r.body), "over the cap of 100") || !strings.Contains(string(r.body), "/v1/acts/act_") {
+		t.Errorf("over the cap: %d %s", r.status, r.body)
+	}
+	h.into(h.ann(http.MethodPut, "/v1/treasury/policies/plain", `{"nativePerTxCapWei":"120"}`), 200, &put)
+	h.into(h.call(http.MethodGet, "/v1/treasury/policies/plain", ""), 200, &p)
+	if put.Status != operate.Confirmed || p.NativePerTxCapWei != "120" || p.NativeWindowCapWei != "250" || p.NativeWindowSpentWei != "40" {
+		t.Errorf("put %+v, policy %+v", put, p)
+	}
+	var list control.ActList
+	h.into(h.call(http.MethodGet, "/v1/acts?limit=2", ""), 200, &list)
+	if len(list.Acts) != 2 || list.Acts[0].ID != put.ID || list.Acts[1].Status != operate.Refused || list.Next == "" {
+		t.Fatalf("acts %+v", list)
+	}
+	h.into(h.call(http.MethodGet, "/v1/acts?limit=2&cursor="+list.Next, ""), 200, &list)
+	if len(list.Acts) != 1 || list.Acts[0].ID != done.ID {
+		t.Errorf("second page %+v", list)
+	}
+	h.into(h.call(http.MethodGet, "/v1/acts/"+done.ID, ""), 200, &again)
+	for path, body := range map[string]string{"/v1/treasury/calls?dry_run=maybe": fmt.Sprintf(pay, "1"), "/v1/treasury/calls": `{"agentSlug":"plain","amount":"1"}`, "/v1/treasury/transfers": `{"agentSlug":"plain"}`,
+		"/v1/feedback": `{"agentId":"1","fromAddress":"0x00000000000000000000000000000000000000aa"}`, "/v1/agents/plain/wallet": `{"operatorWallet":"x"}`, "/v1/identities": `{"slug":"No"}`} {
+		if r := h.ann(http.MethodPost, path, body); r.status != 400 && r.status != 409 {
+			t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	var identity operate.Act
+	h.into(h.ann(http.MethodPost, "/v1/identities", `{"slug":"plain"}`), 200, &identity)
+	var a control.Agent
+	h.into(h.call(http.MethodGet, "/v1/agents/plain", ""), 200, &a)
+	if identity.AgentID == "" || a.AgentID != identity.AgentID {
+		t.Errorf("registered %+v, agent %+v", identity, a)
+	}
+}
+
+func TestNoWallet(t *testing.T) {
+	h := newHouse(t, nil)
+	for _, path := range []string{"/v1/treasury/status", "/v1/treasury/policies/plain", "/v1/acts", "/v1/acts/act_1"} {
+		if r := h.call(http.MethodGet, path, ""); r.status != 404 || !strings.Contains(string(r.body), "not configured") {
+			t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+}
+
+// A message of a chat becomes one task, however often it is delivered.
+func TestIngress(t *testing.T) {
+	h := newHouse(t, nil, worker{slug: "plain"})
+	const message = `{"goal":"do it","channel":"telegram","sender":"ann","messageId":"17"}`
+	if r := h.call(http.MethodPost, "/v1/ingress/openclaw/task", message, "X-API-Key", "another-token-that-is-wrong"); r.status != 401 {
+		t.Fatalf("with a wrong key: %d", r.status)
+	}
+	var first, again control.Ingress
+	h.into(h.call(http.MethodPost, "/v1/ingress/openclaw/task", message, "X-API-Key", annsToken), http.StatusCreated, &first)
+	h.into(h.call(http.MethodPost, "/v1/ingress/openclaw/task", message, "X-API-Key", annsToken), http.StatusOK, &again)
+	if first.TaskID == "" || first.RunID == "" || again.TaskID != first.TaskID || first.Run != "/v1/runs/"+first.RunID {
+		t.Fatalf("first %+v, again %+v", first, again)
+	}
+	h.waits(first.RunID, "the run ends", func(r control.Run) bool { return r.EndedAt != nil })
+	var list control.ReceiptList
+	h.into(h.call(http.MethodGet, first.Receipts, ""), 200, &list)
+	if len(list.Receipts) == 0 {
+		t.Fatal("no receipts")
+	}
+	var one control.Receipt
+	h.into(h.call(http.MethodGet, fmt.Sprintf("%s/%d", first.Receipts, list.Receipts[0].ID), ""), 200, &one)
+	if one.Kind != list.Receipts[0].Kind {
+		t.Errorf("receipt %+v, wanted %+v", one, list.Receipts[0])
+	}
+	if r := h.call(http.MethodGet, first.Receipts+"/999999", ""); r.status != 404 {
+		t.Errorf("no such receipt: %d", r.status)
+	}
+	if r := h.ann(http.MethodPost, "/v1/ingress/openclaw/task", `{"goal":""}`); r.status != 400 {
+		t.Errorf("no goal: %d", r.status)
+	}
+}
