@@ -12,6 +12,10 @@ import (
 // every second or two.
 const lastly = "public, max-age=2"
 
+// asked is for an answer that ends at a time of its own: it is kept, but not given again
+// without asking.
+const asked = "public, no-cache"
+
 // steady is a body that can leave out what moves while nothing happens (the
 // clock, the node's head), so that its hash names its content.
 type steady interface{ steady() any }

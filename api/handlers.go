@@ -164,11 +164,15 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 			return nil, unknownAgent(err)
 		}
 	}
-	return ok(ReputationAnswer{
+	out := ok(ReputationAnswer{
 		Agent: ID(id.String()), Scored: scored, Signed: signed, OpenFi: checks, Independence: encodeIndependence(r.Independence),
 		Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag), TagsTotal: Long(r.TagsTotal),
 		Counts: encodeCounts(r.Counts), AsOf: encodeAsOf(r.AsOf),
-	}), nil
+	})
+	if sign {
+		out.CacheControl = asked
+	}
+	return out, nil
 }
 
 func (a *API) feedback(ctx context.Context, ref repute.AgentRef, q *FeedbackQuery) (*output[FeedbackList], error) {

@@ -99,7 +99,13 @@ func rate(rng *rand.Rand, given map[string]uint64) (events []repute.Event) {
 // runEngine keeps scores until all are of the newest state and the epoch's are final.
 func runEngine(t *testing.T, db *store.DB, boundary uint64) {
 	t.Helper()
-	e, err := trust.New(db, trust.EngineOptions{Poll: 10 * time.Millisecond})
+	runEngineBy(t, db, nil, boundary)
+}
+
+// runEngineBy is runEngine with these parameters, nil for the package's.
+func runEngineBy(t *testing.T, db *store.DB, params []byte, boundary uint64) {
+	t.Helper()
+	e, err := trust.New(db, trust.EngineOptions{Params: params, Poll: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -70,6 +70,15 @@ func TestSigned(t *testing.T) {
 	if answer.Signed == nil || answer.AsOf.Finality != "finalized" {
 		t.Fatalf("%s", first.body)
 	}
+	if caching := first.header.Get("Cache-Control"); !strings.Contains(caching, "no-cache") {
+		t.Errorf("a statement ends at a time of its own, but may be reused: %s", caching)
+	}
+	if r := get(t, s, "/agents/8453:0/reputation?signed=1", "If-None-Match", first.header.Get("ETag")); r.status != 304 {
+		again := as[api.ReputationAnswer](t, r)
+		if again.Signed.IssuedAt.Equal(answer.Signed.IssuedAt) { // else a new quarter of the statement's life began
+			t.Errorf("the same statement again: %d", r.status)
+		}
+	}
 	signed := answer.Signed.Signed
 	if err := statement.Verify(signed, keys.Keys, time.Now()); err != nil {
 		t.Error(err)
@@ -94,6 +103,36 @@ func TestSigned(t *testing.T) {
 	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 || !strings.Contains(p.Detail, "scores are behind") {
 		t.Errorf("an old run: %+v", p)
 	}
+}
+
+// A statement that is a new one is not taken for the one that the caller has.
+func TestSignedAnewIsNotTheSame(t *testing.T) {
+	t.Parallel()
+	key, err := crypto.ToECDSA(bytes.Repeat([]byte{3}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := pgtest.New(t)
+	db := open(t, url)
+	l := populate(t, db)
+	if err := db.SetHead(t.Context(), 8453, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	finalScore(t, url, 8453, 2)
+	s := serve(t, api.Options{DB: db, Signer: statement.NewSigner(key, 4*time.Second, time.Time{}, nil)})
+	first := get(t, s, "/agents/8453:0/reputation?signed=1")
+	issued := as[api.ReputationAnswer](t, first).Signed.IssuedAt
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {
+		r := get(t, s, "/agents/8453:0/reputation?signed=1", "If-None-Match", first.header.Get("ETag"))
+		if r.status == 304 {
+			continue
+		}
+		if again := as[api.ReputationAnswer](t, r).Signed; !again.IssuedAt.After(issued) || !again.ExpiresAt.After(time.Now()) {
+			t.Errorf("issued at %s, then at %s until %s", issued, again.IssuedAt, again.ExpiresAt)
+		}
+		return
+	}
+	t.Error("the first statement stays")
 }
 
 // Without a key nothing is signed, and the list of keys is empty.

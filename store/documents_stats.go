@@ -9,16 +9,19 @@ import (
 	"repute"
 )
 
-// URIStats counts the queue of all URIs, of agents, proofs and files, and its outcomes. It reads every URI, so it is for
+// URIStats counts the queue of all URIs, of agents, proofs and files, and its outcomes: a
+// registration or feedback file with errors is invalid. It reads every URI, so it is for
 // operators, not for each request.
 func (db *DB) URIStats(ctx context.Context) (URIStats, error) {
 	stats := URIStats{ByStatus: map[repute.DocumentStatus]int64{}, ByReason: map[string]int64{}}
 	rows, err := db.pool.Query(ctx, `
-		select case when p.errors > 0 then $1 when p.errors = 0 or u.sha256 is not null then $2 when u.reason <> '' then $3 else $4 end as status,
+		select case when coalesce(p.errors, f.errors) > 0 then $1 when u.sha256 is not null then $2 when u.reason <> '' then $3 else $4 end as status,
 			u.reason, count(*), count(u.next_due), count(*) filter (where u.next_due <= now())
 		from uris u
 		left join lateral (
 			select errors from parses where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
+		left join lateral (
+			select errors from file_parses f where f.sha256 = u.sha256 and f.kind = 'feedback' order by parser_version desc limit 1) f on true
 		where u.uri <> '' and (u.next_due is not null or u.fetched_at is not null or u.reason <> '')
 		group by status, u.reason`,
 		repute.DocumentInvalid, repute.DocumentOK, repute.DocumentFailed, repute.DocumentPending)

@@ -340,9 +340,11 @@ func TestURIStats(t *testing.T) {
 	save(t, db, store.FetchResult{URIID: uris["https://x/2"].ID, Body: []byte("x"), Source: "https", FetchedAt: fetched, ParserVersion: 1,
 		Problems: []repute.Problem{{Severity: repute.SeverityError}}})
 	save(t, db, store.FetchResult{URIID: uris["https://x/3"].ID, FetchedAt: fetched, Reason: "timeout", NextDue: time.Now().Add(-time.Minute)})
+	save(t, db, store.FetchResult{URIID: uris["https://x/4"].ID, Body: []byte("feedback"), Source: "https", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
+		Files: []store.FileParse{{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{}, Problems: []repute.Problem{{Severity: repute.SeverityError}}}}})
 	got, err := db.URIStats(context.Background())
-	want := store.URIStats{Total: 5, Due: 1, Planned: 3,
-		ByStatus: map[repute.DocumentStatus]int64{repute.DocumentOK: 1, repute.DocumentInvalid: 1, repute.DocumentFailed: 1, repute.DocumentPending: 2},
+	want := store.URIStats{Total: 5, Due: 1, Planned: 2,
+		ByStatus: map[repute.DocumentStatus]int64{repute.DocumentOK: 1, repute.DocumentInvalid: 2, repute.DocumentFailed: 1, repute.DocumentPending: 1},
 		ByReason: map[string]int64{"timeout": 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("stats = %+v, %v, want %+v", got, err, want)

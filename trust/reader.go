@@ -155,7 +155,7 @@ func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c
 		return c, err
 	}
 	if c.score.Run == 0 {
-		if c.world, err = r.unvouched(ctx, id.ChainID); err != nil {
+		if c.world, err = r.unvouched(ctx, id.ChainID, c.score); err != nil {
 			return c, err
 		}
 		c.evidence, err = r.evidence(ctx, id, at, c.world, c.world.weights)
@@ -208,10 +208,34 @@ func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, 
 	return EvidenceOf(subject, w), nil
 }
 
-// unvouched is a world without roots and edges.
-func (r *Reader) unvouched(ctx context.Context, chainID uint64) (*basis, error) {
+// unvouched is a world without roots and edges, by the parameters of the run that says
+// what an agent without a score has.
+func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Score) (*basis, error) {
+	p, err := r.paramsOf(ctx, none)
+	if err != nil {
+		return nil, err
+	}
 	validations, err := r.db.AllowedValidations(ctx, chainID)
-	return &basis{store.TrustRun{ChainID: chainID}, r.params, NewGraphBuilder().Build().Walk(nil, r.params), validations}, err
+	return &basis{store.TrustRun{ChainID: chainID}, p, NewGraphBuilder().Build().Walk(nil, p), validations}, err
+}
+
+// paramsOf are the parameters that a score names; the reader's own where no engine has run.
+func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*Params, error) {
+	if s.Scorer == "" || s.Params == r.params.Hash && s.Tags == r.params.TagsHash {
+		return r.params, nil
+	}
+	var bodies [2][]byte
+	for i, hash := range []common.Hash{s.Params, s.Tags} {
+		body, err := r.db.TrustInput(ctx, hash)
+		if errors.Is(err, repute.ErrNotFound) {
+			return nil, &PrunedError{fmt.Sprintf("the parameters with sha256 %s", hash)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		bodies[i] = body
+	}
+	return ParseParams(bodies[0], bodies[1])
 }
 
 func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error) {

@@ -1,10 +1,8 @@
 package main
 
 import (
+	"context"
 	"fmt"
-	"io"
-	"maps"
-	"slices"
 	"text/tabwriter"
 
 	"github.com/spf13/cobra"
@@ -31,41 +29,17 @@ epoch on. docs/roots.md describes the file.`,
 }
 
 func (p *program) evidenceImportCommand() *cobra.Command {
-	var replace bool
-	cmd := &cobra.Command{
-		Use:   "import FILE|- [--chain NAME] [--replace]",
-		Short: "add all links of a file, or none where one is wrong",
-		Long:  "The file is YAML, or one JSON object per line: see docs/roots.md. --chain is for entries that name none.",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.importList(cmd.Context(), args[0], func(db *store.DB, in io.Reader, o rootfile.Options) error {
-				links, err := rootfile.ReadLinks(in, o)
-				if err != nil {
-					return err
-				}
-				chains := map[uint64][]repute.TrustLink{}
-				for _, l := range links {
-					chains[l.ChainID] = append(chains[l.ChainID], l.TrustLink)
-				}
-				return importChains(p.stdout, chains, "links", func(chain uint64, of []repute.TrustLink) error {
-					return db.AddLinks(cmd.Context(), chain, of, replace)
-				})
-			})
+	return importCommand(p, fileImport[rootfile.Link]{
+		list: "links", one: "evidence remove takes one away", read: rootfile.ReadLinks,
+		chain: func(l rootfile.Link) uint64 { return l.ChainID },
+		add: func(ctx context.Context, db *store.DB, chain uint64, of []rootfile.Link, replace bool) error {
+			links := make([]repute.TrustLink, len(of))
+			for i, l := range of {
+				links[i] = l.TrustLink
+			}
+			return db.AddLinks(ctx, chain, links, replace)
 		},
-	}
-	cmd.Flags().BoolVar(&replace, "replace", false, "drop the links of the file's chains that it does not list")
-	return cmd
-}
-
-// importChains stores what is of each chain and tells how much it was.
-func importChains[T any](w io.Writer, chains map[uint64][]T, what string, add func(chain uint64, of []T) error) error {
-	for _, chain := range slices.Sorted(maps.Keys(chains)) {
-		if err := add(chain, chains[chain]); err != nil {
-			return err
-		}
-		fmt.Fprintf(w, "%d %s of chain %d\n", len(chains[chain]), what, chain)
-	}
-	return nil
+	})
 }
 
 func (p *program) evidenceRemoveCommand() *cobra.Command {

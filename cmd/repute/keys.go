@@ -4,6 +4,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
 	"time"
 
@@ -66,6 +67,13 @@ func (c *config) checkSigning() error {
 	}
 	s.signer = statement.NewSigner(key, s.Lifetime, since, retired)
 	return nil
+}
+
+// warn says so where nothing is signed yet: a date in the future may be a slip.
+func (s *signingConfig) warn(log *slog.Logger, now time.Time) {
+	if s.signer != nil && s.signer.Since().After(now) {
+		log.Warn("nothing is signed before the key's time", "field", "signing.since", "since", s.signer.Since().UTC().Format(time.RFC3339))
+	}
 }
 
 func (s *signingConfig) key() (field, text string, err error) {

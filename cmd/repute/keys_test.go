@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"log/slog"
 	"os"
 	"path/filepath"
 	"strings"
@@ -159,6 +160,26 @@ func TestVerifySnapshot(t *testing.T) {
 		code, said := command(t, append([]string{"verify-snapshot"}, strings.Fields(tc.args)...)...)
 		if code != tc.code || !strings.Contains(said, tc.want) {
 			t.Errorf("%s: exit %d, %s", tc.args, code, said)
+		}
+	}
+}
+
+// A key that is for later is no error, but may be a slip: the log says so.
+func TestKeyForLaterIsSaid(t *testing.T) {
+	t.Parallel()
+	file := filepath.Join(t.TempDir(), "key")
+	if code, said := command(t, "keys", "new", file); code != 0 {
+		t.Fatal(said)
+	}
+	for since, want := range map[string]string{"2030-01-01": "signing.since", "2029-12-31": "", "": ""} {
+		c := config{Signing: signingConfig{KeyFile: file, Lifetime: time.Hour, Since: since}}
+		if err := c.checkSigning(); err != nil {
+			t.Fatal(err)
+		}
+		var log bytes.Buffer
+		c.Signing.warn(slog.New(slog.NewTextHandler(&log, nil)), time.Date(2029, 12, 31, 12, 0, 0, 0, time.UTC))
+		if want == "" && log.Len() > 0 || !strings.Contains(log.String(), want) {
+			t.Errorf("since %q: %s", since, &log)
 		}
 	}
 }

@@ -12,7 +12,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/contracts"
 	"repute/store"
 	"repute/trust"
 	"repute/trust/rootfile"
@@ -158,78 +157,21 @@ func (p *program) theChain(ctx context.Context, c config, db *store.DB) (uint64,
 }
 
 func (p *program) rootsImportCommand() *cobra.Command {
-	var set string
-	var replace bool
-	cmd := &cobra.Command{
-		Use:   "import FILE|- [--chain NAME] [--replace]",
-		Short: "add all roots of a file, or none where one is wrong",
-		Long:  "The file is YAML, or one JSON object per line: see docs/roots.md. --chain is for entries that name none.",
-		Args:  cobra.ExactArgs(1),
-		RunE: func(cmd *cobra.Command, args []string) error {
-			return p.importList(cmd.Context(), args[0], func(db *store.DB, in io.Reader, o rootfile.Options) error {
-				if err := store.CheckRootSet(set); err != nil {
-					return err
-				}
-				roots, err := rootfile.ReadRoots(in, o)
-				if err != nil {
-					return err
-				}
-				chains := map[uint64][]repute.TrustRoot{}
-				for _, r := range roots {
-					chains[r.ChainID] = append(chains[r.ChainID], r.TrustRoot)
-				}
-				return importChains(p.stdout, chains, "roots", func(chain uint64, of []repute.TrustRoot) error {
-					return db.AddRoots(cmd.Context(), chain, set, of, replace)
-				})
-			})
-		},
-	}
-	setFlag(cmd, &set)
-	cmd.Flags().BoolVar(&replace, "replace", false, "drop the roots of the file's chains that it does not list")
-	return cmd
-}
-
-// importList opens a file of entries and finds out which chain those that name none are of.
-func (p *program) importList(ctx context.Context, name string, read func(*store.DB, io.Reader, rootfile.Options) error) error {
-	in, err := p.openInput(name)
-	if err != nil {
-		return err
-	}
-	defer in.Close()
-	return p.withAnyStore(ctx, func(c config, db *store.DB) error {
-		stored, err := db.Chains(ctx)
-		if err != nil {
-			return err
-		}
-		o := rootfile.Options{Now: time.Now(), Chain: chainNamed(c, plain(stored))}
-		if len(p.flags.chains) > 0 || len(c.Chains) == 1 || len(c.Chains) == 0 && len(stored) == 1 {
-			if o.ChainID, err = p.theChain(ctx, c, db); err != nil {
-				return err
+	set := ""
+	cmd := importCommand(p, fileImport[rootfile.Root]{
+		list: "roots", one: "roots remove takes one away", read: rootfile.ReadRoots,
+		check: func() error { return store.CheckRootSet(set) },
+		chain: func(r rootfile.Root) uint64 { return r.ChainID },
+		add: func(ctx context.Context, db *store.DB, chain uint64, of []rootfile.Root, replace bool) error {
+			roots := make([]repute.TrustRoot, len(of))
+			for i, r := range of {
+				roots[i] = r.TrustRoot
 			}
-		}
-		if err := read(db, in, o); err != nil {
-			return fmt.Errorf("%s: %w", name, err)
-		}
-		return nil
+			return db.AddRoots(ctx, chain, set, roots, replace)
+		},
 	})
-}
-
-// chainNamed finds a chain by the name that the configuration, the database or the list
-// of known networks has for it.
-func chainNamed(c config, stored []repute.Chain) func(string) (uint64, bool) {
-	names := map[string]uint64{}
-	for _, d := range contracts.Deployments() {
-		names[d.Name] = d.ChainID
-	}
-	for _, s := range stored {
-		names[s.Name] = s.ID
-	}
-	for _, own := range c.Chains {
-		if own.ID != 0 {
-			names[own.Name] = own.ID
-		}
-	}
-	return func(name string) (uint64, bool) { id, known := names[name]; return id, known && name != "" }
+	setFlag(cmd, &set)
+	return cmd
 }
 
 // rootList is a set of roots as roots list prints it for programs.

@@ -25,6 +25,7 @@ func TestRootsCommands(t *testing.T) {
 	}
 	good := file("roots.yaml", "roots:\n- {chain: base, address: "+b+", reason: market, weight: 2}\n- {address: "+a+", reason: audits}\n")
 	bad := file("bad.yaml", "roots:\n- {chain: base, address: "+b+", reason: market, expires: 2001-01-01}\n")
+	none := file("none.yaml", "# cut short\n")
 	links := file("links.jsonl", `{"a":"`+b+`","b":"`+a+`","reason":"one funder","source":"https://example.com"}`)
 	for _, step := range []struct {
 		args string
@@ -48,11 +49,14 @@ func TestRootsCommands(t *testing.T) {
 		{"roots import " + good, 2, "line 3, chain: is missing"},
 		{"roots import " + good + " --chain ethereum --set mine", 0, "1 roots of chain 8453"},
 		{"roots list --set mine", 0, a},
+		{"roots import " + none + " --chain base --replace", 2, "roots: the file lists none (give at least one entry; roots remove"},
+		{"roots list --chain base", 0, "audits"},
 		{"roots list --chain base", 0, "audits"},
 		{"roots remove " + a + " --chain base", 0, "removed " + a},
 		{"roots remove " + a + " --chain base", 1, "not found"},
 		{"evidence import " + links, 2, "line 1, chain: is missing"},
 		{"evidence import " + links + " --chain base", 0, "1 links of chain 8453"},
+		{"evidence import " + none + " --chain base --replace", 2, "links: the file lists none"},
 		{"evidence remove " + a + " " + a + " --chain base", 1, "not found"},
 		{"evidence list --chain base", 0, a + "  " + b + "  one funder"},
 		{"evidence remove " + b + " " + a + " --chain base", 0, "removed the link"},

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"slices"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -136,6 +137,7 @@ func (p *program) serveOn(ctx context.Context, c config, end ending) error {
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	stopWith(ctx, cancel, database.gone, errors.New("the private Postgres ended"))
+	c.Signing.warn(log, time.Now())
 	s := newService(c, db, log)
 	s.ending, s.screen = end, screen
 	if err := s.run(ctx, listener); err != nil {

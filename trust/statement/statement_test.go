@@ -177,6 +177,38 @@ func TestVerify(t *testing.T) {
 	}
 }
 
+// A good statement is of no use about somebody else, or about long ago.
+func TestVerifyFor(t *testing.T) {
+	s, keys := signed(t)
+	token, chain, registry := s.Agent, s.Agent, s.Agent
+	token.TokenID = *uint256.NewInt(23)
+	chain.ChainID++
+	registry.Registry[0]++
+	for name, tc := range map[string]struct {
+		agent repute.AgentID
+		age   time.Duration
+		keys  []statement.Key
+		want  error
+	}{
+		"good":             {s.Agent, 0, keys, nil},
+		"old enough":       {s.Agent, 1000 * time.Second, keys, nil},
+		"too old":          {s.Agent, 999 * time.Second, keys, statement.ErrOld},
+		"another token":    {token, 0, keys, statement.ErrAgent},
+		"another chain":    {chain, 0, keys, statement.ErrAgent},
+		"another registry": {registry, 0, keys, statement.ErrAgent},
+		"another key":      {s.Agent, 0, nil, statement.ErrSigner},
+	} {
+		if err := statement.VerifyFor(s, tc.agent, tc.age, tc.keys, issued()); !errors.Is(err, tc.want) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	moved := s
+	moved.Agent = token
+	if err := statement.VerifyFor(moved, token, 0, keys, issued()); !errors.Is(err, statement.ErrSignature) && !errors.Is(err, statement.ErrSigner) {
+		t.Errorf("made to be about another agent: %v", err)
+	}
+}
+
 // What is not final is not signed, nor valid for ever.
 func TestOnlyFinal(t *testing.T) {
 	provisional, undated := score(), score()

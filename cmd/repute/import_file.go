@@ -1,0 +1,115 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"repute"
+	"repute/contracts"
+	"repute/store"
+	"repute/trust/rootfile"
+)
+
+// fileImport is what differs between the lists that are imported from files.
+type fileImport[T any] struct {
+	list  string // what the entries are, in the plural
+	one   string // how to take one away
+	read  func(io.Reader, rootfile.Options) ([]T, error)
+	check func() error // of the flags, before anything is read; may be nil
+	chain func(T) uint64
+	add   func(ctx context.Context, db *store.DB, chain uint64, of []T, replace bool) error
+}
+
+func importCommand[T any](p *program, f fileImport[T]) *cobra.Command {
+	var replace bool
+	cmd := &cobra.Command{
+		Use:   "import FILE|- [--chain NAME] [--replace]",
+		Short: "add all " + f.list + " of a file, or none where one is wrong",
+		Long:  "The file is YAML, or one JSON object per line: see docs/roots.md. --chain is for entries that name none.",
+		Args:  cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			if f.check != nil {
+				if err := f.check(); err != nil {
+					return err
+				}
+			}
+			return p.importList(cmd.Context(), args[0], func(db *store.DB, in io.Reader, o rootfile.Options) error {
+				return f.run(cmd.Context(), p.stdout, db, in, o, replace)
+			})
+		},
+	}
+	cmd.Flags().BoolVar(&replace, "replace", false, "drop the "+f.list+" of the file's chains that it does not list")
+	return cmd
+}
+
+// run stores what is of each chain and tells how much it was. A file without entries is
+// refused: one that was cut short would take all away.
+func (f fileImport[T]) run(ctx context.Context, w io.Writer, db *store.DB, in io.Reader, o rootfile.Options, replace bool) error {
+	entries, err := f.read(in, o)
+	if err != nil {
+		return err
+	}
+	if len(entries) == 0 {
+		return repute.Invalid(f.list, "the file lists none", "give at least one entry; "+f.one)
+	}
+	chains := map[uint64][]T{}
+	for _, e := range entries {
+		chains[f.chain(e)] = append(chains[f.chain(e)], e)
+	}
+	for _, chain := range slices.Sorted(maps.Keys(chains)) {
+		if err := f.add(ctx, db, chain, chains[chain], replace); err != nil {
+			return err
+		}
+		fmt.Fprintf(w, "%d %s of chain %d\n", len(chains[chain]), f.list, chain)
+	}
+	return nil
+}
+
+// importList opens a file of entries and finds out which chain those that name none are of.
+func (p *program) importList(ctx context.Context, name string, read func(*store.DB, io.Reader, rootfile.Options) error) error {
+	in, err := p.openInput(name)
+	if err != nil {
+		return err
+	}
+	defer in.Close()
+	return p.withAnyStore(ctx, func(c config, db *store.DB) error {
+		stored, err := db.Chains(ctx)
+		if err != nil {
+			return err
+		}
+		o := rootfile.Options{Now: time.Now(), Chain: chainNamed(c, plain(stored))}
+		if len(p.flags.chains) > 0 || len(c.Chains) == 1 || len(c.Chains) == 0 && len(stored) == 1 {
+			if o.ChainID, err = p.theChain(ctx, c, db); err != nil {
+				return err
+			}
+		}
+		if err := read(db, in, o); err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		return nil
+	})
+}
+
+// chainNamed finds a chain by the name that the configuration, the database or the list
+// of known networks has for it.
+func chainNamed(c config, stored []repute.Chain) func(string) (uint64, bool) {
+	names := map[string]uint64{}
+	for _, d := range contracts.Deployments() {
+		names[d.Name] = d.ChainID
+	}
+	for _, s := range stored {
+		names[s.Name] = s.ID
+	}
+	for _, own := range c.Chains {
+		if own.ID != 0 {
+			names[own.Name] = own.ID
+		}
+	}
+	return func(name string) (uint64, bool) { id, known := names[name]; return id, known && name != "" }
+}
