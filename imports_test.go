@@ -51,6 +51,7 @@ var allowed = map[string][]string{
 	"internal/pg":                 {},
 	"internal/pgtest":             {"*"},
 	"internal/rpctest":            {"*"},
+	"internal/tracing":            {},
 	"internal/synth":              {".", "contracts", "contracts/bindings"},
 	"cmd/repute":                  {"*"},
 }

@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"go.opentelemetry.io/otel/attribute"
 
 	"repute"
 	"repute/policy"
@@ -149,6 +150,10 @@ func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPR
 	began := time.Now()
 	resp, err := e.o.HTTP.Do(req)
 	if err != nil {
+		var told *url.Error
+		if errors.As(err, &told) { // it quotes the address, whose query may hold secrets
+			err = fmt.Errorf("%s: %w", req.URL.Host, told.Err)
+		}
 		return out, fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
 	}
 	defer resp.Body.Close()
@@ -203,7 +208,7 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	if known && journaled.Done {
 		return journaled.Result, replayed(journaled.Error)
 	}
-	ctx, end := c.w.e.trace.start(ctx, string(r.Kind), "ref", r.Ref)
+	ctx, end := c.w.e.trace.start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", c.step), attribute.String("key", r.Key))
 	answer, callErr := do(ctx, c.RunID+"/"+c.step+"/"+r.Key)
 	if callErr == nil && len(answer) > maxAnswer*2 {
 		callErr = fmt.Errorf("the answer is too large: %w", repute.ErrLimited)

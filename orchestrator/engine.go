@@ -254,10 +254,13 @@ func (e *Engine) work(ctx context.Context, job *river.Job[runJob]) error {
 	defer e.drop(lease, end)
 	w, err := e.workOn(ctx, found, lease, nil)
 	if err == nil {
-		err = w.steps(ctx, job)
+		err = w.steps(e.trace.join(ctx, &w.Run), job)
 	}
 	if err == nil {
 		e.metrics.ended(w.Run.Status)
+		if w.Run.Status.Ended() {
+			e.trace.ended(&w.Run)
+		}
 		return nil
 	}
 	e.log.Warn("run not finished here", "run", job.Args.Root, "error", err)

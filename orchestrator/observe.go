@@ -1,13 +1,9 @@
 package orchestrator
 
 import (
-	"context"
 	"time"
 
 	"github.com/prometheus/client_golang/prometheus"
-	"go.opentelemetry.io/otel/attribute"
-	"go.opentelemetry.io/otel/codes"
-	"go.opentelemetry.io/otel/trace"
 
 	"repute"
 )
@@ -36,23 +32,3 @@ func (m *Metrics) phase(p repute.Phase, s repute.PhaseStatus, took time.Duration
 }
 
 func (m *Metrics) ended(s repute.RunStatus) { m.runs.WithLabelValues(string(s)).Inc() }
-
-// Trace makes a span of each phase and call.
-type Trace struct{ tracer trace.Tracer }
-
-// NewTrace makes a trace of a provider's tracer.
-func NewTrace(p trace.TracerProvider) *Trace { return &Trace{p.Tracer("repute/orchestrator")} }
-
-// start begins a span; end closes it. A nil Trace does nothing.
-func (t *Trace) start(ctx context.Context, name, key, value string) (context.Context, func(error)) {
-	if t == nil {
-		return ctx, func(error) {}
-	}
-	ctx, span := t.tracer.Start(ctx, name, trace.WithAttributes(attribute.String(key, value)))
-	return ctx, func(err error) {
-		if err != nil {
-			span.SetStatus(codes.Error, shorten(err.Error()))
-		}
-		span.End()
-	}
-}

@@ -138,7 +138,7 @@ func (w *work) advance(ctx context.Context, p repute.Phase) error {
 		return nil
 	}
 	started := time.Now()
-	ctx, end := w.e.trace.start(ctx, p.String(), "run", w.Run.ID)
+	ctx, end := w.e.trace.start(ctx, p.String(), aboutRun(&w.Run)...)
 	o := w.perform(ctx, p)
 	end(o.err)
 	if err := w.interrupted(ctx, o.err); err != nil {

@@ -8,6 +8,8 @@ import (
 	"math/big"
 	"strings"
 
+	"go.opentelemetry.io/otel/attribute"
+
 	"repute"
 	"repute/policy"
 	"repute/store"
@@ -141,7 +143,7 @@ type charged struct {
 // broadcast sends an intent and journals what came of it. What is left open stays open:
 // whoever runs the step again finds out.
 func (w *work) broadcast(ctx context.Context, call int64, intent Intent, simulated Simulation) (Sent, error) {
-	ctx, end := w.e.trace.start(ctx, "transaction", "ref", intent.Target.Hex())
+	ctx, end := w.e.trace.start(ctx, "transaction", attribute.String("ref", intent.Target.Hex()), attribute.String("key", intent.ID))
 	sent, err := w.e.o.Chain.Send(ctx, intent)
 	end(err)
 	if err != nil && (errors.Is(err, repute.ErrUnavailable) || ctx.Err() != nil) {

@@ -157,12 +157,19 @@ func (w *work) delegate(ctx context.Context, s Step, inputs map[string]json.RawM
 	if err != nil {
 		return nil, err
 	}
+	return sub.below(ctx)
+}
+
+// below does all phases of a run that is a step of another.
+func (w *work) below(ctx context.Context) (out json.RawMessage, err error) {
+	ctx, end := w.e.trace.start(ctx, "run", aboutRun(&w.Run)...)
+	defer func() { end(err) }()
 	for _, p := range repute.Phases() {
-		if err := sub.advance(ctx, p); err != nil {
+		if err := w.advance(ctx, p); err != nil {
 			return nil, err
 		}
 	}
-	return sub.answer(w)
+	return w.answer(w.parent)
 }
 
 // answer is what a sub-run comes to for the step it is.

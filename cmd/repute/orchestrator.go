@@ -7,8 +7,10 @@ import (
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	sdk "go.opentelemetry.io/otel/sdk/trace"
 
 	"repute"
+	"repute/internal/tracing"
 	"repute/mcp"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
@@ -55,18 +57,41 @@ func (c *config) outside() *http.Client {
 // orchestrate runs tasks until ctx ends.
 func (s *service) orchestrate(ctx context.Context, h hands) error {
 	client := s.config.outside()
+	traces, err := tracing.Open(ctx, version, orchestrator.TraceIDs{}, s.log)
+	if err != nil {
+		return err
+	}
 	e, err := orchestrator.New(s.db, orchestrator.Options{Policy: s.config.Orchestrator.policyNow, HTTP: client, Lenient: s.config.Orchestrator.Development,
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
 		Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
 		Drain:   s.config.Drain,
-		Metrics: orchestrator.NewMetrics(s.registry), Log: s.log})
+		Metrics: orchestrator.NewMetrics(s.registry), Trace: tracesOf(traces), Log: s.log})
 	if err != nil {
 		return err
 	}
+	defer endTraces(traces)
 	go s.config.Orchestrator.file.Watch(ctx, 2*time.Second, s.log)
 	return e.Run(ctx)
+}
+
+// tracesOf is nil where nobody collects traces.
+func tracesOf(p *sdk.TracerProvider) *orchestrator.Trace {
+	if p == nil {
+		return nil
+	}
+	return orchestrator.NewTrace(p)
+}
+
+// endTraces sends what was not sent yet; a collector that does not answer holds up nobody.
+func endTraces(p *sdk.TracerProvider) {
+	if p == nil {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 3*time.Second)
+	defer cancel()
+	_ = p.Shutdown(ctx) // the failure is logged by the provider
 }
 
 // control makes the routes under /v1 beside those of the API, and gives tools those of
