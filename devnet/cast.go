@@ -20,6 +20,9 @@ const (
 	castAccounts = 160
 )
 
+// Watchtowers are the accounts that measure agents in every population of the devnet.
+func Watchtowers(d *Devnet) []Account { return newCast(d).clients[:watchtowers] }
+
 // newCast needs castAccounts accounts. Six clients own agents too, so that trust
 // can flow on from whom the watchtowers rate well.
 func newCast(d *Devnet) cast {

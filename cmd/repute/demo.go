@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"path/filepath"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"repute"
 	"repute/api"
 	"repute/devnet"
+	"repute/store"
 )
 
 func (p *program) demoCommand() *cobra.Command {
@@ -46,6 +48,8 @@ type demo struct {
 	base   string // URL of the API
 	dbURL  string
 	screen *screen
+	crew   *crew
+	rival  net.Listener // of the agent that the ring praises
 }
 
 func (p *program) demo(ctx context.Context, once bool) error {
@@ -59,7 +63,8 @@ func (p *program) demo(ctx context.Context, once bool) error {
 	if !p.flags.set.Changed("log-level") {
 		c.LogLevel = "warn"
 	}
-	c.Roles = defaultRoles
+	c.Roles = knownRoles
+	c.Orchestrator.Tokens = map[string]string{demoCaller: rand.Text()}
 	if c.AdminToken == "" {
 		c.AdminToken = rand.Text()
 	}
@@ -91,12 +96,27 @@ func (d *demo) run(ctx context.Context, listener net.Listener, once bool) (err e
 		return err
 	}
 	defer func() { err = errors.Join(err, d.chain.Close()) }()
+	if d.crew, err = settleCrew(ctx, d.chain, d.docs); err != nil {
+		return err
+	}
+	if d.rival, err = listenRival(); err != nil {
+		return err
+	}
+	defer d.rival.Close()
 	db, err := awaitStore(ctx, database.url, d.config, log)
 	if err != nil {
 		return err
 	}
 	defer db.Close()
-	s := newService(d.serviceConfig(), db, log)
+	c, remove, err := d.serviceConfig()
+	if err != nil {
+		return err
+	}
+	defer remove()
+	if err := d.trustWatchtowers(ctx, db); err != nil {
+		return err
+	}
+	s := newService(c, db, log)
 	s.screen = d.screen
 	return d.serve(ctx, s, listener, once)
 }
@@ -113,9 +133,9 @@ func startChain(ctx context.Context) (*devnet.Devnet, error) {
 	return devnet.Start(ctx, devnet.Options{Port: port, Seed: "demo"})
 }
 
-// serviceConfig points the product at the demo's own chain and documents.
-func (d *demo) serviceConfig() config {
-	c := d.config
+// serviceConfig points the product at the demo's own chain, documents and agents.
+func (d *demo) serviceConfig() (c config, remove func(), err error) {
+	c = d.config
 	chain := d.chain.Chain()
 	entry := chainConfig{Name: chain.Name, ID: chain.ID, Identity: chain.Identity.Hex(), Reputation: chain.Reputation.Hex(),
 		StartBlock: &chain.StartBlock, RPC: urls{d.chain.RPCURL()}, Poll: 100 * time.Millisecond}
@@ -123,11 +143,14 @@ func (d *demo) serviceConfig() config {
 		entry.Validations.trusted = append(entry.Validations.trusted, v.Hex())
 	}
 	c.Chains = []chainConfig{entry}
-	c.AllowHosts = []string{d.docs.Host()}
+	c.AllowHosts = []string{d.docs.Host(), d.rival.Addr().String(), agentAddress}
 	c.Gateways = []string{d.docs.URL()}
 	c.roots = d.docs.Roots()
 	c.Rate = -1
-	return c
+	c.DefaultChain = chain.ID
+	c.Orchestrator.Development, c.Orchestrator.PublicURL = true, d.base
+	remove, err = d.crew.equip(&c.Orchestrator, chain)
+	return c, remove, err
 }
 
 // serve runs the product beside the population's life.
@@ -143,9 +166,6 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 		if err != nil {
 			return err
 		}
-		if err := d.trustWatchtowers(ctx, s, population); err != nil {
-			return err
-		}
 		if once {
 			return d.verify(ctx, population)
 		}
@@ -155,6 +175,7 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 		}
 		defer remove()
 		d.banner(follow)
+		g.Go(func() error { return d.tellTasks(ctx, population) })
 		return d.live(ctx, population)
 	})
 	err := g.Wait()
@@ -164,16 +185,17 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 	return err
 }
 
-// trustWatchtowers makes those who measure agents the chain's roots of trust.
-func (d *demo) trustWatchtowers(ctx context.Context, s *service, population *devnet.Population) error {
-	roots := make([]repute.TrustRoot, len(population.Watchtowers))
-	for i, w := range population.Watchtowers {
-		roots[i] = repute.TrustRoot{Address: w.Address, Weight: repute.RootUnit, Reason: watchtowerReason}
+// trustWatchtowers makes those who measure agents the chain's roots of trust, before
+// anything is scored.
+func (d *demo) trustWatchtowers(ctx context.Context, db *store.DB) error {
+	var roots []repute.TrustRoot
+	for _, w := range devnet.Watchtowers(d.chain) {
+		roots = append(roots, repute.TrustRoot{Address: w.Address, Weight: repute.RootUnit, Reason: watchtowerReason})
 	}
-	return s.db.AddRoots(ctx, d.chain.Chain().ID, repute.DefaultRoots, roots, true)
+	return db.AddRoots(ctx, d.chain.Chain().ID, repute.DefaultRoots, roots, true)
 }
 
-// live adds a little activity each second, and every few seconds a block of what
+// live adds a little activity each second, and every other second a block of what
 // people sent to the devnet themselves. A period that never comes round makes
 // those blocks follow the clock.
 func (d *demo) live(ctx context.Context, population *devnet.Population) error {
@@ -184,7 +206,7 @@ func (d *demo) live(ctx context.Context, population *devnet.Population) error {
 			return nil
 		case <-time.After(time.Second):
 		}
-		if err := d.act(ctx, population, second%4 == 0); err != nil && ctx.Err() == nil {
+		if err := d.act(ctx, population, second%2 == 0); err != nil && ctx.Err() == nil {
 			return fmt.Errorf("demo activity: %w", err)
 		}
 	}
@@ -223,11 +245,17 @@ func (d *demo) verify(ctx context.Context, population *devnet.Population) error 
 	if err := v.scores(ctx, population); err != nil {
 		return err
 	}
+	tasks, err := d.mineTasks(ctx, population)
+	if err != nil {
+		return err
+	}
+	v.tasks(tasks)
 	summary := struct {
 		OK bool `json:"ok"`
 		*verification
+		Tasks   shown   `json:"tasks"`
 		Seconds float64 `json:"seconds"`
-	}{len(v.Mismatches) == 0, v, time.Since(started).Round(time.Millisecond).Seconds()}
+	}{len(v.Mismatches) == 0, v, tasks, time.Since(started).Round(time.Millisecond).Seconds()}
 	if err := d.printJSON(summary); err != nil {
 		return err
 	}
@@ -268,23 +296,28 @@ func (d *demo) settled(status api.StatusAnswer) bool {
 
 func (d *demo) progress(what string) { fmt.Fprintln(d.screen, "demo:", what) }
 
+// out is where people read.
+func (d *demo) out() io.Writer {
+	if d.screen.bars != nil && isTerminal(d.stdout) {
+		return d.screen // not across the bars
+	}
+	return d.stdout
+}
+
 // banner tells a person where everything is.
 func (d *demo) banner(follow string) {
 	faucet := d.chain.Faucet()
-	out := d.stdout
-	if d.screen.bars != nil && isTerminal(out) {
-		out = d.screen // not across the bars
-	}
-	fmt.Fprintf(out, `
+	fmt.Fprintf(d.out(), `
 repute is running. Ctrl-C ends it; nothing is kept.
 
   start here  %[1]s/
   API         %[1]s/agents   documentation at %[1]s/docs
   GraphQL     %[1]s/graphql  try it at %[1]s/graphiql
+  tasks       %[1]s/v1/tasks  described at %[1]s/v1/openapi.json
+  token       %[10]s  (who has it may give tasks)
   status      %[1]s/status   metrics at %[1]s/metrics
   devnet RPC  %[2]s  (chain id %[3]d, also as WebSocket)
-  faucet      %[4]s
-  faucet key  %[5]s
+  faucet      %[4]s, key %[5]s
   database    %[7]s
   admin       %[1]s/admin/jobs  (any user, password %[8]s)
 
@@ -292,21 +325,22 @@ Try:
 
   curl -s '%[1]s/agents?sort=feedback&order=desc&limit=3'
   curl -s '%[1]s/agents/%[3]d:1/reputation'
-  curl -s '%[1]s/graphql' -H 'content-type: application/json' \
-    -d '{"query":"{ status { chains { name asOf { block lagSeconds } } } }"}'
+  curl -s '%[1]s/v1/tasks' -H 'authorization: Bearer %[10]s' \
+    -d '{"goal":"measure an agent","input":{"report":{"agent":"%[3]d:5"}},"threshold":{"minReputation":20}}'
+
+Make an agent of your own, and run it here:
+
+  repute agent new my-agent
+  repute agent run ./my-agent --database-url '%[7]s'
 
 Follow the same chain from another process, with an index of its own:
 
   repute roots import %[9]s --config %[6]s
   repute serve --config %[6]s
 
-Look into its database:
-
-  repute status --database-url '%[7]s'
-  repute documents status --database-url '%[7]s'
-
-One file of its ipfs gateway is wrong on purpose: the log warns of it.
+One file of its ipfs gateway is wrong on purpose: the log warns of it. Two tasks are given now:
 
 `, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.config.AdminToken,
-		filepath.Join(filepath.Dir(follow), followerRoots))
+		filepath.Join(filepath.Dir(follow), followerRoots),
+		d.config.Orchestrator.Tokens[demoCaller])
 }

@@ -32,7 +32,10 @@ type orchestratorConfig struct {
 	TrustChain     uint64         `yaml:"trust_chain"`
 	ExecutionChain uint64         `yaml:"execution_chain"`
 	Wallets        []walletConfig `yaml:"wallets"`
-	file           *orchestrator.PolicyFile
+	// Agents are those of the program that work here: name to onchain identity, empty for
+	// none.
+	Agents map[string]string `yaml:"agents"`
+	file   *orchestrator.PolicyFile
 }
 
 // checkOrchestrator reads the policy.
@@ -40,7 +43,10 @@ func (c *config) checkOrchestrator() (err error) {
 	if c.Orchestrator.file, err = orchestrator.OpenPolicy(c.Orchestrator.Policy); err != nil {
 		return err
 	}
-	return c.checkWallets()
+	if err := c.checkWallets(); err != nil {
+		return err
+	}
+	return c.checkAgents()
 }
 
 // policyNow is the policy that counts now.
@@ -61,7 +67,11 @@ func (s *service) orchestrate(ctx context.Context, h hands) error {
 	if err != nil {
 		return err
 	}
-	e, err := orchestrator.New(s.db, orchestrator.Options{Policy: s.config.Orchestrator.policyNow, HTTP: client, Lenient: s.config.Orchestrator.Development,
+	modules, err := s.config.builtins(h)
+	if err != nil {
+		return err
+	}
+	e, err := orchestrator.New(s.db, orchestrator.Options{Modules: modules, Tools: h.tools(), Policy: s.config.Orchestrator.policyNow, HTTP: client, Lenient: s.config.Orchestrator.Development,
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},

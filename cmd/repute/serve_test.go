@@ -263,7 +263,8 @@ func TestDemoOnce(t *testing.T) {
 	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
 		t.Fatal(err)
 	}
-	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10, "rated agents": wantRated, "score that a ring bought": 1} {
+	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10, "rated agents": wantRated, "score that a ring bought": 1,
+		"task for an agent that is rated well": 1, "task for an agent that a ring praises": 1, "posted ratings in the index": 1, "payment": 1, "score that a report lifted": 1} {
 		if summary.Checked[kind] < atLeast {
 			t.Errorf("only %d comparisons of %s", summary.Checked[kind], kind)
 		}

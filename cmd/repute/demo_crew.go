@@ -1,0 +1,204 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/ethereum/go-ethereum/params"
+
+	"repute"
+	"repute/contracts/bindings"
+	"repute/devnet"
+	"repute/manifest"
+	"repute/orchestrator/agents"
+)
+
+// crew are the demo's own agents: those that work for the orchestrator, and one with an
+// endpoint that can be measured and paid. They are registered and rated on the demo's chain
+// before its population is, as anybody's are.
+type crew struct {
+	members  []*member
+	treasury common.Address
+	owner    devnet.Account // of the treasury
+	operator devnet.Account // who executes for the payer
+	dir      string         // of the key files
+}
+
+// member is one of the crew.
+type member struct {
+	slug          string // of an agent that repute comes with, or of the one that is measured
+	id            uint64
+	owner, wallet devnet.Account
+}
+
+// weather is the agent that is measured.
+const weather = "weather"
+
+// Accounts of the devnet from which on the crew's are: the population has those before.
+const crewAccounts = 200
+
+// What the demo's treasury lets the payer move, in wei.
+const (
+	crewPerPayment = params.Ether / 100
+	crewPerDay     = params.Ether / 10
+)
+
+// settleCrew registers the crew, has the watchtowers rate it and founds the treasury.
+func settleCrew(ctx context.Context, chain *devnet.Devnet, docs *devnet.Documents) (*crew, error) {
+	c := &crew{owner: chain.Account(crewAccounts), operator: chain.Account(crewAccounts + 1)}
+	for i, slug := range append(agents.Names(), weather) {
+		c.members = append(c.members, &member{slug: slug, owner: chain.Account(crewAccounts + 2 + 2*i), wallet: chain.Account(crewAccounts + 3 + 2*i)})
+	}
+	steps := []func(*devnet.Devnet, *devnet.Batch){
+		func(chain *devnet.Devnet, b *devnet.Batch) { c.register(docs, b) },
+		func(chain *devnet.Devnet, b *devnet.Batch) { c.setWallets(b); c.found(b) },
+		func(chain *devnet.Devnet, b *devnet.Batch) { c.rate(chain, b) },
+	}
+	for i, fill := range steps {
+		b := chain.Batch()
+		fill(chain, b)
+		mined, err := b.Mine(ctx)
+		if err != nil {
+			return nil, fmt.Errorf("settle the demo's agents: %w", err)
+		}
+		if i == 0 {
+			for j, id := range mined.Registered() {
+				c.members[j].id = id
+			}
+			c.publish(chain.Chain(), docs)
+		}
+		if i == 1 {
+			c.treasury = mined.Receipts[len(c.members)].ContractAddress
+		}
+	}
+	return c, c.fund(ctx, chain)
+}
+
+func crewPath(slug, file string) string { return "/crew/" + slug + "/" + file }
+
+func (c *crew) register(docs *devnet.Documents, b *devnet.Batch) {
+	for _, m := range c.members {
+		b.Register(m.owner, docs.URL()+crewPath(m.slug, "registration.json"))
+	}
+}
+
+// publish writes what the crew's URIs lead to, now that its ids are known.
+func (c *crew) publish(chain repute.Chain, docs *devnet.Documents) {
+	for _, m := range c.members {
+		services := []map[string]any{{"name": "openfi-api", "endpoint": docs.URL() + crewPath(m.slug, "agent.json")}}
+		if m.slug == weather {
+			services = []map[string]any{{"name": "web", "endpoint": docs.URL() + crewPath(weather, "forecast")}}
+			docs.Serve(crewPath(weather, "forecast"), "application/json", []byte(`{"place":"harbour","wind":"4 Bft","rain":false}`))
+		} else if a, err := agents.New(m.slug, agents.Self{ID: m.identity(chain), Wallet: m.wallet.Address, Owner: m.owner.Address}, agents.Options{}); err == nil {
+			docs.Serve(crewPath(m.slug, "agent.json"), "application/json", encoded(a.Info().Manifest))
+		}
+		docs.Serve(crewPath(m.slug, "registration.json"), "application/json", encoded(map[string]any{
+			"type": manifest.TypeRegistration, "name": m.title(), "description": "One of the demo's own agents.", "image": docs.URL() + "/logo.png",
+			"services": services, "active": true, "supportedTrust": []string{"reputation"},
+			"registrations": []any{map[string]any{"agentId": m.id, "agentRegistry": fmt.Sprintf("eip155:%d:%s", chain.ID, chain.Identity)}}}))
+	}
+}
+
+// encoded is a value that can be encoded, as JSON.
+func encoded(v any) []byte {
+	b, _ := json.Marshal(v)
+	return b
+}
+
+// title is a member's name for people.
+func (m *member) title() string { return "Demo " + strings.ToUpper(m.slug[:1]) + m.slug[1:] }
+
+func (m *member) identity(chain repute.Chain) *repute.AgentID {
+	id := repute.AgentID{ChainID: chain.ID, Registry: chain.Identity}
+	id.TokenID.SetUint64(m.id)
+	return &id
+}
+
+func (c *crew) setWallets(b *devnet.Batch) {
+	for _, m := range c.members {
+		b.SetAgentWallet(m.owner, m.id, m.wallet)
+	}
+}
+
+// found deploys the treasury.
+func (c *crew) found(b *devnet.Batch) {
+	t := bindings.NewOpenFiTreasury()
+	b.Send(c.owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), t.PackConstructor(c.owner.Address)...))
+}
+
+// fund gives the treasury coins and the payer a policy.
+func (c *crew) fund(ctx context.Context, chain *devnet.Devnet) error {
+	b := chain.Batch()
+	b.Pay(c.owner, c.treasury, big.NewInt(params.Ether))
+	b.Send(c.owner, &c.treasury, bindings.NewOpenFiTreasury().PackSetPolicy(crypto.Keccak256Hash([]byte(agents.Payer)), true, c.operator.Address,
+		big.NewInt(crewPerPayment), big.NewInt(crewPerDay), new(big.Int), false, false))
+	if _, err := b.Mine(ctx); err != nil {
+		return fmt.Errorf("fund the demo's treasury: %w", err)
+	}
+	return nil
+}
+
+// rate has the watchtowers say what they measured: much of those that work here, less of
+// the one that is to be measured.
+func (c *crew) rate(chain *devnet.Devnet, b *devnet.Batch) {
+	for i, w := range devnet.Watchtowers(chain) {
+		for j, m := range c.members {
+			success, up := int64(96+(i+j)%4), int64(9900+10*i)
+			if m.slug == weather {
+				if success, up = 78, 9700; i >= 5 {
+					continue
+				}
+			}
+			b.GiveFeedback(w, devnet.Rating{Agent: m.id, Value: big.NewInt(success), Tag1: "successRate"})
+			b.GiveFeedback(w, devnet.Rating{Agent: m.id, Value: big.NewInt(up), Decimals: 2, Tag1: "uptime"})
+		}
+	}
+}
+
+// member is the one of a slug.
+func (c *crew) member(slug string) *member {
+	for _, m := range c.members {
+		if m.slug == slug {
+			return m
+		}
+	}
+	return c.members[0] // the slugs are those of this file: not reached
+}
+
+// ref is how callers name a member.
+func (m *member) ref(chain uint64) string { return fmt.Sprintf("%d:%d", chain, m.id) }
+
+// equip writes the crew's keys into files and configures the orchestrator with them. The
+// keys derive from a public seed: the files are as private as any all the same.
+func (c *crew) equip(o *orchestratorConfig, chain repute.Chain) (remove func(), err error) {
+	if c.dir, err = os.MkdirTemp("", "repute-demo-keys-"); err != nil {
+		return nil, err
+	}
+	remove = func() { _ = os.RemoveAll(c.dir) }
+	key := func(name string, a devnet.Account) keyConfig {
+		path := filepath.Join(c.dir, name)
+		err = errors.Join(err, os.WriteFile(path, []byte(a.PrivateKey()), 0o600))
+		return keyConfig{KeyFile: path}
+	}
+	w := walletConfig{Chain: fmt.Sprint(chain.ID), Treasury: c.treasury.Hex(), Operator: key("operator", c.operator), Owner: key("owner", c.owner),
+		Identities: map[string]keyConfig{}, Confirmations: 1, Poll: demoPoll}
+	o.Agents = map[string]string{}
+	for _, m := range c.members {
+		if m.slug != weather {
+			o.Agents[m.slug], w.Identities[m.slug] = m.ref(chain.ID), key(m.slug, m.wallet)
+		}
+	}
+	o.Wallets, o.Coordinator = []walletConfig{w}, agents.Coordinator
+	if err != nil {
+		remove()
+	}
+	return remove, err
+}
