@@ -32,6 +32,7 @@ var allowed = map[string][]string{
 	"indexer/documents":           {".", "manifest", "resolver", "store", "indexer/node"},
 	"indexer/node":                {".", "store"},
 	"indexer/payments":            {".", "store", "indexer/node"},
+	"indexer/treasury":            {".", "contracts/bindings", "store", "indexer/node"},
 	"indexer/verify":              {".", "contracts", "store", "indexer/node"},
 	"trust":                       {".", "store"},
 	"trust/rootfile":              {".", "store"},

@@ -63,6 +63,8 @@ create table treasury_events (
 create index treasury_events_run on treasury_events (run_key) where run_key is not null;
 create index treasury_events_agent on treasury_events (chain_id, address, agent_key, block);
 create index treasury_events_tx on treasury_events (tx_hash);
+create index intents_confirmed on intents (chain_id, target, block) where state = 'confirmed';
 
 -- +goose Down
+drop index intents_confirmed;
 drop table treasury_events, treasury_blocks, treasuries, acts;

@@ -95,6 +95,9 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		defer h.close()
 		g.Go(func() error { return s.orchestrate(ctx, h) })
 		g.Go(func() error { return h.run(ctx) })
+		for _, t := range h.treasuries {
+			g.Go(func() error { return s.followTreasury(ctx, t) })
+		}
 	}
 	if s.config.has("api") {
 		shared, err := s.config.shared()

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strconv"
@@ -9,6 +10,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/indexer/node"
+	"repute/indexer/treasury"
 	"repute/orchestrator"
 	"repute/orchestrator/operate"
 	"repute/orchestrator/wallet"
@@ -16,12 +19,13 @@ import (
 
 // walletConfig says with which keys the orchestrator sends transactions on one chain.
 type walletConfig struct {
-	Chain         string               `yaml:"chain"`      // name or id: of an entry of chains, or a known network
-	RPC           urls                 `yaml:"rpc"`        // empty: those of the chain's entry
-	Treasury      string               `yaml:"treasury"`   // OpenFiTreasury that agents spend from
-	Operator      keyConfig            `yaml:"operator"`   // signs treasury calls
-	Owner         keyConfig            `yaml:"owner"`      // of the treasury: sets policies
-	Identities    map[string]keyConfig `yaml:"identities"` // sign registry writes, by agent slug
+	Chain         string               `yaml:"chain"`         // name or id: of an entry of chains, or a known network
+	RPC           urls                 `yaml:"rpc"`           // empty: those of the chain's entry
+	Treasury      string               `yaml:"treasury"`      // OpenFiTreasury that agents spend from
+	TreasuryFrom  uint64               `yaml:"treasury_from"` // block at or before its deployment; 0: where the chain's registries begin
+	Operator      keyConfig            `yaml:"operator"`      // signs treasury calls
+	Owner         keyConfig            `yaml:"owner"`         // of the treasury: sets policies
+	Identities    map[string]keyConfig `yaml:"identities"`    // sign registry writes, by agent slug
 	Confirmations uint64               `yaml:"confirmations"`
 	StuckAfter    time.Duration        `yaml:"stuck_after"`
 	Poll          time.Duration        `yaml:"poll"`
@@ -175,12 +179,49 @@ func (c *config) registries(wallets []wallet.ChainConfig) (out []orchestrator.Re
 	return out
 }
 
+// treasuries are those whose events are indexed.
+func (c *config) treasuries(wallets []wallet.ChainConfig) (out []followedTreasury) {
+	for i, w := range wallets {
+		conf := &c.Orchestrator.Wallets[i]
+		chain, _, err := c.chainOf("", conf.Chain)
+		if err != nil || (w.Treasury == common.Address{}) {
+			continue
+		}
+		out = append(out, followedTreasury{chain, w.RPC, w.Treasury, max(cmp.Or(conf.TreasuryFrom, chain.StartBlock), 1)})
+	}
+	return out
+}
+
+// followTreasury keeps a treasury's events up to date until ctx ends.
+func (s *service) followTreasury(ctx context.Context, t followedTreasury) error {
+	var nodes []*node.Node
+	for _, url := range t.rpc {
+		n, err := node.New(url, node.Options{Count: s.rpc.CountRPC(t.chain.ID)})
+		if err != nil {
+			return err
+		}
+		nodes = append(nodes, n)
+	}
+	pool := node.NewPool(nodes, node.PoolOptions{ChainID: t.chain.ID, Log: s.log})
+	defer pool.Close()
+	return treasury.New(s.db, t.chain.ID, t.at, t.from, pool, treasury.Options{Log: s.log}).Run(ctx)
+}
+
 // hands are what the orchestrator sends transactions with.
 type hands struct {
 	wallet           *wallet.Wallet // nil: none is configured
 	operator         *operate.Operator
 	trust, execution uint64
 	registries       []orchestrator.Registries
+	treasuries       []followedTreasury
+}
+
+// followedTreasury is a treasury whose events are indexed.
+type followedTreasury struct {
+	chain repute.Chain
+	rpc   []string
+	at    common.Address
+	from  uint64
 }
 
 // openHands reads the keys.
@@ -191,6 +232,7 @@ func (s *service) openHands(ctx context.Context) (h hands, err error) {
 	}
 	h.trust, h.execution = s.config.twoChains(list)
 	h.registries = s.config.registries(list)
+	h.treasuries = s.config.treasuries(list)
 	if len(list) == 0 {
 		return h, nil
 	}

@@ -84,8 +84,8 @@ func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Rec
 	}
 	for _, r := range list {
 		if r.ID == wanted {
-			w := receiptOnWire(r)
-			return say(&w), nil
+			w := []Receipt{receiptOnWire(r)}
+			return say(&w[0]), c.joinTreasury(ctx, run.ID, w)
 		}
 	}
 	return nil, &repute.MissingError{What: "receipt " + in.Receipt + " of run " + run.ID, Why: "is not there"}

@@ -31,6 +31,7 @@ type Run struct {
 	Steps      []Step           `json:"steps"`
 	Decisions  []PolicyDecision `json:"decisions"`
 	Approvals  []Approval       `json:"approvals" doc:"of the present attempt"`
+	Treasury   []TreasuryEvent  `json:"treasuryEvents" doc:"what treasuries say of the run"`
 	CreatedAt  time.Time        `json:"createdAt"`
 	StartedAt  *time.Time       `json:"startedAt,omitempty"`
 	EndedAt    *time.Time       `json:"endedAt,omitempty"`
@@ -105,6 +106,8 @@ type Receipt struct {
 	Result  json.RawMessage `json:"result,omitempty"`
 	Started time.Time       `json:"startedAt"`
 	Ended   *time.Time      `json:"endedAt,omitempty"`
+	// Treasury is what a treasury says of the transaction.
+	Treasury []TreasuryEvent `json:"treasuryEvents,omitempty"`
 }
 
 // ReceiptList is a page of receipts.
@@ -134,6 +137,9 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	}
 	w := runOnWire(r)
 	if err := c.addPhases(ctx, &w); err != nil {
+		return w, err
+	}
+	if w.Treasury, err = c.eventsOf(ctx, w.ID); err != nil {
 		return w, err
 	}
 	return w, c.addDecisions(ctx, &w)
@@ -246,7 +252,20 @@ func (c *Control) listReceipts(ctx context.Context, in *receiptsInput) (*answer[
 		}
 		out.Receipts = append(out.Receipts, receiptOnWire(r))
 	}
-	return say(&out), nil
+	return say(&out), c.joinTreasury(ctx, run.ID, out.Receipts)
+}
+
+// joinTreasury adds to receipts of transactions what the treasury says of them.
+func (c *Control) joinTreasury(ctx context.Context, run string, receipts []Receipt) error {
+	events, err := c.eventsOf(ctx, run)
+	for i := range receipts {
+		for _, e := range events {
+			if r := &receipts[i]; r.Kind == repute.CallTransaction && r.Ref == e.Transaction && r.Chain == e.ChainID {
+				r.Treasury = append(r.Treasury, e)
+			}
+		}
+	}
+	return err
 }
 
 // number reads what counts up; empty is 0.
@@ -262,7 +281,8 @@ func number(field, text string) (int64, error) {
 }
 
 func receiptOnWire(r repute.Receipt) Receipt {
-	return Receipt{r.ID, r.Step, r.Kind, r.Ref, r.Summary, r.Chain, r.Domain, r.Done, r.Error, r.Request, r.Result, r.Started, maybe(r.Ended)}
+	return Receipt{ID: r.ID, Step: r.Step, Kind: r.Kind, Ref: r.Ref, Summary: r.Summary, Chain: r.Chain, Domain: r.Domain, Done: r.Done, Error: r.Error,
+		Request: r.Request, Result: r.Result, Started: r.Started, Ended: maybe(r.Ended)}
 }
 
 func (c *Control) approveRun(ctx context.Context, by string, in *idInput, a ApprovalAnswer) (*answer[Run], error) {

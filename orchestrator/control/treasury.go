@@ -23,6 +23,7 @@ func (c *Control) mountActs() {
 	write[operate.Identity](c, http.MethodPost, "/identities", "register-identity", "Register an agent onchain, or bring its registration up to date", acting(c, (*operate.Operator).RegisterIdentity))
 	write[operate.AgentWallet](c, http.MethodPost, "/agents/{slug}/wallet", "set-agent-wallet", "Give an agent another wallet", c.setWallet)
 	write[operate.Feedback](c, http.MethodPost, "/feedback", "post-feedback", "Give feedback onchain by a configured key", acting(c, (*operate.Operator).PostFeedback))
+	read(c, "/treasury/events", "list-treasury-events", "What the treasury says happened, newest first", c.treasuryEvents)
 	read(c, "/acts", "list-acts", "What the operator did by itself, newest first", c.listActs)
 	read(c, "/acts/{id}", "get-act", "An act, with what became of its transactions", c.getAct)
 }
@@ -108,15 +109,6 @@ func (c *Control) acts(_ context.Context, by string, in *actInput, do func(*oper
 	return out, nil
 }
 
-func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[operate.TreasuryStatus], error) {
-	o, err := c.operator()
-	if err != nil {
-		return nil, err
-	}
-	s, err := o.TreasuryStatus(ctx)
-	return say(&s), err
-}
-
 func (c *Control) treasuryPolicy(ctx context.Context, in *slugInput) (*answer[operate.TreasuryPolicy], error) {
 	o, err := c.operator()
 	if err != nil {
@@ -178,7 +170,13 @@ func (c *Control) listActs(ctx context.Context, in *actsInput) (*answer[ActList]
 	return say(&out), nil
 }
 
-func (c *Control) getAct(ctx context.Context, in *idInput) (*answer[operate.Act], error) {
+// ActWithEvents is an act with what the treasury says of it.
+type ActWithEvents struct {
+	operate.Act
+	Treasury []TreasuryEvent `json:"treasuryEvents"`
+}
+
+func (c *Control) getAct(ctx context.Context, in *idInput) (*answer[ActWithEvents], error) {
 	o, err := c.operator()
 	if err != nil {
 		return nil, err
@@ -187,5 +185,9 @@ func (c *Control) getAct(ctx context.Context, in *idInput) (*answer[operate.Act]
 		return nil, err
 	}
 	act, err := o.Act(ctx, in.ID)
-	return say(&act), err
+	if err != nil {
+		return nil, err
+	}
+	events, err := c.eventsOf(ctx, in.ID)
+	return say(&ActWithEvents{act, events}), err
 }

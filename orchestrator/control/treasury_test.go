@@ -2,6 +2,7 @@ package control_test
 
 import (
 	"encoding/hex"
+	"errors"
 	"fmt"
 	"math/big"
 	"net/http"
@@ -16,6 +17,8 @@ import (
 
 	"repute/contracts/bindings"
 	"repute/devnet"
+	"repute/indexer/node"
+	"repute/indexer/treasury"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/operate"
@@ -24,7 +27,7 @@ import (
 
 // treasuryHouse is a house with a wallet on a chain, whose treasury holds 1,000 wei, of
 // which the agent "plain" may move 100 at once.
-func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
+func treasuryHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasury.Follower) {
 	t.Helper()
 	d, err := devnet.Start(t.Context(), devnet.Options{Accounts: 4})
 	ok(t, err)
@@ -44,7 +47,13 @@ func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
 		return wallet.SignerConfig{KeyFile: path}
 	}
 	c := d.Chain()
-	return newHouse(t, func(o *control.Options) {
+	var follower *treasury.Follower
+	h := newHouse(t, func(o *control.Options) {
+		one, err := node.New(d.RPCURL(), node.Options{})
+		ok(t, err)
+		pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: c.ID})
+		t.Cleanup(pool.Close)
+		follower = treasury.New(o.DB, c.ID, at, 1, pool, treasury.Options{})
 		w, err := wallet.Open(t.Context(), o.DB, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
 			Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator), Owner: key(owner),
 			Identities: map[string]wallet.SignerConfig{"plain": key(d.Account(2))}, Confirmations: 1, Poll: 10 * time.Millisecond}}})
@@ -53,10 +62,11 @@ func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
 		o.Operator = operate.New(o.DB, w, operate.Options{Policy: o.Policy, Lenient: true, TrustChain: c.ID, ExecutionChain: c.ID, PublicURL: o.PublicURL, Wait: 30 * time.Second})
 		o.Limits.Timeout = time.Minute
 	}, agents...)
+	return h, follower
 }
 
 func TestTreasuryRoutes(t *testing.T) {
-	h := treasuryHouse(t, worker{slug: "plain"})
+	h, _ := treasuryHouse(t, worker{slug: "plain"})
 	var s operate.TreasuryStatus
 	h.into(h.call(http.MethodGet, "/v1/treasury/status", ""), 200, &s)
 	var p operate.TreasuryPolicy
@@ -108,9 +118,51 @@ func TestTreasuryRoutes(t *testing.T) {
 	}
 }
 
+// What the treasury says is shown with the run or act that it is of.
+func TestTreasuryEvents(t *testing.T) {
+	h, follower := treasuryHouse(t, worker{slug: "plain"})
+	task := h.submit(`{"goal":"do it","coordinatorSlug":"plain"}`)
+	h.waits(task.RunID, "the run ends", func(r control.Run) bool { return r.EndedAt != nil })
+	var ofRun, ofNone operate.Act
+	const pay = `{"agentSlug":"plain","target":"0x00000000000000000000000000000000000000aa","value":"40","purpose":"fee","runId":"%s"}`
+	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, task.RunID)), 200, &ofRun)
+	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "")), 200, &ofNone)
+	for {
+		if err := follower.Step(t.Context()); errors.Is(err, treasury.ErrNothingNew) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+	var run control.Run
+	h.into(h.call(http.MethodGet, "/v1/runs/"+task.RunID, ""), 200, &run)
+	if len(run.Treasury) != 1 || run.Treasury[0].Kind != "NativeExecuted" || run.Treasury[0].Transaction != ofRun.Transactions[0].Hash || run.Treasury[0].Finality != "latest" || run.Treasury[0].Block != ofRun.Transactions[0].Block {
+		t.Errorf("of the run: %+v", run.Treasury)
+	}
+	var act control.ActWithEvents
+	h.into(h.call(http.MethodGet, "/v1/acts/"+ofNone.ID, ""), 200, &act)
+	if len(act.Treasury) != 1 || act.Treasury[0].RunKey == "" || act.Treasury[0].RunKey != act.Treasury[0].TaskKey || act.Status != operate.Confirmed {
+		t.Errorf("of the act: %+v", act)
+	}
+	var list control.TreasuryEventList
+	h.into(h.call(http.MethodGet, "/v1/treasury/events?agent=plain&limit=2", ""), 200, &list)
+	if len(list.Events) != 2 || list.Next == "" || list.Events[0].Transaction != ofNone.Transactions[0].Hash {
+		t.Fatalf("events %+v", list)
+	}
+	h.into(h.call(http.MethodGet, "/v1/treasury/events?agent=plain&limit=2&cursor="+list.Next, ""), 200, &list)
+	if len(list.Events) != 1 || list.Events[0].Kind != "PolicySet" {
+		t.Errorf("the last page %+v", list)
+	}
+	var now control.TreasuryNow
+	h.into(h.call(http.MethodGet, "/v1/treasury/status", ""), 200, &now)
+	if now.Index == nil || now.Index.Missing != 0 || now.Index.To == 0 || now.Balance != "920" {
+		t.Errorf("status %+v", now)
+	}
+}
+
 func TestNoWallet(t *testing.T) {
 	h := newHouse(t, nil)
-	for _, path := range []string{"/v1/treasury/status", "/v1/treasury/policies/plain", "/v1/acts", "/v1/acts/act_1"} {
+	for _, path := range []string{"/v1/treasury/status", "/v1/treasury/policies/plain", "/v1/treasury/events", "/v1/acts", "/v1/acts/act_1"} {
 		if r := h.call(http.MethodGet, path, ""); r.status != 404 || !strings.Contains(string(r.body), "not configured") {
 			t.Errorf("%s: %d %s", path, r.status, r.body)
 		}

@@ -73,9 +73,9 @@ func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput
 	if c.WindowDurationSeconds != 0 {
 		next.WindowDurationSeconds = new(big.Int).SetUint64(c.WindowDurationSeconds)
 	}
-	for from, into := range map[*bool]*bool{c.Active: &next.Active, c.RequireTargetAllowlist: &next.RequireTargetAllowlist, c.RequireSelectorAllowlist: &next.RequireSelectorAllowlist} {
-		if from != nil {
-			*into = *from
+	for _, b := range []struct{ from, into *bool }{{c.Active, &next.Active}, {c.RequireTargetAllowlist, &next.RequireTargetAllowlist}, {c.RequireSelectorAllowlist, &next.RequireSelectorAllowlist}} {
+		if b.from != nil {
+			*b.into = *b.from
 		}
 	}
 	add("policy of "+c.AgentSlug, bindings.NewOpenFiTreasury().PackSetPolicy(key, next.Active, next.Operator, next.NativePerTxCapWei, next.NativeWindowCapWei,

@@ -141,7 +141,7 @@ func TestConfigurePolicy(t *testing.T) {
 	w := newWorld(t)
 	o := w.operator(open)
 	yes, no := true, false
-	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "120", RequireTargetAllowlist: &yes,
+	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "120", RequireTargetAllowlist: &yes, Active: &yes,
 		Targets: []operate.Listed{{Value: somebody.Hex(), Allowed: true}}, Selectors: []operate.Listed{{Value: "0x00000000", Allowed: true}},
 		Tokens: []operate.TokenAllowed{{Token: w.token.Hex(), Allowed: false}}}, by("p"))
 	if err != nil || act.Status != operate.Confirmed || len(act.Transactions) != 4 {

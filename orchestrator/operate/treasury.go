@@ -26,6 +26,13 @@ func (o *Operator) treasury() (common.Address, error) {
 	return at, err
 }
 
+// Treasury is the configured treasury and its chain; repute.ErrNotFound where there is
+// none.
+func (o *Operator) Treasury() (chainID uint64, at common.Address, err error) {
+	at, err = o.treasury()
+	return o.o.ExecutionChain, at, err
+}
+
 // TreasuryStatus reads the treasury at the newest block.
 func (o *Operator) TreasuryStatus(ctx context.Context) (out TreasuryStatus, err error) {
 	at, err := o.treasury()

@@ -1,0 +1,166 @@
+package control
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/orchestrator/operate"
+	"repute/store"
+)
+
+// TreasuryEvent is what a treasury says happened.
+type TreasuryEvent struct {
+	ChainID     uint64          `json:"chainId"`
+	Treasury    string          `json:"treasury"`
+	Kind        string          `json:"event" doc:"NativeExecuted, ERC20Transferred, PolicySet, Paused and the like; Unreadable when it is none of the treasury's"`
+	Transaction string          `json:"transaction"`
+	Block       uint64          `json:"block"`
+	BlockHash   string          `json:"blockHash"`
+	BlockTime   *time.Time      `json:"blockTime,omitempty"`
+	LogIndex    uint32          `json:"logIndex"`
+	Finality    string          `json:"finality" enum:"latest,finalized" doc:"latest: it may still be replaced"`
+	AgentKey    string          `json:"agentKey,omitempty" doc:"keccak256 of the slug"`
+	RunKey      string          `json:"runKey,omitempty" doc:"keccak256 of the run's or act's id"`
+	TaskKey     string          `json:"taskKey,omitempty"`
+	Fields      json.RawMessage `json:"fields" doc:"as the event has them: amounts decimal, purpose as whoever asked wrote it"`
+}
+
+func eventOnWire(e *store.TreasuryEvent) TreasuryEvent {
+	w := TreasuryEvent{ChainID: e.ChainID, Treasury: e.Treasury.Hex(), Kind: e.Kind, Transaction: e.Tx.Hex(), Block: e.Block.Number, BlockHash: e.Block.Hash.Hex(),
+		BlockTime: maybe(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest), Fields: e.Fields}
+	if e.Final {
+		w.Finality = string(repute.Finalized)
+	}
+	w.AgentKey, w.RunKey, w.TaskKey = keyHex(e.Agent), keyHex(e.Run), keyHex(e.Task)
+	return w
+}
+
+// keyHex is empty for no key.
+func keyHex(key common.Hash) string {
+	if (key == common.Hash{}) {
+		return ""
+	}
+	return key.Hex()
+}
+
+// eventsOf are the treasury's events of a run or act.
+func (c *Control) eventsOf(ctx context.Context, id string) ([]TreasuryEvent, error) {
+	list, err := c.db.TreasuryEventsOfRun(ctx, crypto.Keccak256Hash([]byte(id)))
+	out := make([]TreasuryEvent, 0, len(list))
+	for i := range list {
+		out = append(out, eventOnWire(&list[i]))
+	}
+	return out, err
+}
+
+// TreasuryEventList is a page of a treasury's events.
+type TreasuryEventList struct {
+	Events []TreasuryEvent `json:"events"`
+	Next   string          `json:"nextCursor,omitempty"`
+}
+
+type treasuryEventsInput struct {
+	Agent  string `query:"agent" doc:"slug"`
+	Limit  string `query:"limit" doc:"1 to 200, 50 when absent"`
+	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
+}
+
+func (c *Control) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (*answer[TreasuryEventList], error) {
+	o, err := c.operator()
+	if err != nil {
+		return nil, err
+	}
+	chain, at, err := o.Treasury()
+	if err != nil {
+		return nil, err
+	}
+	size, err := pageSize(in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	block, index, err := eventPlace(in.Cursor)
+	if err != nil {
+		return nil, err
+	}
+	if err := known("agent", in.Agent); err != nil {
+		return nil, err
+	}
+	var agent common.Hash
+	if in.Agent != "" {
+		agent = crypto.Keccak256Hash([]byte(in.Agent))
+	}
+	list, err := c.db.TreasuryEvents(ctx, chain, at, agent, block, index, size+1)
+	if err != nil {
+		return nil, err
+	}
+	out := TreasuryEventList{Events: []TreasuryEvent{}}
+	if len(list) > size {
+		list = list[:size]
+		out.Next = fmt.Sprintf("%d-%d", list[size-1].Block.Number, list[size-1].LogIndex)
+	}
+	for i := range list {
+		out.Events = append(out.Events, eventOnWire(&list[i]))
+	}
+	return say(&out), nil
+}
+
+// eventPlace reads a cursor; the newest place when it is empty.
+func eventPlace(text string) (block uint64, index uint32, err error) {
+	if text == "" {
+		return math.MaxInt64, 0, nil
+	}
+	first, second, found := strings.Cut(text, "-")
+	block, err1 := strconv.ParseUint(first, 10, 62)
+	n, err2 := strconv.ParseUint(second, 10, 31)
+	if !found || err1 != nil || err2 != nil {
+		return 0, 0, repute.Invalid("cursor", "is none of ours", "nextCursor of the page before")
+	}
+	return block, uint32(n), nil
+}
+
+// TreasuryNow is the treasury's status, and how far its events are indexed.
+type TreasuryNow struct {
+	operate.TreasuryStatus
+	Index *TreasuryIndex `json:"index,omitempty" doc:"absent before its events are followed"`
+}
+
+// TreasuryIndex says how far a treasury's events are indexed.
+type TreasuryIndex struct {
+	From      uint64 `json:"fromBlock"`
+	To        uint64 `json:"toBlock"`
+	Finalized uint64 `json:"finalizedBlock"`
+	Reorgs    int64  `json:"reorgs"`
+	Missing   int64  `json:"missing" doc:"confirmed transactions of this service of which no event is stored"`
+}
+
+func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[TreasuryNow], error) {
+	o, err := c.operator()
+	if err != nil {
+		return nil, err
+	}
+	s, err := o.TreasuryStatus(ctx)
+	if err != nil {
+		return nil, err
+	}
+	out := TreasuryNow{TreasuryStatus: s}
+	t, err := c.db.Treasury(ctx, s.ChainID, common.HexToAddress(s.Address))
+	if errors.Is(err, repute.ErrNotFound) {
+		return say(&out), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	missing, err := c.db.TreasuryMissing(ctx, t.ChainID, t.Address)
+	out.Index = &TreasuryIndex{From: t.Start, To: t.Cursor.Number, Finalized: t.Finalized, Reorgs: t.Reorgs, Missing: missing}
+	return say(&out), err
+}
