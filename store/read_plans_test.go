@@ -92,9 +92,9 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into links select sha256(i::text::bytea), 1 + i % 2, c.identity, i from generate_series(1, 5000) i, chains c where c.chain_id = 1 + i % 2`,
 		`insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
 			select c, i, i, i, i, sha256(i::text::bytea), '', '', '', '', '', '', 0, 0 from generate_series(1, 2) c, generate_series(1, 1000) i`,
-		`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, rated, score, low, high, mean, confidence, tier, own_score, own_high, owner, wallet, result)
+		`insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, rated, score, low, high, mean, confidence, tier, result)
 			select chain_id, token_id, 1000, updated_block, sha256(updated_block::text::bytea), '', true,
-				(token_id * 7919 % 100000)::int, 0, 0, 0, 0, (token_id % 5)::int, 0, 0, owner, wallet, '' from agents`,
+				(token_id * 7919 % 100000)::int, 0, 0, 0, 0, (token_id % 5)::int, '' from agents`,
 		`insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier, facts, result)
 			select chain_id, token_id, 1000, '', true, score, 0, 0, 0, 0, tier, '', '' from trust_scores`,
 		`insert into payments (chain_id, token_id, client, idx, state) select chain_id, token_id, client, idx, 'refused' from feedback limit 5000`,

@@ -69,6 +69,9 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Trus
 	for i := range out {
 		at[out[i].Agent.TokenID] = &out[i]
 	}
+	if err := q.tenures(ctx, tokens, at); err != nil {
+		return nil, fmt.Errorf("earlier holders: %w", err)
+	}
 	paid, err := q.payments(ctx, tokens)
 	if err != nil {
 		return nil, fmt.Errorf("payments: %w", err)
@@ -133,6 +136,30 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 			s.Updated = repute.Block{Number: *number, Hash: common.BytesToHash(hash), Time: timeOf(at)}
 		}
 		use(s)
+		return nil
+	})
+	return err
+}
+
+// tenures reads who had each agent before.
+func (q evidence) tenures(ctx context.Context, tokens []repute.TokenID, at map[repute.TokenID]*TrustSubject) error {
+	rows, err := q.tx.Query(ctx, `
+		select token_id, from_block, owner, wallet from (
+			select token_id, from_block, owner, wallet, lag(owner) over w as owner_was, lag(wallet) over w as wallet_was
+			from agent_states where chain_id = $1 and token_id = any($2::numeric[]) and from_block <= $3
+			window w as (partition by token_id order by from_block)) s
+		where (owner, wallet) is distinct from (owner_was, wallet_was)
+		order by token_id, from_block`, q.chain.ID, tokenArray(tokens), q.block)
+	if err != nil {
+		return err
+	}
+	var token tokenNum
+	var from uint64
+	var owner, wallet []byte
+	_, err = pgx.ForEachRow(rows, []any{&token, &from, &owner, &wallet}, func() error {
+		if s := at[repute.TokenID(token)]; s != nil {
+			s.Holders = append(s.Holders, TrustHolder{from, common.BytesToAddress(owner), common.BytesToAddress(wallet)})
+		}
 		return nil
 	})
 	return err

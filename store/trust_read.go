@@ -20,12 +20,20 @@ type TrustSubject struct {
 	// Registered and Held are when the agent was made and when its owner got it,
 	// zero where the block's time is unknown.
 	Registered, Held time.Time
+	// Holders are all who had the agent, the oldest first.
+	Holders []TrustHolder
 	// Updated is the newest block in which something happened to the agent or to who acts
 	// for it; of TrustSubjects at latest only.
 	Updated repute.Block
 	// Judged: it has or had ratings or answers; of TrustSubjects alone.
 	Judged bool
 	Rows   []TrustRow
+}
+
+// TrustHolder is who had an agent from the end of a block on.
+type TrustHolder struct {
+	From          uint64
+	Owner, Wallet common.Address // Wallet is zero when cleared
 }
 
 // TrustRow is one live rating, or the latest answer to one validation request of an

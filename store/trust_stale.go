@@ -189,6 +189,7 @@ type StaleAgent struct {
 	Mark    int64 // of the moment it was claimed
 	Final   bool  // the final score too
 	Rows    int64 // live ratings, about
+	Scored  bool  // it has a score
 }
 
 // ClaimStale takes up to limit agents of a chain for ttl, those first that wait
@@ -208,13 +209,14 @@ func (db *DB) ClaimStale(ctx context.Context, chainID, run uint64, urgent bool, 
 		update trust_stale s set claimed = clock_timestamp() + $5
 		from c where s.chain_id = $1 and s.token_id = c.token_id
 		returning s.token_id, s.mark, s.final,
-			coalesce((select feedback from agents a where (a.chain_id, a.token_id) = (s.chain_id, s.token_id)), 0)`,
+			coalesce((select feedback from agents a where (a.chain_id, a.token_id) = (s.chain_id, s.token_id)), 0),
+			exists (select from trust_scores c where (c.chain_id, c.token_id) = (s.chain_id, s.token_id))`,
 		chainID, int64(run), turn, limit, ttl)
 	if err != nil {
 		return nil, failed("claim stale agents", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
-		return a, row.Scan((*tokenNum)(&a.TokenID), &a.Mark, &a.Final, &a.Rows)
+		return a, row.Scan((*tokenNum)(&a.TokenID), &a.Mark, &a.Final, &a.Rows, &a.Scored)
 	})
 	return list, failed("claim stale agents", err)
 }

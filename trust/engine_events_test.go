@@ -282,7 +282,7 @@ func TestLateScoresOfAnOlderRun(t *testing.T) {
 		late[i].StaleAgent = a // as if nobody had rated them
 	}
 	before := dump(t, db, " now ")
-	if err := db.SaveScores(t.Context(), 9, run.Run-1, late); len(late) == 0 || !errors.Is(err, repute.ErrFenced) {
+	if err := db.SaveScores(t.Context(), 9, run.Run-1, late, store.Identities{}); len(late) == 0 || !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("%d scores: %v", len(late), err)
 	}
 	if after := dump(t, db, " now "); strings.Join(after, "\n") != strings.Join(before, "\n") {

@@ -76,41 +76,43 @@ type scoreRun struct {
 }
 
 func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
-	ids := make([]repute.TokenID, len(stale))
+	ids, scored := make([]repute.TokenID, len(stale)), map[repute.TokenID]bool{}
 	for i, a := range stale {
-		ids[i] = a.TokenID
+		ids[i], scored[a.TokenID] = a.TokenID, a.Scored
 	}
 	now, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, ids, nil, s.basis.validations)
 	if err != nil {
 		return err
 	}
-	current, err := s.evaluate(ctx, now, false)
+	last, err := s.finals(ctx, stale, now, scored)
 	if err != nil {
 		return err
 	}
-	last, err := s.finals(ctx, stale, now)
+	for id, l := range last {
+		scored[id] = scored[id] || l.Guarded
+	}
+	current, err := s.evaluate(ctx, now, false, scored)
 	if err != nil {
 		return err
 	}
 	out := make([]store.ScoredAgent, len(stale))
 	for i, a := range stale {
 		out[i] = store.ScoredAgent{StaleAgent: a}
-		c := current[a.TokenID]
-		if c == nil {
-			continue
+		if c := current[a.TokenID]; c != nil {
+			out[i].Current, out[i].Shown, out[i].Exact = &c.AgentScore, c.facts, s.exact
 		}
-		out[i].Owner, out[i].Wallet, out[i].Current = c.owner, c.wallet, &c.OwnScore
-		out[i].Shown, out[i].Exact = c.facts, s.exact
 		if l := last[a.TokenID]; a.Final && l != nil {
-			out[i].Last, out[i].Facts = &l.OwnScore, l.facts
+			out[i].Last, out[i].Facts = &l.AgentScore, l.facts
 		}
 	}
-	return s.db.SaveScores(ctx, s.basis.run.ChainID, s.basis.run.Run, out)
+	run := s.basis.run
+	who := store.Identities{Members: s.basis.weights.graph.Members, Since: run.Block.Time.AddDate(0, 0, -s.basis.params.Guard.Days)}
+	return s.db.SaveScores(ctx, run.ChainID, run.Run, out, who)
 }
 
 // finals are the scores as of the run's block, of those agents that one is due of. Where
 // nothing happened since, the evidence is the newest one.
-func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []store.TrustSubject) (map[repute.TokenID]*evaluated, error) {
+func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []store.TrustSubject, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
 	due := map[repute.TokenID]bool{}
 	for _, a := range stale {
 		due[a.TokenID] = a.Final
@@ -133,76 +135,98 @@ func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []s
 		}
 		still = append(still, then...)
 	}
-	return s.evaluate(ctx, still, true)
+	return s.evaluate(ctx, still, true, scored)
 }
 
 // evaluated is an agent's score with what is stored beside it.
 type evaluated struct {
-	store.OwnScore
-	owner, wallet common.Address
-	facts         common.Hash
-	manifest      []byte // to be kept
+	store.AgentScore
+	facts    common.Hash
+	manifest []byte // to be kept
 }
 
 // evaluate scores agents: final ones as of the run's block, others as of the newest block
-// in which something happened to them, if that is newer.
-func (s *scoreRun) evaluate(ctx context.Context, subjects []store.TrustSubject, final bool) (map[repute.TokenID]*evaluated, error) {
-	var young []store.TrustSubject
+// in which something happened to them, if that is newer. Those that nobody judged have a
+// score when another agent limits them, or when they are scored already.
+func (s *scoreRun) evaluate(ctx context.Context, subjects []store.TrustSubject, final bool, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
+	who, err := s.identities(ctx, subjects, final)
+	if err != nil {
+		return nil, err
+	}
+	evidence := make([]Evidence, len(subjects))
 	for i := range subjects {
 		subject := &subjects[i]
 		subject.Block = s.basis.run.Block
 		if !final && subject.Updated.Number > s.basis.run.Block.Number {
 			subject.Block = subject.Updated
 		}
-		if s.basis.params.guarded(unix(subject.Registered), subject.Block) {
-			young = append(young, *subject)
-		}
+		evidence[i] = EvidenceOf(*subject, s.basis.weights)
+		evidence[i].Validations, evidence[i].Identity = s.basis.run.Validations, who[subject.Agent.TokenID]
 	}
-	kin, err := s.db.TrustKin(ctx, young, s.basis.params.guardBelow(), final)
-	if err != nil {
-		return nil, err
-	}
-	who, err := s.identities(ctx, subjects, final)
-	if err != nil {
+	if err := s.addKin(ctx, evidence, final); err != nil {
 		return nil, err
 	}
 	out := make(map[repute.TokenID]*evaluated, len(subjects))
 	var manifests [][]byte
-	for _, subject := range subjects {
-		if !subject.Judged || subject.Block.Time.IsZero() {
-			continue // nothing there, or nothing dated
+	for i := range evidence {
+		e, judged := &evidence[i], subjects[i].Judged
+		if e.Block.Time.IsZero() || !judged && len(e.Kin) == 0 && !scored[e.Agent.TokenID] {
+			continue // nothing dated, or nothing there
 		}
-		e, err := s.one(subject, kin[subject.Agent.TokenID], who[subject.Agent.TokenID])
+		one, err := s.one(*e)
 		if err != nil {
 			return nil, err
 		}
-		e.Final = final
-		out[subject.Agent.TokenID] = e
-		manifests = append(manifests, e.manifest)
+		one.Final, one.Plain = final, !judged && !one.Guarded
+		out[e.Agent.TokenID] = one
+		manifests = append(manifests, one.manifest)
 	}
 	return out, s.keep(ctx, manifests...)
 }
 
-func (s *scoreRun) one(subject store.TrustSubject, kin store.Kin, who *Identity) (*evaluated, error) {
-	e := EvidenceOf(subject, s.basis.weights)
-	e.Validations = s.basis.run.Validations
-	e.Identity = who
-	own := s.scorer.Score(e)
-	result := own
-	if kin != (store.Kin{}) {
-		agent := subject.Agent
-		agent.TokenID = kin.TokenID
-		e.Kin = []Kin{{Agent: agent, Score: kin.OwnScore, High: kin.OwnHigh}}
+// addKin gives new agents what the parties behind them are guilty of. Others have no kin:
+// their manifests list none.
+func (s *scoreRun) addKin(ctx context.Context, list []Evidence, final bool) error {
+	var behind []store.Affiliation
+	var young []*Evidence
+	for i := range list {
+		e := &list[i]
+		if !s.basis.params.guarded(e.Registered, e.Block) {
+			continue
+		}
+		young = append(young, e)
+		for _, b := range e.behind() {
+			behind = append(behind, store.Affiliation{TokenID: e.Agent.TokenID, Party: s.basis.weights.graph.Party(b.address)})
+		}
+	}
+	if len(behind) == 0 {
+		return nil
+	}
+	guilt, err := s.db.TrustGuilt(ctx, s.basis.run.ChainID, behind, final)
+	guilty := Guilty{}
+	guilty.Add(guilt...)
+	for _, e := range young {
+		e.Kin = guilty.Kin(e)
+	}
+	return err
+}
+
+// one scores an agent, and finds what those who had it are guilty of.
+func (s *scoreRun) one(e Evidence) (*evaluated, error) {
+	free := e
+	free.Kin = nil
+	own := s.scorer.Score(free)
+	out, result := &evaluated{manifest: ManifestOf(&e).Encode()}, own
+	out.Guilt = s.scorer.Guilt(free, &own)
+	if len(e.Kin) > 0 {
 		result = s.scorer.Score(e)
 	}
-	manifest := ManifestOf(&e).Encode()
-	stored, err := StoredScore(&result)
-	if err != nil {
+	var err error
+	if out.Score, err = StoredScore(&result); err != nil {
 		return nil, err
 	}
-	stored.Block, stored.Evidence, stored.Scorer = subject.Block, HashInput(manifest), s.basis.run.Scorer
-	out := &evaluated{owner: subject.Owner, wallet: subject.Wallet, facts: factsOf(&result), manifest: manifest}
-	out.Score, out.OwnScore.OwnScore, out.OwnHigh = stored, own.Score, own.High
+	out.Score.Block, out.Evidence, out.Scorer = e.Block, HashInput(out.manifest), s.basis.run.Scorer
+	out.Guarded, out.facts = result.Guard != nil, factsOf(&result)
 	return out, nil
 }
 

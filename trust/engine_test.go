@@ -331,6 +331,7 @@ func TestEnginesConvergeOnTheFinalChain(t *testing.T) {
 		if len(want) < 5 || strings.Join(got, "\n") != strings.Join(want, "\n") {
 			t.Fatalf("seed %d: %d scores\n%s\nwant %d\n%s", seed, len(got), strings.Join(got, "\n"), len(want), strings.Join(want, "\n"))
 		}
+		sameFinals(t, l, db, again, final/10*10)
 		guarded += strings.Count(strings.Join(got, ""), `"guard"`)
 		rated += strings.Count(strings.Join(got, ""), `"status":"rated"`)
 		replayAll(t, db)

@@ -16,6 +16,10 @@ type Evidence struct {
 	// name his critics.
 	Owner       common.Address
 	Self, Named []common.Address
+	// Wallet is the verified one of Self, Registrar who registered the agent, and Tenures
+	// say who had it when; zero and none where that is not known.
+	Wallet, Registrar common.Address
+	Tenures           []Tenure
 	// Registered and Held are when the agent was made and when its owner got it, in
 	// Unix seconds. Praise of what an earlier owner did does not count.
 	Registered, Held int64
@@ -27,7 +31,7 @@ type Evidence struct {
 	Validations common.Hash
 	// Weights are those of the last epoch.
 	Weights *Weights
-	// Kin are other agents of the same party, with scores without this guard.
+	// Kin are agents that were surely bad when a party had them that is behind this one.
 	Kin []Kin
 	// Identity is nil where nobody looked.
 	Identity *Identity
@@ -51,11 +55,14 @@ type Row struct {
 	Paid Fixed
 }
 
-// Kin is another agent of the same party.
+// Kin is an agent that was surely bad when a party had it that is behind another agent.
 type Kin struct {
-	Agent repute.AgentID
-	Score Points
-	High  Points
+	Agent  repute.AgentID
+	Score  Points // by what was said then
+	High   Points
+	Tier   int
+	Holder common.Address // who had it then
+	Role   Role           // of the party behind the other agent
 }
 
 // Reasons are all of them, in no order that means anything.

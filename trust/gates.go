@@ -64,7 +64,9 @@ func (s *scoring) judge(r *Result) {
 	}
 	for _, t := range s.p.Tiers {
 		if (t.Gate == "" || r.passes(t.Gate)) && (t.Low == nil || r.Low >= whole3(*t.Low)) && r.PathsFor >= t.Paths {
-			r.Tier = t.Tier
+			if r.Tier = t.Tier; r.Guard != nil {
+				r.Tier = min(r.Tier, r.Guard.Tier)
+			}
 			return
 		}
 	}

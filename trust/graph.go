@@ -20,6 +20,8 @@ type Graph struct {
 	nodes map[common.Address]Node
 	extra map[common.Address]Node // beside those of nodes, which graphs share
 	names []common.Address        // by node, its lowest address
+	// The other addresses of those nodes that have any, in no particular order.
+	aliases map[Node][]common.Address
 	// In-edges of node v are from[start[v]:start[v+1]], with the part of the giver's
 	// trust that goes to v in units of 2^-32, ordered by giver.
 	start []uint32
@@ -109,9 +111,13 @@ func (b *GraphBuilder) Build() *Graph {
 	for i, e := range b.edges {
 		b.edges[i].from, b.edges[i].to = nodes[e.from], nodes[e.to]
 	}
-	g := &Graph{nodes: make(map[common.Address]Node, len(b.ids))}
+	g := &Graph{nodes: make(map[common.Address]Node, len(b.ids)), aliases: map[Node][]common.Address{}}
 	for a, id := range b.ids {
-		g.nodes[a] = Node(nodes[id])
+		n := Node(nodes[id])
+		g.nodes[a] = n
+		if b.top(id) != id {
+			g.aliases[n] = append(g.aliases[n], a)
+		}
 	}
 	g.names = make([]common.Address, 0, len(b.names))
 	for _, id := range b.tops() {

@@ -3,7 +3,6 @@ package trust
 import (
 	"context"
 	"runtime"
-	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -40,8 +39,8 @@ func NewLedger(g *Graph, at repute.Block, p *Params) *Ledger {
 // listSize is how many records are in one list; a longer account has one of its own.
 const listSize = 1 << 20
 
-// Add takes down what is said of an agent. The evidence's block, weights and kin are those
-// of the ledger and of Score.
+// Add takes down what is said of an agent. The evidence's block and weights are those
+// of the ledger and of Score; it has no kin.
 func (l *Ledger) Add(e Evidence) {
 	e.Block = l.block
 	a := l.l.listen(&e)
@@ -64,50 +63,17 @@ func (l *Ledger) account(i int) account {
 }
 
 // Score evaluates every agent, on as many goroutines as there are processors: each result
-// is that of the function Score with the same evidence and the agent's kin, which are the
-// other agents of its owner. use is called once for each agent, from several goroutines and in no
+// is that of the function Score with the same evidence without kin. use is called once for each agent, from several goroutines and in no
 // particular order; the result's lists are only valid until it returns. Score ends
 // early with ctx's error.
 func (l *Ledger) Score(ctx context.Context, w *Weights, use func(*Result)) error {
-	kin := l.kin(w)
 	return l.each(ctx, w, func(i int, s *Scorer, r *Result) {
-		s.evaluate(l.account(i), l.block, kin[l.agents[i].owner])
-		if len(s.kin) > 0 {
-			s.kin = slices.DeleteFunc(slices.Clone(s.kin), func(k Kin) bool { return k.Agent == l.agents[i].agent })
-		}
+		s.evaluate(l.account(i), l.block, nil)
 		s.lacking = s.lacking[:0]
 		s.result(r)
 		r.Agent = l.agents[i].agent
 		use(r)
 	})
-}
-
-// kin finds the surely bad agents by owner, where an owner has several agents of which
-// one is new: nobody else is concerned.
-func (l *Ledger) kin(w *Weights) map[Node][]Kin {
-	since := l.block.Time.Unix() - int64(l.l.p.Guard.Days)*24*60*60
-	count, fresh := map[Node]int{}, map[Node]bool{}
-	for i := range l.agents {
-		if p := &l.agents[i]; p.owner != NoNode && p.registered > since {
-			fresh[p.owner] = true
-		}
-	}
-	for i := range l.agents {
-		if p := &l.agents[i]; fresh[p.owner] {
-			count[p.owner]++
-		}
-	}
-	s, out, below := NewScorer(w, l.l.p), map[Node][]Kin{}, whole3(l.l.p.Guard.Below)
-	var r Result
-	for i := range l.agents {
-		if p := &l.agents[i]; count[p.owner] > 1 {
-			s.evaluate(l.account(i), l.block, nil)
-			if s.result(&r); r.High < below {
-				out[p.owner] = append(out[p.owner], Kin{p.agent, r.Score, r.High})
-			}
-		}
-	}
-	return out
 }
 
 // share is how many agents a goroutine takes at a time.

@@ -23,11 +23,14 @@ type Manifest struct {
 	Identity *Identity `json:"identity,omitempty"`
 }
 
-// ManifestKin is another agent of the same party, in thousandths of a point.
+// ManifestKin is a Kin, in thousandths of a point.
 type ManifestKin struct {
-	Token string `json:"token"` // of the same registry, decimal
-	Score int64  `json:"score"`
-	High  int64  `json:"high"`
+	Token  string         `json:"token"` // of the same registry, decimal
+	Score  int64          `json:"score"`
+	High   int64          `json:"high"`
+	Tier   int            `json:"tier"`
+	Holder common.Address `json:"holder"`
+	Role   Role           `json:"role"`
 }
 
 // ManifestPayment is what was paid for one rating, in units of 2^-32 US dollars.
@@ -44,7 +47,7 @@ func ManifestOf(e *Evidence) Manifest {
 		m.Validations = &e.Validations
 	}
 	for _, k := range e.Kin {
-		m.Kin = append(m.Kin, ManifestKin{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High)})
+		m.Kin = append(m.Kin, ManifestKin{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High), k.Tier, k.Holder, k.Role})
 	}
 	for i := range e.Rows {
 		if r := &e.Rows[i]; r.Paid != 0 {
@@ -70,7 +73,7 @@ func (m Manifest) Apply(e *Evidence) error {
 		e.Validations = *m.Validations
 	}
 	for _, k := range m.Kin {
-		kin := Kin{Agent: e.Agent, Score: Points(k.Score), High: Points(k.High)}
+		kin := Kin{Agent: e.Agent, Score: Points(k.Score), High: Points(k.High), Tier: k.Tier, Holder: k.Holder, Role: k.Role}
 		var err error
 		if kin.Agent.TokenID, err = repute.ParseTokenID(k.Token); err != nil {
 			return err

@@ -91,8 +91,8 @@ type RatedParams struct {
 	Confidence Fixed `json:"confidence"`
 }
 
-// GuardParams: a new agent of somebody whose other agent is surely below Below points
-// has no better score than that one for Days.
+// GuardParams: a new agent of somebody who had an agent when it was surely below Below points
+// has neither a better score nor a better tier than that one for Days.
 type GuardParams struct {
 	Below Fixed `json:"below"`
 	Days  int   `json:"days"`

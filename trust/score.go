@@ -55,10 +55,13 @@ type ChannelView struct {
 	Mean     Points `json:"mean"`
 }
 
-// GuardView names the agent of the same party that limits this one.
+// GuardView names the agent that limits this one, and why.
 type GuardView struct {
-	Agent string `json:"agent"`
-	Score Points `json:"score"`
+	Agent  string         `json:"agent"`
+	Score  Points         `json:"score"`
+	Tier   int            `json:"tier"`   // this agent's is no better
+	Holder common.Address `json:"holder"` // who had the other agent when that was said of it
+	Role   Role           `json:"role"`   // of the holder's party with regard to this agent
 }
 
 // scoring is one agent's evaluation.
@@ -282,24 +285,20 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 	return views
 }
 
-// guard lets a new agent be no better than another surely bad one of the same party.
+// guard lets a new agent be no better than one that was surely bad when a party had it
+// that is behind both.
 func (s *scoring) guard(r *Result) {
 	const day = 24 * 60 * 60
 	if s.block.Time.Unix()-s.a.registered >= int64(s.p.Guard.Days)*day {
 		return
 	}
-	below := Points(s.p.Guard.Below.round(1000))
+	below := s.p.guardBelow()
 	kin := slices.DeleteFunc(slices.Clone(s.kin), func(k Kin) bool { return k.High >= below })
 	if len(kin) == 0 {
 		return
 	}
-	worst := slices.MinFunc(kin, func(a, b Kin) int {
-		if a.Score != b.Score {
-			return int(a.Score - b.Score)
-		}
-		return a.Agent.TokenID.Cmp(&b.Agent.TokenID)
-	})
-	r.Guard = &GuardView{worst.Agent.String(), worst.Score}
+	worst := slices.MinFunc(kin, func(a, b Kin) int { return a.compare(&b) })
+	r.Guard = &GuardView{worst.Agent.String(), worst.Score, worst.Tier, worst.Holder, worst.Role}
 	most := min(0, worst.Score)
 	r.Low, r.High = min(r.Low, most), min(r.High, most)
 }

@@ -127,10 +127,13 @@ func TestOnOff(t *testing.T) {
 
 func TestWhitewash(t *testing.T) {
 	for w, p := range worlds(t) {
-		got, err := NewBench(w, p, 1).Whitewash(t.Context())
+		got := NewBench(w, p, 1).Whitewash()
 		t.Logf("%s: %+v", w.Name, got)
-		if err != nil || got.Old >= -10 || got.SameOwner > got.Old || got.SameParty > got.Old || got.Unlinked != 0 || got.Service || got.Praised >= 50 {
-			t.Errorf("%s: %+v: %v", w.Name, got, err)
+		if got.Old >= -10 || got.Worst() > got.Old || got.BestTier != 0 || got.Unlinked != 0 || got.Service || got.Praised >= 50 {
+			t.Errorf("%s: %+v", w.Name, got)
+		}
+		if got.Gifted < got.Praised || got.AfterGuard != got.Praised {
+			t.Errorf("%s: innocent, or long ago, and limited: %+v", w.Name, got)
 		}
 	}
 }

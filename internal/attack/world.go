@@ -204,7 +204,10 @@ type Engine struct {
 }
 
 // NewEngine builds the graph of who praised whom and walks it from the roots.
-func NewEngine(w *World, p *trust.Params) *Engine {
+func NewEngine(w *World, p *trust.Params) *Engine { return newEngine(w, p) }
+
+// newEngine is NewEngine where some are known to be one party.
+func newEngine(w *World, p *trust.Params, links ...[2]int) *Engine {
 	e := &Engine{w: w, p: p, about: map[int][]int{}}
 	b := trust.NewGraphBuilder()
 	for i, r := range w.Ratings {
@@ -214,6 +217,9 @@ func NewEngine(w *World, p *trust.Params) *Engine {
 	}
 	for _, r := range w.Roots {
 		b.Add(Address(r))
+	}
+	for _, l := range links {
+		b.Link(b.Add(Address(l[0])), b.Add(Address(l[1])))
 	}
 	e.weights = b.Build().Walk(e.roots(), p)
 	e.scorer = trust.NewScorer(e.weights, p)

@@ -102,15 +102,11 @@ func (b *trustBench) measure(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if err := b.world(ctx, generated, b.p); err != nil {
-		return err
-	}
+	b.world(generated, b.p)
 	if recorded != nil {
 		bent := recorded.Bend(0.3) // its ratings use the lowest tenth of their scale
 		bent.Roots = attack.EarlyRoots(bent.Ratings, 20)
-		if err := b.world(ctx, bent, attack.Ageless(*b.p)); err != nil {
-			return err
-		}
+		b.world(bent, attack.Ageless(*b.p))
 		b.detect(recorded)
 	}
 	b.onOff()
@@ -135,7 +131,7 @@ func (b *trustBench) recorded() (*attack.World, error) {
 }
 
 // world attacks one world: T1 to T8, T10, T11 and T14.
-func (b *trustBench) world(ctx context.Context, w *attack.World, p *trust.Params) (err error) {
+func (b *trustBench) world(w *attack.World, p *trust.Params) {
 	b.say("attacks on %s, %d ratings", w.Name, len(w.Ratings))
 	a := attack.NewBench(w, p, seed)
 	out := TrustWorld{World: w.Name, Ratings: len(w.Ratings)}
@@ -148,13 +144,10 @@ func (b *trustBench) world(ctx context.Context, w *attack.World, p *trust.Params
 		share = float64(out.Rated) / float64(out.Honest)
 	}
 	b.judge(AtLeast(in(w, "honest agents with eight raters of full weight that are rated"), share, 0.9, ""))
-	if out.Whitewash, err = a.Whitewash(ctx); err != nil {
-		return fmt.Errorf("whitewash: %w", err)
-	}
+	out.Whitewash = a.Whitewash()
 	out.Price = a.Price()
 	b.identity(w, out)
 	b.m.Worlds = append(b.m.Worlds, out)
-	return nil
 }
 
 // in names a target in a world.
@@ -216,7 +209,9 @@ func (b *trustBench) always(a *attack.Bench, out *TrustWorld) {
 // identity judges what has rules, T10 and T11; prices are measured.
 func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 	x := out.Whitewash
-	b.judge(AtMost(in(w, "T10 new agent of a bad agent's owner: score above the bad one's"), max(x.SameOwner, x.SameParty)-x.Old, 0, "points"),
+	b.judge(AtMost(in(w, "T10 new agent of a bad agent's party, in six ways: score above the bad one's"), x.Worst()-x.Old, 0, "points"),
+		AtMost(in(w, "T10 new agent of a bad agent's party: tier"), float64(x.BestTier), 0, ""),
+		AtMost(in(w, "T10 loss of who was given a bad agent"), x.Praised-x.Gifted, 0, "points"),
 		AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
 		Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
 		AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0, "points"))
