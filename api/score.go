@@ -29,7 +29,7 @@ type (
 	Scored struct {
 		Standing
 		Reason   *string      `json:"reason" doc:"why the agent is unrated, and what limits it; null when it is rated and nothing does"`
-		Guard    *Guard       `json:"guard" doc:"another agent of the same owner or wallet that is surely bad: a new agent is no better; null without"`
+		Guard    *Guard       `json:"guard" doc:"an agent that was surely bad when somebody had it who is behind this new one: it is no better; null without"`
 		Gates    []Gate       `json:"gates" doc:"lines a policy may draw, and what is missing to pass them"`
 		Scorer   *string      `json:"scorer" doc:"version of the engine; null where none has scored the agent"`
 		Finality *string      `json:"finality" enum:"provisional,final" doc:"final: of a closed epoch, kept and replayable; provisional: of the newest block"`
@@ -38,10 +38,13 @@ type (
 		Hashes   *ScoreHashes `json:"hashes" doc:"sha256 of what else the score follows from"`
 		Roots    *string      `json:"roots" doc:"whose roots: default, the name of a set, or given"`
 	}
-	// Guard is an agent that limits another one, which has the same owner or wallet.
+	// Guard is an agent that limits another one, which somebody is behind who had the first.
 	Guard struct {
-		Agent ID      `json:"agent" doc:"agent id"`
-		Score float64 `json:"score" doc:"no lower and upper bound is above this, nor above 0"`
+		Agent  ID      `json:"agent" doc:"agent id"`
+		Score  float64 `json:"score" doc:"by what was said while the holder had it; no lower and upper bound is above this, nor above 0"`
+		Tier   int32   `json:"tier" doc:"no tier is above this"`
+		Holder Address `json:"holder" doc:"who had it then, whoever has it since"`
+		Role   string  `json:"role" enum:"owner,wallet,registrar" doc:"what the holder, or one it is linked to, is to the agent that is limited"`
 	}
 	// ScoredAt is a block.
 	ScoredAt struct {
@@ -134,7 +137,7 @@ func (s *Scored) limit(by *Guard) {
 	if by == nil {
 		return
 	}
-	why := fmt.Sprintf("limited by agent %s of the same owner or wallet, which has %.3f", by.Agent, by.Score)
+	why := fmt.Sprintf("limited by agent %s, which came to %.3f while %s had it, which is of one party with this one's %s", by.Agent, by.Score, by.Holder, by.Role)
 	if s.Reason != nil {
 		why = *s.Reason + "; " + why
 	}
