@@ -144,6 +144,10 @@ func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 		if _, err := tx.Exec(ctx, `update trust_feed set repaired = 0 where chain_id = $1 and repaired = $2`, r.ChainID, r.Repaired); err != nil {
 			return err
 		}
+		// Who has claimed agents for an older run can store nothing any more.
+		if _, err := tx.Exec(ctx, `update trust_stale set claimed = '-infinity' where chain_id = $1 and claimed > '-infinity'`, r.ChainID); err != nil {
+			return err
+		}
 		return markAll(ctx, tx, r.ChainID, true)
 	})
 }

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"maps"
 	"math/big"
 	"math/rand/v2"
 	"os"
@@ -60,10 +61,11 @@ type state struct {
 	given  map[string]uint64 // ratings by agent and client
 	asked  []common.Hash
 	byAsk  []uint64
+	gone   map[string]bool // ratings that were revoked
 }
 
 func (s state) clone() state {
-	c := state{append([]common.Address(nil), s.owners...), map[string]uint64{}, append([]common.Hash(nil), s.asked...), append([]uint64(nil), s.byAsk...)}
+	c := state{append([]common.Address(nil), s.owners...), map[string]uint64{}, append([]common.Hash(nil), s.asked...), append([]uint64(nil), s.byAsk...), maps.Clone(s.gone)}
 	for k, v := range s.given {
 		c.given[k] = v
 	}
@@ -84,7 +86,7 @@ func (l *ledger) tip() repute.Block {
 
 func (l *ledger) state() state {
 	if len(l.blocks) == 0 {
-		return state{given: map[string]uint64{}}
+		return state{given: map[string]uint64{}, gone: map[string]bool{}}
 	}
 	return l.blocks[len(l.blocks)-1].after.clone()
 }
@@ -155,7 +157,11 @@ func (l *ledger) event(s *state) []repute.Event {
 	case 5:
 		client := person(l.rng.IntN(people))
 		if n := s.given[key(uint64(agent), client)]; n > 0 {
-			return []repute.Event{repute.FeedbackRevoked{TokenID: id, Client: client, Index: 1 + l.rng.Uint64N(n)}}
+			index := 1 + l.rng.Uint64N(n)
+			if which := fmt.Sprint(agent, client, index); !s.gone[which] { // the registry refuses the second time
+				s.gone[which] = true
+				return []repute.Event{repute.FeedbackRevoked{TokenID: id, Client: client, Index: index}}
+			}
 		}
 		return nil
 	}
