@@ -20,8 +20,7 @@ func scoreOf(t *testing.T, l *ledger, db *store.DB, id repute.TokenID) (trust.Re
 	for i := range rooted {
 		roots = append(roots, trust.Root{Address: person(i), Weight: trust.One})
 	}
-	listed, err := db.AllowedValidations(t.Context(), l.chain.ID)
-	ok(t, err)
+	listed := l.chain.Validations
 	g, err := trust.ReadGraph(t.Context(), db, trust.GraphOf{ChainID: l.chain.ID, Block: l.tip(), Roots: roots, Validations: listed}, p)
 	ok(t, err)
 	said, err := db.TrustEvidence(t.Context(), repute.AgentID{ChainID: l.chain.ID, Registry: identity, TokenID: id}, repute.At{Block: l.tip().Number}, listed)
