@@ -1,0 +1,259 @@
+package orchestrator_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+)
+
+// outside is a chain on which everything succeeds for 10 wei of gas, and which remembers
+// what was sent.
+type outside struct {
+	mu   sync.Mutex
+	sent []orchestrator.Tx
+}
+
+func (o *outside) Read(context.Context, uint64, common.Address, []byte) ([]byte, error) {
+	return []byte{1}, nil
+}
+
+func (o *outside) Simulate(context.Context, orchestrator.Origin, orchestrator.Tx) (orchestrator.Simulation, error) {
+	return orchestrator.Simulation{OK: true, FeeWei: "10"}, nil
+}
+
+func (o *outside) Send(_ context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.sent = append(o.sent, i.Tx)
+	return orchestrator.Sent{OK: true, FeeWei: "10", Hash: common.BytesToHash([]byte(i.ID))}, nil
+}
+
+// pays is a transaction to an address, of so many wei.
+func pays(to byte, value string) orchestrator.Tx {
+	return orchestrator.Tx{ChainID: 7, Target: common.Address{to}, Value: value, Data: []byte{1, 2, 3, 4}, Purpose: "pay"}
+}
+
+// shower is an agent that has a dry run.
+type shower struct {
+	*worker
+	shows []orchestrator.Tx
+}
+
+func (s shower) DryRun(context.Context, orchestrator.Task, orchestrator.Plan, *orchestrator.Context) (orchestrator.DryRun, error) {
+	return orchestrator.DryRun{Calls: s.shows}, nil
+}
+
+// sends is a step that sends transactions until one is refused.
+func sends(list ...orchestrator.Tx) orchestrator.StepFunc {
+	return func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+		for _, tx := range list {
+			if _, err := c.Send(ctx, tx); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	}
+}
+
+// An agent that sends something else than it showed, or more than it may, is stopped before
+// that is sent, with the reason; what was allowed before stays sent.
+func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
+	t.Parallel()
+	shown := pays(1, "5")
+	other := shown
+	other.Data = []byte{4, 3, 2, 1}
+	argument := shown
+	argument.Data = []byte{1, 2, 3, 4, 5}
+	cases := map[string]struct {
+		does   []orchestrator.Tx
+		budget policy.Budget
+		says   string // empty: it completes
+		sent   int
+	}{
+		"as-shown":         {[]orchestrator.Tx{shown}, policy.Budget{}, "", 1},
+		"other-argument":   {[]orchestrator.Tx{argument}, policy.Budget{}, "", 1}, // target, selector and value are compared
+		"other-target":     {[]orchestrator.Tx{shown, pays(2, "5")}, policy.Budget{}, "showed no such transaction", 1},
+		"other-value":      {[]orchestrator.Tx{pays(1, "6")}, policy.Budget{}, "showed no such transaction", 0},
+		"other-function":   {[]orchestrator.Tx{other}, policy.Budget{}, "showed no such transaction", 0},
+		"one-write-more":   {[]orchestrator.Tx{shown, shown, shown}, policy.Budget{OnchainWrites: 2}, "maxOnchainWrites", 2},
+		"one-wei-too-many": {[]orchestrator.Tx{shown, shown, shown}, policy.Budget{GasWei: "29"}, "maxGasWei", 2},
+		"gas-just-enough":  {[]orchestrator.Tx{shown, shown}, policy.Budget{GasWei: "20"}, "", 2},
+	}
+	for name, c := range cases {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newHouse(t)
+			chain, agent := &outside{}, shower{newWorker("payer"), []orchestrator.Tx{shown}}
+			agent.do = sends(c.does...)
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
+			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{Budget: c.budget}}))
+			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) || len(chain.sent) != c.sent {
+				t.Errorf("task %s, %d transactions sent: %s", task.Status, len(chain.sent), run.Error)
+			}
+			if run.Used.Writes != c.sent || run.Used.GasWei != fmt.Sprint(10*c.sent) {
+				t.Errorf("%d writes and %s wei counted of %d sent", run.Used.Writes, run.Used.GasWei, c.sent)
+			}
+		})
+	}
+}
+
+// vain is an agent whose manifest changes while it works.
+type vain struct {
+	*worker
+	mu sync.Mutex
+}
+
+func (v *vain) Info() orchestrator.Info {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return v.info
+}
+
+// Agents that misbehave in ways that need more than a method: each fails its run with a
+// reason.
+func TestAgentsThatCheat(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	editor := &vain{worker: newWorker("editor")}
+	editor.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+		editor.mu.Lock()
+		defer editor.mu.Unlock()
+		editor.info.Manifest.ComputeConstraints.MaxSteps = 1000
+		return nil, nil
+	}
+	long := newWorker("long")
+	long.plan = func(orchestrator.Task) (p orchestrator.Plan) {
+		for i := range 4 {
+			p.Steps = append(p.Steps, orchestrator.Step{ID: fmt.Sprint(i), Agent: "long"})
+		}
+		return p
+	}
+	lazy := newWorker("lazy") // says that it did its plan, and did not
+	lazy.execute = func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution, error) {
+		return orchestrator.Execution{Success: true}, nil
+	}
+	early := newWorker("early") // sends before Execute
+	sender := &outside{}
+	h.start(orchestrator.Options{Lenient: true, Chain: sender, ExecutionChain: 7, Modules: []orchestrator.Module{editor, long, lazy, prompt{early}}})
+	for slug, c := range map[string]struct {
+		budget policy.Budget
+		says   string
+	}{
+		"editor": {policy.Budget{}, "changed its manifest"},
+		"long":   {policy.Budget{Steps: 3}, "4 steps"},
+		"lazy":   {policy.Budget{}, "step only is not run"},
+		"early":  {policy.Budget{}, "Execute alone"},
+	} {
+		task, run := h.ended(h.submit(orchestrator.Request{Coordinator: slug, Terms: orchestrator.Terms{Budget: c.budget}}))
+		if task.Status != repute.TaskFailed || !strings.Contains(run.Error, c.says) {
+			t.Errorf("%s: task %s: %q lacks %q", slug, task.Status, run.Error, c.says)
+		}
+	}
+	if len(sender.sent) != 0 {
+		t.Errorf("sent: %+v", sender.sent)
+	}
+}
+
+// prompt is an agent that sends a transaction while it plans.
+type prompt struct{ *worker }
+
+func (p prompt) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.Context) (orchestrator.Plan, error) {
+	if _, err := c.Send(ctx, pays(1, "5")); err != nil {
+		return orchestrator.Plan{}, err
+	}
+	return p.worker.Plan(ctx, t, c)
+}
+
+// An agent that ignores that its task is cancelled is left behind, and the calls that it
+// makes afterwards are refused.
+func TestCancelOfAgentThatIgnoresIt(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	begun, over, after := make(chan struct{}), make(chan struct{}), make(chan error, 1)
+	deaf := newWorker("deaf")
+	deaf.do = func(_ context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+		close(begun)
+		<-over
+		_, err := c.Tool(context.Background(), "echo", nil)
+		after <- err
+		return nil, nil
+	}
+	called := toolFunc(func(_ context.Context, _ string, in json.RawMessage) (json.RawMessage, error) {
+		t.Error("a call was made after the end")
+		return in, nil
+	})
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{deaf}, Tools: map[string]orchestrator.Tool{"echo": called}})
+	task := h.submit(orchestrator.Request{Coordinator: "deaf"})
+	<-begun
+	ok(t, h.desk.Cancel(t.Context(), task.ID, "ann", "enough"))
+	task, run := h.ended(task)
+	close(over)
+	if err := <-after; err == nil {
+		t.Error("a call after the end was made")
+	}
+	if task.Status != repute.TaskCancelled || run.Used.ToolCalls != 0 {
+		t.Errorf("task %s, %d calls: %s", task.Status, run.Used.ToolCalls, run.Error)
+	}
+}
+
+// A policy's file that stops to compile changes nothing, one that never did is refused, and
+// a new one counts as soon as it is read.
+func TestPolicyFile(t *testing.T) {
+	t.Parallel()
+	path := filepath.Join(t.TempDir(), "policy.yaml")
+	later := time.Now()
+	write := func(text string) {
+		ok(t, os.WriteFile(path, []byte(text), 0o600))
+		later = later.Add(time.Second) // file systems may be coarse
+		ok(t, os.Chtimes(path, later, later))
+	}
+	const broken = "version: \"1\"\nrules:\n  - {id: a, when: 'agent.nothing > 1', effect: deny, reason: x}\n"
+	write(broken)
+	if _, err := orchestrator.OpenPolicy(path); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "rules[0].when") {
+		t.Fatalf("a policy that does not compile: %v", err)
+	}
+	if _, err := orchestrator.OpenPolicy(path + ".none"); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("no file: %v", err)
+	}
+	write(anything)
+	f, err := orchestrator.OpenPolicy(path)
+	ok(t, err)
+	first := f.Current().Hash()
+	said := make(chan string, 100)
+	go f.Watch(t.Context(), 5*time.Millisecond, slog.New(tells{slog.DiscardHandler, said}))
+	write(broken)
+	if text := <-said; !strings.Contains(text, "wrong") || f.Current().Hash() != first {
+		t.Errorf("after a broken file %s counts: %s", f.Current().Hash(), text)
+	}
+	write(unrated("allow"))
+	if text := <-said; !strings.Contains(text, "policy read") || f.Current().Hash() == first {
+		t.Errorf("after a good file %s counts: %s", f.Current().Hash(), text)
+	}
+}
+
+// tells is a log whose messages a test waits for.
+type tells struct {
+	slog.Handler
+	said chan string
+}
+
+func (tells) Enabled(context.Context, slog.Level) bool { return true }
+
+func (l tells) Handle(_ context.Context, r slog.Record) error {
+	l.said <- r.Message
+	return nil
+}
