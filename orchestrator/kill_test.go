@@ -4,9 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"log/slog"
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"slices"
+	"syscall"
 	"testing"
 	"time"
 
@@ -16,8 +19,33 @@ import (
 	"repute/store"
 )
 
-// workerURL makes this test binary a worker on that database, until it is killed.
-const workerURL = "REPUTE_TEST_WORKER"
+// workerURL makes this test binary a worker on that database, until it is killed;
+// workerDies makes it kill itself as soon as that phase is recorded.
+const (
+	workerURL  = "REPUTE_TEST_WORKER"
+	workerDies = "REPUTE_TEST_DIES"
+)
+
+// suicide is a log that ends the process when it hears of a phase.
+type suicide struct {
+	slog.Handler
+	phase string
+}
+
+func (suicide) Enabled(context.Context, slog.Level) bool { return true }
+
+func (s suicide) WithAttrs([]slog.Attr) slog.Handler { return s }
+
+func (s suicide) Handle(_ context.Context, r slog.Record) error {
+	r.Attrs(func(a slog.Attr) bool {
+		if r.Message == "phase recorded" && a.Key == "phase" && a.Value.String() == s.phase {
+			_ = syscall.Kill(os.Getpid(), syscall.SIGKILL)
+			select {} // until it comes
+		}
+		return true
+	})
+	return nil
+}
 
 func TestMain(m *testing.M) {
 	if url := os.Getenv(workerURL); url != "" {
@@ -51,7 +79,8 @@ func runWorker(url string) error {
 		time.Sleep(time.Duration(rand.IntN(40)) * time.Millisecond)
 		return in, nil
 	})
-	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Hold: time.Second, Workers: 4, Policy: func() *policy.Policy { return p },
+	log := slog.New(suicide{slog.DiscardHandler, os.Getenv(workerDies)})
+	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Log: log, Hold: time.Second, Workers: 4, Policy: func() *policy.Policy { return p },
 		Modules: []orchestrator.Module{agent}, Tools: map[string]orchestrator.Tool{"wait": wait}})
 	if err != nil {
 		return err
@@ -59,26 +88,80 @@ func runWorker(url string) error {
 	return e.Run(context.Background())
 }
 
+// spawn starts a worker on a database, which dies after a phase; empty: it does not.
+func spawn(t *testing.T, url, dies string) *exec.Cmd {
+	self, err := os.Executable()
+	ok(t, err)
+	cmd := exec.Command(self)
+	cmd.Env, cmd.Stderr = append(os.Environ(), workerURL+"="+url, workerDies+"="+dies), os.Stderr
+	ok(t, cmd.Start())
+	t.Cleanup(func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+	})
+	return cmd
+}
+
+// A worker that is killed between any phase and the next loses nothing: another goes on
+// behind it, and no phase, step or call is done again.
+func TestKilledAtEveryPhase(t *testing.T) {
+	t.Parallel()
+	for _, p := range repute.Phases() {
+		t.Run(p.String(), func(t *testing.T) {
+			t.Parallel()
+			h, url := newHouse(t)
+			first := spawn(t, url, p.String())
+			h.until("agent is installed", func() bool { _, err := h.db.Module(t.Context(), "steady"); return err == nil })
+			task := h.submit(orchestrator.Request{Coordinator: "steady"})
+			if _ = first.Wait(); first.ProcessState.Success() {
+				t.Fatal("the first worker was not killed")
+			}
+			done, err := h.db.RunPhases(t.Context(), task.Run)
+			ok(t, err)
+			if len(done) != int(p) {
+				t.Fatalf("killed after phase %s, %d phases are stored", p, len(done))
+			}
+			spawn(t, url, "")
+			task, run := h.ended(task)
+			h.undoubled(task, run)
+			again, err := h.db.RunPhases(t.Context(), task.Run)
+			ok(t, err)
+			if !slices.EqualFunc(done, again[:len(done)], func(a, b repute.RunPhase) bool { return a.Phase == b.Phase && a.Ended.Equal(b.Ended) }) {
+				t.Errorf("phases before %s were done again", p)
+			}
+			h.finished(task, 1)
+		})
+	}
+}
+
+// undoubled checks that a run of the steady agent is whole, with nothing done twice.
+func (h *house) undoubled(task repute.Task, run repute.Run) {
+	h.t.Helper()
+	if task.Status != repute.TaskCompleted || run.Used.Steps != 3 {
+		h.t.Errorf("task %s, %d steps counted: %s", task.Status, run.Used.Steps, run.Error)
+	}
+	if got := h.phases(run.ID); len(got) != 9 {
+		h.t.Errorf("phases %v", got)
+	}
+	receipts, err := h.db.RunReceipts(h.t.Context(), run.ID)
+	ok(h.t, err)
+	calls := 0
+	for _, r := range receipts {
+		if r.Kind == repute.CallTool {
+			calls++
+		}
+	}
+	if calls != 3 || run.Used.ToolCalls != 3 {
+		h.t.Errorf("%d calls were journaled, %d counted", calls, run.Used.ToolCalls)
+	}
+}
+
 // Workers that are killed at any moment lose no run and no result, and do no step twice
 // that was completed.
 func TestKilledWorkersLoseNothing(t *testing.T) {
 	t.Parallel()
 	h, url := newHouse(t)
-	self, err := os.Executable()
-	ok(t, err)
-	spawn := func() *exec.Cmd {
-		cmd := exec.Command(self)
-		cmd.Env, cmd.Stderr = append(os.Environ(), workerURL+"="+url), os.Stderr
-		ok(t, cmd.Start())
-		return cmd
-	}
-	workers := []*exec.Cmd{spawn(), spawn(), spawn()}
-	defer func() {
-		for _, w := range workers {
-			_ = w.Process.Kill()
-			_ = w.Wait()
-		}
-	}()
+	workers := []*exec.Cmd{spawn(t, url, ""), spawn(t, url, ""), spawn(t, url, "")}
 	h.until("agent is installed", func() bool { _, err := h.db.Module(t.Context(), "steady"); return err == nil })
 	var tasks []repute.Task
 	for range 40 {
@@ -89,26 +172,10 @@ func TestKilledWorkersLoseNothing(t *testing.T) {
 		i := rand.IntN(len(workers))
 		ok(t, workers[i].Process.Kill())
 		_ = workers[i].Wait()
-		workers[i] = spawn()
+		workers[i] = spawn(t, url, "")
 	}
 	for _, task := range tasks {
 		task, run := h.ended(task)
-		if task.Status != repute.TaskCompleted || run.Used.Steps != 3 {
-			t.Errorf("task %s, %d steps counted: %s", task.Status, run.Used.Steps, run.Error)
-		}
-		if got := h.phases(run.ID); len(got) != 9 {
-			t.Errorf("phases %v", got)
-		}
-		receipts, err := h.db.RunReceipts(t.Context(), run.ID)
-		ok(t, err)
-		calls := 0
-		for _, r := range receipts {
-			if r.Kind == repute.CallTool {
-				calls++
-			}
-		}
-		if calls != 3 || run.Used.ToolCalls != 3 {
-			t.Errorf("%d calls were journaled, %d counted", calls, run.Used.ToolCalls)
-		}
+		h.undoubled(task, run)
 	}
 }

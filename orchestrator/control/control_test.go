@@ -233,6 +233,16 @@ func TestHostileInput(t *testing.T) {
 	}
 }
 
+// Where no coordinator is configured, a task must name one.
+func TestTaskWithoutCoordinator(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, func(o *control.Options) { o.Coordinator = "" })
+	r := h.ann(http.MethodPost, "/v1/tasks", `{"goal":"x"}`)
+	if r.status != http.StatusBadRequest || !strings.Contains(string(r.body), `"coordinatorSlug"`) {
+		t.Errorf("%d %s", r.status, r.body)
+	}
+}
+
 // A caller that asks too much is told when to come back.
 func TestRateLimit(t *testing.T) {
 	t.Parallel()

@@ -166,6 +166,15 @@ func TestRemoteAnswersAreBounded(t *testing.T) {
 			_, _ = w.Write([]byte(`{"calls":[{"kind":"tool","tool":"a"}]}`))
 		}, "none in can-handle", repute.ErrInvalid},
 		"slow": {func(w http.ResponseWriter) { time.Sleep(2 * time.Second) }, "deadline", repute.ErrUnavailable},
+		"drop by drop": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			for range 40 {
+				_, _ = w.Write([]byte(" "))
+				_ = http.NewResponseController(w).Flush()
+				time.Sleep(50 * time.Millisecond)
+			}
+		}, "deadline", repute.ErrUnavailable},
+		"hangs up": {func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, "EOF", repute.ErrUnavailable},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
