@@ -14,8 +14,7 @@ type Text string
 
 // Schema says both.
 func (Text) Schema(huma.Registry) *huma.Schema {
-	least := 0.0
-	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeInteger, Minimum: &least}}}
+	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString}, {Type: huma.TypeInteger}}}
 }
 
 // UnmarshalJSON takes both.
@@ -23,7 +22,7 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 	if bytes.HasPrefix(raw, []byte(`"`)) {
 		return json.Unmarshal(raw, (*string)(t))
 	}
-	for _, c := range raw {
+	for _, c := range bytes.TrimPrefix(raw, []byte("-")) {
 		if c < '0' || c > '9' {
 			return fmt.Errorf("%.80q is neither text nor a whole number", raw)
 		}

@@ -120,11 +120,15 @@ func (s *shape) tell(d *huma.ErrorDetail) error {
 	} else if reason == unexpected {
 		return repute.Invalid(brief(field), "is no field of this tool", "known are "+strings.Join(s.names(), ", "))
 	}
+	if strings.Contains(reason, "at least one schema") { // Text
+		reason = "must be text or a whole number"
+	}
 	top, _, _ := strings.Cut(field, ".")
 	hint := "see the tool's inputSchema"
 	if p := s.root.Properties[top]; p != nil && p.Description != "" {
 		hint = p.Description
 	}
+	reason = strings.Replace(reason, "expected value to ", "must ", 1)
 	return repute.Invalid(brief(field), strings.Replace(reason, "expected ", "must be ", 1), hint)
 }
 

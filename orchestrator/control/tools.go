@@ -77,7 +77,7 @@ func (c *Control) addTools(s *mcp.Server) error {
 	if s == nil {
 		return nil
 	}
-	for _, add := range []func(*mcp.Server) error{c.addAgentTools, c.addRunTools, c.addTrustTools} {
+	for _, add := range []func(*mcp.Server) error{c.addAgentTools, c.addRunTools, c.addTrustTools, c.addTreasuryTools, c.addCallTools, c.addIdentityTools} {
 		if err := add(s); err != nil {
 			return err
 		}

@@ -3,7 +3,6 @@ package control_test
 import (
 	"encoding/json"
 	"fmt"
-	"log/slog"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -12,9 +11,9 @@ import (
 	sdk "github.com/modelcontextprotocol/go-sdk/mcp"
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
-	"repute/mcp"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/operate"
 	"repute/store"
 )
 
@@ -36,27 +35,22 @@ func (b bearing) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// toolHouse is a house with tools, and a way to call them with a token.
-func toolHouse(t *testing.T, agents ...orchestrator.Module) (h *house, as func(token string) toolbox) {
-	t.Helper()
-	server, err := mcp.New(mcp.Options{Logger: slog.New(slog.DiscardHandler)})
-	ok(t, err)
-	h = newHouse(t, func(o *control.Options) { o.Tools = server }, agents...)
-	s := httptest.NewServer(server.Handler())
-	t.Cleanup(s.Close)
-	return h, func(token string) toolbox {
-		c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-		session, err := c.Connect(t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL, DisableStandaloneSSE: true, HTTPClient: &http.Client{Transport: bearing(token)}}, nil)
-		ok(t, err)
-		t.Cleanup(func() { _ = session.Close() })
-		b := toolbox{h, session, map[string]*sdk.Tool{}}
-		list, err := session.ListTools(t.Context(), nil)
-		ok(t, err)
-		for _, tool := range list.Tools {
-			b.tools[tool.Name] = tool
-		}
-		return b
+// tools are what a caller with a token has, who has none when it is empty.
+func (h *house) tools(token string) toolbox {
+	h.t.Helper()
+	s := httptest.NewServer(h.o.Tools.Handler())
+	h.t.Cleanup(s.Close)
+	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
+	session, err := c.Connect(h.t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL, DisableStandaloneSSE: true, HTTPClient: &http.Client{Transport: bearing(token)}}, nil)
+	ok(h.t, err)
+	h.t.Cleanup(func() { _ = session.Close() })
+	b := toolbox{h, session, map[string]*sdk.Tool{}}
+	list, err := session.ListTools(h.t.Context(), nil)
+	ok(h.t, err)
+	for _, tool := range list.Tools {
+		b.tools[tool.Name] = tool
 	}
+	return b
 }
 
 func (b toolbox) call(name, arguments string) *sdk.CallToolResult {
@@ -104,8 +98,8 @@ type task struct {
 // A task from asking to its log, by tools alone.
 func TestTaskThroughTools(t *testing.T) {
 	t.Parallel()
-	h, as := toolHouse(t, worker{slug: "plain"}, worker{slug: "second"})
-	b := as(annsToken)
+	h := newHouse(t, nil, worker{slug: "plain"}, worker{slug: "second"})
+	b := h.tools(annsToken)
 	var agents struct {
 		Agents []control.Agent
 		Next   string `json:"nextCursor"`
@@ -171,9 +165,8 @@ func (h *house) rows() string {
 // answers, dry or not.
 func TestToolsThatChange(t *testing.T) {
 	t.Parallel()
-	h, as := toolHouse(t, worker{slug: "plain", gate: make(chan struct{})})
-	before := h.rows()
-	ann := as(annsToken)
+	h := newHouse(t, nil, worker{slug: "plain", gate: make(chan struct{})})
+	before, ann := h.rows(), h.tools(annsToken)
 	var dry task
 	ann.into("openfi_submit_task", `{"goal":"dear me","coordinatorSlug":"plain","budget":{"maxSteps":4},"dry_run":true}`, &dry)
 	if !dry.DryRun || dry.Task != nil || dry.Verdict.Effect != "allow" || dry.Policy.Effect != "require_approval" || dry.Budget.MaxSteps != 4 {
@@ -184,12 +177,16 @@ func TestToolsThatChange(t *testing.T) {
 		t.Errorf("dry recomputation %+v", trust)
 	}
 	ann.refuses("openfi_submit_task", `{"goal":"x","coordinatorSlug":"nobody","dry_run":true}`, "not_found: ")
-	for name, arguments := range changing() {
-		for _, stranger := range []toolbox{as(""), as("a-token-that-nobody-has")} {
+	for _, stranger := range []toolbox{h.tools(""), h.tools("a-token-that-nobody-has")} {
+		for name, arguments := range changing() {
 			stranger.refuses(name, arguments, "unauthorized: ")
-			stranger.refuses(name, strings.Replace(arguments, "{", `{"dry_run":true,`, 1), "unauthorized: ")
+			if !strings.HasPrefix(name, "openfi_dry_run") {
+				stranger.refuses(name, strings.Replace(arguments, "{", `{"dry_run":true,`, 1), "unauthorized: ")
+			}
 		}
 	}
+	ann.refuses("openfi_execute_call", changing()["openfi_execute_call"], "not_found: wallet is not configured here. Fix: ")
+	ann.refuses("openfi_get_treasury_status", `{}`, "not_found: wallet is not configured here")
 	if after := h.rows(); after != before {
 		t.Errorf("%s became %s", before, after)
 	}
@@ -198,18 +195,33 @@ func TestToolsThatChange(t *testing.T) {
 // changing are the tools that change something, with arguments that they take.
 func changing() map[string]string {
 	return map[string]string{
-		"openfi_submit_task":             `{"goal":"x","coordinatorSlug":"plain"}`,
-		"openfi_recompute_trust_summary": `{"slug":"plain"}`,
+		"openfi_submit_task":               `{"goal":"x","coordinatorSlug":"plain"}`,
+		"openfi_recompute_trust_summary":   `{"slug":"plain"}`,
+		"openfi_register_identity":         `{"slug":"plain"}`,
+		"openfi_set_agent_wallet":          `{"slug":"plain","operatorWallet":"0x00000000000000000000000000000000000000aa"}`,
+		"openfi_configure_treasury_policy": `{"agentSlug":"plain","nativePerTxCapWei":"120"}`,
+		"openfi_dry_run_call":              payment(40),
+		"openfi_execute_call":              payment(40),
+		"openfi_dry_run_transfer_erc20":    `{"agentSlug":"plain","token":"0x00000000000000000000000000000000000000bb","to":"0x00000000000000000000000000000000000000aa","amount":"1"}`,
+		"openfi_transfer_erc20":            `{"agentSlug":"plain","token":"0x00000000000000000000000000000000000000bb","to":"0x00000000000000000000000000000000000000aa","amount":"1"}`,
+		"openfi_post_feedback":             `{"agentId":1,"fromAddress":"0x00000000000000000000000000000000000000aa","value":850,"valueDecimals":2,"tag1":"uptime"}`,
 	}
+}
+
+func payment(wei int) string {
+	return fmt.Sprintf(`{"agentSlug":"plain","target":"0x00000000000000000000000000000000000000aa","value":"%d"}`, wei)
 }
 
 // Tools say what they do, and take nothing that they do not know.
 func TestToolsAreDescribed(t *testing.T) {
 	t.Parallel()
-	_, as := toolHouse(t)
-	b := as(annsToken)
+	b := newHouse(t, nil).tools(annsToken)
+	if len(b.tools) != 19 {
+		t.Errorf("%d tools", len(b.tools))
+	}
 	for name, tool := range b.tools {
 		_, changes := changing()[name]
+		changes = changes && !strings.HasPrefix(name, "openfi_dry_run")
 		if a := tool.Annotations; a.ReadOnlyHint == changes || a.Title == "" || len(tool.Description) < 40 {
 			t.Errorf("%s: %+v", name, a)
 		}
@@ -230,8 +242,8 @@ func TestToolsAreDescribed(t *testing.T) {
 // What cannot be meant is refused with the field and the way out.
 func TestToolsRefuse(t *testing.T) {
 	t.Parallel()
-	h, as := toolHouse(t, worker{slug: "plain"})
-	b := as(annsToken)
+	h := newHouse(t, nil, worker{slug: "plain"})
+	b := h.tools(annsToken)
 	for _, c := range []struct{ tool, arguments, says string }{
 		{"openfi_get_agent", `{"slug":"nobody"}`, "not_found: "},
 		{"openfi_get_agent", `{"slug":5}`, "slug: must be string. Fix: of the agent"},
@@ -246,11 +258,71 @@ func TestToolsRefuse(t *testing.T) {
 		{"openfi_submit_task", `{"goal":"` + strings.Repeat("x", 9<<10) + `"}`, "goal: has 9216 bytes"},
 		{"openfi_submit_task", `{"goal":"x","input":"` + strings.Repeat("x", 300<<10) + `"}`, "input: has"},
 		{"openfi_submit_task", `{"goal":"x","dry_run":"yes"}`, "dry_run: must be boolean"},
+		{"openfi_configure_treasury_policy", `{"active":false}`, "agentSlug: is missing"},
+		{"openfi_post_feedback", `{"agentId":1,"fromAddress":"x","value":1.5}`, "value: must be text or a whole number"},
 		{"openfi_recompute_trust_summary", `{"slug":"plain","threshold":{"minReputation":900}}`, "minReputation"},
 	} {
 		b.refuses(c.tool, c.arguments, c.says)
 	}
 	if list, err := h.db.Tasks(t.Context(), store.TaskFilter{}, 1); err != nil || len(list) > 0 {
 		t.Errorf("%d tasks, %v", len(list), err)
+	}
+}
+
+// Every tool that acts on a chain, dry first: that changes nothing.
+func TestActsThroughTools(t *testing.T) {
+	t.Parallel()
+	h := treasuryHouse(t, worker{slug: "plain"})
+	b := h.tools(annsToken)
+	var status operate.TreasuryStatus
+	var lets operate.TreasuryPolicy
+	b.into("openfi_get_treasury_status", `{}`, &status)
+	if b.into("openfi_get_treasury_policy", `{"agentSlug":"plain"}`, &lets); status.Balance != "1000" || lets.NativePerTxCapWei != "100" {
+		t.Errorf("status %+v, policy %+v", status, lets)
+	}
+	before := h.rows()
+	var act operate.Act
+	for _, name := range []string{"openfi_execute_call", "openfi_configure_treasury_policy", "openfi_register_identity"} {
+		b.into(name, strings.Replace(changing()[name], "{", `{"dry_run":true,`, 1), &act)
+		if !act.DryRun || act.Status != operate.Simulated || act.ID != "" || act.Transactions[0].Simulation == nil {
+			t.Errorf("%s dry: %+v", name, act)
+		}
+		act = operate.Act{}
+	}
+	if b.into("openfi_dry_run_call", payment(40), &act); act.Status != operate.Simulated {
+		t.Errorf("simulated call %+v", act)
+	}
+	if b.into("openfi_dry_run_transfer_erc20", changing()["openfi_dry_run_transfer_erc20"], &act); act.Status != operate.Refused || len(act.Policy.Reasons) == 0 {
+		t.Errorf("simulated transfer of a token that is not allowed %+v", act)
+	}
+	if after := h.rows(); after != before {
+		t.Errorf("dry runs left %s where %s were", after, before)
+	}
+	h.acts(b)
+}
+
+// acts does each act once.
+func (h *house) acts(b toolbox) {
+	h.t.Helper()
+	done := map[string]operate.Act{}
+	for _, name := range []string{"openfi_execute_call", "openfi_configure_treasury_policy", "openfi_register_identity"} {
+		var act, again operate.Act
+		arguments := strings.Replace(changing()[name], "{", `{"idempotencyKey":"`+name+`",`, 1)
+		b.into(name, arguments, &act)
+		if again = act; act.Kind != "identity" { // once registered there is nothing to ask for
+			b.into(name, arguments, &again)
+		}
+		if act.Status != operate.Confirmed || act.AskedBy != "ann" || again.ID != act.ID || act.Transactions[0].Hash == "" {
+			h.t.Errorf("%s: %+v, then %+v", name, act, again)
+		}
+		done[name] = act
+	}
+	b.refuses("openfi_execute_call", payment(121), "over the cap of 120")
+	b.refuses("openfi_transfer_erc20", changing()["openfi_transfer_erc20"], "token")
+	b.refuses("openfi_set_agent_wallet", changing()["openfi_set_agent_wallet"], "signature")
+	b.refuses("openfi_post_feedback", changing()["openfi_post_feedback"], "fromAddress")
+	var agent control.Agent
+	if b.into("openfi_get_agent", `{"slug":"plain"}`, &agent); agent.AgentID == "" || agent.AgentID != done["openfi_register_identity"].AgentID {
+		h.t.Errorf("agent %+v after %+v", agent, done)
 	}
 }

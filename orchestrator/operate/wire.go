@@ -73,41 +73,41 @@ type Transaction struct {
 
 // Call is native coin or a call, by the treasury, for an agent.
 type Call struct {
-	AgentSlug string `json:"agentSlug"`
+	AgentSlug string `json:"agentSlug" doc:"the agent that it is done for"`
 	Target    string `json:"target" doc:"address"`
 	Value     string `json:"value,omitempty" doc:"wei, decimal"`
 	Data      string `json:"data,omitempty" doc:"0x and hex digits"`
 	RunID     string `json:"runId,omitempty" doc:"that it belongs to; the act's own id when absent"`
-	TaskID    string `json:"taskId,omitempty"`
-	Purpose   string `json:"purpose,omitempty"`
+	TaskID    string `json:"taskId,omitempty" doc:"that it belongs to"`
+	Purpose   string `json:"purpose,omitempty" doc:"kept with the act, for people"`
 }
 
 // Transfer is tokens, by the treasury, for an agent.
 type Transfer struct {
-	AgentSlug string `json:"agentSlug"`
+	AgentSlug string `json:"agentSlug" doc:"the agent that it is done for"`
 	Token     string `json:"token" doc:"address"`
 	To        string `json:"to" doc:"address"`
 	Amount    string `json:"amount" doc:"in the token's smallest unit, decimal"`
 	RunID     string `json:"runId,omitempty" doc:"that it belongs to; the act's own id when absent"`
-	TaskID    string `json:"taskId,omitempty"`
-	Purpose   string `json:"purpose,omitempty"`
+	TaskID    string `json:"taskId,omitempty" doc:"that it belongs to"`
+	Purpose   string `json:"purpose,omitempty" doc:"kept with the act, for people"`
 }
 
 // PolicyChange is what of an agent's treasury policy is to be other than it is. What is
 // absent stays.
 type PolicyChange struct {
-	AgentSlug                string         `json:"agentSlug,omitempty"`
-	Active                   *bool          `json:"active,omitempty"`
+	AgentSlug                string         `json:"agentSlug,omitempty" doc:"the agent whose policy it is"`
+	Active                   *bool          `json:"active,omitempty" doc:"whether the treasury acts for the agent at all"`
 	Operator                 string         `json:"operator,omitempty" doc:"address that executes for the agent"`
-	NativePerTxCapWei        string         `json:"nativePerTxCapWei,omitempty"`
-	NativeWindowCapWei       string         `json:"nativeWindowCapWei,omitempty"`
-	WindowDurationSeconds    uint64         `json:"windowDurationSeconds,omitempty"`
-	RequireTargetAllowlist   *bool          `json:"requireTargetAllowlist,omitempty"`
-	RequireSelectorAllowlist *bool          `json:"requireSelectorAllowlist,omitempty"`
-	Targets                  []Listed       `json:"targets,omitempty"`
-	Selectors                []Listed       `json:"selectors,omitempty"`
-	Relayers                 []Listed       `json:"relayers,omitempty"`
-	Tokens                   []TokenAllowed `json:"tokens,omitempty"`
+	NativePerTxCapWei        string         `json:"nativePerTxCapWei,omitempty" doc:"native coin that one transaction may move, decimal"`
+	NativeWindowCapWei       string         `json:"nativeWindowCapWei,omitempty" doc:"native coin that may be moved in a window, decimal"`
+	WindowDurationSeconds    uint64         `json:"windowDurationSeconds,omitempty" doc:"length of a window"`
+	RequireTargetAllowlist   *bool          `json:"requireTargetAllowlist,omitempty" doc:"only allowed targets may be called"`
+	RequireSelectorAllowlist *bool          `json:"requireSelectorAllowlist,omitempty" doc:"only allowed selectors may be called"`
+	Targets                  []Listed       `json:"targets,omitempty" doc:"entries of the list of allowed targets to set"`
+	Selectors                []Listed       `json:"selectors,omitempty" doc:"entries of the list of allowed selectors to set"`
+	Relayers                 []Listed       `json:"relayers,omitempty" doc:"addresses that may execute beside the operator, to set"`
+	Tokens                   []TokenAllowed `json:"tokens,omitempty" doc:"tokens that may be moved, to set"`
 }
 
 // Listed is an entry of an allow-list that is to be set.
@@ -127,7 +127,7 @@ type TokenAllowed struct {
 // Identity is an agent to be registered, or whose registration is to be brought up to
 // date.
 type Identity struct {
-	Slug           string `json:"slug"`
+	Slug           string `json:"slug" doc:"of the agent"`
 	OwnerWallet    string `json:"ownerWallet,omitempty" doc:"the address of the agent's configured key when absent; no other can sign"`
 	OperatorWallet string `json:"operatorWallet,omitempty" doc:"agentWallet; one whose key is configured. The owner's when absent"`
 	AgentURI       string `json:"agentURI,omitempty" doc:"of the registration file; this service's own when absent"`

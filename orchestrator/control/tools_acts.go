@@ -1,0 +1,163 @@
+package control
+
+import (
+	"context"
+	"strconv"
+
+	"repute/mcp"
+	"repute/orchestrator/operate"
+)
+
+// The inputs of the tools that act on a chain: those of the routes, and how it is done.
+type (
+	// HowTool says how an act is done.
+	HowTool struct {
+		Key     string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"makes asking twice one act"`
+		Approve bool   `json:"approve,omitempty" doc:"true: the caller approves what the policy leaves to a person"`
+	}
+	treasuryPolicyTool struct {
+		Slug string `json:"agentSlug" doc:"of the agent that the treasury pays for"`
+	}
+	identityTool struct {
+		operate.Identity
+		HowTool
+		DryRunTool
+	}
+	walletTool struct {
+		SlugTool
+		OperatorWallet string `json:"operatorWallet" doc:"address that the agent is to have as its wallet"`
+		Deadline       uint64 `json:"deadline,omitempty" doc:"of the signature, seconds since 1970"`
+		Signature      string `json:"signature,omitempty" doc:"of the wallet over EIP-712 AgentWalletSet; made here when absent, where its key is configured"`
+		HowTool
+		DryRunTool
+	}
+	configureTool struct {
+		AgentSlug string `json:"agentSlug" doc:"the agent whose policy it is"`
+		operate.PolicyChange
+		HowTool
+		DryRunTool
+	}
+	callTool struct {
+		operate.Call
+		HowTool
+		DryRunTool
+	}
+	transferTool struct {
+		operate.Transfer
+		HowTool
+		DryRunTool
+	}
+	feedbackTool struct {
+		AgentID       mcp.Text `json:"agentId" doc:"token id, chain:id or eip155:chain:registry:id"`
+		FromAddress   string   `json:"fromAddress" doc:"address of a configured agent's key"`
+		Value         mcp.Text `json:"value" doc:"a whole signed number of 128 bits, before valueDecimals: 850 with 2 is 8.50"`
+		ValueDecimals uint8    `json:"valueDecimals,omitempty" maximum:"18" doc:"0 to 18"`
+		Tag1          string   `json:"tag1,omitempty" doc:"what is rated, e.g. successRate"`
+		Tag2          string   `json:"tag2,omitempty" doc:"qualifies tag1, e.g. treasury-ops"`
+		Endpoint      string   `json:"endpoint,omitempty" doc:"URL that was used"`
+		FeedbackURI   string   `json:"feedbackURI,omitempty" doc:"of a file that says more"`
+		FeedbackHash  string   `json:"feedbackHash,omitempty" doc:"keccak256 of that file"`
+		HowTool
+		DryRunTool
+	}
+)
+
+// operatorTool reads what the operator sees of a chain.
+func operatorTool[In, Out any](c *Control, do func(*operate.Operator, context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
+		o, err := c.operator()
+		if err != nil {
+			return out, err
+		}
+		return do(o, ctx, in)
+	}
+}
+
+// actTool does an act as the routes do: the same name of the caller, the same words.
+func actTool[R any](ctx context.Context, c *Control, r R, dry DryRunTool, how HowTool, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) (act operate.Act, err error) {
+	by, err := c.who(ctx)
+	if err != nil {
+		return act, err
+	}
+	in := actInput{DryRun: strconv.FormatBool(dry.DryRun), Approve: strconv.FormatBool(how.Approve), Key: how.Key}
+	return bodyOf(c.acts(ctx, by, &in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) }))
+}
+
+// simulated does nothing but a dry run.
+func simulated() DryRunTool { return DryRunTool{DryRun: true} }
+
+// onchain is the effect of acts on a chain: they cannot be taken back.
+func onchain(repeats bool) mcp.Effect {
+	return mcp.Effect{Changes: true, Repeats: repeats, Destroy: true, World: true}
+}
+
+func (c *Control) addTreasuryTools(s *mcp.Server) error {
+	return first(
+		mcp.Add(s, mcp.Tool[struct{}, operate.TreasuryStatus]{Name: "openfi_get_treasury_status", Title: "The treasury", Effect: mcp.Effect{World: true},
+			Description: "The treasury at the newest block: balance in wei, owner, whether it is paused.",
+			Do: operatorTool(c, func(o *operate.Operator, ctx context.Context, _ struct{}) (operate.TreasuryStatus, error) {
+				return o.TreasuryStatus(ctx)
+			})}),
+		mcp.Add(s, mcp.Tool[treasuryPolicyTool, operate.TreasuryPolicy]{Name: "openfi_get_treasury_policy", Title: "What the treasury lets an agent do", Effect: mcp.Effect{World: true},
+			Description: "An agent's policy in the treasury: caps in wei per transaction and window, what of them is left now, and whether targets and selectors must be allowed.",
+			Do: operatorTool(c, func(o *operate.Operator, ctx context.Context, in treasuryPolicyTool) (operate.TreasuryPolicy, error) {
+				return o.TreasuryPolicy(ctx, in.Slug)
+			})}),
+		mcp.Add(s, mcp.Tool[configureTool, operate.Act]{Name: "openfi_configure_treasury_policy", Title: "Change what the treasury lets an agent do", Effect: onchain(true),
+			Description: "Changes an agent's policy in the treasury by transactions of the treasury's owner. What is absent stays as it is.",
+			Do: func(ctx context.Context, in configureTool) (operate.Act, error) {
+				in.PolicyChange.AgentSlug = in.AgentSlug
+				return actTool(ctx, c, in.PolicyChange, in.DryRunTool, in.HowTool, (*operate.Operator).ConfigurePolicy)
+			}}),
+	)
+}
+
+func (c *Control) addCallTools(s *mcp.Server) error {
+	const call = "a call of a target by the treasury for an agent, with native coin in wei and data"
+	const transfer = "a transfer of tokens out of the treasury for an agent, in the token's smallest unit"
+	return first(
+		mcp.Add(s, mcp.Tool[operate.Call, operate.Act]{Name: "openfi_dry_run_call", Title: "Simulate a call by the treasury", Effect: mcp.Effect{World: true},
+			Description: "Simulates " + call + ": whether it would succeed, its gas, and what the policy decides. Nothing is stored or sent.",
+			Do: func(ctx context.Context, in operate.Call) (operate.Act, error) {
+				return actTool(ctx, c, in, simulated(), HowTool{}, (*operate.Operator).ExecuteCall)
+			}}),
+		mcp.Add(s, mcp.Tool[callTool, operate.Act]{Name: "openfi_execute_call", Title: "Call by the treasury", Effect: onchain(false),
+			Description: "Simulates, decides and sends " + call + ". A pending act goes on by itself: GET /v1/acts/{id}.",
+			Do: func(ctx context.Context, in callTool) (operate.Act, error) {
+				return actTool(ctx, c, in.Call, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
+			}}),
+		mcp.Add(s, mcp.Tool[operate.Transfer, operate.Act]{Name: "openfi_dry_run_transfer_erc20", Title: "Simulate a transfer by the treasury", Effect: mcp.Effect{World: true},
+			Description: "Simulates " + transfer + ". Nothing is stored or sent.",
+			Do: func(ctx context.Context, in operate.Transfer) (operate.Act, error) {
+				return actTool(ctx, c, in, simulated(), HowTool{}, (*operate.Operator).TransferERC20)
+			}}),
+		mcp.Add(s, mcp.Tool[transferTool, operate.Act]{Name: "openfi_transfer_erc20", Title: "Transfer tokens by the treasury", Effect: onchain(false),
+			Description: "Simulates, decides and sends " + transfer + ".",
+			Do: func(ctx context.Context, in transferTool) (operate.Act, error) {
+				return actTool(ctx, c, in.Transfer, in.DryRunTool, in.HowTool, (*operate.Operator).TransferERC20)
+			}}),
+	)
+}
+
+func (c *Control) addIdentityTools(s *mcp.Server) error {
+	return first(
+		mcp.Add(s, mcp.Tool[identityTool, operate.Act]{Name: "openfi_register_identity", Title: "Register an agent onchain", Effect: onchain(true),
+			Description: "Registers an agent in the ERC-8004 Identity Registry by its configured key, or brings file and wallet of its registration up to date.",
+			Do: func(ctx context.Context, in identityTool) (operate.Act, error) {
+				return actTool(ctx, c, in.Identity, in.DryRunTool, in.HowTool, (*operate.Operator).RegisterIdentity)
+			}}),
+		mcp.Add(s, mcp.Tool[walletTool, operate.Act]{Name: "openfi_set_agent_wallet", Title: "Give an agent another wallet", Effect: onchain(true),
+			Description: "Sets an agent's wallet in the Identity Registry, which takes a signature of the new wallet: given, or made here where its key is configured.",
+			Do: func(ctx context.Context, in walletTool) (operate.Act, error) {
+				r := operate.AgentWallet{Slug: in.Slug, OperatorWallet: in.OperatorWallet, Deadline: in.Deadline, Signature: in.Signature}
+				return actTool(ctx, c, r, in.DryRunTool, in.HowTool, (*operate.Operator).SetAgentWallet)
+			}}),
+		mcp.Add(s, mcp.Tool[feedbackTool, operate.Act]{Name: "openfi_post_feedback", Title: "Rate an agent onchain", Effect: onchain(false),
+			Description: "Gives feedback about an agent in the ERC-8004 Reputation Registry by a configured key. Only what is on the chain is scored.",
+			Do: func(ctx context.Context, in feedbackTool) (operate.Act, error) {
+				r := operate.Feedback{AgentID: string(in.AgentID), FromAddress: in.FromAddress, Value: string(in.Value), ValueDecimals: in.ValueDecimals,
+					Tag1: in.Tag1, Tag2: in.Tag2, Endpoint: in.Endpoint, FeedbackURI: in.FeedbackURI, FeedbackHash: in.FeedbackHash}
+				return actTool(ctx, c, r, in.DryRunTool, in.HowTool, (*operate.Operator).PostFeedback)
+			}}),
+	)
+}
