@@ -77,6 +77,9 @@ type TrustChain struct {
 	Repaired  int64  // the newest change that says that a log was found late, 0 when a run has followed
 	// Validations are the contracts whose answers count now.
 	Validations []common.Address
+	// Lists is another number after each change of roots or links of any chain. What is read
+	// after it is at least as new.
+	Lists int64
 }
 
 // TrustChains lists the chains that have an indexed block.
@@ -84,14 +87,15 @@ func (db *DB) TrustChains(ctx context.Context) ([]TrustChain, error) {
 	rows, err := db.readers.Query(ctx, `
 		select chain_id, imported, cursor_block, finalized_block,
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
-			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0), validations, epoch_blocks
+			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0), validations, epoch_blocks,
+			(select version from trust_lists)
 		from chains c where cursor_block >= start_block order by chain_id`)
 	if err != nil {
 		return nil, failed("list chains to score", err)
 	}
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (c TrustChain, err error) {
 		var validations [][]byte
-		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations, &c.Epoch)
+		err = row.Scan(&c.ChainID, &c.Imported, &c.Cursor, &c.Finalized, &c.Run, &c.Repaired, &validations, &c.Epoch, &c.Lists)
 		c.Validations = addressesOf(validations)
 		return c, err
 	})
@@ -117,8 +121,8 @@ func (db *DB) AllowedValidations(ctx context.Context, chainID uint64) ([]common.
 	return addressesOf(list), failed(fmt.Sprintf("validation contracts of chain %d", chainID), err)
 }
 
-// AddTrustRun stores a chain's next run and makes every agent stale that has or had
-// ratings. From the first run on the change feed tells which ones more.
+// AddTrustRun stores a chain's next run and begins to make every agent stale that has or
+// had ratings: MarkAgents goes on. From the first run on the change feed tells which ones more.
 // repute.ErrFenced when another process stored a run of this number.
 func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
@@ -148,7 +152,7 @@ func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 		if _, err := tx.Exec(ctx, `update trust_stale set claimed = '-infinity' where chain_id = $1 and claimed > '-infinity'`, r.ChainID); err != nil {
 			return err
 		}
-		return markAll(ctx, tx, r.ChainID, true)
+		return markAll(ctx, tx, r.ChainID)
 	})
 }
 
@@ -157,7 +161,7 @@ func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 func (db *DB) CloseTrustRun(ctx context.Context, chainID uint64) (closed bool, err error) {
 	tag, err := db.pool.Exec(ctx, `
 		update trust_runs set closed_at = clock_timestamp()
-		where chain_id = $1 and closed_at is null and run = (select max(run) from trust_runs where chain_id = $1)
+		where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where chain_id = $1)
 		and not exists (select from trust_stale where chain_id = $1 and final)`, chainID)
 	return err == nil && tag.RowsAffected() > 0, failed(fmt.Sprintf("close trust run of chain %d", chainID), err)
 }
@@ -165,7 +169,7 @@ func (db *DB) CloseTrustRun(ctx context.Context, chainID uint64) (closed bool, e
 // TrustState tells how far the scores of a chain are.
 type TrustState struct {
 	TrustRun           // the newest
-	Stale    int64     // agents whose scores must be looked at
+	Stale    int64     // agents whose scores must be looked at; no more than 100,000 are counted
 	Oldest   time.Time // since when the first of them waits for it, zero without
 }
 
@@ -183,7 +187,10 @@ func (db *DB) TrustStates(ctx context.Context) (out []TrustState, err error) {
 		for _, r := range runs {
 			s := TrustState{TrustRun: r}
 			var oldest *time.Time
-			if err := tx.QueryRow(ctx, `select count(*), min(since) from trust_stale where chain_id = $1`, r.ChainID).Scan(&s.Stale, &oldest); err != nil {
+			if err := tx.QueryRow(ctx, `
+				select (select count(*) from (select from trust_stale where chain_id = $1 limit 100000) s), least(
+					(select since from trust_stale where chain_id = $1 and turn = $2 order by since limit 1),
+					(select since from trust_stale where chain_id = $1 and turn = $3 order by since limit 1))`, r.ChainID, turnEvent, turnRun).Scan(&s.Stale, &oldest); err != nil {
 				return err
 			}
 			s.Oldest = timeOf(oldest)

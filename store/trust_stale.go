@@ -27,15 +27,58 @@ const markTokens = `
 // judgedAgents are those that have or had ratings or answers of trusted contracts.
 const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
 
-// markAll makes all agents stale that have or had ratings or scores.
-func markAll(ctx context.Context, tx pgx.Tx, chainID uint64, final bool) error {
+// markAll begins to make all agents stale that have or had ratings or scores, as of the
+// newest run. MarkAgents goes on with it: nobody waits for one long transaction, and who
+// dies leaves the rest to others.
+func markAll(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	_, err := tx.Exec(ctx, `
-		insert into trust_stale (chain_id, token_id, turn, final)
-		select $1, token_id, $2, $3 from (
-			select token_id from agents where chain_id = $1 and `+judgedAgents+`
-			union select token_id from trust_scores where chain_id = $1
-			order by token_id) a`+markTokens, chainID, turnRun, final)
+		update trust_runs set marked = -1 where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1)`, chainID)
+	if err == nil {
+		_, err = markSome(ctx, tx, chainID, firstMarked)
+	}
 	return failed("mark all agents", err)
+}
+
+// firstMarked is how many agents are marked together with the run that begins.
+const firstMarked = 1000
+
+// MarkAgents makes up to limit more agents stale of those that a chain's newest run must
+// look at, in their order, and tells whether there may be others left. Any number of
+// processes may call it; one at a time has the chain. A run is not closed before all are
+// marked. An agent that is first judged behind the place that was reached is marked by the
+// change feed; nothing of it is as old as the run.
+func (db *DB) MarkAgents(ctx context.Context, chainID uint64, limit int) (more bool, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark agents of chain %d", chainID), func(tx pgx.Tx) error {
+		more, err = markSome(ctx, tx, chainID, limit)
+		return err
+	})
+	return more, err
+}
+
+func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more bool, err error) {
+	var run int64
+	var after string
+	err = tx.QueryRow(ctx, `
+		select run, marked::text from trust_runs
+		where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1) and marked is not null
+		for update skip locked`, chainID).Scan(&run, &after)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = tx.QueryRow(ctx, `
+		with part as (
+			select token_id from (
+				(select token_id from agents where chain_id = $1 and token_id > $2::numeric and `+judgedAgents+` order by token_id limit $4)
+				union (select token_id from trust_scores where chain_id = $1 and token_id > $2::numeric order by token_id limit $4)) a
+			order by token_id limit $4),
+		done as (
+			insert into trust_stale (chain_id, token_id, turn, final) select $1, token_id, $3, true from part order by token_id`+markTokens+`)
+		update trust_runs set marked = (select max(token_id) from part having count(*) = $4) where chain_id = $1 and run = $5
+		returning marked is not null`, chainID, after, turnRun, limit, run).Scan(&more)
+	return more, err
 }
 
 // feedRow is a change as far as scores are concerned.
@@ -70,7 +113,7 @@ func (db *DB) MarkStale(ctx context.Context, chainID uint64, limit int) (n int, 
 			return err
 		}
 		if p.at.before(p.oldest) { // what came in between is lost
-			if err := markAll(ctx, tx, chainID, true); err != nil {
+			if err := markAll(ctx, tx, chainID); err != nil {
 				return err
 			}
 			return moveFeed(ctx, tx, chainID, p.oldest)
@@ -180,7 +223,7 @@ func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) er
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil || !all {
 		return err
 	}
-	return markAll(ctx, tx, chainID, true)
+	return markAll(ctx, tx, chainID)
 }
 
 // StaleAgent is one whose score somebody looks at.

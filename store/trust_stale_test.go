@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"sync"
 	"testing"
 	"time"
 
@@ -128,5 +129,47 @@ func until(t *testing.T, what string, is func() bool) {
 		if time.Now().After(deadline) {
 			t.Fatal(what + ": never")
 		}
+	}
+}
+
+// Agents are marked in parts, by whoever comes, each once, and a run is not closed before.
+func TestMarkAgentsInParts(t *testing.T) {
+	t.Parallel()
+	db, _ := followed(t, 7)
+	ok(t, db.AddTrustRun(t.Context(), store.TrustRun{ChainID: 7, Run: 2, Scorer: "test"}))
+	want := stale(t, db)
+	if want < 4 {
+		t.Fatalf("%d agents: the test shows nothing", want)
+	}
+	clear(t, db)
+	_, err := db.Pool().Exec(t.Context(), "update trust_runs set marked = -1")
+	ok(t, err)
+	var running sync.WaitGroup
+	for range 3 {
+		running.Go(func() {
+			for range 200 {
+				if _, err := db.MarkAgents(t.Context(), 7, 2); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	running.Wait()
+	if n := stale(t, db); n != want {
+		t.Errorf("%d agents are stale, want %d", n, want)
+	}
+	clear(t, db)
+	_, err = db.Pool().Exec(t.Context(), "update trust_runs set marked = 1")
+	ok(t, err)
+	if closed, err := db.CloseTrustRun(t.Context(), 7); closed || err != nil {
+		t.Errorf("closed %v, %v", closed, err)
+	}
+	for more := true; more; {
+		more, err = db.MarkAgents(t.Context(), 7, 2)
+		ok(t, err)
+	}
+	clear(t, db)
+	if closed, err := db.CloseTrustRun(t.Context(), 7); !closed || err != nil {
+		t.Errorf("closed %v, %v", closed, err)
 	}
 }

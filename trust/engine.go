@@ -130,6 +130,13 @@ func (e *Engine) keep(ctx context.Context, bodies ...[]byte) error {
 	return nil
 }
 
+// forget makes keep store everything again.
+func (e *Engine) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.kept)
+}
+
 // maxKept bounds the memory of inputs that are known to be stored.
 const maxKept = 100_000
 

@@ -8,6 +8,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/store"
 )
@@ -19,6 +21,8 @@ type keeper struct {
 	basis   atomic.Pointer[basis] // of the newest run known here, nil at first
 	settled bool                  // this engine's own parameters had their run
 	scorers [turns]*scoreRun      // each of one loop alone
+	lists   listed                // the roots and links that were met last
+	reads   int                   // how often they were read
 }
 
 func (k *keeper) run(ctx context.Context) {
@@ -40,11 +44,16 @@ func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 	return n == most || scored > 0, err
 }
 
-// rescore goes through the agents that wait because of a run, and closes it.
+// rescore marks the agents that a run must look at, goes through those that wait because
+// of it, and closes it.
 func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
+	more, err = k.db.MarkAgents(ctx, k.chain, 5000)
+	if err != nil {
+		return false, err
+	}
 	n, err := k.scoreSome(ctx, runs, 256)
-	if err != nil || n > 0 {
-		return n > 0, err
+	if err != nil || n > 0 || more {
+		return n > 0 || more, err
 	}
 	closed, err := k.db.CloseTrustRun(ctx, k.chain)
 	if closed {
@@ -113,6 +122,11 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 	if bodies, err = k.inputs(ctx, c, last); err != nil {
 		return run, bodies, false, err
 	}
+	if k.lists == (listed{}) || k.lists.version != c.Lists {
+		if err := k.readLists(ctx, c.Lists); err != nil {
+			return run, bodies, false, err
+		}
+	}
 	p, err := ParseParams(bodies[0], bodies[1])
 	if err != nil {
 		return run, bodies, false, err
@@ -124,7 +138,7 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 		}
 	}
 	run = store.TrustRun{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length, Scorer: EngineVersion,
-		Params: HashInput(bodies[0]), Tags: HashInput(bodies[1]), Roots: HashInput(bodies[2]), Links: HashInput(bodies[3]), Validations: HashInput(bodies[inValidations]), Repaired: c.Repaired}
+		Params: HashInput(bodies[0]), Tags: HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links, Validations: HashInput(bodies[inValidations]), Repaired: c.Repaired}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 	}
@@ -139,7 +153,8 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 	return run, bodies, due, nil
 }
 
-// inputs are parameters, tags, roots, links and validation contracts as they should be now. Of two engines
+// inputs are parameters, tags and validation contracts as they should be now, without roots
+// and links: see readLists. Of two engines
 // with different parameters the one that began last decides within an epoch: what it
 // found at its start is left to it.
 func (k *keeper) inputs(ctx context.Context, c store.TrustChain, last store.TrustRun) (bodies inputs, err error) {
@@ -151,13 +166,34 @@ func (k *keeper) inputs(ctx context.Context, c store.TrustChain, last store.Trus
 			}
 		}
 	}
+	bodies[inValidations] = EncodeValidations(c.Validations)
+	return bodies, nil
+}
+
+// listed are the roots and links of a chain by their hashes: a million links need not be
+// in memory, nor be read twice a second, to see that they are the same.
+type listed struct {
+	version      int64 // of all lists, from before they were read
+	roots, links common.Hash
+}
+
+// readLists stores roots and links as they are and notes their hashes.
+func (k *keeper) readLists(ctx context.Context, version int64) error {
+	k.reads++
 	roots, err := k.db.Roots(ctx, k.chain, repute.DefaultRoots)
 	if err != nil {
-		return bodies, err
+		return err
 	}
 	links, err := k.db.Links(ctx, k.chain)
-	bodies[2], bodies[3], bodies[inValidations] = EncodeRoots(roots), EncodeLinks(links), EncodeValidations(c.Validations)
-	return bodies, err
+	if err != nil {
+		return err
+	}
+	encoded := [][]byte{EncodeRoots(roots), EncodeLinks(links)}
+	if err := k.keep(ctx, encoded...); err != nil {
+		return err
+	}
+	k.lists = listed{version, HashInput(encoded[0]), HashInput(encoded[1])}
+	return nil
 }
 
 // begin makes and stores a run. repute.ErrFenced when another engine was faster.
@@ -165,8 +201,15 @@ func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) e
 	started := time.Now()
 	unnumbered := run
 	unnumbered.Run = 0 // its weights are found here
-	b, err := bodies.walk(ctx, k.db, unnumbered)
+	if err := k.keep(ctx, bodies[0], bodies[1], bodies[inValidations]); err != nil {
+		return err
+	}
+	b, err := basisOf(ctx, k.db, unnumbered)
 	if err != nil {
+		if errors.Is(err, repute.ErrGone) { // somebody removed what was kept: it is kept again
+			k.forget()
+			k.lists = listed{}
+		}
 		return err
 	}
 	run.Weights, run.Identities, run.Edges = b.weights.Sum(), b.weights.graph.Len(), b.weights.graph.Edges()
@@ -177,9 +220,6 @@ func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) e
 	}
 	run.Unjudged = store.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
 	b.run = run
-	if err := k.keep(ctx, bodies[:]...); err != nil {
-		return err
-	}
 	if err := k.db.AddTrustRun(ctx, b.run); err != nil {
 		return err
 	}

@@ -21,6 +21,9 @@ func (s *Steps) Walk(ctx context.Context) error {
 	return err
 }
 
+// Reads is how often roots and links were read.
+func (s *Steps) Reads() int { return s.k.reads }
+
 // Follow marks what is stale and scores it, and tells how many agents that were.
 func (s *Steps) Follow(ctx context.Context) (int, error) {
 	for ctx.Err() == nil { // somebody else's transaction may hold the feed back
