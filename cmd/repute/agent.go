@@ -11,7 +11,7 @@ import (
 func (p *program) agentCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "agent", Short: "the agents that the orchestrator can give work to"}
 	p.flags.database(cmd.PersistentFlags())
-	cmd.AddCommand(p.agentListCommand(), p.agentRegisterCommand())
+	cmd.AddCommand(p.agentListCommand(), p.agentRegisterCommand(), p.agentNewCommand(), p.agentRunCommand())
 	return cmd
 }
 

@@ -330,8 +330,8 @@ Try:
 
 Make an agent of your own, and run it here:
 
-  repute agent new my-agent
-  repute agent run ./my-agent --database-url '%[7]s'
+  repute agent new my-agent    (--remote: in Python)
+  repute agent run ./my-agent --orchestrator %[1]s --token %[10]s
 
 Follow the same chain from another process, with an index of its own:
 

@@ -23,25 +23,30 @@ func (p *program) runCommand() *cobra.Command {
 // withControl runs f on the configured database, with what the routes under /v1 know.
 func (p *program) withControl(ctx context.Context, f func(*control.Control) error) error {
 	return p.withStore(ctx, func(c config, db *store.DB) error {
-		desk, err := orchestrator.NewDesk(db)
-		if err != nil {
-			return err
-		}
-		o, err := c.Trust.reader()
-		if err != nil {
-			return err
-		}
-		replay, err := trust.NewReader(db, o)
-		if err != nil {
-			return err
-		}
-		plane, err := control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.policyNow, Lenient: c.Orchestrator.Development, Replay: replay,
-			Agents: c.outside(), DefaultChain: c.DefaultChain, Logger: c.logger(p.stderr)})
+		plane, err := p.control(c, db)
 		if err != nil {
 			return err
 		}
 		return f(plane)
 	})
+}
+
+// control is the control plane over a database, without the routes.
+func (p *program) control(c config, db *store.DB) (*control.Control, error) {
+	desk, err := orchestrator.NewDesk(db)
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.Trust.reader()
+	if err != nil {
+		return nil, err
+	}
+	replay, err := trust.NewReader(db, o)
+	if err != nil {
+		return nil, err
+	}
+	return control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.policyNow, Lenient: c.Orchestrator.Development, Replay: replay,
+		Agents: c.outside(), DefaultChain: c.DefaultChain, Logger: c.logger(p.stderr)})
 }
 
 // shownRun is what --json prints.

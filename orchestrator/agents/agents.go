@@ -56,7 +56,7 @@ type Agent interface {
 	answerer
 }
 
-// New makes an agent by its name. repute.ErrNotFound: there is none.
+// New makes an agent by its name. repute.ErrInvalid: there is none.
 func New(name string, self Self, o Options) (Agent, error) {
 	chains := places{}
 	for _, c := range o.Chains {
@@ -81,7 +81,7 @@ func New(name string, self Self, o Options) (Agent, error) {
 		a := &payer{self, chains}
 		return &specialist[Payment, Paid]{self.info(payerSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
 	}
-	return nil, repute.Missing("built-in agent %q (there are %s)", name, strings.Join(Names(), ", "))
+	return nil, repute.Invalid("agent", fmt.Sprintf("%.80q is none that repute comes with", name), strings.Join(Names(), ", "))
 }
 
 // sheet is what the manifest of an agent says beside who it is.

@@ -1,0 +1,95 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"repute/internal/pgtest"
+)
+
+// What agent new writes compiles, passes its own test, and does a task once it runs.
+func TestAgentNew(t *testing.T) {
+	t.Parallel()
+	listen, database := freeAddress(t), pgtest.New(t)
+	goAgent, pyAgent := freeAddress(t), freeAddress(t)
+	file := filepath.Join(t.TempDir(), "repute.yaml")
+	text := fmt.Sprintf("database: %q\nlisten: %s\nroles: [api, orchestrator]\nallow_hosts: [%q, %q]\norchestrator: {development: true, tokens: {ann: %q}}\n",
+		database, listen, goAgent, pyAgent, strings.Repeat("t", 32))
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	_, says := child(t, "serve", "--config", file)
+	eventually(t, "http://"+listen+"/v1/agents", 200, "agents", says)
+	for name, c := range map[string]struct {
+		address string
+		flags   []string
+		test    []string
+	}{
+		"my-agent": {goAgent, nil, []string{"go", "test", "./..."}},
+		"snake":    {pyAgent, []string{"--remote"}, []string{"python3", "-m", "unittest"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			if _, err := exec.LookPath(c.test[0]); err != nil {
+				t.Skip(err)
+			}
+			dir := filepath.Join(t.TempDir(), name)
+			mustRun(t, append([]string{"agent", "new", dir}, c.flags...)...)
+			own := exec.CommandContext(t.Context(), c.test[0], c.test[1:]...)
+			own.Dir, own.Env = dir, append(os.Environ(), "GOPROXY=off", "GOFLAGS=-mod=mod", "GOWORK=off")
+			if out, err := own.CombinedOutput(); err != nil {
+				t.Fatalf("its own test: %v\n%s", err, out)
+			}
+			serveAgent(t, "agent", "run", dir, "--address", c.address, "--orchestrator", "http://"+listen, "--token", strings.Repeat("t", 32))
+			eventually(t, "http://"+listen+"/v1/agents", 200, `"`+name+`"`, says)
+			out := mustRun(t, "task", "submit", "count", "--coordinator", name, "--input", `{"text":"how many words"}`, "--watch", "--database-url", database)
+			if !strings.Contains(out, "completed") {
+				t.Errorf("the task: %s", out)
+			}
+			if code, _, _ := tool(t, "task", "submit", "count", "--coordinator", name, "--input", `{}`, "--watch", "--database-url", database); code == 0 {
+				t.Error("a task without input is completed")
+			}
+		})
+	}
+}
+
+// serveAgent runs a command until the test ends.
+func serveAgent(t *testing.T, args ...string) {
+	t.Helper()
+	ctx, cancel := context.WithCancel(context.Background())
+	var stdout, stderr bytes.Buffer
+	done := make(chan int, 1)
+	go func() { done <- run(ctx, args, &stdout, &stderr) }()
+	t.Cleanup(func() {
+		cancel()
+		select {
+		case code := <-done:
+			if code != 0 {
+				t.Errorf("%v: exit code %d: %s", args, code, &stderr)
+			}
+		case <-time.After(30 * time.Second):
+			t.Errorf("%v does not end", args)
+		}
+	})
+}
+
+// Bad names and directories are refused, and nothing is written.
+func TestAgentNewRefuses(t *testing.T) {
+	t.Parallel()
+	dir := t.TempDir()
+	for _, args := range [][]string{{"agent", "new", filepath.Join(dir, "My Agent")}, {"agent", "new", dir}, {"agent", "run", "nobody"}, {"agent", "run", "./nowhere"},
+		{"agent", "run", "payer", "--address", "8099"}, {"agent", "run", "payer", "--agent-id", "x"}} {
+		if code, out, says := tool(t, args...); code != 2 {
+			t.Errorf("%v: exit code %d: %s %s", args, code, out, says)
+		}
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
+		t.Errorf("%v are left, %v", left, err)
+	}
+}

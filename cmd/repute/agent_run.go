@@ -1,0 +1,233 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/sync/errgroup"
+
+	"repute"
+	"repute/orchestrator/agents"
+	"repute/orchestrator/control"
+	"repute/orchestrator/remote"
+	"repute/store"
+)
+
+// running is an agent that agent run serves.
+type running struct {
+	what, address, slug, id, wallet string
+	orchestrator, token             string // where to register; empty: in the database
+	alone                           bool   // do not register
+}
+
+func (p *program) agentRunCommand() *cobra.Command {
+	var r running
+	cmd := &cobra.Command{
+		Use:   "run DIRECTORY|NAME",
+		Short: "serve an agent and register it",
+		Long: fmt.Sprintf(`Serve an agent by the protocol of docs/agents.md and register it with an
+orchestrator: one that repute agent new wrote, by its directory (./my-agent), or one
+that repute comes with, by its name (%s).
+
+It is registered over HTTP where --orchestrator is given, else in the configured
+database. The orchestrator itself must be allowed to reach the address
+(allow_hosts), where it is not public.`, strings.Join(agents.Names(), ", ")),
+		Example: "  repute agent run ./my-agent --orchestrator http://127.0.0.1:8080 --token …\n  repute agent run reporter --slug my-reporter --agent-id 8453:22 --config repute.yaml",
+		Args:    cobra.ExactArgs(1),
+		RunE: func(cmd *cobra.Command, args []string) error {
+			r.what = args[0]
+			if r.token == "" {
+				r.token = os.Getenv("REPUTE_TOKEN")
+			}
+			return p.runAgent(cmd.Context(), r)
+		},
+	}
+	f := cmd.Flags()
+	f.StringVar(&r.address, "address", agentAddress, "host:port to listen on")
+	f.StringVar(&r.slug, "slug", "", "of an agent that repute comes with, in place of its name")
+	f.StringVar(&r.id, "agent-id", "", "its onchain identity: chain:id")
+	f.StringVar(&r.wallet, "wallet", "", "of an agent that repute comes with: the account that the orchestrator sends its registry writes from")
+	f.StringVar(&r.orchestrator, "orchestrator", "", "URL of the orchestrator to register with")
+	f.StringVar(&r.token, "token", "", "that the orchestrator knows the caller by (REPUTE_TOKEN)")
+	f.BoolVar(&r.alone, "no-register", false, "serve it alone")
+	return cmd
+}
+
+// runAgent serves an agent until ctx ends.
+func (p *program) runAgent(ctx context.Context, r running) error {
+	if _, _, err := net.SplitHostPort(r.address); err != nil {
+		return repute.Invalid("address", fmt.Sprintf("%.80q is no address", r.address), "host:port")
+	}
+	serve, err := p.serving(r)
+	if err != nil {
+		return err
+	}
+	g, ctx := errgroup.WithContext(ctx)
+	g.Go(func() error { return serve(ctx) })
+	g.Go(func() error { return p.introduce(ctx, r) })
+	if err := g.Wait(); ctx.Err() == nil || !errors.Is(err, context.Canceled) {
+		return err
+	}
+	return nil
+}
+
+// serving is what serves the agent until its context ends.
+func (p *program) serving(r running) (func(context.Context) error, error) {
+	if info, err := os.Stat(r.what); err == nil && info.IsDir() && strings.ContainsAny(r.what, `./\`) {
+		return func(ctx context.Context) error { return p.runDirectory(ctx, r) }, nil
+	}
+	if strings.ContainsAny(r.what, `./\`) {
+		return nil, repute.Invalid("directory", r.what+" is none", "one that repute agent new wrote")
+	}
+	a, err := p.builtin(r)
+	if err != nil {
+		return nil, err
+	}
+	listener, err := net.Listen("tcp", r.address)
+	if err != nil {
+		return nil, repute.Invalid("address", err.Error(), "one that is free")
+	}
+	return func(ctx context.Context) error {
+		server := &http.Server{Handler: agents.Handler(a), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
+		defer stop()
+		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
+			return err
+		}
+		return ctx.Err()
+	}, nil
+}
+
+// builtin is an agent that repute comes with, as the flags and the configured chains say.
+func (p *program) builtin(r running) (agents.Agent, error) {
+	c, err := p.flags.load()
+	if err != nil {
+		return nil, err
+	}
+	list, err := c.wallets()
+	if err != nil {
+		return nil, err
+	}
+	o, err := c.agentOptions(c.registries(list))
+	if err != nil {
+		return nil, err
+	}
+	self := agents.Self{Slug: r.slug}
+	if self.ID, err = c.identity("agent-id", r.id); err != nil {
+		return nil, err
+	}
+	if r.wallet != "" {
+		if self.Wallet, err = repute.ParseAddress("wallet", r.wallet); err != nil {
+			return nil, err
+		}
+	}
+	return agents.New(r.what, self, o)
+}
+
+// runDirectory builds and starts the program in a directory.
+func (p *program) runDirectory(ctx context.Context, r running) error {
+	cmd := exec.CommandContext(ctx, "python3", "agent.py")
+	if _, err := os.Stat(filepath.Join(r.what, "go.mod")); err == nil {
+		dir, err := os.MkdirTemp("", "repute-agent-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(dir)
+		binary := filepath.Join(dir, "agent")
+		build := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
+		build.Dir, build.Stderr = r.what, p.stderr
+		if err := build.Run(); err != nil {
+			return fmt.Errorf("build %s: %w", r.what, err)
+		}
+		cmd = exec.CommandContext(ctx, binary)
+	} else if _, err := os.Stat(filepath.Join(r.what, "agent.py")); err != nil {
+		return repute.Invalid("directory", r.what+" holds neither go.mod nor agent.py", "one that repute agent new wrote")
+	}
+	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = r.what, p.stderr, p.stderr, append(os.Environ(), "AGENT_ADDRESS="+r.address)
+	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 5*time.Second
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	return fmt.Errorf("the agent ended: %w", errors.Join(err, repute.ErrUnavailable))
+}
+
+// startsWithin is how long an agent may take to answer, its build included.
+const startsWithin = 2 * time.Minute
+
+// introduce waits until the agent answers, registers it, and says so.
+func (p *program) introduce(ctx context.Context, r running) error {
+	base := "http://" + r.address
+	waiting, cancel := context.WithTimeout(ctx, startsWithin)
+	defer cancel()
+	var info remote.Info
+	for getJSON(waiting, base+"/info", &info) != nil {
+		select {
+		case <-waiting.Done():
+			return fmt.Errorf("the agent at %s does not answer: %w", base, waiting.Err())
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+	fmt.Fprintf(p.stdout, "agent %s answers at %s\n", info.Slug, base)
+	if r.alone {
+		return nil
+	}
+	if err := p.register(ctx, r, control.Registration{Slug: info.Slug, URL: base, AgentID: r.id}); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "registered; Ctrl-C ends it. Give it a task:\n\n  repute task submit --coordinator %s --watch 'what to do' --input '{…}'\n", info.Slug)
+	return nil
+}
+
+// register makes the agent known to an orchestrator.
+func (p *program) register(ctx context.Context, r running, what control.Registration) error {
+	if r.orchestrator != "" {
+		return registerOver(ctx, r, what)
+	}
+	return p.withStore(ctx, func(c config, db *store.DB) error {
+		c.AllowHosts = append(c.AllowHosts, r.address)
+		plane, err := p.control(c, db)
+		if err == nil {
+			_, _, err = plane.Register(ctx, what)
+		}
+		return err
+	})
+}
+
+// registerOver asks an orchestrator over HTTP.
+func registerOver(ctx context.Context, r running, what control.Registration) error {
+	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
+	defer cancel()
+	body, err := json.Marshal(what)
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(r.orchestrator, "/")+"/v1/agents", bytes.NewReader(body))
+	if err != nil {
+		return repute.Invalid("orchestrator", "is no URL", "e.g. http://127.0.0.1:8080")
+	}
+	req.Header.Set("Content-Type", "application/json")
+	req.Header.Set("Authorization", "Bearer "+r.token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return fmt.Errorf("register: %w: %w", repute.ErrUnavailable, err)
+	}
+	defer res.Body.Close()
+	text, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
+	if err != nil || res.StatusCode >= 300 {
+		return repute.Invalid("orchestrator", fmt.Sprintf("refuses the agent: %s %s", res.Status, visible(string(text))), "what it says")
+	}
+	return nil
+}
