@@ -25,8 +25,9 @@ type Config struct {
 // ChainConfig is one chain. Only ChainID and RPC are needed; without keys nothing is sent.
 type ChainConfig struct {
 	ChainID uint64
-	// RPC are URLs of HTTP endpoints. The first is used; the others must confirm what it
-	// says of transactions.
+	// RPC are URLs of HTTP endpoints. The first that answers is used; of several two at
+	// least must show the same of a transaction before it counts as confirmed, and none
+	// another thing.
 	RPC []string
 	// Treasury is the OpenFiTreasury that agents spend from.
 	Treasury common.Address
@@ -91,7 +92,8 @@ type chain struct {
 	owner      signer            // nil: no policies are set
 	identities map[string]signer // by slug
 	signing    chan struct{}     // held while a nonce is taken: one connection of the database at most
-	known      atomic.Bool       // the endpoints are of this chain
+	best       atomic.Int64      // endpoint that answered last, by its place
+	left       atomic.Int64      // when the first one was left, seconds since 1970
 }
 
 // Open reads the keys of a configuration. Endpoints are not asked for anything yet. The
@@ -130,6 +132,7 @@ func openChain(ctx context.Context, field string, conf ChainConfig) (*chain, err
 		if err != nil {
 			return c, err
 		}
+		e.others = len(conf.RPC) > 1
 		c.nodes = append(c.nodes, e)
 	}
 	var err error
@@ -215,26 +218,10 @@ func (w *Wallet) Read(ctx context.Context, chainID uint64, to common.Address, da
 	if err != nil {
 		return nil, err
 	}
-	if err := c.ours(ctx); err != nil {
-		return nil, err
-	}
-	return c.nodes[0].read(ctx, to, data)
-}
-
-// ours checks once that the endpoints are of the chain.
-func (c *chain) ours(ctx context.Context) error {
-	if c.known.Load() {
-		return nil
-	}
-	for _, e := range c.nodes {
-		id, err := e.chainID(ctx)
-		if err != nil {
-			return err
-		}
-		if id.Cmp(c.id) != 0 {
-			return repute.Conflict("the endpoint at %s is of chain %s, not of %s: mend the configuration", e.host, id, c.id)
-		}
-	}
-	c.known.Store(true)
-	return nil
+	var out []byte
+	err = c.with(ctx, func(e *endpoint) (err error) {
+		out, err = e.read(ctx, to, data)
+		return err
+	})
+	return out, err
 }

@@ -7,6 +7,7 @@ import (
 	"math/big"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum"
@@ -19,8 +20,11 @@ import (
 	"repute"
 )
 
-// callTimeout bounds every request to an endpoint.
-const callTimeout = 20 * time.Second
+// A request to an endpoint may take so long: less where there are others to ask.
+const (
+	callTimeout   = 20 * time.Second
+	othersTimeout = 6 * time.Second
+)
 
 // endpoint is a node. Its URL may hold a key: errors name the host alone.
 type endpoint struct {
@@ -28,6 +32,17 @@ type endpoint struct {
 	secret []string // parts of the URL that no text may show
 	rpc    *rpc.Client
 	eth    *ethclient.Client
+	others bool // there are more
+
+	known  atomic.Bool  // it is of the chain
+	looked atomic.Int64 // when that was asked in vain, seconds since 1970
+}
+
+func (e *endpoint) timeout() time.Duration {
+	if e.others {
+		return othersTimeout
+	}
+	return callTimeout
 }
 
 func dial(ctx context.Context, field, raw string) (*endpoint, error) {
@@ -92,11 +107,20 @@ func plain(text string) string {
 
 // failed makes an error of an endpoint that did not answer as it should.
 func (e *endpoint) failed(doing string, err error) error {
-	return fmt.Errorf("%s at %s: %s: %w", doing, e.host, e.clean(err), repute.ErrUnavailable)
+	return &downError{fmt.Sprintf("%s at %s: %s", doing, e.host, e.clean(err))}
 }
 
+// downError tells an endpoint that gives no answer from one that gives a wrong one.
+type downError struct{ text string }
+
+// Error says what was asked of whom.
+func (e *downError) Error() string { return e.text + ": " + repute.ErrUnavailable.Error() }
+
+// Unwrap makes it a repute.ErrUnavailable.
+func (e *downError) Unwrap() error { return repute.ErrUnavailable }
+
 func (e *endpoint) chainID(ctx context.Context) (*big.Int, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	id, err := e.eth.ChainID(ctx)
 	if err != nil {
@@ -123,7 +147,7 @@ func (h *head) base() *big.Int {
 
 // block reads a header by number or tag.
 func (e *endpoint) block(ctx context.Context, at string) (*head, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	var h *head
 	if err := e.rpc.CallContext(ctx, &h, "eth_getBlockByNumber", at, false); err != nil {
@@ -136,7 +160,7 @@ func (e *endpoint) block(ctx context.Context, at string) (*head, error) {
 }
 
 func (e *endpoint) read(ctx context.Context, to common.Address, data []byte) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	out, err := e.eth.CallContract(ctx, ethereum.CallMsg{To: &to, Data: data}, nil)
 	if err == nil {
@@ -150,7 +174,7 @@ func (e *endpoint) read(ctx context.Context, to common.Address, data []byte) ([]
 
 // nonce is an account's number of transactions at a block or tag.
 func (e *endpoint) nonce(ctx context.Context, of common.Address, at string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	var n hexutil.Uint64
 	if err := e.rpc.CallContext(ctx, &n, "eth_getTransactionCount", of, at); err != nil {
@@ -161,7 +185,7 @@ func (e *endpoint) nonce(ctx context.Context, of common.Address, at string) (uin
 
 // tip is what the endpoint would give a block's builder, wei per gas.
 func (e *endpoint) tip(ctx context.Context) (*big.Int, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	tip, err := e.eth.SuggestGasTipCap(ctx)
 	if err != nil {
@@ -172,7 +196,7 @@ func (e *endpoint) tip(ctx context.Context) (*big.Int, error) {
 
 // receipt is nil where the endpoint knows none.
 func (e *endpoint) receipt(ctx context.Context, of common.Hash) (*types.Receipt, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	r, err := e.eth.TransactionReceipt(ctx, of)
 	if errors.Is(err, ethereum.NotFound) {
@@ -187,7 +211,7 @@ func (e *endpoint) receipt(ctx context.Context, of common.Hash) (*types.Receipt,
 // send hands signed bytes to the endpoint. What it says against them is no error here but
 // a note: only the chain tells what becomes of a transaction.
 func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	err = e.rpc.CallContext(ctx, nil, "eth_sendRawTransaction", hexutil.Encode(raw))
 	var answer rpc.Error
@@ -209,7 +233,7 @@ func (e *endpoint) views(ctx context.Context, balanceOf common.Address, views []
 	if err != nil {
 		return Seen{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	pinned := rpc.BlockNumberOrHashWithHash(at.Hash, false)
 	balance, answers := new(hexutil.Big), make([]hexutil.Bytes, len(views))

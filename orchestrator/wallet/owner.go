@@ -83,8 +83,10 @@ func (w *Wallet) Look(ctx context.Context, chainID uint64, balanceOf common.Addr
 	if err != nil {
 		return Seen{}, err
 	}
-	if err := c.ours(ctx); err != nil {
-		return Seen{}, err
-	}
-	return c.nodes[0].views(ctx, balanceOf, views)
+	var out Seen
+	err = c.with(ctx, func(e *endpoint) (err error) {
+		out, err = e.views(ctx, balanceOf, views)
+		return err
+	})
+	return out, err
 }

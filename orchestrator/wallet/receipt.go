@@ -20,18 +20,18 @@ import (
 // maxLogs bounds what is kept of a transaction's logs, in bytes of JSON.
 const maxLogs = 256 << 10
 
-// mined finds the form of an intent that is in a block, as the first endpoint shows it.
+// mined finds the form of an intent that is in a block, as an endpoint shows it.
 // good tells that it was not reverted. The zero Mining: none is.
-func (c *chain) mined(ctx context.Context, in *store.Intent) (m store.Mining, good bool, err error) {
+func (e *endpoint) mined(ctx context.Context, in *store.Intent) (m store.Mining, good bool, err error) {
 	for _, a := range slices.Backward(in.Attempts) {
-		r, err := c.nodes[0].receipt(ctx, a.Hash)
+		r, err := e.receipt(ctx, a.Hash)
 		if err != nil {
 			return m, false, err
 		}
 		if r == nil {
 			continue
 		}
-		if err := c.nodes[0].believable(ctx, in, &a, r); err != nil {
+		if err := e.believable(ctx, in, &a, r); err != nil {
 			return m, false, err
 		}
 		logs, err := json.Marshal(r.Logs)
@@ -114,15 +114,23 @@ func (s *spending) emitted(l *types.Log) bool {
 
 func same(a, b *big.Int) bool { return a != nil && b != nil && a.Cmp(b) == 0 }
 
-// agreed tells whether the other endpoints show the same; false: one does not show it
-// yet. What contradicts is repute.ErrUnavailable.
-func (c *chain) agreed(ctx context.Context, in *store.Intent, m store.Mining, good bool) (bool, error) {
+// agreed tells whether the other endpoints show the same as first; false: one does not
+// show it yet, or too few answer. What contradicts is repute.ErrUnavailable.
+func (c *chain) agreed(ctx context.Context, first *endpoint, in *store.Intent, m store.Mining, good bool) (bool, error) {
 	i := slices.IndexFunc(in.Attempts, func(a store.IntentAttempt) bool { return a.Hash == m.Hash })
 	if i < 0 {
 		return false, errors.New("mined form of intent " + in.ID + " is not stored")
 	}
-	for _, e := range c.nodes[1:] {
+	agree := 1
+	for _, e := range c.nodes {
+		if e == first {
+			continue
+		}
 		r, err := e.receipt(ctx, m.Hash)
+		var down *downError
+		if errors.As(err, &down) && ctx.Err() == nil {
+			continue
+		}
 		if err != nil || r == nil {
 			return false, err
 		}
@@ -134,8 +142,9 @@ func (c *chain) agreed(ctx context.Context, in *store.Intent, m store.Mining, go
 			return false, fmt.Errorf("logs of %s: %w", m.Hash, err)
 		}
 		if r.BlockHash != m.BlockHash || good != (r.Status == types.ReceiptStatusSuccessful) || r.GasUsed != m.GasUsed || len(logs) <= maxLogs && string(logs) != string(m.Logs) {
-			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, c.nodes[0].host, e.host, repute.ErrUnavailable)
+			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, first.host, e.host, repute.ErrUnavailable)
 		}
+		agree++
 	}
-	return true, nil
+	return agree >= min(2, len(c.nodes)), nil
 }

@@ -150,6 +150,47 @@ func TestEndpointDown(t *testing.T) {
 	}
 }
 
+// TestFailover goes on by the next endpoint when the first is down, confirms what two of
+// three show, and neither what one alone shows nor what one contradicts.
+func TestFailover(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mining()
+	const down = "http://127.0.0.1:1/v2/verysecretkey"
+	two, db := w.open(w.config(down, w.d.RPCURL()))
+	if s, err := two.Simulate(t.Context(), origin, w.pay("x", "1").Tx); err != nil || !s.OK {
+		t.Errorf("simulate: %+v, %v", s, err)
+	}
+	if _, err := two.Read(t.Context(), w.d.Chain().ID, w.token, tokenABI.PackBalanceOf(w.treasury)); err != nil {
+		t.Errorf("read: %v", err)
+	}
+	in := w.pay("one", "60")
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := sending(ctx, two, in)
+	until(t, "it is mined", func() bool {
+		i, err := db.Intent(t.Context(), "one")
+		return err == nil && i.State == store.IntentMined
+	})
+	cancel()
+	if got := <-r; !errors.Is(got.err, repute.ErrUnavailable) || strings.Contains(got.err.Error(), "secret") {
+		t.Errorf("one alone shows it: %+v", got)
+	}
+	conf := w.config(down, w.d.RPCURL(), w.lying(func(r map[string]any) { r["status"], r["logs"] = "0x0", []any{} }))
+	conf.Patience = 50 * time.Millisecond
+	liar, _ := w.open(conf)
+	if _, err := liar.Send(t.Context(), in); !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "endpoints disagree") {
+		t.Errorf("one lies: %v", err)
+	}
+	three, _ := w.open(w.config(down, w.d.RPCURL(), w.proxy(nil, nil)))
+	if r := <-sending(t.Context(), three, in); r.err != nil || !r.sent.OK {
+		t.Errorf("two of three show it: %+v", r)
+	}
+	if got := w.paid(); got != 60 {
+		t.Errorf("paid %d, wanted 60", got)
+	}
+}
+
 func second[T any](_ T, err error) error { return err }
 
 // TestRead reads a contract and tells refusal from silence.

@@ -56,10 +56,17 @@ func (w *Wallet) begin(ctx context.Context, c *chain, k *call, intent orchestrat
 	if !errors.Is(err, repute.ErrNotFound) {
 		return in, err
 	}
-	if err := c.ours(ctx); err != nil {
-		return in, err
-	}
-	gas, err := c.affordable(ctx, k)
+	var added store.Intent
+	err = c.with(ctx, func(e *endpoint) (err error) {
+		added, err = w.add(ctx, c, e, k, in)
+		return err
+	})
+	return added, err
+}
+
+// add signs and stores an intent by what an endpoint says.
+func (w *Wallet) add(ctx context.Context, c *chain, e *endpoint, k *call, in store.Intent) (store.Intent, error) {
+	gas, err := e.affordable(ctx, k)
 	if err != nil {
 		return in, err
 	}
@@ -72,11 +79,11 @@ func (w *Wallet) begin(ctx context.Context, c *chain, k *call, intent orchestrat
 	return w.db.AddIntent(ctx, in, func(ctx context.Context, next uint64) (store.IntentAttempt, error) {
 		ctx, cancel := context.WithTimeout(ctx, signTimeout+5*time.Second)
 		defer cancel()
-		pending, err := c.nodes[0].nonce(ctx, in.From, "pending")
+		pending, err := e.nonce(ctx, in.From, "pending")
 		if err != nil {
 			return store.IntentAttempt{}, err
 		}
-		f, err := c.nodes[0].first(ctx, gas, in.MaxFee)
+		f, err := e.first(ctx, gas, in.MaxFee)
 		if err != nil {
 			return store.IntentAttempt{}, err
 		}
@@ -87,14 +94,14 @@ func (w *Wallet) begin(ctx context.Context, c *chain, k *call, intent orchestrat
 
 // affordable gives a call's gas limit. The error is final where the chain refuses the
 // call, or the sender cannot pay for it.
-func (c *chain) affordable(ctx context.Context, k *call) (uint64, error) {
-	at, err := c.nodes[0].block(ctx, "latest")
+func (e *endpoint) affordable(ctx context.Context, k *call) (uint64, error) {
+	at, err := e.block(ctx, "latest")
 	if err != nil {
 		return 0, err
 	}
-	gas, reason, err := c.nodes[0].execute(ctx, k, at.Hash)
+	gas, reason, err := e.execute(ctx, k, at.Hash)
 	if err == nil && reason == "" {
-		reason, err = c.nodes[0].funds(ctx, k.signer.address(), at.Hash, cost(gas, at.base()))
+		reason, err = e.funds(ctx, k.signer.address(), at.Hash, cost(gas, at.base()))
 	}
 	if err == nil && reason != "" {
 		err = repute.Invalid("tx", "would fail: "+reason, "simulate it")
@@ -182,24 +189,30 @@ func (f *follower) step(ctx context.Context) (store.Intent, error) {
 	if err != nil || in.State.Final() {
 		return in, err
 	}
-	if err := f.c.ours(ctx); err != nil {
-		return in, err
-	}
-	latest, err := f.c.nodes[0].block(ctx, "latest")
+	err = f.c.with(ctx, func(e *endpoint) (err error) {
+		in, err = f.stepAt(ctx, e, in)
+		return err
+	})
+	return in, err
+}
+
+// stepAt looks at one endpoint.
+func (f *follower) stepAt(ctx context.Context, e *endpoint, in store.Intent) (store.Intent, error) {
+	latest, err := e.block(ctx, "latest")
 	if err != nil {
 		return in, err
 	}
-	used, err := f.c.nonceUsed(ctx, &in, uint64(latest.Number))
+	used, err := f.c.nonceUsed(ctx, e, &in, uint64(latest.Number))
 	if err != nil {
 		return in, err
 	}
-	m, good, err := f.c.mined(ctx, &in)
+	m, good, err := e.mined(ctx, &in)
 	switch {
 	case err != nil:
 		return in, err
 	case m.Block > 0:
 		f.foreign = 0
-		return f.settle(ctx, in, m, good, uint64(latest.Number))
+		return f.settle(ctx, e, in, m, good, uint64(latest.Number))
 	case in.State == store.IntentMined: // its block was replaced
 		f.sent, f.fresh = time.Time{}, time.Now()
 		if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentBroadcast, store.Mining{}, ""); err != nil {
@@ -210,25 +223,25 @@ func (f *follower) step(ctx context.Context) (store.Intent, error) {
 		return f.taken(ctx, in)
 	}
 	f.foreign = 0
-	if err := f.before(ctx, &in); err != nil {
+	if err := f.before(ctx, e, &in); err != nil {
 		return in, err
 	}
-	return in, f.push(ctx, &in)
+	return in, f.push(ctx, e, &in)
 }
 
 // nonceUsed tells whether a confirmed block has the intent's nonce behind it.
-func (c *chain) nonceUsed(ctx context.Context, in *store.Intent, latest uint64) (bool, error) {
+func (c *chain) nonceUsed(ctx context.Context, e *endpoint, in *store.Intent, latest uint64) (bool, error) {
 	depth := c.Confirmations - 1
-	n, err := c.nodes[0].nonce(ctx, in.From, hexutil.EncodeUint64(latest-min(latest, depth)))
+	n, err := e.nonce(ctx, in.From, hexutil.EncodeUint64(latest-min(latest, depth)))
 	return n > in.Nonce, err
 }
 
 // settle stores where a transaction was mined, and the end of it once its block is deep
 // enough and every endpoint shows the same.
-func (f *follower) settle(ctx context.Context, in store.Intent, m store.Mining, good bool, latest uint64) (store.Intent, error) {
+func (f *follower) settle(ctx context.Context, e *endpoint, in store.Intent, m store.Mining, good bool, latest uint64) (store.Intent, error) {
 	state := store.IntentMined
 	if latest+1 >= m.Block+f.c.Confirmations {
-		agreed, err := f.c.agreed(ctx, &in, m, good)
+		agreed, err := f.c.agreed(ctx, e, &in, m, good)
 		if err != nil {
 			return in, err
 		}
@@ -238,7 +251,7 @@ func (f *follower) settle(ctx context.Context, in store.Intent, m store.Mining, 
 		case agreed:
 			state = store.IntentReverted
 		default:
-			f.note = " (another endpoint does not show it yet)"
+			f.note = " (another endpoint does not show it yet, or does not answer)"
 		}
 	}
 	if state == in.State && m.Hash == in.Mined.Hash && m.BlockHash == in.Mined.BlockHash {
@@ -265,8 +278,8 @@ func (f *follower) taken(ctx context.Context, in store.Intent) (store.Intent, er
 
 // before looks after earlier transactions of the account that nobody may be waiting for:
 // without them this one is not mined.
-func (f *follower) before(ctx context.Context, in *store.Intent) error {
-	next, err := f.c.nodes[0].nonce(ctx, in.From, "latest")
+func (f *follower) before(ctx context.Context, e *endpoint, in *store.Intent) error {
+	next, err := e.nonce(ctx, in.From, "latest")
 	if err != nil || next >= in.Nonce || !f.due() {
 		return err
 	}
@@ -275,7 +288,7 @@ func (f *follower) before(ctx context.Context, in *store.Intent) error {
 		return err
 	}
 	for i := range earlier {
-		if err := f.offer(ctx, &earlier[i]); err != nil {
+		if err := f.offer(ctx, e, &earlier[i]); err != nil {
 			return err
 		}
 	}
@@ -286,11 +299,11 @@ func (f *follower) before(ctx context.Context, in *store.Intent) error {
 func (f *follower) due() bool { return f.sent.IsZero() || time.Since(f.sent) > f.c.StuckAfter/2 }
 
 // push sends what is not mined, for more where it waits for too long.
-func (f *follower) push(ctx context.Context, in *store.Intent) error {
+func (f *follower) push(ctx context.Context, e *endpoint, in *store.Intent) error {
 	if in.State != store.IntentSigned && in.Attempts[len(in.Attempts)-1].Age < f.c.StuckAfter && !f.due() {
 		return nil
 	}
-	if err := f.offer(ctx, in); err != nil {
+	if err := f.offer(ctx, e, in); err != nil {
 		return err
 	}
 	f.sent = time.Now()
@@ -298,18 +311,18 @@ func (f *follower) push(ctx context.Context, in *store.Intent) error {
 }
 
 // offer sends the newest form of an intent, or a dearer one where that is due.
-func (f *follower) offer(ctx context.Context, in *store.Intent) error {
+func (f *follower) offer(ctx context.Context, e *endpoint, in *store.Intent) error {
 	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fresh) >= f.c.StuckAfter && !in.State.Final() {
-		if err := f.bump(ctx, in); err != nil {
+		if err := f.bump(ctx, e, in); err != nil {
 			return err
 		}
 	}
-	note, err := f.c.nodes[0].send(ctx, in.Attempts[len(in.Attempts)-1].Raw)
+	note, err := e.send(ctx, in.Attempts[len(in.Attempts)-1].Raw)
 	if err != nil {
 		return err
 	}
 	if note != "" {
-		f.note = " (" + f.c.nodes[0].host + " said: " + note + ")"
+		f.note = " (" + e.host + " said: " + note + ")"
 		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "said", note)
 		return nil
 	}
@@ -320,10 +333,10 @@ func (f *follower) offer(ctx context.Context, in *store.Intent) error {
 }
 
 // bump signs an intent for an eighth more or today's fees, where its limit allows that.
-func (f *follower) bump(ctx context.Context, in *store.Intent) error {
+func (f *follower) bump(ctx context.Context, e *endpoint, in *store.Intent) error {
 	by, key := f.c.keyOf(in)
 	last := in.Attempts[len(in.Attempts)-1]
-	now, _, err := f.c.nodes[0].fees(ctx)
+	now, _, err := e.fees(ctx)
 	if err != nil {
 		return err
 	}

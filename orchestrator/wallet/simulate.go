@@ -29,51 +29,52 @@ func (w *Wallet) simulated(ctx context.Context, chainID uint64, made func(*chain
 	if err != nil {
 		return orchestrator.Simulation{}, err
 	}
-	if err := c.ours(ctx); err != nil {
-		return orchestrator.Simulation{}, err
-	}
-	at, err := c.nodes[0].block(ctx, "latest")
-	if err != nil {
-		return orchestrator.Simulation{}, err
-	}
-	out := orchestrator.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0"}
-	k, err := made(c)
-	if errors.Is(err, repute.ErrInvalid) {
-		out.Reason = err.Error()
-		return out, nil
-	}
-	if err != nil {
-		return out, err
-	}
-	return out, c.simulate(ctx, k, at, &out)
+	var out orchestrator.Simulation
+	err = c.with(ctx, func(e *endpoint) error {
+		at, err := e.block(ctx, "latest")
+		if err != nil {
+			return err
+		}
+		out = orchestrator.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0"}
+		k, err := made(c)
+		if errors.Is(err, repute.ErrInvalid) {
+			out.Reason = err.Error()
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return c.simulate(ctx, e, k, at, &out)
+	})
+	return out, err
 }
 
-func (c *chain) simulate(ctx context.Context, k *call, at *head, out *orchestrator.Simulation) error {
+func (c *chain) simulate(ctx context.Context, e *endpoint, k *call, at *head, out *orchestrator.Simulation) error {
 	out.ThroughCall = k.by == byOperator
 	v := verdict{caps: true, target: true, selector: true}
 	if k.spends != nil {
 		t := &terms{sender: k.signer.address(), treasury: c.Treasury}
-		if err := c.nodes[0].look(ctx, t, k.spends, at); err != nil {
+		if err := e.look(ctx, t, k.spends, at); err != nil {
 			return err
 		}
 		v = t.judge(k.spends, uint64(at.Time))
 	}
 	out.WithinCaps, out.TargetOK, out.SelectorOK, out.Reason = v.caps, v.target, v.selector, v.reason
-	gas, reason, err := c.nodes[0].execute(ctx, k, at.Hash)
+	gas, reason, err := e.execute(ctx, k, at.Hash)
 	if err != nil {
 		return err
 	}
 	if out.Reason == "" {
 		out.Reason = reason
 	}
-	tip, err := c.nodes[0].tip(ctx)
+	tip, err := e.tip(ctx)
 	if err != nil {
 		return err
 	}
 	fee := cost(gas, withHeadroom(usual(at.base(), tip).limit, c.Headroom))
 	out.Gas, out.FeeWei = gas, fee.String()
 	if out.Reason == "" {
-		out.Reason, err = c.nodes[0].funds(ctx, k.signer.address(), at.Hash, cost(gas, usual(at.base(), tip).limit))
+		out.Reason, err = e.funds(ctx, k.signer.address(), at.Hash, cost(gas, usual(at.base(), tip).limit))
 	}
 	out.OK = out.Reason == ""
 	return err
@@ -85,7 +86,7 @@ const maxTxGas = 1 << 24
 // execute runs a call at a block. gas is a limit with room for what a later block changes;
 // reason is set where the chain refuses.
 func (e *endpoint) execute(ctx context.Context, k *call, at common.Hash) (gas uint64, reason string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	m := ethereum.CallMsg{From: k.signer.address(), To: &k.to, Data: k.data}
 	if _, err := e.eth.CallContractAtHash(ctx, m, at); err != nil {
@@ -107,7 +108,7 @@ func (e *endpoint) refusedOr(doing string, err error) (uint64, string, error) {
 
 // funds tells what a sender lacks.
 func (e *endpoint) funds(ctx context.Context, of common.Address, at common.Hash, need *big.Int) (string, error) {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	has, err := e.eth.BalanceAtHash(ctx, of, at)
 	if err != nil {
@@ -121,7 +122,7 @@ func (e *endpoint) funds(ctx context.Context, of common.Address, at common.Hash,
 
 // look reads a treasury's terms at a block, in one request.
 func (e *endpoint) look(ctx context.Context, t *terms, s *spending, at *head) error {
-	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	pinned := rpc.BlockNumberOrHashWithHash(at.Hash, false)
 	qs := t.questions(s)

@@ -1,0 +1,76 @@
+package wallet
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"repute"
+)
+
+// leftFor is for how long an endpoint that gave no answer is asked last, in seconds.
+const leftFor = 60
+
+// with does f at the first endpoint that answers. What f does must be fit to be done
+// again at another one. From one that gives wrong answers nobody turns to the next: that
+// is for people to see.
+func (c *chain) with(ctx context.Context, f func(*endpoint) error) error {
+	if err := c.ours(ctx); err != nil {
+		return err
+	}
+	first := 0
+	if time.Now().Unix()-c.left.Load() < leftFor {
+		first = int(c.best.Load())
+	}
+	var failed error
+	for i := range c.nodes {
+		at := (first + i) % len(c.nodes)
+		err := f(c.nodes[at])
+		var down *downError
+		if err == nil || !errors.As(err, &down) || ctx.Err() != nil {
+			c.answered(at, i > 0)
+			return err
+		}
+		failed = either(failed, err)
+	}
+	return failed
+}
+
+// answered remembers who answers.
+func (c *chain) answered(at int, another bool) {
+	if another {
+		c.left.Store(time.Now().Unix())
+	}
+	c.best.Store(int64(at))
+}
+
+func either(a, b error) error {
+	if a == nil {
+		return b
+	}
+	return fmt.Errorf("%w; %w", a, b)
+}
+
+// ours checks once that the endpoints are of the chain. One that gives no answer is asked
+// again later; one of another chain is a mistake that nothing is done with.
+func (c *chain) ours(ctx context.Context) error {
+	for _, e := range c.nodes {
+		if e.known.Load() || time.Now().Unix()-e.looked.Load() < leftFor && e.others {
+			continue
+		}
+		id, err := e.chainID(ctx)
+		if err != nil && e.others && ctx.Err() == nil {
+			e.looked.Store(time.Now().Unix())
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if id.Cmp(c.id) != 0 {
+			return repute.Conflict("the endpoint at %s is of chain %s, not of %s: mend the configuration", e.host, id, c.id)
+		}
+		e.known.Store(true)
+	}
+	return nil
+}
