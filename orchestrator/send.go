@@ -97,41 +97,55 @@ func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 	return c.w.transact(ctx, c.step, key, tx)
 }
 
-// transact is Send after the checks that need no look at anything stored.
-func (w *work) transact(ctx context.Context, step, key string, tx Tx) (out Sent, err error) {
+// transact is Send after the checks that need no look at anything stored. What was begun
+// before is looked up, whatever simulation and policy would say of it now.
+func (w *work) transact(ctx context.Context, step, key string, tx Tx) (Sent, error) {
 	if err := w.wasSimulated(&tx); err != nil {
-		return out, err
+		return Sent{}, err
+	}
+	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: key, Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
+		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID)}
+	if before, known, err := w.e.db.KnownCall(ctx, r); err != nil || known {
+		return w.resume(ctx, before, tx, err)
 	}
 	simulated, err := w.simulate(ctx, tx)
 	if err != nil {
-		return out, err
+		return Sent{}, err
 	}
 	decision, err := w.allows(ctx, step+"/"+key, &tx)
 	if err != nil {
+		return Sent{}, err
+	}
+	if !simulated.OK {
+		return Sent{}, refuse("simulation", "the transaction would fail: %s", simulated.Reason)
+	}
+	r.Request = mustJSON(charged{tx, simulated.FeeWei})
+	journaled, known, err := w.e.db.BeginCall(ctx, w.lease, r, store.Charge{Writes: 1, GasWei: simulated.FeeWei}, decision)
+	if err != nil || known {
+		return w.resume(ctx, journaled, tx, w.lost(err))
+	}
+	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, simulated.FeeWei), simulated.FeeWei)
+}
+
+// resume goes on with a transaction that was journaled before; err is why it could not be
+// read.
+func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx Tx, err error) (out Sent, _ error) {
+	if err != nil {
 		return out, err
 	}
-	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: key, Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
-		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID), Request: mustJSON(charged{tx, simulated.FeeWei})}
-	if !simulated.OK {
-		if _, known, _ := w.e.db.KnownCall(ctx, r); !known { // one that was sent is looked up, whatever a simulation says now
-			return out, refuse("simulation", "the transaction would fail: %s", simulated.Reason)
-		}
+	var before charged
+	if json.Unmarshal(journaled.Request, &before) != nil || !before.same(&tx) || string(before.Data) != string(tx.Data) {
+		return out, refuse("another", "the step sent another transaction as %q before it was interrupted", journaled.Key)
 	}
-	journaled, known, err := w.e.db.BeginCall(ctx, w.lease, r, store.Charge{Writes: 1, GasWei: simulated.FeeWei}, decision)
-	if err != nil {
-		return out, w.lost(err)
+	if journaled.Done {
+		return out, errors.Join(json.Unmarshal(journaled.Result, &out), replayed(journaled.Error))
 	}
-	if known {
-		var before charged
-		if json.Unmarshal(journaled.Request, &before) != nil || !before.same(&tx) || string(before.Data) != string(tx.Data) {
-			return out, refuse("another", "the step sent another transaction as %q before it was interrupted", key)
-		}
-		if journaled.Done {
-			return out, errors.Join(json.Unmarshal(journaled.Result, &out), replayed(journaled.Error))
-		}
-		simulated.FeeWei = before.ChargedWei
-	}
-	return w.broadcast(ctx, journaled.ID, Intent{ID: fmt.Sprintf("%s/%s/%s", w.Run.ID, step, key), Origin: w.origin(), Tx: tx, MaxGasWei: simulated.FeeWei}, simulated)
+	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, before.ChargedWei), before.ChargedWei)
+}
+
+// intent is what is sent for a journaled call.
+func (w *work) intent(r *repute.Receipt, tx Tx, mostWei string) Intent {
+	return Intent{ID: fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei}
 }
 
 // charged is a transaction as it is journaled, with what it took of the gas budget.
@@ -142,14 +156,14 @@ type charged struct {
 
 // broadcast sends an intent and journals what came of it. What is left open stays open:
 // whoever runs the step again finds out.
-func (w *work) broadcast(ctx context.Context, call int64, intent Intent, simulated Simulation) (Sent, error) {
+func (w *work) broadcast(ctx context.Context, call int64, intent Intent, chargedWei string) (Sent, error) {
 	ctx, end := w.e.trace.start(ctx, "transaction", attribute.String("ref", intent.Target.Hex()), attribute.String("key", intent.ID))
 	sent, err := w.e.o.Chain.Send(ctx, intent)
 	end(err)
 	if err != nil && (errors.Is(err, repute.ErrUnavailable) || ctx.Err() != nil) {
 		return sent, err
 	}
-	o := store.CallOutcome{Result: mustJSON(sent), GasWei: difference(sent.FeeWei, simulated.FeeWei)}
+	o := store.CallOutcome{Result: mustJSON(sent), GasWei: difference(sent.FeeWei, chargedWei)}
 	if err == nil {
 		o.Ref = sent.Hash.Hex()
 		if !sent.OK {
