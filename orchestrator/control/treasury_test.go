@@ -27,7 +27,14 @@ import (
 
 // treasuryHouse is a house with a wallet on a chain, whose treasury holds 1,000 wei, of
 // which the agent "plain" may move 100 at once.
-func treasuryHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasury.Follower) {
+func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
+	t.Helper()
+	h, _ := followedHouse(t, agents...)
+	return h
+}
+
+// followedHouse is a treasuryHouse with a follower of the treasury's events.
+func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasury.Follower) {
 	t.Helper()
 	d, err := devnet.Start(t.Context(), devnet.Options{Accounts: 4})
 	ok(t, err)
@@ -66,7 +73,7 @@ func treasuryHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 }
 
 func TestTreasuryRoutes(t *testing.T) {
-	h, _ := treasuryHouse(t, worker{slug: "plain"})
+	h := treasuryHouse(t, worker{slug: "plain"})
 	var s operate.TreasuryStatus
 	h.into(h.call(http.MethodGet, "/v1/treasury/status", ""), 200, &s)
 	var p operate.TreasuryPolicy
@@ -120,7 +127,7 @@ func TestTreasuryRoutes(t *testing.T) {
 
 // What the treasury says is shown with the run or act that it is of.
 func TestTreasuryEvents(t *testing.T) {
-	h, follower := treasuryHouse(t, worker{slug: "plain"})
+	h, follower := followedHouse(t, worker{slug: "plain"})
 	task := h.submit(`{"goal":"do it","coordinatorSlug":"plain"}`)
 	h.waits(task.RunID, "the run ends", func(r control.Run) bool { return r.EndedAt != nil })
 	var ofRun, ofNone operate.Act
