@@ -156,6 +156,56 @@ func (h *house) undoubled(task repute.Task, run repute.Run) {
 	}
 }
 
+// A worker that is frozen in the middle of a run, and wakes up after another has ended it,
+// changes nothing any more.
+func TestFrozenWorkerChangesNothing(t *testing.T) {
+	t.Parallel()
+	h, url := newHouse(t)
+	frozen := spawn(t, url, "")
+	h.until("agent is installed", func() bool { _, err := h.db.Module(t.Context(), "steady"); return err == nil })
+	tasks := make([]repute.Task, 12)
+	for i := range tasks {
+		tasks[i] = h.submit(orchestrator.Request{Coordinator: "steady"})
+	}
+	h.until("some run is in the middle", func() bool {
+		for _, task := range tasks {
+			if steps, err := h.db.RunSteps(t.Context(), task.Run); err == nil && len(steps) > 0 {
+				return true
+			}
+		}
+		return false
+	})
+	ok(t, frozen.Process.Signal(syscall.SIGSTOP))
+	spawn(t, url, "")
+	for i, task := range tasks {
+		tasks[i], _ = h.ended(task)
+	}
+	before := h.eventsOf(tasks)
+	ok(t, frozen.Process.Signal(syscall.SIGCONT))
+	for range 8 { // it is at work again when these are done
+		h.ended(h.submit(orchestrator.Request{Coordinator: "steady"}))
+	}
+	for _, task := range tasks {
+		task, run := h.ended(task)
+		h.undoubled(task, run)
+		h.finished(task, 1)
+	}
+	if after := h.eventsOf(tasks); after != before {
+		t.Errorf("%d events of runs that had ended became %d", before, after)
+	}
+}
+
+// eventsOf counts what happened to tasks.
+func (h *house) eventsOf(tasks []repute.Task) (n int) {
+	h.t.Helper()
+	for _, task := range tasks {
+		events, err := h.db.RunEvents(h.t.Context(), task.Run, 0, 1000)
+		ok(h.t, err)
+		n += len(events)
+	}
+	return n
+}
+
 // Workers that are killed at any moment lose no run and no result, and do no step twice
 // that was completed.
 func TestKilledWorkersLoseNothing(t *testing.T) {

@@ -257,7 +257,8 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 	if o.waits != nil {
 		o.status = repute.PhaseWaiting
 	}
-	row := repute.RunPhase{Phase: p, Attempt: w.Run.Attempt, Status: o.status, Result: mustJSON(o.result), Started: started.UTC(), Ended: time.Now().UTC()}
+	row := repute.RunPhase{Phase: p, Attempt: w.Run.Attempt, Status: o.status, Result: mustJSON(o.result), Started: started.UTC()}
+	row.Ended = row.Started.Add(time.Since(started)) // what it took, whatever became of the clock meanwhile
 	if o.err != nil {
 		row.Error = shorten(o.err.Error())
 	}
