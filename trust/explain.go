@@ -31,8 +31,9 @@ type Contribution struct {
 	Kind    string `json:"kind"`
 	Points  Points `json:"points"`
 	Channel string `json:"channel,omitempty"`
-	// Raters speak as one; Weight is that of the strongest.
+	// Raters speak as one, at most ten are listed; Weight is that of the strongest.
 	Raters []common.Address `json:"raters,omitempty"`
+	all    []common.Address // not only those that are listed
 	Weight Fixed            `json:"weight"`
 	// Opinion, -1 to 1, and Evidence in units after all bounds; Unvouched is the part of
 	// the evidence that comes from the pool.
@@ -195,15 +196,21 @@ func (s *Scorer) contribution(v *voice, points Points) Contribution {
 		if len(c.Rows) < 10 {
 			c.Rows = append(c.Rows, ref)
 		}
-		if !seen[ref.Rater] && len(c.Raters) < 10 {
+		if !seen[ref.Rater] {
 			seen[ref.Rater] = true
-			c.Raters = append(c.Raters, ref.Rater)
+			c.all = append(c.all, ref.Rater)
 		}
 	}
+	c.Raters = listedOf(c.all)
 	if n := s.strongest(v); n != NoNode {
 		c.Path = s.w.Path(n)
 	}
 	return c
+}
+
+// listedOf are those of raters who speak as one that are listed.
+func listedOf(raters []common.Address) []common.Address {
+	return slices.Clip(raters[:min(len(raters), 10)])
 }
 
 // newest lists a voice's rows, the newest first.

@@ -77,6 +77,7 @@ type Account struct {
 
 // Counterfactual is what a score would be without the ratings and answers of some.
 type Counterfactual struct {
+	// Without lists no more than ten of raters who speak as one; all of them are left out.
 	Without []common.Address
 	Result  Result
 }
@@ -109,21 +110,25 @@ func (r *Reader) explain(ctx context.Context, id repute.AgentID, at repute.At, w
 	if err := r.addTxs(ctx, id.ChainID, c.evidence.Block, &out.Explanation); err != nil {
 		return out, err
 	}
-	leave := func(raters []common.Address) {
+	leave := func(list []common.Address, raters []common.Address) {
+		gone := make(map[common.Address]bool, len(raters))
+		for _, a := range raters {
+			gone[a] = true
+		}
 		e := c.evidence
-		e.Rows = slices.DeleteFunc(slices.Clone(e.Rows), func(r Row) bool { return slices.Contains(raters, r.Rater) })
-		out.Counterfactuals = append(out.Counterfactuals, Counterfactual{raters, s.Score(e)})
+		e.Rows = slices.DeleteFunc(slices.Clone(e.Rows), func(r Row) bool { return gone[r.Rater] })
+		out.Counterfactuals = append(out.Counterfactuals, Counterfactual{list, s.Score(e)})
 	}
 	if len(without) > 0 {
-		leave(without)
+		leave(without, without)
 	}
-	var all []common.Address
+	var all, listed []common.Address
 	for _, raters := range strongestRaters(out.Contributions) {
-		leave(raters)
-		all = append(all, raters...)
+		leave(listedOf(raters), raters)
+		all, listed = append(all, raters...), append(listed, listedOf(raters)...)
 	}
 	if len(out.Counterfactuals) > 1 && len(all) > 1 {
-		leave(all)
+		leave(listed, all)
 	}
 	return out, nil
 }
@@ -132,7 +137,7 @@ func (r *Reader) explain(ctx context.Context, id repute.AgentID, at repute.At, w
 func strongestRaters(list []Contribution) (out [][]common.Address) {
 	for _, c := range list {
 		if c.Kind == KindOpinion && c.Points != 0 && len(out) < strongest {
-			out = append(out, c.Raters)
+			out = append(out, c.all)
 		}
 	}
 	return out
