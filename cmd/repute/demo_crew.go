@@ -100,6 +100,7 @@ func (c *crew) publish(chain repute.Chain, docs *devnet.Documents) {
 		} else if a, err := agents.New(m.slug, agents.Self{ID: m.identity(chain), Wallet: m.wallet.Address, Owner: m.owner.Address}, agents.Options{}); err == nil {
 			docs.Serve(crewPath(m.slug, "agent.json"), "application/json", encoded(a.Info().Manifest))
 		}
+		services = append(services, map[string]any{"name": "agentWallet", "endpoint": fmt.Sprintf("eip155:%d:%s", chain.ID, m.wallet.Address.Hex())})
 		docs.Serve(crewPath(m.slug, "registration.json"), "application/json", encoded(map[string]any{
 			"type": manifest.TypeRegistration, "name": m.title(), "description": "One of the demo's own agents.", "image": docs.URL() + "/logo.png",
 			"services": services, "active": true, "supportedTrust": []string{"reputation"},
