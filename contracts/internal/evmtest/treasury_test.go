@@ -8,6 +8,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/core/vm"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute/contracts/bindings"
@@ -278,6 +279,29 @@ func TestTreasuryReentry(t *testing.T) {
 	v.policy(otherKey, v.token, 100, 250)
 	v.send(client, v.token, tokenABI.PackCallback(v.at, again))
 	v.wantRevert("ReentrancyGuardReentrantCall()", client, v.at, v.pay(client.addr, 1))
+}
+
+// TestTreasuryCallsAlone runs foreign code that writes to its first storage slots, where the
+// treasury keeps its owner: it writes to its own. The treasury has no instruction that
+// would let code of others work on its storage.
+func TestTreasuryCallsAlone(t *testing.T) {
+	v := newVault(t)
+	v.send(client, v.at, call(v.payee, 0, payeeABI.PackCallback(stranger.addr, nil)))
+	if got := get(v.world, v.at, treasuryABI.PackOwner(), treasuryABI.UnpackOwner); got != owner.addr {
+		t.Errorf("the owner is %s", got)
+	}
+	code, err := v.client.CodeAt(t.Context(), v.at, nil)
+	v.check(err)
+	metadata := int(code[len(code)-2])<<8 | int(code[len(code)-1])
+	code = code[:len(code)-2-metadata]
+	for i := 0; i < len(code); i++ {
+		switch op := vm.OpCode(code[i]); {
+		case op == vm.DELEGATECALL || op == vm.CALLCODE || op == vm.SELFDESTRUCT:
+			t.Errorf("%s at %d", op, i)
+		case op.IsPush():
+			i += int(op - vm.PUSH0)
+		}
+	}
 }
 
 func TestTreasuryGreedyToken(t *testing.T) {
