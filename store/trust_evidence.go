@@ -37,6 +37,10 @@ func (db *DB) TrustEvidence(ctx context.Context, id repute.AgentID, at repute.At
 func (db *DB) TrustSubjects(ctx context.Context, chainID uint64, tokens []repute.TokenID, block *uint64, validations []common.Address) (out []TrustSubject, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.inTx(ctx, options, "read evidence", func(tx pgx.Tx) error {
+		// One agent may have as many rows as all others: who gave up would try again for ever.
+		if _, err := tx.Exec(ctx, "set local statement_timeout = '10min'"); err != nil {
+			return err
+		}
 		c, err := scanChainRow(chainID, tx.QueryRow(ctx, selectChain, chainID))
 		if err != nil {
 			return err
