@@ -14,9 +14,6 @@ import (
 	"repute/internal/httpapi"
 )
 
-// errNoToken is for tools, whose callers see no header.
-var errNoToken = fmt.Errorf("this changes something: the server that calls it needs a bearer token of this service (header Authorization, or REPUTE_TOKEN on stdio): %w", httpapi.ErrUnauthorized)
-
 var errWrongToken = fmt.Errorf("the bearer token is not known: %w", httpapi.ErrUnauthorized)
 
 // Bounds of tokens and their names, in bytes.

@@ -7,6 +7,7 @@ import (
 	"strconv"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/orchestrator"
 	"repute/policy"
@@ -145,8 +146,10 @@ func (c *Control) addTrustTools(s *mcp.Server) error {
 // who is the name of the caller of a tool, or why it may not change anything.
 func (c *Control) who(ctx context.Context) (string, error) {
 	token := mcp.Token(ctx)
-	if token == "" {
-		return "", errNoToken
+	if token == "" { // whoever reads this sees no header
+		b := *httpapi.ErrorOf(httpapi.ErrUnauthorized)
+		b.Detail, b.Hint = "this tool changes something, and nobody says who asks", "configure the client with a bearer token of this service: header Authorization, or REPUTE_TOKEN on stdio"
+		return "", &b
 	}
 	if name := c.nameOf(token); name != "" {
 		return name, nil

@@ -1,8 +1,10 @@
 package control_test
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
+	"io"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -40,8 +42,24 @@ func (h *house) tools(token string) toolbox {
 	h.t.Helper()
 	s := httptest.NewServer(h.o.Tools.Handler())
 	h.t.Cleanup(s.Close)
+	return h.over(&sdk.StreamableClientTransport{Endpoint: s.URL, DisableStandaloneSSE: true, HTTPClient: &http.Client{Transport: bearing(token)}})
+}
+
+// piped are the same tools on a pair of streams.
+func (h *house) piped(token string) toolbox {
+	h.t.Helper()
+	in, ask := io.Pipe()
+	answers, out := io.Pipe()
+	done := make(chan error, 1)
+	go func() { done <- h.o.Tools.Stdio(context.Background(), in, out, token) }()
+	h.t.Cleanup(func() { ok(h.t, <-done) }) // after the session has closed
+	return h.over(&sdk.IOTransport{Reader: answers, Writer: ask})
+}
+
+func (h *house) over(transport sdk.Transport) toolbox {
+	h.t.Helper()
 	c := sdk.NewClient(&sdk.Implementation{Name: "test", Version: "1"}, nil)
-	session, err := c.Connect(h.t.Context(), &sdk.StreamableClientTransport{Endpoint: s.URL, DisableStandaloneSSE: true, HTTPClient: &http.Client{Transport: bearing(token)}}, nil)
+	session, err := c.Connect(h.t.Context(), transport, nil)
 	ok(h.t, err)
 	h.t.Cleanup(func() { _ = session.Close() })
 	b := toolbox{h, session, map[string]*sdk.Tool{}}
@@ -98,8 +116,17 @@ type task struct {
 // A task from asking to its log, by tools alone.
 func TestTaskThroughTools(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil, worker{slug: "plain"}, worker{slug: "second"})
-	b := h.tools(annsToken)
+	for name, open := range map[string]func(*house, string) toolbox{"http": (*house).tools, "stdio": (*house).piped} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, nil, worker{slug: "plain"}, worker{slug: "second"})
+			h.task(open(h, annsToken))
+		})
+	}
+}
+
+func (h *house) task(b toolbox) {
+	t := h.t
 	var agents struct {
 		Agents []control.Agent
 		Next   string `json:"nextCursor"`
@@ -177,7 +204,7 @@ func TestToolsThatChange(t *testing.T) {
 		t.Errorf("dry recomputation %+v", trust)
 	}
 	ann.refuses("openfi_submit_task", `{"goal":"x","coordinatorSlug":"nobody","dry_run":true}`, "not_found: ")
-	for _, stranger := range []toolbox{h.tools(""), h.tools("a-token-that-nobody-has")} {
+	for _, stranger := range []toolbox{h.tools(""), h.tools("a-token-that-nobody-has"), h.piped("")} {
 		for name, arguments := range changing() {
 			stranger.refuses(name, arguments, "unauthorized: ")
 			if !strings.HasPrefix(name, "openfi_dry_run") {
@@ -272,8 +299,17 @@ func TestToolsRefuse(t *testing.T) {
 // Every tool that acts on a chain, dry first: that changes nothing.
 func TestActsThroughTools(t *testing.T) {
 	t.Parallel()
-	h := treasuryHouse(t, worker{slug: "plain"})
-	b := h.tools(annsToken)
+	for name, open := range map[string]func(*house, string) toolbox{"http": (*house).tools, "stdio": (*house).piped} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := treasuryHouse(t, worker{slug: "plain"})
+			h.dryThenDone(open(h, annsToken))
+		})
+	}
+}
+
+func (h *house) dryThenDone(b toolbox) {
+	t := h.t
 	var status operate.TreasuryStatus
 	var lets operate.TreasuryPolicy
 	b.into("openfi_get_treasury_status", `{}`, &status)
