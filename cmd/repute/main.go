@@ -106,7 +106,7 @@ done. verify and bench say more with theirs: see their help.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
 		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.documentsCommand(), p.scoreCommand(), p.manifestCommand(),
-		p.rootsCommand(), p.evidenceCommand(), p.keysCommand(), p.verifySnapshotCommand(), p.taskCommand(), p.runCommand(), p.agentCommand(), p.benchCommand(), p.versionCommand())
+		p.rootsCommand(), p.evidenceCommand(), p.keysCommand(), p.verifySnapshotCommand(), p.taskCommand(), p.runCommand(), p.agentCommand(), p.mcpCommand(), p.benchCommand(), p.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
 	strict(root)
 	return root

@@ -55,6 +55,9 @@ func (c *orchestratorConfig) policyNow() *policy.Policy { return c.file.Current(
 // agentTimeout bounds one request to an agent elsewhere, or of one to the world.
 const agentTimeout = 60 * time.Second
 
+// policyEvery is how often the policy's file is looked at.
+const policyEvery = 2 * time.Second
+
 // outside is the way to agents elsewhere and for them: public addresses only.
 func (c *config) outside() *http.Client {
 	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: c.AllowHosts, RootCAs: c.roots}).Client(agentTimeout)
@@ -82,7 +85,7 @@ func (s *service) orchestrate(ctx context.Context, h hands) error {
 		return err
 	}
 	defer endTraces(traces)
-	go s.config.Orchestrator.file.Watch(ctx, 2*time.Second, s.log)
+	go s.config.Orchestrator.file.Watch(ctx, policyEvery, s.log)
 	return e.Run(ctx)
 }
 
