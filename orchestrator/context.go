@@ -137,7 +137,7 @@ func (q *HTTPRequest) method() string {
 
 func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPResponse, err error) {
 	if e.o.HTTP == nil {
-		return out, fmt.Errorf("HTTP is not configured: %w", repute.ErrUnavailable)
+		return out, &repute.MissingError{What: "HTTP", Why: "is not configured"}
 	}
 	req, err := http.NewRequestWithContext(ctx, q.method(), q.URL, bytes.NewReader(q.Body))
 	if err != nil {

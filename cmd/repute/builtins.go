@@ -114,7 +114,9 @@ func (h *hands) tools() map[string]orchestrator.Tool {
 	return map[string]orchestrator.Tool{agents.ConsentTool: consentTool{h.wallet}}
 }
 
-// consentTool signs for wallets whose keys are configured that they become an agent's.
+// consentTool signs for wallets whose keys are configured that they become an agent's. The
+// registrar's key must own the agent: whoever else could bind our wallets to a bad agent
+// would have its ratings fall on ours.
 type consentTool struct{ wallet *wallet.Wallet }
 
 // consentTime is how long a consent holds: the registry takes five minutes at most, by its
@@ -134,6 +136,9 @@ func (t consentTool) Call(ctx context.Context, _ string, input json.RawMessage) 
 	owner, err := repute.ParseAddress("owner", q.Owner)
 	if err != nil {
 		return nil, err
+	}
+	if ours, err := t.wallet.Identity(q.ChainID, agents.Registrar); err != nil || ours != owner {
+		return nil, repute.Invalid("owner", fmt.Sprintf("%s is not the registrar's key", owner), "an agent that the registrar registered, or a signature of one's own")
 	}
 	agent, ok := new(big.Int).SetString(q.AgentID, 10)
 	if !ok {

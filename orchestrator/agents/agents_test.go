@@ -149,6 +149,7 @@ func testCoordinator(t *testing.T, w *world) {
 	if len(said.Jobs) != 2 || said.Jobs["report"].Run == said.Jobs["pay"].Run {
 		t.Errorf("concluded %+v", said)
 	}
+	w.fails(agents.Coordinator, `{"report": {"agent": "31337:0"}, "pay": {"agent": "31337:1", "amount": "1", "minSuccessRate": 1}}`, "of another agent than the one to be paid")
 	w.broken.Store(1)
 	w.fails(agents.Coordinator, `{"report": {"agent": "31337:0"}, "pay": {"agent": "31337:0", "amount": "1", "minSuccessRate": 99}}`, "success rate of 0 %")
 	w.fails(agents.Coordinator, `{"sing": {}}`, "is no job")

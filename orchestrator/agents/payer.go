@@ -104,13 +104,18 @@ func (p *payer) payee(ctx context.Context, w World, in Payment) (common.Address,
 }
 
 // earned says why the report before does not allow the payment, if so.
-func earned(o order[Payment]) (string, error) {
+func (p *payer) earned(o order[Payment]) (string, error) {
 	if o.In.MinSuccessRate == 0 {
 		return "", nil
 	}
 	report, err := before[Reported](o.Before, jobReport)
 	if err != nil {
 		return "", fmt.Errorf("minSuccessRate needs a report before the payment: %w", err)
+	}
+	if o.In.Agent != "" {
+		if id, _, err := p.chains.agent("input.agent", o.In.Agent); err != nil || report.Agent != id.String() {
+			return "the report is of another agent than the one to be paid", err
+		}
 	}
 	for _, f := range report.Ratings {
 		if f.Tag1 == "successRate" {
@@ -147,7 +152,7 @@ func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d orches
 		return d, err
 	}
 	d.Calls = []orchestrator.Tx{tx}
-	lack, err := earned(o)
+	lack, err := p.earned(o)
 	if err != nil {
 		return d, err
 	}
@@ -212,7 +217,7 @@ func (p *payer) limits(ctx context.Context, w World, c Chain, token *common.Addr
 func (p *payer) key() common.Hash { return crypto.Keccak256Hash([]byte(p.self.Slug)) }
 
 func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, err error) {
-	lack, err := earned(o)
+	lack, err := p.earned(o)
 	if err != nil {
 		return done, err
 	}

@@ -59,7 +59,12 @@ func respond(ctx context.Context, a Agent, method string, q remote.Question) (in
 	ended := make(chan bool, 1)
 	go func() {
 		finished := false
-		defer func() { ended <- finished }() // also when the method ends by Goexit
+		defer func() { // also when the method ends by Goexit
+			if v := recover(); v != nil {
+				result, err, finished = nil, fmt.Errorf("the agent panicked: %.200v", v), true
+			}
+			ended <- finished
+		}()
 		result, err = a.answer(ctx, method, q, w)
 		finished = true
 	}()

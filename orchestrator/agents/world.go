@@ -53,8 +53,8 @@ func logOf[E any](sent orchestrator.Sent, from common.Address, unpack func(*type
 }
 
 // ends tells whether an error is about the run and not about what was called: the run
-// waits, is over, or has used up its budget.
+// waits, is over, has used up its budget, or cannot make such calls.
 func ends(ctx context.Context, err error) bool {
 	var waits *orchestrator.ApprovalError
-	return ctx.Err() != nil || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) || errors.As(err, &waits)
+	return ctx.Err() != nil || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) || errors.Is(err, repute.ErrNotFound) || errors.As(err, &waits)
 }
