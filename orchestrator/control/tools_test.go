@@ -302,7 +302,7 @@ func TestActsThroughTools(t *testing.T) {
 	for name, open := range map[string]func(*house, string) toolbox{"http": (*house).tools, "stdio": (*house).piped} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
-			h, _ := treasuryHouse(t, worker{slug: "plain"})
+			h := treasuryHouse(t, worker{slug: "plain"})
 			h.dryThenDone(open(h, annsToken))
 		})
 	}
