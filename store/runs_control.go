@@ -209,7 +209,7 @@ func (db *DB) RetryTask(ctx context.Context, id string, from repute.Phase, by st
 		if done != int(from)-1 {
 			return repute.Conflict("task %s did not get to phase %s: retry from an earlier one", id, from)
 		}
-		if err := nextAttempt(ctx, tx, root, from); err != nil {
+		if err := nextAttempt(ctx, tx, id, root, from); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskPending)); err != nil {
@@ -233,20 +233,20 @@ func failedPhase(ctx context.Context, tx pgx.Tx, run string, attempt int) (p rep
 
 // nextAttempt takes over the phases before one, of the root run and, where Execute is
 // done again, of the runs below it that failed; what they did well stays done.
-func nextAttempt(ctx context.Context, tx pgx.Tx, root string, from repute.Phase) error {
+func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.Phase) error {
 	b := &pgx.Batch{}
 	b.Queue(`
 		insert into run_phases (run_id, attempt, phase, status, result, error, started_at, ended_at)
 		select p.run_id, p.attempt + 1, p.phase, p.status, p.result, p.error, p.started_at, p.ended_at from run_phases p join runs r on r.id = p.run_id and r.attempt = p.attempt
-		where (r.id = $1 and p.phase < $2) or (r.root_id = $1 and r.id <> $1 and r.status <> 'completed' and p.phase < $3 and p.status = 'ok')`, root, int(from), int(repute.PhaseTrust))
-	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where root_id = $1)`, root)
-	b.Queue(`delete from run_calls where not done and kind = any($2) and run_id in (select id from runs where root_id = $1)`, root,
+		where r.task_id = $4 and ((r.id = $1 and p.phase < $2) or (r.id <> $1 and r.status <> 'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task)
+	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where task_id = $1)`, task)
+	b.Queue(`delete from run_calls where not done and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
 		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallChain), string(repute.CallSubRun)})
 	b.Queue(`
 		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2 - 1 else 0 end, awaiting = '', cancel = '', error = '',
 			reasons = '[]', ended_at = null, fence = fence + 1, held_until = '-infinity', runtime_ms = 0,
 			lost_after = case when id = $1 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end
-		where root_id = $1 and (id = $1 or status <> 'completed')`, root, int(from))
+		where task_id = $3 and (id = $1 or status <> 'completed')`, root, int(from), task)
 	return tx.SendBatch(ctx, b).Close()
 }
 
