@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"slices"
 	"strings"
 
 	"github.com/danielgtaylor/huma/v2"
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/labstack/echo/v4"
 
 	"repute"
@@ -71,6 +73,10 @@ func registrationOf(m repute.Module, f orchestrator.Manifest, own string) regist
 	}
 	if m.Agent != nil {
 		d.Registrations = append(d.Registrations, identityLine{json.Number(m.Agent.TokenID.String()), registryOf(*m.Agent), m.Agent.ChainID})
+		if common.IsHexAddress(f.OperatorWallet) { // the one that the chain must have as agentWallet
+			at := fmt.Sprintf("eip155:%d:%s", m.Agent.ChainID, common.HexToAddress(f.OperatorWallet))
+			d.Services = append(d.Services, serviceDoc{Name: "agentWallet", Endpoint: at, URL: at})
+		}
 	}
 	return d
 }

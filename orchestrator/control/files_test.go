@@ -71,6 +71,9 @@ func TestFilesFollowTheirSchemas(t *testing.T) {
 		if !strings.Contains(string(registration), `"agentRegistry":"`+strings.TrimSuffix(id.String(), ":0")+`"`) {
 			t.Errorf("registration %s", registration)
 		}
+		if !strings.Contains(string(registration), `"endpoint":"eip155:31337:0x00000000000000000000000000000000000000AB"`) {
+			t.Errorf("the registration does not name the agent's wallet: %s", registration)
+		}
 		h.published(at+"agent.json", schemas.CapabilityDocument)
 		log := h.published(at+"agent_log.json", schemas.LogDocument)
 		if !strings.Contains(string(log), `"summary":"did it"`) {

@@ -37,7 +37,7 @@ type worker struct {
 func (w worker) Info() orchestrator.Info {
 	return orchestrator.Info{Slug: w.slug, DisplayName: w.slug, Version: "1.0.0", IdentityMode: orchestrator.IdentityMode,
 		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: w.slug, Slug: w.slug, Version: "1.0.0", Description: "does <b>nothing</b>",
-			Endpoints: map[string]string{"api": "https://worker.example/api"}}}
+			OperatorWallet: "0x00000000000000000000000000000000000000aB", Endpoints: map[string]string{"api": "https://worker.example/api"}}}
 }
 
 func (worker) CanHandle(context.Context, orchestrator.Task) (bool, error) { return true, nil }
