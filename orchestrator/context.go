@@ -99,7 +99,8 @@ type HTTPResponse struct {
 	Status int         `json:"status"`
 	Header http.Header `json:"header"`
 	Body   []byte      `json:"body"` // at most 1 MiB; more is an error
-	// At is when the request was sent, ElapsedMS how long the whole answer took to come.
+	// At is when the request was sent, ElapsedMS how long the whole answer took to come,
+	// rounded up.
 	// After a crash they are those of the call that was made.
 	At        time.Time `json:"at"`
 	ElapsedMS int64     `json:"elapsedMs"`
@@ -159,7 +160,7 @@ func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPR
 	defer resp.Body.Close()
 	out = HTTPResponse{Status: resp.StatusCode, Header: resp.Header, At: began.UTC()}
 	out.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
-	out.ElapsedMS = time.Since(began).Milliseconds()
+	out.ElapsedMS = (time.Since(began) + time.Millisecond - 1).Milliseconds()
 	if err == nil && len(out.Body) > maxAnswer { // no limit of the run's: the agent may go on
 		return HTTPResponse{}, repute.Invalid("answer", fmt.Sprintf("has more than %d bytes", maxAnswer), "a shorter one")
 	}
