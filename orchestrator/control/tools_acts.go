@@ -80,7 +80,7 @@ func actTool[R any](ctx context.Context, c *Control, r R, dry DryRunTool, how Ho
 		return act, err
 	}
 	in := actInput{DryRun: strconv.FormatBool(dry.DryRun), Approve: strconv.FormatBool(how.Approve), Key: how.Key}
-	return bodyOf(c.acts(ctx, by, &in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) }))
+	return bodyOf(c.acts(by, &in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) }))
 }
 
 // simulated does nothing but a dry run.

@@ -76,11 +76,11 @@ func (c *Control) operator() (*operate.Operator, error) {
 // acting mounts an act whose body says all.
 func acting[R any](c *Control, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) func(context.Context, string, *actInput, R) (*answer[operate.Act], error) {
 	return func(ctx context.Context, by string, in *actInput, r R) (*answer[operate.Act], error) {
-		return c.acts(ctx, by, in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) })
+		return c.acts(by, in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) })
 	}
 }
 
-func (c *Control) acts(_ context.Context, by string, in *actInput, do func(*operate.Operator, operate.How) (operate.Act, error)) (*answer[operate.Act], error) {
+func (c *Control) acts(by string, in *actInput, do func(*operate.Operator, operate.How) (operate.Act, error)) (*answer[operate.Act], error) {
 	o, err := c.operator()
 	if err != nil {
 		return nil, err
@@ -123,7 +123,7 @@ func (c *Control) configurePolicy(ctx context.Context, by string, in *slugActInp
 		return nil, repute.Invalid("agentSlug", "is another than that of the path", "one of both")
 	}
 	r.AgentSlug = in.Slug
-	return c.acts(ctx, by, &in.actInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.ConfigurePolicy(ctx, r, h) })
+	return c.acts(by, &in.actInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.ConfigurePolicy(ctx, r, h) })
 }
 
 func (c *Control) setWallet(ctx context.Context, by string, in *slugActInput, r operate.AgentWallet) (*answer[operate.Act], error) {
@@ -131,7 +131,7 @@ func (c *Control) setWallet(ctx context.Context, by string, in *slugActInput, r 
 		return nil, repute.Invalid("slug", "is another than that of the path", "one of both")
 	}
 	r.Slug = in.Slug
-	return c.acts(ctx, by, &in.actInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.SetAgentWallet(ctx, r, h) })
+	return c.acts(by, &in.actInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.SetAgentWallet(ctx, r, h) })
 }
 
 // ActList is a page of acts.
