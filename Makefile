@@ -8,11 +8,12 @@ TEST_TIMEOUT ?= 20m
 TESTFLAGS ?=
 SOAK ?= 10m
 
-.PHONY: help build demo test bench race soak lint generate fuzz clean
+.PHONY: help build demo test test-mcp bench race soak lint generate fuzz clean
 
 help:
 	@echo "make demo      everything in one process on http://127.0.0.1:8080"
 	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
+	@echo "make test-mcp  the MCP conformance suite against the binary"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
 	@echo "make race      tests under the race detector, without the packages that embed a node"
 	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m)"
@@ -32,6 +33,10 @@ demo:
 test:
 	@scripts/setup.sh postgres redis
 	$(GO) test $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
+
+test-mcp: build
+	@scripts/setup.sh postgres node
+	scripts/mcp.sh
 
 # Both run even when the first misses a target; make fails then.
 bench: build
