@@ -1,6 +1,7 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,11 @@ func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []Scor
 		if err != nil {
 			return err
 		}
+		if !guilt { // another worker may have found one of them guilty before they were locked
+			if late, err := guards(ctx, tx, chainID, agents); err != nil || late {
+				return cmp.Or(err, errGuiltSince)
+			}
+		}
 		// A run that began before the agents were locked has marked them: only now can it be seen.
 		var newest uint64
 		err = tx.QueryRow(ctx, `select coalesce(max(run), 0) from trust_runs where chain_id = $1`, chainID).Scan(&newest)
@@ -86,12 +92,15 @@ func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []Scor
 	for tries := 5; ; tries-- {
 		err := db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save scores of chain %d", chainID), save)
 		var pg *pgconn.PgError
-		if tries > 0 && errors.As(err, &pg) && pg.Code == "40P01" { // two agents that limit each other, of two writers
-			continue
+		deadlock := errors.As(err, &pg) && pg.Code == "40P01" // two agents that limit each other, of two writers
+		if tries == 0 || !deadlock && !errors.Is(err, errGuiltSince) {
+			return err
 		}
-		return err
 	}
 }
+
+// errGuiltSince is that guilt must be written after all, which takes the lock of guilt first.
+var errGuiltSince = errors.New("guilt was stored meanwhile")
 
 // lockStale tells which of the agents are still stale, and keeps them so until the
 // transaction ends.
