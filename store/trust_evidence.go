@@ -102,7 +102,10 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Trus
 func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func(TrustSubject)) error {
 	rows, err := q.tx.Query(ctx, `
 		select u.t, now.owner, now.wallet, now.approved, acts.list, born.time, got.time,
-			newest.number, newest.hash, newest.time, coalesce(a.feedback > 0 or a.revoked > 0 or a.validations > 0, false)
+			newest.number, newest.hash, newest.time,
+			exists (select from feedback where chain_id = $1 and token_id = u.t and block <= $3) or exists (
+				select from validation_requests q join validation_responses x using (chain_id, contract, request_hash)
+				where q.chain_id = $1 and q.token_id = u.t and q.contract = any($4) and x.block <= $3)
 		from unnest($2::numeric[]) u(t)
 		cross join lateral (select owner, wallet, approved from agent_states
 			where chain_id = $1 and token_id = u.t and from_block <= $3 order by from_block desc limit 1) now
@@ -119,7 +122,7 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 		left join blocks got on (got.chain_id, got.number) = ($1, tenure.block)
 		left join agents a on (a.chain_id, a.token_id) = ($1, u.t)
 		left join blocks newest on (newest.chain_id, newest.number) = ($1, greatest(a.updated_block, acts.block))
-		order by u.t`, q.chain.ID, tokenArray(tokens), q.block)
+		order by u.t`, q.chain.ID, tokenArray(tokens), q.block, addressColumn(q.validations))
 	if err != nil {
 		return err
 	}

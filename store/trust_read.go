@@ -25,7 +25,7 @@ type TrustSubject struct {
 	// Updated is the newest block in which something happened to the agent or to who acts
 	// for it; of TrustSubjects at latest only.
 	Updated repute.Block
-	// Judged: it has or had ratings or answers; of TrustSubjects alone.
+	// Judged: it has or had ratings or answers by then.
 	Judged bool
 	Rows   []TrustRow
 }

@@ -157,13 +157,21 @@ func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 }
 
 // CloseTrustRun notes that a chain's newest run is complete, once every agent has its
-// final score.
+// final score. From then on they stay as they are.
 func (db *DB) CloseTrustRun(ctx context.Context, chainID uint64) (closed bool, err error) {
-	tag, err := db.pool.Exec(ctx, `
-		update trust_runs set closed_at = clock_timestamp()
-		where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where chain_id = $1)
-		and not exists (select from trust_stale where chain_id = $1 and final)`, chainID)
-	return err == nil && tag.RowsAffected() > 0, failed(fmt.Sprintf("close trust run of chain %d", chainID), err)
+	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("close trust run of chain %d", chainID), func(tx pgx.Tx) error {
+		// Who marks agents has the run's row: only a statement that follows sees which.
+		if _, err := tx.Exec(ctx, `select from trust_runs where chain_id = $1 and closed_at is null order by run desc limit 1 for update`, chainID); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `
+			update trust_runs set closed_at = clock_timestamp()
+			where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where chain_id = $1)
+			and not exists (select from trust_stale where chain_id = $1 and final)`, chainID)
+		closed = err == nil && tag.RowsAffected() > 0
+		return err
+	})
+	return closed, err
 }
 
 // TrustState tells how far the scores of a chain are.

@@ -28,8 +28,8 @@ const markTokens = `
 const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
 
 // markAll begins to make all agents stale that have or had ratings or scores, as of the
-// newest run. MarkAgents goes on with it: nobody waits for one long transaction, and who
-// dies leaves the rest to others.
+// newest run; once that is closed only as of now, for what it said stays. MarkAgents goes on
+// with it: nobody waits for one long transaction, and who dies leaves the rest to others.
 func markAll(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	_, err := tx.Exec(ctx, `
 		update trust_runs set marked = -1 where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1)`, chainID)
@@ -58,10 +58,11 @@ func (db *DB) MarkAgents(ctx context.Context, chainID uint64, limit int) (more b
 func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more bool, err error) {
 	var run int64
 	var after string
+	var open bool
 	err = tx.QueryRow(ctx, `
-		select run, marked::text from trust_runs
+		select run, marked::text, closed_at is null from trust_runs
 		where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1) and marked is not null
-		for update skip locked`, chainID).Scan(&run, &after)
+		for update skip locked`, chainID).Scan(&run, &after, &open)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return false, nil
 	}
@@ -75,9 +76,9 @@ func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more b
 				union (select token_id from trust_scores where chain_id = $1 and token_id > $2::numeric order by token_id limit $4)) a
 			order by token_id limit $4),
 		done as (
-			insert into trust_stale (chain_id, token_id, turn, final) select $1, token_id, $3, true from part order by token_id`+markTokens+`)
+			insert into trust_stale (chain_id, token_id, turn, final) select $1, token_id, $3, $6 from part order by token_id`+markTokens+`)
 		update trust_runs set marked = (select max(token_id) from part having count(*) = $4) where chain_id = $1 and run = $5
-		returning marked is not null`, chainID, after, turnRun, limit, run).Scan(&more)
+		returning marked is not null`, chainID, after, turnRun, limit, run, open).Scan(&more)
 	return more, err
 }
 
@@ -112,7 +113,10 @@ func (db *DB) MarkStale(ctx context.Context, chainID uint64, limit int) (n int, 
 		if err != nil {
 			return err
 		}
-		if p.at.before(p.oldest) { // what came in between is lost
+		if p.at.before(p.oldest) { // what came in between is lost: a log that was found late too
+			if err := noteRepaired(ctx, tx, chainID, p.oldest.seq); err != nil {
+				return err
+			}
 			if err := markAll(ctx, tx, chainID); err != nil {
 				return err
 			}
@@ -159,6 +163,12 @@ func moveFeed(ctx context.Context, tx pgx.Tx, chainID uint64, at changeCursor) e
 	return err
 }
 
+// noteRepaired makes a run due whose final scores are all made anew.
+func noteRepaired(ctx context.Context, tx pgx.Tx, chainID uint64, seq int64) error {
+	_, err := tx.Exec(ctx, `update trust_feed set repaired = $2 where chain_id = $1`, chainID, seq)
+	return err
+}
+
 func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after changeCursor, limit int) ([]feedRow, error) {
 	rows, err := tx.Query(ctx, `
 		select xid::text::bigint, seq, kind, block, token_id::text, case when kind = $5 then data->>'owner' end,
@@ -181,9 +191,10 @@ func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after changeCursor
 }
 
 // markRows makes stale what a run of changes speaks of. What was rewound stays hidden
-// until then: see currentScores.
+// until then: see currentScores. Final scores wait for a run: one of a log that was found
+// late is due.
 func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) error {
-	said, repaired := map[repute.TokenID]bool{}, map[repute.TokenID]bool{}
+	said := map[repute.TokenID]bool{}
 	var b pgx.Batch
 	all := false
 	for _, r := range rows {
@@ -191,8 +202,6 @@ func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) er
 			b.Queue(`update trust_feed set repaired = $2 where chain_id = $1`, chainID, r.at.seq)
 		}
 		switch {
-		case r.token != nil && r.kind == kindRepaired:
-			repaired[*r.token] = true
 		case r.token != nil:
 			said[*r.token] = true
 		case r.kind == kindRepaired:
@@ -214,11 +223,9 @@ func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) er
 				chainID, turnEvent, r.block)
 		}
 	}
-	for final, tokens := range map[bool]map[repute.TokenID]bool{false: said, true: repaired} {
-		if len(tokens) > 0 {
-			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
-				select $1, t, $2, $3 from unnest($4::numeric[]) t order by t`+markTokens, chainID, turnEvent, final, tokenArray(keys(tokens)))
-		}
+	if len(said) > 0 {
+		b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+			select $1, t, $2, false from unnest($3::numeric[]) t order by t`+markTokens, chainID, turnEvent, tokenArray(keys(said)))
 	}
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil || !all {
 		return err
