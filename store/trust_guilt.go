@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"slices"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -26,11 +25,10 @@ type Affiliation struct {
 	Party   common.Address
 }
 
-// Identities tell what the run's graph knows of parties, so that the new agents of a
-// guilty one are found.
+// Identities tell what the run's graph knows of parties, so that the agents of a guilty
+// one are found.
 type Identities struct {
 	Members func(party common.Address) []common.Address
-	Since   time.Time // agents that were registered up to then are not new in any score of the run
 }
 
 // lockGuilt keeps others from reading or writing what parties are guilty of until the
@@ -159,8 +157,8 @@ func replaceGuilt(ctx context.Context, tx pgx.Tx, chainID, run uint64, final boo
 	})
 }
 
-// followGuilt makes stale what parties ever had among the new agents. They wait with those
-// of a run: a party may have any number of them, and nobody else should wait for that.
+// followGuilt makes stale what parties ever had: which of it is new follows from what is said
+// of it. They wait with those of a run: a party may have any number of them, and nobody else should wait for that.
 func followGuilt(ctx context.Context, tx pgx.Tx, chainID uint64, final bool, changed []Affiliation, who Identities) error {
 	if len(changed) == 0 {
 		return nil
@@ -181,8 +179,7 @@ func followGuilt(ctx context.Context, tx pgx.Tx, chainID uint64, final bool, cha
 			select token_id from agent_states where chain_id = $1 and owner = any($4::bytea[])
 			union select token_id from agent_states where chain_id = $1 and wallet = any($4::bytea[]) and wallet <> '' and wallet <> owner) had
 		join agents a on (a.chain_id, a.token_id) = ($1, had.token_id)
-		left join blocks b on (b.chain_id, b.number) = ($1, a.registered_block)
-		where (b.time is null or b.time > $5) and not ($6 and had.token_id = $7)
-		order by had.token_id`+markTokens, chainID, turnRun, final, addressColumn(members), who.Since, alone, tokenNum(itself))
+		where not ($5 and had.token_id = $6)
+		order by had.token_id`+markTokens, chainID, turnRun, final, addressColumn(members), alone, tokenNum(itself))
 	return err
 }

@@ -42,7 +42,7 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	go func() {
 		none := &store.AgentScore{Score: repute.Score{Result: []byte("{}")}}
 		done <- db.SaveScores(ctx, 9, 1, []store.ScoredAgent{{StaleAgent: mine, Current: none, Last: none}},
-			store.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }, Since: time.Unix(0, 0)})
+			store.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }})
 	}()
 	await(t, "the other waits", func() bool {
 		var n int

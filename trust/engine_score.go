@@ -106,7 +106,7 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 		}
 	}
 	run := s.basis.run
-	who := store.Identities{Members: s.basis.weights.graph.Members, Since: run.Block.Time.AddDate(0, 0, -s.basis.params.Guard.Days)}
+	who := store.Identities{Members: s.basis.weights.graph.Members}
 	return s.db.SaveScores(ctx, run.ChainID, run.Run, out, who)
 }
 
@@ -188,13 +188,11 @@ func (s *scoreRun) evaluate(ctx context.Context, subjects []store.TrustSubject, 
 // their manifests list none.
 func (s *scoreRun) addKin(ctx context.Context, list []Evidence, final bool) error {
 	var behind []store.Affiliation
-	var young []*Evidence
+	if s.basis.params.Guard.Days == 0 {
+		return nil
+	}
 	for i := range list {
 		e := &list[i]
-		if !s.basis.params.guarded(e.Registered, e.Block) {
-			continue
-		}
-		young = append(young, e)
 		for _, b := range e.behind() {
 			behind = append(behind, store.Affiliation{TokenID: e.Agent.TokenID, Party: s.basis.weights.graph.Party(b.address)})
 		}
@@ -205,8 +203,11 @@ func (s *scoreRun) addKin(ctx context.Context, list []Evidence, final bool) erro
 	guilt, err := s.db.TrustGuilt(ctx, s.basis.run.ChainID, behind, final)
 	guilty := Guilty{}
 	guilty.Add(guilt...)
-	for _, e := range young {
-		e.Kin = guilty.Kin(e)
+	for i := range list {
+		e := &list[i]
+		if kin := guilty.Kin(e); len(kin) > 0 && s.scorer.isNew(e) {
+			e.Kin = kin
+		}
 	}
 	return err
 }
@@ -256,9 +257,9 @@ func factsOf(r *Result) common.Hash {
 	return sha256.Sum256(b)
 }
 
-// guarded tells whether an agent is so new at a block that its kin matters.
-func (p *Params) guarded(registered int64, at repute.Block) bool {
-	return at.Time.Unix()-registered < int64(p.Guard.Days)*24*60*60
+// guarded tells whether a time is so shortly before a block that kin matters.
+func (p *Params) guarded(since int64, at repute.Block) bool {
+	return at.Time.Unix()-since < int64(p.Guard.Days)*24*60*60
 }
 
 // guardBelow is the score below which kin matters.

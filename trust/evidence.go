@@ -20,9 +20,9 @@ type Evidence struct {
 	// say who had it when; zero and none where that is not known.
 	Wallet, Registrar common.Address
 	Tenures           []Tenure
-	// Registered and Held are when the agent was made and when its owner got it, in
-	// Unix seconds. Praise of what an earlier owner did does not count.
-	Registered, Held int64
+	// Held is when the owner got the agent, in Unix seconds. Praise of what an earlier owner
+	// did does not count.
+	Held int64
 	// Rows are all live ratings and the latest answer to each validation request of
 	// allow-listed contracts, in any order.
 	Rows []Row

@@ -24,7 +24,7 @@ type Ledger struct {
 // page is one agent's place in a ledger.
 type page struct {
 	agent      repute.AgentID
-	registered int64
+	held       int64
 	owner      Node
 	excluded   uint32
 	list       uint32 // of Ledger.records
@@ -51,7 +51,7 @@ func (l *Ledger) Add(e Evidence) {
 	}
 	first := len(l.records[last])
 	l.records[last] = append(l.records[last], a.records...)
-	l.agents = append(l.agents, page{e.Agent, a.registered, a.owner, uint32(a.excluded), uint32(last), uint32(first), uint32(len(l.records[last]))})
+	l.agents = append(l.agents, page{e.Agent, a.held, a.owner, uint32(a.excluded), uint32(last), uint32(first), uint32(len(l.records[last]))})
 }
 
 // Len is the number of agents.
@@ -59,7 +59,7 @@ func (l *Ledger) Len() int { return len(l.agents) }
 
 func (l *Ledger) account(i int) account {
 	p := &l.agents[i]
-	return account{owner: p.owner, registered: p.registered, records: l.records[p.list][p.first:p.end], excluded: int(p.excluded)}
+	return account{owner: p.owner, held: p.held, records: l.records[p.list][p.first:p.end], excluded: int(p.excluded)}
 }
 
 // Score evaluates every agent, on as many goroutines as there are processors: each result

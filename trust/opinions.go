@@ -42,10 +42,10 @@ func (e *record) paid() Fixed { return Fixed(e.payment) << 20 }
 
 // account is all that is said of one agent.
 type account struct {
-	owner      Node
-	registered int64
-	records    []record
-	excluded   int
+	owner    Node
+	held     int64 // since when the present owner has it
+	records  []record
+	excluded int
 }
 
 // party is a rater: an identity of the graph, or an address that it does not know.
@@ -111,7 +111,7 @@ func (l *listener) listen(e *Evidence) account {
 	slices.SortStableFunc(l.said, func(a, b statement) int {
 		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.party, b.party))
 	})
-	out := account{owner: l.g.Node(e.Owner), registered: e.Registered, excluded: len(l.excluded), records: make([]record, len(l.said))}
+	out := account{owner: l.g.Node(e.Owner), held: e.Held, excluded: len(l.excluded), records: make([]record, len(l.said))}
 	for i := range l.said {
 		s := &l.said[i]
 		if i == 0 {

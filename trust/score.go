@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"math"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -285,11 +286,35 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 	return views
 }
 
+// isNew tells whether an agent has not stood the guard's days yet: they run from when its
+// owner got it, and not before somebody who is vouched for rated it. Agents that lie
+// unused until they are needed do not get older.
+func (s *scoring) isNew() bool {
+	if s.p.guarded(s.a.held, s.block) {
+		return true
+	}
+	first := int64(math.MaxInt64)
+	for i := range s.a.records {
+		if r := &s.a.records[i]; s.w.weight(r.node) > 0 {
+			first = min(first, int64(r.time))
+		}
+	}
+	return first == math.MaxInt64 || s.p.guarded(first, s.block)
+}
+
+// isNew is the same of evidence.
+func (s *Scorer) isNew(e *Evidence) bool {
+	if s.p.guarded(e.Held, e.Block) {
+		return true
+	}
+	s.a, s.block = s.l.listen(e), e.Block
+	return s.scoring.isNew()
+}
+
 // guard lets a new agent be no better than one that was surely bad when a party had it
 // that is behind both.
 func (s *scoring) guard(r *Result) {
-	const day = 24 * 60 * 60
-	if s.block.Time.Unix()-s.a.registered >= int64(s.p.Guard.Days)*day {
+	if len(s.kin) == 0 || !s.isNew() {
 		return
 	}
 	below := s.p.guardBelow()

@@ -14,7 +14,7 @@ import (
 // to the caller.
 func EvidenceOf(s store.TrustSubject, w *Weights) Evidence {
 	e := Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w,
-		Registered: unix(s.Registered), Held: unix(s.Held), Rows: make([]Row, len(s.Rows))}
+		Held: unix(s.Held), Rows: make([]Row, len(s.Rows))}
 	e.Wallet, e.Tenures = s.Wallet, tenuresOf(s.Holders)
 	if len(s.Holders) > 0 {
 		e.Registrar = s.Holders[0].Owner

@@ -133,7 +133,6 @@ func (e *Engine) digest(ctx context.Context, order []int, pass bool) (string, er
 	for _, party := range order {
 		ev := e.Evidence(party)
 		ev.Agent.TokenID.SetUint64(uint64(party))
-		ev.Registered = 1 // long ago: no guard
 		if pass {
 			ledger.Add(ev)
 			continue

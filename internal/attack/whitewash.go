@@ -1,6 +1,7 @@
 package attack
 
 import (
+	"cmp"
 	"math"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -19,17 +20,18 @@ type Whitewash struct {
 	SameParty  float64 `json:"same_party_score"`  // of a new one whose owner is linked to the bad one's by an imported link
 	GivenAway  float64 `json:"given_away_score"`  // of a new one of its owner, who gave the bad one away before
 	Unjudged   float64 `json:"unjudged_high"`     // upper bound of a new one of its owner that nobody rated
+	Sleeper    float64 `json:"sleeper_score"`     // of one that its owner registered ahead of the guard's days and never used
 	BestTier   int     `json:"best_tier"`         // of all these
 	Gifted     float64 `json:"gifted_score"`      // of a new one of somebody who was given the bad one
 	Unlinked   float64 `json:"unlinked_score"`    // of a new one without any link and without praise
 	Service    bool    `json:"unlinked_served"`   // whether the unlinked one passes the gate of full service
 	Praised    float64 `json:"unlinked_praised"`  // of one without any link
-	AfterGuard float64 `json:"after_guard_score"` // of the one of the same owner after the guard's days
+	AfterGuard float64 `json:"after_guard_score"` // of one of the same owner that was first rated before the guard's days
 }
 
 // Worst is the best that a new agent of the bad one's party got.
 func (w Whitewash) Worst() float64 {
-	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Unjudged)
+	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Unjudged, w.Sleeper)
 }
 
 // washing is a bad agent with all who may be behind new ones.
@@ -46,7 +48,7 @@ type washing struct {
 func (b *Bench) Whitewash() (w Whitewash) {
 	s := b.washing()
 	owner, other := Address(s.old), Address(s.other)
-	fresh := func(e trust.Evidence) trust.Evidence { e.Registered = b.World.Now - secondsDay; return e }
+	fresh := func(e trust.Evidence) trust.Evidence { e.Held = cmp.Or(e.Held, b.World.Now-secondsDay); return e }
 	ask := func(guilty trust.Guilty, praised bool, e trust.Evidence) trust.Result {
 		r := s.ask(guilty, praised, fresh(e))
 		if e.Owner != other || e.Wallet != (common.Address{}) || e.Registrar != (common.Address{}) {
@@ -68,7 +70,9 @@ func (b *Bench) Whitewash() (w Whitewash) {
 		w.Service = w.Service || g.ID == "service" && g.Passed
 	}
 	w.Praised = held(ask(s.kept, true, trust.Evidence{Owner: other}))
-	w.AfterGuard = held(s.ask(s.kept, true, trust.Evidence{Owner: owner, Registered: b.World.Now - int64(b.Params.Guard.Days)*secondsDay}))
+	long := b.World.Now - int64(b.Params.Guard.Days)*secondsDay
+	w.AfterGuard = held(s.ask(s.kept, true, trust.Evidence{Owner: owner, Held: long, Rows: []trust.Row{rowOf(0, Rating{s.praise[0], s.fresh, 1, long})}}))
+	w.Sleeper = held(ask(s.kept, true, trust.Evidence{Owner: owner, Held: long}))
 	return w
 }
 

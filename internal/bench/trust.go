@@ -209,7 +209,7 @@ func (b *trustBench) always(a *attack.Bench, out *TrustWorld) {
 // identity judges what has rules, T10 and T11; prices are measured.
 func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 	x := out.Whitewash
-	b.judge(AtMost(in(w, "T10 new agent of a bad agent's party, in six ways: score above the bad one's"), x.Worst()-x.Old, 0, "points"),
+	b.judge(AtMost(in(w, "T10 new agent of a bad agent's party, in every way: score above the bad one's"), x.Worst()-x.Old, 0, "points"),
 		AtMost(in(w, "T10 new agent of a bad agent's party: tier"), float64(x.BestTier), 0, ""),
 		AtMost(in(w, "T10 loss of who was given a bad agent"), x.Praised-x.Gifted, 0, "points"),
 		AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
