@@ -111,6 +111,30 @@ func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
 	}
 }
 
+// A limit that a task leaves open is the policy's, also where that is less than the usual one.
+func TestWhatATaskLeavesOpenIsThePolicys(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	p, err := policy.Parse([]byte("version: \"1\"\nlimits: {maxSteps: 4, maxGasWei: \"29\"}\n"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	chain, agent := &outside{}, shower{newWorker("payer"), []orchestrator.Tx{pays(1, "5")}}
+	agent.do = sends(pays(1, "5"), pays(1, "5"), pays(1, "5"))
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}, Policy: func() *policy.Policy { return p }})
+	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "maxGasWei is used up") || len(chain.sent) != 2 {
+		t.Errorf("task %s, %d transactions sent: %s", task.Status, len(chain.sent), run.Error)
+	}
+	if run.Limits.GasWei != "29" || run.Limits.Steps != 4 || run.Limits.ToolCalls != 50 {
+		t.Errorf("the run was limited to %+v", run.Limits)
+	}
+	task, run = h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{Budget: policy.Budget{GasWei: "30"}}}))
+	if task.Status != repute.TaskRejected || !strings.Contains(run.Error, "give budget.maxGasWei of at most that") {
+		t.Errorf("task %s: %s", task.Status, run.Error)
+	}
+}
+
 // vain is an agent whose manifest changes while it works.
 type vain struct {
 	*worker

@@ -67,7 +67,7 @@ func (w *work) makePlan(ctx context.Context) (o outcome) {
 
 // checkTrust compares the agent with the thresholds. What it saw stays with the run.
 func (w *work) checkTrust(ctx context.Context) outcome {
-	v, err := w.e.gate.judge(ctx, w.module, w.policyTask(), w.terms.Threshold)
+	v, err := w.e.gate.judge(ctx, w.module, w.policyTask(w.e.o.Policy()), w.terms.Threshold)
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
@@ -98,13 +98,13 @@ func (w *work) ruled(ctx context.Context, subject string, by common.Hash, d poli
 	return o
 }
 
-func (w *work) policyTask() policy.Task {
+func (w *work) policyTask(p *policy.Policy) policy.Task {
 	return policy.Task{ID: w.Run.Task, Goal: w.Task.Goal, Coordinator: w.Task.Coordinator, Value: orZero(w.terms.ValueAtRisk),
-		Tags: w.terms.Tags, Budget: w.terms.Budget.Or(policy.DefaultBudget())}
+		Tags: w.terms.Tags, Budget: p.Budget(w.terms.Budget)}
 }
 
-func (w *work) policyInput() policy.Input {
-	return policy.Input{Phase: "policy", Task: w.policyTask(), Agent: w.verdict.Agent,
+func (w *work) policyInput(p *policy.Policy) policy.Input {
+	return policy.Input{Phase: "policy", Task: w.policyTask(p), Agent: w.verdict.Agent,
 		Plan: policy.Plan{Steps: int64(len(w.plan.Steps)), Agents: w.plan.agents()}}
 }
 
@@ -116,13 +116,32 @@ type policyResult struct {
 }
 
 func (w *work) checkPolicy(ctx context.Context) outcome {
-	p, in := w.e.o.Policy(), w.policyInput()
+	p := w.e.o.Policy()
+	in := w.policyInput(p)
 	d := p.Decide(ctx, &in)
+	if err := w.bound(ctx, d, in.Task.Budget); err != nil {
+		return outcome{err: err}
+	}
 	if _, err := w.e.db.KeepTrustInput(ctx, p.Text()); err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	hash := p.Hash()
 	return w.ruled(ctx, "policy", hash, d, in, policyResult{fmt.Sprintf("%x", hash), d, in.Task.Budget})
+}
+
+// bound makes limits that the task left open those of the policy that does not deny it.
+func (w *work) bound(ctx context.Context, d policy.Decision, b policy.Budget) error {
+	if d.Effect == policy.Deny {
+		return nil
+	}
+	limits := limitsOf(b)
+	if err := w.e.db.BoundRun(ctx, w.lease, limits); err != nil {
+		return w.lost(err)
+	}
+	if w.parent == nil {
+		w.Run.Limits = limits
+	}
+	return nil
 }
 
 // dryRunResult is what phase dry_run leaves behind.
@@ -206,7 +225,7 @@ type executed struct {
 // or the policy changed, and lets the agent work. What a person approved of in phase trust
 // is not asked again.
 func (w *work) execute(ctx context.Context) (o outcome) {
-	again, err := w.e.gate.judge(ctx, w.module, w.policyTask(), w.terms.Threshold)
+	again, err := w.e.gate.judge(ctx, w.module, w.policyTask(w.e.o.Policy()), w.terms.Threshold)
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}

@@ -205,13 +205,16 @@ func (w *work) wasSimulated(tx *Tx) error {
 // allows asks the policy about a transaction, and whoever must approve it.
 func (w *work) allows(ctx context.Context, subject string, tx *Tx) (store.Decision, error) {
 	p := w.e.o.Policy()
-	in := w.policyInput()
+	in := w.policyInput(p)
 	in.Phase = "call"
 	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.selector(), Value: orZero(tx.Value), Amount: orZero(tx.Amount), Purpose: tx.Purpose}
 	if tx.Token != nil {
 		in.Call.Token = tx.Token.Hex()
 	}
 	d := p.Decide(ctx, &in)
+	if err := w.e.db.BoundRun(ctx, w.lease, limitsOf(in.Task.Budget)); err != nil { // the policy may be another than when the run began
+		return store.Decision{}, w.lost(err)
+	}
 	stored := store.Decision{Subject: subject, Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(in)}
 	switch d.Effect {
 	case policy.Allow:

@@ -70,7 +70,10 @@ func (r *Request) Check() error {
 
 // limits are those of a task's runs: what was asked for, else OpenFi's defaults.
 func (t Terms) limits() repute.Limits {
-	b := t.Budget.Or(policy.DefaultBudget())
+	return limitsOf(t.Budget.Or(policy.DefaultBudget()))
+}
+
+func limitsOf(b policy.Budget) repute.Limits {
 	return repute.Limits{Steps: int(b.Steps), ToolCalls: int(b.ToolCalls), Writes: int(b.OnchainWrites),
 		Runtime: time.Duration(b.RuntimeMS) * time.Millisecond, GasWei: b.GasWei}
 }

@@ -45,6 +45,15 @@ func (b Budget) Or(other Budget) Budget {
 		GasWei: cmp.Or(b.GasWei, other.GasWei)}
 }
 
+// Budget is what a task gets that asked for a budget: what it left open is OpenFi's default,
+// or the policy's limit where that is less. What it asked for stays, and Decide denies what
+// is too much.
+func (p *Policy) Budget(asked Budget) Budget {
+	most, usual := p.file.Limits, DefaultBudget()
+	return asked.Or(Budget{Steps: min(usual.Steps, most.Steps), ToolCalls: min(usual.ToolCalls, most.ToolCalls),
+		RuntimeMS: min(usual.RuntimeMS, most.RuntimeMS), OnchainWrites: min(usual.OnchainWrites, most.OnchainWrites), GasWei: most.GasWei})
+}
+
 func (b *Budget) complete() error {
 	*b = b.Or(DefaultBudget())
 	return b.Check()
@@ -84,5 +93,9 @@ func (b Budget) gasExceeded(asked string) []Reason {
 }
 
 func over(field, have, need string) Reason {
-	return Reason{ID: "limit." + field, Effect: Deny, Text: fmt.Sprintf("%s is %s, at most %s is allowed", field, have, need), Have: have, Need: need}
+	fix := fmt.Sprintf("give budget.%s of at most that", field)
+	if field == "planSteps" {
+		fix = "plan fewer, or give a larger budget.maxSteps"
+	}
+	return Reason{ID: "limit." + field, Effect: Deny, Text: fmt.Sprintf("%s is %s, at most %s is allowed: %s", field, have, need, fix), Have: have, Need: need}
 }

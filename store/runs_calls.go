@@ -107,6 +107,21 @@ func charge(ctx context.Context, tx pgx.Tx, l RunLease, c Charge) error {
 	return &e
 }
 
+// BoundRun lowers the limits of a task's root run to most, where they are higher or there
+// is none. repute.ErrFenced when somebody else has the run.
+func (db *DB) BoundRun(ctx context.Context, l RunLease, most repute.Limits) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "bound run", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l, 0); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `
+			update runs set max_steps = least(max_steps, $2), max_tool_calls = least(max_tool_calls, $3), max_writes = least(max_writes, $4),
+				max_runtime_ms = least(max_runtime_ms, $5), max_gas = least(max_gas, nullif($6, '')::numeric)
+			where id = $1`, l.Root, most.Steps, most.ToolCalls, most.Writes, most.Runtime.Milliseconds(), most.GasWei)
+		return err
+	})
+}
+
 // CallOutcome is how a journaled call ended.
 type CallOutcome struct {
 	Ref, Summary string // empty: as they were

@@ -240,7 +240,7 @@ func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w subm
 		return w, err
 	}
 	p := c.o.Policy()
-	task := policy.Task{Goal: r.Goal, Coordinator: r.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags, Budget: r.Budget.Or(policy.DefaultBudget())}
+	task := policy.Task{Goal: r.Goal, Coordinator: r.Coordinator, Value: cmp.Or(r.ValueAtRisk, "0"), Tags: r.Tags, Budget: p.Budget(r.Budget)}
 	v, err := orchestrator.Judge(ctx, c.db, p, c.o.Lenient, m, task, r.Threshold)
 	if err != nil {
 		return w, err
