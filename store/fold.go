@@ -188,8 +188,26 @@ func (f *fold) apply(r *repute.Record) error {
 		return nil
 	}
 	f.wait(&a.id, at, reason)
+	if reason == "" && !silent(r.Event.Kind()) {
+		a.updated = at
+	}
 	a.sofar.last = r.Event.Kind()
 	return nil
+}
+
+// silent tells whether events of a kind change nothing of an agent, whatever they say.
+func silent(k repute.EventKind) bool {
+	return k == repute.KindMetadataUpdate || k == repute.KindBatchMetadataUpdate
+}
+
+// lastEffect finds the newest event that changed something of an agent of chain $1, among
+// those that also meet a condition: what anybody can emit about it without an effect does
+// not make it look alive.
+func lastEffect(token, condition string) string {
+	return fmt.Sprintf(`
+		(select block, log_index from events e where chain_id = $1 and token_id = %s and %s and kind not in (%d, %d)
+			and not exists (select from pending p where (p.chain_id, p.block, p.log_index) = (e.chain_id, e.block, e.log_index))
+			order by block desc, log_index desc limit 1) e`, token, condition, repute.KindMetadataUpdate, repute.KindBatchMetadataUpdate)
 }
 
 // wait notes that an event has no effect, for a reason other than "".
@@ -207,7 +225,6 @@ func (f *fold) agentOf(r *repute.Record, at point) *foldAgent {
 		return nil
 	}
 	a := f.agents[id]
-	a.updated = at
 	if a.sofar.tx != r.Log.TxHash {
 		a.sofar = soFar{tx: r.Log.TxHash}
 	}

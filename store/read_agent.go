@@ -11,7 +11,8 @@ import (
 
 // agentAt is relation a of wholeAgents(), and currentMetadata's counterpart, as
 // of block $3: out of the histories instead of the maintained row.
-const agentAt = `
+func agentAt() string {
+	return `
 	with a as (
 		select a.chain_id, a.token_id, s.owner, s.claimed, s.wallet, s.approved, s.uri_id,
 			a.registered_block, a.registered_log, e.block as updated_block, e.log_index as updated_log,
@@ -20,10 +21,7 @@ const agentAt = `
 		join chains c on c.chain_id = a.chain_id
 		join agent_states s on (s.chain_id, s.token_id) = (a.chain_id, a.token_id)
 			and s.from_block <= $3 and (s.to_block is null or s.to_block > $3)
-		cross join lateral (
-			select block, log_index from events
-			where chain_id = $1 and token_id = $2 and block <= $3
-			order by block desc, log_index desc limit 1) e
+		cross join lateral ` + lastEffect("$2", "block <= $3") + `
 		cross join lateral (
 			select count(*) filter (where live) as feedback, count(*) filter (where not live) as revoked,
 				count(distinct client) filter (where live) as clients
@@ -38,6 +36,7 @@ const agentAt = `
 				and exists (select from validation_responses x
 					where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= $3)) v
 		where a.chain_id = $1 and a.token_id = $2)`
+}
 
 // metadataAt is currentMetadata as of block $3.
 func metadataAt() string {
@@ -75,7 +74,7 @@ func (db *DB) Agent(ctx context.Context, id repute.AgentID, at repute.At) (agent
 
 // agentThen reads the agent as of the subject's block.
 func (s subject) agentThen(ctx context.Context) (repute.Agent, error) {
-	rows, err := s.tx.Query(ctx, agentAt+wholeAgents(), s.key()...)
+	rows, err := s.tx.Query(ctx, agentAt()+wholeAgents(), s.key()...)
 	if err != nil {
 		return repute.Agent{}, err
 	}

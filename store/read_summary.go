@@ -123,7 +123,7 @@ func collectTags(rows pgx.Rows) (out []repute.TagSummary, total int64, err error
 func (s subject) counts(ctx context.Context) (c repute.AgentCounts, err error) {
 	with := "with a as (select * from agents where chain_id = $1 and token_id = $2 and registered_block <= $3)"
 	if s.block != everything {
-		with = agentAt
+		with = agentAt()
 	}
 	err = s.tx.QueryRow(ctx, with+" select feedback, revoked, clients, responses, validations from a", s.key()...).
 		Scan(&c.Feedback, &c.Revoked, &c.Clients, &c.Responses, &c.Validations)

@@ -26,6 +26,7 @@ type recalled struct {
 type recalledAgent struct {
 	agentState
 	registered point
+	updated    point // by what had an effect
 	counts     repute.AgentCounts
 }
 
@@ -104,7 +105,7 @@ func (known *recalled) fill(f *fold) {
 func (known *recalled) learn(f *fold) {
 	for id, a := range f.agents {
 		if a.exists {
-			known.agents[id] = recalledAgent{a.agentState, a.registered, a.counts}
+			known.agents[id] = recalledAgent{a.agentState, a.registered, a.updated, a.counts}
 		}
 	}
 	for key, p := range f.pairs {
@@ -118,5 +119,5 @@ func (known *recalled) learn(f *fold) {
 func (a *foldAgent) load(k recalledAgent) {
 	a.exists, a.stored, a.existed = true, true, true
 	a.agentState, a.before = k.agentState, k.agentState
-	a.registered, a.counts = k.registered, k.counts
+	a.registered, a.updated, a.counts = k.registered, k.updated, k.counts
 }

@@ -196,8 +196,7 @@ func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chainRow, agents []reput
 		from unnest($2::numeric[]) u(t)
 		cross join lateral (select ctid id from agents where chain_id = $1 and token_id = u.t offset 0) o
 		cross join lateral (select * from agent_states where chain_id = $1 and token_id = u.t order by from_block desc limit 1) s
-		cross join lateral (select block, log_index from events where chain_id = $1 and token_id = u.t
-			order by block desc, log_index desc limit 1) e
+		cross join lateral `+lastEffect("u.t", "true")+`
 		cross join lateral (select coalesce(sum(n), 0) n, count(distinct client) clients from sums where chain_id = $1 and token_id = u.t) live
 		cross join lateral (select count(*) n from feedback where chain_id = $1 and token_id = u.t and revoked_block is not null) gone
 		cross join lateral (select count(*) n from responses where chain_id = $1 and token_id = u.t) said

@@ -113,7 +113,7 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 	ids := numericArray(agents, func(a **foldAgent) string { return (*a).id.Dec() })
 	b.Queue(`
 		select u.i, a.chain_id is not null, coalesce(a.owner, ''), coalesce(a.claimed, false), coalesce(a.wallet, ''), coalesce(a.approved, ''),
-			coalesce(a.uri_id, 0), coalesce(a.registered_block, 0), coalesce(a.registered_log, 0),
+			coalesce(a.uri_id, 0), coalesce(a.registered_block, 0), coalesce(a.registered_log, 0), coalesce(a.updated_block, 0), coalesce(a.updated_log, 0),
 			coalesce(a.feedback, 0), coalesce(a.revoked, 0), coalesce(a.clients, 0), coalesce(a.responses, 0),
 			coalesce(a.validations, (select count(*) from validation_requests r
 				where r.chain_id = $1 and r.token_id = u.t and r.contract = any($3) and exists (select from validation_responses v
@@ -124,7 +124,7 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 		var i int
 		var l foldAgent
 		var owner, wallet, approved []byte
-		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, &owner, &l.claimed, &wallet, &approved, &l.uri, &l.registered.block, &l.registered.log,
+		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, &owner, &l.claimed, &wallet, &approved, &l.uri, &l.registered.block, &l.registered.log, &l.updated.block, &l.updated.log,
 			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations}, func() error {
 			a := agents[i-1]
 			if !l.stored {
@@ -132,7 +132,7 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 				return nil
 			}
 			s := agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved), l.claimed, l.uri}
-			a.load(recalledAgent{s, l.registered, l.counts})
+			a.load(recalledAgent{s, l.registered, l.updated, l.counts})
 			return nil
 		})
 		return err

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"github.com/ethereum/go-ethereum/common"
 	"strings"
 	"testing"
 	"time"
@@ -287,5 +288,23 @@ func TestLateScoresOfAnOlderRun(t *testing.T) {
 	}
 	if after := dump(t, db, " now "); strings.Join(after, "\n") != strings.Join(before, "\n") {
 		t.Errorf("%d scores before, %d after", len(before), len(after))
+	}
+}
+
+// What anybody can emit about an agent without an effect does not date its score anew: an
+// engine that was there and one that comes later store the same.
+func TestEventsWithoutEffectMoveNothing(t *testing.T) {
+	t.Parallel()
+	l, db := praised(t)
+	before := newest(t, db, 1)
+	l.mine(l.state(), repute.ValidationResponse{Validator: person(1), TokenID: token(1), RequestHash: common.Hash{9}, Response: 100}, repute.MetadataUpdate{TokenID: token(1)})
+	l.store(t, db, 60)
+	settle(t, db, 9, 60)
+	again, _ := l.fresh(t)
+	l.store(t, again, 60)
+	start(t, again)
+	settle(t, again, 9, 60)
+	if after := newest(t, again, 1); after.Block != before.Block || newest(t, db, 1).Block != before.Block {
+		t.Errorf("scored at %v, and at %v by who comes later; before at %v", newest(t, db, 1).Block, after.Block, before.Block)
 	}
 }
