@@ -167,7 +167,8 @@ func (db *DB) CloseTrustRun(ctx context.Context, chainID uint64) (closed bool, e
 		tag, err := tx.Exec(ctx, `
 			update trust_runs set closed_at = clock_timestamp()
 			where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where chain_id = $1)
-			and not exists (select from trust_stale where chain_id = $1 and final)`, chainID)
+			and not exists (select from trust_stale where chain_id = $1 and final)
+			and not exists (select from trust_follow where chain_id = $1 and final)`, chainID)
 		closed = err == nil && tag.RowsAffected() > 0
 		return err
 	})

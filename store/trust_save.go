@@ -1,7 +1,6 @@
 package store
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -45,27 +44,19 @@ const Tolerance repute.Points = 100
 
 // SaveScores stores what came of scoring agents of a chain as of a run. Agents that
 // nobody waits for any more were scored by somebody else meanwhile and are left
-// alone; those that were marked again stay stale. New agents of a party that becomes
-// guilty, otherwise guilty or innocent follow.
+// alone; those that were marked again stay stale. FollowGuilt finds the new agents of a
+// party that becomes guilty, otherwise guilty or innocent.
 // repute.ErrFenced when a newer run has begun: the scores would be of weights that are no
 // more.
 func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []ScoredAgent, who Identities) error {
 	save := func(tx pgx.Tx) error {
-		guilt, err := guards(ctx, tx, chainID, agents)
-		if err == nil && guilt {
-			err = lockGuilt(ctx, tx, chainID, false)
-		}
-		if err != nil {
-			return err
-		}
 		waiting, err := lockStale(ctx, tx, chainID, agents)
 		if err != nil {
 			return err
 		}
-		if !guilt { // another worker may have found one of them guilty before they were locked
-			if late, err := guards(ctx, tx, chainID, agents); err != nil || late {
-				return cmp.Or(err, errGuiltSince)
-			}
+		guilt, err := guards(ctx, tx, chainID, agents) // another worker may have found one guilty before
+		if err != nil {
+			return err
 		}
 		// A run that began before the agents were locked has marked them: only now can it be seen.
 		var newest uint64
@@ -92,15 +83,12 @@ func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []Scor
 	for tries := 5; ; tries-- {
 		err := db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save scores of chain %d", chainID), save)
 		var pg *pgconn.PgError
-		deadlock := errors.As(err, &pg) && pg.Code == "40P01" // two agents that limit each other, of two writers
-		if tries == 0 || !deadlock && !errors.Is(err, errGuiltSince) {
-			return err
+		if tries > 0 && errors.As(err, &pg) && pg.Code == "40P01" { // with who marks agents in no order
+			continue
 		}
+		return err
 	}
 }
-
-// errGuiltSince is that guilt must be written after all, which takes the lock of guilt first.
-var errGuiltSince = errors.New("guilt was stored meanwhile")
 
 // lockStale tells which of the agents are still stale, and keeps them so until the
 // transaction ends.

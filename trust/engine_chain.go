@@ -44,13 +44,18 @@ func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 	return n == most || scored > 0, err
 }
 
-// rescore marks the agents that a run must look at, goes through those that wait because
+// rescore marks the agents that a run or somebody's guilt makes others look at, goes through those that wait because
 // of it, and closes it.
 func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
 	more, err = k.db.MarkAgents(ctx, k.chain, 5000)
 	if err != nil {
 		return false, err
 	}
+	follow, err := k.db.FollowGuilt(ctx, k.chain, 5000)
+	if err != nil {
+		return false, err
+	}
+	more = more || follow
 	n, err := k.scoreSome(ctx, runs, 256)
 	if err != nil || n > 0 || more {
 		return n > 0 || more, err

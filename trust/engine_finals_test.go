@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/trust"
 )
 
 // Two workers that score an agent, of which the later finds it innocent, leave no guilt.
@@ -33,7 +34,6 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	other, err := db.Pool().Begin(ctx) // one that claimed it before it was marked again, about to commit
 	ok(t, err)
 	for _, as := range []string{"select from trust_stale where chain_id = 9 and token_id = 0 for update",
-		"select pg_advisory_xact_lock(hashtextextended('trust guilt of chain ' || 9::bigint, 0))",
 		`insert into trust_guilt (chain_id, final, token_id, party, holder, score, high, tier, run) values (9, false, 0, '\x08', '\x08', -50000, -30000, 0, 1)`} {
 		_, err := other.Exec(ctx, as)
 		ok(t, err)
@@ -122,4 +122,47 @@ func TestFinalsAreOfTheirBlock(t *testing.T) {
 		}
 	}
 	sameFinals(t, l, one, two, 60)
+}
+
+// What a guilty party has is not written anew at each epoch because the bad one's score aged,
+// nor for each word of a stranger.
+func TestGuardedAgentsAreWrittenOnce(t *testing.T) {
+	t.Parallel()
+	l, db := caught(t)
+	s := l.state()
+	var events []repute.Event
+	for range 30 {
+		events = append(events, s.mint(person(8))...)
+	}
+	l.mine(s, events...)
+	l.pad(60)
+	l.store(t, db, 60)
+	startWith(t, db, trust.EngineOptions{})
+	settle(t, db, 9, 60)
+	if !limited(t, db, 3) {
+		t.Fatal("agent 3 is not limited")
+	}
+	finals := func() (n int) {
+		ok(t, db.Pool().QueryRow(t.Context(), "select count(*) from trust_finals where token_id >= 3").Scan(&n))
+		return n
+	}
+	had, before := finals(), written(t, db)
+	for to := 70; to <= 90; to += 10 {
+		l.later += 5 * time.Minute
+		l.pad(to)
+		l.store(t, db, uint64(to))
+		settle(t, db, 9, uint64(to))
+	}
+	if has := finals(); had != 30 || has != had || changed(before, written(t, db)) > 0 {
+		t.Errorf("three quiet epochs: %d final rows became %d, %d of %d newest rows were written", had, has, changed(before, written(t, db)), len(before))
+	}
+	before = written(t, db)
+	s = l.state()
+	l.mine(s, s.rate(0, person(500), 1)) // a fresh wallet
+	l.store(t, db, 90)
+	settle(t, db, 9, 90)
+	await(t, "the word is seen", func() bool { return changed(before, written(t, db)) > 0 })
+	if n := changed(before, written(t, db)); n > 1 {
+		t.Errorf("one word of a fresh wallet about the bad agent: %d rows written", n)
+	}
 }

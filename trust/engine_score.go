@@ -106,7 +106,7 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 		}
 	}
 	run := s.basis.run
-	who := store.Identities{Members: s.basis.weights.graph.Members}
+	who := store.Identities{Members: s.basis.weights.graph.Members, Params: run.Params}
 	return s.db.SaveScores(ctx, run.ChainID, run.Run, out, who)
 }
 
@@ -219,6 +219,9 @@ func (s *scoreRun) one(e Evidence) (*evaluated, error) {
 	own := s.scorer.Score(free)
 	out, result := &evaluated{manifest: ManifestOf(&e).Encode()}, own
 	out.Guilt = s.scorer.Guilt(free, &own)
+	for i := range out.Guilt {
+		out.Guilt[i].Score, out.Guilt[i].High = stepped(out.Guilt[i].Score), stepped(out.Guilt[i].High)
+	}
 	if len(e.Kin) > 0 {
 		result = s.scorer.Score(e)
 	}
@@ -229,6 +232,19 @@ func (s *scoreRun) one(e Evidence) (*evaluated, error) {
 	out.Score.Block, out.Evidence, out.Scorer = e.Block, HashInput(out.manifest), s.basis.run.Scorer
 	out.Guarded, out.facts = result.Guard != nil, factsOf(&result)
 	return out, nil
+}
+
+// guiltStep is how far a bad agent's score must move for others of the party to be looked
+// at again: a party may have any number of them, and all scores age at each epoch.
+const guiltStep Points = 500
+
+// stepped is the next step at or below a score.
+func stepped(p Points) Points {
+	if rest := p % guiltStep; rest < 0 {
+		return p - rest - guiltStep
+	} else {
+		return p - rest
+	}
 }
 
 // StoredScore is a result in the terms of stored scores. Block but for its number and
