@@ -130,17 +130,34 @@ func (s *scoring) evaluate(a account, at repute.Block, kin []Kin) {
 
 // boundRaters holds what a rater, or raters that count as one, weigh together in all
 // channels to what they weigh in the strongest of them: who says the same thing in three
-// ways is no three raters.
+// ways is no three raters. What is vouched for and what is not weigh together no more than
+// the strongest would with full weight: a stranger that copies a trusted rater adds nothing.
 func (s *scoring) boundRaters() {
 	for at := 0; at < len(s.voices); {
-		sum, most, next := s.voices[at].vouched, s.voices[at].vouched, at+1
-		for ; next < len(s.voices) && !s.voices[next].opensBurst; next++ {
-			sum, most = sum+s.voices[next].vouched, max(most, s.voices[next].vouched)
+		next := at + 1
+		for next < len(s.voices) && !s.voices[next].opensBurst {
+			next++
 		}
-		for i := at; i < next && sum > most; i++ {
-			s.voices[i].vouched = s.voices[i].vouched.scaled(int64(most), int64(sum))
-		}
+		boundRater(s.voices[at:next])
 		at = next
+	}
+}
+
+func boundRater(voices []voice) {
+	var vouched, pooled, most, strength Fixed
+	for i := range voices {
+		v := &voices[i]
+		vouched, pooled = vouched+v.vouched, pooled+v.pooled
+		most, strength = max(most, v.vouched), max(strength, v.strength)
+	}
+	rest := strength - most
+	for i := range voices {
+		if v := &voices[i]; vouched > most {
+			v.vouched = v.vouched.scaled(int64(most), int64(vouched))
+		}
+		if v := &voices[i]; pooled > rest {
+			v.pooled = v.pooled.scaled(int64(rest), int64(pooled))
+		}
 	}
 }
 

@@ -11,6 +11,7 @@ type voice struct {
 	from, to    int   // members: scoring.members from from to below to
 	newest      int64 // Unix seconds
 	weight      Fixed // R of its strongest member, 0 to 1
+	strength    Fixed // most that a member would weigh with full weight
 	// Opinions, -1 to 1, and what they weigh: of the members as far as they are
 	// vouched for, and as far as they are not.
 	value, vouched    Fixed
@@ -55,7 +56,7 @@ func (s *scoring) alone(v *voice, at int) {
 	said, _ := s.member(at)
 	value, strength := said.mean()
 	weight := s.shares[at]
-	v.weight, v.newest = weight, said.last
+	v.weight, v.strength, v.newest = weight, strength, said.last
 	if v.vouched = weight.mul(strength); v.vouched > 0 {
 		v.value = value
 	}
@@ -77,7 +78,7 @@ func (s *scoring) together(v *voice, at int) int {
 		value, strength := said.mean()
 		v.vouched = max(v.vouched, heard.add(value, weight.mul(strength)))
 		v.pooled = max(v.pooled, unheard.add(value, (One-weight).mul(strength)))
-		v.weight, v.newest = max(v.weight, weight), max(v.newest, said.last)
+		v.weight, v.strength, v.newest = max(v.weight, weight), max(v.strength, strength), max(v.newest, said.last)
 		if node != NoNode {
 			s.members = append(s.members, node)
 		}

@@ -1,0 +1,76 @@
+package trust
+
+import (
+	"testing"
+
+	"pgregory.net/rapid"
+)
+
+// without is the world's weights with one root less.
+func (w *world) without(root int) *Weights {
+	var roots []Root
+	for i := range 20 {
+		if i != root {
+			roots = append(roots, Root{address(i), One})
+		}
+	}
+	return w.walk().graph.Walk(roots, w.params)
+}
+
+// copied is what r says, said by another one in the same block.
+func copied(r Row, by int) Row {
+	r.Rater, r.LogIndex = address(by), r.LogIndex+uint32(by)
+	return r
+}
+
+// A stranger that copies a trusted rater in its block is the same party and adds nothing,
+// in whatever channel it goes on.
+func TestCopiesOfARootAddNothing(t *testing.T) {
+	w := newWorld()
+	alone := row(0, 100, 0)
+	other := row(1000, 100, 0)
+	other.Tag1 = "successRate"
+	other.LogIndex = 5000
+	want := w.score(alone)
+	for what, in := range map[string][]Row{
+		"a copy":                     {alone, copied(alone, 1000)},
+		"three copies":               {alone, copied(alone, 1000), copied(alone, 1001), copied(alone, 1002)},
+		"a copy in another channel":  {alone, copied(alone, 1000), other},
+		"the copy is the first said": {copied(alone, 1000), alone},
+	} {
+		if got := w.score(in...); got.Evidence > want.Evidence+One/1000 || got.Mean > want.Mean {
+			t.Errorf("%s: %s of evidence and %s, alone %s and %s", what, got.Evidence.Decimal(3), got.Mean, want.Evidence.Decimal(3), want.Mean)
+		}
+	}
+	if r := w.score(row(1000, 100, 0)); r.Pool == 0 {
+		t.Error("a stranger on its own has no part of the pool")
+	}
+}
+
+// Without one of the roots that praise it, copied by others or not, no agent is
+// better off.
+func TestLosingARootNeverRaises(t *testing.T) {
+	w := newWorld()
+	less := map[int]*Weights{}
+	rapid.Check(t, func(t *rapid.T) {
+		var in []Row
+		for range rapid.IntRange(1, 8).Draw(t, "praise") {
+			r := row(rapid.IntRange(0, 19).Draw(t, "root"), 100, rapid.Int64Range(0, 300*testDay).Draw(t, "age"))
+			r.LogIndex = uint32(len(in))
+			in = append(in, r)
+			for c := range rapid.IntRange(0, 2).Draw(t, "copies") {
+				in = append(in, copied(r, rapid.OneOf(rapid.IntRange(0, 19), rapid.IntRange(1000, 1005)).Draw(t, "by")+20*c))
+			}
+		}
+		root := int(in[0].Rater.Big().Int64() - 1)
+		if less[root] == nil {
+			less[root] = w.without(root)
+		}
+		e := w.evidence(in...)
+		before := Score(e, w.params)
+		e.Weights = less[root]
+		if after := Score(e, w.params); after.Mean > before.Mean || after.Low > before.Low {
+			t.Fatalf("without root %d: from %s (%s) to %s (%s)", root, before.Mean, before.Low, after.Mean, after.Low)
+		}
+	})
+}
