@@ -79,7 +79,7 @@ func (w *Wallet) add(ctx context.Context, c *chain, e *endpoint, k *call, in sto
 	return w.db.AddIntent(ctx, in, func(ctx context.Context, next uint64) (store.IntentAttempt, error) {
 		ctx, cancel := context.WithTimeout(ctx, signTimeout+5*time.Second)
 		defer cancel()
-		pending, err := e.nonce(ctx, in.From, "pending")
+		nonce, err := c.nextNonce(ctx, e, in.From, next, w.log.Warn)
 		if err != nil {
 			return store.IntentAttempt{}, err
 		}
@@ -87,7 +87,7 @@ func (w *Wallet) add(ctx context.Context, c *chain, e *endpoint, k *call, in sto
 		if err != nil {
 			return store.IntentAttempt{}, err
 		}
-		in.Nonce = max(next, pending)
+		in.Nonce = nonce
 		return c.form(ctx, k.by, k.signer, &in, gas, f)
 	})
 }
@@ -179,8 +179,8 @@ func (w *Wallet) follower(c *chain, id string) *follower {
 	return &follower{w: w, c: c, id: id, fresh: time.Now()}
 }
 
-// foreignSeen is how often a nonce must be seen in somebody else's use: one endpoint may
-// be many nodes, not all of which know every receipt.
+// foreignSeen is how often a nonce is seen used without a receipt before it is looked for
+// what used it: one endpoint may be many nodes, not all of which know every receipt.
 const foreignSeen = 3
 
 // step looks once. Everything it does may be done again.
@@ -258,19 +258,6 @@ func (f *follower) settle(ctx context.Context, e *endpoint, in store.Intent, m s
 		return in, nil
 	}
 	if err := f.w.db.MarkIntent(ctx, in.ID, state, m, ""); err != nil {
-		return in, err
-	}
-	return f.w.db.Intent(ctx, in.ID)
-}
-
-// taken ends an intent whose nonce somebody else used. Nothing is signed in its place.
-func (f *follower) taken(ctx context.Context, in store.Intent) (store.Intent, error) {
-	if f.foreign++; f.foreign < foreignSeen {
-		return in, nil
-	}
-	reason := fmt.Sprintf("another transaction has nonce %d of %s: the key is in use elsewhere", in.Nonce, in.From)
-	f.w.log.Error("transaction: nonce taken", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce)
-	if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentFailed, store.Mining{}, reason); err != nil {
 		return in, err
 	}
 	return f.w.db.Intent(ctx, in.ID)

@@ -1,0 +1,82 @@
+package wallet_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// TestHiddenReceipt never takes a payment for not sent because one endpoint hides its
+// receipt, whether there is another one or not.
+func TestHiddenReceipt(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mining()
+	hides := w.proxy(nil, func(method string, a *message) {
+		if method == "eth_getTransactionReceipt" {
+			a.Result = []byte("null")
+		}
+	})
+	for id, urls := range map[string][]string{"two": {hides, w.d.RPCURL()}, "alone": {hides}} {
+		before := w.paid()
+		a, db := w.open(w.config(urls...))
+		ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+		r := sending(ctx, a, w.pay(id, "60"))
+		until(t, "it is paid", func() bool { return w.paid() == before+60 })
+		select {
+		case got := <-r:
+			t.Errorf("%s: %+v", id, got)
+		case <-time.After(2 * time.Second): // many looks
+		}
+		cancel()
+		got := <-r
+		in, err := db.Intent(t.Context(), id)
+		ok(t, err)
+		if in.State.Final() || !errors.Is(got.err, repute.ErrUnavailable) || !strings.Contains(got.err.Error(), "without a receipt") {
+			t.Errorf("%s: %s %q, %v", id, in.State, in.Reason, got.err)
+		}
+		honest, _ := w.open(w.config())
+		if got := <-sending(t.Context(), honest, w.pay(id, "60")); got.err != nil || !got.sent.OK || w.paid() != before+60 {
+			t.Errorf("%s, by an honest one: %+v, %d wei", id, got, w.paid())
+		}
+	}
+}
+
+// TestLyingNonce takes no nonce on the word of one endpoint of several.
+func TestLyingNonce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mining()
+	liar := w.proxy(nil, func(method string, a *message) {
+		if method == "eth_getTransactionCount" {
+			a.Result = []byte(`"0x3b9aca00"`)
+		}
+	})
+	c := w.config(liar, w.d.RPCURL())
+	c.Patience = 50 * time.Millisecond
+	a, db := w.open(c)
+	short, cancel := context.WithTimeout(t.Context(), time.Second)
+	_, err := a.Send(short, w.pay("first", "1"))
+	cancel()
+	t.Log("by the liar:", err)
+	in, err := db.Intent(t.Context(), "first")
+	ok(t, err)
+	if in.Nonce != 0 || in.State == store.IntentFailed {
+		t.Errorf("nonce %d, %s", in.Nonce, in.State)
+	}
+	down := w.config(liar, "http://127.0.0.1:1")
+	down.Patience = 50 * time.Millisecond
+	b, _ := w.open(down)
+	if _, err := b.Send(t.Context(), w.pay("alone", "1")); !errors.Is(err, repute.ErrUnavailable) {
+		t.Errorf("nobody else answers: %v", err)
+	}
+	honest, _ := w.open(w.config())
+	if got := <-sending(t.Context(), honest, w.pay("second", "1")); got.err != nil || !got.sent.OK {
+		t.Errorf("the liar is gone: %+v", got)
+	}
+}

@@ -1,0 +1,212 @@
+package wallet
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math"
+	"math/big"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/store"
+)
+
+// taken ends an intent whose nonce another transaction used. That a receipt is not there
+// proves nothing: nodes lag with them, prune them and lie. The intent fails only where as
+// many endpoints as confirm a transaction show the same other one in a confirmed block,
+// signed by the account at that nonce. Until then it stays open, with a note.
+func (f *follower) taken(ctx context.Context, in store.Intent) (store.Intent, error) {
+	if f.foreign++; f.foreign%foreignSeen != 0 {
+		return in, nil
+	}
+	other, why, err := f.c.otherOf(ctx, &in)
+	if err != nil {
+		return in, err
+	}
+	now, err := f.w.db.Intent(ctx, in.ID) // another process may have signed a dearer form
+	if err != nil || now.State.Final() {
+		return now, err
+	}
+	if other == (common.Hash{}) || hasForm(&now, other) {
+		f.note = fmt.Sprintf(" (nonce %d of %s is used, but %s)", in.Nonce, in.From, why)
+		f.w.log.Warn("transaction: nonce used, nobody shows by what", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce, "why", why)
+		return now, nil
+	}
+	reason := fmt.Sprintf("transaction %s has nonce %d of %s: the key is in use elsewhere", other, in.Nonce, in.From)
+	f.w.log.Error("transaction: nonce taken", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce, "by", other)
+	if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentFailed, store.Mining{}, reason); err != nil {
+		return in, err
+	}
+	return f.w.db.Intent(ctx, in.ID)
+}
+
+// otherOf finds the transaction that used an intent's nonce and is none of its forms. The
+// zero hash: it is not shown well enough, and why says what is lacking.
+func (c *chain) otherOf(ctx context.Context, in *store.Intent) (other common.Hash, why string, err error) {
+	agree := 0
+	for _, e := range c.nodes {
+		seen, err := c.usedBy(ctx, e, in)
+		switch {
+		case ctx.Err() != nil:
+			return common.Hash{}, "", err
+		case err != nil:
+			why = err.Error()
+			continue
+		case seen == common.Hash{}:
+			return seen, e.host + " shows no transaction that used it", nil
+		case hasForm(in, seen):
+			return common.Hash{}, e.host + " shows our transaction " + seen.Hex() + " without a receipt", nil
+		case agree > 0 && seen != other:
+			return common.Hash{}, "endpoints show different transactions", nil
+		}
+		other = seen
+		agree++
+	}
+	if need := min(2, len(c.nodes)); agree < need {
+		if why == "" {
+			why = "too few endpoints answer"
+		}
+		return common.Hash{}, why, nil
+	}
+	return other, "", nil
+}
+
+func hasForm(in *store.Intent, hash common.Hash) bool {
+	return slices.ContainsFunc(in.Attempts, func(a store.IntentAttempt) bool { return a.Hash == hash })
+}
+
+// usedBy is the transaction with an intent's nonce in a confirmed block of an endpoint; a
+// receipt of one of the intent's forms shows that form. The zero hash: there is none.
+func (c *chain) usedBy(ctx context.Context, e *endpoint, in *store.Intent) (common.Hash, error) {
+	for _, a := range slices.Backward(in.Attempts) {
+		if r, err := e.receipt(ctx, a.Hash); err != nil || r != nil {
+			return a.Hash, err
+		}
+	}
+	latest, err := e.block(ctx, "latest")
+	if err != nil {
+		return common.Hash{}, err
+	}
+	deep := uint64(latest.Number) - min(uint64(latest.Number), c.Confirmations-1)
+	at, found, err := e.blockOfNonce(ctx, in.From, in.Nonce, deep)
+	if err != nil || !found {
+		return common.Hash{}, err
+	}
+	return e.transactionOf(ctx, c.id, in, at)
+}
+
+// blockOfNonce is the block, at most last, whose transactions used a nonce. It looks back
+// in steps that double, as nodes keep recent state alone.
+func (e *endpoint) blockOfNonce(ctx context.Context, of common.Address, nonce, last uint64) (at uint64, found bool, err error) {
+	used := func(block uint64) (bool, error) {
+		n, err := e.nonce(ctx, of, hexutil.EncodeUint64(block))
+		return n > nonce, err
+	}
+	if is, err := used(last); err != nil || !is {
+		return 0, false, err
+	}
+	high, low := last, uint64(0) // used at high; not at low, or low is the first block
+	for step := uint64(1); high > 0; step *= 2 {
+		at := high - min(high, step)
+		is, err := used(at)
+		if err != nil {
+			return 0, false, err
+		}
+		if !is {
+			low = at
+			break
+		}
+		high = at
+	}
+	for low+1 < high {
+		middle := low + (high-low)/2
+		is, err := used(middle)
+		if err != nil {
+			return 0, false, err
+		}
+		if is {
+			high = middle
+		} else {
+			low = middle
+		}
+	}
+	return high, true, nil
+}
+
+// maxSeen bounds the transactions of a block that are looked through.
+const maxSeen = 100_000
+
+// transactionOf finds the transaction of a block that the account of an intent signed at
+// its nonce. The signature is checked: it is the endpoint's word only that it is mined.
+func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *store.Intent, block uint64) (common.Hash, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
+	defer cancel()
+	var b *struct {
+		Transactions []json.RawMessage `json:"transactions"`
+	}
+	if err := e.rpc.CallContext(ctx, &b, "eth_getBlockByNumber", hexutil.EncodeUint64(block), true); err != nil {
+		return common.Hash{}, e.failed("block with transactions", err)
+	}
+	if b == nil || len(b.Transactions) > maxSeen {
+		return common.Hash{}, e.failed("block with transactions", errors.New("not there"))
+	}
+	for _, raw := range b.Transactions {
+		var head struct {
+			From  common.Address `json:"from"`
+			Nonce hexutil.Uint64 `json:"nonce"`
+		}
+		if json.Unmarshal(raw, &head) != nil || head.From != in.From || uint64(head.Nonce) != in.Nonce {
+			continue
+		}
+		tx := new(types.Transaction)
+		if err := tx.UnmarshalJSON(raw); err != nil {
+			return common.Hash{}, e.failed("transaction of block", err)
+		}
+		if by, err := types.Sender(types.LatestSignerForChainID(chainID), tx); err != nil || by != in.From || tx.Nonce() != in.Nonce {
+			return common.Hash{}, e.failed("transaction of block", errors.New("its signature is not that of "+in.From.Hex()))
+		}
+		return tx.Hash(), nil
+	}
+	return common.Hash{}, nil
+}
+
+// nextNonce is the nonce that an account's next transaction takes: the journal's, or more
+// where transactions were sent that the journal does not know. Of several endpoints two
+// must count them: one lie would block the account, as nothing is mined behind a gap.
+func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, next uint64, note func(string, ...any)) (uint64, error) {
+	pending, err := e.nonce(ctx, of, "pending")
+	if err != nil {
+		return 0, err
+	}
+	if pending > math.MaxInt64-1 {
+		return 0, e.failed("nonce", fmt.Errorf("%d cannot be", pending))
+	}
+	if pending <= next || len(c.nodes) == 1 {
+		return max(next, pending), nil
+	}
+	var others uint64 // the most that another one counts
+	answered := false
+	for _, other := range c.nodes {
+		if other == e {
+			continue
+		}
+		if n, err := other.nonce(ctx, of, "pending"); err == nil {
+			others, answered = max(others, n), true
+		} else if ctx.Err() != nil {
+			return 0, err
+		}
+	}
+	if !answered {
+		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w", e.host, pending, of, next, repute.ErrUnavailable)
+	}
+	if others < pending {
+		note("transaction: nonce that nobody else confirms", "chain", c.ChainID, "from", of, "said", pending, "by", e.host, "others", others, "journal", next)
+	}
+	return max(next, min(pending, others)), nil
+}
