@@ -150,7 +150,7 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	}
 	var signed *SignedScore
 	if sign {
-		if signed, err = a.signedScore(ctx, id, at); err != nil {
+		if signed, err = a.signedScore(ctx, r.Score, r.AsOf); err != nil {
 			return nil, err
 		}
 	}

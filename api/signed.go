@@ -3,7 +3,6 @@ package api
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"net/http"
 	"strings"
 	"time"
@@ -50,19 +49,15 @@ func parseSwitch(field string, flag Flag) (on bool, err error) {
 // scores are signed: an engine that stands still must not vouch for the past.
 const maxEpochsBehind = 3
 
-// signedScore signs an agent's newest final score. repute.ErrConflict: no key is
-// configured, there is no final score, or it is too old.
-func (a *API) signedScore(ctx context.Context, id repute.AgentID, at repute.At) (*SignedScore, error) {
+// signedScore signs an agent's newest final score as it was read with the rest of the
+// answer. repute.ErrConflict: no key is configured, there is no final score, or it is too old.
+func (a *API) signedScore(ctx context.Context, score repute.Score, asOf repute.AsOf) (*SignedScore, error) {
 	if a.signer == nil {
 		return nil, repute.Conflict("this server signs nothing: no signing key is configured")
 	}
-	score, asOf, err := a.db.ScoreOf(ctx, id, at)
-	var missing *repute.MissingError
-	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) {
+	id := score.Agent
+	if score.Run == 0 {
 		return nil, repute.Conflict("agent %s has no final score at that block: ask without signed", id.Short())
-	}
-	if err != nil {
-		return nil, unknownAgent(err)
 	}
 	run, err := a.db.ClosedTrustRun(ctx, id.ChainID)
 	if err != nil {
