@@ -143,6 +143,13 @@ func (db *DB) PruneChanges(ctx context.Context, olderThan time.Duration) (int64,
 	if err != nil {
 		return 0, failed("prune changes", err)
 	}
-	tag, err := db.pool.Exec(ctx, `delete from changes where (xid, seq) < ($1::text::xid8, $2::bigint)`, xid, seq)
-	return tag.RowsAffected(), failed("prune changes", err)
+	const most = 10_000 // of one statement
+	for n := int64(0); ; {
+		tag, err := db.pool.Exec(ctx, `
+			delete from changes where (xid, seq) in (
+				select xid, seq from changes where (xid, seq) < ($1::text::xid8, $2::bigint) order by xid, seq limit $3)`, xid, seq, most)
+		if n += tag.RowsAffected(); err != nil || tag.RowsAffected() < most {
+			return n, failed("prune changes", err)
+		}
+	}
 }

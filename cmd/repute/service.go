@@ -71,6 +71,7 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 			}
 			return s.followAll(ctx, chains)
 		})
+		g.Go(func() error { s.forgetChanges(ctx); return nil })
 	}
 	if s.config.has("documents") {
 		loop, err := s.documents()
@@ -122,6 +123,20 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 		g.Go(func() error { return s.listen(ctx, l, handler) })
 	}
 	return g.Wait()
+}
+
+// changesKept is how far the change feed goes back: a reader who stayed away for longer
+// reads the state afresh.
+const changesKept = 30 * 24 * time.Hour
+
+// forgetChanges keeps the change feed within its bound until ctx ends.
+func (s *service) forgetChanges(ctx context.Context) {
+	for ctx.Err() == nil {
+		if _, err := s.db.PruneChanges(ctx, changesKept); err != nil && ctx.Err() == nil {
+			s.log.Warn("old changes could not be forgotten", "error", err)
+		}
+		node.Pause(ctx, time.Hour)
+	}
 }
 
 // followAll runs one loop per chain. A chain that must stop does not stop the
