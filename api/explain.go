@@ -105,8 +105,8 @@ func (q *ExplainQuery) plan() (p explainPlan, err error) {
 	}
 	p.limit = defaultListed
 	if q.Limit != "" {
-		if p.limit, err = parseLimit(string(q.Limit)); err == nil && p.limit > maxListed {
-			err = repute.Invalid("limit", "too many", fmt.Sprintf("a number from 1 to %d", maxListed))
+		if p.limit, err = parseLimit(string(q.Limit)); err != nil || p.limit > maxListed {
+			err = repute.Invalid("limit", "out of range", fmt.Sprintf("a number from 1 to %d", maxListed))
 		}
 	}
 	return p, err

@@ -56,8 +56,11 @@ func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 		if err != nil {
 			return nil, err
 		}
-		if seen[a] || a == (common.Address{}) {
-			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d, %s, is zero or stands twice", i+1, a.Hex()), "each address once")
+		switch {
+		case a == common.Address{}:
+			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d is the zero address", i+1), "an address that somebody has")
+		case seen[a]:
+			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d, %s, stands twice", i+1, a.Hex()), "each address once, in whatever capitals")
 		}
 		seen[a] = true
 		roots = append(roots, repute.TrustRoot{Address: a, Weight: repute.RootUnit})

@@ -44,6 +44,9 @@ It needs neither Postgres nor a network.`,
 			if o.Curve, err = parseSizes(curve); err != nil {
 				return err
 			}
+			if err := bench.CheckTrustData(o.Data); err != nil {
+				return err
+			}
 			r, err := bench.Trust(cmd.Context(), o)
 			if err == nil {
 				err = writePlots(plots, r)

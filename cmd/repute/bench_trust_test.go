@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"os"
+	"strings"
 	"testing"
 
 	"repute/internal/bench"
@@ -18,6 +19,9 @@ func TestBenchTrust(t *testing.T) {
 	}
 	if testing.Short() {
 		t.Skip("takes ten seconds")
+	}
+	if bench.CheckTrustData(data) != nil {
+		data = ""
 	}
 	var stdout, stderr bytes.Buffer
 	code := run(t.Context(), []string{"bench", "trust", "--json", "--curve", "10000", "--trials", "200", "--data", data}, &stdout, &stderr)
@@ -41,5 +45,14 @@ func TestBenchTrust(t *testing.T) {
 	}
 	if len(report.Targets) < 25 {
 		t.Errorf("%d targets", len(report.Targets))
+	}
+}
+
+// A directory that was named and is not there is a slip.
+func TestBenchTrustRefusesMissingData(t *testing.T) {
+	var stdout, stderr bytes.Buffer
+	code := run(t.Context(), []string{"bench", "trust", "--data", t.TempDir()}, &stdout, &stderr)
+	if code != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "data: the recorded traders are not there") {
+		t.Errorf("exit code %d: %s%s", code, &stdout, &stderr)
 	}
 }

@@ -31,7 +31,7 @@ func importCommand[T any](p *program, f fileImport[T]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE|- [--chain NAME] [--replace]",
 		Short: "add all " + f.list + " of a file, or none where one is wrong",
-		Long:  "The file is YAML, or one JSON object per line: see docs/roots.md. --chain is for entries that name none.",
+		Long:  "The file is YAML, or one JSON object per line: see docs/roots.md. --chain is for entries that name none; those of another chain are refused.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.check != nil {
@@ -83,7 +83,7 @@ func (p *program) importList(ctx context.Context, name string, read func(*store.
 		if err != nil {
 			return err
 		}
-		o := rootfile.Options{Now: time.Now(), Chain: chainNamed(c, plain(stored))}
+		o := rootfile.Options{Now: time.Now(), Only: len(p.flags.chains) > 0, Chain: chainNamed(c, plain(stored))}
 		if len(p.flags.chains) > 0 || len(c.Chains) == 1 || len(c.Chains) == 0 && len(stored) == 1 {
 			if o.ChainID, err = p.theChain(ctx, c, db); err != nil {
 				return err

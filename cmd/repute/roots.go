@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"io"
 	"slices"
+	"strings"
 	"text/tabwriter"
 	"time"
 
@@ -23,7 +24,7 @@ func (p *program) rootsCommand() *cobra.Command {
 		Short: "say who is trusted without anybody's word: where scores begin",
 		Long: `Scores follow the trust that flows from roots. A chain without roots has no rated
 agents. Named sets beside the default one are for callers who ask for them. A change
-counts from the next epoch on. docs/roots.md describes method and file.`,
+of the default one counts from the next epoch on. docs/roots.md describes method and file.`,
 	}
 	cmd.AddCommand(p.rootsAddCommand(), p.rootsRemoveCommand(), p.rootsListCommand(), p.rootsImportCommand())
 	for _, sub := range cmd.Commands() {
@@ -100,9 +101,17 @@ func (p *program) addRoot(ctx context.Context, db *store.DB, chain uint64, set s
 	if err := db.AddRoots(ctx, chain, set, []repute.TrustRoot{root}, false); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "%s %s in set %s of chain %d, weight %s, counts from the next epoch\n", done, root.Address.Hex(), set, chain,
-		rootfile.FormatWeight(root.Weight))
+	fmt.Fprintf(p.stdout, "%s %s in set %s of chain %d, weight %s, counts %s\n", done, root.Address.Hex(), set, chain,
+		rootfile.FormatWeight(root.Weight), countsFrom(set))
 	return p.warnUnindexed(ctx, db, chain)
+}
+
+// countsFrom says when a change of a set counts.
+func countsFrom(set string) string {
+	if set == repute.DefaultRoots {
+		return "from the next epoch on"
+	}
+	return "at once for whoever asks by the set"
 }
 
 // warnUnindexed says so where nothing of a chain is stored: its name may be a slip.
@@ -133,7 +142,7 @@ func (p *program) rootsRemoveCommand() *cobra.Command {
 				if err := db.RemoveRoot(cmd.Context(), chain, set, address); err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stdout, "removed %s from set %s of chain %d, from the next epoch on\n", address.Hex(), set, chain)
+				fmt.Fprintf(p.stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set, chain, countsFrom(set))
 				return nil
 			})
 		},
@@ -229,7 +238,7 @@ func (p *program) rootLists(ctx context.Context, c config, db *store.DB, set str
 		return nil, err
 	}
 	if set != "" && !slices.ContainsFunc(sets, func(s store.RootSet) bool { return s.Name == set && (only == 0 || s.ChainID == only) }) {
-		return nil, fmt.Errorf("a set %q with roots: %w", set, repute.ErrNotFound)
+		return nil, fmt.Errorf("a set %q with roots: %w; %s", set, repute.ErrNotFound, setNames(sets, only))
 	}
 	lists := []rootList{}
 	for _, s := range sets {
@@ -243,6 +252,25 @@ func (p *program) rootLists(ctx context.Context, c config, db *store.DB, set str
 		lists = append(lists, encodeRoots(s, roots, time.Now()))
 	}
 	return lists, nil
+}
+
+// setNames says which sets there are, on one chain or on any.
+func setNames(sets []store.RootSet, chain uint64) string {
+	var names []string
+	for _, s := range sets {
+		if chain == 0 || s.ChainID == chain {
+			names = append(names, s.Name)
+		}
+	}
+	if len(names) == 0 {
+		names = []string{"none"}
+	}
+	slices.Sort(names)
+	list := strings.Join(slices.Compact(names), ", ")
+	if chain != 0 {
+		return fmt.Sprintf("chain %d has only: %s", chain, list)
+	}
+	return "there are: " + list
 }
 
 func encodeRoots(s store.RootSet, roots []repute.TrustRoot, now time.Time) rootList {

@@ -47,7 +47,11 @@ func TestRootsCommands(t *testing.T) {
 		{"roots add 0x12 --chain base --reason r", 2, "address"},
 		{"roots import " + bad, 2, "line 2, expires: 2001-01-01 is past"},
 		{"roots import " + good, 2, "line 3, chain: is missing"},
-		{"roots import " + good + " --chain ethereum --set mine", 0, "1 roots of chain 8453"},
+		{"roots import " + good + " --chain ethereum --set mine", 2, "line 2, chain: is 8453, and the command is for chain 1 "},
+		{"roots import " + good + " --chain base --set mine", 0, "2 roots of chain 8453"},
+		{"roots list --set mine --chain ethereum", 1, "chain 1 has only: none"},
+		{"roots list --set nope", 1, "there are: default, mine"},
+		{"roots add " + b + " --chain base --reason audits --set mine", 0, "counts at once for whoever asks by the set"},
 		{"roots list --set mine", 0, a},
 		{"roots import " + none + " --chain base --replace", 2, "roots: the file lists none (give at least one entry; roots remove"},
 		{"roots list --chain base", 0, "audits"},
@@ -71,7 +75,7 @@ func TestRootsCommands(t *testing.T) {
 	var out, said bytes.Buffer
 	code := run(t.Context(), []string{"roots", "list", "--json", "--database-url", url}, &out, &said)
 	var lists []rootList
-	if err := json.Unmarshal(out.Bytes(), &lists); code != 0 || err != nil || len(lists) != 2 || lists[1].Roots[0].Weight != "2" {
+	if err := json.Unmarshal(out.Bytes(), &lists); code != 0 || err != nil || len(lists) != 1 || lists[0].Roots[1].Weight != "2" {
 		t.Errorf("exit %d, %v, %s%s", code, err, &out, &said)
 	}
 }

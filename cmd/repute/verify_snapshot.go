@@ -22,6 +22,9 @@ import (
 const (
 	// maxStatement bounds statements and lists of keys, in bytes.
 	maxStatement = 1 << 20
+	// keysHint says what to give where a server does not answer with keys: that is no
+	// verdict on the statement.
+	keysHint = "the URL of an index that signs, https://…/.well-known/repute-keys.json, or a file of its keys"
 	// keysTimeout is how long a list of keys may take to come.
 	keysTimeout = 10 * time.Second
 )
@@ -37,7 +40,8 @@ func (p *program) verifySnapshotCommand() *cobra.Command {
 /.well-known/repute-keys.json gives. Nothing else is asked of anybody. --agent is the
 agent that the statement must be about; --max-age how old the block of its score may be.
 
-Exit codes: 0 the statement is valid now, 1 it is not, 2 wrong usage or input.`,
+Exit codes: 0 the statement is valid now, 1 it is not, 2 wrong usage or input,
+or the keys cannot be read.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			trusted, err := p.trustedKeys(cmd.Context(), key, keys)
@@ -67,7 +71,7 @@ Exit codes: 0 the statement is valid now, 1 it is not, 2 wrong usage or input.`,
 		},
 	}
 	cmd.Flags().StringVar(&key, "key", "", "address that must have signed")
-	cmd.Flags().StringVar(&keys, "keys", "", "URL (https) or file of the operator's list of keys")
+	cmd.Flags().StringVar(&keys, "keys", "", "URL (https, or http of this machine) or file of the operator's list of keys")
 	cmd.Flags().StringVar(&agent, "agent", "", "agent that the statement must be about: CHAIN:TOKEN, or with its registry eip155:CHAIN:REGISTRY:TOKEN")
 	cmd.Flags().DurationVar(&maxAge, "max-age", 0, "how old the block of the score may be, such as 24h; 0 for any age")
 	return cmd
@@ -137,12 +141,16 @@ func (p *program) openKeys(ctx context.Context, from string) (io.ReadCloser, err
 	response, err := client.Do(request)
 	if err != nil {
 		cancel()
-		return nil, fmt.Errorf("keys: %w", err)
+		var failed *url.Error
+		if errors.As(err, &failed) {
+			err = failed.Err // without the URL, which may hold a secret
+		}
+		return nil, repute.Invalid("keys", "cannot be read: "+err.Error(), keysHint)
 	}
 	body := &cancelling{response.Body, cancel}
 	if response.StatusCode != http.StatusOK {
 		body.Close()
-		return nil, fmt.Errorf("keys: the server answers %s", response.Status)
+		return nil, repute.Invalid("keys", "cannot be read: the server answers "+response.Status, keysHint)
 	}
 	return body, nil
 }

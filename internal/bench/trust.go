@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"os"
 	"path/filepath"
 	"slices"
 
@@ -18,7 +19,7 @@ import (
 // TrustOptions say what Trust measures.
 type TrustOptions struct {
 	// Data is a directory with trust/soc-sign-bitcoinalpha.csv and trust/alpha_gt.csv; "" or a directory
-	// without them leaves out what is measured on recorded traders.
+	// without them leaves out what is measured on recorded traders: see CheckTrustData.
 	Data     string
 	Curve    []int     // numbers of ratings to recompute, ascending; none: no cost is measured
 	Trials   int       // of what always holds, 2,000
@@ -117,14 +118,35 @@ func (b *trustBench) measure(ctx context.Context) error {
 	return b.cost(ctx)
 }
 
+// trustFiles are the files of recorded traders in a directory of data.
+func trustFiles(dir string) (ratings, labels string) {
+	return filepath.Join(dir, "trust", "soc-sign-bitcoinalpha.csv"), filepath.Join(dir, "trust", "alpha_gt.csv")
+}
+
+// CheckTrustData refuses a directory for TrustOptions.Data that somebody named and that has
+// not both files: the report would say less than was asked for.
+func CheckTrustData(dir string) error {
+	if dir == "" {
+		return nil
+	}
+	ratings, labels := trustFiles(dir)
+	for _, file := range []string{ratings, labels} {
+		if _, err := os.Stat(file); err != nil {
+			return repute.Invalid("data", fmt.Sprintf("the recorded traders are not there: %v", err),
+				"a directory with trust/soc-sign-bitcoinalpha.csv and trust/alpha_gt.csv, or neither --data nor REPUTE_TEST_DATA")
+		}
+	}
+	return nil
+}
+
 // recorded is the world of recorded traders, nil where there is none.
 func (b *trustBench) recorded() (*attack.World, error) {
 	if b.o.Data == "" {
 		return nil, nil
 	}
-	w, err := attack.Load(filepath.Join(b.o.Data, "trust", "soc-sign-bitcoinalpha.csv"), filepath.Join(b.o.Data, "trust", "alpha_gt.csv"))
+	w, err := attack.Load(trustFiles(b.o.Data))
 	if errors.Is(err, fs.ErrNotExist) {
-		b.say("test data absent: %v", err)
+		b.say("detection is not measured: %v", err)
 		return nil, nil
 	}
 	return w, err

@@ -21,6 +21,8 @@ import (
 type Options struct {
 	// ChainID is of entries that name no chain; 0: each must.
 	ChainID uint64
+	// Only refuses entries of other chains than ChainID.
+	Only bool
 	// Chain finds a chain by name; nil: chains are given by id.
 	Chain func(name string) (uint64, bool)
 	// Now is what entries must not have expired at; zero: it is not asked.
@@ -148,6 +150,15 @@ func (e entry) link(l *Link, o Options) (err error) {
 }
 
 func (e entry) chain(o Options) (uint64, error) {
+	id, err := e.ownChain(o)
+	if err == nil && o.Only && id != o.ChainID {
+		err = repute.Invalid("chain", fmt.Sprintf("is %d, and the command is for chain %d", id, o.ChainID), "take the entry out of the file, or leave out --chain")
+	}
+	return id, err
+}
+
+// ownChain is the chain that an entry names, else the one for those that name none.
+func (e entry) ownChain(o Options) (uint64, error) {
 	name := e.fields["chain"]
 	if name == "" {
 		if o.ChainID == 0 {
