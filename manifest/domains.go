@@ -13,10 +13,10 @@ import (
 // maxDomains bounds how many hosts one registration file makes a reader ask.
 const maxDomains = 10
 
-// Domains are the host names of a registration's https endpoints, which can prove at
-// https://{domain}/.well-known/agent-registration.json that they know the agent:
-// lower case, in ASCII, without port, each once, the first ten. Addresses and names
-// of private networks are none.
+// Domains are the host names of a registration's http, https, ws and wss endpoints, which
+// can prove at https://{domain}/.well-known/agent-registration.json that they know the
+// agent: lower case, in ASCII, without user and port, each once, the first ten. Addresses
+// and names of private networks are none.
 func Domains(reg repute.Registration) []string {
 	var out []string
 	for _, s := range reg.Services {
@@ -30,7 +30,7 @@ func Domains(reg repute.Registration) []string {
 
 func domainOf(endpoint string) (string, bool) {
 	u, err := url.Parse(strings.TrimSpace(endpoint))
-	if err != nil || !strings.EqualFold(u.Scheme, "https") || u.User != nil {
+	if err != nil || !slices.Contains([]string{"http", "https", "ws", "wss"}, u.Scheme) {
 		return "", false
 	}
 	name, err := idna.Lookup.ToASCII(strings.TrimSuffix(u.Hostname(), "."))

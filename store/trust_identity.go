@@ -15,6 +15,7 @@ import (
 // the agent is.
 type TrustIdentity struct {
 	Document      repute.Document      // without its problems
+	Gone          bool                 // its host took the document away, or failed for a week: what it said is not what it says
 	ParserVersion int                  // of what read the document, 0 where nothing did
 	Proofs        []repute.DomainProof // in order of the domains; Domain, Verdict and SHA256 alone
 }
@@ -34,7 +35,7 @@ func (db *DB) TrustIdentities(ctx context.Context, chainID uint64, tokens []repu
 			return fmt.Errorf("proofs of domains: %w", err)
 		}
 		rows, err := tx.Query(ctx, urisThen+`
-			select a.token_id, octet_length(u.uri) = 0, coalesce(p.parser_version, 0),
+			select a.token_id, octet_length(u.uri) = 0, u.sha256 is not null and not `+standing("u")+`, coalesce(p.parser_version, 0),
 				u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+deniedDocument("u", "a")+`,
 				p.registration, '[]'::jsonb, 0::bigint, p.errors
 			from a
@@ -44,11 +45,11 @@ func (db *DB) TrustIdentities(ctx context.Context, chainID uint64, tokens []repu
 			return err
 		}
 		var token tokenNum
-		var empty bool
+		var empty, gone bool
 		var version int
 		var d documentRow
-		_, err = pgx.ForEachRow(rows, append([]any{&token, &empty, &version}, d.into()...), func() (err error) {
-			t := TrustIdentity{ParserVersion: version, Proofs: proofs[repute.TokenID(token)]}
+		_, err = pgx.ForEachRow(rows, append([]any{&token, &empty, &gone, &version}, d.into()...), func() (err error) {
+			t := TrustIdentity{Gone: gone, ParserVersion: version, Proofs: proofs[repute.TokenID(token)]}
 			if t.Document, err = d.document(empty); err == nil {
 				use(repute.TokenID(token), t)
 			}

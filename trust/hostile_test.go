@@ -236,3 +236,16 @@ func TestDocumentClocksMoveNothing(t *testing.T) {
 		}
 	}
 }
+
+// A file that its host took away resolves no more, whatever was read of it.
+func TestFileTakenAway(t *testing.T) {
+	t.Parallel()
+	read := store.TrustIdentity{ParserVersion: 3, Document: repute.Document{Status: repute.DocumentOK, SHA256: [32]byte{1}, Registration: &repute.Registration{}}}
+	if i := identityOf(repute.AgentID{ChainID: 9}, common.Address{7}, read); !i.Resolves || i.Gone {
+		t.Errorf("there: %+v", i)
+	}
+	read.Gone = true
+	if i := identityOf(repute.AgentID{ChainID: 9}, common.Address{7}, read); i.Resolves || !i.Gone {
+		t.Errorf("gone: %+v", i)
+	}
+}

@@ -5,9 +5,12 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
+	"golang.org/x/net/idna"
 
 	"repute"
 	"repute/store"
@@ -16,9 +19,9 @@ import (
 // Checks of who an agent is that a gate may ask for. An agent that does not exist on the
 // chain has no score, and so passes no gate.
 const (
-	CheckRegistration = "registrationResolves" // its registration file was read and has no errors
+	CheckRegistration = "registrationResolves" // its registration file was read, has no errors and is still there
 	CheckWallet       = "walletDeclared"       // that file names the chain's agentWallet
-	CheckDomains      = "domainsProven"        // every domain that the file's endpoints use stands by the agent
+	CheckDomains      = "domainsProven"        // every host that the file's endpoints use stands by the agent
 )
 
 // unchecked is what an agent lacks whose identity nobody looked at.
@@ -30,8 +33,10 @@ type Identity struct {
 	Resolves bool           `json:"resolves"`
 	Declares bool           `json:"declares"` // Wallet, which the chain had, zero for none
 	Wallet   common.Address `json:"wallet"`
-	Domains  int            `json:"domains"` // that the file's endpoints use
+	Domains  int            `json:"domains"` // hosts that the file's endpoints use, also those that nobody asked
 	Proven   int            `json:"proven"`  // of these, those that stand by the agent
+	// Gone: the host of a file that was read gives it no more, so that it does not resolve.
+	Gone bool `json:"gone,omitempty"`
 	// File is the registration file, nil where none can be shown; Proofs are the files of
 	// domains that were read, by sha256.
 	File   *ReadDocument `json:"file,omitempty"`
@@ -40,12 +45,14 @@ type Identity struct {
 
 // identityOf is what files say of an agent that has a wallet on the chain.
 func identityOf(id repute.AgentID, wallet common.Address, t store.TrustIdentity) *Identity {
-	out := &Identity{Resolves: lacksRegistration(t.Document) == "", Wallet: wallet, Domains: len(t.Proofs)}
+	out := &Identity{Resolves: lacksRegistration(t.Document) == "" && !t.Gone, Gone: t.Gone, Wallet: wallet}
+	hosts := hostsOf(t.Document.Registration)
 	out.Declares = declares(id, wallet, t.Document.Registration)
 	if sum := t.Document.SHA256; sum != [32]byte{} {
 		out.File = &ReadDocument{sum, t.ParserVersion}
 	}
 	for _, p := range t.Proofs {
+		hosts[p.Domain] = true
 		if p.Verdict == repute.DomainProven {
 			out.Proven++
 		}
@@ -53,7 +60,34 @@ func identityOf(id repute.AgentID, wallet common.Address, t store.TrustIdentity)
 			out.Proofs = append(out.Proofs, sum)
 		}
 	}
+	out.Domains = len(hosts)
 	slices.SortFunc(out.Proofs, func(a, b common.Hash) int { return bytes.Compare(a[:], b[:]) })
+	return out
+}
+
+// hostsOf are the hosts of all endpoints of a registration file that are URLs with one, in
+// lower case and ASCII. More of them than are ever asked, addresses, other schemes and what
+// only some readers take for a URL cannot be proven, and are not passed over.
+func hostsOf(r *repute.Registration) map[string]bool {
+	out := map[string]bool{}
+	if r == nil {
+		return out
+	}
+	for _, s := range r.Services {
+		endpoint := strings.TrimSpace(s.Endpoint)
+		scheme, _, isURL := strings.Cut(endpoint, "://")
+		if !isURL || slices.Contains([]string{"ipfs", "ipns", "ar"}, strings.ToLower(scheme)) {
+			continue // found by its content, or no URL
+		}
+		host := endpoint
+		if u, err := url.Parse(endpoint); err == nil {
+			host = strings.ToLower(strings.TrimSuffix(u.Hostname(), "."))
+		}
+		if ascii, err := idna.Lookup.ToASCII(host); err == nil {
+			host = ascii
+		}
+		out[host] = true
+	}
 	return out
 }
 
@@ -128,7 +162,8 @@ func (c *judged) sameIdentity(ctx context.Context, db *store.DB) error {
 		return err
 	}
 	known := i.Wallet == common.Address{} || slices.Contains(c.evidence.Self, i.Wallet)
-	if !known || sound != i.Resolves || declares(c.evidence.Agent, i.Wallet, registration) != i.Declares {
+	resolves := sound && !i.Gone
+	if !known || resolves != i.Resolves || len(hostsOf(registration)) > i.Domains || declares(c.evidence.Agent, i.Wallet, registration) != i.Declares {
 		return &PrunedError{what + " as it was then"}
 	}
 	return nil
