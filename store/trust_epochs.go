@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -50,7 +51,9 @@ func (db *DB) WantedHeader(ctx context.Context, chainID, finalized uint64) (numb
 }
 
 // KeepHeader stores the header of a final block without events, see WantedHeader. What is
-// stored already stays. repute.ErrFenced when the lease is lost.
+// stored already stays. Its time must lie between those of its stored neighbours: it cannot be
+// taken back, and scores are aged to it. repute.ErrConflict when it does not, repute.ErrFenced
+// when the lease is lost.
 func (db *DB) KeepHeader(ctx context.Context, chainID uint64, l Lease, b repute.Block) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("keep header of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := holdLease(ctx, tx, l); err != nil {
@@ -59,10 +62,31 @@ func (db *DB) KeepHeader(ctx context.Context, chainID uint64, l Lease, b repute.
 		if _, err := holdChain(ctx, tx, chainID); err != nil {
 			return err
 		}
+		if err := betweenNeighbours(ctx, tx, chainID, b); err != nil {
+			return err
+		}
 		_, err := tx.Exec(ctx, `
 			insert into blocks (chain_id, number, hash, parent, time)
 			select $1, $2, $3, $4, $5 from chains where chain_id = $1 and $2::bigint between start_block and cursor_block
 			on conflict do nothing`, chainID, b.Number, hashBytes(b.Hash), hashBytes(b.Parent), maybeTime(b.Time))
 		return err
 	})
+}
+
+// betweenNeighbours refuses a block whose time is not between those of the dated blocks
+// before and after it, of which the newest indexed one is the last.
+func betweenNeighbours(ctx context.Context, tx pgx.Tx, chainID uint64, b repute.Block) error {
+	var before, after *time.Time
+	err := tx.QueryRow(ctx, `
+		select
+			(select time from blocks where chain_id = $1 and number < $2 and time is not null order by number desc limit 1),
+			least((select time from blocks where chain_id = $1 and number > $2 and time is not null order by number limit 1),
+				(select cursor_time from chains where chain_id = $1 and cursor_block >= $2))`, chainID, b.Number).Scan(&before, &after)
+	if err != nil {
+		return err
+	}
+	if b.Time.IsZero() || before != nil && b.Time.Before(*before) || after != nil && b.Time.After(*after) {
+		return repute.Conflict("block %d is of %s by its header, which is not between its stored neighbours", b.Number, b.Time.UTC().Format(time.RFC3339))
+	}
+	return nil
 }

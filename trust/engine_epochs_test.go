@@ -1,6 +1,7 @@
 package trust_test
 
 import (
+	"errors"
 	"testing"
 	"time"
 
@@ -39,6 +40,13 @@ func TestHeaderOfAnEpochComesLate(t *testing.T) {
 	first := settle(t, db, 9, 70)
 	if first.Block.Number == 70 {
 		t.Skip("the engine was faster than the forgetting")
+	}
+	for _, lie := range []time.Time{{}, time.Unix(1, 0), l.blocks[74].Time.Add(time.Second)} {
+		b := l.blocks[69].Block
+		b.Time = lie
+		if err := db.KeepHeader(t.Context(), 9, store.Lease{}, b); !errors.Is(err, repute.ErrConflict) {
+			t.Errorf("a header of %v: %v", lie, err)
+		}
 	}
 	ok(t, db.KeepHeader(t.Context(), 9, store.Lease{}, l.blocks[69].Block))
 	await(t, "another run", func() bool {
