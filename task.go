@@ -18,8 +18,10 @@ type Task struct {
 	Key, By string
 	Status  TaskStatus
 	Run     string // the run of the whole task
-	Created time.Time
-	Updated time.Time
+	// Awaiting is AwaitingApproval while a person must decide, Error why the run failed; else empty.
+	Awaiting, Error string
+	Created         time.Time
+	Updated         time.Time
 }
 
 // TaskStatus is where a task is (OpenFi agent standard, statuses).

@@ -2,8 +2,11 @@ package policy
 
 import (
 	"fmt"
+	"maps"
 	"math/big"
+	"slices"
 	"strconv"
+	"strings"
 
 	"repute"
 )
@@ -140,10 +143,19 @@ func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 	}
 	for _, g := range t.Gates {
 		if !a.Gates[g] {
-			out = append(out, Reason{ID: "trust.gates." + g, Effect: Deny, Text: "the agent does not pass the gate " + strconv.Quote(g), Have: "false", Need: "true"})
+			out = append(out, Reason{ID: "trust.gates." + g, Effect: Deny, Text: a.failsGate(g), Have: "false", Need: "true"})
 		}
 	}
 	return out
+}
+
+// failsGate tells a gate that the agent does not pass from one that scores do not have: a
+// slip of the pen must not read like a bad agent.
+func (a Agent) failsGate(name string) string {
+	if _, known := a.Gates[name]; known || len(a.Gates) == 0 {
+		return "the agent does not pass the gate " + strconv.Quote(name)
+	}
+	return fmt.Sprintf("there is no gate %q: scores have %s", name, strings.Join(slices.Sorted(maps.Keys(a.Gates)), ", "))
 }
 
 func number(v float64) string { return strconv.FormatFloat(v, 'g', -1, 64) }

@@ -160,6 +160,10 @@ trust:
 	want(t, gate("1000000", policy.Threshold{}, nil), policy.Deny, "trust.requireValidation", "trust.minReputation", "trust.gates.validator")
 	want(t, gate("0", policy.Threshold{MinTier: 4, RequireIdentity: true}, func(a *policy.Agent) { a.IdentityExists, a.Trust01 = false, .4 }),
 		policy.Deny, "trust.requireIdentity", "trust.minTrustScore", "trust.minTier")
+	slip := gate("0", policy.Threshold{Gates: []string{"servcie"}}, nil)
+	if want(t, slip, policy.Deny, "trust.gates.servcie"); !strings.Contains(slip.Reasons[0].Text, "there is no gate \"servcie\": scores have service") {
+		t.Errorf("a gate that there is none of: %s", slip.Reasons[0].Text)
+	}
 	unrated := func(a *policy.Agent) { *a = policy.Agent{IdentityExists: true, Trust01: 1, Status: "unrated"} }
 	want(t, gate("0", policy.Threshold{}, unrated), policy.Allow) // nothing asks for reputation
 	want(t, gate("1000", policy.Threshold{}, unrated), policy.Deny, "trust.unrated")

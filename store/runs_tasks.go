@@ -73,10 +73,11 @@ func mustJSON(v any) json.RawMessage {
 }
 
 const selectTask = `select t.id, t.goal, t.input, t.coordinator, t.terms, coalesce(t.key, ''), t.asked_by, t.status,
-	(select id from runs r where r.task_id = t.id and r.parent_id is null), t.created_at, t.updated_at from tasks t `
+	coalesce(r.id, ''), coalesce(r.awaiting, ''), coalesce(r.error, ''), t.created_at, t.updated_at
+	from tasks t left join runs r on r.task_id = t.id and r.parent_id is null `
 
 func scanTask(row pgx.CollectableRow) (t repute.Task, err error) {
-	err = row.Scan(&t.ID, &t.Goal, &t.Input, &t.Coordinator, &t.Terms, &t.Key, &t.By, &t.Status, &t.Run, &t.Created, &t.Updated)
+	err = row.Scan(&t.ID, &t.Goal, &t.Input, &t.Coordinator, &t.Terms, &t.Key, &t.By, &t.Status, &t.Run, &t.Awaiting, &t.Error, &t.Created, &t.Updated)
 	t.Created, t.Updated = t.Created.UTC(), t.Updated.UTC()
 	return t, err
 }
@@ -103,6 +104,7 @@ func (db *DB) oneTask(ctx context.Context, where string, arg any) (repute.Task, 
 type TaskFilter struct {
 	Status      repute.TaskStatus
 	Coordinator string
+	Awaiting    bool // those alone about which a person must decide
 	// Before lists tasks after that one in the list; zero: from the newest on.
 	Before   time.Time
 	BeforeID string
@@ -112,7 +114,8 @@ type TaskFilter struct {
 func (db *DB) Tasks(ctx context.Context, f TaskFilter, most int) ([]repute.Task, error) {
 	rows, err := db.readers.Query(ctx, selectTask+`
 		where $1 in ('', t.status) and $2 in ('', t.coordinator) and ($3::timestamptz is null or (t.created_at, t.id) < ($3, $4))
-		order by t.created_at desc, t.id desc limit $5`, string(f.Status), f.Coordinator, maybeTime(f.Before), f.BeforeID, most)
+			and (not $6 or r.awaiting <> '')
+		order by t.created_at desc, t.id desc limit $5`, string(f.Status), f.Coordinator, maybeTime(f.Before), f.BeforeID, most, f.Awaiting)
 	if err != nil {
 		return nil, failed("list tasks", err)
 	}

@@ -38,6 +38,8 @@ type Registration struct {
 	Slug    string `json:"slug" doc:"as the agent itself says"`
 	URL     string `json:"url" doc:"where it speaks the protocol of agents"`
 	AgentID string `json:"agentId,omitempty" doc:"its onchain identity: eip155:chain:registry:id or chain:id"`
+	// Proof is not needed in development, nor where the URL's domain proves the identity.
+	Proof *IdentityProof `json:"proof,omitempty" doc:"that the program speaks for the identity; not needed where the URL is of a domain that the agent's file names and that names the agent"`
 }
 
 // Removed says which agent is forgotten.
@@ -147,6 +149,11 @@ func (c *Control) Register(ctx context.Context, r Registration) (a Agent, isNew 
 func (c *Control) ask(ctx context.Context, r Registration) (m repute.Module, err error) {
 	if m.Agent, err = c.identity(ctx, r.AgentID); err != nil {
 		return m, err
+	}
+	if m.Agent != nil && !c.o.Lenient {
+		if err := c.proven(ctx, r, *m.Agent); err != nil {
+			return m, err
+		}
 	}
 	if c.o.Agents == nil {
 		return m, repute.Invalid("url", "no agents elsewhere are taken here", "an agent of the program")

@@ -113,6 +113,13 @@ func TestPeopleDecide(t *testing.T) {
 	h := newHouse(t, nil, worker{slug: "plain"})
 	dear := h.submit(`{"goal":"dear one"}`)
 	h.waits(dear.RunID, "run waits", awaits)
+	var waiting control.TaskList
+	if h.into(h.call(http.MethodGet, "/v1/tasks?awaiting=approval", ""), http.StatusOK, &waiting); len(waiting.Tasks) != 1 || waiting.Tasks[0].Awaiting != repute.AwaitingApproval {
+		t.Errorf("tasks that wait: %+v", waiting.Tasks)
+	}
+	if r := h.call(http.MethodGet, "/v1/tasks?awaiting=rain", ""); r.status != http.StatusBadRequest {
+		t.Errorf("tasks that wait for rain: %d", r.status)
+	}
 	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"reason":"?"}`); r.status != http.StatusBadRequest {
 		t.Errorf("neither yes nor no: %d", r.status)
 	}
@@ -120,6 +127,9 @@ func TestPeopleDecide(t *testing.T) {
 		t.Fatalf("approval: %d %s", r.status, r.body)
 	}
 	run := h.ended(dear)
+	if h.into(h.call(http.MethodGet, "/v1/tasks?awaiting=approval", ""), http.StatusOK, &waiting); len(waiting.Tasks) != 0 {
+		t.Errorf("tasks that still wait: %+v", waiting.Tasks)
+	}
 	if len(run.Approvals) != 1 || run.Approvals[0].By != "ann" || run.Approvals[0].Reason != "fine" || run.Status != repute.RunCompleted {
 		t.Errorf("run %s, approvals %+v", run.Status, run.Approvals)
 	}
@@ -130,7 +140,7 @@ func TestPeopleDecide(t *testing.T) {
 	h.waits(other.RunID, "run waits", awaits)
 	var task control.Task
 	h.into(h.ann(http.MethodPost, "/v1/tasks/"+other.ID+"/cancel", `{"reason":"changed my mind"}`), http.StatusOK, &task)
-	if task.Status != repute.TaskCancelled || len(task.Runs) != 1 || !strings.Contains(task.Runs[0].Error, "by ann: changed my mind") {
+	if task.Status != repute.TaskCancelled || len(task.Runs) != 1 || !strings.Contains(task.Runs[0].Error, "by ann: changed my mind") || task.Error != task.Runs[0].Error {
 		t.Errorf("cancelled task %+v", task)
 	}
 	h.into(h.ann(http.MethodPost, "/v1/tasks/"+other.ID+"/retry", `{"from":"discover"}`), http.StatusOK, &task)

@@ -44,6 +44,8 @@ type Task struct {
 	Coordinator string            `json:"coordinatorSlug"`
 	Status      repute.TaskStatus `json:"status" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
 	RunID       string            `json:"runId" doc:"the run of the whole task"`
+	Awaiting    string            `json:"awaiting,omitempty" doc:"awaiting_approval while a person must decide: POST /v1/runs/{id}/approval, with runId or the run in runs that waits"`
+	Error       string            `json:"error,omitempty" doc:"why the run of the whole task failed"`
 	Terms
 	AskedBy string    `json:"askedBy"`
 	Created time.Time `json:"createdAt"`
@@ -83,6 +85,7 @@ type RetryFrom struct {
 type tasksInput struct {
 	Status      string `query:"status"`
 	Coordinator string `query:"coordinator" doc:"slug"`
+	Awaiting    string `query:"awaiting" doc:"approval: those about which a person must decide"`
 	Limit       string `query:"limit" doc:"1 to 200, 50 when absent"`
 	Cursor      string `query:"cursor" doc:"nextCursor of the page before"`
 }
@@ -175,6 +178,9 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskLi
 	f := store.TaskFilter{Status: repute.TaskStatus(in.Status), Coordinator: in.Coordinator}
 	if in.Status != "" && !slices.Contains(taskStatuses(), f.Status) {
 		return nil, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status), fmt.Sprintf("one of %v", taskStatuses()))
+	}
+	if f.Awaiting = in.Awaiting == "approval"; in.Awaiting != "" && !f.Awaiting {
+		return nil, repute.Invalid("awaiting", fmt.Sprintf("%.40q is nothing that tasks wait for", in.Awaiting), "approval")
 	}
 	if err := known("agent", in.Coordinator); err != nil {
 		return nil, err
@@ -277,7 +283,7 @@ func (c *Control) retryTask(ctx context.Context, by string, in *idInput, r Retry
 }
 
 func taskOnWire(t repute.Task) Task {
-	w := Task{ID: t.ID, Goal: t.Goal, Input: t.Input, Coordinator: t.Coordinator, Status: t.Status, RunID: t.Run, AskedBy: t.By, Created: t.Created, Updated: t.Updated}
+	w := Task{ID: t.ID, Goal: t.Goal, Input: t.Input, Coordinator: t.Coordinator, Status: t.Status, RunID: t.Run, Awaiting: t.Awaiting, Error: t.Error, AskedBy: t.By, Created: t.Created, Updated: t.Updated}
 	var terms orchestrator.Terms
 	_ = json.Unmarshal(t.Terms, &terms) // as stored by Submit
 	w.Terms = Terms(terms)

@@ -1,0 +1,109 @@
+package control
+
+import (
+	"context"
+	"crypto/ecdsa"
+	"fmt"
+	"net/url"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/accounts"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+)
+
+// IdentityProof is the consent of an agent's wallet or owner that a program works under
+// the agent's identity: a personal message (EIP-191) with the text of ClaimText.
+type IdentityProof struct {
+	Expires   int64  `json:"expires" doc:"seconds since 1970, at most an hour ahead; part of what is signed"`
+	Signature string `json:"signature" doc:"65 bytes in hex: a personal message (EIP-191) signed by the agent's wallet or owner"`
+}
+
+// maxConsent is how far ahead an IdentityProof may expire.
+const maxConsent = time.Hour
+
+// ClaimText is what the agent's wallet or owner signs, with the expiry in seconds since
+// 1970. The registry is the one that is indexed of the chain.
+func ClaimText(slug, url string, id repute.AgentID, expires int64) string {
+	return fmt.Sprintf("repute: agent %s at %s works as %d:%s\nexpires: %d", slug, url, id.ChainID, id.TokenID.String(), expires)
+}
+
+// proofFix says how an identity is proven.
+const proofFix = "serve it over https at a domain that the agent's registration file names and that names the agent in /.well-known/agent-registration.json, or sign with its wallet's or owner's key (agent run --key-file; docs/agents.md)"
+
+// proven makes sure that whoever registers a program speaks for the identity that it is to
+// work under. repute.ErrInvalid says what is missing.
+func (c *Control) proven(ctx context.Context, r Registration, id repute.AgentID) error {
+	if r.Proof != nil {
+		a, _, err := c.db.Agent(ctx, id, repute.At{Finality: repute.Latest})
+		if err != nil {
+			return err
+		}
+		return r.Proof.check(ClaimText(r.Slug, r.URL, id, r.Proof.Expires), a, time.Now())
+	}
+	proofs, err := c.db.DomainProofs(ctx, id)
+	if err != nil {
+		return err
+	}
+	host := secureHost(r.URL)
+	if host != "" && slices.ContainsFunc(proofs[id], func(p repute.DomainProof) bool { return p.Verdict == repute.DomainProven && p.Domain == host }) {
+		return nil
+	}
+	return repute.Invalid("proof", fmt.Sprintf("is missing: nothing shows that this program speaks for agent %s", id), proofFix)
+}
+
+// secureHost is the domain of an https URL with the usual port, else empty.
+func secureHost(text string) string {
+	u, err := url.Parse(text)
+	if err != nil || u.Scheme != "https" || u.Port() != "" && u.Port() != "443" {
+		return ""
+	}
+	return strings.ToLower(u.Hostname())
+}
+
+// Prove signs that a program works as an agent, with the key of the agent's wallet or owner.
+func Prove(key *ecdsa.PrivateKey, slug, url string, id repute.AgentID, now time.Time) (*IdentityProof, error) {
+	p := &IdentityProof{Expires: now.Add(maxConsent / 4).Unix()}
+	signature, err := crypto.Sign(accounts.TextHash([]byte(ClaimText(slug, url, id, p.Expires))), key)
+	if err != nil {
+		return nil, fmt.Errorf("sign the proof of an identity: %w", err)
+	}
+	p.Signature = hexutil.Encode(signature)
+	return p, nil
+}
+
+// check refuses a consent that is not the agent's, or not for now.
+func (p *IdentityProof) check(text string, a repute.Agent, now time.Time) error {
+	until := time.Unix(p.Expires, 0)
+	if until.Before(now) || until.After(now.Add(maxConsent)) {
+		return repute.Invalid("proof.expires", fmt.Sprintf("%d is past or more than an hour ahead", p.Expires), "seconds since 1970, at most an hour ahead, as signed")
+	}
+	by, err := signerOf(text, p.Signature)
+	if err != nil {
+		return repute.Invalid("proof.signature", err.Error(), "65 bytes in hex")
+	}
+	if by == (common.Address{}) || by != a.Wallet && (by != a.Owner || a.OwnerClaimed) {
+		return repute.Invalid("proof.signature", fmt.Sprintf("is of %s, which is neither wallet nor owner of agent %s", by, a.ID), fmt.Sprintf("sign exactly %q", text))
+	}
+	return nil
+}
+
+func signerOf(text, signature string) (common.Address, error) {
+	b, err := hexutil.Decode(signature)
+	if err != nil || len(b) != crypto.SignatureLength {
+		return common.Address{}, fmt.Errorf("is no signature")
+	}
+	if b[64] >= 27 {
+		b[64] -= 27
+	}
+	key, err := crypto.SigToPub(accounts.TextHash([]byte(text)), b)
+	if err != nil {
+		return common.Address{}, fmt.Errorf("is no signature")
+	}
+	return crypto.PubkeyToAddress(*key), nil
+}
