@@ -48,9 +48,13 @@ func (d *Desk) Cancel(ctx context.Context, task, by, reason string) error {
 	return d.db.CancelTask(ctx, task, by, reason)
 }
 
-// Approve answers what a run waits for. repute.ErrConflict when it waits for nothing.
-func (d *Desk) Approve(ctx context.Context, run string, approved bool, by, reason string) error {
-	return d.db.Approve(ctx, run, store.Approval{Approved: approved, By: by, Reason: reason}, func(tx pgx.Tx, root string) error {
+// Approve answers one of the things that a run waits for, by its subject.
+// repute.ErrConflict when it does not wait for that one.
+func (d *Desk) Approve(ctx context.Context, run, subject string, approved bool, by, reason string) error {
+	if subject == "" {
+		return repute.Invalid("subject", "is missing", "what the answer is about: the run and its events name it")
+	}
+	return d.db.Approve(ctx, run, store.Approval{Subject: subject, Approved: approved, By: by, Reason: reason}, func(tx pgx.Tx, root string) error {
 		return queue(ctx, d.client, tx, root)
 	})
 }

@@ -313,6 +313,15 @@ func (e *Engine) workOn(ctx context.Context, found store.RunWork, lease store.Ru
 	if err := w.load(); err != nil {
 		return nil, err
 	}
+	if w.Run.Awaiting != "" { // beside one that goes on
+		open, err := e.db.Awaited(ctx, found.Run.ID)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range open {
+			w.wait(&ApprovalError{Run: found.Run.ID, Subject: d.Subject})
+		}
+	}
 	module, err := e.db.Module(ctx, found.Run.Agent)
 	if errors.Is(err, repute.ErrNotFound) {
 		return w, nil // discover says so

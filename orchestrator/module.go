@@ -241,6 +241,18 @@ func (t *Tx) selector() string {
 	return fmt.Sprintf("0x%x", t.Data[:4])
 }
 
+// digest names a transaction by all that it is: chain, target, value, data, token and
+// amount.
+func (t *Tx) digest() string {
+	var token common.Address
+	if t.Token != nil {
+		token = *t.Token
+	}
+	value, _ := weiOf(t.Value) // checked before
+	amount, _ := weiOf(t.Amount)
+	return digest(fmt.Append(nil, t.ChainID), t.Target[:], fmt.Append(nil, value), t.Data, token[:], fmt.Append(nil, amount))
+}
+
 // same tells whether executing t is what simulating s showed: target, selector and value.
 func (t *Tx) same(s *Tx) bool {
 	token := func(x *Tx) common.Address {

@@ -24,6 +24,17 @@ func rules(t *testing.T, text string) func() *policy.Policy {
 
 const askFirst = "version: \"1\"\nrules:\n  - {id: ask, when: 'task.goal.startsWith(\"dear\")', effect: require_approval, reason: dear tasks are looked at}\n"
 
+// approve answers the one thing that a run waits for.
+func (h *house) approve(run string, yes bool, why string) {
+	h.t.Helper()
+	open, err := h.db.Awaited(h.t.Context(), run)
+	ok(h.t, err)
+	if len(open) != 1 {
+		h.t.Fatalf("run %s waits for %v", run, open)
+	}
+	ok(h.t, h.desk.Approve(h.t.Context(), run, open[0].Subject, yes, "ann", why))
+}
+
 // A run that needs a person waits without a worker, and goes on or ends by the answer.
 func TestApproval(t *testing.T) {
 	t.Parallel()
@@ -41,11 +52,11 @@ func TestApproval(t *testing.T) {
 	if task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "plain", Goal: "cheap"})); task.Status != repute.TaskCompleted {
 		t.Errorf("with one worker and two waiting runs a task is %s", task.Status)
 	}
-	ok(t, h.desk.Approve(t.Context(), dear.Run, true, "ann", "fine"))
-	if err := h.desk.Approve(t.Context(), dear.Run, true, "ann", "again"); !errors.Is(err, repute.ErrConflict) {
+	ok(t, h.desk.Approve(t.Context(), dear.Run, "policy", true, "ann", "fine"))
+	if err := h.desk.Approve(t.Context(), dear.Run, "policy", true, "ann", "again"); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("a second answer: %v", err)
 	}
-	ok(t, h.desk.Approve(t.Context(), refused.Run, false, "bob", "too dear"))
+	ok(t, h.desk.Approve(t.Context(), refused.Run, "policy", false, "bob", "too dear"))
 	if task, run := h.ended(dear); task.Status != repute.TaskCompleted {
 		t.Errorf("approved task is %s: %s", task.Status, run.Error)
 	}

@@ -72,7 +72,16 @@ func (w *work) checkTrust(ctx context.Context) outcome {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	w.verdict = v
-	return w.ruled(ctx, "trust", v.Policy, v.Decision, v, v)
+	return w.ruled(ctx, "trust"+w.whom(&v), v.Policy, v.Decision, v, v)
+}
+
+// whom names the agent that a person is asked about, so that the answer holds for no other
+// one that takes its slug: its address and identity. It is empty where nobody is asked.
+func (w *work) whom(v *Verdict) string {
+	if v.Decision.Effect != policy.RequireApproval {
+		return ""
+	}
+	return " " + digest([]byte(w.module.URL), []byte(v.Agent.ID))[:16]
 }
 
 // ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
@@ -83,7 +92,7 @@ func (w *work) ruled(ctx context.Context, subject string, by common.Hash, d poli
 	case policy.Deny:
 		o.status, o.decisions = repute.PhaseRejected, []store.Decision{stored}
 	case policy.RequireApproval:
-		err := w.approved(ctx, stored, d)
+		err := w.approved(ctx, stored, d, nil)
 		var denied *DeniedError
 		switch {
 		case errors.As(err, &denied):
@@ -232,10 +241,11 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 	var r executed
 	if !again.same(&w.verdict) {
 		r.Regate = &again
-		o = w.ruled(ctx, w.verdict.subject(&again), again.Policy, again.Decision, again, r)
+		o = w.ruled(ctx, w.verdict.subject(&again)+w.whom(&again), again.Policy, again.Decision, again, r)
 		if o.status != "" || o.waits != nil || o.err != nil {
 			return o
 		}
+		w.verdict = again // rules about calls see the agent of now
 	}
 	started := time.Now().UTC()
 	r.Execution, err = with(ctx, w, repute.PhaseExecute, func(ctx context.Context, c *Context) (Execution, error) {

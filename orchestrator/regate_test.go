@@ -79,7 +79,7 @@ func TestTrustIsCheckedAgainBeforeExecute(t *testing.T) {
 				if n := ran.Load(); n != 0 {
 					t.Errorf("%d steps were done while the run waits", n)
 				}
-				ok(t, h.desk.Approve(t.Context(), task.Run, yes, "ann", "looked at it"))
+				h.approve(task.Run, yes, "looked at it")
 			}
 			task, run := h.ended(task)
 			if task.Status != c.task || ran.Load() != c.ran {
@@ -151,7 +151,7 @@ func TestTrustOfSubAgents(t *testing.T) {
 				if i := slices.IndexFunc(runs, func(r repute.Run) bool { return r.Agent == slug }); i < 0 || ran.Load() != 0 {
 					t.Fatalf("%d steps done, runs %+v", ran.Load(), runs)
 				} else {
-					ok(t, h.desk.Approve(t.Context(), runs[i].ID, true, "ann", "fine"))
+					h.approve(runs[i].ID, true, "fine")
 				}
 			}
 			task, run := h.ended(task)

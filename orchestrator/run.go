@@ -42,7 +42,7 @@ type work struct {
 	manifest string // digest at the beginning
 
 	mu           sync.Mutex
-	waiting      *ApprovalError
+	waiting      []*ApprovalError // all that persons must decide
 	fenced       error
 	wasCancelled bool // of a root run
 }
@@ -80,15 +80,30 @@ func (w *work) root() *work {
 func (w *work) wait(e *ApprovalError) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.waiting == nil {
-		w.waiting = e
-	}
+	w.waiting = append(w.waiting, e)
 }
 
 func (w *work) waits() *ApprovalError {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	return w.waiting
+	if len(w.waiting) == 0 {
+		return nil
+	}
+	return w.waiting[0]
+}
+
+// asks are the events that tell of each thing that waits for a person.
+func (w *work) asks() (out []repute.RunEvent) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	for _, a := range w.waiting {
+		about := map[string]any{"run": a.Run, "subject": a.Subject, "reasons": a.Reasons}
+		if a.Tx != nil {
+			about["transaction"] = a.Tx
+		}
+		out = append(out, repute.RunEvent{Run: w.Run.ID, Kind: "approval.requested", Data: mustJSON(about)})
+	}
+	return out
 }
 
 // load takes over what is stored of earlier phases.
@@ -178,10 +193,16 @@ func (w *work) interrupted(ctx context.Context, err error) error {
 		root.mu.Lock()
 		root.wasCancelled = true
 		root.mu.Unlock()
-	case errors.Is(err, errRuntime):
+	case errors.Is(err, errRuntime) && !lasting(err):
 		return err
 	}
 	return nil
+}
+
+// lasting tells whether an error comes back however often the phase is done again: it
+// fails the phase.
+func lasting(err error) bool {
+	return errors.Is(err, repute.ErrInvalid) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrConflict)
 }
 
 // cutOff tells whether a context ended by what is no fault of the run: neither its budget
@@ -326,7 +347,7 @@ func (w *work) outcomeOf(row repute.RunPhase, o outcome) store.PhaseOutcome {
 	}
 	out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "phase.finished", Data: mustJSON(event)})
 	if out.Awaiting != "" {
-		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "approval.requested", Data: mustJSON(map[string]any{"subject": o.waits.Subject, "reasons": o.waits.Reasons})})
+		out.Events = append(out.Events, w.asks()...)
 	}
 	if out.Ended {
 		out.Events = append(out.Events, repute.RunEvent{Run: w.Run.ID, Kind: "run.finished", Data: mustJSON(map[string]any{"status": out.Status, "task": out.Task, "attempt": w.Run.Attempt, "error": w.Run.Error})})

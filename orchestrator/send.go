@@ -17,8 +17,10 @@ import (
 
 // ApprovalError says that a person must decide before the run goes on.
 type ApprovalError struct {
-	Subject string
+	Run     string // that waits
+	Subject string // what the answer must name
 	Reasons []policy.Reason
+	Tx      *Tx // the transaction that is asked about, if it is one
 }
 
 // Error names the first reason.
@@ -108,16 +110,9 @@ func (w *work) transact(ctx context.Context, step, key string, tx Tx) (Sent, err
 	if before, known, err := w.e.db.KnownCall(ctx, r); err != nil || known {
 		return w.resume(ctx, before, tx, err)
 	}
-	simulated, err := w.simulate(ctx, tx)
+	simulated, decision, err := w.judged(ctx, step, key, &tx)
 	if err != nil {
 		return Sent{}, err
-	}
-	decision, err := w.allows(ctx, step+"/"+key, &tx)
-	if err != nil {
-		return Sent{}, err
-	}
-	if !simulated.OK {
-		return Sent{}, refuse("simulation", "the transaction would fail: %s", simulated.Reason)
 	}
 	r.Request = mustJSON(charged{tx, simulated.FeeWei})
 	journaled, known, err := w.e.db.BeginCall(ctx, w.lease, r, store.Charge{Writes: 1, GasWei: simulated.FeeWei}, decision)
@@ -125,6 +120,20 @@ func (w *work) transact(ctx context.Context, step, key string, tx Tx) (Sent, err
 		return w.resume(ctx, journaled, tx, w.lost(err))
 	}
 	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, simulated.FeeWei), simulated.FeeWei)
+}
+
+// judged simulates a transaction and asks the policy, and whoever must approve it.
+func (w *work) judged(ctx context.Context, step, key string, tx *Tx) (s Simulation, d store.Decision, err error) {
+	if s, err = w.simulate(ctx, *tx); err != nil {
+		return s, d, err
+	}
+	if d, err = w.allows(ctx, step+"/"+key+" "+tx.digest(), tx); err != nil {
+		return s, d, err
+	}
+	if !s.OK {
+		return s, d, refuse("simulation", "the transaction would fail: %s", s.Reason)
+	}
+	return s, d, nil
 }
 
 // resume goes on with a transaction that was journaled before; err is why it could not be
@@ -140,7 +149,24 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx Tx, err 
 	if journaled.Done {
 		return out, errors.Join(json.Unmarshal(journaled.Result, &out), replayed(journaled.Error))
 	}
-	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, before.ChargedWei), before.ChargedWei)
+	intent := w.intent(&journaled, tx, before.ChargedWei)
+	if err := w.stillAllowed(ctx, &journaled, &tx, intent.ID); err != nil {
+		return out, err
+	}
+	return w.broadcast(ctx, journaled.ID, intent, before.ChargedWei)
+}
+
+// stillAllowed judges a journaled transaction anew where nothing was signed for it: what
+// was allowed then may be refused now. What is signed goes on, since it may be on its way.
+func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *Tx, intent string) error {
+	if _, err := w.e.db.Intent(ctx, intent); !errors.Is(err, repute.ErrNotFound) {
+		return err
+	}
+	_, decision, err := w.judged(ctx, journaled.Step, journaled.Key, tx)
+	if err != nil {
+		return err
+	}
+	return w.lost(w.e.db.AddDecision(ctx, w.lease, w.Run.ID, decision))
 }
 
 // intent is what is sent for a journaled call.
@@ -222,11 +248,12 @@ func (w *work) allows(ctx context.Context, subject string, tx *Tx) (store.Decisi
 	case policy.Deny:
 		return stored, errors.Join(&DeniedError{d.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
 	}
-	return stored, w.approved(ctx, stored, d)
+	return stored, w.approved(ctx, stored, d, tx)
 }
 
 // approved is nil once a person has approved; until then the run waits.
-func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Decision) error {
+// tx is what it is about, if it is a transaction.
+func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Decision, tx *Tx) error {
 	given, err := w.e.db.Approvals(ctx, w.Run.ID, w.Run.Attempt)
 	if err != nil {
 		return err
@@ -238,7 +265,7 @@ func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Dec
 	case known:
 		return &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny, Text: fmt.Sprintf("%s refused: %s", a.By, a.Reason)}}}
 	}
-	waits := &ApprovalError{stored.Subject, d.Reasons}
+	waits := &ApprovalError{w.Run.ID, stored.Subject, d.Reasons, tx}
 	if err := w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored); err != nil {
 		return w.lost(err)
 	}

@@ -93,8 +93,8 @@ type Approval struct {
 	At       time.Time
 }
 
-// Approve answers what a run waits for, and queues its task by queue in the same
-// transaction. repute.ErrConflict when it waits for nothing.
+// Approve answers what a run waits for, the subject of a, and queues its task by queue in the same
+// transaction. repute.ErrConflict when it waits for nothing, or not for that.
 func (db *DB) Approve(ctx context.Context, run string, a Approval, queue func(tx pgx.Tx, root string) error) error {
 	return db.inTx(ctx, pgx.TxOptions{}, "approve run", func(tx pgx.Tx) error {
 		var root, awaiting string
@@ -110,8 +110,8 @@ func (db *DB) Approve(ctx context.Context, run string, a Approval, queue func(tx
 		if awaiting == "" {
 			return repute.Conflict("run %s waits for nobody", run)
 		}
-		subject, err := awaitedSubject(ctx, tx, run, attempt)
-		if err != nil {
+		subject := cleanText(a.Subject)
+		if err := isAwaited(ctx, tx, run, subject, attempt); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `
@@ -132,16 +132,37 @@ func (db *DB) Approve(ctx context.Context, run string, a Approval, queue func(tx
 	})
 }
 
-// awaitedSubject is what the newest decision of a run left to a person.
-func awaitedSubject(ctx context.Context, tx pgx.Tx, run string, attempt int) (subject string, err error) {
-	err = tx.QueryRow(ctx, `
-		select subject from run_decisions d where run_id = $1 and attempt = $2 and effect = 'require_approval'
-		and not exists (select from run_approvals a where (a.run_id, a.attempt, a.subject) = (d.run_id, d.attempt, d.subject))
-		order by id desc limit 1`, run, attempt).Scan(&subject)
-	if errors.Is(err, pgx.ErrNoRows) {
-		err = repute.Conflict("run %s waits for nobody", run)
+// isAwaited is repute.ErrConflict where no decision of a run left the subject to a person
+// who has not answered yet.
+func isAwaited(ctx context.Context, tx pgx.Tx, run, subject string, attempt int) error {
+	var open bool
+	err := tx.QueryRow(ctx, `
+		select exists (select from run_decisions where run_id = $1 and attempt = $2 and subject = $3 and effect = 'require_approval')
+		and not exists (select from run_approvals where run_id = $1 and attempt = $2 and subject = $3)`, run, attempt, subject).Scan(&open)
+	if err == nil && !open {
+		err = repute.Conflict("run %s does not wait for an answer about %q", run, subject)
 	}
-	return subject, err
+	return err
+}
+
+// Awaited is what a waiting run's attempt left to people who have not answered, by subject;
+// none when the run does not wait.
+func (db *DB) Awaited(ctx context.Context, run string) ([]Decision, error) {
+	rows, err := db.pool.Query(ctx, `
+		select distinct on (d.subject) d.subject, d.effect, d.reasons, d.policy, d.input from run_decisions d join runs r on r.id = d.run_id and r.attempt = d.attempt
+		where d.run_id = $1 and r.awaiting <> '' and d.effect = 'require_approval'
+		and not exists (select from run_approvals a where (a.run_id, a.attempt, a.subject) = (d.run_id, d.attempt, d.subject))
+		order by d.subject, d.id desc`, cleanText(run))
+	if err != nil {
+		return nil, failed("read awaited", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Decision, err error) {
+		var hash []byte
+		err = row.Scan(&d.Subject, &d.Effect, &d.Reasons, &hash, &d.Input)
+		copy(d.Policy[:], hash)
+		return d, err
+	})
+	return list, failed("read awaited", err)
 }
 
 // Approvals are what people decided about a run's attempt, by subject.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -155,7 +156,7 @@ func (p *program) taskCancelCommand(by *string) *cobra.Command {
 }
 
 func (p *program) taskApproveCommand(by *string) *cobra.Command {
-	var reason string
+	var reason, subject string
 	var deny bool
 	cmd := &cobra.Command{
 		Use:   "approve TASK|RUN",
@@ -169,13 +170,40 @@ func (p *program) taskApproveCommand(by *string) *cobra.Command {
 				} else if len(runs) > 0 {
 					run = waitingOf(runs)
 				}
-				return desk.Approve(cmd.Context(), run, !deny, *by, reason)
+				subject, err := awaitedOf(cmd.Context(), db, run, subject)
+				if err != nil {
+					return err
+				}
+				return desk.Approve(cmd.Context(), run, subject, !deny, *by, reason)
 			})
 		},
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	cmd.Flags().BoolVar(&deny, "deny", false, "no instead of yes")
+	cmd.Flags().StringVar(&subject, "subject", "", "what the answer is about, where the run waits for several")
 	return cmd
+}
+
+// awaitedOf is the subject of an answer: the named one, else the only one that there is.
+func awaitedOf(ctx context.Context, db *store.DB, run, subject string) (string, error) {
+	if subject != "" {
+		return subject, nil
+	}
+	open, err := db.Awaited(ctx, run)
+	if err != nil {
+		return "", err
+	}
+	var subjects []string
+	for _, d := range open {
+		subjects = append(subjects, d.Subject)
+	}
+	switch len(subjects) {
+	case 0:
+		return "", repute.Conflict("run %s waits for nobody", run)
+	case 1:
+		return subjects[0], nil
+	}
+	return "", repute.Invalid("subject", "is missing", "--subject with one of: "+strings.Join(subjects, ", "))
 }
 
 // waitingOf is the run of a task that waits itself: those above it wait with it.

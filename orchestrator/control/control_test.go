@@ -120,10 +120,10 @@ func TestPeopleDecide(t *testing.T) {
 	if r := h.call(http.MethodGet, "/v1/tasks?awaiting=rain", ""); r.status != http.StatusBadRequest {
 		t.Errorf("tasks that wait for rain: %d", r.status)
 	}
-	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"reason":"?"}`); r.status != http.StatusBadRequest {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","reason":"?"}`); r.status != http.StatusBadRequest {
 		t.Errorf("neither yes nor no: %d", r.status)
 	}
-	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"approved":true,"reason":"fine"}`); r.status != http.StatusOK {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","approved":true,"reason":"fine"}`); r.status != http.StatusOK {
 		t.Fatalf("approval: %d %s", r.status, r.body)
 	}
 	run := h.ended(dear)
@@ -133,7 +133,7 @@ func TestPeopleDecide(t *testing.T) {
 	if len(run.Approvals) != 1 || run.Approvals[0].By != "ann" || run.Approvals[0].Reason != "fine" || run.Status != repute.RunCompleted {
 		t.Errorf("run %s, approvals %+v", run.Status, run.Approvals)
 	}
-	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"approved":true}`); r.status != http.StatusConflict {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","approved":true}`); r.status != http.StatusConflict {
 		t.Errorf("a second answer: %d", r.status)
 	}
 	other := h.submit(`{"goal":"dear two"}`)
@@ -219,8 +219,8 @@ func TestHostileInput(t *testing.T) {
 		{"GET /v1/runs/none/events", ``, 404, "run"},
 		{"GET /v1/runs/none/receipts?cursor=-1", ``, 400, "cursor"},
 		{"GET /v1/runs/none/gate:verify", ``, 404, "run"},
-		{"POST /v1/runs/none/approval", `{"approved":true}`, 404, "run"},
-		{"POST /v1/runs/none/approval", `{"approved":"yes"}`, 400, "approved"},
+		{"POST /v1/runs/none/approval", `{"subject":"policy","approved":true}`, 404, "run"},
+		{"POST /v1/runs/none/approval", `{"subject":"policy","approved":"yes"}`, 400, "approved"},
 		{"POST /v1/tasks/none/cancel", `{"reason":"` + long + `"}`, 400, "reason"},
 		{"POST /v1/tasks/none/cancel", ``, 404, "task"},
 		{"POST /v1/tasks/none/retry", `{"from":"record"}`, 400, "from"},

@@ -107,7 +107,7 @@ func TestLogOnlyGrows(t *testing.T) {
 	h := newHouse(t, nil, worker{slug: "plain"})
 	task := h.submit(`{"goal":"dear one"}`)
 	h.waits(task.RunID, "run waits", awaits)
-	if r := h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval", `{"approved":false,"reason":"no"}`); r.status != http.StatusOK {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval", `{"subject":"policy","approved":false,"reason":"no"}`); r.status != http.StatusOK {
 		t.Fatalf("refusal: %d", r.status)
 	}
 	h.ended(task)
@@ -116,7 +116,7 @@ func TestLogOnlyGrows(t *testing.T) {
 		t.Fatalf("retry: %d %s", r.status, r.body)
 	}
 	h.waits(task.RunID, "second attempt waits", func(r control.Run) bool { return awaits(r) && r.Attempt == 2 })
-	if r := h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval", `{"approved":true}`); r.status != http.StatusOK {
+	if r := h.ann(http.MethodPost, "/v1/runs/"+task.RunID+"/approval", `{"subject":"policy","approved":true}`); r.status != http.StatusOK {
 		t.Fatalf("approval: %d", r.status)
 	}
 	h.ended(task)

@@ -31,6 +31,7 @@ type Run struct {
 	Steps      []Step           `json:"steps"`
 	Decisions  []PolicyDecision `json:"decisions"`
 	Approvals  []Approval       `json:"approvals" doc:"of the present attempt"`
+	Awaited    []Awaited        `json:"awaited" doc:"what waits for a person's answer"`
 	Treasury   []TreasuryEvent  `json:"treasuryEvents" doc:"what treasuries say of the run"`
 	CreatedAt  time.Time        `json:"createdAt"`
 	StartedAt  *time.Time       `json:"startedAt,omitempty"`
@@ -85,8 +86,15 @@ type Approval struct {
 	At       time.Time `json:"at"`
 }
 
+// Awaited is what a run leaves to a person.
+type Awaited struct {
+	Subject string          `json:"subject" doc:"the answer names it"`
+	Reasons json.RawMessage `json:"reasons"`
+}
+
 // ApprovalAnswer answers what a run waits for.
 type ApprovalAnswer struct {
+	Subject  string `json:"subject" doc:"what the answer is about, one of the run's awaited"`
 	Approved *bool  `json:"approved" doc:"must be given: silence is neither"`
 	Reason   string `json:"reason,omitempty"`
 }
@@ -142,7 +150,15 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	if w.Treasury, err = c.eventsOf(ctx, w.ID); err != nil {
 		return w, err
 	}
-	return w, c.addDecisions(ctx, &w)
+	if err := c.addDecisions(ctx, &w); err != nil {
+		return w, err
+	}
+	open, err := c.db.Awaited(ctx, w.ID)
+	w.Awaited = []Awaited{}
+	for _, d := range open {
+		w.Awaited = append(w.Awaited, Awaited{d.Subject, d.Reasons})
+	}
+	return w, err
 }
 
 func runOnWire(r repute.Run) Run {
@@ -289,13 +305,15 @@ func (c *Control) approveRun(ctx context.Context, by string, in *idInput, a Appr
 	switch err := checkReason(a.Reason); {
 	case err != nil:
 		return nil, err
+	case a.Subject == "":
+		return nil, repute.Invalid("subject", "is missing", "one of the run's awaited")
 	case a.Approved == nil:
 		return nil, repute.Invalid("approved", "is missing", "true or false")
 	}
 	if err := known("run", in.ID); err != nil {
 		return nil, err
 	}
-	if err := c.desk.Approve(ctx, in.ID, *a.Approved, by, a.Reason); err != nil {
+	if err := c.desk.Approve(ctx, in.ID, a.Subject, *a.Approved, by, a.Reason); err != nil {
 		return nil, err
 	}
 	return c.getRun(ctx, in)

@@ -174,7 +174,7 @@ func TestApprovalByTheWrongKey(t *testing.T) {
 	h.waits(dear.RunID, "run waits", awaits)
 	for what, header := range map[string][]string{"none": nil, "another": {"Authorization", "Bearer another-token-that-is-long"},
 		"in X-API-Key": {"X-API-Key", "another-token-that-is-long"}, "as basic": {"Authorization", "Basic " + annsToken}} {
-		if r := h.call(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"approved":true}`, header...); r.status != http.StatusUnauthorized {
+		if r := h.call(http.MethodPost, "/v1/runs/"+dear.RunID+"/approval", `{"subject":"policy","approved":true}`, header...); r.status != http.StatusUnauthorized {
 			t.Errorf("%s: %d %s", what, r.status, r.body)
 		}
 	}
