@@ -217,14 +217,15 @@ func scanCall(row pgx.CollectableRow) (r repute.Receipt, err error) {
 	return r, err
 }
 
-// addEvents numbers events after those of the root run, whose row it locks.
+// addEvents numbers events after those of the root run, whose row it locks. Zero bytes, which
+// no text that is taken out of their data could hold, are replaced.
 func addEvents(ctx context.Context, tx pgx.Tx, l RunLease, events []repute.RunEvent) error {
 	if len(events) == 0 {
 		return nil
 	}
 	runs, kinds, data := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
 	for i, e := range events {
-		runs[i], kinds[i], data[i] = e.Run, e.Kind, string(orNull(e.Data))
+		runs[i], kinds[i], data[i] = e.Run, e.Kind, string(escapeNUL(orNull(e.Data)))
 	}
 	tag, err := tx.Exec(ctx, `
 		with r as (update runs set events = events + $2 where id = $1 returning events - $2 as last)
