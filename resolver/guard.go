@@ -1,6 +1,7 @@
 package resolver
 
 import (
+	"cmp"
 	"context"
 	"crypto/tls"
 	"crypto/x509"
@@ -43,6 +44,8 @@ type GuardOptions struct {
 	RootCAs *x509.CertPool
 	// Resolver replaces the pure Go resolver.
 	Resolver *net.Resolver
+	// HeaderTimeout is how long a host may take until its answer begins; 10 s when 0.
+	HeaderTimeout time.Duration
 }
 
 // Guard decides which URLs may be requested and which addresses may be dialled.
@@ -91,7 +94,7 @@ func (g *Guard) newTransport(o GuardOptions) *http.Transport {
 		},
 		TLSClientConfig:        &tls.Config{MinVersion: tls.VersionTLS12, RootCAs: o.RootCAs},
 		TLSHandshakeTimeout:    tlsTimeout,
-		ResponseHeaderTimeout:  headerTimeout,
+		ResponseHeaderTimeout:  cmp.Or(o.HeaderTimeout, headerTimeout),
 		MaxResponseHeaderBytes: maxHeaderBytes,
 		// A connection idles between two requests to its host, of hundreds of hosts.
 		MaxIdleConns:        1024,

@@ -60,7 +60,7 @@ const policyEvery = 2 * time.Second
 
 // outside is the way to agents elsewhere and for them: public addresses only.
 func (c *config) outside() *http.Client {
-	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: c.AllowHosts, RootCAs: c.roots}).Client(agentTimeout)
+	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: c.AllowHosts, RootCAs: c.roots, HeaderTimeout: agentTimeout}).Client(agentTimeout)
 }
 
 // orchestrate runs tasks until ctx ends.
