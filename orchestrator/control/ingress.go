@@ -2,6 +2,8 @@ package control
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"net/http"
 
@@ -47,7 +49,7 @@ func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r Ing
 		}
 	}
 	if r.Key == "" && in.Key == "" && r.MessageID != "" {
-		r.Key = "chat/" + r.MessageID
+		r.Key = r.message()
 	}
 	task := TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: r.Terms, Key: r.Key}
 	if len(r.Input) == 0 && (r.Channel != "" || r.Sender != "") {
@@ -62,6 +64,12 @@ func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r Ing
 		Receipts: prefix + "/runs/" + t.RunID + "/receipts", Events: prefix + "/runs/" + t.RunID + "/events"})
 	out.Status, out.Location = submitted.Status, submitted.Location
 	return out, nil
+}
+
+// message is the key of a chat's message: numbers of messages are those of their chat.
+func (r *IngressTask) message() string {
+	place := sha256.Sum256(encoded([]string{r.Channel, r.Sender, r.MessageID}))
+	return "chat/" + hex.EncodeToString(place[:])
 }
 
 type receiptInput struct {
