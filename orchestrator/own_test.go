@@ -204,3 +204,12 @@ func TestMayTouch(t *testing.T) {
 		t.Error("a hand over all of its identities is allowed")
 	}
 }
+
+// TestRecordsWithoutLogs lets a transaction prove nothing whose logs were too many to keep.
+func TestRecordsWithoutLogs(t *testing.T) {
+	w := &work{e: &Engine{o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt}}}}, module: repute.Module{Agent: idOf(22)}}
+	receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true, Result: mustJSON(Sent{OK: true})}} // wallet drops logs over 256 KiB
+	if got := w.recordsKept(receipts); got.Passed {
+		t.Errorf("nobody saw the logs, and the check says %+v", got)
+	}
+}

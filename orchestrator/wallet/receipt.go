@@ -20,9 +20,28 @@ import (
 // maxLogs bounds what is kept of a transaction's logs, in bytes of JSON.
 const maxLogs = 256 << 10
 
+// keptLogs are a transaction's logs as JSON. Of too many those of the treasury and the
+// registries alone are kept, which tell what was paid and whose records changed; nil where
+// these are too many too.
+func (c *chain) keptLogs(logs []*types.Log) (json.RawMessage, error) {
+	all, err := json.Marshal(logs)
+	if err != nil {
+		return nil, fmt.Errorf("logs: %w", err)
+	}
+	if len(all) <= maxLogs {
+		return all, nil
+	}
+	ours := append([]common.Address{c.Treasury, c.Registries.Identity, c.Registries.Reputation}, c.Registries.Validations...)
+	few, err := json.Marshal(slices.DeleteFunc(slices.Clone(logs), func(l *types.Log) bool { return !slices.Contains(ours, l.Address) }))
+	if err != nil || len(few) > maxLogs {
+		return nil, err
+	}
+	return few, nil
+}
+
 // mined finds the form of an intent that is in a block, as an endpoint shows it.
 // good tells that it was not reverted. The zero Mining: none is.
-func (e *endpoint) mined(ctx context.Context, in *store.Intent) (m store.Mining, good bool, err error) {
+func (c *chain) mined(ctx context.Context, e *endpoint, in *store.Intent) (m store.Mining, good bool, err error) {
 	for _, a := range slices.Backward(in.Attempts) {
 		r, err := e.receipt(ctx, a.Hash)
 		if err != nil {
@@ -34,9 +53,9 @@ func (e *endpoint) mined(ctx context.Context, in *store.Intent) (m store.Mining,
 		if err := e.believable(ctx, in, &a, r); err != nil {
 			return m, false, err
 		}
-		logs, err := json.Marshal(r.Logs)
-		if err != nil || len(logs) > maxLogs {
-			logs = nil
+		logs, err := c.keptLogs(r.Logs)
+		if err != nil {
+			return m, false, err
 		}
 		return store.Mining{Hash: a.Hash, Block: r.BlockNumber.Uint64(), BlockHash: r.BlockHash, GasUsed: r.GasUsed,
 			Fee: cost(r.GasUsed, r.EffectiveGasPrice), Logs: logs}, r.Status == types.ReceiptStatusSuccessful, nil
@@ -137,11 +156,11 @@ func (c *chain) agreed(ctx context.Context, first *endpoint, in *store.Intent, m
 		if err := e.believable(ctx, in, &in.Attempts[i], r); err != nil {
 			return false, err
 		}
-		logs, err := json.Marshal(r.Logs)
+		logs, err := c.keptLogs(r.Logs)
 		if err != nil {
-			return false, fmt.Errorf("logs of %s: %w", m.Hash, err)
+			return false, err
 		}
-		if r.BlockHash != m.BlockHash || good != (r.Status == types.ReceiptStatusSuccessful) || r.GasUsed != m.GasUsed || len(logs) <= maxLogs && string(logs) != string(m.Logs) {
+		if r.BlockHash != m.BlockHash || good != (r.Status == types.ReceiptStatusSuccessful) || r.GasUsed != m.GasUsed || string(logs) != string(m.Logs) {
 			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, first.host, e.host, repute.ErrUnavailable)
 		}
 		agree++

@@ -206,7 +206,7 @@ func (f *follower) stepAt(ctx context.Context, e *endpoint, in store.Intent) (st
 	if err != nil {
 		return in, err
 	}
-	m, good, err := e.mined(ctx, &in)
+	m, good, err := f.c.mined(ctx, e, &in)
 	switch {
 	case err != nil:
 		return in, err
