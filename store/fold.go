@@ -181,7 +181,7 @@ func (f *fold) apply(r *repute.Record) error {
 		return err
 	}
 	at := point{r.Log.BlockNumber, uint32(r.Log.Index)}
-	a := f.agentOf(r, at)
+	a := f.agentOf(r)
 	reason := f.dispatch(r, a, at)
 	if a == nil {
 		f.wait(nil, at, reason)
@@ -219,7 +219,7 @@ func (f *fold) wait(id *repute.TokenID, at point, reason string) {
 
 // agentOf finds the agent that the record names, nil when none, and notes that
 // it was named.
-func (f *fold) agentOf(r *repute.Record, at point) *foldAgent {
+func (f *fold) agentOf(r *repute.Record) *foldAgent {
 	id, ok := repute.AgentOf(r.Event)
 	if !ok {
 		return nil
