@@ -49,6 +49,10 @@ func parseSwitch(field string, flag Flag) (on bool, err error) {
 // scores are signed: an engine that stands still must not vouch for the past.
 const maxEpochsBehind = 3
 
+// maxUnseen is for how long the chain's head may not have been looked at where scores are
+// signed: an indexer that stands still must not vouch for the present.
+const maxUnseen = 15 * time.Minute
+
 // signedScore signs an agent's newest final score as it was read with the rest of the
 // answer. repute.ErrConflict: no key is configured, there is no final score, or it is too old.
 func (a *API) signedScore(ctx context.Context, score repute.Score, asOf repute.AsOf) (*SignedScore, error) {
@@ -63,10 +67,23 @@ func (a *API) signedScore(ctx context.Context, score repute.Score, asOf repute.A
 	if err != nil {
 		return nil, err
 	}
-	if epoch := run.Boundary / max(run.Epoch, 1); asOf.Block.Number >= run.Boundary+(maxEpochsBehind+1)*epoch && epoch > 0 {
-		return nil, repute.Conflict("scores are behind: the newest final ones are of block %d, and block %d is final; nothing is signed until they follow", run.Boundary, asOf.Block.Number)
+	// A run that was closed since may have made another score: it must still be this one.
+	again, _, err := a.db.ScoreOf(ctx, id, repute.At{Finality: repute.Finalized})
+	if err != nil {
+		return nil, unknownAgent(err)
 	}
-	signed, err := a.signer.Sign(score, time.Now())
+	now := time.Now()
+	switch epoch := run.Boundary / max(run.Epoch, 1); {
+	case again.Run != score.Run || again.Evidence != score.Evidence:
+		return nil, repute.Conflict("scores of chain %d are just being made: ask again", id.ChainID)
+	case epoch == 0 || run.Epoch == 0:
+		return nil, repute.Conflict("no epoch of the chain has ended yet: nothing is signed")
+	case asOf.Block.Number >= run.Boundary+(maxEpochsBehind+1)*epoch:
+		return nil, repute.Conflict("scores are behind: the newest final ones are of block %d, and block %d is final; nothing is signed until they follow", run.Boundary, asOf.Block.Number)
+	case !asOf.HeadSeenAt.IsZero() && now.Sub(asOf.HeadSeenAt) > maxUnseen:
+		return nil, repute.Conflict("the chain's head was last seen at %s: nothing is signed until the indexer follows it again", asOf.HeadSeenAt.UTC().Format(time.RFC3339))
+	}
+	signed, err := a.signer.Sign(score, statement.HoldsAsOf{Number: run.Block.Number, Time: run.Block.Time}, now)
 	if err != nil {
 		return nil, err
 	}

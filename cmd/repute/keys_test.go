@@ -94,11 +94,11 @@ func TestVerifySnapshot(t *testing.T) {
 	}
 	signer := statement.NewSigner(key, time.Hour, time.Time{}, nil)
 	score := repute.Score{Agent: repute.AgentID{ChainID: 8453}, Final: true, Rated: true, Score: -12_500, Block: repute.Block{Number: 9, Time: time.Unix(1, 0)}}
-	signed, err := signer.Sign(score, time.Now())
+	signed, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0)}, time.Now())
 	if err != nil {
 		t.Fatal(err)
 	}
-	old, err := signer.Sign(score, time.Now().Add(-3*time.Hour))
+	old, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0)}, time.Now().Add(-3*time.Hour))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -38,7 +38,7 @@ func (p *program) verifySnapshotCommand() *cobra.Command {
 		Long: `FILE is a reputation answer asked with ?signed=1, or the object signed of one.
 --key names the address that must have signed; --keys the operator's list, which
 /.well-known/repute-keys.json gives. Nothing else is asked of anybody. --agent is the
-agent that the statement must be about; --max-age how old the block of its score may be.
+agent that the statement must be about; --max-age how old the block may be as of which it holds.
 
 Exit codes: 0 the statement is valid now, 1 it is not, 2 wrong usage or input,
 or the keys cannot be read.`,
@@ -73,7 +73,7 @@ or the keys cannot be read.`,
 	cmd.Flags().StringVar(&key, "key", "", "address that must have signed")
 	cmd.Flags().StringVar(&keys, "keys", "", "URL (https, or http of this machine) or file of the operator's list of keys")
 	cmd.Flags().StringVar(&agent, "agent", "", "agent that the statement must be about: CHAIN:TOKEN, or with its registry eip155:CHAIN:REGISTRY:TOKEN")
-	cmd.Flags().DurationVar(&maxAge, "max-age", 0, "how old the block of the score may be, such as 24h; 0 for any age")
+	cmd.Flags().DurationVar(&maxAge, "max-age", 0, "how old the block may be as of which the score holds, such as 24h; 0 for any age")
 	return cmd
 }
 
@@ -259,6 +259,8 @@ type verdict struct {
 	Block      uint64        `json:"block"`
 	BlockHash  string        `json:"blockHash"`
 	BlockTime  time.Time     `json:"blockTime"`
+	HoldsBlock uint64        `json:"holdsBlock"`
+	HoldsTime  time.Time     `json:"holdsTime"`
 	Signer     string        `json:"signer"`
 	IssuedAt   time.Time     `json:"issuedAt"`
 	ExpiresAt  time.Time     `json:"expiresAt"`
@@ -266,6 +268,6 @@ type verdict struct {
 
 func (p *program) printStatement(s statement.Signed) error {
 	return p.printJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: ratedStatus(s), Score: s.Score, Low: s.Low, High: s.High,
-		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Block: s.Block.Number, BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time,
+		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Block: s.Block.Number, BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time, HoldsBlock: s.Holds.Number, HoldsTime: s.Holds.Time,
 		Signer: s.Signer.Hex(), IssuedAt: s.IssuedAt, ExpiresAt: s.ExpiresAt})
 }

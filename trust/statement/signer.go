@@ -49,10 +49,11 @@ func (s *Signer) String() string { return "signer " + s.Address().Hex() }
 // GoString is String.
 func (s *Signer) GoString() string { return s.String() }
 
-// Sign makes and signs the statement of a score. It is issued at the begin of the quarter
-// of its life that now is in, so that who asks again gets the same bytes. Errors are those
+// Sign makes and signs the statement of a score that holds as of a block. It is issued at
+// the begin of the quarter of its life that now is in, so that who asks again gets the same
+// bytes, but not before that block. Errors are those
 // of Of, and repute.ErrConflict before the key's time.
-func (s *Signer) Sign(score repute.Score, now time.Time) (Signed, error) {
+func (s *Signer) Sign(score repute.Score, holds HoldsAsOf, now time.Time) (Signed, error) {
 	if now.Before(s.since) {
 		return Signed{}, repute.Conflict("nothing is signed yet: the key signs from %s on", s.since.UTC().Format(time.RFC3339))
 	}
@@ -60,7 +61,13 @@ func (s *Signer) Sign(score repute.Score, now time.Time) (Signed, error) {
 	if begin := now.Truncate(s.life / 4); s.since.Before(begin) {
 		issued = begin
 	}
-	statement, err := Of(score, issued, s.life)
+	if holds.Time.After(issued) {
+		issued = holds.Time
+		if issued.After(now) {
+			issued = now
+		}
+	}
+	statement, err := Of(score, holds, issued, s.life)
 	if err != nil {
 		return Signed{}, err
 	}

@@ -26,9 +26,9 @@ var (
 	ErrExpired = errors.New("the statement has expired")
 	// ErrAgent: it is about another agent.
 	ErrAgent = errors.New("the statement is about another agent")
-	// ErrOld: the block that the score follows from is too old.
+	// ErrOld: the block as of which the score holds is too old.
 	ErrOld = errors.New("the statement's block is too old")
-	// ErrEarly: it was issued in the future.
+	// ErrEarly: it was issued in the future, or is of a block after its own issue.
 	ErrEarly = errors.New("the statement is not valid yet")
 )
 
@@ -46,10 +46,18 @@ type Statement struct {
 	Confidence                           int64 // millionths
 	Tier                                 int
 	Block                                repute.Block // Parent is not part of it
+	Holds                                HoldsAsOf
 	Epoch                                uint64
 	Scorer                               string // version of the engine
 	Params, Tags, Roots, Links, Evidence common.Hash
 	IssuedAt, ExpiresAt                  time.Time
+}
+
+// HoldsAsOf is the newest block as of which all final scores of the chain were known: a
+// score that came out at an earlier one was still the agent's.
+type HoldsAsOf struct {
+	Number uint64
+	Time   time.Time
 }
 
 // Signed is a statement with its signature, as it travels; JSON is its form.
@@ -59,20 +67,25 @@ type Signed struct {
 	Signature [65]byte       // r, s, v; v is 27 or 28
 }
 
-// Of makes a statement of a stored score. repute.ErrConflict: the score is not final, or
-// its block's time is unknown; repute.ErrInvalid: life is not above 0 or too long.
-func Of(s repute.Score, issued time.Time, life time.Duration) (Statement, error) {
+// Of makes a statement of a stored score that holds as of a block, not before its own.
+// repute.ErrConflict: the score is not final, or a time of the two blocks is unknown or in
+// the future; repute.ErrInvalid: life is not above 0 or too long.
+func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (Statement, error) {
 	switch {
 	case !s.Final:
 		return Statement{}, repute.Conflict("the score of agent %s is provisional: only final ones are signed", s.Agent.Short())
 	case s.Block.Time.IsZero():
 		return Statement{}, repute.Conflict("the time of block %d is unknown: its scores are not signed", s.Block.Number)
+	case holds.Time.IsZero() || holds.Number < s.Block.Number || holds.Time.Before(s.Block.Time):
+		return Statement{}, repute.Conflict("the score of agent %s is of block %d, and it is unknown when it held as of block %d", s.Agent.Short(), s.Block.Number, holds.Number)
+	case holds.Time.After(issued.Add(skew)):
+		return Statement{}, repute.Conflict("the time of block %d is in the future: scores as of it are not signed", holds.Number)
 	case life < time.Second || life > MaxLife:
 		return Statement{}, repute.Invalid("lifetime", life.String()+" is out of range", "1s to 168h")
 	}
 	issued = issued.UTC().Truncate(time.Second)
 	return Statement{Agent: s.Agent, Rated: s.Rated, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence, Tier: s.Tier,
-		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()}, Epoch: s.Epoch, Scorer: s.Scorer,
+		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()}, Holds: HoldsAsOf{holds.Number, holds.Time.UTC()}, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
 		IssuedAt: issued, ExpiresAt: issued.Add(life)}, nil
 }
@@ -120,7 +133,7 @@ func (k Key) holds(issued time.Time) bool {
 
 // Verify tells why a statement is not to be relied on at a time: ErrSignature, ErrSigner,
 // ErrExpired or ErrEarly. nil: one of the keys signed exactly this, and it is valid now.
-// VerifyFor compares the agent and the age of the block too.
+// VerifyFor compares the agent and the age of the block as of which it holds too.
 func Verify(s Signed, keys []Key, now time.Time) error {
 	signer, err := s.Recover()
 	if err != nil {
@@ -137,14 +150,17 @@ func Verify(s Signed, keys []Key, now time.Time) error {
 		return fmt.Errorf("%w: valid for %s", ErrExpired, s.ExpiresAt.Sub(s.IssuedAt))
 	case s.IssuedAt.After(now.Add(skew)):
 		return fmt.Errorf("%w: issued at %s", ErrEarly, s.IssuedAt.Format(time.RFC3339))
+	case s.Holds.Time.After(s.IssuedAt.Add(skew)) || s.Block.Time.After(s.Holds.Time) || s.Block.Number > s.Holds.Number:
+		return fmt.Errorf("%w: block %d is of %s, it holds as of block %d of %s, and was issued at %s", ErrEarly, s.Block.Number,
+			s.Block.Time.Format(time.RFC3339), s.Holds.Number, s.Holds.Time.Format(time.RFC3339), s.IssuedAt.Format(time.RFC3339))
 	case !now.Before(s.ExpiresAt):
 		return fmt.Errorf("%w at %s", ErrExpired, s.ExpiresAt.Format(time.RFC3339))
 	}
 	return nil
 }
 
-// VerifyFor is Verify for whoever deals with an agent and does not rely on scores of blocks
-// older than maxAge, 0: of any age. It fails with ErrAgent and ErrOld too.
+// VerifyFor is Verify for whoever deals with an agent and does not rely on scores that
+// are known to hold as of a block older than maxAge only, 0: of any age. It fails with ErrAgent and ErrOld too.
 func VerifyFor(s Signed, agent repute.AgentID, maxAge time.Duration, keys []Key, now time.Time) error {
 	if err := Verify(s, keys, now); err != nil {
 		return err
@@ -152,8 +168,8 @@ func VerifyFor(s Signed, agent repute.AgentID, maxAge time.Duration, keys []Key,
 	if s.Agent != agent {
 		return fmt.Errorf("%w: %s, not %s", ErrAgent, s.Agent, agent)
 	}
-	if age := now.Sub(s.Block.Time); maxAge > 0 && age > maxAge {
-		return fmt.Errorf("%w: block %d is of %s", ErrOld, s.Block.Number, s.Block.Time.UTC().Format(time.RFC3339))
+	if age := now.Sub(s.Holds.Time); maxAge > 0 && age > maxAge {
+		return fmt.Errorf("%w: it holds as of block %d of %s", ErrOld, s.Holds.Number, s.Holds.Time.UTC().Format(time.RFC3339))
 	}
 	return nil
 }

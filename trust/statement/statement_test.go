@@ -31,6 +31,10 @@ func score() repute.Score {
 		Rated: true, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2}
 }
 
+func holds() statement.HoldsAsOf {
+	return statement.HoldsAsOf{Number: 36_000_500, Time: time.Unix(1_799_999_500, 0).UTC()}
+}
+
 func key(n byte) *ecdsa.PrivateKey {
 	k, err := crypto.ToECDSA(bytes.Repeat([]byte{n}, 32))
 	if err != nil {
@@ -42,7 +46,7 @@ func key(n byte) *ecdsa.PrivateKey {
 func signed(t testing.TB) (statement.Signed, []statement.Key) {
 	t.Helper()
 	signer := statement.NewSigner(key(1), time.Hour, time.Time{}, nil)
-	s, err := signer.Sign(score(), issued())
+	s, err := signer.Sign(score(), holds(), issued())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -191,8 +195,8 @@ func TestVerifyFor(t *testing.T) {
 		want  error
 	}{
 		"good":             {s.Agent, 0, keys, nil},
-		"old enough":       {s.Agent, 1000 * time.Second, keys, nil},
-		"too old":          {s.Agent, 999 * time.Second, keys, statement.ErrOld},
+		"old enough":       {s.Agent, 500 * time.Second, keys, nil},
+		"too old":          {s.Agent, 499 * time.Second, keys, statement.ErrOld},
 		"another token":    {token, 0, keys, statement.ErrAgent},
 		"another chain":    {chain, 0, keys, statement.ErrAgent},
 		"another registry": {registry, 0, keys, statement.ErrAgent},
@@ -214,16 +218,16 @@ func TestOnlyFinal(t *testing.T) {
 	provisional, undated := score(), score()
 	provisional.Final, undated.Block.Time = false, time.Time{}
 	for name, s := range map[string]repute.Score{"provisional": provisional, "undated": undated} {
-		if _, err := statement.Of(s, issued(), time.Hour); !errors.Is(err, repute.ErrConflict) {
+		if _, err := statement.Of(s, holds(), issued(), time.Hour); !errors.Is(err, repute.ErrConflict) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	for _, life := range []time.Duration{0, -1, statement.MaxLife + 1} {
-		if _, err := statement.Of(score(), issued(), life); !errors.Is(err, repute.ErrInvalid) {
+		if _, err := statement.Of(score(), holds(), issued(), life); !errors.Is(err, repute.ErrInvalid) {
 			t.Errorf("for %s: %v", life, err)
 		}
 	}
-	long, err := statement.Of(score(), issued(), time.Hour)
+	long, err := statement.Of(score(), holds(), issued(), time.Hour)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -234,6 +238,44 @@ func TestOnlyFinal(t *testing.T) {
 	}
 	if err := statement.Verify(s, []statement.Key{{Address: s.Signer}}, issued()); !errors.Is(err, statement.ErrExpired) {
 		t.Errorf("valid for too long: %v", err)
+	}
+}
+
+// A block's time that is after the issue is a lie, or the block is not the one it held as of:
+// it is neither signed nor taken.
+func TestNoBlockOfTheFuture(t *testing.T) {
+	good, err := statement.Of(score(), holds(), issued(), time.Hour)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, lie := range map[string]func(*statement.Statement){
+		"block":        func(s *statement.Statement) { s.Block.Time = s.IssuedAt.Add(2 * time.Minute) },
+		"holds":        func(s *statement.Statement) { s.Holds.Time = s.IssuedAt.Add(2 * time.Minute) },
+		"both":         func(s *statement.Statement) { s.Block.Time, s.Holds.Time = s.ExpiresAt, s.ExpiresAt },
+		"holds before": func(s *statement.Statement) { s.Holds.Number = s.Block.Number - 1 },
+	} {
+		s := good
+		lie(&s)
+		made, err := statement.Sign(s, key(1))
+		if err != nil {
+			t.Fatal(err)
+		}
+		if err := statement.VerifyFor(made, made.Agent, 0, []statement.Key{{Address: made.Signer}}, issued()); !errors.Is(err, statement.ErrEarly) {
+			t.Errorf("%s: %v", name, err)
+		}
+		of := score()
+		of.Block = s.Block
+		if _, err := statement.Of(of, s.Holds, issued(), time.Hour); !errors.Is(err, repute.ErrConflict) {
+			t.Errorf("%s is signed: %v", name, err)
+		}
+	}
+	signer := statement.NewSigner(key(1), statement.MaxLife, time.Time{}, nil)
+	now := issued().Truncate(statement.MaxLife / 4).Add(time.Hour) // the quarter began before the block
+	late := statement.HoldsAsOf{Number: 36_000_500, Time: now.Add(-time.Minute)}
+	of := score()
+	of.Block.Time = late.Time
+	if s, err := signer.Sign(of, late, now); err != nil || !s.IssuedAt.Equal(late.Time) || statement.Verify(s, signer.Keys().Keys, now) != nil {
+		t.Errorf("issued at %v: %v", s.IssuedAt, err)
 	}
 }
 
@@ -253,7 +295,9 @@ func TestRoundTrip(t *testing.T) {
 			Confidence: rapid.Int64Range(0, 1_000_000).Draw(t, "confidence"), Tier: rapid.IntRange(0, 4).Draw(t, "tier"),
 			Block: repute.Block{Number: rapid.Uint64().Draw(t, "block"), Hash: hash("blockHash"), Time: when("blockTime")},
 			Epoch: rapid.Uint64().Draw(t, "epoch"), Scorer: rapid.String().Draw(t, "scorer"), Params: hash("params"), Tags: hash("tags"),
-			Roots: hash("roots"), Links: hash("links"), Evidence: hash("evidence"), IssuedAt: when("issued")}
+			Roots: hash("roots"), Links: hash("links"), Evidence: hash("evidence")}
+		s.Holds = statement.HoldsAsOf{Number: s.Block.Number, Time: s.Block.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "holds")) * time.Second)}
+		s.IssuedAt = s.Holds.Time.Add(time.Duration(rapid.Int64Range(0, 1e6).Draw(t, "issued")) * time.Second)
 		s.ExpiresAt = s.IssuedAt.Add(time.Duration(rapid.Int64Range(1, int64(statement.MaxLife/time.Second)).Draw(t, "life")) * time.Second)
 		s.Agent.ChainID = rapid.Uint64().Draw(t, "chain")
 		token := hash("token")
@@ -302,10 +346,10 @@ func FuzzSigned(f *testing.F) {
 // A key signs nothing before its time, and who verifies with it is told the time.
 func TestKeyBeforeItsTime(t *testing.T) {
 	signer := statement.NewSigner(key(1), time.Hour, issued().Add(time.Minute), nil)
-	if _, err := signer.Sign(score(), issued()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "2027-01-15T08:01:00Z") {
+	if _, err := signer.Sign(score(), holds(), issued()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "2027-01-15T08:01:00Z") {
 		t.Errorf("signs: %v", err)
 	}
-	if s, err := signer.Sign(score(), issued().Add(time.Minute)); err != nil || statement.Verify(s, signer.Keys().Keys, issued().Add(time.Minute)) != nil {
+	if s, err := signer.Sign(score(), holds(), issued().Add(time.Minute)); err != nil || statement.Verify(s, signer.Keys().Keys, issued().Add(time.Minute)) != nil {
 		t.Errorf("in time: %v", err)
 	}
 	early, _ := signed(t)

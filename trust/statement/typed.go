@@ -13,7 +13,7 @@ import (
 // The domain. Chain and registry are the agent's.
 const (
 	domainName    = "repute trust score"
-	domainVersion = "1"
+	domainVersion = "2"
 	primaryType   = "TrustScore"
 )
 
@@ -47,6 +47,8 @@ func (s *Statement) values() []value {
 		v("blockNumber", "uint256", s.Block.Number),
 		v("blockHash", "bytes32", s.Block.Hash),
 		v("blockTime", "uint256", unix(s.Block.Time)),
+		v("holdsBlock", "uint256", s.Holds.Number),
+		v("holdsTime", "uint256", unix(s.Holds.Time)),
 		v("epoch", "uint256", s.Epoch),
 		v("scorer", "string", s.Scorer),
 		v("params", "bytes32", s.Params),

@@ -45,6 +45,8 @@ type message struct {
 	Block      uint64      `json:"blockNumber"`
 	BlockHash  common.Hash `json:"blockHash"`
 	BlockTime  uint64      `json:"blockTime"`
+	HoldsBlock uint64      `json:"holdsBlock"`
+	HoldsTime  uint64      `json:"holdsTime"`
 	Epoch      uint64      `json:"epoch"`
 	Scorer     string      `json:"scorer"`
 	Params     common.Hash `json:"params"`
@@ -71,7 +73,7 @@ func (s Signed) MarshalJSON() ([]byte, error) {
 		Domain: wireDomain{domainName, domainVersion, s.Agent.ChainID, s.Agent.Registry},
 		Message: message{AgentID: s.Agent.TokenID.Dec(), Rated: s.Rated, Score: int64(s.Score), Low: int64(s.Low), High: int64(s.High),
 			Confidence: uint64(s.Confidence), Tier: uint64(s.Tier), Block: s.Block.Number, BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
-			Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
+			HoldsBlock: s.Holds.Number, HoldsTime: unix(s.Holds.Time), Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
 			Issued: unix(s.IssuedAt), Expires: unix(s.ExpiresAt)}})
 }
 
@@ -99,7 +101,7 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 		Agent: repute.AgentID{ChainID: w.Domain.ChainID, Registry: w.Domain.Contract, TokenID: token},
 		Rated: m.Rated, Score: repute.Points(m.Score), Low: repute.Points(m.Low), High: repute.Points(m.High),
 		Confidence: int64(m.Confidence), Tier: int(m.Tier), Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
-		Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params, Tags: m.Tags, Roots: m.Roots, Links: m.Links, Evidence: m.Evidence,
+		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime)}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params, Tags: m.Tags, Roots: m.Roots, Links: m.Links, Evidence: m.Evidence,
 		IssuedAt: timeOf(m.Issued), ExpiresAt: timeOf(m.Expires)}}
 	copy(s.Signature[:], w.Signature)
 	return nil
@@ -123,7 +125,7 @@ func (w *wire) check() error {
 		return bad("domain", fmt.Sprintf("is not %q, version %s", domainName, domainVersion))
 	case len(w.Signature) != 65:
 		return bad("signature", "has not 65 bytes")
-	case m.BlockTime > maxTime || m.Issued > maxTime || m.Expires > maxTime:
+	case m.BlockTime > maxTime || m.HoldsTime > maxTime || m.Issued > maxTime || m.Expires > maxTime:
 		return bad("message", "has a time after the year 9999")
 	case m.Confidence > 1_000_000 || m.Tier > math.MaxInt16:
 		return bad("message", "has a confidence above 1, or no such tier")
