@@ -76,6 +76,9 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Trus
 	if err := q.tenures(ctx, tokens, at); err != nil {
 		return nil, fmt.Errorf("earlier holders: %w", err)
 	}
+	if err := q.acts(ctx, tokens, at); err != nil {
+		return nil, fmt.Errorf("acts of holders: %w", err)
+	}
 	paid, err := q.payments(ctx, tokens)
 	if err != nil {
 		return nil, fmt.Errorf("payments: %w", err)
@@ -151,21 +154,23 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 // tenures reads who had each agent before.
 func (q evidence) tenures(ctx context.Context, tokens []repute.TokenID, at map[repute.TokenID]*TrustSubject) error {
 	rows, err := q.tx.Query(ctx, `
-		select token_id, from_block, owner, wallet from (
+		select s.token_id, s.from_block, s.owner, s.wallet, b.time from (
 			select token_id, from_block, owner, wallet, lag(owner) over w as owner_was, lag(wallet) over w as wallet_was
 			from agent_states where chain_id = $1 and token_id = any($2::numeric[]) and from_block <= $3
 			window w as (partition by token_id order by from_block)) s
+		left join blocks b on (b.chain_id, b.number) = ($1, s.from_block)
 		where (owner, wallet) is distinct from (owner_was, wallet_was)
-		order by token_id, from_block`, q.chain.ID, tokenArray(tokens), q.block)
+		order by s.token_id, s.from_block`, q.chain.ID, tokenArray(tokens), q.block)
 	if err != nil {
 		return err
 	}
 	var token tokenNum
 	var from uint64
 	var owner, wallet []byte
-	_, err = pgx.ForEachRow(rows, []any{&token, &from, &owner, &wallet}, func() error {
+	var began *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&token, &from, &owner, &wallet, &began}, func() error {
 		if s := at[repute.TokenID(token)]; s != nil {
-			s.Holders = append(s.Holders, TrustHolder{from, common.BytesToAddress(owner), common.BytesToAddress(wallet)})
+			s.Holders = append(s.Holders, TrustHolder{from, timeOf(began), common.BytesToAddress(owner), common.BytesToAddress(wallet)})
 		}
 		return nil
 	})

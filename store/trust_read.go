@@ -22,6 +22,10 @@ type TrustSubject struct {
 	Registered, Held time.Time
 	// Holders are all who had the agent, the oldest first.
 	Holders []TrustHolder
+	// Registrar is the owner that the registration names, zero where it is unknown: others may
+	// have the agent from the same block on. Acts are the first of each owner.
+	Registrar common.Address
+	Acts      []TrustAct
 	// Updated is the newest block in which something happened to the agent or to who acts
 	// for it; of TrustSubjects at latest only.
 	Updated repute.Block
@@ -33,6 +37,7 @@ type TrustSubject struct {
 // TrustHolder is who had an agent from the end of a block on.
 type TrustHolder struct {
 	From          uint64
+	Time          time.Time      // of that block, zero when unknown
 	Owner, Wallet common.Address // Wallet is zero when cleared
 }
 
@@ -67,7 +72,6 @@ type TrustEdge struct {
 type TrustParty struct {
 	TokenID       repute.TokenID
 	Owner, Wallet common.Address // Wallet is zero when cleared
-	First         common.Address // who registered it
 	Held          time.Time      // since when Owner has it, zero when unknown
 }
 
@@ -95,12 +99,11 @@ func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use fun
 		with s as (
 			select token_id, owner, wallet, from_block,
 				lag(owner) over w is distinct from owner as moved,
-				first_value(owner) over w as first,
 				row_number() over (partition by token_id order by from_block desc) as back
 			from agent_states where chain_id = $1 and from_block <= $2
 			window w as (partition by token_id order by from_block)),
 		held as (select token_id, max(from_block) as block from s where moved group by token_id)
-		select s.token_id, s.owner, s.wallet, s.first, b.time
+		select s.token_id, s.owner, s.wallet, b.time
 		from s join held h using (token_id)
 		left join blocks b on b.chain_id = $1 and b.number = h.block
 		where s.back = 1`, chainID, block)
@@ -108,10 +111,10 @@ func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use fun
 		return err
 	}
 	var p TrustParty
-	var owner, wallet, first []byte
+	var owner, wallet []byte
 	var held *time.Time
-	_, err = pgx.ForEachRow(rows, []any{(*tokenNum)(&p.TokenID), &owner, &wallet, &first, &held}, func() error {
-		p.Owner, p.Wallet, p.First = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(first)
+	_, err = pgx.ForEachRow(rows, []any{(*tokenNum)(&p.TokenID), &owner, &wallet, &held}, func() error {
+		p.Owner, p.Wallet = common.BytesToAddress(owner), common.BytesToAddress(wallet)
 		p.Held = timeOf(held)
 		use(p)
 		return nil

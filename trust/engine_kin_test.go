@@ -8,6 +8,7 @@ import (
 	"math"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -195,9 +196,10 @@ func TestGuiltReachesNewAgents(t *testing.T) {
 	ok(t, db.AddLinks(t.Context(), 9, []repute.TrustLink{{A: person(8), B: person(12), Reason: "one funder", Source: "test"}}, false))
 	s := l.state()
 	l.mine(s, append(append(s.mint(person(8)), s.mint(person(12))...), s.mint(person(8))...)...) // 3, 4, 5
-	l.give(5, person(13))
 	s = l.state()
 	l.mine(s, s.mint(person(15))...) // 6, of nobody concerned
+	l.later = time.Hour
+	l.give(5, person(13))
 	l.pad(60)
 	l.run(t, db)
 	l.pad(70)

@@ -14,6 +14,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -111,10 +112,28 @@ func (l *ledger) mine(s state, events ...repute.Event) {
 		case repute.ValidationRequest, repute.ValidationResponse:
 			address = validation
 		}
-		b.records = append(b.records, repute.Record{Event: e, Time: b.Time, Log: types.Log{Address: address, BlockNumber: b.Number, BlockHash: b.Hash,
+		b.records = append(b.records, repute.Record{Event: e, Time: b.Time, Log: types.Log{Address: address, Topics: topics(e), BlockNumber: b.Number, BlockHash: b.Hash,
 			Index: uint(i), TxIndex: uint(i), TxHash: common.BytesToHash(fmt.Appendf(nil, "tx %d/%d/%d", b.Number, i, l.forks))}})
 	}
 	l.blocks = append(l.blocks, b)
+}
+
+// topics are those of the events that tell who did what with an agent.
+func topics(e repute.Event) []common.Hash {
+	word := func(a common.Address) common.Hash { return common.BytesToHash(a[:]) }
+	switch e := e.(type) {
+	case repute.Transfer:
+		return []common.Hash{{}, word(e.From), word(e.To), e.TokenID.Bytes32()}
+	case repute.Registered:
+		return []common.Hash{{}, e.TokenID.Bytes32(), word(e.Owner)}
+	case repute.URIUpdated:
+		return []common.Hash{{}, e.TokenID.Bytes32(), word(e.UpdatedBy)}
+	case repute.MetadataSet:
+		return []common.Hash{{}, e.TokenID.Bytes32(), crypto.Keccak256Hash([]byte(e.Key))}
+	case repute.Approval:
+		return []common.Hash{{}, word(e.Owner), word(e.Approved), e.TokenID.Bytes32()}
+	}
+	return nil
 }
 
 // grow mines n blocks of what comes to mind.

@@ -16,10 +16,11 @@ type Evidence struct {
 	// name his critics.
 	Owner       common.Address
 	Self, Named []common.Address
-	// Wallet is the verified one of Self, Registrar who registered the agent, and Tenures
-	// say who had it when; zero and none where that is not known.
+	// Wallet is the verified one of Self, Registrar who registered the agent, Tenures say who
+	// had it when, and Acts who did something with it; zero and none where that is not known.
 	Wallet, Registrar common.Address
 	Tenures           []Tenure
+	Acts              []Act
 	// Held is when the owner got the agent, in Unix seconds. Praise of what an earlier owner
 	// did does not count.
 	Held int64

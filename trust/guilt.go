@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"math"
 	"slices"
-	"sort"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -14,8 +13,17 @@ import (
 // Tenure is a span of blocks, and who had an agent then: what was said in it was said of
 // what they did. Those of an agent follow each other.
 type Tenure struct {
-	From, To      uint64 // both are part of it
+	From, To uint64 // both are part of it
+	// Began and Ended are when the agent changed hands, in Unix seconds: zero where that is
+	// unknown, and Ended while it lasts.
+	Began, Ended  int64
 	Owner, Wallet common.Address
+}
+
+// Act is the first thing that an owner did with an agent.
+type Act struct {
+	Block uint64
+	By    common.Address
 }
 
 // Role is how a party is behind an agent.
@@ -32,12 +40,12 @@ const (
 // changes hands is said of whoever gave it away: nobody can have done anything with it since.
 func tenuresOf(holders []store.TrustHolder) (out []Tenure) {
 	for i, h := range holders {
-		t := Tenure{h.From + 1, math.MaxUint64, h.Owner, h.Wallet}
+		t := Tenure{From: h.From + 1, To: math.MaxUint64, Began: unix(h.Time), Owner: h.Owner, Wallet: h.Wallet}
 		if i == 0 {
 			t.From = h.From
 		}
 		if i+1 < len(holders) {
-			t.To = holders[i+1].From
+			t.To, t.Ended = holders[i+1].From, unix(holders[i+1].Time)
 		}
 		out = append(out, t)
 	}
@@ -61,99 +69,31 @@ func (g *Graph) Members(a common.Address) []common.Address {
 	return append([]common.Address{g.names[n]}, g.aliases[n]...)
 }
 
-// Guilt tells which parties had an agent when it was surely bad, by what was said while
-// they had it alone. own is its score without other agents. Whoever merely received a bad
-// agent is not guilty of it, and whoever gave it away stays so.
+// Guilt tells which parties answer for an agent that is surely bad, each by what was said
+// while it had the agent or within the tail of days after, from its own first act on. An
+// agent that is surely bad by all that was said makes its present owner guilty as well, if he
+// registered it or did anything with it. own is that score, without other agents. Whoever
+// merely gets a bad agent is not guilty of it, and whoever gives it away stays so.
 func (s *Scorer) Guilt(e Evidence, own *Result) (out []store.Guilt) {
 	if s.p.Guard.Days == 0 {
 		return nil
 	}
-	held := s.holdings(&e)
-	throughout := !slices.ContainsFunc(e.Tenures, func(t Tenure) bool { return t.Owner != e.Owner }) && len(held) == 1
-	if !throughout {
+	held, alone := s.holdings(&e)
+	if !alone && len(held) > 0 {
 		e.Rows = slices.Clone(e.Rows)
 		slices.SortFunc(e.Rows, inChain)
 	}
 	for i := range held {
-		r := own
-		if !throughout {
-			if r = s.meanwhile(&e, &held[i]); r == nil {
-				continue
+		h, r := &held[i], own
+		if !alone {
+			r = s.meanwhile(&e, h)
+			if h.party == s.w.graph.Party(e.Owner) && (r == nil || own.Score < r.Score) {
+				r = own
 			}
 		}
-		if r.High < s.p.guardBelow() {
-			out = append(out, store.Guilt{TokenID: e.Agent.TokenID, Party: held[i].party, Holder: held[i].holder,
-				Score: r.Score, High: r.High, Tier: r.Tier})
+		if r != nil && r.High < s.p.guardBelow() {
+			out = append(out, store.Guilt{TokenID: e.Agent.TokenID, Party: h.party, Holder: h.holder, Score: r.Score, High: r.High, Tier: r.Tier})
 		}
-	}
-	return out
-}
-
-// meanwhile scores an agent by what was said while a party had it; nil when nobody
-// said anything bad.
-func (s *Scorer) meanwhile(e *Evidence, h *holding) *Result {
-	part := h.evidence(e, s.w.graph)
-	if !slices.ContainsFunc(part.Rows, func(r Row) bool { return s.p.blames(&r, e.Block.Time.Unix()) }) {
-		return nil
-	}
-	r := s.Score(part)
-	return &r
-}
-
-// blames tells whether a row counts against an agent.
-func (p *Params) blames(row *Row, at int64) bool {
-	said, reason := p.read(row, at)
-	return reason == "" && said.value < 0
-}
-
-// holding is when a party had an agent.
-type holding struct {
-	party, holder common.Address
-	tenures       []int // of Evidence.Tenures
-}
-
-// holdings lists who had an agent, the first of them first.
-func (s *Scorer) holdings(e *Evidence) (out []holding) {
-	at := map[common.Address]int{}
-	for n, t := range e.Tenures {
-		for _, a := range []common.Address{t.Owner, t.Wallet} {
-			if a == (common.Address{}) {
-				continue
-			}
-			party := s.w.graph.Party(a)
-			i, known := at[party]
-			if !known {
-				i = len(out)
-				at[party] = i
-				out = append(out, holding{party: party, holder: a})
-			}
-			if list := out[i].tenures; len(list) == 0 || list[len(list)-1] != n {
-				out[i].tenures = append(list, n)
-			}
-		}
-	}
-	return out
-}
-
-// evidence is what was said while the party had the agent, of rows in the order of the
-// chain. The words of those who had it at the same time do not count.
-func (h *holding) evidence(e *Evidence, g *Graph) Evidence {
-	out := *e
-	out.Owner, out.Self, out.Named, out.Held, out.Kin, out.Rows = h.holder, nil, nil, 0, nil, nil
-	if g.Party(e.Owner) == h.party {
-		out.Self, out.Named = slices.Clone(e.Self), e.Named
-	}
-	from := func(block uint64) int {
-		return sort.Search(len(e.Rows), func(i int) bool { return e.Rows[i].Block >= block })
-	}
-	for _, n := range h.tenures {
-		t := &e.Tenures[n]
-		out.Self = append(out.Self, t.Owner, t.Wallet)
-		end := len(e.Rows)
-		if t.To < math.MaxUint64 {
-			end = from(t.To + 1)
-		}
-		out.Rows = append(out.Rows, e.Rows[from(t.From):end]...)
 	}
 	return out
 }
@@ -197,10 +137,11 @@ type affiliate struct {
 	address common.Address
 }
 
-// behind lists who is answerable for an agent.
+// behind lists who is behind an agent: not who registered it and handed it on at once.
 func (e *Evidence) behind() (out []affiliate) {
+	_, atOnce := e.handedOn(e.Weights.graph)
 	for _, a := range []affiliate{{RoleOwner, e.Owner}, {RoleWallet, e.Wallet}, {RoleRegistrar, e.Registrar}} {
-		if a.address != (common.Address{}) {
+		if a.address != (common.Address{}) && !(atOnce && a.role == RoleRegistrar) {
 			out = append(out, a)
 		}
 	}

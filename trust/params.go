@@ -91,11 +91,13 @@ type RatedParams struct {
 	Confidence Fixed `json:"confidence"`
 }
 
-// GuardParams: a new agent of somebody who had an agent when it was surely below Below points
-// has neither a better score nor a better tier than that one for Days.
+// GuardParams: a new agent of somebody who answers for an agent that is surely below Below
+// points has neither a better score nor a better tier than that one for Days. Whoever had an
+// agent answers for what is said of it up to TailDays later.
 type GuardParams struct {
-	Below Fixed `json:"below"`
-	Days  int   `json:"days"`
+	Below    Fixed `json:"below"`
+	Days     int   `json:"days"`
+	TailDays int   `json:"tailDays"`
 }
 
 // EpochParams give the length of an epoch in blocks.
@@ -216,6 +218,7 @@ func (p *Params) check(at places) error {
 		{"rated.confidence", p.Rated.Confidence > 0 && p.Rated.Confidence < One, "between 0 and 1"},
 		{"guard.below", p.Guard.Below >= -Int(100) && p.Guard.Below <= 0, "-100 to 0 points"},
 		{"guard.days", p.Guard.Days >= 0 && p.Guard.Days <= maxDays, "0 to 36500; 0 for no guard"},
+		{"guard.tailDays", p.Guard.TailDays >= 0 && p.Guard.TailDays <= maxDays, "0 to 36500"},
 		{"gates", len(p.Gates) > 0, "one gate or more"},
 		{"tiers", len(p.Tiers) > 0, "one tier or more, the best first"},
 		{"epoch.blocks", p.Epoch.Blocks > 0, "above 0"},

@@ -15,9 +15,12 @@ import (
 func EvidenceOf(s store.TrustSubject, w *Weights) Evidence {
 	e := Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w,
 		Held: unix(s.Held), Rows: make([]Row, len(s.Rows))}
-	e.Wallet, e.Tenures = s.Wallet, tenuresOf(s.Holders)
-	if len(s.Holders) > 0 {
+	e.Wallet, e.Tenures, e.Registrar = s.Wallet, tenuresOf(s.Holders), s.Registrar
+	if e.Registrar == (common.Address{}) && len(s.Holders) > 0 {
 		e.Registrar = s.Holders[0].Owner
+	}
+	for _, a := range s.Acts {
+		e.Acts = append(e.Acts, Act(a))
 	}
 	if s.Wallet != (common.Address{}) {
 		e.Self = append(e.Self, s.Wallet)

@@ -13,25 +13,29 @@ import (
 // Whitewash is T10: what a new agent gets when somebody behind it had one that is surely
 // bad. All but those that say otherwise are praised by three raters of full weight.
 type Whitewash struct {
-	Old        float64 `json:"old_score"`         // of the bad agent
-	SameOwner  float64 `json:"same_owner_score"`  // of a new one of its owner
-	SameWallet float64 `json:"same_wallet_score"` // of another's whose verified wallet is the owner of the bad one
-	Registered float64 `json:"registered_score"`  // of another's that the owner of the bad one registered
-	SameParty  float64 `json:"same_party_score"`  // of a new one whose owner is linked to the bad one's by an imported link
-	GivenAway  float64 `json:"given_away_score"`  // of a new one of its owner, who gave the bad one away before
-	Unjudged   float64 `json:"unjudged_high"`     // upper bound of a new one of its owner that nobody rated
-	Sleeper    float64 `json:"sleeper_score"`     // of one that its owner registered ahead of the guard's days and never used
-	BestTier   int     `json:"best_tier"`         // of all these
-	Gifted     float64 `json:"gifted_score"`      // of a new one of somebody who was given the bad one
-	Unlinked   float64 `json:"unlinked_score"`    // of a new one without any link and without praise
-	Service    bool    `json:"unlinked_served"`   // whether the unlinked one passes the gate of full service
-	Praised    float64 `json:"unlinked_praised"`  // of one without any link
-	AfterGuard float64 `json:"after_guard_score"` // of one of the same owner that was first rated before the guard's days
+	Old         float64 `json:"old_score"`          // of the bad agent
+	SameOwner   float64 `json:"same_owner_score"`   // of a new one of its owner
+	SameWallet  float64 `json:"same_wallet_score"`  // of another's whose verified wallet is the owner of the bad one
+	Registered  float64 `json:"registered_score"`   // of another's that the owner of the bad one registered
+	SameParty   float64 `json:"same_party_score"`   // of a new one whose owner is linked to the bad one's by an imported link
+	GivenAway   float64 `json:"given_away_score"`   // of a new one of its owner, who gave the bad one away before
+	Dropped     float64 `json:"dropped_score"`      // of a new one of its owner, who gave it away a day before the words
+	Split       float64 `json:"split_score"`        // of a new one of its owner, who spread the words over four hands and took it back
+	Unjudged    float64 `json:"unjudged_high"`      // upper bound of a new one of its owner that nobody rated
+	Sleeper     float64 `json:"sleeper_score"`      // of one that its owner registered ahead of the guard's days and never used
+	BestTier    int     `json:"best_tier"`          // of all these
+	Gifted      float64 `json:"gifted_score"`       // of a new one of somebody who was given the bad one
+	GiftedFirst float64 `json:"gifted_first_score"` // of a new one of somebody who was given it before the words
+	Customer    float64 `json:"customer_score"`     // of one that the same registered for another
+	Unlinked    float64 `json:"unlinked_score"`     // of a new one without any link and without praise
+	Service     bool    `json:"unlinked_served"`    // whether the unlinked one passes the gate of full service
+	Praised     float64 `json:"unlinked_praised"`   // of one without any link
+	AfterGuard  float64 `json:"after_guard_score"`  // of one of the same owner that was first rated before the guard's days
 }
 
 // Worst is the best that a new agent of the bad one's party got.
 func (w Whitewash) Worst() float64 {
-	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Unjudged, w.Sleeper)
+	return max(w.SameOwner, w.SameWallet, w.Registered, w.SameParty, w.GivenAway, w.Dropped, w.Split, w.Unjudged, w.Sleeper)
 }
 
 // washing is a bad agent with all who may be behind new ones.
@@ -40,7 +44,7 @@ type washing struct {
 	engine                         *Engine
 	old, fresh, alias, other, next int
 	praise                         []int
-	kept, given                    trust.Guilty // who is guilty when the bad agent stays, and when it is given to next
+	kept, given, dropped, split    trust.Guilty // who is guilty when the bad agent stays, is given to next after the words or before, and goes through hands and back
 	bad                            trust.Result
 }
 
@@ -62,8 +66,13 @@ func (b *Bench) Whitewash() (w Whitewash) {
 	w.Registered = held(ask(s.kept, true, trust.Evidence{Owner: other, Registrar: owner}))
 	w.SameParty = held(ask(s.kept, true, trust.Evidence{Owner: Address(s.alias)}))
 	w.GivenAway = held(ask(s.given, true, trust.Evidence{Owner: owner}))
+	w.Dropped = held(ask(s.dropped, true, trust.Evidence{Owner: owner}))
+	w.Split = held(ask(s.split, true, trust.Evidence{Owner: owner}))
 	w.Unjudged = points(ask(s.kept, false, trust.Evidence{Owner: owner}).High)
-	w.Gifted = held(s.ask(s.given, true, fresh(trust.Evidence{Owner: Address(s.next)})))
+	gifted := Address(s.next)
+	w.Gifted = held(s.ask(s.given, true, fresh(trust.Evidence{Owner: gifted})))
+	w.GiftedFirst = held(s.ask(s.dropped, true, fresh(trust.Evidence{Owner: gifted})))
+	w.Customer = held(s.ask(s.dropped, true, fresh(trust.Evidence{Owner: other, Registrar: gifted})))
 	unlinked := ask(s.kept, false, trust.Evidence{Owner: other})
 	w.Unlinked = points(unlinked.Score)
 	for _, g := range unlinked.Gates {
@@ -78,22 +87,46 @@ func (b *Bench) Whitewash() (w Whitewash) {
 
 func (b *Bench) washing() *washing {
 	n := b.World.Next()
-	s := &washing{Bench: b, old: n, fresh: n + 1, alias: n + 2, other: n + 3, next: n + 4, praise: b.fullRaters(23)[20:], kept: trust.Guilty{}, given: trust.Guilty{}}
+	s := &washing{Bench: b, old: n, fresh: n + 1, alias: n + 2, other: n + 3, next: n + 4, praise: b.fullRaters(23)[20:]}
 	var more []Rating
-	for _, p := range b.fullRaters(20) {
+	for _, p := range b.fullRaters(words) {
 		more = append(more, Rating{p, s.old, -1, b.World.Now})
 	}
 	s.engine = newEngine(b.World.With(more...), b.Params, [2]int{s.old, s.alias})
-	e := s.engine.Evidence(s.old)
-	s.bad = s.engine.scorer.Score(e)
-	const gift = 1 << 39
-	e.Tenures = []trust.Tenure{{To: math.MaxUint64, Owner: e.Owner}}
-	s.kept.Add(s.engine.scorer.Guilt(e, &s.bad)...)
-	e.Tenures = []trust.Tenure{{To: gift, Owner: e.Owner}, {From: gift + 1, To: math.MaxUint64, Owner: Address(s.next)}}
-	e.Owner = Address(s.next)
-	now := s.engine.scorer.Score(e)
-	s.given.Add(s.engine.scorer.Guilt(e, &now)...)
+	s.bad = s.engine.scorer.Score(s.engine.Evidence(s.old))
+	s.kept = s.guilty()
+	s.given = s.guilty(hand{words, s.next})
+	s.dropped = s.guilty(hand{0, s.next})
+	s.split = s.guilty(hand{5, s.next}, hand{10, s.next + 1}, hand{15, s.next + 2}, hand{words, s.old})
 	return s
+}
+
+// words are how many raters of full weight condemn the bad agent.
+const words = 20
+
+// hand gives the bad agent to a party after so many of the words.
+type hand struct{ after, to int }
+
+// guilty tells who is guilty of the bad agent, which its owner registered long ago and handed
+// on. Nobody who gets it does anything with it. One that was dropped before the words was
+// dropped a day before them; of one that is split none is so near that its tail counts.
+func (s *washing) guilty(hands ...hand) trust.Guilty {
+	e, now := s.engine.Evidence(s.old), s.World.Now
+	first := e.Rows[0].Block // each word is in a block of its own
+	e.Registrar = e.Owner
+	e.Tenures = []trust.Tenure{{To: math.MaxUint64, Began: now - 200*secondsDay, Owner: e.Owner}}
+	for _, h := range hands {
+		last := &e.Tenures[len(e.Tenures)-1]
+		last.To = first + uint64(h.after) - 1
+		if len(hands) == 1 {
+			last.Ended = now - secondsDay
+		}
+		e.Owner = Address(h.to)
+		e.Tenures = append(e.Tenures, trust.Tenure{From: last.To + 1, To: math.MaxUint64, Began: now - secondsDay, Owner: e.Owner})
+	}
+	own, out := s.engine.scorer.Score(e), trust.Guilty{}
+	out.Add(s.engine.scorer.Guilt(e, &own)...)
+	return out
 }
 
 // ask scores a new agent of whom e says who is behind it and how old it is.

@@ -233,7 +233,7 @@ func (b *trustBench) identity(w *attack.World, out TrustWorld) {
 	x := out.Whitewash
 	b.judge(AtMost(in(w, "T10 new agent of a bad agent's party, in every way: score above the bad one's"), x.Worst()-x.Old, 0, "points"),
 		AtMost(in(w, "T10 new agent of a bad agent's party: tier"), float64(x.BestTier), 0, ""),
-		AtMost(in(w, "T10 loss of who was given a bad agent"), x.Praised-x.Gifted, 0, "points"),
+		AtMost(in(w, "T10 loss of who was given a bad agent, and of his customer"), x.Praised-min(x.Gifted, x.GiftedFirst, x.Customer), 0, "points"),
 		AtMost(in(w, "T10 new agent without a link: score"), x.Unlinked, 0, "points"),
 		Holds(in(w, "T10 new agent without a link is not served in full"), !x.Service),
 		AtMost(in(w, "T11 strangers with payments above strangers without"), out.Price.Strangers-out.Price.Unpaid, 0, "points"))
