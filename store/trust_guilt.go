@@ -3,7 +3,6 @@ package store
 import (
 	"context"
 	"crypto/sha256"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -112,9 +111,9 @@ func saveGuilt(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*Sc
 			return err
 		}
 		var stayed []Affiliation
-		for _, g := range list {
-			if a := (Affiliation{g.TokenID, g.Party}); final && !slices.Contains(changed, a) {
-				stayed = append(stayed, a)
+		if final {
+			if stayed, err = stayGuilty(ctx, tx, chainID, run, list); err != nil {
+				return err
 			}
 		}
 		if err := queueFollow(ctx, tx, chainID, final, changed, who, 0); err != nil {
@@ -125,6 +124,30 @@ func saveGuilt(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents []*Sc
 		}
 	}
 	return nil
+}
+
+// stayGuilty takes down that guilt of final scores is of a run, and gives what was of an
+// earlier one: once in each run, or two bad agents of a party would follow each other for ever.
+func stayGuilty(ctx context.Context, tx pgx.Tx, chainID, run uint64, list []Guilt) ([]Affiliation, error) {
+	tokens, parties := make([]repute.TokenID, len(list)), make([]common.Address, len(list))
+	for i, g := range list {
+		tokens[i], parties[i] = g.TokenID, g.Party
+	}
+	rows, err := tx.Query(ctx, `
+		update trust_guilt g set run = $2 from unnest($3::numeric[], $4::bytea[]) n(token_id, party)
+		where g.chain_id = $1 and g.final and (g.token_id, g.party) = (n.token_id, n.party) and g.run <> $2
+		returning g.token_id, g.party`, chainID, run, tokenArray(tokens), addressColumn(parties))
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanAffiliation)
+}
+
+func scanAffiliation(row pgx.CollectableRow) (a Affiliation, err error) {
+	var party []byte
+	err = row.Scan((*tokenNum)(&a.TokenID), &party)
+	a.Party = common.BytesToAddress(party)
+	return a, err
 }
 
 // replaceGuilt makes list the guilt by those tokens, and gives what is not as it was.
@@ -157,10 +180,5 @@ func replaceGuilt(ctx context.Context, tx pgx.Tx, chainID, run uint64, final boo
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (a Affiliation, err error) {
-		var party []byte
-		err = row.Scan((*tokenNum)(&a.TokenID), &party)
-		a.Party = common.BytesToAddress(party)
-		return a, err
-	})
+	return pgx.CollectRows(rows, scanAffiliation)
 }

@@ -159,3 +159,22 @@ func TestHandedOnAtOnce(t *testing.T) {
 }
 
 func newestID(agent uint64) repute.AgentID { return repute.AgentID{ChainID: 9, TokenID: token(agent)} }
+
+// Two bad agents of one owner do not make each other follow for ever: the run ends.
+func TestTwoBadAgentsOfOneOwnerSettle(t *testing.T) {
+	t.Parallel()
+	l, db := caught(t)
+	s := l.state()
+	l.mine(s, s.mint(person(8))...) // 3
+	s = l.state()
+	var words []repute.Event
+	for i := range rooted {
+		words = append(words, s.rate(3, person(i), int64(i)))
+	}
+	l.mine(s, words...)
+	l.pad(60)
+	l.run(t, db)
+	if !limited(t, db, 0) || !limited(t, db, 3) {
+		t.Errorf("limited: %v and %v, each by the other", limited(t, db, 0), limited(t, db, 3))
+	}
+}
