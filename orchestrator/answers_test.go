@@ -177,4 +177,3 @@ func TestJournaledIsNotAllowedForEver(t *testing.T) {
 		t.Errorf("task %s: the policy denies every transaction, %d were sent: %s", task.Status, len(chain.sent), run.Error)
 	}
 }
-

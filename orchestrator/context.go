@@ -195,6 +195,9 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 
 // call journals a call, makes it, and journals its end.
 func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
+	if c.phase < repute.PhaseExecute && r.Kind != repute.CallChain {
+		return nil, refuse("phase", "what may have an effect (%s) is called from Execute on, once trust and policy allow the agent: not in %s", r.Kind, c.phase)
+	}
 	key, err := c.next(r.Kind, "")
 	if err != nil {
 		return nil, err
@@ -202,7 +205,7 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	// Another request is another call: an agent need not do the same things again.
 	r.Key = key + "/" + digest([]byte(r.Ref), r.Request)[:16]
 	r.Run, r.Step, r.Request = c.RunID, c.step, bounded(r.Request)
-	journaled, known, err := c.w.e.db.BeginCall(ctx, c.w.lease, r, store.Charge{ToolCalls: 1})
+	journaled, known, err := c.w.e.db.BeginCall(ctx, c.w.lease, r, store.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.ComputeConstraints.MaxToolCalls)})
 	if err != nil {
 		return nil, c.w.lost(err)
 	}

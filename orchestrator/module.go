@@ -112,6 +112,15 @@ type Safety struct {
 	MaxOnchainWritesPerRun int64 `json:"maxOnchainWritesPerRun"`
 }
 
+// writes is how many transactions the manifest allows a run; 0: it says nothing.
+func (m *Manifest) writes() int {
+	a, b := m.ComputeConstraints.MaxOnchainWrites, m.Safety.MaxOnchainWritesPerRun
+	if a > 0 && b > 0 {
+		return int(min(a, b))
+	}
+	return int(max(a, b, 0))
+}
+
 // budget is what the manifest allows a run.
 func (m *Manifest) budget() policy.Budget {
 	c := m.ComputeConstraints

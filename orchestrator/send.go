@@ -110,24 +110,45 @@ func (w *work) transact(ctx context.Context, step, key string, tx Tx) (Sent, err
 	if before, known, err := w.e.db.KnownCall(ctx, r); err != nil || known {
 		return w.resume(ctx, before, tx, err)
 	}
-	simulated, decision, err := w.judged(ctx, step, key, &tx)
-	if err != nil {
-		return Sent{}, err
-	}
-	r.Request = mustJSON(charged{tx, simulated.FeeWei})
-	journaled, known, err := w.e.db.BeginCall(ctx, w.lease, r, store.Charge{Writes: 1, GasWei: simulated.FeeWei}, decision)
+	journaled, known, fee, err := w.journal(ctx, r, tx)
 	if err != nil || known {
 		return w.resume(ctx, journaled, tx, w.lost(err))
 	}
-	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, simulated.FeeWei), simulated.FeeWei)
+	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, fee), fee)
+}
+
+// journal judges a transaction and journals it with its charge, one after the other of
+// those of a task that move value, since each is judged by all that is moved with it.
+func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled repute.Receipt, known bool, fee string, err error) {
+	value, err := weiOf(tx.Value)
+	if err != nil {
+		return journaled, false, "", err
+	}
+	if root := w.root(); value.Sign() > 0 {
+		root.moving.Lock()
+		defer root.moving.Unlock()
+	}
+	simulated, decision, err := w.judged(ctx, r.Step, r.Key, &tx, value)
+	if err != nil {
+		return journaled, false, "", err
+	}
+	r.Request = mustJSON(charged{tx, simulated.FeeWei})
+	charge := store.Charge{Writes: 1, GasWei: simulated.FeeWei, MostOfRun: w.info.Manifest.writes()}
+	journaled, known, err = w.e.db.BeginCall(ctx, w.lease, r, charge, decision)
+	return journaled, known, simulated.FeeWei, err
 }
 
 // judged simulates a transaction and asks the policy, and whoever must approve it.
-func (w *work) judged(ctx context.Context, step, key string, tx *Tx) (s Simulation, d store.Decision, err error) {
+// more is the value that it moves beyond what is journaled.
+func (w *work) judged(ctx context.Context, step, key string, tx *Tx, more *big.Int) (s Simulation, d store.Decision, err error) {
 	if s, err = w.simulate(ctx, *tx); err != nil {
 		return s, d, err
 	}
-	if d, err = w.allows(ctx, step+"/"+key+" "+tx.digest(), tx); err != nil {
+	subject := step + "/" + key + " " + tx.digest()
+	if d, err = w.allows(ctx, subject, tx); err != nil {
+		return s, d, err
+	}
+	if err = w.trusted(ctx, subject, tx, more); err != nil {
 		return s, d, err
 	}
 	if !s.OK {
@@ -162,7 +183,7 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 	if _, err := w.e.db.Intent(ctx, intent); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
-	_, decision, err := w.judged(ctx, journaled.Step, journaled.Key, tx)
+	_, decision, err := w.judged(ctx, journaled.Step, journaled.Key, tx, new(big.Int))
 	if err != nil {
 		return err
 	}

@@ -15,6 +15,9 @@ import (
 type Charge struct {
 	Steps, ToolCalls, Writes int
 	GasWei                   string // decimal, empty: none
+	// MostOfRun is how many transactions, or calls that are none, the run itself may make;
+	// 0: as many as the task.
+	MostOfRun int
 }
 
 // BudgetError says which limit a call would pass.
@@ -48,6 +51,9 @@ func (db *DB) BeginCall(ctx context.Context, l RunLease, r repute.Receipt, c Cha
 				return err
 			}
 		}
+		if err := withinRun(ctx, tx, r, c.MostOfRun); err != nil {
+			return err
+		}
 		if err := charge(ctx, tx, l, c); err != nil {
 			return err
 		}
@@ -71,6 +77,24 @@ func (db *DB) BeginCall(ctx context.Context, l RunLease, r repute.Receipt, c Cha
 		return err
 	})
 	return out, known, err
+}
+
+// withinRun refuses what a run's own bounds do not allow it. The root run is locked.
+func withinRun(ctx context.Context, tx pgx.Tx, r repute.Receipt, most int) error {
+	if most == 0 {
+		return nil
+	}
+	writes := r.Kind == repute.CallTransaction
+	var used int
+	if err := tx.QueryRow(ctx, `select count(*) from run_calls where run_id = $1 and (kind = $2) = $3 and kind <> all($4)`, r.Run, string(repute.CallTransaction), writes,
+		[]string{string(repute.CallSubRun), string(repute.CallDryRun), string(repute.CallVerification)}).Scan(&used); err != nil || used < most {
+		return err
+	}
+	limit := "the manifest's maxToolCalls"
+	if writes {
+		limit = "the manifest's maxOnchainWrites"
+	}
+	return &BudgetError{Limit: limit, Used: fmt.Sprint(used), Most: fmt.Sprint(most)}
 }
 
 func earlierCall(ctx context.Context, tx pgx.Tx, r repute.Receipt) (repute.Receipt, error) {
@@ -252,6 +276,18 @@ func (db *DB) KnownCall(ctx context.Context, r repute.Receipt) (out repute.Recei
 		return out, false, nil
 	}
 	return out, err == nil, failed("read call", err)
+}
+
+// TaskTransactions are the transactions that the runs of a task have journaled, without
+// those that failed.
+func (db *DB) TaskTransactions(ctx context.Context, task string) ([]json.RawMessage, error) {
+	rows, err := db.pool.Query(ctx, `select c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
+		task, string(repute.CallTransaction))
+	if err != nil {
+		return nil, failed("read transactions", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
+	return list, failed("read transactions", err)
 }
 
 // AddDecision stores what a policy decided where nothing else is stored with it. An

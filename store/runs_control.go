@@ -230,6 +230,11 @@ func (db *DB) RetryTask(ctx context.Context, id string, from repute.Phase, by st
 		if done != int(from)-1 {
 			return repute.Conflict("task %s did not get to phase %s: retry from an earlier one", id, from)
 		}
+		if from <= repute.PhasePlan {
+			if err := dropPlan(ctx, tx, id, root, attempt); err != nil {
+				return err
+			}
+		}
 		if err := nextAttempt(ctx, tx, id, root, from); err != nil {
 			return err
 		}
@@ -241,6 +246,23 @@ func (db *DB) RetryTask(ctx context.Context, id string, from repute.Phase, by st
 		}
 		return queue(tx, root)
 	})
+}
+
+// dropPlan makes room for another plan: no step or sub-run of the earlier one counts for it.
+// repute.ErrConflict where that one has sent something: another plan might send it again.
+func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) error {
+	var sent int
+	if err := tx.QueryRow(ctx, `select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
+		task, string(repute.CallTransaction)).Scan(&sent); err != nil {
+		return err
+	}
+	if sent > 0 {
+		return repute.Conflict("task %s has sent %d transactions, and another plan might send them again: retry from execute, or ask for another task", task, sent)
+	}
+	b := &pgx.Batch{}
+	b.Queue(`delete from run_steps where run_id = $1`, root)
+	b.Queue(`update runs set parent_step = 'attempt ' || $2::int || ': ' || parent_step where parent_id = $1`, root, attempt)
+	return tx.SendBatch(ctx, b).Close()
 }
 
 // failedPhase is the first that is not ok. Of phases that are all ok it is the last but
@@ -259,15 +281,15 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.
 	b.Queue(`
 		insert into run_phases (run_id, attempt, phase, status, result, error, started_at, ended_at)
 		select p.run_id, p.attempt + 1, p.phase, p.status, p.result, p.error, p.started_at, p.ended_at from run_phases p join runs r on r.id = p.run_id and r.attempt = p.attempt
-		where r.task_id = $4 and ((r.id = $1 and p.phase < $2) or (r.id <> $1 and r.status <> 'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task)
+		where r.task_id = $4 and ((r.id = $1 and p.phase < $2) or (r.id <> $1 and $2::int > $5::int and r.status <> 'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task, int(repute.PhasePlan))
 	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where task_id = $1)`, task)
-	b.Queue(`delete from run_calls where not done and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
+	b.Queue(`delete from run_calls where (not done or error <> '') and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
 		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallChain), string(repute.CallSubRun)})
 	b.Queue(`
-		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2 - 1 else 0 end, awaiting = '', cancel = '', error = '',
+		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2::int - 1 else 0 end, awaiting = '', cancel = '', error = '',
 			reasons = '[]', ended_at = null, fence = fence + 1, held_until = '-infinity', runtime_ms = 0,
 			lost_after = case when id = $1 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end
-		where task_id = $3 and (id = $1 or status <> 'completed')`, root, int(from), task)
+		where task_id = $3 and (id = $1 or $2::int > $4::int and status <> 'completed')`, root, int(from), task, int(repute.PhasePlan))
 	return tx.SendBatch(ctx, b).Close()
 }
 

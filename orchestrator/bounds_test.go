@@ -1,0 +1,120 @@
+package orchestrator_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"sync/atomic"
+	"testing"
+
+	"repute"
+	"repute/orchestrator"
+)
+
+// A retry makes again a call that failed.
+func TestRetryMakesFailedCallsAgain(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	var calls atomic.Int32
+	flaky := toolFunc(func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+		if calls.Add(1) == 1 {
+			return nil, fmt.Errorf("away for a moment: %w", repute.ErrUnavailable)
+		}
+		return json.RawMessage("1"), nil
+	})
+	head := newWorker("head")
+	head.do = func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+		return c.Tool(ctx, "flaky", json.RawMessage("{}"))
+	}
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}, Tools: map[string]orchestrator.Tool{"flaky": flaky}})
+	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	ok(t, h.desk.Retry(t.Context(), task.ID, 0, "ann"))
+	task, run := h.ended(task)
+	if task.Status != repute.TaskCompleted || calls.Load() != 2 {
+		t.Errorf("task %s, attempt %d, the tool was called %d times: %s", task.Status, run.Attempt, calls.Load(), run.Error)
+	}
+}
+
+// A step of a new plan is done by the agent that the new plan names.
+func TestRetryFromPlan(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	head, bad, good := newWorker("head"), newWorker("bad"), newWorker("good")
+	var plans atomic.Int32
+	head.plan = func(orchestrator.Task) orchestrator.Plan {
+		by := "bad"
+		if plans.Add(1) > 1 {
+			by = "good"
+		}
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "s", Agent: by}}}
+	}
+	bad.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+		return nil, fmt.Errorf("cannot")
+	}
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, bad, good}})
+	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	ok(t, h.desk.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"))
+	task, run := h.ended(task)
+	runs, err := h.db.TaskRuns(t.Context(), task.ID)
+	ok(t, err)
+	if task.Status != repute.TaskCompleted {
+		t.Errorf("the new plan names good; task %s: %s", task.Status, run.Error)
+	}
+	for _, r := range runs {
+		t.Logf("run of %s attempt %d: %s", r.Agent, r.Attempt, r.Status)
+	}
+}
+
+// An agent that trust refuses has used no tool.
+type planner struct{ *worker }
+
+func (p planner) Plan(ctx context.Context, t orchestrator.Task, c *orchestrator.Context) (orchestrator.Plan, error) {
+	if _, err := c.Tool(ctx, "acts", json.RawMessage(`{"pay":"me"}`)); err != nil {
+		return orchestrator.Plan{}, err
+	}
+	return p.worker.Plan(ctx, t, c)
+}
+
+func TestNoToolBeforeTrust(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	var calls atomic.Int32
+	acts := toolFunc(func(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+		calls.Add(1)
+		return nil, nil
+	})
+	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, unrated("deny")), Modules: []orchestrator.Module{planner{newWorker("stranger")}}, Tools: map[string]orchestrator.Tool{"acts": acts}})
+	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "stranger"}))
+	if task.Status != repute.TaskRejected && task.Status != repute.TaskFailed || calls.Load() != 0 {
+		t.Errorf("task %s, but the refused agent used tools %d times", task.Status, calls.Load())
+	}
+}
+
+// The manifest's own bounds hold (safety.maxOnchainWritesPerRun, computeConstraints).
+func TestManifestBounds(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	chain, agent := &outside{}, newWorker("payer")
+	agent.info.Manifest.Safety.MaxOnchainWritesPerRun = 1
+	agent.info.Manifest.ComputeConstraints.MaxOnchainWrites = 1
+	agent.do = sends(pays(1, "1"), pays(1, "1"), pays(1, "1"))
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
+	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+	if len(chain.sent) != 1 {
+		t.Errorf("the manifest allows one transaction per run, %d were sent; task %s %s", len(chain.sent), task.Status, run.Error)
+	}
+}
+
+// A task that says nothing is at risk moves nothing, or is judged by what it moves.
+func TestValueAtRisk(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	chain, agent := &outside{}, newWorker("payer")
+	agent.do = sends(pays(1, "5000000000000000000"))
+	text := "version: \"1\"\ntrust:\n  byValue:\n    - {fromWei: \"1000000000000000000\", threshold: {minReputation: 50}}\n"
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
+	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+	if len(chain.sent) != 0 {
+		t.Errorf("an unrated agent moved 5 ETH where 1 ETH asks for reputation 50; task %s %s", task.Status, run.Error)
+	}
+}
