@@ -1,12 +1,9 @@
 package main
 
 import (
-	"bytes"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/http"
 	"os"
@@ -23,11 +20,13 @@ import (
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
 	"repute/store"
+	"repute/trust/statement"
 )
 
 // running is an agent that agent run serves.
 type running struct {
 	what, address, slug, id, wallet string
+	keyFile                         string // of the identity's wallet or owner; empty: it proves nothing
 	orchestrator, token             string // where to register; empty: in the database
 	alone                           bool   // do not register
 }
@@ -58,6 +57,7 @@ database. The orchestrator itself must be allowed to reach the address
 	f.StringVar(&r.address, "address", agentAddress, "host:port to listen on")
 	f.StringVar(&r.slug, "slug", "", "of an agent that repute comes with, in place of its name")
 	f.StringVar(&r.id, "agent-id", "", "its onchain identity: chain:id")
+	f.StringVar(&r.keyFile, "key-file", "", "private key of the identity's wallet or owner: signs that this agent works as it")
 	f.StringVar(&r.wallet, "wallet", "", "of an agent that repute comes with: the account that the orchestrator sends its registry writes from")
 	f.StringVar(&r.orchestrator, "orchestrator", "", "URL of the orchestrator to register with")
 	f.StringVar(&r.token, "token", "", "that the orchestrator knows the caller by (REPUTE_TOKEN)")
@@ -184,17 +184,51 @@ func (p *program) introduce(ctx context.Context, r running) error {
 	if r.alone {
 		return nil
 	}
-	if err := p.register(ctx, r, control.Registration{Slug: info.Slug, URL: base, AgentID: r.id}); err != nil {
+	what := control.Registration{Slug: info.Slug, URL: base, AgentID: r.id}
+	if err := prove(&what, r.keyFile); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "registered; Ctrl-C ends it. Give it a task:\n\n  repute task submit --coordinator %s --watch 'what to do' --input '{…}'\n", info.Slug)
+	if err := p.register(ctx, r, what); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "registered; Ctrl-C ends it. Give it a task:\n\n  repute task submit --coordinator %s --watch 'what to do' --input '{…}'%s\n", info.Slug, r.where())
 	return nil
+}
+
+// where are the flags of other commands that ask the same orchestrator.
+func (r running) where() string {
+	if r.orchestrator == "" {
+		return ""
+	}
+	return " --orchestrator " + r.orchestrator + " --token …"
+}
+
+// prove adds what the key in a file signs: that the agent works under its identity.
+func prove(r *control.Registration, file string) error {
+	if file == "" {
+		return nil
+	}
+	ref, err := repute.ParseAgentRef(r.AgentID)
+	if err != nil || ref.ChainID == 0 {
+		return repute.Invalid("agent-id", fmt.Sprintf("%.80q is no id to sign for", r.AgentID), "chain:id beside --key-file")
+	}
+	_, text, err := (&signingConfig{KeyFile: file}).key()
+	if err != nil {
+		return err
+	}
+	key, err := statement.ParseKey("key-file", text)
+	if err != nil {
+		return err
+	}
+	r.Proof, err = control.Prove(key, r.Slug, r.URL, repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID}, time.Now())
+	return err
 }
 
 // register makes the agent known to an orchestrator.
 func (p *program) register(ctx context.Context, r running, what control.Registration) error {
 	if r.orchestrator != "" {
-		return registerOver(ctx, r, what)
+		e := elsewhere{r.orchestrator, r.token}
+		return e.call(ctx, http.MethodPost, "/v1/agents", what, nil)
 	}
 	return p.withStore(ctx, func(c config, db *store.DB) error {
 		c.AllowHosts = append(c.AllowHosts, r.address)
@@ -204,30 +238,4 @@ func (p *program) register(ctx context.Context, r running, what control.Registra
 		}
 		return err
 	})
-}
-
-// registerOver asks an orchestrator over HTTP.
-func registerOver(ctx context.Context, r running, what control.Registration) error {
-	ctx, cancel := context.WithTimeout(ctx, 30*time.Second)
-	defer cancel()
-	body, err := json.Marshal(what)
-	if err != nil {
-		return err
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, strings.TrimSuffix(r.orchestrator, "/")+"/v1/agents", bytes.NewReader(body))
-	if err != nil {
-		return repute.Invalid("orchestrator", "is no URL", "e.g. http://127.0.0.1:8080")
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+r.token)
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return fmt.Errorf("register: %w: %w", repute.ErrUnavailable, err)
-	}
-	defer res.Body.Close()
-	text, err := io.ReadAll(io.LimitReader(res.Body, 64<<10))
-	if err != nil || res.StatusCode >= 300 {
-		return repute.Invalid("orchestrator", fmt.Sprintf("refuses the agent: %s %s", res.Status, visible(string(text))), "what it says")
-	}
-	return nil
 }

@@ -2,13 +2,16 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/policy"
 	"repute/store"
 	"repute/trust"
 )
@@ -57,6 +60,7 @@ type shownRun struct {
 
 func (p *program) runShowCommand() *cobra.Command {
 	var verify, asJSON bool
+	var e elsewhere
 	cmd := &cobra.Command{
 		Use:   "show RUN",
 		Short: "print a run's phases, steps, use of its budget, and why it was refused",
@@ -65,6 +69,9 @@ func (p *program) runShowCommand() *cobra.Command {
 exits with 1 when it comes out another way.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if e.url != "" {
+				return p.showElsewhere(cmd.Context(), &e, args[0], verify, asJSON)
+			}
 			return p.withControl(cmd.Context(), func(c *control.Control) error {
 				run, err := c.Run(cmd.Context(), args[0])
 				if err != nil {
@@ -82,9 +89,23 @@ exits with 1 when it comes out another way.`,
 			})
 		},
 	}
+	e.flags(cmd.Flags())
 	cmd.Flags().BoolVar(&verify, "verify-gate", false, "make the trust decision again from the stored evidence")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
+}
+
+func (p *program) showElsewhere(ctx context.Context, e *elsewhere, id string, verify, asJSON bool) error {
+	var shown shownRun
+	if err := e.call(ctx, http.MethodGet, runPath(id, ""), nil, &shown.Run); err != nil {
+		return err
+	}
+	if verify {
+		if err := e.call(ctx, http.MethodGet, runPath(id, "/gate:verify"), nil, &shown.Gate); err != nil {
+			return err
+		}
+	}
+	return p.showRun(shown, asJSON)
 }
 
 func (p *program) showRun(r shownRun, asJSON bool) error {
@@ -100,6 +121,19 @@ func (p *program) showRun(r shownRun, asJSON bool) error {
 	return err
 }
 
+// awaited says why a person must decide, and how.
+func (r shownRun) awaited(line func(name, format string, args ...any)) {
+	for _, a := range r.Awaited {
+		var reasons []policy.Reason
+		_ = json.Unmarshal(a.Reasons, &reasons) // where they cannot be read the subject stands alone
+		line("asks", "%s", a.Subject)
+		for _, reason := range reasons {
+			line("reason", "%s: %s", reason.ID, reason.Text)
+		}
+		line("answer", "repute task approve %s --subject %q [--deny] [--reason …]", r.ID, a.Subject)
+	}
+}
+
 // text is the run for people.
 func (r shownRun) text() string {
 	var b strings.Builder
@@ -110,6 +144,9 @@ func (r shownRun) text() string {
 	line("agent", "%s", r.Agent)
 	line("goal", "%.200s", r.Goal)
 	line("status", "%s %s", r.Status, r.Awaiting)
+	if r.Awaiting != "" {
+		r.awaited(line)
+	}
 	if r.Error != "" {
 		line("error", "%s", r.Error)
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"strings"
 	"time"
 
@@ -12,6 +13,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/control"
 	"repute/store"
 )
 
@@ -19,7 +21,9 @@ func (p *program) taskCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "task", Short: "ask for tasks, follow and decide on them"}
 	p.flags.database(cmd.PersistentFlags())
 	by := cmd.PersistentFlags().String("by", "operator", "who does it, as it is kept with the task")
-	cmd.AddCommand(p.taskSubmitCommand(by), p.taskWatchCommand(), p.taskCancelCommand(by), p.taskApproveCommand(by), p.taskRetryCommand(by))
+	e := &elsewhere{}
+	e.flags(cmd.PersistentFlags())
+	cmd.AddCommand(p.taskSubmitCommand(by, e), p.taskWatchCommand(e), p.taskCancelCommand(by, e), p.taskApproveCommand(by, e), p.taskRetryCommand(by, e))
 	return cmd
 }
 
@@ -34,7 +38,7 @@ func (p *program) withDesk(ctx context.Context, f func(*store.DB, *orchestrator.
 	})
 }
 
-func (p *program) taskSubmitCommand(by *string) *cobra.Command {
+func (p *program) taskSubmitCommand(by *string, e *elsewhere) *cobra.Command {
 	var r orchestrator.Request
 	var input string
 	var reputation float64
@@ -48,6 +52,9 @@ func (p *program) taskSubmitCommand(by *string) *cobra.Command {
 			r.Goal, r.Input, r.By = args[0], json.RawMessage(input), *by
 			if cmd.Flags().Changed("min-reputation") {
 				r.Threshold.MinReputation = &reputation
+			}
+			if e.url != "" {
+				return p.submitElsewhere(cmd.Context(), e, r, watch)
 			}
 			return p.withDesk(cmd.Context(), func(db *store.DB, desk *orchestrator.Desk) error {
 				t, _, err := desk.Submit(cmd.Context(), r)
@@ -74,13 +81,29 @@ func (p *program) taskSubmitCommand(by *string) *cobra.Command {
 	return cmd
 }
 
-func (p *program) taskWatchCommand() *cobra.Command {
+func (p *program) submitElsewhere(ctx context.Context, e *elsewhere, r orchestrator.Request, watch bool) error {
+	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms), Key: r.Key}
+	var t control.Task
+	if err := e.call(ctx, http.MethodPost, "/v1/tasks", asked, &t); err != nil {
+		return err
+	}
+	fmt.Fprintf(p.stdout, "task %s\nrun  %s\n", t.ID, t.RunID)
+	if !watch {
+		return nil
+	}
+	return p.watchElsewhere(ctx, e, t.ID, false)
+}
+
+func (p *program) taskWatchCommand(e *elsewhere) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "watch TASK",
 		Short: "print a task's events until it ends; exits with 1 when it did not complete",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if e.url != "" {
+				return p.watchElsewhere(cmd.Context(), e, args[0], asJSON)
+			}
 			return p.withDesk(cmd.Context(), func(db *store.DB, _ *orchestrator.Desk) error {
 				t, err := db.Task(cmd.Context(), args[0])
 				if err != nil {
@@ -139,13 +162,16 @@ func (p *program) showEvent(e repute.RunEvent, asJSON bool) error {
 	return err
 }
 
-func (p *program) taskCancelCommand(by *string) *cobra.Command {
+func (p *program) taskCancelCommand(by *string, e *elsewhere) *cobra.Command {
 	var reason string
 	cmd := &cobra.Command{
 		Use:   "cancel TASK",
 		Short: "ask that a task end",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if e.url != "" {
+				return e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"), control.Cancellation{Reason: reason}, nil)
+			}
 			return p.withDesk(cmd.Context(), func(_ *store.DB, desk *orchestrator.Desk) error {
 				return desk.Cancel(cmd.Context(), args[0], *by, reason)
 			})
@@ -155,7 +181,7 @@ func (p *program) taskCancelCommand(by *string) *cobra.Command {
 	return cmd
 }
 
-func (p *program) taskApproveCommand(by *string) *cobra.Command {
+func (p *program) taskApproveCommand(by *string, e *elsewhere) *cobra.Command {
 	var reason, subject string
 	var deny bool
 	cmd := &cobra.Command{
@@ -163,6 +189,9 @@ func (p *program) taskApproveCommand(by *string) *cobra.Command {
 		Short: "answer what a run waits for: yes, or with --deny no",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
+			if yes := !deny; e.url != "" {
+				return e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes, Reason: reason})
+			}
 			return p.withDesk(cmd.Context(), func(db *store.DB, desk *orchestrator.Desk) error {
 				run := args[0]
 				if runs, err := db.TaskRuns(cmd.Context(), args[0]); err != nil {
@@ -197,6 +226,11 @@ func awaitedOf(ctx context.Context, db *store.DB, run, subject string) (string, 
 	for _, d := range open {
 		subjects = append(subjects, d.Subject)
 	}
+	return onlySubject(run, subjects)
+}
+
+// onlySubject is the one that a run waits for.
+func onlySubject(run string, subjects []string) (string, error) {
 	switch len(subjects) {
 	case 0:
 		return "", repute.Conflict("run %s waits for nobody", run)
@@ -217,7 +251,7 @@ func waitingOf(runs []repute.Run) string {
 	return id
 }
 
-func (p *program) taskRetryCommand(by *string) *cobra.Command {
+func (p *program) taskRetryCommand(by *string, e *elsewhere) *cobra.Command {
 	var name string
 	cmd := &cobra.Command{
 		Use:   "retry TASK",
@@ -230,6 +264,9 @@ func (p *program) taskRetryCommand(by *string) *cobra.Command {
 			}
 			if name == "" {
 				from = 0
+			}
+			if e.url != "" {
+				return e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name}, nil)
 			}
 			return p.withDesk(cmd.Context(), func(_ *store.DB, desk *orchestrator.Desk) error {
 				return desk.Retry(cmd.Context(), args[0], from, *by)
