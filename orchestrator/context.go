@@ -195,8 +195,8 @@ func (c *Context) Read(ctx context.Context, chainID uint64, to common.Address, d
 
 // call journals a call, makes it, and journals its end.
 func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Context, string) (json.RawMessage, error)) (json.RawMessage, error) {
-	if c.phase < repute.PhaseExecute && r.Kind != repute.CallChain {
-		return nil, refuse("phase", "what may have an effect (%s) is called from Execute on, once trust and policy allow the agent: not in %s", r.Kind, c.phase)
+	if c.phase < repute.PhaseDryRun && r.Kind != repute.CallChain {
+		return nil, refuse("phase", "what may have an effect (%s) is called from the dry run on, once trust and policy allow the agent: not in %s", r.Kind, c.phase)
 	}
 	key, err := c.next(r.Kind, "")
 	if err != nil {

@@ -68,6 +68,7 @@ func TestValidator(t *testing.T) {
 	own := request(validatorAccount, 1, validatorAccount, `2`)
 	_, err := b.Mine(t.Context())
 	ok(t, err)
+	w.index()
 	for input, want := range map[string]uint8{right: 100, wrong: 0} {
 		got := into[agents.Validated](t, w.completed(agents.Validator, input)["work"])
 		stored, err := w.d.View().ValidationStatus(t.Context(), got.Request)

@@ -22,6 +22,8 @@ import (
 	"repute"
 	"repute/contracts/bindings"
 	"repute/devnet"
+	"repute/indexer"
+	"repute/indexer/node"
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/agents"
@@ -84,6 +86,20 @@ func newWorld(t *testing.T, served ...string) *world {
 	w.start(served)
 	d.SetPeriod(20 * time.Millisecond)
 	return w
+}
+
+// index reads the chain up to its head: the runtime looks up whose records a call changes.
+func (w *world) index() {
+	for head := w.d.Head().Number; w.d.Finalized().Number < head; { // nothing is judged before
+		_, err := w.d.Mine(w.t.Context())
+		ok(w.t, err)
+	}
+	n, err := node.New(w.d.RPCURL(), node.Options{})
+	ok(w.t, err)
+	chain := w.d.Chain()
+	pool := node.NewPool([]*node.Node{n}, node.PoolOptions{ChainID: chain.ID, DB: w.db})
+	defer pool.Close()
+	ok(w.t, indexer.NewFollower(w.db, chain, pool, indexer.Options{Once: true}).Run(w.t.Context()))
 }
 
 // serve is the subject's endpoint.
