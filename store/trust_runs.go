@@ -139,9 +139,14 @@ func (db *DB) AddTrustRun(ctx context.Context, r TrustRun) error {
 		if tag.RowsAffected() == 0 {
 			return repute.ErrFenced
 		}
-		// Whatever is not visible yet to the statement after it will be read from the feed.
+		// Whatever is not visible yet to the statement after it will be read from the feed. A
+		// position before the oldest change would say that some were lost.
 		_, err = tx.Exec(ctx, `
-			insert into trust_feed (chain_id, xid, seq) values ($1, pg_snapshot_xmin(pg_current_snapshot()), 0) on conflict do nothing`, r.ChainID)
+			insert into trust_feed (chain_id, xid, seq)
+			select $1, xid, seq from (
+				select pg_snapshot_xmin(pg_current_snapshot()) as xid, 0 as seq
+				union all (select xid, seq from changes order by xid, seq limit 1)) p
+			order by xid desc, seq desc limit 1 on conflict do nothing`, r.ChainID)
 		if err != nil {
 			return err
 		}

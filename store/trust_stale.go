@@ -113,7 +113,7 @@ func (db *DB) MarkStale(ctx context.Context, chainID uint64, limit int) (n int, 
 		if err != nil {
 			return err
 		}
-		if p.at.before(p.oldest) { // what came in between is lost: a log that was found late too
+		if p.at.before(p.oldest) && p.oldest.seq > 1 { // what came in between is lost: a log that was found late too
 			if err := noteRepaired(ctx, tx, chainID, p.oldest.seq); err != nil {
 				return err
 			}
