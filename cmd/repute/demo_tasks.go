@@ -1,7 +1,6 @@
 package main
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -225,34 +224,11 @@ func (d *demo) serveRival(ctx context.Context, praised uint64) (func(), error) {
 
 // call asks the demo's own API, as a caller with a token does.
 func (d *demo) call(ctx context.Context, method, path string, body, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	var text io.Reader
-	if body != nil {
-		text = bytes.NewReader(encoded(body))
+	own := elsewhere{d.base, d.config.Orchestrator.Tokens[demoCaller]}
+	if err := own.call(ctx, method, path, body, into); err != nil {
+		return fmt.Errorf("%s %s: %w", method, path, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, method, d.base+path, text)
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/json")
-	req.Header.Set("Authorization", "Bearer "+d.config.Orchestrator.Tokens[demoCaller])
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	answer, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
-	if err != nil {
-		return err
-	}
-	if res.StatusCode >= 300 {
-		return fmt.Errorf("%s %s: %s: %s", method, path, res.Status, answer)
-	}
-	if into == nil {
-		return nil
-	}
-	return json.Unmarshal(answer, into)
+	return nil
 }
 
 // demoCaller is who the demo's token belongs to.

@@ -79,10 +79,7 @@ func (f *Follower) Run(ctx context.Context) error {
 		default:
 			f.o.Log.Warn("treasury: will look again", "chain", f.chainID, "treasury", f.address, "error", err)
 		}
-		select {
-		case <-time.After(f.o.Poll):
-		case <-ctx.Done():
-		}
+		node.Pause(ctx, f.o.Poll)
 	}
 	return nil
 }

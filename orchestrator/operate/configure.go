@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/contracts/bindings"
 	"repute/orchestrator"
+	"repute/orchestrator/wallet"
 )
 
 // maxListed bounds the entries of one change of a policy, each of which is a transaction.
@@ -66,7 +67,7 @@ func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput
 		if cap.text == "" {
 			continue
 		}
-		if *cap.into, err = amountOf(cap.name, cap.text); err != nil {
+		if *cap.into, err = wallet.Amount(cap.name, cap.text); err != nil {
 			return err
 		}
 	}
@@ -120,11 +121,11 @@ func (e *TokenAllowed) add(key common.Hash, add func(string, []byte)) error {
 	if err != nil {
 		return err
 	}
-	most, err := amountOf("tokens.perTxCap", e.PerTxCap)
+	most, err := wallet.Amount("tokens.perTxCap", e.PerTxCap)
 	if err != nil {
 		return err
 	}
-	window, err := amountOf("tokens.windowCap", e.WindowCap)
+	window, err := wallet.Amount("tokens.windowCap", e.WindowCap)
 	if err != nil {
 		return err
 	}

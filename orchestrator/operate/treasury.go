@@ -3,7 +3,6 @@ package operate
 import (
 	"context"
 	"fmt"
-	"math/big"
 	"strings"
 	"time"
 
@@ -112,7 +111,7 @@ func (o *Operator) ExecuteCall(ctx context.Context, c Call, h How) (Act, error) 
 	if tx.Target, err = addressOf("target", c.Target); err != nil {
 		return Act{}, err
 	}
-	value, err := amountOf("value", c.Value)
+	value, err := wallet.Amount("value", c.Value)
 	if err != nil {
 		return Act{}, err
 	}
@@ -139,7 +138,7 @@ func (o *Operator) TransferERC20(ctx context.Context, t Transfer, h How) (Act, e
 	if t.Amount == "" {
 		return Act{}, repute.Invalid("amount", "is missing", "decimal digits")
 	}
-	amount, err := amountOf("amount", t.Amount)
+	amount, err := wallet.Amount("amount", t.Amount)
 	if err != nil {
 		return Act{}, err
 	}
@@ -172,19 +171,6 @@ func (o *Operator) spending(kind, slug, run, task string, request any, tx orches
 		purpose = kind
 	}
 	return &job{kind: kind, chain: o.o.ExecutionChain, agent: slug, run: run, task: task, request: request, steps: []step{{Purpose: purpose, Tx: tx}}}
-}
-
-// amountOf reads decimal digits; empty is 0.
-func amountOf(field, text string) (*big.Int, error) {
-	v, ok := new(big.Int), true
-	digits := !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
-	if text != "" {
-		v, ok = v.SetString(text[:min(len(text), 79)], 10)
-	}
-	if !ok || !digits || len(text) > 78 || v.BitLen() > 256 {
-		return nil, repute.Invalid(field, fmt.Sprintf("%.40q is no amount", text), "decimal digits of an unsigned 256-bit number")
-	}
-	return v, nil
 }
 
 // dataOf reads hex digits after 0x; empty is none.

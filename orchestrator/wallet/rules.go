@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math/big"
 	"slices"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
@@ -222,7 +223,7 @@ type call struct {
 // callOf makes the transaction for what an agent asks for, and refuses what may not be
 // signed.
 func (c *chain) callOf(o orchestrator.Origin, tx *orchestrator.Tx) (*call, error) {
-	value, err := amountOf("tx.value", tx.Value)
+	value, err := Amount("tx.value", tx.Value)
 	if err != nil {
 		return nil, err
 	}
@@ -243,7 +244,7 @@ func (c *chain) callOf(o orchestrator.Origin, tx *orchestrator.Tx) (*call, error
 	k.by, k.signer, k.to = byOperator, c.operator, c.Treasury
 	k.spends = &spending{Agent: idOf(o.Agent), Run: idOf(o.Run), Task: idOf(o.Task), Target: tx.Target, Value: value, Data: tx.Data, Purpose: tx.Purpose}
 	if tx.Token != nil {
-		if k.spends.Value, err = amountOf("tx.amount", tx.Amount); err != nil {
+		if k.spends.Value, err = Amount("tx.amount", tx.Amount); err != nil {
 			return nil, err
 		}
 		if len(tx.Data) > 0 || value.Sign() != 0 || (*tx.Token == common.Address{}) {
@@ -255,13 +256,15 @@ func (c *chain) callOf(o orchestrator.Origin, tx *orchestrator.Tx) (*call, error
 	return k, c.rules.permitTreasury(o, k.to, k.data)
 }
 
-// amountOf reads decimal digits; empty is 0.
-func amountOf(field, text string) (*big.Int, error) {
+// Amount reads decimal digits of the field named; empty is 0. The error is
+// repute.ErrInvalid.
+func Amount(field, text string) (*big.Int, error) {
 	v, ok := new(big.Int), true
+	digits := !strings.ContainsFunc(text, func(r rune) bool { return r < '0' || r > '9' })
 	if text != "" {
 		v, ok = v.SetString(text[:min(len(text), 79)], 10)
 	}
-	if !ok || len(text) > 78 || v.Sign() < 0 || v.BitLen() > 256 {
+	if !ok || !digits || len(text) > 78 || v.BitLen() > 256 {
 		return nil, repute.Invalid(field, fmt.Sprintf("%.40q is no amount", text), "decimal digits of an unsigned 256-bit number")
 	}
 	return v, nil

@@ -43,7 +43,7 @@ func (w *Wallet) send(ctx context.Context, c *chain, k *call, intent orchestrato
 func (w *Wallet) begin(ctx context.Context, c *chain, k *call, intent orchestrator.Intent) (store.Intent, error) {
 	in := store.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.address(), To: k.to, Value: new(big.Int), Data: k.data}
 	if intent.MaxGasWei != "" {
-		most, err := amountOf("maxGasWei", intent.MaxGasWei)
+		most, err := Amount("maxGasWei", intent.MaxGasWei)
 		if err != nil {
 			return in, err
 		}
