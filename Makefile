@@ -8,12 +8,13 @@ TEST_TIMEOUT ?= 20m
 TESTFLAGS ?=
 SOAK ?= 10m
 
-.PHONY: help build demo test test-mcp bench race soak lint generate fuzz clean
+.PHONY: help build demo test test-arm64 test-mcp bench race soak lint generate fuzz clean
 
 help:
 	@echo "make demo      everything in one process on http://127.0.0.1:8080"
 	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
 	@echo "make test-mcp  the MCP conformance suite against the binary"
+	@echo "make test-arm64  the digest of all scores on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
 	@echo "make race      tests under the race detector, without the packages that embed a node"
 	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m)"
@@ -33,6 +34,11 @@ demo:
 test:
 	@scripts/setup.sh postgres redis
 	$(GO) test $(TESTFLAGS) -timeout $(TEST_TIMEOUT) ./...
+
+# Scores must have the same bytes on every processor: the digest of a whole world, on an emulated one.
+test-arm64:
+	@scripts/setup.sh arm64
+	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64-static -run '^TestDigest$$' ./internal/attack
 
 test-mcp: build
 	@scripts/setup.sh postgres node
