@@ -29,6 +29,9 @@ type Source interface {
 	// Blocks gives the headers of canonical blocks, in the order asked. A block
 	// the node does not have is an error.
 	Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error)
+	// Header gives a canonical header that is what its hash says, where the chain's
+	// headers can be recomputed.
+	Header(ctx context.Context, number uint64) (node.Sealed, error)
 }
 
 // Outcomes of Step besides repute.ErrReorged. They are not failures.
@@ -290,12 +293,12 @@ func (f *Follower) keepBoundary(ctx context.Context, l store.Lease, finalized ui
 	if number == 0 && err == nil {
 		return
 	}
-	var blocks []repute.Block
+	var header node.Sealed
 	if err == nil {
-		blocks, err = f.source.Blocks(ctx, []uint64{number})
+		header, err = f.source.Header(ctx, number)
 	}
-	if err == nil && node.CheckTime(blocks[0]) == nil {
-		err = f.db.KeepHeader(ctx, f.chain.ID, l, blocks[0])
+	if err == nil {
+		err = f.db.KeepHeader(ctx, f.chain.ID, l, header.Block)
 	}
 	if err != nil && ctx.Err() == nil {
 		f.log.Debug("the header that ends an epoch is still missing", "block", number, "error", err)

@@ -270,6 +270,32 @@ func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, er
 	return out, nil
 }
 
+// Header gives a canonical header that is what its hash says. Where the header before it is
+// no hash of its fields either, the chain has headers of its own, and Recomputed is false.
+func (n *Node) Header(ctx context.Context, number uint64) (Sealed, error) {
+	numbers := []uint64{number}
+	if number > 0 {
+		numbers = []uint64{number - 1, number}
+	}
+	headers, err := n.SealedBlocks(ctx, numbers)
+	if err != nil {
+		return Sealed{}, err
+	}
+	before, s := &headers[0], headers[len(headers)-1]
+	err = CheckTime(s.Block)
+	switch {
+	case err != nil:
+	case number > 0 && s.Parent != before.Hash:
+		err = &AnswerError{fmt.Sprintf("block %d is not the child of block %d", number, number-1)}
+	case before.Recomputed && !s.Recomputed:
+		err = &AnswerError{fmt.Sprintf("block %d is not what its hash says", number)}
+	}
+	if err != nil {
+		return Sealed{}, n.wrap(fmt.Sprintf("block %d", number), err)
+	}
+	return s, nil
+}
+
 // LogsOf asks for the logs of single blocks by their hashes, one answer per block.
 // A block the node does not know, or cannot answer about, has a nil answer.
 func (n *Node) LogsOf(ctx context.Context, blocks []common.Hash, addresses []common.Address) ([][]types.Log, error) {

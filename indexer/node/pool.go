@@ -12,6 +12,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/store"
 )
@@ -186,6 +188,25 @@ func (p *Pool) Blocks(ctx context.Context, numbers []uint64) (blocks []repute.Bl
 		return err
 	})
 	return blocks, err
+}
+
+// Header asks one endpoint after the other until one shows a header that is the hash of its
+// fields. Where none does, what one of them shows is given.
+func (p *Pool) Header(ctx context.Context, number uint64) (shown Sealed, err error) {
+	err = p.first(ctx, p.having(number), func(m *peer) error {
+		s, err := m.Header(ctx, number)
+		if err != nil {
+			return err
+		}
+		if shown = s; !s.Recomputed {
+			return m.wrap("header", &AnswerError{"nothing is proven"})
+		}
+		return nil
+	})
+	if shown.Hash != (common.Hash{}) && ctx.Err() == nil {
+		return shown, nil
+	}
+	return shown, err
 }
 
 // Receipts asks one endpoint after the other until one proves what happened in a
