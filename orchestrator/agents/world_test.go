@@ -52,6 +52,7 @@ var treasuryABI = bindings.NewOpenFiTreasury()
 type world struct {
 	t        *testing.T
 	d        *devnet.Devnet
+	url      string // of the database
 	db       *store.DB
 	desk     *orchestrator.Desk
 	treasury common.Address
@@ -70,21 +71,27 @@ func ok(t testing.TB, err error) {
 // newWorld starts it. served says which agents are asked over the protocol.
 func newWorld(t *testing.T, served ...string) *world {
 	t.Helper()
+	w := newFounded(t)
+	w.start(served)
+	w.d.SetPeriod(20 * time.Millisecond)
+	return w
+}
+
+// newFounded is a world without an engine, and without blocks but those that are mined.
+func newFounded(t *testing.T) *world {
+	t.Helper()
 	d, err := devnet.Start(t.Context(), devnet.Options{Accounts: 10})
 	ok(t, err)
 	t.Cleanup(func() { _ = d.Close() })
-	w := &world{t: t, d: d}
+	w := &world{t: t, d: d, url: pgtest.New(t)}
 	w.server = httptest.NewServer(http.HandlerFunc(w.serve))
 	t.Cleanup(w.server.Close)
 	w.found()
-	if w.db, err = store.Open(t.Context(), pgtest.New(t), store.Options{}); err != nil {
-		t.Fatal(err)
-	}
+	w.db, err = store.Open(t.Context(), w.url, store.Options{})
+	ok(t, err)
 	t.Cleanup(w.db.Close)
 	w.desk, err = orchestrator.NewDesk(w.db)
 	ok(t, err)
-	w.start(served)
-	d.SetPeriod(20 * time.Millisecond)
 	return w
 }
 
