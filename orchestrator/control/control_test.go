@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/orchestrator/remote"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -33,6 +34,18 @@ func TestContract(t *testing.T) {
 	ok(t, err)
 	if w.Body.String() != string(want) {
 		t.Error("the OpenAPI document changed: raise its version, then run with -update")
+	}
+}
+
+// The protocol of agents elsewhere is served beside the contract.
+func TestProtocolOfAgentsIsServed(t *testing.T) {
+	t.Parallel()
+	c, err := control.New(control.Options{})
+	ok(t, err)
+	w := httptest.NewRecorder()
+	c.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/agents/openapi.json", nil))
+	if w.Code != http.StatusOK || w.Body.String() != string(remote.OpenAPI()) {
+		t.Errorf("%d %.200s", w.Code, w.Body)
 	}
 }
 

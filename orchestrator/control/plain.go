@@ -5,6 +5,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/labstack/echo/v4"
+
+	"repute/orchestrator/remote"
 )
 
 // Names of the files that agents publish.
@@ -18,6 +20,9 @@ const (
 func (c *Control) mountPlain() {
 	c.echo.GET(prefix+"/openapi.json", withQuery(nil, func(e echo.Context) error {
 		return e.Blob(http.StatusOK, "application/openapi+json", c.openapi)
+	}))
+	c.echo.GET(prefix+"/agents/openapi.json", withQuery(nil, func(e echo.Context) error { // no slug has a point
+		return e.Blob(http.StatusOK, "application/openapi+json", remote.OpenAPI())
 	}))
 	params := []*huma.Param{
 		textParam("id", "path", "of the run; of a root run the events of all runs below it come too"),

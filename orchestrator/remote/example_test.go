@@ -1,6 +1,7 @@
 package remote_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,6 +15,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/remote"
+	"repute/policy"
 )
 
 // The example speaks the protocol.
@@ -30,7 +32,10 @@ func TestPythonExample(t *testing.T) {
 	cmd := exec.Command(python, "../../examples/python/agent.py", fmt.Sprint(port))
 	ok(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
-	m := opened(t, fmt.Sprintf("http://127.0.0.1:%d", port))
+	client, _ := watch(t, "")
+	base := fmt.Sprintf("http://127.0.0.1:%d", port)
+	m := opened(t, base, client)
+	task := orchestrator.Task{ID: "t", Goal: "count", Input: json.RawMessage(`{"url": "https://example.com"}`)}
 	for input, want := range map[string]bool{`{"url": "https://example.com"}`: true, `{}`: false, `"page"`: false} {
 		can, err := m.CanHandle(t.Context(), orchestrator.Task{ID: "t", Goal: "count", Input: json.RawMessage(input)})
 		if ok(t, err); can != want {
@@ -40,15 +45,54 @@ func TestPythonExample(t *testing.T) {
 	if m.Info().Slug != "word-counter" || m.Info().Manifest.Safety.MaxOnchainWritesPerRun != 0 {
 		t.Errorf("the example is %+v", m.Info())
 	}
+	c := &orchestrator.Context{RunID: "r"}
+	plan, err := m.Plan(t.Context(), task, c)
+	if ok(t, err); len(plan.Steps) != 1 {
+		t.Errorf("the example plans %+v", plan)
+	}
+	q := remote.Question{Protocol: remote.Protocol, RunID: "r", TaskID: "t", Budget: &policy.Budget{}, Threshold: &policy.Threshold{}, Task: task,
+		Plan: &plan, Step: &plan.Steps[0], Outcomes: []remote.Outcome{}}
+	if a := asked(t, client, base+"/execute", q); len(a.Calls) != 1 || a.Calls[0].HTTP.URL != "https://example.com" {
+		t.Errorf("the example wants %+v", a)
+	}
+	page, err := json.Marshal(orchestrator.HTTPResponse{Status: 200, Body: []byte("one two")})
+	ok(t, err)
+	q.Outcomes = []remote.Outcome{{Result: page}}
+	if a := asked(t, client, base+"/execute", q); string(a.Result) != `{"words": 2}` {
+		t.Errorf("the example counts %s", a.Result)
+	}
+	done := orchestrator.Execution{Success: true, Steps: []orchestrator.StepResult{{StepID: plan.Steps[0].ID, Status: "completed", Result: json.RawMessage(`{"words": 7}`)}}}
+	checked, err := m.Verify(t.Context(), task, done, c)
+	if ok(t, err); len(checked.Checks) != 1 || !checked.Checks[0].Passed {
+		t.Errorf("the example checks %+v", checked)
+	}
+	said, err := m.Summarize(t.Context(), task, done, checked, c)
+	if ok(t, err); said.Text != "The page has 7 words." {
+		t.Errorf("the example says %+v", said)
+	}
+}
+
+// asked puts a question by hand: a step is asked for within a run alone.
+func asked(t *testing.T, client orchestrator.Doer, url string, q remote.Question) (a remote.Answer) {
+	t.Helper()
+	body, err := json.Marshal(q)
+	ok(t, err)
+	r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, url, bytes.NewReader(body))
+	ok(t, err)
+	res, err := client.Do(r)
+	ok(t, err)
+	defer res.Body.Close()
+	ok(t, json.NewDecoder(res.Body).Decode(&a))
+	return a
 }
 
 // opened waits until an agent listens.
-func opened(t *testing.T, url string) orchestrator.Module {
+func opened(t *testing.T, url string, client orchestrator.Doer) orchestrator.Module {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()
 	for {
-		m, err := remote.Open(ctx, url, remote.Options{Client: http.DefaultClient})
+		m, err := remote.Open(ctx, url, remote.Options{Client: client})
 		if err == nil {
 			return m
 		}

@@ -8,6 +8,7 @@
 package remote
 
 import (
+	_ "embed"
 	"encoding/json"
 
 	"repute/orchestrator"
@@ -16,6 +17,12 @@ import (
 
 // Protocol names the version that both sides speak.
 const Protocol = "repute-agent/1"
+
+//go:embed openapi.json
+var openAPI string
+
+// OpenAPI is the protocol's OpenAPI 3.1 document, as JSON.
+func OpenAPI() []byte { return []byte(openAPI) }
 
 // Methods of an agent, each at POST {url}/{method}; GET {url}/info answers Info.
 const (

@@ -39,7 +39,7 @@ func server(t *testing.T, change func(method string, w http.ResponseWriter) bool
 		w.Header().Set("Content-Type", "application/json; charset=utf-8")
 		if method == "info" {
 			_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "faraway", DisplayName: "Faraway", Version: "1.2.3",
-				IdentityMode: orchestrator.IdentityMode, Manifest: manifestOf("faraway")})
+				IdentityMode: orchestrator.IdentityMode, DryRun: true, Manifest: manifestOf("faraway")})
 			return
 		}
 		var q remote.Question
@@ -63,6 +63,8 @@ func reply(method string, q remote.Question) remote.Answer {
 		return result(q.Task.Goal != "impossible")
 	case "plan":
 		return result(orchestrator.Plan{Steps: []orchestrator.Step{{ID: "look", Agent: "faraway", Description: "look it up"}}})
+	case "dry-run":
+		return result(orchestrator.DryRun{Warnings: []string{"it sends nothing"}})
 	case "execute":
 		if len(q.Outcomes) == 0 {
 			return remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "dictionary", Input: json.RawMessage(`"word"`)}, {Kind: "tool", Tool: "nothing"}}}
@@ -84,7 +86,8 @@ func (dictionary) Call(context.Context, string, json.RawMessage) (json.RawMessag
 func TestRemoteAgentRuns(t *testing.T) {
 	t.Parallel()
 	agent := server(t, nil)
-	o := remote.Options{Client: agent.Client()}
+	client, seen := watch(t, "/agent")
+	o := remote.Options{Client: client}
 	m, err := remote.Open(t.Context(), agent.URL+"/agent", o)
 	ok(t, err)
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{})
@@ -92,7 +95,7 @@ func TestRemoteAgentRuns(t *testing.T) {
 	t.Cleanup(db.Close)
 	b, err := json.Marshal(m.Info().Manifest)
 	ok(t, err)
-	ok(t, db.SaveModule(t.Context(), repute.Module{Slug: "faraway", URL: agent.URL + "/agent", Manifest: b}))
+	ok(t, db.SaveModule(t.Context(), repute.Module{Slug: "faraway", URL: agent.URL + "/agent", DryRun: true, Manifest: b}))
 	p, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(t, err)
 	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p },
@@ -119,6 +122,15 @@ func TestRemoteAgentRuns(t *testing.T) {
 	ok(t, err)
 	if run := ended(t, db, task); !strings.Contains(run.Error, "cannot handle") {
 		t.Errorf("run %s: %s", run.Status, run.Error)
+	}
+	asked := map[string]bool{}
+	for len(seen) > 0 {
+		asked[<-seen] = true
+	}
+	for _, method := range []string{"/info", "/can-handle", "/plan", "/dry-run", "/execute", "/verify", "/summarize"} {
+		if !asked[method] {
+			t.Errorf("%s was not asked", method)
+		}
 	}
 }
 
