@@ -72,10 +72,13 @@ func (db *DB) Deny(ctx context.Context, d repute.Denial, drop bool) error {
 		_, err := tx.Exec(ctx, `
 			insert into denied (kind, value, reason) values ($1, $2, $3)
 			on conflict (kind, value) do update set reason = excluded.reason`, d.Kind, d.Value, d.Reason)
-		if err != nil || !drop {
+		if err == nil && drop {
+			err = dropDenied(ctx, tx, d)
+		}
+		if err != nil {
 			return err
 		}
-		return dropDenied(ctx, tx, d)
+		return markDenied(ctx, tx, d)
 	})
 }
 
@@ -174,8 +177,10 @@ func (db *DB) Undeny(ctx context.Context, kind repute.DenyKind, value string) er
 		if err := requeueDropped(ctx, tx, d); err != nil {
 			return err
 		}
-		_, err = requeue(ctx, tx, RetryFilter{Reason: ReasonDenied})
-		return err
+		if _, err = requeue(ctx, tx, RetryFilter{Reason: ReasonDenied}); err != nil {
+			return err
+		}
+		return markDenied(ctx, tx, d)
 	})
 }
 

@@ -25,10 +25,11 @@ type news struct {
 	alone     []bool   // whether each shows what it did
 }
 
-// add notes what became of a URI.
+// add notes what became of a URI. That what was read no longer counts as what its host
+// says, or does again, is news of the document too: scores follow it.
 func (n *news) add(id int64, before, after shown) error {
 	same := before.equal(after)
-	if !same {
+	if !same || before.stands != after.stands {
 		b, err := json.Marshal(after)
 		if err != nil {
 			return err

@@ -22,7 +22,8 @@ type shown struct {
 
 	parse    []byte // all of it, as stored
 	sum      []byte // of the bytes read last, shown or not
-	standing string // whether they count as what the URI's host says, and which host gave them
+	stands   bool   // they count as what the URI's host says
+	standing string // that, and what else decides what they prove
 }
 
 // equal leaves out why the last fetch failed where bytes are shown all the same: a host
@@ -37,7 +38,7 @@ func (s shown) equal(o shown) bool {
 func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, error) {
 	rows, err := tx.Query(ctx, `
 		select u.id, u.uri = '', u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+deniedFile("u")+`,
-			p.registration, p.problems, p.problem_count, p.errors, `+standingText("u")+`
+			p.registration, p.problems, p.problem_count, p.errors, coalesce(`+standingAt("u", "u.tried_at")+`, false), `+standingText("u")+`
 		from unnest($1::bigint[]) as k(id)
 		join uris u on u.id = k.id
 		left join lateral (
@@ -51,10 +52,11 @@ func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, er
 	var id int64
 	var empty bool
 	var d documentRow
+	var stands bool
 	var standing string
-	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&id, &empty}, d.into(), []any{&standing}), func() error {
+	_, err = pgx.ForEachRow(rows, slices.Concat([]any{&id, &empty}, d.into(), []any{&stands, &standing}), func() error {
 		s, err := d.shown(empty)
-		s.sum, s.standing = d.sha256, standing
+		s.sum, s.stands, s.standing = d.sha256, stands, standing
 		out[id] = s
 		return err
 	})

@@ -131,6 +131,71 @@ func TestIdentityGate(t *testing.T) {
 	}
 }
 
+// A file that its host takes away, that is denied, or that comes back, is seen without any
+// event of the agent, and also where more agents share it than are told at once.
+func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
+	t.Parallel()
+	l := newLedger(6)
+	db, _ := l.fresh(t)
+	s := l.state()
+	mint := s.mint(person(8))
+	mint[1] = repute.Registered{TokenID: token(0), URI: cardURI, Owner: person(8)}
+	l.mine(s, append(mint, repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(9).Bytes()}, s.rate(0, person(0), 90))...)
+	l.pad(20)
+	l.store(t, db, 20)
+	publish(t, db, "own", person(9), 0)
+	start(t, db)
+	settle(t, db, 9, 20)
+	step := func(what string, change func() error, want string) {
+		t.Helper()
+		ok(t, change())
+		last := ""
+		for began := time.Now(); last != want; last = lacking(t, newest(t, db, 0)) {
+			if time.Since(began) > 20*time.Second {
+				t.Fatalf("%s: the gate lacks %s, want %s", what, last, want)
+			}
+			time.Sleep(2 * time.Millisecond)
+		}
+	}
+	var uri int64
+	ok(t, db.Pool().QueryRow(t.Context(), "select id from uris where uri = $1", []byte(cardURI)).Scan(&uri))
+	fetched := func(r store.FetchResult) func() error {
+		return func() error {
+			r.URIID, r.FetchedAt, r.NextDue = uri, time.Now(), time.Now().Add(time.Hour)
+			return db.SaveDocument(t.Context(), r)
+		}
+	}
+	back := store.FetchResult{Source: "https", ServedBy: "a.example"}
+	took := store.FetchResult{Reason: "not_found"}
+	away, there := "registrationResolves 0/1, domainsProven 0/1", "nothing"
+	sum := sha256.Sum256([]byte("own"))
+	denial := repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "a test"}
+	step("taken away", fetched(took), away)
+	step("back", fetched(back), there)
+	step("denied", func() error { return db.Deny(t.Context(), denial, false) }, "registrationResolves 0/1, walletDeclared 0/1")
+	step("allowed", func() error { return db.Undeny(t.Context(), denial.Kind, denial.Value) }, there)
+	_, err := db.Pool().Exec(t.Context(), `
+		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log)
+		select chain_id, i, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log
+		from agents, generate_series(1000, 3000) i where token_id = 0`)
+	ok(t, err)
+	told := func(r store.FetchResult) func() error {
+		return func() error {
+			if err := fetched(r)(); err != nil {
+				return err
+			}
+			_, err := db.Pool().Exec(t.Context(), "update announcements set due = now()") // an hour later
+			for more := true; more && err == nil; {
+				more, err = db.AnnounceShared(t.Context(), 500)
+			}
+			return err
+		}
+	}
+	step("taken away from many", told(took), away)
+	step("back for many", told(back), there)
+	step("denied for many", func() error { return db.Deny(t.Context(), denial, false) }, "registrationResolves 0/1, walletDeclared 0/1")
+}
+
 // An approval of all is the owner's word alone: it makes nobody one party with him, and
 // silences no critic.
 func TestOperatorIsNoParty(t *testing.T) {
