@@ -11,7 +11,10 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
+	"repute/devnet"
 	"repute/internal/pgtest"
 	"repute/mcp"
 	"repute/orchestrator"
@@ -78,6 +81,9 @@ type house struct {
 	db  *store.DB
 	url string
 	o   control.Options
+
+	d        *devnet.Devnet // nil without a wallet
+	treasury common.Address
 }
 
 // newHouse runs an engine with the agents, and a server; change may alter its options.

@@ -36,7 +36,7 @@ func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
 // followedHouse is a treasuryHouse with a follower of the treasury's events.
 func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasury.Follower) {
 	t.Helper()
-	d, err := devnet.Start(t.Context(), devnet.Options{Accounts: 4})
+	d, err := devnet.Start(t.Context(), devnet.Options{Accounts: 6})
 	ok(t, err)
 	t.Cleanup(func() { _ = d.Close() })
 	owner, operator, b, abi := d.Account(0), d.Account(1), d.Batch(), bindings.NewOpenFiTreasury()
@@ -63,13 +63,26 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 		follower = treasury.New(o.DB, c.ID, at, 1, pool, treasury.Options{})
 		w, err := wallet.Open(t.Context(), o.DB, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
 			Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator), Owner: key(owner),
-			Identities: map[string]wallet.SignerConfig{"plain": key(d.Account(2))}, Confirmations: 1, Poll: 10 * time.Millisecond}}})
+			Identities: map[string]wallet.SignerConfig{"plain": key(d.Account(2)), "second": key(d.Account(3))}, Confirmations: 1, Poll: 10 * time.Millisecond}}})
 		ok(t, err)
 		t.Cleanup(w.Close)
 		o.Operator = operate.New(o.DB, w, operate.Options{Policy: o.Policy, Lenient: true, TrustChain: c.ID, ExecutionChain: c.ID, PublicURL: o.PublicURL, Wait: 30 * time.Second})
 		o.Limits.Timeout = time.Minute
 	}, agents...)
+	h.d, h.treasury = d, at
 	return h, follower
+}
+
+// follow reads the treasury's events up to the head.
+func (h *house) follow(f *treasury.Follower) {
+	h.t.Helper()
+	for {
+		if err := f.Step(h.t.Context()); errors.Is(err, treasury.ErrNothingNew) {
+			return
+		} else if err != nil {
+			h.t.Fatal(err)
+		}
+	}
 }
 
 func TestTreasuryRoutes(t *testing.T) {
@@ -134,13 +147,7 @@ func TestTreasuryEvents(t *testing.T) {
 	const pay = `{"agentSlug":"plain","target":"0x00000000000000000000000000000000000000aa","value":"40","purpose":"fee","runId":"%s"}`
 	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, task.RunID)), 200, &ofRun)
 	h.into(h.ann(http.MethodPost, "/v1/treasury/calls", fmt.Sprintf(pay, "")), 200, &ofNone)
-	for {
-		if err := follower.Step(t.Context()); errors.Is(err, treasury.ErrNothingNew) {
-			break
-		} else if err != nil {
-			t.Fatal(err)
-		}
-	}
+	h.follow(follower)
 	var run control.Run
 	h.into(h.call(http.MethodGet, "/v1/runs/"+task.RunID, ""), 200, &run)
 	if len(run.Treasury) != 1 || run.Treasury[0].Kind != "NativeExecuted" || run.Treasury[0].Transaction != ofRun.Transactions[0].Hash || run.Treasury[0].Finality == "" || run.Treasury[0].Block != ofRun.Transactions[0].Block {
