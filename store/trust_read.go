@@ -72,7 +72,9 @@ type TrustEdge struct {
 type TrustParty struct {
 	TokenID       repute.TokenID
 	Owner, Wallet common.Address // Wallet is zero when cleared
-	Held          time.Time      // since when Owner has it, zero when unknown
+	// Since is the first block in which what is said is said of Owner: not the one in which it
+	// got the agent from another.
+	Since uint64
 }
 
 // TrustGraph reads a chain as of a block: every agent's parties, then every rating and
@@ -102,20 +104,17 @@ func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use fun
 				row_number() over (partition by token_id order by from_block desc) as back
 			from agent_states where chain_id = $1 and from_block <= $2
 			window w as (partition by token_id order by from_block)),
-		held as (select token_id, max(from_block) as block from s where moved group by token_id)
-		select s.token_id, s.owner, s.wallet, b.time
+		held as (select token_id, max(from_block) as block, count(*) > 1 as given from s where moved group by token_id)
+		select s.token_id, s.owner, s.wallet, h.block + case when h.given then 1 else 0 end
 		from s join held h using (token_id)
-		left join blocks b on b.chain_id = $1 and b.number = h.block
 		where s.back = 1`, chainID, block)
 	if err != nil {
 		return err
 	}
 	var p TrustParty
 	var owner, wallet []byte
-	var held *time.Time
-	_, err = pgx.ForEachRow(rows, []any{(*tokenNum)(&p.TokenID), &owner, &wallet, &held}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{(*tokenNum)(&p.TokenID), &owner, &wallet, &p.Since}, func() error {
 		p.Owner, p.Wallet = common.BytesToAddress(owner), common.BytesToAddress(wallet)
-		p.Held = timeOf(held)
 		use(p)
 		return nil
 	})

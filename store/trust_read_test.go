@@ -55,7 +55,7 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 			sameSet(t, fmt.Sprintf("ratings of agent %d at %d", i, n), got, want)
 			sameSet(t, fmt.Sprintf("graph of agent %d at %d", i, n), graph[id.TokenID], all)
 			p := parties[id.TokenID]
-			if p.Owner != s.Owner || p.Wallet != s.Wallet || !p.Held.Equal(s.Held) || s.Registered.After(s.Held) {
+			if p.Owner != s.Owner || p.Wallet != s.Wallet || p.Since != since(s.Holders) || s.Registered.After(s.Held) {
 				t.Fatalf("agent %d at %d: %+v in the graph, %+v by itself", i, n, p, s)
 			}
 		}
@@ -63,6 +63,19 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 	if answers == 0 {
 		t.Error("no validation answer was met")
 	}
+}
+
+// since is the block from which on what is said of an agent is said of its owner.
+func since(holders []store.TrustHolder) (block uint64) {
+	for i, h := range holders {
+		switch {
+		case i == 0:
+			block = h.From
+		case h.Owner != holders[i-1].Owner:
+			block = h.From + 1
+		}
+	}
+	return block
 }
 
 func sameSet(t *testing.T, what string, got, want []string) {

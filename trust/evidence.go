@@ -21,9 +21,10 @@ type Evidence struct {
 	Wallet, Registrar common.Address
 	Tenures           []Tenure
 	Acts              []Act
-	// Held is when the owner got the agent, in Unix seconds. Praise of what an earlier owner
-	// did does not count.
-	Held int64
+	// Held is when the owner got the agent, in Unix seconds, and Since the first block in which
+	// what is said is said of it: praise of what an earlier owner did does not count.
+	Held  int64
+	Since uint64
 	// Rows are all live ratings and the latest answer to each validation request of
 	// allow-listed contracts, in any order.
 	Rows []Row

@@ -52,6 +52,16 @@ func tenuresOf(holders []store.TrustHolder) (out []Tenure) {
 	return out
 }
 
+// since is the first block of what is said of the present owner, zero without tenures.
+func since(tenures []Tenure) (block uint64) {
+	for i, t := range tenures {
+		if i == 0 || t.Owner != tenures[i-1].Owner {
+			block = t.From
+		}
+	}
+	return block
+}
+
 // Party is the name of an address's identity, itself where the graph does not know it.
 func (g *Graph) Party(a common.Address) common.Address {
 	if n := g.Node(a); n != NoNode {

@@ -95,7 +95,8 @@ func TestGuiltIsOfWhoHadTheAgent(t *testing.T) {
 	} {
 		w := newWorld()
 		e := w.evidence(c.rows...)
-		e.Registrar, e.Tenures, e.Acts, e.Held = c.tenures[0].Owner, c.tenures, c.acts, c.tenures[len(c.tenures)-1].Began
+		e.Registrar, e.Tenures, e.Acts, e.Since = c.tenures[0].Owner, c.tenures, c.acts, since(c.tenures)
+		e.Held = c.tenures[len(c.tenures)-1].Began
 		if got := guiltOf(w, e); !slices.Equal(got, c.guilty) {
 			t.Errorf("%s: guilty are %v, want %v", name, got, c.guilty)
 		}

@@ -134,7 +134,7 @@ func (p *Params) blames(row *Row, at int64) bool {
 // them, do not count.
 func (h *holding) evidence(e *Evidence, g *Graph, tail int64) Evidence {
 	out := *e
-	out.Owner, out.Self, out.Named, out.Held, out.Kin, out.Rows = h.holder, nil, nil, 0, nil, nil
+	out.Owner, out.Self, out.Named, out.Held, out.Since, out.Kin, out.Rows = h.holder, nil, nil, 0, 0, nil, nil
 	if g.Party(e.Owner) == h.party {
 		out.Self, out.Named = slices.Clone(e.Self), e.Named
 	}

@@ -12,6 +12,36 @@ import (
 	"repute/trust"
 )
 
+// What was said in the block in which an agent changes hands was said of whoever gave it away.
+func TestPraiseInTheBlockOfATransfer(t *testing.T) {
+	t.Parallel()
+	l := newLedger(99)
+	db, _ := l.fresh(t)
+	s := l.state()
+	l.mine(s, s.mint(person(8))...)
+	transfer := []repute.Event{repute.MetadataSet{TokenID: token(0), Key: "agentWallet"}, repute.Transfer{From: person(8), To: person(9), TokenID: token(0)}}
+	s = l.state()
+	s.owners[0] = person(9)
+	var events []repute.Event
+	for i := range rooted {
+		if i == rooted/2 {
+			events = append(events, transfer...)
+		}
+		events = append(events, s.rate(0, person(i), int64(90+i)))
+	}
+	l.mine(s, events...)
+	l.store(t, db, l.tip().Number)
+	if got, edges := scoreOf(t, l, db, token(0)); got.Rows != 0 || got.Excluded != rooted || got.Score != 0 || edges != 0 {
+		t.Errorf("%d edges, %+v", edges, got)
+	}
+	s = l.state()
+	l.mine(s, s.rate(0, person(0), 90))
+	l.store(t, db, l.tip().Number)
+	if got, edges := scoreOf(t, l, db, token(0)); got.Rows != 1 || edges != 1 {
+		t.Errorf("a block later: %d edges, %+v", edges, got)
+	}
+}
+
 // What anybody can write on the chain comes through database and engine as what it is:
 // listed with its reason, and without any effect on the score.
 func TestHostileRowsMoveNothing(t *testing.T) {

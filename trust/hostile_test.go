@@ -128,7 +128,7 @@ func TestClientBecomesTheAgents(t *testing.T) {
 		t.Errorf("both raters act for the agent: %+v", r)
 	}
 	e = w.evidence(praise...)
-	e.Held = testTime - 10*testDay
+	e.Since = praise[0].Block + 1
 	if got := NewScorer(w.walk(), w.params).Explain(e).ByReason; got[ReasonEarlier] != 2 {
 		t.Errorf("praise of an earlier owner: %v", got)
 	}

@@ -180,7 +180,7 @@ func (l *listener) hear(e *Evidence, i int) Reason {
 	if own := l.self[who]; own == isSelf || own == isNamed && said.value >= 0 {
 		return ReasonSelf
 	}
-	if said.value > 0 && row.Time < e.Held {
+	if said.value > 0 && row.Block < e.Since {
 		return ReasonEarlier
 	}
 	said.node = who.node

@@ -16,6 +16,7 @@ func EvidenceOf(s store.TrustSubject, w *Weights) Evidence {
 	e := Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w,
 		Held: unix(s.Held), Rows: make([]Row, len(s.Rows))}
 	e.Wallet, e.Tenures, e.Registrar = s.Wallet, tenuresOf(s.Holders), s.Registrar
+	e.Since = since(e.Tenures)
 	if e.Registrar == (common.Address{}) && len(s.Holders) > 0 {
 		e.Registrar = s.Holders[0].Owner
 	}
@@ -112,13 +113,13 @@ type graphReader struct {
 }
 
 type holder struct {
-	id   uint32
-	held int64
+	id    uint32
+	since uint64
 }
 
 func (r *graphReader) party(p store.TrustParty) {
 	id := r.b.Add(p.Owner)
-	r.agents[p.TokenID] = holder{id, unix(p.Held)}
+	r.agents[p.TokenID] = holder{id, p.Since}
 	if p.Wallet != (common.Address{}) {
 		r.b.Link(id, r.b.Add(p.Wallet))
 	}
@@ -126,10 +127,10 @@ func (r *graphReader) party(p store.TrustParty) {
 
 func (r *graphReader) edge(e store.TrustEdge) {
 	of, known := r.agents[e.TokenID]
-	row := rowOf(e.TrustRow)
-	if !known || row.Time < of.held {
+	if !known || e.Block < of.since {
 		return
 	}
+	row := rowOf(e.TrustRow)
 	read, reason := r.p.read(&row, r.at)
 	if reason != "" {
 		return
