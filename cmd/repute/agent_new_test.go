@@ -3,15 +3,20 @@ package main
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"repute/internal/pgtest"
+	"repute/orchestrator/remote"
 )
 
 // What agent new writes compiles, passes its own test, and does a task once it runs.
@@ -91,5 +96,24 @@ func TestAgentNewRefuses(t *testing.T) {
 	}
 	if left, err := os.ReadDir(dir); err != nil || len(left) > 0 {
 		t.Errorf("%v are left, %v", left, err)
+	}
+}
+
+// Who listens already is not taken for the agent.
+func TestAgentRunOnATakenPort(t *testing.T) {
+	t.Parallel()
+	var asked atomic.Int64
+	other := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked.Add(1)
+		_ = json.NewEncoder(w).Encode(remote.Info{Protocol: remote.Protocol, Slug: "somebody"})
+	}))
+	t.Cleanup(other.Close)
+	dir := filepath.Join(t.TempDir(), "snake")
+	mustRun(t, "agent", "new", dir, "--remote")
+	for _, what := range []string{dir, "payer"} {
+		code, _, says := tool(t, "agent", "run", what, "--address", other.Listener.Addr().String(), "--orchestrator", other.URL)
+		if code != 2 || !strings.Contains(says, "is in use") || !strings.Contains(says, "--address") || asked.Load() > 0 {
+			t.Errorf("%s: exit code %d, %d requests: %s", what, code, asked.Load(), says)
+		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -70,7 +71,7 @@ func (p *program) runAgent(ctx context.Context, r running) error {
 	if _, _, err := net.SplitHostPort(r.address); err != nil {
 		return repute.Invalid("address", fmt.Sprintf("%.80q is no address", r.address), "host:port")
 	}
-	serve, err := p.serving(r)
+	serve, err := p.serving(ctx, r)
 	if err != nil {
 		return err
 	}
@@ -84,9 +85,9 @@ func (p *program) runAgent(ctx context.Context, r running) error {
 }
 
 // serving is what serves the agent until its context ends.
-func (p *program) serving(r running) (func(context.Context) error, error) {
+func (p *program) serving(ctx context.Context, r running) (func(context.Context) error, error) {
 	if info, err := os.Stat(r.what); err == nil && info.IsDir() && strings.ContainsAny(r.what, `./\`) {
-		return func(ctx context.Context) error { return p.runDirectory(ctx, r) }, nil
+		return p.directory(ctx, r)
 	}
 	if strings.ContainsAny(r.what, `./\`) {
 		return nil, repute.Invalid("directory", r.what+" is none", "one that repute agent new wrote")
@@ -97,7 +98,7 @@ func (p *program) serving(r running) (func(context.Context) error, error) {
 	}
 	listener, err := net.Listen("tcp", r.address)
 	if err != nil {
-		return nil, repute.Invalid("address", err.Error(), "one that is free")
+		return nil, taken(r.address, err)
 	}
 	return func(ctx context.Context) error {
 		server := &http.Server{Handler: agents.Handler(a), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
@@ -136,32 +137,71 @@ func (p *program) builtin(r running) (agents.Agent, error) {
 	return agents.New(r.what, self, o)
 }
 
-// runDirectory builds and starts the program in a directory.
-func (p *program) runDirectory(ctx context.Context, r running) error {
-	cmd := exec.CommandContext(ctx, "python3", "agent.py")
-	if _, err := os.Stat(filepath.Join(r.what, "go.mod")); err == nil {
-		dir, err := os.MkdirTemp("", "repute-agent-")
-		if err != nil {
-			return err
-		}
-		defer os.RemoveAll(dir)
-		binary := filepath.Join(dir, "agent")
-		build := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
-		build.Dir, build.Stderr = r.what, p.stderr
-		if err := build.Run(); err != nil {
-			return fmt.Errorf("build %s: %w", r.what, err)
-		}
-		cmd = exec.CommandContext(ctx, binary)
-	} else if _, err := os.Stat(filepath.Join(r.what, "agent.py")); err != nil {
-		return repute.Invalid("directory", r.what+" holds neither go.mod nor agent.py", "one that repute agent new wrote")
+// directory is what serves the program in a directory, which is built before.
+func (p *program) directory(ctx context.Context, r running) (func(context.Context) error, error) {
+	command, remove, err := p.build(ctx, r.what)
+	if err != nil {
+		return nil, err
 	}
+	// Whoever else listens there would be taken for the agent.
+	if l, err := net.Listen("tcp", r.address); err != nil {
+		remove()
+		return nil, taken(r.address, err)
+	} else if err := l.Close(); err != nil {
+		remove()
+		return nil, err
+	}
+	return func(ctx context.Context) error {
+		defer remove()
+		return p.child(ctx, r, command)
+	}, nil
+}
+
+// taken says that nobody can listen at an address.
+func taken(address string, err error) error {
+	reason := err.Error()
+	if errors.Is(err, syscall.EADDRINUSE) {
+		reason = address + " is in use"
+	}
+	return repute.Invalid("address", reason, "another one with --address HOST:PORT")
+}
+
+// build makes the program in a directory ready and says how it is called.
+func (p *program) build(ctx context.Context, dir string) (command []string, remove func(), err error) {
+	if _, err := os.Stat(filepath.Join(dir, "go.mod")); err != nil {
+		if _, err := os.Stat(filepath.Join(dir, "agent.py")); err != nil {
+			return nil, nil, repute.Invalid("directory", dir+" holds neither go.mod nor agent.py", "one that repute agent new wrote")
+		}
+		return []string{"python3", "agent.py"}, func() {}, nil
+	}
+	into, err := os.MkdirTemp("", "repute-agent-")
+	if err != nil {
+		return nil, nil, err
+	}
+	remove = func() { _ = os.RemoveAll(into) }
+	binary := filepath.Join(into, "agent")
+	cmd := exec.CommandContext(ctx, "go", "build", "-o", binary, ".")
+	cmd.Dir, cmd.Stderr = dir, p.stderr
+	if err := cmd.Run(); err != nil {
+		remove()
+		return nil, nil, fmt.Errorf("build %s: %w", dir, err)
+	}
+	return []string{binary}, remove, nil
+}
+
+// child runs an agent's program until ctx ends; that it ends before is an error.
+func (p *program) child(ctx context.Context, r running, command []string) error {
+	cmd := exec.CommandContext(ctx, command[0], command[1:]...)
 	cmd.Dir, cmd.Stdout, cmd.Stderr, cmd.Env = r.what, p.stderr, p.stderr, append(os.Environ(), "AGENT_ADDRESS="+r.address)
 	cmd.Cancel, cmd.WaitDelay = func() error { return cmd.Process.Signal(os.Interrupt) }, 5*time.Second
 	err := cmd.Run()
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
-	return fmt.Errorf("the agent ended: %w", errors.Join(err, repute.ErrUnavailable))
+	if err == nil {
+		return fmt.Errorf("the agent ended by itself: %w", repute.ErrUnavailable)
+	}
+	return fmt.Errorf("the agent ended: %w", err)
 }
 
 // startsWithin is how long an agent may take to answer, its build included.
@@ -179,6 +219,9 @@ func (p *program) introduce(ctx context.Context, r running) error {
 			return fmt.Errorf("the agent at %s does not answer: %w", base, waiting.Err())
 		case <-time.After(100 * time.Millisecond):
 		}
+	}
+	if ctx.Err() != nil { // the agent has ended: who answers is somebody else
+		return ctx.Err()
 	}
 	fmt.Fprintf(p.stdout, "agent %s answers at %s\n", info.Slug, base)
 	if r.alone {

@@ -328,6 +328,11 @@ Try:
   curl -s '%[1]s/v1/tasks' -H 'authorization: Bearer %[10]s' \
     -d '{"goal":"measure an agent","input":{"report":{"agent":"%[3]d:5"}},"threshold":{"minReputation":20}}'
 
+The command line works on the demo's database:
+
+  export DATABASE_URL='%[7]s'
+  repute score explain %[3]d:1
+
 Make an agent of your own, and run it here:
 
   repute agent new my-agent    (--remote: in Python)

@@ -55,13 +55,15 @@ type taskShown struct {
 // showTasks gives one task to an agent that is rated well, and the same one to an agent
 // that a ring praises.
 func (d *demo) showTasks(ctx context.Context, population *devnet.Population) (s shown, err error) {
-	ctx, cancel := context.WithTimeout(ctx, tasksWithin)
-	defer cancel()
-	closeRival, err := d.serveRival(ctx, population.Praised)
+	rival, err := d.serveRival(ctx, population.Praised)
 	if err != nil {
 		return s, err
 	}
-	defer closeRival()
+	ctx, cancel := context.WithTimeout(ctx, tasksWithin)
+	defer cancel()
+	if err := d.registerRival(ctx, rival); err != nil {
+		return s, err
+	}
 	chain, seen := d.chain.Chain().ID, d.crew.member(weather)
 	for _, slug := range []string{agents.Coordinator, agents.Reporter, agents.Payer} {
 		if err := d.awaitRated(ctx, d.crew.member(slug).id); err != nil {
@@ -202,24 +204,25 @@ func (d *demo) task(ctx context.Context, r control.TaskRequest) (taskShown, erro
 }
 
 // serveRival serves a coordinator under the identity of the agent that the ring praises, as
-// its owner would, and registers it. It needs to be served for its runs alone.
-func (d *demo) serveRival(ctx context.Context, praised uint64) (func(), error) {
-	m := member{id: praised}
-	a, err := agents.New(agents.Coordinator, agents.Self{Slug: rivalSlug, ID: m.identity(d.chain.Chain())}, agents.Options{})
+// its owner would, until ctx ends.
+func (d *demo) serveRival(ctx context.Context, praised uint64) (member, error) {
+	m := member{slug: rivalSlug, id: praised}
+	a, err := agents.New(agents.Coordinator, agents.Self{Slug: m.slug, ID: m.identity(d.chain.Chain())}, agents.Options{})
 	if err != nil {
-		return nil, err
+		return m, err
 	}
 	server := &http.Server{Handler: agents.Handler(a), ReadHeaderTimeout: 5 * time.Second}
+	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(d.rival) }()
-	end := func() { _ = server.Close() }
-	err = d.await(ctx, rivalSlug+" is registered", func() (bool, error) {
-		err := d.call(ctx, "POST", "/v1/agents", control.Registration{Slug: rivalSlug, URL: "http://" + d.rival.Addr().String(), AgentID: m.ref(d.chain.Chain().ID)}, nil)
-		return err == nil, nil // until the index has the agent there is none
+	return m, nil
+}
+
+// registerRival makes it known to the orchestrator, once the index has the agent.
+func (d *demo) registerRival(ctx context.Context, m member) error {
+	r := control.Registration{Slug: m.slug, URL: "http://" + d.rival.Addr().String(), AgentID: m.ref(d.chain.Chain().ID)}
+	return d.await(ctx, m.slug+" is registered", func() (bool, error) {
+		return d.call(ctx, http.MethodPost, "/v1/agents", r, nil) == nil, nil
 	})
-	if err != nil {
-		end()
-	}
-	return end, err
 }
 
 // call asks the demo's own API, as a caller with a token does.

@@ -84,4 +84,7 @@ class Agent(BaseHTTPRequestHandler):
 
 if __name__ == "__main__":
     port = int(sys.argv[1]) if len(sys.argv) > 1 else 8099
-    ThreadingHTTPServer(("127.0.0.1", port), Agent).serve_forever()
+    try:
+        ThreadingHTTPServer(("127.0.0.1", port), Agent).serve_forever()
+    except KeyboardInterrupt:
+        pass
