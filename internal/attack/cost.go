@@ -181,6 +181,31 @@ func (s *sample) events(w *trust.Weights, p *trust.Params) (usual, busiest float
 	return all[len(all)/2], min(once(s.busiest), once(s.busiest), once(s.busiest))
 }
 
+// MeasurePersonal scores the most rated agent by a hundred roots of a caller, most of which
+// the graph knows: the milliseconds of the slowest of twenty, with the graph of so many ratings in memory.
+func MeasurePersonal(edges int, p *trust.Params) (slowest float64) {
+	c := newCrowd(edges)
+	g := c.graph()
+	_, some := c.ledger(g, p)
+	for n := range 20 {
+		roots := c.strangeRoots(n)
+		e := some.busiest
+		start := time.Now()
+		e.Weights = g.Personal(roots, p)
+		trust.Score(e, p)
+		slowest = max(slowest, float64(time.Since(start).Nanoseconds())/1e6)
+	}
+	return slowest
+}
+
+// strangeRoots are a hundred addresses, others for each n, of which one in eleven never rated.
+func (c *crowd) strangeRoots(n int) (roots []trust.Root) {
+	for i := range 100 {
+		roots = append(roots, trust.Root{Address: Address((n*7919 + i*613) % (c.parties + c.parties/10)), Weight: trust.One})
+	}
+	return roots
+}
+
 // watchMemory keeps the most megabytes of the process in peak until it is stopped.
 func watchMemory(peak *float64) (stop func()) {
 	samples := []metrics.Sample{{Name: "/memory/classes/total:bytes"}, {Name: "/memory/classes/heap/released:bytes"}}

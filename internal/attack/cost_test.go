@@ -1,6 +1,10 @@
 package attack
 
-import "testing"
+import (
+	"testing"
+
+	"repute/trust"
+)
 
 // What is measured is the same work each time.
 func TestCostIsOfTheSameWork(t *testing.T) {
@@ -11,5 +15,20 @@ func TestCostIsOfTheSameWork(t *testing.T) {
 	b, err := MeasureCost(t.Context(), 10_000, params(t))
 	if err != nil || a.Rated == 0 || a.Rated != b.Rated || a.Agents != b.Agents || a.Walk <= 0 || a.Scores <= 0 || a.Event <= 0 || a.Memory <= 0 {
 		t.Errorf("%+v and then %+v: %v", a, b, err)
+	}
+}
+
+// Roots of a caller rate the most rated agent of the crowd, known ones and unknown ones alike.
+func TestPersonalIsOfARatedAgent(t *testing.T) {
+	p, c := params(t), newCrowd(10_000)
+	g := c.graph()
+	_, some := c.ledger(g, p)
+	e := some.busiest
+	e.Weights = g.Personal(c.strangeRoots(3), p)
+	if r := trust.Score(e, p); r.Status != trust.Rated {
+		t.Errorf("%+v", r)
+	}
+	if took := MeasurePersonal(10_000, p); took <= 0 {
+		t.Errorf("%g ms", took)
 	}
 }

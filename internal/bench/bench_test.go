@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"bytes"
 	"encoding/binary"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -91,18 +92,15 @@ func TestTargets(t *testing.T) {
 	}
 }
 
-func TestSummarise(t *testing.T) {
-	m := FollowMeasurements{}
+func TestDelays(t *testing.T) {
+	var all []float64
 	for i := range 120 {
-		m.All = append(m.All, float64(120-i)) // 1 to 120
+		all = append(all, float64(120-i)) // 1 to 120
 	}
-	m.summarise()
-	if m.Median != 60.5 || m.P90 != 108 || m.P99 != 119 || m.Longest != 120 {
-		t.Errorf("got %+v", m)
+	if d := delaysOf(all); d.Median != 60.5 || d.P90 != 108 || d.P99 != 119 || d.Longest != 120 || len(d.All) != 120 {
+		t.Errorf("got %+v", d)
 	}
-	none := FollowMeasurements{}
-	none.summarise()
-	if none.Median != 0 || none.P99 != 0 {
+	if none := delaysOf(nil); none.Median != 0 || none.P99 != 0 {
 		t.Errorf("got %+v", none)
 	}
 }
@@ -122,8 +120,13 @@ func TestWatchSettles(t *testing.T) {
 	w.expect(3, 30)
 	w.see(view{block: 2, rated: 20, at: start.Add(3 * time.Second)})
 	w.see(view{block: 3, rated: 30, at: start.Add(5 * time.Second)})
+	w.see(view{block: 3, rated: 30, scored: 2, at: start.Add(6 * time.Second)})
+	w.see(view{block: 3, rated: 30, scored: 3, at: start.Add(7 * time.Second)})
 	m := w.measurements()
-	if len(m.All) != 3 || m.All[0] != 2000 || m.All[1] != 2000 || m.All[2] != 5000 {
-		t.Errorf("got %v, want 2 s, 2 s and 5 s", m.All)
+	if want := []float64{2000, 2000, 5000}; !slices.Equal(m.Visible.All, want) {
+		t.Errorf("visible %v, want %v", m.Visible.All, want)
+	}
+	if want := []float64{6000, 6000, 7000}; !slices.Equal(m.Scored.All, want) {
+		t.Errorf("scored %v, want %v", m.Scored.All, want)
 	}
 }

@@ -185,14 +185,14 @@ func sum(list []time.Duration) (total time.Duration) {
 }
 
 func (f *farm) latencies() (l Latencies) {
-	var all FollowMeasurements
+	var each []float64
 	for _, host := range f.delays {
 		for _, d := range host {
-			all.All = append(all.All, float64(d)/1e6)
+			each = append(each, float64(d)/1e6)
 		}
 		l.Slow = max(l.Slow, float64(sum(host))/1e6/float64(len(host)))
 	}
-	all.summarise()
+	all := delaysOf(each)
 	l.Median, l.P90, l.P99, l.Most = all.Median, all.P90, all.P99, all.Longest
 	return l
 }

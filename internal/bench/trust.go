@@ -34,6 +34,7 @@ type TrustMeasurements struct {
 	Negatives []NegativeRule    `json:"negative_rules"`      // the choice between T7 and T9
 	Digests   []string          `json:"digests"`             // T15: different ones among all orders and processors
 	Cost      []attack.Cost     `json:"cost"`                // T16
+	Personal  float64           `json:"personal_ms"`         // walk and score by a caller's roots, slowest of twenty
 }
 
 // TrustWorld is what attacks on one world reached.
@@ -300,6 +301,9 @@ const (
 	costSeconds = 5
 	costMB      = 1000
 	costEventMS = 5
+
+	personalEdges = 600_000
+	personalMS    = 300
 )
 
 // cost is T16.
@@ -318,9 +322,12 @@ func (b *trustBench) cost(ctx context.Context) error {
 		return nil
 	}
 	c := b.m.Cost[len(b.m.Cost)-1]
+	edges := min(personalEdges, c.Edges)
+	b.m.Personal = attack.MeasurePersonal(edges, b.p)
 	name := fmt.Sprintf(" of %d ratings", c.Edges)
 	part := float64(min(c.Edges, costEdges)) / costEdges // a shorter curve is held to its part, not below a tenth
 	b.judge(AtMost("T16 full recomputation"+name, c.Total(), costSeconds*max(part, 0.1), "s"),
-		AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"), AtMost("T16 one event", c.Event, costEventMS, "ms"))
+		AtMost("T16 memory while recomputing"+name, c.Memory, costMB, "MB"), AtMost("T16 one event", c.Event, costEventMS, "ms"),
+		AtMost(fmt.Sprintf("score by a caller's hundred roots, %d ratings", edges), b.m.Personal, personalMS, "ms"))
 	return nil
 }

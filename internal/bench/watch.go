@@ -17,32 +17,39 @@ import (
 )
 
 // watch notes when the node announced a block and when the API first showed it:
-// the block itself and all ratings up to it.
+// the block itself with all ratings up to it, and a score that counts them.
 type watch struct {
 	chain *devnet.Devnet
 	url   string // of the watched agent's reputation
 
-	mu     sync.Mutex
-	blocks []*watched
-	next   int                  // the first that was not visible yet
-	heard  map[uint64]time.Time // announcements
-	seen   view                 // the newest answer
-	polls  int
-	polled time.Duration
+	mu      sync.Mutex
+	blocks  []*watched
+	visible seen                 // blocks that an answer showed
+	scored  seen                 // blocks that a score was of
+	heard   map[uint64]time.Time // announcements
+	polls   int
+	polled  time.Duration
+}
+
+// seen is how far answers came.
+type seen struct {
+	next   int  // the first block not seen yet
+	newest view // answer
 }
 
 // watched is one block that is expected.
 type watched struct {
-	number  uint64
-	rated   int // ratings of the agent up to it
-	visible time.Time
+	number          uint64
+	rated           int // ratings of the agent up to it
+	visible, scored time.Time
 }
 
 // view is what an answer says.
 type view struct {
-	block uint64
-	rated int
-	at    time.Time
+	block  uint64
+	rated  int
+	scored uint64 // block of the score, 0 without
+	at     time.Time
 }
 
 func newWatch(base string, dn *devnet.Devnet) *watch {
@@ -137,17 +144,21 @@ func (w *watch) ask(ctx context.Context) (v view, err error) {
 		return v, fmt.Errorf("ask the API: %s", resp.Status)
 	}
 	var answer struct {
-		AsOf   struct{ Block json.Number }
-		Counts struct{ Feedback json.Number }
+		AsOf     struct{ Block json.Number }
+		Counts   struct{ Feedback json.Number }
+		ScoredAt *struct{ Block json.Number }
 	}
 	if err := json.NewDecoder(resp.Body).Decode(&answer); err != nil {
 		return v, fmt.Errorf("ask the API: %w", err)
 	}
 	v.at = time.Now()
-	block, err := strconv.ParseUint(answer.AsOf.Block.String(), 10, 64)
-	rated, err2 := strconv.Atoi(answer.Counts.Feedback.String())
-	v.block, v.rated = block, rated
-	return v, errors.Join(err, err2)
+	var errs [3]error
+	v.block, errs[0] = strconv.ParseUint(answer.AsOf.Block.String(), 10, 64)
+	v.rated, errs[1] = strconv.Atoi(answer.Counts.Feedback.String())
+	if at := answer.ScoredAt; at != nil {
+		v.scored, errs[2] = strconv.ParseUint(at.Block.String(), 10, 64)
+	}
+	return v, errors.Join(errs[:]...)
 }
 
 // expect adds a block to wait for.
@@ -163,55 +174,63 @@ func (w *watch) expect(number uint64, rated int) {
 func (w *watch) see(v view) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if v.block > w.seen.block || v.rated > w.seen.rated {
-		w.seen = v
+	if newest := w.visible.newest; v.block > newest.block || v.rated > newest.rated {
+		w.visible.newest = v
+	}
+	if v.scored > w.scored.newest.scored {
+		w.scored.newest = v
 	}
 	w.settle()
 }
 
-// settle marks what the newest answer shows. w.mu is held.
+// settle marks what the newest answers show. w.mu is held.
 func (w *watch) settle() {
-	for ; w.next < len(w.blocks); w.next++ {
-		b := w.blocks[w.next]
-		if w.seen.block < b.number || w.seen.rated < b.rated {
-			return
-		}
-		b.visible = w.seen.at
+	w.visible.settle(w.blocks, func(b *watched, v view) bool { return v.block >= b.number && v.rated >= b.rated }, func(b *watched) *time.Time { return &b.visible })
+	w.scored.settle(w.blocks, func(b *watched, v view) bool { return v.scored >= b.number }, func(b *watched) *time.Time { return &b.scored })
+}
+
+// settle marks the blocks that the newest answer shows.
+func (s *seen) settle(blocks []*watched, shows func(*watched, view) bool, at func(*watched) *time.Time) {
+	for ; s.next < len(blocks) && shows(blocks[s.next], s.newest); s.next++ {
+		*at(blocks[s.next]) = s.newest.at
 	}
 }
 
-// await waits until everything expected was visible, the newest being the last
-// block.
+// await waits until everything expected was visible and scored, the newest being the
+// last block.
 func (w *watch) await(ctx context.Context, last uint64) error {
 	for {
 		w.mu.Lock()
-		done, seen := w.next == len(w.blocks), w.seen
+		done, shown, scored := min(w.visible.next, w.scored.next) == len(w.blocks), w.visible.newest, w.scored.newest
 		w.mu.Unlock()
 		if done {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return fmt.Errorf("block %d is not visible, block %d with %d ratings is: %w", last, seen.block, seen.rated, ctx.Err())
+			return fmt.Errorf("block %d is not visible and scored, block %d with %d ratings is, and a score of block %d: %w",
+				last, shown.block, shown.rated, scored.scored, ctx.Err())
 		case <-time.After(pollPause):
 		}
 	}
 }
 
-// measurements gives the times from announcement to visibility. An announcement
-// that the API was faster than counts as nothing.
+// measurements gives the times from announcement to visibility, and to a score. An
+// announcement that the API was faster than counts as nothing.
 func (w *watch) measurements() (m FollowMeasurements) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
+	var visible, scored []float64
 	for _, b := range w.blocks {
 		if at, ok := w.heard[b.number]; ok {
-			m.All = append(m.All, max(0, float64(b.visible.Sub(at).Microseconds())/1000))
+			visible, scored = append(visible, millis(at, b.visible)), append(scored, millis(at, b.scored))
 		}
 	}
-	m.Polls = w.polls
+	m.Visible, m.Scored, m.Polls = delaysOf(visible), delaysOf(scored), w.polls
 	if w.polls > 0 {
 		m.PollMS = float64(w.polled.Microseconds()) / 1000 / float64(w.polls)
 	}
-	m.summarise()
 	return m
 }
+
+func millis(from, to time.Time) float64 { return max(0, float64(to.Sub(from).Microseconds())/1000) }
