@@ -4,10 +4,14 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"sync/atomic"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
+	"repute/contracts/bindings/fixtures"
 	"repute/orchestrator"
 )
 
@@ -105,16 +109,46 @@ func TestManifestBounds(t *testing.T) {
 	}
 }
 
-// A task that says nothing is at risk moves nothing, or is judged by what it moves.
+// A task that says nothing is at risk moves nothing, or is judged by all that it moves:
+// coin, and tokens by the policy's prices, alone or together.
 func TestValueAtRisk(t *testing.T) {
 	t.Parallel()
-	h, _ := newHouse(t)
-	chain, agent := &outside{}, newWorker("payer")
-	agent.do = sends(pays(1, "5000000000000000000"))
-	text := "version: \"1\"\ntrust:\n  byValue:\n    - {fromWei: \"1000000000000000000\", threshold: {minReputation: 50}}\n"
-	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
-	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
-	if len(chain.sent) != 0 {
-		t.Errorf("an unrated agent moved 5 ETH where 1 ETH asks for reputation 50; task %s %s", task.Status, run.Error)
+	text := `version: "1"
+trust:
+  byValue: [{fromWei: "1000", threshold: {minReputation: 50}}]
+  tokens: [{chainId: 7, token: "0x000000000000000000000000000000000000000A", units: "1", wei: "2"}]
+`
+	known, unknown := common.HexToAddress("0x0a"), common.HexToAddress("0x0b")
+	tokens := func(of *common.Address, amount string) orchestrator.Tx {
+		return orchestrator.Tx{ChainID: 7, Target: common.Address{1}, Token: of, Amount: amount, Purpose: "pay"}
+	}
+	allowance := orchestrator.Tx{ChainID: 7, Target: known, Purpose: "approve",
+		Data: fixtures.NewTestToken().PackApprove(common.Address{1}, big.NewInt(500))}
+	for name, c := range map[string]struct {
+		does     []orchestrator.Tx
+		declared string
+		sent     int
+	}{
+		"coin":                      {[]orchestrator.Tx{pays(1, "1000")}, "", 0},
+		"less coin":                 {[]orchestrator.Tx{pays(1, "999")}, "", 1},
+		"coin in two parts":         {[]orchestrator.Tx{pays(1, "500"), pays(1, "500")}, "", 1},
+		"tokens":                    {[]orchestrator.Tx{tokens(&known, "500")}, "", 0},
+		"fewer tokens":              {[]orchestrator.Tx{tokens(&known, "499")}, "", 1},
+		"coin and tokens":           {[]orchestrator.Tx{pays(1, "500"), tokens(&known, "250")}, "", 1},
+		"an allowance":              {[]orchestrator.Tx{allowance}, "", 0},
+		"tokens without a price":    {[]orchestrator.Tx{tokens(&unknown, "1")}, "", 0},
+		"nothing after such tokens": {[]orchestrator.Tx{{ChainID: 7, Target: common.Address{1}, Purpose: "call"}, tokens(&unknown, "1")}, "999", 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newHouse(t)
+			chain, agent := &outside{}, newWorker("payer")
+			agent.do = sends(c.does...)
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
+			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{ValueAtRisk: c.declared}}))
+			if len(chain.sent) != c.sent || (c.sent == len(c.does)) != (task.Status == repute.TaskCompleted) {
+				t.Errorf("an unrated agent sent %d transactions, want %d; task %s %s", len(chain.sent), c.sent, task.Status, run.Error)
+			}
+		})
 	}
 }

@@ -8,6 +8,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -80,26 +81,33 @@ func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
 	argument.Data = []byte{1, 2, 3, 4, 5}
 	cases := map[string]struct {
 		does   []orchestrator.Tx
+		shows  int // how often the one transaction; 0: there is no dry run
 		budget policy.Budget
 		says   string // empty: it completes
 		sent   int
 	}{
-		"as-shown":         {[]orchestrator.Tx{shown}, policy.Budget{}, "", 1},
-		"other-argument":   {[]orchestrator.Tx{argument}, policy.Budget{}, "", 1}, // target, selector and value are compared
-		"other-target":     {[]orchestrator.Tx{shown, pays(2, "5")}, policy.Budget{}, "showed no such transaction", 1},
-		"other-value":      {[]orchestrator.Tx{pays(1, "6")}, policy.Budget{}, "showed no such transaction", 0},
-		"other-function":   {[]orchestrator.Tx{other}, policy.Budget{}, "showed no such transaction", 0},
-		"one-write-more":   {[]orchestrator.Tx{shown, shown, shown}, policy.Budget{OnchainWrites: 2}, "maxOnchainWrites", 2},
-		"one-wei-too-many": {[]orchestrator.Tx{shown, shown, shown}, policy.Budget{GasWei: "29"}, "maxGasWei", 2},
-		"gas-just-enough":  {[]orchestrator.Tx{shown, shown}, policy.Budget{GasWei: "20"}, "", 2},
+		"as-shown":         {[]orchestrator.Tx{shown}, 1, policy.Budget{}, "", 1},
+		"twice, as shown":  {[]orchestrator.Tx{shown, shown}, 2, policy.Budget{}, "", 2},
+		"twice":            {[]orchestrator.Tx{shown, shown}, 1, policy.Budget{}, "showed this transaction 1 times", 1},
+		"other-argument":   {[]orchestrator.Tx{argument}, 1, policy.Budget{}, "", 1}, // target, selector and value are compared
+		"other-target":     {[]orchestrator.Tx{shown, pays(2, "5")}, 1, policy.Budget{}, "showed no such transaction", 1},
+		"other-value":      {[]orchestrator.Tx{pays(1, "6")}, 1, policy.Budget{}, "showed no such transaction", 0},
+		"other-function":   {[]orchestrator.Tx{other}, 1, policy.Budget{}, "showed no such transaction", 0},
+		"one-write-more":   {[]orchestrator.Tx{shown, shown, shown}, 0, policy.Budget{OnchainWrites: 2}, "maxOnchainWrites", 2},
+		"one-wei-too-many": {[]orchestrator.Tx{shown, shown, shown}, 3, policy.Budget{GasWei: "29"}, "maxGasWei", 2},
+		"gas-just-enough":  {[]orchestrator.Tx{shown, shown}, 2, policy.Budget{GasWei: "20"}, "", 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := newHouse(t)
-			chain, agent := &outside{}, shower{newWorker("payer"), []orchestrator.Tx{shown}}
+			chain, agent := &outside{}, newWorker("payer")
 			agent.do = sends(c.does...)
-			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
+			var module orchestrator.Module = agent
+			if c.shows > 0 {
+				module = shower{agent, slices.Repeat([]orchestrator.Tx{shown}, c.shows)}
+			}
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{module}})
 			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{Budget: c.budget}}))
 			if (c.says == "") != (task.Status == repute.TaskCompleted) || !strings.Contains(run.Error, c.says) || len(chain.sent) != c.sent {
 				t.Errorf("task %s, %d transactions sent: %s", task.Status, len(chain.sent), run.Error)
@@ -119,8 +127,9 @@ func TestWhatATaskLeavesOpenIsThePolicys(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	chain, agent := &outside{}, shower{newWorker("payer"), []orchestrator.Tx{pays(1, "5")}}
-	agent.do = sends(pays(1, "5"), pays(1, "5"), pays(1, "5"))
+	three := []orchestrator.Tx{pays(1, "5"), pays(1, "5"), pays(1, "5")}
+	chain, agent := &outside{}, shower{newWorker("payer"), three}
+	agent.do = sends(three...)
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}, Policy: func() *policy.Policy { return p }})
 	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
 	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "maxGasWei is used up") || len(chain.sent) != 2 {

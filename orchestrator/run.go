@@ -41,7 +41,7 @@ type work struct {
 	summary  Summary
 	manifest string // digest at the beginning
 
-	moving       sync.Mutex // of a root run: what moves value is judged one after the other
+	moving       sync.Mutex // of a root run: transactions are judged one after the other
 	mu           sync.Mutex
 	waiting      []*ApprovalError // all that persons must decide
 	fenced       error

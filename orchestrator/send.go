@@ -117,18 +117,16 @@ func (w *work) transact(ctx context.Context, step, key string, tx Tx) (Sent, err
 	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, fee), fee)
 }
 
-// journal judges a transaction and journals it with its charge, one after the other of
-// those of a task that move value, since each is judged by all that is moved with it.
+// journal judges a transaction and journals it with its charge, one of a task after the
+// other, since each is judged by all that is sent with it.
 func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled repute.Receipt, known bool, fee string, err error) {
-	value, err := weiOf(tx.Value)
-	if err != nil {
+	root := w.root()
+	root.moving.Lock()
+	defer root.moving.Unlock()
+	if err := w.leftOfDryRun(ctx, &tx); err != nil {
 		return journaled, false, "", err
 	}
-	if root := w.root(); value.Sign() > 0 {
-		root.moving.Lock()
-		defer root.moving.Unlock()
-	}
-	simulated, decision, err := w.judged(ctx, r.Step, r.Key, &tx, value)
+	simulated, decision, err := w.judged(ctx, r.Step, r.Key, &tx, false)
 	if err != nil {
 		return journaled, false, "", err
 	}
@@ -139,8 +137,8 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 }
 
 // judged simulates a transaction and asks the policy, and whoever must approve it.
-// more is the value that it moves beyond what is journaled.
-func (w *work) judged(ctx context.Context, step, key string, tx *Tx, more *big.Int) (s Simulation, d store.Decision, err error) {
+// journaled tells that it is counted among what the task moves.
+func (w *work) judged(ctx context.Context, step, key string, tx *Tx, journaled bool) (s Simulation, d store.Decision, err error) {
 	if s, err = w.simulate(ctx, *tx); err != nil {
 		return s, d, err
 	}
@@ -148,7 +146,7 @@ func (w *work) judged(ctx context.Context, step, key string, tx *Tx, more *big.I
 	if d, err = w.allows(ctx, subject, tx); err != nil {
 		return s, d, err
 	}
-	if err = w.trusted(ctx, subject, tx, more); err != nil {
+	if err = w.trusted(ctx, subject, tx, journaled); err != nil {
 		return s, d, err
 	}
 	if !s.OK {
@@ -183,7 +181,7 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 	if _, err := w.e.db.Intent(ctx, intent); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
-	_, decision, err := w.judged(ctx, journaled.Step, journaled.Key, tx, new(big.Int))
+	_, decision, err := w.judged(ctx, journaled.Step, journaled.Key, tx, true)
 	if err != nil {
 		return err
 	}
@@ -238,15 +236,39 @@ func difference(a, b string) string {
 
 // wasSimulated refuses what the dry run did not show, where there was one.
 func (w *work) wasSimulated(tx *Tx) error {
+	if w.dryRan && w.shown(tx) == 0 {
+		return refuse("unsimulated", "the dry run showed no such transaction (target %s, selector %s, value %s)", tx.Target, tx.selector(), tx.Value)
+	}
+	return nil
+}
+
+// shown is how often the dry run showed a transaction.
+func (w *work) shown(tx *Tx) (times int) {
+	for i := range w.dry.Calls {
+		if tx.same(&w.dry.Calls[i]) {
+			times++
+		}
+	}
+	return times
+}
+
+// leftOfDryRun refuses what was sent as often already as the dry run showed it.
+func (w *work) leftOfDryRun(ctx context.Context, tx *Tx) error {
 	if !w.dryRan {
 		return nil
 	}
-	for i := range w.dry.Calls {
-		if tx.same(&w.dry.Calls[i]) {
-			return nil
+	list, err := w.e.db.TaskTransactions(ctx, w.Run.Task)
+	sent := 0
+	for _, journaled := range list {
+		var before Tx
+		if journaled.Run == w.Run.ID && json.Unmarshal(journaled.Request, &before) == nil && before.same(tx) {
+			sent++
 		}
 	}
-	return refuse("unsimulated", "the dry run showed no such transaction (target %s, selector %s, value %s)", tx.Target, tx.selector(), tx.Value)
+	if shown := w.shown(tx); err == nil && sent >= shown {
+		return refuse("unsimulated", "the dry run showed this transaction %d times, and it was sent as often", shown)
+	}
+	return err
 }
 
 // allows asks the policy about a transaction, and whoever must approve it.

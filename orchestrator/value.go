@@ -7,59 +7,70 @@ import (
 	"fmt"
 	"math/big"
 
+	"github.com/ethereum/go-ethereum/common/math"
+
 	"repute/policy"
 	"repute/store"
 )
 
-// trusted asks the trust gate again where a task moves more native coin than it declared
-// to be at risk: the agent, and those that it works for, must be trusted with all that
-// moves. Amounts of tokens have no common measure; the policy's rules bound them.
-func (w *work) trusted(ctx context.Context, subject string, tx *Tx, more *big.Int) error {
+// trusted asks the trust gate again where a task moves more than it declared to be at risk:
+// the agent, and those that it works for, must be trusted with all that moves. journaled
+// tells that tx is among what the task has journaled.
+func (w *work) trusted(ctx context.Context, subject string, tx *Tx, journaled bool) error {
 	declared, err := weiOf(w.terms.ValueAtRisk)
 	if err != nil {
 		return err
 	}
-	if value, err := weiOf(tx.Value); err != nil || value.Sign() == 0 {
+	p := w.e.o.Policy()
+	total := moves{wei: new(big.Int)}
+	if err := total.add(p, tx); err != nil || !total.over(new(big.Int)) {
 		return err
 	}
-	total, err := w.moved(ctx)
-	if err != nil {
-		return err
+	if journaled {
+		total = moves{wei: new(big.Int)}
 	}
-	if total.Add(total, more).Cmp(declared) <= 0 {
-		return nil
+	if err := w.moved(ctx, p, &total); err != nil || !total.over(declared) {
+		return err
 	}
 	for x := w; x != nil; x = x.parent {
-		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+subject, tx, total); err != nil {
+		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+subject, tx, total.value()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-// moved is the value of all transactions that a task has journaled.
-func (w *work) moved(ctx context.Context) (*big.Int, error) {
-	sum := new(big.Int)
-	list, err := w.e.db.TaskTransactions(ctx, w.Run.Task)
-	for _, text := range list {
-		var tx struct{ Value string }
-		if err := json.Unmarshal(text, &tx); err != nil {
-			return sum, fmt.Errorf("journaled transaction: %w", err)
-		}
-		value, err := weiOf(tx.Value)
-		if err != nil {
-			return sum, fmt.Errorf("journaled transaction: %w", err)
-		}
-		sum.Add(sum, value)
+// over tells whether more is moved than a value.
+func (m *moves) over(value *big.Int) bool { return m.beyond || m.wei.Cmp(value) > 0 }
+
+// value is what the gate compares: what has no price counts as the largest amount there is.
+func (m *moves) value() string {
+	if m.beyond {
+		return math.MaxBig256.String()
 	}
-	return sum, err
+	return m.wei.String()
+}
+
+// moved adds what all transactions move that a task has journaled.
+func (w *work) moved(ctx context.Context, p *policy.Policy, sum *moves) error {
+	list, err := w.e.db.TaskTransactions(ctx, w.Run.Task)
+	for _, journaled := range list {
+		var tx Tx
+		if err := json.Unmarshal(journaled.Request, &tx); err != nil {
+			return fmt.Errorf("journaled transaction: %w", err)
+		}
+		if err := sum.add(p, &tx); err != nil {
+			return fmt.Errorf("journaled transaction: %w", err)
+		}
+	}
+	return err
 }
 
 // trustedWith judges the agent of x for a value. What a person approved of at its own trust
 // check is not asked again.
-func (w *work) trustedWith(ctx context.Context, x *work, subject string, tx *Tx, total *big.Int) error {
+func (w *work) trustedWith(ctx context.Context, x *work, subject string, tx *Tx, value string) error {
 	task := x.policyTask(x.e.o.Policy())
-	task.Value = total.String()
+	task.Value = value
 	v, err := x.e.gate.judge(ctx, x.module, task, x.terms.Threshold)
 	if err != nil {
 		return err

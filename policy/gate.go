@@ -30,6 +30,9 @@ type Trust struct {
 	Threshold Threshold `yaml:"threshold"` // of every task
 	// ByValue are further thresholds of tasks with that much at risk.
 	ByValue []ValueThreshold `yaml:"byValue"`
+	// Tokens are what tokens count for where value is compared; one that is not listed
+	// counts for more than any value.
+	Tokens []TokenPrice `yaml:"tokens"`
 }
 
 // ValueThreshold applies from a value on.

@@ -49,6 +49,7 @@ type Policy struct {
 	file  File
 	hash  [sha256.Size]byte
 	rules []program
+	worth map[asset]price
 }
 
 // Hash is the sha256 of the policy's bytes.
@@ -92,6 +93,9 @@ func Parse(text []byte) (*Policy, error) {
 		return nil, err
 	}
 	var err error
+	if p.worth, err = p.file.Trust.prices(); err != nil {
+		return nil, err
+	}
 	p.rules, err = compile(p.file.Rules)
 	return p, err
 }

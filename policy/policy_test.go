@@ -2,10 +2,12 @@ package policy_test
 
 import (
 	"errors"
+	"math/big"
 	"slices"
 	"strings"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"pgregory.net/rapid"
 
 	"repute"
@@ -90,6 +92,30 @@ func TestDefault(t *testing.T) {
 	want(t, p.Decide(t.Context(), in), policy.Allow, "listed")
 }
 
+const token = "0x000000000000000000000000000000000000000a"
+
+func priced(s string) string { return "version: \"1\"\ntrust: {tokens: [{" + s + "}]}" }
+
+// Tokens are worth what the policy says, on their chain alone, rounded up.
+func TestWorth(t *testing.T) {
+	p, err := policy.Parse([]byte(priced(`chainId: 7, token: "` + token + `", units: "1000", wei: "7"`)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := common.HexToAddress(token)
+	for amount, want := range map[int64]int64{0: 0, 1: 1, 143: 2, 1000: 7, 1001: 8} {
+		if wei, priced := p.Worth(7, at, big.NewInt(amount)); !priced || wei.Int64() != want {
+			t.Errorf("%d units are %v wei, want %d", amount, wei, want)
+		}
+	}
+	if _, priced := p.Worth(8, at, big.NewInt(1)); priced {
+		t.Error("the token of another chain has a price")
+	}
+	if _, priced := p.Worth(7, common.Address{1}, big.NewInt(1)); priced {
+		t.Error("another token has a price")
+	}
+}
+
 func TestParseRefuses(t *testing.T) {
 	rule := func(s string) string { return "version: \"1\"\nrules:\n  - " + s }
 	for text, field := range map[string]string{
@@ -102,13 +128,18 @@ func TestParseRefuses(t *testing.T) {
 		"version: \"1\"\ntrust: {threshold: {minTrustScore: .nan}}":                     "trust.threshold.minTrustScore",
 		"version: \"1\"\ntrust: {byValue: [{fromWei: \"-1\"}]}":                         "trust.byValue[0].fromWei",
 		"version: \"1\"\ntrust: {byValue: [{fromWei: \"1\", threshold: {minTier: 5}}]}": "trust.byValue[0].threshold.minTier",
-		"version: \"1\"\nrule: []":                                                      "policy",
-		rule(`{when: "true", effect: deny, reason: x}`):                                 "rules[0].id",
-		rule(`{id: a, when: "true", effect: deny}`):                                     "rules[0].reason",
-		rule(`{id: a, when: "true", effect: no, reason: x}`):                            "rules[0].effect",
-		rule(`{id: a, when: "agent.scores < 1.0", effect: deny, reason: x}`):            "rules[0].when",
-		rule(`{id: a, when: "agent.score", effect: deny, reason: x}`):                   "rules[0].when",
-		rule(`{id: a, when: "agent.score < ", effect: deny, reason: x}`):                "rules[0].when",
+		priced(`chainId: 1, token: "0x0", units: "1", wei: "1"`):                        "trust.tokens[0].token",
+		priced(`chainId: 0, token: "` + token + `", units: "1", wei: "1"`):              "trust.tokens[0].chainId",
+		priced(`chainId: 1, token: "` + token + `", units: "0", wei: "1"`):              "trust.tokens[0].units",
+		priced(`chainId: 1, token: "` + token + `", units: "1", wei: "-1"`):             "trust.tokens[0].wei",
+		priced(`chainId: 1, token: "` + token + `", units: "1", wei: "1"}, {chainId: 1, token: "` + token + `", units: "2", wei: "1"`): "trust.tokens[1].token",
+		"version: \"1\"\nrule: []":                                                                                           "policy",
+		rule(`{when: "true", effect: deny, reason: x}`):                                                                      "rules[0].id",
+		rule(`{id: a, when: "true", effect: deny}`):                                                                          "rules[0].reason",
+		rule(`{id: a, when: "true", effect: no, reason: x}`):                                                                 "rules[0].effect",
+		rule(`{id: a, when: "agent.scores < 1.0", effect: deny, reason: x}`):                                                 "rules[0].when",
+		rule(`{id: a, when: "agent.score", effect: deny, reason: x}`):                                                        "rules[0].when",
+		rule(`{id: a, when: "agent.score < ", effect: deny, reason: x}`):                                                     "rules[0].when",
 		rule(`{id: a, when: "true", effect: deny, reason: x}` + "\n  - " + `{id: a, when: "true", effect: deny, reason: x}`): "rules[1].id",
 	} {
 		_, err := policy.Parse([]byte(text))

@@ -278,15 +278,21 @@ func (db *DB) KnownCall(ctx context.Context, r repute.Receipt) (out repute.Recei
 	return out, err == nil, failed("read call", err)
 }
 
+// JournaledTransaction is a transaction that a run of a task has journaled.
+type JournaledTransaction struct {
+	Run     string
+	Request json.RawMessage
+}
+
 // TaskTransactions are the transactions that the runs of a task have journaled, without
 // those that failed.
-func (db *DB) TaskTransactions(ctx context.Context, task string) ([]json.RawMessage, error) {
-	rows, err := db.pool.Query(ctx, `select c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
+func (db *DB) TaskTransactions(ctx context.Context, task string) ([]JournaledTransaction, error) {
+	rows, err := db.pool.Query(ctx, `select c.run_id, c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
 		task, string(repute.CallTransaction))
 	if err != nil {
 		return nil, failed("read transactions", err)
 	}
-	list, err := pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[JournaledTransaction])
 	return list, failed("read transactions", err)
 }
 

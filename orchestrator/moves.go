@@ -1,0 +1,179 @@
+package orchestrator
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute/policy"
+)
+
+// moves is what transactions take out of the owner's hands, as far as they say it themselves.
+type moves struct {
+	wei    *big.Int // native coin, and tokens by the policy's prices
+	beyond bool     // something without a price is among it: it counts for more than any value
+}
+
+// unpriced marks functions whose amount is no amount of a token, or that have none.
+const unpriced = -1
+
+// movers are the functions by which a holder moves tokens or lets others move them, with the
+// argument that is the amount. The treasury's own list (OpenFiTreasury, _movesTokens) is part
+// of it.
+var movers = selectors(map[string]int{
+	"transfer(address,uint256)":                                                                        1,
+	"transferFrom(address,address,uint256)":                                                            2,
+	"approve(address,uint256)":                                                                         1,
+	"increaseAllowance(address,uint256)":                                                               1,
+	"increaseApproval(address,uint256)":                                                                1,
+	"permit(address,address,uint256,uint256,uint8,bytes32,bytes32)":                                    2,
+	"permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32)":                               unpriced,
+	"transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)": 2,
+	"transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)":                 2,
+	"receiveWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)":  2,
+	"burn(uint256)":                                                         0,
+	"burnFrom(address,uint256)":                                             1,
+	"send(address,uint256,bytes)":                                           1,
+	"transferAndCall(address,uint256)":                                      1,
+	"transferAndCall(address,uint256,bytes)":                                1,
+	"approveAndCall(address,uint256)":                                       1,
+	"approveAndCall(address,uint256,bytes)":                                 1,
+	"authorizeOperator(address)":                                            unpriced,
+	"setApprovalForAll(address,bool)":                                       unpriced,
+	"safeTransferFrom(address,address,uint256)":                             unpriced,
+	"safeTransferFrom(address,address,uint256,bytes)":                       unpriced,
+	"safeTransferFrom(address,address,uint256,uint256,bytes)":               unpriced,
+	"safeBatchTransferFrom(address,address,uint256[],uint256[],bytes)":      unpriced,
+	"approve(address,address,uint160,uint48)":                               unpriced, // Permit2's
+	"transferFrom(address,address,uint160,address)":                         unpriced,
+	"executeCall(bytes32,address,uint256,bytes,bytes32,bytes32,string)":     unpriced, // the treasury's: taken apart where it is called itself
+	"transferERC20(bytes32,address,address,uint256,bytes32,bytes32,string)": unpriced,
+})
+
+// selectors gives the functions of these signatures by their selectors.
+func selectors(of map[string]int) map[[4]byte]int {
+	out := make(map[[4]byte]int, len(of))
+	for signature, argument := range of {
+		out[selectorOf(signature)] = argument
+	}
+	return out
+}
+
+func selectorOf(signature string) [4]byte { return [4]byte(crypto.Keccak256([]byte(signature))) }
+
+// The treasury's functions that carry out something for an agent.
+var (
+	executeCall   = selectorOf("executeCall(bytes32,address,uint256,bytes,bytes32,bytes32,string)")
+	transferERC20 = selectorOf("transferERC20(bytes32,address,address,uint256,bytes32,bytes32,string)")
+)
+
+// add counts what a transaction moves.
+func (m *moves) add(p *policy.Policy, tx *Tx) error {
+	value, err := weiOf(tx.Value)
+	if err != nil {
+		return fmt.Errorf("value: %w", err)
+	}
+	m.wei.Add(m.wei, value)
+	if tx.Token != nil {
+		amount, err := weiOf(tx.Amount)
+		if err != nil {
+			return fmt.Errorf("amount: %w", err)
+		}
+		m.token(p, tx.ChainID, *tx.Token, amount)
+	}
+	m.call(p, tx.ChainID, tx.Target, tx.Data, maxDepth)
+	return nil
+}
+
+func (m *moves) token(p *policy.Policy, chainID uint64, token common.Address, amount *big.Int) {
+	wei, priced := p.Worth(chainID, token, amount)
+	if !priced {
+		m.beyond = true
+		return
+	}
+	m.wei.Add(m.wei, wei)
+}
+
+// call counts what the function that is called moves, by its calldata alone. Arguments that
+// cannot be read have no price, nor has what is called inside of other calls.
+func (m *moves) call(p *policy.Policy, chainID uint64, target common.Address, data []byte, depth int) {
+	if len(data) < 4 {
+		return
+	}
+	args := data[4:]
+	switch selector := [4]byte(data); selector {
+	case executeCall:
+		m.execute(p, chainID, args, depth)
+	case transferERC20:
+		token, ok1 := word(args, 1)
+		amount, ok2 := word(args, 3)
+		if m.beyond = m.beyond || !ok1 || !ok2; ok1 && ok2 {
+			m.token(p, chainID, common.BigToAddress(token), amount)
+		}
+	default:
+		argument, moves := movers[selector]
+		if !moves {
+			m.beyond = m.beyond || carriesMover(args)
+			return
+		}
+		amount, ok := word(args, argument)
+		if m.beyond = m.beyond || !ok; ok {
+			m.token(p, chainID, target, amount)
+		}
+	}
+}
+
+// execute counts what a call by a treasury moves: its value, and what it calls.
+func (m *moves) execute(p *policy.Policy, chainID uint64, args []byte, depth int) {
+	target, ok1 := word(args, 1)
+	value, ok2 := word(args, 2)
+	inner, ok3 := bytesAt(args, 3)
+	if !ok1 || !ok2 || !ok3 || depth == 0 {
+		m.beyond = true
+		return
+	}
+	m.wei.Add(m.wei, value)
+	m.call(p, chainID, common.BigToAddress(target), inner, depth-1)
+}
+
+// word is an argument of a call as a number; ok is false where it is cut off, or there is
+// none.
+func word(args []byte, n int) (v *big.Int, ok bool) {
+	if n < 0 || len(args) < 32*(n+1) {
+		return nil, false
+	}
+	return new(big.Int).SetBytes(args[32*n : 32*(n+1)]), true
+}
+
+// bytesAt is an argument of type bytes.
+func bytesAt(args []byte, n int) ([]byte, bool) {
+	at, ok := word(args, n)
+	if !ok || !at.IsUint64() || at.Uint64() > uint64(len(args)) {
+		return nil, false
+	}
+	return counted(args[at.Uint64():])
+}
+
+// counted reads bytes behind their number.
+func counted(from []byte) ([]byte, bool) {
+	n, ok := word(from, 0)
+	if !ok || !n.IsUint64() || n.Uint64() > uint64(len(from)-32) {
+		return nil, false
+	}
+	return from[32 : 32+n.Uint64()], true
+}
+
+// carriesMover tells whether calldata holds the calldata of a function that moves something,
+// behind its length, wherever it stands: as an argument, in a list of calls, or packed.
+func carriesMover(args []byte) bool {
+	for at := 32; at+4 <= len(args); at++ {
+		if _, moves := movers[[4]byte(args[at:])]; moves {
+			if inner, ok := counted(args[at-32:]); ok && len(inner) >= 4 {
+				return true
+			}
+		}
+	}
+	return false
+}

@@ -1,0 +1,137 @@
+package wallet_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum"
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+)
+
+// payer is an agent that sends the transactions that it is given, the one after the other.
+type payer struct{ does []orchestrator.Tx }
+
+func (p payer) Info() orchestrator.Info {
+	return orchestrator.Info{Slug: "payer", Version: "1.0.0", IdentityMode: orchestrator.IdentityMode,
+		Manifest: orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "payer", Slug: "payer", Version: "1.0.0"}}
+}
+
+func (payer) CanHandle(context.Context, orchestrator.Task) (bool, error) { return true, nil }
+
+func (payer) Plan(context.Context, orchestrator.Task, *orchestrator.Context) (orchestrator.Plan, error) {
+	return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "pay", Agent: "payer"}}}, nil
+}
+
+func (p payer) Execute(ctx context.Context, _ orchestrator.Task, plan orchestrator.Plan, c *orchestrator.Context) (orchestrator.Execution, error) {
+	return c.RunPlan(ctx, plan, func(ctx context.Context, _ orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+		for _, tx := range p.does {
+			if _, err := c.Send(ctx, tx); err != nil {
+				return nil, err
+			}
+		}
+		return nil, nil
+	})
+}
+
+func (payer) Verify(context.Context, orchestrator.Task, orchestrator.Execution, *orchestrator.Context) (orchestrator.Verification, error) {
+	return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}, Score: 1}, nil
+}
+
+func (payer) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
+	return orchestrator.Summary{Text: "paid"}, nil
+}
+
+// run has the payer send transactions under a policy's text, and gives the task as it ended
+// with its root run.
+func (w *world) run(text string, does ...orchestrator.Tx) (repute.Task, repute.Run) {
+	w.t.Helper()
+	chain := w.d.Chain()
+	for i := range does {
+		does[i].ChainID, does[i].Purpose = chain.ID, "test"
+	}
+	purse, db := w.open(w.config())
+	p, err := policy.Parse([]byte("version: \"1\"\n" + text))
+	ok(w.t, err)
+	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: purse, TrustChain: chain.ID, ExecutionChain: chain.ID,
+		Registries: []orchestrator.Registries{{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations}},
+		Modules:    []orchestrator.Module{payer{does}}})
+	ok(w.t, err)
+	ctx, cancel := context.WithCancel(w.t.Context())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = e.Run(ctx) }()
+	defer func() { cancel(); <-done }()
+	desk, err := orchestrator.NewDesk(db)
+	ok(w.t, err)
+	until(w.t, "the agent is installed", func() bool { _, err := db.Module(ctx, "payer"); return err == nil })
+	task, _, err := desk.Submit(w.t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "payer"})
+	ok(w.t, err)
+	var run repute.Run
+	until(w.t, "the task ends", func() bool {
+		run, err = db.Run(w.t.Context(), task.Run)
+		ok(w.t, err)
+		return run.Status.Ended()
+	})
+	task, err = db.Task(w.t.Context(), task.ID)
+	ok(w.t, err)
+	return task, run
+}
+
+// tokens are what an account has of the token.
+func (w *world) tokens() string {
+	w.t.Helper()
+	out, err := w.d.Client().CallContract(w.t.Context(), callTo(w.token, tokenABI.PackBalanceOf(w.payee)), nil)
+	ok(w.t, err)
+	v, err := tokenABI.UnpackBalanceOf(out)
+	ok(w.t, err)
+	return v.String()
+}
+
+// TestTokensAreAtRisk lets an agent that nobody vouches for move tokens out of the treasury
+// up to the value from which the policy asks for more, and no unit beyond it.
+func TestTokensAreAtRisk(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.d.SetPeriod(20 * time.Millisecond)
+	t.Cleanup(func() { w.d.SetPeriod(0) })
+	step := `trust:
+  byValue: [{fromWei: "100", threshold: {minReputation: 50}}]
+`
+	price := `  tokens: [{chainId: ` + chainText(w) + `, token: "` + w.token.Hex() + `", units: "10", wei: "20"}]
+`
+	pay := func(amount string) orchestrator.Tx {
+		return orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: amount}
+	}
+	for _, c := range []struct {
+		text string
+		does []orchestrator.Tx
+		has  string // the payee afterwards
+	}{
+		{step, []orchestrator.Tx{pay("1")}, "0"},
+		{step + price, []orchestrator.Tx{pay("50")}, "0"},
+		{step + price, []orchestrator.Tx{pay("40"), {Target: w.payee, Value: "20"}}, "40"},
+		{step + price, []orchestrator.Tx{{Target: w.payee, Data: payeeABI.PackCallback(w.token, tokenABI.PackTransfer(w.payee, n(1)))}}, "40"},
+		{"", []orchestrator.Tx{pay("60")}, "100"},
+	} {
+		task, run := w.run(c.text, c.does...)
+		if w.tokens() != c.has || w.paid() != 0 {
+			t.Errorf("policy %q: the payee has %s units and %d wei, want %s and 0; task %s: %s", c.text, w.tokens(), w.paid(), c.has, task.Status, run.Error)
+		}
+		if wants := c.text == ""; wants != (task.Status == repute.TaskCompleted) || !wants && !strings.Contains(run.Error, "nobody vouches") {
+			t.Errorf("policy %q: task %s: %s", c.text, task.Status, run.Error)
+		}
+	}
+}
+
+func chainText(w *world) string { return fmt.Sprint(w.d.Chain().ID) }
+
+func callTo(to common.Address, data []byte) ethereum.CallMsg {
+	return ethereum.CallMsg{To: &to, Data: data}
+}
