@@ -72,10 +72,10 @@ type Mining struct {
 const signWait = "45s"
 
 // AddIntent stores an intent with its first signed form, before anything of it is sent.
-// sign is given the account's next nonce and may take a later one; no other process
-// takes a nonce of the account meanwhile. An intent that is stored already comes back as
-// it is, without sign; repute.ErrConflict when it is for something else.
-func (db *DB) AddIntent(ctx context.Context, in Intent, sign func(ctx context.Context, next uint64) (IntentAttempt, error)) (out Intent, err error) {
+// sign is given the account's nonces and takes the next, a later or a free one; no other
+// process takes a nonce of the account meanwhile. An intent that is stored already comes
+// back as it is, without sign; repute.ErrConflict when it is for something else.
+func (db *DB) AddIntent(ctx context.Context, in Intent, sign func(context.Context, Nonces) (IntentAttempt, error)) (out Intent, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, "add intent", func(tx pgx.Tx) error {
 		next, err := lockAccount(ctx, tx, in.ChainID, in.From)
 		if err != nil {
@@ -86,11 +86,14 @@ func (db *DB) AddIntent(ctx context.Context, in Intent, sign func(ctx context.Co
 		} else if !errors.Is(err, repute.ErrNotFound) {
 			return err
 		}
-		signed, err := sign(ctx, next)
+		nonces := Nonces{Next: next, tx: tx, chainID: in.ChainID, address: in.From}
+		signed, err := sign(ctx, nonces)
 		if err != nil {
 			return err
 		}
-		if signed.Nonce < next {
+		if taken, err := nonces.taken(ctx, signed.Nonce); err != nil {
+			return err
+		} else if taken {
 			return fmt.Errorf("nonce %d is taken, the next is %d: %w", signed.Nonce, next, repute.ErrConflict)
 		}
 		if err := insertIntent(ctx, tx, &in, &signed); err != nil {
@@ -122,7 +125,7 @@ func insertIntent(ctx context.Context, tx pgx.Tx, in *Intent, signed *IntentAtte
 		values ($1, $2, $3, $4, $5, $6, $7, $8::text::numeric, $9, $10::text::numeric, $11)`,
 		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], in.Value.String(), orEmpty(in.Data), weiText(in.MaxFee), in.Agent)
 	queueAttempt(b, in.ID, 1, signed)
-	b.Queue(`update accounts set next_nonce = $3 where chain_id = $1 and address = $2`, int64(in.ChainID), in.From[:], int64(signed.Nonce)+1)
+	b.Queue(`update accounts set next_nonce = greatest(next_nonce, $3) where chain_id = $1 and address = $2`, int64(in.ChainID), in.From[:], int64(signed.Nonce)+1)
 	return tx.SendBatch(ctx, b).Close()
 }
 

@@ -8,6 +8,7 @@ import (
 	"slices"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
@@ -27,8 +28,10 @@ func signedAs(id string, nonce uint64, fee int64) store.IntentAttempt {
 	return store.IntentAttempt{Hash: crypto.Keccak256Hash(raw), Raw: raw, Nonce: nonce, Gas: 21000, FeeCap: big.NewInt(fee), TipCap: big.NewInt(1)}
 }
 
-func takeNonce(id string) func(context.Context, uint64) (store.IntentAttempt, error) {
-	return func(_ context.Context, next uint64) (store.IntentAttempt, error) { return signedAs(id, next, 10), nil }
+func takeNonce(id string) func(context.Context, store.Nonces) (store.IntentAttempt, error) {
+	return func(_ context.Context, n store.Nonces) (store.IntentAttempt, error) {
+		return signedAs(id, n.Next, 10), nil
+	}
 }
 
 // TestIntentOnce stores an intent, gets it back unchanged whatever comes later under its
@@ -37,9 +40,9 @@ func TestIntentOnce(t *testing.T) {
 	t.Parallel()
 	db := testDB(t)
 	in := anIntent("a")
-	first, err := db.AddIntent(t.Context(), in, func(_ context.Context, next uint64) (store.IntentAttempt, error) {
-		if next != 0 {
-			t.Errorf("next nonce %d", next)
+	first, err := db.AddIntent(t.Context(), in, func(_ context.Context, n store.Nonces) (store.IntentAttempt, error) {
+		if n.Next != 0 {
+			t.Errorf("next nonce %d", n.Next)
 		}
 		return signedAs("a", 41, 10), nil // the chain is ahead of what is stored
 	})
@@ -48,7 +51,7 @@ func TestIntentOnce(t *testing.T) {
 		first.From != in.From || first.Agent != "payer" || first.To != in.To || string(first.Data) != string(in.Data) || first.Attempts[0].FeeCap.Int64() != 10 {
 		t.Errorf("%+v", first)
 	}
-	again, err := db.AddIntent(t.Context(), in, func(context.Context, uint64) (store.IntentAttempt, error) {
+	again, err := db.AddIntent(t.Context(), in, func(context.Context, store.Nonces) (store.IntentAttempt, error) {
 		return store.IntentAttempt{}, errors.New("signed twice")
 	})
 	ok(t, err)
@@ -72,11 +75,11 @@ func TestIntentNonces(t *testing.T) {
 	for i := range 40 {
 		wg.Go(func() {
 			id := fmt.Sprint("i", i)
-			_, err := db.AddIntent(t.Context(), anIntent(id), func(_ context.Context, next uint64) (store.IntentAttempt, error) {
+			_, err := db.AddIntent(t.Context(), anIntent(id), func(_ context.Context, n store.Nonces) (store.IntentAttempt, error) {
 				if i%4 == 3 {
 					return store.IntentAttempt{}, repute.ErrUnavailable
 				}
-				return signedAs(id, next, 10), nil
+				return signedAs(id, n.Next, 10), nil
 			})
 			if (i%4 == 3) != errors.Is(err, repute.ErrUnavailable) {
 				t.Errorf("%s: %v", id, err)
@@ -93,10 +96,40 @@ func TestIntentNonces(t *testing.T) {
 	if len(nonces) != 30 || nonces[0] != 0 || nonces[29] != 29 || !slices.IsSorted(nonces) {
 		t.Errorf("nonces %v", nonces)
 	}
-	if _, err := db.AddIntent(t.Context(), anIntent("late"), func(context.Context, uint64) (store.IntentAttempt, error) {
+	if _, err := db.AddIntent(t.Context(), anIntent("late"), func(context.Context, store.Nonces) (store.IntentAttempt, error) {
 		return signedAs("late", 3, 10), nil
 	}); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("a nonce twice: %v", err)
+	}
+}
+
+// TestFreeNonce finds the gap that blocks an account, once nothing young is behind it.
+func TestFreeNonce(t *testing.T) {
+	t.Parallel()
+	db := testDB(t)
+	free := func(id string, from, take uint64, quiet time.Duration) (free uint64) {
+		t.Helper()
+		_, err := db.AddIntent(t.Context(), anIntent(id), func(ctx context.Context, n store.Nonces) (a store.IntentAttempt, err error) {
+			free, err = n.Free(ctx, from, quiet)
+			return signedAs(id, take, 10), err
+		})
+		ok(t, err)
+		return free
+	}
+	for _, c := range []struct {
+		id         string
+		from, take uint64
+		quiet      time.Duration
+		want       uint64
+	}{{"a", 0, 3, 0, 0}, {"b", 0, 4, time.Hour, 4}, {"c", 0, 0, 0, 0}, {"d", 0, 1, 0, 1}, {"e", 2, 900, 0, 2}, {"f", 4, 5, 0, 5}, {"g", 2, 2, 0, 2}, {"h", 0, 6, 0, 6}, {"i", 0, 7, time.Hour, 901}} {
+		if got := free(c.id, c.from, c.take, c.quiet); got != c.want {
+			t.Errorf("%s: %d is free from %d on, not %d", c.id, got, c.from, c.want)
+		}
+	}
+	m := store.Mining{Hash: common.HexToHash("0x1"), Block: 1, BlockHash: common.HexToHash("0x2"), GasUsed: 1, Fee: big.NewInt(1)}
+	ok(t, db.MarkIntent(t.Context(), "e", store.IntentConfirmed, m, ""))
+	if got := free("j", 0, 1000, 0); got != 901 {
+		t.Errorf("below one that was mined %d is free", got)
 	}
 }
 

@@ -80,3 +80,55 @@ func TestLyingNonce(t *testing.T) {
 		t.Errorf("the liar is gone: %+v", got)
 	}
 }
+
+// TestPoisonedNonce goes on once an endpoint that lied about an account's nonce is gone:
+// what it made take a nonce out of reach fails, what is within reach is mined behind those
+// that close the gap.
+func TestPoisonedNonce(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mining()
+	poisoned := func(id, nonce string) {
+		t.Helper()
+		liar, db := w.open(w.config(w.proxy(nil, func(method string, a *message) {
+			if method == "eth_getTransactionCount" {
+				a.Result = []byte(`"` + nonce + `"`)
+			}
+		})))
+		ctx, cancel := context.WithCancel(t.Context())
+		r := sending(ctx, liar, w.pay(id, "10"))
+		until(t, "it is sent", func() bool {
+			in, err := db.Intent(t.Context(), id)
+			return err == nil && in.State == store.IntentBroadcast
+		})
+		cancel()
+		<-r
+	}
+	poisoned("near", "0x2")
+	poisoned("far", "0x3b9aca00")
+	c := w.config()
+	c.StuckAfter = 100 * time.Millisecond
+	a, db := w.open(c)
+	time.Sleep(2 * c.StuckAfter) // those are old then
+	for _, id := range []string{"zero", "one"} {
+		if got := <-sending(t.Context(), a, w.pay(id, "10")); got.err != nil || !got.sent.OK {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	if got := <-sending(t.Context(), a, w.pay("far", "10")); !errors.Is(got.err, repute.ErrConflict) || !strings.Contains(got.err.Error(), "out of reach") {
+		t.Errorf("far: %+v", got)
+	}
+	for _, id := range []string{"near", "three"} {
+		if got := <-sending(t.Context(), a, w.pay(id, "10")); got.err != nil || !got.sent.OK {
+			t.Errorf("%s: %+v", id, got)
+		}
+	}
+	for nonce, id := range []string{"zero", "one", "near", "three"} {
+		if in, err := db.Intent(t.Context(), id); err != nil || in.Nonce != uint64(nonce) {
+			t.Errorf("%s has nonce %d: %v", id, in.Nonce, err)
+		}
+	}
+	if w.paid() != 40 || w.nonce() != 4 {
+		t.Errorf("%d wei, nonce %d", w.paid(), w.nonce())
+	}
+}

@@ -76,10 +76,10 @@ func (w *Wallet) add(ctx context.Context, c *chain, e *endpoint, k *call, in sto
 	case <-ctx.Done():
 		return in, ctx.Err()
 	}
-	return w.db.AddIntent(ctx, in, func(ctx context.Context, next uint64) (store.IntentAttempt, error) {
+	return w.db.AddIntent(ctx, in, func(ctx context.Context, n store.Nonces) (store.IntentAttempt, error) {
 		ctx, cancel := context.WithTimeout(ctx, signTimeout+5*time.Second)
 		defer cancel()
-		nonce, err := c.nextNonce(ctx, e, in.From, next, w.log.Warn)
+		nonce, err := c.nextNonce(ctx, e, in.From, n, w.log.Warn)
 		if err != nil {
 			return store.IntentAttempt{}, err
 		}
@@ -223,7 +223,7 @@ func (f *follower) stepAt(ctx context.Context, e *endpoint, in store.Intent) (st
 		return f.taken(ctx, in)
 	}
 	f.foreign = 0
-	if err := f.before(ctx, e, &in); err != nil {
+	if err := f.before(ctx, e, &in); err != nil || in.State.Final() {
 		return in, err
 	}
 	return in, f.push(ctx, e, &in)
@@ -269,6 +269,9 @@ func (f *follower) before(ctx context.Context, e *endpoint, in *store.Intent) er
 	next, err := e.nonce(ctx, in.From, "latest")
 	if err != nil || next >= in.Nonce || !f.due() {
 		return err
+	}
+	if in.Nonce-next > reach {
+		return f.stranded(ctx, in)
 	}
 	earlier, err := f.w.db.IntentsBetween(ctx, in.ChainID, in.From, next, in.Nonce-1)
 	if err != nil {

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"math/big"
 	"slices"
 
@@ -13,7 +12,6 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"repute"
 	"repute/store"
 )
 
@@ -174,39 +172,4 @@ func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *stor
 		return tx.Hash(), nil
 	}
 	return common.Hash{}, nil
-}
-
-// nextNonce is the nonce that an account's next transaction takes: the journal's, or more
-// where transactions were sent that the journal does not know. Of several endpoints two
-// must count them: one lie would block the account, as nothing is mined behind a gap.
-func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, next uint64, note func(string, ...any)) (uint64, error) {
-	pending, err := e.nonce(ctx, of, "pending")
-	if err != nil {
-		return 0, err
-	}
-	if pending > math.MaxInt64-1 {
-		return 0, e.failed("nonce", fmt.Errorf("%d cannot be", pending))
-	}
-	if pending <= next || len(c.nodes) == 1 {
-		return max(next, pending), nil
-	}
-	var others uint64 // the most that another one counts
-	answered := false
-	for _, other := range c.nodes {
-		if other == e {
-			continue
-		}
-		if n, err := other.nonce(ctx, of, "pending"); err == nil {
-			others, answered = max(others, n), true
-		} else if ctx.Err() != nil {
-			return 0, err
-		}
-	}
-	if !answered {
-		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w", e.host, pending, of, next, repute.ErrUnavailable)
-	}
-	if others < pending {
-		note("transaction: nonce that nobody else confirms", "chain", c.ChainID, "from", of, "said", pending, "by", e.host, "others", others, "journal", next)
-	}
-	return max(next, min(pending, others)), nil
 }

@@ -1,0 +1,99 @@
+package wallet
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// reach is how many transactions an account is never behind: a nonce that is further away
+// was made up by an endpoint, and nothing with it is ever mined.
+const reach = 1 << 20
+
+// nextNonce is the nonce that an account's next transaction takes: the journal's, or more
+// where transactions were sent that the journal does not know, or less where nothing can
+// be mined because of a gap. Of several endpoints two must count what the journal does not
+// know: one lie would block the account.
+func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n store.Nonces, note func(string, ...any)) (uint64, error) {
+	pending, err := e.nonce(ctx, of, "pending")
+	if err != nil {
+		return 0, err
+	}
+	switch {
+	case pending > math.MaxInt64-1:
+		return 0, e.failed("nonce", fmt.Errorf("%d cannot be", pending))
+	case pending < n.Next:
+		return c.gap(ctx, of, pending, n, note)
+	case pending == n.Next || len(c.nodes) == 1:
+		return pending, nil
+	}
+	var others uint64 // the most that another one counts
+	answered := false
+	for _, other := range c.nodes {
+		if other == e {
+			continue
+		}
+		if n, err := other.nonce(ctx, of, "pending"); err == nil {
+			others, answered = max(others, n), true
+		} else if ctx.Err() != nil {
+			return 0, err
+		}
+	}
+	if !answered {
+		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w", e.host, pending, of, n.Next, repute.ErrUnavailable)
+	}
+	if others < pending {
+		note("transaction: nonce that nobody else confirms", "chain", c.ChainID, "from", of, "said", pending, "by", e.host, "others", others, "journal", n.Next)
+	}
+	return max(n.Next, min(pending, others)), nil
+}
+
+// gap is the nonce that nothing behind it is mined without: an endpoint once counted more
+// transactions than there were, or some of those that others sent were dropped. The next
+// one where there is none. Every endpoint must tell how far the account is.
+func (c *chain) gap(ctx context.Context, of common.Address, pending uint64, n store.Nonces, note func(string, ...any)) (uint64, error) {
+	free, err := n.Free(ctx, pending, c.StuckAfter)
+	if err != nil || free == n.Next {
+		return free, err
+	}
+	count, err := c.counted(ctx, of)
+	if err != nil {
+		return 0, err
+	}
+	if free, err = n.Free(ctx, min(count, n.Next), c.StuckAfter); err == nil && free < n.Next {
+		note("transaction: closes a gap of nonces", "chain", c.ChainID, "from", of, "nonce", free, "journal", n.Next)
+	}
+	return free, err
+}
+
+// counted is the most transactions of an account that an endpoint counts. All must answer.
+func (c *chain) counted(ctx context.Context, of common.Address) (most uint64, err error) {
+	for _, e := range c.nodes {
+		n, err := e.nonce(ctx, of, "pending")
+		if err != nil {
+			return 0, err
+		}
+		most = max(most, n)
+	}
+	return most, nil
+}
+
+// stranded ends an intent whose nonce the account never reaches, as every endpoint says.
+func (f *follower) stranded(ctx context.Context, in *store.Intent) error {
+	count, err := f.c.counted(ctx, in.From)
+	if err != nil || count >= in.Nonce || in.Nonce-count <= reach {
+		return err
+	}
+	reason := fmt.Sprintf("nonce %d of %s is out of reach, the account is at %d: an endpoint had counted transactions that are not there", in.Nonce, in.From, count)
+	f.w.log.Error("transaction: nonce out of reach", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce, "count", count)
+	if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentFailed, store.Mining{}, reason); err != nil {
+		return err
+	}
+	*in, err = f.w.db.Intent(ctx, in.ID)
+	return err
+}
