@@ -74,6 +74,7 @@ type ExplainQuery struct {
 	Request
 	AtQuery
 	Without string `query:"without" doc:"addresses divided by commas, no more than 100: what the score would be without their rows"`
+	Roots   string `query:"roots" doc:"as in a reputation: the explanation, with its counterfactuals, is of the score by these roots, at latest only"`
 	Limit   Number `query:"limit" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
 }
 
@@ -84,6 +85,7 @@ func (q *ExplainQuery) Query() *ExplainQuery { return q }
 type explainPlan struct {
 	at      repute.At
 	without []common.Address
+	roots   string
 	limit   int
 }
 
@@ -102,6 +104,10 @@ func (q *ExplainQuery) plan() (p explainPlan, err error) {
 	}
 	if len(p.without) > maxWithout {
 		return p, repute.Invalid("without", "too many addresses", fmt.Sprintf("at most %d", maxWithout))
+	}
+	p.roots = q.Roots
+	if err := checkRoots(p.roots, false, p.at); err != nil {
+		return p, err
 	}
 	p.limit = defaultListed
 	if q.Limit != "" {
@@ -132,11 +138,32 @@ func (a *API) explanation(ctx context.Context, id repute.AgentID, p explainPlan)
 	if err := a.admitWalk(ctx); err != nil {
 		return w, err
 	}
-	account, err := a.trust.Explain(ctx, id, p.at, p.without)
+	return p.explain(ctx, a.trust, id)
+}
+
+// explain is the answer that was planned.
+func (p *explainPlan) explain(ctx context.Context, r *trust.Reader, id repute.AgentID) (w ExplainAnswer, err error) {
+	if p.roots == "" {
+		account, err := r.Explain(ctx, id, p.at, p.without)
+		if err != nil {
+			return w, err
+		}
+		return encodeAccount(id, account, p.limit)
+	}
+	set, name, err := rootsOf(ctx, r, id.ChainID, p.roots)
 	if err != nil {
 		return w, err
 	}
-	return encodeAccount(id, account, p.limit)
+	// Whoever explains has been admitted: the walk is no dearer.
+	account, err := r.ExplainPersonal(ctx, id, set, p.without, func() error { return nil })
+	if err != nil {
+		return w, err
+	}
+	if w.Scored, err = encodePersonal(account.Personal, name); err != nil {
+		return w, err
+	}
+	w.AsOf = encodeAsOf(account.AsOf)
+	return w, w.tell(id, account.Breakdown, p.limit)
 }
 
 // Explanations and walks by a caller's roots: so many at once, then one per period.
@@ -154,18 +181,26 @@ func (a *API) admitWalk(ctx context.Context) error {
 }
 
 func encodeAccount(id repute.AgentID, account trust.Account, limit int) (w ExplainAnswer, err error) {
-	w.Agent, w.AsOf = ID(id.String()), encodeAsOf(account.AsOf)
+	w.AsOf = encodeAsOf(account.AsOf)
 	if w.Scored, err = encodeScored(account.Score); err != nil {
 		return w, err
 	}
-	standing, view, err := encodeResult(account.Explanation.Result)
+	if account.Score.Run != 0 {
+		if w.Standing, _, err = encodeResult(account.Result); err != nil {
+			return w, err
+		}
+	}
+	return w, w.tell(id, account.Breakdown, limit)
+}
+
+// tell adds what the score is made of.
+func (w *ExplainAnswer) tell(id repute.AgentID, account trust.Breakdown, limit int) error {
+	w.Agent = ID(id.String())
+	_, view, err := encodeResult(account.Result)
 	if err != nil {
-		return w, err
+		return err
 	}
 	w.Gates = view.Gates // these also say how much is missing
-	if account.Score.Run != 0 {
-		w.Standing = standing
-	}
 	w.Contributions = encodeContributions(account.Contributions, limit)
 	w.Excluded = []Excluded{}
 	for i, e := range account.Excluded {
@@ -183,11 +218,11 @@ func encodeAccount(id repute.AgentID, account trust.Account, limit int) (w Expla
 	for _, c := range account.Counterfactuals {
 		standing, _, err := encodeResult(c.Result)
 		if err != nil {
-			return w, err
+			return err
 		}
 		w.Counterfactuals = append(w.Counterfactuals, Counterfactual{each(c.Without, address), standing})
 	}
-	return w, nil
+	return nil
 }
 
 // encodeContributions lists so many opinions and adds up the others, so that the points
@@ -260,9 +295,5 @@ func Explain(ctx context.Context, r *trust.Reader, id repute.AgentID, q ExplainQ
 	if err != nil {
 		return w, err
 	}
-	account, err := r.Explain(ctx, id, p.at, p.without)
-	if err != nil {
-		return w, err
-	}
-	return encodeAccount(id, account, p.limit)
+	return p.explain(ctx, r, id)
 }

@@ -108,10 +108,13 @@ func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) *httpapi
 		cause = e.Err
 	}
 	if cause == nil {
-		e.Message = httpapi.Clean(e.Message)
 		if e.Extensions == nil {
 			e.Extensions = map[string]any{"code": "BAD_QUERY"}
 		}
+		if plain, found := wrongType(e.Message); found {
+			e.Message, e.Extensions["hint"] = plain, "/schema.graphql has the types; roots is one text, addresses divided by commas"
+		}
+		e.Message = httpapi.Clean(e.Message)
 		return nil
 	}
 	b := a.fail(ctx, cause)
@@ -124,6 +127,40 @@ func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) *httpapi
 		e.Extensions["field"] = b.Errors[0].Field
 	}
 	return b
+}
+
+// wrongType says without Go's types what the library says of a variable that does not fit.
+func wrongType(message string) (plain string, found bool) {
+	before, wanted, found := cutLast(message, ") into ")
+	_, given, ok := cutLast(before, " (")
+	if !found || !ok || !strings.HasPrefix(message, "could not unmarshal ") {
+		return "", false
+	}
+	wanted, _, _ = strings.Cut(wanted, ":")
+	kind := func(goType string) string {
+		switch goType {
+		case "[]interface {}":
+			return "a list"
+		case "map[string]interface {}":
+			return "an object"
+		case "bool":
+			return "true or false"
+		case "string":
+			return "a text"
+		case "int32", "float64", "int":
+			return "a number"
+		}
+		return "a value of another kind"
+	}
+	return fmt.Sprintf("a variable is %s where %s belongs", kind(given), kind(wanted)), true
+}
+
+// cutLast is strings.Cut at the last separator.
+func cutLast(s, sep string) (before, after string, found bool) {
+	if i := strings.LastIndex(s, sep); i >= 0 {
+		return s[:i], s[i+len(sep):], true
+	}
+	return s, "", false
 }
 
 func costError(limit int) *gqlerrors.QueryError {

@@ -260,11 +260,9 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if err != nil {
 		return nil, err
 	}
-	if args.Roots != nil && *args.Roots == "" {
-		return nil, noRoots()
-	}
-	if args.Roots != nil && n.group.at != latest() {
-		return nil, repute.Invalid("roots", "score at latest only", "ask agent without at, or leave out roots")
+	roots, err := n.rootsOf(args.Roots)
+	if err != nil {
+		return nil, err
 	}
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
@@ -275,7 +273,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if err != nil {
 		return nil, err
 	}
-	scored, err := n.group.api.scored(ctx, n.key, r.Score, orEmpty(args.Roots))
+	scored, err := n.group.api.scored(ctx, n.key, r.Score, roots)
 	if err != nil {
 		return nil, err
 	}
@@ -289,6 +287,20 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 type explainArgs struct {
 	Without *[]Address
 	Limit   int32
+	Roots   *string
+}
+
+// rootsOf are the caller's, empty where the argument is absent.
+func (n *agentNode) rootsOf(arg *string) (string, error) {
+	switch {
+	case arg == nil:
+		return "", nil
+	case *arg == "":
+		return "", noRoots()
+	case n.group.at != latest():
+		return "", repute.Invalid("roots", "score at latest only", "ask agent without at, or leave out roots")
+	}
+	return *arg, nil
 }
 
 // Explain tells what the agent's score is made of.
@@ -301,6 +313,9 @@ func (n *agentNode) Explain(ctx context.Context, args explainArgs) (*ExplainAnsw
 		return nil, repute.Invalid("limit", "out of range", fmt.Sprintf("a number from 1 to %d", maxListed))
 	}
 	var err error
+	if p.roots, err = n.rootsOf(args.Roots); err != nil {
+		return nil, err
+	}
 	if p.without, err = addressesOf("without", args.Without); err != nil {
 		return nil, err
 	}

@@ -133,7 +133,7 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	if err != nil {
 		return nil, err
 	}
-	if err := q.checkRoots(sign, at); err != nil {
+	if err := checkRoots(q.Roots, sign, at); err != nil {
 		return nil, err
 	}
 	openfi, err := parseSwitch("openfi", q.OpenFi)

@@ -37,6 +37,12 @@ type (
 		ScoredAt *ScoredAt    `json:"scoredAt" doc:"the block the score is of: the newest event it follows from, or the epoch's"`
 		Hashes   *ScoreHashes `json:"hashes" doc:"sha256 of what else the score follows from"`
 		Roots    *string      `json:"roots" doc:"whose roots: default, the name of a set, or given"`
+		OwnRoots *OwnRoots    `json:"ownRoots" doc:"how many the caller's roots are; null by the chain's own"`
+	}
+	// OwnRoots counts roots of the caller.
+	OwnRoots struct {
+		Given Long `json:"given" doc:"that have not expired"`
+		Known Long `json:"known" doc:"of these, whose party rated any agent of the chain, well or badly, in terms that count, up to the newest epoch: the others have no say"`
 	}
 	// Guard is an agent that limits another one, which somebody is behind who had the first.
 	Guard struct {
@@ -45,6 +51,7 @@ type (
 		Tier   int32   `json:"tier" doc:"no tier is above this"`
 		Holder Address `json:"holder" doc:"who had it then, whoever has it since"`
 		Role   string  `json:"role" enum:"owner,wallet,registrar" doc:"what the holder, or one it is linked to, is to the agent that is limited"`
+		Roots  string  `json:"roots" enum:"default" doc:"by whose roots the other agent was judged: always the chain's own, also where roots= is given"`
 	}
 	// ScoredAt is a block.
 	ScoredAt struct {
@@ -63,15 +70,16 @@ type (
 	// Gate is a line and what an agent lacks to pass it.
 	Gate struct {
 		ID     string    `json:"id"`
-		Passed bool      `json:"passed"`
+		Passed bool      `json:"passed" doc:"of a gate that refuses (reject, shutdown): the agent is that bad"`
 		Lacks  []Lacking `json:"lacks" doc:"empty when passed"`
 	}
 	// Lacking is one thing missing.
 	Lacking struct {
 		What  string   `json:"what" enum:"rated,low,high,paths,evidence,recentRaters,registrationResolves,walletDeclared,domainsProven,checked" doc:"checked: nobody looked who the agent is, as it has no score"`
 		Have  float64  `json:"have"`
+		Must  string   `json:"must" enum:"atLeast,below" doc:"how have must stand to need: below for high alone, of gates that refuse"`
 		Need  float64  `json:"need"`
-		Units *float64 `json:"units" doc:"of low in an explanation: so many full-weight opinions of +1 would do"`
+		Units *float64 `json:"units,omitempty" doc:"of low, in an explanation alone: so many full-weight opinions of +1 would do"`
 	}
 	// Independence says how far raters look like different people.
 	Independence struct {
@@ -101,21 +109,25 @@ func statusOf(rated bool) string {
 
 // resultView is what answers show of a stored result.
 type resultView struct {
-	Guard *Guard `json:"guard"`
-	Gates []Gate `json:"gates"`
+	Guard    *Guard `json:"guard"`
+	Gates    []Gate `json:"gates"`
+	Rows     int    `json:"rows"`
+	Excluded int    `json:"excluded"`
 }
 
 func encodeScored(s repute.Score) (w Scored, err error) {
 	w = Scored{Standing: encodeStanding(s), Gates: []Gate{}}
+	var view resultView
+	if s.Scorer != "" {
+		if err := json.Unmarshal(s.Result, &view); err != nil {
+			return w, fmt.Errorf("stored result: %w", err)
+		}
+	}
 	if !s.Rated {
-		w.Reason = orNull(unratedReason(s))
+		w.Reason = orNull(unratedReason(s, view))
 	}
 	if s.Scorer == "" {
 		return w, nil
-	}
-	var view resultView
-	if err := json.Unmarshal(s.Result, &view); err != nil {
-		return w, fmt.Errorf("stored result: %w", err)
 	}
 	w.Gates = settleGates(view.Gates)
 	w.limit(view.Guard)
@@ -137,6 +149,7 @@ func (s *Scored) limit(by *Guard) {
 	if by == nil {
 		return
 	}
+	by.Roots = repute.DefaultRoots
 	why := fmt.Sprintf("limited by agent %s, which came to %.3f while %s had it, which is of one party with this one's %s", by.Agent, by.Score, by.Holder, by.Role)
 	if s.Reason != nil {
 		why = *s.Reason + "; " + why
@@ -148,15 +161,20 @@ func encodeScoredAt(b repute.Block) *ScoredAt {
 	return &ScoredAt{Long(b.Number), encodeHash(b.Hash), encodeTime(b.Time)}
 }
 
-// settleGates never leaves a list null.
+// settleGates never leaves a list null, and says which way each number must go.
 func settleGates(gates []Gate) []Gate {
 	return each(gates, func(g Gate) Gate {
-		g.Lacks = each(g.Lacks, func(l Lacking) Lacking { return l })
+		g.Lacks = each(g.Lacks, func(l Lacking) Lacking {
+			if l.Must = "atLeast"; l.What == "high" {
+				l.Must = "below"
+			}
+			return l
+		})
 		return g
 	})
 }
 
-func unratedReason(s repute.Score) string {
+func unratedReason(s repute.Score, view resultView) string {
 	switch {
 	case s.Scorer == "":
 		return "no score was computed: no epoch of its chain was closed yet"
@@ -165,7 +183,18 @@ func unratedReason(s repute.Score) string {
 	case s.Run == 0:
 		return "nobody has rated the agent, or no epoch was closed since it was rated"
 	}
-	return fmt.Sprintf("too little of what was said of it is vouched for: confidence is %.3f", float64(s.Confidence)/1e6)
+	return view.tooLittle("", float64(s.Confidence)/1e6)
+}
+
+// tooLittle says why an agent is unrated although something was said of it.
+func (v resultView) tooLittle(by string, confidence float64) string {
+	switch {
+	case v.Rows == 0 && v.Excluded == 0:
+		return "nothing is said of it: nobody rated it, or every rating was withdrawn"
+	case v.Rows == 0:
+		return fmt.Sprintf("nothing that was said of it counts: of %d rows all are excluded; the explanation says why (excludedByReason)", v.Excluded)
+	}
+	return fmt.Sprintf("too little of what was said of it is vouched for%s: confidence is %.3f", by, confidence)
 }
 
 // encodeResult gives the parts of a result that was computed for this answer.
@@ -190,8 +219,13 @@ func encodePersonal(p trust.Personal, set string) (w Scored, err error) {
 		return w, err
 	}
 	w.Standing, w.Gates = standing, view.Gates
-	if p.Result.Status == trust.Unrated {
-		w.Reason = orNull(fmt.Sprintf("too little of what was said of it is vouched for by these roots: confidence is %.3f", w.Confidence))
+	w.OwnRoots = &OwnRoots{Given: Long(p.Given), Known: Long(p.Known)}
+	switch {
+	case p.Result.Status != trust.Unrated:
+	case p.Known == 0 && p.Result.Rows > 0:
+		w.Reason = orNull("none of these roots ever rated anybody in terms that count: they vouch for nobody; look at the addresses")
+	default:
+		w.Reason = orNull(view.tooLittle(" by these roots", w.Confidence))
 	}
 	w.limit(view.Guard)
 	epoch := Long(p.Run.Epoch)
@@ -215,7 +249,7 @@ func (a *API) scored(ctx context.Context, id repute.AgentID, stored repute.Score
 	if roots == "" {
 		return encodeScored(stored)
 	}
-	set, name, err := a.rootsOf(ctx, id.ChainID, roots)
+	set, name, err := rootsOf(ctx, a.trust, id.ChainID, roots)
 	if err != nil {
 		return Scored{}, err
 	}
@@ -227,19 +261,19 @@ func (a *API) scored(ctx context.Context, id repute.AgentID, stored repute.Score
 }
 
 // rootsOf reads addresses or the name of a set, and says which it was.
-func (a *API) rootsOf(ctx context.Context, chainID uint64, roots string) (set []repute.TrustRoot, name string, err error) {
+func rootsOf(ctx context.Context, r *trust.Reader, chainID uint64, roots string) (set []repute.TrustRoot, name string, err error) {
 	if strings.HasPrefix(roots, "0x") || strings.HasPrefix(roots, "0X") || strings.ContainsAny(roots, ", ") {
 		set, err = trust.PersonalRoots(roots)
 		return set, "given", err
 	}
-	set, err = a.trust.NamedRoots(ctx, chainID, roots)
+	set, err = r.NamedRoots(ctx, chainID, roots)
 	return set, roots, err
 }
 
 // checkRoots refuses roots of the caller where there is no score by them.
-func (q *ReputationQuery) checkRoots(sign bool, at repute.At) error {
+func checkRoots(roots string, sign bool, at repute.At) error {
 	switch {
-	case q.Roots == "":
+	case roots == "":
 		return nil
 	case sign:
 		return repute.Invalid("signed", "scores by the caller's roots are not signed", "leave out signed, or roots")

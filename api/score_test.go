@@ -336,9 +336,51 @@ func TestScoresByRootsOfTheCaller(t *testing.T) {
 		if r := byGraphQL(t, s, agent, "friends"); r.Standing != named.Standing || *r.Scored.Roots != "friends" {
 			t.Errorf("agent %d: GraphQL %+v, REST %+v", agent, r, named.Scored)
 		}
+		if stored.OwnRoots != nil || *given.OwnRoots != (api.OwnRoots{Given: chainRoots, Known: chainRoots}) || *nobody.OwnRoots != (api.OwnRoots{Given: 1}) {
+			t.Errorf("agent %d: roots counted %v, %v, %v", agent, stored.OwnRoots, given.OwnRoots, nobody.OwnRoots)
+		}
+		if agent < scoredAgents-1 && !strings.Contains(*nobody.Reason, "none of these roots ever rated anybody") {
+			t.Errorf("agent %d: %s", agent, *nobody.Reason)
+		}
 	}
 	if same > scoredAgents/2 {
 		t.Errorf("%d of %d agents have the same score whoever the roots are", same, scoredAgents)
+	}
+}
+
+// Whoever asks by roots of his own learns why, by the same roots and the same way.
+func TestExplanationsByRootsOfTheCaller(t *testing.T) {
+	t.Parallel()
+	s, _ := scoredWorld(t, api.Limits{Rate: -1})
+	ends := map[string]bool{}
+	for agent := range scoredAgents {
+		said := as[api.ReputationAnswer](t, get(t, s, scoredPath(agent, "?roots=friends")))
+		answer := get(t, s, scoredPath(agent, "/explain"+query("roots", "friends", "without", addr(firstRoot).Hex())))
+		e, numbers := as[api.ExplainAnswer](t, answer), as[exact](t, answer)
+		sum := int64(0)
+		for i, c := range e.Contributions {
+			sum += thousandths(t, numbers.Contributions[i].Points)
+			if len(c.Path) > 0 {
+				ends[string(c.Path[0])] = true
+			}
+		}
+		if e.Standing != said.Standing || sum != thousandths(t, numbers.Score) || *e.Roots != "friends" || *e.OwnRoots != *said.OwnRoots ||
+			e.Hashes.Roots != said.Hashes.Roots || e.Hashes.Evidence != nil || len(e.Counterfactuals) == 0 && agent < scoredAgents-1 || e.AsOf.Block != said.AsOf.Block {
+			t.Errorf("agent %d: %+v, parts %d, explained %.300s", agent, said.Standing, sum, answer.body)
+		}
+		a := ask(t, s, `query($id: ID!) { agent(id: $id) { explain(roots: "friends") { score low high confidence status tier roots ownRoots { given known } } } }`,
+			map[string]any{"id": fmt.Sprintf("%d:%d", scoredChain, agent)})
+		if g := data[struct{ Agent struct{ Explain api.Scored } }](t, a).Agent.Explain; g.Standing != e.Standing || *g.Roots != "friends" || *g.OwnRoots != *e.OwnRoots {
+			t.Errorf("agent %d: GraphQL %+v, REST %+v", agent, g, e.Scored)
+		}
+	}
+	for root := range ends {
+		if root != addr(firstRoot).Hex() && root != addr(firstRoot+1).Hex() {
+			t.Errorf("a path begins at %s, who is no friend", root)
+		}
+	}
+	if len(ends) != 2 {
+		t.Errorf("paths begin at %v", ends)
 	}
 }
 
@@ -374,19 +416,30 @@ func TestHostileRoots(t *testing.T) {
 		"no hex": "0x" + strings.Repeat("g", 40), "bad checksum": mixed, "unknown set": "enemies", "set and address": "friends," + root,
 		"no name": "'; drop table agents; --", "NUL": "a\x00b", "long name": strings.Repeat("a", 5000),
 	} {
-		r := get(t, s, scoredPath(0, query("roots", roots)))
-		p := problemOf(t, r)
-		if r.status != 400 || len(p.Errors) != 1 || p.Errors[0].Field != "roots" || len(r.body) > 2000 {
-			t.Errorf("%s: %d %s", name, r.status, r.body)
-		}
-		a := ask(t, s, `query($r: String) { agent(id: "31337:0") { reputation(roots: $r) { score } } }`, map[string]any{"r": roots})
-		if len(a.Errors) != 1 || a.Errors[0].Extensions["field"] != "roots" {
-			t.Errorf("%s: GraphQL %+v", name, a)
+		for path, field := range map[string]string{"": "reputation(roots: $r) { score }", "/explain": "explain(roots: $r) { score }"} {
+			r := get(t, s, scoredPath(0, path+query("roots", roots)))
+			p := problemOf(t, r)
+			if r.status != 400 || len(p.Errors) != 1 || p.Errors[0].Field != "roots" || len(r.body) > 2000 {
+				t.Errorf("%s%s: %d %s", name, path, r.status, r.body)
+			}
+			a := ask(t, s, `query($r: String) { agent(id: "31337:0") { `+field+` } }`, map[string]any{"r": roots})
+			if len(a.Errors) != 1 || a.Errors[0].Extensions["field"] != "roots" {
+				t.Errorf("%s: GraphQL %s %+v", name, field, a)
+			}
 		}
 	}
-	for _, rest := range []string{"&at=20", "&at=finalized", "&signed=1"} {
-		if r := get(t, s, scoredPath(0, "?roots=friends"+rest)); r.status != 400 {
+	for _, rest := range []string{"?at=20", "?at=finalized", "?signed=1", "/explain?at=20", "/explain?at=safe"} {
+		if r := get(t, s, scoredPath(0, rest+"&roots=friends")); r.status != 400 {
 			t.Errorf("%s: %d %s", rest, r.status, r.body)
+		}
+	}
+	if a := ask(t, s, `query { agent(id: "31337:0", at: "20") { explain(roots: "friends") { score } } }`, nil); len(a.Errors) != 1 || a.Errors[0].Extensions["field"] != "roots" {
+		t.Errorf("GraphQL at a block: %+v", a)
+	}
+	for how, variable := range map[string]string{`query { agent(id: "31337:0") { explain(roots: ["0x12"]) { score } } }`: "", `query($r: String) { agent(id: "31337:0") { reputation(roots: $r) { score } } }`: "r"} {
+		a := ask(t, s, how, map[string]any{variable: []string{"0x12"}})
+		if len(a.Errors) == 0 || strings.Contains(a.Errors[0].Message, "interface") || variable != "" && a.Errors[0].Message != "a variable is a list where a text belongs" {
+			t.Errorf("a list: %+v", a)
 		}
 	}
 	if r := get(t, s, "/agents/31337:99/reputation?roots=friends"); r.status != 404 {

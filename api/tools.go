@@ -33,6 +33,7 @@ type (
 	explainTool struct {
 		AgentTool
 		Without []string `json:"without,omitempty" maxItems:"100" doc:"addresses: what the score would be without their rows"`
+		Roots   string   `json:"roots,omitempty" doc:"as in repute_get_reputation: the explanation is of the score by these roots, at latest only"`
 		Limit   int      `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"contributions and excluded rows to list, 20 when absent"`
 	}
 	searchTool struct {
@@ -145,7 +146,7 @@ func (a *API) explainTool(ctx context.Context, in explainTool) (w ExplainAnswer,
 	if err != nil {
 		return w, err
 	}
-	q := ExplainQuery{AtQuery: AtQuery{string(in.At)}, Without: strings.Join(in.Without, ",")}
+	q := ExplainQuery{AtQuery: AtQuery{string(in.At)}, Without: strings.Join(in.Without, ","), Roots: in.Roots}
 	if in.Limit > 0 {
 		q.Limit = Number(strconv.Itoa(in.Limit))
 	}

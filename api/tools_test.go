@@ -92,6 +92,7 @@ func TestToolsAnswerAsRoutes(t *testing.T) {
 		{"repute_get_reputation", `{"agentId":3,"at":41,"tag1":"starred"}`, "/agents/3/reputation?at=41&tag1=starred"},
 		{"repute_get_reputation", `{"agentId":3,"roots":"friends"}`, "/agents/3/reputation?roots=friends"},
 		{"repute_explain_score", `{"agentId":"31337:3","limit":2,"without":["` + addr(firstRoot).Hex() + `"]}`, "/agents/31337:3/reputation/explain?limit=2&without=" + addr(firstRoot).Hex()},
+		{"repute_explain_score", `{"agentId":"31337:3","roots":"friends"}`, "/agents/31337:3/reputation/explain?roots=friends"},
 		{"repute_search_agents", `{"limit":3,"sort":"score"}`, "/agents?limit=3&sort=score"},
 		{"repute_search_agents", `{"chainIds":[31337],"rating":"rated","minScore":-3.5}`, "/agents?limit=10&chainId=31337&rating=rated&minScore=-3.5"},
 		{"repute_search_agents", `{"q":"anything"}`, "/agents?limit=10&q=anything"},

@@ -101,7 +101,7 @@ func walkRun(ctx context.Context, db *store.DB, run store.TrustRun, params *Para
 // size is about how many bytes a graph and its weights take.
 func (w *basis) size() int64 {
 	g := w.weights.graph
-	return int64(len(g.nodes))*64 + int64(len(g.aliases))*96 + int64(g.Len())*24 + int64(g.Edges())*8 + w.weights.size()
+	return int64(len(g.nodes))*64 + int64(len(g.aliases))*96 + int64(g.Len())*25 + int64(g.Edges())*8 + w.weights.size()
 }
 
 func (w *Weights) size() int64 { return int64(w.graph.Len())*38 + 256 }

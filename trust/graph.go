@@ -20,6 +20,7 @@ type Graph struct {
 	nodes map[common.Address]Node
 	extra map[common.Address]Node // beside those of nodes, which graphs share
 	names []common.Address        // by node, its lowest address
+	spoke []bool                  // by node: it rated somebody; shorter where extra ones follow
 	// The other addresses of those nodes that have any, in no particular order.
 	aliases map[Node][]common.Address
 	// In-edges of node v are from[start[v]:start[v+1]], with the part of the giver's
@@ -47,6 +48,9 @@ func (g *Graph) Node(a common.Address) Node {
 	return NoNode
 }
 
+// Spoke tells whether an identity rated anybody, well or badly, in terms that count.
+func (g *Graph) Spoke(n Node) bool { return int(n) < len(g.spoke) && g.spoke[n] }
+
 // Name is the lowest address of an identity.
 func (g *Graph) Name(n Node) common.Address { return g.names[n] }
 
@@ -58,6 +62,7 @@ type GraphBuilder struct {
 	ids   map[common.Address]uint32
 	names []common.Address
 	up    []uint32 // union-find: the parent, itself at the top
+	spoke []bool
 	edges []edge
 }
 
@@ -75,9 +80,13 @@ func (b *GraphBuilder) Add(a common.Address) uint32 {
 		b.ids[a] = id
 		b.names = append(b.names, a)
 		b.up = append(b.up, id)
+		b.spoke = append(b.spoke, false)
 	}
 	return id
 }
+
+// Rates says that an address rated somebody, whatever follows from it.
+func (b *GraphBuilder) Rates(id uint32) { b.spoke[id] = true }
 
 // Link says that two addresses are one party. Both must have agreed to it on chain, or
 // an operator vouches for it: who could link himself to another would take its weight.
@@ -111,16 +120,17 @@ func (b *GraphBuilder) Build() *Graph {
 	for i, e := range b.edges {
 		b.edges[i].from, b.edges[i].to = nodes[e.from], nodes[e.to]
 	}
-	g := &Graph{nodes: make(map[common.Address]Node, len(b.ids)), aliases: map[Node][]common.Address{}}
+	tops := b.tops()
+	g := &Graph{nodes: make(map[common.Address]Node, len(b.ids)), aliases: map[Node][]common.Address{}, spoke: make([]bool, len(tops))}
 	for a, id := range b.ids {
 		n := Node(nodes[id])
-		g.nodes[a] = n
+		g.nodes[a], g.spoke[n] = n, g.spoke[n] || b.spoke[id]
 		if b.top(id) != id {
 			g.aliases[n] = append(g.aliases[n], a)
 		}
 	}
 	g.names = make([]common.Address, 0, len(b.names))
-	for _, id := range b.tops() {
+	for _, id := range tops {
 		g.names = append(g.names, b.names[id])
 	}
 	g.connect(sortEdges(b.edges, len(g.names)))

@@ -101,7 +101,7 @@ func TestOldGraphsHaveTheirOwnTurn(t *testing.T) {
 	if _, err := r.worlds.get(ctx, worldKey{run: 9}, func(context.Context) (*basis, error) { return &basis{weights: none}, nil }); err != nil {
 		t.Errorf("the newest graph: %v", err)
 	}
-	if _, err := r.walks.get(ctx, walkKey{}, func(context.Context) (*Weights, error) { return none, nil }); err != nil {
+	if _, err := r.walks.get(ctx, walkKey{}, func(context.Context) (*personalWalk, error) { return &personalWalk{weights: none}, nil }); err != nil {
 		t.Errorf("a walk: %v", err)
 	}
 }

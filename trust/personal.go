@@ -20,8 +20,18 @@ type Personal struct {
 	Run    store.TrustRun // whose graph was walked
 	Params *Params
 	Roots  common.Hash // sha256 of their canonical form: see EncodeRoots
-	Block  repute.Block
-	Result Result
+	// Given is how many roots there are that have not expired, Known how many of them are of
+	// parties that rated anybody, well or badly, in terms that count: nobody else has a say.
+	Given, Known int
+	Block        repute.Block
+	Result       Result
+}
+
+// PersonalAccount explains a score by the roots of whoever asks.
+type PersonalAccount struct {
+	Personal
+	AsOf repute.AsOf // the newest state
+	Breakdown
 }
 
 // NamedRoots is a chain's set of roots of that name, for Personal. repute.ErrInvalid
@@ -71,39 +81,69 @@ func PersonalRoots(list string) ([]repute.TrustRoot, error) {
 // Personal scores an agent, in the state its newest stored score is of, by other roots
 // over the graph of the chain's newest epoch. admit is asked before a walk, which is
 // dear, and not where the same roots were asked before. An agent that another one of its
-// party limits is limited here too. Errors are those of Explain and admit.
+// party limits is limited here too: that one was judged by the chain's own roots. Errors
+// are those of Explain and admit.
 func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, admit func() error) (p Personal, err error) {
-	w, err := r.graphOf(ctx, id.ChainID, admit)
+	c, err := r.personalCase(ctx, id, roots, admit)
 	if err != nil {
 		return p, err
 	}
-	weights, hash, err := r.walk(ctx, w, roots, admit)
-	if err != nil {
-		return p, err
+	return c.personal(Score(c.evidence, c.world.params)), nil
+}
+
+// ExplainPersonal tells what the score is made of that Personal gives, as Explain does of
+// the stored one. Errors are those of Personal.
+func (r *Reader) ExplainPersonal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, without []common.Address, admit func() error) (out PersonalAccount, err error) {
+	err = steady(func() error {
+		c, err := r.personalCase(ctx, id, roots, admit)
+		if err != nil {
+			return err
+		}
+		out.Breakdown, err = r.breakdown(ctx, &c.judged, without)
+		out.Personal, out.AsOf = c.personal(out.Breakdown.Result), c.asOf
+		return err
+	})
+	return out, err
+}
+
+// personalCase is an agent's evidence, weighed by other roots.
+type personalCase struct {
+	judged
+	walk  *personalWalk
+	roots common.Hash
+	given int
+}
+
+func (c *personalCase) personal(result Result) Personal {
+	return Personal{c.world.run, c.world.params, c.roots, c.given, c.walk.known, c.evidence.Block, result}
+}
+
+func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, admit func() error) (c personalCase, err error) {
+	if c.world, err = r.graphOf(ctx, id.ChainID, admit); err != nil {
+		return c, err
 	}
-	c := judged{world: w}
-	c.score, _, err = r.db.ScoreOf(ctx, id, repute.At{Finality: repute.Latest})
+	alive := RootsAt(roots, c.world.run.Block.Time)
+	c.given, c.roots = len(alive), HashInput(EncodeRoots(roots))
+	if c.walk, err = r.walk(ctx, c.world, c.roots, alive, admit); err != nil {
+		return c, err
+	}
+	c.score, c.asOf, err = r.db.ScoreOf(ctx, id, repute.At{Finality: repute.Latest})
 	var missing *repute.MissingError
 	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
-		return p, err
+		return c, err
 	}
 	at, view := repute.At{Finality: repute.Latest}, c.score.Block
-	if view.Number < w.run.Block.Number { // it was kept from an earlier epoch
-		view = w.run.Block
+	if view.Number < c.world.run.Block.Number { // it was kept from an earlier epoch
+		view = c.world.run.Block
 	}
 	if c.score.Run != 0 {
 		at = repute.At{Block: view.Number}
 	}
-	if c.evidence, err = r.evidence(ctx, id, at, w, weights); err != nil {
-		return p, err
+	if c.evidence, err = r.evidence(ctx, id, at, c.world, c.walk.weights); err != nil || c.score.Run == 0 {
+		return c, err
 	}
-	if c.score.Run != 0 {
-		c.evidence.Block = view
-		if err := r.addManifest(ctx, &c); err != nil {
-			return p, err
-		}
-	}
-	return Personal{w.run, w.params, hash, c.evidence.Block, Score(c.evidence, w.params)}, nil
+	c.evidence.Block = view
+	return c, r.addManifest(ctx, &c.judged)
 }
 
 // graphOf is the world of the newest run; where no engine has run, of the newest block
@@ -144,19 +184,32 @@ func (r *Reader) unrun(ctx context.Context, chainID uint64) (run store.TrustRun,
 	return store.TrustRun{ChainID: chainID, Block: b, Boundary: b.Number, Params: r.params.Hash, Tags: r.params.TagsHash}, err
 }
 
-func (r *Reader) walk(ctx context.Context, w *basis, set []repute.TrustRoot, admit func() error) (*Weights, common.Hash, error) {
-	hash := HashInput(EncodeRoots(set))
+// personalWalk is what other roots come to over a graph.
+type personalWalk struct {
+	weights *Weights
+	known   int // of the roots: see Personal
+}
+
+func (w *personalWalk) size() int64 { return w.weights.size() }
+
+func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []Root, admit func() error) (*personalWalk, error) {
 	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, hash}
 	if kept, ok := r.walks.peek(key); ok {
-		return kept, hash, nil
+		return kept, nil
 	}
 	if err := admit(); err != nil {
-		return nil, hash, err
+		return nil, err
 	}
-	weights, err := r.walks.get(ctx, key, func(context.Context) (*Weights, error) {
-		return w.weights.graph.Personal(RootsAt(set, w.run.Block.Time), w.params), nil
+	return r.walks.get(ctx, key, func(context.Context) (*personalWalk, error) {
+		g := w.weights.graph
+		known := 0
+		for _, root := range roots {
+			if g.Spoke(g.Node(root.Address)) {
+				known++
+			}
+		}
+		return &personalWalk{g.Personal(roots, w.params), known}, nil
 	})
-	return weights, hash, err
 }
 
 // Personal is Walk by roots of which the graph need not know any.

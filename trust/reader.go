@@ -28,7 +28,7 @@ type Reader struct {
 	params *Params
 	worlds *hold[worldKey, *basis] // of the newest runs
 	older  *hold[worldKey, *basis] // of runs that somebody asks for by an old block
-	walks  *hold[walkKey, *Weights]
+	walks  *hold[walkKey, *personalWalk]
 }
 
 // worldKey names a run; without one, the block its graph would be of.
@@ -57,7 +57,7 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 	// is read once for all and may take as long as an engine's.
 	r.worlds = newHold(bounds{"the graph of the newest epoch", maxGraphRead, 0, o.Memory / 2}, (*basis).size, name)
 	r.older = newHold(bounds{"the graph of an earlier epoch", 2 * time.Minute, 4, o.Memory / 4}, (*basis).size, name)
-	r.walks = newHold(bounds{"a walk by other roots", 2 * time.Minute, 0, o.Memory / 4}, (*Weights).size, func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
+	r.walks = newHold(bounds{"a walk by other roots", 2 * time.Minute, 0, o.Memory / 4}, (*personalWalk).size, func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
 	return r, nil
 }
 
@@ -69,6 +69,11 @@ type Account struct {
 	// which differs by less than store.Tolerance: the earlier graph need not be read.
 	Score repute.Score
 	AsOf  repute.AsOf // the view in which it is the agent's score
+	Breakdown
+}
+
+// Breakdown tells what a score is made of, and what it would be without some raters.
+type Breakdown struct {
 	Explanation
 	// Counterfactuals are first what was asked for, then without each of the strongest
 	// raters, then without all of them.
@@ -91,23 +96,33 @@ const strongest = 3
 // *PrunedError where the inputs of the score are gone, repute.ErrUnavailable where too
 // many ask for graphs of earlier epochs or one takes too long.
 func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account, err error) {
-	// Between two reads a reorganisation may replace what was read first.
-	for range 3 {
-		if out, err = r.explain(ctx, id, at, without); !errors.Is(err, repute.ErrReorged) {
-			return out, err
+	err = steady(func() error {
+		c, err := r.caseOf(ctx, id, at)
+		if err != nil {
+			return err
 		}
-	}
-	return out, fmt.Errorf("explain score: %w (%w)", repute.ErrUnavailable, err)
+		out.Score, out.AsOf = c.score, c.asOf
+		out.Breakdown, err = r.breakdown(ctx, &c, without)
+		return err
+	})
+	return out, err
 }
 
-func (r *Reader) explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account, err error) {
-	c, err := r.caseOf(ctx, id, at)
-	if err != nil {
-		return out, err
+// steady reads again where a reorganisation replaced, between two reads, what was read
+// first.
+func steady(read func() error) (err error) {
+	for range 3 {
+		if err = read(); !errors.Is(err, repute.ErrReorged) {
+			return err
+		}
 	}
+	return fmt.Errorf("explain score: %w (%w)", repute.ErrUnavailable, err)
+}
+
+func (r *Reader) breakdown(ctx context.Context, c *judged, without []common.Address) (out Breakdown, err error) {
 	s := NewScorer(c.evidence.Weights, c.world.params)
-	out.Score, out.AsOf, out.Explanation = c.score, c.asOf, s.Explain(c.evidence)
-	if err := r.addTxs(ctx, id.ChainID, c.evidence.Block, &out.Explanation); err != nil {
+	out.Explanation = s.Explain(c.evidence)
+	if err := r.addTxs(ctx, c.evidence.Agent.ChainID, c.evidence.Block, &out.Explanation); err != nil {
 		return out, err
 	}
 	leave := func(list []common.Address, raters []common.Address) {

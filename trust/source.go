@@ -136,6 +136,7 @@ func (r *graphReader) edge(e store.TrustEdge) {
 		return
 	}
 	pair := [2]uint32{r.b.Add(row.Rater), of.id}
+	r.b.Rates(pair[0])
 	if r.said[pair] == nil {
 		r.said[pair] = &saying{}
 	}

@@ -41,8 +41,8 @@ func (p *program) printCommand(name, what string, body []byte) *cobra.Command {
 }
 
 func (p *program) scoreExplainCommand() *cobra.Command {
-	var at string
-	var without []string
+	var at, set string
+	var without, roots []string
 	var limit int
 	var asJSON bool
 	cmd := &cobra.Command{
@@ -50,7 +50,11 @@ func (p *program) scoreExplainCommand() *cobra.Command {
 		Short: "list what an agent's score is made of, what does not count, and what is missing for each gate",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			q := api.ExplainQuery{AtQuery: api.AtQuery{At: at}, Without: strings.Join(without, ","), Limit: api.Number(fmt.Sprint(limit))}
+			by, err := rootsAsked(roots, set)
+			if err != nil {
+				return err
+			}
+			q := api.ExplainQuery{AtQuery: api.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by, Limit: api.Number(fmt.Sprint(limit))}
 			return p.withReader(cmd.Context(), args[0], func(r *trust.Reader, id repute.AgentID) error {
 				answer, err := api.Explain(cmd.Context(), r, id, q)
 				if err != nil {
@@ -65,9 +69,27 @@ func (p *program) scoreExplainCommand() *cobra.Command {
 	}
 	cmd.Flags().StringVar(&at, "at", "", "latest, safe, finalized or a block number")
 	cmd.Flags().StringSliceVar(&without, "without", nil, "also tell the score without what this client says")
+	cmd.Flags().StringSliceVar(&roots, "roots", nil, "explain the score by these roots instead of the chain's: addresses divided by commas, no more than 100; at latest only")
+	cmd.Flags().StringVar(&set, "root-set", "", "explain the score by this set of the chain's roots; roots list shows them")
 	cmd.Flags().IntVar(&limit, "limit", 20, "contributions and rows that do not count to list, 1 to 100")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "one JSON object")
 	return cmd
+}
+
+// rootsAsked are the roots that a score is asked by, as the API takes them: addresses, or the
+// name of a set. Empty for the chain's own.
+func rootsAsked(roots []string, set string) (string, error) {
+	switch {
+	case len(roots) > 0 && set != "":
+		return "", repute.Invalid("root-set", "--roots is given too", "one of them")
+	case set != "":
+		return set, store.CheckRootSet(set)
+	case len(roots) == 0:
+		return "", nil
+	}
+	list := strings.Join(roots, ",")
+	_, err := trust.PersonalRoots(list)
+	return list, err
 }
 
 func (p *program) scoreReplayCommand() *cobra.Command {
@@ -132,9 +154,12 @@ func printExplanation(w io.Writer, e api.ExplainAnswer) error {
 	if e.ScoredAt != nil {
 		fmt.Fprintf(t, "of\tblock %d\t%s, epoch %d, scorer %s\n", e.ScoredAt.Block, *e.Finality, *e.Epoch, *e.Scorer)
 	}
+	if own := e.OwnRoots; own != nil {
+		fmt.Fprintf(t, "by\troots: %s\t%d, of which %d ever rated anybody\n", *e.Roots, own.Given, own.Known)
+	}
 	fmt.Fprintln(t, "\npoints\tkind\topinion\tevidence\tweight\trater\trows")
 	for _, c := range e.Contributions {
-		fmt.Fprintf(t, "%+.3f\t%s\t%+.3f\t%.3f\t%.3f\t%s\t%s\n", c.Points, c.Kind, c.Opinion, c.Evidence, c.Weight, raters(c.Raters), where(c))
+		fmt.Fprintf(t, "%+.3f\t%s\t%s\t%s\t%s\n", c.Points, c.Kind, figures(c), raters(c.Raters), where(c))
 	}
 	fmt.Fprintln(t, "\ngate\tpassed\tmissing")
 	for _, g := range e.Gates {
@@ -148,9 +173,9 @@ func printExplanation(w io.Writer, e api.ExplainAnswer) error {
 	}
 	for i, c := range e.Counterfactuals {
 		if i == 0 {
-			fmt.Fprintln(t, "\nscore\twithout")
+			fmt.Fprintln(t, "\nscore\tstatus\twithout")
 		}
-		fmt.Fprintf(t, "%.3f\t%s\n", c.Score, raters(c.Without))
+		fmt.Fprintf(t, "%.3f\t%s\t%s\n", c.Score, c.Status, raters(c.Without))
 	}
 	return t.Flush()
 }
@@ -165,10 +190,24 @@ func raters(list []api.Address) string {
 	return fmt.Sprintf("%s and %d more", list[0], len(list)-1)
 }
 
+// figures are a contribution's opinion, evidence and weight, where its kind has them.
+func figures(c api.Contribution) string {
+	switch c.Kind {
+	case trust.KindOpinion:
+		return fmt.Sprintf("%+.3f\t%.3f\t%.3f", c.Opinion, c.Evidence, c.Weight)
+	case trust.KindRest:
+		return fmt.Sprintf("-\t%.3f\t-", c.Evidence)
+	}
+	return "-\t-\t-"
+}
+
 // where names the newest row of a contribution and the way from a root.
 func where(c api.Contribution) string {
-	if len(c.Rows) == 0 {
-		return fmt.Sprint(c.Count)
+	switch {
+	case c.Kind == trust.KindRest:
+		return fmt.Sprintf("of %d opinions", c.Count)
+	case len(c.Rows) == 0:
+		return "-"
 	}
 	tx := common.Hash{}.Hex()
 	if c.Rows[0].Tx != nil {
@@ -176,7 +215,7 @@ func where(c api.Contribution) string {
 	}
 	out := fmt.Sprintf("%d, newest %s log %d", c.Count, tx, c.Rows[0].LogIndex)
 	if len(c.Path) > 0 {
-		out += fmt.Sprintf(", %d from root %s", len(c.Path)-1, c.Path[0])
+		out += fmt.Sprintf("; %d steps from root %s", len(c.Path)-1, c.Path[0])
 	}
 	return out
 }
@@ -185,6 +224,9 @@ func lacks(g api.Gate) string {
 	parts := make([]string, 0, len(g.Lacks))
 	for _, l := range g.Lacks {
 		part := fmt.Sprintf("%s %.3f of %.3f", l.What, l.Have, l.Need)
+		if l.Must == "below" {
+			part = fmt.Sprintf("%s %.3f must be below %.3f", l.What, l.Have, l.Need)
+		}
 		if l.Units != nil {
 			part += fmt.Sprintf(" (%.2f full-weight opinions of +1)", *l.Units)
 		}

@@ -113,11 +113,12 @@ func TestScoreCommands(t *testing.T) {
 		t.Errorf("parts add up to %d: %s", sum, said)
 	}
 	code, said = command(t, args("explain", "31337:0", "--at", "finalized")...)
-	for _, want := range []string{"agent", fmt.Sprintf("block %d", 20), "final, epoch 1", "service", "without", client(11).Hex(), "from root"} {
+	for _, want := range []string{"agent", fmt.Sprintf("block %d", 20), "final, epoch 1", "service", "must be below", "without", client(11).Hex(), "0 steps from root"} {
 		if code != 0 || !strings.Contains(said, want) {
 			t.Errorf("exit %d, %q is not in %s", code, want, said)
 		}
 	}
+	explainedByRoots(t, url)
 	if code, said := command(t, args("replay", "31337:0", "--at", "24")...); code != 0 || !strings.Contains(said, "byte by byte") {
 		t.Errorf("exit %d: %s", code, said)
 	}
@@ -136,6 +137,37 @@ func TestScoreCommands(t *testing.T) {
 		}
 	}
 	pruned(t, url, args("replay", "31337:0", "--at", "24"))
+}
+
+// explainedByRoots asks by roots of one's own: two who rated the agent, one of them with a
+// stranger, a set, and what cannot be meant.
+func explainedByRoots(t *testing.T, url string) {
+	t.Helper()
+	explain := func(more ...string) []string {
+		return append([]string{"score", "explain", "31337:0", "--database-url", url}, more...)
+	}
+	code, said := command(t, explain("--roots", client(10).Hex()+","+client(99).Hex(), "--json")...)
+	var e api.ExplainAnswer
+	if err := json.Unmarshal([]byte(said), &e); err != nil || code != 0 || *e.Roots != "given" || *e.OwnRoots != (api.OwnRoots{Given: 2, Known: 1}) {
+		t.Errorf("exit %d, %v: %.300s", code, err, said)
+	}
+	for _, c := range []struct {
+		code int
+		want string
+		args []string
+	}{
+		{0, "1, of which 0 ever rated anybody", []string{"--roots", client(99).Hex()}},
+		{0, "none of these roots ever rated anybody", []string{"--roots", client(99).Hex()}},
+		{0, "4, of which 4 ever rated anybody", []string{"--root-set", "default"}},
+		{2, "has no set of roots named nobody", []string{"--root-set", "nobody"}},
+		{2, "--roots is given too", []string{"--root-set", "default", "--roots", client(10).Hex()}},
+		{2, "stands twice", []string{"--roots", client(10).Hex(), "--roots", client(10).Hex()}},
+		{2, "score at latest only", []string{"--root-set", "default", "--at", "24"}},
+	} {
+		if code, said := command(t, explain(c.args...)...); code != c.code || !strings.Contains(said, c.want) {
+			t.Errorf("%v: exit %d, %q is not in %.400s", c.args, code, c.want, said)
+		}
+	}
 }
 
 // pruned takes inputs away, one after another, and wants each of them named.
