@@ -3,6 +3,8 @@ package repute
 import (
 	"encoding/json"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common"
 )
 
 // Task is work that somebody asked for. It runs only as far as the trust in its
@@ -210,5 +212,25 @@ type Module struct {
 	Agent    *AgentID // its onchain identity; nil: none
 	DryRun   bool     // it has one
 	Manifest json.RawMessage
+	Proof    ModuleProof // that the program speaks for Agent
 	Added    time.Time
+}
+
+// ProofKind says how it was shown that a program speaks for an identity.
+type ProofKind string
+
+// Kinds of proofs.
+const (
+	ProofDomain    ProofKind = "domain"    // it is served at a domain that names the agent and is named by it
+	ProofSignature ProofKind = "signature" // the agent's wallet or owner signed
+	ProofKey       ProofKind = "key"       // the program has a key of the agent's wallet or owner: part of the binary
+)
+
+// ModuleProof is how it was shown that the program of a module speaks for its identity. The
+// zero value: not at all. Whether it still holds is for whoever reads it to find out.
+type ModuleProof struct {
+	Kind   ProofKind
+	Host   string         // of ProofDomain
+	Signer common.Address // of ProofSignature and ProofKey
+	At     time.Time
 }

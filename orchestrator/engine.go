@@ -9,6 +9,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 	"github.com/riverqueue/river"
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
@@ -29,6 +30,9 @@ type Options struct {
 	Tools  map[string]Tool
 	Chain  Chain // nil: no chain can be reached
 	HTTP   Doer  // nil: no HTTP
+	// Keys says which address an agent of this binary signs with on a chain: its proof of the
+	// identity that it has. Nil: none has a key.
+	Keys func(chainID uint64, slug string) (common.Address, error)
 	// Registries are the contracts whose records of itself an agent may not change.
 	Registries []Registries
 	// TrustChain is where identities are, ExecutionChain where transactions go.
@@ -162,11 +166,48 @@ func (e *Engine) install(ctx context.Context) error {
 		}
 		known.Slug, known.URL, known.Manifest = slug, "", mustJSON(manifest)
 		_, known.DryRun = m.(DryRunner)
+		e.prove(&known)
 		if err := e.db.SaveModule(ctx, known); err != nil {
 			return err
 		}
+		e.warn(ctx, known)
 	}
 	return nil
+}
+
+// prove notes the key that an agent of this binary has.
+func (e *Engine) prove(m *repute.Module) {
+	before := m.Proof
+	m.Proof = repute.ModuleProof{}
+	if e.o.Keys == nil {
+		return
+	}
+	chain := e.o.TrustChain
+	if m.Agent != nil {
+		chain = m.Agent.ChainID
+	}
+	key, err := e.o.Keys(chain, m.Slug)
+	switch {
+	case err != nil:
+	case before.Kind == repute.ProofKey && before.Signer == key:
+		m.Proof = before
+	default:
+		m.Proof = repute.ModuleProof{Kind: repute.ProofKey, Signer: key, At: time.Now().UTC()}
+	}
+}
+
+// warn tells the operator at the start what the gate would refuse later. An agent that is
+// not indexed yet is left to the gate.
+func (e *Engine) warn(ctx context.Context, m repute.Module) {
+	if m.Agent == nil || e.o.Lenient {
+		return
+	}
+	p := proofOf(m, true)
+	if err := p.look(ctx, e.db, *m.Agent); err != nil {
+		e.log.Info("the proof of an agent's identity could not be looked at yet", "agent", m.Slug, "error", err)
+	} else if fault := p.fault(); fault != "" {
+		e.log.Error("an agent cannot work under its identity", "agent", m.Slug, "identity", m.Agent.String(), "reason", fault)
+	}
 }
 
 // watch keeps the runs in hand, ends those that somebody cancelled or that were lost, and
@@ -333,9 +374,7 @@ func (e *Engine) workOn(ctx context.Context, found store.RunWork, lease store.Ru
 	if module.URL == "" {
 		w.agent = e.local[module.Slug]
 	} else if e.o.Remote != nil {
-		if w.agent, err = e.o.Remote(module); err != nil {
-			return nil, err
-		}
+		w.agent, w.broken = e.o.Remote(module)
 	}
 	if w.agent != nil {
 		w.info = w.agent.Info()

@@ -23,13 +23,17 @@ import (
 type Verdict struct {
 	Agent     policy.Agent     `json:"agent"` // as the policy saw it
 	Pin       Pin              `json:"pin"`
+	Proof     *Proof           `json:"proof,omitempty"`  // absent in verdicts from before it was kept
 	OpenFi    json.RawMessage  `json:"openfi,omitempty"` // the snapshot of identity checks
 	Gates     []trust.GateView `json:"gates"`            // each with what is missing to pass
 	Task      policy.Task      `json:"task"`
 	Threshold policy.Threshold `json:"threshold"` // the task's own
-	Policy    common.Hash      `json:"policy"`    // sha256 of the policy's bytes
-	Decision  policy.Decision  `json:"decision"`
-	At        time.Time        `json:"at"`
+	// Demanded is the threshold with what the policy adds: what decided. Absent in verdicts
+	// from before it was kept.
+	Demanded *policy.Threshold `json:"demanded,omitempty"`
+	Policy   common.Hash       `json:"policy"` // sha256 of the policy's bytes
+	Decision policy.Decision   `json:"decision"`
+	At       time.Time         `json:"at"`
 }
 
 // Pin names the evidence of a verdict.
@@ -72,7 +76,7 @@ func (g *gate) judge(ctx context.Context, m repute.Module, task policy.Task, own
 // Judge says what the trust gate would say of an agent and a task now, and stores
 // nothing. lenient lets agents without identity pass where no threshold asks for one.
 func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict, err error) {
-	v = Verdict{Agent: unknownAgent(m.Slug), Task: task, Threshold: own,
+	v = Verdict{Agent: unknownAgent(m.Slug), Task: task, Threshold: own, Proof: proofOf(m, !lenient && m.Agent != nil),
 		Policy: p.Hash(), Gates: []trust.GateView{}, At: time.Now().UTC()}
 	if !lenient {
 		v.Threshold.RequireIdentity = true
@@ -82,13 +86,16 @@ func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m 
 			return v, err
 		}
 	}
+	if demanded, err := p.Demands(task, v.Threshold); err == nil {
+		v.Demanded = &demanded
+	}
 	v.Decision = p.Gate(task, v.Threshold, v.Agent)
 	return v, nil
 }
 
-// unknownAgent is an agent of which nothing is indexed.
+// unknownAgent is an agent of which nothing is indexed: its score may be any.
 func unknownAgent(slug string) policy.Agent {
-	return policy.Agent{Slug: slug, Status: "unrated", Validation: policy.ValidationDisabled}
+	return policy.Agent{Slug: slug, Status: "unrated", Low: -100, High: 100, Validation: policy.ValidationDisabled}
 }
 
 // read fills in what is indexed of an agent: the final score, and the identity checks.
@@ -103,10 +110,18 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 	v.Agent.ID = id.String()
 	v.Pin.Agent = id.String()
 	v.addSnapshot(&snapshot)
+	if err := v.Proof.look(ctx, db, id); err != nil {
+		return err
+	}
+	v.Agent.Unproven = v.Proof.fault()
 	score, _, err := db.ScoreOf(ctx, id, repute.At{Finality: repute.Finalized})
 	if errors.Is(err, repute.ErrNotFound) {
 		v.Agent.Low, v.Agent.High = points(score.Low), points(score.High)
 		return nil // nobody judged it up to the last epoch
+	}
+	if errors.Is(err, repute.ErrInvalid) { // the view of final blocks: there is none
+		v.Agent.WhyUnrated = fmt.Sprintf("no block of chain %d is known to be final yet, and only final scores count", id.ChainID)
+		return nil
 	}
 	if err != nil {
 		return fmt.Errorf("score of agent %s: %w", id, err)
@@ -160,7 +175,11 @@ func VerifyVerdict(ctx context.Context, db *store.DB, replay *trust.Reader, v Ve
 		}
 		again.addSnapshot(&s)
 	}
-	again.Agent.Low, again.Agent.High = v.Agent.Low, v.Agent.High // of the run's parameters, where nobody judged the agent
+	if v.Proof != nil && v.Pin.Agent != "" {
+		again.Agent.Unproven = v.Proof.fault()
+	}
+	// Of the run's parameters, where nobody judged the agent; and why nobody could.
+	again.Agent.Low, again.Agent.High, again.Agent.WhyUnrated = v.Agent.Low, v.Agent.High, v.Agent.WhyUnrated
 	if v.Pin.Block != 0 {
 		if err := again.remake(ctx, replay, v.Pin); err != nil {
 			return err
@@ -206,7 +225,7 @@ func (v *Verdict) remake(ctx context.Context, replay *trust.Reader, pin Pin) err
 // same tells whether two verdicts of one task come from the same evidence and policy to the
 // same decision.
 func (v *Verdict) same(w *Verdict) bool {
-	return v.Pin == w.Pin && v.Policy == w.Policy && sameDecision(v.Decision, w.Decision) && string(mustJSON(v.Agent)) == string(mustJSON(w.Agent))
+	return v.Pin == w.Pin && string(mustJSON(v.Proof)) == string(mustJSON(w.Proof)) && v.Policy == w.Policy && sameDecision(v.Decision, w.Decision) && string(mustJSON(v.Agent)) == string(mustJSON(w.Agent))
 }
 
 // subject is what a person decides about when a later verdict asks for one: the same as

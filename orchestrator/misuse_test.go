@@ -256,14 +256,14 @@ func TestPolicyFile(t *testing.T) {
 	}
 	const broken = "version: \"1\"\nrules:\n  - {id: a, when: 'agent.nothing > 1', effect: deny, reason: x}\n"
 	write(broken)
-	if _, err := orchestrator.OpenPolicy(path); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "rules[0].when") {
+	if _, err := orchestrator.OpenPolicy(path, nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "rules[0].when") {
 		t.Fatalf("a policy that does not compile: %v", err)
 	}
-	if _, err := orchestrator.OpenPolicy(path + ".none"); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := orchestrator.OpenPolicy(path+".none", nil); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("no file: %v", err)
 	}
 	write(anything)
-	f, err := orchestrator.OpenPolicy(path)
+	f, err := orchestrator.OpenPolicy(path, nil)
 	ok(t, err)
 	first := f.Current().Hash()
 	said := make(chan string, 100)

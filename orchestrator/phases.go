@@ -23,6 +23,9 @@ type discovered struct {
 
 // discover finds the agent and asks whether it takes the task.
 func (w *work) discover(ctx context.Context) (o outcome) {
+	if w.broken != nil {
+		return outcome{err: fmt.Errorf("agent %q: register it again: %w", w.Run.Agent, w.broken)}
+	}
 	if w.agent == nil {
 		return outcome{err: fmt.Errorf("agent %q is not installed: %w", w.Run.Agent, repute.ErrNotFound)}
 	}
@@ -76,12 +79,13 @@ func (w *work) checkTrust(ctx context.Context) outcome {
 }
 
 // whom names the agent that a person is asked about, so that the answer holds for no other
-// one that takes its slug: its address and identity. It is empty where nobody is asked.
+// one that takes its slug: where its program is, what shows that it speaks for its identity,
+// and that. It is empty where nobody is asked.
 func (w *work) whom(v *Verdict) string {
 	if v.Decision.Effect != policy.RequireApproval {
 		return ""
 	}
-	return " " + digest([]byte(w.module.URL), []byte(v.Agent.ID))[:16]
+	return " " + digest(v.Proof.place(), []byte(v.Agent.ID))[:16]
 }
 
 // ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
@@ -134,8 +138,11 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 	if _, err := w.e.db.KeepTrustInput(ctx, p.Text()); err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
-	hash := p.Hash()
-	return w.ruled(ctx, "policy", hash, d, in, policyResult{fmt.Sprintf("%x", hash), d, in.Task.Budget})
+	hash, subject := p.Hash(), "policy"
+	if w.module.URL != "" && d.Effect == policy.RequireApproval { // what is asked about may change its place
+		subject += " " + digest(proofOf(w.module, true).place())[:16]
+	}
+	return w.ruled(ctx, subject, hash, d, in, policyResult{fmt.Sprintf("%x", hash), d, in.Task.Budget})
 }
 
 // bound makes limits that the task left open those of the policy that does not deny it.

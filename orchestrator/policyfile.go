@@ -16,6 +16,7 @@ import (
 // changes nothing: the last good policy counts.
 type PolicyFile struct {
 	path    string
+	gates   []string
 	seen    time.Time // when the file was written that was read last
 	current atomic.Pointer[policy.Policy]
 }
@@ -24,10 +25,10 @@ type PolicyFile struct {
 // as agents must have it, nothing else.
 const DefaultPolicy = "version: \"1\"\n"
 
-// OpenPolicy reads a policy; an empty path is DefaultPolicy. repute.ErrInvalid says what
-// does not compile.
-func OpenPolicy(path string) (*PolicyFile, error) {
-	f := &PolicyFile{path: path}
+// OpenPolicy reads a policy; an empty path is DefaultPolicy. gates are those that it may
+// ask for. repute.ErrInvalid says what does not compile.
+func OpenPolicy(path string, gates []string) (*PolicyFile, error) {
+	f := &PolicyFile{path: path, gates: gates}
 	if path == "" {
 		p, err := policy.Parse([]byte(DefaultPolicy))
 		f.current.Store(p)
@@ -55,6 +56,9 @@ func (f *PolicyFile) read() (changed bool, err error) {
 	}
 	f.seen = info.ModTime()
 	p, err := policy.Parse(text)
+	if err == nil {
+		err = p.CheckGates(f.gates)
+	}
 	if err != nil {
 		return false, fmt.Errorf("%s: %w", f.path, err)
 	}

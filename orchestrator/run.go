@@ -23,6 +23,7 @@ type work struct {
 	store.RunWork
 	module repute.Module
 	agent  Module // nil where it is not installed here
+	broken error  // why an agent elsewhere cannot be made of what is stored of it
 	info   Info
 	terms  Terms
 	depth  int // 0: the root run
@@ -157,10 +158,14 @@ func (w *work) advance(ctx context.Context, p repute.Phase) error {
 	ctx, end := w.e.trace.start(ctx, p.String(), aboutRun(&w.Run)...)
 	o := w.perform(ctx, p)
 	end(o.err)
-	if err := w.interrupted(ctx, o.err); err != nil {
+	if err := w.interrupted(ctx, p, o.err); err != nil {
 		return err
 	}
-	return w.record(ctx, p, o, started)
+	err := w.record(ctx, p, o, started)
+	if lasting(err) { // what came of it cannot be stored: that can
+		err = w.record(ctx, p, outcome{err: err}, started)
+	}
+	return err
 }
 
 // skips tells whether a phase has nothing to do: after a failure only the record is left,
@@ -180,7 +185,7 @@ func (w *work) skips(p repute.Phase) bool {
 
 // interrupted is an error when a phase was cut off by what is no fault of the run: the
 // process stops, another has the run, or the database is away. It is done again.
-func (w *work) interrupted(ctx context.Context, err error) error {
+func (w *work) interrupted(ctx context.Context, p repute.Phase, err error) error {
 	root := w.root()
 	root.mu.Lock()
 	fenced := root.fenced
@@ -195,15 +200,30 @@ func (w *work) interrupted(ctx context.Context, err error) error {
 		root.wasCancelled = true
 		root.mu.Unlock()
 	case errors.Is(err, errRuntime) && !lasting(err):
+		return w.delayed(ctx, p, err)
+	}
+	return nil
+}
+
+// delayed is err while a phase may be tried again: for as long as the budget gives the whole
+// run, by the clock on the wall, since a try of this attempt first failed.
+func (w *work) delayed(ctx context.Context, p repute.Phase, err error) error {
+	root := w.root()
+	since, now, failed := w.e.db.DelayPhase(ctx, w.lease, w.Run.ID, p, w.Run.Attempt, shorten(err.Error()))
+	if failed != nil {
+		return errors.Join(err, w.lost(failed))
+	}
+	if now.Sub(since) < root.Run.Limits.Runtime {
 		return err
 	}
+	w.log.Warn("a phase fails that was tried for as long as the budget allows", "phase", p.String(), "since", since, "error", err)
 	return nil
 }
 
 // lasting tells whether an error comes back however often the phase is done again: it
 // fails the phase.
 func lasting(err error) bool {
-	return errors.Is(err, repute.ErrInvalid) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrConflict)
+	return !errors.Is(err, repute.ErrUnavailable) && !errors.Is(err, repute.ErrFenced) && (errors.Is(err, repute.ErrInvalid) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrConflict))
 }
 
 // cutOff tells whether a context ended by what is no fault of the run: neither its budget

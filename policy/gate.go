@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"math/big"
@@ -26,7 +27,10 @@ type Threshold struct {
 type Trust struct {
 	// Unrated is what becomes of an agent that nobody vouched for where a threshold asks for
 	// reputation, tier or gates: deny when empty.
-	Unrated   Effect    `yaml:"unrated"`
+	Unrated Effect `yaml:"unrated"`
+	// Unproven is what becomes of an agent whose program cannot show any more that it speaks
+	// for its identity: deny when empty.
+	Unproven  Effect    `yaml:"unproven"`
 	Threshold Threshold `yaml:"threshold"` // of every task
 	// ByValue are further thresholds of tasks with that much at risk.
 	ByValue []ValueThreshold `yaml:"byValue"`
@@ -42,11 +46,13 @@ type ValueThreshold struct {
 }
 
 func (t *Trust) complete() error {
-	if t.Unrated == "" {
-		t.Unrated = Deny
-	}
-	if !t.Unrated.known() {
-		return repute.Invalid("trust.unrated", fmt.Sprintf("%q is no effect", t.Unrated), effects)
+	for field, effect := range map[string]*Effect{"unrated": &t.Unrated, "unproven": &t.Unproven} {
+		if *effect == "" {
+			*effect = Deny
+		}
+		if !effect.known() {
+			return repute.Invalid("trust."+field, fmt.Sprintf("%q is no effect", *effect), effects)
+		}
 	}
 	if err := t.Threshold.Check("trust.threshold"); err != nil {
 		return err
@@ -77,6 +83,32 @@ func (t Threshold) Check(at string) error {
 	return nil
 }
 
+// CheckGates refuses gates that no agent can be asked to pass. The error is
+// repute.ErrInvalid and names the field below at.
+func (t Threshold) CheckGates(at string, known []string) error {
+	for i, g := range t.Gates {
+		if !slices.Contains(known, g) {
+			return repute.Invalid(fmt.Sprintf("%s.gates[%d]", at, i), fmt.Sprintf("%.60q is no gate that an agent can be asked to pass", g), "one of "+strings.Join(known, ", "))
+		}
+	}
+	return nil
+}
+
+// CheckGates refuses a policy that asks for gates which no agent can be asked to pass.
+// Parse does not: the gates are those of the scores, not of the policy.
+func (p *Policy) CheckGates(known []string) error {
+	trust := &p.file.Trust
+	if err := trust.Threshold.CheckGates("trust.threshold", known); err != nil {
+		return err
+	}
+	for i, v := range trust.ByValue {
+		if err := v.Threshold.CheckGates(fmt.Sprintf("trust.byValue[%d].threshold", i), known); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // Gate compares an agent with the policy's thresholds and the task's own. All reasons
 // are given, not the first alone.
 func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
@@ -86,6 +118,9 @@ func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
 		d.add(Reason{ID: "trust.value", Effect: Deny, Text: "value at risk: " + err.Error()})
 		return d
 	}
+	if a.Unproven != "" {
+		d.add(Reason{ID: "identity.proof", Effect: p.file.Trust.Unproven, Text: a.Unproven, Have: "unproven", Need: "proven"})
+	}
 	for _, t := range p.file.Trust.of(value, own) {
 		for _, r := range t.lacks(a, p.file.Trust.Unrated) {
 			if !d.has(r) {
@@ -94,6 +129,36 @@ func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
 		}
 	}
 	return d
+}
+
+// Demands is what a task's agent must reach by the policy and the task's own threshold: of
+// each condition the hardest. repute.ErrInvalid: the task's value is no amount.
+func (p *Policy) Demands(task Task, own Threshold) (t Threshold, err error) {
+	value, err := amountOf(task.Value)
+	if err != nil {
+		return own, fmt.Errorf("value at risk: %w", err)
+	}
+	for _, next := range p.file.Trust.of(value, own) {
+		t = t.and(next)
+	}
+	return t, nil
+}
+
+// and is the threshold that only those reach who reach both.
+func (t Threshold) and(u Threshold) Threshold {
+	t.MinTrustScore, t.MinTier = max(t.MinTrustScore, u.MinTrustScore), max(t.MinTier, u.MinTier)
+	t.RequireIdentity = t.RequireIdentity || u.RequireIdentity
+	t.RequireRegistration = t.RequireRegistration || u.RequireRegistration
+	t.RequireValidation = t.RequireValidation || u.RequireValidation
+	if t.MinReputation == nil || u.MinReputation != nil && *u.MinReputation > *t.MinReputation {
+		t.MinReputation = u.MinReputation
+	}
+	for _, g := range u.Gates {
+		if !slices.Contains(t.Gates, g) {
+			t.Gates = append(slices.Clip(t.Gates), g)
+		}
+	}
+	return t
 }
 
 // of lists the thresholds of a task.
@@ -136,7 +201,7 @@ func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 		return nil
 	}
 	if a.Status != StatusRated {
-		return []Reason{{ID: "trust.unrated", Effect: unrated, Text: "nobody vouches for whoever rated the agent", Have: a.Status, Need: StatusRated}}
+		return []Reason{{ID: "trust.unrated", Effect: unrated, Text: cmp.Or(a.WhyUnrated, "nobody vouches for whoever rated the agent"), Have: a.Status, Need: StatusRated}}
 	}
 	if t.MinReputation != nil && a.Low < *t.MinReputation {
 		out = append(out, Reason{ID: "trust.minReputation", Effect: Deny, Text: "the lower bound of the agent's score is below the threshold", Have: number(a.Low), Need: number(*t.MinReputation)})

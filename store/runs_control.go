@@ -2,7 +2,6 @@ package store
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -291,67 +290,4 @@ func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.
 			lost_after = case when id = $1 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end
 		where task_id = $3 and (id = $1 or $2::int > $4::int and status <> 'completed')`, root, int(from), task, int(repute.PhasePlan))
 	return tx.SendBatch(ctx, b).Close()
-}
-
-// SaveModule adds an agent or changes it.
-func (db *DB) SaveModule(ctx context.Context, m repute.Module) error {
-	var chain *int64
-	var registry []byte
-	var token *tokenNum
-	if m.Agent != nil {
-		id, t := int64(m.Agent.ChainID), tokenNum(m.Agent.TokenID)
-		chain, registry, token = &id, m.Agent.Registry[:], &t
-	}
-	_, err := db.pool.Exec(ctx, `
-		insert into modules (slug, url, chain_id, registry, token_id, manifest, dry_run) values ($1, $2, $3, $4, $5, $6, $7)
-		on conflict (slug) do update set url = excluded.url, chain_id = excluded.chain_id, registry = excluded.registry,
-			token_id = excluded.token_id, manifest = excluded.manifest, dry_run = excluded.dry_run`, m.Slug, m.URL, chain, registry, token, m.Manifest, m.DryRun)
-	return failed("save agent "+m.Slug, err)
-}
-
-// RemoveModule forgets an agent; its runs stay. repute.ErrNotFound when there is none.
-func (db *DB) RemoveModule(ctx context.Context, slug string) error {
-	tag, err := db.pool.Exec(ctx, `delete from modules where slug = $1`, cleanText(slug))
-	if err == nil && tag.RowsAffected() == 0 {
-		return repute.Missing("agent %q", slug)
-	}
-	return failed("remove agent", err)
-}
-
-// Modules are all agents by slug.
-func (db *DB) Modules(ctx context.Context) ([]repute.Module, error) {
-	rows, err := db.readers.Query(ctx, `select slug, url, chain_id, registry, token_id, manifest, dry_run, added_at from modules order by slug`)
-	if err != nil {
-		return nil, failed("read agents", err)
-	}
-	list, err := pgx.CollectRows(rows, scanModule)
-	return list, failed("read agents", err)
-}
-
-// Module is the agent of a slug. repute.ErrNotFound when there is none.
-func (db *DB) Module(ctx context.Context, slug string) (repute.Module, error) {
-	rows, err := db.readers.Query(ctx, `select slug, url, chain_id, registry, token_id, manifest, dry_run, added_at from modules where slug = $1`, cleanText(slug))
-	if err != nil {
-		return repute.Module{}, failed("read agent", err)
-	}
-	m, err := pgx.CollectExactlyOneRow(rows, scanModule)
-	if errors.Is(err, pgx.ErrNoRows) {
-		return m, &repute.MissingError{What: fmt.Sprintf("agent %q", slug), Why: "is not registered here", Hint: "see the list of agents"}
-	}
-	return m, failed("read agent", err)
-}
-
-func scanModule(row pgx.CollectableRow) (m repute.Module, err error) {
-	var chain *int64
-	var registry []byte
-	var token *tokenNum
-	var manifest []byte
-	if err = row.Scan(&m.Slug, &m.URL, &chain, &registry, &token, &manifest, &m.DryRun, &m.Added); err != nil || chain == nil {
-		m.Manifest, m.Added = json.RawMessage(manifest), m.Added.UTC()
-		return m, err
-	}
-	id := repute.AgentID{ChainID: uint64(*chain), TokenID: repute.TokenID(*token)}
-	copy(id.Registry[:], registry)
-	m.Agent, m.Manifest, m.Added = &id, json.RawMessage(manifest), m.Added.UTC()
-	return m, nil
 }

@@ -201,6 +201,33 @@ func (db *DB) SavePhase(ctx context.Context, l RunLease, o PhaseOutcome, also fu
 	})
 }
 
+// DelayPhase notes that a phase of a run could not be done and is tried again, once for each
+// attempt, as event phase.delayed. It gives the time of the first such try and that of now, by
+// the database's clock. repute.ErrFenced as SavePhase.
+func (db *DB) DelayPhase(ctx context.Context, l RunLease, run string, p repute.Phase, attempt int, reason string) (since, now time.Time, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("note the delay of run %s", run), func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l, 0); err != nil {
+			return err
+		}
+		first := func() error {
+			return tx.QueryRow(ctx, `
+				select at, clock_timestamp() from run_events
+				where root_id = $1 and run_id = $2 and kind = 'phase.delayed' and data->>'phase' = $3 and (data->>'attempt')::int = $4
+				order by number limit 1`, l.Root, run, p.String(), attempt).Scan(&since, &now)
+		}
+		err := first()
+		if !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if err := addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "phase.delayed",
+			Data: mustJSON(map[string]any{"phase": p.String(), "attempt": attempt, "error": reason})}}); err != nil {
+			return err
+		}
+		return first()
+	})
+	return since.UTC(), now.UTC(), err
+}
+
 // below is what becomes of a run that is not done when the one above it ends.
 func below(root repute.RunStatus) repute.RunStatus {
 	if root == repute.RunCancelled {

@@ -157,3 +157,14 @@ func (s *scoring) with(units Fixed) (mean, deviation Fixed) {
 	more.weight, more.value, more.square = more.weight+units, more.value+units, more.square+units
 	return more.average(s.p.Evidence, s.prior)
 }
+
+// Passable are the ids of the gates that an agent can be asked to pass: all but those that
+// keep agents out.
+func (p *Params) Passable() (ids []string) {
+	for i := range p.Gates {
+		if p.Gates[i].High == nil {
+			ids = append(ids, p.Gates[i].ID)
+		}
+	}
+	return ids
+}

@@ -40,7 +40,11 @@ type orchestratorConfig struct {
 
 // checkOrchestrator reads the policy.
 func (c *config) checkOrchestrator() (err error) {
-	if c.Orchestrator.file, err = orchestrator.OpenPolicy(c.Orchestrator.Policy); err != nil {
+	scores, err := c.Trust.reader()
+	if err != nil {
+		return err
+	}
+	if c.Orchestrator.file, err = orchestrator.OpenPolicy(c.Orchestrator.Policy, scores.Params.Passable()); err != nil {
 		return err
 	}
 	if err := c.checkWallets(); err != nil {
@@ -78,7 +82,7 @@ func (s *service) orchestrate(ctx context.Context, h hands) error {
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
-		Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
+		Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
 		Drain:   s.config.Drain,
 		Metrics: orchestrator.NewMetrics(s.registry), Trace: tracesOf(traces), Log: s.log})
 	if err != nil {
@@ -122,8 +126,12 @@ func (s *service) control(ctx context.Context, h hands, beside http.Handler, sha
 	if err != nil {
 		return nil, err
 	}
+	modules, err := s.config.builtins(h)
+	if err != nil {
+		return nil, err
+	}
 	c := &s.config.Orchestrator
-	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Agents: s.config.outside(),
+	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: s.config.outside(),
 		Operator: h.operator,
 		Tokens:   c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Tools: tools,
 		Done: ctx.Done(), Redis: shared, Logger: s.log,

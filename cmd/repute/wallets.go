@@ -260,6 +260,14 @@ func (h *hands) run(ctx context.Context) error {
 	return err
 }
 
+// keys says which address agents of the program sign with; nil where there is no wallet.
+func (h *hands) keys() func(uint64, string) (common.Address, error) {
+	if h.wallet == nil {
+		return nil
+	}
+	return h.wallet.Identity
+}
+
 // close ends the connections.
 func (h *hands) close() {
 	if h.wallet != nil {

@@ -8,6 +8,8 @@ import (
 	"net/http"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/remote"
@@ -22,10 +24,20 @@ type Agent struct {
 	Kind         string    `json:"kind" enum:"local,remote" doc:"local: a part of the program"`
 	URL          string    `json:"url,omitempty" doc:"of a remote agent"`
 	AgentID      string    `json:"agentId,omitempty" doc:"onchain identity, eip155:chain:registry:id"`
+	Proof        *Proven   `json:"proof,omitempty" doc:"how it was shown that the program speaks for the identity; absent: it was not"`
 	DryRun       bool      `json:"dryRun"`
 	Capabilities []string  `json:"capabilities"`
 	Categories   []string  `json:"taskCategories"`
 	Added        time.Time `json:"addedAt"`
+}
+
+// Proven is how it was shown that a program speaks for its identity. The trust gate looks
+// whether it still holds.
+type Proven struct {
+	Kind   repute.ProofKind `json:"kind" enum:"domain,signature,key"`
+	Host   string           `json:"host,omitempty" doc:"of kind domain: it and the agent's file name each other"`
+	Signer string           `json:"signer,omitempty" doc:"of the other kinds: the agent's wallet or owner"`
+	At     time.Time        `json:"at"`
 }
 
 // AgentList is all agents by slug.
@@ -92,6 +104,12 @@ func agentOnWire(m repute.Module) (Agent, error) {
 	if m.Agent != nil {
 		a.AgentID = m.Agent.String()
 	}
+	if p := m.Proof; p.Kind != "" {
+		a.Proof = &Proven{Kind: p.Kind, Host: p.Host, At: p.At}
+		if p.Signer != (common.Address{}) {
+			a.Proof.Signer = p.Signer.Hex()
+		}
+	}
 	return a, err
 }
 
@@ -150,8 +168,9 @@ func (c *Control) ask(ctx context.Context, r Registration) (m repute.Module, err
 	if m.Agent, err = c.identity(ctx, r.AgentID); err != nil {
 		return m, err
 	}
-	if m.Agent != nil && !c.o.Lenient {
-		if err := c.proven(ctx, r, *m.Agent); err != nil {
+	if m.Agent != nil {
+		// In development nothing must be shown, but what is shown is kept.
+		if m.Proof, err = c.proven(ctx, r, *m.Agent, time.Now().UTC()); err != nil && !(c.o.Lenient && r.Proof == nil && errors.Is(err, repute.ErrInvalid)) {
 			return m, err
 		}
 	}

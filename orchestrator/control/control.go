@@ -34,6 +34,10 @@ type Options struct {
 	Lenient bool
 	// Replay makes pinned scores again. Nil: no verdict can be verified.
 	Replay *trust.Reader
+	// Gates are those that a task may demand. Nil: none.
+	Gates []string
+	// Modules are the agents of this binary, which say at once which tasks they do not take.
+	Modules []orchestrator.Module
 	// Agents asks agents elsewhere who they are, and guards what may be reached. Nil: none
 	// can be registered.
 	Agents orchestrator.Doer

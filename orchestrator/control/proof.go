@@ -5,7 +5,6 @@ import (
 	"crypto/ecdsa"
 	"fmt"
 	"net/url"
-	"slices"
 	"strings"
 	"time"
 
@@ -15,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
+	"repute/orchestrator"
 )
 
 // IdentityProof is the consent of an agent's wallet or owner that a program works under
@@ -37,24 +37,24 @@ func ClaimText(slug, url string, id repute.AgentID, expires int64) string {
 const proofFix = "serve it over https at a domain that the agent's registration file names and that names the agent in /.well-known/agent-registration.json, or sign with its wallet's or owner's key (agent run --key-file; docs/agents.md)"
 
 // proven makes sure that whoever registers a program speaks for the identity that it is to
-// work under. repute.ErrInvalid says what is missing.
-func (c *Control) proven(ctx context.Context, r Registration, id repute.AgentID) error {
+// work under, and says by what. repute.ErrInvalid says what is missing.
+func (c *Control) proven(ctx context.Context, r Registration, id repute.AgentID, now time.Time) (p repute.ModuleProof, err error) {
 	if r.Proof != nil {
 		a, _, err := c.db.Agent(ctx, id, repute.At{Finality: repute.Latest})
 		if err != nil {
-			return err
+			return p, err
 		}
-		return r.Proof.check(ClaimText(r.Slug, r.URL, id, r.Proof.Expires), a, time.Now())
+		by, err := r.Proof.check(ClaimText(r.Slug, r.URL, id, r.Proof.Expires), a, now)
+		return repute.ModuleProof{Kind: repute.ProofSignature, Signer: by, At: now}, err
 	}
 	proofs, err := c.db.DomainProofs(ctx, id)
 	if err != nil {
-		return err
+		return p, err
 	}
-	host := secureHost(r.URL)
-	if host != "" && slices.ContainsFunc(proofs[id], func(p repute.DomainProof) bool { return p.Verdict == repute.DomainProven && p.Domain == host }) {
-		return nil
+	if host := secureHost(r.URL); orchestrator.ProvenAt(proofs[id], host) {
+		return repute.ModuleProof{Kind: repute.ProofDomain, Host: host, At: now}, nil
 	}
-	return repute.Invalid("proof", fmt.Sprintf("is missing: nothing shows that this program speaks for agent %s", id), proofFix)
+	return p, repute.Invalid("proof", fmt.Sprintf("is missing: nothing shows that this program speaks for agent %s", id), proofFix)
 }
 
 // secureHost is the domain of an https URL with the usual port, else empty.
@@ -77,20 +77,20 @@ func Prove(key *ecdsa.PrivateKey, slug, url string, id repute.AgentID, now time.
 	return p, nil
 }
 
-// check refuses a consent that is not the agent's, or not for now.
-func (p *IdentityProof) check(text string, a repute.Agent, now time.Time) error {
+// check refuses a consent that is not the agent's, or not for now, and says who gave it.
+func (p *IdentityProof) check(text string, a repute.Agent, now time.Time) (by common.Address, err error) {
 	until := time.Unix(p.Expires, 0)
 	if until.Before(now) || until.After(now.Add(maxConsent)) {
-		return repute.Invalid("proof.expires", fmt.Sprintf("%d is past or more than an hour ahead", p.Expires), "seconds since 1970, at most an hour ahead, as signed")
+		return by, repute.Invalid("proof.expires", fmt.Sprintf("%d is past or more than an hour ahead", p.Expires), "seconds since 1970, at most an hour ahead, as signed")
 	}
-	by, err := signerOf(text, p.Signature)
+	by, err = signerOf(text, p.Signature)
 	if err != nil {
-		return repute.Invalid("proof.signature", err.Error(), "65 bytes in hex")
+		return by, repute.Invalid("proof.signature", err.Error(), "65 bytes in hex")
 	}
 	if by == (common.Address{}) || by != a.Wallet && (by != a.Owner || a.OwnerClaimed) {
-		return repute.Invalid("proof.signature", fmt.Sprintf("is of %s, which is neither wallet nor owner of agent %s", by, a.ID), fmt.Sprintf("sign exactly %q", text))
+		return by, repute.Invalid("proof.signature", fmt.Sprintf("is of %s, which is neither wallet nor owner of agent %s", by, a.ID), fmt.Sprintf("sign exactly %q", text))
 	}
-	return nil
+	return by, nil
 }
 
 func signerOf(text, signature string) (common.Address, error) {

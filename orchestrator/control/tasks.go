@@ -2,9 +2,11 @@ package control
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"slices"
@@ -98,6 +100,31 @@ type submitInput struct {
 	Key string `header:"Idempotency-Key" doc:"makes asking twice one task; also idempotencyKey in the body"`
 }
 
+// check refuses a request that cannot be meant, with what only this handler knows of it.
+func (c *Control) check(r *orchestrator.Request) error {
+	if err := r.Check(); err != nil {
+		return err
+	}
+	return r.Threshold.CheckGates("threshold", c.o.Gates)
+}
+
+// takes refuses a task that an agent of this binary cannot do. Others are asked by the run.
+func (c *Control) takes(ctx context.Context, r *orchestrator.Request) error {
+	for _, m := range c.o.Modules {
+		if m.Info().Slug != r.Coordinator {
+			continue
+		}
+		can, err := m.CanHandle(ctx, orchestrator.Task{Goal: r.Goal, Input: r.Input, Tags: r.Tags, ValueAtRisk: cmp.Or(r.ValueAtRisk, "0")})
+		switch {
+		case errors.Is(err, repute.ErrInvalid):
+			return err
+		case err == nil && !can:
+			return repute.Invalid("input", "is nothing that the agent does", "see docs/agents.md")
+		}
+	}
+	return nil
+}
+
 func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r TaskRequest) (*answer[Task], error) {
 	key, err := keyOf(by, in.Key, r.Key)
 	if err != nil {
@@ -107,6 +134,9 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r 
 		r.Coordinator = c.o.Coordinator
 	}
 	request := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: orchestrator.Terms(r.Terms), Key: key, By: by}
+	if err := cmp.Or(c.check(&request), c.takes(ctx, &request)); err != nil {
+		return nil, err
+	}
 	t, added, err := c.desk.Submit(ctx, request)
 	if err != nil {
 		return nil, err

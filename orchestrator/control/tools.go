@@ -232,7 +232,7 @@ func (c *Control) foresee(ctx context.Context, by string, r TaskRequest) (w subm
 	}
 	r.Coordinator = cmp.Or(r.Coordinator, c.o.Coordinator)
 	asked := orchestrator.Request{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: orchestrator.Terms(r.Terms), Key: r.Key, By: by}
-	if err := asked.Check(); err != nil {
+	if err := cmp.Or(c.check(&asked), c.takes(ctx, &asked)); err != nil {
 		return w, err
 	}
 	m, err := c.module(ctx, r.Coordinator)

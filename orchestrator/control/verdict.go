@@ -27,19 +27,24 @@ type Verdict struct {
 	Trust01    float64          `json:"trustScore01" doc:"OpenFi's score of identity checks, 0 to 1"`
 	OpenFi     json.RawMessage  `json:"openfi,omitempty" doc:"OpenFi's trust snapshot"`
 	Gates      json.RawMessage  `json:"gates" doc:"each with what is missing to pass"`
-	Threshold  policy.Threshold `json:"threshold"`
+	Threshold  policy.Threshold `json:"threshold" doc:"what was demanded: of the task and by the policy"`
 	Value      string           `json:"valueAtRisk" doc:"in wei, decimal"`
 	Policy     string           `json:"policy" doc:"sha256 of the policy's bytes"`
 	Pin        orchestrator.Pin `json:"pin" doc:"the evidence of the score"`
-	At         time.Time        `json:"at"`
+	// Proof is absent in verdicts from before it was kept.
+	Proof *orchestrator.Proof `json:"proof,omitempty" doc:"what shows that the program speaks for the identity, with what was indexed of it"`
+	At    time.Time           `json:"at"`
 }
 
 func verdictOnWire(v orchestrator.Verdict) *Verdict {
 	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status, Score: v.Agent.Score, Low: v.Agent.Low,
 		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01, OpenFi: v.OpenFi, Gates: encoded(v.Gates),
-		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, At: v.At}
+		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof, At: v.At}
 	if w.Reasons == nil {
 		w.Reasons = []policy.Reason{}
+	}
+	if v.Demanded != nil {
+		w.Threshold = *v.Demanded
 	}
 	return w
 }
@@ -92,7 +97,7 @@ func (c *Control) judged(ctx context.Context, slug string, q TrustQuestion) (v o
 	}
 	// What a task with these terms would be refused for is refused here.
 	r := orchestrator.Request{Goal: "judge", Coordinator: slug, Terms: orchestrator.Terms{Threshold: q.Threshold, ValueAtRisk: q.ValueAtRisk, Tags: q.Tags}}
-	if err := r.Check(); err != nil {
+	if err := c.check(&r); err != nil {
 		return v, err
 	}
 	task := policy.Task{Coordinator: slug, Value: q.ValueAtRisk, Tags: q.Tags, Budget: policy.DefaultBudget()}

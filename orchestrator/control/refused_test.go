@@ -1,0 +1,46 @@
+package control_test
+
+import (
+	"context"
+	"net/http"
+	"strings"
+	"testing"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/orchestrator/control"
+)
+
+// picky is an agent that takes tasks with an input alone.
+type picky struct{ worker }
+
+func (picky) CanHandle(_ context.Context, t orchestrator.Task) (bool, error) {
+	if len(t.Input) == 0 {
+		return false, repute.Invalid("input", "is missing", "a job")
+	}
+	return string(t.Input) != `"none"`, nil
+}
+
+// What an agent of the binary cannot do, and gates that no agent can be asked to pass, are
+// refused when they are asked for, not by the run.
+func TestRefusedAtOnce(t *testing.T) {
+	t.Parallel()
+	agent := picky{worker{slug: "plain"}}
+	h := newHouse(t, func(o *control.Options) {
+		o.Gates, o.Modules = []string{"service", "identity"}, []orchestrator.Module{agent}
+	}, agent)
+	for body, says := range map[string]string{
+		`{"goal":"g"}`:                `"field":"input"`,
+		`{"goal":"g","input":"none"}`: "nothing that the agent does",
+		`{"goal":"g","input":1,"threshold":{"gates":["service","nogate"]}}`: "threshold.gates[1]",
+		`{"goal":"g","input":1,"threshold":{"gates":["reject"]}}`:           "one of service, identity",
+	} {
+		if r := h.ann(http.MethodPost, "/v1/tasks", body); r.status != http.StatusBadRequest || !strings.Contains(string(r.body), says) {
+			t.Errorf("%s: %d %s", body, r.status, r.body)
+		}
+	}
+	if r := h.ann(http.MethodPost, "/v1/agents/plain/trust", `{"threshold":{"gates":["nogate"]}}`); r.status != http.StatusBadRequest {
+		t.Errorf("a question: %d %s", r.status, r.body)
+	}
+	h.submit(`{"goal":"g","input":1,"threshold":{"gates":["service"]}}`)
+}

@@ -1,0 +1,138 @@
+package orchestrator_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+	"repute/store"
+)
+
+// block adds a block with the events to chain 7, which is made where it is missing.
+func (h *house) block(events ...repute.Event) {
+	h.t.Helper()
+	at := common.HexToAddress("0x8004")
+	ok(h.t, h.db.AddChain(h.t.Context(), repute.Chain{ID: 7, Name: "seven", Identity: at, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
+	parent, err := h.db.Cursor(h.t.Context(), 7)
+	ok(h.t, err)
+	n := parent.Number + 1
+	block := repute.Block{Number: n, Parent: parent.Hash, Hash: common.Hash{byte(n)}, Time: time.Unix(1_750_000_000+int64(n), 0).UTC()}
+	batch := store.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
+	for i, e := range events {
+		batch.Records = append(batch.Records, repute.Record{Log: types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: n, BlockHash: block.Hash, Index: uint(i)}, Time: block.Time, Event: e})
+	}
+	ok(h.t, h.db.Apply(h.t.Context(), batch))
+}
+
+var (
+	seller = common.HexToAddress("0xa1")
+	buyer  = common.HexToAddress("0xb2")
+	sold   = repute.AgentID{ChainID: 7, Registry: common.HexToAddress("0x8004")}
+)
+
+// sells gives the agent another owner.
+func (h *house) sells() {
+	h.block(repute.MetadataSet{TokenID: sold.TokenID, Key: "agentWallet"}, repute.Transfer{From: seller, To: buyer, TokenID: sold.TokenID})
+}
+
+// judged is the verdict on a module now, made again from what is pinned.
+func (h *house) judged(m repute.Module, p *policy.Policy, lenient bool) orchestrator.Verdict {
+	h.t.Helper()
+	v, err := orchestrator.Judge(h.t.Context(), h.db, p, lenient, m, policy.Task{Coordinator: m.Slug, Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
+	ok(h.t, err)
+	_, err = h.db.KeepTrustInput(h.t.Context(), p.Text())
+	ok(h.t, err)
+	ok(h.t, orchestrator.VerifyVerdict(h.t.Context(), h.db, nil, v))
+	return v
+}
+
+// What was shown at the registration of a program is looked at again by each verdict.
+func TestProofIsLookedAtAgain(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller})
+	module := func(p repute.ModuleProof) repute.Module {
+		m := repute.Module{Slug: "plain", URL: "https://one.example", Agent: &sold, Manifest: []byte("{}"), Proof: p}
+		if p.Kind == repute.ProofKey {
+			m.URL = ""
+		}
+		ok(t, h.db.SaveModule(t.Context(), m))
+		stored, err := h.db.Module(t.Context(), "plain")
+		ok(t, err)
+		return stored
+	}
+	now := time.Now().UTC()
+	signed, key := repute.ModuleProof{Kind: repute.ProofSignature, Signer: seller, At: now}, repute.ModuleProof{Kind: repute.ProofKey, Signer: seller, At: now}
+	deny, ask, allow := rules(t, anything)(), rules(t, "version: \"1\"\ntrust: {unproven: require_approval}\n")(), rules(t, "version: \"1\"\ntrust: {unproven: allow}\n")()
+	check := func(name string, v orchestrator.Verdict, effect policy.Effect, says string) {
+		t.Helper()
+		reason := policy.Reason{}
+		for _, r := range v.Decision.Reasons {
+			if r.ID == "identity.proof" {
+				reason = r
+			}
+		}
+		if v.Decision.Effect != effect || says == "" && reason.ID != "" || !strings.Contains(reason.Text, says) {
+			t.Errorf("%s: %+v", name, v.Decision)
+		}
+	}
+	for _, p := range []repute.ModuleProof{signed, key} {
+		check("while it holds", h.judged(module(p), deny, false), policy.Allow, "")
+	}
+	check("none", h.judged(module(repute.ModuleProof{}), deny, false), policy.Deny, "register it again, with a proof")
+	check("none in development", h.judged(module(repute.ModuleProof{}), deny, true), policy.Allow, "")
+	check("a domain that is not proven", h.judged(module(repute.ModuleProof{Kind: repute.ProofDomain, Host: "one.example", At: now}), deny, false), policy.Deny, "do not name each other")
+	h.sells()
+	check("sold", h.judged(module(signed), deny, false), policy.Deny, "neither wallet nor owner")
+	check("sold, of the program", h.judged(module(key), deny, false), policy.Deny, "configured key")
+	check("sold, asks", h.judged(module(signed), ask, false), policy.RequireApproval, "neither wallet nor owner")
+	check("sold, allowed", h.judged(module(signed), allow, false), policy.Allow, "neither wallet nor owner")
+
+	v := h.judged(module(signed), deny, false)
+	v.Proof.Owner, v.Agent.Unproven = &seller, ""
+	if err := orchestrator.VerifyVerdict(t.Context(), h.db, nil, v); err == nil {
+		t.Error("a verdict with another owner than decided is taken for good")
+	}
+}
+
+// An agent that is sold while its task runs does not execute it: the key that the program
+// has is not its owner's any more.
+func TestSoldAgentDoesNotExecute(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller})
+	agent := careful{newWorker("plain"), h.sells}
+	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0", ChainID: 7}
+	agent.execute = func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution, error) {
+		t.Error("it was executed")
+		return orchestrator.Execution{}, nil
+	}
+	h.start(orchestrator.Options{Keys: func(uint64, string) (common.Address, error) { return seller, nil }, Modules: []orchestrator.Module{agent}})
+	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "plain"}))
+	if task.Status != repute.TaskRejected || !strings.Contains(string(run.Reasons), "identity.proof") {
+		t.Errorf("task %s: %s %s", task.Status, run.Error, run.Reasons)
+	}
+	h.verdictsHold(run.ID)
+}
+
+// A chain of which no block is final gives no score: the verdict says so.
+func TestNothingIsFinalYet(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller})
+	m := repute.Module{Slug: "plain", Agent: &sold, Proof: repute.ModuleProof{Kind: repute.ProofKey, Signer: seller}}
+	v := h.judged(m, rules(t, unrated("require_approval"))(), false)
+	if v.Decision.Effect != policy.RequireApproval || len(v.Decision.Reasons) != 1 || !strings.Contains(v.Decision.Reasons[0].Text, "known to be final") {
+		t.Errorf("%+v", v.Decision)
+	}
+	if v.Agent.Low != -100 || v.Agent.High != 100 || v.Demanded == nil || v.Demanded.MinReputation == nil || !v.Demanded.RequireIdentity {
+		t.Errorf("%+v, demanded %+v", v.Agent, v.Demanded)
+	}
+}
