@@ -113,7 +113,7 @@ const maxAnswer = 1 << 20
 func (c *Context) HTTP(ctx context.Context, q HTTPRequest) (out HTTPResponse, err error) {
 	u, err := url.Parse(q.URL)
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return out, repute.Invalid("url", fmt.Sprintf("%.200q is no address", q.URL), "an http or https URL")
+		return out, repute.Invalid("url", "is no address", "an http or https URL") // not quoted: it may hold a password
 	}
 	shown := *u
 	shown.User, shown.RawQuery = nil, ""

@@ -336,7 +336,7 @@ func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Check{w.stepsDone(steps), callsEnded(receipts), receiptsExist(w.done.ReceiptIDs, receipts), w.recordsKept(receipts), w.manifestKept()}, nil
+	return []Check{w.stepsDone(steps), w.callsEnded(receipts), receiptsExist(w.done.ReceiptIDs, receipts), w.recordsKept(receipts), w.manifestKept()}, nil
 }
 
 // stepsDone: each step of the plan was run by the runtime and is completed.
@@ -362,14 +362,15 @@ func orWord(s, other string) string {
 	return s
 }
 
-// callsEnded: of each call it is known how it ended, and no transaction failed.
-func callsEnded(receipts []repute.Receipt) Check {
+// callsEnded: of each call it is known how it ended, and no transaction of this attempt
+// failed.
+func (w *work) callsEnded(receipts []repute.Receipt) Check {
 	c := Check{Name: "runtime.receipts", Passed: true}
 	for _, r := range receipts {
 		switch {
 		case !r.Done:
 			c.Passed, c.Details = false, fmt.Sprintf("%s %s began and nobody saw its end", r.Kind, r.Ref)
-		case r.Kind == repute.CallTransaction && r.Error != "":
+		case r.Kind == repute.CallTransaction && r.Error != "" && ofAttempt(w.Run.Attempt, r.Key):
 			c.Passed, c.Details = false, fmt.Sprintf("transaction %s: %s", r.Ref, r.Error)
 		}
 	}

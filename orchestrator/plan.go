@@ -26,8 +26,8 @@ func checkPlan(p Plan, most int, known func(slug string) bool) error {
 	for i, s := range p.Steps {
 		at := fmt.Sprintf("plan.steps[%d]", i)
 		switch {
-		case s.ID == "" || len(s.ID) > maxStepID:
-			return repute.Invalid(at+".stepId", fmt.Sprintf("%.80q is no id", s.ID), fmt.Sprintf("1 to %d bytes", maxStepID))
+		case s.ID == "" || len(s.ID) > maxStepID || strings.Contains(s.ID, "/"): // names of transactions are joined by it
+			return repute.Invalid(at+".stepId", fmt.Sprintf("%.80q is no id", s.ID), fmt.Sprintf("1 to %d bytes without a slash", maxStepID))
 		case seen[s.ID]:
 			return repute.Invalid(at+".stepId", fmt.Sprintf("%q is another step's", s.ID), "an id of its own")
 		case len(s.Description) > maxStepText || len(s.Input) > maxInput:

@@ -105,9 +105,9 @@ func (w *work) transact(ctx context.Context, step, key string, tx Tx) (Sent, err
 	if err := w.wasSimulated(&tx); err != nil {
 		return Sent{}, err
 	}
-	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: key, Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
+	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: attemptKey(w.Run.Attempt, key), Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
 		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID)}
-	if before, known, err := w.e.db.KnownCall(ctx, r); err != nil || known {
+	if before, known, err := w.earlier(ctx, r, key); err != nil || known {
 		return w.resume(ctx, before, tx, err)
 	}
 	journaled, known, fee, err := w.journal(ctx, r, tx)
@@ -168,6 +168,9 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx Tx, err 
 	if journaled.Done {
 		return out, errors.Join(json.Unmarshal(journaled.Result, &out), replayed(journaled.Error))
 	}
+	if journaled.Error != "" { // its end gave the charge back
+		before.ChargedWei = ""
+	}
 	intent := w.intent(&journaled, tx, before.ChargedWei)
 	if err := w.stillAllowed(ctx, &journaled, &tx, intent.ID); err != nil {
 		return out, err
@@ -190,7 +193,7 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 
 // intent is what is sent for a journaled call.
 func (w *work) intent(r *repute.Receipt, tx Tx, mostWei string) Intent {
-	return Intent{ID: fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei}
+	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei}
 }
 
 // charged is a transaction as it is journaled, with what it took of the gas budget.

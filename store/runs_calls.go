@@ -79,15 +79,18 @@ func (db *DB) BeginCall(ctx context.Context, l RunLease, r repute.Receipt, c Cha
 	return out, known, err
 }
 
-// withinRun refuses what a run's own bounds do not allow it. The root run is locked.
+// withinRun refuses what a run's own bounds do not allow it. Transactions that failed in
+// another attempt, which keys begin with, do not count. The root run is locked.
 func withinRun(ctx context.Context, tx pgx.Tx, r repute.Receipt, most int) error {
 	if most == 0 {
 		return nil
 	}
 	writes := r.Kind == repute.CallTransaction
 	var used int
-	if err := tx.QueryRow(ctx, `select count(*) from run_calls where run_id = $1 and (kind = $2) = $3 and kind <> all($4)`, r.Run, string(repute.CallTransaction), writes,
-		[]string{string(repute.CallSubRun), string(repute.CallDryRun), string(repute.CallVerification)}).Scan(&used); err != nil || used < most {
+	if err := tx.QueryRow(ctx, `
+		select count(*) from run_calls where run_id = $1 and (kind = $2) = $3 and kind <> all($4)
+		and not (kind = $2 and done and error <> '' and split_part(key, '/', 1) <> split_part($5, '/', 1))`, r.Run, string(repute.CallTransaction), writes,
+		[]string{string(repute.CallSubRun), string(repute.CallDryRun), string(repute.CallVerification)}, r.Key).Scan(&used); err != nil || used < most {
 		return err
 	}
 	limit := "the manifest's maxToolCalls"
@@ -265,9 +268,9 @@ func (db *DB) SubRun(ctx context.Context, l RunLease, r repute.Run) (w RunWork, 
 	return w, err
 }
 
-// KnownCall is a call that was journaled before, if it was.
-func (db *DB) KnownCall(ctx context.Context, r repute.Receipt) (out repute.Receipt, known bool, err error) {
-	rows, err := db.pool.Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key)
+// LastCall is the newest call of a run's step by one of several keys, if there is one.
+func (db *DB) LastCall(ctx context.Context, run, step string, keys []string) (out repute.Receipt, known bool, err error) {
+	rows, err := db.pool.Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = any($3) order by id desc limit 1`, run, step, keys)
 	if err != nil {
 		return out, false, failed("read call", err)
 	}

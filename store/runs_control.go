@@ -251,7 +251,9 @@ func (db *DB) RetryTask(ctx context.Context, id string, from repute.Phase, by st
 // repute.ErrConflict where that one has sent something: another plan might send it again.
 func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) error {
 	var sent int
-	if err := tx.QueryRow(ctx, `select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
+	if err := tx.QueryRow(ctx, `
+		select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = ''
+			or exists (select from intents i where i.id = c.run_id || '/' || c.step_id || '/' || c.key and i.state not in ('reverted', 'failed')))`,
 		task, string(repute.CallTransaction)).Scan(&sent); err != nil {
 		return err
 	}

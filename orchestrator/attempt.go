@@ -1,0 +1,62 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"repute"
+	"repute/store"
+)
+
+// attemptKey is the key of a transaction that an attempt of a run journals. The first
+// attempt's is the call's own.
+func attemptKey(attempt int, key string) string {
+	if attempt <= 1 {
+		return key
+	}
+	return fmt.Sprintf("attempt %d/%s", attempt, key)
+}
+
+// ofAttempt tells whether an attempt journaled a transaction. The key of an agent stands
+// behind a phase: it cannot look like one of another attempt.
+func ofAttempt(attempt int, key string) bool {
+	if attempt <= 1 {
+		return !strings.HasPrefix(key, "attempt ")
+	}
+	return strings.HasPrefix(key, attemptKey(attempt, ""))
+}
+
+// attemptKeys are those that a transaction may have been journaled by.
+func (w *work) attemptKeys(key string) (out []string) {
+	for attempt := range max(1, w.Run.Attempt) {
+		out = append(out, attemptKey(attempt+1, key))
+	}
+	return out
+}
+
+// earlier finds a transaction that the run has journaled, in this attempt or before. One
+// that ended badly in an earlier attempt, and that the wallet never signed or says cannot
+// have an effect any more, counts as unknown: this attempt may send it. What the wallet may
+// still bring to the chain is followed to its end.
+func (w *work) earlier(ctx context.Context, r repute.Receipt, key string) (before repute.Receipt, known bool, err error) {
+	before, known, err = w.e.db.LastCall(ctx, r.Run, r.Step, w.attemptKeys(key))
+	if err != nil || !known || !before.Done || before.Error == "" || ofAttempt(w.Run.Attempt, before.Key) {
+		return before, known, err
+	}
+	intent, err := w.e.db.Intent(ctx, intentID(&before))
+	switch {
+	case errors.Is(err, repute.ErrNotFound):
+		return before, false, nil
+	case err != nil:
+		return before, false, err
+	case intent.State == store.IntentReverted || intent.State == store.IntentFailed:
+		return before, false, nil
+	}
+	before.Done = false
+	return before, true, nil
+}
+
+// intentID names what is sent for a journaled call. Steps have no "/" in their ids.
+func intentID(r *repute.Receipt) string { return fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key) }

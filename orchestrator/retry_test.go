@@ -1,0 +1,138 @@
+package orchestrator_test
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"strings"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/store"
+)
+
+// ledger is a chain that refuses, or takes and brings to an end of a test's choice, the
+// first transaction of each target, and lets all others succeed. It stores intents as the
+// wallet does.
+type ledger struct {
+	outside
+	db    *store.DB
+	end   map[common.Address]store.IntentState // "": nothing is signed
+	tried map[common.Address]int
+}
+
+func (l *ledger) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+	l.mu.Lock()
+	l.tried[i.Target]++
+	state, first := l.end[i.Target], l.tried[i.Target] == 1
+	l.mu.Unlock()
+	if first && state == "" {
+		return orchestrator.Sent{}, repute.Invalid("tx", "would fail: not today", "another day")
+	}
+	if !first {
+		state = store.IntentConfirmed
+	}
+	in, err := l.db.AddIntent(ctx, store.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next uint64) (store.IntentAttempt, error) {
+		return store.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
+	})
+	if err != nil {
+		return orchestrator.Sent{}, err
+	}
+	if err := l.db.MarkIntent(ctx, i.ID, state, store.Mining{Fee: new(big.Int)}, ""); err != nil {
+		return orchestrator.Sent{}, err
+	}
+	if in, err = l.db.Intent(ctx, i.ID); err != nil {
+		return orchestrator.Sent{}, err
+	}
+	switch in.State {
+	case store.IntentConfirmed:
+		return l.outside.Send(ctx, i)
+	case store.IntentReverted:
+		return orchestrator.Sent{FeeWei: "10"}, nil
+	}
+	return orchestrator.Sent{}, repute.Conflict("the intent is %s", in.State)
+}
+
+// A retry sends again what was refused, reverted or can never be mined, under an intent of
+// its own; what succeeded stays sent once, and what may still be mined is followed by the
+// intent that it has. The task then completes.
+func TestRetrySendsWhatFailed(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct {
+		state   store.IntentState
+		intents int // of the second transaction
+	}{
+		"refused":      {"", 1},
+		"reverted":     {store.IntentReverted, 2},
+		"failed":       {store.IntentFailed, 2},
+		"on its way":   {store.IntentBroadcast, 1},
+		"went through": {store.IntentConfirmed, 1},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newHouse(t)
+			chain := &ledger{db: h.db, end: map[common.Address]store.IntentState{{1}: store.IntentConfirmed, {2}: c.state}, tried: map[common.Address]int{}}
+			agent := newWorker("payer")
+			agent.info.Manifest.Safety.MaxOnchainWritesPerRun = 2
+			agent.info.Manifest.ComputeConstraints.MaxOnchainWrites = 2
+			second := pays(2, "5")
+			second.Key = "attempt 1/a/b"
+			agent.do = sends(pays(1, "5"), second)
+			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
+			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+			if fine := c.state == store.IntentConfirmed; fine != (task.Status == repute.TaskCompleted) {
+				t.Fatalf("task %s: %s", task.Status, run.Error)
+			} else if fine {
+				return
+			}
+			ok(t, h.desk.Retry(t.Context(), task.ID, 0, "ann"))
+			task, run = h.ended(task)
+			if task.Status != repute.TaskCompleted || run.Attempt != 2 {
+				t.Errorf("task %s, attempt %d: %s", task.Status, run.Attempt, run.Error)
+			}
+			sent := map[common.Address]int{}
+			for _, tx := range chain.sent {
+				sent[tx.Target]++
+			}
+			if len(chain.sent) != 2 || sent[common.Address{1}] != 1 || sent[common.Address{2}] != 1 {
+				t.Errorf("succeeded: %v", sent)
+			}
+			if n := h.intents(run.ID, common.Address{2}); n != c.intents {
+				t.Errorf("%d intents of the second transaction, want %d", n, c.intents)
+			}
+		})
+	}
+}
+
+// intents counts those of a run that were stored for a target.
+func (h *house) intents(run string, target common.Address) (n int) {
+	h.t.Helper()
+	receipts, err := h.db.RunReceipts(h.t.Context(), run)
+	ok(h.t, err)
+	for _, r := range receipts {
+		in, err := h.db.Intent(h.t.Context(), fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key))
+		if err == nil && in.To == target {
+			n++
+		}
+	}
+	return n
+}
+
+// A step whose id could make two transactions one is refused.
+func TestStepsHaveNoSlash(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	head := newWorker("head")
+	head.plan = func(orchestrator.Task) orchestrator.Plan {
+		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"}, {ID: "a/execute/transaction/b", Agent: "head"}}}
+	}
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}})
+	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
+	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "plan.steps[1].stepId") {
+		t.Errorf("task %s: %s", task.Status, run.Error)
+	}
+}
