@@ -35,37 +35,79 @@ type PaymentClaim struct {
 }
 
 // DuePayments lists up to limit payments on a chain that are to be looked up now, of ratings
-// that are final, the longest due first. Claims of ratings that are gone are forgotten.
-func (db *DB) DuePayments(ctx context.Context, payChain uint64, limit int) ([]PaymentClaim, error) {
-	_, err := db.pool.Exec(ctx, `
-		delete from payments p where pay_chain = $1 and next_due <= now() and not exists (
-			select from feedback r where (r.chain_id, r.token_id, r.client, r.idx) = (p.chain_id, p.token_id, p.client, p.idx))`, payChain)
+// that are final. The first half are one of each of so many clients, those that come behind
+// turn by their addresses and once around, so that nobody waits for all claims of another;
+// next is the turn to go on with. The others are those that are due longest. Of
+// those, claims of ratings that are gone are forgotten.
+func (db *DB) DuePayments(ctx context.Context, payChain uint64, turn common.Address, limit int) (list []PaymentClaim, next common.Address, err error) {
+	_, err = db.pool.Exec(ctx, `
+		delete from payments p using (
+			select chain_id, token_id, client, idx from payments where pay_chain = $1 and next_due <= now() order by next_due limit 1000) old
+		where (p.chain_id, p.token_id, p.client, p.idx) = (old.chain_id, old.token_id, old.client, old.idx) and not exists (
+			select from feedback r where (r.chain_id, r.token_id, r.client, r.idx) = (old.chain_id, old.token_id, old.client, old.idx) offset 0)`, payChain)
 	if err != nil {
-		return nil, failed("forget payments", err)
+		return nil, turn, failed("forget payments", err)
 	}
-	rows, err := db.pool.Query(ctx, `
-		select p.chain_id, c.identity, p.token_id, p.client, p.idx, b.time, r.block, r.log_index, p.payer, p.payee, p.pay_chain, p.tx, p.state, p.attempts
-		from payments p
-		join chains c on c.chain_id = p.chain_id
-		join feedback r on (r.chain_id, r.token_id, r.client, r.idx) = (p.chain_id, p.token_id, p.client, p.idx)
-		left join blocks b on (b.chain_id, b.number) = (r.chain_id, r.block)
-		where p.pay_chain = $1 and p.next_due <= now() and r.block <= c.finalized_block
-		order by p.next_due limit $2`, payChain, limit)
+	rows, err := db.pool.Query(ctx, duePayments, payChain, limit, turn.Bytes(), (limit+1)/2, turnMost)
 	if err != nil {
-		return nil, failed("list payments", err)
+		return nil, turn, failed("list payments", err)
 	}
-	list, err := pgx.CollectRows(rows, scanClaim)
-	return list, failed("list payments", err)
+	next = turn
+	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (PaymentClaim, error) {
+		c, taken, err := scanClaim(row)
+		if taken {
+			next = c.Rating.Client
+		}
+		return c, err
+	})
+	return list, next, failed("list payments", err)
 }
 
-func scanClaim(row pgx.CollectableRow) (c PaymentClaim, err error) {
+// turnMost is how many clients are asked whether they have a claim that is due.
+const turnMost = 2000
+
+// finalClaim joins what tells that the rating of a claim p is final. The offset has each
+// looked up by itself, whatever the planner takes the tables for.
+const finalClaim = `
+	join chains c on c.chain_id = p.chain_id
+	cross join lateral (select block, log_index from feedback f
+		where (f.chain_id, f.token_id, f.client, f.idx) = (p.chain_id, p.token_id, p.client, p.idx) and f.block <= c.finalized_block offset 0) r`
+
+// duePayments walks from client to client along an index and takes of each what is due
+// longest.
+const duePayments = `
+	with recursive who(client, lap, n) as (
+		select $3::bytea, 0, 0
+		union all
+		select next.client, who.lap + next.lap, who.n + 1 from who cross join lateral (
+			(select client, 0 as lap from payments where pay_chain = $1 and next_due is not null and client > who.client order by client limit 1)
+			union all
+			(select client, 1 from payments where pay_chain = $1 and next_due is not null order by client limit 1)
+			limit 1) next
+		where who.n < $5 and (who.lap + next.lap, next.client) <= (1, $3::bytea)),
+	due as (
+		(select one.*, who.n from who cross join lateral (
+			select p.chain_id, p.token_id, p.client, p.idx, p.next_due from payments p ` + finalClaim + `
+			where p.pay_chain = $1 and p.client = who.client and p.next_due <= now() order by p.next_due limit 1) one
+		where who.n > 0 limit $4)
+		union all
+		(select p.chain_id, p.token_id, p.client, p.idx, p.next_due, null from payments p ` + finalClaim + `
+		where p.pay_chain = $1 and p.next_due <= now() order by p.next_due limit $2))
+	select p.chain_id, c.identity, p.token_id, p.client, p.idx, b.time, r.block, r.log_index, p.payer, p.payee, p.pay_chain, p.tx, p.state, p.attempts, d.n is not null
+	from (select chain_id, token_id, client, idx, min(n) as n from due group by 1, 2, 3, 4 order by min(n) nulls last, min(next_due) limit $2) d
+	join payments p using (chain_id, token_id, client, idx) ` + finalClaim + `
+	left join blocks b on (b.chain_id, b.number) = (p.chain_id, r.block)
+	order by d.n nulls last, p.next_due`
+
+// scanClaim also tells whether the claim takes its client's turn.
+func scanClaim(row pgx.CollectableRow) (c PaymentClaim, taken bool, err error) {
 	var identity, client, payer, payee, tx []byte
 	var given *time.Time
 	err = row.Scan(&c.Rating.Agent.ChainID, &identity, (*tokenNum)(&c.Rating.Agent.TokenID), &client, &c.Rating.Index, &given, &c.Block, &c.LogIndex,
-		&payer, &payee, &c.ChainID, &tx, &c.State, &c.Attempts)
+		&payer, &payee, &c.ChainID, &tx, &c.State, &c.Attempts, &taken)
 	c.Rating.Agent.Registry, c.Rating.Client, c.Given = common.BytesToAddress(identity), common.BytesToAddress(client), timeOf(given)
 	c.From, c.To, c.Tx = common.BytesToAddress(payer), common.BytesToAddress(payee), common.BytesToHash(tx)
-	return c, err
+	return c, taken, err
 }
 
 // PaymentVerdict is what became of a claim.

@@ -98,6 +98,9 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier, facts, result)
 			select chain_id, token_id, 1000, '', true, score, 0, 0, 0, 0, tier, '', '' from trust_scores`,
 		`insert into payments (chain_id, token_id, client, idx, state) select chain_id, token_id, client, idx, 'refused' from feedback limit 5000`,
+		`insert into payments (chain_id, token_id, client, idx, state, pay_chain, next_due)
+			select chain_id, token_id, client, idx, 'pending', 1, now() - idx * interval '1 minute' from feedback offset 5000 limit 20000`,
+		`insert into trust_guilt select chain_id, f, token_id, owner, owner, -50000, -20000, 0, 999 from agents cross join (values (true), (false)) v(f) where token_id % 2 = 0`,
 		`analyze`,
 	} {
 		sqlExec(t, db, sql)
@@ -194,6 +197,19 @@ func TestReadsUseIndexes(t *testing.T) {
 			_, _, err = db.RestoreBodies(ctx, 10)
 			must(err)
 		},
+		"payments": func() { _, _, err := db.DuePayments(ctx, 1, common.Address{}, 20); must(err) },
+		"guilt": func() {
+			_, err := db.TrustGuilt(ctx, 1, []store.Affiliation{{TokenID: tokenID(3), Party: owner}, {TokenID: tokenID(5), Party: common.Address{2}}}, true)
+			must(err)
+		},
+		"guilt saved": func() {
+			bad := store.AgentScore{Score: repute.Score{Result: []byte("{}")}, Guilt: []store.Guilt{{TokenID: tokenID(4), Party: owner, Holder: owner, Score: -60_000}}}
+			sqlExec(t, db, "insert into trust_stale (chain_id, token_id, turn, final) values (1, 4, 0, true) on conflict do nothing")
+			who := store.Identities{Members: func(p common.Address) []common.Address { return []common.Address{p, {3}} }}
+			must(db.SaveScores(ctx, 1, 1000, []store.ScoredAgent{{StaleAgent: store.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad, Last: &bad}}, who))
+			_, err := db.FollowGuilt(ctx, 1, 100)
+			must(err)
+		},
 		"hosts": func() {
 			_, err := db.DueHosts(ctx, 10, "", "ipfs")
 			must(err)
@@ -226,7 +242,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		"agents by score": "Scan using trust_scores_order", "agents by score down": "Scan Backward using trust_scores_order", "agents of a score": "trust_scores_pkey",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
 		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
-		"agent then": "Scan Backward using events_agent", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_turn",
+		"agent then": "Scan Backward using events_agent", "payments": "payments_turn", "guilt": "Scan using trust_guilt_party", "guilt saved": "agent_states_owner", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_turn",
 	}
 	for name, read := range reads {
 		r.take()
@@ -247,7 +263,7 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "denied", "announcements", "overgrown", "upkeep"}
+var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "denied", "announcements", "overgrown", "upkeep", "trust_follow", "trust_stale"}
 
 func checkPlan(t *testing.T, name, plan, sql string) {
 	t.Helper()

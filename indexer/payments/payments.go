@@ -11,6 +11,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
@@ -64,6 +66,7 @@ type Loop struct {
 	opts  Options
 	log   *slog.Logger
 	found map[question]landed // lately; final, so it stays true
+	turn  common.Address      // the client who had it last: anybody may begin anew
 }
 
 // New makes the loop over a pool's endpoints.
@@ -124,10 +127,11 @@ func (l *Loop) Step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	due, err := l.db.DuePayments(ctx, l.chain, dueMost)
+	due, turn, err := l.db.DuePayments(ctx, l.chain, l.turn, dueMost)
 	if err != nil {
 		return err
 	}
+	l.turn = turn
 	for _, c := range due {
 		if err := l.db.Renew(ctx, lease, leaseTTL); err != nil {
 			return err
