@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"net/http/httptest"
@@ -19,18 +20,21 @@ import (
 	"repute/orchestrator/remote"
 )
 
-// What agent new writes compiles, passes its own test, and does a task once it runs.
+// What agent new writes compiles, passes its own test, and does a task once it runs. The
+// process that answers is another one than that which runs tasks.
 func TestAgentNew(t *testing.T) {
 	t.Parallel()
 	listen, database := freeAddress(t), pgtest.New(t)
 	goAgent, pyAgent := freeAddress(t), freeAddress(t)
-	file := filepath.Join(t.TempDir(), "repute.yaml")
-	text := fmt.Sprintf("database: %q\nlisten: %s\nroles: [api, orchestrator]\nallow_hosts: [%q, %q]\norchestrator: {development: true, tokens: {ann: %q}}\n",
-		database, listen, goAgent, pyAgent, strings.Repeat("t", 32))
-	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+	file, rules := filepath.Join(t.TempDir(), "repute.yaml"), filepath.Join(t.TempDir(), "policy.yaml")
+	text := fmt.Sprintf("database: %q\nlisten: %s\nallow_hosts: [%q, %q]\norchestrator: {development: true, tokens: {ann: %q}, policy: %q}\n",
+		database, listen, goAgent, pyAgent, strings.Repeat("t", 32), rules)
+	const asks = "version: \"1\"\nrules:\n  - {id: ask, when: 'task.goal == \"ask\"', effect: require_approval, reason: it is to be asked}\n"
+	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(rules, []byte(asks), 0o600)); err != nil {
 		t.Fatal(err)
 	}
-	_, says := child(t, "serve", "--config", file)
+	_, says := child(t, "serve", "--config", file, "--roles", "api")
+	_, _ = child(t, "serve", "--config", file, "--roles", "orchestrator")
 	eventually(t, "http://"+listen+"/v1/agents", 200, "agents", says)
 	for name, c := range map[string]struct {
 		address string
@@ -53,9 +57,17 @@ func TestAgentNew(t *testing.T) {
 			}
 			serveAgent(t, "agent", "run", dir, "--address", c.address, "--orchestrator", "http://"+listen, "--token", strings.Repeat("t", 32))
 			eventually(t, "http://"+listen+"/v1/agents", 200, `"`+name+`"`, says)
-			out := mustRun(t, "task", "submit", "count", "--coordinator", name, "--input", `{"text":"how many words"}`, "--watch", "--database-url", database)
+			there := []string{"--orchestrator", "http://" + listen, "--token", strings.Repeat("t", 32)}
+			out := mustRun(t, append([]string{"task", "submit", "count", "--coordinator", name, "--input", `{"text":"how many words"}`, "--watch"}, there...)...)
 			if !strings.Contains(out, "completed") {
 				t.Errorf("the task: %s", out)
+			}
+			out = mustRun(t, append([]string{"task", "submit", "ask", "--coordinator", name, "--input", `{"text":"how many words"}`}, there...)...)
+			task := strings.Fields(out)[1]
+			eventually(t, "http://"+listen+"/v1/tasks?awaiting=approval", 200, task, says)
+			mustRun(t, append([]string{"task", "approve", task}, there...)...)
+			if out := mustRun(t, append([]string{"task", "watch", task}, there...)...); !strings.Contains(out, "completed") {
+				t.Errorf("the task that was approved: %s", out)
 			}
 			if code, _, _ := tool(t, "task", "submit", "count", "--coordinator", name, "--input", `{}`, "--watch", "--database-url", database); code == 0 {
 				t.Error("a task without input is completed")

@@ -89,7 +89,6 @@ func (s *service) orchestrate(ctx context.Context, h hands) error {
 		return err
 	}
 	defer endTraces(traces)
-	go s.config.Orchestrator.file.Watch(ctx, policyEvery, s.log)
 	return e.Run(ctx)
 }
 

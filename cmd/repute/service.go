@@ -94,35 +94,50 @@ func (s *service) run(ctx context.Context, l net.Listener) error {
 			return err
 		}
 		defer h.close()
-		g.Go(func() error { return s.orchestrate(ctx, h) })
-		g.Go(func() error { return h.run(ctx) })
-		for _, t := range h.treasuries {
-			g.Go(func() error { return s.followTreasury(ctx, t) })
-		}
+		s.work(ctx, g, h)
 	}
 	if s.config.has("api") {
-		shared, err := s.config.shared()
-		if err != nil {
+		if err := s.answer(ctx, g, l, h); err != nil {
 			return err
 		}
-		tools, err := s.tools()
-		if err != nil {
-			return err
-		}
-		a, err := s.api(shared, tools)
-		if err != nil {
-			return err
-		}
-		handler := a.Handler()
-		if s.config.has("orchestrator") {
-			if handler, err = s.control(ctx, h, handler, shared, tools); err != nil {
-				return err
-			}
-		}
-		g.Go(func() error { a.CheckRedis(ctx); return nil })
-		g.Go(func() error { return s.listen(ctx, l, handler) })
+	}
+	if s.config.has("orchestrator") || s.config.has("api") {
+		g.Go(func() error { s.config.Orchestrator.file.Watch(ctx, policyEvery, s.log); return nil })
 	}
 	return g.Wait()
+}
+
+// work starts what the role orchestrator does.
+func (s *service) work(ctx context.Context, g *errgroup.Group, h hands) {
+	g.Go(func() error { return s.orchestrate(ctx, h) })
+	g.Go(func() error { return h.run(ctx) })
+	for _, t := range h.treasuries {
+		g.Go(func() error { return s.followTreasury(ctx, t) })
+	}
+}
+
+// answer starts the API on listener l. The routes of the orchestrator are there without the
+// role too: they read and write rows and jobs. Only what needs keys is not, without hands.
+func (s *service) answer(ctx context.Context, g *errgroup.Group, l net.Listener, h hands) error {
+	shared, err := s.config.shared()
+	if err != nil {
+		return err
+	}
+	tools, err := s.tools()
+	if err != nil {
+		return err
+	}
+	a, err := s.api(shared, tools)
+	if err != nil {
+		return err
+	}
+	handler, err := s.control(ctx, h, a.Handler(), shared, tools)
+	if err != nil {
+		return err
+	}
+	g.Go(func() error { a.CheckRedis(ctx); return nil })
+	g.Go(func() error { return s.listen(ctx, l, handler) })
+	return nil
 }
 
 // changesKept is how far the change feed goes back: a reader who stayed away for longer

@@ -68,7 +68,7 @@ func truth(field, text string) (bool, error) {
 // operator is who acts; repute.ErrNotFound where no wallet is configured.
 func (c *Control) operator() (*operate.Operator, error) {
 	if c.o.Operator == nil {
-		return nil, &repute.MissingError{What: "wallet", Why: "is not configured here", Hint: "orchestrator.wallets in the configuration"}
+		return nil, &repute.MissingError{What: "wallet", Why: "is not configured here", Hint: "orchestrator.wallets in the configuration of a process with the role orchestrator"}
 	}
 	return c.o.Operator, nil
 }
