@@ -144,13 +144,13 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.db.Reputation(ctx, id, store.ReputationQuery{Clients: clients, Tag1: q.Tag1, Tag2: q.Tag2, At: at})
+	r, err := a.db.Reputation(ctx, id, store.ReputationQuery{Clients: clients, Tag1: q.Tag1, Tag2: q.Tag2, At: at, Run: sign})
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
 	var signed *SignedScore
 	if sign {
-		if signed, err = a.signedScore(ctx, r.Score, r.AsOf); err != nil {
+		if signed, err = a.signedScore(&r, time.Now()); err != nil {
 			return nil, err
 		}
 	}

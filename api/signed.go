@@ -1,7 +1,6 @@
 package api
 
 import (
-	"context"
 	"encoding/json"
 	"net/http"
 	"strings"
@@ -11,6 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
+	"repute/store"
 	"repute/trust/statement"
 )
 
@@ -53,37 +53,26 @@ const maxEpochsBehind = 3
 // signed: an indexer that stands still must not vouch for the present.
 const maxUnseen = 15 * time.Minute
 
-// signedScore signs an agent's newest final score as it was read with the rest of the
-// answer. repute.ErrConflict: no key is configured, there is no final score, or it is too old.
-func (a *API) signedScore(ctx context.Context, score repute.Score, asOf repute.AsOf) (*SignedScore, error) {
+// signedScore signs an agent's newest final score. What was read is of one snapshot: the
+// score, the run that says as of which block it holds, and how new the view is.
+// repute.ErrConflict: no key is configured, there is no final score, or it is too old.
+func (a *API) signedScore(r *store.Reputation, now time.Time) (*SignedScore, error) {
 	if a.signer == nil {
 		return nil, repute.Conflict("this server signs nothing: no signing key is configured")
 	}
-	id := score.Agent
-	if score.Run == 0 {
-		return nil, repute.Conflict("agent %s has no final score at that block: ask without signed", id.Short())
+	run, final := r.Run, r.AsOf.Block.Number
+	if r.Score.Run == 0 {
+		return nil, repute.Conflict("agent %s has no final score at that block: ask without signed", r.Agent.Short())
 	}
-	run, err := a.db.ClosedTrustRun(ctx, id.ChainID)
-	if err != nil {
-		return nil, err
-	}
-	// A run that was closed since may have made another score: it must still be this one.
-	again, _, err := a.db.ScoreOf(ctx, id, repute.At{Finality: repute.Finalized})
-	if err != nil {
-		return nil, unknownAgent(err)
-	}
-	now := time.Now()
 	switch epoch := run.Boundary / max(run.Epoch, 1); {
-	case again.Run != score.Run || again.Evidence != score.Evidence:
-		return nil, repute.Conflict("scores of chain %d are just being made: ask again", id.ChainID)
 	case epoch == 0 || run.Epoch == 0:
 		return nil, repute.Conflict("no epoch of the chain has ended yet: nothing is signed")
-	case asOf.Block.Number >= run.Boundary+(maxEpochsBehind+1)*epoch:
-		return nil, repute.Conflict("scores are behind: the newest final ones are of block %d, and block %d is final; nothing is signed until they follow", run.Boundary, asOf.Block.Number)
-	case !asOf.HeadSeenAt.IsZero() && now.Sub(asOf.HeadSeenAt) > maxUnseen:
-		return nil, repute.Conflict("the chain's head was last seen at %s: nothing is signed until the indexer follows it again", asOf.HeadSeenAt.UTC().Format(time.RFC3339))
+	case final >= run.Boundary+(maxEpochsBehind+1)*epoch:
+		return nil, repute.Conflict("scores are behind: the newest final ones are of block %d, and block %d is final; nothing is signed until they follow", run.Boundary, final)
+	case !r.AsOf.HeadSeenAt.IsZero() && now.Sub(r.AsOf.HeadSeenAt) > maxUnseen:
+		return nil, repute.Conflict("the chain's head was last seen at %s: nothing is signed until the indexer follows it again", r.AsOf.HeadSeenAt.UTC().Format(time.RFC3339))
 	}
-	signed, err := a.signer.Sign(score, statement.HoldsAsOf{Number: run.Block.Number, Time: run.Block.Time}, now)
+	signed, err := a.signer.Sign(r.Score, statement.HoldsAsOf{Number: run.Block.Number, Time: run.Block.Time}, now)
 	if err != nil {
 		return nil, err
 	}

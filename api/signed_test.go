@@ -105,6 +105,45 @@ func TestSigned(t *testing.T) {
 	}
 }
 
+// What is signed must be known to hold now: not where the indexer or the engine stands
+// still, or no epoch has ended.
+func TestStaleScoresAreNotSigned(t *testing.T) {
+	t.Parallel()
+	key, err := crypto.ToECDSA(bytes.Repeat([]byte{3}, 32))
+	if err != nil {
+		t.Fatal(err)
+	}
+	url := pgtest.New(t)
+	db := open(t, url)
+	l := populate(t, db)
+	finalScore(t, url, 8453, 2)
+	s := serve(t, api.Options{DB: db, Signer: statement.NewSigner(key, time.Hour, time.Time{}, nil)})
+	for _, c := range []struct {
+		name, sql string
+		seen      time.Duration // ago
+		status    int
+		want      string
+	}{
+		{"followed", "update trust_runs set epoch = 1", 0, 200, ""},
+		{"the head was seen a while ago", "update trust_runs set epoch = 1", 14 * time.Minute, 200, ""},
+		{"the head was not seen for long", "update trust_runs set epoch = 1", 16 * time.Minute, 409, "head was last seen at"},
+		{"no epoch has ended", "update trust_runs set epoch = 0", 0, 409, "no epoch of the chain has ended"},
+		{"no epoch has ended since the start", "update trust_runs set epoch = 1, boundary = 0", 0, 409, "no epoch of the chain has ended"},
+		{"no run is closed", "update trust_runs set closed_at = null", 0, 409, "no final score"},
+	} {
+		if _, err := db.Pool().Exec(t.Context(), c.sql); err != nil {
+			t.Fatal(err)
+		}
+		if err := db.SetHead(t.Context(), 8453, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now().Add(-c.seen)}); err != nil {
+			t.Fatal(err)
+		}
+		r := get(t, s, "/agents/8453:0/reputation?signed=1")
+		if r.status != c.status || !strings.Contains(string(r.body), c.want) || (r.status == 200) != strings.Contains(string(r.body), "signature") {
+			t.Errorf("%s: %d %.400s", c.name, r.status, r.body)
+		}
+	}
+}
+
 // A statement that is a new one is not taken for the one that the caller has.
 func TestSignedAnewIsNotTheSame(t *testing.T) {
 	t.Parallel()

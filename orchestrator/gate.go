@@ -243,8 +243,18 @@ func (v *Verdict) subject(later *Verdict) string {
 	return "trust before execute: " + strings.Join(ids, ", ")
 }
 
+// sameDecision compares what was decided and why. The words are not compared: verdicts
+// outlive the wording that they were given in.
 func sameDecision(a, b policy.Decision) bool {
-	return string(mustJSON(a)) == string(mustJSON(b))
+	return string(mustJSON(wordless(a))) == string(mustJSON(wordless(b)))
+}
+
+func wordless(d policy.Decision) policy.Decision {
+	d.Reasons = slices.Clone(d.Reasons)
+	for i := range d.Reasons {
+		d.Reasons[i].Text = ""
+	}
+	return d
 }
 
 // mustJSON encodes values that can be encoded.

@@ -2,6 +2,8 @@ package orchestrator_test
 
 import (
 	"errors"
+	"slices"
+	"strings"
 	"testing"
 
 	"repute"
@@ -25,10 +27,21 @@ func TestVerdictFollowsFromItsPin(t *testing.T) {
 		t.Fatalf("an unknown agent: %+v", v.Decision)
 	}
 	ok(t, orchestrator.VerifyVerdict(t.Context(), h.db, nil, v))
+	if r := v.Decision.Reasons[0]; !strings.Contains(r.Text, "has no identity") {
+		t.Errorf("an agent that is not registered: %+v", r)
+	}
+	older := v // told in the words of another version
+	older.Decision.Reasons = slices.Clone(v.Decision.Reasons)
+	older.Decision.Reasons[0].Text = "nobody vouches for whoever rated the agent"
+	ok(t, orchestrator.VerifyVerdict(t.Context(), h.db, nil, older))
 	for name, forge := range map[string]func(*orchestrator.Verdict){
 		"another status":   func(v *orchestrator.Verdict) { v.Agent.Status, v.Agent.Score, v.Agent.Low = policy.StatusRated, 80, 70 },
 		"another identity": func(v *orchestrator.Verdict) { v.Agent.IdentityExists, v.Agent.Trust01 = true, 1 },
 		"another decision": func(v *orchestrator.Verdict) { v.Decision.Effect = policy.Allow },
+		"another reason": func(v *orchestrator.Verdict) {
+			v.Decision.Reasons = slices.Clone(v.Decision.Reasons)
+			v.Decision.Reasons[0].Need = "unrated"
+		},
 	} {
 		forged := v
 		forge(&forged)

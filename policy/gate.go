@@ -201,7 +201,11 @@ func (t Threshold) lacksReputation(a Agent, unrated Effect) (out []Reason) {
 		return nil
 	}
 	if a.Status != StatusRated {
-		return []Reason{{ID: "trust.unrated", Effect: unrated, Text: cmp.Or(a.WhyUnrated, "nobody vouches for whoever rated the agent"), Have: a.Status, Need: StatusRated}}
+		text := cmp.Or(a.WhyUnrated, "nobody vouches for whoever rated the agent")
+		if !a.IdentityExists {
+			text = "the agent has no identity: nobody can rate it"
+		}
+		return []Reason{{ID: "trust.unrated", Effect: unrated, Text: text, Have: a.Status, Need: StatusRated}}
 	}
 	if t.MinReputation != nil && a.Low < *t.MinReputation {
 		out = append(out, Reason{ID: "trust.minReputation", Effect: Deny, Text: "the lower bound of the agent's score is below the threshold", Have: number(a.Low), Need: number(*t.MinReputation)})

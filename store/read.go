@@ -71,6 +71,7 @@ type ReputationQuery struct {
 	Clients    []common.Address // nil for all; duplicates count again, as on chain
 	Tag1, Tag2 string           // "" for any, as on chain
 	At         repute.At
+	Run        bool // with the newest closed run too
 }
 
 // Reputation is the unweighted view of one agent, from one snapshot.
@@ -83,6 +84,7 @@ type Reputation struct {
 	Counts    repute.AgentCounts
 	// Score is the zero one, unrated, when none was computed.
 	Score        repute.Score
+	Run          TrustRun // the newest closed one up to the block asked; zero where there is none or the query wants none
 	Independence repute.Independence
 	AsOf         repute.AsOf
 }

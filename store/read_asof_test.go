@@ -269,6 +269,51 @@ func TestAnswersAreOfOneMoment(t *testing.T) {
 	readers.Wait()
 }
 
+// TestScoresAndTheirRunAreOfOneMoment reads while runs are closed: an agent's final score
+// and the run that says as of which block it holds belong together.
+func TestScoresAndTheirRunAreOfOneMoment(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 1)
+	w.mine(w.mint(person(0))...)
+	w.mine()
+	w.store(t, db, w.tip().Number)
+	block := w.tip()
+	if err := db.SetHead(t.Context(), w.chain.ID, store.Lease{}, store.Head{Head: block.Number, Safe: block.Number, Finalized: block.Number, SeenAt: time.Now()}); err != nil {
+		t.Fatal(err)
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for run := range 100 {
+			if _, err := db.Pool().Exec(t.Context(), `
+				with r as (insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links, weights, identities, edges, closed_at)
+					values ($1, $2, 1, $3, $3, $4, now(), 'repute/1', $4, $4, $4, $4, $4, 0, 0, now()))
+				insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier, facts, result)
+				values ($1, 0, $2, $4, true, 1, 1, 1, 1, 1, 1, $4, '{}')`, w.chain.ID, run+1, block.Number, block.Hash[:]); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for runs := 0; ; {
+		select {
+		case <-done:
+			if runs == 0 {
+				t.Error("nothing was read between two runs")
+			}
+			return
+		default:
+		}
+		r, err := db.Reputation(t.Context(), w.id(0), store.ReputationQuery{At: repute.At{Finality: repute.Finalized}, Run: true})
+		if err != nil || r.Score.Run != r.Run.Run {
+			t.Fatalf("the score is of run %d, the newest closed one is %d: %v", r.Score.Run, r.Run.Run, err)
+		}
+		if r.Run.Run > 0 && r.Run.Run < 100 {
+			runs++
+		}
+	}
+}
+
 // seconds is -1 for unknown.
 func seconds(lag *int64) int64 {
 	if lag == nil {

@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -183,6 +184,11 @@ func (db *DB) Reputation(ctx context.Context, id repute.AgentID, q ReputationQue
 		}
 		if r.Score, err = s.score(ctx); err != nil {
 			return err
+		}
+		if q.Run {
+			if r.Run, err = closedRun(ctx, s.tx, s.id.ChainID, s.block); err != nil && !errors.Is(err, repute.ErrNotFound) {
+				return err
+			}
 		}
 		r.Independence, err = s.independence(ctx)
 		return err

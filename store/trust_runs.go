@@ -61,9 +61,16 @@ func (db *DB) TrustRun(ctx context.Context, chainID, run uint64) (TrustRun, erro
 // ClosedTrustRun is a chain's newest run that was closed: ScoreOf gives its final scores.
 // repute.ErrNotFound when there is none.
 func (db *DB) ClosedTrustRun(ctx context.Context, chainID uint64) (TrustRun, error) {
-	r, err := scanRun(db.readers.QueryRow(ctx, selectRun+`
-		where chain_id = $1 and closed_at is not null order by run desc limit 1`, chainID))
+	r, err := closedRun(ctx, db.readers, chainID, everything)
 	return r, failed(fmt.Sprintf("closed trust run of chain %d", chainID), err)
+}
+
+// closedRun is the newest closed run whose boundary is at or before a block.
+func closedRun(ctx context.Context, from interface {
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}, chainID uint64, block int64) (TrustRun, error) {
+	return scanRun(from.QueryRow(ctx, selectRun+`
+		where chain_id = $1 and closed_at is not null and boundary <= $2 order by run desc limit 1`, chainID, block))
 }
 
 // TrustChain is what the trust engine goes by on a chain.
