@@ -198,25 +198,6 @@ func (db *DB) RunEvents(ctx context.Context, root string, after int64, most int)
 	return list, failed("read events", err)
 }
 
-// RunReceipts are what a run reached, in order.
-func (db *DB) RunReceipts(ctx context.Context, run string) ([]repute.Receipt, error) {
-	rows, err := db.readers.Query(ctx, selectCalls+`where run_id = $1 order by id`, cleanText(run))
-	if err != nil {
-		return nil, failed("read receipts", err)
-	}
-	list, err := pgx.CollectRows(rows, scanCall)
-	return list, failed("read receipts", err)
-}
-
-const selectCalls = `select id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, started_at, ended_at from run_calls `
-
-func scanCall(row pgx.CollectableRow) (r repute.Receipt, err error) {
-	var ended *time.Time
-	err = row.Scan(&r.ID, &r.Run, &r.Step, &r.Key, &r.Kind, &r.Ref, &r.Summary, &r.Chain, &r.Domain, &r.Done, &r.Error, &r.Request, &r.Result, &r.Started, &ended)
-	r.Started, r.Ended = r.Started.UTC(), timeOf(ended)
-	return r, err
-}
-
 // addEvents numbers events after those of the root run, whose row it locks. Zero bytes, which
 // no text that is taken out of their data could hold, are replaced.
 func addEvents(ctx context.Context, tx pgx.Tx, l RunLease, events []repute.RunEvent) error {

@@ -120,7 +120,7 @@ func (h *house) engine(current func() *policy.Policy, agents []orchestrator.Modu
 	if len(agents) == 0 {
 		return
 	}
-	e, err := orchestrator.New(h.db, orchestrator.Options{Lenient: true, Policy: current, Modules: agents, Hold: 2 * time.Second})
+	e, err := orchestrator.New(h.db, orchestrator.Options{Lenient: true, Policy: current, Modules: agents, Hold: 2 * time.Second, Tools: map[string]orchestrator.Tool{"dump": dump{}}})
 	ok(h.t, err)
 	ctx, stop := context.WithCancel(context.Background())
 	done := make(chan struct{})

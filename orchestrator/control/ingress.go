@@ -86,15 +86,10 @@ func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Rec
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.db.RunReceipts(ctx, run.ID)
+	r, err := c.db.RunReceipt(ctx, run.ID, wanted)
 	if err != nil {
 		return nil, err
 	}
-	for _, r := range list {
-		if r.ID == wanted {
-			w := []Receipt{receiptOnWire(r)}
-			return say(&w[0]), c.joinTreasury(ctx, run.ID, w)
-		}
-	}
-	return nil, &repute.MissingError{What: "receipt " + in.Receipt + " of run " + run.ID, Why: "is not there"}
+	w := []Receipt{receiptOnWire(r)}
+	return say(&w[0]), c.joinTreasury(ctx, run.ID, w)
 }

@@ -22,6 +22,10 @@ const logSchema = "https://openfi.dev/schemas/agent-log/v1"
 const (
 	logPage    = 20
 	maxLogPage = 50
+	// maxLogReceipts is how many receipts an attempt shows.
+	maxLogReceipts = 200
+	// maxLogBytes is after how many bytes of results a page ends early.
+	maxLogBytes = 4 << 20
 )
 
 // stamp is a time as logs write it.
@@ -57,6 +61,7 @@ type logRun struct {
 	Retries  []logFailure     `json:"retries"`  // how earlier attempts ended
 	Failures []logFailure     `json:"failures"` // of this attempt
 	Receipts []logReceipt     `json:"receipts"`
+	Omitted  int              `json:"receiptsOmitted,omitempty"` // that are not shown; /v1/runs/{id}/receipts has all
 	Summary  string           `json:"summary"`
 }
 
@@ -117,14 +122,19 @@ func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor s
 		id := json.Number(m.Agent.TokenID.String())
 		doc.Agent.ID = &id
 	}
+	bytes := 0
 	for _, l := range list {
 		entry, err := c.logged(ctx, l)
 		if err != nil {
 			return doc, err
 		}
 		doc.Runs = append(doc.Runs, entry)
-		if l.Settled || len(list) == size {
+		bytes += entry.bytes()
+		if l.Settled || len(list) == size || bytes > maxLogBytes {
 			doc.Next = placeOf(l.LogPlace)
+		}
+		if bytes > maxLogBytes {
+			break
 		}
 	}
 	if doc.Next == "" {
@@ -160,7 +170,7 @@ func (c *Control) logged(ctx context.Context, l store.LoggedRun) (logRun, error)
 	if err != nil {
 		return logRun{}, err
 	}
-	receipts, err := c.db.RunReceipts(ctx, l.Run)
+	receipts, all, err := c.db.RunReceiptsUntil(ctx, l.Run, l.At, maxLogReceipts)
 	if err != nil {
 		return logRun{}, err
 	}
@@ -169,11 +179,25 @@ func (c *Control) logged(ctx context.Context, l store.LoggedRun) (logRun, error)
 		Plan:   []logStep{}, Steps: []logResult{}, Retries: []logFailure{}, Failures: []logFailure{}, Receipts: []logReceipt{}}
 	w.addPhases(phases)
 	for _, r := range receipts {
-		if r.Done && !r.Ended.After(l.At) {
-			w.Receipts = append(w.Receipts, logReceipt{r.Kind, r.Ref, r.Summary})
-		}
+		w.Receipts = append(w.Receipts, logReceipt{r.Kind, r.Ref, r.Summary})
 	}
+	w.Omitted = all - len(receipts)
 	return w, nil
+}
+
+// bytes is about how much of an entry its agent wrote.
+func (w *logRun) bytes() (n int) {
+	n = len(w.Goal) + len(w.Summary)
+	for _, s := range w.Plan {
+		n += len(s.Description)
+	}
+	for _, s := range w.Steps {
+		n += len(s.Result) + len(s.Error)
+	}
+	for _, r := range w.Receipts {
+		n += len(r.Ref) + len(r.Summary)
+	}
+	return n
 }
 
 // addPhases takes what this attempt and those before it left behind.

@@ -110,8 +110,8 @@ type Receipt struct {
 	Domain  string          `json:"domain,omitempty" doc:"trust, execution, or a host name"`
 	Done    bool            `json:"done" doc:"false: it began and nobody saw its end"`
 	Error   string          `json:"error,omitempty"`
-	Request json.RawMessage `json:"request,omitempty"`
-	Result  json.RawMessage `json:"result,omitempty"`
+	Request json.RawMessage `json:"request,omitempty" doc:"of a receipt that is asked for by itself"`
+	Result  json.RawMessage `json:"result,omitempty" doc:"of a receipt that is asked for by itself"`
 	Started time.Time       `json:"startedAt"`
 	Ended   *time.Time      `json:"endedAt,omitempty"`
 	// Treasury is what a treasury says of the transaction.
@@ -253,19 +253,16 @@ func (c *Control) listReceipts(ctx context.Context, in *receiptsInput) (*answer[
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.db.RunReceipts(ctx, run.ID) // no more than the budget allows
+	list, err := c.db.RunReceiptPage(ctx, run.ID, after, size+1)
 	if err != nil {
 		return nil, err
 	}
 	out := ReceiptList{RunID: run.ID, Receipts: []Receipt{}}
+	if len(list) > size {
+		list = list[:size]
+		out.Next = strconv.FormatInt(list[size-1].ID, 10)
+	}
 	for _, r := range list {
-		if r.ID <= after {
-			continue
-		}
-		if len(out.Receipts) == size {
-			out.Next = strconv.FormatInt(out.Receipts[size-1].ID, 10)
-			break
-		}
 		out.Receipts = append(out.Receipts, receiptOnWire(r))
 	}
 	return say(&out), c.joinTreasury(ctx, run.ID, out.Receipts)

@@ -24,8 +24,9 @@ import (
 // Bounds of the protocol.
 const (
 	maxAnswer   = 1 << 20
-	maxRounds   = 32 // of calls in one method
-	maxCalls    = 16 // in one answer
+	maxRounds   = 32      // of calls in one method
+	maxCalls    = 16      // in one answer
+	maxOutcomes = 8 << 20 // bytes of a method's outcomes: each round sends them again
 	infoTimeout = 10 * time.Second
 )
 
@@ -133,6 +134,7 @@ func (m *module) ask(ctx context.Context, method string, q Question, c *orchestr
 	if c != nil {
 		q.RunID, q.ParentRunID, q.Budget, q.Threshold = c.RunID, c.ParentRunID, &c.Budget, &c.Threshold
 	}
+	brought := 0 // bytes of outcomes
 	for range maxRounds {
 		var a Answer
 		if err := m.exchange(ctx, http.MethodPost, method, q, &a); err != nil {
@@ -149,6 +151,12 @@ func (m *module) ask(ctx context.Context, method string, q Question, c *orchestr
 		outcomes, err := makeCalls(ctx, c, a.Calls)
 		if err != nil {
 			return err
+		}
+		for _, o := range outcomes {
+			brought += len(o.Result) + len(o.Error)
+		}
+		if brought > maxOutcomes {
+			return fmt.Errorf("%s: the agent's calls brought more than %d bytes: %w", method, maxOutcomes, repute.ErrLimited)
 		}
 		q.Outcomes = append(q.Outcomes, outcomes...)
 	}

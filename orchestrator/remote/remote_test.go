@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -66,6 +67,9 @@ func reply(method string, q remote.Question) remote.Answer {
 	case "dry-run":
 		return result(orchestrator.DryRun{Warnings: []string{"it sends nothing"}})
 	case "execute":
+		if q.Task.Goal == "hoard" {
+			return remote.Answer{Calls: slices.Repeat([]remote.Call{{Kind: "tool", Tool: "tome"}}, 16)}
+		}
 		if len(q.Outcomes) == 0 {
 			return remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "dictionary", Input: json.RawMessage(`"word"`)}, {Kind: "tool", Tool: "nothing"}}}
 		}
@@ -74,6 +78,13 @@ func reply(method string, q remote.Question) remote.Answer {
 		return result(orchestrator.Verification{Checks: []orchestrator.Check{{Name: "found", Passed: strings.Contains(string(q.Execution.Steps[0].Result), "meaning")}}, Score: 1})
 	}
 	return result(orchestrator.Summary{Text: "looked it up"})
+}
+
+// tome is a tool with a long answer.
+type tome struct{}
+
+func (tome) Call(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+	return json.Marshal(strings.Repeat("x", 1<<20))
 }
 
 type dictionary struct{}
@@ -99,7 +110,7 @@ func TestRemoteAgentRuns(t *testing.T) {
 	p, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(t, err)
 	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p },
-		Tools:  map[string]orchestrator.Tool{"dictionary": dictionary{}},
+		Tools:  map[string]orchestrator.Tool{"dictionary": dictionary{}, "tome": tome{}},
 		Remote: func(known repute.Module) (orchestrator.Module, error) { return remote.Stored(known, o) }})
 	ok(t, err)
 	ctx, stop := context.WithCancel(context.Background())
@@ -122,6 +133,11 @@ func TestRemoteAgentRuns(t *testing.T) {
 	ok(t, err)
 	if run := ended(t, db, task); !strings.Contains(run.Error, "cannot handle") {
 		t.Errorf("run %s: %s", run.Status, run.Error)
+	}
+	task, _, err = desk.Submit(t.Context(), orchestrator.Request{Goal: "hoard", Coordinator: "faraway"})
+	ok(t, err)
+	if run := ended(t, db, task); run.Used.ToolCalls != 16 || !strings.Contains(run.Error, "brought more than") {
+		t.Errorf("hoarding run %s with %d calls: %s", run.Status, run.Used.ToolCalls, run.Error)
 	}
 	asked := map[string]bool{}
 	for len(seen) > 0 {
