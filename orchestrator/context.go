@@ -97,8 +97,8 @@ type HTTPRequest struct {
 // HTTPResponse is its answer.
 type HTTPResponse struct {
 	Status int         `json:"status"`
-	Header http.Header `json:"header"`
-	Body   []byte      `json:"body"` // at most 1 MiB; more is an error
+	Header http.Header `json:"header"` // those that tell of the answer: no cookies, no credentials
+	Body   []byte      `json:"body"`   // at most 1 MiB; more is an error
 	// At is when the request was sent, ElapsedMS how long the whole answer took to come,
 	// rounded up.
 	// After a crash they are those of the call that was made.
@@ -158,13 +158,25 @@ func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPR
 		return out, fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
 	}
 	defer resp.Body.Close()
-	out = HTTPResponse{Status: resp.StatusCode, Header: resp.Header, At: began.UTC()}
+	out = HTTPResponse{Status: resp.StatusCode, Header: harmless(resp.Header), At: began.UTC()}
 	out.Body, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer+1))
 	out.ElapsedMS = (time.Since(began) + time.Millisecond - 1).Milliseconds()
 	if err == nil && len(out.Body) > maxAnswer { // no limit of the run's: the agent may go on
 		return HTTPResponse{}, repute.Invalid("answer", fmt.Sprintf("has more than %d bytes", maxAnswer), "a shorter one")
 	}
 	return out, err
+}
+
+// harmless are the headers that an agent gets and the receipt keeps.
+func harmless(from http.Header) http.Header {
+	out := http.Header{}
+	for _, name := range []string{"Cache-Control", "Content-Disposition", "Content-Encoding", "Content-Language", "Content-Length", "Content-Type", "Date", "Etag", "Expires",
+		"Last-Modified", "Link", "Location", "Retry-After", "Payment-Required", "Payment-Response", "X-Payment-Response"} {
+		if values := from.Values(name); len(values) > 0 {
+			out[name] = values
+		}
+	}
+	return out
 }
 
 func digest(parts ...[]byte) string {

@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"time"
 
@@ -25,8 +26,13 @@ type orchestratorConfig struct {
 	Policy      string            `yaml:"policy"`      // file; empty: OpenFi's default limits
 	Development bool              `yaml:"development"` // agents without identity may work
 	Tokens      map[string]string `yaml:"tokens"`      // who may change things: name to token
-	Coordinator string            `yaml:"coordinator"` // whose files are served under /.well-known/
-	PublicURL   string            `yaml:"public_url"`  // where callers reach this process, for links in files
+	// Roles say what a token is for: ask, approve, operate, read; all where nothing is said.
+	Roles map[string][]string `yaml:"roles"`
+	// Reads of tasks, runs, receipts and logs: public or token; empty: token, but public where
+	// the API listens on loopback alone.
+	Reads       string `yaml:"reads"`
+	Coordinator string `yaml:"coordinator"` // whose files are served under /.well-known/
+	PublicURL   string `yaml:"public_url"`  // where callers reach this process, for links in files
 	// TrustChain is where identities are, ExecutionChain where the treasury is; 0: the only
 	// chain there is.
 	TrustChain     uint64         `yaml:"trust_chain"`
@@ -40,6 +46,9 @@ type orchestratorConfig struct {
 
 // checkOrchestrator reads the policy.
 func (c *config) checkOrchestrator() (err error) {
+	if r := c.Orchestrator.Reads; r != "" && r != readsPublic && r != readsToken {
+		return repute.Invalid("orchestrator.reads", fmt.Sprintf("%.40q is neither", r), "public or token")
+	}
 	scores, err := c.Trust.reader()
 	if err != nil {
 		return err
@@ -51,6 +60,21 @@ func (c *config) checkOrchestrator() (err error) {
 		return err
 	}
 	return c.checkAgents()
+}
+
+// Who may read what tasks did.
+const (
+	readsPublic = "public"
+	readsToken  = "token"
+)
+
+// privateReads tells whether readers of tasks need a token.
+func (c *config) privateReads() bool {
+	if c.Orchestrator.Reads != "" {
+		return c.Orchestrator.Reads == readsToken
+	}
+	host, _, err := net.SplitHostPort(c.Listen)
+	return err != nil || !loopback(host)
 }
 
 // policyNow is the policy that counts now.
@@ -132,7 +156,7 @@ func (s *service) control(ctx context.Context, h hands, beside http.Handler, sha
 	c := &s.config.Orchestrator
 	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: s.config.outside(),
 		Operator: h.operator,
-		Tokens:   c.Tokens, Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Tools: tools,
+		Tokens:   c.Tokens, Roles: c.Roles, PrivateReads: s.config.privateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Tools: tools,
 		Done: ctx.Done(), Redis: shared, Logger: s.log,
 		Limits: control.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {

@@ -73,6 +73,9 @@ const ProblemType = "application/problem+json"
 // ErrUnauthorized: the route wants to know who asks, and the caller did not show it.
 var ErrUnauthorized = errors.New("a bearer token is needed: Authorization: Bearer …")
 
+// ErrForbidden: it is known who asks, and that is not for them.
+var ErrForbidden = errors.New("not for this caller")
+
 // kind is one row of the table from error kinds to the wire.
 type kind struct {
 	err    error
@@ -88,6 +91,7 @@ func kinds() []kind {
 	return []kind{
 		{repute.ErrInvalid, 400, "invalid", "Invalid request", "", 0},
 		{ErrUnauthorized, 401, "unauthorized", "Unauthorized", "", 0},
+		{ErrForbidden, 403, "forbidden", "Forbidden", "", 0},
 		{repute.ErrNotFound, 404, "not_found", "Not found", "", 0},
 		{repute.ErrConflict, 409, "conflict", "Conflict", "", 0},
 		{repute.ErrGone, 410, "gone", "Gone", "", 0},

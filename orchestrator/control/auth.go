@@ -24,8 +24,9 @@ const (
 
 // token is a caller's proof, kept as a hash.
 type token struct {
-	name string
-	hash [sha256.Size]byte
+	name  string
+	hash  [sha256.Size]byte
+	roles []role // nil: all
 }
 
 // readTokens refuses tokens that can be guessed.
@@ -37,7 +38,7 @@ func readTokens(tokens map[string]string) (out []token, err error) {
 		if len(text) < minToken {
 			return nil, repute.Invalid("tokens."+name, "is too short", fmt.Sprintf("at least %d characters that nobody guesses", minToken))
 		}
-		out = append(out, token{name, sha256.Sum256([]byte(text))})
+		out = append(out, token{name: name, hash: sha256.Sum256([]byte(text))})
 	}
 	slices.SortFunc(out, func(a, b token) int { return strings.Compare(a.name, b.name) })
 	return out, nil
@@ -55,24 +56,24 @@ func (c *Control) authenticate(next echo.HandlerFunc) echo.HandlerFunc {
 		if text == "" || !strings.EqualFold(scheme, "bearer") {
 			return next(e)
 		}
-		if a.by = c.nameOf(strings.TrimSpace(text)); a.by == "" {
+		if a.token = c.tokenOf(strings.TrimSpace(text)); a.token == nil {
 			a.denied = errWrongToken
 		} else {
-			a.denied = nil
+			a.by, a.denied = a.token.name, nil
 		}
 		return next(e)
 	}
 }
 
-// nameOf takes the same time for every token.
-func (c *Control) nameOf(text string) (name string) {
+// tokenOf takes the same time for every token; nil: it is none.
+func (c *Control) tokenOf(text string) (found *token) {
 	sum := sha256.Sum256([]byte(text))
-	for _, t := range c.tokens {
-		if subtle.ConstantTimeCompare(sum[:], t.hash[:]) == 1 {
-			name = t.name
+	for i := range c.tokens {
+		if subtle.ConstantTimeCompare(sum[:], c.tokens[i].hash[:]) == 1 {
+			found = &c.tokens[i]
 		}
 	}
-	return name
+	return found
 }
 
 // by is the name of whoever changes something, or why that is refused.

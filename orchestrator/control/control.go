@@ -44,6 +44,11 @@ type Options struct {
 	// Tokens open the routes that change something: name to token. The name is kept with
 	// what was done. Empty: those routes are closed.
 	Tokens map[string]string
+	// Roles say by its name what a token is for: ask, approve, operate, read. One without an
+	// entry is for everything.
+	Roles map[string][]string
+	// PrivateReads asks for a token also of who reads tasks, runs, receipts, acts and logs.
+	PrivateReads bool
 	// Coordinator is the slug of the agent whose files are served under /.well-known/.
 	// Empty: none are.
 	Coordinator string
@@ -127,6 +132,9 @@ func New(o Options) (*Control, error) {
 	c.streams.most, c.streams.all = c.limits.Streams, c.limits.AllStreams
 	var err error
 	if c.tokens, err = readTokens(o.Tokens); err != nil {
+		return nil, err
+	}
+	if err := readRoles(c.tokens, o.Roles); err != nil {
 		return nil, err
 	}
 	if u, err := url.Parse(o.PublicURL); o.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {

@@ -30,11 +30,12 @@ func (c *Control) use() {
 			ExposeHeaders: []string{"Location", httpapi.RetryAfter, httpapi.RequestIDHeader},
 			MaxAge:        3600,
 		}), c.limiter.Limit(func(echo.Context) bool { return c.limits.Rate < 0 }, nil, "the events of a run tell more than asking for it again and again"),
-		c.authenticate, c.readBody, httpapi.Deadline(c.limits.Timeout, func(e echo.Context) bool { return e.Path() == eventsRoute }))
+		c.authenticate, c.permit, c.readBody, httpapi.Deadline(c.limits.Timeout, func(e echo.Context) bool { return e.Path() == eventsRoute }))
 }
 
 // about is what is known of a request beside itself.
 type about struct {
+	token  *token // nil without one
 	by     string // name of the token, empty without one
 	denied error  // why there is no name
 	body   []byte

@@ -104,13 +104,13 @@ func (c *Control) addAgentTools(s *mcp.Server) error {
 			Do:          c.manifestTool}),
 		mcp.Add(s, mcp.Tool[logTool, logDoc]{Name: "openfi_get_agent_log", Title: "Log of an agent",
 			Description: "The agent's append-only log (agent_log.json): its runs, oldest first, with plan, steps, failures and receipts in short.",
-			Do: func(ctx context.Context, in logTool) (w logDoc, err error) {
+			Do: private(c, func(ctx context.Context, in logTool) (w logDoc, err error) {
 				m, err := c.module(ctx, in.Slug)
 				if err != nil {
 					return w, err
 				}
 				return c.agentLog(ctx, m, textOf(in.Limit), in.Cursor)
-			}}),
+			})}),
 	)
 }
 
@@ -118,12 +118,12 @@ func (c *Control) addRunTools(s *mcp.Server) error {
 	return first(
 		mcp.Add(s, mcp.Tool[RunTool, Run]{Name: "openfi_get_run", Title: "A run",
 			Description: "One run of a task: its phases, steps, what it used of its budget, why it was refused or what it waits for.",
-			Do:          func(ctx context.Context, in RunTool) (Run, error) { return c.Run(ctx, in.RunID) }}),
+			Do:          private(c, func(ctx context.Context, in RunTool) (Run, error) { return c.Run(ctx, in.RunID) })}),
 		mcp.Add(s, mcp.Tool[receiptsTool, ReceiptList]{Name: "openfi_get_run_receipts", Title: "Receipts of a run",
 			Description: "What a run reached outside itself (tools, HTTP, chain, transactions, other agents), as the runtime recorded it.",
-			Do: func(ctx context.Context, in receiptsTool) (ReceiptList, error) {
+			Do: private(c, func(ctx context.Context, in receiptsTool) (ReceiptList, error) {
 				return bodyOf(c.listReceipts(ctx, &receiptsInput{in.RunID, textOf(in.Limit), in.Cursor}))
-			}}),
+			})}),
 		mcp.Add(s, mcp.Tool[submitTool, submitted]{Name: "openfi_submit_task", Title: "Ask for a task",
 			Description: "Asks a coordinator for a task. The run goes on by itself: follow it with openfi_get_run. With dry_run the answer says what trust gate and policy would decide. Give idempotencyKey to make asking twice one task.",
 			Effect:      mcp.Effect{Changes: true, World: true}, Do: c.submitTool}),
@@ -144,17 +144,30 @@ func (c *Control) addTrustTools(s *mcp.Server) error {
 }
 
 // who is the name of the caller of a tool, or why it may not change anything.
-func (c *Control) who(ctx context.Context) (string, error) {
-	token := mcp.Token(ctx)
-	if token == "" { // whoever reads this sees no header
+func (c *Control) who(ctx context.Context, needed ...role) (string, error) {
+	text := mcp.Token(ctx)
+	if text == "" { // whoever reads this sees no header
 		b := *httpapi.ErrorOf(httpapi.ErrUnauthorized)
-		b.Detail, b.Hint = "this tool changes something, and nobody says who asks", "configure the client with a bearer token of this service: header Authorization, or REPUTE_TOKEN on stdio"
+		b.Detail, b.Hint = "this tool is not for everybody, and nobody says who asks", "configure the client with a bearer token of this service: header Authorization, or REPUTE_TOKEN on stdio"
 		return "", &b
 	}
-	if name := c.nameOf(token); name != "" {
-		return name, nil
+	t := c.tokenOf(text)
+	if t == nil {
+		return "", errWrongToken
 	}
-	return "", errWrongToken
+	return t.name, t.may(needed...)
+}
+
+// private guards a tool that reads what not everybody may see.
+func private[In, Out any](c *Control, do func(context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
+	return func(ctx context.Context, in In) (out Out, err error) {
+		if c.o.PrivateReads {
+			if _, err := c.who(ctx, roleRead); err != nil {
+				return out, err
+			}
+		}
+		return do(ctx, in)
+	}
 }
 
 // bodyOf is the answer of a route's handler without what is for HTTP alone.
@@ -201,7 +214,7 @@ func (c *Control) manifestTool(ctx context.Context, in SlugTool) (w orchestrator
 }
 
 func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustAnswer, err error) {
-	by, err := c.who(ctx)
+	by, err := c.who(ctx, roleRead)
 	if err != nil {
 		return w, err
 	}
@@ -213,7 +226,7 @@ func (c *Control) recomputeTool(ctx context.Context, in recomputeTool) (w TrustA
 }
 
 func (c *Control) submitTool(ctx context.Context, in submitTool) (w submitted, err error) {
-	by, err := c.who(ctx)
+	by, err := c.who(ctx, roleAsk)
 	if err != nil {
 		return w, err
 	}

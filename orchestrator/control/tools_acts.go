@@ -64,18 +64,22 @@ type (
 
 // operatorTool reads what the operator sees of a chain.
 func operatorTool[In, Out any](c *Control, do func(*operate.Operator, context.Context, In) (Out, error)) func(context.Context, In) (Out, error) {
-	return func(ctx context.Context, in In) (out Out, err error) {
+	return private(c, func(ctx context.Context, in In) (out Out, err error) {
 		o, err := c.operator()
 		if err != nil {
 			return out, err
 		}
 		return do(o, ctx, in)
-	}
+	})
 }
 
 // actTool does an act as the routes do: the same name of the caller, the same words.
 func actTool[R any](ctx context.Context, c *Control, r R, dry DryRunTool, how HowTool, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) (act operate.Act, err error) {
-	by, err := c.who(ctx)
+	needed := []role{roleOperate}
+	if how.Approve {
+		needed = append(needed, roleApprove)
+	}
+	by, err := c.who(ctx, needed...)
 	if err != nil {
 		return act, err
 	}

@@ -1,0 +1,102 @@
+package control
+
+import (
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/labstack/echo/v4"
+
+	"repute"
+	"repute/internal/httpapi"
+)
+
+// role is what a token is for.
+type role string
+
+// Roles of tokens. Whoever has any may read.
+const (
+	roleAsk     role = "ask"     // for tasks: submit, cancel, try again
+	roleApprove role = "approve" // what the policy leaves to a person
+	roleOperate role = "operate" // agents, identities, feedback, the treasury
+	roleRead    role = "read"    // and nothing else
+)
+
+func roleNames() []string {
+	return []string{string(roleAsk), string(roleApprove), string(roleOperate), string(roleRead)}
+}
+
+// readRoles gives tokens their roles; one that none are named for has all.
+func readRoles(tokens []token, roles map[string][]string) error {
+	for name, list := range roles {
+		at := slices.IndexFunc(tokens, func(t token) bool { return t.name == name })
+		if at < 0 {
+			return repute.Invalid("roles."+name, "is of no token", "a name of tokens")
+		}
+		tokens[at].roles = []role{}
+		for _, r := range list {
+			if !slices.Contains(roleNames(), r) {
+				return repute.Invalid("roles."+name, fmt.Sprintf("%.40q is no role", r), "a list of "+strings.Join(roleNames(), ", "))
+			}
+			tokens[at].roles = append(tokens[at].roles, role(r))
+		}
+		if len(list) == 0 {
+			return repute.Invalid("roles."+name, "is empty", "a list of "+strings.Join(roleNames(), ", ")+", or no entry: the token has all")
+		}
+	}
+	return nil
+}
+
+// may is httpapi.ErrForbidden where the token has not all of the roles.
+func (t *token) may(needed ...role) error {
+	for _, r := range needed {
+		if t.roles != nil && r != roleRead && !slices.Contains(t.roles, r) {
+			return fmt.Errorf("the token of %s has not the role %q: %w", t.name, r, httpapi.ErrForbidden)
+		}
+	}
+	return nil
+}
+
+// neededFor says which roles a request takes; none: it is open to all. path is as the
+// router writes it.
+func (c *Control) neededFor(r *http.Request, path string) []role {
+	below, v1 := strings.CutPrefix(path, prefix)
+	under := func(head string) bool { return below == head || strings.HasPrefix(below, head+"/") }
+	if r.Method == http.MethodGet {
+		told := v1 && (under("/tasks") || under("/runs") || under("/acts") || under("/treasury")) || strings.HasSuffix(path, "/"+logFile) || strings.HasSuffix(path, "/:slug/log")
+		if told && c.o.PrivateReads {
+			return []role{roleRead}
+		}
+		return nil
+	}
+	switch {
+	case under("/runs"): // an answer
+		return []role{roleApprove}
+	case under("/tasks"), under("/ingress"):
+		return []role{roleAsk}
+	case below == "/agents/:slug/trust":
+		return []role{roleRead}
+	}
+	if asked := r.URL.Query().Get("approve"); asked != "" && asked != "false" {
+		return []role{roleOperate, roleApprove}
+	}
+	return []role{roleOperate}
+}
+
+// permit lets through what the caller's token is for.
+func (c *Control) permit(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(e echo.Context) error {
+		a := aboutOf(e.Request().Context())
+		switch needed := c.neededFor(e.Request(), e.Path()); {
+		case len(needed) == 0 || e.Request().Method == http.MethodOptions:
+		case a.token == nil && e.Request().Method == http.MethodGet:
+			return a.denied
+		case a.token != nil: // without one, whatever changes something says so itself
+			if err := a.token.may(needed...); err != nil {
+				return err
+			}
+		}
+		return next(e)
+	}
+}

@@ -1,0 +1,114 @@
+package control_test
+
+import (
+	"net/http"
+	"strings"
+	"testing"
+
+	"repute"
+	"repute/orchestrator/control"
+)
+
+// tokenOf is a token that newRoles makes.
+func tokenOf(name string) string { return name + "-and-something-long" }
+
+func newRoles(t *testing.T, private bool) *house {
+	return newHouse(t, func(o *control.Options) {
+		o.PrivateReads, o.Roles = private, map[string][]string{"asks": {"ask"}, "decides": {"approve"}, "runs": {"operate"}, "looks": {"read"}}
+		o.Tokens = map[string]string{"ann": annsToken}
+		for name := range o.Roles {
+			o.Tokens[name] = tokenOf(name)
+		}
+	}, worker{slug: "plain"})
+}
+
+// as sends a request with a token of newRoles.
+func (h *house) as(name, method, path, body string) reply {
+	h.t.Helper()
+	return h.call(method, path, body, "Authorization", "Bearer "+tokenOf(name))
+}
+
+// Who asks for a task does not approve of it, nor does who looks at it.
+func TestRoles(t *testing.T) {
+	t.Parallel()
+	h := newRoles(t, false)
+	task := h.submit(`{"goal":"dear one","coordinatorSlug":"plain"}`)
+	run := h.waits(task.RunID, "waits", awaits)
+	answer := `{"subject":"` + run.Awaited[0].Subject + `","approved":true}`
+	refused := func(name, method, path, body, role string) {
+		t.Helper()
+		if r := h.as(name, method, path, body); r.status != http.StatusForbidden || !strings.Contains(string(r.body), role) {
+			t.Errorf("%s, %s %s: %d %s", name, method, path, r.status, r.body)
+		}
+	}
+	for _, name := range []string{"asks", "runs", "looks"} {
+		refused(name, http.MethodPost, "/v1/runs/"+task.RunID+"/approval", answer, "approve")
+	}
+	for _, name := range []string{"decides", "runs", "looks"} {
+		refused(name, http.MethodPost, "/v1/tasks", `{"goal":"g"}`, "ask")
+		refused(name, http.MethodPost, "/v1/ingress/openclaw/task", `{"goal":"g"}`, "ask")
+		refused(name, http.MethodPost, "/v1/tasks/"+task.ID+"/cancel", ``, "ask")
+	}
+	for _, name := range []string{"decides", "asks", "looks"} {
+		refused(name, http.MethodPost, "/v1/agents", `{}`, "operate")
+		refused(name, http.MethodDelete, "/v1/agents/plain", ``, "operate")
+		refused(name, http.MethodPost, "/v1/treasury/calls", `{}`, "operate")
+	}
+	refused("runs", http.MethodPost, "/v1/treasury/calls?approve=true", `{}`, "approve")
+	if r := h.as("looks", http.MethodPost, "/v1/agents/plain/trust", `{}`); r.status != http.StatusOK {
+		t.Errorf("a question about trust: %d %s", r.status, r.body)
+	}
+	h.into(h.as("decides", http.MethodPost, "/v1/runs/"+task.RunID+"/approval", answer), http.StatusOK, &run)
+	if r := h.ended(task); r.Status != repute.RunCompleted {
+		t.Errorf("approved: %s %s", r.Status, r.Error)
+	}
+	if r := h.as("asks", http.MethodPost, "/v1/tasks", `{"goal":"g"}`); r.status != http.StatusCreated {
+		t.Errorf("asks: %d %s", r.status, r.body)
+	}
+	// The tools follow the token as the routes do.
+	const wallet = `{"slug":"plain","operatorWallet":"0x00000000000000000000000000000000000000aB","approve":true}`
+	h.tools(tokenOf("looks")).refuses("openfi_submit_task", `{"goal":"g"}`, `role "ask"`)
+	h.tools(tokenOf("asks")).refuses("openfi_set_agent_wallet", wallet, `role "operate"`)
+	h.tools(tokenOf("runs")).refuses("openfi_set_agent_wallet", wallet, `role "approve"`)
+}
+
+// Where reading takes a token, what tasks did is told to nobody else; what agents there are is.
+func TestPrivateReads(t *testing.T) {
+	t.Parallel()
+	h := newRoles(t, true)
+	var task control.Task
+	h.into(h.ann(http.MethodPost, "/v1/tasks", `{"goal":"g","coordinatorSlug":"plain"}`), http.StatusCreated, &task)
+	for _, path := range []string{"/v1/tasks", "/v1/tasks/" + task.ID, "/v1/runs/" + task.RunID, "/v1/runs/" + task.RunID + "/receipts", "/v1/runs/" + task.RunID + "/receipts/1",
+		"/v1/runs/" + task.RunID + "/events", "/v1/runs/" + task.RunID + "/gate:verify", "/v1/acts", "/v1/treasury/events", "/v1/agents/plain/log", "/v1/agents/plain/agent_log.json",
+		"/.well-known/agent_log.json"} {
+		if r := h.call(http.MethodGet, path, ""); r.status != http.StatusUnauthorized {
+			t.Errorf("%s without a token: %d %.100s", path, r.status, r.body)
+		}
+		if r := h.call(http.MethodGet, path, "", "Authorization", "Bearer wrong-and-long-enough"); r.status != http.StatusUnauthorized {
+			t.Errorf("%s with a wrong token: %d %.100s", path, r.status, r.body)
+		}
+		if r := h.as("looks", http.MethodGet, path, ""); r.status == http.StatusUnauthorized || r.status == http.StatusForbidden {
+			t.Errorf("%s with a token: %d %.100s", path, r.status, r.body)
+		}
+	}
+	for tool, arguments := range map[string]string{"openfi_get_run": `{"runId":"` + task.RunID + `"}`, "openfi_get_run_receipts": `{"runId":"` + task.RunID + `"}`,
+		"openfi_get_agent_log": `{"slug":"plain"}`, "openfi_get_treasury_status": `{}`} {
+		h.tools("").refuses(tool, arguments, "nobody says who asks")
+	}
+	for _, path := range []string{"/v1/agents", "/v1/agents/plain", "/v1/agents/plain/trust", "/v1/openapi.json", "/.well-known/agent.json"} {
+		if r := h.call(http.MethodGet, path, ""); r.status != http.StatusOK {
+			t.Errorf("%s without a token: %d %.100s", path, r.status, r.body)
+		}
+	}
+}
+
+// A role that there is none of, or of no token, is a slip of the pen.
+func TestRolesAreChecked(t *testing.T) {
+	t.Parallel()
+	for name, roles := range map[string][]string{"ann": {"aprove"}, "bob": {"ask"}, "eve": {}} {
+		_, err := control.New(control.Options{Tokens: map[string]string{"ann": annsToken, "eve": annsToken + "2"}, Roles: map[string][]string{name: roles}})
+		if err == nil || !strings.Contains(err.Error(), "roles."+name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
