@@ -29,7 +29,8 @@ type Act struct {
 	Refused      string // why nothing was sent; empty: it was not refused
 	Error        string // why it ended early
 	Created      time.Time
-	Ended        time.Time // zero: it has not
+	Ended        time.Time     // zero: it has not
+	Age          time.Duration // since it was asked for, by the database's clock
 }
 
 // AddAct stores an act before anything of it is sent. One with the same key comes back
@@ -60,7 +61,15 @@ func (db *DB) EndAct(ctx context.Context, id string, result json.RawMessage, fai
 	return failed("end act", err)
 }
 
-const selectActs = `select id, coalesce(key, ''), kind, asked_by, chain_id, agent, request, decision, transactions, result, refused, error, created_at, ended_at from acts `
+// RejudgeAct stores what the policy says of an act that has not ended, and its transactions
+// as they were simulated anew.
+func (db *DB) RejudgeAct(ctx context.Context, id string, decision, transactions json.RawMessage) error {
+	_, err := db.pool.Exec(ctx, `update acts set decision = $2, transactions = $3 where id = $1 and ended_at is null`, id, orNull(decision), orNull(transactions))
+	return failed("judge act", err)
+}
+
+const selectActs = `select id, coalesce(key, ''), kind, asked_by, chain_id, agent, request, decision, transactions, result, refused, error, created_at, ended_at,
+	extract(epoch from clock_timestamp() - created_at)::float8 from acts `
 
 // Act is an act by its id. repute.ErrNotFound when there is none.
 func (db *DB) Act(ctx context.Context, id string) (out Act, err error) {
@@ -98,9 +107,11 @@ func (db *DB) Acts(ctx context.Context, before time.Time, beforeID string, most 
 }
 
 // OpenActs lists acts that have not ended and that somebody else than a waiting caller
-// must bring to their end, the oldest first.
-func (db *DB) OpenActs(ctx context.Context, older time.Duration, most int) ([]Act, error) {
-	rows, err := db.pool.Query(ctx, selectActs+`where ended_at is null and created_at < now() - make_interval(secs => $1) order by created_at limit $2`, older.Seconds(), most)
+// must bring to their end, the oldest first, behind a time and id; a zero time for the first.
+func (db *DB) OpenActs(ctx context.Context, older time.Duration, after time.Time, afterID string, most int) ([]Act, error) {
+	rows, err := db.pool.Query(ctx, selectActs+`
+		where ended_at is null and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or (created_at, id) > ($2, $3))
+		order by created_at, id limit $4`, older.Seconds(), maybeTime(after), cleanText(afterID), most)
 	if err != nil {
 		return nil, failed("read open acts", err)
 	}
@@ -118,8 +129,10 @@ func oneAct(ctx context.Context, tx pgx.Tx, where string, args ...any) (Act, err
 
 func scanAct(row pgx.CollectableRow) (a Act, err error) {
 	var ended *time.Time
+	var age float64
 	var request, decision, transactions, result []byte
-	err = row.Scan(&a.ID, &a.Key, &a.Kind, &a.By, &a.ChainID, &a.Agent, &request, &decision, &transactions, &result, &a.Refused, &a.Error, &a.Created, &ended)
+	err = row.Scan(&a.ID, &a.Key, &a.Kind, &a.By, &a.ChainID, &a.Agent, &request, &decision, &transactions, &result, &a.Refused, &a.Error, &a.Created, &ended, &age)
+	a.Age = time.Duration(age * float64(time.Second))
 	a.Request, a.Decision, a.Transactions, a.Result, a.Created = request, decision, transactions, result, a.Created.UTC()
 	if ended != nil {
 		a.Ended = ended.UTC()

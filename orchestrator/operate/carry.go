@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"sync"
 	"time"
 
 	"repute"
@@ -15,24 +16,49 @@ import (
 // orphaned is after how long an act is nobody's who waits for it.
 const orphaned = 30 * time.Second
 
-// Run brings acts to their end that nobody waits for any more, until ctx ends.
+// At once so many acts are read, and so many of them carried on.
+const (
+	openAtOnce    = 64
+	carriedAtOnce = 8
+)
+
+// Run brings acts to their end that nobody waits for any more, until ctx ends. Each gets its
+// turn, however many cannot be brought to an end.
 func (o *Operator) Run(ctx context.Context) error {
+	var last store.Act
 	for {
-		open, err := o.db.OpenActs(ctx, orphaned+o.o.Wait, 64)
-		if err != nil && ctx.Err() == nil {
-			o.o.Log.Warn("acts could not be read", "error", err)
-		}
-		for i := range open {
-			if _, err := o.carryOn(ctx, &open[i]); err != nil && ctx.Err() == nil {
-				o.o.Log.Warn("act: will look again", "act", open[i].ID, "error", err)
-			}
-		}
+		last = o.carryAll(ctx, last)
 		select {
 		case <-time.After(10 * time.Second):
 		case <-ctx.Done():
 			return ctx.Err()
 		}
 	}
+}
+
+// carryAll carries on the open acts behind one, and gives the one to go on behind: none where
+// there were no more.
+func (o *Operator) carryAll(ctx context.Context, behind store.Act) (last store.Act) {
+	open, err := o.db.OpenActs(ctx, orphaned+o.o.Wait, behind.Created, behind.ID, openAtOnce)
+	if err != nil && ctx.Err() == nil {
+		o.o.Log.Warn("acts could not be read", "error", err)
+	}
+	var carried sync.WaitGroup
+	places := make(chan struct{}, carriedAtOnce)
+	for i := range open {
+		places <- struct{}{}
+		carried.Go(func() {
+			defer func() { <-places }()
+			if _, err := o.carryOn(ctx, &open[i]); err != nil && ctx.Err() == nil {
+				o.o.Log.Warn("act: will look again", "act", open[i].ID, "error", err)
+			}
+		})
+	}
+	carried.Wait()
+	if len(open) < openAtOnce {
+		return store.Act{}
+	}
+	return open[len(open)-1]
 }
 
 // carryOn sends what of an act is not on the chain yet, and waits for a while. An act
@@ -75,7 +101,11 @@ func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, err e
 	}
 	var sent []orchestrator.Sent
 	for i := range steps {
-		s, err := o.sendStep(ctx, intentID(row.ID, i), d.Origin, &steps[i], sent)
+		err := o.stillAllowed(ctx, row, &d, steps, i)
+		var s orchestrator.Sent
+		if err == nil {
+			s, err = o.sendStep(ctx, intentID(row.ID, i), d.Origin, &steps[i], sent)
+		}
 		if err != nil {
 			return out, fmt.Errorf("%s: %w", steps[i].Purpose, err)
 		}
@@ -89,6 +119,59 @@ func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, err e
 		}
 	}
 	return out, nil
+}
+
+// stillAllowed judges a transaction anew that is not signed while the decision about its act
+// grew old: what was allowed then may be refused now. An act of which nothing was signed ends
+// after a while. What is signed goes on, since it may be on its way.
+func (o *Operator) stillAllowed(ctx context.Context, row *store.Act, d *recorded, steps []step, i int) error {
+	if row.Age <= o.o.Fresh {
+		return nil
+	}
+	if _, err := o.db.Intent(ctx, intentID(row.ID, i)); !errors.Is(err, repute.ErrNotFound) {
+		return err
+	}
+	if i == 0 && row.Age > o.o.Expire {
+		return repute.Conflict("nothing could be sent for %s since it was asked for: ask again", row.Age.Round(time.Second))
+	}
+	if err := o.readAgain(ctx, row, steps, i); err != nil {
+		return err
+	}
+	j, p := &job{kind: row.Kind, chain: row.ChainID, agent: row.Agent}, o.o.Policy()
+	agent, err := o.facts(ctx, p, j)
+	if err != nil {
+		return err
+	}
+	if err := o.judgeStep(ctx, p, j, &steps[i], agent, d); err != nil {
+		return err
+	}
+	if n := len(d.Inputs); n > len(steps) { // the newest of each transaction is kept
+		d.Inputs[i], d.Inputs = d.Inputs[n-1], d.Inputs[:n-1]
+	}
+	if err := o.db.RejudgeAct(ctx, row.ID, encoded(d), encoded(steps)); err != nil {
+		return err
+	}
+	if denied := d.denied(); denied != nil {
+		return denied
+	}
+	return nil
+}
+
+// readAgain makes a change of a policy of what the policy is now: it was another one when the
+// change was asked for.
+func (o *Operator) readAgain(ctx context.Context, row *store.Act, steps []step, i int) error {
+	if row.Kind != kindPolicy {
+		return nil
+	}
+	var c PolicyChange
+	if err := json.Unmarshal(row.Request, &c); err != nil {
+		return fmt.Errorf("stored act %s: %w", row.ID, err)
+	}
+	now, err := o.changes(ctx, &c)
+	if err == nil && len(now) == len(steps) {
+		steps[i] = now[i]
+	}
+	return err
 }
 
 func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.Origin, s *step, before []orchestrator.Sent) (orchestrator.Sent, error) {

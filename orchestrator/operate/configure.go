@@ -22,29 +22,40 @@ func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (
 	if n := len(c.Targets) + len(c.Selectors) + len(c.Relayers) + len(c.Tokens); n > maxListed {
 		return Act{}, repute.Invalid("targets, selectors, relayers, tokens", fmt.Sprintf("have %d entries", n), fmt.Sprintf("at most %d at once", maxListed))
 	}
-	_, now, err := o.policyNow(ctx, c.AgentSlug)
+	if act, known, err := o.asked(ctx, kindPolicy, c, h); known || err != nil {
+		return act, err
+	}
+	steps, err := o.changes(ctx, &c)
 	if err != nil {
 		return Act{}, err
+	}
+	return o.perform(ctx, &job{kind: kindPolicy, chain: o.o.ExecutionChain, agent: c.AgentSlug, request: c, steps: steps}, h)
+}
+
+// changes are the transactions by which a policy becomes what it is to be.
+func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, err error) {
+	_, now, err := o.policyNow(ctx, c.AgentSlug)
+	if err != nil {
+		return nil, err
 	}
 	at, err := o.treasury()
 	if err != nil {
-		return Act{}, err
+		return nil, err
 	}
-	j := &job{kind: kindPolicy, chain: o.o.ExecutionChain, agent: c.AgentSlug, request: c}
 	add := func(purpose string, data []byte) {
-		j.steps = append(j.steps, step{Purpose: purpose, Owner: true, Tx: orchestrator.Tx{ChainID: o.o.ExecutionChain, Target: at, Data: data, Purpose: purpose}})
+		steps = append(steps, step{Purpose: purpose, Owner: true, Tx: orchestrator.Tx{ChainID: o.o.ExecutionChain, Target: at, Data: data, Purpose: purpose}})
 	}
 	key := crypto.Keccak256Hash([]byte(c.AgentSlug))
 	if err := c.policy(key, &now, add); err != nil {
-		return Act{}, err
+		return nil, err
 	}
 	if err := c.lists(key, add); err != nil {
-		return Act{}, err
+		return nil, err
 	}
-	if len(j.steps) == 0 {
-		return Act{}, repute.Invalid("body", "changes nothing", "at least one field of the policy")
+	if len(steps) == 0 {
+		return nil, repute.Invalid("body", "changes nothing", "at least one field of the policy")
 	}
-	return o.perform(ctx, j, h)
+	return steps, nil
 }
 
 // policy adds the transaction that sets caps and switches, where one of them is named.

@@ -5,11 +5,13 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/contracts/bindings"
+	"repute/orchestrator/wallet"
 )
 
 // Bounds of feedback.
@@ -20,6 +22,9 @@ const (
 
 // PostFeedback gives feedback onchain, signed by a configured key.
 func (o *Operator) PostFeedback(ctx context.Context, f Feedback, h How) (Act, error) {
+	if act, known, err := o.asked(ctx, kindFeedback, f, h); known || err != nil {
+		return act, err
+	}
 	from, err := addressOf("fromAddress", f.FromAddress)
 	if err != nil {
 		return Act{}, err
@@ -43,10 +48,57 @@ func (o *Operator) PostFeedback(ctx context.Context, f Feedback, h How) (Act, er
 	if err != nil {
 		return Act{}, err
 	}
+	if err := o.mayRate(ctx, slug, from, token); err != nil {
+		return Act{}, err
+	}
 	data := bindings.NewReputationRegistry().PackGiveFeedback(token, value, f.ValueDecimals, f.Tag1, f.Tag2, f.Endpoint, f.FeedbackURI, hash)
 	j := &job{kind: kindFeedback, chain: o.o.TrustChain, agent: slug, request: f,
 		steps: []step{o.write("feedback for agent "+token.String(), registries.Reputation, data)}}
 	return o.perform(ctx, j, h)
+}
+
+// mayRate refuses feedback for an agent that the rater, or who controls the rater, controls
+// itself, as the chain has it now: the registry looks at the owner's key alone.
+func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address, token *big.Int) error {
+	subject, err := o.hands(ctx, token)
+	if errors.Is(err, repute.ErrInvalid) {
+		return nil // there is no such agent: the registry refuses the feedback
+	}
+	if err != nil {
+		return err
+	}
+	own := []common.Address{from}
+	m, err := o.db.Module(ctx, slug)
+	if err == nil && m.Agent != nil && m.Agent.ChainID == o.o.TrustChain {
+		var more []common.Address
+		more, err = o.hands(ctx, tokenOf(*m.Agent))
+		own = append(own, more...)
+	}
+	if err != nil && !errors.Is(err, repute.ErrNotFound) && !errors.Is(err, repute.ErrInvalid) {
+		return err
+	}
+	for _, a := range own {
+		if slices.Contains(subject, a) {
+			return repute.Invalid("fromAddress", fmt.Sprintf("agent %s is controlled by %s, as the rater is: nobody rates an agent of its own", token, a), "a rater in other hands")
+		}
+	}
+	return nil
+}
+
+// hands are the addresses that an agent is controlled by or paid at. repute.ErrInvalid: there
+// is no such agent.
+func (o *Operator) hands(ctx context.Context, token *big.Int) (out []common.Address, err error) {
+	at, b := o.identityRegistry(), bindings.NewIdentityRegistry()
+	seen, err := o.wallet.Look(ctx, o.o.TrustChain, at, wallet.View{To: at, Data: b.PackOwnerOf(token)}, wallet.View{To: at, Data: b.PackGetAgentWallet(token)}, wallet.View{To: at, Data: b.PackGetApproved(token)})
+	if err != nil {
+		return nil, err
+	}
+	for _, answer := range seen.Answers {
+		if a := common.BytesToAddress(answer); (a != common.Address{}) {
+			out = append(out, a)
+		}
+	}
+	return out, nil
 }
 
 // agent is the token that feedback is for.

@@ -31,6 +31,9 @@ const consentSeconds = 240
 // RegisterIdentity registers an agent that has no identity yet, or brings file and wallet
 // of its registration up to date. The agent's own key signs.
 func (o *Operator) RegisterIdentity(ctx context.Context, r Identity, h How) (Act, error) {
+	if act, known, err := o.asked(ctx, kindIdentity, r, h); known || err != nil {
+		return act, err
+	}
 	m, owner, err := o.keyed(ctx, "slug", r.Slug)
 	if err != nil {
 		return Act{}, err
@@ -145,16 +148,23 @@ func tokenOf(id repute.AgentID) *big.Int {
 // SetAgentWallet gives an agent another wallet. The wallet's signature is the caller's,
 // or that of a key of ours.
 func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Act, error) {
+	if err := slugOf("slug", r.Slug); err != nil {
+		return Act{}, err
+	}
+	to, err := addressOf("operatorWallet", r.OperatorWallet)
+	if err != nil {
+		return Act{}, err
+	}
+	request := AgentWallet{Slug: r.Slug, OperatorWallet: to.Hex()}
+	if act, known, err := o.asked(ctx, kindWallet, request, h); known || err != nil {
+		return act, err
+	}
 	m, _, err := o.keyed(ctx, "slug", r.Slug)
 	if err != nil {
 		return Act{}, err
 	}
 	if m.Agent == nil || m.Agent.ChainID != o.o.TrustChain {
 		return Act{}, repute.Conflict("agent %s has no identity on chain %d: register it first", r.Slug, o.o.TrustChain)
-	}
-	to, err := addressOf("operatorWallet", r.OperatorWallet)
-	if err != nil {
-		return Act{}, err
 	}
 	signature, err := dataOf("signature", r.Signature)
 	if err != nil {
@@ -169,7 +179,6 @@ func (o *Operator) SetAgentWallet(ctx context.Context, r AgentWallet, h How) (Ac
 			return Act{}, err
 		}
 	}
-	request := AgentWallet{Slug: r.Slug, OperatorWallet: to.Hex()}
 	j := &job{kind: kindWallet, chain: o.o.TrustChain, agent: r.Slug, request: request,
 		steps: []step{o.write("wallet of "+r.Slug, at, b.PackSetAgentWallet(token, to, new(big.Int).SetUint64(r.Deadline), signature))}}
 	return o.perform(ctx, j, h)

@@ -33,7 +33,10 @@ type Options struct {
 	PublicURL string
 	// Wait is for how long an act's answer waits for its transactions; 10 s when 0.
 	Wait time.Duration
-	Log  *slog.Logger // nil discards
+	// Fresh is for how long an act's decision counts for what is not signed yet; 1 min when
+	// 0. Expire is after how long an act ends of which nothing is signed; 10 min when 0.
+	Fresh, Expire time.Duration
+	Log           *slog.Logger // nil discards
 }
 
 // Operator does what the operator asks for. It is safe for concurrent use, by any number
@@ -47,6 +50,7 @@ type Operator struct {
 // New makes an Operator of a wallet.
 func New(db *store.DB, w *wallet.Wallet, o Options) *Operator {
 	o.Wait = cmp.Or(o.Wait, 10*time.Second)
+	o.Fresh, o.Expire = cmp.Or(o.Fresh, time.Minute), cmp.Or(o.Expire, 10*time.Minute)
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
@@ -102,21 +106,38 @@ const (
 	maxID      = 64
 )
 
-// perform does a job, or says what it would come to. A refusal is an
-// *orchestrator.DeniedError; it is recorded too.
-func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
+// asked is the answer to an act that was asked for before by the same key, whatever has
+// become of the chain since; known tells that it was.
+func (o *Operator) asked(ctx context.Context, kind string, request any, h How) (act Act, known bool, err error) {
 	if len(h.Key) > maxKey {
-		return Act{}, repute.Invalid("idempotencyKey", "is too long", fmt.Sprintf("at most %d bytes", maxKey))
+		return Act{}, false, repute.Invalid("idempotencyKey", "is too long", fmt.Sprintf("at most %d bytes", maxKey))
 	}
-	if h.Key != "" {
-		h.Key = h.By + "/" + h.Key
-		if known, err := o.db.ActOfKey(ctx, h.Key); err == nil && !h.DryRun {
-			return o.again(ctx, j, known)
-		} else if err != nil && !errors.Is(err, repute.ErrNotFound) {
-			return Act{}, err
-		}
+	if h.Key == "" || h.DryRun {
+		return Act{}, false, nil
 	}
-	row := store.Act{ID: newID(), Key: h.Key, Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Request: encoded(j.request)}
+	row, err := o.db.ActOfKey(ctx, h.key())
+	if errors.Is(err, repute.ErrNotFound) {
+		return Act{}, false, nil
+	}
+	if err != nil {
+		return Act{}, false, err
+	}
+	act, err = o.again(ctx, kind, request, &row)
+	return act, true, err
+}
+
+// key is the one that an act is stored by: everybody has keys of their own.
+func (h How) key() string {
+	if h.Key == "" {
+		return ""
+	}
+	return h.By + "/" + h.Key
+}
+
+// perform does a job that was not asked for before, or says what it would come to. A
+// refusal is an *orchestrator.DeniedError; it is recorded too.
+func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
+	row := store.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Request: encoded(j.request)}
 	denied, err := o.judge(ctx, j, h, &row)
 	if err != nil {
 		return Act{}, err
@@ -132,7 +153,7 @@ func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 	case err != nil:
 		return Act{}, err
 	case !added:
-		return o.again(ctx, j, row)
+		return o.again(ctx, j.kind, j.request, &row)
 	case denied != nil:
 		act, err := o.view(ctx, &row)
 		return act, errors.Join(denied, err)
@@ -140,15 +161,15 @@ func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 	return o.carryOn(ctx, &row)
 }
 
-// again is the answer to a job that was asked for before.
-func (o *Operator) again(ctx context.Context, j *job, known store.Act) (Act, error) {
-	if known.Kind != j.kind || string(known.Request) != string(encoded(j.request)) {
+// again is the answer to what was asked for before.
+func (o *Operator) again(ctx context.Context, kind string, request any, known *store.Act) (Act, error) {
+	if known.Kind != kind || string(known.Request) != string(encoded(request)) {
 		return Act{}, repute.Conflict("the idempotency key was used for act %s, which is another: take another key", known.ID)
 	}
 	if known.Ended.IsZero() {
-		return o.carryOn(ctx, &known)
+		return o.carryOn(ctx, known)
 	}
-	act, err := o.view(ctx, &known)
+	act, err := o.view(ctx, known)
 	if err == nil && known.Refused != "" {
 		err = &orchestrator.DeniedError{Reasons: act.Policy.Reasons}
 	}
@@ -172,34 +193,48 @@ func (o *Operator) judge(ctx context.Context, j *job, h How, row *store.Act) (de
 	if err != nil {
 		return nil, err
 	}
-	hash := p.Hash()
-	d := recorded{Decision: Decision{Effect: policy.Allow, Reasons: []policy.Reason{}, Policy: hexutil.Encode(hash[:])}, Origin: j.origin(row.ID)}
+	d := recorded{Decision: Decision{Effect: policy.Allow, Reasons: []policy.Reason{}}, Origin: j.origin(row.ID)}
 	for i := range j.steps {
-		s := &j.steps[i]
-		if s.Consent == nil {
-			simulated, err := o.simulate(ctx, d.Origin, s)
-			if err != nil {
-				return nil, err
-			}
-			s.Simulation = &simulated
-			if !simulated.OK {
-				d.add(policy.Reason{ID: "runtime.simulation", Effect: policy.Deny, Text: s.Purpose + ": the transaction would fail: " + simulated.Reason})
-			}
-		}
-		in := input(j, s, d.Origin, agent, p)
-		d.Inputs = append(d.Inputs, in)
-		for _, r := range p.Decide(ctx, &in).Reasons {
-			d.add(r)
+		if err := o.judgeStep(ctx, p, j, &j.steps[i], agent, &d); err != nil {
+			return nil, err
 		}
 	}
 	if d.Effect == policy.RequireApproval && h.Approve {
 		d.Approved = h.By
 	}
 	row.Decision, row.Transactions = encoded(d), encoded(j.steps)
-	if d.Effect == policy.Allow || d.Effect == policy.RequireApproval && h.Approve {
-		return nil, nil
+	return d.denied(), nil
+}
+
+// denied is nil where nothing stands against an act.
+func (d *Decision) denied() *orchestrator.DeniedError {
+	if d.Effect == policy.Allow || d.Effect == policy.RequireApproval && d.Approved != "" {
+		return nil
 	}
-	return &orchestrator.DeniedError{Reasons: d.Reasons}, nil
+	return &orchestrator.DeniedError{Reasons: d.Reasons}
+}
+
+// judgeStep simulates a transaction, unless what comes before it must be done first, and
+// adds what the policy says of it.
+func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *step, agent policy.Agent, d *recorded) error {
+	if s.Consent == nil {
+		simulated, err := o.simulate(ctx, d.Origin, s)
+		if err != nil {
+			return err
+		}
+		s.Simulation = &simulated
+		if !simulated.OK {
+			d.add(policy.Reason{ID: "runtime.simulation", Effect: policy.Deny, Text: s.Purpose + ": the transaction would fail: " + simulated.Reason})
+		}
+	}
+	hash := p.Hash()
+	d.Policy = hexutil.Encode(hash[:])
+	in := input(j, s, d.Origin, agent, p)
+	d.Inputs = append(d.Inputs, in)
+	for _, r := range p.Decide(ctx, &in).Reasons {
+		d.add(r)
+	}
+	return nil
 }
 
 // add takes a reason over; the strongest counts.

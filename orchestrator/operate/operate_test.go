@@ -193,12 +193,115 @@ func TestIdentityWalletFeedback(t *testing.T) {
 		t.Errorf("a wallet without a key: %v", err)
 	}
 	f := operate.Feedback{AgentID: m.Agent.TokenID.String(), FromAddress: w.d.Account(raterAccount).Address.Hex(), Value: "850", ValueDecimals: 2, Tag1: "reliability"}
+	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil || !strings.Contains(err.Error(), "agent of its own") {
+		t.Errorf("feedback by the agent's wallet: %v", err)
+	}
+	if act, err = o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: operator.Hex()}, by("back")); err != nil || act.Status != operate.Confirmed {
+		t.Fatalf("wallet %+v, %v", act, err)
+	}
+	again, err := o.SetAgentWallet(t.Context(), operate.AgentWallet{Slug: "payer", OperatorWallet: operator.Hex()}, by("back"))
+	if err != nil || again.ID != act.ID {
+		t.Errorf("asked again %+v, %v", again, err)
+	}
+	if again, err = o.RegisterIdentity(t.Context(), operate.Identity{Slug: "payer", OwnerWallet: w.d.Account(payerAccount).Address.Hex(), OperatorWallet: operator.Hex()}, by("r")); err != nil || again.AgentID == "" {
+		t.Errorf("registered again %+v, %v", again, err)
+	}
 	if act, err = o.PostFeedback(t.Context(), f, by("")); err != nil || act.Status != operate.Confirmed || act.Domain != "trust" {
 		t.Fatalf("feedback %+v, %v", act, err)
 	}
 	f.FromAddress = w.d.Account(payerAccount).Address.Hex()
-	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil || !strings.Contains(err.Error(), "would fail") {
+	if _, err := o.PostFeedback(t.Context(), f, by("")); err == nil || !strings.Contains(err.Error(), "agent of its own") {
 		t.Errorf("an agent's own feedback: %v", err)
+	}
+}
+
+// What could not be signed at once is decided again when it can, and ends after a while. A
+// change of a policy is made of what the policy is by then.
+func TestOldActsAreJudgedAgain(t *testing.T) {
+	w := newWorld(t)
+	begun := func(key string) {
+		act, err := w.with(open, operate.Options{Wait: 1}).ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by(key))
+		if err != nil || act.Status != operate.Pending {
+			t.Fatalf("begun %+v, %v", act, err)
+		}
+	}
+	ended := func(o *operate.Operator, key string, want operate.Status, says string) {
+		t.Helper()
+		act, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by(key))
+		if err != nil || act.Status != want || !strings.Contains(act.Error, says) {
+			t.Errorf("%s: %+v, %v; want %s %q", key, act, err, want, says)
+		}
+	}
+	now := operate.Options{Wait: 30 * time.Second, Fresh: 1}
+	begun("denied")
+	ended(w.with("version: \"1\"\nrules:\n  - {id: no, when: 'true', effect: deny, reason: no longer}\n", now), "denied", operate.Failed, "no longer")
+	begun("left to a person")
+	ended(w.with("version: \"1\"\ndefault: require_approval\n", now), "left to a person", operate.Failed, "no rule applies")
+	begun("old")
+	ended(w.with(open, operate.Options{Wait: 30 * time.Second, Fresh: 1, Expire: 1}), "old", operate.Failed, "ask again")
+	if got := w.balance(somebody); got != 0 {
+		t.Errorf("%d wei arrived", got)
+	}
+	begun("allowed")
+	ended(w.with(open, now), "allowed", operate.Confirmed, "")
+
+	change := operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"}
+	if act, err := w.with(open, operate.Options{Wait: 1}).ConfigurePolicy(t.Context(), change, by("caps")); err != nil || act.Status != operate.Pending {
+		t.Fatalf("begun %+v, %v", act, err)
+	}
+	if act, err := w.operator(open).ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "70"}, by("")); err != nil || act.Status != operate.Confirmed {
+		t.Fatalf("meanwhile %+v, %v", act, err)
+	}
+	act, err := w.with(open, now).ConfigurePolicy(t.Context(), change, by("caps"))
+	if err != nil || act.Status != operate.Confirmed {
+		t.Fatalf("carried on %+v, %v", act, err)
+	}
+	if p, err := w.operator(open).TreasuryPolicy(t.Context(), "payer"); err != nil || p.NativePerTxCapWei != "60" || p.NativeWindowCapWei != "70" {
+		t.Errorf("the policy is %+v, %v", p, err)
+	}
+}
+
+// An act names no run or task of another agent; ids that are not known here are free.
+func TestForeignRuns(t *testing.T) {
+	w := newWorld(t)
+	o := w.operator(open)
+	desk, err := orchestrator.NewDesk(w.db)
+	ok(t, err)
+	task, _, err := desk.Submit(t.Context(), orchestrator.Request{Goal: "work", Coordinator: "rater"})
+	ok(t, err)
+	for name, c := range map[string]struct{ agent, run, task, field string }{
+		"run of another":        {"payer", task.Run, "", "runId"},
+		"task of another":       {"payer", "", task.ID, "taskId"},
+		"run in another task":   {"rater", task.Run, "task_other", "runId"},
+		"its own":               {"rater", task.Run, task.ID, ""},
+		"one that nobody knows": {"payer", "run_other", "task_other", ""},
+	} {
+		_, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: c.agent, Target: somebody.Hex(), Value: "1", RunID: c.run, TaskID: c.task}, operate.How{DryRun: true, By: "ops"})
+		var wrong *repute.InputError
+		if got := errors.As(err, &wrong); got != (c.field != "") || got && wrong.Field != c.field {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// However many acts cannot be brought to an end, the newest gets its turn.
+func TestEachActGetsItsTurn(t *testing.T) {
+	w := newWorld(t)
+	hasty := w.with(open, operate.Options{Wait: 1})
+	var last operate.Act
+	for range 3 {
+		act, err := hasty.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "1"}, by(""))
+		ok(t, err)
+		last = act
+	}
+	first, err := w.db.OpenActs(t.Context(), 0, time.Time{}, "", 2)
+	ok(t, err)
+	if len(first) != 2 {
+		t.Fatalf("%d open acts", len(first))
+	}
+	rest, err := w.db.OpenActs(t.Context(), 0, first[1].Created, first[1].ID, 2)
+	if err != nil || len(rest) != 1 || rest[0].ID != last.ID {
+		t.Errorf("behind two of three: %+v, %v", rest, err)
 	}
 }
 

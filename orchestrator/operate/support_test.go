@@ -98,11 +98,17 @@ func (w *world) config() wallet.ChainConfig {
 // operator acts under a policy's text.
 func (w *world) operator(text string) *operate.Operator {
 	w.t.Helper()
+	return w.with(text, operate.Options{Wait: 30 * time.Second})
+}
+
+// with is operator with options of its own.
+func (w *world) with(text string, o operate.Options) *operate.Operator {
+	w.t.Helper()
 	p, err := policy.Parse([]byte(text))
 	ok(w.t, err)
 	id := w.d.Chain().ID
-	return operate.New(w.db, w.w, operate.Options{Policy: func() *policy.Policy { return p }, Lenient: true, TrustChain: id, ExecutionChain: id,
-		PublicURL: "https://repute.example", Wait: 30 * time.Second})
+	o.Policy, o.Lenient, o.TrustChain, o.ExecutionChain, o.PublicURL = func() *policy.Policy { return p }, true, id, id, "https://repute.example"
+	return operate.New(w.db, w.w, o)
 }
 
 func (w *world) balance(of common.Address) int64 {

@@ -2,7 +2,9 @@ package operate
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -104,7 +106,10 @@ func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPoli
 
 // ExecuteCall calls a target by the treasury, for an agent.
 func (o *Operator) ExecuteCall(ctx context.Context, c Call, h How) (Act, error) {
-	tx, err := o.spend(c.AgentSlug, c.RunID, c.TaskID, c.Purpose)
+	if act, known, err := o.asked(ctx, kindCall, c, h); known || err != nil {
+		return act, err
+	}
+	tx, err := o.spend(ctx, c.AgentSlug, c.RunID, c.TaskID, c.Purpose)
 	if err != nil {
 		return Act{}, err
 	}
@@ -124,7 +129,10 @@ func (o *Operator) ExecuteCall(ctx context.Context, c Call, h How) (Act, error) 
 
 // TransferERC20 moves tokens out of the treasury, for an agent.
 func (o *Operator) TransferERC20(ctx context.Context, t Transfer, h How) (Act, error) {
-	tx, err := o.spend(t.AgentSlug, t.RunID, t.TaskID, t.Purpose)
+	if act, known, err := o.asked(ctx, kindTransfer, t, h); known || err != nil {
+		return act, err
+	}
+	tx, err := o.spend(ctx, t.AgentSlug, t.RunID, t.TaskID, t.Purpose)
 	if err != nil {
 		return Act{}, err
 	}
@@ -147,7 +155,7 @@ func (o *Operator) TransferERC20(ctx context.Context, t Transfer, h How) (Act, e
 }
 
 // spend is what all treasury calls begin with.
-func (o *Operator) spend(slug, run, task, purpose string) (tx orchestrator.Tx, err error) {
+func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (tx orchestrator.Tx, err error) {
 	if err := slugOf("agentSlug", slug); err != nil {
 		return tx, err
 	}
@@ -162,7 +170,33 @@ func (o *Operator) spend(slug, run, task, purpose string) (tx orchestrator.Tx, e
 	if _, err := o.treasury(); err != nil {
 		return tx, err
 	}
-	return orchestrator.Tx{ChainID: o.o.ExecutionChain, Purpose: purpose}, nil
+	return orchestrator.Tx{ChainID: o.o.ExecutionChain, Purpose: purpose}, o.works(ctx, slug, run, task)
+}
+
+// works refuses a run or task of this service that is not the agent's: what is done would be
+// shown as theirs. Ids that are not known here are taken as they are.
+func (o *Operator) works(ctx context.Context, slug, run, task string) error {
+	if run != "" {
+		r, err := o.db.Run(ctx, run)
+		switch {
+		case errors.Is(err, repute.ErrNotFound):
+		case err != nil:
+			return err
+		case r.Agent != slug || task != "" && r.Task != task:
+			return repute.Invalid("runId", fmt.Sprintf("is a run of agent %s in task %s", r.Agent, r.Task), "a run of agent "+slug+" in the task that is named")
+		}
+	}
+	if task == "" {
+		return nil
+	}
+	runs, err := o.db.TaskRuns(ctx, task)
+	if err != nil && !errors.Is(err, repute.ErrNotFound) {
+		return err
+	}
+	if len(runs) > 0 && !slices.ContainsFunc(runs, func(r repute.Run) bool { return r.Agent == slug }) {
+		return repute.Invalid("taskId", "is a task that agent "+slug+" does not work for", "a task of the agent's runs")
+	}
+	return nil
 }
 
 func (o *Operator) spending(kind, slug, run, task string, request any, tx orchestrator.Tx) *job {
