@@ -156,7 +156,7 @@ func (db *DB) SettlePayment(ctx context.Context, c PaymentClaim, judge func(take
 		if err != nil || before == after {
 			return err
 		}
-		return announcePayment(ctx, tx, c.Rating)
+		return counts(ctx, tx, c.Rating, after)
 	})
 }
 
@@ -211,7 +211,7 @@ func displace(ctx context.Context, tx pgx.Tx, c PaymentClaim, log uint64) error 
 	})
 	for _, r := range later {
 		if err == nil {
-			err = announcePayment(ctx, tx, r)
+			err = counts(ctx, tx, r, 0)
 		}
 	}
 	return err

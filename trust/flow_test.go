@@ -81,3 +81,18 @@ func TestPersonalIsTheWalkOfTheWholeGraph(t *testing.T) {
 }
 
 func second[A, B any](_ A, b B) B { return b }
+
+// A builder that has built begins anew.
+func TestBuilderBuildsAgain(t *testing.T) {
+	b := NewGraphBuilder()
+	b.Vouch(b.Add(address(1)), b.Add(address(2)), One)
+	first := b.Build()
+	if again := b.Build(); again.Len() != 0 || again.Edges() != 0 {
+		t.Errorf("%d nodes and %d edges of nothing", again.Len(), again.Edges())
+	}
+	b.Vouch(b.Add(address(3)), b.Add(address(1)), One)
+	second := b.Build()
+	if first.Len() != 2 || first.Edges() != 1 || first.Node(address(2)) == NoNode || second.Len() != 2 || second.Node(address(2)) != NoNode {
+		t.Errorf("%d nodes at first, then %d", first.Len(), second.Len())
+	}
+}

@@ -114,8 +114,10 @@ func (b *GraphBuilder) Vouch(from, to uint32, weight Fixed) {
 	}
 }
 
-// Build makes the graph. The builder must not be used afterwards.
+// Build makes the graph and empties the builder: what is added afterwards is of another
+// graph, and numbers that Add gave before mean nothing.
 func (b *GraphBuilder) Build() *Graph {
+	defer func() { *b = *NewGraphBuilder() }()
 	nodes := b.number()
 	for i, e := range b.edges {
 		b.edges[i].from, b.edges[i].to = nodes[e.from], nodes[e.to]

@@ -249,7 +249,7 @@ func TestIdentityGateWithoutRatings(t *testing.T) {
 		again, err := trust.DecodeManifest(m.Encode())
 		ok(t, err)
 		copied := trust.Evidence{Identity: &trust.Identity{Domains: 77}}
-		ok(t, again.Apply(&copied))
+		ok(t, again.Apply(&copied, nil))
 		if !reflect.DeepEqual(copied.Identity, c.who) {
 			t.Errorf("the manifest gives %+v for %+v", copied.Identity, c.who)
 		}

@@ -3,11 +3,13 @@ package trust
 import (
 	"bytes"
 	"cmp"
+	"fmt"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store"
 )
 
 // Manifest is what a score follows from besides events, run and parameters. Its
@@ -17,7 +19,10 @@ type Manifest struct {
 	// for runs from before it was kept.
 	Validations *common.Hash `json:"validations,omitempty"`
 
-	Kin      []ManifestKin     `json:"kin,omitempty"`
+	Kin []ManifestKin `json:"kin,omitempty"`
+	// Paid is absent where nothing was paid. Payments is the list that older manifests have
+	// instead: of those each payment made another manifest as long as all payments.
+	Paid     *ManifestPaid     `json:"paid,omitempty"`
 	Payments []ManifestPayment `json:"payments,omitempty"`
 	// Identity is absent where no gate of the parameters asks for it.
 	Identity *Identity `json:"identity,omitempty"`
@@ -31,6 +36,12 @@ type ManifestKin struct {
 	Tier   int            `json:"tier"`
 	Holder common.Address `json:"holder"`
 	Role   Role           `json:"role"`
+}
+
+// ManifestPaid names what was paid for an agent's ratings: the ledger of payments tells it.
+type ManifestPaid struct {
+	Count  int         `json:"count"`  // ratings that something was paid for
+	Digest common.Hash `json:"sha256"` // of the canonical list of their ManifestPayment, by rater and index
 }
 
 // ManifestPayment is what was paid for one rating, in units of 2^-32 US dollars.
@@ -49,15 +60,44 @@ func ManifestOf(e *Evidence) Manifest {
 	for _, k := range e.Kin {
 		m.Kin = append(m.Kin, ManifestKin{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High), k.Tier, k.Holder, k.Role})
 	}
+	m.Paid = paidOf(e)
+	return m
+}
+
+// paymentsOf lists what evidence holds of payments, by rater and index.
+func paymentsOf(e *Evidence) (list []ManifestPayment) {
 	for i := range e.Rows {
 		if r := &e.Rows[i]; r.Paid != 0 {
-			m.Payments = append(m.Payments, ManifestPayment{r.Rater, r.Index, int64(r.Paid)})
+			list = append(list, ManifestPayment{r.Rater, r.Index, int64(r.Paid)})
 		}
 	}
-	slices.SortFunc(m.Payments, func(a, b ManifestPayment) int {
+	slices.SortFunc(list, func(a, b ManifestPayment) int {
 		return cmp.Or(bytes.Compare(a.Rater[:], b.Rater[:]), cmp.Compare(a.Index, b.Index))
 	})
-	return m
+	return list
+}
+
+func paidOf(e *Evidence) *ManifestPaid {
+	list := paymentsOf(e)
+	if len(list) == 0 {
+		return nil
+	}
+	return &ManifestPaid{len(list), HashInput(canonical(list))}
+}
+
+// is tells whether evidence holds the very payments.
+func (p *ManifestPaid) is(e *Evidence) bool {
+	now := paidOf(e)
+	return now != nil && *now == *p
+}
+
+// again is the manifest of evidence in the form that m has.
+func (m Manifest) again(e *Evidence) Manifest {
+	n := ManifestOf(e)
+	if m.Paid == nil {
+		n.Paid, n.Payments = nil, paymentsOf(e)
+	}
+	return n
 }
 
 // Encode gives the canonical bytes.
@@ -66,8 +106,10 @@ func (m Manifest) Encode() []byte { return canonical(m) }
 // DecodeManifest reads what Encode wrote.
 func DecodeManifest(body []byte) (m Manifest, err error) { return m, readCanonical(body, &m) }
 
-// Apply makes evidence hold what the manifest lists and nothing else of that.
-func (m Manifest) Apply(e *Evidence) error {
+// Apply makes evidence hold what the manifest lists and nothing else of that. ledger is
+// asked where the evidence holds other payments: a *PrunedError where it does not tell those
+// of the manifest.
+func (m Manifest) Apply(e *Evidence, ledger func() ([]store.PaymentEntry, error)) error {
 	e.Kin, e.Validations, e.Identity = nil, common.Hash{}, m.Identity
 	if m.Validations != nil {
 		e.Validations = *m.Validations
@@ -80,16 +122,68 @@ func (m Manifest) Apply(e *Evidence) error {
 		}
 		e.Kin = append(e.Kin, kin)
 	}
-	type rating struct {
-		rater common.Address
-		index uint64
+	if m.Paid == nil {
+		paid := map[rating]Fixed{}
+		for _, p := range m.Payments {
+			paid[rating{p.Rater, p.Index}] = Fixed(p.Paid)
+		}
+		for i := range e.Rows {
+			e.Rows[i].Paid = paid[rating{e.Rows[i].Rater, e.Rows[i].Index}]
+		}
+		return nil
 	}
-	paid := map[rating]Fixed{}
-	for _, p := range m.Payments {
-		paid[rating{p.Rater, p.Index}] = Fixed(p.Paid)
+	if m.Paid.is(e) {
+		return nil
 	}
+	entries, err := ledger()
+	if err == nil && !m.Paid.restore(e, entries) {
+		err = &PrunedError{fmt.Sprintf("the %d payments with sha256 %s", m.Paid.Count, m.Paid.Digest)}
+	}
+	return err
+}
+
+// rating names a rating of an agent.
+type rating struct {
+	rater common.Address
+	index uint64
+}
+
+// restore goes back along the ledger until what counted then is what the manifest names.
+func (p *ManifestPaid) restore(e *Evidence, ledger []store.PaymentEntry) bool {
+	rows := make(map[rating]*Row, len(e.Rows))
 	for i := range e.Rows {
-		e.Rows[i].Paid = paid[rating{e.Rows[i].Rater, e.Rows[i].Index}]
+		r := &e.Rows[i]
+		r.Paid = 0
+		rows[rating{r.Rater, r.Index}] = r
 	}
-	return nil
+	count := 0
+	pay := func(r *Row, paid Fixed) (before Fixed) {
+		before, r.Paid = r.Paid, paid
+		if before != 0 {
+			count--
+		}
+		if paid != 0 {
+			count++
+		}
+		return before
+	}
+	type entry struct {
+		row    *Row
+		before Fixed
+	}
+	var known []entry
+	for _, l := range ledger {
+		if r := rows[rating{l.Client, l.Index}]; r != nil {
+			known = append(known, entry{r, pay(r, dollars(l.Paid))})
+		}
+	}
+	for n := len(known); ; n-- {
+		if count == p.Count && p.is(e) {
+			return true
+		}
+		if n == 0 {
+			return false
+		}
+		pay(known[n-1].row, known[n-1].before)
+	}
 }

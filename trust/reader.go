@@ -164,6 +164,7 @@ type judged struct {
 	score    repute.Score
 	world    *basis
 	evidence Evidence
+	manifest Manifest // of the evidence, the zero one without a stored score
 }
 
 // caseOf reads what the stored score of an agent follows from. Where there is none
@@ -210,14 +211,14 @@ func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 	if err != nil {
 		return err
 	}
-	m, err := DecodeManifest(body)
-	if err == nil {
-		err = m.Apply(&c.evidence)
+	if c.manifest, err = DecodeManifest(body); err == nil {
+		err = c.manifest.Apply(&c.evidence, func() ([]store.PaymentEntry, error) { return r.db.PaymentLedger(ctx, c.score.Agent) })
 	}
-	if err != nil {
+	var pruned *PrunedError
+	if err != nil && !errors.As(err, &pruned) {
 		return fmt.Errorf("%s: %w", what, err)
 	}
-	return nil
+	return err
 }
 
 func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *basis, w *Weights) (Evidence, error) {

@@ -2,6 +2,7 @@ package trust
 
 import (
 	"context"
+	"errors"
 
 	"repute"
 	"repute/store"
@@ -38,7 +39,11 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 		subjects[0].Block = subjects[0].Updated
 	}
 	n.evidence = EvidenceOf(subjects[0], n.world.weights)
-	if err := r.addManifest(ctx, &n); err != nil || n.evidence.Validations != run.Validations {
+	err = r.addManifest(ctx, &n)
+	if errors.Is(err, repute.ErrGone) { // something happened since, as of which there is no score yet
+		return false, nil
+	}
+	if err != nil || n.evidence.Validations != run.Validations {
 		return false, err
 	}
 	result := Score(n.evidence, n.world.params)

@@ -47,7 +47,7 @@ func (c *judged) same() error {
 		return err
 	}
 	s := &c.score
-	if !bytes.Equal(again.Result, s.Result) || HashInput(ManifestOf(&c.evidence).Encode()) != s.Evidence {
+	if !bytes.Equal(again.Result, s.Result) || HashInput(c.manifest.again(&c.evidence).Encode()) != s.Evidence {
 		return &PrunedError{fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result", s.Agent.Short(), s.Block.Number)}
 	}
 	for _, column := range []struct {

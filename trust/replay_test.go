@@ -1,8 +1,11 @@
 package trust_test
 
 import (
+	"context"
 	"errors"
 	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/store"
@@ -42,30 +45,64 @@ func replay(t *testing.T, db *store.DB, agent, block uint64) (repute.Score, erro
 	return r.Replay(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)}, block)
 }
 
-// A payment that is verified after a final score changes nothing of that score.
+// pay has a payment of an agent's rating verified, or no longer so, as settling it does.
+func pay(t *testing.T, db *store.DB, agent uint64, rater common.Address, usd int64) {
+	t.Helper()
+	tx, err := db.Pool().Begin(t.Context())
+	ok(t, err)
+	defer tx.Rollback(context.Background())
+	for _, sql := range []string{
+		`insert into payments (chain_id, token_id, client, idx, payer, payee, pay_chain, tx, state, pay_block, pay_log, pay_time, token, symbol, decimals, amount, paid, given, block, log_index)
+		values (9, $1, $2, 1, $2, $2, 9, $2, case when $3 > 0 then 'verified' else 'pending' end, 1, 0, now(), '\x01', 'USDC', 6, $3 * 1000000, $3 * 1000000, now(), 1, 3)
+		on conflict (chain_id, token_id, client, idx) do update set state = excluded.state, paid = excluded.paid`,
+		`insert into payment_ledger (chain_id, token_id, client, idx, paid) values (9, $1, $2, 1, $3 * 1000000)`,
+		`insert into changes (chain_id, kind, block, log_index, token_id, data) select 9, 'payment.checked', 0, 0, $1, '{}' where $2::bytea is not null and $3::bigint is not null`,
+	} {
+		_, err := tx.Exec(t.Context(), sql, agent, rater.Bytes(), usd)
+		ok(t, err)
+	}
+	ok(t, tx.Commit(t.Context()))
+}
+
+// A payment that is verified after a final score, or no longer so, changes nothing of that
+// score: neither of one that knows of none, nor of one that knows of another.
 func TestLaterPaymentLeavesFinal(t *testing.T) {
 	t.Parallel()
-	_, db := scene(t, 60)
-	before := newest(t, db, 1)
-	_, err := db.Pool().Exec(t.Context(), `
-		insert into payments (chain_id, token_id, client, idx, payer, payee, pay_chain, tx, state, pay_block, pay_log, pay_time, token, symbol, decimals, amount, paid, given, block, log_index)
-		values (9, 1, $1, 1, $1, $1, 9, '\x01', 'verified', 1, 0, now(), '\x01', 'USDC', 6, 100000000, 100000000, now(), 1, 3)`, person(0).Bytes())
-	ok(t, err)
-	_, err = db.Pool().Exec(t.Context(), `insert into changes (chain_id, kind, block, log_index, token_id, data) values (9, 'payment.checked', 0, 0, 1, '{}')`)
-	ok(t, err)
-	await(t, "the payment counts", func() bool { return newest(t, db, 1).Evidence != before.Evidence })
-	final, err := replay(t, db, 1, 60)
-	if err != nil {
-		t.Fatalf("replay: %v", err)
-	}
+	l, db := scene(t, 60)
 	r, err := trust.NewReader(db, trust.ReaderOptions{})
 	ok(t, err)
-	then, err := r.Explain(t.Context(), final.Agent, repute.At{Finality: repute.Finalized}, nil)
+	for i, block := range []uint64{60, 70, 80} {
+		if block > 60 {
+			s := l.state()
+			l.mine(s, s.rate(1, person(5), 91)) // so that there is another final score
+			l.pad(int(block))
+			l.store(t, db, block)
+			settle(t, db, 9, block)
+		}
+		before := newest(t, db, 1)
+		pay(t, db, 1, person(i), 100)
+		await(t, "the payment counts", func() bool { return newest(t, db, 1).Evidence != before.Evidence })
+		final, err := replay(t, db, 1, block)
+		if err != nil {
+			t.Fatalf("replay as of block %d: %v", block, err)
+		}
+		then, err := r.Explain(t.Context(), final.Agent, repute.At{Block: block}, nil)
+		ok(t, err)
+		now, err := r.Explain(t.Context(), final.Agent, repute.At{Finality: repute.Latest}, nil)
+		ok(t, err)
+		if final.Block.Number != block || then.Result.Mean != final.Mean || now.Result.Mean != newest(t, db, 1).Mean {
+			t.Errorf("explained means %s and %s, stored %s and %s", then.Result.Mean, now.Result.Mean, final.Mean, newest(t, db, 1).Mean)
+		}
+	}
+	before := newest(t, db, 1)
+	pay(t, db, 1, person(0), 0)
+	await(t, "the payment counts no more", func() bool { return newest(t, db, 1).Evidence != before.Evidence })
+	replayAll(t, db)
+	_, err = db.Pool().Exec(t.Context(), "delete from payment_ledger where client = $1", person(1).Bytes())
 	ok(t, err)
-	now, err := r.Explain(t.Context(), final.Agent, repute.At{Finality: repute.Latest}, nil)
-	ok(t, err)
-	if then.Result.Mean != final.Mean || now.Result.Mean != newest(t, db, 1).Mean {
-		t.Errorf("explained means %s and %s, stored %s and %s", then.Result.Mean, now.Result.Mean, final.Mean, newest(t, db, 1).Mean)
+	var pruned *trust.PrunedError
+	if _, err := replay(t, db, 1, 80); !errors.As(err, &pruned) {
+		t.Errorf("without an entry of the ledger: %v", err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package payments
 
 import (
+	"fmt"
 	"testing"
 	"time"
 
@@ -67,6 +68,17 @@ func TestEarlierRatingTakesItsPayment(t *testing.T) {
 	w.sql("update payments set next_due = now() where idx = 1")
 	w.look()
 	w.sees(2, "verified 7 of 7 USDX", "refused used", "refused used")
+	entries, err := w.db.PaymentLedger(t.Context(), repute.AgentID{ChainID: w.dn.Chain().ID})
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := ""
+	for _, e := range entries {
+		told += fmt.Sprintf("%d:%s ", e.Index, e.Paid)
+	}
+	if want := "3:7 3:0 2:7 2:0 1:7 "; told != want {
+		t.Errorf("the ledger tells %s, want %s", told, want)
+	}
 }
 
 // A transaction that a reorganisation took away is no payment, nor one that is not final.
