@@ -37,8 +37,8 @@ type PaymentClaim struct {
 // DuePayments lists up to limit payments on a chain that are to be looked up now, of ratings
 // that are final. The first half are one of each of so many clients, those that come behind
 // turn by their addresses and once around, so that nobody waits for all claims of another;
-// next is the turn to go on with. The others are those that are due longest. Of
-// those, claims of ratings that are gone are forgotten.
+// next is the turn to go on with, behind all clients that were asked. The others are those
+// that are due longest. Of those, claims of ratings that are gone are forgotten.
 func (db *DB) DuePayments(ctx context.Context, payChain uint64, turn common.Address, limit int) (list []PaymentClaim, next common.Address, err error) {
 	_, err = db.pool.Exec(ctx, `
 		delete from payments p using (
@@ -48,18 +48,23 @@ func (db *DB) DuePayments(ctx context.Context, payChain uint64, turn common.Addr
 	if err != nil {
 		return nil, turn, failed("forget payments", err)
 	}
-	rows, err := db.pool.Query(ctx, duePayments, payChain, limit, turn.Bytes(), (limit+1)/2, turnMost)
+	places := (limit + 1) / 2
+	rows, err := db.pool.Query(ctx, duePayments, payChain, limit, turn.Bytes(), places, turnMost)
 	if err != nil {
 		return nil, turn, failed("list payments", err)
 	}
 	next = turn
+	var asked []byte // the last one, where there are more
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (PaymentClaim, error) {
-		c, taken, err := scanClaim(row)
+		c, taken, err := scanClaim(row, &asked)
 		if taken {
-			next = c.Rating.Client
+			next, places = c.Rating.Client, places-1
 		}
 		return c, err
 	})
+	if places > 0 && asked != nil {
+		next = common.BytesToAddress(asked)
+	}
 	return list, next, failed("list payments", err)
 }
 
@@ -93,18 +98,19 @@ const duePayments = `
 		union all
 		(select p.chain_id, p.token_id, p.client, p.idx, p.next_due, null from payments p ` + finalClaim + `
 		where p.pay_chain = $1 and p.next_due <= now() order by p.next_due limit $2))
-	select p.chain_id, c.identity, p.token_id, p.client, p.idx, b.time, r.block, r.log_index, p.payer, p.payee, p.pay_chain, p.tx, p.state, p.attempts, d.n is not null
+	select p.chain_id, c.identity, p.token_id, p.client, p.idx, b.time, r.block, r.log_index, p.payer, p.payee, p.pay_chain, p.tx, p.state, p.attempts, d.n is not null,
+		(select client from who where n = $5)
 	from (select chain_id, token_id, client, idx, min(n) as n from due group by 1, 2, 3, 4 order by min(n) nulls last, min(next_due) limit $2) d
 	join payments p using (chain_id, token_id, client, idx) ` + finalClaim + `
 	left join blocks b on (b.chain_id, b.number) = (p.chain_id, r.block)
 	order by d.n nulls last, p.next_due`
 
-// scanClaim also tells whether the claim takes its client's turn.
-func scanClaim(row pgx.CollectableRow) (c PaymentClaim, taken bool, err error) {
+// scanClaim also tells whether the claim takes its client's turn, and who was asked last.
+func scanClaim(row pgx.CollectableRow, asked *[]byte) (c PaymentClaim, taken bool, err error) {
 	var identity, client, payer, payee, tx []byte
 	var given *time.Time
 	err = row.Scan(&c.Rating.Agent.ChainID, &identity, (*tokenNum)(&c.Rating.Agent.TokenID), &client, &c.Rating.Index, &given, &c.Block, &c.LogIndex,
-		&payer, &payee, &c.ChainID, &tx, &c.State, &c.Attempts, &taken)
+		&payer, &payee, &c.ChainID, &tx, &c.State, &c.Attempts, &taken, asked)
 	c.Rating.Agent.Registry, c.Rating.Client, c.Given = common.BytesToAddress(identity), common.BytesToAddress(client), timeOf(given)
 	c.From, c.To, c.Tx = common.BytesToAddress(payer), common.BytesToAddress(payee), common.BytesToHash(tx)
 	return c, taken, err

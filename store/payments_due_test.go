@@ -103,3 +103,20 @@ func TestDuePaymentsOfManyClients(t *testing.T) {
 		t.Errorf("only %d of %d clients had a turn", len(had), len(perClient))
 	}
 }
+
+// Clients whose claims are not due do not keep the turn from those behind them, however many.
+func TestDuePaymentsPassManyWhoWait(t *testing.T) {
+	t.Parallel()
+	db := claims(t, 50, 1) // of client 2 is due last
+	sqlExec(t, db, `
+		insert into payments (chain_id, token_id, client, idx, pay_chain, state, payer, payee, tx, next_due)
+		select 1, 0, decode('01' || lpad(to_hex(i), 38, '0'), 'hex'), 1, 1, 'pending', '\x00', '\x00', sha256(i::text::bytea), now() + interval '1 hour'
+		from generate_series(1, 4500) i`)
+	var turn common.Address
+	for range 4 {
+		if dueOf(t, db, &turn, 10)[2] == 1 {
+			return
+		}
+	}
+	t.Errorf("client 2 had no turn in four rounds: the turn is at %s", turn)
+}
