@@ -9,9 +9,10 @@ import (
 
 // Run looks after transactions that nobody waits for any more, because their run was
 // cancelled or its process is gone: it sends them again, replaces them and stores what
-// became of them, until ctx ends. Any number of processes may run it.
+// became of them, until ctx ends. Confirmed ones are looked at again until their blocks are
+// final. Any number of processes may run it.
 func (w *Wallet) Run(ctx context.Context) error {
-	followers := map[string]*follower{}
+	followers, looked := map[string]*follower{}, map[*chain]time.Time{}
 	for {
 		pause := time.Minute
 		open := map[string]*follower{}
@@ -19,6 +20,13 @@ func (w *Wallet) Run(ctx context.Context) error {
 			pause = min(pause, 5*c.Poll)
 			if err := w.tend(ctx, c, followers, open); err != nil && ctx.Err() == nil {
 				w.log.Warn("transactions: will look again", "chain", c.ChainID, "error", err)
+			}
+			if time.Since(looked[c]) < c.StuckAfter {
+				continue
+			}
+			looked[c] = time.Now()
+			if err := w.recheck(ctx, c); err != nil && ctx.Err() == nil {
+				w.log.Warn("transactions: confirmed ones will be looked at again", "chain", c.ChainID, "error", err)
 			}
 		}
 		followers = open // forgets what is final

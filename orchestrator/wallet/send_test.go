@@ -250,6 +250,50 @@ func TestSendReorg(t *testing.T) {
 	}
 }
 
+// TestConfirmedReorg sends again what a reorganisation threw out after it was confirmed, and
+// leaves what is still there alone.
+func TestConfirmedReorg(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	c := w.config()
+	c.StuckAfter = 50 * time.Millisecond
+	a, db := w.open(c)
+	r := sending(t.Context(), a, w.pay("one", "60"))
+	until(t, "broadcast", func() bool {
+		in, err := db.Intent(t.Context(), "one")
+		return err == nil && in.State == store.IntentBroadcast
+	})
+	mine(w, 1)
+	got := <-r
+	ok(t, got.err)
+	before, err := db.Intent(t.Context(), "one")
+	ok(t, err)
+	mine(w, 1)
+	ok(t, w.d.Reorg(t.Context(), 2, 3))
+	ok(t, w.d.DropPool())
+	if before.State != store.IntentConfirmed || w.paid() != 0 {
+		t.Fatalf("%s, %d wei after the reorganisation", before.State, w.paid())
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	ended := make(chan error, 1)
+	go func() { ended <- a.Run(ctx) }()
+	until(t, "open again", func() bool { in, err := db.Intent(t.Context(), "one"); return err == nil && !in.State.Final() })
+	w.mining()
+	until(t, "confirmed again", func() bool {
+		in, err := db.Intent(t.Context(), "one")
+		return err == nil && in.State == store.IntentConfirmed
+	})
+	head := w.d.Head().Number
+	until(t, "more blocks", func() bool { return w.d.Head().Number > head+10 })
+	cancel()
+	<-ended
+	after, err := db.Intent(t.Context(), "one")
+	ok(t, err)
+	if after.State != store.IntentConfirmed || after.Mined.BlockHash == before.Mined.BlockHash || after.Nonce != before.Nonce || w.paid() != 60 || w.nonce() != 1 {
+		t.Errorf("%+v after %+v, %d wei", after.Mined, before.Mined, w.paid())
+	}
+}
+
 func mine(w *world, blocks int) {
 	w.t.Helper()
 	for range blocks {

@@ -1,0 +1,70 @@
+package wallet
+
+import (
+	"context"
+
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"repute/store"
+)
+
+// finalDepth is how deep a block is final where the endpoint names no final one.
+const finalDepth = 64
+
+// recheck opens confirmed transactions again whose block left the chain before it was final:
+// they are sent and waited for as at first, at the same nonce.
+func (w *Wallet) recheck(ctx context.Context, c *chain) error {
+	var final uint64
+	err := c.with(ctx, func(e *endpoint) (err error) {
+		final, err = e.final(ctx)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	list, err := w.db.SettledIntents(ctx, c.ChainID, final)
+	if err != nil {
+		return err
+	}
+	for i := range list {
+		in := &list[i]
+		gone, err := c.replaced(ctx, in)
+		if err != nil {
+			return err
+		}
+		if !gone {
+			continue
+		}
+		w.log.Error("transaction: its block left the chain after it was confirmed", "intent", in.ID, "chain", in.ChainID, "block", in.Mined.Block, "hash", in.Mined.BlockHash)
+		if err := w.db.ReopenIntent(ctx, in.ID, in.Mined.BlockHash); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// final is the newest block that cannot leave the chain any more.
+func (e *endpoint) final(ctx context.Context) (uint64, error) {
+	if h, err := e.block(ctx, "finalized"); err == nil && h.Number > 0 {
+		return uint64(h.Number), nil
+	}
+	h, err := e.block(ctx, "latest")
+	if err != nil {
+		return 0, err
+	}
+	return uint64(h.Number) - min(uint64(h.Number), finalDepth), nil
+}
+
+// replaced tells whether every endpoint shows another block in the place of an intent's.
+func (c *chain) replaced(ctx context.Context, in *store.Intent) (bool, error) {
+	for _, e := range c.nodes {
+		h, err := e.block(ctx, hexutil.EncodeUint64(in.Mined.Block))
+		if ctx.Err() != nil {
+			return false, ctx.Err()
+		}
+		if err != nil || h.Hash == in.Mined.BlockHash { // one that does not answer proves nothing
+			return false, nil
+		}
+	}
+	return true, nil
+}
