@@ -36,8 +36,8 @@ func (l *ledger) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.
 	if !first {
 		state = store.IntentConfirmed
 	}
-	in, err := l.db.AddIntent(ctx, store.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next uint64) (store.IntentAttempt, error) {
-		return store.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
+	in, err := l.db.AddIntent(ctx, store.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next store.Nonces) (store.IntentAttempt, error) {
+		return store.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
 	})
 	if err != nil {
 		return orchestrator.Sent{}, err
