@@ -66,8 +66,8 @@ func (p *program) agentRegisterCommand() *cobra.Command {
 		Use:   "register SLUG URL [AGENT]",
 		Short: "register an agent that lives elsewhere, with its onchain identity",
 		Long: `Register an agent that lives elsewhere, with its onchain identity. The agent is asked
-who it is, through the same guard that keeps documents from private addresses
-(allow_hosts). Only with orchestrator.development an agent needs no identity, and none is
+who it is, through a guard that keeps it from private addresses
+(orchestrator.agent_hosts). Only with orchestrator.development an agent needs no identity, and none is
 proven; else the URL is of a domain that proves the identity, or --key-file signs for it.`,
 		Example: "  repute agent register my-agent https://agent.example 8453:22",
 		Args:    cobra.RangeArgs(2, 3),

@@ -27,7 +27,7 @@ func TestAgentNew(t *testing.T) {
 	listen, database := freeAddress(t), pgtest.New(t)
 	goAgent, pyAgent := freeAddress(t), freeAddress(t)
 	file, rules := filepath.Join(t.TempDir(), "repute.yaml"), filepath.Join(t.TempDir(), "policy.yaml")
-	text := fmt.Sprintf("database: %q\nlisten: %s\nallow_hosts: [%q, %q]\norchestrator: {development: true, tokens: {ann: %q}, policy: %q}\n",
+	text := fmt.Sprintf("database: %q\nlisten: %s\norchestrator: {development: true, agent_hosts: [%q, %q], tokens: {ann: %q}, policy: %q}\n",
 		database, listen, goAgent, pyAgent, strings.Repeat("t", 32), rules)
 	const asks = "version: \"1\"\nrules:\n  - {id: ask, when: 'task.goal == \"ask\"', effect: require_approval, reason: it is to be asked}\n"
 	if err := errors.Join(os.WriteFile(file, []byte(text), 0o600), os.WriteFile(rules, []byte(asks), 0o600)); err != nil {

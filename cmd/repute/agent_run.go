@@ -43,7 +43,7 @@ that repute comes with, by its name (%s).
 
 It is registered over HTTP where --orchestrator is given, else in the configured
 database. The orchestrator itself must be allowed to reach the address
-(allow_hosts), where it is not public.`, strings.Join(agents.Names(), ", ")),
+(orchestrator.agent_hosts), where it is not public.`, strings.Join(agents.Names(), ", ")),
 		Example: "  repute agent run ./my-agent --orchestrator http://127.0.0.1:8080 --token …\n  repute agent run reporter --slug my-reporter --agent-id 8453:22 --config repute.yaml",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
@@ -274,7 +274,7 @@ func (p *program) register(ctx context.Context, r running, what control.Registra
 		return e.call(ctx, http.MethodPost, "/v1/agents", what, nil)
 	}
 	return p.withStore(ctx, func(c config, db *store.DB) error {
-		c.AllowHosts = append(c.AllowHosts, r.address)
+		c.Orchestrator.AgentHosts = append(c.Orchestrator.AgentHosts, r.address)
 		plane, err := p.control(c, db)
 		if err == nil {
 			_, _, err = plane.Register(ctx, what)

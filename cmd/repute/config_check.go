@@ -134,13 +134,15 @@ func (c *config) checkProxies() error {
 
 // checkHosts refuses what would never match a host or never answer.
 func (c *config) checkHosts() error {
-	for _, s := range c.AllowHosts {
-		host, _, err := net.SplitHostPort(s)
-		if err != nil {
-			host = s // without a port
-		}
-		if host == "" || strings.ContainsAny(s, "/@ ") {
-			return repute.Invalid("allow_hosts", fmt.Sprintf("%q is no host", s), "host:port without scheme or path, e.g. 127.0.0.1:9000")
+	for field, list := range map[string][]string{"allow_hosts": c.AllowHosts, "orchestrator.agent_hosts": c.Orchestrator.AgentHosts} {
+		for _, s := range list {
+			host, _, err := net.SplitHostPort(s)
+			if err != nil {
+				host = s // without a port
+			}
+			if host == "" || strings.ContainsAny(s, "/@ ") {
+				return repute.Invalid(field, fmt.Sprintf("%q is no host", s), "host:port without scheme or path, e.g. 127.0.0.1:9000")
+			}
 		}
 	}
 	for i, s := range c.Gateways {

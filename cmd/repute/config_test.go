@@ -96,6 +96,8 @@ func TestConfigRefuses(t *testing.T) {
 		{"another database", "database: mysql://u:secret@h/x", "database", ""},
 		{"a broken database URL", "database: postgres://u:secret@h:port/x", "database", ""},
 		{"an allowed host with scheme", "allow_hosts: [http://127.0.0.1:9000]", "allow_hosts", ""},
+		{"a host of agents with scheme", "orchestrator: {agent_hosts: [http://127.0.0.1:9000]}", "orchestrator.agent_hosts", ""},
+		{"who may read", "orchestrator: {reads: nobody}", "orchestrator.reads", ""},
 		{"an allowed host with path", "", "allow_hosts", "--allow-host 127.0.0.1:9000/x"},
 		{"a gateway that is no URL", "ipfs_gateways: [foo]", "ipfs_gateways", ""},
 		{"a gateway with a password", "ipfs_gateways: [https://u:secret@gw.example]", "ipfs_gateways", ""},

@@ -143,7 +143,7 @@ func (d *demo) serviceConfig() (c config, remove func(), err error) {
 		entry.Validations.trusted = append(entry.Validations.trusted, v.Hex())
 	}
 	c.Chains = []chainConfig{entry}
-	c.AllowHosts = []string{d.docs.Host(), d.rival.Addr().String(), agentAddress}
+	c.AllowHosts, c.Orchestrator.AgentHosts = []string{d.docs.Host()}, []string{d.rival.Addr().String(), agentAddress}
 	c.Gateways = []string{d.docs.URL()}
 	c.roots = d.docs.Roots()
 	c.Rate = -1

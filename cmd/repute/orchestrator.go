@@ -41,7 +41,9 @@ type orchestratorConfig struct {
 	// Agents are those of the program that work here: name to onchain identity, empty for
 	// none.
 	Agents map[string]string `yaml:"agents"`
-	file   *orchestrator.PolicyFile
+	// AgentHosts are private hosts that registered agents may be at; agents cannot call them.
+	AgentHosts []string `yaml:"agent_hosts"`
+	file       *orchestrator.PolicyFile
 }
 
 // checkOrchestrator reads the policy.
@@ -86,14 +88,15 @@ const agentTimeout = 60 * time.Second
 // policyEvery is how often the policy's file is looked at.
 const policyEvery = 2 * time.Second
 
-// outside is the way to agents elsewhere and for them: public addresses only.
-func (c *config) outside() *http.Client {
-	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: c.AllowHosts, RootCAs: c.roots, HeaderTimeout: agentTimeout}).Client(agentTimeout)
+// outside is the way to public addresses, and to the hosts. Agents elsewhere and the requests
+// of agents have lists of their own: no agent reaches another past its trust check.
+func (c *config) outside(hosts []string) *http.Client {
+	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: hosts, RootCAs: c.roots, HeaderTimeout: agentTimeout}).Client(agentTimeout)
 }
 
 // orchestrate runs tasks until ctx ends.
 func (s *service) orchestrate(ctx context.Context, h hands) error {
-	client := s.config.outside()
+	client := s.config.outside(s.config.Orchestrator.AgentHosts)
 	traces, err := tracing.Open(ctx, version, orchestrator.TraceIDs{}, s.log)
 	if err != nil {
 		return err
@@ -102,7 +105,7 @@ func (s *service) orchestrate(ctx context.Context, h hands) error {
 	if err != nil {
 		return err
 	}
-	e, err := orchestrator.New(s.db, orchestrator.Options{Modules: modules, Tools: h.tools(), Policy: s.config.Orchestrator.policyNow, HTTP: client, Lenient: s.config.Orchestrator.Development,
+	e, err := orchestrator.New(s.db, orchestrator.Options{Modules: modules, Tools: h.tools(), Policy: s.config.Orchestrator.policyNow, HTTP: s.config.outside(s.config.AllowHosts), Lenient: s.config.Orchestrator.Development,
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
@@ -154,7 +157,7 @@ func (s *service) control(ctx context.Context, h hands, beside http.Handler, sha
 		return nil, err
 	}
 	c := &s.config.Orchestrator
-	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: s.config.outside(),
+	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: s.config.outside(c.AgentHosts),
 		Operator: h.operator,
 		Tokens:   c.Tokens, Roles: c.Roles, PrivateReads: s.config.privateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Tools: tools,
 		Done: ctx.Done(), Redis: shared, Logger: s.log,

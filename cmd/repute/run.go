@@ -49,7 +49,7 @@ func (p *program) control(c config, db *store.DB) (*control.Control, error) {
 		return nil, err
 	}
 	return control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.policyNow, Lenient: c.Orchestrator.Development, Replay: replay, Gates: o.Params.Passable(),
-		Agents: c.outside(), DefaultChain: c.DefaultChain, Logger: c.logger(p.stderr)})
+		Agents: c.outside(c.Orchestrator.AgentHosts), DefaultChain: c.DefaultChain, Logger: c.logger(p.stderr)})
 }
 
 // shownRun is what --json prints.
