@@ -132,18 +132,25 @@ func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, roots []re
 	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return c, err
 	}
-	at, view := repute.At{Finality: repute.Latest}, c.score.Block
-	if view.Number < c.world.run.Block.Number { // it was kept from an earlier epoch
-		view = c.world.run.Block
-	}
-	if c.score.Run != 0 {
-		at = repute.At{Block: view.Number}
-	}
-	if c.evidence, err = r.evidence(ctx, id, at, c.world, c.walk.weights); err != nil || c.score.Run == 0 {
+	if c.score.Run == 0 {
+		c.evidence, err = r.evidence(ctx, id, repute.At{Finality: repute.Latest}, c.world, c.walk.weights)
 		return c, err
 	}
-	c.evidence.Block = view
-	return c, r.addManifest(ctx, &c.judged)
+	if kept := c.world.run.Block; c.score.Block.Number < kept.Number { // from an earlier epoch
+		if err = r.evidenceAt(ctx, &c, kept); !errors.Is(err, repute.ErrGone) {
+			return c, err
+		} // else something happened since, as of which there is no score yet
+	}
+	return c, r.evidenceAt(ctx, &c, c.score.Block)
+}
+
+// evidenceAt reads the evidence as of a block, with what the stored score follows from.
+func (r *Reader) evidenceAt(ctx context.Context, c *personalCase, b repute.Block) (err error) {
+	if c.evidence, err = r.evidence(ctx, c.score.Agent, repute.At{Block: b.Number}, c.world, c.walk.weights); err != nil {
+		return err
+	}
+	c.evidence.Block = b
+	return r.addManifest(ctx, &c.judged)
 }
 
 // graphOf is the world of the newest run; where no engine has run, of the newest block
