@@ -17,6 +17,7 @@ import (
 type traffic struct {
 	mu       sync.Mutex
 	now, top int
+	wanted   int            // answers but the first are held back until so many are asked for at once
 	answered map[uint64]int // how often each block's logs were given
 }
 
@@ -28,6 +29,9 @@ func (w *traffic) rule(c *rpctest.Chain, delay time.Duration, refuse func(from, 
 		w.enter(1)
 		defer w.enter(-1)
 		time.Sleep(delay)
+		for end := time.Now().Add(5 * time.Second); call.N > 0 && !w.reached() && time.Now().Before(end); {
+			time.Sleep(time.Millisecond)
+		}
 		if refuse != nil && refuse(from, to) {
 			return &rpctest.Answer{Error: &rpctest.Error{Code: -32000, Message: "too much of it"}}
 		}
@@ -38,6 +42,12 @@ func (w *traffic) rule(c *rpctest.Chain, delay time.Duration, refuse func(from, 
 		}
 		return nil
 	})
+}
+
+func (w *traffic) reached() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.top >= w.wanted
 }
 
 func (w *traffic) enter(n int) {
@@ -60,8 +70,8 @@ func final(t *testing.T, seed uint64, blocks int) (*rpctest.Chain, *world) {
 func TestFetchesAhead(t *testing.T) {
 	t.Parallel()
 	c, _ := final(t, 21, 1_000)
-	var w traffic
-	c.Inject(w.rule(c, 100*time.Millisecond, nil))
+	w := traffic{wanted: 3}
+	c.Inject(w.rule(c, 100*time.Millisecond, nil)) // that the first is waited for makes room for a third
 	db := openStore(t)
 	catchUp(t, follow(t, db, c, Options{StartRange: 50, MaxRange: 50, Ahead: 3}))
 	if w.top != 3 {

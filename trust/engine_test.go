@@ -293,20 +293,27 @@ func startWith(t testing.TB, db *store.DB, o trust.EngineOptions) (stop func()) 
 	return stop
 }
 
-// settle waits until every score is of the newest state and the epoch's run is closed.
+// settle waits until every score is of the newest state and the epoch's run is closed, as
+// long as anything moves.
 func settle(t testing.TB, db *store.DB, chain, boundary uint64) store.TrustRun {
 	t.Helper()
-	deadline := time.Now().Add(time.Minute)
+	moved, last := time.Now(), ""
 	for {
 		var quiet bool
+		var seen string
 		ok(t, db.Pool().QueryRow(t.Context(), `
-			select not exists (select from trust_stale) and not exists (select from changes c join trust_feed f using (chain_id) where (c.xid, c.seq) > (f.xid, f.seq))`).Scan(&quiet))
+			select not exists (select from trust_stale) and not exists (select from changes c join trust_feed f using (chain_id) where (c.xid, c.seq) > (f.xid, f.seq)),
+				concat((select count(*) from trust_stale), ' ', (select max(mark) from trust_stale), ' ', (select max(run) from trust_runs), ' ',
+					(select count(*) from trust_finals), ' ', (select max(seq) from trust_feed))`).Scan(&quiet, &seen))
 		states, err := db.TrustStates(t.Context())
 		ok(t, err)
 		if quiet && len(states) == 1 && states[0].Boundary == boundary && !states[0].Closed.IsZero() {
 			return states[0].TrustRun
 		}
-		if time.Now().After(deadline) {
+		if seen != last {
+			moved, last = time.Now(), seen
+		}
+		if time.Since(moved) > time.Minute {
 			t.Fatalf("not settled: quiet %v, %+v, want boundary %d", quiet, states, boundary)
 		}
 		time.Sleep(5 * time.Millisecond)

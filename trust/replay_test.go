@@ -16,8 +16,15 @@ import (
 // all roots, agent 1 of the same owner and agent 2 of another one well.
 func scene(t *testing.T, n int) (*ledger, *store.DB) {
 	t.Helper()
-	l := newLedger(99)
-	db, _ := l.fresh(t)
+	l, db, _ := played(t, n)
+	return l, db
+}
+
+// played is a scene with what stops the engine.
+func played(t *testing.T, n int) (l *ledger, db *store.DB, stop func()) {
+	t.Helper()
+	l = newLedger(99)
+	db, _ = l.fresh(t)
 	s := l.state()
 	events := append(append(s.mint(person(8)), s.mint(person(8))...), s.mint(person(9))...)
 	for i := range rooted {
@@ -26,9 +33,9 @@ func scene(t *testing.T, n int) (*ledger, *store.DB) {
 	l.mine(s, events...)
 	l.pad(n)
 	l.store(t, db, uint64(n))
-	start(t, db)
+	stop = start(t, db)
 	settle(t, db, 9, uint64(n))
-	return l, db
+	return l, db, stop
 }
 
 // pad mines blocks without events.

@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -148,17 +149,23 @@ func TestKillDuringBackfill(t *testing.T) {
 	const kills = 20
 	chain := busyChain(t)
 	chain.Inject(rpctest.LimitRange(20, rpctest.Error{Code: -32602, Message: "exceed maximum block range 20"}))
-	chain.Inject(rpctest.On("eth_getLogs", func(rpctest.Call) *rpctest.Answer {
-		time.Sleep(2 * time.Millisecond) // so that a kill finds work under way
+	var given atomic.Uint64 // blocks above are not, so that each kill finds work under way, however late it comes
+	chain.Inject(rpctest.On("eth_getLogs", func(call rpctest.Call) *rpctest.Answer {
+		time.Sleep(2 * time.Millisecond)
+		if from, _, isRange := rpctest.Range(call); isRange && from > given.Load() {
+			return &rpctest.Answer{Hang: true}
+		}
 		return nil
 	}))
 	database := pgtest.New(t)
 	db := openTest(t, database)
 	config := configure(t, chain, database)
+	part := func(kill uint64) uint64 { return (busyBlocks - 500) * kill / kills }
 	for kill := range uint64(kills) {
+		given.Store(part(kill+1) + 40) // no range is longer than 20
 		cmd, out := child(t, "serve", "--config", config)
 		from := cursor(t, db)
-		waitCursor(t, db, max(from+1, (busyBlocks-500)*kill/kills), out)
+		waitCursor(t, db, max(from+1, part(kill)), out)
 		time.Sleep(time.Duration(rand.IntN(20)) * time.Millisecond)
 		if err := cmd.Process.Kill(); err != nil {
 			t.Fatal(err)
@@ -168,6 +175,7 @@ func TestKillDuringBackfill(t *testing.T) {
 	if at := cursor(t, db); at == 0 || at >= busyBlocks {
 		t.Fatalf("the last kill found the cursor at %d: not in mid-backfill", at)
 	}
+	given.Store(busyBlocks)
 	_, out := child(t, "serve", "--config", config)
 	waitCursor(t, db, busyBlocks, out)
 
