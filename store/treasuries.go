@@ -206,6 +206,13 @@ func (db *DB) TreasuryEvents(ctx context.Context, chainID uint64, address common
 		order by e.block desc, e.log_index desc limit $6`, int64(chainID), address[:], maybeHash(agent), int64(block), int64(logIndex), most)
 }
 
+// TreasuryEventsOf lists the events of some kinds from a time on, up to the block that a
+// treasury is followed to, the newest first.
+func (db *DB) TreasuryEventsOf(ctx context.Context, t Treasury, kinds []string, since time.Time, most int) ([]TreasuryEvent, error) {
+	return db.treasuryEvents(ctx, selectTreasuryEvents+`where e.chain_id = $1 and e.address = $2 and e.kind = any($3) and ($4::timestamptz is null or b.time >= $4) and e.block <= $5
+		order by e.block desc, e.log_index desc limit $6`, int64(t.ChainID), t.Address[:], kinds, maybeTime(since), int64(t.Cursor.Number), most)
+}
+
 func (db *DB) treasuryEvents(ctx context.Context, sql string, args ...any) ([]TreasuryEvent, error) {
 	rows, err := db.readers.Query(ctx, sql, args...)
 	if err != nil {

@@ -141,6 +141,9 @@ type TreasuryIndex struct {
 	Finalized uint64 `json:"finalizedBlock"`
 	Reorgs    int64  `json:"reorgs"`
 	Missing   int64  `json:"missing" doc:"confirmed transactions of this service of which no event is stored"`
+	// Compared is absent where NotCompared says why.
+	Compared    *operate.TreasuryCompared `json:"compared,omitempty" doc:"the treasury's own books against its indexed events"`
+	NotCompared string                    `json:"notCompared,omitempty" doc:"why they could not be compared now"`
 }
 
 func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[TreasuryNow], error) {
@@ -162,5 +165,17 @@ func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[Trea
 	}
 	missing, err := c.db.TreasuryMissing(ctx, t.ChainID, t.Address)
 	out.Index = &TreasuryIndex{From: t.Start, To: t.Cursor.Number, Finalized: t.Finalized, Reorgs: t.Reorgs, Missing: missing}
-	return say(&out), err
+	if err != nil {
+		return nil, err
+	}
+	compared, err := o.CompareTreasury(ctx, t)
+	switch {
+	case err == nil:
+		out.Index.Compared = &compared
+	case ctx.Err() == nil && errors.Is(err, repute.ErrUnavailable): // whose text names endpoints
+		out.Index.NotCompared = fmt.Sprintf("the treasury could not be read at block %d, its blocks were replaced meanwhile, or its windows hold too many payments", t.Cursor.Number)
+	default:
+		return nil, err
+	}
+	return say(&out), nil
 }

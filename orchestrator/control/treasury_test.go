@@ -172,6 +172,19 @@ func TestTreasuryEvents(t *testing.T) {
 	if now.Index == nil || now.Index.Missing != 0 || now.Index.To == 0 || now.Balance != "920" {
 		t.Errorf("status %+v", now)
 	}
+	if c := now.Index.Compared; c == nil || c.Block != now.Index.To || c.Policies != 1 || c.Windows != 1 || len(c.Differ) > 0 {
+		t.Fatalf("compared %+v %s", c, now.Index.NotCompared)
+	}
+	for kind, says := range map[string]string{"NativeExecuted": "payments of plain in native coin: the treasury counts 80", "PolicySet": "policy of plain"} {
+		_, err := h.db.Pool().Exec(t.Context(), "delete from treasury_events where kind = $1", kind)
+		ok(t, err)
+		h.until("another block", func() bool { return h.d.Head().Number > now.Index.To })
+		h.follow(follower)
+		h.into(h.call(http.MethodGet, "/v1/treasury/status", ""), 200, &now)
+		if c := now.Index.Compared; c == nil || !strings.Contains(strings.Join(c.Differ, "\n"), says) {
+			t.Errorf("without %s: %+v %s", kind, c, now.Index.NotCompared)
+		}
+	}
 }
 
 // Who has no token, or one that is not known, approves nothing.

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -45,6 +46,8 @@ type Operator struct {
 	db     *store.DB
 	wallet *wallet.Wallet
 	o      Options
+
+	compared atomic.Pointer[TreasuryCompared] // the last comparison
 }
 
 // New makes an Operator of a wallet.
@@ -54,7 +57,7 @@ func New(db *store.DB, w *wallet.Wallet, o Options) *Operator {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Operator{db, w, o}
+	return &Operator{db: db, wallet: w, o: o}
 }
 
 // Kinds of acts. They are stored.

@@ -227,12 +227,17 @@ func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error
 	return "", e.failed("send", err)
 }
 
-// views asks at the newest block, pinned by its hash, in one request.
+// views asks at the newest block.
 func (e *endpoint) views(ctx context.Context, balanceOf common.Address, views []View) (Seen, error) {
 	at, err := e.block(ctx, "latest")
 	if err != nil {
 		return Seen{}, err
 	}
+	return e.viewsAt(ctx, at, balanceOf, views)
+}
+
+// viewsAt asks at a block, pinned by its hash, in one request.
+func (e *endpoint) viewsAt(ctx context.Context, at *head, balanceOf common.Address, views []View) (Seen, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	pinned := rpc.BlockNumberOrHashWithHash(at.Hash, false)

@@ -6,6 +6,7 @@ import (
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"repute"
 	"repute/orchestrator"
@@ -86,6 +87,20 @@ func (w *Wallet) Look(ctx context.Context, chainID uint64, balanceOf common.Addr
 	var out Seen
 	err = c.with(ctx, func(e *endpoint) (err error) {
 		out, err = e.views(ctx, balanceOf, views)
+		return err
+	})
+	return out, err
+}
+
+// LookAt is Look at a block, which is on the chain still: repute.ErrUnavailable where the
+// endpoint has not, or no longer, what the chain was like there.
+func (w *Wallet) LookAt(ctx context.Context, chainID uint64, balanceOf common.Address, at repute.Block, views ...View) (out Seen, err error) {
+	c, err := w.on(chainID)
+	if err != nil {
+		return out, err
+	}
+	err = c.with(ctx, func(e *endpoint) (err error) {
+		out, err = e.viewsAt(ctx, &head{Number: hexutil.Uint64(at.Number), Hash: at.Hash}, balanceOf, views)
 		return err
 	})
 	return out, err

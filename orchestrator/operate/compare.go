@@ -1,0 +1,236 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/contracts/bindings"
+	"repute/orchestrator/wallet"
+	"repute/store"
+)
+
+// TreasuryCompared is a comparison of a treasury's books at a block with its indexed events.
+type TreasuryCompared struct {
+	Block     uint64   `json:"block"`
+	BlockHash string   `json:"blockHash"`
+	Policies  int      `json:"policies" doc:"agents whose policy at this block was compared with the last PolicySet that is indexed"`
+	Windows   int      `json:"windows" doc:"spending windows, of native coin and tokens, whose sum at this block was compared with the indexed payments"`
+	Differ    []string `json:"differ" doc:"what the indexed events do not account for: an endpoint held some back"`
+}
+
+// Bounds of a comparison.
+const (
+	maxBooks    = 200
+	maxPayments = 10_000
+)
+
+// book is what a treasury keeps of an agent: its policy with the window of native coin, or
+// the window of a token.
+type book struct {
+	agent common.Hash
+	token common.Address // zero: native coin
+}
+
+// CompareTreasury compares a treasury's policies and spending windows at the newest indexed
+// block with the events up to there. repute.ErrUnavailable: it cannot be done now.
+func (o *Operator) CompareTreasury(ctx context.Context, t store.Treasury) (TreasuryCompared, error) {
+	if last := o.compared.Load(); last != nil && last.BlockHash == t.Cursor.Hash.Hex() {
+		return *last, nil
+	}
+	c := &comparison{treasury: t, out: TreasuryCompared{Block: t.Cursor.Number, BlockHash: t.Cursor.Hash.Hex(), Differ: []string{}},
+		names: map[common.Hash]string{}, said: map[common.Hash]map[string]any{}}
+	if err := c.list(ctx, o.db); err != nil {
+		return c.out, err
+	}
+	seen, err := o.wallet.LookAt(ctx, t.ChainID, t.Address, t.Cursor, c.views()...)
+	if err != nil {
+		return c.out, err
+	}
+	if err := c.read(seen); err != nil {
+		return c.out, err
+	}
+	if err := c.sum(ctx, o.db); err != nil {
+		return c.out, err
+	}
+	o.compared.Store(&c.out)
+	return c.out, nil
+}
+
+// comparison is one that is being made.
+type comparison struct {
+	treasury store.Treasury
+	out      TreasuryCompared
+	books    []book
+	names    map[common.Hash]string         // of agents by their keys
+	said     map[common.Hash]map[string]any // the last PolicySet of each
+	windows  map[book]window
+}
+
+// window is what a treasury counts of a book.
+type window struct {
+	start time.Time
+	spent *big.Int
+}
+
+// list finds the books: of the agents of this service, and of all that events name.
+func (c *comparison) list(ctx context.Context, db *store.DB) error {
+	modules, err := db.Modules(ctx)
+	if err != nil {
+		return err
+	}
+	for _, m := range modules {
+		key := crypto.Keccak256Hash([]byte(m.Slug))
+		c.names[key] = m.Slug
+		c.add(book{agent: key})
+	}
+	events, err := db.TreasuryEventsOf(ctx, c.treasury, []string{"PolicySet", "TokenPolicySet"}, time.Time{}, maxPayments)
+	if err != nil {
+		return err
+	}
+	for _, e := range events { // the newest first
+		var fields map[string]any
+		if err := json.Unmarshal(e.Fields, &fields); err != nil {
+			return fmt.Errorf("stored event of transaction %s: %w", e.Tx, err)
+		}
+		if e.Kind == "PolicySet" && c.said[e.Agent] == nil {
+			c.said[e.Agent] = fields
+		}
+		c.add(book{agent: e.Agent})
+		if e.Kind == "TokenPolicySet" {
+			c.add(book{e.Agent, common.HexToAddress(fmt.Sprint(fields["token"]))})
+		}
+	}
+	return nil
+}
+
+func (c *comparison) add(b book) {
+	for _, known := range c.books {
+		if known == b {
+			return
+		}
+	}
+	if len(c.books) < maxBooks {
+		c.books = append(c.books, b)
+	}
+}
+
+func (c *comparison) name(agent common.Hash) string {
+	if slug := c.names[agent]; slug != "" {
+		return slug
+	}
+	return agent.Hex()
+}
+
+func (c *comparison) views() (out []wallet.View) {
+	b := bindings.NewOpenFiTreasury()
+	for _, k := range c.books {
+		data := b.PackAgentPolicies(k.agent)
+		if (k.token != common.Address{}) {
+			data = b.PackErc20Windows(k.agent, k.token)
+		}
+		out = append(out, wallet.View{To: c.treasury.Address, Data: data})
+	}
+	return out
+}
+
+// read takes over what the chain has, and compares policies.
+func (c *comparison) read(seen wallet.Seen) error {
+	b := bindings.NewOpenFiTreasury()
+	c.windows = map[book]window{}
+	for i, k := range c.books {
+		if (k.token != common.Address{}) {
+			w, err := b.UnpackErc20Windows(seen.Answers[i])
+			if err != nil {
+				return noTreasury(c.treasury.Address)
+			}
+			c.windows[k] = window{time.Unix(w.Start.Int64(), 0), w.Spent}
+			continue
+		}
+		p, err := b.UnpackAgentPolicies(seen.Answers[i])
+		if err != nil {
+			return noTreasury(c.treasury.Address)
+		}
+		c.windows[k] = window{time.Unix(p.NativeWindowStart.Int64(), 0), p.NativeWindowSpentWei}
+		if c.out.Policies++; !samePolicy(c.said[k.agent], &p) {
+			c.out.Differ = append(c.out.Differ, fmt.Sprintf("policy of %s: the treasury's is not that of the last PolicySet that is indexed", c.name(k.agent)))
+		}
+	}
+	return nil
+}
+
+// samePolicy compares a policy with the event that set it; nil: none is indexed.
+func samePolicy(said map[string]any, p *bindings.AgentPoliciesOutput) bool {
+	if said == nil {
+		return !p.Active && p.Operator == common.Address{} && p.WindowDurationSeconds.Sign() == 0
+	}
+	for name, now := range map[string]any{"active": p.Active, "operator": p.Operator.Hex(), "nativePerTxCapWei": p.NativePerTxCapWei, "nativeWindowCapWei": p.NativeWindowCapWei,
+		"windowDurationSeconds": p.WindowDurationSeconds, "requireTargetAllowlist": p.RequireTargetAllowlist, "requireSelectorAllowlist": p.RequireSelectorAllowlist} {
+		if fmt.Sprint(said[name]) != fmt.Sprint(now) {
+			return false
+		}
+	}
+	return true
+}
+
+// sum compares what windows hold with the payments since they began. More is no fault: a
+// window may begin in the middle of a block.
+func (c *comparison) sum(ctx context.Context, db *store.DB) error {
+	var since time.Time
+	for _, w := range c.windows {
+		if w.spent.Sign() > 0 && (since.IsZero() || w.start.Before(since)) {
+			since = w.start
+		}
+	}
+	c.out.Windows = len(c.windows)
+	if since.IsZero() {
+		return nil
+	}
+	events, err := db.TreasuryEventsOf(ctx, c.treasury, []string{"NativeExecuted", "ERC20Transferred"}, since, maxPayments+1)
+	if err != nil {
+		return err
+	}
+	if now, err := db.Treasury(ctx, c.treasury.ChainID, c.treasury.Address); err != nil || now.Reorgs != c.treasury.Reorgs || len(events) > maxPayments {
+		return fmt.Errorf("blocks were replaced meanwhile, or there are more than %d payments since %s: %w", maxPayments, since.UTC().Format(time.RFC3339), repute.ErrUnavailable)
+	}
+	paid, err := c.paid(events)
+	if err != nil {
+		return err
+	}
+	for _, k := range c.books {
+		if w := c.windows[k]; paid[k].Cmp(w.spent) < 0 {
+			coin := "native coin"
+			if (k.token != common.Address{}) {
+				coin = "token " + k.token.Hex()
+			}
+			c.out.Differ = append(c.out.Differ, fmt.Sprintf("payments of %s in %s: the treasury counts %s since %s, the indexed ones are %s", c.name(k.agent), coin, w.spent, w.start.UTC().Format(time.RFC3339), paid[k]))
+		}
+	}
+	return nil
+}
+
+// paid sums payments by the windows that they are in.
+func (c *comparison) paid(events []store.TreasuryEvent) (map[book]*big.Int, error) {
+	out := map[book]*big.Int{}
+	for _, k := range c.books {
+		out[k] = new(big.Int)
+	}
+	for _, e := range events {
+		var fields struct{ Value, Amount, Token string }
+		if err := json.Unmarshal(e.Fields, &fields); err != nil {
+			return nil, fmt.Errorf("stored event of transaction %s: %w", e.Tx, err)
+		}
+		k := book{e.Agent, common.HexToAddress(fields.Token)}
+		amount, ok := new(big.Int).SetString(fields.Value+fields.Amount, 10) // one of both is empty
+		if w, known := c.windows[k]; ok && known && !e.Block.Time.Before(w.start) {
+			out[k].Add(out[k], amount)
+		}
+	}
+	return out, nil
+}
