@@ -87,7 +87,7 @@ func (a *API) resolve(ctx context.Context, ref repute.AgentRef) (repute.AgentID,
 
 // unknownAgent says where to look for an agent that is not there although its id can be.
 func unknownAgent(err error) error {
-	return missing(err, "GET /agents lists the agents that are, GET /chains how far each chain is indexed")
+	return missing(err, "GET /agents and the tool repute_search_agents list the agents that are, GET /chains how far each chain is indexed")
 }
 
 // missing adds a hint to what was not found and has none.

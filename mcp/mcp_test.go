@@ -295,3 +295,43 @@ func TestStdio(t *testing.T) {
 		t.Error("a huge message is read for ever")
 	}
 }
+
+// What is no message is told by an error of JSON-RPC, with the id where there is one.
+func TestFramesThatAreNone(t *testing.T) {
+	t.Parallel()
+	s, _ := newServer(t, mcp.Options{Input: 4096})
+	web := httptest.NewServer(s.Handler())
+	t.Cleanup(web.Close)
+	for _, c := range []struct {
+		body   string
+		status int
+		want   string
+	}{
+		{"garbage", 400, `"id":null,"error":{"code":-32700,`},
+		{`{"jsonrpc":"2.0","id":7,"method":"foo"}`, 400, `"id":7,"error":{"code":-32601,`},
+		{`{"jsonrpc":"2.0","id":"a","method":"tools/call","params":5}`, 200, `"code":-32602,`},
+		{`[]`, 400, `"id":null,"error":{"code":-32600,`},
+		{`{}`, 400, `"id":null,"error":{"code":-32600,`},
+		{``, 400, `"id":null,"error":{"code":-32`},
+		{`"` + strings.Repeat("x", 5000) + `"`, 413, `"code":-32600,`},
+		{`{"jsonrpc":"2.0","id":1,"method":"ping"}`, 200, `"result":{}`},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodPost, web.URL, strings.NewReader(c.body))
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Header.Set("Content-Type", "application/json")
+		r.Header.Set("Accept", "application/json, text/event-stream")
+		res, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		text, err := io.ReadAll(res.Body)
+		if err := errors.Join(err, res.Body.Close()); err != nil {
+			t.Fatal(err)
+		}
+		if res.StatusCode != c.status || !strings.Contains(string(text), c.want) || !strings.HasPrefix(res.Header.Get("Content-Type"), "application/json") {
+			t.Errorf("%.60s: %d %s %s", c.body, res.StatusCode, res.Header.Get("Content-Type"), text)
+		}
+	}
+}

@@ -74,10 +74,10 @@ func (s *Server) Handler() http.Handler {
 		Stateless: true, JSONResponse: true, MaxRequestBodyBytes: s.o.Input, PropagateRequestCancellation: true,
 		DisableLocalhostProtection: true, // guard knows the names that this server has
 	})
-	return s.guard.over(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return s.guard.over(framed(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		// A caller of the older protocols who went away does not end a call by itself.
 		stream.ServeHTTP(w, r.WithContext(context.WithValue(r.Context(), requestKey{}, r.Context())))
-	}))
+	}), s.o.Input))
 }
 
 // Stdio serves one caller on a pair of streams until in ends or ctx does, which is no

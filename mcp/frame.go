@@ -1,0 +1,97 @@
+package mcp
+
+import (
+	"bytes"
+	"encoding/json"
+	"io"
+	"net/http"
+	"strings"
+)
+
+// Codes of JSON-RPC 2.0.
+const (
+	codeParse   = -32700
+	codeRequest = -32600
+	codeMethod  = -32601
+)
+
+// frameError is an error of JSON-RPC 2.0; ID is null where none could be read.
+type frameError struct {
+	Version string          `json:"jsonrpc"`
+	ID      json.RawMessage `json:"id"`
+	Error   struct {
+		Code    int    `json:"code"`
+		Message string `json:"message"`
+	} `json:"error"`
+}
+
+// framed answers messages that are none with an error of JSON-RPC: the SDK says in plain
+// text what it cannot read. The status stays.
+func framed(next http.Handler, most int64) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodPost {
+			next.ServeHTTP(w, r)
+			return
+		}
+		body, err := io.ReadAll(io.LimitReader(r.Body, most+1))
+		if err != nil {
+			refuseFrame(w, http.StatusBadRequest, nil, "")
+			return
+		}
+		r.Body = io.NopCloser(bytes.NewReader(body)) // a byte too many is refused by next
+		p := &plainText{ResponseWriter: w}
+		next.ServeHTTP(p, r)
+		if p.status != 0 {
+			refuseFrame(w, p.status, body, strings.TrimSpace(p.text.String()))
+		}
+	})
+}
+
+// refuseFrame writes why a message is none.
+func refuseFrame(w http.ResponseWriter, status int, body []byte, text string) {
+	var asked struct {
+		Version string          `json:"jsonrpc"`
+		ID      json.RawMessage `json:"id"`
+		Method  string          `json:"method"`
+	}
+	e := frameError{Version: "2.0"}
+	e.Error.Code, e.Error.Message = codeRequest, text
+	err := json.Unmarshal(body, &asked)
+	switch {
+	case status == http.StatusBadRequest && !json.Valid(body):
+		e.Error.Code, e.Error.Message = codeParse, "the message is no JSON"
+	case err == nil && asked.Version == "2.0" && strings.HasSuffix(text, "unsupported"):
+		e.Error.Code, e.Error.Message = codeMethod, "the method is not known"
+		e.ID = asked.ID
+	}
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_ = json.NewEncoder(w).Encode(e) // the caller went away
+}
+
+// plainText keeps an answer back that is an error in plain text.
+type plainText struct {
+	http.ResponseWriter
+	status int // of what is kept back; 0: nothing is
+	text   bytes.Buffer
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (p *plainText) WriteHeader(status int) {
+	if status >= 400 && strings.HasPrefix(p.Header().Get("Content-Type"), "text/plain") {
+		p.status = status
+		return
+	}
+	p.ResponseWriter.WriteHeader(status)
+}
+
+// Write implements http.ResponseWriter.
+func (p *plainText) Write(b []byte) (int, error) {
+	if p.status != 0 {
+		return p.text.Write(b)
+	}
+	return p.ResponseWriter.Write(b)
+}
+
+// Unwrap is for http.ResponseController.
+func (p *plainText) Unwrap() http.ResponseWriter { return p.ResponseWriter }
