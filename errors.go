@@ -56,6 +56,11 @@ func Missing(format string, args ...any) error {
 	return &MissingError{What: fmt.Sprintf(format, args...)}
 }
 
+// Unknown makes a MissingError of what is no part of the index.
+func Unknown(format string, args ...any) error {
+	return &MissingError{What: fmt.Sprintf(format, args...), Why: "does not exist"}
+}
+
 // DeniedError is content the operator does not serve.
 type DeniedError struct{ Reason string }
 

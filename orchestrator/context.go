@@ -80,7 +80,7 @@ func (c *Context) next(kind repute.CallKind, key string) (string, error) {
 func (c *Context) Tool(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error) {
 	tool := c.w.e.o.Tools[name]
 	if tool == nil {
-		return nil, repute.Missing("tool %q", name)
+		return nil, repute.Unknown("tool %q", name)
 	}
 	r := repute.Receipt{Kind: repute.CallTool, Ref: name, Summary: "tool " + name, Request: input}
 	return c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) { return tool.Call(ctx, key, input) })

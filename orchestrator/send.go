@@ -309,7 +309,7 @@ func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Dec
 	case known && a.Approved:
 		return nil
 	case known:
-		return &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny, Text: fmt.Sprintf("%s refused: %s", a.By, a.Reason)}}}
+		return &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny, Text: strings.TrimSuffix(a.By+" refused: "+a.Reason, ": ")}}}
 	}
 	waits := &ApprovalError{w.Run.ID, stored.Subject, d.Reasons, tx}
 	if err := w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored); err != nil {

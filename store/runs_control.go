@@ -75,7 +75,7 @@ func lockTask(ctx context.Context, tx pgx.Tx, id string) (root string, err error
 	var status repute.RunStatus
 	err = tx.QueryRow(ctx, `select id, status from runs where task_id = $1 and parent_id is null for update`, cleanText(id)).Scan(&root, &status)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return "", repute.Missing("task %q", id)
+		return "", repute.Unknown("task %q", id)
 	}
 	if err == nil && status.Ended() {
 		err = repute.Conflict("task %s is %s already", id, status)
@@ -101,7 +101,7 @@ func (db *DB) Approve(ctx context.Context, run string, a Approval, queue func(tx
 		err := tx.QueryRow(ctx, `
 			select r.root_id, r.awaiting, r.attempt from runs r join runs o on o.id = r.root_id where r.id = $1 for update of o`, cleanText(run)).Scan(&root, &awaiting, &attempt)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return repute.Missing("run %q", run)
+			return repute.Unknown("run %q", run)
 		}
 		if err != nil {
 			return err
@@ -211,7 +211,7 @@ func (db *DB) RetryTask(ctx context.Context, id string, from repute.Phase, by st
 		err := tx.QueryRow(ctx, `select id, status, attempt from runs where task_id = $1 and parent_id is null for update`, cleanText(id)).Scan(&root, &status, &attempt)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			return repute.Missing("task %q", id)
+			return repute.Unknown("task %q", id)
 		case err != nil:
 			return err
 		case status != repute.RunFailed && status != repute.RunCancelled:

@@ -40,7 +40,7 @@ func (db *DB) SaveModule(ctx context.Context, m repute.Module) error {
 func (db *DB) RemoveModule(ctx context.Context, slug string) error {
 	tag, err := db.pool.Exec(ctx, `delete from modules where slug = $1`, cleanText(slug))
 	if err == nil && tag.RowsAffected() == 0 {
-		return repute.Missing("agent %q", slug)
+		return repute.Unknown("agent %q", slug)
 	}
 	return failed("remove agent", err)
 }

@@ -86,7 +86,7 @@ func scanTask(row pgx.CollectableRow) (t repute.Task, err error) {
 func (db *DB) Task(ctx context.Context, id string) (repute.Task, error) {
 	t, err := db.oneTask(ctx, `t.id = $1`, cleanText(id))
 	if errors.Is(err, pgx.ErrNoRows) {
-		return t, repute.Missing("task %q", id)
+		return t, repute.Unknown("task %q", id)
 	}
 	return t, err
 }
@@ -142,7 +142,7 @@ func scanRunRow(row pgx.CollectableRow) (r repute.Run, err error) {
 func (db *DB) Run(ctx context.Context, id string) (repute.Run, error) {
 	list, err := db.runs(ctx, `where r.id = $1`, cleanText(id))
 	if err == nil && len(list) == 0 {
-		return repute.Run{}, repute.Missing("run %q", id)
+		return repute.Run{}, repute.Unknown("run %q", id)
 	}
 	if err != nil {
 		return repute.Run{}, err

@@ -54,7 +54,7 @@ func whyNot(ctx context.Context, tx pgx.Tx, root string) error {
 	err := tx.QueryRow(ctx, `select ended_at is not null or awaiting <> '' from runs where id = $1`, root).Scan(&idle)
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
-		return repute.Missing("run %q", root)
+		return repute.Unknown("run %q", root)
 	case err != nil:
 		return err
 	case idle:

@@ -7,6 +7,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute/orchestrator/control"
+	"repute/store"
 )
 
 func (p *program) agentCommand() *cobra.Command {
@@ -31,7 +32,7 @@ func (p *program) agentListCommand() *cobra.Command {
 				}
 				return p.showAgents(list.Agents, asJSON)
 			}
-			return p.withControl(cmd.Context(), func(c *control.Control) error {
+			return p.withControl(cmd.Context(), func(c *control.Control, _ *store.DB) error {
 				list, err := c.Agents(cmd.Context())
 				return firstOf(err, func() error { return p.showAgents(list, asJSON) })
 			})
@@ -79,7 +80,7 @@ proven; else the URL is of a domain that proves the identity, or --key-file sign
 			if err := prove(&r, keyFile); err != nil {
 				return err
 			}
-			return p.withControl(cmd.Context(), func(c *control.Control) error {
+			return p.withControl(cmd.Context(), func(c *control.Control, _ *store.DB) error {
 				a, isNew, err := c.Register(cmd.Context(), r)
 				if err == nil {
 					fmt.Fprintf(p.stdout, "%s %s\n", map[bool]string{true: "registered", false: "asked again:"}[isNew], a.Slug)

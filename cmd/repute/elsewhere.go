@@ -106,6 +106,16 @@ func taskPath(id, act string) string { return "/v1/tasks/" + url.PathEscape(id) 
 
 func runPath(id, act string) string { return "/v1/runs/" + url.PathEscape(id) + act }
 
+// rootRun is the run of a task, or of a run's id itself.
+func (e *elsewhere) rootRun(ctx context.Context, id string) (string, error) {
+	var t control.Task
+	err := e.call(ctx, http.MethodGet, taskPath(id, ""), nil, &t)
+	if errors.Is(err, repute.ErrNotFound) {
+		return id, nil
+	}
+	return t.RunID, err
+}
+
 // waitingRun is the run of a task that waits itself; id may be a run's too.
 func (e *elsewhere) waitingRun(ctx context.Context, id string) (string, error) {
 	var t control.Task
@@ -205,7 +215,7 @@ func (p *program) events(ctx context.Context, e *elsewhere, run string, after in
 			number, _ = strconv.ParseInt(value, 10, 64)
 		case "data":
 			if ev, err = readEvent(number, value); err == nil {
-				err = p.showEvent(ev, asJSON)
+				err = p.showEvent(run, ev, asJSON)
 			}
 			after = number
 		}

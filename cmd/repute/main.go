@@ -9,6 +9,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"syscall"
 
 	"github.com/mattn/go-isatty"
@@ -42,8 +43,23 @@ const codeInterrupted = 130
 // input, 1 for anything else that failed, 130 for what was interrupted.
 func run(ctx context.Context, args []string, stdout, stderr io.Writer) int {
 	root := newRoot(stdout, stderr)
+	if err := knownCommand(root, args); err != nil {
+		return exitCode(ctx, err, stderr)
+	}
 	root.SetArgs(args)
 	return exitCode(ctx, root.ExecuteContext(ctx), stderr)
+}
+
+// knownCommand refuses a word that is no command, also beside --help, which is looked at before
+// words are.
+func knownCommand(root *cobra.Command, args []string) error {
+	root.InitDefaultHelpCmd()
+	root.InitDefaultCompletionCmd(args...)
+	cmd, rest, err := root.Find(args)
+	if err == nil && cmd == root && len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && !strings.HasPrefix(rest[0], cobra.ShellCompRequestCmd) {
+		return misused(cmd, fmt.Errorf("unknown command %q", rest[0]))
+	}
+	return nil
 }
 
 // exitCode says what went wrong and which code stands for it.

@@ -3,12 +3,14 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/policy"
@@ -24,13 +26,13 @@ func (p *program) runCommand() *cobra.Command {
 }
 
 // withControl runs f on the configured database, with what the routes under /v1 know.
-func (p *program) withControl(ctx context.Context, f func(*control.Control) error) error {
+func (p *program) withControl(ctx context.Context, f func(*control.Control, *store.DB) error) error {
 	return p.withStore(ctx, func(c config, db *store.DB) error {
 		plane, err := p.control(c, db)
 		if err != nil {
 			return err
 		}
-		return f(plane)
+		return f(plane, db)
 	})
 }
 
@@ -62,7 +64,7 @@ func (p *program) runShowCommand() *cobra.Command {
 	var verify, asJSON bool
 	var e elsewhere
 	cmd := &cobra.Command{
-		Use:   "show RUN",
+		Use:   "show TASK|RUN",
 		Short: "print a run's phases, steps, use of its budget, and why it was refused",
 		Long: `Print a run's phases, steps, use of its budget, and why it was refused. With
 --verify-gate the trust decision is made again from the stored evidence; the command
@@ -72,18 +74,10 @@ exits with 1 when it comes out another way.`,
 			if e.url != "" {
 				return p.showElsewhere(cmd.Context(), &e, args[0], verify, asJSON)
 			}
-			return p.withControl(cmd.Context(), func(c *control.Control) error {
-				run, err := c.Run(cmd.Context(), args[0])
+			return p.withControl(cmd.Context(), func(c *control.Control, db *store.DB) error {
+				shown, err := readRun(cmd.Context(), c, db, args[0], verify)
 				if err != nil {
 					return err
-				}
-				shown := shownRun{Run: run}
-				if verify {
-					check, err := c.VerifyGate(cmd.Context(), args[0])
-					if err != nil {
-						return err
-					}
-					shown.Gate = &check
 				}
 				return p.showRun(shown, asJSON)
 			})
@@ -95,8 +89,29 @@ exits with 1 when it comes out another way.`,
 	return cmd
 }
 
+// readRun reads a run by its id or its task's.
+func readRun(ctx context.Context, c *control.Control, db *store.DB, id string, verify bool) (shown shownRun, err error) {
+	t, err := db.Task(ctx, id)
+	switch {
+	case err == nil:
+		id = t.Run
+	case !errors.Is(err, repute.ErrNotFound):
+		return shown, err
+	}
+	if shown.Run, err = c.Run(ctx, id); err != nil || !verify {
+		return shown, err
+	}
+	check, err := c.VerifyGate(ctx, id)
+	shown.Gate = &check
+	return shown, err
+}
+
 func (p *program) showElsewhere(ctx context.Context, e *elsewhere, id string, verify, asJSON bool) error {
 	var shown shownRun
+	id, err := e.rootRun(ctx, id)
+	if err != nil {
+		return err
+	}
 	if err := e.call(ctx, http.MethodGet, runPath(id, ""), nil, &shown.Run); err != nil {
 		return err
 	}

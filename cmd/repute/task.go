@@ -10,10 +10,12 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
+	"repute/policy"
 	"repute/store"
 )
 
@@ -76,9 +78,28 @@ func (p *program) taskSubmitCommand(by *string, e *elsewhere) *cobra.Command {
 	f.StringVar(&r.ValueAtRisk, "value-at-risk", "", "in wei")
 	f.StringSliceVar(&r.Tags, "tag", nil, "tags of the task, for policies")
 	f.Float64Var(&reputation, "min-reputation", 0, "lower bound of the score that agents need, -100 to 100")
-	f.Int64Var(&r.Budget.Steps, "max-steps", 0, "steps of the run and all below it; 0: the default")
+	thresholdFlags(f, &r.Threshold)
+	budgetFlags(f, &r.Budget)
 	f.BoolVar(&watch, "watch", false, "follow it until it ends")
 	return cmd
+}
+
+func thresholdFlags(f *pflag.FlagSet, t *policy.Threshold) {
+	f.Float64Var(&t.MinTrustScore, "min-trust-score", 0, "of OpenFi's scale, 0 to 1")
+	f.Int64Var(&t.MinTier, "min-tier", 0, "that agents need, 1 to 4")
+	f.StringSliceVar(&t.Gates, "gate", nil, "that agents must pass")
+	f.BoolVar(&t.RequireIdentity, "require-identity", false, "agents need an onchain identity")
+	f.BoolVar(&t.RequireRegistration, "require-registration", false, "agents need a registration file that names them")
+	f.BoolVar(&t.RequireValidation, "require-validation", false, "agents need a validation that counts")
+}
+
+// budgetFlags are of the run and all below it together; 0 or empty: the default.
+func budgetFlags(f *pflag.FlagSet, b *policy.Budget) {
+	f.Int64Var(&b.Steps, "max-steps", 0, "steps of the run and all below it; 0: the default, as with the next ones")
+	f.Int64Var(&b.ToolCalls, "max-tool-calls", 0, "tools, HTTP, reads and simulations")
+	f.Int64Var(&b.RuntimeMS, "max-runtime-ms", 0, "milliseconds")
+	f.Int64Var(&b.OnchainWrites, "max-writes", 0, "transactions")
+	f.StringVar(&b.GasWei, "max-gas", "", "what their gas may cost, in wei")
 }
 
 func (p *program) submitElsewhere(ctx context.Context, e *elsewhere, r orchestrator.Request, watch bool) error {
@@ -133,7 +154,7 @@ func (p *program) watch(ctx context.Context, db *store.DB, t repute.Task, asJSON
 		}
 		for _, e := range list {
 			after = e.Number
-			if err := p.showEvent(e, asJSON); err != nil {
+			if err := p.showEvent(t.Run, e, asJSON); err != nil {
 				return err
 			}
 		}
@@ -154,11 +175,24 @@ func (p *program) watch(ctx context.Context, db *store.DB, t repute.Task, asJSON
 	}
 }
 
-func (p *program) showEvent(e repute.RunEvent, asJSON bool) error {
+// showEvent prints an event of the run root, or of one below it, which is named.
+func (p *program) showEvent(root string, e repute.RunEvent, asJSON bool) error {
 	if asJSON {
 		return json.NewEncoder(p.stdout).Encode(map[string]any{"number": e.Number, "runId": e.Run, "kind": e.Kind, "data": e.Data, "at": e.Time})
 	}
-	_, err := fmt.Fprintf(p.stdout, "%s  %-18s %s\n", e.Time.Format("15:04:05.000"), e.Kind, visible(string(e.Data)))
+	of := ""
+	if e.Run != root {
+		of = "  " + visible(e.Run)
+	}
+	_, err := fmt.Fprintf(p.stdout, "%s  %-18s %s%s\n", e.Time.Format("15:04:05.000"), e.Kind, visible(string(e.Data)), of)
+	return err
+}
+
+// done says what was done, unless it was not.
+func (p *program) done(err error, what string) error {
+	if err == nil {
+		fmt.Fprintln(p.stdout, what)
+	}
 	return err
 }
 
@@ -170,10 +204,10 @@ func (p *program) taskCancelCommand(by *string, e *elsewhere) *cobra.Command {
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if e.url != "" {
-				return e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"), control.Cancellation{Reason: reason}, nil)
+				return p.done(e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/cancel"), control.Cancellation{Reason: reason}, nil), "told to end")
 			}
 			return p.withDesk(cmd.Context(), func(_ *store.DB, desk *orchestrator.Desk) error {
-				return desk.Cancel(cmd.Context(), args[0], *by, reason)
+				return p.done(desk.Cancel(cmd.Context(), args[0], *by, reason), "told to end")
 			})
 		},
 	}
@@ -189,8 +223,9 @@ func (p *program) taskApproveCommand(by *string, e *elsewhere) *cobra.Command {
 		Short: "answer what a run waits for: yes, or with --deny no",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
-			if yes := !deny; e.url != "" {
-				return e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes, Reason: reason})
+			yes, said := !deny, map[bool]string{true: "denied", false: "approved"}[deny]
+			if e.url != "" {
+				return p.done(e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes, Reason: reason}), said)
 			}
 			return p.withDesk(cmd.Context(), func(db *store.DB, desk *orchestrator.Desk) error {
 				run := args[0]
@@ -203,7 +238,7 @@ func (p *program) taskApproveCommand(by *string, e *elsewhere) *cobra.Command {
 				if err != nil {
 					return err
 				}
-				return desk.Approve(cmd.Context(), run, subject, !deny, *by, reason)
+				return p.done(desk.Approve(cmd.Context(), run, subject, yes, *by, reason), said)
 			})
 		},
 	}
@@ -266,10 +301,10 @@ func (p *program) taskRetryCommand(by *string, e *elsewhere) *cobra.Command {
 				from = 0
 			}
 			if e.url != "" {
-				return e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name}, nil)
+				return p.done(e.call(cmd.Context(), http.MethodPost, taskPath(args[0], "/retry"), control.RetryFrom{From: name}, nil), "begun again")
 			}
 			return p.withDesk(cmd.Context(), func(_ *store.DB, desk *orchestrator.Desk) error {
-				return desk.Retry(cmd.Context(), args[0], from, *by)
+				return p.done(desk.Retry(cmd.Context(), args[0], from, *by), "begun again")
 			})
 		},
 	}

@@ -3,12 +3,16 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"net/http"
+	"net/http/httptest"
+	"reflect"
 	"strings"
 	"testing"
 
 	"repute"
 	"repute/internal/pgtest"
 	"repute/orchestrator"
+	"repute/orchestrator/control"
 	"repute/policy"
 	"repute/store"
 )
@@ -58,7 +62,9 @@ func TestTaskCommands(t *testing.T) {
 	if out, says := run(1, "task", "watch", task); !strings.Contains(out, "run.finished") || !strings.Contains(says, "gone") {
 		t.Errorf("watch: %s %s", out, says)
 	}
-	run(0, "task", "retry", task)
+	if out, _ := run(0, "task", "retry", task); out == "" {
+		t.Error("retry says nothing")
+	}
 	run(1, "task", "watch", task, "--json")
 	if out, _ := run(0, "run", "show", root, "--json"); !strings.Contains(out, `"attempt": 2`) {
 		t.Errorf("run: %s", out)
@@ -67,8 +73,51 @@ func TestTaskCommands(t *testing.T) {
 		t.Errorf("gate of a run that has none: %s", says)
 	}
 	run(2, "task", "cancel", task)
-	run(1, "task", "watch", "none")
+	if _, says := run(1, "task", "watch", "none"); !strings.Contains(says, "does not exist") {
+		t.Errorf("a task that there is not: %s", says)
+	}
+	if out, _ := run(0, "run", "show", task); !strings.Contains(out, root) {
+		t.Errorf("run of a task: %s", out)
+	}
 	run(2, "agent", "register", "faraway", "ftp://x.example")
+}
+
+// Every member of a task's threshold and budget has its flag.
+func TestTaskFlags(t *testing.T) {
+	t.Parallel()
+	var asked control.TaskRequest
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if err := json.NewDecoder(r.Body).Decode(&asked); err != nil {
+			t.Error(err)
+		}
+		_, _ = w.Write([]byte("{}"))
+	}))
+	t.Cleanup(server.Close)
+	mustRun(t, "task", "submit", "x", "--orchestrator", server.URL, "--min-reputation", "-5", "--min-trust-score", "0.5", "--min-tier", "2", "--gate", "service,identity",
+		"--require-identity", "--require-registration", "--require-validation", "--max-steps", "1", "--max-tool-calls", "2", "--max-runtime-ms", "3", "--max-writes", "4",
+		"--max-gas", "5", "--value-at-risk", "6", "--tag", "a", "--key", "k", "--input", "7")
+	for _, v := range []reflect.Value{reflect.ValueOf(asked.Threshold), reflect.ValueOf(asked.Budget), reflect.ValueOf(asked.Terms)} {
+		for i := range v.NumField() {
+			if v.Field(i).IsZero() {
+				t.Errorf("%s.%s has no flag", v.Type(), v.Type().Field(i).Name)
+			}
+		}
+	}
+}
+
+// Events of a run below the root name it.
+func TestEventsNameRunsBelow(t *testing.T) {
+	t.Parallel()
+	var out strings.Builder
+	p := &program{stdout: &out}
+	for _, run := range []string{"root", "below"} {
+		if err := p.showEvent("root", repute.RunEvent{Run: run, Kind: "phase", Data: []byte("{}")}, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if lines := strings.Split(out.String(), "\n"); strings.Contains(lines[0], "root") || !strings.HasSuffix(lines[1], "below") {
+		t.Errorf("events %q", lines)
+	}
 }
 
 // work runs an engine that has no agents.

@@ -17,11 +17,22 @@ import (
 // A command line that cannot be meant exits with 2, whatever is wrong with it.
 func TestWrongUsage(t *testing.T) {
 	t.Parallel()
-	for _, line := range []string{"nope", "verify --jsn", "verify --from -1", "export event", "bench foo", "import", "dump extra", "serve --until-block 0 --chain base --rpc http://127.0.0.1:1",
+	for _, line := range []string{"nope", "nope --help", "verify --jsn", "verify --from -1", "export event", "bench foo", "import", "dump extra", "serve --until-block 0 --chain base --rpc http://127.0.0.1:1",
 		"demo --chain base", "status --rpc http://h", "bench index --events 0", "bench follow --blocks 0", "bench index --curve 0"} {
 		var out, said bytes.Buffer
 		if code := run(t.Context(), strings.Fields(line), &out, &said); code != 2 || said.Len() == 0 {
 			t.Errorf("%s: exit code %d, says %q, want 2", line, code, said.String())
+		}
+	}
+}
+
+// Help is no wrong usage.
+func TestHelp(t *testing.T) {
+	t.Parallel()
+	for _, line := range []string{"--help", "help task", "task --help", "task submit --help", "completion bash"} {
+		var out, said bytes.Buffer
+		if code := run(t.Context(), strings.Fields(line), &out, &said); code != 0 || out.Len() == 0 {
+			t.Errorf("%s: exit code %d, says %q", line, code, said.String())
 		}
 	}
 }

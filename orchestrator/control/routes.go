@@ -186,7 +186,7 @@ const maxID = 64
 // known refuses what cannot be the name of anything, before the database is asked.
 func known(what, id string) error {
 	if len(id) > maxID || httpapi.Clean(id) != id {
-		return repute.Missing("%s %.64q", what, id)
+		return repute.Unknown("%s %.64q", what, id)
 	}
 	return nil
 }

@@ -126,7 +126,7 @@ func TestRemoteAgentRuns(t *testing.T) {
 		t.Fatalf("run %s, %d tool calls: %s", run.Status, run.Used.ToolCalls, run.Error)
 	}
 	steps, err := db.RunSteps(t.Context(), run.ID)
-	if ok(t, err); !strings.Contains(string(steps[0].Result), `"found":"meaning"`) || !strings.Contains(string(steps[0].Result), "not indexed") {
+	if ok(t, err); !strings.Contains(string(steps[0].Result), `"found":"meaning"`) || !strings.Contains(string(steps[0].Result), "does not exist") {
 		t.Errorf("step %s", steps[0].Result)
 	}
 	task, _, err = desk.Submit(t.Context(), orchestrator.Request{Goal: "impossible", Coordinator: "faraway"})
