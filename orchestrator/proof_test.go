@@ -136,3 +136,70 @@ func TestNothingIsFinalYet(t *testing.T) {
 		t.Errorf("%+v, demanded %+v", v.Agent, v.Demanded)
 	}
 }
+
+// What a person said of a program at one URL does not hold for the next that takes its slug.
+func TestApprovalIsOfOneProgram(t *testing.T) {
+	t.Parallel()
+	for name, c := range map[string]struct{ policy, goal string }{"trust": {unrated("require_approval"), "do it"}, "policy": {askFirst, "dear one"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h, _ := newHouse(t)
+			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, c.policy), Remote: func(repute.Module) (orchestrator.Module, error) { return newWorker("faraway"), nil }})
+			at := func(url string) {
+				ok(t, h.db.SaveModule(t.Context(), repute.Module{Slug: "faraway", URL: url, Manifest: []byte("{}")}))
+			}
+			at("https://one.example")
+			task := h.submit(orchestrator.Request{Coordinator: "faraway", Goal: c.goal})
+			h.awaits(task.Run)
+			first, err := h.db.Awaited(t.Context(), task.Run)
+			ok(t, err)
+			at("https://two.example")
+			h.approve(task.Run, true, "I know the one")
+			var second []store.Decision
+			h.until("the run asks again", func() bool {
+				second, err = h.db.Awaited(t.Context(), task.Run)
+				ok(t, err)
+				return len(second) > 0
+			})
+			if len(first) != 1 || len(second) != 1 || first[0].Subject == second[0].Subject {
+				t.Errorf("asked about %v, then %v", first, second)
+			}
+			h.approve(task.Run, true, "and the other")
+			if task, run := h.ended(task); task.Status != repute.TaskCompleted {
+				t.Errorf("task %s: %s", task.Status, run.Error)
+			}
+		})
+	}
+}
+
+// A phase that the database fails is tried again, and told of once, for the budget's time.
+func TestDelayedPhaseFailsInTheEnd(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	h.block(repute.Transfer{To: seller}, repute.Registered{Owner: seller})
+	agent := newWorker("plain")
+	agent.info.Manifest.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: sold.Registry.Hex(), AgentID: "0", ChainID: 7}
+	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{agent}})
+	_, err := h.db.Pool().Exec(t.Context(), "alter table agents rename to agents_elsewhere")
+	ok(t, err)
+	r := orchestrator.Request{Coordinator: "plain"}
+	r.Budget.RuntimeMS = 2000
+	task, run := h.ended(h.submit(r))
+	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "could not go on") {
+		t.Errorf("task %s: %s", task.Status, run.Error)
+	}
+	events, err := h.db.RunEvents(t.Context(), run.Root, 0, 1000)
+	ok(t, err)
+	delayed := 0
+	for _, e := range events {
+		if e.Kind == "phase.delayed" {
+			delayed++
+			if !strings.Contains(string(e.Data), `"trust"`) {
+				t.Errorf("event %s", e.Data)
+			}
+		}
+	}
+	if delayed != 1 {
+		t.Errorf("%d events of the delay", delayed)
+	}
+}
