@@ -124,7 +124,8 @@ func TestStaleScoresAreNotSigned(t *testing.T) {
 		status    int
 		want      string
 	}{
-		{"followed", "update trust_runs set epoch = 1", 0, 200, ""},
+		{"guarded", `update trust_finals set result = '{"guard":{"agent":"eip155:8453:0x1:1"}}'`, 0, 200, `"guarded":true`},
+		{"followed", "update trust_finals set result = '{}'", 0, 200, `"guarded":false`},
 		{"the head was seen a while ago", "update trust_runs set epoch = 1", 14 * time.Minute, 200, ""},
 		{"the head was not seen for long", "update trust_runs set epoch = 1", 16 * time.Minute, 409, "head was last seen at"},
 		{"no epoch has ended", "update trust_runs set epoch = 0", 0, 409, "no epoch of the chain has ended"},

@@ -93,7 +93,8 @@ func TestVerifySnapshot(t *testing.T) {
 		t.Fatal(err)
 	}
 	signer := statement.NewSigner(key, time.Hour, time.Time{}, nil)
-	score := repute.Score{Agent: repute.AgentID{ChainID: 8453}, Final: true, Rated: true, Score: -12_500, Block: repute.Block{Number: 9, Time: time.Unix(1, 0)}}
+	score := repute.Score{Agent: repute.AgentID{ChainID: 8453}, Final: true, Rated: true, Score: -12_500, Block: repute.Block{Number: 9, Time: time.Unix(1, 0)},
+		Result: []byte(`{"guard":{}}`)}
 	signed, err := signer.Sign(score, statement.HoldsAsOf{Number: 10, Time: time.Unix(2, 0)}, time.Now())
 	if err != nil {
 		t.Fatal(err)
@@ -139,6 +140,8 @@ func TestVerifySnapshot(t *testing.T) {
 		{good + " --keys http://keys.example/", 2, "is no https URL"},
 		{write("other", map[string]any{"signed": signed, "score": 12.5}) + " --key " + own, 1, "not valid: score of the answer"},
 		{write("status", map[string]any{"signed": signed, "status": "unrated"}) + " --key " + own, 1, "not valid: status of the answer"},
+		{write("guarded", map[string]any{"signed": signed, "guard": map[string]any{"agent": "eip155:1:0x1:1"}}) + " --key " + own, 0, `"guarded": true`},
+		{write("unguarded", map[string]any{"signed": signed, "guard": nil}) + " --key " + own, 1, "not valid: guard of the answer"},
 		{write("unsigned", map[string]any{"agent": "eip155:1:0x1:1", "score": 12.5}) + " --key " + own, 2, "ask with signed=1"},
 		{good + " --keys " + good, 2, "no list of keys"},
 		{good + " --keys " + none, 1, "not trusted"},

@@ -210,6 +210,7 @@ type outerAnswer struct {
 	Score  *json.Number    `json:"score"`
 	Low    *json.Number    `json:"low"`
 	High   *json.Number    `json:"high"`
+	Guard  json.RawMessage `json:"guard"`
 }
 
 // compare fails where an answer says something else than what was signed with it: whoever
@@ -223,6 +224,9 @@ func (a outerAnswer) compare(s statement.Signed) error {
 	}
 	if a.Status != nil && *a.Status != ratedStatus(s) {
 		return differs("status")
+	}
+	if a.Guard != nil && (string(a.Guard) != "null") != s.Guarded {
+		return differs("guard")
 	}
 	for _, m := range []struct {
 		name   string
@@ -256,6 +260,7 @@ type verdict struct {
 	High       repute.Points `json:"high"`
 	Confidence float64       `json:"confidence"`
 	Tier       int           `json:"tier"`
+	Guarded    bool          `json:"guarded"`
 	Block      uint64        `json:"block"`
 	BlockHash  string        `json:"blockHash"`
 	BlockTime  time.Time     `json:"blockTime"`
@@ -268,6 +273,6 @@ type verdict struct {
 
 func (p *program) printStatement(s statement.Signed) error {
 	return p.printJSON(verdict{Valid: true, Agent: s.Agent.String(), Status: ratedStatus(s), Score: s.Score, Low: s.Low, High: s.High,
-		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Block: s.Block.Number, BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time, HoldsBlock: s.Holds.Number, HoldsTime: s.Holds.Time,
+		Confidence: float64(s.Confidence) / 1e6, Tier: s.Tier, Guarded: s.Guarded, Block: s.Block.Number, BlockHash: s.Block.Hash.Hex(), BlockTime: s.Block.Time, HoldsBlock: s.Holds.Number, HoldsTime: s.Holds.Time,
 		Signer: s.Signer.Hex(), IssuedAt: s.IssuedAt, ExpiresAt: s.ExpiresAt})
 }

@@ -5,6 +5,7 @@ package statement
 
 import (
 	"crypto/ecdsa"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -45,6 +46,7 @@ type Statement struct {
 	Score, Low, High                     repute.Points
 	Confidence                           int64 // millionths
 	Tier                                 int
+	Guarded                              bool         // another agent limits this one: see docs/trust.md, Guard
 	Block                                repute.Block // Parent is not part of it
 	Holds                                HoldsAsOf
 	Epoch                                uint64
@@ -69,7 +71,8 @@ type Signed struct {
 
 // Of makes a statement of a stored score that holds as of a block, not before its own.
 // repute.ErrConflict: the score is not final, or a time of the two blocks is unknown or in
-// the future; repute.ErrInvalid: life is not above 0 or too long.
+// the future; repute.ErrInvalid: life is not above 0 or too long. Other errors are of a
+// stored result that cannot be read.
 func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (Statement, error) {
 	switch {
 	case !s.Final:
@@ -83,8 +86,14 @@ func Of(s repute.Score, holds HoldsAsOf, issued time.Time, life time.Duration) (
 	case life < time.Second || life > MaxLife:
 		return Statement{}, repute.Invalid("lifetime", life.String()+" is out of range", "1s to 168h")
 	}
+	var result struct {
+		Guard *struct{} `json:"guard"`
+	}
+	if err := json.Unmarshal(s.Result, &result); err != nil {
+		return Statement{}, fmt.Errorf("stored result of agent %s: %w", s.Agent.Short(), err)
+	}
 	issued = issued.UTC().Truncate(time.Second)
-	return Statement{Agent: s.Agent, Rated: s.Rated, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence, Tier: s.Tier,
+	return Statement{Agent: s.Agent, Rated: s.Rated, Score: s.Score, Low: s.Low, High: s.High, Confidence: s.Confidence, Tier: s.Tier, Guarded: result.Guard != nil,
 		Block: repute.Block{Number: s.Block.Number, Hash: s.Block.Hash, Time: s.Block.Time.UTC()}, Holds: HoldsAsOf{holds.Number, holds.Time.UTC()}, Epoch: s.Epoch, Scorer: s.Scorer,
 		Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
 		IssuedAt: issued, ExpiresAt: issued.Add(life)}, nil

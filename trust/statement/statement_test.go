@@ -28,7 +28,7 @@ func score() repute.Score {
 	return repute.Score{Agent: repute.AgentID{ChainID: 8453, Registry: common.HexToAddress("0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"), TokenID: *uint256.NewInt(22)},
 		Block: repute.Block{Number: 36_000_000, Hash: common.Hash{1}, Time: time.Unix(1_799_999_000, 0).UTC()}, Final: true, Run: 5, Epoch: 20_000,
 		Scorer: "repute/1", Params: common.Hash{2}, Tags: common.Hash{3}, Roots: common.Hash{4}, Links: common.Hash{5}, Evidence: common.Hash{6},
-		Rated: true, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2}
+		Rated: true, Score: 49_400, Low: -31_250, High: 66_000, Mean: 49_400, Confidence: 640_000, Tier: 2, Result: []byte(`{"guard":{"agent":"a"}}`)}
 }
 
 func holds() statement.HoldsAsOf {
@@ -292,7 +292,7 @@ func TestRoundTrip(t *testing.T) {
 		points := rapid.Int64Range(-100_000, 100_000)
 		s := statement.Statement{Rated: rapid.Bool().Draw(t, "rated"), Score: repute.Points(points.Draw(t, "score")),
 			Low: repute.Points(points.Draw(t, "low")), High: repute.Points(points.Draw(t, "high")),
-			Confidence: rapid.Int64Range(0, 1_000_000).Draw(t, "confidence"), Tier: rapid.IntRange(0, 4).Draw(t, "tier"),
+			Confidence: rapid.Int64Range(0, 1_000_000).Draw(t, "confidence"), Tier: rapid.IntRange(0, 4).Draw(t, "tier"), Guarded: rapid.Bool().Draw(t, "guarded"),
 			Block: repute.Block{Number: rapid.Uint64().Draw(t, "block"), Hash: hash("blockHash"), Time: when("blockTime")},
 			Epoch: rapid.Uint64().Draw(t, "epoch"), Scorer: rapid.String().Draw(t, "scorer"), Params: hash("params"), Tags: hash("tags"),
 			Roots: hash("roots"), Links: hash("links"), Evidence: hash("evidence")}
@@ -381,5 +381,37 @@ func TestKeysAreSecret(t *testing.T) {
 	var back statement.KeyList
 	if err != nil || json.Unmarshal(body, &back) != nil || !reflect.DeepEqual(back, signer.Keys()) {
 		t.Errorf("%s, %v: %+v", body, err, back)
+	}
+}
+
+// A statement tells that a guard limits the agent; one of another version is refused by name.
+func TestGuardedIsSigned(t *testing.T) {
+	s, keys := signed(t)
+	if !s.Guarded {
+		t.Error("the guard of the result is not in the statement")
+	}
+	free := score()
+	free.Result = []byte(`{"guard":null}`)
+	other, err := statement.Of(free, holds(), issued(), time.Hour)
+	if err != nil || other.Guarded {
+		t.Errorf("without a guard: %v, %v", other.Guarded, err)
+	}
+	free.Result = nil
+	if _, err := statement.Of(free, holds(), issued(), time.Hour); err == nil {
+		t.Error("a score without its result is signed")
+	}
+	forged := s
+	forged.Guarded = false
+	if err := statement.Verify(forged, keys, issued()); !errors.Is(err, statement.ErrSignature) && !errors.Is(err, statement.ErrSigner) {
+		t.Errorf("a statement whose guard was taken out: %v", err)
+	}
+	body, err := json.Marshal(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	old := strings.Replace(string(body), `"version":"3"`, `"version":"2"`, 1)
+	var back statement.Signed
+	if err := json.Unmarshal([]byte(old), &back); err == nil || !strings.Contains(err.Error(), `version "2", not "repute trust score", version "3"`) {
+		t.Errorf("a statement of the version before: %v", err)
 	}
 }

@@ -13,7 +13,7 @@ import (
 // The domain. Chain and registry are the agent's.
 const (
 	domainName    = "repute trust score"
-	domainVersion = "2"
+	domainVersion = "3"
 	primaryType   = "TrustScore"
 )
 
@@ -44,6 +44,7 @@ func (s *Statement) values() []value {
 		v("highMilli", "int256", int64(s.High)),
 		v("confidenceMicro", "uint256", uint64(s.Confidence)),
 		v("tier", "uint256", uint64(s.Tier)),
+		v("guarded", "bool", s.Guarded),
 		v("blockNumber", "uint256", s.Block.Number),
 		v("blockHash", "bytes32", s.Block.Hash),
 		v("blockTime", "uint256", unix(s.Block.Time)),

@@ -42,6 +42,7 @@ type message struct {
 	High       int64       `json:"highMilli"`
 	Confidence uint64      `json:"confidenceMicro"`
 	Tier       uint64      `json:"tier"`
+	Guarded    bool        `json:"guarded"`
 	Block      uint64      `json:"blockNumber"`
 	BlockHash  common.Hash `json:"blockHash"`
 	BlockTime  uint64      `json:"blockTime"`
@@ -72,7 +73,7 @@ func (s Signed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{Types: types(), PrimaryType: primaryType, Signer: s.Signer, Signature: s.Signature[:],
 		Domain: wireDomain{domainName, domainVersion, s.Agent.ChainID, s.Agent.Registry},
 		Message: message{AgentID: s.Agent.TokenID.Dec(), Rated: s.Rated, Score: int64(s.Score), Low: int64(s.Low), High: int64(s.High),
-			Confidence: uint64(s.Confidence), Tier: uint64(s.Tier), Block: s.Block.Number, BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
+			Confidence: uint64(s.Confidence), Tier: uint64(s.Tier), Guarded: s.Guarded, Block: s.Block.Number, BlockHash: s.Block.Hash, BlockTime: unix(s.Block.Time),
 			HoldsBlock: s.Holds.Number, HoldsTime: unix(s.Holds.Time), Epoch: s.Epoch, Scorer: s.Scorer, Params: s.Params, Tags: s.Tags, Roots: s.Roots, Links: s.Links, Evidence: s.Evidence,
 			Issued: unix(s.IssuedAt), Expires: unix(s.ExpiresAt)}})
 }
@@ -100,7 +101,7 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 	*s = Signed{Signer: w.Signer, Statement: Statement{
 		Agent: repute.AgentID{ChainID: w.Domain.ChainID, Registry: w.Domain.Contract, TokenID: token},
 		Rated: m.Rated, Score: repute.Points(m.Score), Low: repute.Points(m.Low), High: repute.Points(m.High),
-		Confidence: int64(m.Confidence), Tier: int(m.Tier), Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
+		Confidence: int64(m.Confidence), Tier: int(m.Tier), Guarded: m.Guarded, Block: repute.Block{Number: m.Block, Hash: m.BlockHash, Time: timeOf(m.BlockTime)},
 		Holds: HoldsAsOf{m.HoldsBlock, timeOf(m.HoldsTime)}, Epoch: m.Epoch, Scorer: m.Scorer, Params: m.Params, Tags: m.Tags, Roots: m.Roots, Links: m.Links, Evidence: m.Evidence,
 		IssuedAt: timeOf(m.Issued), ExpiresAt: timeOf(m.Expires)}}
 	copy(s.Signature[:], w.Signature)
@@ -119,10 +120,10 @@ func (w *wire) check() error {
 	switch {
 	case w.PrimaryType != primaryType:
 		return bad("primaryType", "is not "+primaryType)
+	case w.Domain.Name != domainName || w.Domain.Version != domainVersion:
+		return bad("domain", fmt.Sprintf("is %.50q, version %.20q, not %q, version %q", w.Domain.Name, w.Domain.Version, domainName, domainVersion))
 	case len(w.Types) != len(own) || !slices.Equal(w.Types[primaryType], own[primaryType]) || !slices.Equal(w.Types["EIP712Domain"], own["EIP712Domain"]):
 		return bad("types", "are not those of a score")
-	case w.Domain.Name != domainName || w.Domain.Version != domainVersion:
-		return bad("domain", fmt.Sprintf("is not %q, version %s", domainName, domainVersion))
 	case len(w.Signature) != 65:
 		return bad("signature", "has not 65 bytes")
 	case m.BlockTime > maxTime || m.HoldsTime > maxTime || m.Issued > maxTime || m.Expires > maxTime:
