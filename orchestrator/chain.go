@@ -6,6 +6,7 @@ import (
 	"net/http"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 )
 
 // Chain is what a run can reach of a chain.
@@ -47,6 +48,8 @@ type Simulation struct {
 	TargetOK    bool        `json:"targetAllowed"`
 	SelectorOK  bool        `json:"selectorAllowed"`
 	ThroughCall bool        `json:"throughTreasury"`
+	// Logs are what a call through the treasury would emit; none where the node cannot tell.
+	Logs []types.Log `json:"-"`
 }
 
 // Sent is a confirmed transaction.

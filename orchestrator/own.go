@@ -15,6 +15,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
+	"repute/contracts"
 )
 
 // Registries are the ERC-8004 contracts of a chain.
@@ -168,9 +169,9 @@ func (r *Registries) has(a common.Address) bool {
 	return a == r.Identity || a == r.Reputation
 }
 
-// recordsKept: no transaction touched the agent's identity or trust records, whatever it
-// called to get there. Registries name the agent in a topic of every event.
-func (w *work) recordsKept(receipts []repute.Receipt) Check {
+// recordsKept: no transaction touched the agent's identity or trust records, or rated an
+// agent in the same hands, whatever it called to get there. The error is one of the runtime.
+func (w *work) recordsKept(ctx context.Context, receipts []repute.Receipt) (Check, error) {
 	c := Check{Name: "runtime.records", Passed: true}
 	for _, r := range receipts {
 		var sent Sent
@@ -180,15 +181,15 @@ func (w *work) recordsKept(receipts []repute.Receipt) Check {
 		}
 		if err := json.Unmarshal(sent.Result, &logs); err != nil {
 			c.Passed, c.Details = false, fmt.Sprintf("the logs of transaction %s are not there or cannot be read", sent.Hash)
-			return c
+			return c, nil
 		}
-		for _, l := range logs {
-			if w.isMine(r.Chain, &l) {
-				c.Passed, c.Details = false, fmt.Sprintf("transaction %s changed the agent's own records in registry %s", sent.Hash, l.Address)
-			}
+		if err := w.mayLog(ctx, r.Chain, logs); errors.Is(err, errRuntime) {
+			return c, err
+		} else if err != nil {
+			c.Passed, c.Details = false, fmt.Sprintf("transaction %s: %v", sent.Hash, err)
 		}
 	}
-	return c
+	return c, nil
 }
 
 // hasLogs tells of a transaction whose logs must be seen: it had an effect, on a chain where
@@ -199,12 +200,40 @@ func (w *work) hasLogs(chainID uint64, sent *Sent) bool {
 	return sent.OK && known && len(w.identities(chainID)) > 0
 }
 
-func (w *work) isMine(chainID uint64, l *types.Log) bool {
-	at := slices.IndexFunc(w.e.o.Registries, func(r Registries) bool { return r.ChainID == chainID && r.has(l.Address) })
-	if at < 0 || len(l.Topics) < 2 {
-		return false
+// mayLog is mayTouch by what registries say that a transaction did, or would do.
+func (w *work) mayLog(ctx context.Context, chainID uint64, logs []types.Log) error {
+	mine := w.identities(chainID)
+	for i := range logs {
+		l := &logs[i]
+		registry := slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool { return r.ChainID == chainID && r.has(l.Address) })
+		if !registry || len(mine) == 0 {
+			continue
+		}
+		event, err := contracts.Decode(*l)
+		subject, one := repute.TokenID{}, false
+		if err == nil {
+			subject, one = repute.AgentOf(event)
+		}
+		for _, id := range mine {
+			if one && subject.String() == id.TokenID.String() || err != nil && names(l, id.TokenID) {
+				return refuse("self", "an agent does not change its own identity or trust records, nor those of one that it works for, through others (registry %s)", l.Address)
+			}
+		}
+		if one && judges(event) {
+			if err := w.mayRate(ctx, mine, repute.AgentID{ChainID: chainID, Registry: mine[0].Registry, TokenID: subject}); err != nil {
+				return err
+			}
+		}
 	}
-	return slices.ContainsFunc(w.identities(chainID), func(id repute.AgentID) bool {
-		return slices.ContainsFunc(l.Topics[1:], func(t common.Hash) bool { return t.Big().String() == id.TokenID.String() })
-	})
+	return nil
+}
+
+// judges tells the events that say how good an agent is.
+func judges(e repute.Event) bool {
+	return e.Kind() == repute.KindNewFeedback || e.Kind() == repute.KindValidationResponse
+}
+
+// names tells whether a log that nobody can read has an agent's number among its topics.
+func names(l *types.Log, token repute.TokenID) bool {
+	return len(l.Topics) > 1 && slices.ContainsFunc(l.Topics[1:], func(t common.Hash) bool { return t.Big().String() == token.String() })
 }

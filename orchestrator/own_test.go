@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
 	"repute/contracts/bindings"
@@ -128,20 +129,38 @@ func TestNobodyRatesItsOwn(t *testing.T) {
 // TestRecordsKept: a contract between the agent and the registry hides nothing.
 func TestRecordsKept(t *testing.T) {
 	t.Parallel()
-	w := &work{e: &Engine{o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt}}}}, module: repute.Module{Agent: idOf(22)}}
+	w := runner(t)
+	revoked := func(agent *big.Int, index int64) types.Log {
+		return types.Log{Address: reputationAt, Topics: []common.Hash{crypto.Keccak256Hash([]byte("FeedbackRevoked(uint256,address,uint64)")), common.BigToHash(agent),
+			common.BytesToHash(stranger[:]), common.BigToHash(big.NewInt(index))}}
+	}
+	answered := func(agent int64) types.Log {
+		e := bindings.NewValidationRegistry().GetABI().Events["ValidationResponse"]
+		data, err := e.Inputs.NonIndexed().Pack(uint8(90), "", [32]byte{}, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return types.Log{Address: validationAt, Topics: []common.Hash{e.ID, common.BytesToHash(stranger[:]), common.BigToHash(big.NewInt(agent)), {2}}, Data: data}
+	}
 	for name, c := range map[string]struct {
 		log  types.Log
 		kept bool
 	}{
-		"feedback on itself": {types.Log{Address: reputationAt, Topics: []common.Hash{{1}, common.BigToHash(own)}}, false},
-		"its own transfer":   {types.Log{Address: identityAt, Topics: []common.Hash{{1}, {2}, {3}, common.BigToHash(own)}}, false},
-		"feedback on others": {types.Log{Address: reputationAt, Topics: []common.Hash{{1}, common.BigToHash(another)}}, true},
-		"another contract":   {types.Log{Address: stranger, Topics: []common.Hash{{1}, common.BigToHash(own)}}, true},
+		"revoked of its own":       {revoked(own, 1), false},
+		"revoked of another":       {revoked(another, 1), true},
+		"its number, as another's": {revoked(another, own.Int64()), true},
+		"an answer about another":  {answered(23), true},
+		"an answer about a sister": {answered(24), false},
+		"an answer about nobody's": {answered(99), false},
+		"feedback on itself":       {types.Log{Address: reputationAt, Topics: []common.Hash{{1}, common.BigToHash(own)}}, false},
+		"its own transfer":         {types.Log{Address: identityAt, Topics: []common.Hash{{1}, {2}, {3}, common.BigToHash(own)}}, false},
+		"feedback on others":       {types.Log{Address: reputationAt, Topics: []common.Hash{{1}, common.BigToHash(another)}}, true},
+		"another contract":         {types.Log{Address: stranger, Topics: []common.Hash{{1}, common.BigToHash(own)}}, true},
 	} {
 		logs := mustJSON([]types.Log{c.log})
 		receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true, Result: mustJSON(Sent{OK: true, Result: logs})}}
-		if got := w.recordsKept(receipts); got.Passed != c.kept {
-			t.Errorf("%s: %+v", name, got)
+		if got, err := w.recordsKept(t.Context(), receipts); err != nil || got.Passed != c.kept {
+			t.Errorf("%s: %+v, %v", name, got, err)
 		}
 	}
 }
@@ -209,7 +228,7 @@ func TestMayTouch(t *testing.T) {
 func TestRecordsWithoutLogs(t *testing.T) {
 	w := &work{e: &Engine{o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt}}}}, module: repute.Module{Agent: idOf(22)}}
 	receipts := []repute.Receipt{{Kind: repute.CallTransaction, Chain: 7, Done: true, Result: mustJSON(Sent{OK: true})}} // wallet drops logs over 256 KiB
-	if got := w.recordsKept(receipts); got.Passed {
+	if got, err := w.recordsKept(t.Context(), receipts); err != nil || got.Passed {
 		t.Errorf("nobody saw the logs, and the check says %+v", got)
 	}
 }

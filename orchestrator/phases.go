@@ -222,7 +222,10 @@ func (w *work) simulated(ctx context.Context, tx Tx) (s Simulation, reason strin
 	} else if err != nil {
 		return s, err.Error(), nil
 	}
-	if s, err = w.simulate(ctx, tx); err != nil {
+	var denied *DeniedError
+	if s, err = w.simulate(ctx, tx); errors.As(err, &denied) {
+		return s, err.Error(), nil
+	} else if err != nil {
 		return s, "", err
 	}
 	if !s.OK {
@@ -336,7 +339,8 @@ func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
 	if err != nil {
 		return nil, err
 	}
-	return []Check{w.stepsDone(steps), w.callsEnded(receipts), receiptsExist(w.done.ReceiptIDs, receipts), w.recordsKept(receipts), w.manifestKept()}, nil
+	kept, err := w.recordsKept(ctx, receipts)
+	return []Check{w.stepsDone(steps), w.callsEnded(receipts), receiptsExist(w.done.ReceiptIDs, receipts), kept, w.manifestKept()}, err
 }
 
 // stepsDone: each step of the plan was run by the runtime and is completed.

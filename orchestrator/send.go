@@ -73,7 +73,11 @@ func (w *work) simulate(ctx context.Context, tx Tx) (Simulation, error) {
 	if w.e.o.Chain == nil {
 		return Simulation{}, fmt.Errorf("no chain is configured: %w", repute.ErrUnavailable)
 	}
-	return w.e.o.Chain.Simulate(ctx, w.origin(), tx)
+	s, err := w.e.o.Chain.Simulate(ctx, w.origin(), tx)
+	if err != nil {
+		return s, err
+	}
+	return s, w.mayLog(ctx, tx.ChainID, s.Logs)
 }
 
 func (w *work) origin() Origin { return Origin{Agent: w.Run.Agent, Run: w.Run.ID, Task: w.Run.Task} }

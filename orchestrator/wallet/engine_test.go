@@ -4,9 +4,9 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"math/big"
 	"strings"
 	"testing"
-	"time"
 
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
@@ -57,7 +57,10 @@ func (w *world) run(text string, does ...orchestrator.Tx) (repute.Task, repute.R
 	for i := range does {
 		does[i].ChainID, does[i].Purpose = chain.ID, "test"
 	}
-	purse, db := w.open(w.config())
+	purse, db := w.open(w.config(w.rpcs...))
+	if w.agent != nil {
+		ok(w.t, db.SaveModule(w.t.Context(), repute.Module{Slug: "payer", Agent: w.agent, Manifest: json.RawMessage("{}")}))
+	}
 	p, err := policy.Parse([]byte("version: \"1\"\n" + text))
 	ok(w.t, err)
 	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: purse, TrustChain: chain.ID, ExecutionChain: chain.ID,
@@ -99,8 +102,7 @@ func (w *world) tokens() string {
 func TestTokensAreAtRisk(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.d.SetPeriod(20 * time.Millisecond)
-	t.Cleanup(func() { w.d.SetPeriod(0) })
+	w.mining()
 	step := `trust:
   byValue: [{fromWei: "100", threshold: {minReputation: 50}}]
 `
@@ -124,8 +126,48 @@ func TestTokensAreAtRisk(t *testing.T) {
 		if w.tokens() != c.has || w.paid() != 0 {
 			t.Errorf("policy %q: the payee has %s units and %d wei, want %s and 0; task %s: %s", c.text, w.tokens(), w.paid(), c.has, task.Status, run.Error)
 		}
-		if wants := c.text == ""; wants != (task.Status == repute.TaskCompleted) || !wants && !strings.Contains(run.Error, "nobody vouches") {
+		if wants := c.text == ""; wants != (task.Status == repute.TaskCompleted) || !wants && !strings.Contains(run.Error, "nobody") {
 			t.Errorf("policy %q: task %s: %s", c.text, task.Status, run.Error)
+		}
+	}
+}
+
+// TestNobodyRatesItselfThroughOthers lets a contract that the treasury may call give the
+// feedback that the agent must not give. It is refused before it is sent; with a node that
+// does not tell what would be emitted the run fails its verification.
+func TestNobodyRatesItselfThroughOthers(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	owner, b, chain := w.d.Account(agentOwner), w.d.Batch(), w.d.Chain()
+	b.Register(owner, "")
+	m, err := b.Mine(t.Context())
+	ok(t, err)
+	number := m.Registered()[0]
+	w.agent = &repute.AgentID{ChainID: chain.ID, Registry: chain.Identity}
+	w.agent.TokenID.SetUint64(number)
+	praise := reputationABI.PackGiveFeedback(new(big.Int).SetUint64(number), n(100), 0, "quality", "", "", "", [32]byte{})
+	b = w.d.Batch()
+	b.Send(w.d.Account(strangerAccount), &w.payee, payeeABI.PackCallback(chain.Reputation, praise))
+	_, err = b.Mine(t.Context())
+	ok(t, err)
+	w.mining()
+	simple := w.proxy(func(asked string) *message {
+		if asked == "eth_simulateV1" {
+			return &message{Error: json.RawMessage(`{"code":-32601,"message":"the method does not exist"}`)}
+		}
+		return nil
+	}, nil)
+	for _, c := range []struct {
+		rpcs    []string
+		ratings int
+		says    string
+	}{{nil, 0, "step pay: refused"}, {[]string{simple}, 1, "verification failed"}} {
+		w.rpcs = c.rpcs
+		task, run := w.run("", orchestrator.Tx{Target: w.payee, Value: "5", Data: payeeABI.PackPay(n(7))})
+		all, err := w.d.View().AllFeedback(t.Context(), number)
+		ok(t, err)
+		if task.Status != repute.TaskFailed || !strings.Contains(run.Error, c.says) || !strings.Contains(run.Error, "its own identity or trust records") || len(all) != c.ratings {
+			t.Errorf("task %s: %s; %d ratings, want %d", task.Status, run.Error, len(all), c.ratings)
 		}
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"repute"
 	"repute/contracts/bindings"
 	"repute/contracts/bindings/fixtures"
 	"repute/devnet"
@@ -57,6 +58,8 @@ type world struct {
 	d                      *devnet.Devnet
 	url                    string // of the database
 	treasury, token, payee common.Address
+	rpcs                   []string        // of the engine; the devnet's own when empty
+	agent                  *repute.AgentID // identity of the payer; nil: it has none
 }
 
 func ok(t testing.TB, err error) {

@@ -1,0 +1,45 @@
+package wallet
+
+import (
+	"context"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
+)
+
+// emitted is a log of a call that was not sent.
+type emitted struct {
+	Address common.Address `json:"address"`
+	Topics  []common.Hash  `json:"topics"`
+	Data    hexutil.Bytes  `json:"data"`
+}
+
+// simulatedBlock is a block that was not made, with what its calls emitted.
+type simulatedBlock struct {
+	Calls []struct {
+		Logs []emitted `json:"logs"`
+	} `json:"calls"`
+}
+
+// logs are what a call would emit at a block. There are none where the endpoint cannot tell:
+// not every one knows eth_simulateV1.
+func (e *endpoint) logs(ctx context.Context, k *call, at common.Hash) (out []types.Log) {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
+	defer cancel()
+	message := map[string]any{"from": k.signer.address(), "to": k.to, "data": hexutil.Bytes(k.data)}
+	asked := map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{message}}}}
+	var blocks []simulatedBlock
+	if err := e.rpc.CallContext(ctx, &blocks, "eth_simulateV1", asked, rpc.BlockNumberOrHashWithHash(at, false)); err != nil {
+		return nil
+	}
+	for _, b := range blocks {
+		for _, c := range b.Calls {
+			for _, l := range c.Logs {
+				out = append(out, types.Log{Address: l.Address, Topics: l.Topics, Data: l.Data})
+			}
+		}
+	}
+	return out
+}
