@@ -253,6 +253,12 @@ func queuePhase(b *pgx.Batch, l RunLease, o *PhaseOutcome) {
 		on conflict (run_id, attempt, phase) do update set status = excluded.status, result = excluded.result, error = excluded.error,
 			started_at = excluded.started_at, ended_at = excluded.ended_at`,
 		o.Run, p.Attempt, int(p.Phase), string(p.Status), orNull(p.Result), cleanText(p.Error), p.Started, p.Ended)
+	if p.Phase == repute.PhaseTrust || p.Phase == repute.PhasePolicy || p.Phase == repute.PhaseExecute { // those that may hold verdicts
+		b.Queue(`
+			insert into run_pins (hash, run_id)
+			select i.hash, $1 from regexp_matches($2, '"(?:evidence|policy)":"(?:0x)?([0-9a-f]{64})"', 'g') m join trust_inputs i on i.hash = decode(m[1], 'hex')
+			on conflict do nothing`, o.Run, string(p.Result))
+	}
 	b.Queue(`
 		update runs set phase = $2, status = $3, awaiting = $4, reasons = coalesce($5::json, reasons),
 			error = case when $6 = '' then error else $6 end, ended_at = case when $7 then clock_timestamp() end,

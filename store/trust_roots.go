@@ -256,7 +256,7 @@ func putLinks(ctx context.Context, tx pgx.Tx, chainID uint64, links []repute.Tru
 }
 
 // KeepTrustInputs stores what scores follow from, each under its sha256, for as long as
-// there are scores that can be made again.
+// something names it. What was there before may be about to be pruned: SaveScores looks.
 func (db *DB) KeepTrustInputs(ctx context.Context, bodies ...[]byte) error {
 	_, err := db.pool.Exec(ctx, `
 		insert into trust_inputs (hash, body)
@@ -264,9 +264,13 @@ func (db *DB) KeepTrustInputs(ctx context.Context, bodies ...[]byte) error {
 	return failed("keep inputs of scores", err)
 }
 
-// KeepTrustInput is KeepTrustInputs of one, and gives the sha256.
+// KeepTrustInput is KeepTrustInputs of one that stays for a day although nothing names it
+// yet, and gives the sha256.
 func (db *DB) KeepTrustInput(ctx context.Context, body []byte) (common.Hash, error) {
-	return sha256.Sum256(body), db.KeepTrustInputs(ctx, body)
+	_, err := db.pool.Exec(ctx, `
+		insert into trust_inputs as i (hash, body) values (sha256($1), $1)
+		on conflict (hash) do update set kept_at = now() where i.kept_at < now() - interval '1 minute'`, body)
+	return sha256.Sum256(body), failed("keep input of scores", err)
 }
 
 // TrustInput is what KeepTrustInputs stored. repute.ErrNotFound: it was not, or no longer

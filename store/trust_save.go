@@ -47,11 +47,14 @@ const Tolerance repute.Points = 100
 // alone; those that were marked again stay stale. FollowGuilt finds the new agents of a
 // party that becomes guilty, otherwise guilty or innocent.
 // repute.ErrFenced when a newer run has begun: the scores would be of weights that are no
-// more.
+// more. repute.ErrGone when a manifest of evidence is not stored, or not any more.
 func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []ScoredAgent, who Identities) error {
 	save := func(tx pgx.Tx) error {
 		waiting, err := lockStale(ctx, tx, chainID, agents)
 		if err != nil {
+			return err
+		}
+		if err := holdManifests(ctx, tx, chainID, agents); err != nil {
 			return err
 		}
 		guilt, err := guards(ctx, tx, chainID, agents) // another worker may have found one guilty before

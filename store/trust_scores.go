@@ -1,8 +1,10 @@
 package store
 
 import (
+	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -41,6 +43,7 @@ func scanScore(c repute.Chain) func(pgx.CollectableRow) (repute.Score, error) {
 // repute.ErrNotFound when there is no such agent (a *repute.MissingError), or no score
 // of it: nobody rated it, or no score was computed yet. asOf is the view, known without
 // a score too; then out is of no run, and what an agent has that nobody judged.
+// repute.ErrGone: the final one may have been pruned.
 func (db *DB) ScoreOf(ctx context.Context, id repute.AgentID, at repute.At) (out repute.Score, asOf repute.AsOf, err error) {
 	err = db.viewAgent(ctx, "read score", id, at, func(ctx context.Context, s subject) error {
 		asOf = s.asOf
@@ -76,7 +79,24 @@ func (s subject) finalScore(ctx context.Context) (repute.Score, error) {
 		where s.chain_id = $1 and s.token_id = $2 and s.run <= (
 			select max(run) from trust_runs where chain_id = $1 and closed_at is not null and boundary <= $3)
 		order by s.run desc limit 1`, s.key()...)
-	return oneScore(rows, err, s.chain.Chain)
+	score, err := oneScore(rows, err, s.chain.Chain)
+	if err != nil && !errors.Is(err, repute.ErrNotFound) {
+		return score, err
+	}
+	if pruned, e := s.prunedSince(ctx, score.Run); e != nil || pruned {
+		return repute.Score{}, cmp.Or(e, fmt.Errorf("the final score of agent %s as of block %d: %w", s.id.Short(), s.block, repute.ErrGone))
+	}
+	return score, err
+}
+
+// prunedSince tells whether final scores between a run's and that of the view may be gone:
+// another one replaced them before the bound.
+func (s subject) prunedSince(ctx context.Context, run uint64) (pruned bool, err error) {
+	err = s.tx.QueryRow(ctx, `
+		select exists (select from trust_runs asked join trust_feed d using (chain_id) join trust_finals l using (chain_id)
+			where asked.chain_id = $1 and asked.run = (select max(run) from trust_runs where chain_id = $1 and closed_at is not null and boundary <= $3)
+			and asked.run <> $4 and l.token_id = $2 and l.run > asked.run and l.run <= d.pruned)`, append(s.key(), run)...).Scan(&pruned)
+	return pruned, err
 }
 
 func oneScore(rows pgx.Rows, err error, c repute.Chain) (repute.Score, error) {

@@ -28,7 +28,10 @@ type EngineOptions struct {
 	Poll time.Duration
 	// Exact writes every score at every epoch. Without it one that age alone changed, by less
 	// than store.Tolerance, stays as an earlier epoch left it.
-	Exact   bool
+	Exact bool
+	// Finals is for how long a final score is kept after another one replaced it, for ever
+	// when 0.
+	Finals  time.Duration
 	Metrics *Metrics // nil: not counted
 	Log     *slog.Logger
 }
@@ -40,6 +43,7 @@ type Engine struct {
 	files   [2][]byte // parameters and tags
 	poll    time.Duration
 	exact   bool
+	finals  time.Duration
 	metrics *Metrics
 	log     *slog.Logger
 
@@ -50,7 +54,7 @@ type Engine struct {
 // New makes an engine. repute.ErrInvalid: the parameters are wrong.
 func New(db *store.DB, o EngineOptions) (*Engine, error) {
 	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
-		metrics: o.Metrics, log: o.Log, kept: map[common.Hash]bool{}}
+		finals: o.Finals, metrics: o.Metrics, log: o.Log, kept: map[common.Hash]bool{}}
 	for i, file := range [][]byte{defaultParams, defaultTags} {
 		if e.files[i] == nil {
 			e.files[i] = file
@@ -70,6 +74,7 @@ func New(db *store.DB, o EngineOptions) (*Engine, error) {
 func (e *Engine) Run(ctx context.Context) error {
 	var running sync.WaitGroup
 	defer running.Wait()
+	running.Go(func() { e.tidy(ctx) })
 	started := map[uint64]bool{}
 	for ctx.Err() == nil {
 		chains, err := e.db.TrustChains(ctx)
@@ -87,6 +92,23 @@ func (e *Engine) Run(ctx context.Context) error {
 		pause(ctx, 2*time.Second)
 	}
 	return nil
+}
+
+// tidy forgets what no score that is kept follows from.
+func (e *Engine) tidy(ctx context.Context) {
+	finals := func(ctx context.Context) (bool, error) { return e.db.PruneTrustFinals(ctx, e.finals) }
+	for ctx.Err() == nil {
+		for _, prune := range []func(context.Context) (bool, error){finals, e.db.PruneTrustInputs} {
+			more, err := true, error(nil)
+			for more && err == nil && ctx.Err() == nil {
+				more, err = prune(ctx)
+			}
+			if err != nil && ctx.Err() == nil {
+				e.log.Warn("old inputs of scores could not be forgotten", "error", err)
+			}
+		}
+		pause(ctx, time.Hour)
+	}
 }
 
 // measure sets the gauges.

@@ -210,6 +210,9 @@ func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) e
 		return err
 	}
 	b, err := basisOf(ctx, k.db, unnumbered)
+	if err == nil {
+		err = k.db.RenewTrustInputs(ctx, run.Params, run.Tags, run.Roots, run.Links, run.Validations)
+	}
 	if err != nil {
 		if errors.Is(err, repute.ErrGone) { // somebody removed what was kept: it is kept again
 			k.forget()

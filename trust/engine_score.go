@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -107,7 +108,11 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 	}
 	run := s.basis.run
 	who := store.Identities{Members: s.basis.weights.graph.Members, Params: run.Params}
-	return s.db.SaveScores(ctx, run.ChainID, run.Run, out, who)
+	err = s.db.SaveScores(ctx, run.ChainID, run.Run, out, who)
+	if errors.Is(err, repute.ErrGone) { // a manifest that was kept before was pruned: it is kept again
+		s.forget()
+	}
+	return err
 }
 
 // finals are the scores as of the run's block, of those agents that one is due of. Where

@@ -172,6 +172,9 @@ type judged struct {
 func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c judged, err error) {
 	var missing *repute.MissingError
 	c.score, c.asOf, err = r.db.ScoreOf(ctx, id, at)
+	if errors.Is(err, repute.ErrGone) {
+		return c, &PrunedError{fmt.Sprintf("the final score of agent %s as of then", id.Short())}
+	}
 	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return c, err
 	}

@@ -48,10 +48,12 @@ type config struct {
 	roots *x509.CertPool
 }
 
-// trustConfig names the files that scores follow from, beside the roots.
+// trustConfig names the files that scores follow from, beside the roots, and says how long
+// replaced ones are kept.
 type trustConfig struct {
-	Params string `yaml:"params"` // empty: the parameters that repute comes with
-	Tags   string `yaml:"tags"`   // empty: the table of tags that repute comes with
+	Params string        `yaml:"params"` // empty: the parameters that repute comes with
+	Tags   string        `yaml:"tags"`   // empty: the table of tags that repute comes with
+	Finals time.Duration `yaml:"finals"` // how long a final score is kept that another one replaced; 0: for ever
 }
 
 // documentConfig says which documents are read and kept.
@@ -88,6 +90,7 @@ func defaults() config {
 		Gateways:  []string{"https://trustless-gateway.link", "https://ipfs.io", "https://dweb.link"},
 		Documents: documentConfig{Feedback: true, MaxBytes: 20 << 30},
 		Signing:   signingConfig{Lifetime: time.Hour},
+		Trust:     trustConfig{Finals: 180 * 24 * time.Hour},
 		LogFormat: "text",
 		LogLevel:  "info",
 		Drain:     10 * time.Second,
