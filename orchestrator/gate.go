@@ -209,7 +209,11 @@ func (v *Verdict) remake(ctx context.Context, replay *trust.Reader, pin Pin) err
 		return fmt.Errorf("pinned agent %q: %w", pin.Agent, repute.ErrInvalid)
 	}
 	id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
-	score, err := replay.Replay(ctx, id, pin.Block)
+	score, err := replay.ReplayPinned(ctx, store.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params, Tags: pin.Tags,
+		Roots: pin.Roots, Links: pin.Links, Evidence: pin.Evidence, Outcome: pin.Result})
+	if errors.Is(err, repute.ErrNotFound) { // say what there is instead
+		score, err = replay.Replay(ctx, id, pin.Block)
+	}
 	if err != nil {
 		return fmt.Errorf("replay of the pinned score: %w", err)
 	}

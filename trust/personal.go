@@ -141,7 +141,8 @@ func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, roots []re
 			return c, err
 		} // else something happened since, as of which there is no score yet
 	}
-	return c, r.evidenceAt(ctx, &c, c.score.Block)
+	err = r.evidenceAt(ctx, &c, c.score.Block)
+	return c, err
 }
 
 // evidenceAt reads the evidence as of a block, with what the stored score follows from.

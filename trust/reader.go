@@ -190,17 +190,24 @@ func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c
 			return c, err
 		}
 	}
+	err = r.follow(ctx, &c)
+	return c, err
+}
+
+// follow reads what the stored score follows from.
+func (r *Reader) follow(ctx context.Context, c *judged) (err error) {
+	id := c.score.Agent
 	if c.world, err = r.world(ctx, id.ChainID, c.score.Run); err != nil {
-		return c, err
+		return err
 	}
 	if c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world, c.world.weights); err != nil {
-		return c, err
+		return err
 	}
 	c.evidence.Block = c.score.Block
-	if err = r.addManifest(ctx, &c); err == nil && c.evidence.Validations != c.world.run.Validations {
+	if err = r.addManifest(ctx, c); err == nil && c.evidence.Validations != c.world.run.Validations {
 		err = &PrunedError{"the manifest of evidence that names the run's validation contracts"}
 	}
-	return c, err
+	return err
 }
 
 // addManifest makes evidence hold the other agents and the payments that the stored score

@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"repute"
+	"repute/store"
 )
 
 // Replay makes an agent's final score of the last epoch up to a block again, out of what
@@ -21,10 +22,29 @@ func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (r
 	if c.score.Run == 0 {
 		return c.score, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(), repute.ErrNotFound)
 	}
-	if err := c.same(); err != nil {
+	return c.score, r.made(ctx, &c)
+}
+
+// ReplayPinned is Replay of the very score that somebody pinned, whatever other runs its
+// epoch had since.
+func (r *Reader) ReplayPinned(ctx context.Context, pin store.ScorePin) (repute.Score, error) {
+	var c judged
+	var err error
+	if c.score, err = r.db.PinnedScore(ctx, pin); err != nil {
 		return c.score, err
 	}
-	return c.score, c.sameIdentity(ctx, r.db)
+	if err := r.follow(ctx, &c); err != nil {
+		return c.score, err
+	}
+	return c.score, r.made(ctx, &c)
+}
+
+// made tells whether all that was read makes the stored score.
+func (r *Reader) made(ctx context.Context, c *judged) error {
+	if err := c.same(); err != nil {
+		return err
+	}
+	return c.sameIdentity(ctx, r.db)
 }
 
 // DiffersError is a stored score with a number that its result does not have.
