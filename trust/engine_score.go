@@ -49,7 +49,12 @@ func (k *keeper) scoreSome(ctx context.Context, why turn, most int) (n int, err 
 		group := head(rest)
 		rest = rest[len(group):]
 		started := time.Now()
-		if err := s.score(ctx, group); err != nil {
+		err := s.score(ctx, group)
+		if errors.Is(err, repute.ErrGone) { // a manifest that was kept before was pruned: nobody waits for the end of the claim
+			k.forget()
+			err = s.score(ctx, group)
+		}
+		if err != nil {
 			return n, err
 		}
 		n += len(group)
@@ -108,11 +113,7 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 	}
 	run := s.basis.run
 	who := store.Identities{Members: s.basis.weights.graph.Members, Params: run.Params}
-	err = s.db.SaveScores(ctx, run.ChainID, run.Run, out, who)
-	if errors.Is(err, repute.ErrGone) { // a manifest that was kept before was pruned: it is kept again
-		s.forget()
-	}
-	return err
+	return s.db.SaveScores(ctx, run.ChainID, run.Run, out, who)
 }
 
 // finals are the scores as of the run's block, of those agents that one is due of. Where
