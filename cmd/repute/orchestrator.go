@@ -159,7 +159,7 @@ func (s *service) control(ctx context.Context, h hands, beside http.Handler, sha
 	c := &s.config.Orchestrator
 	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: s.config.outside(c.AgentHosts),
 		Operator: h.operator,
-		Tokens:   c.Tokens, Roles: c.Roles, PrivateReads: s.config.privateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, DefaultChain: s.config.DefaultChain, Tools: tools,
+		Tokens:   c.Tokens, Roles: c.Roles, PrivateReads: s.config.privateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, Origins: s.config.origins(), DefaultChain: s.config.DefaultChain, Tools: tools,
 		Done: ctx.Done(), Redis: shared, Logger: s.log,
 		Limits: control.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {

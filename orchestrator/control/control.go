@@ -60,6 +60,9 @@ type Options struct {
 	Operator *operate.Operator
 	// DefaultChain completes bare token ids where several chains are indexed.
 	DefaultChain uint64
+	// Origins are web sites, scheme://host[:port], whose pages may read what tasks and the
+	// operator did.
+	Origins []string
 	// Tools gets OpenFi's tools, which are the routes for agents. Nil: there are none.
 	Tools *mcp.Server
 	// Done ends streams of events when it is closed, so that a server can stop. Nil: never.

@@ -23,14 +23,34 @@ func (c *Control) use() {
 	e.HTTPErrorHandler = httpapi.WriteErrors(c.log, prefix+"/openapi.json")
 	e.IPExtractor = httpapi.CallerAddress(c.limits.TrustedProxies)
 	e.Use(httpapi.Identify, c.observe, httpapi.Catch, httpapi.Secure,
-		middleware.CORSWithConfig(middleware.CORSConfig{
-			AllowOrigins:  []string{"*"}, // no cookies: a page of another site has no token to send
-			AllowMethods:  []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
-			AllowHeaders:  []string{"Authorization", "X-API-Key", "Content-Type", "Idempotency-Key", "Last-Event-ID"},
-			ExposeHeaders: []string{"Location", httpapi.RetryAfter, httpapi.RequestIDHeader},
-			MaxAge:        3600,
-		}), c.limiter.Limit(func(echo.Context) bool { return c.limits.Rate < 0 }, nil, "the events of a run tell more than asking for it again and again"),
+		c.share(), c.limiter.Limit(func(echo.Context) bool { return c.limits.Rate < 0 }, nil, "the events of a run tell more than asking for it again and again"),
 		c.authenticate, c.permit, c.readBody, httpapi.Deadline(c.limits.Timeout, func(e echo.Context) bool { return e.Path() == eventsRoute }))
+}
+
+// share lets pages of other sites read what is open to all, and what tasks did only those
+// that are listed: where reading takes no token, any page in a browser could ask.
+func (c *Control) share() echo.MiddlewareFunc {
+	config := middleware.CORSConfig{
+		AllowMethods:  []string{http.MethodGet, http.MethodHead, http.MethodPost, http.MethodPut, http.MethodDelete},
+		AllowHeaders:  []string{"Authorization", "X-API-Key", "Content-Type", "Idempotency-Key", "Last-Event-ID"},
+		ExposeHeaders: []string{"Location", httpapi.RetryAfter, httpapi.RequestIDHeader},
+		MaxAge:        3600,
+	}
+	all, listed := config, config
+	all.AllowOrigins, listed.AllowOrigins = []string{"*"}, c.o.Origins // no cookies: a page has no token of its own to send
+	everybody, some := middleware.CORSWithConfig(all), middleware.CORSWithConfig(listed)
+	return func(next echo.HandlerFunc) echo.HandlerFunc {
+		open, closed := everybody(next), next
+		if len(c.o.Origins) > 0 {
+			closed = some(next)
+		}
+		return func(e echo.Context) error {
+			if tells(e.Request().URL.Path) {
+				return closed(e)
+			}
+			return open(e)
+		}
+	}
 }
 
 // about is what is known of a request beside itself.

@@ -61,11 +61,10 @@ func (t *token) may(needed ...role) error {
 // neededFor says which roles a request takes; none: it is open to all. path is as the
 // router writes it.
 func (c *Control) neededFor(r *http.Request, path string) []role {
-	below, v1 := strings.CutPrefix(path, prefix)
+	below, _ := strings.CutPrefix(path, prefix)
 	under := func(head string) bool { return below == head || strings.HasPrefix(below, head+"/") }
 	if r.Method == http.MethodGet {
-		told := v1 && (under("/tasks") || under("/runs") || under("/acts") || under("/treasury")) || strings.HasSuffix(path, "/"+logFile) || strings.HasSuffix(path, "/:slug/log")
-		if told && c.o.PrivateReads {
+		if tells(path) && c.o.PrivateReads {
 			return []role{roleRead}
 		}
 		return nil
@@ -82,6 +81,15 @@ func (c *Control) neededFor(r *http.Request, path string) []role {
 		return []role{roleOperate, roleApprove}
 	}
 	return []role{roleOperate}
+}
+
+// tells is whether a path, of a request or as the router writes it, is of what tasks and the
+// operator did.
+func tells(path string) bool {
+	below, v1 := strings.CutPrefix(path, prefix)
+	under := func(head string) bool { return below == head || strings.HasPrefix(below, head+"/") }
+	return v1 && (under("/tasks") || under("/runs") || under("/acts") || under("/treasury") || under("/agents") && strings.HasSuffix(below, "/log")) ||
+		strings.HasSuffix(path, "/"+logFile)
 }
 
 // permit lets through what the caller's token is for.

@@ -112,3 +112,31 @@ func TestRolesAreChecked(t *testing.T) {
 		}
 	}
 }
+
+// Pages of strangers read what is open to all, and not what tasks did; those that are listed do.
+func TestPagesOfOtherSites(t *testing.T) {
+	t.Parallel()
+	const ours, evil = "https://app.example", "https://evil.example"
+	for name, c := range map[string]struct {
+		sites  []string
+		origin string
+		path   string
+		want   string
+	}{
+		"agents":            {nil, evil, "/v1/agents", "*"},
+		"tasks":             {nil, evil, "/v1/tasks", ""},
+		"a log":             {nil, evil, "/v1/agents/plain/log", ""},
+		"tasks, not listed": {[]string{ours}, evil, "/v1/tasks", ""},
+		"tasks, listed":     {[]string{ours}, ours, "/v1/tasks", ours},
+		"agents, listed":    {[]string{ours}, evil, "/v1/agents", "*"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			h := newHouse(t, func(o *control.Options) { o.Origins = c.sites }, worker{slug: "plain"})
+			r := h.call(http.MethodGet, c.path, "", "Origin", c.origin)
+			if got := r.header.Get("Access-Control-Allow-Origin"); r.status != http.StatusOK || got != c.want {
+				t.Errorf("%d, allowed %q, want %q", r.status, got, c.want)
+			}
+		})
+	}
+}
