@@ -27,7 +27,7 @@ func (w *Wallet) SendOwner(ctx context.Context, intent orchestrator.Intent) (orc
 	}
 	k, err := c.ownerCall(intent.Origin, intent.Data)
 	if err != nil {
-		return orchestrator.Sent{}, err
+		return w.known(ctx, c, &intent, err)
 	}
 	return w.send(ctx, c, k, intent)
 }

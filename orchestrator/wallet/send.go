@@ -26,9 +26,22 @@ func (w *Wallet) Send(ctx context.Context, intent orchestrator.Intent) (orchestr
 	}
 	k, err := c.callOf(intent.Origin, &intent.Tx)
 	if err != nil {
-		return orchestrator.Sent{}, err
+		return w.known(ctx, c, &intent, err)
 	}
 	return w.send(ctx, c, k, intent)
+}
+
+// known follows an intent that was signed before the configuration changed to one that
+// refuses it: it may be mined yet. why is the refusal, which stands where nothing is signed.
+func (w *Wallet) known(ctx context.Context, c *chain, intent *orchestrator.Intent, why error) (orchestrator.Sent, error) {
+	in, err := w.db.Intent(ctx, intent.ID)
+	switch {
+	case errors.Is(err, repute.ErrNotFound) || err == nil && (in.ChainID != c.ChainID || in.Run != intent.Run || in.Agent != intent.Agent):
+		return orchestrator.Sent{}, why
+	case err != nil:
+		return orchestrator.Sent{}, err
+	}
+	return w.follow(ctx, c, in)
 }
 
 func (w *Wallet) send(ctx context.Context, c *chain, k *call, intent orchestrator.Intent) (orchestrator.Sent, error) {
@@ -142,7 +155,9 @@ func (w *Wallet) follow(ctx context.Context, c *chain, in store.Intent) (orchest
 		case err == nil:
 			healthy = time.Now()
 		case ctx.Err() != nil: // said below
-		case !errors.Is(err, repute.ErrUnavailable) || time.Since(healthy) > c.Patience:
+		case !errors.Is(err, repute.ErrUnavailable): // what is signed may be mined yet, whatever went wrong
+			return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s: %w: %w", f.id, repute.ErrUnavailable, err)
+		case time.Since(healthy) > c.Patience:
 			return orchestrator.Sent{}, err
 		default:
 			w.log.Warn("transaction: will look again", "intent", f.id, "chain", c.ChainID, "error", err)

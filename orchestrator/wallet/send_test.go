@@ -419,3 +419,31 @@ func TestRun(t *testing.T) {
 		t.Errorf("%v, %v", open, err)
 	}
 }
+
+// TestSendSignedBefore follows what is signed although nothing like it would be signed any
+// more: it may be mined yet, so no error may say that it was not sent.
+func TestSendSignedBefore(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	a, db := w.open(w.config())
+	ctx, cancel := context.WithCancel(t.Context())
+	defer cancel()
+	r := sending(ctx, a, w.pay("one", "60"))
+	until(t, "its broadcast", func() bool {
+		in, err := db.Intent(t.Context(), "one")
+		return err == nil && in.State == store.IntentBroadcast
+	})
+	cancel()
+	<-r
+	c := w.config()
+	c.Treasury = w.payee // where nothing may be called any more
+	b, _ := w.open(c)
+	if _, err := b.Send(t.Context(), w.pay("another", "60")); errors.Is(err, repute.ErrUnavailable) || err == nil {
+		t.Errorf("a new one: %v", err)
+	}
+	changed := sending(t.Context(), b, w.pay("one", "60"))
+	w.mining()
+	if got := <-changed; got.err != nil || !got.sent.OK || w.paid() != 60 {
+		t.Errorf("%+v, %v; %d wei", got.sent, got.err, w.paid())
+	}
+}
