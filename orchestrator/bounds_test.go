@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strings"
 	"sync/atomic"
 	"testing"
 
@@ -150,5 +151,34 @@ trust:
 				t.Errorf("an unrated agent sent %d transactions, want %d; task %s %s", len(chain.sent), c.sent, task.Status, run.Error)
 			}
 		})
+	}
+}
+
+// Who approves of an unrated agent does so for what the task declares: what it moves beyond
+// that is asked about, each transaction by itself.
+func TestApprovalIsOfTheDeclaredValue(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	chain, agent := &outside{}, newWorker("payer")
+	agent.do = sends(pays(1, "10"), pays(2, "5000"))
+	text := "version: \"1\"\ntrust:\n  unrated: require_approval\n  threshold: {minReputation: 20}\n"
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
+	task := h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{ValueAtRisk: "10"}})
+	waits := func(about string) {
+		h.until("run waits for "+about, func() bool {
+			open, err := h.db.Awaited(t.Context(), task.Run)
+			ok(t, err)
+			return len(open) == 1 && strings.HasPrefix(open[0].Subject, about)
+		})
+	}
+	waits("trust ")
+	h.approve(task.Run, true, "for 10 wei")
+	waits("value of payer ")
+	if len(chain.sent) != 1 {
+		t.Errorf("%d transactions were sent before anybody was asked about 5000 wei", len(chain.sent))
+	}
+	h.approve(task.Run, true, "for 5000 wei")
+	if done, run := h.ended(task); done.Status != repute.TaskCompleted || len(chain.sent) != 2 {
+		t.Errorf("task %s, %d sent: %s", done.Status, len(chain.sent), run.Error)
 	}
 }

@@ -66,8 +66,8 @@ func (w *work) moved(ctx context.Context, p *policy.Policy, sum *moves) error {
 	return err
 }
 
-// trustedWith judges the agent of x for a value. What a person approved of at its own trust
-// check is not asked again.
+// trustedWith judges the agent of x for a value. A person who approved of it at its own trust
+// check did so for the declared value alone.
 func (w *work) trustedWith(ctx context.Context, x *work, subject string, tx *Tx, value string) error {
 	task := x.policyTask(x.e.o.Policy())
 	task.Value = value
@@ -79,7 +79,7 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject string, tx *Tx,
 	switch {
 	case v.Decision.Effect == policy.Deny:
 		return errors.Join(&DeniedError{v.Decision.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
-	case v.Decision.Effect == policy.RequireApproval && x.verdict.subject(&v) != "trust":
+	case v.Decision.Effect == policy.RequireApproval:
 		return w.approved(ctx, stored, v.Decision, tx)
 	}
 	return nil
