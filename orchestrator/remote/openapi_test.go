@@ -136,6 +136,9 @@ func (d described) compare(t *testing.T, typ reflect.Type, named map[string]bool
 	var members []string
 	for f := range typ.Fields() {
 		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if name == "-" {
+			continue
+		}
 		members = append(members, name)
 		p, there := properties[name].(map[string]any)
 		if !there {
