@@ -178,12 +178,14 @@ func decode(method string, result json.RawMessage, into any) error {
 }
 
 // makeCalls makes calls one after the other. What a rule refuses is an outcome; a run
-// that must wait or whose budget is used up ends here.
+// that must wait or whose budget is used up ends here. So does one with a transaction whose
+// end is open: to the agent it would look like one that was not sent.
 func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out []Outcome, err error) {
 	for _, call := range calls {
 		result, err := makeCall(ctx, c, call)
 		var waits *orchestrator.ApprovalError
-		if errors.As(err, &waits) || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) || ctx.Err() != nil {
+		open := call.Kind == "send" && errors.Is(err, repute.ErrUnavailable)
+		if open || errors.As(err, &waits) || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) || ctx.Err() != nil {
 			return nil, err
 		}
 		o := Outcome{Result: result}

@@ -4,12 +4,15 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"net/http"
 	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
 	"time"
+
+	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/internal/pgtest"
@@ -65,8 +68,16 @@ func reply(method string, q remote.Question) remote.Answer {
 	case "plan":
 		return result(orchestrator.Plan{Steps: []orchestrator.Step{{ID: "look", Agent: "faraway", Description: "look it up"}}})
 	case "dry-run":
+		if q.Task.Goal == "pay" {
+			return result(orchestrator.DryRun{Calls: []orchestrator.Tx{payment, payment}})
+		}
 		return result(orchestrator.DryRun{Warnings: []string{"it sends nothing"}})
 	case "execute":
+		if q.Task.Goal == "pay" { // and again, under another key, where that is no success
+			again := payment
+			again.Key = fmt.Sprint("payment ", len(q.Outcomes)+1)
+			return remote.Answer{Calls: []remote.Call{{Kind: "send", Tx: &again}}}
+		}
 		if q.Task.Goal == "hoard" {
 			return remote.Answer{Calls: slices.Repeat([]remote.Call{{Kind: "tool", Tool: "tome"}}, 16)}
 		}
@@ -93,6 +104,23 @@ func (dictionary) Call(context.Context, string, json.RawMessage) (json.RawMessag
 	return json.RawMessage(`"meaning"`), nil
 }
 
+var payment = orchestrator.Tx{ChainID: 7, Target: common.Address{1}, Value: "1", Purpose: "pay"}
+
+// patient is a chain that does not confirm what it is sent in time.
+type patient struct {
+	orchestrator.Chain
+	sent chan string
+}
+
+func (patient) Simulate(context.Context, orchestrator.Origin, orchestrator.Tx) (orchestrator.Simulation, error) {
+	return orchestrator.Simulation{OK: true, FeeWei: "1"}, nil
+}
+
+func (p patient) Send(_ context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+	p.sent <- i.ID
+	return orchestrator.Sent{}, fmt.Errorf("not confirmed: %w", repute.ErrUnavailable)
+}
+
 // A remote agent goes through the same phases, with the same counted calls.
 func TestRemoteAgentRuns(t *testing.T) {
 	t.Parallel()
@@ -109,7 +137,8 @@ func TestRemoteAgentRuns(t *testing.T) {
 	ok(t, db.SaveModule(t.Context(), repute.Module{Slug: "faraway", URL: agent.URL + "/agent", DryRun: true, Manifest: b}))
 	p, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(t, err)
-	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p },
+	chain := patient{sent: make(chan string, 100)}
+	e, err := orchestrator.New(db, orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: chain, ExecutionChain: 7,
 		Tools:  map[string]orchestrator.Tool{"dictionary": dictionary{}, "tome": tome{}},
 		Remote: func(known repute.Module) (orchestrator.Module, error) { return remote.Stored(known, o) }})
 	ok(t, err)
@@ -138,6 +167,11 @@ func TestRemoteAgentRuns(t *testing.T) {
 	ok(t, err)
 	if run := ended(t, db, task); run.Used.ToolCalls != 16 || !strings.Contains(run.Error, "brought more than") {
 		t.Errorf("hoarding run %s with %d calls: %s", run.Status, run.Used.ToolCalls, run.Error)
+	}
+	task, _, err = desk.Submit(t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "faraway"})
+	ok(t, err)
+	if run := ended(t, db, task); len(chain.sent) != 1 || !strings.Contains(run.Error, "not confirmed") {
+		t.Errorf("paying run %s sent %d transactions: %s", run.Status, len(chain.sent), run.Error)
 	}
 	asked := map[string]bool{}
 	for len(seen) > 0 {
