@@ -49,7 +49,11 @@ func (o *Operator) carryAll(ctx context.Context, behind store.Act) (last store.A
 		places <- struct{}{}
 		carried.Go(func() {
 			defer func() { <-places }()
-			if _, err := o.carryOn(ctx, &open[i]); err != nil && ctx.Err() == nil {
+			row, err := o.db.Act(ctx, open[i].ID) // as old as it is by now: others had their turn before
+			if err == nil && row.Ended.IsZero() {
+				_, err = o.carryOn(ctx, &row)
+			}
+			if err != nil && ctx.Err() == nil {
 				o.o.Log.Warn("act: will look again", "act", open[i].ID, "error", err)
 			}
 		})
@@ -131,8 +135,11 @@ func (o *Operator) stillAllowed(ctx context.Context, row *store.Act, d *recorded
 	if _, err := o.db.Intent(ctx, intentID(row.ID, i)); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
-	if i == 0 && row.Age > o.o.Expire {
+	switch {
+	case i == 0 && row.Age > o.o.Expire+2*o.o.Wait:
 		return repute.Conflict("nothing could be sent for %s since it was asked for: ask again", row.Age.Round(time.Second))
+	case i == 0 && row.Age > o.o.Expire: // another process may be signing what it looked at before
+		return fmt.Errorf("nothing is signed any more for an act of %s: %w", row.Age.Round(time.Second), repute.ErrUnavailable)
 	}
 	if err := o.readAgain(ctx, row, steps, i); err != nil {
 		return err
