@@ -181,7 +181,7 @@ func (c *Control) ask(ctx context.Context, r Registration) (m repute.Module, err
 	if errors.Is(err, repute.ErrUnavailable) {
 		// What was unreachable, and why, is for the operator: it may tell of a network.
 		c.log.WarnContext(ctx, "an agent to be registered does not answer", "slug", r.Slug, "error", err)
-		return m, repute.Invalid("url", "the agent does not answer there", "a public address at which GET {url}/info answers JSON")
+		return m, repute.Invalid("url", "the agent does not answer there", "an address at which GET {url}/info answers JSON; orchestrator.agent_hosts must list one that is not public")
 	}
 	if err != nil {
 		return m, err
