@@ -52,7 +52,7 @@ func readRoles(tokens []token, roles map[string][]string) error {
 func (t *token) may(needed ...role) error {
 	for _, r := range needed {
 		if t.roles != nil && r != roleRead && !slices.Contains(t.roles, r) {
-			return fmt.Errorf("the token of %s has not the role %q: %w", t.name, r, httpapi.ErrForbidden)
+			return fmt.Errorf("the token of %s has not the role %q, which orchestrator.roles gives: %w", t.name, r, httpapi.ErrForbidden)
 		}
 	}
 	return nil

@@ -146,16 +146,21 @@ func (c *Control) addTrustTools(s *mcp.Server) error {
 // who is the name of the caller of a tool, or why it may not change anything.
 func (c *Control) who(ctx context.Context, needed ...role) (string, error) {
 	text := mcp.Token(ctx)
-	if text == "" { // whoever reads this sees no header
-		b := *httpapi.ErrorOf(httpapi.ErrUnauthorized)
-		b.Detail, b.Hint = "this tool is not for everybody, and nobody says who asks", "configure the client with a bearer token of this service: header Authorization, or REPUTE_TOKEN on stdio"
-		return "", &b
+	if text == "" {
+		return "", unknownCaller("this tool is not for everybody, and nobody says who asks")
 	}
 	t := c.tokenOf(text)
 	if t == nil {
-		return "", errWrongToken
+		return "", unknownCaller("the bearer token is not known")
 	}
 	return t.name, t.may(needed...)
+}
+
+// unknownCaller refuses a tool to whoever cannot say who asks; they see no headers.
+func unknownCaller(detail string) error {
+	b := *httpapi.ErrorOf(httpapi.ErrUnauthorized)
+	b.Detail, b.Hint = detail, "configure the client with a bearer token of this service (one of its orchestrator.tokens): header Authorization, or REPUTE_TOKEN on stdio"
+	return &b
 }
 
 // private guards a tool that reads what not everybody may see.
