@@ -139,7 +139,7 @@ func isAwaited(ctx context.Context, tx pgx.Tx, run, subject string, attempt int)
 		select exists (select from run_decisions where run_id = $1 and attempt = $2 and subject = $3 and effect = 'require_approval')
 		and not exists (select from run_approvals where run_id = $1 and attempt = $2 and subject = $3)`, run, attempt, subject).Scan(&open)
 	if err == nil && !open {
-		err = repute.Conflict("run %s does not wait for an answer about %q", run, subject)
+		err = repute.Conflict("run %s does not wait for an answer about %q: its awaited, which run show prints, lists what it waits for", run, subject)
 	}
 	return err
 }

@@ -63,7 +63,7 @@ func (db *DB) Module(ctx context.Context, slug string) (repute.Module, error) {
 	}
 	m, err := pgx.CollectExactlyOneRow(rows, scanModule)
 	if errors.Is(err, pgx.ErrNoRows) {
-		return m, &repute.MissingError{What: fmt.Sprintf("agent %q", slug), Why: "is not registered here", Hint: "see the list of agents"}
+		return m, &repute.MissingError{What: fmt.Sprintf("agent %q", slug), Why: "is not registered here", Hint: "GET /v1/agents, openfi_list_agents and repute agent list name those that are"}
 	}
 	return m, failed("read agent", err)
 }
