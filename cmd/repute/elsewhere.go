@@ -65,7 +65,7 @@ func (e *elsewhere) call(ctx context.Context, method, path string, body, into an
 	}
 	res, err := http.DefaultClient.Do(req)
 	if err != nil {
-		return fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
+		return fmt.Errorf("orchestrator: does not answer (the URL of repute serve in --orchestrator): %w: %w", repute.ErrUnavailable, err)
 	}
 	defer res.Body.Close()
 	answer, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
@@ -92,6 +92,8 @@ func refusal(status int, answer []byte) error {
 	}
 	reason := visible(cmp.Or(said.Detail, http.StatusText(status)))
 	switch {
+	case status == http.StatusNotFound && said.Hint != "":
+		return fmt.Errorf("%s: %w (%s)", reason, repute.ErrNotFound, visible(said.Hint))
 	case status == http.StatusNotFound:
 		return fmt.Errorf("%s: %w", reason, repute.ErrNotFound)
 	case status == http.StatusConflict:
