@@ -1,0 +1,68 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/policy"
+	"repute/store"
+	"repute/trust"
+)
+
+// A verdict that rests on a score is made again from what it pins, also when the roots have
+// changed since and the epoch has another score; one that pins another score is not.
+func TestVerdictOfAScoredAgentHolds(t *testing.T) {
+	t.Parallel()
+	db, err := store.Open(t.Context(), scoredDatabase(t), store.Options{MaxConns: 8})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(db.Close)
+	check := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	run, err := db.ClosedTrustRun(t.Context(), 31337)
+	check(err)
+	agent := repute.AgentID{ChainID: 31337, Registry: client(1)}
+	p, err := policy.Parse([]byte("version: \"1\"\ntrust: {threshold: {minReputation: 10}}\n"))
+	check(err)
+	_, err = db.KeepTrustInput(t.Context(), p.Text())
+	check(err)
+	v, err := orchestrator.Judge(t.Context(), db, p, true, repute.Module{Slug: "plain", Agent: &agent}, policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
+	check(err)
+	replay, err := trust.NewReader(db, trust.ReaderOptions{})
+	check(err)
+	if v.Pin.Block == 0 {
+		t.Fatalf("no score is pinned: %+v", v.Pin)
+	}
+	check(orchestrator.VerifyVerdict(t.Context(), db, replay, v))
+	check(db.AddRoots(t.Context(), 31337, repute.DefaultRoots, []repute.TrustRoot{{Address: client(40), Weight: repute.RootUnit, Reason: "test"}}, false))
+	e, err := trust.New(db, trust.EngineOptions{Poll: 10 * time.Millisecond})
+	check(err)
+	ctx, stop := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- e.Run(ctx) }()
+	defer func() { stop(); <-done }()
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
+		next, err := db.ClosedTrustRun(t.Context(), 31337)
+		check(err)
+		if next.Run > run.Run {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal("no run by other roots")
+		}
+	}
+	check(orchestrator.VerifyVerdict(t.Context(), db, replay, v))
+	v.Pin.Result[0]++
+	if err := orchestrator.VerifyVerdict(t.Context(), db, replay, v); !errors.Is(err, repute.ErrConflict) {
+		t.Errorf("a score that never was: %v", err)
+	}
+}
