@@ -75,17 +75,21 @@ func (w *work) checkTrust(ctx context.Context) outcome {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	w.verdict = v
-	return w.ruled(ctx, "trust"+w.whom(&v), v.Policy, v.Decision, v, v)
+	return w.ruled(ctx, "trust"+w.whom(v.Decision.Effect), v.Policy, v.Decision, v, v)
 }
 
 // whom names the agent that a person is asked about, so that the answer holds for no other
 // one that takes its slug: where its program is, what shows that it speaks for its identity,
 // and that. It is empty where nobody is asked.
-func (w *work) whom(v *Verdict) string {
-	if v.Decision.Effect != policy.RequireApproval {
+func (w *work) whom(e policy.Effect) string {
+	if e != policy.RequireApproval {
 		return ""
 	}
-	return " " + digest(v.Proof.place(), []byte(v.Agent.ID))[:16]
+	var identity []byte
+	if w.module.Agent != nil {
+		identity = []byte(w.module.Agent.String())
+	}
+	return " " + digest(proofOf(w.module, true).place(), identity)[:16]
 }
 
 // ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
@@ -138,11 +142,17 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 	if _, err := w.e.db.KeepTrustInput(ctx, p.Text()); err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
-	hash, subject := p.Hash(), "policy"
-	if w.module.URL != "" && d.Effect == policy.RequireApproval { // what is asked about may change its place
-		subject += " " + digest(proofOf(w.module, true).place())[:16]
+	hash := p.Hash()
+	return w.ruled(ctx, w.policySubject(d.Effect), hash, d, in, policyResult{fmt.Sprintf("%x", hash), d, in.Task.Budget})
+}
+
+// policySubject is what the policy's decision is about: the agent too, but for a part of the
+// binary, which does not change while it runs.
+func (w *work) policySubject(e policy.Effect) string {
+	if w.module.URL == "" {
+		return "policy"
 	}
-	return w.ruled(ctx, subject, hash, d, in, policyResult{fmt.Sprintf("%x", hash), d, in.Task.Budget})
+	return "policy" + w.whom(e)
 }
 
 // bound makes limits that the task left open those of the policy that does not deny it.
@@ -251,7 +261,7 @@ func (w *work) execute(ctx context.Context) (o outcome) {
 	var r executed
 	if !again.same(&w.verdict) {
 		r.Regate = &again
-		o = w.ruled(ctx, w.verdict.subject(&again)+w.whom(&again), again.Policy, again.Decision, again, r)
+		o = w.ruled(ctx, w.verdict.subject(&again)+w.whom(again.Decision.Effect), again.Policy, again.Decision, again, r)
 		if o.status != "" || o.waits != nil || o.err != nil {
 			return o
 		}

@@ -75,7 +75,7 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject string, tx *Tx,
 	if err != nil {
 		return err
 	}
-	stored := store.Decision{Subject: subject, Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
+	stored := store.Decision{Subject: subject + x.whom(v.Decision.Effect), Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
 	switch {
 	case v.Decision.Effect == policy.Deny:
 		return errors.Join(&DeniedError{v.Decision.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
