@@ -58,7 +58,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// runWorker has an agent of three steps, each with a call that takes a moment.
+// runWorker has an agent of three steps, each with a call that takes a moment. Asked to
+// hang, it does so in one step until its time is over.
 func runWorker(url string) error {
 	db, err := store.Open(context.Background(), url, store.Options{})
 	if err != nil {
@@ -69,10 +70,17 @@ func runWorker(url string) error {
 		return err
 	}
 	agent := newWorker("steady")
-	agent.plan = func(orchestrator.Task) orchestrator.Plan {
+	agent.plan = func(t orchestrator.Task) orchestrator.Plan {
+		if t.Goal == "hang" {
+			return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "hang", Agent: "steady"}}}
+		}
 		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "steady"}, {ID: "b", Agent: "steady", DependsOn: []string{"a"}}, {ID: "c", Agent: "steady"}}}
 	}
 	agent.do = func(ctx context.Context, s orchestrator.Step, _ map[string]json.RawMessage, c *orchestrator.Context) (json.RawMessage, error) {
+		if s.ID == "hang" {
+			<-ctx.Done()
+			return nil, ctx.Err()
+		}
 		return c.Tool(ctx, "wait", json.RawMessage(`"`+s.ID+`"`))
 	}
 	wait := toolFunc(func(ctx context.Context, _ string, in json.RawMessage) (json.RawMessage, error) {

@@ -281,7 +281,7 @@ func (w *work) timed(ctx context.Context, p repute.Phase) (context.Context, cont
 	return context.WithTimeoutCause(ctx, max(0, left), errTime)
 }
 
-// spent is the time that the root run's recorded phases of this attempt took.
+// spent is the time that this attempt of the root run was worked on, up to the phase in hand.
 func (w *work) spent() time.Duration {
 	w.mu.Lock()
 	defer w.mu.Unlock()

@@ -40,7 +40,7 @@ func (e *BudgetError) Unwrap() error { return repute.ErrLimited }
 // limit would be passed, repute.ErrFenced when somebody else has the run.
 func (db *DB) BeginCall(ctx context.Context, l RunLease, r repute.Receipt, c Charge, decisions ...Decision) (out repute.Receipt, known bool, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, "begin call", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l, 0); err != nil {
+		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
 		if r.Key != "" {
@@ -138,7 +138,7 @@ func charge(ctx context.Context, tx pgx.Tx, l RunLease, c Charge) error {
 // is none. repute.ErrFenced when somebody else has the run.
 func (db *DB) BoundRun(ctx context.Context, l RunLease, most repute.Limits) error {
 	return db.inTx(ctx, pgx.TxOptions{}, "bound run", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l, 0); err != nil {
+		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `
@@ -160,7 +160,7 @@ type CallOutcome struct {
 // EndCall stores how a call ended. repute.ErrFenced when somebody else has the run.
 func (db *DB) EndCall(ctx context.Context, l RunLease, id int64, o CallOutcome) error {
 	return db.inTx(ctx, pgx.TxOptions{}, "end call", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l, 0); err != nil {
+		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
 		b := &pgx.Batch{}
@@ -204,7 +204,7 @@ const (
 // BeginStep takes a step from the limits the first time; later it gives what is known of it.
 func (db *DB) BeginStep(ctx context.Context, l RunLease, run, step string) (out RunStep, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, "begin step", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l, 0); err != nil {
+		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
 		tag, err := tx.Exec(ctx, `insert into run_steps (run_id, step_id, status) values ($1, $2, $3) on conflict do nothing`, run, step, StepRunning)
@@ -227,7 +227,7 @@ func (db *DB) BeginStep(ctx context.Context, l RunLease, run, step string) (out 
 // EndStep stores what came of a step.
 func (db *DB) EndStep(ctx context.Context, l RunLease, run string, s RunStep) error {
 	return db.inTx(ctx, pgx.TxOptions{}, "end step", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l, 0); err != nil {
+		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `update run_steps set status = $3, result = $4, error = $5, ended_at = now() where run_id = $1 and step_id = $2`,
@@ -252,7 +252,7 @@ func (db *DB) RunSteps(ctx context.Context, run string) ([]RunStep, error) {
 func (db *DB) SubRun(ctx context.Context, l RunLease, r repute.Run) (w RunWork, err error) {
 	r.Root = l.Root
 	err = db.inTx(ctx, pgx.TxOptions{}, "begin sub-run", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l, 0); err != nil {
+		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
 		if err := insertRun(ctx, tx, r); err != nil {
@@ -303,7 +303,7 @@ func (db *DB) TaskTransactions(ctx context.Context, task string) ([]JournaledTra
 // equal one of the same attempt and subject is kept once.
 func (db *DB) AddDecision(ctx context.Context, l RunLease, run string, d Decision) error {
 	return db.inTx(ctx, pgx.TxOptions{}, "add decision", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l, 0); err != nil {
+		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `

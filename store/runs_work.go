@@ -26,6 +26,9 @@ type RunWork struct {
 	Phases map[repute.Phase]repute.RunPhase // of the present attempt
 }
 
+// countTime brings the time that a held root run was worked on up to date.
+const countTime = `runtime_ms = greatest(runtime_ms, (extract(epoch from clock_timestamp() - counted_from) * 1000)::bigint)`
+
 // TakeRun gives a root run to the caller for a while; HoldRuns extends it. It is
 // repute.ErrHeld while somebody else has it, and repute.ErrConflict when the run has
 // ended or waits for a person: there is nothing to do then.
@@ -34,7 +37,7 @@ func (db *DB) TakeRun(ctx context.Context, root string, hold time.Duration) (w R
 	err = db.inTx(ctx, pgx.TxOptions{}, "take run", func(tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `
 			update runs set fence = fence + 1, held_until = clock_timestamp() + $2, lost_after = clock_timestamp() + $2,
-				started_at = coalesce(started_at, now())
+				counted_from = clock_timestamp() - runtime_ms * interval '1 millisecond', started_at = coalesce(started_at, now())
 			where id = $1 and ended_at is null and awaiting = '' and held_until <= clock_timestamp() returning fence`, root, hold).Scan(&l.Fence)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return whyNot(ctx, tx, root)
@@ -94,7 +97,7 @@ type Held struct {
 	Cancel string // why it shall end, empty: it shall not
 }
 
-// HoldRuns keeps root runs for another while and lists those that are still the
+// HoldRuns keeps root runs for another while, counts their time up to now, and lists those that are still the
 // caller's, with whether somebody wants them cancelled.
 func (db *DB) HoldRuns(ctx context.Context, leases []RunLease, hold time.Duration) ([]Held, error) {
 	roots, fences := make([]string, len(leases)), make([]int64, len(leases))
@@ -103,7 +106,7 @@ func (db *DB) HoldRuns(ctx context.Context, leases []RunLease, hold time.Duratio
 	}
 	rows, err := db.pool.Query(ctx, `
 		update runs r set held_until = case when awaiting = '' then clock_timestamp() + $3 else held_until end,
-			lost_after = case when awaiting = '' then clock_timestamp() + $3 else lost_after end
+			lost_after = case when awaiting = '' then clock_timestamp() + $3 else lost_after end, `+countTime+`
 		from unnest($1::text[], $2::bigint[]) l(root, fence)
 		where r.id = l.root and r.fence = l.fence and r.ended_at is null returning r.id, r.fence, r.cancel`, roots, fences, hold)
 	if err != nil {
@@ -118,7 +121,7 @@ func (db *DB) HoldRuns(ctx context.Context, leases []RunLease, hold time.Duratio
 // ReleaseRun gives a run that is not done back: whoever comes next has it at once.
 func (db *DB) ReleaseRun(ctx context.Context, l RunLease) error {
 	_, err := db.pool.Exec(ctx, `
-		update runs set held_until = '-infinity', lost_after = clock_timestamp() + interval '5 seconds'
+		update runs set held_until = '-infinity', lost_after = clock_timestamp() + interval '5 seconds', `+countTime+`
 		where id = $1 and fence = $2 and ended_at is null and awaiting = ''`, l.Root, l.Fence)
 	return failed("release run", err)
 }
@@ -178,11 +181,7 @@ type PhaseOutcome struct {
 // does. repute.ErrFenced when somebody else has the run now: nothing is stored.
 func (db *DB) SavePhase(ctx context.Context, l RunLease, o PhaseOutcome, also func(pgx.Tx) error) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save phase %s of run %s", o.Phase, o.Run), func(tx pgx.Tx) error {
-		spent := o.RunPhase.Ended.Sub(o.RunPhase.Started).Milliseconds()
-		if o.Run != l.Root { // the root run's own phases count
-			spent = 0
-		}
-		if err := lockRoot(ctx, tx, l, spent); err != nil {
+		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
 		b := &pgx.Batch{}
@@ -206,7 +205,7 @@ func (db *DB) SavePhase(ctx context.Context, l RunLease, o PhaseOutcome, also fu
 // the database's clock. repute.ErrFenced as SavePhase.
 func (db *DB) DelayPhase(ctx context.Context, l RunLease, run string, p repute.Phase, attempt int, reason string) (since, now time.Time, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("note the delay of run %s", run), func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l, 0); err != nil {
+		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
 		first := func() error {
@@ -236,9 +235,10 @@ func below(root repute.RunStatus) repute.RunStatus {
 	return repute.RunFailed
 }
 
-// lockRoot makes sure that nobody else works on a root run until the transaction ends.
-func lockRoot(ctx context.Context, tx pgx.Tx, l RunLease, spent int64) error {
-	tag, err := tx.Exec(ctx, `update runs set runtime_ms = runtime_ms + $3 where id = $1 and fence = $2 and ended_at is null`, l.Root, l.Fence, spent)
+// lockRoot makes sure that nobody else works on a root run until the transaction ends, and
+// counts the run's time up to now.
+func lockRoot(ctx context.Context, tx pgx.Tx, l RunLease) error {
+	tag, err := tx.Exec(ctx, `update runs set `+countTime+` where id = $1 and fence = $2 and ended_at is null`, l.Root, l.Fence)
 	if err == nil && tag.RowsAffected() == 0 {
 		err = fmt.Errorf("run %s: %w", l.Root, repute.ErrFenced)
 	}
