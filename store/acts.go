@@ -22,6 +22,7 @@ type Act struct {
 	By           string // who asked
 	ChainID      uint64
 	Agent        string // slug, empty: of none
+	Alone        bool   // not stored: it is added only while no other of its kind is open for the agent
 	Request      json.RawMessage
 	Decision     json.RawMessage
 	Transactions json.RawMessage // as they were simulated
@@ -34,9 +35,15 @@ type Act struct {
 }
 
 // AddAct stores an act before anything of it is sent. One with the same key comes back
-// as it is stored, and added is false. An act that is refused ends at once.
+// as it is stored, and added is false. An act that is refused ends at once. repute.ErrConflict
+// names the one that keeps an act from being added that must be alone.
 func (db *DB) AddAct(ctx context.Context, a Act) (out Act, added bool, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, "add act", func(tx pgx.Tx) error {
+		if a.Alone && a.Refused == "" {
+			if err := alone(ctx, tx, &a); err != nil {
+				return err
+			}
+		}
 		tag, err := tx.Exec(ctx, `
 			insert into acts (id, key, kind, asked_by, chain_id, agent, request, decision, transactions, refused, ended_at)
 			values ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, case when $10 <> '' then now() end) on conflict (key) do nothing`,
@@ -53,6 +60,25 @@ func (db *DB) AddAct(ctx context.Context, a Act) (out Act, added bool, err error
 		return err
 	})
 	return out, added, err
+}
+
+// alone is repute.ErrConflict where another act of the kind is open for the agent. Until the
+// transaction ends nobody else adds one. The same act, asked for again by its key, is no other.
+func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, fmt.Sprintf("act %s %d %s", a.Kind, a.ChainID, a.Agent)); err != nil {
+		return err
+	}
+	var other string
+	err := tx.QueryRow(ctx, `
+		select id from acts where kind = $1 and chain_id = $2 and agent = $3 and ended_at is null and ($4 = '' or key is distinct from $4) order by created_at limit 1`,
+		a.Kind, int64(a.ChainID), a.Agent, cleanText(a.Key)).Scan(&other)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		err = repute.Conflict("act %s, of the same kind and agent, is under way: wait for its end", other)
+	}
+	return err
 }
 
 // EndAct says what came of an act. One that has ended stays as it is.

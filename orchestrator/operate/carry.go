@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -126,10 +127,12 @@ func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, err e
 }
 
 // stillAllowed judges a transaction anew that is not signed while the decision about its act
-// grew old: what was allowed then may be refused now. An act of which nothing was signed ends
-// after a while. What is signed goes on, since it may be on its way.
+// grew old: what was allowed then may be refused now. So is a change of a policy that is
+// another one by now. An act of which nothing was signed ends after a while. What is signed
+// goes on, since it may be on its way.
 func (o *Operator) stillAllowed(ctx context.Context, row *store.Act, d *recorded, steps []step, i int) error {
-	if row.Age <= o.o.Fresh {
+	fresh := row.Age <= o.o.Fresh
+	if fresh && row.Kind != kindPolicy {
 		return nil
 	}
 	if _, err := o.db.Intent(ctx, intentID(row.ID, i)); !errors.Is(err, repute.ErrNotFound) {
@@ -141,7 +144,7 @@ func (o *Operator) stillAllowed(ctx context.Context, row *store.Act, d *recorded
 	case i == 0 && row.Age > o.o.Expire: // another process may be signing what it looked at before
 		return fmt.Errorf("nothing is signed any more for an act of %s: %w", row.Age.Round(time.Second), repute.ErrUnavailable)
 	}
-	if err := o.readAgain(ctx, row, steps, i); err != nil {
+	if changed, err := o.readAgain(ctx, row, steps, i); err != nil || fresh && !changed {
 		return err
 	}
 	j, p := &job{kind: row.Kind, chain: row.ChainID, agent: row.Agent}, o.o.Policy()
@@ -164,21 +167,23 @@ func (o *Operator) stillAllowed(ctx context.Context, row *store.Act, d *recorded
 	return nil
 }
 
-// readAgain makes a change of a policy of what the policy is now: it was another one when the
-// change was asked for.
-func (o *Operator) readAgain(ctx context.Context, row *store.Act, steps []step, i int) error {
+// readAgain makes a change of a policy of what the policy is now, and tells whether it is
+// another one than when the change was asked for. It stays so until the change is signed, since
+// no two changes are open at once.
+func (o *Operator) readAgain(ctx context.Context, row *store.Act, steps []step, i int) (changed bool, err error) {
 	if row.Kind != kindPolicy {
-		return nil
+		return false, nil
 	}
 	var c PolicyChange
 	if err := json.Unmarshal(row.Request, &c); err != nil {
-		return fmt.Errorf("stored act %s: %w", row.ID, err)
+		return false, fmt.Errorf("stored act %s: %w", row.ID, err)
 	}
 	now, err := o.changes(ctx, &c)
-	if err == nil && len(now) == len(steps) {
-		steps[i] = now[i]
+	if err != nil || len(now) != len(steps) || bytes.Equal(now[i].Tx.Data, steps[i].Tx.Data) {
+		return false, err
 	}
-	return err
+	steps[i] = now[i]
+	return true, nil
 }
 
 func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.Origin, s *step, before []orchestrator.Sent) (orchestrator.Sent, error) {

@@ -17,7 +17,9 @@ import (
 // maxListed bounds the entries of one change of a policy, each of which is a transaction.
 const maxListed = 32
 
-// ConfigurePolicy changes what the treasury lets an agent do. The treasury's owner signs.
+// ConfigurePolicy changes what the treasury lets an agent do. The treasury's owner signs. It is
+// repute.ErrConflict while another change for the agent is under way: what a change leaves as it
+// is must be known.
 func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (Act, error) {
 	if n := len(c.Targets) + len(c.Selectors) + len(c.Relayers) + len(c.Tokens); n > maxListed {
 		return Act{}, repute.Invalid("targets, selectors, relayers, tokens", fmt.Sprintf("have %d entries", n), fmt.Sprintf("at most %d at once", maxListed))

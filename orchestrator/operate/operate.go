@@ -141,7 +141,7 @@ func (h How) key() string {
 // perform does a job that was not asked for before, or says what it would come to. A
 // refusal is an *orchestrator.DeniedError; it is recorded too.
 func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
-	row := store.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Request: encoded(j.request)}
+	row := store.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Alone: j.kind == kindPolicy, Request: encoded(j.request)}
 	denied, err := o.judge(ctx, j, h, &row)
 	if err != nil {
 		return Act{}, err

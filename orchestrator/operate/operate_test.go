@@ -3,6 +3,7 @@ package operate_test
 import (
 	"errors"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -215,8 +216,7 @@ func TestIdentityWalletFeedback(t *testing.T) {
 	}
 }
 
-// What could not be signed at once is decided again when it can, and ends after a while. A
-// change of a policy is made of what the policy is by then.
+// What could not be signed at once is decided again when it can, and ends after a while.
 func TestOldActsAreJudgedAgain(t *testing.T) {
 	w := newWorld(t)
 	begun := func(key string) {
@@ -251,20 +251,65 @@ func TestOldActsAreJudgedAgain(t *testing.T) {
 	}
 	begun("allowed")
 	ended(w.with(open, now), "allowed", operate.Confirmed, "")
+}
 
-	change := operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"}
-	if act, err := w.with(open, operate.Options{Wait: 1}).ConfigurePolicy(t.Context(), change, by("caps")); err != nil || act.Status != operate.Pending {
-		t.Fatalf("begun %+v, %v", act, err)
+// Two changes of a policy leave what each of them says: one waits for the other's end.
+func TestOneChangeOfAPolicyAtATime(t *testing.T) {
+	w := newWorld(t)
+	first, second := operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"}, operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "70"}
+	o, hasty := w.operator(open), w.with(open, operate.Options{Wait: 1})
+	begun, err := hasty.ConfigurePolicy(t.Context(), first, by("first"))
+	if err != nil || begun.Status != operate.Pending {
+		t.Fatalf("begun %+v, %v", begun, err)
 	}
-	if act, err := w.operator(open).ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "70"}, by("")); err != nil || act.Status != operate.Confirmed {
-		t.Fatalf("meanwhile %+v, %v", act, err)
+	for _, key := range []string{"second", ""} {
+		if act, err := o.ConfigurePolicy(t.Context(), second, by(key)); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), begun.ID) {
+			t.Fatalf("a second change beside the first, with key %q: %+v, %v", key, act, err)
+		}
 	}
-	act, err := w.with(open, now).ConfigurePolicy(t.Context(), change, by("caps"))
+	if act, err := hasty.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "rater", NativePerTxCapWei: "1", Operator: somebody.Hex()}, by("other")); err != nil || act.Status != operate.Pending {
+		t.Errorf("another agent's: %+v, %v", act, err)
+	}
+	for _, c := range []struct {
+		change operate.PolicyChange
+		key    string
+	}{{first, "first"}, {second, "second"}} {
+		if act, err := o.ConfigurePolicy(t.Context(), c.change, by(c.key)); err != nil || act.Status != operate.Confirmed {
+			t.Fatalf("%s: %+v, %v", c.key, act, err)
+		}
+	}
+	w.caps("60", "70")
+}
+
+// A change of a policy is made of what the policy is when it is signed, whatever it was when
+// the change was asked for.
+func TestChangeOfAPolicyThatChanged(t *testing.T) {
+	w := newWorld(t)
+	p, err := policy.Parse([]byte(open))
+	ok(t, err)
+	var between sync.Once
+	id := w.d.Chain().ID
+	o := operate.New(w.db, w.w, operate.Options{Wait: 30 * time.Second, Lenient: true, TrustChain: id, ExecutionChain: id, Policy: func() *policy.Policy {
+		between.Do(func() { // it is judged: the treasury was read before
+			act, err := w.operator(open).ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "70"}, by("meanwhile"))
+			if err != nil || act.Status != operate.Confirmed {
+				t.Errorf("meanwhile %+v, %v", act, err)
+			}
+		})
+		return p
+	}})
+	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"}, by("caps"))
 	if err != nil || act.Status != operate.Confirmed {
-		t.Fatalf("carried on %+v, %v", act, err)
+		t.Fatalf("%+v, %v", act, err)
 	}
-	if p, err := w.operator(open).TreasuryPolicy(t.Context(), "payer"); err != nil || p.NativePerTxCapWei != "60" || p.NativeWindowCapWei != "70" {
-		t.Errorf("the policy is %+v, %v", p, err)
+	w.caps("60", "70")
+}
+
+// caps checks what the payer may move at once and in a window.
+func (w *world) caps(once, window string) {
+	w.t.Helper()
+	if p, err := w.operator(open).TreasuryPolicy(w.t.Context(), "payer"); err != nil || p.NativePerTxCapWei != once || p.NativeWindowCapWei != window {
+		w.t.Errorf("the policy is %+v, %v", p, err)
 	}
 }
 
