@@ -53,6 +53,9 @@ type Score struct {
 	// give all of them, or, without a Scorer, anything from -100 to 100.
 	Run, Epoch uint64
 	Scorer     string // version of the engine
+	// Pruned: there may have been a final score as of the block asked, which is not kept any
+	// more. Everything else says that nothing is known.
+	Pruned bool
 	// Hashes (sha256) of everything else that the score follows from, besides events.
 	Params, Tags, Roots, Links, Evidence common.Hash
 

@@ -158,7 +158,7 @@ func TestNotFound(t *testing.T) {
 		"/agents/1:7/validations", "/agents/eip155:8453:0x0000000000000000000000000000000000000001:7", "/agents/5:1/reputation?at=safe",
 	} {
 		b := problemOf(t, get(t, s, path))
-		if b.Status != http.StatusNotFound || b.Code != "not_found" || !strings.Contains(b.Hint, "eip155:{chainId}") && !strings.Contains(b.Hint, "GET /agents lists") {
+		if b.Status != http.StatusNotFound || b.Code != "not_found" || !strings.Contains(b.Hint, "eip155:{chainId}") && !strings.Contains(b.Hint, "GET /agents and the tool repute_search_agents list") {
 			t.Errorf("%s: %+v", path, b)
 		}
 	}

@@ -501,9 +501,9 @@ func TestHintsOfMissing(t *testing.T) {
 	t.Parallel()
 	s, _ := populated(t, api.Options{})
 	for path, want := range map[string]string{
-		"/agents/8453:999":            "GET /agents lists",
-		"/agents/8453:999/reputation": "GET /agents lists",
-		"/agents/5:7":                 "GET /chains lists",
+		"/agents/8453:999":            "GET /agents and the tool repute_search_agents list",
+		"/agents/8453:999/reputation": "GET /agents and the tool repute_search_agents list",
+		"/agents/5:7":                 "GET /chains",
 	} {
 		if p := problemOf(t, get(t, s, path)); p.Status != 404 || !strings.Contains(p.Hint, want) {
 			t.Errorf("%s: %+v", path, p)

@@ -176,6 +176,8 @@ func settleGates(gates []Gate) []Gate {
 
 func unratedReason(s repute.Score, view resultView) string {
 	switch {
+	case s.Pruned:
+		return "the final score as of this block is not kept any more"
 	case s.Scorer == "":
 		return "no score was computed: no epoch of its chain was closed yet"
 	case s.Roots == trust.NoRoots():

@@ -75,7 +75,8 @@ func readScores(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agen
 	return err
 }
 
-// score is the subject's stored score, or what unjudged gives when there is none.
+// score is the subject's stored score, or what unjudged gives when there is none. One that
+// may have been pruned is unknown: whatever else is asked of that block is still answered.
 func (s subject) score(ctx context.Context) (out repute.Score, err error) {
 	err = repute.ErrNotFound
 	if s.block == everything {
@@ -84,8 +85,13 @@ func (s subject) score(ctx context.Context) (out repute.Score, err error) {
 	if errors.Is(err, repute.ErrNotFound) {
 		out, err = s.finalScore(ctx)
 	}
-	if errors.Is(err, repute.ErrNotFound) {
+	switch {
+	case errors.Is(err, repute.ErrNotFound):
 		return s.unjudged(ctx)
+	case errors.Is(err, repute.ErrGone):
+		out = unknown()
+		out.Agent, out.Pruned = s.id, true
+		return out, nil
 	}
 	return out, err
 }

@@ -68,6 +68,10 @@ func TestOldFinalsArePruned(t *testing.T) {
 	if _, err := r.Explain(t.Context(), newest(t, db, 1).Agent, repute.At{Block: 60}, nil); !errors.As(err, &pruned) {
 		t.Errorf("explained what is pruned: %v", err)
 	}
+	view, err := db.Reputation(t.Context(), newest(t, db, 1).Agent, store.ReputationQuery{At: repute.At{Block: 60}})
+	if ok(t, err); !view.Score.Pruned || view.Score.Rated || view.Score.Low != -100_000 || view.Counts.Feedback == 0 {
+		t.Errorf("the rest is not told with what is pruned: %+v", view)
+	}
 	for _, block := range []uint64{70, 80} {
 		if s, err := replay(t, db, 1, block); err != nil || s.Block.Number != block {
 			t.Errorf("as of block %d: %+v, %v", block, s, err)
