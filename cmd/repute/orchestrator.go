@@ -46,10 +46,15 @@ type orchestratorConfig struct {
 	file       *orchestrator.PolicyFile
 }
 
-// checkOrchestrator reads the policy.
+// checkOrchestrator reads the policy, and refuses what the parts would refuse that are made
+// later.
 func (c *config) checkOrchestrator() (err error) {
 	if r := c.Orchestrator.Reads; r != "" && r != readsPublic && r != readsToken {
 		return repute.Invalid("orchestrator.reads", fmt.Sprintf("%.40q is neither", r), "public or token")
+	}
+	access := control.Options{Tokens: c.Orchestrator.Tokens, Roles: c.Orchestrator.Roles, PublicURL: c.Orchestrator.PublicURL}
+	if err := access.Check(); err != nil {
+		return err
 	}
 	scores, err := c.Trust.reader()
 	if err != nil {
@@ -163,7 +168,7 @@ func (s *service) control(ctx context.Context, h hands, beside http.Handler, sha
 		Done: ctx.Done(), Redis: shared, Logger: s.log,
 		Limits: control.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {
-		return nil, fmt.Errorf("orchestrator: %w", err)
+		return nil, err
 	}
 	return plane.Over(beside), nil
 }

@@ -79,6 +79,9 @@ func (p *program) serve(ctx context.Context, end ending) error {
 	if err := end.check(c); err != nil {
 		return err
 	}
+	if err := c.checkHands(ctx); err != nil {
+		return err
+	}
 	err = p.serveOn(ctx, c, end)
 	switch {
 	case ctx.Err() == nil:

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"strconv"
 	"time"
 
@@ -74,6 +75,25 @@ func (c *config) checkWallets() error {
 		return repute.Invalid("orchestrator.execution_chain", "is missing, and several chains have a treasury", "the id of the chain that agents spend on")
 	}
 	return nil
+}
+
+// checkHands refuses keys that cannot be read and agents that cannot be made of them. Where
+// a chain is known to the database alone, the service does so when it has that.
+func (c *config) checkHands(ctx context.Context) error {
+	if !c.has("orchestrator") || c.hasDatabase() && slices.ContainsFunc(c.Chains, chainConfig.open) {
+		return nil
+	}
+	list, err := c.wallets()
+	if err != nil {
+		return err
+	}
+	w, err := wallet.Open(ctx, nil, wallet.Config{Chains: list})
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	_, err = c.builtins(hands{registries: c.registries(list)})
+	return err
 }
 
 // on is the wallet's configuration for a chain.

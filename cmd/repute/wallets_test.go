@@ -112,3 +112,20 @@ func TestWalletsRefused(t *testing.T) {
 		t.Errorf("a chain by its id: %v, %v", list, err)
 	}
 }
+
+// Wrong settings are refused before a database is made.
+func TestServeChecksBeforeItMakes(t *testing.T) {
+	for says, file := range map[string]string{
+		"orchestrator.tokens.ann":               "orchestrator: {tokens: {ann: short}}",
+		"orchestrator.wallets[0].identities.me": "orchestrator: {wallets: [{chain: base, rpc: \"http://127.0.0.1:1\", identities: {me: {key_file: /nonexistent}}}]}",
+	} {
+		path, dir := filepath.Join(t.TempDir(), "repute.yaml"), filepath.Join(t.TempDir(), "data")
+		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		code, _, stderr := tool(t, "serve", "--config", path, "--data-dir", dir, "--roles", "orchestrator,api", "--listen", freeAddress(t))
+		if _, err := os.Stat(dir); code != 2 || !strings.Contains(stderr, says) || !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("%s: exit code %d, %s; the data directory: %v", says, code, stderr, err)
+		}
+	}
+}

@@ -124,6 +124,25 @@ type Control struct {
 // prefix is where the routes are.
 const prefix = "/v1"
 
+// Check refuses tokens, roles and a public URL that New refuses, without what New needs. The
+// error is repute.ErrInvalid and names the key of the configuration.
+func (o *Options) Check() error {
+	_, err := o.access()
+	return err
+}
+
+// access is who may do what.
+func (o *Options) access() ([]token, error) {
+	if u, err := url.Parse(o.PublicURL); o.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
+		return nil, repute.Invalid("orchestrator.public_url", fmt.Sprintf("%.200q is no URL", o.PublicURL), "http(s)://host")
+	}
+	tokens, err := readTokens(o.Tokens)
+	if err != nil {
+		return nil, err
+	}
+	return tokens, readRoles(tokens, o.Roles)
+}
+
 // New builds the handler. It talks to nobody yet. repute.ErrInvalid: a token or the
 // public URL cannot be used.
 func New(o Options) (*Control, error) {
@@ -134,14 +153,8 @@ func New(o Options) (*Control, error) {
 	c.limiter = httpapi.NewLimiter("v1", c.limits.Rate, c.limits.Burst, o.Redis, c.log)
 	c.streams.most, c.streams.all = c.limits.Streams, c.limits.AllStreams
 	var err error
-	if c.tokens, err = readTokens(o.Tokens); err != nil {
+	if c.tokens, err = o.access(); err != nil {
 		return nil, err
-	}
-	if err := readRoles(c.tokens, o.Roles); err != nil {
-		return nil, err
-	}
-	if u, err := url.Parse(o.PublicURL); o.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http") {
-		return nil, repute.Invalid("public-url", fmt.Sprintf("%.200q is no URL", o.PublicURL), "http(s)://host")
 	}
 	c.o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
 	c.use()

@@ -32,17 +32,17 @@ func readRoles(tokens []token, roles map[string][]string) error {
 	for name, list := range roles {
 		at := slices.IndexFunc(tokens, func(t token) bool { return t.name == name })
 		if at < 0 {
-			return repute.Invalid("roles."+name, "is of no token", "a name of tokens")
+			return repute.Invalid("orchestrator.roles."+name, "is of no token", "a name of orchestrator.tokens")
 		}
 		tokens[at].roles = []role{}
 		for _, r := range list {
 			if !slices.Contains(roleNames(), r) {
-				return repute.Invalid("roles."+name, fmt.Sprintf("%.40q is no role", r), "a list of "+strings.Join(roleNames(), ", "))
+				return repute.Invalid("orchestrator.roles."+name, fmt.Sprintf("%.40q is no role", r), "a list of "+strings.Join(roleNames(), ", "))
 			}
 			tokens[at].roles = append(tokens[at].roles, role(r))
 		}
 		if len(list) == 0 {
-			return repute.Invalid("roles."+name, "is empty", "a list of "+strings.Join(roleNames(), ", ")+", or no entry: the token has all")
+			return repute.Invalid("orchestrator.roles."+name, "is empty", "a list of "+strings.Join(roleNames(), ", ")+", or no entry: the token has all")
 		}
 	}
 	return nil
