@@ -93,6 +93,7 @@ type chain struct {
 	identities map[string]signer // by slug
 	signing    chan struct{}     // held while a nonce is taken: one connection of the database at most
 	best       atomic.Int64      // endpoint that answered last, by its place
+	oracle     atomic.Int32      // of fees for data: what is known of it
 	left       atomic.Int64      // when the first one was left, seconds since 1970
 }
 

@@ -13,7 +13,6 @@ import (
 	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
 
@@ -195,14 +194,10 @@ func (e *endpoint) tip(ctx context.Context) (*big.Int, error) {
 }
 
 // receipt is nil where the endpoint knows none.
-func (e *endpoint) receipt(ctx context.Context, of common.Hash) (*types.Receipt, error) {
+func (e *endpoint) receipt(ctx context.Context, of common.Hash) (r *receipt, err error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
-	r, err := e.eth.TransactionReceipt(ctx, of)
-	if errors.Is(err, ethereum.NotFound) {
-		return nil, nil
-	}
-	if err != nil {
+	if err := e.rpc.CallContext(ctx, &r, "eth_getTransactionReceipt", of); err != nil {
 		return nil, e.failed("receipt", err)
 	}
 	return r, nil

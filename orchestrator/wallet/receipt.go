@@ -50,7 +50,7 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *store.Intent) (m sto
 		if r == nil {
 			continue
 		}
-		if err := e.believable(ctx, in, &a, r); err != nil {
+		if err := e.believable(ctx, in, &a, r.Receipt); err != nil {
 			return m, false, err
 		}
 		logs, err := c.keptLogs(r.Logs)
@@ -58,7 +58,7 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *store.Intent) (m sto
 			return m, false, err
 		}
 		return store.Mining{Hash: a.Hash, Block: r.BlockNumber.Uint64(), BlockHash: r.BlockHash, GasUsed: r.GasUsed,
-			Fee: cost(r.GasUsed, r.EffectiveGasPrice), Logs: logs}, r.Status == types.ReceiptStatusSuccessful, nil
+			Fee: r.fee(), Logs: logs}, r.Status == types.ReceiptStatusSuccessful, nil
 	}
 	return m, false, nil
 }
@@ -153,7 +153,7 @@ func (c *chain) agreed(ctx context.Context, first *endpoint, in *store.Intent, m
 		if err != nil || r == nil {
 			return false, err
 		}
-		if err := e.believable(ctx, in, &in.Attempts[i], r); err != nil {
+		if err := e.believable(ctx, in, &in.Attempts[i], r.Receipt); err != nil {
 			return false, err
 		}
 		logs, err := c.keptLogs(r.Logs)

@@ -79,8 +79,15 @@ func (w *Wallet) begin(ctx context.Context, c *chain, k *call, intent orchestrat
 
 // add signs and stores an intent by what an endpoint says.
 func (w *Wallet) add(ctx context.Context, c *chain, e *endpoint, k *call, in store.Intent) (store.Intent, error) {
-	gas, err := e.affordable(ctx, k)
+	data, err := c.dataFee(ctx, e, k)
 	if err != nil {
+		return in, err
+	}
+	gas, err := e.affordable(ctx, k, data)
+	if err != nil {
+		return in, err
+	}
+	if in.MaxFee, err = c.gasLimit(in.MaxFee, data); err != nil {
 		return in, err
 	}
 	select {
@@ -106,15 +113,15 @@ func (w *Wallet) add(ctx context.Context, c *chain, e *endpoint, k *call, in sto
 }
 
 // affordable gives a call's gas limit. The error is final where the chain refuses the
-// call, or the sender cannot pay for it.
-func (e *endpoint) affordable(ctx context.Context, k *call) (uint64, error) {
+// call, or the sender cannot pay for it and its data.
+func (e *endpoint) affordable(ctx context.Context, k *call, data *big.Int) (uint64, error) {
 	at, err := e.block(ctx, "latest")
 	if err != nil {
 		return 0, err
 	}
 	gas, reason, err := e.execute(ctx, k, at.Hash)
 	if err == nil && reason == "" {
-		reason, err = e.funds(ctx, k.signer.address(), at.Hash, cost(gas, at.base()))
+		reason, err = e.funds(ctx, k.signer.address(), at.Hash, new(big.Int).Add(cost(gas, at.base()), data))
 	}
 	if err == nil && reason != "" {
 		err = repute.Invalid("tx", "would fail: "+reason, "simulate it")

@@ -74,10 +74,15 @@ func (c *chain) simulate(ctx context.Context, e *endpoint, k *call, at *head, ou
 	if err != nil {
 		return err
 	}
-	fee := cost(gas, withHeadroom(usual(at.base(), tip).limit, c.Headroom))
-	out.Gas, out.FeeWei = gas, fee.String()
+	data, err := c.dataFee(ctx, e, k)
+	if err != nil {
+		return err
+	}
+	now := cost(gas, usual(at.base(), tip).limit)
+	now.Add(now, data)
+	out.Gas, out.FeeWei = gas, withHeadroom(now, c.Headroom).String()
 	if out.Reason == "" {
-		out.Reason, err = e.funds(ctx, k.signer.address(), at.Hash, cost(gas, usual(at.base(), tip).limit))
+		out.Reason, err = e.funds(ctx, k.signer.address(), at.Hash, now)
 	}
 	out.OK = out.Reason == ""
 	return err
