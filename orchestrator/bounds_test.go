@@ -10,6 +10,8 @@ import (
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
 	"repute/contracts/bindings/fixtures"
@@ -180,5 +182,36 @@ func TestApprovalIsOfTheDeclaredValue(t *testing.T) {
 	h.approve(task.Run, true, "for 5000 wei")
 	if done, run := h.ended(task); done.Status != repute.TaskCompleted || len(chain.sent) != 2 {
 		t.Errorf("task %s, %d sent: %s", done.Status, len(chain.sent), run.Error)
+	}
+}
+
+// telling is a chain whose simulations show a thousand of a token leaving the treasury with
+// each call.
+type telling struct{ outside }
+
+func (c *telling) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
+	s, err := c.outside.Simulate(ctx, o, tx)
+	s.Treasury = common.Address{9}
+	s.Logs = []types.Log{{Address: common.HexToAddress("0x0a"), Data: common.LeftPadBytes(big.NewInt(1000).Bytes(), 32),
+		Topics: []common.Hash{crypto.Keccak256Hash([]byte("Transfer(address,address,uint256)")), common.BytesToHash(s.Treasury[:]), {1}}}}
+	return s, err
+}
+
+// What simulations show leaving the treasury is at risk, also where no transaction says so,
+// and that of earlier ones counts with it.
+func TestValueAtRiskAsShown(t *testing.T) {
+	t.Parallel()
+	text := `version: "1"
+trust:
+  byValue: [{fromWei: "3000", threshold: {minReputation: 50}}]
+  tokens: [{chainId: 7, token: "0x000000000000000000000000000000000000000A", units: "1", wei: "1"}]
+`
+	h, _ := newHouse(t)
+	chain, agent := &telling{}, newWorker("payer")
+	agent.do = sends(pays(1, "0"), pays(2, "0"), pays(3, "0"))
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, text), Modules: []orchestrator.Module{agent}})
+	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
+	if len(chain.sent) != 2 || task.Status == repute.TaskCompleted {
+		t.Errorf("an unrated agent moved %d times 1000, want 2; task %s %s", len(chain.sent), task.Status, run.Error)
 	}
 }

@@ -50,6 +50,8 @@ type Simulation struct {
 	ThroughCall bool        `json:"throughTreasury"`
 	// Logs are what a call through the treasury would emit; none where the node cannot tell.
 	Logs []types.Log `json:"-"`
+	// Treasury is that one; what leaves it counts as value at risk.
+	Treasury common.Address `json:"-"`
 }
 
 // Sent is a confirmed transaction.

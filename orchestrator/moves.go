@@ -10,10 +10,12 @@ import (
 	"repute/policy"
 )
 
-// moves is what transactions take out of the owner's hands, as far as they say it themselves.
+// moves is what transactions take out of the owner's hands, as far as they say it themselves
+// or simulations show it.
 type moves struct {
-	wei    *big.Int // native coin, and tokens by the policy's prices
-	beyond bool     // something without a price is among it: it counts for more than any value
+	coin   big.Int // wei
+	tokens big.Int // wei, by the policy's prices
+	beyond bool    // something without a price is among it: it counts for more than any value
 }
 
 // unpriced marks functions whose amount is no amount of a token, or that have none.
@@ -69,21 +71,36 @@ var (
 	transferERC20 = selectorOf("transferERC20(bytes32,address,address,uint256,bytes32,bytes32,string)")
 )
 
-// add counts what a transaction moves.
-func (m *moves) add(p *policy.Policy, tx *Tx) error {
+// add counts what a transaction moves: of tokens what it says, or what its simulation showed
+// leaving the treasury where that is more.
+func (m *moves) add(p *policy.Policy, tx *Tx, left []outflow) error {
 	value, err := weiOf(tx.Value)
 	if err != nil {
 		return fmt.Errorf("value: %w", err)
 	}
-	m.wei.Add(m.wei, value)
+	var said, shown moves
+	said.coin.Set(value)
 	if tx.Token != nil {
 		amount, err := weiOf(tx.Amount)
 		if err != nil {
 			return fmt.Errorf("amount: %w", err)
 		}
-		m.token(p, tx.ChainID, *tx.Token, amount)
+		said.token(p, tx.ChainID, *tx.Token, amount)
 	}
-	m.call(p, tx.ChainID, tx.Target, tx.Data, maxDepth)
+	said.call(p, tx.ChainID, tx.Target, tx.Data, maxDepth)
+	for _, o := range left {
+		amount, ok := new(big.Int).SetString(o.Amount, 10)
+		if shown.beyond = shown.beyond || !ok; ok {
+			shown.token(p, tx.ChainID, o.Token, amount)
+		}
+	}
+	more := &said.tokens
+	if shown.tokens.Cmp(more) > 0 {
+		more = &shown.tokens
+	}
+	m.coin.Add(&m.coin, &said.coin)
+	m.tokens.Add(&m.tokens, more)
+	m.beyond = m.beyond || said.beyond || shown.beyond
 	return nil
 }
 
@@ -93,7 +110,7 @@ func (m *moves) token(p *policy.Policy, chainID uint64, token common.Address, am
 		m.beyond = true
 		return
 	}
-	m.wei.Add(m.wei, wei)
+	m.tokens.Add(&m.tokens, wei)
 }
 
 // call counts what the function that is called moves, by its calldata alone. Arguments that
@@ -134,7 +151,7 @@ func (m *moves) execute(p *policy.Policy, chainID uint64, args []byte, depth int
 		m.beyond = true
 		return
 	}
-	m.wei.Add(m.wei, value)
+	m.coin.Add(&m.coin, value)
 	m.call(p, chainID, common.BigToAddress(target), inner, depth-1)
 }
 

@@ -2,10 +2,13 @@ package orchestrator
 
 import (
 	"math/big"
+	"slices"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/math"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute/contracts/bindings"
 	"repute/contracts/bindings/fixtures"
@@ -77,11 +80,69 @@ func TestMoves(t *testing.T) {
 		"a middleman's number":       {Tx{Target: stranger, Data: calldata("ping(uint256)", new(big.Int).SetBytes(pay[:32]))}, 0},
 	} {
 		c.tx.ChainID = 7
-		got := moves{wei: new(big.Int)}
-		if err := got.add(p, &c.tx); err != nil {
+		var got moves
+		if err := got.add(p, &c.tx, nil); err != nil {
 			t.Fatalf("%s: %v", name, err)
 		}
 		want := n(c.wei).String()
+		if c.wei == beyond {
+			want = math.MaxBig256.String()
+		}
+		if got.value() != want {
+			t.Errorf("%s: moves %s, want %s", name, got.value(), want)
+		}
+	}
+}
+
+// TestMovesAsShown counts what a simulation shows leaving the treasury where calldata does
+// not say it, and nothing twice.
+func TestMovesAsShown(t *testing.T) {
+	t.Parallel()
+	p, err := policy.Parse([]byte(priced))
+	if err != nil {
+		t.Fatal(err)
+	}
+	treasury := owner
+	topic := func(a common.Address) common.Hash { return common.BytesToHash(a[:]) }
+	number := func(n int64) []byte { return common.LeftPadBytes(big.NewInt(n).Bytes(), 32) }
+	moved := func(token, from, to common.Address, amount int64) types.Log {
+		return types.Log{Address: token, Topics: []common.Hash{transferred, topic(from), topic(to)}, Data: number(amount)}
+	}
+	old := types.Log{Address: tokenAt, Topics: []common.Hash{transferred}, Data: slices.Concat(topic(treasury).Bytes(), topic(stranger).Bytes(), number(1000))}
+	nft := moved(tokenAt, treasury, stranger, 1)
+	nft.Topics, nft.Data = append(nft.Topics, common.Hash{31: 1}), nil
+	many := func(signature string) types.Log {
+		return types.Log{Address: tokenAt, Topics: []common.Hash{crypto.Keccak256Hash([]byte(signature)), topic(stranger), topic(treasury), topic(stranger)}, Data: number(1)}
+	}
+	pay := Tx{ChainID: 7, Target: tokenAt, Value: "3", Data: calldata("transfer(address,uint256)", big.NewInt(1), big.NewInt(2000))}
+	opaque := Tx{ChainID: 7, Target: stranger, Value: "3", Data: calldata("redeem(uint256)", big.NewInt(1))}
+	const beyond = -1
+	for name, c := range map[string]struct {
+		tx   Tx
+		logs []types.Log
+		wei  int64
+	}{
+		"nothing is shown":       {pay, nil, 17},
+		"what is said":           {pay, []types.Log{moved(tokenAt, treasury, stranger, 2000)}, 17},
+		"less than is said":      {pay, []types.Log{moved(tokenAt, treasury, stranger, 1000)}, 17},
+		"more than is said":      {pay, []types.Log{moved(tokenAt, treasury, stranger, 2000), moved(tokenAt, treasury, stranger, 1000)}, 24},
+		"what nothing says":      {opaque, []types.Log{moved(tokenAt, treasury, stranger, 1000)}, 10},
+		"without topics":         {opaque, []types.Log{old}, 10},
+		"burned":                 {opaque, []types.Log{moved(tokenAt, treasury, common.Address{}, 1000)}, 10},
+		"of others":              {opaque, []types.Log{moved(tokenAt, stranger, treasury, 1000), moved(unknownToken, stranger, tokenAt, 1)}, 3},
+		"to itself":              {opaque, []types.Log{moved(tokenAt, treasury, treasury, 1000)}, 3},
+		"none of it":             {opaque, []types.Log{moved(unknownToken, treasury, stranger, 0)}, 3},
+		"unknown tokens":         {opaque, []types.Log{moved(unknownToken, treasury, stranger, 1)}, beyond},
+		"an NFT":                 {opaque, []types.Log{nft}, beyond},
+		"of many things one":     {opaque, []types.Log{many("TransferSingle(address,address,address,uint256,uint256)")}, beyond},
+		"of many things several": {opaque, []types.Log{many("TransferBatch(address,address,address,uint256[],uint256[])")}, beyond},
+		"another event":          {opaque, []types.Log{many("Approval(address,address,uint256)"), {Address: tokenAt}}, 3},
+	} {
+		var got moves
+		if err := got.add(p, &c.tx, outflows(treasury, c.logs)); err != nil {
+			t.Fatalf("%s: %v", name, err)
+		}
+		want := big.NewInt(c.wei).String()
 		if c.wei == beyond {
 			want = math.MaxBig256.String()
 		}

@@ -130,27 +130,26 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 	if err := w.leftOfDryRun(ctx, &tx); err != nil {
 		return journaled, false, "", err
 	}
-	simulated, decision, err := w.judged(ctx, r.Step, r.Key, &tx, false)
+	simulated, decision, err := w.judged(ctx, r.Step, r.Key, &tx)
 	if err != nil {
 		return journaled, false, "", err
 	}
-	r.Request = mustJSON(charged{tx, simulated.FeeWei})
+	r.Request = mustJSON(charged{tx, simulated.FeeWei, outflows(simulated.Treasury, simulated.Logs)})
 	charge := store.Charge{Writes: 1, GasWei: simulated.FeeWei, MostOfRun: w.info.Manifest.writes()}
 	journaled, known, err = w.e.db.BeginCall(ctx, w.lease, r, charge, decision)
 	return journaled, known, simulated.FeeWei, err
 }
 
 // judged simulates a transaction and asks the policy, and whoever must approve it.
-// journaled tells that it is counted among what the task moves.
-func (w *work) judged(ctx context.Context, step, key string, tx *Tx, journaled bool) (s Simulation, d store.Decision, err error) {
+func (w *work) judged(ctx context.Context, step, key string, tx *Tx) (s Simulation, d store.Decision, err error) {
 	if s, err = w.simulate(ctx, *tx); err != nil {
 		return s, d, err
 	}
-	subject := step + "/" + key + " " + tx.digest()
-	if d, err = w.allows(ctx, subject, tx); err != nil {
+	call := step + "/" + key
+	if d, err = w.allows(ctx, call+" "+tx.digest(), tx); err != nil {
 		return s, d, err
 	}
-	if err = w.trusted(ctx, subject, tx, journaled); err != nil {
+	if err = w.trusted(ctx, call, tx, outflows(s.Treasury, s.Logs)); err != nil {
 		return s, d, err
 	}
 	if !s.OK {
@@ -188,7 +187,7 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 	if _, err := w.e.db.Intent(ctx, intent); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
-	_, decision, err := w.judged(ctx, journaled.Step, journaled.Key, tx, true)
+	_, decision, err := w.judged(ctx, journaled.Step, journaled.Key, tx)
 	if err != nil {
 		return err
 	}
@@ -200,10 +199,11 @@ func (w *work) intent(r *repute.Receipt, tx Tx, mostWei string) Intent {
 	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei}
 }
 
-// charged is a transaction as it is journaled, with what it took of the gas budget.
+// charged is a transaction as it is journaled, with what it took of the gas budget and moves.
 type charged struct {
 	Tx
-	ChargedWei string `json:"chargedWei"`
+	ChargedWei string    `json:"chargedWei"`
+	Leaves     []outflow `json:"leaves,omitempty"` // the treasury, as its simulation showed
 }
 
 // broadcast sends an intent and journals what came of it. What is left open stays open:

@@ -14,52 +14,55 @@ import (
 )
 
 // trusted asks the trust gate again where a task moves more than it declared to be at risk:
-// the agent, and those that it works for, must be trusted with all that moves. journaled
-// tells that tx is among what the task has journaled.
-func (w *work) trusted(ctx context.Context, subject string, tx *Tx, journaled bool) error {
+// the agent, and those that it works for, must be trusted with all that moves. call is how tx
+// is journaled, or will be; left is what its simulation showed leaving the treasury.
+func (w *work) trusted(ctx context.Context, call string, tx *Tx, left []outflow) error {
 	declared, err := weiOf(w.terms.ValueAtRisk)
 	if err != nil {
 		return err
 	}
 	p := w.e.o.Policy()
-	total := moves{wei: new(big.Int)}
-	if err := total.add(p, tx); err != nil || !total.over(new(big.Int)) {
+	var total moves
+	if err := total.add(p, tx, left); err != nil || !total.over(new(big.Int)) {
 		return err
 	}
-	if journaled {
-		total = moves{wei: new(big.Int)}
-	}
-	if err := w.moved(ctx, p, &total); err != nil || !total.over(declared) {
+	if err := w.moved(ctx, p, call, &total); err != nil || !total.over(declared) {
 		return err
 	}
 	for x := w; x != nil; x = x.parent {
-		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+subject, tx, total.value()); err != nil {
+		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+call+" "+tx.digest(), tx, total.value()); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
+// sum is what is moved in wei, without what has no price.
+func (m *moves) sum() *big.Int { return new(big.Int).Add(&m.coin, &m.tokens) }
+
 // over tells whether more is moved than a value.
-func (m *moves) over(value *big.Int) bool { return m.beyond || m.wei.Cmp(value) > 0 }
+func (m *moves) over(value *big.Int) bool { return m.beyond || m.sum().Cmp(value) > 0 }
 
 // value is what the gate compares: what has no price counts as the largest amount there is.
 func (m *moves) value() string {
 	if m.beyond {
 		return math.MaxBig256.String()
 	}
-	return m.wei.String()
+	return m.sum().String()
 }
 
-// moved adds what all transactions move that a task has journaled.
-func (w *work) moved(ctx context.Context, p *policy.Policy, sum *moves) error {
+// moved adds what all transactions move that a task has journaled, but for a call of this run.
+func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *moves) error {
 	list, err := w.e.db.TaskTransactions(ctx, w.Run.Task)
 	for _, journaled := range list {
-		var tx Tx
-		if err := json.Unmarshal(journaled.Request, &tx); err != nil {
+		if journaled.Run == w.Run.ID && journaled.Call == but {
+			continue
+		}
+		var before charged
+		if err := json.Unmarshal(journaled.Request, &before); err != nil {
 			return fmt.Errorf("journaled transaction: %w", err)
 		}
-		if err := sum.add(p, &tx); err != nil {
+		if err := sum.add(p, &before.Tx, before.Leaves); err != nil {
 			return fmt.Errorf("journaled transaction: %w", err)
 		}
 	}

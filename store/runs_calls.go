@@ -284,13 +284,14 @@ func (db *DB) LastCall(ctx context.Context, run, step string, keys []string) (ou
 // JournaledTransaction is a transaction that a run of a task has journaled.
 type JournaledTransaction struct {
 	Run     string
+	Call    string // step/key
 	Request json.RawMessage
 }
 
 // TaskTransactions are the transactions that the runs of a task have journaled, without
 // those that failed.
 func (db *DB) TaskTransactions(ctx context.Context, task string) ([]JournaledTransaction, error) {
-	rows, err := db.pool.Query(ctx, `select c.run_id, c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
+	rows, err := db.pool.Query(ctx, `select c.run_id, c.step_id || '/' || c.key, c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
 		task, string(repute.CallTransaction))
 	if err != nil {
 		return nil, failed("read transactions", err)

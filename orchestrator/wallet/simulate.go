@@ -68,7 +68,7 @@ func (c *chain) simulate(ctx context.Context, e *endpoint, k *call, at *head, ou
 		out.Reason = reason
 	}
 	if reason == "" && k.spends != nil && len(k.spends.Data) > 0 {
-		out.Logs = e.logs(ctx, k, at.Hash)
+		out.Treasury, out.Logs = c.Treasury, e.logs(ctx, k, at.Hash)
 	}
 	tip, err := e.tip(ctx)
 	if err != nil {
