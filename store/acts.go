@@ -82,9 +82,25 @@ func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
 }
 
 // EndAct says what came of an act. One that has ended stays as it is.
-func (db *DB) EndAct(ctx context.Context, id string, result json.RawMessage, failure string) error {
-	_, err := db.pool.Exec(ctx, `update acts set result = $2, error = $3, ended_at = now() where id = $1 and ended_at is null`, id, orNull(result), cleanText(failure))
+func (db *DB) EndAct(ctx context.Context, id string, result json.RawMessage) error {
+	_, err := db.pool.Exec(ctx, `update acts set result = $2, ended_at = now() where id = $1 and ended_at is null`, id, orNull(result))
 	return failed("end act", err)
+}
+
+// FailAct says why an act ends early: at an intent of which nothing came, empty where it is
+// none. One that has ended stays as it is. repute.ErrUnavailable where that intent is signed
+// by now and did not fail: the act goes on.
+func (db *DB) FailAct(ctx context.Context, id, intent, why string) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "end act", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select from acts where id = $1 for update`, id); err != nil {
+			return err
+		}
+		if err := withoutEffect(ctx, tx, intent); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `update acts set error = $2, ended_at = now() where id = $1 and ended_at is null`, id, cleanText(why))
+		return err
+	})
 }
 
 // RejudgeAct stores what the policy says of an act that has not ended, and its transactions

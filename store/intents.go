@@ -74,7 +74,8 @@ const signWait = "45s"
 // AddIntent stores an intent with its first signed form, before anything of it is sent.
 // sign is given the account's nonces and takes the next, a later or a free one; no other
 // process takes a nonce of the account meanwhile. An intent that is stored already comes
-// back as it is, without sign; repute.ErrConflict when it is for something else.
+// back as it is, without sign; repute.ErrConflict when it is for something else, or when
+// the call or act that it is of has ended.
 func (db *DB) AddIntent(ctx context.Context, in Intent, sign func(context.Context, Nonces) (IntentAttempt, error)) (out Intent, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, "add intent", func(tx pgx.Tx) error {
 		next, err := lockAccount(ctx, tx, in.ChainID, in.From)
@@ -84,6 +85,9 @@ func (db *DB) AddIntent(ctx context.Context, in Intent, sign func(context.Contex
 		if out, err = readIntent(ctx, tx, in.ID); err == nil {
 			return in.Same(&out)
 		} else if !errors.Is(err, repute.ErrNotFound) {
+			return err
+		}
+		if err := stillOpen(ctx, tx, in.ID); err != nil {
 			return err
 		}
 		nonces := Nonces{Next: next, tx: tx, chainID: in.ChainID, address: in.From}
@@ -103,6 +107,35 @@ func (db *DB) AddIntent(ctx context.Context, in Intent, sign func(context.Contex
 		return err
 	})
 	return out, err
+}
+
+// stillOpen holds the call of a run or the act that an intent is of, if it is of one, until
+// the transaction ends: whoever was told that nothing was sent can rely on it.
+func stillOpen(ctx context.Context, tx pgx.Tx, id string) error {
+	for _, of := range []string{
+		`select ended_at is not null from acts where id = split_part($1, '/', 1) for key share`,
+		`select done from run_calls where run_id = split_part($1, '/', 1) and run_id || '/' || step_id || '/' || key = $1 for key share`,
+	} {
+		var ended bool
+		if err := tx.QueryRow(ctx, of, id).Scan(&ended); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if ended {
+			return repute.Conflict("intent %s is of what has ended", id)
+		}
+	}
+	return nil
+}
+
+// withoutEffect is repute.ErrUnavailable where an intent is signed that has or may have an
+// effect. The call or act that it is of is locked: nobody signs one meanwhile.
+func withoutEffect(ctx context.Context, tx pgx.Tx, id string) error {
+	var signed bool
+	err := tx.QueryRow(ctx, `select exists (select from intents where id = $1 and state not in ('reverted', 'failed'))`, id).Scan(&signed)
+	if err == nil && signed {
+		err = fmt.Errorf("intent %s is signed, and did not fail: %w", id, repute.ErrUnavailable)
+	}
+	return err
 }
 
 // lockAccount gives the next nonce of an account that nobody else can take one of until

@@ -157,10 +157,15 @@ type CallOutcome struct {
 	GasWei       string // decimal: what it took beyond what was charged, or less; empty: neither
 }
 
-// EndCall stores how a call ended. repute.ErrFenced when somebody else has the run.
+// EndCall stores how a call ended. repute.ErrFenced when somebody else has the run, and
+// repute.ErrUnavailable when it did not end: it failed, but its transaction is signed and
+// did not.
 func (db *DB) EndCall(ctx context.Context, l RunLease, id int64, o CallOutcome) error {
 	return db.inTx(ctx, pgx.TxOptions{}, "end call", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		if err := mayFail(ctx, tx, id, o); err != nil {
 			return err
 		}
 		b := &pgx.Batch{}
@@ -184,6 +189,19 @@ func (db *DB) EndCall(ctx context.Context, l RunLease, id int64, o CallOutcome) 
 		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: r.Run, Kind: "call", Data: mustJSON(map[string]any{
 			"receipt": id, "step": r.Step, "type": r.Kind, "ref": r.Ref, "summary": r.Summary, "error": r.Error})}})
 	})
+}
+
+// mayFail refuses the end of a transaction that failed to be sent, and may have an effect yet.
+func mayFail(ctx context.Context, tx pgx.Tx, id int64, o CallOutcome) error {
+	if o.Error == "" {
+		return nil
+	}
+	var intent string
+	err := tx.QueryRow(ctx, `select run_id || '/' || step_id || '/' || key from run_calls where id = $1 for update`, id).Scan(&intent)
+	if err != nil {
+		return err
+	}
+	return withoutEffect(ctx, tx, intent)
 }
 
 // RunStep is a step of a plan that has begun.

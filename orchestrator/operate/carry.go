@@ -71,19 +71,19 @@ func (o *Operator) carryAll(ctx context.Context, behind store.Act) (last store.A
 func (o *Operator) carryOn(ctx context.Context, row *store.Act) (Act, error) {
 	waiting, cancel := context.WithTimeout(ctx, o.o.Wait)
 	defer cancel()
-	result, err := o.send(waiting, row)
+	result, at, err := o.send(waiting, row)
 	switch {
-	case err != nil && (errors.Is(err, repute.ErrUnavailable) || waiting.Err() != nil):
-		o.o.Log.Info("act goes on", "act", row.ID, "error", err)
-	case err != nil:
-		err = o.db.EndAct(ctx, row.ID, nil, err.Error())
-		if err != nil {
-			return Act{}, err
-		}
+	case err == nil:
+		err = o.db.EndAct(ctx, row.ID, encoded(result))
+	case !errors.Is(err, repute.ErrUnavailable) && waiting.Err() == nil:
+		err = o.db.FailAct(ctx, row.ID, at, err.Error())
 	default:
-		if err := o.db.EndAct(ctx, row.ID, encoded(result), ""); err != nil {
-			return Act{}, err
-		}
+		err = fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
+	}
+	if errors.Is(err, repute.ErrUnavailable) {
+		o.o.Log.Info("act goes on", "act", row.ID, "error", err)
+	} else if err != nil {
+		return Act{}, err
 	}
 	now, err := o.db.Act(ctx, row.ID)
 	if err != nil {
@@ -98,32 +98,34 @@ type outcome struct {
 }
 
 // send sends an act's transactions in their order, each once however often it is called.
-func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, err error) {
+// at is the intent that an error is about; empty where it is about none.
+func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, at string, err error) {
 	var steps []step
 	var d recorded
 	if err := errors.Join(json.Unmarshal(row.Transactions, &steps), json.Unmarshal(row.Decision, &d)); err != nil {
-		return out, fmt.Errorf("stored act %s: %w", row.ID, err)
+		return out, "", fmt.Errorf("stored act %s: %w", row.ID, err)
 	}
 	var sent []orchestrator.Sent
 	for i := range steps {
+		at := intentID(row.ID, i)
 		err := o.stillAllowed(ctx, row, &d, steps, i)
 		var s orchestrator.Sent
 		if err == nil {
-			s, err = o.sendStep(ctx, intentID(row.ID, i), d.Origin, &steps[i], sent)
+			s, err = o.sendStep(ctx, at, d.Origin, &steps[i], sent)
 		}
 		if err != nil {
-			return out, fmt.Errorf("%s: %w", steps[i].Purpose, err)
+			return out, at, fmt.Errorf("%s: %w", steps[i].Purpose, err)
 		}
 		if !s.OK {
-			return out, fmt.Errorf("%s: transaction %s was reverted", steps[i].Purpose, s.Hash)
+			return out, at, fmt.Errorf("%s: transaction %s was reverted", steps[i].Purpose, s.Hash)
 		}
 		if sent = append(sent, s); i == 0 && row.Kind == kindIdentity {
 			if out, err = o.registered(ctx, row, s); err != nil {
-				return out, err
+				return out, "", err
 			}
 		}
 	}
-	return out, nil
+	return out, "", nil
 }
 
 // stillAllowed judges a transaction anew that is not signed while the decision about its act
@@ -138,11 +140,8 @@ func (o *Operator) stillAllowed(ctx context.Context, row *store.Act, d *recorded
 	if _, err := o.db.Intent(ctx, intentID(row.ID, i)); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
-	switch {
-	case i == 0 && row.Age > o.o.Expire+2*o.o.Wait:
+	if i == 0 && row.Age > o.o.Expire {
 		return repute.Conflict("nothing could be sent for %s since it was asked for: ask again", row.Age.Round(time.Second))
-	case i == 0 && row.Age > o.o.Expire: // another process may be signing what it looked at before
-		return fmt.Errorf("nothing is signed any more for an act of %s: %w", row.Age.Round(time.Second), repute.ErrUnavailable)
 	}
 	if changed, err := o.readAgain(ctx, row, steps, i); err != nil || fresh && !changed {
 		return err
@@ -191,20 +190,20 @@ func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.
 	if s.Simulation != nil {
 		intent.MaxGasWei = s.Simulation.FeeWei
 	}
+	send := o.wallet.Send
 	if s.Owner {
-		return o.wallet.SendOwner(ctx, intent)
+		send = o.wallet.SendOwner
 	}
-	if s.Consent == nil {
-		return o.wallet.Send(ctx, intent)
+	if s.Consent != nil {
+		if err := o.consented(ctx, &intent, s.Consent, before); err != nil {
+			return orchestrator.Sent{}, err
+		}
 	}
-	if err := o.consented(ctx, &intent, s.Consent, before); err != nil {
-		return orchestrator.Sent{}, err
-	}
-	sent, err := o.wallet.Send(ctx, intent)
-	if errors.Is(err, repute.ErrConflict) { // perhaps another process signed a consent of its own meanwhile
-		if stored, known := o.db.Intent(ctx, id); known == nil && string(stored.Data) != string(intent.Data) {
+	sent, err := send(ctx, intent)
+	if errors.Is(err, repute.ErrConflict) { // perhaps another process signed a consent or change of its own meanwhile
+		if stored, unknown := o.db.Intent(ctx, id); unknown == nil && string(stored.Data) != string(intent.Data) && (s.Owner || s.Consent != nil) {
 			intent.Data = stored.Data
-			return o.wallet.Send(ctx, intent)
+			return send(ctx, intent)
 		}
 	}
 	return sent, err

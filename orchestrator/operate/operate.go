@@ -35,8 +35,7 @@ type Options struct {
 	// Wait is for how long an act's answer waits for its transactions; 10 s when 0.
 	Wait time.Duration
 	// Fresh is for how long an act's decision counts for what is not signed yet; 1 min when
-	// 0. Expire is after how long nothing is signed for an act of which nothing was; 10 min
-	// when 0. It ends 2 Wait later, so that nobody still signs for it.
+	// 0. Expire is after how long an act ends of which nothing is signed; 10 min when 0.
 	Fresh, Expire time.Duration
 	Log           *slog.Logger // nil discards
 }

@@ -238,14 +238,7 @@ func TestOldActsAreJudgedAgain(t *testing.T) {
 	begun("left to a person")
 	ended(w.with("version: \"1\"\ndefault: require_approval\n", now), "left to a person", operate.Failed, "no rule applies")
 	begun("old")
-	ended(w.with(open, operate.Options{Wait: time.Minute, Fresh: 1, Expire: 1}), "old", operate.Pending, "") // somebody may be signing
-	soon := w.with(open, operate.Options{Wait: 100 * time.Millisecond, Fresh: 1, Expire: 1})
-	for pending := true; pending; {
-		act, err := soon.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by("old"))
-		ok(t, err)
-		pending = act.Status == operate.Pending
-	}
-	ended(soon, "old", operate.Failed, "ask again")
+	ended(w.with(open, operate.Options{Wait: 30 * time.Second, Fresh: 1, Expire: 1}), "old", operate.Failed, "ask again")
 	if got := w.balance(somebody); got != 0 {
 		t.Errorf("%d wei arrived", got)
 	}
@@ -310,6 +303,53 @@ func (w *world) caps(once, window string) {
 	w.t.Helper()
 	if p, err := w.operator(open).TreasuryPolicy(w.t.Context(), "payer"); err != nil || p.NativePerTxCapWei != once || p.NativeWindowCapWei != window {
 		w.t.Errorf("the policy is %+v, %v", p, err)
+	}
+}
+
+// While one process judges an act again another may end it, or sign it: what is told to have
+// failed is never sent, and what is signed never fails.
+func TestActsOfTwoProcesses(t *testing.T) {
+	w := newWorld(t)
+	call := operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}
+	begun := func(key string) operate.Act {
+		act, err := w.with(open, operate.Options{Wait: 1}).ExecuteCall(t.Context(), call, by(key))
+		if err != nil || act.Status != operate.Pending {
+			t.Fatalf("begun %+v, %v", act, err)
+		}
+		return act
+	}
+	// judging is a process in which something happens once it has found nothing signed.
+	judging := func(text string, meanwhile func()) *operate.Operator {
+		p, err := policy.Parse([]byte(text))
+		ok(t, err)
+		return w.with(text, operate.Options{Wait: 30 * time.Second, Fresh: 1, Policy: func() *policy.Policy {
+			meanwhile()
+			return p
+		}})
+	}
+	carried := func(o *operate.Operator, key string, want operate.Status, says string, paid int64) {
+		t.Helper()
+		act, err := o.ExecuteCall(t.Context(), call, by(key))
+		if got := w.balance(somebody); err != nil || act.Status != want || !strings.Contains(act.Error, says) || got != paid {
+			t.Errorf("%s: %+v, %v, %d wei arrived; want %s %q and %d", key, act, err, got, want, says, paid)
+		}
+	}
+	begun("ended")
+	carried(judging(open, func() {
+		carried(w.with(open, operate.Options{Wait: 30 * time.Second, Fresh: 1, Expire: 1}), "ended", operate.Failed, "ask again", 0)
+	}), "ended", operate.Failed, "ask again", 0)
+
+	id := begun("signed").ID
+	carried(judging("version: \"1\"\nrules:\n  - {id: no, when: 'true', effect: deny, reason: no longer}\n", func() {
+		_, err := w.w.Send(t.Context(), orchestrator.Intent{ID: id + "/1", Origin: orchestrator.Origin{Agent: "payer", Run: id, Task: id},
+			Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Target: somebody, Value: "40"}})
+		ok(t, err)
+	}), "signed", operate.Pending, "", 40)
+	row, err := w.db.Act(t.Context(), id)
+	ok(t, err)
+	carried(w.operator(open), "signed", operate.Confirmed, "", 40)
+	if !row.Ended.IsZero() {
+		t.Errorf("ended: %+v", row)
 	}
 }
 

@@ -107,7 +107,10 @@ func (w *world) with(text string, o operate.Options) *operate.Operator {
 	p, err := policy.Parse([]byte(text))
 	ok(w.t, err)
 	id := w.d.Chain().ID
-	o.Policy, o.Lenient, o.TrustChain, o.ExecutionChain, o.PublicURL = func() *policy.Policy { return p }, true, id, id, "https://repute.example"
+	if o.Policy == nil {
+		o.Policy = func() *policy.Policy { return p }
+	}
+	o.Lenient, o.TrustChain, o.ExecutionChain, o.PublicURL = true, id, id, "https://repute.example"
 	return operate.New(w.db, w.w, o)
 }
 

@@ -21,15 +21,7 @@ func (w *Wallet) SimulateOwner(ctx context.Context, o orchestrator.Origin, chain
 // SendOwner is Send for a call of the treasury by its owner: intent's Data on its ChainID.
 // Only what sets policies, lists, relayers and the pause is signed.
 func (w *Wallet) SendOwner(ctx context.Context, intent orchestrator.Intent) (orchestrator.Sent, error) {
-	c, err := w.on(intent.ChainID)
-	if err != nil {
-		return orchestrator.Sent{}, err
-	}
-	k, err := c.ownerCall(intent.Origin, intent.Data)
-	if err != nil {
-		return w.known(ctx, c, &intent, err)
-	}
-	return w.send(ctx, c, k, intent)
+	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.ownerCall(intent.Origin, intent.Data) })
 }
 
 func (c *chain) ownerCall(o orchestrator.Origin, data []byte) (*call, error) {

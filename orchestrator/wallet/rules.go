@@ -242,18 +242,31 @@ func (c *chain) callOf(o orchestrator.Origin, tx *orchestrator.Tx) (*call, error
 		return nil, repute.Invalid("tx.chainId", fmt.Sprintf("chain %d has no treasury and operator key", c.ChainID), "configure both")
 	}
 	k.by, k.signer, k.to = byOperator, c.operator, c.Treasury
-	k.spends = &spending{Agent: idOf(o.Agent), Run: idOf(o.Run), Task: idOf(o.Task), Target: tx.Target, Value: value, Data: tx.Data, Purpose: tx.Purpose}
-	if tx.Token != nil {
-		if k.spends.Value, err = Amount("tx.amount", tx.Amount); err != nil {
-			return nil, err
-		}
-		if len(tx.Data) > 0 || value.Sign() != 0 || (*tx.Token == common.Address{}) {
-			return nil, repute.Invalid("tx.token", "comes with value or data, or is the zero address", "a token, an amount and who gets it")
-		}
-		k.spends.Token = *tx.Token
+	if k.spends, err = spendingOf(o, tx); err != nil {
+		return nil, err
 	}
 	k.data = k.spends.pack()
 	return k, c.rules.permitTreasury(o, k.to, k.data)
+}
+
+// spendingOf is how the treasury is asked for a transaction.
+func spendingOf(o orchestrator.Origin, tx *orchestrator.Tx) (*spending, error) {
+	value, err := Amount("tx.value", tx.Value)
+	if err != nil {
+		return nil, err
+	}
+	s := &spending{Agent: idOf(o.Agent), Run: idOf(o.Run), Task: idOf(o.Task), Target: tx.Target, Value: value, Data: tx.Data, Purpose: tx.Purpose}
+	if tx.Token == nil {
+		return s, nil
+	}
+	if s.Value, err = Amount("tx.amount", tx.Amount); err != nil {
+		return nil, err
+	}
+	if len(tx.Data) > 0 || value.Sign() != 0 || (*tx.Token == common.Address{}) {
+		return nil, repute.Invalid("tx.token", "comes with value or data, or is the zero address", "a token, an amount and who gets it")
+	}
+	s.Token = *tx.Token
+	return s, nil
 }
 
 // Amount reads decimal digits of the field named; empty is 0. The error is

@@ -1,6 +1,7 @@
 package wallet
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -20,56 +21,79 @@ import (
 // it is repute.ErrUnavailable, or the end of ctx: call it again with the same intent. Other
 // errors are final: nothing was sent, or it can never be mined.
 func (w *Wallet) Send(ctx context.Context, intent orchestrator.Intent) (orchestrator.Sent, error) {
-	c, err := w.on(intent.ChainID)
+	return w.once(ctx, &intent, func(c *chain) (*call, error) { return c.callOf(intent.Origin, &intent.Tx) })
+}
+
+// once follows an intent, which it signs where nobody has. What is signed is followed
+// whatever the configuration has become: it may be mined yet.
+func (w *Wallet) once(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (orchestrator.Sent, error) {
+	in, err := w.stored(ctx, intent)
+	if errors.Is(err, repute.ErrNotFound) {
+		in, err = w.begin(ctx, intent, of)
+	}
 	if err != nil {
 		return orchestrator.Sent{}, err
 	}
-	k, err := c.callOf(intent.Origin, &intent.Tx)
-	if err != nil {
-		return w.known(ctx, c, &intent, err)
-	}
-	return w.send(ctx, c, k, intent)
+	return w.follow(ctx, in)
 }
 
-// known follows an intent that was signed before the configuration changed to one that
-// refuses it: it may be mined yet. why is the refusal, which stands where nothing is signed.
-func (w *Wallet) known(ctx context.Context, c *chain, intent *orchestrator.Intent, why error) (orchestrator.Sent, error) {
+// stored is an intent as it was signed. repute.ErrNotFound where it was not, and
+// repute.ErrConflict where something else was by its id; repute.ErrUnavailable where the
+// database does not tell.
+func (w *Wallet) stored(ctx context.Context, intent *orchestrator.Intent) (store.Intent, error) {
 	in, err := w.db.Intent(ctx, intent.ID)
 	switch {
-	case errors.Is(err, repute.ErrNotFound) || err == nil && (in.ChainID != c.ChainID || in.Run != intent.Run || in.Agent != intent.Agent):
-		return orchestrator.Sent{}, why
+	case errors.Is(err, repute.ErrNotFound):
+		return in, err
 	case err != nil:
-		return orchestrator.Sent{}, err
+		return in, fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
+	case !askedAs(intent, &in):
+		return in, repute.Conflict("intent %s is another transaction", in.ID)
 	}
-	return w.follow(ctx, c, in)
+	return in, nil
 }
 
-func (w *Wallet) send(ctx context.Context, c *chain, k *call, intent orchestrator.Intent) (orchestrator.Sent, error) {
-	in, err := w.begin(ctx, c, k, intent)
+// askedAs tells whether a stored intent was made of what is asked for, by this configuration
+// or an earlier one.
+func askedAs(intent *orchestrator.Intent, in *store.Intent) bool {
+	if in.ChainID != intent.ChainID || in.Run != intent.Run || in.Agent != intent.Agent {
+		return false
+	}
+	if intent.Token == nil && bytes.Equal(in.Data, intent.Data) && (in.To == intent.Target || oneOf(ownerFunctions, in.Data)) {
+		return true
+	}
+	s, err := spendingOf(intent.Origin, &intent.Tx)
+	return err == nil && bytes.Equal(in.Data, s.pack())
+}
+
+// begin gives the stored intent, signed. What is stored first is what is sent for ever: an
+// error counts only where another process has not signed it meanwhile, which may be why.
+func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (store.Intent, error) {
+	in, err := w.sign(ctx, intent, of)
+	if err == nil {
+		return in, nil
+	}
+	if known, now := w.stored(ctx, intent); !errors.Is(now, repute.ErrNotFound) {
+		return known, now
+	}
+	return in, err
+}
+
+func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (added store.Intent, err error) {
+	c, err := w.on(intent.ChainID)
 	if err != nil {
-		return orchestrator.Sent{}, err
+		return added, err
 	}
-	return w.follow(ctx, c, in)
-}
-
-// begin gives the stored intent, signed. What it stores first is what is sent for ever.
-func (w *Wallet) begin(ctx context.Context, c *chain, k *call, intent orchestrator.Intent) (store.Intent, error) {
+	k, err := of(c)
+	if err != nil {
+		return added, err
+	}
 	in := store.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.address(), To: k.to, Value: new(big.Int), Data: k.data}
 	if intent.MaxGasWei != "" {
-		most, err := Amount("maxGasWei", intent.MaxGasWei)
-		if err != nil {
-			return in, err
+		if in.MaxFee, err = Amount("maxGasWei", intent.MaxGasWei); err != nil {
+			return added, err
 		}
-		in.MaxFee = most
 	}
-	known, err := w.db.Intent(ctx, in.ID)
-	if err == nil {
-		return known, in.Same(&known)
-	}
-	if !errors.Is(err, repute.ErrNotFound) {
-		return in, err
-	}
-	var added store.Intent
 	err = c.with(ctx, func(e *endpoint) (err error) {
 		added, err = w.add(ctx, c, e, k, in)
 		return err
@@ -151,7 +175,14 @@ func (c *chain) keyOf(in *store.Intent) (role, signer) {
 }
 
 // follow looks after an intent until it is final.
-func (w *Wallet) follow(ctx context.Context, c *chain, in store.Intent) (orchestrator.Sent, error) {
+func (w *Wallet) follow(ctx context.Context, in store.Intent) (orchestrator.Sent, error) {
+	if in.State.Final() {
+		return outcome(&in)
+	}
+	c, err := w.on(in.ChainID)
+	if err != nil {
+		return orchestrator.Sent{}, fmt.Errorf("transaction of intent %s is signed: %w: %w", in.ID, repute.ErrUnavailable, err)
+	}
 	f := w.follower(c, in.ID)
 	healthy := time.Now()
 	for {

@@ -9,6 +9,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/orchestrator/wallet"
 	"repute/store"
@@ -435,15 +437,60 @@ func TestSendSignedBefore(t *testing.T) {
 	})
 	cancel()
 	<-r
-	c := w.config()
-	c.Treasury = w.payee // where nothing may be called any more
-	b, _ := w.open(c)
-	if _, err := b.Send(t.Context(), w.pay("another", "60")); errors.Is(err, repute.ErrUnavailable) || err == nil {
-		t.Errorf("a new one: %v", err)
+	for what, change := range map[string]func(*wallet.ChainConfig){
+		"no such call":     func(c *wallet.ChainConfig) { c.Treasury = w.payee },
+		"another treasury": func(c *wallet.ChainConfig) { c.Treasury = w.token },
+		"another key":      func(c *wallet.ChainConfig) { c.Operator.KeyFile = w.keyFile(strangerAccount) },
+		"no key":           func(c *wallet.ChainConfig) { c.Operator, c.Treasury = wallet.SignerConfig{}, common.Address{} },
+		"another chain":    func(c *wallet.ChainConfig) { c.ChainID++ },
+	} {
+		c := w.config()
+		change(&c)
+		b, _ := w.open(c)
+		if _, err := b.Send(t.Context(), w.pay("another", "60")); errors.Is(err, repute.ErrUnavailable) || err == nil {
+			t.Errorf("%s: a new one: %v", what, err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
+		if _, err := b.Send(ctx, w.pay("one", "60")); !errors.Is(err, repute.ErrUnavailable) {
+			t.Errorf("%s: %v", what, err)
+		}
+		if _, err := b.Send(t.Context(), w.pay("one", "61")); !errors.Is(err, repute.ErrConflict) {
+			t.Errorf("%s: another by its id: %v", what, err)
+		}
+		cancel()
 	}
+	c := w.config()
+	c.Treasury = w.token
+	b, _ := w.open(c)
 	changed := sending(t.Context(), b, w.pay("one", "60"))
 	w.mining()
 	if got := <-changed; got.err != nil || !got.sent.OK || w.paid() != 60 {
 		t.Errorf("%+v, %v; %d wei", got.sent, got.err, w.paid())
+	}
+}
+
+// TestSendRefusedSinceSent has another process send while this one simulates: that it would
+// fail by now is no reason to say that it did.
+func TestSendRefusedSinceSent(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	w.mining()
+	b, _ := w.open(w.config())
+	var meanwhile sync.Once
+	a, _ := w.open(w.config(w.proxy(func(method string) *message {
+		if method == "eth_getBlockByNumber" {
+			meanwhile.Do(func() {
+				got := <-sending(t.Context(), b, w.pay("one", "60"))
+				ok(t, got.err)
+				w.owner(treasuryABI.PackPause())
+			})
+		}
+		return nil
+	}, nil)))
+	if got := <-sending(t.Context(), a, w.pay("one", "60")); got.err != nil || !got.sent.OK || w.paid() != 60 {
+		t.Errorf("%+v, %v; %d wei", got.sent, got.err, w.paid())
+	}
+	if got := <-sending(t.Context(), a, w.pay("two", "60")); !errors.Is(got.err, repute.ErrInvalid) {
+		t.Errorf("what nobody sent: %v", got.err)
 	}
 }
