@@ -2,8 +2,10 @@ package orchestrator_test
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 	"testing"
 
@@ -89,6 +91,7 @@ func TestRetrySendsWhatFailed(t *testing.T) {
 			} else if fine {
 				return
 			}
+			h.failedAs(run.ID, common.Address{2}, c.state)
 			ok(t, h.desk.Retry(t.Context(), task.ID, 0, "ann"))
 			task, run = h.ended(task)
 			if task.Status != repute.TaskCompleted || run.Attempt != 2 {
@@ -106,6 +109,30 @@ func TestRetrySendsWhatFailed(t *testing.T) {
 			}
 		})
 	}
+}
+
+// failedAs looks at the last transaction, which was not sent with success: its call has not ended where
+// it may be mined yet, and what ended without a signature is not signed later.
+func (h *house) failedAs(run string, target common.Address, state store.IntentState) {
+	h.t.Helper()
+	receipts, err := h.db.RunReceipts(h.t.Context(), run)
+	ok(h.t, err)
+	for _, r := range slices.Backward(receipts) {
+		if r.Kind != repute.CallTransaction {
+			continue
+		}
+		if open := state == store.IntentBroadcast; r.Done == open || (r.Error == "") != open {
+			h.t.Errorf("the call is done: %t, error %q", r.Done, r.Error)
+		}
+		if state == "" {
+			_, err := h.db.AddIntent(h.t.Context(), store.Intent{ID: fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key), ChainID: 7, To: target, Value: new(big.Int)}, nil)
+			if !errors.Is(err, repute.ErrConflict) {
+				h.t.Errorf("signed after the end: %v", err)
+			}
+		}
+		return
+	}
+	h.t.Errorf("no transaction among %d calls", len(receipts))
 }
 
 // intents counts those of a run that were stored for a target.
