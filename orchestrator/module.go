@@ -32,7 +32,8 @@ type Info struct {
 // its phase and nothing else. A module that can simulate implements DryRunner too.
 type Module interface {
 	Info() Info
-	// CanHandle tells whether the agent takes the task, before anything is planned.
+	// CanHandle tells whether the agent takes the task, before anything is planned. An error
+	// beside false is why not: whoever gave the task reads it.
 	CanHandle(ctx context.Context, task Task) (bool, error)
 	Plan(ctx context.Context, task Task, c *Context) (Plan, error)
 	Execute(ctx context.Context, task Task, plan Plan, c *Context) (Execution, error)

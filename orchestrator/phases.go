@@ -33,7 +33,7 @@ func (w *work) discover(ctx context.Context) (o outcome) {
 	o.result = discovered{w.info.Slug, w.info.Version, w.manifest}
 	can, err := guard(ctx, func(ctx context.Context) (bool, error) { return w.agent.CanHandle(ctx, w.asked()) })
 	if o.err = err; err == nil && !can {
-		o.err = fmt.Errorf("agent %q cannot handle the task", w.Run.Agent)
+		o.err = fmt.Errorf("agent %q cannot handle the task and gives no reason: its manifest says what it is for", w.Run.Agent)
 	}
 	return o
 }

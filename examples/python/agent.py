@@ -29,7 +29,9 @@ def info():
 
 def can_handle(q):
     task = q["task"].get("input")
-    return {"result": isinstance(task, dict) and "url" in task}
+    if isinstance(task, dict) and "url" in task:
+        return {"result": True}
+    return {"result": False, "reason": 'the input is no {"url": "https://…"}'}
 
 
 def plan(q):

@@ -94,9 +94,23 @@ func (m *module) withDryRun(has bool) (orchestrator.Module, error) {
 // Info implements orchestrator.Module.
 func (m *module) Info() orchestrator.Info { return m.info }
 
-// CanHandle implements orchestrator.Module.
-func (m *module) CanHandle(ctx context.Context, t orchestrator.Task) (can bool, err error) {
-	return can, m.ask(ctx, methodCanHandle, Question{Task: t}, nil, &can)
+// takes is what an agent says of a task.
+type takes struct {
+	can    bool
+	reason string
+}
+
+// CanHandle implements orchestrator.Module. The reason of an agent that does not take the
+// task is the error.
+func (m *module) CanHandle(ctx context.Context, t orchestrator.Task) (bool, error) {
+	var said takes
+	if err := m.ask(ctx, methodCanHandle, Question{Task: t}, nil, &said); err != nil {
+		return false, err
+	}
+	if !said.can && said.reason != "" {
+		return false, fmt.Errorf("agent %q cannot handle the task: %.2000s", m.info.Slug, said.reason)
+	}
+	return said.can, nil
 }
 
 // Plan implements orchestrator.Module.
@@ -144,7 +158,7 @@ func (m *module) ask(ctx context.Context, method string, q Question, c *orchestr
 		case a.Error != "":
 			return fmt.Errorf("the agent says: %.2000s", a.Error)
 		case len(a.Calls) == 0:
-			return decode(method, a.Result, into)
+			return decode(method, &a, into)
 		case c == nil || len(a.Calls) > maxCalls:
 			return repute.Invalid(method+".calls", fmt.Sprintf("has %d calls", len(a.Calls)), fmt.Sprintf("none in can-handle, else at most %d", maxCalls))
 		}
@@ -163,7 +177,11 @@ func (m *module) ask(ctx context.Context, method string, q Question, c *orchestr
 	return fmt.Errorf("%s: the agent wanted calls %d times: %w", method, maxRounds, repute.ErrLimited)
 }
 
-func decode(method string, result json.RawMessage, into any) error {
+func decode(method string, a *Answer, into any) error {
+	result := a.Result
+	if said, ok := into.(*takes); ok {
+		said.reason, into = a.Reason, &said.can
+	}
 	if len(result) == 0 {
 		return repute.Invalid(method, "answered neither result, calls nor error", "one of them")
 	}

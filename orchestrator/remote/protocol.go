@@ -70,6 +70,8 @@ type Answer struct {
 	Calls  []Call          `json:"calls,omitempty"`
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
+	// Reason says, beside the result false of can-handle, why the agent does not take the task.
+	Reason string `json:"reason,omitempty"`
 }
 
 // Call is something that an agent wants the runtime to do. Kind says which field counts:
