@@ -359,7 +359,7 @@ func (w *work) outcomeOf(row repute.RunPhase, o outcome) store.PhaseOutcome {
 	case row.Status != repute.PhaseOK:
 		out.Failure = row.Error
 		if out.Failure == "" {
-			out.Failure = shorten(fmt.Sprintf("%s: %s", row.Phase, texts(o.reasons)))
+			out.Failure = shorten(fmt.Sprintf("%s: %s", row.Phase, texts(against(o.reasons))))
 		}
 	case row.Phase == repute.PhaseDiscover:
 		out.Status, out.Task = repute.RunPlanning, repute.TaskAssigned

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"math/big"
+	"slices"
 	"strings"
 
 	"go.opentelemetry.io/otel/attribute"
@@ -25,17 +26,22 @@ type ApprovalError struct {
 
 // Error names the first reason.
 func (e *ApprovalError) Error() string {
-	return "waits for approval: " + texts(e.Reasons)
+	return "waits for approval: " + texts(against(e.Reasons))
 }
 
 // DeniedError says that a policy or a rule of the runtime refuses a transaction.
 type DeniedError struct{ Reasons []policy.Reason }
 
 // Error gives the reasons.
-func (e *DeniedError) Error() string { return "refused: " + texts(e.Reasons) }
+func (e *DeniedError) Error() string { return "refused: " + texts(against(e.Reasons)) }
 
 // Unwrap makes it a repute.ErrInvalid.
 func (e *DeniedError) Unwrap() error { return repute.ErrInvalid }
+
+// against are the reasons for a refusal: those that allow are no part of it.
+func against(reasons []policy.Reason) []policy.Reason {
+	return slices.DeleteFunc(slices.Clone(reasons), func(r policy.Reason) bool { return r.Effect == policy.Allow })
+}
 
 func texts(reasons []policy.Reason) string {
 	var out []string

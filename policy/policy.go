@@ -150,7 +150,7 @@ func (p *Policy) Decide(ctx context.Context, in *Input) Decision {
 		}
 	}
 	if !applied && p.file.Default != Allow {
-		d.add(Reason{ID: "default", Effect: p.file.Default, Text: "no rule applies"})
+		d.add(Reason{ID: "default", Effect: p.file.Default, Text: "no rule applies, and default of the policy is " + string(p.file.Default)})
 	}
 	return d
 }
