@@ -24,7 +24,7 @@ func (b Budget) Check() error {
 		return nil
 	}
 	if _, err := amountOf(b.GasWei); err != nil {
-		return repute.Invalid("maxGasWei", err.Error(), "decimal digits, in wei")
+		return repute.Invalid("maxGasWei", fmt.Sprintf("%.40q is no amount", b.GasWei), "decimal digits alone, in wei, e.g. 1000000000000000")
 	}
 	return nil
 }
