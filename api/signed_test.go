@@ -38,17 +38,23 @@ func finalScore(t *testing.T, url string, chainID, block uint64) {
 	}
 }
 
-// A final score comes signed to who asks, and verifies against the published keys.
-func TestSigned(t *testing.T) {
-	t.Parallel()
+// signs is a signer whose statements hold for so long.
+func signs(t *testing.T, hold time.Duration) *statement.Signer {
+	t.Helper()
 	key, err := crypto.ToECDSA(bytes.Repeat([]byte{3}, 32))
 	if err != nil {
 		t.Fatal(err)
 	}
+	return statement.NewSigner(key, hold, time.Time{}, nil)
+}
+
+// A final score comes signed to who asks, and verifies against the published keys.
+func TestSigned(t *testing.T) {
+	t.Parallel()
 	url := pgtest.New(t)
 	db := open(t, url)
 	l := populate(t, db)
-	s := serve(t, api.Options{DB: db, Signer: statement.NewSigner(key, time.Hour, time.Time{}, nil)})
+	s := serve(t, api.Options{DB: db, Signer: signs(t, time.Hour)})
 	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 400 || !strings.Contains(p.Detail, "finalized") {
 		t.Errorf("nothing is final: %+v", p)
 	}
@@ -109,15 +115,11 @@ func TestSigned(t *testing.T) {
 // still, or no epoch has ended.
 func TestStaleScoresAreNotSigned(t *testing.T) {
 	t.Parallel()
-	key, err := crypto.ToECDSA(bytes.Repeat([]byte{3}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
 	url := pgtest.New(t)
 	db := open(t, url)
 	l := populate(t, db)
 	finalScore(t, url, 8453, 2)
-	s := serve(t, api.Options{DB: db, Signer: statement.NewSigner(key, time.Hour, time.Time{}, nil)})
+	s := serve(t, api.Options{DB: db, Signer: signs(t, time.Hour)})
 	for _, c := range []struct {
 		name, sql string
 		seen      time.Duration // ago
@@ -148,10 +150,6 @@ func TestStaleScoresAreNotSigned(t *testing.T) {
 // A statement that is a new one is not taken for the one that the caller has.
 func TestSignedAnewIsNotTheSame(t *testing.T) {
 	t.Parallel()
-	key, err := crypto.ToECDSA(bytes.Repeat([]byte{3}, 32))
-	if err != nil {
-		t.Fatal(err)
-	}
 	url := pgtest.New(t)
 	db := open(t, url)
 	l := populate(t, db)
@@ -159,7 +157,7 @@ func TestSignedAnewIsNotTheSame(t *testing.T) {
 		t.Fatal(err)
 	}
 	finalScore(t, url, 8453, 2)
-	s := serve(t, api.Options{DB: db, Signer: statement.NewSigner(key, 4*time.Second, time.Time{}, nil)})
+	s := serve(t, api.Options{DB: db, Signer: signs(t, 4*time.Second)})
 	first := get(t, s, "/agents/8453:0/reputation?signed=1")
 	issued := as[api.ReputationAnswer](t, first).Signed.IssuedAt
 	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(20 * time.Millisecond) {

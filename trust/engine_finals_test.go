@@ -64,14 +64,7 @@ func TestInnocenceIsNotLost(t *testing.T) {
 // new run says it anew.
 func TestClosedFinalsStay(t *testing.T) {
 	t.Parallel()
-	l := newLedger(5)
-	db, _ := l.fresh(t)
-	s := l.state()
-	mint := s.mint(person(8))
-	mint[1] = repute.Registered{TokenID: token(0), URI: cardURI, Owner: person(8)}
-	l.mine(s, append(mint, repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(9).Bytes()}, s.rate(0, person(0), 90))...)
-	l.pad(20)
-	l.store(t, db, 20)
+	_, db := withCard(t, 5)
 	publish(t, db, "own", person(9), 0)
 	stop := start(t, db)
 	run := settle(t, db, 9, 20)

@@ -30,14 +30,7 @@ func publishEndpoints(t *testing.T, db *store.DB, body string, wallet common.Add
 // Whatever an endpoint's host is, and however many there are: what nobody proved is lacking.
 func TestIdentityGateOfHosts(t *testing.T) {
 	t.Parallel()
-	l := newLedger(5)
-	db, _ := l.fresh(t)
-	s := l.state()
-	mint := s.mint(person(8))
-	mint[1] = repute.Registered{TokenID: token(0), URI: cardURI, Owner: person(8)}
-	l.mine(s, append(mint, repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(9).Bytes()}, s.rate(0, person(0), 90))...)
-	l.pad(20)
-	l.store(t, db, 20)
+	_, db := withCard(t, 5)
 	publishEndpoints(t, db, "own", person(9), "https://a.example/", "HTTPS://x@A.example.:8443/y", "ipfs://bafkrei")
 	start(t, db)
 	settle(t, db, 9, 20)

@@ -131,11 +131,11 @@ func TestIdentityGate(t *testing.T) {
 	}
 }
 
-// A file that its host takes away, that is denied, or that comes back, is seen without any
-// event of the agent, and also where more agents share it than are told at once.
-func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
-	t.Parallel()
-	l := newLedger(6)
+// withCard is a chain of 20 blocks whose agent 0, of person 8 and with person 9 as its wallet,
+// names the card as its file and is rated by person 0.
+func withCard(t *testing.T, seed uint64) (*ledger, *store.DB) {
+	t.Helper()
+	l := newLedger(seed)
 	db, _ := l.fresh(t)
 	s := l.state()
 	mint := s.mint(person(8))
@@ -143,6 +143,14 @@ func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
 	l.mine(s, append(mint, repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: person(9).Bytes()}, s.rate(0, person(0), 90))...)
 	l.pad(20)
 	l.store(t, db, 20)
+	return l, db
+}
+
+// A file that its host takes away, that is denied, or that comes back, is seen without any
+// event of the agent, and also where more agents share it than are told at once.
+func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
+	t.Parallel()
+	_, db := withCard(t, 6)
 	publish(t, db, "own", person(9), 0)
 	start(t, db)
 	settle(t, db, 9, 20)
