@@ -133,6 +133,44 @@ func TestFreeNonce(t *testing.T) {
 	}
 }
 
+// TestNonceOfFailed gives the nonce of a failed intent away again, once that is old: the
+// transaction that had taken it may have left the chain. One that did not fail keeps its own.
+func TestNonceOfFailed(t *testing.T) {
+	t.Parallel()
+	db := testDB(t)
+	add := func(id string, quiet time.Duration) (took uint64) {
+		t.Helper()
+		in, err := db.AddIntent(t.Context(), anIntent(id), func(ctx context.Context, n store.Nonces) (store.IntentAttempt, error) {
+			free, err := n.Free(ctx, 0, quiet)
+			return signedAs(id, free, 10), err
+		})
+		ok(t, err)
+		return in.Nonce
+	}
+	for i, id := range []string{"a", "b", "c"} {
+		if n := add(id, 0); n != uint64(i) {
+			t.Fatalf("%s took nonce %d", id, n)
+		}
+	}
+	ok(t, db.MarkIntent(t.Context(), "b", store.IntentFailed, store.Mining{}, "taken"))
+	if n := add("d", time.Hour); n != 3 {
+		t.Errorf("right after b had failed d took nonce %d", n)
+	}
+	if n := add("e", 0); n != 1 {
+		t.Errorf("e took nonce %d, not that of b", n)
+	}
+	if n := add("f", 0); n != 4 {
+		t.Errorf("f took nonce %d", n)
+	}
+	ok(t, db.MarkIntent(t.Context(), "e", store.IntentFailed, store.Mining{}, "taken"))
+	if n := add("g", 0); n != 1 {
+		t.Errorf("g took nonce %d, not that of two that failed", n)
+	}
+	if in, err := db.Intent(t.Context(), "b"); err != nil || in.State != store.IntentFailed || in.Nonce != 1 {
+		t.Errorf("b is %+v, %v", in, err)
+	}
+}
+
 // TestIntentAttempts replaces a signed form once, at its nonce only, and never after the end.
 func TestIntentAttempts(t *testing.T) {
 	t.Parallel()
