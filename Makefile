@@ -17,7 +17,7 @@ help:
 	@echo "make test-arm64  the digest of all scores on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
 	@echo "make race      tests under the race detector, without the packages that embed a node"
-	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m)"
+	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m), and sixty histories of scores"
 	@echo "make lint      gofmt, vet, staticcheck, unparam"
 	@echo "make generate  contracts, bindings and golden files; must leave no diff"
 	@echo "make fuzz      every fuzz target for 10 s"
@@ -61,6 +61,7 @@ race:
 soak:
 	@scripts/setup.sh postgres
 	REPUTE_SOAK=$(SOAK) $(GO) test -count=1 -timeout 1h -v -run 'TestSimulation|TestTakeover' ./indexer ./cmd/repute
+	REPUTE_TEST_HISTORIES=60 $(GO) test -count=1 -timeout 1h -v -run TestEnginesConverge ./trust
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-clean:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

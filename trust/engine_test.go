@@ -8,6 +8,7 @@ import (
 	"math/big"
 	"math/rand/v2"
 	"os"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -337,40 +338,62 @@ func dump(t testing.TB, db *store.DB, prefix string) (out []string) {
 func TestEnginesConvergeOnTheFinalChain(t *testing.T) {
 	t.Parallel()
 	guarded, rated := 0, 0
-	for seed := range uint64(2) {
-		l := newLedger(seed)
-		db, url := l.fresh(t)
-		stop := start(t, db)
-		start(t, open(t, url))
-		var final uint64
-		for step := range 30 {
-			if step == 15 {
-				stop() // one of the two is left
-			}
-			if tip := l.tip().Number; tip > final+2 && l.rng.IntN(3) == 0 {
-				l.fork(final + l.rng.Uint64N(tip-final))
-			}
-			l.grow(1 + l.rng.IntN(6))
-			final = max(final, l.tip().Number-min(l.tip().Number, 6))
-			l.store(t, db, final)
-		}
-		settle(t, db, 9, final/10*10)
-		again, _ := l.fresh(t)
-		l.store(t, again, final)
-		start(t, again)
-		settle(t, again, 9, final/10*10)
-		got, want := dump(t, db, " now "), dump(t, again, " now ")
-		if len(want) < 5 || strings.Join(got, "\n") != strings.Join(want, "\n") {
-			t.Fatalf("seed %d: %d scores\n%s\nwant %d\n%s", seed, len(got), strings.Join(got, "\n"), len(want), strings.Join(want, "\n"))
-		}
-		sameFinals(t, l, db, again, final/10*10)
-		guarded += strings.Count(strings.Join(got, ""), `"guard"`)
-		rated += strings.Count(strings.Join(got, ""), `"status":"rated"`)
-		replayAll(t, db)
+	for seed := range histories(t) {
+		t.Run(fmt.Sprint("seed ", seed), func(t *testing.T) {
+			scores := converge(t, seed)
+			guarded += strings.Count(scores, `"guard"`)
+			rated += strings.Count(scores, `"status":"rated"`)
+		})
 	}
 	if guarded == 0 || rated == 0 {
 		t.Errorf("%d guarded, %d rated agents: the test shows less than it should", guarded, rated)
 	}
+}
+
+// histories is how many are tried: REPUTE_TEST_HISTORIES, or two.
+func histories(t *testing.T) uint64 {
+	t.Helper()
+	asked := os.Getenv("REPUTE_TEST_HISTORIES")
+	if asked == "" {
+		return 2
+	}
+	n, err := strconv.ParseUint(asked, 10, 16)
+	ok(t, err)
+	return n
+}
+
+// converge lets two engines follow a random history, of which one ends half way, compares
+// them with one that comes late and gives all scores.
+func converge(t *testing.T, seed uint64) string {
+	t.Helper()
+	l := newLedger(seed)
+	db, url := l.fresh(t)
+	stop := start(t, db)
+	start(t, open(t, url))
+	var final uint64
+	for step := range 30 {
+		if step == 15 {
+			stop() // one of the two is left
+		}
+		if tip := l.tip().Number; tip > final+2 && l.rng.IntN(3) == 0 {
+			l.fork(final + l.rng.Uint64N(tip-final))
+		}
+		l.grow(1 + l.rng.IntN(6))
+		final = max(final, l.tip().Number-min(l.tip().Number, 6))
+		l.store(t, db, final)
+	}
+	settle(t, db, 9, final/10*10)
+	again, _ := l.fresh(t)
+	l.store(t, again, final)
+	start(t, again)
+	settle(t, again, 9, final/10*10)
+	got, want := dump(t, db, " now "), dump(t, again, " now ")
+	if len(want) < 5 || strings.Join(got, "\n") != strings.Join(want, "\n") {
+		t.Fatalf("%d scores\n%s\nwant %d\n%s", len(got), strings.Join(got, "\n"), len(want), strings.Join(want, "\n"))
+	}
+	sameFinals(t, l, db, again, final/10*10)
+	replayAll(t, db)
+	return strings.Join(got, "")
 }
 
 // replayAll computes every final score again from what is stored.
