@@ -220,6 +220,7 @@ func TestSendReorg(t *testing.T) {
 	w := newWorld(t)
 	c := w.config()
 	c.Confirmations = 4
+	c.StuckAfter = time.Minute // where it is sent again before the pool is emptied, half of that later once more
 	a, db := w.open(c)
 	r := sending(t.Context(), a, w.pay("one", "60"))
 	state := func(want store.IntentState) func() bool {
