@@ -263,7 +263,7 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "denied", "announcements", "overgrown", "upkeep", "trust_follow", "trust_stale"}
+var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "denied", "announcements", "overgrown", "upkeep", "trust_feed", "trust_follow", "trust_stale"}
 
 func checkPlan(t *testing.T, name, plan, sql string) {
 	t.Helper()

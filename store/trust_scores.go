@@ -83,6 +83,9 @@ func (s subject) finalScore(ctx context.Context) (repute.Score, error) {
 	if err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return score, err
 	}
+	if s.block == everything {
+		return score, err // the newest is never pruned
+	}
 	if pruned, e := s.prunedSince(ctx, score.Run); e != nil || pruned {
 		return repute.Score{}, cmp.Or(e, fmt.Errorf("the final score of agent %s as of block %d: %w", s.id.Short(), s.block, repute.ErrGone))
 	}
