@@ -2,8 +2,6 @@ package treasury
 
 import (
 	"encoding/json"
-	"fmt"
-	"math/big"
 
 	"github.com/ethereum/go-ethereum/accounts/abi"
 	"github.com/ethereum/go-ethereum/common"
@@ -11,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/store"
 )
@@ -35,7 +34,7 @@ func newDecoder() decoder {
 // event reads a log. One that cannot be read is kept as it is.
 func (d *decoder) event(chainID uint64, l *types.Log, in repute.Block) store.TreasuryEvent {
 	e := store.TreasuryEvent{ChainID: chainID, Treasury: l.Address, Block: in, LogIndex: uint32(l.Index), Tx: l.TxHash}
-	fields, kind, err := d.fields(l)
+	kind, fields, err := contracts.DecodeEvent(d.abi, l)
 	if err != nil {
 		e.Kind, e.Fields = unreadable, encoded(map[string]any{"topics": l.Topics, "data": hexutil.Bytes(l.Data)})
 		return e
@@ -43,7 +42,7 @@ func (d *decoder) event(chainID uint64, l *types.Log, in repute.Block) store.Tre
 	e.Kind = kind
 	said := map[string]any{}
 	for name, v := range fields {
-		said[name] = text(v)
+		said[name] = contracts.Plain(v)
 	}
 	for name, into := range map[string]*common.Hash{"agentKey": &e.Agent, "runId": &e.Run, "taskId": &e.Task} {
 		if v, ok := fields[name].([32]byte); ok {
@@ -52,48 +51,6 @@ func (d *decoder) event(chainID uint64, l *types.Log, in repute.Block) store.Tre
 	}
 	e.Fields = encoded(said)
 	return e
-}
-
-func (d *decoder) fields(l *types.Log) (map[string]any, string, error) {
-	if len(l.Topics) == 0 {
-		return nil, "", fmt.Errorf("log without topics")
-	}
-	event, err := d.abi.EventByID(l.Topics[0])
-	if err != nil {
-		return nil, "", err
-	}
-	fields := map[string]any{}
-	if len(l.Data) > 0 || len(event.Inputs.NonIndexed()) > 0 {
-		if err := event.Inputs.UnpackIntoMap(fields, l.Data); err != nil {
-			return nil, "", err
-		}
-	}
-	var indexed abi.Arguments
-	for _, a := range event.Inputs {
-		if a.Indexed {
-			indexed = append(indexed, a)
-		}
-	}
-	return fields, event.Name, abi.ParseTopicsIntoMap(fields, indexed, l.Topics[1:])
-}
-
-// text is a value as JSON has it: amounts are decimal, bytes hex.
-func text(v any) any {
-	switch v := v.(type) {
-	case *big.Int:
-		return v.String()
-	case common.Address:
-		return v.Hex()
-	case [32]byte:
-		return hexutil.Encode(v[:])
-	case [4]byte:
-		return hexutil.Encode(v[:])
-	case bool:
-		return v
-	case string:
-		return v
-	}
-	return fmt.Sprint(v)
 }
 
 func encoded(v any) json.RawMessage {

@@ -1,0 +1,126 @@
+package contracts
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"math/big"
+	"reflect"
+
+	"github.com/ethereum/go-ethereum/accounts/abi"
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// Call is calldata decoded by the ABI of the contract that it is sent to.
+type Call struct {
+	Function  string     `json:"function" doc:"name and types of the function"`
+	Arguments []Argument `json:"arguments" doc:"in the order of the function"`
+}
+
+// Argument is a named value of a call in its JSON form: see Plain.
+type Argument struct {
+	Name  string `json:"name"`
+	Type  string `json:"type" doc:"in the ABI"`
+	Value any    `json:"value" doc:"numbers are decimal text, bytes 0x and hex digits, addresses checksummed"`
+}
+
+// DecodeCall decodes calldata. It accepts the canonical encoding alone: what is shown to a
+// person is then all that the contract is told.
+func DecodeCall(of abi.ABI, data []byte) (Call, error) {
+	m, err := of.MethodById(data)
+	if err != nil {
+		return Call{}, fmt.Errorf("calldata: %w", err)
+	}
+	values, err := m.Inputs.Unpack(data[4:])
+	if err != nil {
+		return Call{}, fmt.Errorf("calldata of %s: %w", m.Sig, err)
+	}
+	if again, err := m.Inputs.Pack(values...); err != nil || !bytes.Equal(again, data[4:]) {
+		return Call{}, fmt.Errorf("calldata of %s: is not in the canonical encoding", m.Sig)
+	}
+	out := Call{Function: m.Sig, Arguments: []Argument{}}
+	for i, v := range values {
+		out.Arguments = append(out.Arguments, Argument{Name: m.Inputs[i].Name, Type: m.Inputs[i].Type.String(), Value: Plain(v)})
+	}
+	return out, nil
+}
+
+// Values are the arguments by their names.
+func (c *Call) Values() map[string]any {
+	out := map[string]any{}
+	for _, a := range c.Arguments {
+		out[a.Name] = a.Value
+	}
+	return out
+}
+
+// DecodeEvent decodes a log into the name of its event and its arguments, as go-ethereum
+// represents them.
+func DecodeEvent(of abi.ABI, l *types.Log) (name string, fields map[string]any, err error) {
+	if len(l.Topics) == 0 {
+		return "", nil, errors.New("log without topics")
+	}
+	event, err := of.EventByID(l.Topics[0])
+	if err != nil {
+		return "", nil, fmt.Errorf("log: %w", err)
+	}
+	fields = map[string]any{}
+	if len(l.Data) > 0 || len(event.Inputs.NonIndexed()) > 0 {
+		if err := event.Inputs.UnpackIntoMap(fields, l.Data); err != nil {
+			return "", nil, fmt.Errorf("log of %s: %w", event.Name, err)
+		}
+	}
+	var indexed abi.Arguments
+	for _, a := range event.Inputs {
+		if a.Indexed {
+			indexed = append(indexed, a)
+		}
+	}
+	if err := abi.ParseTopicsIntoMap(fields, indexed, l.Topics[1:]); err != nil {
+		return "", nil, fmt.Errorf("log of %s: %w", event.Name, err)
+	}
+	return event.Name, fields, nil
+}
+
+// Plain is the JSON form of a decoded value: numbers are decimal text, bytes hex after 0x,
+// addresses checksummed, tuples objects.
+func Plain(v any) any {
+	switch v := v.(type) {
+	case *big.Int:
+		return v.String()
+	case common.Address:
+		return v.Hex()
+	case []byte:
+		return hexutil.Encode(v)
+	case bool, string:
+		return v
+	}
+	r := reflect.ValueOf(v)
+	switch r.Kind() {
+	case reflect.Array, reflect.Slice:
+		return plainList(r)
+	case reflect.Struct:
+		out := map[string]any{}
+		for i := range r.NumField() {
+			out[r.Type().Field(i).Tag.Get("json")] = Plain(r.Field(i).Interface())
+		}
+		return out
+	}
+	return fmt.Sprint(v)
+}
+
+// plainList is the form of an array: bytesN is hex, other arrays are lists.
+func plainList(r reflect.Value) any {
+	if r.Type().Elem().Kind() == reflect.Uint8 && r.Kind() == reflect.Array {
+		raw := make([]byte, r.Len())
+		reflect.Copy(reflect.ValueOf(raw), r)
+		return hexutil.Encode(raw)
+	}
+	out := make([]any, r.Len())
+	for i := range out {
+		out[i] = Plain(r.Index(i).Interface())
+	}
+	return out
+}
