@@ -119,7 +119,7 @@ func TestDetect(t *testing.T) {
 		`{"iv":"a","ciphertext":"b"}`:       {repute.UnknownDocument, "EA504", "EF504", "EC504"},
 		`<html>`:                            {repute.UnknownDocument, "EA501", "EF501", "EC501"},
 		``:                                  {repute.UnknownDocument, "EA001", "EF001", "EC001"},
-		`{"image":"x","attributes":[]}`:     {repute.UnknownDocument, "EA508", "EF508", "EC508"},
+		`{"image":"x","attributes":[]}`:     {repute.UnknownDocument, "EA509", "EF509", "EC509"},
 		`{"@context":"https://schema.org"}`: {repute.UnknownDocument, "EA507", "EF507", "EC507"},
 	} {
 		if got := Detect([]byte(doc)); got != want.kind {

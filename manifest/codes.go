@@ -20,7 +20,7 @@ const (
 	CodeA2ACard        = "EA505"
 	CodeErrorBody      = "EA506"
 	CodeJSONLD         = "EA507"
-	CodeNFT            = "EA508"
+	CodeNFT            = "WA508"
 	CodeUnknown        = "EA509"
 	CodeIsFeedback     = "EA518"
 	CodeIsValidation   = "EA519"
@@ -49,6 +49,10 @@ const (
 	CodeImageNotURL  = "WA528"
 	CodeTrustUnknown = "IA547"
 	CodeMisspelt     = "WA548"
+	CodeTemplate     = "WA549"
+	CodeCredentials  = "WA592"
+	CodeChecksum     = "WA593"
+	CodeOASFUnknown  = "WA594"
 
 	// Services.
 	CodeLegacyEndpoints = "WA031"

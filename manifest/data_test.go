@@ -7,6 +7,7 @@ import (
 	"encoding/json"
 	"flag"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -162,8 +163,33 @@ func golden(t *testing.T, name, got string) {
 
 func TestRealExample(t *testing.T) {
 	reg, problems := Parse(testData(t, "erc8004/agent0-subgraph-config/example_registration_file.json"))
-	want := []string{CodeLegacyEndpoints + "/endpoints", CodeAlias + "/supportedTrusts"}
+	want := []string{CodeLegacyEndpoints + "/endpoints", CodeAlias + "/supportedTrusts",
+		CodeTemplate + "/endpoints/0/endpoint", CodeTemplate + "/endpoints/1/endpoint", CodeTemplate + "/image",
+		CodeChecksum + "/endpoints/5/endpoint", CodeOASFUnknown + "/endpoints/2/domains", CodeOASFUnknown + "/endpoints/2/domains",
+		CodeOASFUnknown + "/endpoints/2/skills", CodeOASFUnknown + "/endpoints/2/skills", CodeOASFUnknown + "/endpoints/2/skills"}
 	if got := codesOf(problems); !slices.Equal(got, want) || len(reg.Services) != 6 || len(reg.Services[1].Skills) != 3 {
 		t.Errorf("problems %v, services %+v", got, reg.Services)
+	}
+}
+
+// The names that are checked against are those of the published taxonomies.
+func TestOASFNamesAreThePublishedOnes(t *testing.T) {
+	skills, domains := map[string]bool{}, map[string]bool{}
+	for _, release := range []string{"v0.7.8", "v0.8.7", "v1.0.4", "v1.1.1"} {
+		var taxonomy struct {
+			Skills, Domains []struct{ Name string }
+		}
+		if err := json.Unmarshal(testData(t, "oasf/taxonomy-"+release+".json"), &taxonomy); err != nil {
+			t.Fatal(err)
+		}
+		for _, c := range taxonomy.Skills {
+			skills[c.Name] = true
+		}
+		for _, c := range taxonomy.Domains {
+			domains[c.Name] = true
+		}
+	}
+	if !maps.Equal(skills, oasfSkills()) || !maps.Equal(domains, oasfDomains()) {
+		t.Error("oasf_skills.txt or oasf_domains.txt differs from the taxonomies")
 	}
 }

@@ -17,6 +17,8 @@ import (
 func (r *reader) endpoint(name, endpoint, path string) {
 	scheme := schemeOf(endpoint)
 	kind := strings.ToLower(strings.TrimSpace(name))
+	r.template(endpoint, path)
+	r.credentials(endpoint, path)
 	switch {
 	case endpoint == "":
 	case isActive(scheme, endpoint):
@@ -43,7 +45,7 @@ func (r *reader) reached(scheme, endpoint, path string) {
 		r.host(scheme, endpoint, path)
 	case scheme == "":
 		r.add(CodeEndpointNotURL, path, "%.80q is not a URL", endpoint)
-	case scheme == "ipfs" || scheme == "ipns" || scheme == "data":
+	case isContent(scheme) || scheme == "data":
 	default:
 		r.add(CodeEndpointScheme, path, "nothing reaches a service at a %.20s: URL", scheme)
 	}
@@ -68,16 +70,20 @@ func (r *reader) email(endpoint, path string) {
 	}
 }
 
+// walletAt is an EVM account that a service gives as its wallet, and where.
+type walletAt struct {
+	account repute.Account
+	path    string
+}
+
 // wallet accepts accounts of any chain (CAIP-10) and checks those of EVM chains.
 func (r *reader) wallet(endpoint, path string) {
-	namespace, rest, _ := strings.Cut(endpoint, ":")
-	chain, address, ok := strings.Cut(rest, ":")
-	good := ok && namespace != "" && chain != "" && address != ""
-	if good && namespace == "eip155" {
-		_, err := repute.ParseAccount(namespace + ":" + chain + ":" + strings.ToLower(address))
-		good = err == nil
-	}
-	if !good {
+	account, err := repute.ParseAccount(strings.ToLower(endpoint))
+	switch {
+	case err == nil:
+		r.checksum(endpoint, path)
+		r.wallets = append(r.wallets, walletAt{account, path})
+	case !isForeignAccount(endpoint):
 		r.add(CodeWalletForm, path, "%.80q is no account", endpoint)
 	}
 }
@@ -85,6 +91,7 @@ func (r *reader) wallet(endpoint, path string) {
 // image reports what no reader would load as an image.
 func (r *reader) image(image string) {
 	scheme := schemeOf(image)
+	r.template(image, "/image")
 	switch {
 	case scheme == "data":
 		if media := mediaType(image); !strings.HasPrefix(media, "image/") {
@@ -92,7 +99,7 @@ func (r *reader) image(image string) {
 		}
 	case scheme == "http":
 		r.host(scheme, image, "/image")
-	case scheme != "https" && scheme != "ipfs" || !isURL(image):
+	case scheme != "https" && !isContent(scheme) || !isURL(image):
 		r.add(CodeImageNotURL, "/image", "%.80q is not a URL of an image", image)
 	}
 }
@@ -131,6 +138,9 @@ func schemeOf(s string) string {
 	}
 	return before
 }
+
+// isContent reports whether a scheme names content that public gateways serve.
+func isContent(scheme string) bool { return scheme == "ipfs" || scheme == "ipns" || scheme == "ar" }
 
 func isWeb(scheme string) bool {
 	return scheme == "https" || scheme == "http" || scheme == "wss" || scheme == "ws"

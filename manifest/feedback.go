@@ -22,9 +22,10 @@ func ParseFeedback(b []byte) (repute.FeedbackFile, []repute.Problem) {
 }
 
 func (r *reader) feedback(o *object) repute.FeedbackFile {
+	registry := r.registry(o)
 	f := repute.FeedbackFile{
-		TokenID:   r.tokenID(o),
-		Registry:  r.registry(o),
+		TokenID:   r.tokenID(o, isForeignAccount(registry)),
+		Registry:  registry,
 		Client:    o.textOf("clientAddress", "client_address", "client"),
 		CreatedAt: o.textOf("createdAt", "created_at", "timestamp"),
 		Value:     o.number("value"),
@@ -219,24 +220,34 @@ func (o *object) payment() *repute.PaymentClaim {
 	return p
 }
 
-// judgePayment reports what of a claim could not be looked up.
+// judgePayment reports what of a claim could not be looked up. On a chain of another
+// namespace than eip155 the names have that namespace's form.
 func (r *reader) judgePayment(o *object, p *repute.PaymentClaim) {
+	foreign := isChainName(p.ChainID) && !isChain(p.ChainID)
 	for _, part := range []struct {
 		name, text string
 		ok         bool
 	}{
-		{"fromAddress", p.From, isAddress(p.From)},
-		{"toAddress", p.To, isAddress(p.To)},
-		{"chainId", p.ChainID, isChain(p.ChainID)},
-		{"txHash", p.TxHash, isHash(p.TxHash)},
+		{"fromAddress", p.From, isPayer(p.From, foreign)},
+		{"toAddress", p.To, isPayer(p.To, foreign)},
+		{"chainId", p.ChainID, foreign || isChain(p.ChainID)},
+		{"txHash", p.TxHash, isHash(p.TxHash) || foreign && isForeignName(p.TxHash)},
 	} {
 		switch {
 		case part.text == "":
 			r.add(CodePaymentPart, o.at(part.name), "no %s", part.name)
 		case !part.ok:
 			r.add(CodePaymentForm, o.at(part.name), "%.80q is no %s", part.text, part.name)
+		case part.name != "txHash":
+			r.checksum(part.text, o.at(part.name))
 		}
 	}
+}
+
+// isPayer reports whether s names an account, alone or with its chain.
+func isPayer(s string, foreign bool) bool {
+	return isAddress(strings.ToLower(s)) || isAccount(strings.ToLower(s)) ||
+		foreign && (isForeignName(s) || isForeignAccount(s))
 }
 
 // missingInFeedback reports what a feedback file should have.
@@ -244,9 +255,12 @@ func (r *reader) missingInFeedback(f repute.FeedbackFile) {
 	switch {
 	case f.Client == "":
 		r.add(CodeNoClient, "/clientAddress", "no clientAddress")
-	case isAddress(f.Client):
+	case isAddress(strings.ToLower(f.Client)):
 		r.add(CodeClientBare, "/clientAddress", "no chain in clientAddress")
-	case !isAccount(f.Client):
+		r.checksum(f.Client, "/clientAddress")
+	case isAccount(strings.ToLower(f.Client)):
+		r.checksum(f.Client, "/clientAddress")
+	case !isForeignAccount(f.Client):
 		r.add(CodeClientForm, "/clientAddress", "%.80q is no account", f.Client)
 	}
 	switch {
@@ -261,11 +275,6 @@ func (r *reader) missingInFeedback(f repute.FeedbackFile) {
 	case f.Value != "" && !ok:
 		r.add(CodeValueForm, "/value", "%.80q is no number", f.Value)
 	}
-}
-
-func isAddress(s string) bool {
-	_, err := repute.ParseAddress("", s)
-	return err == nil
 }
 
 func isAccount(s string) bool {

@@ -126,6 +126,9 @@ func TestParseFeedbackProblems(t *testing.T) {
 		{`{"tool": "price"}`, `"price"`, []string{"WF520/mcp"}},
 		{`"chainId": "1", `, ``, []string{"WF560/proofOfPayment/chainId"}},
 		{`0xc5d2460186f7`, `0x`, []string{"WF561/proofOfPayment/txHash"}},
+		{`"chainId": "1"`, `"chainId": "eip155:8453"`, nil},
+		{`"chainId": "1"`, `"chainId": "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp"`, nil},
+		{`"chainId": "1"`, `"chainId": "Solana mainnet"`, []string{"WF561/proofOfPayment/chainId"}},
 		{`"more"`, `"tag1"`, []string{"WF510/tag1", "WF520/tag1"}},
 		{`"text": "quick"`, `"text": "` + strings.Repeat("x", maxText+1) + `"`, []string{"WF515/text"}},
 	} {

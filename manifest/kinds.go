@@ -25,6 +25,9 @@ func (r *reader) expect(o *object, want repute.DocumentKind) {
 	kind, code := o.kind()
 	switch {
 	case kind == want:
+		if kind == repute.RegistrationDocument && isNFT(o) {
+			r.add(CodeNFT, "", "%s", explain(CodeNFT).meaning)
+		}
 	case kind == repute.UnknownDocument:
 		if code == CodeUnknown && o.resembles(want) {
 			return
@@ -81,8 +84,6 @@ func (o *object) kind() (repute.DocumentKind, string) {
 		return repute.ValidationDocument, ""
 	case isErrorBody(o):
 		return repute.UnknownDocument, CodeErrorBody
-	case o.has("attributes") && o.has("image"):
-		return repute.UnknownDocument, CodeNFT
 	case !o.has("name") && !o.has("description"):
 		return repute.UnknownDocument, CodeUnknown
 	}
@@ -120,6 +121,10 @@ func isRegistration(o *object) bool {
 	var text string
 	return m != nil && json.Unmarshal(m.raw, &text) == nil && strings.Contains(text, "8004")
 }
+
+// isNFT reports whether a file has what marketplaces show of a token and nothing that
+// is an agent's own. It is read all the same: its name and image are the agent's.
+func isNFT(o *object) bool { return o.has("attributes") && o.has("image") && !isRegistration(o) }
 
 // isFeedback: it says who rated, or it rates an agent, or it rates in words as well.
 func isFeedback(o *object) bool {

@@ -16,13 +16,17 @@ func (r *reader) links(o *object) []repute.RegistrationLink {
 	return out
 }
 
+// link reads one entry. An agent of another namespace is legal, and named as that
+// namespace has it.
 func (r *reader) link(o *object) repute.RegistrationLink {
-	return repute.RegistrationLink{TokenID: r.tokenID(o), Registry: r.registry(o)}
+	registry := r.registry(o)
+	return repute.RegistrationLink{TokenID: r.tokenID(o, isForeignAccount(registry)), Registry: registry}
 }
 
 // tokenID reads a number or its text. Ids go up to 2^256, so they never pass
-// through a float.
-func (r *reader) tokenID(o *object) *repute.TokenID {
+// through a float. Where the registry is foreign, of another namespace than eip155, any
+// id is legal and one that is no number is nil.
+func (r *reader) tokenID(o *object, foreign bool) *repute.TokenID {
 	raw, found := o.takeAlias("agentId", "tokenId")
 	if found == "" {
 		r.add(CodeLinkID, o.at("agentId"), "no agentId")
@@ -33,11 +37,13 @@ func (r *reader) tokenID(o *object) *repute.TokenID {
 		text = o.r.string(raw, o.at(found), maxShort)
 	}
 	id, err := repute.ParseTokenID(text)
-	if err != nil {
+	switch {
+	case err != nil && foreign && isForeignName(text):
+		return nil
+	case err != nil:
 		r.add(CodeLinkID, o.at(found), "%.80q is no token id", text)
 		return nil
-	}
-	if text != string(raw) {
+	case text != string(raw) && !foreign:
 		r.add(CodeLinkIDText, o.at(found), "a string instead of a number")
 	}
 	return &id
@@ -61,16 +67,20 @@ func (r *reader) registry(o *object) string {
 		whole = "eip155:" + strconv.FormatUint(id, 10) + ":" + s
 	}
 	switch {
+	case isForeignAccount(whole):
 	case !isRegistry(whole):
 		r.add(CodeLinkRegistry, o.at(found), "%.80q is not eip155:{chain}:{address}", s)
 		return s
 	case whole != s && found == "agentRegistry":
 		r.add(CodeRegistryForm, o.at(found), "%.80q read as %q", s, whole)
+	default:
+		r.checksum(whole, o.at(found))
 	}
 	return whole
 }
 
-// isRegistry checks the form only; checksums are the business of whoever compares.
+// isRegistry reports whether s is eip155:{chain}:{address}; the address may have any
+// capitals.
 func isRegistry(s string) bool {
 	parts := strings.Split(s, ":")
 	if len(parts) != 3 || parts[0] != "eip155" {

@@ -18,7 +18,7 @@ import (
 
 // Version numbers the parser. Stored parses are keyed by it: raise it with every
 // change that alters what a parser returns for any document.
-const Version = 7
+const Version = 8
 
 // TypeRegistration is the type the standard asks for.
 const TypeRegistration = "https://eips.ethereum.org/EIPS/eip-8004#registration-v1"
@@ -56,7 +56,9 @@ func (r *reader) registration(o *object) repute.Registration {
 		X402:        o.flag("x402Support", "x402support", "x402Enabled", "x402"),
 		Active:      o.flag("active"),
 	}
+	reg.Services = r.addOASF(o, reg.Services)
 	reg.Registrations = r.links(o)
+	r.templateWallets(reg.Registrations)
 	reg.SupportedTrust = r.trust(o)
 	reg.Extra = o.rest()
 	o.misspelt([]string{"type", "name", "description", "image", "services", "x402Support", "active", "registrations", "supportedTrust"},

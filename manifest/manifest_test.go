@@ -27,8 +27,9 @@ const standard = `{
 	"image": "https://agents.example/i.png",
 	"services": [
 		{"name": "MCP", "endpoint": "https://agents.example/mcp", "version": "2025-06-18", "mcpTools": ["add"]},
-		{"name": "OASF", "endpoint": "ipfs://x", "version": "0.8", "skills": ["a/b"], "domains": ["c"]},
-		{"name": "agentWallet", "endpoint": "eip155:1:0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb7"}
+		{"name": "OASF", "endpoint": "ipfs://x", "version": "0.8",
+			"skills": ["natural_language_processing/summarization"], "domains": ["finance"]},
+		{"name": "agentWallet", "endpoint": "eip155:1:0x742D35Cc6634C0532925A3B844bC9e7595f0bEB7"}
 	],
 	"x402Support": false,
 	"active": true,
@@ -48,8 +49,9 @@ func TestParseStandard(t *testing.T) {
 		Type: TypeRegistration, Name: "Ledger keeper", Description: "Keeps ledgers.", Image: "https://agents.example/i.png",
 		Services: []repute.Service{
 			{Name: "MCP", Endpoint: "https://agents.example/mcp", Version: "2025-06-18", Tools: []string{"add"}},
-			{Name: "OASF", Endpoint: "ipfs://x", Version: "0.8", Skills: []string{"a/b"}, Domains: []string{"c"}},
-			{Name: "agentWallet", Endpoint: "eip155:1:0x742d35Cc6634C0532925a3b844Bc9e7595f0bEb7"},
+			{Name: "OASF", Endpoint: "ipfs://x", Version: "0.8",
+				Skills: []string{"natural_language_processing/summarization"}, Domains: []string{"finance"}},
+			{Name: "agentWallet", Endpoint: "eip155:1:0x742D35Cc6634C0532925A3B844bC9e7595f0bEB7"},
 		},
 		X402: &no, Active: &yes,
 		Registrations:  []repute.RegistrationLink{{TokenID: &id, Registry: "eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"}},
@@ -95,6 +97,36 @@ func TestParseProblems(t *testing.T) {
 		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"eip155:1"`, []string{"WA542/registrations/0/agentRegistry"}},
 		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"erc8004:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, []string{"WA544/registrations/0/agentRegistry"}},
 		{`"agentRegistry": "eip155:1:`, `"chainId": 1, "contract": "`, []string{"WA521/registrations/0/contract"}},
+		{`"agentId": 22, "agentRegistry": "eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`,
+			`"agentId": "7vfCXTUXx5WJV5JADk17DUJ4ksgau7utNKj4b963voxs",` +
+				`"agentRegistry": "solana:5eykt4UsFv8P8NJdTREpY1vzqKqZKvdp:8oo4dC4JvBLwy5tGgiH3WwK4B9PWxL9Z4XjA2jzkQMbQ"`, nil},
+		{`"agentId": 22, "agentRegistry": "eip155:1:`, `"agentId": "0x1f", "agentRegistry": "starknet:SN_MAIN:`, nil},
+		{`"agentId": 22, "agentRegistry": "eip155:1:`, `"agentId": "a b", "agentRegistry": "starknet:SN_MAIN:`,
+			[]string{"WA541/registrations/0/agentId"}},
+		{`"eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432"`, `"so:x:y"`, []string{"WA542/registrations/0/agentRegistry"}},
+		{`eip155:1:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432`, `eip155:1:0x8004a169FB4a3325136EB29fA0ceB6D2e539a432`,
+			[]string{"WA593/registrations/0/agentRegistry"}},
+		{`0x742D35Cc6634C0532925A3B844bC9e7595f0bEB7`, `0x742d35cC6634C0532925A3B844bC9e7595f0bEB7`,
+			[]string{"WA593/services/2/endpoint"}},
+		{`0x742D35Cc6634C0532925A3B844bC9e7595f0bEB7`, `0x8004A169FB4a3325136EB29fA0ceB6D2e539a432`,
+			[]string{"WA549/services/2/endpoint"}},
+		{`0x742D35Cc6634C0532925A3B844bC9e7595f0bEB7`, `0x0000000000000000000000000000000000000000`,
+			[]string{"WA549/services/2/endpoint"}},
+		{`"https://agents.example/i.png"`, `"ipfs://QmYourImageHash"`, []string{"WA549/image"}},
+		{`"https://agents.example/i.png"`, `"ar://bNbA3TEQVL60xlgCcqdz4ZPHFZ711cZ3hmkpGttDt_U"`, nil},
+		{`"https://agents.example/i.png"`, `"ipns://k51qzi5uqu5dlvj2baxnqndepeb86cbk3ng7n3i46uzyxzyqj2xjonzllnv0v8"`, nil},
+		{`https://agents.example/mcp`, `https://api.example.com/mcp`, []string{"WA549/services/0/endpoint"}},
+		{`https://agents.example/mcp`, `https://your-domain.io/mcp`, []string{"WA549/services/0/endpoint"}},
+		{`https://agents.example/mcp`, `https://me:hunter2@agents.example/mcp`, []string{"WA592/services/0/endpoint"}},
+		{`https://agents.example/mcp`, `https://agents.example/mcp?api_key=sk-12345678`, []string{"WA592/services/0/endpoint"}},
+		{`https://agents.example/mcp`, `https://agents.example/mcp?key=en`, nil},
+		{`["natural_language_processing/summarization"]`, `"summarization, Text Completion"`,
+			[]string{"WA520/services/1/skills"}},
+		{`natural_language_processing/summarization`, `natural_language_processing/mind_reading`,
+			[]string{"WA594/services/1/skills"}},
+		{`"domains": ["finance"]`, `"domains": ["alchemy"]`, []string{"WA594/services/1/domains"}},
+		{`"tags": ["x", 1]`, `"oasf_skills": ["question_answering"], "oasf_domains": "finance"`,
+			[]string{"WA520/oasf_domains", "WA521/oasf_domains", "WA521/oasf_skills"}},
 		{`"active": true`, `"active": true, "active": false`, []string{"WA510/active"}},
 		{`["x", 1]`, `[{"a/b~":1,"a/b~":2}]`, []string{"WA510/tags/0/a~1b~0"}},
 		{`Keeps`, `\ud83d Keeps`, []string{"WA511"}},
@@ -137,13 +169,33 @@ func TestParseOtherDocuments(t *testing.T) {
 		`{"detail":"Agent not found"}`:                                           CodeErrorBody,
 		`{"message":"nope","code":404}`:                                          CodeErrorBody,
 		`{"@context":"https://schema.org","name":"x"}`:                           CodeJSONLD,
-		`{"name":"x","image":"y","attributes":[]}`:                               CodeNFT,
 		`{}`: CodeUnknown,
 	} {
 		_, problems := Parse([]byte(doc))
 		i := slices.IndexFunc(problems, func(p repute.Problem) bool { return p.Severity == repute.SeverityError })
 		if i < 0 || problems[i].Code != want || !HasErrors(problems) {
 			t.Errorf("%.40q: %v, want %s", doc, codesOf(problems), want)
+		}
+	}
+}
+
+// What marketplaces show of a token is read as a file that lacks what agents have.
+func TestParseNFT(t *testing.T) {
+	reg, problems := Parse([]byte(`{"name":"x","image":"https://y.example/i.png","attributes":[]}`))
+	if reg.Name != "x" || HasErrors(problems) || problems[0].Code != CodeNFT {
+		t.Errorf("read %+v with %v", reg, codesOf(problems))
+	}
+}
+
+// Skills count wherever they are written: as one text, and at the top of the file.
+func TestParseOASF(t *testing.T) {
+	for doc, want := range map[string][]string{
+		`{"services":[{"name":"OASF","endpoint":"x","skills":"a,b"}]}`:                                {"a", "b"},
+		`{"name":"n","oasf_skills":["a","b"],"services":[]}`:                                          {"a", "b"},
+		`{"name":"n","oasf_skills":["b"],"services":[{"name":"oasf","endpoint":"x","skills":["a"]}]}`: {"a", "b"},
+	} {
+		if reg, _ := Parse([]byte(doc)); !slices.Equal(reg.Skills(), want) || len(reg.Services) != 1 {
+			t.Errorf("%s: skills %q of %d services, want %q of 1", doc, reg.Skills(), len(reg.Services), want)
 		}
 	}
 }

@@ -41,6 +41,7 @@ type reader struct {
 	area     byte
 	problems []repute.Problem
 	extra    int // bytes of unknown members kept
+	wallets  []walletAt
 }
 
 // add notes a problem. Messages quote the document, so they are cleaned as well.
@@ -335,12 +336,12 @@ func (r *reader) string(raw json.RawMessage, path string, limit int) string {
 }
 
 // strings reads a list of strings; objects give their id or name, as skills of an
-// A2A card do. A lone string is a list of one.
+// A2A card do. A lone string is a list whose entries are separated by commas.
 func (r *reader) strings(raw json.RawMessage, path string, limit int) []string {
 	list := elementsOf(raw)
 	if list == nil && jsonType(raw) != "an array" {
 		r.add(CodeWrongType, path, "%s instead of an array", jsonType(raw))
-		list = []json.RawMessage{raw}
+		list = commaList(raw)
 	}
 	if len(list) > limit {
 		r.add(CodeTooMany, path, "%d entries, cut to %d", len(list), limit)
@@ -361,6 +362,21 @@ func (r *reader) strings(raw json.RawMessage, path string, limit int) []string {
 		}
 	}
 	return out
+}
+
+// commaList splits a JSON string at its commas; any other value is its only entry.
+func commaList(raw json.RawMessage) []json.RawMessage {
+	var text string
+	if jsonType(raw) != "a string" || json.Unmarshal(raw, &text) != nil {
+		return []json.RawMessage{raw}
+	}
+	var list []json.RawMessage
+	for part := range strings.SplitSeq(text, ",") {
+		if entry, err := json.Marshal(strings.TrimSpace(part)); err == nil {
+			list = append(list, entry)
+		}
+	}
+	return list
 }
 
 // clean makes text that Postgres and every JSON reader accept.

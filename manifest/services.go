@@ -96,6 +96,9 @@ func (r *reader) serviceObject(o *object, name string) repute.Service {
 	s.Tools = o.silentTexts("mcpTools", "tools")
 	s.Prompts = o.silentTexts("mcpPrompts", "prompts")
 	s.Resources = o.silentTexts("mcpResources", "resources")
+	if isOASF(s.Name) {
+		r.oasf(s.Skills, o.at("skills"), s.Domains, o.at("domains"))
+	}
 	s.Extra = o.rest()
 	o.misspelt([]string{"name", "endpoint", "version", "skills", "domains", "mcpTools", "mcpPrompts", "mcpResources", "a2aSkills"},
 		"type", "kind", "id", "url", "uri", "serviceEndpoint", "tools", "prompts", "resources")
@@ -137,10 +140,16 @@ func (o *object) version() string {
 // silentTexts reads lists whose other names are taught beside the standard.
 func (o *object) silentTexts(names ...string) []string {
 	for _, name := range names {
-		if m := o.find(name); m != nil && jsonType(m.raw) == "an array" {
+		if m := o.find(name); m != nil && holdsTexts(m.raw) {
 			m.used = true
 			return o.stringsAt(m.raw, name, maxSkills)
 		}
 	}
 	return nil
+}
+
+// holdsTexts reports whether a value is a list, or a string that holds one.
+func holdsTexts(raw json.RawMessage) bool {
+	kind := jsonType(raw)
+	return kind == "an array" || kind == "a string"
 }

@@ -50,7 +50,7 @@ type Options struct {
 // Document is the bytes behind a URI and where they came from. Its strings are valid
 // UTF-8, bounded, and without control characters; the bytes are as they came.
 type Document struct {
-	Bytes     []byte
+	Bytes     []byte // never nil, but where NotModified is set
 	MediaType string // as declared, without parameters, lower case; may be ""
 	Source    Source
 	// FinalURL is the URL that answered, after redirects; ipfs://{cid}[/path] for
@@ -146,6 +146,9 @@ func (c *Client) FetchIfChanged(ctx context.Context, uri string, known Validator
 		return Document{}, networkError(ctx, err)
 	}
 	doc.FetchedAt = time.Now().UTC()
+	if doc.Bytes == nil && !doc.NotModified {
+		doc.Bytes = []byte{} // an empty file, such as an ipfs file without blocks
+	}
 	return doc, nil
 }
 

@@ -98,7 +98,8 @@ func TestHostileDocumentsAreRecorded(t *testing.T) {
 	many, more := links(t, 45_000), links(t, 200_000)
 	cyclic := links(t, 1) // served for the CID of another, which it could name
 	id := merkledag.NodeWithData([]byte("a")).Cid()
-	gateway := blockServer(t, map[cid.Cid][]byte{many.Cid(): many.RawData(), more.Cid(): more.RawData(), id: cyclic.RawData()})
+	nothing := merkledag.NodeWithData(unixfs.FilePBData(nil, 0))
+	gateway := blockServer(t, map[cid.Cid][]byte{nothing.Cid(): nothing.RawData(), many.Cid(): many.RawData(), more.Cid(): more.RawData(), id: cyclic.RawData()})
 	const data = "data:application/json,"
 	const rest = `,"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","description":"d","services":[]}`
 	const script = `<script>alert(1)</script>`
@@ -118,6 +119,8 @@ func TestHostileDocumentsAreRecorded(t *testing.T) {
 		{"ipfs://" + id.String(), resolver.ReasonCIDMismatch, ""},
 		{"ipfs://" + many.Cid().String(), resolver.ReasonTooLarge, ""},
 		{"ipfs://" + more.Cid().String(), resolver.ReasonGateway, ""},
+		{"ipfs://" + nothing.Cid().String(), "", "EA001"},
+		{"ipfs://" + merkledag.NewRawNode(nil).Cid().String(), "", "EA001"},
 		{"data:application/json;enc=gzip;base64,H4sIAAAA", resolver.ReasonBadGzip, ""},
 		{s.URL + "/", "", "EA501"},
 		{data + strings.Repeat(`{"a":`, 10_000) + "1" + strings.Repeat("}", 10_000), "", "EA502"},
