@@ -77,18 +77,15 @@ type DomainVerdict string
 
 // Verdicts on a domain.
 const (
-	DomainProven      DomainVerdict = "proven"      // its well-known file names the agent, or it serves the agent's own file, which names the agent
+	DomainProven      DomainVerdict = "proven"      // its well-known file names the agent
 	DomainRefused     DomainVerdict = "refused"     // its well-known file names other agents, or none, or is gone
 	DomainUnavailable DomainVerdict = "unavailable" // its well-known file could not be read, not yet, or not for a week
 )
 
 // DomainProof is what is known of one domain that an agent's endpoints use.
 type DomainProof struct {
-	Domain  string // lower case
-	Verdict DomainVerdict
-	// OwnFile: the registration file itself is served by the domain over https, and
-	// names the agent.
-	OwnFile   bool
+	Domain    string // lower case
+	Verdict   DomainVerdict
 	URL       string    // of the well-known file
 	SHA256    [32]byte  // of its bytes, zero when none are known
 	CheckedAt time.Time // last try, zero when none was made yet

@@ -58,7 +58,7 @@ query($id: ID!, $at: String) {
     registered { ...point } updated { ...point }
     counts { feedback revoked clients responses validations }
     name description services { name endpoint version } skills domains x402Support active supportedTrust link
-    domainProofs { domain verdict ownFile url sha256 checkedAt nextCheck reason detail } linkedAgents { id shortId name sameFile }
+    domainProofs { domain verdict url sha256 checkedAt nextCheck reason detail } linkedAgents { id shortId name sameFile }
     document { proof { verdict by } status source sha256 size fetchedAt reason detail nextTry problems { code severity path message } problemCount
       registration { type name description image active x402 supportedTrust partial services { name endpoint version skills domains } registrations { tokenId registry } } }
     asOf { ...asOf }

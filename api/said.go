@@ -46,9 +46,8 @@ type Beside struct {
 // DomainProof is what is known of one domain of an agent's endpoints.
 type DomainProof struct {
 	Domain    string  `json:"domain"`
-	Verdict   string  `json:"verdict" enum:"proven,refused,unavailable" doc:"proven: its well-known file names the agent, or it serves the document itself; refused: its file names others, or there is none; unavailable: not read yet, or not readable"`
-	OwnFile   bool    `json:"ownFile" doc:"the document itself is served by the domain"`
-	URL       *string `json:"url" doc:"of the well-known file, null where none is needed"`
+	Verdict   string  `json:"verdict" enum:"proven,refused,unavailable" doc:"proven: its well-known file names the agent; refused: its file names others, or there is none; unavailable: not read yet, or not readable"`
+	URL       *string `json:"url" doc:"of the well-known file"`
 	SHA256    *Hash   `json:"sha256" doc:"of its bytes"`
 	CheckedAt *Time   `json:"checkedAt" format:"date-time"`
 	NextCheck *Time   `json:"nextCheck" format:"date-time"`
@@ -127,7 +126,7 @@ func namesOthers(r repute.Registration, id repute.AgentID) bool {
 
 func encodeDomainProof(p repute.DomainProof) DomainProof {
 	return DomainProof{
-		Domain: httpapi.Clean(p.Domain), Verdict: string(p.Verdict), OwnFile: p.OwnFile, URL: orNull(httpapi.Clean(p.URL)), SHA256: encodeHash(p.SHA256),
+		Domain: httpapi.Clean(p.Domain), Verdict: string(p.Verdict), URL: orNull(httpapi.Clean(p.URL)), SHA256: encodeHash(p.SHA256),
 		CheckedAt: encodeTime(p.CheckedAt), NextCheck: encodeTime(p.NextCheck), Reason: orNull(p.Reason), Detail: orNull(httpapi.Clean(p.Detail)),
 	}
 }

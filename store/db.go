@@ -43,22 +43,26 @@ type Options struct {
 	// NoFiles leaves out the files of feedback, responses and validations where
 	// documents are fetched.
 	NoFiles bool
+	// SharedHosts are hosts that serve files for many agents, such as this service's own:
+	// lower case, without port. No file of theirs proves that a domain is an agent's.
+	SharedHosts []string
 }
 
 // DB is the index. It is safe for concurrent use.
 type DB struct {
-	pool     *pgxpool.Pool // writes, leases, documents, jobs
-	readers  *pgxpool.Pool // read-only transactions and the feed
-	classify func(uri string) (kind, host string)
-	decode   func(types.Log) (repute.Event, error)
-	noFiles  bool
-	dict     *dictionary
-	recall   *recall
-	searches chan struct{} // has a place for every search under way
-	aheads   chan struct{} // has a place for every transaction ahead of its turn
-	closed   chan struct{} // ends those that wait when the DB is closed
-	close    func()
-	totals   totals
+	pool        *pgxpool.Pool // writes, leases, documents, jobs
+	readers     *pgxpool.Pool // read-only transactions and the feed
+	classify    func(uri string) (kind, host string)
+	decode      func(types.Log) (repute.Event, error)
+	noFiles     bool
+	sharedHosts []string
+	dict        *dictionary
+	recall      *recall
+	searches    chan struct{} // has a place for every search under way
+	aheads      chan struct{} // has a place for every transaction ahead of its turn
+	closed      chan struct{} // ends those that wait when the DB is closed
+	close       func()
+	totals      totals
 }
 
 // Limits of every session. A frozen writer must not hold its locks for longer
@@ -111,7 +115,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		o.Classify = classifyByScheme
 	}
 	closed := make(chan struct{})
-	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, dict: newDictionary(), recall: newRecall(),
+	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, sharedHosts: o.SharedHosts, dict: newDictionary(), recall: newRecall(),
 		searches: make(chan struct{}, max(1, read.MaxConns/3)), aheads: make(chan struct{}, aheadMost), closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
 }
 

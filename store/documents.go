@@ -91,8 +91,7 @@ type FileParse struct {
 // Domain is a domain that endpoints use.
 type Domain struct {
 	Name string // lower case
-	// Proof is the URI of the file that proves the domain, "" where the document
-	// itself comes from there.
+	// Proof is the URI of the file that proves the domain.
 	Proof string
 }
 

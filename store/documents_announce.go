@@ -22,7 +22,6 @@ type news struct {
 	data      []string // what each shows now, as JSON
 	proofs    []int64  // URIs that may prove otherwise
 	was, is   [][]byte // hashes of what each of proofs gave and gives
-	alone     []bool   // whether each shows what it did
 }
 
 // add notes what became of a URI. That what was read no longer counts as what its host
@@ -39,7 +38,6 @@ func (n *news) add(id int64, before, after shown) error {
 	if !same || before.standing != after.standing {
 		n.proofs = append(n.proofs, id)
 		n.was, n.is = append(n.was, before.sum), append(n.is, after.sum)
-		n.alone = append(n.alone, same)
 	}
 	return nil
 }
@@ -88,35 +86,34 @@ func (n *news) tellDocuments(ctx context.Context, tx pgx.Tx) error {
 }
 
 // tellProofs writes one change per agent whose file names a domain that a URI proves.
-// Where there are too many only those hear of it whom the proof names, or named before:
-// for nobody else does the verdict turn. So do those whose own file is the proof, unless
-// they hear of the file. Everything is reached step by step, through an index each:
+// Where there are too many, only agents that the proof names, or named before, get one:
+// the verdict changes for no other. Everything is reached step by step, through an index each:
 // statistics of tables that grow from nothing would have all agents read for every batch.
 func (n *news) tellProofs(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `
 		with k as materialized (
-			select id, was, is_now, alone, exists (select from `+proven("u.id")+` offset $5) as crowd
-			from unnest($1::bigint[], $2::bytea[], $3::bytea[], $4::boolean[]) as u(id, was, is_now, alone)),
+			select id, was, is_now, exists (select from `+proven("u.id")+` offset $4) as crowd
+			from unnest($1::bigint[], $2::bytea[], $3::bytea[]) as u(id, was, is_now)),
 		named as materialized (
-			select k.id, k.crowd, k.alone, a.chain_id, a.token_id, a.uri_id
+			select k.id, a.chain_id, a.token_id, a.uri_id
 			from k
 			cross join lateral (select chain_id, registry, token_id from links where sha256 in (k.was, k.is_now) offset 0) l
 			join chains c on c.chain_id = l.chain_id and c.identity = l.registry
 			cross join lateral (select chain_id, token_id, uri_id from agents
 				where chain_id = l.chain_id and token_id = l.token_id offset 0) a
-			where k.crowd or k.alone),
+			where k.crowd),
 		told as (
 			select p.chain_id, p.token_id, p.domain from k cross join lateral (select * from `+proven("k.id")+`) p where not k.crowd
 			union
 			select n.chain_id, n.token_id, w.domain
 			from named n
-			cross join lateral (select id, host, sha256 from uris where id = n.uri_id offset 0) f
+			cross join lateral (select sha256 from uris where id = n.uri_id offset 0) f
 			cross join lateral (select domain, uri_id from domains where sha256 = f.sha256 offset 0) w
-			where case when f.id = n.id then n.alone and w.domain = f.host else n.crowd and w.uri_id = n.id end)
+			where w.uri_id = n.id)
 		insert into changes (chain_id, kind, block, log_index, token_id, data)
 		select a.chain_id, 'proof.updated', 0, 0, a.token_id, jsonb_build_object('domain', a.domain)
 		from told a where `+deniedAgent("a")+` is null
-		order by a.chain_id, a.token_id, a.domain`, n.proofs, n.was, n.is, n.alone, crowdMost)
+		order by a.chain_id, a.token_id, a.domain`, n.proofs, n.was, n.is, crowdMost)
 	return err
 }
 

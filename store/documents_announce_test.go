@@ -61,16 +61,16 @@ func TestProofsThatEndAreAnnounced(t *testing.T) {
 	}
 }
 
-// An agent whose own file proves its domain hears, too, though its document stays.
+// An agent whose file is its domain's proof as well hears, too, though its document stays.
 func TestOwnProofsThatEndAreAnnounced(t *testing.T) {
 	t.Parallel()
-	const uri = "https://own.example/agent.json"
+	const uri = "https://own.example/.well-known/agent-registration.json"
 	db, w := queue(t, uri, "https://own.example/other.json")
 	atHost(t, db, "own.example")
 	u := claim(t, db, "own.example")
-	for n, uri := range []string{uri, "https://own.example/other.json"} {
-		read(t, db, u[uri], uri, linked("me", w.id(n)), store.Domain{Name: "own.example"})
-	}
+	own := store.Domain{Name: "own.example", Proof: uri}
+	read(t, db, u[uri], uri, linked("me", w.id(0)), own)
+	read(t, db, u["https://own.example/other.json"], "other", linked("other", w.id(1)))
 	since := ""
 	told(t, db, "", &since)
 	save(t, db, store.FetchResult{URIID: u[uri].ID, FetchedAt: time.Now(), Reason: "not_found"})

@@ -24,9 +24,7 @@ func (db *DB) internProofs(ctx context.Context, results []FetchResult) (map[stri
 			continue
 		}
 		for _, d := range r.Domains {
-			if d.Proof != "" {
-				urls[d.Proof] = true
-			}
+			urls[d.Proof] = true
 		}
 	}
 	if len(urls) == 0 {
@@ -67,11 +65,11 @@ func (db *DB) planProofs(ctx context.Context, urls []string) (map[string]int64, 
 // their bytes, for SaveParsed.
 func (db *DB) Unparsed(ctx context.Context, version, limit int) ([]Unparsed, error) {
 	rows, err := db.pool.Query(ctx, `
-		select d.sha256, d.body, coalesce(u.registration, false), coalesce(u.agents, false), case when u.web and u.n = 1 then u.host else '' end
+		select d.sha256, d.body, coalesce(u.registration, false), coalesce(u.agents, false)
 		from documents d
 		cross join lateral (
-			select bool_or(u.rank < 3) as registration, bool_or(u.rank < 2) as agents, bool_and(u.kind = 'https') as web, count(distinct u.host) as n, min(u.host) as host
-			from (select rank, kind, host from uris where sha256 = d.sha256 order by rank limit 1000) u) u
+			select bool_or(u.rank < 3) as registration, bool_or(u.rank < 2) as agents
+			from (select rank from uris where sha256 = d.sha256 order by rank limit 1000) u) u
 		where d.parsed < $1 and d.body is not null and `+deniedBytes("d.sha256")+` is null
 		order by d.parsed limit $2`, version, limit)
 	if err != nil {
@@ -79,7 +77,7 @@ func (db *DB) Unparsed(ctx context.Context, version, limit int) ([]Unparsed, err
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unparsed, err error) {
 		var sum []byte
-		err = row.Scan(&sum, &u.Body, &u.Registration, &u.Agents, &u.Host)
+		err = row.Scan(&sum, &u.Body, &u.Registration, &u.Agents)
 		copy(u.SHA256[:], sum)
 		return u, err
 	})
@@ -90,9 +88,8 @@ func (db *DB) Unparsed(ctx context.Context, version, limit int) ([]Unparsed, err
 type Unparsed struct {
 	SHA256       [32]byte
 	Body         []byte
-	Registration bool   // an agent's file or a proof, not a file of feedback and the like
-	Agents       bool   // an agent's file
-	Host         string // the only one it is served by over https, "" where there are others
+	Registration bool // an agent's file or a proof, not a file of feedback and the like
+	Agents       bool // an agent's file
 }
 
 // SaveParsed stores what a newer parser made of a document. Agents that show it get

@@ -21,7 +21,12 @@ import (
 // queue is a chain with one agent per URI, all documents due.
 func queue(t *testing.T, uris ...string) (*store.DB, *world) {
 	t.Helper()
-	db, w := open(t), newWorld(7, 100, 1)
+	return queueWith(t, store.Options{}, uris...)
+}
+
+func queueWith(t *testing.T, o store.Options, uris ...string) (*store.DB, *world) {
+	t.Helper()
+	db, w := openWith(t, o), newWorld(7, 100, 1)
 	for i, uri := range uris {
 		id := tokenID(i)
 		w.mine(repute.Transfer{To: person(i), TokenID: id}, repute.Registered{TokenID: id, URI: uri, Owner: person(i)})

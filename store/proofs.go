@@ -2,6 +2,7 @@ package store
 
 import (
 	"context"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -56,7 +57,7 @@ func (db *DB) DomainProofs(ctx context.Context, ids ...repute.AgentID) (map[repu
 		var p proofRow
 		_, err = pgx.ForEachRow(rows, p.into(), func() error {
 			id := repute.AgentID{ChainID: p.chain, Registry: common.BytesToAddress(p.registry), TokenID: repute.TokenID(p.token)}
-			out[id] = append(out[id], p.proof())
+			out[id] = append(out[id], p.proof(db.sharedHosts))
 			return nil
 		})
 		return err
@@ -68,7 +69,7 @@ func (db *DB) DomainProofs(ctx context.Context, ids ...repute.AgentID) (map[repu
 // token_id and uri_id, for a proofRow each.
 func proofsOfAgents() string {
 	return `
-	select a.chain_id, c.identity, a.token_id, w.domain, u.kind = 'https' and u.host = w.domain and ` + servedBy("u", "w.domain") + ` and ` + standing("u") + ` and ` + provenBy("u.sha256") + `,
+	select a.chain_id, c.identity, a.token_id, w.domain,
 		coalesce(p.uri, ''), p.sha256, coalesce(p.gone, false), ` + standing("p") + `, ` + servedBy("p", "w.domain") + ` and ` + provenBy("p.sha256") + `, p.tried_at, p.next_due,
 		coalesce(p.reason, ''), coalesce(p.detail, '')
 	from a
@@ -86,7 +87,6 @@ type proofRow struct {
 	registry       []byte
 	token          tokenNum
 	domain         string
-	own            bool // the agent's file comes from there, and names it
 	gone           bool // the host said so, and did not give it since
 	standing       bool // what the proof said still counts
 	named          bool
@@ -96,17 +96,19 @@ type proofRow struct {
 }
 
 func (p *proofRow) into() []any {
-	return []any{&p.chain, &p.registry, &p.token, &p.domain, &p.own, &p.uri, &p.sum, &p.gone, &p.standing, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
+	return []any{&p.chain, &p.registry, &p.token, &p.domain, &p.uri, &p.sum, &p.gone, &p.standing, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
 }
 
-// proof: a file once read counts until other bytes are, its host says that it is gone, or
-// the host failed for long.
-func (p *proofRow) proof() repute.DomainProof {
-	out := repute.DomainProof{Domain: p.domain, OwnFile: p.own, URL: string(p.uri), CheckedAt: timeOf(p.tried), NextCheck: timeOf(p.due),
+// proof judges the domain: a file once read counts until other bytes are read, the host
+// answers that it is gone, or the host failed for long. A host in shared proves no agent.
+func (p *proofRow) proof(shared []string) repute.DomainProof {
+	out := repute.DomainProof{Domain: p.domain, URL: string(p.uri), CheckedAt: timeOf(p.tried), NextCheck: timeOf(p.due),
 		Reason: p.reason, Detail: p.detail, Verdict: repute.DomainUnavailable}
 	copy(out.SHA256[:], p.sum)
 	switch {
-	case p.own || p.standing && p.named:
+	case slices.Contains(shared, p.domain):
+		out.Verdict, out.Detail = repute.DomainRefused, "the host serves files of many agents, so it proves none"
+	case p.standing && p.named:
 		out.Verdict = repute.DomainProven
 	case p.gone || p.standing && p.sum != nil:
 		out.Verdict = repute.DomainRefused

@@ -10,11 +10,12 @@ import (
 
 func TestDomainProofs(t *testing.T) {
 	t.Parallel()
-	db, w := queue(t, "https://own.example/agent.json", "data:,x")
+	const own = "https://own.example/.well-known/agent-registration.json"
+	db, w := queue(t, own, "data:,x")
 	u := claim(t, db, "")
 	sqlExec(t, db, "update uris set host = 'own.example' where kind = 'https'") // as the loop classifies
 	const proof = "https://b.example/.well-known/agent-registration.json"
-	read(t, db, u["https://own.example/agent.json"], "0", linked("zero", w.id(0)), store.Domain{Name: "own.example"}, store.Domain{Name: "b.example", Proof: proof})
+	read(t, db, u[own], "0", linked("zero", w.id(0)), store.Domain{Name: "own.example", Proof: own}, store.Domain{Name: "b.example", Proof: proof})
 	verdicts := func() (out []repute.DomainVerdict) {
 		t.Helper()
 		proofs, err := db.DomainProofs(ctxOf(t), w.id(0), w.id(1))
@@ -70,29 +71,33 @@ func atHost(t *testing.T, db *store.DB, host string) {
 	sqlExec(t, db, "insert into hosts (host, turn) values ($1, now()) on conflict do nothing", host)
 }
 
-// Anybody can point a URI at a domain's file, and at its redirects: the file must name
-// the agent, and the domain itself must give it.
-func TestOwnFileMustNameTheAgent(t *testing.T) {
+// Only a site's operator writes below /.well-known/; any other path of a domain may be a
+// bucket, a raw-file host, or this service's own page of an agent's document.
+func TestOnlyTheWellKnownFileProves(t *testing.T) {
 	t.Parallel()
-	const uri = "https://victim.example/agent.json"
+	const wellKnown = "https://site.example/.well-known/agent-registration.json"
 	for _, c := range []struct {
-		servedBy string
-		names    int
-		want     repute.DomainVerdict
+		uri, servedBy string
+		names         int
+		shared        []string
+		want          repute.DomainVerdict
 	}{
-		{"victim.example", 0, repute.DomainProven},
-		{"www.victim.example", 0, repute.DomainProven},
-		{"victim.example", 1, repute.DomainUnavailable},
-		{"evil.example", 0, repute.DomainUnavailable},
-		{"www.evil.example", 0, repute.DomainUnavailable},
-		{"", 0, repute.DomainUnavailable},
+		{wellKnown, "site.example", 0, nil, repute.DomainProven}, // the agent's URI is the proof
+		{wellKnown, "www.site.example", 0, nil, repute.DomainProven},
+		{wellKnown, "site.example", 1, nil, repute.DomainRefused},
+		{wellKnown, "evil.example", 0, nil, repute.DomainRefused},
+		{wellKnown, "site.example", 0, []string{"site.example"}, repute.DomainRefused},
+		{"https://site.example/anybody/main/agent.json", "site.example", 0, nil, repute.DomainUnavailable},
+		{"https://site.example/documents/0xabc", "site.example", 0, nil, repute.DomainUnavailable},
+		{"https://site.example/.well-known/../bucket/agent.json", "site.example", 0, nil, repute.DomainUnavailable},
 	} {
-		db, w := queue(t, uri, "data:,x")
-		atHost(t, db, "victim.example")
-		save(t, db, store.FetchResult{URIID: claim(t, db, "victim.example")[uri].ID, Body: []byte("0"), Source: "https", ServedBy: c.servedBy,
-			FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("victim", w.id(c.names)), Domains: []store.Domain{{Name: "victim.example"}}})
-		if p := proofOf(t, db, w.id(0)); p.Verdict != c.want || p.OwnFile != (c.want == repute.DomainProven) {
-			t.Errorf("served by %q, names agent %d: %+v, want %s", c.servedBy, c.names, p, c.want)
+		db, w := queueWith(t, store.Options{SharedHosts: c.shared}, c.uri, "data:,x")
+		atHost(t, db, "site.example")
+		save(t, db, store.FetchResult{URIID: claim(t, db, "site.example")[c.uri].ID, Body: []byte("0"), Source: "https", ServedBy: c.servedBy,
+			FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("site", w.id(c.names)),
+			Domains: []store.Domain{{Name: "site.example", Proof: wellKnown}}})
+		if p := proofOf(t, db, w.id(0)); p.Verdict != c.want {
+			t.Errorf("%s served by %q, names agent %d: %+v, want %s", c.uri, c.servedBy, c.names, p, c.want)
 		}
 	}
 }
@@ -194,25 +199,6 @@ func TestProofTakenAwayStaysAway(t *testing.T) {
 		told := len(readChanges(t, ctxOf(t), db, "")) - before
 		if got := proofOf(t, db, w.id(0)); got.Verdict != step.want || told != step.told {
 			t.Errorf("after %q: %s, told %d times, want %s and %d", step.reason, got.Verdict, told, step.want, step.told)
-		}
-	}
-}
-
-// An agent's own file proves nothing once its host took it away.
-func TestOwnFileTakenAwayStaysAway(t *testing.T) {
-	t.Parallel()
-	const uri = "https://victim.example/agent.json"
-	db, w := queue(t, uri)
-	u := claim(t, db, "")[uri]
-	atHost(t, db, "victim.example")
-	read(t, db, u, "0", linked("zero", w.id(0)), store.Domain{Name: "victim.example"})
-	if got := proofOf(t, db, w.id(0)); got.Verdict != repute.DomainProven {
-		t.Fatalf("at first %+v", got)
-	}
-	for _, reason := range []string{"not_found", "http_status", "timeout"} {
-		save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: reason})
-		if got := proofOf(t, db, w.id(0)); got.Verdict == repute.DomainProven || got.OwnFile {
-			t.Errorf("after %s: %+v", reason, got)
 		}
 	}
 }

@@ -270,7 +270,13 @@ func (w *world) store(t *testing.T, db *store.DB, n uint64) {
 
 func open(t *testing.T) *store.DB {
 	t.Helper()
-	db, err := store.Open(context.Background(), pgtest.New(t), store.Options{MaxConns: 6})
+	return openWith(t, store.Options{})
+}
+
+func openWith(t *testing.T, o store.Options) *store.DB {
+	t.Helper()
+	o.MaxConns = 6
+	db, err := store.Open(context.Background(), pgtest.New(t), o)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func (db *DB) TrustIdentities(ctx context.Context, chainID uint64, tokens []repu
 	}
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.inTx(ctx, options, "read identities", func(tx pgx.Tx) error {
-		proofs, err := proofsThen(ctx, tx, args)
+		proofs, err := db.proofsThen(ctx, tx, args)
 		if err != nil {
 			return fmt.Errorf("proofs of domains: %w", err)
 		}
@@ -68,7 +68,7 @@ const urisThen = `
 			select uri_id from agent_states
 			where chain_id = $1 and token_id = k.token_id and from_block <= $3 order by from_block desc limit 1) s)`
 
-func proofsThen(ctx context.Context, tx pgx.Tx, args []any) (map[repute.TokenID][]repute.DomainProof, error) {
+func (db *DB) proofsThen(ctx context.Context, tx pgx.Tx, args []any) (map[repute.TokenID][]repute.DomainProof, error) {
 	rows, err := tx.Query(ctx, urisThen+proofsOfAgents(), args...)
 	if err != nil {
 		return nil, err
@@ -76,7 +76,7 @@ func proofsThen(ctx context.Context, tx pgx.Tx, args []any) (map[repute.TokenID]
 	out := map[repute.TokenID][]repute.DomainProof{}
 	var p proofRow
 	_, err = pgx.ForEachRow(rows, p.into(), func() error {
-		proof := p.proof()
+		proof := p.proof(db.sharedHosts)
 		out[repute.TokenID(p.token)] = append(out[repute.TokenID(p.token)],
 			repute.DomainProof{Domain: proof.Domain, Verdict: proof.Verdict, SHA256: proof.SHA256})
 		return nil

@@ -24,7 +24,7 @@ func publishEndpoints(t *testing.T, db *store.DB, body string, wallet common.Add
 	var uri int64
 	ok(t, db.Pool().QueryRow(t.Context(), "update uris set host = 'a.example' where uri = $1 returning id", []byte(cardURI)).Scan(&uri))
 	ok(t, db.SaveDocument(t.Context(), store.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
-		Registration: r, Domains: []store.Domain{{Name: "a.example"}}, NextDue: time.Now().Add(time.Hour)}))
+		Registration: r, Domains: []store.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
 }
 
 // Whatever an endpoint's host is, and however many there are: what nobody proved is lacking.

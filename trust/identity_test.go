@@ -17,7 +17,7 @@ import (
 	"repute/trust"
 )
 
-const cardURI = "https://a.example/agent.json"
+const cardURI = "https://a.example/.well-known/agent-registration.json"
 
 // publish makes what is behind cardURI another file: it names a wallet, its domain, and the
 // agents that it belongs to.
@@ -31,7 +31,7 @@ func publish(t *testing.T, db *store.DB, body string, wallet common.Address, age
 	var uri int64
 	ok(t, db.Pool().QueryRow(t.Context(), "update uris set host = 'a.example' where uri = $1 returning id", []byte(cardURI)).Scan(&uri))
 	ok(t, db.SaveDocument(t.Context(), store.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
-		Registration: r, Domains: []store.Domain{{Name: "a.example"}}, NextDue: time.Now().Add(time.Hour)}))
+		Registration: r, Domains: []store.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
 }
 
 // lacking is what a stored score says that the gate identity lacks.

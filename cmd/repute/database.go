@@ -103,7 +103,7 @@ func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
 
 func openMigrated(ctx context.Context, url string, c config) (*store.DB, error) {
 	return store.Open(ctx, url, store.Options{Classify: documents.Classify, Decode: contracts.Read, MaxConns: c.MaxConns,
-		NoFiles: !c.Documents.Feedback})
+		NoFiles: !c.Documents.Feedback, SharedHosts: c.Orchestrator.sharedHosts()})
 }
 
 // withStore runs f on the configured database, for commands that do one thing

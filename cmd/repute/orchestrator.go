@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"net/url"
+	"strings"
 	"time"
 
 	"github.com/redis/go-redis/v9"
@@ -44,6 +46,15 @@ type orchestratorConfig struct {
 	// AgentHosts are private hosts that registered agents may be at; agents cannot call them.
 	AgentHosts []string `yaml:"agent_hosts"`
 	file       *orchestrator.PolicyFile
+}
+
+// sharedHosts returns the host of public_url, which serves files of many agents.
+func (c orchestratorConfig) sharedHosts() []string {
+	u, err := url.Parse(c.PublicURL)
+	if err != nil || u.Hostname() == "" {
+		return nil
+	}
+	return []string{strings.ToLower(u.Hostname())}
 }
 
 // checkOrchestrator reads the policy, and refuses what the parts would refuse that are made

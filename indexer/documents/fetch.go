@@ -173,11 +173,7 @@ func (l *Loop) success(u store.URI, doc resolver.Document) *store.FetchResult {
 	for _, b := range doc.Blocks {
 		r.Blocks = append(r.Blocks, store.Block{Multihash: b.Multihash, Data: b.Data, Node: b.Node})
 	}
-	host := ""
-	if doc.Source == resolver.SourceHTTPS {
-		host = u.Host
-	}
-	r.Read(parse(doc.Bytes, u.Rank < store.RankFile, u.Rank <= store.RankAgent, host))
+	r.Read(parse(doc.Bytes, u.Rank < store.RankFile, u.Rank <= store.RankAgent))
 	return r
 }
 

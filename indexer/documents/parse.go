@@ -10,9 +10,8 @@ import (
 
 // parse reads a document's bytes as what they are used for, and as what they are:
 // registration is set for the files of agents and the proofs of domains, agents for
-// the first alone: only their domains are asked for proofs. host is the only one that
-// serves the bytes over https, "" for bytes from elsewhere.
-func parse(body []byte, registration, agents bool, host string) store.Parsed {
+// the first alone: only their domains are asked for proofs.
+func parse(body []byte, registration, agents bool) store.Parsed {
 	p := store.Parsed{ParserVersion: manifest.Version, FileOnly: !registration}
 	if registration {
 		reg, problems := manifest.Parse(body)
@@ -21,7 +20,7 @@ func parse(body []byte, registration, agents bool, host string) store.Parsed {
 			p.Registration = &reg
 		}
 		if agents {
-			p.Domains = domains(reg, host)
+			p.Domains = domains(reg)
 		}
 	}
 	kind := manifest.Detect(body)
@@ -36,15 +35,12 @@ func parse(body []byte, registration, agents bool, host string) store.Parsed {
 	return p
 }
 
-// domains names the proofs of a registration's domains. The one that serves the file
-// itself needs none, unless the file names no agent.
-func domains(reg repute.Registration, host string) (out []store.Domain) {
+// domains names the proofs of a registration's domains. That a domain serves the file
+// itself proves nothing: raw-file hosts and buckets serve anybody's, but only whoever
+// runs the site writes below /.well-known/ (RFC 8615).
+func domains(reg repute.Registration) (out []store.Domain) {
 	for _, name := range manifest.Domains(reg) {
-		d := store.Domain{Name: name}
-		if name != host || len(reg.Registrations) == 0 {
-			d.Proof = "https://" + name + "/.well-known/agent-registration.json"
-		}
-		out = append(out, d)
+		out = append(out, store.Domain{Name: name, Proof: "https://" + name + "/.well-known/agent-registration.json"})
 	}
 	return out
 }

@@ -140,8 +140,8 @@ func TestDomainProofsAreRead(t *testing.T) {
 		{"proven.example.com", repute.DomainProven, ""},
 		{"other.example.com", repute.DomainRefused, ""}, // names another agent
 		{"none.example.com", repute.DomainRefused, "not_found"},
-		{"moved.example.com", repute.DomainRefused, ""}, // redirects to somebody who says so
-		{"own.example.com", repute.DomainProven, ""},    // serves the agent's file itself
+		{"moved.example.com", repute.DomainRefused, ""},        // redirects to somebody who says so
+		{"own.example.com", repute.DomainRefused, "not_found"}, // serves the agent's file, as buckets do
 		{"uncertified.example.com", repute.DomainUnavailable, "tls"},
 		{"page.example.com", repute.DomainRefused, ""}, // answers everything with a page
 	}
@@ -196,12 +196,12 @@ func TestDomainProofsAreRead(t *testing.T) {
 		var p repute.DomainProof
 		eventually(t, a.domain+" was asked", func() bool {
 			p = proof(i)
-			return p.Domain == a.domain && (p.OwnFile || !p.CheckedAt.IsZero())
+			return p.Domain == a.domain && !p.CheckedAt.IsZero()
 		})
-		if p.Verdict != a.want || p.Reason != a.reason || p.OwnFile != (a.domain == "own.example.com") {
+		if p.Verdict != a.want || p.Reason != a.reason {
 			t.Errorf("%s: %+v, want %s", a.domain, p, a.want)
 		}
-		if p.OwnFile == (p.URL == "https://"+a.domain+wellKnown) {
+		if p.URL != "https://"+a.domain+wellKnown {
 			t.Errorf("%s: asked %q", a.domain, p.URL)
 		}
 	}

@@ -81,7 +81,7 @@ func (l *Loop) parseOld(u store.Unparsed) (p store.Parsed) {
 			p = store.Parsed{ParserVersion: manifest.Version, FileOnly: true}
 		}
 	}()
-	return parse(u.Body, u.Registration, u.Agents, u.Host)
+	return parse(u.Body, u.Registration, u.Agents)
 }
 
 func (l *Loop) tell(ctx context.Context) (more bool, err error) {
