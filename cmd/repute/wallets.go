@@ -4,8 +4,10 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"math/big"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -32,6 +34,10 @@ type walletConfig struct {
 	Poll          time.Duration        `yaml:"poll"`
 	Patience      time.Duration        `yaml:"patience"`
 	Headroom      int64                `yaml:"headroom_percent"`
+	// Ceilings of fees; empty: the chain's defaults.
+	MaxFeePerGas      string `yaml:"max_fee_per_gas"`
+	MaxTip            string `yaml:"max_tip"`
+	MaxTransactionFee string `yaml:"max_transaction_fee"` // with the fee for its data
 }
 
 // keyConfig names a key in one of four ways.
@@ -104,6 +110,9 @@ func (w *walletConfig) on(field string, chain repute.Chain, rpc urls) (out walle
 	if len(out.RPC) == 0 {
 		out.RPC = rpc
 	}
+	if out.Ceilings, err = w.ceilings(field); err != nil {
+		return out, err
+	}
 	if w.Treasury != "" {
 		if out.Treasury, err = repute.ParseAddress(field+".treasury", w.Treasury); err != nil {
 			return out, err
@@ -121,6 +130,35 @@ func (w *walletConfig) on(field string, chain repute.Chain, rpc urls) (out walle
 		}
 	}
 	return out, nil
+}
+
+// ceilings are those that are configured, nil where they are not.
+func (w *walletConfig) ceilings(field string) (out wallet.Ceilings, err error) {
+	for _, f := range []struct {
+		name, text string
+		into       **big.Int
+	}{{"max_fee_per_gas", w.MaxFeePerGas, &out.MaxFeePerGas}, {"max_tip", w.MaxTip, &out.MaxTip}, {"max_transaction_fee", w.MaxTransactionFee, &out.MaxTransactionFee}} {
+		if f.text == "" {
+			continue
+		}
+		if *f.into, err = coins(field+"."+f.name, f.text); err != nil {
+			return out, err
+		}
+	}
+	return out, nil
+}
+
+// coins reads an amount of a chain's coin in wei: "20 gwei", "0.01 ether", or digits of wei.
+func coins(field, text string) (*big.Int, error) {
+	number, unit, _ := strings.Cut(strings.TrimSpace(text), " ")
+	digits, known := map[string]int{"": 0, "wei": 0, "gwei": 9, "ether": 18}[strings.TrimSpace(unit)]
+	whole, fraction, _ := strings.Cut(number, ".")
+	if known && len(fraction) <= digits && whole != "" {
+		if wei, err := wallet.Amount(field, whole+fraction+strings.Repeat("0", digits-len(fraction))); err == nil {
+			return wei, nil
+		}
+	}
+	return nil, repute.Invalid(field, fmt.Sprintf("%.60q is no amount", text), `wei, or with a unit as "20 gwei" or "0.01 ether"`)
 }
 
 // chainOf finds the chain that a wallet means, and the endpoints of its entry.

@@ -27,7 +27,7 @@ orchestrator:
       owner: {key_file: OWNER}
       identities:
         payer: {key_file: PAYER}
-    - {chain: base, rpc: ["http://127.0.0.1:1/other"]}
+    - {chain: base, rpc: ["http://127.0.0.1:1/other"], max_fee_per_gas: 0.5 gwei, max_tip: 7, max_transaction_fee: "0.001 ether"}
 `
 
 // keyed is the file with two new keys in it.
@@ -62,6 +62,8 @@ func TestWalletsConfigured(t *testing.T) {
 	}
 	if w := list[1]; w.ChainID != 8453 || w.Registries.Reputation == (common.Address{}) {
 		t.Errorf("wallet of a known network %+v", w)
+	} else if most := w.Ceilings; most.MaxFeePerGas.Int64() != 5e8 || most.MaxTip.Int64() != 7 || most.MaxTransactionFee.Int64() != 1e15 {
+		t.Errorf("ceilings %+v", most)
 	}
 	if trust, execution := c.twoChains(list); trust != 31337 || execution != 31337 {
 		t.Errorf("trust chain %d, execution chain %d", trust, execution)
@@ -92,6 +94,9 @@ func TestWalletsRefused(t *testing.T) {
 	for field, entry := range map[string]string{
 		"orchestrator.wallets[0].chain":                    `{treasury: "0x00000000000000000000000000000000000000aa"}`,
 		"orchestrator.wallets[0].treasury":                 `{chain: base, treasury: "0x1"}`,
+		"orchestrator.wallets[0].max_fee_per_gas":          `{chain: base, max_fee_per_gas: "5 finney"}`,
+		"orchestrator.wallets[0].max_tip":                  `{chain: base, max_tip: "0.0000000001 gwei"}`,
+		"orchestrator.wallets[0].max_transaction_fee":      `{chain: base, max_transaction_fee: "-1"}`,
 		"orchestrator.wallets[0].owner.address":            `{chain: base, owner: {url: "http://127.0.0.1", address: "none"}}`,
 		"orchestrator.wallets[0].identities.payer.address": `{chain: base, identities: {payer: {key_env: A, address: "none"}}}`,
 		"config": `{chain: base, operator: {key: abc}}`,

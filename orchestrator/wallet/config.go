@@ -25,9 +25,8 @@ type Config struct {
 // ChainConfig is one chain. Only ChainID and RPC are needed; without keys nothing is sent.
 type ChainConfig struct {
 	ChainID uint64
-	// RPC are URLs of HTTP endpoints. The first that answers is used; of several two at
-	// least must show the same of a transaction before it counts as confirmed, and none
-	// another thing.
+	// RPC are URLs of HTTP endpoints. What decides about money is asked of all: two at least
+	// must give the same answer, and none another one. The answer of a single one counts alone.
 	RPC []string
 	// Treasury is the OpenFiTreasury that agents spend from.
 	Treasury common.Address
@@ -48,6 +47,7 @@ type ChainConfig struct {
 	// Headroom is by how many percent fees may rise above what they are when the
 	// transaction is simulated; 100 when 0.
 	Headroom int64
+	Ceilings // of fees; the defaults of the chain where they are nil
 }
 
 func (c ChainConfig) withDefaults() ChainConfig {
@@ -56,6 +56,7 @@ func (c ChainConfig) withDefaults() ChainConfig {
 	c.Poll = cmp.Or(c.Poll, 2*time.Second)
 	c.Patience = cmp.Or(c.Patience, time.Minute)
 	c.Headroom = cmp.Or(c.Headroom, 100)
+	c.Ceilings = c.Ceilings.or(DefaultCeilings(c.ChainID))
 	c.Registries.ChainID = c.ChainID
 	return c
 }
@@ -71,7 +72,7 @@ func (c *ChainConfig) check(field string) error {
 	case c.StuckAfter < 0 || c.Poll < 0 || c.Patience < 0 || c.Headroom < 0 || c.Headroom > 10_000:
 		return repute.Invalid(field, "has a negative duration or a headroom outside 0 to 10000", "leave them out for the defaults")
 	}
-	return nil
+	return c.Ceilings.check(field)
 }
 
 // Wallet sends transactions. It is safe for concurrent use, and any number of processes
@@ -85,6 +86,7 @@ type Wallet struct {
 // chain is a chain with its keys.
 type chain struct {
 	ChainConfig
+	field      string // of the configuration, for errors
 	id         *big.Int
 	nodes      []*endpoint
 	rules      rules
@@ -120,14 +122,17 @@ func Open(ctx context.Context, db *store.DB, c Config) (*Wallet, error) {
 			w.Close()
 			return nil, err
 		}
+		if len(conf.RPC) == 1 && opened.signs() {
+			w.log.Warn("transactions: one endpoint alone is believed about fees, nonces, balances and policies; configure a second one", "chain", conf.ChainID, "field", field+".rpc")
+		}
 	}
 	return w, nil
 }
 
 // openChain gives back what is open already also beside an error.
 func openChain(ctx context.Context, field string, conf ChainConfig) (*chain, error) {
-	c := &chain{ChainConfig: conf, id: new(big.Int).SetUint64(conf.ChainID), identities: map[string]signer{}, signing: make(chan struct{}, 1)}
-	c.rules = rules{chainID: c.id, treasury: conf.Treasury, registries: conf.Registries}
+	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID), identities: map[string]signer{}, signing: make(chan struct{}, 1)}
+	c.rules = rules{chainID: c.id, treasury: conf.Treasury, registries: conf.Registries, ceilings: conf.Ceilings}
 	for i, url := range conf.RPC {
 		e, err := dial(ctx, fmt.Sprintf("%s.rpc[%d]", field, i), url)
 		if err != nil {
@@ -164,6 +169,9 @@ func openChain(ctx context.Context, field string, conf ChainConfig) (*chain, err
 	}
 	return c, nil
 }
+
+// signs reports whether any key is configured.
+func (c *chain) signs() bool { return c.operator != nil || c.owner != nil || len(c.identities) > 0 }
 
 // Close ends the connections.
 func (w *Wallet) Close() {
@@ -212,17 +220,17 @@ func (w *Wallet) on(chainID uint64) (*chain, error) {
 	return c, nil
 }
 
-// Read calls a contract's view function at the newest block. repute.ErrInvalid where the
-// contract refuses, repute.ErrUnavailable where no answer comes.
+// Read calls a contract's view function at the newest block that two endpoints have.
+// repute.ErrInvalid where the contract refuses, repute.ErrUnavailable where too few endpoints
+// answer, or two disagree.
 func (w *Wallet) Read(ctx context.Context, chainID uint64, to common.Address, data []byte) ([]byte, error) {
 	c, err := w.on(chainID)
 	if err != nil {
 		return nil, err
 	}
-	var out []byte
-	err = c.with(ctx, func(e *endpoint) (err error) {
-		out, err = e.read(ctx, to, data)
-		return err
-	})
-	return out, err
+	seen, err := c.look(ctx, nil, to, []View{{To: to, Data: data}})
+	if err != nil {
+		return nil, err
+	}
+	return seen.Answers[0], nil
 }

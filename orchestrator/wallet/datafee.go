@@ -30,67 +30,67 @@ const (
 // maxDataFee bounds the fee for data that is believed, in bits of its wei.
 const maxDataFee = 96
 
-// hasOracle tells whether a chain takes a fee for data. It is asked once.
-func (c *chain) hasOracle(ctx context.Context, e *endpoint) (bool, error) {
+// hasOracle reports whether a chain takes a fee for data. It is asked until endpoints agree.
+func (c *chain) hasOracle(ctx context.Context, e *endpoint, at *head) (bool, error) {
 	if known := c.oracle.Load(); known != oracleUnknown {
 		return known == oracleThere, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
-	code, err := e.eth.CodeAt(ctx, oracle, nil)
+	code, err := e.eth.CodeAtHash(ctx, oracle, at.Hash)
 	if err != nil {
 		return false, e.failed("code of the oracle of fees", err)
 	}
-	known := int32(oracleAbsent)
-	if len(code) > 0 {
-		known = oracleThere
-	}
-	c.oracle.Store(known)
 	return len(code) > 0, nil
 }
 
-// dataFee is what a call's data costs now beside its gas, in wei: nothing on most chains.
-func (c *chain) dataFee(ctx context.Context, e *endpoint, k *call) (*big.Int, error) {
-	there, err := c.hasOracle(ctx, e)
-	if err != nil || !there {
-		return new(big.Int), err
+// knowOracle keeps what endpoints agree on.
+func (c *chain) knowOracle(there bool) {
+	known := int32(oracleAbsent)
+	if there {
+		known = oracleThere
+	}
+	c.oracle.Store(known)
+}
+
+// dataFee is what a call's data costs at a block beside its gas, in wei: nothing on most
+// chains. there reports whether the chain takes such a fee at all.
+func (c *chain) dataFee(ctx context.Context, e *endpoint, k *call, at *head) (fee *big.Int, there bool, err error) {
+	if there, err = c.hasOracle(ctx, e, at); err != nil || !there {
+		return new(big.Int), there, err
 	}
 	// Its gas and fees are not known yet: these take as much room as any.
 	room := new(big.Int).SetUint64(1<<48 - 1)
 	raw, err := types.NewTx(&types.DynamicFeeTx{ChainID: c.id, Nonce: 1<<32 - 1, To: &k.to, Data: k.data, Gas: maxTxGas, GasFeeCap: room, GasTipCap: room}).MarshalBinary()
 	if err != nil {
-		return nil, fmt.Errorf("transaction: %w", err)
+		return nil, there, fmt.Errorf("transaction: %w", err)
 	}
 	ask := make([]byte, 4+64+(len(raw)+31)/32*32)
 	copy(ask, crypto.Keccak256([]byte("getL1Fee(bytes)"))[:4])
 	ask[4+31] = 32
 	binary.BigEndian.PutUint64(ask[4+56:], uint64(len(raw)))
 	copy(ask[4+64:], raw)
-	out, err := e.read(ctx, oracle, ask)
+	out, err := e.readAt(ctx, oracle, ask, at.Hash)
 	if errors.Is(err, repute.ErrInvalid) || err == nil && len(out) != 32 {
-		return new(big.Int), nil // something else is there
+		return new(big.Int), there, nil // something else is there
 	}
 	if err != nil {
-		return nil, err
+		return nil, there, err
 	}
-	fee := new(big.Int).SetBytes(out)
-	if fee.BitLen() > maxDataFee {
-		return nil, e.failed("fee for data", errors.New("is no amount"))
+	if fee = new(big.Int).SetBytes(out); fee.BitLen() > maxDataFee {
+		return nil, there, e.failed("fee for data", errors.New("is no amount"))
 	}
-	return fee, nil
+	return fee, there, nil
 }
 
-// gasLimit is what of most is left for gas; nil is no limit. repute.ErrLimited where the fee
-// for data leaves nothing.
-func (c *chain) gasLimit(most, dataFee *big.Int) (*big.Int, error) {
-	if most == nil {
-		return nil, nil
-	}
-	left := new(big.Int).Sub(most, withHeadroom(dataFee, c.Headroom))
+// gasLimit is what of most is left for gas. repute.ErrLimited where the fee for data leaves
+// nothing.
+func (c *chain) gasLimit(most budget, dataFee *big.Int) (budget, error) {
+	left := new(big.Int).Sub(most.wei, withHeadroom(dataFee, c.Headroom))
 	if left.Sign() < 0 {
-		return nil, fmt.Errorf("the fee for data is %s wei, and all may cost %s: %w", dataFee, most, repute.ErrLimited)
+		return most, fmt.Errorf("the fee for the transaction's data is %s wei, and it may cost %s with its gas, by %s: %w", dataFee, most.wei, most.of, repute.ErrLimited)
 	}
-	return left, nil
+	return budget{left, most.of}, nil
 }
 
 // receipt is one with the fee for the transaction's data.

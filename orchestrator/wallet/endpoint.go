@@ -33,6 +33,7 @@ type endpoint struct {
 	eth    *ethclient.Client
 	others bool // there are more
 
+	silent atomic.Int64 // when it last gave no newest block, seconds since 1970; 0: it gives them
 	known  atomic.Bool  // it is of the chain
 	looked atomic.Int64 // when that was asked in vain, seconds since 1970
 }
@@ -158,10 +159,25 @@ func (e *endpoint) block(ctx context.Context, at string) (*head, error) {
 	return h, nil
 }
 
-func (e *endpoint) read(ctx context.Context, to common.Address, data []byte) ([]byte, error) {
+// blockByHash reads the header of the block of a hash.
+func (e *endpoint) blockByHash(ctx context.Context, hash common.Hash) (*head, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
-	out, err := e.eth.CallContract(ctx, ethereum.CallMsg{To: &to, Data: data}, nil)
+	var h *head
+	if err := e.rpc.CallContext(ctx, &h, "eth_getBlockByHash", hash, false); err != nil {
+		return nil, e.failed("block "+hash.Hex(), err)
+	}
+	if h == nil || h.Hash != hash {
+		return nil, e.failed("block "+hash.Hex(), errors.New("not there"))
+	}
+	return h, nil
+}
+
+// readAt calls a view function at a block.
+func (e *endpoint) readAt(ctx context.Context, to common.Address, data []byte, at common.Hash) ([]byte, error) {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
+	defer cancel()
+	out, err := e.eth.CallContractAtHash(ctx, ethereum.CallMsg{To: &to, Data: data}, at)
 	if err == nil {
 		return out, nil
 	}
@@ -220,15 +236,6 @@ func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error
 		return e.clean(err), nil
 	}
 	return "", e.failed("send", err)
-}
-
-// views asks at the newest block.
-func (e *endpoint) views(ctx context.Context, balanceOf common.Address, views []View) (Seen, error) {
-	at, err := e.block(ctx, "latest")
-	if err != nil {
-		return Seen{}, err
-	}
-	return e.viewsAt(ctx, at, balanceOf, views)
 }
 
 // viewsAt asks at a block, pinned by its hash, in one request.

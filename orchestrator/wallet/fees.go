@@ -11,22 +11,27 @@ import (
 // fees are what a transaction offers, wei per gas.
 type fees struct{ limit, tip *big.Int }
 
-// usual are fees that survive a doubling of the base fee.
-func usual(base, tip *big.Int) fees {
+// usual are fees that survive a doubling of the base fee, within the chain's ceilings.
+func (c *chain) usual(base, tip *big.Int) fees {
+	tip = smaller(tip, c.MaxTip)
 	limit := new(big.Int).Lsh(base, 1)
-	return fees{limit.Add(limit, tip), tip}
+	return c.capped(fees{limit.Add(limit, tip), tip})
 }
 
-func (e *endpoint) fees(ctx context.Context) (f fees, base *big.Int, err error) {
-	h, err := e.block(ctx, "latest")
+// capped lowers fees to the chain's ceilings per gas.
+func (c *chain) capped(f fees) fees {
+	f.limit = smaller(f.limit, c.MaxFeePerGas)
+	return fees{f.limit, smaller(smaller(f.tip, c.MaxTip), f.limit)}
+}
+
+// feesNow are the fees of a transaction that is signed now: of the base fee that endpoints
+// agree on, and the lower median of their tips.
+func (c *chain) feesNow(ctx context.Context) (fees, error) {
+	tips, at, err := agree(ctx, c, nil, func(ctx context.Context, e *endpoint, _ *head) (*big.Int, error) { return e.tip(ctx) }, func(_, _ **big.Int) string { return "" })
 	if err != nil {
-		return f, nil, err
+		return fees{}, err
 	}
-	tip, err := e.tip(ctx)
-	if err != nil {
-		return f, nil, err
-	}
-	return usual(h.base(), tip), h.base(), nil
+	return c.usual(at.base(), median(tips, false)), nil
 }
 
 // raised is v by an eighth more, rounded up: the least that nodes take for a replacement.
@@ -52,30 +57,35 @@ func larger(a, b *big.Int) *big.Int {
 	return b
 }
 
-// within lowers fees so that gas costs no more than most in all; nil is no limit.
+func smaller(a, b *big.Int) *big.Int {
+	if a.Cmp(b) < 0 {
+		return a
+	}
+	return b
+}
+
+// within lowers fees so that gas costs no more than most in all.
 func (f fees) within(gas uint64, most *big.Int) fees {
-	if most == nil || gas == 0 {
+	if gas == 0 {
 		return f
 	}
-	limit := new(big.Int).Div(most, new(big.Int).SetUint64(gas))
-	if f.limit.Cmp(limit) > 0 {
-		f.limit = limit
-	}
-	if f.tip.Cmp(f.limit) > 0 {
-		f.tip = f.limit
-	}
+	f.limit = smaller(f.limit, new(big.Int).Div(most, new(big.Int).SetUint64(gas)))
+	f.tip = smaller(f.tip, f.limit)
 	return f
 }
 
-// first are the fees of an intent's first form. repute.ErrLimited where no block would
-// take what the limit allows.
-func (e *endpoint) first(ctx context.Context, gas uint64, most *big.Int) (fees, error) {
-	f, base, err := e.fees(ctx)
-	if err != nil {
-		return f, err
+// first are the fees of an intent's first form. repute.ErrLimited where no block would take
+// what the limit or the chain's ceilings allow.
+func (c *chain) first(a *appraisal, most budget) (fees, error) {
+	base := a.at.base()
+	if base.Cmp(c.MaxFeePerGas) > 0 {
+		return fees{}, fmt.Errorf("the base fee of block %d is %s wei per gas, over %s.max_fee_per_gas of %s: wait until fees fall, or raise it: %w",
+			a.at.Number, base, c.field, c.MaxFeePerGas, repute.ErrLimited)
 	}
-	if f = f.within(gas, most); f.limit.Cmp(base) < 0 {
-		return f, fmt.Errorf("gas for at most %s wei is %s wei each, and the block's base fee is %s: %w", most, f.limit, base, repute.ErrLimited)
+	f := c.usual(base, a.tip).within(a.gas, most.wei)
+	if f.limit.Cmp(base) < 0 {
+		return f, fmt.Errorf("%d gas for at most %s wei, by %s, is %s wei each, and the base fee of block %d is %s: wait until fees fall, or raise it: %w",
+			a.gas, most.wei, most.of, f.limit, a.at.Number, base, repute.ErrLimited)
 	}
 	return f, nil
 }

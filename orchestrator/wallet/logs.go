@@ -23,16 +23,16 @@ type simulatedBlock struct {
 	} `json:"calls"`
 }
 
-// logs are what a call would emit at a block. There are none where the endpoint cannot tell:
+// logs are what a call would emit at a block. told is false where the endpoint cannot tell:
 // not every one knows eth_simulateV1.
-func (e *endpoint) logs(ctx context.Context, k *call, at common.Hash) (out []types.Log) {
+func (e *endpoint) logs(ctx context.Context, k *call, at common.Hash) (out []types.Log, told bool) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	message := map[string]any{"from": k.signer.address(), "to": k.to, "data": hexutil.Bytes(k.data)}
 	asked := map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{message}}}}
 	var blocks []simulatedBlock
 	if err := e.rpc.CallContext(ctx, &blocks, "eth_simulateV1", asked, rpc.BlockNumberOrHashWithHash(at, false)); err != nil {
-		return nil
+		return nil, false
 	}
 	for _, b := range blocks {
 		for _, c := range b.Calls {
@@ -41,5 +41,5 @@ func (e *endpoint) logs(ctx context.Context, k *call, at common.Hash) (out []typ
 			}
 		}
 	}
-	return out
+	return out, true
 }

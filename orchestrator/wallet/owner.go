@@ -6,7 +6,6 @@ import (
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"repute"
 	"repute/orchestrator"
@@ -70,30 +69,33 @@ type Seen struct {
 	Answers   [][]byte // in the order of the questions
 }
 
-// Look asks contracts, and for the balance of an address, at the newest block.
+// Look asks contracts, and for the balance of an address, at the newest block that two
+// endpoints have. repute.ErrUnavailable where too few endpoints answer, or two disagree.
 func (w *Wallet) Look(ctx context.Context, chainID uint64, balanceOf common.Address, views ...View) (Seen, error) {
 	c, err := w.on(chainID)
 	if err != nil {
 		return Seen{}, err
 	}
-	var out Seen
-	err = c.with(ctx, func(e *endpoint) (err error) {
-		out, err = e.views(ctx, balanceOf, views)
-		return err
-	})
-	return out, err
+	return c.look(ctx, nil, balanceOf, views)
 }
 
-// LookAt is Look at a block, which is on the chain still: repute.ErrUnavailable where the
-// endpoint has not, or no longer, what the chain was like there.
+// LookAt is Look at a block, which is on the chain still: repute.ErrUnavailable where too few
+// endpoints have, or still have, what the chain was like there.
 func (w *Wallet) LookAt(ctx context.Context, chainID uint64, balanceOf common.Address, at repute.Block, views ...View) (out Seen, err error) {
 	c, err := w.on(chainID)
 	if err != nil {
 		return out, err
 	}
-	err = c.with(ctx, func(e *endpoint) (err error) {
-		out, err = e.viewsAt(ctx, &head{Number: hexutil.Uint64(at.Number), Hash: at.Hash}, balanceOf, views)
-		return err
-	})
-	return out, err
+	return c.look(ctx, &at.Hash, balanceOf, views)
+}
+
+// look asks at a block; nil is the newest one.
+func (c *chain) look(ctx context.Context, at *common.Hash, balanceOf common.Address, views []View) (Seen, error) {
+	list, _, err := agree(ctx, c, at, func(ctx context.Context, e *endpoint, at *head) (Seen, error) {
+		return e.viewsAt(ctx, at, balanceOf, views)
+	}, (*Seen).differs)
+	if err != nil {
+		return Seen{}, err
+	}
+	return list[0], nil
 }

@@ -150,24 +150,33 @@ func TestEndpointDown(t *testing.T) {
 	}
 }
 
-// TestFailover goes on by the next endpoint when the first is down, confirms what two of
-// three show, and neither what one alone shows nor what one contradicts.
+// TestFailover does nothing by one endpoint of two, goes on by two of three, confirms what two
+// show, and neither what one alone shows nor what one contradicts.
 func TestFailover(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	w.mining()
 	const down = "http://127.0.0.1:1/v2/verysecretkey"
 	two, db := w.open(w.config(down, w.d.RPCURL()))
-	if s, err := two.Simulate(t.Context(), origin, w.pay("x", "1").Tx); err != nil || !s.OK {
-		t.Errorf("simulate: %+v, %v", s, err)
+	for what, err := range map[string]error{
+		"simulate": second(two.Simulate(t.Context(), origin, w.pay("x", "1").Tx)),
+		"read":     second(two.Read(t.Context(), w.d.Chain().ID, w.token, tokenABI.PackBalanceOf(w.treasury))),
+		"send":     second(two.Send(t.Context(), w.pay("x", "1"))),
+	} {
+		if !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "1 of 2 endpoints") || strings.Contains(err.Error(), "secret") {
+			t.Errorf("%s by one of two: %v", what, err)
+		}
 	}
-	if _, err := two.Read(t.Context(), w.d.Chain().ID, w.token, tokenABI.PackBalanceOf(w.treasury)); err != nil {
-		t.Errorf("read: %v", err)
-	}
+	hides := w.proxy(nil, func(method string, a *message) {
+		if method == "eth_getTransactionReceipt" {
+			a.Result = []byte("null")
+		}
+	})
 	in := w.pay("one", "60")
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
-	r := sending(ctx, two, in)
+	hidden, _ := w.open(w.config(down, w.d.RPCURL(), hides))
+	r := sending(ctx, hidden, in)
 	until(t, "it is mined", func() bool {
 		i, err := db.Intent(t.Context(), "one")
 		return err == nil && i.State == store.IntentMined

@@ -24,6 +24,7 @@ type rules struct {
 	chainID    *big.Int
 	treasury   common.Address
 	registries orchestrator.Registries
+	ceilings   Ceilings
 }
 
 // role tells the kinds of keys apart.
@@ -84,9 +85,14 @@ func (r *rules) permit(by role, o orchestrator.Origin, tx *types.Transaction) er
 		return refused("makes a contract")
 	case tx.Value().Sign() != 0:
 		return refused("carries %s wei: native coin leaves by the treasury alone", tx.Value())
-	case by == byOperator:
+	}
+	if err := r.ceilings.permit(tx); err != nil {
+		return err
+	}
+	switch by {
+	case byOperator:
 		return r.permitTreasury(o, *tx.To(), tx.Data())
-	case by == byOwner:
+	case byOwner:
 		return r.permitOwner(*tx.To(), tx.Data())
 	}
 	if list, known := r.writes(*tx.To()); !known || !oneOf(list, tx.Data()) {

@@ -45,7 +45,7 @@ func testChain(operator, own signer) *chain {
 	id := big.NewInt(7)
 	registries := orchestrator.Registries{ChainID: 7, Identity: identity, Reputation: reputation, Validations: []common.Address{validation}}
 	return &chain{ChainConfig: ChainConfig{ChainID: 7, Treasury: treasury, Registries: registries}, id: id,
-		rules: rules{id, treasury, registries}, operator: operator, identities: map[string]signer{"payer": own}}
+		rules: rules{id, treasury, registries, DefaultCeilings(7)}, operator: operator, identities: map[string]signer{"payer": own}}
 }
 
 // calldata is anything, often the beginning of a real function.
@@ -158,6 +158,9 @@ func TestPermit(t *testing.T) {
 	form := func(to *common.Address, value int64, data []byte) *types.Transaction {
 		return types.NewTx(&types.DynamicFeeTx{ChainID: c.id, To: to, Value: big.NewInt(value), Data: data, Gas: 1, GasFeeCap: big.NewInt(1), GasTipCap: big.NewInt(1)})
 	}
+	dear := func(gas uint64, price, tip int64) *types.Transaction {
+		return types.NewTx(&types.DynamicFeeTx{ChainID: c.id, To: &treasury, Data: b.PackPause(), Gas: gas, GasFeeCap: big.NewInt(price), GasTipCap: big.NewInt(tip)})
+	}
 	for _, x := range []struct {
 		name string
 		by   role
@@ -185,6 +188,10 @@ func TestPermit(t *testing.T) {
 		{"fewer bytes", byOperator, form(&treasury, 0, good[:len(good)-32]), false},
 		{"another chain", byOperator, types.NewTx(&types.DynamicFeeTx{ChainID: big.NewInt(8), To: &treasury, Data: good}), false},
 		{"an old form", byOperator, types.NewTx(&types.LegacyTx{To: &treasury, Data: good}), false},
+		{"over a fee per gas", byOperator, dear(1, 100e9+1, 1), false},
+		{"over a tip", byOwner, dear(1, 6e9, 5e9+1), false},
+		{"over a fee in all", byOwner, dear(1e6, 20e9+1, 1), false},
+		{"at every ceiling", byOwner, dear(2e5, 100e9, 5e9), true},
 		{"a list", byOperator, types.NewTx(&types.DynamicFeeTx{ChainID: c.id, To: &treasury, Data: good, AccessList: types.AccessList{{}}}), false},
 	} {
 		if err := c.rules.permit(x.by, o, x.tx); (err == nil) != x.ok {

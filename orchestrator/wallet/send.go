@@ -89,31 +89,36 @@ func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(
 		return added, err
 	}
 	in := store.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.address(), To: k.to, Value: new(big.Int), Data: k.data}
+	var most *big.Int
 	if intent.MaxGasWei != "" {
-		if in.MaxFee, err = Amount("maxGasWei", intent.MaxGasWei); err != nil {
+		if most, err = Amount("maxGasWei", intent.MaxGasWei); err != nil {
 			return added, err
 		}
 	}
-	err = c.with(ctx, func(e *endpoint) (err error) {
-		added, err = w.add(ctx, c, e, k, in)
-		return err
-	})
-	return added, err
+	return w.add(ctx, c, k, in, c.budget(most))
 }
 
-// add signs and stores an intent by what an endpoint says.
-func (w *Wallet) add(ctx context.Context, c *chain, e *endpoint, k *call, in store.Intent) (store.Intent, error) {
-	data, err := c.dataFee(ctx, e, k)
+// add signs and stores an intent by what endpoints agree on. The error is final where the
+// chain refuses the call, it costs more than it may, or the sender cannot pay for it.
+func (w *Wallet) add(ctx context.Context, c *chain, k *call, in store.Intent, most budget) (store.Intent, error) {
+	a, err := c.appraise(ctx, k, false)
 	if err != nil {
 		return in, err
 	}
-	gas, err := e.affordable(ctx, k, data)
+	if a.reason != "" {
+		return in, repute.Invalid("tx", "would fail: "+a.reason, "simulate it")
+	}
+	if most, err = c.gasLimit(most, a.dataFee); err != nil {
+		return in, err
+	}
+	f, err := c.first(a, most)
 	if err != nil {
 		return in, err
 	}
-	if in.MaxFee, err = c.gasLimit(in.MaxFee, data); err != nil {
-		return in, err
+	if lack := a.lacks(k, new(big.Int).Add(cost(a.gas, a.at.base()), a.dataFee)); lack != "" {
+		return in, repute.Invalid("tx", "would fail: "+lack, "give the sender coin for gas")
 	}
+	in.MaxFee = most.wei
 	select {
 	case c.signing <- struct{}{}:
 		defer func() { <-c.signing }()
@@ -123,34 +128,15 @@ func (w *Wallet) add(ctx context.Context, c *chain, e *endpoint, k *call, in sto
 	return w.db.AddIntent(ctx, in, func(ctx context.Context, n store.Nonces) (store.IntentAttempt, error) {
 		ctx, cancel := context.WithTimeout(ctx, signTimeout+5*time.Second)
 		defer cancel()
-		nonce, err := c.nextNonce(ctx, e, in.From, n, w.log.Warn)
+		err := c.with(ctx, func(e *endpoint) (err error) {
+			in.Nonce, err = c.nextNonce(ctx, e, in.From, n, w.log.Warn)
+			return err
+		})
 		if err != nil {
 			return store.IntentAttempt{}, err
 		}
-		f, err := e.first(ctx, gas, in.MaxFee)
-		if err != nil {
-			return store.IntentAttempt{}, err
-		}
-		in.Nonce = nonce
-		return c.form(ctx, k.by, k.signer, &in, gas, f)
+		return c.form(ctx, k.by, k.signer, &in, a.gas, f)
 	})
-}
-
-// affordable gives a call's gas limit. The error is final where the chain refuses the
-// call, or the sender cannot pay for it and its data.
-func (e *endpoint) affordable(ctx context.Context, k *call, data *big.Int) (uint64, error) {
-	at, err := e.block(ctx, "latest")
-	if err != nil {
-		return 0, err
-	}
-	gas, reason, err := e.execute(ctx, k, at.Hash)
-	if err == nil && reason == "" {
-		reason, err = e.funds(ctx, k.signer.address(), at.Hash, new(big.Int).Add(cost(gas, at.base()), data))
-	}
-	if err == nil && reason != "" {
-		err = repute.Invalid("tx", "would fail: "+reason, "simulate it")
-	}
-	return gas, err
 }
 
 // form signs an intent at its nonce.
@@ -356,7 +342,7 @@ func (f *follower) push(ctx context.Context, e *endpoint, in *store.Intent) erro
 // offer sends the newest form of an intent, or a dearer one where that is due.
 func (f *follower) offer(ctx context.Context, e *endpoint, in *store.Intent) error {
 	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fresh) >= f.c.StuckAfter && !in.State.Final() {
-		if err := f.bump(ctx, e, in); err != nil {
+		if err := f.bump(ctx, in); err != nil {
 			return err
 		}
 	}
@@ -375,22 +361,24 @@ func (f *follower) offer(ctx context.Context, e *endpoint, in *store.Intent) err
 	return nil
 }
 
-// bump signs an intent for an eighth more or today's fees, where its limit allows that.
-func (f *follower) bump(ctx context.Context, e *endpoint, in *store.Intent) error {
+// bump signs an intent for an eighth more or today's fees, where its limit and the ceilings
+// of the chain allow that.
+func (f *follower) bump(ctx context.Context, in *store.Intent) error {
 	by, key := f.c.keyOf(in)
-	last := in.Attempts[len(in.Attempts)-1]
-	now, _, err := e.fees(ctx)
-	if err != nil {
-		return err
-	}
-	least := fees{raised(last.FeeCap), raised(last.TipCap)}
-	higher := fees{last.FeeCap, last.TipCap}.bumped(now).within(last.Gas, in.MaxFee)
 	if key == nil {
 		f.note = fmt.Sprintf(" (the key of %s is not configured any more, so its fee stays)", in.From)
 		return nil
 	}
+	last := in.Attempts[len(in.Attempts)-1]
+	now, err := f.c.feesNow(ctx)
+	if err != nil {
+		return err
+	}
+	most := f.c.budget(in.MaxFee)
+	least := fees{raised(last.FeeCap), raised(last.TipCap)}
+	higher := f.c.capped(fees{last.FeeCap, last.TipCap}.bumped(now)).within(last.Gas, most.wei)
 	if higher.limit.Cmp(least.limit) < 0 || higher.tip.Cmp(least.tip) < 0 {
-		f.note = fmt.Sprintf(" (it waits at nonce %d, and its limit of %s wei allows no higher fee)", in.Nonce, in.MaxFee)
+		f.note = fmt.Sprintf(" (it waits at nonce %d, and its limit of %s wei, by %s, or max_fee_per_gas or max_tip allow no higher fee)", in.Nonce, most.wei, most.of)
 		return nil
 	}
 	dearer, err := f.w.db.AddAttempt(ctx, in.ID, len(in.Attempts), func(ctx context.Context, in store.Intent) (store.IntentAttempt, error) {

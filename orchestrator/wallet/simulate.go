@@ -1,9 +1,9 @@
 package wallet
 
 import (
+	"cmp"
 	"context"
 	"errors"
-	"fmt"
 	"math/big"
 
 	"github.com/ethereum/go-ethereum"
@@ -15,8 +15,8 @@ import (
 	"repute/orchestrator"
 )
 
-// Simulate executes a transaction as it would be signed at the newest block, which the
-// result names, and compares it with the treasury's terms at that block. What the chain,
+// Simulate executes a transaction as it would be signed at the newest block that two
+// endpoints have, which the result names, and compares it with the treasury's terms at that block. What the chain,
 // the treasury or the wallet's own rules refuse is a Simulation that is not OK, with the
 // reason.
 func (w *Wallet) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
@@ -29,63 +29,54 @@ func (w *Wallet) simulated(ctx context.Context, chainID uint64, made func(*chain
 	if err != nil {
 		return orchestrator.Simulation{}, err
 	}
-	var out orchestrator.Simulation
-	err = c.with(ctx, func(e *endpoint) error {
-		at, err := e.block(ctx, "latest")
-		if err != nil {
-			return err
-		}
-		out = orchestrator.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0"}
-		k, err := made(c)
-		if errors.Is(err, repute.ErrInvalid) {
-			out.Reason = err.Error()
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return c.simulate(ctx, e, k, at, &out)
-	})
-	return out, err
+	k, refused := made(c)
+	if refused == nil {
+		return c.simulate(ctx, k)
+	}
+	if !errors.Is(refused, repute.ErrInvalid) {
+		return orchestrator.Simulation{}, refused
+	}
+	_, at, err := agree(ctx, c, nil, func(context.Context, *endpoint, *head) (bool, error) { return true, nil }, func(_, _ *bool) string { return "" })
+	if err != nil {
+		return orchestrator.Simulation{}, err
+	}
+	return orchestrator.Simulation{Block: uint64(at.Number), BlockHash: at.Hash, FeeWei: "0", Reason: refused.Error()}, nil
 }
 
-func (c *chain) simulate(ctx context.Context, e *endpoint, k *call, at *head, out *orchestrator.Simulation) error {
-	out.ThroughCall = k.by == byOperator
-	v := verdict{caps: true, target: true, selector: true}
-	if k.spends != nil {
-		t := &terms{sender: k.signer.address(), treasury: c.Treasury}
-		if err := e.look(ctx, t, k.spends, at); err != nil {
-			return err
-		}
-		v = t.judge(k.spends, uint64(at.Time))
-	}
-	out.WithinCaps, out.TargetOK, out.SelectorOK, out.Reason = v.caps, v.target, v.selector, v.reason
-	gas, reason, err := e.execute(ctx, k, at.Hash)
+func (c *chain) simulate(ctx context.Context, k *call) (out orchestrator.Simulation, err error) {
+	a, err := c.appraise(ctx, k, true)
 	if err != nil {
-		return err
+		return out, err
+	}
+	out = orchestrator.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas, ThroughCall: k.by == byOperator,
+		WithinCaps: a.verdict.caps, TargetOK: a.verdict.target, SelectorOK: a.verdict.selector, Reason: cmp.Or(a.verdict.reason, a.reason)}
+	if a.told {
+		out.Treasury, out.Logs = c.Treasury, a.logs
+	}
+	now := cost(a.gas, c.usual(a.at.base(), a.tip).limit)
+	now.Add(now, a.dataFee)
+	most := c.budget(nil)
+	out.FeeWei = smaller(withHeadroom(now, c.Headroom), most.wei).String()
+	if out.Reason == "" {
+		out.Reason = c.tooDear(a, most)
 	}
 	if out.Reason == "" {
-		out.Reason = reason
-	}
-	if reason == "" && k.spends != nil && len(k.spends.Data) > 0 {
-		out.Treasury, out.Logs = c.Treasury, e.logs(ctx, k, at.Hash)
-	}
-	tip, err := e.tip(ctx)
-	if err != nil {
-		return err
-	}
-	data, err := c.dataFee(ctx, e, k)
-	if err != nil {
-		return err
-	}
-	now := cost(gas, usual(at.base(), tip).limit)
-	now.Add(now, data)
-	out.Gas, out.FeeWei = gas, withHeadroom(now, c.Headroom).String()
-	if out.Reason == "" {
-		out.Reason, err = e.funds(ctx, k.signer.address(), at.Hash, now)
+		out.Reason = a.lacks(k, now)
 	}
 	out.OK = out.Reason == ""
-	return err
+	return out, nil
+}
+
+// tooDear says which ceiling of fees a call would pass now; empty: none.
+func (c *chain) tooDear(a *appraisal, most budget) string {
+	most, err := c.gasLimit(most, a.dataFee)
+	if err == nil {
+		_, err = c.first(a, most)
+	}
+	if err != nil {
+		return err.Error()
+	}
+	return ""
 }
 
 // maxTxGas is the most that a transaction may use on chains with EIP-7825.
@@ -114,18 +105,15 @@ func (e *endpoint) refusedOr(doing string, err error) (uint64, string, error) {
 	return 0, "", e.failed(doing, err)
 }
 
-// funds tells what a sender lacks.
-func (e *endpoint) funds(ctx context.Context, of common.Address, at common.Hash, need *big.Int) (string, error) {
+// balance is what an account has at a block, in wei.
+func (e *endpoint) balance(ctx context.Context, of common.Address, at common.Hash) (*big.Int, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	has, err := e.eth.BalanceAtHash(ctx, of, at)
 	if err != nil {
-		return "", e.failed("balance", err)
+		return nil, e.failed("balance", err)
 	}
-	if has.Cmp(need) < 0 {
-		return fmt.Sprintf("the sender %s has %s wei, gas may cost %s", of, has, need), nil
-	}
-	return "", nil
+	return has, nil
 }
 
 // look reads a treasury's terms at a block, in one request.

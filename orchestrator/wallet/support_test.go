@@ -281,3 +281,13 @@ func (w *world) transactions() (out []*types.Transaction) {
 
 // idHex is how the treasury's events show the id of a run.
 func idHex(id string) string { return hex.EncodeToString(crypto.Keccak256([]byte(id))) }
+
+// sendingOwner calls SendOwner beside the test.
+func sendingOwner(ctx context.Context, w *wallet.Wallet, in orchestrator.Intent) <-chan result {
+	out := make(chan result, 1)
+	go func() {
+		sent, err := w.SendOwner(ctx, in)
+		out <- result{sent, err}
+	}()
+	return out
+}

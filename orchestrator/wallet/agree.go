@@ -1,0 +1,215 @@
+package wallet
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+)
+
+// quorum is how many endpoints must give the same answer before money moves by it. Where one
+// is configured its answer alone counts: that is the operator's choice, and Open warns of it.
+const quorum = 2
+
+func (c *chain) quorum() int { return min(quorum, len(c.nodes)) }
+
+// A block may be too new for every endpoint but one: an agreed read is tried so often, with
+// longer and longer pauses.
+const (
+	agreeTries = 4
+	agreePause = 100 * time.Millisecond
+)
+
+// answer is what one endpoint says at the block that all are asked at.
+type answer[T any] struct {
+	by    *endpoint
+	at    *head
+	value T
+	err   error // a refusal by the contract: an answer too
+}
+
+// fewError says that fewer endpoints answered than must agree.
+type fewError struct{ err error }
+
+// Error says what the others failed with.
+func (e *fewError) Error() string { return e.err.Error() }
+
+// Unwrap makes it a repute.ErrUnavailable.
+func (e *fewError) Unwrap() error { return repute.ErrUnavailable }
+
+// agree asks every endpoint the same question at one block, pinned by its hash: at, or the
+// newest that two endpoints have. It returns the answers, which two endpoints at least give
+// and none contradicts: differ says how two contradict each other, empty where they do not.
+// Every read that decides about money MUST be made by it. repute.ErrUnavailable where too few
+// endpoints answer or two disagree; repute.ErrInvalid where all say that the contract refuses.
+func agree[T any](ctx context.Context, c *chain, at *common.Hash, ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
+	if err := c.ours(ctx); err != nil {
+		return nil, nil, err
+	}
+	for try := 1; ; try++ {
+		values, block, err := agreeOnce(ctx, c, at, ask, differ)
+		var few *fewError
+		if !errors.As(err, &few) || try == agreeTries || len(c.nodes) == 1 {
+			return values, block, err
+		}
+		select {
+		case <-time.After(time.Duration(try) * agreePause):
+		case <-ctx.Done():
+			return nil, nil, err
+		}
+	}
+}
+
+func agreeOnce[T any](ctx context.Context, c *chain, at *common.Hash, ask func(context.Context, *endpoint, *head) (T, error), differ func(a, b *T) string) ([]T, *head, error) {
+	asked := c.talking()
+	newest := make([]*head, len(asked))
+	if at == nil {
+		pinned, err := c.pin(ctx, asked, newest)
+		if err != nil {
+			return nil, nil, err
+		}
+		at = &pinned
+	}
+	answers, errs := make([]answer[T], len(asked)), make([]error, len(asked))
+	each(asked, func(i int, e *endpoint) {
+		block := newest[i]
+		if block == nil || block.Hash != *at {
+			if block, errs[i] = e.blockByHash(ctx, *at); errs[i] != nil {
+				return
+			}
+		}
+		value, err := ask(ctx, e, block)
+		var down *downError
+		if err != nil && (errors.As(err, &down) || !errors.Is(err, repute.ErrInvalid)) {
+			errs[i] = err
+			return
+		}
+		answers[i] = answer[T]{e, block, value, err}
+	})
+	return judged(ctx, c, slices.DeleteFunc(answers, func(a answer[T]) bool { return a.by == nil }), errors.Join(errs...), differ)
+}
+
+// judged compares answers.
+func judged[T any](ctx context.Context, c *chain, answers []answer[T], failed error, differ func(a, b *T) string) (values []T, at *head, err error) {
+	if len(answers) < c.quorum() || ctx.Err() != nil {
+		return nil, nil, few(c, len(answers), errors.Join(failed, ctx.Err()))
+	}
+	first := &answers[0]
+	for i := range answers {
+		a := &answers[i]
+		how := first.at.differs(a.at)
+		switch {
+		case how != "":
+		case (a.err == nil) != (first.err == nil):
+			how = fmt.Sprintf("%s and %s", refusalText(first.err), refusalText(a.err))
+		case a.err == nil:
+			how = differ(&first.value, &a.value)
+		}
+		if how != "" {
+			return nil, nil, fmt.Errorf("endpoints disagree at block %d (%s): %s and %s say %s: remove from orchestrator.wallets[].rpc the one that is wrong: %w",
+				first.at.Number, first.at.Hash, first.by.host, a.by.host, how, repute.ErrUnavailable)
+		}
+		values = append(values, a.value)
+	}
+	return values, first.at, first.err
+}
+
+func refusalText(err error) string {
+	if err == nil {
+		return "that the contract answers"
+	}
+	return "that it refuses (" + err.Error() + ")"
+}
+
+// few is the error where less than a quorum answers. Of a single endpoint it is the endpoint's.
+func few(c *chain, answered int, failed error) error {
+	if len(c.nodes) == 1 && failed != nil {
+		return failed
+	}
+	text := fmt.Errorf("%d of %d endpoints of chain %d answer, and %d must agree: %w", answered, len(c.nodes), c.ChainID, c.quorum(), repute.ErrUnavailable)
+	if failed != nil {
+		text = fmt.Errorf("%w: %w", text, failed)
+	}
+	return &fewError{text}
+}
+
+// talking are the endpoints to ask: without those that gave no answer of late, where a quorum
+// is left.
+func (c *chain) talking() []*endpoint {
+	now := time.Now().Unix()
+	out := slices.DeleteFunc(slices.Clone(c.nodes), func(e *endpoint) bool { return now-e.silent.Load() < leftFor })
+	if len(out) < c.quorum() {
+		return c.nodes
+	}
+	return out
+}
+
+// pin is the hash of the newest block that a quorum has reached, as the endpoint names it
+// that is the last of them. newest is filled with the newest block of each.
+func (c *chain) pin(ctx context.Context, asked []*endpoint, newest []*head) (common.Hash, error) {
+	errs := make([]error, len(asked))
+	each(asked, func(i int, e *endpoint) {
+		newest[i], errs[i] = e.block(ctx, "latest")
+		if errs[i] == nil {
+			e.silent.Store(0)
+		} else if ctx.Err() == nil {
+			e.silent.Store(time.Now().Unix())
+		}
+	})
+	reached := slices.DeleteFunc(slices.Clone(newest), func(h *head) bool { return h == nil })
+	if len(reached) < c.quorum() {
+		return common.Hash{}, few(c, len(reached), errors.Join(errs...))
+	}
+	slices.SortStableFunc(reached, func(a, b *head) int { return cmp.Compare(b.Number, a.Number) })
+	return reached[c.quorum()-1].Hash, nil
+}
+
+// each does f for all endpoints at once.
+func each(asked []*endpoint, f func(i int, e *endpoint)) {
+	var all sync.WaitGroup
+	for i, e := range asked {
+		all.Go(func() { f(i, e) })
+	}
+	all.Wait()
+}
+
+// differs says how two endpoints show one block differently; empty: they do not.
+func (h *head) differs(o *head) string {
+	if h.Hash == o.Hash && h.Number == o.Number && h.Time == o.Time && h.base().Cmp(o.base()) == 0 {
+		return ""
+	}
+	return fmt.Sprintf("block %d, time %d, base fee %s and block %d, time %d, base fee %s", h.Number, h.Time, h.base(), o.Number, o.Time, o.base())
+}
+
+// differs says how answers to the same views differ; empty: they do not.
+func (s *Seen) differs(o *Seen) string {
+	if s.Balance.Cmp(o.Balance) != 0 {
+		return fmt.Sprintf("a balance of %s and of %s", s.Balance, o.Balance)
+	}
+	for i := range s.Answers {
+		if string(s.Answers[i]) != string(o.Answers[i]) {
+			return fmt.Sprintf("0x%x and 0x%x", shortened(s.Answers[i]), shortened(o.Answers[i]))
+		}
+	}
+	return ""
+}
+
+// shortened is as much of an answer as an error shows.
+func shortened(b []byte) []byte { return b[:min(len(b), 320)] }
+
+// median is the middle one of amounts: the lower or the upper of two.
+func median(of []*big.Int, upper bool) *big.Int {
+	sorted := slices.SortedFunc(slices.Values(of), (*big.Int).Cmp)
+	if upper {
+		return sorted[len(sorted)/2]
+	}
+	return sorted[(len(sorted)-1)/2]
+}

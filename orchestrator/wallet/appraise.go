@@ -1,0 +1,105 @@
+package wallet
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"reflect"
+
+	"github.com/ethereum/go-ethereum/core/types"
+)
+
+// opinion is what one endpoint says of a call at a block.
+type opinion struct {
+	verdict verdict     // of the treasury's terms, where they are asked for
+	reason  string      // why the chain would refuse the call; empty: it would not
+	gas     uint64      // limit; 0 where the chain would refuse
+	logs    []types.Log // that it would emit
+	told    bool        // the endpoint can tell logs
+	balance *big.Int    // of the sender, in wei
+	tip     *big.Int    // wei per gas
+	dataFee *big.Int    // wei
+	oracle  bool        // the chain takes a fee for data
+}
+
+// appraisal is what endpoints agree on of a call.
+type appraisal struct {
+	opinion
+	at *head
+}
+
+// appraise asks what a call would come to at the newest block. Gas and tip are the
+// endpoints' own estimates, which may differ: of gas the upper median is taken, of tips the
+// lower one. Everything else must agree.
+func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*appraisal, error) {
+	list, at, err := agree(ctx, c, nil, func(ctx context.Context, e *endpoint, at *head) (opinion, error) {
+		return c.opinion(ctx, e, k, at, withTerms)
+	}, (*opinion).differs)
+	if err != nil {
+		return nil, err
+	}
+	out := &appraisal{list[0], at}
+	var gas, tips []*big.Int
+	for i := range list {
+		gas, tips = append(gas, new(big.Int).SetUint64(list[i].gas)), append(tips, list[i].tip)
+		if list[i].told && !out.told {
+			out.told, out.logs = true, list[i].logs
+		}
+	}
+	out.gas, out.tip = median(gas, true).Uint64(), median(tips, false)
+	c.knowOracle(out.oracle)
+	return out, nil
+}
+
+func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, withTerms bool) (o opinion, err error) {
+	o.verdict = verdict{caps: true, target: true, selector: true}
+	if withTerms && k.spends != nil {
+		t := &terms{sender: k.signer.address(), treasury: c.Treasury}
+		if err := e.look(ctx, t, k.spends, at); err != nil {
+			return o, err
+		}
+		o.verdict = t.judge(k.spends, uint64(at.Time))
+	}
+	if o.gas, o.reason, err = e.execute(ctx, k, at.Hash); err != nil {
+		return o, err
+	}
+	if withTerms && o.reason == "" && k.spends != nil && len(k.spends.Data) > 0 {
+		o.logs, o.told = e.logs(ctx, k, at.Hash)
+	}
+	if o.balance, err = e.balance(ctx, k.signer.address(), at.Hash); err != nil {
+		return o, err
+	}
+	if o.tip, err = e.tip(ctx); err != nil {
+		return o, err
+	}
+	o.dataFee, o.oracle, err = c.dataFee(ctx, e, k, at)
+	return o, err
+}
+
+// differs says how two endpoints contradict each other about a call; empty: they do not. The
+// words of a refusal are the endpoint's own.
+func (o *opinion) differs(other *opinion) string {
+	switch {
+	case o.verdict != other.verdict:
+		return fmt.Sprintf("of the treasury's terms %q and %q", o.verdict.reason, other.verdict.reason)
+	case (o.reason == "") != (other.reason == ""):
+		return fmt.Sprintf("of the simulation %q and %q", o.reason, other.reason)
+	case o.balance.Cmp(other.balance) != 0:
+		return fmt.Sprintf("that the sender has %s and %s wei", o.balance, other.balance)
+	case o.oracle != other.oracle:
+		return fmt.Sprintf("that the oracle of fees for data is there: %v and %v", o.oracle, other.oracle)
+	case o.dataFee.Cmp(other.dataFee) != 0:
+		return fmt.Sprintf("that the transaction's data cost %s and %s wei", o.dataFee, other.dataFee)
+	case o.told && other.told && !reflect.DeepEqual(o.logs, other.logs):
+		return fmt.Sprintf("that the call emits %d and %d events, which are not the same", len(o.logs), len(other.logs))
+	}
+	return ""
+}
+
+// lacks says what the sender lacks to pay; empty: nothing.
+func (a *appraisal) lacks(k *call, need *big.Int) string {
+	if a.balance.Cmp(need) < 0 {
+		return fmt.Sprintf("the sender %s has %s wei, gas may cost %s", k.signer.address(), a.balance, need)
+	}
+	return ""
+}
