@@ -102,8 +102,8 @@ func TestManifestBounds(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	chain, agent := &outside{}, newWorker("payer")
-	agent.info.Manifest.Safety.MaxOnchainWritesPerRun = 1
-	agent.info.Manifest.ComputeConstraints.MaxOnchainWrites = 1
+	agent.info.Manifest.Safety.MaxOnchainWritesPerRun = new(int64(1))
+	agent.info.Manifest.ComputeConstraints.MaxOnchainWrites = new(int64(1))
 	agent.do = sends(pays(1, "1"), pays(1, "1"), pays(1, "1"))
 	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
 	task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))

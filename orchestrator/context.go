@@ -45,7 +45,7 @@ type Context struct {
 
 func (w *work) context(phase repute.Phase, step string) *Context {
 	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent, OperatorWallet: w.info.Manifest.OperatorWallet,
-		Budget: w.terms.Budget, Threshold: w.terms.Threshold, Log: w.log.With("phase", phase.String(), "step", step),
+		Budget: budgetOf(w.root().Run.Limits), Threshold: w.terms.Threshold, Log: w.log.With("phase", phase.String(), "step", step),
 		w: w, phase: phase, step: step, calls: map[string]int{}}
 }
 
@@ -83,7 +83,9 @@ func (c *Context) Tool(ctx context.Context, name string, input json.RawMessage) 
 		return nil, repute.Unknown("tool %q", name)
 	}
 	r := repute.Receipt{Kind: repute.CallTool, Ref: name, Summary: "tool " + name, Request: input}
-	return c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) { return tool.Call(ctx, key, input) })
+	return c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) {
+		return tool.Call(ctx, key, input)
+	})
 }
 
 // HTTPRequest is a request to the world outside.
@@ -217,7 +219,7 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	// Another request is another call: an agent need not do the same things again.
 	r.Key = key + "/" + digest([]byte(r.Ref), r.Request)[:16]
 	r.Run, r.Step, r.Request = c.RunID, c.step, bounded(r.Request)
-	journaled, known, err := c.w.e.db.BeginCall(ctx, c.w.lease, r, store.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.ComputeConstraints.MaxToolCalls)})
+	journaled, known, err := c.w.e.db.BeginCall(ctx, c.w.lease, r, store.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
 	if err != nil {
 		return nil, c.w.lost(err)
 	}

@@ -240,11 +240,11 @@ func TestAgentsThatMisbehave(t *testing.T) {
 		"refuses":      {worker{can: func() (bool, error) { return false, nil }}, orchestrator.Terms{}, "cannot handle"},
 		"hangs": {worker{execute: func(ctx context.Context, _ orchestrator.Plan, _ *orchestrator.Context) (orchestrator.Execution, error) {
 			select {}
-		}}, orchestrator.Terms{Budget: policy.Budget{RuntimeMS: 500}}, "ignored its cancellation"},
+		}}, orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(int64(500))}}, "ignored its cancellation"},
 		"slow": {worker{execute: func(ctx context.Context, _ orchestrator.Plan, _ *orchestrator.Context) (orchestrator.Execution, error) {
 			<-ctx.Done()
 			return orchestrator.Execution{}, ctx.Err()
-		}}, orchestrator.Terms{Budget: policy.Budget{RuntimeMS: 500}}, "maxRuntimeMs"},
+		}}, orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(int64(500))}}, "maxRuntimeMs"},
 		"plans-much": {worker{plan: func(orchestrator.Task) (p orchestrator.Plan) {
 			for i := range 10_000 {
 				p.Steps = append(p.Steps, step(fmt.Sprint(i)))
@@ -310,7 +310,7 @@ func TestBudgetIsShared(t *testing.T) {
 		return orchestrator.Plan{Steps: []orchestrator.Step{{ID: "a", Agent: "head"}, {ID: "b", Agent: "hand"}}}
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head, hand}, Tools: map[string]orchestrator.Tool{"echo": echo}})
-	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head", Terms: orchestrator.Terms{Budget: policy.Budget{ToolCalls: 7}}}))
+	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head", Terms: orchestrator.Terms{Budget: policy.Bounds{ToolCalls: new(int64(7))}}}))
 	if calls.Load() != 7 || run.Used.ToolCalls != 7 || !strings.Contains(run.Error, "maxToolCalls") {
 		t.Errorf("%d calls were made, %d counted: %s", calls.Load(), run.Used.ToolCalls, run.Error)
 	}

@@ -82,20 +82,20 @@ func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
 	cases := map[string]struct {
 		does   []orchestrator.Tx
 		shows  int // how often the one transaction; 0: there is no dry run
-		budget policy.Budget
+		budget policy.Bounds
 		says   string // empty: it completes
 		sent   int
 	}{
-		"as-shown":         {[]orchestrator.Tx{shown}, 1, policy.Budget{}, "", 1},
-		"twice, as shown":  {[]orchestrator.Tx{shown, shown}, 2, policy.Budget{}, "", 2},
-		"twice":            {[]orchestrator.Tx{shown, shown}, 1, policy.Budget{}, "showed this transaction 1 times", 1},
-		"other-argument":   {[]orchestrator.Tx{argument}, 1, policy.Budget{}, "", 1}, // target, selector and value are compared
-		"other-target":     {[]orchestrator.Tx{shown, pays(2, "5")}, 1, policy.Budget{}, "showed no such transaction", 1},
-		"other-value":      {[]orchestrator.Tx{pays(1, "6")}, 1, policy.Budget{}, "showed no such transaction", 0},
-		"other-function":   {[]orchestrator.Tx{other}, 1, policy.Budget{}, "showed no such transaction", 0},
-		"one-write-more":   {[]orchestrator.Tx{shown, shown, shown}, 0, policy.Budget{OnchainWrites: 2}, "maxOnchainWrites", 2},
-		"one-wei-too-many": {[]orchestrator.Tx{shown, shown, shown}, 3, policy.Budget{GasWei: "29"}, "maxGasWei", 2},
-		"gas-just-enough":  {[]orchestrator.Tx{shown, shown}, 2, policy.Budget{GasWei: "20"}, "", 2},
+		"as-shown":         {[]orchestrator.Tx{shown}, 1, policy.Bounds{}, "", 1},
+		"twice, as shown":  {[]orchestrator.Tx{shown, shown}, 2, policy.Bounds{}, "", 2},
+		"twice":            {[]orchestrator.Tx{shown, shown}, 1, policy.Bounds{}, "showed this transaction 1 times", 1},
+		"other-argument":   {[]orchestrator.Tx{argument}, 1, policy.Bounds{}, "", 1}, // target, selector and value are compared
+		"other-target":     {[]orchestrator.Tx{shown, pays(2, "5")}, 1, policy.Bounds{}, "showed no such transaction", 1},
+		"other-value":      {[]orchestrator.Tx{pays(1, "6")}, 1, policy.Bounds{}, "showed no such transaction", 0},
+		"other-function":   {[]orchestrator.Tx{other}, 1, policy.Bounds{}, "showed no such transaction", 0},
+		"one-write-more":   {[]orchestrator.Tx{shown, shown, shown}, 0, policy.Bounds{OnchainWrites: new(int64(2))}, "maxOnchainWrites", 2},
+		"one-wei-too-many": {[]orchestrator.Tx{shown, shown, shown}, 3, policy.Bounds{GasWei: "29"}, "maxGasWei", 2},
+		"gas-just-enough":  {[]orchestrator.Tx{shown, shown}, 2, policy.Bounds{GasWei: "20"}, "", 2},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {
@@ -138,7 +138,7 @@ func TestWhatATaskLeavesOpenIsThePolicys(t *testing.T) {
 	if run.Limits.GasWei != "29" || run.Limits.Steps != 4 || run.Limits.ToolCalls != 50 {
 		t.Errorf("the run was limited to %+v", run.Limits)
 	}
-	task, run = h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{Budget: policy.Budget{GasWei: "30"}}}))
+	task, run = h.ended(h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{Budget: policy.Bounds{GasWei: "30"}}}))
 	if task.Status != repute.TaskRejected || !strings.Contains(run.Error, "give budget.maxGasWei of at most that") {
 		t.Errorf("task %s: %s", task.Status, run.Error)
 	}
@@ -165,7 +165,7 @@ func TestAgentsThatCheat(t *testing.T) {
 	editor.do = func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
 		editor.mu.Lock()
 		defer editor.mu.Unlock()
-		editor.info.Manifest.ComputeConstraints.MaxSteps = 1000
+		editor.info.Manifest.ComputeConstraints.MaxSteps = new(int64(1000))
 		return nil, nil
 	}
 	long := newWorker("long")
@@ -183,13 +183,13 @@ func TestAgentsThatCheat(t *testing.T) {
 	sender := &outside{}
 	h.start(orchestrator.Options{Lenient: true, Chain: sender, ExecutionChain: 7, Modules: []orchestrator.Module{editor, long, lazy, prompt{early}}})
 	for slug, c := range map[string]struct {
-		budget policy.Budget
+		budget policy.Bounds
 		says   string
 	}{
-		"editor": {policy.Budget{}, "changed its manifest"},
-		"long":   {policy.Budget{Steps: 3}, "4 steps"},
-		"lazy":   {policy.Budget{}, "step only is not run"},
-		"early":  {policy.Budget{}, "Execute alone"},
+		"editor": {policy.Bounds{}, "changed its manifest"},
+		"long":   {policy.Bounds{Steps: new(int64(3))}, "4 steps"},
+		"lazy":   {policy.Bounds{}, "step only is not run"},
+		"early":  {policy.Bounds{}, "Execute alone"},
 	} {
 		task, run := h.ended(h.submit(orchestrator.Request{Coordinator: slug, Terms: orchestrator.Terms{Budget: c.budget}}))
 		if task.Status != repute.TaskFailed || !strings.Contains(run.Error, c.says) {

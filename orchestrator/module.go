@@ -98,38 +98,49 @@ type ManifestTool struct {
 	Description string `json:"description"`
 }
 
-// ComputeConstraints bound every run of an agent; zero values are the defaults.
+// ComputeConstraints bound every run of an agent. What is absent (nil) is OpenFi's default;
+// 0 allows none.
 type ComputeConstraints struct {
-	MaxSteps         int64 `json:"maxSteps"`
-	MaxToolCalls     int64 `json:"maxToolCalls"`
-	MaxRuntimeMS     int64 `json:"maxRuntimeMs"`
-	MaxOnchainWrites int64 `json:"maxOnchainWrites"`
+	MaxSteps         *int64 `json:"maxSteps,omitempty"`
+	MaxToolCalls     *int64 `json:"maxToolCalls,omitempty"`
+	MaxRuntimeMS     *int64 `json:"maxRuntimeMs,omitempty"`
+	MaxOnchainWrites *int64 `json:"maxOnchainWrites,omitempty"`
 }
 
 // Safety says what an agent promises, and the runtime demands.
 type Safety struct {
-	RequiresDryRun         bool  `json:"requiresDryRun"`
-	RequiresVerification   bool  `json:"requiresVerification"`
-	MaxOnchainWritesPerRun int64 `json:"maxOnchainWritesPerRun"`
+	RequiresDryRun       bool `json:"requiresDryRun"`
+	RequiresVerification bool `json:"requiresVerification"`
+	// MaxOnchainWritesPerRun bounds transactions beside the compute constraints. Nil: they
+	// alone do.
+	MaxOnchainWritesPerRun *int64 `json:"maxOnchainWritesPerRun,omitempty"`
 }
 
-// writes is how many transactions the manifest allows a run; 0: it says nothing.
-func (m *Manifest) writes() int {
-	a, b := m.ComputeConstraints.MaxOnchainWrites, m.Safety.MaxOnchainWritesPerRun
-	if a > 0 && b > 0 {
-		return int(min(a, b))
-	}
-	return int(max(a, b, 0))
-}
-
-// budget is what the manifest allows a run.
-func (m *Manifest) budget() policy.Budget {
+// bounds are what the manifest states of its runs.
+func (m *Manifest) bounds() policy.Bounds {
 	c := m.ComputeConstraints
-	b := policy.Budget{Steps: c.MaxSteps, ToolCalls: c.MaxToolCalls, RuntimeMS: c.MaxRuntimeMS, OnchainWrites: c.MaxOnchainWrites}.Or(policy.DefaultBudget())
-	if most := m.Safety.MaxOnchainWritesPerRun; most > 0 {
-		b.OnchainWrites = min(b.OnchainWrites, most)
+	return policy.Bounds{Steps: c.MaxSteps, ToolCalls: c.MaxToolCalls, RuntimeMS: c.MaxRuntimeMS, OnchainWrites: c.MaxOnchainWrites}
+}
+
+// Budget is what the manifest allows each run of the agent.
+func (m *Manifest) Budget() policy.Budget {
+	b := m.bounds().Or(policy.DefaultBudget())
+	if most := m.Safety.MaxOnchainWritesPerRun; most != nil {
+		b.OnchainWrites = min(b.OnchainWrites, *most)
 	}
 	return b
+}
+
+// check refuses bounds that no run can have. The error is repute.ErrInvalid.
+func (m *Manifest) check() error {
+	safety := policy.Bounds{OnchainWrites: m.Safety.MaxOnchainWritesPerRun}
+	if err := safety.Check(); err != nil {
+		return fmt.Errorf("manifest.safety: %w", err)
+	}
+	if err := m.bounds().Check(); err != nil {
+		return fmt.Errorf("manifest.computeConstraints: %w", err)
+	}
+	return nil
 }
 
 // Task is what a module is asked to do.
@@ -312,5 +323,5 @@ func CheckInfo(i Info, canDryRun bool) error {
 	case i.Manifest.Safety.RequiresDryRun && !canDryRun:
 		return repute.Invalid("manifest.safety.requiresDryRun", "is demanded, but the agent has no dry run", "give the agent one")
 	}
-	return nil
+	return i.Manifest.check()
 }

@@ -60,7 +60,7 @@ func (w *work) makePlan(ctx context.Context) (o outcome) {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	root := w.root()
-	left := min(root.Run.Limits.Steps, int(w.info.Manifest.budget().Steps))
+	left := min(root.Run.Limits.Steps, int(w.info.Manifest.Budget().Steps))
 	if err := checkPlan(plan, left, func(slug string) bool { return registered[slug] }); err != nil {
 		return outcome{err: err, result: Plan{}}
 	}

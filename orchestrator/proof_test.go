@@ -183,7 +183,7 @@ func TestDelayedPhaseFailsInTheEnd(t *testing.T) {
 	_, err := h.db.Pool().Exec(t.Context(), "alter table agents rename to agents_elsewhere")
 	ok(t, err)
 	r := orchestrator.Request{Coordinator: "plain"}
-	r.Budget.RuntimeMS = 2000
+	r.Budget.RuntimeMS = new(int64(2000))
 	task, run := h.ended(h.submit(r))
 	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "could not go on") {
 		t.Errorf("task %s: %s", task.Status, run.Error)

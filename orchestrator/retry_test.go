@@ -79,8 +79,8 @@ func TestRetrySendsWhatFailed(t *testing.T) {
 			h, _ := newHouse(t)
 			chain := &ledger{db: h.db, end: map[common.Address]store.IntentState{{1}: store.IntentConfirmed, {2}: c.state}, tried: map[common.Address]int{}}
 			agent := newWorker("payer")
-			agent.info.Manifest.Safety.MaxOnchainWritesPerRun = 2
-			agent.info.Manifest.ComputeConstraints.MaxOnchainWrites = 2
+			agent.info.Manifest.Safety.MaxOnchainWritesPerRun = new(int64(2))
+			agent.info.Manifest.ComputeConstraints.MaxOnchainWrites = new(int64(2))
 			second := pays(2, "5")
 			second.Key = "attempt 1/a/b"
 			agent.do = sends(pays(1, "5"), second)

@@ -270,15 +270,32 @@ func (w *work) perform(ctx context.Context, p repute.Phase) outcome {
 // errTime: the budget's time is used up.
 var errTime = errors.New("budget: maxRuntimeMs is used up")
 
-// timed bounds a phase by the run's time. The summary and the record have a little of
-// their own.
+// errManifestTime: the time that the agent's manifest gives a run is used up.
+var errManifestTime = fmt.Errorf("%w: that of the agent's manifest", errTime)
+
+// timed bounds a phase by the task's time and by the manifest's. The summary and the record
+// have a little of their own.
 func (w *work) timed(ctx context.Context, p repute.Phase) (context.Context, context.CancelFunc) {
 	root := w.root()
-	left := root.Run.Limits.Runtime - root.spent()
+	left, cause := root.Run.Limits.Runtime-root.spent(), errTime
+	if own := w.manifestTime(); own < left {
+		left, cause = own, errManifestTime
+	}
 	if p >= repute.PhaseSummarize {
 		left = max(left, 10*time.Second)
 	}
-	return context.WithTimeoutCause(ctx, max(0, left), errTime)
+	return context.WithTimeoutCause(ctx, max(0, left), cause)
+}
+
+// manifestTime is what the agent's manifest leaves this run after its recorded phases.
+func (w *work) manifestTime() time.Duration {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	left := time.Duration(w.info.Manifest.Budget().RuntimeMS) * time.Millisecond
+	for _, p := range w.Phases {
+		left -= p.Ended.Sub(p.Started)
+	}
+	return left
 }
 
 // spent is the time that this attempt of the root run was worked on, up to the phase in hand.

@@ -141,7 +141,7 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 		return journaled, false, "", err
 	}
 	r.Request = mustJSON(charged{tx, simulated.FeeWei, outflows(simulated.Treasury, simulated.Logs)})
-	charge := store.Charge{Writes: 1, GasWei: simulated.FeeWei, MostOfRun: w.info.Manifest.writes()}
+	charge := store.Charge{Writes: 1, GasWei: simulated.FeeWei, MostOfRun: int(w.info.Manifest.Budget().OnchainWrites)}
 	journaled, known, err = w.e.db.BeginCall(ctx, w.lease, r, charge, decision)
 	return journaled, known, simulated.FeeWei, err
 }

@@ -14,7 +14,7 @@ import (
 
 // Terms are the conditions of a task.
 type Terms struct {
-	Budget      policy.Budget    `json:"budget"`
+	Budget      policy.Bounds    `json:"budget"`
 	Threshold   policy.Threshold `json:"threshold"`
 	ValueAtRisk string           `json:"valueAtRisk"` // wei, decimal
 	Tags        []string         `json:"tags,omitempty"`
@@ -76,6 +76,10 @@ func (t Terms) limits() repute.Limits {
 func limitsOf(b policy.Budget) repute.Limits {
 	return repute.Limits{Steps: int(b.Steps), ToolCalls: int(b.ToolCalls), Writes: int(b.OnchainWrites),
 		Runtime: time.Duration(b.RuntimeMS) * time.Millisecond, GasWei: b.GasWei}
+}
+
+func budgetOf(l repute.Limits) policy.Budget {
+	return policy.Budget{Steps: int64(l.Steps), ToolCalls: int64(l.ToolCalls), RuntimeMS: l.Runtime.Milliseconds(), OnchainWrites: int64(l.Writes), GasWei: l.GasWei}
 }
 
 // newID makes a name that sorts by time and that nobody guesses.

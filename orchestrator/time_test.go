@@ -18,7 +18,7 @@ func TestKilledPhaseCounts(t *testing.T) {
 	first := spawn(t, url, "")
 	h.until("agent is installed", func() bool { _, err := h.db.Module(t.Context(), "steady"); return err == nil })
 	const most, before = 8 * time.Second, 4 * time.Second
-	task := h.submit(orchestrator.Request{Coordinator: "steady", Goal: "hang", Terms: orchestrator.Terms{Budget: policy.Budget{RuntimeMS: most.Milliseconds()}}})
+	task := h.submit(orchestrator.Request{Coordinator: "steady", Goal: "hang", Terms: orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(most.Milliseconds())}}})
 	h.until("some time is counted in the middle of a phase", func() bool {
 		run, err := h.db.Run(t.Context(), task.Run)
 		ok(t, err)

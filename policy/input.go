@@ -20,13 +20,13 @@ type Task struct {
 	Budget      Budget   `cel:"budget"`
 }
 
-// Budget bounds a run.
+// Budget bounds a run. A count of 0 allows none. Bounds is what it is made from.
 type Budget struct {
-	Steps         int64  `cel:"steps" yaml:"maxSteps" json:"maxSteps,omitempty"`
-	ToolCalls     int64  `cel:"toolCalls" yaml:"maxToolCalls" json:"maxToolCalls,omitempty"`
-	RuntimeMS     int64  `cel:"runtimeMs" yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty"`
-	OnchainWrites int64  `cel:"onchainWrites" yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty"`
-	GasWei        string `cel:"gasWei" yaml:"maxGasWei" json:"maxGasWei,omitempty"` // empty: none is named
+	Steps         int64  `cel:"steps" json:"maxSteps"`
+	ToolCalls     int64  `cel:"toolCalls" json:"maxToolCalls"`
+	RuntimeMS     int64  `cel:"runtimeMs" json:"maxRuntimeMs"`
+	OnchainWrites int64  `cel:"onchainWrites" json:"maxOnchainWrites"`
+	GasWei        string `cel:"gasWei" json:"maxGasWei,omitempty"` // decimal; empty: gas has no limit
 }
 
 // Plan is what the coordinator means to do.

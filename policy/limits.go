@@ -13,8 +13,35 @@ func DefaultBudget() Budget {
 	return Budget{Steps: 10, ToolCalls: 50, RuntimeMS: 300_000, OnchainWrites: 5}
 }
 
-// Check refuses a budget that no run can have. The error is repute.ErrInvalid.
-func (b Budget) Check() error {
+// Bounds are a budget as a request, a manifest or a policy states it. A bound that is nil,
+// or gas that is empty, is absent and gets a default; a bound of 0 allows none.
+type Bounds struct {
+	Steps         *int64 `yaml:"maxSteps" json:"maxSteps,omitempty" doc:"0 allows none, as with the next ones; absent: the default"`
+	ToolCalls     *int64 `yaml:"maxToolCalls" json:"maxToolCalls,omitempty"`
+	RuntimeMS     *int64 `yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty"`
+	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty"`
+	GasWei        string `yaml:"maxGasWei" json:"maxGasWei,omitempty"`
+}
+
+// Or is the budget that has the bounds, and what is absent from another.
+func (b Bounds) Or(other Budget) Budget {
+	for _, f := range []struct {
+		to   *int64
+		from *int64
+	}{{&other.Steps, b.Steps}, {&other.ToolCalls, b.ToolCalls}, {&other.RuntimeMS, b.RuntimeMS}, {&other.OnchainWrites, b.OnchainWrites}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	other.GasWei = cmp.Or(b.GasWei, other.GasWei)
+	return other
+}
+
+// Check refuses bounds that no run can have. The error is repute.ErrInvalid.
+func (b Bounds) Check() error { return b.Or(Budget{}).check() }
+
+// check refuses a budget that no run can have. The error is repute.ErrInvalid.
+func (b Budget) check() error {
 	for _, c := range b.counts() {
 		if c.value < 0 {
 			return repute.Invalid(c.name, fmt.Sprintf("%d is negative", c.value), "0 or more")
@@ -38,30 +65,18 @@ func (b Budget) counts() []count {
 	return []count{{"maxSteps", b.Steps}, {"maxToolCalls", b.ToolCalls}, {"maxRuntimeMs", b.RuntimeMS}, {"maxOnchainWrites", b.OnchainWrites}}
 }
 
-// Or replaces zero values.
-func (b Budget) Or(other Budget) Budget {
-	return Budget{Steps: cmp.Or(b.Steps, other.Steps), ToolCalls: cmp.Or(b.ToolCalls, other.ToolCalls),
-		RuntimeMS: cmp.Or(b.RuntimeMS, other.RuntimeMS), OnchainWrites: cmp.Or(b.OnchainWrites, other.OnchainWrites),
-		GasWei: cmp.Or(b.GasWei, other.GasWei)}
-}
-
-// Budget is what a task gets that asked for a budget: what it left open is OpenFi's default,
-// or the policy's limit where that is less. What it asked for stays, and Decide denies what
-// is too much.
-func (p *Policy) Budget(asked Budget) Budget {
-	most, usual := p.file.Limits, DefaultBudget()
+// Budget is what a task gets that asked for bounds: what is absent is OpenFi's default, or
+// the policy's limit where that is less. What it asked for stays, and Decide denies what is
+// too much.
+func (p *Policy) Budget(asked Bounds) Budget {
+	most, usual := p.limits, DefaultBudget()
 	return asked.Or(Budget{Steps: min(usual.Steps, most.Steps), ToolCalls: min(usual.ToolCalls, most.ToolCalls),
 		RuntimeMS: min(usual.RuntimeMS, most.RuntimeMS), OnchainWrites: min(usual.OnchainWrites, most.OnchainWrites), GasWei: most.GasWei})
 }
 
-func (b *Budget) complete() error {
-	*b = b.Or(DefaultBudget())
-	return b.Check()
-}
-
 // exceeded lists what of a budget, or of a plan, is beyond the limits.
 func (b Budget) exceeded(asked Budget, plan Plan) (out []Reason) {
-	if err := asked.Check(); err != nil {
+	if err := asked.check(); err != nil {
 		return []Reason{{ID: "limit.budget", Effect: Deny, Text: err.Error()}}
 	}
 	have := asked.counts()

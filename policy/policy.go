@@ -27,8 +27,8 @@ const (
 // File is a policy as written: YAML, or JSON.
 type File struct {
 	Version string `yaml:"version"`
-	// Limits bound every budget. Zero values are OpenFi's defaults.
-	Limits Budget `yaml:"limits"`
+	// Limits bound every budget. What is absent is OpenFi's default.
+	Limits Bounds `yaml:"limits"`
 	Trust  Trust  `yaml:"trust"`
 	// Default is the effect when no rule applies: allow when empty.
 	Default Effect `yaml:"default"`
@@ -45,18 +45,19 @@ type Rule struct {
 
 // Policy is a checked policy. It does not change and is safe for concurrent use.
 type Policy struct {
-	text  []byte
-	file  File
-	hash  [sha256.Size]byte
-	rules []program
-	worth map[asset]price
+	text   []byte
+	file   File
+	limits Budget
+	hash   [sha256.Size]byte
+	rules  []program
+	worth  map[asset]price
 }
 
 // Hash is the sha256 of the policy's bytes.
 func (p *Policy) Hash() [sha256.Size]byte { return p.hash }
 
 // Limits bound every budget.
-func (p *Policy) Limits() Budget { return p.file.Limits }
+func (p *Policy) Limits() Budget { return p.limits }
 
 // Decision is what a policy says of one input.
 type Decision struct {
@@ -92,6 +93,7 @@ func Parse(text []byte) (*Policy, error) {
 	if err := p.file.complete(); err != nil {
 		return nil, err
 	}
+	p.limits = p.file.Limits.Or(DefaultBudget())
 	var err error
 	if p.worth, err = p.file.Trust.prices(); err != nil {
 		return nil, err
@@ -111,7 +113,7 @@ func (f *File) complete() error {
 	if !f.Default.known() {
 		return repute.Invalid("default", fmt.Sprintf("%q is no effect", f.Default), effects)
 	}
-	if err := f.Limits.complete(); err != nil {
+	if err := f.Limits.Check(); err != nil {
 		return err
 	}
 	return f.Trust.complete()
@@ -139,7 +141,7 @@ func (p *Policy) Text() []byte { return bytes.Clone(p.text) }
 // Decide evaluates limits and rules. It never fails: what cannot be evaluated denies.
 func (p *Policy) Decide(ctx context.Context, in *Input) Decision {
 	d := Decision{Effect: Allow}
-	for _, r := range p.file.Limits.exceeded(in.Task.Budget, in.Plan) {
+	for _, r := range p.limits.exceeded(in.Task.Budget, in.Plan) {
 		d.add(r)
 	}
 	applied := false

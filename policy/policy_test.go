@@ -161,11 +161,11 @@ func TestLimits(t *testing.T) {
 	want(t, p.Decide(t.Context(), in), policy.Allow)
 	in.Task.Budget.GasWei = ""
 	want(t, p.Decide(t.Context(), in), policy.Deny, "limit.maxGasWei")
-	if in.Task.Budget = p.Budget(policy.Budget{}); in.Task.Budget.Steps != 3 || in.Task.Budget.ToolCalls != 50 || in.Task.Budget.GasWei != "1000" {
+	if in.Task.Budget = p.Budget(policy.Bounds{}); in.Task.Budget.Steps != 3 || in.Task.Budget.ToolCalls != 50 || in.Task.Budget.GasWei != "1000" {
 		t.Errorf("a task that asks for nothing gets %+v", in.Task.Budget)
 	}
 	want(t, p.Decide(t.Context(), in), policy.Allow)
-	want(t, p.Decide(t.Context(), &policy.Input{Task: policy.Task{Budget: p.Budget(policy.Budget{GasWei: "1001"})}}), policy.Deny, "limit.maxGasWei")
+	want(t, p.Decide(t.Context(), &policy.Input{Task: policy.Task{Budget: p.Budget(policy.Bounds{GasWei: "1001"})}}), policy.Deny, "limit.maxGasWei")
 	in.Task.Budget = policy.Budget{Steps: -1}
 	want(t, p.Decide(t.Context(), in), policy.Deny, "limit.budget")
 }

@@ -15,8 +15,7 @@ import (
 type Charge struct {
 	Steps, ToolCalls, Writes int
 	GasWei                   string // decimal, empty: none
-	// MostOfRun is how many transactions, or calls that are none, the run itself may make;
-	// 0: as many as the task.
+	// MostOfRun is how many transactions, or calls that are none, the run itself may make.
 	MostOfRun int
 }
 
@@ -82,9 +81,6 @@ func (db *DB) BeginCall(ctx context.Context, l RunLease, r repute.Receipt, c Cha
 // withinRun refuses what a run's own bounds do not allow it. Transactions that failed in
 // another attempt, which keys begin with, do not count. The root run is locked.
 func withinRun(ctx context.Context, tx pgx.Tx, r repute.Receipt, most int) error {
-	if most == 0 {
-		return nil
-	}
 	writes := r.Kind == repute.CallTransaction
 	var used int
 	if err := tx.QueryRow(ctx, `

@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"strconv"
 	"strings"
 	"time"
 
@@ -93,14 +94,37 @@ func thresholdFlags(f *pflag.FlagSet, t *policy.Threshold) {
 	f.BoolVar(&t.RequireValidation, "require-validation", false, "agents need a validation that counts")
 }
 
-// budgetFlags are of the run and all below it together; 0 or empty: the default.
-func budgetFlags(f *pflag.FlagSet, b *policy.Budget) {
-	f.Int64Var(&b.Steps, "max-steps", 0, "steps of the run and all below it; 0: the default, as with the next ones")
-	f.Int64Var(&b.ToolCalls, "max-tool-calls", 0, "tools, HTTP, reads and simulations")
-	f.Int64Var(&b.RuntimeMS, "max-runtime-ms", 0, "milliseconds")
-	f.Int64Var(&b.OnchainWrites, "max-writes", 0, "transactions")
+// budgetFlags are of the run and all below it together. What is not given is the default.
+func budgetFlags(f *pflag.FlagSet, b *policy.Bounds) {
+	f.Var(countFlag{&b.Steps}, "max-steps", "steps of the run and all below it; 0 allows none, as with the next ones; not given: the default")
+	f.Var(countFlag{&b.ToolCalls}, "max-tool-calls", "tools, HTTP, reads and simulations")
+	f.Var(countFlag{&b.RuntimeMS}, "max-runtime-ms", "milliseconds")
+	f.Var(countFlag{&b.OnchainWrites}, "max-writes", "transactions")
 	f.StringVar(&b.GasWei, "max-gas", "", "what their gas may cost, in wei")
 }
+
+// countFlag is the flag of a number that may be absent.
+type countFlag struct{ to **int64 }
+
+// Set implements pflag.Value.
+func (c countFlag) Set(text string) error {
+	n, err := strconv.ParseInt(text, 10, 64)
+	if err == nil {
+		*c.to = &n
+	}
+	return err
+}
+
+// String implements pflag.Value; the zero countFlag and an absent number are empty.
+func (c countFlag) String() string {
+	if c.to == nil || *c.to == nil {
+		return ""
+	}
+	return strconv.FormatInt(**c.to, 10)
+}
+
+// Type implements pflag.Value.
+func (countFlag) Type() string { return "int" }
 
 func (p *program) submitElsewhere(ctx context.Context, e *elsewhere, r orchestrator.Request, watch bool) error {
 	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms), Key: r.Key}

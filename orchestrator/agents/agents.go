@@ -100,8 +100,9 @@ const version = "1.0.0"
 func (s Self) info(of sheet) orchestrator.Info {
 	m := orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: of.name, Slug: s.Slug, Version: version, Description: of.does,
 		Capabilities: of.capabilities, Tools: slices.Concat([]orchestrator.ManifestTool{}, of.tools), TaskCategories: of.categories,
-		ComputeConstraints: orchestrator.ComputeConstraints{MaxSteps: 10, MaxToolCalls: max(of.calls, 50), MaxRuntimeMS: 300_000, MaxOnchainWrites: of.writes},
-		Safety:             orchestrator.Safety{RequiresDryRun: true, RequiresVerification: true, MaxOnchainWritesPerRun: of.writes}}
+		ComputeConstraints: orchestrator.ComputeConstraints{MaxSteps: new(int64(10)), MaxToolCalls: new(max(of.calls, 50)),
+			MaxRuntimeMS: new(int64(300_000)), MaxOnchainWrites: &of.writes},
+		Safety: orchestrator.Safety{RequiresDryRun: true, RequiresVerification: true, MaxOnchainWritesPerRun: &of.writes}}
 	if s.ID != nil {
 		m.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: s.ID.Registry.Hex(), AgentID: s.ID.TokenID.Dec(), ChainID: s.ID.ChainID}
 	}

@@ -15,7 +15,6 @@ import (
 
 	"repute"
 	"repute/orchestrator"
-	"repute/policy"
 )
 
 // erc8004Type is what a registration file says that it is.
@@ -97,10 +96,9 @@ func sortedKeys(m map[string]string) (out []string) {
 // capabilityOf is agent.json: what the agent said of itself, with the bounds that apply
 // where it named none and the identity that it is registered under.
 func capabilityOf(m repute.Module, f orchestrator.Manifest) orchestrator.Manifest {
-	most := policy.DefaultBudget()
-	c := &f.ComputeConstraints
-	c.MaxSteps, c.MaxToolCalls = cmp.Or(c.MaxSteps, most.Steps), cmp.Or(c.MaxToolCalls, most.ToolCalls)
-	c.MaxRuntimeMS, c.MaxOnchainWrites = cmp.Or(c.MaxRuntimeMS, most.RuntimeMS), cmp.Or(c.MaxOnchainWrites, most.OnchainWrites)
+	most := f.Budget()
+	f.ComputeConstraints = orchestrator.ComputeConstraints{MaxSteps: &most.Steps, MaxToolCalls: &most.ToolCalls, MaxRuntimeMS: &most.RuntimeMS, MaxOnchainWrites: &most.OnchainWrites}
+	f.Safety.MaxOnchainWritesPerRun = &most.OnchainWrites
 	f.Schema, f.Name, f.Slug = orchestrator.ManifestSchema, cmp.Or(f.Name, m.Slug), m.Slug
 	f.Version = cmp.Or(f.Version, "0.0.0")
 	f.Capabilities, f.TaskCategories = orEmpty(f.Capabilities), orEmpty(f.TaskCategories)

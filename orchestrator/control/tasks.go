@@ -32,7 +32,7 @@ type TaskRequest struct {
 
 // Terms are the conditions of a task.
 type Terms struct {
-	Budget      policy.Budget    `json:"budget,omitzero" doc:"bounds of the run and all runs below it; zero: the defaults"`
+	Budget      policy.Bounds    `json:"budget,omitzero" doc:"bounds of the run and all runs below it"`
 	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"what agents must reach, beside what the policy demands"`
 	ValueAtRisk string           `json:"valueAtRisk,omitempty" doc:"in wei, decimal"`
 	Tags        []string         `json:"tags,omitempty" doc:"words for the rules of the policy"`

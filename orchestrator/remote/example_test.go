@@ -43,7 +43,7 @@ func TestPythonExample(t *testing.T) {
 			t.Errorf("with %s the example says %t, %s", input, can, why)
 		}
 	}
-	if m.Info().Slug != "word-counter" || m.Info().Manifest.Safety.MaxOnchainWritesPerRun != 0 {
+	if info := m.Info(); info.Slug != "word-counter" || info.Manifest.Budget().OnchainWrites != 0 {
 		t.Errorf("the example is %+v", m.Info())
 	}
 	c := &orchestrator.Context{RunID: "r"}
