@@ -67,8 +67,9 @@ type Sent struct {
 
 // Tool is something that agents may use by name.
 type Tool interface {
-	// Call is given a key that is the same when a call is made again after a crash.
-	Call(ctx context.Context, key string, input json.RawMessage) (json.RawMessage, error)
+	// Call is given the run that calls, as the runtime knows it, and a key that is the same
+	// when a call is made again after a crash.
+	Call(ctx context.Context, by Origin, key string, input json.RawMessage) (json.RawMessage, error)
 }
 
 // Doer sends HTTP requests; it guards what may be reached.

@@ -84,7 +84,7 @@ func (c *Context) Tool(ctx context.Context, name string, input json.RawMessage) 
 	}
 	r := repute.Receipt{Kind: repute.CallTool, Ref: name, Summary: "tool " + name, Request: input}
 	return c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) {
-		return tool.Call(ctx, key, input)
+		return tool.Call(ctx, c.w.origin(), key, input)
 	})
 }
 

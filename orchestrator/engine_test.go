@@ -283,7 +283,7 @@ func TestAgentsThatMisbehave(t *testing.T) {
 
 type toolFunc func(ctx context.Context, key string, input json.RawMessage) (json.RawMessage, error)
 
-func (f toolFunc) Call(ctx context.Context, key string, input json.RawMessage) (json.RawMessage, error) {
+func (f toolFunc) Call(ctx context.Context, _ orchestrator.Origin, key string, input json.RawMessage) (json.RawMessage, error) {
 	return f(ctx, key, input)
 }
 

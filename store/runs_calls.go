@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -311,6 +312,21 @@ func (db *DB) TaskTransactions(ctx context.Context, task string) ([]JournaledTra
 		return nil, failed("read transactions", err)
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[JournaledTransaction])
+	return list, failed("read transactions", err)
+}
+
+// SentWithTopic returns the results of the transactions that runs of an agent sent on a
+// chain, and whose kept logs hold a topic.
+func (db *DB) SentWithTopic(ctx context.Context, slug string, chainID uint64, topic common.Hash) ([]json.RawMessage, error) {
+	rows, err := db.pool.Query(ctx, `
+		select c.result from run_calls c join runs r on r.id = c.run_id
+		where r.slug = $1 and c.kind = $2 and c.chain_id = $3 and c.done and c.error = ''
+		and position($4 in convert_from(decode(c.result->>'result', 'base64'), 'UTF8')) > 0`,
+		slug, string(repute.CallTransaction), int64(chainID), topic.Hex())
+	if err != nil {
+		return nil, failed("read transactions", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
 	return list, failed("read transactions", err)
 }
 

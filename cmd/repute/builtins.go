@@ -106,6 +106,15 @@ func (c *config) builtins(h hands) (out []orchestrator.Module, err error) {
 	return out, nil
 }
 
+// registrar is the slug of the registrar where this program runs it. An agent elsewhere
+// that has the name is no part of the program.
+func (c *config) registrar() string {
+	if _, runs := c.Orchestrator.Agents[agents.Registrar]; runs {
+		return agents.Registrar
+	}
+	return ""
+}
+
 // tools are what agents may use by name.
 func (h *hands) tools() map[string]orchestrator.Tool {
 	if h.wallet == nil {
@@ -114,9 +123,8 @@ func (h *hands) tools() map[string]orchestrator.Tool {
 	return map[string]orchestrator.Tool{agents.ConsentTool: consentTool{h.wallet}}
 }
 
-// consentTool signs for wallets whose keys are configured that they become an agent's. The
-// registrar's key must own the agent: whoever else could bind our wallets to a bad agent
-// would have its ratings fall on ours.
+// consentTool has wallets whose keys are configured consent to serve an agent, as far as the
+// wallet allows it to a run.
 type consentTool struct{ wallet *wallet.Wallet }
 
 // consentTime is how long a consent holds: the registry takes five minutes at most, by its
@@ -124,7 +132,7 @@ type consentTool struct{ wallet *wallet.Wallet }
 const consentTime = 4 * time.Minute
 
 // Call implements orchestrator.Tool.
-func (t consentTool) Call(ctx context.Context, _ string, input json.RawMessage) (json.RawMessage, error) {
+func (t consentTool) Call(ctx context.Context, by orchestrator.Origin, _ string, input json.RawMessage) (json.RawMessage, error) {
 	var q agents.ConsentRequest
 	if err := json.Unmarshal(input, &q); err != nil {
 		return nil, repute.Invalid("input", err.Error(), "chainId, agentId, wallet, owner")
@@ -137,15 +145,12 @@ func (t consentTool) Call(ctx context.Context, _ string, input json.RawMessage) 
 	if err != nil {
 		return nil, err
 	}
-	if ours, err := t.wallet.Identity(q.ChainID, agents.Registrar); err != nil || ours != owner {
-		return nil, repute.Invalid("owner", fmt.Sprintf("%s is not the registrar's key", owner), "an agent that the registrar registered, or a signature of one's own")
-	}
 	agent, ok := new(big.Int).SetString(q.AgentID, 10)
 	if !ok {
 		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id", q.AgentID), "decimal digits")
 	}
 	until := cmp.Or(q.Deadline, time.Now().Add(consentTime).Unix())
-	signature, err := t.wallet.SignConsent(ctx, wallet.Consent{ChainID: q.ChainID, Agent: agent, Wallet: to, Owner: owner, Deadline: uint64(until)})
+	signature, err := t.wallet.ConsentOfRun(ctx, by, wallet.Consent{ChainID: q.ChainID, Agent: agent, Wallet: to, Owner: owner, Deadline: uint64(until)})
 	if err != nil {
 		return nil, err
 	}

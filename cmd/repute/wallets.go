@@ -29,6 +29,7 @@ type walletConfig struct {
 	Operator      keyConfig            `yaml:"operator"`      // signs treasury calls
 	Owner         keyConfig            `yaml:"owner"`         // of the treasury: sets policies
 	Identities    map[string]keyConfig `yaml:"identities"`    // sign registry writes, by agent slug
+	Consents      []string             `yaml:"consents"`      // slugs of identities whose wallets the registrar may bind to agents that it registered
 	Confirmations uint64               `yaml:"confirmations"`
 	StuckAfter    time.Duration        `yaml:"stuck_after"`
 	Poll          time.Duration        `yaml:"poll"`
@@ -104,7 +105,7 @@ func (c *config) checkHands(ctx context.Context) error {
 
 // on is the wallet's configuration for a chain.
 func (w *walletConfig) on(field string, chain repute.Chain, rpc urls) (out wallet.ChainConfig, err error) {
-	out = wallet.ChainConfig{ChainID: chain.ID, RPC: w.RPC, Identities: map[string]wallet.SignerConfig{},
+	out = wallet.ChainConfig{ChainID: chain.ID, RPC: w.RPC, Identities: map[string]wallet.SignerConfig{}, Consents: w.Consents,
 		Registries:    orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations},
 		Confirmations: w.Confirmations, StuckAfter: w.StuckAfter, Poll: w.Poll, Patience: w.Patience, Headroom: w.Headroom}
 	if len(out.RPC) == 0 {
@@ -294,7 +295,7 @@ func (s *service) openHands(ctx context.Context) (h hands, err error) {
 	if len(list) == 0 {
 		return h, nil
 	}
-	if h.wallet, err = wallet.Open(ctx, s.db, wallet.Config{Chains: list, Log: s.log}); err != nil {
+	if h.wallet, err = wallet.Open(ctx, s.db, wallet.Config{Chains: list, Registrar: s.config.registrar(), Log: s.log}); err != nil {
 		return h, err
 	}
 	c := &s.config.Orchestrator

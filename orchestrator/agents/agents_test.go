@@ -6,11 +6,14 @@ import (
 	"math/big"
 	"testing"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
 	"repute/manifest"
+	"repute/orchestrator"
 	"repute/orchestrator/agents"
+	"repute/orchestrator/wallet"
 	"repute/resolver"
 )
 
@@ -123,11 +126,11 @@ func TestCoordinator(t *testing.T) {
 
 func testCoordinator(t *testing.T, w *world) {
 	t.Helper()
-	wallet := w.d.Account(newWalletAccount).Address
+	fresh := w.d.Account(newWalletAccount).Address
 	steps := w.completed(agents.Coordinator, fmt.Sprintf(`{
 		"register": {},
 		"describe": {"registration": {"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"New","description":"new","image":"https://new.example/i.png","services":[]}},
-		"wallet": {"wallet": %q}}`, wallet))
+		"wallet": {"wallet": %q}}`, fresh))
 	made := delegated[agents.Registered](t, steps["register"])
 	if made.Agent != w.identity(2).String() || made.Owner != w.d.Account(registrarAccount).Address.Hex() {
 		t.Errorf("registered %+v", made)
@@ -139,7 +142,7 @@ func testCoordinator(t *testing.T, w *world) {
 	body, err := resolver.Inline(uri, 1<<20)
 	ok(t, err)
 	file, _ := manifest.Parse(body)
-	if verdict := manifest.Links(file, *w.identity(2)); has != wallet || file.Name != "New" || verdict != repute.LinkLinked {
+	if verdict := manifest.Links(file, *w.identity(2)); has != fresh || file.Name != "New" || verdict != repute.LinkLinked {
 		t.Errorf("wallet %s, file %s: %v", has, body, verdict)
 	}
 	steps = w.completed(agents.Coordinator, `{"report": {"agent": "31337:0", "requests": 2}, "pay": {"agent": "31337:0", "amount": "50", "minSuccessRate": 99}}`)
@@ -155,4 +158,36 @@ func testCoordinator(t *testing.T, w *world) {
 	w.fails(agents.Coordinator, `{"report": {"agent": "31337:0"}, "pay": {"agent": "31337:0", "amount": "1", "minSuccessRate": 99}}`, "success rate of 0 %")
 	w.fails(agents.Coordinator, `{"sing": {}}`, "is no job")
 	w.fails(agents.Coordinator, `[]`, "names no job")
+}
+
+// Who may create tasks gets no wallet bound to an agent of theirs: the registrar has wallets
+// consent to agents alone that it registered, and those alone that the configuration opens.
+func TestConsents(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t)
+	fresh, closed := w.d.Account(newWalletAccount).Address, w.d.Account(reporterAccount).Address
+	registrar := w.d.Account(registrarAccount)
+	b := w.d.Batch()
+	b.Register(registrar, "") // agent 2: the registrar's key owns it, but no run registered it
+	_, err := b.Mine(t.Context())
+	ok(t, err)
+	made := into[agents.Registered](t, w.completed(agents.Registrar, `{"action":"register"}`)["work"])
+	if made.Agent != w.identity(3).String() {
+		t.Fatalf("registered %+v", made)
+	}
+	w.fails(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, w.identity(2), fresh), "was not registered by a run of the registrar")
+	w.fails(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, w.identity(0), fresh), "is not the registrar's key")
+	for _, other := range []common.Address{closed, registrar.Address, w.d.Account(operatorAccount).Address} {
+		w.fails(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, made.Agent, other), "is of no slug that orchestrator.wallets[].consents lists")
+	}
+	of := wallet.Consent{ChainID: w.d.Chain().ID, Agent: big.NewInt(3), Wallet: fresh, Owner: registrar.Address, Deadline: uint64(w.d.Head().Time.Unix() + 200)}
+	for agent, want := range map[string]bool{agents.Registrar: true, agents.Reporter: false, agents.Coordinator: false, "stranger": false, "": false} {
+		if _, err := w.purse.ConsentOfRun(t.Context(), orchestrator.Origin{Agent: agent, Run: "r", Task: "t"}, of); (err == nil) != want {
+			t.Errorf("a run of %q got a consent: %v", agent, err)
+		}
+	}
+	w.completed(agents.Registrar, fmt.Sprintf(`{"action":"wallet","agent":%q,"wallet":%q}`, made.Agent, fresh))
+	if has, err := w.d.View().AgentWallet(t.Context(), 3); err != nil || has != fresh {
+		t.Errorf("wallet %s: %v", has, err)
+	}
 }

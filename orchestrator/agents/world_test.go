@@ -58,6 +58,7 @@ type world struct {
 	treasury common.Address
 	server   *httptest.Server
 	asked    atomic.Int32
+	purse    *wallet.Wallet
 	broken   atomic.Int32 // every how manieth request fails, 0 for none
 }
 
@@ -158,16 +159,18 @@ func (w *world) start(served []string) {
 	registries := orchestrator.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations}
 	purse, err := wallet.Open(w.t.Context(), w.db, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury, Registries: registries,
 		Operator: w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond,
-		Identities: map[string]wallet.SignerConfig{agents.Reporter: w.key(reporterAccount), agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount)}}}})
+		Identities: map[string]wallet.SignerConfig{agents.Reporter: w.key(reporterAccount), agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount), "fresh": w.key(newWalletAccount)},
+		Consents:   []string{"fresh"}}}, Registrar: agents.Registrar})
 	ok(w.t, err)
 	w.t.Cleanup(purse.Close)
+	w.purse = purse
 	selves := map[string]agents.Self{agents.Coordinator: {}, agents.Payer: {}, agents.Registrar: {Wallet: w.d.Account(registrarAccount).Address},
 		agents.Reporter: {Wallet: w.d.Account(reporterAccount).Address}, agents.Validator: {Wallet: w.d.Account(validatorAccount).Address, ID: w.identity(1)}}
 	p, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(w.t, err)
 	o := orchestrator.Options{Lenient: true, Policy: func() *policy.Policy { return p }, Chain: purse, HTTP: http.DefaultClient, Registries: []orchestrator.Registries{registries},
 		TrustChain: c.ID, ExecutionChain: c.ID, Hold: 5 * time.Second,
-		Tools: map[string]orchestrator.Tool{agents.ConsentTool: consents{w}},
+		Tools: map[string]orchestrator.Tool{agents.ConsentTool: consents{w, purse}},
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: http.DefaultClient})
 		}}
@@ -196,29 +199,25 @@ func (w *world) start(served []string) {
 	})
 }
 
-// consents signs for the new wallet.
-type consents struct{ w *world }
+// consents asks the wallet.
+type consents struct {
+	w     *world
+	purse *wallet.Wallet
+}
 
 // Call implements orchestrator.Tool.
-func (c consents) Call(_ context.Context, _ string, input json.RawMessage) (json.RawMessage, error) {
+func (c consents) Call(ctx context.Context, by orchestrator.Origin, _ string, input json.RawMessage) (json.RawMessage, error) {
 	var q agents.ConsentRequest
 	if err := json.Unmarshal(input, &q); err != nil {
 		return nil, err
 	}
-	wallet := c.w.d.Account(newWalletAccount)
-	if common.HexToAddress(q.Wallet) != wallet.Address {
-		return nil, repute.Missing("key of %s", q.Wallet)
-	}
-	var id uint64
-	if _, err := fmt.Sscan(q.AgentID, &id); err != nil {
-		return nil, err
-	}
-	deadline := new(big.Int).SetInt64(c.w.d.Head().Time.Unix() + 200)
-	signature, err := c.w.d.Consent(id, wallet, common.HexToAddress(q.Owner), deadline)
+	id, _ := new(big.Int).SetString(q.AgentID, 10)
+	deadline := c.w.d.Head().Time.Unix() + 200
+	signature, err := c.purse.ConsentOfRun(ctx, by, wallet.Consent{ChainID: q.ChainID, Agent: id, Wallet: common.HexToAddress(q.Wallet), Owner: common.HexToAddress(q.Owner), Deadline: uint64(deadline)})
 	if err != nil {
 		return nil, err
 	}
-	return json.Marshal(agents.Consent{Signature: hexutil.Encode(signature), Deadline: deadline.Int64()})
+	return json.Marshal(agents.Consent{Signature: hexutil.Encode(signature), Deadline: deadline})
 }
 
 func (w *world) until(what string, f func() bool) {

@@ -26,7 +26,7 @@ type hoarder struct{ worker }
 // dump is the tool.
 type dump struct{}
 
-func (dump) Call(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+func (dump) Call(context.Context, orchestrator.Origin, string, json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(strings.Repeat("x", dumpSize))
 }
 

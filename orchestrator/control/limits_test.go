@@ -23,7 +23,7 @@ import (
 // answers nothing.
 type free struct{}
 
-func (free) Call(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+func (free) Call(context.Context, orchestrator.Origin, string, json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage("null"), nil
 }
 

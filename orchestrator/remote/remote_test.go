@@ -94,13 +94,13 @@ func reply(method string, q remote.Question) remote.Answer {
 // tome is a tool with a long answer.
 type tome struct{}
 
-func (tome) Call(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+func (tome) Call(context.Context, orchestrator.Origin, string, json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(strings.Repeat("x", 1<<20))
 }
 
 type dictionary struct{}
 
-func (dictionary) Call(context.Context, string, json.RawMessage) (json.RawMessage, error) {
+func (dictionary) Call(context.Context, orchestrator.Origin, string, json.RawMessage) (json.RawMessage, error) {
 	return json.RawMessage(`"meaning"`), nil
 }
 

@@ -19,7 +19,9 @@ import (
 // Config says with which keys transactions are sent, and over what.
 type Config struct {
 	Chains []ChainConfig
-	Log    *slog.Logger // nil discards
+	// Registrar is the slug of the agent whose runs may ask for consents. Empty: no run may.
+	Registrar string
+	Log       *slog.Logger // nil discards
 }
 
 // ChainConfig is one chain. Only ChainID and RPC are needed; without keys nothing is sent.
@@ -39,6 +41,9 @@ type ChainConfig struct {
 	Owner SignerConfig
 	// Identities sign registry writes, by agent slug. None may be the operator.
 	Identities map[string]SignerConfig
+	// Consents are the slugs of identities whose wallets the registrar may bind to agents
+	// that it registered. Empty: none.
+	Consents []string
 
 	Confirmations uint64        // blocks from the one that mined it on, itself included; 2 when 0
 	StuckAfter    time.Duration // until a transaction that is not mined is replaced; 1 min when 0
@@ -78,9 +83,10 @@ func (c *ChainConfig) check(field string) error {
 // Wallet sends transactions. It is safe for concurrent use, and any number of processes
 // with the same database may share its keys.
 type Wallet struct {
-	db     *store.DB
-	log    *slog.Logger
-	chains map[uint64]*chain
+	db        *store.DB
+	log       *slog.Logger
+	chains    map[uint64]*chain
+	registrar string
 }
 
 // chain is a chain with its keys.
@@ -102,7 +108,7 @@ type chain struct {
 // Open reads the keys of a configuration. Endpoints are not asked for anything yet. The
 // error is repute.ErrInvalid and shows no part of a key.
 func Open(ctx context.Context, db *store.DB, c Config) (*Wallet, error) {
-	w := &Wallet{db: db, log: c.Log, chains: map[uint64]*chain{}}
+	w := &Wallet{db: db, log: c.Log, chains: map[uint64]*chain{}, registrar: c.Registrar}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
 	}
@@ -167,7 +173,17 @@ func openChain(ctx context.Context, field string, conf ChainConfig) (*chain, err
 		}
 		c.identities[slug] = s
 	}
-	return c, nil
+	return c, c.checkConsents(field)
+}
+
+// checkConsents refuses consents for slugs that have no key.
+func (c *chain) checkConsents(field string) error {
+	for i, slug := range c.Consents {
+		if c.identities[slug] == nil {
+			return repute.Invalid(fmt.Sprintf("%s.consents[%d]", field, i), fmt.Sprintf("%.80q has no key here", slug), "a slug of identities")
+		}
+	}
+	return nil
 }
 
 // signs reports whether any key is configured.

@@ -2,16 +2,21 @@ package wallet
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/big"
+	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/common/math"
+	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/signer/core/apitypes"
 
 	"repute"
+	"repute/contracts"
+	"repute/orchestrator"
 )
 
 // Consent is what a wallet signs to serve an agent: the Identity Registry takes it until
@@ -37,6 +42,61 @@ func (w *Wallet) SignConsent(ctx context.Context, consent Consent) ([]byte, erro
 			Hint: "let the wallet sign, and give deadline and signature"}
 	}
 	return s.signTyped(ctx, consent.typed(c.Registries.Identity))
+}
+
+// ConsentOfRun is SignConsent for a run. A run's input comes from anybody who may create
+// tasks, and who has a wallet bound to a bad agent makes the wallet answer for that agent.
+// So the run MUST be the registrar's own, its transactions MUST have registered the agent,
+// the registrar's key MUST own it still, and the wallet MUST be that of a slug that the
+// configuration opens. The error is repute.ErrInvalid and says what is not so.
+func (w *Wallet) ConsentOfRun(ctx context.Context, by orchestrator.Origin, consent Consent) ([]byte, error) {
+	c, err := w.on(consent.ChainID)
+	if err != nil {
+		return nil, err
+	}
+	if w.registrar == "" || by.Agent != w.registrar {
+		return nil, repute.Invalid("agent", fmt.Sprintf("%q is not the registrar of this service", by.Agent), "a task of the registrar, or a signature of the wallet")
+	}
+	registrar := c.identities[w.registrar]
+	if registrar == nil || registrar.address() != consent.Owner {
+		return nil, repute.Invalid("owner", fmt.Sprintf("%s is not the registrar's key", consent.Owner), "an agent that the registrar registered, or a signature of the wallet")
+	}
+	open := slices.ContainsFunc(c.Consents, func(slug string) bool { return c.identities[slug].address() == consent.Wallet })
+	if !open {
+		return nil, repute.Invalid("wallet", fmt.Sprintf("%s is of no slug that orchestrator.wallets[].consents lists", consent.Wallet), "such a slug's wallet, or a signature of the wallet")
+	}
+	registered, err := w.registered(ctx, c, consent.Agent)
+	if err != nil {
+		return nil, err
+	}
+	if !registered {
+		return nil, repute.Invalid("agent", fmt.Sprintf("%s was not registered by a run of the registrar", consent.Agent), "an agent that was, or a signature of the wallet")
+	}
+	return w.SignConsent(ctx, consent)
+}
+
+// registered reports whether the receipts of the registrar's runs show that they registered
+// an agent.
+func (w *Wallet) registered(ctx context.Context, c *chain, agent *big.Int) (bool, error) {
+	token := common.BigToHash(agent)
+	receipts, err := w.db.SentWithTopic(ctx, w.registrar, c.ChainID, token)
+	for _, r := range receipts {
+		var sent orchestrator.Sent
+		var logs []types.Log
+		if json.Unmarshal(r, &sent) != nil || !sent.OK || json.Unmarshal(sent.Result, &logs) != nil {
+			continue
+		}
+		for _, l := range logs {
+			if l.Address != c.Registries.Identity {
+				continue
+			}
+			event, err := contracts.Decode(l)
+			if made, ok := event.(repute.Registered); err == nil && ok && made.TokenID.ToBig().Cmp(agent) == 0 {
+				return true, nil
+			}
+		}
+	}
+	return false, err
 }
 
 func (c *chain) signerOf(a common.Address) signer {
