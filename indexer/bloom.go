@@ -18,9 +18,10 @@ import (
 
 // A header's bloom says which addresses and topics may be in its block. It may
 // name some that are not there; an honest one never omits any. Not every chain has
-// honest ones: some are empty, full, or of another block. So an endpoint's blooms
-// are believed only after they named all logs of several blocks, and never again
-// after they missed one.
+// honest ones: some are empty, full, or of another block. What a bloom omits is
+// therefore refused only where the bloom is part of the block's hash (see seals), and
+// what it names in vain is asked for again only after the endpoint's blooms named all
+// logs of several blocks, and never after they missed one.
 
 const (
 	// bloomProof is in how many blocks with logs a bloom must name them all.
@@ -94,7 +95,7 @@ func (b *bloomTrust) probe(s *node.Span) bool {
 	n := b.right[s.From]
 	for i := 0; i < len(s.Logs) && n >= 0; i++ {
 		l := &s.Logs[i]
-		if bloom, ok := s.Blooms[l.BlockNumber]; ok && !named(&bloom, l.Address, l.Topics[:1]) {
+		if h, ok := s.Sealed[l.BlockNumber]; ok && !named(&h.Bloom, l.Address, l.Topics[:1]) {
 			n = -1
 		} else if ok && (i == 0 || s.Logs[i-1].BlockNumber != l.BlockNumber) {
 			n++
@@ -129,8 +130,8 @@ func suspects(d *contracts.Decoder, s *node.Span) (blocks []uint64) {
 		came[place{s.Logs[i].BlockNumber, s.Logs[i].Address}] = true
 	}
 	for _, h := range s.Headers {
-		bloom, ok := s.Blooms[h.Number]
-		if ok && telling(&bloom) && slices.ContainsFunc(d.Addresses, func(a common.Address) bool {
+		sealed, ok := s.Sealed[h.Number]
+		if bloom := sealed.Bloom; ok && telling(&bloom) && slices.ContainsFunc(d.Addresses, func(a common.Address) bool {
 			return !came[place{h.Number, a}] && named(&bloom, a, d.Emits[a])
 		}) {
 			blocks = append(blocks, h.Number)

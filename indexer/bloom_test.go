@@ -165,12 +165,12 @@ func TestBloomProbe(t *testing.T) {
 		full[i] = 0xff
 	}
 	span := func(bloom *types.Bloom) *node.Span {
-		s := &node.Span{From: "node", Blooms: map[uint64]types.Bloom{}}
+		s := &node.Span{From: "node", Sealed: map[uint64]node.Sealed{}}
 		for n := range uint64(6) {
 			s.Headers = append(s.Headers, repute.Block{Number: n})
 			s.Logs = append(s.Logs, types.Log{Address: registry, Topics: []common.Hash{topic}, BlockNumber: n})
 			if bloom != nil {
-				s.Blooms[n] = *bloom
+				s.Sealed[n] = node.Sealed{Bloom: *bloom}
 			}
 		}
 		return s

@@ -124,6 +124,7 @@ func (f *Follower) launch(ctx context.Context, next uint64) {
 func (f *Follower) choose(from, end uint64) node.Query {
 	q := node.Query{From: from, To: min(from+f.pace.size-1, end), Addresses: f.decoder.With(f.anywhere.known),
 		Topics: f.topics, Anywhere: f.anywhere.now()}
+	f.seals.apply(&q)
 	if settled := f.settled(); from <= settled {
 		q.To = min(q.To, settled)
 	} else {
@@ -152,15 +153,8 @@ func (f *Follower) fetch(ctx context.Context, q node.Query) (*piece, error) {
 
 func (f *Follower) tryFetch(ctx context.Context, q node.Query) (*piece, error) {
 	asked := time.Now()
-	span, err := f.source.Span(ctx, q)
+	span, held, err := f.span(ctx, &q)
 	if err != nil {
-		return nil, err
-	}
-	if q.To > q.From && (len(span.Logs) > f.opts.MaxLogs || span.Bytes > f.opts.MaxBytes) {
-		return nil, fmt.Errorf("%d logs in %d bytes are too many at once", len(span.Logs), span.Bytes)
-	}
-	held := load{float64(len(span.Logs)), float64(span.Bytes)}
-	if err := span.Check(q); err != nil {
 		return nil, err
 	}
 	doubt, err := f.again(ctx, q, &span)
@@ -175,6 +169,32 @@ func (f *Follower) tryFetch(ctx context.Context, q node.Query) (*piece, error) {
 	p.asked, p.held, p.doubt = asked, held, doubt
 	p.prepared, _ = f.db.Prepare(ctx, p.records)
 	return p, nil
+}
+
+// span asks for a range and proves that the answer holds together. A log that the bloom
+// of its block does not name is refused, unless the block's receipts show that it is the
+// bloom that is wrong.
+func (f *Follower) span(ctx context.Context, q *node.Query) (node.Span, load, error) {
+	for {
+		span, err := f.source.Span(ctx, *q)
+		if err == nil && q.To > q.From && (len(span.Logs) > f.opts.MaxLogs || span.Bytes > f.opts.MaxBytes) {
+			err = fmt.Errorf("%d logs in %d bytes are too many at once", len(span.Logs), span.Bytes)
+		}
+		held := load{float64(len(span.Logs)), float64(span.Bytes)}
+		if err == nil {
+			err = span.Check(*q)
+		}
+		var unnamed *node.BloomError
+		if !errors.As(err, &unnamed) {
+			f.seals.learn(span.Sealed)
+			return span, held, err
+		}
+		if wrong := f.bloomLacks(ctx, unnamed.Block); wrong != nil {
+			return span, held, fmt.Errorf("%w: %w", err, wrong)
+		}
+		f.seals.unnamed(unnamed.Block.Hash)
+		f.seals.apply(q)
+	}
 }
 
 // withTimes gives every header of the span and one of every block with logs. The
@@ -212,7 +232,11 @@ func (f *Follower) withTimes(ctx context.Context, s node.Span) (map[uint64]reput
 		if b.Time.IsZero() {
 			continue
 		}
-		if err := node.CheckTime(b); err != nil {
+		check := node.CheckUnproven
+		if s.Sealed[b.Number].Recomputed {
+			check = node.CheckTime
+		}
+		if err := check(b); err != nil {
 			return nil, err
 		}
 	}

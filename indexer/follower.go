@@ -143,6 +143,7 @@ type Follower struct {
 	pace     pace
 	ahead    ahead
 	blooms   bloomTrust
+	seals    seals
 	heads    node.Heads
 	// proven is one above the newest stored block that was seen on the node's
 	// chain after heads was answered; finality is claimed only below it.
@@ -162,6 +163,7 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 	f := &Follower{db: db, chain: c, source: source, opts: o, label: chainLabel(c.ID),
 		log: o.Log.With("chain", c.ID), decoder: contracts.NewDecoder(c), topics: append(contracts.Topics(), contracts.LegacyTopics()...),
 		anywhere: newAnywhere(o.AnyValidation), ahead: ahead{width: min(2, o.Ahead)}, until: o.Until, nudge: make(chan struct{}, 1)}
+	f.seals.off = o.Bloom == BloomOff
 	f.pace = f.newPace()
 	f.notes.feel(errors.New("not started"))
 	return f
@@ -244,6 +246,9 @@ func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block)
 	}
 	if err := f.sameChain(heads); err != nil {
 		return err
+	}
+	if heads.Sealed {
+		f.seals.proven.Store(true)
 	}
 	heads = heads.Limited()
 	depth := f.opts.Depth

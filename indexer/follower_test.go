@@ -186,8 +186,15 @@ func TestBackfillCost(t *testing.T) {
 	if calls := c.Calls("eth_getLogs"); calls > 5+20 {
 		t.Errorf("%d eth_getLogs calls for 3,000 blocks", calls)
 	}
-	if calls := c.Calls("eth_getBlockByNumber"); calls > 60 {
-		t.Errorf("%d block calls although logs carry the time", calls)
+	busy := 0
+	for _, b := range c.Blocks() {
+		if len(b.Logs()) > 0 {
+			busy++
+		}
+	}
+	// One header per block with logs, fifty in a request: they vouch for the logs.
+	if calls := c.Calls("eth_getBlockByNumber"); calls > busy+60 {
+		t.Errorf("%d block calls for %d blocks with logs", calls, busy)
 	}
 }
 

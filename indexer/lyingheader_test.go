@@ -20,6 +20,9 @@ func postdate(t *testing.T, c *rpctest.Chain, which func(number uint64) bool) {
 			t.Error(err)
 		}
 		number, err := hexutil.DecodeUint64(tag)
+		if tag == "latest" {
+			number, err = c.Head().Number(), nil
+		}
 		if err != nil || !which(number) {
 			return nil
 		}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"math"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -18,6 +19,9 @@ import (
 // refuses the whole span.
 func (s *Span) Check(q Query) error {
 	byNumber, err := s.checkHeaders(q)
+	if err == nil {
+		err = s.checkSeals(q)
+	}
 	if err != nil {
 		return err
 	}
@@ -31,7 +35,7 @@ func (s *Span) Check(q Query) error {
 	}
 	for i := range s.Logs {
 		l := &s.Logs[i]
-		if err := checkLog(l, &q, byNumber); err != nil {
+		if err := cmp.Or(checkLog(l, &q, byNumber), s.checkBloom(&q, l)); err != nil {
 			return err
 		}
 		if other, known := blockOf[l.BlockHash]; known && other != l.BlockNumber {
@@ -43,6 +47,63 @@ func (s *Span) Check(q Query) error {
 		}
 	}
 	return nil
+}
+
+// maxAhead is how far ahead of this machine's clock the time of a block may be that
+// nothing proves.
+const maxAhead = 15 * time.Minute
+
+// checkSeals refuses headers that are not what their hashes say, where the chain's are
+// known to be, and times that only a wrong header can have.
+func (s *Span) checkSeals(q Query) error {
+	for number, h := range s.Sealed {
+		switch {
+		case h.Recomputed:
+		case q.Sealed && !h.Unknown:
+			return &AnswerError{fmt.Sprintf("block %d is not what its hash says", number)}
+		default:
+			if err := CheckUnproven(h.Block); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// CheckUnproven is CheckTime for a block whose time nothing proves: it must not be of
+// the future.
+func CheckUnproven(b repute.Block) error {
+	if time.Until(b.Time) > maxAhead {
+		return &AnswerError{fmt.Sprintf("block %d is of the future: time %d", b.Number, b.Time.Unix())}
+	}
+	return CheckTime(b)
+}
+
+// BloomError is about a log that the bloom of its block does not name.
+type BloomError struct {
+	Block repute.Block
+	Index uint
+}
+
+// Error says what contradicts what.
+func (e *BloomError) Error() string {
+	return fmt.Sprintf("answer does not hold together: log %d of block %d is not in the bloom of the block's header", e.Index, e.Block.Number)
+}
+
+func (e *BloomError) verdict() Verdict { return Verdict{Fault: FaultMalformed} }
+
+// checkBloom refuses a log that its block's proven bloom excludes.
+func (s *Span) checkBloom(q *Query, l *types.Log) error {
+	h, ok := s.Sealed[l.BlockNumber]
+	if !q.Blooms || !ok || !h.Recomputed || q.Unnamed[h.Hash] || Named(&h.Bloom, l) {
+		return nil
+	}
+	return &BloomError{h.Block, l.Index}
+}
+
+// Named reports whether a bloom has the address and all topics of a log.
+func Named(bloom *types.Bloom, l *types.Log) bool {
+	return bloom.Test(l.Address[:]) && !slices.ContainsFunc(l.Topics, func(t common.Hash) bool { return !bloom.Test(t[:]) })
 }
 
 // checkHeaders gives the hash of every block known by header.

@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -201,30 +200,12 @@ type Sealed struct {
 	// that none of them can be another one. Chains with headers of their own have
 	// blocks of which that cannot be said.
 	Recomputed bool
+	// Unknown: the header came with fields that this version of the program does not
+	// know, so that its hash cannot be recomputed until it does.
+	Unknown bool
 }
 
-type sealedHeader struct {
-	header
-	Bloom *types.Bloom  `json:"logsBloom"`
-	Root  *common.Hash  `json:"receiptsRoot"`
-	Txs   []common.Hash `json:"transactions"`
-	own   common.Hash   // hash of the fields, zero where they are no header
-}
-
-// UnmarshalJSON implements json.Unmarshaler.
-func (h *sealedHeader) UnmarshalJSON(raw []byte) error {
-	type plain sealedHeader
-	if err := json.Unmarshal(raw, (*plain)(h)); err != nil {
-		return err
-	}
-	var whole types.Header
-	if json.Unmarshal(raw, &whole) == nil && whole.Number.IsUint64() {
-		h.own = whole.Hash()
-	}
-	return nil
-}
-
-func (h *sealedHeader) sealed() (Sealed, error) {
+func (h *header) sealed() (Sealed, error) {
 	if h == nil {
 		return Sealed{}, errNoBlock
 	}
@@ -232,7 +213,7 @@ func (h *sealedHeader) sealed() (Sealed, error) {
 	if err != nil {
 		return Sealed{}, err
 	}
-	s := Sealed{Block: b, Txs: h.Txs, Recomputed: h.own == b.Hash}
+	s := Sealed{Block: b, Txs: h.Txs, Recomputed: h.own == b.Hash, Unknown: h.unknown}
 	if h.Bloom != nil {
 		s.Bloom = *h.Bloom
 	}
@@ -248,7 +229,7 @@ func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, er
 	for len(numbers) > 0 {
 		part := numbers[:min(len(numbers), n.opts.MaxBatch)]
 		numbers = numbers[len(part):]
-		headers := make([]*sealedHeader, len(part))
+		headers := make([]*header, len(part))
 		batch := make([]rpc.BatchElem, len(part))
 		for i, number := range part {
 			batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(number), false}, Result: &headers[i]}

@@ -190,16 +190,6 @@ func (e *nodeError) Error() string { return e.text }
 // Unwrap gives the cause, whose own text may hold a key.
 func (e *nodeError) Unwrap() error { return e.cause }
 
-// header is what we need of a block. The hash is the node's: chains with other
-// header fields could not be recomputed.
-type header struct {
-	Number    *hexutil.Uint64 `json:"number"`
-	Hash      *common.Hash    `json:"hash"`
-	Parent    *common.Hash    `json:"parentHash"`
-	Timestamp *hexutil.Uint64 `json:"timestamp"`
-	Bloom     *types.Bloom    `json:"logsBloom"`
-}
-
 // errNoBlock: the node answered null for a block it should have.
 var errNoBlock = errors.New("the node does not have the block")
 
@@ -242,7 +232,7 @@ func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	if err != nil || id == nil {
 		return Heads{}, n.wrap("latest block", errors.Join(err, errNoBlock))
 	}
-	return Heads{ChainID: uint64(*id), Latest: head, Safe: number(batch[2], safe),
+	return Heads{ChainID: uint64(*id), Latest: head, Sealed: latest.own == head.Hash, Safe: number(batch[2], safe),
 		Finalized: number(batch[3], finalized), SeenAt: time.Now()}, nil
 }
 
@@ -311,7 +301,11 @@ func (n *Node) span(ctx context.Context, q Query) (Span, error) {
 		return Span{}, n.wrap("eth_getLogs", err)
 	}
 	found, err := n.joined(logs)
-	return Span{Logs: found, Headers: blocks, Blooms: blooms(headers), Bytes: size}, err
+	if err != nil {
+		return Span{}, err
+	}
+	span := Span{Logs: found, Headers: blocks, Sealed: seals(headers), Bytes: size}
+	return span, n.addBusy(ctx, q, &span)
 }
 
 // knownCaps are the numbers of logs at which some providers cut answers off
@@ -355,7 +349,7 @@ func (n *Node) linked(ctx context.Context, q Query) (Span, error) {
 		size += more
 	}
 	found, err := n.joined(logs)
-	return Span{Logs: found, Headers: blocks, Blooms: blooms(headers), Bytes: size}, err
+	return Span{Logs: found, Headers: blocks, Sealed: seals(headers), Bytes: size}, err
 }
 
 // joined puts lists of logs together; null instead of a list is no answer.
@@ -367,17 +361,6 @@ func (n *Node) joined(lists [][]types.Log) ([]types.Log, error) {
 		return lists[0], nil
 	}
 	return slices.Concat(lists...), nil
-}
-
-// blooms are those that headers came with.
-func blooms(headers []*header) map[uint64]types.Bloom {
-	found := make(map[uint64]types.Bloom, len(headers))
-	for _, h := range headers {
-		if h.Bloom != nil {
-			found[uint64(*h.Number)] = *h.Bloom
-		}
-	}
-	return found
 }
 
 // estimate is about how many bytes an answer was as JSON.
@@ -456,34 +439,6 @@ func (n *Node) blocks(numbers []uint64, headers []*header, batch []rpc.BatchElem
 		out[i] = b
 	}
 	return out, nil
-}
-
-// Blocks asks for headers in batches of MaxBatch.
-func (n *Node) Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error) {
-	blocks, _, _, err := n.read(ctx, numbers)
-	return blocks, err
-}
-
-// read gives the headers of canonical blocks, as we need them and as they came,
-// and the size of the answers.
-func (n *Node) read(ctx context.Context, numbers []uint64) (blocks []repute.Block, headers []*header, size int, err error) {
-	for part := range slices.Chunk(numbers, n.opts.MaxBatch) {
-		came := make([]*header, len(part))
-		batch := make([]rpc.BatchElem, len(part))
-		for i, number := range part {
-			batch[i] = byNumber(number, &came[i])
-		}
-		more, err := n.exchange(ctx, batch)
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		checked, err := n.blocks(part, came, batch)
-		if err != nil {
-			return nil, nil, 0, err
-		}
-		blocks, headers, size = append(blocks, checked...), append(headers, came...), size+more
-	}
-	return blocks, headers, size, nil
 }
 
 func setDefault[T ~int | ~int64 | ~uint64](v *T, to T) {

@@ -221,7 +221,9 @@ func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (s
 			shown = e
 			return nil
 		case shown.Hash != block.Hash:
-			shown = e
+			shown, shown.Shown = e, 1
+		case slices.EqualFunc(shown.Logs, e.Logs, SameLog):
+			shown.Shown++
 		}
 		return m.wrap("receipts", &AnswerError{"nothing is proven"})
 	})

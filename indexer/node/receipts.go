@@ -24,8 +24,10 @@ type Evidence struct {
 	// encodes its headers or receipts in a way of its own that cannot be recomputed
 	// and nothing is proven.
 	Proven bool
-	// rooted: the receipts have the root that came with them, whoever made it up.
+	// Rooted: the receipts have the root that came with them, whoever made it up.
 	Rooted bool
+	// Shown is how many endpoints of a Pool show these logs where nothing is proven.
+	Shown int
 }
 
 // Spend waits until so many calls may be made; nil: at once.
@@ -46,7 +48,7 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (E
 	if err := spend.wait(ctx, 2); err != nil {
 		return Evidence{}, err
 	}
-	var head *sealedHeader
+	var head *header
 	var receipts []*receiptJSON
 	batch := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(block.Number), false}, Result: &head},

@@ -13,6 +13,7 @@ import (
 type Heads struct {
 	ChainID   uint64
 	Latest    repute.Block
+	Sealed    bool   // the header of Latest is the hash of its fields
 	Safe      uint64 // 0 when the node does not say
 	Finalized uint64 // 0 when the node does not say
 	SeenAt    time.Time
@@ -30,6 +31,15 @@ type Query struct {
 	// the logs of each block by its hash where the source can: near the head, where
 	// a range may be answered from another fork than the headers.
 	Linked bool
+	// Sealed says that the chain's headers are known to be hashes of their fields. One
+	// that is not is refused, unless it has fields that are unknown here, and the
+	// header of every block with logs is read and comes with the Span.
+	Sealed bool
+	// Blooms refuses logs that the bloom of their block does not name, where the
+	// header with that bloom is the hash of its fields. Unnamed are the hashes of
+	// blocks whose bloom is known to lack logs that they hold.
+	Blooms  bool
+	Unnamed map[common.Hash]bool
 }
 
 // Span is the answer to a Query. Headers ascend and hold at least From and To. A
@@ -37,9 +47,8 @@ type Query struct {
 type Span struct {
 	Logs    []types.Log
 	Headers []repute.Block
-	// Blooms of the headers that were read, by block number; a header without one
-	// has no entry.
-	Blooms map[uint64]types.Bloom
+	// Sealed are the headers that were read as they came, by block number.
+	Sealed map[uint64]Sealed
 	Bytes  int    // size of the answer on the wire or an estimate of it, to bound memory
 	From   string // host of the endpoint that answered, never its URL
 }

@@ -302,8 +302,8 @@ func TestNodeSpanByHash(t *testing.T) {
 	q := queryOf(c, 1, hashedRange, true)
 	q.Anywhere = q.Topics[:1]
 	span, err := n.Span(t.Context(), q)
-	if err != nil || len(span.Logs) == 0 || len(span.Headers) != hashedRange || len(span.Blooms) != hashedRange || span.Bytes == 0 || span.From != strings.TrimPrefix(c.URL(), "http://") {
-		t.Fatalf("%d logs, %d headers, %d blooms, %d bytes from %s: %v", len(span.Logs), len(span.Headers), len(span.Blooms), span.Bytes, span.From, err)
+	if err != nil || len(span.Logs) == 0 || len(span.Headers) != hashedRange || len(span.Sealed) != hashedRange || span.Bytes == 0 || span.From != strings.TrimPrefix(c.URL(), "http://") {
+		t.Fatalf("%d logs, %d headers, %d blooms, %d bytes from %s: %v", len(span.Logs), len(span.Headers), len(span.Sealed), span.Bytes, span.From, err)
 	}
 	if calls := c.Calls("eth_getLogs"); calls != 2*hashedRange {
 		t.Errorf("%d calls of eth_getLogs, want one per block and filter", calls)

@@ -102,45 +102,6 @@ func (r *objectReader) log(l *types.Log) error {
 	return err
 }
 
-// header reads a block's header, nil for null.
-func (r *objectReader) header() (*header, error) {
-	if r.dec.PeekKind() == 'n' {
-		_, err := r.dec.ReadToken()
-		return nil, err
-	}
-	var h header
-	var hash, parent common.Hash
-	var bloom types.Bloom
-	hashed := 0
-	err := r.object(func(name []byte) (err error) {
-		switch string(name) {
-		case `"number"`:
-			h.Number, err = r.maybeQuantity()
-		case `"timestamp"`:
-			h.Timestamp, err = r.maybeQuantity()
-		case `"hash"`:
-			err = r.fixed(hash[:], 1, &hashed)
-		case `"parentHash"`:
-			err = r.fixed(parent[:], 2, &hashed)
-		case `"logsBloom"`:
-			err = r.fixed(bloom[:], 4, &hashed)
-		default:
-			err = r.dec.SkipValue()
-		}
-		return err
-	})
-	if hashed&1 != 0 {
-		h.Hash = &hash
-	}
-	if hashed&2 != 0 {
-		h.Parent = &parent
-	}
-	if hashed&4 != 0 {
-		h.Bloom = &bloom
-	}
-	return &h, err
-}
-
 // object gives every member's name, quoted, to member, which reads the value.
 func (r *objectReader) object(member func(name []byte) error) error {
 	if k := r.dec.PeekKind(); k != '{' {

@@ -21,6 +21,7 @@ type Options struct {
 	BlockTime   uint64 // seconds between blocks, default 1
 	Start       uint64 // time of the first block, default 1,700,000,000
 	NoBlockTime bool   // logs come without blockTimestamp, as old nodes answer
+	Bloomless   bool   // headers have an empty bloom, whatever their blocks hold
 }
 
 // Chain is a scripted chain. All methods are safe for concurrent use.
@@ -187,7 +188,7 @@ func (c *Chain) build(txs [][]types.Log) *Block {
 	for i, logs := range txs {
 		c.addTx(b, i, logs)
 	}
-	seal(b)
+	seal(b, c.opts.Bloomless)
 	return b
 }
 
@@ -216,10 +217,12 @@ func (c *Chain) addTx(b *Block, i int, logs []types.Log) {
 }
 
 // seal fills the roots, after which the hash is known, and stamps the logs.
-func seal(b *Block) {
+func seal(b *Block, bloomless bool) {
 	b.Header.TxHash = types.DeriveSha(b.Txs, trie.NewStackTrie(nil))
 	b.Header.ReceiptHash = types.DeriveSha(b.Receipts, trie.NewStackTrie(nil))
-	b.Header.Bloom = types.MergeBloom(b.Receipts)
+	if !bloomless {
+		b.Header.Bloom = types.MergeBloom(b.Receipts)
+	}
 	b.Header.GasUsed = uint64(len(b.Txs)) * 21_000
 	b.hash = b.Header.Hash()
 	index := uint(0)

@@ -1,0 +1,104 @@
+package node
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/rpc"
+	"golang.org/x/sync/errgroup"
+
+	"repute"
+)
+
+// addBusy reads the headers of the blocks with logs, where the chain's headers prove
+// anything: they vouch for the blocks' times, and their blooms for the logs.
+func (n *Node) addBusy(ctx context.Context, q Query, s *Span) error {
+	if !q.Sealed {
+		return nil
+	}
+	var busy []uint64
+	for i := range s.Logs {
+		number := s.Logs[i].BlockNumber
+		if _, known := s.Sealed[number]; !known && number >= q.From && number <= q.To {
+			busy = append(busy, number)
+		}
+	}
+	slices.Sort(busy)
+	sealed, size, err := n.sealedAll(ctx, slices.Compact(busy))
+	if err != nil {
+		return err
+	}
+	for _, h := range sealed {
+		s.Headers, s.Sealed[h.Number] = append(s.Headers, h.Block), h
+	}
+	slices.SortFunc(s.Headers, func(a, b repute.Block) int { return cmp.Compare(a.Number, b.Number) })
+	s.Bytes += size
+	return nil
+}
+
+// headersBeside is how many batches of headers are under way at once.
+const headersBeside = 4
+
+// sealedAll reads headers in batches, several at the same time.
+func (n *Node) sealedAll(ctx context.Context, numbers []uint64) ([]Sealed, int, error) {
+	out, sizes := make([]Sealed, len(numbers)), make([]int, len(numbers)/n.opts.MaxBatch+1)
+	work, ctx := errgroup.WithContext(ctx)
+	work.SetLimit(headersBeside)
+	for i, from := 0, 0; from < len(numbers); i, from = i+1, from+n.opts.MaxBatch {
+		work.Go(func() error {
+			part := numbers[from:min(len(numbers), from+n.opts.MaxBatch)]
+			_, headers, size, err := n.read(ctx, part)
+			for j := 0; err == nil && j < len(headers); j++ {
+				out[from+j], err = headers[j].sealed()
+			}
+			sizes[i] = size
+			return err
+		})
+	}
+	err := work.Wait()
+	total := 0
+	for _, size := range sizes {
+		total += size
+	}
+	return out, total, err
+}
+
+// seals are headers as they came, by number.
+func seals(headers []*header) map[uint64]Sealed {
+	found := make(map[uint64]Sealed, len(headers))
+	for _, h := range headers {
+		if s, err := h.sealed(); err == nil {
+			found[s.Number] = s
+		}
+	}
+	return found
+}
+
+// Blocks asks for headers in batches of MaxBatch.
+func (n *Node) Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error) {
+	blocks, _, _, err := n.read(ctx, numbers)
+	return blocks, err
+}
+
+// read gives the headers of canonical blocks, as we need them and as they came,
+// and the size of the answers.
+func (n *Node) read(ctx context.Context, numbers []uint64) (blocks []repute.Block, headers []*header, size int, err error) {
+	for part := range slices.Chunk(numbers, n.opts.MaxBatch) {
+		came := make([]*header, len(part))
+		batch := make([]rpc.BatchElem, len(part))
+		for i, number := range part {
+			batch[i] = byNumber(number, &came[i])
+		}
+		more, err := n.exchange(ctx, batch)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		checked, err := n.blocks(part, came, batch)
+		if err != nil {
+			return nil, nil, 0, err
+		}
+		blocks, headers, size = append(blocks, checked...), append(headers, came...), size+more
+	}
+	return blocks, headers, size, nil
+}

@@ -1,0 +1,240 @@
+package node
+
+import (
+	"bytes"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/go-json-experiment/json/jsontext"
+)
+
+// header is a block's header as a node answers it. The hash is the node's: chains
+// with other header fields have another one than own.
+type header struct {
+	Number    *hexutil.Uint64
+	Hash      *common.Hash
+	Parent    *common.Hash
+	Timestamp *hexutil.Uint64
+	Bloom     *types.Bloom
+	Root      *common.Hash // of the receipts
+	Txs       []common.Hash
+	own       common.Hash // hash of all fields, as Ethereum encodes a header
+	unknown   bool        // there is a member that no header of Ethereum has
+}
+
+// UnmarshalJSON implements json.Unmarshaler, for connections whose answers are not
+// read token by token.
+func (h *header) UnmarshalJSON(raw []byte) error {
+	r := objectReader{dec: jsontext.NewDecoder(bytes.NewReader(raw), lenient()...)}
+	read, err := r.header()
+	if err == nil && read != nil {
+		*h = *read
+	}
+	return err
+}
+
+// header reads a block's header, nil for null.
+func (r *objectReader) header() (*header, error) {
+	if r.dec.PeekKind() == 'n' {
+		_, err := r.dec.ReadToken()
+		return nil, err
+	}
+	h := &headerFields{whole: types.Header{Difficulty: new(big.Int), Number: new(big.Int)}}
+	err := r.object(func(name []byte) error { return r.headerMember(h, name) })
+	return h.header(), err
+}
+
+// headerFields is a header while it is read.
+type headerFields struct {
+	whole        types.Header
+	number, time *hexutil.Uint64
+	hash         common.Hash
+	txs          []common.Hash
+	has          int
+	unknown      bool
+}
+
+// What a header came with.
+const (
+	hasHash = 1 << iota
+	hasParent
+	hasBloom
+	hasRoot
+)
+
+// headerMember reads one member. Only the members that the index stores must be
+// readable: a chain may write the others in its own way.
+func (r *objectReader) headerMember(h *headerFields, name []byte) (err error) {
+	switch string(name) {
+	case `"number"`:
+		h.number, err = r.maybeQuantity()
+	case `"timestamp"`:
+		h.time, err = r.maybeQuantity()
+	case `"hash"`:
+		err = r.fixed(h.hash[:], hasHash, &h.has)
+	case `"parentHash"`:
+		err = r.fixed(h.whole.ParentHash[:], hasParent, &h.has)
+	case `"logsBloom"`:
+		err = r.fixed(h.whole.Bloom[:], hasBloom, &h.has)
+	case `"transactions"`:
+		h.txs, err = r.hashList()
+	default:
+		err = r.otherMember(h, string(name)) // the bytes of the name are gone with the next read
+	}
+	return err
+}
+
+func (r *objectReader) otherMember(h *headerFields, name string) error {
+	raw, err := r.dec.ReadValue()
+	switch {
+	case err != nil:
+		return err
+	case raw[0] == '"':
+		h.field(name, raw)
+	case raw[0] != 'n' && !besideHeader(name):
+		h.unknown = true
+	}
+	return nil
+}
+
+// hashList reads the hashes of a list; whole transactions instead are left out.
+func (r *objectReader) hashList() ([]common.Hash, error) {
+	if r.dec.PeekKind() != '[' {
+		return nil, r.dec.SkipValue()
+	}
+	if _, err := r.dec.ReadToken(); err != nil {
+		return nil, err
+	}
+	var found []common.Hash
+	for k := r.dec.PeekKind(); k != ']' && k != 0; k = r.dec.PeekKind() {
+		raw, err := r.dec.ReadValue()
+		if err != nil {
+			return nil, err
+		}
+		var hash common.Hash
+		if readFixed(hash[:], raw) == nil {
+			found = append(found, hash)
+		}
+	}
+	_, err := r.dec.ReadToken()
+	return found, err
+}
+
+// field takes a member that only the header's hash depends on. One that cannot be
+// read leaves another hash than the block's.
+func (h *headerFields) field(name string, quoted []byte) {
+	w := &h.whole
+	switch name {
+	case `"sha3Uncles"`:
+		_ = readFixed(w.UncleHash[:], quoted)
+	case `"miner"`:
+		_ = readFixed(w.Coinbase[:], quoted)
+	case `"stateRoot"`:
+		_ = readFixed(w.Root[:], quoted)
+	case `"transactionsRoot"`:
+		_ = readFixed(w.TxHash[:], quoted)
+	case `"receiptsRoot"`:
+		if readFixed(w.ReceiptHash[:], quoted) == nil {
+			h.has |= hasRoot
+		}
+	case `"difficulty"`:
+		w.Difficulty = readBig(quoted)
+	case `"gasLimit"`:
+		w.GasLimit, _ = readQuantity(quoted)
+	case `"gasUsed"`:
+		w.GasUsed, _ = readQuantity(quoted)
+	case `"extraData"`:
+		w.Extra, _ = hexutil.Decode(string(bytes.Trim(quoted, `"`)))
+	case `"mixHash"`:
+		_ = readFixed(w.MixDigest[:], quoted)
+	case `"nonce"`:
+		_ = readFixed(w.Nonce[:], quoted)
+	default:
+		h.laterField(name, quoted)
+	}
+}
+
+// laterField takes what upgrades added to the header.
+func (h *headerFields) laterField(name string, quoted []byte) {
+	w := &h.whole
+	switch name {
+	case `"baseFeePerGas"`:
+		w.BaseFee = readBig(quoted)
+	case `"withdrawalsRoot"`:
+		w.WithdrawalsHash = maybeHash(quoted)
+	case `"blobGasUsed"`:
+		w.BlobGasUsed = maybeNumber(quoted)
+	case `"excessBlobGas"`:
+		w.ExcessBlobGas = maybeNumber(quoted)
+	case `"parentBeaconBlockRoot"`:
+		w.ParentBeaconRoot = maybeHash(quoted)
+	case `"requestsHash"`:
+		w.RequestsHash = maybeHash(quoted)
+	case `"blockAccessListHash"`:
+		w.BlockAccessListHash = maybeHash(quoted)
+	case `"slotNumber"`:
+		w.SlotNumber = maybeNumber(quoted)
+	default:
+		h.unknown = h.unknown || !besideHeader(name)
+	}
+}
+
+// besideHeader reports whether a member of a block's answer is none of its header,
+// as nodes of Ethereum and of the chains whose headers have its form write them.
+func besideHeader(name string) bool {
+	switch name {
+	case `"size"`, `"totalDifficulty"`, `"uncles"`, `"withdrawals"`, `"author"`, `"milliTimestamp"`,
+		`"l1BlockNumber"`, `"sendCount"`, `"sendRoot"`:
+		return true
+	}
+	return false
+}
+
+func readBig(quoted []byte) *big.Int {
+	n, err := hexutil.DecodeBig(string(bytes.Trim(quoted, `"`)))
+	if err != nil {
+		return new(big.Int)
+	}
+	return n
+}
+
+func maybeHash(quoted []byte) *common.Hash {
+	var hash common.Hash
+	if readFixed(hash[:], quoted) != nil {
+		return nil
+	}
+	return &hash
+}
+
+func maybeNumber(quoted []byte) *uint64 {
+	n, err := readQuantity(quoted)
+	if err != nil {
+		return nil
+	}
+	return &n
+}
+
+// header is what was read, with the hash of all fields.
+func (h *headerFields) header() *header {
+	out := &header{Number: h.number, Timestamp: h.time, Txs: h.txs, unknown: h.unknown}
+	if h.has&hasHash != 0 {
+		out.Hash = &h.hash
+	}
+	if h.has&hasParent != 0 {
+		out.Parent = &h.whole.ParentHash
+	}
+	if h.has&hasBloom != 0 {
+		out.Bloom = &h.whole.Bloom
+	}
+	if h.has&hasRoot != 0 {
+		out.Root = &h.whole.ReceiptHash
+	}
+	if h.number != nil && h.time != nil {
+		h.whole.Number.SetUint64(uint64(*h.number))
+		h.whole.Time = uint64(*h.time)
+		out.own = h.whole.Hash()
+	}
+	return out
+}
