@@ -210,8 +210,12 @@ func TestBeside(t *testing.T) {
 	if len(got.LinkedAgents) != 1 || got.LinkedAgents[0] != a.LinkedAgents[0] || len(got.DomainProofs) != 1 {
 		t.Errorf("GraphQL: %+v", got)
 	}
-	if a := ask(t, s, `{ agents(first: 2) { nodes { linkedAgents { id } } } }`, nil); len(a.Errors) == 0 || a.Errors[0].Extensions["code"] != "INVALID" {
-		t.Errorf("in a list: %+v", a.Errors)
+	type listed struct {
+		AgentsByID []struct{ LinkedAgents []api.LinkedAgent }
+	}
+	list := data[listed](t, ask(t, s, `{ agentsById(ids: ["99:0"]) { linkedAgents { id shortId name sameFile } } }`, nil)).AgentsByID
+	if len(list) != 1 || len(list[0].LinkedAgents) != 1 || list[0].LinkedAgents[0] != a.LinkedAgents[0] {
+		t.Errorf("in a list: %+v", list)
 	}
 }
 

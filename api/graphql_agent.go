@@ -8,6 +8,7 @@ import (
 	"repute/store"
 
 	"github.com/ethereum/go-ethereum/common"
+	graphql "github.com/graph-gophers/graphql-go"
 )
 
 // agentNode is an agent in an answer. It knows the agents it was read with, so
@@ -16,15 +17,16 @@ type agentNode struct {
 	Agent
 	AsOf *AsOf
 
-	key   repute.AgentID
-	group *cohort
+	key    repute.AgentID
+	stored repute.Score // in a list without its result
+	group  *cohort
 }
 
 func newNodes(a *API, agents []repute.Agent, at repute.At, list bool) []*agentNode {
 	group := &cohort{api: a, at: at, list: list}
 	return each(agents, func(agent repute.Agent) *agentNode {
 		group.ids = append(group.ids, agent.ID)
-		return &agentNode{Agent: encodeAgent(agent), key: agent.ID, group: group}
+		return &agentNode{Agent: encodeAgent(agent), key: agent.ID, stored: agent.Score, group: group}
 	})
 }
 
@@ -36,9 +38,6 @@ func (n *agentNode) DomainProofs(ctx context.Context) ([]DomainProof, error) {
 
 // LinkedAgents are agents whose documents and this one's name each other.
 func (n *agentNode) LinkedAgents(ctx context.Context) ([]LinkedAgent, error) {
-	if n.group.list {
-		return nil, notInLists("linkedAgents", "domainProofs")
-	}
 	if n.group.at != latest() {
 		return []LinkedAgent{}, nil
 	}
@@ -51,11 +50,16 @@ func (n *agentNode) LinkedAgents(ctx context.Context) ([]LinkedAgent, error) {
 
 // feedbackArgs are the arguments of Agent.feedback.
 type feedbackArgs struct {
-	First          int32
+	First          *int32
 	After          *string
 	Clients        *[]Address
 	Tag1, Tag2     *string
-	IncludeRevoked bool
+	IncludeRevoked *bool
+}
+
+// selects reports whether the arguments ask for other ratings than the newest live ones.
+func (a feedbackArgs) selects() bool {
+	return a.After != nil || a.Clients != nil || a.Tag1 != nil || a.Tag2 != nil || isTrue(a.IncludeRevoked)
 }
 
 // feedbackConnection is a page of ratings.
@@ -85,10 +89,7 @@ func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackC
 	if err != nil {
 		return nil, err
 	}
-	if n.group.list {
-		if args.After != nil || args.Clients != nil || args.Tag1 != nil || args.Tag2 != nil || args.IncludeRevoked {
-			return nil, notInLists("feedback", "first")
-		}
+	if n.group.list && !args.selects() {
 		rows, more, err := n.group.feedbackOf(ctx, n.key, first)
 		if err != nil {
 			return nil, err
@@ -103,7 +104,7 @@ func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackC
 		return nil, err
 	}
 	page, err := n.group.api.db.Feedback(ctx, n.key, store.FeedbackFilter{
-		Clients: clients, Tag1: args.Tag1, Tag2: args.Tag2, IncludeRevoked: args.IncludeRevoked,
+		Clients: clients, Tag1: args.Tag1, Tag2: args.Tag2, IncludeRevoked: isTrue(args.IncludeRevoked),
 		After: orEmpty(args.After), Limit: first, At: n.group.at,
 	})
 	if err != nil {
@@ -141,9 +142,9 @@ func (v *validationNode) Agent() *agentNode { return v.agent }
 
 // validationArgs are the arguments of Agent.validations.
 type validationArgs struct {
-	First       int32
+	First       *int32
 	After       *string
-	TrustedOnly bool
+	TrustedOnly *bool
 }
 
 // Validations lists an agent's validations.
@@ -152,10 +153,7 @@ func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*vali
 	if err != nil {
 		return nil, err
 	}
-	if n.group.list {
-		if args.After != nil || args.TrustedOnly {
-			return nil, notInLists("validations", "first")
-		}
+	if n.group.list && args.After == nil && !isTrue(args.TrustedOnly) {
 		rows, more, err := n.group.validationsOf(ctx, n.key, first)
 		if err != nil {
 			return nil, err
@@ -166,7 +164,7 @@ func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*vali
 		return nil, err
 	}
 	page, err := n.group.api.db.Validations(ctx, n.key, store.ValidationFilter{
-		TrustedOnly: args.TrustedOnly, After: orEmpty(args.After), Limit: first, At: n.group.at,
+		TrustedOnly: isTrue(args.TrustedOnly), After: orEmpty(args.After), Limit: first, At: n.group.at,
 	})
 	if err != nil {
 		return nil, renameCursor(err)
@@ -187,74 +185,39 @@ type reputationArgs struct {
 	Roots      *string
 }
 
-// reputationNode is an agent's reputation. In a list only standing and summary are known.
+// reputationNode is an agent's reputation; in a list, of what was asked for.
 type reputationNode struct {
 	Standing
-	Summary Summary
-	AsOf    *AsOf
+	Summary      Summary
+	AsOf         *AsOf
+	Independence Independence
+	Scored       *Scored
+	Tags         []TagSummary
+	TagsTotal    Long
 
-	whole *Scored // nil in lists
-	apart Independence
-	tags  []TagSummary
-	total Long
-	list  bool
 	agent *agentNode
-}
-
-// TagsTotal is how many tags are in use.
-func (r *reputationNode) TagsTotal() (Long, error) {
-	if r.list {
-		return 0, notInLists("tagsTotal", "summary")
-	}
-	return r.total, nil
-}
-
-// Scored is the score with what it follows from.
-func (r *reputationNode) Scored() (*Scored, error) {
-	if r.whole == nil {
-		return nil, notInLists("scored", "score, low, high, confidence, status, tier, summary")
-	}
-	return r.whole, nil
-}
-
-// Independence says how far the raters look like different people.
-func (r *reputationNode) Independence() (*Independence, error) {
-	if r.whole == nil {
-		return nil, notInLists("independence", "score, low, high, confidence, status, tier, summary")
-	}
-	return &r.apart, nil
 }
 
 // OpenFi are OpenFi's checks of who the agent is.
 func (r *reputationNode) OpenFi(ctx context.Context) (*OpenFi, error) {
-	if r.list {
-		return nil, notInLists("openfi", "score, low, high, confidence, status, tier, summary")
-	}
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
 	}
 	return r.agent.group.api.openFi(ctx, r.agent.key, r.agent.group.at)
 }
 
-// Tags are the robust summaries.
-func (r *reputationNode) Tags() ([]TagSummary, error) {
-	if r.list {
-		return nil, notInLists("tags", "summary")
-	}
-	return r.tags, nil
-}
-
-// Reputation gives the unweighted views.
+// Reputation gives the score and the unweighted views.
 func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reputationNode, error) {
-	if n.group.list {
-		if args.Clients != nil || args.Tag1 != nil || args.Tag2 != nil || args.Roots != nil {
-			return nil, notInLists("reputation", "no argument")
-		}
-		summary, err := n.group.summaryOf(ctx, n.key)
+	if n.group.list && args == (reputationArgs{}) {
+		r, err := n.group.reputationOf(ctx, n.key)
 		if err != nil {
 			return nil, err
 		}
-		return &reputationNode{Standing: n.Standing, Summary: encodeSummary(summary), list: true}, nil
+		scored := Scored{Standing: encodeStanding(r.Score)}
+		if graphql.HasSelectedField(ctx, "scored") { // else the result was not read
+			scored, err = encodeScored(r.Score)
+		}
+		return n.reputationNode(r, scored, nil), err
 	}
 	clients, err := addressesOf("clients", args.Clients)
 	if err != nil {
@@ -274,19 +237,20 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 		return nil, err
 	}
 	scored, err := n.group.api.scored(ctx, n.key, r.Score, roots)
-	if err != nil {
-		return nil, err
-	}
+	return n.reputationNode(r, scored, orNullAsOf(r.AsOf)), err
+}
+
+func (n *agentNode) reputationNode(r store.Reputation, scored Scored, asOf *AsOf) *reputationNode {
 	return &reputationNode{
-		Standing: scored.Standing, agent: n, whole: &scored, apart: encodeIndependence(r.Independence),
-		Summary: encodeSummary(r.Summary), AsOf: orNullAsOf(r.AsOf), tags: each(r.Tags, encodeTag), total: Long(r.TagsTotal),
-	}, nil
+		Standing: scored.Standing, Scored: &scored, agent: n, AsOf: asOf, Summary: encodeSummary(r.Summary),
+		Independence: encodeIndependence(r.Independence), Tags: each(r.Tags, encodeTag), TagsTotal: Long(r.Total),
+	}
 }
 
 // explainArgs are the arguments of Agent.explain.
 type explainArgs struct {
 	Without *[]Address
-	Limit   int32
+	Limit   *int32
 	Roots   *string
 }
 
@@ -305,10 +269,10 @@ func (n *agentNode) rootsOf(arg *string) (string, error) {
 
 // Explain tells what the agent's score is made of.
 func (n *agentNode) Explain(ctx context.Context, args explainArgs) (*ExplainAnswer, error) {
-	if n.group.list {
-		return nil, notInLists("explain", "reputation")
+	p := explainPlan{at: n.group.at, limit: defaultListed}
+	if args.Limit != nil {
+		p.limit = int(*args.Limit)
 	}
-	p := explainPlan{at: n.group.at, limit: int(args.Limit)}
 	if p.limit < 1 || p.limit > maxListed {
 		return nil, repute.Invalid("limit", "out of range", fmt.Sprintf("a number from 1 to %d", maxListed))
 	}
@@ -329,10 +293,7 @@ func (n *agentNode) Explain(ctx context.Context, args explainArgs) (*ExplainAnsw
 	return &answer, err
 }
 
-// notInLists refuses what would cost one read per agent of a list.
-func notInLists(field, allowed string) error {
-	return repute.Invalid(field, "a list of agents takes only: "+allowed, "ask agent(id) for the rest")
-}
+func isTrue(b *bool) bool { return b != nil && *b }
 
 func onlyAsOf(all []repute.AsOf) *AsOf {
 	if len(all) == 0 {

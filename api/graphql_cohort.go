@@ -2,9 +2,13 @@ package api
 
 import (
 	"context"
+	"slices"
 	"sync"
 
 	"repute"
+	"repute/store"
+
+	graphql "github.com/graph-gophers/graphql-go"
 )
 
 // cohort is agents that were read together. What hangs below them is read for
@@ -13,12 +17,12 @@ import (
 type cohort struct {
 	api  *API
 	at   repute.At
-	list bool // several agents: only what can be read at once
+	list bool // several agents: what hangs below them without arguments is read at once
 	ids  []repute.AgentID
 
 	feedback    memo[map[repute.AgentID][]repute.Feedback]
 	validations memo[map[repute.AgentID][]repute.Validation]
-	summaries   memo[map[repute.AgentID]repute.Summary]
+	reputations memo[map[repute.AgentID]store.Reputation]
 	proofs      memo[map[repute.AgentID][]repute.DomainProof]
 }
 
@@ -29,22 +33,23 @@ func (c *cohort) maxFirst() int {
 	return maxLimit
 }
 
-// memo remembers one read per page size. The zero value is empty.
+// memo remembers one read per key: a page size, or what else makes another question. The
+// zero value is empty.
 type memo[V any] struct {
 	mu    sync.Mutex
-	reads map[int]func() (V, error)
+	reads map[any]func() (V, error)
 }
 
-// get reads at the first call with this size; concurrent ones wait for it.
-func (m *memo[V]) get(size int, read func() (V, error)) (V, error) {
+// get reads at the first call with this key; concurrent ones wait for it.
+func (m *memo[V]) get(key any, read func() (V, error)) (V, error) {
 	m.mu.Lock()
 	if m.reads == nil {
-		m.reads = map[int]func() (V, error){}
+		m.reads = map[any]func() (V, error){}
 	}
-	once, found := m.reads[size]
+	once, found := m.reads[key]
 	if !found {
 		once = sync.OnceValues(read)
-		m.reads[size] = once
+		m.reads[key] = once
 	}
 	m.mu.Unlock()
 	return once()
@@ -74,13 +79,32 @@ func (c *cohort) validationsOf(ctx context.Context, id repute.AgentID, first int
 	return rows, more, err
 }
 
-// summaryOf gives an agent's getSummary over all clients.
-func (c *cohort) summaryOf(ctx context.Context, id repute.AgentID) (repute.Summary, error) {
-	all, err := c.summaries.get(0, func() (map[repute.AgentID]repute.Summary, error) {
-		if err := charge(ctx, readCost+len(c.ids)); err != nil {
+// costOf is what the parts cost per agent: tags and raters are many rows.
+func costOf(p store.ReputationParts) int {
+	cost := 1
+	if p.Tags {
+		cost += tagsCost
+	}
+	if p.Independence {
+		cost += tagsCost
+	}
+	return cost
+}
+
+// tagsCost is what an agent's tags cost, and the figures of its raters, in a list.
+const tagsCost = 10
+
+// reputationOf gives those parts of an agent's reputation that the query asks for.
+func (c *cohort) reputationOf(ctx context.Context, id repute.AgentID) (store.Reputation, error) {
+	asks := func(fields ...string) bool {
+		return slices.ContainsFunc(fields, func(f string) bool { return graphql.HasSelectedField(ctx, f) })
+	}
+	parts := store.ReputationParts{Summary: asks("summary"), Tags: asks("tags", "tagsTotal"), Results: asks("scored"), Independence: asks("independence")}
+	all, err := c.reputations.get(parts, func() (map[repute.AgentID]store.Reputation, error) {
+		if err := charge(ctx, readCost+len(c.ids)*costOf(parts)); err != nil {
 			return nil, err
 		}
-		return c.api.db.SummariesByAgents(ctx, c.ids)
+		return c.api.db.Reputations(ctx, c.ids, parts)
 	})
 	return all[id], err
 }
@@ -90,7 +114,7 @@ func (c *cohort) proofsOf(ctx context.Context, id repute.AgentID) ([]repute.Doma
 	if c.at != latest() {
 		return nil, nil
 	}
-	all, err := c.proofs.get(0, func() (map[repute.AgentID][]repute.DomainProof, error) {
+	all, err := c.proofs.get(nil, func() (map[repute.AgentID][]repute.DomainProof, error) {
 		if err := charge(ctx, readCost+len(c.ids)); err != nil {
 			return nil, err
 		}

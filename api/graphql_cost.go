@@ -53,10 +53,17 @@ func (b *budget) exceeded() bool { return b.spent.Load() > int64(b.limit) }
 // maxFirstInList is the largest page below each agent of a list.
 const maxFirstInList = 100
 
-// pageSize bounds first.
-func pageSize(first int32, largest int) (int, error) {
-	if first < 1 || int(first) > largest {
+// defaultFirst is the page size where first is absent or null.
+const defaultFirst = 20
+
+// pageSize bounds first. Arguments have no defaults in the schema: the library refuses null,
+// and a variable that is absent, for those that have.
+func pageSize(first *int32, largest int) (int, error) {
+	if first == nil {
+		return defaultFirst, nil
+	}
+	if *first < 1 || int(*first) > largest {
 		return 0, repute.Invalid("first", "not a page size", "a number from 1 to "+strconv.Itoa(largest))
 	}
-	return int(first), nil
+	return int(*first), nil
 }

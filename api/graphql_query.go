@@ -117,9 +117,9 @@ type agentsArgs struct {
 		Tier     *int32
 		Rating   *string
 	}
-	Sort  string
+	Sort  *string
 	Order *string
-	First int32
+	First *int32
 	After *string
 }
 
@@ -156,7 +156,7 @@ func (args agentsArgs) filter() (f store.AgentFilter, err error) {
 		return f, err
 	}
 	f.After = orEmpty(args.After)
-	if f.Sort, f.Desc, err = parseSort(args.Sort, orEmpty(args.Order)); err != nil || args.Filter == nil {
+	if f.Sort, f.Desc, err = parseSort(orEmpty(args.Sort), orEmpty(args.Order)); err != nil || args.Filter == nil {
 		return f, err
 	}
 	if args.Filter.ChainIDs != nil {

@@ -24,7 +24,7 @@ type searchArgs struct {
 		Status         *string
 		MinFeedback    *Long
 	}
-	First int32
+	First *int32
 	After *string
 }
 

@@ -77,11 +77,9 @@ type ReputationQuery struct {
 // Reputation is the unweighted view of one agent, from one snapshot.
 type Reputation struct {
 	Agent   repute.AgentID
-	Summary repute.Summary      // of the query's clients and tags
-	Tags    []repute.TagSummary // of all clients; the hundred tags with most ratings
-	// TagsTotal is how many tags there are.
-	TagsTotal int64
-	Counts    repute.AgentCounts
+	Summary repute.Summary // of the query's clients and tags
+	Tagged                 // of all clients
+	Counts  repute.AgentCounts
 	// Score is the zero one, unrated, when none was computed.
 	Score        repute.Score
 	Run          TrustRun // the newest closed one up to the block asked; zero where there is none or the query wants none

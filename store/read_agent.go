@@ -58,7 +58,7 @@ func (db *DB) Agent(ctx context.Context, id repute.AgentID, at repute.At) (agent
 			agent, err = s.agentThen(ctx)
 			return err
 		}
-		agents, err := readAgents(ctx, s.tx, []repute.AgentID{s.id}, wholeAgents())
+		agents, err := readAgents(ctx, s.tx, []repute.AgentID{s.id}, true)
 		if err != nil {
 			return err
 		}

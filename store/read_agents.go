@@ -234,8 +234,13 @@ func keyColumns(ids []repute.AgentID) (chains []uint64, tokens []tokenNum) {
 	return chains, tokens
 }
 
-// readAgents loads agents in one statement, however many there are.
-func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, columns string) (map[agentKey]*repute.Agent, error) {
+// readAgents loads agents in one statement, however many there are, and their scores in
+// another one: whole, or what lists show of them.
+func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[agentKey]*repute.Agent, error) {
+	columns := listedAgents()
+	if whole {
+		columns = wholeAgents()
+	}
 	chains, tokens := keyColumns(ids)
 	rows, err := tx.Query(ctx, currentAgents+columns, chains, tokens)
 	if err != nil {
@@ -249,7 +254,7 @@ func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, columns st
 	for i := range agents {
 		out[keyOf(agents[i].ID)] = &agents[i]
 	}
-	return out, readScores(ctx, tx, out, chains, tokens)
+	return out, readScores(ctx, tx, out, whole)
 }
 
 func readMetadata(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agent, sql string, args ...any) error {
@@ -279,7 +284,7 @@ func readMetadata(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Ag
 func (db *DB) AgentsByID(ctx context.Context, ids []repute.AgentID) (map[repute.AgentID]repute.Agent, error) {
 	out := make(map[repute.AgentID]repute.Agent, len(ids))
 	err := db.view(ctx, "read agents", func(ctx context.Context, tx pgx.Tx) error {
-		agents, err := readAgents(ctx, tx, ids, listedAgents())
+		agents, err := readAgents(ctx, tx, ids, false)
 		for _, a := range agents {
 			out[a.ID] = *a
 		}
@@ -381,7 +386,7 @@ func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, error
 }
 
 func inOrder(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) ([]repute.Agent, error) {
-	agents, err := readAgents(ctx, tx, ids, listedAgents())
+	agents, err := readAgents(ctx, tx, ids, false)
 	if err != nil {
 		return nil, err
 	}

@@ -12,10 +12,10 @@ import (
 	"repute"
 )
 
-// newestRatings are what an agent's independence is judged by.
-const newestRatings = `newest as materialized (
+// newestRatings are what the independence of the agent in row k is judged by.
+const newestRatings = `(
 	select client, value, decimals, tag1, tag2, uri_id, block, log_index from feedback
-	where chain_id = $1 and token_id = $2 and block <= $3 and (revoked_block is null or revoked_block > $3)
+	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block > $3)
 	order by block desc, log_index desc limit 1000)`
 
 // Independence tells how far the raters of an agent look like different people. Who
@@ -23,21 +23,31 @@ const newestRatings = `newest as materialized (
 func (db *DB) Independence(ctx context.Context, id repute.AgentID, at repute.At) (i repute.Independence, asOf repute.AsOf, err error) {
 	err = db.viewAgent(ctx, "read independence", id, at, func(ctx context.Context, s subject) error {
 		asOf = s.asOf
-		i, err = s.independence(ctx)
+		apart, err := independenceOf(ctx, s.tx, []repute.AgentID{s.id}, s.block)
+		i = apart[keyOf(s.id)]
 		return err
 	})
 	return i, asOf, err
 }
 
-func (s subject) independence(ctx context.Context) (i repute.Independence, err error) {
-	ratings, err := s.glances(ctx)
+// independenceOf judges the raters of each agent, in two statements.
+func independenceOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[agentKey]repute.Independence, error) {
+	ratings, err := glances(ctx, tx, ids, block)
 	if err != nil || len(ratings) == 0 {
-		return i, err
+		return nil, err
 	}
-	raters, err := s.raters(ctx)
+	raters, err := ratersOf(ctx, tx, ids, block)
 	if err != nil {
-		return i, err
+		return nil, err
 	}
+	out := make(map[agentKey]repute.Independence, len(ids))
+	for k, list := range ratings {
+		out[k] = judgeRaters(list, raters[k])
+	}
+	return out, nil
+}
+
+func judgeRaters(ratings []glance, raters []rater) (i repute.Independence) {
 	i.Ratings, i.Raters, i.Busiest = len(ratings), len(raters), busiest(ratings)
 	c := clusters{}
 	for _, r := range raters {
@@ -51,7 +61,7 @@ func (s subject) independence(ctx context.Context) (i repute.Independence, err e
 	}
 	joinBursts(c, ratings)
 	i.Clusters = c.count(raters)
-	return i, nil
+	return i
 }
 
 // glance is what a rating looks like beside others.
@@ -69,23 +79,27 @@ type burst struct {
 	tag1, tag2, uri int64
 }
 
-// glances are the newest live ratings, the oldest of them first.
-func (s subject) glances(ctx context.Context) ([]glance, error) {
-	rows, err := s.tx.Query(ctx, `with `+newestRatings+`
-		select n.client, b.time, n.block, n.value::text, n.decimals, n.tag1, n.tag2, n.uri_id
-		from newest n left join blocks b on (b.chain_id, b.number) = ($1, n.block)
-		order by n.block, n.log_index`, s.key()...)
+// glances are the newest live ratings of each agent, the oldest of them first.
+func glances(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[agentKey][]glance, error) {
+	rows, err := tx.Query(ctx, `
+		select k.chain_id, k.token_id, n.client,
+			(select b.time from blocks b where (b.chain_id, b.number) = (k.chain_id, n.block)), n.block, n.value::text, n.decimals, n.tag1, n.tag2, n.uri_id
+		from `+agentsAsked+` cross join lateral `+newestRatings+` n
+		order by k.chain_id, k.token_id, n.block, n.log_index`, askedAt(ids, block)...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (g glance, err error) {
-		var client []byte
-		var at *time.Time
-		b := &g.burst
-		err = row.Scan(&client, &at, &b.block, &b.value, &b.decimals, &b.tag1, &b.tag2, &b.uri)
-		g.client, g.time = common.BytesToAddress(client), timeOf(at)
-		return g, err
+	out := map[agentKey][]glance{}
+	var k agentKey
+	var client []byte
+	var at *time.Time
+	var b burst
+	into := []any{&k.chain, (*tokenNum)(&k.token), &client, &at, &b.block, &b.value, &b.decimals, &b.tag1, &b.tag2, &b.uri}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		out[k] = append(out[k], glance{common.BytesToAddress(client), timeOf(at), b})
+		return nil
 	})
+	return out, err
 }
 
 // rater is who gave some of these ratings.
@@ -95,30 +109,34 @@ type rater struct {
 	owners []common.Address // of agents that it owns or is the wallet of: itself, and others
 }
 
-// raters looks for other agents on both sides of this one in the index, so that a
+// ratersOf looks for other agents on both sides of each one in the index, so that a
 // client with many ratings of it costs no more than others.
-func (s subject) raters(ctx context.Context) ([]rater, error) {
-	const live = `f.chain_id = $1 and f.client = r.client and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`
-	rows, err := s.tx.Query(ctx, `with `+newestRatings+`
-		select r.client,
-			not exists (select from feedback f where `+live+` and f.token_id < $2)
-			and not exists (select from feedback f where `+live+` and f.token_id > $2),
+func ratersOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[agentKey][]rater, error) {
+	const live = `f.chain_id = k.chain_id and f.client = r.client and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`
+	rows, err := tx.Query(ctx, `
+		select k.chain_id, k.token_id, r.client,
+			not exists (select from feedback f where `+live+` and f.token_id < k.token_id)
+			and not exists (select from feedback f where `+live+` and f.token_id > k.token_id),
 			array(select distinct owner from (
-				select owner from agents a where a.chain_id = $1 and a.wallet = r.client and a.wallet <> '' limit 100) a)
-		from (select distinct client from newest) r`, s.key()...)
+				select owner from agents a where a.chain_id = k.chain_id and a.wallet = r.client and a.wallet <> '' limit 100) a)
+		from `+agentsAsked+` cross join lateral (select distinct client from `+newestRatings+` n) r`, askedAt(ids, block)...)
 	if err != nil {
 		return nil, err
 	}
-	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r rater, err error) {
-		var client []byte
-		var owners [][]byte
-		err = row.Scan(&client, &r.only, &owners)
-		r.client = common.BytesToAddress(client)
+	out := map[agentKey][]rater{}
+	var k agentKey
+	var client []byte
+	var only bool
+	var owners [][]byte
+	_, err = pgx.ForEachRow(rows, []any{&k.chain, (*tokenNum)(&k.token), &client, &only, &owners}, func() error {
+		r := rater{client: common.BytesToAddress(client), only: only}
 		for _, o := range owners {
 			r.owners = append(r.owners, common.BytesToAddress(o))
 		}
-		return r, err
+		out[k] = append(out[k], r)
+		return nil
 	})
+	return out, err
 }
 
 // busiest is the most ratings within 24 hours.

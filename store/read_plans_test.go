@@ -165,7 +165,7 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 			_, err = db.ValidationsByAgents(ctx, ids, 5)
 			must(err)
-			_, err = db.SummariesByAgents(ctx, ids)
+			_, err = db.Reputations(ctx, ids, store.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
 			must(err)
 		},
 		"documents": func() {
@@ -341,7 +341,10 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 		{"agents by id", 3, func(n int) error { _, err := db.AgentsByID(ctx, ids[:min(n, len(ids))]); return err }},
 		{"feedback by agents", 2, func(n int) error { _, err := db.FeedbackByAgents(ctx, ids, n); return err }},
 		{"validations by agents", 1, func(n int) error { _, err := db.ValidationsByAgents(ctx, ids, n); return err }},
-		{"summaries by agents", 1, func(n int) error { _, err := db.SummariesByAgents(ctx, ids[:min(n, len(ids))]); return err }},
+		{"reputations", 5, func(n int) error {
+			_, err := db.Reputations(ctx, ids[:min(n, len(ids))], store.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
+			return err
+		}},
 	} {
 		for _, limit := range []int{1, 10, store.MaxPage} {
 			r.take()

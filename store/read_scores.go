@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -50,41 +51,83 @@ func (s ScoreFilter) where(n int) (sql string, args []any) {
 	return " and " + exists, args
 }
 
-// readScores gives agents their newest scores, or what unjudged gives, without the results.
-func readScores(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agent, chains []uint64, tokens []tokenNum) error {
-	if err := addUnjudged(ctx, tx, agents, chains); err != nil {
-		return err
+// newestScores gives each key of $1 and $2 its newest score: the provisional one; else, where
+// a reorganization replaced its block, the final one of the last closed run; else what the
+// last run gives all agents that nobody judged. Results are large: lists leave them out.
+func newestScores(results bool) string {
+	columns, unjudged := scoreColumns, "convert_to(r.unjudged, 'UTF8')"
+	if !results {
+		columns, unjudged = scoreNumbers+", ''::bytea", "''::bytea"
 	}
-	rows, err := tx.Query(ctx, `
-		select s.chain_id, s.token_id, s.rated, s.score, s.low, s.high, s.confidence, s.tier
-		from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
-		join trust_scores s on (s.chain_id, s.token_id) = (k.chain_id, k.token_id)
-		join trust_runs r on (r.chain_id, r.run) = (s.chain_id, s.run)
-		where `+validScore, chains, tokens)
+	return `
+	select s.*, k.chain_id, c.identity
+	from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
+	join chains c on c.chain_id = k.chain_id
+	cross join lateral (
+		select ` + columns + `, false as final, s.block, s.block_hash, s.block_time, 1 as rank
+		from trust_scores s join trust_runs r using (chain_id, run)
+		where (s.chain_id, s.token_id) = (k.chain_id, k.token_id) and ` + validScore + `
+		union all (
+			select ` + columns + `, true, r.block, r.block_hash, r.block_time, 2
+			from trust_finals s join trust_runs r using (chain_id, run)
+			where (s.chain_id, s.token_id) = (k.chain_id, k.token_id)
+				and s.run <= (select max(run) from trust_runs where chain_id = k.chain_id and closed_at is not null)
+			order by s.run desc limit 1)
+		union all (
+			select k.token_id, 0, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, ''::bytea,
+				false, 0, r.unjudged_low, r.unjudged_high, 0, 0, 0, ` + unjudged + `, false, r.block, r.block_hash, r.block_time, 3
+			from trust_runs r where r.chain_id = k.chain_id and r.unjudged is not null order by r.run desc limit 1)
+		order by rank limit 1) s`
+}
+
+// scoresOf gives agents their newest scores, those without any that of unknown.
+func scoresOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, results bool) (map[agentKey]repute.Score, error) {
+	out := make(map[agentKey]repute.Score, len(ids))
+	for _, id := range ids {
+		s := unknown()
+		s.Agent = id
+		out[keyOf(id)] = s
+	}
+	chains, tokens := keyColumns(ids)
+	rows, err := tx.Query(ctx, newestScores(results), chains, tokens)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	var k agentKey
-	var s repute.Score
-	_, err = pgx.ForEachRow(rows, []any{&k.chain, (*tokenNum)(&k.token), &s.Rated, &s.Score, &s.Low, &s.High, &s.Confidence, &s.Tier}, func() error {
-		if a := agents[k]; a != nil {
-			a.Score = s
-		}
-		return nil
+	scores, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (repute.Score, error) {
+		var rank int
+		var chain uint64
+		var identity []byte
+		s, err := scanScore(repute.Chain{}, &rank, &chain, &identity)(row)
+		s.Agent.ChainID, s.Agent.Registry = chain, common.BytesToAddress(identity)
+		return s, err
 	})
+	for _, s := range scores {
+		out[keyOf(s.Agent)] = s
+	}
+	return out, err
+}
+
+// readScores gives agents their newest scores.
+func readScores(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agent, results bool) error {
+	ids := make([]repute.AgentID, 0, len(agents))
+	for _, a := range agents {
+		ids = append(ids, a.ID)
+	}
+	scores, err := scoresOf(ctx, tx, ids, results)
+	for k, s := range scores {
+		agents[k].Score = s
+	}
 	return err
 }
 
 // score is the subject's stored score, or what unjudged gives when there is none. One that
 // may have been pruned is unknown: whatever else is asked of that block is still answered.
 func (s subject) score(ctx context.Context) (out repute.Score, err error) {
-	err = repute.ErrNotFound
 	if s.block == everything {
-		out, err = s.currentScore(ctx)
+		scores, err := scoresOf(ctx, s.tx, []repute.AgentID{s.id}, true)
+		return scores[keyOf(s.id)], err
 	}
-	if errors.Is(err, repute.ErrNotFound) {
-		out, err = s.finalScore(ctx)
-	}
+	out, err = s.finalScore(ctx)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
 		return s.unjudged(ctx)

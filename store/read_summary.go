@@ -11,36 +11,47 @@ import (
 	"repute"
 )
 
-// liveFeedback is an agent's live feedback as of block $3, in the columns of
+// liveFeedback is the live feedback of the agent in row k as of block $3, in the columns of
 // table sums.
 const liveFeedback = `(
 	select client, idx, tag1, tag2, decimals, value, 1::bigint as n, value as sum from feedback
-	where chain_id = $1 and token_id = $2 and block <= $3 and (revoked_block is null or revoked_block > $3))`
+	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block > $3))`
 
 // maintainedSums is the same as of now, already added up. $3 is only named so
 // that both take the same parameters.
 const maintainedSums = `(
-	select * from sums where chain_id = $1 and token_id = $2 and $3::bigint is not null)`
+	select * from sums where chain_id = k.chain_id and token_id = k.token_id and $3::bigint is not null)`
 
-// sums is the relation to add up for the subject's block.
-func (s subject) sums() string {
-	if s.block == everything {
+// agentsAsked is relation k: the keys of $1 and $2.
+const agentsAsked = `unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)`
+
+// sumsAt is the relation to add up for a block.
+func sumsAt(block int64) string {
+	if block == everything {
 		return maintainedSums
 	}
 	return liveFeedback
 }
 
+// asked are the arguments of statements over agentsAsked at the subject's block.
+func (s subject) asked() []any { return askedAt([]repute.AgentID{s.id}, s.block) }
+
+func askedAt(ids []repute.AgentID, block int64) []any {
+	chains, tokens := keyColumns(ids)
+	return []any{chains, tokens, block}
+}
+
 // summary adds up what getSummary would, filters as there.
 func (s subject) summary(ctx context.Context, clients []common.Address, tag1, tag2 string) (repute.Summary, error) {
-	args := s.key()
+	args := s.asked()
 	arg := func(v any) int {
 		args = append(args, v)
 		return len(args)
 	}
-	from := s.sums() + " s"
+	from := "lateral " + sumsAt(s.block) + " s"
 	if clients != nil {
 		// A join, not any(): a client listed twice counts twice, as on chain.
-		from = fmt.Sprintf("unnest($%d::bytea[]) as k(client) join %s using (client)", arg(addressColumn(clients)), from)
+		from = fmt.Sprintf("unnest($%d::bytea[]) as c(client) join %s using (client)", arg(addressColumn(clients)), from)
 	}
 	where := "true"
 	if tag1 != "" {
@@ -49,7 +60,7 @@ func (s subject) summary(ctx context.Context, clients []common.Address, tag1, ta
 	if tag2 != "" {
 		where += fmt.Sprintf(" and tag2 = (select id from tags where hash = $%d)", arg(tagHash(&tag2)))
 	}
-	rows, err := s.tx.Query(ctx, "select decimals, sum(n)::bigint, sum(sum) from "+from+" where "+where+" group by decimals", args...)
+	rows, err := s.tx.Query(ctx, "select decimals, sum(n)::bigint, sum(sum) from "+agentsAsked+" cross join "+from+" where "+where+" group by decimals", args...)
 	if err != nil {
 		return repute.Summary{}, err
 	}
@@ -64,60 +75,69 @@ func scanTally(row pgx.CollectableRow) (t repute.Tally, err error) {
 	return t, err
 }
 
-// tags summarises the live tag1 with most ratings, and counts all of them. At the
-// latest block the votes are kept; before it they are each client's newest live
-// rating.
-func (s subject) tags(ctx context.Context) ([]repute.TagSummary, int64, error) {
-	votes := "(select tag1, value, decimals from votes where chain_id = $1 and token_id = $2)"
-	if s.block != everything {
+// Tagged is what is said of an agent by tag1.
+type Tagged struct {
+	Tags  []repute.TagSummary // the hundred with most ratings
+	Total int64               // how many there are
+}
+
+// tagsOf summarizes the live tag1 of each agent that have most ratings, and counts all of
+// them. At the latest block the votes are kept; before it they are each client's newest
+// live rating.
+func tagsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[agentKey]Tagged, error) {
+	votes := "(select tag1, value, decimals from votes where chain_id = k.chain_id and token_id = k.token_id)"
+	if block != everything {
 		votes = "(select distinct on (tag1, client) tag1, value, decimals from " + liveFeedback + " l order by tag1, client, idx desc)"
 	}
-	rows, err := s.tx.Query(ctx, `
-		with c as materialized (
-			select s.tag1, sum(s.n)::bigint as n, count(*) over () as total
-			from `+s.sums()+` s join tags t on t.id = s.tag1 group by s.tag1, t.value
-			order by n desc, t.value limit `+fmt.Sprint(maxTags)+`)
-		select c.tag1, `+headOf("t.value", maxListed)+`, c.n, c.total, v.value, v.decimals, v.n
-		from (select tag1, value, decimals, count(*) as n from `+votes+` v
-			where tag1 in (select tag1 from c) group by tag1, value, decimals) v
-		join c using (tag1)
-		join tags t on t.id = v.tag1
-		order by c.n desc, t.value`, s.key()...)
+	rows, err := tx.Query(ctx, `
+		select k.chain_id, k.token_id, v.* from `+agentsAsked+`
+		cross join lateral (
+			with c as materialized (
+				select s.tag1, sum(s.n)::bigint as n, count(*) over () as total
+				from `+sumsAt(block)+` s join tags t on t.id = s.tag1 group by s.tag1, t.value
+				order by n desc, t.value limit `+fmt.Sprint(maxTags)+`)
+			select c.tag1, `+headOf("t.value", maxListed)+`, c.n, c.total, v.value, v.decimals, v.n as votes, t.value as name
+			from (select tag1, value, decimals, count(*) as n from `+votes+` v
+				where tag1 in (select tag1 from c) group by tag1, value, decimals) v
+			join c using (tag1)
+			join tags t on t.id = v.tag1) v
+		order by k.chain_id, k.token_id, v.n desc, v.name`, askedAt(ids, block)...)
 	if err != nil {
-		return nil, 0, err
+		return nil, err
 	}
 	return collectTags(rows)
 }
 
-// collectTags reads rows grouped by tag.
-func collectTags(rows pgx.Rows) (out []repute.TagSummary, total int64, err error) {
-	out = []repute.TagSummary{}
+// collectTags reads rows grouped by agent and tag.
+func collectTags(rows pgx.Rows) (map[agentKey]Tagged, error) {
+	all := map[agentKey]Tagged{}
 	var tallies []repute.VoteTally
+	var open agentKey // whose tags are read
 	finish := func() {
-		if len(out) > 0 {
-			out[len(out)-1].SummarizeTallies(tallies)
+		if tags := all[open].Tags; len(tags) > 0 {
+			tags[len(tags)-1].SummarizeTallies(tallies)
 		}
 		tallies = tallies[:0]
 	}
-	var tag []byte
-	var id, last, feedback, votes int64
+	var k agentKey
+	var tag, name []byte
+	var id, last, feedback, total, votes int64
 	var value bigNum
 	var decimals uint8
-	_, err = pgx.ForEachRow(rows, []any{&id, &tag, &feedback, &total, &value, &decimals, &votes}, func() error {
-		if len(out) == 0 || id != last {
+	into := []any{&k.chain, (*tokenNum)(&k.token), &id, &tag, &feedback, &total, &value, &decimals, &votes, &name}
+	_, err := pgx.ForEachRow(rows, into, func() error {
+		if of := all[k]; k != open || of.Tags == nil || id != last {
 			finish()
-			last = id
+			open, last = k, id
 			t := repute.TagSummary{Count: feedback}
 			t.Tag = headText(tag, &t.Partial)
-			out = append(out, t)
+			all[k] = Tagged{append(of.Tags, t), total}
 		}
 		tallies = append(tallies, repute.VoteTally{Amount: repute.Amount{Value: value.Int, Decimals: decimals}, Count: votes})
 		return nil
 	})
-	if err == nil {
-		finish()
-	}
-	return out, total, err
+	finish()
+	return all, err
 }
 
 // counts are the agent's totals.
@@ -160,7 +180,8 @@ func (db *DB) Summary(ctx context.Context, id repute.AgentID, clients []common.A
 func (db *DB) Tags(ctx context.Context, id repute.AgentID, at repute.At) (tags []repute.TagSummary, asOf repute.AsOf, err error) {
 	err = db.viewAgent(ctx, "summarise tags", id, at, func(ctx context.Context, s subject) error {
 		asOf = s.asOf
-		tags, _, err = s.tags(ctx)
+		all, err := tagsOf(ctx, s.tx, []repute.AgentID{s.id}, s.block)
+		tags = all[keyOf(s.id)].Tags
 		return err
 	})
 	return tags, asOf, err
@@ -176,9 +197,11 @@ func (db *DB) Reputation(ctx context.Context, id repute.AgentID, q ReputationQue
 		if r.Summary, err = s.summary(ctx, q.Clients, q.Tag1, q.Tag2); err != nil {
 			return err
 		}
-		if r.Tags, r.TagsTotal, err = s.tags(ctx); err != nil {
+		tags, err := tagsOf(ctx, s.tx, []repute.AgentID{s.id}, s.block)
+		if err != nil {
 			return err
 		}
+		r.Tagged = tags[keyOf(s.id)]
 		if r.Counts, err = s.counts(ctx); err != nil {
 			return err
 		}
@@ -190,42 +213,9 @@ func (db *DB) Reputation(ctx context.Context, id repute.AgentID, q ReputationQue
 				return err
 			}
 		}
-		r.Independence, err = s.independence(ctx)
+		apart, err := independenceOf(ctx, s.tx, []repute.AgentID{s.id}, s.block)
+		r.Independence = apart[keyOf(s.id)]
 		return err
 	})
 	return r, err
-}
-
-// SummariesByAgents loads the latest Summary of all clients and tags. Agents
-// without live feedback are absent; repute.Summarize(nil) is theirs.
-func (db *DB) SummariesByAgents(ctx context.Context, ids []repute.AgentID) (map[repute.AgentID]repute.Summary, error) {
-	chains, tokens := keyColumns(ids)
-	tallies := make(map[repute.AgentID][]repute.Tally, len(ids))
-	err := db.view(ctx, "summarise feedback", func(ctx context.Context, tx pgx.Tx) error {
-		rows, err := tx.Query(ctx, `
-			select k.chain_id, c.identity, k.token_id, s.decimals, s.n, s.sum
-			from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
-			join chains c on c.chain_id = k.chain_id
-			cross join lateral (
-				select decimals, sum(n)::bigint as n, sum(sum) as sum from sums s
-				where s.chain_id = k.chain_id and s.token_id = k.token_id group by decimals) s`, chains, tokens)
-		if err != nil {
-			return err
-		}
-		var id repute.AgentID
-		var identity []byte
-		var t repute.Tally
-		var sum bigNum
-		_, err = pgx.ForEachRow(rows, []any{&id.ChainID, &identity, (*tokenNum)(&id.TokenID), &t.Decimals, &t.Count, &sum}, func() error {
-			id.Registry, t.Sum = common.BytesToAddress(identity), sum.Int
-			tallies[id] = append(tallies[id], t)
-			return nil
-		})
-		return err
-	})
-	out := make(map[repute.AgentID]repute.Summary, len(tallies))
-	for id, t := range tallies {
-		out[id] = repute.Summarize(t)
-	}
-	return out, err
 }

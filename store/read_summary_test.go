@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"math/big"
+	"reflect"
 	"slices"
 	"testing"
 
@@ -203,7 +204,7 @@ func TestReputationIsItsParts(t *testing.T) {
 	for token := range w.agents {
 		ids = append(ids, w.id(token))
 	}
-	loaded, err := db.SummariesByAgents(ctx, ids)
+	loaded, err := db.Reputations(ctx, ids, store.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -217,8 +218,9 @@ func TestReputationIsItsParts(t *testing.T) {
 		if r.Agent != id || r.Summary.Count != want.Count || r.Summary.Value.Cmp(want.Value) != 0 {
 			t.Errorf("reputation of %d = %+v, want %+v", token, r.Summary, want)
 		}
-		if l, ok := loaded[id]; ok != (want.Count > 0) || ok && l.Value.Cmp(want.Value) != 0 {
-			t.Errorf("loaded summary of %d = %+v, want %+v", token, l, want)
+		if l := loaded[id]; !reflect.DeepEqual(
+			[]any{l.Agent, l.Summary, l.Tagged, l.Score, l.Independence}, []any{r.Agent, r.Summary, r.Tagged, r.Score, r.Independence}) {
+			t.Errorf("loaded reputation of %d = %+v, alone %+v", token, l, r)
 		}
 		a, _, err := db.Agent(ctx, id, latest)
 		if err != nil {

@@ -50,7 +50,7 @@ func (db *DB) TrustChecks(ctx context.Context, id repute.AgentID, at repute.At, 
 	err = db.viewAgent(ctx, "read checks", id, at, func(ctx context.Context, s subject) error {
 		out = TrustChecks{AsOf: s.asOf, Validating: len(s.chain.Validations) > 0}
 		if s.block == everything {
-			agents, err := readAgents(ctx, s.tx, []repute.AgentID{s.id}, wholeAgents())
+			agents, err := readAgents(ctx, s.tx, []repute.AgentID{s.id}, true)
 			if err != nil {
 				return err
 			}

@@ -15,23 +15,21 @@ import (
 
 // scoreColumns are those that trust_scores and trust_finals share, of relation s, and
 // those of relation r, the run.
-const scoreColumns = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, s.evidence,
-	s.rated, s.score, s.low, s.high, s.mean, s.confidence, s.tier, s.result`
+const scoreColumns = scoreNumbers + `, s.result`
 
-// currentScores are the newest scores of the chain $1. One whose newest block was
-// replaced is not among them: it is of a chain that is no more.
-const currentScores = `select ` + scoreColumns + `, false, s.block, s.block_hash, s.block_time
-	from trust_scores s join trust_runs r using (chain_id, run)
-	where s.chain_id = $1 and ` + validScore
+// scoreNumbers are scoreColumns without the result.
+const scoreNumbers = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, s.evidence,
+	s.rated, s.score, s.low, s.high, s.mean, s.confidence, s.tier`
 
-func scanScore(c repute.Chain) func(pgx.CollectableRow) (repute.Score, error) {
+// scanScore reads a score of a chain, and columns that follow it.
+func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Score, error) {
 	return func(row pgx.CollectableRow) (s repute.Score, err error) {
 		s.Agent.ChainID, s.Agent.Registry = c.ID, c.Identity
 		var params, tags, roots, links, evidence, hash []byte
 		var at *time.Time
-		err = row.Scan((*tokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags, &roots, &links, &evidence,
+		err = row.Scan(append([]any{(*tokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags, &roots, &links, &evidence,
 			&s.Rated, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence, &s.Tier, &s.Result,
-			&s.Final, &s.Block.Number, &hash, &at)
+			&s.Final, &s.Block.Number, &hash, &at}, more...)...)
 		s.Params, s.Tags, s.Roots, s.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots), common.BytesToHash(links)
 		s.Evidence, s.Block.Hash, s.Block.Time = common.BytesToHash(evidence), common.BytesToHash(hash), timeOf(at)
 		return s, err
@@ -47,27 +45,18 @@ func scanScore(c repute.Chain) func(pgx.CollectableRow) (repute.Score, error) {
 func (db *DB) ScoreOf(ctx context.Context, id repute.AgentID, at repute.At) (out repute.Score, asOf repute.AsOf, err error) {
 	err = db.viewAgent(ctx, "read score", id, at, func(ctx context.Context, s subject) error {
 		asOf = s.asOf
-		if s.block == everything {
-			out, err = s.currentScore(ctx)
-			if err == nil || !errors.Is(err, repute.ErrNotFound) {
-				return err
-			}
-		}
-		if out, err = s.finalScore(ctx); !errors.Is(err, repute.ErrNotFound) {
+		if out, err = s.score(ctx); err != nil {
 			return err
 		}
-		none := err
-		if out, err = s.unjudged(ctx); err != nil {
-			return err
+		switch {
+		case out.Pruned:
+			return fmt.Errorf("the final score of agent %s as of block %d: %w", s.id.Short(), s.block, repute.ErrGone)
+		case out.Run == 0:
+			return repute.ErrNotFound
 		}
-		return none
+		return nil
 	})
 	return out, asOf, err
-}
-
-func (s subject) currentScore(ctx context.Context) (repute.Score, error) {
-	rows, err := s.tx.Query(ctx, currentScores+` and s.token_id = $2`, s.id.ChainID, tokenNum(s.id.TokenID))
-	return oneScore(rows, err, s.chain.Chain)
 }
 
 // finalScore is the one of the last run that was closed. A newer run that has begun
@@ -82,9 +71,6 @@ func (s subject) finalScore(ctx context.Context) (repute.Score, error) {
 	score, err := oneScore(rows, err, s.chain.Chain)
 	if err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return score, err
-	}
-	if s.block == everything {
-		return score, err // the newest is never pruned
 	}
 	if pruned, e := s.prunedSince(ctx, score.Run); e != nil || pruned {
 		return repute.Score{}, cmp.Or(e, fmt.Errorf("the final score of agent %s as of block %d: %w", s.id.Short(), s.block, repute.ErrGone))
@@ -111,34 +97,4 @@ func oneScore(rows pgx.Rows, err error, c repute.Chain) (repute.Score, error) {
 		err = repute.ErrNotFound
 	}
 	return score, err
-}
-
-// Scores are the newest scores of agents, of those that have one.
-func (db *DB) Scores(ctx context.Context, ids []repute.AgentID) (out map[repute.AgentID]repute.Score, err error) {
-	out = make(map[repute.AgentID]repute.Score, len(ids))
-	byChain := map[uint64][]repute.TokenID{}
-	for _, id := range ids {
-		byChain[id.ChainID] = append(byChain[id.ChainID], id.TokenID)
-	}
-	err = db.view(ctx, "read scores", func(ctx context.Context, tx pgx.Tx) error {
-		chains, err := readChains(ctx, tx, keys(byChain))
-		if err != nil {
-			return err
-		}
-		for _, c := range chains {
-			rows, err := tx.Query(ctx, currentScores+` and s.token_id = any($2::numeric[])`, c.ID, tokenArray(byChain[c.ID]))
-			if err != nil {
-				return err
-			}
-			scores, err := pgx.CollectRows(rows, scanScore(c.Chain))
-			if err != nil {
-				return err
-			}
-			for _, s := range scores {
-				out[s.Agent] = s
-			}
-		}
-		return nil
-	})
-	return out, err
 }

@@ -26,10 +26,6 @@ func TestScoreOfNobodyRated(t *testing.T) {
 	if !errors.As(err, &missing) {
 		t.Errorf("of no agent: %v", err)
 	}
-	scores, err := db.Scores(t.Context(), []repute.AgentID{id})
-	if err != nil || len(scores) != 0 {
-		t.Errorf("scores: %v, %v", scores, err)
-	}
 	if _, err := db.TrustRun(t.Context(), 7, 0); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("run: %v", err)
 	}

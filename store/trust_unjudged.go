@@ -23,16 +23,16 @@ type Unjudged struct {
 // asks for a lower bound refuses, and one for an upper bound does not condemn.
 func unknown() repute.Score { return repute.Score{Low: -100_000, High: 100_000} }
 
-// unjudged is the score of an agent without one: unrated, of no run, but with what the
-// chain's last run says of all such agents.
+// unjudged is the final score of an agent without one: unrated, of no run, but with what the
+// last run that was closed by the subject's block says of all such agents.
 func (s subject) unjudged(ctx context.Context) (repute.Score, error) {
 	out := unknown()
 	var params, tags, roots, links, hash []byte
 	var at *time.Time
 	err := s.tx.QueryRow(ctx, `
-		select epoch, scorer, params, tags, roots, links, unjudged_low, unjudged_high, unjudged, block, block_hash, block_time, not $2
-		from trust_runs where chain_id = $1 and unjudged is not null and ($2 or closed_at is not null and boundary <= $3)
-		order by run desc limit 1`, s.id.ChainID, s.block == everything, s.block).Scan(
+		select epoch, scorer, params, tags, roots, links, unjudged_low, unjudged_high, unjudged, block, block_hash, block_time, true
+		from trust_runs where chain_id = $1 and unjudged is not null and closed_at is not null and boundary <= $2
+		order by run desc limit 1`, s.id.ChainID, s.block).Scan(
 		&out.Epoch, &out.Scorer, &params, &tags, &roots, &links, &out.Low, &out.High, &out.Result, &out.Block.Number, &hash, &at, &out.Final)
 	out.Agent = s.id
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -44,30 +44,4 @@ func (s subject) unjudged(ctx context.Context) (repute.Score, error) {
 		err = fmt.Errorf("score of agents that nobody judged: %w", err)
 	}
 	return out, err
-}
-
-// addUnjudged gives agents what they have when nobody judged them.
-func addUnjudged(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Agent, chains []uint64) error {
-	for _, a := range agents {
-		a.Score = unknown()
-		a.Score.Agent = a.ID
-	}
-	rows, err := tx.Query(ctx, `
-		select r.chain_id, r.unjudged_low, r.unjudged_high from (select distinct unnest($1::bigint[]) as chain_id) c
-		cross join lateral (
-			select * from trust_runs r where r.chain_id = c.chain_id and r.unjudged is not null order by r.run desc limit 1) r`, chains)
-	if err != nil {
-		return err
-	}
-	var chain uint64
-	var low, high repute.Points
-	_, err = pgx.ForEachRow(rows, []any{&chain, &low, &high}, func() error {
-		for k, a := range agents {
-			if k.chain == chain {
-				a.Score.Low, a.Score.High = low, high
-			}
-		}
-		return nil
-	})
-	return err
 }
