@@ -79,17 +79,6 @@ func TestAdminLimitsGuesses(t *testing.T) {
 	}
 }
 
-// A page of another site cannot use the password that a browser remembers.
-func TestAdminRefusesOtherSites(t *testing.T) {
-	t.Parallel()
-	s := serve(t, api.Options{DB: open(t, nowhere), AdminToken: adminToken})
-	r := do(t, s, http.MethodPost, "/admin/jobs/api/jobs/cancel", strings.NewReader(`{"ids":["1"]}`),
-		"Authorization", basic(t, adminToken), "Sec-Fetch-Site", "cross-site", "Content-Type", "text/plain")
-	if b := problemOf(t, r); b.Status != http.StatusForbidden || b.Code != "forbidden" {
-		t.Errorf("%+v", b)
-	}
-}
-
 func TestAdminIsOffWithoutToken(t *testing.T) {
 	t.Parallel()
 	s := serve(t, api.Options{DB: open(t, nowhere)})

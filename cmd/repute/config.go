@@ -29,9 +29,10 @@ type config struct {
 	Contact      string             `yaml:"contact"`         // goes into the User-Agent of fetches
 	AdminToken   string             `yaml:"admin_token"`     // opens /admin; empty: there is none
 	Gateways     []string           `yaml:"ipfs_gateways"`
-	Node         string             `yaml:"ipfs_node"`   // gateway of the operator's own ipfs node, asked first
-	AllowHosts   []string           `yaml:"allow_hosts"` // private hosts that documents may come from
-	ExtraCA      string             `yaml:"extra_ca"`    // PEM file of authorities that documents' hosts may be signed by, too
+	Node         string             `yaml:"ipfs_node"`     // gateway of the operator's own ipfs node, asked first
+	AllowedHosts []string           `yaml:"allowed_hosts"` // names under which callers may call this process, beside loopback names and the host of orchestrator.public_url
+	AllowHosts   []string           `yaml:"allow_hosts"`   // private hosts that documents may come from
+	ExtraCA      string             `yaml:"extra_ca"`      // PEM file of authorities that documents' hosts may be signed by, too
 	Documents    documentConfig     `yaml:"documents"`
 	Signing      signingConfig      `yaml:"signing"`
 	Trust        trustConfig        `yaml:"trust"`

@@ -23,7 +23,7 @@ import (
 // as the YAML file has it.
 func (c *config) check() error {
 	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts, c.checkToken, c.readCA,
-		c.checkSigning, c.checkTrust, c.checkOrchestrator, c.checkTools} {
+		c.checkSigning, c.checkTrust, c.checkOrchestrator, c.checkGuard} {
 		if err := one(); err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 	"repute/store"
 )
 
-// mcpConfig says who may ask the tools, beside programs.
+// mcpConfig says which sites' pages may use this service, beside programs.
 type mcpConfig struct {
 	Origins []string `yaml:"origins"` // scheme://host[:port] of sites whose pages may
 }
@@ -29,15 +29,9 @@ func (c *config) origins() []string {
 	return c.MCP.Origins
 }
 
-// checkTools refuses origins that are none.
-func (c *config) checkTools() error {
-	_, err := mcp.New(mcp.Options{Origins: c.origins()})
-	return err
-}
-
 // tools makes a server without tools yet.
-func (s *service) tools() (*mcp.Server, error) {
-	return mcp.New(mcp.Options{Version: version, Origins: s.config.origins(), Logger: s.log})
+func (s *service) tools() *mcp.Server {
+	return mcp.New(mcp.Options{Version: version, Logger: s.log})
 }
 
 func (p *program) mcpCommand() *cobra.Command {
@@ -79,10 +73,7 @@ func tokenFrom(file string) (string, error) {
 
 // speak serves all tools to one caller until it goes away.
 func (p *program) speak(ctx context.Context, s *service, token string) error {
-	tools, err := s.tools()
-	if err != nil {
-		return err
-	}
+	tools := s.tools()
 	if _, err := s.api(nil, tools); err != nil {
 		return err
 	}

@@ -123,10 +123,11 @@ func (s *service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 	if err != nil {
 		return err
 	}
-	tools, err := s.tools()
+	guard, err := s.config.guard()
 	if err != nil {
 		return err
 	}
+	tools := s.tools()
 	a, err := s.api(shared, tools)
 	if err != nil {
 		return err
@@ -136,7 +137,7 @@ func (s *service) answer(ctx context.Context, g *errgroup.Group, l net.Listener,
 		return err
 	}
 	g.Go(func() error { a.CheckRedis(ctx); return nil })
-	g.Go(func() error { return s.listen(ctx, l, handler) })
+	g.Go(func() error { return s.listen(ctx, l, guard.Over(handler)) })
 	return nil
 }
 

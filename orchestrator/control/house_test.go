@@ -101,8 +101,7 @@ func newHouse(t *testing.T, change func(*control.Options), agents ...orchestrato
 	current := func() *policy.Policy { return p }
 	h := &house{t: t, db: db, o: control.Options{DB: db, Desk: desk, Policy: current, Lenient: true, Replay: replay, Coordinator: "plain",
 		PublicURL: "https://repute.example", Tokens: map[string]string{"ann": annsToken}, Logger: slog.New(slog.DiscardHandler)}}
-	h.o.Tools, err = mcp.New(mcp.Options{Logger: h.o.Logger})
-	ok(t, err)
+	h.o.Tools = mcp.New(mcp.Options{Logger: h.o.Logger})
 	if change != nil {
 		change(&h.o)
 	}

@@ -45,7 +45,7 @@ func (c *Control) share() echo.MiddlewareFunc {
 			closed = some(next)
 		}
 		return func(e echo.Context) error {
-			if tells(e.Request().URL.Path) {
+			if IsPrivate(e.Request().URL.Path) {
 				return closed(e)
 			}
 			return open(e)

@@ -64,7 +64,7 @@ func (c *Control) neededFor(r *http.Request, path string) []role {
 	below, _ := strings.CutPrefix(path, prefix)
 	under := func(head string) bool { return below == head || strings.HasPrefix(below, head+"/") }
 	if r.Method == http.MethodGet {
-		if tells(path) && c.o.PrivateReads {
+		if IsPrivate(path) && c.o.PrivateReads {
 			return []role{roleRead}
 		}
 		return nil
@@ -83,9 +83,9 @@ func (c *Control) neededFor(r *http.Request, path string) []role {
 	return []role{roleOperate}
 }
 
-// tells is whether a path, of a request or as the router writes it, is of what tasks and the
-// operator did.
-func tells(path string) bool {
+// IsPrivate reports whether a path, of a request or as the router writes it, shows what
+// tasks and the operator did.
+func IsPrivate(path string) bool {
 	below, v1 := strings.CutPrefix(path, prefix)
 	under := func(head string) bool { return below == head || strings.HasPrefix(below, head+"/") }
 	return v1 && (under("/tasks") || under("/runs") || under("/acts") || under("/treasury") || under("/agents") && strings.HasSuffix(below, "/log")) ||
