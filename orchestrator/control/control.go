@@ -40,7 +40,7 @@ type Options struct {
 	Modules []orchestrator.Module
 	// Agents asks agents elsewhere who they are, and guards what may be reached. Nil: none
 	// can be registered.
-	Agents orchestrator.Doer
+	Agents *http.Client
 	// Tokens open the routes that change something: name to token. The name is kept with
 	// what was done. Empty: those routes are closed.
 	Tokens map[string]string

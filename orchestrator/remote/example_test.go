@@ -74,7 +74,7 @@ func TestPythonExample(t *testing.T) {
 }
 
 // asked puts a question by hand: a step is asked for within a run alone.
-func asked(t *testing.T, client orchestrator.Doer, url string, q remote.Question) (a remote.Answer) {
+func asked(t *testing.T, client *http.Client, url string, q remote.Question) (a remote.Answer) {
 	t.Helper()
 	body, err := json.Marshal(q)
 	ok(t, err)
@@ -88,7 +88,7 @@ func asked(t *testing.T, client orchestrator.Doer, url string, q remote.Question
 }
 
 // opened waits until an agent listens.
-func opened(t *testing.T, url string, client orchestrator.Doer) orchestrator.Module {
+func opened(t *testing.T, url string, client *http.Client) orchestrator.Module {
 	t.Helper()
 	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
 	defer cancel()

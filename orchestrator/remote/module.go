@@ -32,10 +32,19 @@ const (
 
 // Options tune modules.
 type Options struct {
-	// Client guards what may be reached.
-	Client orchestrator.Doer
+	// Client guards what may be reached. Its redirects are not followed: an agent is what
+	// answers at the address that was registered.
+	Client *http.Client
 	// Timeout of one answer, 60 s when 0; the budget's time counts too.
 	Timeout time.Duration
+}
+
+// newModule returns a module at a base URL, with a client that follows no redirect.
+func newModule(base string, o Options) *module {
+	client := *o.Client
+	client.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
+	o.Client, o.Timeout = &client, cmp.Or(o.Timeout, time.Minute)
+	return &module{o: o, url: strings.TrimSuffix(base, "/")}
 }
 
 // module is an agent elsewhere.
@@ -55,8 +64,7 @@ func Open(ctx context.Context, base string, o Options) (orchestrator.Module, err
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" || u.User != nil || u.RawQuery != "" {
 		return nil, repute.Invalid("url", fmt.Sprintf("%.200q is no address of an agent", base), "http(s)://host/path without query and password")
 	}
-	m := &module{o: o, url: strings.TrimSuffix(u.String(), "/")}
-	m.o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	m := newModule(u.String(), o)
 	ctx, cancel := context.WithTimeout(ctx, infoTimeout)
 	defer cancel()
 	var info Info
@@ -72,8 +80,7 @@ func Open(ctx context.Context, base string, o Options) (orchestrator.Module, err
 
 // Stored makes a module of an agent as it was registered, without asking it.
 func Stored(known repute.Module, o Options) (orchestrator.Module, error) {
-	m := &module{o: o, url: strings.TrimSuffix(known.URL, "/")}
-	m.o.Timeout = cmp.Or(o.Timeout, time.Minute)
+	m := newModule(known.URL, o)
 	if err := json.Unmarshal(known.Manifest, &m.info.Manifest); err != nil {
 		return nil, fmt.Errorf("stored manifest of agent %s: %w", known.Slug, err)
 	}
@@ -274,6 +281,8 @@ func (m *module) exchange(ctx context.Context, verb, method string, question, in
 		return fmt.Errorf("agent at %s, %s: %w: %w", m.url, method, repute.ErrUnavailable, err)
 	case len(text) > maxAnswer:
 		return repute.Invalid(method, fmt.Sprintf("answered more than %d bytes", maxAnswer), "a shorter answer")
+	case resp.StatusCode/100 == 3:
+		return repute.Invalid(method, fmt.Sprintf("redirects with status %d, which is not followed", resp.StatusCode), "register the address that answers 200")
 	case resp.StatusCode != http.StatusOK:
 		return repute.Invalid(method, fmt.Sprintf("answered status %d", resp.StatusCode), "200")
 	case kind != "application/json":

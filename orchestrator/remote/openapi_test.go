@@ -68,7 +68,7 @@ func answerKeys(path, verb string) []string {
 	return []string{"paths", path, verb, "responses", "200", "content", jsonType, "schema"}
 }
 
-// watched is a client that judges every request and every answer of status 200.
+// watched is a transport that judges every request and every answer of status 200.
 type watched struct {
 	t *testing.T
 	described
@@ -76,13 +76,13 @@ type watched struct {
 	seen   chan<- string
 }
 
-func watch(t *testing.T, prefix string) (watched, <-chan string) {
+func watch(t *testing.T, prefix string) (*http.Client, <-chan string) {
 	seen := make(chan string, 1000)
-	return watched{t, openAPI(t), prefix, seen}, seen
+	return &http.Client{Transport: watched{t, openAPI(t), prefix, seen}}, seen
 }
 
-// Do implements orchestrator.Doer.
-func (w watched) Do(r *http.Request) (*http.Response, error) {
+// RoundTrip implements http.RoundTripper.
+func (w watched) RoundTrip(r *http.Request) (*http.Response, error) {
 	path, verb := strings.TrimPrefix(r.URL.Path, w.prefix), strings.ToLower(r.Method)
 	if r.Body != nil {
 		text, err := io.ReadAll(r.Body)
@@ -94,7 +94,7 @@ func (w watched) Do(r *http.Request) (*http.Response, error) {
 			w.t.Errorf("%s is asked %s: %v", path, text, err)
 		}
 	}
-	res, err := http.DefaultClient.Do(r)
+	res, err := http.DefaultTransport.RoundTrip(r)
 	if err != nil || res.StatusCode != http.StatusOK {
 		return res, err
 	}

@@ -214,6 +214,10 @@ func TestRemoteAnswersAreBounded(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte(`"` + strings.Repeat("x", 10<<20) + `"`))
 		}, "more than", repute.ErrInvalid},
+		"redirect": {func(w http.ResponseWriter) {
+			w.Header().Set("Location", "/agent/plan")
+			w.WriteHeader(http.StatusTemporaryRedirect)
+		}, "redirects with status 307", repute.ErrInvalid},
 		"status": {func(w http.ResponseWriter) { http.Error(w, "no", http.StatusTeapot) }, "status 418", repute.ErrInvalid},
 		"no json": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
