@@ -8,6 +8,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 )
 
@@ -103,5 +105,37 @@ func TestOldGraphsHaveTheirOwnTurn(t *testing.T) {
 	}
 	if _, err := r.walks.get(ctx, walkKey{}, func(context.Context) (*personalWalk, error) { return &personalWalk{weights: none}, nil }); err != nil {
 		t.Errorf("a walk: %v", err)
+	}
+}
+
+// Walks by callers' roots wait in a bounded queue: each of them costs a walk of the whole
+// graph, whoever asks from however many addresses.
+func TestWalksWaitInABoundedQueue(t *testing.T) {
+	t.Parallel()
+	r, err := NewReader(nil, ReaderOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	end := make(chan struct{})
+	ctx, cancel := context.WithTimeout(t.Context(), 10*time.Second)
+	defer cancel()
+	walk := func(n byte) error {
+		_, err := r.walks.get(ctx, walkKey{roots: common.Hash{n}}, func(context.Context) (*personalWalk, error) { <-end; return nil, errors.New("ended") })
+		return err
+	}
+	waiting := make(chan error, 100)
+	for n := range byte(100) {
+		go func() { waiting <- walk(n) }()
+	}
+	for range 100 - maxWalks {
+		if err := <-waiting; !errors.Is(err, repute.ErrUnavailable) {
+			t.Fatalf("a walk too many: %v", err)
+		}
+	}
+	close(end)
+	for range maxWalks {
+		if err := <-waiting; err == nil || errors.Is(err, repute.ErrUnavailable) {
+			t.Errorf("a walk in the queue: %v", err)
+		}
 	}
 }

@@ -40,6 +40,10 @@ type walkKey struct {
 	roots common.Hash
 }
 
+// maxWalks is how many walks by callers' roots may be made or wait at once: each takes up to
+// a second of all processors on the largest chains, and callers wait no longer than that many.
+const maxWalks = 8
+
 // NewReader makes a reader of what an engine has stored in db. It reads nothing yet.
 func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 	if o.Params == nil {
@@ -57,7 +61,7 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 	// is read once for all and may take as long as an engine's.
 	r.worlds = newHold(bounds{"the graph of the newest epoch", maxGraphRead, 0, o.Memory / 2}, (*basis).size, name)
 	r.older = newHold(bounds{"the graph of an earlier epoch", 2 * time.Minute, 4, o.Memory / 4}, (*basis).size, name)
-	r.walks = newHold(bounds{"a walk by other roots", 2 * time.Minute, 0, o.Memory / 4}, (*personalWalk).size, func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
+	r.walks = newHold(bounds{"a walk by other roots", 2 * time.Minute, maxWalks, o.Memory / 4}, (*personalWalk).size, func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
 	return r, nil
 }
 
