@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/sha256"
 	"fmt"
 	"log/slog"
 	"os"
@@ -12,12 +13,15 @@ import (
 	"repute/policy"
 )
 
-// PolicyFile is a policy that is read again when its file changes. A file that is wrong
-// changes nothing: the last good policy counts.
+// PolicyFile is a policy that is read again when its file changes. A change counts when two
+// looks in a row found the same content, so that a file in the middle of being written, whose
+// first rules may compile without the others, never does. A file that is wrong changes
+// nothing: the last good policy counts.
 type PolicyFile struct {
 	path    string
 	gates   []string
-	seen    time.Time // when the file was written that was read last
+	looked  [sha256.Size]byte // hash of the content at the last look
+	judged  [sha256.Size]byte // hash of the content that was compiled last, right or wrong
 	current atomic.Pointer[policy.Policy]
 }
 
@@ -34,36 +38,56 @@ func OpenPolicy(path string, gates []string) (*PolicyFile, error) {
 		f.current.Store(p)
 		return f, err
 	}
-	_, err := f.read()
-	return f, err
+	text, err := f.text()
+	if err != nil {
+		return f, err
+	}
+	return f, f.compile(text)
 }
 
 // Current is the policy that counts now.
 func (f *PolicyFile) Current() *policy.Policy { return f.current.Load() }
 
-// read takes the file over where it has changed.
-func (f *PolicyFile) read() (changed bool, err error) {
-	info, err := os.Stat(f.path)
-	if err != nil {
-		return false, repute.Invalid("orchestrator.policy", err.Error(), "a readable file")
-	}
-	if info.ModTime().Equal(f.seen) {
-		return false, nil
-	}
+// text is what the file holds now.
+func (f *PolicyFile) text() ([]byte, error) {
 	text, err := os.ReadFile(f.path)
 	if err != nil {
-		return false, repute.Invalid("orchestrator.policy", err.Error(), "a readable file")
+		return nil, repute.Invalid("orchestrator.policy", err.Error(), "a readable file")
 	}
-	f.seen = info.ModTime()
+	return text, nil
+}
+
+// read takes over content that differs from what was compiled last and has not changed since
+// the look before.
+func (f *PolicyFile) read() (changed bool, err error) {
+	text, err := f.text()
+	if err != nil {
+		return false, err
+	}
+	sum := sha256.Sum256(text)
+	stable := sum == f.looked
+	f.looked = sum
+	if !stable || sum == f.judged {
+		return false, nil
+	}
+	if err := f.compile(text); err != nil {
+		return false, err
+	}
+	return true, nil
+}
+
+// compile makes a text the policy that counts.
+func (f *PolicyFile) compile(text []byte) error {
+	f.judged = sha256.Sum256(text)
 	p, err := policy.Parse(text)
 	if err == nil {
 		err = p.CheckGates(f.gates)
 	}
 	if err != nil {
-		return false, fmt.Errorf("%s: %w", f.path, err)
+		return fmt.Errorf("%s: %w", f.path, err)
 	}
 	f.current.Store(p)
-	return true, nil
+	return nil
 }
 
 // Watch looks for changes until ctx ends.
