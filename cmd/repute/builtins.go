@@ -69,6 +69,7 @@ func (c *config) agentOptions(registries []orchestrator.Registries) (o agents.Op
 	if err != nil {
 		return o, err
 	}
+	o.Sources = c.Orchestrator.Sources
 	for _, r := range registries {
 		known := agents.Chain{ID: r.ChainID, Identity: r.Identity, Reputation: r.Reputation, Validations: r.Validations}
 		for _, w := range list {

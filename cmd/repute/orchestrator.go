@@ -45,7 +45,9 @@ type orchestratorConfig struct {
 	Agents map[string]string `yaml:"agents"`
 	// AgentHosts are private hosts that registered agents may be at; agents cannot call them.
 	AgentHosts []string `yaml:"agent_hosts"`
-	file       *orchestrator.PolicyFile
+	// Sources are URLs below which the validator fetches what a validation request claims.
+	Sources []string `yaml:"validation_sources"`
+	file    *orchestrator.PolicyFile
 }
 
 // sharedHosts returns the host of public_url, which serves files of many agents.

@@ -47,6 +47,10 @@ type Options struct {
 	// Team says by name of a job which agent does it (see Jobs); a job that is missing is
 	// done by the agent that it is made for.
 	Team map[string]string
+	// Sources are URLs below which the validator fetches what a request claims. Whoever asks
+	// for a validation writes both the URL and the claim: what any other URL answers proves
+	// nothing.
+	Sources []string
 }
 
 // Agent is one of this package's.
@@ -56,8 +60,12 @@ type Agent interface {
 	answerer
 }
 
-// New makes an agent by its name. repute.ErrInvalid: there is none.
+// New makes an agent by its name. repute.ErrInvalid: there is none, or a source is none.
 func New(name string, self Self, o Options) (Agent, error) {
+	from, err := readSources(o.Sources)
+	if err != nil {
+		return nil, err
+	}
 	chains := places{}
 	for _, c := range o.Chains {
 		chains[c.ID] = c
@@ -75,7 +83,7 @@ func New(name string, self Self, o Options) (Agent, error) {
 		a := &reporter{self, chains}
 		return &specialist[Report, Reported]{self.info(reporterSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
 	case Validator:
-		a := &validator{self, chains}
+		a := &validator{self, chains, from}
 		return &specialist[Validation, Validated]{self.info(validatorSheet()), a.accept, a.dryRun, a.do, a.verify, a.summary}, nil
 	case Payer:
 		a := &payer{self, chains}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/big"
+	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -57,8 +58,9 @@ func TestValidator(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	b := w.d.Batch()
+	at := w.server.URL + "/proven/work"
 	request := func(owner int, agent uint64, validator int, claimed string) string {
-		body := fmt.Sprintf(`{"work":{"http":{"url":%q}},"claimed":%s}`, w.server.URL, claimed)
+		body := fmt.Sprintf(`{"work":{"http":{"url":%q}},"claimed":%s}`, at, claimed)
 		hash := crypto.Keccak256Hash([]byte(body))
 		b.ValidationRequest(w.d.Account(owner), w.d.Account(validator).Address, agent, body, hash)
 		input, err := json.Marshal(agents.Validation{Request: hash.Hex(), URI: body})
@@ -69,9 +71,16 @@ func TestValidator(t *testing.T) {
 	wrong := request(subjectAccount, 0, validatorAccount, `{"of":[40,2],"sum":43}`)
 	others := request(subjectAccount, 0, payeeAccount, `1`)
 	own := request(validatorAccount, 1, validatorAccount, `2`)
+	var chosen []string
+	for _, at = range []string{w.server.URL, w.server.URL + "/provenance", w.server.URL + "/proven/../work", w.server.URL + "/proven/%2e%2e/work", "http://user@" + strings.TrimPrefix(w.server.URL, "http://") + "/proven/work"} {
+		chosen = append(chosen, request(subjectAccount, 0, validatorAccount, `{"of":[40,2],"sum":42}`))
+	}
 	_, err := b.Mine(t.Context())
 	ok(t, err)
 	w.index()
+	for _, input := range chosen {
+		w.fails(agents.Validator, input, "chose that URL and the claim")
+	}
 	for input, want := range map[string]uint8{right: 100, wrong: 0} {
 		got := into[agents.Validated](t, w.completed(agents.Validator, input)["work"])
 		stored, err := w.d.View().ValidationStatus(t.Context(), got.Request)

@@ -69,6 +69,7 @@ func validatorSheet() sheet {
 type validator struct {
 	self   Self
 	chains places
+	from   sources
 }
 
 func (v *validator) registry(in Validation) (c Chain, at common.Address, err error) {
@@ -125,6 +126,10 @@ func (v *validator) asked(ctx context.Context, w World, in Validation) (c Chain,
 	}
 	if err := json.Unmarshal(body, &work); err != nil || (work.Work.Tool == "") == (work.Work.HTTP == nil) || len(work.Claimed) == 0 {
 		return c, at, id, work, repute.Invalid("input.uri", "leads to a file without work that can be done again", `{"work": {"http": {"url"}} or {"tool", "input"}, "claimed": …}`)
+	}
+	if q := work.Work.HTTP; q != nil && !v.from.has(q.URL) {
+		return c, at, id, work, repute.Invalid("input.uri", fmt.Sprintf("leads to work at %.200q: its requester chose that URL and the claim, so the answer proves nothing", q.URL),
+			"a URL below one of orchestrator.validation_sources, or a tool")
 	}
 	return c, at, id, work, nil
 }

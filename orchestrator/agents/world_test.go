@@ -150,7 +150,7 @@ func (w *world) identity(n uint64) *repute.AgentID {
 
 func (w *world) options() agents.Options {
 	c := w.d.Chain()
-	return agents.Options{Chains: []agents.Chain{{ID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations, Treasury: w.treasury}}}
+	return agents.Options{Chains: []agents.Chain{{ID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations, Treasury: w.treasury}}, Sources: []string{w.server.URL + "/proven"}}
 }
 
 // start runs an engine with a wallet until the test ends.
