@@ -154,6 +154,14 @@ func (c *Call) Values() map[string]any {
 	return c.Decoded.Values()
 }
 
+// Known is the built-in function that calldata calls; nil where there is none.
+func (d *CallDecoder) Known(data []byte) *Function {
+	if len(data) < 4 {
+		return nil
+	}
+	return d.known[[4]byte(data)]
+}
+
 // maxInnerCalls bounds how many calls inside of a call are shown.
 const maxInnerCalls = 32
 

@@ -15,6 +15,7 @@ import (
 	"github.com/riverqueue/river/riverdriver/riverpgxv5"
 
 	"repute"
+	"repute/contracts"
 	"repute/policy"
 	"repute/store"
 )
@@ -57,6 +58,7 @@ type Engine struct {
 	metrics *Metrics
 	trace   *Trace
 	log     *slog.Logger
+	calls   *contracts.CallDecoder
 
 	mu    sync.Mutex
 	works map[store.RunLease]context.CancelCauseFunc
@@ -73,6 +75,10 @@ func New(db *store.DB, o Options) (*Engine, error) {
 	o.Workers, o.Hold, o.Drain = cmp.Or(o.Workers, 16), cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Drain, 5*time.Second)
 	e := &Engine{db: db, o: o, gate: &gate{db: db, policy: o.Policy, lenient: o.Lenient}, local: map[string]Module{},
 		metrics: o.Metrics, trace: o.Trace, log: o.Log, works: map[store.RunLease]context.CancelCauseFunc{}}
+	var err error
+	if e.calls, err = contracts.NewCallDecoder(); err != nil {
+		return nil, err
+	}
 	if e.log == nil {
 		e.log = slog.New(slog.DiscardHandler)
 	}

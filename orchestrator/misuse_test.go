@@ -89,7 +89,7 @@ func TestNothingIsSentBeyondWhatIsAllowed(t *testing.T) {
 		"as-shown":         {[]orchestrator.Tx{shown}, 1, policy.Bounds{}, "", 1},
 		"twice, as shown":  {[]orchestrator.Tx{shown, shown}, 2, policy.Bounds{}, "", 2},
 		"twice":            {[]orchestrator.Tx{shown, shown}, 1, policy.Bounds{}, "showed this transaction 1 times", 1},
-		"other-argument":   {[]orchestrator.Tx{argument}, 1, policy.Bounds{}, "", 1}, // target, selector and value are compared
+		"other-argument":   {[]orchestrator.Tx{argument}, 1, policy.Bounds{}, "showed no such transaction", 0},
 		"other-target":     {[]orchestrator.Tx{shown, pays(2, "5")}, 1, policy.Bounds{}, "showed no such transaction", 1},
 		"other-value":      {[]orchestrator.Tx{pays(1, "6")}, 1, policy.Bounds{}, "showed no such transaction", 0},
 		"other-function":   {[]orchestrator.Tx{other}, 1, policy.Bounds{}, "showed no such transaction", 0},

@@ -173,7 +173,8 @@ type DryRun struct {
 	Warnings     []string `json:"warnings"`
 	EstimatedGas uint64   `json:"estimatedGas"`
 	// Calls are the transactions that Execute would send. The runtime simulates each, and
-	// Execute can send no others.
+	// Execute can send no others: each with the bytes that are shown here, but for its
+	// placeholders.
 	Calls []Tx `json:"calls"`
 	// Violations are what the agent itself found against a policy. Any of them ends the run.
 	Violations []string `json:"violations"`
@@ -230,7 +231,16 @@ type Tx struct {
 	Token   *common.Address `json:"token,omitempty"`
 	Amount  string          `json:"amount,omitempty"` // of Token, decimal
 	Purpose string          `json:"purpose"`
+	// Function is the text of the function that Data calls, with types: set(address who). Calls
+	// of the dry run need it that have placeholders and call a function that is not known.
+	Function string `json:"function,omitempty"`
+	// Placeholders are values that the agent cannot know yet. Only calls of the dry run have
+	// them.
+	Placeholders []Placeholder `json:"placeholders,omitempty"`
 }
+
+// maxData bounds calldata, in bytes.
+const maxData = 128 << 10
 
 // check refuses what no chain could take. The error is repute.ErrInvalid.
 func (t *Tx) check() error {
@@ -246,7 +256,7 @@ func (t *Tx) check() error {
 		return repute.Invalid("tx.token", "comes with value or data", "one of both")
 	case t.Token == nil && t.Amount != "":
 		return repute.Invalid("tx.amount", "comes without a token", "tx.value for native coin")
-	case len(t.Data) > 128<<10:
+	case len(t.Data) > maxData:
 		return repute.Invalid("tx.data", fmt.Sprintf("has %d bytes", len(t.Data)), "at most 131072")
 	case len(t.Purpose) > 256 || len(t.Key) > 128:
 		return repute.Invalid("tx.purpose", "is too long", "at most 256 bytes, keys 128")
@@ -274,23 +284,8 @@ func (t *Tx) digest() string {
 	return digest(fmt.Append(nil, t.ChainID), t.Target[:], fmt.Append(nil, value), t.Data, token[:], fmt.Append(nil, amount))
 }
 
-// same tells whether executing t is what simulating s showed: target, selector and value.
-func (t *Tx) same(s *Tx) bool {
-	token := func(x *Tx) common.Address {
-		if x.Token == nil {
-			return common.Address{}
-		}
-		return *x.Token
-	}
-	v1, err1 := weiOf(t.Value)
-	v2, err2 := weiOf(s.Value)
-	a1, err3 := weiOf(t.Amount)
-	a2, err4 := weiOf(s.Amount)
-	if err1 != nil || err2 != nil || err3 != nil || err4 != nil {
-		return false
-	}
-	return t.ChainID == s.ChainID && t.Target == s.Target && t.selector() == s.selector() && token(t) == token(s) && v1.Cmp(v2) == 0 && a1.Cmp(a2) == 0
-}
+// same reports whether two transactions are equal in all that is sent.
+func (t *Tx) same(s *Tx) bool { return t.digest() == s.digest() }
 
 // weiOf reads an amount; empty is 0.
 func weiOf(s string) (*big.Int, error) {

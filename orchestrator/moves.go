@@ -104,6 +104,31 @@ func (m *moves) add(p *policy.Policy, tx *Tx, left []outflow) error {
 	return nil
 }
 
+// join adds what other transactions move.
+func (m *moves) join(other *moves) {
+	m.coin.Add(&m.coin, &other.coin)
+	m.tokens.Add(&m.tokens, &other.tokens)
+	m.beyond = m.beyond || other.beyond
+}
+
+// worstOf is the most that one of several cases of a transaction moves. shown is the call of
+// the dry run that it is, nil where there is none: what may hold any calldata may move
+// anything. left is what the simulation showed leaving the treasury.
+func worstOf(p *policy.Policy, cases []Tx, shown *declared, left []outflow) (*moves, error) {
+	worst := &moves{}
+	for i := range cases {
+		var m moves
+		if err := m.add(p, &cases[i], left); err != nil {
+			return nil, err
+		}
+		if !worst.beyond && (m.beyond || m.sum().Cmp(worst.sum()) > 0) {
+			worst = &m
+		}
+	}
+	worst.beyond = worst.beyond || shown != nil && shown.opaque()
+	return worst, nil
+}
+
 func (m *moves) token(p *policy.Policy, chainID uint64, token common.Address, amount *big.Int) {
 	wei, priced := p.Worth(chainID, token, amount)
 	if !priced {

@@ -202,24 +202,48 @@ func (w *work) dryRun(ctx context.Context) (o outcome) {
 			Have: fmt.Sprint(len(said.Calls)), Need: fmt.Sprint(most)})
 		said.Calls = nil
 	}
-	for i := range said.Calls {
-		s, reason, err := w.simulated(ctx, said.Calls[i])
-		if err != nil {
-			return outcome{err: err}
-		}
-		r.Simulations = append(r.Simulations, s)
-		if reason != "" {
-			o.reasons = append(o.reasons, policy.Reason{ID: "dry_run.simulation", Effect: policy.Deny, Text: fmt.Sprintf("call %d: %s", i+1, reason)})
-		}
+	reasons, err := w.simulateAll(ctx, said.Calls, &r)
+	if err != nil {
+		return outcome{err: err}
 	}
-	if len(o.reasons) > 0 {
+	if o.reasons = append(o.reasons, reasons...); len(o.reasons) > 0 {
 		o.status = repute.PhaseRejected
+	} else if err := w.intend(r.DryRun, true); err != nil {
+		return outcome{err: err}
 	}
-	w.dry, w.dryRan = r.DryRun, true
 	o.result = r
 	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallDryRun, Key: fmt.Sprintf("dry_run/%d", w.Run.Attempt), Ref: "dry_run",
 		Summary: fmt.Sprintf("dry run of %d transactions, %d refused", len(r.Simulations), len(o.reasons)), Chain: w.e.o.ExecutionChain, Domain: "execution", Result: mustJSON(r)}}
 	return o
+}
+
+// simulateAll simulates the calls of the dry run, and judges those with placeholders by the
+// worst that they allow. The reasons are why Execute must not begin.
+func (w *work) simulateAll(ctx context.Context, calls []Tx, r *dryRunResult) (out []policy.Reason, err error) {
+	var list []*declared
+	for i := range calls {
+		refused := func(id, text string) {
+			out = append(out, policy.Reason{ID: id, Effect: policy.Deny, Text: fmt.Sprintf("call %d: %s", i+1, text)})
+		}
+		d, err := w.e.declare(calls[i])
+		if err != nil {
+			refused("dry_run.placeholder", err.Error())
+			continue
+		}
+		s, reason, err := w.simulated(ctx, calls[i])
+		if err != nil {
+			return nil, err
+		}
+		r.Simulations = append(r.Simulations, s)
+		if reason != "" {
+			refused("dry_run.simulation", reason)
+			continue
+		}
+		d.leaves = outflows(s.Treasury, s.Logs)
+		list = append(list, d)
+	}
+	foreseen, err := w.foresee(ctx, list)
+	return append(out, foreseen...), err
 }
 
 // simulated simulates a transaction of the dry run; reason says why it may not be sent.

@@ -35,7 +35,7 @@ type work struct {
 	// What earlier phases left behind.
 	plan     Plan
 	verdict  Verdict
-	dry      DryRun
+	intended []*declared // the calls of the dry run
 	dryRan   bool
 	done     Execution
 	checked  Verification
@@ -141,8 +141,7 @@ func (w *work) loadDryRun() error {
 	if err := json.Unmarshal(p.Result, &d); err != nil {
 		return fmt.Errorf("stored phase dry_run of run %s: %w", w.Run.ID, err)
 	}
-	w.dry, w.dryRan = d.DryRun, d.Ran
-	return nil
+	return w.intend(d.DryRun, d.Ran)
 }
 
 // advance does the phase, unless it is done or the run goes another way. The error is

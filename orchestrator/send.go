@@ -133,10 +133,11 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 	root := w.root()
 	root.moving.Lock()
 	defer root.moving.Unlock()
-	if err := w.leftOfDryRun(ctx, &tx); err != nil {
+	shown, err := w.leftOfDryRun(ctx, r.Step+"/"+r.Key, &tx)
+	if err != nil {
 		return journaled, false, "", err
 	}
-	simulated, decision, err := w.judged(ctx, r.Step, r.Key, &tx)
+	simulated, decision, err := w.judged(ctx, r.Step, r.Key, &tx, shown)
 	if err != nil {
 		return journaled, false, "", err
 	}
@@ -146,16 +147,25 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 	return journaled, known, simulated.FeeWei, err
 }
 
-// judged simulates a transaction and asks the policy, and whoever must approve it.
-func (w *work) judged(ctx context.Context, step, key string, tx *Tx) (s Simulation, d store.Decision, err error) {
+// judged simulates a transaction and asks the policy, and whoever must approve it. Where the
+// dry run declared it with placeholders, in shown, it is judged by the worst that they allow.
+func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *declared) (s Simulation, d store.Decision, err error) {
 	if s, err = w.simulate(ctx, *tx); err != nil {
 		return s, d, err
 	}
-	call := step + "/" + key
-	if d, err = w.allows(ctx, call+" "+tx.digest(), tx); err != nil {
+	cases, err := shown.cases(tx)
+	if err != nil {
 		return s, d, err
 	}
-	if err = w.trusted(ctx, call, tx, outflows(s.Treasury, s.Logs)); err != nil {
+	call := step + "/" + key
+	if d, err = w.allows(ctx, call+" "+tx.digest(), tx, cases); err != nil {
+		return s, d, err
+	}
+	worst, err := worstOf(w.e.o.Policy(), cases, shown, outflows(s.Treasury, s.Logs))
+	if err != nil {
+		return s, d, err
+	}
+	if err = w.trusted(ctx, call, tx, worst); err != nil {
 		return s, d, err
 	}
 	if !s.OK {
@@ -171,7 +181,7 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx Tx, err 
 		return out, err
 	}
 	var before charged
-	if json.Unmarshal(journaled.Request, &before) != nil || !before.same(&tx) || string(before.Data) != string(tx.Data) {
+	if json.Unmarshal(journaled.Request, &before) != nil || !before.same(&tx) {
 		return out, refuse("another", "the step sent another transaction as %q before it was interrupted", journaled.Key)
 	}
 	if journaled.Done {
@@ -193,7 +203,11 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 	if _, err := w.e.db.Intent(ctx, intent); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
-	_, decision, err := w.judged(ctx, journaled.Step, journaled.Key, tx)
+	shown, err := w.leftOfDryRun(ctx, journaled.Step+"/"+journaled.Key, tx)
+	if err != nil {
+		return err
+	}
+	_, decision, err := w.judged(ctx, journaled.Step, journaled.Key, tx, shown)
 	if err != nil {
 		return err
 	}
@@ -247,53 +261,73 @@ func difference(a, b string) string {
 	return new(big.Int).Sub(x, y).String()
 }
 
-// wasSimulated refuses what the dry run did not show, where there was one.
+// wasSimulated refuses what the dry run did not show, and transactions of an agent in another
+// program that has no dry run, unless the policy lets those send.
 func (w *work) wasSimulated(tx *Tx) error {
-	if w.dryRan && w.shown(tx) == 0 {
-		return refuse("unsimulated", "the dry run showed no such transaction (target %s, selector %s, value %s)", tx.Target, tx.selector(), tx.Value)
+	switch {
+	case len(tx.Placeholders) > 0:
+		return refuse("placeholder", "a transaction that is sent has no placeholders: the dry run declares them")
+	case !w.dryRan && w.module.URL != "" && !w.e.o.Policy().SendWithoutDryRun():
+		return refuse("no_dry_run", "the agent has no dry run, and the policy does not let such agents send (sendWithoutDryRun)")
+	case w.dryRan && !slices.ContainsFunc(w.intended, func(d *declared) bool { return d.fits(tx) }):
+		return refuse("unsimulated", "the dry run showed no such transaction (target %s, selector %s, value %s, data sha256 %.16s): each byte must be as shown, or of a declared placeholder",
+			tx.Target, tx.selector(), orZero(tx.Value), digest(tx.Data))
 	}
 	return nil
 }
 
-// shown is how often the dry run showed a transaction.
-func (w *work) shown(tx *Tx) (times int) {
-	for i := range w.dry.Calls {
-		if tx.same(&w.dry.Calls[i]) {
-			times++
-		}
-	}
-	return times
-}
-
-// leftOfDryRun refuses what was sent as often already as the dry run showed it.
-func (w *work) leftOfDryRun(ctx context.Context, tx *Tx) error {
+// leftOfDryRun finds the call of the dry run that a transaction is, and refuses what was sent
+// as often already as the dry run showed it. call is how the transaction is journaled, or will
+// be. The result is nil where there was no dry run.
+func (w *work) leftOfDryRun(ctx context.Context, call string, tx *Tx) (*declared, error) {
 	if !w.dryRan {
-		return nil
+		return nil, nil
 	}
 	list, err := w.e.db.TaskTransactions(ctx, w.Run.Task)
-	sent := 0
+	if err != nil {
+		return nil, err
+	}
+	sent := []*Tx{tx}
 	for _, journaled := range list {
-		var before Tx
-		if journaled.Run == w.Run.ID && json.Unmarshal(journaled.Request, &before) == nil && before.same(tx) {
-			sent++
+		var before charged
+		if journaled.Run == w.Run.ID && journaled.Call != call && json.Unmarshal(journaled.Request, &before) == nil && slices.ContainsFunc(w.intended, func(d *declared) bool { return d.fits(&before.Tx) }) {
+			sent = append(sent, &before.Tx)
 		}
 	}
-	if shown := w.shown(tx); err == nil && sent >= shown {
-		return refuse("unsimulated", "the dry run showed this transaction %d times, and it was sent as often", shown)
+	if found := matching(w.intended, sent); found != nil {
+		return w.intended[found[0]], nil
 	}
-	return err
+	shown := 0
+	for _, d := range w.intended {
+		if d.fits(tx) {
+			shown++
+		}
+	}
+	return nil, refuse("unsimulated", "the dry run showed this transaction %d times, and it was sent as often", shown)
 }
 
-// allows asks the policy about a transaction, and whoever must approve it.
-func (w *work) allows(ctx context.Context, subject string, tx *Tx) (store.Decision, error) {
-	p := w.e.o.Policy()
+// callInput is what rules see of a transaction.
+func (w *work) callInput(p *policy.Policy, tx *Tx) policy.Input {
 	in := w.policyInput(p)
 	in.Phase = "call"
 	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.selector(), Value: orZero(tx.Value), Amount: orZero(tx.Amount), Purpose: tx.Purpose}
 	if tx.Token != nil {
 		in.Call.Token = tx.Token.Hex()
 	}
+	return in
+}
+
+// allows asks the policy about a transaction, and whoever must approve it. cases are the
+// transaction, and the worst that it may be where it has placeholders: the strongest of the
+// decisions about them counts.
+func (w *work) allows(ctx context.Context, subject string, tx *Tx, cases []Tx) (store.Decision, error) {
+	p := w.e.o.Policy()
+	in := w.callInput(p, tx)
 	d := p.Decide(ctx, &in)
+	for i := range cases[1:] {
+		worse := w.callInput(p, &cases[i+1])
+		d.Merge(p.Decide(ctx, &worse))
+	}
 	if err := w.e.db.BoundRun(ctx, w.lease, limitsOf(in.Task.Budget)); err != nil { // the policy may be another than when the run began
 		return store.Decision{}, w.lost(err)
 	}

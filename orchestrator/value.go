@@ -15,18 +15,13 @@ import (
 
 // trusted asks the trust gate again where a task moves more than it declared to be at risk:
 // the agent, and those that it works for, must be trusted with all that moves. call is how tx
-// is journaled, or will be; left is what its simulation showed leaving the treasury.
-func (w *work) trusted(ctx context.Context, call string, tx *Tx, left []outflow) error {
+// is journaled, or will be; total is what tx moves, to which the others are added.
+func (w *work) trusted(ctx context.Context, call string, tx *Tx, total *moves) error {
 	declared, err := weiOf(w.terms.ValueAtRisk)
-	if err != nil {
+	if err != nil || !total.over(new(big.Int)) {
 		return err
 	}
-	p := w.e.o.Policy()
-	var total moves
-	if err := total.add(p, tx, left); err != nil || !total.over(new(big.Int)) {
-		return err
-	}
-	if err := w.moved(ctx, p, call, &total); err != nil || !total.over(declared) {
+	if err := w.moved(ctx, w.e.o.Policy(), call, total); err != nil || !total.over(declared) {
 		return err
 	}
 	for x := w; x != nil; x = x.parent {

@@ -30,6 +30,9 @@ type File struct {
 	// Limits bound every budget. What is absent is OpenFi's default.
 	Limits Bounds `yaml:"limits"`
 	Trust  Trust  `yaml:"trust"`
+	// SendWithoutDryRun lets agents in other programs send transactions that they did not show
+	// in a dry run.
+	SendWithoutDryRun bool `yaml:"sendWithoutDryRun"`
 	// Default is the effect when no rule applies: allow when empty.
 	Default Effect `yaml:"default"`
 	Rules   []Rule `yaml:"rules"`
@@ -58,6 +61,10 @@ func (p *Policy) Hash() [sha256.Size]byte { return p.hash }
 
 // Limits bound every budget.
 func (p *Policy) Limits() Budget { return p.limits }
+
+// SendWithoutDryRun reports whether agents in other programs may send transactions that they
+// did not show in a dry run.
+func (p *Policy) SendWithoutDryRun() bool { return p.file.SendWithoutDryRun }
 
 // Decision is what a policy says of one input.
 type Decision struct {
@@ -161,6 +168,15 @@ func (d *Decision) add(r Reason) {
 	d.Reasons = append(d.Reasons, r)
 	if r.Effect.strength() > d.Effect.strength() {
 		d.Effect = r.Effect
+	}
+}
+
+// Merge adds the reasons of another decision that are new. The strongest effect counts.
+func (d *Decision) Merge(other Decision) {
+	for _, r := range other.Reasons {
+		if !d.has(r) {
+			d.add(r)
+		}
 	}
 }
 

@@ -5,6 +5,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"math"
 	"math/big"
 	"strings"
 
@@ -190,11 +191,14 @@ func (r *registrar) walletData(ctx context.Context, w World, o order[Identity], 
 		text, deadline = consent.Signature, consent.Deadline
 	}
 	signature, err := hex.DecodeString(strings.TrimPrefix(text, "0x"))
-	if err != nil || len(signature) == 0 || len(signature) > 4096 {
+	if err != nil || len(signature) == 0 || len(signature) > maxSignature {
 		return nil, repute.Invalid("input.signature", "is no signature", "0x and hex digits, as the wallet signed AgentWalletSet")
 	}
 	return identities.PackSetAgentWallet(id.TokenID.ToBig(), wallet, big.NewInt(deadline), signature), nil
 }
+
+// maxSignature bounds signatures of wallets, in bytes: those of contracts may be long.
+const maxSignature = 4 << 10
 
 // ask has the tool sign.
 func ask(ctx context.Context, w World, q ConsentRequest) (c Consent, err error) {
@@ -211,6 +215,11 @@ func ask(ctx context.Context, w World, q ConsentRequest) (c Consent, err error) 
 
 func (r *registrar) dryRun(ctx context.Context, w World, o order[Identity]) (d orchestrator.DryRun, err error) {
 	tx, _, _, err := r.tx(ctx, w, o)
+	if o.In.Action == jobWallet && o.In.Signature == "" { // the wallet consents anew when it is sent
+		tx.Placeholders = []orchestrator.Placeholder{
+			{Path: "2", Type: "uint256", Min: "0", Max: fmt.Sprint(math.MaxInt64)},
+			{Path: "3", Type: "bytes", MaxLength: maxSignature}}
+	}
 	d.Calls = []orchestrator.Tx{tx}
 	return d, err
 }

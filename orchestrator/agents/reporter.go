@@ -191,6 +191,9 @@ func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d orch
 	if err != nil {
 		return d, err
 	}
+	for i := range txs {
+		txs[i].Placeholders = measured()
+	}
 	d.Calls = txs
 	d.Warnings = []string{"values are of one request; those that are posted are of the whole measurement"}
 	if len(done.Ratings) == 1 { // it may answer by then
@@ -198,6 +201,18 @@ func (r *reporter) dryRun(ctx context.Context, w World, o order[Report]) (d orch
 	}
 	return d, nil
 }
+
+// measured are the arguments of giveFeedback that follow from the measurement: value, and the
+// file with its hash.
+func measured() []orchestrator.Placeholder {
+	return []orchestrator.Placeholder{
+		{Path: "1", Type: "int128", Min: "0", Max: fmt.Sprint(max(10_000, longestAnswer.Milliseconds()))},
+		{Path: "6", Type: "string", MaxLength: maxFile / 4},
+		{Path: "7", Type: "bytes32"}}
+}
+
+// longestAnswer is above any time for which an answer is waited for.
+const longestAnswer = time.Hour
 
 func (r *reporter) do(ctx context.Context, w World, o order[Report]) (Reported, error) {
 	times := o.In.Requests

@@ -42,7 +42,7 @@ type Info struct {
 	DisplayName  string                `json:"displayName"`
 	Version      string                `json:"version"`
 	IdentityMode string                `json:"identityMode"`
-	DryRun       bool                  `json:"dryRun"` // it answers dry-run
+	DryRun       bool                  `json:"dryRun"` // it answers dry-run; without it the agent cannot send
 	Manifest     orchestrator.Manifest `json:"manifest"`
 }
 
