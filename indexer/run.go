@@ -33,7 +33,7 @@ func (f *Follower) Run(ctx context.Context) error {
 			return nil
 		case errors.Is(err, repute.ErrHeld):
 			f.notes.feel(nil) // standing by is fine
-			node.Pause(ctx, f.opts.TTL/4)
+			node.Pause(ctx, min(f.opts.TTL/4, standByMost))
 		case errors.Is(err, repute.ErrFenced):
 			f.log.Warn("lease lost")
 		default:
@@ -44,6 +44,10 @@ func (f *Follower) Run(ctx context.Context) error {
 	}
 	return nil
 }
+
+// standByMost is the longest pause of a process that stands by between two looks at
+// the lease: a leader that was killed is replaced within it, not within the lease.
+const standByMost = 500 * time.Millisecond
 
 // turn acquires the lease and follows the chain for as long as it lasts. The
 // lease comes first: taking it ends the transaction of a dead leader, for whose

@@ -30,7 +30,7 @@ func TestDeadLeaderInMidCopy(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := conn.Exec(t.Context(), `begin;
-		select pg_advisory_xact_lock(x'6c656173'::int, hashtext('chain:31337'));
+		select pg_advisory_xact_lock(x'6c656173'::int, hashtext('chain:31337:1'));
 		select from chains for no key update`); err != nil {
 		t.Fatal(err)
 	}

@@ -60,17 +60,23 @@ type DB struct {
 	recall      *recall
 	searches    chan struct{} // has a place for every search under way
 	aheads      chan struct{} // has a place for every transaction ahead of its turn
+	session     session       // shows others that this process lives
 	closed      chan struct{} // ends those that wait when the DB is closed
 	close       func()
 	totals      totals
 }
 
-// Limits of every session. A frozen writer must not hold its locks for longer
-// than a lease lasts; a statement longer than two minutes, or than ten seconds
-// where somebody waits for an answer, is a mistake, except where a method lifts
-// the limit for its own transaction.
+// Limits of every session. A statement longer than two minutes, or than ten seconds
+// where somebody waits for an answer, is a mistake, except where a method lifts the
+// limit for its own transaction.
+//
+// A process that is frozen in the middle of its transactions gets its last lock
+// within lockTimeout and keeps it for idleInTransactionTimeout. Their sum bounds how
+// long a frozen process can block the others, whichever of its transactions wait for
+// each other; it MUST stay below 15 seconds, the time in which another process takes over.
 const (
-	idleInTransactionTimeout = "10s"
+	idleInTransactionTimeout = "8s"
+	lockTimeout              = "5s"
 	statementTimeout         = "120s"
 	readStatementTimeout     = "10s"
 )
@@ -100,6 +106,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	params["tcp_user_timeout"] = "10000"
 	cfg.MaxConns = writerConns
 	read := cfg.Copy()
+	params["lock_timeout"] = lockTimeout
 	read.MaxConns = cmp.Or(o.MaxConns, readerConns)
 	read.ConnConfig.RuntimeParams["statement_timeout"] = readStatementTimeout
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
@@ -124,6 +131,7 @@ func (db *DB) Close() {
 	db.close()
 	db.readers.Close()
 	db.pool.Close()
+	db.session.end()
 }
 
 // Pool is the pool of writers, for River only.
@@ -264,9 +272,10 @@ func failed(doing string, err error) error {
 	away := errors.As(err, &connect) || errors.As(err, &network) || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) ||
 		pgconn.SafeToRetry(err) // a pooled connection that had died unnoticed
 	if errors.As(err, &pg) {
-		// 08: connection; 57P: shutdown and session kills; 53: out of resources; 57014:
-		// the statement timeout.
-		away = strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "53") || pg.Code == "57014"
+		// 08: connection; 57P: shutdown and session kills; 53: out of resources; 57014,
+		// 55P03 and 25P03: the timeouts of a statement, of a lock and between statements.
+		away = strings.HasPrefix(pg.Code, "08") || strings.HasPrefix(pg.Code, "57P") || strings.HasPrefix(pg.Code, "53") ||
+			slices.Contains([]string{"57014", "55P03", "25P03"}, pg.Code)
 	}
 	if away && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w (%w)", doing, repute.ErrUnavailable, err)
@@ -334,4 +343,11 @@ func (db *DB) inTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pg
 		return failed(doing, err)
 	}
 	return failed(doing, tx.Commit(ctx))
+}
+
+// waitForLocks lets a transaction wait for its locks as long as it takes: an
+// operator's command has no loop that tries again.
+func waitForLocks(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "set local lock_timeout = 0")
+	return err
 }

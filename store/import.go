@@ -49,6 +49,9 @@ func (db *DB) Import(ctx context.Context, c repute.Chain, records []repute.Recor
 	}
 	var result ImportResult
 	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("import chain %d", c.ID), func(tx pgx.Tx) error {
+		if err := waitForLocks(ctx, tx); err != nil {
+			return err
+		}
 		if err := addChain(ctx, tx, c); err != nil {
 			return err
 		}

@@ -10,46 +10,71 @@ import (
 	"repute"
 )
 
-// Lease is the right to write under a name until it expires. Epoch rises with
-// every Acquire, so that a former holder can be told apart.
+// Lease is the right to write under a name until it expires, or until the session of
+// its holder's process with the database ends. Epoch rises with every Acquire, so that
+// a former holder can be told apart.
 type Lease struct {
 	Name, Owner string
 	Epoch       int64
 }
 
+// leaseFree holds for a row l of leases that $2 may take: the holder is $2, let the
+// lease expire, or is dead. The locks of a session end with its connection, so a
+// process that was killed shows within milliseconds.
+const leaseFree = `(l.owner = $2 or l.expires_at <= clock_timestamp() or l.session <> 0 and not exists (
+	select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
+	and database = (select oid from pg_database where datname = current_database())
+	and classid::bigint = l.session >> 32 and objid::bigint = l.session & 4294967295))`
+
 // Acquire takes the lease for ttl, also from the same owner. repute.ErrHeld
-// while somebody else holds it. The clock is the database's.
+// while another process holds it. The clock is the database's.
 //
-// Whoever still writes under an earlier epoch is fenced from now on; its open
-// transaction, which may belong to a frozen process, is ended at once so that it
-// cannot hold the chain back.
+// A former holder that still writes is fenced from now on. Its open transactions,
+// which may belong to a frozen process, are ended before, so that they cannot delay
+// this call or hold the chain back.
 func (db *DB) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (Lease, error) {
+	var former int64
+	var free bool
+	err := db.pool.QueryRow(ctx, "select l.epoch, "+leaseFree+" from leases l where name = $1", name, owner).Scan(&former, &free)
+	switch {
+	case errors.Is(err, pgx.ErrNoRows):
+	case err != nil:
+		return Lease{}, failed("acquire lease "+name, err)
+	case !free:
+		return Lease{}, repute.ErrHeld
+	}
+	db.endWriters(ctx, name, former)
 	l := Lease{Name: name, Owner: owner}
-	err := db.pool.QueryRow(ctx, `
-		insert into leases as l (name, owner, epoch, expires_at)
-		values ($1, $2, 1, clock_timestamp() + $3)
+	err = db.pool.QueryRow(ctx, `
+		insert into leases as l (name, owner, epoch, expires_at, session)
+		values ($1, $2, 1, clock_timestamp() + $3, $5)
 		on conflict (name) do update
-		set owner = excluded.owner, epoch = l.epoch + 1, expires_at = clock_timestamp() + $3
-		where l.owner = excluded.owner or l.expires_at <= clock_timestamp()
-		returning epoch`, name, owner, ttl).Scan(&l.Epoch)
+		set owner = excluded.owner, epoch = l.epoch + 1, expires_at = clock_timestamp() + $3, session = excluded.session
+		where l.epoch = $4 and `+leaseFree+`
+		returning epoch`, name, owner, ttl, former, db.session.key(ctx, db.pool)).Scan(&l.Epoch)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Lease{}, repute.ErrHeld
 	}
 	if err != nil {
 		return Lease{}, failed("acquire lease "+name, err)
 	}
-	// Without the right to end sessions the idle-in-transaction timeout does it.
-	_, _ = db.pool.Exec(ctx, `
-		select pg_terminate_backend(pid) from pg_locks
-		where locktype = 'advisory' and granted and pid <> pg_backend_pid()
-		and database = (select oid from pg_database where datname = current_database())
-		and classid in ($1, $2) and objid = (hashtext($3)::bigint & 4294967295)::oid and objsubid = 2`,
-		leaseLockClass, leaseAheadClass, name)
 	return l, nil
 }
 
-// leaseLockClass and hashtext(name) form the advisory lock that a transaction
-// under a lease holds, so that Acquire can find it.
+// endWriters ends the transactions under one epoch of a lease, and those that wait for
+// them. Without the right to end sessions their timeouts do it.
+func (db *DB) endWriters(ctx context.Context, name string, epoch int64) {
+	_, _ = db.pool.Exec(ctx, `
+		select pg_terminate_backend(pid) from pg_locks
+		where locktype = 'advisory' and pid <> pg_backend_pid() and objsubid = 2
+		and database = (select oid from pg_database where datname = current_database())
+		and classid in ($1, $2) and objid = (hashtext($3 || ':' || $4::bigint)::bigint & 4294967295)::oid`,
+		leaseLockClass, leaseAheadClass, name, epoch)
+}
+
+// leaseLockClass and the hash of a lease's name and epoch form the advisory lock that
+// a transaction under the lease holds, so that Acquire can find it. With the epoch in
+// it a new holder never waits for the lock of a former one.
 const leaseLockClass = 0x6c656173 // "leas"
 
 // leaseAheadClass is in its place for a transaction that is ahead of its turn: it
@@ -57,11 +82,11 @@ const leaseLockClass = 0x6c656173 // "leas"
 const leaseAheadClass = 0x6c656168 // "leah"
 
 // Renew extends the lease to ttl from now. repute.ErrFenced when it is no longer
-// ours; an expired lease that nobody took is still ours.
+// ours; an expired lease that no other process took is still ours.
 func (db *DB) Renew(ctx context.Context, l Lease, ttl time.Duration) error {
 	tag, err := db.pool.Exec(ctx, `
-		update leases set expires_at = clock_timestamp() + $4
-		where name = $1 and owner = $2 and epoch = $3`, l.Name, l.Owner, l.Epoch, ttl)
+		update leases set expires_at = clock_timestamp() + $4, session = $5
+		where name = $1 and owner = $2 and epoch = $3`, l.Name, l.Owner, l.Epoch, ttl, db.session.key(ctx, db.pool))
 	if err != nil {
 		return failed("renew lease "+l.Name, err)
 	}
@@ -89,11 +114,15 @@ func holdLeaseAs(ctx context.Context, tx pgx.Tx, l Lease, class int32) error {
 	if l == (Lease{}) {
 		return nil
 	}
+	// The lock is only waited for behind transactions of this lease, however long they
+	// take: the limit is for the locks that come after it.
+	var b pgx.Batch
+	b.Queue("select set_config('lock_timeout', '0', true), pg_advisory_xact_lock($1, hashtext($2 || ':' || $3::bigint))", class, l.Name, l.Epoch)
 	var mine bool
-	err := tx.QueryRow(ctx, `
-		select exists (select from leases where name = $2 and owner = $3 and epoch = $4 and expires_at > clock_timestamp())
-		from (select pg_advisory_xact_lock($1, hashtext($2))) l`,
-		class, l.Name, l.Owner, l.Epoch).Scan(&mine)
+	b.Queue(`select set_config('lock_timeout', $4, true) <> '' and exists (select from leases
+		where name = $1 and owner = $2 and epoch = $3 and expires_at > clock_timestamp())`,
+		l.Name, l.Owner, l.Epoch, lockTimeout).QueryRow(func(row pgx.Row) error { return row.Scan(&mine) })
+	err := tx.SendBatch(ctx, &b).Close()
 	if err != nil {
 		return failed("check lease", err)
 	}

@@ -124,6 +124,9 @@ func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
 	if err := planByKey(ctx, tx); err != nil {
 		return err
 	}
+	if err := waitForLocks(ctx, tx); err != nil {
+		return err
+	}
 	now, err := lockChain(ctx, tx, r.chain.id)
 	if err != nil {
 		return err

@@ -31,11 +31,17 @@ func holdTable(t *testing.T, db *store.DB, table string) (release func()) {
 // waitBlocked waits until a session of the database waits for a lock.
 func waitBlocked(t *testing.T, db *store.DB) {
 	t.Helper()
+	waitBlockedBy(t, db, 1)
+}
+
+// waitBlockedBy waits until that many sessions wait for locks.
+func waitBlockedBy(t *testing.T, db *store.DB, sessions int) {
+	t.Helper()
 	for ctx := ctxOf(t); ; time.Sleep(time.Millisecond) {
 		var waiting int
 		ok(t, db.Pool().QueryRow(ctx, `
 			select count(*) from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'`).Scan(&waiting))
-		if waiting > 0 {
+		if waiting >= sessions {
 			return
 		}
 	}

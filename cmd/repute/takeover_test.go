@@ -50,6 +50,56 @@ func TestTakeover(t *testing.T) {
 	w.settle(t)
 }
 
+// The times that operators are told, at the default lease: another process takes over
+// from a killed one in a fifth of it, also the killed one's successor, and from one that
+// is frozen in the middle of a transaction in one and a half.
+func TestTakeoverTimes(t *testing.T) {
+	lease := defaults().Lease
+	w := newTakeoverWorld(t, lease)
+	go w.live(rand.New(rand.NewPCG(1, 2)))
+	within := func(what string, took, most time.Duration) {
+		t.Logf("%s: %s", what, took.Round(time.Millisecond))
+		if took > most {
+			t.Errorf("%s: %s without a leader, want at most %s", what, took, most)
+		}
+	}
+	within("standing by while the leader is killed", w.strike(t, faults[0]), lease/5)
+	within("the leader is frozen in a transaction", w.strike(t, frozenInTransaction), lease*3/2)
+	w.eventually(t, "there is a leader", func() bool { return w.leader(t) != nil })
+	for _, r := range w.replicas {
+		r.signal(t, syscall.SIGKILL)
+		_ = r.cmd.Wait()
+	}
+	began := time.Now()
+	w.start(t, w.replicas[0])
+	w.advance(t)
+	within("started again after a kill", time.Since(began), lease/5)
+	w.settle(t)
+}
+
+// frozenInTransaction stops the leader while a batch of its waits for a table, which it
+// then gets.
+var frozenInTransaction = fault{"SIGSTOP in a transaction",
+	func(t *testing.T, w *takeoverWorld, r *replica) {
+		tx, err := w.conn.Begin(t.Context())
+		if err == nil {
+			_, err = tx.Exec(t.Context(), "lock table votes in exclusive mode")
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.eventually(t, "a batch waits", func() (waits bool) {
+			err := tx.QueryRow(t.Context(), `select exists (select from pg_stat_activity
+				where datname = current_database() and wait_event_type = 'Lock' and application_name = $1)`, r.name).Scan(&waits)
+			return err == nil && waits
+		})
+		r.signal(t, syscall.SIGSTOP)
+		if err := tx.Rollback(t.Context()); err != nil {
+			t.Fatal(err)
+		}
+	},
+	func(t *testing.T, _ *takeoverWorld, r *replica) { r.signal(t, syscall.SIGCONT) }}
+
 // soak reads the seed and the end of a long run, zero for a short one.
 func soak(t *testing.T) (seed uint64, until time.Time) {
 	t.Helper()
