@@ -9,6 +9,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/core/types"
 
+	"repute"
 	"repute/internal/rpctest"
 	"repute/store"
 )

@@ -65,7 +65,8 @@ type Options struct {
 	// Once ends Run once the head is stored that the node has at the start.
 	Once bool
 	// Depth is how many blocks below the head count as final where the node names
-	// no finalized block, or its head as one. 0: none does, and its word counts.
+	// no finalized block, or its head as one. 0: none does, or 256 blocks below a head
+	// that is named.
 	Depth uint64
 	// AnyValidation stores validations of contracts that are not on the allow-list
 	// too; they do not count.
@@ -149,7 +150,7 @@ type Follower struct {
 	// chain after heads was answered; finality is claimed only below it.
 	proven   uint64
 	claimed  store.Head // what was published last
-	told     bool       // the node names finalized blocks
+	finality finality
 	progress progress
 	nudge    chan struct{} // for the verifier
 	hurry    int           // early looks at the head left: see rest
@@ -164,7 +165,7 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 		log: o.Log.With("chain", c.ID), decoder: contracts.NewDecoder(c), topics: append(contracts.Topics(), contracts.LegacyTopics()...),
 		anywhere: newAnywhere(o.AnyValidation), ahead: ahead{width: min(2, o.Ahead)}, until: o.Until, nudge: make(chan struct{}, 1)}
 	f.seals.off = o.Bloom == BloomOff
-	f.pace = f.newPace()
+	f.pace, f.finality = f.newPace(), finality{configured: o.Depth}
 	f.notes.feel(errors.New("not started"))
 	return f
 }
@@ -251,17 +252,11 @@ func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block)
 		f.seals.proven.Store(true)
 	}
 	heads = heads.Limited()
-	depth := f.opts.Depth
-	if depth > 0 && heads.Finalized == heads.Latest.Number {
-		heads.Finalized = 0 // it has no finality and gives its head instead
-	}
-	// A node that once told finality and now fails to has not lost it.
-	f.told = f.told || heads.Finalized > 0
-	if !f.told && depth > 0 && heads.Latest.Number > depth {
-		heads.Finalized = heads.Latest.Number - depth
-	}
-	if heads.Finalized == 0 {
-		heads.Finalized = min(f.heads.Finalized, heads.Latest.Number)
+	heads.Finalized = f.finality.of(heads, f.heads.Finalized)
+	if f.finality.refuted() {
+		f.log.Warn("the endpoint calls its newest block final, which is not finality", "finality_depth", f.finality.depth)
+		f.notes.unfinal(fmt.Sprintf("%sfinality: the endpoint calls its newest block final, which is not finality: %d blocks below it count as final",
+			repute.Warning, f.finality.depth))
 	}
 	f.heads, f.proven = heads, 0
 	f.progress.sees(f.goal(heads.Latest.Number))

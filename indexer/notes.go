@@ -39,6 +39,7 @@ type notes struct {
 	err       error
 	stalled   string // why the watchdog barks
 	limited   string // what the endpoints do not allow: shown, but no failure
+	finality  string // why the node's finalized tag does not count: shown, but no failure
 	published string
 	known     bool // published is what the store has
 }
@@ -62,6 +63,12 @@ func (n *notes) limit(text string) {
 	n.limited = text
 }
 
+func (n *notes) unfinal(text string) {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.finality = text
+}
+
 // text is what the status shows, and whether that is news to it.
 func (n *notes) text() (text string, changed bool) {
 	n.mu.Lock()
@@ -75,6 +82,9 @@ func (n *notes) text() (text string, changed bool) {
 	}
 	if n.limited != "" {
 		parts = append(parts, n.limited)
+	}
+	if n.finality != "" {
+		parts = append(parts, n.finality)
 	}
 	text = strings.Join(parts, "; ")
 	changed = !n.known || text != n.published

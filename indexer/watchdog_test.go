@@ -201,6 +201,37 @@ func TestFinalityDepth(t *testing.T) {
 	}
 }
 
+// A node that calls each of its heads final, as development nodes do, has no finality: a
+// reorganisation of one block is followed, and the depth is all that is final. That is said once.
+func TestFinalHeadIsNoFinality(t *testing.T) {
+	t.Parallel()
+	for configured, want := range map[uint64]uint64{0: 44, 10: 290} {
+		c := rpctest.New(t, rpctest.Options{})
+		w := newWorld(c, 45)
+		said := new(strings.Builder)
+		f := follow(t, openStore(t), c, Options{Depth: configured, Log: slog.New(slog.NewTextHandler(said, nil))})
+		grow := func(n int) {
+			w.grow(n)
+			head := c.Head().Number()
+			c.Finalize(head, head)
+			catchUp(t, f)
+		}
+		for range 10 {
+			grow(1)
+			w.fork(c.Head().Number()-1, 0)
+			grow(1)
+		}
+		grow(int(300 - c.Head().Number()))
+		wantCursor(t, f.db, c.Head())
+		if s := status(t, f.db); s.Finalized != want {
+			t.Errorf("depth %d: finalized %d, want %d", configured, s.Finalized, want)
+		}
+		if n := strings.Count(said.String(), "which is not finality"); n != 1 {
+			t.Errorf("said %d times, want once:\n%s", n, said)
+		}
+	}
+}
+
 // nudges is a Verifying that counts.
 type nudges struct {
 	mu    sync.Mutex

@@ -214,7 +214,8 @@ func byNumber(number uint64, into **header) rpc.BatchElem {
 }
 
 // Heads asks for chain id and the three tags in one batch. Nodes without
-// finality answer null or an error for safe and finalized: both are then 0.
+// finality answer null or an error for safe and finalized, or name their newest
+// block: both are then 0.
 func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	var id *hexutil.Uint64
 	var latest, safe, finalized *header
@@ -232,8 +233,12 @@ func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	if err != nil || id == nil {
 		return Heads{}, n.wrap("latest block", errors.Join(err, errNoBlock))
 	}
-	return Heads{ChainID: uint64(*id), Latest: head, Sealed: latest.own == head.Hash, Safe: number(batch[2], safe),
-		Finalized: number(batch[3], finalized), SeenAt: time.Now()}, nil
+	h := Heads{ChainID: uint64(*id), Latest: head, Sealed: latest.own == head.Hash, Safe: number(batch[2], safe),
+		Finalized: number(batch[3], finalized), SeenAt: time.Now()}
+	if h.Finalized > 0 && h.Finalized >= head.Number {
+		h.HeadFinal, h.Safe, h.Finalized = true, 0, 0
+	}
+	return h, nil
 }
 
 func number(e rpc.BatchElem, h *header) uint64 {

@@ -16,6 +16,9 @@ type Heads struct {
 	Sealed    bool   // the header of Latest is the hash of its fields
 	Safe      uint64 // 0 when the node does not say
 	Finalized uint64 // 0 when the node does not say
+	// HeadFinal reports that the node calls its newest block final, as development
+	// nodes do. That block may be replaced: Safe and Finalized are then 0.
+	HeadFinal bool
 	SeenAt    time.Time
 }
 
