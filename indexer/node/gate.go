@@ -21,6 +21,8 @@ type gate struct {
 	openMin, openMax time.Duration // the breaker stays open
 	// changed is told of every change of state, outside the lock.
 	changed func(from, to repute.EndpointState, why string)
+	// others reports whether another endpoint can be asked now. It is called outside the lock.
+	others func() bool
 
 	mu     sync.Mutex
 	freed  chan struct{} // closed when a request ends
@@ -34,7 +36,8 @@ type gate struct {
 	ceiling float64 // the rate at which the endpoint refused
 	tokens  float64
 	filled  time.Time
-	paused  time.Time // the endpoint asked to be left alone until then
+	paused  time.Time // the endpoint is left alone until then, as it asked for
+	alone   time.Time // and until then while no other can answer
 
 	state    repute.EndpointState
 	reason   string // of exclusion
@@ -65,14 +68,15 @@ const (
 	mostRate         = 500             // above it no limit is needed
 	firstRate        = 10              // least taken for the limit at the first refusal
 	carefulFor       = 20 * time.Second
-	mostPause        = 3 * time.Minute // however long an endpoint asks to be left alone
+	mostPause        = 3 * time.Minute  // however long an endpoint asks to be left alone
+	alonePause       = 30 * time.Second // the same while no other endpoint can answer
 	smoothing        = 0.1
 )
 
 func newGate(o Options) *gate {
 	return &gate{most: float64(o.Concurrency), openMin: o.OpenMin, openMax: o.OpenMax, freed: make(chan struct{}),
 		limit: min(startConcurrency, float64(o.Concurrency)), state: repute.EndpointClosed,
-		changed: func(repute.EndpointState, repute.EndpointState, string) {}}
+		changed: func(repute.EndpointState, repute.EndpointState, string) {}, others: func() bool { return false }}
 }
 
 // closedError is a request that was not sent.
@@ -111,9 +115,10 @@ func (g *gate) enter(ctx context.Context) (probe bool, err error) {
 
 // try admits a request, or says how long or for what to wait.
 func (g *gate) try(now time.Time) (probe bool, wait time.Duration, freed <-chan struct{}, err error) {
+	others := g.others()
 	g.mu.Lock()
 	from := g.state
-	wait, freed, err = g.hold(now)
+	wait, freed, err = g.hold(now, others)
 	if err == nil && wait == 0 && freed == nil {
 		probe = g.admit(now)
 	}
@@ -125,14 +130,18 @@ func (g *gate) try(now time.Time) (probe bool, wait time.Duration, freed <-chan 
 	return probe, wait, freed, err
 }
 
-// hold says what keeps a request back.
-func (g *gate) hold(now time.Time) (time.Duration, <-chan struct{}, error) {
+// hold says what keeps a request back, given whether another endpoint can answer it.
+func (g *gate) hold(now time.Time, others bool) (time.Duration, <-chan struct{}, error) {
 	if err := g.barred(now); err != nil {
 		return 0, nil, err
 	}
-	switch wait := g.paused.Sub(now); {
+	until := g.alone
+	if others {
+		until = g.paused
+	}
+	switch wait := until.Sub(now); {
 	case wait > maxGateWait:
-		return 0, nil, &closedError{fmt.Sprintf("asked to wait %s after a rate limit", wait.Round(time.Second)), FaultRate, wait}
+		return 0, nil, &closedError{fmt.Sprintf("left alone for %s after: %s", wait.Round(time.Second), g.health.lastError), FaultRate, wait}
 	case wait > 0:
 		return wait, nil, nil
 	case g.flying >= max(1, int(g.limit)):
@@ -257,7 +266,7 @@ func (g *gate) fail(o outcome, now time.Time) {
 	}
 	g.failures++
 	g.health.errorRate += smoothing * (1 - g.health.errorRate)
-	g.health.lastError = o.text
+	g.health.lastError = o.text + cutPause(verdict)
 	counts := trips(verdict.Fault, o.dense)
 	if counts {
 		g.failed++
@@ -268,6 +277,15 @@ func (g *gate) fail(o outcome, now time.Time) {
 	case o.probe, counts && g.failed >= tripAfter && g.state == repute.EndpointClosed:
 		g.open(now)
 	}
+}
+
+// cutPause says, after the words of an endpoint, that it is asked again sooner than it wants.
+func cutPause(v Verdict) string {
+	if v.Fault != FaultRate || v.RetryAfter <= alonePause {
+		return ""
+	}
+	return fmt.Sprintf(" (wants to be left alone for %s; asked again after %s, or %s while no other endpoint can answer)",
+		v.RetryAfter.Round(time.Second), min(v.RetryAfter, mostPause).Round(time.Second), alonePause)
 }
 
 // isTimeout tells requests that were not answered in time.
@@ -312,12 +330,11 @@ func (g *gate) ease(now time.Time) {
 // which the endpoint was asked. That may have been next to nothing, which no
 // endpoint has as its limit.
 func (g *gate) slow(now time.Time, retryAfter time.Duration) {
-	if retryAfter > mostPause {
-		retryAfter, g.limit = mostPause, 1 // then one request tells
+	if retryAfter > alonePause {
+		g.limit = 1 // then one request tells
 	}
-	if until := now.Add(retryAfter); until.After(g.paused) {
-		g.paused = until
-	}
+	g.paused = later(g.paused, now.Add(min(retryAfter, mostPause)))
+	g.alone = later(g.alone, now.Add(min(retryAfter, alonePause)))
 	if now.Sub(g.slowed) < easeAgain {
 		return // sent before the endpoint refused
 	}
@@ -329,6 +346,13 @@ func (g *gate) slow(now time.Time, retryAfter time.Duration) {
 	g.ceiling = max(rate, leastRate)
 	g.rate = max(rate/2, leastRate)
 	g.tokens, g.filled = 0, now
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
 }
 
 // exclude takes the endpoint out of use, or back into it for the reason "".

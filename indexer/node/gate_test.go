@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -169,18 +170,50 @@ func TestGateRetryAfter(t *testing.T) {
 		if err := g.ask(t, outcome{}); err != nil || time.Since(began) < 3*time.Second {
 			t.Errorf("asked again after %s, %v", time.Since(began), err)
 		}
-		refuse(time.Minute)
+		refuse(20 * time.Second)
 		var closed *closedError
-		if err := g.ask(t, outcome{}); !errors.As(err, &closed) || Judge(err).Fault != FaultRate || Judge(err).RetryAfter != time.Minute {
+		if err := g.ask(t, outcome{}); !errors.As(err, &closed) || Judge(err).Fault != FaultRate || Judge(err).RetryAfter != 20*time.Second {
 			t.Errorf("a long pause: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
-		time.Sleep(57 * time.Second)
+		time.Sleep(17 * time.Second)
 		if _, err := g.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the caller left: %v", err)
 		}
 	})
+}
+
+// An endpoint that wants to be left alone for an hour, or until 2099, is asked again
+// after three minutes, and after half a minute while no other can answer; its last error
+// says so.
+func TestGateCutsPauses(t *testing.T) {
+	t.Parallel()
+	for _, header := range []string{"3600", "99999999999999999999", "Thu, 01 Jan 2099 00:00:00 GMT"} {
+		for _, others := range []bool{false, true} {
+			synctest.Test(t, func(t *testing.T) {
+				g := gateOf()
+				g.others = func() bool { return others }
+				refusal := &statusError{429, retryAfter(header, time.Now()), ""}
+				if err := g.ask(t, outcome{err: refusal, text: "HTTP status 429"}); err != nil {
+					t.Fatal(err)
+				}
+				want := 30 * time.Second
+				if others {
+					want = 3 * time.Minute
+				}
+				time.Sleep(want - 10*time.Second)
+				err := g.ask(t, outcome{})
+				if err == nil || !strings.Contains(err.Error(), "wants to be left alone for") {
+					t.Errorf("%s: ten seconds before the pause ends: %v", header, err)
+				}
+				time.Sleep(10 * time.Second)
+				if err := g.ask(t, outcome{}); err != nil {
+					t.Errorf("%s, others %t: after %s: %v", header, others, want, err)
+				}
+			})
+		}
+	}
 }
 
 func TestGateBreaker(t *testing.T) {

@@ -25,7 +25,7 @@ import (
 // defaults named.
 type Options struct {
 	Timeout  time.Duration // of one HTTP request, 30 s
-	MaxBytes int64         // of one answer, 64 MiB
+	MaxBytes int64         // of one answer, 32 MiB
 	MaxBatch int           // calls in one JSON-RPC batch, 50; endpoints that refuse so many get fewer
 	// Concurrency is how many requests may be under way at most, 8. It begins with
 	// two and follows what the endpoint takes.
@@ -71,7 +71,7 @@ func New(rawURL string, o Options) (*Node, error) {
 		return nil, repute.Invalid("rpc", "scheme "+u.Scheme+" is not supported", "http, https, ws or wss")
 	}
 	setDefault(&o.Timeout, 30*time.Second)
-	setDefault(&o.MaxBytes, 64<<20)
+	setDefault(&o.MaxBytes, 32<<20)
 	setDefault(&o.MaxBatch, 50)
 	setDefault(&o.Concurrency, 8)
 	setDefault(&o.OpenMin, 500*time.Millisecond)

@@ -75,6 +75,7 @@ func NewPool(nodes []*Node, o PoolOptions) *Pool {
 			n.meter.is(repute.EndpointClosed)
 		}
 		n.gate.changed = func(from, to repute.EndpointState, why string) { p.changed(n, from, to, why) }
+		n.gate.others = func() bool { return p.othersThan(n) }
 		p.members = append(p.members, &peer{Node: n, alone: len(nodes) == 1})
 	}
 	return p
@@ -85,6 +86,12 @@ func (p *Pool) Close() {
 	for _, m := range p.members {
 		m.Close()
 	}
+}
+
+// othersThan reports whether an endpoint other than n can be asked now.
+func (p *Pool) othersThan(n *Node) bool {
+	now := time.Now()
+	return slices.ContainsFunc(p.members, func(m *peer) bool { return m.Node != n && m.gate.usable(now) })
 }
 
 // changed makes a change of an endpoint's state known: once when it stops being

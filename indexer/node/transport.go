@@ -20,7 +20,29 @@ type httpTransport struct {
 	url    string
 	header http.Header
 	max    int64 // bytes of one answer, after decompression
+	turns  turns
 }
+
+// Bounds of what answers may take in memory. A process MUST stay below 250 MB however
+// much a node answers.
+const (
+	// largeAnswer is from where on an answer waits for its turn to be read further:
+	// requests run side by side, and a node may answer all of them beyond measure.
+	largeAnswer = 4 << 20
+	// largeAtOnce is how many large answers are read at the same time.
+	largeAtOnce = 2
+	// maxToken bounds the text that is held in one piece: one value of an answer, or a
+	// result that comes before the id that tells what it is. An event's data takes two
+	// characters a byte, and no block has gas for an event of 4 MiB.
+	maxToken = 8 << 20
+	// largeToken is from where on such a text waits for its turn, one at a time: while it
+	// is read it is in memory several times.
+	largeToken = 1 << 20
+)
+
+// turns are waited for by answers that take much memory. An answer takes at most one of
+// them last, the token's, and never waits for another one then.
+type turns struct{ large, token chan struct{} }
 
 // newHTTPTransport makes one with its own connections. Redirects are not
 // followed: the path, which may hold a key, would reach another host.
@@ -34,7 +56,7 @@ func newHTTPTransport(url string, o Options) *httpTransport {
 	header.Set("Content-Type", "application/json")
 	header.Set("Accept", "application/json")
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &httpTransport{&http.Client{Transport: t, CheckRedirect: stay}, url, header, o.MaxBytes}
+	return &httpTransport{&http.Client{Transport: t, CheckRedirect: stay}, url, header, o.MaxBytes, turns{make(chan struct{}, largeAtOnce), make(chan struct{}, 1)}}
 }
 
 func (t *httpTransport) close() { t.client.CloseIdleConnections() }
@@ -57,7 +79,11 @@ func (t *httpTransport) send(ctx context.Context, batch []rpc.BatchElem) (int, e
 		return 0, err
 	}
 	defer resp.Body.Close()
-	body := &boundedBody{from: resp.Body, left: t.max, max: t.max}
+	body := &boundedBody{from: resp.Body, left: t.max, max: t.max, turns: t.turns, over: ctx.Done()}
+	defer body.release()
+	if resp.ContentLength > t.max {
+		body.left = headBytes // enough to quote
+	}
 	err = readAnswers(body, batch)
 	return int(body.read), t.judge(resp, body, batch, err)
 }
@@ -106,10 +132,11 @@ func (e *statusError) Error() string {
 	return text
 }
 
-// retryAfter reads the header's seconds or date.
+// retryAfter reads the header's seconds, however many, or date.
 func retryAfter(value string, now time.Time) time.Duration {
-	if seconds, err := strconv.ParseUint(value, 10, 31); err == nil {
-		return time.Duration(seconds) * time.Second
+	seconds, err := strconv.ParseUint(value, 10, 64)
+	if err == nil || errors.Is(err, strconv.ErrRange) {
+		return time.Duration(min(seconds, maxBackoff)) * time.Second
 	}
 	if at, err := http.ParseTime(value); err == nil {
 		return max(0, at.Sub(now))
@@ -124,13 +151,58 @@ type boundedBody struct {
 	read      int64
 	left, max int64
 	head      []byte
+	parsed    func() int64 // how many bytes the reader is done with; nil: all
+	turns     turns
+	over      <-chan struct{} // closed when the request ends, and with it the wait for a turn
+	large     bool            // has the turn of a large answer
+	token     bool            // has the turn of a large token
 }
 
 // headBytes are kept of a body.
 const headBytes = 4 * maxNodeText
 
-// Read fails once more than max bytes were to be read.
+// await waits for the turn of what is large, if it is. What is held in one piece must
+// not exceed maxToken.
+func (b *boundedBody) await() (err error) {
+	held := int64(0)
+	if b.parsed != nil {
+		held = b.read - b.parsed()
+	}
+	switch {
+	case held > maxToken:
+		return &tooLargeError{maxToken}
+	case held > largeToken && !b.token:
+		b.token, err = b.turn(b.turns.token)
+	case b.read >= largeAnswer && !b.large && !b.token:
+		b.large, err = b.turn(b.turns.large)
+	}
+	return err
+}
+
+func (b *boundedBody) turn(free chan struct{}) (bool, error) {
+	select {
+	case free <- struct{}{}:
+		return true, nil
+	case <-b.over:
+		return false, context.DeadlineExceeded
+	}
+}
+
+// release gives the turns back.
+func (b *boundedBody) release() {
+	if b.large {
+		<-b.turns.large
+	}
+	if b.token {
+		<-b.turns.token
+	}
+}
+
+// Read fails once more than max bytes were to be read, or more than maxToken held.
 func (b *boundedBody) Read(p []byte) (int, error) {
+	if err := b.await(); err != nil {
+		return 0, err
+	}
 	if b.left <= 0 {
 		// One byte more than allowed, or the end, which is none.
 		var one [1]byte
@@ -162,8 +234,10 @@ func (b *boundedBody) excerpt() string {
 	return string(bytes.TrimSpace(b.head))
 }
 
-// tooLargeError is an answer above Options.MaxBytes.
+// tooLargeError is an answer above Options.MaxBytes, or a text in it above maxToken.
 type tooLargeError struct{ max int64 }
 
 // Error names the limit.
-func (e *tooLargeError) Error() string { return fmt.Sprintf("answer larger than %d bytes", e.max) }
+func (e *tooLargeError) Error() string {
+	return fmt.Sprintf("answer larger than the %d bytes that are read", e.max)
+}

@@ -95,6 +95,9 @@ type answers struct {
 func readAnswers(body io.Reader, batch []rpc.BatchElem) error {
 	a := answers{batch: batch, seen: make([]bool, len(batch))}
 	a.dec = jsontext.NewDecoder(body, lenient()...)
+	if bounded, ok := body.(*boundedBody); ok {
+		bounded.parsed = a.dec.InputOffset
+	}
 	if err := a.read(); err != nil {
 		return malformed(err)
 	}

@@ -132,7 +132,7 @@ func proofOutlives(t *testing.T, fault func(rpctest.ProxyCall, map[string]json.R
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})
 	c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"))
-	c.MineEmpty(5)
+	c.MineEmpty(6)
 	c.Finalize(6, 6)
 	for faults := range 4 { // how often it fails before it works
 		db := openStore(t)

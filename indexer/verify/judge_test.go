@@ -21,7 +21,7 @@ func ratedOnce(t *testing.T) (*rpctest.Chain, *rpctest.Block) {
 	t.Helper()
 	c := rpctest.New(t, rpctest.Options{})
 	b := c.Mine(c.Register(0, rpctest.Account(1), "https://a"), c.Feedback(0, rpctest.Account(2), 1, 5, "x"))
-	c.MineEmpty(5)
+	c.MineEmpty(6)
 	c.Finalize(6, 6)
 	return c, b
 }

@@ -1,0 +1,74 @@
+package main
+
+import (
+	"encoding/json"
+	"fmt"
+	"os"
+	"regexp"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"repute/internal/pgtest"
+	"repute/internal/rpctest"
+)
+
+// peakMost is how much memory a process may take whatever its node answers.
+const peakMost = 250 << 20
+
+// A node that answers 200 MB, as many logs or as one text, is refused before that is in
+// memory.
+func TestHugeAnswers(t *testing.T) {
+	const size = 200 << 20
+	chain := rpctest.New(t, rpctest.Options{})
+	chain.Mine(chain.Register(0, rpctest.Account(1), "data:,{}"))
+	chain.MineEmpty(200)
+	chain.Finalize(150, 150)
+	log, err := json.Marshal(chain.Blocks()[1].Receipts[0].Logs[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	many := []byte(`[{"jsonrpc":"2.0","id":2,"result":[` + strings.Repeat(string(log)+",", size/len(log)) + string(log) + `]}]`)
+	long := []byte(`[{"jsonrpc":"2.0","id":2,"result":[{"data":"0x` + strings.Repeat("00", size/2) + `"}]}]`)
+	early := []byte(`[{"jsonrpc":"2.0","result":[` + strings.Repeat(string(log)+",", size/len(log)) + string(log) + `],"id":2}]`)
+	for name, answer := range map[string][]byte{"many logs": many, "one text": long, "result before id": early} {
+		t.Run(name, func(t *testing.T) {
+			asked := chain.Calls("eth_getLogs")
+			undo := chain.Inject(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{Raw: answer})))
+			database := pgtest.New(t)
+			cmd, out := child(t, "serve", "--config", configure(t, chain, database))
+			peak := 0
+			for end := time.Now().Add(time.Minute); chain.Calls("eth_getLogs") < asked+15; time.Sleep(20 * time.Millisecond) {
+				peak = peakOf(t, cmd.Process.Pid)
+				if time.Now().After(end) {
+					t.Fatalf("%d answers were asked for, the program says:\n%.3000s", chain.Calls("eth_getLogs")-asked, out)
+				}
+			}
+			t.Logf("peak %d MB", peak>>20)
+			if peak > peakMost {
+				t.Errorf("%d MB were taken, want at most %d", peak>>20, peakMost>>20)
+			}
+			undo()
+			waitCursor(t, openTest(t, database), 200, out)
+		})
+	}
+}
+
+// peakOf is the most memory that a process has had resident.
+func peakOf(t *testing.T, pid int) int {
+	t.Helper()
+	raw, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
+	if err != nil {
+		t.Skip("the peak of a process cannot be read here")
+	}
+	found := regexp.MustCompile(`VmHWM:\s*(\d+) kB`).FindSubmatch(raw)
+	if found == nil {
+		return 0 // it is just ending
+	}
+	kb, err := strconv.Atoi(string(found[1]))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return kb << 10
+}
