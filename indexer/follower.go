@@ -48,7 +48,7 @@ var (
 // Options of a Follower. Zero values are replaced by the defaults named.
 type Options struct {
 	Owner      string        // of the lease, unique per process; host, pid and a random part
-	Poll       time.Duration // between looks at the head, 1 s
+	Poll       time.Duration // between looks at the head; 0: as the blocks come, see poller
 	TTL        time.Duration // of the lease, 10 s
 	StartRange uint64        // blocks asked for at first, 400
 	MaxRange   uint64        // and at most, 20,000
@@ -86,7 +86,6 @@ type Verifying interface {
 }
 
 func (o Options) withDefaults() Options {
-	setDefault(&o.Poll, time.Second)
 	setDefault(&o.TTL, 10*time.Second)
 	setDefault(&o.StartRange, 400)
 	setDefault(&o.MaxRange, 20_000)
@@ -151,6 +150,7 @@ type Follower struct {
 	proven   uint64
 	claimed  store.Head // what was published last
 	finality finality
+	poll     poller
 	progress progress
 	nudge    chan struct{} // for the verifier
 	hurry    int           // early looks at the head left: see rest
@@ -165,7 +165,7 @@ func NewFollower(db *store.DB, c repute.Chain, source Source, o Options) *Follow
 		log: o.Log.With("chain", c.ID), decoder: contracts.NewDecoder(c), topics: append(contracts.Topics(), contracts.LegacyTopics()...),
 		anywhere: newAnywhere(o.AnyValidation), ahead: ahead{width: min(2, o.Ahead)}, until: o.Until, nudge: make(chan struct{}, 1)}
 	f.seals.off = o.Bloom == BloomOff
-	f.pace, f.finality = f.newPace(), finality{configured: o.Depth}
+	f.pace, f.finality, f.poll = f.newPace(), finality{configured: o.Depth}, poller{fixed: o.Poll}
 	f.notes.feel(errors.New("not started"))
 	return f
 }
@@ -252,6 +252,7 @@ func (f *Follower) look(ctx context.Context, l store.Lease, cursor repute.Block)
 		f.seals.proven.Store(true)
 	}
 	heads = heads.Limited()
+	f.poll.sees(heads.Latest.Number, heads.Latest.Time, time.Now())
 	heads.Finalized = f.finality.of(heads, f.heads.Finalized)
 	if f.finality.refuted() {
 		f.log.Warn("the endpoint calls its newest block final, which is not finality", "finality_depth", f.finality.depth)

@@ -231,7 +231,7 @@ const (
 
 // rest waits for the next look at the head.
 func (f *Follower) rest(ctx context.Context, nothing bool) {
-	d := f.opts.Poll
+	d := f.poll.wait(time.Now())
 	if nothing && f.hurry > 0 {
 		d = min(d, hurry<<(hurries-f.hurry))
 		f.hurry--

@@ -137,7 +137,7 @@ func TestWakeUp(t *testing.T) {
 	db := openStore(t)
 	wake := make(chan struct{}, 1)
 	f := follow(t, db, c, Options{Wake: wake})
-	f.opts.Poll = time.Hour
+	f.poll.fixed = time.Hour
 	started(t, f)
 	eventually(t, "indexed", func() bool { return cursorOf(t, db).Number == 10 })
 	for n := uint64(11); n < 15; n++ {
@@ -159,7 +159,7 @@ func TestWakeUpTooEarly(t *testing.T) {
 	db := openStore(t)
 	wake := make(chan struct{}, 1)
 	f := follow(t, db, c, Options{Wake: wake})
-	f.opts.Poll = time.Hour
+	f.poll.fixed = time.Hour
 	started(t, f)
 	eventually(t, "indexed", func() bool { return cursorOf(t, db).Number == 10 })
 	looks := c.Calls("eth_chainId")
