@@ -172,6 +172,7 @@ const (
 	CallSubRun       CallKind = "sub_run"
 	CallDryRun       CallKind = "dry_run"
 	CallVerification CallKind = "verification"
+	CallRefused      CallKind = "refused" // a transaction that a rule refused: nothing of it was sent
 )
 
 // Receipt is the record of a call that the runtime made for an agent. Agents cannot

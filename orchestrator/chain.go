@@ -34,6 +34,9 @@ type Intent struct {
 	Origin
 	Tx
 	MaxGasWei string // decimal, of fees; empty: no limit
+	// Still is asked right before the transaction is signed for the first time, and its error
+	// ends the intent. Nil: nothing is asked.
+	Still func(context.Context) error
 }
 
 // Simulation is what a transaction would come to.

@@ -229,6 +229,9 @@ func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx
 		if _, err := e.db.RequeueLost(ctx, 100, func(tx pgx.Tx, roots []string) error { return queue(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
 			e.log.Warn("lost runs could not be queued", "error", err)
 		}
+		if err := e.settle(ctx); err != nil && ctx.Err() == nil {
+			e.log.Warn("receipts of runs that ended could not be completed", "error", err)
+		}
 		pause(ctx, e.o.Hold/5)
 	}
 }

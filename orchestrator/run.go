@@ -240,6 +240,9 @@ func (w *work) perform(ctx context.Context, p repute.Phase) outcome {
 	ctx, cancel := w.timed(ctx, p)
 	defer cancel()
 	var o outcome
+	if w.agent == nil && p > repute.PhaseDiscover && p < repute.PhaseRecord { // it was configured when the run began
+		return outcome{err: fmt.Errorf("agent %q is not installed any more: %w", w.Run.Agent, repute.ErrNotFound)}
+	}
 	switch p {
 	case repute.PhaseDiscover:
 		o = w.discover(ctx)

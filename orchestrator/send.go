@@ -94,7 +94,7 @@ func (w *work) origin() Origin { return Origin{Agent: w.Run.Agent, Run: w.Run.ID
 // used up.
 func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 	if c.phase != repute.PhaseExecute {
-		return Sent{}, refuse("phase", "transactions are sent in Execute alone, not in %s", c.phase)
+		return Sent{}, c.w.refused(ctx, c.step, tx.Key, &tx, refuse("phase", "transactions are sent in Execute alone, not in %s", c.phase))
 	}
 	key, err := c.next(repute.CallTransaction, tx.Key)
 	if err != nil {
@@ -104,7 +104,7 @@ func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 		return Sent{}, err
 	}
 	if err := c.w.mayTouch(ctx, &tx); err != nil {
-		return Sent{}, err
+		return Sent{}, c.w.refused(ctx, c.step, key, &tx, err)
 	}
 	return c.w.transact(ctx, c.step, key, tx)
 }
@@ -113,7 +113,7 @@ func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 // before is looked up, whatever simulation and policy would say of it now.
 func (w *work) transact(ctx context.Context, step, key string, tx Tx) (Sent, error) {
 	if err := w.wasSimulated(&tx); err != nil {
-		return Sent{}, err
+		return Sent{}, w.refused(ctx, step, key, &tx, err)
 	}
 	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: attemptKey(w.Run.Attempt, key), Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
 		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID)}
@@ -121,8 +121,11 @@ func (w *work) transact(ctx context.Context, step, key string, tx Tx) (Sent, err
 		return w.resume(ctx, before, tx, err)
 	}
 	journaled, known, fee, err := w.journal(ctx, r, tx)
-	if err != nil || known {
-		return w.resume(ctx, journaled, tx, w.lost(err))
+	if err != nil {
+		return Sent{}, w.refused(ctx, step, key, &tx, w.lost(err))
+	}
+	if known {
+		return w.resume(ctx, journaled, tx, nil)
 	}
 	return w.broadcast(ctx, journaled.ID, w.intent(&journaled, tx, fee), fee)
 }
@@ -150,6 +153,9 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 // judged simulates a transaction and asks the policy, and whoever must approve it. Where the
 // dry run declared it with placeholders, in shown, it is judged by the worst that they allow.
 func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *declared) (s Simulation, d store.Decision, err error) {
+	if err = w.standing(ctx, tx); err != nil {
+		return s, d, err
+	}
 	if s, err = w.simulate(ctx, *tx); err != nil {
 		return s, d, err
 	}
@@ -191,7 +197,11 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx Tx, err 
 		before.ChargedWei = ""
 	}
 	intent := w.intent(&journaled, tx, before.ChargedWei)
-	if err := w.stillAllowed(ctx, &journaled, &tx, intent.ID); err != nil {
+	var denied *DeniedError
+	if err := w.stillAllowed(ctx, &journaled, &tx, intent.ID); errors.As(err, &denied) { // nothing is signed: it ends here
+		o := store.CallOutcome{Error: err.Error(), GasWei: difference("", before.ChargedWei)}
+		return out, errors.Join(err, w.lost(w.e.db.EndCall(ctx, w.lease, journaled.ID, o)))
+	} else if err != nil {
 		return out, err
 	}
 	return w.broadcast(ctx, journaled.ID, intent, before.ChargedWei)
@@ -216,7 +226,7 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 
 // intent is what is sent for a journaled call.
 func (w *work) intent(r *repute.Receipt, tx Tx, mostWei string) Intent {
-	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei}
+	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: func(ctx context.Context) error { return w.standing(ctx, &tx) }}
 }
 
 // charged is a transaction as it is journaled, with what it took of the gas budget and moves.
@@ -235,6 +245,15 @@ func (w *work) broadcast(ctx context.Context, call int64, intent Intent, charged
 	if err != nil && (errors.Is(err, repute.ErrUnavailable) || ctx.Err() != nil) {
 		return sent, err
 	}
+	o, err := endOf(sent, chargedWei, err)
+	if stored := w.e.db.EndCall(ctx, w.lease, call, o); stored != nil {
+		return sent, w.lost(stored)
+	}
+	return sent, err
+}
+
+// endOf is what is journaled of a transaction's end, and the error that it means.
+func endOf(sent Sent, chargedWei string, err error) (store.CallOutcome, error) {
 	o := store.CallOutcome{Result: mustJSON(sent), GasWei: difference(sent.FeeWei, chargedWei)}
 	if err == nil {
 		o.Ref = sent.Hash.Hex()
@@ -245,10 +264,31 @@ func (w *work) broadcast(ctx context.Context, call int64, intent Intent, charged
 	if err != nil {
 		o.Error = err.Error()
 	}
-	if stored := w.e.db.EndCall(ctx, w.lease, call, o); stored != nil {
-		return sent, w.lost(stored)
+	return o, err
+}
+
+// settle completes the receipts of transactions whose run ended while they were under way.
+func (e *Engine) settle(ctx context.Context) error {
+	if e.o.Chain == nil {
+		return nil
 	}
-	return sent, err
+	open, err := e.db.OpenCalls(ctx, 100)
+	for i := range open {
+		c := &open[i]
+		var before charged
+		if err := json.Unmarshal(c.Request, &before); err != nil {
+			return fmt.Errorf("journaled transaction %d: %w", c.ID, err)
+		}
+		sent, err := e.o.Chain.Send(ctx, Intent{ID: intentID(&c.Receipt), Origin: Origin{c.Agent, c.Run, c.Task}, Tx: before.Tx, MaxGasWei: before.ChargedWei})
+		if err != nil && (errors.Is(err, repute.ErrUnavailable) || ctx.Err() != nil) {
+			return err
+		}
+		o, _ := endOf(sent, before.ChargedWei, err)
+		if err := e.db.SettleCall(ctx, *c, o); err != nil {
+			return err
+		}
+	}
+	return err
 }
 
 // difference is a − b of two amounts, empty where one cannot be read.

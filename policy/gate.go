@@ -30,7 +30,10 @@ type Trust struct {
 	Unrated Effect `yaml:"unrated"`
 	// Unproven is what becomes of an agent whose program cannot show any more that it speaks
 	// for its identity: deny when empty.
-	Unproven  Effect    `yaml:"unproven"`
+	Unproven Effect `yaml:"unproven"`
+	// Negative is what becomes of an agent whose score is below 0, also where no threshold
+	// asks for reputation: deny when empty.
+	Negative  Effect    `yaml:"negative"`
 	Threshold Threshold `yaml:"threshold"` // of every task
 	// ByValue are further thresholds of tasks with that much at risk.
 	ByValue []ValueThreshold `yaml:"byValue"`
@@ -46,7 +49,7 @@ type ValueThreshold struct {
 }
 
 func (t *Trust) complete() error {
-	for field, effect := range map[string]*Effect{"unrated": &t.Unrated, "unproven": &t.Unproven} {
+	for field, effect := range map[string]*Effect{"unrated": &t.Unrated, "unproven": &t.Unproven, "negative": &t.Negative} {
 		if *effect == "" {
 			*effect = Deny
 		}
@@ -120,6 +123,9 @@ func (p *Policy) Gate(task Task, own Threshold, a Agent) Decision {
 	}
 	if a.Unproven != "" {
 		d.add(Reason{ID: "identity.proof", Effect: p.file.Trust.Unproven, Text: a.Unproven, Have: "unproven", Need: "proven"})
+	}
+	if a.Status == StatusRated && a.Score < 0 {
+		d.add(Reason{ID: "trust.negative", Effect: p.file.Trust.Negative, Text: "the agent's score is negative", Have: number(a.Score), Need: "0"})
 	}
 	for _, t := range p.file.Trust.of(value, own) {
 		for _, r := range t.lacks(a, p.file.Trust.Unrated) {

@@ -248,3 +248,19 @@ func FuzzParse(f *testing.F) {
 		}
 	})
 }
+
+// A negative score is refused also where nothing asks for reputation, and only the policy
+// can say otherwise: no threshold of a task does.
+func TestNegativeScore(t *testing.T) {
+	a := input().Agent
+	a.Score, a.Low, a.High = -.001, -20, 20
+	task, lowest := policy.Task{Value: "0"}, -100.0
+	want(t, parse(t, "").Gate(task, policy.Threshold{}, a), policy.Deny, "trust.negative")
+	want(t, parse(t, "").Gate(task, policy.Threshold{MinReputation: &lowest}, a), policy.Deny, "trust.negative")
+	want(t, parse(t, "trust: {negative: require_approval}\n").Gate(task, policy.Threshold{}, a), policy.RequireApproval, "trust.negative")
+	want(t, parse(t, "trust: {negative: allow}\n").Gate(task, policy.Threshold{}, a), policy.Allow, "trust.negative")
+	a.Score = 0
+	want(t, parse(t, "").Gate(task, policy.Threshold{}, a), policy.Allow)
+	a.Status, a.Score = "unrated", -1
+	want(t, parse(t, "").Gate(task, policy.Threshold{}, a), policy.Allow)
+}

@@ -87,7 +87,7 @@ func withinRun(ctx context.Context, tx pgx.Tx, r repute.Receipt, most int) error
 	if err := tx.QueryRow(ctx, `
 		select count(*) from run_calls where run_id = $1 and (kind = $2) = $3 and kind <> all($4)
 		and not (kind = $2 and done and error <> '' and split_part(key, '/', 1) <> split_part($5, '/', 1))`, r.Run, string(repute.CallTransaction), writes,
-		[]string{string(repute.CallSubRun), string(repute.CallDryRun), string(repute.CallVerification)}, r.Key).Scan(&used); err != nil || used < most {
+		[]string{string(repute.CallSubRun), string(repute.CallDryRun), string(repute.CallVerification), string(repute.CallRefused)}, r.Key).Scan(&used); err != nil || used < most {
 		return err
 	}
 	limit := "the manifest's maxToolCalls"
@@ -162,30 +162,33 @@ func (db *DB) EndCall(ctx context.Context, l RunLease, id int64, o CallOutcome) 
 		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
-		if err := mayFail(ctx, tx, id, o); err != nil {
-			return err
-		}
-		b := &pgx.Batch{}
-		b.Queue(`
-			update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then summary else $3 end,
-				error = $4, result = $5, ended_at = now() where id = $1`, id, cleanText(o.Ref), cleanText(o.Summary), cleanText(o.Error), orNull(o.Result))
-		if o.GasWei != "" {
-			b.Queue(`update runs set gas = greatest(0, gas + $2::numeric) where id = $1`, l.Root, o.GasWei)
-		}
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
-			return err
-		}
-		rows, err := tx.Query(ctx, selectCalls+`where id = $1`, id)
-		if err != nil {
-			return err
-		}
-		r, err := pgx.CollectExactlyOneRow(rows, scanCall)
-		if err != nil {
-			return err
-		}
-		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: r.Run, Kind: "call", Data: mustJSON(map[string]any{
-			"receipt": id, "step": r.Step, "type": r.Kind, "ref": r.Ref, "summary": r.Summary, "error": r.Error})}})
+		return endCall(ctx, tx, l, id, o)
 	})
+}
+
+func endCall(ctx context.Context, tx pgx.Tx, l RunLease, id int64, o CallOutcome) error {
+	if err := mayFail(ctx, tx, id, o); err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	b.Queue(`
+		update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then summary else $3 end,
+			error = $4, result = $5, ended_at = now() where id = $1`, id, cleanText(o.Ref), cleanText(o.Summary), cleanText(o.Error), orNull(o.Result))
+	if o.GasWei != "" {
+		b.Queue(`update runs set gas = greatest(0, gas + $2::numeric) where id = $1`, l.Root, o.GasWei)
+	}
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, selectCalls+`where id = $1`, id)
+	if err != nil {
+		return err
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, scanCall)
+	if err != nil {
+		return err
+	}
+	return addEvents(ctx, tx, l, []repute.RunEvent{callEvent(id, &r)})
 }
 
 // mayFail refuses the end of a transaction that failed to be sent, and may have an effect yet.
@@ -315,6 +318,41 @@ func (db *DB) TaskTransactions(ctx context.Context, task string) ([]JournaledTra
 	return list, failed("read transactions", err)
 }
 
+// maxRefused bounds the refusals that are kept of a run: an agent may ask without end.
+const maxRefused = 200
+
+// RefuseCall stores that a call was refused: its receipt, event and decision. An equal one
+// is kept once, and of a run the first 200. repute.ErrFenced as BeginCall.
+func (db *DB) RefuseCall(ctx context.Context, l RunLease, r repute.Receipt, d Decision) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "store a refused call", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		var id int64
+		err := tx.QueryRow(ctx, `
+			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, ended_at)
+			select $1, $2, $3, $4, $5, $6, $7, $8, true, $9, $10, now()
+			where (select count(*) from run_calls where run_id = $1 and kind = $4) < $11
+			on conflict (run_id, step_id, key) where key <> '' do nothing returning id`,
+			r.Run, r.Step, r.Key, string(r.Kind), cleanText(r.Ref), cleanText(r.Summary), int64(r.Chain), cleanText(r.Domain), cleanText(r.Error), orNull(r.Request), maxRefused).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if err := addDecision(ctx, tx, r.Run, d); err != nil {
+			return err
+		}
+		return addEvents(ctx, tx, l, []repute.RunEvent{callEvent(id, &r)})
+	})
+}
+
+func callEvent(id int64, r *repute.Receipt) repute.RunEvent {
+	return repute.RunEvent{Run: r.Run, Kind: "call", Data: mustJSON(map[string]any{
+		"receipt": id, "step": r.Step, "type": r.Kind, "ref": r.Ref, "summary": r.Summary, "error": r.Error})}
+}
+
 // SentWithTopic returns the results of the transactions that runs of an agent sent on a
 // chain, and whose kept logs hold a topic.
 func (db *DB) SentWithTopic(ctx context.Context, slug string, chainID uint64, topic common.Hash) ([]json.RawMessage, error) {
@@ -337,11 +375,15 @@ func (db *DB) AddDecision(ctx context.Context, l RunLease, run string, d Decisio
 		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `
-			insert into run_decisions (run_id, attempt, subject, effect, reasons, policy, input)
-			select $1, r.attempt, $2, $3, $4, $5, $6 from runs r where id = $1 and not exists (
-				select from run_decisions d where d.run_id = $1 and d.attempt = r.attempt and d.subject = $2 and d.effect = $3 and d.policy = $5)`,
-			run, cleanText(d.Subject), d.Effect, orNull(d.Reasons), d.Policy[:], orNull(d.Input))
-		return err
+		return addDecision(ctx, tx, run, d)
 	})
+}
+
+func addDecision(ctx context.Context, tx pgx.Tx, run string, d Decision) error {
+	_, err := tx.Exec(ctx, `
+		insert into run_decisions (run_id, attempt, subject, effect, reasons, policy, input)
+		select $1, r.attempt, $2, $3, $4, $5, $6 from runs r where id = $1 and not exists (
+			select from run_decisions d where d.run_id = $1 and d.attempt = r.attempt and d.subject = $2 and d.effect = $3 and d.policy = $5)`,
+		run, cleanText(d.Subject), d.Effect, orNull(d.Reasons), d.Policy[:], orNull(d.Input))
+	return err
 }

@@ -103,7 +103,7 @@ type ApprovalAnswer struct {
 type Receipt struct {
 	ID      int64           `json:"id"`
 	Step    string          `json:"stepId,omitempty"`
-	Kind    repute.CallKind `json:"type" enum:"tool,http,chain_read,transaction,sub_run,dry_run,verification"`
+	Kind    repute.CallKind `json:"type" enum:"tool,http,chain_read,transaction,sub_run,dry_run,verification,refused"`
 	Ref     string          `json:"ref"`
 	Summary string          `json:"summary"`
 	Chain   uint64          `json:"chainId,omitempty"`

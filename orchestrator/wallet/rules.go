@@ -224,6 +224,7 @@ type call struct {
 	to     common.Address
 	data   []byte
 	spends *spending // nil for registry writes
+	still  func(context.Context) error
 }
 
 // callOf makes the transaction for what an agent asks for, and refuses what may not be

@@ -88,6 +88,7 @@ func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(
 	if err != nil {
 		return added, err
 	}
+	k.still = intent.Still
 	in := store.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.address(), To: k.to, Value: new(big.Int), Data: k.data}
 	var most *big.Int
 	if intent.MaxGasWei != "" {
@@ -132,6 +133,9 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in store.Intent, mo
 			in.Nonce, err = c.nextNonce(ctx, e, in.From, n, w.log.Warn)
 			return err
 		})
+		if err == nil && k.still != nil {
+			err = k.still(ctx)
+		}
 		if err != nil {
 			return store.IntentAttempt{}, err
 		}

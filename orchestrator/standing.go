@@ -1,0 +1,88 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"repute"
+	"repute/policy"
+	"repute/store"
+)
+
+// standing asks again whether the agent of a run, and those that it works for, may act at
+// all. Since Execute began an identity may be sold, an agent removed or a policy replaced:
+// nothing is sent after that. It is asked before a transaction is journaled, and once more
+// before it is signed.
+func (w *work) standing(ctx context.Context, tx *Tx) error {
+	for x := w; x != nil; x = x.parent {
+		if err := w.standingOf(ctx, x, tx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// standingOf is standing of one agent: that of x.
+func (w *work) standingOf(ctx context.Context, x *work, tx *Tx) error {
+	now, err := w.e.db.Module(ctx, x.Run.Agent)
+	switch {
+	case errors.Is(err, repute.ErrNotFound):
+		return refuse("removed", "agent %s is not registered any more", x.Run.Agent)
+	case err != nil:
+		return fmt.Errorf("%w: %w", errRuntime, err)
+	case now.URL != x.module.URL || !sameAgent(now.Agent, x.module.Agent):
+		return refuse("replaced", "agent %s is registered at another address or with another identity than when the run began", x.Run.Agent)
+	}
+	v, err := w.e.gate.judge(ctx, now, x.policyTask(w.e.o.Policy()), x.terms.Threshold)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRuntime, err)
+	}
+	if v.Decision.Effect == policy.Allow || v.same(&x.verdict) {
+		return nil // what a person approved of is as it was
+	}
+	subject := x.verdict.subject(&v) + x.whom(v.Decision.Effect)
+	stored := store.Decision{Subject: subject, Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
+	if v.Decision.Effect == policy.Deny {
+		return errors.Join(&DeniedError{v.Decision.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
+	}
+	if x == w {
+		return w.approved(ctx, stored, v.Decision, tx)
+	}
+	given, err := w.e.db.Approvals(ctx, x.Run.ID, x.Run.Attempt)
+	if err != nil || given[subject].Approved {
+		return err
+	}
+	stored.Subject = x.Run.Agent + ": " + subject
+	return w.approved(ctx, stored, v.Decision, tx)
+}
+
+func sameAgent(a, b *repute.AgentID) bool {
+	return a == nil && b == nil || a != nil && b != nil && *a == *b
+}
+
+// refused notes that a transaction was refused before anything of it was journaled: a
+// receipt, an event and a decision. err is why; other errors than refusals leave nothing.
+func (w *work) refused(ctx context.Context, step, key string, tx *Tx, err error) error {
+	var denied *DeniedError
+	var over *store.BudgetError
+	reasons := []policy.Reason{}
+	switch {
+	case errors.As(err, &denied):
+		reasons = denied.Reasons
+	case errors.As(err, &over):
+		reasons = append(reasons, policy.Reason{ID: "limit." + over.Limit, Effect: policy.Deny, Text: over.Error(), Have: over.Used, Need: over.Most})
+	default:
+		return err
+	}
+	p := w.e.o.Policy()
+	in := w.callInput(p, tx)
+	subject := step + "/" + attemptKey(w.Run.Attempt, key) + " " + tx.digest()
+	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: attemptKey(w.Run.Attempt, "refused/"+digest([]byte(subject), []byte(err.Error()))[:16]), Kind: repute.CallRefused,
+		Ref: tx.Target.Hex(), Summary: tx.Purpose, Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID), Request: bounded(mustJSON(tx)), Error: shorten(err.Error())}
+	d := store.Decision{Subject: subject, Effect: string(policy.Deny), Reasons: mustJSON(reasons), Policy: p.Hash(), Input: mustJSON(in)}
+	if failed := w.e.db.RefuseCall(ctx, w.lease, r, d); failed != nil {
+		return errors.Join(err, w.lost(failed))
+	}
+	return err
+}
