@@ -22,8 +22,6 @@ import (
 type database struct {
 	url  string
 	stop func()
-	// gone is closed when a private server ends by itself; nil otherwise.
-	gone <-chan struct{}
 }
 
 // postgres is the directory of the private server.
@@ -47,7 +45,8 @@ func findDatabase(ctx context.Context, c config, log *slog.Logger) (database, er
 	return startPrivate(ctx, dir, log)
 }
 
-// startPrivate runs a server in dir, in a temporary directory when dir is empty.
+// startPrivate runs a server in dir, in a temporary directory when dir is empty. When it
+// ends by itself it is started again under the same URL.
 func startPrivate(ctx context.Context, dir string, log *slog.Logger) (database, error) {
 	server, err := pg.Start(ctx, pg.Options{Dir: dir, Log: log})
 	if err != nil {
@@ -60,7 +59,8 @@ func startPrivate(ctx context.Context, dir string, log *slog.Logger) (database, 
 			log.Warn("private Postgres did not stop cleanly", "error", err)
 		}
 	}
-	return database{url: server.URL(), stop: stop, gone: server.Done()}, nil
+	server.Keep()
+	return database{url: server.URL(), stop: stop}, nil
 }
 
 // answers tells whether a server is behind a URL that may be an ended process's. It waits

@@ -137,9 +137,6 @@ func (p *program) serveOn(ctx context.Context, c config, end ending) error {
 	if err := c.settle(ctx, db); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithCancelCause(ctx)
-	defer cancel(nil)
-	stopWith(ctx, cancel, database.gone, errors.New("the private Postgres ended"))
 	c.Signing.warn(log, time.Now())
 	s := newService(c, db, log)
 	s.ending, s.screen = end, screen
@@ -148,9 +145,6 @@ func (p *program) serveOn(ctx context.Context, c config, end ending) error {
 	}
 	if end.comes() && ctx.Err() == nil {
 		return p.tellEnd(ctx, db, s.config)
-	}
-	if cause := context.Cause(ctx); cause != nil && !errors.Is(cause, context.Canceled) {
-		return cause
 	}
 	log.Info("stopped")
 	return nil
@@ -190,18 +184,4 @@ func (c *config) listener() (net.Listener, error) {
 		return nil, repute.Invalid("listen", err.Error(), "choose another address with --listen HOST:PORT")
 	}
 	return l, nil
-}
-
-// stopWith cancels with cause when gone closes before ctx ends.
-func stopWith(ctx context.Context, cancel context.CancelCauseFunc, gone <-chan struct{}, cause error) {
-	if gone == nil {
-		return
-	}
-	go func() {
-		select {
-		case <-gone:
-			cancel(fmt.Errorf("%w", cause))
-		case <-ctx.Done():
-		}
-	}()
 }

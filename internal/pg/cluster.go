@@ -80,7 +80,12 @@ func (c *cluster) init(ctx context.Context) error {
 func (c *cluster) writePassword() error {
 	var b [24]byte
 	rand.Read(b[:]) // never fails
-	if err := os.WriteFile(c.passwordFile(), []byte(hex.EncodeToString(b[:])+"\n"), 0o600); err != nil {
+	f, err := os.OpenFile(c.passwordFile(), os.O_CREATE|os.O_TRUNC|os.O_WRONLY|syscall.O_NOFOLLOW, 0o600)
+	if err != nil {
+		return fmt.Errorf("write password: %w", err)
+	}
+	_, err = f.WriteString(hex.EncodeToString(b[:]) + "\n")
+	if err := errors.Join(err, f.Close()); err != nil {
 		return fmt.Errorf("write password: %w", err)
 	}
 	return c.user.own(c.passwordFile())
@@ -154,9 +159,11 @@ func (c *cluster) run(ctx context.Context, s *Server, port int, o Options) error
 	cmd := c.command(context.WithoutCancel(ctx), "postgres", serverArgs(c.data(), port, o.Settings)...)
 	cmd.Stdout, cmd.Stderr = logFile, logFile
 	detach(cmd.SysProcAttr, o.Outlive)
-	if s.proc, err = spawn(cmd); err != nil {
+	proc, err := spawn(cmd)
+	if err != nil {
 		return fmt.Errorf("start postgres: %w", err)
 	}
+	s.proc = proc
 	if err := c.ready(ctx, s.url, s.proc); err != nil {
 		return errors.Join(err, s.proc.stop(ctx))
 	}

@@ -46,6 +46,9 @@ type Server struct {
 	temporary bool
 	lock      *flock.Flock
 	proc      *process
+	port      int
+	options   Options
+	keeper    keeper
 }
 
 // startTries bounds restarts after a lost race for the port or while backends
@@ -76,7 +79,7 @@ func Start(ctx context.Context, o Options) (*Server, error) {
 }
 
 func (s *Server) start(ctx context.Context, o Options) (err error) {
-	s.lock = flock.New(filepath.Join(s.cluster.dir, "lock"))
+	s.lock = flock.New(filepath.Join(s.cluster.dir, "lock"), flock.SetFlag(os.O_CREATE|os.O_RDWR|syscall.O_NOFOLLOW))
 	if held, err := s.lock.TryLock(); err != nil {
 		return fmt.Errorf("lock: %w", err)
 	} else if !held {
@@ -114,7 +117,7 @@ func (s *Server) launch(ctx context.Context, o Options) error {
 				return err
 			}
 		}
-		s.url = serverURL(port, password)
+		s.url, s.port, s.options = serverURL(port, password), port, o
 		err := s.cluster.run(ctx, s, port, o)
 		if err == nil || try == startTries || !errors.Is(err, errTransient) {
 			return err
@@ -131,7 +134,7 @@ func (s *Server) launch(ctx context.Context, o Options) error {
 // URL connects to database repute as its owner, a superuser of the server.
 func (s *Server) URL() string { return s.url }
 
-// Done is closed when the server has ended, by Stop or by itself.
+// Done is closed when the server has ended, by Stop or by itself. It is of no use after Keep.
 func (s *Server) Done() <-chan struct{} { return s.proc.done }
 
 // Stop ends the server at once but cleanly: sessions are cut, nothing is lost.
@@ -139,6 +142,7 @@ func (s *Server) Done() <-chan struct{} { return s.proc.done }
 // its log at the next start. A temporary cluster is removed. Stop may be called
 // twice.
 func (s *Server) Stop(ctx context.Context) error {
+	s.keeper.end()
 	err := s.proc.stop(ctx)
 	return errors.Join(err, s.release())
 }

@@ -7,7 +7,9 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"strconv"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 
@@ -251,5 +253,90 @@ func TestClosedDirectoryIsNamed(t *testing.T) {
 	_, err := pg.Start(timeout(t), pg.Options{Dir: filepath.Join(parent, "pg")})
 	if err == nil || !strings.Contains(err.Error(), "may not enter "+parent) {
 		t.Errorf("error = %v", err)
+	}
+}
+
+// A kept server that is killed runs again, under the same URL and with its data.
+func TestKeptServerIsStartedAgain(t *testing.T) {
+	t.Parallel()
+	s := start(t, pg.Options{})
+	s.Keep()
+	dir := mustQuery(t, s.URL(), "select current_setting('data_directory')")
+	mustQuery(t, s.URL(), "select lo_from_bytea(8004, 'kept')::text")
+	for range 2 {
+		pid := postmaster(t, dir)
+		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
+			t.Fatal(err)
+		}
+		var got string
+		for end := time.Now().Add(time.Minute); got != "kept"; time.Sleep(20 * time.Millisecond) {
+			if got, _ = query(t, s.URL(), "select convert_from(lo_get(8004), 'UTF8')"); time.Now().After(end) {
+				t.Fatal("the server does not answer again")
+			}
+		}
+		if postmaster(t, dir) == pid {
+			t.Fatal("the server was not killed")
+		}
+	}
+}
+
+// postmaster is the process id of the server of a data directory.
+func postmaster(t *testing.T, data string) int {
+	t.Helper()
+	raw, err := os.ReadFile(filepath.Join(data, "postmaster.pid"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	line, _, _ := strings.Cut(string(raw), "\n")
+	pid, err := strconv.Atoi(line)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return pid
+}
+
+// What another user put in the way is not written through.
+func TestLinksAreNotFollowed(t *testing.T) {
+	t.Parallel()
+	base, err := os.MkdirTemp("", "repute-pg-links-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = os.RemoveAll(base) })
+	if err := os.Chmod(base, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	target := filepath.Join(base, "target")
+	if err := os.WriteFile(target, []byte("mine"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	elsewhere := filepath.Join(base, "elsewhere")
+	if err := os.Mkdir(elsewhere, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	link := filepath.Join(base, "linked")
+	if err := os.Symlink(elsewhere, link); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := pg.Start(timeout(t), pg.Options{Dir: link}); err == nil || !strings.Contains(err.Error(), "link") {
+		t.Errorf("a directory that is a link: %v", err)
+	}
+	if found, _ := os.ReadDir(elsewhere); len(found) > 0 {
+		t.Errorf("%v was written through a link", found)
+	}
+	for _, name := range []string{"password", "lock", "postgres.log"} {
+		dir := filepath.Join(base, "dir-"+name)
+		if err := os.Mkdir(dir, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.Symlink(target, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := pg.Start(timeout(t), pg.Options{Dir: dir}); err == nil {
+			t.Errorf("%s that is a link was accepted", name)
+		}
+	}
+	if raw, _ := os.ReadFile(target); string(raw) != "mine" {
+		t.Errorf("the target of the links holds %q", raw)
 	}
 }

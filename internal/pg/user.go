@@ -63,7 +63,9 @@ func prepareDir(dir string, a *account) (string, error) {
 	if dir == "" {
 		dir, err = os.MkdirTemp("", "repute-pg-")
 	} else if dir, err = filepath.Abs(dir); err == nil {
-		err = a.makeDir(dir)
+		if err = a.makeDir(dir); err == nil {
+			err = a.ownDir(dir)
+		}
 	}
 	if err != nil {
 		return "", err
@@ -71,10 +73,25 @@ func prepareDir(dir string, a *account) (string, error) {
 	if a == nil {
 		return dir, nil
 	}
-	if err := os.Chown(dir, a.uid, a.gid); err != nil {
+	if err := os.Lchown(dir, a.uid, a.gid); err != nil {
 		return "", err
 	}
 	return dir, nil
+}
+
+// ownDir refuses a directory that another user may have put there: what is written in it
+// would go where a link of that user leads. It may belong to us or to the server's user, and
+// to nobody else who could write.
+func (a *account) ownDir(dir string) error {
+	st, err := os.Lstat(dir)
+	if err != nil {
+		return err
+	}
+	ours := ownedBy(st, os.Geteuid()) || a != nil && ownedBy(st, a.uid)
+	if !st.IsDir() || !ours {
+		return fmt.Errorf("%s is a link, or belongs to another user: remove it, or choose another directory", dir)
+	}
+	return os.Chmod(dir, 0o700)
 }
 
 // makeDir creates dir for its owner alone. What is missing above it may be
