@@ -21,9 +21,13 @@ const targets = {
   },
   "artifacts/test": {
     ContractWallet: "src/test/ContractWallet.sol",
+    LendingPool: "src/test/LendingPool.sol",
+    Loud: "src/test/Loud.sol",
     MintReceiver: "src/test/MintReceiver.sol",
     Payee: "src/test/Payee.sol",
     TestToken: "src/test/TestToken.sol",
+    TokenVault: "src/test/TokenVault.sol",
+    WideToken: "src/test/WideToken.sol",
   },
 };
 

@@ -48,8 +48,7 @@ type Simulation struct {
 	Block       uint64      `json:"block"`
 	BlockHash   common.Hash `json:"blockHash"`
 	WithinCaps  bool        `json:"withinCaps"`
-	TargetOK    bool        `json:"targetAllowed"`
-	SelectorOK  bool        `json:"selectorAllowed"`
+	CallOK      bool        `json:"callAllowed"` // the allow-list has the pair of target and selector, or the token
 	ThroughCall bool        `json:"throughTreasury"`
 	// Logs are what a call through the treasury would emit; none where the node cannot tell.
 	Logs []types.Log `json:"-"`

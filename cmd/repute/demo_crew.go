@@ -135,12 +135,14 @@ func (c *crew) found(b *devnet.Batch) {
 	b.Send(c.owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), t.PackConstructor(c.owner.Address)...))
 }
 
-// fund gives the treasury coins and the payer a policy.
+// fund gives the treasury coins and the payer a policy: it may pay the agent that is measured, and
+// nobody else.
 func (c *crew) fund(ctx context.Context, chain *devnet.Devnet) error {
 	b := chain.Batch()
 	b.Pay(c.owner, c.treasury, big.NewInt(params.Ether))
-	b.Send(c.owner, &c.treasury, bindings.NewOpenFiTreasury().PackSetPolicy(crypto.Keccak256Hash([]byte(agents.Payer)), true, c.operator.Address,
-		big.NewInt(crewPerPayment), big.NewInt(crewPerDay), new(big.Int), false, false))
+	treasury, payer := bindings.NewOpenFiTreasury(), crypto.Keccak256Hash([]byte(agents.Payer))
+	b.Send(c.owner, &c.treasury, treasury.PackSetPolicy(payer, true, c.operator.Address, big.NewInt(crewPerPayment), big.NewInt(crewPerDay), new(big.Int)))
+	b.Send(c.owner, &c.treasury, treasury.PackSetCall(payer, c.member(weather).wallet.Address, [4]byte{}, true))
 	if _, err := b.Mine(ctx); err != nil {
 		return fmt.Errorf("fund the demo's treasury: %w", err)
 	}

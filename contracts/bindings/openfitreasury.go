@@ -26,9 +26,9 @@ var (
 
 // OpenFiTreasuryMetaData contains all meta data concerning the OpenFiTreasury contract.
 var OpenFiTreasuryMetaData = bind.MetaData{
-	ABI: "[{\"inputs\":[{\"internalType\":\"address\",\"name\":\"owner_\",\"type\":\"address\"}],\"stateMutability\":\"nonpayable\",\"type\":\"constructor\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"}],\"name\":\"AddressEmptyCode\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"length\",\"type\":\"uint256\"}],\"name\":\"BadData\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"BadOperator\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"}],\"name\":\"BadRecipient\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"}],\"name\":\"BadTarget\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"seconds_\",\"type\":\"uint256\"}],\"name\":\"BadWindow\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"EnforcedPause\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"ExpectedPause\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"FailedCall\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"}],\"name\":\"Inactive\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"balance\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"needed\",\"type\":\"uint256\"}],\"name\":\"InsufficientBalance\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"caller\",\"type\":\"address\"}],\"name\":\"NotOperator\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"cap\",\"type\":\"uint256\"}],\"name\":\"OverTransactionCap\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"left\",\"type\":\"uint256\"}],\"name\":\"OverWindowCap\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"owner\",\"type\":\"address\"}],\"name\":\"OwnableInvalidOwner\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"account\",\"type\":\"address\"}],\"name\":\"OwnableUnauthorizedAccount\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"OwnerNeeded\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"ReentrancyGuardReentrantCall\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"SafeERC20FailedOperation\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"}],\"name\":\"SelectorNotAllowed\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"}],\"name\":\"TargetNotAllowed\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"}],\"name\":\"TokenCall\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"TokenNotAllowed\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"taken\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"}],\"name\":\"TokenTookMore\",\"type\":\"error\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"address\",\"name\":\"from\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"value\",\"type\":\"uint256\"}],\"name\":\"Deposited\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"bytes32\",\"name\":\"runId\",\"type\":\"bytes32\"},{\"indexed\":false,\"internalType\":\"bytes32\",\"name\":\"taskId\",\"type\":\"bytes32\"},{\"indexed\":false,\"internalType\":\"string\",\"name\":\"purpose\",\"type\":\"string\"}],\"name\":\"ERC20Transferred\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"value\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"},{\"indexed\":false,\"internalType\":\"bytes32\",\"name\":\"runId\",\"type\":\"bytes32\"},{\"indexed\":false,\"internalType\":\"bytes32\",\"name\":\"taskId\",\"type\":\"bytes32\"},{\"indexed\":false,\"internalType\":\"string\",\"name\":\"purpose\",\"type\":\"string\"}],\"name\":\"NativeExecuted\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"address\",\"name\":\"previousOwner\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"newOwner\",\"type\":\"address\"}],\"name\":\"OwnershipTransferStarted\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"address\",\"name\":\"previousOwner\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"newOwner\",\"type\":\"address\"}],\"name\":\"OwnershipTransferred\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":false,\"internalType\":\"address\",\"name\":\"account\",\"type\":\"address\"}],\"name\":\"Paused\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"active\",\"type\":\"bool\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"nativePerTxCapWei\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"nativeWindowCapWei\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"windowDurationSeconds\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"requireTargetAllowlist\",\"type\":\"bool\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"requireSelectorAllowlist\",\"type\":\"bool\"}],\"name\":\"PolicySet\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"relayer\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"approved\",\"type\":\"bool\"}],\"name\":\"RelayerApproved\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"}],\"name\":\"SelectorAllowed\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"}],\"name\":\"TargetAllowed\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"perTxCap\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"windowCap\",\"type\":\"uint256\"}],\"name\":\"TokenPolicySet\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":false,\"internalType\":\"address\",\"name\":\"account\",\"type\":\"address\"}],\"name\":\"Unpaused\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"}],\"name\":\"Withdrawn\",\"type\":\"event\"},{\"inputs\":[],\"name\":\"DEFAULT_WINDOW_SECONDS\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"MAX_WINDOW_SECONDS\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"acceptOwnership\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"}],\"name\":\"agentPolicies\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"active\",\"type\":\"bool\"},{\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"nativePerTxCapWei\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"nativeWindowCapWei\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"windowDurationSeconds\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"nativeWindowStart\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"nativeWindowSpentWei\",\"type\":\"uint256\"},{\"internalType\":\"bool\",\"name\":\"requireTargetAllowlist\",\"type\":\"bool\"},{\"internalType\":\"bool\",\"name\":\"requireSelectorAllowlist\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"}],\"name\":\"allowedSelectors\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"}],\"name\":\"allowedTargets\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"allowedTokens\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"relayer\",\"type\":\"address\"}],\"name\":\"approvedRelayers\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"erc20Left\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"erc20PerTxCaps\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"erc20WindowCaps\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"erc20Windows\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"start\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"spent\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"value\",\"type\":\"uint256\"},{\"internalType\":\"bytes\",\"name\":\"data\",\"type\":\"bytes\"},{\"internalType\":\"bytes32\",\"name\":\"runId\",\"type\":\"bytes32\"},{\"internalType\":\"bytes32\",\"name\":\"taskId\",\"type\":\"bytes32\"},{\"internalType\":\"string\",\"name\":\"purpose\",\"type\":\"string\"}],\"name\":\"executeCall\",\"outputs\":[{\"internalType\":\"bytes\",\"name\":\"result\",\"type\":\"bytes\"}],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"knownTokens\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"}],\"name\":\"nativeLeft\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"owner\",\"outputs\":[{\"internalType\":\"address\",\"name\":\"\",\"type\":\"address\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"pause\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"paused\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"pendingOwner\",\"outputs\":[{\"internalType\":\"address\",\"name\":\"\",\"type\":\"address\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"renounceOwnership\",\"outputs\":[],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"resetERC20WindowIfNeeded\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"}],\"name\":\"resetNativeWindowIfNeeded\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"bool\",\"name\":\"active\",\"type\":\"bool\"},{\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"nativePerTxCapWei\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"nativeWindowCapWei\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"windowDurationSeconds\",\"type\":\"uint256\"},{\"internalType\":\"bool\",\"name\":\"requireTargetAllowlist\",\"type\":\"bool\"},{\"internalType\":\"bool\",\"name\":\"requireSelectorAllowlist\",\"type\":\"bool\"}],\"name\":\"setPolicy\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"relayer\",\"type\":\"address\"},{\"internalType\":\"bool\",\"name\":\"approved\",\"type\":\"bool\"}],\"name\":\"setRelayer\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"},{\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"}],\"name\":\"setSelector\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"}],\"name\":\"setTarget\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"},{\"internalType\":\"uint256\",\"name\":\"perTxCap\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"windowCap\",\"type\":\"uint256\"}],\"name\":\"setToken\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"},{\"internalType\":\"bytes32\",\"name\":\"runId\",\"type\":\"bytes32\"},{\"internalType\":\"bytes32\",\"name\":\"taskId\",\"type\":\"bytes32\"},{\"internalType\":\"string\",\"name\":\"purpose\",\"type\":\"string\"}],\"name\":\"transferERC20\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"newOwner\",\"type\":\"address\"}],\"name\":\"transferOwnership\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"unpause\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"addresspayable\",\"name\":\"to\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"}],\"name\":\"withdraw\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"}],\"name\":\"withdrawERC20\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"stateMutability\":\"payable\",\"type\":\"receive\"}]",
+	ABI: "[{\"inputs\":[{\"internalType\":\"address\",\"name\":\"owner_\",\"type\":\"address\"}],\"stateMutability\":\"nonpayable\",\"type\":\"constructor\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"}],\"name\":\"AddressEmptyCode\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"length\",\"type\":\"uint256\"}],\"name\":\"BadData\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"BadOperator\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"}],\"name\":\"BadRecipient\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"}],\"name\":\"BadTarget\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"seconds_\",\"type\":\"uint256\"}],\"name\":\"BadWindow\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"}],\"name\":\"CallNotAllowed\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"EnforcedPause\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"ExpectedPause\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"FailedCall\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"}],\"name\":\"Inactive\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"balance\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"needed\",\"type\":\"uint256\"}],\"name\":\"InsufficientBalance\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"caller\",\"type\":\"address\"}],\"name\":\"NotOperator\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"cap\",\"type\":\"uint256\"}],\"name\":\"OverTransactionCap\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"left\",\"type\":\"uint256\"}],\"name\":\"OverWindowCap\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"owner\",\"type\":\"address\"}],\"name\":\"OwnableInvalidOwner\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"account\",\"type\":\"address\"}],\"name\":\"OwnableUnauthorizedAccount\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"OwnerNeeded\",\"type\":\"error\"},{\"inputs\":[],\"name\":\"ReentrancyGuardReentrantCall\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"SafeERC20FailedOperation\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"}],\"name\":\"TokenCall\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"TokenNotAllowed\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"taken\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"}],\"name\":\"TokenTookMore\",\"type\":\"error\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"TokenWasCalled\",\"type\":\"error\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"}],\"name\":\"CallAllowed\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"address\",\"name\":\"from\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"value\",\"type\":\"uint256\"}],\"name\":\"Deposited\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"address\",\"name\":\"caller\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"bytes32\",\"name\":\"runId\",\"type\":\"bytes32\"},{\"indexed\":false,\"internalType\":\"bytes32\",\"name\":\"taskId\",\"type\":\"bytes32\"},{\"indexed\":false,\"internalType\":\"string\",\"name\":\"purpose\",\"type\":\"string\"}],\"name\":\"ERC20Transferred\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"address\",\"name\":\"caller\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"value\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"},{\"indexed\":false,\"internalType\":\"bytes32\",\"name\":\"runId\",\"type\":\"bytes32\"},{\"indexed\":false,\"internalType\":\"bytes32\",\"name\":\"taskId\",\"type\":\"bytes32\"},{\"indexed\":false,\"internalType\":\"string\",\"name\":\"purpose\",\"type\":\"string\"}],\"name\":\"NativeExecuted\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"address\",\"name\":\"previousOwner\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"newOwner\",\"type\":\"address\"}],\"name\":\"OwnershipTransferStarted\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"address\",\"name\":\"previousOwner\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"newOwner\",\"type\":\"address\"}],\"name\":\"OwnershipTransferred\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":false,\"internalType\":\"address\",\"name\":\"account\",\"type\":\"address\"}],\"name\":\"Paused\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"active\",\"type\":\"bool\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"nativePerTxCapWei\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"nativeWindowCapWei\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"windowDurationSeconds\",\"type\":\"uint256\"}],\"name\":\"PolicySet\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"relayer\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"approved\",\"type\":\"bool\"}],\"name\":\"RelayerApproved\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"perTxCap\",\"type\":\"uint256\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"windowCap\",\"type\":\"uint256\"}],\"name\":\"TokenPolicySet\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":false,\"internalType\":\"address\",\"name\":\"account\",\"type\":\"address\"}],\"name\":\"Unpaused\",\"type\":\"event\"},{\"anonymous\":false,\"inputs\":[{\"indexed\":true,\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"indexed\":true,\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"},{\"indexed\":false,\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"}],\"name\":\"Withdrawn\",\"type\":\"event\"},{\"inputs\":[],\"name\":\"DEFAULT_WINDOW_SECONDS\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"MAX_RETURN_BYTES\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"MAX_WINDOW_SECONDS\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"acceptOwnership\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"}],\"name\":\"agentPolicies\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"active\",\"type\":\"bool\"},{\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"internalType\":\"uint64\",\"name\":\"operatorEpoch\",\"type\":\"uint64\"},{\"internalType\":\"uint256\",\"name\":\"nativePerTxCapWei\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"nativeWindowCapWei\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"windowDurationSeconds\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"}],\"name\":\"allowedCalls\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"allowedTokens\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"relayer\",\"type\":\"address\"}],\"name\":\"approvedRelayers\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"at\",\"type\":\"address\"}],\"name\":\"calledContracts\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"erc20Left\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"erc20PerTxCaps\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"erc20Window\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"start\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"spent\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"erc20WindowCaps\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"value\",\"type\":\"uint256\"},{\"internalType\":\"bytes\",\"name\":\"data\",\"type\":\"bytes\"},{\"internalType\":\"bytes32\",\"name\":\"runId\",\"type\":\"bytes32\"},{\"internalType\":\"bytes32\",\"name\":\"taskId\",\"type\":\"bytes32\"},{\"internalType\":\"string\",\"name\":\"purpose\",\"type\":\"string\"}],\"name\":\"executeCall\",\"outputs\":[{\"internalType\":\"bytes\",\"name\":\"result\",\"type\":\"bytes\"}],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"}],\"name\":\"knownTokens\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"}],\"name\":\"nativeLeft\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"}],\"name\":\"nativeWindow\",\"outputs\":[{\"internalType\":\"uint256\",\"name\":\"start\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"spent\",\"type\":\"uint256\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"owner\",\"outputs\":[{\"internalType\":\"address\",\"name\":\"\",\"type\":\"address\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"pause\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"paused\",\"outputs\":[{\"internalType\":\"bool\",\"name\":\"\",\"type\":\"bool\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"pendingOwner\",\"outputs\":[{\"internalType\":\"address\",\"name\":\"\",\"type\":\"address\"}],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"renounceOwnership\",\"outputs\":[],\"stateMutability\":\"view\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"target\",\"type\":\"address\"},{\"internalType\":\"bytes4\",\"name\":\"selector\",\"type\":\"bytes4\"},{\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"}],\"name\":\"setCall\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"bool\",\"name\":\"active\",\"type\":\"bool\"},{\"internalType\":\"address\",\"name\":\"operator\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"nativePerTxCapWei\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"nativeWindowCapWei\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"windowDurationSeconds\",\"type\":\"uint256\"}],\"name\":\"setPolicy\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"relayer\",\"type\":\"address\"},{\"internalType\":\"bool\",\"name\":\"approved\",\"type\":\"bool\"}],\"name\":\"setRelayer\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"internalType\":\"bool\",\"name\":\"allowed\",\"type\":\"bool\"},{\"internalType\":\"uint256\",\"name\":\"perTxCap\",\"type\":\"uint256\"},{\"internalType\":\"uint256\",\"name\":\"windowCap\",\"type\":\"uint256\"}],\"name\":\"setToken\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"bytes32\",\"name\":\"agentKey\",\"type\":\"bytes32\"},{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"},{\"internalType\":\"bytes32\",\"name\":\"runId\",\"type\":\"bytes32\"},{\"internalType\":\"bytes32\",\"name\":\"taskId\",\"type\":\"bytes32\"},{\"internalType\":\"string\",\"name\":\"purpose\",\"type\":\"string\"}],\"name\":\"transferERC20\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"newOwner\",\"type\":\"address\"}],\"name\":\"transferOwnership\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[],\"name\":\"unpause\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"addresspayable\",\"name\":\"to\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"}],\"name\":\"withdraw\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"inputs\":[{\"internalType\":\"address\",\"name\":\"token\",\"type\":\"address\"},{\"internalType\":\"address\",\"name\":\"to\",\"type\":\"address\"},{\"internalType\":\"uint256\",\"name\":\"amount\",\"type\":\"uint256\"}],\"name\":\"withdrawERC20\",\"outputs\":[],\"stateMutability\":\"nonpayable\",\"type\":\"function\"},{\"stateMutability\":\"payable\",\"type\":\"receive\"}]",
 	ID:  "OpenFiTreasury",
-	Bin: "0x6080346100c557601f611cd138819003918201601f19168301916001600160401b038311848410176100c9578084926020946040528339810103126100c557516001600160a01b0390818116908190036100c55780156100ad5760018060a01b0319918260015416600155815f54938416175f5560405192167f8be0079c531659141344cd1fd0a4f28419497f9722a3daafe3b4186f6b6457e05f80a36001600255611bf390816100de8239f35b604051631e4fbdf760e01b81525f6004820152602490fd5b5f80fd5b634e487b7160e01b5f52604160045260245ffdfe6080806040526004361015610048575b50361561001a575f80fd5b6040513481527f2da466a7b24304f47e87fa2e1e5a81b9831ce54fec19055ce277ca2f39ba42c460203392a2005b5f3560e01c9081632178cb72146115ee575080632345d754146115ca5780633525c658146115585780633f4ba83a146114e757806343a666f31461149e57806344004cc1146114085780635c953f63146113e25780635c975abb146113bd5780635d21f3a91461134a5780635d4471291461130d5780635e47cf0b146111f157806364129e8c146111d3578063647e3d6314611189578063715018a61461115f578063785cc46f146111165780637933b2361461108757806379ba5097146110025780638456cb5914610fa15780638da5cb5b14610f7a5780638f772a5c14610f5d5780639e3f000e14610f14578063a5988f6214610bd4578063d1b59cea14610bae578063de5787ca14610b6a578063e30c397814610b42578063e331ab63146109a1578063eb37ba99146103e0578063ebe776021461034b578063edd451dc146102fe578063f2fde38b14610290578063f3fef3a3146101fc5763f8849058146101b4575f61000f565b346101f85760403660031901126101f8576101cd61160a565b6004355f52600860205260405f209060018060a01b03165f52602052602060405f2054604051908152f35b5f80fd5b346101f85760403660031901126101f8576004356001600160a01b038116908181036101f8576024359061022e61195c565b61023661196f565b821561027757610270925f7fd1c19fbcd4551a5edfb66d43d2e337c04837afda3482b42bdf569a8fccdae5fb6020604051868152a3611b06565b6001600255005b604051631ecdd20960e31b815260048101849052602490fd5b346101f85760203660031901126101f8576102a9611620565b6102b161195c565b60018060a01b0380911690816bffffffffffffffffffffffff60a01b60015416176001555f54167f38d16b8cac22d99fc7c124b9cd0de2d3fa1faef420bfe791d8c362d765e227005f80a3005b346101f85760403660031901126101f85761031761160a565b6004355f52600960205260405f209060018060a01b03165f526020526040805f206001815491015482519182526020820152f35b346101f85760203660031901126101f8576004355f52600360205261012060405f2060ff815491600181015490600281015460038201546004830154916006600585015494015494604051978781161515895260018060a01b039060081c16602089015260408801526060870152608086015260a085015260c0840152818116151560e084015260081c161515610100820152f35b346101f85760e03660031901126101f8576103f961160a565b67ffffffffffffffff906064358281116101f85761041b9036906004016116a5565b909260c4359081116101f8576104359036906004016116a5565b939061043f611a24565b61044761196f565b606094610455600435611a45565b906001600160a01b03861615801561098f575b61096e5784151580610964575b61094c5784610932575f915b6001600160a01b0387165f908152600b602052604090205460ff1680156107ad575b61077c57600681015460ff811680610751575b6107285760081c60ff16806106fc575b6106d257600181015480604435116106b257506104e4600435611817565b600281015460058201549081818110156106aa57610501916118c4565b806044351161068a57509061053a7ff31d33f815cfdbd692939ce2b8ffdfb133eead49537e8d30121b43698b8628d1926044359061184d565b600582015560018060a01b03905460081c169260405190604435825263ffffffff60e01b166020820152608435604082015260a435606082015260a060808201528061059760018060a01b038a16966004359560a084019161186e565b0390a48161060957506105b79160443591506001600160a01b0316611b06565b60016002556040519060208252818151918260208301525f5b8381106105f1575050815f6040809484010152601f80199101168101030190f35b602082820181015160408784010152859350016105d0565b90925061061583611940565b92610623604051948561188e565b808452602084019136828201116101f857815f92602092853785010152604435471061066b575f8091610666945190604435855af1610660611ad7565b91611b55565b6105b7565b60405163cf47918160e01b815247600482015260448035602483015290fd5b604051631c4f46d560e31b81526044803560048301526024820192909252fd5b50505f610501565b604051630ae44f1d60e21b81526044803560048301526024820192909252fd5b604051632652289560e21b815260048035908201526001600160e01b031984166024820152604490fd5b506004355f52600560205260405f2063ffffffff60e01b84165f5260205260ff60405f205416156104c6565b604051630a9ba26760e41b815260048035908201526001600160a01b0389166024820152604490fd5b506004355f52600460205260405f2060018060a01b0389165f5260205260ff60405f205416156104b6565b60405163a1c0c5e360e01b81526001600160a01b03881660048201526001600160e01b031984166024820152604490fd5b506001600160e01b0319831663a9059cbb60e01b8114908115610921575b8115610910575b81156108ff575b81156108ee575b81156108dd575b81156108cc575b81156108bb575b81156108aa575b8115610899575b8115610888575b8115610877575b8115610866575b8115610855575b8115610844575b8115610833575b506104a3565b63cae9ca5160e01b1490508961082d565b633177029f60e01b81149150610826565b630200057560e51b8114915061081f565b63094b773160e11b81149150610818565b63959b8c3f60e01b81149150610811565b634decdde360e11b8114915061080a565b630852cd8d60e31b81149150610803565b631759616b60e11b811491506107fc565b637921219560e11b811491506107f5565b635c46a7ef60e11b811491506107ee565b632142170760e11b811491506107e7565b63a22cb46560e01b811491506107e0565b633950935160e01b811491506107d9565b63095ea7b360e01b811491506107d2565b6323b872dd60e01b811491506107cb565b846004116101f85783356001600160e01b03191691610481565b604051628c4aed60e21b815260048101869052602490fd5b5060048510610475565b60405163b2db4c6760e01b81526001600160a01b0387166004820152602490fd5b506001600160a01b0386163014610468565b346101f8576101003660031901126101f8576024356004358115158083036101f8576109cb611636565b926064356084359460a4359560c43592831515938481036101f85760e435958615158097036101f8576109fc61195c565b6001600160a01b038516999485308c148015610b32575b610b205715610b15575b6312d932008611610afd5791610ac8600660c0999795937fb43a267f983ee34e29f78d70464023bb73e9068d7899256cc160e9d780c660d19b9997958d5f526003602052610a7b60405f2092839060ff801983541691151516179055565b8154610100600160a81b03191660089190911b610100600160a81b031617815560018101859055600281018690556003810187905501805492151560ff1660ff1993909316929092178255565b805461ff008760081b169061ff001916179055604051958652602086015260408501526060840152608083015260a0820152a3005b604051628cefbf60e81b815260048101879052602490fd5b620151809550610a1d565b604051635c86be6760e01b8152600490fd5b50828015610a1357508b15610a13565b346101f8575f3660031901126101f8576001546040516001600160a01b039091168152602090f35b346101f85760403660031901126101f857610b8361160a565b6004355f52600760205260405f209060018060a01b03165f52602052602060405f2054604051908152f35b346101f85760203660031901126101f8576020610bcc6004356118d1565b604051908152f35b346101f85760e03660031901126101f857600435610bf061160a565b90610bf9611636565b6064359060c43567ffffffffffffffff81116101f857610c1d9036906004016116a5565b93610c26611a24565b610c2e61196f565b610c3781611a45565b94815f526020966006885260405f209660018060a01b039081831698895f528a5260ff60405f20541615610eec578187169283158015610ee3575b8015610eda575b610ec157855f5260078b5260405f208a5f528b5260405f2054808a11610ea35750610ca490866116d3565b845f5260098a5260405f20895f528a5260405f20855f5260088b5260405f208a5f528b52600160405f2054910190815490818181105f14610e9b57610ce8916118c4565b808b11610e7d5750927fba446adde47adb104a81c807e75f85cd061efbe3f25cf1a64ce6520d4dd9ac1a9492610d5c92610d268c8e9b9a999761184d565b90555460081c169560405193849384528a8d850152608435604085015260a435606085015260a0608085015260a084019161186e565b0390a46040516370a0823160e01b808252306004830152908581602481885afa928315610e3d5784915f94610e48575b5090610d989186611990565b6040519081523060048201528481602481875afa948515610e3d575f95610e0d575b505080841080610dfb575b610dd0576001600255005b606493610ddc916118c4565b604051926306b618b960e51b8452600484015260248301526044820152fd5b5081610e0785836118c4565b11610dc5565b9080929550813d8311610e36575b610e25818361188e565b810103126101f85751928480610dba565b503d610e1b565b6040513d5f823e3d90fd5b87809295508193503d8311610e76575b610e62818361188e565b810103126101f85751918390610d98610d8c565b503d610e58565b8a60449160405191631c4f46d560e31b835260048301526024820152fd5b50505f610ce8565b8960449160405191630ae44f1d60e21b835260048301526024820152fd5b604051631ecdd20960e31b815260048101859052602490fd5b50898414610c79565b50308414610c72565b60405163d0b109bf60e01b8152600481018690526001600160a01b0384166024820152604490fd5b346101f85760403660031901126101f857610f2d61160a565b6004355f52600460205260405f209060018060a01b03165f52602052602060ff60405f2054166040519015158152f35b346101f8575f3660031901126101f8576020604051620151808152f35b346101f8575f3660031901126101f8575f546040516001600160a01b039091168152602090f35b346101f8575f3660031901126101f857610fb961195c565b610fc1611a24565b6001805460ff60a01b1916600160a01b1790556040513381527f62e78cea01bee320cd4e420270b5ea74000d11b0c9f74754ebdbfc544b05a25890602090a1005b346101f8575f3660031901126101f8576001546001600160a01b03338183160361106f576bffffffffffffffffffffffff60a01b8092166001555f549133908316175f553391167f8be0079c531659141344cd1fd0a4f28419497f9722a3daafe3b4186f6b6457e05f80a3005b60405163118cdaa760e01b8152336004820152602490fd5b346101f85760603660031901126101f8576004356110a361168e565b907f0c468e0245a0ba9ba8b93cc0c8089edc1203fe5357c0a29ab5a5cce99404bb3b60206110cf61164c565b6110d761195c565b835f526005825260405f209463ffffffff60e01b1694855f52825261110b8160405f209060ff801983541691151516179055565b6040519015158152a3005b346101f85760403660031901126101f85761112f61160a565b6004355f52600660205260405f209060018060a01b03165f52602052602060ff60405f2054166040519015158152f35b346101f8575f3660031901126101f85761117761195c565b60405163017ed72b60e01b8152600490fd5b346101f85760403660031901126101f8576111a261168e565b6004355f52600560205260405f209063ffffffff60e01b165f52602052602060ff60405f2054166040519015158152f35b346101f85760203660031901126101f8576111ef600435611817565b005b346101f85760a03660031901126101f85760043561120d61160a565b9061121661164c565b606435926084359061122661195c565b6001600160a01b03169384158015611304575b6112eb57916060917ffb8012e851378ce8bf5e834728c61356c142a67a7ca3c916c1ce22ba15d68b9e93855f5260206006815260405f20885f52815261128e8460405f209060ff801983541691151516179055565b865f526007815260405f20885f5281528160405f2055865f526008815260405f20885f528152838360405f20556112d3575b60405193151584528301526040820152a3005b600b815260405f20805460ff191660011790556112c0565b60405163b2db4c6760e01b815260048101869052602490fd5b50308514611239565b346101f85760203660031901126101f8576001600160a01b0361132e611620565b165f52600b602052602060ff60405f2054166040519015158152f35b346101f8577fa54b8e707c8cc9170ea90b7976b52470251fdc0baac33b0ada5de4c04fcf7b32602061137b3661165b565b611388949293919461195c565b5f848152600a835260408082206001600160a01b03979097168083529684529020805460ff191660ff8315151617905561110b565b346101f8575f3660031901126101f857602060ff60015460a01c166040519015158152f35b346101f85760403660031901126101f8576020610bcc61140061160a565b600435611723565b346101f85760603660031901126101f857611421611620565b61142961160a565b6044359061143561195c565b61143d61196f565b6001600160a01b0381811690811561148557610270941690817fd1c19fbcd4551a5edfb66d43d2e337c04837afda3482b42bdf569a8fccdae5fb6020604051878152a3611990565b604051631ecdd20960e31b815260048101839052602490fd5b346101f85760403660031901126101f8576114b761160a565b6004355f52600a60205260405f209060018060a01b03165f52602052602060ff60405f2054166040519015158152f35b346101f8575f3660031901126101f8576114ff61195c565b60015460ff8160a01c16156115465760ff60a01b19166001556040513381527f5db9ee0a495bf2e6ff9c91a7834c1ba4fdd244a5e8aa4e537bd38aeae4b073aa90602090a1005b604051638dfc202b60e01b8152600490fd5b346101f8577ea8c53fed4b5b304bcbb0e2e28da92c8e532327e2977c5d434af8a138c9ee5b60206115883661165b565b611595949293919461195c565b5f8481526004835260408082206001600160a01b03979097168083529684529020805460ff191660ff8315151617905561110b565b346101f85760403660031901126101f8576111ef6115e661160a565b6004356116d3565b346101f8575f3660031901126101f857806312d9320060209252f35b602435906001600160a01b03821682036101f857565b600435906001600160a01b03821682036101f857565b604435906001600160a01b03821682036101f857565b6044359081151582036101f857565b60609060031901126101f857600435906024356001600160a01b03811681036101f8579060443580151581036101f85790565b602435906001600160e01b0319821682036101f857565b9181601f840112156101f85782359167ffffffffffffffff83116101f857602083818601950101116101f857565b90815f52600960205260405f209060018060a01b03165f5260205260405f20905f52600360205261170e60405f20600383549101549061184d565b4210156117185750565b60015f914281550155565b90815f52602060038152604091825f209260ff845416158015611808575b80156117e4575b6117db5761179f91855f5260098452815f209060018060a01b031690815f528452815f2093865f5260078152825f20825f528152825f2054965f5260088152825f20915f52525f205492600383549101549061184d565b42106117d257505f5b818110156117ca576117b9916118c4565b808210156117c5575090565b905090565b50505f6117b9565b600101546117a8565b50505050505f90565b50600683525f8181206001600160a01b038416825284528190205460ff1615611748565b5060ff60015460a01c16611741565b5f52600360205260405f2060048101611836815460038401549061184d565b421015611841575050565b5f916005914290550155565b9190820180921161185a57565b634e487b7160e01b5f52601160045260245ffd5b908060209392818452848401375f828201840152601f01601f1916010190565b90601f8019910116810190811067ffffffffffffffff8211176118b057604052565b634e487b7160e01b5f52604160045260245ffd5b9190820391821161185a57565b5f52600360205260405f2060ff815416158015611931575b61192c5760018101549060028101549061190c600482015460038301549061184d565b421061192357505f81156117ca576117b9916118c4565b600501546117a8565b505f90565b5060ff60015460a01c166118e9565b67ffffffffffffffff81116118b057601f01601f191660200190565b5f546001600160a01b0316330361106f57565b600280541461197e5760028055565b604051633ee5aeb560e01b8152600490fd5b60405163a9059cbb60e01b602082019081526001600160a01b0393841660248301526044808301959095529381529092608082019067ffffffffffffffff8211838310176118b0576020925f92604052519082865af115610e3d575f513d611a1b57508082163b155b611a01575050565b604051635274afe760e01b81529116600482015260249150fd5b600114156119f9565b60ff60015460a01c16611a3357565b60405163d93c066560e01b8152600490fd5b90815f52600360205260405f2091825460ff811615611abe573360089190911c6001600160a01b0316141580611a9d575b611a7d5750565b604051633f230bd960e21b81526004810191909152336024820152604490fd5b50805f52600a60205260405f20335f5260205260ff60405f20541615611a76565b60405163b063ca0d60e01b815260048101839052602490fd5b3d15611b01573d90611ae882611940565b91611af6604051938461188e565b82523d5f602084013e565b606090565b814710611b36575f918291829182916001600160a01b03165af1611b28611ad7565b9015611b315750565b611b9c565b60405163cf47918160e01b815247600482015260248101839052604490fd5b90611b605750611b9c565b81511580611b93575b611b71575090565b604051639996b31560e01b81526001600160a01b039091166004820152602490fd5b50803b15611b69565b805115611bab57602081519101fd5b60405163d6bda27560e01b8152600490fdfea26469706673582212205f3941dffbdfe9c876c4a3ad844a428b282143f52eb5d6a26c10d5494712a94564736f6c63430008180033",
+	Bin: "0x6080346100c557601f611d9e38819003918201601f19168301916001600160401b038311848410176100c9578084926020946040528339810103126100c557516001600160a01b0390818116908190036100c55780156100ad5760018060a01b0319918260015416600155815f54938416175f5560405192167f8be0079c531659141344cd1fd0a4f28419497f9722a3daafe3b4186f6b6457e05f80a36001600255611cc090816100de8239f35b604051631e4fbdf760e01b81525f6004820152602490fd5b5f80fd5b634e487b7160e01b5f52604160045260245ffdfe60806040908082526004908136101561004b575b5050361561001f575f80fd5b513481527f2da466a7b24304f47e87fa2e1e5a81b9831ce54fec19055ce277ca2f39ba42c460203392a2005b5f3560e01c9081632178cb721461143c575080633435866b1461140a5780633f4ba83a1461139a57806342f6ed51146111eb57806343a666f3146111bb57806344004cc1146111165780634f658bb4146110ce5780635c953f63146110a75780635c975abb146110815780635d21f3a914610faa5780635d44712914610f4f5780635e47cf0b14610de6578063715018a614610dbf578063785cc46f14610d7a57806379ba509714610cf05780638456cb5914610c915780638da5cb5b14610c6a5780638e44ab9614610c0f5780638ebe1ed014610bf35780638f772a5c14610bd6578063a5988f62146108e2578063d1b59cea146108bc578063de5787ca1461087c578063e30c397814610854578063e811d28a146107f6578063eb37ba99146104b0578063ebe776021461043d578063f2fde38b146103cf578063f3fef3a31461033f578063f8849058146102ff5763ffdccf81146101ac5780610013565b346102fb5760803660031901126102fb5780356101c761147d565b916101d06114d7565b93606435801515928382036102fb576101e761177f565b6001600160a01b03861695861580156102f2575b6102db5782806102a7575b6102705750916102697f3fc859b90dfbc7487c432a413b92a331be7933dd72b9e134cbe68db2f05fc1ff9492602094875f528552825f20885f528552825f209863ffffffff60e01b1698895f528552825f209060ff801983541691151516179055565b51908152a4005b835163a1c0c5e360e01b81526001600160a01b039091169181019182526001600160e01b0319881660208301529081906040010390fd5b50865f52600b60205260ff845f20541660038110156102c857600214610206565b602183634e487b7160e01b5f525260245ffd5b835163b2db4c6760e01b8152808301889052602490fd5b503087146101fb565b5f80fd5b5090346102fb57806003193601126102fb5760209161031c61147d565b90355f5260078352815f209060018060a01b03165f528252805f20549051908152f35b50346102fb57816003193601126102fb5780356001600160a01b038116908190036102fb576024359161037061177f565b6103786117aa565b81156103ba5750805f7fd1c19fbcd4551a5edfb66d43d2e337c04837afda3482b42bdf569a8fccdae5fb60206103b29651868152a3611b62565b506001600255005b602491845191631ecdd20960e31b8352820152fd5b346102fb5760203660031901126102fb576103e8611493565b6103f061177f565b60018060a01b0380911690816bffffffffffffffffffffffff60a01b60015416176001555f54167f38d16b8cac22d99fc7c124b9cd0de2d3fa1faef420bfe791d8c362d765e227005f80a3005b5090346102fb5760203660031901126102fb5760c091355f526003602052805f20908154916001810154600360028301549201549267ffffffffffffffff81519560ff81161515875260018060a01b038160081c16602088015260a81c16908501526060840152608083015260a0820152f35b50346102fb5760e03660031901126102fb578035916104cd61147d565b67ffffffffffffffff6044356064358281116102fb576104f090369087016114a9565b93909260c4359081116102fb5761050a90369088016114a9565b96906105146118ac565b61051c6117aa565b610525896118cd565b5f986001600160a01b038581169491929091851580156107ed575b6107d6578915159b8c61077f575b9b600b9c875f5260209d8e5260ff8d5f20541690600382101561076c576002821461073557908f8f96959493928f9060ff925f52858952815f208c5f528952815f209063ffffffff60e01b1698895f52525f2054161561071057893b159182159281610708575b506106f057816106e7575b506106cd575b6001820154808a116106b05750509a61065b8b9c958e95839f958b956106639f997f3bcf1c3aad7f02825e0b95ceefc5887d3e9df14fa3bc5e31588def8c8a1598b9985f5260088752610626888c5f20600384015460028501549161194f565b5460081c16988051968796338852870152850152608435606085015260a435608085015260c060a085015260c08401916115fd565b0390a4611bed565b916001600255815192818492835281519182828501525f5b83811061069a5750505f83830185015250601f01601f19168101030190f35b818101830151878201870152869450820161067b565b8c51630ae44f1d60e21b81529182018a9052602482015260449150fd5b865f52600b8d528b5f20600160ff198254161790556105c6565b9050155f6105c0565b508c51639996b31560e01b8152808301899052602490fd5b90505f6105b5565b50506064915083878f8e5193630f65767f60e01b855284015260248301526044820152fd5b8d5163a1c0c5e360e01b81526001600160a01b038b168186019081526001600160e01b031990921660208301529081906040010390fd5b602184634e487b7160e01b5f525260245ffd5b50808a1080156107bc575b6107a6578981116102fb5788356001600160e01b03191661054e565b8a51628c4aed60e21b81529081018a9052602490fd5b508981116102fb5788356001600160e01b0319161561078a565b8a5163b2db4c6760e01b8152908101869052602490fd5b50308614610540565b5090346102fb5760603660031901126102fb5760209161081461147d565b61081c6114d7565b9180355f528452825f209060018060a01b03165f528352815f209063ffffffff60e01b165f52825260ff815f20541690519015158152f35b82346102fb575f3660031901126102fb5760015490516001600160a01b039091168152602090f35b5090346102fb57806003193601126102fb5760209161089961147d565b90355f5260068352815f209060018060a01b03165f528252805f20549051908152f35b5090346102fb5760203660031901126102fb576108db60209235611674565b9051908152f35b50346102fb5760e03660031901126102fb578035916108ff61147d565b90610908611467565b916064359260c43567ffffffffffffffff81116102fb5761092c90369087016114a9565b90966109366118ac565b61093e6117aa565b610947816118cd565b815f5260209860058a52865f209560018060a01b039081811697885f528c5260ff895f20541615610baa57508086169283158015610ba1575b8015610b98575b610b8157845f5260068c52885f20885f528c52885f2054808b11610b655750610a407fd3c3e03e681e15ec9d18773d5e968fea141f39e9d5c7e8c419ae74d393660ec7938695938e93610a098e8e8e9c9b5f5260098852805f208d5f5288528c815f20916003860154918d5f5260078b52815f20905f528a525f20549161194f565b5460081c16968b519485943386528501528c8c850152608435606085015260a435608085015260c060a085015260c08401916115fd565b0390a482516370a0823160e01b808252308783015290918783602481875afa928315610b5b579086915f94610b26575b5090610a7c91856117cb565b835190815230868201528681602481865afa968715610b1c575f97610aec575b505080861080610ada575b610ab2576001600255005b606495610abe91611653565b91516306b618b960e51b81529384015260248301526044820152fd5b5083610ae68783611653565b11610aa7565b9080929750813d8311610b15575b610b04818361161d565b810103126102fb5751945f80610a9c565b503d610afa565b84513d5f823e3d90fd5b89809295508193503d8311610b54575b610b40818361161d565b810103126102fb5751918590610a7c610a70565b503d610b36565b85513d5f823e3d90fd5b8b6044918c8c5192630ae44f1d60e21b84528301526024820152fd5b8851631ecdd20960e31b8152808c01859052602490fd5b50878414610987565b50308414610980565b885163d0b109bf60e01b8152808c018681526001600160a01b0390921660208301529081906040010390fd5b82346102fb575f3660031901126102fb5760209051620151808152f35b82346102fb575f3660031901126102fb57602090516110008152f35b50346102fb57816003193601126102fb57610c5e9035610c2d61147d565b815f526009602052835f209060018060a01b03165f52602052825f20905f5260036020526003835f20015490611702565b82519182526020820152f35b82346102fb575f3660031901126102fb575f5490516001600160a01b039091168152602090f35b82346102fb575f3660031901126102fb5760207f62e78cea01bee320cd4e420270b5ea74000d11b0c9f74754ebdbfc544b05a25891610cce61177f565b610cd66118ac565b6001805460ff60a01b1916600160a01b17905551338152a1005b5090346102fb575f3660031901126102fb57600154916001600160a01b03913383851603610d635750506bffffffffffffffffffffffff60a01b8092166001555f549133908316175f553391167f8be0079c531659141344cd1fd0a4f28419497f9722a3daafe3b4186f6b6457e05f80a3005b60249250519063118cdaa760e01b82523390820152fd5b5090346102fb57806003193601126102fb57602091610d9761147d565b90355f5260058352815f209060018060a01b03165f52825260ff815f20541690519015158152f35b5090346102fb575f3660031901126102fb57610dd961177f565b5163017ed72b60e01b8152fd5b5090346102fb5760a03660031901126102fb57813590610e0461147d565b610e0c611458565b9160643560843592610e1c61177f565b6001600160a01b03169586158015610f46575b610f2f578480610efb575b610ee45750917ffb8012e851378ce8bf5e834728c61356c142a67a7ca3c916c1ce22ba15d68b9e9391606093865f52602060058152825f20895f528152610e8f85845f209060ff801983541691151516179055565b875f5260068152825f20895f52815281835f2055875f5260078152825f20895f5281528484845f2055610ecd575b82519415158552840152820152a3005b600b8152825f20600260ff19825416179055610ebd565b825163162e890160e21b8152908101879052602490fd5b50865f52600b60205260ff835f2054166003811015610f1c57600114610e3a565b602182634e487b7160e01b5f525260245ffd5b825163b2db4c6760e01b8152908101879052602490fd5b50308714610e2f565b50346102fb5760203660031901126102fb576001600160a01b03610f71611493565b165f52600b60205260ff825f205416906003821015610f97575060026020925191148152f35b602190634e487b7160e01b5f525260245ffd5b5090346102fb5760603660031901126102fb578135610fc761147d565b92610fd0611458565b90610fd961177f565b5f838152600360205284902080546001600160a01b0392600882901c8416156110735750917fca2f31ed3ab08deab06ff521b9d414239f945931ec7fe156c608c3bd3e35c3a29391602093865f52600a855267ffffffffffffffff885f209160a81c165f52845281875f20981697885f52845261106483885f209060ff801983541691151516179055565b5460081c1694519015158152a4005b8651635c86be6760e01b8152fd5b82346102fb575f3660031901126102fb5760209060ff60015460a01c1690519015158152f35b5090346102fb57806003193601126102fb576108db6020926110c761147d565b9035611532565b50346102fb5760203660031901126102fb576001600160a01b036110f0611493565b165f52600b60205260ff825f205416906003821015610f97575060016020925191148152f35b50346102fb5760603660031901126102fb57611130611493565b9061113961147d565b926044359261114661177f565b61114e6117aa565b6001600160a01b038581169390919084156111a45750917fd1c19fbcd4551a5edfb66d43d2e337c04837afda3482b42bdf569a8fccdae5fb61119d9694926020941693849251878152a36117cb565b6001600255005b8351631ecdd20960e31b8152908101859052602490fd5b5090346102fb57806003193601126102fb576111e26020926111db61147d565b90356114ee565b90519015158152f35b50346102fb5760c03660031901126102fb57803590602435801515918282036102fb57611216611467565b946064356084359260a4359761122a61177f565b6001600160a01b0381811699969087308c14801561138a575b61137a571561136f575b6312d93200881161135957895f526003602052855f20938454918260081c168c036112fd575b5050956003837f4a1a4f787ee860938083a85245c61eb61e574fdee3143ddb751e4e804f2b5004999795936112b860809a8599979060ff801983541691151516179055565b8154610100600160a81b03191660089190911b610100600160a81b031617815560018101849055600281018690550155815194855260208501528301526060820152a3005b67ffffffffffffffff90818360a81c16918214611346575067ffffffffffffffff60a81b19909116600190910160a81b67ffffffffffffffff60a81b1617835560036080611273565b601190634e487b7160e01b5f525260245ffd5b8551628cefbf60e81b8152808501899052602490fd5b62015180975061124d565b8651635c86be6760e01b81528590fd5b5082801561124357508b15611243565b5090346102fb575f3660031901126102fb576113b461177f565b6001549160ff8360a01c16156113fc5760ff60a01b19831660015581513381527f5db9ee0a495bf2e6ff9c91a7834c1ba4fdd244a5e8aa4e537bd38aeae4b073aa90602090a1005b9051638dfc202b60e01b8152fd5b50346102fb5760203660031901126102fb57355f526008602052610c5e815f2060036020526003835f20015490611702565b346102fb575f3660031901126102fb57806312d9320060209252f35b6044359081151582036102fb57565b604435906001600160a01b03821682036102fb57565b602435906001600160a01b03821682036102fb57565b600435906001600160a01b03821682036102fb57565b9181601f840112156102fb5782359167ffffffffffffffff83116102fb57602083818601950101116102fb57565b604435906001600160e01b0319821682036102fb57565b5f52600a60205260405f20600360205267ffffffffffffffff60405f205460a81c165f5260205260405f209060018060a01b03165f5260205260ff60405f20541690565b90815f5260209060038252604091825f2060ff8154161580156115ee575b80156115ca575b6115c1575f858152600783528481206001600160a01b03909416808252938352848120548682526009845285822085835284529085902060039092015461159d9261186a565b935f5260068152825f20915f52525f2054908082105f146115bc575090565b905090565b50505050505f90565b50600582525f8481206001600160a01b038516825283528490205460ff1615611557565b5060ff60015460a01c16611550565b908060209392818452848401375f828201840152601f01601f1916010190565b90601f8019910116810190811067ffffffffffffffff82111761163f57604052565b634e487b7160e01b5f52604160045260245ffd5b9190820391821161166057565b634e487b7160e01b5f52601160045260245ffd5b5f52600360205260405f2060ff8154161580156116c3575b6116be57600860205260016116ae60405f20600384015460028501549161186a565b91015490808210156115bc575090565b505f90565b5060ff60015460a01c1661168c565b9190820180921161166057565b60098210156116ee5701905f90565b634e487b7160e01b5f52603260045260245ffd5b915f91908290815b600980861015611776578654908082018092116116605761172e8761173893611653565b06600188016116df565b50906117448583611c61565b1561176d5750611764600191549364ffffffffff85169460501c906116d2565b9401939161170a565b95505091509150565b50945091509150565b5f546001600160a01b0316330361179257565b60405163118cdaa760e01b8152336004820152602490fd5b60028054146117b95760028055565b604051633ee5aeb560e01b8152600490fd5b60405163a9059cbb60e01b602082019081526001600160a01b0393841660248301526044808301959095529381529092608082019067ffffffffffffffff82118383101761163f576020925f92604052519082865af11561185f575f513d61185657508082163b155b61183c575050565b604051635274afe760e01b81529116600482015260249150fd5b60011415611834565b6040513d5f823e3d90fd5b9061187491611702565b9190506001600160b01b03808210156118a45750905b8181101561189e5761189b91611653565b90565b50505f90565b90509061188a565b60ff60015460a01c166118bb57565b60405163d93c066560e01b8152600490fd5b90815f52600360205260405f2091825460ff811615611936573360089190911c6001600160a01b0316148015611926575b156119065750565b604051633f230bd960e21b81526004810191909152336024820152604490fd5b5061193133826114ee565b6118fe565b60405163b063ca0d60e01b815260048101839052602490fd5b90929161195d90848361186a565b808311611b4457508115611b3f576001810190805461197c81846116df565b50906001810180911161166057600990069460098101908181116116605760078101918211611660576119af8184611c61565b9182611afb575b5050611a91575083905564ffffffffff918242169360018060b01b039260405191606083019183831067ffffffffffffffff84111761163f57611a0e92604052878452602084019788528560408501951685526116df565b949094611a7e57611a7c9581611a5693511664ffffffffff198754161786555116849069ffffffffff000000000082549160281b169069ffffffffff00000000001916179055565b51825469ffffffffffffffffffff16911660501b69ffffffffffffffffffff1916179055565b565b634e487b7160e01b5f525f60045260245ffd5b805469ffffffffff000000000019164260281b69ffffffffff0000000000161781559350611abd915050565b815460501c6001600160b01b039182160190811161166057815469ffffffffffffffffffff1660509190911b69ffffffffffffffffffff1916179055565b611b1291925060031c64ffffffffff8454166116d2565b4210908115611b24575b505f806119b6565b611b399150611b3387866116df565b50611c61565b5f611b1c565b505050565b8260449160405191631c4f46d560e31b835260048301526024820152fd5b9190804710611bcd575f80808093604051965af1903d611000808211611bc5575b50808452805f602086013e603f01601f19168301604081905291611bc15750815115611bb25750602081519101fd5b63d6bda27560e01b8152600490fd5b9050565b90505f611b83565b60405163cf47918160e01b81524760048201526024810191909152604490fd5b939293814710611c42575f928392869260405197889384375af1903d611000808211611bc55750808452805f602086013e603f01601f19168301604081905291611bc15750815115611bb25750602081519101fd5b60405163cf47918160e01b815247600482015260248101839052604490fd5b5460281c64ffffffffff16801515919082611c7b57505090565b611c8592506116d2565b42109056fea2646970667358221220da5442b2785d3bd85b78033555b5b47cfa55b86d05a64956d58db98fa751d9de64736f6c63430008180033",
 }
 
 // OpenFiTreasury is an auto generated Go binding around an Ethereum contract.
@@ -103,6 +103,41 @@ func (openFiTreasury *OpenFiTreasury) UnpackDEFAULTWINDOWSECONDS(data []byte) (*
 	return out0, nil
 }
 
+// PackMAXRETURNBYTES is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0x8ebe1ed0.  This method will panic if any
+// invalid/nil inputs are passed.
+//
+// Solidity: function MAX_RETURN_BYTES() view returns(uint256)
+func (openFiTreasury *OpenFiTreasury) PackMAXRETURNBYTES() []byte {
+	enc, err := openFiTreasury.abi.Pack("MAX_RETURN_BYTES")
+	if err != nil {
+		panic(err)
+	}
+	return enc
+}
+
+// TryPackMAXRETURNBYTES is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0x8ebe1ed0.  This method will return an error
+// if any inputs are invalid/nil.
+//
+// Solidity: function MAX_RETURN_BYTES() view returns(uint256)
+func (openFiTreasury *OpenFiTreasury) TryPackMAXRETURNBYTES() ([]byte, error) {
+	return openFiTreasury.abi.Pack("MAX_RETURN_BYTES")
+}
+
+// UnpackMAXRETURNBYTES is the Go binding that unpacks the parameters returned
+// from invoking the contract method with ID 0x8ebe1ed0.
+//
+// Solidity: function MAX_RETURN_BYTES() view returns(uint256)
+func (openFiTreasury *OpenFiTreasury) UnpackMAXRETURNBYTES(data []byte) (*big.Int, error) {
+	out, err := openFiTreasury.abi.Unpack("MAX_RETURN_BYTES", data)
+	if err != nil {
+		return new(big.Int), err
+	}
+	out0 := abi.ConvertType(out[0], new(big.Int)).(*big.Int)
+	return out0, nil
+}
+
 // PackMAXWINDOWSECONDS is the Go binding used to pack the parameters required for calling
 // the contract method with ID 0x2178cb72.  This method will panic if any
 // invalid/nil inputs are passed.
@@ -164,7 +199,7 @@ func (openFiTreasury *OpenFiTreasury) TryPackAcceptOwnership() ([]byte, error) {
 // the contract method with ID 0xebe77602.  This method will panic if any
 // invalid/nil inputs are passed.
 //
-// Solidity: function agentPolicies(bytes32 agentKey) view returns(bool active, address operator, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds, uint256 nativeWindowStart, uint256 nativeWindowSpentWei, bool requireTargetAllowlist, bool requireSelectorAllowlist)
+// Solidity: function agentPolicies(bytes32 agentKey) view returns(bool active, address operator, uint64 operatorEpoch, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds)
 func (openFiTreasury *OpenFiTreasury) PackAgentPolicies(agentKey [32]byte) []byte {
 	enc, err := openFiTreasury.abi.Pack("agentPolicies", agentKey)
 	if err != nil {
@@ -177,7 +212,7 @@ func (openFiTreasury *OpenFiTreasury) PackAgentPolicies(agentKey [32]byte) []byt
 // the contract method with ID 0xebe77602.  This method will return an error
 // if any inputs are invalid/nil.
 //
-// Solidity: function agentPolicies(bytes32 agentKey) view returns(bool active, address operator, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds, uint256 nativeWindowStart, uint256 nativeWindowSpentWei, bool requireTargetAllowlist, bool requireSelectorAllowlist)
+// Solidity: function agentPolicies(bytes32 agentKey) view returns(bool active, address operator, uint64 operatorEpoch, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds)
 func (openFiTreasury *OpenFiTreasury) TryPackAgentPolicies(agentKey [32]byte) ([]byte, error) {
 	return openFiTreasury.abi.Pack("agentPolicies", agentKey)
 }
@@ -185,21 +220,18 @@ func (openFiTreasury *OpenFiTreasury) TryPackAgentPolicies(agentKey [32]byte) ([
 // AgentPoliciesOutput serves as a container for the return parameters of contract
 // method AgentPolicies.
 type AgentPoliciesOutput struct {
-	Active                   bool
-	Operator                 common.Address
-	NativePerTxCapWei        *big.Int
-	NativeWindowCapWei       *big.Int
-	WindowDurationSeconds    *big.Int
-	NativeWindowStart        *big.Int
-	NativeWindowSpentWei     *big.Int
-	RequireTargetAllowlist   bool
-	RequireSelectorAllowlist bool
+	Active                bool
+	Operator              common.Address
+	OperatorEpoch         uint64
+	NativePerTxCapWei     *big.Int
+	NativeWindowCapWei    *big.Int
+	WindowDurationSeconds *big.Int
 }
 
 // UnpackAgentPolicies is the Go binding that unpacks the parameters returned
 // from invoking the contract method with ID 0xebe77602.
 //
-// Solidity: function agentPolicies(bytes32 agentKey) view returns(bool active, address operator, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds, uint256 nativeWindowStart, uint256 nativeWindowSpentWei, bool requireTargetAllowlist, bool requireSelectorAllowlist)
+// Solidity: function agentPolicies(bytes32 agentKey) view returns(bool active, address operator, uint64 operatorEpoch, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds)
 func (openFiTreasury *OpenFiTreasury) UnpackAgentPolicies(data []byte) (AgentPoliciesOutput, error) {
 	out, err := openFiTreasury.abi.Unpack("agentPolicies", data)
 	outstruct := new(AgentPoliciesOutput)
@@ -208,79 +240,41 @@ func (openFiTreasury *OpenFiTreasury) UnpackAgentPolicies(data []byte) (AgentPol
 	}
 	outstruct.Active = *abi.ConvertType(out[0], new(bool)).(*bool)
 	outstruct.Operator = *abi.ConvertType(out[1], new(common.Address)).(*common.Address)
-	outstruct.NativePerTxCapWei = abi.ConvertType(out[2], new(big.Int)).(*big.Int)
-	outstruct.NativeWindowCapWei = abi.ConvertType(out[3], new(big.Int)).(*big.Int)
-	outstruct.WindowDurationSeconds = abi.ConvertType(out[4], new(big.Int)).(*big.Int)
-	outstruct.NativeWindowStart = abi.ConvertType(out[5], new(big.Int)).(*big.Int)
-	outstruct.NativeWindowSpentWei = abi.ConvertType(out[6], new(big.Int)).(*big.Int)
-	outstruct.RequireTargetAllowlist = *abi.ConvertType(out[7], new(bool)).(*bool)
-	outstruct.RequireSelectorAllowlist = *abi.ConvertType(out[8], new(bool)).(*bool)
+	outstruct.OperatorEpoch = *abi.ConvertType(out[2], new(uint64)).(*uint64)
+	outstruct.NativePerTxCapWei = abi.ConvertType(out[3], new(big.Int)).(*big.Int)
+	outstruct.NativeWindowCapWei = abi.ConvertType(out[4], new(big.Int)).(*big.Int)
+	outstruct.WindowDurationSeconds = abi.ConvertType(out[5], new(big.Int)).(*big.Int)
 	return *outstruct, nil
 }
 
-// PackAllowedSelectors is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x647e3d63.  This method will panic if any
+// PackAllowedCalls is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0xe811d28a.  This method will panic if any
 // invalid/nil inputs are passed.
 //
-// Solidity: function allowedSelectors(bytes32 agentKey, bytes4 selector) view returns(bool)
-func (openFiTreasury *OpenFiTreasury) PackAllowedSelectors(agentKey [32]byte, selector [4]byte) []byte {
-	enc, err := openFiTreasury.abi.Pack("allowedSelectors", agentKey, selector)
+// Solidity: function allowedCalls(bytes32 agentKey, address target, bytes4 selector) view returns(bool)
+func (openFiTreasury *OpenFiTreasury) PackAllowedCalls(agentKey [32]byte, target common.Address, selector [4]byte) []byte {
+	enc, err := openFiTreasury.abi.Pack("allowedCalls", agentKey, target, selector)
 	if err != nil {
 		panic(err)
 	}
 	return enc
 }
 
-// TryPackAllowedSelectors is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x647e3d63.  This method will return an error
+// TryPackAllowedCalls is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0xe811d28a.  This method will return an error
 // if any inputs are invalid/nil.
 //
-// Solidity: function allowedSelectors(bytes32 agentKey, bytes4 selector) view returns(bool)
-func (openFiTreasury *OpenFiTreasury) TryPackAllowedSelectors(agentKey [32]byte, selector [4]byte) ([]byte, error) {
-	return openFiTreasury.abi.Pack("allowedSelectors", agentKey, selector)
+// Solidity: function allowedCalls(bytes32 agentKey, address target, bytes4 selector) view returns(bool)
+func (openFiTreasury *OpenFiTreasury) TryPackAllowedCalls(agentKey [32]byte, target common.Address, selector [4]byte) ([]byte, error) {
+	return openFiTreasury.abi.Pack("allowedCalls", agentKey, target, selector)
 }
 
-// UnpackAllowedSelectors is the Go binding that unpacks the parameters returned
-// from invoking the contract method with ID 0x647e3d63.
+// UnpackAllowedCalls is the Go binding that unpacks the parameters returned
+// from invoking the contract method with ID 0xe811d28a.
 //
-// Solidity: function allowedSelectors(bytes32 agentKey, bytes4 selector) view returns(bool)
-func (openFiTreasury *OpenFiTreasury) UnpackAllowedSelectors(data []byte) (bool, error) {
-	out, err := openFiTreasury.abi.Unpack("allowedSelectors", data)
-	if err != nil {
-		return *new(bool), err
-	}
-	out0 := *abi.ConvertType(out[0], new(bool)).(*bool)
-	return out0, nil
-}
-
-// PackAllowedTargets is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x9e3f000e.  This method will panic if any
-// invalid/nil inputs are passed.
-//
-// Solidity: function allowedTargets(bytes32 agentKey, address target) view returns(bool)
-func (openFiTreasury *OpenFiTreasury) PackAllowedTargets(agentKey [32]byte, target common.Address) []byte {
-	enc, err := openFiTreasury.abi.Pack("allowedTargets", agentKey, target)
-	if err != nil {
-		panic(err)
-	}
-	return enc
-}
-
-// TryPackAllowedTargets is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x9e3f000e.  This method will return an error
-// if any inputs are invalid/nil.
-//
-// Solidity: function allowedTargets(bytes32 agentKey, address target) view returns(bool)
-func (openFiTreasury *OpenFiTreasury) TryPackAllowedTargets(agentKey [32]byte, target common.Address) ([]byte, error) {
-	return openFiTreasury.abi.Pack("allowedTargets", agentKey, target)
-}
-
-// UnpackAllowedTargets is the Go binding that unpacks the parameters returned
-// from invoking the contract method with ID 0x9e3f000e.
-//
-// Solidity: function allowedTargets(bytes32 agentKey, address target) view returns(bool)
-func (openFiTreasury *OpenFiTreasury) UnpackAllowedTargets(data []byte) (bool, error) {
-	out, err := openFiTreasury.abi.Unpack("allowedTargets", data)
+// Solidity: function allowedCalls(bytes32 agentKey, address target, bytes4 selector) view returns(bool)
+func (openFiTreasury *OpenFiTreasury) UnpackAllowedCalls(data []byte) (bool, error) {
+	out, err := openFiTreasury.abi.Unpack("allowedCalls", data)
 	if err != nil {
 		return *new(bool), err
 	}
@@ -358,6 +352,41 @@ func (openFiTreasury *OpenFiTreasury) UnpackApprovedRelayers(data []byte) (bool,
 	return out0, nil
 }
 
+// PackCalledContracts is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0x4f658bb4.  This method will panic if any
+// invalid/nil inputs are passed.
+//
+// Solidity: function calledContracts(address at) view returns(bool)
+func (openFiTreasury *OpenFiTreasury) PackCalledContracts(at common.Address) []byte {
+	enc, err := openFiTreasury.abi.Pack("calledContracts", at)
+	if err != nil {
+		panic(err)
+	}
+	return enc
+}
+
+// TryPackCalledContracts is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0x4f658bb4.  This method will return an error
+// if any inputs are invalid/nil.
+//
+// Solidity: function calledContracts(address at) view returns(bool)
+func (openFiTreasury *OpenFiTreasury) TryPackCalledContracts(at common.Address) ([]byte, error) {
+	return openFiTreasury.abi.Pack("calledContracts", at)
+}
+
+// UnpackCalledContracts is the Go binding that unpacks the parameters returned
+// from invoking the contract method with ID 0x4f658bb4.
+//
+// Solidity: function calledContracts(address at) view returns(bool)
+func (openFiTreasury *OpenFiTreasury) UnpackCalledContracts(data []byte) (bool, error) {
+	out, err := openFiTreasury.abi.Unpack("calledContracts", data)
+	if err != nil {
+		return *new(bool), err
+	}
+	out0 := *abi.ConvertType(out[0], new(bool)).(*bool)
+	return out0, nil
+}
+
 // PackErc20Left is the Go binding used to pack the parameters required for calling
 // the contract method with ID 0x5c953f63.  This method will panic if any
 // invalid/nil inputs are passed.
@@ -428,6 +457,50 @@ func (openFiTreasury *OpenFiTreasury) UnpackErc20PerTxCaps(data []byte) (*big.In
 	return out0, nil
 }
 
+// PackErc20Window is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0x8e44ab96.  This method will panic if any
+// invalid/nil inputs are passed.
+//
+// Solidity: function erc20Window(bytes32 agentKey, address token) view returns(uint256 start, uint256 spent)
+func (openFiTreasury *OpenFiTreasury) PackErc20Window(agentKey [32]byte, token common.Address) []byte {
+	enc, err := openFiTreasury.abi.Pack("erc20Window", agentKey, token)
+	if err != nil {
+		panic(err)
+	}
+	return enc
+}
+
+// TryPackErc20Window is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0x8e44ab96.  This method will return an error
+// if any inputs are invalid/nil.
+//
+// Solidity: function erc20Window(bytes32 agentKey, address token) view returns(uint256 start, uint256 spent)
+func (openFiTreasury *OpenFiTreasury) TryPackErc20Window(agentKey [32]byte, token common.Address) ([]byte, error) {
+	return openFiTreasury.abi.Pack("erc20Window", agentKey, token)
+}
+
+// Erc20WindowOutput serves as a container for the return parameters of contract
+// method Erc20Window.
+type Erc20WindowOutput struct {
+	Start *big.Int
+	Spent *big.Int
+}
+
+// UnpackErc20Window is the Go binding that unpacks the parameters returned
+// from invoking the contract method with ID 0x8e44ab96.
+//
+// Solidity: function erc20Window(bytes32 agentKey, address token) view returns(uint256 start, uint256 spent)
+func (openFiTreasury *OpenFiTreasury) UnpackErc20Window(data []byte) (Erc20WindowOutput, error) {
+	out, err := openFiTreasury.abi.Unpack("erc20Window", data)
+	outstruct := new(Erc20WindowOutput)
+	if err != nil {
+		return *outstruct, err
+	}
+	outstruct.Start = abi.ConvertType(out[0], new(big.Int)).(*big.Int)
+	outstruct.Spent = abi.ConvertType(out[1], new(big.Int)).(*big.Int)
+	return *outstruct, nil
+}
+
 // PackErc20WindowCaps is the Go binding used to pack the parameters required for calling
 // the contract method with ID 0xf8849058.  This method will panic if any
 // invalid/nil inputs are passed.
@@ -461,50 +534,6 @@ func (openFiTreasury *OpenFiTreasury) UnpackErc20WindowCaps(data []byte) (*big.I
 	}
 	out0 := abi.ConvertType(out[0], new(big.Int)).(*big.Int)
 	return out0, nil
-}
-
-// PackErc20Windows is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0xedd451dc.  This method will panic if any
-// invalid/nil inputs are passed.
-//
-// Solidity: function erc20Windows(bytes32 agentKey, address token) view returns(uint256 start, uint256 spent)
-func (openFiTreasury *OpenFiTreasury) PackErc20Windows(agentKey [32]byte, token common.Address) []byte {
-	enc, err := openFiTreasury.abi.Pack("erc20Windows", agentKey, token)
-	if err != nil {
-		panic(err)
-	}
-	return enc
-}
-
-// TryPackErc20Windows is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0xedd451dc.  This method will return an error
-// if any inputs are invalid/nil.
-//
-// Solidity: function erc20Windows(bytes32 agentKey, address token) view returns(uint256 start, uint256 spent)
-func (openFiTreasury *OpenFiTreasury) TryPackErc20Windows(agentKey [32]byte, token common.Address) ([]byte, error) {
-	return openFiTreasury.abi.Pack("erc20Windows", agentKey, token)
-}
-
-// Erc20WindowsOutput serves as a container for the return parameters of contract
-// method Erc20Windows.
-type Erc20WindowsOutput struct {
-	Start *big.Int
-	Spent *big.Int
-}
-
-// UnpackErc20Windows is the Go binding that unpacks the parameters returned
-// from invoking the contract method with ID 0xedd451dc.
-//
-// Solidity: function erc20Windows(bytes32 agentKey, address token) view returns(uint256 start, uint256 spent)
-func (openFiTreasury *OpenFiTreasury) UnpackErc20Windows(data []byte) (Erc20WindowsOutput, error) {
-	out, err := openFiTreasury.abi.Unpack("erc20Windows", data)
-	outstruct := new(Erc20WindowsOutput)
-	if err != nil {
-		return *outstruct, err
-	}
-	outstruct.Start = abi.ConvertType(out[0], new(big.Int)).(*big.Int)
-	outstruct.Spent = abi.ConvertType(out[1], new(big.Int)).(*big.Int)
-	return *outstruct, nil
 }
 
 // PackExecuteCall is the Go binding used to pack the parameters required for calling
@@ -610,6 +639,50 @@ func (openFiTreasury *OpenFiTreasury) UnpackNativeLeft(data []byte) (*big.Int, e
 	}
 	out0 := abi.ConvertType(out[0], new(big.Int)).(*big.Int)
 	return out0, nil
+}
+
+// PackNativeWindow is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0x3435866b.  This method will panic if any
+// invalid/nil inputs are passed.
+//
+// Solidity: function nativeWindow(bytes32 agentKey) view returns(uint256 start, uint256 spent)
+func (openFiTreasury *OpenFiTreasury) PackNativeWindow(agentKey [32]byte) []byte {
+	enc, err := openFiTreasury.abi.Pack("nativeWindow", agentKey)
+	if err != nil {
+		panic(err)
+	}
+	return enc
+}
+
+// TryPackNativeWindow is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0x3435866b.  This method will return an error
+// if any inputs are invalid/nil.
+//
+// Solidity: function nativeWindow(bytes32 agentKey) view returns(uint256 start, uint256 spent)
+func (openFiTreasury *OpenFiTreasury) TryPackNativeWindow(agentKey [32]byte) ([]byte, error) {
+	return openFiTreasury.abi.Pack("nativeWindow", agentKey)
+}
+
+// NativeWindowOutput serves as a container for the return parameters of contract
+// method NativeWindow.
+type NativeWindowOutput struct {
+	Start *big.Int
+	Spent *big.Int
+}
+
+// UnpackNativeWindow is the Go binding that unpacks the parameters returned
+// from invoking the contract method with ID 0x3435866b.
+//
+// Solidity: function nativeWindow(bytes32 agentKey) view returns(uint256 start, uint256 spent)
+func (openFiTreasury *OpenFiTreasury) UnpackNativeWindow(data []byte) (NativeWindowOutput, error) {
+	out, err := openFiTreasury.abi.Unpack("nativeWindow", data)
+	outstruct := new(NativeWindowOutput)
+	if err != nil {
+		return *outstruct, err
+	}
+	outstruct.Start = abi.ConvertType(out[0], new(big.Int)).(*big.Int)
+	outstruct.Spent = abi.ConvertType(out[1], new(big.Int)).(*big.Int)
+	return *outstruct, nil
 }
 
 // PackOwner is the Go binding used to pack the parameters required for calling
@@ -761,57 +834,35 @@ func (openFiTreasury *OpenFiTreasury) TryPackRenounceOwnership() ([]byte, error)
 	return openFiTreasury.abi.Pack("renounceOwnership")
 }
 
-// PackResetERC20WindowIfNeeded is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x2345d754.  This method will panic if any
+// PackSetCall is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0xffdccf81.  This method will panic if any
 // invalid/nil inputs are passed.
 //
-// Solidity: function resetERC20WindowIfNeeded(bytes32 agentKey, address token) returns()
-func (openFiTreasury *OpenFiTreasury) PackResetERC20WindowIfNeeded(agentKey [32]byte, token common.Address) []byte {
-	enc, err := openFiTreasury.abi.Pack("resetERC20WindowIfNeeded", agentKey, token)
+// Solidity: function setCall(bytes32 agentKey, address target, bytes4 selector, bool allowed) returns()
+func (openFiTreasury *OpenFiTreasury) PackSetCall(agentKey [32]byte, target common.Address, selector [4]byte, allowed bool) []byte {
+	enc, err := openFiTreasury.abi.Pack("setCall", agentKey, target, selector, allowed)
 	if err != nil {
 		panic(err)
 	}
 	return enc
 }
 
-// TryPackResetERC20WindowIfNeeded is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x2345d754.  This method will return an error
+// TryPackSetCall is the Go binding used to pack the parameters required for calling
+// the contract method with ID 0xffdccf81.  This method will return an error
 // if any inputs are invalid/nil.
 //
-// Solidity: function resetERC20WindowIfNeeded(bytes32 agentKey, address token) returns()
-func (openFiTreasury *OpenFiTreasury) TryPackResetERC20WindowIfNeeded(agentKey [32]byte, token common.Address) ([]byte, error) {
-	return openFiTreasury.abi.Pack("resetERC20WindowIfNeeded", agentKey, token)
-}
-
-// PackResetNativeWindowIfNeeded is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x64129e8c.  This method will panic if any
-// invalid/nil inputs are passed.
-//
-// Solidity: function resetNativeWindowIfNeeded(bytes32 agentKey) returns()
-func (openFiTreasury *OpenFiTreasury) PackResetNativeWindowIfNeeded(agentKey [32]byte) []byte {
-	enc, err := openFiTreasury.abi.Pack("resetNativeWindowIfNeeded", agentKey)
-	if err != nil {
-		panic(err)
-	}
-	return enc
-}
-
-// TryPackResetNativeWindowIfNeeded is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x64129e8c.  This method will return an error
-// if any inputs are invalid/nil.
-//
-// Solidity: function resetNativeWindowIfNeeded(bytes32 agentKey) returns()
-func (openFiTreasury *OpenFiTreasury) TryPackResetNativeWindowIfNeeded(agentKey [32]byte) ([]byte, error) {
-	return openFiTreasury.abi.Pack("resetNativeWindowIfNeeded", agentKey)
+// Solidity: function setCall(bytes32 agentKey, address target, bytes4 selector, bool allowed) returns()
+func (openFiTreasury *OpenFiTreasury) TryPackSetCall(agentKey [32]byte, target common.Address, selector [4]byte, allowed bool) ([]byte, error) {
+	return openFiTreasury.abi.Pack("setCall", agentKey, target, selector, allowed)
 }
 
 // PackSetPolicy is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0xe331ab63.  This method will panic if any
+// the contract method with ID 0x42f6ed51.  This method will panic if any
 // invalid/nil inputs are passed.
 //
-// Solidity: function setPolicy(bytes32 agentKey, bool active, address operator, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds, bool requireTargetAllowlist, bool requireSelectorAllowlist) returns()
-func (openFiTreasury *OpenFiTreasury) PackSetPolicy(agentKey [32]byte, active bool, operator common.Address, nativePerTxCapWei *big.Int, nativeWindowCapWei *big.Int, windowDurationSeconds *big.Int, requireTargetAllowlist bool, requireSelectorAllowlist bool) []byte {
-	enc, err := openFiTreasury.abi.Pack("setPolicy", agentKey, active, operator, nativePerTxCapWei, nativeWindowCapWei, windowDurationSeconds, requireTargetAllowlist, requireSelectorAllowlist)
+// Solidity: function setPolicy(bytes32 agentKey, bool active, address operator, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds) returns()
+func (openFiTreasury *OpenFiTreasury) PackSetPolicy(agentKey [32]byte, active bool, operator common.Address, nativePerTxCapWei *big.Int, nativeWindowCapWei *big.Int, windowDurationSeconds *big.Int) []byte {
+	enc, err := openFiTreasury.abi.Pack("setPolicy", agentKey, active, operator, nativePerTxCapWei, nativeWindowCapWei, windowDurationSeconds)
 	if err != nil {
 		panic(err)
 	}
@@ -819,12 +870,12 @@ func (openFiTreasury *OpenFiTreasury) PackSetPolicy(agentKey [32]byte, active bo
 }
 
 // TryPackSetPolicy is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0xe331ab63.  This method will return an error
+// the contract method with ID 0x42f6ed51.  This method will return an error
 // if any inputs are invalid/nil.
 //
-// Solidity: function setPolicy(bytes32 agentKey, bool active, address operator, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds, bool requireTargetAllowlist, bool requireSelectorAllowlist) returns()
-func (openFiTreasury *OpenFiTreasury) TryPackSetPolicy(agentKey [32]byte, active bool, operator common.Address, nativePerTxCapWei *big.Int, nativeWindowCapWei *big.Int, windowDurationSeconds *big.Int, requireTargetAllowlist bool, requireSelectorAllowlist bool) ([]byte, error) {
-	return openFiTreasury.abi.Pack("setPolicy", agentKey, active, operator, nativePerTxCapWei, nativeWindowCapWei, windowDurationSeconds, requireTargetAllowlist, requireSelectorAllowlist)
+// Solidity: function setPolicy(bytes32 agentKey, bool active, address operator, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds) returns()
+func (openFiTreasury *OpenFiTreasury) TryPackSetPolicy(agentKey [32]byte, active bool, operator common.Address, nativePerTxCapWei *big.Int, nativeWindowCapWei *big.Int, windowDurationSeconds *big.Int) ([]byte, error) {
+	return openFiTreasury.abi.Pack("setPolicy", agentKey, active, operator, nativePerTxCapWei, nativeWindowCapWei, windowDurationSeconds)
 }
 
 // PackSetRelayer is the Go binding used to pack the parameters required for calling
@@ -847,50 +898,6 @@ func (openFiTreasury *OpenFiTreasury) PackSetRelayer(agentKey [32]byte, relayer 
 // Solidity: function setRelayer(bytes32 agentKey, address relayer, bool approved) returns()
 func (openFiTreasury *OpenFiTreasury) TryPackSetRelayer(agentKey [32]byte, relayer common.Address, approved bool) ([]byte, error) {
 	return openFiTreasury.abi.Pack("setRelayer", agentKey, relayer, approved)
-}
-
-// PackSetSelector is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x7933b236.  This method will panic if any
-// invalid/nil inputs are passed.
-//
-// Solidity: function setSelector(bytes32 agentKey, bytes4 selector, bool allowed) returns()
-func (openFiTreasury *OpenFiTreasury) PackSetSelector(agentKey [32]byte, selector [4]byte, allowed bool) []byte {
-	enc, err := openFiTreasury.abi.Pack("setSelector", agentKey, selector, allowed)
-	if err != nil {
-		panic(err)
-	}
-	return enc
-}
-
-// TryPackSetSelector is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x7933b236.  This method will return an error
-// if any inputs are invalid/nil.
-//
-// Solidity: function setSelector(bytes32 agentKey, bytes4 selector, bool allowed) returns()
-func (openFiTreasury *OpenFiTreasury) TryPackSetSelector(agentKey [32]byte, selector [4]byte, allowed bool) ([]byte, error) {
-	return openFiTreasury.abi.Pack("setSelector", agentKey, selector, allowed)
-}
-
-// PackSetTarget is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x3525c658.  This method will panic if any
-// invalid/nil inputs are passed.
-//
-// Solidity: function setTarget(bytes32 agentKey, address target, bool allowed) returns()
-func (openFiTreasury *OpenFiTreasury) PackSetTarget(agentKey [32]byte, target common.Address, allowed bool) []byte {
-	enc, err := openFiTreasury.abi.Pack("setTarget", agentKey, target, allowed)
-	if err != nil {
-		panic(err)
-	}
-	return enc
-}
-
-// TryPackSetTarget is the Go binding used to pack the parameters required for calling
-// the contract method with ID 0x3525c658.  This method will return an error
-// if any inputs are invalid/nil.
-//
-// Solidity: function setTarget(bytes32 agentKey, address target, bool allowed) returns()
-func (openFiTreasury *OpenFiTreasury) TryPackSetTarget(agentKey [32]byte, target common.Address, allowed bool) ([]byte, error) {
-	return openFiTreasury.abi.Pack("setTarget", agentKey, target, allowed)
 }
 
 // PackSetToken is the Go binding used to pack the parameters required for calling
@@ -1025,6 +1032,53 @@ func (openFiTreasury *OpenFiTreasury) TryPackWithdrawERC20(token common.Address,
 	return openFiTreasury.abi.Pack("withdrawERC20", token, to, amount)
 }
 
+// OpenFiTreasuryCallAllowed represents a CallAllowed event raised by the OpenFiTreasury contract.
+type OpenFiTreasuryCallAllowed struct {
+	AgentKey [32]byte
+	Target   common.Address
+	Selector [4]byte
+	Allowed  bool
+	Raw      *types.Log // Blockchain specific contextual infos
+}
+
+const OpenFiTreasuryCallAllowedEventName = "CallAllowed"
+
+// ContractEventName returns the user-defined event name.
+func (OpenFiTreasuryCallAllowed) ContractEventName() string {
+	return OpenFiTreasuryCallAllowedEventName
+}
+
+// UnpackCallAllowedEvent is the Go binding that unpacks the event data emitted
+// by contract.
+//
+// Solidity: event CallAllowed(bytes32 indexed agentKey, address indexed target, bytes4 indexed selector, bool allowed)
+func (openFiTreasury *OpenFiTreasury) UnpackCallAllowedEvent(log *types.Log) (*OpenFiTreasuryCallAllowed, error) {
+	event := "CallAllowed"
+	if len(log.Topics) == 0 {
+		return nil, bind.ErrNoEventSignature
+	}
+	if log.Topics[0] != openFiTreasury.abi.Events[event].ID {
+		return nil, bind.ErrEventSignatureMismatch
+	}
+	out := new(OpenFiTreasuryCallAllowed)
+	if len(log.Data) > 0 {
+		if err := openFiTreasury.abi.UnpackIntoInterface(out, event, log.Data); err != nil {
+			return nil, err
+		}
+	}
+	var indexed abi.Arguments
+	for _, arg := range openFiTreasury.abi.Events[event].Inputs {
+		if arg.Indexed {
+			indexed = append(indexed, arg)
+		}
+	}
+	if err := abi.ParseTopics(out, indexed, log.Topics[1:]); err != nil {
+		return nil, err
+	}
+	out.Raw = log
+	return out, nil
+}
+
 // OpenFiTreasuryDeposited represents a Deposited event raised by the OpenFiTreasury contract.
 type OpenFiTreasuryDeposited struct {
 	From  common.Address
@@ -1075,6 +1129,7 @@ type OpenFiTreasuryERC20Transferred struct {
 	AgentKey [32]byte
 	Operator common.Address
 	Token    common.Address
+	Caller   common.Address
 	To       common.Address
 	Amount   *big.Int
 	RunId    [32]byte
@@ -1093,7 +1148,7 @@ func (OpenFiTreasuryERC20Transferred) ContractEventName() string {
 // UnpackERC20TransferredEvent is the Go binding that unpacks the event data emitted
 // by contract.
 //
-// Solidity: event ERC20Transferred(bytes32 indexed agentKey, address indexed operator, address indexed token, address to, uint256 amount, bytes32 runId, bytes32 taskId, string purpose)
+// Solidity: event ERC20Transferred(bytes32 indexed agentKey, address indexed operator, address indexed token, address caller, address to, uint256 amount, bytes32 runId, bytes32 taskId, string purpose)
 func (openFiTreasury *OpenFiTreasury) UnpackERC20TransferredEvent(log *types.Log) (*OpenFiTreasuryERC20Transferred, error) {
 	event := "ERC20Transferred"
 	if len(log.Topics) == 0 {
@@ -1126,6 +1181,7 @@ type OpenFiTreasuryNativeExecuted struct {
 	AgentKey [32]byte
 	Operator common.Address
 	Target   common.Address
+	Caller   common.Address
 	Value    *big.Int
 	Selector [4]byte
 	RunId    [32]byte
@@ -1144,7 +1200,7 @@ func (OpenFiTreasuryNativeExecuted) ContractEventName() string {
 // UnpackNativeExecutedEvent is the Go binding that unpacks the event data emitted
 // by contract.
 //
-// Solidity: event NativeExecuted(bytes32 indexed agentKey, address indexed operator, address indexed target, uint256 value, bytes4 selector, bytes32 runId, bytes32 taskId, string purpose)
+// Solidity: event NativeExecuted(bytes32 indexed agentKey, address indexed operator, address indexed target, address caller, uint256 value, bytes4 selector, bytes32 runId, bytes32 taskId, string purpose)
 func (openFiTreasury *OpenFiTreasury) UnpackNativeExecutedEvent(log *types.Log) (*OpenFiTreasuryNativeExecuted, error) {
 	event := "NativeExecuted"
 	if len(log.Topics) == 0 {
@@ -1308,15 +1364,13 @@ func (openFiTreasury *OpenFiTreasury) UnpackPausedEvent(log *types.Log) (*OpenFi
 
 // OpenFiTreasuryPolicySet represents a PolicySet event raised by the OpenFiTreasury contract.
 type OpenFiTreasuryPolicySet struct {
-	AgentKey                 [32]byte
-	Operator                 common.Address
-	Active                   bool
-	NativePerTxCapWei        *big.Int
-	NativeWindowCapWei       *big.Int
-	WindowDurationSeconds    *big.Int
-	RequireTargetAllowlist   bool
-	RequireSelectorAllowlist bool
-	Raw                      *types.Log // Blockchain specific contextual infos
+	AgentKey              [32]byte
+	Operator              common.Address
+	Active                bool
+	NativePerTxCapWei     *big.Int
+	NativeWindowCapWei    *big.Int
+	WindowDurationSeconds *big.Int
+	Raw                   *types.Log // Blockchain specific contextual infos
 }
 
 const OpenFiTreasuryPolicySetEventName = "PolicySet"
@@ -1329,7 +1383,7 @@ func (OpenFiTreasuryPolicySet) ContractEventName() string {
 // UnpackPolicySetEvent is the Go binding that unpacks the event data emitted
 // by contract.
 //
-// Solidity: event PolicySet(bytes32 indexed agentKey, address indexed operator, bool active, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds, bool requireTargetAllowlist, bool requireSelectorAllowlist)
+// Solidity: event PolicySet(bytes32 indexed agentKey, address indexed operator, bool active, uint256 nativePerTxCapWei, uint256 nativeWindowCapWei, uint256 windowDurationSeconds)
 func (openFiTreasury *OpenFiTreasury) UnpackPolicySetEvent(log *types.Log) (*OpenFiTreasuryPolicySet, error) {
 	event := "PolicySet"
 	if len(log.Topics) == 0 {
@@ -1360,6 +1414,7 @@ func (openFiTreasury *OpenFiTreasury) UnpackPolicySetEvent(log *types.Log) (*Ope
 // OpenFiTreasuryRelayerApproved represents a RelayerApproved event raised by the OpenFiTreasury contract.
 type OpenFiTreasuryRelayerApproved struct {
 	AgentKey [32]byte
+	Operator common.Address
 	Relayer  common.Address
 	Approved bool
 	Raw      *types.Log // Blockchain specific contextual infos
@@ -1375,7 +1430,7 @@ func (OpenFiTreasuryRelayerApproved) ContractEventName() string {
 // UnpackRelayerApprovedEvent is the Go binding that unpacks the event data emitted
 // by contract.
 //
-// Solidity: event RelayerApproved(bytes32 indexed agentKey, address indexed relayer, bool approved)
+// Solidity: event RelayerApproved(bytes32 indexed agentKey, address indexed operator, address indexed relayer, bool approved)
 func (openFiTreasury *OpenFiTreasury) UnpackRelayerApprovedEvent(log *types.Log) (*OpenFiTreasuryRelayerApproved, error) {
 	event := "RelayerApproved"
 	if len(log.Topics) == 0 {
@@ -1385,98 +1440,6 @@ func (openFiTreasury *OpenFiTreasury) UnpackRelayerApprovedEvent(log *types.Log)
 		return nil, bind.ErrEventSignatureMismatch
 	}
 	out := new(OpenFiTreasuryRelayerApproved)
-	if len(log.Data) > 0 {
-		if err := openFiTreasury.abi.UnpackIntoInterface(out, event, log.Data); err != nil {
-			return nil, err
-		}
-	}
-	var indexed abi.Arguments
-	for _, arg := range openFiTreasury.abi.Events[event].Inputs {
-		if arg.Indexed {
-			indexed = append(indexed, arg)
-		}
-	}
-	if err := abi.ParseTopics(out, indexed, log.Topics[1:]); err != nil {
-		return nil, err
-	}
-	out.Raw = log
-	return out, nil
-}
-
-// OpenFiTreasurySelectorAllowed represents a SelectorAllowed event raised by the OpenFiTreasury contract.
-type OpenFiTreasurySelectorAllowed struct {
-	AgentKey [32]byte
-	Selector [4]byte
-	Allowed  bool
-	Raw      *types.Log // Blockchain specific contextual infos
-}
-
-const OpenFiTreasurySelectorAllowedEventName = "SelectorAllowed"
-
-// ContractEventName returns the user-defined event name.
-func (OpenFiTreasurySelectorAllowed) ContractEventName() string {
-	return OpenFiTreasurySelectorAllowedEventName
-}
-
-// UnpackSelectorAllowedEvent is the Go binding that unpacks the event data emitted
-// by contract.
-//
-// Solidity: event SelectorAllowed(bytes32 indexed agentKey, bytes4 indexed selector, bool allowed)
-func (openFiTreasury *OpenFiTreasury) UnpackSelectorAllowedEvent(log *types.Log) (*OpenFiTreasurySelectorAllowed, error) {
-	event := "SelectorAllowed"
-	if len(log.Topics) == 0 {
-		return nil, bind.ErrNoEventSignature
-	}
-	if log.Topics[0] != openFiTreasury.abi.Events[event].ID {
-		return nil, bind.ErrEventSignatureMismatch
-	}
-	out := new(OpenFiTreasurySelectorAllowed)
-	if len(log.Data) > 0 {
-		if err := openFiTreasury.abi.UnpackIntoInterface(out, event, log.Data); err != nil {
-			return nil, err
-		}
-	}
-	var indexed abi.Arguments
-	for _, arg := range openFiTreasury.abi.Events[event].Inputs {
-		if arg.Indexed {
-			indexed = append(indexed, arg)
-		}
-	}
-	if err := abi.ParseTopics(out, indexed, log.Topics[1:]); err != nil {
-		return nil, err
-	}
-	out.Raw = log
-	return out, nil
-}
-
-// OpenFiTreasuryTargetAllowed represents a TargetAllowed event raised by the OpenFiTreasury contract.
-type OpenFiTreasuryTargetAllowed struct {
-	AgentKey [32]byte
-	Target   common.Address
-	Allowed  bool
-	Raw      *types.Log // Blockchain specific contextual infos
-}
-
-const OpenFiTreasuryTargetAllowedEventName = "TargetAllowed"
-
-// ContractEventName returns the user-defined event name.
-func (OpenFiTreasuryTargetAllowed) ContractEventName() string {
-	return OpenFiTreasuryTargetAllowedEventName
-}
-
-// UnpackTargetAllowedEvent is the Go binding that unpacks the event data emitted
-// by contract.
-//
-// Solidity: event TargetAllowed(bytes32 indexed agentKey, address indexed target, bool allowed)
-func (openFiTreasury *OpenFiTreasury) UnpackTargetAllowedEvent(log *types.Log) (*OpenFiTreasuryTargetAllowed, error) {
-	event := "TargetAllowed"
-	if len(log.Topics) == 0 {
-		return nil, bind.ErrNoEventSignature
-	}
-	if log.Topics[0] != openFiTreasury.abi.Events[event].ID {
-		return nil, bind.ErrEventSignatureMismatch
-	}
-	out := new(OpenFiTreasuryTargetAllowed)
 	if len(log.Data) > 0 {
 		if err := openFiTreasury.abi.UnpackIntoInterface(out, event, log.Data); err != nil {
 			return nil, err
@@ -1654,6 +1617,9 @@ func (openFiTreasury *OpenFiTreasury) UnpackError(raw []byte) (any, error) {
 	if bytes.Equal(raw[:4], openFiTreasury.abi.Errors["BadWindow"].ID.Bytes()[:4]) {
 		return openFiTreasury.UnpackBadWindowError(raw[4:])
 	}
+	if bytes.Equal(raw[:4], openFiTreasury.abi.Errors["CallNotAllowed"].ID.Bytes()[:4]) {
+		return openFiTreasury.UnpackCallNotAllowedError(raw[4:])
+	}
 	if bytes.Equal(raw[:4], openFiTreasury.abi.Errors["EnforcedPause"].ID.Bytes()[:4]) {
 		return openFiTreasury.UnpackEnforcedPauseError(raw[4:])
 	}
@@ -1693,12 +1659,6 @@ func (openFiTreasury *OpenFiTreasury) UnpackError(raw []byte) (any, error) {
 	if bytes.Equal(raw[:4], openFiTreasury.abi.Errors["SafeERC20FailedOperation"].ID.Bytes()[:4]) {
 		return openFiTreasury.UnpackSafeERC20FailedOperationError(raw[4:])
 	}
-	if bytes.Equal(raw[:4], openFiTreasury.abi.Errors["SelectorNotAllowed"].ID.Bytes()[:4]) {
-		return openFiTreasury.UnpackSelectorNotAllowedError(raw[4:])
-	}
-	if bytes.Equal(raw[:4], openFiTreasury.abi.Errors["TargetNotAllowed"].ID.Bytes()[:4]) {
-		return openFiTreasury.UnpackTargetNotAllowedError(raw[4:])
-	}
 	if bytes.Equal(raw[:4], openFiTreasury.abi.Errors["TokenCall"].ID.Bytes()[:4]) {
 		return openFiTreasury.UnpackTokenCallError(raw[4:])
 	}
@@ -1707,6 +1667,9 @@ func (openFiTreasury *OpenFiTreasury) UnpackError(raw []byte) (any, error) {
 	}
 	if bytes.Equal(raw[:4], openFiTreasury.abi.Errors["TokenTookMore"].ID.Bytes()[:4]) {
 		return openFiTreasury.UnpackTokenTookMoreError(raw[4:])
+	}
+	if bytes.Equal(raw[:4], openFiTreasury.abi.Errors["TokenWasCalled"].ID.Bytes()[:4]) {
+		return openFiTreasury.UnpackTokenWasCalledError(raw[4:])
 	}
 	return nil, errors.New("unknown error")
 }
@@ -1849,6 +1812,32 @@ func OpenFiTreasuryBadWindowErrorID() common.Hash {
 func (openFiTreasury *OpenFiTreasury) UnpackBadWindowError(raw []byte) (*OpenFiTreasuryBadWindow, error) {
 	out := new(OpenFiTreasuryBadWindow)
 	if err := openFiTreasury.abi.UnpackIntoInterface(out, "BadWindow", raw); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// OpenFiTreasuryCallNotAllowed represents a CallNotAllowed error raised by the OpenFiTreasury contract.
+type OpenFiTreasuryCallNotAllowed struct {
+	AgentKey [32]byte
+	Target   common.Address
+	Selector [4]byte
+}
+
+// ErrorID returns the hash of canonical representation of the error's signature.
+//
+// Solidity: error CallNotAllowed(bytes32 agentKey, address target, bytes4 selector)
+func OpenFiTreasuryCallNotAllowedErrorID() common.Hash {
+	return common.HexToHash("0x0f65767f8b8424d2f60a9be4f495ad000ff6b47533830aa0079b1a133a190b82")
+}
+
+// UnpackCallNotAllowedError is the Go binding used to decode the provided
+// error data into the corresponding Go error struct.
+//
+// Solidity: error CallNotAllowed(bytes32 agentKey, address target, bytes4 selector)
+func (openFiTreasury *OpenFiTreasury) UnpackCallNotAllowedError(raw []byte) (*OpenFiTreasuryCallNotAllowed, error) {
+	out := new(OpenFiTreasuryCallNotAllowed)
+	if err := openFiTreasury.abi.UnpackIntoInterface(out, "CallNotAllowed", raw); err != nil {
 		return nil, err
 	}
 	return out, nil
@@ -2165,56 +2154,6 @@ func (openFiTreasury *OpenFiTreasury) UnpackSafeERC20FailedOperationError(raw []
 	return out, nil
 }
 
-// OpenFiTreasurySelectorNotAllowed represents a SelectorNotAllowed error raised by the OpenFiTreasury contract.
-type OpenFiTreasurySelectorNotAllowed struct {
-	AgentKey [32]byte
-	Selector [4]byte
-}
-
-// ErrorID returns the hash of canonical representation of the error's signature.
-//
-// Solidity: error SelectorNotAllowed(bytes32 agentKey, bytes4 selector)
-func OpenFiTreasurySelectorNotAllowedErrorID() common.Hash {
-	return common.HexToHash("0x9948a254522e4372b0346f89382cf45e8ce06ea4e5679fec5fc0f98240b637f2")
-}
-
-// UnpackSelectorNotAllowedError is the Go binding used to decode the provided
-// error data into the corresponding Go error struct.
-//
-// Solidity: error SelectorNotAllowed(bytes32 agentKey, bytes4 selector)
-func (openFiTreasury *OpenFiTreasury) UnpackSelectorNotAllowedError(raw []byte) (*OpenFiTreasurySelectorNotAllowed, error) {
-	out := new(OpenFiTreasurySelectorNotAllowed)
-	if err := openFiTreasury.abi.UnpackIntoInterface(out, "SelectorNotAllowed", raw); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
-// OpenFiTreasuryTargetNotAllowed represents a TargetNotAllowed error raised by the OpenFiTreasury contract.
-type OpenFiTreasuryTargetNotAllowed struct {
-	AgentKey [32]byte
-	Target   common.Address
-}
-
-// ErrorID returns the hash of canonical representation of the error's signature.
-//
-// Solidity: error TargetNotAllowed(bytes32 agentKey, address target)
-func OpenFiTreasuryTargetNotAllowedErrorID() common.Hash {
-	return common.HexToHash("0xa9ba26704b564be6943cab7b257b6b4e7f60b50c802e393b72d1cd80bddf5af4")
-}
-
-// UnpackTargetNotAllowedError is the Go binding used to decode the provided
-// error data into the corresponding Go error struct.
-//
-// Solidity: error TargetNotAllowed(bytes32 agentKey, address target)
-func (openFiTreasury *OpenFiTreasury) UnpackTargetNotAllowedError(raw []byte) (*OpenFiTreasuryTargetNotAllowed, error) {
-	out := new(OpenFiTreasuryTargetNotAllowed)
-	if err := openFiTreasury.abi.UnpackIntoInterface(out, "TargetNotAllowed", raw); err != nil {
-		return nil, err
-	}
-	return out, nil
-}
-
 // OpenFiTreasuryTokenCall represents a TokenCall error raised by the OpenFiTreasury contract.
 type OpenFiTreasuryTokenCall struct {
 	Target   common.Address
@@ -2286,6 +2225,30 @@ func OpenFiTreasuryTokenTookMoreErrorID() common.Hash {
 func (openFiTreasury *OpenFiTreasury) UnpackTokenTookMoreError(raw []byte) (*OpenFiTreasuryTokenTookMore, error) {
 	out := new(OpenFiTreasuryTokenTookMore)
 	if err := openFiTreasury.abi.UnpackIntoInterface(out, "TokenTookMore", raw); err != nil {
+		return nil, err
+	}
+	return out, nil
+}
+
+// OpenFiTreasuryTokenWasCalled represents a TokenWasCalled error raised by the OpenFiTreasury contract.
+type OpenFiTreasuryTokenWasCalled struct {
+	Token common.Address
+}
+
+// ErrorID returns the hash of canonical representation of the error's signature.
+//
+// Solidity: error TokenWasCalled(address token)
+func OpenFiTreasuryTokenWasCalledErrorID() common.Hash {
+	return common.HexToHash("0x58ba24040c8bbad71aeca89171aab31a35e805bd245c8830b1b60888a788fc2f")
+}
+
+// UnpackTokenWasCalledError is the Go binding used to decode the provided
+// error data into the corresponding Go error struct.
+//
+// Solidity: error TokenWasCalled(address token)
+func (openFiTreasury *OpenFiTreasury) UnpackTokenWasCalledError(raw []byte) (*OpenFiTreasuryTokenWasCalled, error) {
+	out := new(OpenFiTreasuryTokenWasCalled)
+	if err := openFiTreasury.abi.UnpackIntoInterface(out, "TokenWasCalled", raw); err != nil {
 		return nil, err
 	}
 	return out, nil

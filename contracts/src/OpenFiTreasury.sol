@@ -5,63 +5,96 @@ import {Ownable, Ownable2Step} from "@openzeppelin/contracts/access/Ownable2Step
 import {IERC20} from "@openzeppelin/contracts/token/ERC20/IERC20.sol";
 import {SafeERC20} from "@openzeppelin/contracts/token/ERC20/utils/SafeERC20.sol";
 import {Address} from "@openzeppelin/contracts/utils/Address.sol";
+import {Errors} from "@openzeppelin/contracts/utils/Errors.sol";
 import {Pausable} from "@openzeppelin/contracts/utils/Pausable.sol";
 import {ReentrancyGuard} from "@openzeppelin/contracts/utils/ReentrancyGuard.sol";
 
 /// @title One treasury for many agents: each moves no more than its owner allows, per transaction and per window.
-/// @dev Agents are named by agentKey, the keccak256 of their slug. Native coin leaves by executeCall, tokens by
-///      transferERC20; executeCall refuses whatever would move tokens past their caps.
+/// @dev Agents are named by agentKey, the keccak256 of their slug. Everything is refused that the owner has not
+///      allowed: native coin and calls leave by executeCall to allowed pairs of target and selector, tokens by
+///      transferERC20.
+///
+///      Caps of a token hold because executeCall never calls a token that is listed, and a contract that the treasury
+///      has ever called cannot be listed as a token: no allowance, operator or share of the treasury can be left from
+///      before. What the caps do not bound: contracts that may move a token of the treasury without its allowance (a
+///      lending pool that burns its own receipts, a token's administrator). A pair that names such a contract gives its
+///      agent all that the function can take. The same holds for pairs that name a token that is not listed.
+///
+///      Windows slide: what an agent moves within windowDurationSeconds never exceeds the cap, wherever the period
+///      begins.
 contract OpenFiTreasury is Ownable2Step, Pausable, ReentrancyGuard {
     using SafeERC20 for IERC20;
 
-    /// @notice What an agent may do with native coin, and what it has done in the present window.
+    /// @dev Eight buckets cover a window with the part that the oldest reaches beyond it, and one is being written.
+    uint256 private constant BUCKETS = 9;
+
+    /// @notice What an agent may do with native coin.
     struct AgentPolicy {
         bool active;
         address operator;
+        /// Counts the operators that the agent has had. Relayers are approved for one of them.
+        uint64 operatorEpoch;
         uint256 nativePerTxCapWei;
         uint256 nativeWindowCapWei;
         uint256 windowDurationSeconds;
-        uint256 nativeWindowStart;
-        uint256 nativeWindowSpentWei;
-        bool requireTargetAllowlist;
-        bool requireSelectorAllowlist;
     }
 
-    /// @notice What an agent has moved of one token in the present window.
-    struct TokenWindow {
-        uint256 start;
-        uint256 spent;
+    /// @dev Movements whose times are less than an eighth of a window apart. They count until the last one is as old as
+    ///      the window is long.
+    struct Bucket {
+        uint40 first;
+        uint40 last;
+        uint176 amount;
+    }
+
+    /// @dev A ring, written in the order of time.
+    struct Window {
+        uint256 newest;
+        Bucket[BUCKETS] buckets;
+    }
+
+    /// @dev What the treasury knows about a contract.
+    enum Kind {
+        Unknown,
+        Called,
+        Token
     }
 
     uint256 public constant DEFAULT_WINDOW_SECONDS = 86400;
     /// @dev A longer one would never end.
     uint256 public constant MAX_WINDOW_SECONDS = 3660 days;
+    /// @notice executeCall returns no more of what its target returns, and reverts with no more of its reason.
+    uint256 public constant MAX_RETURN_BYTES = 4096;
 
     mapping(bytes32 agentKey => AgentPolicy) public agentPolicies;
-    mapping(bytes32 agentKey => mapping(address target => bool)) public allowedTargets;
-    mapping(bytes32 agentKey => mapping(bytes4 selector => bool)) public allowedSelectors;
+    /// @notice What an agent may call; the selector 0x00000000 is a payment without data.
+    mapping(bytes32 agentKey => mapping(address target => mapping(bytes4 selector => bool))) public allowedCalls;
     mapping(bytes32 agentKey => mapping(address token => bool)) public allowedTokens;
     mapping(bytes32 agentKey => mapping(address token => uint256)) public erc20PerTxCaps;
     mapping(bytes32 agentKey => mapping(address token => uint256)) public erc20WindowCaps;
-    mapping(bytes32 agentKey => mapping(address token => TokenWindow)) public erc20Windows;
-    mapping(bytes32 agentKey => mapping(address relayer => bool)) public approvedRelayers;
-    /// @notice Tokens that any agent was ever allowed: nobody calls them by executeCall.
-    mapping(address token => bool) public knownTokens;
+    mapping(bytes32 agentKey => Window) private _nativeWindows;
+    mapping(bytes32 agentKey => mapping(address token => Window)) private _erc20Windows;
+    mapping(bytes32 agentKey => mapping(uint64 operatorEpoch => mapping(address relayer => bool))) private _relayers;
+    mapping(address at => Kind) private _kinds;
 
+    /// @param caller the operator, or the relayer that executed in its place
     event NativeExecuted(
         bytes32 indexed agentKey,
         address indexed operator,
         address indexed target,
+        address caller,
         uint256 value,
         bytes4 selector,
         bytes32 runId,
         bytes32 taskId,
         string purpose
     );
+    /// @param caller the operator, or the relayer that executed in its place
     event ERC20Transferred(
         bytes32 indexed agentKey,
         address indexed operator,
         address indexed token,
+        address caller,
         address to,
         uint256 amount,
         bytes32 runId,
@@ -75,14 +108,17 @@ contract OpenFiTreasury is Ownable2Step, Pausable, ReentrancyGuard {
         bool active,
         uint256 nativePerTxCapWei,
         uint256 nativeWindowCapWei,
-        uint256 windowDurationSeconds,
-        bool requireTargetAllowlist,
-        bool requireSelectorAllowlist
+        uint256 windowDurationSeconds
     );
-    event TargetAllowed(bytes32 indexed agentKey, address indexed target, bool allowed);
-    event SelectorAllowed(bytes32 indexed agentKey, bytes4 indexed selector, bool allowed);
-    event TokenPolicySet(bytes32 indexed agentKey, address indexed token, bool allowed, uint256 perTxCap, uint256 windowCap);
-    event RelayerApproved(bytes32 indexed agentKey, address indexed relayer, bool approved);
+    event CallAllowed(bytes32 indexed agentKey, address indexed target, bytes4 indexed selector, bool allowed);
+    event TokenPolicySet(
+        bytes32 indexed agentKey,
+        address indexed token,
+        bool allowed,
+        uint256 perTxCap,
+        uint256 windowCap
+    );
+    event RelayerApproved(bytes32 indexed agentKey, address indexed operator, address indexed relayer, bool approved);
     event Withdrawn(address indexed token, address indexed to, uint256 amount);
 
     error Inactive(bytes32 agentKey);
@@ -92,10 +128,10 @@ contract OpenFiTreasury is Ownable2Step, Pausable, ReentrancyGuard {
     error BadTarget(address target);
     error BadData(uint256 length);
     error BadRecipient(address to);
-    error TargetNotAllowed(bytes32 agentKey, address target);
-    error SelectorNotAllowed(bytes32 agentKey, bytes4 selector);
+    error CallNotAllowed(bytes32 agentKey, address target, bytes4 selector);
     error TokenNotAllowed(bytes32 agentKey, address token);
     error TokenCall(address target, bytes4 selector);
+    error TokenWasCalled(address token);
     error OverTransactionCap(uint256 amount, uint256 cap);
     error OverWindowCap(uint256 amount, uint256 left);
     error TokenTookMore(address token, uint256 taken, uint256 amount);
@@ -111,6 +147,7 @@ contract OpenFiTreasury is Ownable2Step, Pausable, ReentrancyGuard {
 
     /// @notice Calls `target` with native coin for an agent.
     /// @dev runId and taskId are the keccak256 of the run's and the task's ids. A revert of the target is passed on.
+    /// @return result what the target returned, at most MAX_RETURN_BYTES of it
     function executeCall(
         bytes32 agentKey,
         address target,
@@ -121,19 +158,11 @@ contract OpenFiTreasury is Ownable2Step, Pausable, ReentrancyGuard {
         string calldata purpose
     ) external whenNotPaused nonReentrant returns (bytes memory result) {
         AgentPolicy storage p = _authorized(agentKey);
-        bytes4 selector = _checkCall(agentKey, p, target, data);
+        bytes4 selector = _checkCall(agentKey, target, data);
         if (value > p.nativePerTxCapWei) revert OverTransactionCap(value, p.nativePerTxCapWei);
-        resetNativeWindowIfNeeded(agentKey);
-        uint256 left = _left(p.nativeWindowCapWei, p.nativeWindowSpentWei);
-        if (value > left) revert OverWindowCap(value, left);
-        p.nativeWindowSpentWei += value;
-        emit NativeExecuted(agentKey, p.operator, target, value, selector, runId, taskId, purpose);
-        if (data.length == 0) {
-            Address.sendValue(payable(target), value);
-        } else {
-            // Refuses a target without code.
-            result = Address.functionCallWithValue(target, data, value);
-        }
+        _spend(_nativeWindows[agentKey], p.windowDurationSeconds, p.nativeWindowCapWei, value);
+        emit NativeExecuted(agentKey, p.operator, target, msg.sender, value, selector, runId, taskId, purpose);
+        return _call(target, value, data);
     }
 
     /// @notice Moves tokens for an agent.
@@ -151,56 +180,65 @@ contract OpenFiTreasury is Ownable2Step, Pausable, ReentrancyGuard {
         if (to == address(0) || to == address(this) || to == token) revert BadRecipient(to);
         uint256 cap = erc20PerTxCaps[agentKey][token];
         if (amount > cap) revert OverTransactionCap(amount, cap);
-        resetERC20WindowIfNeeded(agentKey, token);
-        TokenWindow storage w = erc20Windows[agentKey][token];
-        uint256 left = _left(erc20WindowCaps[agentKey][token], w.spent);
-        if (amount > left) revert OverWindowCap(amount, left);
-        w.spent += amount;
-        emit ERC20Transferred(agentKey, p.operator, token, to, amount, runId, taskId, purpose);
+        _spend(_erc20Windows[agentKey][token], p.windowDurationSeconds, erc20WindowCaps[agentKey][token], amount);
+        emit ERC20Transferred(agentKey, p.operator, token, msg.sender, to, amount, runId, taskId, purpose);
         uint256 before = IERC20(token).balanceOf(address(this));
         IERC20(token).safeTransfer(to, amount);
         uint256 rest = IERC20(token).balanceOf(address(this));
         if (rest < before && before - rest > amount) revert TokenTookMore(token, before - rest, amount);
     }
 
-    /// @notice Opens a new window for native coin when the present one has expired. Does nothing earlier.
-    function resetNativeWindowIfNeeded(bytes32 agentKey) public {
-        AgentPolicy storage p = agentPolicies[agentKey];
-        if (_expired(p, p.nativeWindowStart)) {
-            p.nativeWindowStart = block.timestamp;
-            p.nativeWindowSpentWei = 0;
-        }
-    }
-
-    /// @notice Opens a new window for a token when the present one has expired. Does nothing earlier.
-    function resetERC20WindowIfNeeded(bytes32 agentKey, address token) public {
-        TokenWindow storage w = erc20Windows[agentKey][token];
-        if (_expired(agentPolicies[agentKey], w.start)) {
-            w.start = block.timestamp;
-            w.spent = 0;
-        }
-    }
-
     // --- what an agent may still do
+
+    /// @notice Native coin that counts against an agent's cap now, and since when it was moved. start is 0 when none
+    ///         was.
+    function nativeWindow(bytes32 agentKey) external view returns (uint256 start, uint256 spent) {
+        return _counted(_nativeWindows[agentKey], agentPolicies[agentKey].windowDurationSeconds);
+    }
+
+    /// @notice Amount of a token that counts against an agent's cap now, and since when it was moved. start is 0 when
+    ///         none was.
+    function erc20Window(bytes32 agentKey, address token) external view returns (uint256 start, uint256 spent) {
+        return _counted(_erc20Windows[agentKey][token], agentPolicies[agentKey].windowDurationSeconds);
+    }
 
     /// @notice Native coin that an agent may still move now, whatever the treasury holds.
     function nativeLeft(bytes32 agentKey) external view returns (uint256) {
         AgentPolicy storage p = agentPolicies[agentKey];
         if (!p.active || paused()) return 0;
-        return _least(p.nativePerTxCapWei, _left(p.nativeWindowCapWei, _expired(p, p.nativeWindowStart) ? 0 : p.nativeWindowSpentWei));
+        uint256 left = _left(_nativeWindows[agentKey], p.windowDurationSeconds, p.nativeWindowCapWei);
+        return _least(p.nativePerTxCapWei, left);
     }
 
     /// @notice Amount of a token that an agent may still move now, whatever the treasury holds.
     function erc20Left(bytes32 agentKey, address token) external view returns (uint256) {
         AgentPolicy storage p = agentPolicies[agentKey];
         if (!p.active || paused() || !allowedTokens[agentKey][token]) return 0;
-        TokenWindow storage w = erc20Windows[agentKey][token];
-        return _least(erc20PerTxCaps[agentKey][token], _left(erc20WindowCaps[agentKey][token], _expired(p, w.start) ? 0 : w.spent));
+        uint256 cap = erc20WindowCaps[agentKey][token];
+        uint256 left = _left(_erc20Windows[agentKey][token], p.windowDurationSeconds, cap);
+        return _least(erc20PerTxCaps[agentKey][token], left);
+    }
+
+    /// @notice Whether a relayer may execute for an agent's present operator.
+    function approvedRelayers(bytes32 agentKey, address relayer) public view returns (bool) {
+        return _relayers[agentKey][agentPolicies[agentKey].operatorEpoch][relayer];
+    }
+
+    /// @notice Whether any agent was ever allowed this token: nobody calls it by executeCall.
+    function knownTokens(address token) external view returns (bool) {
+        return _kinds[token] == Kind.Token;
+    }
+
+    /// @notice Whether executeCall has called this contract: it cannot be listed as a token.
+    function calledContracts(address at) external view returns (bool) {
+        return _kinds[at] == Kind.Called;
     }
 
     // --- what the owner does
 
-    /// @notice Sets an agent's policy. What it has spent in the present window stays spent.
+    /// @notice Sets an agent's policy. What it has moved stays counted; another duration applies to what was moved
+    ///         before as well, as far back as the treasury remembers, which is never less than the former duration.
+    ///         Another operator ends the approvals of all relayers.
     /// @param windowDurationSeconds 0 for a day
     function setPolicy(
         bytes32 agentKey,
@@ -208,59 +246,55 @@ contract OpenFiTreasury is Ownable2Step, Pausable, ReentrancyGuard {
         address operator,
         uint256 nativePerTxCapWei,
         uint256 nativeWindowCapWei,
-        uint256 windowDurationSeconds,
-        bool requireTargetAllowlist,
-        bool requireSelectorAllowlist
+        uint256 windowDurationSeconds
     ) external onlyOwner {
         if (operator == address(this) || (active && operator == address(0))) revert BadOperator();
         if (windowDurationSeconds == 0) windowDurationSeconds = DEFAULT_WINDOW_SECONDS;
         if (windowDurationSeconds > MAX_WINDOW_SECONDS) revert BadWindow(windowDurationSeconds);
         AgentPolicy storage p = agentPolicies[agentKey];
+        if (operator != p.operator) p.operatorEpoch++;
         p.active = active;
         p.operator = operator;
         p.nativePerTxCapWei = nativePerTxCapWei;
         p.nativeWindowCapWei = nativeWindowCapWei;
         p.windowDurationSeconds = windowDurationSeconds;
-        p.requireTargetAllowlist = requireTargetAllowlist;
-        p.requireSelectorAllowlist = requireSelectorAllowlist;
-        emit PolicySet(
-            agentKey,
-            operator,
-            active,
-            nativePerTxCapWei,
-            nativeWindowCapWei,
-            windowDurationSeconds,
-            requireTargetAllowlist,
-            requireSelectorAllowlist
-        );
+        emit PolicySet(agentKey, operator, active, nativePerTxCapWei, nativeWindowCapWei, windowDurationSeconds);
     }
 
-    /// @notice Allows an agent to call a target, or no longer.
-    function setTarget(bytes32 agentKey, address target, bool allowed) external onlyOwner {
-        allowedTargets[agentKey][target] = allowed;
-        emit TargetAllowed(agentKey, target, allowed);
+    /// @notice Allows an agent to call a function of a target, or no longer. The selector 0x00000000 is a payment
+    ///         without data, and nothing else.
+    function setCall(bytes32 agentKey, address target, bytes4 selector, bool allowed) external onlyOwner {
+        if (target == address(0) || target == address(this)) revert BadTarget(target);
+        if (allowed && _kinds[target] == Kind.Token) revert TokenCall(target, selector);
+        allowedCalls[agentKey][target][selector] = allowed;
+        emit CallAllowed(agentKey, target, selector, allowed);
     }
 
-    /// @notice Allows an agent to call a function by its selector, or no longer; 0x00000000 is a call without data.
-    function setSelector(bytes32 agentKey, bytes4 selector, bool allowed) external onlyOwner {
-        allowedSelectors[agentKey][selector] = allowed;
-        emit SelectorAllowed(agentKey, selector, allowed);
-    }
-
-    /// @notice Sets what an agent may move of a token. What it has moved in the present window stays counted.
-    function setToken(bytes32 agentKey, address token, bool allowed, uint256 perTxCap, uint256 windowCap) external onlyOwner {
+    /// @notice Sets what an agent may move of a token. What it has moved stays counted.
+    /// @dev A contract that the treasury has called is refused for ever: the call may have left an allowance, which no
+    ///      contract can list, and which would pass by the caps. Listing a token ends all calls of it, for all agents.
+    function setToken(
+        bytes32 agentKey,
+        address token,
+        bool allowed,
+        uint256 perTxCap,
+        uint256 windowCap
+    ) external onlyOwner {
         if (token == address(0) || token == address(this)) revert BadTarget(token);
+        if (allowed && _kinds[token] == Kind.Called) revert TokenWasCalled(token);
         allowedTokens[agentKey][token] = allowed;
         erc20PerTxCaps[agentKey][token] = perTxCap;
         erc20WindowCaps[agentKey][token] = windowCap;
-        if (allowed) knownTokens[token] = true;
+        if (allowed) _kinds[token] = Kind.Token;
         emit TokenPolicySet(agentKey, token, allowed, perTxCap, windowCap);
     }
 
-    /// @notice Approves a relayer to execute for one agent, or no longer.
+    /// @notice Approves a relayer to execute for one agent, as long as it has its present operator, or no longer.
     function setRelayer(bytes32 agentKey, address relayer, bool approved) external onlyOwner {
-        approvedRelayers[agentKey][relayer] = approved;
-        emit RelayerApproved(agentKey, relayer, approved);
+        AgentPolicy storage p = agentPolicies[agentKey];
+        if (p.operator == address(0)) revert BadOperator();
+        _relayers[agentKey][p.operatorEpoch][relayer] = approved;
+        emit RelayerApproved(agentKey, p.operator, relayer, approved);
     }
 
     /// @notice Stops all agents. The owner can still withdraw.
@@ -276,7 +310,7 @@ contract OpenFiTreasury is Ownable2Step, Pausable, ReentrancyGuard {
     function withdraw(address payable to, uint256 amount) external onlyOwner nonReentrant {
         if (to == address(0)) revert BadRecipient(to);
         emit Withdrawn(address(0), to, amount);
-        Address.sendValue(to, amount);
+        _call(to, amount, msg.data[:0]);
     }
 
     /// @notice Takes tokens out.
@@ -296,51 +330,88 @@ contract OpenFiTreasury is Ownable2Step, Pausable, ReentrancyGuard {
     function _authorized(bytes32 agentKey) private view returns (AgentPolicy storage p) {
         p = agentPolicies[agentKey];
         if (!p.active) revert Inactive(agentKey);
-        if (msg.sender != p.operator && !approvedRelayers[agentKey][msg.sender]) revert NotOperator(agentKey, msg.sender);
+        bool known = msg.sender == p.operator || approvedRelayers(agentKey, msg.sender);
+        if (!known) revert NotOperator(agentKey, msg.sender);
     }
 
-    /// @dev What may be called, and by which selector.
-    function _checkCall(
-        bytes32 agentKey,
-        AgentPolicy storage p,
-        address target,
-        bytes calldata data
-    ) private view returns (bytes4 selector) {
+    /// @dev Checks what may be called, and remembers every contract that is.
+    function _checkCall(bytes32 agentKey, address target, bytes calldata data) private returns (bytes4 selector) {
         if (target == address(0) || target == address(this)) revert BadTarget(target);
-        if (data.length > 0 && data.length < 4) revert BadData(data.length);
-        selector = data.length == 0 ? bytes4(0) : bytes4(data[:4]);
-        if (knownTokens[target] || _movesTokens(selector)) revert TokenCall(target, selector);
-        if (p.requireTargetAllowlist && !allowedTargets[agentKey][target]) revert TargetNotAllowed(agentKey, target);
-        if (p.requireSelectorAllowlist && !allowedSelectors[agentKey][selector]) revert SelectorNotAllowed(agentKey, selector);
+        if (data.length > 0) {
+            if (data.length < 4 || bytes4(data[:4]) == 0) revert BadData(data.length);
+            selector = bytes4(data[:4]);
+        }
+        Kind kind = _kinds[target];
+        if (kind == Kind.Token) revert TokenCall(target, selector);
+        if (!allowedCalls[agentKey][target][selector]) revert CallNotAllowed(agentKey, target, selector);
+        bool code = target.code.length > 0;
+        if (data.length > 0 && !code) revert Address.AddressEmptyCode(target);
+        if (code && kind == Kind.Unknown) _kinds[target] = Kind.Called;
     }
 
-    /// @dev Functions by which a holder moves tokens or lets others move them: ERC-20, 721, 1155, 777 and 1363. A token
-    ///      that the treasury holds and nobody has listed must not leave it either.
-    function _movesTokens(bytes4 s) private pure returns (bool) {
-        return
-            s == 0xa9059cbb || // transfer(address,uint256)
-            s == 0x23b872dd || // transferFrom(address,address,uint256)
-            s == 0x095ea7b3 || // approve(address,uint256)
-            s == 0x39509351 || // increaseAllowance(address,uint256)
-            s == 0xa22cb465 || // setApprovalForAll(address,bool)
-            s == 0x42842e0e || // safeTransferFrom(address,address,uint256)
-            s == 0xb88d4fde || // safeTransferFrom(address,address,uint256,bytes)
-            s == 0xf242432a || // safeTransferFrom(address,address,uint256,uint256,bytes)
-            s == 0x2eb2c2d6 || // safeBatchTransferFrom(address,address,uint256[],uint256[],bytes)
-            s == 0x42966c68 || // burn(uint256)
-            s == 0x9bd9bbc6 || // send(address,uint256,bytes)
-            s == 0x959b8c3f || // authorizeOperator(address)
-            s == 0x1296ee62 || // transferAndCall(address,uint256)
-            s == 0x4000aea0 || // transferAndCall(address,uint256,bytes)
-            s == 0x3177029f || // approveAndCall(address,uint256)
-            s == 0xcae9ca51; // approveAndCall(address,uint256,bytes)
+    /// @dev Takes no more of the answer than is bounded: whoever pays for the gas does not pay for copying the rest.
+    function _call(address target, uint256 value, bytes calldata data) private returns (bytes memory result) {
+        if (address(this).balance < value) revert Errors.InsufficientBalance(address(this).balance, value);
+        uint256 most = MAX_RETURN_BYTES;
+        bool done;
+        assembly ("memory-safe") {
+            result := mload(0x40)
+            calldatacopy(result, data.offset, data.length)
+            done := call(gas(), target, value, result, data.length, 0, 0)
+            let size := returndatasize()
+            if gt(size, most) {
+                size := most
+            }
+            mstore(result, size)
+            returndatacopy(add(result, 0x20), 0, size)
+            mstore(0x40, add(result, and(add(size, 0x3f), not(0x1f))))
+        }
+        if (done) return result;
+        if (result.length == 0) revert Errors.FailedCall();
+        assembly ("memory-safe") {
+            revert(add(result, 0x20), mload(result))
+        }
     }
 
-    function _expired(AgentPolicy storage p, uint256 start) private view returns (bool) {
-        return block.timestamp >= start + p.windowDurationSeconds;
+    // --- windows
+
+    /// @dev Counts an amount against a cap, or reverts.
+    function _spend(Window storage w, uint256 duration, uint256 cap, uint256 amount) private {
+        uint256 left = _left(w, duration, cap);
+        if (amount > left) revert OverWindowCap(amount, left);
+        if (amount == 0) return;
+        Bucket storage b = w.buckets[w.newest];
+        uint256 next = (w.newest + 1) % BUCKETS;
+        //      The width is rounded up, so that the next bucket still counts only after the duration was made longer.
+        //      Then the newest one takes more, and counts for longer than it must.
+        uint256 width = (duration + BUCKETS - 2) / (BUCKETS - 1);
+        if (_counts(b, duration) && (block.timestamp < b.first + width || _counts(w.buckets[next], duration))) {
+            b.last = uint40(block.timestamp);
+            b.amount += uint176(amount);
+            return;
+        }
+        w.newest = next;
+        w.buckets[next] = Bucket(uint40(block.timestamp), uint40(block.timestamp), uint176(amount));
     }
 
-    function _left(uint256 cap, uint256 spent) private pure returns (uint256) {
+    function _counts(Bucket storage b, uint256 duration) private view returns (bool) {
+        return b.last > 0 && block.timestamp < b.last + duration;
+    }
+
+    /// @dev What of a window counts now, from the newest bucket back to the first that does not.
+    function _counted(Window storage w, uint256 duration) private view returns (uint256 start, uint256 spent) {
+        for (uint256 i = 0; i < BUCKETS; i++) {
+            Bucket storage b = w.buckets[(w.newest + BUCKETS - i) % BUCKETS];
+            if (!_counts(b, duration)) break;
+            start = b.first;
+            spent += b.amount;
+        }
+    }
+
+    /// @dev Never more than a bucket can hold.
+    function _left(Window storage w, uint256 duration, uint256 cap) private view returns (uint256) {
+        (, uint256 spent) = _counted(w, duration);
+        cap = _least(cap, type(uint176).max);
         return spent < cap ? cap - spent : 0;
     }
 

@@ -114,6 +114,7 @@ contract ReputationRegistry is LinkedRegistry {
         string calldata responseURI,
         bytes32 responseHash
     ) external {
+        require(feedbackIndex > 0, "index must be > 0");
         require(bytes(responseURI).length > 0, "Empty URI");
         _at(agentId, clientAddress, feedbackIndex);
         Responses storage r = _store()._responses[agentId][clientAddress][feedbackIndex];

@@ -58,7 +58,8 @@ func newWorld(t *testing.T) *world {
 	w.treasury, w.token = crypto.CreateAddress(owner.Address, 0), crypto.CreateAddress(owner.Address, 1)
 	b.Pay(owner, w.treasury, n(1000))
 	b.Send(owner, &w.token, fixtures.NewTestToken().PackMint(w.treasury, n(1000)))
-	b.Send(owner, &w.treasury, abi.PackSetPolicy(key("payer"), true, d.Account(1).Address, n(100), n(900), n(0), false, false))
+	b.Send(owner, &w.treasury, abi.PackSetPolicy(key("payer"), true, d.Account(1).Address, n(100), n(900), n(0)))
+	b.Send(owner, &w.treasury, abi.PackSetCall(key("payer"), common.HexToAddress("0xaa"), [4]byte{}, true))
 	b.Send(owner, &w.treasury, abi.PackSetToken(key("payer"), w.token, true, n(100), n(900)))
 	_, err = b.Mine(t.Context())
 	ok(t, err)
@@ -146,7 +147,7 @@ func TestFollow(t *testing.T) {
 	}
 	var native, token map[string]any
 	ok(t, errors.Join(json.Unmarshal(events[0].Fields, &native), json.Unmarshal(events[1].Fields, &token)))
-	if native["value"] != "20" || native["operator"] != w.d.Account(1).Address.Hex() || native["selector"] != "0x00000000" || token["amount"] != "20" || token["token"] != w.token.Hex() {
+	if native["value"] != "20" || native["operator"] != w.d.Account(1).Address.Hex() || native["selector"] != "0x00000000" || native["caller"] != w.d.Account(1).Address.Hex() || token["amount"] != "20" || token["token"] != w.token.Hex() {
 		t.Errorf("fields %v, %v", native, token)
 	}
 	for w.d.Finalized().Number < 4 {

@@ -250,7 +250,7 @@ func TestKilledInExecute(t *testing.T) {
 	w := newFounded(t)
 	b := w.d.Batch()
 	b.Send(w.d.Account(ownerAccount), &w.treasury, treasuryABI.PackSetPolicy(crypto.Keccak256Hash([]byte(agents.Payer)), true, w.d.Account(operatorAccount).Address,
-		big.NewInt(eachPayment), big.NewInt(1000), new(big.Int), false, false))
+		big.NewInt(eachPayment), big.NewInt(1000), new(big.Int)))
 	_, err := b.Mine(t.Context())
 	ok(t, err)
 	before := w.balance(payeeAccount)

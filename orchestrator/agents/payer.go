@@ -35,9 +35,10 @@ type Paid struct {
 	Amount string      `json:"amount"`
 	Tx     common.Hash `json:"tx"`
 	Block  uint64      `json:"block"`
-	// Event is what the treasury said, SpentBefore what its window had spent before.
-	Event       PaidEvent `json:"event"`
-	SpentBefore string    `json:"spentBefore"`
+	Event  PaidEvent   `json:"event"` // what the treasury emitted
+	// SpentBefore is what counted against the window's cap before, since StartBefore.
+	SpentBefore string `json:"spentBefore"`
+	StartBefore string `json:"startBefore"`
 }
 
 // PaidEvent is the treasury's event of a payment.
@@ -166,13 +167,16 @@ func (p *payer) dryRun(ctx context.Context, w World, o order[Payment]) (d orches
 
 // against lists what the treasury's policy has against a payment.
 func (p *payer) against(ctx context.Context, w World, c Chain, tx orchestrator.Tx) (out []string, err error) {
-	limits, err := p.limits(ctx, w, c, tx.Token)
+	limits, err := p.limits(ctx, w, c, &tx)
 	if err != nil {
 		return nil, err
 	}
 	amount, _ := new(big.Int).SetString(tx.Value+tx.Amount, 10) // one of both is empty
 	if !limits.active {
 		out = append(out, "the treasury has no active policy for the payer")
+	}
+	if !limits.payee {
+		out = append(out, fmt.Sprintf("the treasury does not allow the payer to pay %s", tx.Target))
 	}
 	if amount.Cmp(limits.perTx) > 0 {
 		out = append(out, fmt.Sprintf("%s is over the treasury's cap of %s per transaction", amount, limits.perTx))
@@ -185,30 +189,38 @@ func (p *payer) against(ctx context.Context, w World, c Chain, tx orchestrator.T
 
 // limits are what the treasury allows the payer of a coin or token now.
 type limits struct {
-	active             bool
-	perTx, left, spent *big.Int
+	active, payee             bool
+	perTx, left, spent, start *big.Int
 }
 
-// limits reads them; a nil token is the chain's own coin.
-func (p *payer) limits(ctx context.Context, w World, c Chain, token *common.Address) (l limits, err error) {
-	key := p.key()
+// limits reads them. Whom tokens are paid to is not limited.
+func (p *payer) limits(ctx context.Context, w World, c Chain, tx *orchestrator.Tx) (l limits, err error) {
+	key, token := p.key(), tx.Token
 	policy, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackAgentPolicies(key), treasuries.UnpackAgentPolicies)
 	if err != nil {
 		return l, err
 	}
-	l.active, l.perTx, l.spent = policy.Active, policy.NativePerTxCapWei, policy.NativeWindowSpentWei
+	l.active, l.payee, l.perTx = policy.Active, true, policy.NativePerTxCapWei
 	if token == nil {
+		if l.payee, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackAllowedCalls(key, tx.Target, [4]byte{}), treasuries.UnpackAllowedCalls); err != nil {
+			return l, err
+		}
+		window, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackNativeWindow(key), treasuries.UnpackNativeWindow)
+		if err != nil {
+			return l, err
+		}
+		l.spent, l.start = window.Spent, window.Start
 		l.left, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackNativeLeft(key), treasuries.UnpackNativeLeft)
 		return l, err
 	}
 	if l.perTx, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20PerTxCaps(key, *token), treasuries.UnpackErc20PerTxCaps); err != nil {
 		return l, err
 	}
-	window, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20Windows(key, *token), treasuries.UnpackErc20Windows)
+	window, err := view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20Window(key, *token), treasuries.UnpackErc20Window)
 	if err != nil {
 		return l, err
 	}
-	l.spent = window.Spent
+	l.spent, l.start = window.Spent, window.Start
 	l.left, err = view(ctx, w, c.ID, c.Treasury, treasuries.PackErc20Left(key, *token), treasuries.UnpackErc20Left)
 	return l, err
 }
@@ -228,7 +240,7 @@ func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, e
 	if err != nil {
 		return done, err
 	}
-	now, err := p.limits(ctx, w, c, tx.Token)
+	now, err := p.limits(ctx, w, c, &tx)
 	if err != nil {
 		return done, err
 	}
@@ -236,7 +248,7 @@ func (p *payer) do(ctx context.Context, w World, o order[Payment]) (done Paid, e
 	if err != nil {
 		return done, err
 	}
-	done = Paid{To: tx.Target.Hex(), Token: o.In.Token, Amount: o.In.Amount, Tx: sent.Hash, Block: sent.Block, SpentBefore: now.spent.String()}
+	done = Paid{To: tx.Target.Hex(), Token: o.In.Token, Amount: o.In.Amount, Tx: sent.Hash, Block: sent.Block, SpentBefore: now.spent.String(), StartBefore: now.start.String()}
 	done.Event, err = paidEvent(sent, c.Treasury, tx.Token)
 	return done, err
 }
@@ -263,14 +275,15 @@ func (p *payer) verify(ctx context.Context, w World, o order[Payment], done Paid
 		return nil, err
 	}
 	out = append(out, check("payee", done.Event.To, tx.Target.Hex()), check("amount", done.Event.Amount, o.In.Amount), check("agent", done.Event.AgentKey, p.key()))
-	now, err := p.limits(ctx, w, c, tx.Token)
+	now, err := p.limits(ctx, w, c, &tx)
 	if err != nil {
 		return nil, err
 	}
-	// A window that ended in between begins at 0: the payment is in it or before it.
 	amount, _ := new(big.Int).SetString(o.In.Amount, 10)
 	spent, ok := new(big.Int).SetString(done.SpentBefore, 10)
-	books := ok && (now.spent.Cmp(new(big.Int).Add(spent, amount)) >= 0 || now.spent.Cmp(spent) < 0)
+	// Where the oldest payment that counted has ceased to, this one may have too.
+	moved := done.StartBefore != "0" && done.StartBefore != now.start.String()
+	books := ok && (moved || now.spent.Cmp(new(big.Int).Add(spent, amount)) >= 0)
 	return append(out, orchestrator.Check{Name: "treasury's books", Passed: books, Details: fmt.Sprintf("spent %s before and %s now", done.SpentBefore, now.spent)}), nil
 }
 

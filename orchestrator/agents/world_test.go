@@ -127,7 +127,10 @@ func (w *world) found() {
 	w.treasury = crypto.CreateAddress(owner.Address, 0)
 	b.Pay(owner, w.treasury, big.NewInt(1000))
 	key := crypto.Keccak256Hash([]byte(agents.Payer))
-	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(key, true, w.d.Account(operatorAccount).Address, big.NewInt(100), big.NewInt(150), new(big.Int), false, false))
+	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(key, true, w.d.Account(operatorAccount).Address, big.NewInt(100), big.NewInt(150), new(big.Int)))
+	for _, payee := range []int{payeeAccount, subjectAccount} {
+		b.Send(owner, &w.treasury, treasuryABI.PackSetCall(key, w.d.Account(payee).Address, [4]byte{}, true))
+	}
 	b.Register(w.d.Account(subjectAccount), fmt.Sprintf(`{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Subject","services":[{"name":"web","endpoint":%q}]}`, w.server.URL+"/work"))
 	b.Register(w.d.Account(validatorAccount), "")
 	_, err := b.Mine(w.t.Context())

@@ -43,7 +43,9 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 	at := crypto.CreateAddress(owner.Address, 0)
 	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), abi.PackConstructor(owner.Address)...))
 	b.Pay(owner, at, big.NewInt(1000))
-	b.Send(owner, &at, abi.PackSetPolicy(crypto.Keccak256Hash([]byte("plain")), true, operator.Address, big.NewInt(100), big.NewInt(250), big.NewInt(0), false, false))
+	plain := crypto.Keccak256Hash([]byte("plain"))
+	b.Send(owner, &at, abi.PackSetPolicy(plain, true, operator.Address, big.NewInt(100), big.NewInt(250), big.NewInt(0)))
+	b.Send(owner, &at, abi.PackSetCall(plain, common.HexToAddress("0xaa"), [4]byte{}, true))
 	_, err = b.Mine(t.Context())
 	ok(t, err)
 	d.SetPeriod(20 * time.Millisecond)
@@ -164,7 +166,7 @@ func TestTreasuryEvents(t *testing.T) {
 		t.Fatalf("events %+v", list)
 	}
 	h.into(h.call(http.MethodGet, "/v1/treasury/events?agent=plain&limit=2&cursor="+list.Next, ""), 200, &list)
-	if len(list.Events) != 1 || list.Events[0].Kind != "PolicySet" {
+	if len(list.Events) != 2 || list.Events[0].Kind != "CallAllowed" || list.Events[1].Kind != "PolicySet" {
 		t.Errorf("the last page %+v", list)
 	}
 	var now control.TreasuryNow

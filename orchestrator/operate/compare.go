@@ -131,11 +131,13 @@ func (c *comparison) name(agent common.Hash) string {
 func (c *comparison) views() (out []wallet.View) {
 	b := bindings.NewOpenFiTreasury()
 	for _, k := range c.books {
-		data := b.PackAgentPolicies(k.agent)
+		data := [][]byte{b.PackNativeWindow(k.agent), b.PackAgentPolicies(k.agent)}
 		if (k.token != common.Address{}) {
-			data = b.PackErc20Windows(k.agent, k.token)
+			data = [][]byte{b.PackErc20Window(k.agent, k.token)}
 		}
-		out = append(out, wallet.View{To: c.treasury.Address, Data: data})
+		for _, d := range data {
+			out = append(out, wallet.View{To: c.treasury.Address, Data: d})
+		}
 	}
 	return out
 }
@@ -144,20 +146,25 @@ func (c *comparison) views() (out []wallet.View) {
 func (c *comparison) read(seen wallet.Seen) error {
 	b := bindings.NewOpenFiTreasury()
 	c.windows = map[book]window{}
-	for i, k := range c.books {
+	answers := seen.Answers
+	for _, k := range c.books {
 		if (k.token != common.Address{}) {
-			w, err := b.UnpackErc20Windows(seen.Answers[i])
+			w, err := b.UnpackErc20Window(answers[0])
 			if err != nil {
 				return noTreasury(c.treasury.Address)
 			}
-			c.windows[k] = window{time.Unix(w.Start.Int64(), 0), w.Spent}
+			c.windows[k], answers = window{time.Unix(w.Start.Int64(), 0), w.Spent}, answers[1:]
 			continue
 		}
-		p, err := b.UnpackAgentPolicies(seen.Answers[i])
+		w, err := b.UnpackNativeWindow(answers[0])
 		if err != nil {
 			return noTreasury(c.treasury.Address)
 		}
-		c.windows[k] = window{time.Unix(p.NativeWindowStart.Int64(), 0), p.NativeWindowSpentWei}
+		p, err := b.UnpackAgentPolicies(answers[1])
+		if err != nil {
+			return noTreasury(c.treasury.Address)
+		}
+		c.windows[k], answers = window{time.Unix(w.Start.Int64(), 0), w.Spent}, answers[2:]
 		if c.out.Policies++; !samePolicy(c.said[k.agent], &p) {
 			c.out.Differ = append(c.out.Differ, fmt.Sprintf("policy of %s: the treasury's is not that of the last PolicySet that is indexed", c.name(k.agent)))
 		}
@@ -171,7 +178,7 @@ func samePolicy(said map[string]any, p *bindings.AgentPoliciesOutput) bool {
 		return !p.Active && p.Operator == common.Address{} && p.WindowDurationSeconds.Sign() == 0
 	}
 	for name, now := range map[string]any{"active": p.Active, "operator": p.Operator.Hex(), "nativePerTxCapWei": p.NativePerTxCapWei, "nativeWindowCapWei": p.NativeWindowCapWei,
-		"windowDurationSeconds": p.WindowDurationSeconds, "requireTargetAllowlist": p.RequireTargetAllowlist, "requireSelectorAllowlist": p.RequireSelectorAllowlist} {
+		"windowDurationSeconds": p.WindowDurationSeconds} {
 		if fmt.Sprint(said[name]) != fmt.Sprint(now) {
 			return false
 		}
@@ -179,8 +186,8 @@ func samePolicy(said map[string]any, p *bindings.AgentPoliciesOutput) bool {
 	return true
 }
 
-// sum compares what windows hold with the payments since they began. More is no fault: a
-// window may begin in the middle of a block.
+// sum compares what windows hold with the payments since their oldest one that counts. More is
+// no fault: an earlier payment of the same second may have ended.
 func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 	var since time.Time
 	for _, w := range c.windows {

@@ -21,8 +21,8 @@ const maxListed = 32
 // repute.ErrConflict while another change for the agent is under way: what a change leaves as it
 // is must be known.
 func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (Act, error) {
-	if n := len(c.Targets) + len(c.Selectors) + len(c.Relayers) + len(c.Tokens); n > maxListed {
-		return Act{}, repute.Invalid("targets, selectors, relayers, tokens", fmt.Sprintf("have %d entries", n), fmt.Sprintf("at most %d at once", maxListed))
+	if n := len(c.Calls) + len(c.Relayers) + len(c.Tokens); n > maxListed {
+		return Act{}, repute.Invalid("calls, relayers, tokens", fmt.Sprintf("have %d entries", n), fmt.Sprintf("at most %d at once", maxListed))
 	}
 	if act, known, err := o.asked(ctx, kindPolicy, c, h); known || err != nil {
 		return act, err
@@ -60,10 +60,9 @@ func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, 
 	return steps, nil
 }
 
-// policy adds the transaction that sets caps and switches, where one of them is named.
+// policy adds the transaction that sets operator, caps and window, where one of them is named.
 func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput, add func(string, []byte)) error {
-	if c.Active == nil && c.Operator == "" && c.NativePerTxCapWei == "" && c.NativeWindowCapWei == "" && c.WindowDurationSeconds == 0 &&
-		c.RequireTargetAllowlist == nil && c.RequireSelectorAllowlist == nil {
+	if c.Active == nil && c.Operator == "" && c.NativePerTxCapWei == "" && c.NativeWindowCapWei == "" && c.WindowDurationSeconds == 0 {
 		return nil
 	}
 	next := *now
@@ -87,45 +86,47 @@ func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput
 	if c.WindowDurationSeconds != 0 {
 		next.WindowDurationSeconds = new(big.Int).SetUint64(c.WindowDurationSeconds)
 	}
-	for _, b := range []struct{ from, into *bool }{{c.Active, &next.Active}, {c.RequireTargetAllowlist, &next.RequireTargetAllowlist}, {c.RequireSelectorAllowlist, &next.RequireSelectorAllowlist}} {
-		if b.from != nil {
-			*b.into = *b.from
-		}
+	if c.Active != nil {
+		next.Active = *c.Active
 	}
 	add("policy of "+c.AgentSlug, bindings.NewOpenFiTreasury().PackSetPolicy(key, next.Active, next.Operator, next.NativePerTxCapWei, next.NativeWindowCapWei,
-		next.WindowDurationSeconds, next.RequireTargetAllowlist, next.RequireSelectorAllowlist))
+		next.WindowDurationSeconds))
 	return nil
 }
 
 // lists adds a transaction for each entry.
 func (c *PolicyChange) lists(key common.Hash, add func(string, []byte)) error {
 	b := bindings.NewOpenFiTreasury()
-	for _, e := range c.Targets {
-		a, err := addressOf("targets.value", e.Value)
-		if err != nil {
+	for _, e := range c.Calls {
+		if err := e.add(key, add); err != nil {
 			return err
 		}
-		add(e.purpose("target"), b.PackSetTarget(key, a, e.Allowed))
-	}
-	for _, e := range c.Selectors {
-		raw, err := dataOf("selectors.value", e.Value)
-		if err != nil || len(raw) != 4 {
-			return repute.Invalid("selectors.value", fmt.Sprintf("%.40q is no selector", e.Value), "0x and eight hex digits; 0x00000000 is a call without data")
-		}
-		add(e.purpose("selector"), b.PackSetSelector(key, [4]byte(raw), e.Allowed))
 	}
 	for _, e := range c.Relayers {
-		a, err := addressOf("relayers.value", e.Value)
+		a, err := addressOf("relayers.address", e.Address)
 		if err != nil {
 			return err
 		}
-		add(e.purpose("relayer"), b.PackSetRelayer(key, a, e.Allowed))
+		add(verb(e.Allowed)+"relayer "+a.Hex(), b.PackSetRelayer(key, a, e.Allowed))
 	}
 	for _, e := range c.Tokens {
 		if err := e.add(key, add); err != nil {
 			return err
 		}
 	}
+	return nil
+}
+
+func (e *CallAllowed) add(key common.Hash, add func(string, []byte)) error {
+	target, err := addressOf("calls.target", e.Target)
+	if err != nil {
+		return err
+	}
+	selector, err := dataOf("calls.selector", e.Selector)
+	if err != nil || len(selector) != 4 {
+		return repute.Invalid("calls.selector", fmt.Sprintf("%.40q is no selector", e.Selector), "0x and eight hex digits; 0x00000000 is a payment without data")
+	}
+	add(fmt.Sprintf("%scall 0x%x of %s", verb(e.Allowed), selector, target), bindings.NewOpenFiTreasury().PackSetCall(key, target, [4]byte(selector), e.Allowed))
 	return nil
 }
 
@@ -146,6 +147,6 @@ func (e *TokenAllowed) add(key common.Hash, add func(string, []byte)) error {
 	return nil
 }
 
-func (e *Listed) purpose(what string) string {
-	return map[bool]string{true: "allow ", false: "no longer allow "}[e.Allowed] + what + " " + e.Value
+func verb(allowed bool) string {
+	return map[bool]string{true: "allow ", false: "no longer allow "}[allowed]
 }

@@ -87,21 +87,24 @@ func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPoli
 		return out, p, err
 	}
 	b, key := bindings.NewOpenFiTreasury(), crypto.Keccak256Hash([]byte(slug))
-	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackAgentPolicies(key)}, wallet.View{To: at, Data: b.PackNativeLeft(key)})
+	seen, err := o.wallet.Look(ctx, o.o.ExecutionChain, at, wallet.View{To: at, Data: b.PackAgentPolicies(key)}, wallet.View{To: at, Data: b.PackNativeWindow(key)}, wallet.View{To: at, Data: b.PackNativeLeft(key)})
 	if err != nil {
 		return out, p, err
 	}
 	if p, err = b.UnpackAgentPolicies(seen.Answers[0]); err != nil {
 		return out, p, noTreasury(at)
 	}
-	left, err := b.UnpackNativeLeft(seen.Answers[1])
+	window, err := b.UnpackNativeWindow(seen.Answers[1])
+	if err != nil {
+		return out, p, noTreasury(at)
+	}
+	left, err := b.UnpackNativeLeft(seen.Answers[2])
 	if err != nil {
 		return out, p, noTreasury(at)
 	}
 	return TreasuryPolicy{ChainID: o.o.ExecutionChain, Address: at.Hex(), AgentSlug: slug, AgentKey: key.Hex(), Active: p.Active, Operator: p.Operator.Hex(),
 		NativePerTxCapWei: p.NativePerTxCapWei.String(), NativeWindowCapWei: p.NativeWindowCapWei.String(), WindowDurationSeconds: p.WindowDurationSeconds.Uint64(),
-		NativeWindowStart: p.NativeWindowStart.Uint64(), NativeWindowSpentWei: p.NativeWindowSpentWei.String(), NativeLeftWei: left.String(),
-		RequireTargetAllowlist: p.RequireTargetAllowlist, RequireSelectorAllowlist: p.RequireSelectorAllowlist, Block: seen.Block, BlockHash: seen.BlockHash.Hex()}, p, nil
+		NativeWindowStart: window.Start.Uint64(), NativeWindowSpentWei: window.Spent.String(), NativeLeftWei: left.String(), Block: seen.Block, BlockHash: seen.BlockHash.Hex()}, p, nil
 }
 
 // ExecuteCall calls a target by the treasury, for an agent.

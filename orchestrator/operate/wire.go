@@ -96,23 +96,27 @@ type Transfer struct {
 // PolicyChange is what of an agent's treasury policy is to be other than it is. What is
 // absent stays.
 type PolicyChange struct {
-	AgentSlug                string         `json:"agentSlug,omitempty" doc:"the agent whose policy it is"`
-	Active                   *bool          `json:"active,omitempty" doc:"whether the treasury acts for the agent at all"`
-	Operator                 string         `json:"operator,omitempty" doc:"address that executes for the agent"`
-	NativePerTxCapWei        string         `json:"nativePerTxCapWei,omitempty" doc:"native coin that one transaction may move, decimal"`
-	NativeWindowCapWei       string         `json:"nativeWindowCapWei,omitempty" doc:"native coin that may be moved in a window, decimal"`
-	WindowDurationSeconds    uint64         `json:"windowDurationSeconds,omitempty" doc:"length of a window"`
-	RequireTargetAllowlist   *bool          `json:"requireTargetAllowlist,omitempty" doc:"only allowed targets may be called"`
-	RequireSelectorAllowlist *bool          `json:"requireSelectorAllowlist,omitempty" doc:"only allowed selectors may be called"`
-	Targets                  []Listed       `json:"targets,omitempty" doc:"entries of the list of allowed targets to set"`
-	Selectors                []Listed       `json:"selectors,omitempty" doc:"entries of the list of allowed selectors to set"`
-	Relayers                 []Listed       `json:"relayers,omitempty" doc:"addresses that may execute beside the operator, to set"`
-	Tokens                   []TokenAllowed `json:"tokens,omitempty" doc:"tokens that may be moved, to set"`
+	AgentSlug             string         `json:"agentSlug,omitempty" doc:"the agent whose policy it is"`
+	Active                *bool          `json:"active,omitempty" doc:"whether the treasury acts for the agent at all"`
+	Operator              string         `json:"operator,omitempty" doc:"address that executes for the agent; another one ends the approvals of all relayers"`
+	NativePerTxCapWei     string         `json:"nativePerTxCapWei,omitempty" doc:"native coin that one transaction may move, decimal"`
+	NativeWindowCapWei    string         `json:"nativeWindowCapWei,omitempty" doc:"native coin that may be moved in any period of a window's length, decimal"`
+	WindowDurationSeconds uint64         `json:"windowDurationSeconds,omitempty" doc:"length of a window"`
+	Calls                 []CallAllowed  `json:"calls,omitempty" doc:"pairs of target and selector to set; what was never allowed is refused"`
+	Relayers              []Relayer      `json:"relayers,omitempty" doc:"addresses that may execute in place of the operator, to set"`
+	Tokens                []TokenAllowed `json:"tokens,omitempty" doc:"tokens that may be moved, to set"`
 }
 
-// Listed is an entry of an allow-list that is to be set.
-type Listed struct {
-	Value   string `json:"value" doc:"address, or 0x and eight hex digits of a selector"`
+// CallAllowed is a pair of target and selector that an agent may call, or no longer.
+type CallAllowed struct {
+	Target   string `json:"target" doc:"address"`
+	Selector string `json:"selector" doc:"0x and eight hex digits of a function's selector; 0x00000000 is a payment without data" pattern:"^0x[0-9a-fA-F]{8}$"`
+	Allowed  bool   `json:"allowed"`
+}
+
+// Relayer is an address that may execute in place of an agent's present operator, or no longer.
+type Relayer struct {
+	Address string `json:"address"`
 	Allowed bool   `json:"allowed"`
 }
 
@@ -170,20 +174,18 @@ type TreasuryStatus struct {
 
 // TreasuryPolicy is what a treasury lets an agent do, at one block.
 type TreasuryPolicy struct {
-	ChainID                  uint64 `json:"chainId"`
-	Address                  string `json:"address" doc:"of the treasury"`
-	AgentSlug                string `json:"agentSlug"`
-	AgentKey                 string `json:"agentKey" doc:"keccak256 of the slug"`
-	Active                   bool   `json:"active"`
-	Operator                 string `json:"operator"`
-	NativePerTxCapWei        string `json:"nativePerTxCapWei"`
-	NativeWindowCapWei       string `json:"nativeWindowCapWei"`
-	WindowDurationSeconds    uint64 `json:"windowDurationSeconds"`
-	NativeWindowStart        uint64 `json:"nativeWindowStart" doc:"seconds since 1970"`
-	NativeWindowSpentWei     string `json:"nativeWindowSpentWei"`
-	NativeLeftWei            string `json:"nativeLeftWei" doc:"that may be moved now, whatever the treasury holds"`
-	RequireTargetAllowlist   bool   `json:"requireTargetAllowlist"`
-	RequireSelectorAllowlist bool   `json:"requireSelectorAllowlist"`
-	Block                    uint64 `json:"block"`
-	BlockHash                string `json:"blockHash"`
+	ChainID               uint64 `json:"chainId"`
+	Address               string `json:"address" doc:"of the treasury"`
+	AgentSlug             string `json:"agentSlug"`
+	AgentKey              string `json:"agentKey" doc:"keccak256 of the slug"`
+	Active                bool   `json:"active"`
+	Operator              string `json:"operator"`
+	NativePerTxCapWei     string `json:"nativePerTxCapWei"`
+	NativeWindowCapWei    string `json:"nativeWindowCapWei"`
+	WindowDurationSeconds uint64 `json:"windowDurationSeconds"`
+	NativeWindowStart     uint64 `json:"nativeWindowStart" doc:"time of the oldest payment that counts, seconds since 1970; 0: none does"`
+	NativeWindowSpentWei  string `json:"nativeWindowSpentWei" doc:"that counts against the window's cap now"`
+	NativeLeftWei         string `json:"nativeLeftWei" doc:"that may be moved now, whatever the treasury holds"`
+	Block                 uint64 `json:"block"`
+	BlockHash             string `json:"blockHash"`
 }

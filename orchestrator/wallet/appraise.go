@@ -52,13 +52,13 @@ func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*apprais
 }
 
 func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, withTerms bool) (o opinion, err error) {
-	o.verdict = verdict{caps: true, target: true, selector: true}
+	o.verdict = verdict{caps: true, call: true}
 	if withTerms && k.spends != nil {
 		t := &terms{sender: k.signer.address(), treasury: c.Treasury}
 		if err := e.look(ctx, t, k.spends, at); err != nil {
 			return o, err
 		}
-		o.verdict = t.judge(k.spends, uint64(at.Time))
+		o.verdict = t.judge(k.spends)
 	}
 	if o.gas, o.reason, err = e.execute(ctx, k, at.Hash); err != nil {
 		return o, err

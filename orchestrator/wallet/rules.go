@@ -43,7 +43,7 @@ var (
 	reputationWrites  = selectors(bindings.NewReputationRegistry().GetABI(), "giveFeedback", "appendResponse")
 	validationWrites  = selectors(bindings.NewValidationRegistry().GetABI(), "validationResponse")
 	treasuryFunctions = selectors(treasuryABI, "executeCall", "transferERC20")
-	ownerFunctions    = selectors(treasuryABI, "setPolicy", "setTarget", "setSelector", "setToken", "setRelayer", "pause", "unpause")
+	ownerFunctions    = selectors(treasuryABI, "setPolicy", "setCall", "setToken", "setRelayer", "pause", "unpause")
 )
 
 // selectors lists the functions of these names, overloads included.

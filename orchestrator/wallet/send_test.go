@@ -92,7 +92,7 @@ func TestSendCutOff(t *testing.T) {
 func TestSendShared(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	w.owner(treasuryABI.PackSetPolicy(agentKey, true, w.d.Account(operatorAccount).Address, n(100), n(1000), n(0), false, false))
+	w.owner(treasuryABI.PackSetPolicy(agentKey, true, w.d.Account(operatorAccount).Address, n(100), n(1000), n(0)))
 	c := w.config()
 	c.Poll = 50 * time.Millisecond
 	a, db := w.open(c)

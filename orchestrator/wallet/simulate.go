@@ -49,7 +49,7 @@ func (c *chain) simulate(ctx context.Context, k *call) (out orchestrator.Simulat
 		return out, err
 	}
 	out = orchestrator.Simulation{Block: uint64(a.at.Number), BlockHash: a.at.Hash, Gas: a.gas, ThroughCall: k.by == byOperator,
-		WithinCaps: a.verdict.caps, TargetOK: a.verdict.target, SelectorOK: a.verdict.selector, Reason: cmp.Or(a.verdict.reason, a.reason)}
+		WithinCaps: a.verdict.caps, CallOK: a.verdict.call, Reason: cmp.Or(a.verdict.reason, a.reason)}
 	if a.told {
 		out.Treasury, out.Logs = c.Treasury, a.logs
 	}

@@ -18,10 +18,10 @@ import (
 
 // want is what a simulation is to say.
 type want struct {
-	name                   string
-	tx                     orchestrator.Tx
-	reason                 string // a part of it; empty: it would work
-	caps, target, selector bool
+	name       string
+	tx         orchestrator.Tx
+	reason     string // a part of it; empty: it would work
+	caps, call bool
 }
 
 func (w *world) simulate(tx orchestrator.Tx) orchestrator.Simulation {
@@ -41,7 +41,7 @@ func (c *want) check(t *testing.T, got orchestrator.Simulation) {
 	if got.OK != (c.reason == "") || !strings.Contains(got.Reason, c.reason) {
 		t.Errorf("%s: ok %v, %q, want %q", c.name, got.OK, got.Reason, c.reason)
 	}
-	if got.WithinCaps != c.caps || got.TargetOK != c.target || got.SelectorOK != c.selector {
+	if got.WithinCaps != c.caps || got.CallOK != c.call {
 		t.Errorf("%s: %+v", c.name, got)
 	}
 	if got.OK && (got.Gas < 21000 || got.FeeWei == "0") {
@@ -53,22 +53,26 @@ func (c *want) check(t *testing.T, got orchestrator.Simulation) {
 func TestSimulate(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
-	pay := payeeABI.PackPay(n(7))
+	pay, codeless := payeeABI.PackPay(n(7)), common.HexToAddress("0xdead")
+	w.owner(treasuryABI.PackSetCall(agentKey, codeless, [4]byte(pay), true))
 	for _, c := range []want{
-		{"call", orchestrator.Tx{Target: w.payee, Value: "100", Data: pay}, "", true, true, true},
-		{"coin", orchestrator.Tx{Target: w.payee, Value: "5"}, "", true, true, true},
-		{"token", orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: "100"}, "", true, true, true},
-		{"over the cap by one", orchestrator.Tx{Target: w.payee, Value: "101"}, "101 wei is over the cap of 100", false, true, true},
-		{"tokens over the cap by one", orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: "101"}, "is over the cap of 100", false, true, true},
-		{"itself", orchestrator.Tx{Target: w.treasury, Data: treasuryABI.PackPause()}, "the treasury through itself", false, false, false},
-		{"an allowed token", orchestrator.Tx{Target: w.token, Data: tokenABI.PackTransfer(w.payee, n(1))}, "is a token", true, false, true},
-		{"an unknown token", orchestrator.Tx{Target: w.payee, Data: tokenABI.PackTransfer(w.payee, n(1))}, "TokenCall(target " + w.payee.Hex() + ", selector 0xa9059cbb)", true, true, true},
-		{"another token", orchestrator.Tx{Target: w.payee, Token: &w.payee, Amount: "0"}, "does not allow the agent the token", true, false, true},
-		{"tokens to themselves", orchestrator.Tx{Target: w.token, Token: &w.token, Amount: "1"}, "cannot be paid", true, false, true},
-		{"half a selector", orchestrator.Tx{Target: w.payee, Data: []byte{1, 2}}, "data of 2 bytes", true, true, false},
-		{"a target that reverts", orchestrator.Tx{Target: w.payee, Data: payeeABI.PackFail()}, "payee fails", true, true, true},
-		{"a target without code", orchestrator.Tx{Target: common.HexToAddress("0xdead"), Data: pay}, "AddressEmptyCode", true, true, true},
-		{"no such function", orchestrator.Tx{Target: w.payee, Data: []byte{1, 2, 3, 4}}, "", true, true, true},
+		{"call", orchestrator.Tx{Target: w.payee, Value: "100", Data: pay}, "", true, true},
+		{"coin", orchestrator.Tx{Target: w.payee, Value: "5"}, "", true, true},
+		{"token", orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: "100"}, "", true, true},
+		{"over the cap by one", orchestrator.Tx{Target: w.payee, Value: "101"}, "101 wei is over the cap of 100", false, true},
+		{"tokens over the cap by one", orchestrator.Tx{Target: w.payee, Token: &w.token, Amount: "101"}, "is over the cap of 100", false, true},
+		{"itself", orchestrator.Tx{Target: w.treasury, Data: treasuryABI.PackPause()}, "the treasury through itself", false, false},
+		{"an allowed token", orchestrator.Tx{Target: w.token, Data: tokenABI.PackTransfer(w.payee, n(1))}, "is a token", true, false},
+		{"a pair of another target", orchestrator.Tx{Target: w.d.Account(strangerAccount).Address, Data: pay}, "does not allow the agent the function 0xc290d691 of ", true, false},
+		{"a pair of another selector", orchestrator.Tx{Target: w.payee, Data: tokenABI.PackTransfer(w.payee, n(1))}, "does not allow the agent the function 0xa9059cbb of " + w.payee.Hex(), true, false},
+		{"an account that is not listed", orchestrator.Tx{Target: w.d.Account(strangerAccount).Address, Value: "1"}, "does not allow the agent to pay", true, false},
+		{"the selector of payments", orchestrator.Tx{Target: w.payee, Data: make([]byte, 36)}, "function 0x00000000 cannot be called", true, false},
+		{"another token", orchestrator.Tx{Target: w.payee, Token: &w.payee, Amount: "0"}, "does not allow the agent the token", true, false},
+		{"tokens to themselves", orchestrator.Tx{Target: w.token, Token: &w.token, Amount: "1"}, "cannot be paid", true, false},
+		{"half a selector", orchestrator.Tx{Target: w.payee, Data: []byte{1, 2}}, "data of 2 bytes", true, false},
+		{"a target that reverts", orchestrator.Tx{Target: w.payee, Data: payeeABI.PackFail()}, "payee fails", true, true},
+		{"a target without code", orchestrator.Tx{Target: codeless, Data: pay}, "AddressEmptyCode", true, true},
+		{"no such function", orchestrator.Tx{Target: w.payee, Data: []byte{1, 2, 3, 4}}, "", true, true},
 	} {
 		got := w.simulate(c.tx)
 		if c.name == "no such function" {
@@ -84,21 +88,15 @@ func TestSimulateTerms(t *testing.T) {
 	w := newWorld(t)
 	operator := w.d.Account(operatorAccount).Address
 	pay := orchestrator.Tx{Target: w.payee, Value: "60", Data: payeeABI.PackPay(n(7))}
-	listed := func(target, selector bool) {
-		w.owner(treasuryABI.PackSetPolicy(agentKey, true, operator, n(100), n(150), n(0), target, selector))
-	}
-	check := func(name, reason string, caps, target, selector bool) {
+	check := func(name, reason string, caps, call bool) {
 		t.Helper()
-		(&want{name, pay, reason, caps, target, selector}).check(t, w.simulate(pay))
+		(&want{name, pay, reason, caps, call}).check(t, w.simulate(pay))
 	}
-	listed(true, false)
-	check("target not listed", "does not allow the agent to call", true, false, true)
-	listed(false, true)
-	check("selector not listed", "does not allow the agent the function 0x", true, true, false)
-	listed(true, true)
-	w.owner(treasuryABI.PackSetTarget(agentKey, w.payee, true))
-	w.owner(treasuryABI.PackSetSelector(agentKey, [4]byte(pay.Data[:4]), true))
-	check("both listed", "", true, true, true)
+	w.owner(treasuryABI.PackSetPolicy(agentKey, true, operator, n(100), n(150), n(0)))
+	w.owner(treasuryABI.PackSetCall(agentKey, w.payee, [4]byte(pay.Data), false))
+	check("no longer listed", "does not allow the agent the function 0x", true, false)
+	w.owner(treasuryABI.PackSetCall(agentKey, w.payee, [4]byte(pay.Data), true))
+	check("listed", "", true, true)
 
 	a, _ := w.open(w.config())
 	w.mining()
@@ -108,19 +106,21 @@ func TestSimulateTerms(t *testing.T) {
 		}
 	}
 	w.d.SetPeriod(0)
-	check("window", "60 wei is over what is left of the window: 30 of 150", false, true, true)
+	check("window", "60 wei is over what is left of the window: 30 of 150", false, true)
 	_, err := w.d.AdjustTime(t.Context(), 24*time.Hour)
 	ok(t, err)
-	check("the next window", "", true, true, true)
+	check("the next window", "", true, true)
 	w.owner(treasuryABI.PackPause())
-	check("paused", "is paused", true, true, true)
+	check("paused", "is paused", true, true)
 	w.owner(treasuryABI.PackUnpause())
-	w.owner(treasuryABI.PackSetPolicy(agentKey, true, w.d.Account(strangerAccount).Address, n(100), n(150), n(0), false, false))
-	check("another operator", "neither the agent's operator", true, true, true)
+	w.owner(treasuryABI.PackSetPolicy(agentKey, true, w.d.Account(strangerAccount).Address, n(100), n(150), n(0)))
+	check("another operator", "neither the agent's operator", true, true)
 	w.owner(treasuryABI.PackSetRelayer(agentKey, operator, true))
-	check("as a relayer", "", true, true, true)
-	w.owner(treasuryABI.PackSetPolicy(agentKey, false, operator, n(100), n(150), n(0), false, false))
-	check("inactive", "no active policy", true, true, true)
+	check("as a relayer", "", true, true)
+	w.owner(treasuryABI.PackSetPolicy(agentKey, true, w.d.Account(ownerAccount).Address, n(100), n(150), n(0)))
+	check("a relayer of the operator before", "neither the agent's operator", true, true)
+	w.owner(treasuryABI.PackSetPolicy(agentKey, false, operator, n(100), n(150), n(0)))
+	check("inactive", "no active policy", true, true)
 }
 
 // TestSimulateNowhere says so where there is no treasury, no registry key and no money.

@@ -84,7 +84,10 @@ func newWorld(t *testing.T) *world {
 	}
 	b.Pay(owner, w.treasury, n(1000))
 	b.Send(owner, &w.token, tokenABI.PackMint(w.treasury, n(1000)))
-	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(agentKey, true, d.Account(operatorAccount).Address, n(100), n(250), n(0), false, false))
+	b.Send(owner, &w.treasury, treasuryABI.PackSetPolicy(agentKey, true, d.Account(operatorAccount).Address, n(100), n(250), n(0)))
+	for _, data := range [][]byte{make([]byte, 4), payeeABI.PackPay(n(0)), payeeABI.PackFail(), payeeABI.PackCallback(common.Address{}, nil), {1, 2, 3, 4}} {
+		b.Send(owner, &w.treasury, treasuryABI.PackSetCall(agentKey, w.payee, [4]byte(data), true))
+	}
 	b.Send(owner, &w.treasury, treasuryABI.PackSetToken(agentKey, w.token, true, n(100), n(250)))
 	_, err = b.Mine(t.Context())
 	ok(t, err)

@@ -13,10 +13,11 @@ import (
 type terms struct {
 	paused, relayer          bool
 	policy                   bindings.AgentPoliciesOutput
-	target, selector, aToken bool // listed; aToken: the target is a token that agents have
+	window                   bindings.NativeWindowOutput
+	call, aToken             bool // the pair is listed; the target is a token that agents have
 	token                    bool // allowed
 	tokenCap, tokenWindowCap *big.Int
-	tokenWindow              bindings.Erc20WindowsOutput
+	tokenWindow              bindings.Erc20WindowOutput
 	code                     bool // there is a contract
 	sender                   common.Address
 	treasury                 common.Address
@@ -46,26 +47,26 @@ func (t *terms) questions(s *spending) []question {
 	}
 	if (s.Token == common.Address{}) {
 		return append(out,
-			ask(at, b.PackAllowedTargets(s.Agent, s.Target), &t.target, b.UnpackAllowedTargets),
-			ask(at, b.PackAllowedSelectors(s.Agent, s.selector()), &t.selector, b.UnpackAllowedSelectors),
+			ask(at, b.PackNativeWindow(s.Agent), &t.window, b.UnpackNativeWindow),
+			ask(at, b.PackAllowedCalls(s.Agent, s.Target, s.selector()), &t.call, b.UnpackAllowedCalls),
 			ask(at, b.PackKnownTokens(s.Target), &t.aToken, b.UnpackKnownTokens))
 	}
 	return append(out,
 		ask(at, b.PackAllowedTokens(s.Agent, s.Token), &t.token, b.UnpackAllowedTokens),
 		ask(at, b.PackErc20PerTxCaps(s.Agent, s.Token), &t.tokenCap, b.UnpackErc20PerTxCaps),
 		ask(at, b.PackErc20WindowCaps(s.Agent, s.Token), &t.tokenWindowCap, b.UnpackErc20WindowCaps),
-		ask(at, b.PackErc20Windows(s.Agent, s.Token), &t.tokenWindow, b.UnpackErc20Windows),
+		ask(at, b.PackErc20Window(s.Agent, s.Token), &t.tokenWindow, b.UnpackErc20Window),
 	)
 }
 
 // verdict is what a treasury's terms say of a call.
 type verdict struct {
-	caps, target, selector bool
-	reason                 string // the first that stands against it, with figures
+	caps, call bool
+	reason     string // the first that stands against it, with figures
 }
 
-// judge applies the treasury's rules, in its order, at a block's time.
-func (t *terms) judge(s *spending, now uint64) (v verdict) {
+// judge applies the treasury's rules, in its order.
+func (t *terms) judge(s *spending) (v verdict) {
 	var against []string
 	say := func(format string, args ...any) { against = append(against, fmt.Sprintf(format, args...)) }
 	p := &t.policy
@@ -80,11 +81,11 @@ func (t *terms) judge(s *spending, now uint64) (v verdict) {
 		say("%s is neither the agent's operator (%s) nor an approved relayer", t.sender, p.Operator)
 	}
 	if (s.Token == common.Address{}) {
-		v.target, v.selector = t.judgeTarget(s, say), t.judgeSelector(s, say)
-		v.caps = t.judgeCaps(s.Value, p.NativePerTxCapWei, p.NativeWindowCapWei, p.NativeWindowSpentWei, p.NativeWindowStart, now, "wei", say)
+		v.call = t.judgeCall(s, say)
+		v.caps = judgeCaps(s.Value, p.NativePerTxCapWei, p.NativeWindowCapWei, t.window.Spent, "wei", say)
 	} else {
-		v.target, v.selector = t.judgeToken(s, say), true
-		v.caps = t.judgeCaps(s.Value, t.tokenCap, t.tokenWindowCap, t.tokenWindow.Spent, t.tokenWindow.Start, now, "units of "+s.Token.Hex(), say)
+		v.call = t.judgeToken(s, say)
+		v.caps = judgeCaps(s.Value, t.tokenCap, t.tokenWindowCap, t.tokenWindow.Spent, "units of "+s.Token.Hex(), say)
 	}
 	if len(against) > 0 {
 		v.reason = against[0]
@@ -92,30 +93,24 @@ func (t *terms) judge(s *spending, now uint64) (v verdict) {
 	return v
 }
 
-func (t *terms) judgeTarget(s *spending, say func(string, ...any)) bool {
-	switch {
+func (t *terms) judgeCall(s *spending, say func(string, ...any)) bool {
+	switch n := len(s.Data); {
 	case s.Target == t.treasury:
 		say("the target is the treasury itself")
+	case n > 0 && n < 4:
+		say("data of %d bytes names no function", n)
+	case n > 0 && s.selector() == [4]byte{}:
+		say("the function 0x00000000 cannot be called: this selector stands for payments without data")
 	case t.aToken:
 		say("the target %s is a token: tokens leave by transfers alone", s.Target)
-	case t.policy.RequireTargetAllowlist && !t.target:
-		say("the treasury does not allow the agent to call %s", s.Target)
+	case !t.call && n == 0:
+		say("the treasury does not allow the agent to pay %s", s.Target)
+	case !t.call:
+		say("the treasury does not allow the agent the function 0x%x of %s", s.selector(), s.Target)
 	default:
 		return true
 	}
 	return false
-}
-
-func (t *terms) judgeSelector(s *spending, say func(string, ...any)) bool {
-	if n := len(s.Data); n > 0 && n < 4 {
-		say("data of %d bytes names no function", n)
-		return false
-	}
-	if t.policy.RequireSelectorAllowlist && !t.selector {
-		say("the treasury does not allow the agent the function 0x%x", s.selector())
-		return false
-	}
-	return true
 }
 
 func (t *terms) judgeToken(s *spending, say func(string, ...any)) bool {
@@ -130,11 +125,7 @@ func (t *terms) judgeToken(s *spending, say func(string, ...any)) bool {
 	return false
 }
 
-func (t *terms) judgeCaps(amount, perTx, window, spent, start *big.Int, now uint64, unit string, say func(string, ...any)) bool {
-	end := new(big.Int).Add(start, t.policy.WindowDurationSeconds)
-	if new(big.Int).SetUint64(now).Cmp(end) >= 0 {
-		spent = new(big.Int)
-	}
+func judgeCaps(amount, perTx, window, spent *big.Int, unit string, say func(string, ...any)) bool {
 	left := new(big.Int).Sub(window, spent)
 	if left.Sign() < 0 {
 		left.SetInt64(0)
@@ -153,6 +144,7 @@ func (t *terms) judgeCaps(amount, perTx, window, spent, start *big.Int, now uint
 // unknown fills in the terms of a treasury that is not there: nothing is allowed.
 func (t *terms) unknown() {
 	zero := new(big.Int)
-	t.policy = bindings.AgentPoliciesOutput{NativePerTxCapWei: zero, NativeWindowCapWei: zero, WindowDurationSeconds: zero, NativeWindowStart: zero, NativeWindowSpentWei: zero}
-	t.tokenCap, t.tokenWindowCap, t.tokenWindow = zero, zero, bindings.Erc20WindowsOutput{Start: zero, Spent: zero}
+	t.policy = bindings.AgentPoliciesOutput{NativePerTxCapWei: zero, NativeWindowCapWei: zero, WindowDurationSeconds: zero}
+	t.window, t.tokenWindow = bindings.NativeWindowOutput{Start: zero, Spent: zero}, bindings.Erc20WindowOutput{Start: zero, Spent: zero}
+	t.tokenCap, t.tokenWindowCap = zero, zero
 }

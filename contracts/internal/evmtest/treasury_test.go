@@ -32,7 +32,7 @@ var (
 const day = 24 * time.Hour
 
 // vault is a treasury with 1,000 wei and 1,000 units of a token. The client operates
-// agentKey with caps of 100 a transaction and 250 a day.
+// agentKey with caps of 100 a transaction and 250 a day, and may pay payee and stranger.
 type vault struct {
 	*world
 	at, token, payee common.Address
@@ -45,6 +45,9 @@ func newVault(t *testing.T) *vault {
 	w.fund(v.at, 1000)
 	w.send(admin, v.token, tokenABI.PackMint(v.at, n(1000)))
 	v.policy(agentKey, client.addr, 100, 250)
+	v.allow(agentKey, v.payee, nil)
+	v.allow(agentKey, v.payee, payeeABI.PackPay(n(0)))
+	v.allow(agentKey, stranger.addr, nil)
 	v.send(owner, v.at, treasuryABI.PackSetToken(agentKey, v.token, true, n(100), n(250)))
 	return v
 }
@@ -57,7 +60,15 @@ func (w *world) fund(to common.Address, wei int64) {
 
 func (v *vault) policy(key common.Hash, operator common.Address, perTx, window int64) {
 	v.t.Helper()
-	v.send(owner, v.at, treasuryABI.PackSetPolicy(key, true, operator, n(perTx), n(window), n(0), false, false))
+	v.send(owner, v.at, treasuryABI.PackSetPolicy(key, true, operator, n(perTx), n(window), n(0)))
+}
+
+// allow puts a target with the selector of a call's data on an agent's list.
+func (v *vault) allow(key common.Hash, target common.Address, data []byte) {
+	v.t.Helper()
+	var selector [4]byte
+	copy(selector[:], data)
+	v.send(owner, v.at, treasuryABI.PackSetCall(key, target, selector, true))
 }
 
 func (w *world) pass(d time.Duration) {
@@ -99,7 +110,7 @@ func TestTreasuryCalls(t *testing.T) {
 	r := v.send(client, v.at, call(v.payee, 60, payeeABI.PackPay(n(7))))
 	e, err := treasuryABI.UnpackNativeExecutedEvent(r.Logs[0])
 	v.check(err)
-	if e.AgentKey != agentKey || e.Operator != client.addr || e.Target != v.payee || e.Value.Int64() != 60 ||
+	if e.AgentKey != agentKey || e.Operator != client.addr || e.Caller != client.addr || e.Target != v.payee || e.Value.Int64() != 60 ||
 		[4]byte(e.Selector[:]) != [4]byte(payeeABI.PackPay(n(7))[:4]) || e.RunId != runID || e.TaskId != taskID || e.Purpose != "test" {
 		t.Errorf("event %+v", e)
 	}
@@ -110,6 +121,7 @@ func TestTreasuryCalls(t *testing.T) {
 	if got := v.nativeLeft(); got != 90 {
 		t.Errorf("%d wei may still move, want 90", got)
 	}
+	v.allow(agentKey, v.payee, payeeABI.PackFail())
 	v.wantRevert("payee fails", client, v.at, call(v.payee, 0, payeeABI.PackFail()))
 }
 
@@ -118,7 +130,7 @@ func TestTreasuryTransfers(t *testing.T) {
 	r := v.send(client, v.at, v.pay(stranger.addr, 70))
 	e, err := treasuryABI.UnpackERC20TransferredEvent(r.Logs[0])
 	v.check(err)
-	if e.AgentKey != agentKey || e.Operator != client.addr || e.Token != v.token || e.To != stranger.addr || e.Amount.Int64() != 70 ||
+	if e.AgentKey != agentKey || e.Operator != client.addr || e.Caller != client.addr || e.Token != v.token || e.To != stranger.addr || e.Amount.Int64() != 70 ||
 		e.RunId != runID || e.TaskId != taskID || e.Purpose != "test" {
 		t.Errorf("event %+v", e)
 	}
@@ -135,6 +147,7 @@ func TestTreasuryRefuses(t *testing.T) {
 	v := newVault(t)
 	unlisted := v.deploy(fixtures.TestTokenMetaData.Bin, nil)
 	nobody := common.HexToAddress("0x00000000000000000000000000000000000bad00")
+	v.allow(agentKey, nobody, payeeABI.PackPay(n(0)))
 	of := func(key common.Hash) []byte {
 		return treasuryABI.PackExecuteCall(key, v.payee, n(1), nil, runID, taskID, "")
 	}
@@ -158,8 +171,12 @@ func TestTreasuryRefuses(t *testing.T) {
 		{"TokenCall(" + v.token.Hex() + ",?)", client, call(v.token, 0, tokenABI.PackTransfer(client.addr, n(900)))},
 		{"TokenCall(" + v.token.Hex() + ",?)", client, call(v.token, 0, tokenABI.PackName())},
 		{"TokenCall(" + v.token.Hex() + ",?)", client, call(v.token, 0, nil)},
-		{"TokenCall(" + unlisted.Hex() + ",?)", client, call(unlisted, 0, tokenABI.PackApprove(client.addr, n(900)))},
-		{"TokenCall(" + unlisted.Hex() + ",?)", client, call(unlisted, 0, tokenABI.PackTransferFrom(v.at, client.addr, n(900)))},
+		{"BadData(4)", client, call(v.payee, 1, make([]byte, 4))},
+		{"BadData(36)", client, call(v.payee, 1, make([]byte, 36))},
+		{"CallNotAllowed(?," + unlisted.Hex() + ",?)", client, call(unlisted, 0, tokenABI.PackApprove(client.addr, n(900)))},
+		{"CallNotAllowed(?," + unlisted.Hex() + ",?)", client, call(unlisted, 0, nil)},
+		{"CallNotAllowed(?," + v.payee.Hex() + ",?)", client, call(v.payee, 0, payeeABI.PackFail())},
+		{"CallNotAllowed(?," + wallet.addr.Hex() + ",?)", client, call(wallet.addr, 1, nil)},
 		{"TokenNotAllowed(?," + unlisted.Hex() + ")", client, token(unlisted, client.addr, 1)},
 		{"OverTransactionCap(101,100)", client, token(v.token, client.addr, 101)},
 		{"BadRecipient(" + v.at.Hex() + ")", client, token(v.token, v.at, 1)},
@@ -170,40 +187,29 @@ func TestTreasuryRefuses(t *testing.T) {
 	}
 }
 
-// TestTreasuryWindows lets a window end by time alone.
-func TestTreasuryWindows(t *testing.T) {
+// TestTreasuryPairs takes a target with one selector, and neither with another.
+func TestTreasuryPairs(t *testing.T) {
 	v := newVault(t)
-	reset := treasuryABI.PackResetNativeWindowIfNeeded(agentKey)
-	for _, value := range []int64{100, 100, 50} {
-		v.send(client, v.at, call(stranger.addr, value, nil))
-		v.send(client, v.at, v.pay(stranger.addr, value))
+	pay, other := payeeABI.PackPay(n(1)), v.deploy(fixtures.PayeeMetaData.Bin, nil)
+	r := v.send(owner, v.at, treasuryABI.PackSetCall(agentKey, other, [4]byte(payeeABI.PackFail()), true))
+	e, err := treasuryABI.UnpackCallAllowedEvent(r.Logs[0])
+	v.check(err)
+	if e.AgentKey != agentKey || e.Target != other || [4]byte(e.Selector[:4]) != [4]byte(payeeABI.PackFail()) || !e.Allowed {
+		t.Errorf("event %+v", e)
 	}
-	v.pass(day - time.Hour)
-	v.send(stranger, v.at, reset)
-	v.send(stranger, v.at, treasuryABI.PackResetERC20WindowIfNeeded(agentKey, v.token))
-	v.policy(agentKey, client.addr, 100, 250) // a policy that is set again opens no window
-	v.wantRevert("OverWindowCap(1,0)", client, v.at, call(stranger.addr, 1, nil))
-	v.wantRevert("OverWindowCap(1,0)", client, v.at, v.pay(stranger.addr, 1))
-	v.pass(time.Hour)
-	if got := v.nativeLeft(); got != 100 {
-		t.Errorf("%d wei may move in a new window, want 100", got)
+	v.wantRevert("CallNotAllowed(?,"+other.Hex()+",?)", client, v.at, call(other, 1, pay)) // the selector is another target's
+	v.wantRevert("CallNotAllowed(?,"+other.Hex()+",?)", client, v.at, call(other, 1, nil))
+	v.allow(agentKey, other, nil)
+	v.send(client, v.at, call(other, 1, nil))
+	v.wantRevert("CallNotAllowed(?,"+other.Hex()+",?)", client, v.at, call(other, 1, pay)) // payments alone
+	v.send(owner, v.at, treasuryABI.PackSetCall(agentKey, other, [4]byte{}, false))
+	v.wantRevert("CallNotAllowed(?,"+other.Hex()+",?)", client, v.at, call(other, 1, nil))
+	v.policy(otherKey, wallet.addr, 100, 100)
+	data := treasuryABI.PackExecuteCall(otherKey, v.payee, n(1), pay, runID, taskID, "")
+	v.wantRevert("CallNotAllowed(?,"+v.payee.Hex()+",?)", wallet, v.at, data) // the pair is another agent's
+	for _, target := range []common.Address{{}, v.at} {
+		v.wantRevert("BadTarget("+target.Hex()+")", owner, v.at, treasuryABI.PackSetCall(agentKey, target, [4]byte{1}, true))
 	}
-	v.send(client, v.at, call(stranger.addr, 100, nil))
-	v.send(client, v.at, v.pay(stranger.addr, 100))
-}
-
-func TestTreasuryAllowlists(t *testing.T) {
-	v := newVault(t)
-	pay := call(v.payee, 1, payeeABI.PackPay(n(1)))
-	v.send(owner, v.at, treasuryABI.PackSetPolicy(agentKey, true, client.addr, n(100), n(250), n(60), true, true))
-	v.wantRevert("TargetNotAllowed(?,"+v.payee.Hex()+")", client, v.at, pay)
-	v.send(owner, v.at, treasuryABI.PackSetTarget(agentKey, v.payee, true))
-	v.wantRevert("SelectorNotAllowed(?,?)", client, v.at, pay)
-	v.send(owner, v.at, treasuryABI.PackSetSelector(agentKey, [4]byte(payeeABI.PackPay(n(1))[:4]), true))
-	v.send(client, v.at, pay)
-	v.wantRevert("SelectorNotAllowed(?,?)", client, v.at, call(v.payee, 1, nil))
-	v.send(owner, v.at, treasuryABI.PackSetTarget(agentKey, v.payee, false))
-	v.wantRevert("TargetNotAllowed(?,"+v.payee.Hex()+")", client, v.at, pay)
 }
 
 // TestTreasuryToken keeps a token under its caps that was allowed once, or to another.
@@ -215,6 +221,7 @@ func TestTreasuryToken(t *testing.T) {
 	v.policy(otherKey, stranger.addr, 100, 100)
 	data := treasuryABI.PackExecuteCall(otherKey, v.token, n(0), tokenABI.PackName(), runID, taskID, "")
 	v.wantRevert("TokenCall("+v.token.Hex()+",?)", stranger, v.at, data)
+	v.wantRevert("TokenCall("+v.token.Hex()+",?)", owner, v.at, treasuryABI.PackSetCall(otherKey, v.token, [4]byte(tokenABI.PackName()), true))
 }
 
 func TestTreasuryPause(t *testing.T) {
@@ -235,8 +242,12 @@ func TestTreasuryRelayer(t *testing.T) {
 	v.policy(otherKey, wallet.addr, 100, 100)
 	v.send(owner, v.at, treasuryABI.PackSetRelayer(agentKey, stranger.addr, true))
 	r := v.send(stranger, v.at, call(v.payee, 5, nil))
-	if e, err := treasuryABI.UnpackNativeExecutedEvent(r.Logs[0]); err != nil || e.Operator != client.addr {
-		t.Errorf("event %+v, error %v: want the policy's operator", e, err)
+	if e, err := treasuryABI.UnpackNativeExecutedEvent(r.Logs[0]); err != nil || e.Operator != client.addr || e.Caller != stranger.addr {
+		t.Errorf("event %+v, error %v: want the policy's operator and the relayer", e, err)
+	}
+	r = v.send(stranger, v.at, v.pay(wallet.addr, 5))
+	if e, err := treasuryABI.UnpackERC20TransferredEvent(r.Logs[0]); err != nil || e.Operator != client.addr || e.Caller != stranger.addr {
+		t.Errorf("event %+v, error %v: want the policy's operator and the relayer", e, err)
 	}
 	other := treasuryABI.PackExecuteCall(otherKey, v.payee, n(1), nil, runID, taskID, "")
 	v.wantRevert("NotOperator(?,"+stranger.addr.Hex()+")", stranger, v.at, other)
@@ -244,13 +255,35 @@ func TestTreasuryRelayer(t *testing.T) {
 	v.wantRevert("NotOperator(?,"+stranger.addr.Hex()+")", stranger, v.at, call(v.payee, 5, nil))
 }
 
+// TestTreasuryRelayerEnds drops the relayers of an operator with it, also where it comes back.
+func TestTreasuryRelayerEnds(t *testing.T) {
+	v := newVault(t)
+	v.wantRevert("BadOperator()", owner, v.at, treasuryABI.PackSetRelayer(otherKey, stranger.addr, true)) // nobody's relayer
+	v.send(owner, v.at, treasuryABI.PackSetRelayer(agentKey, stranger.addr, true))
+	v.policy(agentKey, client.addr, 90, 240)
+	v.send(stranger, v.at, call(v.payee, 5, nil)) // the operator is the same
+	for _, operator := range []party{wallet, client} {
+		v.policy(agentKey, operator.addr, 100, 250)
+		v.wantRevert("NotOperator(?,"+stranger.addr.Hex()+")", stranger, v.at, call(v.payee, 5, nil))
+		v.wantRevert("NotOperator(?,"+stranger.addr.Hex()+")", stranger, v.at, v.pay(stranger.addr, 5))
+		if get(v.world, v.at, treasuryABI.PackApprovedRelayers(agentKey, stranger.addr), treasuryABI.UnpackApprovedRelayers) {
+			t.Error("a relayer of an operator before is approved")
+		}
+		v.send(operator, v.at, call(v.payee, 5, nil))
+	}
+	r := v.send(owner, v.at, treasuryABI.PackSetRelayer(agentKey, stranger.addr, true))
+	if e, err := treasuryABI.UnpackRelayerApprovedEvent(r.Logs[0]); err != nil || e.Operator != client.addr || e.Relayer != stranger.addr {
+		t.Errorf("event %+v, %v", e, err)
+	}
+	v.send(stranger, v.at, call(v.payee, 5, nil))
+}
+
 // TestTreasuryOwner has every configuring function refuse everybody else.
 func TestTreasuryOwner(t *testing.T) {
 	v := newVault(t)
 	for name, data := range map[string][]byte{
-		"setPolicy":     treasuryABI.PackSetPolicy(agentKey, true, client.addr, n(1), n(1), n(1), false, false),
-		"setTarget":     treasuryABI.PackSetTarget(agentKey, v.payee, true),
-		"setSelector":   treasuryABI.PackSetSelector(agentKey, [4]byte{1}, true),
+		"setPolicy":     treasuryABI.PackSetPolicy(agentKey, true, client.addr, n(1), n(1), n(1)),
+		"setCall":       treasuryABI.PackSetCall(agentKey, v.payee, [4]byte{1}, true),
 		"setToken":      treasuryABI.PackSetToken(agentKey, v.token, true, n(1), n(1)),
 		"setRelayer":    treasuryABI.PackSetRelayer(agentKey, client.addr, true),
 		"pause":         treasuryABI.PackPause(),
@@ -265,14 +298,15 @@ func TestTreasuryOwner(t *testing.T) {
 		}
 	}
 	v.wantRevert("OwnerNeeded()", owner, v.at, treasuryABI.PackRenounceOwnership())
-	v.wantRevert("BadOperator()", owner, v.at, treasuryABI.PackSetPolicy(agentKey, true, common.Address{}, n(1), n(1), n(1), false, false))
-	v.wantRevert("BadWindow(400000000)", owner, v.at, treasuryABI.PackSetPolicy(agentKey, true, client.addr, n(1), n(1), n(400000000), false, false))
+	v.wantRevert("BadOperator()", owner, v.at, treasuryABI.PackSetPolicy(agentKey, true, common.Address{}, n(1), n(1), n(1)))
+	v.wantRevert("BadWindow(400000000)", owner, v.at, treasuryABI.PackSetPolicy(agentKey, true, client.addr, n(1), n(1), n(400000000)))
 }
 
 // TestTreasuryReentry has payee and token call back in the middle of a transaction.
 func TestTreasuryReentry(t *testing.T) {
 	v := newVault(t)
 	v.policy(otherKey, v.payee, 100, 250)
+	v.allow(otherKey, stranger.addr, nil)
 	again := treasuryABI.PackExecuteCall(otherKey, stranger.addr, n(1), nil, runID, taskID, "")
 	v.send(client, v.payee, payeeABI.PackCallback(v.at, again))
 	v.wantRevert("ReentrancyGuardReentrantCall()", client, v.at, call(v.payee, 1, payeeABI.PackPay(n(1))))
@@ -286,6 +320,7 @@ func TestTreasuryReentry(t *testing.T) {
 // would let code of others work on its storage.
 func TestTreasuryCallsAlone(t *testing.T) {
 	v := newVault(t)
+	v.allow(agentKey, v.payee, payeeABI.PackCallback(stranger.addr, nil))
 	v.send(client, v.at, call(v.payee, 0, payeeABI.PackCallback(stranger.addr, nil)))
 	if got := get(v.world, v.at, treasuryABI.PackOwner(), treasuryABI.UnpackOwner); got != owner.addr {
 		t.Errorf("the owner is %s", got)
