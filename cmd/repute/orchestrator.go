@@ -28,7 +28,7 @@ type orchestratorConfig struct {
 	Policy      string            `yaml:"policy"`      // file; empty: OpenFi's default limits
 	Development bool              `yaml:"development"` // agents without identity may work
 	Tokens      map[string]string `yaml:"tokens"`      // who may change things: name to token
-	// Roles say what a token is for: ask, approve, operate, read; all where nothing is said.
+	// Roles say what a token is for: ask, approve, operate, own, read; all where nothing is said.
 	Roles map[string][]string `yaml:"roles"`
 	// Reads of tasks, runs, receipts and logs: public or token; empty: token, but public where
 	// the API listens on loopback alone.

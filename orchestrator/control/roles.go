@@ -19,12 +19,13 @@ type role string
 const (
 	roleAsk     role = "ask"     // for tasks: submit, cancel, try again
 	roleApprove role = "approve" // what the policy leaves to a person
-	roleOperate role = "operate" // agents, identities, feedback, the treasury
+	roleOperate role = "operate" // agents, identities, feedback, calls and transfers by the treasury
+	roleOwn     role = "own"     // what the treasury allows: operators, caps, allow-lists, relayers
 	roleRead    role = "read"    // and nothing else
 )
 
 func roleNames() []string {
-	return []string{string(roleAsk), string(roleApprove), string(roleOperate), string(roleRead)}
+	return []string{string(roleAsk), string(roleApprove), string(roleOperate), string(roleOwn), string(roleRead)}
 }
 
 // readRoles gives tokens their roles; one that none are named for has all.
@@ -77,10 +78,14 @@ func (c *Control) neededFor(r *http.Request, path string) []role {
 	case below == "/agents/:slug/trust":
 		return []role{roleRead}
 	}
-	if asked := r.URL.Query().Get("approve"); asked != "" && asked != "false" {
-		return []role{roleOperate, roleApprove}
+	needed := []role{roleOperate}
+	if under("/treasury/policies") { // whoever spends sets no caps
+		needed = []role{roleOwn}
 	}
-	return []role{roleOperate}
+	if asked := r.URL.Query().Get("approve"); asked != "" && asked != "false" {
+		needed = append(needed, roleApprove)
+	}
+	return needed
 }
 
 // IsPrivate reports whether a path, of a request or as the router writes it, shows what

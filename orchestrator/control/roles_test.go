@@ -14,7 +14,7 @@ func tokenOf(name string) string { return name + "-and-something-long" }
 
 func newRoles(t *testing.T, private bool) *house {
 	return newHouse(t, func(o *control.Options) {
-		o.PrivateReads, o.Roles = private, map[string][]string{"asks": {"ask"}, "decides": {"approve"}, "runs": {"operate"}, "looks": {"read"}}
+		o.PrivateReads, o.Roles = private, map[string][]string{"asks": {"ask"}, "decides": {"approve"}, "runs": {"operate"}, "owns": {"own"}, "looks": {"read"}}
 		o.Tokens = map[string]string{"ann": annsToken}
 		for name := range o.Roles {
 			o.Tokens[name] = tokenOf(name)
@@ -55,6 +55,18 @@ func TestRoles(t *testing.T) {
 		refused(name, http.MethodPost, "/v1/treasury/calls", `{}`, "operate")
 	}
 	refused("runs", http.MethodPost, "/v1/treasury/calls?approve=true", `{}`, "approve")
+	// Whoever spends sets no caps, nor the other way around.
+	for _, name := range []string{"decides", "asks", "looks", "runs"} {
+		refused(name, http.MethodPut, "/v1/treasury/policies/plain", `{"nativePerTxCapWei":"1"}`, `\"own\"`)
+		refused(name, http.MethodPut, "/v1/treasury/policies/plain?dry_run=true", `{"nativePerTxCapWei":"1"}`, `\"own\"`)
+		h.tools(tokenOf(name)).refuses("openfi_configure_treasury_policy", `{"agentSlug":"plain","nativePerTxCapWei":"1"}`, `role "own"`)
+	}
+	refused("owns", http.MethodPost, "/v1/treasury/calls", `{}`, "operate")
+	refused("owns", http.MethodPost, "/v1/treasury/transfers", `{}`, "operate")
+	refused("owns", http.MethodPut, "/v1/treasury/policies/plain?approve=true", `{}`, "approve")
+	if r := h.as("owns", http.MethodPut, "/v1/treasury/policies/plain", `{"nativePerTxCapWei":"1"}`); r.status == http.StatusForbidden || r.status == http.StatusUnauthorized {
+		t.Errorf("owns: %d %s", r.status, r.body)
+	}
 	if r := h.as("looks", http.MethodPost, "/v1/agents/plain/trust", `{}`); r.status != http.StatusOK {
 		t.Errorf("a question about trust: %d %s", r.status, r.body)
 	}

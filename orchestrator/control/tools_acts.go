@@ -74,8 +74,8 @@ func operatorTool[In, Out any](c *Control, do func(*operate.Operator, context.Co
 }
 
 // actTool does an act as the routes do: the same name of the caller, the same words.
-func actTool[R any](ctx context.Context, c *Control, r R, dry DryRunTool, how HowTool, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) (act operate.Act, err error) {
-	needed := []role{roleOperate}
+func actTool[R any](ctx context.Context, c *Control, asked role, r R, dry DryRunTool, how HowTool, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) (act operate.Act, err error) {
+	needed := []role{asked}
 	if how.Approve {
 		needed = append(needed, roleApprove)
 	}
@@ -103,15 +103,15 @@ func (c *Control) addTreasuryTools(s *mcp.Server) error {
 				return o.TreasuryStatus(ctx)
 			})}),
 		mcp.Add(s, mcp.Tool[treasuryPolicyTool, operate.TreasuryPolicy]{Name: "openfi_get_treasury_policy", Title: "What the treasury lets an agent do", Effect: mcp.Effect{World: true},
-			Description: "An agent's policy in the treasury: caps in wei per transaction and window, what of them is left now, and whether targets and selectors must be allowed.",
+			Description: "An agent's policy in the treasury: caps in wei per transaction and window, and what of them is left now.",
 			Do: operatorTool(c, func(o *operate.Operator, ctx context.Context, in treasuryPolicyTool) (operate.TreasuryPolicy, error) {
 				return o.TreasuryPolicy(ctx, in.Slug)
 			})}),
 		mcp.Add(s, mcp.Tool[configureTool, operate.Act]{Name: "openfi_configure_treasury_policy", Title: "Change what the treasury lets an agent do", Effect: onchain(true),
-			Description: "Changes an agent's policy in the treasury by transactions of the treasury's owner. What is absent stays as it is.",
+			Description: "Changes an agent's policy in the treasury by transactions of the treasury's owner. What is absent stays as it is. Takes a token with the role own.",
 			Do: func(ctx context.Context, in configureTool) (operate.Act, error) {
 				in.PolicyChange.AgentSlug = in.AgentSlug
-				return actTool(ctx, c, in.PolicyChange, in.DryRunTool, in.HowTool, (*operate.Operator).ConfigurePolicy)
+				return actTool(ctx, c, roleOwn, in.PolicyChange, in.DryRunTool, in.HowTool, (*operate.Operator).ConfigurePolicy)
 			}}),
 	)
 }
@@ -123,22 +123,22 @@ func (c *Control) addCallTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[operate.Call, operate.Act]{Name: "openfi_dry_run_call", Title: "Simulate a call by the treasury", Effect: mcp.Effect{World: true},
 			Description: "Simulates " + call + ": whether it would succeed, its gas, and what the policy decides. Nothing is stored or sent.",
 			Do: func(ctx context.Context, in operate.Call) (operate.Act, error) {
-				return actTool(ctx, c, in, simulated(), HowTool{}, (*operate.Operator).ExecuteCall)
+				return actTool(ctx, c, roleOperate, in, simulated(), HowTool{}, (*operate.Operator).ExecuteCall)
 			}}),
 		mcp.Add(s, mcp.Tool[callTool, operate.Act]{Name: "openfi_execute_call", Title: "Call by the treasury", Effect: onchain(false),
 			Description: "Simulates, decides and sends " + call + ". A pending act goes on by itself: GET /v1/acts/{id}.",
 			Do: func(ctx context.Context, in callTool) (operate.Act, error) {
-				return actTool(ctx, c, in.Call, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
+				return actTool(ctx, c, roleOperate, in.Call, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
 			}}),
 		mcp.Add(s, mcp.Tool[operate.Transfer, operate.Act]{Name: "openfi_dry_run_transfer_erc20", Title: "Simulate a transfer by the treasury", Effect: mcp.Effect{World: true},
 			Description: "Simulates " + transfer + ". Nothing is stored or sent.",
 			Do: func(ctx context.Context, in operate.Transfer) (operate.Act, error) {
-				return actTool(ctx, c, in, simulated(), HowTool{}, (*operate.Operator).TransferERC20)
+				return actTool(ctx, c, roleOperate, in, simulated(), HowTool{}, (*operate.Operator).TransferERC20)
 			}}),
 		mcp.Add(s, mcp.Tool[transferTool, operate.Act]{Name: "openfi_transfer_erc20", Title: "Transfer tokens by the treasury", Effect: onchain(false),
 			Description: "Simulates, decides and sends " + transfer + ".",
 			Do: func(ctx context.Context, in transferTool) (operate.Act, error) {
-				return actTool(ctx, c, in.Transfer, in.DryRunTool, in.HowTool, (*operate.Operator).TransferERC20)
+				return actTool(ctx, c, roleOperate, in.Transfer, in.DryRunTool, in.HowTool, (*operate.Operator).TransferERC20)
 			}}),
 	)
 }
@@ -148,20 +148,20 @@ func (c *Control) addIdentityTools(s *mcp.Server) error {
 		mcp.Add(s, mcp.Tool[identityTool, operate.Act]{Name: "openfi_register_identity", Title: "Register an agent onchain", Effect: onchain(true),
 			Description: "Registers an agent in the ERC-8004 Identity Registry by its configured key, or brings file and wallet of its registration up to date.",
 			Do: func(ctx context.Context, in identityTool) (operate.Act, error) {
-				return actTool(ctx, c, in.Identity, in.DryRunTool, in.HowTool, (*operate.Operator).RegisterIdentity)
+				return actTool(ctx, c, roleOperate, in.Identity, in.DryRunTool, in.HowTool, (*operate.Operator).RegisterIdentity)
 			}}),
 		mcp.Add(s, mcp.Tool[walletTool, operate.Act]{Name: "openfi_set_agent_wallet", Title: "Give an agent another wallet", Effect: onchain(true),
 			Description: "Sets an agent's wallet in the Identity Registry, which takes a signature of the new wallet: given, or made here where its key is configured.",
 			Do: func(ctx context.Context, in walletTool) (operate.Act, error) {
 				r := operate.AgentWallet{Slug: in.Slug, OperatorWallet: in.OperatorWallet, Deadline: in.Deadline, Signature: in.Signature}
-				return actTool(ctx, c, r, in.DryRunTool, in.HowTool, (*operate.Operator).SetAgentWallet)
+				return actTool(ctx, c, roleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).SetAgentWallet)
 			}}),
 		mcp.Add(s, mcp.Tool[feedbackTool, operate.Act]{Name: "openfi_post_feedback", Title: "Rate an agent onchain", Effect: onchain(false),
 			Description: "Gives feedback about an agent in the ERC-8004 Reputation Registry by a configured key. Only what is on the chain is scored.",
 			Do: func(ctx context.Context, in feedbackTool) (operate.Act, error) {
 				r := operate.Feedback{AgentID: string(in.AgentID), FromAddress: in.FromAddress, Value: string(in.Value), ValueDecimals: in.ValueDecimals,
 					Tag1: in.Tag1, Tag2: in.Tag2, Endpoint: in.Endpoint, FeedbackURI: in.FeedbackURI, FeedbackHash: in.FeedbackHash}
-				return actTool(ctx, c, r, in.DryRunTool, in.HowTool, (*operate.Operator).PostFeedback)
+				return actTool(ctx, c, roleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).PostFeedback)
 			}}),
 	)
 }
