@@ -143,7 +143,7 @@ func TestConfigurePolicy(t *testing.T) {
 	o := w.operator(open)
 	yes, no, other := true, false, "0x00000000000000000000000000000000000000cc"
 	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "120", Active: &yes,
-		Calls: []operate.CallAllowed{{Target: other, Selector: "0x00000000", Allowed: true}, {Target: somebody.Hex(), Selector: "0x00000000"}},
+		Calls:  []operate.CallAllowed{{Target: other, Selector: "0x00000000", Allowed: true}, {Target: somebody.Hex(), Selector: "0x00000000"}},
 		Tokens: []operate.TokenAllowed{{Token: w.token.Hex(), Allowed: false}}}, by("p"))
 	if err != nil || act.Status != operate.Confirmed || len(act.Transactions) != 4 {
 		t.Fatalf("configure %+v, %v", act, err)
