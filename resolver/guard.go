@@ -100,10 +100,19 @@ func (g *Guard) newTransport(o GuardOptions) *http.Transport {
 		MaxIdleConns:        1024,
 		MaxIdleConnsPerHost: 2,
 		IdleConnTimeout:     15 * time.Second,
-		ForceAttemptHTTP2:   true,
+		Protocols:           onlyHTTP1(),
 		// We inflate ourselves, with a limit.
 		DisableCompression: true,
 	}
+}
+
+// onlyHTTP1 leaves HTTP/2 out: a server that floods its client with frames that carry
+// nothing (empty DATA, PING, SETTINGS) costs most of a core until the timeout, and
+// net/http has no bound on them. HTTP/1.1 has no such frames, and every server speaks it.
+func onlyHTTP1() *http.Protocols {
+	var p http.Protocols
+	p.SetHTTP1(true)
+	return &p
 }
 
 // Control is a net.Dialer.Control. It sees the address after the name was
