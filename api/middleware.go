@@ -2,7 +2,6 @@ package api
 
 import (
 	"fmt"
-	"log/slog"
 	"net/http"
 	"strings"
 	"time"
@@ -41,8 +40,8 @@ func (a *API) use() {
 	)
 }
 
-// observe writes the access log and the metrics. Query and headers stay out of
-// the log: both may carry secrets.
+// observe writes the access log, at level debug, and the metrics. Query and headers stay
+// out of the log: both may carry secrets.
 func (a *API) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		start := time.Now()
@@ -52,11 +51,10 @@ func (a *API) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		}
 		route, status, took := routeOf(c), c.Response().Status, time.Since(start)
 		done(c.Request().Method, route, status, took)
-		level := slog.LevelInfo
 		if quiet(route) {
-			level = slog.LevelDebug
+			return nil
 		}
-		a.log.Log(c.Request().Context(), level, "request",
+		a.log.DebugContext(c.Request().Context(), "request",
 			"method", c.Request().Method, "path", c.Request().URL.Path, "route", route, "status", status,
 			"bytes", c.Response().Size, "ms", took.Milliseconds(), "ip", c.RealIP(), "requestId", httpapi.RequestID(c.Request().Context()))
 		return nil

@@ -40,7 +40,7 @@ func (s *safeBuffer) String() string {
 func TestAccessLog(t *testing.T) {
 	t.Parallel()
 	var log safeBuffer
-	s := serve(t, api.Options{DB: open(t, nowhere), Logger: slog.New(slog.NewJSONHandler(&log, nil))})
+	s := serve(t, api.Options{DB: open(t, nowhere), Logger: slog.New(slog.NewJSONHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))})
 	get(t, s, "/agents/8453:7?at=SECRETQUERY", "Authorization", "Bearer SECRETHEADER", "X-Request-Id", "abc-1")
 	get(t, s, "/healthz")
 	waitFor(t, "the access log", func() bool { return strings.Contains(log.String(), `"msg":"request"`) })

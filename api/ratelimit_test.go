@@ -11,10 +11,12 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strconv"
+	"syscall"
 	"testing"
 	"time"
 
 	"repute/api"
+	"repute/internal/httpapi"
 
 	"github.com/redis/go-redis/v9"
 )
@@ -85,8 +87,7 @@ func TestTrustedProxy(t *testing.T) {
 func TestSharedRateLimit(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
-	client := redis.NewClient(&redis.Options{Addr: server.addr, MaxRetries: -1})
-	t.Cleanup(func() { client.Close() })
+	client := server.client(t)
 	var replicas []*httptest.Server
 	for range 3 {
 		replicas = append(replicas, serve(t, api.Options{DB: open(t, nowhere), Redis: client, Limits: tight()}))
@@ -117,8 +118,7 @@ func TestSharedRateLimit(t *testing.T) {
 func TestSharedRefill(t *testing.T) {
 	t.Parallel()
 	server := startRedis(t)
-	client := redis.NewClient(&redis.Options{Addr: server.addr})
-	t.Cleanup(func() { client.Close() })
+	client := server.client(t)
 	s := serve(t, api.Options{DB: open(t, nowhere), Redis: client, Limits: api.Limits{Rate: 5, Burst: 1}})
 	if n := passes(t, s, 1); n != 1 {
 		t.Fatal("the first request is refused")
@@ -126,10 +126,42 @@ func TestSharedRefill(t *testing.T) {
 	waitFor(t, "a token", func() bool { return get(t, s, "/openapi.json").status == http.StatusOK })
 }
 
+// A Redis that accepts connections and answers nothing keeps no request waiting: twenty
+// take less than one read timeout of the client library, 3 s, and count alone.
+func TestFrozenRedisStallsNobody(t *testing.T) {
+	t.Parallel()
+	server := startRedis(t)
+	s := serve(t, api.Options{DB: open(t, nowhere), Redis: server.client(t), Limits: tight()})
+	if n := passes(t, s, 1); n != 1 {
+		t.Fatal("the first request is refused")
+	}
+	if err := server.process.Signal(syscall.SIGSTOP); err != nil {
+		t.Fatal(err)
+	}
+	began := time.Now()
+	if n := passes(t, s, 20); n != 3 {
+		t.Errorf("%d passed, want 3", n)
+	}
+	if took := time.Since(began); took > 3*time.Second {
+		t.Errorf("twenty requests took %s", took)
+	}
+}
+
 // redisServer is a real Redis of this test.
 type redisServer struct {
-	addr string
-	stop func()
+	addr    string
+	process *os.Process
+	stop    func()
+}
+
+func (r redisServer) client(t *testing.T) *redis.Client {
+	t.Helper()
+	client, err := httpapi.OpenRedis("redis://" + r.addr)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = client.Close() })
+	return client
 }
 
 func startRedis(t *testing.T) redisServer {
@@ -161,7 +193,7 @@ func startRedis(t *testing.T) redisServer {
 	client := redis.NewClient(&redis.Options{Addr: addr})
 	defer client.Close()
 	waitFor(t, "redis", func() bool { return client.Ping(context.Background()).Err() == nil })
-	return redisServer{addr, stop}
+	return redisServer{addr, cmd.Process, stop}
 }
 
 func freeAddress(t *testing.T) string {

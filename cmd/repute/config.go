@@ -129,7 +129,7 @@ func (c *config) logger(w io.Writer) *slog.Logger {
 	_ = level.UnmarshalText([]byte(c.LogLevel)) // checked by check
 	options := &slog.HandlerOptions{Level: level}
 	if c.LogFormat == "json" {
-		return slog.New(slog.NewJSONHandler(w, options))
+		return slog.New(newCountRepeats(slog.NewJSONHandler(w, options)))
 	}
-	return slog.New(slog.NewTextHandler(w, options))
+	return slog.New(newCountRepeats(slog.NewTextHandler(w, options)))
 }

@@ -22,6 +22,7 @@ import (
 	"repute/indexer/node"
 	"repute/indexer/payments"
 	"repute/indexer/verify"
+	"repute/internal/httpapi"
 	"repute/mcp"
 	"repute/store"
 )
@@ -277,13 +278,8 @@ func (c *config) shared() (*redis.Client, error) {
 	if c.Redis == "" {
 		return nil, nil
 	}
-	options, err := redis.ParseURL(c.Redis)
-	if err != nil {
-		return nil, repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
-	}
-	options.DialerRetries = 1 // the limiter counts alone meanwhile, and asks again
 	redis.SetLogger(silent{}) // it would write past the log
-	return redis.NewClient(options), nil
+	return httpapi.OpenRedis(c.Redis)
 }
 
 // api makes the handler with the process's own limits.

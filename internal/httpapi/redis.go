@@ -4,48 +4,70 @@ import (
 	"context"
 	"log/slog"
 	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/redis/go-redis/v9"
+	"github.com/sony/gobreaker"
+
+	"repute"
 )
+
+// redisBudget is the most a request waits for its own counting. Redis answers within a
+// millisecond where it is well; what takes longer is not worth a caller's time.
+const redisBudget = 50 * time.Millisecond
+
+// OpenRedis makes a client whose every step, also of connecting, ends within redisBudget
+// or with its context. Its own defaults wait for seconds, and try again.
+// repute.ErrInvalid: url is no Redis URL.
+func OpenRedis(url string) (*redis.Client, error) {
+	options, err := redis.ParseURL(url)
+	if err != nil {
+		return nil, repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
+	}
+	options.ContextTimeoutEnabled = true
+	options.DialTimeout, options.ReadTimeout, options.WriteTimeout = redisBudget, redisBudget, redisBudget
+	options.PoolTimeout = redisBudget
+	options.MaxRetries, options.DialerRetries = -1, 1 // the limiter counts alone meanwhile, and asks again
+	return redis.NewClient(options), nil
+}
 
 // sharedBuckets keeps the buckets in Redis, so that replicas count together.
 // While Redis is away each counts alone.
 type sharedBuckets struct {
-	client *redis.Client
-	take   *redis.Script
-	local  *buckets
-	log    *slog.Logger
-	name   string // of what is counted
-	rate   float64
-	burst  int
-	away   atomic.Int64 // do not ask before this time, in Unix nanoseconds
-	health redisHealth
+	client  *redis.Client
+	take    *redis.Script
+	local   *buckets
+	log     *slog.Logger
+	name    string // of what is counted
+	rate    float64
+	burst   int
+	breaker *gobreaker.CircuitBreaker
+	health  redisHealth
 }
 
-const (
-	// redisTimeout is the most a request waits for its own counting.
-	redisTimeout = 100 * time.Millisecond
-	// redisPause is how long Redis is left alone after it failed.
-	redisPause = time.Second
-)
+// newBreaker opens at the first failure: what it protects has a substitute. After a
+// second one request, and no more, finds out whether Redis answers again.
+func newBreaker() *gobreaker.CircuitBreaker {
+	return gobreaker.NewCircuitBreaker(gobreaker.Settings{
+		Timeout:     time.Second,
+		ReadyToTrip: func(c gobreaker.Counts) bool { return c.ConsecutiveFailures > 0 },
+	})
+}
 
 func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration {
-	if time.Now().UnixNano() < s.away.Load() {
-		return s.local.allow(ctx, caller)
-	}
-	bounded, cancel := context.WithTimeout(ctx, redisTimeout)
-	defer cancel()
-	interval := int64(float64(time.Second/time.Microsecond) / s.rate)
-	wait, err := s.take.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval, s.burst).Int64()
-	if err != nil {
-		s.away.Store(time.Now().Add(redisPause).UnixNano())
+	wait, err := s.breaker.Execute(func() (any, error) {
+		// A caller who goes away says nothing about Redis.
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisBudget)
+		defer cancel()
+		interval := int64(float64(time.Second/time.Microsecond) / s.rate)
+		wait, err := s.take.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval, s.burst).Int64()
 		s.health.saw(ctx, s.log, err)
+		return time.Duration(wait) * time.Microsecond, err
+	})
+	if err != nil {
 		return s.local.allow(ctx, caller)
 	}
-	s.health.saw(ctx, s.log, nil)
-	return time.Duration(wait) * time.Microsecond
+	return wait.(time.Duration)
 }
 
 // takeScript is the generic cell rate algorithm: one number per caller, the

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"log/slog"
 	"net/http"
 	"time"
 
@@ -71,7 +70,7 @@ func aboutOf(ctx context.Context) *about {
 	return &about{denied: httpapi.ErrUnauthorized}
 }
 
-// observe writes the access log. Query and headers stay out of it: both may carry
+// observe writes the access log, at level debug. Query and headers stay out of it: both may carry
 // secrets.
 func (c *Control) observe(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(e echo.Context) error {
@@ -80,7 +79,7 @@ func (c *Control) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			e.Error(err)
 		}
 		ctx := e.Request().Context()
-		c.log.Log(ctx, slog.LevelInfo, "request", "method", e.Request().Method, "path", e.Request().URL.Path, "status", e.Response().Status,
+		c.log.DebugContext(ctx, "request", "method", e.Request().Method, "path", e.Request().URL.Path, "status", e.Response().Status,
 			"bytes", e.Response().Size, "ms", time.Since(start).Milliseconds(), "ip", e.RealIP(), "by", aboutOf(ctx).by, "requestId", httpapi.RequestID(ctx))
 		return nil
 	}
