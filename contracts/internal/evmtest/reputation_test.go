@@ -155,6 +155,9 @@ func TestAppendResponse(t *testing.T) {
 	w.wantRevert("Empty URI", owner, w.reputation, answer(owner, client.addr, 1, ""))
 	w.wantRevert("index must be > 0", owner, w.reputation, answer(owner, client.addr, 0, "u"))
 	w.wantRevert("index out of bounds", owner, w.reputation, answer(owner, client.addr, 3, "u"))
+	// The official contract checks in this order: index, URI, bounds.
+	w.wantRevert("index must be > 0", owner, w.reputation, answer(owner, client.addr, 0, ""))
+	w.wantRevert("Empty URI", owner, w.reputation, answer(owner, client.addr, 99, ""))
 	// To a revoked feedback, twice, and by a third party.
 	for _, p := range []party{owner, owner, wallet} {
 		w.wantEvents(w.send(p, w.reputation, answer(p, client.addr, 1, "ipfs://r")), repute.ResponseAppended{
