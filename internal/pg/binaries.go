@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"regexp"
+	"runtime"
 	"strconv"
 	"strings"
 	"time"
@@ -128,7 +129,10 @@ func fetchBinaries(ctx context.Context, major string, a *account, o Options) (st
 		return bin, nil
 	}
 	o.Log.Info("no Postgres is installed here: fetching binaries", "version", string(version), "cache", cache)
-	err = fetch(ctx, version, cache, dir, o.Log)
+	if err := download(ctx, repository, platform(runtime.GOOS, runtime.GOARCH, isAlpine()), version, cache); err != nil {
+		return "", err
+	}
+	err = unpack(ctx, version, cache, dir, o.Log)
 	if majorOf(ctx, bin) == 0 {
 		return "", errors.Join(err, errors.New("the fetched archive holds no usable binaries"))
 	}
@@ -155,11 +159,11 @@ func cacheDir(dir string, a *account) (string, error) {
 	return dir, a.reaches(dir)
 }
 
-// fetch lets the library download and unpack. It does so only on the way to
+// unpack lets the library unpack what download put into the cache. It does so only on the way to
 // starting a server, so a throw-away one is started and stopped. As root that
 // start fails after unpacking, which is all that matters: the caller looks at
 // the binaries, not at the error.
-func fetch(ctx context.Context, version embeddedpostgres.PostgresVersion, cache, dir string, log *slog.Logger) error {
+func unpack(ctx context.Context, version embeddedpostgres.PostgresVersion, cache, dir string, log *slog.Logger) error {
 	scratch, err := os.MkdirTemp("", "repute-pg-fetch-")
 	if err != nil {
 		return err
@@ -184,6 +188,6 @@ func fetch(ctx context.Context, version embeddedpostgres.PostgresVersion, cache,
 	case <-ctx.Done():
 		err = ctx.Err()
 	}
-	log.Debug("fetched Postgres", "result", err)
+	log.Debug("unpacked Postgres", "result", err)
 	return err
 }
