@@ -39,7 +39,7 @@ var allowed = map[string][]string{
 	"trust/statement":             {"."},
 	"notify":                      {".", "store", "resolver"},
 	"api/subgraph":                {".", "store"},
-	"api":                         {".", "store", "trust", "trust/statement", "notify", "manifest", "mcp", "web", "api/subgraph", "internal/httpapi"},
+	"api":                         {".", "store", "trust", "trust/statement", "notify", "manifest", "mcp", "policy", "web", "api/subgraph", "internal/httpapi"},
 	"orchestrator":                {".", "contracts", "policy", "store", "trust", "manifest", "resolver"},
 	"orchestrator/wallet":         {".", "contracts", "contracts/bindings", "store", "orchestrator", "policy"},
 	"orchestrator/operate":        {".", "contracts", "contracts/bindings", "store", "orchestrator", "orchestrator/wallet", "policy"},

@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/mcp"
+	"repute/policy"
 	"repute/store"
 	"repute/trust"
 	"repute/trust/statement"
@@ -109,6 +110,8 @@ type API struct {
 	refreshes    *httpapi.Limiter // of refreshes, which cost others a fetch
 	walks        *httpapi.Limiter // of explanations, and of walks by a caller's roots
 	trust        *trust.Reader
+	payments     *policy.Policy // of decisions by the value at risk
+	bare         *policy.Policy // of decisions by the caller's thresholds alone
 	metrics      *metrics
 	registry     *prometheus.Registry
 	signer       *statement.Signer
@@ -143,6 +146,12 @@ func New(o Options) (*API, error) {
 	a.walks = httpapi.NewLimiter("walk", 1/walkPeriod.Seconds(), walkBurst, o.Redis, a.log)
 	if a.trust, err = trust.NewReader(a.db, o.Trust); err != nil {
 		return nil, fmt.Errorf("trust: %w", err)
+	}
+	if a.payments, err = policy.ForPayments(); err != nil {
+		return nil, err
+	}
+	if a.bare, err = policy.Parse([]byte(`version: "1"`)); err != nil {
+		return nil, fmt.Errorf("policy without thresholds: %w", err)
 	}
 	if err := a.watchRedis(); err != nil {
 		return nil, err

@@ -203,10 +203,10 @@ func encodeSummary(s repute.Summary) Summary {
 	return Summary{Count: Long(s.Count), Amount: encodeAmount(s.Amount)}
 }
 
-func encodeTag(t repute.TagSummary) TagSummary {
+func (a *API) encodeTag(t repute.TagSummary) TagSummary {
 	w := TagSummary{
 		Partial: t.Partial, Count: Long(t.Count), Reviewers: Long(t.Reviewers), Median: encodeAmount(t.Median), Mean: encodeAmount(t.Mean),
-		Min: encodeAmount(t.Min), Max: encodeAmount(t.Max), Unit: orNull(t.Unit),
+		Min: encodeAmount(t.Min), Max: encodeAmount(t.Max), Unit: orNull(a.trust.Unit(t.Tag)),
 	}
 	w.Tag, w.TagHex = text(t.Tag)
 	return w

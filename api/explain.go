@@ -28,7 +28,7 @@ type (
 	}
 	// Contribution is one part of a score.
 	Contribution struct {
-		Kind      string    `json:"kind" enum:"opinion,rest,prior,unrated,guard" doc:"opinion: of raters that count as one; rest: all that are not listed; prior: the agent's own vouching; unrated: takes away what cannot be relied on; guard: another agent of the same party"`
+		Kind      string    `json:"kind" enum:"opinion,rest,prior,unrated,guard,age" doc:"opinion: of raters that count as one; rest: all that are not listed; prior: the agent's own vouching; unrated: takes away what cannot be relied on; guard: another agent of the same party; age: what age changed since the earlier epoch that the score was kept from, less than 0.1"`
 		Points    float64   `json:"points"`
 		Channel   *string   `json:"channel"`
 		Raters    []Address `json:"raters" doc:"no more than ten"`
@@ -87,6 +87,9 @@ type explainPlan struct {
 	without []common.Address
 	roots   string
 	limit   int
+	// stored is the score to explain, in the view asOf; nil: the one that is stored now.
+	stored *repute.Score
+	asOf   repute.AsOf
 }
 
 const (
@@ -144,7 +147,7 @@ func (a *API) explanation(ctx context.Context, id repute.AgentID, p explainPlan)
 // explain is the answer that was planned.
 func (p *explainPlan) explain(ctx context.Context, r *trust.Reader, id repute.AgentID) (w ExplainAnswer, err error) {
 	if p.roots == "" {
-		account, err := r.Explain(ctx, id, p.at, p.without)
+		account, err := p.account(ctx, r, id)
 		if err != nil {
 			return w, err
 		}
@@ -166,6 +169,13 @@ func (p *explainPlan) explain(ctx context.Context, r *trust.Reader, id repute.Ag
 	return w, w.tell(id, account.Breakdown, p.limit)
 }
 
+func (p *explainPlan) account(ctx context.Context, r *trust.Reader, id repute.AgentID) (trust.Account, error) {
+	if p.stored != nil {
+		return r.ExplainScore(ctx, *p.stored, p.asOf, p.at, p.without)
+	}
+	return r.Explain(ctx, id, p.at, p.without)
+}
+
 // Explanations and walks by a caller's roots: so many at once, then one per period.
 const (
 	walkPeriod = time.Second
@@ -185,11 +195,6 @@ func encodeAccount(id repute.AgentID, account trust.Account, limit int) (w Expla
 	if w.Scored, err = encodeScored(account.Score); err != nil {
 		return w, err
 	}
-	if account.Score.Run != 0 {
-		if w.Standing, _, err = encodeResult(account.Result); err != nil {
-			return w, err
-		}
-	}
 	return w, w.tell(id, account.Breakdown, limit)
 }
 
@@ -200,7 +205,7 @@ func (w *ExplainAnswer) tell(id repute.AgentID, account trust.Breakdown, limit i
 	if err != nil {
 		return err
 	}
-	w.Gates = view.Gates // these also say how much is missing
+	w.Gates = measured(w.Gates, view.Gates)
 	w.Contributions = encodeContributions(account.Contributions, limit)
 	w.Excluded = []Excluded{}
 	for i, e := range account.Excluded {
@@ -223,6 +228,23 @@ func (w *ExplainAnswer) tell(id repute.AgentID, account trust.Breakdown, limit i
 		w.Counterfactuals = append(w.Counterfactuals, Counterfactual{each(c.Without, address), standing})
 	}
 	return nil
+}
+
+// measured adds to the gates of a score how much is missing, as the breakdown says.
+func measured(gates, by []Gate) []Gate {
+	if len(gates) != len(by) {
+		return by
+	}
+	for i := range gates {
+		for j := range gates[i].Lacks {
+			for _, l := range by[i].Lacks {
+				if l.What == gates[i].Lacks[j].What {
+					gates[i].Lacks[j].Units = l.Units
+				}
+			}
+		}
+	}
+	return gates
 }
 
 // encodeContributions lists so many opinions and adds up the others, so that the points

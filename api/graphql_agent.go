@@ -19,6 +19,7 @@ type agentNode struct {
 
 	key    repute.AgentID
 	stored repute.Score // in a list without its result
+	view   repute.AsOf  // what stored is true at; unknown in a list
 	group  *cohort
 }
 
@@ -236,6 +237,9 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if err != nil {
 		return nil, err
 	}
+	if !n.group.list { // one query shows one score, whatever was stored since
+		r.Score = n.stored
+	}
 	scored, err := n.group.api.scored(ctx, n.key, r.Score, roots)
 	return n.reputationNode(r, scored, orNullAsOf(r.AsOf)), err
 }
@@ -243,7 +247,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 func (n *agentNode) reputationNode(r store.Reputation, scored Scored, asOf *AsOf) *reputationNode {
 	return &reputationNode{
 		Standing: scored.Standing, Scored: &scored, agent: n, AsOf: asOf, Summary: encodeSummary(r.Summary),
-		Independence: encodeIndependence(r.Independence), Tags: each(r.Tags, encodeTag), TagsTotal: Long(r.Total),
+		Independence: encodeIndependence(r.Independence), Tags: each(r.Tags, n.group.api.encodeTag), TagsTotal: Long(r.Total),
 	}
 }
 
@@ -270,6 +274,9 @@ func (n *agentNode) rootsOf(arg *string) (string, error) {
 // Explain tells what the agent's score is made of.
 func (n *agentNode) Explain(ctx context.Context, args explainArgs) (*ExplainAnswer, error) {
 	p := explainPlan{at: n.group.at, limit: defaultListed}
+	if !n.group.list {
+		p.stored, p.asOf = &n.stored, n.view
+	}
 	if args.Limit != nil {
 		p.limit = int(*args.Limit)
 	}

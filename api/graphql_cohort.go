@@ -100,6 +100,16 @@ func (c *cohort) reputationOf(ctx context.Context, id repute.AgentID) (store.Rep
 		return slices.ContainsFunc(fields, func(f string) bool { return graphql.HasSelectedField(ctx, f) })
 	}
 	parts := store.ReputationParts{Summary: asks("summary"), Tags: asks("tags", "tagsTotal"), Results: asks("scored"), Independence: asks("independence")}
+	return c.reputationBy(ctx, id, parts)
+}
+
+// scoreOf gives an agent's score with its result.
+func (c *cohort) scoreOf(ctx context.Context, id repute.AgentID) (repute.Score, error) {
+	r, err := c.reputationBy(ctx, id, store.ReputationParts{Results: true})
+	return r.Score, err
+}
+
+func (c *cohort) reputationBy(ctx context.Context, id repute.AgentID, parts store.ReputationParts) (store.Reputation, error) {
 	all, err := c.reputations.get(parts, func() (map[repute.AgentID]store.Reputation, error) {
 		if err := charge(ctx, readCost+len(c.ids)*costOf(parts)); err != nil {
 			return nil, err

@@ -51,7 +51,7 @@ func (q *query) Agent(ctx context.Context, args struct {
 		return nil, err
 	}
 	node := newNodes(q.api, []repute.Agent{agent}, at, false)[0]
-	node.AsOf = orNullAsOf(asOf)
+	node.AsOf, node.view = orNullAsOf(asOf), asOf
 	return node, nil
 }
 

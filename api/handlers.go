@@ -166,7 +166,7 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	}
 	out := ok(ReputationAnswer{
 		Agent: ID(id.String()), Scored: scored, Signed: signed, OpenFi: checks, Independence: encodeIndependence(r.Independence),
-		Summary: encodeSummary(r.Summary), Tags: each(r.Tags, encodeTag), TagsTotal: Long(r.Total),
+		Summary: encodeSummary(r.Summary), Tags: each(r.Tags, a.encodeTag), TagsTotal: Long(r.Total),
 		Counts: encodeCounts(r.Counts), AsOf: encodeAsOf(r.AsOf),
 	})
 	if sign {

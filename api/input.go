@@ -22,6 +22,12 @@ func (Number) Schema(huma.Registry) *huma.Schema {
 	return &huma.Schema{Type: huma.TypeInteger, Format: "int64"}
 }
 
+// Real is a parameter documented as a number.
+type Real string
+
+// Schema says number.
+func (Real) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeNumber} }
+
 // Flag is a parameter documented as a boolean.
 type Flag string
 

@@ -8,7 +8,7 @@ import (
 
 // apiVersion is the version of the REST contract, not of the program: the
 // golden file test demands a new one whenever the contract changes.
-const apiVersion = "1.12.0"
+const apiVersion = "1.13.0"
 
 const apiDescription = `Agents of the ERC-8004 registries: identity, reputation and validation.
 

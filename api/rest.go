@@ -71,6 +71,18 @@ type (
 		ChainAgentPath
 		ExplainQuery
 	}
+	decisionInput struct {
+		AgentPath
+		DecisionQuery
+	}
+	decisionPairInput struct {
+		PairPath
+		DecisionQuery
+	}
+	decisionChainInput struct {
+		ChainAgentPath
+		DecisionQuery
+	}
 	agentsInput struct {
 		AgentsQuery
 		ChainIDs string `query:"chainId" doc:"chain ids divided by commas; all chains when absent"`
@@ -114,6 +126,11 @@ func (a *API) mount() {
 	onAgent[explainInput](a, "/agents/{id}/reputation/explain", "explain-reputation", explain, a.explain)
 	onAgent[explainPairInput](a, "/agents/{chainId}/{tokenId}/reputation/explain", "explain-reputation-by-token", explain, a.explain)
 	onAgent[explainChainInput](a, "/chains/{chainId}/agents/{id}/reputation/explain", "explain-chain-reputation", explain, a.explain)
+
+	const decision = "Whether an agent may be paid or delegated to"
+	onAgent[decisionInput](a, "/agents/{id}/decision", "get-decision", decision, a.decision)
+	onAgent[decisionPairInput](a, "/agents/{chainId}/{tokenId}/decision", "get-decision-by-token", decision, a.decision)
+	onAgent[decisionChainInput](a, "/chains/{chainId}/agents/{id}/decision", "get-chain-decision", decision, a.decision)
 
 	const feedback = "An agent's ratings, newest first"
 	onAgent[feedbackInput](a, "/agents/{id}/feedback", "list-feedback", feedback, a.feedback)

@@ -69,9 +69,10 @@ type (
 	}
 	// Gate is a line and what an agent lacks to pass it.
 	Gate struct {
-		ID     string    `json:"id"`
-		Passed bool      `json:"passed" doc:"of a gate that refuses (reject, shutdown): the agent is that bad"`
-		Lacks  []Lacking `json:"lacks" doc:"empty when passed"`
+		ID        string    `json:"id"`
+		Direction string    `json:"direction" enum:"admits,keepsOut" doc:"admits: an agent that passes is good enough; keepsOut: one that passes is that bad, and not to pass is no bad news"`
+		Passed    bool      `json:"passed" doc:"good news of a gate that admits, bad news of one that keeps out"`
+		Lacks     []Lacking `json:"lacks" doc:"what is missing to pass; empty when passed"`
 	}
 	// Lacking is one thing missing.
 	Lacking struct {

@@ -24,6 +24,7 @@ const (
 	KindPrior   = "prior"   // of the agent's own vouching
 	KindUnrated = "unrated" // takes away what cannot be relied on
 	KindGuard   = "guard"   // another agent of the same party
+	KindAge     = "age"     // what age changed since an earlier epoch, which the score was kept from
 )
 
 // Contribution is one part of a score.

@@ -36,9 +36,28 @@ type Tier struct {
 
 // GateView is a gate and what an agent lacks to pass it.
 type GateView struct {
-	ID     string    `json:"id"`
-	Passed bool      `json:"passed"`
-	Lacks  []Lacking `json:"lacks,omitempty"` // empty when passed
+	ID        string    `json:"id"`
+	Direction Direction `json:"direction"`
+	Passed    bool      `json:"passed"`
+	Lacks     []Lacking `json:"lacks,omitempty"` // empty when passed
+}
+
+// Direction says what passing a gate means.
+type Direction string
+
+// Directions. An agent that passes a gate that keeps out is that bad; one that does not is
+// not, which is no bad news.
+const (
+	Admits   Direction = "admits"
+	KeepsOut Direction = "keepsOut"
+)
+
+// Direction is KeepsOut of gates that read the upper bound.
+func (g *Gate) Direction() Direction {
+	if g.High != nil {
+		return KeepsOut
+	}
+	return Admits
 }
 
 // Lacking is one thing missing for a gate.
@@ -57,7 +76,7 @@ func (s *scoring) judge(r *Result) {
 	for i := range s.p.Gates {
 		g := &s.p.Gates[i]
 		lacks := s.lacks(g, r)
-		r.Gates = append(r.Gates, GateView{g.ID, len(lacks) == 0, lacks})
+		r.Gates = append(r.Gates, GateView{g.ID, g.Direction(), len(lacks) == 0, lacks})
 	}
 	if r.Status != Rated {
 		return
@@ -162,7 +181,7 @@ func (s *scoring) with(units Fixed) (mean, deviation Fixed) {
 // keep agents out.
 func (p *Params) Passable() (ids []string) {
 	for i := range p.Gates {
-		if p.Gates[i].High == nil {
+		if p.Gates[i].Direction() == Admits {
 			ids = append(ids, p.Gates[i].ID)
 		}
 	}

@@ -31,6 +31,17 @@ type Reader struct {
 	walks  *hold[walkKey, *personalWalk]
 }
 
+// Passable are the ids of the gates that an agent can be asked to pass.
+func (r *Reader) Passable() []string { return r.params.Passable() }
+
+// Unit says what the values of a tag mean, "" where the table of tags does not know it.
+func (r *Reader) Unit(tag string) string {
+	if rule := r.params.Tags.Rule(tag); rule != nil {
+		return rule.Unit
+	}
+	return ""
+}
+
 // worldKey names a run; without one, the block its graph would be of.
 type worldKey struct{ chain, run, block uint64 }
 
@@ -68,9 +79,10 @@ func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
 // Account explains a score, with what it would be without some of the raters.
 type Account struct {
 	// Score is the stored one, the zero one where none was computed; then the explanation
-	// is of what the parameters make of the evidence when nobody is vouched for. Where the
-	// newest one was kept from an earlier epoch it is the exact one of the newest epoch,
-	// which differs by less than store.Tolerance: the earlier graph need not be read.
+	// is of what the parameters make of the evidence when nobody is vouched for. Where it was
+	// kept from an earlier epoch the explanation is by the newest epoch, whose result differs
+	// by less than store.Tolerance: the earlier graph need not be read. A contribution of
+	// KindAge is the difference, so that the points add up to the stored score.
 	Score repute.Score
 	AsOf  repute.AsOf // the view in which it is the agent's score
 	Breakdown
@@ -101,15 +113,38 @@ const strongest = 3
 // many ask for graphs of earlier epochs or one takes too long.
 func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account, err error) {
 	err = steady(func() error {
-		c, err := r.caseOf(ctx, id, at)
-		if err != nil {
-			return err
+		score, asOf, err := r.storedScore(ctx, id, at)
+		if err == nil {
+			out, err = r.account(ctx, score, asOf, at, without)
 		}
-		out.Score, out.AsOf = c.score, c.asOf
-		out.Breakdown, err = r.breakdown(ctx, &c, without)
 		return err
 	})
 	return out, err
+}
+
+// ExplainScore is Explain of a score that was read before, in the view asOf: whoever shows
+// both shows one number, whatever was stored since.
+func (r *Reader) ExplainScore(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At, without []common.Address) (out Account, err error) {
+	err = steady(func() error {
+		out, err = r.account(ctx, score, asOf, at, without)
+		return err
+	})
+	return out, err
+}
+
+func (r *Reader) account(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At, without []common.Address) (out Account, err error) {
+	c, err := r.caseOf(ctx, score, asOf, at)
+	if err != nil {
+		return out, err
+	}
+	out.Score, out.AsOf = c.score, c.asOf
+	if out.Breakdown, err = r.breakdown(ctx, &c, without); err != nil {
+		return out, err
+	}
+	if aged := c.score.Score - out.Result.Score; aged != 0 {
+		out.Contributions = append(out.Contributions, Contribution{Kind: KindAge, Points: aged})
+	}
+	return out, nil
 }
 
 // steady reads again where a reorganisation replaced, between two reads, what was read
@@ -171,16 +206,23 @@ type judged struct {
 	manifest Manifest // of the evidence, the zero one without a stored score
 }
 
-// caseOf reads what the stored score of an agent follows from. Where there is none
-// nobody is vouched for: weights of a later epoch would tell what was not known then.
-func (r *Reader) caseOf(ctx context.Context, id repute.AgentID, at repute.At) (c judged, err error) {
+// storedScore is what ScoreOf gives, also where that is what an agent without a score has.
+func (r *Reader) storedScore(ctx context.Context, id repute.AgentID, at repute.At) (score repute.Score, asOf repute.AsOf, err error) {
 	var missing *repute.MissingError
-	c.score, c.asOf, err = r.db.ScoreOf(ctx, id, at)
-	if errors.Is(err, repute.ErrGone) {
-		return c, &PrunedError{fmt.Sprintf("the final score of agent %s as of then", id.Short())}
+	score, asOf, err = r.db.ScoreOf(ctx, id, at)
+	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) || errors.Is(err, repute.ErrGone) {
+		err = nil // score says so
 	}
-	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
-		return c, err
+	return score, asOf, err
+}
+
+// caseOf reads what a stored score follows from. Where there is none nobody is vouched
+// for: weights of a later epoch would tell what was not known then.
+func (r *Reader) caseOf(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At) (c judged, err error) {
+	c.score, c.asOf = score, asOf
+	id := score.Agent
+	if score.Pruned {
+		return c, &PrunedError{fmt.Sprintf("the final score of agent %s as of then", id.Short())}
 	}
 	if c.score.Run == 0 {
 		if c.world, err = r.unvouched(ctx, id.ChainID, c.score); err != nil {

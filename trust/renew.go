@@ -8,10 +8,11 @@ import (
 	"repute/store"
 )
 
-// renew makes a score that was kept from an earlier run what the newest run makes of it,
-// which shows the same: a final one what the newest closed run makes. It finds none when the
-// stored score is of that run, or the run makes another one that is about to be stored:
-// then the stored one is told by its own run, whose graph somebody had in use until now.
+// renew finds what the newest run makes of a score that was kept from an earlier run, where
+// that shows the same: of a final one the newest closed run. It finds none when the stored
+// score is of that run, or the run makes another one that is about to be stored: then the
+// stored one is told by its own run, whose graph somebody had in use until now. The score
+// stays the stored one; world and evidence are those of the newest run.
 func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	id := c.score.Agent
 	newest := r.db.ClosedTrustRun
@@ -47,12 +48,10 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 		return false, err
 	}
 	result := Score(n.evidence, n.world.params)
-	if n.score, err = StoredScore(&result); err != nil || !shownSame(&n.score, &c.score) {
+	again, err := StoredScore(&result)
+	if err != nil || !shownSame(&again, &c.score) {
 		return false, err
 	}
-	s := &n.score
-	s.Run, s.Epoch, s.Scorer, s.Params, s.Tags, s.Roots, s.Links = run.Run, run.Epoch, run.Scorer, run.Params, run.Tags, run.Roots, run.Links
-	s.Block, s.Evidence, s.Final = n.evidence.Block, c.score.Evidence, c.score.Final
 	*c = n
 	return true, nil
 }

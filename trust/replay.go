@@ -15,7 +15,12 @@ import (
 // score, a *PrunedError where something it follows from is gone, a *DiffersError where
 // the stored numbers are not those of the stored result.
 func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (repute.Score, error) {
-	c, err := r.caseOf(ctx, id, repute.At{Block: block})
+	at := repute.At{Block: block}
+	score, asOf, err := r.storedScore(ctx, id, at)
+	if err != nil {
+		return score, err
+	}
+	c, err := r.caseOf(ctx, score, asOf, at)
 	if err != nil {
 		return c.score, err
 	}

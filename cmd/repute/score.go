@@ -161,9 +161,9 @@ func printExplanation(w io.Writer, e api.ExplainAnswer) error {
 	for _, c := range e.Contributions {
 		fmt.Fprintf(t, "%+.3f\t%s\t%s\t%s\t%s\n", c.Points, c.Kind, figures(c), raters(c.Raters), where(c))
 	}
-	fmt.Fprintln(t, "\ngate\tpassed\tmissing")
+	fmt.Fprintln(t, "\ngate\t\tmissing")
 	for _, g := range e.Gates {
-		fmt.Fprintf(t, "%s\t%v\t%s\n", g.ID, g.Passed, lacks(g))
+		fmt.Fprintf(t, "%s\t%s\t%s\n", g.ID, meaning(g), lacks(g))
 	}
 	for i, r := range e.ExcludedByReason {
 		if i == 0 {
@@ -218,6 +218,20 @@ func where(c api.Contribution) string {
 		out += fmt.Sprintf("; %d steps from root %s", len(c.Path)-1, c.Path[0])
 	}
 	return out
+}
+
+// meaning says what a gate means for the agent: one that keeps out is good news when it is
+// not passed.
+func meaning(g api.Gate) string {
+	switch keepsOut := g.Direction == string(trust.KeepsOut); {
+	case keepsOut && g.Passed:
+		return "keeps the agent out"
+	case keepsOut:
+		return "does not keep it out"
+	case g.Passed:
+		return "admits the agent"
+	}
+	return "does not admit it"
 }
 
 func lacks(g api.Gate) string {
