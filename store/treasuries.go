@@ -213,6 +213,17 @@ func (db *DB) TreasuryEventsOf(ctx context.Context, t Treasury, kinds []string, 
 		order by e.block desc, e.log_index desc limit $6`, int64(t.ChainID), t.Address[:], kinds, maybeTime(since), int64(t.Cursor.Number), most)
 }
 
+// LastPolicySet is the last PolicySet of an agent, by keccak256 of its slug, at or below a
+// block; the zero event where none is stored.
+func (db *DB) LastPolicySet(ctx context.Context, t Treasury, agent common.Hash, block uint64) (TreasuryEvent, error) {
+	list, err := db.treasuryEvents(ctx, selectTreasuryEvents+`where e.chain_id = $1 and e.address = $2 and e.agent_key = $3 and e.kind = 'PolicySet' and e.block <= $4
+		order by e.block desc, e.log_index desc limit 1`, int64(t.ChainID), t.Address[:], agent[:], int64(block))
+	if err != nil || len(list) == 0 {
+		return TreasuryEvent{}, err
+	}
+	return list[0], nil
+}
+
 func (db *DB) treasuryEvents(ctx context.Context, sql string, args ...any) ([]TreasuryEvent, error) {
 	rows, err := db.readers.Query(ctx, sql, args...)
 	if err != nil {

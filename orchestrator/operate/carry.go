@@ -119,6 +119,11 @@ func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, at st
 		if !s.OK {
 			return out, at, fmt.Errorf("%s: transaction %s was reverted", steps[i].Purpose, s.Hash)
 		}
+		if steps[i].Owner {
+			if err := o.wasSet(ctx, at, &steps[i], s); err != nil {
+				return out, "", err
+			}
+		}
 		if sent = append(sent, s); i == 0 && row.Kind == kindIdentity {
 			if out, err = o.registered(ctx, row, s); err != nil {
 				return out, "", err
@@ -126,6 +131,20 @@ func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, at st
 		}
 	}
 	return out, "", nil
+}
+
+// wasSet compares what the treasury says was set with what was signed for an intent, by this
+// process or another.
+func (o *Operator) wasSet(ctx context.Context, intent string, s *step, sent orchestrator.Sent) error {
+	signed, err := o.db.Intent(ctx, intent)
+	if err != nil {
+		return fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
+	}
+	if err := asAsked(s.Tx.Target, signed.Data, sent); err != nil {
+		o.o.Log.Error("act: the treasury was set otherwise than asked", "intent", intent, "error", err)
+		return fmt.Errorf("%s: %w", s.Purpose, err)
+	}
+	return nil
 }
 
 // stillAllowed judges a transaction anew that is not signed while the decision about its act
@@ -273,7 +292,7 @@ func (o *Operator) shown(row *store.Act) (Act, error) {
 	}
 	act.Policy, act.AgentID = d.Decision, result.AgentID
 	for _, s := range steps {
-		act.Transactions = append(act.Transactions, Transaction{Purpose: s.Purpose, To: s.Tx.Target.Hex(), Simulation: s.Simulation})
+		act.Transactions = append(act.Transactions, Transaction{Purpose: s.Purpose, To: s.Tx.Target.Hex(), Calls: s.Calls, Simulation: s.Simulation})
 	}
 	switch {
 	case row.Refused != "":

@@ -45,7 +45,7 @@ func (o *Operator) CompareTreasury(ctx context.Context, t store.Treasury) (Treas
 		return *last, nil
 	}
 	c := &comparison{treasury: t, out: TreasuryCompared{Block: t.Cursor.Number, BlockHash: t.Cursor.Hash.Hex(), Differ: []string{}},
-		names: map[common.Hash]string{}, said: map[common.Hash]map[string]any{}}
+		names: map[common.Hash]string{}, said: map[common.Hash]json.RawMessage{}}
 	if err := c.list(ctx, o.db); err != nil {
 		return c.out, err
 	}
@@ -68,8 +68,8 @@ type comparison struct {
 	treasury store.Treasury
 	out      TreasuryCompared
 	books    []book
-	names    map[common.Hash]string         // of agents by their keys
-	said     map[common.Hash]map[string]any // the last PolicySet of each
+	names    map[common.Hash]string          // of agents by their keys
+	said     map[common.Hash]json.RawMessage // the last PolicySet of each
 	windows  map[book]window
 }
 
@@ -100,7 +100,7 @@ func (c *comparison) list(ctx context.Context, db *store.DB) error {
 			return fmt.Errorf("stored event of transaction %s: %w", e.Tx, err)
 		}
 		if e.Kind == "PolicySet" && c.said[e.Agent] == nil {
-			c.said[e.Agent] = fields
+			c.said[e.Agent] = e.Fields
 		}
 		c.add(book{agent: e.Agent})
 		if e.Kind == "TokenPolicySet" {
@@ -165,25 +165,16 @@ func (c *comparison) read(seen wallet.Seen) error {
 			return noTreasury(c.treasury.Address)
 		}
 		c.windows[k], answers = window{time.Unix(w.Start.Int64(), 0), w.Spent}, answers[2:]
-		if c.out.Policies++; !samePolicy(c.said[k.agent], &p) {
-			c.out.Differ = append(c.out.Differ, fmt.Sprintf("policy of %s: the treasury's is not that of the last PolicySet that is indexed", c.name(k.agent)))
+		c.out.Policies++
+		differ, err := policyDiffers(c.said[k.agent], &p)
+		if err != nil {
+			return err
+		}
+		if differ != "" {
+			c.out.Differ = append(c.out.Differ, fmt.Sprintf("policy of %s: the treasury's is not that of the last PolicySet that is indexed: %s", c.name(k.agent), differ))
 		}
 	}
 	return nil
-}
-
-// samePolicy compares a policy with the event that set it; nil: none is indexed.
-func samePolicy(said map[string]any, p *bindings.AgentPoliciesOutput) bool {
-	if said == nil {
-		return !p.Active && p.Operator == common.Address{} && p.WindowDurationSeconds.Sign() == 0
-	}
-	for name, now := range map[string]any{"active": p.Active, "operator": p.Operator.Hex(), "nativePerTxCapWei": p.NativePerTxCapWei, "nativeWindowCapWei": p.NativeWindowCapWei,
-		"windowDurationSeconds": p.WindowDurationSeconds} {
-		if fmt.Sprint(said[name]) != fmt.Sprint(now) {
-			return false
-		}
-	}
-	return true
 }
 
 // sum compares what windows hold with the payments since their oldest one that counts. More is

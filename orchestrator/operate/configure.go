@@ -17,6 +17,9 @@ import (
 // maxListed bounds the entries of one change of a policy, each of which is a transaction.
 const maxListed = 32
 
+// defaultWindow is the treasury's DEFAULT_WINDOW_SECONDS.
+const defaultWindow = 86400
+
 // ConfigurePolicy changes what the treasury lets an agent do. The treasury's owner signs. It is
 // repute.ErrConflict while another change for the agent is under way: what a change leaves as it
 // is must be known.
@@ -36,8 +39,7 @@ func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (
 
 // changes are the transactions by which a policy becomes what it is to be.
 func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, err error) {
-	_, now, err := o.policyNow(ctx, c.AgentSlug)
-	if err != nil {
+	if err := slugOf("agentSlug", c.AgentSlug); err != nil {
 		return nil, err
 	}
 	at, err := o.treasury()
@@ -48,8 +50,14 @@ func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, 
 		steps = append(steps, step{Purpose: purpose, Owner: true, Tx: orchestrator.Tx{ChainID: o.o.ExecutionChain, Target: at, Data: data, Purpose: purpose}})
 	}
 	key := crypto.Keccak256Hash([]byte(c.AgentSlug))
-	if err := c.policy(key, &now, add); err != nil {
-		return nil, err
+	if c.setsPolicy() {
+		now, err := o.policyBase(ctx, c.AgentSlug)
+		if err != nil {
+			return nil, err
+		}
+		if err := c.policy(key, &now, add); err != nil {
+			return nil, err
+		}
 	}
 	if err := c.lists(key, add); err != nil {
 		return nil, err
@@ -60,11 +68,14 @@ func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, 
 	return steps, nil
 }
 
-// policy adds the transaction that sets operator, caps and window, where one of them is named.
+// setsPolicy reports whether operator, caps, window or switch are named, of which the others
+// stay.
+func (c *PolicyChange) setsPolicy() bool {
+	return c.Active != nil || c.Operator != "" || c.NativePerTxCapWei != "" || c.NativeWindowCapWei != "" || c.WindowDurationSeconds != 0
+}
+
+// policy adds the transaction that sets operator, caps and window.
 func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput, add func(string, []byte)) error {
-	if c.Active == nil && c.Operator == "" && c.NativePerTxCapWei == "" && c.NativeWindowCapWei == "" && c.WindowDurationSeconds == 0 {
-		return nil
-	}
 	next := *now
 	var err error
 	if c.Operator != "" {
@@ -85,6 +96,9 @@ func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput
 	}
 	if c.WindowDurationSeconds != 0 {
 		next.WindowDurationSeconds = new(big.Int).SetUint64(c.WindowDurationSeconds)
+	}
+	if next.WindowDurationSeconds.Sign() == 0 { // the contract would take its default: what is signed says it
+		next.WindowDurationSeconds = new(big.Int).SetUint64(defaultWindow)
 	}
 	if c.Active != nil {
 		next.Active = *c.Active

@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"time"
 
@@ -17,6 +18,7 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"repute"
+	"repute/contracts"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
 	"repute/policy"
@@ -47,6 +49,8 @@ type Operator struct {
 	wallet *wallet.Wallet
 	o      Options
 
+	decoder func() (*contracts.CallDecoder, error) // made once
+
 	compared atomic.Pointer[TreasuryCompared] // the last comparison
 }
 
@@ -57,7 +61,7 @@ func New(db *store.DB, w *wallet.Wallet, o Options) *Operator {
 	if o.Log == nil {
 		o.Log = slog.New(slog.DiscardHandler)
 	}
-	return &Operator{db: db, wallet: w, o: o}
+	return &Operator{db: db, wallet: w, o: o, decoder: sync.OnceValues(contracts.NewCallDecoder)}
 }
 
 // Kinds of acts. They are stored.
@@ -87,7 +91,9 @@ type step struct {
 	Owner   bool            `json:"owner,omitempty"` // the treasury's owner signs
 	Tx      orchestrator.Tx `json:"tx"`
 	// Consent makes Tx's data when the steps before are done.
-	Consent    *consent                 `json:"consent,omitempty"`
+	Consent *consent `json:"consent,omitempty"`
+	// Calls are Tx's data decoded, and the calls inside of it; none where it is made later.
+	Calls      []contracts.Call         `json:"calls,omitempty"`
 	Simulation *orchestrator.Simulation `json:"simulation,omitempty"`
 }
 
@@ -220,6 +226,9 @@ func (d *Decision) denied() *orchestrator.DeniedError {
 // judgeStep simulates a transaction, unless what comes before it must be done first, and
 // adds what the policy says of it.
 func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *step, agent policy.Agent, d *recorded) error {
+	if err := o.decode(s); err != nil {
+		return err
+	}
 	if s.Consent == nil {
 		simulated, err := o.simulate(ctx, d.Origin, s)
 		if err != nil {

@@ -1,9 +1,14 @@
 package operate_test
 
 import (
+	"bytes"
+	"context"
 	"encoding/hex"
 	"encoding/json"
+	"io"
 	"math/big"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"testing"
@@ -16,6 +21,8 @@ import (
 	"repute/contracts/bindings"
 	"repute/contracts/bindings/fixtures"
 	"repute/devnet"
+	"repute/indexer/node"
+	"repute/indexer/treasury"
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/operate"
@@ -74,13 +81,69 @@ func newWorld(t *testing.T) *world {
 	w.db, err = store.Open(t.Context(), pgtest.New(t), store.Options{})
 	ok(t, err)
 	t.Cleanup(w.db.Close)
-	w.w, err = wallet.Open(t.Context(), w.db, wallet.Config{Chains: []wallet.ChainConfig{w.config()}})
-	ok(t, err)
-	t.Cleanup(w.w.Close)
+	w.w = w.open(w.config())
+	w.follow()
 	for _, slug := range []string{"payer", "rater"} {
 		ok(t, w.db.SaveModule(t.Context(), repute.Module{Slug: slug, Manifest: json.RawMessage(`{"slug":"` + slug + `"}`)}))
 	}
 	return w
+}
+
+// open is a wallet of a configuration.
+func (w *world) open(c wallet.ChainConfig) *wallet.Wallet {
+	w.t.Helper()
+	out, err := wallet.Open(w.t.Context(), w.db, wallet.Config{Chains: []wallet.ChainConfig{c}})
+	ok(w.t, err)
+	w.t.Cleanup(out.Close)
+	return out
+}
+
+// follow indexes the treasury's events until the test ends.
+func (w *world) follow() {
+	one, err := node.New(w.d.RPCURL(), node.Options{})
+	ok(w.t, err)
+	pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: w.d.Chain().ID})
+	f := treasury.New(w.db, w.d.Chain().ID, w.treasury, 1, pool, treasury.Options{Poll: 10 * time.Millisecond})
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = f.Run(ctx) }()
+	w.t.Cleanup(func() { cancel(); <-done; pool.Close() })
+}
+
+// liar is an endpoint that changes the text of answers of some methods.
+func (w *world) liar(change func(method string, answer []byte) []byte) string {
+	w.t.Helper()
+	one := func(ctx context.Context, raw []byte) []byte {
+		var q struct{ Method string }
+		_ = json.Unmarshal(raw, &q)
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.d.RPCURL(), bytes.NewReader(raw))
+		if err != nil {
+			return nil
+		}
+		req.Header.Set("Content-Type", "application/json")
+		resp, err := http.DefaultClient.Do(req)
+		if err != nil {
+			return nil
+		}
+		defer resp.Body.Close()
+		body, _ := io.ReadAll(resp.Body)
+		return change(q.Method, body)
+	}
+	s := httptest.NewServer(http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		raw, _ := io.ReadAll(r.Body)
+		rw.Header().Set("Content-Type", "application/json")
+		var many []json.RawMessage
+		if json.Unmarshal(raw, &many) != nil {
+			_, _ = rw.Write(one(r.Context(), raw))
+			return
+		}
+		for i := range many {
+			many[i] = one(r.Context(), many[i])
+		}
+		_ = json.NewEncoder(rw).Encode(many)
+	}))
+	w.t.Cleanup(s.Close)
+	return s.URL
 }
 
 func (w *world) config() wallet.ChainConfig {

@@ -3,6 +3,7 @@ package operate
 import (
 	"time"
 
+	"repute/contracts"
 	"repute/orchestrator"
 	"repute/policy"
 )
@@ -60,6 +61,8 @@ type Decision struct {
 type Transaction struct {
 	Purpose string `json:"purpose"`
 	To      string `json:"to"`
+	// Calls are absent where they depend on the transactions before.
+	Calls []contracts.Call `json:"calls,omitempty" doc:"what the contract is told, decoded, and the calls inside of it"`
 	// Simulation is absent where it depends on the transactions before.
 	Simulation *orchestrator.Simulation `json:"simulation,omitempty"`
 	From       string                   `json:"from,omitempty"`

@@ -14,6 +14,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
+	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/orchestrator"
 	"repute/store"
@@ -127,11 +128,7 @@ func (r *rules) permitOwner(to common.Address, data []byte) error {
 	if to != r.treasury || (to == common.Address{}) || !oneOf(ownerFunctions, data) {
 		return refused("sets no policy of the treasury %s (selector 0x%x)", r.treasury, data[:min(4, len(data))])
 	}
-	m, err := treasuryABI.MethodById(data)
-	if err != nil {
-		return refused("is no call of the treasury: %v", err)
-	}
-	if _, err := m.Inputs.Unpack(data[4:]); err != nil {
+	if _, err := contracts.DecodeCall(treasuryABI, data); err != nil {
 		return refused("is no call of the treasury: %v", err)
 	}
 	return nil

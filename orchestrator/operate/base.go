@@ -1,0 +1,114 @@
+package operate
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"reflect"
+	"strings"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+	"repute/contracts"
+	"repute/contracts/bindings"
+)
+
+// The index of a treasury's events is waited for where it is behind the chain.
+const (
+	indexWait  = 5 * time.Second
+	indexPause = 200 * time.Millisecond
+)
+
+// policyBase is the policy that a change leaves as it is where it names nothing: what
+// endpoints agree on at one block, which MUST be what the last PolicySet says that is indexed
+// at or below it. repute.ErrConflict where they differ; repute.ErrUnavailable where the index
+// is behind the block or not there.
+func (o *Operator) policyBase(ctx context.Context, slug string) (p bindings.AgentPoliciesOutput, err error) {
+	for end := time.Now().Add(indexWait); ; {
+		if p, err = o.confirmedPolicy(ctx, slug); !errors.Is(err, errIndexBehind) || time.Now().After(end) {
+			return p, err
+		}
+		select {
+		case <-time.After(indexPause):
+		case <-ctx.Done():
+			return p, err
+		}
+	}
+}
+
+// errIndexBehind says that the treasury's events are not indexed up to the block of a policy.
+var errIndexBehind = fmt.Errorf("the treasury's events are not indexed that far: try again: %w", repute.ErrUnavailable)
+
+// confirmedPolicy compares the policy that endpoints agree on with the indexed one.
+func (o *Operator) confirmedPolicy(ctx context.Context, slug string) (p bindings.AgentPoliciesOutput, err error) {
+	at, err := o.treasury()
+	if err != nil {
+		return p, err
+	}
+	now, p, err := o.policyNow(ctx, slug)
+	if err != nil {
+		return p, err
+	}
+	t, err := o.db.Treasury(ctx, o.o.ExecutionChain, at)
+	if errors.Is(err, repute.ErrNotFound) {
+		return p, fmt.Errorf("policy of %s: %w: %w", slug, err, errIndexBehind)
+	}
+	if err != nil {
+		return p, err
+	}
+	set, err := o.db.LastPolicySet(ctx, t, crypto.Keccak256Hash([]byte(slug)), now.Block)
+	if err != nil {
+		return p, err
+	}
+	differ, err := policyDiffers(set.Fields, &p)
+	if err != nil || differ == "" {
+		return p, err
+	}
+	said := fmt.Sprintf("policy of %s at block %d (%s): %s", slug, now.Block, now.BlockHash, differ)
+	if t.Cursor.Number < now.Block {
+		return p, fmt.Errorf("%s, indexed up to block %d: %w", said, t.Cursor.Number, errIndexBehind)
+	}
+	return p, repute.Conflict("%s (%s): an endpoint or the index is wrong, so nothing is made of it", said, setIn(set.Tx))
+}
+
+// setIn says which event the index means.
+func setIn(tx common.Hash) string {
+	if (tx == common.Hash{}) {
+		return "no PolicySet is indexed"
+	}
+	return "the last PolicySet that is indexed is of transaction " + tx.Hex()
+}
+
+// policyDiffers says how a policy on the chain differs from the event that set it; of an
+// agent without an event it MUST be empty. The text is empty where they are the same.
+func policyDiffers(event json.RawMessage, p *bindings.AgentPoliciesOutput) (string, error) {
+	set := map[string]any{}
+	if len(event) > 0 {
+		if err := json.Unmarshal(event, &set); err != nil {
+			return "", fmt.Errorf("stored PolicySet: %w", err)
+		}
+	}
+	return strings.Join(differences(set, len(event) > 0, reflect.ValueOf(p).Elem()), ", "), nil
+}
+
+// differences compares the fields of a policy with those of an event that have their names.
+// Fields that no event sets count what was spent.
+func differences(set map[string]any, known bool, p reflect.Value) (out []string) {
+	for i := range p.NumField() {
+		name := p.Type().Field(i).Name
+		name = strings.ToLower(name[:1]) + name[1:]
+		now := fmt.Sprint(contracts.Plain(p.Field(i).Interface()))
+		then, has := set[name]
+		switch {
+		case known && has && fmt.Sprint(then) != now:
+			out = append(out, fmt.Sprintf("%s is %s on the chain and %v in the index", name, now, then))
+		case !known && now != "0" && now != "false" && now != (common.Address{}).Hex():
+			out = append(out, fmt.Sprintf("%s is %s on the chain and nothing in the index", name, now))
+		}
+	}
+	return out
+}

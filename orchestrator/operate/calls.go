@@ -1,0 +1,89 @@
+package operate
+
+import (
+	"encoding/json"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
+	"repute"
+	"repute/contracts"
+	"repute/contracts/bindings"
+	"repute/orchestrator"
+)
+
+// decode fills in what a step tells its contract, as people and rules see it. What the
+// treasury's owner signs MUST be decoded.
+func (o *Operator) decode(s *step) error {
+	s.Calls = nil
+	if len(s.Tx.Data) == 0 {
+		return nil
+	}
+	if s.Owner {
+		call, err := contracts.DecodeCall(bindings.NewOpenFiTreasury().GetABI(), s.Tx.Data)
+		if err != nil {
+			return repute.Invalid("tx", err.Error(), "a call of the treasury's owner")
+		}
+		call.Target, s.Calls = s.Tx.Target.Hex(), []contracts.Call{call}
+		return nil
+	}
+	decoder, err := o.decoder()
+	if err != nil {
+		return err
+	}
+	s.Calls = decoder.Decode(s.Tx.Target, s.Tx.Data, nil)
+	return nil
+}
+
+// settings names the event by which the treasury says that a function of its owner was done:
+// it has every argument of the function under its name.
+func settings(function string) string {
+	return map[string]string{"setPolicy": "PolicySet", "setCall": "CallAllowed",
+		"setToken": "TokenPolicySet", "setRelayer": "RelayerApproved", "pause": "Paused", "unpause": "Unpaused"}[function]
+}
+
+// asAsked compares what the treasury says that a transaction of its owner set with what was
+// signed. The error, which is final, names both: the transaction is on the chain.
+func asAsked(treasury common.Address, data []byte, sent orchestrator.Sent) error {
+	of := bindings.NewOpenFiTreasury().GetABI()
+	m, err := of.MethodById(data)
+	if err != nil {
+		return fmt.Errorf("signed transaction %s: %w", sent.Hash, err)
+	}
+	call, err := contracts.DecodeCall(of, data)
+	if err != nil {
+		return fmt.Errorf("signed transaction %s: %w", sent.Hash, err)
+	}
+	var logs []*types.Log
+	if err := json.Unmarshal(sent.Result, &logs); err != nil {
+		return fmt.Errorf("logs of %s: %w", sent.Hash, err)
+	}
+	var said []string
+	for _, l := range logs {
+		name, fields, err := contracts.DecodeEvent(of, l)
+		if err != nil || l.Address != treasury || name != settings(m.RawName) {
+			continue
+		}
+		plain := map[string]string{}
+		for name, v := range fields {
+			plain[name] = fmt.Sprint(contracts.Plain(v))
+		}
+		if has(plain, &call) {
+			return nil
+		}
+		said = append(said, string(encoded(plain)))
+	}
+	return fmt.Errorf("transaction %s is on the chain, but the treasury does not say what was asked: %s was signed with %s, and its %s events say %s: look at the treasury, and pause it where that is not meant",
+		sent.Hash, call.Function, encoded(call.Arguments), settings(m.RawName), said)
+}
+
+// has reports whether an event has all arguments of a call.
+func has(fields map[string]string, call *contracts.Call) bool {
+	for _, a := range call.Arguments {
+		if v, known := fields[a.Name]; !known || v != a.Value {
+			return false
+		}
+	}
+	return true
+}
