@@ -50,7 +50,7 @@ func dial(ctx context.Context, field, raw string) (*endpoint, error) {
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, repute.Invalid(field, "is no address", "an http or https URL")
 	}
-	client, err := rpc.DialOptions(ctx, raw)
+	client, err := dialRPC(ctx, raw)
 	if err != nil {
 		return nil, repute.Invalid(field, "cannot be used", "an http or https URL")
 	}

@@ -17,7 +17,6 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
-	"github.com/ethereum/go-ethereum/rpc"
 	"github.com/ethereum/go-ethereum/signer/core/apitypes"
 
 	"repute"
@@ -176,7 +175,7 @@ func openRemote(ctx context.Context, field, raw string, account common.Address) 
 	if (account == common.Address{}) {
 		return nil, repute.Invalid(field+".address", "is missing", "the signer's account")
 	}
-	client, err := rpc.DialOptions(ctx, raw)
+	client, err := dialRPC(ctx, raw)
 	if err != nil {
 		return nil, repute.Invalid(field+".url", "cannot be used", "an http or https URL")
 	}
