@@ -38,7 +38,7 @@ type (
 		DryRunTool
 	}
 	callTool struct {
-		operate.Call
+		operate.TreasuryCall
 		HowTool
 		DryRunTool
 	}
@@ -120,15 +120,15 @@ func (c *Control) addCallTools(s *mcp.Server) error {
 	const call = "a call of a target by the treasury for an agent, with native coin in wei and data"
 	const transfer = "a transfer of tokens out of the treasury for an agent, in the token's smallest unit"
 	return first(
-		mcp.Add(s, mcp.Tool[operate.Call, operate.Act]{Name: "openfi_dry_run_call", Title: "Simulate a call by the treasury", Effect: mcp.Effect{World: true},
+		mcp.Add(s, mcp.Tool[operate.TreasuryCall, operate.Act]{Name: "openfi_dry_run_call", Title: "Simulate a call by the treasury", Effect: mcp.Effect{World: true},
 			Description: "Simulates " + call + ": whether it would succeed, its gas, and what the policy decides. Nothing is stored or sent.",
-			Do: func(ctx context.Context, in operate.Call) (operate.Act, error) {
+			Do: func(ctx context.Context, in operate.TreasuryCall) (operate.Act, error) {
 				return actTool(ctx, c, roleOperate, in, simulated(), HowTool{}, (*operate.Operator).ExecuteCall)
 			}}),
 		mcp.Add(s, mcp.Tool[callTool, operate.Act]{Name: "openfi_execute_call", Title: "Call by the treasury", Effect: onchain(false),
 			Description: "Simulates, decides and sends " + call + ". A pending act goes on by itself: GET /v1/acts/{id}.",
 			Do: func(ctx context.Context, in callTool) (operate.Act, error) {
-				return actTool(ctx, c, roleOperate, in.Call, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
+				return actTool(ctx, c, roleOperate, in.TreasuryCall, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
 			}}),
 		mcp.Add(s, mcp.Tool[operate.Transfer, operate.Act]{Name: "openfi_dry_run_transfer_erc20", Title: "Simulate a transfer by the treasury", Effect: mcp.Effect{World: true},
 			Description: "Simulates " + transfer + ". Nothing is stored or sent.",

@@ -18,7 +18,7 @@ func (c *Control) mountActs() {
 	read(c, "/treasury/status", "get-treasury-status", "The treasury: balance, owner, paused", c.treasuryStatus)
 	read(c, "/treasury/policies/{slug}", "get-treasury-policy", "What the treasury lets an agent do", c.treasuryPolicy)
 	write[operate.PolicyChange](c, http.MethodPut, "/treasury/policies/{slug}", "configure-treasury-policy", "Change what the treasury lets an agent do, by a token with the role own; what is absent stays", c.configurePolicy)
-	write[operate.Call](c, http.MethodPost, "/treasury/calls", "execute-call", "Call a target by the treasury, for an agent", acting(c, (*operate.Operator).ExecuteCall))
+	write[operate.TreasuryCall](c, http.MethodPost, "/treasury/calls", "execute-call", "Call a target by the treasury, for an agent", acting(c, (*operate.Operator).ExecuteCall))
 	write[operate.Transfer](c, http.MethodPost, "/treasury/transfers", "transfer-erc20", "Move tokens out of the treasury, for an agent", acting(c, (*operate.Operator).TransferERC20))
 	write[operate.Identity](c, http.MethodPost, "/identities", "register-identity", "Register an agent onchain, or bring its registration up to date", acting(c, (*operate.Operator).RegisterIdentity))
 	write[operate.AgentWallet](c, http.MethodPost, "/agents/{slug}/wallet", "set-agent-wallet", "Give an agent another wallet", c.setWallet)

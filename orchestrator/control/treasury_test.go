@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"context"
 	"encoding/hex"
 	"errors"
 	"fmt"
@@ -29,7 +30,11 @@ import (
 // which the agent "plain" may move 100 at once.
 func treasuryHouse(t *testing.T, agents ...orchestrator.Module) *house {
 	t.Helper()
-	h, _ := followedHouse(t, agents...)
+	h, follower := followedHouse(t, agents...)
+	ctx, cancel := context.WithCancel(context.Background())
+	done := make(chan struct{})
+	go func() { defer close(done); _ = follower.Run(ctx) }()
+	t.Cleanup(func() { cancel(); <-done })
 	return h
 }
 

@@ -55,7 +55,7 @@ func (o *Operator) confirmedPolicy(ctx context.Context, slug string) (p bindings
 	}
 	t, err := o.db.Treasury(ctx, o.o.ExecutionChain, at)
 	if errors.Is(err, repute.ErrNotFound) {
-		return p, fmt.Errorf("policy of %s: %w: %w", slug, err, errIndexBehind)
+		return p, fmt.Errorf("policy of %s: %s: %w", slug, err.Error(), errIndexBehind)
 	}
 	if err != nil {
 		return p, err

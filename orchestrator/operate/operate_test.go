@@ -47,7 +47,7 @@ func TestTreasuryReads(t *testing.T) {
 func TestCallOnce(t *testing.T) {
 	w := newWorld(t)
 	o := w.operator(open)
-	call := operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "40", RunID: "run_1", TaskID: "task_1", Purpose: "test"}
+	call := operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40", RunID: "run_1", TaskID: "task_1", Purpose: "test"}
 	dry, err := o.ExecuteCall(t.Context(), call, operate.How{DryRun: true, By: "ops", Key: "k"})
 	ok(t, err)
 	if s := dry.Transactions[0].Simulation; dry.Status != operate.Simulated || dry.ID != "" || dry.Policy.Effect != policy.Allow || !s.OK || s.Gas == 0 || !s.WithinCaps || w.balance(somebody) != 0 {
@@ -87,15 +87,15 @@ rules:
 `
 	o := w.operator(rules)
 	for name, c := range map[string]struct {
-		call operate.Call
+		call operate.TreasuryCall
 		want string
 	}{
-		"over the cap":        {operate.Call{Target: somebody.Hex(), Value: "101"}, "over the cap of 100"},
-		"the treasury itself": {operate.Call{Target: w.treasury.Hex()}, "through itself"},
-		"a token":             {operate.Call{Target: w.token.Hex(), Data: "0xa9059cbb" + strings.Repeat("00", 64)}, "tokens leave by transfers"},
-		"a registry":          {operate.Call{Target: w.d.Chain().Identity.Hex(), Data: "0x01020304"}, "registry"},
-		"denied by policy":    {operate.Call{Target: somebody.Hex(), Value: "1"}, "not there"},
-		"without approval":    {operate.Call{Target: somebody.Hex(), Value: "61"}, "looked at"},
+		"over the cap":        {operate.TreasuryCall{Target: somebody.Hex(), Value: "101"}, "over the cap of 100"},
+		"the treasury itself": {operate.TreasuryCall{Target: w.treasury.Hex()}, "through itself"},
+		"a token":             {operate.TreasuryCall{Target: w.token.Hex(), Data: "0xa9059cbb" + strings.Repeat("00", 64)}, "tokens leave by transfers"},
+		"a registry":          {operate.TreasuryCall{Target: w.d.Chain().Identity.Hex(), Data: "0x01020304"}, "registry"},
+		"denied by policy":    {operate.TreasuryCall{Target: somebody.Hex(), Value: "1"}, "not there"},
+		"without approval":    {operate.TreasuryCall{Target: somebody.Hex(), Value: "61"}, "looked at"},
 	} {
 		c.call.AgentSlug = "payer"
 		act, err := o.ExecuteCall(t.Context(), c.call, by(""))
@@ -113,11 +113,11 @@ rules:
 	}
 	how := by("")
 	how.Approve = true
-	act, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "61"}, how)
+	act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "61"}, how)
 	if err != nil || act.Status != operate.Confirmed || act.Policy.Approved != "ops" {
 		t.Errorf("approved: %+v, %v", act, err)
 	}
-	for field, c := range map[string]operate.Call{"agentSlug": {Target: somebody.Hex()}, "target": {AgentSlug: "payer", Target: "0x1"}, "value": {AgentSlug: "payer", Target: somebody.Hex(), Value: "-1"},
+	for field, c := range map[string]operate.TreasuryCall{"agentSlug": {Target: somebody.Hex()}, "target": {AgentSlug: "payer", Target: "0x1"}, "value": {AgentSlug: "payer", Target: somebody.Hex(), Value: "-1"},
 		"data": {AgentSlug: "payer", Target: somebody.Hex(), Data: "0x123"}} {
 		var wrong *repute.InputError
 		if _, err := o.ExecuteCall(t.Context(), c, by("")); !errors.As(err, &wrong) || wrong.Field != field {
@@ -152,10 +152,10 @@ func TestConfigurePolicy(t *testing.T) {
 	if err != nil || p.NativePerTxCapWei != "120" || p.NativeWindowCapWei != "250" || !p.Active {
 		t.Errorf("policy %+v, %v", p, err)
 	}
-	if a, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: other, Value: "110"}, by("")); err != nil || a.Status != operate.Confirmed {
+	if a, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: other, Value: "110"}, by("")); err != nil || a.Status != operate.Confirmed {
 		t.Errorf("allowed target: %+v, %v", a, err)
 	}
-	if _, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "1"}, by("")); err == nil || !strings.Contains(err.Error(), "does not allow") {
+	if _, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "1"}, by("")); err == nil || !strings.Contains(err.Error(), "does not allow") {
 		t.Errorf("a target that was allowed: %v", err)
 	}
 	if _, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", Active: &no}, by("")); err != nil {
@@ -220,14 +220,14 @@ func TestIdentityWalletFeedback(t *testing.T) {
 func TestOldActsAreJudgedAgain(t *testing.T) {
 	w := newWorld(t)
 	begun := func(key string) {
-		act, err := w.with(open, operate.Options{Wait: 1}).ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by(key))
+		act, err := w.with(open, operate.Options{Wait: 1}).ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by(key))
 		if err != nil || act.Status != operate.Pending {
 			t.Fatalf("begun %+v, %v", act, err)
 		}
 	}
 	ended := func(o *operate.Operator, key string, want operate.Status, says string) {
 		t.Helper()
-		act, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by(key))
+		act, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}, by(key))
 		if err != nil || act.Status != want || !strings.Contains(act.Error, says) {
 			t.Errorf("%s: %+v, %v; want %s %q", key, act, err, want, says)
 		}
@@ -310,7 +310,7 @@ func (w *world) caps(once, window string) {
 // failed is never sent, and what is signed never fails.
 func TestActsOfTwoProcesses(t *testing.T) {
 	w := newWorld(t)
-	call := operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}
+	call := operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}
 	begun := func(key string) operate.Act {
 		act, err := w.with(open, operate.Options{Wait: 1}).ExecuteCall(t.Context(), call, by(key))
 		if err != nil || act.Status != operate.Pending {
@@ -368,7 +368,7 @@ func TestForeignRuns(t *testing.T) {
 		"its own":               {"rater", task.Run, task.ID, ""},
 		"one that nobody knows": {"payer", "run_other", "task_other", ""},
 	} {
-		_, err := o.ExecuteCall(t.Context(), operate.Call{AgentSlug: c.agent, Target: somebody.Hex(), Value: "1", RunID: c.run, TaskID: c.task}, operate.How{DryRun: true, By: "ops"})
+		_, err := o.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: c.agent, Target: somebody.Hex(), Value: "1", RunID: c.run, TaskID: c.task}, operate.How{DryRun: true, By: "ops"})
 		var wrong *repute.InputError
 		if got := errors.As(err, &wrong); got != (c.field != "") || got && wrong.Field != c.field {
 			t.Errorf("%s: %v", name, err)
@@ -382,7 +382,7 @@ func TestEachActGetsItsTurn(t *testing.T) {
 	hasty := w.with(open, operate.Options{Wait: 1})
 	var last operate.Act
 	for range 3 {
-		act, err := hasty.ExecuteCall(t.Context(), operate.Call{AgentSlug: "payer", Target: somebody.Hex(), Value: "1"}, by(""))
+		act, err := hasty.ExecuteCall(t.Context(), operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "1"}, by(""))
 		ok(t, err)
 		last = act
 	}

@@ -108,7 +108,7 @@ func (o *Operator) policyNow(ctx context.Context, slug string) (out TreasuryPoli
 }
 
 // ExecuteCall calls a target by the treasury, for an agent.
-func (o *Operator) ExecuteCall(ctx context.Context, c Call, h How) (Act, error) {
+func (o *Operator) ExecuteCall(ctx context.Context, c TreasuryCall, h How) (Act, error) {
 	if act, known, err := o.asked(ctx, kindCall, c, h); known || err != nil {
 		return act, err
 	}

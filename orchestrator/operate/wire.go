@@ -74,8 +74,8 @@ type Transaction struct {
 	FeeWei     string                   `json:"feeWei,omitempty"`
 }
 
-// Call is native coin or a call, by the treasury, for an agent.
-type Call struct {
+// TreasuryCall is native coin or a call, by the treasury, for an agent.
+type TreasuryCall struct {
 	AgentSlug string `json:"agentSlug" doc:"the agent that it is done for"`
 	Target    string `json:"target" doc:"address"`
 	Value     string `json:"value,omitempty" doc:"wei, decimal"`
