@@ -22,16 +22,14 @@ var templateText = sync.OnceValue(func() *regexp.Regexp {
 		`|<[a-z][a-z0-9 _-]*>|\{\{[a-z][a-z0-9_.]*\}\}|\$\{[a-z][a-z0-9_.]*\}|\b(todo|changeme|lorem ipsum)\b`)
 })
 
-// isExampleHost reports whether a host is reserved for documentation (RFC 2606): nobody
-// serves an agent there.
+// isExampleHost reports whether a host is one of the domains reserved for documentation
+// (RFC 2606): nobody serves an agent there.
 func isExampleHost(host string) bool {
-	host = strings.ToLower(strings.TrimSuffix(host, "."))
-	labels := strings.Split(host, ".")
-	last := labels[len(labels)-1]
-	if len(labels) > 1 && labels[len(labels)-2] == "example" && slices.Contains([]string{"com", "net", "org"}, last) {
-		return true
+	labels := strings.Split(strings.ToLower(strings.TrimSuffix(host, ".")), ".")
+	if len(labels) < 2 || labels[len(labels)-2] != "example" {
+		return false
 	}
-	return last == "test" || last == "invalid"
+	return slices.Contains([]string{"com", "net", "org"}, labels[len(labels)-1])
 }
 
 // template reports a value that was never replaced in an example.
