@@ -10,8 +10,10 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"net/http"
 	"net/url"
+	"slices"
 	"sync"
 	"time"
 
@@ -30,9 +32,12 @@ import (
 type Context struct {
 	RunID, TaskID, ParentRunID string
 	OperatorWallet             string
-	Budget                     policy.Budget
-	Threshold                  policy.Threshold
-	Log                        *slog.Logger
+	// Services say what the runtime offers: tools, the names that Tool takes, and chains, the
+	// ids of the trust and the execution chain.
+	Services  map[string]any
+	Budget    policy.Budget
+	Threshold policy.Threshold
+	Log       *slog.Logger
 
 	w     *work
 	phase repute.Phase
@@ -41,12 +46,33 @@ type Context struct {
 	mu     sync.Mutex
 	closed error          // why nothing more is allowed
 	calls  map[string]int // by kind
+	last   int64          // receipt of the last call
+}
+
+// LastReceipt is the id of the receipt of the last call that was made, 0 before the first.
+// With calls at the same time it is of one of them.
+func (c *Context) LastReceipt() int64 {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.last
+}
+
+// leaves notes the receipt of a call.
+func (c *Context) leaves(id int64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.last = id
 }
 
 func (w *work) context(phase repute.Phase, step string) *Context {
-	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent, OperatorWallet: w.info.Manifest.OperatorWallet,
+	return &Context{RunID: w.Run.ID, TaskID: w.Run.Task, ParentRunID: w.Run.Parent, OperatorWallet: w.info.Manifest.OperatorWallet, Services: w.e.services(),
 		Budget: budgetOf(w.root().Run.Limits), Threshold: w.terms.Threshold, Log: w.log.With("phase", phase.String(), "step", step),
 		w: w, phase: phase, step: step, calls: map[string]int{}}
+}
+
+// services are what agents can use.
+func (e *Engine) services() map[string]any {
+	return map[string]any{"tools": slices.Sorted(maps.Keys(e.o.Tools)), "chains": map[string]uint64{"trust": e.o.TrustChain, "execution": e.o.ExecutionChain}}
 }
 
 // close ends the use of a Context.
@@ -223,6 +249,7 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	if err != nil {
 		return nil, c.w.lost(err)
 	}
+	c.leaves(journaled.ID)
 	if known && journaled.Done {
 		return journaled.Result, replayed(journaled.Error)
 	}

@@ -36,6 +36,10 @@ type Options struct {
 	Keys func(chainID uint64, slug string) (common.Address, error)
 	// Registries are the contracts whose records of itself an agent may not change.
 	Registries []Registries
+	// Tokens are those whose symbol and decimals whoever approves sees.
+	Tokens []repute.Stablecoin
+	// Names says who an address is by the configuration: treasuries and wallets. Nil: nobody.
+	Names func(chainID uint64, a common.Address) []string
 	// TrustChain is where identities are, ExecutionChain where transactions go.
 	TrustChain, ExecutionChain uint64
 	// Lenient lets agents without identity work: for development.

@@ -26,6 +26,7 @@ type worker struct {
 	execute func(context.Context, orchestrator.Plan, *orchestrator.Context) (orchestrator.Execution, error)
 	verify  func() orchestrator.Verification
 	can     func() (bool, error)
+	summary orchestrator.Summary
 }
 
 func newWorker(slug string) *worker {
@@ -70,6 +71,9 @@ func (w *worker) Verify(context.Context, orchestrator.Task, orchestrator.Executi
 }
 
 func (w *worker) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
+	if len(w.summary.Receipts) > 0 {
+		return w.summary, nil
+	}
 	return orchestrator.Summary{Text: "did it"}, nil
 }
 
@@ -261,6 +265,13 @@ func TestAgentsThatMisbehave(t *testing.T) {
 			return orchestrator.Execution{Success: true, ReceiptIDs: []string{"77"}}, nil
 		}}, orchestrator.Terms{}, "there is no receipt"},
 		"claims-score": {worker{verify: func() orchestrator.Verification { return orchestrator.Verification{Score: 7} }}, orchestrator.Terms{}, "out of range"},
+		"says-nothing-holds": {worker{verify: func() orchestrator.Verification {
+			return orchestrator.Verification{Checks: []orchestrator.Check{{Name: "done", Passed: true}}}
+		}}, orchestrator.Terms{}, "verification score is 0"},
+		"claims-in-a-step": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+			return json.RawMessage(`{"receiptIds":["78"]}`), nil
+		}}, orchestrator.Terms{}, "there is no receipt"},
+		"claims-in-a-summary": {worker{summary: orchestrator.Summary{Receipts: []string{"79"}}}, orchestrator.Terms{}, "there is no receipt"},
 	}
 	var modules []orchestrator.Module
 	for slug, c := range cases {

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -343,6 +344,8 @@ func (w *work) verify(ctx context.Context) (o outcome) {
 	switch {
 	case !(said.Score >= 0 && said.Score <= 1):
 		o.err = fmt.Errorf("the agent's verification score %g is out of range (0 to 1)", said.Score)
+	case said.Score == 0:
+		o.err = errors.New("the agent's own verification score is 0: it says that nothing is verified")
 	case w.info.Manifest.Safety.RequiresVerification && len(said.Checks) == 0:
 		o.err = errors.New("the agent's manifest demands verification, but it checked nothing")
 	case len(failures) > 0:
@@ -374,7 +377,7 @@ func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
 		return nil, err
 	}
 	kept, err := w.recordsKept(ctx, receipts)
-	return []Check{w.stepsDone(steps), w.callsEnded(receipts), receiptsExist(w.done.ReceiptIDs, receipts), kept, w.manifestKept()}, err
+	return []Check{w.stepsDone(steps), w.callsEnded(receipts), receiptsExist(w.done.claims(), receipts), kept, w.manifestKept()}, err
 }
 
 // stepsDone: each step of the plan was run by the runtime and is completed.
@@ -415,6 +418,21 @@ func (w *work) callsEnded(receipts []repute.Receipt) Check {
 	return c
 }
 
+// claims are the receipts that an execution names, and those that results of its steps name
+// as receiptIds.
+func (e *Execution) claims() []string {
+	out := slices.Clone(e.ReceiptIDs)
+	for _, s := range e.Steps {
+		var said struct {
+			ReceiptIDs []string `json:"receiptIds"`
+		}
+		if json.Unmarshal(s.Result, &said) == nil { // a result may be anything
+			out = append(out, said.ReceiptIDs...)
+		}
+	}
+	return out
+}
+
 // receiptsExist: what the agent claims to have left is there.
 func receiptsExist(claimed []string, receipts []repute.Receipt) Check {
 	c := Check{Name: "runtime.claims", Passed: true}
@@ -443,7 +461,31 @@ func (w *work) summarize(ctx context.Context) outcome {
 		s.Text = s.Text[:maxStepText*4]
 	}
 	w.summary = s
+	if err == nil {
+		err = w.summaryHolds(ctx, &s)
+	}
 	return outcome{result: s, err: err}
+}
+
+// summaryHolds refuses a summary that names receipts which no run of the task has.
+func (w *work) summaryHolds(ctx context.Context, s *Summary) error {
+	if len(s.Receipts) == 0 {
+		return nil
+	}
+	runs, err := w.e.db.TaskRuns(ctx, w.Run.Task)
+	var all []repute.Receipt
+	for i := 0; err == nil && i < len(runs); i++ {
+		var list []repute.Receipt
+		list, err = w.e.db.RunReceipts(ctx, runs[i].ID)
+		all = append(all, list...)
+	}
+	if err != nil {
+		return fmt.Errorf("%w: %w", errRuntime, err)
+	}
+	if c := receiptsExist(s.Receipts, all); !c.Passed {
+		return fmt.Errorf("the agent's summary: %s", c.Details)
+	}
+	return nil
 }
 
 // finish is the record of the run: everything else is stored already.

@@ -100,8 +100,8 @@ func (w *work) asks() (out []repute.RunEvent) {
 	defer w.mu.Unlock()
 	for _, a := range w.waiting {
 		about := map[string]any{"run": a.Run, "subject": a.Subject, "reasons": a.Reasons}
-		if a.Tx != nil {
-			about["transaction"] = a.Tx
+		if a.Shown != nil {
+			about["shown"] = a.Shown
 		}
 		out = append(out, repute.RunEvent{Run: w.Run.ID, Kind: "approval.requested", Data: mustJSON(about)})
 	}

@@ -21,7 +21,7 @@ type ApprovalError struct {
 	Run     string // that waits
 	Subject string // what the answer must name
 	Reasons []policy.Reason
-	Tx      *Tx // the transaction that is asked about, if it is one
+	Shown   *Shown // the transaction that is asked about, if it is one
 }
 
 // Error names the first reason.
@@ -106,24 +106,26 @@ func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 	if err := c.w.mayTouch(ctx, &tx); err != nil {
 		return Sent{}, c.w.refused(ctx, c.step, key, &tx, err)
 	}
-	return c.w.transact(ctx, c.step, key, tx)
+	return c.w.transact(ctx, c, key, tx)
 }
 
 // transact is Send after the checks that need no look at anything stored. What was begun
 // before is looked up, whatever simulation and policy would say of it now.
-func (w *work) transact(ctx context.Context, step, key string, tx Tx) (Sent, error) {
+func (w *work) transact(ctx context.Context, c *Context, key string, tx Tx) (Sent, error) {
 	if err := w.wasSimulated(&tx); err != nil {
-		return Sent{}, w.refused(ctx, step, key, &tx, err)
+		return Sent{}, w.refused(ctx, c.step, key, &tx, err)
 	}
-	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: attemptKey(w.Run.Attempt, key), Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
+	r := repute.Receipt{Run: w.Run.ID, Step: c.step, Key: attemptKey(w.Run.Attempt, key), Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
 		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID)}
 	if before, known, err := w.earlier(ctx, r, key); err != nil || known {
+		c.leaves(before.ID)
 		return w.resume(ctx, before, tx, err)
 	}
 	journaled, known, fee, err := w.journal(ctx, r, tx)
 	if err != nil {
-		return Sent{}, w.refused(ctx, step, key, &tx, w.lost(err))
+		return Sent{}, w.refused(ctx, c.step, key, &tx, w.lost(err))
 	}
+	c.leaves(journaled.ID)
 	if known {
 		return w.resume(ctx, journaled, tx, nil)
 	}
@@ -164,14 +166,14 @@ func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *decl
 		return s, d, err
 	}
 	call := step + "/" + key
-	if d, err = w.allows(ctx, call+" "+tx.digest(), tx, cases); err != nil {
+	if d, err = w.allows(ctx, call, tx, cases, shown, &s); err != nil {
 		return s, d, err
 	}
 	worst, err := worstOf(w.e.o.Policy(), cases, shown, outflows(s.Treasury, s.Logs))
 	if err != nil {
 		return s, d, err
 	}
-	if err = w.trusted(ctx, call, tx, worst); err != nil {
+	if err = w.trusted(ctx, call, tx, worst, shown, &s); err != nil {
 		return s, d, err
 	}
 	if !s.OK {
@@ -354,13 +356,16 @@ func (w *work) callInput(p *policy.Policy, tx *Tx) policy.Input {
 	if tx.Token != nil {
 		in.Call.Token = tx.Token.Hex()
 	}
+	if c := w.e.calls.Decode(tx.Target, tx.Data, nil)[0]; c.Decoded != nil {
+		in.Call.Function, in.Call.Args = c.Function, c.Decoded.Values()
+	}
 	return in
 }
 
 // allows asks the policy about a transaction, and whoever must approve it. cases are the
 // transaction, and the worst that it may be where it has placeholders: the strongest of the
 // decisions about them counts.
-func (w *work) allows(ctx context.Context, subject string, tx *Tx, cases []Tx) (store.Decision, error) {
+func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, declared *declared, s *Simulation) (store.Decision, error) {
 	p := w.e.o.Policy()
 	in := w.callInput(p, tx)
 	d := p.Decide(ctx, &in)
@@ -371,19 +376,30 @@ func (w *work) allows(ctx context.Context, subject string, tx *Tx, cases []Tx) (
 	if err := w.e.db.BoundRun(ctx, w.lease, limitsOf(in.Task.Budget)); err != nil { // the policy may be another than when the run began
 		return store.Decision{}, w.lost(err)
 	}
-	stored := store.Decision{Subject: subject, Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(in)}
+	shown, err := w.show(ctx, tx, declared, s, against(d.Reasons))
+	if err != nil {
+		return store.Decision{}, err
+	}
+	stored := store.Decision{Subject: call + " " + shown.hash(), Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(asked{Input: &in, Shown: shown})}
 	switch d.Effect {
 	case policy.Allow:
 		return stored, nil
 	case policy.Deny:
 		return stored, errors.Join(&DeniedError{d.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
 	}
-	return stored, w.approved(ctx, stored, d, tx)
+	return stored, w.approved(ctx, stored, d, shown)
+}
+
+// asked is the input of a decision with what a person sees who must decide.
+type asked struct {
+	*policy.Input `json:",omitempty"`
+	*Verdict      `json:",omitempty"`
+	Shown         *Shown `json:"shown"`
 }
 
 // approved is nil once a person has approved; until then the run waits.
-// tx is what it is about, if it is a transaction.
-func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Decision, tx *Tx) error {
+// shown is what a person sees of it, if it is a transaction.
+func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Decision, shown *Shown) error {
 	given, err := w.e.db.Approvals(ctx, w.Run.ID, w.Run.Attempt)
 	if err != nil {
 		return err
@@ -395,7 +411,7 @@ func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Dec
 	case known:
 		return &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny, Text: strings.TrimSuffix(a.By+" refused: "+a.Reason, ": ")}}}
 	}
-	waits := &ApprovalError{w.Run.ID, stored.Subject, d.Reasons, tx}
+	waits := &ApprovalError{w.Run.ID, stored.Subject, d.Reasons, shown}
 	if err := w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored); err != nil {
 		return w.lost(err)
 	}

@@ -16,7 +16,7 @@ import (
 // trusted asks the trust gate again where a task moves more than it declared to be at risk:
 // the agent, and those that it works for, must be trusted with all that moves. call is how tx
 // is journaled, or will be; total is what tx moves, to which the others are added.
-func (w *work) trusted(ctx context.Context, call string, tx *Tx, total *moves) error {
+func (w *work) trusted(ctx context.Context, call string, tx *Tx, total *moves, shown *declared, s *Simulation) error {
 	declared, err := weiOf(w.terms.ValueAtRisk)
 	if err != nil || !total.over(new(big.Int)) {
 		return err
@@ -25,7 +25,13 @@ func (w *work) trusted(ctx context.Context, call string, tx *Tx, total *moves) e
 		return err
 	}
 	for x := w; x != nil; x = x.parent {
-		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+call+" "+tx.digest(), tx, total.value()); err != nil {
+		if err := w.trustedWith(ctx, x, "value of "+x.Run.Agent+" "+call, total.value(), func(v *Verdict) (*Shown, error) {
+			seen, err := w.show(ctx, tx, shown, s, against(v.Decision.Reasons))
+			if err == nil {
+				seen.Agent = shownAgent(x.Run.Agent, v)
+			}
+			return seen, err
+		}); err != nil {
 			return err
 		}
 	}
@@ -66,19 +72,24 @@ func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *mov
 
 // trustedWith judges the agent of x for a value. A person who approved of it at its own trust
 // check did so for the declared value alone.
-func (w *work) trustedWith(ctx context.Context, x *work, subject string, tx *Tx, value string) error {
+func (w *work) trustedWith(ctx context.Context, x *work, subject, value string, show func(*Verdict) (*Shown, error)) error {
 	task := x.policyTask(x.e.o.Policy())
 	task.Value = value
 	v, err := x.e.gate.judge(ctx, x.module, task, x.terms.Threshold)
 	if err != nil {
 		return err
 	}
-	stored := store.Decision{Subject: subject + x.whom(v.Decision.Effect), Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
+	shown, err := show(&v)
+	if err != nil {
+		return err
+	}
+	stored := store.Decision{Subject: subject + " " + shown.hash() + x.whom(v.Decision.Effect), Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy,
+		Input: mustJSON(asked{Verdict: &v, Shown: shown})}
 	switch {
 	case v.Decision.Effect == policy.Deny:
 		return errors.Join(&DeniedError{v.Decision.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
 	case v.Decision.Effect == policy.RequireApproval:
-		return w.approved(ctx, stored, v.Decision, tx)
+		return w.approved(ctx, stored, v.Decision, shown)
 	}
 	return nil
 }

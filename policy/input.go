@@ -72,6 +72,11 @@ type Call struct {
 	Token    string `cel:"token"`    // checksummed address, empty for native coin
 	Amount   string `cel:"amount"`   // of Token
 	Purpose  string `cel:"purpose"`
+	Function string `cel:"function" json:",omitempty"` // name and types, empty where it is not known
+	// Args are the decoded arguments by name, or position where they have none; empty where
+	// the call could not be decoded. Integers are decimal strings, addresses checksummed,
+	// bytes hex; lists are lists, tuples maps.
+	Args map[string]any `cel:"args" json:",omitempty"`
 }
 
 // StatusRated is the status of an agent with vouched evidence.

@@ -543,3 +543,30 @@ func before(a, b int64, desc bool) bool {
 	}
 	return a < b
 }
+
+// AddressAgents names agents of a chain by the addresses that own them or are their wallet,
+// up to a number for each address.
+func (db *DB) AddressAgents(ctx context.Context, chainID uint64, of []common.Address, most int) (map[common.Address][]string, error) {
+	list := make([][]byte, len(of))
+	for i := range of {
+		list[i] = of[i][:]
+	}
+	rows, err := db.readers.Query(ctx, `
+		select k.a, x.role, x.token_id from unnest($2::bytea[]) as k(a) cross join lateral (
+			(select 'wallet' as role, token_id from agents where chain_id = $1 and wallet = k.a and wallet <> '' order by token_id limit $3)
+			union all
+			(select 'owner', token_id from agents where chain_id = $1 and owner = k.a order by token_id limit $3)) x`, int64(chainID), list, most)
+	if err != nil {
+		return nil, failed("read names of addresses", err)
+	}
+	out := map[common.Address][]string{}
+	var address []byte
+	var role string
+	var token repute.TokenID
+	_, err = pgx.ForEachRow(rows, []any{&address, &role, (*tokenNum)(&token)}, func() error {
+		a := common.BytesToAddress(address)
+		out[a] = append(out[a], fmt.Sprintf("%s of agent %d:%s", role, chainID, token.Dec()))
+		return nil
+	})
+	return out, failed("read names of addresses", err)
+}

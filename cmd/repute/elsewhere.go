@@ -142,25 +142,20 @@ func (e *elsewhere) approve(ctx context.Context, id string, a control.ApprovalAn
 	if err != nil {
 		return err
 	}
-	if a.Subject == "" {
-		if a.Subject, err = e.awaitedOf(ctx, run); err != nil {
-			return err
-		}
-	}
 	return e.call(ctx, http.MethodPost, runPath(run, "/approval"), a, nil)
 }
 
-// awaitedOf is the only subject that a run waits for.
-func (e *elsewhere) awaitedOf(ctx context.Context, id string) (string, error) {
+// askElsewhere shows what a run, or the run of a task, waits for.
+func (p *program) askElsewhere(ctx context.Context, e *elsewhere, id string) error {
+	id, err := e.waitingRun(ctx, id)
+	if err != nil {
+		return err
+	}
 	var run control.Run
 	if err := e.call(ctx, http.MethodGet, runPath(id, ""), nil, &run); err != nil {
-		return "", err
+		return err
 	}
-	var subjects []string
-	for _, a := range run.Awaited {
-		subjects = append(subjects, visible(a.Subject))
-	}
-	return onlySubject(id, subjects)
+	return p.ask(id, run.Awaited)
 }
 
 // watchElsewhere prints events until the run of a task has ended.

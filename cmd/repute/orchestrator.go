@@ -127,7 +127,7 @@ func (s *service) orchestrate(ctx context.Context, h hands) error {
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
-		Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
+		Names: h.names, Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
 		Drain:   s.config.Drain,
 		Metrics: orchestrator.NewMetrics(s.registry), Trace: tracesOf(traces), Log: s.log})
 	if err != nil {

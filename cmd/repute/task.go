@@ -244,11 +244,14 @@ func (p *program) taskApproveCommand(by *string, e *elsewhere) *cobra.Command {
 	var deny bool
 	cmd := &cobra.Command{
 		Use:   "approve TASK|RUN",
-		Short: "answer what a run waits for: yes, or with --deny no",
+		Short: "show what a run waits for, or answer it with --subject: yes, or with --deny no",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			yes, said := !deny, map[bool]string{true: "denied", false: "approved"}[deny]
 			if e.url != "" {
+				if subject == "" {
+					return p.askElsewhere(cmd.Context(), e, args[0])
+				}
 				return p.done(e.approve(cmd.Context(), args[0], control.ApprovalAnswer{Subject: subject, Approved: &yes, Reason: reason}), said)
 			}
 			return p.withDesk(cmd.Context(), func(db *store.DB, desk *orchestrator.Desk) error {
@@ -258,9 +261,12 @@ func (p *program) taskApproveCommand(by *string, e *elsewhere) *cobra.Command {
 				} else if len(runs) > 0 {
 					run = waitingOf(runs)
 				}
-				subject, err := awaitedOf(cmd.Context(), db, run, subject)
-				if err != nil {
-					return err
+				if subject == "" {
+					open, err := db.Awaited(cmd.Context(), run)
+					if err != nil {
+						return err
+					}
+					return p.ask(run, control.AwaitedOf(open))
 				}
 				return p.done(desk.Approve(cmd.Context(), run, subject, yes, *by, reason), said)
 			})
@@ -268,35 +274,34 @@ func (p *program) taskApproveCommand(by *string, e *elsewhere) *cobra.Command {
 	}
 	cmd.Flags().StringVar(&reason, "reason", "", "why")
 	cmd.Flags().BoolVar(&deny, "deny", false, "no instead of yes")
-	cmd.Flags().StringVar(&subject, "subject", "", "what the answer is about, where the run waits for several")
+	cmd.Flags().StringVar(&subject, "subject", "", "what the answer is about; without it what the run waits for is shown")
 	return cmd
 }
 
-// awaitedOf is the subject of an answer: the named one, else the only one that there is.
-func awaitedOf(ctx context.Context, db *store.DB, run, subject string) (string, error) {
-	if subject != "" {
-		return subject, nil
+// ask prints what a run waits for, and says how to answer: nobody approves unseen.
+func (p *program) ask(run string, open []control.Awaited) error {
+	if len(open) == 0 {
+		return repute.Conflict("run %s waits for nobody", run)
 	}
-	open, err := db.Awaited(ctx, run)
-	if err != nil {
-		return "", err
+	subjects := make([]string, len(open))
+	for i, a := range open {
+		subjects[i] = a.Subject
+		text, err := json.MarshalIndent(a, "", "  ")
+		if err != nil {
+			return err
+		}
+		fmt.Fprintln(p.stdout, visibleLines(string(text)))
 	}
-	var subjects []string
-	for _, d := range open {
-		subjects = append(subjects, d.Subject)
-	}
-	return onlySubject(run, subjects)
+	return repute.Invalid("subject", "is missing", "look at what is shown, then --subject with one of: "+strings.Join(subjects, ", "))
 }
 
-// onlySubject is the one that a run waits for.
-func onlySubject(run string, subjects []string) (string, error) {
-	switch len(subjects) {
-	case 0:
-		return "", repute.Conflict("run %s waits for nobody", run)
-	case 1:
-		return subjects[0], nil
+// visibleLines is a text whose lines are safe to print.
+func visibleLines(text string) string {
+	lines := strings.Split(text, "\n")
+	for i := range lines {
+		lines[i] = visible(lines[i])
 	}
-	return "", repute.Invalid("subject", "is missing", "--subject with one of: "+strings.Join(subjects, ", "))
+	return strings.Join(lines, "\n")
 }
 
 // waitingOf is the run of a task that waits itself: those above it wait with it.

@@ -341,3 +341,21 @@ func (h *hands) chain() orchestrator.Chain {
 	}
 	return h.wallet
 }
+
+// names are who an address of a chain is by the configuration: treasury, operator, and the
+// wallets that agents sign with.
+func (h hands) names(chainID uint64, a common.Address) (out []string) {
+	if h.wallet == nil {
+		return nil
+	}
+	if _, treasury, err := h.wallet.Contracts(chainID); err == nil && a == treasury && a != (common.Address{}) {
+		out = append(out, "treasury")
+	}
+	if operator, err := h.wallet.Operator(chainID); err == nil && a == operator {
+		out = append(out, "operator of the treasury")
+	}
+	if slug, err := h.wallet.IdentityOf(chainID, a); err == nil && slug != "" {
+		out = append(out, "wallet of agent "+slug)
+	}
+	return out
+}

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
 )
@@ -90,6 +91,8 @@ type Approval struct {
 type Awaited struct {
 	Subject string          `json:"subject" doc:"the answer names it"`
 	Reasons json.RawMessage `json:"reasons"`
+	// Shown is the transaction that is asked about, and what decided.
+	Shown *orchestrator.Shown `json:"shown,omitempty" doc:"what the answer is about, if it is a transaction: the subject has its hash, and an answer holds for exactly that"`
 }
 
 // ApprovalAnswer answers what a run waits for.
@@ -154,11 +157,19 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 		return w, err
 	}
 	open, err := c.db.Awaited(ctx, w.ID)
-	w.Awaited = []Awaited{}
-	for _, d := range open {
-		w.Awaited = append(w.Awaited, Awaited{d.Subject, d.Reasons})
-	}
+	w.Awaited = AwaitedOf(open)
 	return w, err
+}
+
+// AwaitedOf is what decisions leave to a person, with what is shown of it.
+func AwaitedOf(open []store.Decision) []Awaited {
+	out := make([]Awaited, 0, len(open))
+	for _, d := range open {
+		var asked struct{ Shown *orchestrator.Shown }
+		_ = json.Unmarshal(d.Input, &asked) // as it was stored
+		out = append(out, Awaited{d.Subject, d.Reasons, asked.Shown})
+	}
+	return out
 }
 
 func runOnWire(r repute.Run) Run {

@@ -11,6 +11,7 @@ import (
 	"mime"
 	"net/http"
 	"net/url"
+	"strconv"
 	"strings"
 	"time"
 
@@ -154,6 +155,7 @@ func (m *module) ask(ctx context.Context, method string, q Question, c *orchestr
 	q.Protocol, q.TaskID, q.Outcomes = Protocol, q.Task.ID, []Outcome{}
 	if c != nil {
 		q.RunID, q.ParentRunID, q.Budget, q.Threshold = c.RunID, c.ParentRunID, &c.Budget, &c.Threshold
+		q.OperatorWallet, q.Services = c.OperatorWallet, c.Services
 	}
 	brought := 0 // bytes of outcomes
 	for range maxRounds {
@@ -207,6 +209,7 @@ func decode(method string, a *Answer, into any) error {
 // end is open: to the agent it would look like one that was not sent.
 func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out []Outcome, err error) {
 	for _, call := range calls {
+		before := c.LastReceipt()
 		result, err := makeCall(ctx, c, call)
 		var waits *orchestrator.ApprovalError
 		open := call.Kind == "send" && errors.Is(err, repute.ErrUnavailable)
@@ -216,6 +219,9 @@ func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out 
 		o := Outcome{Result: result}
 		if err != nil {
 			o = Outcome{Error: err.Error()}
+		}
+		if id := c.LastReceipt(); id != before && id != 0 {
+			o.ReceiptID = strconv.FormatInt(id, 10)
 		}
 		out = append(out, o)
 	}

@@ -48,18 +48,21 @@ type Info struct {
 
 // Question is the body of every POST. What a method does not need is missing.
 type Question struct {
-	Protocol     string                     `json:"protocol"`
-	RunID        string                     `json:"runId,omitempty"`
-	TaskID       string                     `json:"taskId"`
-	ParentRunID  string                     `json:"parentRunId,omitempty"`
-	Budget       *policy.Budget             `json:"budget,omitempty"`
-	Threshold    *policy.Threshold          `json:"threshold,omitempty"`
-	Task         orchestrator.Task          `json:"task"`
-	Plan         *orchestrator.Plan         `json:"plan,omitempty"`
-	Step         *orchestrator.Step         `json:"step,omitempty"`   // execute: the step to do
-	Inputs       map[string]json.RawMessage `json:"inputs,omitempty"` // results of the steps before, by id
-	Execution    *orchestrator.Execution    `json:"execution,omitempty"`
-	Verification *orchestrator.Verification `json:"verification,omitempty"`
+	Protocol    string `json:"protocol"`
+	RunID       string `json:"runId,omitempty"`
+	TaskID      string `json:"taskId"`
+	ParentRunID string `json:"parentRunId,omitempty"`
+	// OperatorWallet is that of the agent's manifest, Services what orchestrator.Context says.
+	OperatorWallet string                     `json:"operatorWallet,omitempty"`
+	Services       map[string]any             `json:"services,omitempty"`
+	Budget         *policy.Budget             `json:"budget,omitempty"`
+	Threshold      *policy.Threshold          `json:"threshold,omitempty"`
+	Task           orchestrator.Task          `json:"task"`
+	Plan           *orchestrator.Plan         `json:"plan,omitempty"`
+	Step           *orchestrator.Step         `json:"step,omitempty"`   // execute: the step to do
+	Inputs         map[string]json.RawMessage `json:"inputs,omitempty"` // results of the steps before, by id
+	Execution      *orchestrator.Execution    `json:"execution,omitempty"`
+	Verification   *orchestrator.Verification `json:"verification,omitempty"`
 	// Outcomes are those of all calls asked for so far, in order.
 	Outcomes []Outcome `json:"outcomes"`
 }
@@ -96,4 +99,7 @@ type Read struct {
 type Outcome struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
+	// ReceiptID names the receipt of the call, for receiptIds and summaries; empty where the
+	// call was refused before it was made.
+	ReceiptID string `json:"receiptId,omitempty"`
 }

@@ -30,7 +30,7 @@ func ok(t testing.TB, err error) {
 }
 
 func manifestOf(slug string) orchestrator.Manifest {
-	return orchestrator.Manifest{Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: slug, Version: "1.2.3"}
+	return orchestrator.Manifest{OperatorWallet: "0x0000000000000000000000000000000000000005", Schema: orchestrator.ManifestSchema, Name: "Faraway", Slug: slug, Version: "1.2.3"}
 }
 
 // server is an agent that looks a word up with a tool before it answers.
@@ -84,7 +84,8 @@ func reply(method string, q remote.Question) remote.Answer {
 		if len(q.Outcomes) == 0 {
 			return remote.Answer{Calls: []remote.Call{{Kind: "tool", Tool: "dictionary", Input: json.RawMessage(`"word"`)}, {Kind: "tool", Tool: "nothing"}}}
 		}
-		return result(map[string]any{"found": q.Outcomes[0].Result, "lacking": q.Outcomes[1].Error})
+		return result(map[string]any{"found": q.Outcomes[0].Result, "lacking": q.Outcomes[1].Error, "receiptIds": []string{q.Outcomes[0].ReceiptID},
+			"has": fmt.Sprint(q.OperatorWallet, q.Services["tools"], q.Budget.ToolCalls, q.Outcomes[1].ReceiptID == "")})
 	case "verify":
 		return result(orchestrator.Verification{Checks: []orchestrator.Check{{Name: "found", Passed: strings.Contains(string(q.Execution.Steps[0].Result), "meaning")}}, Score: 1})
 	}
@@ -155,7 +156,8 @@ func TestRemoteAgentRuns(t *testing.T) {
 		t.Fatalf("run %s, %d tool calls: %s", run.Status, run.Used.ToolCalls, run.Error)
 	}
 	steps, err := db.RunSteps(t.Context(), run.ID)
-	if ok(t, err); !strings.Contains(string(steps[0].Result), `"found":"meaning"`) || !strings.Contains(string(steps[0].Result), "does not exist") {
+	if ok(t, err); !strings.Contains(string(steps[0].Result), `"found":"meaning"`) || !strings.Contains(string(steps[0].Result), "does not exist") ||
+		!strings.Contains(string(steps[0].Result), `"has":"0x0000000000000000000000000000000000000005[dictionary tome] 50 true"`) {
 		t.Errorf("step %s", steps[0].Result)
 	}
 	task, _, err = desk.Submit(t.Context(), orchestrator.Request{Goal: "impossible", Coordinator: "faraway"})

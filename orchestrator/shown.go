@@ -1,0 +1,226 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/contracts"
+	"repute/policy"
+)
+
+// Shown is what a person sees who is asked to approve of a transaction. The subject of the
+// question has the hash of it: an answer holds for exactly that.
+type Shown struct {
+	Agent       ShownAgent      `json:"agent"`
+	ValueAtRisk string          `json:"valueAtRisk" doc:"declared by the task, in wei"`
+	ChainID     uint64          `json:"chainId"`
+	Target      string          `json:"target"`
+	Value       string          `json:"value" doc:"native coin, in wei"`
+	Purpose     string          `json:"purpose" doc:"in the agent's words: nothing checks them"`
+	Calls       []contractCall  `json:"calls" doc:"the call, and those of known functions that it carries"`
+	Declared    []Placeholder   `json:"placeholders" doc:"values that the dry run left open, with the bounds that were judged"`
+	Amounts     []ShownAmount   `json:"amounts" doc:"of tokens that the call names"`
+	Effects     []ShownAmount   `json:"effects" doc:"what the simulation shows leaving the treasury"`
+	Names       []ShownName     `json:"names" doc:"addresses among all of this that are known"`
+	Reasons     []policy.Reason `json:"reasons"`
+}
+
+// contractCall is the wire form of a decoded call.
+type contractCall = contracts.Call
+
+// ShownAgent is the agent with the score that decided.
+type ShownAgent struct {
+	Slug       string  `json:"slug"`
+	ID         string  `json:"id,omitempty" doc:"eip155:chain:registry:id, absent without identity"`
+	Status     string  `json:"status" doc:"rated or unrated"`
+	Score      float64 `json:"score"`
+	Low        float64 `json:"low"`
+	High       float64 `json:"high"`
+	Confidence float64 `json:"confidence"`
+	Tier       int64   `json:"tier"`
+	Snapshot   string  `json:"snapshot,omitempty" doc:"sha256 of the final score that decided"`
+	Block      uint64  `json:"block,omitempty" doc:"of that score"`
+}
+
+// ShownAmount is an amount of a token.
+type ShownAmount struct {
+	Token    string `json:"token"`
+	Symbol   string `json:"symbol,omitempty" doc:"absent where the token is not known"`
+	Decimals *uint8 `json:"decimals,omitempty"`
+	Units    string `json:"units,omitempty" doc:"in the smallest unit; absent for what has no amount, as an NFT"`
+	Text     string `json:"text" doc:"for people: 12.5 USDC, or the units where decimals are not known"`
+}
+
+// ShownName says who an address is.
+type ShownName struct {
+	Address string   `json:"address"`
+	Names   []string `json:"names" doc:"e.g. identity registry, treasury, wallet of agent 8453:22"`
+}
+
+// show collects what a person sees of a transaction.
+func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulation, reasons []policy.Reason) (*Shown, error) {
+	out := &Shown{Agent: shownAgent(w.Run.Agent, &w.verdict), ValueAtRisk: orZero(w.terms.ValueAtRisk), ChainID: tx.ChainID, Target: tx.Target.Hex(), Value: orZero(tx.Value), Purpose: tx.Purpose,
+		Calls: w.e.calls.Decode(tx.Target, tx.Data, nil), Declared: []Placeholder{}, Amounts: []ShownAmount{}, Effects: []ShownAmount{}, Names: []ShownName{}, Reasons: reasons}
+	if declared != nil {
+		out.Declared = append(out.Declared, declared.Placeholders...)
+	}
+	if tx.Token != nil {
+		out.Amounts = append(out.Amounts, w.e.amount(tx.ChainID, *tx.Token, orZero(tx.Amount)))
+	}
+	for i := range out.Calls {
+		out.Amounts = append(out.Amounts, w.e.amountsOf(tx.ChainID, &out.Calls[i])...)
+	}
+	for _, o := range outflows(s.Treasury, s.Logs) {
+		out.Effects = append(out.Effects, w.e.amount(tx.ChainID, o.Token, o.Amount))
+	}
+	return out, w.name(ctx, out, s.Treasury)
+}
+
+// shownAgent is an agent as a verdict saw it.
+func shownAgent(slug string, v *Verdict) ShownAgent {
+	a, pin := v.Agent, v.Pin
+	out := ShownAgent{Slug: slug, ID: a.ID, Status: a.Status, Score: a.Score, Low: a.Low, High: a.High, Confidence: a.Confidence, Tier: a.Tier, Block: pin.Block}
+	if pin.Block != 0 {
+		out.Snapshot = pin.Result.Hex()
+	}
+	return out
+}
+
+// hash names all that is shown.
+func (s *Shown) hash() string { return digest(mustJSON(s)) }
+
+// amountsOf are the amounts of tokens that a known call moves.
+func (e *Engine) amountsOf(chainID uint64, c *contracts.Call) []ShownAmount {
+	if c.Decoded == nil || c.Target == "" {
+		return nil
+	}
+	token := common.HexToAddress(c.Target)
+	argument, moves := movers[c.Decoded.Function.Selector]
+	if c.Decoded.Function.Selector == transferERC20 {
+		token, argument, moves = common.HexToAddress(c.Arguments[1].Value), 3, true
+	}
+	if !moves || argument < 0 {
+		return nil
+	}
+	if _, known := e.token(chainID, token); !known && c.Source != contracts.SourceKnown {
+		return nil
+	}
+	return []ShownAmount{e.amount(chainID, token, c.Arguments[argument].Value)}
+}
+
+// token is what is known of a token.
+func (e *Engine) token(chainID uint64, at common.Address) (repute.Stablecoin, bool) {
+	i := slices.IndexFunc(e.o.Tokens, func(c repute.Stablecoin) bool { return c.ChainID == chainID && c.Address == at })
+	if i < 0 {
+		return repute.Stablecoin{}, false
+	}
+	return e.o.Tokens[i], true
+}
+
+// amount is an amount of a token, with symbol and decimals where the token is known.
+func (e *Engine) amount(chainID uint64, at common.Address, units string) ShownAmount {
+	out := ShownAmount{Token: at.Hex(), Units: units, Text: units + " units of " + at.Hex()}
+	if units == "" {
+		out.Text = "something of " + at.Hex()
+		return out
+	}
+	coin, known := e.token(chainID, at)
+	n, ok := new(big.Int).SetString(units, 10)
+	if !known || !ok {
+		return out
+	}
+	out.Symbol, out.Decimals = coin.Symbol, &coin.Decimals
+	out.Text = inUnits(n, coin.Decimals) + " " + coin.Symbol
+	return out
+}
+
+// inUnits is a number with so many of its digits behind the point.
+func inUnits(n *big.Int, decimals uint8) string {
+	digits := n.String()
+	if missing := int(decimals) + 1 - len(digits); missing > 0 {
+		digits = strings.Repeat("0", missing) + digits
+	}
+	at := len(digits) - int(decimals)
+	if fraction := strings.TrimRight(digits[at:], "0"); fraction != "" {
+		return digits[:at] + "." + fraction
+	}
+	return digits[:at]
+}
+
+// maxNames bounds how many agents an address is named after.
+const maxNames = 3
+
+// name adds who the addresses are that are shown: contracts and wallets of the configuration,
+// owners and wallets of indexed agents.
+func (w *work) name(ctx context.Context, s *Shown, treasury common.Address) error {
+	list := s.addresses()
+	agents, err := w.e.db.AddressAgents(ctx, s.ChainID, list, maxNames)
+	if err != nil && !errors.Is(err, repute.ErrNotFound) {
+		return fmt.Errorf("%w: %w", errRuntime, err)
+	}
+	for _, a := range list {
+		names := w.e.configured(s.ChainID, a)
+		if a == treasury && treasury != (common.Address{}) && !slices.Contains(names, "treasury") {
+			names = append(names, "treasury")
+		}
+		if names = append(names, agents[a]...); len(names) > 0 {
+			s.Names = append(s.Names, ShownName{a.Hex(), names})
+		}
+	}
+	return nil
+}
+
+// addresses are those of a transaction and its arguments, each once.
+func (s *Shown) addresses() []common.Address {
+	list := []common.Address{common.HexToAddress(s.Target)}
+	add := func(a common.Address) {
+		if !slices.Contains(list, a) && len(list) < 64 {
+			list = append(list, a)
+		}
+	}
+	for _, a := range s.Amounts {
+		add(common.HexToAddress(a.Token))
+	}
+	for _, p := range s.Declared {
+		for _, a := range p.OneOf {
+			add(a)
+		}
+	}
+	for _, c := range s.Calls {
+		for _, a := range c.Arguments {
+			if a.Type == "address" {
+				add(common.HexToAddress(a.Value))
+			}
+		}
+	}
+	return list
+}
+
+// configured are the names of an address that the configuration tells.
+func (e *Engine) configured(chainID uint64, a common.Address) (names []string) {
+	for i := range e.o.Registries {
+		switch r := &e.o.Registries[i]; {
+		case r.ChainID != chainID:
+		case a == r.Identity:
+			names = append(names, "identity registry")
+		case a == r.Reputation:
+			names = append(names, "reputation registry")
+		case slices.Contains(r.Validations, a):
+			names = append(names, "validation registry")
+		}
+	}
+	if coin, known := e.token(chainID, a); known {
+		names = append(names, "token "+coin.Symbol)
+	}
+	if e.o.Names != nil {
+		names = append(names, e.o.Names(chainID, a)...)
+	}
+	return names
+}
