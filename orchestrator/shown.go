@@ -24,7 +24,7 @@ type Shown struct {
 	Target      string          `json:"target"`
 	Value       string          `json:"value" doc:"native coin, in wei"`
 	Purpose     string          `json:"purpose" doc:"in the agent's words: nothing checks them"`
-	Calls       []contractCall  `json:"calls" doc:"the call, and those of known functions that it carries"`
+	Calls       []ShownCall     `json:"calls" doc:"the call, and those of known functions that it carries"`
 	Declared    []Placeholder   `json:"placeholders" doc:"values that the dry run left open, with the bounds that were judged"`
 	Amounts     []ShownAmount   `json:"amounts" doc:"of tokens that the call names"`
 	Effects     []ShownAmount   `json:"effects" doc:"what the simulation shows leaving the treasury"`
@@ -32,8 +32,8 @@ type Shown struct {
 	Reasons     []policy.Reason `json:"reasons"`
 }
 
-// contractCall is the wire form of a decoded call.
-type contractCall = contracts.Call
+// ShownCall is a call with its decoded arguments.
+type ShownCall contracts.Call
 
 // ShownAgent is the agent with the score that decided.
 type ShownAgent struct {
@@ -67,15 +67,16 @@ type ShownName struct {
 // show collects what a person sees of a transaction.
 func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulation, reasons []policy.Reason) (*Shown, error) {
 	out := &Shown{Agent: shownAgent(w.Run.Agent, &w.verdict), ValueAtRisk: orZero(w.terms.ValueAtRisk), ChainID: tx.ChainID, Target: tx.Target.Hex(), Value: orZero(tx.Value), Purpose: tx.Purpose,
-		Calls: w.e.calls.Decode(tx.Target, tx.Data, nil), Declared: []Placeholder{}, Amounts: []ShownAmount{}, Effects: []ShownAmount{}, Names: []ShownName{}, Reasons: reasons}
+		Calls: []ShownCall{}, Declared: []Placeholder{}, Amounts: []ShownAmount{}, Effects: []ShownAmount{}, Names: []ShownName{}, Reasons: reasons}
 	if declared != nil {
 		out.Declared = append(out.Declared, declared.Placeholders...)
 	}
 	if tx.Token != nil {
 		out.Amounts = append(out.Amounts, w.e.amount(tx.ChainID, *tx.Token, orZero(tx.Amount)))
 	}
-	for i := range out.Calls {
-		out.Amounts = append(out.Amounts, w.e.amountsOf(tx.ChainID, &out.Calls[i])...)
+	for _, c := range w.e.calls.Decode(tx.Target, tx.Data, nil) {
+		out.Calls = append(out.Calls, ShownCall(c))
+		out.Amounts = append(out.Amounts, w.e.amountsOf(tx.ChainID, &c)...)
 	}
 	for _, o := range outflows(s.Treasury, s.Logs) {
 		out.Effects = append(out.Effects, w.e.amount(tx.ChainID, o.Token, o.Amount))
