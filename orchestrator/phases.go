@@ -344,12 +344,12 @@ func (w *work) verify(ctx context.Context) (o outcome) {
 	switch {
 	case !(said.Score >= 0 && said.Score <= 1):
 		o.err = fmt.Errorf("the agent's verification score %g is out of range (0 to 1)", said.Score)
-	case said.Score == 0:
-		o.err = errors.New("the agent's own verification score is 0: it says that nothing is verified")
 	case w.info.Manifest.Safety.RequiresVerification && len(said.Checks) == 0:
 		o.err = errors.New("the agent's manifest demands verification, but it checked nothing")
 	case len(failures) > 0:
 		o.err = fmt.Errorf("verification failed: %s", failures)
+	case said.Score == 0:
+		o.err = errors.New("the agent's own verification score is 0: it says that nothing is verified")
 	}
 	o.result = r
 	o.receipts = []repute.Receipt{{Run: w.Run.ID, Kind: repute.CallVerification, Key: fmt.Sprintf("verification/%d", w.Run.Attempt), Ref: "verification",

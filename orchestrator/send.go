@@ -155,7 +155,7 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 // judged simulates a transaction and asks the policy, and whoever must approve it. Where the
 // dry run declared it with placeholders, in shown, it is judged by the worst that they allow.
 func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *declared) (s Simulation, d store.Decision, err error) {
-	if err = w.standing(ctx, tx); err != nil {
+	if err = w.standing(ctx); err != nil {
 		return s, d, err
 	}
 	if s, err = w.simulate(ctx, *tx); err != nil {
@@ -228,7 +228,7 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 
 // intent is what is sent for a journaled call.
 func (w *work) intent(r *repute.Receipt, tx Tx, mostWei string) Intent {
-	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: func(ctx context.Context) error { return w.standing(ctx, &tx) }}
+	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: w.standing}
 }
 
 // charged is a transaction as it is journaled, with what it took of the gas budget and moves.

@@ -14,9 +14,9 @@ import (
 // all. Since Execute began an identity may be sold, an agent removed or a policy replaced:
 // nothing is sent after that. It is asked before a transaction is journaled, and once more
 // before it is signed.
-func (w *work) standing(ctx context.Context, tx *Tx) error {
+func (w *work) standing(ctx context.Context) error {
 	for x := w; x != nil; x = x.parent {
-		if err := w.standingOf(ctx, x, tx); err != nil {
+		if err := w.standingOf(ctx, x); err != nil {
 			return err
 		}
 	}
@@ -24,7 +24,7 @@ func (w *work) standing(ctx context.Context, tx *Tx) error {
 }
 
 // standingOf is standing of one agent: that of x.
-func (w *work) standingOf(ctx context.Context, x *work, tx *Tx) error {
+func (w *work) standingOf(ctx context.Context, x *work) error {
 	now, err := w.e.db.Module(ctx, x.Run.Agent)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
@@ -47,14 +47,14 @@ func (w *work) standingOf(ctx context.Context, x *work, tx *Tx) error {
 		return errors.Join(&DeniedError{v.Decision.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
 	}
 	if x == w {
-		return w.approved(ctx, stored, v.Decision, tx)
+		return w.approved(ctx, stored, v.Decision, nil)
 	}
 	given, err := w.e.db.Approvals(ctx, x.Run.ID, x.Run.Attempt)
 	if err != nil || given[subject].Approved {
 		return err
 	}
 	stored.Subject = x.Run.Agent + ": " + subject
-	return w.approved(ctx, stored, v.Decision, tx)
+	return w.approved(ctx, stored, v.Decision, nil)
 }
 
 func sameAgent(a, b *repute.AgentID) bool {
