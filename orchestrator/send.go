@@ -385,6 +385,7 @@ func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, decl
 	case policy.Allow:
 		return stored, nil
 	case policy.Deny:
+		stored.Subject = call + " " + tx.digest() // the same as refused gives it: one decision
 		return stored, errors.Join(&DeniedError{d.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
 	}
 	return stored, w.approved(ctx, stored, d, shown)
