@@ -245,6 +245,9 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	// Another request is another call: an agent need not do the same things again.
 	r.Key = key + "/" + digest([]byte(r.Ref), r.Request)[:16]
 	r.Run, r.Step, r.Request = c.RunID, c.step, bounded(r.Request)
+	if c.w.databaseFailed() != nil { // nothing that happens after is stored
+		return nil, ErrAway
+	}
 	journaled, known, err := c.w.e.db.BeginCall(ctx, c.w.lease, r, store.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
 	if err != nil {
 		return nil, c.w.lost(err)
@@ -255,6 +258,10 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	}
 	ctx, end := c.w.e.trace.start(ctx, string(r.Kind), attribute.String("ref", r.Ref), attribute.String("step", c.step), attribute.String("key", r.Key))
 	answer, callErr := do(ctx, c.RunID+"/"+c.step+"/"+r.Key)
+	if errors.Is(callErr, store.ErrDatabase) || errors.Is(callErr, ErrAway) { // it may be made again
+		end(callErr)
+		return nil, c.w.lost(callErr)
+	}
 	if callErr == nil && len(answer) > maxAnswer*2 {
 		callErr = fmt.Errorf("the answer is too large: %w", repute.ErrLimited)
 	}

@@ -46,7 +46,8 @@ type work struct {
 	mu           sync.Mutex
 	waiting      []*ApprovalError // all that persons must decide
 	fenced       error
-	wasCancelled bool // of a root run
+	away         error // of a root run: of the database
+	wasCancelled bool  // of a root run
 }
 
 // outcome is what came of a phase.
@@ -60,15 +61,48 @@ type outcome struct {
 	waits     *ApprovalError
 }
 
-// lost remembers that somebody else has the run: nothing that happens after is stored.
+// ErrAway is all that an agent, a step or a record learns of a database that fails: the phase
+// ends and is done again. The driver's text is for the log.
+var ErrAway = errors.New("the runtime waits for its database; what was begun is done again")
+
+// lost remembers why nothing that happens after can count: somebody else has the run, or the
+// database failed. The phase ends then and is done again, whatever the agent makes of it.
 func (w *work) lost(err error) error {
-	if errors.Is(err, repute.ErrFenced) {
-		root := w.root()
+	root := w.root()
+	switch {
+	case errors.Is(err, repute.ErrFenced):
 		root.mu.Lock()
 		defer root.mu.Unlock()
 		root.fenced = err
+		return err
+	case !errors.Is(err, store.ErrDatabase):
+		return err
+	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, repute.ErrUnavailable):
+		return ErrAway // the call was cut off: why is known to whoever cut it
 	}
-	return err
+	root.mu.Lock()
+	defer root.mu.Unlock()
+	if root.away == nil {
+		root.away = err
+		w.log.Warn("the database failed a run, which goes on later", "error", err)
+	}
+	return ErrAway
+}
+
+// giveUp forgets the error of the database: the phase fails by it.
+func (w *work) giveUp() {
+	root := w.root()
+	root.mu.Lock()
+	defer root.mu.Unlock()
+	root.away = nil
+}
+
+// databaseFailed is the first error of the database that lost saw; nil for none.
+func (w *work) databaseFailed() error {
+	root := w.root()
+	root.mu.Lock()
+	defer root.mu.Unlock()
+	return root.away
 }
 
 func (w *work) root() *work {
@@ -157,7 +191,13 @@ func (w *work) advance(ctx context.Context, p repute.Phase) error {
 	ctx, end := w.e.trace.start(ctx, p.String(), aboutRun(&w.Run)...)
 	o := w.perform(ctx, p)
 	end(o.err)
-	if err := w.interrupted(ctx, p, o.err); err != nil {
+	if failed := w.failure(o.err); failed != nil {
+		if err := w.interrupted(ctx, p, failed); err != nil {
+			return err
+		}
+		o = outcome{err: errRuntime} // its text is the driver's
+		w.giveUp()
+	} else if err := w.interrupted(ctx, p, o.err); err != nil {
 		return err
 	}
 	err := w.record(ctx, p, o, started)
@@ -204,15 +244,33 @@ func (w *work) interrupted(ctx context.Context, p repute.Phase, err error) error
 	return nil
 }
 
+// failure is the error of the database that a phase met, whatever its agent made of it: one
+// that lost saw, or the phase's own. Nil: the database failed nothing.
+func (w *work) failure(err error) error {
+	if away := w.databaseFailed(); away != nil {
+		return fmt.Errorf("%w: %w", errRuntime, away)
+	}
+	if errors.Is(err, store.ErrDatabase) && !errors.Is(err, errRuntime) {
+		return fmt.Errorf("%w: %w", errRuntime, err)
+	}
+	if errors.Is(err, store.ErrDatabase) {
+		return err
+	}
+	return nil
+}
+
+// delayReason is what the event of a delayed phase says; the log has the database's text.
+const delayReason = "the database does not answer, or refuses what the phase needs"
+
 // delayed is err while a phase may be tried again: for as long as the budget gives the whole
 // run, by the clock on the wall, since a try of this attempt first failed.
 func (w *work) delayed(ctx context.Context, p repute.Phase, err error) error {
 	root := w.root()
-	since, now, failed := w.e.db.DelayPhase(ctx, w.lease, w.Run.ID, p, w.Run.Attempt, shorten(err.Error()))
+	since, now, failed := w.e.db.DelayPhase(ctx, w.lease, w.Run.ID, p, w.Run.Attempt, delayReason)
 	if failed != nil {
 		return errors.Join(err, w.lost(failed))
 	}
-	if now.Sub(since) < root.Run.Limits.Runtime {
+	if errors.Is(err, repute.ErrUnavailable) || now.Sub(since) < root.Run.Limits.Runtime {
 		return err
 	}
 	w.log.Warn("a phase fails that was tried for as long as the budget allows", "phase", p.String(), "since", since, "error", err)

@@ -59,7 +59,7 @@ func refuse(id, format string, args ...any) error {
 // Simulate says what a transaction would come to. It counts as a tool call.
 func (c *Context) Simulate(ctx context.Context, tx Tx) (out Simulation, err error) {
 	if err := c.w.mayTouch(ctx, &tx); err != nil {
-		return out, err
+		return out, c.w.lost(err)
 	}
 	r := repute.Receipt{Kind: repute.CallChain, Ref: tx.Target.Hex(), Summary: "simulation: " + tx.Purpose, Chain: tx.ChainID, Domain: c.w.e.domain(tx.ChainID), Request: mustJSON(tx)}
 	body, err := c.call(ctx, r, func(ctx context.Context, _ string) (json.RawMessage, error) {
@@ -93,6 +93,14 @@ func (w *work) origin() Origin { return Origin{Agent: w.Run.Agent, Run: w.Run.ID
 // person must decide, and Execute ends here for now; repute.ErrLimited: the budget is
 // used up.
 func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
+	if c.w.databaseFailed() != nil { // nothing that happens after is stored
+		return Sent{}, ErrAway
+	}
+	sent, err := c.send(ctx, tx)
+	return sent, c.w.lost(err)
+}
+
+func (c *Context) send(ctx context.Context, tx Tx) (Sent, error) {
 	if c.phase != repute.PhaseExecute {
 		return Sent{}, c.w.refused(ctx, c.step, tx.Key, &tx, refuse("phase", "transactions are sent in Execute alone, not in %s", c.phase))
 	}
@@ -244,7 +252,7 @@ func (w *work) broadcast(ctx context.Context, call int64, intent Intent, charged
 	ctx, end := w.e.trace.start(ctx, "transaction", attribute.String("ref", intent.Target.Hex()), attribute.String("key", intent.ID))
 	sent, err := w.e.o.Chain.Send(ctx, intent)
 	end(err)
-	if err != nil && (errors.Is(err, repute.ErrUnavailable) || ctx.Err() != nil) {
+	if err != nil && (errors.Is(err, repute.ErrUnavailable) || errors.Is(err, store.ErrDatabase) || ctx.Err() != nil) {
 		return sent, err
 	}
 	o, err := endOf(sent, chargedWei, err)

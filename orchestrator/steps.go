@@ -127,7 +127,7 @@ func (c *Context) endStep(ctx context.Context, s Step, result json.RawMessage, e
 	if err != nil {
 		out.Status, out.Error = store.StepFailed, shorten(err.Error())
 	}
-	if err != nil && (c.w.waits() != nil || cutOff(ctx) || errors.Is(err, repute.ErrFenced)) {
+	if err != nil && (c.w.waits() != nil || cutOff(ctx) || errors.Is(err, repute.ErrFenced) || c.w.databaseFailed() != nil) {
 		return out
 	}
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
@@ -155,7 +155,7 @@ func (w *work) delegate(ctx context.Context, s Step, inputs map[string]json.RawM
 	}
 	sub, err := w.e.workOn(ctx, stored, w.lease, w)
 	if err != nil {
-		return nil, err
+		return nil, w.lost(err)
 	}
 	return sub.below(ctx)
 }

@@ -259,11 +259,20 @@ func classifyByScheme(uri string) (kind, host string) {
 	return "unsupported", ""
 }
 
-// failed wraps an error of the database with what was being done, and marks it
-// repute.ErrUnavailable when the database or the way to it is gone.
+// ErrDatabase marks errors that say something of the database, not of what was asked of it.
+// Their text may name its address and user: it is for the log alone.
+var ErrDatabase = errors.New("database")
+
+// failed wraps an error of the database with what was being done, and marks it ErrDatabase,
+// and repute.ErrUnavailable too when the database or the way to it is gone.
 func failed(doing string, err error) error {
 	if err == nil {
 		return nil
+	}
+	for _, kind := range []error{ErrDatabase, repute.ErrNotFound, repute.ErrInvalid, repute.ErrConflict, repute.ErrFenced, repute.ErrHeld, repute.ErrLimited} {
+		if errors.Is(err, kind) {
+			return fmt.Errorf("%s: %w", doing, brief(err))
+		}
 	}
 	err = brief(err)
 	var pg *pgconn.PgError
@@ -278,9 +287,12 @@ func failed(doing string, err error) error {
 			slices.Contains([]string{"57014", "55P03", "25P03"}, pg.Code)
 	}
 	if away && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
-		return fmt.Errorf("%s: %w (%w)", doing, repute.ErrUnavailable, err)
+		return fmt.Errorf("%s: %w: %w (%w)", doing, ErrDatabase, repute.ErrUnavailable, err)
 	}
-	return fmt.Errorf("%s: %w", doing, err)
+	if errors.Is(err, repute.ErrUnavailable) { // of a limit of ours, or of what is signed
+		return fmt.Errorf("%s: %w", doing, err)
+	}
+	return fmt.Errorf("%s: %w: %w", doing, ErrDatabase, err)
 }
 
 // briefError is an error with fewer words.

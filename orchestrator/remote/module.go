@@ -213,7 +213,7 @@ func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out 
 		result, err := makeCall(ctx, c, call)
 		var waits *orchestrator.ApprovalError
 		open := call.Kind == "send" && errors.Is(err, repute.ErrUnavailable)
-		if open || errors.As(err, &waits) || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) || ctx.Err() != nil {
+		if open || errors.As(err, &waits) || errors.Is(err, repute.ErrLimited) || errors.Is(err, repute.ErrFenced) || errors.Is(err, orchestrator.ErrAway) || ctx.Err() != nil {
 			return nil, err
 		}
 		o := Outcome{Result: result}
