@@ -125,7 +125,9 @@ func TestOutcomes(t *testing.T) {
 		{`{"what":"size","deep":{"words":["a",1]}}`, "invalid: deep.words[1]: must be string", true},
 		{`{"what":"size","deep":{"wrods":[]}}`, "invalid: deep.wrods: is no field", true},
 		{`{"what":"size","deep":{"words":["a","b","c","d"]}}`, "invalid: deep.words: must be array length <= 3", true},
-		{`{"what":"size","deep":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}`, "invalid: deep: must be object", true},
+		{`{"what":"size","deep":` + strings.Repeat("[", 500) + strings.Repeat("]", 500) + `}`, "invalid: arguments.deep: nests too deep", true},
+		{`{"what":"id","whose":"\ud800"}`, "invalid: arguments.whose: has half a surrogate pair", true},
+		{`{"what":"id","whose":"\u0000"}`, "invalid: arguments.whose: has NUL", true},
 	} {
 		if text, failed := ask(t, c, q.arguments); failed != q.failed || !strings.Contains(text, q.says) || strings.Contains(text, "a secret") {
 			t.Errorf("%.200s: %t %s", q.arguments, failed, text)

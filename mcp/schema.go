@@ -68,6 +68,9 @@ func (s *shape) read(raw json.RawMessage, into any) error {
 	if len(bytes.TrimSpace(raw)) == 0 || string(raw) == "null" {
 		raw = json.RawMessage("{}")
 	}
+	if err := repute.CheckJSON("arguments", raw); err != nil {
+		return err
+	}
 	var v any
 	if err := json.Unmarshal(raw, &v); err != nil {
 		return repute.Invalid("arguments", "are no JSON", "one object")

@@ -43,18 +43,21 @@ func (b Bounds) Check() error { return b.Or(Budget{}).check() }
 // check refuses a budget that no run can have. The error is repute.ErrInvalid.
 func (b Budget) check() error {
 	for _, c := range b.counts() {
-		if c.value < 0 {
-			return repute.Invalid(c.name, fmt.Sprintf("%d is negative", c.value), "0 or more")
+		if c.value < 0 || c.value > maxBound {
+			return repute.Invalid(c.name, fmt.Sprintf("%d is out of range", c.value), fmt.Sprintf("0 to %d", maxBound))
 		}
 	}
 	if b.GasWei == "" {
 		return nil
 	}
-	if _, err := amountOf(b.GasWei); err != nil {
-		return repute.Invalid("maxGasWei", fmt.Sprintf("%.40q is no amount", b.GasWei), "decimal digits alone, in wei, e.g. 1000000000000000")
+	if v, err := amountOf(b.GasWei); err != nil || v.BitLen() > 256 {
+		return repute.Invalid("maxGasWei", fmt.Sprintf("%.40q is no amount", b.GasWei), "decimal digits alone, in wei, below 2^256, e.g. 1000000000000000")
 	}
 	return nil
 }
+
+// maxBound is the largest bound that is not gas: they are stored as 32 bit integers.
+const maxBound = 1<<31 - 1
 
 type count struct {
 	name  string
