@@ -48,8 +48,6 @@ func (r *Request) Check() error {
 		return repute.Invalid("goal", fmt.Sprintf("has %d bytes", len(r.Goal)), fmt.Sprintf("at most %d", maxGoal))
 	case len(r.Input) > maxInput:
 		return repute.Invalid("input", fmt.Sprintf("has %d bytes", len(r.Input)), fmt.Sprintf("at most %d", maxInput))
-	case len(r.Input) > 0 && !json.Valid(r.Input):
-		return repute.Invalid("input", "is no JSON", "any JSON value")
 	case r.Coordinator == "":
 		return repute.Invalid("coordinatorSlug", "is missing", "the slug of an agent")
 	case !slugForm.MatchString(r.Coordinator) || len(r.Coordinator) > 64:
@@ -58,6 +56,11 @@ func (r *Request) Check() error {
 		return repute.Invalid("idempotencyKey", fmt.Sprintf("has %d bytes", len(r.Key)), "at most 128")
 	case len(r.Tags) > maxTags || len(strings.Join(r.Tags, "")) > 1024:
 		return repute.Invalid("tags", "are too many or too long", fmt.Sprintf("at most %d with 1024 bytes", maxTags))
+	}
+	if len(r.Input) > 0 {
+		if err := repute.CheckJSON("input", r.Input); err != nil {
+			return err
+		}
 	}
 	if _, err := weiOf(r.ValueAtRisk); err != nil {
 		return repute.Invalid("valueAtRisk", err.Error(), "decimal digits, in wei")

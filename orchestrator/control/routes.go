@@ -144,6 +144,11 @@ func decode(body []byte, into any) error {
 	if len(bytes.TrimSpace(body)) == 0 {
 		return nil
 	}
+	if json.Valid(body) {
+		if err := repute.CheckJSON("", body); err != nil {
+			return err
+		}
+	}
 	dec := json.NewDecoder(bytes.NewReader(body))
 	dec.DisallowUnknownFields()
 	err := dec.Decode(into)
