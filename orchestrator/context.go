@@ -102,16 +102,35 @@ func (c *Context) next(kind repute.CallKind, key string) (string, error) {
 }
 
 // Tool calls a tool by name. repute.ErrNotFound when there is none, repute.ErrLimited
-// when the budget is used up.
+// when the budget is used up, repute.ErrInvalid when input or answer is JSON that
+// repute.CheckJSON refuses.
 func (c *Context) Tool(ctx context.Context, name string, input json.RawMessage) (json.RawMessage, error) {
 	tool := c.w.e.o.Tools[name]
 	if tool == nil {
 		return nil, repute.Unknown("tool %q", name)
 	}
+	if err := readable("input", input); err != nil {
+		return nil, err
+	}
 	r := repute.Receipt{Kind: repute.CallTool, Ref: name, Summary: "tool " + name, Request: input}
 	return c.call(ctx, r, func(ctx context.Context, key string) (json.RawMessage, error) {
-		return tool.Call(ctx, c.w.origin(), key, input)
+		answer, err := tool.Call(ctx, c.w.origin(), key, input)
+		if err == nil {
+			err = readable("answer", answer)
+		}
+		if err != nil {
+			return nil, err
+		}
+		return answer, nil
 	})
+}
+
+// readable refuses JSON that cannot be stored and shown; there may be none.
+func readable(field string, v json.RawMessage) error {
+	if len(v) == 0 {
+		return nil
+	}
+	return repute.CheckJSON(field, v)
 }
 
 // HTTPRequest is a request to the world outside.

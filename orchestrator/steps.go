@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -112,6 +113,9 @@ func (c *Context) doStep(ctx context.Context, s Step, inputs map[string]json.Raw
 		sub := w.context(repute.PhaseExecute, s.ID)
 		result, err = guard(ctx, func(ctx context.Context) (json.RawMessage, error) { return own(ctx, s, inputs, sub) })
 		sub.close(errOver)
+		if bad := readable("result", result); bad != nil {
+			result, err = nil, cmp.Or(err, bad)
+		}
 	} else {
 		result, err = w.delegate(ctx, s, inputs)
 	}

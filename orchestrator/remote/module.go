@@ -294,6 +294,9 @@ func (m *module) exchange(ctx context.Context, verb, method string, question, in
 	case kind != "application/json":
 		return repute.Invalid(method, fmt.Sprintf("answered %.60q", kind), "application/json")
 	}
+	if err := repute.CheckJSON(method, text); err != nil {
+		return err
+	}
 	if err := json.Unmarshal(text, into); err != nil {
 		return repute.Invalid(method, fmt.Sprintf("answered what is no JSON of the protocol: %v", err), "docs/agents.md")
 	}

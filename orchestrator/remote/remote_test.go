@@ -225,6 +225,18 @@ func TestRemoteAnswersAreBounded(t *testing.T) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte("{"))
 		}, "no JSON", repute.ErrInvalid},
+		"deep": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"result":` + strings.Repeat("[", 64) + strings.Repeat("]", 64) + `}`))
+		}, "can-handle.result: nests too deep", repute.ErrInvalid},
+		"NUL": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"result":true,"reason":"\u0000"}`))
+		}, "can-handle.reason: has NUL", repute.ErrInvalid},
+		"half a surrogate pair": {func(w http.ResponseWriter) {
+			w.Header().Set("Content-Type", "application/json")
+			_, _ = w.Write([]byte(`{"result":true,"reason":"\ud800"}`))
+		}, "can-handle.reason: has half", repute.ErrInvalid},
 		"empty": {func(w http.ResponseWriter) {
 			w.Header().Set("Content-Type", "application/json")
 			_, _ = w.Write([]byte("{}"))
