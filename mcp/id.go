@@ -30,3 +30,10 @@ func (t *Text) UnmarshalJSON(raw []byte) error {
 	*t = Text(raw)
 	return nil
 }
+
+// number describes json.Number, which the library takes for a text although it is written
+// as a number.
+type number struct{}
+
+// Schema says so.
+func (number) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeNumber} }

@@ -28,6 +28,7 @@ const definitions = "#/$defs/"
 // shapeOf describes a struct. open: objects may have fields that are not described.
 func shapeOf(t reflect.Type, open bool) (s shape, err error) {
 	s.registry = huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
+	s.registry.RegisterTypeAlias(reflect.TypeFor[json.Number](), reflect.TypeFor[number]())
 	s.root = s.registry.Schema(t, false, "")
 	for name, d := range s.registry.Map() { // the root is among them
 		closed := d.AdditionalProperties

@@ -69,10 +69,12 @@ const ManifestSchema = "https://openfi.dev/schemas/agent/v1"
 
 // ManifestIdentity is where an agent is registered.
 type ManifestIdentity struct {
-	AgentRegistry      string `json:"agentRegistry"`
-	AgentID            string `json:"agentId"`
-	ChainID            uint64 `json:"chainId,omitempty"`
-	RegistrationTxHash string `json:"registrationTxHash,omitempty"`
+	AgentRegistry string `json:"agentRegistry"`
+	// AgentID is the token id: written as a number, read as a number or a string of its
+	// digits. It is empty where the agent names none.
+	AgentID            json.Number `json:"agentId,omitempty"`
+	ChainID            uint64      `json:"chainId,omitempty"`
+	RegistrationTxHash string      `json:"registrationTxHash,omitempty"`
 }
 
 // identity is where the agent says it is registered; nil where it names no chain.
@@ -85,7 +87,7 @@ func (m *Manifest) identity() (*repute.AgentID, error) {
 	if err != nil {
 		return nil, err
 	}
-	token, err := repute.ParseTokenID(e.AgentID)
+	token, err := repute.ParseTokenID(e.AgentID.String())
 	if err != nil {
 		return nil, repute.Invalid("manifest.erc8004.agentId", fmt.Sprintf("%.80q is no id", e.AgentID), "decimal digits")
 	}

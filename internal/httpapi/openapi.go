@@ -81,7 +81,8 @@ func relax(s *huma.Schema) {
 	}
 }
 
-// admitNull finds the fields of t that point to objects.
+// admitNull finds the fields of t that are pointers. The library admits null for basic types
+// alone, not for objects and types with a schema of their own.
 func admitNull(s *huma.Schema, t reflect.Type) {
 	if t.Kind() == reflect.Pointer {
 		t = t.Elem()
@@ -96,7 +97,11 @@ func admitNull(s *huma.Schema, t reflect.Type) {
 			continue
 		}
 		p := s.Properties[name]
-		if p == nil || p.Ref == "" || f.Type.Kind() != reflect.Pointer || strings.Contains(options, "omit") {
+		if p == nil || f.Type.Kind() != reflect.Pointer || strings.Contains(options, "omit") {
+			continue
+		}
+		if p.Ref == "" {
+			p.Nullable = true
 			continue
 		}
 		s.Properties[name] = &huma.Schema{Description: p.Description, AnyOf: []*huma.Schema{{Ref: p.Ref}, {Type: "null"}}}

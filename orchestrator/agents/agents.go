@@ -1,6 +1,7 @@
 package agents
 
 import (
+	"encoding/json"
 	"fmt"
 	"slices"
 	"strings"
@@ -112,7 +113,7 @@ func (s Self) info(of sheet) orchestrator.Info {
 			MaxRuntimeMS: new(int64(300_000)), MaxOnchainWrites: &of.writes},
 		Safety: orchestrator.Safety{RequiresDryRun: true, RequiresVerification: true, MaxOnchainWritesPerRun: &of.writes}}
 	if s.ID != nil {
-		m.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: s.ID.Registry.Hex(), AgentID: s.ID.TokenID.Dec(), ChainID: s.ID.ChainID}
+		m.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: s.ID.Registry.Hex(), AgentID: json.Number(s.ID.TokenID.Dec()), ChainID: s.ID.ChainID}
 	}
 	for _, w := range []struct {
 		to *string

@@ -226,7 +226,7 @@ func sameIdentity(id *repute.AgentID, said *orchestrator.ManifestIdentity) error
 	if said == nil || id == nil {
 		return nil
 	}
-	if said.AgentID != id.TokenID.String() || said.ChainID != 0 && said.ChainID != id.ChainID {
+	if said.AgentID.String() != id.TokenID.String() || said.ChainID != 0 && said.ChainID != id.ChainID {
 		return repute.Invalid("agentId", fmt.Sprintf("the agent's manifest says %d:%.80s", said.ChainID, said.AgentID), "the identity that it has")
 	}
 	return nil

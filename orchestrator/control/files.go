@@ -110,7 +110,7 @@ func capabilityOf(m repute.Module, f orchestrator.Manifest) orchestrator.Manifes
 		if f.ERC8004 != nil {
 			tx = f.ERC8004.RegistrationTxHash
 		}
-		f.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: m.Agent.Registry.Hex(), AgentID: m.Agent.TokenID.String(), ChainID: m.Agent.ChainID, RegistrationTxHash: tx}
+		f.ERC8004 = &orchestrator.ManifestIdentity{AgentRegistry: m.Agent.Registry.Hex(), AgentID: json.Number(m.Agent.TokenID.String()), ChainID: m.Agent.ChainID, RegistrationTxHash: tx}
 	}
 	return f
 }

@@ -1,6 +1,7 @@
 package control_test
 
 import (
+	"encoding/json"
 	"fmt"
 	"math/big"
 	"strings"
@@ -124,6 +125,48 @@ func TestToolsActOnTheChain(t *testing.T) {
 		t.Errorf("wallet %s on the chain, %s indexed", wallet, a.Wallet)
 	}
 	h.ratedOnce(rated)
+	b.everyAnswer(token)
+}
+
+// everyAnswer asks the tools that were not asked yet, and wants that every tool was: the
+// answers about an agent with an onchain identity have the most members.
+func (b toolbox) everyAnswer(token common.Address) {
+	b.h.t.Helper()
+	var asked task
+	b.into("openfi_submit_task", `{"goal":"do it","coordinatorSlug":"plain"}`, &asked)
+	run := b.h.ended(*asked.Task)
+	for name, arguments := range map[string]string{
+		"openfi_list_agents":               `{}`,
+		"openfi_get_agent":                 `{"slug":"plain"}`,
+		"openfi_get_trust_summary":         `{"slug":"plain"}`,
+		"openfi_recompute_trust_summary":   `{"slug":"plain"}`,
+		"openfi_get_run":                   `{"runId":"` + run.ID + `"}`,
+		"openfi_get_run_receipts":          `{"runId":"` + run.ID + `"}`,
+		"openfi_get_treasury_status":       `{}`,
+		"openfi_get_treasury_policy":       `{"agentSlug":"plain"}`,
+		"openfi_dry_run_call":              payment(1),
+		"openfi_execute_call":              payment(1),
+		"openfi_dry_run_transfer_erc20":    fmt.Sprintf(`{"agentSlug":"plain","token":%q,"to":%q,"amount":"1"}`, token, common.HexToAddress("0xaa")),
+		"openfi_configure_treasury_policy": `{"agentSlug":"plain","nativePerTxCapWei":"120"}`,
+	} {
+		b.into(name, arguments, &map[string]any{})
+	}
+	var log struct {
+		Agent struct{ ERC8004AgentID json.RawMessage }
+	}
+	var manifest struct {
+		ERC8004 struct{ AgentID json.RawMessage }
+	}
+	b.into("openfi_get_agent_log", `{"slug":"plain"}`, &log)
+	b.into("openfi_get_agent_manifest", `{"slug":"plain"}`, &manifest)
+	if string(log.Agent.ERC8004AgentID) != "1" || string(manifest.ERC8004.AgentID) != "1" {
+		b.h.t.Errorf("agent 1 is %s in its log and %s in its manifest", log.Agent.ERC8004AgentID, manifest.ERC8004.AgentID)
+	}
+	for name := range b.tools {
+		if !b.answered[name] {
+			b.h.t.Errorf("no answer of %s was held against its schema", name)
+		}
+	}
 }
 
 // ratedOnce looks for the one rating of agent 0.

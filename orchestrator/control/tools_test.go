@@ -24,6 +24,8 @@ type toolbox struct {
 	h       *house
 	session *sdk.ClientSession
 	tools   map[string]*sdk.Tool
+	// answered has the tools whose answers were held against their schemas.
+	answered map[string]bool
 }
 
 // bearing adds a token to every request.
@@ -62,7 +64,7 @@ func (h *house) over(transport sdk.Transport) toolbox {
 	session, err := c.Connect(h.t.Context(), transport, nil)
 	ok(h.t, err)
 	h.t.Cleanup(func() { _ = session.Close() })
-	b := toolbox{h, session, map[string]*sdk.Tool{}}
+	b := toolbox{h, session, map[string]*sdk.Tool{}, map[string]bool{}}
 	list, err := session.ListTools(h.t.Context(), nil)
 	ok(h.t, err)
 	for _, tool := range list.Tools {
@@ -94,6 +96,7 @@ func (b toolbox) into(name, arguments string, v any) {
 	if err := schema.Validate(r.StructuredContent); err != nil {
 		b.h.t.Errorf("%s: the answer is not as its schema says: %v", name, err)
 	}
+	b.answered[name] = true
 	ok(b.h.t, json.Unmarshal([]byte(said(r)), v))
 }
 
