@@ -36,7 +36,7 @@ type Intent struct {
 	MaxGasWei string // decimal, of fees; empty: no limit
 	// Still is asked right before the transaction is signed for the first time, and its error
 	// ends the intent. Nil: nothing is asked.
-	Still func(context.Context) error
+	Still func(context.Context) error `json:"-"`
 }
 
 // Simulation is what a transaction would come to.
