@@ -57,7 +57,7 @@ func newBreaker() *gobreaker.CircuitBreaker {
 func (s *sharedBuckets) allow(ctx context.Context, caller string) time.Duration {
 	wait, err := s.breaker.Execute(func() (any, error) {
 		// A caller who goes away says nothing about Redis.
-		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), redisBudget)
+		bounded, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.client.Options().ReadTimeout)
 		defer cancel()
 		interval := int64(float64(time.Second/time.Microsecond) / s.rate)
 		wait, err := s.take.Run(bounded, s.client, []string{"repute:" + s.name + ":" + caller}, interval, s.burst).Int64()
