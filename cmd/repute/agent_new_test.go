@@ -65,7 +65,13 @@ func TestAgentNew(t *testing.T) {
 			out = mustRun(t, append([]string{"task", "submit", "ask", "--coordinator", name, "--input", `{"text":"how many words"}`}, there...)...)
 			task := strings.Fields(out)[1]
 			eventually(t, "http://"+listen+"/v1/tasks?awaiting=approval", 200, task, says)
-			mustRun(t, append([]string{"task", "approve", task}, there...)...)
+			approve := append([]string{"task", "approve", task}, there...)
+			code, shown, hint := tool(t, approve...)
+			var asked struct{ Subject string }
+			if err := json.Unmarshal([]byte(shown), &asked); err != nil || code != 2 || !strings.Contains(hint, asked.Subject) {
+				t.Fatalf("nothing is approved unseen: exit code %d, %v, %s %s", code, err, shown, hint)
+			}
+			mustRun(t, append(approve, "--subject", asked.Subject)...)
 			if out := mustRun(t, append([]string{"task", "watch", task}, there...)...); !strings.Contains(out, "completed") {
 				t.Errorf("the task that was approved: %s", out)
 			}
