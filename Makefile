@@ -8,12 +8,13 @@ TEST_TIMEOUT ?= 20m
 TESTFLAGS ?=
 SOAK ?= 10m
 
-.PHONY: help build demo test test-arm64 test-mcp bench race soak lint generate fuzz clean
+.PHONY: help build demo test test-arm64 test-mcp test-openapi bench race soak lint generate fuzz clean
 
 help:
 	@echo "make demo      everything in one process on http://127.0.0.1:8080"
 	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
-	@echo "make test-mcp  the MCP conformance suite against the binary"
+	@echo "make test-mcp  the MCP conformance suite and the official clients against the binary"
+	@echo "make test-openapi  generated requests against the binary, by its OpenAPI documents"
 	@echo "make test-arm64  the digest of all scores on an emulated arm64"
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
 	@echo "make race      tests under the race detector, without the packages that embed a node"
@@ -41,8 +42,12 @@ test-arm64:
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64-static -run '^TestDigest$$' ./internal/attack
 
 test-mcp: build
-	@scripts/setup.sh postgres node
+	@scripts/setup.sh postgres node python
 	scripts/mcp.sh
+
+test-openapi: build
+	@scripts/setup.sh postgres python
+	scripts/schemathesis.sh
 
 # Both run even when the first misses a target; make fails then.
 bench: build
@@ -61,7 +66,7 @@ race:
 soak:
 	@scripts/setup.sh postgres
 	REPUTE_SOAK=$(SOAK) $(GO) test -count=1 -timeout 1h -v -run 'TestSimulation|TestTakeover' ./indexer ./cmd/repute
-	REPUTE_TEST_HISTORIES=60 $(GO) test -count=1 -timeout 1h -v -run TestEnginesConverge ./trust
+	REPUTE_TEST_HISTORIES=60 $(GO) test -count=1 -timeout 1h -v -run TestEnginesConverge ./trust/engine
 
 lint:
 	@test -z "$$(gofmt -l $$(git ls-files '*.go'))" || { echo "not gofmt-clean:"; gofmt -l $$(git ls-files '*.go'); exit 1; }

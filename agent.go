@@ -49,10 +49,11 @@ type AgentCounts struct {
 // Metadata is one on-chain key with its current value, both raw bytes.
 type Metadata struct {
 	Key   string // no more than the first 2048 bytes
-	Value []byte // no more than the first 4096 bytes
+	Value []byte // no more than the first 2048 bytes
 	Size  int64  // bytes of the whole value
 	// Partial: key or value were cut.
 	Partial bool
+	Cut     []string // those of them that were: key and value
 	Set     Point
 }
 
@@ -74,6 +75,7 @@ type Validation struct {
 	Answers  int64 // how many answers were given; the latest counts
 	// Partial: a text of it or of its answer is longer than 2048 bytes and was cut.
 	Partial bool
+	Cut     []string // uri, where it was cut
 }
 
 // ValidationAnswer is a validator's answer.
@@ -84,4 +86,5 @@ type ValidationAnswer struct {
 	File     *File // behind URI; nil without URI and Hash
 	Tag      string
 	At       Point
+	Cut      []string // those of its texts that were cut: uri and tag
 }

@@ -47,10 +47,13 @@ type At struct {
 // CompletenessStatus is how much of a chain's history the index can vouch for.
 type CompletenessStatus string
 
-// Completeness of one event kind on one chain (DESIGN: no silent gap).
+// Completeness of a chain, and of one event kind on it. Where several apply the first of
+// Incomplete, Partial, Unproven and Verifying is given.
 const (
-	Complete   CompletenessStatus = "complete"   // indexed from the deployment on, compared with the chain, no known gap
-	Partial    CompletenessStatus = "partial"    // only the listed ranges are covered, or nothing was compared of late
+	Complete   CompletenessStatus = "complete"   // indexed from the deployment on, every final block proven, no known gap
+	Verifying  CompletenessStatus = "verifying"  // final blocks are still to be compared with the chain
+	Unproven   CompletenessStatus = "unproven"   // final blocks were compared, and nothing proves what they hold
+	Partial    CompletenessStatus = "partial"    // only the listed ranges are covered
 	Incomplete CompletenessStatus = "incomplete" // a gap is known and not yet repaired
 )
 
@@ -59,11 +62,15 @@ type BlockRange struct{ From, To uint64 }
 
 // Completeness is published with every answer.
 type Completeness struct {
-	// Status is Complete when nothing is missing that is known of and every kind of
-	// event that the chain's state tells of (EventKind.HasState) is Complete.
+	// Status is Complete when nothing is known to be missing and every block from the start
+	// to the newest final one, less the blocks of ten minutes (32 to 4,096), is proven: by
+	// receipts with the root of its header, by a bloom that is part of the block's hash, or by
+	// two endpoints of different hosts that show the same logs.
 	Status CompletenessStatus
-	// VerifiedTo is the block up to which all those kinds are proven, 0 where one of
-	// them is not. What is newer was indexed and not yet compared.
+	// Reason says what Complete lacks; "" for Complete.
+	Reason string
+	// VerifiedTo is the block up to which every block from the start on is proven, 0 where
+	// the first one is not. Newer blocks are proven first.
 	VerifiedTo uint64
 	Ranges     []BlockRange // what is covered, ascending
 	// Pending counts stored events that wait for one that is missing.

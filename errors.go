@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"time"
 )
 
 // Error kinds. Packages wrap them with %w; api maps them to the wire in one
@@ -24,6 +25,20 @@ var (
 	// ErrLimited: the caller exceeded a rate or size limit.
 	ErrLimited = errors.New("limit exceeded")
 )
+
+// BusyError says that this service has too much of one kind of work for now. Its text and hint
+// name nothing of the inside and are shown to callers.
+type BusyError struct {
+	What  string        // what there is too much of
+	Hint  string        // what else would be answered now, "" where nothing would
+	Retry time.Duration // how long to wait before asking again
+}
+
+// Error gives What alone.
+func (e *BusyError) Error() string { return e.What }
+
+// Unwrap makes every BusyError an ErrUnavailable.
+func (e *BusyError) Unwrap() error { return ErrUnavailable }
 
 // Outcomes of an indexing step. They steer the loop and are not failures.
 var (

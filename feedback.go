@@ -31,6 +31,8 @@ type Feedback struct {
 	ResponseCount int64
 	// Partial: a text of it or of a response is longer than 2048 bytes and was cut.
 	Partial bool
+	// Cut names the texts that were: tag1, tag2, endpoint and uri.
+	Cut []string
 }
 
 // Response is one answer appended to a rating.
@@ -40,6 +42,7 @@ type Response struct {
 	Hash      common.Hash
 	File      *File // behind URI; nil without URI and Hash
 	At        Point
+	Cut       []string // uri, where it was cut
 }
 
 // Amount is an exact decimal: Value / 10^Decimals.
@@ -133,11 +136,12 @@ func Summarize(tallies []Tally) Summary {
 type TagSummary struct {
 	Tag       string // no more than the first 2048 bytes; Partial where it goes on
 	Partial   bool
-	Count     int64  // live feedback
-	Reviewers int64  // distinct clients, hence votes
-	Unit      string // "" until a tag table says what the values mean
-	Median    Amount // exact; the mean of the two middle votes when even
-	Mean      Amount // truncated toward zero at 18 decimals
+	Hash      common.Hash // keccak256 of the whole tag where it was cut
+	Count     int64       // live feedback
+	Reviewers int64       // distinct clients, hence votes
+	Unit      string      // "" until a tag table says what the values mean
+	Median    Amount      // exact; the mean of the two middle votes when even
+	Mean      Amount      // truncated toward zero at 18 decimals
 	Min       Amount
 	Max       Amount
 }

@@ -9,10 +9,10 @@ import (
 // KindCompleteness is how much of one kind of event the index can vouch for.
 type KindCompleteness struct {
 	Kind EventKind
-	// Status is Incomplete while a gap is open or an event waits for one of this
-	// kind, Partial before anything was verified, a week of blocks after it last was,
-	// or where indexing began too late.
+	// Status is Incomplete while a gap is open or an event waits for one of this kind, else
+	// what the chain's blocks allow.
 	Status CompletenessStatus
+	Reason string // says what Complete lacks; "" for Complete
 	// VerifiedTo is the newest block at which what events of this kind lead to was
 	// compared, for every agent, with the chain's own state and found equal; 0 when
 	// it never was. For events that the state counts (registrations, feedback,
@@ -20,10 +20,6 @@ type KindCompleteness struct {
 	// to there; for those that replace one another it means every one that still
 	// held at some comparison.
 	VerifiedTo uint64
-	// LogsTo is the newest block up to which every block was proven to hold no
-	// further event of this kind, by its header's bloom or its receipts; 0 where
-	// that is not done.
-	LogsTo uint64
 	// Pending counts stored events that wait for one of this kind.
 	Pending int64
 	Open    int64 // gaps that are known and not yet repaired

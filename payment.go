@@ -227,3 +227,10 @@ func (r Registration) Payees(chainID uint64) (out []common.Address) {
 
 // String writes dollars exactly, e.g. "12.5".
 func (m Micros) String() string { return Amount{big.NewInt(int64(m)), 6}.Decimal() }
+
+// RatingPayment says that from then on Paid counts for a rating, 0 for nothing more.
+type RatingPayment struct {
+	Client common.Address
+	Index  uint64
+	Paid   Micros
+}

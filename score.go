@@ -65,3 +65,13 @@ type Score struct {
 	Tier                   int
 	Result                 []byte // all of it, as canonical JSON
 }
+
+// Penalty is what an identity answers for: how bad an agent was while the identity had it.
+// It limits the other agents of that identity.
+type Penalty struct {
+	TokenID     TokenID
+	Identity    common.Address // the name of an identity of the run's graph
+	Holder      common.Address // the address of it that had the agent first
+	Score, High Points
+	Tier        int
+}

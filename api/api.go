@@ -17,7 +17,7 @@ import (
 	"repute/mcp"
 	"repute/policy"
 	"repute/store"
-	"repute/trust"
+	"repute/trust/engine"
 	"repute/trust/statement"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -45,12 +45,15 @@ type Options struct {
 	// Ready adds to /readyz what only the caller knows, e.g. that an RPC
 	// endpoint answers. Its error is shown to callers.
 	Ready func(context.Context) error
+	// Restarts says how often the Postgres that this process keeps was started again, and when
+	// last. Nil: this process keeps none.
+	Restarts func() (n int, last time.Time)
 	// Logger takes the access log and failures. Nil: slog's default.
 	Logger *slog.Logger
 	// AdminToken opens the operator's pages under /admin. "": there are none.
 	AdminToken string
 	// Trust tunes explanations of scores and scores by a caller's roots.
-	Trust trust.ReaderOptions
+	Trust engine.ReaderOptions
 	// Tools gets the tools that ask the index, and is served at /mcp. Nil: neither.
 	Tools *mcp.Server
 	// Signer signs final scores for those who ask. Nil: nothing is signed.
@@ -109,12 +112,13 @@ type API struct {
 	limiter      *httpapi.Limiter
 	refreshes    *httpapi.Limiter // of refreshes, which cost others a fetch
 	walks        *httpapi.Limiter // of explanations, and of walks by a caller's roots
-	trust        *trust.Reader
+	trust        *engine.Reader
 	payments     *policy.Policy // of decisions by the value at risk
 	bare         *policy.Policy // of decisions by the caller's thresholds alone
 	metrics      *metrics
 	registry     *prometheus.Registry
 	signer       *statement.Signer
+	restarts     func() (n int, last time.Time)
 	echo         *echo.Echo
 	huma         huma.API
 	schema       *graphql.Schema
@@ -126,7 +130,7 @@ type API struct {
 func New(o Options) (*API, error) {
 	a := &API{
 		db: o.DB, defaultChain: o.DefaultChain, version: o.Version, ready: o.Ready,
-		log: o.Logger, signer: o.Signer, limits: o.Limits.withDefaults(), registry: o.Registry, echo: echo.New(),
+		log: o.Logger, signer: o.Signer, restarts: o.Restarts, limits: o.Limits.withDefaults(), registry: o.Registry, echo: echo.New(),
 	}
 	if a.log == nil {
 		a.log = slog.Default()
@@ -144,7 +148,7 @@ func New(o Options) (*API, error) {
 	a.limiter = httpapi.NewLimiter("rate", a.limits.Rate, a.limits.Burst, o.Redis, a.log)
 	a.refreshes = httpapi.NewLimiter("refresh", 1/refreshPeriod.Seconds(), refreshBurst, o.Redis, a.log)
 	a.walks = httpapi.NewLimiter("walk", 1/walkPeriod.Seconds(), walkBurst, o.Redis, a.log)
-	if a.trust, err = trust.NewReader(a.db, o.Trust); err != nil {
+	if a.trust, err = engine.NewReader(a.db, o.Trust); err != nil {
 		return nil, fmt.Errorf("trust: %w", err)
 	}
 	if a.payments, err = policy.ForPayments(); err != nil {
@@ -160,7 +164,8 @@ func New(o Options) (*API, error) {
 		return nil, fmt.Errorf("graphql schema: %w", err)
 	}
 	a.use()
-	a.huma = humaecho.New(a.echo, httpapi.Config("repute", apiVersion, apiDescription))
+	config := httpapi.Config("repute", apiVersion, apiDescription)
+	a.huma = huma.NewAPI(config, httpapi.Literal{Adapter: humaecho.New(a.echo, config).Adapter()})
 	a.mount()
 	a.describePlain()
 	if a.openapi, err = httpapi.Describe(a.huma.OpenAPI()); err != nil {

@@ -39,11 +39,14 @@ func TestOneAgentIsBounded(t *testing.T) {
 		t.Fatalf("%d of %d keys in %d bytes", len(a.Metadata), a.MetadataCount, len(r.body))
 	}
 	value, key, short := a.Metadata[0], a.Metadata[1], a.Metadata[2]
-	if !value.Partial || value.Size != 100_000 || len(value.Value) != 2+2*4096 || value.Text == nil {
+	if !value.Partial || value.Size != 100_000 || len(value.Value) != 2+2*2048 || value.Text == nil {
 		t.Errorf("long value: %d digits of %d bytes, partial %v, text %v", len(value.Value), value.Size, value.Partial, value.Text != nil)
 	}
 	if !key.Partial || len(key.Key) != 2048 || key.Size != 1 || short.Partial || short.Size != 1 || *short.Text != "v" {
 		t.Errorf("long key of %d bytes: %v; short: %+v", len(key.Key), key.Partial, short)
+	}
+	if len(a.Cut) != 2 || a.Cut[0].Field != "metadata/0/value" || a.Cut[1].Field != "metadata/1/key" {
+		t.Errorf("cut: %+v", a.Cut)
 	}
 
 	rep := as[api.ReputationAnswer](t, get(t, s, "/agents/1:7/reputation"))
@@ -93,10 +96,11 @@ func TestNotFoundSaysWhatAndNoMore(t *testing.T) {
 // TestIndexMetrics: what /status says is a metric too.
 func TestIndexMetrics(t *testing.T) {
 	t.Parallel()
-	s, _ := populated(t, api.Options{})
+	s, l := populated(t, api.Options{})
+	l.finalize()
 	answer := get(t, s, "/metrics")
 	page := string(answer.body)
-	for _, want := range []string{"repute_index_readable 1", `repute_index_block{chain="8453"}`, `repute_index_complete{chain="8453"} 1`,
+	for _, want := range []string{"repute_index_readable 1", `repute_index_block{chain="8453"}`, `repute_index_complete{chain="8453"} 1`, `repute_index_unproven{chain="8453"} 0`, `repute_index_proven_block{chain="8453"}`,
 		`repute_index_halted{chain="8453"} 0`, `repute_index_agents{chain="8453"}`, `repute_index_open_gaps{chain="8453",kind="NewFeedback"} 0`,
 		`repute_index_lag_seconds{chain="8453"}`, `repute_index_uris_due{chain="8453"}`} {
 		if !strings.Contains(page, want) {

@@ -74,7 +74,7 @@ type demand struct {
 }
 
 func (q *DecisionQuery) demand() (d demand, err error) {
-	f, err := parseScoreFilter(string(q.MinScore), string(q.Tier), "")
+	f, err := parseScoreFilter(string(q.MinScore), "", string(q.Tier), "")
 	if err != nil {
 		return d, err
 	}
@@ -196,10 +196,10 @@ type (
 	// decisionTool is the input of the tool that decides.
 	decisionTool struct {
 		AgentTool
-		MinScore    *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"low, the lower bound of the score, must be at least this"`
-		Tier        *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"the agent's tier must be at least this"`
-		Gates       []string `json:"gates,omitempty" maxItems:"8" doc:"gates that admit, e.g. service or identity: the agent must pass all of them"`
-		ValueAtRisk string   `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"in wei, decimal: adds what the steps by value demand; they also apply, from 0, where nothing else is given"`
+		MinScore    *float64 `json:"minScore,omitempty" minimum:"-100" maximum:"100" doc:"that low, the lower bound of the score, must reach"`
+		Tier        *int     `json:"tier,omitempty" minimum:"0" maximum:"4" doc:"at least"`
+		Gates       []string `json:"gates,omitempty" maxItems:"8" doc:"that admit, e.g. service: all must be passed"`
+		ValueAtRisk string   `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"in wei: adds what the steps by value demand"`
 	}
 	// decisionArgs are the arguments of Agent.decision.
 	decisionArgs struct {

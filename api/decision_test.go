@@ -13,7 +13,7 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
-	"repute/trust"
+	"repute/trust/engine"
 )
 
 // TestDecision: a decision follows from the score that the reputation shows, reads its lower
@@ -106,7 +106,7 @@ func TestOneScore(t *testing.T) {
 	}
 	runEngine(t, db, 20)
 	s := serve(t, api.Options{DB: db, Limits: api.Limits{Rate: -1}})
-	e, err := trust.New(db, trust.EngineOptions{Poll: time.Millisecond})
+	e, err := engine.New(db, engine.EngineOptions{Poll: time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

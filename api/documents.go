@@ -45,7 +45,7 @@ type (
 	}
 	bodyInput struct {
 		Request
-		SHA256 string `path:"sha256" doc:"sha256 of the bytes, 64 hexadecimal digits with or without 0x"`
+		SHA256 string `path:"sha256" pattern:"^(0x)?[0-9a-fA-F]{64}$" doc:"sha256 of the bytes, 64 hexadecimal digits with or without 0x"`
 	}
 )
 
@@ -62,17 +62,14 @@ func (q *DocumentsQuery) Query() *DocumentsQuery { return q }
 type RefreshQuery struct {
 	Request
 	caller string
-	stray  bool // the path ends in another verb
 }
 
 // Query is the query itself, also where it is embedded.
 func (q *RefreshQuery) Query() *RefreshQuery { return q }
 
-// Resolve keeps who asks, and notices other verbs: the router takes whatever follows
-// the colon.
+// Resolve keeps who asks.
 func (q *RefreshQuery) Resolve(ctx huma.Context) []error {
-	u := ctx.URL()
-	q.caller, q.stray = httpapi.CallerOf(ctx.Context()), !strings.HasSuffix(u.Path, "/documents"+refreshVerb)
+	q.caller = httpapi.CallerOf(ctx.Context())
 	return q.Request.Resolve(ctx)
 }
 
@@ -91,6 +88,7 @@ type DocumentVersion struct {
 	Size      Long    `json:"size" doc:"bytes"`
 	Kept      bool    `json:"kept" doc:"/documents/{sha256} gives the bytes"`
 	Reason    *string `json:"reason" doc:"code of a failure"`
+	Cut       []Cut   `json:"cut" doc:"texts that were cut, which end with an ellipsis, and where the whole is"`
 }
 
 // DocumentList is a page of an agent's documents.
@@ -116,6 +114,7 @@ func (a *API) mountDocuments() {
 	onAgent[documentsChainInput](a, "/chains/{chainId}/agents/{id}/documents", "list-chain-documents", documents, a.documents)
 
 	onRefresh[refreshInput](a, "/agents/{id}/documents"+refreshVerb, "refresh-document")
+	a.echo.GET(`/agents/:id/documents\:refresh`, httpapi.PostOnly) // not the token "documents:refresh" of a chain
 	onRefresh[refreshPairInput](a, "/agents/{chainId}/{tokenId}/documents"+refreshVerb, "refresh-document-by-token")
 	onRefresh[refreshChainInput](a, "/chains/{chainId}/agents/{id}/documents"+refreshVerb, "refresh-chain-document")
 
@@ -124,7 +123,7 @@ func (a *API) mountDocuments() {
 		SkipValidateParams: true,
 		Responses: map[string]*huma.Response{
 			"200": {Description: "The bytes as they were read. What is no JSON comes as plain text or octets, never as a page.", Content: map[string]*huma.MediaType{
-				jsonType: {}, plainType: {}, octetType: {}}},
+				jsonType: {Schema: &huma.Schema{}}, plainType: {Schema: &huma.Schema{Type: huma.TypeString}}, octetType: {}}},
 			"304":     {Description: "The caller has the bytes."},
 			"default": problemResponse(a.huma),
 		},
@@ -142,9 +141,6 @@ func onRefresh[I any, P interface {
 	op.DefaultStatus = http.StatusAccepted
 	register(a, op, func(ctx context.Context, in *I) (*output[RefreshAnswer], error) {
 		q := P(in).Query()
-		if q.stray {
-			return nil, httpapi.NoRoute(routesAt)
-		}
 		ref, err := P(in).Ref()
 		if err != nil {
 			return nil, err
@@ -166,15 +162,22 @@ func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQu
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
-	return ok(DocumentList{Items: each(page.Items, encodeVersion), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
+	return ok(DocumentList{Items: encodeVersions(id, page.Items), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
 }
 
-func encodeVersion(v repute.DocumentVersion) DocumentVersion {
+func encodeVersions(id repute.AgentID, list []repute.DocumentVersion) []DocumentVersion {
+	return each(list, func(v repute.DocumentVersion) DocumentVersion { return encodeVersion(id, v) })
+}
+
+func encodeVersion(id repute.AgentID, v repute.DocumentVersion) DocumentVersion {
 	w := DocumentVersion{
 		URISize: Long(v.URISize), FromBlock: Long(v.FromBlock), ToBlock: orNull(Long(v.ToBlock)), FetchedAt: encodeTime(v.FetchedAt),
 		Source: orNull(v.Source), SHA256: encodeHash(v.SHA256), Size: Long(v.Size), Kept: v.Kept, Reason: orNull(httpapi.Clean(v.Reason)),
 	}
-	w.URI, w.URIHex = text(v.URI)
+	c := unboundedCutter()
+	goesOn := v.URISize > int64(len(v.URI)) && len(v.URI) > maxShown-utf8.UTFMax
+	w.URI, w.URIHex = c.chain(v.URI, "uri", uriPath(id, repute.At{Block: uint64(v.FromBlock)}), goesOn)
+	w.Cut = c.cuts
 	return w
 }
 

@@ -121,7 +121,7 @@ func TestRefresh(t *testing.T) {
 		t.Errorf("not queued: %+v", d)
 	}
 	for path, status := range map[string]int{
-		"/agents/8453:99/documents:refresh": http.StatusNotFound, "/agents/8453:4/documents:burn": http.StatusNotFound,
+		"/agents/8453:99/documents:refresh": http.StatusNotFound, "/agents/8453:4/documents:burn": http.StatusMethodNotAllowed,
 		"/agents/x/documents:refresh": http.StatusBadRequest, "/agents/8453:8/documents:refresh?force=1": http.StatusBadRequest,
 	} {
 		if b := problemOf(t, post(path)); b.Status != status {

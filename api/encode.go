@@ -3,8 +3,11 @@ package api
 import (
 	"crypto/sha256"
 	"encoding/hex"
+	"fmt"
 	"regexp"
+	"slices"
 	"time"
+	"unicode/utf8"
 
 	"repute"
 	"repute/internal/httpapi"
@@ -67,17 +70,32 @@ func encodeAmount(a repute.Amount) Amount {
 	return Amount{Value: value, Decimals: int32(a.Decimals), Decimal: Decimal(a.Decimal())}
 }
 
-func encodeAgent(a repute.Agent) Agent {
+// encodeAgent is of the newest view.
+func encodeAgent(a repute.Agent) Agent { return encodeAgentAt(a, latest()) }
+
+func encodeAgentAt(a repute.Agent, at repute.At) Agent {
+	texts := unboundedCutter()
+	document := newDocumentCutter()
+	if r := a.Document.Registration; r != nil {
+		brief := document.registration(*r)
+		a.Document.Registration, document.any = &brief, brief.Partial
+	}
 	w := Agent{
 		ID: ID(a.ID.String()), ShortID: ID(a.ID.Short()), ChainID: Long(a.ID.ChainID),
 		Registry: address(a.ID.Registry), TokenID: BigInt(a.ID.TokenID.Dec()),
 		Owner: address(a.Owner), OwnerClaimed: a.OwnerClaimed,
 		Wallet: encodeAddress(a.Wallet), Approved: encodeAddress(a.Approved),
-		URISize: Long(a.URISize), Metadata: each(a.Metadata, encodeMetadata), MetadataCount: Long(a.MetadataCount),
+		URISize: Long(a.URISize), Metadata: encodeMetadata(a, texts), MetadataCount: Long(a.MetadataCount),
 		Registered: encodePoint(a.Registered), Updated: encodePoint(a.Updated),
-		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document), Standing: encodeStanding(a.Score), Said: encodeSaid(a),
+		Counts: encodeCounts(a.Counts), Document: encodeDocument(a.Document, document), Standing: encodeStanding(a.Score), Said: encodeSaid(a),
 	}
-	w.URI, w.URIHex = text(a.URI)
+	// A list has the head already. What is denied is shorter for another reason.
+	goesOn := a.URISize > int64(len(a.URI)) && len(a.URI) > maxShown-utf8.UTFMax
+	w.URI, w.URIHex = texts.chain(a.URI, "uri", uriPath(a.ID, at), goesOn)
+	if document.any {
+		texts.note("document", documentPath(a.Document.SHA256))
+	}
+	w.Cut = texts.cuts
 	return w
 }
 
@@ -88,27 +106,56 @@ func encodeCounts(c repute.AgentCounts) Counts {
 	}
 }
 
-func encodeMetadata(m repute.Metadata) Metadata {
-	w := Metadata{Value: Hex(hexutil.Encode(m.Value)), Text: plainText(m.Value), Size: Long(m.Size), Partial: m.Partial, Set: encodePoint(m.Set)}
-	w.Key, w.KeyHex = text(m.Key)
-	return w
+// encodeMetadata shows keys and values as long as they may be together: behind that values
+// are left out and keys are short.
+func encodeMetadata(a repute.Agent, cuts *cutter) []Metadata {
+	out := []Metadata{}
+	left := maxShownMetadata
+	for i, m := range a.Metadata {
+		w := Metadata{Size: Long(m.Size), Set: encodePoint(m.Set)}
+		keys := &cutter{left: max(left, leastKey)}
+		field := fmt.Sprintf("metadata/%d/", i)
+		w.Key, w.KeyHex = keys.chain(m.Key, field+"key", textPath(a.ID, m.Set, "metadataKey"), slices.Contains(m.Cut, "key"))
+		shown, cost := m.Value, 3*len(m.Value) // as hex and as text
+		if cost > max(left, leastKey) {
+			shown, cost = nil, 0
+		}
+		w.Value, w.Text = Hex(hexutil.Encode(shown)), plainText(shown)
+		if int64(len(shown)) < m.Size {
+			keys.note(field+"value", textPath(a.ID, m.Set, "metadataValue"))
+			w.Text = withEllipsis(w.Text)
+		}
+		left -= cost + len(w.Key)
+		w.Partial = len(keys.cuts) > 0
+		cuts.cuts = append(cuts.cuts, keys.cuts...)
+		out = append(out, w)
+	}
+	return out
 }
 
-func encodeDocument(d repute.Document) Document {
+// leastKey is how many bytes of each key and value are shown, however many there are.
+const leastKey = 64
+
+// withEllipsis appends an ellipsis to a text that was cut.
+func withEllipsis(s *string) *string {
+	if s == nil {
+		return nil
+	}
+	shown := *s + ellipsis
+	return &shown
+}
+
+func encodeDocument(d repute.Document, c *documentCutter) Document {
 	w := Document{
 		Status: string(d.Status), Source: orNull(d.Source), SHA256: encodeHash(d.SHA256), Size: Long(d.Size),
-		FetchedAt: encodeTime(d.FetchedAt), Reason: orNull(d.Reason), Detail: orNull(httpapi.Clean(d.Detail)),
-		NextTry: encodeTime(d.NextTry), Problems: each(d.Problems, encodeProblem), ProblemCount: Long(d.ProblemCount),
+		FetchedAt: encodeTime(d.FetchedAt), Reason: orNull(d.Reason), Detail: orNull(briefText(d.Detail)),
+		NextTry: encodeTime(d.NextTry), Problems: c.problems(d.Problems), ProblemCount: Long(d.ProblemCount),
 		Proof: encodeProof(proofOf(d)),
 	}
 	if d.Registration != nil {
 		w.Registration = encodeRegistration(*d.Registration)
 	}
 	return w
-}
-
-func encodeProblem(p repute.Problem) Problem {
-	return Problem{Code: p.Code, Severity: string(p.Severity), Path: httpapi.Clean(p.Path), Message: httpapi.Clean(p.Message)}
 }
 
 func encodeRegistration(r repute.Registration) *Registration {
@@ -140,13 +187,22 @@ func encodeFeedback(f repute.Feedback) Feedback {
 	w := Feedback{
 		Agent: ID(f.Agent.String()), Client: address(f.Client), Index: Long(f.Index),
 		Amount: encodeAmount(repute.Amount{Value: f.Value, Decimals: f.Decimals}),
-		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil, File: encodeRatingFile(f), Payment: encodePayment(f.Payment),
-		Responses: each(f.Responses, encodeResponse), ResponseCount: Long(f.ResponseCount), Partial: f.Partial,
+		Hash:   encodeHash(f.Hash), Given: encodePoint(f.Given), IsRevoked: f.Revoked != nil, Payment: encodePayment(f.Payment),
+		ResponseCount: Long(f.ResponseCount), Responses: []Response{},
 	}
-	w.Tag1, w.Tag1Hex = text(f.Tag1)
-	w.Tag2, w.Tag2Hex = text(f.Tag2)
-	w.Endpoint, w.EndpointHex = text(f.Endpoint)
-	w.URI, w.URIHex = text(f.URI)
+	c := unboundedCutter()
+	chain := func(raw, field, name string) (string, *Hex) {
+		return c.chain(raw, field, textPath(f.Agent, f.Given, name), slices.Contains(f.Cut, field))
+	}
+	w.Tag1, w.Tag1Hex = chain(f.Tag1, "tag1", "tag1")
+	w.Tag2, w.Tag2Hex = chain(f.Tag2, "tag2", "tag2")
+	w.Endpoint, w.EndpointHex = chain(f.Endpoint, "endpoint", "endpoint")
+	w.URI, w.URIHex = chain(f.URI, "uri", "feedbackURI")
+	for i, r := range f.Responses {
+		w.Responses = append(w.Responses, encodeResponse(r, c, fmt.Sprintf("responses/%d/uri", i), textPath(f.Agent, r.At, "responseURI")))
+	}
+	w.File = encodeRatingFile(f, c)
+	w.Cut, w.Partial = c.cuts, len(c.cuts) > 0
 	if f.Revoked != nil {
 		p := encodePoint(*f.Revoked)
 		w.Revoked = &p
@@ -173,9 +229,9 @@ func encodePayment(p *repute.Payment) *Payment {
 	return w
 }
 
-func encodeResponse(r repute.Response) Response {
+func encodeResponse(r repute.Response, c *cutter, field, whole string) Response {
 	w := Response{Responder: address(r.Responder), Hash: encodeHash(r.Hash), File: encodeFile(r.File), At: encodePoint(r.At)}
-	w.URI, w.URIHex = text(r.URI)
+	w.URI, w.URIHex = c.chain(r.URI, field, whole, r.Cut != nil)
 	return w
 }
 
@@ -183,19 +239,21 @@ func encodeValidation(v repute.Validation) Validation {
 	w := Validation{
 		Agent: ID(v.Agent.String()), ChainID: Long(v.ChainID), Contract: address(v.Contract), ContractTrusted: v.ContractTrusted,
 		RequestHash: Hash(v.RequestHash.Hex()), Validator: address(v.Validator), Requested: encodePoint(v.Requested), RequestFile: encodeFile(v.RequestFile),
-		Status: "pending", Answers: Long(v.Answers), Partial: v.Partial,
+		Status: "pending", Answers: Long(v.Answers),
 	}
-	w.RequestURI, w.RequestURIHex = text(v.RequestURI)
+	c := unboundedCutter()
+	w.RequestURI, w.RequestURIHex = c.chain(v.RequestURI, "requestUri", textPath(v.Agent, v.Requested, "requestURI"), v.Cut != nil)
 	if v.Answered != nil {
-		w.Status, w.Answer = "answered", encodeAnswer(*v.Answered)
+		w.Status, w.Answer = "answered", encodeAnswer(v.Agent, *v.Answered, c)
 	}
+	w.Cut, w.Partial = c.cuts, len(c.cuts) > 0
 	return w
 }
 
-func encodeAnswer(a repute.ValidationAnswer) *ValidationAnswer {
+func encodeAnswer(agent repute.AgentID, a repute.ValidationAnswer, c *cutter) *ValidationAnswer {
 	w := &ValidationAnswer{Response: int32(a.Response), Hash: encodeHash(a.Hash), File: encodeFile(a.File), At: encodePoint(a.At)}
-	w.URI, w.URIHex = text(a.URI)
-	w.Tag, w.TagHex = text(a.Tag)
+	w.URI, w.URIHex = c.chain(a.URI, "answer/uri", textPath(agent, a.At, "responseURI"), slices.Contains(a.Cut, "uri"))
+	w.Tag, w.TagHex = c.chain(a.Tag, "answer/tag", textPath(agent, a.At, "tag"), slices.Contains(a.Cut, "tag"))
 	return w
 }
 
@@ -205,10 +263,12 @@ func encodeSummary(s repute.Summary) Summary {
 
 func (a *API) encodeTag(t repute.TagSummary) TagSummary {
 	w := TagSummary{
-		Partial: t.Partial, Count: Long(t.Count), Reviewers: Long(t.Reviewers), Median: encodeAmount(t.Median), Mean: encodeAmount(t.Mean),
+		Count: Long(t.Count), Reviewers: Long(t.Reviewers), Median: encodeAmount(t.Median), Mean: encodeAmount(t.Mean),
 		Min: encodeAmount(t.Min), Max: encodeAmount(t.Max), Unit: orNull(a.trust.Unit(t.Tag)),
 	}
-	w.Tag, w.TagHex = text(t.Tag)
+	c := unboundedCutter()
+	w.Tag, w.TagHex = c.chain(t.Tag, "tag", "/tags/"+t.Hash.Hex(), t.Partial)
+	w.Cut, w.Partial = c.cuts, len(c.cuts) > 0
 	return w
 }
 
@@ -233,7 +293,8 @@ func encodeAsOf(a repute.AsOf) AsOf {
 }
 
 func encodeCompleteness(c repute.Completeness) Completeness {
-	w := Completeness{Status: string(c.Status), VerifiedToBlock: orNull(Long(c.VerifiedTo)), Ranges: each(c.Ranges, encodeRange), Pending: Long(c.Pending), Undecoded: Long(c.Undecoded)}
+	w := Completeness{Status: string(c.Status), Reason: httpapi.Clean(c.Reason), VerifiedToBlock: orNull(Long(c.VerifiedTo)),
+		Ranges: each(c.Ranges, encodeRange), Pending: Long(c.Pending), Undecoded: Long(c.Undecoded)}
 	for _, k := range c.Kinds {
 		w.OpenGaps += Long(k.Open)
 	}
@@ -245,7 +306,7 @@ func encodeRange(r repute.BlockRange) BlockRange { return BlockRange{Long(r.From
 func encodeKinds(c repute.ChainStatus) []KindCompleteness {
 	return each(c.Completeness.Kinds, func(k repute.KindCompleteness) KindCompleteness {
 		return KindCompleteness{
-			Kind: k.Kind.String(), Status: string(k.Status), VerifiedToBlock: orNull(Long(k.VerifiedTo)), LogsToBlock: orNull(Long(k.LogsTo)),
+			Kind: k.Kind.String(), Status: string(k.Status), Reason: httpapi.Clean(k.Reason), VerifiedToBlock: orNull(Long(k.VerifiedTo)),
 			Pending: Long(k.Pending), OpenGaps: Long(k.Open), Gaps: each(k.Gaps, func(g repute.Gap) Gap { return encodeGap(c.Chain.ID, g) }),
 		}
 	})
@@ -302,5 +363,5 @@ func withoutSecrets(msg string) string {
 		return ""
 	}
 	re := regexp.MustCompile(`\b([a-zA-Z][a-zA-Z0-9+.-]*://)(?:[^\s/@"']*@)?([^\s/?#"']+)[^\s"']*`)
-	return httpapi.Clean(re.ReplaceAllString(msg, "$1$2"))
+	return briefText(re.ReplaceAllString(msg, "$1$2"))
 }

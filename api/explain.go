@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/trust"
+	"repute/trust/engine"
 )
 
 // The wire types of an explanation.
@@ -73,9 +74,9 @@ func (b ExplainAnswer) steady() any { b.AsOf = b.AsOf.steady(); return b }
 type ExplainQuery struct {
 	Request
 	AtQuery
-	Without string `query:"without" doc:"addresses divided by commas, no more than 100: what the score would be without their rows"`
+	Without string `query:"without" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas, no more than 100: what the score would be without their rows"`
 	Roots   string `query:"roots" doc:"as in a reputation: the explanation, with its counterfactuals, is of the score by these roots, at latest only"`
-	Limit   Number `query:"limit" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
+	Limit   Number `query:"limit" minimum:"1" maximum:"100" doc:"contributions and excluded rows to list, 1 to 100, 20 when absent"`
 }
 
 // Query is the query itself, also where it is embedded.
@@ -145,7 +146,7 @@ func (a *API) explanation(ctx context.Context, id repute.AgentID, p explainPlan)
 }
 
 // explain is the answer that was planned.
-func (p *explainPlan) explain(ctx context.Context, r *trust.Reader, id repute.AgentID) (w ExplainAnswer, err error) {
+func (p *explainPlan) explain(ctx context.Context, r *engine.Reader, id repute.AgentID) (w ExplainAnswer, err error) {
 	if p.roots == "" {
 		account, err := p.account(ctx, r, id)
 		if err != nil {
@@ -169,7 +170,7 @@ func (p *explainPlan) explain(ctx context.Context, r *trust.Reader, id repute.Ag
 	return w, w.tell(id, account.Breakdown, p.limit)
 }
 
-func (p *explainPlan) account(ctx context.Context, r *trust.Reader, id repute.AgentID) (trust.Account, error) {
+func (p *explainPlan) account(ctx context.Context, r *engine.Reader, id repute.AgentID) (engine.Account, error) {
 	if p.stored != nil {
 		return r.ExplainScore(ctx, *p.stored, p.asOf, p.at, p.without)
 	}
@@ -190,7 +191,7 @@ func (a *API) admitWalk(ctx context.Context) error {
 	return nil
 }
 
-func encodeAccount(id repute.AgentID, account trust.Account, limit int) (w ExplainAnswer, err error) {
+func encodeAccount(id repute.AgentID, account engine.Account, limit int) (w ExplainAnswer, err error) {
 	w.AsOf = encodeAsOf(account.AsOf)
 	if w.Scored, err = encodeScored(account.Score); err != nil {
 		return w, err
@@ -199,7 +200,7 @@ func encodeAccount(id repute.AgentID, account trust.Account, limit int) (w Expla
 }
 
 // tell adds what the score is made of.
-func (w *ExplainAnswer) tell(id repute.AgentID, account trust.Breakdown, limit int) error {
+func (w *ExplainAnswer) tell(id repute.AgentID, account engine.Breakdown, limit int) error {
 	w.Agent = ID(id.String())
 	_, view, err := encodeResult(account.Result)
 	if err != nil {
@@ -293,9 +294,8 @@ func encodeContribution(c trust.Contribution) Contribution {
 }
 
 func encodeRow(r trust.RowRef) Row {
-	tag, _ := text(r.Tag1)
 	return Row{Tx: encodeHash(r.Tx), Block: Long(r.Block), LogIndex: Long(r.LogIndex), Rater: address(r.Rater),
-		Index: Long(r.Index), Tag1: tag, Value: Decimal(r.Value)}
+		Index: Long(r.Index), Tag1: briefText(r.Tag1), Value: Decimal(r.Value)}
 }
 
 // fixed gives the six digits after the point that results are written with.
@@ -312,7 +312,7 @@ func fixed(f trust.Fixed) (out float64) {
 
 // Explain is what the explanation's route answers about an agent, for other ways to
 // show it.
-func Explain(ctx context.Context, r *trust.Reader, id repute.AgentID, q ExplainQuery) (w ExplainAnswer, err error) {
+func Explain(ctx context.Context, r *engine.Reader, id repute.AgentID, q ExplainQuery) (w ExplainAnswer, err error) {
 	p, err := q.plan()
 	if err != nil {
 		return w, err

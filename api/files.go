@@ -2,7 +2,6 @@ package api
 
 import (
 	"repute"
-	"repute/internal/httpapi"
 	"repute/manifest"
 )
 
@@ -71,10 +70,17 @@ type PaymentClaim struct {
 }
 
 // encodeRatingFile compares a feedback file with its rating, too.
-func encodeRatingFile(f repute.Feedback) *File {
-	w := encodeFile(f.File)
-	if w != nil && f.File.Feedback != nil {
-		w.Contradictions = each(manifest.MatchFeedback(*f.File.Feedback, f), encodeProblem)
+func encodeRatingFile(f repute.Feedback, c *cutter) *File {
+	if f.File == nil {
+		return nil
+	}
+	document := newDocumentCutter()
+	w := encodeFileBy(*f.File, document)
+	if f.File.Feedback != nil {
+		w.Contradictions = document.problems(manifest.MatchFeedback(*f.File.Feedback, f))
+	}
+	if document.any {
+		c.note("file", documentPath(f.File.SHA256))
 	}
 	return w
 }
@@ -83,34 +89,17 @@ func encodeFile(f *repute.File) *File {
 	if f == nil {
 		return nil
 	}
-	w := &File{
-		Status: string(f.Status), Source: orNull(f.Source), SHA256: encodeHash(f.SHA256), Keccak256: encodeHash(f.Keccak), Size: Long(f.Size),
-		FetchedAt: encodeTime(f.FetchedAt), Reason: orNull(f.Reason), Detail: orNull(httpapi.Clean(f.Detail)), Proof: encodeProof(f.Proof),
-		Problems: each(f.Problems, encodeProblem), ProblemCount: Long(f.ProblemCount), Contradictions: []Problem{},
-	}
-	if f.Feedback != nil {
-		w.Feedback = encodeFeedbackFile(*f.Feedback)
-	}
-	return w
+	return encodeFileBy(*f, newDocumentCutter())
 }
 
-func encodeFeedbackFile(f repute.FeedbackFile) *FeedbackFile {
-	w := &FeedbackFile{
-		Registry: httpapi.Clean(f.Registry), Client: httpapi.Clean(f.Client), CreatedAt: httpapi.Clean(f.CreatedAt), Value: httpapi.Clean(f.Value), Rating: httpapi.Clean(f.Rating),
-		Tag1: httpapi.Clean(f.Tag1), Tag2: httpapi.Clean(f.Tag2), Endpoint: httpapi.Clean(f.Endpoint), Text: httpapi.Clean(f.Text),
-		MCP:  FeedbackMCP{httpapi.Clean(f.MCP.Tool), httpapi.Clean(f.MCP.Prompt), httpapi.Clean(f.MCP.Resource)},
-		A2A:  FeedbackA2A{each(f.A2A.Skills, httpapi.Clean), httpapi.Clean(f.A2A.ContextID), httpapi.Clean(f.A2A.TaskID)},
-		OASF: FeedbackOASF{each(f.OASF.Skills, httpapi.Clean), each(f.OASF.Domains, httpapi.Clean)},
+func encodeFileBy(f repute.File, c *documentCutter) *File {
+	w := &File{
+		Status: string(f.Status), Source: orNull(f.Source), SHA256: encodeHash(f.SHA256), Keccak256: encodeHash(f.Keccak), Size: Long(f.Size),
+		FetchedAt: encodeTime(f.FetchedAt), Reason: orNull(f.Reason), Detail: orNull(briefText(f.Detail)), Proof: encodeProof(f.Proof),
+		Problems: c.problems(f.Problems), ProblemCount: Long(f.ProblemCount), Contradictions: []Problem{},
 	}
-	if f.TokenID != nil {
-		w.TokenID = orNull(BigInt(f.TokenID.Dec()))
-	}
-	if f.Decimals != nil {
-		decimals := int32(*f.Decimals)
-		w.Decimals = &decimals
-	}
-	if p := f.Payment; p != nil {
-		w.Payment = &PaymentClaim{httpapi.Clean(p.From), httpapi.Clean(p.To), httpapi.Clean(p.ChainID), httpapi.Clean(p.TxHash)}
+	if f.Feedback != nil {
+		w.Feedback = c.feedback(*f.Feedback)
 	}
 	return w
 }

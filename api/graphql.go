@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 
+	"github.com/danielgtaylor/huma/v2"
 	graphql "github.com/graph-gophers/graphql-go"
 	gqlerrors "github.com/graph-gophers/graphql-go/errors"
 	"github.com/labstack/echo/v4"
@@ -41,11 +42,33 @@ func (a *API) parseSchema(sdl string) (*graphql.Schema, error) {
 		graphql.MaxParallelism(parallelism), graphql.PanicHandler(guard), graphql.Logger(guard))
 }
 
-// graphqlRequest is the body of a POST.
-type graphqlRequest struct {
-	Query         string         `json:"query"`
-	OperationName string         `json:"operationName"`
-	Variables     map[string]any `json:"variables"`
+// GraphQLRequest is the body of a POST.
+type GraphQLRequest struct {
+	_             struct{}       `additionalProperties:"true"`
+	Query         string         `json:"query" pattern:"\\S" doc:"a query or a mutation"`
+	OperationName string         `json:"operationName,omitempty" doc:"which operation of the query to run"`
+	Variables     map[string]any `json:"variables,omitempty"`
+}
+
+// GraphQLAnswer is the answer to a query, also to one that failed.
+type GraphQLAnswer struct {
+	Data   GraphQLData    `json:"data,omitempty" doc:"as the query asks; null where it failed"`
+	Errors []GraphQLError `json:"errors,omitempty"`
+}
+
+// GraphQLData has the fields of a query.
+type GraphQLData map[string]any
+
+// Schema says that it may be null.
+func (GraphQLData) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{Type: huma.TypeObject, Nullable: true, AdditionalProperties: true}
+}
+
+// GraphQLError is what went wrong in a query.
+type GraphQLError struct {
+	Message    string         `json:"message"`
+	Path       []any          `json:"path,omitempty" doc:"of the field, names and places in lists"`
+	Extensions map[string]any `json:"extensions,omitempty" doc:"code, hint, field, requestId, retryAfter"`
 }
 
 // graphqlPost takes JSON whatever the content type says: reading is all one can
@@ -55,7 +78,7 @@ func (a *API) graphqlPost(c echo.Context) error {
 	if err != nil {
 		return err // the body limit's, or the caller went away
 	}
-	var r graphqlRequest
+	var r GraphQLRequest
 	if err := json.Unmarshal(raw, &r); err != nil {
 		return repute.Invalid("body", "not a GraphQL request", `a JSON object with query, and variables and operationName where needed`)
 	}
@@ -64,7 +87,7 @@ func (a *API) graphqlPost(c echo.Context) error {
 }
 
 func (a *API) graphqlGet(c echo.Context) error {
-	r := graphqlRequest{Query: c.QueryParam("query"), OperationName: c.QueryParam("operationName")}
+	r := GraphQLRequest{Query: c.QueryParam("query"), OperationName: c.QueryParam("operationName")}
 	if v := c.QueryParam("variables"); v != "" {
 		if err := json.Unmarshal([]byte(v), &r.Variables); err != nil {
 			return repute.Invalid("variables", "not a JSON object", `e.g. {"id":"8453:22"}`)
@@ -75,7 +98,7 @@ func (a *API) graphqlGet(c echo.Context) error {
 
 // answer runs one query. As GraphQL clients expect, its errors come with
 // status 200 in the body.
-func (a *API) answer(c echo.Context, r graphqlRequest) error {
+func (a *API) answer(c echo.Context, r GraphQLRequest) error {
 	if strings.TrimSpace(r.Query) == "" {
 		return repute.Invalid("query", "missing", "a GraphQL query; /graphiql is a page to try one")
 	}
@@ -114,7 +137,7 @@ func (a *API) settleError(ctx context.Context, e *gqlerrors.QueryError) *httpapi
 		if plain, found := wrongType(e.Message); found {
 			e.Message, e.Extensions["hint"] = plain, "/schema.graphql has the types; roots is one text, addresses divided by commas"
 		}
-		e.Message = httpapi.Clean(e.Message)
+		e.Message = briefText(e.Message)
 		return nil
 	}
 	b := a.fail(ctx, cause)

@@ -27,7 +27,7 @@ func newNodes(a *API, agents []repute.Agent, at repute.At, list bool) []*agentNo
 	group := &cohort{api: a, at: at, list: list}
 	return each(agents, func(agent repute.Agent) *agentNode {
 		group.ids = append(group.ids, agent.ID)
-		return &agentNode{Agent: encodeAgent(agent), key: agent.ID, stored: agent.Score, group: group}
+		return &agentNode{Agent: encodeAgentAt(agent, at), key: agent.ID, stored: agent.Score, group: group}
 	})
 }
 

@@ -20,7 +20,7 @@ func TestGraphQLDocuments(t *testing.T) {
 		Agent struct {
 			Documents struct{ Nodes []api.DocumentVersion }
 		}
-	}](t, ask(t, s, `{ agent(id: "`+id+`") { documents { nodes { uri uriHex uriSize fromBlock toBlock fetchedAt source sha256 size kept reason } pageInfo { hasNextPage } asOf { block } } } }`, nil))
+	}](t, ask(t, s, `{ agent(id: "`+id+`") { documents { nodes { uri uriHex uriSize cut { field whole } fromBlock toBlock fetchedAt source sha256 size kept reason } pageInfo { hasNextPage } asOf { block } } } }`, nil))
 	a, _ := json.Marshal(list.Items)
 	b, _ := json.Marshal(got.Agent.Documents.Nodes)
 	if len(list.Items) == 0 || string(a) != string(b) {

@@ -6,7 +6,6 @@ import (
 	"strconv"
 
 	"repute"
-	"repute/store"
 )
 
 // query resolves the root fields.
@@ -105,83 +104,6 @@ func (q *query) resolveAll(ctx context.Context, ids []ID) ([]repute.AgentID, err
 		out = append(out, full)
 	}
 	return out, nil
-}
-
-// agentsArgs are the arguments of Query.agents.
-type agentsArgs struct {
-	Filter *struct {
-		ChainIDs *[]Long
-		Owner    *Address
-		Wallet   *Address
-		MinScore *float64
-		Tier     *int32
-		Rating   *string
-	}
-	Sort  *string
-	Order *string
-	First *int32
-	After *string
-}
-
-// agentConnection is a page of agents.
-type agentConnection struct {
-	Nodes    []*agentNode
-	PageInfo pageInfo
-	AsOf     []AsOf
-}
-
-// Agents lists agents. Everything below them is read once per page, not once
-// per agent.
-func (q *query) Agents(ctx context.Context, args agentsArgs) (*agentConnection, error) {
-	f, err := args.filter()
-	if err != nil {
-		return nil, err
-	}
-	if err := charge(ctx, readCost+f.Limit); err != nil {
-		return nil, err
-	}
-	page, err := q.api.db.Agents(ctx, f)
-	if err != nil {
-		return nil, renameCursor(err)
-	}
-	return &agentConnection{
-		Nodes:    newNodes(q.api, page.Items, latest(), true),
-		PageInfo: pageInfo{page.Next != "", orNull(page.Next)},
-		AsOf:     each(page.AsOf, encodeAsOf),
-	}, nil
-}
-
-func (args agentsArgs) filter() (f store.AgentFilter, err error) {
-	if f.Limit, err = pageSize(args.First, maxLimit); err != nil {
-		return f, err
-	}
-	f.After = orEmpty(args.After)
-	if f.Sort, f.Desc, err = parseSort(orEmpty(args.Sort), orEmpty(args.Order)); err != nil || args.Filter == nil {
-		return f, err
-	}
-	if args.Filter.ChainIDs != nil {
-		for _, id := range *args.Filter.ChainIDs {
-			f.ChainIDs = append(f.ChainIDs, uint64(max(id, 0)))
-		}
-	}
-	if f.Owner, err = parseOptionalAddress("owner", orEmpty(args.Filter.Owner)); err != nil {
-		return f, err
-	}
-	if f.Wallet, err = parseOptionalAddress("wallet", orEmpty(args.Filter.Wallet)); err == nil {
-		err = checkWallet(f.Wallet)
-	}
-	if err != nil {
-		return f, err
-	}
-	least, tier := "", ""
-	if args.Filter.MinScore != nil {
-		least = strconv.FormatFloat(*args.Filter.MinScore, 'f', -1, 64)
-	}
-	if args.Filter.Tier != nil {
-		tier = strconv.Itoa(int(*args.Filter.Tier))
-	}
-	f.Score, err = parseScoreFilter(least, tier, orEmpty(args.Filter.Rating))
-	return f, err
 }
 
 // Chains lists the chains.

@@ -7,54 +7,84 @@ import (
 	"repute/store"
 )
 
-// searchArgs are the arguments of Query.search.
-type searchArgs struct {
+// agentsArgs are the arguments of Query.agents and Query.search.
+type agentsArgs struct {
 	Query  *string
-	Filter *struct {
-		ChainIDs       *[]Long
-		Owner          *Address
-		Wallet         *Address
-		Service        *string
-		Skill          *string
-		Domain         *string
-		SupportedTrust *string
-		Tag            *string
-		X402           *bool
-		Active         *bool
-		Status         *string
-		MinFeedback    *Long
-	}
-	First *int32
-	After *string
+	Filter *agentFilter
+	Fold   *bool
+	Sort   *string
+	Order  *string
+	First  *int32
+	After  *string
 }
 
-// searchConnection is a page of a search.
-type searchConnection struct {
+// agentFilter is AgentFilter of the schema.
+type agentFilter struct {
+	ChainIDs        *[]Long
+	Owner           *Address
+	Wallet          *Address
+	Service         *string
+	Skill           *string
+	Domain          *string
+	SupportedTrust  *string
+	Tag             *string
+	X402            *bool
+	Active          *bool
+	Status          *string
+	MinFeedback     *Long
+	RegisteredSince *Time
+	MinScore        *float64
+	MaxScore        *float64
+	Tier            *int32
+	Rating          *string
+}
+
+// agentConnection is a page of agents.
+type agentConnection struct {
 	Nodes    []*agentNode
 	PageInfo pageInfo
 	Total    Total
+	Match    *string
 	AsOf     []AsOf
 
 	api    *API
-	filter store.SearchFilter
+	filter store.AgentFilter
 }
 
-// Search finds agents. Everything below them is read once per page.
-func (q *query) Search(ctx context.Context, args searchArgs) (*searchConnection, error) {
-	f, err := args.filter()
+// Agents lists agents. Everything below them is read once per page, not once
+// per agent.
+func (q *query) Agents(ctx context.Context, args agentsArgs) (*agentConnection, error) {
+	return q.agents(ctx, args, args.Query != nil)
+}
+
+// Search is Agents in the order of their matches by default.
+func (q *query) Search(ctx context.Context, args agentsArgs) (*agentConnection, error) {
+	return q.agents(ctx, args, true)
+}
+
+func (q *query) agents(ctx context.Context, args agentsArgs, search bool) (*agentConnection, error) {
+	f, err := args.filter(search)
 	if err != nil {
 		return nil, err
 	}
-	if err := charge(ctx, searchCost+f.Limit); err != nil {
+	cost := readCost
+	if !f.IsPlain() {
+		cost = searchCost
+	}
+	if err := charge(ctx, cost+f.Limit); err != nil {
 		return nil, err
 	}
-	found, err := q.api.db.Search(ctx, f)
+	found, err := q.api.db.Agents(ctx, f)
 	if err != nil {
 		return nil, renameCursor(searchError(err, "query"))
 	}
-	return &searchConnection{
-		Nodes: newNodes(q.api, found.Items, latest(), true), PageInfo: pageInfo{found.Next != "", orNull(found.Next)},
-		Total: encodeTotal(found.Total), AsOf: each(found.AsOf, encodeAsOf), api: q.api, filter: f,
+	nodes := newNodes(q.api, found.Items, latest(), true)
+	for i, n := range nodes {
+		n.Similar = Long(found.Similar[i])
+	}
+	return &agentConnection{
+		Nodes: nodes, PageInfo: pageInfo{found.Next != "", orNull(found.Next)},
+		Total: encodeTotal(found.Total), Match: orNull(string(found.Match)), AsOf: each(found.AsOf, encodeAsOf), api: q.api, filter: f,
 	}, nil
 }
 
@@ -62,7 +92,7 @@ func (q *query) Search(ctx context.Context, args searchArgs) (*searchConnection,
 const searchCost = 500
 
 // Facets counts what the agents found offer.
-func (c *searchConnection) Facets(ctx context.Context) (*Facets, error) {
+func (c *agentConnection) Facets(ctx context.Context) (*Facets, error) {
 	if err := charge(ctx, searchCost); err != nil {
 		return nil, err
 	}
@@ -74,34 +104,39 @@ func (c *searchConnection) Facets(ctx context.Context) (*Facets, error) {
 	return &w, nil
 }
 
-func (args searchArgs) filter() (f store.SearchFilter, err error) {
-	if f.Limit, err = pageSize(args.First, maxLimit); err != nil {
-		return f, err
-	}
+// filter reads the arguments as the list's route does, so that both refuse the same.
+func (args agentsArgs) filter(search bool) (f store.AgentFilter, err error) {
 	if args.Query != nil && *args.Query == "" {
 		return f, repute.Invalid("query", "is empty", "give a text, or leave it out")
 	}
-	f.Text, f.After = orEmpty(args.Query), orEmpty(args.After)
-	in := args.Filter
+	q, chains := args.Filter.query()
+	q.Q = orEmpty(args.Query)
+	if f, err = q.filter(chains); err != nil {
+		return f, searchError(err, "query")
+	}
+	if f.Sort, f.Desc, err = parseSort(orEmpty(args.Sort), orEmpty(args.Order), search); err != nil {
+		return f, err
+	}
+	f.Unfolded, f.After = args.Fold != nil && !*args.Fold, orEmpty(args.After)
+	f.Limit, err = pageSize(args.First, maxLimit)
+	return f, err
+}
+
+// query is the filter as the list's route takes it: text.
+func (in *agentFilter) query() (q AgentsFilter, chains []uint64) {
 	if in == nil {
-		return f, nil
+		return q, nil
 	}
 	if in.ChainIDs != nil {
 		for _, id := range *in.ChainIDs {
-			f.ChainIDs = append(f.ChainIDs, uint64(max(id, 0)))
+			chains = append(chains, uint64(max(id, 0)))
 		}
 	}
-	f.Service, f.Skill, f.Domain = orEmpty(in.Service), orEmpty(in.Skill), orEmpty(in.Domain)
-	f.Trust, f.Tag, f.Status = orEmpty(in.SupportedTrust), orEmpty(in.Tag), repute.DocumentStatus(orEmpty(in.Status))
-	f.X402, f.Active = in.X402, in.Active
-	if in.MinFeedback != nil {
-		f.MinFeedback = int64(*in.MinFeedback)
-	}
-	if f.Owner, err = parseOptionalAddress("owner", orEmpty(in.Owner)); err != nil {
-		return f, err
-	}
-	if f.Wallet, err = parseOptionalAddress("wallet", orEmpty(in.Wallet)); err == nil {
-		err = checkWallet(f.Wallet)
-	}
-	return f, err
+	q.Owner, q.Wallet = string(orEmpty(in.Owner)), string(orEmpty(in.Wallet))
+	q.Service, q.Skill, q.Domain = orEmpty(in.Service), orEmpty(in.Skill), orEmpty(in.Domain)
+	q.Trust, q.Tag, q.Status = orEmpty(in.SupportedTrust), orEmpty(in.Tag), orEmpty(in.Status)
+	q.X402, q.Active, q.MinFeedback = Flag(textOf(in.X402)), Flag(textOf(in.Active)), Number(textOf(in.MinFeedback))
+	q.Since, q.MinScore, q.MaxScore = Moment(orEmpty(in.RegisteredSince)), Real(textOf(in.MinScore)), Real(textOf(in.MaxScore))
+	q.Tier, q.RatedStatus = Number(textOf(in.Tier)), orEmpty(in.Rating)
+	return q, chains
 }

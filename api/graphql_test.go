@@ -48,13 +48,13 @@ func data[D any](t testing.TB, a answer) D {
 
 const everything = `
 fragment point on Point { block logIndex txHash time }
-fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status verifiedToBlock ranges { from to } pending undecoded openGaps } }
+fragment asOf on AsOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status reason verifiedToBlock ranges { from to } pending undecoded openGaps } }
 fragment file on File { status source sha256 keccak256 size fetchedAt reason detail proof { verdict by } problems { code } problemCount contradictions { code message }
   feedback { registry tokenId client createdAt value decimals rating tag1 tag2 endpoint text mcp { tool prompt resource } a2a { skills contextId taskId }
     oasf { skills domains } payment { from to chainId txHash } } }
 query($id: ID!, $at: String) {
   agent(id: $id, at: $at) {
-    id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize score low high confidence status tier
+    id shortId chainId registry tokenId owner ownerClaimed wallet approved uri uriHex uriSize cut { field whole } similar score low high confidence status tier
     metadataCount metadata { key keyHex value text size partial set { ...point } }
     registered { ...point } updated { ...point }
     counts { feedback revoked clients responses validations }
@@ -64,22 +64,22 @@ query($id: ID!, $at: String) {
       registration { type name description image active x402 supportedTrust partial services { name endpoint version skills domains } registrations { tokenId registry } } }
     asOf { ...asOf }
     feedback(first: 5, includeRevoked: true) {
-      nodes { id client index value decimals decimal tag1 tag1Hex tag2 tag2Hex endpoint endpointHex uri uriHex hash isRevoked responseCount partial
+      nodes { id client index value decimals decimal tag1 tag1Hex tag2 tag2Hex endpoint endpointHex uri uriHex hash isRevoked responseCount partial cut { field whole }
         given { ...point } revoked { ...point } agent { shortId } file { ...file } responses { responder uri uriHex hash file { ...file } at { ...point } } }
       pageInfo { hasNextPage endCursor }
       asOf { ...asOf }
     }
     validations {
-      nodes { id contract contractTrusted requestHash validator requestUri requestUriHex requested { ...point } status answers partial agent { id } requestFile { ...file }
+      nodes { id contract contractTrusted requestHash validator requestUri requestUriHex requested { ...point } status answers partial cut { field whole } agent { id } requestFile { ...file }
         answer { response uri uriHex hash file { ...file } tag tagHex at { ...point } } }
       pageInfo { hasNextPage endCursor } asOf { block }
     }
     reputation { score asOf { block } summary { count value decimals decimal }
-      tagsTotal tags { tag tagHex partial count reviewers unit median { value decimals decimal } mean { decimal } min { decimal } max { decimal } } }
+      tagsTotal tags { tag tagHex partial cut { field whole } count reviewers unit median { value decimals decimal } mean { decimal } min { decimal } max { decimal } } }
   }
   chains { chainId name registries { identity reputation validations } startBlock imported agents feedback reorgs upgrades upgradedAtBlock halted stalled lastError
     endpoints { name process kind state latencyMs errorRate requests failures rateLimit concurrency head lastError lastOkAt updatedAt }
-    kinds { kind status verifiedToBlock logsToBlock pending openGaps gaps { agent client blocks { from to } reason since tries nextTry } } documents { known due } asOf { ...asOf } }
+    kinds { kind status reason verifiedToBlock pending openGaps gaps { agent client blocks { from to } reason since tries nextTry } } documents { known due } asOf { ...asOf } }
   status { version status chains { chainId } }
 }`
 

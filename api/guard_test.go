@@ -11,6 +11,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/trust"
+	"repute/trust/engine"
 )
 
 // surely are the package's parameters with a surer prior: nobody's own.
@@ -101,7 +102,7 @@ func TestGuardAndUnjudgedEverywhere(t *testing.T) {
 func TestUnjudgedIsExplainedByTheRun(t *testing.T) {
 	t.Parallel()
 	w := guardedWorld(t)
-	r, err := trust.NewReader(w.db, trust.ReaderOptions{})
+	r, err := engine.NewReader(w.db, engine.ReaderOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -26,7 +26,8 @@ type (
 	AgentList struct {
 		Items []Agent `json:"items"`
 		Next  *string `json:"next" doc:"cursor of the next page, null at the end"`
-		Total *Total  `json:"total,omitempty" doc:"how many agents a search found on all pages; absent where nothing was searched for"`
+		Total Total   `json:"total" doc:"how many there are on all pages"`
+		Match *string `json:"match" enum:"all,most,near" doc:"all: every item has all words of q; most: none has, these have more than half of them, or one of two; near: no item has, names with words that are nearly the same; null without q"`
 		AsOf  []AsOf  `json:"asOf" doc:"one per chain asked"`
 	}
 	// ReputationAnswer is what a runtime asks before it pays or delegates.
@@ -67,8 +68,15 @@ type (
 		Status  string `json:"status" enum:"ok,degraded" doc:"degraded: a chain is halted, stalled, failing or incomplete"`
 		Redis   string `json:"redis,omitempty" enum:"ok,away" doc:"away: processes count their callers each alone; absent where none is configured"`
 		// Documents is as FetchState says.
-		Documents string  `json:"documents,omitempty" enum:"unfetched,late" doc:"unfetched: documents wait and no process with the role documents runs; late: they wait for a quarter of an hour; absent while they are fetched in time"`
-		Chains    []Chain `json:"chains"`
+		Documents string `json:"documents,omitempty" enum:"unfetched,late" doc:"unfetched: documents wait and no process with the role documents runs; late: they wait for a quarter of an hour; absent while they are fetched in time"`
+		// Database is absent where this process keeps no Postgres of its own.
+		Database *DatabaseState `json:"database,omitempty" doc:"the private Postgres that this process keeps running; absent where another one is used"`
+		Chains   []Chain        `json:"chains"`
+	}
+	// DatabaseState says how often a private Postgres was started again.
+	DatabaseState struct {
+		Restarts    int        `json:"restarts" minimum:"0" doc:"how often it ended by itself and was started again, since this process started"`
+		RestartedAt *time.Time `json:"restartedAt,omitempty" doc:"when it was started again last; absent: never"`
 	}
 )
 
@@ -117,7 +125,7 @@ func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*o
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
-	return ok(AgentAnswer{Agent: encodeAgent(agent), Beside: beside, AsOf: encodeAsOf(asOf)}), nil
+	return ok(AgentAnswer{Agent: encodeAgentAt(agent, at), Beside: beside, AsOf: encodeAsOf(asOf)}), nil
 }
 
 func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *ReputationQuery) (*output[ReputationAnswer], error) {
@@ -250,62 +258,6 @@ func (a *API) listChainAgents(ctx context.Context, in *agentsChainInput) (*outpu
 	return a.agents(ctx, &in.AgentsQuery, []uint64{chain})
 }
 
-func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*output[AgentList], error) {
-	if q.isSearch() {
-		return a.search(ctx, q, chains)
-	}
-	f, err := q.filter()
-	if err != nil {
-		return nil, err
-	}
-	f.ChainIDs = chains
-	page, err := a.db.Agents(ctx, f)
-	if err != nil {
-		return nil, err
-	}
-	return ok(AgentList{Items: each(page.Items, encodeAgent), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
-}
-
-func (q *AgentsQuery) filter() (f store.AgentFilter, err error) {
-	f.After = q.Cursor
-	if f.Owner, err = parseOptionalAddress("owner", q.Owner); err != nil {
-		return f, err
-	}
-	if f.Wallet, err = parseOptionalAddress("wallet", q.Wallet); err != nil {
-		return f, err
-	}
-	if err := checkWallet(f.Wallet); err != nil {
-		return f, err
-	}
-	if f.Sort, f.Desc, err = parseSort(q.Sort, q.Order); err != nil {
-		return f, err
-	}
-	if f.Score, err = parseScoreFilter(q.MinScore, string(q.Tier), q.RatedStatus); err != nil {
-		return f, err
-	}
-	f.Limit, err = parseLimit(string(q.Limit))
-	return f, err
-}
-
-// parseSort reads the order of a list: what is asked for most comes first by
-// default, so ids ascend and the others descend.
-func parseSort(sort, order string) (by string, desc bool, err error) {
-	switch sort {
-	case "":
-		sort = "id"
-	case "id", "feedback", "updated", "score":
-	default:
-		return "", false, repute.Invalid("sort", "unknown order here", "id, feedback, updated or score; relevance in a search")
-	}
-	switch order {
-	case "":
-		return sort, sort != "id", nil
-	case "asc", "desc":
-		return sort, order == "desc", nil
-	}
-	return "", false, repute.Invalid("order", "unknown direction", "asc or desc")
-}
-
 func (a *API) listChains(ctx context.Context, _ *plainInput) (*output[ChainList], error) {
 	chains, err := a.db.Chains(ctx)
 	if err != nil {
@@ -359,7 +311,19 @@ func (a *API) status(ctx context.Context, _ *plainInput) (*output[StatusAnswer],
 		return nil, err
 	}
 	s.Documents = FetchState(fetching, time.Now())
+	if a.restarts != nil {
+		s.Database = databaseState(a.restarts())
+	}
 	return ok(s), nil
+}
+
+func databaseState(n int, last time.Time) *DatabaseState {
+	s := &DatabaseState{Restarts: n}
+	if !last.IsZero() {
+		at := last.UTC().Truncate(time.Second)
+		s.RestartedAt = &at
+	}
+	return s
 }
 
 func (a *API) statusOf(chains []repute.ChainStatus) StatusAnswer { return NewStatus(a.version, chains) }

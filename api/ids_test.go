@@ -118,7 +118,7 @@ func TestParseParameters(t *testing.T) {
 		checkField(t, in, err, "chainId")
 	}
 	for _, in := range [][2]string{{"name", ""}, {"id", "up"}, {"", "DESC"}} {
-		_, _, err := parseSort(in[0], in[1])
+		_, _, err := parseSort(in[0], in[1], false)
 		var ie *repute.InputError
 		if !errors.As(err, &ie) {
 			t.Errorf("%v: %v", in, err)

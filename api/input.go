@@ -28,6 +28,14 @@ type Real string
 // Schema says number.
 func (Real) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeNumber} }
 
+// Moment is a parameter documented as a time or a date.
+type Moment string
+
+// Schema says either.
+func (Moment) Schema(huma.Registry) *huma.Schema {
+	return &huma.Schema{AnyOf: []*huma.Schema{{Type: huma.TypeString, Format: "date"}, {Type: huma.TypeString, Format: "date-time"}}, Examples: []any{"2026-01-31"}}
+}
+
 // Flag is a parameter documented as a boolean.
 type Flag string
 
@@ -68,8 +76,8 @@ func (r *Request) optional(name string) *string {
 
 // AgentPath names an agent by one id.
 type AgentPath struct {
-	ID      string `path:"id" doc:"eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain" example:"8453:22"`
-	ChainID Number `query:"chainId" doc:"chain of a bare token id"`
+	ID      string `path:"id" pattern:"^(eip155:[1-9][0-9]{0,18}:0x[0-9a-fA-F]{40}:|[1-9][0-9]{0,18}:)?(0|[1-9][0-9]{0,77})$" doc:"eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or a bare token id with chainId, with one chain indexed or with a default chain" example:"8453:22"`
+	ChainID Number `query:"chainId" minimum:"1" doc:"chain of a bare token id"`
 }
 
 // Ref reads the id with the chain beside it.
@@ -77,8 +85,8 @@ func (p *AgentPath) Ref() (repute.AgentRef, error) { return parseAgent(p.ID, str
 
 // PairPath names an agent by chain and token.
 type PairPath struct {
-	ChainID Number `path:"chainId" example:"8453"`
-	TokenID string `path:"tokenId" doc:"uint256, decimal" example:"22"`
+	ChainID Number `path:"chainId" minimum:"1" example:"8453"`
+	TokenID string `path:"tokenId" pattern:"^(0|[1-9][0-9]{0,77})$" doc:"uint256, decimal" example:"22"`
 }
 
 // Ref reads chain and token.
@@ -86,13 +94,13 @@ func (p *PairPath) Ref() (repute.AgentRef, error) { return parsePair(string(p.Ch
 
 // ChainPath is the chain a whole tree of operations is mounted under.
 type ChainPath struct {
-	ChainID Number `path:"chainId" example:"8453"`
+	ChainID Number `path:"chainId" minimum:"1" example:"8453"`
 }
 
 // ChainAgentPath names an agent of the chain in the path.
 type ChainAgentPath struct {
 	ChainPath
-	ID string `path:"id" doc:"token id, or any longer form that names the same chain" example:"22"`
+	ID string `path:"id" pattern:"^(eip155:[1-9][0-9]{0,18}:0x[0-9a-fA-F]{40}:|[1-9][0-9]{0,18}:)?(0|[1-9][0-9]{0,77})$" doc:"token id, or any longer form that names the same chain" example:"22"`
 }
 
 // Ref reads the id, which must not name another chain than the path.
@@ -100,12 +108,12 @@ func (p *ChainAgentPath) Ref() (repute.AgentRef, error) { return parseAgent(p.ID
 
 // AtQuery selects the view of the chain.
 type AtQuery struct {
-	At string `query:"at" doc:"latest (default), safe, finalized or a block number"`
+	At string `query:"at" pattern:"^(latest|safe|finalized|[0-9]{1,19})$" doc:"latest (default), safe, finalized or a block number"`
 }
 
 // PageQuery walks a list.
 type PageQuery struct {
-	Limit  Number `query:"limit" doc:"page size, 1 to 200, 50 when absent"`
+	Limit  Number `query:"limit" minimum:"1" maximum:"200" doc:"page size, 1 to 200, 50 when absent"`
 	Cursor string `query:"cursor" doc:"next of the page before; only with the same filters"`
 }
 
@@ -122,7 +130,7 @@ func (q *AgentQuery) Query() *AgentQuery { return q }
 type ReputationQuery struct {
 	Request
 	AtQuery
-	Clients string `query:"clients" doc:"addresses divided by commas: only their ratings count in summary; one given twice counts twice, as on chain"`
+	Clients string `query:"clients" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas: only their ratings count in summary; one given twice counts twice, as on chain"`
 	Tag1    string `query:"tag1" doc:"only ratings with this tag1 count in summary; all when absent"`
 	Tag2    string `query:"tag2" doc:"only ratings with this tag2 count in summary; all when absent"`
 	Roots   string `query:"roots" doc:"addresses divided by commas, no more than 100, or the name of one of the chain's sets of roots: whom to trust instead of the chain's own roots, at latest only; new roots are limited to one a second"`
@@ -138,7 +146,7 @@ type FeedbackQuery struct {
 	Request
 	AtQuery
 	PageQuery
-	Client         string `query:"client" doc:"addresses divided by commas: only their ratings"`
+	Client         string `query:"client" pattern:"^ *0x[0-9a-fA-F]{40} *(, *0x[0-9a-fA-F]{40} *)*$" doc:"addresses divided by commas: only their ratings"`
 	Tag1           string `query:"tag1" doc:"only ratings with exactly this tag1; the empty tag is one too"`
 	Tag2           string `query:"tag2" doc:"only ratings with exactly this tag2; the empty tag is one too"`
 	IncludeRevoked Flag   `query:"includeRevoked" doc:"also ratings that were withdrawn"`
@@ -158,11 +166,16 @@ type ValidationQuery struct {
 // Query is the query itself, also where it is embedded.
 func (q *ValidationQuery) Query() *ValidationQuery { return q }
 
-// AgentsFilter selects agents; what is in SearchQuery makes a search of a list.
+// AgentsFilter selects agents. All of it may be given together.
 type AgentsFilter struct {
 	SearchQuery
-	Owner  string `query:"owner" doc:"address: only agents it owns"`
-	Wallet string `query:"wallet" doc:"address: only agents with this verified wallet"`
+	Owner       string `query:"owner" pattern:"^0x[0-9a-fA-F]{40}$" doc:"address: only agents it owns"`
+	Wallet      string `query:"wallet" pattern:"^0x[0-9a-fA-F]{40}$" doc:"address: only agents with this verified wallet"`
+	MinScore    Real   `query:"minScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents with this score or a better one"`
+	MaxScore    Real   `query:"maxScore" minimum:"-100" maximum:"100" doc:"-100 to 100: only rated agents with this score or a worse one"`
+	Tier        Number `query:"tier" minimum:"0" maximum:"4" doc:"0 to 4: only rated agents of this tier; 0: rated ones to be rejected, rating=unrated gives the others"`
+	RatedStatus string `query:"rating" enum:"rated,unrated" doc:"only agents that are rated, or only those that are not"`
+	Since       Moment `query:"registeredSince" doc:"RFC 3339 time or date (UTC): only agents registered in a block of this time or later; not those whose block has no known time"`
 }
 
 // AgentsQuery are the parameters of the list of agents.
@@ -170,11 +183,9 @@ type AgentsQuery struct {
 	Request
 	PageQuery
 	AgentsFilter
-	MinScore    string `query:"minScore" doc:"-100 to 100: only rated agents with this score or a better one; not of a search"`
-	Tier        Number `query:"tier" doc:"0 to 4: only rated agents of this tier; 0: rated ones to be rejected, rating=unrated gives the others; not of a search"`
-	RatedStatus string `query:"rating" enum:"rated,unrated" doc:"only agents that are rated, or only those that are not; not of a search"`
-	Sort        string `query:"sort" enum:"id,feedback,updated,score,relevance" doc:"id (default), feedback: live ratings, updated: block of the last event, score: of agents that have one; relevance (default and only one of a search): best matches, among equals most ratings"`
-	Order       string `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for feedback, updated and score); not of a search"`
+	Fold  Flag   `query:"fold" doc:"false: near-identical agents of one owner one by one; else a search by text gives one of them, whose similar counts the others"`
+	Sort  string `query:"sort" enum:"id,feedback,updated,score,relevance" doc:"id, feedback: live ratings, updated: block of the last event, score: of agents that have one, relevance: best matches of q, among equals most ratings; relevance when absent beside any of q to minFeedback, else id"`
+	Order string `query:"order" enum:"asc,desc" doc:"asc (default for id) or desc (default for the others)"`
 }
 
 // FacetsQuery are the parameters of facets: those of the list without its order.

@@ -3,7 +3,6 @@ package api
 import (
 	"fmt"
 	"net/http"
-	"strings"
 	"time"
 
 	"repute/internal/httpapi"
@@ -32,7 +31,8 @@ func (a *API) use() {
 			ExposeHeaders: []string{"ETag", httpapi.RetryAfter, httpapi.RequestIDHeader},
 			MaxAge:        3600,
 		}),
-		a.limiter.Limit(func(c echo.Context) bool { return a.limits.Rate < 0 || quiet(routeOf(c)) }, a.metrics.limited.Inc,
+		httpapi.Routed,
+		a.limiter.Limit(func(c echo.Context) bool { return a.limits.Rate < 0 || quiet(httpapi.RouteOf(c)) }, a.metrics.limited.Inc,
 			"lists and GraphQL answer many questions in one request"),
 		middleware.BodyLimitWithConfig(middleware.BodyLimitConfig{Limit: fmt.Sprintf("%dB", a.limits.Body), Skipper: isTools}), // tools have their own
 		httpapi.Deadline(a.limits.Timeout, nil),
@@ -49,7 +49,7 @@ func (a *API) observe(next echo.HandlerFunc) echo.HandlerFunc {
 		if err := next(c); err != nil {
 			c.Error(err)
 		}
-		route, status, took := routeOf(c), c.Response().Status, time.Since(start)
+		route, status, took := httpapi.RouteOf(c), c.Response().Status, time.Since(start)
 		done(c.Request().Method, route, status, took)
 		if quiet(route) {
 			return nil
@@ -59,21 +59,6 @@ func (a *API) observe(next echo.HandlerFunc) echo.HandlerFunc {
 			"bytes", c.Response().Size, "ms", took.Milliseconds(), "ip", c.RealIP(), "requestId", httpapi.RequestID(c.Request().Context()))
 		return nil
 	}
-}
-
-// routeOf is the route's template as OpenAPI writes it; one name for everything
-// that has none, so that foreign paths cannot grow the metrics.
-func routeOf(c echo.Context) string {
-	if c.Path() == "" {
-		return "unmatched"
-	}
-	segments := strings.Split(c.Path(), "/")
-	for i, s := range segments {
-		if name, isParam := strings.CutPrefix(s, ":"); isParam {
-			segments[i] = "{" + name + "}"
-		}
-	}
-	return strings.Join(segments, "/")
 }
 
 // quiet routes are asked every few seconds by machines; they are neither

@@ -2,13 +2,14 @@ package api
 
 import (
 	"net/http"
+	"reflect"
 
 	"github.com/danielgtaylor/huma/v2"
 )
 
 // apiVersion is the version of the REST contract, not of the program: the
 // golden file test demands a new one whenever the contract changes.
-const apiVersion = "1.13.0"
+const apiVersion = "1.18.1"
 
 const apiDescription = `Agents of the ERC-8004 registries: identity, reputation and validation.
 
@@ -25,7 +26,7 @@ func (a *API) describePlain() {
 		path, id, summary, contentType string
 		params                         []*huma.Param
 	}{
-		{"/graphql", "graphql", "GraphQL, also by POST with a JSON body; the schema is at /schema.graphql", "application/json", []*huma.Param{
+		{"/graphql", "graphql", "GraphQL; the schema is at /schema.graphql", "application/json", []*huma.Param{
 			{Name: "query", In: "query", Required: true, Schema: text, Description: "a query; mutations only by POST"},
 			{Name: "variables", In: "query", Schema: text, Description: "a JSON object"},
 			{Name: "operationName", In: "query", Schema: text, Description: "which operation of the query to run"}}},
@@ -38,9 +39,20 @@ func (a *API) describePlain() {
 		{"/readyz", "ready", "The process can answer; 503 with reasons where not", "application/json", nil},
 	} {
 		o.AddOperation(&huma.Operation{Method: http.MethodGet, Path: r.path, OperationID: r.id, Summary: r.summary, Parameters: r.params,
-			Responses: map[string]*huma.Response{
-				"200":     {Description: "OK", Content: map[string]*huma.MediaType{r.contentType: {}}},
-				"default": problemResponse(a.huma),
-			}})
+			Responses: a.answers(r.contentType, nil)})
+	}
+	schemas := o.Components.Schemas
+	answer := schemas.Schema(reflect.TypeFor[GraphQLAnswer](), true, "")
+	o.Paths["/graphql"].Get.Responses = a.answers("application/json", answer)
+	o.AddOperation(&huma.Operation{Method: http.MethodPost, Path: "/graphql", OperationID: "graphql-post", Summary: "GraphQL, mutations too; the schema is at /schema.graphql",
+		RequestBody: &huma.RequestBody{Required: true, Content: map[string]*huma.MediaType{"application/json": {Schema: schemas.Schema(reflect.TypeFor[GraphQLRequest](), true, "")}}},
+		Responses:   a.answers("application/json", answer)})
+}
+
+// answers are the answers of an operation that is not typed; a nil schema says nothing.
+func (a *API) answers(contentType string, schema *huma.Schema) map[string]*huma.Response {
+	return map[string]*huma.Response{
+		"200":     {Description: "OK", Content: map[string]*huma.MediaType{contentType: {Schema: schema}}},
+		"default": problemResponse(a.huma),
 	}
 }

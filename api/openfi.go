@@ -5,6 +5,7 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/engine"
 )
 
 // The wire types of OpenFi's trust snapshot.
@@ -43,7 +44,7 @@ func (o *OpenFi) OverallTrustScore() float64 { return o.Overall }
 func (o *OpenFi) OverallTrustScoreValidationGranted() float64 { return o.OverallGranted }
 
 func (a *API) openFi(ctx context.Context, id repute.AgentID, at repute.At) (*OpenFi, error) {
-	s, err := trust.OpenFi(ctx, a.db, id, at)
+	s, err := engine.OpenFi(ctx, a.db, id, at)
 	if err != nil {
 		return nil, err
 	}
@@ -51,7 +52,7 @@ func (a *API) openFi(ctx context.Context, id repute.AgentID, at repute.At) (*Ope
 		IdentityExists: s.IdentityExists, RegistrationResolves: s.RegistrationResolves, AgentJSONResolves: s.AgentJSONResolves,
 		OperatorMatches: s.OperatorMatches, ValidationStatus: string(s.ValidationStatus),
 		Overall: fixed(s.Overall), OverallGranted: fixed(s.OverallGranted),
-		Lacks: each(s.Lacks, func(l trust.OpenFiLack) OpenFiLack { return OpenFiLack(l) }),
+		Lacks: each(s.Lacks, func(l engine.OpenFiLack) OpenFiLack { return OpenFiLack(l) }),
 		Block: Long(s.Block), SnapshotAt: encodeTime(s.SnapshotAt),
 		Read: each(s.Read, func(r trust.ReadDocument) ReadFile { return ReadFile{Hash(r.SHA256.Hex()), int32(r.ParserVersion)} }),
 	}, nil

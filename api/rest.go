@@ -85,7 +85,7 @@ type (
 	}
 	agentsInput struct {
 		AgentsQuery
-		ChainIDs string `query:"chainId" doc:"chain ids divided by commas; all chains when absent"`
+		ChainIDs string `query:"chainId" pattern:"^ *[1-9][0-9]{0,18} *(, *[1-9][0-9]{0,18} *)*$" doc:"chain ids divided by commas; all chains when absent"`
 	}
 	agentsChainInput struct {
 		ChainPath
@@ -93,7 +93,7 @@ type (
 	}
 	facetsInput struct {
 		FacetsQuery
-		ChainIDs string `query:"chainId" doc:"chain ids divided by commas; all chains when absent"`
+		ChainIDs string `query:"chainId" pattern:"^ *[1-9][0-9]{0,18} *(, *[1-9][0-9]{0,18} *)*$" doc:"chain ids divided by commas; all chains when absent"`
 	}
 	facetsChainInput struct {
 		ChainPath
@@ -143,6 +143,7 @@ func (a *API) mount() {
 	onAgent[validationsChainInput](a, "/chains/{chainId}/agents/{id}/validations", "list-chain-validations", validations, a.validations)
 
 	a.mountDocuments()
+	a.mountTexts()
 
 	get(a, "/chains", "list-chains", "The chains that are indexed", a.listChains)
 	get(a, "/chains/{chainId}", "get-chain", "One chain", a.getChain)

@@ -23,6 +23,7 @@ const agent7 = "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:7"
 func TestREST(t *testing.T) {
 	t.Parallel()
 	s, l := populated(t, api.Options{Version: "test"})
+	l.finalize()
 	t.Run("ids", func(t *testing.T) {
 		for _, path := range []string{
 			"/agents/" + agent7, "/agents/" + strings.ToLower(agent7), "/agents/8453:7", "/agents/7?chainId=8453", "/agents/8453/7",

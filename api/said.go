@@ -126,11 +126,11 @@ func namesOthers(r repute.Registration, id repute.AgentID) bool {
 
 func encodeDomainProof(p repute.DomainProof) DomainProof {
 	return DomainProof{
-		Domain: httpapi.Clean(p.Domain), Verdict: string(p.Verdict), URL: orNull(httpapi.Clean(p.URL)), SHA256: encodeHash(p.SHA256),
-		CheckedAt: encodeTime(p.CheckedAt), NextCheck: encodeTime(p.NextCheck), Reason: orNull(p.Reason), Detail: orNull(httpapi.Clean(p.Detail)),
+		Domain: briefText(p.Domain), Verdict: string(p.Verdict), URL: orNull(briefText(p.URL)), SHA256: encodeHash(p.SHA256),
+		CheckedAt: encodeTime(p.CheckedAt), NextCheck: encodeTime(p.NextCheck), Reason: orNull(p.Reason), Detail: orNull(briefText(p.Detail)),
 	}
 }
 
 func encodeLinked(l repute.LinkedAgent) LinkedAgent {
-	return LinkedAgent{ID: ID(l.ID.String()), ShortID: ID(l.ID.Short()), Name: httpapi.Clean(l.Name), SameFile: l.SameFile}
+	return LinkedAgent{ID: ID(l.ID.String()), ShortID: ID(l.ID.Short()), Name: briefText(l.Name), SameFile: l.SameFile}
 }

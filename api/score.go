@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/trust"
+	"repute/trust/engine"
 )
 
 // The wire types of scores, of REST and, by their field names, of GraphQL. Numbers are
@@ -76,7 +77,7 @@ type (
 	}
 	// Lacking is one thing missing.
 	Lacking struct {
-		What  string   `json:"what" enum:"rated,low,high,paths,evidence,recentRaters,registrationResolves,walletDeclared,domainsProven,checked" doc:"checked: nobody looked who the agent is, as it has no score"`
+		What  string   `json:"what" enum:"rated,low,high,tier,paths,evidence,recentRaters,registrationResolves,walletDeclared,domainsProven,checked" doc:"checked: nobody looked who the agent is, as it has no score"`
 		Have  float64  `json:"have"`
 		Must  string   `json:"must" enum:"atLeast,below" doc:"how have must stand to need: below for high alone, of gates that refuse"`
 		Need  float64  `json:"need"`
@@ -216,7 +217,7 @@ func encodeResult(r trust.Result) (Standing, resultView, error) {
 	return s, view.resultView, err
 }
 
-func encodePersonal(p trust.Personal, set string) (w Scored, err error) {
+func encodePersonal(p engine.Personal, set string) (w Scored, err error) {
 	standing, view, err := encodeResult(p.Result)
 	if err != nil {
 		return w, err
@@ -264,9 +265,9 @@ func (a *API) scored(ctx context.Context, id repute.AgentID, stored repute.Score
 }
 
 // rootsOf reads addresses or the name of a set, and says which it was.
-func rootsOf(ctx context.Context, r *trust.Reader, chainID uint64, roots string) (set []repute.TrustRoot, name string, err error) {
+func rootsOf(ctx context.Context, r *engine.Reader, chainID uint64, roots string) (set []repute.TrustRoot, name string, err error) {
 	if strings.HasPrefix(roots, "0x") || strings.HasPrefix(roots, "0X") || strings.ContainsAny(roots, ", ") {
-		set, err = trust.PersonalRoots(roots)
+		set, err = engine.PersonalRoots(roots)
 		return set, "given", err
 	}
 	set, err = r.NamedRoots(ctx, chainID, roots)
@@ -292,15 +293,26 @@ func noRoots() error {
 	return repute.Invalid("roots", "is empty", "addresses divided by commas or the name of a set; leave roots out for the chain's own")
 }
 
+// parseScore reads a score in points; nil for "".
+func parseScore(field, s string) (*repute.Points, error) {
+	if s == "" {
+		return nil, nil
+	}
+	n, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(n >= -100 && n <= 100) {
+		return nil, repute.Invalid(field, "not a score", "a number from -100 to 100")
+	}
+	p := repute.Points(math.Round(n * 1000))
+	return &p, nil
+}
+
 // parseScoreFilter reads the filters of a list that are about scores.
-func parseScoreFilter(least, tier, status string) (f store.ScoreFilter, err error) {
-	if least != "" {
-		n, err := strconv.ParseFloat(least, 64)
-		if err != nil || !(n >= -100 && n <= 100) {
-			return f, repute.Invalid("minScore", "not a score", "a number from -100 to 100")
-		}
-		p := repute.Points(math.Round(n * 1000))
-		f.MinScore = &p
+func parseScoreFilter(least, most, tier, status string) (f store.ScoreFilter, err error) {
+	if f.MinScore, err = parseScore("minScore", least); err != nil {
+		return f, err
+	}
+	if f.MaxScore, err = parseScore("maxScore", most); err != nil {
+		return f, err
 	}
 	if tier != "" {
 		n, err := strconv.Atoi(tier)

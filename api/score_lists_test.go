@@ -91,7 +91,7 @@ const explained = `query($id: ID!, $at: String, $without: [Address!]) { agent(id
 		contributions { kind points channel raters weight opinion evidence unvouched path count rows { tx block logIndex rater index tag1 value } }
 		excluded { tx block logIndex rater index tag1 value reason } excludedByReason { reason count }
 		counterfactuals { without score low high confidence status tier }
-		asOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status verifiedToBlock ranges { from to } pending undecoded openGaps } } } } }`
+		asOf { chainId block hash time finality safe finalized head headSeenAt lagSeconds lagBlocks completeness { status reason verifiedToBlock ranges { from to } pending undecoded openGaps } } } } }`
 
 // GraphQL explains as REST does.
 func TestGraphQLExplains(t *testing.T) {

@@ -20,7 +20,7 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
-	"repute/trust"
+	"repute/trust/engine"
 )
 
 // The devnet's epochs have twenty blocks.
@@ -105,7 +105,7 @@ func runEngine(t *testing.T, db *store.DB, boundary uint64) {
 // runEngineBy is runEngine with these parameters, nil for the package's.
 func runEngineBy(t *testing.T, db *store.DB, params []byte, boundary uint64) {
 	t.Helper()
-	e, err := trust.New(db, trust.EngineOptions{Params: params, Poll: 10 * time.Millisecond})
+	e, err := engine.New(db, engine.EngineOptions{Params: params, Poll: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -196,7 +196,7 @@ func TestExplanation(t *testing.T) {
 	paths := 0
 	for agent := range scoredAgents - 1 {
 		e := as[api.ExplainAnswer](t, get(t, s, scoredPath(agent, "/explain?limit=100")))
-		if e.Finality == nil || *e.Finality != "provisional" || *e.Scorer != trust.EngineVersion || *e.Epoch != 2 || len(e.Gates) == 0 {
+		if e.Finality == nil || *e.Finality != "provisional" || *e.Scorer != engine.EngineVersion || *e.Epoch != 2 || len(e.Gates) == 0 {
 			t.Errorf("agent %d: %+v", agent, e.Scored)
 		}
 		for _, g := range e.Gates {

@@ -5,16 +5,17 @@ import (
 	"errors"
 	"net/http"
 	"strconv"
+	"time"
 
 	"repute"
 	"repute/internal/httpapi"
 	"repute/store"
 )
 
-// SearchQuery selects agents by their documents and ratings. Any of it makes a
-// search of a list.
+// SearchQuery selects agents by their documents and ratings. Beside any of it the best
+// matches come first by default.
 type SearchQuery struct {
-	Q           string `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order, parts of words, names misspelt; \"a phrase\", -without and or are understood"`
+	Q           string `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order and parts of words, a host, a URL or an address; \"a phrase\", -without and or are understood; match tells what was found"`
 	Service     string `query:"service" doc:"only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter"`
 	Skill       string `query:"skill" doc:"only agents with exactly this skill in a service, whole path, e.g. one of facets; several divided by commas: all of them; capitals do not matter"`
 	Domain      string `query:"domain" doc:"only agents with exactly this domain in a service, whole path, e.g. finance/markets, which finance does not find; several divided by commas: all of them; capitals do not matter"`
@@ -23,7 +24,7 @@ type SearchQuery struct {
 	X402        Flag   `query:"x402" doc:"true: only agents that say they take x402 payments; false: that say they do not"`
 	Active      Flag   `query:"active" doc:"true: only agents that say they are active; false: that say they are not"`
 	Status      string `query:"status" enum:"none,pending,ok,invalid,failed,dead,denied" doc:"only agents whose document is in this state"`
-	MinFeedback Number `query:"minFeedback" doc:"only agents with so many live ratings"`
+	MinFeedback Number `query:"minFeedback" minimum:"0" doc:"only agents with so many live ratings"`
 }
 
 // Total is how many there are.
@@ -40,7 +41,7 @@ type Facet struct {
 
 // Facets are what agents offer, counted: of each the thirty most frequent values.
 type Facets struct {
-	Total          Total   `json:"total" doc:"where it says gte, only so many agents were counted below, too"`
+	Total          Total   `json:"total" doc:"agents counted one by one, near-identical ones too; where it says gte, only so many were counted below, too"`
 	Services       []Facet `json:"services"`
 	Skills         []Facet `json:"skills"`
 	Domains        []Facet `json:"domains"`
@@ -49,6 +50,7 @@ type Facets struct {
 	Status         []Facet `json:"status" doc:"by state of the document"`
 	X402           []Facet `json:"x402" doc:"true or false, of those that say either"`
 	Active         []Facet `json:"active" doc:"true or false, of those that say either"`
+	Match          *string `json:"match" enum:"all,most,near" doc:"as in the list; null without q"`
 	AsOf           []AsOf  `json:"asOf" doc:"one per chain asked"`
 }
 
@@ -69,9 +71,9 @@ func (r *Request) isSearch() bool {
 	return false
 }
 
-// search reads the filter.
-func (q *AgentsFilter) search(chains []uint64) (f store.SearchFilter, err error) {
-	f = store.SearchFilter{
+// filter reads what selects agents.
+func (q *AgentsFilter) filter(chains []uint64) (f store.AgentFilter, err error) {
+	f = store.AgentFilter{
 		ChainIDs: chains, Text: q.Q, Service: q.Service, Skill: q.Skill, Domain: q.Domain, Trust: q.Trust, Tag: q.Tag,
 		Status: repute.DocumentStatus(q.Status),
 	}
@@ -87,7 +89,13 @@ func (q *AgentsFilter) search(chains []uint64) (f store.SearchFilter, err error)
 	if f.X402, err = parseOptionalBool("x402", string(q.X402)); err != nil {
 		return f, err
 	}
-	if f.Active, err = parseOptionalBool("active", string(q.Active)); err != nil || q.MinFeedback == "" {
+	if f.Active, err = parseOptionalBool("active", string(q.Active)); err != nil {
+		return f, err
+	}
+	if f.RegisteredSince, err = parseSince(string(q.Since)); err != nil {
+		return f, err
+	}
+	if f.Score, err = parseScoreFilter(string(q.MinScore), string(q.MaxScore), string(q.Tier), q.RatedStatus); err != nil || q.MinFeedback == "" {
 		return f, err
 	}
 	f.MinFeedback, err = strconv.ParseInt(string(q.MinFeedback), 10, 64)
@@ -95,6 +103,23 @@ func (q *AgentsFilter) search(chains []uint64) (f store.SearchFilter, err error)
 		return f, repute.Invalid("minFeedback", "not a number of ratings", "0 or more, e.g. 5")
 	}
 	return f, nil
+}
+
+// parseSince reads a time, or a date, which begins at midnight UTC; zero for "".
+func parseSince(s string) (t time.Time, err error) {
+	if s == "" {
+		return t, nil
+	}
+	if t, err = time.Parse(time.DateOnly, s); err != nil {
+		t, err = time.Parse(time.RFC3339Nano, s)
+	}
+	if err != nil {
+		return t, repute.Invalid("registeredSince", "neither a time nor a date", "e.g. 2026-01-31T12:00:00Z or 2026-01-31")
+	}
+	if epoch := time.Unix(0, 0).UTC(); t.Before(epoch) { // of every block whose time is known
+		return epoch, nil
+	}
+	return t, nil
 }
 
 // parseOptionalBool reads true or false; nil when absent.
@@ -106,29 +131,59 @@ func parseOptionalBool(field, s string) (*bool, error) {
 	return &b, err
 }
 
-func (a *API) search(ctx context.Context, q *AgentsQuery, chains []uint64) (*output[AgentList], error) {
-	if q.Sort != "" && q.Sort != "relevance" || q.Order != "" {
-		return nil, repute.Invalid("sort", "a search has an order of its own", "leave sort and order out: best matches come first, among equals those with most ratings")
-	}
-	for _, name := range []string{"minScore", "tier", "rating"} {
-		if q.optional(name) != nil {
-			return nil, repute.Invalid(name, "not of a search", "leave it out, or leave out what makes this a search")
-		}
-	}
-	f, err := q.search(chains)
+func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*output[AgentList], error) {
+	f, err := q.filter(chains)
 	if err != nil {
 		return nil, err
 	}
-	f.After = q.Cursor
-	if f.Limit, err = parseLimit(string(q.Limit)); err != nil {
-		return nil, err
-	}
-	found, err := a.db.Search(ctx, f)
+	found, err := a.db.Agents(ctx, f)
 	if err != nil {
 		return nil, searchError(err, "q")
 	}
-	total := encodeTotal(found.Total)
-	return ok(AgentList{Items: each(found.Items, encodeAgent), Next: orNull(found.Next), Total: &total, AsOf: each(found.AsOf, encodeAsOf)}), nil
+	items := each(found.Items, encodeAgent)
+	for i := range items {
+		items[i].Similar = Long(found.Similar[i])
+	}
+	return ok(AgentList{Items: items, Next: orNull(found.Next), Total: encodeTotal(found.Total), Match: orNull(string(found.Match)),
+		AsOf: each(found.AsOf, encodeAsOf)}), nil
+}
+
+// filter reads what selects agents and how they are listed.
+func (q *AgentsQuery) filter(chains []uint64) (f store.AgentFilter, err error) {
+	if f, err = q.AgentsFilter.filter(chains); err != nil {
+		return f, err
+	}
+	if f.Sort, f.Desc, err = parseSort(q.Sort, q.Order, q.isSearch()); err != nil {
+		return f, err
+	}
+	fold, err := parseOptionalBool("fold", string(q.Fold))
+	if err != nil {
+		return f, err
+	}
+	f.Unfolded, f.After = fold != nil && !*fold, q.Cursor
+	f.Limit, err = parseLimit(string(q.Limit))
+	return f, err
+}
+
+// parseSort reads the order of a list: what is asked for most comes first by
+// default, so ids ascend and the others descend.
+func parseSort(sort, order string, search bool) (by string, desc bool, err error) {
+	switch sort {
+	case "":
+		if sort = store.SortID; search {
+			sort = store.SortRelevance
+		}
+	case store.SortID, store.SortFeedback, store.SortUpdated, store.SortScore, store.SortRelevance:
+	default:
+		return "", false, repute.Invalid("sort", "unknown order", "id, feedback, updated, score or relevance")
+	}
+	switch order {
+	case "":
+		return sort, sort != store.SortID, nil
+	case "asc", "desc":
+		return sort, order == "desc", nil
+	}
+	return "", false, repute.Invalid("order", "unknown direction", "asc or desc")
 }
 
 func (a *API) listFacets(ctx context.Context, in *facetsInput) (*output[Facets], error) {
@@ -148,7 +203,7 @@ func (a *API) listChainFacets(ctx context.Context, in *facetsChainInput) (*outpu
 }
 
 func (a *API) facets(ctx context.Context, q *FacetsQuery, chains []uint64) (*output[Facets], error) {
-	f, err := q.search(chains)
+	f, err := q.AgentsFilter.filter(chains)
 	if err != nil {
 		return nil, err
 	}
@@ -190,6 +245,6 @@ func encodeFacets(f store.Facets) Facets {
 	return Facets{
 		Total: encodeTotal(f.Total), Services: list(f.Services), Skills: list(f.Skills), Domains: list(f.Domains),
 		SupportedTrust: list(f.Trust), Chains: list(f.Chains), Status: list(f.Status),
-		X402: list(f.X402), Active: list(f.Active), AsOf: each(f.AsOf, encodeAsOf),
+		X402: list(f.X402), Active: list(f.Active), Match: orNull(string(f.Match)), AsOf: each(f.AsOf, encodeAsOf),
 	}
 }

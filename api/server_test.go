@@ -3,6 +3,7 @@ package api_test
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -152,11 +153,21 @@ func newLedger(t testing.TB, db *store.DB, chainID uint64) *ledger {
 // verified says that all was compared with the chain up to the tip.
 func (l *ledger) verified() {
 	l.t.Helper()
-	v := store.Verified{VerifiedTo: l.tip.Number}
+	var kinds []repute.EventKind
 	for k := repute.KindTransfer; k < repute.KindUndecoded; k++ {
-		v.Kinds = append(v.Kinds, k)
+		kinds = append(kinds, k)
 	}
-	if err := l.db.SetVerified(context.Background(), l.chain.ID, store.Lease{}, v); err != nil {
+	ctx, proof := context.Background(), store.BlockProof{Blocks: repute.BlockRange{From: l.chain.StartBlock, To: l.tip.Number}, Hash: l.tip.Hash}
+	err := errors.Join(l.db.SetVerified(ctx, l.chain.ID, store.Lease{}, kinds, l.tip.Number), l.db.SaveBlockProof(ctx, l.chain.ID, store.Lease{}, proof))
+	if err != nil {
+		l.t.Fatal(err)
+	}
+}
+
+// finalize says that the first block is final.
+func (l *ledger) finalize() {
+	l.t.Helper()
+	if _, err := l.db.Pool().Exec(context.Background(), "update chains set finalized_block = start_block where chain_id = $1", l.chain.ID); err != nil {
 		l.t.Fatal(err)
 	}
 }

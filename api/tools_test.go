@@ -25,6 +25,8 @@ type toolbox struct {
 	t       *testing.T
 	session *sdk.ClientSession
 	tools   map[string]*sdk.Tool
+	// answered has the tools whose answers were held against their schemas.
+	answered map[string]bool
 }
 
 func connect(t *testing.T, s *httptest.Server) toolbox {
@@ -35,7 +37,7 @@ func connect(t *testing.T, s *httptest.Server) toolbox {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = session.Close() })
-	b := toolbox{t, session, map[string]*sdk.Tool{}}
+	b := toolbox{t, session, map[string]*sdk.Tool{}, map[string]bool{}}
 	list, err := session.ListTools(t.Context(), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -71,6 +73,7 @@ func (b toolbox) fits(name string, r *sdk.CallToolResult) {
 	if err := s.Validate(r.StructuredContent); err != nil {
 		b.t.Errorf("%s: the answer is not as its schema says: %v", name, err)
 	}
+	b.answered[name] = true
 }
 
 // Tools answer what the routes do, at the same block.
@@ -109,6 +112,11 @@ func TestToolsAnswerAsRoutes(t *testing.T) {
 			t.Errorf("%s %s and %s differ:\n%v\n%v", c.tool, c.arguments, c.path, text, route)
 		}
 	}
+	for name := range b.tools {
+		if !b.answered[name] {
+			t.Errorf("no answer of %s was held against its schema", name)
+		}
+	}
 }
 
 // settled leaves out what moves with the clock.
@@ -143,7 +151,7 @@ func TestToolsRefuse(t *testing.T) {
 		{"repute_explain_score", `{"agentId":"31337:3","limit":1000}`, "limit: must be number <= 100"},
 		{"repute_search_agents", `{"sort":"name"}`, "sort: must be one of"},
 		{"repute_search_agents", `{"limit":51}`, "limit: "},
-		{"repute_search_agents", `{"q":"a b","minScore":1}`, "minScore: "},
+		{"repute_search_agents", `{"q":"a b","minScore":1}`, "q: "},
 		{"repute_search_agents", `{"cursor":"none"}`, "cursor: "},
 	} {
 		r := b.call(c.tool, c.arguments)

@@ -17,7 +17,7 @@ type Agent struct {
 	OwnerClaimed bool       `json:"ownerClaimed" doc:"the owner is who registered; a partial import has no transfer"`
 	Wallet       *Address   `json:"wallet" doc:"null when cleared"`
 	Approved     *Address   `json:"approved" doc:"the one approved address, null when none"`
-	URI          string     `json:"uri" doc:"in a list cut to 2 KiB; where the document is denied a data: URI ends with its comma, and a document in place of a URI is empty"`
+	URI          string     `json:"uri" doc:"no more than 2 KiB; where the document is denied a data: URI ends with its comma, and a document in place of a URI is empty"`
 	URIHex       *Hex       `json:"uriHex,omitempty"`
 	URISize      Long       `json:"uriSize" doc:"bytes of the whole uri on chain"`
 	Metadata     []Metadata `json:"metadata" doc:"the first 200 on-chain keys; always empty in a list of agents"`
@@ -27,8 +27,11 @@ type Agent struct {
 	Updated       Point    `json:"updated" doc:"last event that touched the agent, its feedback or validations"`
 	Counts        Counts   `json:"counts"`
 	Document      Document `json:"document" doc:"what is known of the bytes behind uri"`
+	// Similar is of a list that was searched by a text.
+	Similar Long `json:"similar" doc:"near-identical agents of the same owner that this one stands for in a search by text; fold=false lists them"`
 	Standing
 	Said
+	Cut []Cut `json:"cut" doc:"texts that were cut, which end with an ellipsis, and where the whole is"`
 }
 
 // Counts are an agent's totals.
@@ -52,11 +55,11 @@ type Point struct {
 type Metadata struct {
 	Key    string  `json:"key"`
 	KeyHex *Hex    `json:"keyHex,omitempty"`
-	Value  Hex     `json:"value" doc:"0x and hex digits; no more than the first 4 KiB"`
+	Value  Hex     `json:"value" doc:"0x and hex digits; no more than the first 2 KiB, and nothing behind what an answer shows of an agent's metadata"`
 	Text   *string `json:"text" doc:"the value shown when it is plain UTF-8 text"`
 	Size   Long    `json:"size" doc:"bytes of the whole value on chain"`
 	// Partial: not all of it is shown.
-	Partial bool  `json:"partial" doc:"key or value go on; the registry's getMetadata gives the whole value"`
+	Partial bool  `json:"partial" doc:"key or value were cut: the agent's cut says where the whole is"`
 	Set     Point `json:"set"`
 }
 
@@ -71,7 +74,7 @@ type Document struct {
 	Detail       *string       `json:"detail" doc:"the failure in words"`
 	NextTry      *Time         `json:"nextTry" format:"date-time"`
 	Registration *Registration `json:"registration,omitempty"`
-	Problems     []Problem     `json:"problems" doc:"in a list the first ten"`
+	Problems     []Problem     `json:"problems" doc:"no more than a hundred, in a list the first ten"`
 	ProblemCount Long          `json:"problemCount" doc:"how many problems there are"`
 	Proof        HashProof     `json:"proof" doc:"what shows that these bytes were meant"`
 }
@@ -87,8 +90,8 @@ type Registration struct {
 	Services       []Service                  `json:"services"`
 	Registrations  []RegistrationLink         `json:"registrations"`
 	SupportedTrust []string                   `json:"supportedTrust"`
-	Extra          map[string]json.RawMessage `json:"extra,omitempty" doc:"unknown members, as written; never in a list"`
-	Partial        bool                       `json:"partial" doc:"in a list: something was left out, unknown members or most of a long file; ask for the agent itself"`
+	Extra          map[string]json.RawMessage `json:"extra,omitempty" doc:"unknown members that are short, as written; never in a list"`
+	Partial        bool                       `json:"partial" doc:"something was left out or cut: in a list unknown members, of a long file much; the document itself has all"`
 }
 
 // Service is one endpoint an agent offers.
@@ -147,7 +150,8 @@ type Feedback struct {
 	Revoked       *Point     `json:"revoked,omitempty" doc:"where it was revoked; absent while live"`
 	Responses     []Response `json:"responses" doc:"the first ten"`
 	ResponseCount Long       `json:"responseCount"`
-	Partial       bool       `json:"partial" doc:"a text of it or of a response is longer than 2 KiB and was cut; the log has the whole"`
+	Partial       bool       `json:"partial" doc:"a text of it, of its file or of a response was cut"`
+	Cut           []Cut      `json:"cut" doc:"texts that were cut, which end with an ellipsis, and where the whole is"`
 }
 
 // Payment is what a rating's file claims to have been paid, and what the chain says of it.
@@ -192,7 +196,8 @@ type Validation struct {
 	Status          string            `json:"status" enum:"pending,answered"`
 	Answer          *ValidationAnswer `json:"answer,omitempty" doc:"absent while pending"`
 	Answers         Long              `json:"answers" doc:"how many answers were given; the latest counts"`
-	Partial         bool              `json:"partial" doc:"a text of it or of its answer is longer than 2 KiB and was cut; the log has the whole"`
+	Partial         bool              `json:"partial" doc:"a text of it or of its answer was cut"`
+	Cut             []Cut             `json:"cut" doc:"texts that were cut, which end with an ellipsis, and where the whole is"`
 }
 
 // ValidationAnswer is a validator's answer.
@@ -217,7 +222,8 @@ type Summary struct {
 type TagSummary struct {
 	Tag       string  `json:"tag"`
 	TagHex    *Hex    `json:"tagHex,omitempty"`
-	Partial   bool    `json:"partial" doc:"the tag is longer than 2 KiB and was cut"`
+	Partial   bool    `json:"partial" doc:"the tag was cut"`
+	Cut       []Cut   `json:"cut" doc:"texts that were cut, which end with an ellipsis, and where the whole is"`
 	Count     Long    `json:"count" doc:"live ratings"`
 	Reviewers Long    `json:"reviewers" doc:"distinct clients, one vote each"`
 	Median    Amount  `json:"median"`
@@ -245,8 +251,9 @@ type AsOf struct {
 
 // Completeness is how much of a chain's history the index vouches for.
 type Completeness struct {
-	Status          string       `json:"status" enum:"complete,partial,incomplete"`
-	VerifiedToBlock *Long        `json:"verifiedToBlock" doc:"block up to which every kind of event that the chain's state tells of was proven; null while one of them was not, and then nothing is complete"`
+	Status          string       `json:"status" enum:"complete,verifying,unproven,partial,incomplete" doc:"complete: every block from the start to the newest final one, less those of ten minutes (32 to 4,096), is indexed and proven"`
+	Reason          string       `json:"reason" doc:"what complete lacks; empty for complete"`
+	VerifiedToBlock *Long        `json:"verifiedToBlock" doc:"block up to which every block from the start on is proven; null while the first ones are not: newer blocks are proven first"`
 	Ranges          []BlockRange `json:"ranges" doc:"what is covered"`
 	Pending         Long         `json:"pending" doc:"stored events that wait for a missing one"`
 	// Undecoded and OpenGaps are what else keeps a chain from being complete.
@@ -257,9 +264,9 @@ type Completeness struct {
 // KindCompleteness is how much of one kind of event the index vouches for.
 type KindCompleteness struct {
 	Kind            string `json:"kind" doc:"the event's Solidity name"`
-	Status          string `json:"status" enum:"complete,partial,incomplete"`
+	Status          string `json:"status" enum:"complete,verifying,unproven,partial,incomplete"`
+	Reason          string `json:"reason" doc:"what complete lacks; empty for complete"`
 	VerifiedToBlock *Long  `json:"verifiedToBlock" doc:"newest block at which what these events lead to was compared with the chain's own state and found equal; null when it never was"`
-	LogsToBlock     *Long  `json:"logsToBlock" doc:"newest block up to which every block was proven to hold no further event of this kind; null where that is not done"`
 	Pending         Long   `json:"pending" doc:"stored events that wait for one of this kind"`
 	OpenGaps        Long   `json:"openGaps" doc:"events of this kind that are known to be missing"`
 	Gaps            []Gap  `json:"gaps" doc:"the oldest of them"`

@@ -155,6 +155,17 @@ func TestDecodeIsExact(t *testing.T) {
 	})
 }
 
+// A function's text has all names, so that what is kept of it decodes as what was given.
+func TestFunctionTextKeepsNames(t *testing.T) {
+	t.Parallel()
+	const text = "fill((address token, (uint8[2] legs, bytes)[3] parts)[] orders, bool, (int24 tick, string) last)"
+	f := mustFunction(t, text)
+	again := mustFunction(t, f.Text)
+	if f.Text != text || !reflect.DeepEqual(f, again) {
+		t.Errorf("kept as %s, read as %+v", f.Text, again)
+	}
+}
+
 // A tail that is used twice, as a bomb does to grow while it is read, is refused.
 func TestDecodeRefusesOverlaps(t *testing.T) {
 	t.Parallel()
@@ -166,7 +177,8 @@ func TestDecodeRefusesOverlaps(t *testing.T) {
 	}
 }
 
-// Known functions are decoded with what they carry; the entry of an allow-list comes first.
+// Known functions are decoded with what they carry; the entry of an allow-list tells the others,
+// and renames none of the known ones.
 func TestCallDecoder(t *testing.T) {
 	t.Parallel()
 	d, err := NewCallDecoder()
@@ -180,8 +192,13 @@ func TestCallDecoder(t *testing.T) {
 	if len(calls) != 2 || calls[0].Source != SourceKnown || calls[1].Within != "3" || calls[1].Target != token.Hex() || calls[1].Decoded.Values()["amount"] != "250" {
 		t.Fatalf("calls %+v", calls)
 	}
-	named := mustFunction(t, "transfer(address payee, uint256 wad)")
-	if c := d.Decode(token, pay, named)[0]; c.Source != SourceListed || c.Decoded.Values()["payee"] != to.Hex() {
+	for _, text := range []string{"transfer(address amount, uint256 to)", "many_msg_babbage(bytes1)"} { // of the same selector
+		if c := d.Decode(token, pay, mustFunction(t, text))[0]; c.Source != SourceKnown || c.Decoded.Values()["to"] != to.Hex() {
+			t.Errorf("named %s: %+v", text, c)
+		}
+	}
+	set := mustFunction(t, "set(address who)")
+	if c := d.Decode(token, append(set.Selector[:], common.LeftPadBytes(to[:], 32)...), set)[0]; c.Source != SourceListed || c.Decoded.Values()["who"] != to.Hex() {
 		t.Errorf("with the entry of an allow-list %+v", c)
 	}
 	strange := []byte{1, 2, 3, 4, 5}

@@ -189,7 +189,7 @@ func (d *CallDecoder) one(data []byte, given *Function) Call {
 	}
 	c.Selector = hexutil.Encode(data[:4])
 	f, source := d.known[[4]byte(data)], SourceKnown
-	if given != nil && given.Calls(data) {
+	if f == nil && given != nil && given.Calls(data) { // no text renames what is known
 		f, source = given, SourceListed
 	}
 	if f == nil {

@@ -92,9 +92,22 @@ func typesOf(fields []field) string {
 func described(fields []field) []string {
 	out := make([]string, len(fields))
 	for i, f := range fields {
-		out[i] = strings.TrimSpace(f.abiType.name + " " + f.name)
+		out[i] = strings.TrimSpace(f.text() + " " + f.name)
 	}
 	return out
+}
+
+// text is a type with the names of the members of its tuples.
+func (t *abiType) text() string {
+	switch t.kind {
+	case kindTuple:
+		return "(" + strings.Join(described(t.members), ", ") + ")"
+	case kindList:
+		return t.elem.text() + "[]"
+	case kindArray:
+		return fmt.Sprintf("%s[%d]", t.elem.text(), t.size)
+	}
+	return t.name
 }
 
 // functionParser reads a function's text from the left.

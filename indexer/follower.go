@@ -154,6 +154,7 @@ type Follower struct {
 	progress progress
 	nudge    chan struct{} // for the verifier
 	hurry    int           // early looks at the head left: see rest
+	atHead   bool          // the last step stored the head that it saw
 	notes    notes
 }
 
@@ -190,6 +191,7 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 		return ErrDone
 	}
 	f.progress.at(cursor.Number)
+	f.atHead = false
 	if err := f.look(ctx, l, cursor); err != nil {
 		return err
 	}
@@ -214,6 +216,7 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 	if err := f.apply(ctx, b, p); err != nil {
 		return err
 	}
+	f.atHead = b.To.Hash == f.heads.Latest.Hash
 	return f.stored(ctx, b, p, started)
 }
 

@@ -20,9 +20,10 @@ import (
 // nothing. The blocks covered are those the input says it was asked for, else
 // from its first to its last log. Logs of other contracts and events that are no
 // registry's are passed over; a registry log that cannot be read is stored as a
-// gap (see repute.Undecoded). Errors of the input are ErrInvalid, a chain that is followed is
-// ErrConflict.
-func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader) (store.ImportResult, error) {
+// gap (see repute.Undecoded). Logs from before the known deployment of the chain's registry
+// are refused, and so are those of which compare, when it is not nil, refuses the blocks.
+// Errors of the input are ErrInvalid, a chain that is followed is ErrConflict.
+func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, compare Compare) (store.ImportResult, error) {
 	rec, err := ReadLogs(r, ReadOptions{})
 	if err != nil {
 		return store.ImportResult{}, err
@@ -41,6 +42,14 @@ func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader) (sto
 	}
 	covered, err := rec.covered()
 	if err != nil {
+		return store.ImportResult{}, err
+	}
+	if len(records) > 0 {
+		if wrong := beforeDeployment(c, records[0].Log.BlockNumber); wrong != "" {
+			return store.ImportResult{}, repute.Invalid("logs", wrong, "name the chain that the logs were recorded on; nothing was stored")
+		}
+	}
+	if err := compare.compare(ctx, blocks); err != nil {
 		return store.ImportResult{}, err
 	}
 	c.Imported = true

@@ -2,8 +2,10 @@ package indexer
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"strings"
@@ -14,6 +16,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -50,7 +53,7 @@ func TestImportMainnetRecording(t *testing.T) {
 	t.Parallel()
 	raw := testData(t, "erc8004/flowmcp-mainnet-logs/mainnet-event-logs.json")
 	db, chain := openStore(t), network(t, "1")
-	res, err := Import(t.Context(), db, chain, bytes.NewReader(raw))
+	res, err := Import(t.Context(), db, chain, bytes.NewReader(raw), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +72,7 @@ func TestImportMainnetRecording(t *testing.T) {
 		t.Errorf("first agent %+v, %v", page.Items, err)
 	}
 	before := dump(t, db)
-	again, err := Import(t.Context(), db, chain, bytes.NewReader(raw))
+	again, err := Import(t.Context(), db, chain, bytes.NewReader(raw), nil)
 	if err != nil || again.Events != 0 || again.Duplicates != 158 {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -82,7 +85,7 @@ func TestImportRealReceipts(t *testing.T) {
 	t.Parallel()
 	db := openStore(t)
 	raw := testData(t, "erc8004/misc-real-logs/base-sepolia-register-receipt-logs.json")
-	res, err := Import(t.Context(), db, network(t, "84532"), bytes.NewReader(raw))
+	res, err := Import(t.Context(), db, network(t, "84532"), bytes.NewReader(raw), nil)
 	if err != nil || res.Agents != 1 || res.Pending != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -97,7 +100,7 @@ func TestImportRealReceipts(t *testing.T) {
 	if err != nil || a.OwnerClaimed || a.Owner != common.HexToAddress("0x44896a716f7b5ed343c6962b3d56faa5377cd052") || a.Registered.Time.Unix() != 0x698b1c94 {
 		t.Errorf("agent %+v, %v", a, err)
 	}
-	if _, err := Import(t.Context(), db, network(t, "8453"), bytes.NewReader(raw)); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := Import(t.Context(), db, network(t, "8453"), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("logs of another chain: %v", err)
 	}
 }
@@ -137,7 +140,7 @@ func importLogs(t *testing.T, db *store.DB, c repute.Chain, logs []types.Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(t.Context(), db, c, bytes.NewReader(raw)); err != nil {
+	if _, err := Import(t.Context(), db, c, bytes.NewReader(raw), nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -168,7 +171,7 @@ func TestImportRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := openStore(t)
-			if _, err := Import(t.Context(), db, chainOf(c), strings.NewReader(tt.in)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+			if _, err := Import(t.Context(), db, chainOf(c), strings.NewReader(tt.in), nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want an input error with %q", err, tt.want)
 			}
 			if got := dump(t, db); got != "" {
@@ -195,14 +198,14 @@ func TestImportRefusesOtherTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw)); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "another time") {
+	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "another time") {
 		t.Errorf("got %v", err)
 	}
 	logs[0].BlockTimestamp++
 	if raw, err = json.Marshal(logs); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "has time") {
+	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "has time") {
 		t.Errorf("two times in one file: got %v", err)
 	}
 	if dump(t, db) != before {
@@ -220,7 +223,91 @@ func TestImportIntoFollowedChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw)); !errors.Is(err, repute.ErrConflict) {
+	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("%v, want ErrConflict", err)
+	}
+}
+
+// Ethereum's logs are none of Base, whose registry has the same address: it was not there
+// yet. The error names the network that they fit.
+func TestImportBeforeDeployment(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	c.Mine(c.Register(0, rpctest.Account(1), "https://a"))
+	l := c.Blocks()[1].Logs()[0]
+	l.BlockNumber = 24_350_000
+	raw, err := json.Marshal([]types.Log{l})
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, base, ethereum := openStore(t), network(t, "base"), network(t, "ethereum")
+	_, err = Import(t.Context(), db, base, bytes.NewReader(raw), nil)
+	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "ethereum (mainnet, chain 1)") || !strings.Contains(err.Error(), "before block") {
+		t.Errorf("logs of Ethereum into Base: %v", err)
+	}
+	lines := []string{fmt.Sprintf(`{"format":%q,"chainId":%d,"name":"base","identity":%q,"reputation":%q,"validations":[],"startBlock":1,"blockRange":{"from":1,"to":24350001},"covered":[],"last":{"hash":"0x%064x","time":0}}`,
+		snapshotFormat, base.ID, base.Identity, base.Reputation, 0), string(raw[1 : len(raw)-1]), `{"end":{"events":1}}`}
+	_, err = ImportSnapshot(t.Context(), db, strings.NewReader(strings.Join(lines, "\n")), SnapshotOptions{})
+	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "ethereum (mainnet, chain 1)") {
+		t.Errorf("a snapshot of them: %v", err)
+	}
+	if list, err := db.Chains(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%d chains were made, %v", len(list), err)
+	}
+	if _, err := Import(t.Context(), db, ethereum, bytes.NewReader(raw), nil); err != nil {
+		t.Errorf("into Ethereum: %v", err)
+	}
+}
+
+// What a chain's endpoint has under another hash is refused before anything is stored.
+func TestImportComparesWithTheChain(t *testing.T) {
+	t.Parallel()
+	c, other := rpctest.New(t, rpctest.Options{}), rpctest.New(t, rpctest.Options{Start: 1_700_000_777})
+	for i := range uint64(80) {
+		for _, chain := range []*rpctest.Chain{c, other} {
+			chain.Mine(chain.Register(i, rpctest.Account(1), "https://a"))
+		}
+	}
+	var logs []types.Log
+	for _, b := range other.Blocks() {
+		logs = append(logs, b.Logs()...)
+	}
+	raw, err := json.Marshal(logs)
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, asked := openStore(t), 0
+	with := func(on *rpctest.Chain) Compare {
+		n, err := node.New(on.URL(), node.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(n.Close)
+		return func(ctx context.Context, blocks []repute.Block) error {
+			asked += len(blocks)
+			return CompareWith(n)(ctx, blocks)
+		}
+	}
+	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(c)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "on the chain it is") {
+		t.Errorf("blocks of another chain: %v", err)
+	}
+	if list, err := db.Chains(t.Context()); err != nil || len(list) != 0 || asked != 50 {
+		t.Errorf("%d chains were made, %v; %d blocks were compared", len(list), err, asked)
+	}
+	short := rpctest.New(t, rpctest.Options{})
+	short.Mine()
+	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(short)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "above the chain's newest block 1") {
+		t.Errorf("blocks above the head: %v", err)
+	}
+	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(other)); err != nil {
+		t.Errorf("the chain's own blocks: %v", err)
+	}
+	snapshot, _ := export(t, db, repute.BlockRange{})
+	again := openStore(t)
+	if _, err := ImportSnapshot(t.Context(), again, strings.NewReader(snapshot), SnapshotOptions{Compare: with(c), Chunk: 7}); !errors.Is(err, repute.ErrInvalid) {
+		t.Errorf("a snapshot of another chain: %v", err)
+	}
+	if list, err := again.Chains(t.Context()); err != nil || len(list) != 0 {
+		t.Errorf("%d chains were made of the snapshot, %v", len(list), err)
 	}
 }

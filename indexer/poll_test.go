@@ -1,10 +1,14 @@
 package indexer
 
 import (
+	"context"
 	"math/rand/v2"
 	"slices"
 	"testing"
 	"time"
+
+	"repute/indexer/node"
+	"repute/internal/rpctest"
 )
 
 // pollWorld is a chain in a simulated time: blocks are made at their slots, some of which
@@ -35,6 +39,45 @@ func (w *pollWorld) head() arrival {
 		i--
 	}
 	return w.blocks[i]
+}
+
+// A block that is found costs one look at the head: another one at once would find nothing,
+// and have the poller think that the next block is late.
+func TestOneLookPerBlock(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	d := rpctest.NewProxy(t, c.URL())
+	n, err := node.New(d.URL, node.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(n.Close)
+	db, wake := openStore(t), make(chan struct{}, 1)
+	f := NewFollower(db, chainOf(c), n, Options{Poll: time.Hour, Wake: wake})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error, 1)
+	go func() { done <- f.Run(ctx) }()
+	const blocks = 20
+	for range blocks {
+		b := c.Mine().Number()
+		wake <- struct{}{}
+		for end := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
+			if at, err := db.Cursor(t.Context(), chainOf(c).ID); err == nil && at.Number == b {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("block %d is not indexed", b)
+			}
+		}
+	}
+	time.Sleep(50 * time.Millisecond) // for what comes too much
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
+	}
+	if looks := d.Count("eth_chainId"); looks > blocks+5 {
+		t.Errorf("%d looks at the head for %d blocks", looks, blocks)
+	}
 }
 
 // A poller finds half of the blocks within a quarter of a second of their arrival, with

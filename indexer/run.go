@@ -153,6 +153,9 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *node.Backoff)
 			f.note(ctx, l, nil)
 			retry.Reset()
 			f.hurry, doubts = 0, 0
+			if f.atHead && f.until == 0 { // the next block is not due: another look would find nothing
+				f.rest(ctx, false)
+			}
 		case errors.Is(err, ErrNothingNew), errors.Is(err, ErrBehind):
 			f.note(ctx, l, nil)
 			retry.Reset()

@@ -88,6 +88,7 @@ type simulation struct {
 	final    uint64
 	reorgs   int
 	failures int
+	torn     bool // a step was given up, and its commit may be under way
 }
 
 func (s *simulation) restart(t *testing.T) {
@@ -150,6 +151,7 @@ func (s *simulation) act(t *testing.T) {
 		s.finalize()
 	case 9:
 		ctx, cancel := context.WithTimeout(t.Context(), time.Duration(s.rnd.Int64N(int64(20*time.Millisecond))))
+		s.torn = true
 		s.step(t, ctx)
 		cancel()
 	default:
@@ -161,9 +163,13 @@ func (s *simulation) step(t *testing.T, ctx context.Context) {
 	s.busy.Unlock()
 	err := s.follower.Step(ctx, store.Lease{})
 	s.busy.Lock()
+	torn := s.torn
+	s.torn = torn && ctx.Err() != nil
 	switch {
 	case errors.Is(err, repute.ErrReorged):
 		s.reorgs++
+	case errors.Is(err, repute.ErrFenced) && torn: // the commit came after the cursor was read, which fences this step
+		s.failures++
 	case errors.Is(err, repute.ErrFinalized), errors.Is(err, repute.ErrConflict), errors.Is(err, repute.ErrFenced):
 		t.Fatalf("step: %v", err)
 	case err != nil && !errors.Is(err, ErrNothingNew) && !errors.Is(err, ErrBehind):

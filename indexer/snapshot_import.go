@@ -35,6 +35,9 @@ type SnapshotOptions struct {
 	// Chunk is how many logs are committed at once, or more where a block has more;
 	// 0: 10,000.
 	Chunk int
+	// Compare, when not nil, refuses blocks that are not the chain's, of each chunk before it
+	// is stored.
+	Compare Compare
 	// Progress, when not nil, is told after every commit.
 	Progress func(SnapshotProgress)
 }
@@ -238,6 +241,9 @@ func (in *snapshotReader) add(l types.Log, size int) error {
 	if !ours {
 		return in.bad("log %d of block %d is no event of these registries", l.Index, l.BlockNumber)
 	}
+	if wrong := beforeDeployment(in.chain, l.BlockNumber); in.read == 0 && wrong != "" { // the first is the oldest
+		return in.bad("%s", wrong)
+	}
 	if err := in.sameBlock(&l); err != nil {
 		return err
 	}
@@ -293,6 +299,9 @@ func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, h
 			covered = append(covered, part)
 		}
 	}
+	if err := in.opts.Compare.compare(ctx, append(in.heldBlocks(), headers...)); err != nil {
+		return err
+	}
 	if err := in.settle(); err != nil {
 		return err
 	}
@@ -304,6 +313,16 @@ func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, h
 	}()
 	in.storing, in.held, in.gaps, in.bytes, in.from = storing, nil, nil, 0, to+1
 	return nil
+}
+
+// heldBlocks are the blocks of the chunk's logs.
+func (in *snapshotReader) heldBlocks() (blocks []repute.Block) {
+	for i := range in.held {
+		if b := blockOf(&in.held[i].Log); len(blocks) == 0 || blocks[len(blocks)-1].Number != b.Number {
+			blocks = append(blocks, b)
+		}
+	}
+	return blocks
 }
 
 // settle waits for the chunk that is being stored.

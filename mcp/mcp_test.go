@@ -48,7 +48,7 @@ func newServer(t *testing.T, o mcp.Options) (*mcp.Server, *waits) {
 	o.Logger = slog.New(slog.DiscardHandler)
 	s := mcp.New(o)
 	w := &waits{make(chan struct{}, 1), make(chan struct{}, 1)}
-	err := mcp.Add(s, mcp.Tool[question, reply]{Name: "ask", Title: "Ask", Description: "answers", Do: func(ctx context.Context, q question) (reply, error) {
+	err := mcp.Add(s, mcp.Tool[question, reply]{Name: "ask", Description: "answers", Do: func(ctx context.Context, q question) (reply, error) {
 		switch q.What {
 		case "panic":
 			panic("a secret")
@@ -145,7 +145,7 @@ func TestSchemasAdmitNull(t *testing.T) {
 		t.Fatal(list, err)
 	}
 	raw, err := json.Marshal(list.Tools[0].OutputSchema)
-	if err != nil || !strings.Contains(string(raw), `"part":{"anyOf":[{"$ref":"#/$defs/Part"},{"type":"null"}]}`) || !strings.Contains(string(raw), `["a","b",null]`) || strings.Contains(string(raw), "additionalProperties") {
+	if err != nil || !strings.Contains(string(raw), `"part":{"properties":{"more":{"items":{"type":"string"},"type":"array"}},"type":["object","null"]}`) || !strings.Contains(string(raw), `["a","b",null]`) || strings.Contains(string(raw), "additionalProperties") {
 		t.Errorf("%s %v", raw, err)
 	}
 }

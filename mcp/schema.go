@@ -25,7 +25,8 @@ type shape struct {
 
 const definitions = "#/$defs/"
 
-// shapeOf describes a struct. open: objects may have fields that are not described.
+// shapeOf describes a struct. open: objects may have fields that are not described, and raw is
+// the outline.
 func shapeOf(t reflect.Type, open bool) (s shape, err error) {
 	s.registry = huma.NewMapRegistry(definitions, huma.DefaultSchemaNamer)
 	s.registry.RegisterTypeAlias(reflect.TypeFor[json.Number](), reflect.TypeFor[number]())
@@ -44,15 +45,79 @@ func shapeOf(t reflect.Type, open bool) (s shape, err error) {
 	if err := remarshal(s.registry.Map(), &defs); err != nil {
 		return s, err
 	}
-	delete(defs, huma.DefaultSchemaNamer(t, "")) // the root itself
-	if len(defs) > 0 {
-		all["$defs"] = defs
+	inline(all, defs)
+	if open {
+		all = outline(all)
 	}
+	plain(all)
 	s.raw, err = json.Marshal(all)
 	if all["type"] != huma.TypeObject {
 		return s, fmt.Errorf("%s is no object", t)
 	}
 	return s, err
+}
+
+// plain shortens a schema for its readers: without the widths that numbers have in Go, and with
+// one list of types in place of alternatives that are a type each.
+func plain(v any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if kinds := kindsOf(v["anyOf"]); kinds != nil {
+			delete(v, "anyOf")
+			v["type"] = kinds
+		}
+		if _, listed := v["enum"].([]any); listed {
+			delete(v, "type")
+		}
+		if f, _ := v["format"].(string); slices.Contains([]string{"int32", "int64", "float", "double"}, f) {
+			delete(v, "format")
+		}
+		for _, below := range v {
+			plain(below)
+		}
+	case []any:
+		for _, below := range v {
+			plain(below)
+		}
+	}
+}
+
+// inline puts what a schema refers to in its place, with the description that the reference
+// has. Types MUST not refer to themselves.
+func inline(v any, defs map[string]any) {
+	switch v := v.(type) {
+	case map[string]any:
+		if ref, ok := v["$ref"].(string); ok {
+			delete(v, "$ref")
+			whole, _ := defs[strings.TrimPrefix(ref, definitions)].(map[string]any)
+			for key, value := range whole {
+				if _, own := v[key]; !own {
+					v[key] = value
+				}
+			}
+		}
+		for _, below := range v {
+			inline(below, defs)
+		}
+	case []any:
+		for _, below := range v {
+			inline(below, defs)
+		}
+	}
+}
+
+// kindsOf are the types of alternatives that say nothing else; nil: they do.
+func kindsOf(alternatives any) (kinds []any) {
+	list, _ := alternatives.([]any)
+	for _, v := range list {
+		one, _ := v.(map[string]any)
+		kind, ok := one["type"].(string)
+		if !ok || len(one) > 1 {
+			return nil
+		}
+		kinds = append(kinds, kind)
+	}
+	return kinds
 }
 
 func remarshal(from, into any) error {

@@ -18,7 +18,6 @@ import (
 // documented by tags json, doc and enum, and those of In without omitempty are required.
 type Tool[In, Out any] struct {
 	Name        string // letters, digits and _
-	Title       string // for people
 	Description string // for whoever chooses among tools
 	Effect      Effect
 	// Do answers. Its error is told in the words of the REST routes.
@@ -55,8 +54,8 @@ func Add[In, Out any](s *Server, t Tool[In, Out]) error {
 	if err != nil {
 		return fmt.Errorf("tool %s: %w", t.Name, err)
 	}
-	s.sdk.AddTool(&sdk.Tool{Name: t.Name, Title: t.Title, Description: t.Description, InputSchema: in.raw, OutputSchema: out.raw,
-		Annotations: t.Effect.annotations(t.Title)},
+	s.sdk.AddTool(&sdk.Tool{Name: t.Name, Description: t.Description, InputSchema: in.raw, OutputSchema: out.raw,
+		Annotations: t.Effect.annotations()},
 		func(ctx context.Context, r *sdk.CallToolRequest) (*sdk.CallToolResult, error) {
 			ctx, cancel := s.bounded(ctx, r)
 			defer cancel()
@@ -72,9 +71,17 @@ func Add[In, Out any](s *Server, t Tool[In, Out]) error {
 	return nil
 }
 
-func (e Effect) annotations(title string) *sdk.ToolAnnotations {
-	destroy := e.Changes && e.Destroy
-	return &sdk.ToolAnnotations{Title: title, ReadOnlyHint: !e.Changes, IdempotentHint: !e.Changes || e.Repeats, DestructiveHint: &destroy, OpenWorldHint: &e.World}
+// annotations tell a client what calling a tool does. What is the protocol's default is left
+// out: a tool that changes something destroys, and reaches beyond, unless it says otherwise.
+func (e Effect) annotations() *sdk.ToolAnnotations {
+	a := &sdk.ToolAnnotations{ReadOnlyHint: !e.Changes, IdempotentHint: !e.Changes || e.Repeats}
+	if !e.World {
+		a.OpenWorldHint = new(bool)
+	}
+	if e.Changes && !e.Destroy {
+		a.DestructiveHint = new(bool)
+	}
+	return a
 }
 
 // call reads the arguments and asks. A panic is an error of the call, not the end of the

@@ -46,15 +46,17 @@ type Context struct {
 	mu     sync.Mutex
 	closed error          // why nothing more is allowed
 	calls  map[string]int // by kind
-	last   int64          // receipt of the last call
+	last   int64          // receipt of the last call that nobody took yet
 }
 
-// LastReceipt is the id of the receipt of the last call that was made, 0 before the first.
-// With calls at the same time it is of one of them.
-func (c *Context) LastReceipt() int64 {
+// TakeReceipt is the id of the receipt of the last call that was made or refused since it was
+// taken last, 0 where there is none. With calls at the same time it is of one of them.
+func (c *Context) TakeReceipt() int64 {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return c.last
+	id := c.last
+	c.last = 0
+	return id
 }
 
 // leaves notes the receipt of a call.

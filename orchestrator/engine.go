@@ -364,7 +364,7 @@ func (e *Engine) workOn(ctx context.Context, found store.RunWork, lease store.Ru
 	if parent != nil {
 		w.depth = parent.depth + 1
 	}
-	if err := w.load(); err != nil {
+	if err := w.load(ctx); err != nil {
 		return nil, err
 	}
 	if w.Run.Awaiting != "" { // beside one that goes on

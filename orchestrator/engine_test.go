@@ -71,8 +71,8 @@ func (w *worker) Verify(context.Context, orchestrator.Task, orchestrator.Executi
 }
 
 func (w *worker) Summarize(context.Context, orchestrator.Task, orchestrator.Execution, orchestrator.Verification, *orchestrator.Context) (orchestrator.Summary, error) {
-	if len(w.summary.Receipts) > 0 {
-		return w.summary, nil
+	if s := w.summary; s.Text != "" || len(s.Receipts)+len(s.KeyActions)+len(s.Warnings) > 0 {
+		return s, nil
 	}
 	return orchestrator.Summary{Text: "did it"}, nil
 }
@@ -163,6 +163,7 @@ func (h *house) ended(t repute.Task) (repute.Task, repute.Run) {
 	})
 	t, err := h.db.Task(h.t.Context(), t.ID)
 	ok(h.t, err)
+	h.checked(run.ID)
 	return t, run
 }
 
@@ -271,6 +272,13 @@ func TestAgentsThatMisbehave(t *testing.T) {
 		"claims-in-a-step": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
 			return json.RawMessage(`{"receiptIds":["78"]}`), nil
 		}}, orchestrator.Terms{}, "there is no receipt"},
+		"claims-deep-in-a-step": {worker{do: func(context.Context, orchestrator.Step, map[string]json.RawMessage, *orchestrator.Context) (json.RawMessage, error) {
+			return json.RawMessage(`[{"parts":[{"of":{"receiptIds":[80]}}]}]`), nil
+		}}, orchestrator.Terms{}, `there is no receipt "80"`},
+		"claims-in-a-text":   {worker{summary: orchestrator.Summary{Text: "Paid, see receipts #81 and 82."}}, orchestrator.Terms{}, "there is no receipt"},
+		"claims-in-a-remark": {worker{summary: orchestrator.Summary{Warnings: []string{"receipt id: 83"}}}, orchestrator.Terms{}, `there is no receipt "83"`},
+		"claims-a-transaction": {worker{summary: orchestrator.Summary{KeyActions: []string{"paid in transaction 0x" + strings.Repeat("Ab", 32)}}}, orchestrator.Terms{},
+			"there is no receipt \"0x" + strings.Repeat("ab", 32)},
 		"claims-in-a-summary": {worker{summary: orchestrator.Summary{Receipts: []string{"79"}}}, orchestrator.Terms{}, "there is no receipt"},
 	}
 	var modules []orchestrator.Module

@@ -2,6 +2,7 @@ package orchestrator
 
 import (
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,14 +17,17 @@ import (
 	"repute/policy"
 	"repute/store"
 	"repute/trust"
+	"repute/trust/engine"
 )
 
 // Verdict is what the trust gate says of an agent, with all that it follows from: it can
 // be made again from what is stored (VerifyVerdict).
 type Verdict struct {
-	Agent     policy.Agent     `json:"agent"` // as the policy saw it
-	Pin       Pin              `json:"pin"`
-	Proof     *Proof           `json:"proof,omitempty"`  // absent in verdicts from before it was kept
+	Agent policy.Agent `json:"agent"` // as the policy saw it
+	Pin   Pin          `json:"pin"`
+	Proof *Proof       `json:"proof,omitempty"` // absent in verdicts from before it was kept
+	// Manifest is the sha256 of the agent's manifest when its run began, empty outside runs.
+	Manifest  string           `json:"manifestSha256,omitempty"`
 	OpenFi    json.RawMessage  `json:"openfi,omitempty"` // the snapshot of identity checks
 	Gates     []trust.GateView `json:"gates"`            // each with what is missing to pass
 	Task      policy.Task      `json:"task"`
@@ -73,6 +77,13 @@ func (g *gate) judge(ctx context.Context, m repute.Module, task policy.Task, own
 	return v, err
 }
 
+// judge says whether the agent of a run, registered as m, may do a task.
+func (w *work) judge(ctx context.Context, m repute.Module, task policy.Task) (Verdict, error) {
+	v, err := w.e.gate.judge(ctx, m, task, w.terms.Threshold)
+	v.Manifest = w.manifest
+	return v, err
+}
+
 // Judge says what the trust gate would say of an agent and a task now, and stores
 // nothing. lenient lets agents without identity pass where no threshold asks for one.
 func Judge(ctx context.Context, db *store.DB, p *policy.Policy, lenient bool, m repute.Module, task policy.Task, own policy.Threshold) (v Verdict, err error) {
@@ -100,7 +111,7 @@ func unknownAgent(slug string) policy.Agent {
 
 // read fills in what is indexed of an agent: the final score, and the identity checks.
 func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) error {
-	snapshot, err := trust.OpenFi(ctx, db, id, repute.At{Finality: repute.Latest})
+	snapshot, err := engine.OpenFi(ctx, db, id, repute.At{Finality: repute.Latest})
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil // not registered, as far as is indexed
 	}
@@ -129,7 +140,7 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 	return v.addScore(&score)
 }
 
-func (v *Verdict) addSnapshot(s *trust.OpenFiSnapshot) {
+func (v *Verdict) addSnapshot(s *engine.OpenFiSnapshot) {
 	v.OpenFi = mustJSON(s)
 	v.Agent.IdentityExists, v.Agent.RegistrationResolves, v.Agent.AgentJSONResolves, v.Agent.OperatorMatches =
 		s.IdentityExists, s.RegistrationResolves, s.AgentJSONResolves, s.OperatorMatches
@@ -165,11 +176,11 @@ func points(p repute.Points) float64 { return float64(p) / 1000 }
 // the policy saw of the agent from that and the pinned identity checks, the decision from
 // the stored policy. It is an error that says what differs, or what is pruned. The
 // identity checks themselves are taken as pinned: files on the network change.
-func VerifyVerdict(ctx context.Context, db *store.DB, replay *trust.Reader, v Verdict) error {
+func VerifyVerdict(ctx context.Context, db *store.DB, replay *engine.Reader, v Verdict) error {
 	again := Verdict{Agent: unknownAgent(v.Agent.Slug), Pin: Pin{Agent: v.Pin.Agent}}
 	again.Agent.ID = v.Pin.Agent
 	if len(v.OpenFi) > 0 {
-		var s trust.OpenFiSnapshot
+		var s engine.OpenFiSnapshot
 		if err := json.Unmarshal(v.OpenFi, &s); err != nil {
 			return repute.Conflict("the pinned identity checks cannot be read: %v", err)
 		}
@@ -192,6 +203,9 @@ func VerifyVerdict(ctx context.Context, db *store.DB, replay *trust.Reader, v Ve
 	if err != nil {
 		return fmt.Errorf("pinned policy: %w", err)
 	}
+	if sha256.Sum256(text) != v.Policy {
+		return repute.Conflict("what is stored as the policy with sha256 %s has another sha256", v.Policy)
+	}
 	p, err := policy.Parse(text)
 	if err != nil {
 		return fmt.Errorf("pinned policy: %w", err)
@@ -203,7 +217,7 @@ func VerifyVerdict(ctx context.Context, db *store.DB, replay *trust.Reader, v Ve
 }
 
 // remake adds the pinned score, made again.
-func (v *Verdict) remake(ctx context.Context, replay *trust.Reader, pin Pin) error {
+func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) error {
 	ref, err := repute.ParseAgentRef(pin.Agent)
 	if err != nil || ref.Registry == nil {
 		return fmt.Errorf("pinned agent %q: %w", pin.Agent, repute.ErrInvalid)

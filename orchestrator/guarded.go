@@ -1,11 +1,15 @@
 package orchestrator
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"runtime/debug"
 	"time"
+
+	"repute"
 )
 
 // grace is how long a module's method may go on after the end of its context. Then it is
@@ -58,4 +62,26 @@ func guard[T any](ctx context.Context, f func(context.Context) (T, error)) (T, e
 		var none T
 		return none, fmt.Errorf("%w: %w", errIgnored, context.Cause(ctx))
 	}
+}
+
+// with calls one of the agent's methods with a Context that ends with it. An answer that cannot
+// be stored and shown counts as none, also beside an error.
+func with[T any](ctx context.Context, w *work, p repute.Phase, f func(context.Context, *Context) (T, error)) (T, error) {
+	c := w.context(p, "")
+	defer c.close(errOver)
+	answer, err := guard(ctx, func(ctx context.Context) (T, error) { return f(ctx, c) })
+	if wrong := readableAnswer(p.String(), answer); wrong != nil {
+		var none T
+		return none, cmp.Or(err, wrong)
+	}
+	return answer, err
+}
+
+// readableAnswer is readable for what an agent in this binary answers.
+func readableAnswer(field string, v any) error {
+	raw, err := json.Marshal(v)
+	if err != nil {
+		return repute.Invalid(field, fmt.Sprintf("is no JSON: %.200s", err), "any JSON value")
+	}
+	return repute.CheckJSON(field, raw)
 }

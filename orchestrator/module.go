@@ -233,6 +233,10 @@ type Tx struct {
 	Token   *common.Address `json:"token,omitempty"`
 	Amount  string          `json:"amount,omitempty"` // of Token, decimal
 	Purpose string          `json:"purpose"`
+	// Payee is the id of the agent whose wallet Target is, eip155:chain:registry:id: the runtime
+	// compares Target with the newest final wallet that is indexed. Empty: Target is an account
+	// that is meant whoever owns it.
+	Payee string `json:"payee,omitempty"`
 	// Function is the text of the function that Data calls, with types: set(address who). Calls
 	// of the dry run need it that have placeholders and call a function that is not known.
 	Function string `json:"function,omitempty"`
@@ -263,7 +267,7 @@ func (t *Tx) check() error {
 	case len(t.Purpose) > 256 || len(t.Key) > 128:
 		return repute.Invalid("tx.purpose", "is too long", "at most 256 bytes, keys 128")
 	}
-	return nil
+	return t.checkPayee()
 }
 
 // selector is the function that a call names, empty for none.
@@ -274,8 +278,8 @@ func (t *Tx) selector() string {
 	return fmt.Sprintf("0x%x", t.Data[:4])
 }
 
-// digest names a transaction by all that it is: chain, target, value, data, token and
-// amount.
+// digest names a transaction by all that it is: chain, target, value, data, token, amount and
+// payee.
 func (t *Tx) digest() string {
 	var token common.Address
 	if t.Token != nil {
@@ -283,10 +287,10 @@ func (t *Tx) digest() string {
 	}
 	value, _ := weiOf(t.Value) // checked before
 	amount, _ := weiOf(t.Amount)
-	return digest(fmt.Append(nil, t.ChainID), t.Target[:], fmt.Append(nil, value), t.Data, token[:], fmt.Append(nil, amount))
+	return digest(fmt.Append(nil, t.ChainID), t.Target[:], fmt.Append(nil, value), t.Data, token[:], fmt.Append(nil, amount), []byte(t.Payee))
 }
 
-// same reports whether two transactions are equal in all that is sent.
+// same reports whether two transactions are equal in all that is sent, and to whom.
 func (t *Tx) same(s *Tx) bool { return t.digest() == s.digest() }
 
 // weiOf reads an amount; empty is 0.

@@ -13,7 +13,6 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
-	"repute/store"
 )
 
 func rules(t *testing.T, text string) func() *policy.Policy {
@@ -65,7 +64,7 @@ func TestApproval(t *testing.T) {
 	}
 	decisions, err := h.db.Decisions(t.Context(), dear.Run)
 	ok(t, err)
-	if !slices.ContainsFunc(decisions, func(d store.StoredDecision) bool { return d.Subject == "policy" && d.Effect == "require_approval" }) {
+	if !slices.ContainsFunc(decisions, func(d repute.RunDecision) bool { return d.Subject == "policy" && d.Effect == "require_approval" }) {
 		t.Errorf("decisions %+v", decisions)
 	}
 }

@@ -5,10 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"time"
-
-	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/policy"
@@ -44,13 +41,6 @@ func (w *work) asked() Task {
 	return Task{ID: w.Run.Task, Goal: w.Run.Goal, Input: w.Run.Input, Tags: w.terms.Tags, ValueAtRisk: orZero(w.terms.ValueAtRisk), Created: w.Run.Created}
 }
 
-// with calls one of the agent's methods with a Context that ends with it.
-func with[T any](ctx context.Context, w *work, p repute.Phase, f func(context.Context, *Context) (T, error)) (T, error) {
-	c := w.context(p, "")
-	defer c.close(errOver)
-	return guard(ctx, func(ctx context.Context) (T, error) { return f(ctx, c) })
-}
-
 func (w *work) makePlan(ctx context.Context) (o outcome) {
 	plan, err := with(ctx, w, repute.PhasePlan, func(ctx context.Context, c *Context) (Plan, error) { return w.agent.Plan(ctx, w.asked(), c) })
 	if err != nil {
@@ -71,12 +61,12 @@ func (w *work) makePlan(ctx context.Context) (o outcome) {
 
 // checkTrust compares the agent with the thresholds. What it saw stays with the run.
 func (w *work) checkTrust(ctx context.Context) outcome {
-	v, err := w.e.gate.judge(ctx, w.module, w.policyTask(w.e.o.Policy()), w.terms.Threshold)
+	v, err := w.judge(ctx, w.module, w.policyTask(w.e.o.Policy()))
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	w.verdict = v
-	return w.ruled(ctx, "trust"+w.whom(v.Decision.Effect), v.Policy, v.Decision, v, v)
+	return w.ruled(ctx, v.stored(repute.PhaseTrust, repute.DecisionTrust, "trust"+w.whom(v.Decision.Effect)), v.Decision, v)
 }
 
 // whom names the agent that a person is asked about, so that the answer holds for no other
@@ -93,25 +83,30 @@ func (w *work) whom(e policy.Effect) string {
 	return " " + digest(proofOf(w.module, true).place(), identity)[:16]
 }
 
+// stored is a verdict as a decision is kept.
+func (v *Verdict) stored(p repute.Phase, kind repute.DecisionKind, subject string) store.Decision {
+	return store.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
+}
+
 // ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
-func (w *work) ruled(ctx context.Context, subject string, by common.Hash, d policy.Decision, input, result any) outcome {
-	stored := store.Decision{Subject: subject, Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: by, Input: mustJSON(input)}
-	o := outcome{result: result, reasons: d.Reasons}
+// The decision is stored with the phase's result, which it MUST agree with (CheckDecisions).
+func (w *work) ruled(ctx context.Context, stored store.Decision, d policy.Decision, result any) outcome {
+	o := outcome{result: result, reasons: d.Reasons, decisions: []store.Decision{stored}}
 	switch d.Effect {
 	case policy.Deny:
-		o.status, o.decisions = repute.PhaseRejected, []store.Decision{stored}
+		o.status = repute.PhaseRejected
 	case policy.RequireApproval:
-		err := w.approved(ctx, stored, d, nil)
+		waits, err := w.answered(ctx, stored.Subject, d, nil)
 		var denied *DeniedError
 		switch {
 		case errors.As(err, &denied):
 			o.status, o.reasons = repute.PhaseRejected, append(o.reasons, denied.Reasons...)
-		case errors.As(err, &o.waits):
 		case err != nil:
 			o.err = fmt.Errorf("%w: %w", errRuntime, err)
+		case waits != nil:
+			o.waits = waits
+			w.wait(waits)
 		}
-	default:
-		o.decisions = []store.Decision{stored}
 	}
 	return o
 }
@@ -143,8 +138,9 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 	if _, err := w.e.db.KeepTrustInput(ctx, p.Text()); err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
-	hash := p.Hash()
-	return w.ruled(ctx, w.policySubject(d.Effect), hash, d, in, policyResult{fmt.Sprintf("%x", hash), d, in.Task.Budget})
+	stored := store.Decision{Phase: repute.PhasePolicy, Kind: repute.DecisionPolicy, Subject: w.policySubject(d.Effect), Effect: string(d.Effect),
+		Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(in)}
+	return w.ruled(ctx, stored, d, policyResult{fmt.Sprintf("%x", p.Hash()), d, in.Task.Budget})
 }
 
 // policySubject is what the policy's decision is about: the agent too, but for a part of the
@@ -209,7 +205,7 @@ func (w *work) dryRun(ctx context.Context) (o outcome) {
 	}
 	if o.reasons = append(o.reasons, reasons...); len(o.reasons) > 0 {
 		o.status = repute.PhaseRejected
-	} else if err := w.intend(r.DryRun, true); err != nil {
+	} else if err := w.intend(ctx, r.DryRun, true); err != nil {
 		return outcome{err: err}
 	}
 	o.result = r
@@ -226,8 +222,10 @@ func (w *work) simulateAll(ctx context.Context, calls []Tx, r *dryRunResult) (ou
 		refused := func(id, text string) {
 			out = append(out, policy.Reason{ID: id, Effect: policy.Deny, Text: fmt.Sprintf("call %d: %s", i+1, text)})
 		}
-		d, err := w.e.declare(calls[i])
-		if err != nil {
+		d, err := w.declare(ctx, calls[i])
+		if errors.Is(err, errRuntime) {
+			return nil, err
+		} else if err != nil {
 			refused("dry_run.placeholder", err.Error())
 			continue
 		}
@@ -275,18 +273,27 @@ type executed struct {
 	Regate *Verdict `json:"regate,omitempty"` // the trust check before, where it saw or said something else
 }
 
+// regated reports whether the waiting record of this attempt's execute holds a trust decision:
+// the record that replaces it MUST hold one too.
+func (w *work) regated() bool {
+	var before executed
+	p, waited := w.Phases[repute.PhaseExecute]
+	return waited && json.Unmarshal(p.Result, &before) == nil && before.Regate != nil
+}
+
 // execute checks trust again, since an epoch may have passed, the agent's data been rewound
 // or the policy changed, and lets the agent work. What a person approved of in phase trust
 // is not asked again.
 func (w *work) execute(ctx context.Context) (o outcome) {
-	again, err := w.e.gate.judge(ctx, w.module, w.policyTask(w.e.o.Policy()), w.terms.Threshold)
+	again, err := w.judge(ctx, w.module, w.policyTask(w.e.o.Policy()))
 	if err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
 	var r executed
-	if !again.same(&w.verdict) {
+	if w.regated() || !again.same(&w.verdict) {
 		r.Regate = &again
-		o = w.ruled(ctx, w.verdict.subject(&again)+w.whom(again.Decision.Effect), again.Policy, again.Decision, again, r)
+		subject := w.verdict.subject(&again) + w.whom(again.Decision.Effect)
+		o = w.ruled(ctx, again.stored(repute.PhaseExecute, repute.DecisionTrust, subject), again.Decision, r)
 		if o.status != "" || o.waits != nil || o.err != nil {
 			return o
 		}
@@ -376,8 +383,12 @@ func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
 	if err != nil {
 		return nil, err
 	}
+	claims, err := w.claimsHold(ctx, receipts)
+	if err != nil {
+		return nil, err
+	}
 	kept, err := w.recordsKept(ctx, receipts)
-	return []Check{w.stepsDone(steps), w.callsEnded(receipts), receiptsExist(w.done.claims(), receipts), kept, w.manifestKept()}, err
+	return []Check{w.stepsDone(steps), w.callsEnded(receipts), claims, kept, w.manifestKept()}, err
 }
 
 // stepsDone: each step of the plan was run by the runtime and is completed.
@@ -418,36 +429,6 @@ func (w *work) callsEnded(receipts []repute.Receipt) Check {
 	return c
 }
 
-// claims are the receipts that an execution names, and those that results of its steps name
-// as receiptIds.
-func (e *Execution) claims() []string {
-	out := slices.Clone(e.ReceiptIDs)
-	for _, s := range e.Steps {
-		var said struct {
-			ReceiptIDs []string `json:"receiptIds"`
-		}
-		if json.Unmarshal(s.Result, &said) == nil { // a result may be anything
-			out = append(out, said.ReceiptIDs...)
-		}
-	}
-	return out
-}
-
-// receiptsExist: what the agent claims to have left is there.
-func receiptsExist(claimed []string, receipts []repute.Receipt) Check {
-	c := Check{Name: "runtime.claims", Passed: true}
-	known := map[string]bool{}
-	for _, r := range receipts {
-		known[fmt.Sprint(r.ID)], known[r.Ref] = true, true
-	}
-	for _, id := range claimed {
-		if !known[id] {
-			c.Passed, c.Details = false, fmt.Sprintf("there is no receipt %.80q", id)
-		}
-	}
-	return c
-}
-
 func (w *work) manifestKept() Check {
 	now := digest(mustJSON(w.agent.Info().Manifest))
 	return Check{Name: "runtime.manifest", Passed: now == w.manifest, Details: map[bool]string{false: "the agent changed its manifest"}[now == w.manifest]}
@@ -465,27 +446,6 @@ func (w *work) summarize(ctx context.Context) outcome {
 		err = w.summaryHolds(ctx, &s)
 	}
 	return outcome{result: s, err: err}
-}
-
-// summaryHolds refuses a summary that names receipts which no run of the task has.
-func (w *work) summaryHolds(ctx context.Context, s *Summary) error {
-	if len(s.Receipts) == 0 {
-		return nil
-	}
-	runs, err := w.e.db.TaskRuns(ctx, w.Run.Task)
-	var all []repute.Receipt
-	for i := 0; err == nil && i < len(runs); i++ {
-		var list []repute.Receipt
-		list, err = w.e.db.RunReceipts(ctx, runs[i].ID)
-		all = append(all, list...)
-	}
-	if err != nil {
-		return fmt.Errorf("%w: %w", errRuntime, err)
-	}
-	if c := receiptsExist(s.Receipts, all); !c.Passed {
-		return fmt.Errorf("the agent's summary: %s", c.Details)
-	}
-	return nil
 }
 
 // finish is the record of the run: everything else is stored already.

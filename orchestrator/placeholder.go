@@ -46,6 +46,7 @@ const (
 // declared is a call of the dry run with what its placeholders stand for.
 type declared struct {
 	Tx
+	listed    *contracts.Function // that an allow-list names; nil where none does
 	function  *contracts.Function
 	arguments []contracts.Argument // of the sample; nil without placeholders of arguments
 	bounds    map[string]*Placeholder
@@ -54,10 +55,10 @@ type declared struct {
 }
 
 // intend takes over the calls of a dry run: only they are sent.
-func (w *work) intend(r DryRun, ran bool) error {
+func (w *work) intend(ctx context.Context, r DryRun, ran bool) error {
 	w.intended, w.dryRan = nil, ran
 	for i := range r.Calls {
-		d, err := w.e.declare(r.Calls[i])
+		d, err := w.declare(ctx, r.Calls[i])
 		if err != nil {
 			return fmt.Errorf("call %d of the dry run: %w", i+1, err)
 		}
@@ -81,7 +82,7 @@ func (w *work) foresee(ctx context.Context, list []*declared) (out []policy.Reas
 			return []policy.Reason{{ID: "dry_run.placeholder", Effect: policy.Deny, Text: err.Error()}}, nil
 		}
 		for i := range cases {
-			in := w.callInput(p, &cases[i])
+			in := w.callInput(p, &cases[i], d.listed)
 			all.Merge(p.Decide(ctx, &in))
 		}
 		worst, err := worstOf(p, cases, d, d.leaves)
@@ -106,7 +107,7 @@ func (w *work) foreseeTrust(ctx context.Context, total *moves, all *policy.Decis
 	for x := w; x != nil; x = x.parent {
 		task := x.policyTask(x.e.o.Policy())
 		task.Value = total.value()
-		v, err := x.e.gate.judge(ctx, x.module, task, x.terms.Threshold)
+		v, err := x.judge(ctx, x.module, task)
 		if err != nil {
 			return fmt.Errorf("%w: %w", errRuntime, err)
 		}
@@ -115,13 +116,16 @@ func (w *work) foreseeTrust(ctx context.Context, total *moves, all *policy.Decis
 	return nil
 }
 
-// declare checks a call of the dry run. The error is repute.ErrInvalid.
-func (e *Engine) declare(tx Tx) (*declared, error) {
-	d := &declared{Tx: tx, bounds: map[string]*Placeholder{}}
+// declare checks a call of the dry run. The error is repute.ErrInvalid, or one of the runtime.
+func (w *work) declare(ctx context.Context, tx Tx) (d *declared, err error) {
+	d = &declared{Tx: tx, bounds: map[string]*Placeholder{}}
+	if d.listed, err = w.listed(ctx, &tx); err != nil {
+		return nil, err
+	}
 	if len(tx.Placeholders) > maxPlaceholders {
 		return nil, repute.Invalid("placeholders", fmt.Sprintf("are %d", len(tx.Placeholders)), fmt.Sprintf("at most %d", maxPlaceholders))
 	}
-	d.registry = slices.ContainsFunc(e.o.Registries, func(r Registries) bool { return r.ChainID == tx.ChainID && r.has(tx.Target) })
+	d.registry = slices.ContainsFunc(w.e.o.Registries, func(r Registries) bool { return r.ChainID == tx.ChainID && r.has(tx.Target) })
 	ofArguments := false
 	for i := range tx.Placeholders {
 		p := &tx.Placeholders[i]
@@ -132,7 +136,7 @@ func (e *Engine) declare(tx Tx) (*declared, error) {
 		ofArguments = ofArguments || p.Path != placeValue && p.Path != placeAmount
 	}
 	if ofArguments {
-		if err := d.decode(e); err != nil {
+		if err := d.decode(w.e); err != nil {
 			return nil, err
 		}
 	}
@@ -144,10 +148,13 @@ func (e *Engine) declare(tx Tx) (*declared, error) {
 	return d, nil
 }
 
-// decode takes the sample apart, by the function that is known for its selector, else by the
-// one that the agent names.
+// decode takes the sample apart: by the function that an allow-list names for the call, else
+// by the one that is known for its selector, else by the one that the agent names.
 func (d *declared) decode(e *Engine) (err error) {
-	if d.function = e.calls.Known(d.Data); d.function == nil {
+	if d.function = d.listed; d.function == nil {
+		d.function = e.calls.Known(d.Data)
+	}
+	if d.function == nil {
 		if d.function, err = contracts.ParseFunction(d.Function); err != nil {
 			return err
 		}
@@ -237,7 +244,7 @@ func (p *Placeholder) allows(value string) bool {
 // fits reports whether a transaction is the declared call, with every byte as it was shown or
 // within the bounds of a placeholder.
 func (d *declared) fits(tx *Tx) bool {
-	if tx.ChainID != d.ChainID || tx.Target != d.Target || tokenIn(tx) != tokenIn(&d.Tx) {
+	if tx.ChainID != d.ChainID || tx.Target != d.Target || tokenIn(tx) != tokenIn(&d.Tx) || tx.Payee != d.Payee {
 		return false
 	}
 	if !d.fitsAmount(placeValue, tx.Value, d.Value) || !d.fitsAmount(placeAmount, tx.Amount, d.Amount) {

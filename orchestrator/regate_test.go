@@ -109,7 +109,7 @@ func (h *house) verdictsHold(run string) {
 	decisions, err := h.db.Decisions(h.t.Context(), run)
 	ok(h.t, err)
 	for _, d := range decisions {
-		if !strings.HasPrefix(d.Subject, "trust") {
+		if d.Kind != repute.DecisionTrust {
 			continue
 		}
 		var v orchestrator.Verdict

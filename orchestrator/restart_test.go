@@ -22,7 +22,7 @@ import (
 )
 
 // ofDriver matches what only the driver or the server would say.
-var ofDriver = regexp.MustCompile(`(?i)sqlstate|postgres|127\.0\.0\.1|dial|connect|conn |eof|terminat|database=|user=|begin call|end call`)
+var ofDriver = regexp.MustCompile(`(?i)sqlstate|postgres|127\.0\.0\.1|\bdial\b|\bconnect|conn |\beof\b|terminat|database=|user=|begin call|end call`)
 
 // heard is what agents were told.
 type heard struct {

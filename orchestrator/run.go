@@ -46,7 +46,7 @@ type work struct {
 	mu           sync.Mutex
 	waiting      []*ApprovalError // all that persons must decide
 	fenced       error
-	away         error // of a root run: of the database
+	away         error // of the database, met by this run or one below it
 	wasCancelled bool  // of a root run
 }
 
@@ -80,29 +80,34 @@ func (w *work) lost(err error) error {
 	case errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded) && !errors.Is(err, repute.ErrUnavailable):
 		return ErrAway // the call was cut off: why is known to whoever cut it
 	}
-	root.mu.Lock()
-	defer root.mu.Unlock()
-	if root.away == nil {
-		root.away = err
-		w.log.Warn("the database failed a run, which goes on later", "error", err)
+	for x := w; x != nil; x = x.parent { // what the runs above make of it does not count either
+		x.mu.Lock()
+		known := x.away != nil
+		if !known {
+			x.away = err
+		}
+		x.mu.Unlock()
+		if x == w && !known {
+			w.log.Warn("the database failed a run, which goes on later", "error", err)
+		}
 	}
 	return ErrAway
 }
 
-// giveUp forgets the error of the database: the phase fails by it.
+// giveUp forgets the error of the database: this run's phase fails by it. Other runs of the
+// task that the database failed are still done again.
 func (w *work) giveUp() {
-	root := w.root()
-	root.mu.Lock()
-	defer root.mu.Unlock()
-	root.away = nil
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	w.away = nil
 }
 
-// databaseFailed is the first error of the database that lost saw; nil for none.
+// databaseFailed is the first error of the database that lost saw in this run or one below
+// it; nil for none.
 func (w *work) databaseFailed() error {
-	root := w.root()
-	root.mu.Lock()
-	defer root.mu.Unlock()
-	return root.away
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.away
 }
 
 func (w *work) root() *work {
@@ -143,7 +148,7 @@ func (w *work) asks() (out []repute.RunEvent) {
 }
 
 // load takes over what is stored of earlier phases.
-func (w *work) load() error {
+func (w *work) load(ctx context.Context) error {
 	if err := json.Unmarshal(w.Task.Terms, &w.terms); err != nil {
 		return fmt.Errorf("stored terms of task %s: %w", w.Task.ID, err)
 	}
@@ -163,10 +168,10 @@ func (w *work) load() error {
 		}
 		w.manifest = d.ManifestDigest
 	}
-	return w.loadDryRun()
+	return w.loadDryRun(ctx)
 }
 
-func (w *work) loadDryRun() error {
+func (w *work) loadDryRun(ctx context.Context) error {
 	p, ok := w.Phases[repute.PhaseDryRun]
 	if !ok || p.Status == repute.PhaseWaiting {
 		return nil
@@ -175,7 +180,7 @@ func (w *work) loadDryRun() error {
 	if err := json.Unmarshal(p.Result, &d); err != nil {
 		return fmt.Errorf("stored phase dry_run of run %s: %w", w.Run.ID, err)
 	}
-	return w.intend(d.DryRun, d.Ran)
+	return w.intend(ctx, d.DryRun, d.Ran)
 }
 
 // advance does the phase, unless it is done or the run goes another way. The error is

@@ -12,6 +12,7 @@ import (
 	"go.opentelemetry.io/otel/attribute"
 
 	"repute"
+	"repute/contracts"
 	"repute/policy"
 	"repute/store"
 )
@@ -79,6 +80,9 @@ func (w *work) simulate(ctx context.Context, tx Tx) (Simulation, error) {
 	if w.e.o.Chain == nil {
 		return Simulation{}, fmt.Errorf("no chain is configured: %w", repute.ErrUnavailable)
 	}
+	if err := w.paysPayee(ctx, &tx); err != nil {
+		return Simulation{}, err
+	}
 	s, err := w.e.o.Chain.Simulate(ctx, w.origin(), tx)
 	if err != nil {
 		return s, err
@@ -102,7 +106,7 @@ func (c *Context) Send(ctx context.Context, tx Tx) (Sent, error) {
 
 func (c *Context) send(ctx context.Context, tx Tx) (Sent, error) {
 	if c.phase != repute.PhaseExecute {
-		return Sent{}, c.w.refused(ctx, c.step, tx.Key, &tx, refuse("phase", "transactions are sent in Execute alone, not in %s", c.phase))
+		return Sent{}, c.refused(ctx, tx.Key, &tx, refuse("phase", "transactions are sent in Execute alone, not in %s", c.phase))
 	}
 	key, err := c.next(repute.CallTransaction, tx.Key)
 	if err != nil {
@@ -112,7 +116,7 @@ func (c *Context) send(ctx context.Context, tx Tx) (Sent, error) {
 		return Sent{}, err
 	}
 	if err := c.w.mayTouch(ctx, &tx); err != nil {
-		return Sent{}, c.w.refused(ctx, c.step, key, &tx, err)
+		return Sent{}, c.refused(ctx, key, &tx, err)
 	}
 	return c.w.transact(ctx, c, key, tx)
 }
@@ -121,7 +125,7 @@ func (c *Context) send(ctx context.Context, tx Tx) (Sent, error) {
 // before is looked up, whatever simulation and policy would say of it now.
 func (w *work) transact(ctx context.Context, c *Context, key string, tx Tx) (Sent, error) {
 	if err := w.wasSimulated(&tx); err != nil {
-		return Sent{}, w.refused(ctx, c.step, key, &tx, err)
+		return Sent{}, c.refused(ctx, key, &tx, err)
 	}
 	r := repute.Receipt{Run: w.Run.ID, Step: c.step, Key: attemptKey(w.Run.Attempt, key), Kind: repute.CallTransaction, Ref: tx.Target.Hex(), Summary: tx.Purpose,
 		Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID)}
@@ -131,7 +135,7 @@ func (w *work) transact(ctx context.Context, c *Context, key string, tx Tx) (Sen
 	}
 	journaled, known, fee, err := w.journal(ctx, r, tx)
 	if err != nil {
-		return Sent{}, w.refused(ctx, c.step, key, &tx, w.lost(err))
+		return Sent{}, c.refused(ctx, key, &tx, w.lost(err))
 	}
 	c.leaves(journaled.ID)
 	if known {
@@ -236,7 +240,13 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 
 // intent is what is sent for a journaled call.
 func (w *work) intent(r *repute.Receipt, tx Tx, mostWei string) Intent {
-	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: w.standing}
+	still := func(ctx context.Context) error {
+		if err := w.standing(ctx); err != nil {
+			return err
+		}
+		return w.paysPayee(ctx, &tx)
+	}
+	return Intent{ID: intentID(r), Origin: w.origin(), Tx: tx, MaxGasWei: mostWei, Still: still}
 }
 
 // charged is a transaction as it is journaled, with what it took of the gas budget and moves.
@@ -252,7 +262,7 @@ func (w *work) broadcast(ctx context.Context, call int64, intent Intent, charged
 	ctx, end := w.e.trace.start(ctx, "transaction", attribute.String("ref", intent.Target.Hex()), attribute.String("key", intent.ID))
 	sent, err := w.e.o.Chain.Send(ctx, intent)
 	end(err)
-	if err != nil && (errors.Is(err, repute.ErrUnavailable) || errors.Is(err, store.ErrDatabase) || ctx.Err() != nil) {
+	if leftOpen(ctx, err) {
 		return sent, err
 	}
 	o, err := endOf(sent, chargedWei, err)
@@ -260,6 +270,12 @@ func (w *work) broadcast(ctx context.Context, call int64, intent Intent, charged
 		return sent, w.lost(stored)
 	}
 	return sent, err
+}
+
+// leftOpen reports whether an error of Chain.Send says nothing about what becomes of the
+// transaction: nobody answered, the database failed, or the call was cut off.
+func leftOpen(ctx context.Context, err error) bool {
+	return err != nil && (errors.Is(err, repute.ErrUnavailable) || errors.Is(err, store.ErrDatabase) || ctx.Err() != nil)
 }
 
 // endOf is what is journaled of a transaction's end, and the error that it means.
@@ -277,28 +293,31 @@ func endOf(sent Sent, chargedWei string, err error) (store.CallOutcome, error) {
 	return o, err
 }
 
-// settle completes the receipts of transactions whose run ended while they were under way.
+// settle completes the receipts of transactions whose run ended while they were under way. One
+// that cannot be completed now, as on a chain without endpoints, does not hold up the others.
 func (e *Engine) settle(ctx context.Context) error {
 	if e.o.Chain == nil {
 		return nil
 	}
 	open, err := e.db.OpenCalls(ctx, 100)
+	failed := []error{err}
 	for i := range open {
-		c := &open[i]
-		var before charged
-		if err := json.Unmarshal(c.Request, &before); err != nil {
-			return fmt.Errorf("journaled transaction %d: %w", c.ID, err)
-		}
-		sent, err := e.o.Chain.Send(ctx, Intent{ID: intentID(&c.Receipt), Origin: Origin{c.Agent, c.Run, c.Task}, Tx: before.Tx, MaxGasWei: before.ChargedWei})
-		if err != nil && (errors.Is(err, repute.ErrUnavailable) || ctx.Err() != nil) {
-			return err
-		}
-		o, _ := endOf(sent, before.ChargedWei, err)
-		if err := e.db.SettleCall(ctx, *c, o); err != nil {
-			return err
-		}
+		failed = append(failed, e.settleCall(ctx, &open[i]))
 	}
-	return err
+	return errors.Join(failed...)
+}
+
+func (e *Engine) settleCall(ctx context.Context, c *store.OpenCall) error {
+	var before charged
+	if err := json.Unmarshal(c.Request, &before); err != nil {
+		return fmt.Errorf("journaled transaction %d: %w", c.ID, err)
+	}
+	sent, err := e.o.Chain.Send(ctx, Intent{ID: intentID(&c.Receipt), Origin: Origin{c.Agent, c.Run, c.Task}, Tx: before.Tx, MaxGasWei: before.ChargedWei})
+	if leftOpen(ctx, err) {
+		return err
+	}
+	o, _ := endOf(sent, before.ChargedWei, err)
+	return e.db.SettleCall(ctx, *c, o)
 }
 
 // difference is a − b of two amounts, empty where one cannot be read.
@@ -356,15 +375,16 @@ func (w *work) leftOfDryRun(ctx context.Context, call string, tx *Tx) (*declared
 	return nil, refuse("unsimulated", "the dry run showed this transaction %d times, and it was sent as often", shown)
 }
 
-// callInput is what rules see of a transaction.
-func (w *work) callInput(p *policy.Policy, tx *Tx) policy.Input {
+// callInput is what rules see of a transaction. listed is the function that an allow-list names
+// for it, nil where none does.
+func (w *work) callInput(p *policy.Policy, tx *Tx, listed *contracts.Function) policy.Input {
 	in := w.policyInput(p)
 	in.Phase = "call"
-	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.selector(), Value: orZero(tx.Value), Amount: orZero(tx.Amount), Purpose: tx.Purpose}
+	in.Call = policy.Call{ChainID: tx.ChainID, Target: tx.Target.Hex(), Selector: tx.selector(), Value: orZero(tx.Value), Amount: orZero(tx.Amount), Purpose: tx.Purpose, Payee: tx.Payee}
 	if tx.Token != nil {
 		in.Call.Token = tx.Token.Hex()
 	}
-	if c := w.e.calls.Decode(tx.Target, tx.Data, nil)[0]; c.Decoded != nil {
+	if c := w.e.calls.Decode(tx.Target, tx.Data, listed)[0]; c.Decoded != nil {
 		in.Call.Function, in.Call.Args = c.Function, c.Decoded.Values()
 	}
 	return in
@@ -375,10 +395,14 @@ func (w *work) callInput(p *policy.Policy, tx *Tx) policy.Input {
 // decisions about them counts.
 func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, declared *declared, s *Simulation) (store.Decision, error) {
 	p := w.e.o.Policy()
-	in := w.callInput(p, tx)
+	listed, err := w.listed(ctx, tx)
+	if err != nil {
+		return store.Decision{}, err
+	}
+	in := w.callInput(p, tx, listed)
 	d := p.Decide(ctx, &in)
 	for i := range cases[1:] {
-		worse := w.callInput(p, &cases[i+1])
+		worse := w.callInput(p, &cases[i+1], listed)
 		d.Merge(p.Decide(ctx, &worse))
 	}
 	if err := w.e.db.BoundRun(ctx, w.lease, limitsOf(in.Task.Budget)); err != nil { // the policy may be another than when the run began
@@ -388,7 +412,11 @@ func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, decl
 	if err != nil {
 		return store.Decision{}, err
 	}
-	stored := store.Decision{Subject: call + " " + shown.hash(), Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(asked{Input: &in, Shown: shown})}
+	if _, err := w.e.db.KeepTrustInput(ctx, p.Text()); err != nil {
+		return store.Decision{}, w.lost(err)
+	}
+	stored := store.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: call + " " + shown.hash(), Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(),
+		Input: mustJSON(asked{Input: &in, Shown: shown})}
 	switch d.Effect {
 	case policy.Allow:
 		return stored, nil
@@ -409,23 +437,32 @@ type asked struct {
 // approved is nil once a person has approved; until then the run waits.
 // shown is what a person sees of it, if it is a transaction.
 func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Decision, shown *Shown) error {
-	given, err := w.e.db.Approvals(ctx, w.Run.ID, w.Run.Attempt)
-	if err != nil {
+	waits, err := w.answered(ctx, stored.Subject, d, shown)
+	if err != nil || waits == nil {
 		return err
 	}
-	a, known := given[stored.Subject]
-	switch {
-	case known && a.Approved:
-		return nil
-	case known:
-		return &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny, Text: strings.TrimSuffix(a.By+" refused: "+a.Reason, ": ")}}}
-	}
-	waits := &ApprovalError{w.Run.ID, stored.Subject, d.Reasons, shown}
 	if err := w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored); err != nil {
 		return w.lost(err)
 	}
 	w.wait(waits)
 	return waits
+}
+
+// answered is what the run waits for, nil once a person has approved of the subject. A
+// person's refusal is a *DeniedError.
+func (w *work) answered(ctx context.Context, subject string, d policy.Decision, shown *Shown) (*ApprovalError, error) {
+	given, err := w.e.db.Approvals(ctx, w.Run.ID, w.Run.Attempt)
+	if err != nil {
+		return nil, err
+	}
+	a, known := given[subject]
+	switch {
+	case known && a.Approved:
+		return nil, nil
+	case known:
+		return nil, &DeniedError{[]policy.Reason{{ID: "approval", Effect: policy.Deny, Text: strings.TrimSuffix(a.By+" refused: "+a.Reason, ": ")}}}
+	}
+	return &ApprovalError{w.Run.ID, subject, d.Reasons, shown}, nil
 }
 
 func orZero(s string) string {

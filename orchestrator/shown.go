@@ -18,18 +18,22 @@ import (
 // Shown is what a person sees who is asked to approve of a transaction. The subject of the
 // question has the hash of it: an answer holds for exactly that.
 type Shown struct {
-	Agent       ShownAgent      `json:"agent"`
-	ValueAtRisk string          `json:"valueAtRisk" doc:"declared by the task, in wei"`
-	ChainID     uint64          `json:"chainId"`
-	Target      string          `json:"target"`
-	Value       string          `json:"value" doc:"native coin, in wei"`
-	Purpose     string          `json:"purpose" doc:"in the agent's words: nothing checks them"`
-	Calls       []ShownCall     `json:"calls" doc:"the call, and those of known functions that it carries"`
-	Declared    []Placeholder   `json:"placeholders" doc:"values that the dry run left open, with the bounds that were judged"`
-	Amounts     []ShownAmount   `json:"amounts" doc:"of tokens that the call names"`
-	Effects     []ShownAmount   `json:"effects" doc:"what the simulation shows leaving the treasury"`
-	Names       []ShownName     `json:"names" doc:"addresses among all of this that are known"`
-	Reasons     []policy.Reason `json:"reasons"`
+	Agent       ShownAgent    `json:"agent"`
+	ValueAtRisk string        `json:"valueAtRisk" doc:"declared by the task, in wei"`
+	ChainID     uint64        `json:"chainId"`
+	Target      string        `json:"target"`
+	Payee       string        `json:"payee,omitempty" doc:"agent whose wallet the target is, compared with the newest final block that is indexed"`
+	Value       string        `json:"value" doc:"native coin, in wei"`
+	Purpose     string        `json:"purpose" doc:"in the agent's words: nothing checks them"`
+	Calls       []ShownCall   `json:"calls" doc:"the call, and those of known functions that it carries"`
+	Declared    []Placeholder `json:"placeholders" doc:"values that the dry run left open, with the bounds that were judged"`
+	Amounts     []ShownAmount `json:"amounts" doc:"of tokens that the call names"`
+	Effects     []ShownAmount `json:"effects" doc:"what the simulation shows leaving the treasury"`
+	Events      []ShownEvent  `json:"events" doc:"transfers and approvals of tokens that the simulation emits, approvals first; none where the node cannot tell"`
+	// EventsOmitted counts those that are too many to show.
+	EventsOmitted int             `json:"eventsOmitted,omitempty" doc:"events beyond the first 64"`
+	Names         []ShownName     `json:"names" doc:"addresses among all of this that are known"`
+	Reasons       []policy.Reason `json:"reasons"`
 }
 
 // ShownCall is a call with its decoded arguments.
@@ -66,7 +70,7 @@ type ShownName struct {
 
 // show collects what a person sees of a transaction.
 func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulation, reasons []policy.Reason) (*Shown, error) {
-	out := &Shown{Agent: shownAgent(w.Run.Agent, &w.verdict), ValueAtRisk: orZero(w.terms.ValueAtRisk), ChainID: tx.ChainID, Target: tx.Target.Hex(), Value: orZero(tx.Value), Purpose: tx.Purpose,
+	out := &Shown{Agent: shownAgent(w.Run.Agent, &w.verdict), ValueAtRisk: orZero(w.terms.ValueAtRisk), ChainID: tx.ChainID, Target: tx.Target.Hex(), Payee: tx.Payee, Value: orZero(tx.Value), Purpose: tx.Purpose,
 		Calls: []ShownCall{}, Declared: []Placeholder{}, Amounts: []ShownAmount{}, Effects: []ShownAmount{}, Names: []ShownName{}, Reasons: reasons}
 	if declared != nil {
 		out.Declared = append(out.Declared, declared.Placeholders...)
@@ -74,13 +78,18 @@ func (w *work) show(ctx context.Context, tx *Tx, declared *declared, s *Simulati
 	if tx.Token != nil {
 		out.Amounts = append(out.Amounts, w.e.amount(tx.ChainID, *tx.Token, orZero(tx.Amount)))
 	}
-	for _, c := range w.e.calls.Decode(tx.Target, tx.Data, nil) {
+	listed, err := w.listed(ctx, tx)
+	if err != nil {
+		return nil, err
+	}
+	for _, c := range w.e.calls.Decode(tx.Target, tx.Data, listed) {
 		out.Calls = append(out.Calls, ShownCall(c))
 		out.Amounts = append(out.Amounts, w.e.amountsOf(tx.ChainID, &c)...)
 	}
 	for _, o := range outflows(s.Treasury, s.Logs) {
 		out.Effects = append(out.Effects, w.e.amount(tx.ChainID, o.Token, o.Amount))
 	}
+	out.Events, out.EventsOmitted = w.e.events(tx.ChainID, s.Treasury, s.Logs)
 	return out, w.name(ctx, out, s.Treasury)
 }
 
@@ -94,8 +103,16 @@ func shownAgent(slug string, v *Verdict) ShownAgent {
 	return out
 }
 
-// hash names all that is shown.
-func (s *Shown) hash() string { return digest(mustJSON(s)) }
+// hash names all that is shown, but for amounts of transfers that do not leave the treasury, as
+// what an exchange pays out: they change with each block, and no answer about them would hold.
+func (s *Shown) hash() string {
+	fixed := *s
+	fixed.Events = slices.Clone(s.Events)
+	for i := range fixed.Events {
+		fixed.Events[i].forget()
+	}
+	return digest(mustJSON(fixed))
+}
 
 // amountsOf are the amounts of tokens that a known call moves.
 func (e *Engine) amountsOf(chainID uint64, c *contracts.Call) []ShownAmount {
@@ -104,10 +121,10 @@ func (e *Engine) amountsOf(chainID uint64, c *contracts.Call) []ShownAmount {
 	}
 	token := common.HexToAddress(c.Target)
 	argument, moves := movers[c.Decoded.Function.Selector]
-	if c.Decoded.Function.Selector == transferERC20 {
+	if c.Decoded.Function.Selector == transferERC20 && len(c.Arguments) > 3 {
 		token, argument, moves = common.HexToAddress(c.Arguments[1].Value), 3, true
 	}
-	if !moves || argument < 0 {
+	if !moves || argument < 0 || argument >= len(c.Arguments) {
 		return nil
 	}
 	if _, known := e.token(chainID, token); !known && c.Source != contracts.SourceKnown {
@@ -193,6 +210,11 @@ func (s *Shown) addresses() []common.Address {
 		for _, a := range p.OneOf {
 			add(a)
 		}
+	}
+	for _, e := range s.Events {
+		add(common.HexToAddress(e.Token))
+		add(common.HexToAddress(e.From))
+		add(common.HexToAddress(e.To))
 	}
 	for _, c := range s.Calls {
 		for _, a := range c.Arguments {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"math/big"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -15,6 +16,7 @@ import (
 	"repute"
 	"repute/contracts/bindings/fixtures"
 	"repute/orchestrator"
+	"repute/store"
 )
 
 // shifting is a chain whose simulations show an amount of a token leaving the treasury that
@@ -94,6 +96,142 @@ func TestApprovalIsOfWhatIsShown(t *testing.T) {
 	ok(t, h.desk.Approve(t.Context(), task.Run, again, true, "ann", "9 is fine too"))
 	if task, run := h.ended(task); task.Status != repute.TaskCompleted || len(chain.sent) != 1 {
 		t.Errorf("task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
+	}
+}
+
+// emitting is a chain whose simulations emit events that a test sets.
+type emitting struct {
+	outside
+	logs atomic.Pointer[[]types.Log]
+}
+
+func (c *emitting) Simulate(ctx context.Context, o orchestrator.Origin, tx orchestrator.Tx) (orchestrator.Simulation, error) {
+	s, err := c.outside.Simulate(ctx, o, tx)
+	s.Treasury, s.Logs = common.Address{9}, *c.logs.Load()
+	return s, err
+}
+
+// tokenLog is an event of a token with two addresses and a word.
+func tokenLog(event string, token, from, to byte, word int64) types.Log {
+	return types.Log{Address: common.Address{token}, Data: common.LeftPadBytes(big.NewInt(word).Bytes(), 32),
+		Topics: []common.Hash{crypto.Keccak256Hash([]byte(event)), common.BytesToHash(common.Address{from}.Bytes()), common.BytesToHash(common.Address{to}.Bytes())}}
+}
+
+const (
+	moved    = "Transfer(address,address,uint256)"
+	approves = "Approval(address,address,uint256)"
+	forAll   = "ApprovalForAll(address,address,bool)"
+)
+
+// What the simulation emits is shown beside what leaves the treasury: approvals, whoever gives
+// them, and transfers of others. The answer holds while amounts that others move change, and
+// for nothing else.
+func TestApprovalShowsEffects(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	chain, agent := &emitting{}, newWorker("payer")
+	out := func(in, allowance int64) *[]types.Log {
+		logs := []types.Log{tokenLog(moved, 10, 9, 5, 1_000_000), tokenLog(moved, 11, 5, 9, in), tokenLog(approves, 10, 9, 6, allowance), tokenLog(forAll, 12, 9, 6, 1), numbered(13, 9, 5, 42), severalOf(14, 9, 5, 43, 3)}
+		return &logs
+	}
+	chain.logs.Store(out(7, 3))
+	agent.do = sends(pays(5, "1"))
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls), Modules: []orchestrator.Module{agent},
+		Tokens: []repute.Stablecoin{{ChainID: 7, Address: common.Address{10}, Symbol: "USDX", Decimals: 6}}})
+	task := h.submit(orchestrator.Request{Coordinator: "payer"})
+	h.awaits(task.Run)
+	subject, s := h.shown(task.Run)
+	var got []string
+	for _, e := range s.Events {
+		bound := ""
+		if !e.Bound {
+			bound = ", or another amount"
+		}
+		got = append(got, e.Kind+" "+e.Text+" to "+e.To[:6]+bound)
+	}
+	want := []string{"approval 0.000003 USDX to 0x0600", "approval_for_all everything of " + common.Address{12}.Hex() + " to 0x0600", "transfer 1 USDX to 0x0500",
+		"transfer 1 of number 42 of " + common.Address{13}.Hex() + " to 0x0500", "transfer 3 of number 43 of " + common.Address{14}.Hex() + " to 0x0500",
+		"transfer 7 units of " + common.Address{11}.Hex() + " to 0x0900, or another amount"}
+	if !slices.Equal(got, want) {
+		t.Errorf("shown %q, wanted %q", got, want)
+	}
+	chain.logs.Store(out(7, 4)) // more may be taken later
+	ok(t, h.desk.Approve(t.Context(), task.Run, subject, true, "ann", ""))
+	h.awaits(task.Run)
+	again, _ := h.shown(task.Run)
+	if again == subject || len(chain.sent) != 0 {
+		t.Fatalf("another allowance was sent unseen: %d sent", len(chain.sent))
+	}
+	chain.logs.Store(out(8, 4)) // the exchange pays another amount out
+	ok(t, h.desk.Approve(t.Context(), task.Run, again, true, "ann", ""))
+	if task, run := h.ended(task); task.Status != repute.TaskCompleted || len(chain.sent) != 1 {
+		t.Errorf("task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
+	}
+}
+
+// numbered is the transfer of an NFT.
+func numbered(token, from, to byte, id int64) types.Log {
+	l := tokenLog(moved, token, from, to, 0)
+	l.Topics, l.Data = append(l.Topics, common.BigToHash(big.NewInt(id))), nil
+	return l
+}
+
+// severalOf is the transfer of some of one kind of an ERC-1155 token.
+func severalOf(token, from, to byte, id, count int64) types.Log {
+	l := tokenLog(moved, token, from, to, 0)
+	l.Topics = []common.Hash{crypto.Keccak256Hash([]byte("TransferSingle(address,address,address,uint256,uint256)")), {}, l.Topics[1], l.Topics[2]}
+	l.Data = append(common.BigToHash(big.NewInt(id)).Bytes(), common.BigToHash(big.NewInt(count)).Bytes()...)
+	return l
+}
+
+// However many events a token emits, approvals and what leaves the treasury are shown.
+func TestManyEventsHideNothing(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	chain, agent := &emitting{}, newWorker("payer")
+	var logs []types.Log
+	for range 100 {
+		logs = append(logs, tokenLog(moved, 11, 5, 6, 1))
+	}
+	logs = append(logs, tokenLog(moved, 10, 9, 5, 2), tokenLog(approves, 10, 9, 6, 3))
+	chain.logs.Store(&logs)
+	agent.do = sends(pays(5, "1"))
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Policy: rules(t, askCalls), Modules: []orchestrator.Module{agent}})
+	task := h.submit(orchestrator.Request{Coordinator: "payer"})
+	h.awaits(task.Run)
+	_, s := h.shown(task.Run)
+	if len(s.Events) != 64 || s.EventsOmitted != 38 || s.Events[0].Kind != "approval" || s.Events[1].Units != "2" {
+		t.Errorf("%d events are shown, %d omitted: %+v", len(s.Events), s.EventsOmitted, s.Events[:2])
+	}
+}
+
+// A call of a function that only the entry of the allow-list names is shown with its arguments,
+// and its placeholders need no text of the agent's own, which would not count.
+func TestApprovalShowsListedFunctions(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	tx := set(t, 5, 3, "ab")
+	tx.Function = ""
+	act := store.Act{ID: "act_1", Kind: "policy", By: "ops", ChainID: 7, Agent: "setter",
+		Functions: []store.CallFunction{{Target: tx.Target, Selector: [4]byte(tx.Data), Text: "setPair(address beneficiary, uint64 count, bytes note)"}}}
+	refused := act
+	refused.ID, refused.Refused = "act_0", "no"
+	refused.Functions = []store.CallFunction{{Target: tx.Target, Selector: [4]byte(tx.Data), Text: "setPair(address wrong, uint64 wrong, bytes wrong)"}}
+	for _, a := range []store.Act{act, refused} {
+		_, _, err := h.db.AddAct(t.Context(), a)
+		ok(t, err)
+	}
+	shown := tx
+	shown.Placeholders = []orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "1", Max: "9"}}
+	chain, agent := &outside{}, newWorker("setter")
+	agent.do = sends(tx)
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}},
+		Policy: rules(t, "version: \"1\"\nrules:\n  - {id: ask, when: 'phase == \"call\" && call.args.count == \"3\"', effect: require_approval, reason: look}\n")})
+	task := h.submit(orchestrator.Request{Coordinator: "setter"})
+	h.awaits(task.Run)
+	_, s := h.shown(task.Run)
+	if c := s.Calls[0]; c.Source != "allow-list" || len(c.Arguments) != 3 || c.Arguments[0].Name != "beneficiary" || c.Arguments[0].Value != (common.Address{5}).Hex() {
+		t.Errorf("shown as %+v", c)
 	}
 }
 

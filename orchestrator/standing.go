@@ -34,7 +34,7 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	case now.URL != x.module.URL || !sameAgent(now.Agent, x.module.Agent):
 		return refuse("replaced", "agent %s is registered at another address or with another identity than when the run began", x.Run.Agent)
 	}
-	v, err := w.e.gate.judge(ctx, now, x.policyTask(w.e.o.Policy()), x.terms.Threshold)
+	v, err := x.judge(ctx, now, x.policyTask(w.e.o.Policy()))
 	if err != nil {
 		return fmt.Errorf("%w: %w", errRuntime, err)
 	}
@@ -42,7 +42,7 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 		return nil // what a person approved of is as it was
 	}
 	subject := x.verdict.subject(&v) + x.whom(v.Decision.Effect)
-	stored := store.Decision{Subject: subject, Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
+	stored := v.stored(repute.PhaseExecute, repute.DecisionStanding, subject)
 	if v.Decision.Effect == policy.Deny {
 		return errors.Join(&DeniedError{v.Decision.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
 	}
@@ -63,7 +63,8 @@ func sameAgent(a, b *repute.AgentID) bool {
 
 // refused notes that a transaction was refused before anything of it was journaled: a
 // receipt, an event and a decision. err is why; other errors than refusals leave nothing.
-func (w *work) refused(ctx context.Context, step, key string, tx *Tx, err error) error {
+func (c *Context) refused(ctx context.Context, key string, tx *Tx, err error) error {
+	w, step := c.w, c.step
 	var denied *DeniedError
 	var over *store.BudgetError
 	reasons := []policy.Reason{}
@@ -76,13 +77,22 @@ func (w *work) refused(ctx context.Context, step, key string, tx *Tx, err error)
 		return err
 	}
 	p := w.e.o.Policy()
-	in := w.callInput(p, tx)
+	listed, failed := w.listed(ctx, tx)
+	if failed != nil {
+		return errors.Join(err, failed)
+	}
+	in := w.callInput(p, tx, listed)
 	subject := step + "/" + attemptKey(w.Run.Attempt, key) + " " + tx.digest()
 	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: attemptKey(w.Run.Attempt, "refused/"+digest([]byte(subject), []byte(err.Error()))[:16]), Kind: repute.CallRefused,
 		Ref: tx.Target.Hex(), Summary: tx.Purpose, Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID), Request: bounded(mustJSON(tx)), Error: shorten(err.Error())}
-	d := store.Decision{Subject: subject, Effect: string(policy.Deny), Reasons: mustJSON(reasons), Policy: p.Hash(), Input: mustJSON(in)}
-	if failed := w.e.db.RefuseCall(ctx, w.lease, r, d); failed != nil {
+	if _, failed := w.e.db.KeepTrustInput(ctx, p.Text()); failed != nil {
 		return errors.Join(err, w.lost(failed))
 	}
+	d := store.Decision{Phase: c.phase, Kind: repute.DecisionRefused, Subject: subject, Effect: string(policy.Deny), Reasons: mustJSON(reasons), Policy: p.Hash(), Input: mustJSON(in)}
+	id, failed := w.e.db.RefuseCall(ctx, w.lease, r, d)
+	if failed != nil {
+		return errors.Join(err, w.lost(failed))
+	}
+	c.leaves(id)
 	return err
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"math/big"
 	"strings"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -200,5 +201,70 @@ func TestReceiptOfACancelledRun(t *testing.T) {
 	run, err := h.db.Run(t.Context(), task.Run)
 	if ok(t, err); run.Status != repute.RunCancelled {
 		t.Errorf("the run is %s", run.Status)
+	}
+}
+
+// losing is a chain whose database fails from the moment that a transaction is signed, until a
+// test mends it.
+type losing struct {
+	outside
+	db     *store.DB
+	mended atomic.Bool
+	lost   atomic.Int32 // how often a transaction was asked about in vain
+}
+
+func (l *losing) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
+	if _, err := l.db.Intent(ctx, i.ID); errors.Is(err, repute.ErrNotFound) {
+		if _, err = l.db.AddIntent(ctx, store.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next store.Nonces) (store.IntentAttempt, error) {
+			return store.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
+		}); err != nil {
+			return orchestrator.Sent{}, err
+		}
+	}
+	if !l.mended.Load() {
+		l.lost.Add(1)
+		return orchestrator.Sent{}, fmt.Errorf("%w: words of the driver", store.ErrDatabase)
+	}
+	return orchestrator.Sent{FeeWei: "10", Hash: crypto.Keccak256Hash([]byte(i.ID))}, nil
+}
+
+// A transaction stays open whose end the database did not tell, when the phase fails by that
+// in the end and after it: its receipt says what became of it once the database answers.
+func TestTransactionStaysOpenWhileTheDatabaseFails(t *testing.T) {
+	t.Parallel()
+	h, _ := newHouse(t)
+	chain, agent := &losing{db: h.db}, newWorker("payer")
+	agent.do = sends(pays(1, "1"))
+	h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}, Hold: time.Second})
+	r := orchestrator.Request{Coordinator: "payer"}
+	r.Budget.RuntimeMS = new(int64(2000))
+	task, run := h.ended(h.submit(r))
+	if task.Status != repute.TaskFailed || strings.Contains(run.Error, "driver") {
+		t.Fatalf("task %s: %s", task.Status, run.Error)
+	}
+	var receipt repute.Receipt
+	read := func() repute.Receipt {
+		list, err := h.db.RunReceipts(t.Context(), run.ID)
+		ok(t, err)
+		for _, r := range list {
+			if r.Kind == repute.CallTransaction {
+				receipt = r
+			}
+		}
+		return receipt
+	}
+	if read(); receipt.ID == 0 || receipt.Done {
+		t.Fatalf("when the phase was given up: receipt %+v", receipt)
+	}
+	ok(t, h.db.MarkIntent(t.Context(), fmt.Sprintf("%s/%s/%s", run.ID, receipt.Step, receipt.Key), store.IntentReverted, store.Mining{Fee: new(big.Int)}, "reverted"))
+	before := chain.lost.Load()
+	h.until("the receipt was looked at in vain", func() bool { return chain.lost.Load() > before+1 || read().Done })
+	if read(); receipt.Done {
+		t.Errorf("while the database fails: receipt %+v", receipt)
+	}
+	chain.mended.Store(true)
+	h.until("receipt is completed", func() bool { return read().Done })
+	if !strings.Contains(receipt.Error, "was reverted") || strings.Contains(receipt.Error, "driver") {
+		t.Errorf("receipt %+v", receipt)
 	}
 }

@@ -9,8 +9,8 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/math"
 
+	"repute"
 	"repute/policy"
-	"repute/store"
 )
 
 // trusted asks the trust gate again where a task moves more than it declared to be at risk:
@@ -75,7 +75,7 @@ func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *mov
 func (w *work) trustedWith(ctx context.Context, x *work, subject, value string, show func(*Verdict) (*Shown, error)) error {
 	task := x.policyTask(x.e.o.Policy())
 	task.Value = value
-	v, err := x.e.gate.judge(ctx, x.module, task, x.terms.Threshold)
+	v, err := x.judge(ctx, x.module, task)
 	if err != nil {
 		return err
 	}
@@ -83,13 +83,14 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string, 
 	if err != nil {
 		return err
 	}
-	stored := store.Decision{Subject: subject + " " + shown.hash() + x.whom(v.Decision.Effect), Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy,
-		Input: mustJSON(asked{Verdict: &v, Shown: shown})}
-	switch {
-	case v.Decision.Effect == policy.Deny:
-		return errors.Join(&DeniedError{v.Decision.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
-	case v.Decision.Effect == policy.RequireApproval:
+	stored := v.stored(repute.PhaseExecute, repute.DecisionValue, subject+" "+shown.hash()+x.whom(v.Decision.Effect))
+	stored.Input = mustJSON(asked{Verdict: &v, Shown: shown})
+	if v.Decision.Effect == policy.RequireApproval {
 		return w.approved(ctx, stored, v.Decision, shown)
 	}
-	return nil
+	err = w.lost(w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
+	if v.Decision.Effect == policy.Deny {
+		return errors.Join(&DeniedError{v.Decision.Reasons}, err)
+	}
+	return err
 }

@@ -14,13 +14,13 @@ import (
 
 // Threshold is what an agent must reach before it may work. Zero values ask for nothing.
 type Threshold struct {
-	MinTrustScore       float64  `yaml:"minTrustScore" json:"minTrustScore,omitempty"` // OpenFi's, 0 to 1
+	MinTrustScore       float64  `yaml:"minTrustScore" json:"minTrustScore,omitempty" minimum:"0" maximum:"1" doc:"OpenFi's"`
 	RequireIdentity     bool     `yaml:"requireIdentity" json:"requireIdentity,omitempty"`
 	RequireRegistration bool     `yaml:"requireRegistration" json:"requireRegistration,omitempty"`
 	RequireValidation   bool     `yaml:"requireValidation" json:"requireValidation,omitempty"`
-	MinReputation       *float64 `yaml:"minReputation" json:"minReputation,omitempty"` // of the lower bound, -100 to 100
-	MinTier             int64    `yaml:"minTier" json:"minTier,omitempty"`             // 0 to 4
-	Gates               []string `yaml:"gates" json:"gates,omitempty"`                 // that must be passed
+	MinReputation       *float64 `yaml:"minReputation" json:"minReputation,omitempty" minimum:"-100" maximum:"100" doc:"of the lower bound"`
+	MinTier             int64    `yaml:"minTier" json:"minTier,omitempty" minimum:"0" maximum:"4"`
+	Gates               []string `yaml:"gates" json:"gates,omitempty" doc:"that must be passed"`
 }
 
 // Trust are the thresholds of a policy.

@@ -72,6 +72,9 @@ type Call struct {
 	Token    string `cel:"token"`    // checksummed address, empty for native coin
 	Amount   string `cel:"amount"`   // of Token
 	Purpose  string `cel:"purpose"`
+	// Payee is the id of the agent that is paid; the runtime compares Target with the agent's
+	// wallet. Empty where the payment names no agent.
+	Payee    string `cel:"payee" json:",omitempty"`
 	Function string `cel:"function" json:",omitempty"` // name and types, empty where it is not known
 	// Args are the decoded arguments by name, or position where they have none; empty where
 	// the call could not be decoded. Integers are decimal strings, addresses checksummed,

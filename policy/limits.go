@@ -16,11 +16,11 @@ func DefaultBudget() Budget {
 // Bounds are a budget as a request, a manifest or a policy states it. A bound that is nil,
 // or gas that is empty, is absent and gets a default; a bound of 0 allows none.
 type Bounds struct {
-	Steps         *int64 `yaml:"maxSteps" json:"maxSteps,omitempty" doc:"0 allows none, as with the next ones; absent: the default"`
-	ToolCalls     *int64 `yaml:"maxToolCalls" json:"maxToolCalls,omitempty"`
-	RuntimeMS     *int64 `yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty"`
-	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty"`
-	GasWei        string `yaml:"maxGasWei" json:"maxGasWei,omitempty"`
+	Steps         *int64 `yaml:"maxSteps" json:"maxSteps,omitempty" minimum:"0" maximum:"2147483647" doc:"0 allows none; absent: the default"`
+	ToolCalls     *int64 `yaml:"maxToolCalls" json:"maxToolCalls,omitempty" minimum:"0" maximum:"2147483647"`
+	RuntimeMS     *int64 `yaml:"maxRuntimeMs" json:"maxRuntimeMs,omitempty" minimum:"0" maximum:"2147483647"`
+	OnchainWrites *int64 `yaml:"maxOnchainWrites" json:"maxOnchainWrites,omitempty" minimum:"0" maximum:"2147483647"`
+	GasWei        string `yaml:"maxGasWei" json:"maxGasWei,omitempty" pattern:"^[0-9]{1,78}$"`
 }
 
 // Or is the budget that has the bounds, and what is absent from another.

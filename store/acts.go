@@ -16,13 +16,16 @@ import (
 // Act is something that the operator of this service does on a chain by itself, outside
 // any run.
 type Act struct {
-	ID           string
-	Key          string // makes asking twice one act; empty: none
-	Kind         string
-	By           string // who asked
-	ChainID      uint64
-	Agent        string // slug, empty: of none
-	Alone        bool   // not stored: it is added only while no other of its kind is open for the agent
+	ID      string
+	Key     string // makes asking twice one act; empty: none
+	Kind    string
+	By      string // who asked
+	ChainID uint64
+	Agent   string // slug, empty: of none
+	Alone   bool   // not stored: it is added only while no other of its kind is open for the agent
+	// Functions are what the act's entries of allow-lists are called. They are stored with an
+	// act that is added and not refused, and are not read back.
+	Functions    []CallFunction
 	Request      json.RawMessage
 	Decision     json.RawMessage
 	Transactions json.RawMessage // as they were simulated
@@ -55,7 +58,11 @@ func (db *DB) AddAct(ctx context.Context, a Act) (out Act, added bool, err error
 		if err != nil {
 			return err
 		}
-		added = tag.RowsAffected() > 0
+		if added = tag.RowsAffected() > 0; added && a.Refused == "" {
+			if err := addCallFunctions(ctx, tx, &a); err != nil {
+				return err
+			}
+		}
 		out, err = oneAct(ctx, tx, `where id = $1 or $2 <> '' and key = $2`, a.ID, cleanText(a.Key))
 		return err
 	})

@@ -22,7 +22,8 @@ type Amendment struct {
 }
 
 // Amend takes out of a block what is not on the chain and puts in what is, and makes
-// the agents concerned anew from what remains. It is for blocks whose receipts are
+// the agents concerned anew from what remains; these are also the agents of all its events
+// where the block gets another time. It is for blocks whose receipts are
 // proven: nothing is compared with what was stored before. repute.ErrNotFound when a
 // log to remove is not stored as given, repute.ErrFenced when the lease is lost.
 func (db *DB) Amend(ctx context.Context, chainID uint64, l Lease, a Amendment) error {
@@ -49,14 +50,42 @@ func (db *DB) Amend(ctx context.Context, chainID uint64, l Lease, a Amendment) e
 		if a.Block.Number > m.chain.cursor.Number {
 			return repute.Invalid("block", "lies above the cursor", "what is newer belongs to Apply")
 		}
+		stale, err := m.retimed(ctx, a.Block)
+		if err != nil {
+			return err
+		}
 		if err := m.header(ctx, a.Block); err != nil {
 			return err
 		}
 		if err := m.remove(ctx, a.Remove); err != nil {
 			return err
 		}
-		return m.replace(ctx, removed, records)
+		return m.replace(ctx, append(removed, stale...), records)
 	})
+}
+
+// retimed gives the stored events of a block that gets another time, and has the payments
+// looked at again that were ordered by the old one. All that is derived from these events
+// may have another age.
+func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, error) {
+	var changed bool
+	err := m.tx.QueryRow(ctx, `select exists (select from blocks where chain_id = $1 and number = $2 and time <> $3)`,
+		m.chain.id, b.Number, maybeTime(b.Time)).Scan(&changed)
+	if err != nil || !changed {
+		return nil, failed("compare times", err)
+	}
+	rows, err := m.tx.Query(ctx, selectEvents+"where chain_id = $1 and block = $2 order by log_index", m.chain.id, b.Number)
+	if err != nil {
+		return nil, failed("read events", err)
+	}
+	logs, err := pgx.CollectRows(rows, scanEvent)
+	if err != nil {
+		return nil, failed("read events", err)
+	}
+	if err := reopenPayments(ctx, m.tx, m.chain.id, b.Number); err != nil {
+		return nil, failed("look at payments again", err)
+	}
+	return decodeLogs(logs, m.db.decode)
 }
 
 // header writes a block over the stored one, also where the cursor stands on it.
@@ -91,8 +120,8 @@ func (m *merge) remove(ctx context.Context, logs []types.Log) error {
 	return nil
 }
 
-// replace stores what is new, and rebuilds the agents of it and of what was removed.
-func (m *merge) replace(ctx context.Context, removed, records []repute.Record) error {
+// replace stores what is new, and rebuilds the agents of it and of what went or changed.
+func (m *merge) replace(ctx context.Context, changed, records []repute.Record) error {
 	fresh, err := m.unknown(ctx, records)
 	if err != nil {
 		return err
@@ -101,7 +130,7 @@ func (m *merge) replace(ctx context.Context, removed, records []repute.Record) e
 		return err
 	}
 	m.late = true
-	if m.fresh = append(removed, fresh...); len(m.fresh) == 0 {
+	if m.fresh = append(changed, fresh...); len(m.fresh) == 0 {
 		return nil
 	}
 	if err := m.rebuild(ctx); err != nil {

@@ -140,6 +140,9 @@ func (c *chainRow) owe(ctx context.Context, tx pgx.Tx, validations []common.Addr
 	if err != nil || !covered {
 		return err
 	}
+	if _, err := tx.Exec(ctx, "delete from block_proofs where chain_id = $1", c.id); err != nil {
+		return err // they are no proof of the contracts' events
+	}
 	return widenGaps(ctx, tx, c.id, HistoryGaps(entering, repute.BlockRange{From: c.start, To: c.cursor.Number}))
 }
 

@@ -46,6 +46,9 @@ type Options struct {
 	// SharedHosts are hosts that serve files for many agents, such as this service's own:
 	// lower case, without port. No file of theirs proves that a domain is an agent's.
 	SharedHosts []string
+	// Seal signs the head of a chain of decisions, in the transaction that moves it, or returns
+	// it without a signature. Nil: heads are not signed.
+	Seal func(repute.DecisionsHead) (repute.SealedHead, error)
 }
 
 // DB is the index. It is safe for concurrent use.
@@ -56,6 +59,7 @@ type DB struct {
 	decode      func(types.Log) (repute.Event, error)
 	noFiles     bool
 	sharedHosts []string
+	seal        func(repute.DecisionsHead) (repute.SealedHead, error)
 	dict        *dictionary
 	recall      *recall
 	searches    chan struct{} // has a place for every search under way
@@ -122,7 +126,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		o.Classify = classifyByScheme
 	}
 	closed := make(chan struct{})
-	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, sharedHosts: o.SharedHosts, dict: newDictionary(), recall: newRecall(),
+	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, sharedHosts: o.SharedHosts, seal: o.Seal, dict: newDictionary(), recall: newRecall(),
 		searches: make(chan struct{}, max(1, read.MaxConns/3)), aheads: make(chan struct{}, aheadMost), closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
 }
 

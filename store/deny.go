@@ -190,7 +190,7 @@ func requeueDropped(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 		with `+concerned+`,
 		due as (
 			update uris u set next_due = now(), attempts = 0 from concerned c join documents d on d.sha256 = c.sha256
-			where u.sha256 = c.sha256 and d.body is null and u.kind <> 'empty' returning u.host, u.rank)`+giveTurns("due"), concernedArgs(d)...)
+			where u.sha256 = c.sha256 and d.body is null and u.kind <> 'empty' returning u.host, u.rank)`+scheduleHosts("due"), concernedArgs(d)...)
 	return err
 }
 

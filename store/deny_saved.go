@@ -40,7 +40,7 @@ func (s saving) withoutAllowed(ctx context.Context, tx pgx.Tx) (saving, error) {
 		due as (
 			update uris u set next_due = now(), attempts = greatest(u.attempts - 1, 0) from allowed a where u.id = a.id
 			returning u.id, u.host, u.rank),
-		turns as (`+giveTurns("due")+`)
+		turns as (`+scheduleHosts("due")+`)
 		select id from due`, ids, kinds, values)
 	if err != nil {
 		return s, err

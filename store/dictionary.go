@@ -248,7 +248,7 @@ func (db *DB) insertAgentURIs(ctx context.Context, words []word) error {
 				last_modified = case when uris.rank < 2 then uris.last_modified else '' end
 			where uris.rank > 1 or `+stale+`
 			returning host, rank, next_due),
-		due as (select host, rank from planned where next_due is not null)`+giveTurns("due"),
+		due as (select host, rank from planned where next_due is not null)`+scheduleHosts("due"),
 		hashesOf(words), valuesOf(words), kinds, hosts)
 	return err
 }

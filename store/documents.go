@@ -17,11 +17,11 @@ import (
 	"repute"
 )
 
-// FetchResult is what became of a claimed URI.
+// FetchResult is the outcome of fetching a claimed URI.
 type FetchResult struct {
 	URIID int64
-	// Claimed is URI.Claimed of the claim this is the outcome of: a wish made since then
-	// is heard. Zero: there was none.
+	// Claimed is URI.Claimed of the claim, so that a refresh requested since then is not lost.
+	// Zero: there was no claim.
 	Claimed time.Time
 	// Denial is what forbids the document, where Reason is ReasonDenied and the URI
 	// itself does not say.
@@ -53,7 +53,7 @@ type FetchResult struct {
 	denied      bool   // the bytes are: they are not kept, nor read
 }
 
-// Read takes over what Body is.
+// Read sets the fields that tell what Body is.
 func (r *FetchResult) Read(p Parsed) {
 	r.ParserVersion, r.Registration, r.Problems = p.ParserVersion, p.Registration, p.Problems
 	r.FileOnly, r.Files, r.Domains = p.FileOnly, p.Files, p.Domains
@@ -64,7 +64,7 @@ func (r FetchResult) parsed() Parsed {
 		FileOnly: r.FileOnly, Files: r.Files, Domains: r.Domains}
 }
 
-// Parsed is what package manifest made of a document's bytes.
+// Parsed is the result of parsing a document's bytes by package manifest.
 type Parsed struct {
 	ParserVersion int
 	// Registration is what the bytes are as a registration file, with the Problems
@@ -95,18 +95,18 @@ type Domain struct {
 	Proof string
 }
 
-// documentTimeout bounds one SaveDocuments, which writes a change for every agent
-// that shares a URI: half a minute does for a million.
+// documentTimeout bounds one SaveDocuments, which writes a change for every agent that shares
+// a URI. A million agents take half a minute.
 const documentTimeout = 30 * time.Second
 
-// SaveDocument stores what became of a URI in one transaction. After a failure
-// the bytes last read stay. Agents whose current URI it is get a change when
-// what they show changed. repute.ErrNotFound: no such URI.
+// SaveDocument stores the outcome of a fetch in one transaction. After a failure the bytes of
+// the last success stay. Agents with this current URI get a change when what they show
+// changed. repute.ErrNotFound: no such URI.
 func (db *DB) SaveDocument(ctx context.Context, r FetchResult) error {
 	return db.SaveDocuments(ctx, []FetchResult{r})
 }
 
-// SaveDocuments is SaveDocument of many, of different URIs: all are stored or none.
+// SaveDocuments is SaveDocument for many different URIs: all are stored or none.
 func (db *DB) SaveDocuments(ctx context.Context, results []FetchResult) error {
 	ctx, cancel := context.WithTimeout(ctx, documentTimeout)
 	defer cancel()
@@ -117,8 +117,8 @@ func (db *DB) SaveDocuments(ctx context.Context, results []FetchResult) error {
 	if err := db.judge(ctx, batch.results); err != nil {
 		return failed("look into the deny-list", err)
 	}
-	// Apart from the batch and in front of it, as texts are interned: no transaction
-	// waits for another's URIs.
+	// In a transaction of its own before the batch, so that no batch waits for another one's
+	// URIs.
 	proofs, err := db.internProofs(ctx, batch.results)
 	if err != nil {
 		return failed("plan proofs", err)
@@ -132,7 +132,7 @@ func (db *DB) SaveDocuments(ctx context.Context, results []FetchResult) error {
 	return err
 }
 
-// saving is a batch on its way into the tables, in the order of its URIs.
+// saving is a batch of outcomes, ordered by URI.
 type saving struct {
 	results []FetchResult
 	ids     []int64
@@ -180,7 +180,7 @@ func (s saving) save(ctx context.Context, tx pgx.Tx, proofs map[string]int64) er
 	if err := s.saveOutcomes(ctx, tx); err != nil {
 		return err
 	}
-	if err := s.moveAgain(ctx, tx); err != nil {
+	if err := s.moveToRetryHost(ctx, tx); err != nil {
 		return err
 	}
 	if err := s.saveFetches(ctx, tx); err != nil {
@@ -189,7 +189,7 @@ func (s saving) save(ctx context.Context, tx pgx.Tx, proofs map[string]int64) er
 	if err := s.saveClaims(ctx, tx); err != nil {
 		return err
 	}
-	return announceAll(ctx, tx, s.ids, before)
+	return addVisibleChanges(ctx, tx, s.ids, before)
 }
 
 // saveBodies stores bytes once each. Bytes that are denied are not kept; bytes that
@@ -229,7 +229,7 @@ func (s saving) saveBodies(ctx context.Context, tx pgx.Tx) error {
 	return s.saveRoots(ctx, tx)
 }
 
-// saveRoots notes the CIDs that name bytes whole, besides their own sha256.
+// saveRoots stores the CIDs that name whole bodies, besides their sha256.
 func (s saving) saveRoots(ctx context.Context, tx pgx.Tx) error {
 	var sums, roots [][]byte
 	for _, r := range s.results {
@@ -257,7 +257,7 @@ func (s saving) parsed() (out []parsedBody) {
 	return out
 }
 
-// saveOutcomes writes what became of the URIs.
+// saveOutcomes updates the rows of the URIs.
 func (s saving) saveOutcomes(ctx context.Context, tx pgx.Tx) error {
 	var read, failed []FetchResult
 	for _, r := range s.results {
@@ -287,15 +287,15 @@ func queueRead(b *pgx.Batch, results []FetchResult) {
 	}
 	b.Queue(`
 		update uris u set sha256 = coalesce(k.sum, u.sha256), source = case when k.source = '' then u.source else k.source end,
-			fetched_at = k.at, next_due = `+wishedOr("k.due")+`, etag = k.etag, last_modified = k.modified, cid = coalesce(k.cid, u.cid), tried_at = k.at,
+			fetched_at = k.at, next_due = `+requestedOr("k.due")+`, etag = k.etag, last_modified = k.modified, cid = coalesce(k.cid, u.cid), tried_at = k.at,
 			attempts = 0, failures = 0, dead = false, gone = false, reason = '', detail = '', rank = greatest(u.rank, 1), served_by = nullif(k.server, '')
 		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::bytea[], $5::text[], $6::text[], $7::text[], $8::bytea[], $9::text[], $10::timestamptz[])
 			as k(id, at, due, sum, source, etag, modified, cid, server, claimed)
 		where u.id = k.id`, c.ids, c.at, c.due, sums, sources, etags, modified, cids, servers, c.claimed)
 }
 
-// queueFailed leaves what was read before. That a host took a file away stays with it
-// until it gives one.
+// queueFailed updates URIs whose fetch failed. What was read before stays. A file that its
+// host removed stays marked as removed until the host serves one.
 func queueFailed(b *pgx.Batch, results []FetchResult) {
 	if results == nil {
 		return
@@ -307,14 +307,14 @@ func queueFailed(b *pgx.Batch, results []FetchResult) {
 		reasons[i], details[i], dead[i] = cleanText(r.Reason), cleanText(r.Detail), r.Dead
 	}
 	b.Queue(`
-		update uris u set reason = k.reason, detail = k.detail, next_due = `+wishedOr("k.due")+`, tried_at = k.at, dead = k.dead, failures = u.failures + 1,
+		update uris u set reason = k.reason, detail = k.detail, next_due = `+requestedOr("k.due")+`, tried_at = k.at, dead = k.dead, failures = u.failures + 1,
 			gone = u.gone or k.reason = '`+reasonNotFound+`', rank = greatest(u.rank, 1)
 		from unnest($1::bigint[], $2::timestamptz[], $3::timestamptz[], $4::text[], $5::text[], $6::bool[], $7::timestamptz[])
 			as k(id, at, due, reason, detail, dead, claimed)
 		where u.id = k.id`, c.ids, c.at, c.due, reasons, details, dead, c.claimed)
 }
 
-// outcomes are the columns of what became of URIs, whatever it is.
+// outcomes are the columns that successes and failures have in common.
 type outcomes struct {
 	ids []int64
 	at  []time.Time

@@ -120,7 +120,7 @@ func (db *DB) RestoreBodies(ctx context.Context, limit int) (restored int, more 
 					and exists (select from agents a where a.uri_id = u.id)
 					and `+deniedBytes("d.sha256")+` is null),
 			due as (update uris u set next_due = now() from missing m where u.id = m.id returning u.host, u.rank),
-			turns as (`+giveTurns("due")+`)
+			turns as (`+scheduleHosts("due")+`)
 			select (select count(*) from portion), (select sha256 from portion order by sha256 desc limit 1), (select count(*) from due)`,
 			orEmpty(p.place), limit).Scan(&n, &p.place, &restored)
 		if err == nil && n < limit {

@@ -99,7 +99,7 @@ func versionsSQL() string {
 		select s.*, b.time as begun, e.time as ended from spans s
 		left join blocks b on (b.chain_id, b.number) = ($1, s.from_block)
 		left join blocks e on (e.chain_id, e.number) = ($1, s.to_block))
-	select ` + headOf("u.uri", maxListed) + `, octet_length(u.uri), s.from_block, s.to_block,
+	select ` + headOf("u.uri") + `, octet_length(u.uri), s.from_block, s.to_block,
 		f.fetched_at, coalesce(f.source, ''), f.sha256, coalesce(d.size, 0), d.body is not null and ` + deniedServed("f.sha256") + ` is null and ` + deniedURI("u") + ` is null
 			and ` + deniedToken("$1::bigint", "$2::numeric") + ` is null, coalesce(f.reason, ''),
 		coalesce(` + deniedFile("u") + `, ` + deniedBytes("f.sha256") + `, ` + deniedToken("$1::bigint", "$2::numeric") + `) is not null

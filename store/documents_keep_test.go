@@ -316,7 +316,7 @@ func TestRetryAndStats(t *testing.T) {
 	if due := claim(t, db, ""); len(due) != 3 {
 		t.Errorf("%d due", len(due))
 	}
-	ok(t, db.PostponeHost(ctxOf(t), "", time.Hour, time.Second, time.Minute))
+	ok(t, db.BackOffHost(ctxOf(t), "", time.Hour, time.Second, time.Minute))
 	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || len(hosts) != 0 {
 		t.Errorf("hosts %q, %v", hosts, err)
 	}
@@ -472,7 +472,7 @@ func TestBatchOfEqualBytes(t *testing.T) {
 		ok(t, db.SaveDocuments(ctxOf(t), []store.FetchResult{
 			{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, FileOnly: true},
 			{URIID: due[url].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Weather Oracle", w.id(0))}}))
-		if _, got := search(t, db, store.SearchFilter{Text: "weather"}); got != "7:0" {
+		if _, got := search(t, db, store.AgentFilter{Text: "weather"}); got != "7:0" {
 			t.Errorf("%s: found %q", name, got)
 		}
 		if n := count(t, db, "links"); n != 1 {

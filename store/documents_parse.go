@@ -47,7 +47,7 @@ func (db *DB) planProofs(ctx context.Context, urls []string) (map[string]int64, 
 			where not exists (select from uris x where x.hash = u.hash and x.rank <= 2 and not `+idleProof("x")+`)
 			on conflict (hash) do update set next_due = excluded.next_due, rank = 2, attempts = 0,
 				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 2 or `+idleProof("uris")+`
-			returning host, rank)`+giveTurns("planned"), hashesOf(words), valuesOf(words), kinds, hosts)
+			returning host, rank)`+scheduleHosts("planned"), hashesOf(words), valuesOf(words), kinds, hosts)
 	if err != nil {
 		return nil, err
 	}
@@ -122,7 +122,7 @@ func (db *DB) SaveParsed(ctx context.Context, u Unparsed, p Parsed) error {
 		if err != nil {
 			return err
 		}
-		return announceAll(ctx, tx, ids, before)
+		return addVisibleChanges(ctx, tx, ids, before)
 	})
 }
 

@@ -11,8 +11,8 @@ import (
 	"repute"
 )
 
-// Rank is whose document a URI is, which is the order of the queue. Lower comes
-// first; a URI of several uses has that of the first.
+// Rank is the priority of a URI in the queue, by the use of its document. Lower ranks are
+// fetched first. A URI with several uses has the lowest of their ranks.
 type Rank int
 
 // Ranks of URIs.
@@ -23,15 +23,15 @@ const (
 	RankFile              // of feedback, a response or a validation
 )
 
-// claimTime is for how long a claimed URI is nobody else's. It doubles with
-// every claim that was not followed by a success, up to 2^maxClaimDoublings, so
-// that a document which kills its reader does so ever more rarely.
+// claimTime is how long a claim of a URI lasts. It doubles with every claim without a
+// success, up to 2^maxClaimDoublings, so that a document that crashes its reader does so
+// less and less often.
 const (
 	claimTime         = 5 * time.Minute
 	maxClaimDoublings = 6
 )
 
-// lastRank is the last that is fetched.
+// lastRank is the lowest priority that is fetched.
 func (db *DB) lastRank() Rank {
 	if db.noFiles {
 		return RankProof
@@ -39,10 +39,10 @@ func (db *DB) lastRank() Rank {
 	return RankFile
 }
 
-// DueHosts names hosts with documents of agents to fetch now, "" for those that need
-// no network: those of first, which never wait behind others and may have files only,
-// and of each rank up to limit others, the one that waited longest before. A host
-// whose documents were all fetched or failed stays until FinishHost.
+// DueHosts returns hosts with agents' documents to fetch now, "" for documents that need no
+// network. Hosts in first are always included, even if only files are due. Of the other hosts
+// up to limit per rank are returned, the longest waiting first. A host stays due until
+// FinishHost.
 func (db *DB) DueHosts(ctx context.Context, limit int, first ...string) ([]string, error) {
 	if first == nil {
 		first = []string{}
@@ -50,9 +50,9 @@ func (db *DB) DueHosts(ctx context.Context, limit int, first ...string) ([]strin
 	return db.hostsDue(ctx, RankNew, RankProof, limit, first, []string{})
 }
 
-// DueFileHosts names up to limit hosts where only files are to be fetched now, without
-// those of except. Anybody makes any number of them at the price of a rating: they are
-// apart from the hosts of agents.
+// DueFileHosts returns up to limit hosts, except those in except, that have only files to
+// fetch now. They are apart from the hosts of agents because anybody can create any number
+// of them at the price of a rating.
 func (db *DB) DueFileHosts(ctx context.Context, limit int, except ...string) ([]string, error) {
 	if except == nil {
 		except = []string{}
@@ -75,7 +75,7 @@ func (db *DB) hostsDue(ctx context.Context, from, to Rank, limit int, first, exc
 	return hosts, failed("list due hosts", err)
 }
 
-// String names the rank where it is shown.
+// String returns the name of the rank.
 func (r Rank) String() string {
 	if r < RankNew || r > RankFile {
 		return "unknown"
@@ -83,34 +83,32 @@ func (r Rank) String() string {
 	return [...]string{"new", "agent", "proof", "file"}[r]
 }
 
-// turnTime is for how long a host whose turn has begun is nobody else's. Whoever has
-// it ends its turn before, or died.
-const turnTime = 135 * time.Second
+// hostClaimTime is how long a claim of a host lasts. Its owner ends the claim before, unless
+// it crashed.
+const hostClaimTime = 135 * time.Second
 
-// BeginHost begins a host's turn and tells whether it did: the host may not be due any
-// more. For some two minutes it is not due then, unless new documents of it are. Of
-// hundreds that are worked on none is then offered again.
-func (db *DB) BeginHost(ctx context.Context, host string) (bool, error) {
-	done, err := db.pool.Exec(ctx, "update hosts set turn = now() + $2::interval where host = $1 and turn <= now()", host, turnTime)
+// ClaimHost claims a host and reports whether it was still due. A claimed host is not due for
+// two minutes, unless new documents of it are, so that DueHosts does not return it again.
+func (db *DB) ClaimHost(ctx context.Context, host string) (bool, error) {
+	done, err := db.pool.Exec(ctx, "update hosts set turn = now() + $2::interval where host = $1 and turn <= now()", host, hostClaimTime)
 	return done.RowsAffected() == 1, failed("begin host", err)
 }
 
-// ReturnHost ends a turn in which not all was done that could be: the host is due again
-// at once.
-func (db *DB) ReturnHost(ctx context.Context, host string) error {
+// ReleaseHost ends a claim with due documents left: the host is due again at once.
+func (db *DB) ReleaseHost(ctx context.Context, host string) error {
 	_, err := db.pool.Exec(ctx, "update hosts set turn = least(turn, greatest(now(), rest_until)) where host = $1", host)
 	return failed("return host", err)
 }
 
-// FinishHost ends a host's turn: the next is when its next document is due, behind
-// all hosts that wait already.
+// FinishHost ends a claim: the host is due again with its next document, behind all hosts
+// that wait already.
 func (db *DB) FinishHost(ctx context.Context, host string) error {
 	return db.inTx(ctx, pgx.TxOptions{}, "finish host", func(tx pgx.Tx) error {
-		// With the row locked nobody adds a due document unseen.
+		// The lock on the row keeps others from adding a due document unseen.
 		if _, err := tx.Exec(ctx, "select from hosts where host = $1 for update", host); err != nil {
 			return err
 		}
-		// What is due now goes by its rank, the rest by its time.
+		// Due documents are ordered by rank, later ones by time.
 		done, err := tx.Exec(ctx, `
 			with next as (
 				select r as rank, u.due from generate_series(0, $2::int) r
@@ -127,27 +125,27 @@ func (db *DB) FinishHost(ctx context.Context, host string) error {
 	})
 }
 
-// wishedRest is for how long the silence of a host outweighs new documents and wishes:
-// they come sooner than its turn, but nobody has it asked without a pause.
-const wishedRest = 5 * time.Minute
+// minHostBackoff is the shortest backoff of a host that timed out. New documents and
+// requested refreshes cannot shorten it.
+const minHostBackoff = 5 * time.Minute
 
-// PostponeHost ends the turn of a host that did not answer: the next is after rest, or
-// after shortest, doubled for each such turn in a row up to longest, if that is more.
-// New documents give it a turn earlier, but never within rest, which it asked for, nor
-// within five minutes of its silence.
-func (db *DB) PostponeHost(ctx context.Context, host string, rest, shortest, longest time.Duration) error {
+// BackOffHost ends a claim of a host that did not answer. The host is due again after
+// shortest, doubled for each such claim in a row up to longest, but not before rest, the pause
+// that it asked for. New documents make it due earlier, though not within rest or five
+// minutes.
+func (db *DB) BackOffHost(ctx context.Context, host string, rest, shortest, longest time.Duration) error {
 	_, err := db.pool.Exec(ctx, `
 		with pause as (
 			select least($3::interval * power(2, least(failures, 20)), $4::interval) * (0.9 + random() / 5) as silence
 			from hosts where host = $1)
 		update hosts set failures = failures + 1, turn = now() + greatest($2::interval, p.silence),
 			rest_until = now() + greatest($2::interval, least(p.silence, $5::interval))
-		from pause p where host = $1`, host, rest, shortest, longest, wishedRest)
+		from pause p where host = $1`, host, rest, shortest, longest, minHostBackoff)
 	return failed("postpone host", err)
 }
 
-// ReleaseURI gives back a claim nothing came of: the URI is due again, and the
-// claim does not count as an attempt.
+// ReleaseURI undoes a claim: the URI is due again, and the claim does not count as an
+// attempt.
 func (db *DB) ReleaseURI(ctx context.Context, u URI) error {
 	_, err := db.pool.Exec(ctx, `
 		update uris set next_due = now(), attempts = attempts - 1
@@ -155,9 +153,8 @@ func (db *DB) ReleaseURI(ctx context.Context, u URI) error {
 	return failed("release document", err)
 }
 
-// DueURIs claims up to limit due URIs of a host in the order of their ranks, within
-// one those that became due last first. A claim that is not followed by SaveDocument
-// expires, and the URI is due again.
+// DueURIs claims up to limit due URIs of a host, ordered by rank and within a rank the ones
+// that became due last first. A claim without SaveDocument expires, and the URI is due again.
 func (db *DB) DueURIs(ctx context.Context, host string, limit int) ([]URI, error) {
 	rows, err := db.pool.Query(ctx, claimSQL(limit, db.lastRank()), host, claimTime, maxClaimDoublings)
 	if err != nil {
@@ -176,9 +173,9 @@ func (db *DB) DueURIs(ctx context.Context, host string, limit int) ([]URI, error
 	return uris, failed("claim due documents", err)
 }
 
-// claimSQL has its bounds in its text, and asks for no more than every fetch needs: it
-// runs for every few documents, and Postgres plans it once only where it sees how many
-// these are.
+// claimSQL returns the statement of DueURIs. Its bounds are part of the text, because it runs
+// for every few documents and Postgres keeps a plan only when it knows how many rows it
+// returns.
 func claimSQL(limit int, last Rank) string {
 	n := strconv.Itoa(limit)
 	return `
@@ -200,7 +197,7 @@ func claimSQL(limit int, last Rank) string {
 		from claimed order by place, since desc, id desc`
 }
 
-// judgeURIs tells which of the URIs must not be fetched.
+// judgeURIs marks the URIs that must not be fetched.
 func (db *DB) judgeURIs(ctx context.Context, uris []URI) error {
 	ids := make([]int64, len(uris))
 	for i, u := range uris {
@@ -220,15 +217,15 @@ func (db *DB) judgeURIs(ctx context.Context, uris []URI) error {
 	return err
 }
 
-// ifKept is a validator of a claimed URI, empty when the bytes it stands for were
-// dropped: a server that says they are unchanged would keep them away for ever.
+// ifKept returns the SQL of a URI's HTTP validator, empty when the bytes it stands for were
+// dropped: a server that answered "not modified" would keep them away for ever.
 func ifKept(column string) string {
 	return `case when ` + column + ` <> '' and exists (select from documents d where d.sha256 = claimed.sha256 and d.body is not null) then ` + column + ` else '' end`
 }
 
-// usedURI tells whether a URI is of interest now: an agent has it at present, or a
-// file that an agent shows names its domain. Files are what they were. What was never
-// tried is due in front of whoever has it, which is on its way into the tables.
+// usedURI returns the SQL of whether a URI is in use: it is an agent's current URI, or the
+// proof of a domain that an agent's file names. Files are always in use, and so are URIs that
+// were never tried, because the row of their user may not be committed yet.
 func usedURI(u string) string {
 	return `case when ` + u + `.tried_at is null then true
 		when ` + u + `.rank < 2 then exists (select from agents a where a.uri_id = ` + u + `.id)
@@ -237,9 +234,8 @@ func usedURI(u string) string {
 		else true end`
 }
 
-// PlanFiles makes due up to limit files of feedback, responses and validations that
-// nobody asked for yet, and tells how many it found. Indexing leaves that to the
-// documents loop: it stores what the chain says as fast as it can.
+// PlanFiles makes up to limit new files of feedback, responses and validations due, and
+// returns how many it found. The documents loop does this so that indexing stays fast.
 func (db *DB) PlanFiles(ctx context.Context, limit int) (int, error) {
 	if db.noFiles {
 		return 0, nil
@@ -250,32 +246,33 @@ func (db *DB) PlanFiles(ctx context.Context, limit int) (int, error) {
 			select id from uris where rank = 3 and next_due is null and tried_at is null and kind <> 'empty'
 			order by id limit $1 for update skip locked),
 		planned as (update uris u set next_due = now() from picked where u.id = picked.id returning u.host, u.rank),
-		turns as (`+giveTurns("planned")+`)
+		turns as (`+scheduleHosts("planned")+`)
 		select count(*) from planned`, limit).Scan(&n)
 	return n, failed("plan files", err)
 }
 
-// giveTurns gives the hosts of a relation a turn now, or once they rested, in the order
-// of their names, as every writer does.
-func giveTurns(relation string) string {
+// scheduleHosts returns the SQL that makes each host of a relation due now or when its backoff
+// ends. Rows are locked in the order of names, as every writer does.
+func scheduleHosts(relation string) string {
 	return `
 		insert into hosts (host, turn, rank)
-		select host, now(), min(rank) from ` + relation + ` group by host order by host ` + earlierTurn
+		select host, now(), min(rank) from ` + relation + ` group by host order by host ` + scheduleEarlier
 }
 
-// earlierTurn makes a host's turn no later, and no less important, than the one to be
-// inserted.
-const earlierTurn = `
+// scheduleEarlier resolves a conflict on a host: the earlier time and the lower rank are
+// kept.
+const scheduleEarlier = `
 	on conflict (host) do update set
 		turn = least(hosts.turn, greatest(excluded.turn, hosts.rest_until)), rank = least(hosts.rank, excluded.rank)
 	where hosts.turn > greatest(excluded.turn, hosts.rest_until) or hosts.rank > excluded.rank`
 
-// RestoreHosts gives a turn to every host with planned documents that has none, as
-// after files were not wanted for a time. It reads the whole plan: once at a start.
+// RestoreHosts schedules every host that has planned documents and is not scheduled, for
+// instance after files were disabled for a time. It reads all planned URIs, so it runs once
+// at the start.
 func (db *DB) RestoreHosts(ctx context.Context) error {
 	_, err := db.pool.Exec(ctx, `
 		insert into hosts (host, turn, rank)
 		select host, min(next_due), min(rank) from uris where next_due is not null and rank <= $1 group by host order by host`+
-		earlierTurn, db.lastRank())
+		scheduleEarlier, db.lastRank())
 	return failed("restore hosts", err)
 }

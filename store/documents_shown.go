@@ -27,7 +27,7 @@ type shown struct {
 }
 
 // equal leaves out why the last fetch failed where bytes are shown all the same: a host
-// that comes and goes is no news to every agent that shares a file.
+// that comes and goes is no visible change for every agent that shares a file.
 func (s shown) equal(o shown) bool {
 	return s.Status == o.Status && s.Source == o.Source && s.SHA256 == o.SHA256 && (s.Reason == o.Reason || s.SHA256 != "") &&
 		bytes.Equal(s.parse, o.parse)

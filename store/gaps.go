@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"math"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -168,24 +167,29 @@ func (g *Gap) name(token *string, client []byte) error {
 // proof is what a snapshot says of one chain's completeness by kind.
 type proof struct {
 	VerifiedTo map[repute.EventKind]uint64
-	LogsTo     map[repute.EventKind]uint64
 	Pending    map[repute.EventKind]int64
 	Open       map[repute.EventKind]int64 // gaps, also those not listed
 	Gaps       map[repute.EventKind][]repute.Gap
+	Blocks     blocksProof
 }
 
 // selectProof are the columns readProof takes, of chain c: both are arrays of a few
 // rows, made in the statement that reads the chain so that an answer costs no
 // statement more.
 const selectProof = `
-	(select jsonb_agg(jsonb_build_array(kind, verified_to, logs_to)) from verifications v where v.chain_id = c.chain_id),
+	(select jsonb_agg(jsonb_build_array(kind, verified_to)) from verifications v where v.chain_id = c.chain_id),
 	(select jsonb_agg(jsonb_build_array(reason, n)) from (
 		select reason, count(*) n from pending p where p.chain_id = c.chain_id and p.` + waiting + ` group by reason) p),
 	(select jsonb_agg(jsonb_build_object('kind', kind, 'token', token_id::text, 'client', encode(client, 'hex'), 'from', from_block,
 		'to', to_block, 'reason', reason, 'since', found_at, 'tries', tries, 'next', next_try)) from (
 		select * from gaps g where g.chain_id = c.chain_id order by found_at, kind, subject limit 50) g),
 	(select jsonb_agg(jsonb_build_array(kind, n)) from (
-		select kind, count(*) n from gaps g where g.chain_id = c.chain_id group by kind) g)`
+		select kind, count(*) n from gaps g where g.chain_id = c.chain_id group by kind) g),
+	(select jsonb_build_object(
+		'ranges', (select jsonb_agg(jsonb_build_object('from', from_block, 'to', to_block, 'reason', reason, 'first', lower(unproven), 'last', upper(unproven) - 1,
+			'unproven', (select coalesce(sum(upper(u) - lower(u)), 0) from unnest(unproven) u)) order by from_block)
+			from block_proofs b where b.chain_id = c.chain_id),
+		'asked', (select count(*) from block_requests q where q.chain_id = c.chain_id)))`
 
 type gapJSON struct {
 	Kind        repute.EventKind
@@ -197,15 +201,18 @@ type gapJSON struct {
 	Tries       int
 }
 
-func readProof(verified, pending, gaps, counts []byte) (proof, error) {
-	p := proof{VerifiedTo: map[repute.EventKind]uint64{}, LogsTo: map[repute.EventKind]uint64{},
+func readProof(verified, pending, gaps, counts, blocks []byte) (proof, error) {
+	p := proof{VerifiedTo: map[repute.EventKind]uint64{},
 		Pending: map[repute.EventKind]int64{}, Open: map[repute.EventKind]int64{}, Gaps: map[repute.EventKind][]repute.Gap{}}
-	var rows [][3]uint64
+	if err := unmarshal(blocks, &p.Blocks); err != nil {
+		return p, err
+	}
+	var rows [][2]uint64
 	if err := unmarshal(verified, &rows); err != nil {
 		return p, err
 	}
 	for _, r := range rows {
-		p.VerifiedTo[repute.EventKind(r[0])], p.LogsTo[repute.EventKind(r[0])] = r[1], r[2]
+		p.VerifiedTo[repute.EventKind(r[0])] = r[1]
 	}
 	var waits [][2]any
 	if err := unmarshal(pending, &waits); err != nil {
@@ -270,58 +277,4 @@ func missingKind(reason string) repute.EventKind {
 		return repute.KindTransfer // the mint
 	}
 	return repute.KindUndecoded // its own
-}
-
-// kinds are the events whose completeness is told.
-func (c *chainView) kinds(whole bool) []repute.KindCompleteness {
-	out := make([]repute.KindCompleteness, 0, repute.KindEIP712DomainChanged)
-	for kind := repute.KindTransfer; kind <= repute.KindEIP712DomainChanged; kind++ {
-		k := repute.KindCompleteness{Kind: kind, Status: repute.Partial, VerifiedTo: c.proof.VerifiedTo[kind],
-			LogsTo: c.proof.LogsTo[kind], Pending: c.proof.Pending[kind], Open: c.proof.Open[kind], Gaps: c.proof.Gaps[kind]}
-		switch {
-		case k.Open > 0, k.Pending > 0 && !c.Imported:
-			k.Status = repute.Incomplete
-		case whole && k.Pending == 0 && c.nearFinality(max(k.VerifiedTo, k.LogsTo)):
-			k.Status = repute.Complete
-		}
-		out = append(out, k)
-	}
-	return out
-}
-
-// staleProof is how far, in the chain's own time, the block that a kind was proven
-// to may lie below the newest final one before the kind counts as unproven again:
-// comparing every agent of a large chain takes a day, and rests for some.
-const staleProof = 7 * 24 * time.Hour
-
-// nearFinality tells whether a proof up to block n says anything of the chain as it
-// is now.
-func (c *chainView) nearFinality(n uint64) bool {
-	final := uint64(max(0, min(c.finalized, c.cursor)))
-	return n > 0 && (n >= final || final-n <= c.blocksIn(staleProof))
-}
-
-// untimedProof is staleProof in blocks where no block times are known.
-const untimedProof = 100_000
-
-// blocksIn is how many blocks the chain makes in that time, by its mean since the
-// oldest header that is kept.
-func (c *chainView) blocksIn(d time.Duration) uint64 {
-	blocks, took := c.cursor-c.oldest, c.cursorTime.Sub(c.oldestTime)
-	if c.oldestTime.IsZero() || c.cursorTime.IsZero() || blocks <= 0 || took <= 0 {
-		return untimedProof
-	}
-	return uint64(float64(blocks) * d.Seconds() / took.Seconds())
-}
-
-// proven is the block up to which every kind is proven that the state tells of, 0
-// where one is not.
-func (c *chainView) proven() uint64 {
-	to := uint64(math.MaxUint64)
-	for kind := repute.KindTransfer; kind <= repute.KindEIP712DomainChanged; kind++ {
-		if kind.HasState() {
-			to = min(to, max(c.proof.VerifiedTo[kind], c.proof.LogsTo[kind]))
-		}
-	}
-	return to
 }

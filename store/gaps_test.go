@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -36,14 +37,14 @@ func TestCompletenessByKind(t *testing.T) {
 			t.Errorf("%s: %+v of %s, want %s of %s", what, k, all, want, overall)
 		}
 	}
-	check("before any comparison", repute.KindNewFeedback, repute.Partial, repute.Partial)
-	sqlExec(t, db, "insert into verifications values (7, 9, 110, 0), (7, 5, 0, 108)")
-	check("compared", repute.KindNewFeedback, repute.Complete, repute.Partial)
-	check("every block proven", repute.KindMetadataUpdate, repute.Complete, repute.Partial)
-	check("another kind", repute.KindTransfer, repute.Partial, repute.Partial)
-	if k, _ := kindOf(t, db, repute.KindNewFeedback); k.VerifiedTo != 110 || k.LogsTo != 0 {
+	check("before any comparison", repute.KindNewFeedback, repute.Verifying, repute.Verifying)
+	ok(t, db.SetVerified(t.Context(), 7, store.Lease{}, []repute.EventKind{repute.KindNewFeedback}, 110))
+	check("only the state was compared", repute.KindNewFeedback, repute.Verifying, repute.Verifying)
+	if k, _ := kindOf(t, db, repute.KindNewFeedback); k.VerifiedTo != 110 || k.Reason == "" {
 		t.Errorf("verified: %+v", k)
 	}
+	proveTo(t, db, 7, 100, w.tip().Number)
+	check("every block proven", repute.KindMetadataUpdate, repute.Complete, repute.Complete)
 	sqlExec(t, db, "insert into pending values (7, 106, 0, 0, 'unknown_feedback')")
 	check("one waits", repute.KindNewFeedback, repute.Incomplete, repute.Incomplete)
 	check("one of another kind waits", repute.KindMetadataUpdate, repute.Complete, repute.Incomplete)
@@ -51,50 +52,52 @@ func TestCompletenessByKind(t *testing.T) {
 	check("begun too late", repute.KindNewFeedback, repute.Partial, repute.Partial)
 }
 
-// verifyTo says of all kinds that the state tells of that they were compared at a
-// block.
-func verifyTo(t *testing.T, db *store.DB, chain, block uint64) {
+// proveTo says that all blocks of a range were compared and proven, and that they are final.
+func proveTo(t *testing.T, db *store.DB, chain, from, to uint64) {
 	t.Helper()
-	v := store.Verified{VerifiedTo: block}
-	for k := repute.KindTransfer; k < repute.KindUndecoded; k++ {
-		if k.HasState() {
-			v.Kinds = append(v.Kinds, k)
-		}
-	}
-	ok(t, db.SetVerified(t.Context(), chain, store.Lease{}, v))
+	sqlExec(t, db, fmt.Sprintf("delete from block_proofs where chain_id = %d; update chains set finalized_block = greatest(finalized_block, %d) where chain_id = %d", chain, to, chain))
+	ok(t, db.SaveBlockProof(t.Context(), chain, store.Lease{}, store.BlockProof{Blocks: repute.BlockRange{From: from, To: to}}))
 }
 
-// A chain is complete up to the block at which the last of its kinds was compared,
-// as long as that is not a week of blocks ago.
-func TestCompleteMeansCompared(t *testing.T) {
+// A chain is complete while every final block is proven, but for those of ten minutes.
+func TestCompleteMeansProven(t *testing.T) {
 	t.Parallel()
 	db, w := open(t), newWorld(7, 100, 52)
 	w.grow(20)
-	tip := w.tip().Number
-	w.store(t, db, tip)
-	check := func(what string, want repute.CompletenessStatus, to uint64) {
+	w.store(t, db, w.tip().Number)
+	sqlExec(t, db, "update chains set cursor_block = 9000; update covered set to_block = 9000; delete from blocks where number > 100")
+	set := func(final uint64, blockTime string) {
 		t.Helper()
-		if c := chainsOf(t, db)[0].Completeness; c.Status != want || c.VerifiedTo != to {
-			t.Errorf("%s: %s, verified to %d, want %s and %d", what, c.Status, c.VerifiedTo, want, to)
+		sqlExec(t, db, fmt.Sprintf("update chains set finalized_block = %d, cursor_time = (select time from blocks where number = 100) + 8900 * interval '%s'", final, blockTime))
+	}
+	check := func(what string, want repute.CompletenessStatus, to uint64, reason string) {
+		t.Helper()
+		if c := chainsOf(t, db)[0].Completeness; c.Status != want || c.VerifiedTo != to || !strings.Contains(c.Reason, reason) || (c.Reason == "") != (want == repute.Complete) {
+			t.Errorf("%s: %s, proven to %d, %q; want %s and %d, %q", what, c.Status, c.VerifiedTo, c.Reason, want, to, reason)
 		}
 	}
-	check("not compared", repute.Partial, 0)
-	verifyTo(t, db, 7, 110)
-	check("compared", repute.Complete, 110)
-	sqlExec(t, db, "update verifications set logs_to = 105")
-	check("a lower block is the only one proven of logs", repute.Complete, 110)
-	sqlExec(t, db, "delete from verifications where kind = 9")
-	check("one kind never compared", repute.Partial, 0)
-	verifyTo(t, db, 7, 110)
-	sqlExec(t, db, "update chains set finalized_block = cursor_block")
-	check("some blocks ago", repute.Complete, 110)
-	sqlExec(t, db, "update blocks set time = '2026-01-01'::timestamptz + (number - 100) * interval '1 day'")
-	sqlExec(t, db, "update chains set cursor_time = '2026-01-01'::timestamptz + (cursor_block - 100) * interval '1 day'")
-	check("days ago", repute.Partial, 110)
-	verifyTo(t, db, 7, tip-6)
-	check("within a week", repute.Complete, tip-6)
-	verifyTo(t, db, 7, tip-8)
-	check("not within a week", repute.Partial, tip-8)
+	check("no final block", repute.Verifying, 0, "no final block")
+	set(2_000, "12 seconds")
+	check("not compared", repute.Verifying, 0, "0 of 1901 final blocks")
+	proveTo(t, db, 7, 100, 2_000)
+	check("compared", repute.Complete, 2_000, "")
+	for blockTime, lag := range map[string]uint64{"12 seconds": 50, "1 minute": 32, "1 second": 600, "10 milliseconds": 4_096} {
+		set(2_000+lag, blockTime)
+		check("within ten minutes of "+blockTime, repute.Complete, 2_000, "")
+		set(2_001+lag, blockTime)
+		check("not within ten minutes of "+blockTime, repute.Verifying, 2_000, "1901 of")
+	}
+	set(6_097, "12 seconds")
+	ok(t, db.SaveBlockProof(t.Context(), 7, store.Lease{}, store.BlockProof{Blocks: repute.BlockRange{From: 2_500, To: 6_097}}))
+	check("with a hole", repute.Verifying, 2_000, "of 5998 final blocks")
+	_, err := db.AskForBlocks(t.Context(), 7, []uint64{1_500, 1_501})
+	ok(t, err)
+	check("asked", repute.Verifying, 2_000, "2 blocks are to be compared again")
+	sqlExec(t, db, "delete from block_proofs where from_block = 2500; delete from block_requests; update block_proofs set unproven = '{[200,203),[700,701)}', reason = 'no receipts'")
+	set(2_000, "12 seconds")
+	check("unproven", repute.Unproven, 199, "4 final blocks could not be proven, the newest is 700: no receipts")
+	sqlExec(t, db, "update block_proofs set unproven = '{[100,101)}'")
+	check("the first is unproven", repute.Unproven, 0, "newest is 100")
 }
 
 func TestGapsAreKeptUntilClosed(t *testing.T) {
@@ -129,7 +132,7 @@ func TestGapsAreKeptUntilClosed(t *testing.T) {
 		t.Errorf("postponed: %+v", k.Gaps[0])
 	}
 	ok(t, db.CloseGap(ctx, 7, store.Lease{}, g))
-	if k, status = kindOf(t, db, repute.KindNewFeedback); status != repute.Partial || k.Open != 0 || len(k.Gaps) != 0 {
+	if k, status = kindOf(t, db, repute.KindNewFeedback); status != repute.Verifying || k.Open != 0 || len(k.Gaps) != 0 {
 		t.Errorf("closed: %+v, %s", k, status)
 	}
 }

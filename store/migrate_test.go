@@ -22,7 +22,7 @@ func TestMigrationDownUncoversUndecoded(t *testing.T) {
 	db, w := openDB(t, url), newWorld(7, 100, 52)
 	w.grow(20)
 	w.store(t, db, 119)
-	verifyTo(t, db, 7, 119)
+	proveTo(t, db, 7, w.chain.StartBlock, 119)
 	sqlExec(t, db, "insert into pending values (7, 105, 0, null, 'legacy_event'), (7, 110, 0, null, 'malformed_event'), (7, 111, 0, null, 'malformed_event')")
 	std, err := sql.Open("pgx", url)
 	ok(t, err)
@@ -33,7 +33,7 @@ func TestMigrationDownUncoversUndecoded(t *testing.T) {
 	ok(t, err)
 	_, err = p.Up(t.Context())
 	ok(t, err)
-	verifyTo(t, db, 7, 119)
+	proveTo(t, db, 7, w.chain.StartBlock, 119)
 	c := chainsOf(t, db)[0].Completeness
 	want := []repute.BlockRange{{From: 100, To: 104}, {From: 106, To: 109}, {From: 112, To: 119}}
 	if c.Status != repute.Partial || len(c.Ranges) != len(want) || c.Ranges[0] != want[0] || c.Ranges[1] != want[1] || c.Ranges[2] != want[2] {

@@ -10,23 +10,16 @@ import (
 	"repute"
 )
 
-// PaymentEntry says that from then on Paid counts for a rating, 0 for nothing more.
-type PaymentEntry struct {
-	Client common.Address
-	Index  uint64
-	Paid   repute.Micros
-}
-
 // PaymentLedger lists what was found to be paid for the ratings of an agent, in the order
 // in which it was found: whoever scored the agent saw all entries up to some place.
-func (db *DB) PaymentLedger(ctx context.Context, id repute.AgentID) ([]PaymentEntry, error) {
+func (db *DB) PaymentLedger(ctx context.Context, id repute.AgentID) ([]repute.RatingPayment, error) {
 	what := fmt.Sprintf("payments for agent %s", id.Short())
 	rows, err := db.readers.Query(ctx, `
 		select client, idx, paid from payment_ledger where chain_id = $1 and token_id = $2 order by id`, id.ChainID, tokenNum(id.TokenID))
 	if err != nil {
 		return nil, failed(what, err)
 	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e PaymentEntry, err error) {
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e repute.RatingPayment, err error) {
 		var client []byte
 		err = row.Scan(&client, &e.Index, &e.Paid)
 		e.Client = common.BytesToAddress(client)

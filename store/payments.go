@@ -199,6 +199,43 @@ func takenLogs(ctx context.Context, tx pgx.Tx, c PaymentClaim) ([]uint64, error)
 	return pgx.CollectRows(rows, pgx.RowTo[uint64])
 }
 
+// reopenPayments has every claim looked at again that a block's time decides: of the ratings
+// in the block, of transfers in it, and of the other ratings that claim the same transfers.
+func reopenPayments(ctx context.Context, tx pgx.Tx, chainID, block uint64) error {
+	rows, err := tx.Query(ctx, `
+		with timed as (
+			select pay_chain, tx from payments p where chain_id = $1 and block = $2
+				and token_id = any(array(select token_id from events where chain_id = $1 and block = $2 and token_id is not null))
+			union select pay_chain, tx from payments where pay_chain = $1 and pay_block = $2 and state = 'verified'
+		), was as (
+			select p.chain_id, p.token_id, p.client, p.idx, p.state from payments p join timed t on (p.pay_chain, p.tx) = (t.pay_chain, t.tx)
+			where p.state in ('verified', 'refused') order by p.chain_id, p.token_id, p.client, p.idx for update of p
+		)
+		update payments p set state = 'pending', reason = '', next_due = now(), attempts = 0 from was w, chains h
+		where (p.chain_id, p.token_id, p.client, p.idx) = (w.chain_id, w.token_id, w.client, w.idx) and h.chain_id = p.chain_id
+		returning p.chain_id, h.identity, p.token_id, p.client, p.idx, w.state = 'verified'`, chainID, block)
+	if err != nil {
+		return err
+	}
+	var counted []RatingID
+	_, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (r RatingID, err error) {
+		var identity, client []byte
+		var verified bool
+		err = row.Scan(&r.Agent.ChainID, &identity, (*tokenNum)(&r.Agent.TokenID), &client, &r.Index, &verified)
+		r.Agent.Registry, r.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
+		if verified {
+			counted = append(counted, r)
+		}
+		return r, err
+	})
+	for _, r := range counted {
+		if err == nil {
+			err = counts(ctx, tx, r, 0)
+		}
+	}
+	return err
+}
+
 // displace takes a log from a later rating, which is to be judged anew.
 func displace(ctx context.Context, tx pgx.Tx, c PaymentClaim, log uint64) error {
 	rows, err := tx.Query(ctx, `

@@ -27,19 +27,10 @@ const (
 	SortFeedback = "feedback" // live feedback
 	SortUpdated  = "updated"  // time of the last event
 	SortScore    = "score"    // of agents that have one, rated or not
+	// SortRelevance is how well a text matches, then live feedback; without a text live
+	// feedback alone.
+	SortRelevance = "relevance"
 )
-
-// AgentFilter selects and orders agents.
-type AgentFilter struct {
-	ChainIDs []uint64        // nil for all
-	Owner    *common.Address // nil for any
-	Wallet   *common.Address // nil for any, the zero address for cleared
-	Score    ScoreFilter     // the empty one for any
-	Sort     string          // SortID when empty
-	Desc     bool
-	After    string // Next of the page before, with the same filter
-	Limit    int    // 1..MaxPage
-}
 
 // Orders of the feedback list.
 const (

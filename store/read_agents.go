@@ -4,8 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"maps"
-	"math/big"
 	"slices"
 	"time"
 	"unicode/utf8"
@@ -18,7 +16,9 @@ import (
 
 // wholeAgents is for one agent. Of many at once, listedAgents, only bounded parts
 // leave the database: whoever registers decides how long everything else is.
-func wholeAgents() string { return columnsOfAgents("u.uri", "registration", "problems") }
+func wholeAgents() string {
+	return columnsOfAgents("u.uri", "registration", "jsonb_path_query_array(problems, '$[0 to 100]')")
+}
 
 func listedAgents() string {
 	return columnsOfAgents(fmt.Sprintf("substring(u.uri for %d)", maxListed), briefRegistration,
@@ -211,7 +211,7 @@ func currentMetadata() string {
 // metadataColumns are what is read of relation m: the key and value as shown, the
 // value's size, and how many keys there are.
 func metadataColumns() string {
-	return headOf("m.key", maxListed) + ", " + headOf("m.value", maxMetadataValue) + ", octet_length(m.value), count(*) over ()"
+	return headOf("m.key") + ", " + headOf("m.value") + ", octet_length(m.value), count(*) over ()"
 }
 
 // agentKey is an agent without the registry, which its chain implies.
@@ -270,7 +270,10 @@ func readMetadata(ctx context.Context, tx pgx.Tx, agents map[agentKey]*repute.Ag
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		if a := agents[k]; a != nil {
 			m := repute.Metadata{Size: size, Set: *set.point()}
-			m.Key, m.Value = headText(key, &m.Partial), head(value, maxMetadataValue, &m.Partial)
+			m.Key = cutField(key, "key", &m.Cut, &m.Partial)
+			if m.Value = head(value, maxListed, &m.Partial); int64(len(m.Value)) < m.Size {
+				m.Cut = append(m.Cut, "value")
+			}
 			a.Metadata, a.MetadataCount = append(a.Metadata, m), count
 		}
 		return nil
@@ -293,259 +296,8 @@ func (db *DB) AgentsByID(ctx context.Context, ids []repute.AgentID) (map[repute.
 	return out, err
 }
 
-// agentPos is where a list stands on one chain: the sort key of the last agent
-// taken. Key is 0 when sorting by id.
-type agentPos struct {
-	Key   int64  `json:"k"`
-	Token string `json:"t"`
-}
-
-// agentOrder is how one chain's agents are read in order by an index.
-type agentOrder struct {
-	Column string // "" for the token alone
-}
-
-func orderOf(sort string) (agentOrder, error) {
-	switch sort {
-	case "", SortID:
-		return agentOrder{}, nil
-	case SortFeedback:
-		return agentOrder{"feedback"}, nil
-	case SortUpdated:
-		return agentOrder{"updated_block"}, nil
-	case SortScore:
-		return agentOrder{"score"}, nil
-	}
-	return agentOrder{}, repute.Invalid("sort", fmt.Sprintf("%q is no order", sort), "id, feedback, updated or score")
-}
-
-// agentEntry is one candidate of a page.
-type agentEntry struct {
-	id  repute.AgentID
-	pos agentPos
-	key int64 // comparable across chains: the count, or the time in seconds
-}
-
-// Agents lists the newest state of agents, in pages. Every chain is read in
-// order by its own index and the heads are merged, so that a page costs the
-// same wherever it is; it takes a fixed number of statements. Lists hold no
-// metadata, no more than 2 KiB of a URI, the first ten problems of a document,
-// and of a registration no unknown members and only the head of a long one.
-func (db *DB) Agents(ctx context.Context, f AgentFilter) (page Page[repute.Agent], err error) {
-	order, err := orderOf(f.Sort)
-	if err != nil {
-		return page, err
-	}
-	if err := checkLimit(f.Limit); err != nil {
-		return page, err
-	}
-	question, err := cursorFor("agents", f.ChainIDs, f.Owner, f.Wallet, f.Score, order, f.Desc)
-	if err != nil {
-		return page, err
-	}
-	from, _, err := decodeCursor[map[uint64]agentPos](question, f.After)
-	if err != nil {
-		return page, err
-	}
-	err = db.view(ctx, "list agents", func(ctx context.Context, tx pgx.Tx) error {
-		chains, err := chainsOf(ctx, tx, f.ChainIDs)
-		if err != nil {
-			return err
-		}
-		streams, err := readStreams(ctx, tx, f, order, chains, from)
-		if err != nil {
-			return err
-		}
-		var ids []repute.AgentID
-		ids, page.Next, err = mergeStreams(streams, f, question, from)
-		if err != nil {
-			return err
-		}
-		for _, c := range chains {
-			page.AsOf = append(page.AsOf, c.latest())
-		}
-		page.Items, err = inOrder(ctx, tx, ids)
-		return err
-	})
-	return page, err
-}
-
-// chainsOf loads the chains asked for, all for nil. A missing one is
-// repute.ErrNotFound: an empty list would look like a chain without agents.
-func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, error) {
-	chains, err := readChains(ctx, tx, ids)
-	if err != nil {
-		return nil, err
-	}
-	for _, id := range ids {
-		if !slices.ContainsFunc(chains, func(c *chainView) bool { return c.ID == id }) {
-			return nil, missingChain(id)
-		}
-	}
-	return chains, nil
-}
-
-func inOrder(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) ([]repute.Agent, error) {
-	agents, err := readAgents(ctx, tx, ids, false)
-	if err != nil {
-		return nil, err
-	}
-	out := make([]repute.Agent, 0, len(ids))
-	for _, id := range ids {
-		out = append(out, *agents[keyOf(id)])
-	}
-	return out, nil
-}
-
-// startPos is in front of every agent, in either direction.
-func startPos(desc bool) (int64, *big.Int) {
-	if desc {
-		return everything, new(big.Int).Lsh(big.NewInt(1), 256)
-	}
-	return -everything, big.NewInt(-1)
-}
-
-// readStreams reads the next agents of every chain, enough for the page to come
-// from any one of them and to know whether there is another page.
-func readStreams(ctx context.Context, tx pgx.Tx, f AgentFilter, o agentOrder, chains []*chainView, from map[uint64]agentPos) (map[uint64][]agentEntry, error) {
-	var ids []uint64
-	var keys []int64
-	var tokens []bigNum
-	for _, c := range chains {
-		key, token := startPos(f.Desc)
-		if p, ok := from[c.ID]; ok {
-			id, err := repute.ParseTokenID(p.Token)
-			if err != nil {
-				return nil, repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
-			}
-			key, token = p.Key, id.ToBig()
-		}
-		ids, keys, tokens = append(ids, c.ID), append(keys, key), append(tokens, bigNum{token})
-	}
-	sql, args := o.statement(f)
-	rows, err := tx.Query(ctx, sql, append([]any{ids, keys, tokens, f.Limit + 1}, args...)...)
-	if err != nil {
-		return nil, err
-	}
-	out := map[uint64][]agentEntry{}
-	var e agentEntry
-	_, err = pgx.ForEachRow(rows, []any{&e.id.ChainID, (*tokenNum)(&e.id.TokenID), &e.pos.Key, &e.key}, func() error {
-		e.pos.Token = e.id.TokenID.Dec()
-		out[e.id.ChainID] = append(out[e.id.ChainID], e)
-		return nil
-	})
-	return out, err
-}
-
-// statement pages every chain by itself. $1..$3 are where each chain stands, $4
-// is how many to read; the rest are filters.
-func (o agentOrder) statement(f AgentFilter) (string, []any) {
-	than, direction := ">", "asc"
-	if f.Desc {
-		than, direction = "<", "desc"
-	}
-	key, behind, order := "0::bigint", "a.token_id "+than+" k.token", "a.token_id "+direction
-	agents, of := "agents a", "a"
-	if o.Column == "score" {
-		agents, of = "trust_scores s join trust_runs r using (chain_id, run) join agents a on (a.chain_id, a.token_id) = (s.chain_id, s.token_id)", "s"
-	}
-	if o.Column != "" {
-		key = of + "." + o.Column
-		behind = fmt.Sprintf("(%[1]s.%[2]s, %[1]s.token_id) %[3]s (k.key, k.token)", of, o.Column, than)
-		order = fmt.Sprintf("%[1]s.%[2]s %[3]s, %[1]s.token_id %[3]s", of, o.Column, direction)
-	}
-	where, args := f.where(5)
-	if of == "s" {
-		where += " and " + validScore
-	}
-	// Counts compare as they are; blocks of two chains only by their time.
-	merge, join := "a.key", ""
-	if o.Column == "updated_block" {
-		merge = "coalesce(extract(epoch from b.time)::bigint, 0)"
-		join = "left join blocks b on (b.chain_id, b.number) = (k.chain_id, a.key)"
-	}
-	return fmt.Sprintf(`
-		select k.chain_id, a.token_id, a.key, %s
-		from unnest($1::bigint[], $2::bigint[], $3::numeric[]) as k(chain_id, key, token)
-		cross join lateral (
-			select a.token_id, %s::bigint as key from %s
-			where %s.chain_id = k.chain_id and %s%s
-			order by %s limit $4) a
-		%s
-		order by k.chain_id, a.key %s, a.token_id %s`, merge, key, agents, of, behind, where, order, join, direction, direction), args
-}
-
-// where adds the filters, numbered from the given parameter on. The partial
-// index on wallets needs its own condition spelled out.
-func (f AgentFilter) where(n int) (sql string, args []any) {
-	if f.Owner != nil {
-		sql += fmt.Sprintf(" and a.owner = $%d", n)
-		args = append(args, addressBytes(*f.Owner))
-		n++
-	}
-	if f.Wallet != nil && *f.Wallet != (common.Address{}) {
-		sql += fmt.Sprintf(" and a.wallet = $%d and a.wallet <> ''", n)
-		args = append(args, addressBytes(*f.Wallet))
-		n++
-	} else if f.Wallet != nil {
-		sql += " and a.wallet = ''"
-	}
-	score, more := f.Score.where(n)
-	return sql + score, append(args, more...)
-}
-
-// mergeStreams takes the page from the heads of the streams, and gives the
-// cursor behind it when anything is left.
-func mergeStreams(streams map[uint64][]agentEntry, f AgentFilter, question string, from map[uint64]agentPos) ([]repute.AgentID, string, error) {
-	after := maps.Clone(from)
-	if after == nil {
-		after = map[uint64]agentPos{}
-	}
-	chains := slices.Sorted(maps.Keys(streams))
-	if f.Desc {
-		slices.Reverse(chains)
-	}
-	var ids []repute.AgentID
-	for len(ids) < f.Limit {
-		next, ok := firstHead(streams, chains, f.Desc)
-		if !ok {
-			return ids, "", nil
-		}
-		e := streams[next][0]
-		streams[next] = streams[next][1:]
-		ids = append(ids, e.id)
-		after[next] = e.pos
-	}
-	if _, more := firstHead(streams, chains, f.Desc); !more {
-		return ids, "", nil
-	}
-	cursor, err := encodeCursor(question, after)
-	return ids, cursor, err
-}
-
-// firstHead is the chain whose next agent comes first; chains are in the order
-// that settles ties.
-func firstHead(streams map[uint64][]agentEntry, chains []uint64, desc bool) (first uint64, ok bool) {
-	for _, c := range chains {
-		if len(streams[c]) == 0 {
-			continue
-		}
-		if !ok || before(streams[c][0].key, streams[first][0].key, desc) {
-			first, ok = c, true
-		}
-	}
-	return first, ok
-}
-
-func before(a, b int64, desc bool) bool {
-	if desc {
-		return a > b
-	}
-	return a < b
-}
-
 // AddressAgents names agents of a chain by the addresses that own them or are their wallet,
-// up to a number for each address.
+// up to a number for each address and role.
 func (db *DB) AddressAgents(ctx context.Context, chainID uint64, of []common.Address, most int) (map[common.Address][]string, error) {
 	list := make([][]byte, len(of))
 	for i := range of {

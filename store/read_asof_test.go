@@ -37,7 +37,7 @@ func TestAsOfTellsTheLag(t *testing.T) {
 		t.Errorf("before the first block: %+v", c.AsOf)
 	}
 	w.store(t, db, w.tip().Number)
-	verifyTo(t, db, 7, w.tip().Number)
+	proveTo(t, db, 7, 100, w.tip().Number)
 	sqlExec(t, db, "update chains set cursor_time = now() - interval '90 seconds', head_block = cursor_block + 5, head_seen_at = now() - interval '10 seconds'")
 	c := chainsOf(t, db)[0]
 	if c.Block.Number != w.tip().Number || c.Block.Hash != w.tip().Hash || c.Finality != repute.Latest {
@@ -66,7 +66,7 @@ func TestCompleteness(t *testing.T) {
 	w.grow(20)
 	tip := w.tip().Number
 	w.store(t, db, tip)
-	verifyTo(t, db, 7, tip)
+	proveTo(t, db, 7, 100, tip)
 	for _, c := range []struct {
 		name, sql string
 		want      repute.CompletenessStatus

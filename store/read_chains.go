@@ -90,15 +90,15 @@ func scanChain(row pgx.CollectableRow) (*chainView, error) {
 	var validations [][]byte
 	var cursorTime, headSeen, oldest *time.Time
 	var from, to []int64
-	var verified, waits, gaps, open []byte
+	var verified, waits, gaps, open, blocks []byte
 	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &c.StartBlock, &c.Imported,
 		&c.cursor, &hash, &cursorTime, &c.head, &headSeen, &c.safe,
 		&c.finalized, &c.reorgs, &c.halted, &c.lastError, &from, &to, &c.pending, &c.undecoded, &c.now,
-		&c.oldest, &oldest, &verified, &waits, &gaps, &open)
+		&c.oldest, &oldest, &verified, &waits, &gaps, &open, &blocks)
 	if err != nil {
 		return nil, err
 	}
-	c.proof, err = readProof(verified, waits, gaps, open)
+	c.proof, err = readProof(verified, waits, gaps, open, blocks)
 	c.Identity, c.Reputation = common.BytesToAddress(identity), common.BytesToAddress(reputation)
 	for _, v := range validations {
 		c.Validations = append(c.Validations, common.BytesToAddress(v))
@@ -143,27 +143,6 @@ func (c *chainView) asOf(b repute.Block, f repute.Finality, age time.Time) reput
 		a.LagBlocks = &lag
 	}
 	return a
-}
-
-// completeness claims complete only for one range from the start to the cursor
-// with nothing pending, nothing unread and no gap known, of which every kind of
-// event is proven that can be by the chain's state.
-func (c *chainView) completeness() repute.Completeness {
-	whole := slicesWhole(c.ranges, c.StartBlock, c.cursor)
-	out := repute.Completeness{Status: repute.Partial, VerifiedTo: c.proven(), Ranges: c.ranges, Pending: c.pending, Undecoded: c.undecoded, Kinds: c.kinds(whole)}
-	missing := c.pending+c.undecoded > 0
-	switch {
-	case len(c.proof.Open) > 0, missing && !c.Imported:
-		out.Status = repute.Incomplete
-	case missing:
-	case whole && c.nearFinality(out.VerifiedTo):
-		out.Status = repute.Complete
-	}
-	return out
-}
-
-func slicesWhole(ranges []repute.BlockRange, start uint64, cursor int64) bool {
-	return len(ranges) == 1 && ranges[0].From <= start && int64(ranges[0].To) >= cursor
 }
 
 // everything is a block above every stored one: histories at it are the current

@@ -40,7 +40,7 @@ func decodeCursor[P any](question, cursor string) (pos P, ok bool, err error) {
 		err = json.Unmarshal(b, &form)
 	}
 	if err != nil {
-		return pos, false, repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
+		return pos, false, badCursor()
 	}
 	if form.For != question {
 		return pos, false, repute.Invalid("cursor", "belongs to a list with other filters or another order", "repeat the filters of the first page, or start again without a cursor")
@@ -54,4 +54,9 @@ func checkLimit(limit int) error {
 		return repute.Invalid("limit", fmt.Sprintf("%d is out of range", limit), fmt.Sprintf("1 to %d", MaxPage))
 	}
 	return nil
+}
+
+// badCursor is the error for a cursor that no page of the list gave.
+func badCursor() error {
+	return repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
 }

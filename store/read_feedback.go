@@ -19,7 +19,7 @@ const maxInlineResponses = 10
 func feedbackColumns() string {
 	return `
 	select f.chain_id, c.identity, f.token_id, f.client, f.idx, f.value, f.decimals,
-		` + headOf("t1.value", maxListed) + `, ` + headOf("t2.value", maxListed) + `, ` + headOf("f.endpoint", maxListed) + `, ` + headOf("u.uri", maxListed) + `, f.hash,
+		` + headOf("t1.value") + `, ` + headOf("t2.value") + `, ` + headOf("f.endpoint") + `, ` + headOf("u.uri") + `, f.hash,
 		f.block, f.log_index, e.tx_hash, b.time,
 		f.revoked_block, f.revoked_log, re.tx_hash, rb.time, ` + paymentColumns + `, ` + ratingColumns("u") + `
 	from f
@@ -49,12 +49,12 @@ func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	f.Payment = paid.payment()
 	f.Agent.Registry, f.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
 	f.Value = value.Int
-	f.Tag1, f.Tag2 = headText(tag1, &f.Partial), headText(tag2, &f.Partial)
-	f.Endpoint, f.URI = headText(endpoint, &f.Partial), headText(uri, &f.Partial)
+	f.Tag1, f.Tag2 = cutField(tag1, "tag1", &f.Cut, &f.Partial), cutField(tag2, "tag2", &f.Cut, &f.Partial)
+	f.Endpoint = cutField(endpoint, "endpoint", &f.Cut, &f.Partial)
 	f.Hash = common.BytesToHash(hash)
 	f.Given, f.Revoked = *given.point(), revoked.point()
 	f.File, err = file.file(f.Hash)
-	f.URI = uriBeside(f.URI, f.File)
+	f.URI = cutURI(uri, f.File, &f.Cut, &f.Partial)
 	return f, err
 }
 
@@ -209,7 +209,7 @@ func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.F
 		byID[ratingID{keyOf(f.Agent), f.Client, f.Index}] = f
 	}
 	rows, err := tx.Query(ctx, `
-		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, `+headOf("u.uri", maxListed)+`, r.hash, r.block, r.log_index, e.tx_hash, b.time, `+fileColumns("u")+`
+		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, `+headOf("u.uri")+`, r.hash, r.block, r.log_index, e.tx_hash, b.time, `+fileColumns("u")+`
 		from unnest($1::bigint[], $2::numeric[], $3::bytea[], $4::bigint[]) as k(chain_id, token_id, client, idx)
 		cross join lateral (
 			select count(*) as n from responses r
@@ -240,9 +240,9 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 		f := byID[id]
 		f.ResponseCount = count
 		file, err := row.file(common.BytesToHash(hash))
-		f.Responses = append(f.Responses, repute.Response{
-			Responder: common.BytesToAddress(responder), URI: uriBeside(headText(uri, &f.Partial), file), Hash: common.BytesToHash(hash), File: file, At: *at.point(),
-		})
+		r := repute.Response{Responder: common.BytesToAddress(responder), Hash: common.BytesToHash(hash), File: file, At: *at.point()}
+		r.URI = cutURI(uri, file, &r.Cut, &f.Partial)
+		f.Responses = append(f.Responses, r)
 		return err
 	})
 	return err

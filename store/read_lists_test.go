@@ -18,6 +18,9 @@ import (
 	"repute/store"
 )
 
+// pageOf is a page of agents as any list's.
+func pageOf(found store.Found, err error) (store.Page[repute.Agent], error) { return found.Page, err }
+
 // collect pages a list to its end.
 func collect[T any](t *testing.T, fetch func(after string) (store.Page[T], error)) []T {
 	t.Helper()
@@ -92,7 +95,7 @@ func TestAgentPagesAreTheWholeList(t *testing.T) {
 			})
 			for _, limit := range []int{1, 2, 3, 7, len(all) - 1, len(all), store.MaxPage} {
 				got := collect(t, func(after string) (store.Page[repute.Agent], error) {
-					return db.Agents(ctx, store.AgentFilter{Sort: name, Desc: desc, Limit: limit, After: after})
+					return pageOf(db.Agents(ctx, store.AgentFilter{Sort: name, Desc: desc, Limit: limit, After: after}))
 				})
 				if !reflect.DeepEqual(agentIDs(got), agentIDs(want)) {
 					t.Fatalf("%s desc=%v by %d:\n got %v\nwant %v", name, desc, limit, agentIDs(got), agentIDs(want))
@@ -123,7 +126,7 @@ func TestTokenIDsOfAnySize(t *testing.T) {
 		for _, desc := range []bool{false, true} {
 			var got []string
 			for _, a := range collect(t, func(after string) (store.Page[repute.Agent], error) {
-				return db.Agents(context.Background(), store.AgentFilter{Limit: limit, Desc: desc, After: after})
+				return pageOf(db.Agents(context.Background(), store.AgentFilter{Limit: limit, Desc: desc, After: after}))
 			}) {
 				got = append(got, a.ID.TokenID.Dec())
 			}
@@ -142,7 +145,7 @@ func TestAgentFilters(t *testing.T) {
 	db, _ := threeChains(t)
 	ctx := context.Background()
 	everyone := collect(t, func(after string) (store.Page[repute.Agent], error) {
-		return db.Agents(ctx, store.AgentFilter{Limit: 50, After: after})
+		return pageOf(db.Agents(ctx, store.AgentFilter{Limit: 50, After: after}))
 	})
 	none := common.Address{}
 	for i := range 7 {
@@ -159,7 +162,7 @@ func TestAgentFilters(t *testing.T) {
 				f.Sort, f.Limit = sort, 3
 				got := agentIDs(collect(t, func(after string) (store.Page[repute.Agent], error) {
 					f.After = after
-					return db.Agents(ctx, f)
+					return pageOf(db.Agents(ctx, f))
 				}))
 				var want []string
 				for _, a := range everyone {
@@ -188,7 +191,7 @@ func TestAgentPagesWhileAgentsArrive(t *testing.T) {
 	db, worlds := threeChains(t)
 	ctx := context.Background()
 	before := agentIDs(collect(t, func(after string) (store.Page[repute.Agent], error) {
-		return db.Agents(ctx, store.AgentFilter{Limit: 50, After: after})
+		return pageOf(db.Agents(ctx, store.AgentFilter{Limit: 50, After: after}))
 	}))
 	for _, desc := range []bool{false, true} {
 		seen := map[string]int{}
@@ -197,7 +200,7 @@ func TestAgentPagesWhileAgentsArrive(t *testing.T) {
 				w.grow(1)
 				w.store(t, db, w.tip().Number)
 			}
-			return db.Agents(ctx, store.AgentFilter{Limit: 3, After: after, Desc: desc})
+			return pageOf(db.Agents(ctx, store.AgentFilter{Limit: 3, After: after, Desc: desc}))
 		})) {
 			seen[id]++
 			if seen[id] > 1 {

@@ -30,7 +30,7 @@ type recorder struct {
 func (r *recorder) TraceQueryStart(ctx context.Context, _ *pgx.Conn, d pgx.TraceQueryStartData) context.Context {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if verb, _, _ := strings.Cut(strings.TrimSpace(d.SQL), " "); verb != "begin" && verb != "commit" && verb != "rollback" {
+	if verb, _, _ := strings.Cut(strings.TrimSpace(d.SQL), " "); verb != "begin" && verb != "commit" && verb != "rollback" && verb != "set" {
 		r.seen = append(r.seen, statement{d.SQL, d.Args})
 	}
 	return ctx
@@ -84,6 +84,9 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into documents select sha256(i::text::bytea), 'b', '', now() - i * interval '1 second' from generate_series(1, 5000) i`,
 		`insert into parses select sha256, 1, 'null', '[]', 0 from documents`,
 		`update uris set sha256 = hash where id <= 5000`,
+		`insert into searchable (sha256, form, version, errors, name, words, title, vector, places, alike, services, skills, domains, trust)
+			select sha256(i::text::bytea), 9, 1, 0, w.n, w.n, w.n, setweight(to_tsvector('english', w.n), 'A'), array['h' || i || '.example'], i, array['s' || i % 100], '{}', '{}', '{}'
+			from generate_series(1, 5000) i, lateral (select substr(md5((i % 1000)::text), 1, 9) || ' ' || substr(md5((i % 500)::text), 1, 9) as n) w`,
 		`insert into file_parses select sha256, 'feedback', 1, 'null', '[]', 0 from documents`,
 		`insert into document_roots select sha256, sha256 from documents`,
 		`insert into ipfs_blocks select sha256, '' from documents`,
@@ -184,7 +187,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		},
 		"upkeep": func() {
 			sqlExec(t, db, "insert into announcements (uri_id, due) values (7, now())")
-			_, err := db.AnnounceShared(ctx, 10)
+			_, err := db.AddSharedChanges(ctx, 10)
 			must(err)
 			sqlExec(t, db, "insert into overgrown values (7)")
 			sqlExec(t, db, "insert into fetches select 7, now() - i * interval '1 minute', sha256(i::text::bytea), 'https', '' from generate_series(1, 220) i")
@@ -199,15 +202,15 @@ func TestReadsUseIndexes(t *testing.T) {
 		},
 		"payments": func() { _, _, err := db.DuePayments(ctx, 1, common.Address{}, 20); must(err) },
 		"guilt": func() {
-			_, err := db.TrustGuilt(ctx, 1, []store.Affiliation{{TokenID: tokenID(3), Party: owner}, {TokenID: tokenID(5), Party: common.Address{2}}}, true)
+			_, err := db.WorstPenalties(ctx, 1, []store.Affiliation{{TokenID: tokenID(3), Identity: owner}, {TokenID: tokenID(5), Identity: common.Address{2}}}, true)
 			must(err)
 		},
 		"guilt saved": func() {
-			bad := store.AgentScore{Score: repute.Score{Result: []byte("{}")}, Guilt: []store.Guilt{{TokenID: tokenID(4), Party: owner, Holder: owner, Score: -60_000}}}
+			bad := store.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
 			sqlExec(t, db, "insert into trust_stale (chain_id, token_id, turn, final) values (1, 4, 0, true) on conflict do nothing")
 			who := store.Identities{Members: func(p common.Address) []common.Address { return []common.Address{p, {3}} }}
 			must(db.SaveScores(ctx, 1, 1000, []store.ScoredAgent{{StaleAgent: store.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad, Last: &bad}}, who))
-			_, err := db.FollowGuilt(ctx, 1, 100)
+			_, err := db.MarkRelated(ctx, 1, 100)
 			must(err)
 		},
 		"hosts": func() {
@@ -232,6 +235,16 @@ func TestReadsUseIndexes(t *testing.T) {
 		_, err = db.Agents(ctx, store.AgentFilter{Score: store.ScoreFilter{Rated: &unrated}, Sort: store.SortScore, Limit: 20})
 		must(err)
 	}
+	reads["agents of everything"] = func() {
+		for _, f := range []store.AgentFilter{
+			{Text: "8f14e45fc", Score: store.ScoreFilter{MinScore: &least}, RegisteredSince: worldStart, Sort: store.SortScore, Limit: 20},
+			{Text: "https://h7.example/1", Limit: 20}, {Text: owner.Hex(), Limit: 20}, {Text: "8f14e45fc nothing nowhere", Limit: 20},
+			{Service: "s7", Score: store.ScoreFilter{MaxScore: &least}, MinFeedback: 1, Sort: store.SortUpdated, Limit: 20},
+		} {
+			_, err := db.Agents(ctx, f)
+			must(err)
+		}
+	}
 	reads["agents of owner"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Owner: &owner, Limit: 20}); must(err) }
 	reads["agents of wallet"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Wallet: &owner, Limit: 20}); must(err) }
 	// What each list is cut by.
@@ -239,7 +252,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		"agents by id": "Scan using agents_pkey", "agents by id down": "Scan Backward using agents_pkey",
 		"agents by feedback": "Scan using agents_feedback", "agents by feedback down": "Scan Backward using agents_feedback",
 		"agents by updated": "Scan using agents_updated", "agents by updated down": "Scan Backward using agents_updated",
-		"agents by score": "Scan using trust_scores_order", "agents by score down": "Scan Backward using trust_scores_order", "agents of a score": "trust_scores_pkey",
+		"agents by score": "Scan using trust_scores_order", "agents by score down": "Scan Backward using trust_scores_order", "agents of a score": "trust_scores_pkey", "agents of everything": "searchable_vector",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
 		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
 		"agent then": "Scan Backward using events_agent", "payments": "payments_turn", "guilt": "Scan using trust_guilt_party", "guilt saved": "agent_states_owner", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_turn",
@@ -263,7 +276,7 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "denied", "announcements", "overgrown", "upkeep", "trust_feed", "trust_follow", "trust_stale"}
+var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "block_proofs", "block_requests", "denied", "announcements", "overgrown", "upkeep", "trust_feed", "trust_follow", "trust_stale"}
 
 func checkPlan(t *testing.T, name, plan, sql string) {
 	t.Helper()

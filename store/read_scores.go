@@ -14,6 +14,7 @@ import (
 // ScoreFilter filters agents by their newest scores.
 type ScoreFilter struct {
 	MinScore *repute.Points // rated, with this score or a better one
+	MaxScore *repute.Points // rated, with this score or a worse one
 	Tier     *int           // rated, of exactly this tier; 0: rated and to be rejected
 	Rated    *bool          // false: also those without any score
 }
@@ -22,33 +23,41 @@ func (s ScoreFilter) isEmpty() bool { return s == ScoreFilter{} }
 
 // validScore holds for rows s of trust_scores whose run is r: their newest block is
 // still part of the chain.
-const validScore = `(s.block = r.block or exists (
-	select from blocks b where (b.chain_id, b.number, b.hash) = (s.chain_id, s.block, s.block_hash)))`
+func validScore(s, r string) string {
+	return fmt.Sprintf(`(%[1]s.block = %[2]s.block or %[1]s.block_hash = (
+	select b.hash from blocks b where (b.chain_id, b.number) = (%[1]s.chain_id, %[1]s.block)))`, s, r)
+}
 
-// where filters relation a, agents; parameters are numbered from n on. A score is a
-// row by primary key, so that whatever a list is ordered by costs one probe an agent.
-func (s ScoreFilter) where(n int) (sql string, args []any) {
+// scored is a row of scores ts, with its run tr, of agent a.
+func scored() string {
+	return "(ts.chain_id, ts.token_id) = (a.chain_id, a.token_id) and (tr.chain_id, tr.run) = (ts.chain_id, ts.run) and " + validScore("ts", "tr")
+}
+
+// where filters relation a, agents. A score is a row by primary key, so that whatever a
+// list is ordered by costs one probe an agent.
+func (s ScoreFilter) where(q *agentQuery) {
 	if s.isEmpty() {
-		return "", nil
+		return
 	}
-	rated := "s.rated"
+	rated := "ts.rated"
 	if s.MinScore != nil {
-		rated += fmt.Sprintf(" and s.score >= $%d", n)
-		args, n = append(args, int64(*s.MinScore)), n+1
+		rated += " and ts.score >= " + q.arg(int64(*s.MinScore))
+	}
+	if s.MaxScore != nil {
+		rated += " and ts.score <= " + q.arg(int64(*s.MaxScore))
 	}
 	if s.Tier != nil {
-		rated += fmt.Sprintf(" and s.tier = $%d", n)
-		args = append(args, *s.Tier)
+		rated += " and ts.tier = " + q.arg(*s.Tier)
 	}
-	exists := `exists (select from trust_scores s join trust_runs r using (chain_id, run)
-		where (s.chain_id, s.token_id) = (a.chain_id, a.token_id) and ` + validScore + ` and ` + rated + `)`
+	exists := "exists (select from trust_scores ts join trust_runs tr on true where " + scored() + " and " + rated + ")"
 	switch {
-	case s.Rated != nil && !*s.Rated && (s.MinScore != nil || s.Tier != nil):
-		return " and false", nil
+	case s.Rated != nil && !*s.Rated && (s.MinScore != nil || s.MaxScore != nil || s.Tier != nil):
+		q.where += " and false and " + exists
 	case s.Rated != nil && !*s.Rated:
-		return " and not " + exists, args
+		q.where += " and not " + exists
+	default:
+		q.where += " and " + exists
 	}
-	return " and " + exists, args
 }
 
 // newestScores gives each key of $1 and $2 its newest score: the provisional one; else, where
@@ -66,7 +75,7 @@ func newestScores(results bool) string {
 	cross join lateral (
 		select ` + columns + `, false as final, s.block, s.block_hash, s.block_time, 1 as rank
 		from trust_scores s join trust_runs r using (chain_id, run)
-		where (s.chain_id, s.token_id) = (k.chain_id, k.token_id) and ` + validScore + `
+		where (s.chain_id, s.token_id) = (k.chain_id, k.token_id) and ` + validScore("s", "r") + `
 		union all (
 			select ` + columns + `, true, r.block, r.block_hash, r.block_time, 2
 			from trust_finals s join trust_runs r using (chain_id, run)

@@ -96,7 +96,7 @@ func tagsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (
 				select s.tag1, sum(s.n)::bigint as n, count(*) over () as total
 				from `+sumsAt(block)+` s join tags t on t.id = s.tag1 group by s.tag1, t.value
 				order by n desc, t.value limit `+fmt.Sprint(maxTags)+`)
-			select c.tag1, `+headOf("t.value", maxListed)+`, c.n, c.total, v.value, v.decimals, v.n as votes, t.value as name
+			select c.tag1, `+headOf("t.value")+`, c.n, c.total, v.value, v.decimals, v.n as votes, t.value as name
 			from (select tag1, value, decimals, count(*) as n from `+votes+` v
 				where tag1 in (select tag1 from c) group by tag1, value, decimals) v
 			join c using (tag1)
@@ -130,7 +130,9 @@ func collectTags(rows pgx.Rows) (map[agentKey]Tagged, error) {
 			finish()
 			open, last = k, id
 			t := repute.TagSummary{Count: feedback}
-			t.Tag = headText(tag, &t.Partial)
+			if t.Tag = headText(tag, &t.Partial); t.Partial {
+				t.Hash = keccak(string(name))
+			}
 			all[k] = Tagged{append(of.Tags, t), total}
 		}
 		tallies = append(tallies, repute.VoteTally{Amount: repute.Amount{Value: value.Int, Decimals: decimals}, Count: votes})

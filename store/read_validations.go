@@ -15,9 +15,9 @@ import (
 // table validation_requests, each with its answers up to block {at}.
 func validationColumns(at string) string {
 	return `
-	select q.chain_id, c.identity, q.token_id, q.contract, q.contract = any(c.validations), q.request_hash, q.validator, ` + headOf("qu.uri", maxListed) + `,
+	select q.chain_id, c.identity, q.token_id, q.contract, q.contract = any(c.validations), q.request_hash, q.validator, ` + headOf("qu.uri") + `,
 		q.block, q.log_index, qe.tx_hash, qb.time,
-		n.n, x.response, ` + headOf("xu.uri", maxListed) + `, x.hash, ` + headOf("xt.value", maxListed) + `, x.block, x.log_index, xe.tx_hash, xb.time,
+		n.n, x.response, ` + headOf("xu.uri") + `, x.hash, ` + headOf("xt.value") + `, x.block, x.log_index, xe.tx_hash, xb.time,
 		` + fileColumns("qu") + `, ` + fileColumns("xu") + `
 	from q
 	join chains c on c.chain_id = q.chain_id
@@ -51,18 +51,19 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	}
 	v.Agent.ChainID, v.Agent.Registry = v.ChainID, common.BytesToAddress(identity)
 	v.Contract, v.RequestHash = common.BytesToAddress(contract), common.BytesToHash(request)
-	v.Validator, v.RequestURI = common.BytesToAddress(validator), headText(requestURI, &v.Partial)
+	v.Validator = common.BytesToAddress(validator)
 	v.Requested = *requested.point()
 	if v.RequestFile, err = asked.file(v.RequestHash); err != nil {
 		return v, err
 	}
-	v.RequestURI = uriBeside(v.RequestURI, v.RequestFile)
+	v.RequestURI = cutURI(requestURI, v.RequestFile, &v.Cut, &v.Partial)
 	if response != nil {
 		v.Answered = &repute.ValidationAnswer{
-			Response: *response, URI: headText(uri, &v.Partial), Hash: common.BytesToHash(hash), Tag: headText(tag, &v.Partial), At: *answered.point(),
+			Response: *response, Hash: common.BytesToHash(hash), At: *answered.point(),
 		}
+		v.Answered.Tag = cutField(tag, "tag", &v.Answered.Cut, &v.Partial)
 		v.Answered.File, err = said.file(v.Answered.Hash)
-		v.Answered.URI = uriBeside(v.Answered.URI, v.Answered.File)
+		v.Answered.URI = cutURI(uri, v.Answered.File, &v.Answered.Cut, &v.Partial)
 	}
 	return v, err
 }

@@ -57,12 +57,7 @@ func (db *DB) BeginCall(ctx context.Context, l RunLease, r repute.Receipt, c Cha
 		if err := charge(ctx, tx, l, c); err != nil {
 			return err
 		}
-		b := &pgx.Batch{}
-		for _, d := range decisions {
-			b.Queue(`insert into run_decisions (run_id, attempt, subject, effect, reasons, policy, input)
-				select $1, attempt, $2, $3, $4, $5, $6 from runs where id = $1`, r.Run, cleanText(d.Subject), d.Effect, orNull(d.Reasons), d.Policy[:], orNull(d.Input))
-		}
-		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		if err := db.addDecisions(ctx, tx, l.Root, r.Run, decisions); err != nil {
 			return err
 		}
 		rows, err := tx.Query(ctx, `
@@ -323,12 +318,11 @@ const maxRefused = 200
 
 // RefuseCall stores that a call was refused: its receipt, event and decision. An equal one
 // is kept once, and of a run the first 200. repute.ErrFenced as BeginCall.
-func (db *DB) RefuseCall(ctx context.Context, l RunLease, r repute.Receipt, d Decision) error {
-	return db.inTx(ctx, pgx.TxOptions{}, "store a refused call", func(tx pgx.Tx) error {
+func (db *DB) RefuseCall(ctx context.Context, l RunLease, r repute.Receipt, d Decision) (id int64, err error) {
+	err = db.inTx(ctx, pgx.TxOptions{}, "store a refused call", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
 			return err
 		}
-		var id int64
 		err := tx.QueryRow(ctx, `
 			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, ended_at)
 			select $1, $2, $3, $4, $5, $6, $7, $8, true, $9, $10, now()
@@ -336,16 +330,17 @@ func (db *DB) RefuseCall(ctx context.Context, l RunLease, r repute.Receipt, d De
 			on conflict (run_id, step_id, key) where key <> '' do nothing returning id`,
 			r.Run, r.Step, r.Key, string(r.Kind), cleanText(r.Ref), cleanText(r.Summary), int64(r.Chain), cleanText(r.Domain), cleanText(r.Error), orNull(r.Request), maxRefused).Scan(&id)
 		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
+			return tx.QueryRow(ctx, `select coalesce(max(id), 0) from run_calls where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key).Scan(&id)
 		}
 		if err != nil {
 			return err
 		}
-		if err := addDecision(ctx, tx, r.Run, d); err != nil {
+		if err := db.addDecision(ctx, tx, l.Root, r.Run, d); err != nil {
 			return err
 		}
 		return addEvents(ctx, tx, l, []repute.RunEvent{callEvent(id, &r)})
 	})
+	return id, err
 }
 
 func callEvent(id int64, r *repute.Receipt) repute.RunEvent {
@@ -366,24 +361,4 @@ func (db *DB) SentWithTopic(ctx context.Context, slug string, chainID uint64, to
 	}
 	list, err := pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
 	return list, failed("read transactions", err)
-}
-
-// AddDecision stores what a policy decided where nothing else is stored with it. An
-// equal one of the same attempt and subject is kept once.
-func (db *DB) AddDecision(ctx context.Context, l RunLease, run string, d Decision) error {
-	return db.inTx(ctx, pgx.TxOptions{}, "add decision", func(tx pgx.Tx) error {
-		if err := lockRoot(ctx, tx, l); err != nil {
-			return err
-		}
-		return addDecision(ctx, tx, run, d)
-	})
-}
-
-func addDecision(ctx context.Context, tx pgx.Tx, run string, d Decision) error {
-	_, err := tx.Exec(ctx, `
-		insert into run_decisions (run_id, attempt, subject, effect, reasons, policy, input)
-		select $1, r.attempt, $2, $3, $4, $5, $6 from runs r where id = $1 and not exists (
-			select from run_decisions d where d.run_id = $1 and d.attempt = r.attempt and d.subject = $2 and d.effect = $3 and d.policy = $5)`,
-		run, cleanText(d.Subject), d.Effect, orNull(d.Reasons), d.Policy[:], orNull(d.Input))
-	return err
 }

@@ -110,12 +110,16 @@ func (db *DB) Approve(ctx context.Context, run string, a Approval, queue func(tx
 			return repute.Conflict("run %s waits for nobody", run)
 		}
 		subject := cleanText(a.Subject)
-		if err := isAwaited(ctx, tx, run, subject, attempt); err != nil {
+		asked, err := awaitedDecision(ctx, tx, run, subject, attempt)
+		if err != nil {
 			return err
 		}
 		if _, err := tx.Exec(ctx, `
 			insert into run_approvals (run_id, attempt, subject, approved, by, reason) values ($1, $2, $3, $4, $5, $6)`,
 			run, attempt, subject, a.Approved, cleanText(a.By), cleanText(a.Reason)); err != nil {
+			return err
+		}
+		if err := db.addDecisions(ctx, tx, root, run, []Decision{answerTo(&asked, &a)}); err != nil {
 			return err
 		}
 		// The root run of one that waits waits with it.
@@ -131,17 +135,37 @@ func (db *DB) Approve(ctx context.Context, run string, a Approval, queue func(tx
 	})
 }
 
-// isAwaited is repute.ErrConflict where no decision of a run left the subject to a person
-// who has not answered yet.
-func isAwaited(ctx context.Context, tx pgx.Tx, run, subject string, attempt int) error {
-	var open bool
-	err := tx.QueryRow(ctx, `
-		select exists (select from run_decisions where run_id = $1 and attempt = $2 and subject = $3 and effect = 'require_approval')
-		and not exists (select from run_approvals where run_id = $1 and attempt = $2 and subject = $3)`, run, attempt, subject).Scan(&open)
-	if err == nil && !open {
+// awaitedDecision is the last decision that left a subject to a person. repute.ErrConflict
+// where there is none, or the person has answered.
+func awaitedDecision(ctx context.Context, tx pgx.Tx, run, subject string, attempt int) (d repute.RunDecision, err error) {
+	rows, err := tx.Query(ctx, selectDecisions+`
+		where d.run_id = $1 and d.attempt = $2 and d.subject = $3 and d.effect = 'require_approval'
+		and not exists (select from run_approvals where run_id = $1 and attempt = $2 and subject = $3) order by d.id desc limit 1`, run, attempt, subject)
+	if err != nil {
+		return d, err
+	}
+	if d, err = pgx.CollectExactlyOneRow(rows, scanDecision); errors.Is(err, pgx.ErrNoRows) {
 		err = repute.Conflict("run %s does not wait for an answer about %q: its awaited, which run show prints, lists what it waits for", run, subject)
 	}
-	return err
+	return d, err
+}
+
+// answerTo is the link of the chain that a person's answer to a decision becomes.
+func answerTo(asked *repute.RunDecision, a *Approval) Decision {
+	effect := "deny"
+	if a.Approved {
+		effect = "allow"
+	}
+	return Decision{Phase: asked.Phase, Kind: repute.DecisionApproval, Subject: asked.Subject, Effect: effect, Reasons: asked.Reasons, Policy: asked.Policy,
+		Input: mustJSON(AnswerInput{Answers: asked.Number, Approved: a.Approved, By: cleanText(a.By), Reason: cleanText(a.Reason)})}
+}
+
+// AnswerInput is the input of a decision of kind approval.
+type AnswerInput struct {
+	Answers  int64  `json:"answers"` // number of the decision that asked
+	Approved bool   `json:"approved"`
+	By       string `json:"by"`
+	Reason   string `json:"reason"`
 }
 
 // Awaited is what a waiting run's attempt left to people who have not answered, by subject;
@@ -176,29 +200,6 @@ func (db *DB) Approvals(ctx context.Context, run string, attempt int) (map[strin
 		out[a.Subject] = a
 	}
 	return out, failed("read approvals", err)
-}
-
-// StoredDecision is a decision as it is kept.
-type StoredDecision struct {
-	Decision
-	Attempt int
-	At      time.Time
-}
-
-// Decisions are what policies decided about a run, in order.
-func (db *DB) Decisions(ctx context.Context, run string) ([]StoredDecision, error) {
-	rows, err := db.readers.Query(ctx, `select subject, effect, reasons, policy, input, attempt, at from run_decisions where run_id = $1 order by id`, cleanText(run))
-	if err != nil {
-		return nil, failed("read decisions", err)
-	}
-	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d StoredDecision, err error) {
-		var hash []byte
-		err = row.Scan(&d.Subject, &d.Effect, &d.Reasons, &hash, &d.Input, &d.Attempt, &d.At)
-		copy(d.Policy[:], hash)
-		d.At = d.At.UTC()
-		return d, err
-	})
-	return list, failed("read decisions", err)
 }
 
 // RetryTask begins another attempt of a task that failed, from a phase on; earlier ones

@@ -153,15 +153,6 @@ func (db *DB) RequeueLost(ctx context.Context, most int, queue func(tx pgx.Tx, r
 	return n, err
 }
 
-// Decision is what a policy decided about a run.
-type Decision struct {
-	Subject string // trust, policy, or the key of a call
-	Effect  string
-	Reasons json.RawMessage
-	Policy  [32]byte // sha256 of the policy's bytes
-	Input   json.RawMessage
-}
-
 // PhaseOutcome is everything that is stored at the end of a phase.
 type PhaseOutcome struct {
 	Run string
@@ -191,6 +182,9 @@ func (db *DB) SavePhase(ctx context.Context, l RunLease, o PhaseOutcome, also fu
 			queueEndBelow(b, l.Root, below(o.Status), "the run above ended first", &left)
 		}
 		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		if err := db.addDecisions(ctx, tx, l.Root, o.Run, o.Decisions); err != nil {
 			return err
 		}
 		if err := addEvents(ctx, tx, l, append(left, o.Events...)); err != nil || also == nil {
@@ -253,12 +247,6 @@ func queuePhase(b *pgx.Batch, l RunLease, o *PhaseOutcome) {
 		on conflict (run_id, attempt, phase) do update set status = excluded.status, result = excluded.result, error = excluded.error,
 			started_at = excluded.started_at, ended_at = excluded.ended_at`,
 		o.Run, p.Attempt, int(p.Phase), string(p.Status), orNull(p.Result), cleanText(p.Error), p.Started, p.Ended)
-	if p.Phase == repute.PhaseTrust || p.Phase == repute.PhasePolicy || p.Phase == repute.PhaseExecute { // those that may hold verdicts
-		b.Queue(`
-			insert into run_pins (hash, run_id)
-			select i.hash, $1 from regexp_matches($2, '"(?:evidence|policy)":"(?:0x)?([0-9a-f]{64})"', 'g') m join trust_inputs i on i.hash = decode(m[1], 'hex')
-			on conflict do nothing`, o.Run, string(p.Result))
-	}
 	b.Queue(`
 		update runs set phase = $2, status = $3, awaiting = $4, reasons = coalesce($5::json, reasons),
 			error = case when $6 = '' then error else $6 end, ended_at = case when $7 then clock_timestamp() end,
@@ -271,9 +259,6 @@ func queuePhase(b *pgx.Batch, l RunLease, o *PhaseOutcome) {
 	if o.Task != "" && o.Run == l.Root {
 		b.Queue(`update tasks set status = $2, updated_at = now() where id = (select task_id from runs where id = $1) and status <> $2`, o.Run, string(o.Task))
 	}
-	for _, d := range o.Decisions {
-		queueDecision(b, o.Run, p.Attempt, d)
-	}
 	for _, r := range o.Receipts {
 		b.Queue(`
 			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, ended_at)
@@ -281,9 +266,4 @@ func queuePhase(b *pgx.Batch, l RunLease, o *PhaseOutcome) {
 			on conflict (run_id, step_id, key) where key <> '' do nothing`,
 			o.Run, r.Step, r.Key, string(r.Kind), cleanText(r.Ref), cleanText(r.Summary), int64(r.Chain), cleanText(r.Domain), cleanText(r.Error), orNull(r.Request), orNull(r.Result))
 	}
-}
-
-func queueDecision(b *pgx.Batch, run string, attempt int, d Decision) {
-	b.Queue(`insert into run_decisions (run_id, attempt, subject, effect, reasons, policy, input) values ($1, $2, $3, $4, $5, $6, $7)`,
-		run, attempt, cleanText(d.Subject), d.Effect, orNull(d.Reasons), d.Policy[:], orNull(d.Input))
 }

@@ -5,39 +5,17 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
-	"math/big"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
 	"repute"
 )
-
-// SearchFilter selects agents by their documents and by what lists filter by.
-// Values are compared without regard to case.
-type SearchFilter struct {
-	// Text is what is searched for, "" for anything: words as they are found in
-	// any order, "a phrase", -without, this or that; without such signs also parts
-	// of words and, where it is one word, names that are nearly the same.
-	Text          string
-	ChainIDs      []uint64        // nil for all
-	Owner, Wallet *common.Address // nil for any
-	// Service to Trust are "" for any, one value or a list divided by commas, all of
-	// which an agent must have. A value that holds commas itself is found, too.
-	// Tag is "" for any, or the tag1 of a live rating exactly as it is.
-	Service, Skill, Domain, Trust, Tag string
-	X402, Active                       *bool                 // nil for any
-	Status                             repute.DocumentStatus // "" for any
-	MinFeedback                        int64                 // live ratings at least
-	After                              string                // Next of the page before, with the same filter
-	Limit                              int                   // 1..MaxPage
-}
 
 // Count is how many there are, or that there are more than were counted.
 type Count struct {
@@ -45,10 +23,14 @@ type Count struct {
 	AtLeast bool // there are more
 }
 
-// Found is a page of a search.
+// Found is a page of agents.
 type Found struct {
 	Page[repute.Agent]
 	Total Count // of all pages
+	Match Match // how the text was matched, "" without one
+	// Similar is how many near-identical agents of its owner each item stands for, itself
+	// not counted.
+	Similar []int64
 }
 
 const (
@@ -62,10 +44,11 @@ const (
 	maxSearchLength = 200
 	maxSearchFolded = 2000 // bytes, of a text whose letters are other forms of several
 	maxSearchWords  = 8
-	// searchTimeout bounds each statement of a search.
+	// searchTimeout bounds all statements of a page, countTimeout the one that counts.
 	searchTimeout = 3 * time.Second
-	// similar is how much of its trigrams a misspelt word shares with a name's.
-	similar = 0.5
+	countTimeout  = time.Second
+	// nearWord is how much of its trigrams a misspelt word shares with a name's.
+	nearWord = 0.45
 )
 
 // errTooMuch ends a search that reads too much, errTooMany one that found no place.
@@ -74,123 +57,216 @@ var (
 	errTooMany = fmt.Errorf("too many searches at once: %w", context.DeadlineExceeded)
 )
 
-// Search lists the newest state of agents that match, as in Agents. With Text the
-// best matches come first (names before services, skills, domains, trust models
-// and tags, before descriptions, before parts of words), among equals those with
-// most ratings, then the newest of the highest chain. Of what tens of thousands of
-// documents hold not all are looked into: names first. It fails with
-// context.DeadlineExceeded where that takes the database more than three seconds, or
-// too many others search.
-func (db *DB) Search(ctx context.Context, f SearchFilter) (found Found, err error) {
-	q, err := f.query()
+// Agents lists the newest state of the agents that match, in pages. Without Text every
+// chain is read in order by its own index and the heads are merged, so that a page costs
+// the same wherever it is. With Text all matches are put in order, best ones first by
+// default; of what tens of thousands of documents hold not all are looked into: exact
+// names and names first. Lists hold no metadata, no more than 2 KiB of a URI, the first ten
+// problems of a document, and of a registration no unknown members and only the head of
+// a long one. It fails with context.DeadlineExceeded where a page takes the database more
+// than three seconds, or too many others search; what takes long to count is counted in part.
+func (db *DB) Agents(ctx context.Context, f AgentFilter) (found Found, err error) {
+	order, err := f.order()
 	if err != nil {
 		return found, err
 	}
-	if err := checkLimit(f.Limit); err != nil {
+	if err := errors.Join(f.check(), checkLimit(f.Limit)); err != nil {
 		return found, err
 	}
 	question, err := f.question()
 	if err != nil {
 		return found, err
 	}
-	from, going, err := decodeCursor[searchPos](question, f.After)
+	from, going, err := decodeCursor[agentsPos](question, f.After)
 	if err != nil {
 		return found, err
 	}
-	if !going {
-		from = searchStart()
+	modes := matches(f.Text)
+	if going {
+		if !slices.Contains(modes, from.Match) {
+			return found, badCursor()
+		}
+		modes = []Match{from.Match}
 	}
-	if _, err := repute.ParseTokenID(from.Token); err != nil {
-		return found, repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
-	}
-	err = db.searching(ctx, f.ChainIDs, func(ctx context.Context, tx pgx.Tx, chains []*chainView) error {
+	err = db.searching(ctx, f, func(ctx context.Context, tx pgx.Tx, chains []*chainView) error {
 		for _, c := range chains {
 			found.AsOf = append(found.AsOf, c.latest())
 		}
-		if found.Total, err = q.count(ctx, tx, chains); err != nil {
-			return err
-		}
-		entries, err := q.page(ctx, tx, chains, from, f.Limit+1)
-		if err != nil {
-			return err
-		}
-		if len(entries) > f.Limit {
-			entries = entries[:f.Limit]
-			if found.Next, err = encodeCursor(question, entries[f.Limit-1].pos()); err != nil {
+		deadline := time.Now().Add(searchTimeout)
+		for _, mode := range modes {
+			if err := boundStatements(ctx, tx, time.Until(deadline)); err != nil {
 				return err
 			}
+			q, err := f.query(ctx, tx, mode)
+			if err != nil {
+				return err
+			}
+			found.Match = mode
+			entries, err := found.page(ctx, tx, q, order, chains, from, f.Limit, question)
+			if err != nil {
+				return err
+			}
+			last := entries > 0 || going || mode == modes[len(modes)-1]
+			if !last && order.join != "" { // agents have the words, and the order leaves them out
+				if last, err = q.any(ctx, tx, chains); err != nil {
+					return err
+				}
+			}
+			if last {
+				return found.count(ctx, tx, q, order, chains)
+			}
 		}
-		ids := make([]repute.AgentID, len(entries))
-		for i, e := range entries {
-			ids[i] = e.id
-		}
-		found.Items, err = inOrder(ctx, tx, ids)
-		return err
+		return nil
 	})
 	return found, err
 }
 
-// searching runs f on one snapshot in which no statement may take long. Searches use no
+// page reads a page and gives how many agents it has.
+func (f *Found) page(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrder, chains []*chainView, from agentsPos, limit int, question string) (int, error) {
+	streams, err := q.page(ctx, tx, o, chains, from.Chains, limit)
+	if err != nil {
+		return 0, err
+	}
+	entries, after, more := mergeStreams(streams, limit, o.desc, from.Chains)
+	if more {
+		if f.Next, err = encodeCursor(question, agentsPos{f.Match, after}); err != nil {
+			return 0, err
+		}
+	}
+	ids := make([]repute.AgentID, len(entries))
+	f.Similar = make([]int64, len(entries))
+	for i, e := range entries {
+		ids[i], f.Similar[i] = e.id, e.folded
+	}
+	f.Items, err = inOrder(ctx, tx, ids)
+	return len(ids), err
+}
+
+// errUncounted ends a list of which everything is known but how many there are.
+var errUncounted = errors.New("counting takes too long")
+
+// count is the last statement of a list: what it takes too long to count is at least as
+// many as the page shows.
+func (f *Found) count(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrder, chains []*chainView) error {
+	err := boundStatements(ctx, tx, countTimeout)
+	if err != nil {
+		return err
+	}
+	if f.Total, err = q.count(ctx, tx, o, chains); isCanceled(err) && ctx.Err() == nil {
+		f.Total = Count{Value: int64(len(f.Items)), AtLeast: true}
+		return errUncounted
+	}
+	return err
+}
+
+// boundStatements bounds each further statement of a transaction; errTooMuch without time left.
+func boundStatements(ctx context.Context, tx pgx.Tx, left time.Duration) error {
+	if left < time.Millisecond {
+		return errTooMuch
+	}
+	_, err := tx.Exec(ctx, fmt.Sprintf("set local statement_timeout = %d", left.Milliseconds()))
+	return err
+}
+
+// any reports whether an agent matches, in whatever order.
+func (q *agentQuery) any(ctx context.Context, tx pgx.Tx, chains []*chainView) (found bool, err error) {
+	with, from := q.source(false)
+	err = tx.QueryRow(ctx, fmt.Sprintf("%s select exists (select from %s where true%s)", with, from, q.where), q.withArgs(chains)...).Scan(&found)
+	return found, err
+}
+
+func isCanceled(err error) bool {
+	var pg *pgconn.PgError
+	return errors.As(err, &pg) && pg.Code == "57014"
+}
+
+// count counts to one more than maxCounted.
+func (q *agentQuery) count(ctx context.Context, tx pgx.Tx, o agentOrder, chains []*chainView) (c Count, err error) {
+	with, from := q.source(false)
+	matching := fmt.Sprintf(`select from unnest($1::bigint[]) as k(chain_id) cross join lateral (
+		select from %s%s where a.chain_id = k.chain_id%s limit %d) a`, from, o.join, q.where, maxCounted+1)
+	if q.match != nil {
+		what := ""
+		if !q.unfolded {
+			what = "distinct " + foldKey
+		}
+		matching = fmt.Sprintf("select %s from %s%s where true%s", what, from, o.join, q.where)
+	}
+	var hits int
+	err = tx.QueryRow(ctx, fmt.Sprintf("%s select count(*), %s from (%s limit %d) m", with, q.hitCount(), matching, maxCounted+1),
+		q.withArgs(chains)...).Scan(&c.Value, &hits)
+	return c.bounded(hits), err
+}
+
+// bounded is what is known when so many documents were looked into.
+func (c Count) bounded(hits int) Count {
+	return Count{min(c.Value, maxCounted), c.Value > maxCounted || hits >= maxHits}
+}
+
+// searching runs list on one snapshot in which no statement may take long. Searches use no
 // more than a part of the readers: those who ask for something by its id do not wait
 // behind them.
-func (db *DB) searching(ctx context.Context, chainIDs []uint64, f func(context.Context, pgx.Tx, []*chainView) error) error {
-	waited := time.NewTimer(searchTimeout)
-	defer waited.Stop()
-	select {
-	case db.searches <- struct{}{}:
-		defer func() { <-db.searches }()
-	case <-waited.C:
-		return errTooMany
-	case <-ctx.Done():
-		return context.Cause(ctx)
+func (db *DB) searching(ctx context.Context, f AgentFilter, list func(context.Context, pgx.Tx, []*chainView) error) error {
+	if !f.IsPlain() {
+		waited := time.NewTimer(searchTimeout)
+		defer waited.Stop()
+		select {
+		case db.searches <- struct{}{}:
+			defer func() { <-db.searches }()
+		case <-waited.C:
+			return errTooMany
+		case <-ctx.Done():
+			return context.Cause(ctx)
+		}
 	}
-	err := db.view(ctx, "search", func(ctx context.Context, tx pgx.Tx) error {
-		chains, err := chainsOf(ctx, tx, chainIDs)
+	err := db.view(ctx, "list agents", func(ctx context.Context, tx pgx.Tx) error {
+		chains, err := chainsOf(ctx, tx, f.ChainIDs)
 		if err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, fmt.Sprintf("set local statement_timeout = %d; set local jit = off; set local pg_trgm.word_similarity_threshold = %g",
-			searchTimeout.Milliseconds(), similar))
+		if err := boundStatements(ctx, tx, searchTimeout); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, fmt.Sprintf("set local jit = off; set local pg_trgm.strict_word_similarity_threshold = %g", nearWord))
 		if err != nil {
 			return err
 		}
-		return f(ctx, tx, chains)
+		return list(ctx, tx, chains)
 	})
-	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "57014" && ctx.Err() == nil {
+	switch {
+	case errors.Is(err, errUncounted):
+		return nil
+	case isCanceled(err) && ctx.Err() == nil:
 		return errTooMuch
 	}
 	return err
 }
 
-// question names the filter: pages of another one do not follow its pages.
-func (f SearchFilter) question() (string, error) {
-	f.After, f.Limit = "", 0
-	return cursorFor("search", f)
+// chainsOf loads the chains asked for, all for nil. A missing one is
+// repute.ErrNotFound: an empty list would look like a chain without agents.
+func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chainView, error) {
+	chains, err := readChains(ctx, tx, ids)
+	if err != nil {
+		return nil, err
+	}
+	for _, id := range ids {
+		if !slices.ContainsFunc(chains, func(c *chainView) bool { return c.ID == id }) {
+			return nil, missingChain(id)
+		}
+	}
+	return chains, nil
 }
 
-// searchPos is the last agent of a page.
-type searchPos struct {
-	Class    int32  `json:"c"` // how well the text matches, 0 without one
-	Feedback int64  `json:"k"`
-	Chain    int64  `json:"n"`
-	Token    string `json:"t"`
-}
-
-// searchStart is in front of every agent.
-func searchStart() searchPos {
-	return searchPos{math.MaxInt32, math.MaxInt64, math.MaxInt64, "0"}
-}
-
-// searchEntry is one candidate of a page.
-type searchEntry struct {
-	id       repute.AgentID
-	class    int32
-	feedback int64
-}
-
-func (e searchEntry) pos() searchPos {
-	return searchPos{e.class, e.feedback, int64(e.id.ChainID), e.id.TokenID.Dec()}
+func inOrder(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) ([]repute.Agent, error) {
+	agents, err := readAgents(ctx, tx, ids, false)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]repute.Agent, 0, len(ids))
+	for _, id := range ids {
+		out = append(out, *agents[keyOf(id)])
+	}
+	return out, nil
 }
 
 // checkText says what is wrong with a text to search for, and gives it trimmed.
@@ -244,10 +320,4 @@ func checkList(field, s string) (values []string, err error) {
 		values = append(values, v)
 	}
 	return values, nil
-}
-
-// tokenOf reads a position's token, which was checked.
-func tokenOf(p searchPos) *big.Int {
-	id, _ := repute.ParseTokenID(p.Token)
-	return id.ToBig()
 }

@@ -23,36 +23,51 @@ type Facets struct {
 	// X402 and Active have the values true and false, of those that say either.
 	X402, Active []Facet
 	AsOf         []repute.AsOf
+	Match        Match // how the text was matched, "" without one
 }
 
 // maxFacets bounds the values of one facet.
 const maxFacets = 30
 
 // SearchFacets counts the agents a search finds by what they offer. Cursor and
-// limit of the filter do not matter. It fails as Search does.
-func (db *DB) SearchFacets(ctx context.Context, f SearchFilter) (out Facets, err error) {
-	q, err := f.query()
-	if err != nil {
+// limit of the filter do not matter, and near-identical agents count one by one. It fails
+// as Agents does.
+func (db *DB) SearchFacets(ctx context.Context, f AgentFilter) (out Facets, err error) {
+	if err := f.check(); err != nil {
 		return out, err
 	}
-	err = db.searching(ctx, f.ChainIDs, func(ctx context.Context, tx pgx.Tx, chains []*chainView) error {
+	err = db.searching(ctx, f, func(ctx context.Context, tx pgx.Tx, chains []*chainView) error {
+		var asOf []repute.AsOf
 		for _, c := range chains {
-			out.AsOf = append(out.AsOf, c.latest())
+			asOf = append(asOf, c.latest())
 		}
-		sql := q.facets()
-		rows, err := tx.Query(ctx, sql, q.withArgs(chains)...)
-		if err != nil {
-			return err
+		for _, mode := range matches(f.Text) {
+			q, err := f.query(ctx, tx, mode)
+			if err != nil {
+				return err
+			}
+			out = Facets{AsOf: asOf, Match: mode}
+			if err := out.read(ctx, tx, q, chains); err != nil || out.Total.Value > 0 {
+				return err
+			}
 		}
-		var kind string
-		var facet Facet
-		_, err = pgx.ForEachRow(rows, []any{&kind, &facet.Value, &facet.Count}, func() error {
-			out.add(kind, facet)
-			return nil
-		})
-		return err
+		return nil
 	})
 	return out, err
+}
+
+func (f *Facets) read(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*chainView) error {
+	rows, err := tx.Query(ctx, q.facets(), q.withArgs(chains)...)
+	if err != nil {
+		return err
+	}
+	var kind string
+	var facet Facet
+	_, err = pgx.ForEachRow(rows, []any{&kind, &facet.Value, &facet.Count}, func() error {
+		f.add(kind, facet)
+		return nil
+	})
+	return err
 }
 
 func (f *Facets) add(kind string, facet Facet) {
@@ -70,8 +85,9 @@ func (f *Facets) add(kind string, facet Facet) {
 }
 
 // facets counts no more than maxCounted agents, and one to tell that there are more.
-func (q *searchQuery) facets() string {
-	with, from, _ := q.from(false)
+func (q *agentQuery) facets() string {
+	q.documents = true
+	with, from := q.source(false)
 	if with == "" {
 		with = "with "
 	} else {

@@ -33,6 +33,13 @@ func catalogue(t *testing.T, db *store.DB, chain uint64, ratings []int, docs ...
 	}
 	w.mine(events...)
 	w.store(t, db, w.tip().Number)
+	readCatalogue(t, db, docs)
+	return w
+}
+
+// readCatalogue reads the documents of the newest catalogue.
+func readCatalogue(t *testing.T, db *store.DB, docs []*repute.Registration) {
+	t.Helper()
 	for due := claim(t, db, ""); len(due) > 0; due = claim(t, db, "") {
 		for uri, u := range due {
 			var c, i int
@@ -44,13 +51,15 @@ func catalogue(t *testing.T, db *store.DB, chain uint64, ratings []int, docs ...
 			}
 		}
 	}
-	return w
 }
 
-func search(t *testing.T, db *store.DB, f store.SearchFilter) (store.Found, string) {
+func search(t *testing.T, db *store.DB, f store.AgentFilter) (store.Found, string) {
 	t.Helper()
 	f.Limit = cmp.Or(f.Limit, 50)
-	found, err := db.Search(context.Background(), f)
+	if f.Sort == "" {
+		f.Sort, f.Desc = store.SortRelevance, true
+	}
+	found, err := db.Agents(context.Background(), f)
 	if err != nil {
 		t.Fatalf("%+v: %v", f, err)
 	}
@@ -93,26 +102,26 @@ func TestSearchText(t *testing.T) {
 		{"oracle weather", "7:0"},
 		{"weather -oracle", "7:6 7:1"},
 		{"oracle or summaries", "7:2 7:0"},
-		{"forecast", "7:3"},          // another form of the word
-		{"summarization", "7:2"},     // a part of a skill's path
-		{"natural language", "7:2"},  //
-		{"banking", "7:2"},           //
-		{"mcp", "7:0"},               //
-		{"wether", "7:6 7:0"},        // misspelt
-		{"100%", "7:4"},              // no pattern
-		{"discount_finder", "7:4"},   //
-		{"dis_ount", ""},             //
-		{"<script>alert", "7:4"},     //
-		{"天气预报", "7:5"},              //
-		{"the who", "7:7"},           // nothing but stop words
-		{"nothing such as this", ""}, //
-		{"AI", "7:9"},                // whole words only, not the middle of rain
-		{"of", ""}, {"天气", "7:5"}, {"AG", ""}, {"ai 天气", ""},
+		{"forecast", "7:3"},                                         // another form of the word
+		{"summarization", "7:2"},                                    // a part of a skill's path
+		{"natural language", "7:2"},                                 //
+		{"banking", "7:2"},                                          //
+		{"mcp", "7:0"},                                              //
+		{"wether", "7:6 7:0"},                                       // misspelt
+		{"100%", "7:4"},                                             // no pattern
+		{"discount_finder", "7:4"},                                  //
+		{"dis_ount", ""},                                            //
+		{"<script>alert", "7:4"},                                    //
+		{"天气预报", "7:5"},                                             //
+		{"the who", "7:7"},                                          // nothing but stop words
+		{"nothing such as this", ""},                                //
+		{"AI", "7:9"},                                               // whole words only, not the middle of rain
+		{"of", ""}, {"天气", "7:5"}, {"AG", ""}, {"ai 天气", "7:5 7:9"}, // one word of two, none has both
 		{`'); drop table agents; --`, ""},
 		{`weather & | ! ( ) : *`, "7:6 7:0 7:3 7:1"},
 		{`\weather\`, "7:6 7:0 7:3 7:1"},
 	} {
-		if found, got := search(t, db, store.SearchFilter{Text: c.text}); got != c.want || found.Total.Value != int64(len(strings.Fields(c.want))) {
+		if found, got := search(t, db, store.AgentFilter{Text: c.text}); got != c.want || found.Total.Value != int64(len(strings.Fields(c.want))) {
 			t.Errorf("%s: found %q of %+v, want %q", c.text, got, found.Total, c.want)
 		}
 	}
@@ -125,12 +134,12 @@ func TestSearchLists(t *testing.T) {
 	both := repute.Service{Name: "MCP", Skills: []string{"sing", "dance", "sing, dance and act"}, Domains: []string{"finance/markets"}}
 	catalogue(t, db, 7, []int{0}, agentDoc("a", "", both, repute.Service{Name: "A2A"}), agentDoc("b", "", both), agentDoc("c", "", repute.Service{Name: "A2A", Skills: []string{"dance"}}))
 	for _, c := range []struct {
-		f    store.SearchFilter
+		f    store.AgentFilter
 		want string
 	}{
-		{store.SearchFilter{Service: "mcp"}, "7:1 7:0"}, {store.SearchFilter{Service: "mcp,A2A"}, "7:0"}, {store.SearchFilter{Service: "a2a, MCP"}, "7:0"},
-		{store.SearchFilter{Service: "mcp,web"}, ""}, {store.SearchFilter{Skill: "sing,dance"}, "7:1 7:0"}, {store.SearchFilter{Skill: "Sing, dance and act"}, "7:1 7:0"},
-		{store.SearchFilter{Skill: "dance", Service: "a2a,a2a"}, "7:2 7:0"}, {store.SearchFilter{Domain: "finance"}, ""}, {store.SearchFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
+		{store.AgentFilter{Service: "mcp"}, "7:1 7:0"}, {store.AgentFilter{Service: "mcp,A2A"}, "7:0"}, {store.AgentFilter{Service: "a2a, MCP"}, "7:0"},
+		{store.AgentFilter{Service: "mcp,web"}, ""}, {store.AgentFilter{Skill: "sing,dance"}, "7:1 7:0"}, {store.AgentFilter{Skill: "Sing, dance and act"}, "7:1 7:0"},
+		{store.AgentFilter{Skill: "dance", Service: "a2a,a2a"}, "7:2 7:0"}, {store.AgentFilter{Domain: "finance"}, ""}, {store.AgentFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
 	} {
 		found, got := search(t, db, c.f)
 		facets, err := db.SearchFacets(t.Context(), c.f)
@@ -140,10 +149,10 @@ func TestSearchLists(t *testing.T) {
 		}
 	}
 	for _, list := range []string{"mcp,", ",", "mcp,,a2a", " ", "1,2,3,4,5,6,7,8,9"} {
-		refused(t, db, "service", store.SearchFilter{Service: list, Limit: 10})
+		refused(t, db, "service", store.AgentFilter{Service: list, Limit: 10})
 	}
 	var input *repute.InputError
-	_, err := db.Search(t.Context(), store.SearchFilter{Status: "fine", Limit: 1})
+	_, err := db.Agents(t.Context(), store.AgentFilter{Status: "fine", Limit: 1})
 	if !errors.As(err, &input) || input.Hint != "one of none, pending, ok, invalid, failed, dead, denied" {
 		t.Errorf("of no state: %v", err)
 	}
@@ -152,7 +161,7 @@ func TestSearchLists(t *testing.T) {
 func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	cases := map[string]store.SearchFilter{
+	cases := map[string]store.AgentFilter{
 		"q":           {Text: "a"},
 		"status":      {Status: "fine"},
 		"minFeedback": {MinFeedback: -1},
@@ -168,17 +177,17 @@ func TestSearchRefuses(t *testing.T) {
 		refused(t, db, field, f)
 	}
 	for _, text := range []string{"a b c", "%%%%", "\x00\x01abc", "\xff\xfeabc", strings.Repeat("weather ", 2048), "  ", "-- \" \"", "a b c d e f g h word"} {
-		refused(t, db, "q", store.SearchFilter{Text: text, Limit: 10})
+		refused(t, db, "q", store.AgentFilter{Text: text, Limit: 10})
 	}
-	if _, err := db.Search(context.Background(), store.SearchFilter{ChainIDs: []uint64{5}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := db.Agents(context.Background(), store.AgentFilter{ChainIDs: []uint64{5}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("of a chain that is not there: %v", err)
 	}
 }
 
-func refused(t *testing.T, db *store.DB, field string, f store.SearchFilter) {
+func refused(t *testing.T, db *store.DB, field string, f store.AgentFilter) {
 	t.Helper()
 	var input *repute.InputError
-	if _, err := db.Search(context.Background(), f); !errors.As(err, &input) || input.Field != field || input.Hint == "" {
+	if _, err := db.Agents(context.Background(), f); !errors.As(err, &input) || input.Field != field || input.Hint == "" {
 		t.Errorf("%+v: %v, want an error of %s", f, err, field)
 	}
 }
@@ -191,21 +200,21 @@ func TestSearchFollowsDocuments(t *testing.T) {
 	uri := "https://a.example/new"
 	w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: uri, UpdatedBy: person(0)})
 	w.store(t, db, w.tip().Number)
-	if _, got := search(t, db, store.SearchFilter{Text: "alpha"}); got != "" {
+	if _, got := search(t, db, store.AgentFilter{Text: "alpha"}); got != "" {
 		t.Errorf("found by the document of an earlier uri: %s", got)
 	}
 	u := claim(t, db, "")[uri]
 	for _, name := range []string{"gamma", "delta"} {
 		save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(name), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: agentDoc(name, "")})
-		if _, got := search(t, db, store.SearchFilter{Text: name}); got != "7:0" {
+		if _, got := search(t, db, store.AgentFilter{Text: name}); got != "7:0" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if _, got := search(t, db, store.SearchFilter{Text: "gamma"}); got != "" {
+	if _, got := search(t, db, store.AgentFilter{Text: "gamma"}); got != "" {
 		t.Errorf("found by an earlier version: %s", got)
 	}
 	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte("delta"), Source: "https", FetchedAt: fetched, ParserVersion: 2, Registration: agentDoc("epsilon", "")})
-	if _, got := search(t, db, store.SearchFilter{Text: "epsilon"}); got != "7:0" {
+	if _, got := search(t, db, store.AgentFilter{Text: "epsilon"}); got != "7:0" {
 		t.Errorf("after a better parser: %s", got)
 	}
 }
@@ -223,7 +232,7 @@ func TestMigrateFillsSearch(t *testing.T) {
 	sqlExec(t, db, "delete from searchable where name < 'robot3'")
 	sqlExec(t, db, "update searchable set form = 0, name = 'old'")
 	ok(t, store.Migrate(t.Context(), url))
-	if found, _ := search(t, db, store.SearchFilter{Text: "robot"}); found.Total.Value != 230 {
+	if found, _ := search(t, db, store.AgentFilter{Text: "robot"}); found.Total.Value != 230 {
 		t.Errorf("%d found after the migration, want 230", found.Total.Value)
 	}
 }
@@ -276,10 +285,10 @@ func TestSearchFilters(t *testing.T) {
 func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick func(...string) string) {
 	t.Helper()
 	yes := rng.IntN(2) == 0
-	f := store.SearchFilter{
+	f := store.AgentFilter{
 		Text: pick("", "", "red", "robot"), Service: pick("", "", "mcp", "MCP"), Skill: pick("", "", "sing"), Domain: pick("", "", "", "Law"),
 		Trust: pick("", "", "", "tee"), MinFeedback: int64(rng.IntN(3)), Status: repute.DocumentStatus(pick("", "", "ok", "pending")),
-		Tag: pick("", "", "", "starred"), Limit: 1 + rng.IntN(9),
+		Tag: pick("", "", "", "starred"), Limit: 1 + rng.IntN(9), Unfolded: true,
 	}
 	if rng.IntN(4) == 0 {
 		f.X402 = &yes
@@ -323,7 +332,7 @@ func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick 
 	}
 }
 
-func (m member) matches(f store.SearchFilter) bool {
+func (m member) matches(f store.AgentFilter) bool {
 	if len(f.ChainIDs) > 0 && !slices.Contains(f.ChainIDs, m.id.ChainID) || m.ratings < f.MinFeedback ||
 		f.Tag != "" && m.ratings == 0 || f.Status != "" && f.Status != m.document {
 		return false
@@ -363,7 +372,7 @@ func TestSearchFacets(t *testing.T) {
 	paid.X402, paid.Active = new(bool), &no
 	*paid.X402 = true
 	catalogue(t, db, 7, []int{0}, doc("robot", "MCP", "sing"), doc("robot", "mcp", "Sing", "dance"), paid, nil)
-	got, err := db.SearchFacets(context.Background(), store.SearchFilter{})
+	got, err := db.SearchFacets(context.Background(), store.AgentFilter{})
 	ok(t, err)
 	want := store.Facets{
 		Total: store.Count{Value: 4}, Services: []store.Facet{{"mcp", 2}, {"a2a", 1}}, Skills: []store.Facet{{"sing", 2}, {"dance", 1}},
@@ -388,7 +397,7 @@ func TestSearchBounds(t *testing.T) {
 		agentDoc("head "+long, strings.Repeat("filler ", 2000)+"needle "+strings.Repeat("filler ", 500)+" lost", repute.Service{Name: long, Skills: many, Domains: many}),
 		agentDoc(strings.Repeat("é\x00", 5000), "\xf0\x28 \u0000 broken"))
 	for text, want := range map[string]string{"head": "7:0", "skill3": "7:0", "needle": "", "broken": "7:1"} {
-		if _, got := search(t, db, store.SearchFilter{Text: text}); got != want {
+		if _, got := search(t, db, store.AgentFilter{Text: text}); got != want {
 			t.Errorf("%s: found %q, want %q", text, got, want)
 		}
 	}
@@ -410,7 +419,7 @@ func TestSearchTimeout(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "lock table searchable in access exclusive mode")
 	ok(t, err)
 	start := time.Now()
-	_, err = db.Search(t.Context(), store.SearchFilter{Text: "robot", Limit: 1})
+	_, err = db.Agents(t.Context(), store.AgentFilter{Text: "robot", Limit: 1})
 	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Minute {
 		t.Errorf("after %s: %v", time.Since(start), err)
 	}
@@ -423,17 +432,17 @@ func TestSearchHidesDenied(t *testing.T) {
 	catalogue(t, db, 7, []int{0}, agentDoc("robot one", "", repute.Service{Name: "MCP"}), agentDoc("robot two", "", repute.Service{Name: "A2A"}))
 	ok(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "malware"}, false))
 	for _, c := range []struct {
-		f    store.SearchFilter
+		f    store.AgentFilter
 		want string
 	}{
-		{store.SearchFilter{Text: "robot"}, "7:1"}, {store.SearchFilter{Service: "mcp"}, ""},
-		{store.SearchFilter{Status: repute.DocumentDenied}, "7:0"}, {store.SearchFilter{Status: repute.DocumentOK}, "7:1"}, {store.SearchFilter{}, "7:1 7:0"},
+		{store.AgentFilter{Text: "robot"}, "7:1"}, {store.AgentFilter{Service: "mcp"}, ""},
+		{store.AgentFilter{Status: repute.DocumentDenied}, "7:0"}, {store.AgentFilter{Status: repute.DocumentOK}, "7:1"}, {store.AgentFilter{}, "7:1 7:0"},
 	} {
 		if _, got := search(t, db, c.f); got != c.want {
 			t.Errorf("%+v: found %q, want %q", c.f, got, c.want)
 		}
 	}
-	facets, err := db.SearchFacets(t.Context(), store.SearchFilter{})
+	facets, err := db.SearchFacets(t.Context(), store.AgentFilter{})
 	ok(t, err)
 	if !slices.Equal(facets.Services, []store.Facet{{Value: "a2a", Count: 1}}) || !slices.Equal(facets.Status, []store.Facet{{Value: "denied", Count: 1}, {Value: "ok", Count: 1}}) {
 		t.Errorf("%+v", facets)

@@ -30,11 +30,12 @@ func folded(s string, bytes int) string {
 func isAccent(r rune) bool { return r >= 0x300 && r <= 0x36f }
 
 // asWords is a folded text as what the index of words reads: letters and digits, and
-// pairs of characters, with spaces between them.
+// pairs of characters, with spaces between them, in American spelling.
 func asWords(s string) string {
 	var out []string
+	spell := newSpeller()
 	for _, word := range strings.FieldsFunc(s, isNoLetter) {
-		out = append(out, pieces(word)...)
+		out = append(out, pieces(spell.american(word))...)
 	}
 	return strings.Join(out, " ")
 }
@@ -130,8 +131,6 @@ func longestWord(s string) (longest int) {
 	}
 	return longest
 }
-
-func isWord(text string) bool { return !strings.ContainsFunc(text, isNoLetter) }
 
 func isNoLetter(r rune) bool {
 	return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !unicode.IsMark(r)

@@ -32,7 +32,7 @@ func TestSearchWritings(t *testing.T) {
 		{"助手", "7:3"}, {"gpt助手", "7:3"}, {"助手 gpt", "7:3"}, {"图像", "7:3"}, {"像图", ""},
 		{"여행", "7:4"}, {"데이터", ""}, {"データ", "7:5 7:2"}, {"ガイド", "7:5"}, {"елка", "7:6"},
 	} {
-		if found, got := search(t, db, store.SearchFilter{Text: c.text}); got != c.want || found.Total.Value != int64(len(strings.Fields(c.want))) {
+		if found, got := search(t, db, store.AgentFilter{Text: c.text}); got != c.want || found.Total.Value != int64(len(strings.Fields(c.want))) {
 			t.Errorf("%s: found %q of %+v, want %q", c.text, got, found.Total, c.want)
 		}
 	}
@@ -55,7 +55,7 @@ func TestSearchFindsNames(t *testing.T) {
 	catalogue(t, db, 7, []int{0}, docs...)
 	for i, doc := range docs {
 		for _, text := range []string{doc.Name, `"` + doc.Name + `"`, doc.Name + ` -absent`} {
-			if _, got := search(t, db, store.SearchFilter{Text: text, Limit: 200}); !slices.Contains(strings.Fields(got), fmt.Sprintf("7:%d", i)) {
+			if _, got := search(t, db, store.AgentFilter{Text: text, Limit: 200}); !slices.Contains(strings.Fields(got), fmt.Sprintf("7:%d", i)) {
 				t.Errorf("%s: found %q, not 7:%d", text, got, i)
 			}
 		}

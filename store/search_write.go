@@ -2,6 +2,8 @@ package store
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
@@ -20,13 +22,14 @@ import (
 
 // searchForm counts how often what is searched has changed: rows of another form
 // are made anew by Migrate.
-const searchForm = 3
+const searchForm = 4
 
 // Whoever writes a document decides how long it is: search sees its head.
 const (
 	maxSearchText  = 16 << 10 // bytes of all that is searched
 	maxSearchName  = 200      // bytes
 	maxSearchValue = 100      // bytes of a service, skill, domain, trust model or tag
+	maxSearchPlace = 200      // bytes of an endpoint
 	maxSearchList  = 64       // values of each
 	// maxTrigramText are the bytes in which parts of words are found: name, labels and
 	// the head of a description. An index of trigrams costs several times what one of
@@ -38,6 +41,7 @@ const (
 type searchText struct {
 	name, description                      string
 	services, skills, domains, trust, tags []string
+	places                                 []string // see placesOf
 	x402, active                           *bool
 }
 
@@ -57,7 +61,7 @@ func searchTextOf(r *repute.Registration) searchText {
 	return searchText{
 		name: folded(r.Name, maxSearchName), description: folded(r.Description, maxSearchText),
 		services: loweredList(services), skills: loweredList(skills), domains: loweredList(domains),
-		trust: loweredList(r.SupportedTrust), tags: loweredList(tags), x402: r.X402, active: r.Active,
+		trust: loweredList(r.SupportedTrust), tags: loweredList(tags), places: placesOf(r.Services), x402: r.X402, active: r.Active,
 	}
 }
 
@@ -109,6 +113,10 @@ type searchable struct {
 	Names       string   `json:"names"` // this and the next two as words
 	Labels      string   `json:"labels"`
 	Description string   `json:"description"`
+	Hosts       string   `json:"hosts"`
+	Title       string   `json:"title"`
+	Places      []string `json:"places"`
+	Alike       *int64   `json:"alike"` // equal for near-identical documents
 	Services    []string `json:"services"`
 	Skills      []string `json:"skills"`
 	Domains     []string `json:"domains"`
@@ -123,22 +131,68 @@ func searchableOf(sum []byte, version, worst int, r *repute.Registration) search
 	labels := s.labels()
 	words := wholeHead(s.name+"\n"+labels+"\n"+s.description, maxTrigramText)
 	description := wholeHead(s.description, max(0, maxSearchText-len(s.name)-len(labels)))
-	return searchable{hex.EncodeToString(sum), searchForm, version, worst, s.name, words, asWords(s.name), asWords(labels), asWords(description),
-		orEmptyList(s.services), orEmptyList(s.skills), orEmptyList(s.domains), orEmptyList(s.trust), s.x402, s.active}
+	return searchable{Sum: hex.EncodeToString(sum), Form: searchForm, Version: version, Errors: worst, Name: s.name, Words: words,
+		Names: asWords(s.name), Labels: asWords(labels), Description: asWords(description), Hosts: s.hosts(),
+		Title: asWords(s.name), Places: orEmptyList(s.places), Alike: s.alike(),
+		Services: orEmptyList(s.services), Skills: orEmptyList(s.skills), Domains: orEmptyList(s.domains), Trust: orEmptyList(s.trust),
+		X402: s.x402, Active: s.active}
+}
+
+// hosts are the words of the hosts of endpoints, without what the internet's domains are
+// called: zyf finds zyf.ai, and ai does not.
+func (s searchText) hosts() string {
+	var out []string
+	for _, place := range s.places {
+		if isHost(place) {
+			out = append(out, asWords(folded(place[:strings.LastIndexByte(place, '.')], maxSearchPlace)))
+		}
+	}
+	return strings.Join(out, " ")
+}
+
+// alike is a number that documents share whose names, descriptions, labels and hosts differ
+// in nothing but numbers, as in "Trader 7": a thousand of them get one place in a search. It
+// is nil without a name and a description.
+func (s searchText) alike() *int64 {
+	if s.name == "" && s.description == "" {
+		return nil
+	}
+	labels := slices.Sorted(slices.Values(withoutNumbers(s.labels())))
+	parts := [][]string{withoutNumbers(s.name), withoutNumbers(s.description), labels, withoutNumbers(s.hosts())}
+	h := sha256.New()
+	for _, words := range parts {
+		h.Write([]byte(strings.Join(words, " ") + "\n"))
+	}
+	sum := h.Sum(nil)
+	n := int64(binary.BigEndian.Uint64(sum[:8]))
+	return &n
+}
+
+// withoutNumbers are a folded text's words without the digits at their ends: numbers are
+// left out, agent7 is agent, and gpt4 is not claude3.
+func withoutNumbers(s string) (out []string) {
+	for _, word := range strings.Fields(asWords(s)) {
+		if word = strings.TrimRightFunc(word, unicode.IsDigit); word != "" {
+			out = append(out, word)
+		}
+	}
+	return out
 }
 
 // upsertSearchable writes rows, of different documents, unless there is one of a newer
 // parser. Its parameter is a list of searchable: each statement has to open six indexes.
 const upsertSearchable = `
-	insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust, x402, active)
+	insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust, x402, active, title, places, alike)
 	select decode(sum, 'hex'), form, version, errors, name, words,
-		setweight(to_tsvector('english', names), 'A') || setweight(to_tsvector('english', labels), 'B') || setweight(to_tsvector('english', description), 'C'),
-		services, skills, domains, trust, x402, active
+		setweight(to_tsvector('english', names), 'A') || setweight(to_tsvector('english', labels), 'B') || setweight(to_tsvector('english', description), 'C') ||
+			setweight(to_tsvector('english', hosts), 'D'),
+		services, skills, domains, trust, x402, active, title, places, alike
 	from json_to_recordset($1::json) as s(sum text, form smallint, version int, errors int, name text, words text, names text, labels text,
-		description text, services text[], skills text[], domains text[], trust text[], x402 bool, active bool)
-	on conflict (sha256) do update set (form, version, errors, name, words, vector, services, skills, domains, trust, x402, active) =
+		description text, hosts text, title text, places text[], alike bigint, services text[], skills text[], domains text[], trust text[], x402 bool, active bool)
+	on conflict (sha256) do update set (form, version, errors, name, words, vector, services, skills, domains, trust, x402, active, title, places, alike) =
 		(excluded.form, excluded.version, excluded.errors, excluded.name, excluded.words, excluded.vector,
-		excluded.services, excluded.skills, excluded.domains, excluded.trust, excluded.x402, excluded.active)
+		excluded.services, excluded.skills, excluded.domains, excluded.trust, excluded.x402, excluded.active,
+		excluded.title, excluded.places, excluded.alike)
 	where searchable.version <= excluded.version`
 
 func orEmptyList(l []string) []string {

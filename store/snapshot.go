@@ -169,6 +169,7 @@ func (db *DB) Adoptable(ctx context.Context, c repute.Chain) (end repute.Block, 
 
 // querier is a pool or a transaction.
 type querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 

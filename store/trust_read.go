@@ -25,7 +25,7 @@ type TrustSubject struct {
 	// Registrar is the owner that the registration names, zero where it is unknown: others may
 	// have the agent from the same block on. Acts are the first of each owner.
 	Registrar common.Address
-	Acts      []TrustAct
+	Acts      []TrustAction
 	// Updated is the newest block in which something happened to the agent or to who acts
 	// for it; of TrustSubjects at latest only.
 	Updated repute.Block

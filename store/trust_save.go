@@ -12,7 +12,7 @@ import (
 	"repute"
 )
 
-// ScoredAgent is what came of scoring a stale agent.
+// ScoredAgent is the result of scoring a stale agent.
 type ScoredAgent struct {
 	StaleAgent
 	Current *AgentScore // nil: there is no such agent, or nothing to be said of it
@@ -28,26 +28,25 @@ type ScoredAgent struct {
 	Exact bool
 }
 
-// AgentScore is a score with what it means for other agents of the same party.
+// AgentScore is a score with the penalties that it brings for related agents.
 type AgentScore struct {
 	repute.Score
 	Guarded bool // another agent limits it
-	// Plain: nobody judged the agent, and no other one limits it. Such a score is stored
-	// only where it replaces a limited one.
-	Plain bool
-	Guilt []Guilt // of those who had the agent
+	// Plain: the agent has no ratings and no penalty limits it. Such a score is stored only
+	// when it replaces a limited one.
+	Plain     bool
+	Penalties []repute.Penalty // of those who had the agent
 }
 
 // Tolerance is how far score and bounds must move for a final score to be kept again: by a
 // tenth of a point. The scores kept are exact; each says of which run it is.
 const Tolerance repute.Points = 100
 
-// SaveScores stores what came of scoring agents of a chain as of a run. Agents that
-// nobody waits for any more were scored by somebody else meanwhile and are left
-// alone; those that were marked again stay stale. FollowGuilt finds the new agents of a
-// party that becomes guilty, otherwise guilty or innocent.
-// repute.ErrFenced when a newer run has begun: the scores would be of weights that are no
-// more. repute.ErrGone when a manifest of evidence is not stored, or not any more.
+// SaveScores stores the results of scoring agents of a chain as of a run. Agents that are no
+// longer stale were scored by another process and are skipped; agents that were marked again
+// stay stale. MarkRelated marks the related agents of changed penalties. repute.ErrFenced: a
+// newer run has begun, so the weights are outdated. repute.ErrGone: an evidence manifest is
+// not stored.
 func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []ScoredAgent, who Identities) error {
 	save := func(tx pgx.Tx) error {
 		waiting, err := lockStale(ctx, tx, chainID, agents)
@@ -57,7 +56,7 @@ func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []Scor
 		if err := holdManifests(ctx, tx, chainID, agents); err != nil {
 			return err
 		}
-		guilt, err := guards(ctx, tx, chainID, agents) // another worker may have found one guilty before
+		penalties, err := hasPenalties(ctx, tx, chainID, agents) // another worker may have found one before
 		if err != nil {
 			return err
 		}
@@ -78,10 +77,10 @@ func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []Scor
 				mine = append(mine, a)
 			}
 		}
-		if err := tx.SendBatch(ctx, &b).Close(); err != nil || !guilt {
+		if err := tx.SendBatch(ctx, &b).Close(); err != nil || !penalties {
 			return err
 		}
-		return saveGuilt(ctx, tx, chainID, run, mine, who)
+		return savePenalties(ctx, tx, chainID, run, mine, who)
 	}
 	for tries := 5; ; tries-- {
 		err := db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save scores of chain %d", chainID), save)
@@ -93,8 +92,7 @@ func (db *DB) SaveScores(ctx context.Context, chainID, run uint64, agents []Scor
 	}
 }
 
-// lockStale tells which of the agents are still stale, and keeps them so until the
-// transaction ends.
+// lockStale locks the agents that are still stale and returns them.
 func lockStale(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAgent) (map[repute.TokenID]bool, error) {
 	ids := make([]repute.TokenID, len(agents))
 	for i := range agents {
@@ -114,11 +112,11 @@ func lockStale(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAg
 	return out, err
 }
 
-// limitedBefore tells whether an agent's newest final score is limited by another agent.
-// An agent that nobody judged is scored until that is over.
+// limitedBefore is the SQL of whether an agent's newest final score is limited by a related
+// agent. An agent without ratings is scored until the limit ends.
 const limitedBefore = `coalesce((select guarded from trust_finals where chain_id = $1 and token_id = $2 order by run desc limit 1), false)`
 
-// queueScore must come to the same rows however often it is done.
+// queueScore writes a score. It MUST be idempotent.
 func queueScore(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 	token, s := tokenNum(a.TokenID), a.Current
 	b.Queue(`delete from trust_stale where chain_id = $1 and token_id = $2 and mark = $3`, chainID, token, a.Mark)
@@ -148,7 +146,7 @@ func queueScore(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 // sameScore tells whether the row s of trust_scores still stands where excluded would be
 // put. It is the same row; or nothing happened to the agent since and all that changed by
 // age is less than the tolerance $18, with the same inputs of both runs. One whose block was
-// replaced, which nobody sees, is always exact. What others are limited by is in trust_guilt.
+// replaced, which nobody sees, is always exact. Penalties are in trust_guilt.
 const sameScore = `
 	(s.evidence, s.facts) = (excluded.evidence, excluded.facts)
 	and ((s.run, s.block, s.block_hash, s.result) = (excluded.run, excluded.block, excluded.block_hash, excluded.result)

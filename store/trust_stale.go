@@ -12,14 +12,14 @@ import (
 	"repute"
 )
 
-// What made a score stale: an event, whose effect somebody waits for, or a run.
+// What made a score stale: an event, which is urgent, or a run.
 const (
 	turnEvent = 0
 	turnRun   = 1
 )
 
-// markTokens makes agents stale. Whoever works on one of them finds that it was marked
-// again.
+// markTokens makes agents stale. A process that is scoring one of them sees the new mark
+// when it saves.
 const markTokens = `
 	on conflict (chain_id, token_id) do update set turn = least(trust_stale.turn, excluded.turn), final = trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
@@ -27,9 +27,9 @@ const markTokens = `
 // judgedAgents are those that have or had ratings or answers of trusted contracts.
 const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
 
-// markAll begins to make all agents stale that have or had ratings or scores, as of the
-// newest run; once that is closed only as of now, for what it said stays. MarkAgents goes on
-// with it: nobody waits for one long transaction, and who dies leaves the rest to others.
+// markAll begins to mark all agents that have or had ratings or scores, with their final
+// scores while the newest run is open. MarkAgents continues in short transactions, so that a
+// crash leaves the rest to other processes.
 func markAll(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	_, err := tx.Exec(ctx, `
 		update trust_runs set marked = -1 where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1)`, chainID)
@@ -42,11 +42,10 @@ func markAll(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 // firstMarked is how many agents are marked together with the run that begins.
 const firstMarked = 1000
 
-// MarkAgents makes up to limit more agents stale of those that a chain's newest run must
-// look at, in their order, and tells whether there may be others left. Any number of
-// processes may call it; one at a time has the chain. A run is not closed before all are
-// marked. An agent that is first judged behind the place that was reached is marked by the
-// change feed; nothing of it is as old as the run.
+// MarkAgents makes up to limit more agents of a chain's newest run stale, in order of their
+// ids, and reports whether there may be more. Any number of processes may call it; one at a
+// time works on a chain. A run is not closed before all are marked. An agent whose first
+// rating arrives after its place was passed is marked by the change feed.
 func (db *DB) MarkAgents(ctx context.Context, chainID uint64, limit int) (more bool, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark agents of chain %d", chainID), func(tx pgx.Tx) error {
 		more, err = markSome(ctx, tx, chainID, limit)
@@ -82,7 +81,7 @@ func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more b
 	return more, err
 }
 
-// feedRow is a change as far as scores are concerned.
+// feedRow is the part of a change that scores depend on.
 type feedRow struct {
 	at    changeCursor
 	kind  string
@@ -92,7 +91,7 @@ type feedRow struct {
 	from  *uint64 // of a backfilled range
 }
 
-// feedPosition is how far a chain's changes were read for scores.
+// feedPosition is the cursor in a chain's changes.
 type feedPosition struct {
 	at     changeCursor
 	before uint64       // what transactions before this one wrote is seen by all statements that follow
@@ -100,10 +99,10 @@ type feedPosition struct {
 	due    bool         // to be noted that somebody reads
 }
 
-// MarkStale reads up to limit changes of a chain and makes the agents stale whose
-// scores they may move. It gives how many it read: fewer than limit when there are no
-// more. Any number of processes may call it; one at a time has the feed. Before the
-// chain's first run it does nothing.
+// MarkStale reads up to limit changes of a chain and makes the agents stale whose scores they
+// may change. It returns how many it read: fewer than limit when there are no more. Any
+// number of processes may call it; one at a time reads a chain. Before the chain's first run
+// it does nothing.
 func (db *DB) MarkStale(ctx context.Context, chainID uint64, limit int) (n int, err error) {
 	err = db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark stale agents of chain %d", chainID), func(tx pgx.Tx) error {
 		p, err := lockFeed(ctx, tx, chainID)
@@ -145,9 +144,9 @@ func (db *DB) MarkStale(ctx context.Context, chainID uint64, limit int) (n int, 
 	return n, err
 }
 
-// lockFeed takes a chain's position. pgx.ErrNoRows: there is none, or somebody has it.
-// Pruning removes changes from the old end only: where one is kept that is as old as the
-// position, so is everything behind it.
+// lockFeed locks a chain's cursor. pgx.ErrNoRows: there is none, or another process has it.
+// Pruning removes the oldest changes first: if a change as old as the cursor is left, so are
+// all newer ones.
 func lockFeed(ctx context.Context, tx pgx.Tx, chainID uint64) (p feedPosition, err error) {
 	err = tx.QueryRow(ctx, `
 		select f.xid::text::bigint, f.seq, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, f.read_at < clock_timestamp() - interval '10 seconds',
@@ -163,7 +162,7 @@ func moveFeed(ctx context.Context, tx pgx.Tx, chainID uint64, at changeCursor) e
 	return err
 }
 
-// noteRepaired makes a run due whose final scores are all made anew.
+// noteRepaired makes a run due that computes all final scores anew.
 func noteRepaired(ctx context.Context, tx pgx.Tx, chainID uint64, seq int64) error {
 	_, err := tx.Exec(ctx, `update trust_feed set repaired = $2 where chain_id = $1`, chainID, seq)
 	return err
@@ -190,9 +189,8 @@ func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after changeCursor
 	})
 }
 
-// markRows makes stale what a run of changes speaks of. What was rewound stays hidden
-// until then: see currentScores. Final scores wait for a run: one of a log that was found
-// late is due.
+// markRows makes the agents of some changes stale. Rewound scores stay hidden until then: see
+// currentScores. Final scores wait for a run, which a late log makes due.
 func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) error {
 	said := map[repute.TokenID]bool{}
 	var b pgx.Batch
@@ -233,7 +231,7 @@ func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) er
 	return markAll(ctx, tx, chainID)
 }
 
-// StaleAgent is one whose score somebody looks at.
+// StaleAgent is a claimed agent whose score must be computed.
 type StaleAgent struct {
 	TokenID repute.TokenID
 	Mark    int64 // of the moment it was claimed
@@ -242,10 +240,9 @@ type StaleAgent struct {
 	Scored  bool  // it has a score
 }
 
-// ClaimStale takes up to limit agents of a chain for ttl, those first that wait
-// longest: for urgent those alone to which something happened, else those alone that
-// wait because of a run. None when run is not the chain's newest: the caller would score by
-// old weights.
+// ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first:
+// with urgent only those with events, otherwise only those of a run. It claims none when run
+// is not the chain's newest, because the caller would score by old weights.
 func (db *DB) ClaimStale(ctx context.Context, chainID, run uint64, urgent bool, limit int, ttl time.Duration) ([]StaleAgent, error) {
 	turn := turnRun
 	if urgent {

@@ -21,6 +21,8 @@ type Standing struct {
 	Pin    repute.Block
 	Newest repute.Block // the cursor, whether final or not
 	Whole  bool         // all blocks from the start to the cursor are covered
+	// Bloomless: blooms of the chain's headers lack logs of their blocks.
+	Bloomless bool
 }
 
 // Standing reads how far a chain is. repute.ErrNotFound for an unknown chain.
@@ -30,8 +32,8 @@ func (db *DB) Standing(ctx context.Context, chainID uint64) (s Standing, err err
 		var finalized uint64
 		var hash []byte
 		err := tx.QueryRow(ctx, `select cursor_block, cursor_hash, head_block, safe_block, finalized_block, exists (
-			select from covered v where v.chain_id = c.chain_id and v.from_block <= c.start_block and v.to_block >= c.cursor_block)
-			from chains c where chain_id = $1`, chainID).Scan(&s.Cursor, &hash, &s.Head, &s.Safe, &finalized, &s.Whole)
+			select from covered v where v.chain_id = c.chain_id and v.from_block <= c.start_block and v.to_block >= c.cursor_block), bloomless
+			from chains c where chain_id = $1`, chainID).Scan(&s.Cursor, &hash, &s.Head, &s.Safe, &finalized, &s.Whole, &s.Bloomless)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
 		}
@@ -80,24 +82,15 @@ func (db *DB) SaveSweep(ctx context.Context, chainID uint64, l Lease, pass strin
 	})
 }
 
-// Verified says how far kinds of events were compared; 0 leaves a number as it is.
-type Verified struct {
-	Kinds      []repute.EventKind
-	VerifiedTo uint64
-	LogsTo     uint64
-}
-
-// SetVerified publishes a finished comparison. repute.ErrFenced when the lease is
-// lost.
-func (db *DB) SetVerified(ctx context.Context, chainID uint64, l Lease, v Verified) error {
+// SetVerified publishes a finished comparison of states: the block that kinds of events
+// were compared at. repute.ErrFenced when the lease is lost.
+func (db *DB) SetVerified(ctx context.Context, chainID uint64, l Lease, kinds []repute.EventKind, block uint64) error {
 	return db.inTx(ctx, pgx.TxOptions{}, "set verified", func(tx pgx.Tx) error {
 		if err := holdLease(ctx, tx, l); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `insert into verifications as v (chain_id, kind, verified_to, logs_to)
-			select $1, k, $3, $4 from unnest($2::smallint[]) k
-			on conflict (chain_id, kind) do update set verified_to = coalesce(nullif(excluded.verified_to, 0), v.verified_to),
-				logs_to = coalesce(nullif(excluded.logs_to, 0), v.logs_to)`, chainID, v.Kinds, v.VerifiedTo, v.LogsTo)
+		_, err := tx.Exec(ctx, `insert into verifications (chain_id, kind, verified_to) select $1, k, $3 from unnest($2::smallint[]) k
+			on conflict (chain_id, kind) do update set verified_to = excluded.verified_to`, chainID, kinds, block)
 		return err
 	})
 }
@@ -105,8 +98,8 @@ func (db *DB) SetVerified(ctx context.Context, chainID uint64, l Lease, v Verifi
 // unverify takes back what was said of blocks above n.
 func unverify(ctx context.Context, tx pgx.Tx, chainID, n uint64) error {
 	var b pgx.Batch
-	b.Queue(`update verifications set verified_to = least(verified_to, $2), logs_to = least(logs_to, $2)
-		where chain_id = $1 and greatest(verified_to, logs_to) > $2`, chainID, n)
+	b.Queue("update verifications set verified_to = $2 where chain_id = $1 and verified_to > $2", chainID, n)
 	b.Queue(`update sweeps set pinned = least(pinned, $2) where chain_id = $1 and pinned > $2`, chainID, n)
+	cutBlockProofs(&b, chainID, n)
 	return failed("take back verification", tx.SendBatch(ctx, &b).Close())
 }

@@ -10,32 +10,33 @@ import (
 type Evidence struct {
 	Agent repute.AgentID
 	Block repute.Block // the view; ages run to its time
-	// Owner is who holds the agent, Self who signed to be its wallet: what they say of it
-	// does not count. Named are those the owner alone says may act for it, approved address
-	// and operators: their praise does not count, but their blame does, for an owner could
-	// name his critics.
+	// Owner is the agent's owner and Self the addresses that signed to be its wallet. Their
+	// ratings do not count. Named are the approved address and the operators, which the owner
+	// alone chose. Their praise does not count; their blame does, because an owner could
+	// otherwise silence critics by naming them.
 	Owner       common.Address
 	Self, Named []common.Address
-	// Wallet is the verified one of Self, Registrar who registered the agent, Tenures say who
-	// had it when, and Acts who did something with it; zero and none where that is not known.
+	// Wallet is the verified one of Self, Registrar the address that registered the agent.
+	// Tenures are its owners and wallets over time, Actions the first action of each address.
+	// They are zero when unknown.
 	Wallet, Registrar common.Address
 	Tenures           []Tenure
-	Acts              []Act
-	// Held is when the owner got the agent, in Unix seconds, and Since the first block in which
-	// what is said is said of it: praise of what an earlier owner did does not count.
+	Actions           []Action
+	// Held is when the owner got the agent, in Unix seconds. Since is the first block whose
+	// praise counts: earlier praise is about an earlier owner.
 	Held  int64
 	Since uint64
 	// Rows are all live ratings and the latest answer to each validation request of
 	// allow-listed contracts, in any order.
 	Rows []Row
-	// Validations is the sha256 of that list of contracts, see EncodeValidations; zero when
-	// it is not to be named. No score depends on it, the manifest names it.
+	// Validations is the sha256 of that list of contracts, see EncodeValidations. The manifest
+	// names it unless it is zero; no score depends on it.
 	Validations common.Hash
 	// Weights are those of the last epoch.
 	Weights *Weights
-	// Kin are agents that were surely bad when a party had them that is behind this one.
-	Kin []Kin
-	// Identity is nil where nobody looked.
+	// Related are surely bad agents that the identities behind this one answer for.
+	Related []RelatedAgent
+	// Identity is nil when no gate asks for it.
 	Identity *Identity
 }
 
@@ -52,22 +53,22 @@ type Row struct {
 	Tag1, Tag2 string        // Tag1 is the answer's tag for a validation
 	// Content tells equal ratings: the keccak256 of the URI with what it holds, or zero.
 	Content common.Hash
-	// Paid is what the rater verifiably paid the agent for what it rates, in US dollars; each
+	// Paid is what the rater provably paid the agent for the rated work, in US dollars. Each
 	// payment counts for one row.
 	Paid Fixed
 }
 
-// Kin is an agent that was surely bad when a party had it that is behind another agent.
-type Kin struct {
+// RelatedAgent is a surely bad agent that an identity behind another agent answers for.
+type RelatedAgent struct {
 	Agent  repute.AgentID
-	Score  Points // by what was said then
+	Score  Points // by the ratings that the identity answers for
 	High   Points
 	Tier   int
-	Holder common.Address // who had it then
-	Role   Role           // of the party behind the other agent
+	Holder common.Address // the identity's address that had the agent
+	Role   Role           // of the identity with regard to the other agent
 }
 
-// Reasons are all of them, in no order that means anything.
+// Reasons returns all reasons, in no particular order.
 func Reasons() []Reason {
 	return []Reason{ReasonSelf, ReasonUnknownTag, ReasonRange, ReasonChannel, ReasonEarlier, ReasonFuture, ReasonUndated}
 }
@@ -80,7 +81,7 @@ type Reason string
 
 // Reasons of excluded rows.
 const (
-	ReasonSelf       Reason = "self"          // by the agent's own party, or praise by whom the owner named
+	ReasonSelf       Reason = "self"          // by the agent's own identity, or praise by an address that the owner named
 	ReasonUnknownTag Reason = "unknown-tag"   // the tag table has no rule
 	ReasonRange      Reason = "out-of-range"  // the value is outside the tag's range
 	ReasonChannel    Reason = "other-channel" // the tag's channel is not part of the score

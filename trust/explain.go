@@ -23,7 +23,7 @@ const (
 	KindRest    = "rest"    // of all raters that are not listed
 	KindPrior   = "prior"   // of the agent's own vouching
 	KindUnrated = "unrated" // takes away what cannot be relied on
-	KindGuard   = "guard"   // another agent of the same party
+	KindGuard   = "guard"   // a related agent limits this one
 	KindAge     = "age"     // what age changed since an earlier epoch, which the score was kept from
 )
 
@@ -71,7 +71,7 @@ const maxListed = 100
 // Explain evaluates an agent and tells how. It lists the hundred contributions with
 // most points and adds up the others.
 func (s *Scorer) Explain(e Evidence) Explanation {
-	s.hearOf(&e)
+	s.load(&e)
 	out := Explanation{ByReason: map[Reason]int{}}
 	s.lacking = nil // the result keeps it
 	s.result(&out.Result)
@@ -99,7 +99,7 @@ func (s *scoring) measureGates(gates []GateView) {
 	}
 }
 
-func (l *listener) ref(i int) RowRef {
+func (l *accountBuilder) ref(i int) RowRef {
 	r := &l.rows[i]
 	return RowRef{r.Tx, r.Block, r.LogIndex, r.Rater, r.Index, r.Tag1, r.Amount.Decimal()}
 }
@@ -108,14 +108,14 @@ func (l *listener) ref(i int) RowRef {
 // changed.
 func (s *Scorer) contributions(r *Result) []Contribution {
 	total := s.p.Evidence.Base + s.evidence()
-	parts := make([]Fixed, len(s.voices)+1)
-	for i, v := range s.voices {
+	parts := make([]Fixed, len(s.opinions)+1)
+	for i, v := range s.opinions {
 		parts[i] = (v.vouched.mul(v.value) + v.pooled.mul(v.poolValue)).div(total)
 	}
-	parts[len(s.voices)] = s.p.Evidence.Base.mul(s.prior).div(total)
+	parts[len(s.opinions)] = s.p.Evidence.Base.mul(s.prior).div(total)
 	shares := divide(parts, r.Mean)
 
-	order := make([]int, len(s.voices))
+	order := make([]int, len(s.opinions))
 	for i := range order {
 		order[i] = i
 	}
@@ -124,10 +124,10 @@ func (s *Scorer) contributions(r *Result) []Contribution {
 	rest := Contribution{Kind: KindRest}
 	for n, i := range order {
 		if n < maxListed {
-			out = append(out, s.contribution(&s.voices[i], shares[i]))
+			out = append(out, s.contribution(&s.opinions[i], shares[i]))
 			continue
 		}
-		v := s.voices[i]
+		v := s.opinions[i]
 		rest.Points += shares[i]
 		rest.Evidence += v.vouched + v.pooled
 		rest.Unvouched += v.pooled
@@ -136,7 +136,7 @@ func (s *Scorer) contributions(r *Result) []Contribution {
 	if rest.Count > 0 {
 		out = append(out, rest)
 	}
-	out = append(out, Contribution{Kind: KindPrior, Points: shares[len(s.voices)], Weight: s.vouching})
+	out = append(out, Contribution{Kind: KindPrior, Points: shares[len(s.opinions)], Weight: s.vouching})
 	return append(out, adjustments(r)...)
 }
 
@@ -185,7 +185,7 @@ func floorPoints(f Fixed) Points { return Points(int64(f) * (100_000 >> 5) >> 27
 
 func remainder(f Fixed, p Points) int64 { return int64(f)*(100_000>>5) - int64(p)<<27 }
 
-func (s *Scorer) contribution(v *voice, points Points) Contribution {
+func (s *Scorer) contribution(v *opinion, points Points) Contribution {
 	c := Contribution{Kind: KindOpinion, Points: points, Channel: s.p.Tags.Channels[v.channel].Name, Weight: v.weight, Opinion: v.value,
 		Evidence: v.vouched + v.pooled, Unvouched: v.pooled, Count: v.last - v.first}
 	if v.vouched == 0 {
@@ -202,29 +202,32 @@ func (s *Scorer) contribution(v *voice, points Points) Contribution {
 			c.all = append(c.all, ref.Rater)
 		}
 	}
-	c.Raters = listedOf(c.all)
+	c.Raters = ListedRaters(c.all)
 	if n := s.strongest(v); n != NoNode {
 		c.Path = s.w.Path(n)
 	}
 	return c
 }
 
+// AllRaters are the addresses behind a contribution, also those that Raters leaves out.
+func (c *Contribution) AllRaters() []common.Address { return c.all }
+
 // listedOf are those of raters who speak as one that are listed.
-func listedOf(raters []common.Address) []common.Address {
+func ListedRaters(raters []common.Address) []common.Address {
 	return slices.Clip(raters[:min(len(raters), 10)])
 }
 
-// newest lists a voice's rows, the newest first.
-func (l *listener) newest(v *voice) []int {
+// newest lists a opinion's rows, the newest first.
+func (l *accountBuilder) newest(v *opinion) []int {
 	rows := make([]int, 0, v.last-v.first)
 	for i := v.first; i < v.last; i++ {
-		rows = append(rows, l.said[i].row)
+		rows = append(rows, l.statements[i].row)
 	}
 	slices.SortFunc(rows, func(a, b int) int { return b - a })
 	return rows
 }
 
-func (s *scoring) strongest(v *voice) Node {
+func (s *scoring) strongest(v *opinion) Node {
 	best := NoNode
 	for _, n := range s.members[v.from:v.to] {
 		if w := s.w.weight(n); w > 0 && (best == NoNode || w > s.w.weight(best)) {

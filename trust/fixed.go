@@ -21,7 +21,7 @@ const One Fixed = 1 << 32
 func Int(n int) Fixed { return Fixed(n) << 32 }
 
 // ratio is a/b, b > 0.
-func ratio(a, b int64) Fixed { return Fixed(a).scaled(int64(One), b) }
+func Ratio(a, b int64) Fixed { return Fixed(a).scaled(int64(One), b) }
 
 // mul is a*b toward zero, held at the largest number where it does not fit.
 func (a Fixed) mul(b Fixed) Fixed {
@@ -82,7 +82,7 @@ func (a Fixed) sqrt() Fixed {
 	return Fixed(root)
 }
 
-// exceeds tells whether a square is above a number of two words.
+// exceeds reports whether a square is above a number of two words.
 func exceeds(root, hi, lo uint64) bool {
 	h, l := bits.Mul64(root, root)
 	return h > hi || h == hi && l > lo
@@ -196,7 +196,7 @@ func (a Fixed) Decimal(digits int) string {
 	for range digits {
 		scale *= 10
 	}
-	n := a.round(scale)
+	n := a.Round(scale)
 	sign := ""
 	if n < 0 {
 		sign = "-"
@@ -209,7 +209,7 @@ func (a Fixed) Decimal(digits int) string {
 }
 
 // round is a*scale to the nearest whole number, halves away from zero.
-func (a Fixed) round(scale int64) int64 {
+func (a Fixed) Round(scale int64) int64 {
 	hi, lo := bits.Mul64(magnitude(int64(a)), uint64(scale))
 	lo, carry := bits.Add64(lo, 1<<31, 0)
 	n := int64((hi+carry)<<32 | lo>>32)

@@ -96,7 +96,7 @@ func (r *Result) passes(gate string) bool {
 }
 
 // whole3 turns points into thousandths.
-func whole3(f Fixed) Points { return Points(f.round(1000)) }
+func whole3(f Fixed) Points { return Points(f.Round(1000)) }
 
 func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 	first := len(s.lacking)
@@ -129,14 +129,14 @@ func (s *scoring) lacks(g *Gate, r *Result) []Lacking {
 			lack("recentRaters", Int(n), Int(g.RecentRaters))
 		}
 	}
-	lacksIdentity(g.Checks, s.who, lack)
+	lacksIdentity(g.Checks, s.identity, lack)
 	if first == len(s.lacking) {
 		return nil
 	}
 	return s.lacking[first:len(s.lacking):len(s.lacking)]
 }
 
-func fromPoints(p Points) Fixed { return ratio(int64(p), 1000) }
+func fromPoints(p Points) Fixed { return Ratio(int64(p), 1000) }
 
 func (s *scoring) evidenceIn(r *Result, channels []string) (sum Fixed) {
 	for _, c := range r.Channels {
@@ -147,12 +147,12 @@ func (s *scoring) evidenceIn(r *Result, channels []string) (sum Fixed) {
 	return sum
 }
 
-// recentAgainst counts vouched voices against the agent within so many days.
+// recentAgainst counts vouched opinions against the agent within so many days.
 func (s *scoring) recentAgainst(days int) (n int) {
 	const day = 24 * 60 * 60
 	since := s.block.Time.Unix() - int64(days)*day
-	for i := range s.voices {
-		if v := &s.voices[i]; isAgainst(v.value) && v.weight > s.p.Paths.MinWeight && v.newest >= since {
+	for i := range s.opinions {
+		if v := &s.opinions[i]; isAgainst(v.value) && v.weight > s.p.Paths.MinWeight && v.newest >= since {
 			n++
 		}
 	}
@@ -164,10 +164,10 @@ func (s *scoring) recentAgainst(days int) (n int) {
 func (s *scoring) missing(low Fixed) Fixed {
 	target := low / 100
 	n := sort.Search(100_000, func(hundredths int) bool {
-		mean, deviation := s.with(ratio(int64(hundredths), 100))
+		mean, deviation := s.with(Ratio(int64(hundredths), 100))
 		return mean-deviation >= target
 	})
-	return ratio(int64(n), 100)
+	return Ratio(int64(n), 100)
 }
 
 // with is mean and deviation after so many more opinions of +1.

@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Node numbers an identity of a Graph: the addresses that are known to be one party.
+// Node numbers an identity of a Graph: the addresses that are known to belong together.
 type Node uint32
 
 // NoNode is an address that a graph does not know: nobody vouches for it.
@@ -48,7 +48,7 @@ func (g *Graph) Node(a common.Address) Node {
 	return NoNode
 }
 
-// Spoke tells whether an identity rated anybody, well or badly, in terms that count.
+// Spoke reports whether an identity rated anybody, well or badly, in terms that count.
 func (g *Graph) Spoke(n Node) bool { return int(n) < len(g.spoke) && g.spoke[n] }
 
 // Name is the lowest address of an identity.
@@ -66,7 +66,7 @@ type GraphBuilder struct {
 	edges []edge
 }
 
-// edge is one party's trust in another, weight in units of 2^-16.
+// edge is one identity's trust in another, weight in units of 2^-16.
 type edge struct{ from, to, weight uint32 }
 
 // NewGraphBuilder makes an empty builder.
@@ -88,7 +88,7 @@ func (b *GraphBuilder) Add(a common.Address) uint32 {
 // Rates says that an address rated somebody, whatever follows from it.
 func (b *GraphBuilder) Rates(id uint32) { b.spoke[id] = true }
 
-// Link says that two addresses are one party. Both must have agreed to it on chain, or
+// Link makes two addresses one identity. Both must have agreed to it on chain, or
 // an operator vouches for it: who could link himself to another would take its weight.
 func (b *GraphBuilder) Link(x, y uint32) {
 	x, y = b.top(x), b.top(y)
@@ -107,7 +107,7 @@ func (b *GraphBuilder) top(x uint32) uint32 {
 }
 
 // Vouch says that one address trusts another by weight, above 0 to 1. Of several
-// edges between two parties the heaviest counts; what a party says of itself does not.
+// edges between two identities the heaviest counts; an identity's edge to itself does not.
 func (b *GraphBuilder) Vouch(from, to uint32, weight Fixed) {
 	if w := uint32(bounded(weight, 0) >> 16); w > 0 {
 		b.edges = append(b.edges, edge{from, to, w})
@@ -139,7 +139,7 @@ func (b *GraphBuilder) Build() *Graph {
 	return g
 }
 
-// tops lists the top of each party by address.
+// tops returns the top of each identity by address.
 func (b *GraphBuilder) tops() []uint32 {
 	var tops []uint32
 	for id := range b.up {
@@ -237,7 +237,7 @@ func rootShares(g *Graph, roots []Root, most Fixed) []rootShare {
 		out = append(out, rootShare{n, w})
 	}
 	slices.SortFunc(out, func(a, b rootShare) int { return cmp.Compare(a.node, b.node) })
-	capShares(out, max(most, ratio(1, int64(max(1, len(out))))+1))
+	capShares(out, max(most, Ratio(1, int64(max(1, len(out))))+1))
 	return out
 }
 
@@ -277,4 +277,34 @@ func capShares(roots []rootShare, most Fixed) {
 			return
 		}
 	}
+}
+
+// with is the graph with addresses that it does not know, as identities of their own:
+// what a walk by the graph built with them would see.
+func (g *Graph) with(addresses []common.Address) *Graph {
+	out := *g
+	out.extra = map[common.Address]Node{}
+	for _, a := range addresses {
+		if out.Node(a) != NoNode {
+			continue
+		}
+		out.extra[a] = Node(len(out.names))
+		out.names = append(out.names[:len(out.names):len(out.names)], a)
+		out.start = append(out.start[:len(out.start):len(out.start)], out.start[len(out.start)-1])
+	}
+	return &out
+}
+
+// Size is about how many bytes of memory the graph takes.
+func (g *Graph) Size() int64 {
+	return int64(len(g.nodes))*64 + int64(len(g.aliases))*96 + int64(g.Len())*25 + int64(g.Edges())*8
+}
+
+// Personal is Walk by roots of which the graph need not know any.
+func (g *Graph) Personal(roots []Root, p *Params) *Weights {
+	addresses := make([]common.Address, len(roots))
+	for i, r := range roots {
+		addresses[i] = r.Address
+	}
+	return g.with(addresses).Walk(roots, p)
 }

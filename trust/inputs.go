@@ -157,7 +157,7 @@ func RootsAt(set []repute.TrustRoot, at time.Time) []Root {
 	}
 	roots := make([]Root, 0, len(heaviest))
 	for a, w := range heaviest {
-		roots = append(roots, Root{Address: a, Weight: ratio(int64(w), repute.RootUnit)})
+		roots = append(roots, Root{Address: a, Weight: Ratio(int64(w), repute.RootUnit)})
 	}
 	slices.SortFunc(roots, func(a, b Root) int { return a.Address.Cmp(b.Address) })
 	return roots
@@ -171,3 +171,6 @@ func LinksOf(stored []repute.TrustLink) []Link {
 	}
 	return links
 }
+
+// Link makes two addresses one identity, by evidence from outside the chain.
+type Link struct{ A, B common.Address }

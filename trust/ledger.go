@@ -9,11 +9,11 @@ import (
 	"repute"
 )
 
-// Ledger holds what is said of all agents of a chain as of one block, in about twenty bytes
+// Ledger holds the records of all agents of a chain as of one block, in about twenty bytes
 // a row, so that all can be scored in one pass. Adding is for one goroutine; scoring only
 // reads and may run many times, with different weights over the same graph.
 type Ledger struct {
-	l      *listener
+	l      *accountBuilder
 	block  repute.Block
 	agents []page
 	// Accounts are cut into pages of one list: millions of small lists would cost more
@@ -33,17 +33,17 @@ type page struct {
 
 // NewLedger makes an empty ledger as of a block for weights over g.
 func NewLedger(g *Graph, at repute.Block, p *Params) *Ledger {
-	return &Ledger{l: newListener(g, p), block: at}
+	return &Ledger{l: newAccountBuilder(g, p), block: at}
 }
 
 // listSize is how many records are in one list; a longer account has one of its own.
 const listSize = 1 << 20
 
-// Add takes down what is said of an agent. The evidence's block and weights are those
-// of the ledger and of Score; it has no kin.
+// Add adds an agent. The evidence's block and weights are replaced by those of the ledger
+// and of Score; it has no related agents.
 func (l *Ledger) Add(e Evidence) {
 	e.Block = l.block
-	a := l.l.listen(&e)
+	a := l.l.build(&e)
 	last := len(l.records) - 1
 	if last < 0 || len(l.records[last])+len(a.records) > cap(l.records[last]) {
 		l.records = append(l.records, make([]record, 0, max(listSize, len(a.records))))
@@ -63,8 +63,8 @@ func (l *Ledger) account(i int) account {
 }
 
 // Score evaluates every agent, on as many goroutines as there are processors: each result
-// is that of the function Score with the same evidence without kin. use is called once for each agent, from several goroutines and in no
-// particular order; the result's lists are only valid until it returns. Score ends
+// is that of the function Score with the same evidence without related agents. use is
+// called once for each agent, from several goroutines and in no particular order; the result's lists are only valid until it returns. Score ends
 // early with ctx's error.
 func (l *Ledger) Score(ctx context.Context, w *Weights, use func(*Result)) error {
 	return l.each(ctx, w, func(i int, s *Scorer, r *Result) {

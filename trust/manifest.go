@@ -9,7 +9,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
 )
 
 // Manifest is what a score follows from besides events, run and parameters. Its
@@ -19,7 +18,7 @@ type Manifest struct {
 	// for runs from before it was kept.
 	Validations *common.Hash `json:"validations,omitempty"`
 
-	Kin []ManifestKin `json:"kin,omitempty"`
+	Related []ManifestRelated `json:"related,omitempty"`
 	// Paid is absent where nothing was paid. Payments is the list that older manifests have
 	// instead: of those each payment made another manifest as long as all payments.
 	Paid     *ManifestPaid     `json:"paid,omitempty"`
@@ -28,8 +27,8 @@ type Manifest struct {
 	Identity *Identity `json:"identity,omitempty"`
 }
 
-// ManifestKin is a Kin, in thousandths of a point.
-type ManifestKin struct {
+// ManifestRelated is a RelatedAgent, in thousandths of a point.
+type ManifestRelated struct {
 	Token  string         `json:"token"` // of the same registry, decimal
 	Score  int64          `json:"score"`
 	High   int64          `json:"high"`
@@ -57,8 +56,8 @@ func ManifestOf(e *Evidence) Manifest {
 	if e.Validations != (common.Hash{}) {
 		m.Validations = &e.Validations
 	}
-	for _, k := range e.Kin {
-		m.Kin = append(m.Kin, ManifestKin{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High), k.Tier, k.Holder, k.Role})
+	for _, k := range e.Related {
+		m.Related = append(m.Related, ManifestRelated{k.Agent.TokenID.Dec(), int64(k.Score), int64(k.High), k.Tier, k.Holder, k.Role})
 	}
 	m.Paid = paidOf(e)
 	return m
@@ -85,14 +84,14 @@ func paidOf(e *Evidence) *ManifestPaid {
 	return &ManifestPaid{len(list), HashInput(canonical(list))}
 }
 
-// is tells whether evidence holds the very payments.
+// is reports whether the evidence holds exactly these payments.
 func (p *ManifestPaid) is(e *Evidence) bool {
 	now := paidOf(e)
 	return now != nil && *now == *p
 }
 
 // again is the manifest of evidence in the form that m has.
-func (m Manifest) again(e *Evidence) Manifest {
+func (m Manifest) Rebuild(e *Evidence) Manifest {
 	n := ManifestOf(e)
 	if m.Paid == nil {
 		n.Paid, n.Payments = nil, paymentsOf(e)
@@ -109,18 +108,18 @@ func DecodeManifest(body []byte) (m Manifest, err error) { return m, readCanonic
 // Apply makes evidence hold what the manifest lists and nothing else of that. ledger is
 // asked where the evidence holds other payments: a *PrunedError where it does not tell those
 // of the manifest.
-func (m Manifest) Apply(e *Evidence, ledger func() ([]store.PaymentEntry, error)) error {
-	e.Kin, e.Validations, e.Identity = nil, common.Hash{}, m.Identity
+func (m Manifest) Apply(e *Evidence, ledger func() ([]repute.RatingPayment, error)) error {
+	e.Related, e.Validations, e.Identity = nil, common.Hash{}, m.Identity
 	if m.Validations != nil {
 		e.Validations = *m.Validations
 	}
-	for _, k := range m.Kin {
-		kin := Kin{Agent: e.Agent, Score: Points(k.Score), High: Points(k.High), Tier: k.Tier, Holder: k.Holder, Role: k.Role}
+	for _, k := range m.Related {
+		related := RelatedAgent{Agent: e.Agent, Score: Points(k.Score), High: Points(k.High), Tier: k.Tier, Holder: k.Holder, Role: k.Role}
 		var err error
-		if kin.Agent.TokenID, err = repute.ParseTokenID(k.Token); err != nil {
+		if related.Agent.TokenID, err = repute.ParseTokenID(k.Token); err != nil {
 			return err
 		}
-		e.Kin = append(e.Kin, kin)
+		e.Related = append(e.Related, related)
 	}
 	if m.Paid == nil {
 		paid := map[rating]Fixed{}
@@ -149,7 +148,7 @@ type rating struct {
 }
 
 // restore goes back along the ledger until what counted then is what the manifest names.
-func (p *ManifestPaid) restore(e *Evidence, ledger []store.PaymentEntry) bool {
+func (p *ManifestPaid) restore(e *Evidence, ledger []repute.RatingPayment) bool {
 	rows := make(map[rating]*Row, len(e.Rows))
 	for i := range e.Rows {
 		r := &e.Rows[i]
@@ -174,7 +173,7 @@ func (p *ManifestPaid) restore(e *Evidence, ledger []store.PaymentEntry) bool {
 	var known []entry
 	for _, l := range ledger {
 		if r := rows[rating{l.Client, l.Index}]; r != nil {
-			known = append(known, entry{r, pay(r, dollars(l.Paid))})
+			known = append(known, entry{r, pay(r, Dollars(l.Paid))})
 		}
 	}
 	for n := len(known); ; n-- {
@@ -187,3 +186,12 @@ func (p *ManifestPaid) restore(e *Evidence, ledger []store.PaymentEntry) bool {
 		pay(known[n-1].row, known[n-1].before)
 	}
 }
+
+// PrunedError is something that a score follows from and that is not stored any more.
+type PrunedError struct{ What string }
+
+// Error reads "input pruned: what".
+func (e *PrunedError) Error() string { return "input pruned: " + e.What }
+
+// Unwrap makes every PrunedError a repute.ErrGone.
+func (e *PrunedError) Unwrap() error { return repute.ErrGone }

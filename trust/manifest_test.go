@@ -10,15 +10,14 @@ import (
 	"pgregory.net/rapid"
 
 	"repute"
-	"repute/store"
 )
 
 // Whatever was entered since, what counted at the time of a manifest is found again.
 func TestManifestRestoresPayments(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		raters := rapid.IntRange(1, 6).Draw(t, "raters")
-		entry := rapid.Custom(func(t *rapid.T) store.PaymentEntry {
-			return store.PaymentEntry{Client: address(rapid.IntRange(0, raters).Draw(t, "client")), Index: uint64(rapid.IntRange(1, 2).Draw(t, "index")),
+		entry := rapid.Custom(func(t *rapid.T) repute.RatingPayment {
+			return repute.RatingPayment{Client: address(rapid.IntRange(0, raters).Draw(t, "client")), Index: uint64(rapid.IntRange(1, 2).Draw(t, "index")),
 				Paid: repute.Micros(rapid.IntRange(0, 3).Draw(t, "paid") * 1e6)}
 		})
 		ledger := rapid.SliceOfN(entry, 0, 30).Draw(t, "ledger")
@@ -35,7 +34,7 @@ func TestManifestRestoresPayments(t *testing.T) {
 		for _, l := range ledger {
 			for i := range e.Rows {
 				if r := &e.Rows[i]; r.Rater == l.Client && r.Index == l.Index {
-					r.Paid = dollars(l.Paid)
+					r.Paid = Dollars(l.Paid)
 				}
 			}
 			note()
@@ -43,10 +42,10 @@ func TestManifestRestoresPayments(t *testing.T) {
 		now := slices.Clone(e.Rows)
 		for i, m := range manifests {
 			e.Rows = slices.Clone(now)
-			if err := m.Apply(&e, func() ([]store.PaymentEntry, error) { return ledger, nil }); err != nil {
+			if err := m.Apply(&e, func() ([]repute.RatingPayment, error) { return ledger, nil }); err != nil {
 				t.Fatalf("entry %d of %d: %v", i, len(ledger), err)
 			}
-			if fmt.Sprint(e.Rows) != fmt.Sprint(states[i]) || m.again(&e).Paid != nil && *m.again(&e).Paid != *m.Paid {
+			if fmt.Sprint(e.Rows) != fmt.Sprint(states[i]) || m.Rebuild(&e).Paid != nil && *m.Rebuild(&e).Paid != *m.Paid {
 				t.Fatalf("entry %d of %d: %v, want %v", i, len(ledger), e.Rows, states[i])
 			}
 		}
@@ -58,14 +57,14 @@ func TestManifestFindsOtherPayments(t *testing.T) {
 	e := Evidence{Rows: []Row{{Rater: address(1), Index: 1, Paid: One}}}
 	m := ManifestOf(&e)
 	e.Rows[0].Paid = 0
-	for _, ledger := range [][]store.PaymentEntry{nil, {{Client: address(1), Index: 1, Paid: 2e6}}, {{Client: address(1), Index: 2, Paid: 1e6}}} {
+	for _, ledger := range [][]repute.RatingPayment{nil, {{Client: address(1), Index: 1, Paid: 2e6}}, {{Client: address(1), Index: 2, Paid: 1e6}}} {
 		var pruned *PrunedError
-		if err := m.Apply(&e, func() ([]store.PaymentEntry, error) { return ledger, nil }); !errors.As(err, &pruned) {
+		if err := m.Apply(&e, func() ([]repute.RatingPayment, error) { return ledger, nil }); !errors.As(err, &pruned) {
 			t.Errorf("%v: %v", ledger, err)
 		}
 	}
 	none := Manifest{Paid: &ManifestPaid{}}
-	if err := none.Apply(&e, func() ([]store.PaymentEntry, error) { return nil, nil }); err == nil {
+	if err := none.Apply(&e, func() ([]repute.RatingPayment, error) { return nil, nil }); err == nil {
 		t.Error("a count of no payments was believed")
 	}
 }
@@ -82,7 +81,7 @@ func TestManifestThatListsPayments(t *testing.T) {
 	if err := m.Apply(&e, nil); err != nil || e.Rows[0].Paid != 0 || e.Rows[1].Paid != One {
 		t.Errorf("%v, %v", e.Rows, err)
 	}
-	if again := string(m.again(&e).Encode()); again != body {
+	if again := string(m.Rebuild(&e).Encode()); again != body {
 		t.Errorf("made again: %s, want %s", again, body)
 	}
 }

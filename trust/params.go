@@ -63,7 +63,7 @@ type EvidenceParams struct {
 
 // NegativeParams: vouched evidence against an agent is multiplied by the factor for the
 // number of independent paths it comes by: Factors[0] for one path, the last for as many
-// as there are factors or more. One voice alone should not cost an agent much; several
+// as there are factors or more. One opinion alone should not cost an agent much; several
 // that are independent should cost it more than as much praise brings.
 type NegativeParams struct {
 	Factors []Fixed `json:"factors"`
@@ -92,8 +92,8 @@ type RatedParams struct {
 }
 
 // GuardParams: a new agent of somebody who answers for an agent that is surely below Below
-// points has neither a better score nor a better tier than that one for Days. Whoever had an
-// agent answers for what is said of it up to TailDays later.
+// points has neither a better score nor a better tier than that one for Days. A former
+// owner answers for ratings up to TailDays later.
 type GuardParams struct {
 	Below    Fixed `json:"below"`
 	Days     int   `json:"days"`

@@ -89,7 +89,7 @@ func (f *finder) direct(members []Node, group int) bool {
 	return false
 }
 
-// free tells whether nobody on the shortest way to n is taken.
+// free reports whether nobody on the shortest way to n is taken.
 func (f *finder) free(n Node) bool {
 	if f.w.nodes[n].voucher == NoNode {
 		return false

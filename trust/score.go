@@ -12,7 +12,7 @@ import (
 // Status says whether a score means anything.
 type Status string
 
-// Statuses. An unrated agent has score 0: whoever asks for a minimum refuses it.
+// Statuses. An unrated agent has score 0, so that every minimum refuses it.
 const (
 	Rated   Status = "rated"
 	Unrated Status = "unrated"
@@ -28,7 +28,7 @@ type Result struct {
 	TagTable   common.Hash    `json:"tagTable"`
 	Status     Status         `json:"status"`
 	Score      Points         `json:"score"` // 0 when unrated
-	Low        Points         `json:"low"`   // one standard deviation below and above the mean, held by the guard
+	Low        Points         `json:"low"`   // one standard deviation below and above the mean, limited by the guard
 	High       Points         `json:"high"`
 	Mean       Points         `json:"mean"`       // before the rule for unrated agents and the guard
 	Confidence Fixed          `json:"confidence"` // 0 to 1
@@ -36,15 +36,15 @@ type Result struct {
 	Positive   Fixed          `json:"positive"`   // vouched evidence for and against
 	Negative   Fixed          `json:"negative"`
 	Pool       Fixed          `json:"pool"`     // unvouched evidence
-	Vouching   Fixed          `json:"vouching"` // of the agent's own party, 0 to 1
+	Vouching   Fixed          `json:"vouching"` // of the agent's own identity, 0 to 1
 	Prior      Points         `json:"prior"`    // where the agent starts
-	// PathsFor and PathsAgainst count independent ways from roots to raters.
+	// PathsFor and PathsAgainst count vertex-disjoint paths from roots to raters.
 	PathsFor     int           `json:"pathsFor"`
 	PathsAgainst int           `json:"pathsAgainst"`
 	Channels     []ChannelView `json:"channels"`
 	Gates        []GateView    `json:"gates"`
 	Tier         int           `json:"tier"`
-	Guard        *GuardView    `json:"guard,omitempty"` // nil when no other agent limits this one
+	Guard        *GuardView    `json:"guard,omitempty"` // nil unless a related agent limits this one
 	Rows         int           `json:"rows"`            // that count
 	Excluded     int           `json:"excluded"`        // that do not
 }
@@ -61,27 +61,27 @@ type GuardView struct {
 	Agent  string         `json:"agent"`
 	Score  Points         `json:"score"`
 	Tier   int            `json:"tier"`   // this agent's is no better
-	Holder common.Address `json:"holder"` // who had the other agent when that was said of it
-	Role   Role           `json:"role"`   // of the holder's party with regard to this agent
+	Holder common.Address `json:"holder"` // address that had the other agent when it was rated
+	Role   Role           `json:"role"`   // of the holder's identity with regard to this agent
 }
 
 // scoring is one agent's evaluation.
 type scoring struct {
-	p     *Params
-	w     *Weights
-	f     *finder
-	a     account
-	block repute.Block
-	kin   []Kin
-	who   *Identity
+	p        *Params
+	w        *Weights
+	f        *finder
+	a        account
+	block    repute.Block
+	related  []RelatedAgent
+	identity *Identity
 
-	voices  []voice
-	members []Node  // of voices, as far as the graph knows them
-	shares  []Fixed // weight of the rater by record
-	flat    []Node  // memory of groups
-	groups  [][]Node
-	sums    []blend // by channel
-	lacking []Lacking
+	opinions []opinion
+	members  []Node  // of opinions, as far as the graph knows them
+	shares   []Fixed // weight of the rater by record
+	flat     []Node  // memory of groups
+	groups   [][]Node
+	sums     []blend // by channel
+	lacking  []Lacking
 
 	positive, negative, pool Fixed // evidence of each kind
 	pathsFor, pathsAgainst   int
@@ -97,79 +97,79 @@ func Score(e Evidence, p *Params) Result { return NewScorer(e.Weights, p).Score(
 // goroutine at a time.
 type Scorer struct {
 	scoring
-	l *listener
+	l *accountBuilder
 }
 
 // NewScorer makes a scorer for evidence with these weights.
 func NewScorer(w *Weights, p *Params) *Scorer {
-	return &Scorer{scoring{p: p, w: w, f: newFinder(w)}, newListener(w.graph, p)}
+	return &Scorer{scoring{p: p, w: w, f: newFinder(w)}, newAccountBuilder(w.graph, p)}
 }
 
 // Score is the package's function of this name; e.Weights must be the scorer's.
 func (s *Scorer) Score(e Evidence) (r Result) {
-	s.hearOf(&e)
+	s.load(&e)
 	s.lacking = nil // the result keeps it
 	s.result(&r)
 	r.Agent = e.Agent
 	return r
 }
 
-func (s *Scorer) hearOf(e *Evidence) {
-	s.evaluate(s.l.listen(e), e.Block, e.Kin)
-	s.who = e.Identity
+func (s *Scorer) load(e *Evidence) {
+	s.evaluate(s.l.build(e), e.Block, e.Related)
+	s.identity = e.Identity
 }
 
-func (s *scoring) evaluate(a account, at repute.Block, kin []Kin) {
-	s.a, s.block, s.kin, s.who = a, at, kin, nil
-	s.hear()
+func (s *scoring) evaluate(a account, at repute.Block, related []RelatedAgent) {
+	s.a, s.block, s.related, s.identity = a, at, related, nil
+	s.readAccount()
 	s.boundRaters()
 	s.boundPool()
 	s.boundPaths()
 	s.average()
 }
 
-// boundRaters holds what a rater, or raters that count as one, weigh together in all
-// channels to what they weigh in the strongest of them: who says the same thing in three
-// ways is no three raters. What is vouched for and what is not weigh together no more than
-// the strongest would with full weight: a stranger that copies a trusted rater adds nothing.
+// boundRaters limits the evidence of each burst over all channels to that of its strongest
+// opinion, so that saying the same in three channels counts once. Vouched and unvouched
+// evidence together are limited to the strongest opinion's at full weight, so that a stranger
+// who copies a trusted rater adds nothing.
 func (s *scoring) boundRaters() {
-	for at := 0; at < len(s.voices); {
+	for at := 0; at < len(s.opinions); {
 		next := at + 1
-		for next < len(s.voices) && !s.voices[next].opensBurst {
+		for next < len(s.opinions) && !s.opinions[next].opensBurst {
 			next++
 		}
-		boundRater(s.voices[at:next])
+		boundRater(s.opinions[at:next])
 		at = next
 	}
 }
 
-func boundRater(voices []voice) {
+func boundRater(opinions []opinion) {
 	var vouched, pooled, most, strength Fixed
-	for i := range voices {
-		v := &voices[i]
+	for i := range opinions {
+		v := &opinions[i]
 		vouched, pooled = vouched+v.vouched, pooled+v.pooled
 		most, strength = max(most, v.vouched), max(strength, v.strength)
 	}
 	rest := strength - most
-	for i := range voices {
-		if v := &voices[i]; vouched > most {
+	for i := range opinions {
+		if v := &opinions[i]; vouched > most {
 			v.vouched = v.vouched.scaled(int64(most), int64(vouched))
 		}
-		if v := &voices[i]; pooled > rest {
+		if v := &opinions[i]; pooled > rest {
 			v.pooled = v.pooled.scaled(int64(rest), int64(pooled))
 		}
 	}
 }
 
-// boundPool holds all unvouched weight of the agent together below the pool's size.
+// boundPool limits the sum of all unvouched evidence to the pool's size.
 func (s *scoring) boundPool() {
 	var total Fixed
-	for i := range s.voices {
-		total += s.voices[i].pooled
+	for i := range s.opinions {
+		total += s.opinions[i].pooled
 	}
 	s.pool = 0
-	for i := range s.voices {
-		v := &s.voices[i]
+	for i := range s.opinions {
+		v := &s.opinions[i]
 		if total > s.p.Evidence.Pool {
 			v.pooled = v.pooled.scaled(int64(s.p.Evidence.Pool), int64(total))
 		}
@@ -180,9 +180,10 @@ func (s *scoring) boundPool() {
 func isFor(v Fixed) bool     { return v >= 0 }
 func isAgainst(v Fixed) bool { return v < 0 }
 
-// boundPaths holds each side's vouched weight below the number of independent paths to
-// its raters, and then lets bad news weigh more once it comes by enough of them. More
-// paths than a side weighs make no difference but to the rules that ask for a number.
+// boundPaths limits the vouched evidence of each side to the number of vertex-disjoint paths
+// to its raters, and then multiplies the negative side once it has enough paths. Paths beyond
+// a side's evidence matter only to rules that ask for a number, so they are not counted
+// further.
 func (s *scoring) boundPaths() {
 	subject, praise, blame := s.a.owner, s.weigh(isFor), s.weigh(isAgainst)
 	s.pathsFor = s.paths(isFor, subject, min(max(s.p.countedFor, above(praise)), s.p.Paths.Most))
@@ -191,27 +192,27 @@ func (s *scoring) boundPaths() {
 	s.boundSide(isAgainst, blame, Int(s.pathsAgainst))
 	factor := s.p.Negative.of(s.pathsAgainst)
 	s.negative = 0
-	for i := range s.voices {
-		if v := &s.voices[i]; isAgainst(v.value) {
+	for i := range s.opinions {
+		if v := &s.opinions[i]; isAgainst(v.value) {
 			v.vouched = v.vouched.mul(factor)
 			s.negative += v.vouched
 		}
 	}
 	s.vouching = s.w.vouching(subject, s.p.Prior.Decades)
-	paths := min(One, ratio(int64(s.pathsFor), int64(s.p.Prior.Paths)))
+	paths := min(One, Ratio(int64(s.pathsFor), int64(s.p.Prior.Paths)))
 	s.prior = s.p.Prior.Most.mul(s.vouching).mul(paths)
 }
 
-// above is the first whole number that is not below a weight.
+// above rounds a weight up to a whole number.
 func above(weight Fixed) int { return int((weight + One - 1) >> 32) }
 
-// boundSide holds what one side weighs together below most and gives what is left of it.
+// boundSide scales one side's evidence down to most and returns the sum.
 func (s *scoring) boundSide(side func(Fixed) bool, total, most Fixed) (sum Fixed) {
 	if total <= most {
 		return total
 	}
-	for i := range s.voices {
-		if v := &s.voices[i]; side(v.value) {
+	for i := range s.opinions {
+		if v := &s.opinions[i]; side(v.value) {
 			v.vouched = v.vouched.scaled(int64(most), int64(total))
 			sum += v.vouched
 		}
@@ -219,10 +220,10 @@ func (s *scoring) boundSide(side func(Fixed) bool, total, most Fixed) (sum Fixed
 	return sum
 }
 
-// weigh adds up one side.
+// weigh returns the sum of one side's evidence.
 func (s *scoring) weigh(side func(Fixed) bool) (sum Fixed) {
-	for i := range s.voices {
-		if v := &s.voices[i]; side(v.value) {
+	for i := range s.opinions {
+		if v := &s.opinions[i]; side(v.value) {
 			sum += v.vouched
 		}
 	}
@@ -240,8 +241,7 @@ func (m *moments) add(weight, value Fixed) {
 	m.square += part.mul(value)
 }
 
-// average is the mean of prior and opinions, each as often as it weighs, and how far it
-// may be off: one standard deviation.
+// average returns the weighted mean of prior and opinions, and its standard deviation.
 func (m *moments) average(p EvidenceParams, prior Fixed) (mean, deviation Fixed) {
 	total := p.Base + m.weight
 	mean = bounded((p.Base.mul(prior) + m.value).div(total), -One)
@@ -251,8 +251,8 @@ func (m *moments) average(p EvidenceParams, prior Fixed) (mean, deviation Fixed)
 
 func (s *scoring) average() {
 	s.total = moments{}
-	for i := range s.voices {
-		v := &s.voices[i]
+	for i := range s.opinions {
+		v := &s.opinions[i]
 		s.total.add(v.vouched, v.value)
 		s.total.add(v.pooled, v.poolValue)
 	}
@@ -264,7 +264,7 @@ func (s *scoring) evidence() Fixed { return s.positive + s.negative + s.pool }
 func (s *scoring) confidence() Fixed { return s.evidence().div(s.p.Evidence.Base + s.evidence()) }
 
 // points turns -1..1 into points.
-func points(v Fixed) Points { return Points(v.round(100_000)) }
+func points(v Fixed) Points { return Points(v.Round(100_000)) }
 
 // result fills r, in the memory that r has, but for the agent's name.
 func (s *scoring) result(r *Result) {
@@ -290,8 +290,8 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 		views = []ChannelView{} // none is an empty list, in JSON too
 	}
 	s.sums = append(s.sums[:0], make([]blend, len(s.p.Tags.Channels))...)
-	for i := range s.voices {
-		v := &s.voices[i]
+	for i := range s.opinions {
+		v := &s.opinions[i]
 		s.sums[v.channel].add(v.value, v.vouched)
 		s.sums[v.channel].add(v.poolValue, v.pooled)
 	}
@@ -303,9 +303,9 @@ func (s *scoring) channels(views []ChannelView) []ChannelView {
 	return views
 }
 
-// isNew tells whether an agent has not stood the guard's days yet: they run from when its
-// owner got it, and not before somebody who is vouched for rated it. Agents that lie
-// unused until they are needed do not get older.
+// isNew reports whether the guard's days have not passed yet. They begin when the owner got
+// the agent, but not before its first rating by a rater with weight, so that unused agents
+// do not age.
 func (s *scoring) isNew() bool {
 	if s.p.guarded(s.a.held, s.block) {
 		return true
@@ -319,34 +319,33 @@ func (s *scoring) isNew() bool {
 	return first == math.MaxInt64 || s.p.guarded(first, s.block)
 }
 
-// isNew is the same of evidence.
-func (s *Scorer) isNew(e *Evidence) bool {
+// IsNew reports whether the guard's days have not passed for an agent: see GuardParams.
+func (s *Scorer) IsNew(e *Evidence) bool {
 	if s.p.guarded(e.Held, e.Block) {
 		return true
 	}
-	s.a, s.block = s.l.listen(e), e.Block
+	s.a, s.block = s.l.build(e), e.Block
 	return s.scoring.isNew()
 }
 
-// guard lets a new agent be no better than one that was surely bad when a party had it
-// that is behind both.
+// guard limits a new agent to the score of the worst related agent.
 func (s *scoring) guard(r *Result) {
-	if len(s.kin) == 0 || !s.isNew() {
+	if len(s.related) == 0 || !s.isNew() {
 		return
 	}
 	below := s.p.guardBelow()
-	kin := slices.DeleteFunc(slices.Clone(s.kin), func(k Kin) bool { return k.High >= below })
-	if len(kin) == 0 {
+	related := slices.DeleteFunc(slices.Clone(s.related), func(k RelatedAgent) bool { return k.High >= below })
+	if len(related) == 0 {
 		return
 	}
-	worst := slices.MinFunc(kin, func(a, b Kin) int { return a.compare(&b) })
+	worst := slices.MinFunc(related, func(a, b RelatedAgent) int { return a.compare(&b) })
 	r.Guard = &GuardView{worst.Agent.String(), worst.Score, worst.Tier, worst.Holder, worst.Role}
 	most := min(0, worst.Score)
 	r.Low, r.High = min(r.Low, most), min(r.High, most)
 }
 
-// Held is the mean as far as the guard lets it: the score, but for the rule for unrated
-// agents.
+// Held returns the mean limited by the guard. It equals the score unless the agent is
+// unrated.
 func (r *Result) Held() Points {
 	if r.Guard == nil {
 		return r.Mean
@@ -354,8 +353,16 @@ func (r *Result) Held() Points {
 	return min(r.Mean, 0, r.Guard.Score)
 }
 
-// Unjudged is the score of an agent of which nothing is said, as of a block: unrated, with
-// the prior's own interval.
+// Unjudged returns the score of an agent without evidence as of a block: unrated, with the
+// prior's interval.
 func Unjudged(p *Params, at repute.Block) Result {
 	return Score(Evidence{Block: at, Weights: NewGraphBuilder().Build().Walk(nil, p)}, p)
 }
+
+// guarded reports whether a time is less than Guard.Days before a block.
+func (p *Params) guarded(since int64, at repute.Block) bool {
+	return at.Time.Unix()-since < int64(p.Guard.Days)*24*60*60
+}
+
+// guardBelow returns the upper bound below which an agent is surely bad.
+func (p *Params) guardBelow() Points { return Points(p.Guard.Below.Round(1000)) }

@@ -229,7 +229,7 @@ func TestWalkIsExact(t *testing.T) {
 		masses := func(edges [][2]int) (out []Fixed) {
 			b := NewGraphBuilder()
 			for _, e := range edges {
-				b.Vouch(b.Add(address(e[0])), b.Add(address(e[1])), ratio(int64(e[0]+1), 30))
+				b.Vouch(b.Add(address(e[0])), b.Add(address(e[1])), Ratio(int64(e[0]+1), 30))
 			}
 			w := b.Build().Walk([]Root{{address(0), One}, {address(1), One}, {address(50), One}}, params)
 			for i := range 21 {

@@ -127,7 +127,7 @@ func (t *TagTable) checkRule(field, channel string, weight Fixed, curve []Corner
 }
 
 // opinion reads an exact amount on a curve; it is not ok outside.
-func opinion(curve []Corner, a repute.Amount) (v Fixed, ok bool) {
+func opinionOf(curve []Corner, a repute.Amount) (v Fixed, ok bool) {
 	x, ok := fixedAmount(a)
 	if !ok || len(curve) == 0 || x < curve[0].X || x > curve[len(curve)-1].X {
 		return 0, false

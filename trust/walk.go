@@ -207,3 +207,6 @@ func (w *Weights) rankFound(rank uint16) (found bool) {
 	}
 	return found
 }
+
+// Size is about how many bytes of memory the weights take without their graph.
+func (w *Weights) Size() int64 { return int64(w.graph.Len())*38 + 256 }

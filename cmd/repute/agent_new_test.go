@@ -6,17 +6,27 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"math/big"
 	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"reflect"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute/contracts"
 	"repute/internal/pgtest"
+	"repute/orchestrator"
 	"repute/orchestrator/remote"
 )
 
@@ -59,8 +69,34 @@ func TestAgentNew(t *testing.T) {
 			eventually(t, "http://"+listen+"/v1/agents", 200, `"`+name+`"`, says)
 			there := []string{"--orchestrator", "http://" + listen, "--token", strings.Repeat("t", 32)}
 			out := mustRun(t, append([]string{"task", "submit", "count", "--coordinator", name, "--input", `{"text":"how many words"}`, "--watch"}, there...)...)
-			if !strings.Contains(out, "completed") {
+			if !strings.Contains(out, "completed") || !strings.Contains(out, "summary  There are 3 words.\nresult   count {\"words\":3}\n") {
 				t.Errorf("the task: %s", out)
+			}
+			here := []string{"--database-url", database}
+			for _, where := range [][]string{there, here} {
+				if out := mustRun(t, append([]string{"run", "show", strings.Fields(out)[1]}, where...)...); !strings.Contains(out, "result   count {\"words\":3}\n") {
+					t.Errorf("the run: %s", out)
+				}
+				lines := strings.Split(strings.TrimSpace(mustRun(t, append([]string{"task", "watch", strings.Fields(out)[1], "--json"}, where...)...)), "\n")
+				var last struct {
+					Kind    string
+					Status  string
+					Summary struct{ Text string }
+					Steps   []struct{ Result struct{ Words int } }
+				}
+				if err := json.Unmarshal([]byte(lines[len(lines)-1]), &last); err != nil || last.Kind != "result" || last.Status != "completed" || last.Summary.Text != "There are 3 words." || len(last.Steps) != 1 || last.Steps[0].Result.Words != 3 {
+					t.Errorf("watched last: %s, %v", lines[len(lines)-1], err)
+				}
+				var shown struct {
+					Steps []struct{ Result struct{ Words int } }
+				}
+				if out := mustRun(t, append([]string{"run", "show", strings.Fields(out)[1], "--json"}, where...)...); json.Unmarshal([]byte(out), &shown) != nil || len(shown.Steps) != 1 || shown.Steps[0].Result.Words != 3 {
+					t.Errorf("the run in JSON: %s", out)
+				}
+			}
+			out = mustRun(t, append([]string{"task", "submit", "count", "--coordinator", name, "--input", `{"text":"two words"}`, "--watch"}, here...)...)
+			if !strings.Contains(out, "result   count {\"words\":2}\n") {
+				t.Errorf("the task by the database: %s", out)
 			}
 			out = mustRun(t, append([]string{"task", "submit", "ask", "--coordinator", name, "--input", `{"text":"how many words"}`}, there...)...)
 			task := strings.Fields(out)[1]
@@ -100,6 +136,100 @@ func serveAgent(t *testing.T, args ...string) {
 			t.Errorf("%v does not end", args)
 		}
 	})
+}
+
+// The scaffolds say how to declare what an agent cannot know before it sends: the example of
+// each README is an answer that the orchestrator takes, and the types of the Go scaffold have
+// every member that a transaction and a placeholder may have.
+func TestScaffoldsDeclarePlaceholders(t *testing.T) {
+	t.Parallel()
+	for _, flags := range [][]string{nil, {"--remote"}} {
+		dir := filepath.Join(t.TempDir(), "agent")
+		mustRun(t, append([]string{"agent", "new", dir}, flags...)...)
+		readme, err := os.ReadFile(filepath.Join(dir, "README.md"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, text, _ := strings.Cut(string(readme), "```json\n")
+		text, _, _ = strings.Cut(text, "```")
+		var shows struct{ Result orchestrator.DryRun }
+		d := json.NewDecoder(strings.NewReader(text))
+		d.DisallowUnknownFields()
+		if err := d.Decode(&shows); err != nil || len(shows.Result.Calls) != 1 {
+			t.Fatalf("%v: the example of the README: %v", flags, err)
+		}
+		takesDryRun(t, shows.Result)
+		if flags != nil {
+			continue
+		}
+		for name, typ := range map[string]reflect.Type{"transaction": reflect.TypeFor[orchestrator.Tx](), "placeholder": reflect.TypeFor[orchestrator.Placeholder](), "simulated": reflect.TypeFor[orchestrator.DryRun]()} {
+			if got, want := membersIn(t, filepath.Join(dir, "protocol.go"), name), membersOf(typ); !slices.Equal(got, want) {
+				t.Errorf("%s has %q, the protocol %q", name, got, want)
+			}
+		}
+	}
+}
+
+// takesDryRun checks that the call is what its function says, and its sample within the bounds
+// of its placeholders.
+func takesDryRun(t *testing.T, shows orchestrator.DryRun) {
+	t.Helper()
+	tx := shows.Calls[0]
+	f, err := contracts.ParseFunction(tx.Function)
+	if err != nil {
+		t.Fatal(err)
+	}
+	args, err := f.Decode(tx.Data)
+	if err != nil || len(args.List()) != 2 || len(tx.Placeholders) != 2 {
+		t.Fatalf("the call of %s: %v, %d placeholders", tx.Function, err, len(tx.Placeholders))
+	}
+	for i, p := range tx.Placeholders {
+		a := args.List()[i]
+		inside := slices.ContainsFunc(p.OneOf, func(one common.Address) bool { return one.Hex() == a.Value })
+		if n, ok := new(big.Int).SetString(a.Value, 10); ok {
+			low, _ := new(big.Int).SetString(p.Min, 10)
+			high, _ := new(big.Int).SetString(p.Max, 10)
+			inside = low != nil && high != nil && n.Cmp(low) >= 0 && n.Cmp(high) <= 0
+		}
+		if a.Path != p.Path || a.Type != p.Type || !inside {
+			t.Errorf("placeholder %+v does not hold the sample %+v", p, a)
+		}
+	}
+}
+
+// membersIn are the names in JSON of the members of a struct in a Go file, sorted.
+func membersIn(t *testing.T, path, name string) (out []string) {
+	t.Helper()
+	file, err := parser.ParseFile(token.NewFileSet(), path, nil, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ast.Inspect(file, func(n ast.Node) bool {
+		spec, is := n.(*ast.TypeSpec)
+		if !is || spec.Name.Name != name {
+			return true
+		}
+		for _, f := range spec.Type.(*ast.StructType).Fields.List {
+			out = append(out, jsonName(reflect.StructTag(strings.Trim(f.Tag.Value, "`"))))
+		}
+		return false
+	})
+	slices.Sort(out)
+	return out
+}
+
+// membersOf are the names in JSON of the members of a type, sorted.
+func membersOf(typ reflect.Type) (out []string) {
+	for f := range typ.Fields() {
+		out = append(out, jsonName(f.Tag))
+	}
+	slices.Sort(out)
+	return out
+}
+
+func jsonName(tag reflect.StructTag) string {
+	name, _, _ := strings.Cut(tag.Get("json"), ",")
+	return name
 }
 
 // Bad names and directories are refused, and nothing is written.

@@ -17,6 +17,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"repute"
+	"repute/internal/httpapi"
 	"repute/orchestrator/agents"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
@@ -92,7 +93,7 @@ func (p *program) serving(ctx context.Context, r running) (func(context.Context)
 	if strings.ContainsAny(r.what, `./\`) {
 		return nil, repute.Invalid("directory", r.what+" is none", "one that repute agent new wrote")
 	}
-	a, err := p.builtin(r)
+	handler, err := p.builtin(r)
 	if err != nil {
 		return nil, err
 	}
@@ -101,7 +102,7 @@ func (p *program) serving(ctx context.Context, r running) (func(context.Context)
 		return nil, taken(r.address, err)
 	}
 	return func(ctx context.Context) error {
-		server := &http.Server{Handler: agents.Handler(a), ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
+		server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second, ReadTimeout: time.Minute, WriteTimeout: time.Minute}
 		stop := context.AfterFunc(ctx, func() { _ = server.Close() })
 		defer stop()
 		if err := server.Serve(listener); !errors.Is(err, http.ErrServerClosed) {
@@ -111,8 +112,9 @@ func (p *program) serving(ctx context.Context, r running) (func(context.Context)
 	}, nil
 }
 
-// builtin is an agent that repute comes with, as the flags and the configured chains say.
-func (p *program) builtin(r running) (agents.Agent, error) {
+// builtin serves an agent that repute comes with, as the flags and the configured chains say.
+// No page of a browser reaches it: it answers by addresses, loopback names and allowed_hosts.
+func (p *program) builtin(r running) (http.Handler, error) {
 	c, err := p.flags.load()
 	if err != nil {
 		return nil, err
@@ -134,7 +136,20 @@ func (p *program) builtin(r running) (agents.Agent, error) {
 			return nil, err
 		}
 	}
-	return agents.New(r.what, self, o)
+	a, err := agents.New(r.what, self, o)
+	if err != nil {
+		return nil, err
+	}
+	return guardedAgent(a, c.AllowedHosts...)
+}
+
+// guardedAgent serves an agent to programs alone.
+func guardedAgent(a agents.Agent, hosts ...string) (http.Handler, error) {
+	guard, err := httpapi.NewGuard(httpapi.GuardOptions{Hosts: hosts})
+	if err != nil {
+		return nil, err
+	}
+	return guard.Over(agents.Handler(a)), nil
 }
 
 // directory is what serves the program in a directory, which is built before.

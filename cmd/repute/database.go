@@ -22,6 +22,9 @@ import (
 type database struct {
 	url  string
 	stop func()
+	// restarts says how often the private one of this run was started again, and when last;
+	// nil for another one.
+	restarts func() (n int, last time.Time)
 }
 
 // postgres is the directory of the private server.
@@ -60,7 +63,7 @@ func startPrivate(ctx context.Context, dir string, log *slog.Logger) (database, 
 		}
 	}
 	server.Keep()
-	return database{url: server.URL(), stop: stop}, nil
+	return database{url: server.URL(), stop: stop, restarts: server.Restarts}, nil
 }
 
 // answers tells whether a server is behind a URL that may be an ended process's. It waits
@@ -103,7 +106,7 @@ func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
 
 func openMigrated(ctx context.Context, url string, c config) (*store.DB, error) {
 	return store.Open(ctx, url, store.Options{Classify: documents.Classify, Decode: contracts.Read, MaxConns: c.MaxConns,
-		NoFiles: !c.Documents.Feedback, SharedHosts: c.Orchestrator.sharedHosts()})
+		NoFiles: !c.Documents.Feedback, SharedHosts: c.Orchestrator.sharedHosts(), Seal: c.Signing.seal()})
 }
 
 // withStore runs f on the configured database, for commands that do one thing

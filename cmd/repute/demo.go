@@ -20,7 +20,7 @@ import (
 )
 
 func (p *program) demoCommand() *cobra.Command {
-	var once bool
+	var once, allRoles bool
 	cmd := &cobra.Command{
 		Use:   "demo",
 		Short: "everything in one process: chain, agents, index, API",
@@ -31,11 +31,12 @@ repute on top. Nothing is kept.
 With --once it compares every answer of the API with the chain's own view
 functions, prints a JSON summary and exits; the exit code tells.`,
 		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.demo(cmd.Context(), once) },
+		RunE: func(cmd *cobra.Command, _ []string) error { return p.demo(cmd.Context(), once, allRoles) },
 	}
 	p.flags.logging(cmd.Flags())
 	p.flags.listening(cmd.Flags())
 	cmd.Flags().BoolVar(&once, "once", false, "verify the index against the chain, print a summary, exit")
+	cmd.Flags().BoolVar(&allRoles, "all-roles", false, "give the token of role own all roles, for programs that try every operation")
 	return cmd
 }
 
@@ -52,7 +53,7 @@ type demo struct {
 	rival  net.Listener // of the agent that the ring praises
 }
 
-func (p *program) demo(ctx context.Context, once bool) error {
+func (p *program) demo(ctx context.Context, once, allRoles bool) error {
 	c, err := p.flags.load()
 	if err != nil {
 		return err
@@ -64,7 +65,7 @@ func (p *program) demo(ctx context.Context, once bool) error {
 		c.LogLevel = "warn"
 	}
 	c.Roles = knownRoles
-	c.Orchestrator.Tokens = map[string]string{demoCaller: rand.Text()}
+	c.Orchestrator.access(allRoles)
 	if c.AdminToken == "" {
 		c.AdminToken = rand.Text()
 	}
@@ -117,7 +118,7 @@ func (d *demo) run(ctx context.Context, listener net.Listener, once bool) (err e
 		return err
 	}
 	s := newService(c, db, log)
-	s.screen = d.screen
+	s.screen, s.restarts = d.screen, database.restarts
 	return d.serve(ctx, s, listener, once)
 }
 
@@ -250,6 +251,7 @@ func (d *demo) verify(ctx context.Context, population *devnet.Population) error 
 		return err
 	}
 	v.tasks(tasks)
+	d.caps(ctx, v)
 	summary := struct {
 		OK bool `json:"ok"`
 		*verification
@@ -314,8 +316,8 @@ repute is running. Ctrl-C ends it; nothing is kept.
   API         %[1]s/agents   documentation at %[1]s/docs
   GraphQL     %[1]s/graphql  try it at %[1]s/graphiql
   tasks       %[1]s/v1/tasks  described at %[1]s/v1/openapi.json
-  token       %[10]s  (who has it may give tasks)
-  status      %[1]s/status   metrics at %[1]s/metrics
+  tokens      one for each role
+%[11]s  status      %[1]s/status   metrics at %[1]s/metrics
   devnet RPC  %[2]s  (chain id %[3]d, also as WebSocket)
   faucet      %[4]s, key %[5]s
   database    %[7]s
@@ -328,6 +330,8 @@ Try:
   curl -s '%[1]s/v1/tasks' -H 'authorization: Bearer %[10]s' \
     -d '{"goal":"measure an agent","input":{"report":{"agent":"%[3]d:5"}},"threshold":{"minReputation":20}}'
 
+With "tags":["ask"] the task waits for you: repute task approve TASK shows for what, and how to answer.
+
 The command line works on the demo's database:
 
   export DATABASE_URL='%[7]s'
@@ -336,10 +340,11 @@ The command line works on the demo's database:
 Make an agent of your own, and run it here:
 
   repute agent new my-agent    (--remote: in Python)
-  repute agent run ./my-agent --orchestrator %[1]s --token %[10]s
+  repute agent run ./my-agent --orchestrator %[1]s --token %[12]s
 
 Follow the same chain from another process, with an index of its own:
 
+  unset DATABASE_URL
   repute roots import %[9]s --config %[6]s
   repute serve --config %[6]s
 
@@ -347,5 +352,5 @@ One file of its ipfs gateway is wrong on purpose: the log warns of it. Two tasks
 
 `, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.config.AdminToken,
 		filepath.Join(filepath.Dir(follow), followerRoots),
-		d.config.Orchestrator.Tokens[demoCaller])
+		d.config.Orchestrator.Tokens[demoAsk], d.tokens(), d.config.Orchestrator.Tokens[demoOperate])
 }

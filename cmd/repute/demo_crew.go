@@ -18,6 +18,7 @@ import (
 	"repute/contracts/bindings"
 	"repute/devnet"
 	"repute/manifest"
+	"repute/orchestrator"
 	"repute/orchestrator/agents"
 )
 
@@ -50,6 +51,12 @@ const (
 	crewPerPayment = params.Ether / 100
 	crewPerDay     = params.Ether / 10
 )
+
+// demoPolicy leaves tasks to a person that ask for one.
+const demoPolicy = `version: "1"
+rules:
+  - {id: asked-for, when: '"ask" in task.tags && agent.slug == task.coordinator', effect: require_approval, reason: tasks with the tag ask are looked at}
+`
 
 // settleCrew registers the crew, has the watchtowers rate it and founds the treasury.
 func settleCrew(ctx context.Context, chain *devnet.Devnet, docs *devnet.Documents) (*crew, error) {
@@ -201,6 +208,10 @@ func (c *crew) equip(o *orchestratorConfig, chain repute.Chain) (remove func(), 
 		}
 	}
 	o.Wallets, o.Coordinator = []walletConfig{w}, agents.Coordinator
+	o.Policy = filepath.Join(c.dir, "policy.yaml")
+	if err = errors.Join(err, os.WriteFile(o.Policy, []byte(demoPolicy), 0o600)); err == nil {
+		o.file, err = orchestrator.OpenPolicy(o.Policy, nil)
+	}
 	if err != nil {
 		remove()
 	}

@@ -118,10 +118,10 @@ const agentAddress = "127.0.0.1:8099"
 // what the index makes of it.
 func (d *demo) follow(ctx context.Context, s *shown) error {
 	var refused, done control.Run
-	if err := errors.Join(d.call(ctx, "GET", "/v1/runs/"+s.Rejected.Run, nil, &refused), d.call(ctx, "GET", "/v1/runs/"+s.Accepted.Run, nil, &done)); err != nil {
+	if err := errors.Join(d.call(ctx, demoAsk, "GET", "/v1/runs/"+s.Rejected.Run, nil, &refused), d.call(ctx, demoAsk, "GET", "/v1/runs/"+s.Accepted.Run, nil, &done)); err != nil {
 		return err
 	}
-	_ = json.Unmarshal(refused.Reasons, &s.Rejected.Reasons) // none: nothing was refused, which is seen
+	s.Rejected.Reasons = refused.Reasons // none: nothing was refused, which is seen
 	for _, step := range done.Steps {
 		var result struct {
 			Steps []struct{ Result json.RawMessage }
@@ -192,12 +192,12 @@ func (d *demo) await(ctx context.Context, what string, f func() (bool, error)) e
 func (d *demo) task(ctx context.Context, r control.TaskRequest) (taskShown, error) {
 	var t control.Task
 	began := time.Now()
-	if err := d.call(ctx, "POST", "/v1/tasks", r, &t); err != nil {
+	if err := d.call(ctx, demoAsk, "POST", "/v1/tasks", r, &t); err != nil {
 		return taskShown{}, err
 	}
 	path := "/v1/tasks/" + t.ID
 	err := d.await(ctx, "task "+t.ID+" ended", func() (bool, error) {
-		err := d.call(ctx, "GET", path, nil, &t)
+		err := d.call(ctx, demoAsk, "GET", path, nil, &t)
 		return t.Status == repute.TaskCompleted || t.Status == repute.TaskFailed || t.Status == repute.TaskRejected, err
 	})
 	return taskShown{Agent: r.Coordinator, ID: t.ID, Run: t.RunID, Status: t.Status, Seconds: time.Since(began).Round(time.Millisecond).Seconds()}, err
@@ -211,7 +211,11 @@ func (d *demo) serveRival(ctx context.Context, praised uint64) (member, error) {
 	if err != nil {
 		return m, err
 	}
-	server := &http.Server{Handler: agents.Handler(a), ReadHeaderTimeout: 5 * time.Second}
+	handler, err := guardedAgent(a)
+	if err != nil {
+		return m, err
+	}
+	server := &http.Server{Handler: handler, ReadHeaderTimeout: 5 * time.Second}
 	context.AfterFunc(ctx, func() { _ = server.Close() })
 	go func() { _ = server.Serve(d.rival) }()
 	return m, nil
@@ -221,21 +225,9 @@ func (d *demo) serveRival(ctx context.Context, praised uint64) (member, error) {
 func (d *demo) registerRival(ctx context.Context, m member) error {
 	r := control.Registration{Slug: m.slug, URL: "http://" + d.rival.Addr().String(), AgentID: m.ref(d.chain.Chain().ID)}
 	return d.await(ctx, m.slug+" is registered", func() (bool, error) {
-		return d.call(ctx, http.MethodPost, "/v1/agents", r, nil) == nil, nil
+		return d.call(ctx, demoOperate, http.MethodPost, "/v1/agents", r, nil) == nil, nil
 	})
 }
-
-// call asks the demo's own API, as a caller with a token does.
-func (d *demo) call(ctx context.Context, method, path string, body, into any) error {
-	own := elsewhere{d.base, d.config.Orchestrator.Tokens[demoCaller]}
-	if err := own.call(ctx, method, path, body, into); err != nil {
-		return fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	return nil
-}
-
-// demoCaller is who the demo's token belongs to.
-const demoCaller = "demo"
 
 // tasks checks what became of the tasks.
 func (v *verification) tasks(s shown) {

@@ -158,7 +158,7 @@ func (p *program) askElsewhere(ctx context.Context, e *elsewhere, id string) err
 	return p.ask(id, run.Awaited)
 }
 
-// watchElsewhere prints events until the run of a task has ended.
+// watchElsewhere prints events until the run of a task has ended, then its result.
 func (p *program) watchElsewhere(ctx context.Context, e *elsewhere, task string, asJSON bool) error {
 	var t control.Task
 	if err := e.call(ctx, http.MethodGet, taskPath(task, ""), nil, &t); err != nil {
@@ -173,11 +173,8 @@ func (p *program) watchElsewhere(ctx context.Context, e *elsewhere, task string,
 		if err := e.call(ctx, http.MethodGet, runPath(t.RunID, ""), nil, &run); err != nil {
 			return err
 		}
-		if run.Status == repute.RunCompleted {
-			return nil
-		}
 		if run.Status.Ended() {
-			return outcome{code: 1, text: visible(fmt.Sprintf("the run is %s: %s", run.Status, run.Error))}
+			return p.ended(run, asJSON)
 		}
 		select { // the stream was cut off
 		case <-ctx.Done():

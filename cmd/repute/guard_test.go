@@ -1,9 +1,12 @@
 package main
 
 import (
+	"bytes"
 	"io"
 	"net/http"
 	"os"
+	"os/exec"
+	"path/filepath"
 	"strings"
 	"testing"
 
@@ -65,5 +68,57 @@ func TestGuardInFrontOfEveryRoute(t *testing.T) {
 		if code, body := send(method, path, address, "Origin", "https://app.example", "Sec-Fetch-Site", "cross-site"); strings.Contains(body, "mcp.origins") {
 			t.Errorf("%s by a page that is listed: %d %s", route, code, body)
 		}
+	}
+}
+
+// A page of a browser cannot reach an agent that agent run serves, built in or not. Programs can.
+func TestGuardInFrontOfAgents(t *testing.T) {
+	t.Parallel()
+	for _, c := range []struct {
+		name, needs string
+		flags       []string
+	}{{"reporter", "", nil}, {"gopher", "go", []string{}}, {"snake", "python3", []string{"--remote"}}} {
+		t.Run(c.name, func(t *testing.T) {
+			t.Parallel()
+			what, address := c.name, freeAddress(t)
+			if c.needs != "" {
+				if _, err := exec.LookPath(c.needs); err != nil {
+					t.Skip(err)
+				}
+				what = filepath.Join(t.TempDir(), c.name)
+				mustRun(t, append([]string{"agent", "new", what}, c.flags...)...)
+			}
+			serveAgent(t, "agent", "run", what, "--address", address, "--no-register")
+			eventually(t, "http://"+address+"/info", 200, "repute-agent/1", &bytes.Buffer{})
+			const question = `{"protocol":"repute-agent/1","task":{"id":"t","goal":"g","input":{"text":"a b"}}}`
+			for _, path := range []string{"/info", "/can-handle"} {
+				for _, s := range []struct {
+					host, name, value string
+					want              int
+				}{{address, "Accept", "*/*", 200}, {"localhost", "Accept", "*/*", 200}, {"evil.example", "Accept", "*/*", 403}, {"evil.example:80", "Accept", "*/*", 403},
+					{address, "Sec-Fetch-Site", "cross-site", 403}} {
+					method, body := http.MethodPost, question
+					if path == "/info" {
+						method, body = http.MethodGet, ""
+					}
+					r, err := http.NewRequestWithContext(t.Context(), method, "http://"+address+path, strings.NewReader(body))
+					if err != nil {
+						t.Fatal(err)
+					}
+					r.Host = s.host
+					r.Header.Set("Content-Type", "application/json")
+					r.Header.Set(s.name, s.value)
+					res, err := http.DefaultClient.Do(r)
+					if err != nil {
+						t.Fatal(err)
+					}
+					text, _ := io.ReadAll(res.Body)
+					res.Body.Close()
+					if res.StatusCode != s.want {
+						t.Errorf("%s %s by %s with %s: %d %s", method, path, s.host, s.name, res.StatusCode, text)
+					}
+				}
+			}
+		})
 	}
 }

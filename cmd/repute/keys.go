@@ -127,6 +127,22 @@ func (s *signingConfig) retired() (keys []statement.Key, err error) {
 	return keys, nil
 }
 
+// seal signs heads of decisions; nil where no key is configured.
+func (s *signingConfig) seal() func(repute.DecisionsHead) (repute.SealedHead, error) {
+	if s.signer == nil {
+		return nil
+	}
+	return func(h repute.DecisionsHead) (repute.SealedHead, error) { return s.signer.SealHead(h, time.Now()) }
+}
+
+// published are the keys that others verify with.
+func (s *signingConfig) published() []statement.Key {
+	if s.signer == nil {
+		return nil
+	}
+	return s.signer.Keys().Keys
+}
+
 func (p *program) keysCommand() *cobra.Command {
 	cmd := &cobra.Command{Use: "keys", Short: "make and list the keys that sign final scores"}
 	cmd.AddCommand(p.keysNewCommand(), p.keysListCommand())

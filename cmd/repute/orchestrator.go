@@ -20,7 +20,7 @@ import (
 	"repute/orchestrator/remote"
 	"repute/policy"
 	"repute/resolver"
-	"repute/trust"
+	"repute/trust/engine"
 )
 
 // orchestratorConfig says how tasks are run.
@@ -114,27 +114,36 @@ func (c *config) outside(hosts []string) *http.Client {
 
 // orchestrate runs tasks until ctx ends.
 func (s *service) orchestrate(ctx context.Context, h hands) error {
-	client := s.config.outside(s.config.Orchestrator.AgentHosts)
 	traces, err := tracing.Open(ctx, version, orchestrator.TraceIDs{}, s.log)
 	if err != nil {
 		return err
 	}
-	modules, err := s.config.builtins(h)
+	defer endTraces(traces)
+	o, err := s.engineOptions(h)
 	if err != nil {
 		return err
 	}
-	e, err := orchestrator.New(s.db, orchestrator.Options{Modules: modules, Tools: h.tools(), Policy: s.config.Orchestrator.policyNow, HTTP: s.config.outside(s.config.AllowHosts), Lenient: s.config.Orchestrator.Development,
+	o.Metrics, o.Trace = orchestrator.NewMetrics(s.registry), tracesOf(traces)
+	e, err := orchestrator.New(s.db, o)
+	if err != nil {
+		return err
+	}
+	return e.Run(ctx)
+}
+
+// engineOptions are those of the engine that follow from the configuration.
+func (s *service) engineOptions(h hands) (o orchestrator.Options, err error) {
+	client := s.config.outside(s.config.Orchestrator.AgentHosts)
+	modules, err := s.config.builtins(h)
+	if err != nil {
+		return o, err
+	}
+	return orchestrator.Options{Modules: modules, Tools: h.tools(), Policy: s.config.Orchestrator.policyNow, HTTP: s.config.outside(s.config.AllowHosts), Lenient: s.config.Orchestrator.Development,
 		Remote: func(known repute.Module) (orchestrator.Module, error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
-		Names: h.names, Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
-		Drain:   s.config.Drain,
-		Metrics: orchestrator.NewMetrics(s.registry), Trace: tracesOf(traces), Log: s.log})
-	if err != nil {
-		return err
-	}
-	defer endTraces(traces)
-	return e.Run(ctx)
+		Names: h.names, Tokens: h.tokens, Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
+		Drain: s.config.Drain, Log: s.log}, nil
 }
 
 // tracesOf is nil where nobody collects traces.
@@ -166,7 +175,7 @@ func (s *service) control(ctx context.Context, h hands, beside http.Handler, sha
 	if err != nil {
 		return nil, err
 	}
-	replay, err := trust.NewReader(s.db, o)
+	replay, err := engine.NewReader(s.db, o)
 	if err != nil {
 		return nil, err
 	}
@@ -176,8 +185,8 @@ func (s *service) control(ctx context.Context, h hands, beside http.Handler, sha
 	}
 	c := &s.config.Orchestrator
 	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: s.config.outside(c.AgentHosts),
-		Operator: h.operator,
-		Tokens:   c.Tokens, Roles: c.Roles, PrivateReads: s.config.privateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, Origins: s.config.origins(), DefaultChain: s.config.DefaultChain, Tools: tools,
+		Operator: h.operator, Keys: s.config.Signing.published(),
+		Tokens: c.Tokens, Roles: c.Roles, PrivateReads: s.config.privateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, Origins: s.config.origins(), DefaultChain: s.config.DefaultChain, Tools: tools,
 		Done: ctx.Done(), Redis: shared, Logger: s.log,
 		Limits: control.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -13,9 +12,8 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/control"
-	"repute/policy"
 	"repute/store"
-	"repute/trust"
+	"repute/trust/engine"
 )
 
 func (p *program) runCommand() *cobra.Command {
@@ -46,11 +44,11 @@ func (p *program) control(c config, db *store.DB) (*control.Control, error) {
 	if err != nil {
 		return nil, err
 	}
-	replay, err := trust.NewReader(db, o)
+	replay, err := engine.NewReader(db, o)
 	if err != nil {
 		return nil, err
 	}
-	return control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.policyNow, Lenient: c.Orchestrator.Development, Replay: replay, Gates: o.Params.Passable(),
+	return control.New(control.Options{DB: db, Desk: desk, Policy: c.Orchestrator.policyNow, Lenient: c.Orchestrator.Development, Replay: replay, Keys: c.Signing.published(), Gates: o.Params.Passable(),
 		Agents: c.outside(c.Orchestrator.AgentHosts), DefaultChain: c.DefaultChain, Logger: c.logger(p.stderr)})
 }
 
@@ -65,10 +63,11 @@ func (p *program) runShowCommand() *cobra.Command {
 	var e elsewhere
 	cmd := &cobra.Command{
 		Use:   "show TASK|RUN",
-		Short: "print a run's phases, steps, use of its budget, and why it was refused",
-		Long: `Print a run's phases, steps, use of its budget, and why it was refused. With
---verify-gate the trust decision is made again from the stored evidence; the command
-exits with 1 when it comes out another way.`,
+		Short: "print a run's phases, steps, result, use of its budget, and why it was refused",
+		Long: `Print a run's phases, steps, result, use of its budget, and why it was refused. With
+--verify-gate the chain of decisions of the run's task is checked (hashes, policies,
+answers, signature), and each trust decision is made again from the stored evidence; the
+command exits with 1 when something is not as it was stored, or comes out another way.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if e.url != "" {
@@ -84,7 +83,7 @@ exits with 1 when it comes out another way.`,
 		},
 	}
 	e.flags(cmd.Flags())
-	cmd.Flags().BoolVar(&verify, "verify-gate", false, "make the trust decision again from the stored evidence")
+	cmd.Flags().BoolVar(&verify, "verify-gate", false, "check the chain of decisions, and make the trust decisions again from the stored evidence")
 	cmd.Flags().BoolVar(&asJSON, "json", false, "print one JSON object")
 	return cmd
 }
@@ -131,7 +130,7 @@ func (p *program) showRun(r shownRun, asJSON bool) error {
 		_, err = fmt.Fprint(p.stdout, r.text())
 	}
 	if err == nil && r.Gate != nil && !r.Gate.Verified {
-		return outcome{code: 1, text: "the trust decision does not follow from what is stored"}
+		return outcome{code: 1, text: "the decisions are not as they were stored, or do not follow from what is stored"}
 	}
 	return err
 }
@@ -139,22 +138,31 @@ func (p *program) showRun(r shownRun, asJSON bool) error {
 // awaited says why a person must decide, and how.
 func (r shownRun) awaited(line func(name, format string, args ...any)) {
 	for _, a := range r.Awaited {
-		var reasons []policy.Reason
-		_ = json.Unmarshal(a.Reasons, &reasons) // where they cannot be read the subject stands alone
 		line("asks", "%s", a.Subject)
-		for _, reason := range reasons {
+		for _, reason := range a.Reasons {
 			line("reason", "%s: %s", reason.ID, reason.Text)
 		}
 		line("answer", "repute task approve %s --subject %q [--deny] [--reason …]", r.ID, a.Subject)
 	}
 }
 
+// gateLines are what a check of decisions found.
+func gateLines(g *control.GateCheck, line func(name, format string, args ...any)) {
+	for _, v := range g.Verdicts {
+		line("gate", "decision %d of run %s, phase %s: verified %v %s", v.Number, v.RunID, v.Phase, v.Verified, v.Differs)
+	}
+	for _, f := range g.Faults {
+		line("fault", "decision %d of run %s %s: %s", f.Number, f.Run, f.Kind, f.Why)
+	}
+	if g.Note != "" {
+		line("note", "%s", g.Note)
+	}
+}
+
 // text is the run for people.
 func (r shownRun) text() string {
 	var b strings.Builder
-	line := func(name, format string, args ...any) {
-		fmt.Fprintf(&b, "%-9s%s\n", name, visible(fmt.Sprintf(format, args...)))
-	}
+	line := liner(&b)
 	line("run", "%s of task %s, attempt %d", r.ID, r.TaskID, r.Attempt)
 	line("agent", "%s", r.Agent)
 	line("goal", "%.200s", r.Goal)
@@ -175,16 +183,19 @@ func (r shownRun) text() string {
 	for _, s := range r.Steps {
 		line("step", "%s %s %s", s.ID, s.Status, s.Error)
 	}
+	r.result(line)
 	if v := r.Verdict; v != nil {
 		line("trust", "%s: %s, score %g (%g to %g), tier %d, at block %d", v.Effect, v.Status, v.Score, v.Low, v.High, v.Tier, v.Pin.Block)
 		for _, reason := range v.Reasons {
 			line("reason", "%s: %s (has %s, needs %s)", reason.ID, reason.Text, reason.Have, reason.Need)
 		}
 	}
+	line("head", "decision %d %s", r.Head.Count, r.Head.Hash)
+	if r.Head.Signer != nil {
+		line("signed", "by %s", r.Head.Signer)
+	}
 	if r.Gate != nil {
-		for _, v := range r.Gate.Verdicts {
-			line("gate", "phase %s: verified %v %s", v.Phase, v.Verified, v.Differs)
-		}
+		gateLines(r.Gate, line)
 	}
 	return b.String()
 }

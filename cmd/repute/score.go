@@ -15,6 +15,7 @@ import (
 	"repute/api"
 	"repute/store"
 	"repute/trust"
+	"repute/trust/engine"
 )
 
 func (p *program) scoreCommand() *cobra.Command {
@@ -55,7 +56,7 @@ func (p *program) scoreExplainCommand() *cobra.Command {
 				return err
 			}
 			q := api.ExplainQuery{AtQuery: api.AtQuery{At: at}, Without: strings.Join(without, ","), Roots: by, Limit: api.Number(fmt.Sprint(limit))}
-			return p.withReader(cmd.Context(), args[0], func(r *trust.Reader, id repute.AgentID) error {
+			return p.withReader(cmd.Context(), args[0], func(r *engine.Reader, id repute.AgentID) error {
 				answer, err := api.Explain(cmd.Context(), r, id, q)
 				if err != nil {
 					return err
@@ -88,7 +89,7 @@ func rootsAsked(roots []string, set string) (string, error) {
 		return "", nil
 	}
 	list := strings.Join(roots, ",")
-	_, err := trust.PersonalRoots(list)
+	_, err := engine.PersonalRoots(list)
 	return list, err
 }
 
@@ -106,7 +107,7 @@ stored bytes, and where a number stored beside these is another.`,
 			if !cmd.Flags().Changed("at") {
 				return repute.Invalid("at", "is missing", "--at and a block number")
 			}
-			return p.withReader(cmd.Context(), args[0], func(r *trust.Reader, id repute.AgentID) error {
+			return p.withReader(cmd.Context(), args[0], func(r *engine.Reader, id repute.AgentID) error {
 				s, err := r.Replay(cmd.Context(), id, at)
 				if err != nil {
 					return err
@@ -122,7 +123,7 @@ stored bytes, and where a number stored beside these is another.`,
 }
 
 // withReader finds an agent and what explains its scores.
-func (p *program) withReader(ctx context.Context, agent string, f func(*trust.Reader, repute.AgentID) error) error {
+func (p *program) withReader(ctx context.Context, agent string, f func(*engine.Reader, repute.AgentID) error) error {
 	ref, err := repute.ParseAgentRef(agent)
 	if err != nil {
 		return err
@@ -136,7 +137,7 @@ func (p *program) withReader(ctx context.Context, agent string, f func(*trust.Re
 		if err != nil {
 			return err
 		}
-		r, err := trust.NewReader(db, options)
+		r, err := engine.NewReader(db, options)
 		if err != nil {
 			return err
 		}

@@ -16,7 +16,7 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
-	"repute/trust"
+	"repute/trust/engine"
 )
 
 func client(n int) common.Address { return common.BigToAddress(big.NewInt(int64(0xc000 + n))) }
@@ -71,7 +71,7 @@ func scoredDatabase(t *testing.T) string {
 // keepScores runs an engine until the first epoch is closed and nothing is left to do.
 func keepScores(t *testing.T, db *store.DB) {
 	t.Helper()
-	e, err := trust.New(db, trust.EngineOptions{Poll: 10 * time.Millisecond})
+	e, err := engine.New(db, engine.EngineOptions{Poll: 10 * time.Millisecond})
 	if err != nil {
 		t.Fatal(err)
 	}

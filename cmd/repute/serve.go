@@ -139,7 +139,7 @@ func (p *program) serveOn(ctx context.Context, c config, end ending) error {
 	}
 	c.Signing.warn(log, time.Now())
 	s := newService(c, db, log)
-	s.ending, s.screen = end, screen
+	s.ending, s.screen, s.restarts = end, screen, database.restarts
 	if err := s.run(ctx, listener); err != nil {
 		return err
 	}

@@ -102,12 +102,16 @@ func TestNodeAwayAtStart(t *testing.T) {
 	}
 }
 
-// logFile is the chain's logs as eth_getLogs would give them.
-func logFile(t *testing.T, c *rpctest.Chain) []byte {
+// deployed is a block of Ethereum above that in which its registry was deployed.
+const deployed = 24_400_000
+
+// logFile is the chain's logs as eth_getLogs would give them, so many blocks above.
+func logFile(t *testing.T, c *rpctest.Chain, above uint64) []byte {
 	t.Helper()
 	var logs []any
 	for _, b := range c.Blocks() {
 		for _, l := range b.Logs() {
+			l.BlockNumber += above
 			logs = append(logs, l)
 		}
 	}
@@ -119,7 +123,7 @@ func logFile(t *testing.T, c *rpctest.Chain) []byte {
 }
 
 func TestImport(t *testing.T) {
-	good := logFile(t, small(t))
+	good := logFile(t, small(t), deployed)
 	database := pgtest.New(t)
 	importFile := func(content []byte) (int, string) {
 		path := filepath.Join(t.TempDir(), "logs.json")
@@ -130,7 +134,7 @@ func TestImport(t *testing.T) {
 		code := run(t.Context(), []string{"import", path, "--chain", "ethereum", "--database-url", database}, &out, &errs)
 		return code, out.String() + errs.String()
 	}
-	broken := bytes.Replace(good, []byte(`"blockNumber":"0x2"`), []byte(`"blockNumber":"0xzz"`), 1)
+	broken := bytes.Replace(good, []byte(`"blockNumber":"0x1745082"`), []byte(`"blockNumber":"0xzz"`), 1)
 	if code, said := importFile(broken); code != 2 || !strings.Contains(strings.ToLower(said), "blocknumber") {
 		t.Fatalf("broken file: exit code %d, says %s", code, said)
 	}
@@ -150,7 +154,7 @@ func TestImport(t *testing.T) {
 // Two files of a chain may come in any order.
 func TestImportInReverse(t *testing.T) {
 	var logs []json.RawMessage
-	if err := json.Unmarshal(logFile(t, small(t)), &logs); err != nil {
+	if err := json.Unmarshal(logFile(t, small(t), deployed), &logs); err != nil {
 		t.Fatal(err)
 	}
 	dumps := [2][]byte{}
@@ -204,7 +208,7 @@ func TestImportIntoFollowedChain(t *testing.T) {
 	_, out := child(t, "serve", "--config", config)
 	waitCursor(t, db, 2, out)
 	path := filepath.Join(t.TempDir(), "logs.json")
-	if err := os.WriteFile(path, logFile(t, c), 0o600); err != nil {
+	if err := os.WriteFile(path, logFile(t, c, 0), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	var errs bytes.Buffer
@@ -264,7 +268,7 @@ func TestDemoOnce(t *testing.T) {
 		t.Fatal(err)
 	}
 	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10, "rated agents": wantRated, "score that a ring bought": 1,
-		"task for an agent that is rated well": 1, "task for an agent that a ring praises": 1, "posted ratings in the index": 1, "payment": 1, "score that a report lifted": 1} {
+		"task for an agent that is rated well": 1, "task for an agent that a ring praises": 1, "posted ratings in the index": 1, "payment": 1, "roles that set caps": 4, "score that a report lifted": 1} {
 		if summary.Checked[kind] < atLeast {
 			t.Errorf("only %d comparisons of %s", summary.Checked[kind], kind)
 		}

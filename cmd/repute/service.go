@@ -39,6 +39,9 @@ type service struct {
 	verified *verify.Metrics
 	ending   ending
 	screen   *screen // where progress is shown; nil: nowhere
+	// restarts says how often the Postgres of this process was started again; nil where it
+	// keeps none.
+	restarts func() (n int, last time.Time)
 
 	mu        sync.Mutex
 	followers []*indexer.Follower
@@ -289,7 +292,7 @@ func (s *service) api(shared *redis.Client, tools *mcp.Server) (*api.API, error)
 		return nil, err
 	}
 	return api.New(api.Options{DB: s.db, Trust: reader, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
-		Redis: shared, Tools: tools, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken, Signer: s.config.Signing.signer,
+		Redis: shared, Tools: tools, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken, Signer: s.config.Signing.signer, Restarts: s.restarts,
 		Limits: api.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 }
 

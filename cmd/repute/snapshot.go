@@ -10,6 +10,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -145,7 +146,9 @@ eth_getLogs results as JSON arrays, JSONL, JSON-RPC answers or objects of arrays
 A snapshot names its chain and is stored in parts: an import that broke off is
 finished by repeating it. serve follows on from a snapshot that holds everything
 from the chain's start on. Recorded logs need --chain; either the whole file is
-stored or nothing. What was stored is told as JSON.`,
+stored or nothing. Logs from before the registry's deployment are refused, and where
+the chain has endpoints (--rpc) up to 50 blocks are compared with it before anything
+is stored. What was stored is told as JSON.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := p.openInput(args[0])
@@ -161,7 +164,7 @@ stored or nothing. What was stored is told as JSON.`,
 		},
 	}
 	p.flags.database(cmd.Flags())
-	p.flags.chain(cmd.Flags())
+	p.flags.endpoints(cmd.Flags())
 	return cmd
 }
 
@@ -193,7 +196,12 @@ func (p *program) importInput(ctx context.Context, name string, in *bufio.Reader
 			}
 			chain = &found
 		}
-		result, err := p.importFrom(ctx, c, db, chain, in)
+		compare, stop, err := p.comparing(c, chain, known)
+		if err != nil {
+			return err
+		}
+		defer stop()
+		result, err := p.importFrom(ctx, c, db, chain, in, compare)
 		if err != nil {
 			return fmt.Errorf("%s: %w", name, err)
 		}
@@ -215,9 +223,9 @@ func encodeImport(r store.ImportResult) importReport { return importReport(r) }
 
 // importFrom stores a snapshot in parts, with progress, or recorded logs at once, for which
 // chain must be given.
-func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader) (store.ImportResult, error) {
+func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader, compare indexer.Compare) (store.ImportResult, error) {
 	if !indexer.IsSnapshot(in) {
-		return indexer.Import(ctx, db, *chain, in)
+		return indexer.Import(ctx, db, *chain, in, compare)
 	}
 	screen := p.newScreen(c)
 	defer screen.close()
@@ -228,7 +236,37 @@ func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain 
 		}
 		show(time.Now(), imported(s.Blocks, s.Block, s.Events))
 	}
-	return indexer.ImportSnapshot(ctx, db, in, indexer.SnapshotOptions{Chain: chain, Progress: told})
+	return indexer.ImportSnapshot(ctx, db, in, indexer.SnapshotOptions{Chain: chain, Progress: told, Compare: compare})
+}
+
+// comparing returns the comparison of an import with the first endpoint that answers, of those
+// configured for its chain; nil without any. When none answers it prints that and accepts the
+// import, because imported blocks are compared again once the chain is followed.
+func (p *program) comparing(c config, chain *repute.Chain, of repute.Chain) (indexer.Compare, func(), error) {
+	if chain != nil {
+		of = *chain
+	}
+	at := slices.IndexFunc(c.Chains, func(own chainConfig) bool { return own.ID == of.ID || own.Name == of.Name })
+	if at < 0 || len(c.Chains[at].RPC) == 0 {
+		return nil, func() {}, nil
+	}
+	nodes, stop, err := witnesses(c.Chains[at].RPC)
+	if err != nil {
+		return nil, nil, err
+	}
+	return func(ctx context.Context, blocks []repute.Block) error {
+		proven, err := p.ofChain(ctx, nodes, of.ID)
+		for _, n := range proven {
+			if err = indexer.CompareWith(n)(ctx, blocks); err == nil || errors.Is(err, repute.ErrInvalid) {
+				return err
+			}
+		}
+		if ctx.Err() != nil || errors.Is(err, repute.ErrInvalid) {
+			return err
+		}
+		fmt.Fprintln(p.stderr, "the blocks are not compared with the chain:", err)
+		return nil
+	}, stop, nil
 }
 
 // openInput opens a file, or takes standard input for "-". repute.ErrInvalid where it

@@ -102,6 +102,7 @@ func (p *program) printStatus(chains []repute.ChainStatus) error {
 			c.Agents, c.Feedback, c.URIsDue, c.Completeness.Pending, c.Completeness.Undecoded, c.Reorgs, c.Upgrades,
 			known(started, c.Completeness.Status), trouble(c))
 	}
+	printReasons(w, chains)
 	printEndpoints(w, chains)
 	printScores(w, chains)
 	printKinds(w, chains)
@@ -210,20 +211,35 @@ func since(t time.Time) string {
 	return known(!t.IsZero(), span(max(0, time.Since(t).Truncate(time.Second))))
 }
 
+// printReasons shows of each chain how far its blocks are proven, and what it lacks to be
+// complete.
+func printReasons(w io.Writer, chains []repute.ChainStatus) {
+	first := true
+	for _, c := range chains {
+		if c.Completeness.Reason == "" {
+			continue
+		}
+		if first {
+			fmt.Fprintln(w, "\nCHAIN\tPROVEN TO\tNOT COMPLETE BECAUSE")
+		}
+		first = false
+		fmt.Fprintf(w, "%s\t%s\t%s\n", c.Name, known(c.Completeness.VerifiedTo > 0, c.Completeness.VerifiedTo), c.Completeness.Reason)
+	}
+}
+
 // printKinds shows the kinds of events of which anything was verified or is missing.
 func printKinds(w io.Writer, chains []repute.ChainStatus) {
 	first := true
 	for _, c := range chains {
 		for _, k := range c.Completeness.Kinds {
-			if k.VerifiedTo == 0 && k.LogsTo == 0 && k.Pending == 0 && k.Open == 0 {
+			if k.VerifiedTo == 0 && k.Pending == 0 && k.Open == 0 {
 				continue
 			}
 			if first {
-				fmt.Fprintln(w, "\nCHAIN\tEVENT\tCOMPLETENESS\tSTATE VERIFIED TO\tLOGS VERIFIED TO\tWAITING\tGAPS")
+				fmt.Fprintln(w, "\nCHAIN\tEVENT\tCOMPLETENESS\tSTATE VERIFIED TO\tWAITING\tGAPS")
 			}
 			first = false
-			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%s\t%d\t%d\n", c.Name, k.Kind, k.Status, known(k.VerifiedTo > 0, k.VerifiedTo),
-				known(k.LogsTo > 0, k.LogsTo), k.Pending, k.Open)
+			fmt.Fprintf(w, "%s\t%s\t%s\t%s\t%d\t%d\n", c.Name, k.Kind, k.Status, known(k.VerifiedTo > 0, k.VerifiedTo), k.Pending, k.Open)
 		}
 	}
 }

@@ -81,7 +81,7 @@ func (p *program) taskSubmitCommand(by *string, e *elsewhere) *cobra.Command {
 	f.Float64Var(&reputation, "min-reputation", 0, "lower bound of the score that agents need, -100 to 100")
 	thresholdFlags(f, &r.Threshold)
 	budgetFlags(f, &r.Budget)
-	f.BoolVar(&watch, "watch", false, "follow it until it ends")
+	f.BoolVar(&watch, "watch", false, "follow it until it ends, and print its result")
 	return cmd
 }
 
@@ -143,7 +143,7 @@ func (p *program) taskWatchCommand(e *elsewhere) *cobra.Command {
 	var asJSON bool
 	cmd := &cobra.Command{
 		Use:   "watch TASK",
-		Short: "print a task's events until it ends; exits with 1 when it did not complete",
+		Short: "print a task's events until it ends, then its result; exits with 1 when it did not complete",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if e.url != "" {
@@ -165,7 +165,7 @@ func (p *program) taskWatchCommand(e *elsewhere) *cobra.Command {
 // watchEvery is how often events are looked for.
 const watchEvery = 250 * time.Millisecond
 
-// watch prints events until the root run has ended.
+// watch prints events until the root run has ended, then its result.
 func (p *program) watch(ctx context.Context, db *store.DB, t repute.Task, asJSON bool) error {
 	for after := int64(0); ; {
 		run, err := db.Run(ctx, t.Run) // before its events: those of one that ended are all there
@@ -185,11 +185,12 @@ func (p *program) watch(ctx context.Context, db *store.DB, t repute.Task, asJSON
 		if len(list) > 0 {
 			continue
 		}
-		if run.Status == repute.RunCompleted {
-			return nil
-		}
 		if run.Status.Ended() {
-			return outcome{code: 1, text: visible(fmt.Sprintf("the run is %s: %s", run.Status, run.Error))}
+			done, err := control.ReadResult(ctx, db, run)
+			if err != nil {
+				return err
+			}
+			return p.ended(done, asJSON)
 		}
 		select {
 		case <-ctx.Done():

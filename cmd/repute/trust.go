@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/trust"
+	"repute/trust/engine"
 )
 
 // maxTrustFile bounds the files of parameters and tags, in bytes.
@@ -22,7 +23,7 @@ func (c *config) checkTrust() error {
 
 // options are those of an engine by the configured files. repute.ErrInvalid: one cannot
 // be read or is wrong.
-func (c trustConfig) options() (o trust.EngineOptions, err error) {
+func (c trustConfig) options() (o engine.EngineOptions, err error) {
 	if o.Params, err = readTrustFile("trust.params", c.Params); err != nil {
 		return o, err
 	}
@@ -32,7 +33,7 @@ func (c trustConfig) options() (o trust.EngineOptions, err error) {
 	if o.Finals = c.Finals; o.Finals < 0 {
 		return o, repute.Invalid("trust.finals", fmt.Sprintf("%s is less than nothing", c.Finals), "e.g. 4320h; 0 keeps all")
 	}
-	_, err = trust.New(nil, o)
+	_, err = engine.New(nil, o)
 	return o, c.inFile(err)
 }
 
@@ -53,7 +54,7 @@ func (c trustConfig) inFile(err error) error {
 }
 
 // reader are the options of what explains scores by the configured files.
-func (c trustConfig) reader() (o trust.ReaderOptions, err error) {
+func (c trustConfig) reader() (o engine.ReaderOptions, err error) {
 	files, err := c.options()
 	if err == nil {
 		o.Params, err = trust.ReadParams(files.Params, files.Tags)
@@ -82,11 +83,11 @@ func readTrustFile(key, path string) ([]byte, error) {
 }
 
 // trustEngine makes the engine that keeps scores.
-func (s *service) trustEngine() (*trust.Engine, error) {
+func (s *service) trustEngine() (*engine.Engine, error) {
 	o, err := s.config.Trust.options()
 	if err != nil {
 		return nil, err
 	}
-	o.Metrics, o.Log = trust.NewMetrics(s.registry), s.log
-	return trust.New(s.db, o)
+	o.Metrics, o.Log = engine.NewMetrics(s.registry), s.log
+	return engine.New(s.db, o)
 }

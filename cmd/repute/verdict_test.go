@@ -10,7 +10,7 @@ import (
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
-	"repute/trust"
+	"repute/trust/engine"
 )
 
 // A verdict that rests on a score is made again from what it pins, also when the roots have
@@ -37,14 +37,14 @@ func TestVerdictOfAScoredAgentHolds(t *testing.T) {
 	check(err)
 	v, err := orchestrator.Judge(t.Context(), db, p, true, repute.Module{Slug: "plain", Agent: &agent}, policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	check(err)
-	replay, err := trust.NewReader(db, trust.ReaderOptions{})
+	replay, err := engine.NewReader(db, engine.ReaderOptions{})
 	check(err)
 	if v.Pin.Block == 0 {
 		t.Fatalf("no score is pinned: %+v", v.Pin)
 	}
 	check(orchestrator.VerifyVerdict(t.Context(), db, replay, v))
 	check(db.AddRoots(t.Context(), 31337, repute.DefaultRoots, []repute.TrustRoot{{Address: client(40), Weight: repute.RootUnit, Reason: "test"}}, false))
-	e, err := trust.New(db, trust.EngineOptions{Poll: 10 * time.Millisecond})
+	e, err := engine.New(db, engine.EngineOptions{Poll: 10 * time.Millisecond})
 	check(err)
 	ctx, stop := context.WithCancel(t.Context())
 	done := make(chan error, 1)

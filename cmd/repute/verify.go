@@ -148,7 +148,7 @@ func (v *verification) agent(ctx context.Context, token uint64) error {
 	}
 	subject := got.ShortID
 	v.compare("owner", subject, got.Owner, owner.Hex())
-	v.compare("uri", subject, raw(got.URI, got.URIHex), uri)
+	v.compare("uri", subject, raw(got.URI, got.URIHex), shownAs(uri, got.URI, int64(got.URISize) > int64(len(got.URI))))
 	v.compare("wallet", subject, addressOrZero(got.Wallet), wallet.Hex())
 	v.compare("approved", subject, addressOrZero(got.Approved), approved.Hex())
 	v.Documents[got.Document.Status]++
@@ -175,9 +175,10 @@ func raw(text string, hex *api.Hex) string {
 	return string(common.FromHex(string(*hex)))
 }
 
-// shownAs is a whole text as an answer shows it that had to cut texts.
+// shownAs is a whole text as an answer shows it that had to cut texts: it ends with an ellipsis.
 func shownAs(whole, shown string, partial bool) string {
-	if partial && len(shown) > 1000 && strings.HasPrefix(whole, shown) {
+	head, cut := strings.CutSuffix(shown, "…")
+	if partial && cut && len(shown) > 1000 && strings.HasPrefix(whole, head) {
 		return shown
 	}
 	return whole

@@ -10,6 +10,7 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
 	"repute"
 	"repute/devnet"
@@ -75,6 +76,40 @@ func TestVerifyTellsWhatDiffers(t *testing.T) {
 	}
 	if code, _, says = tool(t, "verify", "--config", file, "--to", "999"); code != 2 || !strings.Contains(says, "not stored") {
 		t.Errorf("beyond what is stored: code %d, %s", code, says)
+	}
+}
+
+// A wrong time of a block that serve has compared already is handed over to it by verify
+// --repair beside it, and is put right there.
+func TestVerifyRepairBesideServe(t *testing.T) {
+	dn := rpctest.LivedIn(t)
+	database := pgtest.New(t)
+	config := devnetConfig(t, dn, database, dn.RPCURL())
+	_, out := child(t, "serve", "--config", config)
+	db := openTest(t, database)
+	holds := func(what, condition string) {
+		t.Helper()
+		for end := time.Now().Add(time.Minute); ; time.Sleep(50 * time.Millisecond) {
+			var yes bool
+			if err := db.Pool().QueryRow(t.Context(), "select "+condition).Scan(&yes); err == nil && yes {
+				return
+			}
+			if time.Now().After(end) {
+				t.Fatalf("never: %s; serve says %s", what, out)
+			}
+		}
+	}
+	holds("all blocks are compared", `exists (select from block_proofs p join chains c using (chain_id)
+		where p.from_block <= c.start_block and p.to_block = c.finalized_block)`)
+	mustExec(t, db, "update blocks set time = time + interval '1 year' where number = (select min(block) from events where kind = 9)")
+	code, said, errs := tool(t, "verify", "--config", config, "--repair")
+	if code != 1 || !strings.Contains(said, "the block's time is") || !strings.Contains(errs, "another process leads the chain") {
+		t.Fatalf("code %d, %s, %s", code, said, errs)
+	}
+	holds("the time is right", "not exists (select from blocks where time > now() + interval '300 days')")
+	holds("the agents are made anew", "exists (select from changes where kind = 'repaired')")
+	if code, said, errs = tool(t, "verify", "--config", config); code != 0 {
+		t.Errorf("afterwards: code %d, %s, %s", code, said, errs)
 	}
 }
 

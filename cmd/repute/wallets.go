@@ -238,6 +238,25 @@ func (c *config) registries(wallets []wallet.ChainConfig) (out []orchestrator.Re
 	return out
 }
 
+// tokens are those of the chains that transactions are sent on whose symbol and decimals are
+// known: of the chain's entry, or built in.
+func (c *config) tokens(wallets []wallet.ChainConfig) (out []repute.Stablecoin, err error) {
+	for _, w := range wallets {
+		entry := chainConfig{}
+		for _, cc := range c.Chains {
+			if chain, err := cc.resolve(); err == nil && chain.ID == w.ChainID {
+				entry = cc
+			}
+		}
+		known, err := entry.coins(repute.Chain{ID: w.ChainID, Name: entry.key()})
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, known...)
+	}
+	return out, nil
+}
+
 // treasuries are those whose events are indexed.
 func (c *config) treasuries(wallets []wallet.ChainConfig) (out []followedTreasury) {
 	for i, w := range wallets {
@@ -273,6 +292,7 @@ type hands struct {
 	trust, execution uint64
 	registries       []orchestrator.Registries
 	treasuries       []followedTreasury
+	tokens           []repute.Stablecoin // that approvals name amounts of
 }
 
 // followedTreasury is a treasury whose events are indexed.
@@ -292,8 +312,8 @@ func (s *service) openHands(ctx context.Context) (h hands, err error) {
 	h.trust, h.execution = s.config.twoChains(list)
 	h.registries = s.config.registries(list)
 	h.treasuries = s.config.treasuries(list)
-	if len(list) == 0 {
-		return h, nil
+	if h.tokens, err = s.config.tokens(list); err != nil || len(list) == 0 {
+		return h, err
 	}
 	if h.wallet, err = wallet.Open(ctx, s.db, wallet.Config{Chains: list, Registrar: s.config.registrar(), Log: s.log}); err != nil {
 		return h, err

@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -88,6 +89,40 @@ func TestWalletsConfigured(t *testing.T) {
 		t.Fatalf("%+v, %v", h, err)
 	}
 	h.close()
+}
+
+// Approvals name amounts of the tokens that the entry of a chain lists, and of those that are
+// known of its network.
+func TestApprovalsNameTokens(t *testing.T) {
+	text := strings.Replace(keyed(t), "start_block: 7,", `start_block: 7, stablecoins: [{address: "0x00000000000000000000000000000000000000cc", symbol: USDX, decimals: 2}],`, 1)
+	c, err := loadWith(t, text, "--database-url", pgtest.New(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	db, err := store.Open(t.Context(), c.Database, store.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer db.Close()
+	t.Setenv("TEST_OPERATOR_KEY", strings.Repeat("01", 32))
+	s := newService(c, db, slog.New(slog.DiscardHandler))
+	h, err := s.openHands(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer h.close()
+	o, err := s.engineOptions(h)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]repute.Stablecoin{
+		"of the entry":   {ChainID: 31337, Address: common.HexToAddress("0xcc"), Symbol: "USDX", Decimals: 2},
+		"of the network": {ChainID: 8453, Address: common.HexToAddress("0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913"), Symbol: "USDC", Decimals: 6}}
+	for name, coin := range want {
+		if !slices.Contains(o.Tokens, coin) {
+			t.Errorf("%s: the engine does not know %+v of %+v", name, coin, o.Tokens)
+		}
+	}
 }
 
 func TestWalletsRefused(t *testing.T) {

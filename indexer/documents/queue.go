@@ -49,7 +49,7 @@ const (
 
 // ownHosts are the queues that no stranger's server slows down: documents written
 // on chain, and the gateways that are ours to choose.
-var ownHosts = [...]string{"", "ipfs", store.AgainHost}
+var ownHosts = [...]string{"", "ipfs", store.RetryHost}
 
 func isOwn(host string) bool { return slices.Contains(ownHosts[:], host) }
 
@@ -211,7 +211,7 @@ func (l *Loop) work(ctx context.Context, job *river.Job[hostJob]) error {
 func (l *Loop) giveBack(ctx context.Context, host string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancel()
-	return l.db.ReturnHost(ctx, host)
+	return l.db.ReleaseHost(ctx, host)
 }
 
 // turn is one job's work on one host.
@@ -238,7 +238,7 @@ func portions(host string) (portion, parallel int) {
 	switch host {
 	case "":
 		return 50, 2
-	case "ipfs", store.AgainHost:
+	case "ipfs", store.RetryHost:
 		return 4, 8
 	}
 	return 8, HostParallel
@@ -250,7 +250,7 @@ func (t *turn) begin(ctx context.Context) (bool, error) {
 	if isOwn(t.host) {
 		return true, nil
 	}
-	return t.loop.db.BeginHost(ctx, t.host)
+	return t.loop.db.ClaimHost(ctx, t.host)
 }
 
 func (t *turn) run(ctx context.Context) error {
@@ -263,7 +263,7 @@ func (t *turn) run(ctx context.Context) error {
 	switch {
 	case err != nil:
 	case t.given():
-		err = t.loop.db.PostponeHost(ctx, t.host, time.Duration(t.rest.Load()),
+		err = t.loop.db.BackOffHost(ctx, t.host, time.Duration(t.rest.Load()),
 			t.loop.opts.RetryMin, min(t.loop.opts.RetryMax, time.Hour))
 	default:
 		err = t.loop.db.FinishHost(ctx, t.host)

@@ -85,7 +85,7 @@ func (l *Loop) parseOld(u store.Unparsed) (p store.Parsed) {
 }
 
 func (l *Loop) tell(ctx context.Context) (more bool, err error) {
-	return l.db.AnnounceShared(ctx, tellMost)
+	return l.db.AddSharedChanges(ctx, tellMost)
 }
 
 // restore has those fetched again whose bytes were dropped and that an agent shows.

@@ -82,6 +82,30 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (E
 	return e, nil
 }
 
+// ReceiptsOf gives the evidence of blocks whose headers are known, or why there is none of
+// a block, with one request. It is for a few blocks: their receipts are in memory at once.
+func (n *Node) ReceiptsOf(ctx context.Context, blocks []Sealed) ([]Evidence, []error, error) {
+	receipts := make([][]*receiptJSON, len(blocks))
+	batch := make([]rpc.BatchElem, len(blocks))
+	for i := range blocks {
+		batch[i] = rpc.BatchElem{Method: "eth_getBlockReceipts", Args: []any{blocks[i].Hash}, Result: &receipts[i]}
+	}
+	if err := n.call(ctx, batch); err != nil {
+		return nil, nil, err
+	}
+	out, errs := make([]Evidence, len(blocks)), make([]error, len(blocks))
+	for i := range blocks {
+		errs[i] = batch[i].Error
+		if errs[i] == nil {
+			out[i], errs[i] = newEvidence(blocks[i], receipts[i])
+		}
+		if errs[i] != nil {
+			errs[i] = n.wrap(fmt.Sprintf("receipts of block %d", blocks[i].Number), errs[i])
+		}
+	}
+	return out, errs, nil
+}
+
 // receiptsByTx is for nodes without eth_getBlockReceipts, and for those that take
 // no hash there.
 func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*receiptJSON, error) {

@@ -8,6 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store"
 )
 
 func (w *world) sql(text string) {
@@ -43,6 +44,38 @@ func TestRefundIsNoticed(t *testing.T) {
 	if n := w.told(); n != 4 {
 		t.Errorf("%d changes, want 2 of verified payments and 2 of what came back", n)
 	}
+}
+
+// A block that gets another time changes which rating was given first: its payments, and
+// those of the ratings that claim the same transfer, are looked at again.
+func TestRetimedBlockReordersPayments(t *testing.T) {
+	t.Parallel()
+	w := newWorld(t, Options{})
+	tx := w.pay(transfer{w.coin, 2, 0, usd(7)})[0]
+	w.rate(2, w.file(2, w.proof(2, 0, tx)))
+	w.rate(2, w.file(2, w.proof(2, 0, tx)))
+	for range 4 {
+		w.rate(3)
+	}
+	w.index()
+	var block uint64
+	if err := w.db.Pool().QueryRow(t.Context(), "select min(block) from feedback").Scan(&block); err != nil {
+		t.Fatal(err)
+	}
+	headers, err := w.db.Headers(t.Context(), w.dn.Chain().ID, []uint64{block})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.sql(fmt.Sprintf("update blocks set time = time + interval '1 hour' where number = %d", block))
+	w.settle()
+	w.sees(2, "refused used", "verified 7 of 7 USDX")
+	if err := w.db.Amend(t.Context(), w.dn.Chain().ID, store.Lease{}, store.Amendment{Block: headers[block]}); err != nil {
+		t.Fatal(err)
+	}
+	w.sees(2, "pending", "pending")
+	w.look()
+	w.sees(2, "verified 7 of 7 USDX", "refused used")
+	w.sql("do $$ begin assert (select count(*) from changes where kind = 'repaired') > 0; end $$")
 }
 
 // A transfer counts for the rating given first, in whatever order files are read.

@@ -80,8 +80,7 @@ func kindsOf(holes []hole) []repute.EventKind {
 // after it is at least: a large chain must not be asked about for ever.
 const restFactor = 20
 
-// restMost is the longest pause: what is called complete must have been compared
-// within a week, and the next comparison may take as long as this one.
+// restMost is the longest pause.
 const restMost = 3 * 24 * time.Hour
 
 // pauseAfter is the pause after a comparison that took so long.
@@ -94,7 +93,7 @@ func (v *Verifier) publish(ctx context.Context, l store.Lease, s store.Sweep) er
 	kinds := slices.DeleteFunc(stateKinds(), func(k repute.EventKind) bool { return slices.Contains(s.Skipped, k) })
 	v.opts.Metrics.verified.WithLabelValues(v.label).Set(float64(s.Pinned))
 	v.log.Info("state verified", "block", s.Pinned, "skipped", len(s.Skipped))
-	return v.db.SetVerified(ctx, v.chain.ID, l, store.Verified{Kinds: kinds, VerifiedTo: s.Pinned})
+	return v.db.SetVerified(ctx, v.chain.ID, l, kinds, s.Pinned)
 }
 
 // stateKinds are the events whose outcome the registries' views tell.
@@ -164,8 +163,8 @@ func (v *Verifier) compareTwice(ctx context.Context, at store.Standing, p *part)
 	if len(others) == 0 {
 		return nil, nil
 	}
-	blocks, err := v.db.Sweep(ctx, v.chain.ID, blocksPass)
-	if err != nil || !v.mute && len(blocks.Skipped) == 0 && blocks.Position > p.at.Number {
+	proofs, err := v.db.BlockProofs(ctx, v.chain.ID)
+	if err != nil || len(proofs) > 0 && proofs[0].Proves(repute.BlockRange{From: v.chain.StartBlock, To: p.at.Number}) {
 		return nil, err
 	}
 	last := error(ErrNothingNew)

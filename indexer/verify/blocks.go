@@ -7,7 +7,6 @@ import (
 	"maps"
 	"slices"
 	"strconv"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -19,129 +18,15 @@ import (
 	"repute/store"
 )
 
-// The look through the blocks. Where blooms tell something, which is on chains
-// whose blocks are not full, every final block is proven once: its bloom excludes
-// our events, or its receipts are read. Where every bloom admits everything, only the blocks that hold logs are
-// asked for once more, by their hashes.
 const (
-	blocksPass = "blocks" // every block
-	knownPass  = "known"  // blocks with logs
 	// muteHits is how many of the blocks without logs of ours may look as if they had
-	// some, in percent, before blooms count as telling nothing.
+	// some, in percent, before blooms count as telling nothing to a search.
 	muteHits = 25
 	// muteSample is how many blocks it takes to say so.
 	muteSample = 40
-	// muteLies is how many looks in a row must find a bloom that denies stored events,
-	// of all witnesses, before blooms count as telling nothing: one wrong bloom is no
-	// chain without blooms.
-	muteLies = 3
-	// muteFor is how long they then do.
-	muteFor = time.Hour
 	// rereadLogs bounds how many stored logs are asked for again at once.
 	rereadLogs = 1_000
 )
-
-// sweepBlocks looks through the next blocks.
-func (v *Verifier) sweepBlocks(ctx context.Context, l store.Lease, at store.Standing) error {
-	if at.Pin.Hash == (common.Hash{}) {
-		return ErrNothingNew
-	}
-	v.listen()
-	pass := blocksPass
-	if v.mute {
-		pass = knownPass
-	}
-	sweep, err := v.db.Sweep(ctx, v.chain.ID, pass)
-	if err != nil {
-		return err
-	}
-	if err := v.goBack(ctx, l, &sweep); err != nil {
-		return err
-	}
-	r := repute.BlockRange{From: max(sweep.Position, v.chain.StartBlock), To: at.Pin.Number}
-	if r.From > r.To {
-		return ErrNothingNew
-	}
-	if v.mute {
-		return v.sweepKnown(ctx, l, at, sweep, r)
-	}
-	r.To = min(r.To, r.From+v.opts.Window-1)
-	w, err := v.look(ctx, r)
-	if err != nil {
-		return fmt.Errorf("look through blocks %d to %d: %w", r.From, r.To, err)
-	}
-	if v.distrust(w); v.mute {
-		return nil
-	}
-	doubt, err := v.judgeAll(ctx, l, at, w.toJudge(r))
-	if err != nil {
-		return err
-	}
-	if err := v.note(ctx, l, &sweep, r, doubt); err != nil {
-		return err
-	}
-	return v.db.SaveSweep(ctx, v.chain.ID, l, blocksPass, sweep)
-}
-
-// note publishes how far the blocks are proven without a gap, and keeps which is the
-// first that is not.
-func (v *Verifier) note(ctx context.Context, l store.Lease, sweep *store.Sweep, r repute.BlockRange, doubt uint64) error {
-	sweep.Position = r.To + 1
-	if len(sweep.Skipped) > 0 {
-		return nil
-	}
-	proven := r.To
-	if doubt > 0 {
-		sweep.Skipped, sweep.Pinned = allKinds(), doubt
-		proven = doubt - 1
-	} else {
-		v.doubt.retry.Reset()
-	}
-	if proven < r.From {
-		return nil
-	}
-	return v.db.SetVerified(ctx, v.chain.ID, l, store.Verified{Kinds: allKinds(), LogsTo: proven})
-}
-
-// goBack asks again for the first block that could not be proven, from time to time
-// and with more and more time between: a request that failed must not end the proof
-// of a chain. Once the block is proven the look goes on from there.
-func (v *Verifier) goBack(ctx context.Context, l store.Lease, sweep *store.Sweep) error {
-	if v.mute || len(sweep.Skipped) == 0 || time.Now().Before(v.doubt.next) {
-		return nil
-	}
-	v.doubt.next = time.Now().Add(v.doubt.retry.Next())
-	first := max(sweep.Pinned, v.chain.StartBlock)
-	j, err := v.judge(ctx, first)
-	if !j.proven && !errors.Is(err, node.ErrMoved) {
-		v.log.Debug("block still not proven", "block", first, "error", err)
-		return ctx.Err()
-	}
-	*sweep = store.Sweep{Position: first}
-	return v.db.SaveSweep(ctx, v.chain.ID, l, blocksPass, *sweep)
-}
-
-// distrust counts the looks in which blooms denied events that are there, and gives
-// blooms up for a while when they tell nothing.
-func (v *Verifier) distrust(w window) {
-	switch {
-	case len(w.lying) > 0:
-		v.lies++
-	case w.stored > 0:
-		v.lies = 0
-	}
-	if v.lies >= muteLies || w.mute() {
-		v.log.Info("the headers' blooms tell nothing: only blocks with events are looked at", "again", muteFor)
-		v.mute, v.lies, v.unmute = true, 0, time.Now().Add(muteFor)
-	}
-}
-
-// listen gives blooms another chance.
-func (v *Verifier) listen() {
-	if v.mute && !v.unmute.IsZero() && time.Now().After(v.unmute) {
-		v.mute = false
-	}
-}
 
 // allKinds are the events of the registries.
 func allKinds() []repute.EventKind {
@@ -272,6 +157,7 @@ type ruling struct {
 	judgement
 	number uint64
 	err    error
+	why    error // for which its receipts prove nothing, where that is known
 }
 
 // judgeSome judges blocks side by side.
@@ -282,40 +168,12 @@ func (v *Verifier) judgeSome(ctx context.Context, numbers []uint64) []ruling {
 	for i, number := range numbers {
 		work.Go(func() error {
 			j, err := v.judge(ctx, number)
-			out[i] = ruling{j, number, err}
+			out[i] = ruling{judgement: j, number: number, err: err}
 			return nil
 		})
 	}
 	_ = work.Wait() // every error is beside its block
 	return out
-}
-
-// judgeAll settles suspect blocks by their receipts. It names the first that could
-// not be proven, 0 when all were.
-func (v *Verifier) judgeAll(ctx context.Context, l store.Lease, at store.Standing, suspects []uint64) (doubt uint64, err error) {
-	for len(suspects) > 0 {
-		n := min(len(suspects), 4*judgedAtOnce)
-		for _, j := range v.judgeSome(ctx, suspects[:n]) {
-			if errors.Is(j.err, node.ErrMoved) && j.number <= at.Pin.Number {
-				j.judgement, j.err = v.rename(ctx, l, j.number)
-			}
-			if j.err != nil && (ctx.Err() != nil || node.WaitingHelps(j.err)) {
-				return doubt, j.err
-			}
-			if j.err != nil {
-				v.log.Warn("block not proven", "block", j.number, "error", j.err)
-			}
-			listed, err := v.act(ctx, l, at, j.judgement)
-			if err != nil {
-				return doubt, err
-			}
-			if doubt == 0 && !(j.proven && listed) {
-				doubt = j.number
-			}
-		}
-		suspects = suspects[n:]
-	}
-	return doubt, nil
 }
 
 // act repairs what a judgement shows to be missing, and in a final block whose
@@ -378,23 +236,6 @@ func (v *Verifier) blockHoles(j judgement) []hole {
 		add(l, "is stored and not in the block's receipts")
 	}
 	return holes
-}
-
-// sweepKnown asks for the next blocks that hold logs once more.
-func (v *Verifier) sweepKnown(ctx context.Context, l store.Lease, at store.Standing, sweep store.Sweep, r repute.BlockRange) error {
-	logs, to, err := v.db.Logs(ctx, v.chain.ID, r, rereadLogs)
-	if err != nil {
-		return err
-	}
-	suspects, err := v.askAgain(ctx, logs)
-	if err != nil {
-		return fmt.Errorf("ask again for blocks %d to %d: %w", r.From, to, err)
-	}
-	if _, err := v.judgeAll(ctx, l, at, suspects); err != nil {
-		return err
-	}
-	sweep.Position = to + 1
-	return v.db.SaveSweep(ctx, v.chain.ID, l, knownPass, sweep)
 }
 
 // askAgain asks for the logs of the blocks of stored ones by hash and names the

@@ -266,14 +266,21 @@ func (c *check) settle(ctx context.Context, holes []hole) error {
 	return nil
 }
 
-// Report stores differences as gaps, without a lease: whoever leads the chain will
-// look for them. Beyond as many as a chain may have they are left out.
+// Report hands differences over to the process that leads the chain, without a lease:
+// missing events as gaps, which it looks for, and blocks with another time as blocks to be
+// compared again. Beyond as many as a chain may have they are left out.
 func (v *Verifier) Report(ctx context.Context, differences []Difference) error {
 	var gaps []store.Gap
+	var blocks []uint64
 	for _, d := range differences {
-		if d.Kind != 0 { // a block's time is no event that could be looked for
+		if d.Kind == 0 {
+			blocks = append(blocks, d.Blocks.From)
+		} else {
 			gaps = append(gaps, d.gap)
 		}
+	}
+	if _, err := v.db.AskForBlocks(ctx, v.chain.ID, blocks); err != nil {
+		return err
 	}
 	err := v.db.OpenGaps(ctx, v.chain.ID, store.Lease{}, gaps)
 	if errors.Is(err, store.ErrGapsFull) {

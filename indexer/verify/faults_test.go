@@ -111,7 +111,7 @@ func TestPrunedNodeIsAskedAboutItsNewestBlocks(t *testing.T) {
 	n := nodeAt(t, d.URL)
 	indexFrom(t, db, c, n)
 	v := verifierOf(db, c, n)
-	v.mute = true
+	withoutBlocks(v)
 	settleDown(t, v)
 	wantSame(t, dump(t, db), dump(t, honest))
 	if k, _ := status(t, db), head; k.Completeness.Kinds[0].VerifiedTo == 0 {
@@ -223,7 +223,7 @@ func TestDisagreementIsNoProof(t *testing.T) {
 		}
 	}
 	v := verifierOf(db, c, direct, nodeAt(t, d.URL))
-	v.mute = true // the receipts do not find it
+	withoutBlocks(v) // the receipts do not find it
 	stepOn(t, v)
 	if dump(t, db) == dump(t, honest) {
 		return

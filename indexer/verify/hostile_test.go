@@ -147,13 +147,13 @@ func proofOutlives(t *testing.T, fault func(rpctest.ProxyCall, map[string]json.R
 		}
 		v := verifierOf(db, chainOf(c), n)
 		for range 20 {
-			if stepOn(t, v); status(t, db).Completeness.Kinds[0].LogsTo == 6 {
+			if stepOn(t, v); status(t, db).Completeness.VerifiedTo == 6 {
 				break
 			}
 			v.doubt.next = time.Time{} // its time has come
 		}
-		if k := status(t, db).Completeness.Kinds[0]; k.LogsTo != 6 || left > 0 {
-			t.Errorf("after %d failures: %+v, blooms given up: %t", faults-left, k, v.mute)
+		if c := status(t, db).Completeness; c.VerifiedTo != 6 || c.Status != repute.Complete || left > 0 {
+			t.Errorf("after %d failures: %+v", faults-left, c)
 		}
 	}
 }
@@ -189,10 +189,8 @@ func TestInventedLogsGo(t *testing.T) {
 			}
 			stepOn(t, verifierOf(db, chainOf(c), newNode(t, c, node.Options{})))
 			wantSame(t, dump(t, db), dump(t, honest))
-			for _, k := range status(t, db).Completeness.Kinds {
-				if k.LogsTo != 9 || k.Open > 0 {
-					t.Errorf("%+v, want every log proven to block 9", k)
-				}
+			if c := status(t, db).Completeness; c.VerifiedTo != 9 || c.Status != repute.Complete {
+				t.Errorf("%+v, want every block proven to block 9", c)
 			}
 		})
 	}

@@ -23,7 +23,12 @@ type judgement struct {
 	extra   []types.Log // stored, and not in the block
 	claimed []types.Log // not stored, and shown by a single witness that cannot prove it
 	proven  bool        // by the receipts' root
+	agreed  bool        // two witnesses of different hosts show what is stored
+	rooted  bool        // the receipts have the root that came with them
 }
+
+// sure reports whether the judgement is more than the word of one endpoint.
+func (j *judgement) sure() bool { return j.proven || j.agreed }
 
 // settled: nothing is missing, nothing is too much.
 func (j judgement) settled() bool {
@@ -68,6 +73,7 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 		block = agreed.Block
 	}
 	var words []node.Evidence
+	hosts := map[string]bool{}   // of witnesses that show what is stored
 	last := error(ErrNothingNew) // no witness
 	for _, n := range h.nodes {
 		e, err := h.v.evidence(ctx, n, block)
@@ -77,13 +83,12 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 			}
 			continue
 		}
-		e.Proven = e.Proven || e.Rooted && slices.ContainsFunc(words, func(w node.Evidence) bool { return w.Root == e.Root })
 		j := h.v.weigh(e, h.stored)
 		switch {
 		case j.settled() && j.proven:
 			return j, nil
 		case j.settled():
-			words = append(words, e)
+			words, hosts[n.Host()] = append(words, e), true
 			continue
 		}
 		if err := h.agrees(ctx, &e); err != nil {
@@ -99,7 +104,9 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 	if len(words) == 0 {
 		return judgement{}, last
 	}
-	return h.unproven(words), nil
+	j := h.unproven(words)
+	j.agreed = len(hosts) > 1 && j.settled()
+	return j, nil
 }
 
 // agrees tells whether evidence that would change something is of the chain's block,
@@ -242,7 +249,7 @@ func showing(words []node.Evidence, l *types.Log) (n int) {
 
 // weigh compares a block's evidence with what is stored of it.
 func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
-	j := judgement{block: e.Sealed, proven: e.Proven}
+	j := judgement{block: e.Sealed, proven: e.Proven, rooted: e.Rooted}
 	byIndex := make(map[uint]*types.Log, len(stored))
 	for i := range stored {
 		byIndex[stored[i].Index] = &stored[i]

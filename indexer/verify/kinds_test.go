@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/core/types"
 
@@ -103,20 +104,44 @@ func TestEveryKindComesBack(t *testing.T) {
 func wantComplete(t *testing.T, db *store.DB) {
 	t.Helper()
 	s := status(t, db)
-	if s.Completeness.Status != repute.Complete || s.Completeness.Pending != 0 {
+	if s.Completeness.Status != repute.Complete || s.Completeness.Pending != 0 || s.Completeness.VerifiedTo != s.Finalized {
 		t.Errorf("%+v", s.Completeness)
 	}
 	for _, k := range s.Completeness.Kinds {
-		if k.Status != repute.Complete || k.Open > 0 || max(k.VerifiedTo, k.LogsTo) != s.Finalized {
+		if k.Status != repute.Complete || k.Open > 0 {
 			t.Errorf("%s is %+v", k.Kind, k)
 		}
 	}
 }
 
-// Where the headers' blooms tell nothing the state must: it shows every event that
-// it counts or links, and of the others the newest.
+// What no question for logs shows is in the state: every event that it counts or links,
+// and of the others the newest. The blocks are not looked at here.
 func TestStateShowsWhatIsMissing(t *testing.T) {
 	t.Parallel()
+	everywhere, last := []string{"first", "middle", "last"}, []string{"last"}
+	testLost(t, withoutBlocks, map[repute.EventKind][]string{
+		repute.KindTransfer: everywhere, repute.KindRegistered: everywhere, repute.KindURIUpdated: last, repute.KindNewFeedback: everywhere,
+		repute.KindFeedbackRevoked: everywhere, repute.KindResponseAppended: everywhere, repute.KindValidationRequest: everywhere,
+		repute.KindValidationResponse: last, repute.KindApproval: last, repute.KindApprovalForAll: last,
+	})
+}
+
+// Where blooms prove nothing the receipts of every block do, without any state.
+func TestReceiptsShowWhatIsMissing(t *testing.T) {
+	t.Parallel()
+	middle := []string{"middle"}
+	testLost(t, func(v *Verifier) {
+		v.opts.NoBloom = true
+		v.turns[2].next = time.Now().Add(time.Hour)
+	}, map[repute.EventKind][]string{
+		repute.KindURIUpdated: {"first", "middle"}, repute.KindMetadataUpdate: {"first", "middle", "last"}, repute.KindMetadataSet: {"last"},
+		repute.KindValidationResponse: middle, repute.KindApproval: middle, repute.KindApprovalForAll: middle,
+	})
+}
+
+// testLost loses single logs and has a verifier find them.
+func testLost(t *testing.T, restrict func(*Verifier), lost map[repute.EventKind][]string) {
+	t.Helper()
 	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
@@ -124,26 +149,19 @@ func TestStateShowsWhatIsMissing(t *testing.T) {
 	indexFrom(t, honest, c, direct)
 	want := dump(t, honest)
 	kinds := logsByKind(t, direct, c)
-	for kind, places := range map[repute.EventKind][]string{
-		repute.KindTransfer: {"first", "middle", "last"}, repute.KindRegistered: {"first", "middle", "last"},
-		repute.KindURIUpdated: {"first", "middle", "last"}, repute.KindNewFeedback: {"first", "middle", "last"},
-		repute.KindMetadataUpdate:  {"first", "middle", "last"}, // a URIUpdated without one does not fit
-		repute.KindFeedbackRevoked: {"first", "middle", "last"}, repute.KindResponseAppended: {"first", "middle", "last"},
-		repute.KindValidationRequest: {"first", "middle", "last"}, repute.KindValidationResponse: {"last"},
-		repute.KindMetadataSet: {"last"}, repute.KindApproval: {"last"}, repute.KindApprovalForAll: {"last"},
-	} {
+	for kind, places := range lost {
 		for _, place := range places {
 			logs := kinds[kind]
-			lost := logs[map[string]int{"first": 0, "middle": len(logs) / 2, "last": len(logs) - 1}[place]]
+			one := logs[map[string]int{"first": 0, "middle": len(logs) / 2, "last": len(logs) - 1}[place]]
 			t.Run(kind.String()+"/"+place, func(t *testing.T) {
 				t.Parallel()
 				d := rpctest.NewProxy(t, dn.RPCURL())
-				d.Lose(only(lost), true, false)
+				d.Lose(only(one), true, false)
 				db := openStore(t)
 				n := nodeAt(t, d.URL)
 				indexFrom(t, db, c, n)
 				v := verifierOf(db, c, n)
-				v.mute = true
+				restrict(v)
 				settleDown(t, v)
 				wantSame(t, dump(t, db), want)
 			})

@@ -3,11 +3,13 @@ package verify
 import (
 	"errors"
 	"slices"
+	"strings"
 	"testing"
 
 	"repute"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
+	"repute/store"
 )
 
 // A stored time that is not the header's is a difference, and repaired.
@@ -38,6 +40,60 @@ func TestCheckComparesBlockTimes(t *testing.T) {
 		t.Errorf("after the repair: %+v, %+v", r, found)
 	}
 	wantSame(t, dump(t, db), before)
+}
+
+// backdate makes the stored time of a block with ratings wrong by a year, and gives the
+// block.
+func backdate(t *testing.T, db *store.DB) (number uint64) {
+	t.Helper()
+	err := db.Pool().QueryRow(t.Context(), `update blocks set time = time + interval '1 year'
+		where number = (select min(block) from events where kind = 9) returning number`).Scan(&number)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return number
+}
+
+// A wrong time goes with the first look at its block, and the agents of the block are made
+// anew: their scores may have another age.
+func TestWrongTimesAreMended(t *testing.T) {
+	t.Parallel()
+	dn := rpctest.LivedIn(t)
+	db, n := openStore(t), nodeAt(t, dn.RPCURL())
+	indexFrom(t, db, dn.Chain(), n)
+	want := dump(t, db)
+	backdate(t, db)
+	settleDown(t, verifierOf(db, dn.Chain(), n))
+	wantSame(t, dump(t, db), want)
+	eventually(t, "a change says repaired", func() bool { return repairs(t, db) > 0 })
+	wantComplete(t, db)
+}
+
+// A wrong time in a block that was compared already is found by a check beside the leader,
+// which then looks at the block again.
+func TestLeaderMendsReportedTimes(t *testing.T) {
+	t.Parallel()
+	dn := rpctest.LivedIn(t)
+	db, n := openStore(t), nodeAt(t, dn.RPCURL())
+	indexFrom(t, db, dn.Chain(), n)
+	want := dump(t, db)
+	leader, beside := verifierOf(db, dn.Chain(), n), verifierOf(db, dn.Chain(), n)
+	settleDown(t, leader)
+	number := backdate(t, db)
+	var found []Difference
+	if _, err := beside.Check(t.Context(), CheckOptions{}, func(d Difference) { found = append(found, d) }); err != nil || len(found) != 1 {
+		t.Fatalf("%+v, %v", found, err)
+	}
+	if err := beside.Report(t.Context(), found); err != nil {
+		t.Fatal(err)
+	}
+	if s := status(t, db).Completeness; s.Status != repute.Verifying || !strings.Contains(s.Reason, "again") {
+		t.Errorf("%+v while block %d is to be looked at", s, number)
+	}
+	settleDown(t, leader)
+	wantSame(t, dump(t, db), want)
+	eventually(t, "a change says repaired", func() bool { return repairs(t, db) > 0 })
+	wantComplete(t, db)
 }
 
 // A node that is dead is one reason, however many blocks it leaves unchecked.

@@ -50,7 +50,7 @@ func TestLossyHistoryIsWhole(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got := s[0].Completeness; got.Status != repute.Complete || got.Kinds[0].LogsTo == 0 {
+	if got := s[0].Completeness; got.Status != repute.Complete || got.VerifiedTo == 0 {
 		t.Errorf("%+v", got)
 	}
 }

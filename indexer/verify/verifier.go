@@ -23,8 +23,9 @@ var ErrNothingNew = errors.New("nothing new to verify")
 
 // Options of a Verifier. Zero values are replaced by the defaults named.
 type Options struct {
-	// Rate is how many JSON-RPC calls per second may be made, 25; fifty headers count
-	// as one. They go out in batches; what a node itself limits comes on top.
+	// Rate is how many JSON-RPC calls per second may be made, 25; fifty headers count as
+	// one, and so do the receipts of five blocks. They go out in batches. An endpoint that
+	// refuses the rate halves it for a while; what a node itself limits comes on top.
 	Rate float64
 	// Agents is how many are compared at once, 32.
 	Agents int
@@ -38,7 +39,7 @@ type Options struct {
 	// RetryMin and RetryMax are the first and the longest pause before a gap is
 	// looked for again, 30 s and 1 h.
 	RetryMin, RetryMax time.Duration
-	NoBloom            bool         // headers' blooms are not used: only blocks with events are looked at again
+	NoBloom            bool         // headers' blooms prove nothing: the receipts of every block are read
 	Metrics            *Metrics     // nil: not exposed
 	Log                *slog.Logger // nil: discarded
 }
@@ -63,9 +64,9 @@ func (o Options) withDefaults() Options {
 }
 
 // Verifier compares what is stored of a chain with the chain itself, behind the
-// cursor: the state of every agent at a finalized block, and where the headers'
-// blooms tell anything every block. What is missing it looks for, puts in its
-// place, or publishes as a gap and goes on looking for. All that matters is in the
+// cursor: the state of every agent at a finalized block, and every final block. What
+// is missing it looks for, puts in its place, or publishes as a gap and goes on
+// looking for. All that matters is in the
 // store. Run and Step are for one goroutine.
 type Verifier struct {
 	db        *store.DB
@@ -78,17 +79,18 @@ type Verifier struct {
 	label     string
 	log       *slog.Logger
 
-	began  time.Time     // when this process began to compare all agents
-	swept  time.Time     // when it last had
-	rest   time.Duration // how long to wait then
-	turns  [4]turn
-	first  int       // whose turn it is
-	mute   bool      // the blooms of this chain tell nothing
-	unmute time.Time // until then; zero: for good
-	lies   int       // looks in a row in which blooms denied events that are there
-	doubt  struct {  // when the first block without proof is asked for again
+	began     time.Time     // when this process began to compare all agents
+	swept     time.Time     // when it last had
+	rest      time.Duration // how long to wait then
+	turns     [4]turn
+	first     int             // whose turn it is
+	mute      bool            // the blooms of this chain tell a search nothing
+	bloomless bool            // they lack logs of their blocks, so that none excludes any
+	unnamed   map[uint64]bool // blocks that showed it
+	doubt     struct {        // when unproven blocks are compared again, and below which
 		retry node.Backoff
 		next  time.Time
+		below uint64
 	}
 	widened   map[uint64]bool
 	startSeen bool // whether the registry is older than the start block
@@ -101,7 +103,7 @@ func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options)
 	c.StartBlock = max(c.StartBlock, 1)
 	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: contracts.NewDecoder(c),
 		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: strconv.FormatUint(c.ID, 10), log: o.Log.With("chain", c.ID),
-		widened: map[uint64]bool{}, mute: o.NoBloom}
+		widened: map[uint64]bool{}, unnamed: map[uint64]bool{}, mute: o.NoBloom, bloomless: o.NoBloom}
 	v.doubt.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
 	retry := node.Backoff{Min: time.Second, Max: time.Minute}
 	v.turns = [4]turn{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
@@ -162,12 +164,16 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 	}
 	v.first++
 	failed := error(ErrNothingNew)
-	for i := range v.turns {
+	for i := range len(v.turns) + 1 {
 		t := &v.turns[(v.first+i)%len(v.turns)]
+		if i == 0 && v.first%blocksShare > 0 {
+			t = &v.turns[len(v.turns)-1]
+		}
 		if time.Now().Before(t.next) {
 			continue
 		}
 		err := t.run(ctx, l, at)
+		v.adapt(err)
 		switch {
 		case err == nil:
 			t.retry.Reset()
@@ -180,6 +186,23 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 		}
 	}
 	return failed
+}
+
+// blocksShare: of so many units of work all but one are the comparison of blocks, while
+// there are any to compare. A large chain has many more agents than new blocks.
+const blocksShare = 5
+
+// adapt halves the rate when an endpoint refuses it, and gives a tenth of what is allowed
+// back with each unit of work that succeeds.
+func (v *Verifier) adapt(err error) {
+	allowed, now := rate.Limit(v.opts.Rate), v.limiter.Limit()
+	switch {
+	case err == nil:
+		v.limiter.SetLimit(min(allowed, now+allowed/10))
+	case errors.Is(err, ErrNothingNew):
+	case node.Judge(err).Fault == node.FaultRate:
+		v.limiter.SetLimit(max(allowed/32, now/2))
+	}
 }
 
 // turn is one of the things a verifier does. One that fails waits, and does not

@@ -44,7 +44,7 @@ type washing struct {
 	engine                         *Engine
 	old, fresh, alias, other, next int
 	praise                         []int
-	kept, given, dropped, split    trust.Guilty // who is guilty when the bad agent stays, is given to next after the words or before, and goes through hands and back
+	kept, given, dropped, split    trust.Penalties // who is guilty when the bad agent stays, is given to next after the words or before, and goes through hands and back
 	bad                            trust.Result
 }
 
@@ -53,7 +53,7 @@ func (b *Bench) Whitewash() (w Whitewash) {
 	s := b.washing()
 	owner, other := Address(s.old), Address(s.other)
 	fresh := func(e trust.Evidence) trust.Evidence { e.Held = cmp.Or(e.Held, b.World.Now-secondsDay); return e }
-	ask := func(guilty trust.Guilty, praised bool, e trust.Evidence) trust.Result {
+	ask := func(guilty trust.Penalties, praised bool, e trust.Evidence) trust.Result {
 		r := s.ask(guilty, praised, fresh(e))
 		if e.Owner != other || e.Wallet != (common.Address{}) || e.Registrar != (common.Address{}) {
 			w.BestTier = max(w.BestTier, r.Tier)
@@ -110,7 +110,7 @@ type hand struct{ after, to int }
 // guilty tells who is guilty of the bad agent, which its owner registered long ago and handed
 // on. Nobody who gets it does anything with it. One that was dropped before the words was
 // dropped a day before them; of one that is split none is so near that its tail counts.
-func (s *washing) guilty(hands ...hand) trust.Guilty {
+func (s *washing) guilty(hands ...hand) trust.Penalties {
 	e, now := s.engine.Evidence(s.old), s.World.Now
 	first := e.Rows[0].Block // each word is in a block of its own
 	e.Registrar = e.Owner
@@ -124,17 +124,17 @@ func (s *washing) guilty(hands ...hand) trust.Guilty {
 		e.Owner = Address(h.to)
 		e.Tenures = append(e.Tenures, trust.Tenure{From: last.To + 1, To: math.MaxUint64, Began: now - secondsDay, Owner: e.Owner})
 	}
-	own, out := s.engine.scorer.Score(e), trust.Guilty{}
-	out.Add(s.engine.scorer.Guilt(e, &own)...)
+	own, out := s.engine.scorer.Score(e), trust.Penalties{}
+	out.Add(s.engine.scorer.Penalties(e, &own)...)
 	return out
 }
 
 // ask scores a new agent of whom e says who is behind it and how old it is.
-func (s *washing) ask(guilty trust.Guilty, praised bool, e trust.Evidence) trust.Result {
+func (s *washing) ask(guilty trust.Penalties, praised bool, e trust.Evidence) trust.Result {
 	base := s.engine.Evidence(s.fresh)
 	e.Agent, e.Block, e.Weights = repute.AgentID{ChainID: 1}, base.Block, base.Weights
 	e.Agent.TokenID.SetUint64(1)
-	e.Kin = guilty.Kin(&e)
+	e.Related = guilty.Related(&e)
 	for i, p := range s.praise {
 		if praised {
 			e.Rows = append(e.Rows, rowOf(len(s.World.Ratings)+i, Rating{p, s.fresh, 1, s.World.Now}))

@@ -35,6 +35,12 @@ const (
 	scoredMillis = 1000
 )
 
+// What polling over HTTP must reach, where the node announces nothing.
+const (
+	pollingMillis = 250
+	pollsPerBlock = 2
+)
+
 // FollowMeasurements is what Follow found.
 type FollowMeasurements struct {
 	Blocks  int     `json:"blocks"`
@@ -45,6 +51,14 @@ type FollowMeasurements struct {
 	PollMS  float64 `json:"poll_ms"` // one of them on average, pauses included: the measurement's own grain
 	PeakMB  float64 `json:"peak_rss_mb"`
 	CPU     float64 `json:"cpu_seconds"` // of the product, API and trust engine included
+	HTTP    Polling `json:"http"`        // the same over HTTP, in a run of its own
+}
+
+// Polling is what was measured of a node that is asked over HTTP.
+type Polling struct {
+	Visible  Delays  `json:"visible"`
+	Polls    int64   `json:"head_polls"` // requests that asked the node for its newest block
+	PerBlock float64 `json:"head_polls_per_block"`
 }
 
 // Delays are milliseconds, one for each block.
@@ -58,7 +72,7 @@ type Delays struct {
 
 // Follow measures how soon a block's events are visible: a devnet makes a block of
 // ratings every second, the product follows it over WebSocket and scores it, and its
-// REST API is asked all the time.
+// REST API is asked all the time. A second run follows it over HTTP.
 func Follow(ctx context.Context, o FollowOptions) (r Report, err error) {
 	o.Blocks, o.PerSecond = cmp.Or(o.Blocks, 120), cmp.Or(o.PerSecond, 100)
 	if o.Progress == nil {
@@ -79,17 +93,46 @@ func Follow(ctx context.Context, o FollowOptions) (r Report, err error) {
 	}
 	defer func() { err = errors.Join(err, dn.Close()) }()
 	f := &follow{o: o, server: server, chain: dn}
-	m, err := f.run(ctx)
+	if err := f.prepare(ctx); err != nil {
+		return r, err
+	}
+	m, err := f.run(ctx, dn.WSURL(), func() {})
 	if err != nil {
 		return r, err
 	}
+	if m.HTTP, err = f.polling(ctx); err != nil {
+		return r, err
+	}
 	r.Measurements = m
-	r.Targets = []Target{AtMost("announced to visible, median", m.Visible.Median, medianMillis, "ms"),
-		AtMost("announced to visible, p99", m.Visible.P99, p99Millis, "ms"), AtMost("announced to scored, p99", m.Scored.P99, scoredMillis, "ms")}
+	r.Targets = m.targets()
 	for _, t := range r.Targets {
 		fmt.Fprintln(o.Progress, t)
 	}
 	return r, nil
+}
+
+func (m *FollowMeasurements) targets() []Target {
+	return []Target{AtMost("announced to visible, median", m.Visible.Median, medianMillis, "ms"),
+		AtMost("announced to visible, p99", m.Visible.P99, p99Millis, "ms"), AtMost("announced to scored, p99", m.Scored.P99, scoredMillis, "ms"),
+		AtMost("over HTTP: announced to visible, median", m.HTTP.Visible.Median, pollingMillis, "ms"),
+		AtMost("over HTTP: polls per block", m.HTTP.PerBlock, pollsPerBlock, "")}
+}
+
+// polling is a run over HTTP, with the polls of the blocks that are watched.
+func (f *follow) polling(ctx context.Context) (p Polling, err error) {
+	c, err := countPolls(f.chain.RPCURL())
+	if err != nil {
+		return p, err
+	}
+	defer func() { err = errors.Join(err, c.close()) }()
+	var before int64
+	m, err := f.run(ctx, c.URL, func() { before = c.polls.Load() })
+	if err != nil {
+		return p, err
+	}
+	p = Polling{Visible: m.Visible, Polls: c.polls.Load() - before}
+	p.PerBlock = float64(p.Polls) / float64(m.Blocks)
+	return p, nil
 }
 
 type follow struct {
@@ -99,20 +142,18 @@ type follow struct {
 	rated  int // ratings of the watched agent so far
 }
 
-func (f *follow) run(ctx context.Context) (m FollowMeasurements, err error) {
+// run measures over one endpoint, and calls begun when the first watched block comes next.
+func (f *follow) run(ctx context.Context, endpoint string, begun func()) (m FollowMeasurements, err error) {
 	d, err := f.server.fresh(ctx)
 	if err != nil {
 		return m, err
 	}
 	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
-	if err := f.prepare(ctx); err != nil {
-		return m, err
-	}
 	address, err := freeAddress(ctx)
 	if err != nil {
 		return m, err
 	}
-	config, err := f.configure(d, address)
+	config, err := f.configure(d, address, endpoint)
 	if err != nil {
 		return m, err
 	}
@@ -132,6 +173,7 @@ func (f *follow) run(ctx context.Context) (m FollowMeasurements, err error) {
 	if err := f.warm(ctx, p, w); err != nil {
 		return m, err
 	}
+	begun()
 	if m, err = f.measure(ctx, w); err != nil {
 		return m, err
 	}
@@ -237,7 +279,7 @@ func freeAddress(ctx context.Context) (string, error) {
 }
 
 // configure writes the product's configuration.
-func (f *follow) configure(d *database, address string) (path string, err error) {
+func (f *follow) configure(d *database, address, endpoint string) (path string, err error) {
 	c := f.chain.Chain()
 	return writeConfig(fmt.Sprintf(`database: %q
 roles: [indexer, trust, api]
@@ -246,7 +288,7 @@ rate: -1
 log_level: warn
 chains:
   - {name: %s, id: %d, identity: %q, reputation: %q, validations: [%q], start_block: %d, rpc: %q}
-`, d.url, address, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, f.chain.WSURL()))
+`, d.url, address, c.Name, c.ID, c.Identity, c.Reputation, c.Validations[0], c.StartBlock, endpoint))
 }
 
 // delaysOf summarises milliseconds.

@@ -34,7 +34,7 @@ func escapedJSON() huma.Format {
 }
 
 // Describe writes the OpenAPI document. Arrays are never null on our wire and
-// objects may gain fields, which the library's defaults deny.
+// objects of answers may gain fields, which the library's defaults deny.
 func Describe(o *huma.OpenAPI) ([]byte, error) {
 	schemas := o.Components.Schemas.Map()
 	delete(schemas, "ErrorModel")
@@ -42,11 +42,58 @@ func Describe(o *huma.OpenAPI) ([]byte, error) {
 	for name, s := range schemas {
 		Relax(s, o.Components.Schemas.TypeFromRef(schemaPrefix+name))
 	}
+	for _, item := range o.Paths {
+		for _, op := range []*huma.Operation{item.Get, item.Post, item.Put, item.Patch, item.Delete} {
+			if op != nil {
+				bound(o, op)
+			}
+		}
+	}
 	raw, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)
 	}
 	return append(raw, '\n'), nil
+}
+
+// bound says of an operation what the server checks everywhere: parameters of a query are not
+// empty, and bodies have no other members than those described.
+func bound(o *huma.OpenAPI, op *huma.Operation) {
+	for _, p := range op.Parameters {
+		if one := 1; p.In == "query" && p.Schema.Type == huma.TypeString && len(p.Schema.Enum) == 0 && p.Schema.MinLength == nil && !mayBeEmpty(p.Description) {
+			schema := *p.Schema
+			schema.MinLength = &one
+			p.Schema = &schema
+		}
+	}
+	if op.RequestBody != nil {
+		for _, media := range op.RequestBody.Content {
+			closeSchema(o.Components.Schemas, media.Schema)
+		}
+	}
+}
+
+// closeSchema admits no members that are not described, and no null for one that is required,
+// here and below.
+func closeSchema(r huma.Registry, s *huma.Schema) {
+	if s == nil {
+		return
+	}
+	if s.Ref != "" {
+		s = r.SchemaFromRef(s.Ref)
+	}
+	closeSchema(r, s.Items)
+	if s.Type != huma.TypeObject || len(s.Properties) == 0 {
+		return
+	}
+	if s.AdditionalProperties == nil {
+		s.AdditionalProperties = false
+	}
+	for name, p := range s.Properties {
+		if closeSchema(r, p); slices.Contains(s.Required, name) {
+			p.Nullable = false // a pointer to what must be given
+		}
+	}
 }
 
 // schemaPrefix is where documents keep their schemas.

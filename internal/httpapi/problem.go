@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"net/http"
 	"reflect"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -130,6 +131,14 @@ func (k kind) body(err error) *ErrorBody {
 	if errors.As(err, &missing) {
 		b.Detail, b.Hint = Clean(missing.Error()), Clean(missing.Hint)
 	}
+	var busy *repute.BusyError
+	if errors.As(err, &busy) {
+		b.Detail, b.Retry = Clean(busy.What), busy.Retry
+		b.Hint = "wait as long as " + RetryAfter + " says, then ask again"
+		if busy.Hint != "" {
+			b.Hint += "; or " + Clean(busy.Hint)
+		}
+	}
 	var input *repute.InputError
 	if errors.As(err, &input) {
 		b.Detail = Clean(input.Field + ": " + input.Reason)
@@ -144,10 +153,36 @@ func NewError(status int, code, title, detail string) *ErrorBody {
 	return &ErrorBody{Type: "urn:repute:problem:" + code, Title: title, Status: status, Code: code, Detail: detail}
 }
 
+// maxMessage bounds a text of a problem, in bytes: what was wrong may be as long as the request.
+const maxMessage = 2048
+
+// brief is the head of a text, which then ends with an ellipsis.
+func brief(s string) string {
+	const ellipsis = "…"
+	if len(s) <= maxMessage {
+		return s
+	}
+	n := maxMessage - len(ellipsis)
+	for n > 0 && !utf8.RuneStart(s[n]) {
+		n--
+	}
+	return s[:n] + ellipsis
+}
+
+// bounded is the problem with every text no longer than it may be.
+func (b ErrorBody) bounded() ErrorBody {
+	b.Detail, b.Hint = brief(b.Detail), brief(b.Hint)
+	b.Errors = slices.Clone(b.Errors)
+	for i, e := range b.Errors {
+		b.Errors[i] = FieldError{Field: brief(e.Field), Message: brief(e.Message), Hint: brief(e.Hint)}
+	}
+	return b
+}
+
 // Report prepares an error for the wire and logs it when it is ours to mend. The answer is
 // the caller's own.
 func Report(ctx context.Context, log *slog.Logger, err error) *ErrorBody {
-	b := *ErrorOf(err)
+	b := ErrorOf(err).bounded()
 	b.RequestID = RequestID(ctx)
 	if b.Status >= 500 {
 		log.ErrorContext(ctx, "request failed", "requestId", b.RequestID, "status", b.Status, "error", err)

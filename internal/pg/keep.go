@@ -2,6 +2,7 @@ package pg
 
 import (
 	"context"
+	"sync"
 	"time"
 )
 
@@ -17,6 +18,10 @@ const (
 type keeper struct {
 	cancel context.CancelFunc
 	done   chan struct{}
+
+	mu       sync.Mutex
+	restarts int
+	last     time.Time // when the server was started again last, zero: never
 }
 
 // end returns when the server is not started again any more.
@@ -27,11 +32,26 @@ func (k *keeper) end() {
 	}
 }
 
+func (k *keeper) count(now time.Time) {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.restarts++
+	k.last = now
+}
+
+// Restarts returns how often the server was started again after it ended by itself, and when
+// last; the zero time: never.
+func (s *Server) Restarts() (n int, last time.Time) {
+	s.keeper.mu.Lock()
+	defer s.keeper.mu.Unlock()
+	return s.keeper.restarts, s.keeper.last
+}
+
 // Keep starts the server again whenever it ends by itself, under the same URL, until Stop.
 // It MUST be called at most once.
 func (s *Server) Keep() {
 	ctx, cancel := context.WithCancel(context.Background())
-	s.keeper = keeper{cancel, make(chan struct{})}
+	s.keeper.cancel, s.keeper.done = cancel, make(chan struct{})
 	go func() {
 		defer close(s.keeper.done)
 		s.keep(ctx)
@@ -57,6 +77,7 @@ func (s *Server) keep(ctx context.Context) {
 			pause = min(2*pause, keepMost)
 			s.cluster.log.Error("private Postgres does not start, trying again", "pause", pause, "error", err)
 		}
+		s.keeper.count(time.Now())
 		s.cluster.log.Warn("private Postgres runs again")
 		pause, since = min(2*pause, keepMost), time.Now()
 	}

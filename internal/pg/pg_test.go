@@ -263,8 +263,11 @@ func TestKeptServerIsStartedAgain(t *testing.T) {
 	s.Keep()
 	dir := mustQuery(t, s.URL(), "select current_setting('data_directory')")
 	mustQuery(t, s.URL(), "select lo_from_bytea(8004, 'kept')::text")
-	for range 2 {
-		pid := postmaster(t, dir)
+	if n, last := s.Restarts(); n != 0 || !last.IsZero() {
+		t.Errorf("restarted %d times, last at %s, before anything ended", n, last)
+	}
+	for killed := range 2 {
+		pid, before := postmaster(t, dir), time.Now()
 		if err := syscall.Kill(pid, syscall.SIGKILL); err != nil {
 			t.Fatal(err)
 		}
@@ -276,6 +279,15 @@ func TestKeptServerIsStartedAgain(t *testing.T) {
 		}
 		if postmaster(t, dir) == pid {
 			t.Fatal("the server was not killed")
+		}
+		for end := time.Now().Add(10 * time.Second); ; time.Sleep(20 * time.Millisecond) { // it may answer before that is counted
+			n, last := s.Restarts()
+			if n == killed+1 && last.After(before) {
+				break
+			}
+			if time.Now().After(end) {
+				t.Fatalf("killed %d times: restarted %d times, last at %s", killed+1, n, last)
+			}
 		}
 	}
 }

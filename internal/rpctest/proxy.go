@@ -27,6 +27,7 @@ type Proxy struct {
 	receipts bool   // also out of receipts
 	refused  string // a method it does not have
 	calls    map[string]int
+	requests int
 }
 
 // NewProxy stands before the node at url until the test ends. It is honest at first.
@@ -80,6 +81,13 @@ func (d *Proxy) Count(method string) int {
 	return d.calls[method]
 }
 
+// Requests tells how many requests came, each with one call or more.
+func (d *Proxy) Requests() int {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return d.requests
+}
+
 // ProxyCall is one call of a request.
 type ProxyCall struct {
 	ID     json.RawMessage   `json:"id"`
@@ -90,6 +98,7 @@ type ProxyCall struct {
 func (d *Proxy) change(question, answer []byte) []byte {
 	d.mu.Lock()
 	defer d.mu.Unlock()
+	d.requests++
 	if !bytes.HasPrefix(bytes.TrimSpace(question), []byte("[")) {
 		var c ProxyCall
 		var a map[string]json.RawMessage

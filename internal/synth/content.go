@@ -99,15 +99,15 @@ func (t text) String() string {
 	n := uint64(t &^ formMask)
 	switch t & formMask {
 	case formDocument:
-		return "data:application/json;base64," + base64.StdEncoding.EncodeToString([]byte(document(n)))
+		return "data:application/json;base64," + base64.StdEncoding.EncodeToString([]byte(Document(n)))
 	case formWeb:
 		return fmt.Sprintf("https://agents-%d.example/agents/%d/agent-card.json", n%97, n)
 	case formIPFS:
 		return "ipfs://" + cid(n)
 	case formGzip:
-		return "data:application/json;enc=gzip;level=6;base64," + base64.StdEncoding.EncodeToString(zipped(document(n)))
+		return "data:application/json;enc=gzip;level=6;base64," + base64.StdEncoding.EncodeToString(zipped(Document(n)))
 	case formInline:
-		return document(n)
+		return Document(n)
 	case formJunk:
 		return junk[n%uint64(len(junk))] + strings.Repeat("!", int(n/uint64(len(junk))))
 	case formFeedback:
@@ -141,8 +141,8 @@ func zipped(s string) []byte {
 	return b.Bytes()
 }
 
-// document is the registration file of agent number n.
-func document(n uint64) string {
+// Document is the registration file of agent number n.
+func Document(n uint64) string {
 	var b strings.Builder
 	fmt.Fprintf(&b, `{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Agent %d","description":"`, n)
 	for i, x := uint64(0), mix(n); i < 3+n%29; i, x = i+1, mix(x) {

@@ -154,10 +154,17 @@ func testCoordinator(t *testing.T, w *world) {
 	if verdict := manifest.Links(file, *w.identity(2)); has != fresh || file.Name != "New" || verdict != repute.LinkLinked {
 		t.Errorf("wallet %s, file %s: %v", has, body, verdict)
 	}
+	w.fails(agents.Payer, `{"agent": "31337:0", "amount": "1"}`, "cannot be compared with the index")
+	w.index()
 	steps = w.completed(agents.Coordinator, `{"report": {"agent": "31337:0", "requests": 2}, "pay": {"agent": "31337:0", "amount": "50", "minSuccessRate": 99}}`)
 	if paid := delegated[agents.Paid](t, steps["pay"]); paid.To != w.d.Account(subjectAccount).Address.Hex() {
 		t.Errorf("paid %+v", paid)
 	}
+	other, b := w.d.Account(payeeAccount), w.d.Batch()
+	b.SetAgentWallet(w.d.Account(subjectAccount), 0, other) // the index does not have it
+	_, err = b.Mine(t.Context())
+	ok(t, err)
+	w.fails(agents.Payer, `{"agent": "31337:0", "amount": "1"}`, fmt.Sprintf("goes to %s, and the agent's wallet is %s", other.Address, w.d.Account(subjectAccount).Address))
 	said := into[agents.Conclusion](t, steps["conclude"])
 	if len(said.Jobs) != 2 || said.Jobs["report"].Run == said.Jobs["pay"].Run {
 		t.Errorf("concluded %+v", said)

@@ -88,20 +88,21 @@ func (p *payer) accept(o order[Payment]) error {
 	return err
 }
 
-// payee is who is paid.
-func (p *payer) payee(ctx context.Context, w World, in Payment) (common.Address, error) {
+// payee is who is paid: an account, and the id of the agent whose wallet it is, if it is one.
+func (p *payer) payee(ctx context.Context, w World, in Payment) (common.Address, string, error) {
 	if in.To != "" {
-		return repute.ParseAddress("input.to", in.To)
+		to, err := repute.ParseAddress("input.to", in.To)
+		return to, "", err
 	}
 	id, c, err := p.chains.agent("input.agent", in.Agent)
 	if err != nil {
-		return common.Address{}, err
+		return common.Address{}, "", err
 	}
 	wallet, err := view(ctx, w, c.ID, c.Identity, identities.PackGetAgentWallet(id.TokenID.ToBig()), identities.UnpackGetAgentWallet)
 	if err == nil && wallet == (common.Address{}) {
 		err = repute.Invalid("input.agent", fmt.Sprintf("%s has no wallet on the chain", id.Short()), "an agent with one, or an account")
 	}
-	return wallet, err
+	return wallet, id.String(), err
 }
 
 // earned says why the report before does not allow the payment, if so.
@@ -137,7 +138,7 @@ func (p *payer) tx(ctx context.Context, w World, o order[Payment]) (tx orchestra
 	if tx.Purpose == "" {
 		tx.Purpose = "payment"
 	}
-	if tx.Target, err = p.payee(ctx, w, o.In); err != nil || o.In.Token == "" {
+	if tx.Target, tx.Payee, err = p.payee(ctx, w, o.In); err != nil || o.In.Token == "" {
 		return tx, c, err
 	}
 	token, err := repute.ParseAddress("input.token", o.In.Token)

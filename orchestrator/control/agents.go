@@ -47,8 +47,8 @@ type AgentList struct {
 
 // Registration asks for an agent that lives elsewhere.
 type Registration struct {
-	Slug    string `json:"slug" doc:"as the agent itself says"`
-	URL     string `json:"url" doc:"where it speaks the protocol of agents"`
+	Slug    string `json:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"as the agent itself says"`
+	URL     string `json:"url" pattern:"^https?://[^/?@#\\s]+(/[^?@#\\s]*)?$" maxLength:"2048" doc:"where it speaks the protocol of agents, without query and password"`
 	AgentID string `json:"agentId,omitempty" doc:"its onchain identity: eip155:chain:registry:id or chain:id"`
 	// Proof is not needed in development, nor where the URL's domain proves the identity.
 	Proof *IdentityProof `json:"proof,omitempty" doc:"that the program speaks for the identity; not needed where the URL is of a domain that the agent's file names and that names the agent"`
@@ -113,9 +113,9 @@ func agentOnWire(m repute.Module) (Agent, error) {
 	return a, err
 }
 
-func orEmpty(list []string) []string {
+func orEmpty[T any](list []T) []T {
 	if list == nil {
-		return []string{}
+		return []T{}
 	}
 	return list
 }

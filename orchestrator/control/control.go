@@ -21,7 +21,8 @@ import (
 	"repute/orchestrator/operate"
 	"repute/policy"
 	"repute/store"
-	"repute/trust"
+	"repute/trust/engine"
+	"repute/trust/statement"
 )
 
 // Options say what the handler serves. DB, Desk and Policy are needed.
@@ -33,7 +34,10 @@ type Options struct {
 	// Lenient is that of the engines: agents without identity may work.
 	Lenient bool
 	// Replay makes pinned scores again. Nil: no verdict can be verified.
-	Replay *trust.Reader
+	Replay *engine.Reader
+	// Keys are those that sign the heads of decisions, the one in use and retired ones. None:
+	// heads need no signature, and answers say so.
+	Keys []statement.Key
 	// Gates are those that a task may demand. Nil: none.
 	Gates []string
 	// Modules are the agents of this binary, which say at once which tasks they do not take.
@@ -158,26 +162,17 @@ func New(o Options) (*Control, error) {
 	}
 	c.o.PublicURL = strings.TrimSuffix(o.PublicURL, "/")
 	c.use()
-	c.huma = huma.NewAPI(humaConfig(), literal{humaecho.New(c.echo, humaConfig()).Adapter()})
+	c.huma = huma.NewAPI(humaConfig(), httpapi.Literal{Adapter: humaecho.New(c.echo, humaConfig()).Adapter()})
 	c.mount()
 	c.mountActs()
 	c.mountIngress()
 	c.mountPlain()
 	c.mountFiles()
+	c.describeStatuses()
 	if c.openapi, err = httpapi.Describe(c.huma.OpenAPI()); err != nil {
 		return nil, err
 	}
 	return c, c.addTools(o.Tools)
-}
-
-// literal is a router for which a colon in a path is no parameter.
-type literal struct{ huma.Adapter }
-
-// Handle implements huma.Adapter.
-func (l literal) Handle(op *huma.Operation, handle func(huma.Context)) {
-	escaped := *op
-	escaped.Path = strings.ReplaceAll(op.Path, ":", `\:`)
-	l.Adapter.Handle(&escaped, handle)
 }
 
 // Handler serves the routes and nothing else.

@@ -70,8 +70,8 @@ func TestTaskThroughTheRoutes(t *testing.T) {
 	if run.Status != repute.RunCompleted || len(run.Phases) != 9 || run.Used.Steps != 1 || run.Limits.Steps != 3 || run.Verdict == nil || run.Verdict.Effect != "allow" {
 		t.Errorf("run %+v", run)
 	}
-	if len(run.Steps) != 1 || run.Steps[0].Status != "completed" || !strings.Contains(string(run.Summary), "did it") || len(run.Decisions) != 2 {
-		t.Errorf("steps %+v, summary %s, decisions %+v", run.Steps, run.Summary, run.Decisions)
+	if len(run.Steps) != 1 || run.Steps[0].Status != "completed" || run.Summary == nil || run.Summary.Text != "did it" || len(run.Decisions) != 2 {
+		t.Errorf("steps %+v, summary %+v, decisions %+v", run.Steps, run.Summary, run.Decisions)
 	}
 	raw := h.call(http.MethodGet, "/v1/runs/"+run.ID, "")
 	if strings.ContainsAny(string(raw.body), "<>") {

@@ -145,7 +145,7 @@ func (c *Control) mountFiles() {
 		}
 		params := []*huma.Param{textParam("slug", "path", "of the agent")}
 		if f.name == logFile {
-			params = append(params, textParam("limit", "query", "1 to 50, 20 when absent"), textParam("cursor", "query", "nextCursor of the page before"))
+			params = append(params, countParam("limit", "query", 1, maxLogPage, "1 to 50, 20 when absent"), textParam("cursor", "query", "nextCursor of the page before"))
 		}
 		for _, path := range paths {
 			c.echo.GET(prefix+"/agents/:slug/"+path, withQuery(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))

@@ -21,7 +21,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/policy"
 	"repute/store"
-	"repute/trust"
+	"repute/trust/engine"
 )
 
 func ok(t testing.TB, err error) {
@@ -96,7 +96,7 @@ func newHouse(t *testing.T, change func(*control.Options), agents ...orchestrato
 	ok(t, err)
 	p, err := policy.Parse([]byte(rules))
 	ok(t, err)
-	replay, err := trust.NewReader(db, trust.ReaderOptions{})
+	replay, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
 	current := func() *policy.Policy { return p }
 	h := &house{t: t, db: db, o: control.Options{DB: db, Desk: desk, Policy: current, Lenient: true, Replay: replay, Coordinator: "plain",

@@ -14,14 +14,14 @@ import (
 // IngressTask is a task that came out of a chat. Fields that only the chat needs are
 // kept with the task's input.
 type IngressTask struct {
-	Goal        string          `json:"goal" doc:"what to do"`
-	Input       json.RawMessage `json:"input,omitempty" doc:"any JSON for the coordinator"`
-	Coordinator string          `json:"coordinatorSlug,omitempty" doc:"the configured one when absent"`
+	Goal        string          `json:"goal" pattern:"\\S" maxLength:"8192" doc:"what to do"`
+	Input       json.RawMessage `json:"input,omitempty" doc:"what the coordinator takes, as its manifest says, mostly an object; 256 KiB, 64 levels"`
+	Coordinator string          `json:"coordinatorSlug,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"the configured one when absent"`
 	Terms
-	Channel   string `json:"channel,omitempty" doc:"of the chat, such as telegram"`
-	Sender    string `json:"sender,omitempty" doc:"who asked there"`
-	MessageID string `json:"messageId,omitempty" doc:"makes a message that is delivered twice one task"`
-	Key       string `json:"idempotencyKey,omitempty" doc:"the same; also the header Idempotency-Key"`
+	Channel   string `json:"channel,omitempty" maxLength:"72" doc:"of the chat, such as telegram"`
+	Sender    string `json:"sender,omitempty" maxLength:"72" doc:"who asked there"`
+	MessageID string `json:"messageId,omitempty" maxLength:"72" doc:"makes a message that is delivered twice one task"`
+	Key       string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"the same; also the header Idempotency-Key"`
 }
 
 // Ingress says where a task that came out of a chat can be followed.
@@ -74,11 +74,11 @@ func (r *IngressTask) message() string {
 
 type receiptInput struct {
 	ID      string `path:"id"`
-	Receipt string `path:"receipt"`
+	Receipt count  `path:"receipt" minimum:"0" maximum:"9007199254740991"`
 }
 
 func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Receipt], error) {
-	wanted, err := number("receipt", in.Receipt)
+	wanted, err := number("receipt", string(in.Receipt))
 	if err != nil {
 		return nil, err
 	}

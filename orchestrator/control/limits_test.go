@@ -113,8 +113,8 @@ func TestZeroAllowsNone(t *testing.T) {
 				task += "," + c.task
 			}
 			run := h.ended(h.submit(task + "}"))
-			if fine := run.Status == "completed"; fine != (c.want == "") || !strings.Contains(run.Error+string(run.Reasons), c.want) {
-				t.Errorf("run %s: %s %s", run.Status, run.Error, run.Reasons)
+			if fine := run.Status == "completed"; fine != (c.want == "") || !strings.Contains(fmt.Sprint(run.Error, run.Reasons), c.want) {
+				t.Errorf("run %s: %s %v", run.Status, run.Error, run.Reasons)
 			}
 			if c.want == "" && (run.Used.Writes != 1 || run.Used.ToolCalls != 1 || run.Limits.Steps != 10 || run.Limits.ToolCalls != 50 || run.Limits.RuntimeMS != 300_000 || run.Limits.Writes != 5) {
 				t.Errorf("the run used %+v of %+v", run.Used, run.Limits)

@@ -22,7 +22,7 @@ func (c *Control) use() {
 	e.HTTPErrorHandler = httpapi.WriteErrors(c.log, prefix+"/openapi.json")
 	e.IPExtractor = httpapi.CallerAddress(c.limits.TrustedProxies)
 	e.Use(httpapi.Identify, c.observe, httpapi.Catch, httpapi.Secure,
-		c.share(), c.limiter.Limit(func(echo.Context) bool { return c.limits.Rate < 0 }, nil, "the events of a run tell more than asking for it again and again"),
+		c.share(), httpapi.Routed, c.limiter.Limit(func(echo.Context) bool { return c.limits.Rate < 0 }, nil, "the events of a run tell more than asking for it again and again"),
 		c.authenticate, c.permit, c.readBody, httpapi.Deadline(c.limits.Timeout, func(e echo.Context) bool { return e.Path() == eventsRoute }))
 }
 

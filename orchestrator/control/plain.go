@@ -26,8 +26,8 @@ func (c *Control) mountPlain() {
 	}))
 	params := []*huma.Param{
 		textParam("id", "path", "of the run; of a root run the events of all runs below it come too"),
-		textParam("Last-Event-ID", "header", "number of the last event that was seen: what follows it is sent"),
-		textParam("after", "query", "the same for those who cannot set headers"),
+		countParam("Last-Event-ID", "header", 0, maxNumber, "number of the last event that was seen: what follows it is sent"),
+		countParam("after", "query", 0, maxNumber, "the same for those who cannot set headers"),
 	}
 	c.echo.GET(eventsRoute, withQuery(params, c.follow))
 	c.describeFile(prefix+"/runs/{id}/events", "follow-run", "A run's events as they happen, as server-sent events; ends after run.finished", "text/event-stream", params...)

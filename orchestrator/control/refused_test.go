@@ -30,8 +30,9 @@ func TestRefusedAtOnce(t *testing.T) {
 		o.Gates, o.Modules = []string{"service", "identity"}, []orchestrator.Module{agent}
 	}, agent)
 	for body, says := range map[string]string{
-		`{"goal":"g"}`:                `"field":"input"`,
-		`{"goal":"g","input":"none"}`: "nothing that the agent does",
+		`{"goal":"g"}`: `"field":"input"`,
+		`{"goal":"g","input":1,"budget":{"maxRuntimeMs":"x"}}`:              `"field":"budget.maxRuntimeMs"`,
+		`{"goal":"g","input":"none"}`:                                       "nothing that the agent does",
 		`{"goal":"g","input":1,"threshold":{"gates":["service","nogate"]}}`: "threshold.gates[1]",
 		`{"goal":"g","input":1,"threshold":{"gates":["reject"]}}`:           "one of service, identity",
 	} {

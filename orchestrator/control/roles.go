@@ -97,18 +97,19 @@ func IsPrivate(path string) bool {
 		strings.HasSuffix(path, "/"+logFile)
 }
 
-// permit lets through what the caller's token is for.
+// permit lets through what the caller's token is for, before parameters and body are read.
 func (c *Control) permit(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(e echo.Context) error {
 		a := aboutOf(e.Request().Context())
-		switch needed := c.neededFor(e.Request(), e.Path()); {
-		case len(needed) == 0 || e.Request().Method == http.MethodOptions:
-		case a.token == nil && e.Request().Method == http.MethodGet:
+		needed := c.neededFor(e.Request(), e.Path())
+		if len(needed) == 0 || e.Path() == "" || e.Request().Method == http.MethodOptions {
+			return next(e)
+		}
+		if a.token == nil {
 			return a.denied
-		case a.token != nil: // without one, whatever changes something says so itself
-			if err := a.token.may(needed...); err != nil {
-				return err
-			}
+		}
+		if err := a.token.may(needed...); err != nil {
+			return err
 		}
 		return next(e)
 	}

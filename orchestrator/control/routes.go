@@ -10,7 +10,10 @@ import (
 	"net/http"
 	"net/url"
 	"reflect"
+	"slices"
 	"strconv"
+	"strings"
+	"unicode"
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humaecho"
@@ -36,7 +39,8 @@ func (c *Control) mount() {
 
 	read(c, "/runs/{id}", "get-run", "A run: phases, steps, what it used, why it was refused", c.getRun)
 	read(c, "/runs/{id}/receipts", "list-receipts", "What a run reached outside itself, as the runtime recorded it", c.listReceipts)
-	read(c, "/runs/{id}/gate:verify", "verify-gate", "Make a run's trust decision again from the stored evidence", c.verifyGate)
+	read(c, "/runs/{id}/decisions", "list-decisions", "All that was decided about a run's task, as a chain of hashes that anybody can check", c.listDecisions)
+	read(c, "/runs/{id}/gate:verify", "verify-gate", "Check the chain of decisions of a run's task, and make its trust decisions again from the stored evidence", c.verifyGate)
 	write[ApprovalAnswer](c, http.MethodPost, "/runs/{id}/approval", "approve-run", "Answer what a run waits for", c.approveRun)
 }
 
@@ -121,8 +125,9 @@ func describeBody[R any](c *Control, op *huma.Operation) {
 		return
 	}
 	described := **at
-	described.RequestBody = &huma.RequestBody{Content: map[string]*huma.MediaType{
-		"application/json": {Schema: c.huma.OpenAPI().Components.Schemas.Schema(t, true, "")}}}
+	schemas := c.huma.OpenAPI().Components.Schemas
+	schema := schemas.Schema(t, true, "")
+	described.RequestBody = &huma.RequestBody{Required: len(schemas.SchemaFromRef(schema.Ref).Required) > 0, Content: map[string]*huma.MediaType{"application/json": {Schema: schema}}}
 	*at = &described
 }
 
@@ -155,7 +160,7 @@ func decode(body []byte, into any) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return repute.Invalid(wrong.Field, "is a "+wrong.Value, "see the schema in /v1/openapi.json")
+		return repute.Invalid(memberOf(wrong.Field), "is a "+wrong.Value, "see the schema in /v1/openapi.json")
 	case errors.As(err, &wrong):
 		return repute.Invalid("body", "is a "+wrong.Value, "a JSON object")
 	case err != nil:
@@ -173,12 +178,25 @@ const (
 	maxPage     = 200
 )
 
+// count is a parameter documented as a number. It arrives as text and is parsed here, which
+// gives better answers.
+type count string
+
+// Schema says integer.
+func (count) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeInteger} }
+
+// flag is a parameter documented as a boolean.
+type flag string
+
+// Schema says boolean.
+func (flag) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeBoolean} }
+
 // pageSize reads a limit.
-func pageSize(text string) (int, error) {
+func pageSize(text count) (int, error) {
 	if text == "" {
 		return defaultPage, nil
 	}
-	n, err := strconv.Atoi(text)
+	n, err := strconv.Atoi(string(text))
 	if err != nil || n < 1 || n > maxPage {
 		return 0, repute.Invalid("limit", fmt.Sprintf("%.20q is out of range", text), fmt.Sprintf("1 to %d", maxPage))
 	}
@@ -194,4 +212,10 @@ func known(what, id string) error {
 		return repute.Unknown("%s %.64q", what, id)
 	}
 	return nil
+}
+
+// memberOf is a path of JSON members, of one that names the structs that embed them too.
+func memberOf(path string) string {
+	parts := strings.Split(path, ".")
+	return strings.Join(slices.DeleteFunc(parts, func(p string) bool { return p != "" && unicode.IsUpper(rune(p[0])) }), ".")
 }

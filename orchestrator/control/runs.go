@@ -7,6 +7,8 @@ import (
 	"strconv"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
@@ -19,18 +21,19 @@ type Run struct {
 	TaskID     string           `json:"taskId"`
 	Root       string           `json:"rootRunId"`
 	Goal       string           `json:"goal"`
-	Input      json.RawMessage  `json:"input,omitempty"`
+	Input      json.RawMessage  `json:"input,omitempty" doc:"as whoever asked gave it"`
 	Phase      string           `json:"phase" doc:"the last that was recorded, none at first"`
 	Limits     Amounts          `json:"limits"`
 	Used       *Amounts         `json:"used,omitempty" doc:"by the run and all below it; of root runs"`
-	Reasons    json.RawMessage  `json:"reasons" doc:"why it was refused: objects with id, effect, text, have and need"`
+	Reasons    []policy.Reason  `json:"reasons" doc:"why it was refused"`
 	Cancel     string           `json:"cancel,omitempty" doc:"why it shall be cancelled"`
-	Plan       json.RawMessage  `json:"plan,omitempty"`
-	Summary    json.RawMessage  `json:"summary,omitempty"`
+	Plan       *Plan            `json:"plan,omitempty"`
+	Summary    *Summary         `json:"summary,omitempty"`
 	Verdict    *Verdict         `json:"verdict,omitempty" doc:"of the trust gate, in the present attempt"`
 	Phases     []Phase          `json:"phases"`
 	Steps      []Step           `json:"steps"`
-	Decisions  []PolicyDecision `json:"decisions"`
+	Decisions  []PolicyDecision `json:"decisions" doc:"about this run, in order"`
+	Head       DecisionsHead    `json:"decisionsHead" doc:"the end of the chain of all decisions about the run's task"`
 	Approvals  []Approval       `json:"approvals" doc:"of the present attempt"`
 	Awaited    []Awaited        `json:"awaited" doc:"what waits for a person's answer"`
 	Treasury   []TreasuryEvent  `json:"treasuryEvents" doc:"what treasuries say of the run"`
@@ -55,7 +58,7 @@ type Phase struct {
 	Attempt int                `json:"attempt"`
 	Status  repute.PhaseStatus `json:"status" enum:"ok,failed,rejected,waiting"`
 	Error   string             `json:"error,omitempty"`
-	Result  json.RawMessage    `json:"result,omitempty"`
+	Result  Object             `json:"result,omitempty" doc:"what the phase left behind"`
 	Started time.Time          `json:"startedAt"`
 	Ended   time.Time          `json:"endedAt"`
 }
@@ -64,18 +67,23 @@ type Phase struct {
 type Step struct {
 	ID     string          `json:"stepId"`
 	Status string          `json:"status" enum:"running,completed,failed"`
-	Result json.RawMessage `json:"result,omitempty"`
+	Result json.RawMessage `json:"result,omitempty" doc:"as the step's agent gave it: any JSON, mostly an object"`
 	Error  string          `json:"error,omitempty"`
 }
 
-// PolicyDecision is what a policy decided.
+// PolicyDecision is what a policy, a rule of the runtime or a person decided.
 type PolicyDecision struct {
-	Subject string          `json:"subject" doc:"trust, policy, or the key of a call"`
-	Attempt int             `json:"attempt"`
-	Effect  string          `json:"effect" enum:"allow,deny,require_approval"`
-	Reasons json.RawMessage `json:"reasons"`
-	Policy  string          `json:"policy" doc:"sha256 of its bytes"`
-	At      time.Time       `json:"at"`
+	Number   int64               `json:"number" doc:"its place in the chain of all decisions about the task"`
+	Phase    string              `json:"phase"`
+	Kind     repute.DecisionKind `json:"kind" enum:"trust,policy,call,value,standing,refused,approval"`
+	Subject  string              `json:"subject" doc:"trust, policy, or the key of a call"`
+	Attempt  int                 `json:"attempt"`
+	Effect   string              `json:"effect" enum:"allow,deny,require_approval"`
+	Reasons  []policy.Reason     `json:"reasons"`
+	Policy   common.Hash         `json:"policy" doc:"sha256 of its bytes"`
+	At       time.Time           `json:"at"`
+	Previous common.Hash         `json:"previous" doc:"hash of the decision before, zeros for the first one"`
+	Hash     common.Hash         `json:"hash" doc:"sha256 of the decision's record, which /v1/runs/{id}/decisions gives"`
 }
 
 // Approval is what a person decided.
@@ -90,16 +98,16 @@ type Approval struct {
 // Awaited is what a run leaves to a person.
 type Awaited struct {
 	Subject string          `json:"subject" doc:"the answer names it"`
-	Reasons json.RawMessage `json:"reasons"`
+	Reasons []policy.Reason `json:"reasons"`
 	// Shown is the transaction that is asked about, and what decided.
 	Shown *orchestrator.Shown `json:"shown,omitempty" doc:"what the answer is about, if it is a transaction: the subject has its hash, and an answer holds for exactly that"`
 }
 
 // ApprovalAnswer answers what a run waits for.
 type ApprovalAnswer struct {
-	Subject  string `json:"subject" doc:"what the answer is about, one of the run's awaited"`
+	Subject  string `json:"subject" minLength:"1" doc:"what the answer is about, one of the run's awaited"`
 	Approved *bool  `json:"approved" doc:"must be given: silence is neither"`
-	Reason   string `json:"reason,omitempty"`
+	Reason   string `json:"reason,omitempty" maxLength:"2048"`
 }
 
 // Receipt is the record of a call that the runtime made.
@@ -147,7 +155,7 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 		return Run{}, err
 	}
 	w := runOnWire(r)
-	if err := c.addPhases(ctx, &w); err != nil {
+	if err := addPhases(ctx, c.db, &w); err != nil {
 		return w, err
 	}
 	if w.Treasury, err = c.eventsOf(ctx, w.ID); err != nil {
@@ -167,14 +175,14 @@ func AwaitedOf(open []store.Decision) []Awaited {
 	for _, d := range open {
 		var asked struct{ Shown *orchestrator.Shown }
 		_ = json.Unmarshal(d.Input, &asked) // as it was stored
-		out = append(out, Awaited{d.Subject, d.Reasons, asked.Shown})
+		out = append(out, Awaited{d.Subject, reasonsOf(d.Reasons), asked.Shown})
 	}
 	return out
 }
 
 func runOnWire(r repute.Run) Run {
 	w := Run{RunLine: RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status, Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error},
-		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: r.Reasons, Cancel: r.Cancel,
+		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasonsOf(r.Reasons), Cancel: r.Cancel,
 		Limits:    Amounts{r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(), r.Limits.GasWei},
 		CreatedAt: r.Created, StartedAt: maybe(r.Started), EndedAt: maybe(r.Ended), EventsPath: prefix + "/runs/" + r.ID + "/events"}
 	if r.Parent == "" {
@@ -191,8 +199,15 @@ func maybe(t time.Time) *time.Time {
 	return &t
 }
 
-func (c *Control) addPhases(ctx context.Context, w *Run) error {
-	phases, err := c.db.RunPhases(ctx, w.ID)
+// ReadResult is a run with its phases, summary and steps alone, for who has the database and
+// no Control.
+func ReadResult(ctx context.Context, db *store.DB, r repute.Run) (Run, error) {
+	w := runOnWire(r)
+	return w, addPhases(ctx, db, &w)
+}
+
+func addPhases(ctx context.Context, db *store.DB, w *Run) error {
+	phases, err := db.RunPhases(ctx, w.ID)
 	if err != nil {
 		return err
 	}
@@ -203,18 +218,18 @@ func (c *Control) addPhases(ctx context.Context, w *Run) error {
 		case p.Phase == repute.PhaseTrust: // has a form of its own
 		case p.Attempt != w.Attempt:
 		case p.Phase == repute.PhasePlan:
-			w.Plan = p.Result
+			w.Plan = planOf(p.Result)
 		case p.Phase == repute.PhaseSummarize:
-			w.Summary = p.Result
+			w.Summary = summaryOf(p.Result)
 		default:
-			wire.Result = p.Result
+			wire.Result = objectOf(p.Result)
 		}
 		w.Phases = append(w.Phases, wire)
 		if v, found, err := verdictOf(p); p.Attempt == w.Attempt && err == nil && found {
 			w.Verdict = verdictOnWire(v)
 		}
 	}
-	steps, err := c.db.RunSteps(ctx, w.ID)
+	steps, err := db.RunSteps(ctx, w.ID)
 	w.Steps = []Step{}
 	for _, s := range steps {
 		w.Steps = append(w.Steps, Step(s))
@@ -223,13 +238,18 @@ func (c *Control) addPhases(ctx context.Context, w *Run) error {
 }
 
 func (c *Control) addDecisions(ctx context.Context, w *Run) error {
+	head, err := c.db.DecisionsHead(ctx, w.ID)
+	if err != nil {
+		return err
+	}
+	w.Head = headOnWire(&head)
 	decisions, err := c.db.Decisions(ctx, w.ID)
 	if err != nil {
 		return err
 	}
 	w.Decisions, w.Approvals = []PolicyDecision{}, []Approval{}
 	for _, d := range decisions {
-		w.Decisions = append(w.Decisions, PolicyDecision{d.Subject, d.Attempt, d.Effect, d.Reasons, fmt.Sprintf("0x%x", d.Policy), d.At})
+		w.Decisions = append(w.Decisions, decisionOnWire(&d))
 	}
 	given, err := c.db.Approvals(ctx, w.ID, w.Attempt)
 	for _, d := range decisions { // in the order of the decisions
@@ -245,18 +265,24 @@ func approvalOnWire(a store.Approval) Approval {
 	return Approval{a.Subject, a.Approved, a.By, a.Reason, a.At.UTC()}
 }
 
-type receiptsInput struct {
+// runPageInput asks for a page of what a run has in order of its numbers.
+type runPageInput struct {
 	ID     string `path:"id"`
-	Limit  string `query:"limit" doc:"1 to 200, 50 when absent"`
+	Limit  count  `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
 	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
 }
 
-func (c *Control) listReceipts(ctx context.Context, in *receiptsInput) (*answer[ReceiptList], error) {
-	size, err := pageSize(in.Limit)
-	if err != nil {
-		return nil, err
+// page returns the size of the page, and the number after which it begins.
+func (in *runPageInput) page() (size int, after int64, err error) {
+	if size, err = pageSize(in.Limit); err != nil {
+		return 0, 0, err
 	}
-	after, err := number("cursor", in.Cursor)
+	after, err = number("cursor", in.Cursor)
+	return size, after, err
+}
+
+func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*answer[ReceiptList], error) {
+	size, after, err := in.page()
 	if err != nil {
 		return nil, err
 	}
@@ -292,13 +318,16 @@ func (c *Control) joinTreasury(ctx context.Context, run string, receipts []Recei
 	return err
 }
 
+// maxNumber is the largest number that readers of JSON in every language hold exactly.
+const maxNumber = 1<<53 - 1
+
 // number reads what counts up; empty is 0.
 func number(field, text string) (int64, error) {
 	if text == "" {
 		return 0, nil
 	}
 	n, err := strconv.ParseInt(text, 10, 64)
-	if err != nil || n < 0 {
+	if err != nil || n < 0 || n > maxNumber {
 		return 0, repute.Invalid(field, fmt.Sprintf("%.40q is no number", text), "a number that was given out")
 	}
 	return n, nil

@@ -23,19 +23,19 @@ import (
 
 // TaskRequest asks for a task.
 type TaskRequest struct {
-	Goal        string          `json:"goal" doc:"what to do"`
-	Input       json.RawMessage `json:"input,omitempty" doc:"any JSON for the coordinator"`
-	Coordinator string          `json:"coordinatorSlug,omitempty" doc:"the agent that plans it; the configured one when absent"`
+	Goal        string          `json:"goal" pattern:"\\S" maxLength:"8192" doc:"what to do"`
+	Input       json.RawMessage `json:"input,omitempty" doc:"what the coordinator takes, as its manifest says, mostly an object; 256 KiB, 64 levels"`
+	Coordinator string          `json:"coordinatorSlug,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"who plans it; absent: the configured agent"`
 	Terms
-	Key string `json:"idempotencyKey,omitempty" doc:"makes asking twice one task; also the header Idempotency-Key"`
+	Key string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"makes asking twice one task"`
 }
 
 // Terms are the conditions of a task.
 type Terms struct {
-	Budget      policy.Bounds    `json:"budget,omitzero" doc:"bounds of the run and all runs below it"`
-	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"what agents must reach, beside what the policy demands"`
-	ValueAtRisk string           `json:"valueAtRisk,omitempty" doc:"in wei, decimal"`
-	Tags        []string         `json:"tags,omitempty" doc:"words for the rules of the policy"`
+	Budget      policy.Bounds    `json:"budget,omitzero" doc:"of the run and all runs below it"`
+	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"that agents must reach, beside the policy's"`
+	ValueAtRisk string           `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"in wei"`
+	Tags        []string         `json:"tags,omitempty" maxItems:"16" doc:"words for the rules of the policy"`
 }
 
 // Task is a task on the wire.
@@ -76,7 +76,7 @@ type TaskList struct {
 
 // Cancellation says why.
 type Cancellation struct {
-	Reason string `json:"reason,omitempty"`
+	Reason string `json:"reason,omitempty" maxLength:"2048"`
 }
 
 // RetryFrom says from which phase on.
@@ -85,10 +85,10 @@ type RetryFrom struct {
 }
 
 type tasksInput struct {
-	Status      string `query:"status"`
+	Status      string `query:"status" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
 	Coordinator string `query:"coordinator" doc:"slug"`
-	Awaiting    string `query:"awaiting" doc:"approval: those about which a person must decide"`
-	Limit       string `query:"limit" doc:"1 to 200, 50 when absent"`
+	Awaiting    string `query:"awaiting" enum:"approval" doc:"approval: those about which a person must decide"`
+	Limit       count  `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
 	Cursor      string `query:"cursor" doc:"nextCursor of the page before"`
 }
 
@@ -97,7 +97,7 @@ type idInput struct {
 }
 
 type submitInput struct {
-	Key string `header:"Idempotency-Key" doc:"makes asking twice one task; also idempotencyKey in the body"`
+	Key string `header:"Idempotency-Key" maxLength:"80" doc:"makes asking twice one task; also idempotencyKey in the body"`
 }
 
 // check refuses a request that cannot be meant, with what only this handler knows of it.

@@ -18,10 +18,10 @@ import (
 type (
 	// SlugTool names an agent.
 	SlugTool struct {
-		Slug string `json:"slug" doc:"of the agent, as openfi_list_agents gives it"`
+		Slug string `json:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" doc:"as openfi_list_agents gives it"`
 	}
 	listTool struct {
-		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"agents in the answer, 50 when absent"`
+		Limit int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"absent: 50"`
 		After string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
 	}
 	agentPage struct {
@@ -30,21 +30,21 @@ type (
 	}
 	logTool struct {
 		SlugTool
-		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"50" doc:"runs in the answer, 20 when absent"`
+		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"50" doc:"absent: 20"`
 		Cursor string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
 	}
 	// RunTool names a run.
 	RunTool struct {
-		RunID string `json:"runId" doc:"of a run, run_…"`
+		RunID string `json:"runId" doc:"run_…, as openfi_list_runs gives it"`
 	}
 	receiptsTool struct {
 		RunTool
-		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"receipts in the answer, 50 when absent"`
+		Limit  int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"absent: 50"`
 		Cursor string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
 	}
 	trustTool struct {
 		SlugTool
-		Value string `json:"valueAtRisk,omitempty" doc:"of the task it is judged for, in wei, decimal"`
+		Value string `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"of the task it is judged for, in wei"`
 	}
 	recomputeTool struct {
 		SlugTool
@@ -53,7 +53,7 @@ type (
 	}
 	// DryRunTool asks what would be done.
 	DryRunTool struct {
-		DryRun bool `json:"dry_run,omitempty" doc:"true: nothing is changed, the answer says what would be done"`
+		DryRun bool `json:"dry_run,omitempty" doc:"only say what would be done"`
 	}
 	submitTool struct {
 		TaskRequest
@@ -78,7 +78,7 @@ func (c *Control) addTools(s *mcp.Server) error {
 	if s == nil {
 		return nil
 	}
-	for _, add := range []func(*mcp.Server) error{c.addAgentTools, c.addRunTools, c.addTrustTools, c.addTreasuryTools, c.addCallTools, c.addIdentityTools} {
+	for _, add := range []func(*mcp.Server) error{c.addAgentTools, c.addTaskTools, c.addRunTools, c.addTrustTools, c.addTreasuryTools, c.addCallTools, c.addIdentityTools} {
 		if err := add(s); err != nil {
 			return err
 		}
@@ -91,19 +91,19 @@ func first(errs ...error) error { return cmp.Or(errs...) }
 
 func (c *Control) addAgentTools(s *mcp.Server) error {
 	return first(
-		mcp.Add(s, mcp.Tool[listTool, agentPage]{Name: "openfi_list_agents", Title: "Agents that take work",
-			Description: "Lists the agents that can be given tasks, by slug, with their capabilities and onchain identity.",
+		mcp.Add(s, mcp.Tool[listTool, agentPage]{Name: "openfi_list_agents",
+			Description: "Lists the agents that can be given tasks, by slug. Next: openfi_get_trust_summary, then openfi_submit_task.",
 			Do:          c.listAgentsTool}),
-		mcp.Add(s, mcp.Tool[SlugTool, Agent]{Name: "openfi_get_agent", Title: "An agent that takes work",
-			Description: "One agent that can be given tasks: name, version, capabilities, onchain identity.",
+		mcp.Add(s, mcp.Tool[SlugTool, Agent]{Name: "openfi_get_agent",
+			Description: "One agent that can be given tasks. Next: openfi_get_agent_manifest says what it takes.",
 			Do: func(ctx context.Context, in SlugTool) (Agent, error) {
 				return bodyOf(c.getAgent(ctx, &slugInput{in.Slug}))
 			}}),
-		mcp.Add(s, mcp.Tool[SlugTool, orchestrator.Manifest]{Name: "openfi_get_agent_manifest", Title: "Manifest of an agent",
-			Description: "The agent's capability manifest (agent.json): tools, constraints, safety, endpoints.",
+		mcp.Add(s, mcp.Tool[SlugTool, orchestrator.Manifest]{Name: "openfi_get_agent_manifest",
+			Description: "The agent's capability manifest (agent.json): what it takes, its tools, constraints, safety, endpoints.",
 			Do:          c.manifestTool}),
-		mcp.Add(s, mcp.Tool[logTool, logDoc]{Name: "openfi_get_agent_log", Title: "Log of an agent",
-			Description: "The agent's append-only log (agent_log.json): its runs, oldest first, with plan, steps, failures and receipts in short.",
+		mcp.Add(s, mcp.Tool[logTool, logDoc]{Name: "openfi_get_agent_log",
+			Description: "The agent's append-only log (agent_log.json): its runs, oldest first, in short.",
 			Do: private(c, func(ctx context.Context, in logTool) (w logDoc, err error) {
 				m, err := c.module(ctx, in.Slug)
 				if err != nil {
@@ -116,29 +116,29 @@ func (c *Control) addAgentTools(s *mcp.Server) error {
 
 func (c *Control) addRunTools(s *mcp.Server) error {
 	return first(
-		mcp.Add(s, mcp.Tool[RunTool, Run]{Name: "openfi_get_run", Title: "A run",
-			Description: "One run of a task: its phases, steps, what it used of its budget, why it was refused or what it waits for.",
+		mcp.Add(s, mcp.Tool[RunTool, Run]{Name: "openfi_get_run",
+			Description: "One run of a task: phases, steps, what it used of its budget, result, reasons of a refusal. awaited shows what a person must decide; next: openfi_approve_run.",
 			Do:          private(c, func(ctx context.Context, in RunTool) (Run, error) { return c.Run(ctx, in.RunID) })}),
-		mcp.Add(s, mcp.Tool[receiptsTool, ReceiptList]{Name: "openfi_get_run_receipts", Title: "Receipts of a run",
-			Description: "What a run reached outside itself (tools, HTTP, chain, transactions, other agents), as the runtime recorded it.",
+		mcp.Add(s, mcp.Tool[receiptsTool, ReceiptList]{Name: "openfi_get_run_receipts",
+			Description: "What a run reached outside itself, as the runtime recorded it: tools, HTTP, chain, transactions, other agents.",
 			Do: private(c, func(ctx context.Context, in receiptsTool) (ReceiptList, error) {
-				return bodyOf(c.listReceipts(ctx, &receiptsInput{in.RunID, textOf(in.Limit), in.Cursor}))
+				return bodyOf(c.listReceipts(ctx, &runPageInput{in.RunID, count(textOf(in.Limit)), in.Cursor}))
 			})}),
-		mcp.Add(s, mcp.Tool[submitTool, submitted]{Name: "openfi_submit_task", Title: "Ask for a task",
-			Description: "Asks a coordinator for a task. The run goes on by itself: follow it with openfi_get_run. With dry_run the answer says what trust gate and policy would decide. Give idempotencyKey to make asking twice one task.",
+		mcp.Add(s, mcp.Tool[submitTool, submitted]{Name: "openfi_submit_task",
+			Description: "Asks a coordinator for a task. The run goes on by itself; next: openfi_get_run of task.runId. With dry_run the answer says what trust gate and policy would decide.",
 			Effect:      mcp.Effect{Changes: true, World: true}, Do: c.submitTool}),
 	)
 }
 
 func (c *Control) addTrustTools(s *mcp.Server) error {
 	return first(
-		mcp.Add(s, mcp.Tool[trustTool, TrustAnswer]{Name: "openfi_get_trust_summary", Title: "What the trust gate says of an agent",
-			Description: "The verdict of the trust gate on an agent now: allow, deny or require_approval, each reason with what is missing, score, OpenFi's identity checks and the pinned evidence.",
+		mcp.Add(s, mcp.Tool[trustTool, TrustAnswer]{Name: "openfi_get_trust_summary",
+			Description: "What the trust gate says of an agent now, with all reasons and what is missing. Next: repute_explain_score.",
 			Do: func(ctx context.Context, in trustTool) (TrustAnswer, error) {
 				return bodyOf(c.getTrust(ctx, &trustInput{in.Slug, in.Value}))
 			}}),
-		mcp.Add(s, mcp.Tool[recomputeTool, TrustAnswer]{Name: "openfi_recompute_trust_summary", Title: "Judge an agent again",
-			Description: "Judges an agent again and makes its final score again from the stored evidence, which shows whether the score can be believed. With dry_run it only judges.",
+		mcp.Add(s, mcp.Tool[recomputeTool, TrustAnswer]{Name: "openfi_recompute_trust_summary",
+			Description: "Judges an agent again and makes its score again from the stored evidence; verified false: do not rely on it.",
 			Effect:      mcp.Effect{Changes: true, Repeats: true}, Do: c.recomputeTool}),
 	)
 }

@@ -13,10 +13,10 @@ type (
 	// HowTool says how an act is done.
 	HowTool struct {
 		Key     string `json:"idempotencyKey,omitempty" maxLength:"80" doc:"makes asking twice one act"`
-		Approve bool   `json:"approve,omitempty" doc:"true: the caller approves what the policy leaves to a person"`
+		Approve bool   `json:"approve,omitempty" doc:"approve what the policy leaves to a person"`
 	}
 	treasuryPolicyTool struct {
-		Slug string `json:"agentSlug" doc:"of the agent that the treasury pays for"`
+		Slug string `json:"agentSlug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$"`
 	}
 	identityTool struct {
 		operate.Identity
@@ -25,14 +25,14 @@ type (
 	}
 	walletTool struct {
 		SlugTool
-		OperatorWallet string `json:"operatorWallet" doc:"address that the agent is to have as its wallet"`
+		OperatorWallet string `json:"operatorWallet" pattern:"^0x[0-9a-fA-F]{40}$" doc:"that the agent is to have"`
 		Deadline       uint64 `json:"deadline,omitempty" doc:"of the signature, seconds since 1970"`
-		Signature      string `json:"signature,omitempty" doc:"of the wallet over EIP-712 AgentWalletSet; made here when absent, where its key is configured"`
+		Signature      string `json:"signature,omitempty" pattern:"^0x([0-9a-fA-F]{2})*$" doc:"of the wallet over EIP-712 AgentWalletSet; absent: made here, where its key is configured"`
 		HowTool
 		DryRunTool
 	}
 	configureTool struct {
-		AgentSlug string `json:"agentSlug" doc:"the agent whose policy it is"`
+		AgentSlug string `json:"agentSlug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" doc:"whose policy it is"`
 		operate.PolicyChange
 		HowTool
 		DryRunTool
@@ -49,14 +49,14 @@ type (
 	}
 	feedbackTool struct {
 		AgentID       mcp.Text `json:"agentId" doc:"token id, chain:id or eip155:chain:registry:id"`
-		FromAddress   string   `json:"fromAddress" doc:"address of a configured agent's key"`
-		Value         mcp.Text `json:"value" doc:"a whole signed number of 128 bits, before valueDecimals: 850 with 2 is 8.50"`
-		ValueDecimals uint8    `json:"valueDecimals,omitempty" maximum:"18" doc:"0 to 18"`
+		FromAddress   string   `json:"fromAddress" pattern:"^0x[0-9a-fA-F]{40}$" doc:"of a configured agent's key"`
+		Value         mcp.Text `json:"value" doc:"a whole number; with valueDecimals 2, 850 is 8.50"`
+		ValueDecimals uint8    `json:"valueDecimals,omitempty" maximum:"18"`
 		Tag1          string   `json:"tag1,omitempty" doc:"what is rated, e.g. successRate"`
 		Tag2          string   `json:"tag2,omitempty" doc:"qualifies tag1, e.g. treasury-ops"`
 		Endpoint      string   `json:"endpoint,omitempty" doc:"URL that was used"`
 		FeedbackURI   string   `json:"feedbackURI,omitempty" doc:"of a file that says more"`
-		FeedbackHash  string   `json:"feedbackHash,omitempty" doc:"keccak256 of that file"`
+		FeedbackHash  string   `json:"feedbackHash,omitempty" pattern:"^0x[0-9a-fA-F]{64}$" doc:"keccak256 of that file"`
 		HowTool
 		DryRunTool
 	}
@@ -83,7 +83,7 @@ func actTool[R any](ctx context.Context, c *Control, asked role, r R, dry DryRun
 	if err != nil {
 		return act, err
 	}
-	in := actInput{DryRun: strconv.FormatBool(dry.DryRun), Approve: strconv.FormatBool(how.Approve), Key: how.Key}
+	in := ActInput{DryRun: flag(strconv.FormatBool(dry.DryRun)), Approve: flag(strconv.FormatBool(how.Approve)), Key: how.Key}
 	return bodyOf(c.acts(by, &in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) }))
 }
 
@@ -97,18 +97,18 @@ func onchain(repeats bool) mcp.Effect {
 
 func (c *Control) addTreasuryTools(s *mcp.Server) error {
 	return first(
-		mcp.Add(s, mcp.Tool[struct{}, operate.TreasuryStatus]{Name: "openfi_get_treasury_status", Title: "The treasury", Effect: mcp.Effect{World: true},
+		mcp.Add(s, mcp.Tool[struct{}, operate.TreasuryStatus]{Name: "openfi_get_treasury_status", Effect: mcp.Effect{World: true},
 			Description: "The treasury at the newest block: balance in wei, owner, whether it is paused.",
 			Do: operatorTool(c, func(o *operate.Operator, ctx context.Context, _ struct{}) (operate.TreasuryStatus, error) {
 				return o.TreasuryStatus(ctx)
 			})}),
-		mcp.Add(s, mcp.Tool[treasuryPolicyTool, operate.TreasuryPolicy]{Name: "openfi_get_treasury_policy", Title: "What the treasury lets an agent do", Effect: mcp.Effect{World: true},
+		mcp.Add(s, mcp.Tool[treasuryPolicyTool, operate.TreasuryPolicy]{Name: "openfi_get_treasury_policy", Effect: mcp.Effect{World: true},
 			Description: "An agent's policy in the treasury: caps in wei per transaction and window, and what of them is left now.",
 			Do: operatorTool(c, func(o *operate.Operator, ctx context.Context, in treasuryPolicyTool) (operate.TreasuryPolicy, error) {
 				return o.TreasuryPolicy(ctx, in.Slug)
 			})}),
-		mcp.Add(s, mcp.Tool[configureTool, operate.Act]{Name: "openfi_configure_treasury_policy", Title: "Change what the treasury lets an agent do", Effect: onchain(true),
-			Description: "Changes an agent's policy in the treasury by transactions of the treasury's owner. What is absent stays as it is. Takes a token with the role own.",
+		mcp.Add(s, mcp.Tool[configureTool, operate.Act]{Name: "openfi_configure_treasury_policy", Effect: onchain(true),
+			Description: "Changes an agent's policy in the treasury by the treasury's owner; what is absent stays. Takes the role own. Next: openfi_get_treasury_policy.",
 			Do: func(ctx context.Context, in configureTool) (operate.Act, error) {
 				in.PolicyChange.AgentSlug = in.AgentSlug
 				return actTool(ctx, c, roleOwn, in.PolicyChange, in.DryRunTool, in.HowTool, (*operate.Operator).ConfigurePolicy)
@@ -117,25 +117,25 @@ func (c *Control) addTreasuryTools(s *mcp.Server) error {
 }
 
 func (c *Control) addCallTools(s *mcp.Server) error {
-	const call = "a call of a target by the treasury for an agent, with native coin in wei and data"
-	const transfer = "a transfer of tokens out of the treasury for an agent, in the token's smallest unit"
+	const call = "a call or a payment by the treasury for an agent"
+	const transfer = "a transfer of tokens out of the treasury for an agent"
 	return first(
-		mcp.Add(s, mcp.Tool[operate.TreasuryCall, operate.Act]{Name: "openfi_dry_run_call", Title: "Simulate a call by the treasury", Effect: mcp.Effect{World: true},
-			Description: "Simulates " + call + ": whether it would succeed, its gas, and what the policy decides. Nothing is stored or sent.",
+		mcp.Add(s, mcp.Tool[operate.TreasuryCall, operate.Act]{Name: "openfi_dry_run_call", Effect: mcp.Effect{World: true},
+			Description: "Simulates " + call + ": whether it would succeed, its gas, what the policy decides. Next: openfi_execute_call.",
 			Do: func(ctx context.Context, in operate.TreasuryCall) (operate.Act, error) {
 				return actTool(ctx, c, roleOperate, in, simulated(), HowTool{}, (*operate.Operator).ExecuteCall)
 			}}),
-		mcp.Add(s, mcp.Tool[callTool, operate.Act]{Name: "openfi_execute_call", Title: "Call by the treasury", Effect: onchain(false),
-			Description: "Simulates, decides and sends " + call + ". A pending act goes on by itself: GET /v1/acts/{id}.",
+		mcp.Add(s, mcp.Tool[callTool, operate.Act]{Name: "openfi_execute_call", Effect: onchain(false),
+			Description: "Simulates, decides and sends " + call + ". A pending act goes on by itself; ask again with its idempotencyKey.",
 			Do: func(ctx context.Context, in callTool) (operate.Act, error) {
 				return actTool(ctx, c, roleOperate, in.TreasuryCall, in.DryRunTool, in.HowTool, (*operate.Operator).ExecuteCall)
 			}}),
-		mcp.Add(s, mcp.Tool[operate.Transfer, operate.Act]{Name: "openfi_dry_run_transfer_erc20", Title: "Simulate a transfer by the treasury", Effect: mcp.Effect{World: true},
-			Description: "Simulates " + transfer + ". Nothing is stored or sent.",
+		mcp.Add(s, mcp.Tool[operate.Transfer, operate.Act]{Name: "openfi_dry_run_transfer_erc20", Effect: mcp.Effect{World: true},
+			Description: "Simulates " + transfer + ". Next: openfi_transfer_erc20.",
 			Do: func(ctx context.Context, in operate.Transfer) (operate.Act, error) {
 				return actTool(ctx, c, roleOperate, in, simulated(), HowTool{}, (*operate.Operator).TransferERC20)
 			}}),
-		mcp.Add(s, mcp.Tool[transferTool, operate.Act]{Name: "openfi_transfer_erc20", Title: "Transfer tokens by the treasury", Effect: onchain(false),
+		mcp.Add(s, mcp.Tool[transferTool, operate.Act]{Name: "openfi_transfer_erc20", Effect: onchain(false),
 			Description: "Simulates, decides and sends " + transfer + ".",
 			Do: func(ctx context.Context, in transferTool) (operate.Act, error) {
 				return actTool(ctx, c, roleOperate, in.Transfer, in.DryRunTool, in.HowTool, (*operate.Operator).TransferERC20)
@@ -145,19 +145,19 @@ func (c *Control) addCallTools(s *mcp.Server) error {
 
 func (c *Control) addIdentityTools(s *mcp.Server) error {
 	return first(
-		mcp.Add(s, mcp.Tool[identityTool, operate.Act]{Name: "openfi_register_identity", Title: "Register an agent onchain", Effect: onchain(true),
-			Description: "Registers an agent in the ERC-8004 Identity Registry by its configured key, or brings file and wallet of its registration up to date.",
+		mcp.Add(s, mcp.Tool[identityTool, operate.Act]{Name: "openfi_register_identity", Effect: onchain(true),
+			Description: "Registers an agent in the Identity Registry by its configured key, or brings its registration up to date.",
 			Do: func(ctx context.Context, in identityTool) (operate.Act, error) {
 				return actTool(ctx, c, roleOperate, in.Identity, in.DryRunTool, in.HowTool, (*operate.Operator).RegisterIdentity)
 			}}),
-		mcp.Add(s, mcp.Tool[walletTool, operate.Act]{Name: "openfi_set_agent_wallet", Title: "Give an agent another wallet", Effect: onchain(true),
-			Description: "Sets an agent's wallet in the Identity Registry, which takes a signature of the new wallet: given, or made here where its key is configured.",
+		mcp.Add(s, mcp.Tool[walletTool, operate.Act]{Name: "openfi_set_agent_wallet", Effect: onchain(true),
+			Description: "Sets an agent's wallet in the Identity Registry, which takes a signature of the new wallet.",
 			Do: func(ctx context.Context, in walletTool) (operate.Act, error) {
 				r := operate.AgentWallet{Slug: in.Slug, OperatorWallet: in.OperatorWallet, Deadline: in.Deadline, Signature: in.Signature}
 				return actTool(ctx, c, roleOperate, r, in.DryRunTool, in.HowTool, (*operate.Operator).SetAgentWallet)
 			}}),
-		mcp.Add(s, mcp.Tool[feedbackTool, operate.Act]{Name: "openfi_post_feedback", Title: "Rate an agent onchain", Effect: onchain(false),
-			Description: "Gives feedback about an agent in the ERC-8004 Reputation Registry by a configured key. Only what is on the chain is scored.",
+		mcp.Add(s, mcp.Tool[feedbackTool, operate.Act]{Name: "openfi_post_feedback", Effect: onchain(false),
+			Description: "Gives feedback about an agent in the Reputation Registry by a configured key.",
 			Do: func(ctx context.Context, in feedbackTool) (operate.Act, error) {
 				r := operate.Feedback{AgentID: string(in.AgentID), FromAddress: in.FromAddress, Value: string(in.Value), ValueDecimals: in.ValueDecimals,
 					Tag1: in.Tag1, Tag2: in.Tag2, Endpoint: in.Endpoint, FeedbackURI: in.FeedbackURI, FeedbackHash: in.FeedbackHash}

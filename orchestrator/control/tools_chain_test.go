@@ -135,7 +135,10 @@ func (b toolbox) everyAnswer(token common.Address) {
 	var asked task
 	b.into("openfi_submit_task", `{"goal":"do it","coordinatorSlug":"plain"}`, &asked)
 	run := b.h.ended(*asked.Task)
+	b.decided()
 	for name, arguments := range map[string]string{
+		"openfi_list_tasks":                `{"limit":5}`,
+		"openfi_list_runs":                 `{"taskId":"` + run.TaskID + `"}`,
 		"openfi_list_agents":               `{}`,
 		"openfi_get_agent":                 `{"slug":"plain"}`,
 		"openfi_get_trust_summary":         `{"slug":"plain"}`,

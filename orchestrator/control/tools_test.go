@@ -234,6 +234,9 @@ func changing() map[string]string {
 		"openfi_execute_call":              payment(40),
 		"openfi_dry_run_transfer_erc20":    `{"agentSlug":"plain","token":"0x00000000000000000000000000000000000000bb","to":"0x00000000000000000000000000000000000000aa","amount":"1"}`,
 		"openfi_transfer_erc20":            `{"agentSlug":"plain","token":"0x00000000000000000000000000000000000000bb","to":"0x00000000000000000000000000000000000000aa","amount":"1"}`,
+		"openfi_cancel_task":               `{"taskId":"task_x"}`,
+		"openfi_retry_task":                `{"taskId":"task_x"}`,
+		"openfi_approve_run":               `{"runId":"run_x","subject":"trust","approved":true}`,
 		"openfi_post_feedback":             `{"agentId":1,"fromAddress":"0x00000000000000000000000000000000000000aa","value":850,"valueDecimals":2,"tag1":"uptime"}`,
 	}
 }
@@ -246,13 +249,13 @@ func payment(wei int) string {
 func TestToolsAreDescribed(t *testing.T) {
 	t.Parallel()
 	b := newHouse(t, nil).tools(annsToken)
-	if len(b.tools) != 19 {
+	if len(b.tools) != 24 {
 		t.Errorf("%d tools", len(b.tools))
 	}
 	for name, tool := range b.tools {
 		_, changes := changing()[name]
 		changes = changes && !strings.HasPrefix(name, "openfi_dry_run")
-		if a := tool.Annotations; a.ReadOnlyHint == changes || a.Title == "" || len(tool.Description) < 40 {
+		if a := tool.Annotations; a.ReadOnlyHint == changes || len(tool.Description) < 40 {
 			t.Errorf("%s: %+v", name, a)
 		}
 		schema := tool.InputSchema.(map[string]any)
@@ -261,12 +264,22 @@ func TestToolsAreDescribed(t *testing.T) {
 			t.Errorf("%s: dry_run is %t in %v", name, has, schema)
 		}
 		for field, of := range fields {
-			if of.(map[string]any)["description"] == nil {
+			if !explained(of.(map[string]any)) {
 				t.Errorf("%s: nobody knows what %s is", name, field)
 			}
 		}
 		b.refuses(name, `{"surprise":1}`, "surprise")
 	}
+}
+
+// explained reports whether a field's schema says more than a type.
+func explained(field map[string]any) bool {
+	for _, word := range []string{"description", "enum", "pattern", "maximum", "maxLength"} {
+		if field[word] != nil {
+			return true
+		}
+	}
+	return false
 }
 
 // What cannot be meant is refused with the field and the way out.
@@ -276,20 +289,20 @@ func TestToolsRefuse(t *testing.T) {
 	b := h.tools(annsToken)
 	for _, c := range []struct{ tool, arguments, says string }{
 		{"openfi_get_agent", `{"slug":"nobody"}`, "not_found: "},
-		{"openfi_get_agent", `{"slug":5}`, "slug: must be string. Fix: of the agent"},
+		{"openfi_get_agent", `{"slug":5}`, "slug: must be string. Fix: as openfi_list_agents gives it"},
 		{"openfi_get_agent_log", `{"slug":"plain","limit":51}`, "limit: "},
 		{"openfi_get_run", `{"runId":"run_x"}`, "not_found: "},
 		{"openfi_get_run_receipts", `{"runId":"run_x","cursor":"x"}`, "cursor: "},
 		{"openfi_submit_task", `{}`, "goal: is missing. Fix: what to do"},
-		{"openfi_submit_task", `{"goal":" "}`, "goal: is empty"},
+		{"openfi_submit_task", `{"goal":" "}`, "goal: must be"},
 		{"openfi_submit_task", `{"goal":"x","budget":{"maxSteps":-1}}`, "maxSteps"},
 		{"openfi_submit_task", `{"goal":"x","budget":{"steps":1}}`, "budget.steps: "},
 		{"openfi_submit_task", `{"goal":"x","valueAtRisk":"1.5"}`, "valueAtRisk: "},
-		{"openfi_submit_task", `{"goal":"` + strings.Repeat("x", 9<<10) + `"}`, "goal: has 9216 bytes"},
+		{"openfi_submit_task", `{"goal":"` + strings.Repeat("x", 9<<10) + `"}`, "goal: must be length <= 8192"},
 		{"openfi_submit_task", `{"goal":"x","input":"` + strings.Repeat("x", 300<<10) + `"}`, "input: has"},
 		{"openfi_submit_task", `{"goal":"x","dry_run":"yes"}`, "dry_run: must be boolean"},
 		{"openfi_configure_treasury_policy", `{"active":false}`, "agentSlug: is missing"},
-		{"openfi_post_feedback", `{"agentId":1,"fromAddress":"x","value":1.5}`, "value: must be text or a whole number"},
+		{"openfi_post_feedback", `{"agentId":1,"fromAddress":"0x00000000000000000000000000000000000000aa","value":1.5}`, "value: must be text or a whole number"},
 		{"openfi_recompute_trust_summary", `{"slug":"plain","threshold":{"minReputation":900}}`, "minReputation"},
 	} {
 		b.refuses(c.tool, c.arguments, c.says)

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"strconv"
 
 	"repute"
 	"repute/internal/httpapi"
@@ -28,20 +27,20 @@ func (c *Control) mountActs() {
 	read(c, "/acts/{id}", "get-act", "An act, with what became of its transactions", c.getAct)
 }
 
-// actInput says how an act is done.
-type actInput struct {
-	DryRun  string `query:"dry_run" doc:"true: simulate and decide, store and send nothing"`
-	Approve string `query:"approve" doc:"true: the caller approves what the policy leaves to a person"`
-	Key     string `header:"Idempotency-Key" doc:"makes asking twice one act"`
+// ActInput says how an act is done.
+type ActInput struct {
+	DryRun  flag   `query:"dry_run" doc:"true: simulate and decide, store and send nothing"`
+	Approve flag   `query:"approve" doc:"true: the caller approves what the policy leaves to a person"`
+	Key     string `header:"Idempotency-Key" maxLength:"80" doc:"makes asking twice one act"`
 }
 
 type slugActInput struct {
-	actInput
-	Slug string `path:"slug"`
+	ActInput
+	Slug string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
 }
 
-// how reads an actInput.
-func (in *actInput) how(by string) (h operate.How, err error) {
+// how reads an ActInput.
+func (in *ActInput) how(by string) (h operate.How, err error) {
 	h = operate.How{By: by, Key: in.Key}
 	if httpapi.Clean(in.Key) != in.Key {
 		return h, repute.Invalid("Idempotency-Key", "is no text", "at most 80 bytes")
@@ -54,15 +53,14 @@ func (in *actInput) how(by string) (h operate.How, err error) {
 }
 
 // truth reads true or false; empty is false.
-func truth(field, text string) (bool, error) {
-	if text == "" {
+func truth(field string, text flag) (bool, error) {
+	switch text {
+	case "", "false":
 		return false, nil
+	case "true":
+		return true, nil
 	}
-	v, err := strconv.ParseBool(text)
-	if err != nil {
-		return false, repute.Invalid(field, fmt.Sprintf("%.20q is neither", text), "true or false")
-	}
-	return v, nil
+	return false, repute.Invalid(field, fmt.Sprintf("%.20q is neither", text), "true or false")
 }
 
 // operator is who acts; repute.ErrNotFound where no wallet is configured.
@@ -74,13 +72,13 @@ func (c *Control) operator() (*operate.Operator, error) {
 }
 
 // acting mounts an act whose body says all.
-func acting[R any](c *Control, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) func(context.Context, string, *actInput, R) (*answer[operate.Act], error) {
-	return func(ctx context.Context, by string, in *actInput, r R) (*answer[operate.Act], error) {
+func acting[R any](c *Control, do func(*operate.Operator, context.Context, R, operate.How) (operate.Act, error)) func(context.Context, string, *ActInput, R) (*answer[operate.Act], error) {
+	return func(ctx context.Context, by string, in *ActInput, r R) (*answer[operate.Act], error) {
 		return c.acts(by, in, func(o *operate.Operator, h operate.How) (operate.Act, error) { return do(o, ctx, r, h) })
 	}
 }
 
-func (c *Control) acts(by string, in *actInput, do func(*operate.Operator, operate.How) (operate.Act, error)) (*answer[operate.Act], error) {
+func (c *Control) acts(by string, in *ActInput, do func(*operate.Operator, operate.How) (operate.Act, error)) (*answer[operate.Act], error) {
 	o, err := c.operator()
 	if err != nil {
 		return nil, err
@@ -123,7 +121,7 @@ func (c *Control) configurePolicy(ctx context.Context, by string, in *slugActInp
 		return nil, repute.Invalid("agentSlug", "is another than that of the path", "one of both")
 	}
 	r.AgentSlug = in.Slug
-	return c.acts(by, &in.actInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.ConfigurePolicy(ctx, r, h) })
+	return c.acts(by, &in.ActInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.ConfigurePolicy(ctx, r, h) })
 }
 
 func (c *Control) setWallet(ctx context.Context, by string, in *slugActInput, r operate.AgentWallet) (*answer[operate.Act], error) {
@@ -131,7 +129,7 @@ func (c *Control) setWallet(ctx context.Context, by string, in *slugActInput, r 
 		return nil, repute.Invalid("slug", "is another than that of the path", "one of both")
 	}
 	r.Slug = in.Slug
-	return c.acts(by, &in.actInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.SetAgentWallet(ctx, r, h) })
+	return c.acts(by, &in.ActInput, func(o *operate.Operator, h operate.How) (operate.Act, error) { return o.SetAgentWallet(ctx, r, h) })
 }
 
 // ActList is a page of acts.
@@ -141,7 +139,7 @@ type ActList struct {
 }
 
 type actsInput struct {
-	Limit  string `query:"limit" doc:"1 to 200, 50 when absent"`
+	Limit  count  `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
 	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
 }
 

@@ -2,7 +2,6 @@ package control
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"math"
@@ -20,24 +19,24 @@ import (
 
 // TreasuryEvent is what a treasury says happened.
 type TreasuryEvent struct {
-	ChainID     uint64          `json:"chainId"`
-	Treasury    string          `json:"treasury"`
-	Kind        string          `json:"event" doc:"NativeExecuted, ERC20Transferred, PolicySet, Paused and the like; Unreadable when it is none of the treasury's"`
-	Transaction string          `json:"transaction"`
-	Block       uint64          `json:"block"`
-	BlockHash   string          `json:"blockHash"`
-	BlockTime   *time.Time      `json:"blockTime,omitempty"`
-	LogIndex    uint32          `json:"logIndex"`
-	Finality    string          `json:"finality" enum:"latest,finalized" doc:"latest: it may still be replaced"`
-	AgentKey    string          `json:"agentKey,omitempty" doc:"keccak256 of the slug"`
-	RunKey      string          `json:"runKey,omitempty" doc:"keccak256 of the run's or act's id"`
-	TaskKey     string          `json:"taskKey,omitempty"`
-	Fields      json.RawMessage `json:"fields" doc:"as the event has them: amounts decimal, purpose as whoever asked wrote it"`
+	ChainID     uint64     `json:"chainId"`
+	Treasury    string     `json:"treasury"`
+	Kind        string     `json:"event" doc:"NativeExecuted, ERC20Transferred, PolicySet, Paused and the like; Unreadable when it is none of the treasury's"`
+	Transaction string     `json:"transaction"`
+	Block       uint64     `json:"block"`
+	BlockHash   string     `json:"blockHash"`
+	BlockTime   *time.Time `json:"blockTime,omitempty"`
+	LogIndex    uint32     `json:"logIndex"`
+	Finality    string     `json:"finality" enum:"latest,finalized" doc:"latest: it may still be replaced"`
+	AgentKey    string     `json:"agentKey,omitempty" doc:"keccak256 of the slug"`
+	RunKey      string     `json:"runKey,omitempty" doc:"keccak256 of the run's or act's id"`
+	TaskKey     string     `json:"taskKey,omitempty"`
+	Fields      Object     `json:"fields" doc:"as the event has them: amounts decimal, purpose as whoever asked wrote it"`
 }
 
 func eventOnWire(e *store.TreasuryEvent) TreasuryEvent {
 	w := TreasuryEvent{ChainID: e.ChainID, Treasury: e.Treasury.Hex(), Kind: e.Kind, Transaction: e.Tx.Hex(), Block: e.Block.Number, BlockHash: e.Block.Hash.Hex(),
-		BlockTime: maybe(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest), Fields: e.Fields}
+		BlockTime: maybe(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest), Fields: objectOf(e.Fields)}
 	if e.Final {
 		w.Finality = string(repute.Finalized)
 	}
@@ -71,7 +70,7 @@ type TreasuryEventList struct {
 
 type treasuryEventsInput struct {
 	Agent  string `query:"agent" doc:"slug"`
-	Limit  string `query:"limit" doc:"1 to 200, 50 when absent"`
+	Limit  count  `query:"limit" minimum:"1" maximum:"200" doc:"1 to 200, 50 when absent"`
 	Cursor string `query:"cursor" doc:"nextCursor of the page before"`
 }
 

@@ -9,6 +9,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -16,6 +17,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/devnet"
 	"repute/indexer/node"
@@ -89,6 +91,36 @@ func (h *house) follow(f *treasury.Follower) {
 		} else if err != nil {
 			h.t.Fatal(err)
 		}
+	}
+}
+
+// A change of a policy can be looked at before it is signed: decoded, with nothing stored or
+// sent. A slug that no agent has is refused with those that there are.
+func TestPolicyRoute(t *testing.T) {
+	h := treasuryHouse(t, worker{slug: "plain"})
+	const path, lower = "/v1/treasury/policies/plain", `{"nativePerTxCapWei":"90"}`
+	rows, signed := h.rows(), h.signed()
+	var dry, done, again operate.Act
+	h.into(h.ann(http.MethodPut, path+"?dry_run=true", lower), 200, &dry)
+	if len(dry.Transactions) != 1 || len(dry.Transactions[0].Calls) != 1 || dry.Status != operate.Simulated || !dry.DryRun || dry.ID != "" {
+		t.Fatalf("dry run %+v", dry)
+	}
+	if c := dry.Transactions[0].Calls[0]; !slices.ContainsFunc(c.Arguments, func(a contracts.Argument) bool { return a.Name == "nativePerTxCapWei" && a.Value == "90" }) {
+		t.Errorf("the dry run shows %+v", c)
+	}
+	if r := h.ann(http.MethodPut, path, `{"windowDurationSeconds":0}`); r.status != 400 || !strings.Contains(string(r.body), `"field":"windowDurationSeconds"`) {
+		t.Errorf("a window of 0: %d %s", r.status, r.body)
+	}
+	if r := h.ann(http.MethodPut, "/v1/treasury/policies/plane", lower); r.status != 404 || !strings.Contains(string(r.body), "plane") || !strings.Contains(string(r.body), "one of plain;") {
+		t.Errorf("a slug of nobody: %d %s", r.status, r.body)
+	}
+	if h.rows() != rows || h.signed() != signed {
+		t.Errorf("%s and transactions %v, before %s and %v", h.rows(), h.signed(), rows, signed)
+	}
+	h.into(h.ann(http.MethodPut, path, lower, "Idempotency-Key", "lower"), 200, &done)
+	h.into(h.ann(http.MethodPut, path, lower, "Idempotency-Key", "lower"), 200, &again)
+	if done.Status != operate.Confirmed || again.ID != done.ID {
+		t.Errorf("done %+v, again %+v", done, again)
 	}
 }
 

@@ -25,21 +25,23 @@ type Verdict struct {
 	Confidence float64          `json:"confidence" doc:"0 to 1"`
 	Tier       int64            `json:"tier" doc:"0 to 4"`
 	Trust01    float64          `json:"trustScore01" doc:"OpenFi's score of identity checks, 0 to 1"`
-	OpenFi     json.RawMessage  `json:"openfi,omitempty" doc:"OpenFi's trust snapshot"`
-	Gates      json.RawMessage  `json:"gates" doc:"each with what is missing to pass"`
+	OpenFi     Object           `json:"openfi,omitempty" doc:"OpenFi's trust snapshot"`
+	Gates      []Gate           `json:"gates" doc:"each with what is missing to pass"`
 	Threshold  policy.Threshold `json:"threshold" doc:"what was demanded: of the task and by the policy"`
 	Value      string           `json:"valueAtRisk" doc:"in wei, decimal"`
 	Policy     string           `json:"policy" doc:"sha256 of the policy's bytes"`
 	Pin        orchestrator.Pin `json:"pin" doc:"the evidence of the score"`
 	// Proof is absent in verdicts from before it was kept.
 	Proof *orchestrator.Proof `json:"proof,omitempty" doc:"what shows that the program speaks for the identity, with what was indexed of it"`
-	At    time.Time           `json:"at"`
+	// Manifest is empty outside runs.
+	Manifest string    `json:"manifestSha256,omitempty" doc:"sha256 of the agent's manifest when its run began"`
+	At       time.Time `json:"at"`
 }
 
 func verdictOnWire(v orchestrator.Verdict) *Verdict {
 	w := &Verdict{AgentID: v.Agent.ID, Effect: v.Decision.Effect, Reasons: v.Decision.Reasons, Status: v.Agent.Status, Score: v.Agent.Score, Low: v.Agent.Low,
-		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01, OpenFi: v.OpenFi, Gates: encoded(v.Gates),
-		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof, At: v.At}
+		High: v.Agent.High, Confidence: v.Agent.Confidence, Tier: v.Agent.Tier, Trust01: v.Agent.Trust01, OpenFi: objectOf(v.OpenFi), Gates: gatesOnWire(v.Gates),
+		Threshold: v.Threshold, Value: v.Task.Value, Policy: v.Policy.Hex(), Pin: v.Pin, Proof: v.Proof, Manifest: v.Manifest, At: v.At}
 	if w.Reasons == nil {
 		w.Reasons = []policy.Reason{}
 	}
@@ -52,9 +54,9 @@ func verdictOnWire(v orchestrator.Verdict) *Verdict {
 // TrustQuestion is for which task an agent is judged. An empty one asks for what the
 // policy demands of every task.
 type TrustQuestion struct {
-	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"what the agent must reach, beside what the policy demands"`
-	ValueAtRisk string           `json:"valueAtRisk,omitempty" doc:"in wei, decimal"`
-	Tags        []string         `json:"tags,omitempty" doc:"words for the rules of the policy"`
+	Threshold   policy.Threshold `json:"threshold,omitzero" doc:"that the agent must reach, beside the policy's"`
+	ValueAtRisk string           `json:"valueAtRisk,omitempty" pattern:"^[0-9]{1,78}$" doc:"in wei"`
+	Tags        []string         `json:"tags,omitempty" maxItems:"16" doc:"words for the rules of the policy"`
 }
 
 // TrustAnswer is a verdict of now, and whether its score could be made again.
@@ -67,12 +69,12 @@ type TrustAnswer struct {
 }
 
 type slugInput struct {
-	Slug string `path:"slug"`
+	Slug string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
 }
 
 type trustInput struct {
-	Slug  string `path:"slug"`
-	Value string `query:"valueAtRisk" doc:"of the task it is judged for, in wei, decimal"`
+	Slug  string `path:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
+	Value string `query:"valueAtRisk" pattern:"^[0-9]{1,78}$" doc:"of the task it is judged for, in wei, decimal"`
 }
 
 func (c *Control) module(ctx context.Context, slug string) (repute.Module, error) {
@@ -137,67 +139,10 @@ func (c *Control) verify(ctx context.Context, v orchestrator.Verdict) (good bool
 		return false, "", ctx.Err()
 	}
 	err = orchestrator.VerifyVerdict(ctx, c.db, c.o.Replay, v)
-	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrGone) {
+	if errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrGone) || errors.Is(err, repute.ErrInvalid) {
 		return false, httpapi.Clean(err.Error()), nil
 	}
 	return err == nil, "", err
-}
-
-// GateCheck says whether the trust decisions of a run follow from what is stored.
-type GateCheck struct {
-	RunID    string    `json:"runId"`
-	Verified bool      `json:"verified"` // all of them
-	Verdicts []Checked `json:"verdicts"`
-}
-
-// Checked is one verdict made again.
-type Checked struct {
-	Phase    string   `json:"phase" enum:"trust,execute"`
-	Attempt  int      `json:"attempt"`
-	Verified bool     `json:"verified"`
-	Differs  string   `json:"differs,omitempty"`
-	Verdict  *Verdict `json:"verdict"`
-}
-
-func (c *Control) verifyGate(ctx context.Context, in *idInput) (*answer[GateCheck], error) {
-	check, err := c.VerifyGate(ctx, in.ID)
-	return say(&check), err
-}
-
-// VerifyGate makes the trust decisions of a run's present attempt again. repute.ErrNotFound
-// when there is no such run, or it did not get that far.
-func (c *Control) VerifyGate(ctx context.Context, id string) (out GateCheck, err error) {
-	run, err := c.run(ctx, id)
-	if err != nil {
-		return out, err
-	}
-	if c.o.Replay == nil {
-		return out, repute.Missing("replay of scores")
-	}
-	phases, err := c.db.RunPhases(ctx, run.ID)
-	if err != nil {
-		return out, err
-	}
-	out = GateCheck{RunID: run.ID, Verified: true, Verdicts: []Checked{}}
-	for _, p := range phases {
-		v, found, err := verdictOf(p)
-		if err != nil {
-			return out, err
-		}
-		if !found || p.Attempt != run.Attempt {
-			continue
-		}
-		good, differs, err := c.verify(ctx, v)
-		if err != nil {
-			return out, err
-		}
-		out.Verified = out.Verified && good
-		out.Verdicts = append(out.Verdicts, Checked{p.Phase.String(), p.Attempt, good, differs, verdictOnWire(v)})
-	}
-	if len(out.Verdicts) == 0 {
-		return out, &repute.MissingError{What: "trust decision of run " + run.ID, Why: "is not there", Hint: "the run did not get to phase trust"}
-	}
-	return out, nil
 }
 
 // verdictOf is the verdict that a phase left behind, if it did.

@@ -9,7 +9,11 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
 	"repute"
+	"repute/contracts/bindings"
 	"repute/orchestrator/operate"
 )
 
@@ -60,14 +64,32 @@ func TestLiarsPolicyIsNotSigned(t *testing.T) {
 	}
 }
 
-// Without an index of its events nothing is made of what a treasury is said to have.
+// Without an index of its events nothing is made of what a treasury is said to have: it is
+// there, with a policy that its owner may change.
 func TestNoBaseWithoutIndex(t *testing.T) {
 	w := newWorld(t)
+	owner, b, abi := w.d.Account(ownerAccount), w.d.Batch(), bindings.NewOpenFiTreasury()
+	nonce, err := w.d.Client().PendingNonceAt(t.Context(), owner.Address)
+	ok(t, err)
+	second := crypto.CreateAddress(owner.Address, nonce)
+	b.Send(owner, nil, append(common.FromHex(bindings.OpenFiTreasuryMetaData.Bin), abi.PackConstructor(owner.Address)...))
+	b.Send(owner, &second, abi.PackSetPolicy(crypto.Keccak256Hash([]byte("payer")), true, w.d.Account(operatorAccount).Address, n(100), n(250), n(0)))
+	_, err = b.Mine(t.Context())
+	ok(t, err)
 	c := w.config()
-	c.Treasury = somebody
+	c.Treasury = second
 	w.w = w.open(c)
-	if _, err := w.operator(open).ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "50"}, by("")); err == nil {
-		t.Error("a treasury that is not there was configured")
+	lower, o := operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "50"}, w.operator(open)
+	if p, err := o.TreasuryPolicy(t.Context(), "payer"); err != nil || p.NativePerTxCapWei != "100" {
+		t.Fatalf("the second treasury's policy is %+v, %v", p, err)
+	}
+	act, err := o.ConfigurePolicy(t.Context(), lower, by(""))
+	if !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "not indexed that far") {
+		t.Errorf("without a follower: %+v, %v", act, err)
+	}
+	w.followOf(second)
+	if act, err := o.ConfigurePolicy(t.Context(), lower, by("")); err != nil || act.Status != operate.Confirmed {
+		t.Errorf("with a follower: %+v, %v", act, err)
 	}
 }
 

@@ -1,6 +1,7 @@
 package operate
 
 import (
+	"context"
 	"encoding/json"
 	"fmt"
 
@@ -15,7 +16,7 @@ import (
 
 // decode fills in what a step tells its contract, as people and rules see it. What the
 // treasury's owner signs MUST be decoded.
-func (o *Operator) decode(s *step) error {
+func (o *Operator) decode(ctx context.Context, s *step) error {
 	s.Calls = nil
 	if len(s.Tx.Data) == 0 {
 		return nil
@@ -32,7 +33,11 @@ func (o *Operator) decode(s *step) error {
 	if err != nil {
 		return err
 	}
-	s.Calls = decoder.Decode(s.Tx.Target, s.Tx.Data, nil)
+	given, err := orchestrator.ListedFunction(ctx, o.db, s.Tx.ChainID, s.Tx.Target, s.Tx.Data)
+	if err != nil {
+		return err
+	}
+	s.Calls = decoder.Decode(s.Tx.Target, s.Tx.Data, given)
 	return nil
 }
 

@@ -2,16 +2,21 @@ package operate
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"math/big"
+	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
+	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
+	"repute/store"
 )
 
 // maxListed bounds the entries of one change of a policy, each of which is a transaction.
@@ -30,18 +35,50 @@ func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (
 	if act, known, err := o.asked(ctx, kindPolicy, c, h); known || err != nil {
 		return act, err
 	}
+	if err := o.knows(ctx, c.AgentSlug); err != nil {
+		return Act{}, err
+	}
 	steps, err := o.changes(ctx, &c)
 	if err != nil {
 		return Act{}, err
 	}
-	return o.perform(ctx, &job{kind: kindPolicy, chain: o.o.ExecutionChain, agent: c.AgentSlug, request: c, steps: steps}, h)
+	functions, err := c.functions()
+	if err != nil {
+		return Act{}, err
+	}
+	return o.perform(ctx, &job{kind: kindPolicy, chain: o.o.ExecutionChain, agent: c.AgentSlug, request: c, steps: steps, functions: functions}, h)
+}
+
+// maxNamed bounds how many agents an error names.
+const maxNamed = 20
+
+// knows refuses a slug that no agent has: a policy of a misspelled one would lie open for
+// whoever takes the name. An agent that was removed keeps its policy, which can be changed.
+// repute.ErrNotFound names those that there are.
+func (o *Operator) knows(ctx context.Context, slug string) error {
+	if err := slugOf("agentSlug", slug); err != nil {
+		return err
+	}
+	if _, err := o.db.Module(ctx, slug); !errors.Is(err, repute.ErrNotFound) {
+		return err
+	}
+	if _, p, err := o.policyNow(ctx, slug); err != nil || (p.Operator != common.Address{}) {
+		return err
+	}
+	list, err := o.db.Modules(ctx)
+	if err != nil {
+		return err
+	}
+	var names []string
+	for _, m := range list[:min(len(list), maxNamed)] {
+		names = append(names, m.Slug)
+	}
+	return &repute.MissingError{What: fmt.Sprintf("agent %q", slug), Why: "is not registered, and the treasury has no policy of it",
+		Hint: "one of " + strings.Join(names, ", ") + "; GET /v1/agents lists them"}
 }
 
 // changes are the transactions by which a policy becomes what it is to be.
 func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, err error) {
-	if err := slugOf("agentSlug", c.AgentSlug); err != nil {
-		return nil, err
-	}
 	at, err := o.treasury()
 	if err != nil {
 		return nil, err
@@ -71,7 +108,7 @@ func (o *Operator) changes(ctx context.Context, c *PolicyChange) (steps []step, 
 // setsPolicy reports whether operator, caps, window or switch are named, of which the others
 // stay.
 func (c *PolicyChange) setsPolicy() bool {
-	return c.Active != nil || c.Operator != "" || c.NativePerTxCapWei != "" || c.NativeWindowCapWei != "" || c.WindowDurationSeconds != 0
+	return c.Active != nil || c.Operator != "" || c.NativePerTxCapWei != "" || c.NativeWindowCapWei != "" || c.WindowDurationSeconds != nil
 }
 
 // policy adds the transaction that sets operator, caps and window.
@@ -94,8 +131,11 @@ func (c *PolicyChange) policy(key common.Hash, now *bindings.AgentPoliciesOutput
 			return err
 		}
 	}
-	if c.WindowDurationSeconds != 0 {
-		next.WindowDurationSeconds = new(big.Int).SetUint64(c.WindowDurationSeconds)
+	if c.WindowDurationSeconds != nil {
+		if *c.WindowDurationSeconds == 0 {
+			return repute.Invalid("windowDurationSeconds", "is 0", "1 or more; absent leaves it as it is")
+		}
+		next.WindowDurationSeconds = new(big.Int).SetUint64(*c.WindowDurationSeconds)
 	}
 	if next.WindowDurationSeconds.Sign() == 0 { // the contract would take its default: what is signed says it
 		next.WindowDurationSeconds = new(big.Int).SetUint64(defaultWindow)
@@ -131,6 +171,24 @@ func (c *PolicyChange) lists(key common.Hash, add func(string, []byte)) error {
 	return nil
 }
 
+// functions are what entries of the allow-list are called.
+func (c *PolicyChange) functions() (out []store.CallFunction, err error) {
+	for _, e := range c.Calls {
+		if e.Function == "" || !e.Allowed {
+			continue
+		}
+		f, err := contracts.ParseFunction(e.Function)
+		if err != nil {
+			return nil, repute.Invalid("calls.function", err.Error(), "name and arguments, with types and names: swap(uint256 amountIn, address to)")
+		}
+		if selector := hexutil.Encode(f.Selector[:]); !strings.EqualFold(selector, e.Selector) {
+			return nil, repute.Invalid("calls.function", fmt.Sprintf("%.200s has the selector %s, not %.40s", f.Signature, selector, e.Selector), "the function of the selector")
+		}
+		out = append(out, store.CallFunction{Target: common.HexToAddress(e.Target), Selector: f.Selector, Text: e.Function})
+	}
+	return out, nil
+}
+
 func (e *CallAllowed) add(key common.Hash, add func(string, []byte)) error {
 	target, err := addressOf("calls.target", e.Target)
 	if err != nil {
@@ -140,7 +198,11 @@ func (e *CallAllowed) add(key common.Hash, add func(string, []byte)) error {
 	if err != nil || len(selector) != 4 {
 		return repute.Invalid("calls.selector", fmt.Sprintf("%.40q is no selector", e.Selector), "0x and eight hex digits; 0x00000000 is a payment without data")
 	}
-	add(fmt.Sprintf("%scall 0x%x of %s", verb(e.Allowed), selector, target), bindings.NewOpenFiTreasury().PackSetCall(key, target, [4]byte(selector), e.Allowed))
+	called := ""
+	if e.Function != "" {
+		called = fmt.Sprintf(" (%.120s)", e.Function)
+	}
+	add(fmt.Sprintf("%scall 0x%x%s of %s", verb(e.Allowed), selector, called, target), bindings.NewOpenFiTreasury().PackSetCall(key, target, [4]byte(selector), e.Allowed))
 	return nil
 }
 

@@ -83,6 +83,7 @@ type job struct {
 	run, task string // empty: the act itself
 	request   any
 	steps     []step
+	functions []store.CallFunction // what entries of an allow-list are called
 }
 
 // step is a transaction of an act, as it is stored with it.
@@ -146,7 +147,7 @@ func (h How) key() string {
 // perform does a job that was not asked for before, or says what it would come to. A
 // refusal is an *orchestrator.DeniedError; it is recorded too.
 func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
-	row := store.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Alone: j.kind == kindPolicy, Request: encoded(j.request)}
+	row := store.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Alone: j.kind == kindPolicy, Functions: j.functions, Request: encoded(j.request)}
 	denied, err := o.judge(ctx, j, h, &row)
 	if err != nil {
 		return Act{}, err
@@ -226,7 +227,7 @@ func (d *Decision) denied() *orchestrator.DeniedError {
 // judgeStep simulates a transaction, unless what comes before it must be done first, and
 // adds what the policy says of it.
 func (o *Operator) judgeStep(ctx context.Context, p *policy.Policy, j *job, s *step, agent policy.Agent, d *recorded) error {
-	if err := o.decode(s); err != nil {
+	if err := o.decode(ctx, s); err != nil {
 		return err
 	}
 	if s.Consent == nil {
@@ -296,6 +297,9 @@ func input(j *job, s *step, origin orchestrator.Origin, agent policy.Agent, p *p
 	}
 	if s.Tx.Token != nil {
 		in.Call.Token = s.Tx.Token.Hex()
+	}
+	if len(s.Calls) > 0 && s.Calls[0].Decoded != nil {
+		in.Call.Function, in.Call.Args = s.Calls[0].Function, s.Calls[0].Decoded.Values()
 	}
 	return in
 }

@@ -76,6 +76,26 @@ func TestCallOnce(t *testing.T) {
 	}
 }
 
+// A policy is set for agents that there are. One that was removed keeps its policy, which can
+// be ended.
+func TestPolicyOfKnownAgents(t *testing.T) {
+	w := newWorld(t)
+	o := w.operator(open)
+	var missing *repute.MissingError
+	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payee", NativePerTxCapWei: "1", Operator: somebody.Hex()}, by(""))
+	if !errors.As(err, &missing) || !strings.Contains(missing.Hint, "payer, rater") {
+		t.Errorf("a policy of nobody: %+v, %v", act, err)
+	}
+	ok(t, w.db.RemoveModule(t.Context(), "payer"))
+	off := false
+	if act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", Active: &off}, by("")); err != nil || act.Status != operate.Confirmed {
+		t.Errorf("the policy of an agent that was removed: %+v, %v", act, err)
+	}
+	if p, err := o.TreasuryPolicy(t.Context(), "payer"); err != nil || p.Active {
+		t.Errorf("it is %+v, %v", p, err)
+	}
+}
+
 // What the treasury, the wallet's rules or the policy forbid is refused with the reason,
 // and recorded.
 func TestRefusals(t *testing.T) {

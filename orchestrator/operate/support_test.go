@@ -82,7 +82,7 @@ func newWorld(t *testing.T) *world {
 	ok(t, err)
 	t.Cleanup(w.db.Close)
 	w.w = w.open(w.config())
-	w.follow()
+	w.followOf(w.treasury)
 	for _, slug := range []string{"payer", "rater"} {
 		ok(t, w.db.SaveModule(t.Context(), repute.Module{Slug: slug, Manifest: json.RawMessage(`{"slug":"` + slug + `"}`)}))
 	}
@@ -98,12 +98,12 @@ func (w *world) open(c wallet.ChainConfig) *wallet.Wallet {
 	return out
 }
 
-// follow indexes the treasury's events until the test ends.
-func (w *world) follow() {
+// followOf indexes a treasury's events until the test ends.
+func (w *world) followOf(treasuryAt common.Address) {
 	one, err := node.New(w.d.RPCURL(), node.Options{})
 	ok(w.t, err)
 	pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: w.d.Chain().ID})
-	f := treasury.New(w.db, w.d.Chain().ID, w.treasury, 1, pool, treasury.Options{Poll: 10 * time.Millisecond})
+	f := treasury.New(w.db, w.d.Chain().ID, treasuryAt, 1, pool, treasury.Options{Poll: 10 * time.Millisecond})
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan struct{})
 	go func() { defer close(done); _ = f.Run(ctx) }()

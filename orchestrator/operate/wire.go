@@ -76,89 +76,91 @@ type Transaction struct {
 
 // TreasuryCall is native coin or a call, by the treasury, for an agent.
 type TreasuryCall struct {
-	AgentSlug string `json:"agentSlug" doc:"the agent that it is done for"`
-	Target    string `json:"target" doc:"address"`
-	Value     string `json:"value,omitempty" doc:"wei, decimal"`
-	Data      string `json:"data,omitempty" doc:"0x and hex digits"`
-	RunID     string `json:"runId,omitempty" doc:"that it belongs to; the act's own id when absent"`
+	AgentSlug string `json:"agentSlug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"for which it is done"`
+	Target    string `json:"target" pattern:"^0x[0-9a-fA-F]{40}$"`
+	Value     string `json:"value,omitempty" pattern:"^[0-9]{1,78}$" doc:"wei"`
+	Data      string `json:"data,omitempty" pattern:"^0x([0-9a-fA-F]{2})*$"`
+	RunID     string `json:"runId,omitempty" doc:"that it belongs to; absent: the act's own id"`
 	TaskID    string `json:"taskId,omitempty" doc:"that it belongs to"`
-	Purpose   string `json:"purpose,omitempty" doc:"kept with the act, for people"`
+	Purpose   string `json:"purpose,omitempty" doc:"for people"`
 }
 
 // Transfer is tokens, by the treasury, for an agent.
 type Transfer struct {
-	AgentSlug string `json:"agentSlug" doc:"the agent that it is done for"`
-	Token     string `json:"token" doc:"address"`
-	To        string `json:"to" doc:"address"`
-	Amount    string `json:"amount" doc:"in the token's smallest unit, decimal"`
-	RunID     string `json:"runId,omitempty" doc:"that it belongs to; the act's own id when absent"`
+	AgentSlug string `json:"agentSlug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"for which it is done"`
+	Token     string `json:"token" pattern:"^0x[0-9a-fA-F]{40}$"`
+	To        string `json:"to" pattern:"^0x[0-9a-fA-F]{40}$"`
+	Amount    string `json:"amount" pattern:"^[0-9]{1,78}$" doc:"in the token's smallest unit"`
+	RunID     string `json:"runId,omitempty" doc:"that it belongs to; absent: the act's own id"`
 	TaskID    string `json:"taskId,omitempty" doc:"that it belongs to"`
-	Purpose   string `json:"purpose,omitempty" doc:"kept with the act, for people"`
+	Purpose   string `json:"purpose,omitempty" doc:"for people"`
 }
 
 // PolicyChange is what of an agent's treasury policy is to be other than it is. What is
 // absent stays.
 type PolicyChange struct {
-	AgentSlug             string         `json:"agentSlug,omitempty" doc:"the agent whose policy it is"`
-	Active                *bool          `json:"active,omitempty" doc:"whether the treasury acts for the agent at all"`
-	Operator              string         `json:"operator,omitempty" doc:"address that executes for the agent; another one ends the approvals of all relayers"`
-	NativePerTxCapWei     string         `json:"nativePerTxCapWei,omitempty" doc:"native coin that one transaction may move, decimal"`
-	NativeWindowCapWei    string         `json:"nativeWindowCapWei,omitempty" doc:"native coin that may be moved in any period of a window's length, decimal"`
-	WindowDurationSeconds uint64         `json:"windowDurationSeconds,omitempty" doc:"length of a window"`
-	Calls                 []CallAllowed  `json:"calls,omitempty" doc:"pairs of target and selector to set; what was never allowed is refused"`
-	Relayers              []Relayer      `json:"relayers,omitempty" doc:"addresses that may execute in place of the operator, to set"`
-	Tokens                []TokenAllowed `json:"tokens,omitempty" doc:"tokens that may be moved, to set"`
+	AgentSlug             string         `json:"agentSlug,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64" doc:"whose policy it is"`
+	Active                *bool          `json:"active,omitempty" doc:"whether the treasury acts for the agent"`
+	Operator              string         `json:"operator,omitempty" pattern:"^0x[0-9a-fA-F]{40}$" doc:"who executes; another one ends all relayers"`
+	NativePerTxCapWei     string         `json:"nativePerTxCapWei,omitempty" pattern:"^[0-9]{1,78}$" doc:"that one transaction may move"`
+	NativeWindowCapWei    string         `json:"nativeWindowCapWei,omitempty" pattern:"^[0-9]{1,78}$" doc:"that may move in any period of a window's length"`
+	WindowDurationSeconds *uint64        `json:"windowDurationSeconds,omitempty" minimum:"1" doc:"length of a window"`
+	Calls                 []CallAllowed  `json:"calls,omitempty" doc:"what may be called"`
+	Relayers              []Relayer      `json:"relayers,omitempty" doc:"who may execute in place of the operator"`
+	Tokens                []TokenAllowed `json:"tokens,omitempty" doc:"what may be moved"`
 }
 
 // CallAllowed is a pair of target and selector that an agent may call, or no longer.
 type CallAllowed struct {
-	Target   string `json:"target" doc:"address"`
-	Selector string `json:"selector" doc:"0x and eight hex digits of a function's selector; 0x00000000 is a payment without data" pattern:"^0x[0-9a-fA-F]{8}$"`
+	Target   string `json:"target" pattern:"^0x[0-9a-fA-F]{40}$"`
+	Selector string `json:"selector" doc:"of a function; 0x00000000: a payment without data" pattern:"^0x[0-9a-fA-F]{8}$"`
 	Allowed  bool   `json:"allowed"`
+	// Function is kept with the pair, of whatever agent, until another change names another.
+	Function string `json:"function,omitempty" maxLength:"2048" doc:"the function with the names of its arguments, by which calls are decoded for whoever approves and for rules: swap(uint256 amountIn, address to). It must have the selector"`
 }
 
 // Relayer is an address that may execute in place of an agent's present operator, or no longer.
 type Relayer struct {
-	Address string `json:"address"`
+	Address string `json:"address" pattern:"^0x[0-9a-fA-F]{40}$"`
 	Allowed bool   `json:"allowed"`
 }
 
 // TokenAllowed is what an agent may move of a token.
 type TokenAllowed struct {
-	Token     string `json:"token" doc:"address"`
+	Token     string `json:"token" pattern:"^0x[0-9a-fA-F]{40}$"`
 	Allowed   bool   `json:"allowed"`
-	PerTxCap  string `json:"perTxCap,omitempty"`
-	WindowCap string `json:"windowCap,omitempty"`
+	PerTxCap  string `json:"perTxCap,omitempty" pattern:"^[0-9]{1,78}$"`
+	WindowCap string `json:"windowCap,omitempty" pattern:"^[0-9]{1,78}$"`
 }
 
 // Identity is an agent to be registered, or whose registration is to be brought up to
 // date.
 type Identity struct {
-	Slug           string `json:"slug" doc:"of the agent"`
-	OwnerWallet    string `json:"ownerWallet,omitempty" doc:"the address of the agent's configured key when absent; no other can sign"`
-	OperatorWallet string `json:"operatorWallet,omitempty" doc:"agentWallet; one whose key is configured. The owner's when absent"`
-	AgentURI       string `json:"agentURI,omitempty" doc:"of the registration file; this service's own when absent"`
+	Slug           string `json:"slug" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
+	OwnerWallet    string `json:"ownerWallet,omitempty" pattern:"^0x[0-9a-fA-F]{40}$" doc:"absent: of the agent's configured key; no other can sign"`
+	OperatorWallet string `json:"operatorWallet,omitempty" pattern:"^0x[0-9a-fA-F]{40}$" doc:"agentWallet, whose key is configured; absent: the owner's"`
+	AgentURI       string `json:"agentURI,omitempty" doc:"of the registration file; absent: this service's own"`
 }
 
 // AgentWallet is a wallet that an agent is to have.
 type AgentWallet struct {
-	Slug           string `json:"slug,omitempty"`
-	OperatorWallet string `json:"operatorWallet" doc:"address"`
+	Slug           string `json:"slug,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" maxLength:"64"`
+	OperatorWallet string `json:"operatorWallet" pattern:"^0x[0-9a-fA-F]{40}$"`
 	Deadline       uint64 `json:"deadline,omitempty" doc:"of the signature, seconds since 1970"`
-	Signature      string `json:"signature,omitempty" doc:"of the wallet over EIP-712 AgentWalletSet; made here when absent, where its key is configured"`
+	Signature      string `json:"signature,omitempty" pattern:"^0x([0-9a-fA-F]{2})*$" doc:"of the wallet over EIP-712 AgentWalletSet; absent: made here, where its key is configured"`
 }
 
 // Feedback is feedback to be given on the trust chain.
 type Feedback struct {
 	AgentID       string `json:"agentId" doc:"token id, chain:id or eip155:chain:registry:id"`
-	FromAddress   string `json:"fromAddress" doc:"address of a configured agent's key"`
-	Value         string `json:"value" doc:"decimal, a signed 128-bit number"`
-	ValueDecimals uint8  `json:"valueDecimals,omitempty" doc:"0 to 18"`
+	FromAddress   string `json:"fromAddress" pattern:"^0x[0-9a-fA-F]{40}$" doc:"of a configured agent's key"`
+	Value         string `json:"value" pattern:"^-?[0-9]{1,39}$" doc:"a signed number of 128 bits"`
+	ValueDecimals uint8  `json:"valueDecimals,omitempty" maximum:"18"`
 	Tag1          string `json:"tag1,omitempty"`
 	Tag2          string `json:"tag2,omitempty"`
 	Endpoint      string `json:"endpoint,omitempty"`
 	FeedbackURI   string `json:"feedbackURI,omitempty"`
-	FeedbackHash  string `json:"feedbackHash,omitempty" doc:"keccak256 of the file"`
+	FeedbackHash  string `json:"feedbackHash,omitempty" pattern:"^0x[0-9a-fA-F]{64}$" doc:"keccak256 of the file"`
 }
 
 // TreasuryStatus is a treasury at one block.

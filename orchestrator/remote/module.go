@@ -209,7 +209,7 @@ func decode(method string, a *Answer, into any) error {
 // end is open: to the agent it would look like one that was not sent.
 func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out []Outcome, err error) {
 	for _, call := range calls {
-		before := c.LastReceipt()
+		c.TakeReceipt() // of a call that was not one of these
 		result, err := makeCall(ctx, c, call)
 		var waits *orchestrator.ApprovalError
 		open := call.Kind == "send" && errors.Is(err, repute.ErrUnavailable)
@@ -220,7 +220,7 @@ func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out 
 		if err != nil {
 			o = Outcome{Error: err.Error()}
 		}
-		if id := c.LastReceipt(); id != before && id != 0 {
+		if id := c.TakeReceipt(); id != 0 {
 			o.ReceiptID = strconv.FormatInt(id, 10)
 		}
 		out = append(out, o)

@@ -99,7 +99,7 @@ type Read struct {
 type Outcome struct {
 	Result json.RawMessage `json:"result,omitempty"`
 	Error  string          `json:"error,omitempty"`
-	// ReceiptID names the receipt of the call, for receiptIds and summaries; empty where the
-	// call was refused before it was made.
+	// ReceiptID names the receipt of the call, for receiptIds and summaries; a transaction that
+	// is refused has one too. Empty where nothing of the call is recorded.
 	ReceiptID string `json:"receiptId,omitempty"`
 }

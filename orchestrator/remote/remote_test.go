@@ -74,6 +74,11 @@ func reply(method string, q remote.Question) remote.Answer {
 		return result(orchestrator.DryRun{Warnings: []string{"it sends nothing"}})
 	case "execute":
 		if q.Task.Goal == "pay" { // and again, under another key, where that is no success
+			for _, o := range q.Outcomes {
+				if o.Error != "" && o.ReceiptID == "" {
+					return remote.Answer{Error: "refused without a receipt: " + o.Error}
+				}
+			}
 			again := payment
 			again.Key = fmt.Sprint("payment ", len(q.Outcomes)+1)
 			return remote.Answer{Calls: []remote.Call{{Kind: "send", Tx: &again}}}

@@ -115,7 +115,7 @@ func judged[T any](ctx context.Context, c *chain, answers []answer[T], failed er
 		}
 		if how != "" {
 			return nil, nil, fmt.Errorf("endpoints disagree at block %d (%s): %s and %s say %s: remove from orchestrator.wallets[].rpc the one that is wrong: %w",
-				first.at.Number, first.at.Hash, first.by.host, a.by.host, how, repute.ErrUnavailable)
+				first.at.Number, first.at.Hash, first.by.name, a.by.name, how, repute.ErrUnavailable)
 		}
 		values = append(values, a.value)
 	}

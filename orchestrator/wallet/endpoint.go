@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"math/big"
 	"net/url"
 	"strings"
@@ -25,10 +26,13 @@ const (
 	othersTimeout = 6 * time.Second
 )
 
-// endpoint is a node. Its URL may hold a key: errors name the host alone.
+// endpoint is a node. Where it is, and what its transport says, is for the log alone: errors
+// reach agents, who learn its name.
 type endpoint struct {
-	host   string
+	name   string   // its place among the chain's endpoints
+	host   string   // for the log
 	secret []string // parts of the URL that no text may show
+	log    *slog.Logger
 	rpc    *rpc.Client
 	eth    *ethclient.Client
 	others bool // there are more
@@ -54,12 +58,12 @@ func dial(ctx context.Context, field, raw string) (*endpoint, error) {
 	if err != nil {
 		return nil, repute.Invalid(field, "cannot be used", "an http or https URL")
 	}
-	return &endpoint{host: u.Host, secret: secretsOf(u), rpc: client, eth: ethclient.NewClient(client)}, nil
+	return &endpoint{name: field, host: u.Host, secret: secretsOf(u), log: slog.New(slog.DiscardHandler), rpc: client, eth: ethclient.NewClient(client)}, nil
 }
 
-// secretsOf lists what of a URL may be a key: all but scheme and host.
+// secretsOf lists what of a URL may be a key, or tells where it leads: all but the scheme.
 func secretsOf(u *url.URL) (out []string) {
-	for _, s := range []string{u.String(), u.RequestURI(), u.Path, u.RawQuery, u.User.String()} {
+	for _, s := range []string{u.String(), u.RequestURI(), u.Path, u.RawQuery, u.User.String(), u.Host, u.Hostname()} {
 		if len(s) > 1 {
 			out = append(out, s)
 		}
@@ -105,9 +109,13 @@ func plain(text string) string {
 	}, text)
 }
 
-// failed makes an error of an endpoint that did not answer as it should.
+// failed makes an error of an endpoint that did not answer as it should. The log has what it
+// said.
 func (e *endpoint) failed(doing string, err error) error {
-	return &downError{fmt.Sprintf("%s at %s: %s", doing, e.host, e.clean(err))}
+	if !errors.Is(err, context.Canceled) {
+		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.host, "asked", doing, "error", e.clean(err))
+	}
+	return &downError{fmt.Sprintf("%s of %s: no answer", doing, e.name)}
 }
 
 // downError tells an endpoint that gives no answer from one that gives a wrong one.

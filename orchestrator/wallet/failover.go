@@ -68,7 +68,7 @@ func (c *chain) ours(ctx context.Context) error {
 			return err
 		}
 		if id.Cmp(c.id) != 0 {
-			return repute.Conflict("the endpoint at %s is of chain %s, not of %s: mend the configuration", e.host, id, c.id)
+			return repute.Conflict("%s is of chain %s, not of %s: mend the configuration", e.name, id, c.id)
 		}
 		e.known.Store(true)
 	}

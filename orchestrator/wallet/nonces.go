@@ -45,7 +45,7 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 		}
 	}
 	if !answered {
-		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w", e.host, pending, of, n.Next, repute.ErrUnavailable)
+		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w", e.name, pending, of, n.Next, repute.ErrUnavailable)
 	}
 	if others < pending {
 		note("transaction: nonce that nobody else confirms", "chain", c.ChainID, "from", of, "said", pending, "by", e.host, "others", others, "journal", n.Next)

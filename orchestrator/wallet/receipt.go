@@ -67,7 +67,7 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *store.Intent) (m sto
 // not fit is repute.ErrUnavailable: the endpoint is not to be trusted, now or at all.
 func (e *endpoint) believable(ctx context.Context, in *store.Intent, a *store.IntentAttempt, r *types.Receipt) error {
 	wrong := func(format string, args ...any) error {
-		return fmt.Errorf("receipt of %s at %s: %s: %w", a.Hash, e.host, fmt.Sprintf(format, args...), repute.ErrUnavailable)
+		return fmt.Errorf("receipt of %s at %s: %s: %w", a.Hash, e.name, fmt.Sprintf(format, args...), repute.ErrUnavailable)
 	}
 	switch {
 	case r.TxHash != a.Hash:
@@ -161,7 +161,7 @@ func (c *chain) agreed(ctx context.Context, first *endpoint, in *store.Intent, m
 			return false, err
 		}
 		if r.BlockHash != m.BlockHash || good != (r.Status == types.ReceiptStatusSuccessful) || r.GasUsed != m.GasUsed || string(logs) != string(m.Logs) {
-			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, first.host, e.host, repute.ErrUnavailable)
+			return false, fmt.Errorf("endpoints disagree about transaction %s (%s and %s): %w", m.Hash, first.name, e.name, repute.ErrUnavailable)
 		}
 		agree++
 	}

@@ -1,9 +1,11 @@
 package wallet_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
+	"log/slog"
 	"strings"
 	"testing"
 	"time"
@@ -119,22 +121,40 @@ func TestSecondEndpoint(t *testing.T) {
 	}
 }
 
-// TestEndpointDown shows neither keys nor paths of an endpoint that does not answer, and
-// refuses one of another chain.
+// TestEndpointDown shows nothing of where an endpoint or a signer is that does not answer, in
+// errors, which reach agents: the log has the host, but no key. An endpoint of another chain is
+// refused.
 func TestEndpointDown(t *testing.T) {
 	t.Parallel()
 	w := newWorld(t)
 	down := w.config("http://user:passw0rd@127.0.0.1:1/v2/verysecretkey?apikey=alsosecret")
 	down.Patience = 50 * time.Millisecond
-	a, _ := w.open(down)
+	var lines bytes.Buffer
+	_, db := w.open(w.config())
+	a, err := wallet.Open(t.Context(), db, wallet.Config{Chains: []wallet.ChainConfig{down}, Log: slog.New(slog.NewTextHandler(&lines, nil))})
+	ok(t, err)
+	t.Cleanup(a.Close)
+	unsigned := w.config()
+	unsigned.Operator = wallet.SignerConfig{URL: "http://127.0.0.1:1/v2/verysecretkey", Address: w.d.Account(operatorAccount).Address}
+	s, _ := w.open(unsigned)
+	refusing, _ := w.open(w.config(w.proxy(nil, func(method string, a *message) {
+		if method == "eth_call" {
+			a.Result, a.Error = nil, json.RawMessage(`{"code":-32005,"message":"see https://127.0.0.1/dashboard"}`)
+		}
+	})))
 	for what, err := range map[string]error{
 		"simulate": second(a.Simulate(t.Context(), origin, w.pay("x", "1").Tx)),
 		"send":     second(a.Send(t.Context(), w.pay("x", "1"))),
 		"read":     second(a.Read(t.Context(), w.d.Chain().ID, w.token, nil)),
+		"sign":     second(s.Send(t.Context(), w.pay("x", "1"))),
+		"answer":   second(refusing.Read(t.Context(), w.d.Chain().ID, w.token, nil)),
 	} {
-		if !errors.Is(err, repute.ErrUnavailable) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "passw0rd") || !strings.Contains(err.Error(), "127.0.0.1:1") {
+		if !errors.Is(err, repute.ErrUnavailable) || strings.Contains(err.Error(), "secret") || strings.Contains(err.Error(), "passw0rd") || strings.Contains(err.Error(), "127.0.0.1") {
 			t.Errorf("%s: %v", what, err)
 		}
+	}
+	if text := lines.String(); !strings.Contains(text, "127.0.0.1:1") || strings.Contains(text, "secret") || strings.Contains(text, "passw0rd") {
+		t.Errorf("log: %s", text)
 	}
 	c := w.config()
 	c.ChainID = 5

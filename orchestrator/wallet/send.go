@@ -355,8 +355,8 @@ func (f *follower) offer(ctx context.Context, e *endpoint, in *store.Intent) err
 		return err
 	}
 	if note != "" {
-		f.note = " (" + e.host + " said: " + note + ")"
-		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "said", note)
+		f.note = " (" + e.name + " said: " + note + ")"
+		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name, "host", e.host, "said", note)
 		return nil
 	}
 	if in.State == store.IntentSigned {

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/big"
 	"net/url"
 	"os"
@@ -45,7 +46,7 @@ type signer interface {
 }
 
 // open reads the key; nil where none is named.
-func (s *SignerConfig) open(ctx context.Context, field string) (signer, error) {
+func (s *SignerConfig) open(ctx context.Context, log *slog.Logger, field string) (signer, error) {
 	ways := 0
 	for _, w := range []string{s.KeyEnv, s.KeyFile, s.Keystore, s.URL} {
 		if w != "" {
@@ -58,7 +59,7 @@ func (s *SignerConfig) open(ctx context.Context, field string) (signer, error) {
 	case ways != 1:
 		return nil, repute.Invalid(field, fmt.Sprintf("names %d keys", ways), "one of key_env, key_file, keystore and url")
 	case s.URL != "":
-		return openRemote(ctx, field, s.URL, s.Address)
+		return openRemote(ctx, log, field, s.URL, s.Address)
 	}
 	key, err := s.local(field)
 	if err != nil {
@@ -167,7 +168,7 @@ type remoteSigner struct {
 	account common.Address
 }
 
-func openRemote(ctx context.Context, field, raw string, account common.Address) (signer, error) {
+func openRemote(ctx context.Context, log *slog.Logger, field, raw string, account common.Address) (signer, error) {
 	u, err := url.Parse(raw)
 	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
 		return nil, repute.Invalid(field+".url", "is no address", "an http or https URL")
@@ -179,7 +180,7 @@ func openRemote(ctx context.Context, field, raw string, account common.Address) 
 	if err != nil {
 		return nil, repute.Invalid(field+".url", "cannot be used", "an http or https URL")
 	}
-	return &remoteSigner{endpoint{host: u.Host, secret: secretsOf(u), rpc: client}, account}, nil
+	return &remoteSigner{endpoint{name: "the signer of " + account.Hex(), host: u.Host, secret: secretsOf(u), log: log, rpc: client}, account}, nil
 }
 
 func (s *remoteSigner) address() common.Address { return s.account }
@@ -207,11 +208,11 @@ func (s *remoteSigner) sign(ctx context.Context, chainID *big.Int, tx *types.Tra
 		FeeCap: (*hexutil.Big)(tx.GasFeeCap()), TipCap: (*hexutil.Big)(tx.GasTipCap()), Value: (*hexutil.Big)(tx.Value()),
 		Nonce: hexutil.Uint64(tx.Nonce()), Input: tx.Data(), ChainID: (*hexutil.Big)(chainID)})
 	if err != nil {
-		return nil, s.failed("signer", err)
+		return nil, s.failed("signature", err)
 	}
 	signed := new(types.Transaction)
 	if err := signed.UnmarshalBinary(answer.Raw); err != nil {
-		return nil, s.failed("signer", errors.New("the answer is no transaction"))
+		return nil, s.failed("signature", errors.New("the answer is no transaction"))
 	}
 	return signed, nil
 }

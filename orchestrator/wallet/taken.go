@@ -57,9 +57,9 @@ func (c *chain) otherOf(ctx context.Context, in *store.Intent) (other common.Has
 			why = err.Error()
 			continue
 		case seen == common.Hash{}:
-			return seen, e.host + " shows no transaction that used it", nil
+			return seen, e.name + " shows no transaction that used it", nil
 		case hasForm(in, seen):
-			return common.Hash{}, e.host + " shows our transaction " + seen.Hex() + " without a receipt", nil
+			return common.Hash{}, e.name + " shows our transaction " + seen.Hex() + " without a receipt", nil
 		case agree > 0 && seen != other:
 			return common.Hash{}, "endpoints show different transactions", nil
 		}

@@ -114,15 +114,16 @@ func Sign(s Statement, key *ecdsa.PrivateKey) (Signed, error) {
 
 // Recover gives the address whose key signed. ErrSignature: none did, or the signature has
 // a second form, which is refused.
-func (s Signed) Recover() (common.Address, error) {
-	r, v := new(big.Int).SetBytes(s.Signature[:32]), s.Signature[64]
-	if v != 27 && v != 28 || !crypto.ValidateSignatureValues(v-27, r, new(big.Int).SetBytes(s.Signature[32:64]), true) {
+func (s Signed) Recover() (common.Address, error) { return recoverSigner(s.Hash(), s.Signature) }
+
+// recoverSigner gives the address whose key made a signature of a hash.
+func recoverSigner(hash common.Hash, signature [65]byte) (common.Address, error) {
+	r, v := new(big.Int).SetBytes(signature[:32]), signature[64]
+	if v != 27 && v != 28 || !crypto.ValidateSignatureValues(v-27, r, new(big.Int).SetBytes(signature[32:64]), true) {
 		return common.Address{}, fmt.Errorf("%w: malformed", ErrSignature)
 	}
-	plain := s.Signature
-	plain[64] -= 27
-	hash := s.Hash()
-	key, err := crypto.SigToPub(hash[:], plain[:])
+	signature[64] -= 27
+	key, err := crypto.SigToPub(hash[:], signature[:])
 	if err != nil {
 		return common.Address{}, fmt.Errorf("%w: %w", ErrSignature, err)
 	}

@@ -1,0 +1,116 @@
+package indexer
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/contracts"
+	"repute/indexer/node"
+)
+
+// Compare refuses blocks that are not the chain's, before they are stored. It is called
+// with at most fifty blocks whose hashes are known.
+type Compare func(ctx context.Context, blocks []repute.Block) error
+
+// sampledBlocks is how many blocks of a recording are compared with the chain.
+const sampledBlocks = 50
+
+// BlockSource gives canonical headers by number, and the newest one.
+type BlockSource interface {
+	Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, error)
+	Heads(ctx context.Context) (node.Heads, error)
+}
+
+var _ BlockSource = (*node.Node)(nil)
+
+// CompareWith compares blocks with those of an endpoint. repute.ErrInvalid when one of
+// them is another block or above the newest one; other errors mean that the endpoint did not
+// answer.
+func CompareWith(source BlockSource) Compare {
+	return func(ctx context.Context, blocks []repute.Block) error {
+		heads, err := source.Heads(ctx)
+		if err != nil {
+			return fmt.Errorf("compare blocks with the chain: %w", err)
+		}
+		numbers := make([]uint64, len(blocks))
+		for i := range blocks {
+			if numbers[i] = blocks[i].Number; numbers[i] > heads.Latest.Number {
+				return repute.Invalid("logs", fmt.Sprintf("block %d is above the chain's newest block %d", numbers[i], heads.Latest.Number),
+					"name the chain that the logs were recorded on")
+			}
+		}
+		canonical, err := source.Blocks(ctx, numbers)
+		if err != nil {
+			return fmt.Errorf("compare blocks with the chain: %w", err)
+		}
+		for i, b := range canonical {
+			if b.Hash != blocks[i].Hash {
+				return repute.Invalid("logs", fmt.Sprintf("block %d has hash %s, on the chain it is %s", b.Number, blocks[i].Hash, b.Hash),
+					"name the chain that the logs were recorded on")
+			}
+		}
+		return nil
+	}
+}
+
+// sample are blocks with a hash, spread evenly, for compare.
+func sample(blocks []repute.Block) []repute.Block {
+	known := slices.DeleteFunc(slices.Clone(blocks), func(b repute.Block) bool { return b.Hash == (common.Hash{}) })
+	if len(known) <= sampledBlocks {
+		return known
+	}
+	out := make([]repute.Block, sampledBlocks)
+	for i := range out {
+		out[i] = known[i*(len(known)-1)/(sampledBlocks-1)]
+	}
+	return out
+}
+
+// compare asks for a sample of the blocks, where there is anything to ask and to compare.
+func (c Compare) compare(ctx context.Context, blocks []repute.Block) error {
+	some := sample(blocks)
+	if c == nil || len(some) == 0 {
+		return nil
+	}
+	return c(ctx, some)
+}
+
+// beforeDeployment says what is wrong with a log of a block below the deployment of the
+// chain's registry, and which known networks have such a block; "" for nothing.
+func beforeDeployment(c repute.Chain, block uint64) string {
+	all := contracts.Deployments()
+	own := slices.IndexFunc(all, func(d contracts.Deployment) bool { return d.ChainID == c.ID && d.Identity == c.Identity })
+	if own < 0 || block >= all[own].StartBlock {
+		return ""
+	}
+	text := fmt.Sprintf("block %d is before block %d, in which the identity registry was deployed on %s", block, all[own].StartBlock, all[own].Name)
+	if fits := fitting(c, all, block); fits != "" {
+		return text + "; the block fits " + fits
+	}
+	return text
+}
+
+// mostFitting is how many networks an error names.
+const mostFitting = 3
+
+// fitting names the networks that have the same registry at a block, those first that
+// deployed it most recently before the block.
+func fitting(c repute.Chain, all []contracts.Deployment, block uint64) string {
+	all = slices.DeleteFunc(all, func(d contracts.Deployment) bool { return d.Identity != c.Identity || d.StartBlock > block })
+	slices.SortStableFunc(all, func(a, b contracts.Deployment) int { return cmp.Compare(b.StartBlock, a.StartBlock) })
+	var names []string
+	for _, d := range all[:min(len(all), mostFitting)] {
+		kind := "mainnet"
+		if d.Testnet {
+			kind = "testnet"
+		}
+		names = append(names, fmt.Sprintf("%s (%s, chain %d)", d.Name, kind, d.ChainID))
+	}
+	return strings.Join(names, ", ")
+}

@@ -1,0 +1,156 @@
+package verify
+
+import (
+	"context"
+	"errors"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"golang.org/x/sync/errgroup"
+
+	"repute/indexer/node"
+)
+
+const (
+	// receiptsAtOnce is of how many blocks the receipts are asked for with one request,
+	// which counts as one call. An answer of a busy chain has about a megabyte per block.
+	receiptsAtOnce = 5
+	// requestsAtOnce is how many such requests are under way at a time.
+	requestsAtOnce = 4
+	// portion is how many blocks are judged before what came out is acted on.
+	portion = receiptsAtOnce * requestsAtOnce
+)
+
+// Why a block is not proven.
+var (
+	errRoot    = errors.New("its receipts do not have the root that its header names")
+	errForeign = errors.New("its header is not the hash of the fields that this version knows, and no second endpoint shows the same logs")
+	errUnsure  = errors.New("no receipts prove what it holds, and no two endpoints of different hosts show the same logs")
+)
+
+// judgeTied compares what is stored of a portion of blocks, whose headers are connected
+// with the final block, with their receipts. What these do not prove is compared with the
+// logs that two hosts show, and what is left with all that any witness shows.
+func (v *Verifier) judgeTied(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log) []ruling {
+	out := v.byReceipts(ctx, blocks, stored)
+	open := unsettled(out)
+	v.byHosts(ctx, blocks, stored, out, open)
+	var work errgroup.Group
+	work.SetLimit(judgedAtOnce)
+	for _, i := range unsettled(out) {
+		if len(v.witnesses()) == 1 && out[i].err == nil && out[i].settled() {
+			continue // nobody else can say more
+		}
+		work.Go(func() error {
+			h := hearing{v: v, nodes: v.witnesses(), number: blocks[i].Number, block: blocks[i].Block, stored: stored[blocks[i].Number]}
+			why := out[i].err
+			j, err := h.judge(ctx)
+			out[i] = ruling{judgement: j, number: blocks[i].Number, err: err, why: why}
+			return nil
+		})
+	}
+	_ = work.Wait() // every error is beside its block
+	return out
+}
+
+// unsettled are the places of the rulings that do not end the matter.
+func unsettled(rulings []ruling) (places []int) {
+	for i := range rulings {
+		if r := &rulings[i]; r.err != nil || !r.sure() || !r.settled() {
+			places = append(places, i)
+		}
+	}
+	return places
+}
+
+// byReceipts asks for the receipts of blocks, several with one request.
+func (v *Verifier) byReceipts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log) []ruling {
+	out := make([]ruling, len(blocks))
+	var work errgroup.Group
+	work.SetLimit(requestsAtOnce)
+	for from := 0; from < len(blocks); from += receiptsAtOnce {
+		part := blocks[from:min(len(blocks), from+receiptsAtOnce)]
+		work.Go(func() error {
+			evidence, errs, err := v.receipts(ctx, part)
+			for i := range part {
+				r := ruling{number: part[i].Number, err: err}
+				if err == nil {
+					r.judgement, r.err = v.weigh(evidence[i], stored[r.number]), errs[i]
+				}
+				out[from+i] = r
+			}
+			return nil
+		})
+	}
+	_ = work.Wait() // every error is beside its block
+	return out
+}
+
+// receipts asks one witness after the other for the receipts of some blocks.
+func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence []node.Evidence, errs []error, err error) {
+	if len(v.witnesses()) > 1 && !slices.ContainsFunc(blocks, func(s node.Sealed) bool { return s.Recomputed }) {
+		return nil, nil, errForeign // they would prove nothing, and the logs of two hosts do
+	}
+	err = v.withWitness(func(n *node.Node) (err error) {
+		if err := v.spend(ctx, 1); err != nil {
+			return err
+		}
+		evidence, errs, err = n.ReceiptsOf(ctx, blocks)
+		if failed := slices.IndexFunc(errs, func(err error) bool { return err != nil && node.WaitingHelps(err) }); failed >= 0 {
+			err = errs[failed]
+		}
+		return err
+	})
+	return evidence, errs, err
+}
+
+// byHosts asks for the logs of blocks by their hashes, and settles those of which two
+// witnesses of different hosts, and nobody else otherwise, show what is stored.
+func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log, out []ruling, open []int) {
+	nodes := v.witnesses()
+	if len(open) == 0 || len(nodes) < 2 {
+		return
+	}
+	hosts, others := make([]map[string]bool, len(open)), make([]bool, len(open))
+	hashes := make([]common.Hash, len(open))
+	for i, place := range open {
+		hashes[i], hosts[i] = blocks[place].Hash, map[string]bool{}
+	}
+	for _, n := range nodes[:min(len(nodes), heard)] {
+		if v.spend(ctx, (len(open)+receiptsAtOnce-1)/receiptsAtOnce) != nil {
+			return
+		}
+		answers, err := n.LogsOf(ctx, hashes, v.decoder.Addresses)
+		for i := range answers {
+			if err != nil || answers[i] == nil {
+				continue
+			}
+			block := &blocks[open[i]]
+			if j := v.weigh(node.Evidence{Sealed: *block, Logs: answers[i]}, stored[block.Number]); !j.settled() {
+				others[i] = true
+			}
+			hosts[i][n.Host()] = true
+		}
+	}
+	for i, place := range open {
+		if len(hosts[i]) > 1 && !others[i] {
+			out[place] = ruling{judgement: judgement{block: blocks[place], agreed: true}, number: blocks[place].Number}
+		}
+	}
+}
+
+// unsure says why a judgement proves nothing.
+func (r *ruling) unsure() error {
+	switch {
+	case r.err != nil:
+		return r.err
+	case r.why != nil:
+		return r.why
+	case r.block.Hash != (common.Hash{}) && !r.block.Recomputed:
+		return errForeign
+	case r.rooted:
+		return errUnsure
+	}
+	return errRoot
+}

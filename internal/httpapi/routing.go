@@ -1,0 +1,55 @@
+package httpapi
+
+import (
+	"net/http"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/labstack/echo/v4"
+)
+
+// Literal is a router for which a colon in a path is no parameter.
+type Literal struct{ huma.Adapter }
+
+// Handle implements huma.Adapter.
+func (l Literal) Handle(op *huma.Operation, handle func(huma.Context)) {
+	escaped := *op
+	escaped.Path = strings.ReplaceAll(op.Path, ":", escapedColon)
+	l.Adapter.Handle(&escaped, handle)
+}
+
+// escapedColon is a colon in a route that is no parameter.
+const escapedColon = `\:`
+
+// RouteOf is the template of the request's route as OpenAPI writes it, and "unmatched" where
+// there is none, so that foreign paths cannot grow metrics.
+func RouteOf(c echo.Context) string {
+	if c.Path() == "" {
+		return "unmatched"
+	}
+	segments := strings.Split(c.Path(), "/")
+	for i, s := range segments {
+		if name, isParam := strings.CutPrefix(s, ":"); isParam {
+			segments[i] = "{" + name + "}"
+		}
+	}
+	return strings.ReplaceAll(strings.Join(segments, "/"), escapedColon, ":")
+}
+
+// Routed refuses a method that a path does not have before anything else about the request is
+// judged: who asks, its parameters, its body.
+func Routed(next echo.HandlerFunc) echo.HandlerFunc {
+	return func(c echo.Context) error {
+		if c.Get(echo.ContextKeyHeaderAllow) != nil && c.Request().Method != http.MethodOptions {
+			return c.Handler()(c)
+		}
+		return next(c)
+	}
+}
+
+// PostOnly is the handler of other methods at a path that the router would otherwise take for
+// another route.
+func PostOnly(c echo.Context) error {
+	c.Response().Header().Set(echo.HeaderAllow, http.MethodOptions+", "+http.MethodPost)
+	return echo.ErrMethodNotAllowed
+}

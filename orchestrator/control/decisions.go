@@ -1,0 +1,205 @@
+package control
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
+
+	"repute"
+	"repute/orchestrator"
+	"repute/store"
+	"repute/trust/statement"
+)
+
+// DecisionsHead is the end of a task's chain of decisions.
+type DecisionsHead struct {
+	TaskID string      `json:"taskId"`
+	Root   string      `json:"rootRunId"`
+	Count  int64       `json:"decisions" doc:"how many there are"`
+	Hash   common.Hash `json:"head" doc:"hash of the last one, zeros where there is none"`
+	// Signer and Signature are absent where nobody signed.
+	Signer    *common.Address `json:"signer,omitempty" doc:"address of the statement key that signed"`
+	Signature hexutil.Bytes   `json:"signature,omitempty" doc:"65 bytes, EIP-712: docs/orchestrator.md, Decisions"`
+}
+
+func headOnWire(h *repute.SealedHead) DecisionsHead {
+	out := DecisionsHead{TaskID: h.Task, Root: h.Root, Count: h.Count, Hash: h.Hash, Signature: h.Signature}
+	if len(h.Signature) > 0 {
+		out.Signer = &h.Signer
+	}
+	return out
+}
+
+func decisionOnWire(d *repute.RunDecision) PolicyDecision {
+	return PolicyDecision{Number: d.Number, Phase: d.Phase.String(), Kind: d.Kind, Subject: d.Subject, Attempt: d.Attempt, Effect: d.Effect, Reasons: reasonsOf(d.Reasons),
+		Policy: d.Policy, At: d.At, Previous: d.Previous, Hash: d.Hash}
+}
+
+// LinkedDecision is a link of the chain, for those who check it.
+type LinkedDecision struct {
+	Number   int64       `json:"number"`
+	RunID    string      `json:"runId"`
+	Previous common.Hash `json:"previous"`
+	Hash     common.Hash `json:"hash" doc:"sha256 of record's bytes"`
+	Record   string      `json:"record" doc:"the whole decision as JSON, byte for byte what the hash is of"`
+}
+
+// PolicyText is a policy that decisions name.
+type PolicyText struct {
+	Hash common.Hash `json:"sha256"`
+	Text string      `json:"text" doc:"byte for byte what the hash is of"`
+}
+
+// DecisionList is a page of the chain of decisions about a task.
+type DecisionList struct {
+	DecisionsHead
+	List     []LinkedDecision `json:"chain" doc:"of all runs of the task, in order"`
+	Policies []PolicyText     `json:"policies" doc:"those that the page names"`
+	Next     string           `json:"nextCursor,omitempty"`
+}
+
+func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[DecisionList], error) {
+	size, after, err := in.page()
+	if err != nil {
+		return nil, err
+	}
+	if err := known("run", in.ID); err != nil {
+		return nil, err
+	}
+	t, err := c.db.DecidedTask(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := DecisionList{DecisionsHead: headOnWire(&t.Head), List: []LinkedDecision{}, Policies: []PolicyText{}}
+	list := slices.DeleteFunc(t.Decisions, func(d repute.RunDecision) bool { return d.Number <= after })
+	if len(list) > size {
+		list = list[:size]
+		out.Next = strconv.FormatInt(list[size-1].Number, 10)
+	}
+	for i := range list {
+		d := &list[i]
+		record, err := d.Record()
+		if err != nil {
+			return nil, err
+		}
+		out.List = append(out.List, LinkedDecision{d.Number, d.Run, d.Previous, d.Hash, string(record)})
+		if body, stored := t.Policies[d.Policy]; stored {
+			out.Policies = append(out.Policies, PolicyText{d.Policy, string(body)})
+			delete(t.Policies, d.Policy)
+		}
+	}
+	return say(&out), nil
+}
+
+// GateCheck says whether the decisions about a run's task are those that were stored, and
+// whether its trust decisions follow from what is stored.
+type GateCheck struct {
+	RunID    string        `json:"runId"`
+	Verified bool          `json:"verified" doc:"all of it: no fault, and every verdict is verified"`
+	Head     DecisionsHead `json:"decisionsHead"`
+	Signed   bool          `json:"signed" doc:"the head is signed with a key of this service"`
+	// Note is empty where the head is signed.
+	Note     string                       `json:"note,omitempty" doc:"what the answer cannot tell because the head is not signed"`
+	Faults   []orchestrator.DecisionFault `json:"faults" doc:"which decisions are not as they were stored, and why"`
+	Verdicts []Checked                    `json:"verdicts" doc:"the trust decisions of all runs of the task, each made again"`
+}
+
+// Checked is one verdict made again.
+type Checked struct {
+	Number   int64               `json:"number" doc:"of the decision"`
+	RunID    string              `json:"runId"`
+	Kind     repute.DecisionKind `json:"kind" enum:"trust,value,standing"`
+	Phase    string              `json:"phase" enum:"trust,execute"`
+	Attempt  int                 `json:"attempt"`
+	Verified bool                `json:"verified"`
+	Differs  string              `json:"differs,omitempty"`
+	Verdict  *Verdict            `json:"verdict"`
+}
+
+func (c *Control) verifyGate(ctx context.Context, in *idInput) (*answer[GateCheck], error) {
+	check, err := c.VerifyGate(ctx, in.ID)
+	return say(&check), err
+}
+
+// VerifyGate checks all that was decided about a run's task. repute.ErrNotFound when there is
+// no such run, or it did not get that far.
+func (c *Control) VerifyGate(ctx context.Context, id string) (out GateCheck, err error) {
+	if err := known("run", id); err != nil {
+		return out, err
+	}
+	if c.o.Replay == nil {
+		return out, repute.Missing("replay of scores")
+	}
+	t, err := c.db.DecidedTask(ctx, id)
+	if err != nil {
+		return out, err
+	}
+	out = GateCheck{RunID: id, Head: headOnWire(&t.Head), Faults: orchestrator.CheckDecisions(&t), Verdicts: []Checked{}}
+	if len(t.Decisions) == 0 && t.Head.Count == 0 && len(out.Faults) == 0 {
+		return out, &repute.MissingError{What: "trust decision of run " + id, Why: "is not there", Hint: "the run did not get to phase trust"}
+	}
+	fault := ""
+	if out.Signed, out.Note, fault = c.signed(&t, time.Now()); fault != "" {
+		out.Faults = append(out.Faults, orchestrator.DecisionFault{Run: t.Head.Root, Why: fault})
+	}
+	if out.Faults == nil {
+		out.Faults = []orchestrator.DecisionFault{}
+	}
+	out.Verified = len(out.Faults) == 0
+	for i := range t.Decisions {
+		v, gate, err := c.again(ctx, &t.Decisions[i])
+		if err != nil {
+			return out, err
+		}
+		if gate {
+			out.Verified = out.Verified && v.Verified
+			out.Verdicts = append(out.Verdicts, v)
+		}
+	}
+	return out, nil
+}
+
+// again makes the verdict of a decision again; false where it is of no trust gate.
+func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked, gate bool, err error) {
+	v, gate, err := orchestrator.VerdictOf(d)
+	if !gate {
+		return out, false, nil
+	}
+	out = Checked{Number: d.Number, RunID: d.Run, Kind: d.Kind, Phase: d.Phase.String(), Attempt: d.Attempt, Verdict: verdictOnWire(v)}
+	if err != nil {
+		out.Differs = err.Error()
+		return out, true, nil
+	}
+	out.Verified, out.Differs, err = c.verify(ctx, v)
+	return out, true, err
+}
+
+// signed reports whether one of the service's keys signed the head of a task's decisions.
+// note says what follows where none did, fault why that is not as it should be.
+func (c *Control) signed(t *store.DecidedTask, now time.Time) (signed bool, note, fault string) {
+	at := now
+	if n := len(t.Decisions); n > 0 {
+		at = t.Decisions[n-1].At
+	}
+	inUse := slices.ContainsFunc(c.o.Keys, func(k statement.Key) bool { return !now.Before(k.From) })
+	unsigned := "the chain is not signed: whoever can write the database can rewrite all of it"
+	if len(t.Head.Signature) == 0 {
+		if inUse {
+			return false, unsigned, "the head is not signed although a key is configured: it is from before the key, a process without the key stored the last decision, or the signature was removed"
+		}
+		return false, unsigned, ""
+	}
+	switch err := statement.VerifyHead(t.Head, at, c.o.Keys); {
+	case err == nil:
+		return true, "", ""
+	case len(c.o.Keys) == 0 && errors.Is(err, statement.ErrSigner):
+		return false, "the head is signed by " + t.Head.Signer.Hex() + ", and no key is configured to compare it with", ""
+	default:
+		return false, unsigned, "signature of the head: " + err.Error()
+	}
+}

@@ -1,0 +1,107 @@
+package control
+
+import (
+	"bytes"
+	"encoding/json"
+	"math"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"repute/orchestrator"
+	"repute/policy"
+	"repute/trust"
+)
+
+// Object is a JSON object as it was stored.
+type Object json.RawMessage
+
+// Schema says that it is an object.
+func (Object) Schema(huma.Registry) *huma.Schema { return &huma.Schema{Type: huma.TypeObject} }
+
+// MarshalJSON writes it as it is.
+func (o Object) MarshalJSON() ([]byte, error) { return json.RawMessage(o).MarshalJSON() }
+
+// UnmarshalJSON keeps it as it is.
+func (o *Object) UnmarshalJSON(raw []byte) error { return (*json.RawMessage)(o).UnmarshalJSON(raw) }
+
+// objectOf is empty for JSON that is no object.
+func objectOf(raw json.RawMessage) Object {
+	if !bytes.HasPrefix(bytes.TrimSpace(raw), []byte("{")) {
+		return nil
+	}
+	return Object(raw)
+}
+
+// Plan is how a run's agent does its task.
+type Plan struct {
+	Steps []PlannedStep `json:"steps"`
+}
+
+// PlannedStep is a step of a plan.
+type PlannedStep struct {
+	ID          string          `json:"stepId"`
+	Description string          `json:"description"`
+	Agent       string          `json:"agentSlug"`
+	DependsOn   []string        `json:"dependsOn" doc:"steps that are done before"`
+	Input       json.RawMessage `json:"input,omitempty" doc:"what the step's agent is given"`
+}
+
+// planOf reads a stored plan; nil where there is none.
+func planOf(raw json.RawMessage) *Plan {
+	var p orchestrator.Plan
+	if json.Unmarshal(raw, &p) != nil {
+		return nil
+	}
+	out := Plan{[]PlannedStep{}}
+	for _, s := range p.Steps {
+		out.Steps = append(out.Steps, PlannedStep{s.ID, s.Description, s.Agent, orEmpty(s.DependsOn), s.Input})
+	}
+	return &out
+}
+
+// Summary is what happened, in the agent's words.
+type Summary orchestrator.Summary
+
+// summaryOf reads a stored summary; nil where there is none.
+func summaryOf(raw json.RawMessage) *Summary {
+	var s orchestrator.Summary
+	if json.Unmarshal(raw, &s) != nil {
+		return nil
+	}
+	return &Summary{s.Text, orEmpty(s.KeyActions), orEmpty(s.Receipts), orEmpty(s.Warnings)}
+}
+
+// reasonsOf reads stored reasons.
+func reasonsOf(raw json.RawMessage) []policy.Reason {
+	out := []policy.Reason{}
+	_ = json.Unmarshal(raw, &out) // as they were stored
+	return orEmpty(out)
+}
+
+// Gate is a named bar, and whether the agent passes it.
+type Gate struct {
+	ID        string    `json:"id"`
+	Direction string    `json:"direction" enum:"admits,keepsOut" doc:"keepsOut: an agent that passes it is that bad"`
+	Passed    bool      `json:"passed"`
+	Lacks     []Lacking `json:"lacks" doc:"what is missing to pass; empty when passed"`
+}
+
+// Lacking is one number that is not reached.
+type Lacking struct {
+	What string  `json:"what"`
+	Have float64 `json:"have"`
+	Need float64 `json:"need"`
+}
+
+func gatesOnWire(list []trust.GateView) []Gate {
+	out := []Gate{}
+	number := func(f trust.Fixed) float64 { return math.Round(float64(f)/float64(trust.One)*1e6) / 1e6 }
+	for _, g := range list {
+		w := Gate{ID: g.ID, Direction: string(g.Direction), Passed: g.Passed, Lacks: []Lacking{}}
+		for _, l := range g.Lacks {
+			w.Lacks = append(w.Lacks, Lacking{l.What, number(l.Have), number(l.Need)})
+		}
+		out = append(out, w)
+	}
+	return out
+}

@@ -1,0 +1,135 @@
+package control
+
+import (
+	"context"
+	"slices"
+
+	"repute"
+	"repute/mcp"
+)
+
+// The inputs and answers of the tools for tasks that were submitted.
+type (
+	tasksTool struct {
+		Status      string `json:"status,omitempty" enum:"pending,assigned,running,completed,failed,cancelled,rejected"`
+		Coordinator string `json:"coordinator,omitempty" pattern:"^[a-z0-9]+(-[a-z0-9]+)*$" doc:"slug"`
+		Awaiting    string `json:"awaiting,omitempty" enum:"approval" doc:"only those about which a person must decide"`
+		Limit       int    `json:"limit,omitempty" minimum:"1" maximum:"200" doc:"absent: 50"`
+		Cursor      string `json:"cursor,omitempty" doc:"nextCursor of the answer before"`
+	}
+	// TaskTool names a task.
+	TaskTool struct {
+		TaskID string `json:"taskId" doc:"task_…, as openfi_list_tasks gives it"`
+	}
+	cancelTool struct {
+		TaskTool
+		Cancellation
+		DryRunTool
+	}
+	retryTool struct {
+		TaskTool
+		RetryFrom
+		DryRunTool
+	}
+	// changedTask is a task and what was done with it, or would be.
+	changedTask struct {
+		DryRun bool `json:"dryRun"`
+		Task   Task `json:"task" doc:"as it is now, with its runs"`
+	}
+	approveTool struct {
+		RunTool
+		Subject  string `json:"subject" minLength:"1" doc:"one of the run's awaited: it names exactly what that shows"`
+		Approved bool   `json:"approved" doc:"true: yes, false: no"`
+		Reason   string `json:"reason,omitempty" maxLength:"2048"`
+		DryRunTool
+	}
+	// answered is what an answer of a person is about, and what became of it.
+	answered struct {
+		DryRun  bool    `json:"dryRun"`
+		RunID   string  `json:"runId"`
+		Subject Awaited `json:"about" doc:"what was decided: decoded calls, amounts, names, what leaves the treasury, the agent's score"`
+		Run     *Run    `json:"run,omitempty" doc:"after the answer; absent in a dry run"`
+	}
+)
+
+func (c *Control) addTaskTools(s *mcp.Server) error {
+	return first(
+		mcp.Add(s, mcp.Tool[tasksTool, TaskList]{Name: "openfi_list_tasks",
+			Description: "Lists tasks, newest first. Next: openfi_list_runs; where awaiting is set, openfi_get_run of its runId.",
+			Do: private(c, func(ctx context.Context, in tasksTool) (TaskList, error) {
+				return bodyOf(c.listTasks(ctx, &tasksInput{in.Status, in.Coordinator, in.Awaiting, count(textOf(in.Limit)), in.Cursor}))
+			})}),
+		mcp.Add(s, mcp.Tool[TaskTool, Task]{Name: "openfi_list_runs",
+			Description: "One task with all its runs, that of the whole task first. Next: openfi_get_run.",
+			Do: private(c, func(ctx context.Context, in TaskTool) (Task, error) {
+				return bodyOf(c.getTask(ctx, &idInput{in.TaskID}))
+			})}),
+		mcp.Add(s, mcp.Tool[cancelTool, changedTask]{Name: "openfi_cancel_task",
+			Description: "Asks that a task end. A transaction under way is still followed. Next: openfi_list_runs until it is cancelled.",
+			Effect:      mcp.Effect{Changes: true, Repeats: true, Destroy: true}, Do: c.cancelTool}),
+		mcp.Add(s, mcp.Tool[retryTool, changedTask]{Name: "openfi_retry_task",
+			Description: "Begins another attempt of a task that failed, was rejected or cancelled; what is completed is not done again. Next: openfi_get_run.",
+			Effect:      mcp.Effect{Changes: true, World: true}, Do: c.retryTool}),
+		mcp.Add(s, mcp.Tool[approveTool, answered]{Name: "openfi_approve_run",
+			Description: "Approves or denies one subject of a run's awaited, which openfi_get_run, or dry_run here, shows whole: look first. Takes the role approve.",
+			Effect:      mcp.Effect{Changes: true, Destroy: true, World: true}, Do: c.approveTool}),
+	)
+}
+
+func (c *Control) cancelTool(ctx context.Context, in cancelTool) (w changedTask, err error) {
+	by, err := c.who(ctx, roleAsk)
+	if err != nil {
+		return w, err
+	}
+	do := func() (*answer[Task], error) { return c.cancelTask(ctx, by, &idInput{in.TaskID}, in.Cancellation) }
+	return c.changed(ctx, in.TaskID, in.DryRun, taskEnded, "has ended", do)
+}
+
+func (c *Control) retryTool(ctx context.Context, in retryTool) (w changedTask, err error) {
+	by, err := c.who(ctx, roleAsk)
+	if err != nil {
+		return w, err
+	}
+	do := func() (*answer[Task], error) { return c.retryTask(ctx, by, &idInput{in.TaskID}, in.RetryFrom) }
+	return c.changed(ctx, in.TaskID, in.DryRun, func(s repute.TaskStatus) bool { return s == repute.TaskCompleted || !taskEnded(s) }, "did not fail", do)
+}
+
+// taskEnded reports whether nothing more happens to a task by itself.
+func taskEnded(s repute.TaskStatus) bool {
+	return s == repute.TaskCompleted || s == repute.TaskFailed || s == repute.TaskCancelled || s == repute.TaskRejected
+}
+
+// changed does something with a task. Of a dry run only the task's status is looked at.
+func (c *Control) changed(ctx context.Context, id string, dry bool, not func(repute.TaskStatus) bool, why string, do func() (*answer[Task], error)) (w changedTask, err error) {
+	if !dry {
+		w.Task, err = bodyOf(do())
+		return w, err
+	}
+	w.DryRun = true
+	if w.Task, err = bodyOf(c.getTask(ctx, &idInput{id})); err == nil && not(w.Task.Status) {
+		err = repute.Conflict("task %s is %s: it %s", id, w.Task.Status, why)
+	}
+	return w, err
+}
+
+func (c *Control) approveTool(ctx context.Context, in approveTool) (w answered, err error) {
+	by, err := c.who(ctx, roleApprove)
+	if err != nil {
+		return w, err
+	}
+	run, err := c.Run(ctx, in.RunID)
+	if err != nil {
+		return w, err
+	}
+	at := slices.IndexFunc(run.Awaited, func(a Awaited) bool { return a.Subject == in.Subject })
+	if at < 0 {
+		return w, repute.Conflict("run %s does not wait for an answer about %.80q: openfi_get_run lists its awaited", run.ID, in.Subject)
+	}
+	w = answered{DryRun: in.DryRun, RunID: run.ID, Subject: run.Awaited[at]}
+	if in.DryRun {
+		return w, nil
+	}
+	after, err := bodyOf(c.approveRun(ctx, by, &idInput{run.ID}, ApprovalAnswer{in.Subject, &in.Approved, in.Reason}))
+	w.Run = &after
+	return w, err
+}

@@ -1,0 +1,88 @@
+package orchestrator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+
+	"repute"
+)
+
+// checkPayee refuses a payee that names no agent, and one of a call: only payments have an
+// agent's wallet as their target. The error is repute.ErrInvalid.
+func (t *Tx) checkPayee() error {
+	if t.Payee == "" {
+		return nil
+	}
+	if _, err := payeeID(t.Payee); err != nil {
+		return err
+	}
+	if len(t.Data) > 0 {
+		return repute.Invalid("tx.payee", "comes with data", "a payment of native coin or of tx.token, whose target is the agent's wallet")
+	}
+	return nil
+}
+
+// payeeID reads the id of an agent that is paid.
+func payeeID(text string) (repute.AgentID, error) {
+	ref, err := repute.ParseAgentRef(text)
+	if err != nil || ref.ChainID == 0 {
+		return repute.AgentID{}, repute.Invalid("tx.payee", fmt.Sprintf("%.120q is no id of an agent", text), "eip155:chain:registry:id or chain:id")
+	}
+	id := repute.AgentID{ChainID: ref.ChainID, TokenID: ref.TokenID}
+	if ref.Registry != nil {
+		id.Registry = *ref.Registry
+	}
+	return id, nil
+}
+
+// paysPayee refuses a payment to an agent whose target is not the agent's wallet. Three
+// sources MUST agree: the newest final block of the index, its newest block, and, where
+// transactions are sent on the agent's own chain, the chain as the wallet's endpoints agree on
+// it. It is asked in the dry run, before a transaction is journaled, and before it is signed.
+func (w *work) paysPayee(ctx context.Context, tx *Tx) error {
+	if tx.Payee == "" {
+		return nil
+	}
+	id, err := payeeID(tx.Payee)
+	if err != nil {
+		return err
+	}
+	for _, newest := range []struct {
+		finality repute.Finality
+		which    string
+	}{{repute.Finalized, "newest final one"}, {repute.Latest, "newest one"}} {
+		agent, asOf, err := w.e.db.Agent(ctx, id, repute.At{Finality: newest.finality})
+		switch {
+		case errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrInvalid):
+			return refuse("payee", "the wallet of agent %s cannot be compared with the index: %v", tx.Payee, err)
+		case err != nil:
+			return fmt.Errorf("%w: %w", errRuntime, err)
+		case agent.Wallet != tx.Target:
+			return refuse("payee", "the payment to agent %s goes to %s, and the agent's wallet is %s in block %d, the %s that is indexed: pay again once a change of the wallet is final; if there is none, an endpoint or the index is wrong",
+				tx.Payee, tx.Target, agent.Wallet, asOf.Block.Number, newest.which)
+		}
+		id = agent.ID
+	}
+	if id.ChainID != tx.ChainID {
+		return nil // the wallet has no endpoints of the agent's chain
+	}
+	return w.paysOnChain(ctx, id, tx)
+}
+
+// paysOnChain compares a payment's target with the agent's wallet on the chain.
+func (w *work) paysOnChain(ctx context.Context, id repute.AgentID, tx *Tx) error {
+	token := id.TokenID.Bytes32()
+	answer, err := w.e.o.Chain.Read(ctx, id.ChainID, id.Registry, append(crypto.Keccak256([]byte("getAgentWallet(uint256)"))[:4], token[:]...))
+	if err != nil {
+		return err
+	}
+	if len(answer) != 32 || common.BytesToAddress(answer) != tx.Target {
+		return refuse("payee", "the payment to agent %s goes to %s, and the agent's wallet on the chain is 0x%x: pay again once a change of the wallet is final",
+			tx.Payee, tx.Target, answer[max(0, len(answer)-20):])
+	}
+	return nil
+}

@@ -1,0 +1,62 @@
+"""A check for schemathesis: a request that fits the document is not refused for its form."""
+
+import schemathesis
+
+# Fields whose value depends on what is stored or on other parameters, which no document can say.
+DEPENDS = {
+    "agentId": "an agent that is registered, or a right checksum",
+    "at": "a block that is indexed; not beside signed or roots",
+    "chainId": "the id may name another chain",
+    "cid": "a multibase of a multihash",
+    "cursor": "one that was given out, with the same filters",
+    "gates": "those that the engine has",
+    "input": "what the agent that gets it asks for",
+    "signature and deadline": "each with the other",
+    "proof.expires": "within an hour",
+    "runId": "one of the agent",
+    "taskId": "one of the agent",
+    "id": "a token id alone needs one chain; it fits 256 bits",
+    "q": "a word of two letters or digits",
+    "roots": "addresses, or a set of the chain",
+    "tokenId": "it fits 256 bits",
+    "variables": "a JSON object as text",
+}
+
+# Reasons that no pattern can tell: the server says them in these words.
+BEYOND_PATTERNS = (
+    "unknown parameter",  # no document can forbid others
+    "address checksum is wrong",
+    "the zero address",
+    "is another than that of the path",
+    "differs from the header",
+    "has no key on chain",
+    "the agent does not answer there",
+    "changes nothing",
+    "refused: ",  # by the policy, or because the chain would
+    "is no gate that an agent can be asked to pass",
+    "is too large",  # 2^256 and more, of as many digits
+    "does not fit 256 bits",
+)
+
+
+def is_whole_float(message):
+    """Reports whether a whole number was written as 148.0, which JSON Schema takes for an integer."""
+    return message.startswith("is a number ") and message.endswith(".0")
+
+
+def is_unfit(case):
+    """Reports whether a value does not fit the document after all: it ends in a newline, which
+    Python's $ admits and others do not, or is a null that another answer had in its place."""
+    values = list((case.path_parameters or {}).values()) + list((case.query or {}).values())
+    return any(v in (None, "null") or str(v).endswith("\n") for v in values)
+
+
+@schemathesis.check
+def valid_request_is_taken(ctx, response, case):
+    if response.status_code != 400 or not case.meta.generation.mode.is_positive or is_unfit(case):
+        return
+    problem = response.json()
+    for wrong in problem.get("errors", [{"field": "", "message": problem.get("detail", "")}]):
+        message = wrong["message"]
+        if wrong["field"] not in DEPENDS and not is_whole_float(message) and not any(text in message for text in BEYOND_PATTERNS):
+            raise AssertionError(f"a valid request is refused: {problem.get('detail')}")

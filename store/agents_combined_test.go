@@ -1,0 +1,185 @@
+package store_test
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// standing is what the combined test knows of an agent beside what lists show.
+type standing struct {
+	doc         *repute.Registration
+	scored      bool // has a score, rated or not
+	rated       bool
+	score, tier int
+}
+
+// scoredCatalogue is a chain with one agent a block, of which three in four have a score.
+func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]standing) {
+	t.Helper()
+	w := newWorld(chain, 100, 1)
+	var docs []*repute.Registration
+	for i := range 33 {
+		yes := i%2 == 0
+		doc := &repute.Registration{Name: []string{"red", "green", "blue"}[i%3] + " robot", SupportedTrust: []string{[]string{"reputation", "tee"}[i%2]},
+			Services: []repute.Service{{Name: []string{"MCP", "A2A"}[i%2], Skills: []string{[]string{"sing", "dance"}[i/2%2]}, Domains: []string{"law"}}}}
+		if i%4 == 1 {
+			doc.X402, doc.Active, doc.Services[0].Domains = &yes, &yes, nil
+		}
+		if i%7 == 6 {
+			doc = nil
+		}
+		docs = append(docs, doc)
+		events := []repute.Event{repute.Transfer{To: person(i % 5), TokenID: tokenID(i)},
+			repute.Registered{TokenID: tokenID(i), URI: fmt.Sprintf("https://a.example/%d/%d", chain, i), Owner: person(i % 5)}}
+		for n := range i % 6 {
+			events = append(events, repute.NewFeedback{TokenID: tokenID(i / 2), Client: person(50 + n), Index: uint64(i%2 + 1), Value: big.NewInt(1), Tag1: "starred"})
+		}
+		w.mine(events...)
+	}
+	w.store(t, db, w.tip().Number)
+	readCatalogue(t, db, docs)
+	sqlExec(t, db, `insert into trust_runs (chain_id, run, epoch, boundary, block, block_hash, scorer, params, tags, roots, links, weights, identities, edges)
+		values ($1, 1, 1, 1, 1, '', '1', '', '', '', '', '', 0, 0)`, chain)
+	for i, doc := range docs {
+		s := standing{doc: doc, scored: i%4 != 3, rated: i%4 < 2, score: i*37%200 - 100, tier: i % 5}
+		if s.scored {
+			sqlExec(t, db, `insert into trust_scores (chain_id, token_id, run, block, block_hash, evidence, rated, score, low, high, mean, confidence, tier, result)
+				values ($1, $2, 1, 1, '', '', $3, $4, 0, 0, 0, 0, $5, '')`, chain, i, s.rated, s.score*1000, s.tier)
+		}
+		all[w.id(i).Short()] = s
+	}
+}
+
+// narrowing is a filter and what it selects.
+type narrowing struct {
+	name  string
+	set   func(*store.AgentFilter)
+	holds func(repute.Agent, standing) bool
+}
+
+func narrowings(since time.Time) []narrowing {
+	yes, owner, none := true, person(2), person(999)
+	doc := func(holds func(*repute.Registration) bool) func(repute.Agent, standing) bool {
+		return func(_ repute.Agent, s standing) bool { return s.doc != nil && holds(s.doc) }
+	}
+	return []narrowing{
+		{"nothing", func(*store.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
+		{"text", func(f *store.AgentFilter) { f.Text = "robot" }, doc(func(*repute.Registration) bool { return true })},
+		{"color", func(f *store.AgentFilter) { f.Text = "red robot" }, doc(func(d *repute.Registration) bool { return d.Name == "red robot" })},
+		{"chain", func(f *store.AgentFilter) { f.ChainIDs = []uint64{8} }, func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 8 }},
+		{"owner", func(f *store.AgentFilter) { f.Owner = &owner }, func(a repute.Agent, _ standing) bool { return a.Owner == owner }},
+		{"wallet", func(f *store.AgentFilter) { f.Wallet = &none }, func(repute.Agent, standing) bool { return false }},
+		{"service", func(f *store.AgentFilter) { f.Service = "mcp" }, doc(func(d *repute.Registration) bool { return d.Services[0].Name == "MCP" })},
+		{"skill", func(f *store.AgentFilter) { f.Skill = "sing" }, doc(func(d *repute.Registration) bool { return d.Services[0].Skills[0] == "sing" })},
+		{"domain", func(f *store.AgentFilter) { f.Domain = "law" }, doc(func(d *repute.Registration) bool { return d.Services[0].Domains != nil })},
+		{"trust", func(f *store.AgentFilter) { f.Trust = "tee" }, doc(func(d *repute.Registration) bool { return d.SupportedTrust[0] == "tee" })},
+		{"x402", func(f *store.AgentFilter) { f.X402 = &yes }, doc(func(d *repute.Registration) bool { return d.X402 != nil && *d.X402 })},
+		{"active", func(f *store.AgentFilter) { f.Active = &yes }, doc(func(d *repute.Registration) bool { return d.Active != nil && *d.Active })},
+		{"status", func(f *store.AgentFilter) { f.Status = repute.DocumentPending }, func(_ repute.Agent, s standing) bool { return s.doc == nil }},
+		{"feedback", func(f *store.AgentFilter) { f.MinFeedback = 3 }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback >= 3 }},
+		{"tag", func(f *store.AgentFilter) { f.Tag = "starred" }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback > 0 }},
+		{"since", func(f *store.AgentFilter) { f.RegisteredSince = since }, func(a repute.Agent, _ standing) bool { return !a.Registered.Time.Before(since) }},
+		{"all at once", func(f *store.AgentFilter) {
+			f.Text, f.Service, f.MinFeedback, f.RegisteredSince, f.Status = "robot", "a2a", 1, worldStart, repute.DocumentOK
+		}, func(a repute.Agent, s standing) bool {
+			return s.doc != nil && s.doc.Services[0].Name == "A2A" && a.Counts.Feedback > 0
+		}},
+	}
+}
+
+func scoreNarrowings() []narrowing {
+	least, most, tier, yes, no := repute.Points(-20_000), repute.Points(50_000), 1, true, false
+	return []narrowing{
+		{"any", func(*store.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
+		{"minScore", func(f *store.AgentFilter) { f.Score.MinScore = &least }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 }},
+		{"minScore to maxScore", func(f *store.AgentFilter) { f.Score.MinScore, f.Score.MaxScore = &least, &most },
+			func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 && s.score <= 50 }},
+		{"tier", func(f *store.AgentFilter) { f.Score.Tier = &tier }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.tier == 1 }},
+		{"rated", func(f *store.AgentFilter) { f.Score.Rated = &yes }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated }},
+		{"unrated", func(f *store.AgentFilter) { f.Score.Rated = &no }, func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated }},
+		{"unrated of a score", func(f *store.AgentFilter) { f.Score.Rated, f.Score.MaxScore = &no, &most }, func(repute.Agent, standing) bool { return false }},
+	}
+}
+
+// TestFiltersTogether asks for every filter with every filter of scores in every order,
+// and compares pages and total with a walk over all agents.
+func TestFiltersTogether(t *testing.T) {
+	t.Parallel()
+	db := open(t)
+	all := map[string]standing{}
+	scoredCatalogue(t, db, 7, all)
+	scoredCatalogue(t, db, 8, all)
+	everyone, err := db.Agents(t.Context(), store.AgentFilter{Limit: store.MaxPage})
+	ok(t, err)
+	if len(everyone.Items) != len(all) || everyone.Total != (store.Count{Value: int64(len(all))}) {
+		t.Fatalf("%d agents of %+v, want %d", len(everyone.Items), everyone.Total, len(all))
+	}
+	since := everyone.Items[len(everyone.Items)/4].Registered.Time
+	for _, filter := range narrowings(since) {
+		for _, scores := range scoreNarrowings() {
+			for _, sort := range []string{store.SortID, store.SortFeedback, store.SortUpdated, store.SortScore, store.SortRelevance} {
+				for _, desc := range []bool{false, true} {
+					f := store.AgentFilter{Sort: sort, Desc: desc, Limit: 9, Unfolded: true}
+					filter.set(&f)
+					scores.set(&f)
+					var want []repute.Agent
+					for _, a := range everyone.Items {
+						if s := all[a.ID.Short()]; filter.holds(a, s) && scores.holds(a, s) && (sort != store.SortScore || s.scored) {
+							want = append(want, a)
+						}
+					}
+					checkWalk(t, db, filter.name+", "+scores.name, f, inNaiveOrder(want, all, sort, desc))
+				}
+			}
+		}
+	}
+}
+
+func inNaiveOrder(agents []repute.Agent, all map[string]standing, sort string, desc bool) []repute.Agent {
+	slices.SortFunc(agents, func(a, b repute.Agent) int {
+		by := 0
+		switch sort {
+		case store.SortFeedback, store.SortRelevance:
+			by = cmp.Compare(a.Counts.Feedback, b.Counts.Feedback)
+		case store.SortUpdated:
+			by = a.Updated.Time.Compare(b.Updated.Time)
+		case store.SortScore:
+			by = cmp.Compare(all[a.ID.Short()].score, all[b.ID.Short()].score)
+		}
+		by = cmp.Or(by, cmp.Compare(a.ID.ChainID, b.ID.ChainID), a.ID.TokenID.Cmp(&b.ID.TokenID))
+		if desc {
+			return -by
+		}
+		return by
+	})
+	return agents
+}
+
+// checkWalk walks the pages of a list.
+func checkWalk(t *testing.T, db *store.DB, name string, f store.AgentFilter, want []repute.Agent) {
+	t.Helper()
+	var got []string
+	for {
+		found, err := db.Agents(context.Background(), f)
+		ok(t, err)
+		got = append(got, agentIDs(found.Items)...)
+		if found.Total != (store.Count{Value: int64(len(want))}) {
+			t.Errorf("%s by %s, desc %v: total %+v, want %d", name, f.Sort, f.Desc, found.Total, len(want))
+		}
+		if f.After = found.Next; f.After == "" {
+			break
+		}
+	}
+	if strings.Join(got, " ") != shortIDs(want) {
+		t.Errorf("%s by %s, desc %v:\n got %v\nwant %s", name, f.Sort, f.Desc, got, shortIDs(want))
+	}
+}

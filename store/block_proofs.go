@@ -1,0 +1,229 @@
+package store
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+)
+
+// BlockProof is a connected range of final blocks that were compared with the chain.
+type BlockProof struct {
+	Blocks repute.BlockRange
+	// Parent is the hash of the block before the range, as its oldest header names it.
+	Parent common.Hash
+	// Hash is that of the newest block, zero after a rewind cut the range.
+	Hash common.Hash
+	// Unproven are the blocks that could not be proven, ascending. Beyond a thousand
+	// ranges it is one range that holds all of them.
+	Unproven []repute.BlockRange
+	// Reason says why the newest of Unproven could not be proven.
+	Reason string
+	// Loose is the newest block whose header is not authenticated, 0 when there is none.
+	// The blocks below it are connected with the others by the word of one endpoint.
+	Loose uint64
+	// Headers are to be stored where none are: those of Unproven that are authenticated,
+	// so that these blocks are compared with no others later. BlockProofs leaves them out.
+	Headers []repute.Block
+}
+
+// Proves reports whether all blocks of a range were compared and proven.
+func (p BlockProof) Proves(r repute.BlockRange) bool {
+	return p.Blocks.From <= r.From && p.Blocks.To >= r.To && len(p.Unproven) == 0
+}
+
+// maxUnproven is how many ranges of unproven blocks a row may name.
+const maxUnproven = 1_000
+
+// BlockProofs reads what was compared of a chain, ascending.
+func (db *DB) BlockProofs(ctx context.Context, chainID uint64) ([]BlockProof, error) {
+	proofs, err := readBlockProofs(ctx, db.readers, chainID, repute.BlockRange{To: everything})
+	return proofs, failed("read block proofs", err)
+}
+
+// readBlockProofs reads the rows that have a block in common with a range.
+func readBlockProofs(ctx context.Context, q querier, chainID uint64, r repute.BlockRange) ([]BlockProof, error) {
+	rows, err := q.Query(ctx, `
+		select from_block, to_block, parent, hash, reason, loose,
+			array(select lower(u) from unnest(unproven) u), array(select upper(u) - 1 from unnest(unproven) u)
+		from block_proofs where chain_id = $1 and from_block <= $3 and to_block >= $2 order by from_block`, chainID, r.From, r.To)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (p BlockProof, err error) {
+		var parent, hash []byte
+		var from, to []uint64
+		err = row.Scan(&p.Blocks.From, &p.Blocks.To, &parent, &hash, &p.Reason, &p.Loose, &from, &to)
+		p.Parent, p.Hash = common.BytesToHash(parent), common.BytesToHash(hash)
+		for i := range from {
+			p.Unproven = append(p.Unproven, repute.BlockRange{From: from[i], To: to[i]})
+		}
+		return p, err
+	})
+}
+
+// SaveBlockProof adds a range that was compared, and connects it with the ranges before
+// and behind it. A range before it that ends in another block than Parent is of another
+// chain of blocks and is forgotten. repute.ErrFenced when the lease is lost or the range
+// behind it continues another block.
+func (db *DB) SaveBlockProof(ctx context.Context, chainID uint64, l Lease, p BlockProof) error {
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save proof of blocks %d to %d", p.Blocks.From, p.Blocks.To), func(tx pgx.Tx) error {
+		if err := holdLease(ctx, tx, l); err != nil {
+			return err
+		}
+		if _, err := holdChain(ctx, tx, chainID); err != nil {
+			return err
+		}
+		near, err := readBlockProofs(ctx, tx, chainID, repute.BlockRange{From: p.Blocks.From - min(1, p.Blocks.From), To: p.Blocks.To + 1})
+		if err != nil {
+			return err
+		}
+		for _, n := range near {
+			if n.Blocks.From == p.Blocks.To+1 && n.Parent != p.Hash {
+				return fmt.Errorf("block %d continues another block than %d: %w", n.Blocks.From, p.Blocks.To, repute.ErrFenced)
+			}
+			p = p.join(n)
+		}
+		_, err = tx.Exec(ctx, "delete from block_proofs where chain_id = $1 and from_block = any($2)", chainID, startsOf(near))
+		if err != nil {
+			return err
+		}
+		if err := p.insert(ctx, tx, chainID); err != nil {
+			return err
+		}
+		numbers, hashes, parents, times := blockArrays(p.Headers)
+		_, err = tx.Exec(ctx, `insert into blocks (chain_id, number, hash, parent, time)
+			select $1, * from unnest($2::bigint[], $3::bytea[], $4::bytea[], $5::timestamptz[]) on conflict do nothing`,
+			chainID, numbers, hashes, parents, times)
+		return err
+	})
+}
+
+func startsOf(proofs []BlockProof) []uint64 {
+	starts := []uint64{}
+	for _, p := range proofs {
+		starts = append(starts, p.Blocks.From)
+	}
+	return starts
+}
+
+// join is p with a neighbor that it is connected with; any other range is left out.
+func (p BlockProof) join(n BlockProof) BlockProof {
+	switch {
+	case n.Blocks.From == p.Blocks.To+1 && n.Parent == p.Hash:
+		p.Blocks.To, p.Hash = n.Blocks.To, n.Hash
+		p.Unproven = append(slices.Clone(p.Unproven), n.Unproven...)
+		if len(n.Unproven) > 0 {
+			p.Reason = n.Reason
+		}
+	case n.Blocks.To+1 == p.Blocks.From && n.Hash == p.Parent:
+		p.Blocks.From, p.Parent = n.Blocks.From, n.Parent
+		if len(p.Unproven) == 0 {
+			p.Reason = n.Reason
+		}
+		p.Unproven = append(slices.Clone(n.Unproven), p.Unproven...)
+	default:
+		return p
+	}
+	p.Loose = max(p.Loose, n.Loose)
+	return p
+}
+
+func (p BlockProof) insert(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	from, to := []uint64{}, []uint64{}
+	for _, u := range p.Unproven {
+		from, to = append(from, u.From), append(to, u.To)
+	}
+	_, err := tx.Exec(ctx, `
+		insert into block_proofs (chain_id, from_block, to_block, parent, hash, reason, loose, unproven)
+		select $1, $2, $3, $4, $5, $6, $7, case when (select count(*) from unnest(u)) > $10 then int8multirange(range_merge(u)) else u end
+		from (select coalesce(range_agg(int8range(f, t, '[]')), '{}') u from unnest($8::bigint[], $9::bigint[]) x(f, t)) x`,
+		chainID, p.Blocks.From, p.Blocks.To, hashBytes(p.Parent), hashBytes(p.Hash), plainText(p.Reason, maxReason), p.Loose,
+		from, to, maxUnproven)
+	return err
+}
+
+// SettleBlocks notes that blocks which were unproven, or which somebody asked for, were
+// compared again: proven are the ones that were proven then. repute.ErrFenced when the
+// lease is lost.
+func (db *DB) SettleBlocks(ctx context.Context, chainID uint64, l Lease, looked, proven []uint64) error {
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("settle blocks of chain %d", chainID), func(tx pgx.Tx) error {
+		if err := holdLease(ctx, tx, l); err != nil {
+			return err
+		}
+		if _, err := holdChain(ctx, tx, chainID); err != nil {
+			return err
+		}
+		var b pgx.Batch
+		b.Queue("delete from block_requests where chain_id = $1 and block = any($2)", chainID, looked)
+		b.Queue(`update block_proofs p set unproven = unproven - u
+			from (select range_agg(int8range(n, n, '[]')) u from unnest($2::bigint[]) n) x where chain_id = $1 and unproven && u`,
+			chainID, proven)
+		return tx.SendBatch(ctx, &b).Close()
+	})
+}
+
+// TieBlockProofs replaces the claimed header of a Loose block by the authenticated one, and
+// forgets the blocks below it, which are to be compared again. repute.ErrFenced when the
+// lease is lost.
+func (db *DB) TieBlockProofs(ctx context.Context, chainID uint64, l Lease, block repute.Block) error {
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("tie blocks of chain %d", chainID), func(tx pgx.Tx) error {
+		if err := holdLease(ctx, tx, l); err != nil {
+			return err
+		}
+		var b pgx.Batch
+		b.Queue("delete from block_proofs where chain_id = $1 and to_block < $2", chainID, block.Number)
+		b.Queue(`update block_proofs set from_block = $2, parent = $3, unproven = unproven * int8multirange(int8range($2, null)), loose = 0
+			where chain_id = $1 and from_block <= $2 and to_block >= $2`, chainID, block.Number, hashBytes(block.Parent))
+		return tx.SendBatch(ctx, &b).Close()
+	})
+}
+
+// ForgetBlockProofs has every block of a chain compared again, because the blooms of its
+// headers turned out to lack logs. repute.ErrFenced when the lease is lost.
+func (db *DB) ForgetBlockProofs(ctx context.Context, chainID uint64, l Lease) error {
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("forget block proofs of chain %d", chainID), func(tx pgx.Tx) error {
+		if err := holdLease(ctx, tx, l); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "update chains set bloomless = true where chain_id = $1", chainID); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, "delete from block_proofs where chain_id = $1", chainID)
+		return err
+	})
+}
+
+// maxRequests is how many blocks of one chain may wait to be compared again.
+const maxRequests = 10_000
+
+// AskForBlocks asks the process that follows a chain to compare blocks again, and says
+// how many blocks it will. It needs no lease.
+func (db *DB) AskForBlocks(ctx context.Context, chainID uint64, blocks []uint64) (int, error) {
+	tag, err := db.pool.Exec(ctx, `
+		insert into block_requests (chain_id, block)
+		select $1, n from unnest($2::bigint[]) n where (select count(*) from block_requests where chain_id = $1) < $3
+		on conflict (chain_id, block) do update set asked_at = now()`, chainID, blocks, maxRequests)
+	return int(tag.RowsAffected()), failed("ask for blocks", err)
+}
+
+// AskedBlocks are blocks that somebody asks to have compared again, ascending.
+func (db *DB) AskedBlocks(ctx context.Context, chainID uint64, limit int) ([]uint64, error) {
+	rows, err := db.readers.Query(ctx, "select block from block_requests where chain_id = $1 order by block limit $2", chainID, limit)
+	if err != nil {
+		return nil, failed("asked blocks", err)
+	}
+	blocks, err := pgx.CollectRows(rows, pgx.RowTo[uint64])
+	return blocks, failed("asked blocks", err)
+}
+
+// cutBlockProofs takes back what was said of blocks above n.
+func cutBlockProofs(b *pgx.Batch, chainID, n uint64) {
+	b.Queue("delete from block_proofs where chain_id = $1 and (from_block > $2 or loose > $2)", chainID, n)
+	b.Queue(`update block_proofs set to_block = $2, hash = '', unproven = unproven * int8multirange(int8range(null, $2, '[]'))
+		where chain_id = $1 and to_block > $2`, chainID, n)
+}

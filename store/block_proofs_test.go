@@ -1,0 +1,114 @@
+package store_test
+
+import (
+	"errors"
+	"fmt"
+	"testing"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// hashOf is the hash of a block of the tests of proofs.
+func hashOf(n uint64) common.Hash { return common.Hash{1, byte(n >> 8), byte(n)} }
+
+func proven(from, to uint64, unproven ...repute.BlockRange) store.BlockProof {
+	p := store.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Parent: hashOf(from - 1), Hash: hashOf(to), Unproven: unproven}
+	if len(unproven) > 0 {
+		p.Reason = fmt.Sprintf("of %d", from)
+	}
+	return p
+}
+
+// Ranges that are compared one after the other become one, which ends where the newest
+// ends and goes on below where the oldest does.
+func TestBlockProofsJoin(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 61)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	ctx, l := t.Context(), store.Lease{}
+	check := func(what string, want ...store.BlockProof) {
+		t.Helper()
+		got, err := db.BlockProofs(ctx, 7)
+		ok(t, err)
+		if fmt.Sprint(got) != fmt.Sprint(want) {
+			t.Errorf("%s:\n%v, want\n%v", what, got, want)
+		}
+	}
+	ok(t, db.SaveBlockProof(ctx, 7, l, proven(301, 400, repute.BlockRange{From: 350, To: 350})))
+	ok(t, db.SaveBlockProof(ctx, 7, l, proven(501, 600)))
+	check("apart", proven(301, 400, repute.BlockRange{From: 350, To: 350}), proven(501, 600))
+	wrong := proven(450, 500)
+	wrong.Hash = common.Hash{9}
+	if err := db.SaveBlockProof(ctx, 7, l, wrong); !errors.Is(err, repute.ErrFenced) {
+		t.Errorf("another block than the next one continues: %v", err)
+	}
+	ok(t, db.SaveBlockProof(ctx, 7, l, proven(401, 500, repute.BlockRange{From: 420, To: 430})))
+	joined := proven(301, 600, repute.BlockRange{From: 350, To: 350}, repute.BlockRange{From: 420, To: 430})
+	joined.Reason = "of 401"
+	check("joined", joined)
+
+	ok(t, db.SettleBlocks(ctx, 7, l, []uint64{420, 421, 350}, []uint64{420, 350}))
+	joined.Unproven = []repute.BlockRange{{From: 421, To: 430}}
+	check("two are proven", joined)
+
+	sqlExec(t, db, "insert into block_proofs (chain_id, from_block, to_block, parent, hash) values (7, 201, 300, '', '\\x09')")
+	ok(t, db.SaveBlockProof(ctx, 7, l, proven(601, 610)))
+	sqlExec(t, db, "delete from block_proofs where from_block = 301")
+	ok(t, db.SaveBlockProof(ctx, 7, l, proven(301, 310)))
+	check("what ends in another block is forgotten", proven(301, 310))
+
+	loose := proven(250, 300, repute.BlockRange{From: 260, To: 260}, repute.BlockRange{From: 280, To: 290})
+	loose.Loose = 280
+	ok(t, db.SaveBlockProof(ctx, 7, l, loose))
+	ok(t, db.TieBlockProofs(ctx, 7, l, repute.Block{Number: 280, Parent: common.Hash{8}}))
+	tied := proven(280, 310, repute.BlockRange{From: 280, To: 290})
+	tied.Parent, tied.Reason = common.Hash{8}, "of 250"
+	check("tied", tied)
+
+	ok(t, db.ForgetBlockProofs(ctx, 7, l))
+	check("forgotten")
+	at, err := db.Standing(ctx, 7)
+	ok(t, err)
+	if !at.Bloomless {
+		t.Error("nobody knows that blooms are of no use")
+	}
+	var odd []repute.BlockRange
+	for n := uint64(1_000); n < 4_000; n += 2 {
+		odd = append(odd, repute.BlockRange{From: n, To: n})
+	}
+	ok(t, db.SaveBlockProof(ctx, 7, l, proven(1_000, 4_000, odd...)))
+	if got, err := db.BlockProofs(ctx, 7); err != nil || len(got) != 1 || len(got[0].Unproven) != 1 || got[0].Unproven[0] != (repute.BlockRange{From: 1_000, To: 3_998}) {
+		t.Errorf("1,500 ranges: %v, %v", got, err)
+	}
+}
+
+// A reorganisation takes back what was said of the blocks that it removed, and a
+// validation contract that is listed late what was said of all.
+func TestBlockProofsEndWithTheirBlocks(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 62)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	ctx := t.Context()
+	ok(t, db.SaveBlockProof(ctx, 7, store.Lease{}, proven(100, 110, repute.BlockRange{From: 104, To: 108})))
+	ok(t, db.SaveBlockProof(ctx, 7, store.Lease{}, proven(115, w.tip().Number)))
+	below := w.blocks[106-100]
+	b := w.batch(below, 107)
+	ok(t, db.Rewind(ctx, below, b))
+	got, err := db.BlockProofs(ctx, 7)
+	ok(t, err)
+	if len(got) != 1 || got[0].Blocks != (repute.BlockRange{From: 100, To: 106}) || got[0].Hash != (common.Hash{}) ||
+		len(got[0].Unproven) != 1 || got[0].Unproven[0].To != 106 {
+		t.Errorf("%+v", got)
+	}
+	more := w.chain
+	more.Validations = append([]common.Address{{0x77}}, more.Validations...)
+	ok(t, db.AddChain(ctx, more))
+	if got, err := db.BlockProofs(ctx, 7); err != nil || len(got) != 0 {
+		t.Errorf("a new contract: %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,42 @@
+package store
+
+import (
+	"context"
+	"errors"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+)
+
+// CallFunction is the text of the function that a pair of a treasury's allow-list names.
+type CallFunction struct {
+	Target   common.Address
+	Selector [4]byte
+	Text     string // name and arguments, with types and names
+}
+
+// addCallFunctions stores what an act says that functions are called; it replaces what was
+// said of the pairs before.
+func addCallFunctions(ctx context.Context, tx pgx.Tx, a *Act) error {
+	for _, f := range a.Functions {
+		_, err := tx.Exec(ctx, `
+			insert into call_functions (chain_id, target, selector, text, act) values ($1, $2, $3, $4, $5)
+			on conflict (chain_id, target, selector) do update set text = excluded.text, act = excluded.act`,
+			int64(a.ChainID), f.Target[:], f.Selector[:], f.Text, a.ID)
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// CallFunction is the text of the function that an allow-list names for a target and a
+// selector; empty where none does.
+func (db *DB) CallFunction(ctx context.Context, chainID uint64, target common.Address, selector [4]byte) (text string, err error) {
+	err = db.pool.QueryRow(ctx, `select text from call_functions where chain_id = $1 and target = $2 and selector = $3`,
+		int64(chainID), target[:], selector[:]).Scan(&text)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", nil
+	}
+	return text, failed("read function of a call", err)
+}

@@ -1,0 +1,339 @@
+package store_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"fmt"
+	"math/big"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"repute"
+	"repute/store"
+)
+
+// hostOf puts the https URIs of a test on one host.
+func hostOf(t *testing.T, db *store.DB, host string) {
+	t.Helper()
+	sqlExec(t, db, "update uris set host = $1 where kind = 'https'", host)
+	sqlExec(t, db, "delete from hosts where host in ('', $1)", host)
+	sqlExec(t, db, "insert into hosts (host, turn) values ($1, now())", host)
+}
+
+// Any number of hosts with files of ratings wait apart from one with a new agent.
+func TestHostsOfAgentsComeFirst(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	sqlExec(t, db, `insert into uris (hash, uri, kind, host, rank, next_due)
+		select sha256(h::bytea), h::bytea, 'https', h, r, now() - interval '1 minute'
+		from generate_series(1, 2000) i, lateral (select case when i > 1000 then 3 else 1 end) v(r), lateral (select 'h' || i || '.example') w(h)`)
+	sqlExec(t, db, "insert into uris (hash, uri, kind, host, rank, next_due) values (sha256('n'), 'n', 'https', 'new.example', 0, now())")
+	ok(t, db.RestoreHosts(ctx))
+	hosts, err := db.DueHosts(ctx, 100)
+	if err != nil || len(hosts) != 101 || hosts[0] != "new.example" {
+		t.Errorf("%d hosts, first %q, %v", len(hosts), hosts[:1], err)
+	}
+	files, err := db.DueFileHosts(ctx, 2000, "h1001.example")
+	if err != nil || len(files) != 999 || slices.Contains(files, "h1000.example") {
+		t.Errorf("%d hosts of files, %v", len(files), err)
+	}
+	// What was read of the new agent leaves its host with its files.
+	sqlExec(t, db, "update uris set next_due = now() + interval '1 day' where rank = 0")
+	sqlExec(t, db, `insert into uris (hash, uri, kind, host, rank, next_due) values (sha256('f'), 'f', 'https', 'new.example', 3, now())`)
+	ok(t, db.FinishHost(ctx, "new.example"))
+	if files, err := db.DueFileHosts(ctx, 2000); err != nil || !slices.Contains(files, "new.example") {
+		t.Errorf("%d hosts of files, %v", len(files), err)
+	}
+}
+
+// What a host asked for stands against wishes, new documents and a new start; its
+// silence stands for minutes.
+func TestRestOutlastsWishes(t *testing.T) {
+	t.Parallel()
+	const url, host = "https://busy.example/0", "busy.example"
+	for name, c := range map[string]struct {
+		asked time.Duration
+		rests string // longer than, and not as long as
+		until string
+	}{"asked": {24 * time.Hour, "23 hours", "25 hours"}, "silent": {0, "4 minutes", "6 minutes"}} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			db, w := queue(t, url)
+			ctx := ctxOf(t)
+			hostOf(t, db, host)
+			u := claim(t, db, host)[url]
+			save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "http_status", NextDue: time.Now().Add(24 * time.Hour)})
+			ok(t, db.BackOffHost(ctx, host, c.asked, time.Hour, time.Hour))
+			r, err := db.RequestRefresh(ctx, w.id(0))
+			if err != nil || !r.Queued {
+				t.Errorf("refresh %+v, %v", r, err)
+			}
+			_, err = db.RetryDocuments(ctx, store.RetryFilter{})
+			ok(t, err)
+			ok(t, db.RestoreHosts(ctx))
+			if hosts, err := db.DueHosts(ctx, 10); err != nil || len(hosts) != 0 {
+				t.Errorf("due while it rests: %q, %v", hosts, err)
+			}
+			var within bool
+			ok(t, db.Pool().QueryRow(ctx, "select turn between now() + $1::text::interval and now() + $2::text::interval from hosts",
+				c.rests, c.until).Scan(&within))
+			if !within {
+				t.Errorf("the turn is not between %s and %s from now", c.rests, c.until)
+			}
+		})
+	}
+}
+
+// Wishes neither revive what is dead nor fetch what cannot change.
+func TestRefreshIsNoRevival(t *testing.T) {
+	t.Parallel()
+	const cid, url = "ipfs://cid", "https://x/dead"
+	db, w := queue(t, cid, url)
+	u := claim(t, db, "")
+	save(t, db, store.FetchResult{URIID: u[cid].ID, Body: []byte("{}"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1})
+	for range 2 {
+		save(t, db, store.FetchResult{URIID: u[url].ID, FetchedAt: fetched, Reason: "timeout", Dead: true, NextDue: fetched.Add(1e6 * time.Hour)})
+	}
+	for token := range 2 {
+		r, err := db.RequestRefresh(ctxOf(t), w.id(token))
+		if err != nil || !r.Queued {
+			t.Errorf("agent %d: %+v, %v", token, r, err)
+		}
+	}
+	due := claim(t, db, "")
+	if len(due) != 1 || due[url].Failures != 2 || due[url].Rank != store.RankAgent {
+		t.Errorf("due %+v", due)
+	}
+	// Bytes that were dropped can be asked for.
+	sqlExec(t, db, "update documents set body = null; update uris set refresh_at = null")
+	_, err := db.RequestRefresh(ctxOf(t), w.id(0))
+	ok(t, err)
+	if due := claim(t, db, ""); len(due) != 1 || due[cid].ID == 0 {
+		t.Errorf("dropped bytes: %+v", due)
+	}
+}
+
+// A URI that an agent gets is read though an earlier agent's was read long ago, or
+// found dead; what was read lately, or cannot change, is not.
+func TestURISetAgainIsRead(t *testing.T) {
+	t.Parallel()
+	uris := []string{"https://x/dead", "https://x/old", "https://x/fresh", "ipfs://old", "data:dead"}
+	db, w := queue(t, uris...)
+	sqlExec(t, db, "update uris set kind = split_part(convert_from(uri, 'UTF8'), ':', 1) where uri <> ''")
+	u := claim(t, db, "")
+	now := time.Now()
+	save(t, db, store.FetchResult{URIID: u[uris[0]].ID, FetchedAt: now, Reason: "not_found", Dead: true, NextDue: now.Add(7 * 24 * time.Hour)})
+	for i, at := range []time.Time{1: now.Add(-48 * time.Hour), 2: now, 3: now.Add(-48 * time.Hour)} {
+		if i > 0 {
+			source, _, _ := strings.Cut(uris[i], ":")
+			save(t, db, store.FetchResult{URIID: u[uris[i]].ID, Body: []byte("{}"), Source: source, ETag: "e", FetchedAt: at,
+				ParserVersion: 1, NextDue: now.Add(30 * 24 * time.Hour)})
+		}
+	}
+	save(t, db, store.FetchResult{URIID: u[uris[4]].ID, FetchedAt: now, Reason: "bad_data_uri", Dead: true})
+	ok(t, db.FinishHost(ctxOf(t), ""))
+	for _, uri := range uris {
+		w.mine(repute.URIUpdated{TokenID: tokenID(2), URI: uri, UpdatedBy: person(2)})
+	}
+	w.store(t, openAgain(t, db), w.tip().Number)
+	due := claim(t, db, "")
+	if len(due) != 2 || due[uris[0]].Failures != 0 || due[uris[0]].Attempts != 1 || due[uris[1]].ETag != "e" || due[uris[1]].Rank != store.RankAgent {
+		t.Errorf("due %+v", due)
+	}
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentDead {
+		t.Errorf("before the try it is %+v", d)
+	}
+}
+
+// The bound is one of bodies and of the blocks that prove them.
+func TestBlocksCountAsBytes(t *testing.T) {
+	t.Parallel()
+	db, w := queue(t, "data:,a")
+	var u map[string]store.URI
+	for i, uri := range []string{"ipfs://1", "ipfs://2", "ipfs://3"} {
+		w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: uint64(i + 1), Value: big.NewInt(1), URI: uri})
+	}
+	w.store(t, db, w.tip().Number)
+	_, err := db.PlanFiles(ctxOf(t), 10)
+	ok(t, err)
+	u = claim(t, db, "")
+	blockOf := func(b byte, size int) store.Block {
+		data := bytes.Repeat([]byte{b}, size)
+		sum := sha256.Sum256(data)
+		return store.Block{Multihash: append([]byte("\x12\x20"), sum[:]...), Data: data}
+	}
+	shared := blockOf(0, 1000)
+	for i, uri := range []string{"ipfs://1", "ipfs://2", "ipfs://3"} {
+		save(t, db, store.FetchResult{URIID: u[uri].ID, Body: []byte("tiny" + uri), Source: "ipfs", FetchedAt: fetched.Add(time.Duration(i) * time.Hour),
+			ParserVersion: 1, FileOnly: true, Blocks: []store.Block{shared, blockOf(byte(i+1), 4000)}})
+	}
+	const tiny = 12 // bytes of a body
+	for _, step := range []struct{ most, freed int64 }{{13000 + 3*tiny, 0}, {10000, 4000 + tiny}, {2000, 9000 + 2*tiny}, {0, 0}} {
+		if freed := dropBodies(t, db, step.most); freed != step.freed {
+			t.Errorf("down to %d freed %d, want %d", step.most, freed, step.freed)
+		}
+	}
+}
+
+// What failed twice on ipfs waits in a queue of its own, until somebody wants all of it
+// tried again.
+func TestDeadCIDsHaveTheirQueue(t *testing.T) {
+	t.Parallel()
+	const cid, url = "ipfs://cid", "https://x/0"
+	db, _ := queue(t, cid, url)
+	sqlExec(t, db, "update uris set host = 'ipfs' where kind = 'ipfs'")
+	sqlExec(t, db, "insert into hosts values ('ipfs', now())")
+	fail := func(u store.URI) {
+		t.Helper()
+		save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "gateway", NextDue: time.Now().Add(-time.Second)})
+	}
+	fail(claim(t, db, "")[url])
+	fail(claim(t, db, "")[url])
+	fail(claim(t, db, "ipfs")[cid])
+	again := claim(t, db, "ipfs")
+	if len(again) != 1 {
+		t.Fatal("after the first failure it is gone from the queue")
+	}
+	fail(again[cid])
+	if due := claim(t, db, "ipfs"); len(due) != 0 {
+		t.Errorf("after the second failure still due: %+v", due)
+	}
+	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || !slices.Contains(hosts, store.RetryHost) {
+		t.Errorf("hosts %q, %v", hosts, err)
+	}
+	fail(claim(t, db, store.RetryHost)[cid])
+	if n, err := db.RetryDocuments(ctxOf(t), store.RetryFilter{Host: "ipfs"}); err != nil || n != 1 {
+		t.Errorf("%d to be tried again, %v", n, err)
+	}
+	if due := claim(t, db, "ipfs"); len(due) != 1 {
+		t.Errorf("due %+v", due)
+	}
+}
+
+// URIs are interned before the block that names them is stored: one that is read in
+// between is nobody's yet, and of interest for all that.
+func TestURIsAreOfInterestBeforeTheirAgents(t *testing.T) {
+	t.Parallel()
+	const uri = "https://x/left"
+	db, w := queue(t, uri)
+	w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: "https://x/next", UpdatedBy: person(0)})
+	w.store(t, db, w.tip().Number)
+	u := claim(t, db, "")[uri]
+	if u.ID == 0 || !u.Used {
+		t.Fatalf("never tried: %+v", u)
+	}
+	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "timeout", NextDue: time.Now().Add(-time.Second)})
+	if u := claim(t, db, "")[uri]; u.ID == 0 || u.Used {
+		t.Errorf("tried, and nobody has it: %+v", u)
+	}
+}
+
+// A wish made while the document is fetched outlasts the outcome of that fetch.
+func TestWishDuringFetch(t *testing.T) {
+	t.Parallel()
+	const uri = "https://x/0"
+	for _, reason := range []string{"", "timeout"} {
+		db, w := queue(t, uri)
+		u := claim(t, db, "")[uri]
+		r, err := db.RequestRefresh(ctxOf(t), w.id(0))
+		if err != nil || !r.Queued {
+			t.Fatalf("%+v, %v", r, err)
+		}
+		out := store.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: reason, NextDue: time.Now().Add(time.Hour)}
+		if reason == "" {
+			out.Body, out.Source, out.ParserVersion = []byte("{}"), "https", 1
+		}
+		save(t, db, out)
+		u, due := claim(t, db, "")[uri]
+		if !due {
+			t.Errorf("after %q the refresh that was queued is gone", reason)
+		}
+		out.Claimed = u.Claimed
+		save(t, db, out)
+		if _, due := claim(t, db, "")[uri]; due {
+			t.Errorf("after %q it is due without a wish", reason)
+		}
+	}
+}
+
+// A denial that is taken back while its refusal is on the way to the table leaves no
+// document refused.
+func TestAllowedDuringClaim(t *testing.T) {
+	t.Parallel()
+	const uri = "https://evil.example/0"
+	db, w := queue(t, uri, "https://good.example/1")
+	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "r"}, false))
+	due := claim(t, db, "")
+	u, other := due[uri], due["https://good.example/1"]
+	if u.Denied == nil || other.Denied != nil {
+		t.Fatalf("%+v, %+v", u, other)
+	}
+	refusal := store.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: store.ReasonDenied, Dead: true} // what the loop makes of it
+	ok(t, db.Undeny(ctxOf(t), repute.DenyAgent, "7:0"))
+	ok(t, db.SaveDocuments(ctxOf(t), []store.FetchResult{refusal, {URIID: other.ID, FetchedAt: time.Now(), Reason: "timeout"}}))
+	if d := documentOf(t, db, w.id(1)); d.Reason != "timeout" {
+		t.Errorf("of the other %+v", d)
+	}
+	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentPending {
+		t.Errorf("allowed: %+v", d)
+	}
+	again, isDue := claim(t, db, "")[uri]
+	if !isDue || again.Denied != nil {
+		t.Fatalf("allowed, and not due: %+v", again)
+	}
+	// What the loop looked up for itself is denied for as long as that is.
+	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyHost, Value: "led.example", Reason: "r"}, false))
+	refusal.Claimed, refusal.Denial = again.Claimed, repute.Denial{Kind: repute.DenyHost, Value: "led.example"}
+	save(t, db, refusal)
+	if d := documentOf(t, db, w.id(0)); d.Reason != store.ReasonDenied {
+		t.Errorf("denied by where it leads: %+v", d)
+	}
+}
+
+// A turn begins once.
+func TestBeginHost(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "https://x/0")
+	hostOf(t, db, "x")
+	for _, want := range []bool{true, false} {
+		if begun, err := db.ClaimHost(ctxOf(t), "x"); err != nil || begun != want {
+			t.Errorf("begun = %t, %v, want %t", begun, err, want)
+		}
+	}
+	if begun, err := db.ClaimHost(ctxOf(t), "unknown"); err != nil || begun {
+		t.Errorf("a host without documents: %t, %v", begun, err)
+	}
+}
+
+// Batches that share blocks are saved side by side, in whichever order each has them.
+func TestBatchesShareBlocks(t *testing.T) {
+	t.Parallel()
+	db, _ := queue(t, "https://x/0", "https://x/1", "https://x/2", "https://x/3")
+	u := claim(t, db, "")
+	outcome := func(uri, body string, block byte) store.FetchResult {
+		return store.FetchResult{URIID: u[uri].ID, Body: []byte(body), Source: "ipfs", FetchedAt: time.Now(), ParserVersion: 1,
+			Blocks: []store.Block{{Multihash: []byte{block}, Data: []byte{block}}}}
+	}
+	for i := range 30 {
+		sqlExec(t, db, "delete from document_blocks; delete from ipfs_blocks")
+		done := make(chan error, 2)
+		for from, blocks := range map[int][2]byte{0: {2, 1}, 2: {1, 2}} {
+			var batch []store.FetchResult
+			for j, b := range blocks {
+				batch = append(batch, outcome(fmt.Sprintf("https://x/%d", from+j), fmt.Sprintf("%d of %d", from+j, i), b))
+			}
+			go func() { done <- db.SaveDocuments(ctxOf(t), batch) }()
+		}
+		for range 2 {
+			ok(t, <-done)
+		}
+	}
+	if n := count(t, db, "ipfs_blocks"); n != 2 {
+		t.Errorf("%d blocks", n)
+	}
+	if n := count(t, db, "document_blocks"); n != 4 {
+		t.Errorf("%d blocks of documents", n)
+	}
+}

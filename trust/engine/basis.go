@@ -1,0 +1,94 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+// basis holds what all scores of a run have in common.
+type basis struct {
+	run     store.TrustRun // its number is 0 where no engine has run
+	params  *trust.Params
+	weights *trust.Weights // by the chain's own roots
+	// validations are the contracts whose answers count, whatever the chain lists now.
+	validations []common.Address
+}
+
+// basisOf rebuilds a run's graph and weights from the stored inputs. The error is a
+// *PrunedError where that is not what it was.
+func basisOf(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, error) {
+	var bodies inputs
+	for i, in := range []struct {
+		what string
+		hash common.Hash
+	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links}, {"list of validation contracts", run.Validations}} {
+		if in.hash == (common.Hash{}) && i == inValidations { // the run is from before it was kept
+			now, err := db.AllowedValidations(ctx, run.ChainID)
+			if err != nil {
+				return nil, err
+			}
+			bodies[i] = trust.EncodeValidations(now)
+			continue
+		}
+		body, err := db.TrustInput(ctx, in.hash)
+		if errors.Is(err, repute.ErrNotFound) {
+			return nil, &trust.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		bodies[i] = body
+	}
+	return bodies.walk(ctx, db, run)
+}
+
+// inputs are parameters, tags, roots, links and validation contracts as they are stored.
+type inputs [5][]byte
+
+// inValidations is where inputs have the validation contracts.
+const inValidations = 4
+
+func (in inputs) walk(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, error) {
+	params, err := trust.ParseParams(in[0], in[1])
+	if err != nil {
+		return nil, err
+	}
+	roots, err := trust.DecodeRoots(in[2])
+	if err != nil {
+		return nil, err
+	}
+	links, err := trust.DecodeLinks(in[3])
+	if err != nil {
+		return nil, err
+	}
+	validations, err := trust.DecodeValidations(in[inValidations])
+	if err != nil {
+		return nil, err
+	}
+	return walkRun(ctx, db, run, params, roots, GraphOf{Links: trust.LinksOf(links), Validations: validations})
+}
+
+// walkRun builds the graph of a run and walks it.
+func walkRun(ctx context.Context, db *store.DB, run store.TrustRun, params *trust.Params, set []repute.TrustRoot, of GraphOf) (*basis, error) {
+	roots := trust.RootsAt(set, run.Block.Time)
+	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
+	graph, err := ReadGraph(ctx, db, of, params)
+	if err != nil {
+		return nil, err
+	}
+	w := &basis{run, params, graph.Walk(roots, params), of.Validations}
+	if run.Run != 0 && w.weights.Sum() != run.Weights {
+		return nil, &trust.PrunedError{What: fmt.Sprintf("the chain's ratings up to block %d are not those that the weights of epoch %d follow from", run.Block.Number, run.Epoch)}
+	}
+	return w, nil
+}
+
+// size is about how many bytes a graph and its weights take.
+func (w *basis) size() int64 { return w.weights.Graph().Size() + w.weights.Size() }

@@ -1,0 +1,117 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common/lru"
+	"golang.org/x/sync/singleflight"
+
+	"repute"
+)
+
+// cache is an LRU cache bounded by size, for values that are expensive to compute. At most
+// one value is computed at a time, and callers that ask for the same one share it.
+type cache[K comparable, V any] struct {
+	size func(V) int64
+	name func(K) string
+	bounds
+	turn   chan struct{} // holds one item while a value is computed
+	places chan struct{} // one item per value that is computed or waits for it; nil: unbounded
+
+	making singleflight.Group
+	mu     sync.Mutex
+	kept   lru.BasicLRU[K, V]
+	bytes  int64
+}
+
+// bounds limit the computing of values.
+type bounds struct {
+	what   string        // names the value in errors
+	limit  time.Duration // of waiting and computing, which continue after the caller has left
+	asked  int           // most values computed or waiting at once; 0: unbounded
+	memory int64         // most bytes kept
+	// instead says what a caller may ask for that needs no such value; empty: nothing.
+	instead string
+}
+
+// busyRetry is how long callers are told to wait where too many values are computed: about as
+// long as a full queue of them takes on a large chain.
+const busyRetry = 5 * time.Second
+
+func newCache[K comparable, V any](b bounds, size func(V) int64, name func(K) string) *cache[K, V] {
+	h := &cache[K, V]{bounds: b, size: size, name: name, turn: make(chan struct{}, 1), kept: lru.NewBasicLRU[K, V](1 << 20)}
+	if b.asked > 0 {
+		h.places = make(chan struct{}, b.asked)
+	}
+	return h
+}
+
+func (h *cache[K, V]) peek(key K) (V, bool) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.kept.Get(key)
+}
+
+// get returns the cached value, or computes it. It returns when ctx ends.
+// repute.ErrUnavailable: too many other values are waited for, or this one takes too long.
+func (h *cache[K, V]) get(ctx context.Context, key K, produce func(context.Context) (V, error)) (v V, err error) {
+	if v, ok := h.peek(key); ok {
+		return v, nil
+	}
+	done := h.making.DoChan(h.name(key), func() (any, error) { return h.make(context.WithoutCancel(ctx), key, produce) })
+	select {
+	case r := <-done:
+		if r.Err != nil {
+			return v, r.Err
+		}
+		return r.Val.(V), nil
+	case <-ctx.Done():
+		return v, ctx.Err()
+	}
+}
+
+// make computes a value, unless it was cached since it was asked for.
+func (h *cache[K, V]) make(ctx context.Context, key K, produce func(context.Context) (V, error)) (v V, err error) {
+	if v, ok := h.peek(key); ok {
+		return v, nil
+	}
+	if h.places != nil {
+		select {
+		case h.places <- struct{}{}:
+			defer func() { <-h.places }()
+		default:
+			return v, &repute.BusyError{What: fmt.Sprintf("%s: %d others are made or wait", h.what, h.asked), Hint: h.instead, Retry: busyRetry}
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, h.limit)
+	defer cancel()
+	select {
+	case h.turn <- struct{}{}:
+		defer func() { <-h.turn }()
+		v, err = produce(ctx)
+	case <-ctx.Done():
+		err = ctx.Err()
+	}
+	if err == nil {
+		h.keep(key, v)
+	} else if ctx.Err() != nil {
+		err = fmt.Errorf("%w: %s was not made within %v", repute.ErrUnavailable, h.what, h.limit)
+	}
+	return v, err
+}
+
+// keep adds a value and evicts the least recently used ones. A value larger than the
+// bound is kept alone.
+func (h *cache[K, V]) keep(key K, v V) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.bytes += h.size(v)
+	h.kept.Add(key, v)
+	for h.bytes > h.memory && h.kept.Len() > 1 {
+		_, old, _ := h.kept.RemoveOldest()
+		h.bytes -= h.size(old)
+	}
+}

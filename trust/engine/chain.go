@@ -1,0 +1,262 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+// keeper keeps the scores of one chain.
+type keeper struct {
+	*Engine
+	chain   uint64
+	basis   atomic.Pointer[basis] // of the newest run known here, nil at first
+	settled bool                  // this engine's own parameters had their run
+	scorers [reasons]*scoreRun    // each used by one loop only
+	lists   listed                // the roots and links that were met last
+	reads   int                   // how often they were read
+}
+
+func (k *keeper) run(ctx context.Context) {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { k.loop(ctx, "walk", k.chain, max(k.poll, time.Second/2), k.walk) })
+	running.Go(func() { k.loop(ctx, "follow", k.chain, k.poll, k.follow) })
+	running.Go(func() { k.loop(ctx, "rescore", k.chain, k.poll, k.rescore) })
+}
+
+// follow marks agents of new events as stale and scores them.
+func (k *keeper) follow(ctx context.Context) (more bool, err error) {
+	const most = 1000
+	n, err := k.db.MarkStale(ctx, k.chain, most)
+	if err != nil {
+		return false, err
+	}
+	scored, err := k.scoreSome(ctx, byEvent, 64)
+	return n == most || scored > 0, err
+}
+
+// rescore marks the agents that a new run or a changed penalty concerns, scores those that
+// wait for that reason, and closes the run when none is left.
+func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
+	more, err = k.db.MarkAgents(ctx, k.chain, 5000)
+	if err != nil {
+		return false, err
+	}
+	follow, err := k.db.MarkRelated(ctx, k.chain, 5000)
+	if err != nil {
+		return false, err
+	}
+	more = more || follow
+	n, err := k.scoreSome(ctx, byRun, 256)
+	if err != nil || n > 0 || more {
+		return n > 0 || more, err
+	}
+	closed, err := k.db.CloseTrustRun(ctx, k.chain)
+	if closed {
+		k.log.Info("epoch closed", "chain", k.chain)
+	}
+	return false, err
+}
+
+// walk makes the chain's next run when one is due, else loads the newest run of another
+// engine.
+func (k *keeper) walk(ctx context.Context) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, maxGraphRead)
+	defer cancel()
+	c, err := k.state(ctx)
+	if err != nil {
+		return false, err
+	}
+	var last store.TrustRun
+	if c.Run > 0 {
+		if last, err = k.db.TrustRun(ctx, k.chain, c.Run); err != nil {
+			return false, err
+		}
+	}
+	next, bodies, due, err := k.next(ctx, c, last)
+	if err != nil {
+		return false, err
+	}
+	if due {
+		err := k.begin(ctx, next, bodies)
+		k.settled = k.settled || err == nil // a run that failed is tried again, by the same parameters
+		return true, err
+	}
+	k.settled = k.settled || next.Run > 0
+	b := k.basis.Load()
+	if c.Run > 0 && (b == nil || b.run.Run != c.Run) && last.Scorer == EngineVersion { // another version does its own
+		return true, k.takeOver(ctx, last, next, bodies)
+	}
+	return false, nil
+}
+
+func (k *keeper) state(ctx context.Context) (store.TrustChain, error) {
+	chains, err := k.db.TrustChains(ctx)
+	if err != nil {
+		return store.TrustChain{}, err
+	}
+	for _, c := range chains {
+		if c.ChainID == k.chain {
+			return c, nil
+		}
+	}
+	return store.TrustChain{}, fmt.Errorf("chain %d: %w", k.chain, repute.ErrNotFound)
+}
+
+// next returns the run that the chain could have now, and whether it is due. It is due when
+// another epoch is final, when the header or logs of its last block were found late, and when
+// roots, links, the list of validation contracts or this engine's parameters changed. A chain
+// that is still far behind gets no run, because its scores would be out of date.
+func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustRun) (run store.TrustRun, bodies inputs, due bool, err error) {
+	final := c.Finalized
+	if c.Imported {
+		final = c.Cursor
+	}
+	if final == 0 || c.Cursor < final {
+		return run, bodies, false, nil
+	}
+	if bodies, err = k.inputs(ctx, c, last); err != nil {
+		return run, bodies, false, err
+	}
+	if k.lists == (listed{}) || k.lists.version != c.Lists {
+		if err := k.readLists(ctx, c.Lists); err != nil {
+			return run, bodies, false, err
+		}
+	}
+	p, err := trust.ParseParams(bodies[0], bodies[1])
+	if err != nil {
+		return run, bodies, false, err
+	}
+	length := p.Epoch.Of(k.chain)
+	if c.Epoch != length {
+		if err := k.db.SetEpoch(ctx, k.chain, length); err != nil {
+			return run, bodies, false, err
+		}
+	}
+	run = store.TrustRun{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length, Scorer: EngineVersion,
+		Params: trust.HashInput(bodies[0]), Tags: trust.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links, Validations: trust.HashInput(bodies[inValidations]), Repaired: c.Repaired}
+	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
+		run.Epoch, run.Boundary = last.Epoch, last.Boundary
+	}
+	if run.Block, err = k.db.EpochEnd(ctx, k.chain, run.Boundary); err != nil {
+		return run, bodies, false, err
+	}
+	if due = last.Run == 0 || run.Boundary > last.Boundary; !due {
+		dated := run.Block.Number == run.Boundary && last.Block.Number < last.Boundary // the header came later
+		due = dated || c.Repaired > 0 || run.Params != last.Params || run.Tags != last.Tags || run.Roots != last.Roots || run.Links != last.Links ||
+			run.Validations != last.Validations || run.Scorer != last.Scorer && !k.settled
+	}
+	return run, bodies, due, nil
+}
+
+// inputs returns parameters, tags and validation contracts as they should be now, without
+// roots and links: see readLists. Of two engines with different parameters the one that was
+// started last decides; the other keeps the parameters that it found.
+func (k *keeper) inputs(ctx context.Context, c store.TrustChain, last store.TrustRun) (bodies inputs, err error) {
+	bodies[0], bodies[1] = k.files[0], k.files[1]
+	if k.settled && last.Run > 0 {
+		for i, hash := range []*[32]byte{(*[32]byte)(&last.Params), (*[32]byte)(&last.Tags)} {
+			if bodies[i], err = k.db.TrustInput(ctx, *hash); err != nil {
+				return bodies, err
+			}
+		}
+	}
+	bodies[inValidations] = trust.EncodeValidations(c.Validations)
+	return bodies, nil
+}
+
+// listed holds the hashes of a chain's roots and links. They tell whether a list changed
+// without reading it: there may be a million links.
+type listed struct {
+	version      int64 // of all lists, from before they were read
+	roots, links common.Hash
+}
+
+// readLists stores roots and links as they are and notes their hashes.
+func (k *keeper) readLists(ctx context.Context, version int64) error {
+	k.reads++
+	roots, err := k.db.Roots(ctx, k.chain, repute.DefaultRoots)
+	if err != nil {
+		return err
+	}
+	links, err := k.db.Links(ctx, k.chain)
+	if err != nil {
+		return err
+	}
+	encoded := [][]byte{trust.EncodeRoots(roots), trust.EncodeLinks(links)}
+	if err := k.keep(ctx, encoded...); err != nil {
+		return err
+	}
+	k.lists = listed{version, trust.HashInput(encoded[0]), trust.HashInput(encoded[1])}
+	return nil
+}
+
+// begin makes and stores a run. repute.ErrFenced when another engine was faster.
+func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) error {
+	started := time.Now()
+	unnumbered := run
+	unnumbered.Run = 0 // its weights are found here
+	if err := k.keep(ctx, bodies[0], bodies[1], bodies[inValidations]); err != nil {
+		return err
+	}
+	b, err := basisOf(ctx, k.db, unnumbered)
+	if err == nil {
+		err = k.db.RenewTrustInputs(ctx, run.Params, run.Tags, run.Roots, run.Links, run.Validations)
+	}
+	if err != nil {
+		if errors.Is(err, repute.ErrGone) { // inputs were pruned in the meantime: store them again
+			k.forget()
+			k.lists = listed{}
+		}
+		return err
+	}
+	run.Weights, run.Identities, run.Edges = b.weights.Sum(), b.weights.Graph().Len(), b.weights.Graph().Edges()
+	none := trust.Unjudged(b.params, run.Block)
+	stored, err := StoredScore(&none)
+	if err != nil {
+		return err
+	}
+	run.Unjudged = store.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
+	b.run = run
+	if err := k.db.AddTrustRun(ctx, b.run); err != nil {
+		return err
+	}
+	k.basis.Store(b)
+	took := time.Since(started)
+	k.metrics.walked(k.chain, took)
+	k.log.Info("walked the graph", "chain", k.chain, "epoch", run.Epoch, "run", run.Run, "block", run.Block.Number,
+		"identities", run.Identities, "edges", run.Edges, "seconds", took.Seconds())
+	if run.Roots == trust.NoRoots() {
+		k.log.Warn("the chain has no roots: nobody is rated; repute roots add names one", "chain", k.chain, "epoch", run.Epoch)
+	}
+	return nil
+}
+
+// takeOver makes the weights of a run that another engine stored. Where they cannot be
+// made again, because late logs were found since, the chain gets another run.
+func (k *keeper) takeOver(ctx context.Context, last, next store.TrustRun, bodies inputs) error {
+	b, err := basisOf(ctx, k.db, last)
+	if err == nil {
+		k.basis.Store(b)
+		return nil
+	}
+	if !errors.Is(err, repute.ErrGone) || next.Run == 0 {
+		return err
+	}
+	k.log.Warn("walking the graph again", "chain", k.chain, "reason", err)
+	next.Repaired = max(next.Repaired, 1) // no score of the old weights can be computed again
+	return k.begin(ctx, next, bodies)
+}
+
+// maxGraphRead bounds the reading of a chain's graph.
+const maxGraphRead = 30 * time.Minute

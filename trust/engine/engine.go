@@ -1,0 +1,181 @@
+package engine
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"log/slog"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+// EngineVersion names how scores are computed, in stored scores. It changes when equal
+// evidence and parameters may give another result.
+const EngineVersion = "repute/4"
+
+// EngineOptions tune an Engine. The zero value works.
+type EngineOptions struct {
+	// Params and Tags are the two files of parameters; nil: those of this package. They
+	// count from the next run on.
+	Params, Tags []byte
+	// Poll is how often new events are looked for, 200 ms when 0.
+	Poll time.Duration
+	// Exact writes every score at every epoch. Without it one that age alone changed, by less
+	// than store.Tolerance, stays as an earlier epoch left it.
+	Exact bool
+	// Finals is for how long a final score is kept after another one replaced it, for ever
+	// when 0.
+	Finals  time.Duration
+	Metrics *Metrics // nil: not counted
+	Log     *slog.Logger
+}
+
+// Engine keeps the stored scores of all indexed chains up to date. Any number of engines may
+// share a database and then share the work. A crash at any moment loses nothing.
+type Engine struct {
+	db      *store.DB
+	files   [2][]byte // parameters and tags
+	poll    time.Duration
+	exact   bool
+	finals  time.Duration
+	metrics *Metrics
+	log     *slog.Logger
+
+	mu   sync.Mutex
+	kept map[common.Hash]bool // inputs known to be stored
+}
+
+// New makes an engine. repute.ErrInvalid: the parameters are wrong.
+func New(db *store.DB, o EngineOptions) (*Engine, error) {
+	e := &Engine{db: db, files: [2][]byte{o.Params, o.Tags}, poll: cmp.Or(o.Poll, 200*time.Millisecond), exact: o.Exact,
+		finals: o.Finals, metrics: o.Metrics, log: o.Log, kept: map[common.Hash]bool{}}
+	params, tags := trust.DefaultFiles()
+	for i, file := range [][]byte{params, tags} {
+		if e.files[i] == nil {
+			e.files[i] = file
+		}
+	}
+	if e.log == nil {
+		e.log = slog.New(slog.DiscardHandler)
+	}
+	if e.metrics == nil {
+		e.metrics = NewMetrics(nil)
+	}
+	_, err := trust.ParseParams(e.files[0], e.files[1])
+	return e, err
+}
+
+// Run scores until ctx ends and returns nil. Failures are logged and retried.
+func (e *Engine) Run(ctx context.Context) error {
+	var running sync.WaitGroup
+	defer running.Wait()
+	running.Go(func() { e.tidy(ctx) })
+	started := map[uint64]bool{}
+	for ctx.Err() == nil {
+		chains, err := e.db.TrustChains(ctx)
+		if err != nil && ctx.Err() == nil {
+			e.log.Warn("scores wait for the database", "error", err)
+		}
+		for _, c := range chains {
+			if !started[c.ChainID] {
+				started[c.ChainID] = true
+				k := &keeper{Engine: e, chain: c.ChainID}
+				running.Go(func() { k.run(ctx) })
+			}
+		}
+		e.measure(ctx)
+		pause(ctx, 2*time.Second)
+	}
+	return nil
+}
+
+// tidy deletes final scores after their retention, and inputs that no stored score names.
+func (e *Engine) tidy(ctx context.Context) {
+	finals := func(ctx context.Context) (bool, error) { return e.db.PruneTrustFinals(ctx, e.finals) }
+	for ctx.Err() == nil {
+		for _, prune := range []func(context.Context) (bool, error){finals, e.db.PruneTrustInputs} {
+			more, err := true, error(nil)
+			for more && err == nil && ctx.Err() == nil {
+				more, err = prune(ctx)
+			}
+			if err != nil && ctx.Err() == nil {
+				e.log.Warn("old inputs of scores could not be forgotten", "error", err)
+			}
+		}
+		pause(ctx, time.Hour)
+	}
+}
+
+// measure sets the gauges.
+func (e *Engine) measure(ctx context.Context) {
+	states, err := e.db.TrustStates(ctx)
+	if err != nil {
+		return // the loops log the same failure
+	}
+	for _, s := range states {
+		e.metrics.set(s)
+	}
+}
+
+// pause waits, or less when ctx ends.
+func pause(ctx context.Context, d time.Duration) {
+	select {
+	case <-ctx.Done():
+	case <-time.After(d):
+	}
+}
+
+// keep stores inputs of scores, each once per process.
+func (e *Engine) keep(ctx context.Context, bodies ...[]byte) error {
+	e.mu.Lock()
+	fresh := slices.DeleteFunc(slices.Clone(bodies), func(b []byte) bool { return e.kept[trust.HashInput(b)] })
+	e.mu.Unlock()
+	if len(fresh) == 0 {
+		return nil
+	}
+	if err := e.db.KeepTrustInputs(ctx, fresh...); err != nil {
+		return err
+	}
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	if len(e.kept) > maxKept {
+		clear(e.kept)
+	}
+	for _, b := range fresh {
+		e.kept[trust.HashInput(b)] = true
+	}
+	return nil
+}
+
+// forget clears the cache of keep, so that inputs are stored again.
+func (e *Engine) forget() {
+	e.mu.Lock()
+	defer e.mu.Unlock()
+	clear(e.kept)
+}
+
+// maxKept bounds the memory of inputs that are known to be stored.
+const maxKept = 100_000
+
+// loop calls step until ctx ends: again at once while there is work, else after every.
+func (e *Engine) loop(ctx context.Context, what string, chain uint64, every time.Duration, step func(context.Context) (bool, error)) {
+	for ctx.Err() == nil {
+		more, err := step(ctx)
+		wait := every
+		switch {
+		case err != nil && ctx.Err() == nil && !errors.Is(err, repute.ErrFenced):
+			e.log.Warn("scoring failed, trying again", "chain", chain, "step", what, "error", err)
+			wait = max(wait, time.Second)
+		case more:
+			continue
+		}
+		pause(ctx, wait)
+	}
+}

@@ -1,0 +1,222 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+// MaxPersonalRoots is how many roots a caller may name.
+const MaxPersonalRoots = 100
+
+// Personal is a score by the caller's own roots. It is not stored.
+type Personal struct {
+	Run    store.TrustRun // whose graph was walked
+	Params *trust.Params
+	Roots  common.Hash // sha256 of their canonical form: see EncodeRoots
+	// Given is the number of roots that have not expired, Known the number of these whose
+	// identity gave a rating that counts. The others have no influence.
+	Given, Known int
+	Block        repute.Block
+	Result       trust.Result
+}
+
+// PersonalAccount explains a score by the caller's own roots.
+type PersonalAccount struct {
+	Personal
+	AsOf repute.AsOf // the newest state
+	Breakdown
+}
+
+// NamedRoots is a chain's set of roots of that name, for Personal. repute.ErrInvalid
+// where the chain has none.
+func (r *Reader) NamedRoots(ctx context.Context, chainID uint64, set string) ([]repute.TrustRoot, error) {
+	hint := "addresses divided by commas, or the name of a set of roots that the chain has"
+	if err := store.CheckRootSet(set); err != nil {
+		return nil, repute.Invalid("roots", fmt.Sprintf("%.50q is neither an address nor the name of a set", set), hint)
+	}
+	roots, err := r.db.Roots(ctx, chainID, set)
+	if err == nil && len(roots) == 0 {
+		err = repute.Invalid("roots", fmt.Sprintf("chain %d has no set of roots named %s", chainID, set), hint)
+	}
+	return roots, err
+}
+
+// PersonalRoots reads addresses divided by commas, each of weight one. repute.ErrInvalid
+// names what is wrong: a bad address or one that stands twice, in whatever capitals.
+func PersonalRoots(list string) ([]repute.TrustRoot, error) {
+	parts := strings.Split(list, ",")
+	if len(parts) > MaxPersonalRoots {
+		return nil, repute.Invalid("roots", fmt.Sprintf("%d addresses", len(parts)), fmt.Sprintf("no more than %d, or a named set", MaxPersonalRoots))
+	}
+	seen := map[common.Address]bool{}
+	roots := make([]repute.TrustRoot, 0, len(parts))
+	for i, part := range parts {
+		a, err := repute.ParseAddress("roots", strings.TrimSpace(part))
+		var input *repute.InputError
+		if errors.As(err, &input) {
+			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d: %s", i+1, input.Reason), input.Hint)
+		}
+		if err != nil {
+			return nil, err
+		}
+		switch {
+		case a == common.Address{}:
+			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d is the zero address", i+1), "an address that somebody has")
+		case seen[a]:
+			return nil, repute.Invalid("roots", fmt.Sprintf("entry %d, %s, stands twice", i+1, a.Hex()), "each address once, in whatever capitals")
+		}
+		seen[a] = true
+		roots = append(roots, repute.TrustRoot{Address: a, Weight: repute.RootUnit})
+	}
+	return roots, nil
+}
+
+// Personal scores an agent, in the state its newest stored score is of, by other roots
+// over the graph of the chain's newest epoch. admit is called before a walk, which is
+// expensive, unless the walk by the same roots is cached. A limit by a related agent applies
+// here too; the related agent was judged by the chain's own roots. Errors
+// are those of Explain and admit.
+func (r *Reader) Personal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, admit func() error) (p Personal, err error) {
+	c, err := r.personalCase(ctx, id, roots, admit)
+	if err != nil {
+		return p, err
+	}
+	return c.personal(trust.Score(c.evidence, c.world.params)), nil
+}
+
+// ExplainPersonal tells what the score is made of that Personal gives, as Explain does of
+// the stored one. Errors are those of Personal.
+func (r *Reader) ExplainPersonal(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, without []common.Address, admit func() error) (out PersonalAccount, err error) {
+	err = steady(func() error {
+		c, err := r.personalCase(ctx, id, roots, admit)
+		if err != nil {
+			return err
+		}
+		out.Breakdown, err = r.breakdown(ctx, &c.judged, without)
+		out.Personal, out.AsOf = c.personal(out.Breakdown.Result), c.asOf
+		return err
+	})
+	return out, err
+}
+
+// personalCase is an agent's evidence, weighed by other roots.
+type personalCase struct {
+	judged
+	walk  *personalWalk
+	roots common.Hash
+	given int
+}
+
+func (c *personalCase) personal(result trust.Result) Personal {
+	return Personal{c.world.run, c.world.params, c.roots, c.given, c.walk.known, c.evidence.Block, result}
+}
+
+func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, roots []repute.TrustRoot, admit func() error) (c personalCase, err error) {
+	if c.world, err = r.graphOf(ctx, id.ChainID, admit); err != nil {
+		return c, err
+	}
+	alive := trust.RootsAt(roots, c.world.run.Block.Time)
+	c.given, c.roots = len(alive), trust.HashInput(trust.EncodeRoots(roots))
+	if c.walk, err = r.walk(ctx, c.world, c.roots, alive, admit); err != nil {
+		return c, err
+	}
+	c.score, c.asOf, err = r.db.ScoreOf(ctx, id, repute.At{Finality: repute.Latest})
+	var missing *repute.MissingError
+	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
+		return c, err
+	}
+	if c.score.Run == 0 {
+		c.evidence, err = r.evidence(ctx, id, repute.At{Finality: repute.Latest}, c.world, c.walk.weights)
+		return c, err
+	}
+	if kept := c.world.run.Block; c.score.Block.Number < kept.Number { // from an earlier epoch
+		if err = r.evidenceAt(ctx, &c, kept); !errors.Is(err, repute.ErrGone) {
+			return c, err
+		} // else something happened since, as of which there is no score yet
+	}
+	err = r.evidenceAt(ctx, &c, c.score.Block)
+	return c, err
+}
+
+// evidenceAt reads the evidence as of a block, with what the stored score follows from.
+func (r *Reader) evidenceAt(ctx context.Context, c *personalCase, b repute.Block) (err error) {
+	if c.evidence, err = r.evidence(ctx, c.score.Agent, repute.At{Block: b.Number}, c.world, c.walk.weights); err != nil {
+		return err
+	}
+	c.evidence.Block = b
+	return r.addManifest(ctx, &c.judged)
+}
+
+// graphOf is the world of the newest run; where no engine has run, of the newest block
+// that ends an epoch and is final.
+func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error) (*basis, error) {
+	run, err := r.db.TrustRun(ctx, chainID, 0)
+	if err == nil {
+		return r.worldFor(ctx, run)
+	}
+	if !errors.Is(err, repute.ErrNotFound) {
+		return nil, err
+	}
+	if run, err = r.unrun(ctx, chainID); err != nil {
+		return nil, err
+	}
+	key := worldKey{chain: chainID, block: run.Block.Number}
+	if _, kept := r.worlds.peek(key); !kept {
+		if err := admit(); err != nil {
+			return nil, err
+		}
+	}
+	return r.worlds.get(ctx, key, func(ctx context.Context) (*basis, error) {
+		links, err := r.db.Links(ctx, chainID)
+		if err != nil {
+			return nil, err
+		}
+		validations, err := r.db.AllowedValidations(ctx, chainID)
+		if err != nil {
+			return nil, err
+		}
+		return walkRun(ctx, r.db, run, r.params, nil, GraphOf{Links: trust.LinksOf(links), Validations: validations})
+	})
+}
+
+// unrun is the run that an engine would begin with, without a number.
+func (r *Reader) unrun(ctx context.Context, chainID uint64) (run store.TrustRun, err error) {
+	b, err := r.db.EpochBlock(ctx, chainID, r.params.Epoch.Of(chainID))
+	return store.TrustRun{ChainID: chainID, Block: b, Boundary: b.Number, Params: r.params.Hash, Tags: r.params.TagsHash}, err
+}
+
+// personalWalk is what other roots come to over a graph.
+type personalWalk struct {
+	weights *trust.Weights
+	known   int // of the roots: see Personal
+}
+
+func (w *personalWalk) size() int64 { return w.weights.Size() }
+
+func (r *Reader) walk(ctx context.Context, w *basis, hash common.Hash, roots []trust.Root, admit func() error) (*personalWalk, error) {
+	key := walkKey{worldKey{w.run.ChainID, w.run.Run, w.run.Block.Number}, hash}
+	if kept, ok := r.walks.peek(key); ok {
+		return kept, nil
+	}
+	if err := admit(); err != nil {
+		return nil, err
+	}
+	return r.walks.get(ctx, key, func(context.Context) (*personalWalk, error) {
+		g := w.weights.Graph()
+		known := 0
+		for _, root := range roots {
+			if g.Spoke(g.Node(root.Address)) {
+				known++
+			}
+		}
+		return &personalWalk{g.Personal(roots, w.params), known}, nil
+	})
+}

@@ -1,0 +1,366 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+// ReaderOptions tune a Reader. The zero value works.
+type ReaderOptions struct {
+	// Params are those of chains on which no engine has run. Nil: DefaultParams.
+	Params *trust.Params
+	// Memory bounds the bytes of cached graphs and walks, 256 MiB when 0. The newest graph is
+	// always kept.
+	Memory int64
+}
+
+// Reader explains and replays stored scores, and scores agents by the caller's roots. It
+// caches graphs and walks and is safe for concurrent use.
+type Reader struct {
+	db     *store.DB
+	params *trust.Params
+	worlds *cache[worldKey, *basis] // of the newest runs
+	older  *cache[worldKey, *basis] // of runs that are asked for by an old block
+	walks  *cache[walkKey, *personalWalk]
+}
+
+// Passable are the ids of the gates that an agent can be asked to pass.
+func (r *Reader) Passable() []string { return r.params.Passable() }
+
+// Unit says what the values of a tag mean, "" where the table of tags does not know it.
+func (r *Reader) Unit(tag string) string {
+	if rule := r.params.Tags.Rule(tag); rule != nil {
+		return rule.Unit
+	}
+	return ""
+}
+
+// worldKey names a run; without one, the block its graph would be of.
+type worldKey struct{ chain, run, block uint64 }
+
+// walkKey names weights by roots of a caller.
+type walkKey struct {
+	world worldKey
+	roots common.Hash
+}
+
+// maxWalks is how many walks by callers' roots may be made or wait at once: each takes up to
+// a second of all processors on the largest chains, and callers wait no longer than that many.
+const maxWalks = 8
+
+// NewReader makes a reader of what an engine has stored in db. It reads nothing yet.
+func NewReader(db *store.DB, o ReaderOptions) (*Reader, error) {
+	if o.Params == nil {
+		var err error
+		if o.Params, err = trust.DefaultParams(); err != nil {
+			return nil, err
+		}
+	}
+	if o.Memory <= 0 {
+		o.Memory = 256 << 20
+	}
+	r := &Reader{db: db, params: o.Params}
+	name := func(k worldKey) string { return fmt.Sprint(k) }
+	// The caches compute independently: a request for an old graph does not delay the newest
+	// one, which is read once for all callers and may take as long as an engine's.
+	r.worlds = newCache(bounds{what: "the graph of the newest epoch", limit: maxGraphRead, memory: o.Memory / 2}, (*basis).size, name)
+	r.older = newCache(bounds{what: "the graph of an earlier epoch", limit: 2 * time.Minute, asked: 4, memory: o.Memory / 4}, (*basis).size, name)
+	r.walks = newCache(bounds{what: "a walk by other roots", limit: 2 * time.Minute, asked: maxWalks, memory: o.Memory / 4,
+		instead: "ask without roots: the chain's own are scored already"}, (*personalWalk).size, func(k walkKey) string { return fmt.Sprint(k.world, k.roots) })
+	return r, nil
+}
+
+// Account explains a score, with what it would be without some of the raters.
+type Account struct {
+	// Score is the stored one. It is zero when none was computed; the explanation is then by
+	// the parameters and the evidence without any trusted rater. When the score was kept from
+	// an earlier epoch, the explanation is by the newest epoch, whose result differs by less
+	// than store.Tolerance. A contribution of KindAge holds the difference, so that the points
+	// add up to the stored score.
+	Score repute.Score
+	AsOf  repute.AsOf // the view in which it is the agent's score
+	Breakdown
+}
+
+// Breakdown tells what a score is made of, and what it would be without some raters.
+type Breakdown struct {
+	trust.Explanation
+	// Counterfactuals are first what was asked for, then without each of the strongest
+	// raters, then without all of them.
+	Counterfactuals []Counterfactual
+}
+
+// Counterfactual is what a score would be without the ratings and answers of some.
+type Counterfactual struct {
+	// Without lists no more than ten of raters who speak as one; all of them are left out.
+	Without []common.Address
+	Result  trust.Result
+}
+
+// strongest is how many raters are left out by themselves.
+const strongest = 3
+
+// Explain tells what an agent's stored score is made of: the newest one for latest,
+// else the final one of the last epoch up to the block. without names raters whose
+// ratings to leave out in a counterfactual. repute.ErrNotFound as in store.DB.Agent, a
+// *PrunedError where the inputs of the score are gone, repute.ErrUnavailable where too
+// many ask for graphs of earlier epochs or one takes too long.
+func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account, err error) {
+	err = steady(func() error {
+		score, asOf, err := r.storedScore(ctx, id, at)
+		if err == nil {
+			out, err = r.account(ctx, score, asOf, at, without)
+		}
+		return err
+	})
+	return out, err
+}
+
+// ExplainScore is Explain of a score that was read before, in the view asOf. A caller that
+// shows both shows one number, even if a newer score was stored in between.
+func (r *Reader) ExplainScore(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At, without []common.Address) (out Account, err error) {
+	err = steady(func() error {
+		out, err = r.account(ctx, score, asOf, at, without)
+		return err
+	})
+	return out, err
+}
+
+func (r *Reader) account(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At, without []common.Address) (out Account, err error) {
+	c, err := r.caseOf(ctx, score, asOf, at)
+	if err != nil {
+		return out, err
+	}
+	out.Score, out.AsOf = c.score, c.asOf
+	if out.Breakdown, err = r.breakdown(ctx, &c, without); err != nil {
+		return out, err
+	}
+	if aged := c.score.Score - out.Result.Score; aged != 0 {
+		out.Contributions = append(out.Contributions, trust.Contribution{Kind: trust.KindAge, Points: aged})
+	}
+	return out, nil
+}
+
+// steady reads again where a reorganisation replaced, between two reads, what was read
+// first.
+func steady(read func() error) (err error) {
+	for range 3 {
+		if err = read(); !errors.Is(err, repute.ErrReorged) {
+			return err
+		}
+	}
+	return fmt.Errorf("explain score: %w (%w)", repute.ErrUnavailable, err)
+}
+
+func (r *Reader) breakdown(ctx context.Context, c *judged, without []common.Address) (out Breakdown, err error) {
+	s := trust.NewScorer(c.evidence.Weights, c.world.params)
+	out.Explanation = s.Explain(c.evidence)
+	if err := r.addTxs(ctx, c.evidence.Agent.ChainID, c.evidence.Block, &out.Explanation); err != nil {
+		return out, err
+	}
+	leave := func(list []common.Address, raters []common.Address) {
+		gone := make(map[common.Address]bool, len(raters))
+		for _, a := range raters {
+			gone[a] = true
+		}
+		e := c.evidence
+		e.Rows = slices.DeleteFunc(slices.Clone(e.Rows), func(r trust.Row) bool { return gone[r.Rater] })
+		out.Counterfactuals = append(out.Counterfactuals, Counterfactual{list, s.Score(e)})
+	}
+	if len(without) > 0 {
+		leave(without, without)
+	}
+	var all, listed []common.Address
+	for _, raters := range strongestRaters(out.Contributions) {
+		leave(trust.ListedRaters(raters), raters)
+		all, listed = append(all, raters...), append(listed, trust.ListedRaters(raters)...)
+	}
+	if len(out.Counterfactuals) > 1 && len(all) > 1 {
+		leave(listed, all)
+	}
+	return out, nil
+}
+
+// strongestRaters are those behind the opinions that move the score most.
+func strongestRaters(list []trust.Contribution) (out [][]common.Address) {
+	for _, c := range list {
+		if c.Kind == trust.KindOpinion && c.Points != 0 && len(out) < strongest {
+			out = append(out, c.AllRaters())
+		}
+	}
+	return out
+}
+
+// judged is an agent's evidence with the world it is weighed in.
+type judged struct {
+	asOf     repute.AsOf
+	score    repute.Score
+	world    *basis
+	evidence trust.Evidence
+	manifest trust.Manifest // of the evidence, the zero one without a stored score
+}
+
+// storedScore is what ScoreOf gives, also where that is what an agent without a score has.
+func (r *Reader) storedScore(ctx context.Context, id repute.AgentID, at repute.At) (score repute.Score, asOf repute.AsOf, err error) {
+	var missing *repute.MissingError
+	score, asOf, err = r.db.ScoreOf(ctx, id, at)
+	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) || errors.Is(err, repute.ErrGone) {
+		err = nil // score says so
+	}
+	return score, asOf, err
+}
+
+// caseOf reads the inputs of a stored score. Without a stored score no rater has weight,
+// because weights of a later epoch would tell what was not known then.
+func (r *Reader) caseOf(ctx context.Context, score repute.Score, asOf repute.AsOf, at repute.At) (c judged, err error) {
+	c.score, c.asOf = score, asOf
+	id := score.Agent
+	if score.Pruned {
+		return c, &trust.PrunedError{What: fmt.Sprintf("the final score of agent %s as of then", id.Short())}
+	}
+	if c.score.Run == 0 {
+		if c.world, err = r.unvouched(ctx, id.ChainID, c.score); err != nil {
+			return c, err
+		}
+		c.evidence, err = r.evidence(ctx, id, at, c.world, c.world.weights)
+		return c, err
+	}
+	if at.Finality == repute.Latest && !c.score.Final || at.Finality == repute.Finalized {
+		if found, err := r.renew(ctx, &c); found || err != nil {
+			return c, err
+		}
+	}
+	err = r.follow(ctx, &c)
+	return c, err
+}
+
+// follow reads what the stored score follows from.
+func (r *Reader) follow(ctx context.Context, c *judged) (err error) {
+	id := c.score.Agent
+	if c.world, err = r.world(ctx, id.ChainID, c.score.Run); err != nil {
+		return err
+	}
+	if c.evidence, err = r.evidence(ctx, id, repute.At{Block: c.score.Block.Number}, c.world, c.world.weights); err != nil {
+		return err
+	}
+	c.evidence.Block = c.score.Block
+	if err = r.addManifest(ctx, c); err == nil && c.evidence.Validations != c.world.run.Validations {
+		err = &trust.PrunedError{What: "the manifest of evidence that names the run's validation contracts"}
+	}
+	return err
+}
+
+// addManifest replaces the evidence's related agents and payments by those of the stored
+// score's manifest; today's may differ.
+func (r *Reader) addManifest(ctx context.Context, c *judged) error {
+	what := fmt.Sprintf("the manifest of evidence with sha256 %s", c.score.Evidence)
+	body, err := r.db.TrustInput(ctx, c.score.Evidence)
+	if errors.Is(err, repute.ErrNotFound) || err == nil && trust.HashInput(body) != c.score.Evidence {
+		return &trust.PrunedError{What: what}
+	}
+	if err != nil {
+		return err
+	}
+	if c.manifest, err = trust.DecodeManifest(body); err == nil {
+		err = c.manifest.Apply(&c.evidence, func() ([]repute.RatingPayment, error) { return r.db.PaymentLedger(ctx, c.score.Agent) })
+	}
+	var pruned *trust.PrunedError
+	if err != nil && !errors.As(err, &pruned) {
+		return fmt.Errorf("%s: %w", what, err)
+	}
+	return err
+}
+
+func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *basis, w *trust.Weights) (trust.Evidence, error) {
+	subject, err := r.db.TrustEvidence(ctx, id, at, world.validations)
+	if err != nil {
+		return trust.Evidence{}, err
+	}
+	return EvidenceOf(subject, w), nil
+}
+
+// unvouched is a world without roots and edges, by the parameters of the run that says
+// what an agent without a score has.
+func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Score) (*basis, error) {
+	p, err := r.paramsOf(ctx, none)
+	if err != nil {
+		return nil, err
+	}
+	validations, err := r.db.AllowedValidations(ctx, chainID)
+	return &basis{store.TrustRun{ChainID: chainID}, p, trust.NewGraphBuilder().Build().Walk(nil, p), validations}, err
+}
+
+// paramsOf are the parameters that a score names; the reader's own where no engine has run.
+func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*trust.Params, error) {
+	if s.Scorer == "" || s.Params == r.params.Hash && s.Tags == r.params.TagsHash {
+		return r.params, nil
+	}
+	var bodies [2][]byte
+	for i, hash := range []common.Hash{s.Params, s.Tags} {
+		body, err := r.db.TrustInput(ctx, hash)
+		if errors.Is(err, repute.ErrNotFound) {
+			return nil, &trust.PrunedError{What: fmt.Sprintf("the parameters with sha256 %s", hash)}
+		}
+		if err != nil {
+			return nil, err
+		}
+		bodies[i] = body
+	}
+	return trust.ParseParams(bodies[0], bodies[1])
+}
+
+func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error) {
+	key := worldKey{chain: chainID, run: run}
+	if w, ok := r.worlds.peek(key); ok {
+		return w, nil
+	}
+	newest, err := r.db.TrustRun(ctx, chainID, 0)
+	if err == nil && newest.Run == run {
+		return r.worldFor(ctx, newest)
+	}
+	stored, err := r.db.TrustRun(ctx, chainID, run)
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil, &trust.PrunedError{What: fmt.Sprintf("run %d of chain %d", run, chainID)}
+	}
+	if err != nil {
+		return nil, err
+	}
+	return r.older.get(ctx, key, func(ctx context.Context) (*basis, error) { return basisOf(ctx, r.db, stored) })
+}
+
+func (r *Reader) worldFor(ctx context.Context, run store.TrustRun) (*basis, error) {
+	return r.worlds.get(ctx, worldKey{chain: run.ChainID, run: run.Run}, func(ctx context.Context) (*basis, error) {
+		return basisOf(ctx, r.db, run)
+	})
+}
+
+// addTxs names the transactions of all rows that are listed.
+func (r *Reader) addTxs(ctx context.Context, chainID uint64, view repute.Block, e *trust.Explanation) error {
+	var refs []*trust.RowRef
+	for i := range e.Contributions {
+		for j := range e.Contributions[i].Rows {
+			refs = append(refs, &e.Contributions[i].Rows[j])
+		}
+	}
+	for i := range e.Excluded {
+		refs = append(refs, &e.Excluded[i].RowRef)
+	}
+	logs := make([]store.LogAt, len(refs))
+	for i, ref := range refs {
+		logs[i] = store.LogAt{Block: ref.Block, LogIndex: ref.LogIndex}
+	}
+	txs, err := r.db.TrustTxs(ctx, chainID, view, logs)
+	for i, ref := range refs {
+		ref.Tx = txs[logs[i]]
+	}
+	return err
+}

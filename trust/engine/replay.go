@@ -1,0 +1,89 @@
+package engine
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+// Replay recomputes an agent's final score of the last epoch up to a block from what
+// is stored, and gives it when every byte is as it was stored: the result, each number
+// beside it, and the manifest of evidence. repute.ErrNotFound where there is no final
+// score, a *PrunedError where something it follows from is gone, a *DiffersError where
+// the stored numbers are not those of the stored result.
+func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (repute.Score, error) {
+	at := repute.At{Block: block}
+	score, asOf, err := r.storedScore(ctx, id, at)
+	if err != nil {
+		return score, err
+	}
+	c, err := r.caseOf(ctx, score, asOf, at)
+	if err != nil {
+		return c.score, err
+	}
+	if c.score.Run == 0 {
+		return c.score, fmt.Errorf("no epoch that ended by block %d has a final score of agent %s: %w", block, id.Short(), repute.ErrNotFound)
+	}
+	return c.score, r.made(ctx, &c)
+}
+
+// ReplayPinned is Replay of the score that a pin names, even if its epoch had other runs
+// since.
+func (r *Reader) ReplayPinned(ctx context.Context, pin store.ScorePin) (repute.Score, error) {
+	var c judged
+	var err error
+	if c.score, err = r.db.PinnedScore(ctx, pin); err != nil {
+		return c.score, err
+	}
+	if err := r.follow(ctx, &c); err != nil {
+		return c.score, err
+	}
+	return c.score, r.made(ctx, &c)
+}
+
+// made reports whether all that was read makes the stored score.
+func (r *Reader) made(ctx context.Context, c *judged) error {
+	if err := c.same(); err != nil {
+		return err
+	}
+	return c.sameIdentity(ctx, r.db)
+}
+
+// DiffersError is a stored score with a number that its result does not have.
+type DiffersError struct {
+	Agent string // as in URLs
+	Block uint64 // that the score follows from
+	What  string // the member that is another
+}
+
+// Error says which number of which score is wrong.
+func (e *DiffersError) Error() string {
+	return fmt.Sprintf("the %s stored beside the score of agent %s at block %d is not the one of its result", e.What, e.Agent, e.Block)
+}
+
+// same reports whether the evidence makes the stored score.
+func (c *judged) same() error {
+	result := trust.Score(c.evidence, c.world.params)
+	again, err := StoredScore(&result)
+	if err != nil {
+		return err
+	}
+	s := &c.score
+	if !bytes.Equal(again.Result, s.Result) || trust.HashInput(c.manifest.Rebuild(&c.evidence).Encode()) != s.Evidence {
+		return &trust.PrunedError{What: fmt.Sprintf("the stored evidence of agent %s up to block %d makes another result", s.Agent.Short(), s.Block.Number)}
+	}
+	for _, column := range []struct {
+		what string
+		same bool
+	}{{"status", again.Rated == s.Rated}, {"score", again.Score == s.Score}, {"low", again.Low == s.Low}, {"high", again.High == s.High},
+		{"mean", again.Mean == s.Mean}, {"confidence", again.Confidence == s.Confidence}, {"tier", again.Tier == s.Tier}} {
+		if !column.same {
+			return &DiffersError{s.Agent.Short(), s.Block.Number, column.what}
+		}
+	}
+	return nil
+}

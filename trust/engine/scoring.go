@@ -1,0 +1,281 @@
+package engine
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+// claimFor is how long a claim of stale agents lasts. Work that finishes after its claim
+// expired is discarded.
+const claimFor = time.Minute
+
+// maxRows bounds the ratings that are in memory at once, unless one agent has more.
+const maxRows = 50_000
+
+// reason is why agents are stale. Each has its own loop, so that agents of a new event do
+// not wait for the work of an epoch.
+type reason int
+
+const (
+	byEvent reason = iota
+	byRun
+	reasons
+)
+
+// scoreSome claims stale agents, scores them and stores what came of it.
+func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, err error) {
+	b := k.basis.Load()
+	if b == nil {
+		return 0, nil
+	}
+	stale, err := k.db.ClaimStale(ctx, k.chain, b.run.Run, why == byEvent, most, claimFor)
+	if err != nil || len(stale) == 0 {
+		return 0, err
+	}
+	s := k.scorers[why]
+	if s == nil || s.basis != b {
+		s = &scoreRun{k.Engine, b, trust.NewScorer(b.weights, b.params)}
+		k.scorers[why] = s
+	}
+	for rest := stale; len(rest) > 0; {
+		group := head(rest)
+		rest = rest[len(group):]
+		started := time.Now()
+		err := s.score(ctx, group)
+		if errors.Is(err, repute.ErrGone) { // a manifest that was kept before was pruned: nobody waits for the end of the claim
+			k.forget()
+			err = s.score(ctx, group)
+		}
+		if err != nil {
+			return n, err
+		}
+		n += len(group)
+		k.metrics.scored(k.chain, len(group), time.Since(started))
+	}
+	return n, nil
+}
+
+// head is the longest run of agents that may be in memory together.
+func head(agents []store.StaleAgent) []store.StaleAgent {
+	rows := int64(0)
+	for i, a := range agents {
+		if rows += a.Rows; rows > maxRows && i > 0 {
+			return agents[:i]
+		}
+	}
+	return agents
+}
+
+// scoreRun scores agents on one basis.
+type scoreRun struct {
+	*Engine
+	basis  *basis
+	scorer *trust.Scorer
+}
+
+func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
+	ids, scored := make([]repute.TokenID, len(stale)), map[repute.TokenID]bool{}
+	for i, a := range stale {
+		ids[i], scored[a.TokenID] = a.TokenID, a.Scored
+	}
+	now, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, ids, nil, s.basis.validations)
+	if err != nil {
+		return err
+	}
+	last, err := s.finals(ctx, stale, now, scored)
+	if err != nil {
+		return err
+	}
+	for id, l := range last {
+		scored[id] = scored[id] || l.Guarded
+	}
+	current, err := s.evaluate(ctx, now, false, scored)
+	if err != nil {
+		return err
+	}
+	out := make([]store.ScoredAgent, len(stale))
+	for i, a := range stale {
+		out[i] = store.ScoredAgent{StaleAgent: a}
+		if c := current[a.TokenID]; c != nil {
+			out[i].Current, out[i].Shown, out[i].Exact = &c.AgentScore, c.facts, s.exact
+		}
+		if l := last[a.TokenID]; a.Final && l != nil {
+			out[i].Last, out[i].Facts = &l.AgentScore, l.facts
+		}
+	}
+	run := s.basis.run
+	who := store.Identities{Members: s.basis.weights.Graph().Members, Params: run.Params}
+	return s.db.SaveScores(ctx, run.ChainID, run.Run, out, who)
+}
+
+// finals are the scores as of the run's block, of those agents that one is due of. Where
+// nothing happened since, the evidence is the newest one.
+func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []store.TrustSubject, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
+	due := map[repute.TokenID]bool{}
+	for _, a := range stale {
+		due[a.TokenID] = a.Final
+	}
+	var moved []repute.TokenID
+	var still []store.TrustSubject
+	for _, subject := range now {
+		switch id := subject.Agent.TokenID; {
+		case !due[id]:
+		case subject.Updated.Number > s.basis.run.Block.Number:
+			moved = append(moved, id)
+		default:
+			still = append(still, subject)
+		}
+	}
+	if len(moved) > 0 {
+		then, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, moved, &s.basis.run.Block.Number, s.basis.validations)
+		if err != nil {
+			return nil, err
+		}
+		still = append(still, then...)
+	}
+	return s.evaluate(ctx, still, true, scored)
+}
+
+// evaluated is an agent's score with its facts and manifest.
+type evaluated struct {
+	store.AgentScore
+	facts    common.Hash
+	manifest []byte // to be kept
+}
+
+// evaluate scores agents: final ones as of the run's block, others as of the newest block
+// in which something happened to them, if that is newer. Those that nobody judged have a
+// score when another agent limits them, or when they are scored already.
+func (s *scoreRun) evaluate(ctx context.Context, subjects []store.TrustSubject, final bool, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
+	who, err := s.identities(ctx, subjects, final)
+	if err != nil {
+		return nil, err
+	}
+	evidence := make([]trust.Evidence, len(subjects))
+	for i := range subjects {
+		subject := &subjects[i]
+		subject.Block = s.basis.run.Block
+		if !final && subject.Updated.Number > s.basis.run.Block.Number {
+			subject.Block = subject.Updated
+		}
+		evidence[i] = EvidenceOf(*subject, s.basis.weights)
+		evidence[i].Validations, evidence[i].Identity = s.basis.run.Validations, who[subject.Agent.TokenID]
+	}
+	if err := s.addRelated(ctx, evidence, final); err != nil {
+		return nil, err
+	}
+	out := make(map[repute.TokenID]*evaluated, len(subjects))
+	var manifests [][]byte
+	for i := range evidence {
+		e, judged := &evidence[i], subjects[i].Judged
+		if e.Block.Time.IsZero() || !judged && len(e.Related) == 0 && !scored[e.Agent.TokenID] {
+			continue // nothing dated, or nothing there
+		}
+		one, err := s.one(*e)
+		if err != nil {
+			return nil, err
+		}
+		one.Final, one.Plain = final, !judged && !one.Guarded
+		out[e.Agent.TokenID] = one
+		manifests = append(manifests, one.manifest)
+	}
+	return out, s.keep(ctx, manifests...)
+}
+
+// addRelated adds to new agents the penalties of the identities behind them. Other agents
+// get none, and their manifests list none.
+func (s *scoreRun) addRelated(ctx context.Context, list []trust.Evidence, final bool) error {
+	var behind []store.Affiliation
+	if s.basis.params.Guard.Days == 0 {
+		return nil
+	}
+	for i := range list {
+		e := &list[i]
+		for _, identity := range e.AffiliatedIdentities() {
+			behind = append(behind, store.Affiliation{TokenID: e.Agent.TokenID, Identity: identity})
+		}
+	}
+	if len(behind) == 0 {
+		return nil
+	}
+	found, err := s.db.WorstPenalties(ctx, s.basis.run.ChainID, behind, final)
+	penalties := trust.Penalties{}
+	penalties.Add(found...)
+	for i := range list {
+		e := &list[i]
+		if related := penalties.Related(e); len(related) > 0 && s.scorer.IsNew(e) {
+			e.Related = related
+		}
+	}
+	return err
+}
+
+// one scores an agent and finds the penalties of its present and former owners.
+func (s *scoreRun) one(e trust.Evidence) (*evaluated, error) {
+	free := e
+	free.Related = nil
+	own := s.scorer.Score(free)
+	out, result := &evaluated{manifest: trust.ManifestOf(&e).Encode()}, own
+	out.Penalties = s.scorer.Penalties(free, &own)
+	for i := range out.Penalties {
+		out.Penalties[i].Score, out.Penalties[i].High = stepped(out.Penalties[i].Score), stepped(out.Penalties[i].High)
+	}
+	if len(e.Related) > 0 {
+		result = s.scorer.Score(e)
+	}
+	var err error
+	if out.Score, err = StoredScore(&result); err != nil {
+		return nil, err
+	}
+	out.Score.Block, out.Evidence, out.Scorer = e.Block, trust.HashInput(out.manifest), s.basis.run.Scorer
+	out.Guarded, out.facts = result.Guard != nil, factsOf(&result)
+	return out, nil
+}
+
+// penaltyStep is how far a bad agent's score must move before related agents are scored
+// again: an identity may have many of them, and all scores age at each epoch.
+const penaltyStep trust.Points = 500
+
+// stepped is the next step at or below a score.
+func stepped(p trust.Points) trust.Points {
+	if rest := p % penaltyStep; rest < 0 {
+		return p - rest - penaltyStep
+	} else {
+		return p - rest
+	}
+}
+
+// StoredScore is a result in the terms of stored scores. Block but for its number and
+// hash, run, scorer and evidence are left to the caller.
+func StoredScore(r *trust.Result) (repute.Score, error) {
+	body, err := json.Marshal(r)
+	return repute.Score{Agent: r.Agent, Block: repute.Block{Number: r.Block, Hash: r.BlockHash}, Params: r.Params, Tags: r.TagTable,
+		Rated: r.Status == trust.Rated, Score: r.Score, Low: r.Low, High: r.High, Mean: r.Mean,
+		Confidence: r.Confidence.Round(1_000_000), Tier: r.Tier, Result: body}, err
+}
+
+// factsOf tells results apart by what age alone does not change.
+func factsOf(r *trust.Result) common.Hash {
+	passed := []string{}
+	for _, g := range r.Gates {
+		if g.Passed {
+			passed = append(passed, g.ID)
+		}
+	}
+	b, _ := json.Marshal(struct { // of strings and numbers: it cannot fail
+		Status                             trust.Status
+		Tier, Rows, Excluded, For, Against int
+		Passed                             []string
+		Guard                              *trust.GuardView
+	}{r.Status, r.Tier, r.Rows, r.Excluded, r.PathsFor, r.PathsAgainst, passed, r.Guard})
+	return sha256.Sum256(b)
+}

@@ -1,0 +1,100 @@
+package engine
+
+import (
+	"context"
+	"math"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/trust"
+)
+
+// EvidenceOf converts stored data about an agent into evidence, without Related.
+func EvidenceOf(s store.TrustSubject, w *trust.Weights) trust.Evidence {
+	e := trust.Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w,
+		Held: unix(s.Held), Rows: make([]trust.Row, len(s.Rows))}
+	e.Wallet, e.Tenures, e.Registrar = s.Wallet, tenuresOf(s.Holders), s.Registrar
+	e.Since = trust.PresentSince(e.Tenures)
+	if e.Registrar == (common.Address{}) && len(s.Holders) > 0 {
+		e.Registrar = s.Holders[0].Owner
+	}
+	for _, a := range s.Acts {
+		e.Actions = append(e.Actions, trust.Action(a))
+	}
+	if s.Wallet != (common.Address{}) {
+		e.Self = append(e.Self, s.Wallet)
+	}
+	for _, a := range append([]common.Address{s.Approved}, s.Operators...) {
+		if a != (common.Address{}) {
+			e.Named = append(e.Named, a)
+		}
+	}
+	for i, r := range s.Rows {
+		e.Rows[i] = rowOf(r)
+	}
+	return e
+}
+
+func unix(t time.Time) int64 {
+	if t.IsZero() {
+		return 0
+	}
+	return t.Unix()
+}
+
+// rowOf keeps a tag that was too long to be read from being taken for the empty one.
+func rowOf(r store.TrustRow) trust.Row {
+	if r.Other {
+		r.Tag1 = trust.UnreadTag
+	}
+	row := trust.Row{Block: r.Block, LogIndex: r.LogIndex, Time: unix(r.Time), Rater: r.Rater, Index: r.Index, Validation: r.Validation,
+		Amount: r.Amount, Tag1: r.Tag1, Tag2: r.Tag2, Content: r.Content}
+	if r.Payment != nil {
+		row.Paid = trust.Dollars(r.Payment.Paid)
+	}
+	return row
+}
+
+// graphSource is what ReadGraph needs of a store.
+type graphSource interface {
+	TrustGraph(ctx context.Context, chainID, block uint64, validations []common.Address, party func(store.TrustParty), edge func(store.TrustEdge)) error
+}
+
+// GraphOf holds the inputs of a graph besides events and parameters.
+type GraphOf struct {
+	ChainID     uint64
+	Block       repute.Block // the view; ages run to its time
+	Roots       []trust.Root
+	Links       []trust.Link
+	Validations []common.Address // contracts whose answers count
+}
+
+// ReadGraph builds the graph of who vouches for whom on a chain as of a block.
+func ReadGraph(ctx context.Context, db graphSource, of GraphOf, p *trust.Params) (*trust.Graph, error) {
+	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
+	party := func(p store.TrustParty) { r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet) }
+	edge := func(e store.TrustEdge) { r.Rating(e.TokenID, rowOf(e.TrustRow)) }
+	if err := db.TrustGraph(ctx, of.ChainID, of.Block.Number, of.Validations, party, edge); err != nil {
+		return nil, err
+	}
+	return r.Build(), nil
+}
+
+// tenuresOf converts owners and wallets into tenures. Ratings from the block of a transfer
+// belong to the former owner: the new one cannot have used the agent yet.
+func tenuresOf(holders []store.TrustHolder) (out []trust.Tenure) {
+	for i, h := range holders {
+		t := trust.Tenure{From: h.From + 1, To: math.MaxUint64, Began: unix(h.Time), Owner: h.Owner, Wallet: h.Wallet}
+		if i == 0 {
+			t.From = h.From
+		}
+		if i+1 < len(holders) {
+			t.To, t.Ended = holders[i+1].From, unix(holders[i+1].Time)
+		}
+		out = append(out, t)
+	}
+	return out
+}

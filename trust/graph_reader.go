@@ -1,0 +1,75 @@
+package trust
+
+import (
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+)
+
+// GraphReader builds the graph of who vouches for whom: an edge goes from each address
+// that rated an agent well to the agent's owner. Its weight is the opinion, and newer
+// opinions weigh more. An agent's owner and its verified wallet, who both signed for that,
+// are one identity. Ratings from before the owner got the agent do not count. Roots are part
+// of the graph even when nothing else is known of them.
+type GraphReader struct {
+	b      *GraphBuilder
+	p      *Params
+	at     int64 // the time that ratings age to, in Unix seconds
+	agents map[repute.TokenID]agentOwner
+	means  map[[2]uint32]*decayedMean // by rater and owner
+}
+
+type agentOwner struct {
+	id    uint32
+	since uint64
+}
+
+// NewGraphReader returns a reader of the state at a block.
+func NewGraphReader(at repute.Block, roots []Root, links []Link, p *Params) *GraphReader {
+	r := &GraphReader{b: NewGraphBuilder(), p: p, at: at.Time.Unix(), agents: map[repute.TokenID]agentOwner{}, means: map[[2]uint32]*decayedMean{}}
+	for _, root := range roots {
+		r.b.Add(root.Address)
+	}
+	for _, l := range links {
+		r.b.Link(r.b.Add(l.A), r.b.Add(l.B))
+	}
+	return r
+}
+
+// Agent adds an agent, which its owner has had since a block. Each agent MUST be added
+// before its ratings.
+func (r *GraphReader) Agent(token repute.TokenID, since uint64, owner, wallet common.Address) {
+	id := r.b.Add(owner)
+	r.agents[token] = agentOwner{id, since}
+	if wallet != (common.Address{}) {
+		r.b.Link(id, r.b.Add(wallet))
+	}
+}
+
+// Rating adds a rating of an agent, or the answer of a validation contract.
+func (r *GraphReader) Rating(token repute.TokenID, row Row) {
+	of, known := r.agents[token]
+	if !known || row.Block < of.since {
+		return
+	}
+	read, reason := r.p.read(&row, r.at)
+	if reason != "" {
+		return
+	}
+	pair := [2]uint32{r.b.Add(row.Rater), of.id}
+	r.b.Rates(pair[0])
+	if r.means[pair] == nil {
+		r.means[pair] = &decayedMean{}
+	}
+	r.means[pair].add(r.p, &read, r.at)
+}
+
+// Build returns the graph of all that was added.
+func (r *GraphReader) Build() *Graph {
+	for pair, s := range r.means {
+		if value, strength := s.mean(); value > 0 {
+			r.b.Vouch(pair[0], pair[1], value.mul(strength))
+		}
+	}
+	return r.b.Build()
+}

@@ -1,0 +1,125 @@
+package trust
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"testing"
+
+	"repute"
+)
+
+// dayOf is a time of the world in which a block takes a day.
+func dayOf(block uint64) int64 { return testTime - (60-int64(block))*testDay }
+
+// said is a rating of block n by one of the roots.
+func said(root int, value int64, block uint64) Row {
+	r := row(root, value, testDay)
+	r.Block, r.Time = block, dayOf(block)
+	return r
+}
+
+// held is a tenure of blocks, of the owner with this number.
+func held(from, to uint64, owner int) Tenure {
+	t := Tenure{From: from, To: to, Began: dayOf(from - 1), Owner: address(owner)}
+	if to < math.MaxUint64 {
+		t.Ended = dayOf(to)
+	}
+	return t
+}
+
+// guiltOf names who is guilty of an agent, by the number of his address.
+func guiltOf(w *world, e Evidence) (out []int) {
+	e.Owner = e.Tenures[len(e.Tenures)-1].Owner
+	s := NewScorer(w.walk(), w.params)
+	own := s.Score(e)
+	for _, g := range s.Penalties(e, &own) {
+		for n := 900; n < 999; n++ {
+			if g.Identity == address(n) {
+				out = append(out, n)
+			}
+		}
+	}
+	return out
+}
+
+// Whoever had an agent and did something with it answers for what is said meanwhile and
+// shortly after, and nobody else does.
+func TestGuiltIsOfWhoHadTheAgent(t *testing.T) {
+	const last = math.MaxUint64
+	sold := []Tenure{held(10, 20, 900), held(21, last, 901)}
+	blame := func(blocks ...uint64) (rows []Row) {
+		for i, b := range blocks {
+			rows = append(rows, said(i, int64(i), b))
+		}
+		return rows
+	}
+	praise := func(block uint64) (rows []Row) {
+		for i := range 10 {
+			rows = append(rows, said(i+10, int64(90+i), block+uint64(i)))
+		}
+		return rows
+	}
+	wallets := []Tenure{held(1, 20, 900), held(21, last, 900)}
+	wallets[0].Wallet, wallets[1].Wallet = address(902), address(903)
+	split := []Tenure{held(10, 12, 900), held(13, 14, 901), held(15, 16, 902), held(17, 18, 903), held(19, last, 900)}
+	soon := held(11, last, 901)
+	soon.Began = dayOf(9) + handoverSeconds
+	signed := []Tenure{sold[0], sold[1], held(25, last, 901)}
+	signed[1].To, signed[1].Ended, signed[2].Wallet = 24, dayOf(24), address(904)
+	for name, c := range map[string]struct {
+		tenures []Tenure
+		acts    []Action
+		rows    []Row
+		guilty  []int
+	}{
+		"before the sale":                        {sold, nil, blame(11, 12, 13, 14, 15, 16), []int{900}},
+		"in the block of the sale":               {sold, nil, blame(20, 20, 20, 20, 20, 20), []int{900}},
+		"soon after the sale":                    {sold, nil, blame(21, 22, 23, 24, 25, 26), []int{900}},
+		"soon after, of who acts":                {sold, []Action{{22, address(901)}}, blame(21, 22, 23, 24, 25, 26, 27, 27, 27), []int{900, 901}},
+		"long after the sale":                    {sold, nil, blame(28, 29, 30, 31, 32, 33), nil},
+		"long after, of who acted":               {sold, []Action{{25, address(901)}}, blame(28, 29, 30, 31, 32, 33), []int{901}},
+		"before the sale, of who acts":           {sold, []Action{{30, address(901)}}, blame(11, 12, 13, 14, 15, 16), []int{900, 901}},
+		"of a wallet that signs":                 {signed, nil, blame(28, 29, 30, 31, 32, 33), []int{901, 904}},
+		"praised since":                          {sold, nil, append(blame(11, 12, 13, 14, 15, 16), praise(40)...), []int{900}},
+		"of two, of each a little":               {sold, nil, blame(18, 19, 29), nil},
+		"split, and back":                        {split, nil, blame(11, 12, 13, 14, 15, 16, 17, 18), []int{900}},
+		"handed on at once, bad since":           {[]Tenure{held(10, 10, 900), soon}, nil, blame(11, 12, 13, 14, 15, 16), nil},
+		"handed on at once, of who acted":        {[]Tenure{held(10, 10, 900), soon}, []Action{{9, address(900)}, {11, address(901)}}, blame(12, 13, 14, 15, 16, 17), []int{901}},
+		"handed on at once, and back":            {[]Tenure{held(10, 10, 900), {From: 11, To: 20, Began: soon.Began, Ended: dayOf(20), Owner: address(901)}, held(21, last, 900)}, nil, blame(28, 29, 30, 31, 32, 33), []int{900}},
+		"of a wallet as of an owner":             {wallets, nil, blame(11, 12, 13, 14, 15, 16), []int{900, 902}},
+		"a gift before the words, and passed on": {[]Tenure{sold[0], held(21, 22, 901), held(23, last, 902)}, nil, blame(21, 22, 22, 22, 23, 24), []int{900}},
+		"good":                                   {sold, nil, praise(11), nil},
+	} {
+		w := newWorld()
+		e := w.evidence(c.rows...)
+		e.Registrar, e.Tenures, e.Actions, e.Since = c.tenures[0].Owner, c.tenures, c.acts, PresentSince(c.tenures)
+		e.Held = c.tenures[len(c.tenures)-1].Began
+		if got := guiltOf(w, e); !slices.Equal(got, c.guilty) {
+			t.Errorf("%s: guilty are %v, want %v", name, got, c.guilty)
+		}
+	}
+}
+
+// The worst agent limits, whatever the order they are found in, and none itself.
+func TestKinIsTheWorst(t *testing.T) {
+	w := newWorld()
+	e := w.evidence()
+	e.Agent.TokenID.SetUint64(7)
+	e.Registrar = address(904)
+	guilt := func(token uint64, holder int, score Points) (g repute.Penalty) {
+		g.TokenID.SetUint64(token)
+		g.Identity, g.Holder, g.Score, g.High = address(holder), address(holder), score, score+1000
+		return g
+	}
+	list := []repute.Penalty{guilt(7, 900, -90_000), guilt(8, 900, -20_000), guilt(9, 904, -30_000), guilt(6, 904, -30_000), guilt(5, 905, -80_000)}
+	for range 2 {
+		slices.Reverse(list)
+		g := Penalties{}
+		g.Add(list...)
+		kin := g.Related(&e)
+		if got := fmt.Sprintf("%d: agent %s, %s, %s", len(kin), kin[0].Agent.TokenID.Dec(), kin[0].Role, kin[0].Score); got != "1: agent 6, registrar, -30.000" {
+			t.Errorf("got %s", got)
+		}
+	}
+}

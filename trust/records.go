@@ -1,0 +1,281 @@
+package trust
+
+import (
+	"bytes"
+	"cmp"
+	"math"
+	"slices"
+
+	"repute"
+
+	"github.com/ethereum/go-ethereum/common"
+)
+
+// Excluded is a row that does not count.
+type Excluded struct {
+	Row    int // of Evidence.Rows as sorted by block and log
+	Reason Reason
+}
+
+// record is one row by the rules of the tag table, small enough to keep millions. The records
+// of an agent are ordered by burst, channel and rater, then in chain order.
+type record struct {
+	node    Node   // NoNode for a rater the graph does not know
+	value   int32  // -1 to 1 in units of 2^-30
+	time    uint32 // Unix seconds
+	payment uint16 // factor in units of 2^-12
+	rule    uint8  // of Params.rules
+	opens   opens
+}
+
+// opens are the groups that begin with a record.
+type opens uint8
+
+const (
+	opensMember opens = 1 << iota
+	opensOpinion
+	opensBurst
+)
+
+func (e *record) fixedValue() Fixed { return Fixed(e.value) << 2 }
+
+func (e *record) paid() Fixed { return Fixed(e.payment) << 20 }
+
+// account holds the records of one agent.
+type account struct {
+	owner    Node
+	held     int64 // when the present owner got it, Unix seconds
+	records  []record
+	excluded int
+}
+
+// rater is an identity of the graph, or an address that the graph does not know.
+type rater struct {
+	node    Node
+	address common.Address // zero when node is known
+}
+
+func (g *Graph) rater(a common.Address) rater {
+	if n := g.Node(a); n != NoNode {
+		return rater{node: n}
+	}
+	return rater{node: NoNode, address: a}
+}
+
+// accountBuilder turns evidence into accounts. It reuses its memory.
+type accountBuilder struct {
+	p          *Params
+	g          *Graph
+	rows       []Row // in the order of the chain
+	statements []statement
+	excluded   []Excluded
+	self       map[rater]own
+	raters     map[rater]raterBurst
+	bursts     map[burst]uint32
+	count      uint32 // of bursts
+}
+
+// own is how a rater belongs to the agent that it rates.
+type own uint8
+
+const (
+	isNamed own = 1 + iota // named by the owner alone
+	isSelf                 // the owner, or signed to be the wallet
+)
+
+// statement is a record before sorting.
+type statement struct {
+	record
+	row     int // of listener.rows
+	channel uint8
+	raterBurst
+}
+
+// raterBurst numbers a rater in order of its first row, and the burst it belongs to.
+type raterBurst struct{ rater, burst uint32 }
+
+func newAccountBuilder(g *Graph, p *Params) *accountBuilder { return &accountBuilder{p: p, g: g} }
+
+// build returns the account of an agent. The records are valid until the next call.
+//
+// A rater has one opinion in a channel however many ratings it gives. Raters whose first rows
+// are equal and in the same block form a burst and count as one, because bots and batches
+// write that way.
+func (l *accountBuilder) build(e *Evidence) account {
+	l.reset(e)
+	for i := range l.rows {
+		if reason := l.addRow(e, i); reason != "" {
+			l.excluded = append(l.excluded, Excluded{i, reason})
+		}
+	}
+	slices.SortStableFunc(l.statements, func(a, b statement) int {
+		return cmp.Or(cmp.Compare(a.burst, b.burst), cmp.Compare(a.channel, b.channel), cmp.Compare(a.rater, b.rater))
+	})
+	out := account{owner: l.g.Node(e.Owner), held: e.Held, excluded: len(l.excluded), records: make([]record, len(l.statements))}
+	for i := range l.statements {
+		s := &l.statements[i]
+		if i == 0 {
+			s.opens = opensBurst | opensOpinion | opensMember
+		} else {
+			s.opens = l.statements[i-1].until(s)
+		}
+		out.records[i] = s.record
+	}
+	return out
+}
+
+// until returns the groups that begin with the statement after s.
+func (s *statement) until(next *statement) opens {
+	switch {
+	case s.burst != next.burst:
+		return opensBurst | opensOpinion | opensMember
+	case s.channel != next.channel:
+		return opensOpinion | opensMember
+	case s.rater != next.rater:
+		return opensMember
+	}
+	return 0
+}
+
+// manyRows is above what agents usually have. Larger maps are not reused.
+const manyRows = 1000
+
+func (l *accountBuilder) reset(e *Evidence) {
+	if l.self == nil || len(l.raters) > manyRows {
+		l.self, l.raters, l.bursts = map[rater]own{}, map[rater]raterBurst{}, map[burst]uint32{}
+	}
+	clear(l.self)
+	clear(l.raters)
+	clear(l.bursts)
+	l.count, l.statements, l.excluded = 0, l.statements[:0], l.excluded[:0]
+	l.rows = append(l.rows[:0], e.Rows...)
+	if !slices.IsSortedFunc(l.rows, inChain) {
+		slices.SortFunc(l.rows, inChain)
+	}
+	for _, a := range e.Named {
+		l.self[l.g.rater(a)] = isNamed
+	}
+	for _, a := range e.Self {
+		l.self[l.g.rater(a)] = isSelf
+	}
+	l.self[l.g.rater(e.Owner)] = isSelf
+}
+
+// inChain compares rows by their order in the chain.
+func inChain(a, b Row) int {
+	if c := cmp.Or(cmp.Compare(a.Block, b.Block), cmp.Compare(a.LogIndex, b.LogIndex)); c != 0 {
+		return c
+	}
+	return cmp.Or(bytes.Compare(a.Rater[:], b.Rater[:]), cmp.Compare(a.Index, b.Index))
+}
+
+// addRow adds a row, or returns why it does not count.
+func (l *accountBuilder) addRow(e *Evidence, i int) Reason {
+	row := &l.rows[i]
+	rec, reason := l.p.read(row, e.Block.Time.Unix())
+	if reason != "" {
+		return reason
+	}
+	who := l.g.rater(row.Rater)
+	if own := l.self[who]; own == isSelf || own == isNamed && rec.value >= 0 {
+		return ReasonSelf
+	}
+	if rec.value > 0 && row.Block < e.Since {
+		return ReasonEarlier
+	}
+	rec.node = who.node
+	spoke, known := l.raters[who]
+	if !known {
+		spoke = raterBurst{uint32(len(l.raters)), l.burst(i)}
+		l.raters[who] = spoke
+	}
+	l.statements = append(l.statements, statement{record: rec, row: i, channel: l.p.rules[rec.rule].channel, raterBurst: spoke})
+	return ""
+}
+
+// burst is what the first rows of raters must share for the raters to count as one.
+type burst struct {
+	block      uint64
+	value      string
+	tag1, tag2 string
+	content    common.Hash
+}
+
+// burst returns the number of a row's burst. A validator's answer, and a row without others
+// about the agent in its block, have a burst of their own.
+func (l *accountBuilder) burst(i int) uint32 {
+	r := &l.rows[i]
+	alone := (i == 0 || l.rows[i-1].Block != r.Block) && (i == len(l.rows)-1 || l.rows[i+1].Block != r.Block)
+	if alone || r.Validation {
+		l.count++
+		return l.count
+	}
+	b := burst{block: r.Block, value: r.Amount.Decimal(), tag1: r.Tag1, tag2: r.Tag2, content: r.Content}
+	n, known := l.bursts[b]
+	if !known {
+		l.count++
+		n = l.count
+		l.bursts[b] = n
+	}
+	return n
+}
+
+// read turns a row into a record as of a time, or returns why it does not count. The caller
+// sets node and opens.
+func (p *Params) read(row *Row, at int64) (e record, reason Reason) {
+	if row.Time <= 0 || row.Time > math.MaxUint32 {
+		return e, ReasonUndated
+	}
+	if row.Time > at {
+		return e, ReasonFuture
+	}
+	curve, reason := p.rule(row, &e)
+	if reason != "" {
+		return e, reason
+	}
+	v, ok := opinionOf(curve, row.Amount)
+	if !ok {
+		return e, ReasonRange
+	}
+	e.value, e.time, e.payment = int32(v/4), uint32(row.Time), uint16(p.payment(row.Paid)>>20)
+	return e, ""
+}
+
+// payment returns the factor for a payment in US dollars.
+func (p *Params) payment(paid Fixed) Fixed {
+	if paid <= 0 {
+		return One
+	}
+	full := Int(p.Evidence.FullPayment + 1).log2()
+	return min(p.Evidence.MaxPayment, One+(One+min(paid, Int(1<<30))).log2().mul(p.Evidence.MaxPayment-One).div(full))
+}
+
+// rule sets the rule of a row and returns its curve.
+func (p *Params) rule(row *Row, e *record) ([]Corner, Reason) {
+	if row.Validation {
+		e.rule = p.validation(row.Tag1)
+		return p.Tags.Validation.Curve, ""
+	}
+	at, known := p.Tags.byTag[row.Tag1]
+	if !known {
+		return nil, ReasonUnknownTag
+	}
+	rule := &p.Tags.Tags[at]
+	if p.Tags.use[rule.Channel] != UseScore || rule.Weight == 0 {
+		return nil, ReasonChannel
+	}
+	e.rule = uint8(at)
+	return rule.Curve, ""
+}
+
+// decay returns the factor for an age in seconds.
+func (p *Params) decay(age int64) Fixed {
+	const day = 24 * 60 * 60
+	return p.powers.exp2Neg(Ratio(age, int64(p.Evidence.HalfLifeDays)*day))
+}
+
+// Dollars converts an amount of US dollars.
+func Dollars(m repute.Micros) Fixed { return Ratio(int64(min(m, repute.MaxPaid)), 1e6) }
+
+// UnreadTag stands for a tag that was too long to be read. It is no UTF-8, hence in no table.
+const UnreadTag = "\xff"
