@@ -44,8 +44,12 @@ type AgentRef struct {
 const AgentIDForms = "use eip155:{chainId}:{registry}:{tokenId}, {chainId}:{tokenId}, or {tokenId} under /chains/{chainId} or with ?chainId="
 
 // ParseAgentRef reads the full form, the short form or a bare token id, all
-// decimal. The error is ErrInvalid and names the part that is wrong.
+// decimal, and the full form as CAIP-19 writes it: eip155:{chain}/erc721:{registry}/{token}.
+// The error is ErrInvalid and names the part that is wrong.
 func ParseAgentRef(s string) (ref AgentRef, err error) {
+	if chain, asset, ok := strings.Cut(s, "/erc721:"); ok {
+		s = chain + ":" + strings.Replace(asset, "/", ":", 1)
+	}
 	parts := strings.Split(s, ":")
 	n := len(parts)
 	if n == 3 || n > 4 || (n == 4 && parts[0] != "eip155") {

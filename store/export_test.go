@@ -24,6 +24,9 @@ func OpenTraced(t testing.TB, url string, tracer pgx.QueryTracer) *DB {
 	return &DB{pool: pool, readers: pool, searches: make(chan struct{}, 1), classify: classifyByScheme, dict: newDictionary(), recall: newRecall()}
 }
 
+// AsWords is how texts are searched.
+var AsWords = asWords
+
 // How files are kept, and read back.
 var (
 	EncodeFile     = encodeFile

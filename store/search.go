@@ -27,9 +27,9 @@ type Count struct {
 type Found struct {
 	Page[repute.Agent]
 	Total Count // of all pages
-	Match Match // how the text was matched, "" without one
+	Match Match // how the text was matched, "" without one and where no agent matches
 	// Similar is how many near-identical agents of its owner each item stands for, itself
-	// not counted.
+	// not counted. It is nil where they are listed one by one.
 	Similar []int64
 }
 
@@ -37,7 +37,8 @@ const (
 	// maxCounted bounds what is counted for totals and facets.
 	maxCounted = 10_000
 	// maxHits bounds the documents that are put in order, twice: once for those whose
-	// names match. Of words that more of them hold these are any.
+	// names match. Where more documents have all words these are any of them, see narrow
+	// for most of the words.
 	maxHits = 20_000
 	// minSearchText and maxSearchLength bound Text, in characters.
 	minSearchText   = 2
@@ -106,15 +107,19 @@ func (db *DB) Agents(ctx context.Context, f AgentFilter) (found Found, err error
 			if err != nil {
 				return err
 			}
-			last := entries > 0 || going || mode == modes[len(modes)-1]
-			if !last && order.join != "" { // agents have the words, and the order leaves them out
-				if last, err = q.any(ctx, tx, chains); err != nil {
+			matched := entries > 0 || going
+			if !matched && mode != "" && order.join != "" { // agents have the words, and the order leaves them out
+				if matched, err = q.any(ctx, tx, chains); err != nil {
 					return err
 				}
 			}
-			if last {
-				return found.count(ctx, tx, q, order, chains)
+			if !matched && mode != modes[len(modes)-1] {
+				continue
 			}
+			if !matched {
+				found.Match = ""
+			}
+			return found.count(ctx, tx, q, order, chains)
 		}
 		return nil
 	})
@@ -134,9 +139,11 @@ func (f *Found) page(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrder
 		}
 	}
 	ids := make([]repute.AgentID, len(entries))
-	f.Similar = make([]int64, len(entries))
 	for i, e := range entries {
-		ids[i], f.Similar[i] = e.id, e.folded
+		ids[i] = e.id
+		if q.match != nil && !q.unfolded {
+			f.Similar = append(f.Similar, e.folded)
+		}
 	}
 	f.Items, err = inOrder(ctx, tx, ids)
 	return len(ids), err
@@ -282,7 +289,7 @@ func checkText(s string) (string, error) {
 		return "", repute.Invalid("q", "holds a control character", hint)
 	}
 	s = folded(s, maxSearchFolded)
-	if longestWord(s) < minSearchText {
+	if longestWord(s) < minSearchText && !isAgentID(s) && !isPlace(s) {
 		return "", repute.Invalid("q", "no word of it has two letters or digits", hint)
 	}
 	if len(strings.Fields(s)) > maxSearchWords {

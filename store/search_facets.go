@@ -23,7 +23,7 @@ type Facets struct {
 	// X402 and Active have the values true and false, of those that say either.
 	X402, Active []Facet
 	AsOf         []repute.AsOf
-	Match        Match // how the text was matched, "" without one
+	Match        Match // how the text was matched, "" without one and where no agent matches
 }
 
 // maxFacets bounds the values of one facet.
@@ -51,6 +51,7 @@ func (db *DB) SearchFacets(ctx context.Context, f AgentFilter) (out Facets, err 
 				return err
 			}
 		}
+		out.Match = ""
 		return nil
 	})
 	return out, err

@@ -33,9 +33,8 @@ func isAccent(r rune) bool { return r >= 0x300 && r <= 0x36f }
 // pairs of characters, with spaces between them, in American spelling.
 func asWords(s string) string {
 	var out []string
-	spell := newSpeller()
 	for _, word := range strings.FieldsFunc(s, isNoLetter) {
-		out = append(out, pieces(spell.american(word))...)
+		out = append(out, pieces(american(word))...)
 	}
 	return strings.Join(out, " ")
 }

@@ -22,7 +22,7 @@ import (
 
 // searchForm counts how often what is searched has changed: rows of another form
 // are made anew by Migrate.
-const searchForm = 4
+const searchForm = 5
 
 // Whoever writes a document decides how long it is: search sees its head.
 const (
