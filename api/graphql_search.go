@@ -79,8 +79,9 @@ func (q *query) agents(ctx context.Context, args agentsArgs, search bool) (*agen
 		return nil, renameCursor(searchError(err, "query"))
 	}
 	nodes := newNodes(q.api, found.Items, latest(), true)
-	for i, n := range nodes {
-		n.Similar = Long(found.Similar[i])
+	for i, n := range found.Similar {
+		similar := Long(n)
+		nodes[i].Similar = &similar
 	}
 	return &agentConnection{
 		Nodes: nodes, PageInfo: pageInfo{found.Next != "", orNull(found.Next)},

@@ -27,7 +27,7 @@ type (
 		Items []Agent `json:"items"`
 		Next  *string `json:"next" doc:"cursor of the next page, null at the end"`
 		Total Total   `json:"total" doc:"how many there are on all pages"`
-		Match *string `json:"match" enum:"all,most,near" doc:"all: every item has all words of q; most: none has, these have more than half of them, or one of two; near: no item has, names with words that are nearly the same; null without q"`
+		Match *string `json:"match" enum:"all,most,near" doc:"all: every item has all words of q; most: no agent has all of them, every item has more than half of them, or one of two; near: no agent has these either, every item has a name with words that are nearly the same; null without q, and when no agent matches"`
 		AsOf  []AsOf  `json:"asOf" doc:"one per chain asked"`
 	}
 	// ReputationAnswer is what a runtime asks before it pays or delegates.

@@ -15,7 +15,7 @@ import (
 // SearchQuery selects agents by their documents and ratings. Beside any of it the best
 // matches come first by default.
 type SearchQuery struct {
-	Q           string `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order and parts of words, a host, a URL or an address; \"a phrase\", -without and or are understood; match tells what was found"`
+	Q           string `query:"q" doc:"text in name, services, skills, domains, trust models, tags and description, one word of two or more letters or digits: words in any order and parts of words, a host, a URL, an address or an agent's id; \"a phrase\", -without and or are understood; match tells what was found"`
 	Service     string `query:"service" doc:"only agents that offer this service, e.g. MCP; several divided by commas: all of them; capitals do not matter"`
 	Skill       string `query:"skill" doc:"only agents with exactly this skill in a service, whole path, e.g. one of facets; several divided by commas: all of them; capitals do not matter"`
 	Domain      string `query:"domain" doc:"only agents with exactly this domain in a service, whole path, e.g. finance/markets, which finance does not find; several divided by commas: all of them; capitals do not matter"`
@@ -50,7 +50,7 @@ type Facets struct {
 	Status         []Facet `json:"status" doc:"by state of the document"`
 	X402           []Facet `json:"x402" doc:"true or false, of those that say either"`
 	Active         []Facet `json:"active" doc:"true or false, of those that say either"`
-	Match          *string `json:"match" enum:"all,most,near" doc:"as in the list; null without q"`
+	Match          *string `json:"match" enum:"all,most,near" doc:"as in the list; null without q, and when no agent matches"`
 	AsOf           []AsOf  `json:"asOf" doc:"one per chain asked"`
 }
 
@@ -141,8 +141,9 @@ func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*out
 		return nil, searchError(err, "q")
 	}
 	items := each(found.Items, encodeAgent)
-	for i := range items {
-		items[i].Similar = Long(found.Similar[i])
+	for i, n := range found.Similar {
+		similar := Long(n)
+		items[i].Similar = &similar
 	}
 	return ok(AgentList{Items: items, Next: orNull(found.Next), Total: encodeTotal(found.Total), Match: orNull(string(found.Match)),
 		AsOf: each(found.AsOf, encodeAsOf)}), nil

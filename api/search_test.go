@@ -120,6 +120,30 @@ func TestSearch(t *testing.T) {
 	}
 }
 
+// TestSearchSaysOnlyWhatIsKnown has similar where near-identical agents were looked for, and
+// match where an agent matches.
+func TestSearchSaysOnlyWhatIsKnown(t *testing.T) {
+	t.Parallel()
+	s, _ := documented(t, api.Options{})
+	for path, want := range map[string]bool{"/agents?q=weather": true, "/agents?q=weather&fold=false": false, "/agents?service=mcp": false, "/agents": false} {
+		if list := as[api.AgentList](t, get(t, s, path)); (list.Items[0].Similar != nil) != want || want && *list.Items[0].Similar != 0 {
+			t.Errorf("%s: similar %v", path, list.Items[0].Similar)
+		}
+	}
+	if a := as[api.AgentAnswer](t, get(t, s, "/agents/8453:1")); a.Similar != nil {
+		t.Errorf("of one agent: similar %d", *a.Similar)
+	}
+	for _, path := range []string{"/agents?q=qqqqqq", "/agents/facets?q=qqqqqq"} {
+		if f := as[api.Facets](t, get(t, s, path)); f.Match != nil || f.Total.Value != 0 {
+			t.Errorf("%s: match %v of %+v", path, *f.Match, f.Total)
+		}
+	}
+	a := ask(t, s, `{ none: search(query: "qqqqqq") { match facets { match } } some: search(query: "weather") { nodes { similar } } all: agents(first: 1) { nodes { similar } } }`, nil)
+	if got := string(a.Data); !strings.Contains(got, `"none":{"match":null,"facets":{"match":null}}`) || !strings.Contains(got, `"similar":0`) || !strings.Contains(got, `"all":{"nodes":[{"similar":null}]}`) {
+		t.Errorf("graphql: %s, %v", got, a.Errors)
+	}
+}
+
 // The pages of a search are the whole of it.
 func TestSearchPages(t *testing.T) {
 	t.Parallel()

@@ -37,7 +37,7 @@ type (
 		Limit   int      `json:"limit,omitempty" minimum:"1" maximum:"100" doc:"contributions and excluded rows; absent: 20"`
 	}
 	searchTool struct {
-		Q        string   `json:"q,omitempty" doc:"words, \"a phrase\", -without, or; a host, URL or address"`
+		Q        string   `json:"q,omitempty" doc:"words, \"a phrase\", -without, or; a host, URL, address or id"`
 		ChainIDs []uint64 `json:"chainIds,omitempty" maxItems:"100" doc:"only of these chains"`
 		Service  string   `json:"service,omitempty" doc:"that they offer, e.g. MCP; several by commas: all of them"`
 		Skill    string   `json:"skill,omitempty" doc:"exactly, whole path"`

@@ -27,8 +27,8 @@ type Agent struct {
 	Updated       Point    `json:"updated" doc:"last event that touched the agent, its feedback or validations"`
 	Counts        Counts   `json:"counts"`
 	Document      Document `json:"document" doc:"what is known of the bytes behind uri"`
-	// Similar is of a list that was searched by a text.
-	Similar Long `json:"similar" doc:"near-identical agents of the same owner that this one stands for in a search by text; fold=false lists them"`
+	// Similar is set in a search by text that is not unfolded.
+	Similar *Long `json:"similar" doc:"how many near-identical agents of the same owner the search left out of its answer in favor of this one; null where they were not looked for: outside of a search by text, and with fold=false, which lists them"`
 	Standing
 	Said
 	Cut []Cut `json:"cut" doc:"texts that were cut, which end with an ellipsis, and where the whole is"`
