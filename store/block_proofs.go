@@ -16,7 +16,8 @@ type BlockProof struct {
 	Blocks repute.BlockRange
 	// Parent is the hash of the block before the range, as its oldest header names it.
 	Parent common.Hash
-	// Hash is that of the newest block, zero after a rewind cut the range.
+	// Hash is the hash of the newest block. It is zero when a rewind cut the range at a block
+	// that is not proven.
 	Hash common.Hash
 	// Unproven are the blocks that could not be proven, ascending. Beyond a thousand
 	// ranges it is one range that holds all of them.
@@ -67,25 +68,26 @@ func readBlockProofs(ctx context.Context, q querier, chainID uint64, r repute.Bl
 }
 
 // SaveBlockProof adds a range that was compared, and connects it with the ranges before
-// and behind it. A range before it that ends in another block than Parent is of another
-// chain of blocks and is forgotten. repute.ErrFenced when the lease is lost or the range
-// behind it continues another block.
+// and after it. A range before it that does not end in Parent belongs to another branch and
+// is deleted. repute.ErrFenced when the lease is lost, and when the range after it or the
+// stored block shows that Hash is no longer the hash of the newest block.
 func (db *DB) SaveBlockProof(ctx context.Context, chainID uint64, l Lease, p BlockProof) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save proof of blocks %d to %d", p.Blocks.From, p.Blocks.To), func(tx pgx.Tx) error {
 		if err := holdLease(ctx, tx, l); err != nil {
 			return err
 		}
-		if _, err := holdChain(ctx, tx, chainID); err != nil {
+		chain, err := holdChain(ctx, tx, chainID)
+		if err != nil {
 			return err
 		}
 		near, err := readBlockProofs(ctx, tx, chainID, repute.BlockRange{From: p.Blocks.From - min(1, p.Blocks.From), To: p.Blocks.To + 1})
 		if err != nil {
 			return err
 		}
+		if err := p.checkNewest(ctx, tx, chain, near); err != nil {
+			return err
+		}
 		for _, n := range near {
-			if n.Blocks.From == p.Blocks.To+1 && n.Parent != p.Hash {
-				return fmt.Errorf("block %d continues another block than %d: %w", n.Blocks.From, p.Blocks.To, repute.ErrFenced)
-			}
 			p = p.join(n)
 		}
 		_, err = tx.Exec(ctx, "delete from block_proofs where chain_id = $1 and from_block = any($2)", chainID, startsOf(near))
@@ -101,6 +103,26 @@ func (db *DB) SaveBlockProof(ctx context.Context, chainID uint64, l Lease, p Blo
 			chainID, numbers, hashes, parents, times)
 		return err
 	})
+}
+
+// checkNewest returns repute.ErrFenced when a rewind or an amendment has replaced the newest
+// block of the range: the range after it continues another block, or another one is stored.
+// The header of a final block without events is not kept, so it MUST NOT be required.
+func (p BlockProof) checkNewest(ctx context.Context, tx pgx.Tx, c *chainRow, near []BlockProof) error {
+	after := slices.IndexFunc(near, func(n BlockProof) bool { return n.Blocks.From == p.Blocks.To+1 })
+	if after >= 0 && near[after].Parent != p.Hash {
+		return fmt.Errorf("block %d continues another block than %d: %w", p.Blocks.To+1, p.Blocks.To, repute.ErrFenced)
+	}
+	if after >= 0 {
+		return nil
+	}
+	other := p.Blocks.To > c.cursor.Number
+	err := tx.QueryRow(ctx, "select $4 or exists (select from blocks where chain_id = $1 and number = $2 and hash <> $3)",
+		c.id, p.Blocks.To, hashBytes(p.Hash), other).Scan(&other)
+	if err == nil && other {
+		err = fmt.Errorf("block %d is not stored with the hash %s: %w", p.Blocks.To, p.Hash, repute.ErrFenced)
+	}
+	return err
 }
 
 func startsOf(proofs []BlockProof) []uint64 {
@@ -221,9 +243,12 @@ func (db *DB) AskedBlocks(ctx context.Context, chainID uint64, limit int) ([]uin
 	return blocks, failed("asked blocks", err)
 }
 
-// cutBlockProofs takes back what was said of blocks above n.
+// cutBlockProofs deletes what is known of blocks above n. A range that is cut keeps the hash of
+// the stored block n, so that the next range joins it; it has none where block n is unproven.
 func cutBlockProofs(b *pgx.Batch, chainID, n uint64) {
+	b.Queue("delete from block_requests where chain_id = $1 and block > $2", chainID, n)
 	b.Queue("delete from block_proofs where chain_id = $1 and (from_block > $2 or loose > $2)", chainID, n)
-	b.Queue(`update block_proofs set to_block = $2, hash = '', unproven = unproven * int8multirange(int8range(null, $2, '[]'))
+	b.Queue(`update block_proofs p set to_block = $2, unproven = unproven * int8multirange(int8range(null, $2, '[]')),
+		hash = coalesce((select hash from blocks b where b.chain_id = $1 and b.number = $2 and not p.unproven @> $2::bigint), '')
 		where chain_id = $1 and to_block > $2`, chainID, n)
 }

@@ -29,6 +29,7 @@ func TestBlockProofsJoin(t *testing.T) {
 	db, w := open(t), newWorld(7, 100, 61)
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
+	sqlExec(t, db, "update chains set cursor_block = 9000")
 	ctx, l := t.Context(), store.Lease{}
 	check := func(what string, want ...store.BlockProof) {
 		t.Helper()
@@ -86,29 +87,70 @@ func TestBlockProofsJoin(t *testing.T) {
 	}
 }
 
-// A reorganisation takes back what was said of the blocks that it removed, and a
-// validation contract that is listed late what was said of all.
+// A rewind deletes what is known of the blocks that it removes, requests included. What is
+// left joins the blocks after it, unless its newest block is unproven. A validation contract
+// that is listed late deletes all of it.
 func TestBlockProofsEndWithTheirBlocks(t *testing.T) {
 	t.Parallel()
-	db, w := open(t), newWorld(7, 100, 62)
+	for _, unproven := range []repute.BlockRange{{From: 104, To: 108}, {From: 104, To: 105}} {
+		db, w := open(t), newWorld(7, 100, 62)
+		w.grow(20)
+		w.store(t, db, w.tip().Number)
+		ctx, l := t.Context(), store.Lease{}
+		first := proven(100, 110, unproven)
+		first.Hash = w.blocks[10].Hash
+		ok(t, db.SaveBlockProof(ctx, 7, l, first))
+		last := proven(115, w.tip().Number)
+		last.Hash = w.tip().Hash
+		ok(t, db.SaveBlockProof(ctx, 7, l, last))
+		_, err := db.AskForBlocks(ctx, 7, []uint64{101, 106, 107, 115})
+		ok(t, err)
+		below := w.blocks[6]
+		ok(t, db.Rewind(ctx, below, w.batch(below, 110)))
+		if asked, err := db.AskedBlocks(ctx, 7, 10); err != nil || fmt.Sprint(asked) != "[101 106]" {
+			t.Errorf("still asked for: %v, %v", asked, err)
+		}
+		cut := proven(100, 106, repute.BlockRange{From: 104, To: min(106, unproven.To)})
+		if cut.Hash = below.Hash; unproven.To >= 106 {
+			cut.Hash = common.Hash{}
+		}
+		got, err := db.BlockProofs(ctx, 7)
+		if ok(t, err); fmt.Sprint(got) != fmt.Sprint([]store.BlockProof{cut}) {
+			t.Errorf("after a rewind:\n%v, want\n%v", got, cut)
+		}
+		next := store.BlockProof{Blocks: repute.BlockRange{From: 107, To: 110}, Parent: below.Hash, Hash: w.blocks[10].Hash}
+		ok(t, db.SaveBlockProof(ctx, 7, l, next))
+		from := uint64(100)
+		if unproven.To >= 106 {
+			from = 107
+		}
+		if got, err = db.BlockProofs(ctx, 7); err != nil || len(got) != 1 || got[0].Blocks != (repute.BlockRange{From: from, To: 110}) {
+			t.Errorf("after the next range: %+v, %v", got, err)
+		}
+		more := w.chain
+		more.Validations = append([]common.Address{{0x77}}, more.Validations...)
+		ok(t, db.AddChain(ctx, more))
+		if got, err := db.BlockProofs(ctx, 7); err != nil || len(got) != 0 {
+			t.Errorf("a new contract: %+v, %v", got, err)
+		}
+	}
+}
+
+// A range whose newest block was replaced while it was compared is not saved.
+func TestBlockProofOfAReplacedBlock(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 63)
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
-	ctx := t.Context()
-	ok(t, db.SaveBlockProof(ctx, 7, store.Lease{}, proven(100, 110, repute.BlockRange{From: 104, To: 108})))
-	ok(t, db.SaveBlockProof(ctx, 7, store.Lease{}, proven(115, w.tip().Number)))
-	below := w.blocks[106-100]
-	b := w.batch(below, 107)
-	ok(t, db.Rewind(ctx, below, b))
-	got, err := db.BlockProofs(ctx, 7)
-	ok(t, err)
-	if len(got) != 1 || got[0].Blocks != (repute.BlockRange{From: 100, To: 106}) || got[0].Hash != (common.Hash{}) ||
-		len(got[0].Unproven) != 1 || got[0].Unproven[0].To != 106 {
-		t.Errorf("%+v", got)
+	ctx, l := t.Context(), store.Lease{}
+	for name, p := range map[string]store.BlockProof{"another hash": proven(105, 110), "above the newest stored block": proven(105, 200)} {
+		if err := db.SaveBlockProof(ctx, 7, l, p); !errors.Is(err, repute.ErrFenced) {
+			t.Errorf("%s: %v, want %v", name, err, repute.ErrFenced)
+		}
 	}
-	more := w.chain
-	more.Validations = append([]common.Address{{0x77}}, more.Validations...)
-	ok(t, db.AddChain(ctx, more))
-	if got, err := db.BlockProofs(ctx, 7); err != nil || len(got) != 0 {
-		t.Errorf("a new contract: %+v, %v", got, err)
-	}
+	sqlExec(t, db, "delete from blocks where number = 110") // final, without events
+	ok(t, db.SaveBlockProof(ctx, 7, l, proven(105, 110)))
+	sqlExec(t, db, "update blocks set hash = '\\x09' where number = 104")
+	below := proven(102, 104)
+	ok(t, db.SaveBlockProof(ctx, 7, l, below)) // tied by the range above, stored with a wrong hash
 }

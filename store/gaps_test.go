@@ -56,7 +56,9 @@ func TestCompletenessByKind(t *testing.T) {
 func proveTo(t *testing.T, db *store.DB, chain, from, to uint64) {
 	t.Helper()
 	sqlExec(t, db, fmt.Sprintf("delete from block_proofs where chain_id = %d; update chains set finalized_block = greatest(finalized_block, %d) where chain_id = %d", chain, to, chain))
-	ok(t, db.SaveBlockProof(t.Context(), chain, store.Lease{}, store.BlockProof{Blocks: repute.BlockRange{From: from, To: to}}))
+	var hash []byte
+	ok(t, db.Pool().QueryRow(t.Context(), "select coalesce((select hash from blocks where chain_id = $1 and number = $2), '')", chain, to).Scan(&hash))
+	ok(t, db.SaveBlockProof(t.Context(), chain, store.Lease{}, store.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Hash: common.BytesToHash(hash)}))
 }
 
 // A chain is complete while every final block is proven, but for those of ten minutes.
