@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
@@ -162,17 +163,23 @@ func (p BlockProof) insert(ctx context.Context, tx pgx.Tx, chainID uint64) error
 	}
 	_, err := tx.Exec(ctx, `
 		insert into block_proofs (chain_id, from_block, to_block, parent, hash, reason, loose, unproven)
-		select $1, $2, $3, $4, $5, $6, $7, case when (select count(*) from unnest(u)) > $10 then int8multirange(range_merge(u)) else u end
-		from (select coalesce(range_agg(int8range(f, t, '[]')), '{}') u from unnest($8::bigint[], $9::bigint[]) x(f, t)) x`,
-		chainID, p.Blocks.From, p.Blocks.To, hashBytes(p.Parent), hashBytes(p.Hash), plainText(p.Reason, maxReason), p.Loose,
-		from, to, maxUnproven)
+		select $1, $3, $4, $5, $6, $7, $8, `+boundedRanges+`
+		from (select coalesce(range_agg(int8range(f, t, '[]')), '{}') u from unnest($9::bigint[], $10::bigint[]) x(f, t)) x`,
+		chainID, maxUnproven, p.Blocks.From, p.Blocks.To, hashBytes(p.Parent), hashBytes(p.Hash), plainText(p.Reason, maxReason), p.Loose,
+		from, to)
 	return err
 }
 
-// SettleBlocks notes that blocks which were unproven, or which somebody asked for, were
-// compared again: proven are the ones that were proven then. repute.ErrFenced when the
-// lease is lost.
-func (db *DB) SettleBlocks(ctx context.Context, chainID uint64, l Lease, looked, proven []uint64) error {
+// UnprovenBlock is a block that could not be proven, and why.
+type UnprovenBlock struct {
+	Block  uint64
+	Reason string
+}
+
+// SettleBlocks stores the outcome for blocks that were compared again, because they were
+// unproven or requested, and deletes their requests. A block of no range is left to the
+// comparison of its range. repute.ErrFenced when the lease is lost.
+func (db *DB) SettleBlocks(ctx context.Context, chainID uint64, l Lease, proven []uint64, unproven []UnprovenBlock) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("settle blocks of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := holdLease(ctx, tx, l); err != nil {
 			return err
@@ -180,14 +187,27 @@ func (db *DB) SettleBlocks(ctx context.Context, chainID uint64, l Lease, looked,
 		if _, err := holdChain(ctx, tx, chainID); err != nil {
 			return err
 		}
+		blocks, reasons := []uint64{}, []string{}
+		for _, u := range unproven {
+			blocks, reasons = append(blocks, u.Block), append(reasons, plainText(u.Reason, maxReason))
+		}
 		var b pgx.Batch
-		b.Queue("delete from block_requests where chain_id = $1 and block = any($2)", chainID, looked)
+		b.Queue("delete from block_requests where chain_id = $1 and block = any($2)", chainID, slices.Concat(proven, blocks))
 		b.Queue(`update block_proofs p set unproven = unproven - u
 			from (select range_agg(int8range(n, n, '[]')) u from unnest($2::bigint[]) n) x where chain_id = $1 and unproven && u`,
 			chainID, proven)
+		b.Queue(`update block_proofs p set unproven = `+boundedRanges+`, reason = case when newest < upper(unproven) - 1 then p.reason else x.reason end
+			from (select from_block, unproven + range_agg(int8range(n, n, '[]')) u, max(n) newest, (array_agg(why order by n desc))[1] reason
+				from block_proofs join unnest($3::bigint[], $4::text[]) u(n, why) on n between from_block and to_block
+				where chain_id = $1 group by chain_id, from_block) x
+			where p.chain_id = $1 and p.from_block = x.from_block`, chainID, maxUnproven, blocks, reasons)
 		return tx.SendBatch(ctx, &b).Close()
 	})
 }
+
+// boundedRanges is the multirange u, or the one range that spans it when it has more than $2
+// ranges.
+const boundedRanges = "case when (select count(*) from unnest(u)) > $2 then int8multirange(range_merge(u)) else u end"
 
 // TieBlockProofs replaces the claimed header of a Loose block by the authenticated one, and
 // forgets the blocks below it, which are to be compared again. repute.ErrFenced when the
@@ -223,24 +243,46 @@ func (db *DB) ForgetBlockProofs(ctx context.Context, chainID uint64, l Lease) er
 // maxRequests is how many blocks of one chain may wait to be compared again.
 const maxRequests = 10_000
 
-// AskForBlocks asks the process that follows a chain to compare blocks again, and says
-// how many blocks it will. It needs no lease.
+// AskForBlocks requests that the process that follows a chain compares blocks again, and
+// returns how many requests were stored. A block that is requested already is due at once. It
+// needs no lease.
 func (db *DB) AskForBlocks(ctx context.Context, chainID uint64, blocks []uint64) (int, error) {
 	tag, err := db.pool.Exec(ctx, `
 		insert into block_requests (chain_id, block)
 		select $1, n from unnest($2::bigint[]) n where (select count(*) from block_requests where chain_id = $1) < $3
-		on conflict (chain_id, block) do update set asked_at = now()`, chainID, blocks, maxRequests)
+		on conflict (chain_id, block) do update set asked_at = now(), tries = 0, next_try = now()`, chainID, blocks, maxRequests)
 	return int(tag.RowsAffected()), failed("ask for blocks", err)
 }
 
-// AskedBlocks are blocks that somebody asks to have compared again, ascending.
-func (db *DB) AskedBlocks(ctx context.Context, chainID uint64, limit int) ([]uint64, error) {
-	rows, err := db.readers.Query(ctx, "select block from block_requests where chain_id = $1 order by block limit $2", chainID, limit)
+// AskedBlock is a block that is requested to be compared again.
+type AskedBlock struct {
+	Block uint64
+	Tries int // how often no endpoint could answer about it
+}
+
+// AskedBlocks returns requested blocks that are due, ascending.
+func (db *DB) AskedBlocks(ctx context.Context, chainID uint64, limit int) ([]AskedBlock, error) {
+	rows, err := db.readers.Query(ctx, `
+		select block, tries from block_requests where chain_id = $1 and next_try <= now() order by block limit $2`, chainID, limit)
 	if err != nil {
 		return nil, failed("asked blocks", err)
 	}
-	blocks, err := pgx.CollectRows(rows, pgx.RowTo[uint64])
+	blocks, err := pgx.CollectRows(rows, pgx.RowToStructByPos[AskedBlock])
 	return blocks, failed("asked blocks", err)
+}
+
+// PostponeBlocks counts a try of requested blocks that no endpoint could answer about. The next
+// one is due after first, which doubles with each try up to most. repute.ErrFenced when the
+// lease is lost.
+func (db *DB) PostponeBlocks(ctx context.Context, chainID uint64, l Lease, blocks []uint64, first, most time.Duration) error {
+	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("postpone blocks of chain %d", chainID), func(tx pgx.Tx) error {
+		if err := holdLease(ctx, tx, l); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `update block_requests set tries = tries + 1, next_try = now() + least($4::interval, $3::interval * 2 ^ least(tries, 30))
+			where chain_id = $1 and block = any($2)`, chainID, blocks, first, most)
+		return err
+	})
 }
 
 // cutBlockProofs deletes what is known of blocks above n. A range that is cut keeps the hash of

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -52,7 +53,7 @@ func TestBlockProofsJoin(t *testing.T) {
 	joined.Reason = "of 401"
 	check("joined", joined)
 
-	ok(t, db.SettleBlocks(ctx, 7, l, []uint64{420, 421, 350}, []uint64{420, 350}))
+	ok(t, db.SettleBlocks(ctx, 7, l, []uint64{420, 350}, []store.UnprovenBlock{{Block: 421, Reason: "older"}}))
 	joined.Unproven = []repute.BlockRange{{From: 421, To: 430}}
 	check("two are proven", joined)
 
@@ -107,7 +108,7 @@ func TestBlockProofsEndWithTheirBlocks(t *testing.T) {
 		ok(t, err)
 		below := w.blocks[6]
 		ok(t, db.Rewind(ctx, below, w.batch(below, 110)))
-		if asked, err := db.AskedBlocks(ctx, 7, 10); err != nil || fmt.Sprint(asked) != "[101 106]" {
+		if asked, err := db.AskedBlocks(ctx, 7, 10); err != nil || fmt.Sprint(asked) != "[{101 0} {106 0}]" {
 			t.Errorf("still asked for: %v, %v", asked, err)
 		}
 		cut := proven(100, 106, repute.BlockRange{From: 104, To: min(106, unproven.To)})
@@ -153,4 +154,48 @@ func TestBlockProofOfAReplacedBlock(t *testing.T) {
 	sqlExec(t, db, "update blocks set hash = '\\x09' where number = 104")
 	below := proven(102, 104)
 	ok(t, db.SaveBlockProof(ctx, 7, l, below)) // tied by the range above, stored with a wrong hash
+}
+
+// A requested block that could not be proven is unproven afterwards, with its reason. One that
+// no endpoint could answer about stays requested, and is due later each time.
+func TestRequestedBlocks(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 64)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	proveTo(t, db, 7, 100, w.tip().Number)
+	ctx, l := t.Context(), store.Lease{}
+	due := func(want string) {
+		t.Helper()
+		if got, err := db.AskedBlocks(ctx, 7, 10); err != nil || fmt.Sprint(got) != want {
+			t.Errorf("due are %v, %v; want %s", got, err, want)
+		}
+	}
+	_, err := db.AskForBlocks(ctx, 7, []uint64{103, 105, 107, 5_000})
+	ok(t, err)
+	due("[{103 0} {105 0} {107 0} {5000 0}]")
+	ok(t, db.SettleBlocks(ctx, 7, l, []uint64{103}, []store.UnprovenBlock{{Block: 105, Reason: "no root"}, {Block: 5_000, Reason: "of no range"}}))
+	due("[{107 0}]")
+	got, err := db.BlockProofs(ctx, 7)
+	if ok(t, err); len(got) != 1 || fmt.Sprint(got[0].Unproven) != "[{105 105}]" || got[0].Reason != "no root" {
+		t.Errorf("%+v, want block 105 unproven", got)
+	}
+	ok(t, db.SettleBlocks(ctx, 7, l, nil, []store.UnprovenBlock{{Block: 110, Reason: "newer"}, {Block: 101, Reason: "older"}}))
+	if got, err = db.BlockProofs(ctx, 7); err != nil || fmt.Sprint(got[0].Unproven) != "[{101 101} {105 105} {110 110}]" || got[0].Reason != "newer" {
+		t.Errorf("%+v, %v, want the reason of the newest", got, err)
+	}
+	for tries, want := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
+		ok(t, db.PostponeBlocks(ctx, 7, l, []uint64{107}, time.Minute, 3*time.Minute))
+		due("[]")
+		var wait float64
+		ok(t, db.Pool().QueryRow(ctx, "select extract(epoch from next_try - now())::float8 from block_requests where block = 107").Scan(&wait))
+		if wait > want.Seconds() || wait < want.Seconds()-30 {
+			t.Errorf("after %d tries it is due in %.0f seconds, want %s", tries+1, wait, want)
+		}
+	}
+	sqlExec(t, db, "update block_requests set next_try = now()")
+	due("[{107 4}]")
+	_, err = db.AskForBlocks(ctx, 7, []uint64{107})
+	ok(t, err)
+	due("[{107 0}]")
 }

@@ -147,6 +147,8 @@ func (r *ruling) unsure() error {
 		return r.err
 	case r.why != nil:
 		return r.why
+	case r.judgement.why != nil:
+		return r.judgement.why
 	case r.block.Hash != (common.Hash{}) && !r.block.Recomputed:
 		return errForeign
 	case r.rooted:

@@ -25,6 +25,7 @@ type judgement struct {
 	proven  bool        // by the receipts' root
 	agreed  bool        // two witnesses of different hosts show what is stored
 	rooted  bool        // the receipts have the root that came with them
+	why     error       // why a witness gave no receipts, nil when all gave some or it is proven
 }
 
 // sure reports whether the judgement is more than the word of one endpoint.
@@ -61,6 +62,7 @@ type hearing struct {
 	block  repute.Block // the stored one; without hash when there is none
 	stored []types.Log
 	agreed *node.Sealed // the chain's, once the witnesses were asked for it
+	why    error        // why the last witness without receipts gave none
 }
 
 func (h *hearing) judge(ctx context.Context) (judgement, error) {
@@ -76,7 +78,10 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 	hosts := map[string]bool{}   // of witnesses that show what is stored
 	last := error(ErrNothingNew) // no witness
 	for _, n := range h.nodes {
-		e, err := h.v.evidence(ctx, n, block)
+		e, why, err := h.v.evidence(ctx, n, block)
+		if why != nil {
+			h.why = why
+		}
 		if err != nil {
 			if last = err; ctx.Err() != nil {
 				return judgement{}, err
@@ -105,7 +110,7 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 		return judgement{}, last
 	}
 	j := h.unproven(words)
-	j.agreed = len(hosts) > 1 && j.settled()
+	j.agreed, j.why = len(hosts) > 1 && j.settled(), h.why
 	return j, nil
 }
 
@@ -182,27 +187,26 @@ func (v *Verifier) headerOf(ctx context.Context, n *node.Node, number uint64) (n
 	return headers[0], nil
 }
 
-// evidence is what one witness shows of a block: its receipts, or else its logs by
-// the block's hash, which prove nothing.
-func (v *Verifier) evidence(ctx context.Context, n *node.Node, block repute.Block) (node.Evidence, error) {
+// evidence asks one witness for the receipts of a block, or else for its logs by the block's
+// hash, which prove nothing: why is then the reason for which it gave no receipts.
+func (v *Verifier) evidence(ctx context.Context, n *node.Node, block repute.Block) (e node.Evidence, why, err error) {
 	ctx, cancel := context.WithTimeout(ctx, receiptsPatience)
 	defer cancel()
-	e, err := n.Receipts(ctx, block, v.spend)
+	e, err = n.Receipts(ctx, block, v.spend)
 	if err == nil || errors.Is(err, node.ErrMoved) {
-		return e, err
+		return e, nil, err
 	}
 	if err := v.spend(ctx, 1); err != nil {
-		return node.Evidence{}, err
+		return node.Evidence{}, nil, err
 	}
-	logs, e2 := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.Addresses)
-	if e2 != nil || logs[0] == nil {
-		return node.Evidence{}, err
+	logs, failed := n.LogsOf(ctx, []common.Hash{block.Hash}, v.decoder.Addresses)
+	if failed != nil || logs[0] == nil {
+		return node.Evidence{}, nil, err
 	}
-	e = node.Evidence{Sealed: node.Sealed{Block: block}, Logs: logs[0]}
-	for i := range e.Logs {
-		e.Logs[i].BlockNumber = block.Number
+	for i := range logs[0] {
+		logs[0][i].BlockNumber = block.Number
 	}
-	return e, nil
+	return node.Evidence{Sealed: node.Sealed{Block: block}, Logs: logs[0]}, err, nil
 }
 
 // unproven weighs what several witnesses say of whom none can prove it. One that is

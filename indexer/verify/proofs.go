@@ -3,9 +3,7 @@ package verify
 import (
 	"context"
 	"errors"
-	"fmt"
 	"slices"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
@@ -14,61 +12,6 @@ import (
 	"repute/indexer/node"
 	"repute/store"
 )
-
-// sweepBlocks compares final blocks with the chain: those that somebody asks for, those
-// that could not be proven when their next try has come, and then the newest ones that
-// were not compared yet. New blocks therefore come before old ones.
-func (v *Verifier) sweepBlocks(ctx context.Context, l store.Lease, at store.Standing) error {
-	if at.Pin.Hash == (common.Hash{}) {
-		return ErrNothingNew
-	}
-	v.bloomless = v.opts.NoBloom || at.Bloomless
-	if err := v.sweepAsked(ctx, l, at); !errors.Is(err, ErrNothingNew) {
-		return err
-	}
-	proofs, err := v.db.BlockProofs(ctx, v.chain.ID)
-	if err != nil {
-		return err
-	}
-	if err := v.proveAgain(ctx, l, at, proofs); !errors.Is(err, ErrNothingNew) {
-		return err
-	}
-	r, hash := nextWindow(proofs, repute.BlockRange{From: v.chain.StartBlock, To: at.Pin.Number}, at.Pin.Hash, v.opts.Window)
-	if r.From > r.To {
-		return ErrNothingNew
-	}
-	err = v.proveWindow(ctx, l, at, r, hash)
-	if errors.Is(err, errUntied) && r.To == at.Pin.Number { // it is stored under a hash that nobody has
-		_, err = v.rename(ctx, l, r.To)
-	}
-	if err != nil {
-		return fmt.Errorf("compare blocks %d to %d: %w", r.From, r.To, err)
-	}
-	return nil
-}
-
-// nextWindow are the newest blocks of a range that were not compared, at most so many, and
-// the hash of the newest of them: that of the range's end, or the parent of a block that
-// was compared.
-func nextWindow(proofs []store.BlockProof, all repute.BlockRange, hash common.Hash, most uint64) (repute.BlockRange, common.Hash) {
-	r := all
-	for _, p := range slices.Backward(proofs) {
-		if p.Blocks.To < r.To {
-			r.From = max(r.From, p.Blocks.To+1)
-			break
-		}
-		if p.Blocks.From <= all.From {
-			return repute.BlockRange{From: 1}, hash
-		}
-		if p.Blocks.From <= r.To {
-			r.To, hash = p.Blocks.From-1, p.Parent
-		}
-	}
-	if r.To >= most {
-		r.From = max(r.From, r.To-most+1)
-	}
-	return r, hash
-}
 
 // proving is one comparison of connected blocks.
 type proving struct {
@@ -144,14 +87,20 @@ func (p *proving) suspects(ctx context.Context, headers []node.Sealed, vouched m
 	return out, nil
 }
 
-// run judges the suspects, portion by portion, and saves down to where it came.
+// run judges the suspects in portions, and saves the blocks down to the last one settled.
 func (p *proving) run(ctx context.Context, headers, suspects []node.Sealed) error {
 	from := headers[0].Number
 	for part := range slices.Chunk(suspects, portion) {
 		for _, j := range p.v.judgeTied(ctx, part, p.stored) {
-			if err := p.settle(ctx, j); err != nil {
+			err := p.settle(ctx, j)
+			if err != nil && p.v.givesUp(ctx, j.number, err) {
+				p.note(j.number, err)
+				err = nil
+			}
+			if err != nil {
 				return errors.Join(err, p.save(ctx, j.number+1))
 			}
+			delete(p.v.unanswered, j.number)
 		}
 		if p.v.bloomlies() {
 			return p.v.db.ForgetBlockProofs(ctx, p.v.chain.ID, p.lease)
@@ -177,17 +126,41 @@ func (p *proving) settle(ctx context.Context, j ruling) error {
 	case proven:
 		return nil
 	}
+	p.note(j.number, why)
+	return nil
+}
+
+// note adds a block to the unproven ones. Blocks MUST be noted in descending order.
+func (p *proving) note(number uint64, why error) {
 	if len(p.proof.Unproven) == 0 {
 		p.proof.Reason = why.Error()
 	}
-	p.proof.Unproven = slices.Insert(p.proof.Unproven, 0, repute.BlockRange{From: j.number, To: j.number})
-	switch h := p.headers[j.number]; {
+	p.proof.Unproven = slices.Insert(p.proof.Unproven, 0, repute.BlockRange{From: number, To: number})
+	switch h := p.headers[number]; {
 	case h.Recomputed:
 		p.proof.Headers = append(p.proof.Headers, h.Block)
 	case h.Number == p.proof.Loose: // of its fields only the hash is authenticated, by the block after it
 		p.proof.Headers = append(p.proof.Headers, repute.Block{Number: h.Number, Hash: h.Hash})
 	}
-	return nil
+}
+
+// answerTries is how often the endpoints are asked about a block while they refuse for reasons
+// that may pass, such as a rate or a plan, before the block counts as unproven.
+const answerTries = 5
+
+// givesUp counts a failed comparison of a block, and reports whether the block counts as
+// unproven from now on, so that it does not hold up the others.
+func (v *Verifier) givesUp(ctx context.Context, number uint64, err error) bool {
+	if !mayPass(ctx, err) {
+		return false
+	}
+	v.unanswered[number]++
+	return v.unanswered[number] >= answerTries
+}
+
+// mayPass reports whether the endpoints failed for a reason that may pass.
+func mayPass(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && !errors.Is(err, repute.ErrFenced) && node.WaitingHelps(err)
 }
 
 // save keeps what was compared from a block on.
@@ -213,8 +186,8 @@ func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at store.Stan
 		v.log.Warn("block not proven", "block", j.number, "error", j.err)
 		return false, j.err, nil
 	}
-	if j.proven && !within(bloomOf(j.logs), j.block.Bloom) {
-		v.unnamed[j.number] = true
+	if j.proven && !v.bloomless && !within(bloomOf(j.logs), j.block.Bloom) {
+		v.wrongBlooms[j.number] = true
 	}
 	listed, err := v.act(ctx, l, at, j.judgement)
 	if err != nil {
@@ -230,142 +203,17 @@ func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at store.Stan
 	return false, j.unsure(), nil
 }
 
-// mostUnnamed is how many blocks may have a bloom that lacks logs of theirs before the
-// blooms of the chain count as telling nothing: some chains have single ones.
-const mostUnnamed = 3
+// mostWrongBlooms is how many blocks may have a bloom that lacks some of their logs before the
+// blooms of the chain count for nothing: some chains have single ones.
+const mostWrongBlooms = 3
 
+// bloomlies reports whether the blooms of the chain have just turned out to count for nothing.
 func (v *Verifier) bloomlies() bool {
-	if v.bloomless || len(v.unnamed) <= mostUnnamed {
+	if v.bloomless || len(v.wrongBlooms) <= mostWrongBlooms {
 		return false
 	}
-	v.log.Warn("blooms lack logs of their blocks: all blocks are compared by their receipts", "blocks", len(v.unnamed))
+	v.log.Warn("blooms lack logs of their blocks: all blocks are compared by their receipts", "blocks", len(v.wrongBlooms))
 	v.bloomless = true
+	clear(v.wrongBlooms)
 	return true
-}
-
-// proveAgain compares the newest unproven blocks once more, from time to time and with
-// longer pauses while nothing comes of it, and each time some that are older than those
-// of the time before: blocks that nobody can prove must not keep others from it.
-func (v *Verifier) proveAgain(ctx context.Context, l store.Lease, at store.Standing, proofs []store.BlockProof) error {
-	numbers := newest(proofs, v.doubt.below, portion)
-	if len(numbers) == 0 && v.doubt.below > 0 {
-		v.doubt.below = 0
-		numbers = newest(proofs, 0, portion)
-	}
-	if len(numbers) == 0 || time.Now().Before(v.doubt.next) {
-		return ErrNothingNew
-	}
-	v.doubt.next = time.Now().Add(v.doubt.retry.Next())
-	proven, err := v.settleAgain(ctx, l, at, numbers, proofs)
-	if err != nil {
-		return err
-	}
-	v.doubt.below = numbers[len(numbers)-1]
-	if proven > 0 {
-		v.doubt.retry.Reset()
-		v.doubt.next = time.Time{}
-	}
-	return nil
-}
-
-// newest are the newest unproven blocks below one, descending; 0 is above all.
-func newest(proofs []store.BlockProof, below uint64, most int) (out []uint64) {
-	for _, p := range slices.Backward(proofs) {
-		for _, u := range slices.Backward(p.Unproven) {
-			for n := u.To; n >= u.From && len(out) < most; n-- {
-				if below == 0 || n < below {
-					out = append(out, n)
-				}
-			}
-		}
-	}
-	return out
-}
-
-// settleAgain judges single blocks, and says how many are proven now.
-func (v *Verifier) settleAgain(ctx context.Context, l store.Lease, at store.Standing, numbers []uint64, proofs []store.BlockProof) (int, error) {
-	var proven []uint64
-	for _, j := range v.judgeSome(ctx, numbers) {
-		ok, _, err := v.settleBlock(ctx, l, at, j)
-		if err != nil {
-			return 0, err
-		}
-		if !ok {
-			continue
-		}
-		if slices.ContainsFunc(proofs, func(p store.BlockProof) bool { return p.Loose == j.number }) {
-			if ok, err = v.tieAgain(ctx, l, j.judgement); err != nil {
-				return 0, err
-			}
-		}
-		if j.proven {
-			if err := v.retimeTo(ctx, l, j.judgement); err != nil {
-				return 0, err
-			}
-		}
-		if ok {
-			proven = append(proven, j.number)
-		}
-	}
-	return len(proven), v.db.SettleBlocks(ctx, v.chain.ID, l, numbers, proven)
-}
-
-// tieAgain connects the blocks below a loose one with its true header, once the header is
-// authenticated. It reports whether it is.
-func (v *Verifier) tieAgain(ctx context.Context, l store.Lease, j judgement) (bool, error) {
-	header := j.block
-	if !j.proven {
-		shown, by, err := v.sealed(ctx, []uint64{j.block.Number})
-		if err != nil {
-			return false, err
-		}
-		twice, err := v.vouched(ctx, shown, by)
-		if err != nil || shown[0].Hash != j.block.Hash || !shown[0].Recomputed && !twice[j.block.Number] {
-			return false, err
-		}
-		header = shown[0]
-	}
-	return true, v.db.TieBlockProofs(ctx, v.chain.ID, l, header.Block)
-}
-
-// sweepAsked compares the blocks that somebody asks for. ErrNothingNew when nobody does.
-func (v *Verifier) sweepAsked(ctx context.Context, l store.Lease, at store.Standing) error {
-	asked, err := v.db.AskedBlocks(ctx, v.chain.ID, portion)
-	if err != nil {
-		return err
-	}
-	if len(asked) == 0 {
-		return ErrNothingNew
-	}
-	_, err = v.settleAgain(ctx, l, at, asked, nil)
-	return err
-}
-
-// retimeTo puts the stored time of a proven block right.
-func (v *Verifier) retimeTo(ctx context.Context, l store.Lease, j judgement) error {
-	known, err := v.db.Headers(ctx, v.chain.ID, []uint64{j.block.Number})
-	if err != nil {
-		return err
-	}
-	k, isKnown := known[j.block.Number]
-	if !isKnown || k.Hash != j.block.Hash {
-		return nil
-	}
-	return v.retime(ctx, l, k, j.block.Block)
-}
-
-// retime puts the time of a stored block right, which its authenticated header names. The
-// agents concerned are rebuilt. An unknown time is no other one.
-func (v *Verifier) retime(ctx context.Context, l store.Lease, stored, block repute.Block) error {
-	if stored.Time.IsZero() || stored.Time.Equal(block.Time) {
-		return nil
-	}
-	if err := node.CheckTime(block); err != nil {
-		return err
-	}
-	if err := v.db.Amend(ctx, v.chain.ID, l, store.Amendment{Block: block}); err != nil {
-		return fmt.Errorf("amend the time of block %d: %w", block.Number, err)
-	}
-	v.log.Warn("the time of a block was wrong", "block", block.Number, "stored", stored.Time, "time", block.Time)
-	return nil
 }

@@ -79,15 +79,17 @@ type Verifier struct {
 	label     string
 	log       *slog.Logger
 
-	began     time.Time     // when this process began to compare all agents
-	swept     time.Time     // when it last had
-	rest      time.Duration // how long to wait then
-	turns     [4]turn
-	first     int             // whose turn it is
-	mute      bool            // the blooms of this chain tell a search nothing
-	bloomless bool            // they lack logs of their blocks, so that none excludes any
-	unnamed   map[uint64]bool // blocks that showed it
-	doubt     struct {        // when unproven blocks are compared again, and below which
+	began       time.Time     // when this process began to compare all agents
+	swept       time.Time     // when it last had
+	rest        time.Duration // how long to wait then
+	turns       [4]turn
+	first       int             // whose turn it is
+	mute        bool            // the blooms of this chain tell a search nothing
+	bloomless   bool            // they lack logs of their blocks, so that none excludes any
+	wrongBlooms map[uint64]bool // proven blocks whose bloom lacks some of their logs, until bloomless
+	unanswered  map[uint64]int  // failed tries of blocks that hold up a window; see givesUp
+	sweeps      int             // calls of sweepBlocks
+	doubt       struct {        // when unproven blocks are compared again, and below which
 		retry node.Backoff
 		next  time.Time
 		below uint64
@@ -103,7 +105,7 @@ func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options)
 	c.StartBlock = max(c.StartBlock, 1)
 	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: contracts.NewDecoder(c),
 		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: strconv.FormatUint(c.ID, 10), log: o.Log.With("chain", c.ID),
-		widened: map[uint64]bool{}, unnamed: map[uint64]bool{}, mute: o.NoBloom, bloomless: o.NoBloom}
+		widened: map[uint64]bool{}, wrongBlooms: map[uint64]bool{}, unanswered: map[uint64]int{}, mute: o.NoBloom, bloomless: o.NoBloom}
 	v.doubt.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
 	retry := node.Backoff{Min: time.Second, Max: time.Minute}
 	v.turns = [4]turn{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}

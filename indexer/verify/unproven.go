@@ -1,0 +1,178 @@
+package verify
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"repute"
+	"repute/indexer/node"
+	"repute/store"
+)
+
+// unproven compares the newest unproven blocks again, after a pause that grows while none of
+// them is proven. Each call takes older ones than the call before, so that blocks that no
+// endpoint can prove do not keep the others waiting.
+func (s *blockSweep) unproven(ctx context.Context) error {
+	doubt := &s.v.doubt
+	numbers := newestUnproven(s.proofs, doubt.below, portion)
+	if len(numbers) == 0 && doubt.below > 0 {
+		doubt.below = 0
+		numbers = newestUnproven(s.proofs, 0, portion)
+	}
+	if len(numbers) == 0 || time.Now().Before(doubt.next) {
+		return ErrNothingNew
+	}
+	doubt.next, doubt.below = time.Now().Add(doubt.retry.Next()), numbers[len(numbers)-1]
+	out, err := s.judgeAgain(ctx, numbers)
+	if err != nil {
+		return err
+	}
+	if len(out.proven) > 0 {
+		doubt.retry.Reset()
+		doubt.next = time.Time{}
+	}
+	return s.v.db.SettleBlocks(ctx, s.v.chain.ID, s.lease, out.proven, out.unproven)
+}
+
+// requested compares the blocks that are requested and due.
+func (s *blockSweep) requested(ctx context.Context) error {
+	asked, err := s.v.db.AskedBlocks(ctx, s.v.chain.ID, portion)
+	if err != nil {
+		return err
+	}
+	if len(asked) == 0 {
+		return ErrNothingNew
+	}
+	numbers, tries := make([]uint64, len(asked)), map[uint64]int{}
+	for i, a := range asked {
+		numbers[i], tries[a.Block] = a.Block, a.Tries
+	}
+	out, err := s.judgeAgain(ctx, numbers)
+	if err != nil {
+		return err
+	}
+	var later []uint64
+	for _, w := range out.waiting {
+		if tries[w.Block]+1 < answerTries {
+			later = append(later, w.Block)
+		} else {
+			out.unproven = append(out.unproven, w)
+		}
+	}
+	if err := s.v.db.SettleBlocks(ctx, s.v.chain.ID, s.lease, out.proven, out.unproven); err != nil || len(later) == 0 {
+		return err
+	}
+	return s.v.db.PostponeBlocks(ctx, s.v.chain.ID, s.lease, later, s.v.opts.RetryMin, s.v.opts.RetryMax)
+}
+
+// outcome is the result of comparing single blocks again.
+type outcome struct {
+	proven   []uint64
+	unproven []store.UnprovenBlock
+	// waiting are the blocks about which the endpoints refused to answer for a reason that may
+	// pass.
+	waiting []store.UnprovenBlock
+}
+
+// judgeAgain compares single blocks. A block that the endpoints refuse to answer about does not
+// keep the others from being settled; the rate of calls is lowered when that is the reason.
+func (s *blockSweep) judgeAgain(ctx context.Context, numbers []uint64) (out outcome, err error) {
+	for _, j := range s.v.judgeSome(ctx, numbers) {
+		proven, why, err := s.settle(ctx, j)
+		switch {
+		case mayPass(ctx, err):
+			s.v.adapt(err)
+			s.v.log.Warn("block not compared", "block", j.number, "error", err)
+			out.waiting = append(out.waiting, store.UnprovenBlock{Block: j.number, Reason: err.Error()})
+		case err != nil:
+			return out, err
+		case proven:
+			out.proven = append(out.proven, j.number)
+		default:
+			out.unproven = append(out.unproven, store.UnprovenBlock{Block: j.number, Reason: why.Error()})
+		}
+	}
+	return out, nil
+}
+
+// settle acts on the ruling about a block that was compared before.
+func (s *blockSweep) settle(ctx context.Context, j ruling) (proven bool, why, err error) {
+	proven, why, err = s.v.settleBlock(ctx, s.lease, s.at, j)
+	if err != nil || !proven {
+		return false, why, err
+	}
+	if j.proven {
+		if err := s.v.retimeTo(ctx, s.lease, j.judgement); err != nil {
+			return false, nil, err
+		}
+	}
+	if !slices.ContainsFunc(s.proofs, func(p store.BlockProof) bool { return p.Loose == j.number }) {
+		return true, nil, nil
+	}
+	tied, err := s.v.tieAgain(ctx, s.lease, j.judgement)
+	return tied, errForeign, err
+}
+
+// newestUnproven returns the newest unproven blocks below a block, descending. Below 0 there are
+// all of them.
+func newestUnproven(proofs []store.BlockProof, below uint64, most int) (out []uint64) {
+	for _, p := range slices.Backward(proofs) {
+		for _, u := range slices.Backward(p.Unproven) {
+			for n := u.To; n >= u.From && len(out) < most; n-- {
+				if below == 0 || n < below {
+					out = append(out, n)
+				}
+			}
+		}
+	}
+	return out
+}
+
+// tieAgain connects the blocks below a loose one with its true header, once the header is
+// authenticated. It reports whether it is.
+func (v *Verifier) tieAgain(ctx context.Context, l store.Lease, j judgement) (bool, error) {
+	header := j.block
+	if !j.proven {
+		shown, by, err := v.sealed(ctx, []uint64{j.block.Number})
+		if err != nil {
+			return false, err
+		}
+		twice, err := v.vouched(ctx, shown, by)
+		if err != nil || shown[0].Hash != j.block.Hash || !shown[0].Recomputed && !twice[j.block.Number] {
+			return false, err
+		}
+		header = shown[0]
+	}
+	return true, v.db.TieBlockProofs(ctx, v.chain.ID, l, header.Block)
+}
+
+// retimeTo puts the stored time of a proven block right.
+func (v *Verifier) retimeTo(ctx context.Context, l store.Lease, j judgement) error {
+	known, err := v.db.Headers(ctx, v.chain.ID, []uint64{j.block.Number})
+	if err != nil {
+		return err
+	}
+	k, isKnown := known[j.block.Number]
+	if !isKnown || k.Hash != j.block.Hash {
+		return nil
+	}
+	return v.retime(ctx, l, k, j.block.Block)
+}
+
+// retime puts the time of a stored block right, which its authenticated header names. The
+// agents concerned are rebuilt. An unknown time is no other one.
+func (v *Verifier) retime(ctx context.Context, l store.Lease, stored, block repute.Block) error {
+	if stored.Time.IsZero() || stored.Time.Equal(block.Time) {
+		return nil
+	}
+	if err := node.CheckTime(block); err != nil {
+		return err
+	}
+	if err := v.db.Amend(ctx, v.chain.ID, l, store.Amendment{Block: block}); err != nil {
+		return fmt.Errorf("amend the time of block %d: %w", block.Number, err)
+	}
+	v.log.Warn("the time of a block was wrong", "block", block.Number, "stored", stored.Time, "time", block.Time)
+	return nil
+}
