@@ -33,9 +33,10 @@ func (s *Span) Check(q Query) error {
 	for number, hash := range byNumber {
 		blockOf[hash] = number
 	}
+	bits := bloomBits{}
 	for i := range s.Logs {
 		l := &s.Logs[i]
-		if err := cmp.Or(checkLog(l, &q, byNumber), s.checkBloom(&q, l)); err != nil {
+		if err := cmp.Or(checkLog(l, &q, byNumber), s.checkBloom(&q, l, bits)); err != nil {
 			return err
 		}
 		if other, known := blockOf[l.BlockHash]; known && other != l.BlockNumber {
@@ -93,17 +94,12 @@ func (e *BloomError) Error() string {
 func (e *BloomError) verdict() Verdict { return Verdict{Fault: FaultMalformed} }
 
 // checkBloom refuses a log that its block's proven bloom excludes.
-func (s *Span) checkBloom(q *Query, l *types.Log) error {
+func (s *Span) checkBloom(q *Query, l *types.Log, bits bloomBits) error {
 	h, ok := s.Sealed[l.BlockNumber]
-	if !q.Blooms || !ok || !h.Recomputed || q.Unnamed[h.Hash] || Named(&h.Bloom, l) {
+	if !q.Blooms || !ok || !h.Recomputed || q.Unnamed[h.Hash] || bits.name(&h.Bloom, l) {
 		return nil
 	}
 	return &BloomError{h.Block, l.Index}
-}
-
-// Named reports whether a bloom has the address and all topics of a log.
-func Named(bloom *types.Bloom, l *types.Log) bool {
-	return bloom.Test(l.Address[:]) && !slices.ContainsFunc(l.Topics, func(t common.Hash) bool { return !bloom.Test(t[:]) })
 }
 
 // checkHeaders gives the hash of every block known by header.

@@ -18,6 +18,7 @@ const (
 	lineEnd    = ",\n"
 	lineHead   = `{"address":"0x`
 	lineTopics = `","topics":["0x`
+	lineTx     = `","transactionHash":"0x`
 	addressAt  = len(lineHead)
 	topicAt    = addressAt + 40 + len(lineTopics)
 	topicStep  = 64 + len(`","0x`)
@@ -39,7 +40,7 @@ func appendLine(b []byte, l *types.Log) []byte {
 	b = hex.AppendEncode(b, l.Data)
 	b = append(b, `","blockNumber":"0x`...)
 	b = strconv.AppendUint(b, l.BlockNumber, 16)
-	b = append(b, `","transactionHash":"0x`...)
+	b = append(b, lineTx...)
 	b = hex.AppendEncode(b, l.TxHash[:])
 	b = append(b, `","transactionIndex":"0x`...)
 	b = strconv.AppendUint(b, uint64(l.TxIndex), 16)
@@ -64,7 +65,7 @@ func parseLine(line []byte) (*types.Log, error) {
 	}
 	l.Data = p.data(`"],"data":"0x`)
 	l.BlockNumber = p.number(`","blockNumber":"0x`)
-	p.bytes(`","transactionHash":"0x`, l.TxHash[:])
+	p.bytes(lineTx, l.TxHash[:])
 	l.TxIndex = uint(p.number(`","transactionIndex":"0x`))
 	p.bytes(`","blockHash":"0x`, l.BlockHash[:])
 	l.BlockTimestamp = p.number(`","blockTimestamp":"0x`)
@@ -73,6 +74,16 @@ func parseLine(line []byte) (*types.Log, error) {
 		return nil, fmt.Errorf("stored log: %w", p.err)
 	}
 	return l, nil
+}
+
+// lineTransaction reads the hash of the transaction that emitted a line's log.
+func lineTransaction(line []byte) (hash common.Hash, err error) {
+	p := lineParser{rest: line[max(0, bytes.Index(line, []byte(lineTx))):]}
+	p.bytes(lineTx, hash[:])
+	if p.err != nil {
+		return hash, fmt.Errorf("stored log: %w", p.err)
+	}
+	return hash, nil
 }
 
 // lineParser eats a line from the left and keeps the first error.
