@@ -62,7 +62,7 @@ func storeAhead(ctx context.Context, tx pgx.Tx, b *Batch) error {
 	if err := b.check(); err != nil {
 		return err
 	}
-	if err := holdLeaseAs(ctx, tx, b.Lease, leaseAheadClass); err != nil {
+	if err := holdLeaseAhead(ctx, tx, b.Lease); err != nil {
 		return err
 	}
 	return storeLogs(ctx, tx, b)

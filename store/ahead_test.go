@@ -22,11 +22,17 @@ func twoBatches(l *ledger, lease store.Lease) (first, rest store.Batch) {
 // waitAhead waits until some transaction of the database has stored and idles.
 func waitAhead(t *testing.T, db *store.DB) {
 	t.Helper()
+	waitAheads(t, db, 1)
+}
+
+// waitAheads waits until n transactions of the database have stored and idle.
+func waitAheads(t *testing.T, db *store.DB, n int) {
+	t.Helper()
 	for ctx := ctxOf(t); ; time.Sleep(time.Millisecond) {
 		var open int
 		ok(t, db.Pool().QueryRow(ctx, `select count(*) from pg_stat_activity
 			where datname = current_database() and state = 'idle in transaction' and query like 'copy events%'`).Scan(&open))
-		if open > 0 {
+		if open >= n {
 			return
 		}
 	}
@@ -91,6 +97,26 @@ func TestAheadThatIsLost(t *testing.T) {
 				t.Errorf("%d events", got)
 			}
 		})
+	}
+}
+
+// Batches ahead of their turn are stored beside each other, under one lease too, and are
+// applied in order.
+func TestAheadBesideAhead(t *testing.T) {
+	t.Parallel()
+	db, ctx := testDB(t), ctxOf(t)
+	l := smallChain()
+	ok(t, db.AddChain(ctx, testChain(1)))
+	lease, err := db.Acquire(ctx, "chain:1", "a", time.Hour)
+	ok(t, err)
+	first, second := batchOf(1, l.genesis, l.blocks[:1]), batchOf(1, l.blocks[0].Block, l.blocks[1:2])
+	first.Lease, second.Lease = lease, lease
+	first.Ahead, second.Ahead = db.Ahead(ctx, first), db.Ahead(ctx, second)
+	waitAheads(t, db, 2)
+	ok(t, db.Apply(ctx, first))
+	ok(t, db.Apply(ctx, second))
+	if got := len(rows(t, dump(t, ctx, db, 1), "events")); got != len(first.Records)+len(second.Records) {
+		t.Errorf("%d events", got)
 	}
 }
 

@@ -107,17 +107,25 @@ func (db *DB) Release(ctx context.Context, l Lease) error {
 // holdLease makes the transaction findable for Acquire and checks that the lease
 // is still ours. The zero lease is not checked.
 func holdLease(ctx context.Context, tx pgx.Tx, l Lease) error {
-	return holdLeaseAs(ctx, tx, l, leaseLockClass)
+	return holdLeaseAs(ctx, tx, l, leaseLockClass, `
+		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock($1, hashtext($2 || ':' || $3::bigint))`)
 }
 
-func holdLeaseAs(ctx context.Context, tx pgx.Tx, l Lease, class int32) error {
+// holdLeaseAhead is holdLease for a transaction that is ahead of its turn. It shares its lock
+// with the others that are: each stays open until all before it have committed.
+func holdLeaseAhead(ctx context.Context, tx pgx.Tx, l Lease) error {
+	return holdLeaseAs(ctx, tx, l, leaseAheadClass, `
+		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared($1, hashtext($2 || ':' || $3::bigint))`)
+}
+
+func holdLeaseAs(ctx context.Context, tx pgx.Tx, l Lease, class int32, lock string) error {
 	if l == (Lease{}) {
 		return nil
 	}
 	// The lock is only waited for behind transactions of this lease, however long they
 	// take: the limit is for the locks that come after it.
 	var b pgx.Batch
-	b.Queue("select set_config('lock_timeout', '0', true), pg_advisory_xact_lock($1, hashtext($2 || ':' || $3::bigint))", class, l.Name, l.Epoch)
+	b.Queue(lock, class, l.Name, l.Epoch)
 	var mine bool
 	b.Queue(`select set_config('lock_timeout', $4, true) <> '' and exists (select from leases
 		where name = $1 and owner = $2 and epoch = $3 and expires_at > clock_timestamp())`,
