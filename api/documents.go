@@ -108,45 +108,22 @@ type RefreshAnswer struct {
 
 // mountDocuments adds the operations on documents.
 func (a *API) mountDocuments() {
-	const documents = "What an agent's URIs gave, newest first"
-	onAgent[documentsInput](a, "/agents/{id}/documents", "list-documents", documents, a.documents)
-	onAgent[documentsPairInput](a, "/agents/{chainId}/{tokenId}/documents", "list-documents-by-token", documents, a.documents)
-	onAgent[documentsChainInput](a, "/chains/{chainId}/agents/{id}/documents", "list-chain-documents", documents, a.documents)
-
-	onRefresh[refreshInput](a, "/agents/{id}/documents"+refreshVerb, "refresh-document")
+	onAgent[documentsInput, documentsPairInput, documentsChainInput](a, "/documents", "list", "documents", "What an agent's URIs gave, newest first", a.documents)
+	onAgent[refreshInput, refreshPairInput, refreshChainInput](a, "/documents"+refreshVerb, "refresh", "document",
+		"Read an agent's document again soon; once a minute for each", a.refresh, asRefresh)
 	a.echo.GET(`/agents/:id/documents\:refresh`, httpapi.PostOnly) // not the token "documents:refresh" of a chain
-	onRefresh[refreshPairInput](a, "/agents/{chainId}/{tokenId}/documents"+refreshVerb, "refresh-document-by-token")
-	onRefresh[refreshChainInput](a, "/chains/{chainId}/agents/{id}/documents"+refreshVerb, "refresh-chain-document")
 
-	huma.Register(a.huma, huma.Operation{
-		OperationID: "get-document", Method: http.MethodGet, Path: "/documents/{sha256}", Summary: "The bytes of a document, to be kept by the caller for ever",
-		SkipValidateParams: true,
-		Responses: map[string]*huma.Response{
-			"200": {Description: "The bytes as they were read. What is no JSON comes as plain text or octets, never as a page.", Content: map[string]*huma.MediaType{
-				jsonType: {Schema: &huma.Schema{}}, plainType: {Schema: &huma.Schema{Type: huma.TypeString}}, octetType: {}}},
-			"304":     {Description: "The caller has the bytes."},
-			"default": problemResponse(a.huma),
-		},
-	}, a.body)
+	op := describeOperation(a, "/documents/{sha256}", "get-document", "The bytes of a document, to be kept by the caller for ever")
+	op.Responses["200"] = &huma.Response{Description: "The bytes as they were read. What is no JSON comes as plain text or octets, never as a page.", Content: map[string]*huma.MediaType{
+		jsonType: {Schema: &huma.Schema{}}, plainType: {Schema: &huma.Schema{Type: huma.TypeString}}, octetType: {}}}
+	op.Responses["304"].Description = "The caller has the bytes."
+	register(a, op, a.body)
 }
 
-// onRefresh mounts a refresh.
-func onRefresh[I any, P interface {
-	*I
-	Ref() (repute.AgentRef, error)
-	Query() *RefreshQuery
-	request() *Request
-}](a *API, path, id string) {
-	op := describeOperation(a, http.MethodPost, path, id, "Read an agent's document again soon; once a minute for each")
-	op.DefaultStatus = http.StatusAccepted
-	register(a, op, func(ctx context.Context, in *I) (*output[RefreshAnswer], error) {
-		q := P(in).Query()
-		ref, err := P(in).Ref()
-		if err != nil {
-			return nil, err
-		}
-		return a.refresh(ctx, ref, q.caller)
-	}, func(in *I) *Request { return P(in).request() })
+// asRefresh describes an operation that asks for something to be done.
+func asRefresh(op *huma.Operation) {
+	op.Method, op.DefaultStatus = http.MethodPost, http.StatusAccepted
+	delete(op.Responses, "304")
 }
 
 func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQuery) (*output[DocumentList], error) {
@@ -187,8 +164,8 @@ const (
 	refreshPeriod = 6 * time.Second
 )
 
-func (a *API) refresh(ctx context.Context, ref repute.AgentRef, caller string) (*output[RefreshAnswer], error) {
-	if wait := a.refreshes.Allow(ctx, caller); wait > 0 && a.limits.Rate >= 0 {
+func (a *API) refresh(ctx context.Context, ref repute.AgentRef, q *RefreshQuery) (*output[RefreshAnswer], error) {
+	if wait := a.refreshes.Allow(ctx, q.caller); wait > 0 && a.limits.Rate >= 0 {
 		return nil, tooSoon("too many refreshes", wait)
 	}
 	id, err := a.resolve(ctx, ref)
@@ -236,28 +213,28 @@ type rawOutput struct {
 	Body         []byte
 }
 
-func (a *API) body(ctx context.Context, in *bodyInput) (*rawOutput, error) {
-	if in.err != nil {
-		return nil, a.fail(ctx, in.err)
+// settle leaves the bytes out that the caller has.
+func (o *rawOutput) settle(ifNoneMatch string) {
+	if matches(ifNoneMatch, o.ETag) {
+		o.Status, o.Body = http.StatusNotModified, nil
 	}
+}
+
+func (a *API) body(ctx context.Context, in *bodyInput) (*rawOutput, error) {
 	sum, err := parseSHA256(in.SHA256)
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, err
 	}
 	c, err := a.db.DocumentBody(ctx, sum)
 	if err != nil {
-		return nil, a.fail(ctx, err)
+		return nil, err
 	}
 	kind, extension := safeType(c.Body)
-	out := &rawOutput{
+	return &rawOutput{
 		Status: http.StatusOK, ContentType: kind, ETag: fmt.Sprintf(`"%x"`, sum),
 		CacheControl: forDocuments, Policy: "default-src 'none'; frame-ancestors 'none'; sandbox",
 		Disposition: fmt.Sprintf(`attachment; filename="%x.%s"`, sum, extension), Body: c.Body,
-	}
-	if matches(in.IfNoneMatch, out.ETag) {
-		out.Status, out.Body = http.StatusNotModified, nil
-	}
-	return out, nil
+	}, nil
 }
 
 func parseSHA256(s string) (sum [32]byte, err error) {

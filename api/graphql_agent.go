@@ -86,7 +86,7 @@ func (f *feedbackNode) Agent() *agentNode { return f.agent }
 
 // Feedback lists an agent's ratings.
 func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackConnection, error) {
-	first, err := pageSize(args.First, n.group.maxFirst())
+	first, err := pageSize(args.First)
 	if err != nil {
 		return nil, err
 	}
@@ -150,7 +150,7 @@ type validationArgs struct {
 
 // Validations lists an agent's validations.
 func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*validationConnection, error) {
-	first, err := pageSize(args.First, n.group.maxFirst())
+	first, err := pageSize(args.First)
 	if err != nil {
 		return nil, err
 	}

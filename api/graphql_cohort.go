@@ -20,17 +20,10 @@ type cohort struct {
 	list bool // several agents: what hangs below them without arguments is read at once
 	ids  []repute.AgentID
 
-	feedback    memo[map[repute.AgentID][]repute.Feedback]
-	validations memo[map[repute.AgentID][]repute.Validation]
+	feedback    memo[map[repute.AgentID]store.FirstRows[repute.Feedback]]
+	validations memo[map[repute.AgentID]store.FirstRows[repute.Validation]]
 	reputations memo[map[repute.AgentID]store.Reputation]
 	proofs      memo[map[repute.AgentID][]repute.DomainProof]
-}
-
-func (c *cohort) maxFirst() int {
-	if c.list {
-		return maxFirstInList
-	}
-	return maxLimit
 }
 
 // memo remembers one read per key: a page size, or what else makes another question. The
@@ -57,26 +50,24 @@ func (m *memo[V]) get(key any, read func() (V, error)) (V, error) {
 
 // feedbackOf gives an agent's newest ratings and whether there are more.
 func (c *cohort) feedbackOf(ctx context.Context, id repute.AgentID, first int) ([]repute.Feedback, bool, error) {
-	all, err := c.feedback.get(first, func() (map[repute.AgentID][]repute.Feedback, error) {
+	all, err := c.feedback.get(first, func() (map[repute.AgentID]store.FirstRows[repute.Feedback], error) {
 		if err := charge(ctx, readCost+first*len(c.ids)); err != nil {
 			return nil, err
 		}
-		return c.api.db.FeedbackByAgents(ctx, c.ids, first+1)
+		return c.api.db.FeedbackByAgents(ctx, c.ids, first)
 	})
-	rows, more := cut(all[id], first)
-	return rows, more, err
+	return all[id].Items, all[id].More, err
 }
 
 // validationsOf gives an agent's newest validations and whether there are more.
 func (c *cohort) validationsOf(ctx context.Context, id repute.AgentID, first int) ([]repute.Validation, bool, error) {
-	all, err := c.validations.get(first, func() (map[repute.AgentID][]repute.Validation, error) {
+	all, err := c.validations.get(first, func() (map[repute.AgentID]store.FirstRows[repute.Validation], error) {
 		if err := charge(ctx, readCost+first*len(c.ids)); err != nil {
 			return nil, err
 		}
-		return c.api.db.ValidationsByAgents(ctx, c.ids, first+1)
+		return c.api.db.ValidationsByAgents(ctx, c.ids, first)
 	})
-	rows, more := cut(all[id], first)
-	return rows, more, err
+	return all[id].Items, all[id].More, err
 }
 
 // costOf is what the parts cost per agent: tags and raters are many rows.
@@ -131,12 +122,4 @@ func (c *cohort) proofsOf(ctx context.Context, id repute.AgentID) ([]repute.Doma
 		return c.api.db.DomainProofs(ctx, c.ids...)
 	})
 	return all[id], err
-}
-
-// cut removes the row that was read only to see whether there are more.
-func cut[T any](rows []T, first int) ([]T, bool) {
-	if len(rows) > first {
-		return rows[:first], true
-	}
-	return rows, false
 }

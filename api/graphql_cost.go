@@ -50,20 +50,17 @@ func charge(ctx context.Context, cost int) error {
 
 func (b *budget) exceeded() bool { return b.spent.Load() > int64(b.limit) }
 
-// maxFirstInList is the largest page below each agent of a list.
-const maxFirstInList = 100
-
 // defaultFirst is the page size where first is absent or null.
 const defaultFirst = 20
 
 // pageSize bounds first. Arguments have no defaults in the schema: the library refuses null,
 // and a variable that is absent, for those that have.
-func pageSize(first *int32, largest int) (int, error) {
+func pageSize(first *int32) (int, error) {
 	if first == nil {
 		return defaultFirst, nil
 	}
-	if *first < 1 || int(*first) > largest {
-		return 0, repute.Invalid("first", "not a page size", "a number from 1 to "+strconv.Itoa(largest))
+	if *first < 1 || int(*first) > maxLimit {
+		return 0, repute.Invalid("first", "not a page size", "a number from 1 to "+strconv.Itoa(maxLimit))
 	}
 	return int(*first), nil
 }

@@ -19,7 +19,7 @@ func (n *agentNode) Documents(ctx context.Context, args struct {
 	First *int32
 	After *string
 }) (*documentConnection, error) {
-	first, err := pageSize(args.First, maxLimit)
+	first, err := pageSize(args.First)
 	if err != nil {
 		return nil, err
 	}
@@ -48,7 +48,7 @@ func (q *query) RefreshDocument(ctx context.Context, args struct{ ID ID }) (*Ref
 	if err != nil {
 		return nil, err
 	}
-	answer, err := q.api.refresh(ctx, ref, httpapi.CallerOf(ctx))
+	answer, err := q.api.refresh(ctx, ref, &RefreshQuery{caller: httpapi.CallerOf(ctx)})
 	if err != nil {
 		return nil, err
 	}

@@ -119,7 +119,7 @@ func (args agentsArgs) filter(search bool) (f store.AgentFilter, err error) {
 		return f, err
 	}
 	f.Unfolded, f.After = args.Fold != nil && !*args.Fold, orEmpty(args.After)
-	f.Limit, err = pageSize(args.First, maxLimit)
+	f.Limit, err = pageSize(args.First)
 	return f, err
 }
 

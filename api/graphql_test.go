@@ -344,6 +344,20 @@ func TestStatementsPerPage(t *testing.T) {
 	}
 }
 
+// TestPagesBelowLists are as large as those of one agent, and as those of REST.
+func TestPagesBelowLists(t *testing.T) {
+	t.Parallel()
+	s, _ := documented(t, api.Options{})
+	for _, below := range []string{"feedback(first: 200)", "validations(first: 200)"} {
+		if a := ask(t, s, "{ agents(first: 2) { nodes { "+below+" { nodes { id: __typename } } } } }", nil); len(a.Errors) > 0 {
+			t.Errorf("%s: %+v", below, a.Errors)
+		}
+	}
+	if a := ask(t, s, "{ agents(first: 2) { nodes { feedback(first: 201) { nodes { id } } } } }", nil); len(a.Errors) == 0 || a.Errors[0].Extensions["hint"] != "a number from 1 to 200" {
+		t.Errorf("too many: %+v", a.Errors)
+	}
+}
+
 // TestReputationsInLists: below a list stands what the agent alone has.
 func TestReputationsInLists(t *testing.T) {
 	t.Parallel()

@@ -109,23 +109,28 @@ func missing(err error, hint string) error {
 }
 
 func (a *API) agent(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*output[AgentAnswer], error) {
-	at, err := parseAt(q.At)
+	agent, asOf, at, err := a.agentAt(ctx, ref, q.At)
 	if err != nil {
 		return nil, err
-	}
-	id, err := a.resolve(ctx, ref)
-	if err != nil {
-		return nil, err
-	}
-	agent, asOf, err := a.db.Agent(ctx, id, at)
-	if err != nil {
-		return nil, unknownAgent(err)
 	}
 	beside, err := a.beside(ctx, agent, at)
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
 	return ok(AgentAnswer{Agent: encodeAgentAt(agent, at), Beside: beside, AsOf: encodeAsOf(asOf)}), nil
+}
+
+// agentAt is an agent in the view that a caller wrote.
+func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (agent repute.Agent, asOf repute.AsOf, at repute.At, err error) {
+	if at, err = parseAt(view); err != nil {
+		return agent, asOf, at, err
+	}
+	id, err := a.resolve(ctx, ref)
+	if err != nil {
+		return agent, asOf, at, err
+	}
+	agent, asOf, err = a.db.Agent(ctx, id, at)
+	return agent, asOf, at, unknownAgent(err)
 }
 
 func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *ReputationQuery) (*output[ReputationAnswer], error) {

@@ -7,6 +7,7 @@ import (
 	"io"
 	"log/slog"
 	"net/http"
+	"os"
 	"regexp"
 	"strings"
 	"sync"
@@ -177,5 +178,27 @@ func TestJSONIsNotAPage(t *testing.T) {
 			!strings.Contains(r.header.Get("Content-Security-Policy"), "default-src 'none'") {
 			t.Errorf("%s: %v", path, r.header)
 		}
+	}
+}
+
+// TestParametersNobodyReads are ignored where docs/api.md says so: checks of health come from
+// programs that add their own.
+func TestParametersNobodyReads(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere)})
+	for _, path := range []string{"/healthz", "/metrics", "/docs", "/openapi.json", "/schema.graphql"} {
+		if r := get(t, s, path+"?x=1"); r.status != 200 {
+			t.Errorf("%s: %d %s", path, r.status, r.body)
+		}
+	}
+	if r := get(t, s, "/chains?x=1"); r.status != 400 {
+		t.Errorf("/chains: %d", r.status)
+	}
+	docs, err := os.ReadFile("../docs/api.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(docs), "`/healthz`, `/readyz` and `/metrics` ignore parameters") {
+		t.Error("docs/api.md does not say which paths ignore parameters")
 	}
 }

@@ -113,34 +113,12 @@ func (a *API) mount() {
 	get(a, "/agents/facets", "get-facets", "What the agents of a search offer, counted", a.listFacets)
 	get(a, "/chains/{chainId}/agents/facets", "get-chain-facets", "What the agents of a search of one chain offer, counted", a.listChainFacets)
 
-	onAgent[agentInput](a, "/agents/{id}", "get-agent", "An agent", a.agent)
-	onAgent[agentPairInput](a, "/agents/{chainId}/{tokenId}", "get-agent-by-token", "An agent", a.agent)
-	onAgent[agentChainInput](a, "/chains/{chainId}/agents/{id}", "get-chain-agent", "An agent", a.agent)
-
-	const reputation = "An agent's reputation"
-	onAgent[reputationInput](a, "/agents/{id}/reputation", "get-reputation", reputation, a.reputation)
-	onAgent[reputationPairInput](a, "/agents/{chainId}/{tokenId}/reputation", "get-reputation-by-token", reputation, a.reputation)
-	onAgent[reputationChainInput](a, "/chains/{chainId}/agents/{id}/reputation", "get-chain-reputation", reputation, a.reputation)
-
-	const explain = "What an agent's score is made of"
-	onAgent[explainInput](a, "/agents/{id}/reputation/explain", "explain-reputation", explain, a.explain)
-	onAgent[explainPairInput](a, "/agents/{chainId}/{tokenId}/reputation/explain", "explain-reputation-by-token", explain, a.explain)
-	onAgent[explainChainInput](a, "/chains/{chainId}/agents/{id}/reputation/explain", "explain-chain-reputation", explain, a.explain)
-
-	const decision = "Whether an agent may be paid or delegated to"
-	onAgent[decisionInput](a, "/agents/{id}/decision", "get-decision", decision, a.decision)
-	onAgent[decisionPairInput](a, "/agents/{chainId}/{tokenId}/decision", "get-decision-by-token", decision, a.decision)
-	onAgent[decisionChainInput](a, "/chains/{chainId}/agents/{id}/decision", "get-chain-decision", decision, a.decision)
-
-	const feedback = "An agent's ratings, newest first"
-	onAgent[feedbackInput](a, "/agents/{id}/feedback", "list-feedback", feedback, a.feedback)
-	onAgent[feedbackPairInput](a, "/agents/{chainId}/{tokenId}/feedback", "list-feedback-by-token", feedback, a.feedback)
-	onAgent[feedbackChainInput](a, "/chains/{chainId}/agents/{id}/feedback", "list-chain-feedback", feedback, a.feedback)
-
-	const validations = "An agent's validations, newest first"
-	onAgent[validationsInput](a, "/agents/{id}/validations", "list-validations", validations, a.validations)
-	onAgent[validationsPairInput](a, "/agents/{chainId}/{tokenId}/validations", "list-validations-by-token", validations, a.validations)
-	onAgent[validationsChainInput](a, "/chains/{chainId}/agents/{id}/validations", "list-chain-validations", validations, a.validations)
+	onAgent[agentInput, agentPairInput, agentChainInput](a, "", "get", "agent", "An agent", a.agent)
+	onAgent[reputationInput, reputationPairInput, reputationChainInput](a, "/reputation", "get", "reputation", "An agent's reputation", a.reputation)
+	onAgent[explainInput, explainPairInput, explainChainInput](a, "/reputation/explain", "explain", "reputation", "What an agent's score is made of", a.explain)
+	onAgent[decisionInput, decisionPairInput, decisionChainInput](a, "/decision", "get", "decision", "Whether an agent may be paid or delegated to", a.decision)
+	onAgent[feedbackInput, feedbackPairInput, feedbackChainInput](a, "/feedback", "list", "feedback", "An agent's ratings, newest first", a.feedback)
+	onAgent[validationsInput, validationsPairInput, validationsChainInput](a, "/validations", "list", "validations", "An agent's validations, newest first", a.validations)
 
 	a.mountDocuments()
 	a.mountTexts()
@@ -159,49 +137,78 @@ type output[B any] struct {
 	Body         *B
 }
 
-// onAgent mounts an operation on one agent: path and query are parsed here, the
-// agent is looked up in answer.
-func onAgent[I, Q, B any, P interface {
+// agentInputOf is an input that names an agent by its path and asks Q of it.
+type agentInputOf[I, Q any] interface {
 	*I
 	Ref() (repute.AgentRef, error)
 	Query() *Q
 	request() *Request
-}](a *API, path, id, summary string, answer func(context.Context, repute.AgentRef, *Q) (*output[B], error)) {
-	get[I, B, P](a, path, id, summary, func(ctx context.Context, in *I) (*output[B], error) {
-		ref, err := P(in).Ref()
+}
+
+// settled is an answer that compares itself with what the caller has.
+type settled[O any] interface {
+	*O
+	settle(ifNoneMatch string)
+}
+
+// onAgent mounts an operation on one agent under its three paths, with an input for each:
+// path and query are parsed here, the agent is looked up in answer. The ids are as
+// get-agent, get-agent-by-token and get-chain-agent. change completes the description.
+func onAgent[I, J, K, Q, O any, PI agentInputOf[I, Q], PJ agentInputOf[J, Q], PK agentInputOf[K, Q], PO settled[O]](
+	a *API, path, verb, noun, summary string, answer func(context.Context, repute.AgentRef, *Q) (*O, error), change ...func(*huma.Operation),
+) {
+	describe := func(under, id string) huma.Operation {
+		op := describeOperation(a, under+path, id, summary)
+		for _, f := range change {
+			f(&op)
+		}
+		return op
+	}
+	onPath[I, Q, O, PI, PO](a, describe("/agents/{id}", verb+"-"+noun), answer)
+	onPath[J, Q, O, PJ, PO](a, describe("/agents/{chainId}/{tokenId}", verb+"-"+noun+"-by-token"), answer)
+	onPath[K, Q, O, PK, PO](a, describe("/chains/{chainId}/agents/{id}", verb+"-chain-"+noun), answer)
+}
+
+// onPath mounts an operation on one agent under one path.
+func onPath[I, Q, O any, PI agentInputOf[I, Q], PO settled[O]](a *API, op huma.Operation, answer func(context.Context, repute.AgentRef, *Q) (*O, error)) {
+	register[I, O, PI, PO](a, op, func(ctx context.Context, in *I) (*O, error) {
+		ref, err := PI(in).Ref()
 		if err != nil {
 			return nil, err
 		}
-		return answer(ctx, ref, P(in).Query())
+		return answer(ctx, ref, PI(in).Query())
 	})
 }
 
-// get mounts one operation: mistakes in the query first, then the handler,
-// then every error through the one table.
-func get[I, B any, P interface {
-	*I
-	request() *Request
-}](a *API, path, id, summary string, handle func(context.Context, *I) (*output[B], error)) {
-	register(a, describeOperation(a, http.MethodGet, path, id, summary), handle, func(in *I) *Request { return P(in).request() })
+// get mounts one operation that reads.
+func get[I, O any, PI requestOf[I], PO settled[O]](a *API, path, id, summary string, handle func(context.Context, *I) (*O, error)) {
+	register[I, O, PI, PO](a, describeOperation(a, path, id, summary), handle)
 }
 
-func describeOperation(a *API, method, path, id, summary string) huma.Operation {
-	op := huma.Operation{
-		OperationID: id, Method: method, Path: path, Summary: summary,
+// describeOperation describes an operation that reads.
+func describeOperation(a *API, path, id, summary string) huma.Operation {
+	return huma.Operation{
+		OperationID: id, Method: http.MethodGet, Path: path, Summary: summary,
 		// The inputs are text and parsed by ids.go, which gives better answers.
 		SkipValidateParams: true,
-		Responses:          map[string]*huma.Response{"default": problemResponse(a.huma)},
+		Responses: map[string]*huma.Response{
+			"304":     {Description: "Nothing changed since the answer with this ETag."},
+			"default": problemResponse(a.huma),
+		},
 	}
-	if method == http.MethodGet {
-		op.Responses["304"] = &huma.Response{Description: "Nothing changed since the answer with this ETag."}
-	}
-	return op
 }
 
-// register puts an operation on the router; requestOf finds its request.
-func register[I, B any](a *API, op huma.Operation, handle func(context.Context, *I) (*output[B], error), requestOf func(*I) *Request) {
-	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*output[B], error) {
-		r := requestOf(in)
+// requestOf is an input with a request.
+type requestOf[I any] interface {
+	*I
+	request() *Request
+}
+
+// register puts an operation on the router: mistakes in the query first, then the handler,
+// then every error through the one table.
+func register[I, O any, PI requestOf[I], PO settled[O]](a *API, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
+	huma.Register(a.huma, op, func(ctx context.Context, in *I) (*O, error) {
+		r := PI(in).request()
 		if r.err != nil {
 			return nil, a.fail(ctx, r.err)
 		}
@@ -210,7 +217,7 @@ func register[I, B any](a *API, op huma.Operation, handle func(context.Context, 
 			return nil, a.fail(ctx, err)
 		}
 		if op.Method == http.MethodGet {
-			out.settle(r.IfNoneMatch)
+			PO(out).settle(r.IfNoneMatch)
 		}
 		return out, nil
 	})

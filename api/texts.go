@@ -57,96 +57,57 @@ func (q *TextQuery) Query() *TextQuery { return q }
 
 // mountTexts adds the routes that answers name where they cut a text.
 func (a *API) mountTexts() {
-	const uri = "The whole URI of an agent, as text or octets"
-	onText[uriInput](a, "/agents/{id}/uri", "get-uri", uri, a.wholeURI)
-	onText[uriPairInput](a, "/agents/{chainId}/{tokenId}/uri", "get-uri-by-token", uri, a.wholeURI)
-	onText[uriChainInput](a, "/chains/{chainId}/agents/{id}/uri", "get-chain-uri", uri, a.wholeURI)
-
-	const text = "The whole of a text that an agent got by a log, as text or octets"
-	onText[textInput](a, "/agents/{id}/texts/{block}/{logIndex}/{field}", "get-text", text, a.wholeText)
-	onText[textPairInput](a, "/agents/{chainId}/{tokenId}/texts/{block}/{logIndex}/{field}", "get-text-by-token", text, a.wholeText)
-	onText[textChainInput](a, "/chains/{chainId}/agents/{id}/texts/{block}/{logIndex}/{field}", "get-chain-text", text, a.wholeText)
-
-	huma.Register(a.huma, describeText(a, "/tags/{hash}", "get-tag", "A whole tag, as text or octets"), func(ctx context.Context, in *tagInput) (*rawOutput, error) {
-		return a.serveText(ctx, &in.Request, func() ([]byte, error) {
-			hash, err := parseSHA256(in.Hash)
-			if err != nil {
-				return nil, repute.Invalid("hash", "not a keccak256", "64 hexadecimal digits, with or without 0x")
-			}
-			return a.db.Tag(ctx, hash)
-		})
-	})
+	onAgent[uriInput, uriPairInput, uriChainInput](a, "/uri", "get", "uri", "The whole URI of an agent, as text or octets", a.wholeURI, asText)
+	onAgent[textInput, textPairInput, textChainInput](a, "/texts/{block}/{logIndex}/{field}", "get", "text",
+		"The whole of a text that an agent got by a log, as text or octets", a.wholeText, asText)
+	op := describeOperation(a, "/tags/{hash}", "get-tag", "A whole tag, as text or octets")
+	asText(&op)
+	register(a, op, a.wholeTag)
 }
 
-func describeText(a *API, path, id, summary string) huma.Operation {
-	op := describeOperation(a, http.MethodGet, path, id, summary)
+// asText describes an operation that gives a text of the chain.
+func asText(op *huma.Operation) {
 	op.Responses["200"] = &huma.Response{Description: "The bytes as they are on the chain.", Content: map[string]*huma.MediaType{plainType: {}, octetType: {}}}
-	return op
 }
 
-// onText mounts a route that gives a text of one agent.
-func onText[I, Q any, P interface {
-	*I
-	Ref() (repute.AgentRef, error)
-	Query() *Q
-	request() *Request
-}](a *API, path, id, summary string, read func(context.Context, repute.AgentRef, *Q) ([]byte, error)) {
-	huma.Register(a.huma, describeText(a, path, id, summary), func(ctx context.Context, in *I) (*rawOutput, error) {
-		return a.serveText(ctx, P(in).request(), func() ([]byte, error) {
-			ref, err := P(in).Ref()
-			if err != nil {
-				return nil, err
-			}
-			return read(ctx, ref, P(in).Query())
-		})
-	})
-}
-
-// serveText gives bytes of strangers, never as a page and never as anything that a
+// textOutput gives bytes of strangers, never as a page and never as anything that a
 // browser reads.
-func (a *API) serveText(ctx context.Context, r *Request, read func() ([]byte, error)) (*rawOutput, error) {
-	if r.err != nil {
-		return nil, a.fail(ctx, r.err)
-	}
-	body, err := read()
-	if err != nil {
-		return nil, a.fail(ctx, err)
-	}
+func textOutput(body []byte) *rawOutput {
 	kind := plainType
 	if plainText(body) == nil {
 		kind = octetType
 	}
 	sum := sha256.Sum256(body)
-	out := &rawOutput{
+	return &rawOutput{
 		Status: http.StatusOK, ContentType: kind, ETag: fmt.Sprintf(`"%x"`, sum[:18]), CacheControl: asked,
 		Policy: "default-src 'none'; frame-ancestors 'none'; sandbox", Disposition: `attachment; filename="text.txt"`, Body: body,
 	}
-	if matches(r.IfNoneMatch, out.ETag) {
-		out.Status, out.Body = http.StatusNotModified, nil
-	}
-	return out, nil
 }
 
-func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *AgentQuery) ([]byte, error) {
-	at, err := parseAt(q.At)
+func (a *API) wholeTag(ctx context.Context, in *tagInput) (*rawOutput, error) {
+	hash, err := parseSHA256(in.Hash)
+	if err != nil {
+		return nil, repute.Invalid("hash", "not a keccak256", "64 hexadecimal digits, with or without 0x")
+	}
+	tag, err := a.db.Tag(ctx, hash)
 	if err != nil {
 		return nil, err
 	}
-	id, err := a.resolve(ctx, ref)
+	return textOutput(tag), nil
+}
+
+func (a *API) wholeURI(ctx context.Context, ref repute.AgentRef, q *AgentQuery) (*rawOutput, error) {
+	agent, _, _, err := a.agentAt(ctx, ref, q.At)
 	if err != nil {
 		return nil, err
-	}
-	agent, _, err := a.db.Agent(ctx, id, at)
-	if err != nil {
-		return nil, unknownAgent(err)
 	}
 	if agent.Document.Status == repute.DocumentDenied {
 		return nil, &repute.DeniedError{Reason: agent.Document.Detail}
 	}
-	return []byte(agent.URI), nil
+	return textOutput([]byte(agent.URI)), nil
 }
 
-func (a *API) wholeText(ctx context.Context, ref repute.AgentRef, q *TextQuery) ([]byte, error) {
+func (a *API) wholeText(ctx context.Context, ref repute.AgentRef, q *TextQuery) (*rawOutput, error) {
 	block, err := parsePlace("block", string(q.Block))
 	if err != nil {
 		return nil, err
@@ -163,7 +124,10 @@ func (a *API) wholeText(ctx context.Context, ref repute.AgentRef, q *TextQuery) 
 		return nil, err
 	}
 	text, err := a.db.Text(ctx, id, block, log, q.Field)
-	return text, missing(err, "answers name the path of each text that they cut, as whole")
+	if err != nil {
+		return nil, missing(err, "answers name the path of each text that they cut, as whole")
+	}
+	return textOutput(text), nil
 }
 
 // parsePlace reads a block or the index of a log.

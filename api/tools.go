@@ -87,7 +87,7 @@ func (a *API) mountTools(s *mcp.Server) error {
 	if s == nil {
 		return nil
 	}
-	a.echo.Any(toolsRoute, echo.WrapHandler(s.Handler()))
+	a.echo.POST(toolsRoute, echo.WrapHandler(s.Handler())) // without sessions there is nothing to get or delete
 	return a.addTools(s)
 }
 

@@ -3,6 +3,7 @@ package api_test
 import (
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"net/http/httptest"
 	"reflect"
 	"strings"
@@ -181,5 +182,25 @@ func TestToolsAreLimited(t *testing.T) {
 			t.Errorf("after %d: %s", n, said(r))
 		}
 		return
+	}
+}
+
+// TestToolsArePosted answers other methods as every route does.
+func TestToolsArePosted(t *testing.T) {
+	t.Parallel()
+	s := serve(t, api.Options{DB: open(t, nowhere), Tools: mcp.New(mcp.Options{})})
+	for _, method := range []string{http.MethodGet, http.MethodDelete, http.MethodPut} {
+		req, err := http.NewRequestWithContext(t.Context(), method, s.URL+"/mcp", nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp, err := s.Client().Do(req)
+		if err != nil {
+			t.Fatal(err)
+		}
+		resp.Body.Close()
+		if resp.StatusCode != 405 || resp.Header.Get("Content-Type") != "application/problem+json" || resp.Header.Get("Allow") != "OPTIONS, POST" {
+			t.Errorf("%s: %d %v", method, resp.StatusCode, resp.Header)
+		}
 	}
 }

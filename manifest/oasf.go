@@ -74,14 +74,11 @@ func (r *reader) addOASF(o *object, services []repute.Service) []repute.Service 
 
 // oasfAlias reads a list that belongs into a service.
 func (o *object) oasfAlias(spellings ...string) []string {
-	for _, name := range spellings {
-		if m := o.find(name); m != nil && holdsTexts(m.raw) {
-			m.used = true
-			o.r.add(CodeAlias, o.at(name), "read as a member of the OASF service")
-			return o.stringsAt(m.raw, name, maxSkills)
-		}
+	list, name := o.firstTexts(spellings...)
+	if name != "" {
+		o.r.add(CodeAlias, o.at(name), "read as a member of the OASF service")
 	}
-	return nil
+	return list
 }
 
 func isOASF(service string) bool { return strings.EqualFold(strings.TrimSpace(service), "oasf") }

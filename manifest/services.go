@@ -139,13 +139,19 @@ func (o *object) version() string {
 
 // silentTexts reads lists whose other names are taught beside the standard.
 func (o *object) silentTexts(names ...string) []string {
-	for _, name := range names {
+	list, _ := o.firstTexts(names...)
+	return list
+}
+
+// firstTexts reads the first spelling that holds texts, and returns which one that is.
+func (o *object) firstTexts(spellings ...string) (list []string, found string) {
+	for _, name := range spellings {
 		if m := o.find(name); m != nil && holdsTexts(m.raw) {
 			m.used = true
-			return o.stringsAt(m.raw, name, maxSkills)
+			return o.stringsAt(m.raw, name, maxSkills), name
 		}
 	}
-	return nil
+	return nil, ""
 }
 
 // holdsTexts reports whether a value is a list, or a string that holds one.

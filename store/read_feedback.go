@@ -250,13 +250,12 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 
 // FeedbackByAgents loads the newest live ratings of each agent, up to limit.
 // Agents without any are absent.
-func (db *DB) FeedbackByAgents(ctx context.Context, ids []repute.AgentID, limit int) (map[repute.AgentID][]repute.Feedback, error) {
+func (db *DB) FeedbackByAgents(ctx context.Context, ids []repute.AgentID, limit int) (out map[repute.AgentID]FirstRows[repute.Feedback], err error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
 	chains, tokens := keyColumns(ids)
-	out := make(map[repute.AgentID][]repute.Feedback, len(ids))
-	err := db.view(ctx, "read feedback", func(ctx context.Context, tx pgx.Tx) error {
+	err = db.view(ctx, "read feedback", func(ctx context.Context, tx pgx.Tx) error {
 		items, err := readFeedback(ctx, tx, everything, `
 			with f as (
 				select f.* from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
@@ -264,10 +263,8 @@ func (db *DB) FeedbackByAgents(ctx context.Context, ids []repute.AgentID, limit 
 					select * from feedback f
 					where f.chain_id = k.chain_id and f.token_id = k.token_id and f.revoked_block is null
 					order by f.block desc, f.log_index desc limit $3) f)`+feedbackColumns()+`
-			order by f.chain_id, f.token_id, f.block desc, f.log_index desc`, chains, tokens, limit)
-		for _, f := range items {
-			out[f.Agent] = append(out[f.Agent], f)
-		}
+			order by f.chain_id, f.token_id, f.block desc, f.log_index desc`, chains, tokens, limit+1)
+		out = firstRowsOf(items, func(f repute.Feedback) repute.AgentID { return f.Agent }, limit)
 		return err
 	})
 	return out, err

@@ -355,7 +355,8 @@ func TestLoadersAgreeWithLists(t *testing.T) {
 			t.Fatal(err)
 		}
 		a.Metadata, a.MetadataCount = nil, 0 // not in lists
-		if !reflect.DeepEqual(agents[id], a) || !sameItems(feedback[id], f.Items) || !sameItems(validations[id], v.Items) {
+		if !reflect.DeepEqual(agents[id], a) || !sameItems(feedback[id].Items, f.Items) || !sameItems(validations[id].Items, v.Items) ||
+			feedback[id].More != (f.Next != "") || validations[id].More != (v.Next != "") {
 			t.Errorf("%s: loaded is not what is listed", id.Short())
 		}
 	}

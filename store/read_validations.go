@@ -126,13 +126,12 @@ func (db *DB) ValidationSubject(ctx context.Context, chainID uint64, contract co
 
 // ValidationsByAgents loads the newest validations of each agent, up to limit,
 // of any contract. Agents without any are absent.
-func (db *DB) ValidationsByAgents(ctx context.Context, ids []repute.AgentID, limit int) (map[repute.AgentID][]repute.Validation, error) {
+func (db *DB) ValidationsByAgents(ctx context.Context, ids []repute.AgentID, limit int) (out map[repute.AgentID]FirstRows[repute.Validation], err error) {
 	if err := checkLimit(limit); err != nil {
 		return nil, err
 	}
 	chains, tokens := keyColumns(ids)
-	out := make(map[repute.AgentID][]repute.Validation, len(ids))
-	err := db.view(ctx, "read validations", func(ctx context.Context, tx pgx.Tx) error {
+	err = db.view(ctx, "read validations", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
 			with q as (
 				select q.* from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
@@ -140,14 +139,12 @@ func (db *DB) ValidationsByAgents(ctx context.Context, ids []repute.AgentID, lim
 					select * from validation_requests q
 					where q.chain_id = k.chain_id and q.token_id = k.token_id
 					order by q.block desc, q.log_index desc limit $3) q)`+validationColumns("$4")+`
-			order by q.chain_id, q.token_id, q.block desc, q.log_index desc`, chains, tokens, limit, int64(everything))
+			order by q.chain_id, q.token_id, q.block desc, q.log_index desc`, chains, tokens, limit+1, int64(everything))
 		if err != nil {
 			return err
 		}
 		items, err := pgx.CollectRows(rows, scanValidation)
-		for _, v := range items {
-			out[v.Agent] = append(out[v.Agent], v)
-		}
+		out = firstRowsOf(items, func(v repute.Validation) repute.AgentID { return v.Agent }, limit)
 		return err
 	})
 	return out, err
