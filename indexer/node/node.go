@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"net/http"
+	"net/netip"
 	"net/url"
 	"slices"
 	"strings"
@@ -44,6 +45,7 @@ type Options struct {
 type Node struct {
 	url     string
 	host    string            // for errors: the URL may hold a key
+	witness string            // see Host
 	name    string            // the host, or more of it where a Pool has several of one host
 	kind    string            // http or ws
 	secrets *strings.Replacer // blanks what of the URL may be a key
@@ -76,7 +78,7 @@ func New(rawURL string, o Options) (*Node, error) {
 	setDefault(&o.Concurrency, 8)
 	setDefault(&o.OpenMin, 500*time.Millisecond)
 	setDefault(&o.OpenMax, 15*time.Second)
-	n := &Node{url: rawURL, host: u.Host, name: u.Host, kind: "ws", secrets: secretsOf(u), opts: o, gate: newGate(o),
+	n := &Node{url: rawURL, host: u.Host, witness: witnessOf(u), name: u.Host, kind: "ws", secrets: secretsOf(u), opts: o, gate: newGate(o),
 		batches: batches{now: o.MaxBatch, most: o.MaxBatch}}
 	if strings.HasPrefix(u.Scheme, "http") {
 		n.kind, n.http = "http", newHTTPTransport(rawURL, o)
@@ -129,8 +131,19 @@ func (n *Node) Close() {
 	n.disconnect()
 }
 
-// Host is the host of the endpoint with its port: who runs it, as far as an address tells.
-func (n *Node) Host() string { return n.host }
+// Host returns the host name or the IP address of the endpoint in its normal form, without the
+// port: endpoints with the same Host count as one witness.
+func (n *Node) Host() string { return n.witness }
+
+// witnessOf returns the host of a URL in lower case, without port and trailing dot. Other
+// notations of an IP address count as the same address.
+func witnessOf(u *url.URL) string {
+	name := strings.TrimSuffix(strings.ToLower(u.Hostname()), ".")
+	if ip, err := netip.ParseAddr(name); err == nil {
+		return ip.Unmap().String()
+	}
+	return name
+}
 
 // disconnect ends a ws connection; the next question makes a new one.
 func (n *Node) disconnect() {

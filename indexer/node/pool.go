@@ -219,6 +219,7 @@ func (p *Pool) Header(ctx context.Context, number uint64) (shown Sealed, err err
 // Receipts asks one endpoint after the other until one proves what happened in a
 // block. Where none can, what one of them shows without proof is given.
 func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (shown Evidence, err error) {
+	hosts := map[string]bool{}
 	err = p.first(ctx, p.having(block.Number), func(m *peer) error {
 		e, err := m.Receipts(ctx, block, spend)
 		switch {
@@ -228,10 +229,11 @@ func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (s
 			shown = e
 			return nil
 		case shown.Hash != block.Hash:
-			shown, shown.Shown = e, 1
+			shown, hosts[m.Host()] = e, true
 		case slices.EqualFunc(shown.Logs, e.Logs, SameLog):
-			shown.Shown++
+			hosts[m.Host()] = true
 		}
+		shown.Shown = len(hosts)
 		return m.wrap("receipts", &AnswerError{"nothing is proven"})
 	})
 	if shown.Hash == block.Hash && ctx.Err() == nil {
@@ -318,12 +320,13 @@ func (p *Pool) Agreed(ctx context.Context, numbers []uint64) ([]repute.Block, er
 	}
 	most := views[0]
 	for _, v := range views {
-		v.votes = 0
+		hosts := map[string]bool{}
 		for _, w := range views {
 			if sameView(v.blocks, w.blocks) {
-				v.votes++
+				hosts[w.Host()] = true
 			}
 		}
+		v.votes = len(hosts)
 		if v.votes > most.votes || v.votes == most.votes && v.head > most.head+aheadBy {
 			most = v
 		}

@@ -3,6 +3,7 @@ package node
 import (
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 )
@@ -87,44 +88,50 @@ func (m *peer) shows(block uint64) {
 	m.shown = max(m.shown, block)
 }
 
-// settle replaces what one endpoint calls safe and final by what two do, where
-// there are several: a block called final too early stops the chain for good when
-// it is replaced. Nothing is final as long as a second word may still come. An
-// endpoint far behind the head has no say.
+// settle replaces the safe and the final block of one endpoint by those that endpoints of two
+// hosts name, where there are several: a block that is called final too early stops the chain
+// when it is replaced. Nothing is final while a second host may still answer. An endpoint far
+// behind the head does not count.
 func (p *Pool) settle(h Heads) Heads {
 	if len(p.members) == 1 {
 		return h
 	}
 	now := time.Now()
 	latest := h.Latest.Number
-	var safe, finalized []uint64
-	missing := false
+	safe, finalized, waiting := map[string]uint64{}, map[string]uint64{}, map[string]bool{}
 	for _, m := range p.members {
 		said, waited := m.opinion(now)
-		missing = missing || waited
+		if waited {
+			waiting[m.Host()] = true
+		}
 		if said.Latest.Number+farBehind < latest {
 			continue
 		}
-		if said.Finalized > 0 {
-			finalized = append(finalized, min(said.Finalized, latest))
-		}
-		if said.Safe > 0 {
-			safe = append(safe, min(said.Safe, latest))
-		}
+		safe[m.Host()] = max(safe[m.Host()], min(said.Safe, latest))
+		finalized[m.Host()] = max(finalized[m.Host()], min(said.Finalized, latest))
 	}
-	h.Safe, h.Finalized = seconded(safe, missing), seconded(finalized, missing)
+	h.Safe, h.Finalized = seconded(safe, waiting), seconded(finalized, waiting)
 	return h
 }
 
-// seconded is the highest block that two name or pass; one where nobody else has a
-// say; 0 for none.
-func seconded(named []uint64, missing bool) uint64 {
-	slices.Sort(named)
-	switch n := len(named); {
+// seconded returns the highest block that two hosts name or pass, or the block of the only host
+// that names one while no other may still answer. It returns 0 where there is none. A host
+// names no block by 0.
+func seconded(named map[string]uint64, waiting map[string]bool) uint64 {
+	var blocks []uint64
+	others := maps.Clone(waiting)
+	for host, n := range named {
+		if n > 0 {
+			blocks = append(blocks, n)
+			delete(others, host)
+		}
+	}
+	slices.Sort(blocks)
+	switch n := len(blocks); {
 	case n >= 2:
-		return named[n-2]
-	case n == 1 && !missing:
-		return named[0]
+		return blocks[n-2]
+	case n == 1 && len(others) == 0:
+		return blocks[0]
 	}
 	return 0
 }

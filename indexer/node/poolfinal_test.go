@@ -5,15 +5,21 @@ import "testing"
 func TestSeconded(t *testing.T) {
 	t.Parallel()
 	for _, tt := range []struct {
-		named   []uint64
-		missing bool
+		named   map[string]uint64
+		waiting []string
 		want    uint64
 	}{
-		{nil, false, 0}, {[]uint64{9}, false, 9}, {[]uint64{9}, true, 0},
-		{[]uint64{9, 5}, false, 5}, {[]uint64{5, 9}, true, 5}, {[]uint64{1, 100, 9}, false, 9},
+		{nil, nil, 0}, {map[string]uint64{"a": 9}, nil, 9}, {map[string]uint64{"a": 9}, []string{"b"}, 0},
+		{map[string]uint64{"a": 9}, []string{"a"}, 9}, {map[string]uint64{"a": 9, "b": 0}, []string{"b"}, 0},
+		{map[string]uint64{"a": 9, "b": 5}, nil, 5}, {map[string]uint64{"a": 5, "b": 9}, []string{"c"}, 5},
+		{map[string]uint64{"a": 1, "b": 100, "c": 9}, nil, 9},
 	} {
-		if got := seconded(tt.named, tt.missing); got != tt.want {
-			t.Errorf("%v, missing %t: %d, want %d", tt.named, tt.missing, got, tt.want)
+		waiting := map[string]bool{}
+		for _, host := range tt.waiting {
+			waiting[host] = true
+		}
+		if got := seconded(tt.named, waiting); got != tt.want {
+			t.Errorf("%v, waiting for %v: %d, want %d", tt.named, tt.waiting, got, tt.want)
 		}
 	}
 }

@@ -26,7 +26,7 @@ type Evidence struct {
 	Proven bool
 	// Rooted: the receipts have the root that came with them, whoever made it up.
 	Rooted bool
-	// Shown is how many endpoints of a Pool show these logs where nothing is proven.
+	// Shown is how many hosts of a Pool show these logs where nothing is proven.
 	Shown int
 }
 

@@ -155,11 +155,11 @@ func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) 
 	return nil
 }
 
-// compareTwice has another witness, where there is one, compare the part too, unless
+// compareTwice has a witness of another host, where there is one, compare the part too, unless
 // every block up to then is proven by its receipts: one that repeats what is stored
 // would make it whole with its word alone. What no other can answer is not verified.
 func (v *Verifier) compareTwice(ctx context.Context, at store.Standing, p *part) ([]hole, error) {
-	others := slices.DeleteFunc(slices.Clone(v.witnesses()), func(n *node.Node) bool { return n == p.by })
+	others := v.othersThan(p.by)
 	if len(others) == 0 {
 		return nil, nil
 	}
@@ -377,9 +377,9 @@ func (x *votes) count(still bool) {
 	}
 }
 
-// vote asks the witnesses whether a hole shows, until two say the same. The finder,
-// if any, has said so already; it is asked again when the others do not settle it.
-// It is an error when none could answer.
+// vote asks one witness of each host whether a hole shows, until two say the same. The finder,
+// if any, has said so already; it is asked again when the others do not settle it. It is an
+// error when none could answer.
 func (v *Verifier) vote(ctx context.Context, at store.Standing, h hole, finder *node.Node) (votes, error) {
 	var others votes
 	var last error
@@ -387,8 +387,12 @@ func (v *Verifier) vote(ctx context.Context, at store.Standing, h hole, finder *
 	if finder != nil {
 		said = 1
 	}
+	heard := map[string]bool{}
+	if finder != nil {
+		heard[finder.Host()] = true
+	}
 	for _, n := range v.witnesses() {
-		if n == finder {
+		if heard[n.Host()] {
 			continue
 		}
 		still, err := v.differsNow(ctx, n, at, h)
@@ -396,6 +400,7 @@ func (v *Verifier) vote(ctx context.Context, at store.Standing, h hole, finder *
 			last = err
 			continue
 		}
+		heard[n.Host()] = true
 		if others.count(still); (votes{others.yes + said, others.no}).decided() {
 			return votes{others.yes + said, others.no}, nil
 		}

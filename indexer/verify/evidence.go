@@ -39,8 +39,8 @@ func (v *Verifier) judgeTied(ctx context.Context, blocks []node.Sealed, stored m
 	var work errgroup.Group
 	work.SetLimit(judgedAtOnce)
 	for _, i := range unsettled(out) {
-		if len(v.witnesses()) == 1 && out[i].err == nil && out[i].settled() {
-			continue // nobody else can say more
+		if hosts(v.witnesses()) == 1 && out[i].err == nil && out[i].settled() {
+			continue // no other host can show more
 		}
 		work.Go(func() error {
 			h := hearing{v: v, nodes: v.witnesses(), number: blocks[i].Number, block: blocks[i].Block, stored: stored[blocks[i].Number]}
@@ -89,7 +89,7 @@ func (v *Verifier) byReceipts(ctx context.Context, blocks []node.Sealed, stored 
 
 // receipts asks one witness after the other for the receipts of some blocks.
 func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence []node.Evidence, errs []error, err error) {
-	if len(v.witnesses()) > 1 && !slices.ContainsFunc(blocks, func(s node.Sealed) bool { return s.Recomputed }) {
+	if hosts(v.witnesses()) > 1 && !slices.ContainsFunc(blocks, func(s node.Sealed) bool { return s.Recomputed }) {
 		return nil, nil, errForeign // they would prove nothing, and the logs of two hosts do
 	}
 	err = v.withWitness(func(n *node.Node) (err error) {
@@ -108,14 +108,14 @@ func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence
 // byHosts asks for the logs of blocks by their hashes, and settles those of which two
 // witnesses of different hosts, and nobody else otherwise, show what is stored.
 func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log, out []ruling, open []int) {
-	nodes := v.witnesses()
-	if len(open) == 0 || len(nodes) < 2 {
+	nodes := apart(v.witnesses())
+	if len(open) == 0 || hosts(nodes) < 2 {
 		return
 	}
-	hosts, others := make([]map[string]bool, len(open)), make([]bool, len(open))
+	showing, others := make([]map[string]bool, len(open)), make([]bool, len(open))
 	hashes := make([]common.Hash, len(open))
 	for i, place := range open {
-		hashes[i], hosts[i] = blocks[place].Hash, map[string]bool{}
+		hashes[i], showing[i] = blocks[place].Hash, map[string]bool{}
 	}
 	for _, n := range nodes[:min(len(nodes), heard)] {
 		if v.spend(ctx, (len(open)+receiptsAtOnce-1)/receiptsAtOnce) != nil {
@@ -130,11 +130,11 @@ func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map
 			if j := v.weigh(node.Evidence{Sealed: *block, Logs: answers[i]}, stored[block.Number]); !j.settled() {
 				others[i] = true
 			}
-			hosts[i][n.Host()] = true
+			showing[i][n.Host()] = true
 		}
 	}
 	for i, place := range open {
-		if len(hosts[i]) > 1 && !others[i] {
+		if len(showing[i]) > 1 && !others[i] {
 			out[place] = ruling{judgement: judgement{block: blocks[place], agreed: true}, number: blocks[place].Number}
 		}
 	}

@@ -58,13 +58,13 @@ func TestWitnessesMustAgree(t *testing.T) {
 	t.Parallel()
 	dn := rpctest.LivedIn(t)
 	c := dn.Chain()
-	d := rpctest.NewProxy(t, dn.RPCURL())
+	d := rpctest.NewProxyAt(t, "127.0.0.2", dn.RPCURL())
 	d.Lie = lyingOwner
 	honest, liar := nodeAt(t, dn.RPCURL()), nodeAt(t, d.URL)
 	db := openStore(t)
 	indexFrom(t, db, c, honest)
 	want := dump(t, db)
-	settleDown(t, verifierOf(db, c, liar, honest, nodeAt(t, dn.RPCURL())))
+	settleDown(t, verifierOf(db, c, liar, honest, nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.3", dn.RPCURL()).URL)))
 	wantComplete(t, db)
 	divided := openStore(t)
 	indexFrom(t, divided, c, honest)
@@ -211,7 +211,7 @@ func TestDisagreementIsNoProof(t *testing.T) {
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
 	approvals := logsByKind(t, direct, c)[repute.KindApprovalForAll]
-	d := rpctest.NewProxy(t, dn.RPCURL())
+	d := rpctest.NewProxyAt(t, "127.0.0.2", dn.RPCURL())
 	d.Lose(only(approvals[len(approvals)-1]), true, true)
 	honest, db := openStore(t), openStore(t)
 	indexFrom(t, honest, c, direct)
@@ -243,7 +243,7 @@ func TestOneWordIsNoProof(t *testing.T) {
 	c := dn.Chain()
 	direct := nodeAt(t, dn.RPCURL())
 	approvals := logsByKind(t, direct, c)[repute.KindApprovalForAll]
-	d := rpctest.NewProxy(t, dn.RPCURL())
+	d := rpctest.NewProxyAt(t, "127.0.0.2", dn.RPCURL())
 	lost := approvals[len(approvals)-1]
 	owner := strings.TrimPrefix(common.BytesToAddress(lost.Topics[1][:]).Hex(), "0x")
 	d.Lose(only(lost), true, true)

@@ -3,7 +3,6 @@ package verify
 import (
 	"context"
 	"fmt"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -48,12 +47,12 @@ func (v *Verifier) sealedOf(ctx context.Context, n *node.Node, numbers []uint64)
 	return out, work.Wait()
 }
 
-// vouch has another witness, where there is one, confirm headers: what one endpoint
+// vouch has a witness of another host, where there is one, confirm headers: what one endpoint
 // says alone proves nothing. A chain of headers that are the hashes of all their fields
 // is confirmed by its last one, others one by one. It names the blocks of which the
 // witnesses show different blooms; where the blocks differ it fails.
 func (v *Verifier) vouch(ctx context.Context, headers []node.Sealed, by *node.Node) (doubtful []uint64, err error) {
-	others := slices.DeleteFunc(slices.Clone(v.witnesses()), func(n *node.Node) bool { return n == by })
+	others := v.othersThan(by)
 	if len(others) == 0 || len(headers) == 0 {
 		return nil, nil
 	}

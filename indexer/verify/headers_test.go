@@ -42,7 +42,7 @@ func withoutBloom(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 func TestHeadersOfOneAreNoProof(t *testing.T) {
 	t.Parallel()
 	c, db, number := lostFeedback(t)
-	p := rpctest.NewProxy(t, c.URL())
+	p := rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
 	p.Lie = withoutBloom
 	liar, honest := nodeAt(t, p.URL), newNode(t, c, node.Options{})
 	all := repute.BlockRange{From: 1, To: 8}
@@ -59,7 +59,7 @@ func TestHeadersOfOneAreNoProof(t *testing.T) {
 	}
 	other := rpctest.New(t, rpctest.Options{Start: 1_700_000_500})
 	other.MineEmpty(8)
-	if _, err := verifierOf(db, chainOf(c), honest, newNode(t, other, node.Options{})).look(t.Context(), all); !errors.Is(err, errDisagree) {
+	if _, err := verifierOf(db, chainOf(c), honest, nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.2", other.URL()).URL)).look(t.Context(), all); !errors.Is(err, errDisagree) {
 		t.Errorf("headers of another chain: %v", err)
 	}
 }

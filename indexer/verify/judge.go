@@ -74,9 +74,9 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 		}
 		block = agreed.Block
 	}
-	var words []node.Evidence
-	hosts := map[string]bool{}   // of witnesses that show what is stored
-	last := error(ErrNothingNew) // no witness
+	var words []word
+	agreeing := map[string]bool{} // hosts that show what is stored
+	last := error(ErrNothingNew)  // no witness
 	for _, n := range h.nodes {
 		e, why, err := h.v.evidence(ctx, n, block)
 		if why != nil {
@@ -93,7 +93,7 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 		case j.settled() && j.proven:
 			return j, nil
 		case j.settled():
-			words, hosts[n.Host()] = append(words, e), true
+			words, agreeing[n.Host()] = append(words, word{e, n.Host()}), true
 			continue
 		}
 		if err := h.agrees(ctx, &e); err != nil {
@@ -104,13 +104,13 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 			j.block = e.Sealed
 			return j, nil
 		}
-		words = append(words, e)
+		words = append(words, word{e, n.Host()})
 	}
 	if len(words) == 0 {
 		return judgement{}, last
 	}
 	j := h.unproven(words)
-	j.agreed, j.why = len(hosts) > 1 && j.settled(), h.why
+	j.agreed, j.why = len(agreeing) > 1 && j.settled(), h.why
 	return j, nil
 }
 
@@ -123,7 +123,7 @@ func (h *hearing) agrees(ctx context.Context, e *node.Evidence) error {
 		return err
 	case c.Hash != e.Hash:
 		return fmt.Errorf("block %d: %w", h.number, node.ErrMoved)
-	case e.Txs != nil && len(h.nodes) > 1 && !slices.Equal(e.Txs, c.Txs):
+	case e.Txs != nil && hosts(h.nodes) > 1 && !slices.Equal(e.Txs, c.Txs):
 		return &node.AnswerError{What: fmt.Sprintf("other transactions in block %d than the others have", h.number)}
 	}
 	if !e.Proven {
@@ -132,15 +132,16 @@ func (h *hearing) agrees(ctx context.Context, e *node.Evidence) error {
 	return nil
 }
 
-// canonical is the header of the block as two witnesses show it, or the only one
+// canonical returns the header of the block that witnesses of two hosts show, or the only host
 // that answers. It is an error when they show different ones.
 func (h *hearing) canonical(ctx context.Context) (*node.Sealed, error) {
 	if h.agreed != nil {
 		return h.agreed, nil
 	}
 	var shown []node.Sealed
+	var by []string // hosts
 	last := error(ErrNothingNew)
-	for _, n := range h.nodes[:min(len(h.nodes), heard)] {
+	for _, n := range apart(h.nodes)[:min(len(h.nodes), heard)] {
 		s, err := h.v.headerOf(ctx, n, h.number)
 		if err != nil {
 			if last = err; ctx.Err() != nil {
@@ -148,11 +149,13 @@ func (h *hearing) canonical(ctx context.Context) (*node.Sealed, error) {
 			}
 			continue
 		}
-		if slices.ContainsFunc(shown, func(o node.Sealed) bool { return sameHeader(&o, &s) }) {
+		switch same := slices.IndexFunc(shown, func(o node.Sealed) bool { return sameHeader(&o, &s) }); {
+		case same < 0:
+			shown, by = append(shown, s), append(by, n.Host())
+		case by[same] != n.Host():
 			h.agreed = &s
 			return h.agreed, nil
 		}
-		shown = append(shown, s)
 	}
 	switch len(shown) {
 	case 0:
@@ -164,7 +167,8 @@ func (h *hearing) canonical(ctx context.Context) (*node.Sealed, error) {
 	return nil, fmt.Errorf("block %d: %w", h.number, errDisagree)
 }
 
-// heard is how many witnesses are asked at most which block is the chain's.
+// heard is how many witnesses are asked at most which block is the chain's, and for the logs of
+// a block that no receipts prove.
 const heard = 3
 
 // errDisagree: the witnesses have different blocks at the same height.
@@ -209,20 +213,26 @@ func (v *Verifier) evidence(ctx context.Context, n *node.Node, block repute.Bloc
 	return node.Evidence{Sealed: node.Sealed{Block: block}, Logs: logs[0]}, err, nil
 }
 
-// unproven weighs what several witnesses say of whom none can prove it. One that is
-// alone is believed, as it is when the chain is followed.
-func (h *hearing) unproven(words []node.Evidence) judgement {
-	if len(h.nodes) == 1 {
-		return h.v.weigh(words[0], h.stored)
+// word is the evidence of a witness of one host.
+type word struct {
+	node.Evidence
+	host string
+}
+
+// unproven weighs what several witnesses say of whom none can prove it. The only host is
+// believed, as it is when the chain is followed.
+func (h *hearing) unproven(words []word) judgement {
+	if hosts(h.nodes) == 1 {
+		return h.v.weigh(words[0].Evidence, h.stored)
 	}
-	anyone, shared := words[0], words[0]
+	anyone, shared := words[0].Evidence, words[0].Evidence
 	anyone.Logs, shared.Logs = nil, nil
 	for i, w := range words {
 		for _, l := range w.Logs {
-			switch others := showing(words[:i], &l); others {
-			case 0:
+			switch by := showing(words[:i], &l); {
+			case len(by) == 0:
 				anyone.Logs = append(anyone.Logs, l)
-			case 1:
+			case len(by) == 1 && by[0] != w.host:
 				shared.Logs = append(shared.Logs, l)
 			}
 		}
@@ -235,20 +245,21 @@ func (h *hearing) unproven(words []node.Evidence) judgement {
 	if h.agreed != nil {
 		j.block = *h.agreed
 	}
-	if len(words) == 1 {
-		j.extra = nil // nor is one believed that something is not there
+	if !slices.ContainsFunc(words, func(w word) bool { return w.host != words[0].host }) {
+		j.extra = nil // one host among several does not show either that a stored log is not there
 	}
 	return j
 }
 
-// showing counts the words that have a log.
-func showing(words []node.Evidence, l *types.Log) (n int) {
+// showing returns the hosts that show a log.
+func showing(words []word, l *types.Log) (by []string) {
 	for i := range words {
-		if slices.ContainsFunc(words[i].Logs, func(o types.Log) bool { return o.Index == l.Index && sameContent(&o, l) }) {
-			n++
+		shows := slices.ContainsFunc(words[i].Logs, func(o types.Log) bool { return o.Index == l.Index && sameContent(&o, l) })
+		if shows && !slices.Contains(by, words[i].host) {
+			by = append(by, words[i].host)
 		}
 	}
-	return n
+	return by
 }
 
 // weigh compares a block's evidence with what is stored of it.

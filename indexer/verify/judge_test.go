@@ -60,7 +60,7 @@ func TestForgedReceiptsChangeNothing(t *testing.T) {
 			db := openStore(t)
 			indexFrom(t, db, chainOf(c), honest)
 			want := dump(t, db)
-			d := rpctest.NewProxy(t, c.URL())
+			d := rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
 			d.Lie = lie
 			calmDown(t, verifierOf(db, chainOf(c), nodeAt(t, d.URL), honest))
 			wantSame(t, dump(t, db), want)
@@ -81,7 +81,7 @@ func ownRoots(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 func TestUnprovenEventsNeedTwoWitnesses(t *testing.T) {
 	t.Parallel()
 	c, b := ratedOnce(t)
-	one, two, three := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL())
+	one, two, three := rpctest.NewProxy(t, c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL()), rpctest.NewProxyAt(t, "127.0.0.3", c.URL())
 	one.Lie, two.Lie = ownRoots, ownRoots
 	db, short := openStore(t), openStore(t)
 	indexFrom(t, db, chainOf(c), nodeAt(t, one.URL))
@@ -107,7 +107,7 @@ func TestUnprovenEventsNeedTwoWitnesses(t *testing.T) {
 }
 
 // Receipts below headers of a form that cannot be recomputed are believed of two hosts, and
-// prove nothing by themselves: one endpoint that is given twice is one.
+// prove nothing by themselves: all ports of a host are one witness.
 func TestForeignHeadersNeedTwoWitnesses(t *testing.T) {
 	t.Parallel()
 	c, b := ratedOnce(t)
@@ -116,15 +116,15 @@ func TestForeignHeadersNeedTwoWitnesses(t *testing.T) {
 			a["result"] = rpctest.Edited(a["result"], map[string]string{"extraData": "0x07"})
 		}
 	}
-	one, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL())
-	one.Lie, two.Lie = foreign, foreign
+	one, port, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
+	one.Lie, port.Lie, two.Lie = foreign, foreign, foreign
 	db := openStore(t)
 	first, second := nodeAt(t, one.URL), nodeAt(t, two.URL)
 	indexFrom(t, db, chainOf(c), first)
 	for _, tt := range []struct {
 		nodes []*node.Node
 		want  bool
-	}{{[]*node.Node{first}, false}, {[]*node.Node{first, nodeAt(t, one.URL)}, false}, {[]*node.Node{first, second}, true}} {
+	}{{[]*node.Node{first}, false}, {[]*node.Node{first, nodeAt(t, one.URL), nodeAt(t, port.URL)}, false}, {[]*node.Node{first, second}, true}} {
 		j, err := verifierOf(db, chainOf(c), tt.nodes...).judge(t.Context(), b.Number())
 		if err != nil || j.proven || j.sure() != tt.want || !j.settled() {
 			t.Errorf("%d witnesses: proven %t, sure %t, %v", len(tt.nodes), j.proven, j.sure(), err)
@@ -171,7 +171,7 @@ func TestLyingQueriesNeitherAddNorBlock(t *testing.T) {
 func TestDisagreementAboutABlockIsAnError(t *testing.T) {
 	t.Parallel()
 	c, _ := ratedOnce(t)
-	other := rpctest.NewProxy(t, c.URL())
+	other := rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
 	other.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
 		if call.Method == "eth_getBlockByNumber" && string(call.Params[0]) == `"0x3"` {
 			a["result"] = rpctest.Edited(a["result"], map[string]string{"hash": common.Hash{9}.Hex()})
@@ -184,8 +184,46 @@ func TestDisagreementAboutABlockIsAnError(t *testing.T) {
 	if _, err := v.judge(t.Context(), 3); !errors.Is(err, errDisagree) {
 		t.Errorf("an empty block that two witnesses name differently: %v", err)
 	}
-	v = verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest, newNode(t, c, node.Options{}))
+	v = verifierOf(db, chainOf(c), nodeAt(t, other.URL), honest, nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.3", c.URL()).URL))
 	if j, err := v.judge(t.Context(), 3); err != nil || !j.proven {
 		t.Errorf("one against two: proven %t, %v", j.proven, err)
+	}
+}
+
+// Ports of one host are one witness: together they neither add an event, nor remove one, nor
+// name a block against another host.
+func TestPortsOfOneHostAreOneWitness(t *testing.T) {
+	t.Parallel()
+	c, b := ratedOnce(t)
+	invent := rpctest.Inventing(t, b, invented(c))
+	one, port, honest := rpctest.NewProxyAt(t, "127.0.0.2", c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL()), rpctest.NewProxy(t, c.URL())
+	lie := func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
+		invent(call, a)
+		ownRoots(call, a)
+		if call.Method == "eth_getLogs" && strings.Contains(string(call.Params[0]), b.Hash().Hex()) {
+			a["result"] = json.RawMessage("[]")
+		}
+	}
+	one.Lie, port.Lie, honest.Lie = lie, lie, ownRoots
+	db := openStore(t)
+	indexFrom(t, db, chainOf(c), nodeAt(t, honest.URL))
+	want := dump(t, db)
+	v := verifierOf(db, chainOf(c), nodeAt(t, one.URL), nodeAt(t, port.URL), nodeAt(t, honest.URL))
+	if nodes := apart(v.witnesses()); nodes[1].Host() != "127.0.0.1" || len(nodes) != 3 || hosts(nodes) != 2 {
+		t.Errorf("%s is the second of %d witnesses of %d hosts", nodes[1].Host(), len(nodes), hosts(nodes))
+	}
+	calmDown(t, v)
+	wantSame(t, dump(t, db), want)
+	if s := status(t, db); s.Completeness.Status != repute.Incomplete {
+		t.Errorf("an event that one of two hosts shows leaves the index %s", s.Completeness.Status)
+	}
+	lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
+		if call.Method == "eth_getBlockByNumber" && string(call.Params[0]) == `"0x3"` {
+			a["result"] = rpctest.Edited(a["result"], map[string]string{"hash": common.Hash{9}.Hex()})
+		}
+	}
+	one.Lie, port.Lie, honest.Lie = lie, lie, nil
+	if _, err := v.judge(t.Context(), 3); !errors.Is(err, errDisagree) {
+		t.Errorf("a block that two hosts name differently: %v", err)
 	}
 }

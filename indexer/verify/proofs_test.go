@@ -327,16 +327,16 @@ func TestTwoHostsProve(t *testing.T) {
 			a["result"] = rpctest.Edited(a["result"], map[string]string{"extraData": "0x07", "receiptsRoot": common.Hash{7}.Hex()})
 		}
 	}
-	one, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL())
-	one.Lie, two.Lie = foreign, foreign
+	one, port, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxy(t, c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
+	one.Lie, port.Lie, two.Lie = foreign, foreign, foreign
 	db, first := openStore(t), nodeAt(t, one.URL)
 	indexFrom(t, db, chainOf(c), first)
-	v := verifierOf(db, chainOf(c), first, nodeAt(t, one.URL)) // twice the same host
+	v := verifierOf(db, chainOf(c), first, nodeAt(t, port.URL), nodeAt(t, one.URL)) // all of the same host
 	settleDown(t, v)
 	if s := status(t, db).Completeness; s.Status != repute.Unproven || s.VerifiedTo != 0 {
 		t.Fatalf("one host: %+v", s)
 	}
-	v = verifierOf(db, chainOf(c), first, nodeAt(t, two.URL))
+	v = verifierOf(db, chainOf(c), first, nodeAt(t, port.URL), nodeAt(t, one.URL), nodeAt(t, two.URL))
 	for range 20 {
 		v.doubt.next = time.Time{}
 		settleDown(t, v)

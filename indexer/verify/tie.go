@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -108,9 +107,4 @@ func (v *Verifier) vouched(ctx context.Context, headers []node.Sealed, by *node.
 		}
 	}
 	return out, nil
-}
-
-// othersThan are the witnesses of other hosts than one.
-func (v *Verifier) othersThan(by *node.Node) []*node.Node {
-	return slices.DeleteFunc(slices.Clone(v.witnesses()), func(n *node.Node) bool { return n.Host() == by.Host() })
 }

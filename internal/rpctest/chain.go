@@ -48,6 +48,7 @@ type Chain struct {
 
 	of     *Chain // the endpoint this is a second one of
 	frozen bool
+	others int // endpoints made by Second
 
 	watchers   []chan *Block // told of mined blocks
 	muted      bool

@@ -33,8 +33,15 @@ type Proxy struct {
 // NewProxy stands before the node at url until the test ends. It is honest at first.
 func NewProxy(t *testing.T, url string) *Proxy {
 	t.Helper()
+	return NewProxyAt(t, "127.0.0.1", url)
+}
+
+// NewProxyAt is NewProxy on another host of this machine, such as 127.0.0.2: a node counts as
+// another witness only there.
+func NewProxyAt(t *testing.T, host, url string) *Proxy {
+	t.Helper()
 	d := &Proxy{calls: map[string]int{}}
-	d.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	d.Server = serveAt(t, host, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, err := io.ReadAll(r.Body)
 		if err != nil {
 			return
@@ -52,10 +59,6 @@ func NewProxy(t *testing.T, url string) *Proxy {
 		w.Header().Set("Content-Type", "application/json")
 		_, _ = w.Write(d.change(body, answer))
 	}))
-	t.Cleanup(func() {
-		d.CloseClientConnections()
-		d.Close()
-	})
 	return d
 }
 

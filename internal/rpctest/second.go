@@ -1,26 +1,45 @@
 package rpctest
 
 import (
+	"fmt"
 	"maps"
+	"net"
+	"net/http"
 	"net/http/httptest"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
 )
 
-// Second serves the same chain at another URL, as another endpoint of it: with its
-// own faults, rules and head, and everything mined or forked on c. Mine on c only.
+// Second serves the same chain at an address of its own, as another endpoint of it by another
+// host: with its own faults, rules and head, and everything mined or forked on c. Mine on c only.
 func (c *Chain) Second(t testing.TB) *Chain {
 	t.Helper()
 	s := &Chain{Registries: c.Registries, opts: c.opts, id: c.opts.ChainID, byHash: map[common.Hash]*Block{},
 		calls: map[string]int{}, of: c}
 	s.sync()
-	s.srv = httptest.NewServer(s)
-	t.Cleanup(func() {
-		s.srv.CloseClientConnections()
-		s.srv.Close()
-	})
+	c.mu.Lock()
+	c.others++
+	host := fmt.Sprintf("127.0.0.%d", 1+c.others)
+	c.mu.Unlock()
+	s.srv = serveAt(t, host, s)
 	return s
+}
+
+// serveAt serves at an address of this machine until the test ends. All of 127.0.0.0/8 are.
+func serveAt(t testing.TB, host string, h http.Handler) *httptest.Server {
+	t.Helper()
+	l, err := net.Listen("tcp", net.JoinHostPort(host, "0"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	srv := &httptest.Server{Listener: l, Config: &http.Server{Handler: h}}
+	srv.Start()
+	t.Cleanup(func() {
+		srv.CloseClientConnections()
+		srv.Close()
+	})
+	return srv
 }
 
 // Freeze makes a second endpoint stay on the chain as it is now.
