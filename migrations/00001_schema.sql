@@ -1,0 +1,1478 @@
+-- The schema. Addresses are 20 raw bytes (empty for none), hashes 32; texts that come from the
+-- chain are bytea. Comments are in the database too: docs/schema.md is made from them.
+
+-- +goose Up
+create extension if not exists pg_trgm;
+
+-- The chain: what was read, and how far.
+
+create table chains (
+    chain_id        bigint      primary key check (chain_id > 0),
+    name            text        not null,
+    identity        bytea       not null check (length(identity) = 20),
+    reputation      bytea       not null check (length(reputation) = 20),
+    validations     bytea[]     not null,
+    start_block     bigint      not null,
+    imported        boolean     not null,
+    cursor_block    bigint      not null,
+    cursor_hash     bytea       not null,
+    cursor_time     timestamptz,
+    head_block      bigint      not null default 0,
+    head_seen_at    timestamptz,
+    safe_block      bigint      not null default 0,
+    finalized_block bigint      not null default 0,
+    reorgs          bigint      not null default 0,
+    halted          boolean     not null default false,
+    last_error      text        not null default '',
+    writes          bigint      not null default 0,
+    epoch_blocks    bigint      not null default 0 check (epoch_blocks >= 0),
+    bloomless       boolean     not null default false
+);
+comment on table chains is 'The chains that are indexed, how far, and what their registries are.';
+comment on column chains.identity is 'Address of the Identity Registry.';
+comment on column chains.reputation is 'Address of the Reputation Registry.';
+comment on column chains.validations is 'Addresses of the Validation Registries, none to several.';
+comment on column chains.start_block is 'First block that is read: that of the registries'' deployment.';
+comment on column chains.imported is
+    'The events came from a file (repute import); nothing follows the chain.';
+comment on column chains.cursor_block is 'Every block up to here is stored; start_block - 1 at first.';
+comment on column chains.cursor_hash is 'Hash of cursor_block; empty before the first block.';
+comment on column chains.cursor_time is 'Time of cursor_block; null when unknown.';
+comment on column chains.head_block is 'Newest block that an endpoint told of.';
+comment on column chains.safe_block is 'Newest block with the tag safe.';
+comment on column chains.finalized_block is
+    'Newest block that counts as final: by the tag, or by depth where the tag means nothing.';
+comment on column chains.reorgs is 'Reorganisations followed so far.';
+comment on column chains.halted is
+    'Indexing stopped because a final block was replaced; an operator must look.';
+comment on column chains.last_error is 'Why the last step failed; empty when it succeeded.';
+comment on column chains.writes is
+    'Raised with each write of the chain''s rows, so that a writer knows whether its copy of them is '
+    'current.';
+comment on column chains.epoch_blocks is 'Length in blocks of an epoch of scores; 0 while no engine has run.';
+comment on column chains.bloomless is
+    'The blooms of the chain''s headers lack logs of their blocks, so that no bloom excludes any.';
+
+create table covered (
+    chain_id   bigint references chains on delete cascade,
+    from_block bigint,
+    to_block   bigint not null,
+    primary key (chain_id, from_block),
+    check (to_block >= from_block)
+);
+comment on table covered is
+    'Ranges of blocks whose events are stored. One range for a chain that is followed, several after '
+    'imports.';
+
+create table blocks (
+    chain_id bigint,
+    number   bigint,
+    hash     bytea       not null,
+    parent   bytea       not null,
+    time     timestamptz,
+    primary key (chain_id, number)
+);
+comment on table blocks is 'Blocks that hold events, and every block near the head.';
+comment on column blocks.parent is 'Hash of the parent; empty when unknown.';
+comment on column blocks.time is 'From the header; null when unknown, as for imported events.';
+
+create table block_proofs (
+    chain_id   bigint,
+    from_block bigint,
+    to_block   bigint         not null,
+    parent     bytea          not null,
+    hash       bytea          not null,
+    unproven   int8multirange not null default '{}',
+    reason     text           not null default '',
+    loose      bigint         not null default 0,
+    primary key (chain_id, from_block),
+    check (to_block >= from_block)
+);
+comment on table block_proofs is
+    'Final blocks that were compared with the chain. A row is one connected range, whose newest block '
+    'follows by parents'' hashes from the newest final block.';
+comment on column block_proofs.parent is 'Hash of the block before from_block.';
+comment on column block_proofs.hash is 'Hash of to_block; empty after a rewind cut the range.';
+comment on column block_proofs.unproven is 'Blocks in the range that could not be proven.';
+comment on column block_proofs.reason is
+    'Why the newest unproven block could not be proven; empty without one.';
+comment on column block_proofs.loose is 'Newest block whose header no second host confirms; 0 without one.';
+
+create table block_requests (
+    chain_id bigint,
+    block    bigint,
+    asked_at timestamptz not null default now(),
+    tries    integer     not null default 0,
+    next_try timestamptz not null default now(),
+    primary key (chain_id, block)
+);
+comment on table block_requests is 'Blocks to be compared with the chain again.';
+comment on column block_requests.tries is 'How often no endpoint answered.';
+comment on column block_requests.next_try is 'When it is due.';
+
+create table verifications (
+    chain_id    bigint,
+    kind        smallint,
+    verified_to bigint   not null default 0,
+    primary key (chain_id, kind)
+);
+comment on table verifications is
+    'How far the state of the registries was compared with the rows, per kind of event.';
+comment on column verifications.kind is 'Kind of event (repute.EventKind).';
+comment on column verifications.verified_to is 'Block at which the state of all agents was compared.';
+
+create table sweeps (
+    chain_id bigint,
+    pass     text,
+    pinned   bigint     not null,
+    position bigint     not null,
+    skipped  smallint[] not null,
+    primary key (chain_id, pass)
+);
+comment on table sweeps is
+    'Where the comparison of a chain stands, so that it goes on there after a restart.';
+comment on column sweeps.pass is 'Name of the comparison.';
+comment on column sweeps.pinned is 'Lowest block that a part of the pass was compared at.';
+comment on column sweeps.position is 'What comes next: a token id or a block.';
+comment on column sweeps.skipped is 'Kinds of events that a part of the pass could not compare.';
+
+create table gaps (
+    chain_id   bigint,
+    kind       smallint,
+    subject    text,
+    token_id   numeric(78, 0),
+    client     bytea,
+    from_block bigint        not null,
+    to_block   bigint        not null,
+    reason     text          not null,
+    found_at   timestamptz   not null default now(),
+    tries      integer       not null default 0,
+    next_try   timestamptz   not null default now(),
+    primary key (chain_id, kind, subject),
+    check (to_block >= from_block)
+);
+comment on table gaps is 'Events that are known to be missing.';
+comment on column gaps.kind is 'Kind of the missing event (repute.EventKind).';
+comment on column gaps.subject is
+    'Names the event within its kind: token/client/index, metadata key, request hash.';
+comment on column gaps.token_id is 'The agent concerned; null when it is not one agent''s.';
+comment on column gaps.client is 'The rater concerned; null when no feedback is.';
+comment on column gaps.tries is 'Attempts to find it so far.';
+
+create table pending (
+    chain_id  bigint,
+    block     bigint,
+    log_index integer,
+    token_id  numeric(78, 0),
+    reason    text          not null,
+    primary key (chain_id, block, log_index)
+);
+create index pending_waiting on pending (chain_id, reason) where reason in ('unknown_agent', 'index_gap', 'unknown_feedback', 'unknown_request', 'legacy_event', 'malformed_event');
+comment on table pending is
+    'Stored events that could not be applied because an earlier one is missing or they cannot be read.';
+comment on column pending.token_id is 'The agent concerned; null when the event cannot be read.';
+comment on column pending.reason is 'Code of what is missing or wrong.';
+
+create table endpoints (
+    chain_id    bigint,
+    name        text,
+    owner       text,
+    kind        text             not null,
+    state       text             not null check (state in ('closed', 'open', 'half_open', 'excluded')),
+    latency_ms  double precision not null,
+    error_rate  double precision not null,
+    requests    bigint           not null,
+    failures    bigint           not null,
+    rate_limit  double precision not null,
+    concurrency integer          not null,
+    head        bigint           not null,
+    last_error  text             not null,
+    last_ok_at  timestamptz,
+    updated_at  timestamptz      not null,
+    primary key (chain_id, name, owner)
+);
+comment on table endpoints is 'Health of the JSON-RPC endpoints, as each process that asks them sees it.';
+comment on column endpoints.name is 'Host, never path, query or key.';
+comment on column endpoints.owner is 'The process.';
+comment on column endpoints.kind is 'Way to reach it: http or ws.';
+comment on column endpoints.latency_ms is 'Moving average of answers, in milliseconds.';
+comment on column endpoints.error_rate is 'Moving share of failed requests, 0 to 1.';
+comment on column endpoints.rate_limit is 'Requests per second that are allowed; 0 for no limit.';
+comment on column endpoints.concurrency is 'Requests that may run at once.';
+comment on column endpoints.head is 'Newest block it told of; 0 when unknown.';
+comment on column endpoints.last_error is 'Its last failure; empty without one.';
+
+-- Events and histories.
+
+create table events (
+    chain_id  bigint,
+    block     bigint,
+    log_index integer,
+    tx_index  integer       not null,
+    kind      smallint      not null check (kind > 0),
+    address   bytea         not null,
+    tx_hash   bytea         not null,
+    token_id  numeric(78, 0),
+    topics    bytea         not null,
+    data      bytea         not null,
+    primary key (chain_id, block, log_index)
+);
+create index events_agent on events (chain_id, token_id, block, log_index)
+    where token_id is not null;
+create index events_upgrades on events (chain_id, block)
+    where kind = 14;
+comment on table events is
+    'Layer 1: every event as it was received. All other tables of the index follow from this one.';
+comment on column events.kind is 'Kind of event (repute.EventKind).';
+comment on column events.address is 'The contract that emitted it.';
+comment on column events.token_id is 'The agent concerned; null when none.';
+comment on column events.topics is 'Topics, 32 bytes each, one after the other.';
+
+create table tags (
+    id    bigint generated always as identity primary key,
+    hash  bytea  not null unique check (length(hash) = 32),
+    value bytea  not null
+);
+comment on table tags is
+    'Tags of feedback and validations, stored once each so that no key holds a string of foreign length.';
+comment on column tags.hash is 'keccak256 of value.';
+
+create table agent_states (
+    chain_id   bigint,
+    token_id   numeric(78, 0),
+    from_block bigint,
+    to_block   bigint,
+    owner      bytea         not null,
+    claimed    boolean       not null,
+    wallet     bytea         not null,
+    approved   bytea         not null,
+    uri_id     bigint        not null,
+    primary key (chain_id, token_id, from_block),
+    check (to_block > from_block)
+);
+create index agent_states_owner on agent_states (chain_id, owner, token_id);
+create index agent_states_wallet on agent_states (chain_id, wallet, token_id)
+    where (wallet <> '\x') and (wallet <> owner);
+comment on table agent_states is
+    'Layer 2: what an agent was, by block. A row holds from from_block until before to_block.';
+comment on column agent_states.to_block is 'First block in which it no longer holds; null while it does.';
+comment on column agent_states.claimed is 'The owner is known from Registered alone: no Transfer was seen.';
+comment on column agent_states.approved is 'Address that the ERC-721 approval names; empty for none.';
+
+create table metadata (
+    chain_id   bigint,
+    token_id   numeric(78, 0),
+    key_hash   bytea,
+    from_block bigint,
+    to_block   bigint,
+    log_index  integer       not null,
+    key        bytea         not null,
+    value      bytea         not null,
+    primary key (chain_id, token_id, key_hash, from_block),
+    check (to_block > from_block)
+);
+comment on table metadata is
+    'Layer 2: on-chain metadata of agents, by block. A row holds from from_block until before to_block.';
+comment on column metadata.key_hash is 'sha256 of key.';
+comment on column metadata.to_block is 'First block in which it no longer holds; null while it does.';
+
+create table operators (
+    chain_id   bigint,
+    owner      bytea,
+    operator   bytea,
+    from_block bigint,
+    to_block   bigint,
+    primary key (chain_id, owner, operator, from_block),
+    check (to_block > from_block)
+);
+comment on table operators is
+    'Layer 2: spans of blocks in which operator may act for every agent of owner (ERC-721 '
+    'ApprovalForAll).';
+comment on column operators.to_block is 'First block in which it no longer holds; null while it does.';
+
+create table feedback (
+    chain_id      bigint,
+    token_id      numeric(78, 0),
+    client        bytea,
+    idx           bigint        check (idx > 0),
+    block         bigint        not null,
+    log_index     integer       not null,
+    value         numeric(39, 0) not null,
+    decimals      smallint      not null check (decimals >= 0 and decimals <= 18),
+    tag1          bigint        not null,
+    tag2          bigint        not null,
+    uri_id        bigint        not null,
+    endpoint      bytea         not null,
+    hash          bytea         not null,
+    revoked_block bigint,
+    revoked_log   integer,
+    primary key (chain_id, token_id, client, idx)
+);
+create index feedback_client on feedback (chain_id, client, token_id);
+create index feedback_newest on feedback (chain_id, token_id, block, log_index);
+create index feedback_revoked on feedback (chain_id, revoked_block)
+    where revoked_block is not null;
+comment on table feedback is 'Layer 2: ratings, one row each, with the block of a revocation.';
+comment on column feedback.idx is 'Number of the rating among those of the client for the agent, from 1.';
+comment on column feedback.value is 'The rating, to be divided by 10 to the power of decimals.';
+comment on column feedback.tag1 is 'Row in tags.';
+comment on column feedback.tag2 is 'Row in tags.';
+comment on column feedback.endpoint is 'Endpoint that was rated, as the rater wrote it.';
+comment on column feedback.hash is 'feedbackHash; empty for zero.';
+comment on column feedback.revoked_block is 'Block of the revocation; null when not revoked.';
+comment on column feedback.revoked_log is 'Index of the revocation''s log; null when not revoked.';
+
+create table responses (
+    chain_id  bigint,
+    token_id  numeric(78, 0),
+    client    bytea,
+    idx       bigint,
+    block     bigint,
+    log_index integer,
+    responder bytea         not null,
+    uri_id    bigint        not null,
+    hash      bytea         not null,
+    primary key (chain_id, token_id, client, idx, block, log_index)
+);
+comment on table responses is 'Layer 2: responses to ratings.';
+comment on column responses.idx is 'Number of the rating among those of the client for the agent.';
+comment on column responses.hash is 'responseHash; empty for zero.';
+
+create table validation_requests (
+    chain_id     bigint,
+    contract     bytea,
+    request_hash bytea,
+    token_id     numeric(78, 0) not null,
+    validator    bytea         not null,
+    uri_id       bigint        not null,
+    block        bigint        not null,
+    log_index    integer       not null,
+    primary key (chain_id, contract, request_hash)
+);
+create index validation_requests_agent on validation_requests (chain_id, token_id, block, log_index);
+comment on table validation_requests is 'Layer 2: requests for a validation.';
+comment on column validation_requests.contract is 'The Validation Registry that holds it.';
+
+create table validation_responses (
+    chain_id     bigint,
+    contract     bytea,
+    request_hash bytea,
+    block        bigint,
+    log_index    integer,
+    response     smallint not null check (response >= 0 and response <= 100),
+    uri_id       bigint   not null,
+    hash         bytea    not null,
+    tag          bigint   not null,
+    primary key (chain_id, contract, request_hash, block, log_index)
+);
+comment on table validation_responses is 'Layer 2: answers of validators.';
+comment on column validation_responses.response is '0 to 100.';
+comment on column validation_responses.hash is 'responseHash; empty for zero.';
+comment on column validation_responses.tag is 'Row in tags.';
+
+create table agents (
+    chain_id         bigint,
+    token_id         numeric(78, 0),
+    owner            bytea         not null,
+    claimed          boolean       not null,
+    wallet           bytea         not null,
+    approved         bytea         not null,
+    uri_id           bigint        not null,
+    registered_block bigint        not null,
+    registered_log   integer       not null,
+    updated_block    bigint        not null,
+    updated_log      integer       not null,
+    feedback         bigint        not null default 0,
+    revoked          bigint        not null default 0,
+    clients          bigint        not null default 0,
+    responses        bigint        not null default 0,
+    validations      bigint        not null default 0,
+    primary key (chain_id, token_id)
+);
+create index agents_feedback on agents (chain_id, feedback, token_id);
+create index agents_owner on agents (chain_id, owner, token_id);
+create index agents_updated on agents (chain_id, updated_block, token_id);
+create index agents_uri on agents (uri_id, chain_id, token_id);
+create index agents_wallet on agents (chain_id, wallet, token_id)
+    where wallet <> '\x';
+comment on table agents is
+    'Layer 3: agents as they are now; computed again from the histories after a rewind.';
+comment on column agents.claimed is 'The owner is known from Registered alone: no Transfer was seen.';
+comment on column agents.wallet is 'The agent''s wallet; empty when cleared.';
+comment on column agents.approved is 'Address that the ERC-721 approval names; empty for none.';
+comment on column agents.feedback is 'Ratings that are not revoked.';
+comment on column agents.revoked is 'Revoked ratings.';
+comment on column agents.clients is 'Clients with a rating that is not revoked.';
+comment on column agents.validations is 'Answered validations in contracts on the allow-list.';
+
+create table sums (
+    chain_id bigint,
+    token_id numeric(78, 0),
+    client   bytea,
+    tag1     bigint,
+    tag2     bigint,
+    decimals smallint,
+    n        bigint        not null check (n > 0),
+    sum      numeric       not null,
+    primary key (chain_id, token_id, client, tag1, tag2, decimals)
+);
+comment on table sums is
+    'Layer 3: ratings that are not revoked added up per client, tags and decimals, so that getSummary '
+    'reads no rows of feedback.';
+comment on column sums.n is 'Number of ratings.';
+comment on column sums.sum is 'Sum of their values, undivided.';
+
+create table votes (
+    chain_id bigint,
+    token_id numeric(78, 0),
+    tag1     bigint,
+    client   bytea,
+    idx      bigint        not null,
+    value    numeric(39, 0) not null,
+    decimals smallint      not null,
+    primary key (chain_id, token_id, tag1, client)
+);
+comment on table votes is 'Layer 3: the latest rating of a client that is not revoked, per tag1.';
+
+create table changes (
+    seq        bigint        generated always as identity primary key,
+    xid        xid8          not null default pg_current_xact_id(),
+    chain_id   bigint        not null,
+    kind       text          not null,
+    block      bigint        not null,
+    log_index  integer       not null,
+    token_id   numeric(78, 0),
+    data       jsonb         not null,
+    retracts   bigint,
+    created_at timestamptz   not null default now()
+);
+create index changes_block on changes (chain_id, block);
+create index changes_order on changes (xid, seq);
+comment on table changes is
+    'The change feed: what became different, written in the transaction that made it so. Readers go by '
+    '(xid, seq), up to the oldest transaction that still runs.';
+comment on column changes.xid is 'The transaction that wrote it.';
+comment on column changes.kind is 'What became different.';
+comment on column changes.token_id is 'The agent concerned; null when none.';
+comment on column changes.retracts is
+    'seq of the change that this one takes back after a reorganisation; null for all others.';
+
+-- Documents.
+
+create table uris (
+    id            bigint      generated always as identity primary key,
+    hash          bytea       not null unique check (length(hash) = 32),
+    uri           bytea       not null,
+    kind          text        not null,
+    host          text        not null,
+    next_due      timestamptz,
+    attempts      integer     not null default 0,
+    fetched_at    timestamptz,
+    source        text        not null default '',
+    sha256        bytea,
+    reason        text        not null default '',
+    detail        text        not null default '',
+    etag          text        not null default '',
+    last_modified text        not null default '',
+    rank          smallint    not null default 3 check (rank between 0 and 3),
+    failures      integer     not null default 0,
+    dead          boolean     not null default false,
+    tried_at      timestamptz,
+    refresh_at    timestamptz,
+    cid           bytea,
+    served_by     text,
+    gone          boolean     not null default false
+);
+create index uris_dead on uris (reason) where dead;
+create index uris_due on uris (host, rank, next_due)
+    where next_due is not null;
+create index uris_sha256 on uris (sha256)
+    where sha256 is not null;
+create index uris_unplanned on uris (id)
+    where (rank = 3) and (next_due is null) and (tried_at is null) and (kind <> 'empty');
+comment on table uris is 'URIs that the chain named, and the state of fetching each.';
+comment on column uris.hash is 'sha256 of uri.';
+comment on column uris.kind is 'Form of the URI: data, json, https, http, ipfs, empty or unsupported.';
+comment on column uris.host is 'Queue it waits in; empty for what needs no network.';
+comment on column uris.next_due is 'When it is fetched next; null when nothing is planned.';
+comment on column uris.attempts is 'Fetches so far.';
+comment on column uris.source is 'Where the newest bytes came from.';
+comment on column uris.sha256 is 'The newest bytes; null when none were ever read.';
+comment on column uris.reason is 'Code of the last failure; empty after a success.';
+comment on column uris.detail is 'The last failure in words.';
+comment on column uris.rank is
+    'Order of the queue: 0 an agent''s file that was never read, 1 an agent''s file, 2 the proof of a '
+    'domain, 3 a file of feedback, of a response or of a validation. The lowest use counts.';
+comment on column uris.failures is 'Failures in a row.';
+comment on column uris.dead is 'Failed for good, or too often.';
+comment on column uris.tried_at is 'Last fetch, also a failed one.';
+comment on column uris.refresh_at is 'When somebody last asked for a fetch out of turn.';
+comment on column uris.cid is 'Multihash of an ipfs document''s CID, once read.';
+comment on column uris.served_by is
+    'Host that answered in the end over HTTP(S), in canonical form; null for none, or when not known.';
+comment on column uris.gone is 'The host said that there is no such file, and it was not read since.';
+
+create table hosts (
+    host       text        primary key,
+    turn       timestamptz not null,
+    failures   integer     not null default 0,
+    rank       smallint    not null default 0,
+    rest_until timestamptz
+);
+create index hosts_turn on hosts (rank, turn);
+comment on table hosts is
+    'Whose turn it is in the queue of documents: one row per host with planned documents.';
+comment on column hosts.turn is
+    'Never later than the earliest next_due of its URIs and the end of its last job.';
+comment on column hosts.failures is 'Turns in a row in which it did not answer.';
+comment on column hosts.rank is 'Rank of the first document due, as in uris.';
+comment on column hosts.rest_until is 'No turn before this, whatever becomes due; null when it may be asked.';
+
+create table fetches (
+    uri_id     bigint      references uris on delete cascade,
+    fetched_at timestamptz,
+    sha256     bytea,
+    source     text        not null,
+    reason     text        not null,
+    primary key (uri_id, fetched_at)
+);
+create index fetches_sha256 on fetches (sha256)
+    where sha256 is not null;
+comment on table fetches is 'Fetches of a URI, the newest few.';
+comment on column fetches.sha256 is 'The bytes that came; null when none did.';
+comment on column fetches.source is 'Where they came from.';
+comment on column fetches.reason is 'Code of the failure; empty after a success.';
+
+create table documents (
+    sha256     bytea       primary key check (length(sha256) = 32),
+    body       bytea,
+    media_type text        not null,
+    first_seen timestamptz not null,
+    size       integer     not null default 0,
+    keccak     bytea,
+    parsed     integer     not null default 0
+);
+create index documents_dropped on documents (sha256)
+    where body is null;
+create index documents_kept on documents (first_seen) include (size)
+    where body is not null;
+create index documents_unparsed on documents (parsed)
+    where body is not null;
+comment on table documents is 'Bytes that were fetched, by their sha256.';
+comment on column documents.body is 'The bytes; null once dropped.';
+comment on column documents.size is 'Length of the bytes, kept when they are dropped.';
+comment on column documents.keccak is 'keccak256 of the bytes; null until computed.';
+comment on column documents.parsed is 'Version of the parser that read them last; 0 for never.';
+
+create table parses (
+    sha256         bytea   references documents on delete cascade,
+    parser_version integer,
+    registration   jsonb   not null,
+    problems       jsonb   not null,
+    errors         integer not null,
+    primary key (sha256, parser_version)
+);
+comment on table parses is 'What the bytes are as a registration file.';
+comment on column parses.errors is 'Number of problems of severity error.';
+
+create table file_parses (
+    sha256         bytea   references documents on delete cascade,
+    kind           text    check (kind in ('feedback', 'card')),
+    parser_version integer,
+    content        jsonb   not null,
+    problems       jsonb   not null,
+    errors         integer not null,
+    primary key (sha256, kind, parser_version)
+);
+comment on table file_parses is 'What the bytes are as a file of feedback or as an agent card.';
+comment on column file_parses.kind is 'feedback or card.';
+comment on column file_parses.errors is 'Number of problems of severity error.';
+
+create table links (
+    sha256   bytea         references documents on delete cascade,
+    chain_id bigint,
+    registry bytea         check (length(registry) = 20),
+    token_id numeric(78, 0),
+    primary key (sha256, chain_id, registry, token_id)
+);
+create index links_agent on links (chain_id, token_id, registry);
+comment on table links is 'Agents that a registration file claims to be the file of.';
+
+create table domains (
+    sha256 bytea  references documents on delete cascade,
+    domain text,
+    uri_id bigint references uris on delete cascade,
+    primary key (sha256, domain)
+);
+create index domains_uri on domains (uri_id);
+comment on table domains is 'Domains of a registration file''s endpoints.';
+comment on column domains.uri_id is
+    'The URI whose file proves the domain; null where only the domain itself serves the file.';
+
+create table denied (
+    kind    text        check (kind in ('sha256', 'cid', 'host', 'agent')),
+    value   text,
+    reason  text        not null,
+    created timestamptz not null default now(),
+    primary key (kind, value)
+);
+comment on table denied is 'What the operator does not fetch, show or serve.';
+comment on column denied.value is
+    'Lower-case hex of the hash or of the CID''s multihash, a host, or chain:token.';
+
+create table ipfs_blocks (
+    multihash bytea   primary key,
+    data      bytea   not null,
+    node      boolean not null default false
+);
+comment on table ipfs_blocks is
+    'Blocks that prove ipfs documents and are not whole documents themselves: directories, and parts of '
+    'larger files.';
+comment on column ipfs_blocks.node is
+    'It was read as a node of a document''s tree; only such blocks are decoded again.';
+
+create table document_blocks (
+    sha256    bytea references documents on delete cascade,
+    multihash bytea references ipfs_blocks,
+    primary key (sha256, multihash)
+);
+create index document_blocks_multihash on document_blocks (multihash);
+comment on table document_blocks is 'Which documents a block proves. A block without any is dropped.';
+
+create table document_roots (
+    sha256    bytea references documents on delete cascade,
+    multihash bytea,
+    primary key (sha256, multihash)
+);
+create index document_roots_multihash on document_roots (multihash);
+comment on table document_roots is
+    'Roots of ipfs files that are not their bytes'' own sha256. They outlive the blocks, so that what is '
+    'denied by its CID stays denied.';
+
+create table announcements (
+    uri_id   bigint        primary key references uris on delete cascade,
+    due      timestamptz,
+    begun    timestamptz,
+    chain_id bigint        not null default '-1'::integer,
+    token_id numeric(78, 0) not null default '-1'::integer,
+    again    boolean       not null default false
+);
+create index announcements_due on announcements (due)
+    where due is not null;
+comment on table announcements is
+    'Documents that changed and that more agents show than one transaction can mark as changed.';
+comment on column announcements.due is 'When to go on; null when all are marked.';
+comment on column announcements.begun is 'When marking began last.';
+comment on column announcements.chain_id is 'Marked up to here; -1 for none yet.';
+comment on column announcements.token_id is 'Marked up to here; -1 for none yet.';
+comment on column announcements.again is 'The document changed again since marking began.';
+
+create table overgrown (
+    uri_id bigint primary key references uris on delete cascade
+);
+comment on table overgrown is 'URIs with more versions than are kept.';
+
+create table upkeep (
+    pass  text        primary key,
+    next  timestamptz not null default now(),
+    place bytea,
+    since timestamptz,
+    bytes bigint      not null default 0,
+    spare bigint      not null default 0
+);
+comment on table upkeep is
+    'Where passes over many rows stand, one row per pass; whoever works on one has its row locked.';
+comment on column upkeep.next is 'When to go on.';
+comment on column upkeep.place is 'Done up to here; null at the start.';
+comment on column upkeep.since is 'Done up to here, where the order is by time.';
+comment on column upkeep.bytes is 'Bytes added up so far.';
+comment on column upkeep.spare is 'Bytes still to be dropped.';
+
+create table searchable (
+    sha256   bytea    primary key references documents on delete cascade,
+    form     smallint not null,
+    version  integer  not null,
+    errors   integer  not null,
+    name     text     not null,
+    words    text     not null,
+    vector   tsvector not null,
+    services text[]   not null,
+    skills   text[]   not null,
+    domains  text[]   not null,
+    trust    text[]   not null,
+    x402     boolean,
+    active   boolean,
+    title    text     not null default '',
+    places   text[]   not null default '{}',
+    alike    bigint
+);
+create index searchable_lists on searchable using gin (services, skills, domains, trust);
+create index searchable_name on searchable using gin (name gin_trgm_ops);
+create index searchable_places on searchable using gin (places);
+create index searchable_title on searchable (title)
+    where title <> '';
+create index searchable_vector on searchable using gin (vector);
+create index searchable_words on searchable using gin (words gin_trgm_ops);
+comment on table searchable is
+    'What agents are searched by: one row per parsed document, reached through the URIs whose newest '
+    'bytes it is.';
+comment on column searchable.form is 'Version of this row''s layout; rows of an older one are made anew.';
+comment on column searchable.version is 'Version of the parser.';
+comment on column searchable.errors is 'Number of problems of severity error.';
+comment on column searchable.name is 'In lower case and bounded, as all texts here.';
+comment on column searchable.words is 'All that is searched, for parts of words.';
+comment on column searchable.vector is
+    'Name with weight A; services, skills, domains, trust models and tags B; description C.';
+comment on column searchable.x402 is 'Whether it declares x402 support; null when it does not say.';
+comment on column searchable.active is 'Whether it declares itself active; null when it does not say.';
+comment on column searchable.title is 'The name in words, spelt as the index of words does.';
+comment on column searchable.places is 'Endpoints without scheme, their hosts and domains, and addresses.';
+comment on column searchable.alike is
+    'Equal for near-identical documents; null when there is nothing to compare.';
+
+-- Trust.
+
+create table trust_runs (
+    chain_id      bigint,
+    run           bigint        check (run > 0),
+    epoch         bigint        not null,
+    boundary      bigint        not null,
+    block         bigint        not null,
+    block_hash    bytea         not null,
+    block_time    timestamptz,
+    scorer        text          not null,
+    params        bytea         not null,
+    tags          bytea         not null,
+    roots         bytea         not null,
+    links         bytea         not null,
+    weights       bytea         not null,
+    identities    bigint        not null,
+    edges         bigint        not null,
+    started_at    timestamptz   not null default now(),
+    closed_at     timestamptz,
+    repaired      bigint        not null default 0,
+    unjudged_low  integer,
+    unjudged_high integer,
+    unjudged      text,
+    validations   bytea         not null default '\x',
+    marked        numeric(78, 0),
+    primary key (chain_id, run)
+);
+comment on table trust_runs is
+    'Walks over a chain''s graph of trust: one for each epoch, one more where roots, links or parameters '
+    'changed within it.';
+comment on column trust_runs.run is '1, 2, … per chain.';
+comment on column trust_runs.boundary is 'Last block of the epoch.';
+comment on column trust_runs.block is 'Newest block with an event, up to boundary.';
+comment on column trust_runs.block_hash is 'Empty when there is no such block.';
+comment on column trust_runs.scorer is 'Version of the engine.';
+comment on column trust_runs.params is 'sha256 of the parameters, kept in trust_inputs.';
+comment on column trust_runs.tags is 'sha256 of the list of tags, kept in trust_inputs.';
+comment on column trust_runs.roots is 'sha256 of the roots, kept in trust_inputs.';
+comment on column trust_runs.links is 'sha256 of the links, kept in trust_inputs.';
+comment on column trust_runs.weights is 'sha256 of graph and weights.';
+comment on column trust_runs.closed_at is 'When every agent had its final score; null until then.';
+comment on column trust_runs.repaired is
+    'The change by which a log found late was announced and that the run followed; 0 for none.';
+comment on column trust_runs.unjudged_low is
+    'Low end of the score of an agent that nobody judged, in thousandths of a point.';
+comment on column trust_runs.unjudged_high is
+    'High end of the score of an agent that nobody judged, in thousandths of a point.';
+comment on column trust_runs.unjudged is 'The result of an agent that nobody judged, as canonical JSON.';
+comment on column trust_runs.validations is
+    'sha256 of the list of validation contracts, kept in trust_inputs.';
+comment on column trust_runs.marked is
+    'Agents up to this one were marked for scoring; -1 for none, null for all.';
+
+create table trust_scores (
+    chain_id   bigint,
+    token_id   numeric(78, 0),
+    run        bigint        not null,
+    block      bigint        not null,
+    block_hash bytea         not null,
+    block_time timestamptz,
+    evidence   bytea         not null,
+    rated      boolean       not null,
+    score      integer       not null,
+    low        integer       not null,
+    high       integer       not null,
+    mean       integer       not null,
+    confidence integer       not null,
+    tier       smallint      not null,
+    result     bytea         not null,
+    facts      bytea         not null default '\x',
+    primary key (chain_id, token_id)
+);
+create index trust_scores_block on trust_scores (chain_id, block);
+create index trust_scores_evidence on trust_scores (evidence);
+create index trust_scores_order on trust_scores (chain_id, score, token_id);
+comment on table trust_scores is 'The newest score of every agent that has or had ratings.';
+comment on column trust_scores.block is 'Block of the newest event that it follows from, or of the run.';
+comment on column trust_scores.evidence is 'sha256 of the manifest of evidence.';
+comment on column trust_scores.rated is 'There is enough to give a score.';
+comment on column trust_scores.score is 'Thousandths of a point.';
+comment on column trust_scores.low is 'Thousandths of a point.';
+comment on column trust_scores.high is 'Thousandths of a point.';
+comment on column trust_scores.mean is 'Thousandths of a point.';
+comment on column trust_scores.confidence is 'Millionths.';
+comment on column trust_scores.tier is '0 to 3: what the agent may be trusted with.';
+comment on column trust_scores.result is 'The result with its reasons, encoded.';
+comment on column trust_scores.facts is 'Digest of what does not change by age alone.';
+
+create table trust_finals (
+    chain_id   bigint,
+    token_id   numeric(78, 0),
+    run        bigint,
+    evidence   bytea         not null,
+    rated      boolean       not null,
+    score      integer       not null,
+    low        integer       not null,
+    high       integer       not null,
+    mean       integer       not null,
+    confidence integer       not null,
+    tier       smallint      not null,
+    facts      bytea         not null,
+    result     bytea         not null,
+    guarded    boolean       not null default false,
+    primary key (chain_id, token_id, run)
+);
+create index trust_finals_evidence on trust_finals (evidence);
+comment on table trust_finals is
+    'Final scores: a row for each run that changed one. Columns as in trust_scores.';
+comment on column trust_finals.facts is 'Digest of what does not change by age alone.';
+comment on column trust_finals.guarded is 'It is lowered because of another agent of the same party.';
+
+create table trust_stale (
+    chain_id bigint,
+    token_id numeric(78, 0),
+    turn     smallint      not null check (turn in (0, 1)),
+    final    boolean       not null,
+    since    timestamptz   not null default now(),
+    mark     bigint        generated always as identity,
+    claimed  timestamptz   not null default '-infinity',
+    primary key (chain_id, token_id)
+);
+create index trust_stale_final on trust_stale (chain_id) where final;
+create index trust_stale_turn on trust_stale (chain_id, turn, since);
+comment on table trust_stale is 'Agents whose scores must be computed again.';
+comment on column trust_stale.turn is '0: something happened; 1: a run began.';
+comment on column trust_stale.final is 'The final score too.';
+comment on column trust_stale.mark is 'Another number each time the agent is marked.';
+comment on column trust_stale.claimed is 'Until then somebody works on it.';
+
+create table trust_feed (
+    chain_id bigint      primary key,
+    xid      xid8        not null,
+    seq      bigint      not null,
+    read_at  timestamptz not null default now(),
+    repaired bigint      not null default 0,
+    pruned   bigint      not null default 0
+);
+comment on table trust_feed is 'How far the change feed was read for scores, per chain.';
+comment on column trust_feed.read_at is 'When an engine last looked.';
+comment on column trust_feed.repaired is
+    'The change that tells of a log found late; 0 once a run has followed it.';
+comment on column trust_feed.pruned is 'Final scores that were replaced in this run or before may be gone.';
+
+create table trust_roots (
+    chain_id   bigint,
+    set_name   text,
+    address    bytea,
+    weight     bigint      not null check (weight > 0),
+    reason     text        not null,
+    expires_at timestamptz,
+    created_at timestamptz not null default now(),
+    primary key (chain_id, set_name, address)
+);
+comment on table trust_roots is 'Addresses that are trusted by configuration, in named sets.';
+comment on column trust_roots.set_name is '"default" is the one that stored scores use.';
+comment on column trust_roots.weight is 'Millionths.';
+comment on column trust_roots.expires_at is 'Compared with times of blocks; null for never.';
+
+create table trust_links (
+    chain_id   bigint,
+    a          bytea,
+    b          bytea,
+    reason     text        not null,
+    source     text        not null,
+    created_at timestamptz not null default now(),
+    primary key (chain_id, a, b),
+    check (a < b)
+);
+comment on table trust_links is 'Pairs of addresses that are known to be one party.';
+comment on column trust_links.source is 'Where anybody can check it.';
+
+create table trust_lists (
+    version bigint not null
+);
+comment on table trust_lists is
+    'One row: a version that is raised by each change of trust_roots or trust_links.';
+
+create table trust_inputs (
+    hash    bytea       primary key,
+    body    bytea       not null,
+    kept_at timestamptz not null default now()
+);
+comment on table trust_inputs is
+    'Inputs of scores as they were when they were used, so that scores can be computed again.';
+comment on column trust_inputs.hash is 'sha256 of body.';
+comment on column trust_inputs.kept_at is 'When it was last used.';
+
+create table trust_guilt (
+    chain_id bigint,
+    final    boolean,
+    token_id numeric(78, 0),
+    party    bytea,
+    holder   bytea         not null,
+    score    integer       not null,
+    high     integer       not null,
+    tier     smallint      not null,
+    run      bigint        not null,
+    known    bytea         not null default '\x',
+    primary key (chain_id, final, token_id, party)
+);
+create index trust_guilt_party on trust_guilt (chain_id, final, party, score, token_id);
+comment on table trust_guilt is
+    'Penalties: who had an agent when it was found to be bad, which limits other agents of the same '
+    'party.';
+comment on column trust_guilt.final is 'As of the newest run''s block; otherwise of the newest score.';
+comment on column trust_guilt.token_id is 'The bad agent.';
+comment on column trust_guilt.party is 'Name of an identity of the run''s graph.';
+comment on column trust_guilt.holder is 'The address of the party that had the agent.';
+comment on column trust_guilt.score is
+    'Of the bad agent, from what was said meanwhile, in thousandths of a point.';
+comment on column trust_guilt.high is 'Thousandths of a point.';
+comment on column trust_guilt.known is 'sha256 of the party''s members and the parameters.';
+
+create table trust_follow (
+    id       bigint        generated always as identity primary key,
+    chain_id bigint        not null,
+    final    boolean       not null,
+    members  bytea[]       not null,
+    updated  bigint        not null,
+    but_not  numeric(78, 0),
+    after    numeric(78, 0) not null default '-1'::integer
+);
+create index trust_follow_chain on trust_follow (chain_id, id);
+comment on table trust_follow is
+    'Parties whose penalties changed, and how far their agents were marked for scoring.';
+comment on column trust_follow.members is 'Addresses of the party.';
+comment on column trust_follow.updated is
+    'Agents to which nothing happened after this block are as they were.';
+comment on column trust_follow.but_not is 'The agent that the penalty comes from; null for several.';
+comment on column trust_follow.after is 'Agents up to this one were marked.';
+
+-- Payments.
+
+create table payment_files (
+    uri_id    bigint        primary key references uris on delete cascade,
+    chain_id  bigint,
+    token_id  numeric(78, 0),
+    client    bytea,
+    payer     bytea,
+    payee     bytea,
+    pay_chain bigint,
+    tx        bytea,
+    unseen    boolean       not null default true
+);
+create index payment_files_unseen on payment_files (uri_id) where unseen;
+comment on table payment_files is
+    'Payments that files of feedback claim, by URI. Null where the file does not say, or not in a '
+    'readable way.';
+comment on column payment_files.chain_id is 'Of the agent that the file names.';
+comment on column payment_files.unseen is 'Not yet brought together with ratings.';
+
+create table payment_scans (
+    chain_id  bigint      primary key,
+    block     bigint      not null,
+    log_index integer     not null,
+    begun     timestamptz not null default now()
+);
+comment on table payment_scans is
+    'How far a chain''s ratings were brought together with files that came before them.';
+comment on column payment_scans.begun is 'When this round began.';
+
+create table payments (
+    chain_id  bigint,
+    token_id  numeric(78, 0),
+    client    bytea,
+    idx       bigint,
+    payer     bytea,
+    payee     bytea,
+    pay_chain bigint,
+    tx        bytea,
+    state     text          not null check (state in ('pending', 'verified', 'refused', 'unavailable')),
+    reason    text          not null default '',
+    attempts  integer       not null default 0,
+    next_due  timestamptz,
+    checked   timestamptz,
+    pay_block bigint,
+    pay_log   bigint,
+    pay_time  timestamptz,
+    token     bytea,
+    symbol    text,
+    decimals  smallint,
+    amount    numeric(78, 0),
+    paid      bigint,
+    given     timestamptz,
+    block     bigint,
+    log_index integer,
+    primary key (chain_id, token_id, client, idx),
+    check (state <> 'verified' or pay_log is not null and paid > 0 and given is not null)
+);
+create index payments_due on payments (pay_chain, next_due)
+    where next_due is not null;
+create unique index payments_once on payments (pay_chain, tx, pay_log)
+    where state = 'verified';
+create index payments_payee on payments (pay_chain, payee, pay_time)
+    where state = 'verified';
+create index payments_payer on payments (pay_chain, payer, pay_time)
+    where state = 'verified';
+create index payments_turn on payments (pay_chain, client, next_due)
+    where next_due is not null;
+comment on table payments is 'Ratings whose file claims a payment, and what the chain says of it.';
+comment on column payments.pay_chain is 'Chain of the payment.';
+comment on column payments.reason is 'Code of why it is not verified; empty when it is.';
+comment on column payments.pay_block is 'The transfer, once verified; as the following columns.';
+comment on column payments.paid is 'What counts of it, in millionths of a US dollar.';
+comment on column payments.given is
+    'When the rating was given; of several that claim one transfer the first counts.';
+
+create table payment_ledger (
+    chain_id bigint,
+    token_id numeric(78, 0),
+    id       bigint        generated always as identity,
+    client   bytea         not null,
+    idx      bigint        not null,
+    paid     bigint        not null,
+    primary key (chain_id, token_id, id)
+);
+comment on table payment_ledger is
+    'A row each time another amount counts for a rating, so that what counted at any time can be found '
+    'again.';
+comment on column payment_ledger.id is 'Of one agent''s rows, a later one was committed later.';
+comment on column payment_ledger.paid is 'Millionths of a US dollar that count from now on.';
+
+-- Tasks and runs.
+
+create table modules (
+    slug         text          primary key,
+    url          text          not null,
+    chain_id     bigint,
+    registry     bytea,
+    token_id     numeric(78, 0),
+    dry_run      boolean       not null,
+    manifest     json          not null,
+    added_at     timestamptz   not null default now(),
+    proof_kind   text          not null default '' check (proof_kind in ('', 'domain', 'signature', 'key')),
+    proof_host   text          not null default '',
+    proof_signer bytea         check (length(proof_signer) = 20),
+    proof_at     timestamptz
+);
+comment on table modules is 'Agents that do tasks: part of the binary, or HTTP servers.';
+comment on column modules.url is 'Empty for those that are part of the binary.';
+comment on column modules.chain_id is 'Of its on-chain identity; null without one.';
+comment on column modules.dry_run is 'It can do a dry run.';
+comment on column modules.manifest is 'json, not jsonb, which refuses some texts that agents may send.';
+comment on column modules.proof_kind is
+    'How it was shown that the program speaks for the identity: domain, signature or key; empty when it '
+    'was not.';
+
+create table tasks (
+    id          text        primary key,
+    goal        text        not null,
+    input       json        not null,
+    coordinator text        not null,
+    terms       json        not null,
+    key         text        unique,
+    asked_by    text        not null,
+    status      text        not null check (status in ('pending', 'assigned', 'running', 'completed', 'failed', 'cancelled', 'rejected')),
+    created_at  timestamptz not null default now(),
+    updated_at  timestamptz not null default now()
+);
+create index tasks_newest on tasks (created_at desc, id);
+comment on table tasks is 'Tasks as they were given.';
+comment on column tasks.coordinator is 'Slug of the agent that does it.';
+comment on column tasks.terms is 'Budgets, thresholds of trust and other conditions.';
+comment on column tasks.key is 'Idempotency key; null when none was given.';
+
+create table runs (
+    id                  text          primary key,
+    task_id             text          not null references tasks on delete cascade,
+    root_id             text          not null references runs on delete cascade,
+    parent_id           text          references runs on delete cascade,
+    parent_step         text          not null default '',
+    slug                text          not null,
+    goal                text          not null,
+    input               json          not null,
+    status              text          not null default 'pending' check (status in ('pending', 'planning', 'running', 'completed', 'failed', 'cancelled')),
+    awaiting            text          not null default '' check (awaiting in ('', 'awaiting_approval')),
+    attempt             integer       not null default 1,
+    phase               integer       not null default 0 check (phase between 0 and 9),
+    fence               bigint        not null default 0,
+    held_until          timestamptz   not null default '-infinity',
+    lost_after          timestamptz   not null default 'infinity',
+    cancel              text          not null default '',
+    max_steps           integer       not null,
+    max_tool_calls      integer       not null,
+    max_writes          integer       not null,
+    max_runtime_ms      bigint        not null,
+    max_gas             numeric(78, 0),
+    steps               integer       not null default 0,
+    tool_calls          integer       not null default 0,
+    writes              integer       not null default 0,
+    runtime_ms          bigint        not null default 0,
+    gas                 numeric(78, 0) not null default 0,
+    events              bigint        not null default 0,
+    reasons             json          not null default '[]',
+    error               text          not null default '',
+    created_at          timestamptz   not null default now(),
+    started_at          timestamptz,
+    ended_at            timestamptz,
+    counted_from        timestamptz,
+    decisions           bigint        not null default 0,
+    decisions_head      bytea         not null default decode(repeat('00', 32), 'hex'),
+    decisions_signer    bytea         check (length(decisions_signer) = 20),
+    decisions_signature bytea         check (length(decisions_signature) = 65),
+    unique (parent_id, parent_step)
+);
+create index runs_agent on runs (slug);
+create index runs_lost on runs (lost_after)
+    where lost_after < 'infinity'::timestamptz;
+create index runs_task on runs (task_id);
+comment on table runs is
+    'Attempts of agents to do tasks. A run that another one started has parent_id; the first of a task is '
+    'its own root.';
+comment on column runs.slug is 'The agent.';
+comment on column runs.awaiting is 'What it waits for; empty when it does not.';
+comment on column runs.phase is '1 to 9, 0 before the first.';
+comment on column runs.fence is
+    'Raised by each new holder of a root run; writes of earlier holders are refused.';
+comment on column runs.held_until is 'Until then somebody works on the root run.';
+comment on column runs.lost_after is 'Then the run needs another job; infinity when it needs none.';
+comment on column runs.cancel is 'Why it is to be cancelled; empty when it is not.';
+comment on column runs.max_gas is 'Null for no limit.';
+comment on column runs.events is 'Of a root run: number of its last event.';
+comment on column runs.reasons is 'Why it was refused.';
+comment on column runs.counted_from is
+    'Of a root run: when it would have been taken first, had it been worked on without a break; null '
+    'before.';
+comment on column runs.decisions is 'Of a root run: number of decisions in its chain.';
+comment on column runs.decisions_head is 'Of a root run: hash of the last decision.';
+comment on column runs.decisions_signer is 'Who signed decisions_head; null when nobody did.';
+
+create table run_phases (
+    run_id     text        references runs on delete cascade,
+    attempt    integer,
+    phase      integer     check (phase between 1 and 9),
+    status     text        not null check (status in ('ok', 'failed', 'rejected', 'waiting')),
+    result     json        not null,
+    error      text        not null,
+    started_at timestamptz not null,
+    ended_at   timestamptz not null,
+    primary key (run_id, attempt, phase)
+);
+comment on table run_phases is 'What came of each phase, per attempt.';
+
+create table run_steps (
+    run_id     text        references runs on delete cascade,
+    step_id    text,
+    status     text        not null check (status in ('running', 'completed', 'failed')),
+    result     json        not null default 'null',
+    error      text        not null default '',
+    started_at timestamptz not null default now(),
+    ended_at   timestamptz,
+    primary key (run_id, step_id)
+);
+comment on table run_steps is 'Steps of a plan that have begun. A step that is completed is not done again.';
+
+create table run_calls (
+    id         bigint      generated always as identity primary key,
+    run_id     text        not null references runs on delete cascade,
+    step_id    text        not null,
+    key        text        not null,
+    kind       text        not null check (kind in ('tool', 'http', 'chain_read', 'transaction', 'sub_run', 'dry_run', 'verification', 'refused')),
+    ref        text        not null,
+    summary    text        not null,
+    chain_id   bigint      not null,
+    domain     text        not null,
+    done       boolean     not null,
+    error      text        not null default '',
+    request    json        not null,
+    result     json        not null default 'null',
+    started_at timestamptz not null default now(),
+    ended_at   timestamptz
+);
+create unique index run_calls_key on run_calls (run_id, step_id, key)
+    where key <> '';
+create index run_calls_open on run_calls (id)
+    where (kind = 'transaction') and (NOT done);
+create index run_calls_run on run_calls (run_id, id);
+comment on table run_calls is 'Calls that the runtime made for an agent: the receipts.';
+comment on column run_calls.key is 'Idempotency key of the call; empty without one.';
+comment on column run_calls.ref is 'What was called.';
+comment on column run_calls.done is 'Its end is known.';
+
+create table run_events (
+    root_id text        references runs on delete cascade,
+    number  bigint,
+    run_id  text        not null,
+    kind    text        not null,
+    data    json        not null,
+    at      timestamptz not null default now(),
+    primary key (root_id, number)
+);
+create index run_events_finished on run_events (at, root_id, number)
+    where kind = 'run.finished';
+comment on table run_events is 'What happened in a root run and those beneath it, numbered.';
+
+create table run_decisions (
+    id       bigint      generated always as identity primary key,
+    run_id   text        not null references runs on delete cascade,
+    attempt  integer     not null,
+    subject  text        not null,
+    effect   text        not null check (effect in ('allow', 'require_approval', 'deny')),
+    reasons  json        not null,
+    policy   bytea       not null,
+    input    json        not null,
+    at       timestamptz not null default now(),
+    root_id  text        not null default '',
+    number   bigint      not null default 0,
+    phase    integer     not null default 0,
+    kind     text        not null default '',
+    previous bytea       not null default '\x',
+    hash     bytea       not null default '\x'
+);
+create unique index run_decisions_chain on run_decisions (root_id, number)
+    where number > 0;
+create index run_decisions_policy on run_decisions (policy);
+create index run_decisions_run on run_decisions (run_id, id);
+comment on table run_decisions is 'What policies decided, as one chain of hashes per root run.';
+comment on column run_decisions.subject is 'trust, policy, or the key of a call.';
+comment on column run_decisions.policy is 'sha256 of the policy''s bytes.';
+comment on column run_decisions.number is 'From 1, within the root run.';
+comment on column run_decisions.previous is 'Hash of the decision before; zeros for the first.';
+comment on column run_decisions.hash is 'Hash of this decision and the one before.';
+
+create table run_approvals (
+    run_id   text        references runs on delete cascade,
+    attempt  integer,
+    subject  text,
+    approved boolean     not null,
+    by       text        not null,
+    reason   text        not null,
+    at       timestamptz not null default now(),
+    primary key (run_id, attempt, subject)
+);
+comment on table run_approvals is 'What people decided where a policy left it to them.';
+
+create table run_pins (
+    hash   bytea,
+    run_id text  references runs on delete cascade,
+    primary key (hash, run_id)
+);
+create index run_pins_run on run_pins (run_id);
+comment on table run_pins is
+    'Policies and manifests of evidence that runs need to be checked again: not pruned while a run is '
+    'here.';
+comment on column run_pins.hash is 'sha256 of the policy or the manifest.';
+
+-- Wallets and treasuries.
+
+create table accounts (
+    chain_id   bigint,
+    address    bytea,
+    next_nonce bigint not null default 0,
+    primary key (chain_id, address)
+);
+comment on table accounts is 'Accounts that transactions are signed with.';
+
+create table intents (
+    id         text          primary key,
+    run_id     text          not null,
+    task_id    text          not null,
+    agent      text          not null,
+    chain_id   bigint        not null,
+    sender     bytea         not null,
+    nonce      bigint        not null,
+    target     bytea         not null,
+    value      numeric(78, 0) not null,
+    data       bytea         not null,
+    max_fee    numeric(78, 0),
+    state      text          not null default 'signed' check (state in ('signed', 'broadcast', 'mined', 'confirmed', 'reverted', 'failed')),
+    reason     text          not null default '',
+    hash       bytea,
+    block      bigint,
+    block_hash bytea,
+    gas_used   bigint,
+    fee        numeric(78, 0),
+    logs       json,
+    created_at timestamptz   not null default now(),
+    updated_at timestamptz   not null default now()
+);
+create index intents_account on intents (chain_id, sender, nonce);
+create index intents_confirmed on intents (chain_id, target, block)
+    where state = 'confirmed';
+create unique index intents_nonce on intents (chain_id, sender, nonce)
+    where state <> 'failed';
+create index intents_open on intents (chain_id, id) where state not in ('confirmed', 'reverted', 'failed');
+create index intents_run on intents (run_id);
+comment on table intents is
+    'Transactions to be sent. One has the same nonce for ever, and outlives the run that asked for it.';
+comment on column intents.agent is 'Slug.';
+comment on column intents.max_fee is 'Wei for gas in all; null for no limit.';
+comment on column intents.reason is 'Why it is in this state.';
+comment on column intents.hash is 'Of the form that was mined; null until then, as the following columns.';
+
+create table intent_attempts (
+    intent_id text          references intents on delete cascade,
+    number    integer,
+    hash      bytea         not null unique,
+    raw       bytea         not null,
+    gas       bigint        not null,
+    fee_cap   numeric(78, 0) not null,
+    tip_cap   numeric(78, 0) not null,
+    at        timestamptz   not null default clock_timestamp(),
+    primary key (intent_id, number)
+);
+comment on table intent_attempts is
+    'Signed forms of a transaction: the last is the one to send, the earlier ones may still be mined.';
+
+create table acts (
+    id           text        primary key,
+    key          text        unique,
+    kind         text        not null,
+    asked_by     text        not null,
+    chain_id     bigint      not null,
+    agent        text        not null,
+    request      json        not null,
+    decision     json        not null,
+    transactions json        not null,
+    result       json        not null default 'null',
+    refused      text        not null default '',
+    error        text        not null default '',
+    created_at   timestamptz not null default now(),
+    ended_at     timestamptz
+);
+create index acts_newest on acts (created_at desc, id);
+create unique index acts_one_identity on acts (chain_id, agent)
+    where (kind = 'identity') and (ended_at is null);
+create index acts_open on acts (created_at)
+    where ended_at is null;
+comment on table acts is
+    'The operator''s own acts, outside any run. Their transactions are intents named ID/1, ID/2 …';
+comment on column acts.key is 'Idempotency key of whoever asked; null without one.';
+comment on column acts.agent is 'Slug; empty for none.';
+comment on column acts.transactions is 'As they were simulated.';
+comment on column acts.refused is 'Why nothing was sent; empty when it was.';
+comment on column acts.error is 'Why it ended early; empty when it did not.';
+comment on column acts.ended_at is 'Null while one of its transactions is not final.';
+
+create table call_functions (
+    chain_id bigint,
+    target   bytea  check (octet_length(target) = 20),
+    selector bytea  check (octet_length(selector) = 4),
+    text     text   not null,
+    act      text   not null references acts on delete cascade,
+    primary key (chain_id, target, selector)
+);
+comment on table call_functions is
+    'Texts of the functions on a treasury''s allow-list: the chain knows selectors alone.';
+comment on column call_functions.act is 'The act that gave the text last.';
+
+create table treasuries (
+    chain_id     bigint,
+    address      bytea       check (length(address) = 20),
+    start_block  bigint      not null,
+    cursor_block bigint      not null,
+    cursor_hash  bytea       not null,
+    cursor_time  timestamptz,
+    finalized    bigint      not null default 0,
+    reorgs       bigint      not null default 0,
+    primary key (chain_id, address)
+);
+comment on table treasuries is 'Treasuries that are followed, each with a cursor of its own.';
+comment on column treasuries.cursor_block is 'Everything up to here is stored; start_block - 1 at first.';
+comment on column treasuries.cursor_hash is 'Hash of cursor_block; empty before the first block.';
+
+create table treasury_blocks (
+    chain_id bigint,
+    address  bytea,
+    number   bigint,
+    hash     bytea       not null,
+    time     timestamptz,
+    primary key (chain_id, address, number)
+);
+comment on table treasury_blocks is
+    'Blocks of a treasury''s chain that may still be replaced, and those that hold its events.';
+
+create table treasury_events (
+    chain_id  bigint,
+    address   bytea,
+    block     bigint,
+    log_index integer,
+    tx_hash   bytea   not null,
+    kind      text    not null,
+    agent_key bytea,
+    run_key   bytea,
+    task_key  bytea,
+    fields    json    not null,
+    primary key (chain_id, address, block, log_index),
+    foreign key (chain_id, address) references treasuries(chain_id, address) on delete cascade
+);
+create index treasury_events_agent on treasury_events (chain_id, address, agent_key, block);
+create index treasury_events_run on treasury_events (run_key)
+    where run_key is not null;
+create index treasury_events_tx on treasury_events (tx_hash);
+comment on table treasury_events is 'Events of treasuries.';
+comment on column treasury_events.kind is 'The event''s name.';
+comment on column treasury_events.agent_key is 'keccak256 of the slug; null for no agent.';
+comment on column treasury_events.run_key is 'keccak256 of the run''s id; null for no run.';
+comment on column treasury_events.task_key is 'keccak256 of the task''s id; null for no task.';
+
+-- The database itself.
+
+create table leases (
+    name       text        primary key,
+    owner      text        not null,
+    epoch      bigint      not null,
+    expires_at timestamptz not null,
+    session    bigint      not null default 0
+);
+comment on table leases is 'Which process does a job that only one may do.';
+comment on column leases.epoch is 'Raised with each new holder; writes of earlier holders are refused.';
+comment on column leases.session is
+    'Key of the advisory lock that the holder keeps while it is connected; 0 behind a connection pooler. '
+    'A lease whose session ended is free at once.';
+
+create table cluster (
+    single     boolean default true primary key check (single),
+    identifier bigint  not null
+);
+comment on table cluster is
+    'One row: the Postgres cluster that wrote the rows. Transaction ids, by which the change feed is '
+    'ordered, mean nothing in another one.';
+comment on column cluster.identifier is 'system_identifier of pg_control_system().';
+
+-- +goose StatementBegin
+create function trust_lists_changed() returns trigger language plpgsql as $$
+begin
+    update trust_lists set version = version + 1;
+    return null;
+end $$;
+-- +goose StatementEnd
+insert into trust_lists values (0);
+create trigger changed after insert or update or delete or truncate on trust_roots execute function trust_lists_changed();
+create trigger changed after insert or update or delete or truncate on trust_links execute function trust_lists_changed();
+
+-- +goose Down
+drop table cluster, leases, treasury_events, treasury_blocks, treasuries, call_functions, acts,
+    intent_attempts, intents, accounts, run_pins, run_approvals, run_decisions, run_events, run_calls,
+    run_steps, run_phases, runs, tasks, modules, payment_ledger, payments, payment_scans, payment_files,
+    trust_follow, trust_guilt, trust_inputs, trust_lists, trust_links, trust_roots, trust_feed, trust_stale,
+    trust_finals, trust_scores, trust_runs, searchable, upkeep, overgrown, announcements, document_roots,
+    document_blocks, ipfs_blocks, denied, domains, links, file_parses, parses, documents, fetches, hosts,
+    uris, changes, votes, sums, agents, validation_responses, validation_requests, responses, feedback,
+    operators, metadata, agent_states, tags, events, endpoints, pending, gaps, sweeps, verifications,
+    block_requests, block_proofs, blocks, covered, chains;
+drop function trust_lists_changed;
