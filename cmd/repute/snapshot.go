@@ -146,9 +146,10 @@ eth_getLogs results as JSON arrays, JSONL, JSON-RPC answers or objects of arrays
 A snapshot names its chain and is stored in parts: an import that broke off is
 finished by repeating it. serve follows on from a snapshot that holds everything
 from the chain's start on. Recorded logs need --chain; either the whole file is
-stored or nothing. Logs from before the registry's deployment are refused, and where
-the chain has endpoints (--rpc) up to 50 blocks are compared with it before anything
-is stored. What was stored is told as JSON.`,
+stored or nothing. Logs from before the registry's deployment are refused. Where the
+chain has endpoints (--rpc), up to 50 blocks of recorded logs, and of each part of a
+snapshot, are compared with it before they are stored: the parts before one that is
+refused stay stored. What was stored is told as JSON.`,
 		Args: cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			file, err := p.openInput(args[0])
@@ -246,7 +247,7 @@ func (p *program) comparing(c config, chain *repute.Chain, of repute.Chain) (ind
 	if chain != nil {
 		of = *chain
 	}
-	at := slices.IndexFunc(c.Chains, func(own chainConfig) bool { return own.ID == of.ID || own.Name == of.Name })
+	at := slices.IndexFunc(c.Chains, func(own chainConfig) bool { return own.calls(of) })
 	if at < 0 || len(c.Chains[at].RPC) == 0 {
 		return nil, func() {}, nil
 	}

@@ -26,6 +26,7 @@ const (
 var (
 	errRoot    = errors.New("its receipts do not have the root that its header names")
 	errForeign = errors.New("its header is not the hash of the fields that this version knows, and no second endpoint shows the same logs")
+	errEmpty   = errors.New("its bloom admits events, and no receipts prove that it holds none")
 	errUnsure  = errors.New("no receipts prove what it holds, and no two endpoints of different hosts show the same logs")
 )
 
@@ -44,6 +45,9 @@ func (v *Verifier) judgeTied(ctx context.Context, blocks []node.Sealed, stored m
 		}
 		work.Go(func() error {
 			h := hearing{v: v, nodes: v.witnesses(), number: blocks[i].Number, block: blocks[i].Block, stored: stored[blocks[i].Number]}
+			if blocks[i].Recomputed {
+				h.agreed = &blocks[i]
+			}
 			why := out[i].err
 			j, err := h.judge(ctx)
 			out[i] = ruling{judgement: j, number: blocks[i].Number, err: err, why: why}
@@ -105,8 +109,9 @@ func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence
 	return evidence, errs, err
 }
 
-// byHosts asks for the logs of blocks by their hashes, and settles those of which two
-// witnesses of different hosts, and nobody else otherwise, show what is stored.
+// byHosts asks for the logs of blocks by their hashes, and settles those of which witnesses of
+// two hosts show what is stored and no other witness shows anything else. It settles no block
+// that needs receipts.
 func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log, out []ruling, open []int) {
 	nodes := apart(v.witnesses())
 	if len(open) == 0 || hosts(nodes) < 2 {
@@ -134,10 +139,17 @@ func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map
 		}
 	}
 	for i, place := range open {
-		if len(showing[i]) > 1 && !others[i] {
+		if len(showing[i]) > 1 && !others[i] && !v.needsReceipts(&blocks[place], stored[blocks[place].Number]) {
 			out[place] = ruling{judgement: judgement{block: blocks[place], agreed: true}, number: blocks[place].Number}
 		}
 	}
+}
+
+// needsReceipts reports whether only receipts can prove that a block holds no events: none are
+// stored, and its bloom, which its hash authenticates, admits some. A node that has deleted old
+// logs answers for them with an empty list, and so may two.
+func (v *Verifier) needsReceipts(s *node.Sealed, stored []types.Log) bool {
+	return len(stored) == 0 && s.Recomputed && (v.bloomless || v.admits(s.Bloom))
 }
 
 // unsure says why a judgement proves nothing.
@@ -145,6 +157,8 @@ func (r *ruling) unsure() error {
 	switch {
 	case r.err != nil:
 		return r.err
+	case r.bare:
+		return errEmpty
 	case r.why != nil:
 		return r.why
 	case r.judgement.why != nil:

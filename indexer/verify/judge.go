@@ -24,6 +24,7 @@ type judgement struct {
 	claimed []types.Log // not stored, and shown by a single witness that cannot prove it
 	proven  bool        // by the receipts' root
 	agreed  bool        // two witnesses of different hosts show what is stored
+	bare    bool        // witnesses of different hosts show no logs, and it needs receipts
 	rooted  bool        // the receipts have the root that came with them
 	why     error       // why a witness gave no receipts, nil when all gave some or it is proven
 }
@@ -111,6 +112,16 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 	}
 	j := h.unproven(words)
 	j.agreed, j.why = len(agreeing) > 1 && j.settled(), h.why
+	if !j.agreed || len(h.stored) > 0 {
+		return j, nil
+	}
+	header, err := h.canonical(ctx)
+	if err != nil {
+		return judgement{}, err
+	}
+	if j.bare = h.v.needsReceipts(header, nil); j.bare {
+		j.agreed = false
+	}
 	return j, nil
 }
 

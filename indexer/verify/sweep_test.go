@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
 	"repute/indexer"
@@ -223,5 +224,47 @@ func TestWrongBloomsAreNotCollectedForever(t *testing.T) {
 	settleDown(t, v)
 	if !v.bloomless || len(v.wrongBlooms) > 0 {
 		t.Errorf("bloomless %t, %d blocks are kept", v.bloomless, len(v.wrongBlooms))
+	}
+}
+
+// Two hosts that have deleted old logs agree that a block holds none. Where its bloom, which its
+// hash authenticates, admits events, only receipts prove that.
+func TestAgreementOnNoLogsIsNoProof(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	rated(c, 40)
+	pruned := func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
+		if strings.Contains(call.Method, "Receipt") {
+			delete(a, "result")
+			a["error"] = json.RawMessage(`{"code":-32000,"message":"pruned"}`)
+		}
+	}
+	one, two := rpctest.NewProxy(t, c.URL()), rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
+	for _, d := range []*rpctest.Proxy{one, two} {
+		d.Lose(func(l types.Log) bool { return l.BlockNumber == 25 }, true, false)
+		d.Lie = pruned
+	}
+	db, first := openStore(t), nodeAt(t, one.URL)
+	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+		t.Fatal(err)
+	}
+	catchUp(t, indexer.NewFollower(db, chainOf(c), first, indexer.Options{Bloom: indexer.BloomOff}))
+	v := verifierOf(db, chainOf(c), first, nodeAt(t, two.URL))
+	for range 3 {
+		v.doubt.next = time.Time{}
+		calmDown(t, v)
+	}
+	s := status(t, db).Completeness
+	if s.Status != repute.Unproven || s.VerifiedTo != 24 || !strings.Contains(s.Reason, "1 final blocks") || !strings.Contains(s.Reason, "newest is 25") || !strings.Contains(s.Reason, "bloom") {
+		t.Fatalf("%+v, want block 25 alone unproven", s)
+	}
+	two.Lie = nil // it has receipts
+	v.doubt.next = time.Time{}
+	calmDown(t, v)
+	honest := openStore(t)
+	indexFrom(t, honest, chainOf(c), newNode(t, c, node.Options{}))
+	wantSame(t, dump(t, db), dump(t, honest))
+	if s := status(t, db).Completeness; s.Status != repute.Complete {
+		t.Errorf("with receipts: %+v", s)
 	}
 }
