@@ -38,7 +38,7 @@ const (
 
 // Problem is one defect of a document, found by package manifest.
 type Problem struct {
-	Code     string   // stable, documented in docs/documents.md, e.g. WA031
+	Code     string   // stable, documented in docs/reference/documents.md, e.g. WA031
 	Severity Severity //
 	Path     string   // JSON pointer, "" for the whole document
 	Message  string   // for people; may quote the document, so hostile

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// allowed is the import table of docs/architecture.md: which of our packages a
+// allowed is the import table of docs/explanation/architecture.md: which of our packages a
 // package may import. "*" means all.
 var allowed = map[string][]string{
 	".":                           {},

@@ -181,7 +181,7 @@ func TestJSONIsNotAPage(t *testing.T) {
 	}
 }
 
-// TestParametersNobodyReads are ignored where docs/api.md says so: checks of health come from
+// TestParametersNobodyReads are ignored where docs/reference/api.md says so: checks of health come from
 // programs that add their own.
 func TestParametersNobodyReads(t *testing.T) {
 	t.Parallel()
@@ -194,11 +194,11 @@ func TestParametersNobodyReads(t *testing.T) {
 	if r := get(t, s, "/chains?x=1"); r.status != 400 {
 		t.Errorf("/chains: %d", r.status)
 	}
-	docs, err := os.ReadFile("../docs/api.md")
+	docs, err := os.ReadFile("../docs/reference/api.md")
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !strings.Contains(string(docs), "`/healthz`, `/readyz` and `/metrics` ignore parameters") {
-		t.Error("docs/api.md does not say which paths ignore parameters")
+		t.Error("docs/reference/api.md does not say which paths ignore parameters")
 	}
 }

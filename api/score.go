@@ -183,7 +183,7 @@ func unratedReason(s repute.Score, view resultView) string {
 	case s.Scorer == "":
 		return "no score was computed: no epoch of its chain was closed yet"
 	case s.Roots == trust.NoRoots():
-		return "the chain has no roots: nobody is rated; see docs/roots.md or pass roots="
+		return "the chain has no roots: nobody is rated; see docs/how-to/roots.md or pass roots="
 	case s.Run == 0:
 		return "nobody has rated the agent, or no epoch was closed since it was rated"
 	}

@@ -6,7 +6,7 @@ import "repute"
 // E(rror), W(arning) or I(nfo), then what the document was read as: A(gent
 // registration), F(eedback file) or C(ard). EA001 and WA031 mean what they mean there;
 // numbers from 500 are ours. A code never changes its meaning. The constants that
-// several kinds share are written with the letter of the first; docs/documents.md
+// several kinds share are written with the letter of the first; docs/reference/documents.md
 // lists all.
 const (
 	// The document as a whole. After one of these the result is empty or holds only

@@ -83,7 +83,7 @@ const tableBegins, tableEnds = "<!-- codes: written by go test ./manifest -updat
 
 // The table of codes in the documentation is the one the program uses.
 func TestCodesAreDocumented(t *testing.T) {
-	const path = "../docs/documents.md"
+	const path = "../docs/reference/documents.md"
 	b, err := os.ReadFile(path)
 	if err != nil {
 		t.Fatal(err)

@@ -48,7 +48,7 @@ func aboutDocuments() []explanation {
 		{CodeErrorBody, "AFC", "the document is a server's error message", "make the server answer with the file, or with status 404"},
 		{CodeJSONLD, "AFC", "the document is JSON-LD", "publish the standard's members beside it, or a file of its own"},
 		{CodeNFT, "A", "NFT metadata without anything of an agent; name, description and image are read", "add type, services and registrations"},
-		{CodeUnknown, "AFC", "nothing of the kind in the document", "start from the example in docs/documents.md"},
+		{CodeUnknown, "AFC", "nothing of the kind in the document", "start from the example in docs/reference/documents.md"},
 		{CodeIsFeedback, "AC", "the document is a feedback file", "check that the URI is the agent's own"},
 		{CodeIsValidation, "AFC", "the document is a validation file", "check that the URI is the right one"},
 		{CodeIsRegistration, "FC", "the document is a registration file", "check that the URI is the right one"},

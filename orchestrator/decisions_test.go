@@ -243,7 +243,7 @@ type chainAnswer struct {
 	Next     string `json:"nextCursor"`
 }
 
-// verifyOutside checks a chain by what docs/orchestrator.md says alone: nothing of this
+// verifyOutside checks a chain by what docs/reference/orchestrator.md says alone: nothing of this
 // module but the answer is used.
 func verifyOutside(a chainAnswer, signer string) error {
 	last, policies := "0x"+strings.Repeat("0", 64), map[string]bool{}

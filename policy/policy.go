@@ -95,7 +95,7 @@ func Parse(text []byte) (*Policy, error) {
 	dec := yaml.NewDecoder(bytes.NewReader(text))
 	dec.KnownFields(true)
 	if err := dec.Decode(&p.file); err != nil && !errors.Is(err, io.EOF) {
-		return nil, repute.Invalid("policy", err.Error(), "docs/orchestrator.md lists the keys")
+		return nil, repute.Invalid("policy", err.Error(), "docs/reference/orchestrator.md lists the keys")
 	}
 	if err := p.file.complete(); err != nil {
 		return nil, err

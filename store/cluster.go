@@ -44,7 +44,7 @@ func settleCluster(ctx context.Context, pool *pgxpool.Pool) error {
 	})
 	var pg *pgconn.PgError
 	if errors.As(err, &pg) && pg.Code == "42501" {
-		return nil // not allowed to ask: docs/operations.md says what to do after a restore
+		return nil // not allowed to ask: docs/how-to/operations.md says what to do after a restore
 	}
 	return failed("compare database clusters", err)
 }

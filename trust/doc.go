@@ -9,5 +9,5 @@
 // Three rules make a score expensive to buy. A rater's weight is the trust that flows to it
 // from the roots. All raters without such weight together count for half a unit. Neither
 // the good nor the bad side of an agent's evidence counts for more than the number of
-// vertex-disjoint paths from roots to its raters. See docs/trust.md.
+// vertex-disjoint paths from roots to its raters. See docs/explanation/trust.md.
 package trust

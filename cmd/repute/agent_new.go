@@ -28,7 +28,7 @@ func (p *program) agentNewCommand() *cobra.Command {
 		Short: "write an agent that compiles, has a test and can be run",
 		Long: `Write an agent into a new directory, whose name is the agent's slug. It is a Go
 program of its own that needs nothing but the standard library and serves the
-protocol of docs/agents.md; with --remote it is a Python program.`,
+protocol of docs/reference/agents.md; with --remote it is a Python program.`,
 		Example: "  repute agent new my-agent && repute agent run ./my-agent",
 		Args:    cobra.ExactArgs(1),
 		RunE: func(_ *cobra.Command, args []string) error {

@@ -38,7 +38,7 @@ func (p *program) agentRunCommand() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run DIRECTORY|NAME",
 		Short: "serve an agent and register it",
-		Long: fmt.Sprintf(`Serve an agent by the protocol of docs/agents.md and register it with an
+		Long: fmt.Sprintf(`Serve an agent by the protocol of docs/reference/agents.md and register it with an
 orchestrator: one that repute agent new wrote, by its directory (./my-agent), or one
 that repute comes with, by its name (%s).
 

@@ -13,7 +13,7 @@ import (
 // section.
 func TestDocsNameEveryKey(t *testing.T) {
 	t.Parallel()
-	pages, err := filepath.Glob("../../docs/*.md")
+	pages, err := filepath.Glob("../../docs/*/*.md")
 	if err != nil || len(pages) == 0 {
 		t.Fatal(pages, err)
 	}

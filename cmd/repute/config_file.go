@@ -30,12 +30,12 @@ func readFile(path string, c *config) error {
 	case err != nil:
 		return repute.Invalid("config", err.Error(), "give a readable YAML file")
 	case len(text) > maxConfig:
-		return repute.Invalid("config", path+" is larger than 1 MiB", "give the YAML file that docs/operations.md describes")
+		return repute.Invalid("config", path+" is larger than 1 MiB", "give the YAML file that docs/how-to/operations.md describes")
 	}
 	dec := yaml.NewDecoder(strings.NewReader(string(text)))
 	dec.KnownFields(true)
 	if err := dec.Decode(c); err != nil && err != io.EOF {
-		return repute.Invalid("config", fmt.Sprintf("%s: %s", path, mistakes(err, string(text))), "docs/operations.md lists the keys and their values")
+		return repute.Invalid("config", fmt.Sprintf("%s: %s", path, mistakes(err, string(text))), "docs/how-to/operations.md lists the keys and their values")
 	}
 	return nil
 }

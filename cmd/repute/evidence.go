@@ -18,7 +18,7 @@ func (p *program) evidenceCommand() *cobra.Command {
 		Short: "tell what is known from outside the chain about who is one party",
 		Long: `Raters that are one party count as one. What the registries tell of that is known;
 a common funder, for one, is not, and comes in by import. A change counts from the next
-epoch on. docs/roots.md describes the file.`,
+epoch on. docs/how-to/roots.md describes the file.`,
 	}
 	cmd.AddCommand(p.evidenceImportCommand(), p.evidenceListCommand(), p.evidenceRemoveCommand())
 	for _, sub := range cmd.Commands() {

@@ -31,7 +31,7 @@ func importCommand[T any](p *program, f fileImport[T]) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "import FILE|- [--chain NAME] [--replace]",
 		Short: "add all " + f.list + " of a file, or none where one is wrong",
-		Long:  "The file is YAML, or one JSON object per line: see docs/roots.md. --chain is for entries that name none; those of another chain are refused.",
+		Long:  "The file is YAML, or one JSON object per line: see docs/how-to/roots.md. --chain is for entries that name none; those of another chain are refused.",
 		Args:  cobra.ExactArgs(1),
 		RunE: func(cmd *cobra.Command, args []string) error {
 			if f.check != nil {

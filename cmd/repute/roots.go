@@ -24,7 +24,7 @@ func (p *program) rootsCommand() *cobra.Command {
 		Short: "say who is trusted without anybody's word: where scores begin",
 		Long: `Scores follow the trust that flows from roots. A chain without roots has no rated
 agents. Named sets beside the default one are for callers who ask for them. A change
-of the default one counts from the next epoch on. docs/roots.md describes method and file.`,
+of the default one counts from the next epoch on. docs/how-to/roots.md describes method and file.`,
 	}
 	cmd.AddCommand(p.rootsAddCommand(), p.rootsRemoveCommand(), p.rootsListCommand(), p.rootsImportCommand())
 	for _, sub := range cmd.Commands() {

@@ -2,7 +2,7 @@
 """An agent for the orchestrator: it fetches the page that a task names and counts its words.
 
 Run it with `python3 agent.py 8099`, allow its address (`orchestrator: {agent_hosts: ["127.0.0.1:8099"]}`), and register it:
-POST /v1/agents {"slug": "word-counter", "url": "http://127.0.0.1:8099"}. docs/agents.md describes the protocol.
+POST /v1/agents {"slug": "word-counter", "url": "http://127.0.0.1:8099"}. docs/reference/agents.md describes the protocol.
 """
 import base64
 import json

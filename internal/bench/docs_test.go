@@ -15,7 +15,7 @@ import (
 
 const docs = "../../docs"
 
-// TestTrustPageTellsTheReport: the figures and charts of docs/trust.md are those of the
+// TestTrustPageTellsTheReport: the figures and charts of docs/explanation/trust.md are those of the
 // report beside it, and the report is of the parameters that the product has.
 func TestTrustPageTellsTheReport(t *testing.T) {
 	var r struct {
@@ -36,10 +36,10 @@ func TestTrustPageTellsTheReport(t *testing.T) {
 		t.Errorf("the report is of parameters %s and tags %s, not of %s and %s: make it again", r.Config.Params, r.Config.Tags, p.Hash, p.TagsHash)
 	}
 	m := told{&r.Measurements}
-	text := string(page(t, "trust.md"))
+	text := string(page(t, "explanation/trust.md"))
 	for _, row := range append(m.attacks(), m.others()...) {
 		if !strings.Contains(text, row) {
-			t.Errorf("docs/trust.md does not say what its report does:\n%s", row)
+			t.Errorf("docs/explanation/trust.md does not say what its report does:\n%s", row)
 		}
 	}
 	for name, svg := range r.Measurements.Plots() {

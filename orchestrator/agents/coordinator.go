@@ -160,7 +160,7 @@ func shortened(s string) string {
 func withAction(job string, input json.RawMessage) (json.RawMessage, error) {
 	members := map[string]json.RawMessage{}
 	if err := json.Unmarshal(input, &members); err != nil {
-		return nil, repute.Invalid("input."+job, "is no object", "docs/agents.md lists the fields")
+		return nil, repute.Invalid("input."+job, "is no object", "docs/reference/agents.md lists the fields")
 	}
 	action, err := json.Marshal(job)
 	if err != nil {

@@ -50,7 +50,7 @@ func (s *specialist[I, R]) order(t orchestrator.Task) (o order[I], err error) {
 		own, o.Before = wrapped.Input, wrapped.Inputs
 	}
 	if err := strictly(own, &o.In); err != nil {
-		return o, repute.Invalid("input", err.Error(), "docs/agents.md lists the fields")
+		return o, repute.Invalid("input", err.Error(), "docs/reference/agents.md lists the fields")
 	}
 	return o, s.accept(o)
 }

@@ -24,7 +24,7 @@ type DecisionsHead struct {
 	Hash   common.Hash `json:"head" doc:"hash of the last one, zeros where there is none"`
 	// Signer and Signature are absent where nobody signed.
 	Signer    *common.Address `json:"signer,omitempty" doc:"address of the statement key that signed"`
-	Signature hexutil.Bytes   `json:"signature,omitempty" doc:"65 bytes, EIP-712: docs/orchestrator.md, Decisions"`
+	Signature hexutil.Bytes   `json:"signature,omitempty" doc:"65 bytes, EIP-712: docs/reference/orchestrator.md, Decisions"`
 }
 
 func headOnWire(h *repute.SealedHead) DecisionsHead {

@@ -34,7 +34,7 @@ func ClaimText(slug, url string, id repute.AgentID, expires int64) string {
 }
 
 // proofFix says how an identity is proven.
-const proofFix = "serve it over https at a domain that the agent's registration file names and that names the agent in /.well-known/agent-registration.json, or sign with its wallet's or owner's key (agent run --key-file; docs/agents.md)"
+const proofFix = "serve it over https at a domain that the agent's registration file names and that names the agent in /.well-known/agent-registration.json, or sign with its wallet's or owner's key (agent run --key-file; docs/reference/agents.md)"
 
 // proven makes sure that whoever registers a program speaks for the identity that it is to
 // work under, and says by what. repute.ErrInvalid says what is missing.

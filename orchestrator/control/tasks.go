@@ -119,7 +119,7 @@ func (c *Control) takes(ctx context.Context, r *orchestrator.Request) error {
 		case errors.Is(err, repute.ErrInvalid):
 			return err
 		case err == nil && !can:
-			return repute.Invalid("input", "is nothing that the agent does", "see docs/agents.md")
+			return repute.Invalid("input", "is nothing that the agent does", "see docs/reference/agents.md")
 		}
 	}
 	return nil

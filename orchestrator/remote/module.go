@@ -199,7 +199,7 @@ func decode(method string, a *Answer, into any) error {
 		return nil
 	}
 	if err := json.Unmarshal(result, into); err != nil {
-		return repute.Invalid(method+".result", err.Error(), "what docs/agents.md says")
+		return repute.Invalid(method+".result", err.Error(), "what docs/reference/agents.md says")
 	}
 	return nil
 }
@@ -229,7 +229,7 @@ func makeCalls(ctx context.Context, c *orchestrator.Context, calls []Call) (out 
 }
 
 func makeCall(ctx context.Context, c *orchestrator.Context, call Call) (json.RawMessage, error) {
-	missing := repute.Invalid("calls."+call.Kind, "has no content", "docs/agents.md lists the fields")
+	missing := repute.Invalid("calls."+call.Kind, "has no content", "docs/reference/agents.md lists the fields")
 	switch {
 	case call.Kind == "tool":
 		return c.Tool(ctx, call.Tool, call.Input)
@@ -298,7 +298,7 @@ func (m *module) exchange(ctx context.Context, verb, method string, question, in
 		return err
 	}
 	if err := json.Unmarshal(text, into); err != nil {
-		return repute.Invalid(method, fmt.Sprintf("answered what is no JSON of the protocol: %v", err), "docs/agents.md")
+		return repute.Invalid(method, fmt.Sprintf("answered what is no JSON of the protocol: %v", err), "docs/reference/agents.md")
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
 // Package remote makes agents in any language modules of the orchestrator. An agent is an
-// HTTP server with one route per method of a module; docs/agents.md and its OpenAPI
+// HTTP server with one route per method of a module; docs/reference/agents.md and its OpenAPI
 // document describe them. An agent reaches nothing through the runtime by itself: where a
 // method needs a tool, a chain or a transaction it answers with the calls that it wants,
 // the runtime makes them within budget and policy, and asks again with their outcomes.

@@ -137,7 +137,7 @@ func put(out map[string]string, fields []string, key string, value any) error {
 func yamlList(text []byte, list string, fields []string, take taker) error {
 	var doc yaml.Node
 	if err := yaml.Unmarshal(text, &doc); err != nil {
-		return repute.Invalid("file", err.Error(), "YAML as docs/roots.md describes it, or one JSON object per line")
+		return repute.Invalid("file", err.Error(), "YAML as docs/how-to/roots.md describes it, or one JSON object per line")
 	}
 	if len(doc.Content) == 0 {
 		return nil
@@ -161,7 +161,7 @@ func listOf(n *yaml.Node, list string) (*yaml.Node, error) {
 		return n, nil
 	}
 	if n.Kind != yaml.MappingNode {
-		return nil, repute.Invalid("file", "is no list of entries", "see docs/roots.md")
+		return nil, repute.Invalid("file", "is no list of entries", "see docs/how-to/roots.md")
 	}
 	var found *yaml.Node
 	for i := 0; i+1 < len(n.Content); i += 2 {
@@ -175,7 +175,7 @@ func listOf(n *yaml.Node, list string) (*yaml.Node, error) {
 		}
 	}
 	if found == nil {
-		return nil, repute.Invalid("file", "has no list "+list, "see docs/roots.md")
+		return nil, repute.Invalid("file", "has no list "+list, "see docs/how-to/roots.md")
 	}
 	return found, nil
 }

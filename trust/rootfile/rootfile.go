@@ -1,6 +1,6 @@
 // Package rootfile reads files of roots and of links between addresses, as they are
 // written by hand or by programs: YAML, or one JSON object per line. Errors name the line.
-// docs/roots.md describes the format.
+// docs/how-to/roots.md describes the format.
 package rootfile
 
 import (

@@ -17,7 +17,7 @@ const (
 	headType          = "DecisionsHead"
 )
 
-// headHash is the EIP-712 hash of a head: what is signed. docs/orchestrator.md defines it.
+// headHash is the EIP-712 hash of a head: what is signed. docs/reference/orchestrator.md defines it.
 func headHash(h repute.DecisionsHead) common.Hash {
 	separator := hashStruct("EIP712Domain", []value{{member{"name", "string"}, headDomainName}, {member{"version", "string"}, headDomainVersion}})
 	message := hashStruct(headType, []value{{member{"taskId", "string"}, h.Task}, {member{"runId", "string"}, h.Root},

@@ -1,6 +1,6 @@
 // Package statement signs final scores so that others can rely on them offline, and
 // verifies such statements. They are EIP-712 typed data: any Ethereum library can check
-// one. docs/statements.md defines them.
+// one. docs/reference/statements.md defines them.
 package statement
 
 import (
@@ -46,7 +46,7 @@ type Statement struct {
 	Score, Low, High                     repute.Points
 	Confidence                           int64 // millionths
 	Tier                                 int
-	Guarded                              bool         // another agent limits this one: see docs/trust.md, Guard
+	Guarded                              bool         // another agent limits this one: see docs/explanation/trust.md, Guard
 	Block                                repute.Block // Parent is not part of it
 	Holds                                HoldsAsOf
 	Epoch                                uint64

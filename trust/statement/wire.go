@@ -68,7 +68,7 @@ func types() map[string][]member {
 	return map[string][]member{"EIP712Domain": domainMembers(), primaryType: own}
 }
 
-// MarshalJSON writes the statement as docs/statements.md has it.
+// MarshalJSON writes the statement as docs/reference/statements.md has it.
 func (s Signed) MarshalJSON() ([]byte, error) {
 	return json.Marshal(wire{Types: types(), PrimaryType: primaryType, Signer: s.Signer, Signature: s.Signature[:],
 		Domain: wireDomain{domainName, domainVersion, s.Agent.ChainID, s.Agent.Registry},
@@ -85,7 +85,7 @@ func (s *Signed) UnmarshalJSON(b []byte) error {
 	dec := json.NewDecoder(bytes.NewReader(b))
 	dec.DisallowUnknownFields()
 	if err := dec.Decode(&w); err != nil {
-		return repute.Invalid("statement", err.Error(), "the object signed of a reputation answer, as docs/statements.md has it")
+		return repute.Invalid("statement", err.Error(), "the object signed of a reputation answer, as docs/reference/statements.md has it")
 	}
 	if _, err := dec.Token(); err != io.EOF {
 		return repute.Invalid("statement", "something follows it", "give one statement")
@@ -114,7 +114,9 @@ func timeOf(seconds uint64) time.Time { return time.Unix(int64(seconds), 0).UTC(
 const maxTime = 253402300799
 
 func (w *wire) check() error {
-	bad := func(field, reason string) error { return repute.Invalid(field, reason, "see docs/statements.md") }
+	bad := func(field, reason string) error {
+		return repute.Invalid(field, reason, "see docs/reference/statements.md")
+	}
 	own := types()
 	m := &w.Message
 	switch {
