@@ -153,7 +153,7 @@ func TestPages(t *testing.T) {
 			if strings.Contains(ref[1], "//") {
 				t.Errorf("%s refers to %s", page, ref[1])
 			}
-			if target := get(t, s, "/"+strings.TrimPrefix(ref[1], ".")); target.status != 200 && ref[1] != "status" {
+			if target := get(t, s, "/"+strings.TrimPrefix(ref[1], ".")); target.status != 200 && ref[1] != "status" && !strings.HasPrefix(ref[1], "v1/") { // TestDocsShowWhatIsServed of the orchestrator's routes
 				t.Errorf("%s refers to %s, which answers %d", page, ref[1], target.status)
 			}
 		}

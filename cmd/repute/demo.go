@@ -315,7 +315,7 @@ repute is running. Ctrl-C ends it; nothing is kept.
   start here  %[1]s/
   API         %[1]s/agents   documentation at %[1]s/docs
   GraphQL     %[1]s/graphql  try it at %[1]s/graphiql
-  tasks       %[1]s/v1/tasks  described at %[1]s/v1/openapi.json
+  tasks       %[1]s/v1/tasks  described at %[1]s/docs
   tokens      one for each role
 %[11]s  status      %[1]s/status   metrics at %[1]s/metrics
   devnet RPC  %[2]s  (chain id %[3]d, also as WebSocket)

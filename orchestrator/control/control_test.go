@@ -7,6 +7,8 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"regexp"
+	"slices"
 	"strconv"
 	"strings"
 	"testing"
@@ -15,6 +17,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
+	"repute/web"
 )
 
 var update = flag.Bool("update", false, "write the golden file")
@@ -46,6 +49,32 @@ func TestProtocolOfAgentsIsServed(t *testing.T) {
 	c.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/v1/agents/openapi.json", nil))
 	if w.Code != http.StatusOK || w.Body.String() != string(remote.OpenAPI()) {
 		t.Errorf("%d %.200s", w.Code, w.Body)
+	}
+}
+
+// TestDocsShowWhatIsServed finds every OpenAPI document on the page /docs, and serves those
+// of the orchestrator that the page names.
+func TestDocsShowWhatIsServed(t *testing.T) {
+	t.Parallel()
+	page, _, err := web.File("docs.html")
+	ok(t, err)
+	c, err := control.New(control.Options{})
+	ok(t, err)
+	shown := regexp.MustCompile(`href="([^"]+)" data-openapi`).FindAllStringSubmatch(string(page), -1)
+	var paths []string
+	for _, link := range shown {
+		paths = append(paths, link[1])
+		if !strings.HasPrefix(link[1], "v1/") {
+			continue
+		}
+		w := httptest.NewRecorder()
+		c.Handler().ServeHTTP(w, httptest.NewRequest(http.MethodGet, "/"+link[1], nil))
+		if w.Code != http.StatusOK || w.Header().Get("Content-Type") != "application/openapi+json" {
+			t.Errorf("%s: %d %v", link[1], w.Code, w.Header())
+		}
+	}
+	if want := []string{"openapi.json", "v1/openapi.json", "v1/agents/openapi.json"}; !slices.Equal(paths, want) {
+		t.Errorf("/docs shows %v, want %v", paths, want)
 	}
 }
 
