@@ -64,6 +64,7 @@ type Document struct {
 	Source       string    // data, inline, https, ipfs; "" before the first fetch
 	SHA256       [32]byte  // zero when no bytes are known
 	Size         int64     // bytes
+	Dropped      bool      // the bytes were known and are not kept any more
 	FetchedAt    time.Time // zero when never
 	Reason       string    // code of the last failure, "" when none (package resolver)
 	Detail       string    // the failure in words

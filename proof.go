@@ -61,6 +61,7 @@ type File struct {
 	SHA256    [32]byte       // zero when no bytes are known
 	Keccak    common.Hash    // of the bytes; zero when none are known
 	Size      int64          // bytes
+	Dropped   bool           // the bytes were known and are not kept any more
 	FetchedAt time.Time      // zero when never
 	Reason    string         // code of the last failure, "" when none (package resolver)
 	Detail    string         // the failure in words

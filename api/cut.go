@@ -28,8 +28,8 @@ const (
 
 // Cut names a text of an answer that was cut.
 type Cut struct {
-	Field string `json:"field" doc:"where the text is in this object"`
-	Whole string `json:"whole" doc:"path that gives the whole"`
+	Field string  `json:"field" doc:"where the text is in this object" example:"document"`
+	Whole *string `json:"whole" doc:"path that gives the whole; null where the bytes of the document were dropped to save space" example:"/agents/8453:22/uri"`
 }
 
 // cutter shows texts of one object, and keeps which of them were cut.
@@ -41,14 +41,15 @@ type cutter struct {
 // unboundedCutter shows few texts, each bounded by itself.
 func unboundedCutter() *cutter { return &cutter{left: 1 << 30, cuts: []Cut{}} }
 
-// note keeps that a field was cut; of one whole the first field is named.
+// note keeps that a field was cut; of one whole the first field is named. An empty whole is
+// kept no more.
 func (c *cutter) note(field, whole string) {
 	for _, known := range c.cuts {
-		if known.Whole == whole {
+		if known.Whole != nil && *known.Whole == whole {
 			return
 		}
 	}
-	c.cuts = append(c.cuts, Cut{field, whole})
+	c.cuts = append(c.cuts, Cut{field, orNull(whole)})
 }
 
 // shown is the head of a text; all reports whether it is the whole. goesOn tells that
@@ -120,5 +121,10 @@ func textPath(id repute.AgentID, p repute.Point, field string) string {
 	return fmt.Sprintf("/agents/%s/texts/%d/%d/%s", id.Short(), p.Block, p.LogIndex, field)
 }
 
-// documentPath is where the bytes of a document are.
-func documentPath(sum [32]byte) string { return fmt.Sprintf("/documents/0x%x", sum) }
+// documentPath is where the bytes of a document are, "" where they were dropped.
+func documentPath(sum [32]byte, dropped bool) string {
+	if dropped {
+		return ""
+	}
+	return fmt.Sprintf("/documents/0x%x", sum)
+}

@@ -240,3 +240,33 @@ func TestBoundsHold(t *testing.T) {
 		}
 	}
 }
+
+// TestDroppedWholeHasNoLink names what was cut, and no path to bytes that were dropped.
+func TestDroppedWholeHasNoLink(t *testing.T) {
+	t.Parallel()
+	db := open(t, pgtest.New(t))
+	populate(t, db)
+	saveFiles(t, db, map[string]store.FetchResult{
+		"https://agent.example/1.json": file(&repute.Registration{Name: "Weather", Description: strings.Repeat("rain ", 1000)}, `{"name":"Weather"}`),
+	})
+	s := serve(t, api.Options{DB: db})
+	cutOf := func() *string {
+		a := as[api.AgentAnswer](t, get(t, s, "/agents/8453:1"))
+		if len(a.Cut) != 1 || a.Cut[0].Field != "document" {
+			t.Fatalf("cut %+v", a.Cut)
+		}
+		return a.Cut[0].Whole
+	}
+	if whole := cutOf(); whole == nil || get(t, s, *whole).status != 200 {
+		t.Errorf("of kept bytes: %v", whole)
+	}
+	if _, err := db.Pool().Exec(t.Context(), "update documents set body = null"); err != nil {
+		t.Fatal(err)
+	}
+	if whole := cutOf(); whole != nil {
+		t.Errorf("of dropped bytes: %s, which answers %d", *whole, get(t, s, *whole).status)
+	}
+	if a := ask(t, s, `{ agent(id: "8453:1") { cut { field whole } } }`, nil); string(a.Data) != `{"agent":{"cut":[{"field":"document","whole":null}]}}` {
+		t.Errorf("graphql: %s", a.Data)
+	}
+}

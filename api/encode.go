@@ -93,7 +93,7 @@ func encodeAgentAt(a repute.Agent, at repute.At) Agent {
 	goesOn := a.URISize > int64(len(a.URI)) && len(a.URI) > maxShown-utf8.UTFMax
 	w.URI, w.URIHex = texts.chain(a.URI, "uri", uriPath(a.ID, at), goesOn)
 	if document.any {
-		texts.note("document", documentPath(a.Document.SHA256))
+		texts.note("document", documentPath(a.Document.SHA256, a.Document.Dropped))
 	}
 	w.Cut = texts.cuts
 	return w

@@ -80,7 +80,7 @@ func encodeRatingFile(f repute.Feedback, c *cutter) *File {
 		w.Contradictions = document.problems(manifest.MatchFeedback(*f.File.Feedback, f))
 	}
 	if document.any {
-		c.note("file", documentPath(f.File.SHA256))
+		c.note("file", documentPath(f.File.SHA256, f.File.Dropped))
 	}
 	return w
 }

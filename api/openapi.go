@@ -9,7 +9,7 @@ import (
 
 // apiVersion is the version of the REST contract, not of the program: the
 // golden file test demands a new one whenever the contract changes.
-const apiVersion = "1.19.0"
+const apiVersion = "1.20.0"
 
 const apiDescription = `Agents of the ERC-8004 registries: identity, reputation and validation.
 

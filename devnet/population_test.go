@@ -230,11 +230,16 @@ func TestPopulationDocumentsAreServed(t *testing.T) {
 	t.Parallel()
 	dn, docs := start(t, devnet.Options{}), documents(t)
 	p := populate(t, dn, docs, devnet.PopulationOptions{Seed: 8})
+	verbose := 0
 	for _, a := range p.Agents {
 		switch {
 		case a.Form == devnet.FormWeb:
-			if code, _, body := get(t, docs, a.URI); code != 200 || !bytes.Contains(body, []byte(a.Name)) {
+			code, _, body := get(t, docs, a.URI)
+			if code != 200 || !bytes.Contains(body, []byte(a.Name)) {
 				t.Errorf("agent %d: %d %.80q", a.ID, code, body)
+			}
+			if len(body) > 4<<10 {
+				verbose++
 			}
 		case strings.HasPrefix(a.URI, "ipfs://"):
 			url := docs.URL() + "/ipfs/" + strings.TrimPrefix(a.URI, "ipfs://") + "?format=car"
@@ -243,6 +248,9 @@ func TestPopulationDocumentsAreServed(t *testing.T) {
 				t.Errorf("agent %d, %s: %d, %d bytes", a.ID, a.Form, code, len(body))
 			}
 		}
+	}
+	if verbose != 1 {
+		t.Errorf("%d descriptions are longer than answers show, want 1", verbose)
 	}
 }
 

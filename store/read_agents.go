@@ -54,7 +54,7 @@ func columnsOfAgents(uri, registration, problems string) string {
 		a.updated_block, a.updated_log, ue.tx_hash, ub.time,
 		a.feedback, a.revoked, a.clients, a.responses, a.validations,
 		u.source, u.sha256, d.size, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, ` + deniedDocument("u", "a") + `,
-		p.registration, p.problems, p.problem_count, p.errors
+		p.registration, p.problems, p.problem_count, p.errors, d.size is not null and d.body is null
 	from a
 	join chains c on c.chain_id = a.chain_id
 	join uris u on u.id = a.uri_id
@@ -95,11 +95,12 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	var token tokenNum
 	var registered, updated pointRow
 	var d documentRow
+	var dropped bool
 	into := slices.Concat(
 		[]any{&a.ID.ChainID, &identity, &token, &owner, &a.OwnerClaimed, &wallet, &approved, &uri, &a.URISize},
 		registered.into(), updated.into(),
 		[]any{&a.Counts.Feedback, &a.Counts.Revoked, &a.Counts.Clients, &a.Counts.Responses, &a.Counts.Validations},
-		d.into())
+		d.into(), []any{&dropped})
 	if err := row.Scan(into...); err != nil {
 		return a, err
 	}
@@ -110,6 +111,7 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	}
 	a.Registered, a.Updated = *registered.point(), *updated.point()
 	a.Document, err = d.document(a.URISize == 0)
+	a.Document.Dropped = dropped && a.Document.Status != repute.DocumentDenied
 	if a.Document.Status == repute.DocumentDenied {
 		a.URI = withoutContent(a.URI)
 	}

@@ -29,7 +29,7 @@ func ratingColumns(u string) string {
 
 func heldColumns(u string) string {
 	return fmt.Sprintf(`%[1]s.kind <> 'empty', %[1]s.source, %[1]s.sha256, %[1]s_d.keccak, %[1]s_d.size, %[1]s.fetched_at,
-		%[1]s.reason, %[1]s.detail, %[1]s.dead, `+deniedFile(u), u)
+		%[1]s.reason, %[1]s.detail, %[1]s.dead, `+deniedFile(u)+`, %[1]s_d.size is not null and %[1]s_d.body is null`, u)
 }
 
 // joinFile joins what fileColumns needs besides.
@@ -56,6 +56,7 @@ type fileRow struct {
 	fetched                *time.Time
 	dead                   *bool
 	denied                 *string
+	dropped                bool
 	feedback               bool // it is to be a feedback file
 	content, problems      []byte
 	problemCount           *int64
@@ -63,7 +64,7 @@ type fileRow struct {
 }
 
 func (f *fileRow) into() []any {
-	return []any{&f.named, &f.source, &f.sha256, &f.keccak, &f.size, &f.fetched, &f.reason, &f.detail, &f.dead, &f.denied,
+	return []any{&f.named, &f.source, &f.sha256, &f.keccak, &f.size, &f.fetched, &f.reason, &f.detail, &f.dead, &f.denied, &f.dropped,
 		&f.feedback, &f.content, &f.problems, &f.problemCount, &f.errors}
 }
 
@@ -80,7 +81,7 @@ func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 			Proof: repute.JudgeHash(given, common.Hash{}, "")}, nil
 	}
 	out := &repute.File{Status: f.status(), Source: *f.source, Keccak: common.BytesToHash(f.keccak), FetchedAt: timeOf(f.fetched),
-		Reason: *f.reason, Detail: *f.detail}
+		Reason: *f.reason, Detail: *f.detail, Dropped: f.dropped}
 	copy(out.SHA256[:], f.sha256)
 	if f.size != nil {
 		out.Size = *f.size

@@ -69,6 +69,9 @@ func (p *program) demo(ctx context.Context, once, allRoles bool) error {
 	if c.AdminToken == "" {
 		c.AdminToken = rand.Text()
 	}
+	if err := c.Signing.ephemeral(); err != nil {
+		return err
+	}
 	listener, err := c.listener()
 	if err != nil {
 		return err
