@@ -63,7 +63,6 @@ func (t *token) may(needed ...role) error {
 // router writes it.
 func (c *Control) neededFor(r *http.Request, path string) []role {
 	below, _ := strings.CutPrefix(path, prefix)
-	under := func(head string) bool { return below == head || strings.HasPrefix(below, head+"/") }
 	if r.Method == http.MethodGet {
 		if IsPrivate(path) && c.o.PrivateReads {
 			return []role{roleRead}
@@ -71,15 +70,15 @@ func (c *Control) neededFor(r *http.Request, path string) []role {
 		return nil
 	}
 	switch {
-	case under("/runs"): // an answer
+	case under(below, "/runs"): // an answer
 		return []role{roleApprove}
-	case under("/tasks"), under("/ingress"):
+	case under(below, "/tasks"), under(below, "/ingress"):
 		return []role{roleAsk}
 	case below == "/agents/:slug/trust":
 		return []role{roleRead}
 	}
 	needed := []role{roleOperate}
-	if under("/treasury/policies") { // whoever spends sets no caps
+	if under(below, "/treasury/policies") { // whoever spends sets no caps
 		needed = []role{roleOwn}
 	}
 	if asked := r.URL.Query().Get("approve"); asked != "" && asked != "false" {
@@ -88,12 +87,14 @@ func (c *Control) neededFor(r *http.Request, path string) []role {
 	return needed
 }
 
+// under reports whether a path is head or below it.
+func under(path, head string) bool { return path == head || strings.HasPrefix(path, head+"/") }
+
 // IsPrivate reports whether a path, of a request or as the router writes it, shows what
 // tasks and the operator did.
 func IsPrivate(path string) bool {
 	below, v1 := strings.CutPrefix(path, prefix)
-	under := func(head string) bool { return below == head || strings.HasPrefix(below, head+"/") }
-	return v1 && (under("/tasks") || under("/runs") || under("/acts") || under("/treasury") || under("/agents") && strings.HasSuffix(below, "/log")) ||
+	return v1 && (under(below, "/tasks") || under(below, "/runs") || under(below, "/acts") || under(below, "/treasury") || under(below, "/agents") && strings.HasSuffix(below, "/log")) ||
 		strings.HasSuffix(path, "/"+logFile)
 }
 

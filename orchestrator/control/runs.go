@@ -154,8 +154,8 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	if err != nil {
 		return Run{}, err
 	}
-	w := runOnWire(r)
-	if err := addPhases(ctx, c.db, &w); err != nil {
+	w, err := ReadResult(ctx, c.db, r)
+	if err != nil {
 		return w, err
 	}
 	if w.Treasury, err = c.eventsOf(ctx, w.ID); err != nil {
@@ -165,30 +165,40 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 		return w, err
 	}
 	open, err := c.db.Awaited(ctx, w.ID)
-	w.Awaited = AwaitedOf(open)
+	if err != nil {
+		return w, err
+	}
+	w.Awaited, err = AwaitedOf(open)
 	return w, err
 }
 
 // AwaitedOf is what decisions leave to a person, with what is shown of it.
-func AwaitedOf(open []store.Decision) []Awaited {
+func AwaitedOf(open []store.Decision) ([]Awaited, error) {
 	out := make([]Awaited, 0, len(open))
 	for _, d := range open {
-		var asked struct{ Shown *orchestrator.Shown }
-		_ = json.Unmarshal(d.Input, &asked) // as it was stored
-		out = append(out, Awaited{d.Subject, reasonsOf(d.Reasons), asked.Shown})
+		asked, err := stored[struct{ Shown *orchestrator.Shown }](d.Input)
+		if err != nil {
+			return nil, err
+		}
+		reasons, err := reasonsOf(d.Reasons)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, Awaited{d.Subject, reasons, asked.Shown})
 	}
-	return out
+	return out, nil
 }
 
-func runOnWire(r repute.Run) Run {
+func runOnWire(r repute.Run) (Run, error) {
+	reasons, err := reasonsOf(r.Reasons)
 	w := Run{RunLine: RunLine{ID: r.ID, Parent: r.Parent, Step: r.ParentStep, Agent: r.Agent, Status: r.Status, Awaiting: r.Awaiting, Attempt: r.Attempt, Error: r.Error},
-		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasonsOf(r.Reasons), Cancel: r.Cancel,
+		TaskID: r.Task, Root: r.Root, Goal: r.Goal, Input: r.Input, Phase: r.Phase.String(), Reasons: reasons, Cancel: r.Cancel,
 		Limits:    Amounts{r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(), r.Limits.GasWei},
 		CreatedAt: r.Created, StartedAt: maybe(r.Started), EndedAt: maybe(r.Ended), EventsPath: prefix + "/runs/" + r.ID + "/events"}
 	if r.Parent == "" {
 		w.Used = &Amounts{r.Used.Steps, r.Used.ToolCalls, r.Used.Writes, r.Used.Runtime.Milliseconds(), r.Used.GasWei}
 	}
-	return w
+	return w, err
 }
 
 // maybe is nil for the zero time.
@@ -202,7 +212,10 @@ func maybe(t time.Time) *time.Time {
 // ReadResult is a run with its phases, summary and steps alone, for who has the database and
 // no Control.
 func ReadResult(ctx context.Context, db *store.DB, r repute.Run) (Run, error) {
-	w := runOnWire(r)
+	w, err := runOnWire(r)
+	if err != nil {
+		return w, err
+	}
 	return w, addPhases(ctx, db, &w)
 }
 
@@ -218,11 +231,14 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 		case p.Phase == repute.PhaseTrust: // has a form of its own
 		case p.Attempt != w.Attempt:
 		case p.Phase == repute.PhasePlan:
-			w.Plan = planOf(p.Result)
+			w.Plan, err = planOf(p.Result)
 		case p.Phase == repute.PhaseSummarize:
-			w.Summary = summaryOf(p.Result)
+			w.Summary, err = summaryOf(p.Result)
 		default:
 			wire.Result = objectOf(p.Result)
+		}
+		if err != nil {
+			return fmt.Errorf("phase %s of run %s: %w", p.Phase, w.ID, err)
 		}
 		w.Phases = append(w.Phases, wire)
 		if v, found, err := verdictOf(p); p.Attempt == w.Attempt && err == nil && found {
@@ -249,7 +265,11 @@ func (c *Control) addDecisions(ctx context.Context, w *Run) error {
 	}
 	w.Decisions, w.Approvals = []PolicyDecision{}, []Approval{}
 	for _, d := range decisions {
-		w.Decisions = append(w.Decisions, decisionOnWire(&d))
+		wire, err := decisionOnWire(&d)
+		if err != nil {
+			return fmt.Errorf("decision %d of run %s: %w", d.Number, w.ID, err)
+		}
+		w.Decisions = append(w.Decisions, wire)
 	}
 	given, err := c.db.Approvals(ctx, w.ID, w.Attempt)
 	for _, d := range decisions { // in the order of the decisions

@@ -3,6 +3,7 @@ package control
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"math"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -46,36 +47,47 @@ type PlannedStep struct {
 	Input       json.RawMessage `json:"input,omitempty" doc:"what the step's agent is given"`
 }
 
-// planOf reads a stored plan; nil where there is none.
-func planOf(raw json.RawMessage) *Plan {
-	var p orchestrator.Plan
-	if json.Unmarshal(raw, &p) != nil {
-		return nil
+// planOf reads a stored plan; nil where none is stored.
+func planOf(raw json.RawMessage) (*Plan, error) {
+	p, err := stored[*orchestrator.Plan](raw)
+	if p == nil || err != nil {
+		return nil, err
 	}
 	out := Plan{[]PlannedStep{}}
 	for _, s := range p.Steps {
 		out.Steps = append(out.Steps, PlannedStep{s.ID, s.Description, s.Agent, orEmpty(s.DependsOn), s.Input})
 	}
-	return &out
+	return &out, nil
+}
+
+// stored reads JSON that this program stored: an error is a fault of the database, not of the
+// caller. Nothing and null are the zero value.
+func stored[T any](raw json.RawMessage) (out T, err error) {
+	if len(raw) == 0 {
+		return out, nil
+	}
+	if err := json.Unmarshal(raw, &out); err != nil {
+		return out, fmt.Errorf("stored %T: %w", out, err)
+	}
+	return out, nil
 }
 
 // Summary is what happened, in the agent's words.
 type Summary orchestrator.Summary
 
-// summaryOf reads a stored summary; nil where there is none.
-func summaryOf(raw json.RawMessage) *Summary {
-	var s orchestrator.Summary
-	if json.Unmarshal(raw, &s) != nil {
-		return nil
+// summaryOf reads a stored summary; nil where none is stored.
+func summaryOf(raw json.RawMessage) (*Summary, error) {
+	s, err := stored[*orchestrator.Summary](raw)
+	if s == nil || err != nil {
+		return nil, err
 	}
-	return &Summary{s.Text, orEmpty(s.KeyActions), orEmpty(s.Receipts), orEmpty(s.Warnings)}
+	return &Summary{s.Text, orEmpty(s.KeyActions), orEmpty(s.Receipts), orEmpty(s.Warnings)}, nil
 }
 
 // reasonsOf reads stored reasons.
-func reasonsOf(raw json.RawMessage) []policy.Reason {
-	out := []policy.Reason{}
-	_ = json.Unmarshal(raw, &out) // as they were stored
-	return orEmpty(out)
+func reasonsOf(raw json.RawMessage) ([]policy.Reason, error) {
+	out, err := stored[[]policy.Reason](raw)
+	return orEmpty(out), err
 }
 
 // Gate is a named bar, and whether the agent passes it.
