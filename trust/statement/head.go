@@ -42,9 +42,10 @@ func (s *Signer) SealHead(h repute.DecisionsHead, now time.Time) (repute.SealedH
 	return out, nil
 }
 
-// VerifyHead tells why a signed head is not to be relied on: ErrSignature or ErrSigner.
-// at is when its last decision was stored: the key must have been in use then.
-func VerifyHead(h repute.SealedHead, at time.Time, keys []Key) error {
+// VerifyHead says why a signed head cannot be relied on: ErrSignature, ErrSigner or, where
+// its last decision is from the future, ErrEarly. at is when that decision was stored: the key
+// must have been in use then. Clocks may differ by up to a minute.
+func VerifyHead(h repute.SealedHead, at, now time.Time, keys []Key) error {
 	if len(h.Signature) != crypto.SignatureLength {
 		return fmt.Errorf("%w: malformed", ErrSignature)
 	}
@@ -55,5 +56,12 @@ func VerifyHead(h repute.SealedHead, at time.Time, keys []Key) error {
 	if signer != h.Signer {
 		return fmt.Errorf("%w: it is by %s, not by %s", ErrSignature, signer.Hex(), h.Signer.Hex())
 	}
-	return trusted(signer, at, keys)
+	if ahead := at.Sub(now); ahead > skew {
+		return fmt.Errorf("%w: its last decision is from %s, %s in the future", ErrEarly, at.UTC().Format(time.RFC3339), ahead.Round(time.Second))
+	}
+	err = trusted(signer, at, keys)
+	if err != nil && trusted(signer, at.Add(skew), keys) == nil { // the signer's clock was ahead of the database's
+		return nil
+	}
+	return err
 }
