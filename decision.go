@@ -22,6 +22,11 @@ const (
 	DecisionApproval DecisionKind = "approval" // a person's answer
 )
 
+// OfGate reports whether decisions of the kind are verdicts of the trust gate.
+func (k DecisionKind) OfGate() bool {
+	return k == DecisionTrust || k == DecisionValue || k == DecisionStanding
+}
+
 // RunDecision is one link of the chain of decisions about a task. All runs of the task
 // share one chain, in the order in which the decisions were stored.
 type RunDecision struct {

@@ -23,13 +23,14 @@ type DecisionFault struct {
 }
 
 // CheckDecisions says what does not agree in all that was decided about a task: the hashes
-// of the chain, the bodies of the policies, the results of phases, the answers of people and
-// the task's terms. It does not look at the signature, nor make verdicts again.
+// of the chain, the bodies of the policies, the results and statuses of phases and runs, the
+// answers of people and the task's terms. It does not look at the signature, nor make verdicts again.
 func CheckDecisions(t *store.DecidedTask) []DecisionFault {
 	c := checker{t: t}
 	c.chain()
 	c.policies()
 	c.phases()
+	c.runs()
 	c.approvals()
 	return c.faults
 }
@@ -43,14 +44,36 @@ func (c *checker) fault(d *repute.RunDecision, format string, args ...any) {
 	c.faults = append(c.faults, DecisionFault{d.Number, d.Run, d.Kind, d.Subject, fmt.Sprintf(format, args...)})
 }
 
-// chain compares each decision with its hash, its place and the one before, and the last one
-// with the head.
-func (c *checker) chain() {
-	head := &c.t.Head
+// CheckLinks says which decisions of a page do not follow from their predecessor, nor from
+// their own content. before is the decision before the page, nil for the first page; the last
+// one is compared with the head when there is no later page.
+func CheckLinks(head *repute.SealedHead, before *repute.RunDecision, page []repute.RunDecision, more bool) []DecisionFault {
+	c := checker{t: &store.DecidedTask{Head: *head}}
 	var last common.Hash
 	var number int64
-	for i := range c.t.Decisions {
-		d := &c.t.Decisions[i]
+	if before != nil {
+		last, number = before.Hash, before.Number
+	}
+	last, number = c.links(page, last, number)
+	if !more {
+		c.end(last, number)
+	}
+	return c.faults
+}
+
+// chain compares all decisions with their hashes and with each other, and the last one with
+// the head.
+func (c *checker) chain() {
+	last, _ := c.links(c.t.Decisions, common.Hash{}, 0)
+	c.end(last, int64(len(c.t.Decisions)))
+}
+
+// links compares each decision with its hash, its place and the one before. last and number
+// are those of the decision before the list; those of the last one are returned.
+func (c *checker) links(list []repute.RunDecision, last common.Hash, number int64) (common.Hash, int64) {
+	head := &c.t.Head
+	for i := range list {
+		d := &list[i]
 		if d.Number != number+1 {
 			c.fault(d, "it comes after number %d: a decision was removed, added or moved", number)
 		}
@@ -67,12 +90,17 @@ func (c *checker) chain() {
 		}
 		last, number = d.Hash, d.Number
 	}
-	end := repute.RunDecision{Run: head.Root}
-	if n := int64(len(c.t.Decisions)); n != head.Count {
-		c.fault(&end, "the run has %d decisions, and %d are stored", head.Count, n)
+	return last, number
+}
+
+// end compares the end of the chain with the head.
+func (c *checker) end(last common.Hash, stored int64) {
+	head := &c.t.Head
+	if stored != head.Count {
+		c.runFault(head.Root, "the run has %d decisions, and %d are stored", head.Count, stored)
 	}
 	if last != head.Hash {
-		c.fault(&end, "the head of the run is not the hash of its last decision")
+		c.runFault(head.Root, "the head of the run is not the hash of its last decision")
 	}
 }
 
@@ -125,8 +153,8 @@ func (c *checker) phases() {
 	}
 }
 
-// phase compares one phase's result. What a later attempt took over from an earlier one was
-// decided in that one.
+// phase compares one phase's result and status. What a later attempt took over from an
+// earlier one was decided in that one.
 func (c *checker) phase(key phaseKey, p *repute.RunPhase, last map[phaseKey]*repute.RunDecision) {
 	said, err := decidedIn(p)
 	own := last[key]
@@ -135,16 +163,20 @@ func (c *checker) phase(key phaseKey, p *repute.RunPhase, last map[phaseKey]*rep
 		at.attempt--
 		d = last[at]
 	}
-	none := said == nil && (p.Status == repute.PhaseFailed || key.phase == repute.PhaseExecute && own == nil)
+	judged := key.phase == repute.PhaseTrust || key.phase == repute.PhasePolicy || key.phase == repute.PhaseExecute
+	// A phase that waited for a person may fail before it is judged again.
+	failed := p.Status == repute.PhaseFailed && (own == nil || own.Effect == string(policy.RequireApproval))
 	switch {
-	case key.phase != repute.PhaseTrust && key.phase != repute.PhasePolicy && key.phase != repute.PhaseExecute:
 	case err != nil:
-		c.faults = append(c.faults, DecisionFault{Run: key.run, Why: fmt.Sprintf("the result of phase %s, attempt %d, cannot be read", key.phase, key.attempt)})
-	case none:
+		c.runFault(key.run, "the result of phase %s, attempt %d, cannot be read", key.phase, key.attempt)
+	case !judged, said == nil && (failed || key.phase == repute.PhaseExecute && own == nil):
+		c.status(key, p, nil)
 	case d == nil:
-		c.faults = append(c.faults, DecisionFault{Run: key.run, Why: fmt.Sprintf("the result of phase %s, attempt %d, follows from no decision", key.phase, key.attempt)})
+		c.runFault(key.run, "the result of phase %s, attempt %d, follows from no decision", key.phase, key.attempt)
 	case said == nil || !said.of(d):
 		c.fault(d, "the result of phase %s, attempt %d, says something else", key.phase, key.attempt)
+	default:
+		c.status(key, p, d)
 	}
 }
 
@@ -252,7 +284,7 @@ func (c *checker) approvals() {
 // kinds. The error is of one that cannot be read, or that says something else than the
 // decision does.
 func VerdictOf(d *repute.RunDecision) (v Verdict, gate bool, err error) {
-	if d.Kind != repute.DecisionTrust && d.Kind != repute.DecisionValue && d.Kind != repute.DecisionStanding {
+	if !d.Kind.OfGate() {
 		return v, false, nil
 	}
 	if err := json.Unmarshal(d.Input, &v); err != nil {

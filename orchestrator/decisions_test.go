@@ -120,7 +120,7 @@ func (d *decided) exec(sql string) {
 
 func (d *decided) check(run string) control.GateCheck {
 	d.t.Helper()
-	got, err := d.plane.VerifyGate(d.t.Context(), run)
+	got, err := d.plane.VerifyGate(d.t.Context(), run, 0, 1000)
 	ok(d.t, err)
 	return got
 }
@@ -137,7 +137,7 @@ func (d *decided) restore() {
 		delete from run_phases; insert into run_phases table kept.run_phases; delete from run_approvals; insert into run_approvals table kept.run_approvals;
 		delete from trust_inputs; insert into trust_inputs table kept.trust_inputs;
 		update tasks t set terms = k.terms from kept.tasks k where k.id = t.id;
-		update runs r set task_id = k.task_id, decisions = k.decisions, decisions_head = k.decisions_head, decisions_signer = k.decisions_signer,
+		update runs r set task_id = k.task_id, status = k.status, decisions = k.decisions, decisions_head = k.decisions_head, decisions_signer = k.decisions_signer,
 			decisions_signature = k.decisions_signature from kept.runs k where k.id = r.id`)
 }
 

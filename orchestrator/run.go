@@ -384,7 +384,7 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 	row := repute.RunPhase{Phase: p, Attempt: w.Run.Attempt, Status: o.status, Result: mustJSON(o.result), Started: started.UTC()}
 	row.Ended = row.Started.Add(time.Since(started)) // what it took, whatever became of the clock meanwhile
 	if o.err != nil {
-		row.Error = shorten(o.err.Error())
+		row.Error = shorten(orWord(o.err.Error(), "failed without a reason")) // a failed phase MUST have an error (CheckDecisions)
 	}
 	out := w.outcomeOf(row, o)
 	// What is done is stored also when the run was cancelled meanwhile.

@@ -130,9 +130,17 @@ type DecidedTask struct {
 	Head      repute.SealedHead
 	Terms     json.RawMessage      // of the task
 	Decisions []repute.RunDecision // the whole chain, in order
+	Runs      map[string]DecidedRun
 	Phases    map[string][]repute.RunPhase
 	Approvals map[string][]GivenApproval // by run
 	Policies  map[common.Hash][]byte     // bodies, as stored under the hashes that decisions name
+}
+
+// DecidedRun is what a run came to.
+type DecidedRun struct {
+	Attempt int
+	Status  repute.RunStatus
+	Cancel  string // who cancelled the task and why; empty: nobody did
 }
 
 // GivenApproval is an answer with the attempt that it was given in.
@@ -153,11 +161,10 @@ func (db *DB) DecidedTask(ctx context.Context, run string) (out DecidedTask, err
 			return err
 		}
 		// Also decisions whose run or root was changed belong to the task.
-		rows, err := tx.Query(ctx, selectDecisions+`where d.root_id = $1 or r.task_id = $2 order by d.number, d.id`, out.Head.Root, out.Head.Task)
-		if err != nil {
+		if out.Decisions, err = queryDecisions(ctx, tx, `where d.root_id = $1 or r.task_id = $2 order by d.number, d.id`, out.Head.Root, out.Head.Task); err != nil {
 			return err
 		}
-		if out.Decisions, err = pgx.CollectRows(rows, scanDecision); err != nil {
+		if out.Runs, err = readRuns(ctx, tx, out.Head.Task); err != nil {
 			return err
 		}
 		if out.Phases, out.Approvals, err = readDecided(ctx, tx, out.Head.Task); err != nil {
@@ -167,6 +174,46 @@ func (db *DB) DecidedTask(ctx context.Context, run string) (out DecidedTask, err
 		return err
 	})
 	return out, err
+}
+
+// DecisionPage is a part of a task's chain of decisions, out of one snapshot.
+type DecisionPage struct {
+	Head     repute.SealedHead
+	Before   *repute.RunDecision // the last one at or before the cursor; nil: the page begins the chain
+	List     []repute.RunDecision
+	Policies map[common.Hash][]byte // bodies, as stored under the hashes that List names
+}
+
+// DecisionPage reads up to most decisions about a run's task with numbers above after.
+// repute.ErrNotFound when there is no such run.
+func (db *DB) DecisionPage(ctx context.Context, run string, after int64, most int) (out DecisionPage, err error) {
+	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = db.inTx(ctx, o, "read decisions", func(tx pgx.Tx) error {
+		if out.Head, err = readHead(ctx, tx, run); err != nil {
+			return err
+		}
+		before, err := queryDecisions(ctx, tx, `where d.root_id = $1 and d.number <= $2 order by d.number desc limit 1`, out.Head.Root, after)
+		if err != nil {
+			return err
+		}
+		if len(before) > 0 {
+			out.Before = &before[0]
+		}
+		if out.List, err = queryDecisions(ctx, tx, `where d.root_id = $1 and d.number > $2 order by d.number limit $3`, out.Head.Root, after, most); err != nil {
+			return err
+		}
+		out.Policies, err = readPolicies(ctx, tx, out.List)
+		return err
+	})
+	return out, err
+}
+
+func queryDecisions(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]repute.RunDecision, error) {
+	rows, err := tx.Query(ctx, selectDecisions+where, args...)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanDecision)
 }
 
 // DecisionsHead is the end of the chain of decisions about a run's task. repute.ErrNotFound
@@ -192,17 +239,33 @@ func readHead(ctx context.Context, tx pgx.Tx, run string) (h repute.SealedHead, 
 	return h, err
 }
 
+// readRuns are the runs of a task by their ids.
+func readRuns(ctx context.Context, tx pgx.Tx, task string) (map[string]DecidedRun, error) {
+	rows, err := tx.Query(ctx, `select id, attempt, status, cancel from runs where task_id = $1`, task)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]DecidedRun{}
+	var id string
+	var r DecidedRun
+	_, err = pgx.ForEachRow(rows, []any{&id, &r.Attempt, &r.Status, &r.Cancel}, func() error {
+		out[id] = r
+		return nil
+	})
+	return out, err
+}
+
 // readDecided are the phases and approvals of a task's runs.
 func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repute.RunPhase, map[string][]GivenApproval, error) {
 	phases, approvals := map[string][]repute.RunPhase{}, map[string][]GivenApproval{}
 	rows, err := tx.Query(ctx, `
-		select run_id, phase, attempt, status, result from run_phases where run_id in (select id from runs where task_id = $1) order by run_id, attempt, phase`, task)
+		select run_id, phase, attempt, status, result, error from run_phases where run_id in (select id from runs where task_id = $1) order by run_id, attempt, phase`, task)
 	if err != nil {
 		return nil, nil, err
 	}
 	var run string
 	var p repute.RunPhase
-	if _, err := pgx.ForEachRow(rows, []any{&run, &p.Phase, &p.Attempt, &p.Status, &p.Result}, func() error {
+	if _, err := pgx.ForEachRow(rows, []any{&run, &p.Phase, &p.Attempt, &p.Status, &p.Result, &p.Error}, func() error {
 		phases[run] = append(phases[run], p)
 		p.Result = nil
 		return nil

@@ -52,7 +52,7 @@ func TestPruneTrustInputs(t *testing.T) {
 	exec(`insert into tasks (id, goal, input, coordinator, terms, asked_by, status) values ('t', '', '{}', '', '{}', '', '')`)
 	exec(`insert into runs (id, task_id, root_id, slug, goal, input, max_steps, max_tool_calls, max_writes, max_runtime_ms) values ('r', 't', 'r', '', '', '{}', 0, 0, 0, 0)`)
 	exec(`insert into run_pins values ($1, 'r')`, hash["pin"])
-	exec(`insert into run_decisions (run_id, attempt, subject, effect, reasons, policy, input) values ('r', 1, '', '', '{}', $1, '{}')`, hash["policy"])
+	exec(`insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, previous, hash) values ('r', 'r', 1, 1, 3, 'trust', '', '', '{}', $1, '{}', '', '')`, hash["policy"])
 	left := func() (n int) {
 		t.Helper()
 		ok(t, db.Pool().QueryRow(t.Context(), "select count(*) from trust_inputs").Scan(&n))

@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -100,7 +102,7 @@ func readRun(ctx context.Context, c *control.Control, db *store.DB, id string, v
 	if shown.Run, err = c.Run(ctx, id); err != nil || !verify {
 		return shown, err
 	}
-	check, err := c.VerifyGate(ctx, id)
+	check, err := c.VerifyGate(ctx, id, 0, math.MaxInt)
 	shown.Gate = &check
 	return shown, err
 }
@@ -115,11 +117,28 @@ func (p *program) showElsewhere(ctx context.Context, e *elsewhere, id string, ve
 		return err
 	}
 	if verify {
-		if err := e.call(ctx, http.MethodGet, runPath(id, "/gate:verify"), nil, &shown.Gate); err != nil {
+		if shown.Gate, err = e.verifyGate(ctx, id); err != nil {
 			return err
 		}
 	}
 	return p.showRun(shown, asJSON)
+}
+
+// verifyGate joins the pages of a check of a run's decisions.
+func (e *elsewhere) verifyGate(ctx context.Context, id string) (*control.GateCheck, error) {
+	var all control.GateCheck
+	for cursor := ""; ; {
+		var page control.GateCheck
+		if err := e.call(ctx, http.MethodGet, runPath(id, "/gate:verify?limit=50"+cursor), nil, &page); err != nil {
+			return nil, err
+		}
+		page.Verdicts = append(all.Verdicts, page.Verdicts...)
+		page.Verified = page.Verified && (cursor == "" || all.Verified)
+		if all = page; page.Next == "" {
+			return &all, nil
+		}
+		cursor = "&cursor=" + url.QueryEscape(page.Next)
+	}
 }
 
 func (p *program) showRun(r shownRun, asJSON bool) error {

@@ -267,7 +267,11 @@ func (p *program) taskApproveCommand(by *string, e *elsewhere) *cobra.Command {
 					if err != nil {
 						return err
 					}
-					return p.ask(run, control.AwaitedOf(open))
+					list, err := control.AwaitedOf(open)
+					if err != nil {
+						return err
+					}
+					return p.ask(run, list)
 				}
 				return p.done(desk.Approve(cmd.Context(), run, subject, yes, *by, reason), said)
 			})

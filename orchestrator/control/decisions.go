@@ -35,9 +35,10 @@ func headOnWire(h *repute.SealedHead) DecisionsHead {
 	return out
 }
 
-func decisionOnWire(d *repute.RunDecision) PolicyDecision {
-	return PolicyDecision{Number: d.Number, Phase: d.Phase.String(), Kind: d.Kind, Subject: d.Subject, Attempt: d.Attempt, Effect: d.Effect, Reasons: reasonsOf(d.Reasons),
-		Policy: d.Policy, At: d.At, Previous: d.Previous, Hash: d.Hash}
+func decisionOnWire(d *repute.RunDecision) (PolicyDecision, error) {
+	reasons, err := reasonsOf(d.Reasons)
+	return PolicyDecision{Number: d.Number, Phase: d.Phase.String(), Kind: d.Kind, Subject: d.Subject, Attempt: d.Attempt, Effect: d.Effect, Reasons: reasons,
+		Policy: d.Policy, At: d.At, Previous: d.Previous, Hash: d.Hash}, err
 }
 
 // LinkedDecision is a link of the chain, for those who check it.
@@ -60,7 +61,9 @@ type DecisionList struct {
 	DecisionsHead
 	List     []LinkedDecision `json:"chain" doc:"of all runs of the task, in order"`
 	Policies []PolicyText     `json:"policies" doc:"those that the page names"`
-	Next     string           `json:"nextCursor,omitempty"`
+	// Faults are empty where each decision of the page follows from the one before.
+	Faults []orchestrator.DecisionFault `json:"faults" doc:"decisions of the page that do not follow from the one before or from their content; on the last page also a head of another chain"`
+	Next   string                       `json:"nextCursor,omitempty"`
 }
 
 func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[DecisionList], error) {
@@ -71,16 +74,17 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 	if err := known("run", in.ID); err != nil {
 		return nil, err
 	}
-	t, err := c.db.DecidedTask(ctx, in.ID)
+	page, err := c.db.DecisionPage(ctx, in.ID, after, size+1)
 	if err != nil {
 		return nil, err
 	}
-	out := DecisionList{DecisionsHead: headOnWire(&t.Head), List: []LinkedDecision{}, Policies: []PolicyText{}}
-	list := slices.DeleteFunc(t.Decisions, func(d repute.RunDecision) bool { return d.Number <= after })
+	out := DecisionList{DecisionsHead: headOnWire(&page.Head), List: []LinkedDecision{}, Policies: []PolicyText{}}
+	list := page.List
 	if len(list) > size {
 		list = list[:size]
 		out.Next = strconv.FormatInt(list[size-1].Number, 10)
 	}
+	out.Faults = orEmpty(orchestrator.CheckLinks(&page.Head, page.Before, list, out.Next != ""))
 	for i := range list {
 		d := &list[i]
 		record, err := d.Record()
@@ -88,9 +92,9 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 			return nil, err
 		}
 		out.List = append(out.List, LinkedDecision{d.Number, d.Run, d.Previous, d.Hash, string(record)})
-		if body, stored := t.Policies[d.Policy]; stored {
+		if body, stored := page.Policies[d.Policy]; stored {
 			out.Policies = append(out.Policies, PolicyText{d.Policy, string(body)})
-			delete(t.Policies, d.Policy)
+			delete(page.Policies, d.Policy)
 		}
 	}
 	return say(&out), nil
@@ -100,13 +104,15 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 // whether its trust decisions follow from what is stored.
 type GateCheck struct {
 	RunID    string        `json:"runId"`
-	Verified bool          `json:"verified" doc:"all of it: no fault, and every verdict is verified"`
+	Verified bool          `json:"verified" doc:"no fault, and every verdict of the page is verified"`
 	Head     DecisionsHead `json:"decisionsHead"`
 	Signed   bool          `json:"signed" doc:"the head is signed with a key of this service"`
 	// Note is empty where the head is signed.
 	Note     string                       `json:"note,omitempty" doc:"what the answer cannot tell because the head is not signed"`
 	Faults   []orchestrator.DecisionFault `json:"faults" doc:"which decisions are not as they were stored, and why"`
-	Verdicts []Checked                    `json:"verdicts" doc:"the trust decisions of all runs of the task, each made again"`
+	Verdicts []Checked                    `json:"verdicts" doc:"a page of the trust decisions of all runs of the task, in order, each made again"`
+	// Next is empty on the last page.
+	Next string `json:"nextCursor,omitempty" doc:"trust decisions follow that this answer did not make again: ask for them with cursor"`
 }
 
 // Checked is one verdict made again.
@@ -121,14 +127,19 @@ type Checked struct {
 	Verdict  *Verdict            `json:"verdict"`
 }
 
-func (c *Control) verifyGate(ctx context.Context, in *idInput) (*answer[GateCheck], error) {
-	check, err := c.VerifyGate(ctx, in.ID)
+func (c *Control) verifyGate(ctx context.Context, in *runPageInput) (*answer[GateCheck], error) {
+	size, after, err := in.page()
+	if err != nil {
+		return nil, err
+	}
+	check, err := c.VerifyGate(ctx, in.ID, after, size)
 	return say(&check), err
 }
 
-// VerifyGate checks all that was decided about a run's task. repute.ErrNotFound when there is
-// no such run, or it did not get that far.
-func (c *Control) VerifyGate(ctx context.Context, id string) (out GateCheck, err error) {
+// VerifyGate checks all that was decided about a run's task, and makes up to most of its
+// trust decisions with numbers above after again. repute.ErrNotFound when there is no such run,
+// or it did not get that far.
+func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most int) (out GateCheck, err error) {
 	if err := known("run", id); err != nil {
 		return out, err
 	}
@@ -147,21 +158,32 @@ func (c *Control) VerifyGate(ctx context.Context, id string) (out GateCheck, err
 	if out.Signed, out.Note, fault = c.signed(&t, time.Now()); fault != "" {
 		out.Faults = append(out.Faults, orchestrator.DecisionFault{Run: t.Head.Root, Why: fault})
 	}
-	if out.Faults == nil {
-		out.Faults = []orchestrator.DecisionFault{}
-	}
+	out.Faults = orEmpty(out.Faults)
 	out.Verified = len(out.Faults) == 0
-	for i := range t.Decisions {
-		v, gate, err := c.again(ctx, &t.Decisions[i])
+	return out, c.replay(ctx, &out, t.Decisions, after, most)
+}
+
+// replay adds a page of the verdicts, each made again.
+func (c *Control) replay(ctx context.Context, out *GateCheck, list []repute.RunDecision, after int64, most int) error {
+	for i := range list {
+		d := &list[i]
+		if d.Number <= after {
+			continue
+		}
+		if n := len(out.Verdicts); n == most && d.Kind.OfGate() {
+			out.Next = strconv.FormatInt(out.Verdicts[n-1].Number, 10)
+			return nil
+		}
+		v, gate, err := c.again(ctx, d)
 		if err != nil {
-			return out, err
+			return err
 		}
 		if gate {
 			out.Verified = out.Verified && v.Verified
 			out.Verdicts = append(out.Verdicts, v)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // again makes the verdict of a decision again; false where it is of no trust gate.
@@ -194,7 +216,7 @@ func (c *Control) signed(t *store.DecidedTask, now time.Time) (signed bool, note
 		}
 		return false, unsigned, ""
 	}
-	switch err := statement.VerifyHead(t.Head, at, c.o.Keys); {
+	switch err := statement.VerifyHead(t.Head, at, now, c.o.Keys); {
 	case err == nil:
 		return true, "", ""
 	case len(c.o.Keys) == 0 && errors.Is(err, statement.ErrSigner):
