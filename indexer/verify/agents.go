@@ -20,8 +20,8 @@ import (
 // agentsPass names the comparison of agents in the store.
 const agentsPass = "agents"
 
-// sweepAgents compares the next agents with the chain's state. Each part is of one
-// block, the newest final one; a comparison of all is as good as its oldest part.
+// sweepAgents compares the next part of the agents with the chain's state at the newest final
+// block. A comparison of all agents counts for the block of its oldest part.
 func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Standing) error {
 	sweep, err := v.db.Sweep(ctx, v.chain.ID, agentsPass)
 	if err != nil {
@@ -41,7 +41,7 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 	if err := v.comparePart(ctx, at, &part); err != nil {
 		return err
 	}
-	holes, err := v.confirm(ctx, at, &part)
+	gaps, err := v.confirm(ctx, at, &part)
 	if err != nil {
 		return err
 	}
@@ -49,10 +49,10 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 	if err != nil {
 		return err
 	}
-	holes = append(holes, more...)
-	err = v.open(ctx, l, holes)
+	gaps = append(gaps, more...)
+	err = v.open(ctx, l, gaps)
 	if errors.Is(err, store.ErrGapsFull) {
-		part.skipped = append(part.skipped, kindsOf(holes)...)
+		part.skipped = append(part.skipped, kindsOf(gaps)...)
 	} else if err != nil {
 		return err
 	}
@@ -68,27 +68,27 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 	return v.db.SaveSweep(ctx, v.chain.ID, l, agentsPass, sweep)
 }
 
-func kindsOf(holes []hole) []repute.EventKind {
-	kinds := make([]repute.EventKind, len(holes))
-	for i := range holes {
-		kinds[i] = holes[i].Kind
+func kindsOf(gaps []gap) []repute.EventKind {
+	kinds := make([]repute.EventKind, len(gaps))
+	for i := range gaps {
+		kinds[i] = gaps[i].Kind
 	}
 	return kinds
 }
 
-// restFactor is how many times as long as a comparison of all agents took the pause
-// after it is at least: a large chain must not be asked about for ever.
+// restFactor is how many times as long as the comparison of all agents the pause after it lasts,
+// so that the agents of a large chain are not compared without end.
 const restFactor = 20
 
 // restMost is the longest pause.
 const restMost = 3 * 24 * time.Hour
 
-// pauseAfter is the pause after a comparison that took so long.
+// pauseAfter returns the pause after a comparison of all agents, given its duration.
 func (v *Verifier) pauseAfter(took time.Duration) time.Duration {
 	return max(v.opts.Every, min(restFactor*took, restMost))
 }
 
-// publish says how far the kinds are verified whose views could be asked.
+// publish stores up to which block the kinds are verified whose views were answered.
 func (v *Verifier) publish(ctx context.Context, l store.Lease, s store.Sweep) error {
 	kinds := slices.DeleteFunc(stateKinds(), func(k repute.EventKind) bool { return slices.Contains(s.Skipped, k) })
 	v.opts.Metrics.verified.WithLabelValues(v.label).Set(float64(s.Pinned))
@@ -96,13 +96,13 @@ func (v *Verifier) publish(ctx context.Context, l store.Lease, s store.Sweep) er
 	return v.db.SetVerified(ctx, v.chain.ID, l, kinds, s.Pinned)
 }
 
-// stateKinds are the events whose outcome the registries' views tell.
+// stateKinds returns the events whose outcome the views of the registries show.
 func stateKinds() []repute.EventKind {
 	return slices.DeleteFunc(allKinds(), func(k repute.EventKind) bool { return !k.HasState() })
 }
 
-// toldBy are the kinds that a view tells of.
-func toldBy(view string) []repute.EventKind {
+// kindsOfView returns the events whose outcome a view shows.
+func kindsOfView(view string) []repute.EventKind {
 	switch view {
 	case "ownerOf", "count":
 		return []repute.EventKind{repute.KindTransfer, repute.KindRegistered}
@@ -138,12 +138,12 @@ type part struct {
 	by       *node.Node // who answered
 	next     uint64     // token id, 0 at the end
 	compared int        // agents
-	holes    []hole
+	gaps     []gap
 	skipped  []repute.EventKind
 }
 
-// comparePart compares at the newest final block, or where no witness keeps its
-// state any more at the newest stored one.
+// comparePart compares a part at the newest final block, or at the newest stored one when no
+// witness has the state of the final block any more.
 func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) error {
 	err := v.withWitness(func(n *node.Node) error { return v.compareAt(ctx, n, at.Pin, p) })
 	if errors.Is(err, node.ErrNoState) && at.Newest.Number > at.Pin.Number {
@@ -156,9 +156,9 @@ func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) 
 }
 
 // compareTwice has a witness of another host, where there is one, compare the part too, unless
-// every block up to then is proven by its receipts: one that repeats what is stored
-// would make it whole with its word alone. What no other can answer is not verified.
-func (v *Verifier) compareTwice(ctx context.Context, at store.Standing, p *part) ([]hole, error) {
+// every block up to then is proven: a witness that repeats what is stored must not verify it
+// alone. What no other host can answer is not verified.
+func (v *Verifier) compareTwice(ctx context.Context, at store.Standing, p *part) ([]gap, error) {
 	others := v.othersThan(p.by)
 	if len(others) == 0 {
 		return nil, nil
@@ -173,12 +173,12 @@ func (v *Verifier) compareTwice(ctx context.Context, at store.Standing, p *part)
 		if last = v.compareAt(ctx, n, p.at, &second); last != nil {
 			continue
 		}
-		second.holes = slices.DeleteFunc(second.holes, func(h hole) bool {
-			return slices.ContainsFunc(p.holes, func(x hole) bool { return sameHole(x, h) })
+		second.gaps = slices.DeleteFunc(second.gaps, func(h gap) bool {
+			return slices.ContainsFunc(p.gaps, func(x gap) bool { return sameGap(x, h) })
 		})
-		holes, err := v.confirm(ctx, at, &second)
+		gaps, err := v.confirm(ctx, at, &second)
 		p.skipped = append(p.skipped, second.skipped...)
-		return holes, err
+		return gaps, err
 	}
 	if ctx.Err() != nil {
 		return nil, ctx.Err()
@@ -188,9 +188,9 @@ func (v *Verifier) compareTwice(ctx context.Context, at store.Standing, p *part)
 	return nil, nil
 }
 
-// compareAt compares a part with what one witness says of a block.
+// compareAt compares a part with the state that one witness has of a block.
 func (v *Verifier) compareAt(ctx context.Context, n *node.Node, at repute.Block, p *part) error {
-	p.at, p.by, p.holes, p.skipped, p.next, p.compared = at, n, nil, nil, 0, 0
+	p.at, p.by, p.gaps, p.skipped, p.next, p.compared = at, n, nil, nil, 0, 0
 	var from repute.TokenID
 	from.SetUint64(p.from)
 	agents, err := v.db.AgentsThen(ctx, v.chain.ID, at.Number, p.only, from, v.opts.Agents)
@@ -216,10 +216,10 @@ func (v *Verifier) compareAt(ctx context.Context, n *node.Node, at repute.Block,
 			return err
 		}
 	}
-	p.holes, p.compared = c.holes, len(agents)
+	p.gaps, p.compared = c.gaps, len(agents)
 	for view, err := range c.unanswered {
 		v.log.Debug("not verified", "view", view, "error", err)
-		p.skipped = append(p.skipped, toldBy(view)...)
+		p.skipped = append(p.skipped, kindsOfView(view)...)
 	}
 	return nil
 }
@@ -228,7 +228,7 @@ func (v *Verifier) comparer(n *node.Node, at repute.Block) *comparer {
 	return &comparer{chain: v.chain, views: v.views, node: n, at: at, spend: v.spend, unanswered: map[string]error{}}
 }
 
-// askAll asks what was planned, then rating by rating what must be.
+// askAll asks the planned questions, and then those about single ratings.
 func (v *Verifier) askAll(ctx context.Context, c *comparer) error {
 	if err := c.ask(ctx); err != nil {
 		return err
@@ -266,12 +266,12 @@ func (v *Verifier) askRatings(ctx context.Context, c *comparer, d detail) error 
 	}
 }
 
-// count compares the number of agents with the word of the registry's storage.
+// count compares the number of stored agents with the counter in the registry's storage.
 func (v *Verifier) count(ctx context.Context, c *comparer) error {
 	if err := v.spend(ctx, 1); err != nil {
 		return err
 	}
-	word, err := c.node.Storage(ctx, c.at, v.chain.Identity, contracts.AgentCountSlot())
+	slot, err := c.node.Storage(ctx, c.at, v.chain.Identity, contracts.AgentCountSlot())
 	if err != nil && node.Unsupported(err) && !errors.Is(err, node.ErrNoState) {
 		c.unanswered["count"] = err
 		return nil
@@ -279,7 +279,7 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 	if err != nil {
 		return err
 	}
-	count := word.Big()
+	count := slot.Big()
 	if !count.IsInt64() {
 		c.unanswered["count"] = &node.AnswerError{What: fmt.Sprintf("the registry's agent count is %s", count)}
 		return nil
@@ -293,23 +293,23 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 		return nil
 	}
 	if stored > count.Uint64() {
-		c.differs(newHole(repute.KindTransfer, "count", repute.BlockRange{From: v.chain.StartBlock, To: c.at.Number},
+		c.differs(newGap(repute.KindTransfer, "count", repute.BlockRange{From: v.chain.StartBlock, To: c.at.Number},
 			fmt.Sprintf("%d agents are stored, the registry counts %s", stored, count)))
 	}
 	for i, n := range ids {
 		var id repute.TokenID
 		id.SetUint64(n)
 		r := repute.BlockRange{From: max(where[i].From, v.chain.StartBlock), To: where[i].To}
-		c.differs(agentHole(repute.KindTransfer, id, r, fmt.Sprintf("the registry counts %s agents, this one is not stored", count)))
+		c.differs(agentGap(repute.KindTransfer, id, r, fmt.Sprintf("the registry counts %s agents, this one is not stored", count)))
 	}
 	return nil
 }
 
 const (
-	// maxAbsent bounds how many absent agents are named at once.
+	// maxAbsent is how many absent agents are listed at once.
 	maxAbsent = 500
-	// plausibleAbsent is how many agents may be missing before a count is taken to
-	// be no count at all.
+	// plausibleAbsent is how many agents may be missing; a higher counter counts as an
+	// answer that is wrong.
 	plausibleAbsent = 1_000_000
 )
 
@@ -334,17 +334,16 @@ func (v *Verifier) operators(ctx context.Context, c *comparer) error {
 func (c *comparer) operator(o store.OperatorThen) {
 	want(c, "isApprovedForAll", c.chain.Identity, c.views.Operator(o.Owner, o.Operator), func(yes, gone bool) {
 		if !gone && yes != o.Approved {
-			c.differs(operatorHole(o, repute.BlockRange{From: o.Block, To: c.at.Number}, yes))
+			c.differs(operatorGap(o, repute.BlockRange{From: o.Block, To: c.at.Number}, yes))
 		}
 	})
 }
 
-// confirm keeps the holes that a second look shows too: of other witnesses where
-// there are some. Where these are divided the hole stays, and its kind is not
-// verified.
-func (v *Verifier) confirm(ctx context.Context, at store.Standing, p *part) ([]hole, error) {
-	var kept []hole
-	for _, h := range p.holes {
+// confirm returns the gaps that a second comparison shows too, with witnesses of other hosts
+// where there are some. Where these disagree the gap stays, and its kind is not verified.
+func (v *Verifier) confirm(ctx context.Context, at store.Standing, p *part) ([]gap, error) {
+	var kept []gap
+	for _, h := range p.gaps {
 		votes, err := v.vote(ctx, at, h, p.by)
 		if err != nil {
 			return nil, fmt.Errorf("confirm what is missing: %w", err)
@@ -362,7 +361,7 @@ func (v *Verifier) confirm(ctx context.Context, at store.Standing, p *part) ([]h
 	return kept, nil
 }
 
-// votes are what witnesses say of one hole.
+// votes counts the hosts that show one gap, and those that do not.
 type votes struct{ yes, no int }
 
 func (x votes) still() bool   { return x.yes > 0 && x.yes >= x.no }
@@ -377,10 +376,10 @@ func (x *votes) count(still bool) {
 	}
 }
 
-// vote asks one witness of each host whether a hole shows, until two say the same. The finder,
-// if any, has said so already; it is asked again when the others do not settle it. It is an
-// error when none could answer.
-func (v *Verifier) vote(ctx context.Context, at store.Standing, h hole, finder *node.Node) (votes, error) {
+// vote asks one witness of each host whether a gap shows, until two give the same answer. The
+// finder, if any, counts as one that shows it, and is asked again when the others do not decide.
+// It is an error when none could answer.
+func (v *Verifier) vote(ctx context.Context, at store.Standing, h gap, finder *node.Node) (votes, error) {
 	var others votes
 	var last error
 	said := 0
@@ -421,8 +420,8 @@ func (v *Verifier) vote(ctx context.Context, at store.Standing, h hole, finder *
 }
 
 // differsNow asks one witness at the newest final block, or at the newest stored one
-// where the hole was found there or older state is gone.
-func (v *Verifier) differsNow(ctx context.Context, n *node.Node, at store.Standing, h hole) (bool, error) {
+// where the gap was found there or older state is gone.
+func (v *Verifier) differsNow(ctx context.Context, n *node.Node, at store.Standing, h gap) (bool, error) {
 	if h.Blocks.To > at.Pin.Number {
 		return v.differsAt(ctx, n, at.Newest, h)
 	}
@@ -433,9 +432,9 @@ func (v *Verifier) differsNow(ctx context.Context, n *node.Node, at store.Standi
 	return still, err
 }
 
-// differsAt compares what a hole is about with one witness's state at a block, and
-// tells whether the hole shows.
-func (v *Verifier) differsAt(ctx context.Context, n *node.Node, at repute.Block, h hole) (bool, error) {
+// differsAt compares the subject of a gap with one witness's state at a block, and reports
+// whether the gap shows.
+func (v *Verifier) differsAt(ctx context.Context, n *node.Node, at repute.Block, h gap) (bool, error) {
 	c := v.comparer(n, at)
 	if o, ok := operatorOf(h); ok {
 		now, err := v.operatorAt(ctx, at, o)
@@ -482,7 +481,7 @@ func (v *Verifier) operatorAt(ctx context.Context, at repute.Block, o store.Oper
 	return pairs[0], nil
 }
 
-// shows tells whether the comparison found the hole.
-func (c *comparer) shows(h hole) bool {
-	return slices.ContainsFunc(c.holes, func(x hole) bool { return sameHole(x, h) })
+// shows reports whether the comparison found the gap.
+func (c *comparer) shows(h gap) bool {
+	return slices.ContainsFunc(c.gaps, func(x gap) bool { return sameGap(x, h) })
 }

@@ -9,8 +9,7 @@ import (
 	"repute/store"
 )
 
-// amend makes a stored block what its proven receipts say: what a node made up goes,
-// and what stood behind it comes.
+// amend replaces the stored events of a block by those that its proven receipts show.
 func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error {
 	if err := node.CheckTime(j.block.Block); err != nil {
 		return err
@@ -28,14 +27,14 @@ func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error 
 	return nil
 }
 
-// rename judges a final block that is stored under a hash which the nodes do not
-// have, as the block that they have, and stores it as that once it is proven.
-func (v *Verifier) rename(ctx context.Context, l store.Lease, number uint64) (judgement, error) {
+// correctHash judges a final block that is stored with a hash that no endpoint has, as the block
+// that the endpoints have, and stores it under the hash of that one once it is proven.
+func (v *Verifier) correctHash(ctx context.Context, l store.Lease, number uint64) (judgement, error) {
 	stored, _, err := v.db.Logs(ctx, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
 	if err != nil {
 		return judgement{}, err
 	}
-	h := hearing{v: v, nodes: v.witnesses(), number: number, stored: stored}
+	h := inquiry{v: v, nodes: v.witnesses(), number: number, stored: stored}
 	j, err := h.judge(ctx)
 	if err != nil {
 		return j, err

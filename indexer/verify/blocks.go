@@ -19,16 +19,16 @@ import (
 )
 
 const (
-	// muteHits is how many of the blocks without logs of ours may look as if they had
-	// some, in percent, before blooms count as telling nothing to a search.
-	muteHits = 25
-	// muteSample is how many blocks it takes to say so.
-	muteSample = 40
+	// denseHits is the percentage of blocks without our logs whose bloom may admit some,
+	// before blooms count as too dense to search by.
+	denseHits = 25
+	// denseSample is the number of blocks that this takes.
+	denseSample = 40
 	// rereadLogs bounds how many stored logs are asked for again at once.
 	rereadLogs = 1_000
 )
 
-// allKinds are the events of the registries.
+// allKinds returns the events of the registries.
 func allKinds() []repute.EventKind {
 	var kinds []repute.EventKind
 	for k := repute.KindTransfer; k <= repute.KindEIP712DomainChanged; k++ {
@@ -37,38 +37,36 @@ func allKinds() []repute.EventKind {
 	return kinds
 }
 
-// window is what the headers of some blocks say beside the stored logs.
+// window compares the headers of some blocks with the stored logs.
 type window struct {
 	suspects []uint64
 	stored   int      // blocks with stored logs
 	empty    int      // blocks without
 	hits     int      // of these, whose bloom admits events
-	lying    []uint64 // blocks whose bloom denies the stored logs
+	denying  []uint64 // blocks whose bloom denies the stored logs
 }
 
-func (w *window) mute() bool {
-	return w.empty >= muteSample && w.hits*100 > w.empty*muteHits
+func (w *window) dense() bool {
+	return w.empty >= denseSample && w.hits*100 > w.empty*denseHits
 }
 
-// toJudge are the blocks whose receipts must be read: where one bloom is wrong, the
-// others exclude nothing.
+// toJudge returns the blocks whose receipts must be read: all of them once one bloom is wrong.
 func (w *window) toJudge(r repute.BlockRange) []uint64 {
-	if len(w.lying) > 0 {
+	if len(w.denying) > 0 {
 		return upTo(r.From, r.To)
 	}
 	return w.suspects
 }
 
-// look reads the headers of a range and finds the blocks that may hold more than
-// is stored.
-func (v *Verifier) look(ctx context.Context, r repute.BlockRange) (window, error) {
+// readWindow reads the headers of a range and finds the blocks that may hold more than is stored.
+func (v *Verifier) readWindow(ctx context.Context, r repute.BlockRange) (window, error) {
 	var w window
 	numbers := upTo(r.From, r.To)
 	headers, by, err := v.sealed(ctx, numbers)
 	if err != nil {
 		return w, err
 	}
-	if w.suspects, err = v.vouch(ctx, headers, by); err != nil {
+	if w.suspects, err = v.confirmHeaders(ctx, headers, by); err != nil {
 		return w, err
 	}
 	known, err := v.db.Headers(ctx, v.chain.ID, numbers)
@@ -80,13 +78,13 @@ func (v *Verifier) look(ctx context.Context, r repute.BlockRange) (window, error
 		return w, err
 	}
 	stored := byBlock(logs)
-	if err := v.lookTwice(ctx, headers, stored); err != nil {
+	if err := v.rereadDenied(ctx, headers, stored); err != nil {
 		return w, err
 	}
 	for i := range headers {
 		h := &headers[i]
 		w.add(h, stored[h.Number], v.admits(h.Bloom))
-		if k, ok := known[h.Number]; ok && k.Hash != h.Hash { // stored under a hash that nobody has
+		if k, ok := known[h.Number]; ok && k.Hash != h.Hash { // stored with a hash that no endpoint has
 			w.suspects = append(w.suspects, h.Number)
 		}
 	}
@@ -94,9 +92,9 @@ func (v *Verifier) look(ctx context.Context, r repute.BlockRange) (window, error
 	return w, nil
 }
 
-// lookTwice asks another witness, where there is one, for the headers whose blooms
+// rereadDenied asks another witness, where there is one, for the headers whose blooms
 // deny what is stored.
-func (v *Verifier) lookTwice(ctx context.Context, headers []node.Sealed, stored map[uint64][]types.Log) error {
+func (v *Verifier) rereadDenied(ctx context.Context, headers []node.Sealed, stored map[uint64][]types.Log) error {
 	var places []int
 	var numbers []uint64
 	for i := range headers {
@@ -139,11 +137,11 @@ func (w *window) add(h *node.Sealed, stored []types.Log, admits bool) {
 	w.stored++
 	w.suspects = append(w.suspects, h.Number)
 	if !within(bloomOf(stored), h.Bloom) {
-		w.lying = append(w.lying, h.Number)
+		w.denying = append(w.denying, h.Number)
 	}
 }
 
-// admits tells whether a bloom allows for any event of ours.
+// admits reports whether a bloom admits any event of the registries.
 func (v *Verifier) admits(b types.Bloom) bool {
 	s := search{v.decoder.Addresses, [][]common.Hash{append(contracts.Topics(), contracts.LegacyTopics()...)}}
 	return s.may(b)
@@ -152,39 +150,38 @@ func (v *Verifier) admits(b types.Bloom) bool {
 // judgedAtOnce is how many blocks' receipts are asked for at the same time.
 const judgedAtOnce = 4
 
-// ruling is a judgement of one of several blocks, or why there is none.
-type ruling struct {
+// blockResult is the judgement of one of several blocks, or why there is none.
+type blockResult struct {
 	judgement
 	number uint64
 	err    error
-	why    error // for which its receipts prove nothing, where that is known
+	why    error // why its receipts prove nothing, nil when that is not known
 }
 
-// judgeSome judges blocks side by side.
-func (v *Verifier) judgeSome(ctx context.Context, numbers []uint64) []ruling {
-	out := make([]ruling, len(numbers))
+// judgeSome judges several blocks at the same time.
+func (v *Verifier) judgeSome(ctx context.Context, numbers []uint64) []blockResult {
+	out := make([]blockResult, len(numbers))
 	var work errgroup.Group
 	work.SetLimit(judgedAtOnce)
 	for i, number := range numbers {
 		work.Go(func() error {
 			j, err := v.judge(ctx, number)
-			out[i] = ruling{judgement: j, number: number, err: err}
+			out[i] = blockResult{judgement: j, number: number, err: err}
 			return nil
 		})
 	}
-	_ = work.Wait() // every error is beside its block
+	_ = work.Wait() // errors are in the results
 	return out
 }
 
-// act repairs what a judgement shows to be missing, and in a final block whose
-// receipts are proven also what is stored and not on the chain. Whatever stays wrong
-// is published. False when something stays wrong that
-// no gap tells of.
+// act stores what a judgement shows to be missing, and deletes from a final block whose receipts
+// are proven what is not on the chain. What stays wrong is published as a gap. listed is false
+// when something stays wrong and there is no room for its gap.
 func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j judgement) (listed bool, err error) {
 	if j.settled() {
 		return true, nil
 	}
-	full := v.open(ctx, l, v.blockHoles(j))
+	full := v.open(ctx, l, v.blockGaps(j))
 	if full != nil && !errors.Is(full, store.ErrGapsFull) {
 		return false, full
 	}
@@ -201,7 +198,7 @@ func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j 
 	if err != nil || !again.settled() {
 		return full == nil, err
 	}
-	for _, h := range v.blockHoles(j) {
+	for _, h := range v.blockGaps(j) {
 		if err := v.db.CloseGap(ctx, v.chain.ID, l, h); err != nil {
 			return false, err
 		}
@@ -210,20 +207,20 @@ func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j 
 }
 
 // blockHoles names what is wrong with a block, by kind.
-func (v *Verifier) blockHoles(j judgement) []hole {
-	var holes []hole
+func (v *Verifier) blockGaps(j judgement) []gap {
+	var gaps []gap
 	add := func(l types.Log, what string) {
 		event, ours := v.decoder.Decode(l)
 		if !ours {
 			return
 		}
-		h := newHole(event.Kind(), blockSubject+strconv.FormatUint(j.block.Number, 10),
+		h := newGap(event.Kind(), blockSubject+strconv.FormatUint(j.block.Number, 10),
 			repute.BlockRange{From: j.block.Number, To: j.block.Number}, fmt.Sprintf("log %d %s", l.Index, what))
 		if id, ok := repute.AgentOf(event); ok {
 			h.Agent = &id
 		}
-		if !slices.ContainsFunc(holes, func(x hole) bool { return sameHole(x, h) }) {
-			holes = append(holes, h)
+		if !slices.ContainsFunc(gaps, func(x gap) bool { return sameGap(x, h) }) {
+			gaps = append(gaps, h)
 		}
 	}
 	for _, l := range j.absent {
@@ -235,11 +232,11 @@ func (v *Verifier) blockHoles(j judgement) []hole {
 	for _, l := range j.extra {
 		add(l, "is stored and not in the block's receipts")
 	}
-	return holes
+	return gaps
 }
 
-// askAgain asks for the logs of the blocks of stored ones by hash and names the
-// blocks that answer otherwise, and those whose stored logs do not fit together.
+// askAgain asks for the logs of the blocks that hold stored ones, by hash. It returns the blocks
+// of which other logs are shown, and those whose stored logs do not fit together.
 func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, error) {
 	stored := byBlock(logs)
 	numbers := slices.Sorted(maps.Keys(stored))
@@ -275,15 +272,15 @@ func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, er
 	return suspects, nil
 }
 
-// reread looks for more of what a node lost in a range: it asks for all logs in
-// short pieces, looks at the headers where they tell something, and asks again for
-// the blocks that are known to hold logs. It gives the blocks that lack some.
+// reread looks for more of what a node left out of a range: it asks for all logs in short pieces,
+// reads the headers unless their blooms are dense, and asks again for the blocks that hold stored
+// logs. It returns the blocks in which logs are missing.
 func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]judgement, error) {
 	var suspects []uint64
-	if !v.mute {
+	if !v.dense {
 		for from := r.From; from <= r.To; from += v.opts.Window {
 			part := repute.BlockRange{From: from, To: min(r.To, from+v.opts.Window-1)}
-			w, err := v.look(ctx, part)
+			w, err := v.readWindow(ctx, part)
 			if err != nil {
 				return nil, err
 			}
@@ -298,7 +295,7 @@ func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]judgement
 			return nil, err
 		}
 	}
-	found, err := v.again(ctx, r)
+	found, err := v.allLogs(ctx, r)
 	if err != nil {
 		return nil, err
 	}
@@ -320,8 +317,8 @@ func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]judgement
 	return lacking(judged), nil
 }
 
-// again asks for all logs of a range, in pieces of other lengths than the indexer's.
-func (v *Verifier) again(ctx context.Context, r repute.BlockRange) ([]types.Log, error) {
+// allLogs asks for all logs of a range, in pieces of other lengths than the indexer's.
+func (v *Verifier) allLogs(ctx context.Context, r repute.BlockRange) ([]types.Log, error) {
 	const piece = 97
 	s := search{addresses: v.decoder.Addresses}
 	var found []types.Log

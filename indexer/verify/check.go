@@ -14,7 +14,7 @@ import (
 	"repute/store"
 )
 
-// CheckOptions say what Check goes through again.
+// CheckOptions selects what Check compares.
 type CheckOptions struct {
 	// From and To are blocks; 0 means from the start, and to the newest final block
 	// or, of an imported chain, the newest stored one.
@@ -33,8 +33,8 @@ type Difference struct {
 	Agent  *repute.TokenID
 	Client *common.Address
 	Blocks repute.BlockRange // where the event must be
-	What   string            // says what is stored and what the chain has
-	gap    hole
+	What   string            // what is stored and what the chain has
+	gap    gap
 }
 
 // CheckResult sums up a check. Nothing differs and everything was checked when
@@ -50,7 +50,7 @@ type CheckResult struct {
 	Unchecked   []string // what could not be compared, and why
 }
 
-// Check goes through stored blocks again: the receipts of those that hold events,
+// Check compares stored blocks again: the receipts of those that hold events,
 // with their root recomputed, and of those whose bloom admits events that are not
 // stored; then the state of all agents at the end of the range and their number.
 // Every difference is given to found. The error is one of the index itself, or of
@@ -100,14 +100,14 @@ func (c *check) choose() error {
 	return nil
 }
 
-func (c *check) differ(holes []hole) {
-	for _, h := range holes {
+func (c *check) differ(gaps []gap) {
+	for _, h := range gaps {
 		c.result.Differences++
 		c.found(Difference{Kind: h.Kind, Agent: h.Agent, Client: h.Client, Blocks: h.Blocks, What: h.Reason, gap: h})
 	}
 }
 
-// blocks goes through the range window by window.
+// blocks compares the range in windows.
 func (c *check) blocks(ctx context.Context) error {
 	for from := c.result.Blocks.From; from <= c.result.Blocks.To; {
 		r := repute.BlockRange{From: from, To: min(c.result.Blocks.To, from+c.v.opts.Window-1)}
@@ -134,7 +134,7 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 	if c.o.AllBlocks {
 		return upTo(r.From, r.To), r.To, nil
 	}
-	if c.v.mute {
+	if c.v.dense {
 		r.To = c.result.Blocks.To
 	}
 	logs, to, err := c.v.db.Logs(ctx, c.v.chain.ID, r, rereadLogs)
@@ -145,17 +145,17 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 	for i := range logs {
 		numbers = append(numbers, logs[i].BlockNumber)
 	}
-	if !c.v.mute {
+	if !c.v.dense {
 		looked := repute.BlockRange{From: r.From, To: to}
-		w, err := c.v.look(ctx, looked)
+		w, err := c.v.readWindow(ctx, looked)
 		switch {
 		case ctx.Err() != nil:
 			return nil, 0, ctx.Err()
 		case err != nil:
 			c.left.blocks("headers of", looked, err)
-		case w.mute():
-			c.v.mute = true
-			c.left.add(fmt.Sprintf("blocks without events from %d on", r.From), errMute)
+		case w.dense():
+			c.v.dense = true
+			c.left.add(fmt.Sprintf("blocks without events from %d on", r.From), errDense)
 		default:
 			numbers = append(numbers, w.toJudge(looked)...)
 		}
@@ -164,10 +164,10 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 }
 
 // errMute: the blooms admit everything, or not even what is there.
-var errMute = errors.New("the headers' blooms do not tell which blocks hold events; read the receipts of all blocks")
+var errDense = errors.New("the headers' blooms do not tell which blocks hold events; read the receipts of all blocks")
 
 // block takes one block's judgement.
-func (c *check) block(ctx context.Context, j ruling) error {
+func (c *check) block(ctx context.Context, j blockResult) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -179,20 +179,20 @@ func (c *check) block(ctx context.Context, j ruling) error {
 	if !j.proven {
 		c.result.Unproven++
 	}
-	c.differ(c.v.blockHoles(j.judgement))
+	c.differ(c.v.blockGaps(j.judgement))
 	if err := c.time(ctx, j.judgement); err != nil {
 		return err
 	}
 	if !c.o.Repair || len(j.absent) == 0 {
 		return nil
 	}
-	stored, err := c.v.put(ctx, c.o.Lease, c.at, []judgement{j.judgement})
+	stored, err := c.v.storeMissing(ctx, c.o.Lease, c.at, []judgement{j.judgement})
 	c.result.Repaired += stored
 	return err
 }
 
-// time compares a stored block's time with its header's, which the block's hash
-// vouches for, and puts it right where that is wanted. An unknown time is no other one.
+// time compares a stored block's time with that of its header, which the block's hash
+// authenticates, and corrects it when Repair is set. An unknown time is not a difference.
 func (c *check) time(ctx context.Context, j judgement) error {
 	known, err := c.v.db.Headers(ctx, c.v.chain.ID, []uint64{j.block.Number})
 	stored := known[j.block.Number]
@@ -230,7 +230,7 @@ func (c *check) state(ctx context.Context) error {
 		}
 		c.result.Agents += p.compared
 		c.left.views(p.skipped)
-		if err := c.settle(ctx, p.holes); err != nil {
+		if err := c.settle(ctx, p.gaps); err != nil {
 			return err
 		}
 		if p.next == 0 {
@@ -239,25 +239,25 @@ func (c *check) state(ctx context.Context) error {
 	}
 }
 
-// errPartial: the state of a part says nothing about that part.
+// errPartial: state is compared only where all blocks are stored.
 var errPartial = errors.New("only parts of the chain's blocks are stored")
 
 // errNoView: a contract or a node does not answer a view.
 var errNoView = errors.New("a view that tells it is not answered")
 
 // settle reports what the state shows, and searches it where that is wanted.
-func (c *check) settle(ctx context.Context, holes []hole) error {
-	c.differ(holes)
+func (c *check) settle(ctx context.Context, gaps []gap) error {
+	c.differ(gaps)
 	if !c.o.Repair {
 		return nil
 	}
-	for _, h := range holes {
+	for _, h := range gaps {
 		lacking, err := c.v.locate(ctx, c.at, h)
 		if err != nil {
 			c.left.add("search for "+h.Subject, err)
 			continue
 		}
-		stored, err := c.v.put(ctx, c.o.Lease, c.at, lacking)
+		stored, err := c.v.storeMissing(ctx, c.o.Lease, c.at, lacking)
 		if err != nil {
 			return err
 		}

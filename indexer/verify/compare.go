@@ -30,7 +30,7 @@ type comparer struct {
 	node  *node.Node
 	at    repute.Block
 	spend func(ctx context.Context, calls int) error // waits for the rate limit
-	holes []hole
+	gaps  []gap
 	calls []node.Call
 	then  []func(node.CallResult)
 	// planned plan further questions once the ones before are answered: an agent may
@@ -103,7 +103,7 @@ func (c *comparer) ask(ctx context.Context) error {
 // comparedAtOnce bounds the answers held in memory.
 const comparedAtOnce = 500
 
-func (c *comparer) differs(h hole) { c.holes = append(c.holes, h) }
+func (c *comparer) differs(h gap) { c.gaps = append(c.gaps, h) }
 
 // agent plans the questions about one agent.
 func (c *comparer) agent(a *store.AgentThen) {
@@ -112,9 +112,9 @@ func (c *comparer) agent(a *store.AgentThen) {
 	c.validations(a)
 }
 
-// about plans only the questions that can show one hole: an agent may have hundreds
+// about plans only the questions that can show one gap: an agent may have hundreds
 // of thousands of ratings.
-func (c *comparer) about(a store.AgentThen, h hole) {
+func (c *comparer) about(a store.AgentThen, h gap) {
 	switch h.Kind {
 	case repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended:
 		if i := slices.IndexFunc(a.Clients, func(x store.ClientThen) bool { return h.Client != nil && x.Client == *h.Client }); i >= 0 {
@@ -135,36 +135,36 @@ func (c *comparer) identity(a *store.AgentThen) {
 	id, identity := a.ID, c.chain.Identity
 	since := repute.BlockRange{From: a.Registered, To: c.at.Number}
 	if a.Claimed {
-		c.differs(agentHole(repute.KindTransfer, id, repute.BlockRange{From: a.Registered, To: a.Registered}, "no mint is stored of a registered agent"))
+		c.differs(agentGap(repute.KindTransfer, id, repute.BlockRange{From: a.Registered, To: a.Registered}, "no mint is stored of a registered agent"))
 	}
 	if !a.Named {
-		c.differs(agentHole(repute.KindRegistered, id, repute.BlockRange{From: a.Registered, To: a.Registered}, "no Registered is stored of a minted agent"))
+		c.differs(agentGap(repute.KindRegistered, id, repute.BlockRange{From: a.Registered, To: a.Registered}, "no Registered is stored of a minted agent"))
 	}
-	c.moves(a)
+	c.transfers(a)
 	want(c, "ownerOf", identity, c.views.OwnerOf(id), func(owner common.Address, gone bool) {
 		if gone || owner != a.Owner {
-			c.differs(agentHole(repute.KindTransfer, id, since, fmt.Sprintf("ownerOf is %s, stored %s", orNone(owner), a.Owner)))
+			c.differs(agentGap(repute.KindTransfer, id, since, fmt.Sprintf("ownerOf is %s, stored %s", orNone(owner), a.Owner)))
 		}
 	})
 	want(c, "tokenURI", identity, c.views.TokenURI(id), func(uri string, gone bool) {
 		if !gone && sha256.Sum256([]byte(uri)) != a.URI {
-			c.differs(agentHole(uriKind(a), id, since, "tokenURI is another one than stored"))
+			c.differs(agentGap(uriKind(a), id, since, "tokenURI is another one than stored"))
 		}
 	})
 	want(c, "getAgentWallet", identity, c.views.AgentWallet(id), func(wallet common.Address, gone bool) {
 		if !gone && wallet != a.Wallet {
-			c.differs(agentHole(repute.KindMetadataSet, id, since, fmt.Sprintf("getAgentWallet is %s, stored %s", orNone(wallet), orNone(a.Wallet))))
+			c.differs(agentGap(repute.KindMetadataSet, id, since, fmt.Sprintf("getAgentWallet is %s, stored %s", orNone(wallet), orNone(a.Wallet))))
 		}
 	})
 	want(c, "getApproved", identity, c.views.Approved(id), func(approved common.Address, gone bool) {
 		if !gone && approved != a.Approved {
-			c.differs(agentHole(repute.KindApproval, id, since, fmt.Sprintf("getApproved is %s, stored %s", orNone(approved), orNone(a.Approved))))
+			c.differs(agentGap(repute.KindApproval, id, since, fmt.Sprintf("getApproved is %s, stored %s", orNone(approved), orNone(a.Approved))))
 		}
 	})
 	for _, m := range a.Metadata {
 		want(c, "getMetadata", identity, c.views.Metadata(id, m.Key), func(value []byte, gone bool) {
 			if !gone && sha256.Sum256(value) != m.Value {
-				h := agentHole(repute.KindMetadataSet, id, repute.BlockRange{From: m.Block, To: c.at.Number}, fmt.Sprintf("getMetadata of %.40q is another value than stored", m.Key))
+				h := agentGap(repute.KindMetadataSet, id, repute.BlockRange{From: m.Block, To: c.at.Number}, fmt.Sprintf("getMetadata of %.40q is another value than stored", m.Key))
 				h.Subject += fmt.Sprintf("/%x", sha256.Sum256([]byte(m.Key)))
 				c.differs(h)
 			}
@@ -187,13 +187,13 @@ func uriKind(a *store.AgentThen) repute.EventKind {
 	return repute.KindURIUpdated
 }
 
-// moves checks that every stored Transfer begins where the one before ended.
-func (c *comparer) moves(a *store.AgentThen) {
+// transfers checks that every stored Transfer begins where the one before ended.
+func (c *comparer) transfers(a *store.AgentThen) {
 	var owner common.Address
 	since := a.Registered
 	for i, m := range a.Moves {
 		if m.From != owner && (i > 0 || !a.Claimed) {
-			h := agentHole(repute.KindTransfer, a.ID, repute.BlockRange{From: since, To: m.Block},
+			h := agentGap(repute.KindTransfer, a.ID, repute.BlockRange{From: since, To: m.Block},
 				fmt.Sprintf("a Transfer from %s follows one to %s", orNone(m.From), orNone(owner)))
 			h.Subject += fmt.Sprintf("/%d", m.Block)
 			c.differs(h)
@@ -218,7 +218,7 @@ func (c *comparer) raters(a *store.AgentThen) {
 		}
 		for _, client := range clients {
 			if !gone && !known[client] {
-				c.differs(clientHole(repute.KindNewFeedback, a.ID, client, repute.BlockRange{From: a.Registered, To: c.at.Number},
+				c.differs(clientGap(repute.KindNewFeedback, a.ID, client, repute.BlockRange{From: a.Registered, To: c.at.Number},
 					"getClients names a client of whom none is stored"))
 			}
 		}
@@ -242,7 +242,7 @@ func (c *comparer) someRatings(a *store.AgentThen, clients []store.ClientThen) {
 		client := clients[i]
 		want(c, "getLastIndex", c.chain.Reputation, c.views.LastIndex(a.ID, client.Client), func(last uint64, gone bool) {
 			if !gone && last != client.Last {
-				c.differs(clientHole(repute.KindNewFeedback, a.ID, client.Client, repute.BlockRange{From: max(client.At, a.Registered), To: c.at.Number},
+				c.differs(clientGap(repute.KindNewFeedback, a.ID, client.Client, repute.BlockRange{From: max(client.At, a.Registered), To: c.at.Number},
 					fmt.Sprintf("getLastIndex is %d, stored %d", last, client.Last)))
 			}
 		})
@@ -267,7 +267,7 @@ func (c *comparer) responses(a *store.AgentThen, client store.ClientThen) {
 	}
 	want(c, "getResponseCount", c.chain.Reputation, c.views.Responses(a.ID, client.Client, 0), func(n uint64, gone bool) {
 		if !gone && n != client.Responses {
-			c.differs(clientHole(repute.KindResponseAppended, a.ID, client.Client, repute.BlockRange{From: a.Registered, To: c.at.Number},
+			c.differs(clientGap(repute.KindResponseAppended, a.ID, client.Client, repute.BlockRange{From: a.Registered, To: c.at.Number},
 				fmt.Sprintf("getResponseCount is %d, stored %d", n, client.Responses)))
 		}
 	})
@@ -314,7 +314,7 @@ func (c *comparer) validations(a *store.AgentThen) {
 			for _, hash := range hashes {
 				known := slices.ContainsFunc(a.Requests, func(q store.RequestThen) bool { return q.Contract == contract && q.Hash == hash })
 				if !gone && !known {
-					h := agentHole(repute.KindValidationRequest, a.ID, repute.BlockRange{From: a.Registered, To: c.at.Number},
+					h := agentGap(repute.KindValidationRequest, a.ID, repute.BlockRange{From: a.Registered, To: c.at.Number},
 						fmt.Sprintf("getAgentValidations names request %x, which is not stored", hash))
 					h.Subject += fmt.Sprintf("/%x", hash)
 					c.differs(h)
@@ -329,8 +329,8 @@ func (c *comparer) validations(a *store.AgentThen) {
 	}
 }
 
-// request compares the newest answer. Where answers repeat each other, the time of
-// the last one tells.
+// request compares the newest response. Where responses repeat each other, the time of the last
+// one shows which is stored.
 func (c *comparer) request(a *store.AgentThen, q store.RequestThen) {
 	want(c, "getValidationStatus", q.Contract, c.views.Validation(q.Hash), func(v contracts.Validation, gone bool) {
 		if gone || v.Validator != q.Validator || v.Agent.Cmp(a.ID.ToBig()) != 0 {
@@ -339,7 +339,7 @@ func (c *comparer) request(a *store.AgentThen, q store.RequestThen) {
 		same := v.Response == q.Response && v.Hash == q.Answer && v.Tag == q.Tag &&
 			(q.Updated.IsZero() || v.Updated == uint64(q.Updated.Unix()))
 		if !same {
-			h := agentHole(repute.KindValidationResponse, a.ID, repute.BlockRange{From: q.Block, To: c.at.Number},
+			h := agentGap(repute.KindValidationResponse, a.ID, repute.BlockRange{From: q.Block, To: c.at.Number},
 				fmt.Sprintf("getValidationStatus of %s is %d %q, stored %d %q", q.Hash, v.Response, v.Tag, q.Response, q.Tag))
 			h.Subject += fmt.Sprintf("/%x", q.Hash)
 			c.differs(h)
@@ -360,16 +360,16 @@ func (c *comparer) rating(d detail, r *store.RatingThen) {
 	since := repute.BlockRange{From: r.Block, To: c.at.Number}
 	want(c, "readFeedback", c.chain.Reputation, c.views.Feedback(d.id, d.client, r.Index), func(f contracts.Rating, gone bool) {
 		if gone {
-			return // the index says so already
+			return // getLastIndex shows it
 		}
 		if f.Value.Cmp(r.Value) != 0 || f.Decimals != r.Decimals || f.Tag1 != r.Tag1 || f.Tag2 != r.Tag2 {
-			h := clientHole(repute.KindNewFeedback, d.id, d.client, repute.BlockRange{From: r.Block, To: r.Block},
+			h := clientGap(repute.KindNewFeedback, d.id, d.client, repute.BlockRange{From: r.Block, To: r.Block},
 				fmt.Sprintf("readFeedback of index %d is another rating than stored", r.Index))
 			h.Subject += fmt.Sprintf("/%d", r.Index)
 			c.differs(h)
 		}
 		if f.Revoked != r.Revoked {
-			h := clientHole(repute.KindFeedbackRevoked, d.id, d.client, since, fmt.Sprintf("readFeedback says revoked %t of index %d", f.Revoked, r.Index))
+			h := clientGap(repute.KindFeedbackRevoked, d.id, d.client, since, fmt.Sprintf("readFeedback says revoked %t of index %d", f.Revoked, r.Index))
 			h.Subject += fmt.Sprintf("/%d", r.Index)
 			c.differs(h)
 		}
@@ -379,7 +379,7 @@ func (c *comparer) rating(d detail, r *store.RatingThen) {
 	}
 	want(c, "getResponseCount", c.chain.Reputation, c.views.Responses(d.id, d.client, r.Index), func(n uint64, gone bool) {
 		if !gone && n != r.Responses {
-			h := clientHole(repute.KindResponseAppended, d.id, d.client, since, fmt.Sprintf("getResponseCount of index %d is %d, stored %d", r.Index, n, r.Responses))
+			h := clientGap(repute.KindResponseAppended, d.id, d.client, since, fmt.Sprintf("getResponseCount of index %d is %d, stored %d", r.Index, n, r.Responses))
 			h.Subject += fmt.Sprintf("/%d", r.Index)
 			c.differs(h)
 		}

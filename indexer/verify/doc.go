@@ -1,8 +1,7 @@
-// Package verify finds what an index lacks, and puts it in its place.
+// Package verify finds events that an index lacks, and stores them.
 //
-// A Verifier follows behind the cursor of one chain. It compares the state of every
-// agent with the chain's own, reads the receipts of blocks that may hold more than is
-// stored, and asks several endpoints where none can prove what it says. What stays
-// missing is published as a gap. All that matters is in the store: a Verifier may end
-// at any instruction, and another goes on.
+// A Verifier works behind the cursor of one chain. It compares the stored state of every agent
+// with the chain's, and every final block with its receipts, its bloom or the logs that two hosts
+// show. What it cannot find is published as a gap, what it cannot prove as unproven. All progress
+// is in the store: a Verifier may end at any instruction, and another one continues.
 package verify

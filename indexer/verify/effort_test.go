@@ -71,7 +71,7 @@ func TestClientsAreAskedInPortions(t *testing.T) {
 	if err := c.ask(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	if want := 2 * len(clients); c.asked != want || most > 3*clientsAtOnce || len(c.holes) > 0 || len(c.unanswered) > 0 {
-		t.Errorf("%d of %d questions were asked, %d held at once; %d holes, %v", c.asked, want, most, len(c.holes), c.unanswered)
+	if want := 2 * len(clients); c.asked != want || most > 3*clientsAtOnce || len(c.gaps) > 0 || len(c.unanswered) > 0 {
+		t.Errorf("%d of %d questions were asked, %d held at once; %d holes, %v", c.asked, want, most, len(c.gaps), c.unanswered)
 	}
 }

@@ -13,8 +13,8 @@ import (
 )
 
 const (
-	// receiptsAtOnce is of how many blocks the receipts are asked for with one request,
-	// which counts as one call. An answer of a busy chain has about a megabyte per block.
+	// receiptsAtOnce is the number of blocks whose receipts one request asks for, which
+	// counts as one call. An answer of a busy chain has about a megabyte per block.
 	receiptsAtOnce = 5
 	// requestsAtOnce is how many such requests are under way at a time.
 	requestsAtOnce = 4
@@ -30,10 +30,10 @@ var (
 	errUnsure  = errors.New("no receipts prove what it holds, and no two endpoints of different hosts show the same logs")
 )
 
-// judgeTied compares what is stored of a portion of blocks, whose headers are connected
-// with the final block, with their receipts. What these do not prove is compared with the
-// logs that two hosts show, and what is left with all that any witness shows.
-func (v *Verifier) judgeTied(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log) []ruling {
+// judgeConnected compares what is stored of a portion of blocks, whose headers are connected
+// with the final block, with their receipts. A block that these do not prove is compared with
+// the logs that two hosts show, and after that with what any witness shows.
+func (v *Verifier) judgeConnected(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log) []blockResult {
 	out := v.byReceipts(ctx, blocks, stored)
 	open := unsettled(out)
 	v.byHosts(ctx, blocks, stored, out, open)
@@ -44,24 +44,24 @@ func (v *Verifier) judgeTied(ctx context.Context, blocks []node.Sealed, stored m
 			continue // no other host can show more
 		}
 		work.Go(func() error {
-			h := hearing{v: v, nodes: v.witnesses(), number: blocks[i].Number, block: blocks[i].Block, stored: stored[blocks[i].Number]}
+			h := inquiry{v: v, nodes: v.witnesses(), number: blocks[i].Number, block: blocks[i].Block, stored: stored[blocks[i].Number]}
 			if blocks[i].Recomputed {
 				h.agreed = &blocks[i]
 			}
 			why := out[i].err
 			j, err := h.judge(ctx)
-			out[i] = ruling{judgement: j, number: blocks[i].Number, err: err, why: why}
+			out[i] = blockResult{judgement: j, number: blocks[i].Number, err: err, why: why}
 			return nil
 		})
 	}
-	_ = work.Wait() // every error is beside its block
+	_ = work.Wait() // errors are in the results
 	return out
 }
 
-// unsettled are the places of the rulings that do not end the matter.
-func unsettled(rulings []ruling) (places []int) {
-	for i := range rulings {
-		if r := &rulings[i]; r.err != nil || !r.sure() || !r.settled() {
+// unsettled returns the places of the results that leave the block unproven or different.
+func unsettled(results []blockResult) (places []int) {
+	for i := range results {
+		if r := &results[i]; r.err != nil || !r.sure() || !r.settled() {
 			places = append(places, i)
 		}
 	}
@@ -69,8 +69,8 @@ func unsettled(rulings []ruling) (places []int) {
 }
 
 // byReceipts asks for the receipts of blocks, several with one request.
-func (v *Verifier) byReceipts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log) []ruling {
-	out := make([]ruling, len(blocks))
+func (v *Verifier) byReceipts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log) []blockResult {
+	out := make([]blockResult, len(blocks))
 	var work errgroup.Group
 	work.SetLimit(requestsAtOnce)
 	for from := 0; from < len(blocks); from += receiptsAtOnce {
@@ -78,7 +78,7 @@ func (v *Verifier) byReceipts(ctx context.Context, blocks []node.Sealed, stored 
 		work.Go(func() error {
 			evidence, errs, err := v.receipts(ctx, part)
 			for i := range part {
-				r := ruling{number: part[i].Number, err: err}
+				r := blockResult{number: part[i].Number, err: err}
 				if err == nil {
 					r.judgement, r.err = v.weigh(evidence[i], stored[r.number]), errs[i]
 				}
@@ -87,7 +87,7 @@ func (v *Verifier) byReceipts(ctx context.Context, blocks []node.Sealed, stored 
 			return nil
 		})
 	}
-	_ = work.Wait() // every error is beside its block
+	_ = work.Wait() // errors are in the results
 	return out
 }
 
@@ -112,7 +112,7 @@ func (v *Verifier) receipts(ctx context.Context, blocks []node.Sealed) (evidence
 // byHosts asks for the logs of blocks by their hashes, and settles those of which witnesses of
 // two hosts show what is stored and no other witness shows anything else. It settles no block
 // that needs receipts.
-func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log, out []ruling, open []int) {
+func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map[uint64][]types.Log, out []blockResult, open []int) {
 	nodes := apart(v.witnesses())
 	if len(open) == 0 || hosts(nodes) < 2 {
 		return
@@ -140,7 +140,7 @@ func (v *Verifier) byHosts(ctx context.Context, blocks []node.Sealed, stored map
 	}
 	for i, place := range open {
 		if len(showing[i]) > 1 && !others[i] && !v.needsReceipts(&blocks[place], stored[blocks[place].Number]) {
-			out[place] = ruling{judgement: judgement{block: blocks[place], agreed: true}, number: blocks[place].Number}
+			out[place] = blockResult{judgement: judgement{block: blocks[place], agreed: true}, number: blocks[place].Number}
 		}
 	}
 }
@@ -152,8 +152,8 @@ func (v *Verifier) needsReceipts(s *node.Sealed, stored []types.Log) bool {
 	return len(stored) == 0 && s.Recomputed && (v.bloomless || v.admits(s.Bloom))
 }
 
-// unsure says why a judgement proves nothing.
-func (r *ruling) unsure() error {
+// unsure returns why a judgement proves nothing.
+func (r *blockResult) unsure() error {
 	switch {
 	case r.err != nil:
 		return r.err

@@ -287,7 +287,7 @@ func TestOverfullGapsAreNotVerified(t *testing.T) {
 	indexFrom(t, db, c, lossy)
 	full := make([]store.Gap, 1_001)
 	for i := range full {
-		full[i] = newHole(repute.KindNewFeedback, fmt.Sprint("lost/", i), repute.BlockRange{From: 1, To: 2}, "test")
+		full[i] = newGap(repute.KindNewFeedback, fmt.Sprint("lost/", i), repute.BlockRange{From: 1, To: 2}, "test")
 	}
 	if err := db.OpenGaps(t.Context(), c.ID, store.Lease{}, full); !errors.Is(err, store.ErrGapsFull) {
 		t.Fatal(err)

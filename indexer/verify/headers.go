@@ -10,15 +10,15 @@ import (
 )
 
 // The headers of a chain of tens of millions of blocks are read once each. They are
-// read in batches, several side by side, and a batch counts as one call: what it costs
-// a node is next to nothing beside a call of a contract. At the default rate that is
+// read in batches, several at a time, and a batch counts as one call: it costs a node much
+// less than a call of a contract. At the default rate that is
 // up to 1,250 headers per second, 25 million in about six hours.
 const (
 	headersAtOnce = 50 // in one batch
 	batchesAtOnce = 4
 )
 
-// sealed asks one witness after the other for headers, and tells which one gave them.
+// sealed asks one witness after the other for headers, and returns the one that answered.
 func (v *Verifier) sealed(ctx context.Context, numbers []uint64) (out []node.Sealed, by *node.Node, err error) {
 	err = v.withWitness(func(n *node.Node) (err error) {
 		by = n
@@ -47,11 +47,11 @@ func (v *Verifier) sealedOf(ctx context.Context, n *node.Node, numbers []uint64)
 	return out, work.Wait()
 }
 
-// vouch has a witness of another host, where there is one, confirm headers: what one endpoint
-// says alone proves nothing. A chain of headers that are the hashes of all their fields
-// is confirmed by its last one, others one by one. It names the blocks of which the
-// witnesses show different blooms; where the blocks differ it fails.
-func (v *Verifier) vouch(ctx context.Context, headers []node.Sealed, by *node.Node) (doubtful []uint64, err error) {
+// confirmHeaders has a witness of another host, where there is one, confirm headers: one host
+// alone proves nothing. A chain of headers that are the hashes of all their fields
+// is confirmed by its last one, others one by one. It returns the blocks of which the
+// witnesses show different blooms; errDisagree when they show different blocks.
+func (v *Verifier) confirmHeaders(ctx context.Context, headers []node.Sealed, by *node.Node) (doubtful []uint64, err error) {
 	others := v.othersThan(by)
 	if len(others) == 0 || len(headers) == 0 {
 		return nil, nil
@@ -83,8 +83,8 @@ func (v *Verifier) vouch(ctx context.Context, headers []node.Sealed, by *node.No
 	return doubtful, nil
 }
 
-// chained tells whether no header but the last could be another one: each is the hash
-// of all its fields, and the parent of the next.
+// chained reports whether the hash of the last header authenticates all of them: each is the
+// hash of all its fields, and the parent of the next.
 func chained(headers []node.Sealed) bool {
 	for i := range headers {
 		if !headers[i].Recomputed || i > 0 && headers[i].Parent != headers[i-1].Hash {

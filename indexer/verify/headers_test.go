@@ -46,11 +46,11 @@ func TestHeadersOfOneAreNoProof(t *testing.T) {
 	p.Lie = withoutBloom
 	liar, honest := nodeAt(t, p.URL), newNode(t, c, node.Options{})
 	all := repute.BlockRange{From: 1, To: 8}
-	alone, err := verifierOf(db, chainOf(c), liar).look(t.Context(), all)
-	if err != nil || len(alone.lying) == 0 {
+	alone, err := verifierOf(db, chainOf(c), liar).readWindow(t.Context(), all)
+	if err != nil || len(alone.denying) == 0 {
 		t.Fatalf("%+v, %v: want blooms that deny what is stored", alone, err)
 	}
-	w, err := verifierOf(db, chainOf(c), liar, honest).look(t.Context(), all)
+	w, err := verifierOf(db, chainOf(c), liar, honest).readWindow(t.Context(), all)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -59,7 +59,7 @@ func TestHeadersOfOneAreNoProof(t *testing.T) {
 	}
 	other := rpctest.New(t, rpctest.Options{Start: 1_700_000_500})
 	other.MineEmpty(8)
-	if _, err := verifierOf(db, chainOf(c), honest, nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.2", other.URL()).URL)).look(t.Context(), all); !errors.Is(err, errDisagree) {
+	if _, err := verifierOf(db, chainOf(c), honest, nodeAt(t, rpctest.NewProxyAt(t, "127.0.0.2", other.URL()).URL)).readWindow(t.Context(), all); !errors.Is(err, errDisagree) {
 		t.Errorf("headers of another chain: %v", err)
 	}
 }

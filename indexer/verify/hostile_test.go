@@ -39,7 +39,7 @@ func stepOn(t *testing.T, v *Verifier) {
 func TestImpossibleAgentCount(t *testing.T) {
 	t.Parallel()
 	dn := rpctest.LivedIn(t)
-	for _, word := range []string{
+	for _, answer := range []string{
 		`"0x000000000000000000000000000000000000000000000001000000000000000a"`, // beyond 64 bits
 		`"0x000000000000000000000000000000000000000000000000ffffffffffffffff"`, // beyond 63
 		`"0x000000000000000000000000000000000000000000000000000000e8d4a51000"`, // 10^12
@@ -47,7 +47,7 @@ func TestImpossibleAgentCount(t *testing.T) {
 		d := rpctest.NewProxy(t, dn.RPCURL())
 		d.Lie = func(c rpctest.ProxyCall, a map[string]json.RawMessage) {
 			if c.Method == "eth_getStorageAt" {
-				a["result"] = json.RawMessage(word)
+				a["result"] = json.RawMessage(answer)
 			}
 		}
 		db, n := openStore(t), nodeAt(t, d.URL)
@@ -56,7 +56,7 @@ func TestImpossibleAgentCount(t *testing.T) {
 		for _, k := range status(t, db).Completeness.Kinds {
 			counted := k.Kind == repute.KindTransfer || k.Kind == repute.KindRegistered
 			if slices.Contains(stateKinds(), k.Kind) && counted == (k.VerifiedTo > 0) || k.Open > 0 {
-				t.Errorf("count %s: %+v", word, k)
+				t.Errorf("count %s: %+v", answer, k)
 			}
 		}
 	}
@@ -150,7 +150,7 @@ func proofOutlives(t *testing.T, fault func(rpctest.ProxyCall, map[string]json.R
 			if stepOn(t, v); status(t, db).Completeness.VerifiedTo == 6 {
 				break
 			}
-			v.doubt.next = time.Time{} // its time has come
+			v.unprovenRetry.next = time.Time{} // its time has come
 		}
 		if c := status(t, db).Completeness; c.VerifiedTo != 6 || c.Status != repute.Complete || left > 0 {
 			t.Errorf("after %d failures: %+v", faults-left, c)

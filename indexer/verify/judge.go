@@ -14,8 +14,8 @@ import (
 	"repute"
 )
 
-// judgement is what the witnesses' receipts of a block say about the stored logs of
-// it. Nothing is repaired but by a judgement.
+// judgement compares the stored logs of a block with what witnesses show of it. Nothing is
+// repaired without one.
 type judgement struct {
 	block   node.Sealed
 	logs    []types.Log // ours that the block has
@@ -29,17 +29,17 @@ type judgement struct {
 	why     error       // why a witness gave no receipts, nil when all gave some or it is proven
 }
 
-// sure reports whether the judgement is more than the word of one endpoint.
+// sure reports whether the judgement rests on more than one host.
 func (j *judgement) sure() bool { return j.proven || j.agreed }
 
-// settled: nothing is missing, nothing is too much.
+// settled reports whether exactly the logs of the block are stored.
 func (j judgement) settled() bool {
 	return len(j.absent) == 0 && len(j.extra) == 0 && len(j.claimed) == 0
 }
 
 // judge compares the stored logs of a block with what the witnesses show of it.
-// The receipts of one witness are enough where they are proven. Where nobody's can
-// be, a log counts that two witnesses show, or the only witness there is. It is an
+// The receipts of one witness are enough where they are proven. Where no receipts can be
+// proven, a log counts that two hosts show, or the only host there is. It is an
 // error when the stored block is another one, and when the witnesses do not agree
 // which block is the chain's.
 func (v *Verifier) judge(ctx context.Context, number uint64) (judgement, error) {
@@ -51,12 +51,12 @@ func (v *Verifier) judge(ctx context.Context, number uint64) (judgement, error) 
 	if err != nil {
 		return judgement{}, err
 	}
-	h := hearing{v: v, nodes: v.witnesses(), number: number, block: known[number], stored: stored}
+	h := inquiry{v: v, nodes: v.witnesses(), number: number, block: known[number], stored: stored}
 	return h.judge(ctx)
 }
 
-// hearing asks the witnesses about one block.
-type hearing struct {
+// inquiry asks the witnesses about one block.
+type inquiry struct {
 	v      *Verifier
 	nodes  []*node.Node
 	number uint64
@@ -66,7 +66,7 @@ type hearing struct {
 	why    error        // why the last witness without receipts gave none
 }
 
-func (h *hearing) judge(ctx context.Context) (judgement, error) {
+func (h *inquiry) judge(ctx context.Context) (judgement, error) {
 	block := h.block
 	if block.Hash == (common.Hash{}) {
 		agreed, err := h.canonical(ctx)
@@ -75,7 +75,7 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 		}
 		block = agreed.Block
 	}
-	var words []word
+	var words []answer
 	agreeing := map[string]bool{} // hosts that show what is stored
 	last := error(ErrNothingNew)  // no witness
 	for _, n := range h.nodes {
@@ -94,7 +94,7 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 		case j.settled() && j.proven:
 			return j, nil
 		case j.settled():
-			words, agreeing[n.Host()] = append(words, word{e, n.Host()}), true
+			words, agreeing[n.Host()] = append(words, answer{e, n.Host()}), true
 			continue
 		}
 		if err := h.agrees(ctx, &e); err != nil {
@@ -105,7 +105,7 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 			j.block = e.Sealed
 			return j, nil
 		}
-		words = append(words, word{e, n.Host()})
+		words = append(words, answer{e, n.Host()})
 	}
 	if len(words) == 0 {
 		return judgement{}, last
@@ -125,9 +125,9 @@ func (h *hearing) judge(ctx context.Context) (judgement, error) {
 	return j, nil
 }
 
-// agrees tells whether evidence that would change something is of the chain's block,
-// as the witnesses name it.
-func (h *hearing) agrees(ctx context.Context, e *node.Evidence) error {
+// agrees returns an error unless evidence that would change something is of the block that the
+// witnesses show.
+func (h *inquiry) agrees(ctx context.Context, e *node.Evidence) error {
 	c, err := h.canonical(ctx)
 	switch {
 	case err != nil:
@@ -145,7 +145,7 @@ func (h *hearing) agrees(ctx context.Context, e *node.Evidence) error {
 
 // canonical returns the header of the block that witnesses of two hosts show, or the only host
 // that answers. It is an error when they show different ones.
-func (h *hearing) canonical(ctx context.Context) (*node.Sealed, error) {
+func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 	if h.agreed != nil {
 		return h.agreed, nil
 	}
@@ -193,7 +193,7 @@ func (v *Verifier) headerOf(ctx context.Context, n *node.Node, number uint64) (n
 	if err := v.spend(ctx, 1); err != nil {
 		return node.Sealed{}, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, patience)
+	ctx, cancel := context.WithTimeout(ctx, evidenceTimeout)
 	defer cancel()
 	headers, err := n.SealedBlocks(ctx, []uint64{number})
 	if err != nil {
@@ -205,7 +205,7 @@ func (v *Verifier) headerOf(ctx context.Context, n *node.Node, number uint64) (n
 // evidence asks one witness for the receipts of a block, or else for its logs by the block's
 // hash, which prove nothing: why is then the reason for which it gave no receipts.
 func (v *Verifier) evidence(ctx context.Context, n *node.Node, block repute.Block) (e node.Evidence, why, err error) {
-	ctx, cancel := context.WithTimeout(ctx, receiptsPatience)
+	ctx, cancel := context.WithTimeout(ctx, receiptsTimeout)
 	defer cancel()
 	e, err = n.Receipts(ctx, block, v.spend)
 	if err == nil || errors.Is(err, node.ErrMoved) {
@@ -224,15 +224,15 @@ func (v *Verifier) evidence(ctx context.Context, n *node.Node, block repute.Bloc
 	return node.Evidence{Sealed: node.Sealed{Block: block}, Logs: logs[0]}, err, nil
 }
 
-// word is the evidence of a witness of one host.
-type word struct {
+// answer is the evidence that a witness gave, and its host.
+type answer struct {
 	node.Evidence
 	host string
 }
 
-// unproven weighs what several witnesses say of whom none can prove it. The only host is
+// unproven weighs the evidence of witnesses of which none can prove it. The only host is
 // believed, as it is when the chain is followed.
-func (h *hearing) unproven(words []word) judgement {
+func (h *inquiry) unproven(words []answer) judgement {
 	if hosts(h.nodes) == 1 {
 		return h.v.weigh(words[0].Evidence, h.stored)
 	}
@@ -256,14 +256,14 @@ func (h *hearing) unproven(words []word) judgement {
 	if h.agreed != nil {
 		j.block = *h.agreed
 	}
-	if !slices.ContainsFunc(words, func(w word) bool { return w.host != words[0].host }) {
+	if !slices.ContainsFunc(words, func(w answer) bool { return w.host != words[0].host }) {
 		j.extra = nil // one host among several does not show either that a stored log is not there
 	}
 	return j
 }
 
 // showing returns the hosts that show a log.
-func showing(words []word, l *types.Log) (by []string) {
+func showing(words []answer, l *types.Log) (by []string) {
 	for i := range words {
 		shows := slices.ContainsFunc(words[i].Logs, func(o types.Log) bool { return o.Index == l.Index && sameContent(&o, l) })
 		if shows && !slices.Contains(by, words[i].host) {
@@ -301,9 +301,8 @@ func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
 	return j
 }
 
-// judgePlaces judges the blocks in which somebody shows other logs than are stored,
-// at most so many that were not looked at before, and gives those in which logs are
-// missing or claimed to be. The error is that of a block that could not be judged.
+// judgePlaces judges the blocks of logs that are not stored, at most so many that were not
+// looked at before, and returns those in which logs are missing or claimed to be. The error is that of a block that could not be judged.
 func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int, looked map[uint64]bool) (out []judgement, err error) {
 	unknown, err := v.db.UnknownLogs(ctx, v.chain.ID, logs)
 	if err != nil {
@@ -329,7 +328,7 @@ func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int, 
 	return out, err
 }
 
-// lacking are the judgements by which something is missing.
+// lacking returns the judgements that show missing logs.
 func lacking(all []judgement) []judgement {
 	return slices.DeleteFunc(all, func(j judgement) bool { return len(j.absent) == 0 })
 }

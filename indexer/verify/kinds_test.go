@@ -132,7 +132,7 @@ func TestReceiptsShowWhatIsMissing(t *testing.T) {
 	middle := []string{"middle"}
 	testLost(t, func(v *Verifier) {
 		v.opts.NoBloom = true
-		v.turns[2].next = time.Now().Add(time.Hour)
+		v.tasks[2].next = time.Now().Add(time.Hour)
 	}, map[repute.EventKind][]string{
 		repute.KindURIUpdated: {"first", "middle"}, repute.KindMetadataUpdate: {"first", "middle", "last"}, repute.KindMetadataSet: {"last"},
 		repute.KindValidationResponse: middle, repute.KindApproval: middle, repute.KindApprovalForAll: middle,

@@ -12,8 +12,7 @@ import (
 // everything was checked.
 const maxUnchecked = 100
 
-// leftovers collects what could not be checked: the same reason for many blocks is said
-// once.
+// leftovers collects what could not be checked. A reason that many blocks share is listed once.
 type leftovers struct {
 	list  []*leftover
 	kinds []repute.EventKind // whose views were not answered
@@ -68,7 +67,7 @@ func (l *leftovers) views(kinds []repute.EventKind) {
 	l.kinds = slices.Compact(slices.Sorted(slices.Values(append(l.kinds, kinds...))))
 }
 
-// texts says it, a line for each reason.
+// texts returns one line for each reason.
 func (l *leftovers) texts() (out []string) {
 	for _, o := range l.list {
 		out = append(out, o.String())

@@ -15,28 +15,28 @@ import (
 
 // proving is one comparison of connected blocks.
 type proving struct {
-	v       *Verifier
-	lease   store.Lease
-	at      store.Standing
-	headers map[uint64]node.Sealed
-	stored  map[uint64][]types.Log
-	renamed map[uint64]bool // blocks that are stored under another hash
-	proof   store.BlockProof
+	v         *Verifier
+	lease     store.Lease
+	at        store.Standing
+	headers   map[uint64]node.Sealed
+	stored    map[uint64][]types.Log
+	otherHash map[uint64]bool // blocks that are stored with another hash
+	proof     store.BlockProof
 }
 
-// proveWindow compares a window of blocks, of which the newest has the given hash, from
-// there down, and saves how far it came.
+// proveWindow compares a window of blocks, of which the newest has the given hash, from the
+// newest down, and saves the blocks that it has compared.
 func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at store.Standing, r repute.BlockRange, hash common.Hash) error {
-	headers, by, err := v.tied(ctx, r, hash)
+	headers, by, err := v.connectedHeaders(ctx, r, hash)
 	if err != nil {
 		return err
 	}
 	if r.To == at.Pin.Number {
-		if err := v.named(ctx, headers[len(headers)-1], by); err != nil {
+		if err := v.confirmNewest(ctx, headers[len(headers)-1], by); err != nil {
 			return err
 		}
 	}
-	odd, err := v.vouched(ctx, headers, by)
+	odd, err := v.confirmedTwice(ctx, headers, by)
 	if err != nil {
 		return err
 	}
@@ -44,7 +44,7 @@ func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at store.Stan
 	if err != nil || to != r.To {
 		return err
 	}
-	p := &proving{v: v, lease: l, at: at, headers: map[uint64]node.Sealed{}, stored: byBlock(logs), renamed: map[uint64]bool{},
+	p := &proving{v: v, lease: l, at: at, headers: map[uint64]node.Sealed{}, stored: byBlock(logs), otherHash: map[uint64]bool{},
 		proof: store.BlockProof{Blocks: repute.BlockRange{From: r.To + 1, To: r.To}, Hash: hash}}
 	suspects, err := p.suspects(ctx, headers, odd)
 	if err != nil {
@@ -54,8 +54,8 @@ func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at store.Stan
 }
 
 // suspects are the headers, newest first, of the blocks that their bloom does not settle.
-// Where no bloom can, these are all. Blocks that are stored with another time are put right.
-func (p *proving) suspects(ctx context.Context, headers []node.Sealed, vouched map[uint64]bool) (out []node.Sealed, err error) {
+// Where no bloom can, these are all. The times of stored blocks are corrected.
+func (p *proving) suspects(ctx context.Context, headers []node.Sealed, confirmedTwice map[uint64]bool) (out []node.Sealed, err error) {
 	var w window
 	var numbers []uint64
 	for i := range headers {
@@ -73,17 +73,17 @@ func (p *proving) suspects(ctx context.Context, headers []node.Sealed, vouched m
 		if admits || !h.Recomputed || len(p.stored[h.Number]) > 0 || isKnown && k.Hash != h.Hash {
 			out = append(out, h)
 		}
-		if !h.Recomputed && !vouched[h.Number] {
+		if !h.Recomputed && !confirmedTwice[h.Number] {
 			p.proof.Loose = max(p.proof.Loose, h.Number)
 			continue
 		}
-		if p.renamed[h.Number] = isKnown && k.Hash != h.Hash; isKnown && !p.renamed[h.Number] {
-			if err := p.v.retime(ctx, p.lease, k, h.Block); err != nil {
+		if p.otherHash[h.Number] = isKnown && k.Hash != h.Hash; isKnown && !p.otherHash[h.Number] {
+			if err := p.v.correctTime(ctx, p.lease, k, h.Block); err != nil {
 				return nil, err
 			}
 		}
 	}
-	p.v.mute = p.v.bloomless || w.mute()
+	p.v.dense = p.v.bloomless || w.dense()
 	return out, nil
 }
 
@@ -91,7 +91,7 @@ func (p *proving) suspects(ctx context.Context, headers []node.Sealed, vouched m
 func (p *proving) run(ctx context.Context, headers, suspects []node.Sealed) error {
 	from := headers[0].Number
 	for part := range slices.Chunk(suspects, portion) {
-		for _, j := range p.v.judgeTied(ctx, part, p.stored) {
+		for _, j := range p.v.judgeConnected(ctx, part, p.stored) {
 			err := p.settle(ctx, j)
 			if err != nil && p.v.givesUp(ctx, j.number, err) {
 				p.note(j.number, err)
@@ -102,16 +102,16 @@ func (p *proving) run(ctx context.Context, headers, suspects []node.Sealed) erro
 			}
 			delete(p.v.unanswered, j.number)
 		}
-		if p.v.bloomlies() {
+		if p.v.noteWrongBlooms() {
 			return p.v.db.ForgetBlockProofs(ctx, p.v.chain.ID, p.lease)
 		}
 	}
 	return p.save(ctx, from)
 }
 
-// settle acts on one ruling, and notes the block where it is not proven.
-func (p *proving) settle(ctx context.Context, j ruling) error {
-	if p.renamed[j.number] && j.err == nil && j.proven {
+// settle acts on one result, and notes the block when it is not proven.
+func (p *proving) settle(ctx context.Context, j blockResult) error {
+	if p.otherHash[j.number] && j.err == nil && j.proven {
 		if err := p.v.amend(ctx, p.lease, j.judgement); err != nil {
 			return err
 		}
@@ -122,7 +122,7 @@ func (p *proving) settle(ctx context.Context, j ruling) error {
 	case err != nil:
 		return err
 	case proven && j.number == p.proof.Loose:
-		why = errForeign // the next look at it ties the blocks below to its true header
+		why = errForeign // the next comparison connects the blocks below with its true header
 	case proven:
 		return nil
 	}
@@ -163,7 +163,7 @@ func mayPass(ctx context.Context, err error) bool {
 	return err != nil && ctx.Err() == nil && !errors.Is(err, repute.ErrFenced) && node.WaitingHelps(err)
 }
 
-// save keeps what was compared from a block on.
+// save stores the proof of the blocks from one on.
 func (p *proving) save(ctx context.Context, from uint64) error {
 	if from > p.proof.Blocks.To {
 		return nil
@@ -175,10 +175,10 @@ func (p *proving) save(ctx context.Context, from uint64) error {
 	return p.v.db.SaveBlockProof(ctx, p.v.chain.ID, p.lease, p.proof)
 }
 
-// settleBlock acts on a ruling about a final block: what is missing is repaired, what
-// stays wrong is published. It reports whether the block is proven, and why it is not.
-// The error is one of the index, or of an endpoint that can answer later.
-func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at store.Standing, j ruling) (proven bool, why, err error) {
+// settleBlock acts on the result of a final block: missing events are stored, what stays wrong is
+// published. It reports whether the block is proven, and why it is not. The error is one of the
+// index, or of an endpoint that may answer later.
+func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at store.Standing, j blockResult) (proven bool, why, err error) {
 	if j.err != nil {
 		if ctx.Err() != nil || node.WaitingHelps(j.err) {
 			return false, nil, j.err
@@ -207,8 +207,9 @@ func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at store.Stan
 // blooms of the chain count for nothing: some chains have single ones.
 const mostWrongBlooms = 3
 
-// bloomlies reports whether the blooms of the chain have just turned out to count for nothing.
-func (v *Verifier) bloomlies() bool {
+// noteWrongBlooms reports whether the blooms of the chain have just turned out to count for
+// nothing, and remembers it.
+func (v *Verifier) noteWrongBlooms() bool {
 	if v.bloomless || len(v.wrongBlooms) <= mostWrongBlooms {
 		return false
 	}

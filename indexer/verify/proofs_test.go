@@ -64,7 +64,7 @@ func TestLogLostEverywhereIsUnproven(t *testing.T) {
 		}
 	}
 	d.Lose(nil, false, false)
-	v.doubt.next = time.Time{} // its time has come
+	v.unprovenRetry.next = time.Time{} // its time has come
 	settleDown(t, v)
 	wantComplete(t, db)
 }
@@ -124,7 +124,7 @@ func TestBusyBlocksAreCheap(t *testing.T) {
 	db, n := openStore(t), nodeAt(t, d.URL)
 	indexFrom(t, db, chainOf(c), n)
 	v := verifierOf(db, chainOf(c), n)
-	v.turns[2].next = time.Now().Add(time.Hour) // the chain has no state
+	v.tasks[2].next = time.Now().Add(time.Hour) // the chain has no state
 	before := d.Requests()
 	settleDown(t, v)
 	if s := status(t, db).Completeness; s.Status != repute.Complete || s.VerifiedTo != c.Head().Number()-2 {
@@ -248,8 +248,8 @@ func calmDownFor(t *testing.T, v *Verifier, steps int) {
 	t.Helper()
 	for range steps {
 		if err := v.Step(t.Context(), store.Lease{}); err != nil {
-			for i := range v.turns {
-				v.turns[i].next = time.Time{}
+			for i := range v.tasks {
+				v.tasks[i].next = time.Time{}
 			}
 		}
 	}
@@ -283,7 +283,7 @@ func TestAlteredHeaderProvesNothingBelow(t *testing.T) {
 			asked[string(call.Params[0])]++
 		}
 	}, map[string]int{}
-	v.doubt.next = time.Time{}
+	v.unprovenRetry.next = time.Time{}
 	settleDown(t, v)
 	if s := status(t, db).Completeness; s.Status != repute.Complete || asked[`"0x1"`] == 0 || asked[`"0x40"`] > 0 {
 		t.Errorf("%+v; block 1 was read %d times again, block 64 %d times", s, asked[`"0x1"`], asked[`"0x40"`])
@@ -338,7 +338,7 @@ func TestTwoHostsProve(t *testing.T) {
 	}
 	v = verifierOf(db, chainOf(c), first, nodeAt(t, port.URL), nodeAt(t, one.URL), nodeAt(t, two.URL))
 	for range 20 {
-		v.doubt.next = time.Time{}
+		v.unprovenRetry.next = time.Time{}
 		settleDown(t, v)
 	}
 	if s := status(t, db).Completeness; s.Status != repute.Complete {

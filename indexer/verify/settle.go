@@ -45,28 +45,28 @@ func (v *Verifier) settleNext(ctx context.Context, l store.Lease, at store.Stand
 	return v.settle(ctx, l, at, due[0])
 }
 
-// waiting are the holes that stored events wait for, each once.
-func (v *Verifier) waiting(ctx context.Context) ([]hole, error) {
+// waiting are the gaps that stored events wait for, each once.
+func (v *Verifier) waiting(ctx context.Context) ([]gap, error) {
 	events, err := v.db.WaitingEvents(ctx, v.chain.ID, waitingAtOnce)
 	if err != nil {
 		return nil, err
 	}
-	var holes []hole
+	var gaps []gap
 	for _, w := range events {
 		event, err := contracts.Decode(w.Log)
 		if err != nil {
 			continue // stored by a version that could read it
 		}
-		h, ok := waitingHole(w, event, v.chain.StartBlock)
-		if ok && !slices.ContainsFunc(holes, func(x hole) bool { return sameHole(x, h) }) {
-			holes = append(holes, h)
+		h, ok := waitingGap(w, event, v.chain.StartBlock)
+		if ok && !slices.ContainsFunc(gaps, func(x gap) bool { return sameGap(x, h) }) {
+			gaps = append(gaps, h)
 		}
 	}
-	return holes, nil
+	return gaps, nil
 }
 
 // settle searches a gap until it is closed or a search finds nothing more.
-func (v *Verifier) settle(ctx context.Context, l store.Lease, at store.Standing, h hole) error {
+func (v *Verifier) settle(ctx context.Context, l store.Lease, at store.Standing, h gap) error {
 	if strings.HasPrefix(h.Subject, store.HistorySubject) {
 		return v.readHistory(ctx, l, at, h)
 	}
@@ -97,7 +97,7 @@ func (v *Verifier) settle(ctx context.Context, l store.Lease, at store.Standing,
 }
 
 // postpone leaves a gap open until its next try.
-func (v *Verifier) postpone(ctx context.Context, l store.Lease, h hole, cause error) error {
+func (v *Verifier) postpone(ctx context.Context, l store.Lease, h gap, cause error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}
@@ -114,11 +114,11 @@ func (v *Verifier) postpone(ctx context.Context, l store.Lease, h hole, cause er
 }
 
 // stillMissing looks whether a gap is one.
-func (v *Verifier) stillMissing(ctx context.Context, at store.Standing, h hole) (still bool, err error) {
+func (v *Verifier) stillMissing(ctx context.Context, at store.Standing, h gap) (still bool, err error) {
 	switch {
 	case strings.HasPrefix(h.Subject, waitSubject):
 		waiting, err := v.waiting(ctx)
-		return slices.ContainsFunc(waiting, func(x hole) bool { return sameHole(x, h) }), err
+		return slices.ContainsFunc(waiting, func(x gap) bool { return sameGap(x, h) }), err
 	case strings.HasPrefix(h.Subject, blockSubject):
 		number, err := strconv.ParseUint(strings.TrimPrefix(h.Subject, blockSubject), 10, 64)
 		if err != nil {
@@ -134,7 +134,7 @@ func (v *Verifier) stillMissing(ctx context.Context, at store.Standing, h hole) 
 // repair puts logs in their place and looks for more where they were lost: a node
 // that dropped one of a range has likely dropped others.
 func (v *Verifier) repair(ctx context.Context, l store.Lease, at store.Standing, lacking []judgement) error {
-	if _, err := v.put(ctx, l, at, lacking); err != nil {
+	if _, err := v.storeMissing(ctx, l, at, lacking); err != nil {
 		return err
 	}
 	for _, j := range lacking {
@@ -159,12 +159,12 @@ func (v *Verifier) widen(ctx context.Context, l store.Lease, at store.Standing, 
 	if err != nil {
 		return err
 	}
-	_, err = v.put(ctx, l, at, more)
+	_, err = v.storeMissing(ctx, l, at, more)
 	return err
 }
 
-// put stores what judged blocks lack, and says how many events that were.
-func (v *Verifier) put(ctx context.Context, l store.Lease, at store.Standing, lacking []judgement) (int, error) {
+// storeMissing stores the missing events of judged blocks, and returns how many there were.
+func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at store.Standing, lacking []judgement) (int, error) {
 	records, blocks, err := v.records(at, lacking)
 	if err != nil || len(records) == 0 {
 		return 0, err
@@ -181,7 +181,7 @@ func (v *Verifier) put(ctx context.Context, l store.Lease, at store.Standing, la
 	return len(records), nil
 }
 
-// records decodes what blocks lack. A judgement vouches for its block and its logs.
+// records decodes the missing logs of judged blocks.
 func (v *Verifier) records(at store.Standing, lacking []judgement) (records []repute.Record, blocks []repute.Block, err error) {
 	for _, j := range lacking {
 		if j.block.Number > at.Cursor || slices.ContainsFunc(blocks, func(b repute.Block) bool { return b.Number == j.block.Number }) {
@@ -200,9 +200,9 @@ func (v *Verifier) records(at store.Standing, lacking []judgement) (records []re
 	return records, blocks, nil
 }
 
-// patience bounds one call for evidence that a node may take long for.
-const patience = time.Minute
+// evidenceTimeout bounds one call for a header.
+const evidenceTimeout = time.Minute
 
-// receiptsPatience bounds one block's receipts, which may have to be asked for one by
-// one, at the rate that is allowed.
-const receiptsPatience = 10 * time.Minute
+// receiptsTimeout bounds the calls for one block's receipts, which may have to be asked for one
+// by one, at the rate that is allowed.
+const receiptsTimeout = 10 * time.Minute

@@ -29,9 +29,9 @@ func (v *Verifier) checkStart(ctx context.Context, l store.Lease, _ store.Standi
 	case err != nil:
 		return fmt.Errorf("look for the registry below the start block: %w", err)
 	case early:
-		h := newHole(repute.KindRegistered, startSubject, repute.BlockRange{From: 1, To: v.chain.StartBlock - 1}, fmt.Sprintf(
+		h := newGap(repute.KindRegistered, startSubject, repute.BlockRange{From: 1, To: v.chain.StartBlock - 1}, fmt.Sprintf(
 			"the identity registry is older than start_block %d, its events before it are not indexed; index the chain anew from its deployment on", v.chain.StartBlock))
-		if err := v.open(ctx, l, []hole{h}); err != nil {
+		if err := v.open(ctx, l, []gap{h}); err != nil {
 			return err
 		}
 	}
@@ -40,7 +40,7 @@ func (v *Verifier) checkStart(ctx context.Context, l store.Lease, _ store.Standi
 }
 
 // settleStart closes the gap when the registry is not older after all.
-func (v *Verifier) settleStart(ctx context.Context, l store.Lease, h hole) error {
+func (v *Verifier) settleStart(ctx context.Context, l store.Lease, h gap) error {
 	early := false
 	var err error
 	if v.chain.StartBlock > 1 {
@@ -52,8 +52,8 @@ func (v *Verifier) settleStart(ctx context.Context, l store.Lease, h hole) error
 	return v.db.CloseGap(ctx, v.chain.ID, l, h)
 }
 
-// deployedEarlier tells whether the registry was there before the first indexed block:
-// as the known deployments have it, or else as a node that keeps the state of then says.
+// deployedEarlier reports whether the registry was there before the first indexed block:
+// according to the known deployments, or else to a node that has the state of that time.
 func (v *Verifier) deployedEarlier(ctx context.Context) (early bool, err error) {
 	if knownEarlier(v.chain) {
 		return true, nil
@@ -70,7 +70,7 @@ func (v *Verifier) deployedEarlier(ctx context.Context) (early bool, err error) 
 	return early, err
 }
 
-// knownEarlier tells whether a known network's registry was deployed below the chain's
+// knownEarlier reports whether a known network's registry was deployed below the chain's
 // start. Of some only a block below the deployment is known, which tells nothing.
 func knownEarlier(c repute.Chain) bool {
 	return slices.ContainsFunc(contracts.Deployments(), func(d contracts.Deployment) bool {

@@ -68,7 +68,7 @@ func (s *blockSweep) older(ctx context.Context) error {
 const mostUnproven = 10_000
 
 // uncompared returns the ranges of final blocks that are to be compared, the newest first.
-func (s *blockSweep) uncompared() []tiedRange {
+func (s *blockSweep) uncompared() []connectedRange {
 	if s.v.bloomless && countUnproven(s.proofs) >= mostUnproven {
 		return nil
 	}
@@ -87,21 +87,21 @@ func countUnproven(proofs []store.BlockProof) (n uint64) {
 
 // tiedRange is a range of blocks with the hash of the newest one, which follows from the
 // newest final block.
-type tiedRange struct {
+type connectedRange struct {
 	blocks repute.BlockRange
 	hash   common.Hash
 }
 
 // uncompared returns the parts of a range that no proof covers, the newest first. hash is that
 // of the newest block of the range.
-func uncompared(proofs []store.BlockProof, all repute.BlockRange, hash common.Hash) (open []tiedRange) {
+func uncompared(proofs []store.BlockProof, all repute.BlockRange, hash common.Hash) (open []connectedRange) {
 	to := all.To
 	for _, p := range slices.Backward(proofs) {
 		if p.Blocks.From > to {
 			continue
 		}
 		if p.Blocks.To < to {
-			open = append(open, tiedRange{repute.BlockRange{From: max(all.From, p.Blocks.To+1), To: to}, hash})
+			open = append(open, connectedRange{repute.BlockRange{From: max(all.From, p.Blocks.To+1), To: to}, hash})
 		}
 		if p.Blocks.From <= all.From {
 			return open
@@ -109,21 +109,21 @@ func uncompared(proofs []store.BlockProof, all repute.BlockRange, hash common.Ha
 		to, hash = p.Blocks.From-1, p.Parent
 	}
 	if all.From <= to {
-		open = append(open, tiedRange{all, hash})
+		open = append(open, connectedRange{all, hash})
 		open[len(open)-1].blocks.To = to
 	}
 	return open
 }
 
 // compare compares the newest blocks of a range, at most a window of them.
-func (s *blockSweep) compare(ctx context.Context, t tiedRange) error {
+func (s *blockSweep) compare(ctx context.Context, t connectedRange) error {
 	r := t.blocks
 	if most := s.v.opts.Window; r.To >= most {
 		r.From = max(r.From, r.To-most+1)
 	}
 	err := s.v.proveWindow(ctx, s.lease, s.at, r, t.hash)
-	if errors.Is(err, errUntied) && r.To == s.at.Pin.Number { // it is stored with a hash that no endpoint has
-		_, err = s.v.rename(ctx, s.lease, r.To)
+	if errors.Is(err, errNotConnected) && r.To == s.at.Pin.Number { // it is stored with a hash that no endpoint has
+		_, err = s.v.correctHash(ctx, s.lease, r.To)
 	}
 	if err != nil {
 		return fmt.Errorf("compare blocks %d to %d: %w", r.From, r.To, err)

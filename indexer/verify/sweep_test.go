@@ -118,7 +118,7 @@ func TestRequestedBlockWithoutProofIsUnproven(t *testing.T) {
 	if s.Status != repute.Unproven || s.VerifiedTo != 11 || !strings.Contains(s.Reason, "newest is 12") || !strings.Contains(s.Reason, "pruned") {
 		t.Errorf("%+v, want block 12 unproven", s)
 	}
-	d.Lie, v.doubt.next = nil, time.Time{}
+	d.Lie, v.unprovenRetry.next = nil, time.Time{}
 	settleDown(t, v)
 	if s := status(t, db).Completeness; s.Status != repute.Complete {
 		t.Errorf("with receipts again: %+v", s)
@@ -175,7 +175,7 @@ func TestRefusedBlockDoesNotStopTheOthers(t *testing.T) {
 	if _, err := db.AskForBlocks(t.Context(), 31337, []uint64{20, 33}); err != nil {
 		t.Fatal(err)
 	}
-	v.doubt.next = time.Time{}
+	v.unprovenRetry.next = time.Time{}
 	for range 40 {
 		time.Sleep(2 * time.Millisecond) // the pauses of the request are 1, 2, 4 and 8 ms
 		sweeps(4)
@@ -251,7 +251,7 @@ func TestAgreementOnNoLogsIsNoProof(t *testing.T) {
 	catchUp(t, indexer.NewFollower(db, chainOf(c), first, indexer.Options{Bloom: indexer.BloomOff}))
 	v := verifierOf(db, chainOf(c), first, nodeAt(t, two.URL))
 	for range 3 {
-		v.doubt.next = time.Time{}
+		v.unprovenRetry.next = time.Time{}
 		calmDown(t, v)
 	}
 	s := status(t, db).Completeness
@@ -259,7 +259,7 @@ func TestAgreementOnNoLogsIsNoProof(t *testing.T) {
 		t.Fatalf("%+v, want block 25 alone unproven", s)
 	}
 	two.Lie = nil // it has receipts
-	v.doubt.next = time.Time{}
+	v.unprovenRetry.next = time.Time{}
 	calmDown(t, v)
 	honest := openStore(t)
 	indexFrom(t, honest, chainOf(c), newNode(t, c, node.Options{}))

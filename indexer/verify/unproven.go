@@ -15,23 +15,23 @@ import (
 // them is proven. Each call takes older ones than the call before, so that blocks that no
 // endpoint can prove do not keep the others waiting.
 func (s *blockSweep) unproven(ctx context.Context) error {
-	doubt := &s.v.doubt
-	numbers := newestUnproven(s.proofs, doubt.below, portion)
-	if len(numbers) == 0 && doubt.below > 0 {
-		doubt.below = 0
+	unprovenRetry := &s.v.unprovenRetry
+	numbers := newestUnproven(s.proofs, unprovenRetry.below, portion)
+	if len(numbers) == 0 && unprovenRetry.below > 0 {
+		unprovenRetry.below = 0
 		numbers = newestUnproven(s.proofs, 0, portion)
 	}
-	if len(numbers) == 0 || time.Now().Before(doubt.next) {
+	if len(numbers) == 0 || time.Now().Before(unprovenRetry.next) {
 		return ErrNothingNew
 	}
-	doubt.next, doubt.below = time.Now().Add(doubt.retry.Next()), numbers[len(numbers)-1]
+	unprovenRetry.next, unprovenRetry.below = time.Now().Add(unprovenRetry.retry.Next()), numbers[len(numbers)-1]
 	out, err := s.judgeAgain(ctx, numbers)
 	if err != nil {
 		return err
 	}
 	if len(out.proven) > 0 {
-		doubt.retry.Reset()
-		doubt.next = time.Time{}
+		unprovenRetry.retry.Reset()
+		unprovenRetry.next = time.Time{}
 	}
 	return s.v.db.SettleBlocks(ctx, s.v.chain.ID, s.lease, out.proven, out.unproven)
 }
@@ -97,22 +97,22 @@ func (s *blockSweep) judgeAgain(ctx context.Context, numbers []uint64) (out outc
 	return out, nil
 }
 
-// settle acts on the ruling about a block that was compared before.
-func (s *blockSweep) settle(ctx context.Context, j ruling) (proven bool, why, err error) {
+// settle acts on the result of a block that was compared before.
+func (s *blockSweep) settle(ctx context.Context, j blockResult) (proven bool, why, err error) {
 	proven, why, err = s.v.settleBlock(ctx, s.lease, s.at, j)
 	if err != nil || !proven {
 		return false, why, err
 	}
 	if j.proven {
-		if err := s.v.retimeTo(ctx, s.lease, j.judgement); err != nil {
+		if err := s.v.correctTimeOf(ctx, s.lease, j.judgement); err != nil {
 			return false, nil, err
 		}
 	}
 	if !slices.ContainsFunc(s.proofs, func(p store.BlockProof) bool { return p.Loose == j.number }) {
 		return true, nil, nil
 	}
-	tied, err := s.v.tieAgain(ctx, s.lease, j.judgement)
-	return tied, errForeign, err
+	connectedHeaders, err := s.v.reconnect(ctx, s.lease, j.judgement)
+	return connectedHeaders, errForeign, err
 }
 
 // newestUnproven returns the newest unproven blocks below a block, descending. Below 0 there are
@@ -130,16 +130,16 @@ func newestUnproven(proofs []store.BlockProof, below uint64, most int) (out []ui
 	return out
 }
 
-// tieAgain connects the blocks below a loose one with its true header, once the header is
-// authenticated. It reports whether it is.
-func (v *Verifier) tieAgain(ctx context.Context, l store.Lease, j judgement) (bool, error) {
+// reconnect connects the blocks below a block, whose header was not authenticated, with its true
+// header, once that is authenticated. It reports whether it is.
+func (v *Verifier) reconnect(ctx context.Context, l store.Lease, j judgement) (bool, error) {
 	header := j.block
 	if !j.proven {
 		shown, by, err := v.sealed(ctx, []uint64{j.block.Number})
 		if err != nil {
 			return false, err
 		}
-		twice, err := v.vouched(ctx, shown, by)
+		twice, err := v.confirmedTwice(ctx, shown, by)
 		if err != nil || shown[0].Hash != j.block.Hash || !shown[0].Recomputed && !twice[j.block.Number] {
 			return false, err
 		}
@@ -148,8 +148,8 @@ func (v *Verifier) tieAgain(ctx context.Context, l store.Lease, j judgement) (bo
 	return true, v.db.TieBlockProofs(ctx, v.chain.ID, l, header.Block)
 }
 
-// retimeTo puts the stored time of a proven block right.
-func (v *Verifier) retimeTo(ctx context.Context, l store.Lease, j judgement) error {
+// correctTimeOf corrects the stored time of a proven block.
+func (v *Verifier) correctTimeOf(ctx context.Context, l store.Lease, j judgement) error {
 	known, err := v.db.Headers(ctx, v.chain.ID, []uint64{j.block.Number})
 	if err != nil {
 		return err
@@ -158,12 +158,12 @@ func (v *Verifier) retimeTo(ctx context.Context, l store.Lease, j judgement) err
 	if !isKnown || k.Hash != j.block.Hash {
 		return nil
 	}
-	return v.retime(ctx, l, k, j.block.Block)
+	return v.correctTime(ctx, l, k, j.block.Block)
 }
 
-// retime puts the time of a stored block right, which its authenticated header names. The
-// agents concerned are rebuilt. An unknown time is no other one.
-func (v *Verifier) retime(ctx context.Context, l store.Lease, stored, block repute.Block) error {
+// correctTime replaces the time of a stored block by that of its authenticated header, and has
+// the agents concerned rebuilt. An unknown time stays unknown.
+func (v *Verifier) correctTime(ctx context.Context, l store.Lease, stored, block repute.Block) error {
 	if stored.Time.IsZero() || stored.Time.Equal(block.Time) {
 		return nil
 	}

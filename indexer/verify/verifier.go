@@ -63,11 +63,10 @@ func (o Options) withDefaults() Options {
 	return o
 }
 
-// Verifier compares what is stored of a chain with the chain itself, behind the
-// cursor: the state of every agent at a finalized block, and every final block. What
-// is missing it looks for, puts in its place, or publishes as a gap and goes on
-// looking for. All that matters is in the
-// store. Run and Step are for one goroutine.
+// Verifier compares what is stored of a chain with the chain itself, behind the cursor: the state
+// of every agent at a finalized block, and every final block. It searches for missing events and
+// stores them, or publishes them as gaps and searches again. All progress is in the store. Run and
+// Step MUST be called by one goroutine.
 type Verifier struct {
 	db        *store.DB
 	chain     repute.Chain
@@ -79,17 +78,17 @@ type Verifier struct {
 	label     string
 	log       *slog.Logger
 
-	began       time.Time     // when this process began to compare all agents
-	swept       time.Time     // when it last had
-	rest        time.Duration // how long to wait then
-	turns       [4]turn
-	first       int             // whose turn it is
-	mute        bool            // the blooms of this chain tell a search nothing
-	bloomless   bool            // they lack logs of their blocks, so that none excludes any
-	wrongBlooms map[uint64]bool // proven blocks whose bloom lacks some of their logs, until bloomless
-	unanswered  map[uint64]int  // failed tries of blocks that hold up a window; see givesUp
-	sweeps      int             // calls of sweepBlocks
-	doubt       struct {        // when unproven blocks are compared again, and below which
+	began         time.Time     // when this process began to compare all agents
+	swept         time.Time     // when it last had
+	rest          time.Duration // how long to wait then
+	tasks         [4]task
+	first         int             // the task to begin with
+	dense         bool            // too many blooms of this chain admit events to search by them
+	bloomless     bool            // blooms lack logs of their blocks, so that none excludes any
+	wrongBlooms   map[uint64]bool // proven blocks whose bloom lacks some of their logs, until bloomless
+	unanswered    map[uint64]int  // failed tries of blocks that hold up a window; see givesUp
+	sweeps        int             // calls of sweepBlocks
+	unprovenRetry struct {        // when unproven blocks are compared again, and below which block
 		retry node.Backoff
 		next  time.Time
 		below uint64
@@ -105,10 +104,10 @@ func New(db *store.DB, c repute.Chain, witnesses func() []*node.Node, o Options)
 	c.StartBlock = max(c.StartBlock, 1)
 	v := &Verifier{db: db, chain: c, witnesses: witnesses, opts: o, views: contracts.NewViews(), decoder: contracts.NewDecoder(c),
 		limiter: rate.NewLimiter(rate.Limit(o.Rate), int(min(max(o.Rate, 1), comparedAtOnce))), label: strconv.FormatUint(c.ID, 10), log: o.Log.With("chain", c.ID),
-		widened: map[uint64]bool{}, wrongBlooms: map[uint64]bool{}, unanswered: map[uint64]int{}, mute: o.NoBloom, bloomless: o.NoBloom}
-	v.doubt.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
+		widened: map[uint64]bool{}, wrongBlooms: map[uint64]bool{}, unanswered: map[uint64]int{}, dense: o.NoBloom, bloomless: o.NoBloom}
+	v.unprovenRetry.retry = node.Backoff{Min: o.RetryMin, Max: o.RetryMax}
 	retry := node.Backoff{Min: time.Second, Max: time.Minute}
-	v.turns = [4]turn{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
+	v.tasks = [4]task{{run: v.checkStart, retry: retry}, {run: v.settleNext, retry: retry}, {run: v.sweepAgents, retry: retry}, {run: v.sweepBlocks, retry: retry}}
 	return v
 }
 
@@ -166,10 +165,10 @@ func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
 	}
 	v.first++
 	failed := error(ErrNothingNew)
-	for i := range len(v.turns) + 1 {
-		t := &v.turns[(v.first+i)%len(v.turns)]
+	for i := range len(v.tasks) + 1 {
+		t := &v.tasks[(v.first+i)%len(v.tasks)]
 		if i == 0 && v.first%blocksShare > 0 {
-			t = &v.turns[len(v.turns)-1]
+			t = &v.tasks[len(v.tasks)-1]
 		}
 		if time.Now().Before(t.next) {
 			continue
@@ -207,9 +206,8 @@ func (v *Verifier) adapt(err error) {
 	}
 }
 
-// turn is one of the things a verifier does. One that fails waits, and does not
-// hold up the others.
-type turn struct {
+// task is one kind of work of a verifier. One that fails waits, and does not hold up the others.
+type task struct {
 	run   func(context.Context, store.Lease, store.Standing) error
 	retry node.Backoff
 	next  time.Time
@@ -250,17 +248,17 @@ func (v *Verifier) spend(ctx context.Context, calls int) error {
 	return nil
 }
 
-// open makes confirmed holes known. store.ErrGapsFull when not all could be: what
+// open makes confirmed gaps known. store.ErrGapsFull when not all could be: what
 // they concern must not be called verified.
-func (v *Verifier) open(ctx context.Context, l store.Lease, holes []hole) error {
-	if len(holes) == 0 {
+func (v *Verifier) open(ctx context.Context, l store.Lease, gaps []gap) error {
+	if len(gaps) == 0 {
 		return nil
 	}
-	for _, h := range holes {
+	for _, h := range gaps {
 		v.log.Warn("event missing", "kind", h.Kind, "subject", h.Subject, "from", h.Blocks.From, "to", h.Blocks.To, "reason", h.Reason)
 		v.opts.Metrics.missing.WithLabelValues(v.label, h.Kind.String()).Inc()
 	}
-	return v.db.OpenGaps(ctx, v.chain.ID, l, holes)
+	return v.db.OpenGaps(ctx, v.chain.ID, l, gaps)
 }
 
 func setDefault[T ~int | ~int64 | ~uint64](v *T, to T) {

@@ -34,8 +34,8 @@ func verifierOf(db *store.DB, c repute.Chain, nodes ...*node.Node) *Verifier {
 
 // withoutBlocks leaves the comparison of blocks out: what is missing must show in the state.
 func withoutBlocks(v *Verifier) {
-	v.mute = true
-	v.turns[len(v.turns)-1].next = time.Now().Add(time.Hour)
+	v.dense = true
+	v.tasks[len(v.tasks)-1].next = time.Now().Add(time.Hour)
 }
 
 // settleDown steps until there is nothing to do; failed searches wait for long.

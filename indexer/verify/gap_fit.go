@@ -8,7 +8,7 @@ import (
 	"repute/contracts"
 )
 
-// fits tells whether the stored logs of one block are whole as far as the identity
+// fits reports whether the stored logs of one block are whole as far as the identity
 // registry's habits show: a new URI is announced by a MetadataUpdate right before
 // it, a transfer by clearing the wallet, a mint is followed by Registered in its
 // transaction and that by the wallet. Where they do not fit, the block's receipts
@@ -55,7 +55,7 @@ func (p placed) fits(all []placed) bool {
 	return true
 }
 
-// beside tells whether an event of that kind and agent stands at a place.
+// beside reports whether the log at an index is an event of that kind and agent.
 func beside(all []placed, index uint, kind repute.EventKind, id repute.TokenID) bool {
 	for _, p := range all {
 		if p.index == index {
@@ -66,7 +66,7 @@ func beside(all []placed, index uint, kind repute.EventKind, id repute.TokenID) 
 	return false
 }
 
-// together tells whether the transaction has an event of that kind and agent.
+// together reports whether the transaction has an event of that kind and agent.
 func (p placed) together(all []placed, kind repute.EventKind, id repute.TokenID) bool {
 	for _, q := range all {
 		if other, ok := repute.AgentOf(q.event); ok && q.tx == p.tx && q.event.Kind() == kind && other == id {

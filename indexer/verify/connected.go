@@ -11,13 +11,13 @@ import (
 	"repute/indexer/node"
 )
 
-// errUntied: the headers of a witness do not end in the block that they must end in.
-var errUntied = errors.New("the headers are not those of the final block's ancestors")
+// errNotConnected: the headers of a witness do not end in the block that they must end in.
+var errNotConnected = errors.New("the headers are not those of the final block's ancestors")
 
-// tied reads the headers of a range whose newest block has the given hash. Each is the
-// parent of the next one. A witness whose headers are all the hashes of their fields is
-// preferred: it can have altered none of them.
-func (v *Verifier) tied(ctx context.Context, r repute.BlockRange, hash common.Hash) (headers []node.Sealed, by *node.Node, err error) {
+// connectedHeaders reads the headers of a range whose newest block has the given hash. Each is
+// the parent of the next one. A witness whose headers are all the hashes of their fields is
+// preferred: it cannot have altered them.
+func (v *Verifier) connectedHeaders(ctx context.Context, r repute.BlockRange, hash common.Hash) (headers []node.Sealed, by *node.Node, err error) {
 	err = ErrNothingNew // no witness
 	for _, n := range v.witnesses() {
 		got, e := v.sealedOf(ctx, n, upTo(r.From, r.To))
@@ -27,7 +27,7 @@ func (v *Verifier) tied(ctx context.Context, r repute.BlockRange, hash common.Ha
 		case e != nil:
 			err = e
 		case got[len(got)-1].Hash != hash || !linked(got):
-			err = fmt.Errorf("block %d of %s: %w", r.To, n.Host(), errUntied)
+			err = fmt.Errorf("block %d of %s: %w", r.To, n.Host(), errNotConnected)
 		case chained(got):
 			return got, n, nil
 		case headers == nil:
@@ -50,9 +50,9 @@ func linked(headers []node.Sealed) bool {
 	return true
 }
 
-// named has a witness of another host name the block, where there is one. errDisagree
+// confirmNewest asks witnesses of other hosts, where there are some, for the block. errDisagree
 // when some show another block and none shows this one.
-func (v *Verifier) named(ctx context.Context, s node.Sealed, by *node.Node) error {
+func (v *Verifier) confirmNewest(ctx context.Context, s node.Sealed, by *node.Node) error {
 	var last error
 	for _, n := range v.othersThan(by) {
 		said, err := v.sealedOf(ctx, n, []uint64{s.Number})
@@ -78,9 +78,9 @@ func disagreementOr(last, err error) error {
 	return err
 }
 
-// vouched names the headers, of those that are not the hashes of their fields, that a
+// confirmedTwice returns the headers, of those that are not the hashes of their fields, that a
 // witness of another host shows too.
-func (v *Verifier) vouched(ctx context.Context, headers []node.Sealed, by *node.Node) (map[uint64]bool, error) {
+func (v *Verifier) confirmedTwice(ctx context.Context, headers []node.Sealed, by *node.Node) (map[uint64]bool, error) {
 	var odd []node.Sealed
 	for _, h := range headers {
 		if !h.Recomputed {

@@ -23,7 +23,7 @@ const (
 // readHistory reads on in the blocks that were indexed before a validation
 // contract was listed. How far it came is the gap's lower end, so that any
 // process can go on from there.
-func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Standing, h hole) error {
+func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Standing, h gap) error {
 	contract := common.HexToAddress(strings.TrimPrefix(h.Subject, store.HistorySubject))
 	if !slices.Contains(v.chain.Validations, contract) {
 		return v.db.CloseGap(ctx, v.chain.ID, l, h) // not listed any more
@@ -43,7 +43,7 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Stan
 		case err == nil:
 			h.Blocks.From = part.To + 1
 		case part.From == part.To || node.IsTransient(err):
-			if err := v.db.OpenGaps(ctx, v.chain.ID, l, []hole{h}); err != nil { // as far as it came
+			if err := v.db.OpenGaps(ctx, v.chain.ID, l, []gap{h}); err != nil { // as far as it came
 				return err
 			}
 			return v.postpone(ctx, l, h, err)
@@ -51,7 +51,7 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Stan
 			most = (part.To - part.From + 1) / 2
 		}
 	}
-	return v.db.OpenGaps(ctx, v.chain.ID, l, []hole{h})
+	return v.db.OpenGaps(ctx, v.chain.ID, l, []gap{h})
 }
 
 // readPart stores what one range holds and the store does not.
@@ -69,11 +69,11 @@ func (v *Verifier) readPart(ctx context.Context, l store.Lease, at store.Standin
 			if len(j.claimed) == 0 {
 				continue
 			}
-			if err := v.open(ctx, l, v.blockHoles(j)); err != nil {
+			if err := v.open(ctx, l, v.blockGaps(j)); err != nil {
 				return err
 			}
 		}
-		if _, err := v.put(ctx, l, at, judged); err != nil {
+		if _, err := v.storeMissing(ctx, l, at, judged); err != nil {
 			return err
 		}
 		return failed

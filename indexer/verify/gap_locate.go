@@ -29,7 +29,7 @@ func effort[T int | uint64](first, least T, tries int) T { return max(first>>min
 // for the very agent, over the whole range and then over shorter ones; the block
 // where the state changed; the blooms of the headers. What is found are the blocks
 // that lack logs by their receipts, which judge.
-func (v *Verifier) locate(ctx context.Context, at store.Standing, h hole) ([]judgement, error) {
+func (v *Verifier) locate(ctx context.Context, at store.Standing, h gap) ([]judgement, error) {
 	r := h.Blocks
 	r.From, r.To = max(r.From, v.chain.StartBlock), min(max(r.To, r.From), at.Cursor)
 	if r.To < r.From {
@@ -51,7 +51,7 @@ func (v *Verifier) locate(ctx context.Context, at store.Standing, h hole) ([]jud
 
 // query asks every witness for the agent's logs, over the whole range and over a
 // sixteenth of it at a time, and judges the blocks of those that are not stored.
-func (v *Verifier) query(ctx context.Context, h hole, r repute.BlockRange) ([]judgement, error) {
+func (v *Verifier) query(ctx context.Context, h gap, r repute.BlockRange) ([]judgement, error) {
 	var last error
 	looked := map[uint64]bool{}
 	for _, n := range v.witnesses() {
@@ -114,7 +114,7 @@ func (v *Verifier) match(ctx context.Context, n *node.Node, s search, r repute.B
 // bisect finds the block at which the state parted from the stored one: with equal
 // states below it and different ones from it on, it holds a log that is missing.
 // False where no witness keeps such old states.
-func (v *Verifier) bisect(ctx context.Context, h hole, r repute.BlockRange) (repute.BlockRange, bool) {
+func (v *Verifier) bisect(ctx context.Context, h gap, r repute.BlockRange) (repute.BlockRange, bool) {
 	for _, n := range v.witnesses() {
 		low, high := r.From, r.To // equal below low, different at high
 		ok := true
@@ -152,7 +152,7 @@ func scanned(r repute.BlockRange, tries int) repute.BlockRange {
 
 // scan looks through the headers of a range from its end, as far as the gap is worth,
 // and judges the blocks whose bloom admits a log of it.
-func (v *Verifier) scan(ctx context.Context, h hole, r repute.BlockRange) ([]judgement, error) {
+func (v *Verifier) scan(ctx context.Context, h gap, r repute.BlockRange) ([]judgement, error) {
 	filters := searches(v.chain, h)
 	judged, most := 0, effort(judgedBlocks, leastJudged, h.Tries)
 	r = scanned(r, h.Tries)

@@ -15,62 +15,61 @@ import (
 	"repute/store"
 )
 
-// hole is an event that seems to be missing. Once a second look agrees it is
-// stored as a gap.
-type hole = store.Gap
+// gap is an event that seems to be missing. It is stored once a second comparison shows it too.
+type gap = store.Gap
 
-func newHole(kind repute.EventKind, subject string, r repute.BlockRange, reason string) hole {
+func newGap(kind repute.EventKind, subject string, r repute.BlockRange, reason string) gap {
 	r.To = max(r.From, r.To)
-	return hole{Subject: subject, Gap: repute.Gap{Kind: kind, Blocks: r, Reason: reason}}
+	return gap{Subject: subject, Gap: repute.Gap{Kind: kind, Blocks: r, Reason: reason}}
 }
 
-func agentHole(kind repute.EventKind, id repute.TokenID, r repute.BlockRange, reason string) hole {
-	h := newHole(kind, id.Dec(), r, reason)
+func agentGap(kind repute.EventKind, id repute.TokenID, r repute.BlockRange, reason string) gap {
+	h := newGap(kind, id.Dec(), r, reason)
 	h.Agent = &id
 	return h
 }
 
-func clientHole(kind repute.EventKind, id repute.TokenID, client common.Address, r repute.BlockRange, reason string) hole {
-	h := agentHole(kind, id, r, reason)
+func clientGap(kind repute.EventKind, id repute.TokenID, client common.Address, r repute.BlockRange, reason string) gap {
+	h := agentGap(kind, id, r, reason)
 	h.Client, h.Subject = &client, id.Dec()+"/"+client.Hex()
 	return h
 }
 
 // operatorHole keeps the owner as client.
-func operatorHole(o store.OperatorThen, r repute.BlockRange, approved bool) hole {
-	h := newHole(repute.KindApprovalForAll, o.Owner.Hex()+"/"+o.Operator.Hex(), r,
+func operatorGap(o store.OperatorThen, r repute.BlockRange, approved bool) gap {
+	h := newGap(repute.KindApprovalForAll, o.Owner.Hex()+"/"+o.Operator.Hex(), r,
 		fmt.Sprintf("isApprovedForAll of %s for %s is %t, stored %t", o.Operator, o.Owner, approved, o.Approved))
 	h.Client = &o.Owner
 	return h
 }
 
-// Subjects of holes that no comparison of states found.
+// Subjects of gaps that no comparison of states found.
 const (
 	waitSubject  = "waits:" // a stored event waits for it
 	blockSubject = "block:" // a block holds more than is stored
 )
 
-func sameHole(a, b hole) bool { return a.Kind == b.Kind && a.Subject == b.Subject }
+func sameGap(a, b gap) bool { return a.Kind == b.Kind && a.Subject == b.Subject }
 
 // waitingHole is what a stored event waits for: it must lie between the newest
 // thing known before it and the event itself.
-func waitingHole(w store.Waiting, event repute.Event, start uint64) (hole, bool) {
+func waitingGap(w store.Waiting, event repute.Event, start uint64) (gap, bool) {
 	r := repute.BlockRange{From: start, To: w.Log.BlockNumber}
 	reason := fmt.Sprintf("log %d of block %d waits: %s", w.Log.Index, w.Log.BlockNumber, w.Reason)
-	var h hole
+	var h gap
 	switch e := event.(type) {
 	case repute.NewFeedback:
-		h = clientHole(w.Kind, e.TokenID, e.Client, r, reason)
+		h = clientGap(w.Kind, e.TokenID, e.Client, r, reason)
 	case repute.FeedbackRevoked:
-		h = clientHole(w.Kind, e.TokenID, e.Client, r, reason)
+		h = clientGap(w.Kind, e.TokenID, e.Client, r, reason)
 	case repute.ResponseAppended:
-		h = clientHole(w.Kind, e.TokenID, e.Client, r, reason)
+		h = clientGap(w.Kind, e.TokenID, e.Client, r, reason)
 	default:
 		id, ok := repute.AgentOf(event)
 		if !ok {
 			return h, false
 		}
-		h = agentHole(w.Kind, id, r, reason)
+		h = agentGap(w.Kind, id, r, reason)
 	}
 	if w.Kind == repute.KindTransfer {
 		h.Client, h.Subject = nil, h.Agent.Dec()
@@ -79,7 +78,7 @@ func waitingHole(w store.Waiting, event repute.Event, start uint64) (hole, bool)
 	return h, true
 }
 
-// search is how a node is asked for a hole's logs: the address and what must stand
+// search is how a node is asked for a gap's logs: the address and what must stand
 // at each place of the topics. Whatever else is missing of the same agent comes
 // with it.
 type search struct {
@@ -87,9 +86,9 @@ type search struct {
 	topics    [][]common.Hash
 }
 
-// searches gives the filters that find a hole's logs. A hole that names nobody is
+// searches gives the filters that find a gap's logs. A gap that names nobody is
 // searched by kind alone.
-func searches(c repute.Chain, h hole) []search {
+func searches(c repute.Chain, h gap) []search {
 	topic := []common.Hash{contracts.Topic(h.Kind)}
 	switch h.Kind {
 	case repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended:
@@ -141,7 +140,7 @@ func followedAddresses(c repute.Chain) []common.Address {
 	return d.Addresses
 }
 
-// may tells whether a block's bloom admits a log that the search finds.
+// may reports whether a block's bloom admits a log that the search finds.
 func (s search) may(b types.Bloom) bool {
 	if !slices.ContainsFunc(s.addresses, func(a common.Address) bool { return b.Test(a[:]) }) {
 		return false
@@ -167,13 +166,13 @@ func (s search) matches(l *types.Log) bool {
 	return true
 }
 
-// ofState tells whether comparing states again shows if the hole is still there.
-func ofState(h hole) bool {
+// ofState reports whether comparing states again shows if the gap is still there.
+func ofState(h gap) bool {
 	return !strings.HasPrefix(h.Subject, waitSubject) && !strings.HasPrefix(h.Subject, blockSubject)
 }
 
-// indexOf is the rating that a hole is about, 0 when it is about all of a client's.
-func indexOf(h hole) uint64 {
+// indexOf is the rating that a gap is about, 0 when it is about all of a client's.
+func indexOf(h gap) uint64 {
 	parts := strings.Split(h.Subject, "/")
 	if len(parts) < 3 {
 		return 0
@@ -186,7 +185,7 @@ func indexOf(h hole) uint64 {
 }
 
 // operatorOf reads an operatorHole's pair.
-func operatorOf(h hole) (store.OperatorThen, bool) {
+func operatorOf(h gap) (store.OperatorThen, bool) {
 	owner, operator, ok := strings.Cut(h.Subject, "/")
 	return store.OperatorThen{Owner: common.HexToAddress(owner), Operator: common.HexToAddress(operator)},
 		ok && h.Kind == repute.KindApprovalForAll && ofState(h)
@@ -203,7 +202,7 @@ func bloomOf(logs []types.Log) (b types.Bloom) {
 	return b
 }
 
-// within tells whether every bit of part is set in whole.
+// within reports whether every bit of part is set in whole.
 func within(part, whole types.Bloom) bool {
 	for i := range part {
 		if part[i]&^whole[i] != 0 {
