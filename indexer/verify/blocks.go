@@ -206,7 +206,7 @@ func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j 
 	return true, nil
 }
 
-// blockHoles names what is wrong with a block, by kind.
+// blockGaps returns the gaps that a judgement shows, by kind.
 func (v *Verifier) blockGaps(j judgement) []gap {
 	var gaps []gap
 	add := func(l types.Log, what string) {

@@ -163,7 +163,7 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 	return slices.Compact(slices.Sorted(slices.Values(numbers))), to, nil
 }
 
-// errMute: the blooms admit everything, or not even what is there.
+// errDense: the blooms admit everything, or not even what is there.
 var errDense = errors.New("the headers' blooms do not tell which blocks hold events; read the receipts of all blocks")
 
 // block takes one block's judgement.

@@ -35,7 +35,7 @@ func clientGap(kind repute.EventKind, id repute.TokenID, client common.Address, 
 	return h
 }
 
-// operatorHole keeps the owner as client.
+// operatorGap keeps the owner as client.
 func operatorGap(o store.OperatorThen, r repute.BlockRange, approved bool) gap {
 	h := newGap(repute.KindApprovalForAll, o.Owner.Hex()+"/"+o.Operator.Hex(), r,
 		fmt.Sprintf("isApprovedForAll of %s for %s is %t, stored %t", o.Operator, o.Owner, approved, o.Approved))
@@ -51,7 +51,7 @@ const (
 
 func sameGap(a, b gap) bool { return a.Kind == b.Kind && a.Subject == b.Subject }
 
-// waitingHole is what a stored event waits for: it must lie between the newest
+// waitingGap is what a stored event waits for: it must lie between the newest
 // thing known before it and the event itself.
 func waitingGap(w store.Waiting, event repute.Event, start uint64) (gap, bool) {
 	r := repute.BlockRange{From: start, To: w.Log.BlockNumber}
@@ -184,7 +184,7 @@ func indexOf(h gap) uint64 {
 	return n
 }
 
-// operatorOf reads an operatorHole's pair.
+// operatorOf reads an operatorGap's pair.
 func operatorOf(h gap) (store.OperatorThen, bool) {
 	owner, operator, ok := strings.Cut(h.Subject, "/")
 	return store.OperatorThen{Owner: common.HexToAddress(owner), Operator: common.HexToAddress(operator)},
