@@ -3,9 +3,11 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BUILD = $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 # Packages that carry an in-process Ethereum node; too slow to build with -race.
-NODE_PACKAGES = devnet|contracts|cmd/repute
+NODE_PACKAGES = devnet|contracts|cmd/repute|cmd/bench|internal/bench
 TEST_TIMEOUT ?= 20m
 TESTFLAGS ?=
+# Recorded traders, for the benchmark of trust.
+TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
 .PHONY: help build demo test test-arm64 test-mcp test-openapi bench race soak lint generate fuzz clean
@@ -52,10 +54,11 @@ test-openapi: build
 # Both run even when the first misses a target; make fails then.
 bench: build
 	@scripts/setup.sh postgres
+	$(GO) build -trimpath -o bin/bench ./cmd/bench
 	@mkdir -p docs/bench
 	@status=0; for name in index follow documents trust runs; do \
-		plots=; test $$name != trust || plots="--plots docs/bench"; \
-		./bin/repute bench $$name --json $$plots > docs/bench/$$name.json.new || status=$$?; \
+		more=; if test $$name = trust; then more="--plots docs/bench"; test ! -d "$(TEST_DATA)" || more="$$more --data $(TEST_DATA)"; fi; \
+		./bin/bench $$name --json $$more > docs/bench/$$name.json.new || status=$$?; \
 		if test -s docs/bench/$$name.json.new; then mv docs/bench/$$name.json.new docs/bench/$$name.json; else rm -f docs/bench/$$name.json.new; fi; \
 	done; exit $$status
 

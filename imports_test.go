@@ -55,6 +55,7 @@ var allowed = map[string][]string{
 	"internal/rpctest":            {"*"},
 	"internal/tracing":            {},
 	"internal/synth":              {".", "contracts", "contracts/bindings"},
+	"cmd/bench":                   {".", "internal/bench"},
 	"cmd/repute":                  {"*"},
 }
 

@@ -111,7 +111,7 @@ func (p *program) root() *cobra.Command {
 be trusted.
 
 Exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted before it was
-done. verify and bench say more with theirs: see their help.`,
+done. verify says more with its own: see its help.`,
 		Version:          build(),
 		PersistentPreRun: func(cmd *cobra.Command, _ []string) { p.flags.set = cmd.Flags() },
 		SilenceUsage:     true,
@@ -122,10 +122,23 @@ done. verify and bench say more with theirs: see their help.`,
 	root.SetVersionTemplate("{{.Version}}\n")
 	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
 		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.documentsCommand(), p.scoreCommand(), p.manifestCommand(),
-		p.rootsCommand(), p.evidenceCommand(), p.keysCommand(), p.verifySnapshotCommand(), p.taskCommand(), p.runCommand(), p.agentCommand(), p.mcpCommand(), p.benchCommand(), p.versionCommand())
+		p.rootsCommand(), p.evidenceCommand(), p.keysCommand(), p.verifySnapshotCommand(), p.taskCommand(), p.runCommand(), p.agentCommand(), p.mcpCommand(), movedCommand("bench", "make bench, or go run ./cmd/bench NAME"), p.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
 	strict(root)
 	return root
+}
+
+// movedCommand says where a command is that this program does not have.
+func movedCommand(name, use string) *cobra.Command {
+	return &cobra.Command{
+		Use:                name,
+		Short:              use,
+		Hidden:             true,
+		DisableFlagParsing: true,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			return repute.Invalid(cmd.CommandPath(), "a program of its own", use)
+		},
+	}
 }
 
 // misused is a command line that nothing was done for.

@@ -20,6 +20,7 @@ import (
 // named.
 type IndexOptions struct {
 	Program  Program
+	Node     Program   // serves a history when started as node
 	Dir      string    // of the generated histories, HistoryDir
 	Events   int       // of the history of every mode, 1,000,000
 	Modes    []string  // how the node behaves: keys of Modes; empty: all
@@ -184,7 +185,7 @@ func (b *indexBench) history(ctx context.Context, shape synth.Shape, events int)
 }
 
 func (b *indexBench) indexing(h *synth.History, mode string) *indexing {
-	return &indexing{program: b.o.Program, server: b.server, history: h, dir: b.o.Dir, mode: modes[mode], compare: true,
+	return &indexing{program: b.o.Program, node: b.o.Node, server: b.server, history: h, dir: b.o.Dir, mode: modes[mode], compare: true,
 		timeout: time.Minute + time.Duration(h.Events())*time.Millisecond, say: b.say}
 }
 

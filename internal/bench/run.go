@@ -38,6 +38,7 @@ type Run struct {
 // indexing is what one run needs.
 type indexing struct {
 	program Program
+	node    Program // serves the history
 	server  *postgres
 	// verifyRate is how many calls a second the index may make to compare itself
 	// with the chain, 0 for the product's own limit.
@@ -59,7 +60,7 @@ func (x *indexing) run(ctx context.Context) (r Run, captured *rows, err error) {
 		return r, nil, err
 	}
 	defer func() { err = errors.Join(err, d.drop(context.WithoutCancel(ctx))) }()
-	n, err := startNode(x.program, x.dir, x.history, x.mode)
+	n, err := startNode(x.node, x.dir, x.history, x.mode)
 	if err != nil {
 		return r, nil, err
 	}

@@ -19,9 +19,9 @@ import (
 
 // RunsOptions say what Runs measures.
 type RunsOptions struct {
-	Program  Program
-	Runs     int // at full load, and again with kills
-	Single   int // one after the other
+	Worker   Program // does runs when started as runs-worker
+	Runs     int     // at full load, and again with kills
+	Single   int     // one after the other
 	Kills    int
 	Workers  int // processes while some are killed
 	Progress io.Writer
@@ -293,7 +293,7 @@ func (x *running) database(ctx context.Context) (*database, *store.DB, error) {
 
 // worker starts a process and waits until its agent is known.
 func (x *running) worker(ctx context.Context, d *database) (*process, error) {
-	w, err := x.o.Program.start("bench", "runs-worker", "--database-url", d.url)
+	w, err := x.o.Worker.start("runs-worker", "--database-url", d.url)
 	if err != nil {
 		return nil, err
 	}

@@ -27,8 +27,8 @@ func writePlots(dir string, r bench.Report) error {
 	return nil
 }
 
-func (p *program) benchTrustCommand() *cobra.Command {
-	o := bench.TrustOptions{Progress: p.stderr}
+func (b *benches) trustCommand() *cobra.Command {
+	o := bench.TrustOptions{Progress: b.stderr}
 	var curve, plots string
 	cmd := &cobra.Command{
 		Use:   "trust --json",
@@ -36,7 +36,6 @@ func (p *program) benchTrustCommand() *cobra.Command {
 		Long: `Attacks the trust engine on a generated population, and on recorded traders where
 --data has their files, and asks other scorers' formulas about the same victims.
 It needs neither Postgres nor a network.`,
-		Args: cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
 			if err := positive("trials", o.Trials); err != nil {
 				return err
@@ -51,7 +50,7 @@ It needs neither Postgres nor a network.`,
 			if err == nil {
 				err = writePlots(plots, r)
 			}
-			return p.report(r, err)
+			return b.report(r, err)
 		},
 	}
 	f := cmd.Flags()

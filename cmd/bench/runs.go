@@ -8,20 +8,19 @@ import (
 	"repute/internal/bench"
 )
 
-func (p *program) benchRunsCommand() *cobra.Command {
-	o := bench.RunsOptions{Progress: p.stderr}
+func (b *benches) runsCommand() *cobra.Command {
+	o := bench.RunsOptions{Progress: b.stderr}
 	cmd := &cobra.Command{
 		Use:   "runs --json",
 		Short: "what the nine phases of a run cost, and that killed workers lose nothing",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Program, err = self(); err != nil {
+			if o.Worker, err = self(); err != nil {
 				return err
 			}
 			if err := errors.Join(positive("runs", o.Runs), positive("single", o.Single), positive("workers", o.Workers)); err != nil {
 				return err
 			}
-			return p.report(bench.Runs(cmd.Context(), o))
+			return b.report(bench.Runs(cmd.Context(), o))
 		},
 	}
 	f := cmd.Flags()
@@ -33,13 +32,12 @@ func (p *program) benchRunsCommand() *cobra.Command {
 	return cmd
 }
 
-// benchRunsWorkerCommand is a worker of bench runs.
-func (p *program) benchRunsWorkerCommand() *cobra.Command {
+// runsWorkerCommand is a worker of bench runs.
+func (b *benches) runsWorkerCommand() *cobra.Command {
 	var url string
 	cmd := &cobra.Command{
 		Use:    "runs-worker",
 		Hidden: true,
-		Args:   cobra.NoArgs,
 		RunE:   func(cmd *cobra.Command, _ []string) error { return bench.WorkRuns(cmd.Context(), url) },
 	}
 	cmd.Flags().StringVar(&url, "database-url", "", "of the benchmark's database")

@@ -24,7 +24,7 @@ func TestBenchTrust(t *testing.T) {
 		data = ""
 	}
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"bench", "trust", "--json", "--curve", "10000", "--trials", "200", "--data", data}, &stdout, &stderr)
+	code := run(t.Context(), []string{"trust", "--json", "--curve", "10000", "--trials", "200", "--data", data}, &stdout, &stderr)
 	var report struct {
 		Name         string
 		Measurements bench.TrustMeasurements
@@ -51,7 +51,7 @@ func TestBenchTrust(t *testing.T) {
 // A directory that was named and is not there is a slip.
 func TestBenchTrustRefusesMissingData(t *testing.T) {
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"bench", "trust", "--data", t.TempDir()}, &stdout, &stderr)
+	code := run(t.Context(), []string{"trust", "--data", t.TempDir()}, &stdout, &stderr)
 	if code != 2 || stdout.Len() > 0 || !strings.Contains(stderr.String(), "data: the recorded traders are not there") {
 		t.Errorf("exit code %d: %s%s", code, &stdout, &stderr)
 	}

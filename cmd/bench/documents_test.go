@@ -14,9 +14,8 @@ func TestBenchDocuments(t *testing.T) {
 	if testing.Short() {
 		t.Skip("reads documents from slow hosts")
 	}
-	t.Setenv("REPUTE_RUN_PROGRAM", "1")
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"bench", "documents", "--json", "--documents", "200", "--hosts", "40"}, &stdout, &stderr)
+	code := run(t.Context(), []string{"documents", "--json", "--program", product(t), "--documents", "200", "--hosts", "40"}, &stdout, &stderr)
 	if code > 1 {
 		t.Fatalf("exit code %d:\n%s", code, &stderr)
 	}

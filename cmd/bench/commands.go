@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"fmt"
-	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -14,56 +13,17 @@ import (
 	"repute/internal/bench"
 )
 
-// errMissed: the report is printed, and says which target it was.
-var errMissed = errors.New("a target was missed")
-
-func (p *program) benchCommand() *cobra.Command {
-	cmd := &cobra.Command{
-		Use:   "bench",
-		Short: "measure this build on this machine",
-		Long: `Measures the product in processes of its own, on a private Postgres and a generated
-history, and prints one JSON report on standard output.
-
-Exit codes: 0 all targets are met; 1 a target was missed, which the report names, or
-there is no report because something failed; 2 wrong usage; 130 interrupted.`,
-	}
-	cmd.AddCommand(p.benchIndexCommand(), p.benchFollowCommand(), p.benchDocumentsCommand(), p.benchTrustCommand(), p.benchRunsCommand(),
-		p.benchRunsWorkerCommand(), p.benchNodeCommand())
-	return cmd
-}
-
-// report prints what a benchmark found.
-func (p *program) report(r bench.Report, err error) error {
-	if err != nil {
-		return fmt.Errorf("bench: %w", err)
-	}
-	if err := p.printJSON(r); err != nil {
-		return err
-	}
-	if !r.OK() {
-		return errMissed
-	}
-	return nil
-}
-
-// self is this program, to be run again.
-func self() (bench.Program, error) {
-	path, err := os.Executable()
-	if err != nil {
-		return bench.Program{}, fmt.Errorf("find this program: %w", err)
-	}
-	return bench.Program{Path: path}, nil
-}
-
-func (p *program) benchIndexCommand() *cobra.Command {
-	o := bench.IndexOptions{Progress: p.stderr}
+func (b *benches) indexCommand() *cobra.Command {
+	o := bench.IndexOptions{Progress: b.stderr}
 	var curve string
 	cmd := &cobra.Command{
 		Use:   "index --json",
 		Short: "how fast a history is indexed, against COPY of the same rows",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Program, err = self(); err != nil {
+			if o.Program, err = b.product(); err != nil {
+				return err
+			}
+			if o.Node, err = self(); err != nil {
 				return err
 			}
 			if err := positive("events", o.Events); err != nil {
@@ -75,7 +35,7 @@ func (p *program) benchIndexCommand() *cobra.Command {
 			if cmd.Flags().Changed("events") && !cmd.Flags().Changed("curve") {
 				o.Curve = upTo(o.Curve, o.Events)
 			}
-			return p.report(bench.Index(cmd.Context(), o))
+			return b.report(bench.Index(cmd.Context(), o))
 		},
 	}
 	f := cmd.Flags()
@@ -89,20 +49,19 @@ func (p *program) benchIndexCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) benchFollowCommand() *cobra.Command {
-	o := bench.FollowOptions{Progress: p.stderr}
+func (b *benches) followCommand() *cobra.Command {
+	o := bench.FollowOptions{Progress: b.stderr}
 	cmd := &cobra.Command{
 		Use:   "follow --json",
 		Short: "how soon a new block is visible through the API",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Program, err = self(); err != nil {
+			if o.Program, err = b.product(); err != nil {
 				return err
 			}
 			if err := errors.Join(positive("blocks", o.Blocks), positive("events", o.PerSecond)); err != nil {
 				return err
 			}
-			return p.report(bench.Follow(cmd.Context(), o))
+			return b.report(bench.Follow(cmd.Context(), o))
 		},
 	}
 	f := cmd.Flags()
@@ -112,20 +71,19 @@ func (p *program) benchFollowCommand() *cobra.Command {
 	return cmd
 }
 
-func (p *program) benchDocumentsCommand() *cobra.Command {
-	o := bench.DocumentsOptions{Progress: p.stderr}
+func (b *benches) documentsCommand() *cobra.Command {
+	o := bench.DocumentsOptions{Progress: b.stderr}
 	cmd := &cobra.Command{
 		Use:   "documents --json",
 		Short: "how fast documents are read and stored, from their URIs and from slow hosts",
-		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) (err error) {
-			if o.Program, err = self(); err != nil {
+			if o.Program, err = b.product(); err != nil {
 				return err
 			}
 			if err := errors.Join(positive("documents", o.Documents), positive("hosts", o.Hosts)); err != nil {
 				return err
 			}
-			return p.report(bench.Documents(cmd.Context(), o))
+			return b.report(bench.Documents(cmd.Context(), o))
 		},
 	}
 	f := cmd.Flags()
@@ -161,16 +119,15 @@ func parseSizes(list string) (sizes []int, err error) {
 	return sizes, nil
 }
 
-// benchNodeCommand is the other side of bench index.
-func (p *program) benchNodeCommand() *cobra.Command {
+// nodeCommand is the other side of bench index.
+func (b *benches) nodeCommand() *cobra.Command {
 	var dir, shape, mode string
 	var events int
 	cmd := &cobra.Command{
 		Use:    "node",
 		Hidden: true,
-		Args:   cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
-			return bench.ServeHistory(cmd.Context(), p.stdout, dir, shape, mode, events)
+			return bench.ServeHistory(cmd.Context(), b.stdout, dir, shape, mode, events)
 		},
 	}
 	f := cmd.Flags()

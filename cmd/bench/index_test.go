@@ -15,9 +15,8 @@ func TestBenchIndex(t *testing.T) {
 	if testing.Short() {
 		t.Skip("indexes twenty thousand events several times")
 	}
-	t.Setenv("REPUTE_RUN_PROGRAM", "1")
 	var stdout, stderr bytes.Buffer
-	code := run(t.Context(), []string{"bench", "index", "--json", "--events", "20000", "--modes", "clean", "--runs", "1", "--curve", "",
+	code := run(t.Context(), []string{"index", "--json", "--program", product(t), "--events", "20000", "--modes", "clean", "--runs", "1", "--curve", "",
 		"--busy", "2000", "--dir", t.TempDir()}, &stdout, &stderr)
 	if code > 1 {
 		t.Fatalf("exit code %d:\n%s", code, &stderr)
