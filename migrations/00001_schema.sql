@@ -1,5 +1,5 @@
 -- The schema. Addresses are 20 raw bytes (empty for none), hashes 32; texts that come from the
--- chain are bytea. Comments are in the database too: docs/schema.md is made from them.
+-- chain are bytea. Comments are in the database too: docs/reference/schema.md is made from them.
 
 -- +goose Up
 create extension if not exists pg_trgm;

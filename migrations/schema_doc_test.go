@@ -15,15 +15,15 @@ import (
 	"repute/migrations"
 )
 
-var update = flag.Bool("update", false, "write docs/schema.md anew")
+var update = flag.Bool("update", false, "write docs/reference/schema.md anew")
 
 // schemaDoc is the page that this test keeps in step with the database.
-const schemaDoc = "../docs/schema.md"
+const schemaDoc = "../docs/reference/schema.md"
 
 // column is one row of information_schema, with its comment.
 type column struct{ Name, Type, Null, Default, Comment string }
 
-// Every table has a comment, and docs/schema.md says what the database says.
+// Every table has a comment, and docs/reference/schema.md says what the database says.
 func TestSchemaDoc(t *testing.T) {
 	t.Parallel()
 	conn, err := pgx.Connect(t.Context(), pgtest.New(t))
@@ -42,11 +42,11 @@ func TestSchemaDoc(t *testing.T) {
 		t.Fatal(err)
 	}
 	if got != string(want) {
-		t.Error("docs/schema.md differs from the database: go test ./migrations -update")
+		t.Error("docs/reference/schema.md differs from the database: go test ./migrations -update")
 	}
 }
 
-// page is docs/schema.md: the tables in the order and under the headings of the migration.
+// page is docs/reference/schema.md: the tables in the order and under the headings of the migration.
 func page(t *testing.T, conn *pgx.Conn) string {
 	t.Helper()
 	var b strings.Builder
