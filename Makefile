@@ -10,7 +10,7 @@ TESTFLAGS ?=
 TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
-.PHONY: help build demo test test-arm64 test-mcp test-openapi bench race soak lint generate fuzz clean
+.PHONY: help build demo check examples links test test-arm64 test-mcp test-openapi bench race soak lint generate fuzz clean
 
 help:
 	@echo "make demo      everything in one process on http://127.0.0.1:8080"
@@ -21,7 +21,9 @@ help:
 	@echo "make bench     every benchmark; writes docs/bench/*.json, takes up to 25 minutes"
 	@echo "make race      tests under the race detector, without the packages that embed a node"
 	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m), and sixty histories of scores"
-	@echo "make lint      gofmt, vet, staticcheck, unparam"
+	@echo "make check     lint and the tests of packages without an Ethereum node"
+	@echo "make examples  compiles the example agent in TypeScript"
+	@echo "make lint      gofmt, vet, staticcheck, unparam, links of the documentation"
 	@echo "make generate  contracts, bindings and golden files; must leave no diff"
 	@echo "make fuzz      every fuzz target for 10 s"
 
@@ -76,6 +78,22 @@ lint:
 	$(GO) vet ./...
 	$(GO) tool staticcheck ./...
 	$(GO) tool unparam ./...
+	@$(MAKE) --no-print-directory links
+
+# Relative links and anchors of the documentation.
+links:
+	@scripts/setup.sh python
+	scripts/check_links.py
+
+# The fast check before a push.
+check: lint
+	@scripts/setup.sh postgres
+	$(GO) test -timeout $(TEST_TIMEOUT) $$($(GO) list ./... | grep -vE '/($(NODE_PACKAGES))(/|$$)')
+
+# TestTypeScriptExample runs what this compiles.
+examples:
+	@scripts/setup.sh node
+	cd examples/agent-ts && npm ci --no-audit --no-fund && npm run --silent build
 
 generate:
 	@scripts/setup.sh node

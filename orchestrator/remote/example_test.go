@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"net"
 	"net/http"
+	"os"
 	"os/exec"
 	"strings"
 	"testing"
@@ -19,18 +20,38 @@ import (
 	"repute/policy"
 )
 
-// The example speaks the protocol.
+// TestPythonExample holds a conversation with examples/python.
 func TestPythonExample(t *testing.T) {
 	t.Parallel()
 	python, err := exec.LookPath("python3")
 	if err != nil {
 		t.Skip("python3 is not installed")
 	}
+	testExample(t, "word-counter", python, "../../examples/python/agent.py")
+}
+
+// TestTypeScriptExample holds the same conversation with examples/agent-ts, which make
+// examples compiles.
+func TestTypeScriptExample(t *testing.T) {
+	t.Parallel()
+	node, err := exec.LookPath("node")
+	if err != nil {
+		t.Skip("node is not installed")
+	}
+	const compiled = "../../examples/agent-ts/dist/agent.js"
+	if _, err := os.Stat(compiled); err != nil {
+		t.Skip("examples/agent-ts is not compiled: run make examples")
+	}
+	testExample(t, "word-counter-ts", node, compiled)
+}
+
+// testExample starts an example agent and asks it everything that a run asks.
+func testExample(t *testing.T, slug, program, source string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	ok(t, err)
 	port := l.Addr().(*net.TCPAddr).Port
 	ok(t, l.Close())
-	cmd := exec.Command(python, "../../examples/python/agent.py", fmt.Sprint(port))
+	cmd := exec.Command(program, source, fmt.Sprint(port))
 	ok(t, cmd.Start())
 	t.Cleanup(func() { _ = cmd.Process.Kill(); _ = cmd.Wait() })
 	client, _ := watch(t, "")
@@ -43,7 +64,7 @@ func TestPythonExample(t *testing.T) {
 			t.Errorf("with %s the example says %t, %s", input, can, why)
 		}
 	}
-	if info := m.Info(); info.Slug != "word-counter" || info.Manifest.Budget().OnchainWrites != 0 {
+	if info := m.Info(); info.Slug != slug || info.Manifest.Budget().OnchainWrites != 0 {
 		t.Errorf("the example is %+v", m.Info())
 	}
 	c := &orchestrator.Context{RunID: "r"}
@@ -59,7 +80,7 @@ func TestPythonExample(t *testing.T) {
 	page, err := json.Marshal(orchestrator.HTTPResponse{Status: 200, Body: []byte("one two")})
 	ok(t, err)
 	q.Outcomes = []remote.Outcome{{Result: page}}
-	if a := asked(t, client, base+"/execute", q); string(a.Result) != `{"words": 2}` {
+	if a := asked(t, client, base+"/execute", q); wordsOf(t, a.Result) != 2 {
 		t.Errorf("the example counts %s", a.Result)
 	}
 	done := orchestrator.Execution{Success: true, Steps: []orchestrator.StepResult{{StepID: plan.Steps[0].ID, Status: "completed", Result: json.RawMessage(`{"words": 7}`)}}}
@@ -71,6 +92,14 @@ func TestPythonExample(t *testing.T) {
 	if ok(t, err); said.Text != "The page has 7 words." {
 		t.Errorf("the example says %+v", said)
 	}
+}
+
+// wordsOf returns the number of words in a step's result.
+func wordsOf(t *testing.T, result json.RawMessage) int {
+	t.Helper()
+	var counted struct{ Words int }
+	ok(t, json.Unmarshal(result, &counted))
+	return counted.Words
 }
 
 // asked puts a question by hand: a step is asked for within a run alone.
