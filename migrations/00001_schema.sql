@@ -1236,15 +1236,14 @@ create table run_decisions (
     policy   bytea       not null,
     input    json        not null,
     at       timestamptz not null default now(),
-    root_id  text        not null default '',
-    number   bigint      not null default 0,
-    phase    integer     not null default 0,
-    kind     text        not null default '',
-    previous bytea       not null default '\x',
-    hash     bytea       not null default '\x'
+    root_id  text        not null,
+    number   bigint      not null,
+    phase    integer     not null,
+    kind     text        not null,
+    previous bytea       not null,
+    hash     bytea       not null
 );
-create unique index run_decisions_chain on run_decisions (root_id, number)
-    where number > 0;
+create unique index run_decisions_chain on run_decisions (root_id, number);
 create index run_decisions_policy on run_decisions (policy);
 create index run_decisions_run on run_decisions (run_id, id);
 comment on table run_decisions is 'What policies decided, as one chain of hashes per root run.';
