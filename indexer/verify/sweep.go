@@ -85,7 +85,7 @@ func countUnproven(proofs []store.BlockProof) (n uint64) {
 	return n
 }
 
-// tiedRange is a range of blocks with the hash of the newest one, which follows from the
+// connectedRange is a range of blocks with the hash of the newest one, which follows from the
 // newest final block.
 type connectedRange struct {
 	blocks repute.BlockRange
