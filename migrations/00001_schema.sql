@@ -92,7 +92,7 @@ comment on table block_proofs is
     'Final blocks that were compared with the chain. A row is one connected range, whose newest block '
     'follows by parents'' hashes from the newest final block.';
 comment on column block_proofs.parent is 'Hash of the block before from_block.';
-comment on column block_proofs.hash is 'Hash of to_block; empty after a rewind cut the range.';
+comment on column block_proofs.hash is 'Hash of to_block; empty when a rewind cut the range at an unproven block.';
 comment on column block_proofs.unproven is 'Blocks in the range that could not be proven.';
 comment on column block_proofs.reason is
     'Why the newest unproven block could not be proven; empty without one.';

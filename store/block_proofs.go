@@ -15,7 +15,7 @@ import (
 // BlockProof is a connected range of final blocks that were compared with the chain.
 type BlockProof struct {
 	Blocks repute.BlockRange
-	// Parent is the hash of the block before the range, as its oldest header names it.
+	// Parent is the hash of the block before the range.
 	Parent common.Hash
 	// Hash is the hash of the newest block. It is zero when a rewind cut the range at a block
 	// that is not proven.
@@ -26,10 +26,10 @@ type BlockProof struct {
 	// Reason says why the newest of Unproven could not be proven.
 	Reason string
 	// Loose is the newest block whose header is not authenticated, 0 when there is none.
-	// The blocks below it are connected with the others by the word of one endpoint.
+	// A single endpoint shows how the blocks below it are connected with those above.
 	Loose uint64
-	// Headers are to be stored where none are: those of Unproven that are authenticated,
-	// so that these blocks are compared with no others later. BlockProofs leaves them out.
+	// Headers are the authenticated headers of Unproven. SaveBlockProof stores those that are
+	// not stored yet, because later comparisons need the hash; BlockProofs returns none.
 	Headers []repute.Block
 }
 
@@ -41,7 +41,7 @@ func (p BlockProof) Proves(r repute.BlockRange) bool {
 // maxUnproven is how many ranges of unproven blocks a row may name.
 const maxUnproven = 1_000
 
-// BlockProofs reads what was compared of a chain, ascending.
+// BlockProofs returns the ranges of a chain that were compared, ascending.
 func (db *DB) BlockProofs(ctx context.Context, chainID uint64) ([]BlockProof, error) {
 	proofs, err := readBlockProofs(ctx, db.readers, chainID, repute.BlockRange{To: everything})
 	return proofs, failed("read block proofs", err)
@@ -68,7 +68,7 @@ func readBlockProofs(ctx context.Context, q querier, chainID uint64, r repute.Bl
 	})
 }
 
-// SaveBlockProof adds a range that was compared, and connects it with the ranges before
+// SaveBlockProof adds a range that was compared, and joins it with the ranges before
 // and after it. A range before it that does not end in Parent belongs to another branch and
 // is deleted. repute.ErrFenced when the lease is lost, and when the range after it or the
 // stored block shows that Hash is no longer the hash of the newest block.
@@ -134,7 +134,7 @@ func startsOf(proofs []BlockProof) []uint64 {
 	return starts
 }
 
-// join is p with a neighbor that it is connected with; any other range is left out.
+// join returns p extended by a neighbor when one continues the other, and p otherwise.
 func (p BlockProof) join(n BlockProof) BlockProof {
 	switch {
 	case n.Blocks.From == p.Blocks.To+1 && n.Parent == p.Hash:
@@ -209,9 +209,9 @@ func (db *DB) SettleBlocks(ctx context.Context, chainID uint64, l Lease, proven 
 // ranges.
 const boundedRanges = "case when (select count(*) from unnest(u)) > $2 then int8multirange(range_merge(u)) else u end"
 
-// TieBlockProofs replaces the claimed header of a Loose block by the authenticated one, and
-// forgets the blocks below it, which are to be compared again. repute.ErrFenced when the
-// lease is lost.
+// TieBlockProofs replaces the parent of a Loose block by that of its authenticated header, and
+// deletes the ranges below it, which are then compared again. repute.ErrFenced when the lease
+// is lost.
 func (db *DB) TieBlockProofs(ctx context.Context, chainID uint64, l Lease, block repute.Block) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("tie blocks of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := holdLease(ctx, tx, l); err != nil {
@@ -225,8 +225,8 @@ func (db *DB) TieBlockProofs(ctx context.Context, chainID uint64, l Lease, block
 	})
 }
 
-// ForgetBlockProofs has every block of a chain compared again, because the blooms of its
-// headers turned out to lack logs. repute.ErrFenced when the lease is lost.
+// ForgetBlockProofs deletes all ranges of a chain, so that every block is compared again, and
+// notes that the blooms of its headers lack logs. repute.ErrFenced when the lease is lost.
 func (db *DB) ForgetBlockProofs(ctx context.Context, chainID uint64, l Lease) error {
 	return db.inTx(ctx, pgx.TxOptions{}, fmt.Sprintf("forget block proofs of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := holdLease(ctx, tx, l); err != nil {

@@ -7,10 +7,10 @@ import (
 	"repute"
 )
 
-// blocksProof is what a snapshot says of the final blocks that were compared.
+// blocksProof holds the final blocks of a chain that were compared, as of one snapshot.
 type blocksProof struct {
 	Ranges []provenRange // ascending
-	Asked  int64         // blocks that somebody asks to have compared again
+	Asked  int64         // blocks that are requested to be compared again
 }
 
 // provenRange is one connected range of blocks that were compared. First and Last are
@@ -22,8 +22,8 @@ type provenRange struct {
 	Reason      string
 }
 
-// completeness claims complete only for one range from the start to the cursor with
-// nothing pending, nothing unread and no gap known, whose final blocks are proven.
+// completeness returns Complete only for one range from the start to the cursor without pending
+// and unreadable events and without open gaps, whose final blocks are proven.
 func (c *chainView) completeness() repute.Completeness {
 	out := repute.Completeness{VerifiedTo: c.provenTo(), Ranges: c.ranges, Pending: c.pending, Undecoded: c.undecoded}
 	blocks, why := c.blocks()
@@ -43,7 +43,7 @@ func (c *chainView) completeness() repute.Completeness {
 	return out
 }
 
-// kinds are the events whose completeness is told. All share what is known of the blocks.
+// kinds returns the completeness per kind of event. The status of the blocks applies to all.
 func (c *chainView) kinds(blocks repute.CompletenessStatus, why string) []repute.KindCompleteness {
 	out := make([]repute.KindCompleteness, 0, repute.KindEIP712DomainChanged)
 	for kind := repute.KindTransfer; kind <= repute.KindEIP712DomainChanged; kind++ {
@@ -60,8 +60,8 @@ func (c *chainView) kinds(blocks repute.CompletenessStatus, why string) []repute
 	return out
 }
 
-// blocks says how far the chain's blocks are indexed and proven, and what is left where
-// they are not.
+// blocks returns whether the chain's blocks are indexed and proven, and the reason when they are
+// not.
 func (c *chainView) blocks() (repute.CompletenessStatus, string) {
 	final := uint64(max(0, min(c.finalized, c.cursor)))
 	looked, unproven, newest := uint64(0), int64(0), provenRange{}
@@ -95,7 +95,7 @@ func (c *chainView) lookedTo(final uint64) bool {
 	return first != nil && first.To+c.lagAllowed() >= final
 }
 
-// firstRange is the range of compared blocks that holds the chain's start, nil when there
+// firstRange returns the range of compared blocks that holds the chain's start, nil when there
 // is none.
 func (c *chainView) firstRange() *provenRange {
 	if r := c.proof.Blocks.Ranges; len(r) > 0 && r[0].From <= c.StartBlock && r[0].To >= c.StartBlock {
@@ -104,7 +104,7 @@ func (c *chainView) firstRange() *provenRange {
 	return nil
 }
 
-// provenTo is the block up to which every block from the start on is proven, 0 when the
+// provenTo returns the block up to which every block from the start on is proven, 0 when the
 // first one is not.
 func (c *chainView) provenTo() uint64 {
 	r := c.firstRange()
@@ -119,16 +119,16 @@ func (c *chainView) provenTo() uint64 {
 	return *r.First - 1
 }
 
-// A chain counts as complete while its newest final blocks are being compared: those of
-// ten minutes, but not fewer than a request for headers takes, and never more than a
-// comparison gets through in that time.
+// A chain counts as complete while its newest final blocks are being compared: those of ten
+// minutes, at least as many as one request for headers reads, and at most as many as a
+// comparison manages in that time.
 const (
 	lagTime  = 10 * time.Minute
 	lagLeast = 32
 	lagMost  = 4_096
 )
 
-// lagAllowed is how many blocks of the newest final ones need not be compared yet, by the
+// lagAllowed returns how many blocks of the newest final ones need not be compared yet, by the
 // chain's mean block time since the oldest header that is kept.
 func (c *chainView) lagAllowed() uint64 {
 	blocks, took := c.cursor-c.oldest, c.cursorTime.Sub(c.oldestTime)
