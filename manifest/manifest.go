@@ -8,6 +8,12 @@
 // its answers are valid UTF-8 without NUL and bounded; members it does not know are
 // kept in Extra as written, up to 64 KiB of a document. Problems come in a stable
 // order, those of the whole document first.
+//
+// Parse, ParseFeedback and ParseCard read one kind each; Detect tells which kind a document
+// is. None of them has an error: a document that cannot be read gives an empty value and a
+// repute.Problem of severity error, and HasErrors looks for those. Each problem has a stable
+// code, for which Hint says what to do. MatchRegistration and MatchFeedback compare a file
+// with the agent or the rating whose URI points to it.
 package manifest
 
 import (

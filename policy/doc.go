@@ -2,4 +2,13 @@
 // CEL (https://cel.dev). It is pure: what is known of the task, its agents and its
 // transactions comes in, a decision with every reason goes out. Nothing here falls
 // back: a rule that cannot be evaluated denies.
+//
+// Parse reads a policy from YAML; its error is repute.ErrInvalid and names the key. A Policy
+// answers three questions. Policy.Gate compares an Agent's trust with the thresholds of the
+// policy and the task. Policy.Decide evaluates limits and rules over an Input: before the
+// work in phase policy, and for each transaction in phase call. Policy.Budget gives the
+// limits of a task. The first two return a Decision: its Effect is the strongest of all
+// Reasons, and neither of them has an error.
+//
+// ForPayments returns the built-in policy that the API's decisions use.
 package policy

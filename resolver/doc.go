@@ -5,4 +5,10 @@
 //
 // A failure is always an *Error with one of the closed list of reasons below, so
 // that a caller can store the reason and decide when to try again.
+//
+// New returns a Client, which is safe for concurrent use. Client.Fetch returns a Document;
+// Client.FetchIfChanged lets an https server answer that nothing changed. Classify says how
+// a URI would be read without reading it, and Inline decodes a document that the URI itself
+// contains. Guard is the check of addresses by itself, for other requests to hosts that
+// strangers named.
 package resolver

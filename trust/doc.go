@@ -10,4 +10,13 @@
 // from the roots. All raters without such weight together count for half a unit. Neither
 // the good nor the bad side of an agent's evidence counts for more than the number of
 // vertex-disjoint paths from roots to its raters. See docs/explanation/trust.md.
+//
+// Use it in three steps. ParseParams or DefaultParams gives the parameters. GraphBuilder
+// collects who rates whom well, and Graph.Walk returns the Weights of all raters. Score takes
+// an Evidence, which holds those Weights and the records about one agent, and returns a
+// Result. A scorer of NewScorer saves work when many agents are scored with the same Weights.
+//
+// Manifest lists the inputs of a score other than events, parameters and roots. Its hash is
+// stored with the score, so that the score can be replayed. A replay that needs an input
+// that is no longer stored fails with a *PrunedError.
 package trust
