@@ -96,8 +96,9 @@ examples:
 	cd examples/agent-ts && npm ci --no-audit --no-fund && npm run --silent build
 
 generate:
-	@scripts/setup.sh node
+	@scripts/setup.sh node python
 	$(GO) generate ./...
+	scripts/package_diagram.py
 
 fuzz:
 	@scripts/setup.sh postgres
