@@ -108,14 +108,14 @@ type RefreshAnswer struct {
 
 // mountDocuments adds the operations on documents.
 func (a *API) mountDocuments() {
-	onAgent[documentsInput, documentsPairInput, documentsChainInput](a, "/documents", "list", "documents", "What an agent's URIs gave, newest first", a.documents)
+	onAgent[documentsInput, documentsPairInput, documentsChainInput](a, "/documents", "list", "documents", "Lists the documents that were read from an agent's URIs, failures too, newest first", a.documents)
 	onAgent[refreshInput, refreshPairInput, refreshChainInput](a, "/documents"+refreshVerb, "refresh", "document",
-		"Read an agent's document again soon; once a minute for each", a.refresh, asRefresh)
+		"Schedules another read of an agent's document; at most once a minute per document", a.refresh, asRefresh)
 	a.echo.GET(`/agents/:id/documents\:refresh`, httpapi.PostOnly) // not the token "documents:refresh" of a chain
 
-	op := describeOperation(a, "/documents/{sha256}", "get-document", "The bytes of a document, to be kept by the caller for ever")
+	op := describeOperation(a, "/documents/{sha256}", "get-document", "Returns the bytes of a document by their sha256")
 	op.Responses["200"] = &huma.Response{Description: "The bytes as they were read. What is no JSON comes as plain text or octets, never as a page.", Content: map[string]*huma.MediaType{
-		jsonType: {Schema: &huma.Schema{}}, plainType: {Schema: &huma.Schema{Type: huma.TypeString}}, octetType: {}}}
+		jsonType: {Schema: &huma.Schema{}, Example: map[string]any{"name": "Atlas Translator", "services": []any{}}}, plainType: {Schema: &huma.Schema{Type: huma.TypeString}}, octetType: {}}}
 	op.Responses["304"].Description = "The caller has the bytes."
 	register(a, op, a.body)
 }

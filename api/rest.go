@@ -108,25 +108,25 @@ type (
 
 // mount is the table of contents of the REST API.
 func (a *API) mount() {
-	get(a, "/agents", "list-agents", "List or search agents", a.listAgents)
-	get(a, "/chains/{chainId}/agents", "list-chain-agents", "List or search a chain's agents", a.listChainAgents)
-	get(a, "/agents/facets", "get-facets", "What the agents of a search offer, counted", a.listFacets)
-	get(a, "/chains/{chainId}/agents/facets", "get-chain-facets", "What the agents of a search of one chain offer, counted", a.listChainFacets)
+	get(a, "/agents", "list-agents", "Lists agents, or searches them where a search parameter is given", a.listAgents)
+	get(a, "/chains/{chainId}/agents", "list-chain-agents", "Lists or searches the agents of one chain", a.listChainAgents)
+	get(a, "/agents/facets", "get-facets", "Counts what the agents that a search finds offer: services, skills, domains and more", a.listFacets)
+	get(a, "/chains/{chainId}/agents/facets", "get-chain-facets", "Counts what the agents of one chain that a search finds offer", a.listChainFacets)
 
-	onAgent[agentInput, agentPairInput, agentChainInput](a, "", "get", "agent", "An agent", a.agent)
-	onAgent[reputationInput, reputationPairInput, reputationChainInput](a, "/reputation", "get", "reputation", "An agent's reputation", a.reputation)
-	onAgent[explainInput, explainPairInput, explainChainInput](a, "/reputation/explain", "explain", "reputation", "What an agent's score is made of", a.explain)
-	onAgent[decisionInput, decisionPairInput, decisionChainInput](a, "/decision", "get", "decision", "Whether an agent may be paid or delegated to", a.decision)
-	onAgent[feedbackInput, feedbackPairInput, feedbackChainInput](a, "/feedback", "list", "feedback", "An agent's ratings, newest first", a.feedback)
-	onAgent[validationsInput, validationsPairInput, validationsChainInput](a, "/validations", "list", "validations", "An agent's validations, newest first", a.validations)
+	onAgent[agentInput, agentPairInput, agentChainInput](a, "", "get", "agent", "Returns an agent: owner, wallet, registration file, problems of that file and score", a.agent)
+	onAgent[reputationInput, reputationPairInput, reputationChainInput](a, "/reputation", "get", "reputation", "Returns an agent's trust score and summaries of its ratings", a.reputation)
+	onAgent[explainInput, explainPairInput, explainChainInput](a, "/reputation/explain", "explain", "reputation", "Explains an agent's score: which ratings count, by how much, and which do not", a.explain)
+	onAgent[decisionInput, decisionPairInput, decisionChainInput](a, "/decision", "get", "decision", "Decides whether an agent may be paid or given work: allow or deny, with reasons", a.decision)
+	onAgent[feedbackInput, feedbackPairInput, feedbackChainInput](a, "/feedback", "list", "feedback", "Lists an agent's ratings, newest first", a.feedback)
+	onAgent[validationsInput, validationsPairInput, validationsChainInput](a, "/validations", "list", "validations", "Lists requests to validate an agent's work and their answers, newest first", a.validations)
 
 	a.mountDocuments()
 	a.mountTexts()
 
-	get(a, "/chains", "list-chains", "The chains that are indexed", a.listChains)
-	get(a, "/chains/{chainId}", "get-chain", "One chain", a.getChain)
-	get(a, "/chains/{chainId}/status", "get-chain-status", "The index of one chain", a.chainStatus)
-	get(a, "/status", "get-status", "The index as a whole", a.status)
+	get(a, "/chains", "list-chains", "Lists the chains that are indexed, with their progress", a.listChains)
+	get(a, "/chains/{chainId}", "get-chain", "Returns one chain with the progress of its index", a.getChain)
+	get(a, "/chains/{chainId}/status", "get-chain-status", "Returns the state of one chain's index: ok or degraded", a.chainStatus)
+	get(a, "/status", "get-status", "Returns the state of the whole index: ok or degraded, with every chain", a.status)
 }
 
 // output is an answer with its validators.

@@ -13,11 +13,11 @@ import (
 
 // Said is what an agent's document says of it. Nobody but its author vouches for it.
 type Said struct {
-	Name           *string        `json:"name" doc:"this and what follows is what the document says; null or empty without one"`
+	Name           *string        `json:"name" doc:"from the agent's document, like the fields below; null or empty without a document"`
 	Description    *string        `json:"description"`
 	Services       []AgentService `json:"services"`
-	Skills         []string       `json:"skills" doc:"of all services"`
-	Domains        []string       `json:"domains" doc:"of all services"`
+	Skills         []string       `json:"skills" doc:"skills of all services, each once"`
+	Domains        []string       `json:"domains" doc:"domains of all services, each once"`
 	X402Support    *bool          `json:"x402Support" doc:"null when it says nothing"`
 	Active         *bool          `json:"active" doc:"null when it says nothing"`
 	SupportedTrust []string       `json:"supportedTrust"`
@@ -39,8 +39,8 @@ type HashProof struct {
 
 // Beside is what others say of an agent's document. It is read at latest only.
 type Beside struct {
-	DomainProofs []DomainProof `json:"domainProofs" doc:"the domains of its endpoints, and whether they stand by it; empty at another view than latest"`
-	LinkedAgents []LinkedAgent `json:"linkedAgents" doc:"agents whose documents and this one's name each other, on any chain; their reputations are never added up; empty at another view than latest"`
+	DomainProofs []DomainProof `json:"domainProofs" doc:"the domains of the agent's endpoints, and whether each domain confirms the agent; empty unless at is latest"`
+	LinkedAgents []LinkedAgent `json:"linkedAgents" doc:"agents on any chain whose documents name this agent, and which this agent's document names; their reputations are never added up; empty unless at is latest"`
 }
 
 // DomainProof is what is known of one domain of an agent's endpoints.
@@ -57,7 +57,7 @@ type DomainProof struct {
 
 // LinkedAgent is an agent whose document and another's name each other.
 type LinkedAgent struct {
-	ID       ID     `json:"id"`
+	ID       ID     `json:"id" example:"eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22"`
 	ShortID  ID     `json:"shortId"`
 	Name     string `json:"name" doc:"what its document says"`
 	SameFile bool   `json:"sameFile" doc:"both show the same bytes"`

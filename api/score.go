@@ -70,7 +70,7 @@ type (
 	}
 	// Gate is a line and what an agent lacks to pass it.
 	Gate struct {
-		ID        string    `json:"id"`
+		ID        string    `json:"id" example:"service"`
 		Direction string    `json:"direction" enum:"admits,keepsOut" doc:"admits: an agent that passes is good enough; keepsOut: one that passes is that bad, and not to pass is no bad news"`
 		Passed    bool      `json:"passed" doc:"good news of a gate that admits, bad news of one that keeps out"`
 		Lacks     []Lacking `json:"lacks" doc:"what is missing to pass; empty when passed"`

@@ -57,17 +57,17 @@ func (q *TextQuery) Query() *TextQuery { return q }
 
 // mountTexts adds the routes that answers name where they cut a text.
 func (a *API) mountTexts() {
-	onAgent[uriInput, uriPairInput, uriChainInput](a, "/uri", "get", "uri", "The whole URI of an agent, as text or octets", a.wholeURI, asText)
+	onAgent[uriInput, uriPairInput, uriChainInput](a, "/uri", "get", "uri", "Returns the whole URI of an agent, which other answers cut when it is long", a.wholeURI, asText)
 	onAgent[textInput, textPairInput, textChainInput](a, "/texts/{block}/{logIndex}/{field}", "get", "text",
-		"The whole of a text that an agent got by a log, as text or octets", a.wholeText, asText)
-	op := describeOperation(a, "/tags/{hash}", "get-tag", "A whole tag, as text or octets")
+		"Returns the whole of a text of one event, which other answers cut when it is long", a.wholeText, asText)
+	op := describeOperation(a, "/tags/{hash}", "get-tag", "Returns a whole tag by its keccak256, which other answers cut when it is long")
 	asText(&op)
 	register(a, op, a.wholeTag)
 }
 
 // asText describes an operation that gives a text of the chain.
 func asText(op *huma.Operation) {
-	op.Responses["200"] = &huma.Response{Description: "The bytes as they are on the chain.", Content: map[string]*huma.MediaType{plainType: {}, octetType: {}}}
+	op.Responses["200"] = &huma.Response{Description: "The bytes as they are on the chain.", Content: map[string]*huma.MediaType{plainType: {Example: "https://agent.example/agent.json"}, octetType: {}}}
 }
 
 // textOutput gives bytes of strangers, never as a page and never as anything that a

@@ -8,13 +8,13 @@ import "encoding/json"
 
 // Agent is an agent's state.
 type Agent struct {
-	ID           ID         `json:"id" doc:"eip155:{chainId}:{registry}:{tokenId}"`
+	ID           ID         `json:"id" doc:"eip155:{chainId}:{registry}:{tokenId}" example:"eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:22"`
 	ShortID      ID         `json:"shortId" doc:"{chainId}:{tokenId}"`
 	ChainID      Long       `json:"chainId"`
 	Registry     Address    `json:"registry"`
 	TokenID      BigInt     `json:"tokenId" doc:"uint256, decimal"`
 	Owner        Address    `json:"owner"`
-	OwnerClaimed bool       `json:"ownerClaimed" doc:"the owner is who registered; a partial import has no transfer"`
+	OwnerClaimed bool       `json:"ownerClaimed" doc:"true where the owner is only known from the registration, because the import has no transfers"`
 	Wallet       *Address   `json:"wallet" doc:"null when cleared"`
 	Approved     *Address   `json:"approved" doc:"the one approved address, null when none"`
 	URI          string     `json:"uri" doc:"no more than 2 KiB; where the document is denied a data: URI ends with its comma, and a document in place of a URI is empty"`
@@ -81,7 +81,7 @@ type Document struct {
 
 // Registration is a registration file as its author wrote it.
 type Registration struct {
-	Type           string                     `json:"type"`
+	Type           string                     `json:"type" example:"https://eips.ethereum.org/EIPS/eip-8004#registration-v1"`
 	Name           string                     `json:"name"`
 	Description    string                     `json:"description"`
 	Image          string                     `json:"image"`

@@ -49,6 +49,7 @@ func Describe(o *huma.OpenAPI) ([]byte, error) {
 			}
 		}
 	}
+	addExamples(o)
 	raw, err := json.MarshalIndent(o, "", "  ")
 	if err != nil {
 		return nil, fmt.Errorf("openapi: %w", err)

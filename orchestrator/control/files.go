@@ -115,16 +115,20 @@ func capabilityOf(m repute.Module, f orchestrator.Manifest) orchestrator.Manifes
 	return f
 }
 
+// sampleModule is the agent of the examples in the OpenAPI document.
+func sampleModule() repute.Module { return repute.Module{Slug: "my-agent"} }
+
 // mountFiles serves the three files of each agent, and those of the coordinator where
 // readers of OpenFi look for them.
 func (c *Control) mountFiles() {
 	for _, f := range []struct {
 		name, id, summary string
 		make              func(context.Context, echo.Context, repute.Module) (any, error)
+		example           any
 	}{
-		{registrationFile, "registration", "An agent's registration file, in the form of ERC-8004 with OpenFi's names", c.registrationFileOf},
-		{manifestFile, "manifest", "An agent's capability manifest", manifestFileOf},
-		{logFile, "log", "An agent's log: its runs, oldest first; entries are only added", c.logFileOf},
+		{registrationFile, "registration", "Returns an agent's registration file as ERC-8004 defines it, with the names that OpenFi uses added", c.registrationFileOf, registrationOf(sampleModule(), orchestrator.Manifest{}, "https://repute.example")},
+		{manifestFile, "manifest", "Returns an agent's capability manifest", manifestFileOf, capabilityOf(sampleModule(), orchestrator.Manifest{})},
+		{logFile, "log", "Returns an agent's log: its runs, oldest first; entries are added and never changed", c.logFileOf, logDoc{Schema: logSchema, Agent: logAgent{Slug: "my-agent", Name: "My agent", Version: "1.0.0"}, Runs: []logRun{}}},
 	} {
 		serve := func(e echo.Context, slug string) error {
 			ctx := e.Request().Context()
@@ -149,7 +153,7 @@ func (c *Control) mountFiles() {
 		}
 		for _, path := range paths {
 			c.echo.GET(prefix+"/agents/:slug/"+path, withQuery(params, func(e echo.Context) error { return serve(e, e.Param("slug")) }))
-			c.describeFile(prefix+"/agents/{slug}/"+path, "get-agent-"+strings.Replace(path, ".", "-", 1), f.summary, "application/json", params...)
+			c.describeFile(prefix+"/agents/{slug}/"+path, "get-agent-"+strings.Replace(path, ".", "-", 1), f.summary, "application/json", f.example, params...)
 		}
 		if c.o.Coordinator != "" {
 			c.echo.GET("/.well-known/"+f.name, withQuery(params, func(e echo.Context) error { return serve(e, c.o.Coordinator) }))

@@ -38,8 +38,8 @@ type Ingress struct {
 // mountIngress serves the route by which OpenClaw's plugin hands tasks in. What else it
 // asks for it finds under the routes of agents and runs.
 func (c *Control) mountIngress() {
-	write[IngressTask](c, http.MethodPost, "/ingress/openclaw/task", "submit-openclaw-task", "Ask for a task out of a chat; the token may also be in X-API-Key", c.ingress)
-	read(c, "/runs/{id}/receipts/{receipt}", "get-receipt", "One receipt of a run", c.getReceipt)
+	write[IngressTask](c, http.MethodPost, "/ingress/openclaw/task", "submit-openclaw-task", "Submits a task from a chat program; the token may also be in the header X-API-Key", c.ingress)
+	read(c, "/runs/{id}/receipts/{receipt}", "get-receipt", "Returns one receipt of a run", c.getReceipt)
 }
 
 func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r IngressTask) (*answer[Ingress], error) {

@@ -27,11 +27,11 @@ func humaConfig() huma.Config {
 }
 
 // describeFile adds to the document what is no typed operation.
-func (c *Control) describeFile(path, id, summary, contentType string, params ...*huma.Param) {
+func (c *Control) describeFile(path, id, summary, contentType string, example any, params ...*huma.Param) {
 	o := c.huma.OpenAPI()
 	o.AddOperation(&huma.Operation{Method: http.MethodGet, Path: path, OperationID: id, Summary: summary, Parameters: params,
 		Responses: map[string]*huma.Response{
-			"200":     {Description: "OK", Content: map[string]*huma.MediaType{contentType: {}}},
+			"200":     {Description: "OK", Content: map[string]*huma.MediaType{contentType: {Example: example}}},
 			"default": problemResponse(c.huma),
 		}})
 }

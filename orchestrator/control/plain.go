@@ -30,7 +30,8 @@ func (c *Control) mountPlain() {
 		countParam("after", "query", 0, maxNumber, "the same for those who cannot set headers"),
 	}
 	c.echo.GET(eventsRoute, withQuery(params, c.follow))
-	c.describeFile(prefix+"/runs/{id}/events", "follow-run", "A run's events as they happen, as server-sent events; ends after run.finished", "text/event-stream", params...)
+	c.describeFile(prefix+"/runs/{id}/events", "follow-run", "Streams a run's events as server-sent events; the stream ends after run.finished", "text/event-stream",
+		"id: 7\nevent: phase.started\ndata: {\"runId\":\"run_06h0dtnoafk9oolgfc60k5q484\",\"phase\":\"plan\"}\n\n", params...)
 }
 
 // withQuery refuses parameters that a route does not have.

@@ -24,24 +24,24 @@ import (
 
 // mount is the table of contents.
 func (c *Control) mount() {
-	read(c, "/agents", "list-agents", "The agents that can be given work", c.listAgents)
-	read(c, "/agents/{slug}", "get-agent", "An agent", c.getAgent)
-	read(c, "/agents/{slug}/trust", "get-agent-trust", "What the trust gate would say of an agent now", c.getTrust)
-	write[TrustQuestion](c, http.MethodPost, "/agents/{slug}/trust", "recompute-agent-trust", "Judge an agent again, and make its final score again from the stored evidence", c.recomputeTrust)
-	write[Registration](c, http.MethodPost, "/agents", "register-agent", "Register an agent that lives elsewhere", c.registerAgent)
-	write[none](c, http.MethodDelete, "/agents/{slug}", "remove-agent", "Forget an agent that lives elsewhere; its runs stay", c.removeAgent)
+	read(c, "/agents", "list-agents", "Lists the agents that can be given tasks", c.listAgents)
+	read(c, "/agents/{slug}", "get-agent", "Returns an agent that can be given tasks", c.getAgent)
+	read(c, "/agents/{slug}/trust", "get-agent-trust", "Returns what the trust gate would decide about an agent now", c.getTrust)
+	write[TrustQuestion](c, http.MethodPost, "/agents/{slug}/trust", "recompute-agent-trust", "Evaluates the trust gate for an agent again, and recomputes its final score from the stored evidence", c.recomputeTrust)
+	write[Registration](c, http.MethodPost, "/agents", "register-agent", "Registers an agent that runs on a server of its own", c.registerAgent)
+	write[none](c, http.MethodDelete, "/agents/{slug}", "remove-agent", "Removes an agent that runs on a server of its own; its past runs stay", c.removeAgent)
 
-	read(c, "/tasks", "list-tasks", "Tasks, newest first", c.listTasks)
-	read(c, "/tasks/{id}", "get-task", "A task with its runs", c.getTask)
-	write[TaskRequest](c, http.MethodPost, "/tasks", "submit-task", "Ask for a task", c.submitTask)
-	write[Cancellation](c, http.MethodPost, "/tasks/{id}/cancel", "cancel-task", "Ask that a task end", c.cancelTask)
-	write[RetryFrom](c, http.MethodPost, "/tasks/{id}/retry", "retry-task", "Begin another attempt of a task that failed", c.retryTask)
+	read(c, "/tasks", "list-tasks", "Lists tasks, newest first", c.listTasks)
+	read(c, "/tasks/{id}", "get-task", "Returns a task with its runs", c.getTask)
+	write[TaskRequest](c, http.MethodPost, "/tasks", "submit-task", "Submits a task", c.submitTask)
+	write[Cancellation](c, http.MethodPost, "/tasks/{id}/cancel", "cancel-task", "Requests that a task be cancelled", c.cancelTask)
+	write[RetryFrom](c, http.MethodPost, "/tasks/{id}/retry", "retry-task", "Starts another attempt of a task that failed", c.retryTask)
 
-	read(c, "/runs/{id}", "get-run", "A run: phases, steps, what it used, why it was refused", c.getRun)
-	read(c, "/runs/{id}/receipts", "list-receipts", "What a run reached outside itself, as the runtime recorded it", c.listReceipts)
-	read(c, "/runs/{id}/decisions", "list-decisions", "All that was decided about a run's task, as a chain of hashes that anybody can check", c.listDecisions)
-	read(c, "/runs/{id}/gate:verify", "verify-gate", "Check the chain of decisions of a run's task, and make its trust decisions again from the stored evidence", c.verifyGate)
-	write[ApprovalAnswer](c, http.MethodPost, "/runs/{id}/approval", "approve-run", "Answer what a run waits for", c.approveRun)
+	read(c, "/runs/{id}", "get-run", "Returns a run: phases, steps, budget used, and why it was refused", c.getRun)
+	read(c, "/runs/{id}/receipts", "list-receipts", "Lists receipts of a run: its recorded calls of tools, addresses and chains", c.listReceipts)
+	read(c, "/runs/{id}/decisions", "list-decisions", "Lists the decisions about a run's task, each linked to the one before by its hash", c.listDecisions)
+	read(c, "/runs/{id}/gate:verify", "verify-gate", "Verifies the hashes of the decisions about a run's task, and recomputes its trust decisions from the stored evidence", c.verifyGate)
+	write[ApprovalAnswer](c, http.MethodPost, "/runs/{id}/approval", "approve-run", "Approves or rejects what a run waits for", c.approveRun)
 }
 
 // answer is what an operation says.

@@ -14,17 +14,17 @@ import (
 
 // mountActs serves what the operator does on a chain by itself.
 func (c *Control) mountActs() {
-	read(c, "/treasury/status", "get-treasury-status", "The treasury: balance, owner, paused", c.treasuryStatus)
-	read(c, "/treasury/policies/{slug}", "get-treasury-policy", "What the treasury lets an agent do", c.treasuryPolicy)
-	write[operate.PolicyChange](c, http.MethodPut, "/treasury/policies/{slug}", "configure-treasury-policy", "Change what the treasury lets an agent do, by a token with the role own; what is absent stays", c.configurePolicy)
-	write[operate.TreasuryCall](c, http.MethodPost, "/treasury/calls", "execute-call", "Call a target by the treasury, for an agent", acting(c, (*operate.Operator).ExecuteCall))
-	write[operate.Transfer](c, http.MethodPost, "/treasury/transfers", "transfer-erc20", "Move tokens out of the treasury, for an agent", acting(c, (*operate.Operator).TransferERC20))
-	write[operate.Identity](c, http.MethodPost, "/identities", "register-identity", "Register an agent onchain, or bring its registration up to date", acting(c, (*operate.Operator).RegisterIdentity))
-	write[operate.AgentWallet](c, http.MethodPost, "/agents/{slug}/wallet", "set-agent-wallet", "Give an agent another wallet", c.setWallet)
-	write[operate.Feedback](c, http.MethodPost, "/feedback", "post-feedback", "Give feedback onchain by a configured key", acting(c, (*operate.Operator).PostFeedback))
-	read(c, "/treasury/events", "list-treasury-events", "What the treasury says happened, newest first", c.treasuryEvents)
-	read(c, "/acts", "list-acts", "What the operator did by itself, newest first", c.listActs)
-	read(c, "/acts/{id}", "get-act", "An act, with what became of its transactions", c.getAct)
+	read(c, "/treasury/status", "get-treasury-status", "Returns the treasury's balance, owner and whether it is paused", c.treasuryStatus)
+	read(c, "/treasury/policies/{slug}", "get-treasury-policy", "Returns the limits that the treasury sets for an agent", c.treasuryPolicy)
+	write[operate.PolicyChange](c, http.MethodPut, "/treasury/policies/{slug}", "configure-treasury-policy", "Changes the limits that the treasury sets for an agent; members that are absent keep their value; needs the role own", c.configurePolicy)
+	write[operate.TreasuryCall](c, http.MethodPost, "/treasury/calls", "execute-call", "Calls a contract or sends native coin from the treasury, for an agent", acting(c, (*operate.Operator).ExecuteCall))
+	write[operate.Transfer](c, http.MethodPost, "/treasury/transfers", "transfer-erc20", "Transfers ERC-20 tokens from the treasury, for an agent", acting(c, (*operate.Operator).TransferERC20))
+	write[operate.Identity](c, http.MethodPost, "/identities", "register-identity", "Registers an agent onchain, or updates its registration", acting(c, (*operate.Operator).RegisterIdentity))
+	write[operate.AgentWallet](c, http.MethodPost, "/agents/{slug}/wallet", "set-agent-wallet", "Sets an agent's wallet onchain", c.setWallet)
+	write[operate.Feedback](c, http.MethodPost, "/feedback", "post-feedback", "Rates an agent onchain, signed by a configured key", acting(c, (*operate.Operator).PostFeedback))
+	read(c, "/treasury/events", "list-treasury-events", "Lists the events that the treasury emitted, newest first", c.treasuryEvents)
+	read(c, "/acts", "list-acts", "Lists operator actions, which are transactions outside any run, newest first", c.listActs)
+	read(c, "/acts/{id}", "get-act", "Returns an operator action with the state of its transactions", c.getAct)
 }
 
 // ActInput says how an act is done.
