@@ -23,7 +23,7 @@ help:
 	@echo "make soak      ten minutes of random faults and reorganisations (SOAK=10m), and sixty histories of scores"
 	@echo "make check     lint and the tests of packages without an Ethereum node"
 	@echo "make examples  compiles the example agent in TypeScript"
-	@echo "make lint      gofmt, vet, staticcheck, unparam, links of the documentation"
+	@echo "make lint      gofmt, vet, staticcheck, unparam, links and line lengths of the documentation"
 	@echo "make generate  contracts, bindings and golden files; must leave no diff"
 	@echo "make fuzz      every fuzz target for 10 s"
 
@@ -80,7 +80,7 @@ lint:
 	$(GO) tool unparam ./...
 	@$(MAKE) --no-print-directory links
 
-# Relative links and anchors of the documentation.
+# Relative links, anchors and line lengths of the documentation.
 links:
 	@scripts/setup.sh python
 	scripts/check_links.py
