@@ -106,13 +106,13 @@ func (db *DB) SaveBlockProof(ctx context.Context, chainID uint64, l Lease, p Blo
 	})
 }
 
-// checkNewest returns repute.ErrFenced when a rewind or an amendment has replaced the newest
+// checkNewest returns repute.ErrConflict when a rewind or an amendment has replaced the newest
 // block of the range: the range after it continues another block, or another one is stored.
 // The header of a final block without events is not kept, so it MUST NOT be required.
 func (p BlockProof) checkNewest(ctx context.Context, tx pgx.Tx, c *chainRow, near []BlockProof) error {
 	after := slices.IndexFunc(near, func(n BlockProof) bool { return n.Blocks.From == p.Blocks.To+1 })
 	if after >= 0 && near[after].Parent != p.Hash {
-		return fmt.Errorf("block %d continues another block than %d: %w", p.Blocks.To+1, p.Blocks.To, repute.ErrFenced)
+		return fmt.Errorf("block %d continues another block than %d: %w", p.Blocks.To+1, p.Blocks.To, repute.ErrConflict)
 	}
 	if after >= 0 {
 		return nil
@@ -121,7 +121,7 @@ func (p BlockProof) checkNewest(ctx context.Context, tx pgx.Tx, c *chainRow, nea
 	err := tx.QueryRow(ctx, "select $4 or exists (select from blocks where chain_id = $1 and number = $2 and hash <> $3)",
 		c.id, p.Blocks.To, hashBytes(p.Hash), other).Scan(&other)
 	if err == nil && other {
-		err = fmt.Errorf("block %d is not stored with the hash %s: %w", p.Blocks.To, p.Hash, repute.ErrFenced)
+		err = fmt.Errorf("block %d is not stored with the hash %s: %w", p.Blocks.To, p.Hash, repute.ErrConflict)
 	}
 	return err
 }

@@ -45,7 +45,7 @@ func TestBlockProofsJoin(t *testing.T) {
 	check("apart", proven(301, 400, repute.BlockRange{From: 350, To: 350}), proven(501, 600))
 	wrong := proven(450, 500)
 	wrong.Hash = common.Hash{9}
-	if err := db.SaveBlockProof(ctx, 7, l, wrong); !errors.Is(err, repute.ErrFenced) {
+	if err := db.SaveBlockProof(ctx, 7, l, wrong); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("another block than the next one continues: %v", err)
 	}
 	ok(t, db.SaveBlockProof(ctx, 7, l, proven(401, 500, repute.BlockRange{From: 420, To: 430})))
@@ -145,8 +145,8 @@ func TestBlockProofOfAReplacedBlock(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	ctx, l := t.Context(), store.Lease{}
 	for name, p := range map[string]store.BlockProof{"another hash": proven(105, 110), "above the newest stored block": proven(105, 200)} {
-		if err := db.SaveBlockProof(ctx, 7, l, p); !errors.Is(err, repute.ErrFenced) {
-			t.Errorf("%s: %v, want %v", name, err, repute.ErrFenced)
+		if err := db.SaveBlockProof(ctx, 7, l, p); !errors.Is(err, repute.ErrConflict) {
+			t.Errorf("%s: %v, want %v", name, err, repute.ErrConflict)
 		}
 	}
 	sqlExec(t, db, "delete from blocks where number = 110") // final, without events

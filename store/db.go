@@ -173,6 +173,9 @@ const migrateWait = "5min"
 // call it at once.
 func Migrate(ctx context.Context, url string) error {
 	return migrate(ctx, url, func(pool *pgxpool.Pool, p *goose.Provider, r *rivermigrate.Migrator[pgx.Tx]) error {
+		if err := refuseForeign(ctx, pool); err != nil {
+			return err
+		}
 		if _, err := p.Up(ctx); err != nil {
 			return fmt.Errorf("migrate up: %w", explainOrder(explainExtension(err)))
 		}
@@ -184,6 +187,28 @@ func Migrate(ctx context.Context, url string) error {
 		}
 		return settleCluster(ctx, pool)
 	})
+}
+
+// refuseForeign returns repute.ErrConflict for a database with a migration that this program
+// does not know: what the program would find there is not what it expects.
+func refuseForeign(ctx context.Context, pool *pgxpool.Pool) error {
+	conn, err := pool.Acquire(ctx)
+	if err != nil {
+		return err
+	}
+	defer conn.Release()
+	applied, err := appliedMigrations(ctx, conn.Conn())
+	if err != nil {
+		return err
+	}
+	ours, err := ownMigrations()
+	for _, n := range ours {
+		delete(applied, n)
+	}
+	for n := range applied {
+		return repute.Conflict("the schema has migration %d, which this program does not know: use the program that made it, or begin with a fresh database", n)
+	}
+	return err
 }
 
 // MigrateDown removes everything Migrate made, data included.

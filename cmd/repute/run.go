@@ -124,6 +124,9 @@ func (p *program) showElsewhere(ctx context.Context, e *elsewhere, id string, ve
 	return p.showRun(shown, asJSON)
 }
 
+// mostVerdicts bounds what a server may have verifyGate collect.
+const mostVerdicts = 100_000
+
 // verifyGate joins the pages of a check of a run's decisions.
 func (e *elsewhere) verifyGate(ctx context.Context, id string) (*control.GateCheck, error) {
 	var all control.GateCheck
@@ -134,8 +137,12 @@ func (e *elsewhere) verifyGate(ctx context.Context, id string) (*control.GateChe
 		}
 		page.Verdicts = append(all.Verdicts, page.Verdicts...)
 		page.Verified = page.Verified && (cursor == "" || all.Verified)
-		if all = page; page.Next == "" {
+		all = page
+		switch next := "&cursor=" + url.QueryEscape(page.Next); {
+		case page.Next == "":
 			return &all, nil
+		case next == cursor || len(all.Verdicts) > mostVerdicts:
+			return nil, fmt.Errorf("the server's pages of decisions do not end: %w", repute.ErrLimited)
 		}
 		cursor = "&cursor=" + url.QueryEscape(page.Next)
 	}

@@ -164,7 +164,9 @@ func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 		case same < 0:
 			shown, by = append(shown, s), append(by, n.Host())
 		case by[same] != n.Host():
-			h.agreed = &s
+			if h.agreed = &s; !s.Recomputed { // a liar may have altered the bloom, which is not compared
+				h.agreed = &shown[same]
+			}
 			return h.agreed, nil
 		}
 	}
@@ -231,11 +233,8 @@ type answer struct {
 }
 
 // unproven weighs the evidence of witnesses of which none can prove it. The only host is
-// believed, as it is when the chain is followed.
+// believed, as it is when the chain is followed: all that any of its ports shows.
 func (h *inquiry) unproven(words []answer) judgement {
-	if hosts(h.nodes) == 1 {
-		return h.v.weigh(words[0].Evidence, h.stored)
-	}
 	anyone, shared := words[0].Evidence, words[0].Evidence
 	anyone.Logs, shared.Logs = nil, nil
 	for i, w := range words {
@@ -249,6 +248,9 @@ func (h *inquiry) unproven(words []answer) judgement {
 		}
 	}
 	j := h.v.weigh(anyone, h.stored)
+	if hosts(h.nodes) == 1 {
+		return j
+	}
 	j.claimed, j.absent = j.absent, h.v.weigh(shared, h.stored).absent
 	j.claimed = slices.DeleteFunc(j.claimed, func(l types.Log) bool {
 		return slices.ContainsFunc(j.absent, func(o types.Log) bool { return o.Index == l.Index })

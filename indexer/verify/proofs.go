@@ -102,8 +102,8 @@ func (p *proving) run(ctx context.Context, headers, suspects []node.Sealed) erro
 			}
 			delete(p.v.unanswered, j.number)
 		}
-		if p.v.noteWrongBlooms() {
-			return p.v.db.ForgetBlockProofs(ctx, p.v.chain.ID, p.lease)
+		if !p.v.bloomless && len(p.v.wrongBlooms) > mostWrongBlooms {
+			return p.v.withoutBlooms(ctx, p.lease)
 		}
 	}
 	return p.save(ctx, from)
@@ -160,7 +160,13 @@ func (v *Verifier) givesUp(ctx context.Context, number uint64, err error) bool {
 
 // mayPass reports whether the endpoints failed for a reason that may pass.
 func mayPass(ctx context.Context, err error) bool {
-	return err != nil && ctx.Err() == nil && !errors.Is(err, repute.ErrFenced) && node.WaitingHelps(err)
+	return ofEndpoints(ctx, err) && node.WaitingHelps(err)
+}
+
+// ofEndpoints reports whether an error says something of what endpoints answered: neither of
+// the index nor of the end of the work.
+func ofEndpoints(ctx context.Context, err error) bool {
+	return err != nil && ctx.Err() == nil && !errors.Is(err, repute.ErrFenced) && !errors.Is(err, store.ErrDatabase)
 }
 
 // save stores the proof of the blocks from one on.
@@ -180,7 +186,7 @@ func (p *proving) save(ctx context.Context, from uint64) error {
 // index, or of an endpoint that may answer later.
 func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at store.Standing, j blockResult) (proven bool, why, err error) {
 	if j.err != nil {
-		if ctx.Err() != nil || node.WaitingHelps(j.err) {
+		if !ofEndpoints(ctx, j.err) || node.WaitingHelps(j.err) || errors.Is(j.err, ErrNothingNew) {
 			return false, nil, j.err
 		}
 		v.log.Warn("block not proven", "block", j.number, "error", j.err)
@@ -190,7 +196,11 @@ func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at store.Stan
 		v.wrongBlooms[j.number] = true
 	}
 	listed, err := v.act(ctx, l, at, j.judgement)
-	if err != nil {
+	switch {
+	case ofEndpoints(ctx, err) && !node.WaitingHelps(err):
+		v.log.Warn("block not proven", "block", j.number, "error", err)
+		return false, err, nil
+	case err != nil:
 		return false, nil, err
 	}
 	if !j.settled() && !j.proven { // the repair is as good as the evidence was
@@ -207,14 +217,14 @@ func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at store.Stan
 // blooms of the chain count for nothing: some chains have single ones.
 const mostWrongBlooms = 3
 
-// noteWrongBlooms reports whether the blooms of the chain have just turned out to count for
-// nothing, and remembers it.
-func (v *Verifier) noteWrongBlooms() bool {
-	if v.bloomless || len(v.wrongBlooms) <= mostWrongBlooms {
-		return false
-	}
+// withoutBlooms has all blocks compared again, by their receipts, because the blooms of the
+// chain count for nothing.
+func (v *Verifier) withoutBlooms(ctx context.Context, l store.Lease) error {
 	v.log.Warn("blooms lack logs of their blocks: all blocks are compared by their receipts", "blocks", len(v.wrongBlooms))
+	if err := v.db.ForgetBlockProofs(ctx, v.chain.ID, l); err != nil {
+		return err
+	}
 	v.bloomless = true
 	clear(v.wrongBlooms)
-	return true
+	return nil
 }

@@ -231,6 +231,16 @@ func TestWrongBloomsAreNotCollectedForever(t *testing.T) {
 // hash authenticates, admits events, only receipts prove that.
 func TestAgreementOnNoLogsIsNoProof(t *testing.T) {
 	t.Parallel()
+	for name, altered := range map[string]bool{"true headers": false, "a header with another bloom": true} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			agreementIsNoProof(t, altered)
+		})
+	}
+}
+
+func agreementIsNoProof(t *testing.T, altered bool) {
+	t.Helper()
 	c := rpctest.New(t, rpctest.Options{})
 	rated(c, 40)
 	pruned := func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
@@ -243,6 +253,12 @@ func TestAgreementOnNoLogsIsNoProof(t *testing.T) {
 	for _, d := range []*rpctest.Proxy{one, two} {
 		d.Lose(func(l types.Log) bool { return l.BlockNumber == 25 }, true, false)
 		d.Lie = pruned
+	}
+	if altered {
+		two.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
+			pruned(call, a)
+			emptyBloom(a, 25)
+		}
 	}
 	db, first := openStore(t), nodeAt(t, one.URL)
 	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
@@ -266,5 +282,44 @@ func TestAgreementOnNoLogsIsNoProof(t *testing.T) {
 	wantSame(t, dump(t, db), dump(t, honest))
 	if s := status(t, db).Completeness; s.Status != repute.Complete {
 		t.Errorf("with receipts: %+v", s)
+	}
+}
+
+// emptyBloom empties the bloom of a block's header.
+func emptyBloom(a map[string]json.RawMessage, block uint64) {
+	var header map[string]json.RawMessage
+	if json.Unmarshal(a["result"], &header) != nil || string(header["number"]) != fmt.Sprintf(`"%#x"`, block) {
+		return
+	}
+	header["logsBloom"] = json.RawMessage(`"0x` + strings.Repeat("00", types.BloomByteLength) + `"`)
+	a["result"], _ = json.Marshal(header) // it was read just now
+}
+
+// A log that one port of the only host leaves out is not taken for one that the block lacks.
+func TestPortsOfTheOnlyHostAreAddedUp(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	rated(c, 40)
+	db, one := openStore(t), newNode(t, c, node.Options{})
+	two := nodeAt(t, rpctest.NewProxy(t, c.URL()).URL)
+	indexFrom(t, db, chainOf(c), one)
+	v := verifierOf(db, chainOf(c), one, two)
+	stored, _, err := db.Logs(t.Context(), chainOf(c).ID, repute.BlockRange{From: 25, To: 25}, 1)
+	if err != nil || len(stored) == 0 {
+		t.Fatal(err, len(stored))
+	}
+	shown := node.Evidence{Logs: stored}
+	for name, words := range map[string][]answer{
+		"the first lacks it":  {{node.Evidence{}, one.Host()}, {shown, two.Host()}},
+		"the second lacks it": {{shown, one.Host()}, {node.Evidence{}, two.Host()}},
+	} {
+		h := inquiry{v: v, nodes: []*node.Node{one, two}, number: 25, stored: stored}
+		if j := h.unproven(words); !j.settled() {
+			t.Errorf("%s: %d absent, %d extra", name, len(j.absent), len(j.extra))
+		}
+		h.stored = nil
+		if j := h.unproven(words); len(j.absent) != len(stored) {
+			t.Errorf("%s: %d absent of %d", name, len(j.absent), len(stored))
+		}
 	}
 }

@@ -2,6 +2,7 @@ package verify
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"slices"
 	"time"
@@ -25,15 +26,12 @@ func (s *blockSweep) unproven(ctx context.Context) error {
 		return ErrNothingNew
 	}
 	unprovenRetry.next, unprovenRetry.below = time.Now().Add(unprovenRetry.retry.Next()), numbers[len(numbers)-1]
-	out, err := s.judgeAgain(ctx, numbers)
-	if err != nil {
-		return err
-	}
+	out, failed := s.judgeAgain(ctx, numbers)
 	if len(out.proven) > 0 {
 		unprovenRetry.retry.Reset()
 		unprovenRetry.next = time.Time{}
 	}
-	return s.v.db.SettleBlocks(ctx, s.v.chain.ID, s.lease, out.proven, out.unproven)
+	return errors.Join(s.v.db.SettleBlocks(ctx, s.v.chain.ID, s.lease, out.proven, out.unproven), failed)
 }
 
 // requested compares the blocks that are requested and due.
@@ -49,10 +47,7 @@ func (s *blockSweep) requested(ctx context.Context) error {
 	for i, a := range asked {
 		numbers[i], tries[a.Block] = a.Block, a.Tries
 	}
-	out, err := s.judgeAgain(ctx, numbers)
-	if err != nil {
-		return err
-	}
+	out, failed := s.judgeAgain(ctx, numbers)
 	var later []uint64
 	for _, w := range out.waiting {
 		if tries[w.Block]+1 < answerTries {
@@ -61,8 +56,9 @@ func (s *blockSweep) requested(ctx context.Context) error {
 			out.unproven = append(out.unproven, w)
 		}
 	}
-	if err := s.v.db.SettleBlocks(ctx, s.v.chain.ID, s.lease, out.proven, out.unproven); err != nil || len(later) == 0 {
-		return err
+	err = s.v.db.SettleBlocks(ctx, s.v.chain.ID, s.lease, out.proven, out.unproven)
+	if err != nil || failed != nil || len(later) == 0 {
+		return errors.Join(err, failed)
 	}
 	return s.v.db.PostponeBlocks(ctx, s.v.chain.ID, s.lease, later, s.v.opts.RetryMin, s.v.opts.RetryMax)
 }
@@ -77,13 +73,20 @@ type outcome struct {
 }
 
 // judgeAgain compares single blocks. A block that the endpoints refuse to answer about does not
-// keep the others from being settled; the rate of calls is lowered when that is the reason.
+// keep the others from being settled; the rate of calls is lowered when that is the reason. What
+// comes with an error counts: it was settled before.
 func (s *blockSweep) judgeAgain(ctx context.Context, numbers []uint64) (out outcome, err error) {
+	var refused error
+	defer func() {
+		if refused != nil {
+			s.v.adapt(refused)
+		}
+	}()
 	for _, j := range s.v.judgeSome(ctx, numbers) {
 		proven, why, err := s.settle(ctx, j)
 		switch {
 		case mayPass(ctx, err):
-			s.v.adapt(err)
+			refused = err
 			s.v.log.Warn("block not compared", "block", j.number, "error", err)
 			out.waiting = append(out.waiting, store.UnprovenBlock{Block: j.number, Reason: err.Error()})
 		case err != nil:
