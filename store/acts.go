@@ -16,16 +16,13 @@ import (
 // Act is something that the operator of this service does on a chain by itself, outside
 // any run.
 type Act struct {
-	ID      string
-	Key     string // makes asking twice one act; empty: none
-	Kind    string
-	By      string // who asked
-	ChainID uint64
-	Agent   string // slug, empty: of none
-	Alone   bool   // not stored: it is added only while no other of its kind is open for the agent
-	// Functions are what the act's entries of allow-lists are called. They are stored with an
-	// act that is added and not refused, and are not read back.
-	Functions    []CallFunction
+	ID           string
+	Key          string // makes asking twice one act; empty: none
+	Kind         string
+	By           string // who asked
+	ChainID      uint64
+	Agent        string // slug, empty: of none
+	Alone        bool   // not stored: it is added only while no other of its kind is open for the agent
 	Request      json.RawMessage
 	Decision     json.RawMessage
 	Transactions json.RawMessage // as they were simulated
@@ -58,11 +55,7 @@ func (db *DB) AddAct(ctx context.Context, a Act) (out Act, added bool, err error
 		if err != nil {
 			return err
 		}
-		if added = tag.RowsAffected() > 0; added && a.Refused == "" {
-			if err := addCallFunctions(ctx, tx, &a); err != nil {
-				return err
-			}
-		}
+		added = tag.RowsAffected() > 0
 		out, err = oneAct(ctx, tx, `where id = $1 or $2 <> '' and key = $2`, a.ID, cleanText(a.Key))
 		return err
 	})
@@ -88,10 +81,20 @@ func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
 	return err
 }
 
-// EndAct says what came of an act. One that has ended stays as it is.
-func (db *DB) EndAct(ctx context.Context, id string, result json.RawMessage) error {
-	_, err := db.pool.Exec(ctx, `update acts set result = $2, ended_at = now() where id = $1 and ended_at is null`, id, orNull(result))
-	return failed("end act", err)
+// EndAct stores the result of an act that succeeded, and the functions that its entries of
+// allow-lists name. An act that has ended stays as it is.
+func (db *DB) EndAct(ctx context.Context, id string, result json.RawMessage, functions []CallFunction) error {
+	return db.inTx(ctx, pgx.TxOptions{}, "end act", func(tx pgx.Tx) error {
+		var chainID int64
+		err := tx.QueryRow(ctx, `update acts set result = $2, ended_at = now() where id = $1 and ended_at is null returning chain_id`, id, orNull(result)).Scan(&chainID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return addCallFunctions(ctx, tx, id, chainID, functions)
+	})
 }
 
 // FailAct says why an act ends early: at an intent of which nothing came, empty where it is

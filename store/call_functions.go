@@ -15,14 +15,14 @@ type CallFunction struct {
 	Text     string // name and arguments, with types and names
 }
 
-// addCallFunctions stores what an act says that functions are called; it replaces what was
-// said of the pairs before.
-func addCallFunctions(ctx context.Context, tx pgx.Tx, a *Act) error {
-	for _, f := range a.Functions {
+// addCallFunctions stores the texts of functions that an act put on an allow-list. They
+// replace earlier texts of the same target and selector.
+func addCallFunctions(ctx context.Context, tx pgx.Tx, act string, chainID int64, list []CallFunction) error {
+	for _, f := range list {
 		_, err := tx.Exec(ctx, `
 			insert into call_functions (chain_id, target, selector, text, act) values ($1, $2, $3, $4, $5)
 			on conflict (chain_id, target, selector) do update set text = excluded.text, act = excluded.act`,
-			int64(a.ChainID), f.Target[:], f.Selector[:], f.Text, a.ID)
+			chainID, f.Target[:], f.Selector[:], f.Text, act)
 		if err != nil {
 			return err
 		}

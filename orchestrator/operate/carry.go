@@ -74,7 +74,10 @@ func (o *Operator) carryOn(ctx context.Context, row *store.Act) (Act, error) {
 	result, at, err := o.send(waiting, row)
 	switch {
 	case err == nil:
-		err = o.db.EndAct(ctx, row.ID, encoded(result))
+		var functions []store.CallFunction
+		if functions, err = functionsOf(row); err == nil {
+			err = o.db.EndAct(ctx, row.ID, encoded(result), functions)
+		}
 	case !errors.Is(err, repute.ErrUnavailable) && waiting.Err() == nil:
 		err = o.db.FailAct(ctx, row.ID, at, err.Error())
 	default:

@@ -2,6 +2,7 @@ package operate
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"math/big"
@@ -42,11 +43,10 @@ func (o *Operator) ConfigurePolicy(ctx context.Context, c PolicyChange, h How) (
 	if err != nil {
 		return Act{}, err
 	}
-	functions, err := c.functions()
-	if err != nil {
+	if _, err := c.functions(); err != nil {
 		return Act{}, err
 	}
-	return o.perform(ctx, &job{kind: kindPolicy, chain: o.o.ExecutionChain, agent: c.AgentSlug, request: c, steps: steps, functions: functions}, h)
+	return o.perform(ctx, &job{kind: kindPolicy, chain: o.o.ExecutionChain, agent: c.AgentSlug, request: c, steps: steps}, h)
 }
 
 // maxNamed bounds how many agents an error names.
@@ -187,6 +187,18 @@ func (c *PolicyChange) functions() (out []store.CallFunction, err error) {
 		out = append(out, store.CallFunction{Target: common.HexToAddress(e.Target), Selector: f.Selector, Text: e.Function})
 	}
 	return out, nil
+}
+
+// functionsOf are what entries of an allow-list are called that a stored act added.
+func functionsOf(row *store.Act) ([]store.CallFunction, error) {
+	if row.Kind != kindPolicy {
+		return nil, nil
+	}
+	var c PolicyChange
+	if err := json.Unmarshal(row.Request, &c); err != nil {
+		return nil, fmt.Errorf("stored act %s: %w", row.ID, err)
+	}
+	return c.functions()
 }
 
 func (e *CallAllowed) add(key common.Hash, add func(string, []byte)) error {

@@ -83,7 +83,6 @@ type job struct {
 	run, task string // empty: the act itself
 	request   any
 	steps     []step
-	functions []store.CallFunction // what entries of an allow-list are called
 }
 
 // step is a transaction of an act, as it is stored with it.
@@ -147,7 +146,7 @@ func (h How) key() string {
 // perform does a job that was not asked for before, or says what it would come to. A
 // refusal is an *orchestrator.DeniedError; it is recorded too.
 func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
-	row := store.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Alone: j.kind == kindPolicy, Functions: j.functions, Request: encoded(j.request)}
+	row := store.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Alone: j.kind == kindPolicy, Request: encoded(j.request)}
 	denied, err := o.judge(ctx, j, h, &row)
 	if err != nil {
 		return Act{}, err
