@@ -36,7 +36,7 @@ type Call struct {
 // concurrent use.
 type CallDecoder struct{ known map[[4]byte]*Function }
 
-// tokenFunctions are those of ERC-20, ERC-721, ERC-1155, ERC-4626 and their extensions. An
+// tokenFunctions are those of ERC-20, ERC-721, ERC-777, ERC-1155, ERC-4626, their extensions and Permit2. An
 // argument that one standard has as an amount and another as an id is named after both.
 const tokenFunctions = `transfer(address to, uint256 amount)
 transferFrom(address from, address to, uint256 amountOrTokenId)
@@ -54,13 +54,23 @@ burn(uint256 amount)
 burnFrom(address from, uint256 amount)
 send(address to, uint256 amount, bytes data)
 burn(uint256 amount, bytes data)
+operatorSend(address sender, address recipient, uint256 amount, bytes data, bytes operatorData)
+operatorBurn(address account, uint256 amount, bytes data, bytes operatorData)
 authorizeOperator(address operator)
+revokeOperator(address operator)
 transferAndCall(address to, uint256 amount)
 transferAndCall(address to, uint256 amount, bytes data)
 approveAndCall(address spender, uint256 amount)
 approveAndCall(address spender, uint256 amount, bytes data)
 approve(address token, address spender, uint160 amount, uint48 expiration)
 transferFrom(address from, address to, uint160 amount, address token)
+transferFrom((address from, address to, uint160 amount, address token)[] transferDetails)
+permit(address owner, ((address token, uint160 amount, uint48 expiration, uint48 nonce) details, address spender, uint256 sigDeadline) permitSingle, bytes signature)
+permit(address owner, ((address token, uint160 amount, uint48 expiration, uint48 nonce)[] details, address spender, uint256 sigDeadline) permitBatch, bytes signature)
+permitTransferFrom(((address token, uint256 amount) permitted, uint256 nonce, uint256 deadline) permit, (address to, uint256 requestedAmount) transferDetails, address owner, bytes signature)
+permitTransferFrom(((address token, uint256 amount)[] permitted, uint256 nonce, uint256 deadline) permit, (address to, uint256 requestedAmount)[] transferDetails, address owner, bytes signature)
+permitWitnessTransferFrom(((address token, uint256 amount) permitted, uint256 nonce, uint256 deadline) permit, (address to, uint256 requestedAmount) transferDetails, address owner, bytes32 witness, string witnessTypeString, bytes signature)
+permitWitnessTransferFrom(((address token, uint256 amount)[] permitted, uint256 nonce, uint256 deadline) permit, (address to, uint256 requestedAmount)[] transferDetails, address owner, bytes32 witness, string witnessTypeString, bytes signature)
 setApprovalForAll(address operator, bool approved)
 safeTransferFrom(address from, address to, uint256 tokenId)
 safeTransferFrom(address from, address to, uint256 tokenId, bytes data)

@@ -18,12 +18,16 @@ type moves struct {
 	beyond bool    // something without a price is among it: it counts for more than any value
 }
 
-// unpriced marks functions whose amount is no amount of a token, or that have none.
-const unpriced = -1
+// mover is where calldata has what a function moves, in words after the selector.
+type mover struct{ token, amount int }
 
-// movers are the functions by which a holder moves tokens or lets others move them, with the
-// argument that is the amount. The treasury's own list (OpenFiTreasury, _movesTokens) is part
-// of it.
+const (
+	ofTarget = -1 // as a mover's token: the contract that is called
+	unpriced = -1 // as a mover's amount: there is none, or it is no amount of one token
+)
+
+// movers are the functions by which a holder moves tokens or lets others move them. The
+// treasury's own list (OpenFiTreasury, _movesTokens) is part of it.
 var movers = selectors(map[string]int{
 	"transfer(address,uint256)":                                                                        1,
 	"transferFrom(address,address,uint256)":                                                            2,
@@ -35,41 +39,66 @@ var movers = selectors(map[string]int{
 	"transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)": 2,
 	"transferWithAuthorization(address,address,uint256,uint256,uint256,bytes32,bytes)":                 2,
 	"receiveWithAuthorization(address,address,uint256,uint256,uint256,bytes32,uint8,bytes32,bytes32)":  2,
-	"burn(uint256)":                                                         0,
-	"burnFrom(address,uint256)":                                             1,
-	"send(address,uint256,bytes)":                                           1,
-	"transferAndCall(address,uint256)":                                      1,
-	"transferAndCall(address,uint256,bytes)":                                1,
-	"approveAndCall(address,uint256)":                                       1,
-	"approveAndCall(address,uint256,bytes)":                                 1,
-	"authorizeOperator(address)":                                            unpriced,
-	"setApprovalForAll(address,bool)":                                       unpriced,
-	"safeTransferFrom(address,address,uint256)":                             unpriced,
-	"safeTransferFrom(address,address,uint256,bytes)":                       unpriced,
-	"safeTransferFrom(address,address,uint256,uint256,bytes)":               unpriced,
-	"safeBatchTransferFrom(address,address,uint256[],uint256[],bytes)":      unpriced,
-	"approve(address,address,uint160,uint48)":                               unpriced, // Permit2's
-	"transferFrom(address,address,uint160,address)":                         unpriced,
-	"executeCall(bytes32,address,uint256,bytes,bytes32,bytes32,string)":     unpriced, // the treasury's: taken apart where it is called itself
-	"transferERC20(bytes32,address,address,uint256,bytes32,bytes32,string)": unpriced,
+	"burn(uint256)":                                                                               0,
+	"burnFrom(address,uint256)":                                                                   1,
+	"send(address,uint256,bytes)":                                                                 1,
+	"transferAndCall(address,uint256)":                                                            1,
+	"transferAndCall(address,uint256,bytes)":                                                      1,
+	"approveAndCall(address,uint256)":                                                             1,
+	"approveAndCall(address,uint256,bytes)":                                                       1,
+	"authorizeOperator(address)":                                                                  unpriced,
+	"setApprovalForAll(address,bool)":                                                             unpriced,
+	"safeTransferFrom(address,address,uint256)":                                                   unpriced,
+	"safeTransferFrom(address,address,uint256,bytes)":                                             unpriced,
+	"safeTransferFrom(address,address,uint256,uint256,bytes)":                                     unpriced,
+	"safeBatchTransferFrom(address,address,uint256[],uint256[],bytes)":                            unpriced,
+	"executeCall(bytes32,address,uint256,bytes,bytes32,bytes32,string)":                           unpriced,
+	"operatorSend(address,address,uint256,bytes,bytes)":                                           2,
+	"operatorBurn(address,uint256,bytes,bytes)":                                                   1,
+	"burn(uint256,bytes)":                                                                         0,
+	"transferFrom((address,address,uint160,address)[])":                                           unpriced,
+	"permit(address,((address,uint160,uint48,uint48)[],address,uint256),bytes)":                   unpriced,
+	"permitTransferFrom(((address,uint256)[],uint256,uint256),(address,uint256)[],address,bytes)": unpriced,
+	"permitWitnessTransferFrom(((address,uint256)[],uint256,uint256),(address,uint256)[],address,bytes32,string,bytes)": unpriced,
+}, map[string]mover{
+	"transferERC20(bytes32,address,address,uint256,bytes32,bytes32,string)":                                         {1, 3},
+	"approve(address,address,uint160,uint48)":                                                                       {0, 2},
+	"transferFrom(address,address,uint160,address)":                                                                 {3, 2},
+	"permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)":                                       {1, 2},
+	"permitTransferFrom(((address,uint256),uint256,uint256),(address,uint256),address,bytes)":                       {0, 1},
+	"permitWitnessTransferFrom(((address,uint256),uint256,uint256),(address,uint256),address,bytes32,string,bytes)": {0, 1},
 })
 
-// selectors gives the functions of these signatures by their selectors.
-func selectors(of map[string]int) map[[4]byte]int {
-	out := make(map[[4]byte]int, len(of))
-	for signature, argument := range of {
-		out[selectorOf(signature)] = argument
+// selectors gives functions by their selectors: those that move the token that is called, with
+// the word of the amount, and those that name the token.
+func selectors(own map[string]int, naming map[string]mover) map[[4]byte]mover {
+	out := make(map[[4]byte]mover, len(own)+len(naming))
+	for signature, amount := range own {
+		out[selectorOf(signature)] = mover{ofTarget, amount}
+	}
+	for signature, m := range naming {
+		out[selectorOf(signature)] = m
 	}
 	return out
 }
 
+// read is the token and the amount that calldata behind a selector moves; ok is false where
+// it names none, or is cut off.
+func (m mover) read(target common.Address, args []byte) (token common.Address, amount *big.Int, ok bool) {
+	if amount, ok = word(args, m.amount); !ok || m.token == ofTarget {
+		return target, amount, ok
+	}
+	at, ok := word(args, m.token)
+	if !ok {
+		return target, nil, false
+	}
+	return common.BigToAddress(at), amount, true
+}
+
 func selectorOf(signature string) [4]byte { return [4]byte(crypto.Keccak256([]byte(signature))) }
 
-// The treasury's functions that carry out something for an agent.
-var (
-	executeCall   = selectorOf("executeCall(bytes32,address,uint256,bytes,bytes32,bytes32,string)")
-	transferERC20 = selectorOf("transferERC20(bytes32,address,address,uint256,bytes32,bytes32,string)")
-)
+// executeCall is the treasury's function that carries out a call for an agent.
+var executeCall = selectorOf("executeCall(bytes32,address,uint256,bytes,bytes32,bytes32,string)")
 
 // add counts what a transaction moves: of tokens what it says, or what its simulation showed
 // leaving the treasury where that is more.
@@ -148,21 +177,15 @@ func (m *moves) call(p *policy.Policy, chainID uint64, target common.Address, da
 	switch selector := [4]byte(data); selector {
 	case executeCall:
 		m.execute(p, chainID, args, depth)
-	case transferERC20:
-		token, ok1 := word(args, 1)
-		amount, ok2 := word(args, 3)
-		if m.beyond = m.beyond || !ok1 || !ok2; ok1 && ok2 {
-			m.token(p, chainID, common.BigToAddress(token), amount)
-		}
 	default:
-		argument, moves := movers[selector]
+		by, moves := movers[selector]
 		if !moves {
 			m.beyond = m.beyond || carriesMover(args)
 			return
 		}
-		amount, ok := word(args, argument)
+		token, amount, ok := by.read(target, args)
 		if m.beyond = m.beyond || !ok; ok {
-			m.token(p, chainID, target, amount)
+			m.token(p, chainID, token, amount)
 		}
 	}
 }

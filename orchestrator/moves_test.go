@@ -10,6 +10,8 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/crypto"
 
+	"repute"
+	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/contracts/bindings/fixtures"
 	"repute/policy"
@@ -55,29 +57,41 @@ func TestMoves(t *testing.T) {
 		tx  Tx
 		wei int64
 	}{
-		"coin":                       {Tx{Value: "5"}, 5},
-		"nothing":                    {Tx{Data: calldata("ping(uint256)", n(4))}, 0},
-		"tokens":                     {Tx{Token: &tokenAt, Amount: "2000"}, 14},
-		"tokens, rounded up":         {Tx{Token: &tokenAt, Amount: "1"}, 1},
-		"unknown tokens":             {Tx{Token: &unknownToken, Amount: "1"}, beyond},
-		"transfer":                   {Tx{Target: tokenAt, Data: pay}, 11},
-		"transfer of unknown tokens": {Tx{Target: unknownToken, Data: pay}, beyond},
-		"transferFrom":               {Tx{Target: tokenAt, Data: token.PackTransferFrom(owner, to, n(1000))}, 7},
-		"approve":                    {Tx{Target: tokenAt, Data: token.PackApprove(to, n(1000))}, 7},
-		"increaseAllowance":          {Tx{Target: tokenAt, Data: calldata("increaseAllowance(address,uint256)", n(1), n(1000))}, 7},
-		"permit":                     {Tx{Target: tokenAt, Data: calldata("permit(address,address,uint256,uint256,uint8,bytes32,bytes32)", n(1), n(2), n(1000), n(9), n(9), n(9), n(9))}, 7},
-		"permit without an amount":   {Tx{Target: tokenAt, Data: calldata("permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32)", n(1), n(2), n(3), n(9), n(1))}, beyond},
-		"cut off":                    {Tx{Target: tokenAt, Data: pay[:40]}, beyond},
-		"an NFT":                     {Tx{Target: tokenAt, Data: calldata("safeTransferFrom(address,address,uint256)", n(1), n(2), n(3))}, beyond},
-		"many things":                {Tx{Target: tokenAt, Data: calldata("safeTransferFrom(address,address,uint256,uint256,bytes)", n(1), n(2), n(3), n(4), n(0))}, beyond},
-		"everything":                 {Tx{Target: tokenAt, Data: calldata("setApprovalForAll(address,bool)", n(1), n(1))}, beyond},
-		"coin by a treasury":         {Tx{Target: stranger, Data: through(to, 3, nil)}, 3},
-		"tokens by a treasury":       {Tx{Target: stranger, Data: treasury.PackTransferERC20([32]byte{1}, tokenAt, to, n(1000), [32]byte{}, [32]byte{}, "")}, 7},
-		"a call by a treasury":       {Tx{Target: stranger, Data: through(tokenAt, 3, pay)}, 14},
-		"by a treasury of another":   {Tx{Target: stranger, Value: "1", Data: through(stranger, 2, through(tokenAt, 3, pay))}, 17},
-		"too deep":                   {Tx{Target: stranger, Data: deep}, beyond},
-		"through a middleman":        {Tx{Target: stranger, Data: fixtures.NewPayee().PackCallback(tokenAt, pay)}, beyond},
-		"a middleman's number":       {Tx{Target: stranger, Data: calldata("ping(uint256)", new(big.Int).SetBytes(pay[:32]))}, 0},
+		"coin":                                {Tx{Value: "5"}, 5},
+		"nothing":                             {Tx{Data: calldata("ping(uint256)", n(4))}, 0},
+		"tokens":                              {Tx{Token: &tokenAt, Amount: "2000"}, 14},
+		"tokens, rounded up":                  {Tx{Token: &tokenAt, Amount: "1"}, 1},
+		"unknown tokens":                      {Tx{Token: &unknownToken, Amount: "1"}, beyond},
+		"transfer":                            {Tx{Target: tokenAt, Data: pay}, 11},
+		"transfer of unknown tokens":          {Tx{Target: unknownToken, Data: pay}, beyond},
+		"transferFrom":                        {Tx{Target: tokenAt, Data: token.PackTransferFrom(owner, to, n(1000))}, 7},
+		"approve":                             {Tx{Target: tokenAt, Data: token.PackApprove(to, n(1000))}, 7},
+		"increaseAllowance":                   {Tx{Target: tokenAt, Data: calldata("increaseAllowance(address,uint256)", n(1), n(1000))}, 7},
+		"permit":                              {Tx{Target: tokenAt, Data: calldata("permit(address,address,uint256,uint256,uint8,bytes32,bytes32)", n(1), n(2), n(1000), n(9), n(9), n(9), n(9))}, 7},
+		"permit without an amount":            {Tx{Target: tokenAt, Data: calldata("permit(address,address,uint256,uint256,bool,uint8,bytes32,bytes32)", n(1), n(2), n(3), n(9), n(1))}, beyond},
+		"cut off":                             {Tx{Target: tokenAt, Data: pay[:40]}, beyond},
+		"an NFT":                              {Tx{Target: tokenAt, Data: calldata("safeTransferFrom(address,address,uint256)", n(1), n(2), n(3))}, beyond},
+		"many things":                         {Tx{Target: tokenAt, Data: calldata("safeTransferFrom(address,address,uint256,uint256,bytes)", n(1), n(2), n(3), n(4), n(0))}, beyond},
+		"everything":                          {Tx{Target: tokenAt, Data: calldata("setApprovalForAll(address,bool)", n(1), n(1))}, beyond},
+		"Permit2's approve":                   {Tx{Target: stranger, Data: calldata("approve(address,address,uint160,uint48)", n(10), n(1), n(1000), n(9))}, 7},
+		"Permit2's approve of unknown tokens": {Tx{Target: stranger, Data: calldata("approve(address,address,uint160,uint48)", n(11), n(1), n(1000), n(9))}, beyond},
+		"Permit2's transferFrom":              {Tx{Target: stranger, Data: calldata("transferFrom(address,address,uint160,address)", n(1), n(2), n(1000), n(10))}, 7},
+		"Permit2's permit":                    {Tx{Target: stranger, Data: calldata("permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)", n(1), n(10), n(1000), n(9), n(9), n(2), n(9), n(256), n(0))}, 7},
+		"Permit2's permit of many":            {Tx{Target: stranger, Data: calldata("permit(address,((address,uint160,uint48,uint48)[],address,uint256),bytes)", n(1), n(96), n(256))}, beyond},
+		"Permit2's signed transfer":           {Tx{Target: stranger, Data: calldata("permitTransferFrom(((address,uint256),uint256,uint256),(address,uint256),address,bytes)", n(10), n(1000), n(9), n(9), n(1), n(500), n(2), n(256), n(0))}, 7},
+		"Permit2's signed transfers":          {Tx{Target: stranger, Data: calldata("permitTransferFrom(((address,uint256)[],uint256,uint256),(address,uint256)[],address,bytes)", n(128), n(256))}, beyond},
+		"Permit2's transfers of many":         {Tx{Target: stranger, Data: calldata("transferFrom((address,address,uint160,address)[])", n(32), n(0))}, beyond},
+		"ERC-777 send":                        {Tx{Target: tokenAt, Data: calldata("send(address,uint256,bytes)", n(1), n(1000), n(96), n(0))}, 7},
+		"ERC-777 operatorSend":                {Tx{Target: tokenAt, Data: calldata("operatorSend(address,address,uint256,bytes,bytes)", n(1), n(2), n(1000), n(160), n(192), n(0), n(0))}, 7},
+		"ERC-777 operatorBurn":                {Tx{Target: tokenAt, Data: calldata("operatorBurn(address,uint256,bytes,bytes)", n(1), n(1000), n(128), n(160), n(0), n(0))}, 7},
+		"ERC-777 authorizeOperator":           {Tx{Target: tokenAt, Data: calldata("authorizeOperator(address)", n(1))}, beyond},
+		"coin by a treasury":                  {Tx{Target: stranger, Data: through(to, 3, nil)}, 3},
+		"tokens by a treasury":                {Tx{Target: stranger, Data: treasury.PackTransferERC20([32]byte{1}, tokenAt, to, n(1000), [32]byte{}, [32]byte{}, "")}, 7},
+		"a call by a treasury":                {Tx{Target: stranger, Data: through(tokenAt, 3, pay)}, 14},
+		"by a treasury of another":            {Tx{Target: stranger, Value: "1", Data: through(stranger, 2, through(tokenAt, 3, pay))}, 17},
+		"too deep":                            {Tx{Target: stranger, Data: deep}, beyond},
+		"through a middleman":                 {Tx{Target: stranger, Data: fixtures.NewPayee().PackCallback(tokenAt, pay)}, beyond},
+		"a middleman's number":                {Tx{Target: stranger, Data: calldata("ping(uint256)", new(big.Int).SetBytes(pay[:32]))}, 0},
 	} {
 		c.tx.ChainID = 7
 		var got moves
@@ -148,6 +162,36 @@ func TestMovesAsShown(t *testing.T) {
 		}
 		if got.value() != want {
 			t.Errorf("%s: moves %s, want %s", name, got.value(), want)
+		}
+	}
+}
+
+// Each function that moves tokens is decoded, so that approvers and rules see its arguments.
+func TestMoversAreDecoded(t *testing.T) {
+	t.Parallel()
+	decoder, err := contracts.NewCallDecoder()
+	if err != nil {
+		t.Fatal(err)
+	}
+	e := &Engine{o: Options{Tokens: []repute.Stablecoin{{ChainID: 7, Address: tokenAt, Symbol: "TT", Decimals: 3}}}}
+	n := big.NewInt
+	for name, data := range map[string][]byte{
+		"approve":      calldata("approve(address,address,uint160,uint48)", n(10), n(1), n(1500), n(9)),
+		"permit":       calldata("permit(address,((address,uint160,uint48,uint48),address,uint256),bytes)", n(1), n(10), n(1500), n(9), n(9), n(2), n(9), n(256), n(0)),
+		"transferFrom": calldata("transferFrom(address,address,uint160,address)", n(1), n(2), n(1500), n(10)),
+		"operatorSend": calldata("operatorSend(address,address,uint256,bytes,bytes)", n(1), n(2), n(1500), n(160), n(192), n(0), n(0)),
+	} {
+		target := stranger
+		if name == "operatorSend" {
+			target = tokenAt
+		}
+		c := decoder.Decode(target, data, nil)[0]
+		if c.Undecoded != "" || c.Decoded == nil {
+			t.Errorf("%s: %s", name, c.Undecoded)
+			continue
+		}
+		if got := e.amountsOf(7, &c); len(got) != 1 || got[0].Text != "1.5 TT" {
+			t.Errorf("%s: shown as %+v", name, got)
 		}
 	}
 }

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 
 	"repute"
 	"repute/contracts"
@@ -119,18 +120,19 @@ func (e *Engine) amountsOf(chainID uint64, c *contracts.Call) []ShownAmount {
 	if c.Decoded == nil || c.Target == "" {
 		return nil
 	}
-	token := common.HexToAddress(c.Target)
-	argument, moves := movers[c.Decoded.Function.Selector]
-	if c.Decoded.Function.Selector == transferERC20 && len(c.Arguments) > 3 {
-		token, argument, moves = common.HexToAddress(c.Arguments[1].Value), 3, true
+	by, moves := movers[c.Decoded.Function.Selector]
+	data, err := hexutil.Decode(c.Data)
+	if !moves || err != nil || len(data) < 4 {
+		return nil
 	}
-	if !moves || argument < 0 || argument >= len(c.Arguments) {
+	token, amount, ok := by.read(common.HexToAddress(c.Target), data[4:])
+	if !ok {
 		return nil
 	}
 	if _, known := e.token(chainID, token); !known && c.Source != contracts.SourceKnown {
 		return nil
 	}
-	return []ShownAmount{e.amount(chainID, token, c.Arguments[argument].Value)}
+	return []ShownAmount{e.amount(chainID, token, amount.String())}
 }
 
 // token is what is known of a token.
