@@ -160,9 +160,11 @@ func decode(body []byte, into any) error {
 	var wrong *json.UnmarshalTypeError
 	switch {
 	case errors.As(err, &wrong) && wrong.Field != "":
-		return repute.Invalid(memberOf(wrong.Field), "is a "+wrong.Value, "see the schema in /v1/openapi.json")
+		return repute.Invalid(memberOf(wrong.Field), "is a "+wrong.Value, wanted(wrong.Type))
 	case errors.As(err, &wrong):
 		return repute.Invalid("body", "is a "+wrong.Value, "a JSON object")
+	case err != nil && strings.HasPrefix(err.Error(), unknownField):
+		return repute.Invalid(fmt.Sprintf("%.64s", strings.Trim(strings.TrimPrefix(err.Error(), unknownField), `"`)), "is no field of this request", "the fields of /v1/openapi.json")
 	case err != nil:
 		return repute.Invalid("body", fmt.Sprintf("cannot be read: %.200s", err), "one JSON object with the fields of /v1/openapi.json")
 	}
@@ -170,6 +172,32 @@ func decode(body []byte, into any) error {
 		return repute.Invalid("body", "goes on after the object", "one JSON object")
 	}
 	return nil
+}
+
+// unknownField begins encoding/json's error about a field that a struct does not have. The
+// package has no type for it.
+const unknownField = "json: unknown field "
+
+// wanted says which JSON a Go type is read from.
+func wanted(t reflect.Type) string {
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	switch k := t.Kind(); {
+	case k == reflect.Bool:
+		return "true or false"
+	case k == reflect.String:
+		return "a string"
+	case k >= reflect.Int && k <= reflect.Int64, k >= reflect.Uint && k <= reflect.Uint64:
+		return "a whole number of up to " + strconv.Itoa(t.Bits()) + " bits"
+	case k == reflect.Float32 || k == reflect.Float64:
+		return "a number"
+	case k == reflect.Slice && t.Elem().Kind() != reflect.Uint8:
+		return "a list"
+	case k == reflect.Struct || k == reflect.Map:
+		return "an object"
+	}
+	return "see the schema in /v1/openapi.json"
 }
 
 // Bounds of pages.
