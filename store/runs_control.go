@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
@@ -19,7 +20,7 @@ func (db *DB) CancelTask(ctx context.Context, id, by, reason string) error {
 		if err != nil {
 			return err
 		}
-		wish := cleanText(fmt.Sprintf("by %s: %s", by, reason))
+		wish := cleanText(strings.TrimSuffix(fmt.Sprintf("by %s: %s", by, reason), ": "))
 		var idle bool
 		var attempt int
 		if err := tx.QueryRow(ctx, `update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp(), attempt`, root, wish).Scan(&idle, &attempt); err != nil {
