@@ -49,10 +49,10 @@ func TestPruneTrustInputs(t *testing.T) {
 		values (1, 1, 1, 1, '', $1, true, 0, 0, 0, 0, 0, 0, '')`, hash["score"])
 	exec(`insert into trust_finals (chain_id, token_id, run, evidence, rated, score, low, high, mean, confidence, tier, facts, result)
 		values (1, 1, 1, $1, true, 0, 0, 0, 0, 0, 0, '', '')`, hash["final"])
-	exec(`insert into tasks (id, goal, input, coordinator, terms, asked_by, status) values ('t', '', '{}', '', '{}', '', '')`)
+	exec(`insert into tasks (id, goal, input, coordinator, terms, asked_by, status) values ('t', '', '{}', '', '{}', '', 'running')`)
 	exec(`insert into runs (id, task_id, root_id, slug, goal, input, max_steps, max_tool_calls, max_writes, max_runtime_ms) values ('r', 't', 'r', '', '', '{}', 0, 0, 0, 0)`)
 	exec(`insert into run_pins values ($1, 'r')`, hash["pin"])
-	exec(`insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, previous, hash) values ('r', 'r', 1, 1, 3, 'trust', '', '', '{}', $1, '{}', '', '')`, hash["policy"])
+	exec(`insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, previous, hash) values ('r', 'r', 1, 1, 3, 'trust', '', 'allow', '{}', $1, '{}', '', '')`, hash["policy"])
 	left := func() (n int) {
 		t.Helper()
 		ok(t, db.Pool().QueryRow(t.Context(), "select count(*) from trust_inputs").Scan(&n))
