@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"repute"
 	"repute/policy"
@@ -26,12 +27,13 @@ type Request struct {
 	Input       json.RawMessage `json:"input,omitempty"`
 	Coordinator string          `json:"coordinatorSlug"`
 	Terms
-	// Key makes asking twice one task, at most 128 bytes; empty: each asking is another.
+	// Key makes asking twice one task, at most 128 characters; empty: each asking is another.
 	Key string `json:"idempotencyKey,omitempty"`
 	By  string `json:"-"`
 }
 
-// Bounds of requests, in bytes.
+// Bounds of requests: of the goal in characters, of the input in bytes, and of the number of
+// tags.
 const (
 	maxGoal  = 8 << 10
 	maxInput = 256 << 10
@@ -44,16 +46,16 @@ func (r *Request) Check() error {
 	switch {
 	case strings.TrimSpace(r.Goal) == "":
 		return repute.Invalid("goal", "is empty", "say what to do")
-	case len(r.Goal) > maxGoal:
-		return repute.Invalid("goal", fmt.Sprintf("has %d bytes", len(r.Goal)), fmt.Sprintf("at most %d", maxGoal))
+	case utf8.RuneCountInString(r.Goal) > maxGoal:
+		return repute.Invalid("goal", fmt.Sprintf("has %d characters", utf8.RuneCountInString(r.Goal)), fmt.Sprintf("at most %d", maxGoal))
 	case len(r.Input) > maxInput:
 		return repute.Invalid("input", fmt.Sprintf("has %d bytes", len(r.Input)), fmt.Sprintf("at most %d", maxInput))
 	case r.Coordinator == "":
 		return repute.Invalid("coordinatorSlug", "is missing", "the slug of an agent")
 	case !slugForm.MatchString(r.Coordinator) || len(r.Coordinator) > 64:
 		return repute.Invalid("coordinatorSlug", fmt.Sprintf("%.80q is no slug", r.Coordinator), "lower-case words joined by hyphens")
-	case len(r.Key) > 128:
-		return repute.Invalid("idempotencyKey", fmt.Sprintf("has %d bytes", len(r.Key)), "at most 128")
+	case utf8.RuneCountInString(r.Key) > 128:
+		return repute.Invalid("idempotencyKey", fmt.Sprintf("has %d characters", utf8.RuneCountInString(r.Key)), "at most 128")
 	case len(r.Tags) > maxTags || len(strings.Join(r.Tags, "")) > 1024:
 		return repute.Invalid("tags", "are too many or too long", fmt.Sprintf("at most %d with 1024 bytes", maxTags))
 	}

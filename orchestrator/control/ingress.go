@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"net/http"
+	"unicode/utf8"
 
 	"repute"
 	"repute/internal/httpapi"
@@ -44,8 +45,8 @@ func (c *Control) mountIngress() {
 
 func (c *Control) ingress(ctx context.Context, by string, in *submitInput, r IngressTask) (*answer[Ingress], error) {
 	for name, text := range map[string]string{"channel": r.Channel, "sender": r.Sender, "messageId": r.MessageID} {
-		if len(text) > maxKey-8 || httpapi.Clean(text) != text {
-			return nil, repute.Invalid(name, "is too long or no text", "at most 72 bytes")
+		if utf8.RuneCountInString(text) > maxKey-8 || httpapi.Clean(text) != text {
+			return nil, repute.Invalid(name, "is too long or no text", "at most 72 characters")
 		}
 	}
 	if r.Key == "" && in.Key == "" && r.MessageID != "" {

@@ -45,3 +45,19 @@ func TestRefusedAtOnce(t *testing.T) {
 	}
 	h.submit(`{"goal":"g","input":1,"threshold":{"gates":["service"]}}`)
 }
+
+// Lengths count characters, as the OpenAPI document says.
+func TestLengthsAreCharacters(t *testing.T) {
+	t.Parallel()
+	agent := worker{slug: "plain"}
+	h := newHouse(t, func(o *control.Options) { o.Modules = []orchestrator.Module{agent} }, agent)
+	body := func(goal, key int) string {
+		return `{"goal":"` + strings.Repeat("é", goal) + `","idempotencyKey":"` + strings.Repeat("é", key) + `"}`
+	}
+	h.submit(body(8192, 80))
+	for field, b := range map[string]string{"goal": body(8193, 1), "idempotencyKey": body(1, 81)} {
+		if r := h.ann(http.MethodPost, "/v1/tasks", b); r.status != http.StatusBadRequest || !strings.Contains(string(r.body), `"field":"`+field+`"`) {
+			t.Errorf("%s: %d %.200s", field, r.status, r.body)
+		}
+	}
+}

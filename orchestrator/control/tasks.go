@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"repute"
 	"repute/internal/httpapi"
@@ -153,7 +154,7 @@ func (c *Control) submitTask(ctx context.Context, by string, in *submitInput, r 
 	return out, nil
 }
 
-// maxKey bounds idempotency keys, in bytes.
+// maxKey bounds idempotency keys, in characters.
 const maxKey = 80
 
 // keyOf is the key of a task among those of all callers.
@@ -168,8 +169,8 @@ func keyOf(by, header, body string) (string, error) {
 	switch {
 	case key == "":
 		return "", nil
-	case len(key) > maxKey || httpapi.Clean(key) != key:
-		return "", repute.Invalid("idempotencyKey", "is too long or no text", fmt.Sprintf("at most %d bytes", maxKey))
+	case utf8.RuneCountInString(key) > maxKey || httpapi.Clean(key) != key:
+		return "", repute.Invalid("idempotencyKey", "is too long or no text", fmt.Sprintf("at most %d characters", maxKey))
 	}
 	return by + "/" + key, nil
 }
@@ -275,12 +276,12 @@ func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], erro
 	return say(&w), nil
 }
 
-// maxReason bounds what people say, in bytes.
+// maxReason bounds what people say, in characters.
 const maxReason = 2 << 10
 
 func checkReason(s string) error {
-	if len(s) > maxReason {
-		return repute.Invalid("reason", fmt.Sprintf("has %d bytes", len(s)), fmt.Sprintf("at most %d", maxReason))
+	if n := utf8.RuneCountInString(s); n > maxReason {
+		return repute.Invalid("reason", fmt.Sprintf("has %d characters", n), fmt.Sprintf("at most %d", maxReason))
 	}
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 	"sync"
 	"sync/atomic"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -118,8 +119,8 @@ const (
 // asked is the answer to an act that was asked for before by the same key, whatever has
 // become of the chain since; known tells that it was.
 func (o *Operator) asked(ctx context.Context, kind string, request any, h How) (act Act, known bool, err error) {
-	if len(h.Key) > maxKey {
-		return Act{}, false, repute.Invalid("idempotencyKey", "is too long", fmt.Sprintf("at most %d bytes", maxKey))
+	if utf8.RuneCountInString(h.Key) > maxKey {
+		return Act{}, false, repute.Invalid("idempotencyKey", "is too long", fmt.Sprintf("at most %d characters", maxKey))
 	}
 	if h.Key == "" || h.DryRun {
 		return Act{}, false, nil

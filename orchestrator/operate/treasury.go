@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
@@ -167,8 +168,8 @@ func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (
 			return tx, repute.Invalid(f.name, "is no id", "at most 64 printable characters, as tasks and runs have them")
 		}
 	}
-	if len(purpose) > maxPurpose {
-		return tx, repute.Invalid("purpose", fmt.Sprintf("has %d bytes", len(purpose)), fmt.Sprintf("at most %d", maxPurpose))
+	if n := utf8.RuneCountInString(purpose); n > maxPurpose {
+		return tx, repute.Invalid("purpose", fmt.Sprintf("has %d characters", n), fmt.Sprintf("at most %d", maxPurpose))
 	}
 	if _, err := o.treasury(); err != nil {
 		return tx, err
