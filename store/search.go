@@ -45,8 +45,11 @@ const (
 	maxSearchLength = 200
 	maxSearchFolded = 2000 // bytes, of a text whose letters are other forms of several
 	maxSearchWords  = 8
-	// searchTimeout bounds all statements of a page, countTimeout the one that counts.
+	// searchTimeout bounds all statements of a page together, countTimeout the one that counts.
+	// searchGrace is how much later a page is given up that several statements make slow: a
+	// statement that is slow by itself is to end by its own timeout, which keeps the connection.
 	searchTimeout = 3 * time.Second
+	searchGrace   = 250 * time.Millisecond
 	countTimeout  = time.Second
 	// nearWord is how much of its trigrams a misspelt word shares with a name's.
 	nearWord = 0.45
@@ -94,22 +97,24 @@ func (db *DB) Agents(ctx context.Context, f AgentFilter) (found Found, err error
 			found.AsOf = append(found.AsOf, c.latest())
 		}
 		deadline := time.Now().Add(searchTimeout)
+		together, cancel := context.WithDeadline(ctx, deadline.Add(searchGrace))
+		defer cancel()
 		for _, mode := range modes {
 			if err := boundStatements(ctx, tx, time.Until(deadline)); err != nil {
 				return err
 			}
-			q, err := f.query(ctx, tx, mode)
+			q, err := f.query(together, tx, mode)
 			if err != nil {
 				return err
 			}
 			found.Match = mode
-			entries, err := found.page(ctx, tx, q, order, chains, from, f.Limit, question)
+			entries, err := found.page(together, tx, q, order, chains, from, f.Limit, question)
 			if err != nil {
 				return err
 			}
 			matched := entries > 0 || going
 			if !matched && mode != "" && order.join != "" { // agents have the words, and the order leaves them out
-				if matched, err = q.any(ctx, tx, chains); err != nil {
+				if matched, err = q.any(together, tx, chains); err != nil {
 					return err
 				}
 			}
@@ -243,7 +248,7 @@ func (db *DB) searching(ctx context.Context, f AgentFilter, list func(context.Co
 	switch {
 	case errors.Is(err, errUncounted):
 		return nil
-	case isCanceled(err) && ctx.Err() == nil:
+	case (isCanceled(err) || errors.Is(err, context.DeadlineExceeded)) && ctx.Err() == nil:
 		return errTooMuch
 	}
 	return err

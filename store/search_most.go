@@ -56,10 +56,11 @@ func (q *agentQuery) narrow(ctx context.Context, tx pgx.Tx, words, names []strin
 }
 
 // ratedDocuments is a condition on searchable s: it is the document of one of the maxHits
-// agents with most ratings.
+// agents with most ratings of a chain.
 func ratedDocuments() string {
-	return fmt.Sprintf(`s.sha256 in (select u.sha256 from agents r join uris u on u.id = r.uri_id
-		where r.chain_id = any($1::bigint[]) and r.feedback > 0 and u.sha256 is not null order by r.feedback desc limit %d)`, maxHits)
+	return fmt.Sprintf(`s.sha256 in (select u.sha256 from unnest($1::bigint[]) as k(chain_id)
+		cross join lateral (select uri_id from agents where chain_id = k.chain_id and feedback > 0 order by feedback desc limit %d) r
+		join uris u on u.id = r.uri_id where u.sha256 is not null)`, maxHits)
 }
 
 // tooManyHave reports whether more than maxHits documents have most of the words.
