@@ -25,19 +25,28 @@ type Ahead struct {
 // turn: the connections left must do for everything else.
 const aheadMost = 2
 
+// aheadSlots has a place for every transaction ahead of its turn.
+type aheadSlots chan struct{}
+
+func newAheadSlots() *aheadSlots {
+	slots := make(aheadSlots, aheadMost)
+	return &slots
+}
+
 // Ahead begins to store b ahead of its turn, which b.Parent tells. It may turn out
 // wrong at no cost but time. The result goes into Batch.Ahead, or must be
 // discarded. Nil when too many are open already.
 func (db *DB) Ahead(ctx context.Context, b Batch) *Ahead {
+	slots := *Kept(db, newAheadSlots)
 	select {
-	case db.aheads <- struct{}{}:
+	case slots <- struct{}{}:
 	default:
 		return nil
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	a := &Ahead{batch: b, rest: make(chan func(pgx.Tx) error), cancel: cancel, done: make(chan struct{})}
 	go func() {
-		defer func() { <-db.aheads }()
+		defer func() { <-slots }()
 		defer cancel()
 		defer close(a.done)
 		a.err = db.inTx(ctx, pgx.TxOptions{}, b.doing("store ahead"), func(tx pgx.Tx) error {
@@ -49,7 +58,7 @@ func (db *DB) Ahead(ctx context.Context, b Batch) *Ahead {
 				return rest(tx)
 			case <-ctx.Done():
 				return ctx.Err()
-			case <-db.closed:
+			case <-db.Closed():
 				return fmt.Errorf("closing: %w", context.Canceled)
 			}
 		})

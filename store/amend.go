@@ -27,10 +27,10 @@ type Amendment struct {
 // proven: nothing is compared with what was stored before. repute.ErrNotFound when a
 // log to remove is not stored as given, repute.ErrFenced when the lease is lost.
 func (db *DB) Amend(ctx context.Context, chainID uint64, l Lease, a Amendment) error {
-	if db.decode == nil {
+	if db.Options().Decode == nil {
 		return errors.New("amending a block needs Options.Decode")
 	}
-	removed, err := decodeLogs(a.Remove, db.decode)
+	removed, err := decodeLogs(a.Remove, db.Options().Decode)
 	if err != nil {
 		return err
 	}
@@ -85,7 +85,7 @@ func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, e
 	if err := reopenPayments(ctx, m.tx, m.chain.id, b.Number); err != nil {
 		return nil, failed("look at payments again", err)
 	}
-	return decodeLogs(logs, m.db.decode)
+	return decodeLogs(logs, m.db.Options().Decode)
 }
 
 // header writes a block over the stored one, also where the cursor stands on it.

@@ -12,6 +12,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -53,22 +54,34 @@ type Options struct {
 
 // DB is the index. It is safe for concurrent use.
 type DB struct {
-	pool        *pgxpool.Pool // writes, leases, documents, jobs
-	readers     *pgxpool.Pool // read-only transactions and the feed
-	classify    func(uri string) (kind, host string)
-	decode      func(types.Log) (repute.Event, error)
-	noFiles     bool
-	sharedHosts []string
-	seal        func(repute.DecisionsHead) (repute.SealedHead, error)
-	dict        *dictionary
-	recall      *recall
-	searches    chan struct{} // has a place for every search under way
-	aheads      chan struct{} // has a place for every transaction ahead of its turn
-	session     session       // shows others that this process lives
-	closed      chan struct{} // ends those that wait when the DB is closed
-	close       func()
-	totals      totals
+	pool    *pgxpool.Pool // writes, leases, documents, jobs
+	readers *pgxpool.Pool // read-only transactions and the feed
+	options Options
+	kept    sync.Map      // reflect.Type to a value of it: Kept
+	session session       // shows other processes that this one lives
+	closed  chan struct{} // closed with the DB
+	close   func()
 }
+
+// Kept returns the value of type T that lives as long as db, such as a cache or a limit on what
+// runs at once. The first call makes it; T is a type of the caller's package.
+func Kept[T any](db *DB, create func() *T) *T {
+	key := reflect.TypeFor[T]()
+	if v, ok := db.kept.Load(key); ok {
+		return v.(*T)
+	}
+	v, _ := db.kept.LoadOrStore(key, create())
+	return v.(*T)
+}
+
+// Options returns the options that db was opened with, defaults filled in.
+func (db *DB) Options() Options { return db.options }
+
+// Readers returns the pool of read-only connections.
+func (db *DB) Readers() *pgxpool.Pool { return db.readers }
+
+// Closed returns a channel that is closed when Close begins.
+func (db *DB) Closed() <-chan struct{} { return db.closed }
 
 // Limits of every session. A statement longer than two minutes, or than ten seconds
 // where somebody waits for an answer, is a mistake, except where a method lifts the
@@ -126,8 +139,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 		o.Classify = classifyByScheme
 	}
 	closed := make(chan struct{})
-	return &DB{pool: pool, readers: readers, classify: o.Classify, decode: o.Decode, noFiles: o.NoFiles, sharedHosts: o.SharedHosts, seal: o.Seal, dict: newDictionary(), recall: newRecall(),
-		searches: make(chan struct{}, max(1, read.MaxConns/3)), aheads: make(chan struct{}, aheadMost), closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
+	return &DB{pool: pool, readers: readers, options: o, closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
 }
 
 // Close waits for connections in use and closes the pools.
@@ -138,7 +150,7 @@ func (db *DB) Close() {
 	db.session.end()
 }
 
-// Pool is the pool of writers, for River only.
+// Pool returns the pool of writers.
 func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 
 // Ping reports repute.ErrUnavailable when Postgres does not answer.
@@ -178,9 +190,6 @@ func Migrate(ctx context.Context, url string) error {
 		}
 		if _, err := p.Up(ctx); err != nil {
 			return fmt.Errorf("migrate up: %w", explainOrder(explainExtension(err)))
-		}
-		if err := fillSearch(ctx, pool); err != nil {
-			return err
 		}
 		if _, err := r.Migrate(ctx, rivermigrate.DirectionUp, nil); err != nil {
 			return fmt.Errorf("migrate river up: %w", err)

@@ -84,7 +84,7 @@ func (db *DB) Deny(ctx context.Context, d repute.Denial, drop bool) error {
 
 // hostOf is the one spelling of a host's name, as Options.Classify has it.
 func (db *DB) hostOf(name string) string {
-	if _, host := db.classify("https://" + name + "/"); host != "" {
+	if _, host := db.Options().Classify("https://" + name + "/"); host != "" {
 		return host
 	}
 	return strings.TrimRight(strings.ToLower(name), ".")

@@ -57,24 +57,25 @@ func (db *DB) intern(ctx context.Context, records []repute.Record) (interned, er
 	for i := range records {
 		ids.collect(records[i].Event)
 	}
-	err := db.dict.resolve(ctx, db.dict.tags, ids.tags, keccak, db.findTags, db.insertTags)
+	dict := Kept(db, newDictionary)
+	err := dict.resolve(ctx, db, dict.tags, ids.tags, keccak, findTags, insertTags)
 	if err != nil {
 		return interned{}, failed("intern tags", err)
 	}
-	db.dict.expire(time.Now())
+	dict.expire(time.Now())
 	// Once planned it is known, whatever became of the plan meanwhile.
-	find := db.findAgentURIs
-	err = db.dict.resolve(ctx, db.dict.agents, ids.agents, sha,
-		func(ctx context.Context, words []word) (map[[32]byte]int64, error) { return find(ctx, words) },
-		func(ctx context.Context, words []word) error {
-			find = db.findURIs
-			return db.insertAgentURIs(ctx, words)
+	find := findAgentURIs
+	err = dict.resolve(ctx, db, dict.agents, ids.agents, sha,
+		func(ctx context.Context, db *DB, words []word) (map[[32]byte]int64, error) { return find(ctx, db, words) },
+		func(ctx context.Context, db *DB, words []word) error {
+			find = findURIs
+			return insertAgentURIs(ctx, db, words)
 		})
 	if err != nil {
 		return interned{}, failed("intern uris of agents", err)
 	}
 	maps.DeleteFunc(ids.uris, func(uri string, _ int64) bool { _, ok := ids.agents[uri]; return ok })
-	err = db.dict.resolve(ctx, db.dict.uris, ids.uris, sha, db.findURIs, db.insertURIs)
+	err = dict.resolve(ctx, db, dict.uris, ids.uris, sha, findURIs, insertURIs)
 	maps.Copy(ids.uris, ids.agents)
 	return ids, failed("intern uris", err)
 }
@@ -115,14 +116,14 @@ func sha(s string) [32]byte    { return sha256.Sum256([]byte(s)) }
 // resolve fills ids from the cache, then from the table, inserting what is new.
 // New words are inserted in the order of their hashes: two writers that insert
 // the same ones cannot deadlock.
-func (d *dictionary) resolve(ctx context.Context, cache map[[32]byte]int64, ids map[string]int64, hash func(string) [32]byte,
-	find func(context.Context, []word) (map[[32]byte]int64, error), insert func(context.Context, []word) error) error {
+func (d *dictionary) resolve(ctx context.Context, db *DB, cache map[[32]byte]int64, ids map[string]int64, hash func(string) [32]byte,
+	find func(context.Context, *DB, []word) (map[[32]byte]int64, error), insert func(context.Context, *DB, []word) error) error {
 	missing := d.cached(cache, ids, hash)
 	if len(missing) == 0 {
 		return nil
 	}
 	for attempt := 0; ; attempt++ {
-		found, err := find(ctx, missing)
+		found, err := find(ctx, db, missing)
 		if err != nil {
 			return err
 		}
@@ -133,7 +134,7 @@ func (d *dictionary) resolve(ctx context.Context, cache map[[32]byte]int64, ids 
 		if attempt > 0 {
 			return pgx.ErrNoRows
 		}
-		if err := insert(ctx, missing); err != nil {
+		if err := insert(ctx, db, missing); err != nil {
 			return err
 		}
 	}
@@ -175,12 +176,12 @@ func (d *dictionary) settle(cache map[[32]byte]int64, ids map[string]int64, word
 	return missing
 }
 
-func (db *DB) findTags(ctx context.Context, words []word) (map[[32]byte]int64, error) {
-	return db.findWords(ctx, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from tags where hash = u.h offset 0) t`, words)
+func findTags(ctx context.Context, db *DB, words []word) (map[[32]byte]int64, error) {
+	return findWords(ctx, db, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from tags where hash = u.h offset 0) t`, words)
 }
 
-func (db *DB) findURIs(ctx context.Context, words []word) (map[[32]byte]int64, error) {
-	return db.findWords(ctx, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from uris where hash = u.h offset 0) t`, words)
+func findURIs(ctx context.Context, db *DB, words []word) (map[[32]byte]int64, error) {
+	return findWords(ctx, db, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from uris where hash = u.h offset 0) t`, words)
 }
 
 // stale tells that an agent's URI was read long ago, or is dead, and another fetch could
@@ -191,14 +192,14 @@ const stale = `(uris.kind in ('https', 'http', 'ipfs') and (uris.dead or uris.tr
 
 // findAgentURIs leaves out what must become due first: what no agent used before, and
 // what is stale.
-func (db *DB) findAgentURIs(ctx context.Context, words []word) (map[[32]byte]int64, error) {
-	return db.findWords(ctx, `
+func findAgentURIs(ctx context.Context, db *DB, words []word) (map[[32]byte]int64, error) {
+	return findWords(ctx, db, `
 		select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (
 			select hash, id, uri = '' or rank < 2 and not `+stale+` as planned from uris where hash = u.h offset 0) t
 		where t.planned`, words)
 }
 
-func (db *DB) findWords(ctx context.Context, sql string, words []word) (map[[32]byte]int64, error) {
+func findWords(ctx context.Context, db *DB, sql string, words []word) (map[[32]byte]int64, error) {
 	rows, err := db.pool.Query(ctx, sql, hashesOf(words))
 	if err != nil {
 		return nil, err
@@ -213,7 +214,7 @@ func (db *DB) findWords(ctx context.Context, sql string, words []word) (map[[32]
 	return found, err
 }
 
-func (db *DB) insertTags(ctx context.Context, words []word) error {
+func insertTags(ctx context.Context, db *DB, words []word) error {
 	_, err := db.pool.Exec(ctx, `
 		insert into tags (hash, value) select * from unnest($1::bytea[], $2::bytea[])
 		on conflict (hash) do nothing`, hashesOf(words), valuesOf(words))
@@ -224,7 +225,7 @@ func (db *DB) insertTags(ctx context.Context, words []word) error {
 const longestHost = 253
 
 // insertURIs stores URIs that no agent uses: PlanFiles finds them.
-func (db *DB) insertURIs(ctx context.Context, words []word) error {
+func insertURIs(ctx context.Context, db *DB, words []word) error {
 	kinds, hosts := db.classifyAll(words)
 	_, err := db.pool.Exec(ctx, `
 		insert into uris (hash, uri, kind, host) select * from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[])
@@ -235,7 +236,7 @@ func (db *DB) insertURIs(ctx context.Context, words []word) error {
 // insertAgentURIs makes URIs due at once that are new, stale or were no agent's until
 // now, also those that nothing can fetch: their one try records why. What was read as
 // somebody else's file is read again, whole: it was not parsed as a registration.
-func (db *DB) insertAgentURIs(ctx context.Context, words []word) error {
+func insertAgentURIs(ctx context.Context, db *DB, words []word) error {
 	kinds, hosts := db.classifyAll(words)
 	_, err := db.pool.Exec(ctx, `
 		with planned as (
@@ -256,7 +257,7 @@ func (db *DB) insertAgentURIs(ctx context.Context, words []word) error {
 func (db *DB) classifyAll(words []word) (kinds, hosts []string) {
 	kinds, hosts = make([]string, len(words)), make([]string, len(words))
 	for i, w := range words {
-		kinds[i], hosts[i] = db.classify(w.value)
+		kinds[i], hosts[i] = db.Options().Classify(w.value)
 		hosts[i] = plainText(hosts[i], longestHost)
 	}
 	return kinds, hosts

@@ -51,7 +51,7 @@ func (db *DB) planProofs(ctx context.Context, urls []string) (map[string]int64, 
 	if err != nil {
 		return nil, err
 	}
-	found, err := db.findURIs(ctx, words)
+	found, err := findURIs(ctx, db, words)
 	out := make(map[string]int64, len(words))
 	for _, w := range words {
 		if id, ok := found[w.hash]; ok {

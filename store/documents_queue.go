@@ -33,7 +33,7 @@ const (
 
 // lastRank is the lowest priority that is fetched.
 func (db *DB) lastRank() Rank {
-	if db.noFiles {
+	if db.Options().NoFiles {
 		return RankProof
 	}
 	return RankFile
@@ -237,7 +237,7 @@ func usedURI(u string) string {
 // PlanFiles makes up to limit new files of feedback, responses and validations due, and
 // returns how many it found. The documents loop does this so that indexing stays fast.
 func (db *DB) PlanFiles(ctx context.Context, limit int) (int, error) {
-	if db.noFiles {
+	if db.Options().NoFiles {
 		return 0, nil
 	}
 	var n int

@@ -21,7 +21,7 @@ func OpenTraced(t testing.TB, url string, tracer pgx.QueryTracer) *DB {
 		t.Fatal(err)
 	}
 	t.Cleanup(pool.Close)
-	return &DB{pool: pool, readers: pool, searches: make(chan struct{}, 1), classify: classifyByScheme, dict: newDictionary(), recall: newRecall()}
+	return &DB{pool: pool, readers: pool, options: Options{Classify: classifyByScheme}, closed: make(chan struct{})}
 }
 
 // AsWords is how texts are searched.

@@ -331,7 +331,7 @@ func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.
 
 // rebuild makes the agents that the new logs touch anew from all their events.
 func (m *merge) rebuild(ctx context.Context) error {
-	if m.db.decode == nil {
+	if m.db.Options().Decode == nil {
 		return errors.New("merging late logs needs Options.Decode")
 	}
 	operators := false
@@ -403,7 +403,7 @@ func (m *merge) refold(ctx context.Context, operators bool) error {
 		if err != nil {
 			return failed("read events", err)
 		}
-		records, err := decodeLogs(logs, m.db.decode)
+		records, err := decodeLogs(logs, m.db.Options().Decode)
 		if err != nil {
 			return err
 		}

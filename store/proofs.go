@@ -57,7 +57,7 @@ func (db *DB) DomainProofs(ctx context.Context, ids ...repute.AgentID) (map[repu
 		var p proofRow
 		_, err = pgx.ForEachRow(rows, p.into(), func() error {
 			id := repute.AgentID{ChainID: p.chain, Registry: common.BytesToAddress(p.registry), TokenID: repute.TokenID(p.token)}
-			out[id] = append(out[id], p.proof(db.sharedHosts))
+			out[id] = append(out[id], p.proof(db.Options().SharedHosts))
 			return nil
 		})
 		return err

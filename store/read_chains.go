@@ -229,7 +229,7 @@ func (db *DB) Chains(ctx context.Context) (out []repute.ChainStatus, err error) 
 		if err != nil {
 			return err
 		}
-		counted, err := db.totals.get(ctx, tx)
+		counted, err := Kept(db, func() *totals { return &totals{} }).get(ctx, tx)
 		if err != nil {
 			return err
 		}

@@ -50,9 +50,9 @@ func (db *DB) addDecisions(ctx context.Context, tx pgx.Tx, root, run string, lis
 		queueDecision(b, &linked)
 		head.Count, head.Hash = linked.Number, linked.Hash
 	}
-	if db.seal != nil {
+	if seal := db.Options().Seal; seal != nil {
 		var err error
-		if head, err = db.seal(head.DecisionsHead); err != nil {
+		if head, err = seal(head.DecisionsHead); err != nil {
 			return err
 		}
 	}

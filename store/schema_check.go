@@ -2,12 +2,14 @@ package store
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io/fs"
 	"strconv"
 	"strings"
 
 	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
 
 	"repute"
 	"repute/migrations"
@@ -85,4 +87,17 @@ func explainOrder(err error) error {
 	}
 	return fmt.Errorf("%w (%w)", repute.Conflict("the schema comes from a program between two versions and cannot be brought up to date: "+
 		"begin with a fresh database, or repute migrate down takes everything out of this one"), err)
+}
+
+// explainExtension says what to do where the trigram extension cannot be made.
+func explainExtension(err error) error {
+	var pg *pgconn.PgError
+	if !errors.As(err, &pg) || !strings.Contains(pg.Message, "pg_trgm") {
+		return err
+	}
+	hint := "install Postgres's contrib modules on its machine (package postgresql-contrib)"
+	if pg.Code == "42501" {
+		hint = "as the database's owner or a superuser run: create extension pg_trgm"
+	}
+	return fmt.Errorf("%w; %s", err, hint)
 }

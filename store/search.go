@@ -215,16 +215,26 @@ func (c Count) bounded(hits int) Count {
 	return Count{min(c.Value, maxCounted), c.Value > maxCounted || hits >= maxHits}
 }
 
+// searchSlots has a place for every search under way.
+type searchSlots chan struct{}
+
+// newSearchSlots lets a third of the readers search.
+func newSearchSlots(db *DB) *searchSlots {
+	slots := make(searchSlots, max(1, db.Readers().Config().MaxConns/3))
+	return &slots
+}
+
 // searching runs list on one snapshot in which no statement may take long. Searches use no
 // more than a part of the readers: those who ask for something by its id do not wait
 // behind them.
 func (db *DB) searching(ctx context.Context, f AgentFilter, list func(context.Context, pgx.Tx, []*chainView) error) error {
 	if !f.IsPlain() {
+		slots := *Kept(db, func() *searchSlots { return newSearchSlots(db) })
 		waited := time.NewTimer(searchTimeout)
 		defer waited.Stop()
 		select {
-		case db.searches <- struct{}{}:
-			defer func() { <-db.searches }()
+		case slots <- struct{}{}:
+			defer func() { <-slots }()
 		case <-waited.C:
 			return errTooMany
 		case <-ctx.Done():

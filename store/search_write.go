@@ -1,21 +1,14 @@
 package store
 
 import (
-	"context"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
-	"errors"
-	"fmt"
 	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
-
-	"github.com/jackc/pgx/v5"
-	"github.com/jackc/pgx/v5/pgconn"
-	"github.com/jackc/pgx/v5/pgxpool"
 
 	"repute"
 )
@@ -200,58 +193,4 @@ func orEmptyList(l []string) []string {
 		return []string{}
 	}
 	return l
-}
-
-// fillBatch is how many documents fillSearch reads at once.
-const fillBatch = 200
-
-// fillSearch makes the rows that are missing or of another form.
-func fillSearch(ctx context.Context, pool *pgxpool.Pool) error {
-	last := []byte{}
-	for last != nil {
-		var err error
-		if last, err = fillSearchable(ctx, pool, last); err != nil {
-			return failed("make documents searchable", err)
-		}
-	}
-	return nil
-}
-
-// fillSearchable makes some of the rows behind a document and gives the last one's,
-// nil at the end: each document is looked at once, however many are done.
-func fillSearchable(ctx context.Context, pool *pgxpool.Pool, after []byte) (last []byte, err error) {
-	rows, err := pool.Query(ctx, `
-		select distinct on (p.sha256) p.sha256, p.parser_version, p.errors, p.registration from parses p
-		where p.sha256 > $3 and not exists (select from searchable s where s.sha256 = p.sha256 and s.form = $1)
-		order by p.sha256, p.parser_version desc limit $2`, searchForm, fillBatch, after)
-	if err != nil {
-		return nil, err
-	}
-	var made []searchable
-	var sum, registration []byte
-	var version, worst int
-	_, err = pgx.ForEachRow(rows, []any{&sum, &version, &worst, &registration}, func() error {
-		r, err := decodeRegistration(registration)
-		last = slices.Clone(sum)
-		made = append(made, searchableOf(last, version, worst, r))
-		return err
-	})
-	if err != nil || made == nil {
-		return nil, err
-	}
-	_, err = pool.Exec(ctx, upsertSearchable, made)
-	return last, err
-}
-
-// explainExtension says what to do where the trigram extension cannot be made.
-func explainExtension(err error) error {
-	var pg *pgconn.PgError
-	if !errors.As(err, &pg) || !strings.Contains(pg.Message, "pg_trgm") {
-		return err
-	}
-	hint := "install Postgres's contrib modules on its machine (package postgresql-contrib)"
-	if pg.Code == "42501" {
-		hint = "as the database's owner or a superuser run: create extension pg_trgm"
-	}
-	return fmt.Errorf("%w; %s", err, hint)
 }

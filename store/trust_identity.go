@@ -76,7 +76,7 @@ func (db *DB) proofsThen(ctx context.Context, tx pgx.Tx, args []any) (map[repute
 	out := map[repute.TokenID][]repute.DomainProof{}
 	var p proofRow
 	_, err = pgx.ForEachRow(rows, p.into(), func() error {
-		proof := p.proof(db.sharedHosts)
+		proof := p.proof(db.Options().SharedHosts)
 		out[repute.TokenID(p.token)] = append(out[repute.TokenID(p.token)],
 			repute.DomainProof{Domain: proof.Domain, Verdict: proof.Verdict, SHA256: proof.SHA256})
 		return nil

@@ -74,7 +74,7 @@ func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids intern
 			if err := begin(tx, c); err != nil {
 				return err
 			}
-			j.known = db.recall.take(c)
+			j.known = Kept(db, newRecall).take(c)
 			return applyBatch(ctx, tx, c, b, j)
 		}
 	}
@@ -82,7 +82,7 @@ func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids intern
 		j := startJob(b, ids, false, true)
 		err := b.Ahead.finish(ctx, attempt(j))
 		if err == nil || ctx.Err() != nil {
-			return j.keep(db.recall, err)
+			return j.keep(Kept(db, newRecall), err)
 		}
 	}
 	b.Ahead.Discard() // another transaction shows whether anything is wrong with the batch
@@ -91,7 +91,7 @@ func (db *DB) storeBatch(ctx context.Context, doing string, b *Batch, ids intern
 		err := db.inTx(ctx, pgx.TxOptions{}, b.doing(doing), attempt(j))
 		var pg *pgconn.PgError
 		if careful || !errors.As(err, &pg) || pg.ConstraintName != "feedback_pkey" {
-			return j.keep(db.recall, err)
+			return j.keep(Kept(db, newRecall), err)
 		}
 	}
 	return nil

@@ -28,7 +28,7 @@ func (l *Loop) keepUp(ctx context.Context) {
 		next  time.Time
 	}{
 		{name: "plan", step: l.plan}, {name: "parse", step: l.parseAgain},
-		{name: "tell", step: l.tell}, {name: "prune", step: l.db.PruneVersions},
+		{name: "tell", step: l.tell}, {name: "prune", step: l.prune},
 		{name: "restore", every: passEvery, step: l.restore}, {name: "drop", every: passEvery, step: l.drop},
 		{name: "count", every: countEvery, step: l.count},
 	}
@@ -110,3 +110,5 @@ func (l *Loop) count(ctx context.Context) (more bool, err error) {
 	}
 	return false, err
 }
+
+func (l *Loop) prune(ctx context.Context) (more bool, err error) { return l.db.PruneVersions(ctx) }

@@ -99,8 +99,9 @@ func (e *Engine) Run(ctx context.Context) error {
 // tidy deletes final scores after their retention, and inputs that no stored score names.
 func (e *Engine) tidy(ctx context.Context) {
 	finals := func(ctx context.Context) (bool, error) { return e.db.PruneTrustFinals(ctx, e.finals) }
+	inputs := func(ctx context.Context) (bool, error) { return e.db.PruneTrustInputs(ctx) }
 	for ctx.Err() == nil {
-		for _, prune := range []func(context.Context) (bool, error){finals, e.db.PruneTrustInputs} {
+		for _, prune := range []func(context.Context) (bool, error){finals, inputs} {
 			more, err := true, error(nil)
 			for more && err == nil && ctx.Err() == nil {
 				more, err = prune(ctx)

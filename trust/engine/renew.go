@@ -16,7 +16,7 @@ import (
 // stays the stored one; world and evidence are those of the newest run.
 func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	id := c.score.Agent
-	newest := r.db.ClosedTrustRun
+	newest := func(ctx context.Context, chain uint64) (store.TrustRun, error) { return r.db.ClosedTrustRun(ctx, chain) }
 	if !c.score.Final {
 		newest = func(ctx context.Context, chain uint64) (store.TrustRun, error) { return r.db.TrustRun(ctx, chain, 0) }
 	}
