@@ -23,12 +23,3 @@ func OpenTraced(t testing.TB, url string, tracer pgx.QueryTracer) *DB {
 	t.Cleanup(pool.Close)
 	return &DB{pool: pool, readers: pool, options: Options{Classify: classifyByScheme}, closed: make(chan struct{})}
 }
-
-// AsWords is how texts are searched.
-var AsWords = asWords
-
-// How files are kept, and read back.
-var (
-	EncodeFile     = encodeFile
-	DecodeFeedback = decodeFeedback
-)

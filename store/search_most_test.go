@@ -32,13 +32,6 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 	}
 }
 
-// TestWordsAllocateLittle keeps the tables of spellings from being made for each text.
-func TestWordsAllocateLittle(t *testing.T) {
-	if n := testing.AllocsPerRun(100, func() { store.AsWords("colour") }); n > 8 {
-		t.Errorf("%.0f allocations for one word", n)
-	}
-}
-
 // TestSearchByID finds the agent of a pasted id first, in each form of it, and nothing else
 // where there is no such agent.
 func TestSearchByID(t *testing.T) {
