@@ -129,7 +129,7 @@ func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains [
 			}
 			key, token = p.Key, id.ToBig()
 		}
-		keys[i], tokens[i] = key, bigNum{token}
+		keys[i], tokens[i] = key, bigNum{Int: token}
 	}
 	sql := q.listed(o)
 	if q.match != nil {

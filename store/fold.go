@@ -5,6 +5,7 @@ import (
 	"math/big"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
 )
@@ -19,6 +20,9 @@ type point struct {
 	block uint64
 	log   uint32
 }
+
+// pointOf returns where a log is.
+func pointOf(l *types.Log) point { return point{block: l.BlockNumber, log: uint32(l.Index)} }
 
 // agentState is what a row of agent_states holds.
 type agentState struct {
@@ -180,7 +184,7 @@ func (f *fold) apply(r *repute.Record) error {
 	if err := f.chain.checkAddress(r); err != nil {
 		return err
 	}
-	at := point{r.Log.BlockNumber, uint32(r.Log.Index)}
+	at := pointOf(&r.Log)
 	a := f.agentOf(r)
 	reason := f.dispatch(r, a, at)
 	if a == nil {

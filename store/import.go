@@ -301,7 +301,7 @@ func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.
 	at := make(map[point]*repute.Record, len(records))
 	for i := range records {
 		blocks[i], logs[i] = records[i].Log.BlockNumber, uint32(records[i].Log.Index)
-		at[point{blocks[i], logs[i]}] = &records[i]
+		at[point{block: blocks[i], log: logs[i]}] = &records[i]
 	}
 	rows, err := m.tx.Query(ctx, `
 		select e.* from unnest($2::bigint[], $3::integer[]) u(b, l) cross join lateral (
@@ -314,7 +314,7 @@ func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.
 		return nil, failed("find stored logs", err)
 	}
 	for i := range stored {
-		p := point{stored[i].BlockNumber, uint32(stored[i].Index)}
+		p := pointOf(&stored[i])
 		if !sameLog(&stored[i], &at[p].Log) {
 			return nil, conflictAt(&stored[i])
 		}
@@ -322,7 +322,7 @@ func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.
 	}
 	fresh := make([]repute.Record, 0, len(at))
 	for i := range records {
-		if at[point{blocks[i], logs[i]}] != nil {
+		if at[point{block: blocks[i], log: logs[i]}] != nil {
 			fresh = append(fresh, records[i])
 		}
 	}
@@ -469,7 +469,7 @@ func (m *merge) finish(ctx context.Context, reason string) (ImportResult, error)
 	m.result.Applied, m.result.Waiting = map[string]int{}, map[string]int{}
 	for i := range m.fresh {
 		l := &m.fresh[i].Log
-		if name := m.fresh[i].Event.Kind().String(); m.waits[point{l.BlockNumber, uint32(l.Index)}] {
+		if name := m.fresh[i].Event.Kind().String(); m.waits[pointOf(l)] {
 			m.result.Waiting[name]++
 		} else {
 			m.result.Applied[name]++

@@ -270,7 +270,7 @@ func postpone(ctx context.Context, tx pgx.Tx, c PaymentClaim, next time.Duration
 func putVerdict(ctx context.Context, tx pgx.Tx, c PaymentClaim, v PaymentVerdict) error {
 	var amount *bigNum
 	if v.Transfer.Amount != nil {
-		amount = &bigNum{v.Transfer.Amount}
+		amount = &bigNum{Int: v.Transfer.Amount}
 	}
 	var next *time.Duration
 	if v.Next > 0 {

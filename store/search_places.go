@@ -27,7 +27,7 @@ func (q *agentQuery) matchID(text string) {
 		return
 	}
 	sql := fmt.Sprintf("select a.*, %d as class from agents a where a.chain_id = any($1::bigint[]) and (a.chain_id, a.token_id) = (%s::bigint, %s::numeric)",
-		classChain, q.arg(ref.ChainID), q.arg(bigNum{ref.TokenID.ToBig()}))
+		classChain, q.arg(ref.ChainID), q.arg(bigNum{Int: ref.TokenID.ToBig()}))
 	if ref.Registry != nil {
 		sql += " and exists (select from chains c where c.chain_id = a.chain_id and c.identity = " + q.arg(ref.Registry.Bytes()) + ")"
 	}

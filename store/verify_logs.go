@@ -110,10 +110,10 @@ func (db *DB) UnknownLogs(ctx context.Context, chainID uint64, logs []types.Log)
 		}
 		stored := make(map[point]*types.Log, len(found))
 		for i := range found {
-			stored[point{found[i].BlockNumber, uint32(found[i].Index)}] = &found[i]
+			stored[pointOf(&found[i])] = &found[i]
 		}
 		for i := range logs {
-			if s := stored[point{blocks[i], indexes[i]}]; s == nil || !sameLog(s, &logs[i]) {
+			if s := stored[point{block: blocks[i], log: indexes[i]}]; s == nil || !sameLog(s, &logs[i]) {
 				unknown = append(unknown, logs[i])
 			}
 		}

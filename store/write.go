@@ -149,10 +149,10 @@ func (b *Batch) check() error {
 	if to, ok := hashes[b.To.Number]; ok && to != b.To.Hash {
 		return repute.Invalid("to", "has another hash than the header", "headers and cursor of one chain")
 	}
-	last := point{b.Parent.Number, ^uint32(0)}
+	last := point{block: b.Parent.Number, log: ^uint32(0)}
 	for i := range b.Records {
 		l := &b.Records[i].Log
-		at := point{l.BlockNumber, uint32(l.Index)}
+		at := pointOf(l)
 		if err := placed(l); err != nil {
 			return err
 		}

@@ -58,11 +58,6 @@ func rowOf(r store.TrustRow) trust.Row {
 	return row
 }
 
-// graphSource is what ReadGraph needs of a store.
-type graphSource interface {
-	TrustGraph(ctx context.Context, chainID, block uint64, validations []common.Address, party func(store.TrustParty), edge func(store.TrustEdge)) error
-}
-
 // GraphOf holds the inputs of a graph besides events and parameters.
 type GraphOf struct {
 	ChainID     uint64
@@ -73,7 +68,7 @@ type GraphOf struct {
 }
 
 // ReadGraph builds the graph of who vouches for whom on a chain as of a block.
-func ReadGraph(ctx context.Context, db graphSource, of GraphOf, p *trust.Params) (*trust.Graph, error) {
+func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*trust.Graph, error) {
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
 	party := func(p store.TrustParty) { r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet) }
 	edge := func(e store.TrustEdge) { r.Rating(e.TokenID, rowOf(e.TrustRow)) }
