@@ -156,7 +156,7 @@ func (a *gatewayAnswer) problem() *httpapi.ErrorBody {
 }
 
 func (a *API) mountGateway() error {
-	g, err := newIPFSGateway(a.db, a.limits, a.fail)
+	g, err := newIPFSGateway(storedBlocks{a.db}, a.limits, a.fail)
 	if err != nil {
 		return err
 	}

@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 
 	"repute"
+	"repute/store"
 
 	blocks "github.com/ipfs/go-block-format"
 	"github.com/ipfs/go-cid"
@@ -18,6 +19,19 @@ import (
 type blockSource interface {
 	Block(ctx context.Context, multihash []byte) ([]byte, error)
 	ProofBlock(ctx context.Context, multihash []byte) ([]byte, error)
+}
+
+// storedBlocks reads the blocks of the database.
+type storedBlocks struct{ db *store.DB }
+
+// Block returns a stored block of a document.
+func (s storedBlocks) Block(ctx context.Context, multihash []byte) ([]byte, error) {
+	return s.db.Block(ctx, multihash)
+}
+
+// ProofBlock returns a stored block that proves a part of a document.
+func (s storedBlocks) ProofBlock(ctx context.Context, multihash []byte) ([]byte, error) {
+	return s.db.ProofBlock(ctx, multihash)
 }
 
 // keptBlocks is a boxo blockstore over what is kept. It only reads.

@@ -35,7 +35,7 @@ const (
 // parseSchema fails when schema and resolvers do not match.
 func (a *API) parseSchema(sdl string) (*graphql.Schema, error) {
 	guard := panicGuard{a}
-	return graphql.ParseSchema(sdl, &query{a},
+	return graphql.ParseSchema(sdl, &queryResolver{a},
 		graphql.UseStringDescriptions(), graphql.UseFieldResolvers(),
 		graphql.MaxDepth(a.limits.QueryDepth), graphql.MaxQueryLength(maxQueryLength),
 		graphql.MaxSelections(maxSelections), graphql.OverlapValidationLimit(maxOverlaps),

@@ -37,7 +37,7 @@ func (n *agentNode) Documents(ctx context.Context, args struct {
 type postKey struct{}
 
 // RefreshDocument has an agent's document read again. A link must not do that.
-func (q *query) RefreshDocument(ctx context.Context, args struct{ ID ID }) (*RefreshAnswer, error) {
+func (q *queryResolver) RefreshDocument(ctx context.Context, args struct{ ID ID }) (*RefreshAnswer, error) {
 	if ctx.Value(postKey{}) == nil {
 		return nil, repute.Invalid("query", "a mutation in a GET", "send it by POST")
 	}

@@ -8,8 +8,8 @@ import (
 	"repute"
 )
 
-// query resolves the root fields.
-type query struct{ api *API }
+// queryResolver resolves the root fields.
+type queryResolver struct{ api *API }
 
 // pageInfo is where a connection stopped.
 type pageInfo struct {
@@ -18,7 +18,7 @@ type pageInfo struct {
 }
 
 // Agent reads one agent, nil when it is unknown.
-func (q *query) Agent(ctx context.Context, args struct {
+func (q *queryResolver) Agent(ctx context.Context, args struct {
 	ID      ID
 	ChainID *Long
 	At      *string
@@ -55,7 +55,7 @@ func (q *query) Agent(ctx context.Context, args struct {
 }
 
 // AgentsByID reads many agents at once, in the order asked for.
-func (q *query) AgentsByID(ctx context.Context, args struct{ IDs []ID }) ([]*agentNode, error) {
+func (q *queryResolver) AgentsByID(ctx context.Context, args struct{ IDs []ID }) ([]*agentNode, error) {
 	if len(args.IDs) > maxLimit {
 		return nil, repute.Invalid("ids", "too many", "at most "+strconv.Itoa(maxLimit))
 	}
@@ -85,7 +85,7 @@ func (q *query) AgentsByID(ctx context.Context, args struct{ IDs []ID }) ([]*age
 
 // resolveAll completes ids. The chain of an id decides its registry, so one
 // lookup per chain serves all.
-func (q *query) resolveAll(ctx context.Context, ids []ID) ([]repute.AgentID, error) {
+func (q *queryResolver) resolveAll(ctx context.Context, ids []ID) ([]repute.AgentID, error) {
 	out := make([]repute.AgentID, 0, len(ids))
 	known := map[uint64]repute.AgentID{}
 	for _, id := range ids {
@@ -107,7 +107,7 @@ func (q *query) resolveAll(ctx context.Context, ids []ID) ([]repute.AgentID, err
 }
 
 // Chains lists the chains.
-func (q *query) Chains(ctx context.Context) ([]Chain, error) {
+func (q *queryResolver) Chains(ctx context.Context) ([]Chain, error) {
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
 	}
@@ -116,7 +116,7 @@ func (q *query) Chains(ctx context.Context) ([]Chain, error) {
 }
 
 // Status is the index as a whole.
-func (q *query) Status(ctx context.Context) (*StatusAnswer, error) {
+func (q *queryResolver) Status(ctx context.Context) (*StatusAnswer, error) {
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
 	}

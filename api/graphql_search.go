@@ -53,16 +53,16 @@ type agentConnection struct {
 
 // Agents lists agents. Everything below them is read once per page, not once
 // per agent.
-func (q *query) Agents(ctx context.Context, args agentsArgs) (*agentConnection, error) {
+func (q *queryResolver) Agents(ctx context.Context, args agentsArgs) (*agentConnection, error) {
 	return q.agents(ctx, args, args.Query != nil)
 }
 
 // Search is Agents in the order of their matches by default.
-func (q *query) Search(ctx context.Context, args agentsArgs) (*agentConnection, error) {
+func (q *queryResolver) Search(ctx context.Context, args agentsArgs) (*agentConnection, error) {
 	return q.agents(ctx, args, true)
 }
 
-func (q *query) agents(ctx context.Context, args agentsArgs, search bool) (*agentConnection, error) {
+func (q *queryResolver) agents(ctx context.Context, args agentsArgs, search bool) (*agentConnection, error) {
 	f, err := args.filter(search)
 	if err != nil {
 		return nil, err
