@@ -66,7 +66,9 @@ func (db *DB) intern(ctx context.Context, records []repute.Record) (interned, er
 	// Once planned it is known, whatever became of the plan meanwhile.
 	find := findAgentURIs
 	err = dict.resolve(ctx, db, dict.agents, ids.agents, sha,
-		func(ctx context.Context, db *DB, words []word) (map[[32]byte]int64, error) { return find(ctx, db, words) },
+		func(ctx context.Context, db *DB, words []word) (map[[32]byte]int64, error) {
+			return find(ctx, db, words)
+		},
 		func(ctx context.Context, db *DB, words []word) error {
 			find = findURIs
 			return insertAgentURIs(ctx, db, words)

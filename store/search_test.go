@@ -219,8 +219,8 @@ func TestSearchFollowsDocuments(t *testing.T) {
 	}
 }
 
-// Migrate makes what is searched of documents that were there before.
-func TestMigrateFillsSearch(t *testing.T) {
+// TestFillSearch makes the search rows of documents that an older program stored.
+func TestFillSearch(t *testing.T) {
 	t.Parallel()
 	url := pgtest.New(t)
 	db := openDB(t, url)
@@ -231,9 +231,9 @@ func TestMigrateFillsSearch(t *testing.T) {
 	catalogue(t, db, 7, []int{0}, docs...)
 	sqlExec(t, db, "delete from searchable where name < 'robot3'")
 	sqlExec(t, db, "update searchable set form = 0, name = 'old'")
-	ok(t, store.Migrate(t.Context(), url))
+	ok(t, db.FillSearch(t.Context()))
 	if found, _ := search(t, db, store.AgentFilter{Text: "robot"}); found.Total.Value != 230 {
-		t.Errorf("%d found after the migration, want 230", found.Total.Value)
+		t.Errorf("%d found after the fill, want 230", found.Total.Value)
 	}
 }
 
@@ -375,9 +375,9 @@ func TestSearchFacets(t *testing.T) {
 	got, err := db.SearchFacets(context.Background(), store.AgentFilter{})
 	ok(t, err)
 	want := store.Facets{
-		Total: store.Count{Value: 4}, Services: []store.Facet{{"mcp", 2}, {"a2a", 1}}, Skills: []store.Facet{{"sing", 2}, {"dance", 1}},
-		X402: []store.Facet{{"true", 1}}, Active: []store.Facet{{"false", 1}},
-		Chains: []store.Facet{{"7", 4}}, Status: []store.Facet{{"ok", 3}, {"pending", 1}}, AsOf: got.AsOf,
+		Total: store.Count{Value: 4}, Services: []store.Facet{{Value: "mcp", Count: 2}, {Value: "a2a", Count: 1}}, Skills: []store.Facet{{Value: "sing", Count: 2}, {Value: "dance", Count: 1}},
+		X402: []store.Facet{{Value: "true", Count: 1}}, Active: []store.Facet{{Value: "false", Count: 1}},
+		Chains: []store.Facet{{Value: "7", Count: 4}}, Status: []store.Facet{{Value: "ok", Count: 3}, {Value: "pending", Count: 1}}, AsOf: got.AsOf,
 	}
 	if !reflect.DeepEqual(got, want) || len(got.AsOf) != 1 {
 		t.Errorf("got %+v, want %+v", got, want)

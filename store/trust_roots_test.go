@@ -33,7 +33,7 @@ func TestRootsAreKept(t *testing.T) {
 
 	sets, err := db.RootSets(ctx)
 	ok(t, err)
-	if !slices.Equal(sets, []store.RootSet{{7, repute.DefaultRoots, 1}, {7, "mine", 1}}) {
+	if !slices.Equal(sets, []store.RootSet{{ChainID: 7, Name: repute.DefaultRoots, Roots: 1}, {ChainID: 7, Name: "mine", Roots: 1}}) {
 		t.Errorf("sets: %v", sets)
 	}
 	ok(t, db.RemoveRoot(ctx, 7, "mine", two.Address))

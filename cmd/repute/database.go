@@ -101,7 +101,15 @@ func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
 	if err := store.Migrate(ctx, url); err != nil {
 		return nil, fmt.Errorf("database: %w", err)
 	}
-	return openMigrated(ctx, url, c)
+	db, err := openMigrated(ctx, url, c)
+	if err != nil {
+		return nil, err
+	}
+	if err := db.FillSearch(ctx); err != nil {
+		db.Close()
+		return nil, fmt.Errorf("database: %w", err)
+	}
+	return db, nil
 }
 
 func openMigrated(ctx context.Context, url string, c config) (*store.DB, error) {
