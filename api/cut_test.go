@@ -12,7 +12,7 @@ import (
 	"repute"
 	"repute/api"
 	"repute/internal/pgtest"
-	"repute/store"
+	"repute/store/docdb"
 )
 
 // boundOfAgent is what one object may take in an answer, however long its texts are.
@@ -60,7 +60,7 @@ func lengthy(t *testing.T, o api.Options, w longTexts) *httptest.Server {
 	for range 300 {
 		problems = append(problems, repute.Problem{Code: "WA516", Severity: "warning", Path: "/services/0", Message: strings.Repeat("<", 100)})
 	}
-	saveFiles(t, o.DB, map[string]store.FetchResult{w.uri: {Body: []byte(w.document), MediaType: "application/json", Source: "data", Registration: &r, Problems: problems}})
+	saveFiles(t, o.DB, map[string]docdb.FetchResult{w.uri: {Body: []byte(w.document), MediaType: "application/json", Source: "data", Registration: &r, Problems: problems}})
 	return serve(t, o)
 }
 
@@ -246,7 +246,7 @@ func TestDroppedWholeHasNoLink(t *testing.T) {
 	t.Parallel()
 	db := open(t, pgtest.New(t))
 	populate(t, db)
-	saveFiles(t, db, map[string]store.FetchResult{
+	saveFiles(t, db, map[string]docdb.FetchResult{
 		"https://agent.example/1.json": file(&repute.Registration{Name: "Weather", Description: strings.Repeat("rain ", 1000)}, `{"name":"Weather"}`),
 	})
 	s := serve(t, api.Options{DB: db})

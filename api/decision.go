@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/policy"
+	"repute/store/query"
 	"repute/trust"
 )
 
@@ -107,7 +108,7 @@ func (a *API) decision(ctx context.Context, ref repute.AgentRef, q *DecisionQuer
 	if err != nil {
 		return nil, err
 	}
-	score, asOf, err := a.db.ScoreOf(ctx, id, at)
+	score, asOf, err := query.ScoreOf(ctx, a.db, id, at)
 	var missing *repute.MissingError
 	if none := errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing); err != nil && !none && !errors.Is(err, repute.ErrGone) {
 		return nil, unknownAgent(err)

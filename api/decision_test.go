@@ -13,6 +13,7 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
 	"repute/trust/engine"
 )
 
@@ -101,7 +102,7 @@ func TestOneScore(t *testing.T) {
 	for l.tip.Number < 28 {
 		l.add(rate(rng, given)...)
 	}
-	if err := db.SetHead(t.Context(), scoredChain, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 25, Finalized: 21, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 25, Finalized: 21, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	runEngine(t, db, 20)

@@ -11,10 +11,12 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/danielgtaylor/huma/v2"
+
 	"repute"
 	"repute/internal/httpapi"
-
-	"github.com/danielgtaylor/huma/v2"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // The inputs of the operations on documents.
@@ -135,7 +137,7 @@ func (a *API) documents(ctx context.Context, ref repute.AgentRef, q *DocumentsQu
 	if err != nil {
 		return nil, err
 	}
-	page, err := a.db.DocumentVersions(ctx, id, q.Cursor, limit)
+	page, err := docdb.Versions(ctx, a.db, id, q.Cursor, limit)
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
@@ -172,7 +174,7 @@ func (a *API) refresh(ctx context.Context, ref repute.AgentRef, q *RefreshQuery)
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.db.RequestRefresh(ctx, id)
+	r, err := query.RequestRefresh(ctx, a.db, id)
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
@@ -225,7 +227,7 @@ func (a *API) body(ctx context.Context, in *bodyInput) (*rawOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := a.db.DocumentBody(ctx, sum)
+	c, err := docdb.Body(ctx, a.db, sum)
 	if err != nil {
 		return nil, err
 	}

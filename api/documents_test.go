@@ -11,6 +11,8 @@ import (
 	"repute"
 	"repute/api"
 	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
 )
 
 func TestDocuments(t *testing.T) {
@@ -85,7 +87,7 @@ func TestDocumentBytes(t *testing.T) {
 
 func deny(t testing.TB, db *store.DB, d repute.Denial) {
 	t.Helper()
-	if err := db.Deny(t.Context(), d, false); err != nil {
+	if err := denydb.Deny(t.Context(), db, d, false); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -96,7 +98,7 @@ func TestBinaryDocument(t *testing.T) {
 	l := newLedger(t, db, 99)
 	l.add(mint(0, addr(1), "https://agent.example/blob")...)
 	blob := "\x00\xffGIF89a<script>"
-	saveFiles(t, db, map[string]store.FetchResult{"https://agent.example/blob": {Body: []byte(blob), MediaType: "text/html"}})
+	saveFiles(t, db, map[string]docdb.FetchResult{"https://agent.example/blob": {Body: []byte(blob), MediaType: "text/html"}})
 	r := get(t, s, fmt.Sprintf("/documents/%x", sha256.Sum256([]byte(blob))))
 	if r.header.Get("Content-Type") != "application/octet-stream" || string(r.body) != blob {
 		t.Errorf("%d %v", r.status, r.header)
@@ -183,10 +185,10 @@ func TestBeside(t *testing.T) {
 		return &repute.Registration{Name: "<b>twin", Services: []repute.Service{{Name: "web", Endpoint: "https://twin.example"}},
 			Registrations: []repute.RegistrationLink{{TokenID: &id, Registry: "eip155:99:0x8004a169fb4a3325136eb29fa0ceb6d2e539a432"}}}
 	}
-	files := map[string]store.FetchResult{}
+	files := map[string]docdb.FetchResult{}
 	for n := range uint64(2) {
 		f := file(other(1-n), fmt.Sprint("twin", n))
-		f.Domains = []store.Domain{{Name: "twin.example", Proof: "https://twin.example/.well-known/agent-registration.json"}}
+		f.Domains = []docdb.Domain{{Name: "twin.example", Proof: "https://twin.example/.well-known/agent-registration.json"}}
 		files[fmt.Sprintf("https://twin.example/%d", n)] = f
 	}
 	saveFiles(t, db, files)
@@ -224,13 +226,13 @@ func TestBeside(t *testing.T) {
 func TestFiles(t *testing.T) {
 	t.Parallel()
 	s, db := documented(t, api.Options{})
-	if _, err := db.PlanFiles(t.Context(), 1000); err != nil {
+	if _, err := docdb.PlanFiles(t.Context(), db, 1000); err != nil {
 		t.Fatal(err)
 	}
 	body := `{"value": 12, "text": "<script>"}`
 	said := &repute.FeedbackFile{Value: "12", Tag1: "slow", Text: "<script>", Payment: &repute.PaymentClaim{TxHash: "0x1"}}
-	saveFiles(t, db, map[string]store.FetchResult{
-		"ipfs://feedback": {Body: []byte(body), Source: "ipfs", FileOnly: true, Files: []store.FileParse{{Kind: repute.FeedbackDocument, Feedback: said}}},
+	saveFiles(t, db, map[string]docdb.FetchResult{
+		"ipfs://feedback": {Body: []byte(body), Source: "ipfs", FileOnly: true, Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: said}}},
 	})
 	list := as[api.FeedbackList](t, get(t, s, "/agents/8453:7/feedback?client="+addr(201).Hex()))
 	f := list.Items[0].File

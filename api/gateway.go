@@ -6,9 +6,6 @@ import (
 	"net/http"
 	"strings"
 
-	"repute"
-	"repute/internal/httpapi"
-
 	"github.com/ipfs/boxo/blockservice"
 	"github.com/ipfs/boxo/exchange/offline"
 	"github.com/ipfs/boxo/gateway"
@@ -16,6 +13,9 @@ import (
 	format "github.com/ipfs/go-ipld-format"
 	"github.com/labstack/echo/v4"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"repute"
+	"repute/internal/httpapi"
 )
 
 const gatewayPath = "/ipfs/"

@@ -6,13 +6,14 @@ import (
 	"errors"
 	"sync/atomic"
 
-	"repute"
-	"repute/store"
-
 	blocks "github.com/ipfs/go-block-format"
 	"github.com/ipfs/go-cid"
 	format "github.com/ipfs/go-ipld-format"
 	mh "github.com/multiformats/go-multihash"
+
+	"repute"
+	"repute/store"
+	"repute/store/docdb"
 )
 
 // blockSource is where the gateway's bytes come from.
@@ -26,12 +27,12 @@ type storedBlocks struct{ db *store.DB }
 
 // Block returns a stored block of a document.
 func (s storedBlocks) Block(ctx context.Context, multihash []byte) ([]byte, error) {
-	return s.db.Block(ctx, multihash)
+	return docdb.ReadBlock(ctx, s.db, multihash)
 }
 
 // ProofBlock returns a stored block that proves a part of a document.
 func (s storedBlocks) ProofBlock(ctx context.Context, multihash []byte) ([]byte, error) {
-	return s.db.ProofBlock(ctx, multihash)
+	return docdb.ProofBlock(ctx, s.db, multihash)
 }
 
 // keptBlocks is a boxo blockstore over what is kept. It only reads.

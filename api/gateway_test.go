@@ -15,12 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"repute"
-	"repute/api"
-	"repute/internal/pgtest"
-	"repute/resolver"
-	"repute/store"
-
 	"github.com/ipfs/boxo/blockservice"
 	"github.com/ipfs/boxo/blockstore"
 	"github.com/ipfs/boxo/exchange/offline"
@@ -35,6 +29,14 @@ import (
 	car "github.com/ipld/go-car/v2"
 	mh "github.com/multiformats/go-multihash"
 	"github.com/prometheus/client_golang/prometheus"
+
+	"repute"
+	"repute/api"
+	"repute/internal/pgtest"
+	"repute/resolver"
+	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
 )
 
 // ipfsNode holds content that the test publishes.
@@ -121,16 +123,16 @@ func keep(t *testing.T, db *store.DB, fetch func(context.Context, string) (resol
 		l.add(mint(uint64(i), addr(1), uri)...)
 	}
 	kept := map[string][]byte{}
-	for _, host := range mustValue(db.DueHosts(t.Context(), 100, ""))(t) {
-		for _, u := range mustValue(db.DueURIs(t.Context(), host, 100))(t) {
+	for _, host := range mustValue(docdb.DueHosts(t.Context(), db, 100, ""))(t) {
+		for _, u := range mustValue(docdb.DueURIs(t.Context(), db, host, 100))(t) {
 			doc, err := fetch(t.Context(), u.URI)
 			must(t, err)
-			r := store.FetchResult{URIID: u.ID, Body: doc.Bytes, Source: string(doc.Source), FetchedAt: time.Now(), ParserVersion: 1,
+			r := docdb.FetchResult{URIID: u.ID, Body: doc.Bytes, Source: string(doc.Source), FetchedAt: time.Now(), ParserVersion: 1,
 				Registration: &repute.Registration{}}
 			for _, b := range doc.Blocks {
-				r.Blocks = append(r.Blocks, store.Block{Multihash: b.Multihash, Data: b.Data, Node: b.Node})
+				r.Blocks = append(r.Blocks, docdb.Block{Multihash: b.Multihash, Data: b.Data, Node: b.Node})
 			}
-			must(t, db.SaveDocument(t.Context(), r))
+			must(t, docdb.SaveDocument(t.Context(), db, r))
 			kept[u.URI] = doc.Bytes
 		}
 	}
@@ -358,7 +360,7 @@ func TestGatewayDenied(t *testing.T) {
 		}
 	}
 	sum := sha256.Sum256(kept[root+"/bad.json"])
-	must(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "stolen"}, false))
+	must(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "stolen"}, false))
 	for path, want := range map[string]int{
 		badBytes: 410, bad.Cid().String(): 410, leaf: 410, // its parts go with it
 		shared.Cid().String(): 200, file.Cid().String(): 200, rawCID([]byte("two")): 200,
@@ -373,12 +375,12 @@ func TestGatewayDenied(t *testing.T) {
 	if got := status(bad.Cid().String() + "?format=car"); got != 410 {
 		t.Errorf("as a CAR: %d", got)
 	}
-	must(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenyCID, Value: file.Cid().String(), Reason: "withdrawn"}, false))
+	must(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyCID, Value: file.Cid().String(), Reason: "withdrawn"}, false))
 	if got := status(file.Cid().String() + "?format=raw"); got != 410 {
 		t.Errorf("denied by its CID: %d", got)
 	}
-	must(t, db.Undeny(t.Context(), repute.DenyCID, file.Cid().String()))
-	must(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "stolen"}, true))
+	must(t, denydb.Undeny(t.Context(), db, repute.DenyCID, file.Cid().String()))
+	must(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "stolen"}, true))
 	for path, want := range map[string]int{bad.Cid().String(): 404, leaf: 404, shared.Cid().String(): 200, file.Cid().String(): 200} {
 		if got := status(path + "?format=raw"); got != want {
 			t.Errorf("%s, dropped: %d, want %d", path, got, want)

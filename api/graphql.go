@@ -11,13 +11,13 @@ import (
 	"strconv"
 	"strings"
 
-	"repute"
-	"repute/internal/httpapi"
-
 	"github.com/danielgtaylor/huma/v2"
 	graphql "github.com/graph-gophers/graphql-go"
 	gqlerrors "github.com/graph-gophers/graphql-go/errors"
 	"github.com/labstack/echo/v4"
+
+	"repute"
+	"repute/internal/httpapi"
 )
 
 const (

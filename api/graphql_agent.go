@@ -4,11 +4,12 @@ import (
 	"context"
 	"fmt"
 
-	"repute"
-	"repute/store"
-
 	"github.com/ethereum/go-ethereum/common"
 	graphql "github.com/graph-gophers/graphql-go"
+
+	"repute"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // agentNode is an agent in an answer. It knows the agents it was read with, so
@@ -45,7 +46,7 @@ func (n *agentNode) LinkedAgents(ctx context.Context) ([]LinkedAgent, error) {
 	if err := charge(ctx, readCost+maxLimit); err != nil {
 		return nil, err
 	}
-	linked, err := n.group.api.db.LinkedAgents(ctx, n.key)
+	linked, err := docdb.LinkedAgents(ctx, n.group.api.db, n.key)
 	return each(linked, encodeLinked), err
 }
 
@@ -104,7 +105,7 @@ func (n *agentNode) Feedback(ctx context.Context, args feedbackArgs) (*feedbackC
 	if err := charge(ctx, readCost+first); err != nil {
 		return nil, err
 	}
-	page, err := n.group.api.db.Feedback(ctx, n.key, store.FeedbackFilter{
+	page, err := query.Feedback(ctx, n.group.api.db, n.key, query.FeedbackFilter{
 		Clients: clients, Tag1: args.Tag1, Tag2: args.Tag2, IncludeRevoked: isTrue(args.IncludeRevoked),
 		After: orEmpty(args.After), Limit: first, At: n.group.at,
 	})
@@ -164,7 +165,7 @@ func (n *agentNode) Validations(ctx context.Context, args validationArgs) (*vali
 	if err := charge(ctx, readCost+first); err != nil {
 		return nil, err
 	}
-	page, err := n.group.api.db.Validations(ctx, n.key, store.ValidationFilter{
+	page, err := query.Validations(ctx, n.group.api.db, n.key, query.ValidationFilter{
 		TrustedOnly: isTrue(args.TrustedOnly), After: orEmpty(args.After), Limit: first, At: n.group.at,
 	})
 	if err != nil {
@@ -231,7 +232,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
 	}
-	r, err := n.group.api.db.Reputation(ctx, n.key, store.ReputationQuery{
+	r, err := query.ReadReputation(ctx, n.group.api.db, n.key, query.ReputationQuery{
 		Clients: clients, Tag1: orEmpty(args.Tag1), Tag2: orEmpty(args.Tag2), At: n.group.at,
 	})
 	if err != nil {
@@ -244,7 +245,7 @@ func (n *agentNode) Reputation(ctx context.Context, args reputationArgs) (*reput
 	return n.reputationNode(r, scored, orNullAsOf(r.AsOf)), err
 }
 
-func (n *agentNode) reputationNode(r store.Reputation, scored Scored, asOf *AsOf) *reputationNode {
+func (n *agentNode) reputationNode(r query.Reputation, scored Scored, asOf *AsOf) *reputationNode {
 	return &reputationNode{
 		Standing: scored.Standing, Scored: &scored, agent: n, AsOf: asOf, Summary: encodeSummary(r.Summary),
 		Independence: encodeIndependence(r.Independence), Tags: each(r.Tags, n.group.api.encodeTag), TagsTotal: Long(r.Total),

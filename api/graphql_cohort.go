@@ -5,10 +5,11 @@ import (
 	"slices"
 	"sync"
 
+	graphql "github.com/graph-gophers/graphql-go"
+
 	"repute"
 	"repute/store"
-
-	graphql "github.com/graph-gophers/graphql-go"
+	"repute/store/query"
 )
 
 // cohort is agents that were read together. What hangs below them is read for
@@ -22,7 +23,7 @@ type cohort struct {
 
 	feedback    memo[map[repute.AgentID]store.FirstRows[repute.Feedback]]
 	validations memo[map[repute.AgentID]store.FirstRows[repute.Validation]]
-	reputations memo[map[repute.AgentID]store.Reputation]
+	reputations memo[map[repute.AgentID]query.Reputation]
 	proofs      memo[map[repute.AgentID][]repute.DomainProof]
 }
 
@@ -54,7 +55,7 @@ func (c *cohort) feedbackOf(ctx context.Context, id repute.AgentID, first int) (
 		if err := charge(ctx, readCost+first*len(c.ids)); err != nil {
 			return nil, err
 		}
-		return c.api.db.FeedbackByAgents(ctx, c.ids, first)
+		return query.FeedbackByAgents(ctx, c.api.db, c.ids, first)
 	})
 	return all[id].Items, all[id].More, err
 }
@@ -65,13 +66,13 @@ func (c *cohort) validationsOf(ctx context.Context, id repute.AgentID, first int
 		if err := charge(ctx, readCost+first*len(c.ids)); err != nil {
 			return nil, err
 		}
-		return c.api.db.ValidationsByAgents(ctx, c.ids, first)
+		return query.ValidationsByAgents(ctx, c.api.db, c.ids, first)
 	})
 	return all[id].Items, all[id].More, err
 }
 
 // costOf is what the parts cost per agent: tags and raters are many rows.
-func costOf(p store.ReputationParts) int {
+func costOf(p query.ReputationParts) int {
 	cost := 1
 	if p.Tags {
 		cost += tagsCost
@@ -86,26 +87,26 @@ func costOf(p store.ReputationParts) int {
 const tagsCost = 10
 
 // reputationOf gives those parts of an agent's reputation that the query asks for.
-func (c *cohort) reputationOf(ctx context.Context, id repute.AgentID) (store.Reputation, error) {
+func (c *cohort) reputationOf(ctx context.Context, id repute.AgentID) (query.Reputation, error) {
 	asks := func(fields ...string) bool {
 		return slices.ContainsFunc(fields, func(f string) bool { return graphql.HasSelectedField(ctx, f) })
 	}
-	parts := store.ReputationParts{Summary: asks("summary"), Tags: asks("tags", "tagsTotal"), Results: asks("scored"), Independence: asks("independence")}
+	parts := query.ReputationParts{Summary: asks("summary"), Tags: asks("tags", "tagsTotal"), Results: asks("scored"), Independence: asks("independence")}
 	return c.reputationBy(ctx, id, parts)
 }
 
 // scoreOf gives an agent's score with its result.
 func (c *cohort) scoreOf(ctx context.Context, id repute.AgentID) (repute.Score, error) {
-	r, err := c.reputationBy(ctx, id, store.ReputationParts{Results: true})
+	r, err := c.reputationBy(ctx, id, query.ReputationParts{Results: true})
 	return r.Score, err
 }
 
-func (c *cohort) reputationBy(ctx context.Context, id repute.AgentID, parts store.ReputationParts) (store.Reputation, error) {
-	all, err := c.reputations.get(parts, func() (map[repute.AgentID]store.Reputation, error) {
+func (c *cohort) reputationBy(ctx context.Context, id repute.AgentID, parts query.ReputationParts) (query.Reputation, error) {
+	all, err := c.reputations.get(parts, func() (map[repute.AgentID]query.Reputation, error) {
 		if err := charge(ctx, readCost+len(c.ids)*costOf(parts)); err != nil {
 			return nil, err
 		}
-		return c.api.db.Reputations(ctx, c.ids, parts)
+		return query.Reputations(ctx, c.api.db, c.ids, parts)
 	})
 	return all[id], err
 }
@@ -119,7 +120,7 @@ func (c *cohort) proofsOf(ctx context.Context, id repute.AgentID) ([]repute.Doma
 		if err := charge(ctx, readCost+len(c.ids)); err != nil {
 			return nil, err
 		}
-		return c.api.db.DomainProofs(ctx, c.ids...)
+		return query.DomainProofs(ctx, c.api.db, c.ids...)
 	})
 	return all[id], err
 }

@@ -5,6 +5,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/store/docdb"
 )
 
 // documentConnection is a page of an agent's documents.
@@ -26,7 +27,7 @@ func (n *agentNode) Documents(ctx context.Context, args struct {
 	if err := charge(ctx, readCost+first); err != nil {
 		return nil, err
 	}
-	page, err := n.group.api.db.DocumentVersions(ctx, n.key, orEmpty(args.After), first)
+	page, err := docdb.Versions(ctx, n.group.api.db, n.key, orEmpty(args.After), first)
 	if err != nil {
 		return nil, renameCursor(err)
 	}

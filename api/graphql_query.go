@@ -6,6 +6,7 @@ import (
 	"strconv"
 
 	"repute"
+	"repute/store/query"
 )
 
 // queryResolver resolves the root fields.
@@ -42,7 +43,7 @@ func (q *queryResolver) Agent(ctx context.Context, args struct {
 	if err != nil {
 		return nil, err
 	}
-	agent, asOf, err := q.api.db.Agent(ctx, id, at)
+	agent, asOf, err := query.Agent(ctx, q.api.db, id, at)
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil, nil
 	}
@@ -66,7 +67,7 @@ func (q *queryResolver) AgentsByID(ctx context.Context, args struct{ IDs []ID })
 	if err != nil {
 		return nil, err
 	}
-	found, err := q.api.db.AgentsByID(ctx, ids)
+	found, err := query.AgentsByID(ctx, q.api.db, ids)
 	if err != nil {
 		return nil, err
 	}
@@ -111,7 +112,7 @@ func (q *queryResolver) Chains(ctx context.Context) ([]Chain, error) {
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
 	}
-	chains, err := q.api.db.Chains(ctx)
+	chains, err := query.Chains(ctx, q.api.db)
 	return each(chains, encodeChain), err
 }
 
@@ -120,7 +121,7 @@ func (q *queryResolver) Status(ctx context.Context) (*StatusAnswer, error) {
 	if err := charge(ctx, readCost); err != nil {
 		return nil, err
 	}
-	chains, err := q.api.db.Chains(ctx)
+	chains, err := query.Chains(ctx, q.api.db)
 	if err != nil {
 		return nil, err
 	}

@@ -10,6 +10,7 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -39,7 +40,7 @@ func guardedWorld(t *testing.T) *ledgerAPI {
 	for l.tip.Number < 25 {
 		l.add()
 	}
-	if err := db.SetHead(t.Context(), scoredChain, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 22, Finalized: 21, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 22, Finalized: 21, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	runEngineBy(t, db, surely(), 20)

@@ -10,7 +10,9 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
-	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // The bodies of the REST answers.
@@ -89,7 +91,7 @@ func (b ValidationList) steady() any   { b.AsOf = each(b.AsOf, AsOf.steady); ret
 // resolve fills in what the caller left open and says how ids look when there
 // is nothing of that name.
 func (a *API) resolve(ctx context.Context, ref repute.AgentRef) (repute.AgentID, error) {
-	id, err := a.db.ResolveAgent(ctx, ref, a.defaultChain)
+	id, err := chaindb.ResolveAgent(ctx, a.db, ref, a.defaultChain)
 	return id, missing(err, repute.AgentIDForms+"; GET /chains lists the chains that are indexed")
 }
 
@@ -129,7 +131,7 @@ func (a *API) agentAt(ctx context.Context, ref repute.AgentRef, view string) (ag
 	if err != nil {
 		return agent, asOf, at, err
 	}
-	agent, asOf, err = a.db.Agent(ctx, id, at)
+	agent, asOf, err = query.Agent(ctx, a.db, id, at)
 	return agent, asOf, at, unknownAgent(err)
 }
 
@@ -157,7 +159,7 @@ func (a *API) reputation(ctx context.Context, ref repute.AgentRef, q *Reputation
 	if err != nil {
 		return nil, err
 	}
-	r, err := a.db.Reputation(ctx, id, store.ReputationQuery{Clients: clients, Tag1: q.Tag1, Tag2: q.Tag2, At: at, Run: sign})
+	r, err := query.ReadReputation(ctx, a.db, id, query.ReputationQuery{Clients: clients, Tag1: q.Tag1, Tag2: q.Tag2, At: at, Run: sign})
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
@@ -197,15 +199,15 @@ func (a *API) feedback(ctx context.Context, ref repute.AgentRef, q *FeedbackQuer
 	if err != nil {
 		return nil, err
 	}
-	page, err := a.db.Feedback(ctx, id, f)
+	page, err := query.Feedback(ctx, a.db, id, f)
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
 	return ok(FeedbackList{Items: each(page.Items, encodeFeedback), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
 }
 
-func (q *FeedbackQuery) filter() (f store.FeedbackFilter, err error) {
-	f = store.FeedbackFilter{Tag1: q.optional("tag1"), Tag2: q.optional("tag2"), After: q.Cursor}
+func (q *FeedbackQuery) filter() (f query.FeedbackFilter, err error) {
+	f = query.FeedbackFilter{Tag1: q.optional("tag1"), Tag2: q.optional("tag2"), After: q.Cursor}
 	if f.At, err = parseAt(q.At); err != nil {
 		return f, err
 	}
@@ -228,14 +230,14 @@ func (a *API) validations(ctx context.Context, ref repute.AgentRef, q *Validatio
 	if err != nil {
 		return nil, err
 	}
-	page, err := a.db.Validations(ctx, id, f)
+	page, err := query.Validations(ctx, a.db, id, f)
 	if err != nil {
 		return nil, unknownAgent(err)
 	}
 	return ok(ValidationList{Items: each(page.Items, encodeValidation), Next: orNull(page.Next), AsOf: each(page.AsOf, encodeAsOf)}), nil
 }
 
-func (q *ValidationQuery) filter() (f store.ValidationFilter, err error) {
+func (q *ValidationQuery) filter() (f query.ValidationFilter, err error) {
 	f.After = q.Cursor
 	if f.At, err = parseAt(q.At); err != nil {
 		return f, err
@@ -264,7 +266,7 @@ func (a *API) listChainAgents(ctx context.Context, in *agentsChainInput) (*outpu
 }
 
 func (a *API) listChains(ctx context.Context, _ *plainInput) (*output[ChainList], error) {
-	chains, err := a.db.Chains(ctx)
+	chains, err := query.Chains(ctx, a.db)
 	if err != nil {
 		return nil, err
 	}
@@ -284,7 +286,7 @@ func (a *API) chain(ctx context.Context, id string) (repute.ChainStatus, error) 
 	if err != nil {
 		return repute.ChainStatus{}, err
 	}
-	chains, err := a.db.Chains(ctx)
+	chains, err := query.Chains(ctx, a.db)
 	if err != nil {
 		return repute.ChainStatus{}, err
 	}
@@ -305,13 +307,13 @@ func (a *API) chainStatus(ctx context.Context, in *chainInput) (*output[StatusAn
 }
 
 func (a *API) status(ctx context.Context, _ *plainInput) (*output[StatusAnswer], error) {
-	chains, err := a.db.Chains(ctx)
+	chains, err := query.Chains(ctx, a.db)
 	if err != nil {
 		return nil, err
 	}
 	s := a.statusOf(chains)
 	s.Redis = a.limiter.Redis(ctx)
-	fetching, err := a.db.Fetching(ctx)
+	fetching, err := docdb.ReadFetching(ctx, a.db)
 	if err != nil {
 		return nil, err
 	}
@@ -341,7 +343,7 @@ const (
 
 // FetchState is StatusAnswer.Documents: "" while documents are fetched in time,
 // "unfetched" where they wait and no process fetches any, "late" where they wait long.
-func FetchState(f store.Fetching, now time.Time) string {
+func FetchState(f docdb.Fetching, now time.Time) string {
 	switch waits := now.Sub(f.Since); {
 	case f.Since.IsZero() || waits < fetchStart:
 		return ""

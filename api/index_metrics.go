@@ -7,10 +7,11 @@ import (
 	"sync"
 	"time"
 
+	"github.com/prometheus/client_golang/prometheus"
+
 	"repute"
 	"repute/store"
-
-	"github.com/prometheus/client_golang/prometheus"
+	"repute/store/query"
 )
 
 // indexAge is how old the answer about the index may be that metrics are made of,
@@ -176,7 +177,7 @@ func (c *indexCollector) look() ([]repute.ChainStatus, error) {
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), indexTimeout)
 	defer cancel()
-	if c.chains, c.err = c.db.Chains(ctx); c.err != nil {
+	if c.chains, c.err = query.Chains(ctx, c.db); c.err != nil {
 		c.log.Warn("metrics of the index are missing", "error", c.err)
 	}
 	c.at = time.Now()

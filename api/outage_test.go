@@ -11,6 +11,7 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // TestOutage: Postgres goes away and comes back; answers say so and nothing
@@ -108,7 +109,7 @@ func TestReadyFunc(t *testing.T) {
 func TestDegraded(t *testing.T) {
 	t.Parallel()
 	s, l := populated(t, api.Options{})
-	if err := l.db.SetError(context.Background(), 8453, store.Lease{}, `Post "https://rpc.example/v3/KEY": refused`, true); err != nil {
+	if err := chaindb.SetError(context.Background(), l.db, 8453, store.Lease{}, `Post "https://rpc.example/v3/KEY": refused`, true); err != nil {
 		t.Fatal(err)
 	}
 	r := get(t, s, "/status")

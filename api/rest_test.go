@@ -11,11 +11,13 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/api"
 	"repute/store"
-
-	"github.com/ethereum/go-ethereum/common"
+	"repute/store/chaindb"
+	"repute/store/docdb"
 )
 
 const agent7 = "eip155:8453:0x8004A169FB4a3325136EB29fA0ceB6D2e539a432:7"
@@ -329,8 +331,8 @@ func TestFinality(t *testing.T) {
 	t.Parallel()
 	s, l := populated(t, api.Options{})
 	tip := l.tip.Number
-	head := store.Head{Head: tip + 3, Safe: tip - 1, Finalized: 2, SeenAt: time.Now()}
-	if err := l.db.SetHead(context.Background(), 8453, store.Lease{}, head); err != nil {
+	head := chaindb.Head{Head: tip + 3, Safe: tip - 1, Finalized: 2, SeenAt: time.Now()}
+	if err := chaindb.SetHead(context.Background(), l.db, 8453, store.Lease{}, head); err != nil {
 		t.Fatal(err)
 	}
 	for at, block := range map[string]uint64{"latest": tip, "safe": tip - 1, "finalized": 2, "2": 2} {
@@ -362,12 +364,12 @@ func TestDocument(t *testing.T) {
 		Registrations: []repute.RegistrationLink{{Registry: "eip155:8453:0x1"}},
 		Extra:         map[string]json.RawMessage{"more": json.RawMessage(`{"deep":[1,2]}`)},
 	}
-	for _, host := range mustValue(l.db.DueHosts(ctx, 10))(t) {
-		for _, u := range mustValue(l.db.DueURIs(ctx, host, 100))(t) {
+	for _, host := range mustValue(docdb.DueHosts(ctx, l.db, 10))(t) {
+		for _, u := range mustValue(docdb.DueURIs(ctx, l.db, host, 100))(t) {
 			if u.URI != "https://agent.example/9.json" {
 				continue
 			}
-			err := l.db.SaveDocument(ctx, store.FetchResult{
+			err := docdb.SaveDocument(ctx, l.db, docdb.FetchResult{
 				URIID: u.ID, Body: []byte("{}"), MediaType: "application/json", Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
 				Registration: &file, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "odd"}},
 			})

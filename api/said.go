@@ -4,11 +4,13 @@ import (
 	"context"
 	"slices"
 
+	"github.com/ethereum/go-ethereum/common"
+
 	"repute"
 	"repute/internal/httpapi"
 	"repute/manifest"
-
-	"github.com/ethereum/go-ethereum/common"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // Said is what an agent's document says of it. Nobody but its author vouches for it.
@@ -103,7 +105,7 @@ func (a *API) beside(ctx context.Context, agent repute.Agent, at repute.At) (Bes
 		return w, nil
 	}
 	if len(r.Services) > 0 {
-		proofs, err := a.db.DomainProofs(ctx, agent.ID)
+		proofs, err := query.DomainProofs(ctx, a.db, agent.ID)
 		if err != nil {
 			return w, err
 		}
@@ -112,7 +114,7 @@ func (a *API) beside(ctx context.Context, agent repute.Agent, at repute.At) (Bes
 	if !namesOthers(*r, agent.ID) {
 		return w, nil
 	}
-	linked, err := a.db.LinkedAgents(ctx, agent.ID)
+	linked, err := docdb.LinkedAgents(ctx, a.db, agent.ID)
 	w.LinkedAgents = each(linked, encodeLinked)
 	return w, err
 }

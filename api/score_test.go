@@ -20,6 +20,8 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
 	"repute/trust/engine"
 )
 
@@ -46,7 +48,7 @@ func scoredWorld(t *testing.T, limits api.Limits) (*httptest.Server, *ledger) {
 		for l.tip.Number < epoch+8 {
 			l.add(rate(rng, given)...)
 		}
-		if err := db.SetHead(t.Context(), scoredChain, store.Lease{}, store.Head{Head: l.tip.Number, Safe: epoch + 5, Finalized: epoch + 1, SeenAt: time.Now()}); err != nil {
+		if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: epoch + 5, Finalized: epoch + 1, SeenAt: time.Now()}); err != nil {
 			t.Fatal(err)
 		}
 		runEngine(t, db, epoch)
@@ -60,7 +62,7 @@ func (l *ledger) addRoots(set string, n int) {
 	for i := range roots {
 		roots[i] = repute.TrustRoot{Address: addr(firstRoot + i), Weight: repute.RootUnit, Reason: "test"}
 	}
-	if err := l.db.AddRoots(context.Background(), l.chain.ID, set, roots, false); err != nil {
+	if err := trustdb.AddRoots(context.Background(), l.db, l.chain.ID, set, roots, false); err != nil {
 		l.t.Fatal(err)
 	}
 }
@@ -257,7 +259,7 @@ func checkRow(t *testing.T, r api.Row) {
 // checkPath wants a root first.
 func checkPath(t *testing.T, l *ledger, c api.Contribution) {
 	t.Helper()
-	roots, err := l.db.Roots(t.Context(), scoredChain, repute.DefaultRoots)
+	roots, err := trustdb.Roots(t.Context(), l.db, scoredChain, repute.DefaultRoots)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -482,7 +484,7 @@ func TestWithoutRoots(t *testing.T) {
 	for l.tip.Number < 28 {
 		l.add(rate(rng, given)...)
 	}
-	if err := db.SetHead(t.Context(), scoredChain, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 25, Finalized: 21, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, scoredChain, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 25, Finalized: 21, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	runEngine(t, db, 20)

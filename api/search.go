@@ -9,7 +9,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
-	"repute/store"
+	"repute/store/query"
 )
 
 // SearchQuery selects agents by their documents and ratings. Beside any of it the best
@@ -72,8 +72,8 @@ func (r *Request) isSearch() bool {
 }
 
 // filter reads what selects agents.
-func (q *AgentsFilter) filter(chains []uint64) (f store.AgentFilter, err error) {
-	f = store.AgentFilter{
+func (q *AgentsFilter) filter(chains []uint64) (f query.AgentFilter, err error) {
+	f = query.AgentFilter{
 		ChainIDs: chains, Text: q.Q, Service: q.Service, Skill: q.Skill, Domain: q.Domain, Trust: q.Trust, Tag: q.Tag,
 		Status: repute.DocumentStatus(q.Status),
 	}
@@ -136,7 +136,7 @@ func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*out
 	if err != nil {
 		return nil, err
 	}
-	found, err := a.db.Agents(ctx, f)
+	found, err := query.Agents(ctx, a.db, f)
 	if err != nil {
 		return nil, searchError(err, "q")
 	}
@@ -150,7 +150,7 @@ func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*out
 }
 
 // filter reads what selects agents and how they are listed.
-func (q *AgentsQuery) filter(chains []uint64) (f store.AgentFilter, err error) {
+func (q *AgentsQuery) filter(chains []uint64) (f query.AgentFilter, err error) {
 	if f, err = q.AgentsFilter.filter(chains); err != nil {
 		return f, err
 	}
@@ -171,16 +171,16 @@ func (q *AgentsQuery) filter(chains []uint64) (f store.AgentFilter, err error) {
 func parseSort(sort, order string, search bool) (by string, desc bool, err error) {
 	switch sort {
 	case "":
-		if sort = store.SortID; search {
-			sort = store.SortRelevance
+		if sort = query.SortID; search {
+			sort = query.SortRelevance
 		}
-	case store.SortID, store.SortFeedback, store.SortUpdated, store.SortScore, store.SortRelevance:
+	case query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore, query.SortRelevance:
 	default:
 		return "", false, repute.Invalid("sort", "unknown order", "id, feedback, updated, score or relevance")
 	}
 	switch order {
 	case "":
-		return sort, sort != store.SortID, nil
+		return sort, sort != query.SortID, nil
 	case "asc", "desc":
 		return sort, order == "desc", nil
 	}
@@ -208,7 +208,7 @@ func (a *API) facets(ctx context.Context, q *FacetsQuery, chains []uint64) (*out
 	if err != nil {
 		return nil, err
 	}
-	facets, err := a.db.SearchFacets(ctx, f)
+	facets, err := query.SearchFacets(ctx, a.db, f)
 	if err != nil {
 		return nil, searchError(err, "q")
 	}
@@ -232,16 +232,16 @@ func searchError(err error, text string) error {
 	return err
 }
 
-func encodeTotal(c store.Count) Total {
+func encodeTotal(c query.Count) Total {
 	if c.AtLeast {
 		return Total{Long(c.Value), "gte"}
 	}
 	return Total{Long(c.Value), "eq"}
 }
 
-func encodeFacets(f store.Facets) Facets {
-	list := func(in []store.Facet) []Facet {
-		return each(in, func(f store.Facet) Facet { return Facet{httpapi.Clean(f.Value), Long(f.Count)} })
+func encodeFacets(f query.Facets) Facets {
+	list := func(in []query.Facet) []Facet {
+		return each(in, func(f query.Facet) Facet { return Facet{httpapi.Clean(f.Value), Long(f.Count)} })
 	}
 	return Facets{
 		Total: encodeTotal(f.Total), Services: list(f.Services), Skills: list(f.Skills), Domains: list(f.Domains),

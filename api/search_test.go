@@ -14,6 +14,7 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/docdb"
 )
 
 // svg is an image that runs a script where it is shown as a page.
@@ -21,11 +22,11 @@ const svg = `data:image/svg+xml,<svg xmlns="http://www.w3.org/2000/svg" onload="
 
 // saveFiles reads the agents' documents: what files has for a URI, and a failure
 // for the others.
-func saveFiles(t testing.TB, db *store.DB, files map[string]store.FetchResult) {
+func saveFiles(t testing.TB, db *store.DB, files map[string]docdb.FetchResult) {
 	t.Helper()
 	ctx := context.Background()
 	for {
-		due, err := db.DueURIs(ctx, "", 100)
+		due, err := docdb.DueURIs(ctx, db, "", 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -41,7 +42,7 @@ func saveFiles(t testing.TB, db *store.DB, files map[string]store.FetchResult) {
 			if r.Source == "" {
 				r.Source = u.Kind
 			}
-			if err := db.SaveDocument(ctx, r); err != nil {
+			if err := docdb.SaveDocument(ctx, db, r); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -57,8 +58,8 @@ func links(tokens ...uint64) (out []repute.RegistrationLink) {
 	return out
 }
 
-func file(r *repute.Registration, body string) store.FetchResult {
-	return store.FetchResult{Body: []byte(body), MediaType: "application/json", Registration: r}
+func file(r *repute.Registration, body string) docdb.FetchResult {
+	return docdb.FetchResult{Body: []byte(body), MediaType: "application/json", Registration: r}
 }
 
 // documented is populated with documents for some of its agents.
@@ -68,7 +69,7 @@ func documented(t testing.TB, o api.Options) (*httptest.Server, *store.DB) {
 	populate(t, o.DB)
 	yes := true
 	service := repute.Service{Name: "MCP", Endpoint: "https://weather.example/mcp", Version: "1", Skills: []string{"forecast"}, Domains: []string{"weather"}}
-	files := map[string]store.FetchResult{
+	files := map[string]docdb.FetchResult{
 		"data:application/json,{}": file(&repute.Registration{Name: "Empty"}, "{}"),
 		"https://agent.example/1.json": file(&repute.Registration{Name: "Weather Oracle", Description: "tells of rain", X402: &yes, Active: &yes,
 			Services: []repute.Service{service, {Name: "A2A", Skills: []string{"forecast", "chat"}}}, SupportedTrust: []string{"reputation"}, Registrations: links(1, 3)}, `{"name":"Weather Oracle"}`),

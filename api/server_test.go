@@ -14,14 +14,17 @@ import (
 	"testing"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+
 	"repute"
 	"repute/api"
 	"repute/internal/httpapi"
 	"repute/internal/pgtest"
 	"repute/store"
-
-	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/verifydb"
 )
 
 // open gives the index in a database of its own.
@@ -139,10 +142,10 @@ func newLedger(t testing.TB, db *store.DB, chainID uint64) *ledger {
 		Validations: []common.Address{addr(900)},
 		StartBlock:  1,
 	}}
-	if err := db.AddChain(context.Background(), l.chain); err != nil {
+	if err := chaindb.AddChain(context.Background(), db, l.chain); err != nil {
 		t.Fatal(err)
 	}
-	tip, err := db.Cursor(context.Background(), chainID)
+	tip, err := chaindb.Cursor(context.Background(), db, chainID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -157,8 +160,8 @@ func (l *ledger) verified() {
 	for k := repute.KindTransfer; k < repute.KindUndecoded; k++ {
 		kinds = append(kinds, k)
 	}
-	ctx, proof := context.Background(), store.BlockProof{Blocks: repute.BlockRange{From: l.chain.StartBlock, To: l.tip.Number}, Hash: l.tip.Hash}
-	err := errors.Join(l.db.SetVerified(ctx, l.chain.ID, store.Lease{}, kinds, l.tip.Number), l.db.SaveBlockProof(ctx, l.chain.ID, store.Lease{}, proof))
+	ctx, proof := context.Background(), verifydb.BlockProof{Blocks: repute.BlockRange{From: l.chain.StartBlock, To: l.tip.Number}, Hash: l.tip.Hash}
+	err := errors.Join(verifydb.SetVerified(ctx, l.db, l.chain.ID, store.Lease{}, kinds, l.tip.Number), verifydb.SaveBlockProof(ctx, l.db, l.chain.ID, store.Lease{}, proof))
 	if err != nil {
 		l.t.Fatal(err)
 	}
@@ -181,7 +184,7 @@ func (l *ledger) add(events ...repute.Event) repute.Block {
 		Number: n, Parent: l.tip.Hash, Time: time.Unix(1_750_000_000+int64(n)*2, 0).UTC(),
 		Hash: common.BigToHash(new(big.Int).SetUint64(l.chain.ID<<32 | n)),
 	}
-	batch := store.Batch{ChainID: l.chain.ID, Parent: l.tip, To: b, Blocks: []repute.Block{b}}
+	batch := eventdb.Batch{ChainID: l.chain.ID, Parent: l.tip, To: b, Blocks: []repute.Block{b}}
 	for i, e := range events {
 		log := types.Log{
 			Address: l.emitter(&e), Topics: []common.Hash{{1}}, BlockNumber: n, BlockHash: b.Hash, Index: uint(i),
@@ -189,7 +192,7 @@ func (l *ledger) add(events ...repute.Event) repute.Block {
 		}
 		batch.Records = append(batch.Records, repute.Record{Log: log, Time: b.Time, Event: e})
 	}
-	if err := l.db.Apply(context.Background(), batch); err != nil {
+	if err := eventdb.Apply(context.Background(), l.db, batch); err != nil {
 		l.t.Fatal(err)
 	}
 	l.tip = b

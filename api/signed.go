@@ -10,7 +10,7 @@ import (
 	"github.com/labstack/echo/v4"
 
 	"repute"
-	"repute/store"
+	"repute/store/query"
 	"repute/trust/statement"
 )
 
@@ -56,7 +56,7 @@ const maxUnseen = 15 * time.Minute
 // signedScore signs an agent's newest final score. What was read is of one snapshot: the
 // score, the run that says as of which block it holds, and how new the view is.
 // repute.ErrConflict: no key is configured, there is no final score, or it is too old.
-func (a *API) signedScore(r *store.Reputation, now time.Time) (*SignedScore, error) {
+func (a *API) signedScore(r *query.Reputation, now time.Time) (*SignedScore, error) {
 	if a.signer == nil {
 		return nil, repute.Conflict("this server signs nothing: its configuration names no key (signing.key_file, docs/reference/statements.md); ask without signed")
 	}

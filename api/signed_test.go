@@ -13,6 +13,7 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
 	"repute/trust/statement"
 )
 
@@ -58,7 +59,7 @@ func TestSigned(t *testing.T) {
 	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 400 || !strings.Contains(p.Detail, "finalized") {
 		t.Errorf("nothing is final: %+v", p)
 	}
-	if err := db.SetHead(t.Context(), 8453, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	for path, want := range map[string]int{"signed=1": 409, "signed=2": 400, "signed=1&at=latest": 400, "signed=1&at=safe": 400, "signed=1&at=2": 400, "signed=1&at=3": 400} {
@@ -137,7 +138,7 @@ func TestStaleScoresAreNotSigned(t *testing.T) {
 		if _, err := db.Pool().Exec(t.Context(), c.sql); err != nil {
 			t.Fatal(err)
 		}
-		if err := db.SetHead(t.Context(), 8453, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now().Add(-c.seen)}); err != nil {
+		if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now().Add(-c.seen)}); err != nil {
 			t.Fatal(err)
 		}
 		r := get(t, s, "/agents/8453:0/reputation?signed=1")
@@ -153,7 +154,7 @@ func TestSignedAnewIsNotTheSame(t *testing.T) {
 	url := pgtest.New(t)
 	db := open(t, url)
 	l := populate(t, db)
-	if err := db.SetHead(t.Context(), 8453, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, 8453, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	finalScore(t, url, 8453, 2)
@@ -177,7 +178,7 @@ func TestSignedAnewIsNotTheSame(t *testing.T) {
 func TestUnsigned(t *testing.T) {
 	t.Parallel()
 	s, l := populated(t, api.Options{})
-	if err := l.db.SetHead(t.Context(), 8453, store.Lease{}, store.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), l.db, 8453, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 || !strings.Contains(p.Detail, "signing.key_file") {

@@ -9,6 +9,7 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // TestStatusForOperators: endpoints, gaps and upgrades show, secrets do not.
@@ -19,14 +20,14 @@ func TestStatusForOperators(t *testing.T) {
 	l.add(mint(7, addr(1), "")...)
 	l.add(repute.Upgraded{Implementation: addr(4)}) // with the proxy itself
 	b := l.add(repute.Upgraded{Implementation: addr(5)})
-	err := db.SaveEndpoints(t.Context(), 8453, []repute.Endpoint{{ChainID: 8453, Name: "rpc.example", Kind: "http", State: repute.EndpointOpen,
+	err := chaindb.SaveEndpoints(t.Context(), db, 8453, []repute.Endpoint{{ChainID: 8453, Name: "rpc.example", Kind: "http", State: repute.EndpointOpen,
 		Latency: 12_345 * time.Microsecond, ErrorRate: 0.5, Requests: 10, Failures: 5, Concurrency: 4, Head: 99,
 		LastError: "Post https://rpc.example/v3/KEY: refused", Owner: "machine.internal:17"}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	agent, client := token(7), addr(9)
-	err = db.OpenGaps(t.Context(), 8453, store.Lease{}, []store.Gap{{Subject: "7/9/3", Gap: repute.Gap{Kind: repute.KindNewFeedback,
+	err = chaindb.OpenGaps(t.Context(), db, 8453, store.Lease{}, []chaindb.Gap{{Subject: "7/9/3", Gap: repute.Gap{Kind: repute.KindNewFeedback,
 		Agent: &agent, Client: &client, Blocks: repute.BlockRange{From: 5, To: 8}, Reason: "getLastIndex says 3"}}})
 	if err != nil {
 		t.Fatal(err)

@@ -7,9 +7,10 @@ import (
 	"math"
 	"net/http"
 
-	"repute"
-
 	"github.com/danielgtaylor/huma/v2"
+
+	"repute"
+	"repute/store/query"
 )
 
 // The inputs of the routes that give whole texts.
@@ -89,7 +90,7 @@ func (a *API) wholeTag(ctx context.Context, in *tagInput) (*rawOutput, error) {
 	if err != nil {
 		return nil, repute.Invalid("hash", "not a keccak256", "64 hexadecimal digits, with or without 0x")
 	}
-	tag, err := a.db.Tag(ctx, hash)
+	tag, err := query.Tag(ctx, a.db, hash)
 	if err != nil {
 		return nil, err
 	}
@@ -123,7 +124,7 @@ func (a *API) wholeText(ctx context.Context, ref repute.AgentRef, q *TextQuery) 
 	if err != nil {
 		return nil, err
 	}
-	text, err := a.db.Text(ctx, id, block, log, q.Field)
+	text, err := query.Text(ctx, a.db, id, block, log, q.Field)
 	if err != nil {
 		return nil, missing(err, "answers name the path of each text that they cut, as whole")
 	}

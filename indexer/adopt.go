@@ -9,6 +9,8 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // comparedBlocks is how many blocks of an imported chain the node must know too
@@ -18,17 +20,17 @@ const comparedBlocks = 16
 // join makes the chain known to the store. One that was imported whole is followed
 // on from where the import ends, when the node has its blocks.
 func (f *Follower) join(ctx context.Context, l store.Lease) error {
-	end, imported, err := f.db.Adoptable(ctx, f.chain)
+	end, imported, err := eventdb.Adoptable(ctx, f.db, f.chain)
 	if err != nil {
 		return err
 	}
 	if !imported {
-		return f.db.AddChain(ctx, f.chain)
+		return chaindb.AddChain(ctx, f.db, f.chain)
 	}
 	if end, err = f.compare(ctx, end); err != nil {
 		return err
 	}
-	if err := f.db.Adopt(ctx, f.chain, l, end); err != nil {
+	if err := eventdb.Adopt(ctx, f.db, f.chain, l, end); err != nil {
 		return err
 	}
 	f.log.Info("following on from an import", "block", end.Number)
@@ -48,7 +50,7 @@ func (f *Follower) compare(ctx context.Context, end repute.Block) (repute.Block,
 	if heads.Latest.Number < end.Number {
 		return end, fmt.Errorf("the import ends at block %d, the node's head is %d: %w", end.Number, heads.Latest.Number, repute.ErrUnavailable)
 	}
-	stored, err := f.db.RecentBlocks(ctx, f.chain.ID, comparedBlocks)
+	stored, err := chaindb.RecentBlocks(ctx, f.db, f.chain.ID, comparedBlocks)
 	if err != nil {
 		return end, err
 	}

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/store/query"
 )
 
 const (
@@ -63,7 +64,7 @@ func (f *Follower) listed(ctx context.Context, q node.Query, refused error) (*pi
 	if len(q.Anywhere) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || node.IsTransient(refused)) {
 		return nil, false
 	}
-	known, err := f.db.ValidationContracts(ctx, f.chain.ID, mostKnown)
+	known, err := query.ValidationContracts(ctx, f.db, f.chain.ID, mostKnown)
 	if err != nil {
 		return nil, false
 	}

@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/query"
 )
 
 // stranger is a validation contract that is on nobody's list.
@@ -33,7 +34,7 @@ func judged(c *rpctest.Chain, hash byte, response uint8) []types.Log {
 
 func validations(t *testing.T, db *store.DB, c *rpctest.Chain) map[common.Address]int {
 	t.Helper()
-	page, err := db.Validations(t.Context(), repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(0)}, store.ValidationFilter{Limit: 100, At: repute.At{Finality: repute.Latest}})
+	page, err := query.Validations(t.Context(), db, repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(0)}, query.ValidationFilter{Limit: 100, At: repute.At{Finality: repute.Latest}})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -17,6 +17,8 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 // dropFirst leaves the logs of a block out of the first answers that hold it.
@@ -103,7 +105,7 @@ func TestStrictBloomSettlesBeforeTheCommit(t *testing.T) {
 				}
 			}
 			db := openStore(t)
-			if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+			if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 				t.Fatal(err)
 			}
 			n, err := node.New(p.URL, node.Options{Timeout: 20 * time.Second, OpenMin: 1, OpenMax: 1})
@@ -123,7 +125,7 @@ func TestStrictBloomSettlesBeforeTheCommit(t *testing.T) {
 				}
 				return false
 			})
-			logs, _, err := db.Logs(t.Context(), 31337, repute.BlockRange{From: 12, To: 12}, 10)
+			logs, _, err := verifydb.Logs(t.Context(), db, 31337, repute.BlockRange{From: 12, To: 12}, 10)
 			if err != nil || (len(logs) == 1) != tt.comes {
 				t.Errorf("%d logs of the block are stored, %v; want them: %t", len(logs), err, tt.comes)
 			}

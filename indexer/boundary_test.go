@@ -4,6 +4,8 @@ import (
 	"testing"
 
 	"repute/internal/rpctest"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
 )
 
 // The header of the block that ends an epoch of scores is stored, also of a block without
@@ -19,7 +21,7 @@ func TestBoundaryHeaderIsKept(t *testing.T) {
 	db := openStore(t)
 	f := follow(t, db, c, Options{})
 	catchUp(t, f)
-	if _, err := db.StoredBlock(t.Context(), f.chain.ID, 80); err == nil {
+	if _, err := chaindb.StoredBlock(t.Context(), db, f.chain.ID, 80); err == nil {
 		t.Fatal("the header of block 80 is stored without a reason")
 	}
 	ok := func(err error) {
@@ -28,18 +30,18 @@ func TestBoundaryHeaderIsKept(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ok(db.SetEpoch(t.Context(), f.chain.ID, 10))
+	ok(trustdb.SetEpoch(t.Context(), db, f.chain.ID, 10))
 	kept := func(number uint64) {
 		t.Helper()
 		catchUp(t, follow(t, db, c, Options{}))
-		b, err := db.StoredBlock(t.Context(), f.chain.ID, number)
+		b, err := chaindb.StoredBlock(t.Context(), db, f.chain.ID, number)
 		ok(err)
 		theirs, err := f.source.Blocks(t.Context(), []uint64{number})
 		ok(err)
 		if b.Hash != theirs[0].Hash || !b.Time.Equal(theirs[0].Time) || b.Time.IsZero() {
 			t.Errorf("stored %+v, of the chain %+v", b, theirs[0])
 		}
-		end, err := db.EpochEnd(t.Context(), f.chain.ID, number)
+		end, err := trustdb.EpochEnd(t.Context(), db, f.chain.ID, number)
 		ok(err)
 		if end != b {
 			t.Errorf("the epoch ends with %+v, want %+v", end, b)
@@ -54,7 +56,7 @@ func TestBoundaryHeaderIsKept(t *testing.T) {
 		catchUp(t, f)
 	}
 	kept(100)
-	if _, err := db.StoredBlock(t.Context(), f.chain.ID, 91); err == nil {
+	if _, err := chaindb.StoredBlock(t.Context(), db, f.chain.ID, 91); err == nil {
 		t.Error("a header that ends no epoch was not forgotten")
 	}
 }

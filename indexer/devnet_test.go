@@ -10,6 +10,8 @@ import (
 	"repute/devnet"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/query"
 )
 
 // mined makes a block of the batch that fill adds to.
@@ -58,7 +60,7 @@ func TestDevnetForks(t *testing.T) {
 	db, wake := openStore(t), make(chan struct{}, 1)
 	started(t, followDevnet(t, db, d, wake))
 	at := func() repute.Block {
-		b, err := db.Cursor(t.Context(), d.Chain().ID)
+		b, err := chaindb.Cursor(t.Context(), db, d.Chain().ID)
 		if err != nil && t.Context().Err() == nil {
 			return repute.Block{}
 		}
@@ -92,14 +94,14 @@ func TestDevnetForks(t *testing.T) {
 		caughtUp("the next block")
 	}
 	fresh := openStore(t)
-	if err := fresh.AddChain(t.Context(), d.Chain()); err != nil {
+	if err := chaindb.AddChain(t.Context(), fresh, d.Chain()); err != nil {
 		t.Fatal(err)
 	}
 	catchUp(t, followDevnet(t, fresh, d, nil))
 	if got, want := dump(t, db), dump(t, fresh); got != want {
 		t.Error("the index differs from one made from the final chain")
 	}
-	list, err := db.Chains(t.Context())
+	list, err := query.Chains(t.Context(), db)
 	if err != nil || list[0].Reorgs != 3 {
 		t.Errorf("%+v reorganisations, %v, want 3", list, err)
 	}

@@ -15,6 +15,7 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/eventdb"
 )
 
 // piece is a range as a source gave it, proven to hold together and decoded. Only
@@ -32,8 +33,8 @@ type piece struct {
 	doubt   bool // a bloom names logs that did not come
 	listed  bool // the source refused to be asked for logs of any address
 
-	prepared *store.Prepared // nil when that failed: storing will tell
-	stored   *store.Ahead    // nil when nothing of it was stored ahead of its turn
+	prepared *eventdb.Prepared // nil when that failed: storing will tell
+	stored   *eventdb.Ahead    // nil when nothing of it was stored ahead of its turn
 }
 
 // refusal is a failure that a shorter range may cure.
@@ -167,7 +168,7 @@ func (f *Follower) tryFetch(ctx context.Context, q node.Query) (*piece, error) {
 	}
 	p := decoded(&f.decoder, q, span, blocks)
 	p.asked, p.held, p.doubt = asked, held, doubt
-	p.prepared, _ = f.db.Prepare(ctx, p.records)
+	p.prepared, _ = eventdb.Prepare(ctx, f.db, p.records)
 	return p, nil
 }
 
@@ -286,7 +287,7 @@ func holds(records []repute.Record, number uint64) bool {
 }
 
 // batch puts a piece behind its parent.
-func (f *Follower) batch(l store.Lease, parent repute.Block, p *piece) store.Batch {
-	return store.Batch{ChainID: f.chain.ID, Lease: l, Parent: parent, To: p.to, Blocks: p.blocks, Records: p.records,
+func (f *Follower) batch(l store.Lease, parent repute.Block, p *piece) eventdb.Batch {
+	return eventdb.Batch{ChainID: f.chain.ID, Lease: l, Parent: parent, To: p.to, Blocks: p.blocks, Records: p.records,
 		Prepared: p.prepared, Ahead: p.stored, Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}
 }

@@ -17,6 +17,9 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/trustdb"
 )
 
 // Source is a node as the Follower needs it. *Node implements it. Errors that
@@ -148,7 +151,7 @@ type Follower struct {
 	// proven is one above the newest stored block that was seen on the node's
 	// chain after heads was answered; finality is claimed only below it.
 	proven   uint64
-	claimed  store.Head // what was published last
+	claimed  chaindb.Head // what was published last
 	finality finality
 	poll     poller
 	progress progress
@@ -183,7 +186,7 @@ func (f *Follower) newPace() pace {
 // other error Step may be called again. Whatever happens, nothing is half done.
 func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 	started := time.Now()
-	cursor, err := f.db.Cursor(ctx, f.chain.ID)
+	cursor, err := chaindb.Cursor(ctx, f.db, f.chain.ID)
 	if err != nil {
 		return err
 	}
@@ -280,7 +283,7 @@ func (f *Follower) publish(ctx context.Context, l store.Lease) error {
 		h.Safe, h.Finalized = min(f.heads.Safe, f.proven-1), min(f.heads.Finalized, f.proven-1)
 	}
 	f.keepBoundary(ctx, l, h.Finalized)
-	if err := f.db.SetHead(ctx, f.chain.ID, l, h); err != nil {
+	if err := chaindb.SetHead(ctx, f.db, f.chain.ID, l, h); err != nil {
 		return err
 	}
 	f.claimed = h
@@ -293,7 +296,7 @@ func (f *Follower) publish(ctx context.Context, l store.Lease) error {
 // was indexed in a range, before scores can be made of it. Without it they are aged to an
 // earlier block: indexing goes on, and the next look at the head tries again.
 func (f *Follower) keepBoundary(ctx context.Context, l store.Lease, finalized uint64) {
-	number, err := f.db.WantedHeader(ctx, f.chain.ID, finalized)
+	number, err := trustdb.WantedHeader(ctx, f.db, f.chain.ID, finalized)
 	if number == 0 && err == nil {
 		return
 	}
@@ -302,7 +305,7 @@ func (f *Follower) keepBoundary(ctx context.Context, l store.Lease, finalized ui
 		header, err = f.source.Header(ctx, number)
 	}
 	if err == nil {
-		err = f.db.KeepHeader(ctx, f.chain.ID, l, header.Block)
+		err = trustdb.KeepHeader(ctx, f.db, f.chain.ID, l, header.Block)
 	}
 	if err != nil && ctx.Err() == nil {
 		f.log.Debug("the header that ends an epoch is still missing", "block", number, "error", err)
@@ -324,7 +327,7 @@ func (f *Follower) below(ctx context.Context, l store.Lease, cursor repute.Block
 		return ErrNothingNew // nothing is stored yet and the chain starts later
 	}
 	head := f.heads.Latest
-	ours, err := f.db.StoredBlock(ctx, f.chain.ID, head.Number)
+	ours, err := chaindb.StoredBlock(ctx, f.db, f.chain.ID, head.Number)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
 		return ErrBehind
@@ -347,7 +350,7 @@ func (f *Follower) goal(head uint64) uint64 {
 // stored counts a committed piece. The first one asked for after a look at the
 // head proves that the blocks below it are on the node's chain, which look could
 // not know.
-func (f *Follower) stored(ctx context.Context, b store.Batch, p *piece, started time.Time) error {
+func (f *Follower) stored(ctx context.Context, b eventdb.Batch, p *piece, started time.Time) error {
 	f.ahead.trim(p.q.To + 1)
 	f.progress.at(p.q.To)
 	f.pace.grow(p.q.To-p.q.From+1, p.held)

@@ -21,6 +21,9 @@ import (
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/query"
 )
 
 func openStore(t *testing.T) *store.DB {
@@ -45,7 +48,7 @@ func chainOf(c *rpctest.Chain) repute.Chain {
 
 func follow(t *testing.T, db *store.DB, c *rpctest.Chain, o Options) *Follower {
 	t.Helper()
-	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 		t.Fatal(err)
 	}
 	o.Poll, o.RetryMin, o.RetryMax = 10*time.Millisecond, 5*time.Millisecond, 50*time.Millisecond
@@ -84,7 +87,7 @@ func catchUp(t *testing.T, f *Follower) (reorgs int) {
 func dump(t *testing.T, db *store.DB) string {
 	t.Helper()
 	var b strings.Builder
-	if err := db.Dump(t.Context(), &b, 0); err != nil {
+	if err := eventdb.Dump(t.Context(), db, &b, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -110,7 +113,7 @@ func wantFresh(t *testing.T, db *store.DB, c *rpctest.Chain) {
 
 func cursorOf(t *testing.T, db *store.DB) repute.Block {
 	t.Helper()
-	b, err := db.Cursor(t.Context(), 31337)
+	b, err := chaindb.Cursor(t.Context(), db, 31337)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -162,7 +165,7 @@ func TestBackfillThenFollow(t *testing.T) {
 // wantTimes checks the stored headers against the chain.
 func wantTimes(t *testing.T, db *store.DB, c *rpctest.Chain) {
 	t.Helper()
-	stored, err := db.RecentBlocks(t.Context(), 31337, 10_000)
+	stored, err := chaindb.RecentBlocks(t.Context(), db, 31337, 10_000)
 	if err != nil || len(stored) == 0 {
 		t.Fatalf("%d stored blocks, %v", len(stored), err)
 	}
@@ -208,11 +211,11 @@ func TestHeadersNearTheHead(t *testing.T) {
 	f := follow(t, db, c, Options{})
 	catchUp(t, f)
 	for n := uint64(90); n <= 100; n++ {
-		if _, err := db.StoredBlock(t.Context(), 31337, n); err != nil {
+		if _, err := chaindb.StoredBlock(t.Context(), db, 31337, n); err != nil {
 			t.Errorf("open block %d: %v", n, err)
 		}
 	}
-	if _, err := db.StoredBlock(t.Context(), 31337, 50); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := chaindb.StoredBlock(t.Context(), db, 31337, 50); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an empty final block is kept: %v", err)
 	}
 }
@@ -371,7 +374,7 @@ func TestFinalizedViolationHalts(t *testing.T) {
 
 func status(t *testing.T, db *store.DB) repute.ChainStatus {
 	t.Helper()
-	list, err := db.Chains(t.Context())
+	list, err := query.Chains(t.Context(), db)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d chains, %v", len(list), err)
 	}
@@ -548,7 +551,7 @@ func TestUndecodedLogIsKept(t *testing.T) {
 			t.Errorf("%s is not in the dump", reason)
 		}
 	}
-	if err := db.Reindex(t.Context(), chainOf(c).ID, contracts.Read); err != nil || dump(t, db) != before {
+	if err := eventdb.Reindex(t.Context(), db, chainOf(c).ID, contracts.Read); err != nil || dump(t, db) != before {
 		t.Errorf("reindex: %v, or another dump", err)
 	}
 }

@@ -15,7 +15,8 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
-	"repute/store"
+	"repute/store/eventdb"
+	"repute/store/query"
 )
 
 // incompressible is n bytes that no compression makes shorter.
@@ -70,19 +71,19 @@ func TestHostileStrings(t *testing.T) {
 			}
 		}
 		id := repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(ids[name])}
-		page, err := db.Feedback(t.Context(), id, store.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
+		page, err := query.Feedback(t.Context(), db, id, query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
 		if err != nil || len(page.Items) != 1 {
 			t.Fatalf("%s: %d ratings, %v", name, len(page.Items), err)
 		}
 		if got := page.Items[0]; !strings.HasPrefix(s, got.Tag1) || !strings.HasPrefix(s, got.URI) || len(got.Tag1) < min(len(s), 100) {
 			t.Errorf("%s: the rating came back as %.40q %.40q", name, got.Tag1, got.URI)
 		}
-		agent, _, err := db.Agent(t.Context(), id, repute.At{Finality: repute.Latest})
+		agent, _, err := query.Agent(t.Context(), db, id, repute.At{Finality: repute.Latest})
 		if err != nil || len(agent.Metadata) != 1 || agent.Counts.Feedback != 1 || agent.Counts.Responses != 1 || agent.Counts.Validations != 1 {
 			t.Errorf("%s: %+v, %v", name, agent.Counts, err)
 		}
 	}
-	if err := db.Reindex(t.Context(), 31337, contracts.Read); err != nil || dump(t, db) != before {
+	if err := eventdb.Reindex(t.Context(), db, 31337, contracts.Read); err != nil || dump(t, db) != before {
 		t.Errorf("reindex: %v, or another dump", err)
 	}
 	c.Fork(c.Head().Number() - 1) // and taken back
@@ -108,7 +109,7 @@ func TestExtremeValues(t *testing.T) {
 	db := openStore(t)
 	catchUp(t, follow(t, db, c, Options{}))
 	agent := repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: id}
-	page, err := db.Feedback(t.Context(), agent, store.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
+	page, err := query.Feedback(t.Context(), db, agent, query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
 	if err != nil || len(page.Items) != len(values) {
 		t.Fatalf("%d ratings, %v", len(page.Items), err)
 	}
@@ -139,7 +140,7 @@ func TestClockSkew(t *testing.T) {
 			if b := cursorOf(t, db); b.Time.Unix() != int64(c.Head().Header.Time) {
 				t.Errorf("the cursor is of %s", b.Time)
 			}
-			if _, err := db.Chains(t.Context()); err != nil {
+			if _, err := query.Chains(t.Context(), db); err != nil {
 				t.Error(err)
 			}
 			wantFresh(t, db, c)

@@ -14,6 +14,7 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/eventdb"
 )
 
 // Import merges recorded logs (see ReadLogs) into the imported chain c, all or
@@ -23,37 +24,37 @@ import (
 // gap (see repute.Undecoded). Logs from before the known deployment of the chain's registry
 // are refused, and so are those of which compare, when it is not nil, refuses the blocks.
 // Errors of the input are ErrInvalid, a chain that is followed is ErrConflict.
-func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, compare Compare) (store.ImportResult, error) {
+func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, compare Compare) (eventdb.ImportResult, error) {
 	rec, err := ReadLogs(r, ReadOptions{})
 	if err != nil {
-		return store.ImportResult{}, err
+		return eventdb.ImportResult{}, err
 	}
 	if rec.ChainID != 0 && rec.ChainID != c.ID {
-		return store.ImportResult{}, repute.Invalid("chain", fmt.Sprintf("the logs are of chain %d, not %d", rec.ChainID, c.ID),
+		return eventdb.ImportResult{}, repute.Invalid("chain", fmt.Sprintf("the logs are of chain %d, not %d", rec.ChainID, c.ID),
 			"name the chain the logs were recorded on")
 	}
 	records, err := rec.decode(contracts.NewDecoder(c))
 	if err != nil {
-		return store.ImportResult{}, err
+		return eventdb.ImportResult{}, err
 	}
 	blocks, err := rec.blocks()
 	if err != nil {
-		return store.ImportResult{}, err
+		return eventdb.ImportResult{}, err
 	}
 	covered, err := rec.covered()
 	if err != nil {
-		return store.ImportResult{}, err
+		return eventdb.ImportResult{}, err
 	}
 	if len(records) > 0 {
 		if wrong := beforeDeployment(c, records[0].Log.BlockNumber); wrong != "" {
-			return store.ImportResult{}, repute.Invalid("logs", wrong, "name the chain that the logs were recorded on; nothing was stored")
+			return eventdb.ImportResult{}, repute.Invalid("logs", wrong, "name the chain that the logs were recorded on; nothing was stored")
 		}
 	}
 	if err := compare.compare(ctx, blocks); err != nil {
-		return store.ImportResult{}, err
+		return eventdb.ImportResult{}, err
 	}
 	c.Imported = true
-	return db.Import(ctx, c, records, blocks, covered)
+	return eventdb.Import(ctx, db, c, records, blocks, covered)
 }
 
 func badInput(line int, format string, args ...any) error {

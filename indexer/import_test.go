@@ -19,6 +19,8 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/query"
 )
 
 // testData opens a file of the shared test data or skips the test.
@@ -67,7 +69,7 @@ func TestImportMainnetRecording(t *testing.T) {
 	if want := (repute.BlockRange{From: 24339925, To: 24359788}); len(s.Completeness.Ranges) != 1 || s.Completeness.Ranges[0] != want {
 		t.Errorf("ranges %v, want %v", s.Completeness.Ranges, want)
 	}
-	page, err := db.Agents(t.Context(), store.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
+	page, err := query.Agents(t.Context(), db, query.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
 	if err != nil || len(page.Items) != 1 || !page.Items[0].OwnerClaimed {
 		t.Errorf("first agent %+v, %v", page.Items, err)
 	}
@@ -92,11 +94,11 @@ func TestImportRealReceipts(t *testing.T) {
 	var id repute.TokenID
 	id.SetUint64(0x18e)
 	ref := repute.AgentRef{ChainID: 84532, TokenID: id}
-	agent, err := db.ResolveAgent(t.Context(), ref, 0)
+	agent, err := chaindb.ResolveAgent(t.Context(), db, ref, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
-	a, _, err := db.Agent(t.Context(), agent, repute.At{Finality: repute.Latest})
+	a, _, err := query.Agent(t.Context(), db, agent, repute.At{Finality: repute.Latest})
 	if err != nil || a.OwnerClaimed || a.Owner != common.HexToAddress("0x44896a716f7b5ed343c6962b3d56faa5377cd052") || a.Registered.Time.Unix() != 0x698b1c94 {
 		t.Errorf("agent %+v, %v", a, err)
 	}
@@ -251,7 +253,7 @@ func TestImportBeforeDeployment(t *testing.T) {
 	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "ethereum (mainnet, chain 1)") {
 		t.Errorf("a snapshot of them: %v", err)
 	}
-	if list, err := db.Chains(t.Context()); err != nil || len(list) != 0 {
+	if list, err := query.Chains(t.Context(), db); err != nil || len(list) != 0 {
 		t.Errorf("%d chains were made, %v", len(list), err)
 	}
 	if _, err := Import(t.Context(), db, ethereum, bytes.NewReader(raw), nil); err != nil {
@@ -291,7 +293,7 @@ func TestImportComparesWithTheChain(t *testing.T) {
 	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(c)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "on the chain it is") {
 		t.Errorf("blocks of another chain: %v", err)
 	}
-	if list, err := db.Chains(t.Context()); err != nil || len(list) != 0 || asked != 50 {
+	if list, err := query.Chains(t.Context(), db); err != nil || len(list) != 0 || asked != 50 {
 		t.Errorf("%d chains were made, %v; %d blocks were compared", len(list), err, asked)
 	}
 	short := rpctest.New(t, rpctest.Options{})
@@ -307,7 +309,7 @@ func TestImportComparesWithTheChain(t *testing.T) {
 	if _, err := ImportSnapshot(t.Context(), again, strings.NewReader(snapshot), SnapshotOptions{Compare: with(c), Chunk: 7}); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("a snapshot of another chain: %v", err)
 	}
-	if list, err := again.Chains(t.Context()); err != nil || len(list) != 0 {
+	if list, err := query.Chains(t.Context(), again); err != nil || len(list) != 0 {
 		t.Errorf("%d chains were made of the snapshot, %v", len(list), err)
 	}
 }

@@ -9,6 +9,8 @@ import (
 
 	"repute"
 	"repute/internal/rpctest"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
 )
 
 // postdate makes an endpoint say another time of blocks than their hashes stand for.
@@ -63,7 +65,7 @@ func TestBoundaryHeaderIsWhatItsHashSays(t *testing.T) {
 			b.Finalize(85, 85)
 			db := openStore(t)
 			catchUp(t, overPool(t, db, a, a.URL(), b.URL()))
-			if err := db.SetEpoch(t.Context(), chainOf(a).ID, 10); err != nil {
+			if err := trustdb.SetEpoch(t.Context(), db, chainOf(a).ID, 10); err != nil {
 				t.Fatal(err)
 			}
 			for chain, which := range map[*rpctest.Chain]func(uint64) bool{a: c.first, b: c.second} {
@@ -75,7 +77,7 @@ func TestBoundaryHeaderIsWhatItsHashSays(t *testing.T) {
 			a.Finalize(86, 86)
 			b.Finalize(86, 86)
 			catchUp(t, overPool(t, db, a, a.URL(), b.URL()))
-			stored, err := db.StoredBlock(t.Context(), chainOf(a).ID, 80)
+			stored, err := chaindb.StoredBlock(t.Context(), db, chainOf(a).ID, 80)
 			if c.wants < 0 {
 				if !errors.Is(err, repute.ErrNotFound) {
 					t.Errorf("stored %+v, %v", stored, err)

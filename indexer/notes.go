@@ -6,6 +6,7 @@ import (
 	"sync"
 
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // note makes the outcome of a step known to Ready and, when it changed, to the
@@ -26,7 +27,7 @@ func (f *Follower) post(ctx context.Context, l store.Lease) {
 	if !changed {
 		return
 	}
-	if err := f.db.SetError(ctx, f.chain.ID, l, text, false); err != nil {
+	if err := chaindb.SetError(ctx, f.db, f.chain.ID, l, text, false); err != nil {
 		f.notes.unpublished()
 	}
 }

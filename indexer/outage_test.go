@@ -13,6 +13,7 @@ import (
 	"repute/indexer/node"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
+	"repute/store/chaindb"
 )
 
 // outage closes a database to everybody and opens it again.
@@ -64,7 +65,7 @@ func TestRunSurvivesDatabaseOutage(t *testing.T) {
 		eventually(t, "not ready while the database is away", func() bool { return f.Ready() != nil })
 		pg.set(t, "true")
 		eventually(t, "goes on where it was", func() bool {
-			b, err := db.Cursor(t.Context(), 31337)
+			b, err := chaindb.Cursor(t.Context(), db, 31337)
 			return err == nil && b.Number == uint64(40+10*round)
 		})
 		eventually(t, "ready again", func() bool { return f.Ready() == nil })
@@ -110,7 +111,7 @@ func TestMetrics(t *testing.T) {
 	c.MineEmpty(9)
 	c.Finalize(8, 7)
 	db := openStore(t)
-	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 		t.Fatal(err)
 	}
 	node := newNode(t, c, node.Options{Count: node.NewMetrics(reg).CountRPC(31337)})

@@ -9,6 +9,7 @@ import (
 
 	"repute/indexer/node"
 	"repute/internal/rpctest"
+	"repute/store/chaindb"
 )
 
 // pollWorld is a chain in a simulated time: blocks are made at their slots, some of which
@@ -62,7 +63,7 @@ func TestOneLookPerBlock(t *testing.T) {
 		b := c.Mine().Number()
 		wake <- struct{}{}
 		for end := time.Now().Add(30 * time.Second); ; time.Sleep(2 * time.Millisecond) {
-			if at, err := db.Cursor(t.Context(), chainOf(c).ID); err == nil && at.Number == b {
+			if at, err := chaindb.Cursor(t.Context(), db, chainOf(c).ID); err == nil && at.Number == b {
 				break
 			}
 			if time.Now().After(end) {

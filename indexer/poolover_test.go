@@ -12,6 +12,7 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // tagging makes an endpoint answer some tags with a block of its own choice.
@@ -29,7 +30,7 @@ func tagging(block func() map[string]any, tags ...string) rpctest.Rule {
 // overPool makes a follower of a's chain over both endpoints.
 func overPool(t *testing.T, db *store.DB, a *rpctest.Chain, urls ...string) *Follower {
 	t.Helper()
-	if err := db.AddChain(t.Context(), chainOf(a)); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chainOf(a)); err != nil {
 		t.Fatal(err)
 	}
 	return NewFollower(db, chainOf(a), poolOver(t, urls...), Options{})
@@ -167,7 +168,7 @@ func TestFollowPool(t *testing.T) {
 	c.Finalize(150, 140)
 	db := openStore(t)
 	p := poolOver(t, stuck.URL(), b.URL(), c.URL())
-	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 		t.Fatal(err)
 	}
 	f := NewFollower(db, chainOf(c), p, Options{StartRange: 50, Poll: 1, RetryMin: 1})
@@ -177,7 +178,7 @@ func TestFollowPool(t *testing.T) {
 			if err := f.Step(t.Context(), store.Lease{}); errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrFinalized) {
 				t.Fatal(err)
 			}
-			cursor, err := db.Cursor(t.Context(), 31337)
+			cursor, err := chaindb.Cursor(t.Context(), db, 31337)
 			return err == nil && cursor.Hash == c.Head().Hash()
 		})
 	}

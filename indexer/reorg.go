@@ -9,6 +9,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // The search for a common ancestor reads the newest stored blocks in growing
@@ -39,7 +41,7 @@ func (f *Follower) reorg(ctx context.Context, l store.Lease, cursor repute.Block
 		return err
 	}
 	b := f.batch(l, ancestor, p)
-	if err := f.db.Rewind(ctx, ancestor, b); err != nil {
+	if err := eventdb.Rewind(ctx, f.db, ancestor, b); err != nil {
 		f.ahead.drop()
 		return fmt.Errorf("rewind from block %d to %d: %w", cursor.Number, ancestor.Number, err)
 	}
@@ -56,7 +58,7 @@ func (f *Follower) reorg(ctx context.Context, l store.Lease, cursor repute.Block
 func (f *Follower) ancestor(ctx context.Context) (repute.Block, error) {
 	checked := 0
 	for limit := ancestorStart; ; limit *= 4 {
-		stored, err := f.db.RecentBlocks(ctx, f.chain.ID, limit)
+		stored, err := chaindb.RecentBlocks(ctx, f.db, f.chain.ID, limit)
 		if err != nil {
 			return repute.Block{}, err
 		}

@@ -6,6 +6,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/store/chaindb"
 )
 
 // report tells operators of stored events that are theirs to look at.
@@ -37,7 +38,7 @@ func (f *Follower) upgraded(ctx context.Context, l *types.Log, e repute.Upgraded
 	say := f.log.Info
 	if l.BlockNumber+nearHead > f.heads.Latest.Number {
 		// When the store does not answer the warning is the better mistake.
-		if before, err := f.db.UpgradedBefore(ctx, f.chain.ID, l); before || err != nil {
+		if before, err := chaindb.UpgradedBefore(ctx, f.db, f.chain.ID, l); before || err != nil {
 			say = f.log.Warn
 		}
 	}

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // Run follows the chain until ctx ends, which is no error, or until the block is
@@ -96,12 +97,12 @@ func (f *Follower) aim(ctx context.Context) error {
 // chain in mind, or has done what this process is to do.
 func (f *Follower) standBy(ctx context.Context, added bool, held error) error {
 	if !added {
-		held = errors.Join(f.db.CheckChain(ctx, f.chain), held)
+		held = errors.Join(chaindb.CheckChain(ctx, f.db, f.chain), held)
 	}
 	if f.until == 0 {
 		return held
 	}
-	if cursor, err := f.db.Cursor(ctx, f.chain.ID); err == nil && cursor.Number >= f.until {
+	if cursor, err := chaindb.Cursor(ctx, f.db, f.chain.ID); err == nil && cursor.Number >= f.until {
 		return errors.Join(ErrDone, held)
 	}
 	return held
@@ -109,7 +110,7 @@ func (f *Follower) standBy(ctx context.Context, added bool, held error) error {
 
 // tell publishes why the chain stands still, while the lease is held.
 func (f *Follower) tell(ctx context.Context, l store.Lease, err error) {
-	if e := f.db.SetError(ctx, f.chain.ID, l, err.Error(), errors.Is(err, repute.ErrFinalized)); e != nil {
+	if e := chaindb.SetError(ctx, f.db, f.chain.ID, l, err.Error(), errors.Is(err, repute.ErrFinalized)); e != nil {
 		f.log.Warn("status not stored", "error", e)
 	}
 }
@@ -135,7 +136,7 @@ func (f *Follower) lead(ctx context.Context, l store.Lease, retry *node.Backoff)
 	defer cancel(nil)
 	defer f.ahead.close()
 	f.ahead.drop()
-	f.heads, f.claimed = node.Heads{}, store.Head{} // others may have led in between
+	f.heads, f.claimed = node.Heads{}, chaindb.Head{} // others may have led in between
 	f.notes.unpublished()
 	doubts := 0
 	f.progress.begin()

@@ -11,6 +11,8 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/query"
 )
 
 // forging is a lie about the logs of one block: those of a transaction more.
@@ -73,7 +75,7 @@ func TestForgedLogsAreRefused(t *testing.T) {
 			}
 			a.MapLogs(forging(a, 3, a.Feedback(0, rpctest.Account(99), 1, 100, "forged")))
 			last := tryFor(t, f, 20)
-			page, err := db.Feedback(t.Context(), repute.AgentID{ChainID: 31337, Registry: a.Identity}, store.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
+			page, err := query.Feedback(t.Context(), db, repute.AgentID{ChainID: 31337, Registry: a.Identity}, query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
 			if err == nil && len(page.Items) > 0 {
 				t.Errorf("a forged rating is stored: %+v", page.Items)
 			}
@@ -141,7 +143,7 @@ func TestWrongTimesAreRefused(t *testing.T) {
 			}))
 			db := openStore(t)
 			last := tryFor(t, overPool(t, db, c, c.URL()), 20)
-			stored, err := db.StoredBlock(t.Context(), 31337, 5)
+			stored, err := chaindb.StoredBlock(t.Context(), db, 31337, 5)
 			if err == nil && stored.Time.Unix() != int64(c.Blocks()[5].Header.Time) {
 				t.Errorf("stored %+v, last: %v", stored, last)
 			}

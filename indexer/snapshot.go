@@ -13,6 +13,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // A snapshot is JSON, one value per line: a header, then every log of a chain as
@@ -48,8 +50,8 @@ type snapshotGap struct {
 	Reason  string           `json:"reason"`
 }
 
-func (g snapshotGap) gap() store.Gap {
-	return store.Gap{Subject: g.Subject, Gap: repute.Gap{Kind: g.Kind, Agent: g.Agent, Client: g.Client,
+func (g snapshotGap) gap() chaindb.Gap {
+	return chaindb.Gap{Subject: g.Subject, Gap: repute.Gap{Kind: g.Kind, Agent: g.Agent, Client: g.Client,
 		Blocks: repute.BlockRange(g.Blocks), Reason: g.Reason}}
 }
 
@@ -72,7 +74,7 @@ type snapshotEnd struct {
 	} `json:"end"`
 }
 
-func headerOf(s store.Snapshot) snapshotHeader {
+func headerOf(s eventdb.Snapshot) snapshotHeader {
 	h := snapshotHeader{Format: snapshotFormat, ChainID: s.Chain.ID, Name: s.Chain.Name, Identity: s.Chain.Identity,
 		Reputation: s.Chain.Reputation, Validations: append([]common.Address{}, s.Chain.Validations...), StartBlock: s.Chain.StartBlock,
 		BlockRange: snapshotRange(s.Range), Covered: []snapshotRange{}, Last: snapshotLastBlock{Hash: s.Last.Hash}}
@@ -148,12 +150,12 @@ type ExportResult struct {
 }
 
 // Export writes a snapshot of a chain's stored events. Blocks and errors are those
-// of store.DB.Snapshot.
+// of eventdb.ReadSnapshot.
 func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.BlockRange, w io.Writer) (ExportResult, error) {
 	result := ExportResult{ChainID: chainID}
 	out := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(out)
-	begin := func(s store.Snapshot) error {
+	begin := func(s eventdb.Snapshot) error {
 		result.Blocks = s.Range
 		result.Missing = int64(len(s.Gaps)) + s.Waiting
 		result.Named = s.Last.Hash != (common.Hash{})
@@ -165,7 +167,7 @@ func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.Blo
 		result.Events++
 		return enc.Encode(l)
 	}
-	if err := db.Snapshot(ctx, chainID, blocks, begin, each); err != nil {
+	if err := eventdb.ReadSnapshot(ctx, db, chainID, blocks, begin, each); err != nil {
 		return result, err
 	}
 	end := snapshotEnd{End: &struct {

@@ -17,6 +17,8 @@ import (
 	"repute/indexer/verify"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 func export(t *testing.T, db *store.DB, blocks repute.BlockRange) (string, ExportResult) {
@@ -29,7 +31,7 @@ func export(t *testing.T, db *store.DB, blocks repute.BlockRange) (string, Expor
 	return b.String(), result
 }
 
-func importSnapshot(t *testing.T, db *store.DB, snapshot string, o SnapshotOptions) store.ImportResult {
+func importSnapshot(t *testing.T, db *store.DB, snapshot string, o SnapshotOptions) eventdb.ImportResult {
 	t.Helper()
 	result, err := ImportSnapshot(t.Context(), db, strings.NewReader(snapshot), o)
 	if err != nil {
@@ -291,11 +293,11 @@ func TestSnapshotCarriesGaps(t *testing.T) {
 	t.Parallel()
 	_, db := snapshotOf(t, 60, 50)
 	token, client := rpctest.Token(0), rpctest.Account(9)
-	gaps := []store.Gap{
+	gaps := []chaindb.Gap{
 		{Subject: "0/0xabc", Gap: repute.Gap{Kind: repute.KindNewFeedback, Blocks: repute.BlockRange{From: 20, To: 30}, Reason: "missing"}},
 		{Subject: "later", Gap: repute.Gap{Kind: repute.KindNewFeedback, Blocks: repute.BlockRange{From: 55, To: 60}, Reason: "above the last block"}}}
 	gaps[0].Agent, gaps[0].Client = &token, &client
-	if err := db.OpenGaps(t.Context(), 31337, store.Lease{}, gaps); err != nil {
+	if err := chaindb.OpenGaps(t.Context(), db, 31337, store.Lease{}, gaps); err != nil {
 		t.Fatal(err)
 	}
 	snapshot, result := export(t, db, repute.BlockRange{})
@@ -307,7 +309,7 @@ func TestSnapshotCarriesGaps(t *testing.T) {
 	if c := status(t, other).Completeness; c.Status != repute.Incomplete {
 		t.Errorf("an import of what is incomplete is %s", c.Status)
 	}
-	due, err := other.DueGaps(t.Context(), 31337, 10)
+	due, err := chaindb.DueGaps(t.Context(), other, 31337, 10)
 	if err != nil || len(due) != 1 || due[0].Subject != gaps[0].Subject || *due[0].Agent != token || *due[0].Client != client || due[0].Blocks != gaps[0].Blocks {
 		t.Errorf("%+v, %v", due, err)
 	}
@@ -333,7 +335,7 @@ func TestSnapshotOwesHistory(t *testing.T) {
 	listed, unlisted := chainOf(c), chainOf(c)
 	unlisted.Validations = nil
 	db := openStore(t)
-	if err := db.AddChain(t.Context(), unlisted); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, unlisted); err != nil {
 		t.Fatal(err)
 	}
 	catchUp(t, NewFollower(db, unlisted, newNode(t, c, node.Options{}), Options{}))
@@ -342,8 +344,8 @@ func TestSnapshotOwesHistory(t *testing.T) {
 		other := openStore(t)
 		importSnapshot(t, other, snapshot, SnapshotOptions{Chain: as})
 		runTo(t, other, c)
-		due, err := other.DueGaps(t.Context(), 31337, 10)
-		if err != nil || len(due) != 2 || !strings.HasPrefix(due[0].Subject, store.HistorySubject) || due[0].Blocks.From != 1 || due[0].Blocks.To < 5 {
+		due, err := chaindb.DueGaps(t.Context(), other, 31337, 10)
+		if err != nil || len(due) != 2 || !strings.HasPrefix(due[0].Subject, chaindb.HistorySubject) || due[0].Blocks.From != 1 || due[0].Blocks.To < 5 {
 			t.Errorf("%s: %+v, %v", name, due, err)
 		}
 		settleAll(t, other, listed, newNode(t, c, node.Options{}))

@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
+	"repute/store/rundb"
 )
 
 const askCalls = "version: \"1\"\nrules:\n  - {id: ask, when: 'phase == \"call\"', effect: require_approval, reason: looked at}\n"
@@ -36,7 +37,7 @@ func TestApprovalIsOfOneTransaction(t *testing.T) {
 	h.awaits(task.Run)
 	h.approve(task.Run, true, "1 wei is fine")
 	h.until("ended or waits again", func() bool {
-		r, err := h.db.Run(t.Context(), task.Run)
+		r, err := rundb.Run(t.Context(), h.db, task.Run)
 		ok(t, err)
 		return r.Status.Ended() || r.Awaiting != ""
 	})
@@ -75,7 +76,7 @@ func TestApprovalOfTheNamedSubject(t *testing.T) {
 	task := h.submit(orchestrator.Request{Coordinator: "payer"})
 	h.awaits(task.Run)
 	var named []string
-	events, err := h.db.RunEvents(t.Context(), task.Run, 0, 1000)
+	events, err := rundb.Events(t.Context(), h.db, task.Run, 0, 1000)
 	ok(t, err)
 	for _, e := range events {
 		var d struct{ Subject string }
@@ -120,7 +121,7 @@ func TestTwoSubRunsWait(t *testing.T) {
 	task := h.submit(orchestrator.Request{Coordinator: "head"})
 	var subs []repute.Run
 	h.until("both wait, and nobody works", func() bool {
-		runs, err := h.db.TaskRuns(t.Context(), task.ID)
+		runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
 		ok(t, err)
 		subs = runs[1:]
 		if len(subs) != 2 || subs[0].Awaiting == "" || subs[1].Awaiting == "" {
@@ -135,7 +136,7 @@ func TestTwoSubRunsWait(t *testing.T) {
 	})
 	h.approve(subs[0].ID, true, "fine")
 	h.until("waits again or ended", func() bool {
-		r, err := h.db.Run(t.Context(), task.Run)
+		r, err := rundb.Run(t.Context(), h.db, task.Run)
 		ok(t, err)
 		return r.Awaiting != "" || r.Status.Ended()
 	})

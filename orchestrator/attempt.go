@@ -7,7 +7,8 @@ import (
 	"strings"
 
 	"repute"
-	"repute/store"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 // attemptKey is the key of a transaction that an attempt of a run journals. The first
@@ -41,17 +42,17 @@ func (w *work) attemptKeys(key string) (out []string) {
 // have an effect any more, counts as unknown: this attempt may send it. What the wallet may
 // still bring to the chain is followed to its end.
 func (w *work) earlier(ctx context.Context, r repute.Receipt, key string) (before repute.Receipt, known bool, err error) {
-	before, known, err = w.e.db.LastCall(ctx, r.Run, r.Step, w.attemptKeys(key))
+	before, known, err = rundb.LastCall(ctx, w.e.db, r.Run, r.Step, w.attemptKeys(key))
 	if err != nil || !known || !before.Done || before.Error == "" || ofAttempt(w.Run.Attempt, before.Key) {
 		return before, known, err
 	}
-	intent, err := w.e.db.Intent(ctx, intentID(&before))
+	intent, err := walletdb.ReadIntent(ctx, w.e.db, intentID(&before))
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
 		return before, false, nil
 	case err != nil:
 		return before, false, err
-	case intent.State == store.IntentReverted || intent.State == store.IntentFailed:
+	case intent.State == walletdb.IntentReverted || intent.State == walletdb.IntentFailed:
 		return before, false, nil
 	}
 	before.Done = false

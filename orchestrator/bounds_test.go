@@ -16,6 +16,7 @@ import (
 	"repute"
 	"repute/contracts/bindings/fixtures"
 	"repute/orchestrator"
+	"repute/store/rundb"
 )
 
 // A retry makes again a call that failed.
@@ -62,7 +63,7 @@ func TestRetryFromPlan(t *testing.T) {
 	task, _ := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
 	ok(t, h.desk.Retry(t.Context(), task.ID, repute.PhasePlan, "ann"))
 	task, run := h.ended(task)
-	runs, err := h.db.TaskRuns(t.Context(), task.ID)
+	runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
 	ok(t, err)
 	if task.Status != repute.TaskCompleted {
 		t.Errorf("the new plan names good; task %s: %s", task.Status, run.Error)
@@ -168,7 +169,7 @@ func TestApprovalIsOfTheDeclaredValue(t *testing.T) {
 	task := h.submit(orchestrator.Request{Coordinator: "payer", Terms: orchestrator.Terms{ValueAtRisk: "10"}})
 	waits := func(about string) {
 		h.until("run waits for "+about, func() bool {
-			open, err := h.db.Awaited(t.Context(), task.Run)
+			open, err := rundb.Awaited(t.Context(), h.db, task.Run)
 			ok(t, err)
 			return len(open) == 1 && strings.HasPrefix(open[0].Subject, about)
 		})

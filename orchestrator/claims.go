@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"repute"
+	"repute/store/rundb"
 )
 
 // claims are the receipts that an execution names and that MUST be of the run itself: its own
@@ -131,10 +132,10 @@ func receiptsExist(claimed []string, receipts []repute.Receipt) Check {
 
 // taskReceipts are those of all runs of the task.
 func (w *work) taskReceipts(ctx context.Context) (all []repute.Receipt, err error) {
-	runs, err := w.e.db.TaskRuns(ctx, w.Run.Task)
+	runs, err := rundb.TaskRuns(ctx, w.e.db, w.Run.Task)
 	for i := 0; err == nil && i < len(runs); i++ {
 		var list []repute.Receipt
-		list, err = w.e.db.RunReceipts(ctx, runs[i].ID)
+		list, err = rundb.Receipts(ctx, w.e.db, runs[i].ID)
 		all = append(all, list...)
 	}
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/store/rundb"
 )
 
 // What is there may be named: receipts of the run in its results and texts, and those of runs
@@ -55,7 +56,7 @@ func TestRefusedSendsHaveReceipts(t *testing.T) {
 	if task.Status != repute.TaskCompleted || len(chain.sent) != 0 {
 		t.Fatalf("task %s, %d sent: %s", task.Status, len(chain.sent), run.Error)
 	}
-	receipts, err := h.db.RunReceipts(t.Context(), task.Run)
+	receipts, err := rundb.Receipts(t.Context(), h.db, task.Run)
 	ok(t, err)
 	ids := map[int64]bool{}
 	for _, r := range receipts {

@@ -23,6 +23,7 @@ import (
 	"repute"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // Context is all that a module reaches (OpenFi agent standard, context and budget). Every
@@ -269,7 +270,7 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	if c.w.databaseFailed() != nil { // nothing that happens after is stored
 		return nil, ErrAway
 	}
-	journaled, known, err := c.w.e.db.BeginCall(ctx, c.w.lease, r, store.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
+	journaled, known, err := rundb.BeginCall(ctx, c.w.e.db, c.w.lease, r, rundb.Charge{ToolCalls: 1, MostOfRun: int(c.w.info.Manifest.Budget().ToolCalls)})
 	if err != nil {
 		return nil, c.w.lost(err)
 	}
@@ -290,11 +291,11 @@ func (c *Context) call(ctx context.Context, r repute.Receipt, do func(context.Co
 	if ctx.Err() != nil && callErr != nil {
 		return nil, callErr // cut off: it may be made again
 	}
-	o := store.CallOutcome{Result: answer}
+	o := rundb.CallOutcome{Result: answer}
 	if callErr != nil {
-		o = store.CallOutcome{Error: callErr.Error()}
+		o = rundb.CallOutcome{Error: callErr.Error()}
 	}
-	if err := c.w.e.db.EndCall(ctx, c.w.lease, journaled.ID, o); err != nil {
+	if err := rundb.EndCall(ctx, c.w.e.db, c.w.lease, journaled.ID, o); err != nil {
 		return nil, c.w.lost(err)
 	}
 	return answer, callErr

@@ -10,7 +10,7 @@ import (
 
 	"repute"
 	"repute/policy"
-	"repute/store"
+	"repute/store/rundb"
 )
 
 // DecisionFault says what is wrong with one decision of a task, or with the end of its chain.
@@ -25,7 +25,7 @@ type DecisionFault struct {
 // CheckDecisions says what does not agree in all that was decided about a task: the hashes
 // of the chain, the bodies of the policies, the results and statuses of phases and runs, the
 // answers of people and the task's terms. It does not look at the signature, nor make verdicts again.
-func CheckDecisions(t *store.DecidedTask) []DecisionFault {
+func CheckDecisions(t *rundb.DecidedTask) []DecisionFault {
 	c := checker{t: t}
 	c.chain()
 	c.policies()
@@ -36,7 +36,7 @@ func CheckDecisions(t *store.DecidedTask) []DecisionFault {
 }
 
 type checker struct {
-	t      *store.DecidedTask
+	t      *rundb.DecidedTask
 	faults []DecisionFault
 }
 
@@ -48,7 +48,7 @@ func (c *checker) fault(d *repute.RunDecision, format string, args ...any) {
 // their own content. before is the decision before the page, nil for the first page; the last
 // one is compared with the head when there is no later page.
 func CheckLinks(head *repute.SealedHead, before *repute.RunDecision, page []repute.RunDecision, more bool) []DecisionFault {
-	c := checker{t: &store.DecidedTask{Head: *head}}
+	c := checker{t: &rundb.DecidedTask{Head: *head}}
 	var last common.Hash
 	var number int64
 	if before != nil {
@@ -256,7 +256,7 @@ func (c *checker) approvals() {
 		attempt int
 		subject string
 	}
-	given := map[key]store.GivenApproval{}
+	given := map[key]rundb.GivenApproval{}
 	for run, list := range c.t.Approvals {
 		for _, a := range list {
 			given[key{run, a.Attempt, a.Subject}] = a
@@ -267,7 +267,7 @@ func (c *checker) approvals() {
 		if d.Kind != repute.DecisionApproval {
 			continue
 		}
-		var in store.AnswerInput
+		var in rundb.AnswerInput
 		k := key{d.Run, d.Attempt, d.Subject}
 		a, known := given[k]
 		err := json.Unmarshal(d.Input, &in)

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"repute/store/rundb"
 )
 
 // page is what a route under a run answers.
@@ -47,7 +49,7 @@ func TestDecisionPagesAreLinked(t *testing.T) {
 		t.Errorf("the decision before the page has another hash: %s", got)
 	}
 	d.restore()
-	first, err := d.db.DecisionPage(t.Context(), d.a.Run, 0, 3)
+	first, err := rundb.ReadDecisionPage(t.Context(), d.db, d.a.Run, 0, 3)
 	ok(t, err)
 	if len(first.List) != 3 || first.Before != nil || first.List[2].Number != 3 {
 		t.Errorf("a page of 3: %d decisions after %v", len(first.List), first.Before)

@@ -25,6 +25,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 	"repute/trust/engine"
 	"repute/trust/statement"
 )
@@ -90,10 +91,10 @@ func (d *decided) decide() (task repute.Task, sub string) {
 	least := 10.0
 	task = d.submit(orchestrator.Request{Coordinator: "head", Terms: orchestrator.Terms{Threshold: policy.Threshold{MinReputation: &least}}})
 	d.until("task ends", func() bool {
-		runs, err := d.db.TaskRuns(d.t.Context(), task.ID)
+		runs, err := rundb.TaskRuns(d.t.Context(), d.db, task.ID)
 		ok(d.t, err)
 		for _, r := range runs {
-			open, err := d.db.Awaited(d.t.Context(), r.ID)
+			open, err := rundb.Awaited(d.t.Context(), d.db, r.ID)
 			ok(d.t, err)
 			for _, o := range open {
 				_ = d.desk.Approve(d.t.Context(), r.ID, o.Subject, true, "ann", "fine") // the run may be about to wait
@@ -105,7 +106,7 @@ func (d *decided) decide() (task repute.Task, sub string) {
 	if task.Status != repute.TaskCompleted {
 		d.t.Fatalf("task %s: %s", task.Status, run.Error)
 	}
-	runs, err := d.db.TaskRuns(d.t.Context(), task.ID)
+	runs, err := rundb.TaskRuns(d.t.Context(), d.db, task.ID)
 	ok(d.t, err)
 	return task, runs[1].ID
 }
@@ -149,7 +150,7 @@ func (d *decided) rewrite() {
 	d.exec(`update run_decisions set input = replace(input::text, '"minReputation":10', '"minReputation":1')::json where root_id = $rootA;
 		update run_phases set result = replace(result::text, '"minReputation":10', '"minReputation":1')::json where run_id in ($rootA, $subA);
 		update tasks set terms = replace(terms::text, '"minReputation":10', '"minReputation":1')::json where id = $taskA`)
-	t, err := d.db.DecidedTask(ctx, d.a.Run)
+	t, err := rundb.ReadDecidedTask(ctx, d.db, d.a.Run)
 	ok(d.t, err)
 	var last common.Hash
 	for _, link := range t.Decisions {
@@ -166,7 +167,7 @@ func (d *decided) rewrite() {
 // sealAs signs the present head of the first task with another key.
 func (d *decided) sealAs(n byte) {
 	d.t.Helper()
-	head, err := d.db.DecisionsHead(d.t.Context(), d.a.Run)
+	head, err := rundb.DecisionsHead(d.t.Context(), d.db, d.a.Run)
 	ok(d.t, err)
 	sealed, err := statement.NewSigner(statementKey(d.t, n), time.Hour, time.Time{}, nil).SealHead(head.DecisionsHead, time.Now())
 	ok(d.t, err)
@@ -364,7 +365,7 @@ func TestDecisionsOfAnotherAttempt(t *testing.T) {
 // checked fails where something about the decisions of a run's task does not agree.
 func (h *house) checked(run string) {
 	h.t.Helper()
-	decided, err := h.db.DecidedTask(h.t.Context(), run)
+	decided, err := rundb.ReadDecidedTask(h.t.Context(), h.db, run)
 	ok(h.t, err)
 	for _, f := range orchestrator.CheckDecisions(&decided) {
 		h.t.Errorf("%+v", f)

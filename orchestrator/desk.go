@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // Desk takes orders: tasks, and what people decide about them. It needs no engine in the
@@ -35,17 +36,17 @@ func (d *Desk) Submit(ctx context.Context, r Request) (t repute.Task, added bool
 	if err := r.Check(); err != nil {
 		return t, false, err
 	}
-	if _, err := d.db.Module(ctx, r.Coordinator); err != nil {
+	if _, err := rundb.Module(ctx, d.db, r.Coordinator); err != nil {
 		return t, false, fmt.Errorf("coordinatorSlug: %w", err)
 	}
 	t = repute.Task{ID: newID("task"), Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: mustJSON(r.Terms), Key: r.Key, By: r.By}
 	root := repute.Run{ID: newID("run"), Agent: r.Coordinator, Limits: r.Terms.limits()}
-	return d.db.AddTask(ctx, t, root, func(tx pgx.Tx) error { return queue(ctx, d.client, tx, root.ID) })
+	return rundb.AddTask(ctx, d.db, t, root, func(tx pgx.Tx) error { return queue(ctx, d.client, tx, root.ID) })
 }
 
 // Cancel asks that a task end. repute.ErrConflict when it has.
 func (d *Desk) Cancel(ctx context.Context, task, by, reason string) error {
-	return d.db.CancelTask(ctx, task, by, reason)
+	return rundb.CancelTask(ctx, d.db, task, by, reason)
 }
 
 // Approve answers one of the things that a run waits for, by its subject.
@@ -54,7 +55,7 @@ func (d *Desk) Approve(ctx context.Context, run, subject string, approved bool, 
 	if subject == "" {
 		return repute.Invalid("subject", "is missing", "what the answer is about: the run and its events name it")
 	}
-	return d.db.Approve(ctx, run, store.Approval{Subject: subject, Approved: approved, By: by, Reason: reason}, func(tx pgx.Tx, root string) error {
+	return rundb.Approve(ctx, d.db, run, rundb.Approval{Subject: subject, Approved: approved, By: by, Reason: reason}, func(tx pgx.Tx, root string) error {
 		return queue(ctx, d.client, tx, root)
 	})
 }
@@ -62,5 +63,5 @@ func (d *Desk) Approve(ctx context.Context, run, subject string, approved bool, 
 // Retry begins another attempt of a task that failed, from a phase on; the zero phase is
 // the one that failed. repute.ErrConflict when it did not fail.
 func (d *Desk) Retry(ctx context.Context, task string, from repute.Phase, by string) error {
-	return d.db.RetryTask(ctx, task, from, by, func(tx pgx.Tx, root string) error { return queue(ctx, d.client, tx, root) })
+	return rundb.RetryTask(ctx, d.db, task, from, by, func(tx pgx.Tx, root string) error { return queue(ctx, d.client, tx, root) })
 }

@@ -18,6 +18,7 @@ import (
 	"repute/contracts"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // Options tune an Engine.
@@ -65,7 +66,7 @@ type Engine struct {
 	calls   *contracts.CallDecoder
 
 	mu    sync.Mutex
-	works map[store.RunLease]context.CancelCauseFunc
+	works map[rundb.Lease]context.CancelCauseFunc
 }
 
 // Reasons why work on a run ends early.
@@ -78,7 +79,7 @@ var (
 func New(db *store.DB, o Options) (*Engine, error) {
 	o.Workers, o.Hold, o.Drain = cmp.Or(o.Workers, 16), cmp.Or(o.Hold, 10*time.Second), cmp.Or(o.Drain, 5*time.Second)
 	e := &Engine{db: db, o: o, gate: &gate{db: db, policy: o.Policy, lenient: o.Lenient}, local: map[string]Module{},
-		metrics: o.Metrics, trace: o.Trace, log: o.Log, works: map[store.RunLease]context.CancelCauseFunc{}}
+		metrics: o.Metrics, trace: o.Trace, log: o.Log, works: map[rundb.Lease]context.CancelCauseFunc{}}
 	var err error
 	if e.calls, err = contracts.NewCallDecoder(); err != nil {
 		return nil, err
@@ -164,7 +165,7 @@ func (e *Engine) session(ctx context.Context) error {
 // install makes the agents of this binary known.
 func (e *Engine) install(ctx context.Context) error {
 	for slug, m := range e.local {
-		known, err := e.db.Module(ctx, slug)
+		known, err := rundb.Module(ctx, e.db, slug)
 		if err != nil && !errors.Is(err, repute.ErrNotFound) {
 			return err
 		}
@@ -177,7 +178,7 @@ func (e *Engine) install(ctx context.Context) error {
 		known.Slug, known.URL, known.Manifest = slug, "", mustJSON(manifest)
 		_, known.DryRun = m.(DryRunner)
 		e.prove(&known)
-		if err := e.db.SaveModule(ctx, known); err != nil {
+		if err := rundb.SaveModule(ctx, e.db, known); err != nil {
 			return err
 		}
 		e.warn(ctx, known)
@@ -230,7 +231,7 @@ func (e *Engine) watch(ctx, working context.Context, client *river.Client[pgx.Tx
 		if err := e.holdAll(ctx); err != nil && ctx.Err() == nil {
 			e.log.Warn("runs could not be held", "error", err)
 		}
-		if _, err := e.db.RequeueLost(ctx, 100, func(tx pgx.Tx, roots []string) error { return queue(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
+		if _, err := rundb.RequeueLost(ctx, e.db, 100, func(tx pgx.Tx, roots []string) error { return queue(ctx, client, tx, roots...) }); err != nil && ctx.Err() == nil {
 			e.log.Warn("lost runs could not be queued", "error", err)
 		}
 		if err := e.settle(ctx); err != nil && ctx.Err() == nil {
@@ -260,7 +261,7 @@ func (e *Engine) endAll(why error) {
 
 func (e *Engine) holdAll(ctx context.Context) error {
 	e.mu.Lock()
-	leases := make([]store.RunLease, 0, len(e.works))
+	leases := make([]rundb.Lease, 0, len(e.works))
 	for l := range e.works {
 		leases = append(leases, l)
 	}
@@ -270,13 +271,13 @@ func (e *Engine) holdAll(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, e.o.Hold/2)
 	defer cancel()
-	held, err := e.db.HoldRuns(ctx, leases, e.o.Hold)
+	held, err := rundb.HoldRuns(ctx, e.db, leases, e.o.Hold)
 	if err != nil {
 		return err
 	}
-	mine := map[store.RunLease]string{}
+	mine := map[rundb.Lease]string{}
 	for _, h := range held {
-		mine[h.RunLease] = h.Cancel
+		mine[h.Lease] = h.Cancel
 	}
 	e.mu.Lock()
 	defer e.mu.Unlock()
@@ -296,7 +297,7 @@ func (e *Engine) holdAll(ctx context.Context) error {
 
 // work is River's job: it takes the run and does what is left of it.
 func (e *Engine) work(ctx context.Context, job *river.Job[runJob]) error {
-	found, lease, err := e.db.TakeRun(ctx, job.Args.Root, e.o.Hold)
+	found, lease, err := rundb.TakeRun(ctx, e.db, job.Args.Root, e.o.Hold)
 	if errors.Is(err, repute.ErrHeld) || errors.Is(err, repute.ErrConflict) || errors.Is(err, repute.ErrNotFound) {
 		return nil // somebody else has it, or there is nothing to do
 	}
@@ -323,16 +324,16 @@ func (e *Engine) work(ctx context.Context, job *river.Job[runJob]) error {
 	if errors.Is(err, repute.ErrFenced) {
 		return nil
 	}
-	return errors.Join(err, e.db.ReleaseRun(releasing, lease))
+	return errors.Join(err, rundb.ReleaseRun(releasing, e.db, lease))
 }
 
-func (e *Engine) keep(l store.RunLease, end context.CancelCauseFunc) {
+func (e *Engine) keep(l rundb.Lease, end context.CancelCauseFunc) {
 	e.mu.Lock()
 	defer e.mu.Unlock()
 	e.works[l] = end
 }
 
-func (e *Engine) drop(l store.RunLease, end context.CancelCauseFunc) {
+func (e *Engine) drop(l rundb.Lease, end context.CancelCauseFunc) {
 	e.mu.Lock()
 	delete(e.works, l)
 	e.mu.Unlock()
@@ -359,8 +360,8 @@ func (w *work) steps(ctx context.Context, job *river.Job[runJob]) (err error) {
 }
 
 // workOn makes ready what a run needs here.
-func (e *Engine) workOn(ctx context.Context, found store.RunWork, lease store.RunLease, parent *work) (*work, error) {
-	w := &work{e: e, lease: lease, RunWork: found, parent: parent, log: e.log.With("run", found.Run.ID, "task", found.Run.Task, "agent", found.Run.Agent)}
+func (e *Engine) workOn(ctx context.Context, found rundb.Work, lease rundb.Lease, parent *work) (*work, error) {
+	w := &work{e: e, lease: lease, Work: found, parent: parent, log: e.log.With("run", found.Run.ID, "task", found.Run.Task, "agent", found.Run.Agent)}
 	if parent != nil {
 		w.depth = parent.depth + 1
 	}
@@ -368,7 +369,7 @@ func (e *Engine) workOn(ctx context.Context, found store.RunWork, lease store.Ru
 		return nil, err
 	}
 	if w.Run.Awaiting != "" { // beside one that goes on
-		open, err := e.db.Awaited(ctx, found.Run.ID)
+		open, err := rundb.Awaited(ctx, e.db, found.Run.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -376,7 +377,7 @@ func (e *Engine) workOn(ctx context.Context, found store.RunWork, lease store.Ru
 			w.wait(&ApprovalError{Run: found.Run.ID, Subject: d.Subject})
 		}
 	}
-	module, err := e.db.Module(ctx, found.Run.Agent)
+	module, err := rundb.Module(ctx, e.db, found.Run.Agent)
 	if errors.Is(err, repute.ErrNotFound) {
 		return w, nil // discover says so
 	}
@@ -405,7 +406,7 @@ func (w *work) cancelled() bool {
 
 // slugs are the agents that a plan can name.
 func (e *Engine) slugs(ctx context.Context) (map[string]bool, error) {
-	list, err := e.db.Modules(ctx)
+	list, err := rundb.Modules(ctx, e.db)
 	out := map[string]bool{}
 	for _, m := range list {
 		out[m.Slug] = true

@@ -16,6 +16,7 @@ import (
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // worker is an agent whose methods a test may replace.
@@ -127,7 +128,7 @@ func (h *house) start(o orchestrator.Options) (stop func()) {
 	stop = func() { cancel(); <-done }
 	h.t.Cleanup(stop)
 	for _, m := range o.Modules { // installed once the engine runs
-		h.until("agent is installed", func() bool { _, err := h.db.Module(h.t.Context(), m.Info().Slug); return err == nil })
+		h.until("agent is installed", func() bool { _, err := rundb.Module(h.t.Context(), h.db, m.Info().Slug); return err == nil })
 	}
 	return stop
 }
@@ -157,11 +158,11 @@ func (h *house) ended(t repute.Task) (repute.Task, repute.Run) {
 	var run repute.Run
 	h.until("task ends", func() bool {
 		var err error
-		run, err = h.db.Run(h.t.Context(), t.Run)
+		run, err = rundb.Run(h.t.Context(), h.db, t.Run)
 		ok(h.t, err)
 		return run.Status.Ended()
 	})
-	t, err := h.db.Task(h.t.Context(), t.ID)
+	t, err := rundb.Task(h.t.Context(), h.db, t.ID)
 	ok(h.t, err)
 	h.checked(run.ID)
 	return t, run
@@ -169,7 +170,7 @@ func (h *house) ended(t repute.Task) (repute.Task, repute.Run) {
 
 func (h *house) phases(run string) (out []string) {
 	h.t.Helper()
-	list, err := h.db.RunPhases(h.t.Context(), run)
+	list, err := rundb.Phases(h.t.Context(), h.db, run)
 	ok(h.t, err)
 	for _, p := range list {
 		out = append(out, fmt.Sprintf("%s:%s", p.Phase, p.Status))
@@ -194,7 +195,7 @@ func TestRunGoesThroughNinePhases(t *testing.T) {
 	if got := h.phases(run.ID); !slices.Equal(got, want) {
 		t.Errorf("phases %v", got)
 	}
-	events, err := h.db.RunEvents(t.Context(), run.Root, 0, 1000)
+	events, err := rundb.Events(t.Context(), h.db, run.Root, 0, 1000)
 	ok(t, err)
 	for i, e := range events {
 		if e.Number != int64(i+1) {
@@ -333,7 +334,7 @@ func TestBudgetIsShared(t *testing.T) {
 	if calls.Load() != 7 || run.Used.ToolCalls != 7 || !strings.Contains(run.Error, "maxToolCalls") {
 		t.Errorf("%d calls were made, %d counted: %s", calls.Load(), run.Used.ToolCalls, run.Error)
 	}
-	runs, err := h.db.TaskRuns(t.Context(), run.Task)
+	runs, err := rundb.TaskRuns(t.Context(), h.db, run.Task)
 	if ok(t, err); len(runs) != 2 || runs[1].Parent != run.ID || runs[1].ParentStep != "b" {
 		t.Errorf("runs %+v", runs)
 	}
@@ -366,7 +367,7 @@ func TestPlanIsADAG(t *testing.T) {
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}})
 	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
-	steps, err := h.db.RunSteps(t.Context(), run.ID)
+	steps, err := rundb.Steps(t.Context(), h.db, run.ID)
 	if ok(t, err); run.Status != repute.RunCompleted || string(steps[len(steps)-1].Result) != `"11"` {
 		t.Errorf("run %s %s, steps %+v", run.Status, run.Error, steps)
 	}

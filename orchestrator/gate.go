@@ -16,6 +16,8 @@ import (
 	"repute"
 	"repute/policy"
 	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -73,7 +75,7 @@ func (g *gate) judge(ctx context.Context, m repute.Module, task policy.Task, own
 	if v, err = Judge(ctx, g.db, p, g.lenient, m, task, own); err != nil {
 		return v, err
 	}
-	_, err = g.db.KeepTrustInput(ctx, p.Text())
+	_, err = trustdb.KeepInput(ctx, g.db, p.Text())
 	return v, err
 }
 
@@ -125,7 +127,7 @@ func (v *Verdict) read(ctx context.Context, db *store.DB, id repute.AgentID) err
 		return err
 	}
 	v.Agent.Unproven = v.Proof.fault()
-	score, _, err := db.ScoreOf(ctx, id, repute.At{Finality: repute.Finalized})
+	score, _, err := query.ScoreOf(ctx, db, id, repute.At{Finality: repute.Finalized})
 	if errors.Is(err, repute.ErrNotFound) {
 		v.Agent.Low, v.Agent.High = points(score.Low), points(score.High)
 		return nil // nobody judged it up to the last epoch
@@ -199,7 +201,7 @@ func VerifyVerdict(ctx context.Context, db *store.DB, replay *engine.Reader, v V
 	if string(mustJSON(again.Agent)) != string(mustJSON(v.Agent)) {
 		return repute.Conflict("what the policy saw of agent %q does not follow from the pinned evidence", v.Agent.Slug)
 	}
-	text, err := db.TrustInput(ctx, v.Policy)
+	text, err := trustdb.ReadInput(ctx, db, v.Policy)
 	if err != nil {
 		return fmt.Errorf("pinned policy: %w", err)
 	}
@@ -223,7 +225,7 @@ func (v *Verdict) remake(ctx context.Context, replay *engine.Reader, pin Pin) er
 		return fmt.Errorf("pinned agent %q: %w", pin.Agent, repute.ErrInvalid)
 	}
 	id := repute.AgentID{ChainID: ref.ChainID, Registry: *ref.Registry, TokenID: ref.TokenID}
-	score, err := replay.ReplayPinned(ctx, store.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params, Tags: pin.Tags,
+	score, err := replay.ReplayPinned(ctx, query.ScorePin{Agent: id, Block: pin.Block, Params: pin.Params, Tags: pin.Tags,
 		Roots: pin.Roots, Links: pin.Links, Evidence: pin.Evidence, Outcome: pin.Result})
 	if errors.Is(err, repute.ErrNotFound) { // say what there is instead
 		score, err = replay.Replay(ctx, id, pin.Block)

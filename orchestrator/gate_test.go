@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
+	"repute/store/trustdb"
 )
 
 // A stored verdict holds only while all that the policy saw of the agent follows from
@@ -17,7 +18,7 @@ func TestVerdictFollowsFromItsPin(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	p := rules(t, "version: \"1\"\n")()
-	_, err := h.db.KeepTrustInput(t.Context(), p.Text())
+	_, err := trustdb.KeepInput(t.Context(), h.db, p.Text())
 	ok(t, err)
 	task := policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}
 	least := 10.0

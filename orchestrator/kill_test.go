@@ -17,6 +17,7 @@ import (
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // workerURL makes this test binary a worker on that database, until it is killed;
@@ -119,12 +120,12 @@ func TestKilledAtEveryPhase(t *testing.T) {
 			t.Parallel()
 			h, url := newHouse(t)
 			first := spawn(t, url, p.String())
-			h.until("agent is installed", func() bool { _, err := h.db.Module(t.Context(), "steady"); return err == nil })
+			h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 			task := h.submit(orchestrator.Request{Coordinator: "steady"})
 			if _ = first.Wait(); first.ProcessState.Success() {
 				t.Fatal("the first worker was not killed")
 			}
-			done, err := h.db.RunPhases(t.Context(), task.Run)
+			done, err := rundb.Phases(t.Context(), h.db, task.Run)
 			ok(t, err)
 			if len(done) != int(p) {
 				t.Fatalf("killed after phase %s, %d phases are stored", p, len(done))
@@ -132,7 +133,7 @@ func TestKilledAtEveryPhase(t *testing.T) {
 			spawn(t, url, "")
 			task, run := h.ended(task)
 			h.undoubled(task, run)
-			again, err := h.db.RunPhases(t.Context(), task.Run)
+			again, err := rundb.Phases(t.Context(), h.db, task.Run)
 			ok(t, err)
 			if !slices.EqualFunc(done, again[:len(done)], func(a, b repute.RunPhase) bool { return a.Phase == b.Phase && a.Ended.Equal(b.Ended) }) {
 				t.Errorf("phases before %s were done again", p)
@@ -151,7 +152,7 @@ func (h *house) undoubled(task repute.Task, run repute.Run) {
 	if got := h.phases(run.ID); len(got) != 9 {
 		h.t.Errorf("phases %v", got)
 	}
-	receipts, err := h.db.RunReceipts(h.t.Context(), run.ID)
+	receipts, err := rundb.Receipts(h.t.Context(), h.db, run.ID)
 	ok(h.t, err)
 	calls := 0
 	for _, r := range receipts {
@@ -170,14 +171,14 @@ func TestFrozenWorkerChangesNothing(t *testing.T) {
 	t.Parallel()
 	h, url := newHouse(t)
 	frozen := spawn(t, url, "")
-	h.until("agent is installed", func() bool { _, err := h.db.Module(t.Context(), "steady"); return err == nil })
+	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	tasks := make([]repute.Task, 12)
 	for i := range tasks {
 		tasks[i] = h.submit(orchestrator.Request{Coordinator: "steady"})
 	}
 	h.until("some run is in the middle", func() bool {
 		for _, task := range tasks {
-			if steps, err := h.db.RunSteps(t.Context(), task.Run); err == nil && len(steps) > 0 {
+			if steps, err := rundb.Steps(t.Context(), h.db, task.Run); err == nil && len(steps) > 0 {
 				return true
 			}
 		}
@@ -207,7 +208,7 @@ func TestFrozenWorkerChangesNothing(t *testing.T) {
 func (h *house) eventsOf(tasks []repute.Task) (n int) {
 	h.t.Helper()
 	for _, task := range tasks {
-		events, err := h.db.RunEvents(h.t.Context(), task.Run, 0, 1000)
+		events, err := rundb.Events(h.t.Context(), h.db, task.Run, 0, 1000)
 		ok(h.t, err)
 		n += len(events)
 	}
@@ -220,7 +221,7 @@ func TestKilledWorkersLoseNothing(t *testing.T) {
 	t.Parallel()
 	h, url := newHouse(t)
 	workers := []*exec.Cmd{spawn(t, url, ""), spawn(t, url, ""), spawn(t, url, "")}
-	h.until("agent is installed", func() bool { _, err := h.db.Module(t.Context(), "steady"); return err == nil })
+	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	var tasks []repute.Task
 	for range 40 {
 		tasks = append(tasks, h.submit(orchestrator.Request{Coordinator: "steady"}))

@@ -8,6 +8,7 @@ import (
 
 	"repute/contracts"
 	"repute/store"
+	"repute/store/walletdb"
 )
 
 // ListedFunction is the function that an entry of a treasury's allow-list names for calldata of
@@ -16,7 +17,7 @@ func ListedFunction(ctx context.Context, db *store.DB, chainID uint64, target co
 	if len(data) < 4 {
 		return nil, nil
 	}
-	text, err := db.CallFunction(ctx, chainID, target, [4]byte(data))
+	text, err := walletdb.ReadCallFunction(ctx, db, chainID, target, [4]byte(data))
 	if err != nil || text == "" {
 		return nil, err
 	}

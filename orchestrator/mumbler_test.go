@@ -8,7 +8,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
-	"repute/store"
+	"repute/store/rundb"
 )
 
 // mumbler is an agent whose answer to one phase holds JSON or a text that cannot be stored.
@@ -84,14 +84,14 @@ func TestUnreadableAnswers(t *testing.T) {
 		if run.Status != repute.RunFailed || !strings.Contains(run.Error, m.phase.String()) {
 			t.Errorf("%s: run %s: %s", slug, run.Status, run.Error)
 		}
-		phases, err := h.db.RunPhases(t.Context(), run.ID)
+		phases, err := rundb.Phases(t.Context(), h.db, run.ID)
 		ok(t, err)
 		for _, p := range phases {
 			if p.Phase == m.phase && (p.Status != repute.PhaseFailed || strings.Contains(string(p.Result), `\u`) || strings.Contains(string(p.Result), "[[[")) {
 				t.Errorf("%s: phase %s is %s with %.200s", slug, p.Phase, p.Status, p.Result)
 			}
 		}
-		if log, err := h.db.RunLog(t.Context(), slug, store.LogPlace{}, 10); err != nil || len(log) != 1 {
+		if log, err := rundb.ReadLog(t.Context(), h.db, slug, rundb.LogPlace{}, 10); err != nil || len(log) != 1 {
 			t.Errorf("%s: %d entries of its log, %v", slug, len(log), err)
 		}
 	}

@@ -11,7 +11,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
-	"repute/store"
+	"repute/store/rundb"
 )
 
 // TestZeroByteInError keeps an agent's log readable whatever its errors hold.
@@ -24,7 +24,7 @@ func TestZeroByteInError(t *testing.T) {
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}})
 	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
-	if list, err := h.db.RunLog(t.Context(), "head", store.LogPlace{}, 10); err != nil || len(list) != 1 {
+	if list, err := rundb.ReadLog(t.Context(), h.db, "head", rundb.LogPlace{}, 10); err != nil || len(list) != 1 {
 		t.Errorf("log of the agent after run %s: %d entries, %v", run.ID, len(list), err)
 	}
 }
@@ -59,12 +59,12 @@ func TestUnreadableJSON(t *testing.T) {
 	}
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{head}, Tools: map[string]orchestrator.Tool{"says": says}})
 	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "head"}))
-	steps, err := h.db.RunSteps(t.Context(), run.ID)
+	steps, err := rundb.Steps(t.Context(), h.db, run.ID)
 	if ok(t, err); len(steps) != len(bad) || reached.Load() != int32(len(bad)) || run.Status != repute.RunFailed {
 		t.Errorf("%d steps, %d calls, run %s", len(steps), reached.Load(), run.Status)
 	}
 	for _, s := range steps {
-		if s.Status != store.StepFailed || !strings.HasPrefix(s.Error, "result") {
+		if s.Status != rundb.StepFailed || !strings.HasPrefix(s.Error, "result") {
 			t.Errorf("step %s is %s: %s", s.ID, s.Status, s.Error)
 		}
 	}

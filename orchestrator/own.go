@@ -16,6 +16,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/store/query"
 )
 
 // Registries are the ERC-8004 contracts of a chain.
@@ -118,7 +119,7 @@ func (w *work) subjectOf(ctx context.Context, tx *Tx, argument int) (*repute.Tok
 	}
 	word := args[32*at : 32*(at+1)]
 	if argument == answersRequest {
-		token, err := w.e.db.ValidationSubject(ctx, tx.ChainID, tx.Target, common.BytesToHash(word))
+		token, err := query.ValidationSubject(ctx, w.e.db, tx.ChainID, tx.Target, common.BytesToHash(word))
 		return &token, err
 	}
 	token, err := repute.ParseTokenID(new(big.Int).SetBytes(word).String())
@@ -151,7 +152,7 @@ func (w *work) mayRate(ctx context.Context, mine []repute.AgentID, subject reput
 
 // hands are the addresses that an agent is controlled by or paid at.
 func (w *work) hands(ctx context.Context, id repute.AgentID) (out []common.Address, err error) {
-	a, _, err := w.e.db.Agent(ctx, id, repute.At{Finality: repute.Latest})
+	a, _, err := query.Agent(ctx, w.e.db, id, repute.At{Finality: repute.Latest})
 	for _, address := range []common.Address{a.Owner, a.Wallet, a.Approved} {
 		if address != (common.Address{}) {
 			out = append(out, address)

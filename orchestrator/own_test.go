@@ -18,6 +18,8 @@ import (
 	"repute/contracts/bindings"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // The registries of the tests, and the agent that runs: number 22.
@@ -52,15 +54,15 @@ func runner(t *testing.T) *work {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	if err := db.AddChain(t.Context(), repute.Chain{ID: 7, Name: "seven", Identity: identityAt, Reputation: reputationAt, Validations: []common.Address{validationAt}, StartBlock: 1}); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, repute.Chain{ID: 7, Name: "seven", Identity: identityAt, Reputation: reputationAt, Validations: []common.Address{validationAt}, StartBlock: 1}); err != nil {
 		t.Fatal(err)
 	}
-	parent, err := db.Cursor(t.Context(), 7)
+	parent, err := chaindb.Cursor(t.Context(), db, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
 	block := repute.Block{Number: 1, Parent: parent.Hash, Hash: common.Hash{1}, Time: time.Unix(1_750_000_000, 0).UTC()}
-	batch := store.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
+	batch := eventdb.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
 	add := func(at common.Address, e repute.Event) {
 		log := types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash, Index: uint(len(batch.Records))}
 		batch.Records = append(batch.Records, repute.Record{Log: log, Time: block.Time, Event: e})
@@ -72,7 +74,7 @@ func runner(t *testing.T) *work {
 	for n, hash := range requests {
 		add(validationAt, repute.ValidationRequest{Validator: owner, TokenID: tokenOf(n), RequestHash: hash})
 	}
-	if err := db.Apply(t.Context(), batch); err != nil {
+	if err := eventdb.Apply(t.Context(), db, batch); err != nil {
 		t.Fatal(err)
 	}
 	w := &work{e: &Engine{db: db, o: Options{Registries: []Registries{{ChainID: 7, Identity: identityAt, Reputation: reputationAt, Validations: []common.Address{validationAt}}}}}}

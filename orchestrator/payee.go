@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
+	"repute/store/query"
 )
 
 // checkPayee refuses a payee that names no agent, and one of a call: only payments have an
@@ -55,7 +56,7 @@ func (w *work) paysPayee(ctx context.Context, tx *Tx) error {
 		finality repute.Finality
 		which    string
 	}{{repute.Finalized, "newest final one"}, {repute.Latest, "newest one"}} {
-		agent, asOf, err := w.e.db.Agent(ctx, id, repute.At{Finality: newest.finality})
+		agent, asOf, err := query.Agent(ctx, w.e.db, id, repute.At{Finality: newest.finality})
 		switch {
 		case errors.Is(err, repute.ErrNotFound) || errors.Is(err, repute.ErrInvalid):
 			return refuse("payee", "the wallet of agent %s cannot be compared with the index: %v", tx.Payee, err)

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // pausing is a chain that runs a function between the journal and the signature.
@@ -44,9 +45,9 @@ func (h *house) wallet(a common.Address, final bool) {
 // finalize makes all that is indexed final.
 func (h *house) finalize() {
 	h.t.Helper()
-	at, err := h.db.Cursor(h.t.Context(), 7)
+	at, err := chaindb.Cursor(h.t.Context(), h.db, 7)
 	ok(h.t, err)
-	ok(h.t, h.db.SetHead(h.t.Context(), 7, store.Lease{}, store.Head{Head: at.Number, Finalized: at.Number}))
+	ok(h.t, chaindb.SetHead(h.t.Context(), h.db, 7, store.Lease{}, chaindb.Head{Head: at.Number, Finalized: at.Number}))
 }
 
 // A payment to an agent goes to the wallet that the newest final block of the index has, and

@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
+	"repute/store/rundb"
 )
 
 func rules(t *testing.T, text string) func() *policy.Policy {
@@ -26,7 +27,7 @@ const askFirst = "version: \"1\"\nrules:\n  - {id: ask, when: 'task.goal.startsW
 // approve answers the one thing that a run waits for.
 func (h *house) approve(run string, yes bool, why string) {
 	h.t.Helper()
-	open, err := h.db.Awaited(h.t.Context(), run)
+	open, err := rundb.Awaited(h.t.Context(), h.db, run)
 	ok(h.t, err)
 	if len(open) != 1 {
 		h.t.Fatalf("run %s waits for %v", run, open)
@@ -43,7 +44,7 @@ func TestApproval(t *testing.T) {
 	refused := h.submit(orchestrator.Request{Coordinator: "plain", Goal: "dear 2"})
 	for _, task := range []repute.Task{dear, refused} {
 		h.until("run waits", func() bool {
-			r, err := h.db.Run(t.Context(), task.Run)
+			r, err := rundb.Run(t.Context(), h.db, task.Run)
 			ok(t, err)
 			return r.Awaiting == repute.AwaitingApproval
 		})
@@ -62,7 +63,7 @@ func TestApproval(t *testing.T) {
 	if task, run := h.ended(refused); task.Status != repute.TaskRejected || !strings.Contains(string(run.Reasons), "too dear") {
 		t.Errorf("refused task is %s: %s", task.Status, run.Reasons)
 	}
-	decisions, err := h.db.Decisions(t.Context(), dear.Run)
+	decisions, err := rundb.Decisions(t.Context(), h.db, dear.Run)
 	ok(t, err)
 	if !slices.ContainsFunc(decisions, func(d repute.RunDecision) bool { return d.Subject == "policy" && d.Effect == "require_approval" }) {
 		t.Errorf("decisions %+v", decisions)
@@ -81,9 +82,9 @@ func TestCancel(t *testing.T) {
 	h.start(orchestrator.Options{Lenient: true, Policy: rules(t, askFirst), Modules: []orchestrator.Module{endless}})
 	running, waiting := h.submit(orchestrator.Request{Coordinator: "endless"}), h.submit(orchestrator.Request{Coordinator: "endless", Goal: "dear"})
 	h.until("one runs and one waits", func() bool {
-		a, err := h.db.Run(t.Context(), running.Run)
+		a, err := rundb.Run(t.Context(), h.db, running.Run)
 		ok(t, err)
-		b, err := h.db.Run(t.Context(), waiting.Run)
+		b, err := rundb.Run(t.Context(), h.db, waiting.Run)
 		ok(t, err)
 		return a.Status == repute.RunRunning && b.Awaiting != ""
 	})

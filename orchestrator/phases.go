@@ -9,7 +9,8 @@ import (
 
 	"repute"
 	"repute/policy"
-	"repute/store"
+	"repute/store/rundb"
+	"repute/store/trustdb"
 )
 
 // discovered is what phase discover leaves behind.
@@ -84,14 +85,14 @@ func (w *work) whom(e policy.Effect) string {
 }
 
 // stored is a verdict as a decision is kept.
-func (v *Verdict) stored(p repute.Phase, kind repute.DecisionKind, subject string) store.Decision {
-	return store.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
+func (v *Verdict) stored(p repute.Phase, kind repute.DecisionKind, subject string) rundb.Decision {
+	return rundb.Decision{Phase: p, Kind: kind, Subject: subject, Effect: string(v.Decision.Effect), Reasons: mustJSON(v.Decision.Reasons), Policy: v.Policy, Input: mustJSON(v)}
 }
 
 // ruled is the outcome of a decision by a policy: rejected, waiting for a person, or neither.
 // The decision is stored with the phase's result, which it MUST agree with (CheckDecisions).
-func (w *work) ruled(ctx context.Context, stored store.Decision, d policy.Decision, result any) outcome {
-	o := outcome{result: result, reasons: d.Reasons, decisions: []store.Decision{stored}}
+func (w *work) ruled(ctx context.Context, stored rundb.Decision, d policy.Decision, result any) outcome {
+	o := outcome{result: result, reasons: d.Reasons, decisions: []rundb.Decision{stored}}
 	switch d.Effect {
 	case policy.Deny:
 		o.status = repute.PhaseRejected
@@ -135,10 +136,10 @@ func (w *work) checkPolicy(ctx context.Context) outcome {
 	if err := w.bound(ctx, d, in.Task.Budget); err != nil {
 		return outcome{err: err}
 	}
-	if _, err := w.e.db.KeepTrustInput(ctx, p.Text()); err != nil {
+	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
 		return outcome{err: fmt.Errorf("%w: %w", errRuntime, err)}
 	}
-	stored := store.Decision{Phase: repute.PhasePolicy, Kind: repute.DecisionPolicy, Subject: w.policySubject(d.Effect), Effect: string(d.Effect),
+	stored := rundb.Decision{Phase: repute.PhasePolicy, Kind: repute.DecisionPolicy, Subject: w.policySubject(d.Effect), Effect: string(d.Effect),
 		Reasons: mustJSON(d.Reasons), Policy: p.Hash(), Input: mustJSON(in)}
 	return w.ruled(ctx, stored, d, policyResult{fmt.Sprintf("%x", p.Hash()), d, in.Task.Budget})
 }
@@ -158,7 +159,7 @@ func (w *work) bound(ctx context.Context, d policy.Decision, b policy.Budget) er
 		return nil
 	}
 	limits := limitsOf(b)
-	if err := w.e.db.BoundRun(ctx, w.lease, limits); err != nil {
+	if err := rundb.BoundRun(ctx, w.e.db, w.lease, limits); err != nil {
 		return w.lost(err)
 	}
 	if w.parent == nil {
@@ -375,11 +376,11 @@ func failedChecks(checks []Check) (out []string) {
 
 // runtimeChecks are what the runtime itself can tell: nobody has to believe the agent.
 func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
-	receipts, err := w.e.db.RunReceipts(ctx, w.Run.ID)
+	receipts, err := rundb.Receipts(ctx, w.e.db, w.Run.ID)
 	if err != nil {
 		return nil, err
 	}
-	steps, err := w.e.db.RunSteps(ctx, w.Run.ID)
+	steps, err := rundb.Steps(ctx, w.e.db, w.Run.ID)
 	if err != nil {
 		return nil, err
 	}
@@ -392,14 +393,14 @@ func (w *work) runtimeChecks(ctx context.Context) ([]Check, error) {
 }
 
 // stepsDone: each step of the plan was run by the runtime and is completed.
-func (w *work) stepsDone(steps []store.RunStep) Check {
+func (w *work) stepsDone(steps []rundb.Step) Check {
 	c := Check{Name: "runtime.steps", Passed: true}
 	status := map[string]string{}
 	for _, s := range steps {
 		status[s.ID] = s.Status
 	}
 	for _, s := range w.plan.Steps {
-		if status[s.ID] != store.StepCompleted {
+		if status[s.ID] != rundb.StepCompleted {
 			c.Passed, c.Details = false, fmt.Sprintf("step %s is %s", s.ID, orWord(status[s.ID], "not run"))
 			break
 		}

@@ -14,6 +14,7 @@ import (
 	"repute/contracts/bindings/fixtures"
 	"repute/orchestrator"
 	"repute/policy"
+	"repute/store/rundb"
 )
 
 // pair is the text of a function that no decoder knows, and set a call of it.
@@ -159,7 +160,7 @@ func TestDryRunRecordsWholeCalls(t *testing.T) {
 	agent.do = sends(set(t, 5, 8, "ab"))
 	h.start(orchestrator.Options{Lenient: true, Chain: &outside{}, ExecutionChain: 7, Modules: []orchestrator.Module{shower{agent, []orchestrator.Tx{shown}}}})
 	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "setter"}))
-	phases, err := h.db.RunPhases(t.Context(), run.ID)
+	phases, err := rundb.Phases(t.Context(), h.db, run.ID)
 	ok(t, err)
 	i := slices.IndexFunc(phases, func(p repute.RunPhase) bool { return p.Phase == repute.PhaseDryRun })
 	var stored orchestrator.DryRun

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
 )
 
 // Proof is what shows that an agent's program speaks for its identity, with what was
@@ -45,7 +46,7 @@ func known(a common.Address) *common.Address {
 func (p *Proof) look(ctx context.Context, db *store.DB, id repute.AgentID) error {
 	switch p.Kind {
 	case repute.ProofSignature, repute.ProofKey:
-		a, _, err := db.Agent(ctx, id, repute.At{Finality: repute.Latest})
+		a, _, err := query.Agent(ctx, db, id, repute.At{Finality: repute.Latest})
 		if err != nil {
 			return fmt.Errorf("wallet and owner of agent %s: %w", id, err)
 		}
@@ -54,7 +55,7 @@ func (p *Proof) look(ctx context.Context, db *store.DB, id repute.AgentID) error
 			p.Owner = known(a.Owner)
 		}
 	case repute.ProofDomain:
-		proofs, err := db.DomainProofs(ctx, id)
+		proofs, err := query.DomainProofs(ctx, db, id)
 		if err != nil {
 			return fmt.Errorf("domains of agent %s: %w", id, err)
 		}

@@ -12,23 +12,26 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
-	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/rundb"
+	"repute/store/trustdb"
 )
 
 // block adds a block with the events to chain 7, which is made where it is missing.
 func (h *house) block(events ...repute.Event) {
 	h.t.Helper()
 	at := common.HexToAddress("0x8004")
-	ok(h.t, h.db.AddChain(h.t.Context(), repute.Chain{ID: 7, Name: "seven", Identity: at, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
-	parent, err := h.db.Cursor(h.t.Context(), 7)
+	ok(h.t, chaindb.AddChain(h.t.Context(), h.db, repute.Chain{ID: 7, Name: "seven", Identity: at, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
+	parent, err := chaindb.Cursor(h.t.Context(), h.db, 7)
 	ok(h.t, err)
 	n := parent.Number + 1
 	block := repute.Block{Number: n, Parent: parent.Hash, Hash: common.Hash{byte(n)}, Time: time.Unix(1_750_000_000+int64(n), 0).UTC()}
-	batch := store.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
+	batch := eventdb.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
 	for i, e := range events {
 		batch.Records = append(batch.Records, repute.Record{Log: types.Log{Address: at, Topics: []common.Hash{{1}}, BlockNumber: n, BlockHash: block.Hash, Index: uint(i)}, Time: block.Time, Event: e})
 	}
-	ok(h.t, h.db.Apply(h.t.Context(), batch))
+	ok(h.t, eventdb.Apply(h.t.Context(), h.db, batch))
 }
 
 var (
@@ -47,7 +50,7 @@ func (h *house) judged(m repute.Module, p *policy.Policy, lenient bool) orchestr
 	h.t.Helper()
 	v, err := orchestrator.Judge(h.t.Context(), h.db, p, lenient, m, policy.Task{Coordinator: m.Slug, Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	ok(h.t, err)
-	_, err = h.db.KeepTrustInput(h.t.Context(), p.Text())
+	_, err = trustdb.KeepInput(h.t.Context(), h.db, p.Text())
 	ok(h.t, err)
 	ok(h.t, orchestrator.VerifyVerdict(h.t.Context(), h.db, nil, v))
 	return v
@@ -63,8 +66,8 @@ func TestProofIsLookedAtAgain(t *testing.T) {
 		if p.Kind == repute.ProofKey {
 			m.URL = ""
 		}
-		ok(t, h.db.SaveModule(t.Context(), m))
-		stored, err := h.db.Module(t.Context(), "plain")
+		ok(t, rundb.SaveModule(t.Context(), h.db, m))
+		stored, err := rundb.Module(t.Context(), h.db, "plain")
 		ok(t, err)
 		return stored
 	}
@@ -146,18 +149,18 @@ func TestApprovalIsOfOneProgram(t *testing.T) {
 			h, _ := newHouse(t)
 			h.start(orchestrator.Options{Lenient: true, Policy: rules(t, c.policy), Remote: func(repute.Module) (orchestrator.Module, error) { return newWorker("faraway"), nil }})
 			at := func(url string) {
-				ok(t, h.db.SaveModule(t.Context(), repute.Module{Slug: "faraway", URL: url, Manifest: []byte("{}")}))
+				ok(t, rundb.SaveModule(t.Context(), h.db, repute.Module{Slug: "faraway", URL: url, Manifest: []byte("{}")}))
 			}
 			at("https://one.example")
 			task := h.submit(orchestrator.Request{Coordinator: "faraway", Goal: c.goal})
 			h.awaits(task.Run)
-			first, err := h.db.Awaited(t.Context(), task.Run)
+			first, err := rundb.Awaited(t.Context(), h.db, task.Run)
 			ok(t, err)
 			at("https://two.example")
 			h.approve(task.Run, true, "I know the one")
-			var second []store.Decision
+			var second []rundb.Decision
 			h.until("the run asks again", func() bool {
-				second, err = h.db.Awaited(t.Context(), task.Run)
+				second, err = rundb.Awaited(t.Context(), h.db, task.Run)
 				ok(t, err)
 				return len(second) > 0
 			})
@@ -188,7 +191,7 @@ func TestDelayedPhaseFailsInTheEnd(t *testing.T) {
 	if task.Status != repute.TaskFailed || !strings.Contains(run.Error, "could not go on") {
 		t.Errorf("task %s: %s", task.Status, run.Error)
 	}
-	events, err := h.db.RunEvents(t.Context(), run.Root, 0, 1000)
+	events, err := rundb.Events(t.Context(), h.db, run.Root, 0, 1000)
 	ok(t, err)
 	delayed := 0
 	for _, e := range events {

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
+	"repute/store/rundb"
 )
 
 // careful is an agent that has a dry run, in which a test does what happens between the
@@ -97,7 +98,7 @@ func TestTrustIsCheckedAgainBeforeExecute(t *testing.T) {
 func (h *house) awaits(id string) {
 	h.t.Helper()
 	h.until("run waits", func() bool {
-		r, err := h.db.Run(h.t.Context(), id)
+		r, err := rundb.Run(h.t.Context(), h.db, id)
 		ok(h.t, err)
 		return r.Awaiting == repute.AwaitingApproval
 	})
@@ -106,7 +107,7 @@ func (h *house) awaits(id string) {
 // verdictsHold makes every trust decision of a run again by the policy that it names.
 func (h *house) verdictsHold(run string) {
 	h.t.Helper()
-	decisions, err := h.db.Decisions(h.t.Context(), run)
+	decisions, err := rundb.Decisions(h.t.Context(), h.db, run)
 	ok(h.t, err)
 	for _, d := range decisions {
 		if d.Kind != repute.DecisionTrust {
@@ -146,7 +147,7 @@ func TestTrustOfSubAgents(t *testing.T) {
 			task := h.submit(orchestrator.Request{Coordinator: "head"})
 			if slug == "odd" {
 				h.awaits(task.Run)
-				runs, err := h.db.TaskRuns(t.Context(), task.ID)
+				runs, err := rundb.TaskRuns(t.Context(), h.db, task.ID)
 				ok(t, err)
 				if i := slices.IndexFunc(runs, func(r repute.Run) bool { return r.Agent == slug }); i < 0 || ran.Load() != 0 {
 					t.Fatalf("%d steps done, runs %+v", ran.Load(), runs)
@@ -166,9 +167,9 @@ func TestTrustOfSubAgents(t *testing.T) {
 // has ended has none, or several.
 func (h *house) finished(task repute.Task, runs int) {
 	h.t.Helper()
-	list, err := h.db.TaskRuns(h.t.Context(), task.ID)
+	list, err := rundb.TaskRuns(h.t.Context(), h.db, task.ID)
 	ok(h.t, err)
-	events, err := h.db.RunEvents(h.t.Context(), task.Run, 0, 1000)
+	events, err := rundb.Events(h.t.Context(), h.db, task.Run, 0, 1000)
 	ok(h.t, err)
 	ends := map[string]int{}
 	for _, e := range events {

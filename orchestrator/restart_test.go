@@ -19,6 +19,7 @@ import (
 	"repute/internal/pg"
 	"repute/orchestrator"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // ofDriver matches what only the driver or the server would say.
@@ -92,7 +93,7 @@ func TestRunsOutliveTheDatabase(t *testing.T) {
 	}
 	for _, task := range tasks {
 		h.until("task ends", func() bool {
-			run, err := h.db.Run(t.Context(), task.Run)
+			run, err := rundb.Run(t.Context(), h.db, task.Run)
 			return err == nil && run.Status.Ended()
 		})
 		h.until("the database answers", func() bool { return h.db.Ping(t.Context()) == nil })
@@ -100,7 +101,7 @@ func TestRunsOutliveTheDatabase(t *testing.T) {
 		if done.Status != repute.TaskCompleted {
 			t.Errorf("task %s: %s", done.Status, run.Error)
 		}
-		events, err := h.db.RunEvents(t.Context(), task.Run, 0, 1000)
+		events, err := rundb.Events(t.Context(), h.db, task.Run, 0, 1000)
 		ok(t, err)
 		for _, e := range events {
 			if ofDriver.Match(e.Data) {

@@ -15,6 +15,8 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/store"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 // ledger is a chain that refuses, or takes and brings to an end of a test's choice, the
@@ -23,7 +25,7 @@ import (
 type ledger struct {
 	outside
 	db    *store.DB
-	end   map[common.Address]store.IntentState // "": nothing is signed
+	end   map[common.Address]walletdb.IntentState // "": nothing is signed
 	tried map[common.Address]int
 }
 
@@ -36,24 +38,24 @@ func (l *ledger) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.
 		return orchestrator.Sent{}, repute.Invalid("tx", "would fail: not today", "another day")
 	}
 	if !first {
-		state = store.IntentConfirmed
+		state = walletdb.IntentConfirmed
 	}
-	in, err := l.db.AddIntent(ctx, store.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next store.Nonces) (store.IntentAttempt, error) {
-		return store.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
+	in, err := walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
+		return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
 	})
 	if err != nil {
 		return orchestrator.Sent{}, err
 	}
-	if err := l.db.MarkIntent(ctx, i.ID, state, store.Mining{Fee: new(big.Int)}, ""); err != nil {
+	if err := walletdb.MarkIntent(ctx, l.db, i.ID, state, walletdb.Mining{Fee: new(big.Int)}, ""); err != nil {
 		return orchestrator.Sent{}, err
 	}
-	if in, err = l.db.Intent(ctx, i.ID); err != nil {
+	if in, err = walletdb.ReadIntent(ctx, l.db, i.ID); err != nil {
 		return orchestrator.Sent{}, err
 	}
 	switch in.State {
-	case store.IntentConfirmed:
+	case walletdb.IntentConfirmed:
 		return l.outside.Send(ctx, i)
-	case store.IntentReverted:
+	case walletdb.IntentReverted:
 		return orchestrator.Sent{FeeWei: "10"}, nil
 	}
 	return orchestrator.Sent{}, repute.Conflict("the intent is %s", in.State)
@@ -65,19 +67,19 @@ func (l *ledger) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.
 func TestRetrySendsWhatFailed(t *testing.T) {
 	t.Parallel()
 	for name, c := range map[string]struct {
-		state   store.IntentState
+		state   walletdb.IntentState
 		intents int // of the second transaction
 	}{
 		"refused":      {"", 1},
-		"reverted":     {store.IntentReverted, 2},
-		"failed":       {store.IntentFailed, 2},
-		"on its way":   {store.IntentBroadcast, 1},
-		"went through": {store.IntentConfirmed, 1},
+		"reverted":     {walletdb.IntentReverted, 2},
+		"failed":       {walletdb.IntentFailed, 2},
+		"on its way":   {walletdb.IntentBroadcast, 1},
+		"went through": {walletdb.IntentConfirmed, 1},
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			h, _ := newHouse(t)
-			chain := &ledger{db: h.db, end: map[common.Address]store.IntentState{{1}: store.IntentConfirmed, {2}: c.state}, tried: map[common.Address]int{}}
+			chain := &ledger{db: h.db, end: map[common.Address]walletdb.IntentState{{1}: walletdb.IntentConfirmed, {2}: c.state}, tried: map[common.Address]int{}}
 			agent := newWorker("payer")
 			agent.info.Manifest.Safety.MaxOnchainWritesPerRun = new(int64(2))
 			agent.info.Manifest.ComputeConstraints.MaxOnchainWrites = new(int64(2))
@@ -86,7 +88,7 @@ func TestRetrySendsWhatFailed(t *testing.T) {
 			agent.do = sends(pays(1, "5"), second)
 			h.start(orchestrator.Options{Lenient: true, Chain: chain, ExecutionChain: 7, Modules: []orchestrator.Module{agent}})
 			task, run := h.ended(h.submit(orchestrator.Request{Coordinator: "payer"}))
-			if fine := c.state == store.IntentConfirmed; fine != (task.Status == repute.TaskCompleted) {
+			if fine := c.state == walletdb.IntentConfirmed; fine != (task.Status == repute.TaskCompleted) {
 				t.Fatalf("task %s: %s", task.Status, run.Error)
 			} else if fine {
 				return
@@ -113,19 +115,19 @@ func TestRetrySendsWhatFailed(t *testing.T) {
 
 // failedAs looks at the last transaction, which was not sent with success: its call has not ended where
 // it may be mined yet, and what ended without a signature is not signed later.
-func (h *house) failedAs(run string, target common.Address, state store.IntentState) {
+func (h *house) failedAs(run string, target common.Address, state walletdb.IntentState) {
 	h.t.Helper()
-	receipts, err := h.db.RunReceipts(h.t.Context(), run)
+	receipts, err := rundb.Receipts(h.t.Context(), h.db, run)
 	ok(h.t, err)
 	for _, r := range slices.Backward(receipts) {
 		if r.Kind != repute.CallTransaction {
 			continue
 		}
-		if open := state == store.IntentBroadcast; r.Done == open || (r.Error == "") != open {
+		if open := state == walletdb.IntentBroadcast; r.Done == open || (r.Error == "") != open {
 			h.t.Errorf("the call is done: %t, error %q", r.Done, r.Error)
 		}
 		if state == "" {
-			_, err := h.db.AddIntent(h.t.Context(), store.Intent{ID: fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key), ChainID: 7, To: target, Value: new(big.Int)}, nil)
+			_, err := walletdb.AddIntent(h.t.Context(), h.db, walletdb.Intent{ID: fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key), ChainID: 7, To: target, Value: new(big.Int)}, nil)
 			if !errors.Is(err, repute.ErrConflict) {
 				h.t.Errorf("signed after the end: %v", err)
 			}
@@ -138,10 +140,10 @@ func (h *house) failedAs(run string, target common.Address, state store.IntentSt
 // intents counts those of a run that were stored for a target.
 func (h *house) intents(run string, target common.Address) (n int) {
 	h.t.Helper()
-	receipts, err := h.db.RunReceipts(h.t.Context(), run)
+	receipts, err := rundb.Receipts(h.t.Context(), h.db, run)
 	ok(h.t, err)
 	for _, r := range receipts {
-		in, err := h.db.Intent(h.t.Context(), fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key))
+		in, err := walletdb.ReadIntent(h.t.Context(), h.db, fmt.Sprintf("%s/%s/%s", r.Run, r.Step, r.Key))
 		if err == nil && in.To == target {
 			n++
 		}

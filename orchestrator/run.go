@@ -14,13 +14,14 @@ import (
 	"repute"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // work is a run that this process works on.
 type work struct {
 	e     *Engine
-	lease store.RunLease
-	store.RunWork
+	lease rundb.Lease
+	rundb.Work
 	module repute.Module
 	agent  Module // nil where it is not installed here
 	broken error  // why an agent elsewhere cannot be made of what is stored of it
@@ -57,7 +58,7 @@ type outcome struct {
 	err       error
 	reasons   []policy.Reason
 	receipts  []repute.Receipt
-	decisions []store.Decision
+	decisions []rundb.Decision
 	waits     *ApprovalError
 }
 
@@ -271,7 +272,7 @@ const delayReason = "the database does not answer, or refuses what the phase nee
 // run, by the clock on the wall, since a try of this attempt first failed.
 func (w *work) delayed(ctx context.Context, p repute.Phase, err error) error {
 	root := w.root()
-	since, now, failed := w.e.db.DelayPhase(ctx, w.lease, w.Run.ID, p, w.Run.Attempt, delayReason)
+	since, now, failed := rundb.DelayPhase(ctx, w.e.db, w.lease, w.Run.ID, p, w.Run.Attempt, delayReason)
 	if failed != nil {
 		return errors.Join(err, w.lost(failed))
 	}
@@ -396,7 +397,7 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 		}
 		return w.checkpoint(saving, tx)
 	}
-	if err := w.e.db.SavePhase(saving, w.lease, out, also); err != nil {
+	if err := rundb.SavePhase(saving, w.e.db, w.lease, out, also); err != nil {
 		return w.lost(fmt.Errorf("%w: %w", errRuntime, err))
 	}
 	w.taken(row, out)
@@ -410,7 +411,7 @@ func (w *work) record(ctx context.Context, p repute.Phase, o outcome, started ti
 }
 
 // taken notes what was stored.
-func (w *work) taken(row repute.RunPhase, out store.PhaseOutcome) {
+func (w *work) taken(row repute.RunPhase, out rundb.PhaseOutcome) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.Phases[row.Phase] = row
@@ -422,8 +423,8 @@ func (w *work) taken(row repute.RunPhase, out store.PhaseOutcome) {
 }
 
 // outcomeOf says what a phase's outcome means for run and task.
-func (w *work) outcomeOf(row repute.RunPhase, o outcome) store.PhaseOutcome {
-	out := store.PhaseOutcome{Run: w.Run.ID, RunPhase: row, Status: w.Run.Status, Receipts: o.receipts, Decisions: o.decisions}
+func (w *work) outcomeOf(row repute.RunPhase, o outcome) rundb.PhaseOutcome {
+	out := rundb.PhaseOutcome{Run: w.Run.ID, RunPhase: row, Status: w.Run.Status, Receipts: o.receipts, Decisions: o.decisions}
 	event := map[string]any{"phase": row.Phase.String(), "status": row.Status}
 	if row.Error != "" {
 		event["error"] = row.Error

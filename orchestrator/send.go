@@ -15,6 +15,9 @@ import (
 	"repute/contracts"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
+	"repute/store/trustdb"
+	"repute/store/walletdb"
 )
 
 // ApprovalError says that a person must decide before the run goes on.
@@ -159,14 +162,14 @@ func (w *work) journal(ctx context.Context, r repute.Receipt, tx Tx) (journaled 
 		return journaled, false, "", err
 	}
 	r.Request = mustJSON(charged{tx, simulated.FeeWei, outflows(simulated.Treasury, simulated.Logs)})
-	charge := store.Charge{Writes: 1, GasWei: simulated.FeeWei, MostOfRun: int(w.info.Manifest.Budget().OnchainWrites)}
-	journaled, known, err = w.e.db.BeginCall(ctx, w.lease, r, charge, decision)
+	charge := rundb.Charge{Writes: 1, GasWei: simulated.FeeWei, MostOfRun: int(w.info.Manifest.Budget().OnchainWrites)}
+	journaled, known, err = rundb.BeginCall(ctx, w.e.db, w.lease, r, charge, decision)
 	return journaled, known, simulated.FeeWei, err
 }
 
 // judged simulates a transaction and asks the policy, and whoever must approve it. Where the
 // dry run declared it with placeholders, in shown, it is judged by the worst that they allow.
-func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *declared) (s Simulation, d store.Decision, err error) {
+func (w *work) judged(ctx context.Context, step, key string, tx *Tx, shown *declared) (s Simulation, d rundb.Decision, err error) {
 	if err = w.standing(ctx); err != nil {
 		return s, d, err
 	}
@@ -213,8 +216,8 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx Tx, err 
 	intent := w.intent(&journaled, tx, before.ChargedWei)
 	var denied *DeniedError
 	if err := w.stillAllowed(ctx, &journaled, &tx, intent.ID); errors.As(err, &denied) { // nothing is signed: it ends here
-		o := store.CallOutcome{Error: err.Error(), GasWei: difference("", before.ChargedWei)}
-		return out, errors.Join(err, w.lost(w.e.db.EndCall(ctx, w.lease, journaled.ID, o)))
+		o := rundb.CallOutcome{Error: err.Error(), GasWei: difference("", before.ChargedWei)}
+		return out, errors.Join(err, w.lost(rundb.EndCall(ctx, w.e.db, w.lease, journaled.ID, o)))
 	} else if err != nil {
 		return out, err
 	}
@@ -224,7 +227,7 @@ func (w *work) resume(ctx context.Context, journaled repute.Receipt, tx Tx, err 
 // stillAllowed judges a journaled transaction anew where nothing was signed for it: what
 // was allowed then may be refused now. What is signed goes on, since it may be on its way.
 func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *Tx, intent string) error {
-	if _, err := w.e.db.Intent(ctx, intent); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := walletdb.ReadIntent(ctx, w.e.db, intent); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
 	shown, err := w.leftOfDryRun(ctx, journaled.Step+"/"+journaled.Key, tx)
@@ -235,7 +238,7 @@ func (w *work) stillAllowed(ctx context.Context, journaled *repute.Receipt, tx *
 	if err != nil {
 		return err
 	}
-	return w.lost(w.e.db.AddDecision(ctx, w.lease, w.Run.ID, decision))
+	return w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, decision))
 }
 
 // intent is what is sent for a journaled call.
@@ -266,7 +269,7 @@ func (w *work) broadcast(ctx context.Context, call int64, intent Intent, charged
 		return sent, err
 	}
 	o, err := endOf(sent, chargedWei, err)
-	if stored := w.e.db.EndCall(ctx, w.lease, call, o); stored != nil {
+	if stored := rundb.EndCall(ctx, w.e.db, w.lease, call, o); stored != nil {
 		return sent, w.lost(stored)
 	}
 	return sent, err
@@ -279,8 +282,8 @@ func leftOpen(ctx context.Context, err error) bool {
 }
 
 // endOf is what is journaled of a transaction's end, and the error that it means.
-func endOf(sent Sent, chargedWei string, err error) (store.CallOutcome, error) {
-	o := store.CallOutcome{Result: mustJSON(sent), GasWei: difference(sent.FeeWei, chargedWei)}
+func endOf(sent Sent, chargedWei string, err error) (rundb.CallOutcome, error) {
+	o := rundb.CallOutcome{Result: mustJSON(sent), GasWei: difference(sent.FeeWei, chargedWei)}
 	if err == nil {
 		o.Ref = sent.Hash.Hex()
 		if !sent.OK {
@@ -299,7 +302,7 @@ func (e *Engine) settle(ctx context.Context) error {
 	if e.o.Chain == nil {
 		return nil
 	}
-	open, err := e.db.OpenCalls(ctx, 100)
+	open, err := rundb.OpenCalls(ctx, e.db, 100)
 	failed := []error{err}
 	for i := range open {
 		failed = append(failed, e.settleCall(ctx, &open[i]))
@@ -307,7 +310,7 @@ func (e *Engine) settle(ctx context.Context) error {
 	return errors.Join(failed...)
 }
 
-func (e *Engine) settleCall(ctx context.Context, c *store.OpenCall) error {
+func (e *Engine) settleCall(ctx context.Context, c *rundb.OpenCall) error {
 	var before charged
 	if err := json.Unmarshal(c.Request, &before); err != nil {
 		return fmt.Errorf("journaled transaction %d: %w", c.ID, err)
@@ -317,7 +320,7 @@ func (e *Engine) settleCall(ctx context.Context, c *store.OpenCall) error {
 		return err
 	}
 	o, _ := endOf(sent, before.ChargedWei, err)
-	return e.db.SettleCall(ctx, *c, o)
+	return rundb.SettleCall(ctx, e.db, *c, o)
 }
 
 // difference is a − b of two amounts, empty where one cannot be read.
@@ -352,7 +355,7 @@ func (w *work) leftOfDryRun(ctx context.Context, call string, tx *Tx) (*declared
 	if !w.dryRan {
 		return nil, nil
 	}
-	list, err := w.e.db.TaskTransactions(ctx, w.Run.Task)
+	list, err := rundb.TaskTransactions(ctx, w.e.db, w.Run.Task)
 	if err != nil {
 		return nil, err
 	}
@@ -393,11 +396,11 @@ func (w *work) callInput(p *policy.Policy, tx *Tx, listed *contracts.Function) p
 // allows asks the policy about a transaction, and whoever must approve it. cases are the
 // transaction, and the worst that it may be where it has placeholders: the strongest of the
 // decisions about them counts.
-func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, declared *declared, s *Simulation) (store.Decision, error) {
+func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, declared *declared, s *Simulation) (rundb.Decision, error) {
 	p := w.e.o.Policy()
 	listed, err := w.listed(ctx, tx)
 	if err != nil {
-		return store.Decision{}, err
+		return rundb.Decision{}, err
 	}
 	in := w.callInput(p, tx, listed)
 	d := p.Decide(ctx, &in)
@@ -405,24 +408,24 @@ func (w *work) allows(ctx context.Context, call string, tx *Tx, cases []Tx, decl
 		worse := w.callInput(p, &cases[i+1], listed)
 		d.Merge(p.Decide(ctx, &worse))
 	}
-	if err := w.e.db.BoundRun(ctx, w.lease, limitsOf(in.Task.Budget)); err != nil { // the policy may be another than when the run began
-		return store.Decision{}, w.lost(err)
+	if err := rundb.BoundRun(ctx, w.e.db, w.lease, limitsOf(in.Task.Budget)); err != nil { // the policy may be another than when the run began
+		return rundb.Decision{}, w.lost(err)
 	}
 	shown, err := w.show(ctx, tx, declared, s, against(d.Reasons))
 	if err != nil {
-		return store.Decision{}, err
+		return rundb.Decision{}, err
 	}
-	if _, err := w.e.db.KeepTrustInput(ctx, p.Text()); err != nil {
-		return store.Decision{}, w.lost(err)
+	if _, err := trustdb.KeepInput(ctx, w.e.db, p.Text()); err != nil {
+		return rundb.Decision{}, w.lost(err)
 	}
-	stored := store.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: call + " " + shown.hash(), Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(),
+	stored := rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: call + " " + shown.hash(), Effect: string(d.Effect), Reasons: mustJSON(d.Reasons), Policy: p.Hash(),
 		Input: mustJSON(asked{Input: &in, Shown: shown})}
 	switch d.Effect {
 	case policy.Allow:
 		return stored, nil
 	case policy.Deny:
 		stored.Subject = call + " " + tx.digest() // the same as refused gives it: one decision
-		return stored, errors.Join(&DeniedError{d.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
+		return stored, errors.Join(&DeniedError{d.Reasons}, rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	}
 	return stored, w.approved(ctx, stored, d, shown)
 }
@@ -436,12 +439,12 @@ type asked struct {
 
 // approved is nil once a person has approved; until then the run waits.
 // shown is what a person sees of it, if it is a transaction.
-func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Decision, shown *Shown) error {
+func (w *work) approved(ctx context.Context, stored rundb.Decision, d policy.Decision, shown *Shown) error {
 	waits, err := w.answered(ctx, stored.Subject, d, shown)
 	if err != nil || waits == nil {
 		return err
 	}
-	if err := w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored); err != nil {
+	if err := rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored); err != nil {
 		return w.lost(err)
 	}
 	w.wait(waits)
@@ -451,7 +454,7 @@ func (w *work) approved(ctx context.Context, stored store.Decision, d policy.Dec
 // answered is what the run waits for, nil once a person has approved of the subject. A
 // person's refusal is a *DeniedError.
 func (w *work) answered(ctx context.Context, subject string, d policy.Decision, shown *Shown) (*ApprovalError, error) {
-	given, err := w.e.db.Approvals(ctx, w.Run.ID, w.Run.Attempt)
+	given, err := rundb.Approvals(ctx, w.e.db, w.Run.ID, w.Run.Attempt)
 	if err != nil {
 		return nil, err
 	}

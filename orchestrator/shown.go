@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/policy"
+	"repute/store/query"
 )
 
 // Shown is what a person sees who is asked to approve of a transaction. The subject of the
@@ -181,7 +182,7 @@ const maxNames = 3
 // owners and wallets of indexed agents.
 func (w *work) name(ctx context.Context, s *Shown, treasury common.Address) error {
 	list := s.addresses()
-	agents, err := w.e.db.AddressAgents(ctx, s.ChainID, list, maxNames)
+	agents, err := query.AddressAgents(ctx, w.e.db, s.ChainID, list, maxNames)
 	if err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return fmt.Errorf("%w: %w", errRuntime, err)
 	}

@@ -16,7 +16,8 @@ import (
 	"repute"
 	"repute/contracts/bindings/fixtures"
 	"repute/orchestrator"
-	"repute/store"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 // shifting is a chain whose simulations show an amount of a token leaving the treasury that
@@ -37,7 +38,7 @@ func (c *shifting) Simulate(ctx context.Context, o orchestrator.Origin, tx orche
 // shown is what the one question of a run shows.
 func (h *house) shown(run string) (subject string, s orchestrator.Shown) {
 	h.t.Helper()
-	open, err := h.db.Awaited(h.t.Context(), run)
+	open, err := rundb.Awaited(h.t.Context(), h.db, run)
 	ok(h.t, err)
 	if len(open) != 1 {
 		h.t.Fatalf("run %s waits for %v", run, open)
@@ -214,12 +215,12 @@ func TestApprovalShowsListedFunctions(t *testing.T) {
 	tx.Function = ""
 	// The text of a function counts once its act succeeded: one that failed changes no name.
 	for id, text := range map[string]string{"act_1": "setPair(address beneficiary, uint64 count, bytes note)", "act_0": "setPair(address wrong, uint64 wrong, bytes wrong)"} {
-		_, _, err := h.db.AddAct(t.Context(), store.Act{ID: id, Kind: "policy", By: "ops", ChainID: 7, Agent: "setter"})
+		_, _, err := walletdb.AddAct(t.Context(), h.db, walletdb.Act{ID: id, Kind: "policy", By: "ops", ChainID: 7, Agent: "setter"})
 		ok(t, err)
 		if id == "act_0" {
-			ok(t, h.db.FailAct(t.Context(), id, "", "no"))
+			ok(t, walletdb.FailAct(t.Context(), h.db, id, "", "no"))
 		}
-		ok(t, h.db.EndAct(t.Context(), id, nil, []store.CallFunction{{Target: tx.Target, Selector: [4]byte(tx.Data), Text: text}}))
+		ok(t, walletdb.EndAct(t.Context(), h.db, id, nil, []walletdb.CallFunction{{Target: tx.Target, Selector: [4]byte(tx.Data), Text: text}}))
 	}
 	shown := tx
 	shown.Placeholders = []orchestrator.Placeholder{{Path: "1", Type: "uint64", Min: "1", Max: "9"}}

@@ -7,7 +7,8 @@ import (
 
 	"repute"
 	"repute/policy"
-	"repute/store"
+	"repute/store/rundb"
+	"repute/store/trustdb"
 )
 
 // standing asks again whether the agent of a run, and those that it works for, may act at
@@ -25,7 +26,7 @@ func (w *work) standing(ctx context.Context) error {
 
 // standingOf is standing of one agent: that of x.
 func (w *work) standingOf(ctx context.Context, x *work) error {
-	now, err := w.e.db.Module(ctx, x.Run.Agent)
+	now, err := rundb.Module(ctx, w.e.db, x.Run.Agent)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
 		return refuse("removed", "agent %s is not registered any more", x.Run.Agent)
@@ -44,12 +45,12 @@ func (w *work) standingOf(ctx context.Context, x *work) error {
 	subject := x.verdict.subject(&v) + x.whom(v.Decision.Effect)
 	stored := v.stored(repute.PhaseExecute, repute.DecisionStanding, subject)
 	if v.Decision.Effect == policy.Deny {
-		return errors.Join(&DeniedError{v.Decision.Reasons}, w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
+		return errors.Join(&DeniedError{v.Decision.Reasons}, rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	}
 	if x == w {
 		return w.approved(ctx, stored, v.Decision, nil)
 	}
-	given, err := w.e.db.Approvals(ctx, x.Run.ID, x.Run.Attempt)
+	given, err := rundb.Approvals(ctx, w.e.db, x.Run.ID, x.Run.Attempt)
 	if err != nil || given[subject].Approved {
 		return err
 	}
@@ -66,7 +67,7 @@ func sameAgent(a, b *repute.AgentID) bool {
 func (c *Context) refused(ctx context.Context, key string, tx *Tx, err error) error {
 	w, step := c.w, c.step
 	var denied *DeniedError
-	var over *store.BudgetError
+	var over *rundb.BudgetError
 	reasons := []policy.Reason{}
 	switch {
 	case errors.As(err, &denied):
@@ -85,11 +86,11 @@ func (c *Context) refused(ctx context.Context, key string, tx *Tx, err error) er
 	subject := step + "/" + attemptKey(w.Run.Attempt, key) + " " + tx.digest()
 	r := repute.Receipt{Run: w.Run.ID, Step: step, Key: attemptKey(w.Run.Attempt, "refused/"+digest([]byte(subject), []byte(err.Error()))[:16]), Kind: repute.CallRefused,
 		Ref: tx.Target.Hex(), Summary: tx.Purpose, Chain: tx.ChainID, Domain: w.e.domain(tx.ChainID), Request: bounded(mustJSON(tx)), Error: shorten(err.Error())}
-	if _, failed := w.e.db.KeepTrustInput(ctx, p.Text()); failed != nil {
+	if _, failed := trustdb.KeepInput(ctx, w.e.db, p.Text()); failed != nil {
 		return errors.Join(err, w.lost(failed))
 	}
-	d := store.Decision{Phase: c.phase, Kind: repute.DecisionRefused, Subject: subject, Effect: string(policy.Deny), Reasons: mustJSON(reasons), Policy: p.Hash(), Input: mustJSON(in)}
-	id, failed := w.e.db.RefuseCall(ctx, w.lease, r, d)
+	d := rundb.Decision{Phase: c.phase, Kind: repute.DecisionRefused, Subject: subject, Effect: string(policy.Deny), Reasons: mustJSON(reasons), Policy: p.Hash(), Input: mustJSON(in)}
+	id, failed := rundb.RefuseCall(ctx, w.e.db, w.lease, r, d)
 	if failed != nil {
 		return errors.Join(err, w.lost(failed))
 	}

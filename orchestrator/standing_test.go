@@ -18,6 +18,8 @@ import (
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 // Nothing is sent any more by a run whose agent lost its identity or its registration, or
@@ -31,7 +33,7 @@ func TestNothingIsSentAfterStandingIsLost(t *testing.T) {
 		says   string
 	}{
 		"identity sold":       {func(h *house, _ *changing) { h.sells() }, "neither wallet nor owner"},
-		"agent removed":       {func(h *house, _ *changing) { ok(h.t, h.db.RemoveModule(h.t.Context(), "payer")) }, "is not registered any more"},
+		"agent removed":       {func(h *house, _ *changing) { ok(h.t, rundb.RemoveModule(h.t.Context(), h.db, "payer")) }, "is not registered any more"},
 		"gate turned to deny": {func(_ *house, p *changing) { p.set(never) }, "identity checks do not reach the threshold"},
 	} {
 		for _, below := range []bool{false, true} {
@@ -79,17 +81,17 @@ func TestNothingIsSentAfterStandingIsLost(t *testing.T) {
 // refusals looks for what refused transactions leave.
 func (h *house) refusals(task repute.Task, agent string, want int) {
 	h.t.Helper()
-	runs, err := h.db.TaskRuns(h.t.Context(), task.ID)
+	runs, err := rundb.TaskRuns(h.t.Context(), h.db, task.ID)
 	ok(h.t, err)
 	for _, r := range runs {
 		if r.Agent != agent {
 			continue
 		}
-		receipts, err := h.db.RunReceipts(h.t.Context(), r.ID)
+		receipts, err := rundb.Receipts(h.t.Context(), h.db, r.ID)
 		ok(h.t, err)
-		decisions, err := h.db.Decisions(h.t.Context(), r.ID)
+		decisions, err := rundb.Decisions(h.t.Context(), h.db, r.ID)
 		ok(h.t, err)
-		events, err := h.db.RunEvents(h.t.Context(), r.Root, 0, 1000)
+		events, err := rundb.Events(h.t.Context(), h.db, r.Root, 0, 1000)
 		ok(h.t, err)
 		var left, decided, told int
 		for _, x := range receipts {
@@ -149,14 +151,14 @@ type mining struct {
 }
 
 func (m *mining) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
-	in, err := m.db.Intent(ctx, i.ID)
+	in, err := walletdb.ReadIntent(ctx, m.db, i.ID)
 	if errors.Is(err, repute.ErrNotFound) {
-		in, err = m.db.AddIntent(ctx, store.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next store.Nonces) (store.IntentAttempt, error) {
-			return store.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
+		in, err = walletdb.AddIntent(ctx, m.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
+			return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
 		})
 		m.sent <- i.ID
 	}
-	if err != nil || in.State == store.IntentConfirmed {
+	if err != nil || in.State == walletdb.IntentConfirmed {
 		return orchestrator.Sent{OK: true, FeeWei: "10", Hash: crypto.Keccak256Hash([]byte(i.ID))}, err
 	}
 	<-ctx.Done()
@@ -178,7 +180,7 @@ func TestReceiptOfACancelledRun(t *testing.T) {
 		t.Fatalf("task %s: %s", done.Status, run.Error)
 	}
 	receipt := func() repute.Receipt {
-		list, err := h.db.RunReceipts(t.Context(), task.Run)
+		list, err := rundb.Receipts(t.Context(), h.db, task.Run)
 		ok(t, err)
 		for _, r := range list {
 			if r.Kind == repute.CallTransaction {
@@ -190,7 +192,7 @@ func TestReceiptOfACancelledRun(t *testing.T) {
 	if r := receipt(); r.Done || r.ID == 0 {
 		t.Fatalf("receipt %+v before anything is mined", r)
 	}
-	ok(t, h.db.MarkIntent(t.Context(), intent, store.IntentConfirmed, store.Mining{Fee: new(big.Int)}, ""))
+	ok(t, walletdb.MarkIntent(t.Context(), h.db, intent, walletdb.IntentConfirmed, walletdb.Mining{Fee: new(big.Int)}, ""))
 	h.until("receipt is completed", func() bool { return receipt().Done })
 	var sent orchestrator.Sent
 	r := receipt()
@@ -198,7 +200,7 @@ func TestReceiptOfACancelledRun(t *testing.T) {
 	if r.Error != "" || !sent.OK || r.Ref != sent.Hash.Hex() {
 		t.Errorf("receipt %+v", r)
 	}
-	run, err := h.db.Run(t.Context(), task.Run)
+	run, err := rundb.Run(t.Context(), h.db, task.Run)
 	if ok(t, err); run.Status != repute.RunCancelled {
 		t.Errorf("the run is %s", run.Status)
 	}
@@ -214,9 +216,9 @@ type losing struct {
 }
 
 func (l *losing) Send(ctx context.Context, i orchestrator.Intent) (orchestrator.Sent, error) {
-	if _, err := l.db.Intent(ctx, i.ID); errors.Is(err, repute.ErrNotFound) {
-		if _, err = l.db.AddIntent(ctx, store.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next store.Nonces) (store.IntentAttempt, error) {
-			return store.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
+	if _, err := walletdb.ReadIntent(ctx, l.db, i.ID); errors.Is(err, repute.ErrNotFound) {
+		if _, err = walletdb.AddIntent(ctx, l.db, walletdb.Intent{ID: i.ID, Run: i.Run, Task: i.Task, Agent: i.Agent, ChainID: 7, To: i.Target, Value: new(big.Int)}, func(_ context.Context, next walletdb.Nonces) (walletdb.IntentAttempt, error) {
+			return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash([]byte(i.ID)), Raw: []byte{1}, Nonce: next.Next, FeeCap: new(big.Int), TipCap: new(big.Int)}, nil
 		}); err != nil {
 			return orchestrator.Sent{}, err
 		}
@@ -244,7 +246,7 @@ func TestTransactionStaysOpenWhileTheDatabaseFails(t *testing.T) {
 	}
 	var receipt repute.Receipt
 	read := func() repute.Receipt {
-		list, err := h.db.RunReceipts(t.Context(), run.ID)
+		list, err := rundb.Receipts(t.Context(), h.db, run.ID)
 		ok(t, err)
 		for _, r := range list {
 			if r.Kind == repute.CallTransaction {
@@ -256,7 +258,7 @@ func TestTransactionStaysOpenWhileTheDatabaseFails(t *testing.T) {
 	if read(); receipt.ID == 0 || receipt.Done {
 		t.Fatalf("when the phase was given up: receipt %+v", receipt)
 	}
-	ok(t, h.db.MarkIntent(t.Context(), fmt.Sprintf("%s/%s/%s", run.ID, receipt.Step, receipt.Key), store.IntentReverted, store.Mining{Fee: new(big.Int)}, "reverted"))
+	ok(t, walletdb.MarkIntent(t.Context(), h.db, fmt.Sprintf("%s/%s/%s", run.ID, receipt.Step, receipt.Key), walletdb.IntentReverted, walletdb.Mining{Fee: new(big.Int)}, "reverted"))
 	before := chain.lost.Load()
 	h.until("the receipt was looked at in vain", func() bool { return chain.lost.Load() > before+1 || read().Done })
 	if read(); receipt.Done {

@@ -10,7 +10,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/store"
+	"repute/store/rundb"
 )
 
 // maxDepth bounds how deep runs lie below each other.
@@ -46,7 +46,7 @@ func (c *Context) RunPlan(ctx context.Context, plan Plan, own StepFunc) (Executi
 	running.Wait()
 	for _, s := range plan.Steps {
 		e.Steps = append(e.Steps, r.results[s.ID])
-		e.Success = e.Success && r.results[s.ID].Status == store.StepCompleted
+		e.Success = e.Success && r.results[s.ID].Status == rundb.StepCompleted
 	}
 	e.Ended = time.Now().UTC()
 	if waits := c.w.waits(); waits != nil {
@@ -91,7 +91,7 @@ func (r *planRun) inputs(ctx context.Context, s Step) (inputs map[string]json.Ra
 		r.mu.Lock()
 		before := r.results[d]
 		r.mu.Unlock()
-		if before.Status != store.StepCompleted {
+		if before.Status != rundb.StepCompleted {
 			return nil, fmt.Sprintf("step %s is %s", d, before.Status)
 		}
 		inputs[d] = before.Result
@@ -101,11 +101,11 @@ func (r *planRun) inputs(ctx context.Context, s Step) (inputs map[string]json.Ra
 
 func (c *Context) doStep(ctx context.Context, s Step, inputs map[string]json.RawMessage, own StepFunc) StepResult {
 	w := c.w
-	begun, err := w.e.db.BeginStep(ctx, w.lease, w.Run.ID, s.ID)
+	begun, err := rundb.BeginStep(ctx, w.e.db, w.lease, w.Run.ID, s.ID)
 	if err != nil {
-		return StepResult{StepID: s.ID, Status: store.StepFailed, Error: w.lost(err).Error()}
+		return StepResult{StepID: s.ID, Status: rundb.StepFailed, Error: w.lost(err).Error()}
 	}
-	if begun.Status != store.StepRunning {
+	if begun.Status != rundb.StepRunning {
 		return StepResult{s.ID, begun.Status, begun.Result, begun.Error}
 	}
 	var result json.RawMessage
@@ -127,17 +127,17 @@ func (c *Context) endStep(ctx context.Context, s Step, result json.RawMessage, e
 	if err == nil && (len(result) > maxInput || len(result) > 0 && !json.Valid(result)) {
 		result, err = nil, fmt.Errorf("the step's result is no JSON of at most %d bytes: %w", maxInput, repute.ErrInvalid)
 	}
-	out := StepResult{StepID: s.ID, Status: store.StepCompleted, Result: result}
+	out := StepResult{StepID: s.ID, Status: rundb.StepCompleted, Result: result}
 	if err != nil {
-		out.Status, out.Error = store.StepFailed, shorten(err.Error())
+		out.Status, out.Error = rundb.StepFailed, shorten(err.Error())
 	}
 	if err != nil && (c.w.waits() != nil || cutOff(ctx) || errors.Is(err, repute.ErrFenced) || c.w.databaseFailed() != nil) {
 		return out
 	}
 	saving, cancel := context.WithTimeout(context.WithoutCancel(ctx), 15*time.Second)
 	defer cancel()
-	if stored := c.w.e.db.EndStep(saving, c.w.lease, c.w.Run.ID, store.RunStep{ID: s.ID, Status: out.Status, Result: result, Error: out.Error}); stored != nil {
-		return StepResult{StepID: s.ID, Status: store.StepFailed, Error: c.w.lost(stored).Error()}
+	if stored := rundb.EndStep(saving, c.w.e.db, c.w.lease, c.w.Run.ID, rundb.Step{ID: s.ID, Status: out.Status, Result: result, Error: out.Error}); stored != nil {
+		return StepResult{StepID: s.ID, Status: rundb.StepFailed, Error: c.w.lost(stored).Error()}
 	}
 	return out
 }
@@ -152,7 +152,7 @@ func (w *work) delegate(ctx context.Context, s Step, inputs map[string]json.RawM
 	if len(inputs) > 0 {
 		input = mustJSON(map[string]any{"input": orNull(s.Input), "inputs": inputs})
 	}
-	stored, err := w.e.db.SubRun(ctx, w.lease, repute.Run{ID: newID("run"), Task: w.Run.Task, Parent: w.Run.ID, ParentStep: s.ID, Agent: s.Agent,
+	stored, err := rundb.SubRun(ctx, w.e.db, w.lease, repute.Run{ID: newID("run"), Task: w.Run.Task, Parent: w.Run.ID, ParentStep: s.ID, Agent: s.Agent,
 		Goal: s.Description, Input: input, Limits: w.root().Run.Limits})
 	if err != nil {
 		return nil, w.lost(err)

@@ -8,7 +8,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
-	"repute/store"
+	"repute/store/rundb"
 )
 
 // What a killed worker spent in a phase is not given to the next one again.
@@ -16,11 +16,11 @@ func TestKilledPhaseCounts(t *testing.T) {
 	t.Parallel()
 	h, url := newHouse(t)
 	first := spawn(t, url, "")
-	h.until("agent is installed", func() bool { _, err := h.db.Module(t.Context(), "steady"); return err == nil })
+	h.until("agent is installed", func() bool { _, err := rundb.Module(t.Context(), h.db, "steady"); return err == nil })
 	const most, before = 8 * time.Second, 4 * time.Second
 	task := h.submit(orchestrator.Request{Coordinator: "steady", Goal: "hang", Terms: orchestrator.Terms{Budget: policy.Bounds{RuntimeMS: new(most.Milliseconds())}}})
 	h.until("some time is counted in the middle of a phase", func() bool {
-		run, err := h.db.Run(t.Context(), task.Run)
+		run, err := rundb.Run(t.Context(), h.db, task.Run)
 		ok(t, err)
 		return run.Used.Runtime >= before
 	})
@@ -28,7 +28,7 @@ func TestKilledPhaseCounts(t *testing.T) {
 	_ = first.Wait()
 	spawn(t, url, "")
 	_, run := h.ended(task)
-	phases, err := h.db.RunPhases(t.Context(), run.ID)
+	phases, err := rundb.Phases(t.Context(), h.db, run.ID)
 	ok(t, err)
 	i := slices.IndexFunc(phases, func(p repute.RunPhase) bool { return p.Phase == repute.PhaseExecute })
 	if i < 0 || phases[i].Status != repute.PhaseFailed {
@@ -45,24 +45,24 @@ func TestTimeCountsWhileHeld(t *testing.T) {
 	t.Parallel()
 	h, _ := newHouse(t)
 	const hold = 200 * time.Millisecond
-	ok(t, h.db.SaveModule(t.Context(), repute.Module{Slug: "idle", Manifest: []byte(`{}`)}))
+	ok(t, rundb.SaveModule(t.Context(), h.db, repute.Module{Slug: "idle", Manifest: []byte(`{}`)}))
 	task := h.submit(orchestrator.Request{Coordinator: "idle"})
-	take := func() (w store.RunWork, l store.RunLease) {
+	take := func() (w rundb.Work, l rundb.Lease) {
 		h.until("the run can be taken", func() (taken bool) {
 			var err error
-			w, l, err = h.db.TakeRun(t.Context(), task.Run, hold)
+			w, l, err = rundb.TakeRun(t.Context(), h.db, task.Run, hold)
 			return err == nil
 		})
 		return w, l
 	}
 	used := func() time.Duration {
-		run, err := h.db.Run(t.Context(), task.Run)
+		run, err := rundb.Run(t.Context(), h.db, task.Run)
 		ok(t, err)
 		return run.Used.Runtime
 	}
 	_, l := take()
 	h.until("a renewal counts", func() bool {
-		_, err := h.db.HoldRuns(t.Context(), []store.RunLease{l}, hold)
+		_, err := rundb.HoldRuns(t.Context(), h.db, []rundb.Lease{l}, hold)
 		ok(t, err)
 		return used() > 0
 	})
@@ -72,7 +72,7 @@ func TestTimeCountsWhileHeld(t *testing.T) {
 		t.Errorf("%s were counted, and %s once nobody had had the run for a while", lost, again.Used.Runtime)
 	}
 	h.until("giving it back counts", func() bool {
-		ok(t, h.db.ReleaseRun(t.Context(), l))
+		ok(t, rundb.ReleaseRun(t.Context(), h.db, l))
 		return used() > lost
 	})
 }

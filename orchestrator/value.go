@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/policy"
+	"repute/store/rundb"
 )
 
 // trusted asks the trust gate again where a task moves more than it declared to be at risk:
@@ -54,7 +55,7 @@ func (m *moves) value() string {
 
 // moved adds what all transactions move that a task has journaled, but for a call of this run.
 func (w *work) moved(ctx context.Context, p *policy.Policy, but string, sum *moves) error {
-	list, err := w.e.db.TaskTransactions(ctx, w.Run.Task)
+	list, err := rundb.TaskTransactions(ctx, w.e.db, w.Run.Task)
 	for _, journaled := range list {
 		if journaled.Run == w.Run.ID && journaled.Call == but {
 			continue
@@ -88,7 +89,7 @@ func (w *work) trustedWith(ctx context.Context, x *work, subject, value string, 
 	if v.Decision.Effect == policy.RequireApproval {
 		return w.approved(ctx, stored, v.Decision, shown)
 	}
-	err = w.lost(w.e.db.AddDecision(ctx, w.lease, w.Run.ID, stored))
+	err = w.lost(rundb.AddDecision(ctx, w.e.db, w.lease, w.Run.ID, stored))
 	if v.Decision.Effect == policy.Deny {
 		return errors.Join(&DeniedError{v.Decision.Reasons}, err)
 	}

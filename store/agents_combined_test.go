@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
 )
 
 // standing is what the combined test knows of an agent beside what lists show.
@@ -62,7 +63,7 @@ func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]st
 // narrowing is a filter and what it selects.
 type narrowing struct {
 	name  string
-	set   func(*store.AgentFilter)
+	set   func(*query.AgentFilter)
 	holds func(repute.Agent, standing) bool
 }
 
@@ -72,23 +73,23 @@ func narrowings(since time.Time) []narrowing {
 		return func(_ repute.Agent, s standing) bool { return s.doc != nil && holds(s.doc) }
 	}
 	return []narrowing{
-		{"nothing", func(*store.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
-		{"text", func(f *store.AgentFilter) { f.Text = "robot" }, doc(func(*repute.Registration) bool { return true })},
-		{"color", func(f *store.AgentFilter) { f.Text = "red robot" }, doc(func(d *repute.Registration) bool { return d.Name == "red robot" })},
-		{"chain", func(f *store.AgentFilter) { f.ChainIDs = []uint64{8} }, func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 8 }},
-		{"owner", func(f *store.AgentFilter) { f.Owner = &owner }, func(a repute.Agent, _ standing) bool { return a.Owner == owner }},
-		{"wallet", func(f *store.AgentFilter) { f.Wallet = &none }, func(repute.Agent, standing) bool { return false }},
-		{"service", func(f *store.AgentFilter) { f.Service = "mcp" }, doc(func(d *repute.Registration) bool { return d.Services[0].Name == "MCP" })},
-		{"skill", func(f *store.AgentFilter) { f.Skill = "sing" }, doc(func(d *repute.Registration) bool { return d.Services[0].Skills[0] == "sing" })},
-		{"domain", func(f *store.AgentFilter) { f.Domain = "law" }, doc(func(d *repute.Registration) bool { return d.Services[0].Domains != nil })},
-		{"trust", func(f *store.AgentFilter) { f.Trust = "tee" }, doc(func(d *repute.Registration) bool { return d.SupportedTrust[0] == "tee" })},
-		{"x402", func(f *store.AgentFilter) { f.X402 = &yes }, doc(func(d *repute.Registration) bool { return d.X402 != nil && *d.X402 })},
-		{"active", func(f *store.AgentFilter) { f.Active = &yes }, doc(func(d *repute.Registration) bool { return d.Active != nil && *d.Active })},
-		{"status", func(f *store.AgentFilter) { f.Status = repute.DocumentPending }, func(_ repute.Agent, s standing) bool { return s.doc == nil }},
-		{"feedback", func(f *store.AgentFilter) { f.MinFeedback = 3 }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback >= 3 }},
-		{"tag", func(f *store.AgentFilter) { f.Tag = "starred" }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback > 0 }},
-		{"since", func(f *store.AgentFilter) { f.RegisteredSince = since }, func(a repute.Agent, _ standing) bool { return !a.Registered.Time.Before(since) }},
-		{"all at once", func(f *store.AgentFilter) {
+		{"nothing", func(*query.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
+		{"text", func(f *query.AgentFilter) { f.Text = "robot" }, doc(func(*repute.Registration) bool { return true })},
+		{"color", func(f *query.AgentFilter) { f.Text = "red robot" }, doc(func(d *repute.Registration) bool { return d.Name == "red robot" })},
+		{"chain", func(f *query.AgentFilter) { f.ChainIDs = []uint64{8} }, func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 8 }},
+		{"owner", func(f *query.AgentFilter) { f.Owner = &owner }, func(a repute.Agent, _ standing) bool { return a.Owner == owner }},
+		{"wallet", func(f *query.AgentFilter) { f.Wallet = &none }, func(repute.Agent, standing) bool { return false }},
+		{"service", func(f *query.AgentFilter) { f.Service = "mcp" }, doc(func(d *repute.Registration) bool { return d.Services[0].Name == "MCP" })},
+		{"skill", func(f *query.AgentFilter) { f.Skill = "sing" }, doc(func(d *repute.Registration) bool { return d.Services[0].Skills[0] == "sing" })},
+		{"domain", func(f *query.AgentFilter) { f.Domain = "law" }, doc(func(d *repute.Registration) bool { return d.Services[0].Domains != nil })},
+		{"trust", func(f *query.AgentFilter) { f.Trust = "tee" }, doc(func(d *repute.Registration) bool { return d.SupportedTrust[0] == "tee" })},
+		{"x402", func(f *query.AgentFilter) { f.X402 = &yes }, doc(func(d *repute.Registration) bool { return d.X402 != nil && *d.X402 })},
+		{"active", func(f *query.AgentFilter) { f.Active = &yes }, doc(func(d *repute.Registration) bool { return d.Active != nil && *d.Active })},
+		{"status", func(f *query.AgentFilter) { f.Status = repute.DocumentPending }, func(_ repute.Agent, s standing) bool { return s.doc == nil }},
+		{"feedback", func(f *query.AgentFilter) { f.MinFeedback = 3 }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback >= 3 }},
+		{"tag", func(f *query.AgentFilter) { f.Tag = "starred" }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback > 0 }},
+		{"since", func(f *query.AgentFilter) { f.RegisteredSince = since }, func(a repute.Agent, _ standing) bool { return !a.Registered.Time.Before(since) }},
+		{"all at once", func(f *query.AgentFilter) {
 			f.Text, f.Service, f.MinFeedback, f.RegisteredSince, f.Status = "robot", "a2a", 1, worldStart, repute.DocumentOK
 		}, func(a repute.Agent, s standing) bool {
 			return s.doc != nil && s.doc.Services[0].Name == "A2A" && a.Counts.Feedback > 0
@@ -99,14 +100,14 @@ func narrowings(since time.Time) []narrowing {
 func scoreNarrowings() []narrowing {
 	least, most, tier, yes, no := repute.Points(-20_000), repute.Points(50_000), 1, true, false
 	return []narrowing{
-		{"any", func(*store.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
-		{"minScore", func(f *store.AgentFilter) { f.Score.MinScore = &least }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 }},
-		{"minScore to maxScore", func(f *store.AgentFilter) { f.Score.MinScore, f.Score.MaxScore = &least, &most },
+		{"any", func(*query.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
+		{"minScore", func(f *query.AgentFilter) { f.Score.MinScore = &least }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 }},
+		{"minScore to maxScore", func(f *query.AgentFilter) { f.Score.MinScore, f.Score.MaxScore = &least, &most },
 			func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 && s.score <= 50 }},
-		{"tier", func(f *store.AgentFilter) { f.Score.Tier = &tier }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.tier == 1 }},
-		{"rated", func(f *store.AgentFilter) { f.Score.Rated = &yes }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated }},
-		{"unrated", func(f *store.AgentFilter) { f.Score.Rated = &no }, func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated }},
-		{"unrated of a score", func(f *store.AgentFilter) { f.Score.Rated, f.Score.MaxScore = &no, &most }, func(repute.Agent, standing) bool { return false }},
+		{"tier", func(f *query.AgentFilter) { f.Score.Tier = &tier }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.tier == 1 }},
+		{"rated", func(f *query.AgentFilter) { f.Score.Rated = &yes }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated }},
+		{"unrated", func(f *query.AgentFilter) { f.Score.Rated = &no }, func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated }},
+		{"unrated of a score", func(f *query.AgentFilter) { f.Score.Rated, f.Score.MaxScore = &no, &most }, func(repute.Agent, standing) bool { return false }},
 	}
 }
 
@@ -118,22 +119,22 @@ func TestFiltersTogether(t *testing.T) {
 	all := map[string]standing{}
 	scoredCatalogue(t, db, 7, all)
 	scoredCatalogue(t, db, 8, all)
-	everyone, err := db.Agents(t.Context(), store.AgentFilter{Limit: store.MaxPage})
+	everyone, err := query.Agents(t.Context(), db, query.AgentFilter{Limit: store.MaxPage})
 	ok(t, err)
-	if len(everyone.Items) != len(all) || everyone.Total != (store.Count{Value: int64(len(all))}) {
+	if len(everyone.Items) != len(all) || everyone.Total != (query.Count{Value: int64(len(all))}) {
 		t.Fatalf("%d agents of %+v, want %d", len(everyone.Items), everyone.Total, len(all))
 	}
 	since := everyone.Items[len(everyone.Items)/4].Registered.Time
 	for _, filter := range narrowings(since) {
 		for _, scores := range scoreNarrowings() {
-			for _, sort := range []string{store.SortID, store.SortFeedback, store.SortUpdated, store.SortScore, store.SortRelevance} {
+			for _, sort := range []string{query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore, query.SortRelevance} {
 				for _, desc := range []bool{false, true} {
-					f := store.AgentFilter{Sort: sort, Desc: desc, Limit: 9, Unfolded: true}
+					f := query.AgentFilter{Sort: sort, Desc: desc, Limit: 9, Unfolded: true}
 					filter.set(&f)
 					scores.set(&f)
 					var want []repute.Agent
 					for _, a := range everyone.Items {
-						if s := all[a.ID.Short()]; filter.holds(a, s) && scores.holds(a, s) && (sort != store.SortScore || s.scored) {
+						if s := all[a.ID.Short()]; filter.holds(a, s) && scores.holds(a, s) && (sort != query.SortScore || s.scored) {
 							want = append(want, a)
 						}
 					}
@@ -148,11 +149,11 @@ func inNaiveOrder(agents []repute.Agent, all map[string]standing, sort string, d
 	slices.SortFunc(agents, func(a, b repute.Agent) int {
 		by := 0
 		switch sort {
-		case store.SortFeedback, store.SortRelevance:
+		case query.SortFeedback, query.SortRelevance:
 			by = cmp.Compare(a.Counts.Feedback, b.Counts.Feedback)
-		case store.SortUpdated:
+		case query.SortUpdated:
 			by = a.Updated.Time.Compare(b.Updated.Time)
-		case store.SortScore:
+		case query.SortScore:
 			by = cmp.Compare(all[a.ID.Short()].score, all[b.ID.Short()].score)
 		}
 		by = cmp.Or(by, cmp.Compare(a.ID.ChainID, b.ID.ChainID), a.ID.TokenID.Cmp(&b.ID.TokenID))
@@ -165,14 +166,14 @@ func inNaiveOrder(agents []repute.Agent, all map[string]standing, sort string, d
 }
 
 // checkWalk walks the pages of a list.
-func checkWalk(t *testing.T, db *store.DB, name string, f store.AgentFilter, want []repute.Agent) {
+func checkWalk(t *testing.T, db *store.DB, name string, f query.AgentFilter, want []repute.Agent) {
 	t.Helper()
 	var got []string
 	for {
-		found, err := db.Agents(context.Background(), f)
+		found, err := query.Agents(context.Background(), db, f)
 		ok(t, err)
 		got = append(got, agentIDs(found.Items)...)
-		if found.Total != (store.Count{Value: int64(len(want))}) {
+		if found.Total != (query.Count{Value: int64(len(want))}) {
 			t.Errorf("%s by %s, desc %v: total %+v, want %d", name, f.Sort, f.Desc, found.Total, len(want))
 		}
 		if f.After = found.Next; f.After == "" {

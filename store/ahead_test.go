@@ -10,10 +10,12 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // twoBatches are a chain's first block and its others.
-func twoBatches(l *ledger, lease store.Lease) (first, rest store.Batch) {
+func twoBatches(l *ledger, lease store.Lease) (first, rest eventdb.Batch) {
 	first, rest = batchOf(1, l.genesis, l.blocks[:1]), batchOf(1, l.blocks[0].Block, l.blocks[1:])
 	first.Lease, rest.Lease = lease, lease
 	return first, rest
@@ -44,41 +46,41 @@ func TestAheadIsTheSameBatch(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
 	l := smallChain()
-	ok(t, db.AddChain(ctx, testChain(1)))
-	ok(t, db.AddChain(ctx, testChain(2)))
-	ok(t, db.Apply(ctx, batchOf(2, l.genesis, l.blocks)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(2)))
+	ok(t, eventdb.Apply(ctx, db, batchOf(2, l.genesis, l.blocks)))
 	want := dump(t, ctx, db, 2)
 
 	first, rest := twoBatches(l, store.Lease{})
-	rest.Ahead = db.Ahead(ctx, rest)
+	rest.Ahead = eventdb.Prefetch(ctx, db, rest)
 	waitAhead(t, db)
 	if got := dump(t, ctx, db, 1); got != "" {
 		t.Fatalf("visible before its turn: %s", got)
 	}
-	if err := db.Apply(ctx, rest); !errors.Is(err, repute.ErrFenced) {
+	if err := eventdb.Apply(ctx, db, rest); !errors.Is(err, repute.ErrFenced) {
 		t.Fatalf("applied before its turn: %v", err)
 	}
-	rest.Ahead = db.Ahead(ctx, rest)
+	rest.Ahead = eventdb.Prefetch(ctx, db, rest)
 	waitAhead(t, db)
-	ok(t, db.Apply(ctx, first))
+	ok(t, eventdb.Apply(ctx, db, first))
 	if rest.Ahead == nil {
 		t.Fatal("the place was not given back")
 	}
-	ok(t, db.Apply(ctx, rest))
+	ok(t, eventdb.Apply(ctx, db, rest))
 	equalDumps(t, "ahead", want, dump(t, ctx, db, 1))
 }
 
 // A guess that was wrong, or whose transaction died, costs nothing but time.
 func TestAheadThatIsLost(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(t *testing.T, db *store.DB, a *store.Ahead, rest *store.Batch){
-		"discarded": func(_ *testing.T, _ *store.DB, a *store.Ahead, _ *store.Batch) { a.Discard() },
-		"killed": func(t *testing.T, db *store.DB, _ *store.Ahead, _ *store.Batch) {
+	for name, lose := range map[string]func(t *testing.T, db *store.DB, a *eventdb.Ahead, rest *eventdb.Batch){
+		"discarded": func(_ *testing.T, _ *store.DB, a *eventdb.Ahead, _ *eventdb.Batch) { a.Discard() },
+		"killed": func(t *testing.T, db *store.DB, _ *eventdb.Ahead, _ *eventdb.Batch) {
 			_, err := db.Pool().Exec(ctxOf(t), `select pg_terminate_backend(pid) from pg_stat_activity
 				where datname = current_database() and state = 'idle in transaction'`)
 			ok(t, err)
 		},
-		"of another batch": func(_ *testing.T, _ *store.DB, _ *store.Ahead, rest *store.Batch) {
+		"of another batch": func(_ *testing.T, _ *store.DB, _ *eventdb.Ahead, rest *eventdb.Batch) {
 			rest.Records = append([]repute.Record{}, rest.Records...)
 		},
 	} {
@@ -86,13 +88,13 @@ func TestAheadThatIsLost(t *testing.T) {
 			t.Parallel()
 			db, ctx := testDB(t), ctxOf(t)
 			l := smallChain()
-			ok(t, db.AddChain(ctx, testChain(1)))
+			ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 			first, rest := twoBatches(l, store.Lease{})
-			rest.Ahead = db.Ahead(ctx, rest)
+			rest.Ahead = eventdb.Prefetch(ctx, db, rest)
 			waitAhead(t, db)
-			ok(t, db.Apply(ctx, first))
+			ok(t, eventdb.Apply(ctx, db, first))
 			lose(t, db, rest.Ahead, &rest)
-			ok(t, db.Apply(ctx, rest))
+			ok(t, eventdb.Apply(ctx, db, rest))
 			if got := len(rows(t, dump(t, ctx, db, 1), "events")); got != len(first.Records)+len(rest.Records) {
 				t.Errorf("%d events", got)
 			}
@@ -106,15 +108,15 @@ func TestAheadBesideAhead(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
 	l := smallChain()
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	lease, err := db.Acquire(ctx, "chain:1", "a", time.Hour)
 	ok(t, err)
 	first, second := batchOf(1, l.genesis, l.blocks[:1]), batchOf(1, l.blocks[0].Block, l.blocks[1:2])
 	first.Lease, second.Lease = lease, lease
-	first.Ahead, second.Ahead = db.Ahead(ctx, first), db.Ahead(ctx, second)
+	first.Ahead, second.Ahead = eventdb.Prefetch(ctx, db, first), eventdb.Prefetch(ctx, db, second)
 	waitAheads(t, db, 2)
-	ok(t, db.Apply(ctx, first))
-	ok(t, db.Apply(ctx, second))
+	ok(t, eventdb.Apply(ctx, db, first))
+	ok(t, eventdb.Apply(ctx, db, second))
 	if got := len(rows(t, dump(t, ctx, db, 1), "events")); got != len(first.Records)+len(second.Records) {
 		t.Errorf("%d events", got)
 	}
@@ -124,19 +126,19 @@ func TestAheadBesideAhead(t *testing.T) {
 func TestTakingOverEndsWhatIsAhead(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	a, err := db.Acquire(ctx, "chain:1", "a", time.Hour)
 	ok(t, err)
 	first, rest := twoBatches(smallChain(), a)
-	ok(t, db.Apply(ctx, first))
+	ok(t, eventdb.Apply(ctx, db, first))
 	frozen := rest
-	frozen.Ahead = db.Ahead(ctx, frozen)
+	frozen.Ahead = eventdb.Prefetch(ctx, db, frozen)
 	waitAhead(t, db)
 	rest.Lease = takeOver(t, db, "chain:1")
 	soon, cancel := context.WithTimeout(ctx, 8*time.Second) // idle transactions are ended after ten
 	defer cancel()
-	ok(t, db.Apply(soon, rest))
-	if err := db.Apply(ctx, frozen); !errors.Is(err, repute.ErrFenced) {
+	ok(t, eventdb.Apply(soon, db, rest))
+	if err := eventdb.Apply(ctx, db, frozen); !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("the former leader: %v", err)
 	}
 }
@@ -147,18 +149,18 @@ func TestAheadIsBounded(t *testing.T) {
 	t.Parallel()
 	given, url := testDBAt(t)
 	ctx := ctxOf(t)
-	ok(t, given.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, given, testChain(1)))
 	db := openDB(t, url)
 	_, rest := twoBatches(smallChain(), store.Lease{})
-	var open []*store.Ahead
-	for a := db.Ahead(ctx, rest); a != nil; a = db.Ahead(ctx, rest) {
+	var open []*eventdb.Ahead
+	for a := eventdb.Prefetch(ctx, db, rest); a != nil; a = eventdb.Prefetch(ctx, db, rest) {
 		open = append(open, a)
 	}
 	if len(open) != 2 {
 		t.Fatalf("%d are open", len(open))
 	}
 	open[0].Discard()
-	again := db.Ahead(ctx, rest)
+	again := eventdb.Prefetch(ctx, db, rest)
 	if again == nil {
 		t.Fatal("no place after one was given back")
 	}

@@ -16,6 +16,8 @@ import (
 	"repute/contracts"
 	"repute/internal/synth"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // BenchmarkApplyHistory stores a generated history in batches of several sizes,
@@ -32,11 +34,11 @@ func BenchmarkApplyHistory(b *testing.B) {
 				b.StopTimer()
 				db, copied := testDB(b), testDB(b)
 				ctx := ctxOf(b)
-				ok(b, db.AddChain(ctx, synth.Chain()))
+				ok(b, chaindb.AddChain(ctx, db, synth.Chain()))
 				b.StartTimer()
 				start := time.Now()
 				for _, batch := range batches {
-					ok(b, db.Apply(ctx, batch))
+					ok(b, eventdb.Apply(ctx, db, batch))
 				}
 				apply += time.Since(start)
 				b.StopTimer()
@@ -63,9 +65,9 @@ func generated(b *testing.B, events int) *synth.History {
 }
 
 // historyBatches divides a history into batches of whole blocks.
-func historyBatches(b *testing.B, h *synth.History, size int) (out []store.Batch) {
+func historyBatches(b *testing.B, h *synth.History, size int) (out []eventdb.Batch) {
 	parent := repute.Block{Number: synth.Chain().StartBlock - 1}
-	batch := store.Batch{ChainID: synth.Chain().ID, Parent: parent, Backfill: true}
+	batch := eventdb.Batch{ChainID: synth.Chain().ID, Parent: parent, Backfill: true}
 	for number := parent.Number + 1; number <= h.LastEvent(); number++ {
 		header, hash, err := h.Header(number)
 		ok(b, err)
@@ -82,7 +84,7 @@ func historyBatches(b *testing.B, h *synth.History, size int) (out []store.Batch
 		}
 		if len(batch.Records) >= size || number == h.LastEvent() {
 			out = append(out, batch)
-			batch = store.Batch{ChainID: synth.Chain().ID, Parent: batch.To, Backfill: true}
+			batch = eventdb.Batch{ChainID: synth.Chain().ID, Parent: batch.To, Backfill: true}
 		}
 	}
 	return out

@@ -16,6 +16,8 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // The tables that a batch fills.
@@ -31,12 +33,12 @@ func BenchmarkApply(b *testing.B) {
 		b.StopTimer()
 		db, copied := testDB(b), testDB(b)
 		ctx := ctxOf(b)
-		ok(b, db.AddChain(ctx, testChain(1)))
+		ok(b, chaindb.AddChain(ctx, db, testChain(1)))
 		all := traffic(size, batches)
 		b.StartTimer()
 		start := time.Now()
 		for _, batch := range all {
-			ok(b, db.Apply(ctx, batch))
+			ok(b, eventdb.Apply(ctx, db, batch))
 		}
 		apply += time.Since(start)
 		b.StopTimer()
@@ -49,7 +51,7 @@ func BenchmarkApply(b *testing.B) {
 
 // traffic is a history of one chain as measured on mainnets: some registrations,
 // mostly first ratings, now and then a second one, a response or a revocation.
-func traffic(size, batches int) (out []store.Batch) {
+func traffic(size, batches int) (out []eventdb.Batch) {
 	rnd := rand.New(rand.NewSource(7))
 	parent := repute.Block{Number: firstBlock - 1}
 	given := map[mPair]uint64{}

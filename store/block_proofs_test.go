@@ -10,13 +10,16 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/verifydb"
 )
 
 // hashOf is the hash of a block of the tests of proofs.
 func hashOf(n uint64) common.Hash { return common.Hash{1, byte(n >> 8), byte(n)} }
 
-func proven(from, to uint64, unproven ...repute.BlockRange) store.BlockProof {
-	p := store.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Parent: hashOf(from - 1), Hash: hashOf(to), Unproven: unproven}
+func proven(from, to uint64, unproven ...repute.BlockRange) verifydb.BlockProof {
+	p := verifydb.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Parent: hashOf(from - 1), Hash: hashOf(to), Unproven: unproven}
 	if len(unproven) > 0 {
 		p.Reason = fmt.Sprintf("of %d", from)
 	}
@@ -32,48 +35,48 @@ func TestBlockProofsJoin(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	sqlExec(t, db, "update chains set cursor_block = 9000")
 	ctx, l := t.Context(), store.Lease{}
-	check := func(what string, want ...store.BlockProof) {
+	check := func(what string, want ...verifydb.BlockProof) {
 		t.Helper()
-		got, err := db.BlockProofs(ctx, 7)
+		got, err := verifydb.BlockProofs(ctx, db, 7)
 		ok(t, err)
 		if fmt.Sprint(got) != fmt.Sprint(want) {
 			t.Errorf("%s:\n%v, want\n%v", what, got, want)
 		}
 	}
-	ok(t, db.SaveBlockProof(ctx, 7, l, proven(301, 400, repute.BlockRange{From: 350, To: 350})))
-	ok(t, db.SaveBlockProof(ctx, 7, l, proven(501, 600)))
+	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(301, 400, repute.BlockRange{From: 350, To: 350})))
+	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(501, 600)))
 	check("apart", proven(301, 400, repute.BlockRange{From: 350, To: 350}), proven(501, 600))
 	wrong := proven(450, 500)
 	wrong.Hash = common.Hash{9}
-	if err := db.SaveBlockProof(ctx, 7, l, wrong); !errors.Is(err, repute.ErrConflict) {
+	if err := verifydb.SaveBlockProof(ctx, db, 7, l, wrong); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("another block than the next one continues: %v", err)
 	}
-	ok(t, db.SaveBlockProof(ctx, 7, l, proven(401, 500, repute.BlockRange{From: 420, To: 430})))
+	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(401, 500, repute.BlockRange{From: 420, To: 430})))
 	joined := proven(301, 600, repute.BlockRange{From: 350, To: 350}, repute.BlockRange{From: 420, To: 430})
 	joined.Reason = "of 401"
 	check("joined", joined)
 
-	ok(t, db.SettleBlocks(ctx, 7, l, []uint64{420, 350}, []store.UnprovenBlock{{Block: 421, Reason: "older"}}))
+	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{420, 350}, []verifydb.UnprovenBlock{{Block: 421, Reason: "older"}}))
 	joined.Unproven = []repute.BlockRange{{From: 421, To: 430}}
 	check("two are proven", joined)
 
 	sqlExec(t, db, "insert into block_proofs (chain_id, from_block, to_block, parent, hash) values (7, 201, 300, '', '\\x09')")
-	ok(t, db.SaveBlockProof(ctx, 7, l, proven(601, 610)))
+	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(601, 610)))
 	sqlExec(t, db, "delete from block_proofs where from_block = 301")
-	ok(t, db.SaveBlockProof(ctx, 7, l, proven(301, 310)))
+	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(301, 310)))
 	check("what ends in another block is forgotten", proven(301, 310))
 
 	loose := proven(250, 300, repute.BlockRange{From: 260, To: 260}, repute.BlockRange{From: 280, To: 290})
 	loose.Loose = 280
-	ok(t, db.SaveBlockProof(ctx, 7, l, loose))
-	ok(t, db.TieBlockProofs(ctx, 7, l, repute.Block{Number: 280, Parent: common.Hash{8}}))
+	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, loose))
+	ok(t, verifydb.TieBlockProofs(ctx, db, 7, l, repute.Block{Number: 280, Parent: common.Hash{8}}))
 	tied := proven(280, 310, repute.BlockRange{From: 280, To: 290})
 	tied.Parent, tied.Reason = common.Hash{8}, "of 250"
 	check("tied", tied)
 
-	ok(t, db.ForgetBlockProofs(ctx, 7, l))
+	ok(t, verifydb.ForgetBlockProofs(ctx, db, 7, l))
 	check("forgotten")
-	at, err := db.Standing(ctx, 7)
+	at, err := verifydb.ReadStanding(ctx, db, 7)
 	ok(t, err)
 	if !at.Bloomless {
 		t.Error("nobody knows that blooms are of no use")
@@ -82,8 +85,8 @@ func TestBlockProofsJoin(t *testing.T) {
 	for n := uint64(1_000); n < 4_000; n += 2 {
 		odd = append(odd, repute.BlockRange{From: n, To: n})
 	}
-	ok(t, db.SaveBlockProof(ctx, 7, l, proven(1_000, 4_000, odd...)))
-	if got, err := db.BlockProofs(ctx, 7); err != nil || len(got) != 1 || len(got[0].Unproven) != 1 || got[0].Unproven[0] != (repute.BlockRange{From: 1_000, To: 3_998}) {
+	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(1_000, 4_000, odd...)))
+	if got, err := verifydb.BlockProofs(ctx, db, 7); err != nil || len(got) != 1 || len(got[0].Unproven) != 1 || got[0].Unproven[0] != (repute.BlockRange{From: 1_000, To: 3_998}) {
 		t.Errorf("1,500 ranges: %v, %v", got, err)
 	}
 }
@@ -100,38 +103,38 @@ func TestBlockProofsEndWithTheirBlocks(t *testing.T) {
 		ctx, l := t.Context(), store.Lease{}
 		first := proven(100, 110, unproven)
 		first.Hash = w.blocks[10].Hash
-		ok(t, db.SaveBlockProof(ctx, 7, l, first))
+		ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, first))
 		last := proven(115, w.tip().Number)
 		last.Hash = w.tip().Hash
-		ok(t, db.SaveBlockProof(ctx, 7, l, last))
-		_, err := db.AskForBlocks(ctx, 7, []uint64{101, 106, 107, 115})
+		ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, last))
+		_, err := verifydb.AskForBlocks(ctx, db, 7, []uint64{101, 106, 107, 115})
 		ok(t, err)
 		below := w.blocks[6]
-		ok(t, db.Rewind(ctx, below, w.batch(below, 110)))
-		if asked, err := db.AskedBlocks(ctx, 7, 10); err != nil || fmt.Sprint(asked) != "[{101 0} {106 0}]" {
+		ok(t, eventdb.Rewind(ctx, db, below, w.batch(below, 110)))
+		if asked, err := verifydb.AskedBlocks(ctx, db, 7, 10); err != nil || fmt.Sprint(asked) != "[{101 0} {106 0}]" {
 			t.Errorf("still asked for: %v, %v", asked, err)
 		}
 		cut := proven(100, 106, repute.BlockRange{From: 104, To: min(106, unproven.To)})
 		if cut.Hash = below.Hash; unproven.To >= 106 {
 			cut.Hash = common.Hash{}
 		}
-		got, err := db.BlockProofs(ctx, 7)
-		if ok(t, err); fmt.Sprint(got) != fmt.Sprint([]store.BlockProof{cut}) {
+		got, err := verifydb.BlockProofs(ctx, db, 7)
+		if ok(t, err); fmt.Sprint(got) != fmt.Sprint([]verifydb.BlockProof{cut}) {
 			t.Errorf("after a rewind:\n%v, want\n%v", got, cut)
 		}
-		next := store.BlockProof{Blocks: repute.BlockRange{From: 107, To: 110}, Parent: below.Hash, Hash: w.blocks[10].Hash}
-		ok(t, db.SaveBlockProof(ctx, 7, l, next))
+		next := verifydb.BlockProof{Blocks: repute.BlockRange{From: 107, To: 110}, Parent: below.Hash, Hash: w.blocks[10].Hash}
+		ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, next))
 		from := uint64(100)
 		if unproven.To >= 106 {
 			from = 107
 		}
-		if got, err = db.BlockProofs(ctx, 7); err != nil || len(got) != 1 || got[0].Blocks != (repute.BlockRange{From: from, To: 110}) {
+		if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || len(got) != 1 || got[0].Blocks != (repute.BlockRange{From: from, To: 110}) {
 			t.Errorf("after the next range: %+v, %v", got, err)
 		}
 		more := w.chain
 		more.Validations = append([]common.Address{{0x77}}, more.Validations...)
-		ok(t, db.AddChain(ctx, more))
-		if got, err := db.BlockProofs(ctx, 7); err != nil || len(got) != 0 {
+		ok(t, chaindb.AddChain(ctx, db, more))
+		if got, err := verifydb.BlockProofs(ctx, db, 7); err != nil || len(got) != 0 {
 			t.Errorf("a new contract: %+v, %v", got, err)
 		}
 	}
@@ -144,16 +147,16 @@ func TestBlockProofOfAReplacedBlock(t *testing.T) {
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
 	ctx, l := t.Context(), store.Lease{}
-	for name, p := range map[string]store.BlockProof{"another hash": proven(105, 110), "above the newest stored block": proven(105, 200)} {
-		if err := db.SaveBlockProof(ctx, 7, l, p); !errors.Is(err, repute.ErrConflict) {
+	for name, p := range map[string]verifydb.BlockProof{"another hash": proven(105, 110), "above the newest stored block": proven(105, 200)} {
+		if err := verifydb.SaveBlockProof(ctx, db, 7, l, p); !errors.Is(err, repute.ErrConflict) {
 			t.Errorf("%s: %v, want %v", name, err, repute.ErrConflict)
 		}
 	}
 	sqlExec(t, db, "delete from blocks where number = 110") // final, without events
-	ok(t, db.SaveBlockProof(ctx, 7, l, proven(105, 110)))
+	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, proven(105, 110)))
 	sqlExec(t, db, "update blocks set hash = '\\x09' where number = 104")
 	below := proven(102, 104)
-	ok(t, db.SaveBlockProof(ctx, 7, l, below)) // tied by the range above, stored with a wrong hash
+	ok(t, verifydb.SaveBlockProof(ctx, db, 7, l, below)) // tied by the range above, stored with a wrong hash
 }
 
 // A requested block that could not be proven is unproven afterwards, with its reason. One that
@@ -167,25 +170,25 @@ func TestRequestedBlocks(t *testing.T) {
 	ctx, l := t.Context(), store.Lease{}
 	due := func(want string) {
 		t.Helper()
-		if got, err := db.AskedBlocks(ctx, 7, 10); err != nil || fmt.Sprint(got) != want {
+		if got, err := verifydb.AskedBlocks(ctx, db, 7, 10); err != nil || fmt.Sprint(got) != want {
 			t.Errorf("due are %v, %v; want %s", got, err, want)
 		}
 	}
-	_, err := db.AskForBlocks(ctx, 7, []uint64{103, 105, 107, 5_000})
+	_, err := verifydb.AskForBlocks(ctx, db, 7, []uint64{103, 105, 107, 5_000})
 	ok(t, err)
 	due("[{103 0} {105 0} {107 0} {5000 0}]")
-	ok(t, db.SettleBlocks(ctx, 7, l, []uint64{103}, []store.UnprovenBlock{{Block: 105, Reason: "no root"}, {Block: 5_000, Reason: "of no range"}}))
+	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{103}, []verifydb.UnprovenBlock{{Block: 105, Reason: "no root"}, {Block: 5_000, Reason: "of no range"}}))
 	due("[{107 0}]")
-	got, err := db.BlockProofs(ctx, 7)
+	got, err := verifydb.BlockProofs(ctx, db, 7)
 	if ok(t, err); len(got) != 1 || fmt.Sprint(got[0].Unproven) != "[{105 105}]" || got[0].Reason != "no root" {
 		t.Errorf("%+v, want block 105 unproven", got)
 	}
-	ok(t, db.SettleBlocks(ctx, 7, l, nil, []store.UnprovenBlock{{Block: 110, Reason: "newer"}, {Block: 101, Reason: "older"}}))
-	if got, err = db.BlockProofs(ctx, 7); err != nil || fmt.Sprint(got[0].Unproven) != "[{101 101} {105 105} {110 110}]" || got[0].Reason != "newer" {
+	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, nil, []verifydb.UnprovenBlock{{Block: 110, Reason: "newer"}, {Block: 101, Reason: "older"}}))
+	if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || fmt.Sprint(got[0].Unproven) != "[{101 101} {105 105} {110 110}]" || got[0].Reason != "newer" {
 		t.Errorf("%+v, %v, want the reason of the newest", got, err)
 	}
 	for tries, want := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
-		ok(t, db.PostponeBlocks(ctx, 7, l, []uint64{107}, time.Minute, 3*time.Minute))
+		ok(t, verifydb.PostponeBlocks(ctx, db, 7, l, []uint64{107}, time.Minute, 3*time.Minute))
 		due("[]")
 		var wait float64
 		ok(t, db.Pool().QueryRow(ctx, "select extract(epoch from next_try - now())::float8 from block_requests where block = 107").Scan(&wait))
@@ -195,7 +198,7 @@ func TestRequestedBlocks(t *testing.T) {
 	}
 	sqlExec(t, db, "update block_requests set next_try = now()")
 	due("[{107 4}]")
-	_, err = db.AskForBlocks(ctx, 7, []uint64{107})
+	_, err = verifydb.AskForBlocks(ctx, db, 7, []uint64{107})
 	ok(t, err)
 	due("[{107 0}]")
 }

@@ -7,6 +7,8 @@ import (
 
 	"repute"
 	"repute/internal/rpctest"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // What a registrant does while it is called back stays, as on chain: only a
@@ -37,11 +39,11 @@ func TestCallbackOutlivesRegistration(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db, ctx := testDB(t), ctxOf(t)
-			ok(t, db.AddChain(ctx, testChain(1)))
+			ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 			events := txOf{repute.Transfer{To: owner, TokenID: id}}
 			events = append(append(events, c.between...), repute.Registered{TokenID: id, Owner: owner}, wallet(owner[:]))
 			l := chainOf(events)
-			ok(t, db.Apply(ctx, batchOf(1, l.genesis, l.blocks)))
+			ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
 			a := rows(t, dump(t, ctx, db, 1), "agents")[0]
 			if a.str("wallet") != address(c.wallet) || unhex(a.str("uri")) != c.uri {
 				t.Errorf("wallet %q, uri %q", a.str("wallet"), unhex(a.str("uri")))

@@ -29,26 +29,27 @@ type Change struct {
 	At       time.Time       // when the index learned it, by the database's clock
 }
 
-// changeCursor orders the feed: by transaction, then within it.
-type changeCursor struct {
-	xid uint64
-	seq int64
+// ChangeCursor orders the feed: by transaction, then within it.
+type ChangeCursor struct {
+	XID uint64
+	Seq int64
 }
 
 // String is the form a reader is given.
-func (c changeCursor) String() string { return fmt.Sprintf("%d-%d", c.xid, c.seq) }
+func (c ChangeCursor) String() string { return fmt.Sprintf("%d-%d", c.XID, c.Seq) }
 
-func (c changeCursor) before(d changeCursor) bool {
-	return c.xid < d.xid || c.xid == d.xid && c.seq < d.seq
+// Before reports whether c comes before d in the feed.
+func (c ChangeCursor) Before(d ChangeCursor) bool {
+	return c.XID < d.XID || c.XID == d.XID && c.Seq < d.Seq
 }
 
-func parseChangeCursor(s string) (c changeCursor, err error) {
+func parseChangeCursor(s string) (c ChangeCursor, err error) {
 	xid, seq, ok := strings.Cut(s, "-")
-	if c.xid, err = strconv.ParseUint(xid, 10, 64); err == nil {
-		c.seq, err = strconv.ParseInt(seq, 10, 64)
+	if c.XID, err = strconv.ParseUint(xid, 10, 64); err == nil {
+		c.Seq, err = strconv.ParseInt(seq, 10, 64)
 	}
 	if !ok || err != nil || c.String() != s {
-		return changeCursor{}, repute.Invalid("since", "not a cursor of the change feed", "the cursor of a change you read, or none to start at the oldest kept")
+		return ChangeCursor{}, repute.Invalid("since", "not a cursor of the change feed", "the cursor of a change you read, or none to start at the oldest kept")
 	}
 	return c, nil
 }
@@ -63,7 +64,7 @@ func parseChangeCursor(s string) (c changeCursor, err error) {
 // is no longer kept: what followed it may be lost, and the state must be read
 // afresh.
 func (db *DB) Changes(ctx context.Context, since string, limit int) ([]Change, error) {
-	var after changeCursor
+	var after ChangeCursor
 	if since != "" {
 		var err error
 		if after, err = parseChangeCursor(since); err != nil {
@@ -78,24 +79,24 @@ func (db *DB) Changes(ctx context.Context, since string, limit int) ([]Change, e
 			u.xid::text, u.seq
 		from changes c left join changes u on u.seq = c.retracts
 		where c.xid < pg_snapshot_xmin(pg_current_snapshot()) and (c.xid, c.seq) > ($1::text::xid8, $2::bigint)
-		order by c.xid, c.seq limit $3`, strconv.FormatUint(after.xid, 10), after.seq, limit)
+		order by c.xid, c.seq limit $3`, strconv.FormatUint(after.XID, 10), after.Seq, limit)
 	if err != nil {
-		return nil, failed("read changes", err)
+		return nil, Failed("read changes", err)
 	}
 	changes, err := pgx.CollectRows(rows, scanChange)
-	return changes, failed("read changes", err)
+	return changes, Failed("read changes", err)
 }
 
 func scanChange(row pgx.CollectableRow) (c Change, err error) {
-	var at changeCursor
+	var at ChangeCursor
 	var xid string
 	var token, undoneXid *string
 	var undoneSeq *int64
-	if err := row.Scan(&xid, &at.seq, &c.ChainID, &c.Kind, &c.Block, &c.LogIndex, &token, &c.Data, &c.At, &undoneXid, &undoneSeq); err != nil {
+	if err := row.Scan(&xid, &at.Seq, &c.ChainID, &c.Kind, &c.Block, &c.LogIndex, &token, &c.Data, &c.At, &undoneXid, &undoneSeq); err != nil {
 		return c, err
 	}
 	c.At = c.At.UTC()
-	c.Cursor = fmt.Sprintf("%s-%d", xid, at.seq)
+	c.Cursor = fmt.Sprintf("%s-%d", xid, at.Seq)
 	if undoneXid != nil {
 		c.Retracts = fmt.Sprintf("%s-%d", *undoneXid, *undoneSeq)
 	}
@@ -108,15 +109,15 @@ func scanChange(row pgx.CollectableRow) (c Change, err error) {
 
 // changeKept checks that the row a reader stands at still exists: pruning removes
 // the oldest rows first, so everything behind it exists too.
-func (db *DB) changeKept(ctx context.Context, at changeCursor) error {
+func (db *DB) changeKept(ctx context.Context, at ChangeCursor) error {
 	var kept bool
 	var oldest *string
 	err := db.readers.QueryRow(ctx, `
 		select exists (select from changes where seq = $2 and xid = $1::text::xid8),
 			(select xid::text || '-' || seq from changes order by xid, seq limit 1)`,
-		strconv.FormatUint(at.xid, 10), at.seq).Scan(&kept, &oldest)
+		strconv.FormatUint(at.XID, 10), at.Seq).Scan(&kept, &oldest)
 	if err != nil {
-		return failed("find change", err)
+		return Failed("find change", err)
 	}
 	if kept {
 		return nil
@@ -141,7 +142,7 @@ func (db *DB) PruneChanges(ctx context.Context, olderThan time.Duration) (int64,
 		return 0, nil
 	}
 	if err != nil {
-		return 0, failed("prune changes", err)
+		return 0, Failed("prune changes", err)
 	}
 	const most = 10_000 // of one statement
 	for n := int64(0); ; {
@@ -149,7 +150,7 @@ func (db *DB) PruneChanges(ctx context.Context, olderThan time.Duration) (int64,
 			delete from changes where (xid, seq) in (
 				select xid, seq from changes where (xid, seq) < ($1::text::xid8, $2::bigint) order by xid, seq limit $3)`, xid, seq, most)
 		if n += tag.RowsAffected(); err != nil || tag.RowsAffected() < most {
-			return n, failed("prune changes", err)
+			return n, Failed("prune changes", err)
 		}
 	}
 }

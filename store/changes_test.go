@@ -9,6 +9,8 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // A row that commits behind one already committed must not be missed: while a
@@ -16,19 +18,19 @@ import (
 func TestReaderMissesNothingThatCommitsLate(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
-	ok(t, db.AddChain(ctx, testChain(2)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(2)))
 	l := smallChain()
-	ok(t, db.Apply(ctx, batchOf(2, l.genesis, l.blocks[:1])))
+	ok(t, eventdb.Apply(ctx, db, batchOf(2, l.genesis, l.blocks[:1])))
 	seen := readChanges(t, ctx, db, "")
 	since := seen[len(seen)-1].Cursor
 
 	// The write of chain 1 stands still after it has got its transaction id.
 	release := holdTable(t, db, "votes")
 	done := make(chan error, 1)
-	go func() { done <- db.Apply(ctx, batchOf(1, l.genesis, l.blocks)) }()
+	go func() { done <- eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)) }()
 	waitBlocked(t, db)
-	ok(t, db.Apply(ctx, batchOf(2, l.blocks[0].Block, l.blocks[1:2])))
+	ok(t, eventdb.Apply(ctx, db, batchOf(2, l.blocks[0].Block, l.blocks[1:2])))
 	early, err := db.Changes(ctx, since, 100)
 	ok(t, err)
 	if len(early) != 0 {
@@ -61,12 +63,12 @@ func TestChangeCursors(t *testing.T) {
 func TestPrunedChangesAreGone(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	if n, err := db.PruneChanges(ctx, 0); n != 0 || err != nil {
 		t.Errorf("pruned %d of nothing: %v", n, err)
 	}
 	l := smallChain()
-	ok(t, db.Apply(ctx, batchOf(1, l.genesis, l.blocks)))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
 	all := readChanges(t, ctx, db, "")
 	if n, err := db.PruneChanges(ctx, time.Hour); n != 0 || err != nil {
 		t.Errorf("pruned %d young rows: %v", n, err)
@@ -96,18 +98,18 @@ func TestPrunedChangesAreGone(t *testing.T) {
 func TestBackfillIsOneChange(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	l := smallChain()
 	b := batchOf(1, l.genesis, l.blocks)
 	b.Backfill = true
-	ok(t, db.Apply(ctx, b))
+	ok(t, eventdb.Apply(ctx, db, b))
 	all := readChanges(t, ctx, db, "")
 	if len(all) != 1 || all[0].Kind != "backfilled" || string(all[0].Data) != `{"to": 12, "from": 10}` {
 		t.Fatalf("changes %+v", all)
 	}
 	// A rewind into the range takes it back and announces what is left of it.
 	l.fork(10)
-	ok(t, db.Rewind(ctx, l.head(), batchOf(1, l.head(), nil)))
+	ok(t, eventdb.Rewind(ctx, db, l.head(), batchOf(1, l.head(), nil)))
 	kinds := map[string]store.Change{}
 	for _, c := range readChanges(t, ctx, db, all[0].Cursor) {
 		kinds[c.Kind] = c
@@ -121,13 +123,13 @@ func TestBackfillIsOneChange(t *testing.T) {
 func TestLongTextIsCutInChanges(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	long := strings.Repeat("ä", 50_000)
 	l := chainOf(txOf{
 		repute.Transfer{To: rpctest.Account(1), TokenID: token(0)},
 		repute.MetadataSet{TokenID: token(0), Key: long, Value: []byte(long)},
 	})
-	ok(t, db.Apply(ctx, batchOf(1, l.genesis, l.blocks)))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
 	all := readChanges(t, ctx, db, "")
 	data := string(all[1].Data)
 	if len(data) > 60_000 || !strings.Contains(data, `"size": 100000`) || !strings.Contains(data, `"text": "ää`) {

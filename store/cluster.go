@@ -46,5 +46,5 @@ func settleCluster(ctx context.Context, pool *pgxpool.Pool) error {
 	if errors.As(err, &pg) && pg.Code == "42501" {
 		return nil // not allowed to ask: docs/how-to/operations.md says what to do after a restore
 	}
-	return failed("compare database clusters", err)
+	return Failed("compare database clusters", err)
 }

@@ -7,6 +7,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // After a restore into another cluster every change is read again, in order, and
@@ -15,8 +17,8 @@ func TestChangesSurviveAnotherCluster(t *testing.T) {
 	t.Parallel()
 	db, url := testDBAt(t)
 	ctx, l := ctxOf(t), smallChain()
-	ok(t, db.AddChain(ctx, testChain(1)))
-	ok(t, db.Apply(ctx, batchOf(1, l.genesis, l.blocks[:2])))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks[:2])))
 	kinds := func(changes []store.Change) (out []string) {
 		for _, c := range changes {
 			out = append(out, c.Kind)
@@ -45,7 +47,7 @@ func TestChangesSurviveAnotherCluster(t *testing.T) {
 	if _, err := db.Changes(ctx, cursor, 10); !errors.Is(err, repute.ErrGone) {
 		t.Errorf("a cursor of the other cluster: %v", err)
 	}
-	ok(t, db.Apply(ctx, batchOf(1, l.blocks[1].Block, l.blocks[2:3])))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.blocks[1].Block, l.blocks[2:3])))
 	if more := readChanges(t, ctx, db, after[len(after)-1].Cursor); len(more) == 0 {
 		t.Error("nothing behind the restored rows")
 	}

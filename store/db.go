@@ -1,6 +1,14 @@
-// Package store keeps the index in Postgres and is the only package with SQL.
-// Writes of one chain are one transaction each, fenced by a lease and by the
-// chain's cursor; reads take their data and its freshness from one snapshot.
+// Package store connects to the Postgres database that holds everything: pools, transactions,
+// leases, migrations and the change feed. It and the packages below it are the only ones with
+// SQL; each of them owns its tables, and offers functions that take the *DB:
+//
+//   - chaindb: chains, their cursor and head, gaps, endpoints; snapshots for reading
+//   - eventdb: events, histories and current rows; rewind, import, export
+//   - verifydb: comparison of the index with the chain
+//   - docdb, searchtext, denydb: documents, their search text, and the deny-list
+//   - query: the reads of the API
+//   - trustdb, paydb: scores with their inputs, and payments that ratings claim
+//   - rundb, walletdb: tasks and runs, and the transactions they send
 package store
 
 import (
@@ -166,13 +174,13 @@ func (db *DB) Ping(ctx context.Context) error {
 func (db *DB) Ready(ctx context.Context) (known, indexed bool, err error) {
 	conn, err := db.conn(ctx, pgx.ReadOnly)
 	if err != nil {
-		return false, false, failed("look whether anything is indexed", err)
+		return false, false, Failed("look whether anything is indexed", err)
 	}
 	defer conn.Release()
 	err = conn.QueryRow(ctx, `
 		select exists (select from chains), exists (select from chains c where c.cursor_block >= c.start_block
 			and exists (select from covered v where v.chain_id = c.chain_id))`).Scan(&known, &indexed)
-	return known, indexed, failed("look whether anything is indexed", err)
+	return known, indexed, Failed("look whether anything is indexed", err)
 }
 
 // migrateLock is the advisory lock under which the schema changes.
@@ -249,17 +257,17 @@ func migrate(ctx context.Context, url string, run migration) error {
 	defer pool.Close()
 	lock, err := pool.Acquire(ctx)
 	if err != nil {
-		return failed("open database", err)
+		return Failed("open database", err)
 	}
 	defer lock.Release()
 	if _, err := lock.Exec(ctx, "select set_config('lock_timeout', $1, false)", migrateWait); err != nil {
-		return failed("lock schema", err)
+		return Failed("lock schema", err)
 	}
 	if _, err := lock.Exec(ctx, "select pg_advisory_lock($1)", migrateLock); err != nil {
-		return failed("lock schema, which another process may be migrating", err)
+		return Failed("lock schema, which another process may be migrating", err)
 	}
 	defer lock.Exec(context.WithoutCancel(ctx), "select pg_advisory_unlock($1)", migrateLock)
-	return failed("schema", withMigrators(pool, run))
+	return Failed("schema", withMigrators(pool, run))
 }
 
 func withMigrators(pool *pgxpool.Pool, run migration) error {
@@ -301,9 +309,9 @@ func classifyByScheme(uri string) (kind, host string) {
 // Their text may name its address and user: it is for the log alone.
 var ErrDatabase = errors.New("database")
 
-// failed wraps an error of the database with what was being done, and marks it ErrDatabase,
+// Failed wraps an error of the database with what was being done, and marks it ErrDatabase,
 // and repute.ErrUnavailable too when the database or the way to it is gone.
-func failed(doing string, err error) error {
+func Failed(doing string, err error) error {
 	if err == nil {
 		return nil
 	}
@@ -376,28 +384,28 @@ func (db *DB) conn(ctx context.Context, mode pgx.TxAccessMode) (*pgxpool.Conn, e
 	return conn, err
 }
 
-// inTx runs f in a transaction: committed when f returns nil, else rolled back.
-func (db *DB) inTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pgx.Tx) error) error {
+// InTx runs f in a transaction: committed when f returns nil, else rolled back.
+func (db *DB) InTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pgx.Tx) error) error {
 	conn, err := db.conn(ctx, o.AccessMode)
 	if err != nil {
-		return failed(doing, err)
+		return Failed(doing, err)
 	}
 	defer conn.Release()
 	tx, err := conn.BeginTx(ctx, o)
 	if err != nil {
-		return failed(doing, err)
+		return Failed(doing, err)
 	}
 	// The rollback must reach the server also when ctx is done.
 	defer tx.Rollback(context.WithoutCancel(ctx))
 	if err := f(tx); err != nil {
-		return failed(doing, err)
+		return Failed(doing, err)
 	}
-	return failed(doing, tx.Commit(ctx))
+	return Failed(doing, tx.Commit(ctx))
 }
 
-// waitForLocks lets a transaction wait for its locks as long as it takes: an
+// WaitForLocks lets a transaction wait for its locks as long as it takes: an
 // operator's command has no loop that tries again.
-func waitForLocks(ctx context.Context, tx pgx.Tx) error {
+func WaitForLocks(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "set local lock_timeout = 0")
 	return err
 }

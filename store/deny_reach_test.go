@@ -8,7 +8,9 @@ import (
 	"testing"
 
 	"repute"
-	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // An operator sees how much a denial is about, and gets dropped bytes back.
@@ -23,27 +25,27 @@ func TestDenialReach(t *testing.T) {
 	for _, c := range []struct {
 		kind  repute.DenyKind
 		value string
-		want  store.Reach
+		want  denydb.Reach
 	}{
-		{repute.DenyHost, "Bad.Example.", store.Reach{Agents: 2, Documents: 1}},
-		{repute.DenyAgent, "7:0", store.Reach{Agents: 1, Documents: 1}},
-		{repute.DenyAgent, "7:99", store.Reach{}},
-		{repute.DenySHA256, sum, store.Reach{Agents: 1, Documents: 1}},
-		{repute.DenySHA256, strings.Repeat("0", 64), store.Reach{}},
+		{repute.DenyHost, "Bad.Example.", denydb.Reach{Agents: 2, Documents: 1}},
+		{repute.DenyAgent, "7:0", denydb.Reach{Agents: 1, Documents: 1}},
+		{repute.DenyAgent, "7:99", denydb.Reach{}},
+		{repute.DenySHA256, sum, denydb.Reach{Agents: 1, Documents: 1}},
+		{repute.DenySHA256, strings.Repeat("0", 64), denydb.Reach{}},
 	} {
-		if got, err := db.DenialReach(t.Context(), repute.Denial{Kind: c.kind, Value: c.value}); err != nil || got != c.want {
+		if got, err := denydb.DenialReach(t.Context(), db, repute.Denial{Kind: c.kind, Value: c.value}); err != nil || got != c.want {
 			t.Errorf("%s %s: %+v, %v, want %+v", c.kind, c.value, got, err, c.want)
 		}
 	}
-	ok(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenySHA256, Value: sum, Reason: "r"}, true))
-	ok(t, db.Undeny(t.Context(), repute.DenySHA256, sum))
+	ok(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenySHA256, Value: sum, Reason: "r"}, true))
+	ok(t, denydb.Undeny(t.Context(), db, repute.DenySHA256, sum))
 	if d := documentOf(t, db, w.id(2)); d.NextTry.IsZero() {
 		t.Errorf("dropped and allowed again, but not due: %+v", d)
 	}
-	if s, err := db.CountSelected(t.Context(), store.RetryFilter{Agents: []repute.AgentID{w.id(2)}}); err != nil || s != (store.Selected{URIs: 1, Due: 1}) {
+	if s, err := docdb.CountSelected(t.Context(), db, docdb.RetryFilter{Agents: []repute.AgentID{w.id(2)}}); err != nil || s != (docdb.Selected{URIs: 1, Due: 1}) {
 		t.Errorf("selected %+v, %v", s, err)
 	}
-	if s, err := db.CountSelected(t.Context(), store.RetryFilter{Host: "nosuch.example"}); err != nil || s != (store.Selected{}) {
+	if s, err := docdb.CountSelected(t.Context(), db, docdb.RetryFilter{Host: "nosuch.example"}); err != nil || s != (docdb.Selected{}) {
 		t.Errorf("selected of no host %+v, %v", s, err)
 	}
 }
@@ -52,22 +54,22 @@ func TestDenialReach(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "", "https://x/1")
-	_, err := db.Agents(t.Context(), store.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
+	_, err := query.Agents(t.Context(), db, query.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
 	var missing *repute.MissingError
 	if !errors.As(err, &missing) || missing.Error() != "chain 1 is not indexed" || missing.Hint == "" {
 		t.Errorf("agents of no chain: %v", err)
 	}
-	a, _, err := db.Agent(t.Context(), w.id(1), repute.At{Finality: repute.Latest})
+	a, _, err := query.Agent(t.Context(), db, w.id(1), repute.At{Finality: repute.Latest})
 	ok(t, err)
-	_, _, err = db.Agent(t.Context(), w.id(1), repute.At{Block: a.Registered.Block - 1})
+	_, _, err = query.Agent(t.Context(), db, w.id(1), repute.At{Block: a.Registered.Block - 1})
 	if want := fmt.Sprintf("agent 7:1 did not exist at block %d", a.Registered.Block-1); !errors.As(err, &missing) || missing.Error() != want {
 		t.Errorf("before it was registered: %v, want %s", err, want)
 	}
-	if _, err = db.RequestRefresh(t.Context(), w.id(0)); !errors.As(err, &missing) || missing.Error() != "agent 7:0 has no URI on chain" {
+	if _, err = query.RequestRefresh(t.Context(), db, w.id(0)); !errors.As(err, &missing) || missing.Error() != "agent 7:0 has no URI on chain" {
 		t.Errorf("refresh of no URI: %v", err)
 	}
-	save(t, db, store.FetchResult{URIID: claim(t, db, "")["https://x/1"].ID, FetchedAt: fetched, Reason: "http_disabled", Dead: true})
-	if _, err = db.RequestRefresh(t.Context(), w.id(1)); !errors.Is(err, repute.ErrConflict) {
+	save(t, db, docdb.FetchResult{URIID: claim(t, db, "")["https://x/1"].ID, FetchedAt: fetched, Reason: "http_disabled", Dead: true})
+	if _, err = query.RequestRefresh(t.Context(), db, w.id(1)); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("refresh of what cannot be read: %v", err)
 	}
 }

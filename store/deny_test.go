@@ -12,16 +12,18 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
 )
 
 // withheld fails where bytes are given to anybody.
 func withheld(t *testing.T, db *store.DB, what, body string) {
 	t.Helper()
 	var denied *repute.DeniedError
-	if c, err := db.DocumentBody(ctxOf(t), sha256.Sum256([]byte(body))); !errors.As(err, &denied) {
+	if c, err := docdb.Body(ctxOf(t), db, sha256.Sum256([]byte(body))); !errors.As(err, &denied) {
 		t.Errorf("%s: the document is %q, %v", what, c.Body, err)
 	}
-	if b, err := db.Block(ctxOf(t), multihash([]byte(body))); !errors.As(err, &denied) {
+	if b, err := docdb.ReadBlock(ctxOf(t), db, multihash([]byte(body))); !errors.As(err, &denied) {
 		t.Errorf("%s: the block is %q, %v", what, b, err)
 	}
 }
@@ -38,10 +40,10 @@ func TestDeniedVersions(t *testing.T) {
 			read(t, db, u, body, nil)
 		}
 		read(t, db, claim(t, db, "")["data:,x"], "shared", nil)
-		ok(t, db.Deny(ctxOf(t), d, true))
+		ok(t, denydb.Deny(ctxOf(t), db, d, true))
 		withheld(t, db, string(d.Kind), "first secret")
 		withheld(t, db, string(d.Kind), "second secret")
-		if c, err := db.DocumentBody(ctxOf(t), sha256.Sum256([]byte("shared"))); err != nil || string(c.Body) != "shared" {
+		if c, err := docdb.Body(ctxOf(t), db, sha256.Sum256([]byte("shared"))); err != nil || string(c.Body) != "shared" {
 			t.Errorf("denied %s: what another gives, too: %q, %v", d.Kind, c.Body, err)
 		}
 		var kept int
@@ -49,7 +51,7 @@ func TestDeniedVersions(t *testing.T) {
 		if kept != 1 {
 			t.Errorf("denied %s: %d bodies are kept", d.Kind, kept)
 		}
-		page, err := db.DocumentVersions(ctxOf(t), w.id(0), "", 10)
+		page, err := docdb.Versions(ctxOf(t), db, w.id(0), "", 10)
 		ok(t, err)
 		for _, v := range page.Items {
 			if v.Kept {
@@ -66,11 +68,11 @@ func TestDeniedAgentShares(t *testing.T) {
 	db, _ := queue(t, url, url)
 	read(t, db, claim(t, db, "")[url], "both", nil)
 	sum := sha256.Sum256([]byte("both"))
-	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "r"}, true))
-	if c, err := db.DocumentBody(ctxOf(t), sum); err != nil || string(c.Body) != "both" {
+	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "r"}, true))
+	if c, err := docdb.Body(ctxOf(t), db, sum); err != nil || string(c.Body) != "both" {
 		t.Errorf("one of two is denied: %q, %v", c.Body, err)
 	}
-	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyAgent, Value: "7:1", Reason: "r"}, false))
+	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:1", Reason: "r"}, false))
 	withheld(t, db, "both are denied", "both")
 }
 
@@ -78,7 +80,7 @@ func TestDeniedAgentShares(t *testing.T) {
 // is all of that when it is allowed again.
 func TestDeniedBytesAreNotRead(t *testing.T) {
 	t.Parallel()
-	file := store.Block{Multihash: multihash([]byte("a file of two parts")), Data: []byte("the secret block")}
+	file := docdb.Block{Multihash: multihash([]byte("a file of two parts")), Data: []byte("the secret block")}
 	root, err := cid.Cast(append([]byte("\x01\x70"), file.Multihash...))
 	ok(t, err)
 	for _, d := range []repute.Denial{
@@ -88,10 +90,10 @@ func TestDeniedBytesAreNotRead(t *testing.T) {
 		d.Reason = "r"
 		db, w := queue(t, "https://x/0", "https://x/1")
 		u := claim(t, db, "")
-		ok(t, db.Deny(ctxOf(t), d, true))
-		r := store.FetchResult{URIID: u["https://x/0"].ID, Body: []byte("secret"), Source: "ipfs", Root: file.Multihash, FetchedAt: time.Now(),
-			ParserVersion: 1, Registration: linked("Libellous", w.id(0)), Blocks: []store.Block{file},
-			Domains: []store.Domain{{Name: "b.example", Proof: "https://b.example/.well-known/agent-registration.json"}}}
+		ok(t, denydb.Deny(ctxOf(t), db, d, true))
+		r := docdb.FetchResult{URIID: u["https://x/0"].ID, Body: []byte("secret"), Source: "ipfs", Root: file.Multihash, FetchedAt: time.Now(),
+			ParserVersion: 1, Registration: linked("Libellous", w.id(0)), Blocks: []docdb.Block{file},
+			Domains: []docdb.Domain{{Name: "b.example", Proof: "https://b.example/.well-known/agent-registration.json"}}}
 		save(t, db, r)
 		for _, c := range readChanges(t, ctxOf(t), db, "") {
 			if strings.Contains(string(c.Data), "Libellous") {
@@ -110,7 +112,7 @@ func TestDeniedBytesAreNotRead(t *testing.T) {
 				t.Errorf("%s: agent %d shows %+v", d.Kind, id, got)
 			}
 		}
-		ok(t, db.Undeny(ctxOf(t), d.Kind, d.Value))
+		ok(t, denydb.Undeny(ctxOf(t), db, d.Kind, d.Value))
 		again := claim(t, db, "")
 		if len(again) != 2 {
 			t.Errorf("%s: allowed again, due are %v", d.Kind, again)
@@ -138,9 +140,9 @@ func TestDeniedCIDElsewhere(t *testing.T) {
 	} {
 		db, w := queue(t, "https://x/0", "ipfs://d/f")
 		read(t, db, claim(t, db, "")["https://x/0"], "secret", linked("Mallory"))
-		save(t, db, store.FetchResult{URIID: claimID(t, db, "ipfs://d/f"), Body: []byte("secret"), Source: "ipfs", CID: dir.String(), Root: file.Hash(),
+		save(t, db, docdb.FetchResult{URIID: claimID(t, db, "ipfs://d/f"), Body: []byte("secret"), Source: "ipfs", CID: dir.String(), Root: file.Hash(),
 			FetchedAt: fetched, ParserVersion: 1, Registration: linked("Mallory")})
-		ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyCID, Value: c.deny, Reason: "r"}, false))
+		ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenyCID, Value: c.deny, Reason: "r"}, false))
 		if c.all {
 			withheld(t, db, name, "secret")
 		}
@@ -163,9 +165,9 @@ func claimID(t *testing.T, db *store.DB, uri string) (id int64) {
 func TestDeniedHostBehindRedirect(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "https://x/0")
-	save(t, db, store.FetchResult{URIID: claim(t, db, "")["https://x/0"].ID, Body: []byte("secret"), Source: "https", ServedBy: "evil.example:8443",
+	save(t, db, docdb.FetchResult{URIID: claim(t, db, "")["https://x/0"].ID, Body: []byte("secret"), Source: "https", ServedBy: "evil.example:8443",
 		FetchedAt: fetched, ParserVersion: 1, Registration: linked("Mallory")})
-	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyHost, Value: "Evil.example.", Reason: "r"}, false))
+	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenyHost, Value: "Evil.example.", Reason: "r"}, false))
 	withheld(t, db, "redirected", "secret")
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentDenied {
 		t.Errorf("shown: %+v", d)

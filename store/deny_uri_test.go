@@ -12,6 +12,9 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // What is denied is not shown where the URI is the content, by whatever points to it, and
@@ -33,16 +36,16 @@ func TestDeniedURIWithoutContent(t *testing.T) {
 				repute.ValidationRequest{TokenID: tokenID(0), Validator: person(7), URI: uri, RequestHash: common.Hash{1}},
 				repute.ValidationResponse{TokenID: tokenID(0), Validator: person(7), URI: uri, RequestHash: common.Hash{1}, Response: 5})
 			w.store(t, db, w.tip().Number)
-			save(t, db, store.FetchResult{URIID: claim(t, db, "")[uri].ID, Body: []byte(body), Source: "data", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Libellous")})
+			save(t, db, docdb.FetchResult{URIID: claim(t, db, "")[uri].ID, Body: []byte(body), Source: "data", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Libellous")})
 			if got := shownURIs(t, db, w.id(0)); got != strings.Repeat(uri+"|", 6) {
 				t.Fatalf("before: %s", got)
 			}
 			d := repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sha256.Sum256([]byte(body))), Reason: "court order"}
-			ok(t, db.Deny(ctxOf(t), d, false))
+			ok(t, denydb.Deny(ctxOf(t), db, d, false))
 			if got := shownURIs(t, db, w.id(0)); got != strings.Repeat(rest+"|", 6) {
 				t.Errorf("denied: %s", got)
 			}
-			ok(t, db.Undeny(ctxOf(t), d.Kind, d.Value))
+			ok(t, denydb.Undeny(ctxOf(t), db, d.Kind, d.Value))
 			if got := shownURIs(t, db, w.id(0)); got != strings.Repeat(uri+"|", 6) {
 				t.Errorf("allowed again: %s", got)
 			}
@@ -54,10 +57,10 @@ func TestDeniedURIWithoutContent(t *testing.T) {
 func TestDeniedAgentURI(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "data:,Libellous")
-	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "court order"}, false))
-	a, _, err := db.Agent(ctxOf(t), w.id(0), latest)
+	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "court order"}, false))
+	a, _, err := query.Agent(ctxOf(t), db, w.id(0), latest)
 	ok(t, err)
-	page, err := db.DocumentVersions(ctxOf(t), w.id(0), "", 10)
+	page, err := docdb.Versions(ctxOf(t), db, w.id(0), "", 10)
 	ok(t, err)
 	if a.URI != "data:," || a.URISize != int64(len("data:,Libellous")) || page.Items[0].URI != "data:," {
 		t.Errorf("%q of %d, %q", a.URI, a.URISize, page.Items[0].URI)
@@ -68,15 +71,15 @@ func TestDeniedAgentURI(t *testing.T) {
 // versions, of a rating, of a response and of a validation.
 func shownURIs(t *testing.T, db *store.DB, id repute.AgentID) string {
 	t.Helper()
-	a, _, err := db.Agent(ctxOf(t), id, latest)
+	a, _, err := query.Agent(ctxOf(t), db, id, latest)
 	ok(t, err)
-	list, err := db.Agents(ctxOf(t), store.AgentFilter{Limit: 10})
+	list, err := query.Agents(ctxOf(t), db, query.AgentFilter{Limit: 10})
 	ok(t, err)
-	versions, err := db.DocumentVersions(ctxOf(t), id, "", 10)
+	versions, err := docdb.Versions(ctxOf(t), db, id, "", 10)
 	ok(t, err)
-	ratings, err := db.Feedback(ctxOf(t), id, store.FeedbackFilter{Limit: 10, At: latest})
+	ratings, err := query.Feedback(ctxOf(t), db, id, query.FeedbackFilter{Limit: 10, At: latest})
 	ok(t, err)
-	validations, err := db.Validations(ctxOf(t), id, store.ValidationFilter{Limit: 10, At: latest})
+	validations, err := query.Validations(ctxOf(t), db, id, query.ValidationFilter{Limit: 10, At: latest})
 	ok(t, err)
 	return strings.Join([]string{a.URI, list.Items[0].URI, versions.Items[0].URI, ratings.Items[0].URI, ratings.Items[0].Responses[0].URI,
 		validations.Items[0].RequestURI, ""}, "|")

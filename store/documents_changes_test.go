@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"repute/store"
+	"repute/store/docdb"
 )
 
 // told are the changes of a kind since a place in the feed, by agent, with the data of the
@@ -32,7 +33,7 @@ func TestProofsThatEndAreAnnounced(t *testing.T) {
 	t.Parallel()
 	const proof = "https://b.example/.well-known/agent-registration.json"
 	db, w := queue(t, "data:,x")
-	read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), store.Domain{Name: "b.example", Proof: proof})
+	read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), docdb.Domain{Name: "b.example", Proof: proof})
 	p := claim(t, db, "")[proof]
 	start := time.Now().Add(-30 * 24 * time.Hour)
 	since := ""
@@ -46,7 +47,7 @@ func TestProofsThatEndAreAnnounced(t *testing.T) {
 		{4, "not_found", "", false}, {5, "same", "b.example", true}, {6, "same", "c.example", true}, {7, "same", "b.example", true},
 		{8, "dns", "", false}, {13, "timeout", "", false}, {15, "dns", "", true}, {16, "tls", "", false}, {17, "same", "b.example", true},
 	} {
-		r := store.FetchResult{URIID: p.ID, FetchedAt: start.Add(time.Duration(step.day) * 24 * time.Hour), Source: "https", ServedBy: step.served}
+		r := docdb.FetchResult{URIID: p.ID, FetchedAt: start.Add(time.Duration(step.day) * 24 * time.Hour), Source: "https", ServedBy: step.served}
 		switch step.what {
 		case "":
 			r.Body, r.ParserVersion, r.Registration = []byte("p"), 1, linked("", w.id(0))
@@ -68,12 +69,12 @@ func TestOwnProofsThatEndAreAnnounced(t *testing.T) {
 	db, w := queue(t, uri, "https://own.example/other.json")
 	atHost(t, db, "own.example")
 	u := claim(t, db, "own.example")
-	own := store.Domain{Name: "own.example", Proof: uri}
+	own := docdb.Domain{Name: "own.example", Proof: uri}
 	read(t, db, u[uri], uri, linked("me", w.id(0)), own)
 	read(t, db, u["https://own.example/other.json"], "other", linked("other", w.id(1)))
 	since := ""
 	told(t, db, "", &since)
-	save(t, db, store.FetchResult{URIID: u[uri].ID, FetchedAt: time.Now(), Reason: "not_found"})
+	save(t, db, docdb.FetchResult{URIID: u[uri].ID, FetchedAt: time.Now(), Reason: "not_found"})
 	if got := told(t, db, "proof.updated", &since); len(got) != 1 || got["0"] != `{"domain": "own.example"}` {
 		t.Errorf("told %v", got)
 	}
@@ -106,7 +107,7 @@ func TestCrowdsAreToldBitByBit(t *testing.T) {
 	}
 	step := func(limit int, want bool) map[string]string {
 		t.Helper()
-		more, err := db.AddSharedChanges(ctxOf(t), limit)
+		more, err := docdb.AddSharedChanges(ctxOf(t), db, limit)
 		if err != nil || more != want {
 			t.Fatalf("more: %t, %v", more, err)
 		}
@@ -146,7 +147,7 @@ func TestCrowdsOfADomain(t *testing.T) {
 	const uri, proof = "https://x/shared", "https://b.example/.well-known/agent-registration.json"
 	db, w := queue(t, uri)
 	share(t, db, uri, 100, 1500)
-	read(t, db, claim(t, db, "")[uri], "0", linked("zero"), store.Domain{Name: "b.example", Proof: proof})
+	read(t, db, claim(t, db, "")[uri], "0", linked("zero"), docdb.Domain{Name: "b.example", Proof: proof})
 	p := claim(t, db, "")[proof]
 	since := ""
 	for n, names := range [][]int{{0, 100}, {100, 101}, {999}} {

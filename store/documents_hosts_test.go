@@ -12,6 +12,9 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // hostOf puts the https URIs of a test on one host.
@@ -30,20 +33,20 @@ func TestHostsOfAgentsComeFirst(t *testing.T) {
 		select sha256(h::bytea), h::bytea, 'https', h, r, now() - interval '1 minute'
 		from generate_series(1, 2000) i, lateral (select case when i > 1000 then 3 else 1 end) v(r), lateral (select 'h' || i || '.example') w(h)`)
 	sqlExec(t, db, "insert into uris (hash, uri, kind, host, rank, next_due) values (sha256('n'), 'n', 'https', 'new.example', 0, now())")
-	ok(t, db.RestoreHosts(ctx))
-	hosts, err := db.DueHosts(ctx, 100)
+	ok(t, docdb.RestoreHosts(ctx, db))
+	hosts, err := docdb.DueHosts(ctx, db, 100)
 	if err != nil || len(hosts) != 101 || hosts[0] != "new.example" {
 		t.Errorf("%d hosts, first %q, %v", len(hosts), hosts[:1], err)
 	}
-	files, err := db.DueFileHosts(ctx, 2000, "h1001.example")
+	files, err := docdb.DueFileHosts(ctx, db, 2000, "h1001.example")
 	if err != nil || len(files) != 999 || slices.Contains(files, "h1000.example") {
 		t.Errorf("%d hosts of files, %v", len(files), err)
 	}
 	// What was read of the new agent leaves its host with its files.
 	sqlExec(t, db, "update uris set next_due = now() + interval '1 day' where rank = 0")
 	sqlExec(t, db, `insert into uris (hash, uri, kind, host, rank, next_due) values (sha256('f'), 'f', 'https', 'new.example', 3, now())`)
-	ok(t, db.FinishHost(ctx, "new.example"))
-	if files, err := db.DueFileHosts(ctx, 2000); err != nil || !slices.Contains(files, "new.example") {
+	ok(t, docdb.FinishHost(ctx, db, "new.example"))
+	if files, err := docdb.DueFileHosts(ctx, db, 2000); err != nil || !slices.Contains(files, "new.example") {
 		t.Errorf("%d hosts of files, %v", len(files), err)
 	}
 }
@@ -64,16 +67,16 @@ func TestRestOutlastsWishes(t *testing.T) {
 			ctx := ctxOf(t)
 			hostOf(t, db, host)
 			u := claim(t, db, host)[url]
-			save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "http_status", NextDue: time.Now().Add(24 * time.Hour)})
-			ok(t, db.BackOffHost(ctx, host, c.asked, time.Hour, time.Hour))
-			r, err := db.RequestRefresh(ctx, w.id(0))
+			save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "http_status", NextDue: time.Now().Add(24 * time.Hour)})
+			ok(t, docdb.BackOffHost(ctx, db, host, c.asked, time.Hour, time.Hour))
+			r, err := query.RequestRefresh(ctx, db, w.id(0))
 			if err != nil || !r.Queued {
 				t.Errorf("refresh %+v, %v", r, err)
 			}
-			_, err = db.RetryDocuments(ctx, store.RetryFilter{})
+			_, err = docdb.RetryDocuments(ctx, db, docdb.RetryFilter{})
 			ok(t, err)
-			ok(t, db.RestoreHosts(ctx))
-			if hosts, err := db.DueHosts(ctx, 10); err != nil || len(hosts) != 0 {
+			ok(t, docdb.RestoreHosts(ctx, db))
+			if hosts, err := docdb.DueHosts(ctx, db, 10); err != nil || len(hosts) != 0 {
 				t.Errorf("due while it rests: %q, %v", hosts, err)
 			}
 			var within bool
@@ -92,23 +95,23 @@ func TestRefreshIsNoRevival(t *testing.T) {
 	const cid, url = "ipfs://cid", "https://x/dead"
 	db, w := queue(t, cid, url)
 	u := claim(t, db, "")
-	save(t, db, store.FetchResult{URIID: u[cid].ID, Body: []byte("{}"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1})
+	save(t, db, docdb.FetchResult{URIID: u[cid].ID, Body: []byte("{}"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1})
 	for range 2 {
-		save(t, db, store.FetchResult{URIID: u[url].ID, FetchedAt: fetched, Reason: "timeout", Dead: true, NextDue: fetched.Add(1e6 * time.Hour)})
+		save(t, db, docdb.FetchResult{URIID: u[url].ID, FetchedAt: fetched, Reason: "timeout", Dead: true, NextDue: fetched.Add(1e6 * time.Hour)})
 	}
 	for token := range 2 {
-		r, err := db.RequestRefresh(ctxOf(t), w.id(token))
+		r, err := query.RequestRefresh(ctxOf(t), db, w.id(token))
 		if err != nil || !r.Queued {
 			t.Errorf("agent %d: %+v, %v", token, r, err)
 		}
 	}
 	due := claim(t, db, "")
-	if len(due) != 1 || due[url].Failures != 2 || due[url].Rank != store.RankAgent {
+	if len(due) != 1 || due[url].Failures != 2 || due[url].Rank != docdb.RankAgent {
 		t.Errorf("due %+v", due)
 	}
 	// Bytes that were dropped can be asked for.
 	sqlExec(t, db, "update documents set body = null; update uris set refresh_at = null")
-	_, err := db.RequestRefresh(ctxOf(t), w.id(0))
+	_, err := query.RequestRefresh(ctxOf(t), db, w.id(0))
 	ok(t, err)
 	if due := claim(t, db, ""); len(due) != 1 || due[cid].ID == 0 {
 		t.Errorf("dropped bytes: %+v", due)
@@ -124,22 +127,22 @@ func TestURISetAgainIsRead(t *testing.T) {
 	sqlExec(t, db, "update uris set kind = split_part(convert_from(uri, 'UTF8'), ':', 1) where uri <> ''")
 	u := claim(t, db, "")
 	now := time.Now()
-	save(t, db, store.FetchResult{URIID: u[uris[0]].ID, FetchedAt: now, Reason: "not_found", Dead: true, NextDue: now.Add(7 * 24 * time.Hour)})
+	save(t, db, docdb.FetchResult{URIID: u[uris[0]].ID, FetchedAt: now, Reason: "not_found", Dead: true, NextDue: now.Add(7 * 24 * time.Hour)})
 	for i, at := range []time.Time{1: now.Add(-48 * time.Hour), 2: now, 3: now.Add(-48 * time.Hour)} {
 		if i > 0 {
 			source, _, _ := strings.Cut(uris[i], ":")
-			save(t, db, store.FetchResult{URIID: u[uris[i]].ID, Body: []byte("{}"), Source: source, ETag: "e", FetchedAt: at,
+			save(t, db, docdb.FetchResult{URIID: u[uris[i]].ID, Body: []byte("{}"), Source: source, ETag: "e", FetchedAt: at,
 				ParserVersion: 1, NextDue: now.Add(30 * 24 * time.Hour)})
 		}
 	}
-	save(t, db, store.FetchResult{URIID: u[uris[4]].ID, FetchedAt: now, Reason: "bad_data_uri", Dead: true})
-	ok(t, db.FinishHost(ctxOf(t), ""))
+	save(t, db, docdb.FetchResult{URIID: u[uris[4]].ID, FetchedAt: now, Reason: "bad_data_uri", Dead: true})
+	ok(t, docdb.FinishHost(ctxOf(t), db, ""))
 	for _, uri := range uris {
 		w.mine(repute.URIUpdated{TokenID: tokenID(2), URI: uri, UpdatedBy: person(2)})
 	}
 	w.store(t, openAgain(t, db), w.tip().Number)
 	due := claim(t, db, "")
-	if len(due) != 2 || due[uris[0]].Failures != 0 || due[uris[0]].Attempts != 1 || due[uris[1]].ETag != "e" || due[uris[1]].Rank != store.RankAgent {
+	if len(due) != 2 || due[uris[0]].Failures != 0 || due[uris[0]].Attempts != 1 || due[uris[1]].ETag != "e" || due[uris[1]].Rank != docdb.RankAgent {
 		t.Errorf("due %+v", due)
 	}
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentDead {
@@ -151,23 +154,23 @@ func TestURISetAgainIsRead(t *testing.T) {
 func TestBlocksCountAsBytes(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "data:,a")
-	var u map[string]store.URI
+	var u map[string]docdb.URI
 	for i, uri := range []string{"ipfs://1", "ipfs://2", "ipfs://3"} {
 		w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: uint64(i + 1), Value: big.NewInt(1), URI: uri})
 	}
 	w.store(t, db, w.tip().Number)
-	_, err := db.PlanFiles(ctxOf(t), 10)
+	_, err := docdb.PlanFiles(ctxOf(t), db, 10)
 	ok(t, err)
 	u = claim(t, db, "")
-	blockOf := func(b byte, size int) store.Block {
+	blockOf := func(b byte, size int) docdb.Block {
 		data := bytes.Repeat([]byte{b}, size)
 		sum := sha256.Sum256(data)
-		return store.Block{Multihash: append([]byte("\x12\x20"), sum[:]...), Data: data}
+		return docdb.Block{Multihash: append([]byte("\x12\x20"), sum[:]...), Data: data}
 	}
 	shared := blockOf(0, 1000)
 	for i, uri := range []string{"ipfs://1", "ipfs://2", "ipfs://3"} {
-		save(t, db, store.FetchResult{URIID: u[uri].ID, Body: []byte("tiny" + uri), Source: "ipfs", FetchedAt: fetched.Add(time.Duration(i) * time.Hour),
-			ParserVersion: 1, FileOnly: true, Blocks: []store.Block{shared, blockOf(byte(i+1), 4000)}})
+		save(t, db, docdb.FetchResult{URIID: u[uri].ID, Body: []byte("tiny" + uri), Source: "ipfs", FetchedAt: fetched.Add(time.Duration(i) * time.Hour),
+			ParserVersion: 1, FileOnly: true, Blocks: []docdb.Block{shared, blockOf(byte(i+1), 4000)}})
 	}
 	const tiny = 12 // bytes of a body
 	for _, step := range []struct{ most, freed int64 }{{13000 + 3*tiny, 0}, {10000, 4000 + tiny}, {2000, 9000 + 2*tiny}, {0, 0}} {
@@ -185,9 +188,9 @@ func TestDeadCIDsHaveTheirQueue(t *testing.T) {
 	db, _ := queue(t, cid, url)
 	sqlExec(t, db, "update uris set host = 'ipfs' where kind = 'ipfs'")
 	sqlExec(t, db, "insert into hosts values ('ipfs', now())")
-	fail := func(u store.URI) {
+	fail := func(u docdb.URI) {
 		t.Helper()
-		save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "gateway", NextDue: time.Now().Add(-time.Second)})
+		save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "gateway", NextDue: time.Now().Add(-time.Second)})
 	}
 	fail(claim(t, db, "")[url])
 	fail(claim(t, db, "")[url])
@@ -200,11 +203,11 @@ func TestDeadCIDsHaveTheirQueue(t *testing.T) {
 	if due := claim(t, db, "ipfs"); len(due) != 0 {
 		t.Errorf("after the second failure still due: %+v", due)
 	}
-	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || !slices.Contains(hosts, store.RetryHost) {
+	if hosts, err := docdb.DueHosts(ctxOf(t), db, 10); err != nil || !slices.Contains(hosts, docdb.RetryHost) {
 		t.Errorf("hosts %q, %v", hosts, err)
 	}
-	fail(claim(t, db, store.RetryHost)[cid])
-	if n, err := db.RetryDocuments(ctxOf(t), store.RetryFilter{Host: "ipfs"}); err != nil || n != 1 {
+	fail(claim(t, db, docdb.RetryHost)[cid])
+	if n, err := docdb.RetryDocuments(ctxOf(t), db, docdb.RetryFilter{Host: "ipfs"}); err != nil || n != 1 {
 		t.Errorf("%d to be tried again, %v", n, err)
 	}
 	if due := claim(t, db, "ipfs"); len(due) != 1 {
@@ -224,7 +227,7 @@ func TestURIsAreOfInterestBeforeTheirAgents(t *testing.T) {
 	if u.ID == 0 || !u.Used {
 		t.Fatalf("never tried: %+v", u)
 	}
-	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "timeout", NextDue: time.Now().Add(-time.Second)})
+	save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "timeout", NextDue: time.Now().Add(-time.Second)})
 	if u := claim(t, db, "")[uri]; u.ID == 0 || u.Used {
 		t.Errorf("tried, and nobody has it: %+v", u)
 	}
@@ -237,11 +240,11 @@ func TestWishDuringFetch(t *testing.T) {
 	for _, reason := range []string{"", "timeout"} {
 		db, w := queue(t, uri)
 		u := claim(t, db, "")[uri]
-		r, err := db.RequestRefresh(ctxOf(t), w.id(0))
+		r, err := query.RequestRefresh(ctxOf(t), db, w.id(0))
 		if err != nil || !r.Queued {
 			t.Fatalf("%+v, %v", r, err)
 		}
-		out := store.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: reason, NextDue: time.Now().Add(time.Hour)}
+		out := docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: reason, NextDue: time.Now().Add(time.Hour)}
 		if reason == "" {
 			out.Body, out.Source, out.ParserVersion = []byte("{}"), "https", 1
 		}
@@ -264,15 +267,15 @@ func TestAllowedDuringClaim(t *testing.T) {
 	t.Parallel()
 	const uri = "https://evil.example/0"
 	db, w := queue(t, uri, "https://good.example/1")
-	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "r"}, false))
+	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "r"}, false))
 	due := claim(t, db, "")
 	u, other := due[uri], due["https://good.example/1"]
 	if u.Denied == nil || other.Denied != nil {
 		t.Fatalf("%+v, %+v", u, other)
 	}
-	refusal := store.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: store.ReasonDenied, Dead: true} // what the loop makes of it
-	ok(t, db.Undeny(ctxOf(t), repute.DenyAgent, "7:0"))
-	ok(t, db.SaveDocuments(ctxOf(t), []store.FetchResult{refusal, {URIID: other.ID, FetchedAt: time.Now(), Reason: "timeout"}}))
+	refusal := docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: docdb.ReasonDenied, Dead: true} // what the loop makes of it
+	ok(t, denydb.Undeny(ctxOf(t), db, repute.DenyAgent, "7:0"))
+	ok(t, docdb.SaveDocuments(ctxOf(t), db, []docdb.FetchResult{refusal, {URIID: other.ID, FetchedAt: time.Now(), Reason: "timeout"}}))
 	if d := documentOf(t, db, w.id(1)); d.Reason != "timeout" {
 		t.Errorf("of the other %+v", d)
 	}
@@ -284,10 +287,10 @@ func TestAllowedDuringClaim(t *testing.T) {
 		t.Fatalf("allowed, and not due: %+v", again)
 	}
 	// What the loop looked up for itself is denied for as long as that is.
-	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenyHost, Value: "led.example", Reason: "r"}, false))
+	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenyHost, Value: "led.example", Reason: "r"}, false))
 	refusal.Claimed, refusal.Denial = again.Claimed, repute.Denial{Kind: repute.DenyHost, Value: "led.example"}
 	save(t, db, refusal)
-	if d := documentOf(t, db, w.id(0)); d.Reason != store.ReasonDenied {
+	if d := documentOf(t, db, w.id(0)); d.Reason != docdb.ReasonDenied {
 		t.Errorf("denied by where it leads: %+v", d)
 	}
 }
@@ -298,11 +301,11 @@ func TestBeginHost(t *testing.T) {
 	db, _ := queue(t, "https://x/0")
 	hostOf(t, db, "x")
 	for _, want := range []bool{true, false} {
-		if begun, err := db.ClaimHost(ctxOf(t), "x"); err != nil || begun != want {
+		if begun, err := docdb.ClaimHost(ctxOf(t), db, "x"); err != nil || begun != want {
 			t.Errorf("begun = %t, %v, want %t", begun, err, want)
 		}
 	}
-	if begun, err := db.ClaimHost(ctxOf(t), "unknown"); err != nil || begun {
+	if begun, err := docdb.ClaimHost(ctxOf(t), db, "unknown"); err != nil || begun {
 		t.Errorf("a host without documents: %t, %v", begun, err)
 	}
 }
@@ -312,19 +315,19 @@ func TestBatchesShareBlocks(t *testing.T) {
 	t.Parallel()
 	db, _ := queue(t, "https://x/0", "https://x/1", "https://x/2", "https://x/3")
 	u := claim(t, db, "")
-	outcome := func(uri, body string, block byte) store.FetchResult {
-		return store.FetchResult{URIID: u[uri].ID, Body: []byte(body), Source: "ipfs", FetchedAt: time.Now(), ParserVersion: 1,
-			Blocks: []store.Block{{Multihash: []byte{block}, Data: []byte{block}}}}
+	outcome := func(uri, body string, block byte) docdb.FetchResult {
+		return docdb.FetchResult{URIID: u[uri].ID, Body: []byte(body), Source: "ipfs", FetchedAt: time.Now(), ParserVersion: 1,
+			Blocks: []docdb.Block{{Multihash: []byte{block}, Data: []byte{block}}}}
 	}
 	for i := range 30 {
 		sqlExec(t, db, "delete from document_blocks; delete from ipfs_blocks")
 		done := make(chan error, 2)
 		for from, blocks := range map[int][2]byte{0: {2, 1}, 2: {1, 2}} {
-			var batch []store.FetchResult
+			var batch []docdb.FetchResult
 			for j, b := range blocks {
 				batch = append(batch, outcome(fmt.Sprintf("https://x/%d", from+j), fmt.Sprintf("%d of %d", from+j, i), b))
 			}
-			go func() { done <- db.SaveDocuments(ctxOf(t), batch) }()
+			go func() { done <- docdb.SaveDocuments(ctxOf(t), db, batch) }()
 		}
 		for range 2 {
 			ok(t, <-done)

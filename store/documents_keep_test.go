@@ -18,6 +18,9 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // linked is a registration that names agents by their full ids.
@@ -32,11 +35,11 @@ func linked(name string, ids ...repute.AgentID) *repute.Registration {
 }
 
 // read saves a document that was fetched now, from where its URI says.
-func read(t *testing.T, db *store.DB, u store.URI, body string, r *repute.Registration, domains ...store.Domain) {
+func read(t *testing.T, db *store.DB, u docdb.URI, body string, r *repute.Registration, domains ...docdb.Domain) {
 	t.Helper()
 	at, err := url.Parse(u.URI)
 	ok(t, err)
-	save(t, db, store.FetchResult{URIID: u.ID, Claimed: u.Claimed, Body: []byte(body), Source: "https", ServedBy: at.Host, FetchedAt: time.Now(), ParserVersion: 1,
+	save(t, db, docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, Body: []byte(body), Source: "https", ServedBy: at.Host, FetchedAt: time.Now(), ParserVersion: 1,
 		Registration: r, Domains: domains, NextDue: time.Now().Add(time.Hour)})
 }
 
@@ -48,16 +51,16 @@ func TestLinkedAgents(t *testing.T) {
 	read(t, db, u["https://a/1"], "1", linked("one", w.id(0)))
 	read(t, db, u["https://a/2"], "2", linked("two", w.id(3))) // names another
 	read(t, db, u["https://a/3"], "3", linked("three", w.id(0)))
-	got, err := db.LinkedAgents(ctxOf(t), w.id(0))
+	got, err := docdb.LinkedAgents(ctxOf(t), db, w.id(0))
 	if err != nil || len(got) != 1 || got[0].ID != w.id(1) || got[0].Name != "one" || got[0].SameFile {
 		t.Errorf("linked with agent 0: %+v, %v", got, err)
 	}
 	// A file that changes its mind takes the link back.
 	read(t, db, u["https://a/1"], "1b", linked("one"))
-	if got, err := db.LinkedAgents(ctxOf(t), w.id(0)); err != nil || len(got) != 0 {
+	if got, err := docdb.LinkedAgents(ctxOf(t), db, w.id(0)); err != nil || len(got) != 0 {
 		t.Errorf("after the link was taken back: %+v, %v", got, err)
 	}
-	if _, err := db.LinkedAgents(ctxOf(t), w.id(9)); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := docdb.LinkedAgents(ctxOf(t), db, w.id(9)); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("of no agent: %v", err)
 	}
 }
@@ -69,15 +72,15 @@ func TestFilesAreQueuedBehindAgents(t *testing.T) {
 	w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: 1, Value: big.NewInt(1), URI: file})
 	w.store(t, db, w.tip().Number)
 	for _, want := range []int{1, 0} {
-		if n, err := db.PlanFiles(ctxOf(t), 10); err != nil || n != want {
+		if n, err := docdb.PlanFiles(ctxOf(t), db, 10); err != nil || n != want {
 			t.Fatalf("planned %d, %v, want %d", n, err, want)
 		}
 	}
-	due, err := db.DueURIs(ctxOf(t), "", 1)
-	if err != nil || len(due) != 1 || due[0].URI != "https://x/agent" || due[0].Rank != store.RankNew {
+	due, err := docdb.DueURIs(ctxOf(t), db, "", 1)
+	if err != nil || len(due) != 1 || due[0].URI != "https://x/agent" || due[0].Rank != docdb.RankNew {
 		t.Fatalf("first %+v, %v", due, err)
 	}
-	if got := claim(t, db, "")[file]; got.Rank != store.RankFile || !got.Used {
+	if got := claim(t, db, "")[file]; got.Rank != docdb.RankFile || !got.Used {
 		t.Errorf("then %+v", got)
 	}
 }
@@ -86,23 +89,23 @@ func TestRefresh(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "https://x/0", "")
 	read(t, db, claim(t, db, "")["https://x/0"], "0", linked("zero"))
-	ok(t, db.FinishHost(ctxOf(t), ""))
-	first, err := db.RequestRefresh(ctxOf(t), w.id(0))
+	ok(t, docdb.FinishHost(ctxOf(t), db, ""))
+	first, err := query.RequestRefresh(ctxOf(t), db, w.id(0))
 	if err != nil || !first.Queued || time.Until(first.NextAllowed) < 50*time.Second {
 		t.Fatalf("refresh: %+v, %v", first, err)
 	}
-	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || len(hosts) != 1 {
+	if hosts, err := docdb.DueHosts(ctxOf(t), db, 10); err != nil || len(hosts) != 1 {
 		t.Errorf("hosts %q, %v", hosts, err)
 	}
-	if u := claim(t, db, "")["https://x/0"]; u.Rank != store.RankAgent { // never read ones come before
+	if u := claim(t, db, "")["https://x/0"]; u.Rank != docdb.RankAgent { // never read ones come before
 		t.Errorf("claimed %+v", u)
 	}
-	second, err := db.RequestRefresh(ctxOf(t), w.id(0))
+	second, err := query.RequestRefresh(ctxOf(t), db, w.id(0))
 	if err != nil || second.Queued || !second.NextAllowed.Equal(first.NextAllowed) {
 		t.Errorf("too early: %+v, %v", second, err)
 	}
 	for _, none := range []int{1, 7} {
-		if _, err := db.RequestRefresh(ctxOf(t), w.id(none)); !errors.Is(err, repute.ErrNotFound) {
+		if _, err := query.RequestRefresh(ctxOf(t), db, w.id(none)); !errors.Is(err, repute.ErrNotFound) {
 			t.Errorf("agent %d: %v", none, err)
 		}
 	}
@@ -119,34 +122,34 @@ func TestDenied(t *testing.T) {
 			db, w := queue(t, url)
 			sqlExec(t, db, "update uris set host = 'bad.example:8443' where kind = 'https'")
 			sqlExec(t, db, "insert into hosts values ('bad.example:8443', now())")
-			save(t, db, store.FetchResult{URIID: claim(t, db, "bad.example:8443")[url].ID, Body: []byte("secret"), Source: "ipfs", FetchedAt: fetched,
+			save(t, db, docdb.FetchResult{URIID: claim(t, db, "bad.example:8443")[url].ID, Body: []byte("secret"), Source: "ipfs", FetchedAt: fetched,
 				ParserVersion: 1, Registration: linked("Mallory"), CID: "bafkreibm6jg3ux5qumhcn2b3flc3tyu6dmlb4xa7u5bf44yegnrjhc4yeq"})
 			d.Reason = "court order"
-			ok(t, db.Deny(ctxOf(t), d, false))
+			ok(t, denydb.Deny(ctxOf(t), db, d, false))
 			got := documentOf(t, db, w.id(0))
 			if got.Status != repute.DocumentDenied || got.Detail != "court order" || got.Registration != nil || got.SHA256 != [32]byte{} {
 				t.Errorf("document %+v", got)
 			}
-			found, err := db.Denied(ctxOf(t), repute.Denial{Kind: repute.DenyHost, Value: "other"}, d)
+			found, err := denydb.Denied(ctxOf(t), db, repute.Denial{Kind: repute.DenyHost, Value: "other"}, d)
 			if err != nil || found == nil || found.Reason != "court order" {
 				t.Errorf("found %+v, %v", found, err)
 			}
 			var denied *repute.DeniedError
-			if _, err := db.DocumentBody(ctxOf(t), body); d.Kind != repute.DenyAgent && (!errors.As(err, &denied) || !errors.Is(err, repute.ErrGone)) {
+			if _, err := docdb.Body(ctxOf(t), db, body); d.Kind != repute.DenyAgent && (!errors.As(err, &denied) || !errors.Is(err, repute.ErrGone)) {
 				t.Errorf("its bytes: %v", err)
 			}
-			if _, err := db.RequestRefresh(ctxOf(t), w.id(0)); !errors.As(err, &denied) {
+			if _, err := query.RequestRefresh(ctxOf(t), db, w.id(0)); !errors.As(err, &denied) {
 				t.Errorf("refresh: %v", err)
 			}
 			sqlExec(t, db, "update uris set next_due = now() where kind = 'https'")
 			if u := claim(t, db, "bad.example:8443")[url]; (u.Denied != nil) != (d.Kind != repute.DenySHA256) {
 				t.Errorf("claimed %+v", u)
 			}
-			ok(t, db.Undeny(ctxOf(t), d.Kind, d.Value))
+			ok(t, denydb.Undeny(ctxOf(t), db, d.Kind, d.Value))
 			if got := documentOf(t, db, w.id(0)); got.Status != repute.DocumentOK {
 				t.Errorf("allowed again: %+v", got)
 			}
-			if err := db.Undeny(ctxOf(t), d.Kind, d.Value); !errors.Is(err, repute.ErrNotFound) {
+			if err := denydb.Undeny(ctxOf(t), db, d.Kind, d.Value); !errors.Is(err, repute.ErrNotFound) {
 				t.Errorf("allowed twice: %v", err)
 			}
 		})
@@ -157,7 +160,7 @@ func TestDenied(t *testing.T) {
 		for _, d := range []repute.Denial{{Kind: "word", Value: "x", Reason: "r"}, {Kind: repute.DenySHA256, Value: "12", Reason: "r"},
 			{Kind: repute.DenyHost, Value: "https://x", Reason: "r"}, {Kind: repute.DenyAgent, Value: "5", Reason: "r"},
 			{Kind: repute.DenyCID, Value: "Qm", Reason: "r"}, {Kind: repute.DenyHost, Value: "x", Reason: " "}} {
-			if err := db.Deny(ctxOf(t), d, false); !errors.Is(err, repute.ErrInvalid) {
+			if err := denydb.Deny(ctxOf(t), db, d, false); !errors.Is(err, repute.ErrInvalid) {
 				t.Errorf("%+v: %v", d, err)
 			}
 		}
@@ -170,14 +173,14 @@ func TestDenyDropsBytes(t *testing.T) {
 	u := claim(t, db, "")["https://x/0"]
 	read(t, db, u, "secret", nil)
 	sum := sha256.Sum256([]byte("secret"))
-	c, err := db.DocumentBody(ctxOf(t), sum)
+	c, err := docdb.Body(ctxOf(t), db, sum)
 	if err != nil || string(c.Body) != "secret" || c.Keccak != crypto.Keccak256Hash([]byte("secret")) || c.Size != 6 {
 		t.Fatalf("content %+v, %v", c, err)
 	}
-	ok(t, db.Deny(ctxOf(t), repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "r"}, true))
+	ok(t, denydb.Deny(ctxOf(t), db, repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "r"}, true))
 	read(t, db, u, "secret", nil) // nor do they come back
-	ok(t, db.Undeny(ctxOf(t), repute.DenySHA256, fmt.Sprintf("%x", sum)))
-	if _, err := db.DocumentBody(ctxOf(t), sum); !errors.Is(err, repute.ErrGone) {
+	ok(t, denydb.Undeny(ctxOf(t), db, repute.DenySHA256, fmt.Sprintf("%x", sum)))
+	if _, err := docdb.Body(ctxOf(t), db, sum); !errors.Is(err, repute.ErrGone) {
 		t.Errorf("dropped bytes: %v", err)
 	}
 }
@@ -189,7 +192,7 @@ func dropBodies(t *testing.T, db *store.DB, most int64) (freed int64) {
 	for more := true; more; {
 		var n int64
 		var err error
-		n, more, err = db.DropBodies(ctxOf(t), most)
+		n, more, err = docdb.DropBodies(ctxOf(t), db, most)
 		ok(t, err)
 		freed += n
 	}
@@ -202,18 +205,18 @@ func TestDropBodies(t *testing.T) {
 	u := claim(t, db, "")
 	body := func(n int) string { return string(bytes.Repeat([]byte{byte('a' + n)}, 100)) }
 	for n := range 4 {
-		save(t, db, store.FetchResult{URIID: u["https://x/0"].ID, Body: []byte(body(n)), Source: "https", FetchedAt: fetched.Add(time.Duration(n) * time.Hour), ParserVersion: 1})
+		save(t, db, docdb.FetchResult{URIID: u["https://x/0"].ID, Body: []byte(body(n)), Source: "https", FetchedAt: fetched.Add(time.Duration(n) * time.Hour), ParserVersion: 1})
 	}
 	for _, step := range []struct{ most, freed int64 }{{400, 0}, {250, 200}, {0, 100}} { // what an agent shows stays
 		if freed := dropBodies(t, db, step.most); freed != step.freed {
 			t.Errorf("to keep %d freed %d, want %d", step.most, freed, step.freed)
 		}
 	}
-	page, err := db.DocumentVersions(ctxOf(t), w.id(0), "", 3)
+	page, err := docdb.Versions(ctxOf(t), db, w.id(0), "", 3)
 	if err != nil || len(page.Items) != 3 || !page.Items[0].Kept || page.Items[1].Kept || page.Items[0].Size != 100 || page.Next == "" {
 		t.Fatalf("versions %+v, %v", page, err)
 	}
-	rest, err := db.DocumentVersions(ctxOf(t), w.id(0), page.Next, 3)
+	rest, err := docdb.Versions(ctxOf(t), db, w.id(0), page.Next, 3)
 	if err != nil || len(rest.Items) != 1 || rest.Items[0].SHA256 != sha256.Sum256([]byte(body(0))) || rest.Next != "" {
 		t.Errorf("rest %+v, %v", rest, err)
 	}
@@ -223,14 +226,14 @@ func TestDropBodies(t *testing.T) {
 	for more := true; more; steps++ {
 		var n int
 		var err error
-		n, more, err = db.RestoreBodies(ctxOf(t), 1)
+		n, more, err = docdb.RestoreBodies(ctxOf(t), db, 1)
 		ok(t, err)
 		all += n
 	}
 	if steps != 4 || all != 1 {
 		t.Errorf("restored %d in %d steps", all, steps)
 	}
-	if n, more, err := db.RestoreBodies(ctxOf(t), 1); n != 0 || more || err != nil {
+	if n, more, err := docdb.RestoreBodies(ctxOf(t), db, 1); n != 0 || more || err != nil {
 		t.Errorf("at once again: %d, %t, %v", n, more, err)
 	}
 }
@@ -253,7 +256,7 @@ func TestVersionsFollowTheURI(t *testing.T) {
 	u := claim(t, db, "")
 	give := func(uri, body string, at time.Time) {
 		t.Helper()
-		r := store.FetchResult{URIID: u[uri].ID, Body: []byte(body), Source: "https", FetchedAt: at, ParserVersion: 1}
+		r := docdb.FetchResult{URIID: u[uri].ID, Body: []byte(body), Source: "https", FetchedAt: at, ParserVersion: 1}
 		if uri == onChain {
 			r.Source = "data"
 		}
@@ -268,12 +271,12 @@ func TestVersionsFollowTheURI(t *testing.T) {
 	give("https://x/1", "sold", times[5].Add(later))
 	give(onChain, "x", times[5].Add(later))
 	give("https://x/2", "never its own", times[5].Add(later))
-	page, err := db.DocumentVersions(ctxOf(t), w.id(0), "", 10)
+	page, err := docdb.Versions(ctxOf(t), db, w.id(0), "", 10)
 	ok(t, err)
 	var got []string
 	for _, v := range page.Items {
 		body := ""
-		if c, err := db.DocumentBody(ctxOf(t), v.SHA256); err == nil && v.Kept {
+		if c, err := docdb.Body(ctxOf(t), db, v.SHA256); err == nil && v.Kept {
 			body = string(c.Body)
 		}
 		got = append(got, v.URI+" "+body)
@@ -292,32 +295,32 @@ func TestRetryAndStats(t *testing.T) {
 	db, w := queue(t, "https://x/0", "https://x/1", "https://x/2")
 	u := claim(t, db, "")
 	for n, reason := range []string{"timeout", "not_found", "timeout"} {
-		save(t, db, store.FetchResult{URIID: u[fmt.Sprint("https://x/", n)].ID, FetchedAt: fetched, Reason: reason, Dead: n == 0})
+		save(t, db, docdb.FetchResult{URIID: u[fmt.Sprint("https://x/", n)].ID, FetchedAt: fetched, Reason: reason, Dead: n == 0})
 	}
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentDead {
 		t.Errorf("dead: %+v", d)
 	}
-	queue, err := db.DocumentQueue(ctxOf(t))
-	if err != nil || len(queue) != 4 || queue[store.RankAgent].Dead != 1 || queue[store.RankAgent].Due != 0 {
+	queue, err := docdb.ReadQueue(ctxOf(t), db)
+	if err != nil || len(queue) != 4 || queue[docdb.RankAgent].Dead != 1 || queue[docdb.RankAgent].Due != 0 {
 		t.Errorf("queue %+v, %v", queue, err)
 	}
-	hosts, err := db.WorstHosts(ctxOf(t))
+	hosts, err := docdb.WorstHosts(ctxOf(t), db)
 	if err != nil || len(hosts) != 1 || hosts[0].Failed != 3 || hosts[0].Dead != 1 {
 		t.Errorf("hosts %+v, %v", hosts, err)
 	}
 	for _, step := range []struct {
-		f    store.RetryFilter
+		f    docdb.RetryFilter
 		want int64
-	}{{store.RetryFilter{Host: "other"}, 0}, {store.RetryFilter{Reason: "timeout", Agents: []repute.AgentID{w.id(0)}}, 1}, {store.RetryFilter{}, 3}} {
-		if n, err := db.RetryDocuments(ctxOf(t), step.f); err != nil || n != step.want {
+	}{{docdb.RetryFilter{Host: "other"}, 0}, {docdb.RetryFilter{Reason: "timeout", Agents: []repute.AgentID{w.id(0)}}, 1}, {docdb.RetryFilter{}, 3}} {
+		if n, err := docdb.RetryDocuments(ctxOf(t), db, step.f); err != nil || n != step.want {
 			t.Errorf("%+v: %d, %v", step.f, n, err)
 		}
 	}
 	if due := claim(t, db, ""); len(due) != 3 {
 		t.Errorf("%d due", len(due))
 	}
-	ok(t, db.BackOffHost(ctxOf(t), "", time.Hour, time.Second, time.Minute))
-	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || len(hosts) != 0 {
+	ok(t, docdb.BackOffHost(ctxOf(t), db, "", time.Hour, time.Second, time.Minute))
+	if hosts, err := docdb.DueHosts(ctxOf(t), db, 10); err != nil || len(hosts) != 0 {
 		t.Errorf("hosts %q, %v", hosts, err)
 	}
 }
@@ -328,12 +331,12 @@ func TestParsedAgain(t *testing.T) {
 	db, w := queue(t, "https://x/0")
 	read(t, db, claim(t, db, "")["https://x/0"], "{}", linked("old"))
 	before := len(documentChanges(t, db))
-	again, err := db.Unparsed(ctxOf(t), 2, 10)
+	again, err := docdb.ListUnparsed(ctxOf(t), db, 2, 10)
 	if err != nil || len(again) != 1 || string(again[0].Body) != "{}" || !again[0].Agents || !again[0].Registration {
 		t.Fatalf("to parse again: %+v, %v", again, err)
 	}
-	ok(t, db.SaveParsed(ctxOf(t), again[0], store.Parsed{ParserVersion: 2, Registration: linked("new", w.id(0))}))
-	if again, err := db.Unparsed(ctxOf(t), 2, 10); err != nil || len(again) != 0 {
+	ok(t, docdb.SaveParsed(ctxOf(t), db, again[0], docdb.Parsed{ParserVersion: 2, Registration: linked("new", w.id(0))}))
+	if again, err := docdb.ListUnparsed(ctxOf(t), db, 2, 10); err != nil || len(again) != 0 {
 		t.Errorf("still to parse: %+v, %v", again, err)
 	}
 	if d := documentOf(t, db, w.id(0)); d.Registration.Name != "new" || len(documentChanges(t, db)) != before+1 {
@@ -345,11 +348,11 @@ func TestBatchIsWhole(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "https://x/0", "https://x/1")
 	u := claim(t, db, "")
-	good := store.FetchResult{URIID: u["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1}
-	if err := db.SaveDocuments(context.Background(), []store.FetchResult{good, {URIID: 1 << 40, FetchedAt: fetched}}); !errors.Is(err, repute.ErrNotFound) {
+	good := docdb.FetchResult{URIID: u["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1}
+	if err := docdb.SaveDocuments(context.Background(), db, []docdb.FetchResult{good, {URIID: 1 << 40, FetchedAt: fetched}}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown uri gave %v", err)
 	}
-	if err := db.SaveDocuments(context.Background(), []store.FetchResult{good, good}); !errors.Is(err, repute.ErrInvalid) {
+	if err := docdb.SaveDocuments(context.Background(), db, []docdb.FetchResult{good, good}); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("one uri twice gave %v", err)
 	}
 	if d := documentOf(t, db, w.id(1)); d.Status != repute.DocumentPending {
@@ -357,7 +360,7 @@ func TestBatchIsWhole(t *testing.T) {
 	}
 	same := good
 	same.URIID = u["https://x/0"].ID
-	ok(t, db.SaveDocuments(context.Background(), []store.FetchResult{good, same}))
+	ok(t, docdb.SaveDocuments(context.Background(), db, []docdb.FetchResult{good, same}))
 	for n := range 2 {
 		if d := documentOf(t, db, w.id(n)); d.Status != repute.DocumentOK {
 			t.Errorf("agent %d: %+v", n, d)
@@ -398,16 +401,16 @@ func TestFilesAreJudged(t *testing.T) {
 		repute.ResponseAppended{TokenID: tokenID(0), Client: person(9), Index: 1, Responder: person(8), URI: wrong, ResponseHash: hash},
 		repute.ValidationRequest{TokenID: tokenID(0), Validator: person(7), URI: gone, RequestHash: hash})
 	w.store(t, db, w.tip().Number)
-	_, err := db.PlanFiles(ctxOf(t), 10)
+	_, err := docdb.PlanFiles(ctxOf(t), db, 10)
 	ok(t, err)
 	u := claim(t, db, "")
 	file := &repute.FeedbackFile{Text: "fine\x00", Extra: map[string]json.RawMessage{"n": json.RawMessage("1e1000000")}}
-	save(t, db, store.FetchResult{URIID: u[good].ID, Body: body, Source: "https", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
-		Files: []store.FileParse{{Kind: repute.FeedbackDocument, Feedback: file, Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
-	save(t, db, store.FetchResult{URIID: u[wrong].ID, Body: []byte("other"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
-		Files: []store.FileParse{{Kind: repute.FeedbackDocument, Feedback: file, Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
-	save(t, db, store.FetchResult{URIID: u[gone].ID, FetchedAt: fetched, Reason: "not_found"})
-	page, err := db.Feedback(ctxOf(t), w.id(0), store.FeedbackFilter{Limit: 1, At: latest})
+	save(t, db, docdb.FetchResult{URIID: u[good].ID, Body: body, Source: "https", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
+		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: file, Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
+	save(t, db, docdb.FetchResult{URIID: u[wrong].ID, Body: []byte("other"), Source: "ipfs", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
+		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: file, Problems: []repute.Problem{{Code: "WF001", Severity: repute.SeverityWarning}}}}})
+	save(t, db, docdb.FetchResult{URIID: u[gone].ID, FetchedAt: fetched, Reason: "not_found"})
+	page, err := query.Feedback(ctxOf(t), db, w.id(0), query.FeedbackFilter{Limit: 1, At: latest})
 	if err != nil || len(page.Items) != 1 {
 		t.Fatalf("feedback %+v, %v", page, err)
 	}
@@ -420,7 +423,7 @@ func TestFilesAreJudged(t *testing.T) {
 		answered.Feedback != nil || len(answered.Problems) > 0 || answered.Status != repute.DocumentOK { // anybody may append thousands of them
 		t.Errorf("the response's file: %+v", answered)
 	}
-	validations, err := db.Validations(ctxOf(t), w.id(0), store.ValidationFilter{Limit: 1, At: latest})
+	validations, err := query.Validations(ctxOf(t), db, w.id(0), query.ValidationFilter{Limit: 1, At: latest})
 	if err != nil || len(validations.Items) != 1 {
 		t.Fatalf("validations %+v, %v", validations, err)
 	}
@@ -437,15 +440,15 @@ func TestRatingsNeedFeedbackFiles(t *testing.T) {
 	w.mine(repute.NewFeedback{TokenID: tokenID(0), Client: person(9), Index: 1, Value: big.NewInt(1), URI: junk},
 		repute.ResponseAppended{TokenID: tokenID(0), Client: person(9), Index: 1, Responder: person(8), URI: junk})
 	w.store(t, db, w.tip().Number)
-	_, err := db.PlanFiles(ctxOf(t), 10)
+	_, err := docdb.PlanFiles(ctxOf(t), db, 10)
 	ok(t, err)
-	r := store.FetchResult{URIID: claim(t, db, "")[junk].ID, Body: []byte("<html>not found</html>"), Source: "https", FetchedAt: fetched,
+	r := docdb.FetchResult{URIID: claim(t, db, "")[junk].ID, Body: []byte("<html>not found</html>"), Source: "https", FetchedAt: fetched,
 		ParserVersion: 1, FileOnly: true}
-	for _, files := range [][]store.FileParse{nil, {{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{},
+	for _, files := range [][]docdb.FileParse{nil, {{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{},
 		Problems: []repute.Problem{{Code: "EF501", Severity: repute.SeverityError}}}}} {
 		r.Files = files
 		save(t, db, r)
-		page, err := db.Feedback(ctxOf(t), w.id(0), store.FeedbackFilter{Limit: 1, At: latest})
+		page, err := query.Feedback(ctxOf(t), db, w.id(0), query.FeedbackFilter{Limit: 1, At: latest})
 		if err != nil || len(page.Items) != 1 || page.Items[0].File == nil || len(page.Items[0].Responses) != 1 {
 			t.Fatalf("feedback %+v, %v", page, err)
 		}
@@ -469,10 +472,10 @@ func TestBatchOfEqualBytes(t *testing.T) {
 			values ($1, sha256('f'), 'https://x/file', 'https', '', 3, now())`, id)
 		due := claim(t, db, "")
 		body := []byte("same bytes")
-		ok(t, db.SaveDocuments(ctxOf(t), []store.FetchResult{
+		ok(t, docdb.SaveDocuments(ctxOf(t), db, []docdb.FetchResult{
 			{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, FileOnly: true},
 			{URIID: due[url].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Weather Oracle", w.id(0))}}))
-		if _, got := search(t, db, store.AgentFilter{Text: "weather"}); got != "7:0" {
+		if _, got := search(t, db, query.AgentFilter{Text: "weather"}); got != "7:0" {
 			t.Errorf("%s: found %q", name, got)
 		}
 		if n := count(t, db, "links"); n != 1 {

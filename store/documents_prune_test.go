@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/docdb"
 )
 
 // prune forgets until there is nothing to forget.
@@ -16,7 +17,7 @@ func prune(t *testing.T, db *store.DB) {
 	t.Helper()
 	for more := true; more; {
 		var err error
-		more, err = db.PruneVersions(ctxOf(t))
+		more, err = docdb.PruneVersions(ctxOf(t), db)
 		ok(t, err)
 	}
 }
@@ -37,13 +38,13 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 	start := time.Now().Add(-24 * time.Hour)
 	version := func(n int) {
 		t.Helper()
-		r := store.FetchResult{URIID: u[clock].ID, Body: fmt.Append(nil, n), Source: "https", FetchedAt: start.Add(time.Duration(n) * time.Minute),
-			ParserVersion: 1, Registration: linked(fmt.Sprint("v", n), w.id(0)), Domains: []store.Domain{{Name: "x"}}}
+		r := docdb.FetchResult{URIID: u[clock].ID, Body: fmt.Append(nil, n), Source: "https", FetchedAt: start.Add(time.Duration(n) * time.Minute),
+			ParserVersion: 1, Registration: linked(fmt.Sprint("v", n), w.id(0)), Domains: []docdb.Domain{{Name: "x"}}}
 		if n == 3 {
-			r.Blocks = []store.Block{{Multihash: []byte{3}, Data: []byte("own")}, {Multihash: []byte{7}, Data: []byte("shared")}}
+			r.Blocks = []docdb.Block{{Multihash: []byte{3}, Data: []byte("own")}, {Multihash: []byte{7}, Data: []byte("shared")}}
 		}
 		if n == 250 {
-			r.Blocks = []store.Block{{Multihash: []byte{7}, Data: []byte("shared")}}
+			r.Blocks = []docdb.Block{{Multihash: []byte{7}, Data: []byte("shared")}}
 		}
 		save(t, db, r)
 	}
@@ -64,7 +65,7 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 		t.Errorf("%d outcomes, want %d", got, kept)
 	}
 	for n, want := range map[int]error{0: repute.ErrNotFound, 5: nil, 6: repute.ErrGone, 100: repute.ErrNotFound, 101: nil, 300: nil} {
-		if _, err := db.DocumentBody(ctxOf(t), sha256.Sum256(fmt.Append(nil, n))); !errors.Is(err, want) {
+		if _, err := docdb.Body(ctxOf(t), db, sha256.Sum256(fmt.Append(nil, n))); !errors.Is(err, want) {
 			t.Errorf("version %d: %v, want %v", n, err, want)
 		}
 	}
@@ -76,7 +77,7 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 	}
 	// What is shown stays, however often its host fails afterwards.
 	for n := range 2*kept + 3 {
-		save(t, db, store.FetchResult{URIID: u[clock].ID, FetchedAt: start.Add(10*time.Hour + time.Duration(n)*time.Minute), Reason: fmt.Sprint("reason ", n%2)})
+		save(t, db, docdb.FetchResult{URIID: u[clock].ID, FetchedAt: start.Add(10*time.Hour + time.Duration(n)*time.Minute), Reason: fmt.Sprint("reason ", n%2)})
 	}
 	prune(t, db)
 	if got := rowsIn(t, db, "fetches where uri_id = $1", u[clock].ID); got != kept+1 {

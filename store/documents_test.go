@@ -16,6 +16,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // queue is a chain with one agent per URI, all documents due.
@@ -38,22 +40,22 @@ func queueWith(t *testing.T, o store.Options, uris ...string) (*store.DB, *world
 }
 
 // claim takes everything due at a host.
-func claim(t *testing.T, db *store.DB, host string) map[string]store.URI {
+func claim(t *testing.T, db *store.DB, host string) map[string]docdb.URI {
 	t.Helper()
-	due, err := db.DueURIs(context.Background(), host, 100)
+	due, err := docdb.DueURIs(context.Background(), db, host, 100)
 	if err != nil {
 		t.Fatal(err)
 	}
-	out := map[string]store.URI{}
+	out := map[string]docdb.URI{}
 	for _, u := range due {
 		out[u.URI] = u
 	}
 	return out
 }
 
-func save(t *testing.T, db *store.DB, r store.FetchResult) {
+func save(t *testing.T, db *store.DB, r docdb.FetchResult) {
 	t.Helper()
-	if err := db.SaveDocument(context.Background(), r); err != nil {
+	if err := docdb.SaveDocument(context.Background(), db, r); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -68,7 +70,7 @@ func sqlExec(t *testing.T, db *store.DB, sql string, args ...any) {
 
 func documentOf(t *testing.T, db *store.DB, id repute.AgentID) repute.Document {
 	t.Helper()
-	a, _, err := db.Agent(context.Background(), id, latest)
+	a, _, err := query.Agent(context.Background(), db, id, latest)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -103,7 +105,7 @@ func TestDocumentLifecycle(t *testing.T) {
 		t.Fatalf("claimed %+v", u)
 	}
 	retry := time.Now().Add(time.Hour).UTC().Truncate(time.Second)
-	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: fetched, Reason: "timeout", Detail: "took\x00 too long \xff", NextDue: retry})
+	save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: fetched, Reason: "timeout", Detail: "took\x00 too long \xff", NextDue: retry})
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentFailed || d.Reason != "timeout" || d.Detail != "took� too long �" || !d.NextTry.Equal(retry) {
 		t.Errorf("after a failure: %+v", d)
 	}
@@ -111,7 +113,7 @@ func TestDocumentLifecycle(t *testing.T) {
 	yes := true
 	reg := &repute.Registration{Name: "Anna", Active: &yes, Services: []repute.Service{{Name: "MCP", Endpoint: "https://a"}}}
 	body := []byte(`{"name":"Anna"}`)
-	save(t, db, store.FetchResult{
+	save(t, db, docdb.FetchResult{
 		URIID: u.ID, Body: body, MediaType: "application/json", Source: "https", ETag: `"1"`, FetchedAt: fetched.Add(time.Hour),
 		ParserVersion: 1, Registration: reg, NextDue: retry,
 		Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "m"}},
@@ -127,22 +129,22 @@ func TestDocumentLifecycle(t *testing.T) {
 	}
 
 	// Unchanged bytes, then a failure: what was read stays.
-	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: fetched.Add(2 * time.Hour), ETag: `"1"`})
-	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: fetched.Add(3 * time.Hour), Reason: "not_found"})
+	save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: fetched.Add(2 * time.Hour), ETag: `"1"`})
+	save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: fetched.Add(3 * time.Hour), Reason: "not_found"})
 	want.FetchedAt, want.Reason, want.NextTry = fetched.Add(2*time.Hour), "not_found", time.Time{}
 	if d := documentOf(t, db, w.id(0)); !reflect.DeepEqual(d, want) {
 		t.Errorf("after a later failure\n%+v, want\n%+v", d, want)
 	}
 
 	// Worse bytes.
-	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched.Add(4 * time.Hour), ParserVersion: 1,
+	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched.Add(4 * time.Hour), ParserVersion: 1,
 		Problems: []repute.Problem{{Code: "WA000", Severity: repute.SeverityError}}})
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentInvalid || d.Registration != nil || d.Reason != "" || len(d.Problems) != 1 {
 		t.Errorf("after bytes that are no document: %+v", d)
 	}
 	// The same bytes, better understood by a newer parser; an older one changes nothing.
 	for _, version := range []int{3, 2} {
-		save(t, db, store.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched.Add(5 * time.Hour),
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("<html>"), Source: "https", FetchedAt: fetched.Add(5 * time.Hour),
 			ParserVersion: version, Registration: &repute.Registration{Name: fmt.Sprint("v", version)}})
 	}
 	if d := documentOf(t, db, w.id(0)); d.Status != repute.DocumentOK || d.Registration.Name != "v3" {
@@ -159,19 +161,19 @@ func TestDocumentChangesAreWhatShows(t *testing.T) {
 	u := claim(t, db, "")[uri]
 	w.mine(repute.URIUpdated{TokenID: tokenID(1), URI: "https://elsewhere.example/", UpdatedBy: person(1)})
 	w.store(t, db, w.tip().Number)
-	result := store.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: &repute.Registration{Name: "A\x00"}}
+	result := docdb.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: &repute.Registration{Name: "A\x00"}}
 	steps := []struct {
-		change func(*store.FetchResult)
+		change func(*docdb.FetchResult)
 		want   string // of the change, "" for none
 	}{
-		{func(r *store.FetchResult) {}, `"name": "A�"`},
-		{func(r *store.FetchResult) { r.FetchedAt = fetched.Add(time.Hour) }, ""},
-		{func(r *store.FetchResult) { r.Body = nil }, ""},
-		{func(r *store.FetchResult) { r.Reason = "timeout" }, ""}, // the bytes are still shown
-		{func(r *store.FetchResult) { r.Reason = "timeout"; r.Detail = "again" }, ""},
-		{func(r *store.FetchResult) { r.Reason = "" }, ""},
-		{func(r *store.FetchResult) { r.Body = []byte("{ }") }, `"sha256"`},
-		{func(r *store.FetchResult) {
+		{func(r *docdb.FetchResult) {}, `"name": "A�"`},
+		{func(r *docdb.FetchResult) { r.FetchedAt = fetched.Add(time.Hour) }, ""},
+		{func(r *docdb.FetchResult) { r.Body = nil }, ""},
+		{func(r *docdb.FetchResult) { r.Reason = "timeout" }, ""}, // the bytes are still shown
+		{func(r *docdb.FetchResult) { r.Reason = "timeout"; r.Detail = "again" }, ""},
+		{func(r *docdb.FetchResult) { r.Reason = "" }, ""},
+		{func(r *docdb.FetchResult) { r.Body = []byte("{ }") }, `"sha256"`},
+		{func(r *docdb.FetchResult) {
 			r.ParserVersion, r.Registration = 2, &repute.Registration{Name: "A", Image: "i"}
 		}, `"name": "A"`},
 	}
@@ -212,7 +214,7 @@ func TestHostileDocumentsAreKept(t *testing.T) {
 		Services:      []repute.Service{{Name: "x", Extra: map[string]json.RawMessage{"n": json.RawMessage("-0.0e-99999")}}},
 		Registrations: []repute.RegistrationLink{{TokenID: nil, Registry: "r"}, {TokenID: new(repute.TokenID).SetAllOne(), Registry: "s"}},
 	}
-	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte{0, 255}, MediaType: "\x00\xff", Source: "data", FetchedAt: fetched, ParserVersion: 1,
+	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte{0, 255}, MediaType: "\x00\xff", Source: "data", FetchedAt: fetched, ParserVersion: 1,
 		ETag: "\x00", LastModified: "\xff", Registration: reg, Problems: []repute.Problem{{Message: "quotes \x00 \xff"}}})
 	d := documentOf(t, db, w.id(0))
 	if d.Status != repute.DocumentOK || d.Problems[0].Message != "quotes \ufffd \ufffd" {
@@ -245,7 +247,7 @@ func TestClaimsDoNotOverlap(t *testing.T) {
 	for range 8 {
 		wg.Go(func() {
 			for {
-				due, err := db.DueURIs(context.Background(), "", 7)
+				due, err := docdb.DueURIs(context.Background(), db, "", 7)
 				if err != nil {
 					t.Error(err)
 				}
@@ -269,8 +271,8 @@ func TestClaimsDoNotOverlap(t *testing.T) {
 			t.Errorf("uri %d was claimed %d times", id, times)
 		}
 	}
-	ok(t, db.FinishHost(context.Background(), ""))
-	if hosts, err := db.DueHosts(context.Background(), 10); err != nil || len(hosts) != 0 {
+	ok(t, docdb.FinishHost(context.Background(), db, ""))
+	if hosts, err := docdb.DueHosts(context.Background(), db, 10); err != nil || len(hosts) != 0 {
 		t.Errorf("hosts while all is claimed: %q, %v", hosts, err)
 	}
 	sqlExec(t, db, "update uris set next_due = next_due - interval '6 minutes' where next_due is not null")
@@ -293,18 +295,18 @@ func TestDueOrder(t *testing.T) {
 			('c.example', interval '-1 h'), ('d.example', null)) v(h, w)`)
 	sqlExec(t, db, "insert into hosts select host, next_due from uris where host <> '' and next_due is not null")
 	ctx := context.Background()
-	hosts, err := db.DueHosts(ctx, 10)
+	hosts, err := docdb.DueHosts(ctx, db, 10)
 	if err != nil || !slices.Equal(hosts, []string{"c.example", "a.example", ""}) && !slices.Equal(hosts, []string{"c.example", "", "a.example"}) {
 		t.Errorf("due hosts = %q, %v", hosts, err)
 	}
-	if hosts, err := db.DueHosts(ctx, 2); err != nil || len(hosts) != 2 {
+	if hosts, err := docdb.DueHosts(ctx, db, 2); err != nil || len(hosts) != 2 {
 		t.Errorf("two due hosts = %q, %v", hosts, err)
 	}
-	due, err := db.DueURIs(ctx, "", 2)
+	due, err := docdb.DueURIs(ctx, db, "", 2)
 	if err != nil || len(due) != 2 || due[0].URI != "https://x/3" || due[1].URI != "https://x/2" {
 		t.Errorf("the newest come first: %+v, %v", due, err)
 	}
-	if due, err := db.DueURIs(ctx, "b.example", 2); err != nil || len(due) != 0 {
+	if due, err := docdb.DueURIs(ctx, db, "b.example", 2); err != nil || len(due) != 0 {
 		t.Errorf("not yet due: %+v, %v", due, err)
 	}
 }
@@ -313,10 +315,10 @@ func TestFetchesKeepOutcomesThatDiffer(t *testing.T) {
 	t.Parallel()
 	db, _ := queue(t, "https://x/1")
 	u := claim(t, db, "")["https://x/1"]
-	good := store.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", ParserVersion: 1}
-	bad := store.FetchResult{URIID: u.ID, Reason: "timeout"}
-	other := store.FetchResult{URIID: u.ID, Body: []byte("[]"), Source: "https", ParserVersion: 1}
-	for i, r := range []store.FetchResult{bad, bad, good, good, good, bad, good, other, other} {
+	good := docdb.FetchResult{URIID: u.ID, Body: []byte("{}"), Source: "https", ParserVersion: 1}
+	bad := docdb.FetchResult{URIID: u.ID, Reason: "timeout"}
+	other := docdb.FetchResult{URIID: u.ID, Body: []byte("[]"), Source: "https", ParserVersion: 1}
+	for i, r := range []docdb.FetchResult{bad, bad, good, good, good, bad, good, other, other} {
 		r.FetchedAt = fetched.Add(time.Duration(i) * time.Hour)
 		save(t, db, r)
 	}
@@ -341,20 +343,20 @@ func TestURIStats(t *testing.T) {
 	t.Parallel()
 	db, _ := queue(t, "https://x/1", "https://x/2", "https://x/3", "https://x/4", "https://x/5", "")
 	uris := claim(t, db, "")
-	save(t, db, store.FetchResult{URIID: uris["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1})
-	save(t, db, store.FetchResult{URIID: uris["https://x/2"].ID, Body: []byte("x"), Source: "https", FetchedAt: fetched, ParserVersion: 1,
+	save(t, db, docdb.FetchResult{URIID: uris["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1})
+	save(t, db, docdb.FetchResult{URIID: uris["https://x/2"].ID, Body: []byte("x"), Source: "https", FetchedAt: fetched, ParserVersion: 1,
 		Problems: []repute.Problem{{Severity: repute.SeverityError}}})
-	save(t, db, store.FetchResult{URIID: uris["https://x/3"].ID, FetchedAt: fetched, Reason: "timeout", NextDue: time.Now().Add(-time.Minute)})
-	save(t, db, store.FetchResult{URIID: uris["https://x/4"].ID, Body: []byte("feedback"), Source: "https", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
-		Files: []store.FileParse{{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{}, Problems: []repute.Problem{{Severity: repute.SeverityError}}}}})
-	got, err := db.URIStats(context.Background())
-	want := store.URIStats{Total: 5, Due: 1, Planned: 2,
+	save(t, db, docdb.FetchResult{URIID: uris["https://x/3"].ID, FetchedAt: fetched, Reason: "timeout", NextDue: time.Now().Add(-time.Minute)})
+	save(t, db, docdb.FetchResult{URIID: uris["https://x/4"].ID, Body: []byte("feedback"), Source: "https", FetchedAt: fetched, ParserVersion: 1, FileOnly: true,
+		Files: []docdb.FileParse{{Kind: repute.FeedbackDocument, Feedback: &repute.FeedbackFile{}, Problems: []repute.Problem{{Severity: repute.SeverityError}}}}})
+	got, err := docdb.ReadURIStats(context.Background(), db)
+	want := docdb.URIStats{Total: 5, Due: 1, Planned: 2,
 		ByStatus: map[repute.DocumentStatus]int64{repute.DocumentOK: 1, repute.DocumentInvalid: 2, repute.DocumentFailed: 1, repute.DocumentPending: 1},
 		ByReason: map[string]int64{"timeout": 1}}
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("stats = %+v, %v, want %+v", got, err, want)
 	}
-	if err := db.SaveDocument(context.Background(), store.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
+	if err := docdb.SaveDocument(context.Background(), db, docdb.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown uri gave %v", err)
 	}
 }
@@ -373,7 +375,7 @@ func TestNoHostStarves(t *testing.T) {
 		(sha256('i'), 'i', 'ipfs', 'ipfs', now()), (sha256('d'), 'd', 'data', '', now()), (sha256('z'), 'z', 'https', 'z.example', now())`)
 	sqlExec(t, db, "insert into hosts select host, min(next_due) from uris group by host")
 	for range 2 {
-		due, err := db.DueHosts(ctx, limit, "", "ipfs")
+		due, err := docdb.DueHosts(ctx, db, limit, "", "ipfs")
 		ok(t, err)
 		if len(due) != limit+2 && !slices.Contains(due, "z.example") || !slices.Contains(due, "") || !slices.Contains(due, "ipfs") {
 			t.Fatalf("%d hosts due", len(due))
@@ -383,9 +385,9 @@ func TestNoHostStarves(t *testing.T) {
 				return
 			}
 			if host != "" && host != "ipfs" {
-				_, err := db.DueURIs(ctx, host, 1)
+				_, err := docdb.DueURIs(ctx, db, host, 1)
 				ok(t, err)
-				ok(t, db.FinishHost(ctx, host))
+				ok(t, docdb.FinishHost(ctx, db, host))
 			}
 		}
 	}
@@ -404,13 +406,13 @@ func TestFinishedHostComesBack(t *testing.T) {
 		w.agents++
 		var wg sync.WaitGroup
 		wg.Go(func() {
-			if err := db.FinishHost(ctx, ""); err != nil {
+			if err := docdb.FinishHost(ctx, db, ""); err != nil {
 				t.Error(err)
 			}
 		})
 		w.store(t, db, w.tip().Number)
 		wg.Wait()
-		if hosts, err := db.DueHosts(ctx, 10); err != nil || len(hosts) != 1 {
+		if hosts, err := docdb.DueHosts(ctx, db, 10); err != nil || len(hosts) != 1 {
 			t.Fatalf("after uri %d: %q, %v", i, hosts, err)
 		}
 	}
@@ -426,26 +428,26 @@ func TestOnlyURIsOfAgentsAreDue(t *testing.T) {
 	if due := claim(t, db, ""); len(due) != 1 || due["https://x/agent"].ID == 0 {
 		t.Fatalf("due: %v", due)
 	}
-	if stats, err := db.URIStats(ctxOf(t)); err != nil || stats.Total != 1 {
+	if stats, err := docdb.ReadURIStats(ctxOf(t), db); err != nil || stats.Total != 1 {
 		t.Errorf("stats = %+v, %v", stats, err)
 	}
-	ok(t, db.FinishHost(ctxOf(t), ""))
+	ok(t, docdb.FinishHost(ctxOf(t), db, ""))
 	for range 2 { // once more changes nothing
 		w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: later, UpdatedBy: person(0)})
 		w.store(t, db, w.tip().Number)
 	}
-	if hosts, err := db.DueHosts(ctxOf(t), 10); err != nil || len(hosts) != 1 {
+	if hosts, err := docdb.DueHosts(ctxOf(t), db, 10); err != nil || len(hosts) != 1 {
 		t.Errorf("due hosts %q, %v", hosts, err)
 	}
 	u := claim(t, db, "")[later]
 	if u.Attempts != 1 {
 		t.Fatalf("an agent's new uri is not due: %+v", u)
 	}
-	ok(t, db.ReleaseURI(ctxOf(t), u))
+	ok(t, docdb.ReleaseURI(ctxOf(t), db, u))
 	if again := claim(t, db, "")[later]; again.Attempts != 1 {
 		t.Errorf("a released claim came back as %+v", again)
 	}
-	save(t, db, store.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "bad_url"})
+	save(t, db, docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now(), Reason: "bad_url"})
 	w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: later, UpdatedBy: person(0)})
 	w.store(t, openAgain(t, db), w.tip().Number)
 	if due := claim(t, db, ""); len(due) != 0 {

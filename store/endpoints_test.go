@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/store/chaindb"
 )
 
 func TestEndpoints(t *testing.T) {
@@ -19,13 +20,13 @@ func TestEndpoints(t *testing.T) {
 	other.Owner = "p2"
 	save := func(list ...repute.Endpoint) {
 		t.Helper()
-		if err := db.SaveEndpoints(t.Context(), 7, list); err != nil {
+		if err := chaindb.SaveEndpoints(t.Context(), db, 7, list); err != nil {
 			t.Fatal(err)
 		}
 	}
 	names := func(chain uint64) (out []string) {
 		t.Helper()
-		list, err := db.Endpoints(t.Context(), chain)
+		list, err := chaindb.Endpoints(t.Context(), db, chain)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -42,7 +43,7 @@ func TestEndpoints(t *testing.T) {
 	if got := names(7); len(got) != 3 || len(names(0)) != 3 || len(names(8)) != 0 {
 		t.Errorf("stored %v", got)
 	}
-	list, err := db.Endpoints(t.Context(), 7)
+	list, err := chaindb.Endpoints(t.Context(), db, 7)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestEndpoints(t *testing.T) {
 	if rows := age("11 minutes"); rows != 1 {
 		t.Errorf("long after a process was killed: %d rows", rows)
 	}
-	if err := db.ForgetEndpoints(t.Context(), 7, "p1"); err != nil || len(names(7)) != 0 {
+	if err := chaindb.ForgetEndpoints(t.Context(), db, 7, "p1"); err != nil || len(names(7)) != 0 {
 		t.Errorf("after a process ended: %v, %v", names(7), err)
 	}
 }

@@ -12,6 +12,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 func kindOf(t *testing.T, db *store.DB, kind repute.EventKind) (repute.KindCompleteness, repute.CompletenessStatus) {
@@ -38,7 +40,7 @@ func TestCompletenessByKind(t *testing.T) {
 		}
 	}
 	check("before any comparison", repute.KindNewFeedback, repute.Verifying, repute.Verifying)
-	ok(t, db.SetVerified(t.Context(), 7, store.Lease{}, []repute.EventKind{repute.KindNewFeedback}, 110))
+	ok(t, verifydb.SetVerified(t.Context(), db, 7, store.Lease{}, []repute.EventKind{repute.KindNewFeedback}, 110))
 	check("only the state was compared", repute.KindNewFeedback, repute.Verifying, repute.Verifying)
 	if k, _ := kindOf(t, db, repute.KindNewFeedback); k.VerifiedTo != 110 || k.Reason == "" {
 		t.Errorf("verified: %+v", k)
@@ -58,7 +60,7 @@ func proveTo(t *testing.T, db *store.DB, chain, from, to uint64) {
 	sqlExec(t, db, fmt.Sprintf("delete from block_proofs where chain_id = %d; update chains set finalized_block = greatest(finalized_block, %d) where chain_id = %d", chain, to, chain))
 	var hash []byte
 	ok(t, db.Pool().QueryRow(t.Context(), "select coalesce((select hash from blocks where chain_id = $1 and number = $2), '')", chain, to).Scan(&hash))
-	ok(t, db.SaveBlockProof(t.Context(), chain, store.Lease{}, store.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Hash: common.BytesToHash(hash)}))
+	ok(t, verifydb.SaveBlockProof(t.Context(), db, chain, store.Lease{}, verifydb.BlockProof{Blocks: repute.BlockRange{From: from, To: to}, Hash: common.BytesToHash(hash)}))
 }
 
 // A chain is complete while every final block is proven, but for those of ten minutes.
@@ -90,9 +92,9 @@ func TestCompleteMeansProven(t *testing.T) {
 		check("not within ten minutes of "+blockTime, repute.Verifying, 2_000, "1901 of")
 	}
 	set(6_097, "12 seconds")
-	ok(t, db.SaveBlockProof(t.Context(), 7, store.Lease{}, store.BlockProof{Blocks: repute.BlockRange{From: 2_500, To: 6_097}}))
+	ok(t, verifydb.SaveBlockProof(t.Context(), db, 7, store.Lease{}, verifydb.BlockProof{Blocks: repute.BlockRange{From: 2_500, To: 6_097}}))
 	check("with a hole", repute.Verifying, 2_000, "of 5998 final blocks")
-	_, err := db.AskForBlocks(t.Context(), 7, []uint64{1_500, 1_501})
+	_, err := verifydb.AskForBlocks(t.Context(), db, 7, []uint64{1_500, 1_501})
 	ok(t, err)
 	check("asked", repute.Verifying, 2_000, "2 blocks are to be compared again")
 	sqlExec(t, db, "delete from block_proofs where from_block = 2500; delete from block_requests; update block_proofs set unproven = '{[200,203),[700,701)}', reason = 'no receipts'")
@@ -108,10 +110,10 @@ func TestGapsAreKeptUntilClosed(t *testing.T) {
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
 	token, client := tokenID(3), common.Address{1}
-	g := store.Gap{Gap: repute.Gap{Kind: repute.KindNewFeedback, Agent: &token, Client: &client,
+	g := chaindb.Gap{Gap: repute.Gap{Kind: repute.KindNewFeedback, Agent: &token, Client: &client,
 		Blocks: repute.BlockRange{From: 101, To: 110}, Reason: "getLastIndex is 5\x00\xff"}, Subject: "3/01/5"}
 	ctx := t.Context()
-	ok(t, db.OpenGaps(ctx, 7, store.Lease{}, []store.Gap{g}))
+	ok(t, chaindb.OpenGaps(ctx, db, 7, store.Lease{}, []chaindb.Gap{g}))
 	k, status := kindOf(t, db, repute.KindNewFeedback)
 	if status != repute.Incomplete || k.Status != repute.Incomplete || k.Open != 1 || len(k.Gaps) != 1 {
 		t.Fatalf("open: %+v, %s", k, status)
@@ -120,20 +122,20 @@ func TestGapsAreKeptUntilClosed(t *testing.T) {
 	if *got.Agent != token || *got.Client != client || got.Blocks != g.Blocks || got.Reason != "getLastIndex is 5" || got.Since.IsZero() {
 		t.Errorf("listed: %+v", got)
 	}
-	due, err := db.DueGaps(ctx, 7, 10)
+	due, err := chaindb.DueGaps(ctx, db, 7, 10)
 	ok(t, err)
 	if len(due) != 1 || due[0].Subject != g.Subject || *due[0].Client != client {
 		t.Fatalf("due: %+v", due)
 	}
-	ok(t, db.PostponeGap(ctx, 7, store.Lease{}, g, time.Hour))
-	ok(t, db.OpenGaps(ctx, 7, store.Lease{}, []store.Gap{g})) // found again: the pause goes on
-	if due, err = db.DueGaps(ctx, 7, 10); err != nil || len(due) != 0 {
+	ok(t, chaindb.PostponeGap(ctx, db, 7, store.Lease{}, g, time.Hour))
+	ok(t, chaindb.OpenGaps(ctx, db, 7, store.Lease{}, []chaindb.Gap{g})) // found again: the pause goes on
+	if due, err = chaindb.DueGaps(ctx, db, 7, 10); err != nil || len(due) != 0 {
 		t.Errorf("due while postponed: %+v, %v", due, err)
 	}
 	if k, _ = kindOf(t, db, repute.KindNewFeedback); k.Gaps[0].Tries != 1 || time.Until(k.Gaps[0].Next) < 50*time.Minute {
 		t.Errorf("postponed: %+v", k.Gaps[0])
 	}
-	ok(t, db.CloseGap(ctx, 7, store.Lease{}, g))
+	ok(t, chaindb.CloseGap(ctx, db, 7, store.Lease{}, g))
 	if k, status = kindOf(t, db, repute.KindNewFeedback); status != repute.Verifying || k.Open != 0 || len(k.Gaps) != 0 {
 		t.Errorf("closed: %+v, %s", k, status)
 	}
@@ -144,14 +146,14 @@ func TestGapsAreBounded(t *testing.T) {
 	db, w := open(t), newWorld(7, 100, 52)
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
-	gaps := make([]store.Gap, 1100)
+	gaps := make([]chaindb.Gap, 1100)
 	for i := range gaps {
-		gaps[i] = store.Gap{Gap: repute.Gap{Kind: repute.KindURIUpdated, Reason: "tokenURI"}, Subject: fmt.Sprint(i)}
+		gaps[i] = chaindb.Gap{Gap: repute.Gap{Kind: repute.KindURIUpdated, Reason: "tokenURI"}, Subject: fmt.Sprint(i)}
 	}
-	if err := db.OpenGaps(t.Context(), 7, store.Lease{}, gaps); !errors.Is(err, store.ErrGapsFull) {
+	if err := chaindb.OpenGaps(t.Context(), db, 7, store.Lease{}, gaps); !errors.Is(err, chaindb.ErrGapsFull) {
 		t.Errorf("1,100 gaps: %v", err)
 	}
-	ok(t, db.OpenGaps(t.Context(), 7, store.Lease{}, gaps[:1000])) // all known
+	ok(t, chaindb.OpenGaps(t.Context(), db, 7, store.Lease{}, gaps[:1000])) // all known
 	k, _ := kindOf(t, db, repute.KindURIUpdated)
 	if k.Open != 1000 || len(k.Gaps) != repute.MaxGaps {
 		t.Errorf("%d open, %d listed", k.Open, len(k.Gaps))
@@ -167,12 +169,12 @@ func TestAbsentAgentsOfAnyCount(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	block := w.tip().Number
 	sqlExec(t, db, "delete from agents where chain_id = 7 and token_id in (0, 2)")
-	_, _, stored, err := db.AbsentAgents(t.Context(), 7, block, 1, 10)
+	_, _, stored, err := verifydb.AbsentAgents(t.Context(), db, 7, block, 1, 10)
 	ok(t, err)
 	if stored < 2 {
 		t.Fatalf("%d agents are too few", stored)
 	}
-	ids, where, _, err := db.AbsentAgents(t.Context(), 7, block, 1_000_000_000_000_000, 6)
+	ids, where, _, err := verifydb.AbsentAgents(t.Context(), db, 7, block, 1_000_000_000_000_000, 6)
 	ok(t, err)
 	want := []uint64{0, 2, stored + 2, stored + 3, stored + 4, stored + 5}
 	if !slices.Equal(ids, want) {

@@ -14,22 +14,22 @@ import (
 	"github.com/ethereum/go-ethereum/crypto"
 
 	"repute"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
-func anIntent(id string) store.Intent {
-	return store.Intent{ID: id, Run: "run_1", Task: "task_1", Agent: "payer", ChainID: 7, From: common.HexToAddress("0xaa"), To: common.HexToAddress("0xbb"),
+func anIntent(id string) walletdb.Intent {
+	return walletdb.Intent{ID: id, Run: "run_1", Task: "task_1", Agent: "payer", ChainID: 7, From: common.HexToAddress("0xaa"), To: common.HexToAddress("0xbb"),
 		Value: big.NewInt(5), Data: []byte{1, 2}, MaxFee: big.NewInt(900)}
 }
 
 // signedAs makes a signed form that is told from others by its id, nonce and fee.
-func signedAs(id string, nonce uint64, fee int64) store.IntentAttempt {
+func signedAs(id string, nonce uint64, fee int64) walletdb.IntentAttempt {
 	raw := fmt.Append(nil, id, nonce, fee)
-	return store.IntentAttempt{Hash: crypto.Keccak256Hash(raw), Raw: raw, Nonce: nonce, Gas: 21000, FeeCap: big.NewInt(fee), TipCap: big.NewInt(1)}
+	return walletdb.IntentAttempt{Hash: crypto.Keccak256Hash(raw), Raw: raw, Nonce: nonce, Gas: 21000, FeeCap: big.NewInt(fee), TipCap: big.NewInt(1)}
 }
 
-func takeNonce(id string) func(context.Context, store.Nonces) (store.IntentAttempt, error) {
-	return func(_ context.Context, n store.Nonces) (store.IntentAttempt, error) {
+func takeNonce(id string) func(context.Context, walletdb.Nonces) (walletdb.IntentAttempt, error) {
+	return func(_ context.Context, n walletdb.Nonces) (walletdb.IntentAttempt, error) {
 		return signedAs(id, n.Next, 10), nil
 	}
 }
@@ -40,29 +40,29 @@ func TestIntentOnce(t *testing.T) {
 	t.Parallel()
 	db := testDB(t)
 	in := anIntent("a")
-	first, err := db.AddIntent(t.Context(), in, func(_ context.Context, n store.Nonces) (store.IntentAttempt, error) {
+	first, err := walletdb.AddIntent(t.Context(), db, in, func(_ context.Context, n walletdb.Nonces) (walletdb.IntentAttempt, error) {
 		if n.Next != 0 {
 			t.Errorf("next nonce %d", n.Next)
 		}
 		return signedAs("a", 41, 10), nil // the chain is ahead of what is stored
 	})
 	ok(t, err)
-	if first.Nonce != 41 || first.State != store.IntentSigned || len(first.Attempts) != 1 || first.Value.Int64() != 5 || first.MaxFee.Int64() != 900 ||
+	if first.Nonce != 41 || first.State != walletdb.IntentSigned || len(first.Attempts) != 1 || first.Value.Int64() != 5 || first.MaxFee.Int64() != 900 ||
 		first.From != in.From || first.Agent != "payer" || first.To != in.To || string(first.Data) != string(in.Data) || first.Attempts[0].FeeCap.Int64() != 10 {
 		t.Errorf("%+v", first)
 	}
-	again, err := db.AddIntent(t.Context(), in, func(context.Context, store.Nonces) (store.IntentAttempt, error) {
-		return store.IntentAttempt{}, errors.New("signed twice")
+	again, err := walletdb.AddIntent(t.Context(), db, in, func(context.Context, walletdb.Nonces) (walletdb.IntentAttempt, error) {
+		return walletdb.IntentAttempt{}, errors.New("signed twice")
 	})
 	ok(t, err)
 	if again.Nonce != 41 || again.Attempts[0].Hash != first.Attempts[0].Hash {
 		t.Errorf("%+v", again)
 	}
 	in.Value = big.NewInt(6)
-	if _, err := db.AddIntent(t.Context(), in, takeNonce("a")); !errors.Is(err, repute.ErrConflict) {
+	if _, err := walletdb.AddIntent(t.Context(), db, in, takeNonce("a")); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("another transaction: %v", err)
 	}
-	if _, err := db.Intent(t.Context(), "b"); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := walletdb.ReadIntent(t.Context(), db, "b"); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("unknown: %v", err)
 	}
 }
@@ -75,9 +75,9 @@ func TestIntentNonces(t *testing.T) {
 	for i := range 40 {
 		wg.Go(func() {
 			id := fmt.Sprint("i", i)
-			_, err := db.AddIntent(t.Context(), anIntent(id), func(_ context.Context, n store.Nonces) (store.IntentAttempt, error) {
+			_, err := walletdb.AddIntent(t.Context(), db, anIntent(id), func(_ context.Context, n walletdb.Nonces) (walletdb.IntentAttempt, error) {
 				if i%4 == 3 {
-					return store.IntentAttempt{}, repute.ErrUnavailable
+					return walletdb.IntentAttempt{}, repute.ErrUnavailable
 				}
 				return signedAs(id, n.Next, 10), nil
 			})
@@ -87,7 +87,7 @@ func TestIntentNonces(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	all, err := db.IntentsBetween(t.Context(), 7, common.HexToAddress("0xaa"), 0, 100)
+	all, err := walletdb.IntentsBetween(t.Context(), db, 7, common.HexToAddress("0xaa"), 0, 100)
 	ok(t, err)
 	var nonces []uint64
 	for _, i := range all {
@@ -96,7 +96,7 @@ func TestIntentNonces(t *testing.T) {
 	if len(nonces) != 30 || nonces[0] != 0 || nonces[29] != 29 || !slices.IsSorted(nonces) {
 		t.Errorf("nonces %v", nonces)
 	}
-	if _, err := db.AddIntent(t.Context(), anIntent("late"), func(context.Context, store.Nonces) (store.IntentAttempt, error) {
+	if _, err := walletdb.AddIntent(t.Context(), db, anIntent("late"), func(context.Context, walletdb.Nonces) (walletdb.IntentAttempt, error) {
 		return signedAs("late", 3, 10), nil
 	}); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("a nonce twice: %v", err)
@@ -109,7 +109,7 @@ func TestFreeNonce(t *testing.T) {
 	db := testDB(t)
 	free := func(id string, from, take uint64, quiet time.Duration) (free uint64) {
 		t.Helper()
-		_, err := db.AddIntent(t.Context(), anIntent(id), func(ctx context.Context, n store.Nonces) (a store.IntentAttempt, err error) {
+		_, err := walletdb.AddIntent(t.Context(), db, anIntent(id), func(ctx context.Context, n walletdb.Nonces) (a walletdb.IntentAttempt, err error) {
 			free, err = n.Free(ctx, from, quiet)
 			return signedAs(id, take, 10), err
 		})
@@ -126,8 +126,8 @@ func TestFreeNonce(t *testing.T) {
 			t.Errorf("%s: %d is free from %d on, not %d", c.id, got, c.from, c.want)
 		}
 	}
-	m := store.Mining{Hash: common.HexToHash("0x1"), Block: 1, BlockHash: common.HexToHash("0x2"), GasUsed: 1, Fee: big.NewInt(1)}
-	ok(t, db.MarkIntent(t.Context(), "e", store.IntentConfirmed, m, ""))
+	m := walletdb.Mining{Hash: common.HexToHash("0x1"), Block: 1, BlockHash: common.HexToHash("0x2"), GasUsed: 1, Fee: big.NewInt(1)}
+	ok(t, walletdb.MarkIntent(t.Context(), db, "e", walletdb.IntentConfirmed, m, ""))
 	if got := free("j", 0, 1000, 0); got != 901 {
 		t.Errorf("below one that was mined %d is free", got)
 	}
@@ -140,7 +140,7 @@ func TestNonceOfFailed(t *testing.T) {
 	db := testDB(t)
 	add := func(id string, quiet time.Duration) (took uint64) {
 		t.Helper()
-		in, err := db.AddIntent(t.Context(), anIntent(id), func(ctx context.Context, n store.Nonces) (store.IntentAttempt, error) {
+		in, err := walletdb.AddIntent(t.Context(), db, anIntent(id), func(ctx context.Context, n walletdb.Nonces) (walletdb.IntentAttempt, error) {
 			free, err := n.Free(ctx, 0, quiet)
 			return signedAs(id, free, 10), err
 		})
@@ -152,7 +152,7 @@ func TestNonceOfFailed(t *testing.T) {
 			t.Fatalf("%s took nonce %d", id, n)
 		}
 	}
-	ok(t, db.MarkIntent(t.Context(), "b", store.IntentFailed, store.Mining{}, "taken"))
+	ok(t, walletdb.MarkIntent(t.Context(), db, "b", walletdb.IntentFailed, walletdb.Mining{}, "taken"))
 	if n := add("d", time.Hour); n != 3 {
 		t.Errorf("right after b had failed d took nonce %d", n)
 	}
@@ -162,11 +162,11 @@ func TestNonceOfFailed(t *testing.T) {
 	if n := add("f", 0); n != 4 {
 		t.Errorf("f took nonce %d", n)
 	}
-	ok(t, db.MarkIntent(t.Context(), "e", store.IntentFailed, store.Mining{}, "taken"))
+	ok(t, walletdb.MarkIntent(t.Context(), db, "e", walletdb.IntentFailed, walletdb.Mining{}, "taken"))
 	if n := add("g", 0); n != 1 {
 		t.Errorf("g took nonce %d, not that of two that failed", n)
 	}
-	if in, err := db.Intent(t.Context(), "b"); err != nil || in.State != store.IntentFailed || in.Nonce != 1 {
+	if in, err := walletdb.ReadIntent(t.Context(), db, "b"); err != nil || in.State != walletdb.IntentFailed || in.Nonce != 1 {
 		t.Errorf("b is %+v, %v", in, err)
 	}
 }
@@ -175,36 +175,38 @@ func TestNonceOfFailed(t *testing.T) {
 func TestIntentAttempts(t *testing.T) {
 	t.Parallel()
 	db := testDB(t)
-	_, err := db.AddIntent(t.Context(), anIntent("a"), takeNonce("a"))
+	_, err := walletdb.AddIntent(t.Context(), db, anIntent("a"), takeNonce("a"))
 	ok(t, err)
-	bump := func(fee int64) func(context.Context, store.Intent) (store.IntentAttempt, error) {
-		return func(_ context.Context, i store.Intent) (store.IntentAttempt, error) {
+	bump := func(fee int64) func(context.Context, walletdb.Intent) (walletdb.IntentAttempt, error) {
+		return func(_ context.Context, i walletdb.Intent) (walletdb.IntentAttempt, error) {
 			return signedAs("a", i.Nonce, fee), nil
 		}
 	}
-	ok(t, db.MarkIntent(t.Context(), "a", store.IntentBroadcast, store.Mining{}, ""))
-	out, err := db.AddAttempt(t.Context(), "a", 1, bump(20))
+	ok(t, walletdb.MarkIntent(t.Context(), db, "a", walletdb.IntentBroadcast, walletdb.Mining{}, ""))
+	out, err := walletdb.AddAttempt(t.Context(), db, "a", 1, bump(20))
 	ok(t, err)
-	if len(out.Attempts) != 2 || out.Attempts[1].FeeCap.Int64() != 20 || out.State != store.IntentSigned {
+	if len(out.Attempts) != 2 || out.Attempts[1].FeeCap.Int64() != 20 || out.State != walletdb.IntentSigned {
 		t.Errorf("%+v", out)
 	}
-	if out, err = db.AddAttempt(t.Context(), "a", 1, bump(30)); err != nil || len(out.Attempts) != 2 {
+	if out, err = walletdb.AddAttempt(t.Context(), db, "a", 1, bump(30)); err != nil || len(out.Attempts) != 2 {
 		t.Errorf("a late bump: %+v, %v", out, err)
 	}
-	if _, err = db.AddAttempt(t.Context(), "a", 2, func(context.Context, store.Intent) (store.IntentAttempt, error) { return signedAs("a", 9, 40), nil }); !errors.Is(err, repute.ErrConflict) {
+	if _, err = walletdb.AddAttempt(t.Context(), db, "a", 2, func(context.Context, walletdb.Intent) (walletdb.IntentAttempt, error) {
+		return signedAs("a", 9, 40), nil
+	}); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("another nonce: %v", err)
 	}
-	m := store.Mining{Hash: out.Attempts[0].Hash, Block: 12, BlockHash: common.HexToHash("0x12"), GasUsed: 21000, Fee: big.NewInt(210000), Logs: []byte(`[{"a":"\u0000"}]`)}
-	ok(t, db.MarkIntent(t.Context(), "a", store.IntentMined, m, ""))
-	ok(t, db.MarkIntent(t.Context(), "a", store.IntentBroadcast, store.Mining{}, "")) // its block was replaced
-	if out, err = db.Intent(t.Context(), "a"); err != nil || out.Mined.Hash != (common.Hash{}) || out.Mined.Fee != nil {
+	m := walletdb.Mining{Hash: out.Attempts[0].Hash, Block: 12, BlockHash: common.HexToHash("0x12"), GasUsed: 21000, Fee: big.NewInt(210000), Logs: []byte(`[{"a":"\u0000"}]`)}
+	ok(t, walletdb.MarkIntent(t.Context(), db, "a", walletdb.IntentMined, m, ""))
+	ok(t, walletdb.MarkIntent(t.Context(), db, "a", walletdb.IntentBroadcast, walletdb.Mining{}, "")) // its block was replaced
+	if out, err = walletdb.ReadIntent(t.Context(), db, "a"); err != nil || out.Mined.Hash != (common.Hash{}) || out.Mined.Fee != nil {
 		t.Errorf("%+v, %v", out, err)
 	}
-	ok(t, db.MarkIntent(t.Context(), "a", store.IntentConfirmed, m, ""))
-	ok(t, db.MarkIntent(t.Context(), "a", store.IntentFailed, store.Mining{}, "too late"))
-	out, err = db.AddAttempt(t.Context(), "a", 2, bump(50))
+	ok(t, walletdb.MarkIntent(t.Context(), db, "a", walletdb.IntentConfirmed, m, ""))
+	ok(t, walletdb.MarkIntent(t.Context(), db, "a", walletdb.IntentFailed, walletdb.Mining{}, "too late"))
+	out, err = walletdb.AddAttempt(t.Context(), db, "a", 2, bump(50))
 	ok(t, err)
-	if out.State != store.IntentConfirmed || out.Reason != "" || len(out.Attempts) != 2 || out.Mined.Block != 12 || out.Mined.BlockHash != m.BlockHash ||
+	if out.State != walletdb.IntentConfirmed || out.Reason != "" || len(out.Attempts) != 2 || out.Mined.Block != 12 || out.Mined.BlockHash != m.BlockHash ||
 		out.Mined.Fee.Int64() != 210000 || string(out.Mined.Logs) != string(m.Logs) {
 		t.Errorf("%+v", out)
 	}

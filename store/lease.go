@@ -39,7 +39,7 @@ func (db *DB) Acquire(ctx context.Context, name, owner string, ttl time.Duration
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):
 	case err != nil:
-		return Lease{}, failed("acquire lease "+name, err)
+		return Lease{}, Failed("acquire lease "+name, err)
 	case !free:
 		return Lease{}, repute.ErrHeld
 	}
@@ -56,7 +56,7 @@ func (db *DB) Acquire(ctx context.Context, name, owner string, ttl time.Duration
 		return Lease{}, repute.ErrHeld
 	}
 	if err != nil {
-		return Lease{}, failed("acquire lease "+name, err)
+		return Lease{}, Failed("acquire lease "+name, err)
 	}
 	return l, nil
 }
@@ -88,7 +88,7 @@ func (db *DB) Renew(ctx context.Context, l Lease, ttl time.Duration) error {
 		update leases set expires_at = clock_timestamp() + $4, session = $5
 		where name = $1 and owner = $2 and epoch = $3`, l.Name, l.Owner, l.Epoch, ttl, db.session.key(ctx, db.pool))
 	if err != nil {
-		return failed("renew lease "+l.Name, err)
+		return Failed("renew lease "+l.Name, err)
 	}
 	if tag.RowsAffected() == 0 {
 		return repute.ErrFenced
@@ -101,19 +101,19 @@ func (db *DB) Release(ctx context.Context, l Lease) error {
 	_, err := db.pool.Exec(ctx, `
 		update leases set expires_at = clock_timestamp()
 		where name = $1 and owner = $2 and epoch = $3`, l.Name, l.Owner, l.Epoch)
-	return failed("release lease "+l.Name, err)
+	return Failed("release lease "+l.Name, err)
 }
 
-// holdLease makes the transaction findable for Acquire and checks that the lease
+// HoldLease makes the transaction findable for Acquire and checks that the lease
 // is still ours. The zero lease is not checked.
-func holdLease(ctx context.Context, tx pgx.Tx, l Lease) error {
+func HoldLease(ctx context.Context, tx pgx.Tx, l Lease) error {
 	return holdLeaseAs(ctx, tx, l, leaseLockClass, `
 		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock($1, hashtext($2 || ':' || $3::bigint))`)
 }
 
-// holdLeaseAhead is holdLease for a transaction that is ahead of its turn. It shares its lock
+// HoldLeaseAhead is holdLease for a transaction that is ahead of its turn. It shares its lock
 // with the others that are: each stays open until all before it have committed.
-func holdLeaseAhead(ctx context.Context, tx pgx.Tx, l Lease) error {
+func HoldLeaseAhead(ctx context.Context, tx pgx.Tx, l Lease) error {
 	return holdLeaseAs(ctx, tx, l, leaseAheadClass, `
 		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared($1, hashtext($2 || ':' || $3::bigint))`)
 }
@@ -132,7 +132,7 @@ func holdLeaseAs(ctx context.Context, tx pgx.Tx, l Lease, class int32, lock stri
 		l.Name, l.Owner, l.Epoch, lockTimeout).QueryRow(func(row pgx.Row) error { return row.Scan(&mine) })
 	err := tx.SendBatch(ctx, &b).Close()
 	if err != nil {
-		return failed("check lease", err)
+		return Failed("check lease", err)
 	}
 	if !mine {
 		return repute.ErrFenced

@@ -7,6 +7,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 func TestLease(t *testing.T) {
@@ -53,20 +55,20 @@ func takeOver(t *testing.T, db *store.DB, name string) store.Lease {
 func TestFormerLeaderIsFenced(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	a, err := db.Acquire(ctx, "chain:1", "a", time.Hour)
 	ok(t, err)
 	l := smallChain()
 	first, rest := batchOf(1, l.genesis, l.blocks[:1]), batchOf(1, l.blocks[0].Block, l.blocks[1:])
 	first.Lease, rest.Lease = a, a
-	ok(t, db.Apply(ctx, first))
+	ok(t, eventdb.Apply(ctx, db, first))
 	b := takeOver(t, db, "chain:1")
 	before := dump(t, ctx, db, 1)
-	_, repairErr := db.Repair(ctx, 1, a, nil, nil)
+	_, repairErr := eventdb.Repair(ctx, db, 1, a, nil, nil)
 	for what, err := range map[string]error{
-		"apply": db.Apply(ctx, rest), "rewind": db.Rewind(ctx, rest.Parent, rest), "renew": db.Renew(ctx, a, time.Hour),
-		"head": db.SetHead(ctx, 1, a, store.Head{Head: 99}), "repair": repairErr,
-		"error": db.SetError(ctx, 1, a, "not the leader", false),
+		"apply": eventdb.Apply(ctx, db, rest), "rewind": eventdb.Rewind(ctx, db, rest.Parent, rest), "renew": db.Renew(ctx, a, time.Hour),
+		"head": chaindb.SetHead(ctx, db, 1, a, chaindb.Head{Head: 99}), "repair": repairErr,
+		"error": chaindb.SetError(ctx, db, 1, a, "not the leader", false),
 	} {
 		if !errors.Is(err, repute.ErrFenced) {
 			t.Errorf("%s: %v", what, err)
@@ -74,8 +76,8 @@ func TestFormerLeaderIsFenced(t *testing.T) {
 	}
 	equalDumps(t, "fenced writes", before, dump(t, ctx, db, 1))
 	rest.Lease = b
-	ok(t, db.Apply(ctx, rest))
-	if err := db.Apply(ctx, rest); !errors.Is(err, repute.ErrFenced) {
+	ok(t, eventdb.Apply(ctx, db, rest))
+	if err := eventdb.Apply(ctx, db, rest); !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("the same batch again: %v", err)
 	}
 }
@@ -84,7 +86,7 @@ func TestFormerLeaderIsFenced(t *testing.T) {
 func TestLeaseIsCheckedAtTheEnd(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	a, err := db.Acquire(ctx, "chain:1", "a", time.Hour)
 	ok(t, err)
 	l := smallChain()
@@ -92,7 +94,7 @@ func TestLeaseIsCheckedAtTheEnd(t *testing.T) {
 	b.Lease = a
 	release := holdTable(t, db, "votes")
 	done := make(chan error, 1)
-	go func() { done <- db.Apply(ctx, b) }()
+	go func() { done <- eventdb.Apply(ctx, db, b) }()
 	waitBlocked(t, db)
 	_, err = db.Pool().Exec(ctx, `update leases set expires_at = clock_timestamp() - interval '1 second'`)
 	ok(t, err)
@@ -110,7 +112,7 @@ func TestLeaseIsCheckedAtTheEnd(t *testing.T) {
 func TestTakeoverEndsAFrozenBatch(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	a, err := db.Acquire(ctx, "chain:1", "a", time.Hour)
 	ok(t, err)
 	l := smallChain()
@@ -118,12 +120,12 @@ func TestTakeoverEndsAFrozenBatch(t *testing.T) {
 	batch.Lease = a
 	release := holdTable(t, db, "votes")
 	done := make(chan error, 1)
-	go func() { done <- db.Apply(ctx, batch) }()
+	go func() { done <- eventdb.Apply(ctx, db, batch) }()
 	waitBlocked(t, db)
 	batch.Lease = takeOver(t, db, "chain:1")
 	if err := <-done; !errors.Is(err, repute.ErrUnavailable) {
 		t.Errorf("the frozen batch: %v", err)
 	}
 	release()
-	ok(t, db.Apply(ctx, batch))
+	ok(t, eventdb.Apply(ctx, db, batch))
 }

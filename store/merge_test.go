@@ -20,6 +20,8 @@ import (
 	"repute/contracts"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // In whatever pieces and order the logs of a chain arrive, as imports or as late
@@ -35,13 +37,13 @@ func TestMergeDoesNotDependOnOrder(t *testing.T) {
 			l.mine(t)
 		}
 		whole := batchOf(chains.Add(1), l.genesis, l.blocks)
-		ok(t, db.AddChain(ctx, testChain(whole.ChainID)))
-		ok(t, db.Apply(ctx, whole))
+		ok(t, chaindb.AddChain(ctx, db, testChain(whole.ChainID)))
+		ok(t, eventdb.Apply(ctx, db, whole))
 		want := dump(t, ctx, db, whole.ChainID)
 
 		imported := chains.Add(1)
 		for _, part := range parts(t, whole.Records, 4) {
-			_, err := db.Import(ctx, testChain(imported), part, nil, nil)
+			_, err := eventdb.Import(ctx, db, testChain(imported), part, nil, nil)
 			ok(t, err)
 		}
 		equalDumps(t, "import", want, dump(t, ctx, db, imported))
@@ -49,10 +51,10 @@ func TestMergeDoesNotDependOnOrder(t *testing.T) {
 		lossy := parts(t, whole.Records, 3)
 		holey := whole
 		holey.ChainID, holey.Records = chains.Add(1), inOrder(whole.Records, lossy[0])
-		ok(t, db.AddChain(ctx, testChain(holey.ChainID)))
-		ok(t, db.Apply(ctx, holey))
+		ok(t, chaindb.AddChain(ctx, db, testChain(holey.ChainID)))
+		ok(t, eventdb.Apply(ctx, db, holey))
 		for _, part := range lossy[1:] {
-			_, err := db.Repair(ctx, holey.ChainID, store.Lease{}, part, nil)
+			_, err := eventdb.Repair(ctx, db, holey.ChainID, store.Lease{}, part, nil)
 			ok(t, err)
 		}
 		equalDumps(t, "repair", want, dump(t, ctx, db, holey.ChainID))
@@ -87,10 +89,10 @@ func TestImportTwiceChangesNothing(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	b := batchOf(1, repute.Block{}, smallChain().blocks)
 	covered := []repute.BlockRange{{From: 10, To: 12}}
-	first, err := db.Import(ctx, testChain(1), b.Records, b.Blocks, covered)
+	first, err := eventdb.Import(ctx, db, testChain(1), b.Records, b.Blocks, covered)
 	ok(t, err)
 	before := dump(t, ctx, db, 1)
-	second, err := db.Import(ctx, testChain(1), b.Records, b.Blocks, covered)
+	second, err := eventdb.Import(ctx, db, testChain(1), b.Records, b.Blocks, covered)
 	ok(t, err)
 	equalDumps(t, "second import", before, dump(t, ctx, db, 1))
 	if first.Events != len(b.Records) || first.Duplicates != 0 || first.Applied["NewFeedback"] != 1 || first.Agents != 1 {
@@ -105,7 +107,7 @@ func TestImportRefusesContradictions(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
 	records := batchOf(1, repute.Block{}, smallChain().blocks).Records
-	_, err := db.Import(ctx, testChain(1), records[:2], nil, nil)
+	_, err := eventdb.Import(ctx, db, testChain(1), records[:2], nil, nil)
 	ok(t, err)
 	before := dump(t, ctx, db, 1)
 
@@ -116,13 +118,13 @@ func TestImportRefusesContradictions(t *testing.T) {
 	foreign := append([]repute.Record{}, records...)
 	foreign[3].Log.Address = foreignValidation
 	for name, bad := range map[string][]repute.Record{"log": otherLog, "block": otherBlock, "contract": foreign} {
-		if _, err := db.Import(ctx, testChain(1), bad, nil, nil); !errors.Is(err, repute.ErrConflict) {
+		if _, err := eventdb.Import(ctx, db, testChain(1), bad, nil, nil); !errors.Is(err, repute.ErrConflict) {
 			t.Errorf("other %s: %v", name, err)
 		}
 		equalDumps(t, "refused import", before, dump(t, ctx, db, 1))
 	}
-	ok(t, db.AddChain(ctx, testChain(2)))
-	if _, err := db.Import(ctx, testChain(2), records, nil, nil); !errors.Is(err, repute.ErrConflict) {
+	ok(t, chaindb.AddChain(ctx, db, testChain(2)))
+	if _, err := eventdb.Import(ctx, db, testChain(2), records, nil, nil); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("import into a followed chain: %v", err)
 	}
 }
@@ -130,9 +132,9 @@ func TestImportRefusesContradictions(t *testing.T) {
 func TestImportMergesCoveredRanges(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	_, err := db.Import(ctx, testChain(1), nil, nil, []repute.BlockRange{{From: 10, To: 19}, {From: 40, To: 49}, {From: 60, To: 69}})
+	_, err := eventdb.Import(ctx, db, testChain(1), nil, nil, []repute.BlockRange{{From: 10, To: 19}, {From: 40, To: 49}, {From: 60, To: 69}})
 	ok(t, err)
-	_, err = db.Import(ctx, testChain(1), nil, nil, []repute.BlockRange{{From: 20, To: 29}, {From: 45, To: 61}})
+	_, err = eventdb.Import(ctx, db, testChain(1), nil, nil, []repute.BlockRange{{From: 20, To: 29}, {From: 45, To: 61}})
 	ok(t, err)
 	rows, err := db.Pool().Query(ctx, `select from_block, to_block from covered where chain_id = 1 order by 1`)
 	ok(t, err)
@@ -155,14 +157,14 @@ func TestRepairAppliesWhatWaited(t *testing.T) {
 	whole := batchOf(1, newLedger().genesis, smallChain().blocks)
 	holey := whole
 	holey.Records = whole.Records[2:] // neither Transfer nor Registered
-	ok(t, db.AddChain(ctx, testChain(1)))
-	ok(t, db.Apply(ctx, holey))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	ok(t, eventdb.Apply(ctx, db, holey))
 	waiting := rows(t, dump(t, ctx, db, 1), "pending")
 	if len(waiting) != 4 || waiting[0].str("reason") != "unknown_agent" {
 		t.Fatalf("waiting: %v", waiting)
 	}
 	since := newestChange(t, ctx, db)
-	result, err := db.Repair(ctx, 1, store.Lease{}, whole.Records[:2], nil)
+	result, err := eventdb.Repair(ctx, db, 1, store.Lease{}, whole.Records[:2], nil)
 	ok(t, err)
 	if result.Events != 2 || result.Pending != 0 || result.Agents != 1 {
 		t.Errorf("result %+v", result)
@@ -173,7 +175,7 @@ func TestRepairAppliesWhatWaited(t *testing.T) {
 	}
 	above := whole.Records[:1]
 	above[0].Log.BlockNumber = 1000
-	if _, err := db.Repair(ctx, 1, store.Lease{}, above, nil); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := eventdb.Repair(ctx, db, 1, store.Lease{}, above, nil); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("repair above the cursor: %v", err)
 	}
 }
@@ -193,8 +195,8 @@ func TestAmendReplacesABlock(t *testing.T) {
 		if len(whole.Records) == 0 {
 			return
 		}
-		ok(t, db.AddChain(ctx, testChain(whole.ChainID)))
-		ok(t, db.Apply(ctx, whole))
+		ok(t, chaindb.AddChain(ctx, db, testChain(whole.ChainID)))
+		ok(t, eventdb.Apply(ctx, db, whole))
 		want := dump(t, ctx, db, whole.ChainID)
 
 		wrong := whole
@@ -202,7 +204,7 @@ func TestAmendReplacesABlock(t *testing.T) {
 		at := rapid.IntRange(0, len(whole.Records)-1).Draw(t, "log")
 		right := whole.Records[at]
 		number := right.Log.BlockNumber
-		a := store.Amendment{Records: []repute.Record{right}}
+		a := eventdb.Amendment{Records: []repute.Record{right}}
 		for _, b := range whole.Blocks {
 			if b.Number == number {
 				a.Block = b
@@ -221,11 +223,11 @@ func TestAmendReplacesABlock(t *testing.T) {
 			wrong.Records = slices.Insert(wrong.Records, i, invented)
 			a.Remove = []types.Log{invented.Log}
 		}
-		ok(t, db.AddChain(ctx, testChain(wrong.ChainID)))
-		ok(t, db.Apply(ctx, wrong))
-		ok(t, db.Amend(ctx, wrong.ChainID, store.Lease{}, a))
+		ok(t, chaindb.AddChain(ctx, db, testChain(wrong.ChainID)))
+		ok(t, eventdb.Apply(ctx, db, wrong))
+		ok(t, eventdb.Amend(ctx, db, wrong.ChainID, store.Lease{}, a))
 		equalDumps(t, "amended", want, dump(t, ctx, db, wrong.ChainID))
-		if err := db.Amend(ctx, wrong.ChainID, store.Lease{}, a); !errors.Is(err, repute.ErrNotFound) {
+		if err := eventdb.Amend(ctx, db, wrong.ChainID, store.Lease{}, a); !errors.Is(err, repute.ErrNotFound) {
 			t.Fatalf("removing it twice: %v", err)
 		}
 	})
@@ -237,14 +239,14 @@ func TestAmendCorrectsAHash(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
 	whole := batchOf(1, newLedger().genesis, smallChain().blocks)
-	ok(t, db.AddChain(ctx, testChain(1)))
-	ok(t, db.Apply(ctx, whole))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	ok(t, eventdb.Apply(ctx, db, whole))
 	last := whole.Records[len(whole.Records)-1]
 	block := whole.Blocks[len(whole.Blocks)-1]
 	block.Hash = common.Hash{0xab}
 	since := newestChange(t, ctx, db)
-	ok(t, db.Amend(ctx, 1, store.Lease{}, store.Amendment{Block: block, Remove: []types.Log{last.Log}}))
-	stored, err := db.StoredBlock(ctx, 1, block.Number)
+	ok(t, eventdb.Amend(ctx, db, 1, store.Lease{}, eventdb.Amendment{Block: block, Remove: []types.Log{last.Log}}))
+	stored, err := chaindb.StoredBlock(ctx, db, 1, block.Number)
 	ok(t, err)
 	if stored.Hash != block.Hash {
 		t.Errorf("stored %s", stored.Hash)
@@ -265,7 +267,7 @@ func TestImportRecordedMainnetLogs(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	chain := testChain(1)
 	chain.Identity, chain.StartBlock = records[0].Log.Address, 24339925
-	result, err := db.Import(ctx, chain, records, nil, nil)
+	result, err := eventdb.Import(ctx, db, chain, records, nil, nil)
 	ok(t, err)
 	if result.Agents != 109 || result.Pending != 18 || result.Applied["URIUpdated"] != 31 || result.Waiting["URIUpdated"] != 18 {
 		t.Errorf("result %+v", result)

@@ -8,6 +8,8 @@ import (
 
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/paydb"
 )
 
 // claims is a chain with ratings by clients 1 to len(perClient), each with so many claims of
@@ -17,7 +19,7 @@ func claims(t *testing.T, perClient ...int) *store.DB {
 	db, err := store.Open(t.Context(), pgtest.New(t), store.Options{MaxConns: 2})
 	ok(t, err)
 	t.Cleanup(db.Close)
-	ok(t, db.AddChain(t.Context(), newWorld(1, 100, 0).chain))
+	ok(t, chaindb.AddChain(t.Context(), db, newWorld(1, 100, 0).chain))
 	sqlExec(t, db, `update chains set cursor_block = 100000, finalized_block = 1000`)
 	sqlExec(t, db, `insert into tags (hash, value) values (sha256('x'), 'x')`)
 	for i, n := range perClient {
@@ -38,7 +40,7 @@ func client(i int) []byte { return common.Address{byte(i + 1)}.Bytes() }
 // dueOf counts the claims of a page by client.
 func dueOf(t *testing.T, db *store.DB, turn *common.Address, limit int) map[byte]int {
 	t.Helper()
-	list, next, err := db.DuePayments(context.Background(), 1, *turn, limit)
+	list, next, err := paydb.DuePayments(context.Background(), db, 1, *turn, limit)
 	ok(t, err)
 	*turn = next
 	out := map[byte]int{}

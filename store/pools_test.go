@@ -9,6 +9,8 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/query"
 )
 
 // Readers that use up their connections leave the leader its lease.
@@ -19,7 +21,7 @@ func TestReadersCannotStarveTheLeader(t *testing.T) {
 	ok(t, err)
 	t.Cleanup(db.Close)
 	ctx := ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	l, err := db.Acquire(ctx, "chain:1", "a", time.Hour)
 	ok(t, err)
 	tx, err := db.Pool().Begin(ctx)
@@ -27,7 +29,7 @@ func TestReadersCannotStarveTheLeader(t *testing.T) {
 	_, err = tx.Exec(ctx, "lock table agents in access exclusive mode")
 	ok(t, err)
 	list := func() error {
-		_, err := db.Agents(ctx, store.AgentFilter{Limit: 1})
+		_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1})
 		return err
 	}
 	done := make(chan error, 1)
@@ -54,9 +56,9 @@ func TestMigrateWithOneConnection(t *testing.T) {
 func TestUnknownHeadsKeepWhatIsStored(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
-	ok(t, db.SetHead(ctx, 1, store.Lease{}, store.Head{Head: 16, Safe: 15, Finalized: 14, SeenAt: time.Now()}))
-	ok(t, db.SetHead(ctx, 1, store.Lease{}, store.Head{Head: 17, SeenAt: time.Now()}))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{}, chaindb.Head{Head: 16, Safe: 15, Finalized: 14, SeenAt: time.Now()}))
+	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{}, chaindb.Head{Head: 17, SeenAt: time.Now()}))
 	var safe, finalized uint64
 	ok(t, db.Pool().QueryRow(ctx, "select safe_block, finalized_block from chains").Scan(&safe, &finalized))
 	if safe != 15 || finalized != 14 {

@@ -6,6 +6,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 func TestDomainProofs(t *testing.T) {
@@ -15,10 +17,10 @@ func TestDomainProofs(t *testing.T) {
 	u := claim(t, db, "")
 	sqlExec(t, db, "update uris set host = 'own.example' where kind = 'https'") // as the loop classifies
 	const proof = "https://b.example/.well-known/agent-registration.json"
-	read(t, db, u[own], "0", linked("zero", w.id(0)), store.Domain{Name: "own.example", Proof: own}, store.Domain{Name: "b.example", Proof: proof})
+	read(t, db, u[own], "0", linked("zero", w.id(0)), docdb.Domain{Name: "own.example", Proof: own}, docdb.Domain{Name: "b.example", Proof: proof})
 	verdicts := func() (out []repute.DomainVerdict) {
 		t.Helper()
-		proofs, err := db.DomainProofs(ctxOf(t), w.id(0), w.id(1))
+		proofs, err := query.DomainProofs(ctxOf(t), db, w.id(0), w.id(1))
 		ok(t, err)
 		for _, p := range proofs[w.id(0)] {
 			out = append(out, p.Verdict)
@@ -32,7 +34,7 @@ func TestDomainProofs(t *testing.T) {
 		t.Errorf("before the first look: %v", got)
 	}
 	p := claim(t, db, "")[proof]
-	if p.Rank != store.RankProof || !p.Used {
+	if p.Rank != docdb.RankProof || !p.Used {
 		t.Fatalf("the proof is not due: %+v", p)
 	}
 	before := len(readChanges(t, ctxOf(t), db, ""))
@@ -48,7 +50,7 @@ func TestDomainProofs(t *testing.T) {
 	if len(changes) != 2 || changes[0].Kind != "proof.updated" || changes[0].TokenID.Dec() != "0" {
 		t.Errorf("changes %+v", changes)
 	}
-	save(t, db, store.FetchResult{URIID: p.ID, FetchedAt: time.Now(), Reason: "timeout"})
+	save(t, db, docdb.FetchResult{URIID: p.ID, FetchedAt: time.Now(), Reason: "timeout"})
 	if got := verdicts(); got[0] != repute.DomainProven {
 		t.Errorf("while the host is away: %v", got)
 	}
@@ -57,7 +59,7 @@ func TestDomainProofs(t *testing.T) {
 // proofOf is the only domain of an agent.
 func proofOf(t *testing.T, db *store.DB, id repute.AgentID) repute.DomainProof {
 	t.Helper()
-	proofs, err := db.DomainProofs(ctxOf(t), id)
+	proofs, err := query.DomainProofs(ctxOf(t), db, id)
 	if err != nil || len(proofs[id]) != 1 {
 		t.Fatalf("proofs %+v, %v", proofs, err)
 	}
@@ -93,9 +95,9 @@ func TestOnlyTheWellKnownFileProves(t *testing.T) {
 	} {
 		db, w := queueWith(t, store.Options{SharedHosts: c.shared}, c.uri, "data:,x")
 		atHost(t, db, "site.example")
-		save(t, db, store.FetchResult{URIID: claim(t, db, "site.example")[c.uri].ID, Body: []byte("0"), Source: "https", ServedBy: c.servedBy,
+		save(t, db, docdb.FetchResult{URIID: claim(t, db, "site.example")[c.uri].ID, Body: []byte("0"), Source: "https", ServedBy: c.servedBy,
 			FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("site", w.id(c.names)),
-			Domains: []store.Domain{{Name: "site.example", Proof: wellKnown}}})
+			Domains: []docdb.Domain{{Name: "site.example", Proof: wellKnown}}})
 		if p := proofOf(t, db, w.id(0)); p.Verdict != c.want {
 			t.Errorf("%s served by %q, names agent %d: %+v, want %s", c.uri, c.servedBy, c.names, p, c.want)
 		}
@@ -110,19 +112,19 @@ func TestProofsEnd(t *testing.T) {
 	day := 24 * time.Hour
 	for name, c := range map[string]struct {
 		readAgo time.Duration
-		after   store.FetchResult
+		after   docdb.FetchResult
 		want    repute.DomainVerdict
 	}{
-		"taken away":     {day, store.FetchResult{Reason: "not_found"}, repute.DomainRefused},
-		"short silence":  {day, store.FetchResult{Reason: "timeout"}, repute.DomainProven},
-		"long silence":   {8 * day, store.FetchResult{Reason: "dns", Dead: true}, repute.DomainUnavailable},
-		"unchanged":      {8 * day, store.FetchResult{Source: "https", ServedBy: "b.example"}, repute.DomainProven},
-		"moved to other": {day, store.FetchResult{Source: "https", ServedBy: "c.example"}, repute.DomainRefused},
+		"taken away":     {day, docdb.FetchResult{Reason: "not_found"}, repute.DomainRefused},
+		"short silence":  {day, docdb.FetchResult{Reason: "timeout"}, repute.DomainProven},
+		"long silence":   {8 * day, docdb.FetchResult{Reason: "dns", Dead: true}, repute.DomainUnavailable},
+		"unchanged":      {8 * day, docdb.FetchResult{Source: "https", ServedBy: "b.example"}, repute.DomainProven},
+		"moved to other": {day, docdb.FetchResult{Source: "https", ServedBy: "c.example"}, repute.DomainRefused},
 	} {
 		db, w := queue(t, "data:,x")
-		read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), store.Domain{Name: "b.example", Proof: proof})
+		read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), docdb.Domain{Name: "b.example", Proof: proof})
 		p := claim(t, db, "")[proof]
-		save(t, db, store.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example", FetchedAt: time.Now().Add(-c.readAgo),
+		save(t, db, docdb.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example", FetchedAt: time.Now().Add(-c.readAgo),
 			ParserVersion: 1, Registration: linked("", w.id(0))})
 		if got := proofOf(t, db, w.id(0)); got.Verdict != repute.DomainProven {
 			t.Errorf("%s: at first %+v", name, got)
@@ -152,15 +154,15 @@ func TestIdleProofIsRead(t *testing.T) {
 	} {
 		db, w := queue(t, "data:,x", "data:,y")
 		u := claim(t, db, "")
-		read(t, db, u["data:,x"], "0", linked("zero", w.id(0)), store.Domain{Name: "b.example", Proof: proof})
+		read(t, db, u["data:,x"], "0", linked("zero", w.id(0)), docdb.Domain{Name: "b.example", Proof: proof})
 		p := claim(t, db, "")[proof]
-		r := store.FetchResult{URIID: p.ID, FetchedAt: time.Now().Add(-c.ago), NextDue: time.Now().Add(c.due), Dead: c.dead}
+		r := docdb.FetchResult{URIID: p.ID, FetchedAt: time.Now().Add(-c.ago), NextDue: time.Now().Add(c.due), Dead: c.dead}
 		if r.Reason = "not_found"; !c.dead {
 			r.Reason, r.Body, r.Source, r.ParserVersion, r.Registration = "", []byte("p"), "https", 1, linked("", w.id(0))
 		}
 		save(t, db, r)
-		read(t, db, u["data:,y"], "1", linked("one", w.id(1)), store.Domain{Name: "b.example", Proof: proof})
-		if again, due := claim(t, db, "")[proof]; due != c.want || due && again.Rank != store.RankProof {
+		read(t, db, u["data:,y"], "1", linked("one", w.id(1)), docdb.Domain{Name: "b.example", Proof: proof})
+		if again, due := claim(t, db, "")[proof]; due != c.want || due && again.Rank != docdb.RankProof {
 			t.Errorf("%s: due = %t, %+v", name, due, again)
 		}
 	}
@@ -172,9 +174,9 @@ func TestProofTakenAwayStaysAway(t *testing.T) {
 	t.Parallel()
 	const proof = "https://b.example/.well-known/agent-registration.json"
 	db, w := queue(t, "data:,x")
-	read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), store.Domain{Name: "b.example", Proof: proof})
+	read(t, db, claim(t, db, "")["data:,x"], "0", linked("zero"), docdb.Domain{Name: "b.example", Proof: proof})
 	p := claim(t, db, "")[proof]
-	given := store.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example", ParserVersion: 1, Registration: linked("", w.id(0))}
+	given := docdb.FetchResult{URIID: p.ID, Body: []byte("p"), Source: "https", ServedBy: "b.example", ParserVersion: 1, Registration: linked("", w.id(0))}
 	for _, step := range []struct {
 		reason string
 		want   repute.DomainVerdict
@@ -191,7 +193,7 @@ func TestProofTakenAwayStaysAway(t *testing.T) {
 	} {
 		r := given
 		if step.reason != "" {
-			r = store.FetchResult{URIID: p.ID, Reason: step.reason}
+			r = docdb.FetchResult{URIID: p.ID, Reason: step.reason}
 		}
 		r.FetchedAt = time.Now()
 		before := len(readChanges(t, ctxOf(t), db, ""))

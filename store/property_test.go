@@ -19,6 +19,8 @@ import (
 
 	"repute/contracts"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // Whatever happened on the way to a chain, the index of it is the same: as that
@@ -31,7 +33,7 @@ func TestIndexDoesNotDependOnHistory(t *testing.T) {
 		ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 		defer cancel()
 		f := follower{db: db, chain: chains.Add(1), ledger: newLedger(), since: newestChange(t, ctx, db)}
-		ok(t, db.AddChain(ctx, testChain(f.chain)))
+		ok(t, chaindb.AddChain(ctx, db, testChain(f.chain)))
 		for range rapid.IntRange(1, 7).Draw(t, "steps") {
 			f.step(ctx, t)
 		}
@@ -40,12 +42,12 @@ func TestIndexDoesNotDependOnHistory(t *testing.T) {
 		checkReplay(t, got, readChanges(t, ctx, db, f.since), f.chain)
 
 		fresh := chains.Add(1)
-		ok(t, db.AddChain(ctx, testChain(fresh)))
+		ok(t, chaindb.AddChain(ctx, db, testChain(fresh)))
 		if len(f.ledger.blocks) > 0 {
-			ok(t, db.Apply(ctx, batchOf(fresh, f.ledger.genesis, f.ledger.blocks)))
+			ok(t, eventdb.Apply(ctx, db, batchOf(fresh, f.ledger.genesis, f.ledger.blocks)))
 		}
 		equalDumps(t, "fresh index", got, dump(t, ctx, db, fresh))
-		ok(t, db.Reindex(ctx, f.chain, contracts.Read))
+		ok(t, eventdb.Reindex(ctx, db, f.chain, contracts.Read))
 		equalDumps(t, "reindex", got, dump(t, ctx, db, f.chain))
 	})
 }
@@ -76,7 +78,7 @@ func (f *follower) grow(ctx context.Context, t *rapid.T) {
 	for range rapid.IntRange(1, 4).Draw(t, "blocks") {
 		f.ledger.mine(t)
 	}
-	var batches []store.Batch
+	var batches []eventdb.Batch
 	for from < len(f.ledger.blocks) {
 		n := from + rapid.IntRange(1, len(f.ledger.blocks)-from).Draw(t, "split")
 		batches = append(batches, batchOf(f.chain, parent, f.ledger.blocks[from:n]))
@@ -84,9 +86,9 @@ func (f *follower) grow(ctx context.Context, t *rapid.T) {
 	}
 	for i, b := range batches {
 		if i+1 < len(batches) && rapid.Bool().Draw(t, "ahead") {
-			batches[i+1].Ahead = f.db.Ahead(ctx, batches[i+1])
+			batches[i+1].Ahead = eventdb.Prefetch(ctx, f.db, batches[i+1])
 		}
-		ok(t, f.db.Apply(ctx, b))
+		ok(t, eventdb.Apply(ctx, f.db, b))
 	}
 }
 
@@ -101,7 +103,7 @@ func (f *follower) reorganise(ctx context.Context, t *rapid.T) {
 	for range rapid.IntRange(0, 3).Draw(t, "replacements") {
 		f.ledger.mine(t)
 	}
-	ok(t, f.db.Rewind(ctx, ancestor, batchOf(f.chain, ancestor, f.ledger.blocks[from:])))
+	ok(t, eventdb.Rewind(ctx, f.db, ancestor, batchOf(f.chain, ancestor, f.ledger.blocks[from:])))
 }
 
 func (f *follower) finalize(ctx context.Context, t *rapid.T) {
@@ -110,7 +112,7 @@ func (f *follower) finalize(ctx context.Context, t *rapid.T) {
 		return
 	}
 	f.finalized = uint64(rapid.IntRange(int(max(f.finalized, f.ledger.genesis.Number)), int(head)).Draw(t, "finalized"))
-	ok(t, f.db.SetHead(ctx, f.chain, store.Lease{}, store.Head{Head: head, Safe: f.finalized, Finalized: f.finalized, SeenAt: time.Now()}))
+	ok(t, chaindb.SetHead(ctx, f.db, f.chain, store.Lease{}, chaindb.Head{Head: head, Safe: f.finalized, Finalized: f.finalized, SeenAt: time.Now()}))
 }
 
 func equalDumps(t failer, what, a, b string) {

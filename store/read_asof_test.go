@@ -14,11 +14,13 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/query"
 )
 
 func chainsOf(t *testing.T, db *store.DB) []repute.ChainStatus {
 	t.Helper()
-	out, err := db.Chains(context.Background())
+	out, err := query.Chains(context.Background(), db)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -30,7 +32,7 @@ func TestAsOfTellsTheLag(t *testing.T) {
 	db, w := open(t), newWorld(7, 100, 51)
 	w.grow(20)
 	ctx := context.Background()
-	if err := db.AddChain(ctx, w.chain); err != nil {
+	if err := chaindb.AddChain(ctx, db, w.chain); err != nil {
 		t.Fatal(err)
 	}
 	if c := chainsOf(t, db)[0]; c.Block.Number != 99 || c.LagSeconds != nil || c.LagBlocks != nil || c.Completeness.Status != repute.Partial {
@@ -96,7 +98,7 @@ func TestViewsOfTheChain(t *testing.T) {
 	w.store(t, db, tip)
 	ctx := context.Background()
 	ask := func(at repute.At) (repute.AsOf, error) {
-		_, asOf, err := db.Agent(ctx, w.id(0), at)
+		_, asOf, err := query.Agent(ctx, db, w.id(0), at)
 		return asOf, err
 	}
 	refused := func(what string, at repute.At, hint string) {
@@ -198,11 +200,11 @@ func TestResolveAgent(t *testing.T) {
 		}
 		return r
 	}
-	if _, err := db.ResolveAgent(ctx, ref("5"), 0); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := chaindb.ResolveAgent(ctx, db, ref("5"), 0); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("without chains: %v", err)
 	}
 	one.store(t, db, 0)
-	if id, err := db.ResolveAgent(ctx, ref("5"), 0); err != nil || id != one.id(5) {
+	if id, err := chaindb.ResolveAgent(ctx, db, ref("5"), 0); err != nil || id != one.id(5) {
 		t.Errorf("with one chain: %v, %v", id, err)
 	}
 	two.store(t, db, 0)
@@ -220,14 +222,14 @@ func TestResolveAgent(t *testing.T) {
 		{fmt.Sprintf("eip155:10:%s:5", two.chain.Identity.Hex()), 0, two.id(5), nil},
 		{fmt.Sprintf("eip155:10:%s:5", one.chain.Identity.Hex()), 0, repute.AgentID{}, repute.ErrNotFound},
 	} {
-		id, err := db.ResolveAgent(ctx, ref(c.ref), c.defaultChain)
+		id, err := chaindb.ResolveAgent(ctx, db, ref(c.ref), c.defaultChain)
 		if id != c.want || !errors.Is(err, c.err) {
 			t.Errorf("%s with default %d = %v, %v", c.ref, c.defaultChain, id, err)
 		}
 	}
 	other := one.id(0)
 	other.Registry = common.Address{1}
-	if _, _, err := db.Agent(ctx, other, latest); !errors.Is(err, repute.ErrNotFound) {
+	if _, _, err := query.Agent(ctx, db, other, latest); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an agent of another registry: %v", err)
 	}
 }
@@ -248,13 +250,13 @@ func TestAnswersAreOfOneMoment(t *testing.T) {
 	for range 3 {
 		readers.Go(func() {
 			for ctx.Err() == nil {
-				r, err := db.Reputation(context.Background(), w.id(0), store.ReputationQuery{At: latest})
+				r, err := query.ReadReputation(context.Background(), db, w.id(0), query.ReputationQuery{At: latest})
 				given := r.AsOf.Block.Number - w.chain.StartBlock
 				if err != nil || r.Summary.Count != given || r.Counts.Feedback != int64(given) {
 					t.Errorf("at block %d: %d summed, %d counted, %v", r.AsOf.Block.Number, r.Summary.Count, r.Counts.Feedback, err)
 					return
 				}
-				page, err := db.Feedback(context.Background(), w.id(0), store.FeedbackFilter{Limit: store.MaxPage, At: latest})
+				page, err := query.Feedback(context.Background(), db, w.id(0), query.FeedbackFilter{Limit: store.MaxPage, At: latest})
 				if given := page.AsOf[0].Block.Number - w.chain.StartBlock; err != nil || len(page.Items) != int(given) {
 					t.Errorf("at block %d: %d listed, %v", page.AsOf[0].Block.Number, len(page.Items), err)
 					return
@@ -278,7 +280,7 @@ func TestScoresAndTheirRunAreOfOneMoment(t *testing.T) {
 	w.mine()
 	w.store(t, db, w.tip().Number)
 	block := w.tip()
-	if err := db.SetHead(t.Context(), w.chain.ID, store.Lease{}, store.Head{Head: block.Number, Safe: block.Number, Finalized: block.Number, SeenAt: time.Now()}); err != nil {
+	if err := chaindb.SetHead(t.Context(), db, w.chain.ID, store.Lease{}, chaindb.Head{Head: block.Number, Safe: block.Number, Finalized: block.Number, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
 	done, enough := make(chan struct{}), make(chan struct{})
@@ -306,7 +308,7 @@ func TestScoresAndTheirRunAreOfOneMoment(t *testing.T) {
 			t.Fatal("no more runs are closed")
 		default:
 		}
-		r, err := db.Reputation(t.Context(), w.id(0), store.ReputationQuery{At: repute.At{Finality: repute.Finalized}, Run: true})
+		r, err := query.ReadReputation(t.Context(), db, w.id(0), query.ReputationQuery{At: repute.At{Finality: repute.Finalized}, Run: true})
 		if err != nil || r.Score.Run != r.Run.Run {
 			t.Fatalf("the score is of run %d, the newest closed one is %d: %v", r.Score.Run, r.Run.Run, err)
 		}

@@ -8,7 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 )
 
 // praise is a rating of the agent; ratings of one value in one block are a burst.
@@ -39,13 +40,13 @@ func TestIndependence(t *testing.T) {
 		{at(batch.Number), repute.Independence{Ratings: 6, Raters: 5, Clusters: 4, OneAgent: 4, Busiest: 6}},
 		{latest, repute.Independence{Ratings: 7, Raters: 6, Clusters: 4, OneAgent: 6, Busiest: 7}},
 	} {
-		got, asOf, err := db.Independence(ctxOf(t), w.id(0), c.at)
+		got, asOf, err := query.Independence(ctxOf(t), db, w.id(0), c.at)
 		ok(t, err)
 		if got != c.want {
 			t.Errorf("at %+v: %+v, want %+v", asOf.Block.Number, got, c.want)
 		}
 	}
-	none, _, err := db.Independence(ctxOf(t), w.id(2), latest)
+	none, _, err := query.Independence(ctxOf(t), db, w.id(2), latest)
 	ok(t, err)
 	if none != (repute.Independence{}) || none.OneAgentShare() != 0 || none.Burstiness() != 0 {
 		t.Errorf("nobody rated it: %+v", none)
@@ -58,14 +59,14 @@ func TestTrustTxs(t *testing.T) {
 	db, w := queue(t, "https://x/0")
 	b := w.mine(praise(0, 10, 1, 90), praise(0, 11, 1, 80))
 	w.store(t, db, w.tip().Number)
-	missing := store.LogAt{Block: b.Number, LogIndex: 99}
-	ask := []store.LogAt{missing}
-	want := map[store.LogAt]common.Hash{}
+	missing := trustdb.LogAt{Block: b.Number, LogIndex: 99}
+	ask := []trustdb.LogAt{missing}
+	want := map[trustdb.LogAt]common.Hash{}
 	for _, r := range w.records {
-		l := store.LogAt{Block: r.Log.BlockNumber, LogIndex: uint32(r.Log.Index)}
+		l := trustdb.LogAt{Block: r.Log.BlockNumber, LogIndex: uint32(r.Log.Index)}
 		ask, want[l] = append(ask, l), r.Log.TxHash
 	}
-	got, err := db.TrustTxs(ctxOf(t), w.chain.ID, b, ask)
+	got, err := trustdb.ReadTransactions(ctxOf(t), db, w.chain.ID, b, ask)
 	ok(t, err)
 	if len(got) != len(want) {
 		t.Errorf("%d transactions, want %d", len(got), len(want))
@@ -76,7 +77,7 @@ func TestTrustTxs(t *testing.T) {
 		}
 	}
 	b.Hash[0] ^= 1
-	if _, err := db.TrustTxs(ctxOf(t), w.chain.ID, b, ask); !errors.Is(err, repute.ErrReorged) {
+	if _, err := trustdb.ReadTransactions(ctxOf(t), db, w.chain.ID, b, ask); !errors.Is(err, repute.ErrReorged) {
 		t.Errorf("of a block that was replaced: %v", err)
 	}
 }

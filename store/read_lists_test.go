@@ -16,10 +16,11 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
 )
 
 // pageOf is a page of agents as any list's.
-func pageOf(found store.Found, err error) (store.Page[repute.Agent], error) { return found.Page, err }
+func pageOf(found query.Found, err error) (store.Page[repute.Agent], error) { return found.Page, err }
 
 // collect pages a list to its end.
 func collect[T any](t *testing.T, fetch func(after string) (store.Page[T], error)) []T {
@@ -70,7 +71,7 @@ func TestAgentPagesAreTheWholeList(t *testing.T) {
 	var all []repute.Agent
 	for _, w := range worlds {
 		for token := range w.agents {
-			a, _, err := db.Agent(ctx, w.id(token), latest)
+			a, _, err := query.Agent(ctx, db, w.id(token), latest)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -79,9 +80,9 @@ func TestAgentPagesAreTheWholeList(t *testing.T) {
 		}
 	}
 	orders := map[string]func(a, b repute.Agent) int{
-		store.SortID:       func(a, b repute.Agent) int { return 0 },
-		store.SortFeedback: func(a, b repute.Agent) int { return cmp.Compare(a.Counts.Feedback, b.Counts.Feedback) },
-		store.SortUpdated:  func(a, b repute.Agent) int { return a.Updated.Time.Compare(b.Updated.Time) },
+		query.SortID:       func(a, b repute.Agent) int { return 0 },
+		query.SortFeedback: func(a, b repute.Agent) int { return cmp.Compare(a.Counts.Feedback, b.Counts.Feedback) },
+		query.SortUpdated:  func(a, b repute.Agent) int { return a.Updated.Time.Compare(b.Updated.Time) },
 	}
 	for name, order := range orders {
 		for _, desc := range []bool{false, true} {
@@ -95,7 +96,7 @@ func TestAgentPagesAreTheWholeList(t *testing.T) {
 			})
 			for _, limit := range []int{1, 2, 3, 7, len(all) - 1, len(all), store.MaxPage} {
 				got := collect(t, func(after string) (store.Page[repute.Agent], error) {
-					return pageOf(db.Agents(ctx, store.AgentFilter{Sort: name, Desc: desc, Limit: limit, After: after}))
+					return pageOf(query.Agents(ctx, db, query.AgentFilter{Sort: name, Desc: desc, Limit: limit, After: after}))
 				})
 				if !reflect.DeepEqual(agentIDs(got), agentIDs(want)) {
 					t.Fatalf("%s desc=%v by %d:\n got %v\nwant %v", name, desc, limit, agentIDs(got), agentIDs(want))
@@ -126,7 +127,7 @@ func TestTokenIDsOfAnySize(t *testing.T) {
 		for _, desc := range []bool{false, true} {
 			var got []string
 			for _, a := range collect(t, func(after string) (store.Page[repute.Agent], error) {
-				return pageOf(db.Agents(context.Background(), store.AgentFilter{Limit: limit, Desc: desc, After: after}))
+				return pageOf(query.Agents(context.Background(), db, query.AgentFilter{Limit: limit, Desc: desc, After: after}))
 			}) {
 				got = append(got, a.ID.TokenID.Dec())
 			}
@@ -145,12 +146,12 @@ func TestAgentFilters(t *testing.T) {
 	db, _ := threeChains(t)
 	ctx := context.Background()
 	everyone := collect(t, func(after string) (store.Page[repute.Agent], error) {
-		return pageOf(db.Agents(ctx, store.AgentFilter{Limit: 50, After: after}))
+		return pageOf(query.Agents(ctx, db, query.AgentFilter{Limit: 50, After: after}))
 	})
 	none := common.Address{}
 	for i := range 7 {
 		who := person(i)
-		for name, f := range map[string]store.AgentFilter{
+		for name, f := range map[string]query.AgentFilter{
 			"owner":        {Owner: &who},
 			"wallet":       {Wallet: &who},
 			"no wallet":    {Wallet: &none},
@@ -158,11 +159,11 @@ func TestAgentFilters(t *testing.T) {
 			"chain":        {ChainIDs: []uint64{10}},
 			"chains owner": {ChainIDs: []uint64{10, 1}, Owner: &who},
 		} {
-			for _, sort := range []string{store.SortID, store.SortFeedback, store.SortUpdated} {
+			for _, sort := range []string{query.SortID, query.SortFeedback, query.SortUpdated} {
 				f.Sort, f.Limit = sort, 3
 				got := agentIDs(collect(t, func(after string) (store.Page[repute.Agent], error) {
 					f.After = after
-					return pageOf(db.Agents(ctx, f))
+					return pageOf(query.Agents(ctx, db, f))
 				}))
 				var want []string
 				for _, a := range everyone {
@@ -179,7 +180,7 @@ func TestAgentFilters(t *testing.T) {
 			}
 		}
 	}
-	if _, err := db.Agents(ctx, store.AgentFilter{ChainIDs: []uint64{1, 2}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := query.Agents(ctx, db, query.AgentFilter{ChainIDs: []uint64{1, 2}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown chain gave %v", err)
 	}
 }
@@ -191,7 +192,7 @@ func TestAgentPagesWhileAgentsArrive(t *testing.T) {
 	db, worlds := threeChains(t)
 	ctx := context.Background()
 	before := agentIDs(collect(t, func(after string) (store.Page[repute.Agent], error) {
-		return pageOf(db.Agents(ctx, store.AgentFilter{Limit: 50, After: after}))
+		return pageOf(query.Agents(ctx, db, query.AgentFilter{Limit: 50, After: after}))
 	}))
 	for _, desc := range []bool{false, true} {
 		seen := map[string]int{}
@@ -200,7 +201,7 @@ func TestAgentPagesWhileAgentsArrive(t *testing.T) {
 				w.grow(1)
 				w.store(t, db, w.tip().Number)
 			}
-			return pageOf(db.Agents(ctx, store.AgentFilter{Limit: 3, After: after, Desc: desc}))
+			return pageOf(query.Agents(ctx, db, query.AgentFilter{Limit: 3, After: after, Desc: desc}))
 		})) {
 			seen[id]++
 			if seen[id] > 1 {
@@ -223,10 +224,10 @@ func TestFeedbackMatchesRecords(t *testing.T) {
 	w.store(t, db, tip)
 	ctx := context.Background()
 	star, empty := "starred", ""
-	filters := map[string]store.FeedbackFilter{
+	filters := map[string]query.FeedbackFilter{
 		"live":    {},
 		"all":     {IncludeRevoked: true},
-		"oldest":  {IncludeRevoked: true, Order: store.OldestFirst},
+		"oldest":  {IncludeRevoked: true, Order: query.OldestFirst},
 		"clients": {Clients: []common.Address{person(1), person(2), person(2)}},
 		"nobody":  {Clients: []common.Address{}},
 		"tag1":    {Tag1: &star},
@@ -240,7 +241,7 @@ func TestFeedbackMatchesRecords(t *testing.T) {
 					f.Limit, f.At = limit, at(n)
 					got := collect(t, func(after string) (store.Page[repute.Feedback], error) {
 						f.After = after
-						return db.Feedback(ctx, id, f)
+						return query.Feedback(ctx, db, id, f)
 					})
 					compareFeedback(t, fmt.Sprintf("%s of %d at %d by %d", name, token, n, limit), got, naiveFeedback(w.ratings(id.TokenID, n), f))
 				}
@@ -276,8 +277,8 @@ func TestFeedbackChangesAtItsBlock(t *testing.T) {
 		for _, b := range slices.Compact(blocks) {
 			// Both existed before: an agent is rated before the rating changes.
 			for _, n := range []uint64{max(b-1, w.mintBlock(token)), b} {
-				f := store.FeedbackFilter{IncludeRevoked: true, Limit: store.MaxPage, At: at(n)}
-				page, err := db.Feedback(context.Background(), repute.AgentID{ChainID: w.chain.ID, TokenID: token}, f)
+				f := query.FeedbackFilter{IncludeRevoked: true, Limit: store.MaxPage, At: at(n)}
+				page, err := query.Feedback(context.Background(), db, repute.AgentID{ChainID: w.chain.ID, TokenID: token}, f)
 				if err != nil {
 					t.Fatal(err)
 				}
@@ -288,7 +289,7 @@ func TestFeedbackChangesAtItsBlock(t *testing.T) {
 }
 
 // naiveFeedback filters and orders the ratings.
-func naiveFeedback(ratings []*rating, f store.FeedbackFilter) []*rating {
+func naiveFeedback(ratings []*rating, f query.FeedbackFilter) []*rating {
 	var out []*rating
 	for _, r := range ratings {
 		if (r.revoked == nil || f.IncludeRevoked) && (f.Clients == nil || slices.Contains(f.Clients, r.Client)) &&
@@ -296,7 +297,7 @@ func naiveFeedback(ratings []*rating, f store.FeedbackFilter) []*rating {
 			out = append(out, r)
 		}
 	}
-	if f.Order != store.OldestFirst {
+	if f.Order != query.OldestFirst {
 		slices.Reverse(out)
 	}
 	return out
@@ -338,9 +339,9 @@ func TestLoadersAgreeWithLists(t *testing.T) {
 	}
 	ids = append(ids, ids[0], repute.AgentID{ChainID: 1, TokenID: tokenID(9999)}, repute.AgentID{ChainID: 99})
 	const limit = 3
-	agents, err1 := db.AgentsByID(ctx, ids)
-	feedback, err2 := db.FeedbackByAgents(ctx, ids, limit)
-	validations, err3 := db.ValidationsByAgents(ctx, ids, limit)
+	agents, err1 := query.AgentsByID(ctx, db, ids)
+	feedback, err2 := query.FeedbackByAgents(ctx, db, ids, limit)
+	validations, err3 := query.ValidationsByAgents(ctx, db, ids, limit)
 	if err := errors.Join(err1, err2, err3); err != nil {
 		t.Fatal(err)
 	}
@@ -348,9 +349,9 @@ func TestLoadersAgreeWithLists(t *testing.T) {
 		t.Errorf("%d agents for %d ids", len(agents), len(ids))
 	}
 	for _, id := range ids[:len(ids)-2] {
-		a, _, err1 := db.Agent(ctx, id, latest)
-		f, err2 := db.Feedback(ctx, id, store.FeedbackFilter{Limit: limit, At: latest})
-		v, err3 := db.Validations(ctx, id, store.ValidationFilter{Limit: limit, At: latest})
+		a, _, err1 := query.Agent(ctx, db, id, latest)
+		f, err2 := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: limit, At: latest})
+		v, err3 := query.Validations(ctx, db, id, query.ValidationFilter{Limit: limit, At: latest})
 		if err := errors.Join(err1, err2, err3); err != nil {
 			t.Fatal(err)
 		}
@@ -377,11 +378,11 @@ func TestValidationsMatchRecords(t *testing.T) {
 	for token := range w.agents {
 		id := w.id(token)
 		for _, n := range []uint64{w.mintBlock(id.TokenID), (w.mintBlock(id.TokenID) + tip) / 2, tip} {
-			for _, f := range []store.ValidationFilter{{Limit: 2}, {Limit: 1, TrustedOnly: true}, {Limit: store.MaxPage}} {
+			for _, f := range []query.ValidationFilter{{Limit: 2}, {Limit: 1, TrustedOnly: true}, {Limit: store.MaxPage}} {
 				f.At = at(n)
 				got := collect(t, func(after string) (store.Page[repute.Validation], error) {
 					f.After = after
-					return db.Validations(context.Background(), id, f)
+					return query.Validations(context.Background(), db, id, f)
 				})
 				want := w.naiveValidations(id, n, f.TrustedOnly)
 				for i := range got { // files are TestFilesAreJudged's
@@ -451,8 +452,8 @@ func TestPastEqualsAnIndexThatEndsThere(t *testing.T) {
 		w.store(t, past, n)
 		for token := range w.agents {
 			id := w.id(token)
-			want, wantAsOf, err := past.Agent(ctx, id, latest)
-			got, asOf, gotErr := full.Agent(ctx, id, at(n))
+			want, wantAsOf, err := query.Agent(ctx, past, id, latest)
+			got, asOf, gotErr := query.Agent(ctx, full, id, at(n))
 			if errors.Is(err, repute.ErrNotFound) && errors.Is(gotErr, repute.ErrNotFound) {
 				continue
 			}
@@ -468,8 +469,8 @@ func TestPastEqualsAnIndexThatEndsThere(t *testing.T) {
 			if asOf.Block != wantAsOf.Block {
 				t.Fatalf("block %+v, want %+v", asOf.Block, wantAsOf.Block)
 			}
-			wantRep, err1 := past.Reputation(ctx, id, store.ReputationQuery{At: latest})
-			gotRep, err2 := full.Reputation(ctx, id, store.ReputationQuery{At: at(n)})
+			wantRep, err1 := query.ReadReputation(ctx, past, id, query.ReputationQuery{At: latest})
+			gotRep, err2 := query.ReadReputation(ctx, full, id, query.ReputationQuery{At: at(n)})
 			if err := errors.Join(err1, err2); err != nil {
 				t.Fatal(err)
 			}
@@ -487,32 +488,32 @@ func TestCursorsAndLimitsAreChecked(t *testing.T) {
 	db, worlds := threeChains(t)
 	ctx := context.Background()
 	id := worlds[2].id(0)
-	page, err := db.Agents(ctx, store.AgentFilter{Limit: 1})
+	page, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1})
 	if err != nil || page.Next == "" {
 		t.Fatalf("first page: %v, next %q", err, page.Next)
 	}
 	owner := person(1)
 	for name, call := range map[string]func() error{
 		"other sort": func() error {
-			_, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: page.Next, Sort: store.SortFeedback})
+			_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: page.Next, Sort: query.SortFeedback})
 			return err
 		},
 		"other order": func() error {
-			_, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: page.Next, Desc: true})
+			_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: page.Next, Desc: true})
 			return err
 		},
 		"other owner": func() error {
-			_, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: page.Next, Owner: &owner})
+			_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: page.Next, Owner: &owner})
 			return err
 		},
 		"other list": func() error {
-			_, err := db.Feedback(ctx, id, store.FeedbackFilter{Limit: 1, After: page.Next, At: latest})
+			_, err := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: 1, After: page.Next, At: latest})
 			return err
 		},
-		"no base64": func() error { _, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: "%"}); return err },
-		"no json":   func() error { _, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: "abcd"}); return err },
+		"no base64": func() error { _, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: "%"}); return err },
+		"no json":   func() error { _, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: "abcd"}); return err },
 		"cut": func() error {
-			_, err := db.Agents(ctx, store.AgentFilter{Limit: 1, After: page.Next[:len(page.Next)-3]})
+			_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: page.Next[:len(page.Next)-3]})
 			return err
 		},
 	} {
@@ -521,20 +522,20 @@ func TestCursorsAndLimitsAreChecked(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{-1, 0, store.MaxPage + 1} {
-		_, err1 := db.Agents(ctx, store.AgentFilter{Limit: limit})
-		_, err2 := db.Feedback(ctx, id, store.FeedbackFilter{Limit: limit, At: latest})
-		_, err3 := db.Validations(ctx, id, store.ValidationFilter{Limit: limit, At: latest})
-		_, err4 := db.FeedbackByAgents(ctx, nil, limit)
+		_, err1 := query.Agents(ctx, db, query.AgentFilter{Limit: limit})
+		_, err2 := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: limit, At: latest})
+		_, err3 := query.Validations(ctx, db, id, query.ValidationFilter{Limit: limit, At: latest})
+		_, err4 := query.FeedbackByAgents(ctx, db, nil, limit)
 		for i, err := range []error{err1, err2, err3, err4} {
 			if wantField(err) != "limit" {
 				t.Errorf("limit %d, list %d: %v", limit, i, err)
 			}
 		}
 	}
-	if _, err := db.Agents(ctx, store.AgentFilter{Limit: 1, Sort: "name"}); wantField(err) != "sort" {
+	if _, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, Sort: "name"}); wantField(err) != "sort" {
 		t.Errorf("an unknown sort gave %v", err)
 	}
-	if _, err := db.Feedback(ctx, id, store.FeedbackFilter{Limit: 1, Order: "best", At: latest}); wantField(err) != "order" {
+	if _, err := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: 1, Order: "best", At: latest}); wantField(err) != "order" {
 		t.Errorf("an unknown order gave %v", err)
 	}
 	if strings.ContainsAny(page.Next, "+/=&") {

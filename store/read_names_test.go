@@ -8,6 +8,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/store/chaindb"
+	"repute/store/query"
 )
 
 // Addresses are named after the agents of the chain that they own or are the wallet of now,
@@ -28,7 +30,7 @@ func TestAddressAgents(t *testing.T) {
 	)
 	w.store(t, db, w.tip().Number)
 	other := newWorld(w.chain.ID+1, 1, 1)
-	ok(t, db.AddChain(ctxOf(t), other.chain))
+	ok(t, chaindb.AddChain(ctxOf(t), db, other.chain))
 	other.mine(repute.Transfer{To: person(5), TokenID: tokenID(0)}, repute.Registered{TokenID: tokenID(0), Owner: person(5)})
 	other.store(t, db, other.tip().Number)
 
@@ -42,19 +44,19 @@ func TestAddressAgents(t *testing.T) {
 		},
 		1: {person(0): {name("owner", 0)}, person(2): {name("owner", 2)}, person(20): {name("wallet", 0)}},
 	} {
-		got, err := db.AddressAgents(ctxOf(t), w.chain.ID, all, most)
+		got, err := query.AddressAgents(ctxOf(t), db, w.chain.ID, all, most)
 		ok(t, err)
 		if !reflect.DeepEqual(got, want) {
 			t.Errorf("at most %d: %v, want %v", most, got, want)
 		}
 	}
-	if got, err := db.AddressAgents(ctxOf(t), w.chain.ID, nil, 3); err != nil || len(got) != 0 {
+	if got, err := query.AddressAgents(ctxOf(t), db, w.chain.ID, nil, 3); err != nil || len(got) != 0 {
 		t.Errorf("of no address: %v, %v", got, err)
 	}
-	if got, err := db.AddressAgents(ctxOf(t), 999, all, 3); err != nil || len(got) != 0 {
+	if got, err := query.AddressAgents(ctxOf(t), db, 999, all, 3); err != nil || len(got) != 0 {
 		t.Errorf("of a chain that is not indexed: %v, %v", got, err)
 	}
-	got, err := db.AddressAgents(ctxOf(t), other.chain.ID, all, 3)
+	got, err := query.AddressAgents(ctxOf(t), db, other.chain.ID, all, 3)
 	if ok(t, err); len(got) != 1 || len(got[person(5)]) != 1 {
 		t.Errorf("of the other chain: %v", got)
 	}

@@ -13,6 +13,11 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+	"repute/store/paydb"
+	"repute/store/query"
+	"repute/store/trustdb"
 )
 
 // statement is one that a tracer saw.
@@ -55,7 +60,7 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 	r := &recorder{}
 	db := store.OpenTraced(t, url, r)
 	for _, id := range []uint64{1, 2} {
-		if err := db.AddChain(context.Background(), newWorld(id, 100, 0).chain); err != nil {
+		if err := chaindb.AddChain(context.Background(), db, newWorld(id, 100, 0).chain); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -133,120 +138,126 @@ func TestReadsUseIndexes(t *testing.T) {
 	}
 	reads := map[string]func(){
 		"feedback": func() {
-			_, err := db.Feedback(ctx, id, store.FeedbackFilter{Limit: 20, At: latest})
+			_, err := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: 20, At: latest})
 			must(err)
 		},
 		"feedback filtered": func() {
-			_, err := db.Feedback(ctx, id, store.FeedbackFilter{Limit: 20, At: at(15000), Tag1: &tag, Clients: []common.Address{owner}, Order: store.OldestFirst})
+			_, err := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: 20, At: at(15000), Tag1: &tag, Clients: []common.Address{owner}, Order: query.OldestFirst})
 			must(err)
 		},
 		"validations": func() {
-			_, err := db.Validations(ctx, id, store.ValidationFilter{Limit: 20, At: latest})
+			_, err := query.Validations(ctx, db, id, query.ValidationFilter{Limit: 20, At: latest})
 			must(err)
 		},
-		"agent":      func() { _, _, err := db.Agent(ctx, id, latest); must(err) },
-		"agent then": func() { _, _, err := db.Agent(ctx, plain, at(15000)); must(err) },
-		"summary":    func() { _, _, err := db.Summary(ctx, plain, nil, "", "", latest); must(err) },
+		"agent":      func() { _, _, err := query.Agent(ctx, db, id, latest); must(err) },
+		"agent then": func() { _, _, err := query.Agent(ctx, db, plain, at(15000)); must(err) },
+		"summary":    func() { _, _, err := query.Summary(ctx, db, plain, nil, "", "", latest); must(err) },
 		"summary of clients": func() {
-			_, _, err := db.Summary(ctx, plain, []common.Address{owner, owner}, tag, tag, latest)
+			_, _, err := query.Summary(ctx, db, plain, []common.Address{owner, owner}, tag, tag, latest)
 			must(err)
 		},
-		"reputation":      func() { _, err := db.Reputation(ctx, plain, store.ReputationQuery{At: latest}); must(err) },
-		"reputation then": func() { _, err := db.Reputation(ctx, plain, store.ReputationQuery{At: at(15000)}); must(err) },
-		"independence": func() {
-			_, _, err := db.Independence(ctx, id, latest)
+		"reputation": func() { _, err := query.ReadReputation(ctx, db, plain, query.ReputationQuery{At: latest}); must(err) },
+		"reputation then": func() {
+			_, err := query.ReadReputation(ctx, db, plain, query.ReputationQuery{At: at(15000)})
 			must(err)
-			_, err = db.TrustTxs(ctx, 1, repute.Block{}, []store.LogAt{{Block: 101, LogIndex: 1}})
+		},
+		"independence": func() {
+			_, _, err := query.Independence(ctx, db, id, latest)
+			must(err)
+			_, err = trustdb.ReadTransactions(ctx, db, 1, repute.Block{}, []trustdb.LogAt{{Block: 101, LogIndex: 1}})
 			must(err)
 		},
 		"loaders": func() {
-			_, err := db.AgentsByID(ctx, ids)
+			_, err := query.AgentsByID(ctx, db, ids)
 			must(err)
-			_, err = db.FeedbackByAgents(ctx, ids, 5)
+			_, err = query.FeedbackByAgents(ctx, db, ids, 5)
 			must(err)
-			_, err = db.DomainProofs(ctx, ids...)
+			_, err = query.DomainProofs(ctx, db, ids...)
 			must(err)
-			_, err = db.ValidationsByAgents(ctx, ids, 5)
+			_, err = query.ValidationsByAgents(ctx, db, ids, 5)
 			must(err)
-			_, err = db.Reputations(ctx, ids, store.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
+			_, err = query.Reputations(ctx, db, ids, query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
 			must(err)
 		},
 		"documents": func() {
-			_, err := db.DocumentVersions(ctx, plain, "", 20)
+			_, err := docdb.Versions(ctx, db, plain, "", 20)
 			must(err)
-			_, err = db.LinkedAgents(ctx, plain)
+			_, err = docdb.LinkedAgents(ctx, db, plain)
 			must(err)
-			_, err = db.DocumentBody(ctx, sha256.Sum256([]byte("1")))
+			_, err = docdb.Body(ctx, db, sha256.Sum256([]byte("1")))
 			must(err)
-			_, err = db.RequestRefresh(ctx, plain)
+			_, err = query.RequestRefresh(ctx, db, plain)
 			must(err)
-			_, err = db.PlanFiles(ctx, 100)
+			_, err = docdb.PlanFiles(ctx, db, 100)
 			must(err)
-			_, err = db.Unparsed(ctx, 2, 10)
+			_, err = docdb.ListUnparsed(ctx, db, 2, 10)
 			must(err)
 		},
 		"upkeep": func() {
 			sqlExec(t, db, "insert into announcements (uri_id, due) values (7, now())")
-			_, err := db.AddSharedChanges(ctx, 10)
+			_, err := docdb.AddSharedChanges(ctx, db, 10)
 			must(err)
 			sqlExec(t, db, "insert into overgrown values (7)")
 			sqlExec(t, db, "insert into fetches select 7, now() - i * interval '1 minute', sha256(i::text::bytea), 'https', '' from generate_series(1, 220) i")
-			_, err = db.PruneVersions(ctx)
+			_, err = docdb.PruneVersions(ctx, db)
 			must(err)
 			for range 7 { // it counts, then drops
-				_, _, err = db.DropBodies(ctx, 100)
+				_, _, err = docdb.DropBodies(ctx, db, 100)
 				must(err)
 			}
-			_, _, err = db.RestoreBodies(ctx, 10)
+			_, _, err = docdb.RestoreBodies(ctx, db, 10)
 			must(err)
 		},
-		"payments": func() { _, _, err := db.DuePayments(ctx, 1, common.Address{}, 20); must(err) },
+		"payments": func() { _, _, err := paydb.DuePayments(ctx, db, 1, common.Address{}, 20); must(err) },
 		"guilt": func() {
-			_, err := db.WorstPenalties(ctx, 1, []store.Affiliation{{TokenID: tokenID(3), Identity: owner}, {TokenID: tokenID(5), Identity: common.Address{2}}}, true)
+			_, err := trustdb.WorstPenalties(ctx, db, 1, []trustdb.Affiliation{{TokenID: tokenID(3), Identity: owner}, {TokenID: tokenID(5), Identity: common.Address{2}}}, true)
 			must(err)
 		},
 		"guilt saved": func() {
-			bad := store.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
+			bad := trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
 			sqlExec(t, db, "insert into trust_stale (chain_id, token_id, turn, final) values (1, 4, 0, true) on conflict do nothing")
-			who := store.Identities{Members: func(p common.Address) []common.Address { return []common.Address{p, {3}} }}
-			must(db.SaveScores(ctx, 1, 1000, []store.ScoredAgent{{StaleAgent: store.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad, Last: &bad}}, who))
-			_, err := db.MarkRelated(ctx, 1, 100)
+			who := trustdb.Identities{Members: func(p common.Address) []common.Address { return []common.Address{p, {3}} }}
+			must(trustdb.SaveScores(ctx, db, 1, 1000, []trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad, Last: &bad}}, who))
+			_, err := trustdb.MarkRelated(ctx, db, 1, 100)
 			must(err)
 		},
 		"hosts": func() {
-			_, err := db.DueHosts(ctx, 10, "", "ipfs")
+			_, err := docdb.DueHosts(ctx, db, 10, "", "ipfs")
 			must(err)
-			must(db.FinishHost(ctx, "h7"))
+			must(docdb.FinishHost(ctx, db, "h7"))
 		},
 		"queue": func() {
-			_, err := db.DueURIs(ctx, "h7", 10)
+			_, err := docdb.DueURIs(ctx, db, "h7", 10)
 			must(err)
-			must(db.SaveDocument(ctx, store.FetchResult{URIID: 77, FetchedAt: fetched, Body: []byte("{}"), ParserVersion: 1}))
+			must(docdb.SaveDocument(ctx, db, docdb.FetchResult{URIID: 77, FetchedAt: fetched, Body: []byte("{}"), ParserVersion: 1}))
 		},
 	}
-	for _, sort := range []string{store.SortID, store.SortFeedback, store.SortUpdated, store.SortScore} {
-		reads["agents by "+sort] = func() { _, err := db.Agents(ctx, store.AgentFilter{Sort: sort, Limit: 20}); must(err) }
-		reads["agents by "+sort+" down"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Sort: sort, Desc: true, Limit: 20}); must(err) }
-	}
-	least, tier, unrated := repute.Points(50_000), 3, false
-	reads["agents of a score"] = func() {
-		_, err := db.Agents(ctx, store.AgentFilter{Score: store.ScoreFilter{MinScore: &least, Tier: &tier}, Limit: 20})
-		must(err)
-		_, err = db.Agents(ctx, store.AgentFilter{Score: store.ScoreFilter{Rated: &unrated}, Sort: store.SortScore, Limit: 20})
-		must(err)
-	}
-	reads["agents of everything"] = func() {
-		for _, f := range []store.AgentFilter{
-			{Text: "8f14e45fc", Score: store.ScoreFilter{MinScore: &least}, RegisteredSince: worldStart, Sort: store.SortScore, Limit: 20},
-			{Text: "https://h7.example/1", Limit: 20}, {Text: owner.Hex(), Limit: 20}, {Text: "8f14e45fc nothing nowhere", Limit: 20},
-			{Service: "s7", Score: store.ScoreFilter{MaxScore: &least}, MinFeedback: 1, Sort: store.SortUpdated, Limit: 20},
-		} {
-			_, err := db.Agents(ctx, f)
+	for _, sort := range []string{query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore} {
+		reads["agents by "+sort] = func() { _, err := query.Agents(ctx, db, query.AgentFilter{Sort: sort, Limit: 20}); must(err) }
+		reads["agents by "+sort+" down"] = func() {
+			_, err := query.Agents(ctx, db, query.AgentFilter{Sort: sort, Desc: true, Limit: 20})
 			must(err)
 		}
 	}
-	reads["agents of owner"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Owner: &owner, Limit: 20}); must(err) }
-	reads["agents of wallet"] = func() { _, err := db.Agents(ctx, store.AgentFilter{Wallet: &owner, Limit: 20}); must(err) }
+	least, tier, unrated := repute.Points(50_000), 3, false
+	reads["agents of a score"] = func() {
+		_, err := query.Agents(ctx, db, query.AgentFilter{Score: query.ScoreFilter{MinScore: &least, Tier: &tier}, Limit: 20})
+		must(err)
+		_, err = query.Agents(ctx, db, query.AgentFilter{Score: query.ScoreFilter{Rated: &unrated}, Sort: query.SortScore, Limit: 20})
+		must(err)
+	}
+	reads["agents of everything"] = func() {
+		for _, f := range []query.AgentFilter{
+			{Text: "8f14e45fc", Score: query.ScoreFilter{MinScore: &least}, RegisteredSince: worldStart, Sort: query.SortScore, Limit: 20},
+			{Text: "https://h7.example/1", Limit: 20}, {Text: owner.Hex(), Limit: 20}, {Text: "8f14e45fc nothing nowhere", Limit: 20},
+			{Service: "s7", Score: query.ScoreFilter{MaxScore: &least}, MinFeedback: 1, Sort: query.SortUpdated, Limit: 20},
+		} {
+			_, err := query.Agents(ctx, db, f)
+			must(err)
+		}
+	}
+	reads["agents of owner"] = func() { _, err := query.Agents(ctx, db, query.AgentFilter{Owner: &owner, Limit: 20}); must(err) }
+	reads["agents of wallet"] = func() { _, err := query.Agents(ctx, db, query.AgentFilter{Wallet: &owner, Limit: 20}); must(err) }
 	// What each list is cut by.
 	index := map[string]string{
 		"agents by id": "Scan using agents_pkey", "agents by id down": "Scan Backward using agents_pkey",
@@ -337,25 +348,25 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 		most int
 		call func(limit int) error
 	}{
-		{"agents", 5, func(n int) error { _, err := db.Agents(ctx, store.AgentFilter{Limit: n}); return err }},
-		{"agent", 6, func(int) error { _, _, err := db.Agent(ctx, ids[0], latest); return err }},
+		{"agents", 5, func(n int) error { _, err := query.Agents(ctx, db, query.AgentFilter{Limit: n}); return err }},
+		{"agent", 6, func(int) error { _, _, err := query.Agent(ctx, db, ids[0], latest); return err }},
 		{"feedback", 4, func(n int) error {
-			_, err := db.Feedback(ctx, ids[0], store.FeedbackFilter{Limit: n, At: latest})
+			_, err := query.Feedback(ctx, db, ids[0], query.FeedbackFilter{Limit: n, At: latest})
 			return err
 		}},
 		{"validations", 3, func(n int) error {
-			_, err := db.Validations(ctx, ids[0], store.ValidationFilter{Limit: n, At: latest})
+			_, err := query.Validations(ctx, db, ids[0], query.ValidationFilter{Limit: n, At: latest})
 			return err
 		}},
 		{"reputation", 10, func(int) error {
-			_, err := db.Reputation(ctx, ids[0], store.ReputationQuery{At: latest})
+			_, err := query.ReadReputation(ctx, db, ids[0], query.ReputationQuery{At: latest})
 			return err
 		}},
-		{"agents by id", 3, func(n int) error { _, err := db.AgentsByID(ctx, ids[:min(n, len(ids))]); return err }},
-		{"feedback by agents", 2, func(n int) error { _, err := db.FeedbackByAgents(ctx, ids, n); return err }},
-		{"validations by agents", 1, func(n int) error { _, err := db.ValidationsByAgents(ctx, ids, n); return err }},
+		{"agents by id", 3, func(n int) error { _, err := query.AgentsByID(ctx, db, ids[:min(n, len(ids))]); return err }},
+		{"feedback by agents", 2, func(n int) error { _, err := query.FeedbackByAgents(ctx, db, ids, n); return err }},
+		{"validations by agents", 1, func(n int) error { _, err := query.ValidationsByAgents(ctx, db, ids, n); return err }},
 		{"reputations", 5, func(n int) error {
-			_, err := db.Reputations(ctx, ids[:min(n, len(ids))], store.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
+			_, err := query.Reputations(ctx, db, ids[:min(n, len(ids))], query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
 			return err
 		}},
 	} {

@@ -6,7 +6,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 )
 
 // What operators see of scores: whether there could be some, whether anybody keeps
@@ -18,7 +19,7 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	look := func() repute.Scoring {
 		t.Helper()
-		chains, err := db.Chains(t.Context())
+		chains, err := query.Chains(t.Context(), db)
 		ok(t, err)
 		return chains[0].Scoring
 	}
@@ -34,10 +35,10 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 	if s := look(); s != (repute.Scoring{Late: true}) {
 		t.Errorf("nobody scores: %+v", s)
 	}
-	ok(t, db.AddRoots(t.Context(), 7, repute.DefaultRoots, []repute.TrustRoot{
+	ok(t, trustdb.AddRoots(t.Context(), db, 7, repute.DefaultRoots, []repute.TrustRoot{
 		{Address: common.Address{1}, Weight: 1, Reason: "lives"}, {Address: common.Address{2}, Weight: 1, Reason: "gone", Expires: w.tip().Time}}, false))
 	exec("update trust_roots set expires_at = now() - interval '1 day' where expires_at is not null")
-	ok(t, db.AddTrustRun(t.Context(), store.TrustRun{ChainID: 7, Run: 1, Epoch: 4, Boundary: 110, Scorer: "test"}))
+	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Epoch: 4, Boundary: 110, Scorer: "test"}))
 	s := look()
 	if s.Run != 1 || s.Epoch != 4 || s.Block != 110 || s.Roots != 1 || s.Stale == 0 || s.StaleSince.IsZero() || s.LookedAt.IsZero() || s.WalkedAt.IsZero() || s.Final || s.Late {
 		t.Errorf("after a walk: %+v", s)

@@ -13,7 +13,7 @@ import (
 	"pgregory.net/rapid"
 
 	"repute"
-	"repute/store"
+	"repute/store/query"
 )
 
 // TestSummariesMatchRecords asks random questions of a random chain, at every
@@ -43,7 +43,7 @@ func TestSummariesMatchRecords(t *testing.T) {
 
 		ratings := w.ratings(tokenID(token), n)
 		want := naiveSummary(ratings, clients, tag1, tag2)
-		got, asOf, err := db.Summary(context.Background(), w.id(token), clients, tag1, tag2, view)
+		got, asOf, err := query.Summary(context.Background(), db, w.id(token), clients, tag1, tag2, view)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -53,7 +53,7 @@ func TestSummariesMatchRecords(t *testing.T) {
 		if asOf.Block.Number != n || asOf.Block.Hash != w.blocks[n-w.chain.StartBlock].Hash {
 			t.Fatalf("as of %+v, want block %d", asOf.Block, n)
 		}
-		gotTags, _, err := db.Tags(context.Background(), w.id(token), view)
+		gotTags, _, err := query.Tags(context.Background(), db, w.id(token), view)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -78,7 +78,7 @@ func TestRevocationsCountFromTheirBlockOn(t *testing.T) {
 		revocations++
 		id := repute.AgentID{ChainID: w.chain.ID, TokenID: e.TokenID}
 		for _, n := range []uint64{r.Log.BlockNumber - 1, r.Log.BlockNumber} {
-			got, err := db.Reputation(ctx, id, store.ReputationQuery{At: at(n)})
+			got, err := query.ReadReputation(ctx, db, id, query.ReputationQuery{At: at(n)})
 			if errors.Is(err, repute.ErrNotFound) && n < w.mintBlock(e.TokenID) {
 				continue
 			} else if err != nil {
@@ -204,13 +204,13 @@ func TestReputationIsItsParts(t *testing.T) {
 	for token := range w.agents {
 		ids = append(ids, w.id(token))
 	}
-	loaded, err := db.Reputations(ctx, ids, store.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
+	loaded, err := query.Reputations(ctx, db, ids, query.ReputationParts{Summary: true, Tags: true, Results: true, Independence: true})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for token, id := range ids {
 		ratings := w.ratings(id.TokenID, w.tip().Number)
-		r, err := db.Reputation(ctx, id, store.ReputationQuery{At: latest})
+		r, err := query.ReadReputation(ctx, db, id, query.ReputationQuery{At: latest})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -222,7 +222,7 @@ func TestReputationIsItsParts(t *testing.T) {
 			[]any{l.Agent, l.Summary, l.Tagged, l.Score, l.Independence}, []any{r.Agent, r.Summary, r.Tagged, r.Score, r.Independence}) {
 			t.Errorf("loaded reputation of %d = %+v, alone %+v", token, l, r)
 		}
-		a, _, err := db.Agent(ctx, id, latest)
+		a, _, err := query.Agent(ctx, db, id, latest)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -237,14 +237,14 @@ func TestSummaryRefusesWhatTheContractRefuses(t *testing.T) {
 	db, w := open(t), newWorld(7, 100, 3)
 	w.mine(w.mint(person(0))...)
 	w.store(t, db, w.tip().Number)
-	_, _, err := db.Summary(context.Background(), w.id(0), []common.Address{}, "", "", latest)
+	_, _, err := query.Summary(context.Background(), db, w.id(0), []common.Address{}, "", "", latest)
 	if wantField(err) != "clients" {
 		t.Errorf("no clients gave %v", err)
 	}
-	if _, _, err := db.Summary(context.Background(), w.id(1), nil, "", "", latest); !errors.Is(err, repute.ErrNotFound) {
+	if _, _, err := query.Summary(context.Background(), db, w.id(1), nil, "", "", latest); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown agent gave %v", err)
 	}
-	s, _, err := db.Summary(context.Background(), w.id(0), nil, "", "", latest)
+	s, _, err := query.Summary(context.Background(), db, w.id(0), nil, "", "", latest)
 	if err != nil || s.Count != 0 || s.Value.Sign() != 0 {
 		t.Errorf("an agent without feedback gave %+v, %v", s, err)
 	}

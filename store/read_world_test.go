@@ -16,6 +16,8 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // world is a made-up chain: what happened on it, as records, and a random
@@ -230,8 +232,8 @@ func (w *world) validation(token repute.TokenID) []repute.Event {
 }
 
 // batch is everything above parent up to block n.
-func (w *world) batch(parent repute.Block, n uint64) store.Batch {
-	b := store.Batch{ChainID: w.chain.ID, Parent: parent, To: parent}
+func (w *world) batch(parent repute.Block, n uint64) eventdb.Batch {
+	b := eventdb.Batch{ChainID: w.chain.ID, Parent: parent, To: parent}
 	for _, h := range w.blocks {
 		if h.Number > parent.Number && h.Number <= n {
 			b.Blocks = append(b.Blocks, h)
@@ -251,18 +253,18 @@ func (w *world) batch(parent repute.Block, n uint64) store.Batch {
 func (w *world) store(t *testing.T, db *store.DB, n uint64) {
 	t.Helper()
 	ctx := context.Background()
-	if err := db.AddChain(ctx, w.chain); err != nil {
+	if err := chaindb.AddChain(ctx, db, w.chain); err != nil {
 		t.Fatal(err)
 	}
 	for {
-		cursor, err := db.Cursor(ctx, w.chain.ID)
+		cursor, err := chaindb.Cursor(ctx, db, w.chain.ID)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if cursor.Number >= n {
 			return
 		}
-		if err := db.Apply(ctx, w.batch(cursor, min(n, cursor.Number+1+w.rng.Uint64N(20)))); err != nil {
+		if err := eventdb.Apply(ctx, db, w.batch(cursor, min(n, cursor.Number+1+w.rng.Uint64N(20)))); err != nil {
 			t.Fatal(err)
 		}
 	}

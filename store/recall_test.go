@@ -6,6 +6,8 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // What a process remembers of its last batch does not outlive the write of
@@ -21,19 +23,19 @@ func TestOthersWritesAreSeen(t *testing.T) {
 	l := smallChain() // ends with the client's first rating
 	l.extend(rating(2), rating(3), txOf{repute.FeedbackRevoked{TokenID: token(0), Client: client, Index: 1}}, rating(4))
 	for _, id := range []uint64{1, 2} {
-		ok(t, a.AddChain(ctx, testChain(id)))
+		ok(t, chaindb.AddChain(ctx, a, testChain(id)))
 	}
-	ok(t, a.Apply(ctx, batchOf(2, l.genesis, l.blocks)))
+	ok(t, eventdb.Apply(ctx, a, batchOf(2, l.genesis, l.blocks)))
 
-	ok(t, a.Apply(ctx, batchOf(1, l.genesis, l.blocks[:3])))
+	ok(t, eventdb.Apply(ctx, a, batchOf(1, l.genesis, l.blocks[:3])))
 	lossy := batchOf(1, l.blocks[2].Block, l.blocks[3:4])
 	late := lossy.Records
 	lossy.Records = nil
-	ok(t, a.Apply(ctx, lossy))
-	_, err := b.Repair(ctx, 1, store.Lease{}, late, lossy.Blocks)
+	ok(t, eventdb.Apply(ctx, a, lossy))
+	_, err := eventdb.Repair(ctx, b, 1, store.Lease{}, late, lossy.Blocks)
 	ok(t, err)
-	ok(t, a.Apply(ctx, batchOf(1, l.blocks[3].Block, l.blocks[4:5])))
-	ok(t, b.Rewind(ctx, l.blocks[2].Block, batchOf(1, l.blocks[2].Block, l.blocks[3:5])))
-	ok(t, a.Apply(ctx, batchOf(1, l.blocks[4].Block, l.blocks[5:])))
+	ok(t, eventdb.Apply(ctx, a, batchOf(1, l.blocks[3].Block, l.blocks[4:5])))
+	ok(t, eventdb.Rewind(ctx, b, l.blocks[2].Block, batchOf(1, l.blocks[2].Block, l.blocks[3:5])))
+	ok(t, eventdb.Apply(ctx, a, batchOf(1, l.blocks[4].Block, l.blocks[5:])))
 	equalDumps(t, "with others", dump(t, ctx, a, 2), dump(t, ctx, a, 1))
 }

@@ -11,6 +11,8 @@ import (
 	"repute/contracts"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // during runs what once, in the middle of a reindex.
@@ -26,8 +28,8 @@ func during(what func()) func(types.Log) (repute.Event, error) {
 func indexed(t *testing.T) (*store.DB, *ledger) {
 	t.Helper()
 	db, l := testDB(t), smallChain()
-	ok(t, db.AddChain(ctxOf(t), testChain(1)))
-	ok(t, db.Apply(ctxOf(t), batchOf(1, l.genesis, l.blocks)))
+	ok(t, chaindb.AddChain(ctxOf(t), db, testChain(1)))
+	ok(t, eventdb.Apply(ctxOf(t), db, batchOf(1, l.genesis, l.blocks)))
 	return db, l
 }
 
@@ -40,7 +42,7 @@ func TestReindexMendsDerivedRows(t *testing.T) {
 		update agents set feedback = 99, owner = '\x01'; delete from votes; delete from agent_states where from_block = 10;
 		insert into pending values (1, 10, 0, 5, 'nonsense')`)
 	ok(t, err)
-	ok(t, db.Reindex(ctx, 1, contracts.Read))
+	ok(t, eventdb.Reindex(ctx, db, 1, contracts.Read))
 	equalDumps(t, "reindex", want, dump(t, ctx, db, 1))
 }
 
@@ -48,12 +50,12 @@ func TestReindexLeavesOtherChainsAlone(t *testing.T) {
 	t.Parallel()
 	db, l := indexed(t)
 	ctx := ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(2)))
-	ok(t, db.Apply(ctx, batchOf(2, l.genesis, l.blocks)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(2)))
+	ok(t, eventdb.Apply(ctx, db, batchOf(2, l.genesis, l.blocks)))
 	want := dump(t, ctx, db, 0)
-	ok(t, db.Reindex(ctx, 2, contracts.Read))
+	ok(t, eventdb.Reindex(ctx, db, 2, contracts.Read))
 	equalDumps(t, "reindex of chain 2", want, dump(t, ctx, db, 0))
-	if err := db.Reindex(ctx, 3, contracts.Read); !errors.Is(err, repute.ErrNotFound) {
+	if err := eventdb.Reindex(ctx, db, 3, contracts.Read); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("unknown chain: %v", err)
 	}
 }
@@ -67,8 +69,8 @@ func TestReindexCatchesUpWithTheIndexer(t *testing.T) {
 	parent := l.head()
 	rest := batchOf(1, parent, l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(4), Index: 1, Value: values[1]}}))
 	live := ""
-	ok(t, db.Reindex(ctx, 1, during(func() {
-		ok(t, db.Apply(ctx, rest))
+	ok(t, eventdb.Reindex(ctx, db, 1, during(func() {
+		ok(t, eventdb.Apply(ctx, db, rest))
 		live = dump(t, ctx, db, 1)
 	})))
 	equalDumps(t, "after catching up", live, dump(t, ctx, db, 1))
@@ -84,8 +86,8 @@ func TestReindexGivesWayToARewind(t *testing.T) {
 	l.fork(11)
 	head := l.head()
 	live := ""
-	err := db.Reindex(ctx, 1, during(func() {
-		ok(t, db.Rewind(ctx, head, batchOf(1, head, nil)))
+	err := eventdb.Reindex(ctx, db, 1, during(func() {
+		ok(t, eventdb.Rewind(ctx, db, head, batchOf(1, head, nil)))
 		live = dump(t, ctx, db, 1)
 	}))
 	if !errors.Is(err, repute.ErrFenced) {
@@ -99,9 +101,9 @@ func TestOneRebuildAtATime(t *testing.T) {
 	db, l := indexed(t)
 	ctx := ctxOf(t)
 	var again, repair error
-	ok(t, db.Reindex(ctx, 1, during(func() {
-		again = db.Reindex(ctx, 1, contracts.Read)
-		_, repair = db.Repair(ctx, 1, store.Lease{}, l.blocks[0].records, nil)
+	ok(t, eventdb.Reindex(ctx, db, 1, during(func() {
+		again = eventdb.Reindex(ctx, db, 1, contracts.Read)
+		_, repair = eventdb.Repair(ctx, db, 1, store.Lease{}, l.blocks[0].records, nil)
 	})))
 	if !errors.Is(again, repute.ErrHeld) || !errors.Is(repair, repute.ErrHeld) {
 		t.Errorf("reindex: %v, repair: %v", again, repair)
@@ -114,7 +116,7 @@ func TestReindexReportsWhatDoesNotDecode(t *testing.T) {
 	ctx := ctxOf(t)
 	want := dump(t, ctx, db, 1)
 	refuse := errors.New("no such event")
-	err := db.Reindex(ctx, 1, func(types.Log) (repute.Event, error) { return nil, refuse })
+	err := eventdb.Reindex(ctx, db, 1, func(types.Log) (repute.Event, error) { return nil, refuse })
 	if !errors.Is(err, refuse) {
 		t.Errorf("reindex: %v", err)
 	}

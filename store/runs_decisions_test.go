@@ -14,32 +14,33 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // heldRun stores a task whose root run is taken.
-func heldRun(t *testing.T, db *store.DB) (repute.Run, store.RunLease) {
+func heldRun(t *testing.T, db *store.DB) (repute.Run, rundb.Lease) {
 	t.Helper()
 	ctx := ctxOf(t)
 	nothing := func(pgx.Tx) error { return nil }
 	limits := repute.Limits{Steps: 100, ToolCalls: 100, Writes: 100, Runtime: time.Hour}
-	_, _, err := db.AddTask(ctx, repute.Task{ID: "t", Goal: "g", Coordinator: "c", Terms: json.RawMessage(`{}`)}, repute.Run{ID: "r", Agent: "c", Limits: limits}, nothing)
+	_, _, err := rundb.AddTask(ctx, db, repute.Task{ID: "t", Goal: "g", Coordinator: "c", Terms: json.RawMessage(`{}`)}, repute.Run{ID: "r", Agent: "c", Limits: limits}, nothing)
 	ok(t, err)
-	w, lease, err := db.TakeRun(ctx, "r", time.Hour)
+	w, lease, err := rundb.TakeRun(ctx, db, "r", time.Hour)
 	ok(t, err)
 	return w.Run, lease
 }
 
 // decision is one with a subject of its own. Its input has all that Postgres might write
 // in another way than it was given.
-func decision(n int) store.Decision {
-	return store.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: fmt.Sprint("call ", n), Effect: "allow",
+func decision(n int) rundb.Decision {
+	return rundb.Decision{Phase: repute.PhaseExecute, Kind: repute.DecisionCall, Subject: fmt.Sprint("call ", n), Effect: "allow",
 		Reasons: json.RawMessage(`[]`), Policy: [32]byte{byte(n)}, Input: json.RawMessage(`{"b": 1e400, "a":"\u0000<é>","b":0.10}`)}
 }
 
 // chained fails where the stored decisions of a run are not one chain of so many.
 func chained(t *testing.T, db *store.DB, run string, want int) {
 	t.Helper()
-	decided, err := db.DecidedTask(ctxOf(t), run)
+	decided, err := rundb.ReadDecidedTask(ctxOf(t), db, run)
 	ok(t, err)
 	var last common.Hash
 	for i, d := range decided.Decisions {
@@ -70,9 +71,9 @@ func TestDecisionsDoNotFork(t *testing.T) {
 				d := decision(w*each + i)
 				var err error
 				if i%2 == 0 {
-					err = db.AddDecision(ctx, lease, run.ID, d)
+					err = rundb.AddDecision(ctx, db, lease, run.ID, d)
 				} else {
-					_, _, err = db.BeginCall(ctx, lease, repute.Receipt{Run: run.ID, Key: d.Subject, Kind: repute.CallTool}, store.Charge{MostOfRun: 1000}, d)
+					_, _, err = rundb.BeginCall(ctx, db, lease, repute.Receipt{Run: run.ID, Key: d.Subject, Kind: repute.CallTool}, rundb.Charge{MostOfRun: 1000}, d)
 				}
 				if err != nil {
 					t.Error(err)
@@ -83,16 +84,16 @@ func TestDecisionsDoNotFork(t *testing.T) {
 	writers.Wait()
 	chained(t, db, run.ID, each*many)
 	failed := errors.New("after the decision")
-	out := store.PhaseOutcome{Run: run.ID, RunPhase: repute.RunPhase{Phase: repute.PhaseExecute, Attempt: 1, Status: repute.PhaseOK, Started: time.Now(), Ended: time.Now()},
-		Status: repute.RunRunning, Decisions: []store.Decision{decision(100)}}
-	if err := db.SavePhase(ctx, lease, out, func(pgx.Tx) error { return failed }); !errors.Is(err, failed) {
+	out := rundb.PhaseOutcome{Run: run.ID, RunPhase: repute.RunPhase{Phase: repute.PhaseExecute, Attempt: 1, Status: repute.PhaseOK, Started: time.Now(), Ended: time.Now()},
+		Status: repute.RunRunning, Decisions: []rundb.Decision{decision(100)}}
+	if err := rundb.SavePhase(ctx, db, lease, out, func(pgx.Tx) error { return failed }); !errors.Is(err, failed) {
 		t.Errorf("a phase that cannot be stored: %v", err)
 	}
 	chained(t, db, run.ID, each*many)
-	if err := db.AddDecision(ctx, store.RunLease{Root: run.ID, Fence: lease.Fence - 1}, run.ID, decision(101)); !errors.Is(err, repute.ErrFenced) {
+	if err := rundb.AddDecision(ctx, db, rundb.Lease{Root: run.ID, Fence: lease.Fence - 1}, run.ID, decision(101)); !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("a former holder: %v", err)
 	}
-	ok(t, db.SavePhase(ctx, lease, out, nil))
+	ok(t, rundb.SavePhase(ctx, db, lease, out, nil))
 	chained(t, db, run.ID, each*many+1)
 }
 
@@ -113,8 +114,8 @@ func TestHeadIsSignedByTheWriterAlone(t *testing.T) {
 	}
 	run, lease := heldRun(t, dbs[0])
 	for i, db := range dbs {
-		ok(t, db.AddDecision(ctxOf(t), lease, run.ID, decision(i)))
-		head, err := db.DecisionsHead(ctxOf(t), run.ID)
+		ok(t, rundb.AddDecision(ctxOf(t), db, lease, run.ID, decision(i)))
+		head, err := rundb.DecisionsHead(ctxOf(t), db, run.ID)
 		ok(t, err)
 		if signed := len(head.Signature) > 0 && common.BytesToHash(head.Signature[:32]) == head.Hash; signed != (i == 0) || (head.Signer != common.Address{}) != signed {
 			t.Errorf("decision %d: signed %v by %s", i+1, signed, head.Signer)
@@ -130,7 +131,7 @@ func TestDecisionsForOtherReasonsAreKept(t *testing.T) {
 	for _, reasons := range []string{`[]`, `[{"code":"cap"}]`, `[{"code":"cap"}]`, `[]`, `[{"code":"identity"}]`} {
 		d := decision(1)
 		d.Reasons = json.RawMessage(reasons)
-		ok(t, db.AddDecision(ctx, lease, run.ID, d))
+		ok(t, rundb.AddDecision(ctx, db, lease, run.ID, d))
 	}
 	chained(t, db, run.ID, 3)
 }

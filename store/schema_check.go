@@ -25,13 +25,13 @@ func CheckSchema(ctx context.Context, url string) error {
 	}
 	conn, err := pgx.ConnectConfig(ctx, cfg)
 	if err != nil {
-		return failed("open database", err)
+		return Failed("open database", err)
 	}
 	defer conn.Close(context.WithoutCancel(ctx))
 	name := fmt.Sprintf("database %s of %s:%d", cfg.Database, cfg.Host, cfg.Port)
 	applied, err := appliedMigrations(ctx, conn)
 	if err != nil {
-		return failed("read schema", err)
+		return Failed("read schema", err)
 	}
 	ours, err := ownMigrations()
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/docdb"
 )
 
 // A glance tells a schema that is missing, older or newer from ours, and changes none.
@@ -55,13 +56,13 @@ func refusedSchema(t *testing.T, url, want string) {
 func TestFetching(t *testing.T) {
 	t.Parallel()
 	db, _ := queue(t, "https://x/0")
-	f, err := db.Fetching(t.Context())
+	f, err := docdb.ReadFetching(t.Context(), db)
 	if err != nil || f.Workers || f.Since.IsZero() || time.Since(f.Since) > time.Hour {
 		t.Errorf("%+v, %v", f, err)
 	}
 	sqlExec(t, db, "insert into river_leader (name, leader_id, elected_at, expires_at) values ('default', 'x', now(), now() + interval '1 minute')")
 	sqlExec(t, db, "update hosts set turn = now() + interval '1 hour'")
-	if f, err = db.Fetching(t.Context()); err != nil || f != (store.Fetching{Workers: true}) {
+	if f, err = docdb.ReadFetching(t.Context(), db); err != nil || f != (docdb.Fetching{Workers: true}) {
 		t.Errorf("%+v, %v", f, err)
 	}
 }

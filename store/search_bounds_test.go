@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/store"
+	"repute/store/query"
 )
 
 // Of a word that very many documents hold the names that do are found, and nobody claims
@@ -27,16 +27,16 @@ func TestSearchOfFrequentWords(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	read(t, db, claim(t, db, "")["https://last"], "last", agentDoc("Bargain hunter", ""))
 	for range 2 {
-		found, got := search(t, db, store.AgentFilter{Text: "bargain"})
+		found, got := search(t, db, query.AgentFilter{Text: "bargain"})
 		if got != "8:0 7:0" && got != "8:0" || !found.Total.AtLeast {
 			t.Fatalf("found %q of %+v", got, found.Total)
 		}
 	}
-	facets, err := db.SearchFacets(t.Context(), store.AgentFilter{Text: "bargain"})
+	facets, err := query.SearchFacets(t.Context(), db, query.AgentFilter{Text: "bargain"})
 	if err != nil || !facets.Total.AtLeast || facets.Total.Value < 1 {
 		t.Errorf("facets %+v, %v", facets.Total, err)
 	}
-	if found, _ := search(t, db, store.AgentFilter{Text: "hunter"}); found.Total.AtLeast {
+	if found, _ := search(t, db, query.AgentFilter{Text: "hunter"}); found.Total.AtLeast {
 		t.Errorf("of a rare word %+v", found.Total)
 	}
 }
@@ -55,7 +55,7 @@ func TestSearchesLeaveReaders(t *testing.T) {
 	done := make(chan error, searches)
 	for range searches {
 		go func() {
-			_, err := db.Agents(context.Background(), store.AgentFilter{Text: "robot", Limit: 1})
+			_, err := query.Agents(context.Background(), db, query.AgentFilter{Text: "robot", Limit: 1})
 			done <- err
 		}()
 	}
@@ -68,7 +68,7 @@ func TestSearchesLeaveReaders(t *testing.T) {
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
 	defer cancel()
-	if _, _, err := db.Agent(ctx, w.id(0), latest); err != nil {
+	if _, _, err := query.Agent(ctx, db, w.id(0), latest); err != nil {
 		t.Errorf("an agent while all search: %v", err)
 	}
 	ok(t, tx.Rollback(context.Background()))
@@ -90,9 +90,9 @@ func TestTotalOfSlowCount(t *testing.T) {
 	catalogue(t, db, 7, []int{1}, docs...)
 	sqlExec(t, db, "alter table votes rename to fast_votes")
 	sqlExec(t, db, "create view votes as select * from fast_votes where pg_sleep(0.02) is not null")
-	found, err := db.Agents(t.Context(), store.AgentFilter{Tag: "starred", Limit: 2})
+	found, err := query.Agents(t.Context(), db, query.AgentFilter{Tag: "starred", Limit: 2})
 	ok(t, err)
-	if len(found.Items) != 2 || found.Next == "" || found.Total != (store.Count{Value: 2, AtLeast: true}) {
+	if len(found.Items) != 2 || found.Next == "" || found.Total != (query.Count{Value: 2, AtLeast: true}) {
 		t.Errorf("%d agents of %+v, next %q", len(found.Items), found.Total, found.Next)
 	}
 }

@@ -13,6 +13,8 @@ import (
 	"repute"
 	"repute/internal/synth"
 	"repute/store"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // corpus is a generated crowd of agents, among them those of planted, in order from token 0.
@@ -70,49 +72,49 @@ func TestSearchTable(t *testing.T) {
 	catalogue(t, db, 7, []int{0, 3, 1, 0, 2}, corpus(t, plantedDocs())...)
 	for _, c := range []struct {
 		q     string
-		match store.Match
+		match query.Match
 		top   string // tokens, the first of the answer
 		only  bool   // there are no others
 	}{
-		{"price oracle", store.MatchAll, "0 1 14", true},
-		{"Price-Oracle", store.MatchAll, "0", false},
-		{"PRICE  ORACLE", store.MatchAll, "0 1 14", true},
-		{"priceoracle", store.MatchAll, "14", true},
-		{"oracle price", store.MatchAll, "1 0 14", true},
-		{"translate", store.MatchAll, "3 2", true},
-		{"translator", store.MatchAll, "3 2", true},
-		{"transaltor", store.MatchNear, "3", false},
-		{"zyf.ai", store.MatchAll, "4 5", true},
-		{"zyf", store.MatchAll, "4 5", true},
-		{"https://api.zyf.ai/a2a", store.MatchAll, "4", true},
-		{"https://zyf.ai/agents/keeper", store.MatchAll, "5 4", true},
-		{"http://www.ZYF.ai/agents/keeper/#top", store.MatchAll, "5 4", true},
-		{"api.zyf.ai", store.MatchAll, "4", true},
-		{"https://a.example/7/9", store.MatchAll, "9", true},
+		{"price oracle", query.MatchAll, "0 1 14", true},
+		{"Price-Oracle", query.MatchAll, "0", false},
+		{"PRICE  ORACLE", query.MatchAll, "0 1 14", true},
+		{"priceoracle", query.MatchAll, "14", true},
+		{"oracle price", query.MatchAll, "1 0 14", true},
+		{"translate", query.MatchAll, "3 2", true},
+		{"translator", query.MatchAll, "3 2", true},
+		{"transaltor", query.MatchNear, "3", false},
+		{"zyf.ai", query.MatchAll, "4 5", true},
+		{"zyf", query.MatchAll, "4 5", true},
+		{"https://api.zyf.ai/a2a", query.MatchAll, "4", true},
+		{"https://zyf.ai/agents/keeper", query.MatchAll, "5 4", true},
+		{"http://www.ZYF.ai/agents/keeper/#top", query.MatchAll, "5 4", true},
+		{"api.zyf.ai", query.MatchAll, "4", true},
+		{"https://a.example/7/9", query.MatchAll, "9", true},
 		{"https://nowhere.example/agent", "", "", true},
 		{"qqqqqq vvvvvv", "", "", true},
-		{"0x00000000000000000000000000000000000000ee", store.MatchAll, "13", true},
-		{"eip155:1:0x00000000000000000000000000000000000000EE", store.MatchAll, "13", true},
-		{person(17).Hex(), store.MatchAll, "17", true},
-		{"letters.example", store.MatchAll, "15", true},
-		{"color optimiser", store.MatchAll, "6", true},
-		{"colour organizer", store.MatchAll, "7", true},
-		{"analyse behaviour", store.MatchAll, "6", true},
-		{"modeling theater traveler", store.MatchAll, "7", true},
-		{"defense analyst", store.MatchAll, "16", true},
-		{"gold price oracle", store.MatchMost, "1 8 0", false},
-		{"a price alert for the gold standard", store.MatchMost, "8", true},
-		{"weather zzyzx", store.MatchMost, "9", false},
-		{"wether", store.MatchNear, "9", false},
-		{"code review", store.MatchAll, "10", false},
-		{"zurich cafes", store.MatchAll, "11", true},
-		{"天气", store.MatchAll, "12", true},
-		{"rebalance portfolios", store.MatchMost, "17", true},
-		{`"oracle price"`, store.MatchAll, "1", true},
-		{"price -oracle", store.MatchAll, "8", false},
+		{"0x00000000000000000000000000000000000000ee", query.MatchAll, "13", true},
+		{"eip155:1:0x00000000000000000000000000000000000000EE", query.MatchAll, "13", true},
+		{person(17).Hex(), query.MatchAll, "17", true},
+		{"letters.example", query.MatchAll, "15", true},
+		{"color optimiser", query.MatchAll, "6", true},
+		{"colour organizer", query.MatchAll, "7", true},
+		{"analyse behaviour", query.MatchAll, "6", true},
+		{"modeling theater traveler", query.MatchAll, "7", true},
+		{"defense analyst", query.MatchAll, "16", true},
+		{"gold price oracle", query.MatchMost, "1 8 0", false},
+		{"a price alert for the gold standard", query.MatchMost, "8", true},
+		{"weather zzyzx", query.MatchMost, "9", false},
+		{"wether", query.MatchNear, "9", false},
+		{"code review", query.MatchAll, "10", false},
+		{"zurich cafes", query.MatchAll, "11", true},
+		{"天气", query.MatchAll, "12", true},
+		{"rebalance portfolios", query.MatchMost, "17", true},
+		{`"oracle price"`, query.MatchAll, "1", true},
+		{"price -oracle", query.MatchAll, "8", false},
 	} {
-		f := store.AgentFilter{Text: c.q, Limit: 50}
-		found, err := db.Agents(t.Context(), f)
+		f := query.AgentFilter{Text: c.q, Limit: 50}
+		found, err := query.Agents(t.Context(), db, f)
 		ok(t, err)
 		var got []string
 		for _, a := range found.Items {
@@ -127,11 +129,11 @@ func TestSearchTable(t *testing.T) {
 }
 
 // checkPagesOf reads an answer again in small pages.
-func checkPagesOf(t *testing.T, db *store.DB, f store.AgentFilter, whole store.Found) {
+func checkPagesOf(t *testing.T, db *store.DB, f query.AgentFilter, whole query.Found) {
 	t.Helper()
 	var got []string
 	for f.Limit = 2; len(got) < len(whole.Items); {
-		found, err := db.Agents(t.Context(), f)
+		found, err := query.Agents(t.Context(), db, f)
 		ok(t, err)
 		if got = append(got, agentIDs(found.Items)...); found.Total != whole.Total || found.Match != whole.Match {
 			t.Errorf("%s: %+v %s, in one page %+v %s", f.Text, found.Total, found.Match, whole.Total, whole.Match)
@@ -165,20 +167,20 @@ func TestSearchFolds(t *testing.T) {
 	w.mine(mine...)
 	w.store(t, db, w.tip().Number)
 	for uri, u := range claim(t, db, "") {
-		save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: docs[uri]})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: docs[uri]})
 	}
-	for _, sort := range []string{"", store.SortID, store.SortFeedback, store.SortUpdated} {
-		f := store.AgentFilter{Text: "trader", Sort: sort, Limit: 2}
+	for _, sort := range []string{"", query.SortID, query.SortFeedback, query.SortUpdated} {
+		f := query.AgentFilter{Text: "trader", Sort: sort, Limit: 2}
 		counted := map[common.Address]int64{}
 		agents := 0
 		for {
-			found, err := db.Agents(t.Context(), f)
+			found, err := query.Agents(t.Context(), db, f)
 			ok(t, err)
 			for i, a := range found.Items {
 				agents++
 				counted[a.Owner] += 1 + found.Similar[i]
 			}
-			if found.Total != (store.Count{Value: 6}) {
+			if found.Total != (query.Count{Value: 6}) {
 				t.Errorf("by %q: total %+v, want 6", sort, found.Total)
 			}
 			if f.After = found.Next; f.After == "" {
@@ -190,7 +192,7 @@ func TestSearchFolds(t *testing.T) {
 		}
 	}
 	owner := person(1)
-	found, err := db.Agents(t.Context(), store.AgentFilter{Text: "trader", Owner: &owner, Unfolded: true, Limit: 50})
+	found, err := query.Agents(t.Context(), db, query.AgentFilter{Text: "trader", Owner: &owner, Unfolded: true, Limit: 50})
 	ok(t, err)
 	if len(found.Items) != 20 || found.Total.Value != 20 || found.Similar != nil {
 		t.Errorf("unfolded: %d of %+v, similar %v", len(found.Items), found.Total, found.Similar)
@@ -215,12 +217,12 @@ func TestSearchFoldsAcrossChains(t *testing.T) {
 		w.store(t, db, w.tip().Number)
 	}
 	for uri, u := range claim(t, db, "") {
-		save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: doc})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: doc})
 	}
 	_, err := db.Pool().Exec(t.Context(), "update blocks set time = to_timestamp(1700000000 + case chain_id when 7 then number else 0 end)")
 	ok(t, err)
-	f := store.AgentFilter{Text: "trader", Sort: store.SortUpdated, Desc: true, Unfolded: true, Limit: 10}
-	all, err := db.Agents(t.Context(), f)
+	f := query.AgentFilter{Text: "trader", Sort: query.SortUpdated, Desc: true, Unfolded: true, Limit: 10}
+	all, err := query.Agents(t.Context(), db, f)
 	ok(t, err)
 	seen, want := map[common.Address]bool{}, []string(nil)
 	for _, a := range all.Items {
@@ -230,7 +232,7 @@ func TestSearchFoldsAcrossChains(t *testing.T) {
 		seen[a.Owner] = true
 	}
 	f.Unfolded = false
-	found, err := db.Agents(t.Context(), f)
+	found, err := query.Agents(t.Context(), db, f)
 	ok(t, err)
 	var got []string
 	for _, a := range found.Items {
@@ -251,11 +253,11 @@ func TestSearchByPlace(t *testing.T) {
 	w.mine(repute.Transfer{To: person(0), TokenID: tokenID(0)}, repute.Registered{TokenID: tokenID(0), URI: uri, Owner: person(0)})
 	w.store(t, db, w.tip().Number)
 	for _, u := range claim(t, db, "") {
-		save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1,
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1,
 			Registration: agentDoc("Zed", "", repute.Service{Name: "A2A", Endpoint: "https://x.com/.well-known/agent-card.json"})})
 	}
 	for text, want := range map[string]int{uri: 1, strings.ToLower(uri): 0, "x.com": 1, "com": 0, "agent card": 0, "well known": 0} {
-		found, err := db.Agents(t.Context(), store.AgentFilter{Text: text, Limit: 10})
+		found, err := query.Agents(t.Context(), db, query.AgentFilter{Text: text, Limit: 10})
 		ok(t, err)
 		if len(found.Items) != want {
 			t.Errorf("%s: %d agents (%s), want %d", text, len(found.Items), found.Match, want)
@@ -278,9 +280,9 @@ func TestSearchDoesNotFoldOthers(t *testing.T) {
 	w.mine(events...)
 	w.store(t, db, w.tip().Number)
 	for uri, u := range claim(t, db, "") {
-		save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: docs[uri]})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: docs[uri]})
 	}
-	found, err := db.Agents(t.Context(), store.AgentFilter{Text: "trader", Limit: 10})
+	found, err := query.Agents(t.Context(), db, query.AgentFilter{Text: "trader", Limit: 10})
 	ok(t, err)
 	if len(found.Items) != 3 { // of GPT4 and GPT5 at one host one stands for both
 		t.Errorf("%d agents, similar %v", len(found.Items), found.Similar)
@@ -296,10 +298,10 @@ func TestSearchKeepsItsWords(t *testing.T) {
 	w.mine(repute.Transfer{To: person(0), TokenID: tokenID(0)}, repute.Registered{TokenID: tokenID(0), URI: "https://t.example/a", Owner: person(0)})
 	w.store(t, db, w.tip().Number)
 	for uri, u := range claim(t, db, "") {
-		save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: agentDoc("robot words", "")})
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: agentDoc("robot words", "")})
 	}
-	found, err := db.Agents(t.Context(), store.AgentFilter{Text: "robot words", Sort: store.SortScore, Limit: 10})
-	if ok(t, err); len(found.Items) != 0 || found.Match != store.MatchAll {
+	found, err := query.Agents(t.Context(), db, query.AgentFilter{Text: "robot words", Sort: query.SortScore, Limit: 10})
+	if ok(t, err); len(found.Items) != 0 || found.Match != query.MatchAll {
 		t.Errorf("%d agents by %s", len(found.Items), found.Match)
 	}
 }

@@ -16,6 +16,9 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // catalogue is a chain whose agents have these documents, in order, and as many
@@ -46,20 +49,20 @@ func readCatalogue(t *testing.T, db *store.DB, docs []*repute.Registration) {
 			_, err := fmt.Sscanf(uri, "https://a.example/%d/%d", &c, &i)
 			ok(t, err)
 			if docs[i] != nil {
-				save(t, db, store.FetchResult{URIID: u.ID, Body: fmt.Appendf(nil, "%d %d", c, i), Source: "https", FetchedAt: fetched,
+				save(t, db, docdb.FetchResult{URIID: u.ID, Body: fmt.Appendf(nil, "%d %d", c, i), Source: "https", FetchedAt: fetched,
 					ParserVersion: 1, Registration: docs[i]})
 			}
 		}
 	}
 }
 
-func search(t *testing.T, db *store.DB, f store.AgentFilter) (store.Found, string) {
+func search(t *testing.T, db *store.DB, f query.AgentFilter) (query.Found, string) {
 	t.Helper()
 	f.Limit = cmp.Or(f.Limit, 50)
 	if f.Sort == "" {
-		f.Sort, f.Desc = store.SortRelevance, true
+		f.Sort, f.Desc = query.SortRelevance, true
 	}
-	found, err := db.Agents(context.Background(), f)
+	found, err := query.Agents(context.Background(), db, f)
 	if err != nil {
 		t.Fatalf("%+v: %v", f, err)
 	}
@@ -121,7 +124,7 @@ func TestSearchText(t *testing.T) {
 		{`weather & | ! ( ) : *`, "7:6 7:0 7:3 7:1"},
 		{`\weather\`, "7:6 7:0 7:3 7:1"},
 	} {
-		if found, got := search(t, db, store.AgentFilter{Text: c.text}); got != c.want || found.Total.Value != int64(len(strings.Fields(c.want))) {
+		if found, got := search(t, db, query.AgentFilter{Text: c.text}); got != c.want || found.Total.Value != int64(len(strings.Fields(c.want))) {
 			t.Errorf("%s: found %q of %+v, want %q", c.text, got, found.Total, c.want)
 		}
 	}
@@ -134,25 +137,25 @@ func TestSearchLists(t *testing.T) {
 	both := repute.Service{Name: "MCP", Skills: []string{"sing", "dance", "sing, dance and act"}, Domains: []string{"finance/markets"}}
 	catalogue(t, db, 7, []int{0}, agentDoc("a", "", both, repute.Service{Name: "A2A"}), agentDoc("b", "", both), agentDoc("c", "", repute.Service{Name: "A2A", Skills: []string{"dance"}}))
 	for _, c := range []struct {
-		f    store.AgentFilter
+		f    query.AgentFilter
 		want string
 	}{
-		{store.AgentFilter{Service: "mcp"}, "7:1 7:0"}, {store.AgentFilter{Service: "mcp,A2A"}, "7:0"}, {store.AgentFilter{Service: "a2a, MCP"}, "7:0"},
-		{store.AgentFilter{Service: "mcp,web"}, ""}, {store.AgentFilter{Skill: "sing,dance"}, "7:1 7:0"}, {store.AgentFilter{Skill: "Sing, dance and act"}, "7:1 7:0"},
-		{store.AgentFilter{Skill: "dance", Service: "a2a,a2a"}, "7:2 7:0"}, {store.AgentFilter{Domain: "finance"}, ""}, {store.AgentFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
+		{query.AgentFilter{Service: "mcp"}, "7:1 7:0"}, {query.AgentFilter{Service: "mcp,A2A"}, "7:0"}, {query.AgentFilter{Service: "a2a, MCP"}, "7:0"},
+		{query.AgentFilter{Service: "mcp,web"}, ""}, {query.AgentFilter{Skill: "sing,dance"}, "7:1 7:0"}, {query.AgentFilter{Skill: "Sing, dance and act"}, "7:1 7:0"},
+		{query.AgentFilter{Skill: "dance", Service: "a2a,a2a"}, "7:2 7:0"}, {query.AgentFilter{Domain: "finance"}, ""}, {query.AgentFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
 	} {
 		found, got := search(t, db, c.f)
-		facets, err := db.SearchFacets(t.Context(), c.f)
+		facets, err := query.SearchFacets(t.Context(), db, c.f)
 		ok(t, err)
 		if got != c.want || facets.Total != found.Total {
 			t.Errorf("%+v: found %q of %+v, want %q", c.f, got, facets.Total, c.want)
 		}
 	}
 	for _, list := range []string{"mcp,", ",", "mcp,,a2a", " ", "1,2,3,4,5,6,7,8,9"} {
-		refused(t, db, "service", store.AgentFilter{Service: list, Limit: 10})
+		refused(t, db, "service", query.AgentFilter{Service: list, Limit: 10})
 	}
 	var input *repute.InputError
-	_, err := db.Agents(t.Context(), store.AgentFilter{Status: "fine", Limit: 1})
+	_, err := query.Agents(t.Context(), db, query.AgentFilter{Status: "fine", Limit: 1})
 	if !errors.As(err, &input) || input.Hint != "one of none, pending, ok, invalid, failed, dead, denied" {
 		t.Errorf("of no state: %v", err)
 	}
@@ -161,7 +164,7 @@ func TestSearchLists(t *testing.T) {
 func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	cases := map[string]store.AgentFilter{
+	cases := map[string]query.AgentFilter{
 		"q":           {Text: "a"},
 		"status":      {Status: "fine"},
 		"minFeedback": {MinFeedback: -1},
@@ -177,17 +180,17 @@ func TestSearchRefuses(t *testing.T) {
 		refused(t, db, field, f)
 	}
 	for _, text := range []string{"a b c", "%%%%", "\x00\x01abc", "\xff\xfeabc", strings.Repeat("weather ", 2048), "  ", "-- \" \"", "a b c d e f g h word"} {
-		refused(t, db, "q", store.AgentFilter{Text: text, Limit: 10})
+		refused(t, db, "q", query.AgentFilter{Text: text, Limit: 10})
 	}
-	if _, err := db.Agents(context.Background(), store.AgentFilter{ChainIDs: []uint64{5}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := query.Agents(context.Background(), db, query.AgentFilter{ChainIDs: []uint64{5}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("of a chain that is not there: %v", err)
 	}
 }
 
-func refused(t *testing.T, db *store.DB, field string, f store.AgentFilter) {
+func refused(t *testing.T, db *store.DB, field string, f query.AgentFilter) {
 	t.Helper()
 	var input *repute.InputError
-	if _, err := db.Agents(context.Background(), f); !errors.As(err, &input) || input.Field != field || input.Hint == "" {
+	if _, err := query.Agents(context.Background(), db, f); !errors.As(err, &input) || input.Field != field || input.Hint == "" {
 		t.Errorf("%+v: %v, want an error of %s", f, err, field)
 	}
 }
@@ -200,21 +203,21 @@ func TestSearchFollowsDocuments(t *testing.T) {
 	uri := "https://a.example/new"
 	w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: uri, UpdatedBy: person(0)})
 	w.store(t, db, w.tip().Number)
-	if _, got := search(t, db, store.AgentFilter{Text: "alpha"}); got != "" {
+	if _, got := search(t, db, query.AgentFilter{Text: "alpha"}); got != "" {
 		t.Errorf("found by the document of an earlier uri: %s", got)
 	}
 	u := claim(t, db, "")[uri]
 	for _, name := range []string{"gamma", "delta"} {
-		save(t, db, store.FetchResult{URIID: u.ID, Body: []byte(name), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: agentDoc(name, "")})
-		if _, got := search(t, db, store.AgentFilter{Text: name}); got != "7:0" {
+		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(name), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: agentDoc(name, "")})
+		if _, got := search(t, db, query.AgentFilter{Text: name}); got != "7:0" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if _, got := search(t, db, store.AgentFilter{Text: "gamma"}); got != "" {
+	if _, got := search(t, db, query.AgentFilter{Text: "gamma"}); got != "" {
 		t.Errorf("found by an earlier version: %s", got)
 	}
-	save(t, db, store.FetchResult{URIID: u.ID, Body: []byte("delta"), Source: "https", FetchedAt: fetched, ParserVersion: 2, Registration: agentDoc("epsilon", "")})
-	if _, got := search(t, db, store.AgentFilter{Text: "epsilon"}); got != "7:0" {
+	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("delta"), Source: "https", FetchedAt: fetched, ParserVersion: 2, Registration: agentDoc("epsilon", "")})
+	if _, got := search(t, db, query.AgentFilter{Text: "epsilon"}); got != "7:0" {
 		t.Errorf("after a better parser: %s", got)
 	}
 }
@@ -231,8 +234,8 @@ func TestFillSearch(t *testing.T) {
 	catalogue(t, db, 7, []int{0}, docs...)
 	sqlExec(t, db, "delete from searchable where name < 'robot3'")
 	sqlExec(t, db, "update searchable set form = 0, name = 'old'")
-	ok(t, db.FillSearch(t.Context()))
-	if found, _ := search(t, db, store.AgentFilter{Text: "robot"}); found.Total.Value != 230 {
+	ok(t, docdb.FillSearch(t.Context(), db))
+	if found, _ := search(t, db, query.AgentFilter{Text: "robot"}); found.Total.Value != 230 {
 		t.Errorf("%d found after the fill, want 230", found.Total.Value)
 	}
 }
@@ -285,7 +288,7 @@ func TestSearchFilters(t *testing.T) {
 func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick func(...string) string) {
 	t.Helper()
 	yes := rng.IntN(2) == 0
-	f := store.AgentFilter{
+	f := query.AgentFilter{
 		Text: pick("", "", "red", "robot"), Service: pick("", "", "mcp", "MCP"), Skill: pick("", "", "sing"), Domain: pick("", "", "", "Law"),
 		Trust: pick("", "", "", "tee"), MinFeedback: int64(rng.IntN(3)), Status: repute.DocumentStatus(pick("", "", "ok", "pending")),
 		Tag: pick("", "", "", "starred"), Limit: 1 + rng.IntN(9), Unfolded: true,
@@ -309,12 +312,12 @@ func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick 
 	for _, m := range want {
 		expected = append(expected, m.id.Short())
 	}
-	facets, err := db.SearchFacets(context.Background(), f)
+	facets, err := query.SearchFacets(context.Background(), db, f)
 	ok(t, err)
 	for {
 		found, ids := search(t, db, f)
 		got = append(got, strings.Fields(ids)...)
-		if found.Total != (store.Count{Value: int64(len(want))}) || facets.Total != found.Total {
+		if found.Total != (query.Count{Value: int64(len(want))}) || facets.Total != found.Total {
 			t.Errorf("%+v: total %+v and %+v, want %d", f, found.Total, facets.Total, len(want))
 		}
 		if f.After = found.Next; f.After == "" {
@@ -332,7 +335,7 @@ func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick 
 	}
 }
 
-func (m member) matches(f store.AgentFilter) bool {
+func (m member) matches(f query.AgentFilter) bool {
 	if len(f.ChainIDs) > 0 && !slices.Contains(f.ChainIDs, m.id.ChainID) || m.ratings < f.MinFeedback ||
 		f.Tag != "" && m.ratings == 0 || f.Status != "" && f.Status != m.document {
 		return false
@@ -346,7 +349,7 @@ func (m member) matches(f store.AgentFilter) bool {
 		same(f.Trust, m.doc.SupportedTrust[0]) && (f.X402 == nil || m.doc.X402 != nil && *m.doc.X402 == *f.X402)
 }
 
-func sumOf(facets []store.Facet) (n int64) {
+func sumOf(facets []query.Facet) (n int64) {
 	for _, f := range facets {
 		n += f.Count
 	}
@@ -372,12 +375,12 @@ func TestSearchFacets(t *testing.T) {
 	paid.X402, paid.Active = new(bool), &no
 	*paid.X402 = true
 	catalogue(t, db, 7, []int{0}, doc("robot", "MCP", "sing"), doc("robot", "mcp", "Sing", "dance"), paid, nil)
-	got, err := db.SearchFacets(context.Background(), store.AgentFilter{})
+	got, err := query.SearchFacets(context.Background(), db, query.AgentFilter{})
 	ok(t, err)
-	want := store.Facets{
-		Total: store.Count{Value: 4}, Services: []store.Facet{{Value: "mcp", Count: 2}, {Value: "a2a", Count: 1}}, Skills: []store.Facet{{Value: "sing", Count: 2}, {Value: "dance", Count: 1}},
-		X402: []store.Facet{{Value: "true", Count: 1}}, Active: []store.Facet{{Value: "false", Count: 1}},
-		Chains: []store.Facet{{Value: "7", Count: 4}}, Status: []store.Facet{{Value: "ok", Count: 3}, {Value: "pending", Count: 1}}, AsOf: got.AsOf,
+	want := query.Facets{
+		Total: query.Count{Value: 4}, Services: []query.Facet{{Value: "mcp", Count: 2}, {Value: "a2a", Count: 1}}, Skills: []query.Facet{{Value: "sing", Count: 2}, {Value: "dance", Count: 1}},
+		X402: []query.Facet{{Value: "true", Count: 1}}, Active: []query.Facet{{Value: "false", Count: 1}},
+		Chains: []query.Facet{{Value: "7", Count: 4}}, Status: []query.Facet{{Value: "ok", Count: 3}, {Value: "pending", Count: 1}}, AsOf: got.AsOf,
 	}
 	if !reflect.DeepEqual(got, want) || len(got.AsOf) != 1 {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -397,7 +400,7 @@ func TestSearchBounds(t *testing.T) {
 		agentDoc("head "+long, strings.Repeat("filler ", 2000)+"needle "+strings.Repeat("filler ", 500)+" lost", repute.Service{Name: long, Skills: many, Domains: many}),
 		agentDoc(strings.Repeat("é\x00", 5000), "\xf0\x28 \u0000 broken"))
 	for text, want := range map[string]string{"head": "7:0", "skill3": "7:0", "needle": "", "broken": "7:1"} {
-		if _, got := search(t, db, store.AgentFilter{Text: text}); got != want {
+		if _, got := search(t, db, query.AgentFilter{Text: text}); got != want {
 			t.Errorf("%s: found %q, want %q", text, got, want)
 		}
 	}
@@ -419,7 +422,7 @@ func TestSearchTimeout(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "lock table searchable in access exclusive mode")
 	ok(t, err)
 	start := time.Now()
-	_, err = db.Agents(t.Context(), store.AgentFilter{Text: "robot", Limit: 1})
+	_, err = query.Agents(t.Context(), db, query.AgentFilter{Text: "robot", Limit: 1})
 	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Minute {
 		t.Errorf("after %s: %v", time.Since(start), err)
 	}
@@ -430,21 +433,21 @@ func TestSearchHidesDenied(t *testing.T) {
 	t.Parallel()
 	db := open(t)
 	catalogue(t, db, 7, []int{0}, agentDoc("robot one", "", repute.Service{Name: "MCP"}), agentDoc("robot two", "", repute.Service{Name: "A2A"}))
-	ok(t, db.Deny(t.Context(), repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "malware"}, false))
+	ok(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "malware"}, false))
 	for _, c := range []struct {
-		f    store.AgentFilter
+		f    query.AgentFilter
 		want string
 	}{
-		{store.AgentFilter{Text: "robot"}, "7:1"}, {store.AgentFilter{Service: "mcp"}, ""},
-		{store.AgentFilter{Status: repute.DocumentDenied}, "7:0"}, {store.AgentFilter{Status: repute.DocumentOK}, "7:1"}, {store.AgentFilter{}, "7:1 7:0"},
+		{query.AgentFilter{Text: "robot"}, "7:1"}, {query.AgentFilter{Service: "mcp"}, ""},
+		{query.AgentFilter{Status: repute.DocumentDenied}, "7:0"}, {query.AgentFilter{Status: repute.DocumentOK}, "7:1"}, {query.AgentFilter{}, "7:1 7:0"},
 	} {
 		if _, got := search(t, db, c.f); got != c.want {
 			t.Errorf("%+v: found %q, want %q", c.f, got, c.want)
 		}
 	}
-	facets, err := db.SearchFacets(t.Context(), store.AgentFilter{})
+	facets, err := query.SearchFacets(t.Context(), db, query.AgentFilter{})
 	ok(t, err)
-	if !slices.Equal(facets.Services, []store.Facet{{Value: "a2a", Count: 1}}) || !slices.Equal(facets.Status, []store.Facet{{Value: "denied", Count: 1}, {Value: "ok", Count: 1}}) {
+	if !slices.Equal(facets.Services, []query.Facet{{Value: "a2a", Count: 1}}) || !slices.Equal(facets.Status, []query.Facet{{Value: "denied", Count: 1}, {Value: "ok", Count: 1}}) {
 		t.Errorf("%+v", facets)
 	}
 }

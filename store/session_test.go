@@ -7,6 +7,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // acquireSoon takes a lease as soon as it is free, and gives how long that took.
@@ -101,7 +103,7 @@ func TestTakeoverEndsWhatWaitsForAFrozenBatch(t *testing.T) {
 	db, url := testDBAt(t)
 	link, through := newRelay(t, url, false)
 	frozen, ctx := openDB(t, through), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	a, err := frozen.Acquire(ctx, "chain:1", "a", time.Hour)
 	ok(t, err)
 	l := smallChain()
@@ -109,15 +111,15 @@ func TestTakeoverEndsWhatWaitsForAFrozenBatch(t *testing.T) {
 	batch.Lease = a
 	release := holdTable(t, db, "votes")
 	done := make(chan error, 2)
-	go func() { done <- frozen.Apply(ctx, batch) }()
+	go func() { done <- eventdb.Apply(ctx, frozen, batch) }()
 	waitBlockedBy(t, db, 1)
-	go func() { done <- frozen.SetHead(ctx, 1, a, store.Head{Head: 99}) }()
+	go func() { done <- chaindb.SetHead(ctx, frozen, 1, a, chaindb.Head{Head: 99}) }()
 	waitBlockedBy(t, db, 2)
 	link.freeze()
 	release()
 	batch.Lease = takeOver(t, db, "chain:1")
 	began := time.Now()
-	ok(t, db.Apply(ctx, batch))
+	ok(t, eventdb.Apply(ctx, db, batch))
 	if took := time.Since(began); took > 4*time.Second {
 		t.Errorf("the next leader waited %s for the frozen one", took)
 	}

@@ -14,6 +14,7 @@ import (
 	"repute/contracts"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/eventdb"
 )
 
 // failer is what *testing.T and *rapid.T share.
@@ -66,8 +67,8 @@ func testChain(id uint64) repute.Chain {
 }
 
 // batchOf puts consecutive blocks behind parent into a batch.
-func batchOf(chainID uint64, parent repute.Block, blocks []block) store.Batch {
-	b := store.Batch{ChainID: chainID, Parent: parent, To: parent}
+func batchOf(chainID uint64, parent repute.Block, blocks []block) eventdb.Batch {
+	b := eventdb.Batch{ChainID: chainID, Parent: parent, To: parent}
 	for _, one := range blocks {
 		b.Blocks = append(b.Blocks, one.Block)
 		b.Records = append(b.Records, one.records...)
@@ -112,7 +113,7 @@ func (l *ledger) extend(txs ...txOf) []block {
 func dump(t failer, ctx context.Context, db *store.DB, chainID uint64) string {
 	t.Helper()
 	var b bytes.Buffer
-	ok(t, db.Dump(ctx, &b, chainID))
+	ok(t, eventdb.Dump(ctx, db, &b, chainID))
 	return string(bytes.ReplaceAll(b.Bytes(), fmt.Appendf(nil, `"chain" : %d,`, chainID), []byte(`"chain" : 0,`)))
 }
 

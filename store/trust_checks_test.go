@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"repute"
+	"repute/store/query"
+	"repute/store/trustdb"
 )
 
 // Checks are of the block asked for: the newest answer then, and files the index knows.
@@ -17,14 +19,14 @@ func TestTrustChecks(t *testing.T) {
 	for i := range w.agents {
 		id := w.id(i)
 		for _, n := range []uint64{w.mintBlock(id.TokenID), w.tip().Number} {
-			c, err := db.TrustChecks(ctx, id, at(n), func(repute.Agent) []string { return nil })
+			c, err := query.ReadTrustChecks(ctx, db, id, at(n), func(repute.Agent) []string { return nil })
 			ok(t, err)
-			agent, asOf, err := db.Agent(ctx, id, at(n))
+			agent, asOf, err := query.Agent(ctx, db, id, at(n))
 			ok(t, err)
 			if c.Agent.Owner != agent.Owner || c.Agent.Wallet != agent.Wallet || c.AsOf.Block != asOf.Block || !c.Validating || c.File != nil {
 				t.Fatalf("agent %d at %d: %+v", i, n, c)
 			}
-			evidence, err := db.TrustEvidence(ctx, id, at(n), w.chain.Validations)
+			evidence, err := trustdb.ReadEvidence(ctx, db, id, at(n), w.chain.Validations)
 			ok(t, err)
 			var want *uint8
 			newest := [2]uint64{}
@@ -45,7 +47,7 @@ func TestTrustChecks(t *testing.T) {
 	if answered == 0 {
 		t.Error("no answer was met")
 	}
-	if _, err := db.TrustChecks(ctx, w.id(9999), at(w.tip().Number), func(repute.Agent) []string { return nil }); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := query.ReadTrustChecks(ctx, db, w.id(9999), at(w.tip().Number), func(repute.Agent) []string { return nil }); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("no such agent: %v", err)
 	}
 }
@@ -57,14 +59,14 @@ func TestTrustChecksFindFiles(t *testing.T) {
 	db, w := queue(t, dead, good)
 	files := func(repute.Agent) []string { return []string{"https://c.example/agent.json", dead, good} }
 	latest := repute.At{Finality: repute.Latest}
-	c, err := db.TrustChecks(ctxOf(t), w.id(0), latest, files)
+	c, err := query.ReadTrustChecks(ctxOf(t), db, w.id(0), latest, files)
 	ok(t, err)
 	if c.File == nil || c.File.URI != dead || c.File.Body != nil || c.File.File.Status != repute.DocumentPending {
 		t.Errorf("before anything was read: %+v", c.File)
 	}
 	u := claim(t, db, "")
 	read(t, db, u[good], `{"a":1}`, nil)
-	c, err = db.TrustChecks(ctxOf(t), w.id(0), latest, files)
+	c, err = query.ReadTrustChecks(ctxOf(t), db, w.id(0), latest, files)
 	ok(t, err)
 	if c.File == nil || c.File.URI != good || string(c.File.Body) != `{"a":1}` || c.File.File.SHA256 == [32]byte{} {
 		t.Errorf("once one is read: %+v", c.File)

@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/trustdb"
 )
 
 // pruneInputs does a whole pass, whatever the time.
@@ -20,7 +21,7 @@ func pruneInputs(t *testing.T, db *store.DB) {
 	_, err := db.Pool().Exec(t.Context(), "update upkeep set next = now()")
 	ok(t, err)
 	for more := true; more; {
-		more, err = db.PruneTrustInputs(t.Context())
+		more, err = trustdb.PruneInputs(t.Context(), db)
 		ok(t, err)
 	}
 }
@@ -35,7 +36,7 @@ func TestPruneTrustInputs(t *testing.T) {
 	for _, body := range []string{"score", "final", "roots", "pin", "policy", "loose", "renewed", "kept"} {
 		sum := sha256.Sum256([]byte(body))
 		hash[body] = sum[:]
-		ok(t, db.KeepTrustInputs(t.Context(), []byte(body)))
+		ok(t, trustdb.KeepInputs(t.Context(), db, []byte(body)))
 	}
 	sqlExec(t, db, `insert into trust_inputs (hash, body) select sha256(i::text::bytea), i::text::bytea from generate_series(1, 2000) i`) // more than a page
 	exec := func(sql string, args ...any) {
@@ -63,19 +64,19 @@ func TestPruneTrustInputs(t *testing.T) {
 		t.Errorf("%d of %d are left of what was kept just now", left(), before)
 	}
 	exec(`update trust_inputs set kept_at = now() - interval '2 days'`)
-	ok(t, db.RenewTrustInputs(t.Context(), common.BytesToHash(hash["renewed"])))
-	_, err = db.KeepTrustInput(t.Context(), []byte("kept"))
+	ok(t, trustdb.RenewInputs(t.Context(), db, common.BytesToHash(hash["renewed"])))
+	_, err = trustdb.KeepInput(t.Context(), db, []byte("kept"))
 	ok(t, err)
 	pruneInputs(t, db)
 	for body, sum := range hash {
-		if _, err := db.TrustInput(t.Context(), common.BytesToHash(sum)); (body == "loose") != errors.Is(err, repute.ErrNotFound) {
+		if _, err := trustdb.ReadInput(t.Context(), db, common.BytesToHash(sum)); (body == "loose") != errors.Is(err, repute.ErrNotFound) {
 			t.Errorf("%s: %v", body, err)
 		}
 	}
 	if n := left(); n != len(hash)-1 {
 		t.Errorf("%d are left, want %d", n, len(hash)-1)
 	}
-	if err := db.RenewTrustInputs(t.Context(), common.BytesToHash(hash["loose"])); !errors.Is(err, repute.ErrGone) {
+	if err := trustdb.RenewInputs(t.Context(), db, common.BytesToHash(hash["loose"])); !errors.Is(err, repute.ErrGone) {
 		t.Errorf("renewing what is gone: %v", err)
 	}
 	exec(`delete from tasks`) // and the run with it
@@ -108,7 +109,7 @@ func TestSaverRacesThePruner(t *testing.T) {
 				if _, err := db.Pool().Exec(t.Context(), "update upkeep set next = now() where next > now()"); err != nil {
 					t.Error(err)
 				}
-				if _, err := db.PruneTrustInputs(t.Context()); err != nil {
+				if _, err := trustdb.PruneInputs(t.Context(), db); err != nil {
 					t.Error(err)
 				}
 			}
@@ -118,13 +119,13 @@ func TestSaverRacesThePruner(t *testing.T) {
 	for i := range agents {
 		body := fmt.Append(nil, "manifest ", i)
 		for {
-			ok(t, db.KeepTrustInputs(t.Context(), body))
+			ok(t, trustdb.KeepInputs(t.Context(), db, body))
 			_, err := db.Pool().Exec(t.Context(), "update trust_inputs set kept_at = now() - interval '2 days'") // it is as if it had been there for long
 			ok(t, err)
 			_, err = db.Pool().Exec(t.Context(), "insert into trust_stale (chain_id, token_id, turn, final) values (1, $1, 0, false) on conflict do nothing", i)
 			ok(t, err)
-			s := store.AgentScore{Score: repute.Score{Evidence: sha256.Sum256(body), Result: []byte("{}")}}
-			err = db.SaveScores(t.Context(), 1, 1, []store.ScoredAgent{{StaleAgent: store.StaleAgent{TokenID: tokenID(i)}, Current: &s}}, store.Identities{})
+			s := trustdb.AgentScore{Score: repute.Score{Evidence: sha256.Sum256(body), Result: []byte("{}")}}
+			err = trustdb.SaveScores(t.Context(), db, 1, 1, []trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(i)}, Current: &s}}, trustdb.Identities{})
 			if err == nil {
 				break
 			}

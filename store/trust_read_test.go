@@ -8,11 +8,11 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/trustdb"
 )
 
 // said writes a row of evidence so that two can be compared.
-func said(r store.TrustRow) string {
+func said(r trustdb.Row) string {
 	return fmt.Sprintf("%d/%d %s %s %q %v", r.Block, r.LogIndex, r.Rater.Hex(), r.Amount.Decimal(), r.Tag1, r.Validation)
 }
 
@@ -25,16 +25,16 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	answers := 0
 	for n := w.blocks[5].Number; n <= w.tip().Number; n += 23 {
-		graph, parties := map[repute.TokenID][]string{}, map[repute.TokenID]store.TrustParty{}
-		ok(t, db.TrustGraph(ctx, w.chain.ID, n, w.chain.Validations,
-			func(p store.TrustParty) { parties[p.TokenID] = p },
-			func(e store.TrustEdge) { graph[e.TokenID] = append(graph[e.TokenID], said(e.TrustRow)) }))
+		graph, parties := map[repute.TokenID][]string{}, map[repute.TokenID]trustdb.Party{}
+		ok(t, trustdb.ReadGraph(ctx, db, w.chain.ID, n, w.chain.Validations,
+			func(p trustdb.Party) { parties[p.TokenID] = p },
+			func(e trustdb.Edge) { graph[e.TokenID] = append(graph[e.TokenID], said(e.Row)) }))
 		for i := range w.agents {
 			id := w.id(i)
 			if w.mintBlock(id.TokenID) > n {
 				continue
 			}
-			s, err := db.TrustEvidence(ctx, id, at(n), w.chain.Validations)
+			s, err := trustdb.ReadEvidence(ctx, db, id, at(n), w.chain.Validations)
 			ok(t, err)
 			var want, got []string
 			for _, r := range w.ratings(id.TokenID, n) {
@@ -66,7 +66,7 @@ func TestTrustEvidenceIsTheGraph(t *testing.T) {
 }
 
 // since is the block from which on what is said of an agent is said of its owner.
-func since(holders []store.TrustHolder) (block uint64) {
+func since(holders []trustdb.Holder) (block uint64) {
 	for i, h := range holders {
 		switch {
 		case i == 0:
@@ -97,13 +97,13 @@ func TestTrustTenure(t *testing.T) {
 	w.mine(repute.URIUpdated{TokenID: id.TokenID, URI: "https://x/2", UpdatedBy: person(5)})
 	w.mine(repute.ApprovalForAll{Owner: person(5), Operator: person(6), Approved: true})
 	w.store(t, db, w.tip().Number)
-	s, err := db.TrustEvidence(ctxOf(t), id, latest, nil)
+	s, err := trustdb.ReadEvidence(ctxOf(t), db, id, latest, nil)
 	ok(t, err)
 	if s.Owner != person(5) || s.Wallet != zero || !s.Held.Equal(given.Time) || !s.Registered.Equal(minted.Time) ||
 		!slices.Equal(s.Operators, []common.Address{person(6)}) {
 		t.Errorf("now: %+v", s)
 	}
-	before, err := db.TrustEvidence(ctxOf(t), id, at(minted.Number), nil)
+	before, err := trustdb.ReadEvidence(ctxOf(t), db, id, at(minted.Number), nil)
 	ok(t, err)
 	if before.Owner != person(0) || !before.Held.Equal(minted.Time) || before.Operators != nil {
 		t.Errorf("before: %+v", before)

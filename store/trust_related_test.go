@@ -7,7 +7,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/trustdb"
 )
 
 // Saving the score of a bad agent makes nobody else stale: those of its party are marked in
@@ -16,8 +16,8 @@ func TestFollowGuiltInParts(t *testing.T) {
 	t.Parallel()
 	db, _ := followed(t, 7)
 	ctx := t.Context()
-	ok(t, db.AddTrustRun(ctx, store.TrustRun{ChainID: 7, Run: 2, Scorer: "test"}))
-	claimed, err := db.ClaimStale(ctx, 7, 2, false, 1, 0)
+	ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 7, Run: 2, Scorer: "test"}))
+	claimed, err := trustdb.ClaimStale(ctx, db, 7, 2, false, 1, 0)
 	ok(t, err)
 	if len(claimed) != 1 {
 		t.Fatalf("claimed %+v", claimed)
@@ -35,21 +35,21 @@ func TestFollowGuiltInParts(t *testing.T) {
 		return list
 	}
 	bad := claimed[0]
-	score := &store.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: bad.TokenID, Score: -50000, High: -30000}}}
+	score := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: bad.TokenID, Score: -50000, High: -30000}}}
 	_, err = db.Pool().Exec(ctx, "delete from trust_stale where token_id <> $1::text::numeric", bad.TokenID.Dec())
 	ok(t, err)
-	ok(t, db.SaveScores(ctx, 7, 2, []store.ScoredAgent{{StaleAgent: bad, Current: score, Last: score}}, store.Identities{Members: party}))
+	ok(t, trustdb.SaveScores(ctx, db, 7, 2, []trustdb.ScoredAgent{{StaleAgent: bad, Current: score, Last: score}}, trustdb.Identities{Members: party}))
 	if n := stale(t, db); n != 0 {
 		t.Errorf("%d agents were made stale with the score", n)
 	}
-	if closed, err := db.CloseTrustRun(ctx, 7); closed || err != nil {
+	if closed, err := trustdb.CloseRun(ctx, db, 7); closed || err != nil {
 		t.Errorf("closed %v, %v before the others were marked", closed, err)
 	}
 	var running sync.WaitGroup
 	for range 3 {
 		running.Go(func() {
 			for range 400 {
-				if _, err := db.MarkRelated(ctx, 7, 2); err != nil {
+				if _, err := trustdb.MarkRelated(ctx, db, 7, 2); err != nil {
 					t.Error(err)
 				}
 			}
@@ -62,10 +62,10 @@ func TestFollowGuiltInParts(t *testing.T) {
 		t.Errorf("%d agents are stale, %d as of the run, want %d", n, finals, want)
 	}
 	clear(t, db)
-	if more, err := db.MarkRelated(ctx, 7, 2); more || err != nil {
+	if more, err := trustdb.MarkRelated(ctx, db, 7, 2); more || err != nil {
 		t.Errorf("more %v, %v", more, err)
 	}
-	if closed, err := db.CloseTrustRun(ctx, 7); !closed || err != nil {
+	if closed, err := trustdb.CloseRun(ctx, db, 7); !closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 }
@@ -75,25 +75,25 @@ func TestFollowGuiltThatStays(t *testing.T) {
 	t.Parallel()
 	db, _ := followed(t, 7)
 	ctx := t.Context()
-	who := store.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }}
+	who := trustdb.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }}
 	save := func(run uint64, score repute.Points) (rows, changed int) {
-		ok(t, db.AddTrustRun(ctx, store.TrustRun{ChainID: 7, Run: run, Boundary: run * 10, Scorer: "test"}))
-		claimed, err := db.ClaimStale(ctx, 7, run, false, 1, 0)
+		ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 7, Run: run, Boundary: run * 10, Scorer: "test"}))
+		claimed, err := trustdb.ClaimStale(ctx, db, 7, run, false, 1, 0)
 		ok(t, err)
-		bad := &store.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: claimed[0].TokenID, Score: score, High: score}}}
-		ok(t, db.SaveScores(ctx, 7, run, []store.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}}, who))
+		bad := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: claimed[0].TokenID, Score: score, High: score}}}
+		ok(t, trustdb.SaveScores(ctx, db, 7, run, []trustdb.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}}, who))
 		ok(t, db.Pool().QueryRow(ctx, "select count(*), count(*) filter (where updated = -1) from trust_follow").Scan(&rows, &changed))
 		for more := true; more; {
-			more, err = db.MarkRelated(ctx, 7, 100)
+			more, err = trustdb.MarkRelated(ctx, db, 7, 100)
 			ok(t, err)
 		}
 		clear(t, db)
 		for more := true; more; {
-			more, err = db.MarkAgents(ctx, 7, 1000)
+			more, err = trustdb.MarkAgents(ctx, db, 7, 1000)
 			ok(t, err)
 		}
 		clear(t, db)
-		if closed, err := db.CloseTrustRun(ctx, 7); !closed || err != nil {
+		if closed, err := trustdb.CloseRun(ctx, db, 7); !closed || err != nil {
 			t.Fatalf("closed %v, %v", closed, err)
 		}
 		return rows, changed

@@ -5,6 +5,8 @@ import (
 	"testing"
 
 	"repute"
+	"repute/store/query"
+	"repute/store/trustdb"
 )
 
 // Without a trust engine agents have no score, and that is said as such.
@@ -15,18 +17,18 @@ func TestScoreOfNobodyRated(t *testing.T) {
 	w.store(t, db, 119)
 	id := repute.AgentID{ChainID: 7}
 	for _, at := range []repute.At{{Finality: repute.Latest}, {Block: 110}} {
-		_, asOf, err := db.ScoreOf(t.Context(), id, at)
+		_, asOf, err := query.ScoreOf(t.Context(), db, id, at)
 		var missing *repute.MissingError
 		if !errors.Is(err, repute.ErrNotFound) || errors.As(err, &missing) || asOf.ChainID != 7 {
 			t.Errorf("at %v: %v, %+v", at, err, asOf)
 		}
 	}
-	_, _, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 7, TokenID: *new(repute.TokenID).SetUint64(1 << 40)}, repute.At{Finality: repute.Latest})
+	_, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 7, TokenID: *new(repute.TokenID).SetUint64(1 << 40)}, repute.At{Finality: repute.Latest})
 	var missing *repute.MissingError
 	if !errors.As(err, &missing) {
 		t.Errorf("of no agent: %v", err)
 	}
-	if _, err := db.TrustRun(t.Context(), 7, 0); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := trustdb.ReadRun(t.Context(), db, 7, 0); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("run: %v", err)
 	}
 }

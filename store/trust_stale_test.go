@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"repute/store"
+	"repute/store/trustdb"
 )
 
 // followed is a chain on which an engine has read every change.
@@ -14,7 +15,7 @@ func followed(t *testing.T, chain uint64) (*store.DB, *world) {
 	db, w := open(t), newWorld(chain, 100, 52)
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
-	ok(t, db.AddTrustRun(t.Context(), store.TrustRun{ChainID: chain, Run: 1, Scorer: "test"}))
+	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: chain, Run: 1, Scorer: "test"}))
 	until(t, "all changes are read", func() bool {
 		var unread bool
 		marked(t, db, chain)
@@ -28,7 +29,7 @@ func followed(t *testing.T, chain uint64) (*store.DB, *world) {
 // marked is how many changes of a chain were read.
 func marked(t *testing.T, db *store.DB, chain uint64) int {
 	t.Helper()
-	n, err := db.MarkStale(t.Context(), chain, 1000)
+	n, err := trustdb.MarkStale(t.Context(), db, chain, 1000)
 	ok(t, err)
 	return n
 }
@@ -104,7 +105,7 @@ func TestStaleInAnotherCluster(t *testing.T) {
 	w := newWorld(7, 100, 52)
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
-	ok(t, db.AddTrustRun(t.Context(), store.TrustRun{ChainID: 7, Run: 1, Scorer: "test"}))
+	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Scorer: "test"}))
 	for _, as := range []string{"update cluster set identifier = identifier - 1",
 		"update changes set xid = (xid::text::bigint + 1000000000000)::text::xid8",
 		"update trust_feed set xid = (xid::text::bigint + 1000000000000)::text::xid8", "delete from trust_stale"} {
@@ -136,7 +137,7 @@ func until(t *testing.T, what string, is func() bool) {
 func TestMarkAgentsInParts(t *testing.T) {
 	t.Parallel()
 	db, _ := followed(t, 7)
-	ok(t, db.AddTrustRun(t.Context(), store.TrustRun{ChainID: 7, Run: 2, Scorer: "test"}))
+	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 2, Scorer: "test"}))
 	want := stale(t, db)
 	if want < 4 {
 		t.Fatalf("%d agents: the test shows nothing", want)
@@ -148,7 +149,7 @@ func TestMarkAgentsInParts(t *testing.T) {
 	for range 3 {
 		running.Go(func() {
 			for range 200 {
-				if _, err := db.MarkAgents(t.Context(), 7, 2); err != nil {
+				if _, err := trustdb.MarkAgents(t.Context(), db, 7, 2); err != nil {
 					t.Error(err)
 				}
 			}
@@ -161,15 +162,15 @@ func TestMarkAgentsInParts(t *testing.T) {
 	clear(t, db)
 	_, err = db.Pool().Exec(t.Context(), "update trust_runs set marked = 1")
 	ok(t, err)
-	if closed, err := db.CloseTrustRun(t.Context(), 7); closed || err != nil {
+	if closed, err := trustdb.CloseRun(t.Context(), db, 7); closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 	for more := true; more; {
-		more, err = db.MarkAgents(t.Context(), 7, 2)
+		more, err = trustdb.MarkAgents(t.Context(), db, 7, 2)
 		ok(t, err)
 	}
 	clear(t, db)
-	if closed, err := db.CloseTrustRun(t.Context(), 7); !closed || err != nil {
+	if closed, err := trustdb.CloseRun(t.Context(), db, 7); !closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 }

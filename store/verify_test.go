@@ -7,6 +7,9 @@ import (
 	"github.com/holiman/uint256"
 
 	"repute"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/verifydb"
 )
 
 // Reading on from the last id must meet every agent once, also past the places
@@ -20,11 +23,11 @@ func TestAgentsThenPages(t *testing.T) {
 	for id := range uint64(agents) {
 		c.extend(txOf{repute.Transfer{To: owner, TokenID: *uint256.NewInt(id)}})
 	}
-	ok(t, db.AddChain(ctx, testChain(1)))
-	ok(t, db.Apply(ctx, batchOf(1, repute.Block{Number: firstBlock - 1}, c.blocks)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, repute.Block{Number: firstBlock - 1}, c.blocks)))
 	var next repute.TokenID
 	for seen := uint64(0); ; {
-		page, err := db.AgentsThen(ctx, 1, c.head().Number, nil, next, 7)
+		page, err := verifydb.AgentsThen(ctx, db, 1, c.head().Number, nil, next, 7)
 		ok(t, err)
 		for _, a := range page {
 			if a.ID != *uint256.NewInt(seen) {

@@ -14,6 +14,8 @@ import (
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // holdTable makes writers of a table wait until release is called.
@@ -62,9 +64,9 @@ func TestDeathInABatchLeavesTheOldState(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db, ctx := testDB(t), ctxOf(t)
-			ok(t, db.AddChain(ctx, testChain(1)))
+			ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 			l := smallChain()
-			ok(t, db.Apply(ctx, batchOf(1, l.genesis, l.blocks[:1])))
+			ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks[:1])))
 			before := dump(t, ctx, db, 1)
 			rest := batchOf(1, l.blocks[0].Block, l.blocks[1:])
 
@@ -72,7 +74,7 @@ func TestDeathInABatchLeavesTheOldState(t *testing.T) {
 			mortal, cancel := context.WithCancel(ctx)
 			defer cancel()
 			done := make(chan error, 1)
-			go func() { done <- db.Apply(mortal, rest) }()
+			go func() { done <- eventdb.Apply(mortal, db, rest) }()
 			waitBlocked(t, db)
 			die(cancel, t, db)
 			if err := <-done; err == nil {
@@ -80,7 +82,7 @@ func TestDeathInABatchLeavesTheOldState(t *testing.T) {
 			}
 			release()
 			equalDumps(t, "after death", before, dump(t, ctx, db, 1))
-			ok(t, db.Apply(ctx, rest))
+			ok(t, eventdb.Apply(ctx, db, rest))
 		})
 	}
 }
@@ -88,7 +90,7 @@ func TestDeathInABatchLeavesTheOldState(t *testing.T) {
 func TestApplyRefusesWhatDoesNotFollow(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	l := smallChain()
 	all := batchOf(1, l.genesis, l.blocks)
 	wrongHash, swapped, headless, foreign, beyond := all, all, all, all, all
@@ -100,7 +102,7 @@ func TestApplyRefusesWhatDoesNotFollow(t *testing.T) {
 	beyond.Records = append([]repute.Record{}, all.Records...)
 	beyond.Records[len(beyond.Records)-1].Log.Index = 1 << 31
 	for name, c := range map[string]struct {
-		batch store.Batch
+		batch eventdb.Batch
 		want  error
 	}{
 		"another parent":      {wrongHash, repute.ErrFenced},
@@ -109,17 +111,17 @@ func TestApplyRefusesWhatDoesNotFollow(t *testing.T) {
 		"a header is missing": {headless, repute.ErrInvalid},
 		"a foreign registry":  {foreign, repute.ErrConflict},
 	} {
-		if err := db.Apply(ctx, c.batch); !errors.Is(err, c.want) {
+		if err := eventdb.Apply(ctx, db, c.batch); !errors.Is(err, c.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
 	unknown := all
 	unknown.ChainID = 7
-	if err := db.Apply(ctx, unknown); !errors.Is(err, repute.ErrNotFound) {
+	if err := eventdb.Apply(ctx, db, unknown); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("unknown chain: %v", err)
 	}
-	ok(t, db.Apply(ctx, all))
-	cursor, err := db.Cursor(ctx, 1)
+	ok(t, eventdb.Apply(ctx, db, all))
+	cursor, err := chaindb.Cursor(ctx, db, 1)
 	ok(t, err)
 	if head := l.head(); cursor != head {
 		t.Errorf("cursor %+v, not %+v", cursor, head)
@@ -130,8 +132,8 @@ func TestChainIsCheckedAgainstTheStoredOne(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
 	c := testChain(1)
-	ok(t, db.AddChain(ctx, c))
-	ok(t, db.AddChain(ctx, c))
+	ok(t, chaindb.AddChain(ctx, db, c))
+	ok(t, chaindb.AddChain(ctx, db, c))
 	for name, change := range map[string]func(*repute.Chain){
 		"identity":   func(c *repute.Chain) { c.Identity = foreignValidation },
 		"reputation": func(c *repute.Chain) { c.Reputation = foreignValidation },
@@ -140,16 +142,16 @@ func TestChainIsCheckedAgainstTheStoredOne(t *testing.T) {
 	} {
 		other := c
 		change(&other)
-		if err := db.AddChain(ctx, other); !errors.Is(err, repute.ErrConflict) {
+		if err := chaindb.AddChain(ctx, db, other); !errors.Is(err, repute.ErrConflict) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
-	cursor, err := db.Cursor(ctx, 1)
+	cursor, err := chaindb.Cursor(ctx, db, 1)
 	ok(t, err)
 	if (cursor != repute.Block{Number: firstBlock - 1}) {
 		t.Errorf("cursor %+v", cursor)
 	}
-	if _, err := db.Cursor(ctx, 2); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := chaindb.Cursor(ctx, db, 2); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("unknown chain: %v", err)
 	}
 }
@@ -169,16 +171,16 @@ func TestAllowListChangesTotals(t *testing.T) {
 	trusting, wary := testChain(1), testChain(2)
 	wary.Validations = nil
 	for _, c := range []repute.Chain{trusting, wary} {
-		ok(t, db.AddChain(ctx, c))
-		ok(t, db.Apply(ctx, batchOf(c.ID, l.genesis, l.blocks)))
+		ok(t, chaindb.AddChain(ctx, db, c))
+		ok(t, eventdb.Apply(ctx, db, batchOf(c.ID, l.genesis, l.blocks)))
 	}
 	trusted, untrusted := dump(t, ctx, db, 1), dump(t, ctx, db, 2)
 	if a := rows(t, trusted, "agents")[0]; a.num("validations") != 1 {
 		t.Fatalf("trusted: %v", a)
 	}
 	trusting.ID, wary.ID = 2, 1
-	ok(t, db.AddChain(ctx, trusting))
-	ok(t, db.AddChain(ctx, wary))
+	ok(t, chaindb.AddChain(ctx, db, trusting))
+	ok(t, chaindb.AddChain(ctx, db, wary))
 	equalDumps(t, "now trusted", trusted, dump(t, ctx, db, 2))
 	equalDumps(t, "no longer trusted", untrusted, dump(t, ctx, db, 1))
 }
@@ -186,15 +188,15 @@ func TestAllowListChangesTotals(t *testing.T) {
 func TestWalletValueOfAnotherLengthIsNoWallet(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	wallet := rpctest.Account(8)
 	l := chainOf(txOf{repute.Transfer{To: rpctest.Account(1), TokenID: token(0)}})
 	set := func(value []byte) string {
 		parent := l.head()
-		ok(t, db.Apply(ctx, batchOf(1, parent, l.extend(txOf{repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: value}}))))
+		ok(t, eventdb.Apply(ctx, db, batchOf(1, parent, l.extend(txOf{repute.MetadataSet{TokenID: token(0), Key: "agentWallet", Value: value}}))))
 		return rows(t, dump(t, ctx, db, 1), "agents")[0].str("wallet")
 	}
-	ok(t, db.Apply(ctx, batchOf(1, l.genesis, l.blocks)))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
 	if got := set(common.LeftPadBytes(wallet[:], 32)); got != address(wallet) {
 		t.Errorf("a padded word: %q", got)
 	}
@@ -214,13 +216,13 @@ func TestWalletValueOfAnotherLengthIsNoWallet(t *testing.T) {
 func TestHeadersAreForgottenBelowFinality(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 	l := smallChain()
 	l.extend(txOf{}, txOf{}, txOf{}, txOf{})
-	ok(t, db.Apply(ctx, batchOf(1, l.genesis, l.blocks)))
-	ok(t, db.SetHead(ctx, 1, store.Lease{}, store.Head{Head: 16, Safe: 16, Finalized: 15, SeenAt: time.Now()}))
-	ok(t, db.SetHead(ctx, 1, store.Lease{}, store.Head{Head: 14, Safe: 12, Finalized: 11, SeenAt: time.Now()}))
-	blocks, err := db.RecentBlocks(ctx, 1, 100)
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, l.genesis, l.blocks)))
+	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{}, chaindb.Head{Head: 16, Safe: 16, Finalized: 15, SeenAt: time.Now()}))
+	ok(t, chaindb.SetHead(ctx, db, 1, store.Lease{}, chaindb.Head{Head: 14, Safe: 12, Finalized: 11, SeenAt: time.Now()}))
+	blocks, err := chaindb.RecentBlocks(ctx, db, 1, 100)
 	ok(t, err)
 	var numbers []uint64
 	for _, b := range blocks {
@@ -229,14 +231,14 @@ func TestHeadersAreForgottenBelowFinality(t *testing.T) {
 	if want := []uint64{16, 15, 12, 11, 10}; len(numbers) != len(want) || numbers[1] != 15 || numbers[2] != 12 {
 		t.Errorf("kept %v, not %v", numbers, want)
 	}
-	if b, err := db.StoredBlock(ctx, 1, 12); err != nil || b != l.blocks[2].Block {
+	if b, err := chaindb.StoredBlock(ctx, db, 1, 12); err != nil || b != l.blocks[2].Block {
 		t.Errorf("block 12: %+v %v", b, err)
 	}
-	if _, err := db.StoredBlock(ctx, 1, 13); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := chaindb.StoredBlock(ctx, db, 1, 13); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("block 13: %v", err)
 	}
 	ancestor := l.blocks[4].Block
-	if err := db.Rewind(ctx, ancestor, batchOf(1, ancestor, nil)); !errors.Is(err, repute.ErrFinalized) {
+	if err := eventdb.Rewind(ctx, db, ancestor, batchOf(1, ancestor, nil)); !errors.Is(err, repute.ErrFinalized) {
 		t.Errorf("rewind below finality: %v", err)
 	}
 }
@@ -244,16 +246,16 @@ func TestHeadersAreForgottenBelowFinality(t *testing.T) {
 func TestSetErrorTakesAnyText(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	ok(t, db.AddChain(ctx, testChain(1)))
-	ok(t, db.SetError(ctx, 1, store.Lease{}, "node says \x00\xff", true))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
+	ok(t, chaindb.SetError(ctx, db, 1, store.Lease{}, "node says \x00\xff", true))
 	var msg string
 	var halted bool
 	ok(t, db.Pool().QueryRow(ctx, `select last_error, halted from chains`).Scan(&msg, &halted))
 	if msg != "node says " || !halted {
 		t.Errorf("%q %t", msg, halted)
 	}
-	ok(t, db.SetError(ctx, 1, store.Lease{}, "", false))
-	if err := db.SetError(ctx, 2, store.Lease{}, "", false); !errors.Is(err, repute.ErrNotFound) {
+	ok(t, chaindb.SetError(ctx, db, 1, store.Lease{}, "", false))
+	if err := chaindb.SetError(ctx, db, 2, store.Lease{}, "", false); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("unknown chain: %v", err)
 	}
 }
@@ -264,7 +266,7 @@ func TestChainsShareTheDictionary(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	var all sync.WaitGroup
 	for id := uint64(1); id <= 4; id++ {
-		ok(t, db.AddChain(ctx, testChain(id)))
+		ok(t, chaindb.AddChain(ctx, db, testChain(id)))
 	}
 	for id := uint64(1); id <= 4; id++ {
 		all.Go(func() {
@@ -276,7 +278,7 @@ func TestChainsShareTheDictionary(t *testing.T) {
 				if i == 0 {
 					b = batchOf(id, l.genesis, l.blocks)
 				}
-				if err := db.Apply(ctx, b); err != nil {
+				if err := eventdb.Apply(ctx, db, b); err != nil {
 					t.Errorf("chain %d: %v", id, err)
 				}
 			}
@@ -297,7 +299,7 @@ func TestPingTellsUnavailable(t *testing.T) {
 	if err := db.Ping(ctxOf(t)); !errors.Is(err, repute.ErrUnavailable) {
 		t.Errorf("ping: %v", err)
 	}
-	if _, err := db.Cursor(ctxOf(t), 1); !errors.Is(err, repute.ErrUnavailable) {
+	if _, err := chaindb.Cursor(ctxOf(t), db, 1); !errors.Is(err, repute.ErrUnavailable) {
 		t.Errorf("cursor: %v", err)
 	}
 	ok(t, testDB(t).Ping(ctxOf(t)))
@@ -323,7 +325,7 @@ func TestMigrationsGoUpAndDown(t *testing.T) {
 		t.Errorf("%d tables left", left)
 	}
 	ok(t, store.Migrate(ctx, url))
-	ok(t, db.AddChain(ctx, testChain(1)))
+	ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 }
 
 // A second feedback number 1 contradicts the registry's counting; it is kept as
@@ -334,7 +336,7 @@ func TestRepeatedFirstFeedbackIsNotCounted(t *testing.T) {
 	ctx := ctxOf(t)
 	parent := l.head()
 	again := repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(3), Index: 1, Value: values[1]}
-	ok(t, db.Apply(ctx, batchOf(1, parent, l.extend(txOf{again}))))
+	ok(t, eventdb.Apply(ctx, db, batchOf(1, parent, l.extend(txOf{again}))))
 	got := dump(t, ctx, db, 1)
 	if p := rows(t, got, "pending"); len(p) != 1 || p[0].str("reason") != "index_gap" {
 		t.Errorf("pending %v", p)

@@ -17,6 +17,7 @@ import (
 	"repute/api"
 	"repute/devnet"
 	"repute/store"
+	"repute/store/trustdb"
 )
 
 func (p *program) demoCommand() *cobra.Command {
@@ -196,7 +197,7 @@ func (d *demo) trustWatchtowers(ctx context.Context, db *store.DB) error {
 	for _, w := range devnet.Watchtowers(d.chain) {
 		roots = append(roots, repute.TrustRoot{Address: w.Address, Weight: repute.RootUnit, Reason: watchtowerReason})
 	}
-	return db.AddRoots(ctx, d.chain.Chain().ID, repute.DefaultRoots, roots, true)
+	return trustdb.AddRoots(ctx, db, d.chain.Chain().ID, repute.DefaultRoots, roots, true)
 }
 
 // live adds a little activity each second, and every other second a block of what

@@ -16,6 +16,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
 )
 
 func (p *program) documentsCommand() *cobra.Command {
@@ -79,13 +81,13 @@ func (p *program) documentsStatusCommand() *cobra.Command {
 }
 
 func readDocumentsStatus(ctx context.Context, db *store.DB) (s documentsStatus, err error) {
-	stats, err := db.URIStats(ctx)
+	stats, err := docdb.ReadURIStats(ctx, db)
 	if err != nil {
 		return s, err
 	}
 	s = documentsStatus{Total: stats.Total, Due: stats.Due, Planned: stats.Planned, Statuses: stats.ByStatus, Reasons: stats.ByReason,
 		Queue: []queueStatus{}, Hosts: []hostStatus{}}
-	queue, err := db.DocumentQueue(ctx)
+	queue, err := docdb.ReadQueue(ctx, db)
 	if err != nil {
 		return s, err
 	}
@@ -96,7 +98,7 @@ func readDocumentsStatus(ctx context.Context, db *store.DB) (s documentsStatus, 
 		}
 		s.Queue = append(s.Queue, row)
 	}
-	hosts, err := db.WorstHosts(ctx)
+	hosts, err := docdb.WorstHosts(ctx, db)
 	for _, h := range hosts {
 		s.Hosts = append(s.Hosts, hostStatus{h.Host, h.Due, h.Failed, h.Dead, h.Silent})
 	}
@@ -139,7 +141,7 @@ func (p *program) documentsDeniedCommand() *cobra.Command {
 		Args:  cobra.NoArgs,
 		RunE: func(cmd *cobra.Command, _ []string) error {
 			return p.withStore(cmd.Context(), func(_ config, db *store.DB) error {
-				list, err := db.ListDenied(cmd.Context())
+				list, err := denydb.ListDenied(cmd.Context(), db)
 				if err != nil {
 					return err
 				}

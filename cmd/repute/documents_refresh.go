@@ -12,10 +12,14 @@ import (
 	"repute"
 	"repute/indexer/documents"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/denydb"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 func (p *program) documentsRetryCommand() *cobra.Command {
-	var f store.RetryFilter
+	var f docdb.RetryFilter
 	var all bool
 	cmd := &cobra.Command{
 		Use:   "retry [--host HOST] [--reason REASON] [AGENT…] | --all",
@@ -39,7 +43,7 @@ func (p *program) documentsRetryCommand() *cobra.Command {
 }
 
 // checkRetry refuses what selects nothing, or twice.
-func checkRetry(f store.RetryFilter, agents []string, all bool) error {
+func checkRetry(f docdb.RetryFilter, agents []string, all bool) error {
 	selects := f.Host != "" || f.Reason != "" || len(agents) > 0
 	switch {
 	case !all && !selects:
@@ -53,8 +57,8 @@ func checkRetry(f store.RetryFilter, agents []string, all bool) error {
 }
 
 // retry makes due what failed, and says why where nothing did.
-func (p *program) retry(ctx context.Context, db *store.DB, f store.RetryFilter) error {
-	n, err := db.RetryDocuments(ctx, f)
+func (p *program) retry(ctx context.Context, db *store.DB, f docdb.RetryFilter) error {
+	n, err := docdb.RetryDocuments(ctx, db, f)
 	if err != nil {
 		return err
 	}
@@ -62,7 +66,7 @@ func (p *program) retry(ctx context.Context, db *store.DB, f store.RetryFilter) 
 		fmt.Fprintf(p.stdout, "%s due now\n", areOf(n, "document"))
 		return nil
 	}
-	selected, err := db.CountSelected(ctx, f)
+	selected, err := docdb.CountSelected(ctx, db, f)
 	switch {
 	case err != nil:
 		return err
@@ -92,7 +96,7 @@ func agentsNamed(ctx context.Context, db *store.DB, c config, args []string) (id
 		if err != nil {
 			return nil, err
 		}
-		if _, _, err := db.Agent(ctx, id, repute.At{Finality: repute.Latest}); err != nil {
+		if _, _, err := query.Agent(ctx, db, id, repute.At{Finality: repute.Latest}); err != nil {
 			return nil, err
 		}
 		ids = append(ids, id)
@@ -106,7 +110,7 @@ func agentNamed(ctx context.Context, db *store.DB, c config, arg string) (repute
 	ref, err := repute.ParseAgentRef(arg)
 	if err == nil {
 		var id repute.AgentID
-		if id, err = db.ResolveAgent(ctx, ref, c.DefaultChain); err == nil {
+		if id, err = chaindb.ResolveAgent(ctx, db, ref, c.DefaultChain); err == nil {
 			return id, nil
 		}
 	}
@@ -159,16 +163,16 @@ func denialNamed(ctx context.Context, db *store.DB, c config, args []string) (re
 
 // deny says how much is denied: who mistypes a value sees it.
 func (p *program) deny(ctx context.Context, db *store.DB, d repute.Denial, drop bool) error {
-	reach, err := db.DenialReach(ctx, d)
+	reach, err := denydb.DenialReach(ctx, db, d)
 	if err != nil {
 		return err
 	}
-	if err := db.Deny(ctx, d, drop); err != nil {
+	if err := denydb.Deny(ctx, db, d, drop); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "denied %s %s: %s of %s\n", d.Kind, d.Value, count(int(reach.Documents), "document"), count(int(reach.Agents), "agent"))
 	switch {
-	case reach == store.Reach{}:
+	case reach == denydb.Reach{}:
 		fmt.Fprintf(p.stderr, "nothing that is indexed has this %s: the denial waits for it\n", d.Kind)
 	case drop:
 		fmt.Fprintln(p.stdout, "their bytes are dropped, but those that also come from what is not denied")
@@ -188,10 +192,10 @@ func (p *program) documentsAllowCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := db.Undeny(cmd.Context(), d.Kind, d.Value); err != nil {
+				if err := denydb.Undeny(cmd.Context(), db, d.Kind, d.Value); err != nil {
 					return err
 				}
-				reach, err := db.DenialReach(cmd.Context(), d)
+				reach, err := denydb.DenialReach(cmd.Context(), db, d)
 				if err == nil {
 					fmt.Fprintf(p.stdout, "allowed %s %s again: %s of %s\n", d.Kind, d.Value, count(int(reach.Documents), "document"), count(int(reach.Agents), "agent"))
 				}

@@ -2,11 +2,10 @@ package main
 
 import (
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
 	"strings"
 	"testing"
-
-	"net/http"
 
 	"repute"
 	"repute/internal/pgtest"
@@ -14,6 +13,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // The commands ask an orchestrator over HTTP as they ask a database.
@@ -28,7 +28,7 @@ func TestTaskCommandsElsewhere(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.SaveModule(t.Context(), repute.Module{Slug: "gone", Manifest: manifest}); err != nil {
+	if err := rundb.SaveModule(t.Context(), db, repute.Module{Slug: "gone", Manifest: manifest}); err != nil {
 		t.Fatal(err)
 	}
 	desk, err := orchestrator.NewDesk(db)

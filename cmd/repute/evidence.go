@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust/rootfile"
 )
 
@@ -37,7 +38,7 @@ func (p *program) evidenceImportCommand() *cobra.Command {
 			for i, l := range of {
 				links[i] = l.TrustLink
 			}
-			return db.AddLinks(ctx, chain, links, replace)
+			return trustdb.AddLinks(ctx, db, chain, links, replace)
 		},
 	})
 }
@@ -61,7 +62,7 @@ func (p *program) evidenceRemoveCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := db.RemoveLink(cmd.Context(), chain, a, b); err != nil {
+				if err := trustdb.RemoveLink(cmd.Context(), db, chain, a, b); err != nil {
 					return err
 				}
 				fmt.Fprintf(p.stdout, "removed the link of %s and %s on chain %d, from the next epoch on\n", a.Hex(), b.Hex(), chain)
@@ -82,7 +83,7 @@ func (p *program) evidenceListCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				links, err := db.Links(cmd.Context(), chain)
+				links, err := trustdb.Links(cmd.Context(), db, chain)
 				if err != nil {
 					return err
 				}

@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/store"
+	"repute/store/query"
 	"repute/trust/rootfile"
 )
 
@@ -79,7 +80,7 @@ func (p *program) importList(ctx context.Context, name string, read func(*store.
 	}
 	defer in.Close()
 	return p.withAnyStore(ctx, func(c config, db *store.DB) error {
-		stored, err := db.Chains(ctx)
+		stored, err := query.Chains(ctx, db)
 		if err != nil {
 			return err
 		}

@@ -16,6 +16,8 @@ import (
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // TestMain lets a test run this binary as the program itself.
@@ -113,7 +115,7 @@ func openTest(t *testing.T, url string) *store.DB {
 // cursor is how far the chain is indexed, 0 before it is known.
 func cursor(t *testing.T, db *store.DB) uint64 {
 	t.Helper()
-	b, err := db.Cursor(t.Context(), 31337)
+	b, err := chaindb.Cursor(t.Context(), db, 31337)
 	if err != nil || b.Hash == (repute.Block{}).Hash {
 		return 0
 	}
@@ -138,7 +140,7 @@ func waitCursor(t *testing.T, db *store.DB, at uint64, out *bytes.Buffer) {
 func dump(t *testing.T, db *store.DB) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := db.Dump(t.Context(), &b, 0); err != nil {
+	if err := eventdb.Dump(t.Context(), db, &b, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

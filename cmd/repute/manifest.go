@@ -21,6 +21,8 @@ import (
 	"repute/manifest/schemas"
 	"repute/resolver"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/query"
 )
 
 // Exit codes of manifest check.
@@ -229,11 +231,11 @@ func (p *program) checkAgent(ctx context.Context, ref repute.AgentRef, kind repu
 	}
 	var report manifestReport
 	err := p.withStore(ctx, func(c config, db *store.DB) error {
-		id, err := db.ResolveAgent(ctx, ref, c.DefaultChain)
+		id, err := chaindb.ResolveAgent(ctx, db, ref, c.DefaultChain)
 		if err != nil {
 			return err
 		}
-		agent, _, err := db.Agent(ctx, id, repute.At{Finality: repute.Latest})
+		agent, _, err := query.Agent(ctx, db, id, repute.At{Finality: repute.Latest})
 		if err != nil {
 			return err
 		}

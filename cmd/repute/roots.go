@@ -14,6 +14,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/rootfile"
 )
@@ -56,7 +58,7 @@ func (p *program) rootsAddCommand() *cobra.Command {
 			if root.Expires, err = rootfile.ParseExpiry(expires, time.Now()); err != nil {
 				return err
 			}
-			if err := store.CheckRoot(root); err != nil {
+			if err := trustdb.CheckRoot(root); err != nil {
 				return err
 			}
 			return p.withAnyStore(cmd.Context(), func(c config, db *store.DB) error {
@@ -78,10 +80,10 @@ func (p *program) rootsAddCommand() *cobra.Command {
 
 // addRoot adds a root, or changes the one with its address: what was not given stays.
 func (p *program) addRoot(ctx context.Context, db *store.DB, chain uint64, set string, root repute.TrustRoot, weighs, expires bool) error {
-	if err := store.CheckRootSet(set); err != nil {
+	if err := trustdb.CheckRootSet(set); err != nil {
 		return err
 	}
-	roots, err := db.Roots(ctx, chain, set)
+	roots, err := trustdb.Roots(ctx, db, chain, set)
 	if err != nil {
 		return err
 	}
@@ -98,7 +100,7 @@ func (p *program) addRoot(ctx context.Context, db *store.DB, chain uint64, set s
 			root.Expires = known.Expires
 		}
 	}
-	if err := db.AddRoots(ctx, chain, set, []repute.TrustRoot{root}, false); err != nil {
+	if err := trustdb.AddRoots(ctx, db, chain, set, []repute.TrustRoot{root}, false); err != nil {
 		return err
 	}
 	fmt.Fprintf(p.stdout, "%s %s in set %s of chain %d, weight %s, counts %s\n", done, root.Address.Hex(), set, chain,
@@ -116,7 +118,7 @@ func countsFrom(set string) string {
 
 // warnUnindexed says so where nothing of a chain is stored: its name may be a slip.
 func (p *program) warnUnindexed(ctx context.Context, db *store.DB, chain uint64) error {
-	stored, err := db.Chains(ctx)
+	stored, err := query.Chains(ctx, db)
 	if err == nil && !slices.ContainsFunc(stored, func(c repute.ChainStatus) bool { return c.Chain.ID == chain }) {
 		fmt.Fprintf(p.stderr, "chain %d is not indexed here yet\n", chain)
 	}
@@ -139,7 +141,7 @@ func (p *program) rootsRemoveCommand() *cobra.Command {
 				if err != nil {
 					return err
 				}
-				if err := db.RemoveRoot(cmd.Context(), chain, set, address); err != nil {
+				if err := trustdb.RemoveRoot(cmd.Context(), db, chain, set, address); err != nil {
 					return err
 				}
 				fmt.Fprintf(p.stdout, "removed %s from set %s of chain %d, which counts %s\n", address.Hex(), set, chain, countsFrom(set))
@@ -154,7 +156,7 @@ func (p *program) rootsRemoveCommand() *cobra.Command {
 // theChain is the id of the one chain that --chain names or the configuration has, or of
 // the only one that is stored.
 func (p *program) theChain(ctx context.Context, c config, db *store.DB) (uint64, error) {
-	stored, err := db.Chains(ctx)
+	stored, err := query.Chains(ctx, db)
 	if err != nil {
 		return 0, err
 	}
@@ -169,14 +171,14 @@ func (p *program) rootsImportCommand() *cobra.Command {
 	set := ""
 	cmd := importCommand(p, fileImport[rootfile.Root]{
 		list: "roots", one: "roots remove takes one away", read: rootfile.ReadRoots,
-		check: func() error { return store.CheckRootSet(set) },
+		check: func() error { return trustdb.CheckRootSet(set) },
 		chain: func(r rootfile.Root) uint64 { return r.ChainID },
 		add: func(ctx context.Context, db *store.DB, chain uint64, of []rootfile.Root, replace bool) error {
 			roots := make([]repute.TrustRoot, len(of))
 			for i, r := range of {
 				roots[i] = r.TrustRoot
 			}
-			return db.AddRoots(ctx, chain, set, roots, replace)
+			return trustdb.AddRoots(ctx, db, chain, set, roots, replace)
 		},
 	})
 	setFlag(cmd, &set)
@@ -233,11 +235,11 @@ func (p *program) rootLists(ctx context.Context, c config, db *store.DB, set str
 		}
 		only = chain
 	}
-	sets, err := db.RootSets(ctx)
+	sets, err := trustdb.RootSets(ctx, db)
 	if err != nil {
 		return nil, err
 	}
-	if set != "" && !slices.ContainsFunc(sets, func(s store.RootSet) bool { return s.Name == set && (only == 0 || s.ChainID == only) }) {
+	if set != "" && !slices.ContainsFunc(sets, func(s trustdb.RootSet) bool { return s.Name == set && (only == 0 || s.ChainID == only) }) {
 		return nil, fmt.Errorf("a set %q with roots: %w; %s", set, repute.ErrNotFound, setNames(sets, only))
 	}
 	lists := []rootList{}
@@ -245,7 +247,7 @@ func (p *program) rootLists(ctx context.Context, c config, db *store.DB, set str
 		if only != 0 && s.ChainID != only || set != "" && s.Name != set {
 			continue
 		}
-		roots, err := db.Roots(ctx, s.ChainID, s.Name)
+		roots, err := trustdb.Roots(ctx, db, s.ChainID, s.Name)
 		if err != nil {
 			return nil, err
 		}
@@ -255,7 +257,7 @@ func (p *program) rootLists(ctx context.Context, c config, db *store.DB, set str
 }
 
 // setNames says which sets there are, on one chain or on any.
-func setNames(sets []store.RootSet, chain uint64) string {
+func setNames(sets []trustdb.RootSet, chain uint64) string {
 	var names []string
 	for _, s := range sets {
 		if chain == 0 || s.ChainID == chain {
@@ -273,7 +275,7 @@ func setNames(sets []store.RootSet, chain uint64) string {
 	return "there are: " + list
 }
 
-func encodeRoots(s store.RootSet, roots []repute.TrustRoot, now time.Time) rootList {
+func encodeRoots(s trustdb.RootSet, roots []repute.TrustRoot, now time.Time) rootList {
 	list := rootList{ChainID: s.ChainID, Set: s.Name, Hash: trust.HashInput(trust.EncodeRoots(roots)), Roots: make([]rootView, len(roots))}
 	for i, r := range roots {
 		list.Roots[i] = rootView{Address: r.Address.Hex(), Weight: rootfile.FormatWeight(r.Weight), Reason: r.Reason}

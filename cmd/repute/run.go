@@ -15,6 +15,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/store"
+	"repute/store/rundb"
 	"repute/trust/engine"
 )
 
@@ -92,7 +93,7 @@ command exits with 1 when something is not as it was stored, or comes out anothe
 
 // readRun reads a run by its id or its task's.
 func readRun(ctx context.Context, c *control.Control, db *store.DB, id string, verify bool) (shown shownRun, err error) {
-	t, err := db.Task(ctx, id)
+	t, err := rundb.Task(ctx, db, id)
 	switch {
 	case err == nil:
 		id = t.Run

@@ -14,6 +14,8 @@ import (
 	"repute"
 	"repute/api"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -84,7 +86,7 @@ func rootsAsked(roots []string, set string) (string, error) {
 	case len(roots) > 0 && set != "":
 		return "", repute.Invalid("root-set", "--roots is given too", "one of them")
 	case set != "":
-		return set, store.CheckRootSet(set)
+		return set, trustdb.CheckRootSet(set)
 	case len(roots) == 0:
 		return "", nil
 	}
@@ -129,7 +131,7 @@ func (p *program) withReader(ctx context.Context, agent string, f func(*engine.R
 		return err
 	}
 	return p.withStore(ctx, func(c config, db *store.DB) error {
-		id, err := db.ResolveAgent(ctx, ref, c.DefaultChain)
+		id, err := chaindb.ResolveAgent(ctx, db, ref, c.DefaultChain)
 		if err != nil {
 			return err
 		}

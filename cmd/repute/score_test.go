@@ -16,6 +16,9 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/trustdb"
 	"repute/trust/engine"
 )
 
@@ -32,11 +35,11 @@ func scoredDatabase(t *testing.T) string {
 	}
 	defer db.Close()
 	chain := repute.Chain{ID: 31337, Name: "devnet", Identity: client(1), Reputation: client(2), StartBlock: 1}
-	if err := db.AddChain(t.Context(), chain); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chain); err != nil {
 		t.Fatal(err)
 	}
 	var roots []repute.TrustRoot
-	b := store.Batch{ChainID: chain.ID}
+	b := eventdb.Batch{ChainID: chain.ID}
 	for n := uint64(1); n <= 30; n++ {
 		block := repute.Block{Number: n, Parent: b.To.Hash, Hash: common.BigToHash(big.NewInt(int64(n))), Time: time.Unix(1_750_000_000+int64(n), 0).UTC()}
 		events := []repute.Event{repute.NewFeedback{Client: client(10 + int(n)%4), Index: (n + 2) / 4, Value: big.NewInt(90), Tag1: "starred"}}
@@ -57,8 +60,8 @@ func scoredDatabase(t *testing.T) string {
 		roots = append(roots, repute.TrustRoot{Address: client(10 + i), Weight: repute.RootUnit, Reason: "test"})
 	}
 	for _, err := range []error{
-		db.Apply(t.Context(), b), db.AddRoots(t.Context(), chain.ID, repute.DefaultRoots, roots, false),
-		db.SetHead(t.Context(), chain.ID, store.Lease{}, store.Head{Head: 30, Finalized: 25, SeenAt: time.Now()}),
+		eventdb.Apply(t.Context(), db, b), trustdb.AddRoots(t.Context(), db, chain.ID, repute.DefaultRoots, roots, false),
+		chaindb.SetHead(t.Context(), db, chain.ID, store.Lease{}, chaindb.Head{Head: 30, Finalized: 25, SeenAt: time.Now()}),
 	} {
 		if err != nil {
 			t.Fatal(err)

@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
 )
 
 func (p *program) serveCommand() *cobra.Command {
@@ -106,7 +107,7 @@ func (c *config) checkChains() error {
 
 // settle completes the chains by what the database knows of them.
 func (c *config) settle(ctx context.Context, db *store.DB) error {
-	stored, err := db.Chains(ctx)
+	stored, err := query.Chains(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -152,7 +153,7 @@ func (p *program) serveOn(ctx context.Context, c config, end ending) error {
 
 // tellEnd says how far each chain is indexed, where that was all there was to do.
 func (p *program) tellEnd(ctx context.Context, db *store.DB, c config) error {
-	stored, err := db.Chains(ctx)
+	stored, err := query.Chains(ctx, db)
 	if err != nil {
 		return err
 	}

@@ -19,6 +19,8 @@ import (
 	"repute"
 	"repute/indexer"
 	"repute/store"
+	"repute/store/eventdb"
+	"repute/store/query"
 )
 
 func (p *program) exportCommand() *cobra.Command {
@@ -187,7 +189,7 @@ func (p *program) importInput(ctx context.Context, name string, in *bufio.Reader
 	return p.withAnyStore(ctx, func(_ config, db *store.DB) error {
 		var chain *repute.Chain
 		if need {
-			stored, err := db.Chains(ctx)
+			stored, err := query.Chains(ctx, db)
 			if err != nil {
 				return err
 			}
@@ -220,11 +222,11 @@ type importReport struct {
 	Pending    int            `json:"pending"`    // such logs of the chain afterwards
 }
 
-func encodeImport(r store.ImportResult) importReport { return importReport(r) }
+func encodeImport(r eventdb.ImportResult) importReport { return importReport(r) }
 
 // importFrom stores a snapshot in parts, with progress, or recorded logs at once, for which
 // chain must be given.
-func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader, compare indexer.Compare) (store.ImportResult, error) {
+func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader, compare indexer.Compare) (eventdb.ImportResult, error) {
 	if !indexer.IsSnapshot(in) {
 		return indexer.Import(ctx, db, *chain, in, compare)
 	}

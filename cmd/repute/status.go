@@ -13,6 +13,8 @@ import (
 	"repute"
 	"repute/api"
 	"repute/store"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // watchPause is between two looks of status --watch.
@@ -42,11 +44,11 @@ func (p *program) statusCommand() *cobra.Command {
 // status prints one look at the database: a table, or what /status answers but for what
 // only a running API knows.
 func (p *program) status(ctx context.Context, db *store.DB, asJSON bool) error {
-	chains, err := db.Chains(ctx)
+	chains, err := query.Chains(ctx, db)
 	if err != nil {
 		return err
 	}
-	fetching, err := db.Fetching(ctx)
+	fetching, err := docdb.ReadFetching(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -63,7 +65,7 @@ func (p *program) status(ctx context.Context, db *store.DB, asJSON bool) error {
 }
 
 // printFetching says what is wrong with the documents' queue, nothing where nothing is.
-func printFetching(w io.Writer, f store.Fetching, now time.Time) {
+func printFetching(w io.Writer, f docdb.Fetching, now time.Time) {
 	waits := span(now.Sub(f.Since))
 	switch api.FetchState(f, now) {
 	case "unfetched":

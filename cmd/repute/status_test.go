@@ -12,6 +12,8 @@ import (
 	"repute/api"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
 )
 
 // status shows endpoints, what was verified and what is missing; --watch looks
@@ -22,12 +24,12 @@ func TestStatusShowsTrouble(t *testing.T) {
 	config := configure(t, c, database)
 	mustRun(t, "serve", "--once", "--config", config)
 	db := openTest(t, database)
-	err := db.SaveEndpoints(t.Context(), 31337, []repute.Endpoint{{ChainID: 31337, Name: "rpc.example", Kind: "ws",
+	err := chaindb.SaveEndpoints(t.Context(), db, 31337, []repute.Endpoint{{ChainID: 31337, Name: "rpc.example", Kind: "ws",
 		State: repute.EndpointHalfOpen, Latency: 12 * time.Millisecond, ErrorRate: 0.25, Requests: 8, Owner: "me"}})
 	if err != nil {
 		t.Fatal(err)
 	}
-	err = db.OpenGaps(t.Context(), 31337, store.Lease{}, []store.Gap{{Subject: "x", Gap: repute.Gap{Kind: repute.KindApproval,
+	err = chaindb.OpenGaps(t.Context(), db, 31337, store.Lease{}, []chaindb.Gap{{Subject: "x", Gap: repute.Gap{Kind: repute.KindApproval,
 		Blocks: repute.BlockRange{From: 1, To: 2}, Reason: "getApproved differs"}}})
 	if err != nil {
 		t.Fatal(err)
@@ -46,7 +48,7 @@ func TestStatusShowsTrouble(t *testing.T) {
 	if out := mustRun(t, "status", "--config", config); !strings.Contains(out, "no scores: no process does the role trust") {
 		t.Errorf("nobody scores, and\n%s", out)
 	}
-	if err := db.AddTrustRun(t.Context(), store.TrustRun{ChainID: 31337, Run: 1, Epoch: 3, Boundary: 60, Scorer: "test"}); err != nil {
+	if err := trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 31337, Run: 1, Epoch: 3, Boundary: 60, Scorer: "test"}); err != nil {
 		t.Fatal(err)
 	}
 	if out := mustRun(t, "status", "--config", config); !strings.Contains(out, "FINAL SCORES") || strings.Contains(out, "role trust") {

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/internal/pgtest"
+	"repute/store/query"
 )
 
 // While a request keeps the first Ctrl-C waiting, the second one ends the process.
@@ -66,13 +67,13 @@ func TestMigrateDownAsks(t *testing.T) {
 			t.Errorf("terminal %v, answer %q: got %v", terminal, answer, err)
 		}
 	}
-	if _, err := openTest(t, database).Chains(t.Context()); err != nil {
+	if _, err := query.Chains(t.Context(), openTest(t, database)); err != nil {
 		t.Fatalf("the schema is gone: %v", err)
 	}
 	if err := try(true, "yes\n"); err != nil {
 		t.Errorf("a yes: %v", err)
 	}
-	if _, err := openTest(t, database).Chains(t.Context()); err == nil {
+	if _, err := query.Chains(t.Context(), openTest(t, database)); err == nil {
 		t.Error("the schema is still there")
 	}
 	if err := try(false, "", "--yes"); err != nil {

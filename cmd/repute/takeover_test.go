@@ -22,6 +22,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // Three processes on one database and one chain, while their leader is killed,
@@ -301,7 +302,7 @@ func (w *takeoverWorld) settle(t *testing.T) {
 	<-w.stopped
 	head := w.chain.Head()
 	w.eventually(t, "the head is stored", func() bool {
-		b, err := w.db.Cursor(t.Context(), 31337)
+		b, err := chaindb.Cursor(t.Context(), w.db, 31337)
 		return err == nil && b.Hash == head.Hash()
 	})
 	var foreign, forgotten int

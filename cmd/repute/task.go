@@ -18,6 +18,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 func (p *program) taskCommand() *cobra.Command {
@@ -150,7 +151,7 @@ func (p *program) taskWatchCommand(e *elsewhere) *cobra.Command {
 				return p.watchElsewhere(cmd.Context(), e, args[0], asJSON)
 			}
 			return p.withDesk(cmd.Context(), func(db *store.DB, _ *orchestrator.Desk) error {
-				t, err := db.Task(cmd.Context(), args[0])
+				t, err := rundb.Task(cmd.Context(), db, args[0])
 				if err != nil {
 					return err
 				}
@@ -168,11 +169,11 @@ const watchEvery = 250 * time.Millisecond
 // watch prints events until the root run has ended, then its result.
 func (p *program) watch(ctx context.Context, db *store.DB, t repute.Task, asJSON bool) error {
 	for after := int64(0); ; {
-		run, err := db.Run(ctx, t.Run) // before its events: those of one that ended are all there
+		run, err := rundb.Run(ctx, db, t.Run) // before its events: those of one that ended are all there
 		if err != nil {
 			return err
 		}
-		list, err := db.RunEvents(ctx, t.Run, after, 200)
+		list, err := rundb.Events(ctx, db, t.Run, after, 200)
 		if err != nil {
 			return err
 		}
@@ -257,13 +258,13 @@ func (p *program) taskApproveCommand(by *string, e *elsewhere) *cobra.Command {
 			}
 			return p.withDesk(cmd.Context(), func(db *store.DB, desk *orchestrator.Desk) error {
 				run := args[0]
-				if runs, err := db.TaskRuns(cmd.Context(), args[0]); err != nil {
+				if runs, err := rundb.TaskRuns(cmd.Context(), db, args[0]); err != nil {
 					return err
 				} else if len(runs) > 0 {
 					run = waitingOf(runs)
 				}
 				if subject == "" {
-					open, err := db.Awaited(cmd.Context(), run)
+					open, err := rundb.Awaited(cmd.Context(), db, run)
 					if err != nil {
 						return err
 					}

@@ -15,6 +15,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // The commands ask, decide and show over the database alone.
@@ -30,7 +31,7 @@ func TestTaskCommands(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := db.SaveModule(t.Context(), repute.Module{Slug: "gone", Manifest: manifest}); err != nil {
+	if err := rundb.SaveModule(t.Context(), db, repute.Module{Slug: "gone", Manifest: manifest}); err != nil {
 		t.Fatal(err)
 	}
 	run := func(want int, args ...string) (stdout, stderr string) {

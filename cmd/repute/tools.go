@@ -16,6 +16,8 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/store"
+	"repute/store/eventdb"
+	"repute/store/query"
 )
 
 // oneChain resolves the only --chain of a command; others know of chains that the
@@ -30,7 +32,7 @@ func (p *program) oneChain(c config, others ...repute.Chain) (repute.Chain, erro
 
 // chosen is the stored chain that --chain names, or all of them where it is not given.
 func (p *program) chosen(ctx context.Context, c config, db *store.DB) ([]repute.ChainStatus, error) {
-	stored, err := db.Chains(ctx)
+	stored, err := query.Chains(ctx, db)
 	if err != nil || len(p.flags.chains) == 0 {
 		return stored, err
 	}
@@ -63,7 +65,7 @@ func (p *program) reindexCommand() *cobra.Command {
 				}
 				for _, chain := range chains {
 					start := time.Now()
-					if err := db.Reindex(cmd.Context(), chain.Chain.ID, contracts.Read); err != nil {
+					if err := eventdb.Reindex(cmd.Context(), db, chain.Chain.ID, contracts.Read); err != nil {
 						return fmt.Errorf("reindex chain %d: %w", chain.Chain.ID, err)
 					}
 					fmt.Fprintf(p.stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.Chain.ID, time.Since(start).Round(time.Millisecond))
@@ -96,7 +98,7 @@ func (p *program) dumpCommand() *cobra.Command {
 				if len(p.flags.chains) > 0 {
 					only = chains[0].Chain.ID
 				}
-				return db.Dump(cmd.Context(), p.stdout, only)
+				return eventdb.Dump(cmd.Context(), db, p.stdout, only)
 			})
 		},
 	}

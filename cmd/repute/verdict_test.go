@@ -10,6 +10,7 @@ import (
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust/engine"
 )
 
@@ -28,12 +29,12 @@ func TestVerdictOfAScoredAgentHolds(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	run, err := db.ClosedTrustRun(t.Context(), 31337)
+	run, err := trustdb.ReadClosedRun(t.Context(), db, 31337)
 	check(err)
 	agent := repute.AgentID{ChainID: 31337, Registry: client(1)}
 	p, err := policy.Parse([]byte("version: \"1\"\ntrust: {threshold: {minReputation: 10}}\n"))
 	check(err)
-	_, err = db.KeepTrustInput(t.Context(), p.Text())
+	_, err = trustdb.KeepInput(t.Context(), db, p.Text())
 	check(err)
 	v, err := orchestrator.Judge(t.Context(), db, p, true, repute.Module{Slug: "plain", Agent: &agent}, policy.Task{Coordinator: "plain", Value: "0", Budget: policy.DefaultBudget()}, policy.Threshold{})
 	check(err)
@@ -43,7 +44,7 @@ func TestVerdictOfAScoredAgentHolds(t *testing.T) {
 		t.Fatalf("no score is pinned: %+v", v.Pin)
 	}
 	check(orchestrator.VerifyVerdict(t.Context(), db, replay, v))
-	check(db.AddRoots(t.Context(), 31337, repute.DefaultRoots, []repute.TrustRoot{{Address: client(40), Weight: repute.RootUnit, Reason: "test"}}, false))
+	check(trustdb.AddRoots(t.Context(), db, 31337, repute.DefaultRoots, []repute.TrustRoot{{Address: client(40), Weight: repute.RootUnit, Reason: "test"}}, false))
 	e, err := engine.New(db, engine.EngineOptions{Poll: 10 * time.Millisecond})
 	check(err)
 	ctx, stop := context.WithCancel(t.Context())
@@ -51,7 +52,7 @@ func TestVerdictOfAScoredAgentHolds(t *testing.T) {
 	go func() { done <- e.Run(ctx) }()
 	defer func() { stop(); <-done }()
 	for deadline := time.Now().Add(time.Minute); ; time.Sleep(5 * time.Millisecond) {
-		next, err := db.ClosedTrustRun(t.Context(), 31337)
+		next, err := trustdb.ReadClosedRun(t.Context(), db, 31337)
 		check(err)
 		if next.Run > run.Run {
 			break

@@ -14,6 +14,8 @@ import (
 	"repute/indexer/node"
 	"repute/indexer/verify"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/query"
 )
 
 // outcome is an exit code with what it means.
@@ -82,7 +84,7 @@ func (p *program) verify(ctx context.Context, o verifyOptions) error {
 		return repute.Invalid("chain", "exactly one is needed", "e.g. --chain ethereum --rpc URL")
 	}
 	return p.withStore(ctx, func(c config, db *store.DB) error {
-		all, err := db.Chains(ctx)
+		all, err := query.Chains(ctx, db)
 		if err != nil {
 			return err
 		}
@@ -95,7 +97,7 @@ func (p *program) verify(ctx context.Context, o verifyOptions) error {
 			return err
 		}
 		configured.Imported = stored[0].Chain.Imported
-		if err := db.CheckChain(ctx, configured); err != nil {
+		if err := chaindb.CheckChain(ctx, db, configured); err != nil {
 			return fmt.Errorf("chain %d is stored otherwise: %w", configured.ID, err)
 		}
 		nodes, stop, err := witnesses(c.Chains[0].RPC)

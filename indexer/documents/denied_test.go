@@ -7,7 +7,8 @@ import (
 
 	"repute"
 	"repute/resolver"
-	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
 )
 
 // web answers every URI with one file, from where final says.
@@ -31,7 +32,7 @@ func TestDeniedHostSpellings(t *testing.T) {
 	spellings := []string{"https://evil.example/0", "https://EVIL.example./1", "https://\uff45vil.example/2", "https://evil.example:443/3", "https://evil.example:8443/4"}
 	const around, honest = "https://honest.example/redirect", "https://honest.example/agent"
 	db := openStore(t)
-	if err := db.Deny(t.Context(), repute.Denial{Kind: repute.DenyHost, Value: "\uff25vil.example.", Reason: "court order"}, false); err != nil {
+	if err := denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyHost, Value: "\uff25vil.example.", Reason: "court order"}, false); err != nil {
 		t.Fatal(err)
 	}
 	c := register(t, db, append(spellings, around, honest)...)
@@ -48,7 +49,7 @@ func TestDeniedHostSpellings(t *testing.T) {
 			if got.Status == repute.DocumentOK {
 				t.Fatalf("document %d is shown: %+v", i, got)
 			}
-			return got.Reason == store.ReasonDenied
+			return got.Reason == docdb.ReasonDenied
 		})
 	}
 	for len(w.asked) > 0 {

@@ -20,6 +20,8 @@ import (
 	"repute/internal/rpctest"
 	"repute/resolver"
 	"repute/store"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 const goodFile = `{"type":"https://eips.ethereum.org/EIPS/eip-8004#registration-v1","name":"Ada","description":"d","image":"https://x/i.png","services":[]}`
@@ -91,7 +93,7 @@ func register(t *testing.T, db *store.DB, uris ...string) *rpctest.Chain {
 
 func document(t *testing.T, db *store.DB, c *rpctest.Chain, id uint64) repute.Document {
 	t.Helper()
-	a, _, err := db.Agent(t.Context(), repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(id)},
+	a, _, err := query.Agent(t.Context(), db, repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(id)},
 		repute.At{Finality: repute.Latest})
 	if err != nil {
 		t.Fatal(err)
@@ -347,11 +349,11 @@ func TestDocumentsStopReleases(t *testing.T) {
 	if got := document(t, db, c, 0); got.Reason != "" || got.Status != repute.DocumentPending {
 		t.Errorf("the stop was recorded: %+v", got)
 	}
-	due, err := db.DueURIs(t.Context(), "ipfs", 1)
+	due, err := docdb.DueURIs(t.Context(), db, "ipfs", 1)
 	if err != nil || len(due) != 1 || due[0].Attempts != 1 {
 		t.Errorf("after the stop %+v is due, %v", due, err)
 	}
-	if hosts, err := db.DueHosts(t.Context(), 1); err != nil || len(hosts) != 1 {
+	if hosts, err := docdb.DueHosts(t.Context(), db, 1); err != nil || len(hosts) != 1 {
 		t.Errorf("due hosts %q, %v", hosts, err)
 	}
 }

@@ -12,7 +12,8 @@ import (
 
 	"repute"
 	"repute/resolver"
-	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
 )
 
 // reasonInternal is the reason of a document that broke our own code.
@@ -20,7 +21,7 @@ const reasonInternal = "internal"
 
 // Reasons are all codes that a document which could not be read may have.
 func Reasons() []string {
-	out := []string{store.ReasonDenied, reasonInternal}
+	out := []string{docdb.ReasonDenied, reasonInternal}
 	for _, r := range resolver.Reasons() {
 		out = append(out, string(r))
 	}
@@ -31,7 +32,7 @@ func Reasons() []string {
 // resolve fetches and parses one document, has it saved, or why there is none, and
 // notes how its host behaves. The outcome of saving comes on the channel, which is nil
 // where nothing was learnt.
-func (t *turn) resolve(ctx context.Context, u store.URI) (saved <-chan error, err error) {
+func (t *turn) resolve(ctx context.Context, u docdb.URI) (saved <-chan error, err error) {
 	r, err := t.loop.outcome(ctx, u)
 	t.note(err)
 	if r == nil {
@@ -64,8 +65,8 @@ func (t *turn) note(err error) {
 
 // resolveMany reads documents that need no network and saves them together. Where
 // that fails each is saved by itself.
-func (l *Loop) resolveMany(ctx context.Context, due []store.URI) {
-	results := make([]store.FetchResult, 0, len(due))
+func (l *Loop) resolveMany(ctx context.Context, due []docdb.URI) {
+	results := make([]docdb.FetchResult, 0, len(due))
 	for _, u := range due {
 		r, _ := l.outcome(ctx, u)
 		if r != nil {
@@ -84,7 +85,7 @@ func (l *Loop) resolveMany(ctx context.Context, due []store.URI) {
 // outcome fetches and parses one document; nil when nothing was learnt about it. The
 // error is the failure that the outcome tells of. Strangers chose the bytes: one
 // document that breaks us must not end the others.
-func (l *Loop) outcome(ctx context.Context, u store.URI) (r *store.FetchResult, err error) {
+func (l *Loop) outcome(ctx context.Context, u docdb.URI) (r *docdb.FetchResult, err error) {
 	defer func() {
 		if r != nil {
 			r.Claimed = u.Claimed
@@ -93,7 +94,7 @@ func (l *Loop) outcome(ctx context.Context, u store.URI) (r *store.FetchResult, 
 	defer func() {
 		if broken := recover(); broken != nil {
 			l.opts.Log.Error("documents: panic", "uri", u.ID, "panic", broken, "stack", string(debug.Stack()))
-			outcome := l.broken(store.FetchResult{URIID: u.ID})
+			outcome := l.broken(docdb.FetchResult{URIID: u.ID})
 			r, err = &outcome, nil
 		}
 	}()
@@ -116,9 +117,9 @@ func (l *Loop) outcome(ctx context.Context, u store.URI) (r *store.FetchResult, 
 }
 
 // broken is the outcome of a document that our own code cannot bear.
-func (l *Loop) broken(of store.FetchResult) store.FetchResult {
+func (l *Loop) broken(of docdb.FetchResult) docdb.FetchResult {
 	now := time.Now().UTC()
-	return store.FetchResult{URIID: of.URIID, Claimed: of.Claimed, FetchedAt: now, Reason: reasonInternal, Dead: true,
+	return docdb.FetchResult{URIID: of.URIID, Claimed: of.Claimed, FetchedAt: now, Reason: reasonInternal, Dead: true,
 		Detail:  "the document could not be read because of a fault of this program",
 		NextDue: now.Add(jitter(l.opts.RetryDead))}
 }
@@ -129,11 +130,11 @@ func (l *Loop) deniedHost(ctx context.Context, host string) (*repute.Denial, err
 	if name == "" || name[0] == '[' {
 		return nil, nil
 	}
-	return l.db.Denied(ctx, repute.Denial{Kind: repute.DenyHost, Value: name})
+	return denydb.Denied(ctx, l.db, repute.Denial{Kind: repute.DenyHost, Value: name})
 }
 
 // denied is the outcome of a document that the operator's deny-list forbids to fetch.
-func (l *Loop) denied(ctx context.Context, u store.URI) (*store.FetchResult, error) {
+func (l *Loop) denied(ctx context.Context, u docdb.URI) (*docdb.FetchResult, error) {
 	if u.Denied != nil {
 		return refusal(u, &repute.Denial{Reason: u.Denied.Reason}), nil
 	}
@@ -141,7 +142,7 @@ func (l *Loop) denied(ctx context.Context, u store.URI) (*store.FetchResult, err
 	var err error
 	switch ref := resolver.Classify(u.URI); {
 	case ref.Kind == resolver.KindIPFS:
-		d, err = l.db.Denied(ctx, repute.Denial{Kind: repute.DenyCID, Value: ref.CID})
+		d, err = denydb.Denied(ctx, l.db, repute.Denial{Kind: repute.DenyCID, Value: ref.CID})
 	case ref.Host != u.Host: // queued when hosts had other spellings
 		d, err = l.deniedHost(ctx, ref.Host)
 	}
@@ -149,15 +150,15 @@ func (l *Loop) denied(ctx context.Context, u store.URI) (*store.FetchResult, err
 }
 
 // refusal is the outcome of a document that d forbids, nil where d is.
-func refusal(u store.URI, d *repute.Denial) *store.FetchResult {
+func refusal(u docdb.URI, d *repute.Denial) *docdb.FetchResult {
 	if d == nil {
 		return nil
 	}
-	return &store.FetchResult{URIID: u.ID, FetchedAt: time.Now().UTC(), Reason: store.ReasonDenied, Detail: plain(d.Reason), Dead: true, Denial: *d}
+	return &docdb.FetchResult{URIID: u.ID, FetchedAt: time.Now().UTC(), Reason: docdb.ReasonDenied, Detail: plain(d.Reason), Dead: true, Denial: *d}
 }
 
-func (l *Loop) success(u store.URI, doc resolver.Document) *store.FetchResult {
-	r := &store.FetchResult{URIID: u.ID, Source: string(doc.Source), CID: doc.CID, Root: doc.Root,
+func (l *Loop) success(u docdb.URI, doc resolver.Document) *docdb.FetchResult {
+	r := &docdb.FetchResult{URIID: u.ID, Source: string(doc.Source), CID: doc.CID, Root: doc.Root,
 		ETag: plain(doc.ETag), LastModified: plain(doc.LastModified), FetchedAt: doc.FetchedAt}
 	if doc.Source == resolver.SourceHTTPS {
 		r.ServedBy = resolver.HostOf(doc.FinalURL)
@@ -171,31 +172,31 @@ func (l *Loop) success(u store.URI, doc resolver.Document) *store.FetchResult {
 	}
 	r.Body, r.MediaType = doc.Bytes, plain(doc.MediaType)
 	for _, b := range doc.Blocks {
-		r.Blocks = append(r.Blocks, store.Block{Multihash: b.Multihash, Data: b.Data, Node: b.Node})
+		r.Blocks = append(r.Blocks, docdb.Block{Multihash: b.Multihash, Data: b.Data, Node: b.Node})
 	}
-	r.Read(parse(doc.Bytes, u.Rank < store.RankFile, u.Rank <= store.RankAgent))
+	r.Read(parse(doc.Bytes, u.Rank < docdb.RankFile, u.Rank <= docdb.RankAgent))
 	return r
 }
 
 // refetch is the time between fetches of what can change.
-func (l *Loop) refetch(u store.URI) time.Duration {
+func (l *Loop) refetch(u docdb.URI) time.Duration {
 	switch {
 	case !u.Used:
 		return l.opts.RefetchIdle
-	case u.Rank == store.RankFile:
+	case u.Rank == docdb.RankFile:
 		return l.opts.RefetchFiles
 	}
 	return l.opts.Refetch
 }
 
 // failure is nil where nothing was learnt about the document.
-func (l *Loop) failure(u store.URI, err error) *store.FetchResult {
+func (l *Loop) failure(u docdb.URI, err error) *docdb.FetchResult {
 	var failure *resolver.Error
 	if !errors.As(err, &failure) || failure.Reason == resolver.ReasonCanceled {
 		return nil
 	}
 	now := time.Now().UTC()
-	r := &store.FetchResult{URIID: u.ID, FetchedAt: now, Reason: string(failure.Reason), Detail: plain(failure.Detail()),
+	r := &docdb.FetchResult{URIID: u.ID, FetchedAt: now, Reason: string(failure.Reason), Detail: plain(failure.Detail()),
 		Dead: !failure.Retry || u.Failures+1 >= l.opts.DeadAfter}
 	wait := l.delay(u.Attempts)
 	switch {
@@ -220,11 +221,11 @@ func onNetwork(kind string) bool {
 
 // release gives claims back, also at the end of ctx. The first that cannot be given back
 // ends it: claims run out.
-func (l *Loop) release(ctx context.Context, uris ...store.URI) error {
+func (l *Loop) release(ctx context.Context, uris ...docdb.URI) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancel()
 	for _, u := range uris {
-		if err := l.db.ReleaseURI(ctx, u); err != nil {
+		if err := docdb.ReleaseURI(ctx, l.db, u); err != nil {
 			return err
 		}
 	}

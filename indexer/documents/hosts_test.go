@@ -13,7 +13,8 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/resolver"
-	"repute/store"
+	"repute/store/docdb"
+	"repute/store/query"
 )
 
 // Hosts that hang hold two requests each and nobody else: all others are read while
@@ -56,7 +57,7 @@ func TestHangingHostsHoldNobody(t *testing.T) {
 	t.Cleanup(client.Close)
 	defer running(t, New(db, client, Options{Sweep: 20 * time.Millisecond, Hosts: dead + 6}))()
 	eventually(t, "the others are read", func() bool {
-		stats, err := db.URIStats(t.Context())
+		stats, err := docdb.ReadURIStats(t.Context(), db)
 		return err == nil && stats.ByStatus[repute.DocumentOK] == hosts-dead
 	})
 	mu.Lock()
@@ -87,10 +88,10 @@ func TestSilentHostIsPostponed(t *testing.T) {
 	register(t, db, uris...)
 	defer running(t, newLoop(t, db, Options{RetryMin: time.Hour}))()
 	eventually(t, "the host waits", func() bool {
-		hosts, err := db.WorstHosts(t.Context())
+		hosts, err := docdb.WorstHosts(t.Context(), db)
 		return err == nil && len(hosts) == 1 && hosts[0].Silent == 1
 	})
-	hosts, err := db.WorstHosts(t.Context())
+	hosts, err := docdb.WorstHosts(t.Context(), db)
 	if err != nil || hosts[0].Failed < silentMost || hosts[0].Failed > silentMost+1 || hosts[0].Due < 17 {
 		t.Errorf("hosts %+v, %v", hosts, err)
 	}
@@ -112,7 +113,7 @@ func TestFilesAreRead(t *testing.T) {
 			eventually(t, "the agent is read", func() bool { return document(t, db, c, 0).Status == repute.DocumentOK })
 			rated := func() *repute.File {
 				id := repute.AgentID{ChainID: 31337, Registry: c.Identity}
-				page, err := db.Feedback(t.Context(), id, store.FeedbackFilter{Limit: 1, At: repute.At{Finality: repute.Latest}})
+				page, err := query.Feedback(t.Context(), db, id, query.FeedbackFilter{Limit: 1, At: repute.At{Finality: repute.Latest}})
 				if err != nil || len(page.Items) != 1 || page.Items[0].File == nil {
 					t.Fatalf("feedback %+v, %v", page.Items, err)
 				}

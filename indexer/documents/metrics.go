@@ -5,7 +5,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"repute/store"
+	"repute/store/docdb"
 )
 
 // Metrics counts what a process's loop does and shows the queue, which all processes
@@ -36,7 +36,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 func (m *Metrics) fetched(source, reason string) { m.documents.WithLabelValues(source, reason).Inc() }
 
-func (m *Metrics) queued(queue []store.RankQueue) {
+func (m *Metrics) queued(queue []docdb.RankQueue) {
 	for _, q := range queue {
 		rank := q.Rank.String()
 		m.planned.WithLabelValues(rank).Set(float64(q.Planned))

@@ -5,14 +5,14 @@ import (
 
 	"repute"
 	"repute/manifest"
-	"repute/store"
+	"repute/store/docdb"
 )
 
 // parse reads a document's bytes as what they are used for, and as what they are:
 // registration is set for the files of agents and the proofs of domains, agents for
 // the first alone: only their domains are asked for proofs.
-func parse(body []byte, registration, agents bool) store.Parsed {
-	p := store.Parsed{ParserVersion: manifest.Version, FileOnly: !registration}
+func parse(body []byte, registration, agents bool) docdb.Parsed {
+	p := docdb.Parsed{ParserVersion: manifest.Version, FileOnly: !registration}
 	if registration {
 		reg, problems := manifest.Parse(body)
 		p.Problems = problems
@@ -26,11 +26,11 @@ func parse(body []byte, registration, agents bool) store.Parsed {
 	kind := manifest.Detect(body)
 	if kind == repute.FeedbackDocument || !registration { // a rating tells what is wrong with its file
 		file, problems := manifest.ParseFeedback(body)
-		p.Files = append(p.Files, store.FileParse{Kind: repute.FeedbackDocument, Feedback: &file, Problems: problems})
+		p.Files = append(p.Files, docdb.FileParse{Kind: repute.FeedbackDocument, Feedback: &file, Problems: problems})
 	}
 	if kind == repute.CardDocument {
 		card, problems := manifest.ParseCard(body)
-		p.Files = append(p.Files, store.FileParse{Kind: repute.CardDocument, Card: &card, Problems: problems})
+		p.Files = append(p.Files, docdb.FileParse{Kind: repute.CardDocument, Card: &card, Problems: problems})
 	}
 	return p
 }
@@ -38,9 +38,9 @@ func parse(body []byte, registration, agents bool) store.Parsed {
 // domains names the proofs of a registration's domains. That a domain serves the file
 // itself proves nothing: raw-file hosts and buckets serve anybody's, but only whoever
 // runs the site writes below /.well-known/ (RFC 8615).
-func domains(reg repute.Registration) (out []store.Domain) {
+func domains(reg repute.Registration) (out []docdb.Domain) {
 	for _, name := range manifest.Domains(reg) {
-		out = append(out, store.Domain{Name: name, Proof: "https://" + name + "/.well-known/agent-registration.json"})
+		out = append(out, docdb.Domain{Name: name, Proof: "https://" + name + "/.well-known/agent-registration.json"})
 	}
 	return out
 }

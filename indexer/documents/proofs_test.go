@@ -29,6 +29,7 @@ import (
 	"repute/internal/rpctest"
 	"repute/resolver"
 	"repute/store"
+	"repute/store/query"
 )
 
 // proofAddress is where every name leads. Proofs are on port 443, whoever listens there.
@@ -183,7 +184,7 @@ func TestDomainProofsAreRead(t *testing.T) {
 	proof := func(i int) repute.DomainProof {
 		t.Helper()
 		id := repute.AgentID{ChainID: 31337, Registry: c.Identity, TokenID: rpctest.Token(uint64(i))}
-		proofs, err := db.DomainProofs(t.Context(), id)
+		proofs, err := query.DomainProofs(t.Context(), db, id)
 		if err != nil {
 			t.Fatal(err)
 		}

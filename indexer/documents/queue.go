@@ -16,7 +16,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"repute/indexer/node"
-	"repute/store"
+	"repute/store/docdb"
 )
 
 const (
@@ -49,7 +49,7 @@ const (
 
 // ownHosts are the queues that no stranger's server slows down: documents written
 // on chain, and the gateways that are ours to choose.
-var ownHosts = [...]string{"", "ipfs", store.RetryHost}
+var ownHosts = [...]string{"", "ipfs", docdb.RetryHost}
 
 func isOwn(host string) bool { return slices.Contains(ownHosts[:], host) }
 
@@ -98,7 +98,7 @@ func (l *Loop) Run(ctx context.Context) error {
 }
 
 func (l *Loop) start(ctx context.Context) (*river.Client[pgx.Tx], error) {
-	if err := l.db.RestoreHosts(ctx); err != nil {
+	if err := docdb.RestoreHosts(ctx, l.db); err != nil {
 		return nil, err
 	}
 	workers := river.NewWorkers()
@@ -158,11 +158,11 @@ func (l *Loop) sweepUntil(ctx context.Context, client *river.Client[pgx.Tx]) {
 }
 
 func (l *Loop) sweep(ctx context.Context, client *river.Client[pgx.Tx]) error {
-	hosts, err := l.db.DueHosts(ctx, sweepMost+l.slots[strangersQueue].free(), ownHosts[:]...)
+	hosts, err := docdb.DueHosts(ctx, l.db, sweepMost+l.slots[strangersQueue].free(), ownHosts[:]...)
 	if err != nil {
 		return err
 	}
-	files, err := l.db.DueFileHosts(ctx, sweepMost+l.slots[filesQueue].free(), ownHosts[:]...)
+	files, err := docdb.DueFileHosts(ctx, l.db, sweepMost+l.slots[filesQueue].free(), ownHosts[:]...)
 	if err != nil {
 		return err
 	}
@@ -211,7 +211,7 @@ func (l *Loop) work(ctx context.Context, job *river.Job[hostJob]) error {
 func (l *Loop) giveBack(ctx context.Context, host string) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), returnLimit)
 	defer cancel()
-	return l.db.ReleaseHost(ctx, host)
+	return docdb.ReleaseHost(ctx, l.db, host)
 }
 
 // turn is one job's work on one host.
@@ -238,7 +238,7 @@ func portions(host string) (portion, parallel int) {
 	switch host {
 	case "":
 		return 50, 2
-	case "ipfs", store.RetryHost:
+	case "ipfs", docdb.RetryHost:
 		return 4, 8
 	}
 	return 8, HostParallel
@@ -250,7 +250,7 @@ func (t *turn) begin(ctx context.Context) (bool, error) {
 	if isOwn(t.host) {
 		return true, nil
 	}
-	return t.loop.db.ClaimHost(ctx, t.host)
+	return docdb.ClaimHost(ctx, t.loop.db, t.host)
 }
 
 func (t *turn) run(ctx context.Context) error {
@@ -263,10 +263,10 @@ func (t *turn) run(ctx context.Context) error {
 	switch {
 	case err != nil:
 	case t.given():
-		err = t.loop.db.BackOffHost(ctx, t.host, time.Duration(t.rest.Load()),
+		err = docdb.BackOffHost(ctx, t.loop.db, t.host, time.Duration(t.rest.Load()),
 			t.loop.opts.RetryMin, min(t.loop.opts.RetryMax, time.Hour))
 	default:
-		err = t.loop.db.FinishHost(ctx, t.host)
+		err = docdb.FinishHost(ctx, t.loop.db, t.host)
 	}
 	return err
 }
@@ -287,7 +287,7 @@ func (t *turn) drain(ctx context.Context, portion int) error {
 		claim = 1
 	}
 	for ; t.goesOn(); claim = portion {
-		due, err := t.loop.db.DueURIs(ctx, t.host, claim)
+		due, err := docdb.DueURIs(ctx, t.loop.db, t.host, claim)
 		if err != nil || len(due) == 0 {
 			t.short.Store(true)
 			return err

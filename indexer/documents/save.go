@@ -8,7 +8,7 @@ import (
 	"sync"
 
 	"repute"
-	"repute/store"
+	"repute/store/docdb"
 )
 
 const (
@@ -19,8 +19,8 @@ const (
 // saver stores what all hosts' turns learn, in few transactions: whatever comes while
 // one is under way goes into the next. Most of what a transaction costs it costs once.
 type saver struct {
-	save    func(context.Context, []store.FetchResult) error
-	broken  func(store.FetchResult) store.FetchResult // the outcome of one that breaks us
+	save    func(context.Context, []docdb.FetchResult) error
+	broken  func(docdb.FetchResult) docdb.FetchResult // the outcome of one that breaks us
 	mu      sync.Mutex
 	waiting []saving
 	running int
@@ -28,13 +28,13 @@ type saver struct {
 
 // saving is a result on its way, and where its outcome is told.
 type saving struct {
-	result store.FetchResult
+	result docdb.FetchResult
 	told   chan error
 }
 
 // add has the result stored, also at the end of ctx, and gives the channel on which
 // the outcome comes.
-func (s *saver) add(ctx context.Context, r store.FetchResult) <-chan error {
+func (s *saver) add(ctx context.Context, r docdb.FetchResult) <-chan error {
 	told := make(chan error, 1)
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -53,7 +53,7 @@ func (s *saver) drain(ctx context.Context) {
 		if batch == nil {
 			return
 		}
-		results := make([]store.FetchResult, len(batch))
+		results := make([]docdb.FetchResult, len(batch))
 		for i, b := range batch {
 			results[i] = b.result
 		}
@@ -91,7 +91,7 @@ var errBroken = errors.New("a fault of this program")
 // outcome of each: one that breaks us is stored as such, in place of what was read. All
 // of it takes no longer than saveLimit, also at the end of ctx; while the database is
 // away nothing is tried again.
-func (s *saver) saveAll(ctx context.Context, results []store.FetchResult) []error {
+func (s *saver) saveAll(ctx context.Context, results []docdb.FetchResult) []error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), saveLimit)
 	defer cancel()
 	errs := make([]error, len(results))
@@ -106,14 +106,14 @@ func (s *saver) saveAll(ctx context.Context, results []store.FetchResult) []erro
 			}
 		}
 		if errors.Is(errs[i], errBroken) {
-			errs[i] = errors.Join(errs[i], s.try(ctx, []store.FetchResult{s.broken(results[i])}))
+			errs[i] = errors.Join(errs[i], s.try(ctx, []docdb.FetchResult{s.broken(results[i])}))
 		}
 	}
 	return errs
 }
 
 // try saves, and never panics: strangers chose what is saved.
-func (s *saver) try(ctx context.Context, results []store.FetchResult) (err error) {
+func (s *saver) try(ctx context.Context, results []docdb.FetchResult) (err error) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			err = fmt.Errorf("%w: %v, %s", errBroken, broken, debug.Stack())
@@ -129,8 +129,8 @@ func away(err error) bool {
 }
 
 // save is the loop's saver.save.
-func (l *Loop) save(ctx context.Context, results []store.FetchResult) error {
-	if err := l.db.SaveDocuments(ctx, results); err != nil {
+func (l *Loop) save(ctx context.Context, results []docdb.FetchResult) error {
+	if err := docdb.SaveDocuments(ctx, l.db, results); err != nil {
 		return fmt.Errorf("%d documents: %w", len(results), err)
 	}
 	for _, r := range results {

@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/store"
+	"repute/store/docdb"
 )
 
 // What comes while a transaction is under way is stored together, each URI once in a
@@ -20,7 +20,7 @@ func TestSaverStoresTogether(t *testing.T) {
 	first, goOn := make(chan struct{}, savesTogether), make(chan struct{})
 	var mu sync.Mutex
 	var sizes []int
-	s := &saver{save: func(_ context.Context, results []store.FetchResult) error {
+	s := &saver{save: func(_ context.Context, results []docdb.FetchResult) error {
 		mu.Lock()
 		sizes = append(sizes, len(results))
 		begun := len(sizes) <= savesTogether
@@ -41,7 +41,7 @@ func TestSaverStoresTogether(t *testing.T) {
 		return nil
 	}}
 	told := map[int64][]<-chan error{}
-	add := func(id int64) { told[id] = append(told[id], s.add(t.Context(), store.FetchResult{URIID: id})) }
+	add := func(id int64) { told[id] = append(told[id], s.add(t.Context(), docdb.FetchResult{URIID: id})) }
 	for id := range int64(savesTogether) {
 		add(100 + id)
 		<-first
@@ -72,14 +72,14 @@ func TestSaveAllWhileAway(t *testing.T) {
 	t.Parallel()
 	for _, away := range []error{repute.ErrUnavailable, fmt.Errorf("save documents: %w", context.DeadlineExceeded)} {
 		calls := 0
-		s := &saver{save: func(ctx context.Context, _ []store.FetchResult) error {
+		s := &saver{save: func(ctx context.Context, _ []docdb.FetchResult) error {
 			if end, limited := ctx.Deadline(); !limited || time.Until(end) > saveLimit {
 				t.Errorf("no limit of %s", saveLimit)
 			}
 			calls++
 			return away
 		}}
-		errs := s.saveAll(t.Context(), make([]store.FetchResult, 3))
+		errs := s.saveAll(t.Context(), make([]docdb.FetchResult, 3))
 		if calls != 1 || len(errs) != 3 || !errors.Is(errs[0], away) || !errors.Is(errs[2], away) {
 			t.Errorf("%d calls, %v", calls, errs)
 		}
@@ -90,13 +90,13 @@ func TestSaveAllWhileAway(t *testing.T) {
 func TestSaveAllUntilAway(t *testing.T) {
 	t.Parallel()
 	calls := 0
-	s := &saver{save: func(_ context.Context, results []store.FetchResult) error {
+	s := &saver{save: func(_ context.Context, results []docdb.FetchResult) error {
 		if calls++; len(results) > 1 {
 			return errors.New("broken")
 		}
 		return context.DeadlineExceeded
 	}}
-	errs := s.saveAll(t.Context(), make([]store.FetchResult, 50))
+	errs := s.saveAll(t.Context(), make([]docdb.FetchResult, 50))
 	if calls != 2 || !away(errs[49]) {
 		t.Errorf("%d calls, %v", calls, errs)
 	}
@@ -108,10 +108,10 @@ func TestSaverOutlivesPanic(t *testing.T) {
 	t.Parallel()
 	var stored sync.Map
 	s := &saver{
-		broken: func(r store.FetchResult) store.FetchResult {
-			return store.FetchResult{URIID: r.URIID, Reason: reasonInternal}
+		broken: func(r docdb.FetchResult) docdb.FetchResult {
+			return docdb.FetchResult{URIID: r.URIID, Reason: reasonInternal}
 		},
-		save: func(_ context.Context, results []store.FetchResult) error {
+		save: func(_ context.Context, results []docdb.FetchResult) error {
 			for _, r := range results {
 				if r.URIID == 2 && r.Reason == "" {
 					panic("a stranger's document")
@@ -123,7 +123,7 @@ func TestSaverOutlivesPanic(t *testing.T) {
 			return nil
 		},
 	}
-	for i, err := range s.saveAll(t.Context(), []store.FetchResult{{URIID: 1}, {URIID: 2}, {URIID: 3}}) {
+	for i, err := range s.saveAll(t.Context(), []docdb.FetchResult{{URIID: 1}, {URIID: 2}, {URIID: 3}}) {
 		want := ""
 		if i == 1 {
 			want = reasonInternal
@@ -132,7 +132,7 @@ func TestSaverOutlivesPanic(t *testing.T) {
 			t.Errorf("uri %d: stored with reason %v, %v", i+1, got, err)
 		}
 	}
-	if err := <-s.add(t.Context(), store.FetchResult{URIID: 2}); !errors.Is(err, errBroken) {
+	if err := <-s.add(t.Context(), docdb.FetchResult{URIID: 2}); !errors.Is(err, errBroken) {
 		t.Errorf("by itself: %v", err)
 	}
 }

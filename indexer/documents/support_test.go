@@ -14,6 +14,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 func openStore(t *testing.T) *store.DB {
@@ -37,7 +38,7 @@ func index(t *testing.T, db *store.DB, c *rpctest.Chain) {
 	t.Helper()
 	chain := repute.Chain{ID: 31337, Name: "scripted", Identity: c.Identity, Reputation: c.Reputation,
 		Validations: []common.Address{c.Validation}, StartBlock: 1}
-	if err := db.AddChain(t.Context(), chain); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chain); err != nil {
 		t.Fatal(err)
 	}
 	n, err := node.New(c.URL(), node.Options{Timeout: 20 * time.Second, OpenMin: 1, OpenMax: 1})

@@ -6,7 +6,7 @@ import (
 
 	"repute/indexer/node"
 	"repute/manifest"
-	"repute/store"
+	"repute/store/docdb"
 )
 
 const (
@@ -54,18 +54,18 @@ func (l *Loop) keepUp(ctx context.Context) {
 }
 
 func (l *Loop) plan(ctx context.Context) (more bool, err error) {
-	n, err := l.db.PlanFiles(ctx, planMost)
+	n, err := docdb.PlanFiles(ctx, l.db, planMost)
 	return n == planMost, err
 }
 
 // parseAgain reads some of the documents that an older parser read last.
 func (l *Loop) parseAgain(ctx context.Context) (more bool, err error) {
-	old, err := l.db.Unparsed(ctx, manifest.Version, parseMost)
+	old, err := docdb.ListUnparsed(ctx, l.db, manifest.Version, parseMost)
 	if err != nil {
 		return false, err
 	}
 	for _, u := range old {
-		if err := l.db.SaveParsed(ctx, u, l.parseOld(u)); err != nil {
+		if err := docdb.SaveParsed(ctx, l.db, u, l.parseOld(u)); err != nil {
 			return false, err
 		}
 	}
@@ -74,23 +74,23 @@ func (l *Loop) parseAgain(ctx context.Context) (more bool, err error) {
 
 // parseOld never panics: bytes that break the parser are marked as read, so that they
 // do not hold up the others.
-func (l *Loop) parseOld(u store.Unparsed) (p store.Parsed) {
+func (l *Loop) parseOld(u docdb.Unparsed) (p docdb.Parsed) {
 	defer func() {
 		if broken := recover(); broken != nil {
 			l.opts.Log.Error("documents: panic", "sha256", u.SHA256, "panic", broken)
-			p = store.Parsed{ParserVersion: manifest.Version, FileOnly: true}
+			p = docdb.Parsed{ParserVersion: manifest.Version, FileOnly: true}
 		}
 	}()
 	return parse(u.Body, u.Registration, u.Agents)
 }
 
 func (l *Loop) tell(ctx context.Context) (more bool, err error) {
-	return l.db.AddSharedChanges(ctx, tellMost)
+	return docdb.AddSharedChanges(ctx, l.db, tellMost)
 }
 
 // restore has those fetched again whose bytes were dropped and that an agent shows.
 func (l *Loop) restore(ctx context.Context) (more bool, err error) {
-	_, more, err = l.db.RestoreBodies(ctx, restoreMost)
+	_, more, err = docdb.RestoreBodies(ctx, l.db, restoreMost)
 	return more, err
 }
 
@@ -99,16 +99,18 @@ func (l *Loop) drop(ctx context.Context) (more bool, err error) {
 	if l.opts.MaxBytes <= 0 {
 		return false, nil
 	}
-	_, more, err = l.db.DropBodies(ctx, l.opts.MaxBytes)
+	_, more, err = docdb.DropBodies(ctx, l.db, l.opts.MaxBytes)
 	return more, err
 }
 
 func (l *Loop) count(ctx context.Context) (more bool, err error) {
-	queue, err := l.db.DocumentQueue(ctx)
+	queue, err := docdb.ReadQueue(ctx, l.db)
 	if err == nil {
 		l.opts.Metrics.queued(queue)
 	}
 	return false, err
 }
 
-func (l *Loop) prune(ctx context.Context) (more bool, err error) { return l.db.PruneVersions(ctx) }
+func (l *Loop) prune(ctx context.Context) (more bool, err error) {
+	return docdb.PruneVersions(ctx, l.db)
+}

@@ -18,6 +18,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // poolOf makes a Pool over the URLs whose endpoints are never left alone for long.
@@ -319,7 +320,7 @@ func TestPoolNames(t *testing.T) {
 	if err := p.save(t.Context()); err != nil {
 		t.Fatal(err)
 	}
-	list, err := db.Endpoints(t.Context(), 31337)
+	list, err := chaindb.Endpoints(t.Context(), db, 31337)
 	if err != nil || len(list) != 2 || list[0].Name == list[1].Name {
 		t.Fatalf("stored %+v, %v", list, err)
 	}

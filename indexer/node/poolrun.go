@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/store/chaindb"
 )
 
 // Run keeps subscriptions to new heads, tries idle and failed endpoints from time
@@ -72,7 +73,7 @@ func (p *Pool) save(ctx context.Context) error {
 	}
 	ctx, cancel := context.WithTimeout(ctx, saveTimeout)
 	defer cancel()
-	return p.opts.DB.SaveEndpoints(ctx, p.opts.ChainID, p.Health())
+	return chaindb.SaveEndpoints(ctx, p.opts.DB, p.opts.ChainID, p.Health())
 }
 
 // forget removes what was stored. Where that fails the rows grow too old to be shown.
@@ -82,7 +83,7 @@ func (p *Pool) forget(ctx context.Context) {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), time.Second)
 	defer cancel()
-	if err := p.opts.DB.ForgetEndpoints(ctx, p.opts.ChainID, p.opts.Owner); err != nil {
+	if err := chaindb.ForgetEndpoints(ctx, p.opts.DB, p.opts.ChainID, p.opts.Owner); err != nil {
 		p.log.Debug("endpoint health not removed", "error", err)
 	}
 }

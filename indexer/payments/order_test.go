@@ -9,6 +9,9 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/eventdb"
+	"repute/store/paydb"
+	"repute/store/verifydb"
 )
 
 func (w *world) sql(text string) {
@@ -62,14 +65,14 @@ func TestRetimedBlockReordersPayments(t *testing.T) {
 	if err := w.db.Pool().QueryRow(t.Context(), "select min(block) from feedback").Scan(&block); err != nil {
 		t.Fatal(err)
 	}
-	headers, err := w.db.Headers(t.Context(), w.dn.Chain().ID, []uint64{block})
+	headers, err := verifydb.Headers(t.Context(), w.db, w.dn.Chain().ID, []uint64{block})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.sql(fmt.Sprintf("update blocks set time = time + interval '1 hour' where number = %d", block))
 	w.settle()
 	w.sees(2, "refused used", "verified 7 of 7 USDX")
-	if err := w.db.Amend(t.Context(), w.dn.Chain().ID, store.Lease{}, store.Amendment{Block: headers[block]}); err != nil {
+	if err := eventdb.Amend(t.Context(), w.db, w.dn.Chain().ID, store.Lease{}, eventdb.Amendment{Block: headers[block]}); err != nil {
 		t.Fatal(err)
 	}
 	w.sees(2, "pending", "pending")
@@ -89,7 +92,7 @@ func TestEarlierRatingTakesItsPayment(t *testing.T) {
 	}
 	w.index()
 	w.read()
-	if n, err := w.db.MatchPayments(t.Context(), 10); err != nil || n != 1 {
+	if n, err := paydb.MatchPayments(t.Context(), w.db, 10); err != nil || n != 1 {
 		t.Fatalf("%d files, %v", n, err)
 	}
 	w.sql("update payments set next_due = now() + interval '1 day' where idx < 3")
@@ -101,7 +104,7 @@ func TestEarlierRatingTakesItsPayment(t *testing.T) {
 	w.sql("update payments set next_due = now() where idx = 1")
 	w.look()
 	w.sees(2, "verified 7 of 7 USDX", "refused used", "refused used")
-	entries, err := w.db.PaymentLedger(t.Context(), repute.AgentID{ChainID: w.dn.Chain().ID})
+	entries, err := paydb.ReadLedger(t.Context(), w.db, repute.AgentID{ChainID: w.dn.Chain().ID})
 	if err != nil {
 		t.Fatal(err)
 	}

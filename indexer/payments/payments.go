@@ -16,6 +16,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/paydb"
 )
 
 // Options tune a Loop. Zero values are replaced by the defaults named.
@@ -119,15 +120,15 @@ func (l *Loop) Step(ctx context.Context) error {
 		defer cancel()
 		_ = l.db.Release(ctx, lease) // it ends by itself
 	}()
-	files, err := l.db.MatchPayments(ctx, matchMost)
+	files, err := paydb.MatchPayments(ctx, l.db, matchMost)
 	if err != nil {
 		return err
 	}
-	ratings, err := l.db.ScanPayments(ctx, l.chain, scanMost)
+	ratings, err := paydb.ScanPayments(ctx, l.db, l.chain, scanMost)
 	if err != nil {
 		return err
 	}
-	due, turn, err := l.db.DuePayments(ctx, l.chain, l.turn, dueMost)
+	due, turn, err := paydb.DuePayments(ctx, l.db, l.chain, l.turn, dueMost)
 	if err != nil {
 		return err
 	}

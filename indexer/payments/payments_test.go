@@ -20,6 +20,8 @@ import (
 	"repute/internal/pgtest"
 	"repute/resolver"
 	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 )
 
 // coinCode creates a contract that logs Transfer(from, to, amount) as it is called with.
@@ -191,8 +193,8 @@ func (w *world) look() {
 // sees checks what became of a client's ratings, in order: "verified 12.5" or state and reason.
 func (w *world) sees(client int, want ...string) {
 	w.Helper()
-	page, err := w.db.Feedback(w.Context(), repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity},
-		store.FeedbackFilter{Clients: []common.Address{w.who(client)}, Order: store.OldestFirst, Limit: 100, At: repute.At{Finality: repute.Latest}})
+	page, err := query.Feedback(w.Context(), w.db, repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity},
+		query.FeedbackFilter{Clients: []common.Address{w.who(client)}, Order: query.OldestFirst, Limit: 100, At: repute.At{Finality: repute.Latest}})
 	if err != nil {
 		w.Fatal(err)
 	}
@@ -252,7 +254,7 @@ func TestClaimsAreSettled(t *testing.T) {
 	w.sees(5, "verified 1000000000 of 1000000000000000000000000 USDX")
 	w.sees(6, "refused circular")
 	w.sees(7, "none")
-	s, err := w.db.TrustEvidence(t.Context(), repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity}, repute.At{Finality: repute.Latest}, nil)
+	s, err := trustdb.ReadEvidence(t.Context(), w.db, repute.AgentID{ChainID: w.dn.Chain().ID, Registry: w.dn.Chain().Identity}, repute.At{Finality: repute.Latest}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -12,7 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
-	"repute/store"
+	"repute/store/paydb"
 )
 
 // question is what is asked of a transaction.
@@ -41,7 +41,7 @@ func later(attempts int) time.Duration { return min(retryMax, retryMin<<min(atte
 
 // settle looks one claim up and stores what became of it. What concerns this claim alone,
 // an endpoint that does not answer too, is no error.
-func (l *Loop) settle(ctx context.Context, c store.PaymentClaim) error {
+func (l *Loop) settle(ctx context.Context, c paydb.Claim) error {
 	limited, cancel := context.WithTimeout(ctx, lookUpTime)
 	defer cancel()
 	judge, err := l.judge(limited, c)
@@ -52,11 +52,11 @@ func (l *Loop) settle(ctx context.Context, c store.PaymentClaim) error {
 	switch {
 	case errors.As(err, &open):
 		l.log.Debug("payment left open", "tx", c.Tx, "error", err)
-		judge = func(func(uint64) bool) store.PaymentVerdict { return open.verdict(c) }
+		judge = func(func(uint64) bool) paydb.Verdict { return open.verdict(c) }
 	case err != nil:
 		return fmt.Errorf("payment %s: %w", c.Tx, err)
 	}
-	return l.db.SettlePayment(ctx, c, judge)
+	return paydb.SettlePayment(ctx, l.db, c, judge)
 }
 
 // openError is why a claim cannot be decided now.
@@ -75,19 +75,19 @@ func noAnswer(err error) error { return &openError{repute.PaymentNoAnswer, err} 
 
 // verdict leaves a claim open, or refuses it when nobody has known the transaction for
 // long. What is verified already stays until it can be looked at again.
-func (e *openError) verdict(c store.PaymentClaim) store.PaymentVerdict {
+func (e *openError) verdict(c paydb.Claim) paydb.Verdict {
 	if c.State == repute.PaymentVerified {
-		return store.PaymentVerdict{Next: later(c.Attempts)}
+		return paydb.Verdict{Next: later(c.Attempts)}
 	}
 	if e.reason == repute.PaymentNotFound && c.Attempts+1 >= absentAfter {
-		return store.PaymentVerdict{State: repute.PaymentRefused, Reason: repute.PaymentAbsent}
+		return paydb.Verdict{State: repute.PaymentRefused, Reason: repute.PaymentAbsent}
 	}
-	return store.PaymentVerdict{State: repute.PaymentUnavailable, Reason: e.reason, Next: later(c.Attempts)}
+	return paydb.Verdict{State: repute.PaymentUnavailable, Reason: e.reason, Next: later(c.Attempts)}
 }
 
 // judge finds out all that a claim is judged by.
-func (l *Loop) judge(ctx context.Context, c store.PaymentClaim) (func(func(uint64) bool) store.PaymentVerdict, error) {
-	final, err := l.db.FinalBlock(ctx, l.chain)
+func (l *Loop) judge(ctx context.Context, c paydb.Claim) (func(func(uint64) bool) paydb.Verdict, error) {
+	final, err := paydb.FinalBlock(ctx, l.db, l.chain)
 	if err != nil {
 		return nil, err
 	}
@@ -95,7 +95,7 @@ func (l *Loop) judge(ctx context.Context, c store.PaymentClaim) (func(func(uint6
 	if err != nil {
 		return nil, err
 	}
-	parties, err := l.db.PaymentParties(ctx, c, t.block)
+	parties, err := paydb.ReadParties(ctx, l.db, c, t.block)
 	if err != nil {
 		return nil, err
 	}
@@ -109,22 +109,22 @@ func (l *Loop) judge(ctx context.Context, c store.PaymentClaim) (func(func(uint6
 		}
 		k.Around, next = merge(k.Around, back), rest
 	}
-	return func(taken func(uint64) bool) store.PaymentVerdict {
+	return func(taken func(uint64) bool) paydb.Verdict {
 		k.Taken = taken
 		return verdictOf(k, t, next)
 	}, nil
 }
 
-func verdictOf(k repute.PaymentCase, t landed, next time.Duration) store.PaymentVerdict {
+func verdictOf(k repute.PaymentCase, t landed, next time.Duration) paydb.Verdict {
 	if !t.succeeded {
-		return store.PaymentVerdict{State: repute.PaymentRefused, Reason: repute.PaymentFailed}
+		return paydb.Verdict{State: repute.PaymentRefused, Reason: repute.PaymentFailed}
 	}
 	transfer, paid, reason := k.Judge()
 	if reason != "" {
-		return store.PaymentVerdict{State: repute.PaymentRefused, Reason: reason}
+		return paydb.Verdict{State: repute.PaymentRefused, Reason: reason}
 	}
 	coin, _ := repute.CoinOf(k.Coins, transfer.Token)
-	return store.PaymentVerdict{State: repute.PaymentVerified, Next: next, Transfer: transfer, Coin: coin, Paid: paid, Time: t.block.Time}
+	return paydb.Verdict{State: repute.PaymentVerified, Next: next, Transfer: transfer, Coin: coin, Paid: paid, Time: t.block.Time}
 }
 
 // merge puts transfers together, each once.
@@ -139,7 +139,7 @@ func merge(a, b []repute.TokenTransfer) []repute.TokenTransfer {
 }
 
 // transaction finds a claimed transaction in a final block and proves what it moved.
-func (l *Loop) transaction(ctx context.Context, c store.PaymentClaim, final uint64) (landed, error) {
+func (l *Loop) transaction(ctx context.Context, c paydb.Claim, final uint64) (landed, error) {
 	q := question{c.Tx, c.From, c.To}
 	if t, ok := l.found[q]; ok {
 		return t, nil

@@ -11,7 +11,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/contracts/bindings"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // unreadable is the kind of a log that is none of the treasury's events.
@@ -32,8 +32,8 @@ func newDecoder() decoder {
 }
 
 // event reads a log. One that cannot be read is kept as it is.
-func (d *decoder) event(chainID uint64, l *types.Log, in repute.Block) store.TreasuryEvent {
-	e := store.TreasuryEvent{ChainID: chainID, Treasury: l.Address, Block: in, LogIndex: uint32(l.Index), Tx: l.TxHash}
+func (d *decoder) event(chainID uint64, l *types.Log, in repute.Block) walletdb.TreasuryEvent {
+	e := walletdb.TreasuryEvent{ChainID: chainID, Treasury: l.Address, Block: in, LogIndex: uint32(l.Index), Tx: l.TxHash}
 	kind, fields, err := contracts.DecodeEvent(d.abi, l)
 	if err != nil {
 		e.Kind, e.Fields = unreadable, encoded(map[string]any{"topics": l.Topics, "data": hexutil.Bytes(l.Data)})

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/walletdb"
 )
 
 // Source is a chain, as node.Pool has it.
@@ -88,9 +89,9 @@ func (f *Follower) Run(ctx context.Context) error {
 // repute.ErrReorged tells that blocks were replaced, repute.ErrFenced that another process
 // was faster, repute.ErrFinalized that final blocks left the chain: an operator must look.
 func (f *Follower) Step(ctx context.Context) error {
-	t, err := f.db.Treasury(ctx, f.chainID, f.address)
+	t, err := walletdb.ReadTreasury(ctx, f.db, f.chainID, f.address)
 	if errors.Is(err, repute.ErrNotFound) || err == nil && t.Start > f.start {
-		t, err = f.db.AddTreasury(ctx, f.chainID, f.address, f.start)
+		t, err = walletdb.AddTreasury(ctx, f.db, f.chainID, f.address, f.start)
 	}
 	if err != nil {
 		return err
@@ -111,7 +112,7 @@ func (f *Follower) Step(ctx context.Context) error {
 	}
 	if heads.Latest.Number == t.Cursor.Number {
 		if heads.Finalized > t.Finalized { // finality goes on without new blocks too
-			if err := f.db.SaveTreasury(ctx, f.batch(t.Cursor, t.Cursor, heads)); err != nil {
+			if err := walletdb.SaveTreasury(ctx, f.db, f.batch(t.Cursor, t.Cursor, heads)); err != nil {
 				return err
 			}
 		}
@@ -121,7 +122,7 @@ func (f *Follower) Step(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	return f.db.SaveTreasury(ctx, b)
+	return walletdb.SaveTreasury(ctx, f.db, b)
 }
 
 // heads are the chain's, with a finality of our own where it tells none.
@@ -148,13 +149,13 @@ func (f *Follower) onChain(ctx context.Context, b repute.Block) (bool, error) {
 	return len(theirs) == 1 && theirs[0].Hash == b.Hash, nil
 }
 
-func (f *Follower) batch(parent, to repute.Block, h node.Heads) store.TreasuryBatch {
-	return store.TreasuryBatch{ChainID: f.chainID, Address: f.address, Parent: parent, To: to, Finalized: h.Finalized}
+func (f *Follower) batch(parent, to repute.Block, h node.Heads) walletdb.TreasuryBatch {
+	return walletdb.TreasuryBatch{ChainID: f.chainID, Address: f.address, Parent: parent, To: to, Finalized: h.Finalized}
 }
 
 // next fetches what follows a block. No range crosses from final to open blocks: the
 // last final one is always kept, and above it every block is.
-func (f *Follower) next(ctx context.Context, parent repute.Block, h node.Heads) (b store.TreasuryBatch, err error) {
+func (f *Follower) next(ctx context.Context, parent repute.Block, h node.Heads) (b walletdb.TreasuryBatch, err error) {
 	q := node.Query{From: parent.Number + 1, Addresses: []common.Address{f.address}, Topics: f.decoder.topics}
 	if q.From <= h.Finalized {
 		q.To = min(q.From+f.size-1, h.Finalized)
@@ -180,7 +181,7 @@ func (f *Follower) next(ctx context.Context, parent repute.Block, h node.Heads) 
 }
 
 // fill adds events, and the headers that must be kept.
-func (f *Follower) fill(ctx context.Context, b *store.TreasuryBatch, span *node.Span, all bool) error {
+func (f *Follower) fill(ctx context.Context, b *walletdb.TreasuryBatch, span *node.Span, all bool) error {
 	known := map[uint64]repute.Block{}
 	for _, h := range span.Headers {
 		known[h.Number] = h
@@ -219,7 +220,7 @@ func (f *Follower) fill(ctx context.Context, b *store.TreasuryBatch, span *node.
 
 // reorg replaces the blocks that left the chain: what follows the common ancestor is
 // fetched first, and only then both are swapped in one transaction.
-func (f *Follower) reorg(ctx context.Context, t *store.Treasury, h node.Heads) error {
+func (f *Follower) reorg(ctx context.Context, t *walletdb.Treasury, h node.Heads) error {
 	ancestor, err := f.ancestor(ctx, t, h.Latest.Number)
 	if err != nil {
 		return err
@@ -231,7 +232,7 @@ func (f *Follower) reorg(ctx context.Context, t *store.Treasury, h node.Heads) e
 	if err != nil {
 		return err
 	}
-	if err := f.db.RewindTreasury(ctx, t.Cursor, ancestor, b); err != nil {
+	if err := walletdb.RewindTreasury(ctx, f.db, t.Cursor, ancestor, b); err != nil {
 		return err
 	}
 	f.o.Log.Info("treasury: reorganised", "chain", f.chainID, "treasury", f.address, "was", t.Cursor.Number, "ancestor", ancestor.Number)
@@ -239,8 +240,8 @@ func (f *Follower) reorg(ctx context.Context, t *store.Treasury, h node.Heads) e
 }
 
 // ancestor is the newest stored block that is on the chain.
-func (f *Follower) ancestor(ctx context.Context, t *store.Treasury, head uint64) (repute.Block, error) {
-	stored, err := f.db.TreasuryBlocks(ctx, f.chainID, f.address, ancestorMost)
+func (f *Follower) ancestor(ctx context.Context, t *walletdb.Treasury, head uint64) (repute.Block, error) {
+	stored, err := walletdb.TreasuryBlocks(ctx, f.db, f.chainID, f.address, ancestorMost)
 	if err != nil {
 		return repute.Block{}, err
 	}

@@ -19,6 +19,7 @@ import (
 	"repute/indexer/treasury"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/walletdb"
 )
 
 func ok(t testing.TB, err error) {
@@ -100,7 +101,7 @@ func (w *world) settle() (reorgs int) {
 }
 
 // compare wants the stored events to be those that the chain has.
-func (w *world) compare() []store.TreasuryEvent {
+func (w *world) compare() []walletdb.TreasuryEvent {
 	w.t.Helper()
 	var chain []types.Log
 	for i := uint64(1); i <= w.d.Head().Number; i++ {
@@ -116,7 +117,7 @@ func (w *world) compare() []store.TreasuryEvent {
 			}
 		}
 	}
-	stored, err := w.db.TreasuryEvents(w.t.Context(), w.d.Chain().ID, w.treasury, common.Hash{}, 1<<62, 0, 1000)
+	stored, err := walletdb.TreasuryEvents(w.t.Context(), w.db, w.d.Chain().ID, w.treasury, common.Hash{}, 1<<62, 0, 1000)
 	ok(w.t, err)
 	if len(stored) != len(chain) {
 		w.t.Fatalf("%d events are stored, the chain has %d", len(stored), len(chain))
@@ -140,7 +141,7 @@ func TestFollow(t *testing.T) {
 		t.Errorf("%d reorganisations, wanted none", reorgs)
 	}
 	w.compare()
-	events, err := w.db.TreasuryEventsOfRun(t.Context(), key("run_2"))
+	events, err := walletdb.TreasuryEventsOfRun(t.Context(), w.db, key("run_2"))
 	ok(t, err)
 	if len(events) != 2 || events[0].Kind != "NativeExecuted" || events[1].Kind != "ERC20Transferred" || events[0].Agent != key("payer") || events[0].Task != key("task") || events[0].Final {
 		t.Fatalf("events of the run %+v", events)
@@ -155,7 +156,7 @@ func TestFollow(t *testing.T) {
 		ok(t, err)
 	}
 	w.settle()
-	if events, err = w.db.TreasuryEventsOfRun(t.Context(), key("run_2")); err != nil || !events[0].Final {
+	if events, err = walletdb.TreasuryEventsOfRun(t.Context(), w.db, key("run_2")); err != nil || !events[0].Final {
 		t.Errorf("not final: %+v, %v", events, err)
 	}
 	w.compare()
@@ -176,11 +177,11 @@ func TestRewind(t *testing.T) {
 	w.pay("run_9", 9)
 	w.settle()
 	events := w.compare()
-	again, err := w.db.TreasuryEventsOfRun(t.Context(), key("run_9"))
+	again, err := walletdb.TreasuryEventsOfRun(t.Context(), w.db, key("run_9"))
 	if err != nil || len(again) != 2 || len(events) == 0 {
 		t.Errorf("after the reorganisation: %+v, %v", again, err)
 	}
-	s, err := w.db.Treasury(t.Context(), w.d.Chain().ID, w.treasury)
+	s, err := walletdb.ReadTreasury(t.Context(), w.db, w.d.Chain().ID, w.treasury)
 	if err != nil || s.Reorgs != 1 || s.Cursor.Number != w.d.Head().Number {
 		t.Errorf("cursor %+v, %v", s, err)
 	}
@@ -192,20 +193,20 @@ func TestTwoFollowers(t *testing.T) {
 	w := newWorld(t)
 	w.pay("run_1", 10)
 	w.settle()
-	err := w.db.SaveTreasury(t.Context(), store.TreasuryBatch{ChainID: w.d.Chain().ID, Address: w.treasury, To: repute.Block{Number: 3, Hash: key("x")}})
+	err := walletdb.SaveTreasury(t.Context(), w.db, walletdb.TreasuryBatch{ChainID: w.d.Chain().ID, Address: w.treasury, To: repute.Block{Number: 3, Hash: key("x")}})
 	if !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("a slower process stored: %v", err)
 	}
 	id, other := w.d.Chain().ID, common.HexToAddress("0xcc")
-	s, err := w.db.AddTreasury(t.Context(), id, other, 9)
+	s, err := walletdb.AddTreasury(t.Context(), w.db, id, other, 9)
 	if err != nil || s.Cursor.Number != 8 {
 		t.Fatalf("%+v, %v", s, err)
 	}
-	ok(t, w.db.SaveTreasury(t.Context(), store.TreasuryBatch{ChainID: id, Address: other, Parent: s.Cursor, To: repute.Block{Number: 20, Hash: key("x")}, Blocks: []repute.Block{{Number: 20, Hash: key("x")}}}))
-	if s, err = w.db.AddTreasury(t.Context(), id, other, 5); err != nil || s.Start != 5 || s.Cursor.Number != 4 || (s.Cursor.Hash != common.Hash{}) {
+	ok(t, walletdb.SaveTreasury(t.Context(), w.db, walletdb.TreasuryBatch{ChainID: id, Address: other, Parent: s.Cursor, To: repute.Block{Number: 20, Hash: key("x")}, Blocks: []repute.Block{{Number: 20, Hash: key("x")}}}))
+	if s, err = walletdb.AddTreasury(t.Context(), w.db, id, other, 5); err != nil || s.Start != 5 || s.Cursor.Number != 4 || (s.Cursor.Hash != common.Hash{}) {
 		t.Errorf("begun anew %+v, %v", s, err)
 	}
-	if blocks, err := w.db.TreasuryBlocks(t.Context(), id, other, 9); err != nil || len(blocks) != 0 {
+	if blocks, err := walletdb.TreasuryBlocks(t.Context(), w.db, id, other, 9); err != nil || len(blocks) != 0 {
 		t.Errorf("%d blocks are left, %v", len(blocks), err)
 	}
 }

@@ -15,6 +15,8 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 // agentsPass names the comparison of agents in the store.
@@ -22,8 +24,8 @@ const agentsPass = "agents"
 
 // sweepAgents compares the next part of the agents with the chain's state at the newest final
 // block. A comparison of all agents counts for the block of its oldest part.
-func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Standing) error {
-	sweep, err := v.db.Sweep(ctx, v.chain.ID, agentsPass)
+func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at verifydb.Standing) error {
+	sweep, err := verifydb.ReadSweep(ctx, v.db, v.chain.ID, agentsPass)
 	if err != nil {
 		return err
 	}
@@ -35,7 +37,7 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 		v.began = time.Now()
 	}
 	if sweep.Position == 0 {
-		sweep = store.Sweep{Pinned: pin.Number}
+		sweep = verifydb.Sweep{Pinned: pin.Number}
 	}
 	part := part{first: sweep.Position == 0, from: sweep.Position}
 	if err := v.comparePart(ctx, at, &part); err != nil {
@@ -51,7 +53,7 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 	}
 	gaps = append(gaps, more...)
 	err = v.open(ctx, l, gaps)
-	if errors.Is(err, store.ErrGapsFull) {
+	if errors.Is(err, chaindb.ErrGapsFull) {
 		part.skipped = append(part.skipped, kindsOf(gaps)...)
 	} else if err != nil {
 		return err
@@ -65,7 +67,7 @@ func (v *Verifier) sweepAgents(ctx context.Context, l store.Lease, at store.Stan
 			return err
 		}
 	}
-	return v.db.SaveSweep(ctx, v.chain.ID, l, agentsPass, sweep)
+	return verifydb.SaveSweep(ctx, v.db, v.chain.ID, l, agentsPass, sweep)
 }
 
 func kindsOf(gaps []gap) []repute.EventKind {
@@ -89,11 +91,11 @@ func (v *Verifier) pauseAfter(took time.Duration) time.Duration {
 }
 
 // publish stores up to which block the kinds are verified whose views were answered.
-func (v *Verifier) publish(ctx context.Context, l store.Lease, s store.Sweep) error {
+func (v *Verifier) publish(ctx context.Context, l store.Lease, s verifydb.Sweep) error {
 	kinds := slices.DeleteFunc(stateKinds(), func(k repute.EventKind) bool { return slices.Contains(s.Skipped, k) })
 	v.opts.Metrics.verified.WithLabelValues(v.label).Set(float64(s.Pinned))
 	v.log.Info("state verified", "block", s.Pinned, "skipped", len(s.Skipped))
-	return v.db.SetVerified(ctx, v.chain.ID, l, kinds, s.Pinned)
+	return verifydb.SetVerified(ctx, v.db, v.chain.ID, l, kinds, s.Pinned)
 }
 
 // stateKinds returns the events whose outcome the views of the registries show.
@@ -144,7 +146,7 @@ type part struct {
 
 // comparePart compares a part at the newest final block, or at the newest stored one when no
 // witness has the state of the final block any more.
-func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) error {
+func (v *Verifier) comparePart(ctx context.Context, at verifydb.Standing, p *part) error {
 	err := v.withWitness(func(n *node.Node) error { return v.compareAt(ctx, n, at.Pin, p) })
 	if errors.Is(err, node.ErrNoState) && at.Newest.Number > at.Pin.Number {
 		err = v.withWitness(func(n *node.Node) error { return v.compareAt(ctx, n, at.Newest, p) })
@@ -158,12 +160,12 @@ func (v *Verifier) comparePart(ctx context.Context, at store.Standing, p *part) 
 // compareTwice has a witness of another host, where there is one, compare the part too, unless
 // every block up to then is proven: a witness that repeats what is stored must not verify it
 // alone. What no other host can answer is not verified.
-func (v *Verifier) compareTwice(ctx context.Context, at store.Standing, p *part) ([]gap, error) {
+func (v *Verifier) compareTwice(ctx context.Context, at verifydb.Standing, p *part) ([]gap, error) {
 	others := v.othersThan(p.by)
 	if len(others) == 0 {
 		return nil, nil
 	}
-	proofs, err := v.db.BlockProofs(ctx, v.chain.ID)
+	proofs, err := verifydb.BlockProofs(ctx, v.db, v.chain.ID)
 	if err != nil || len(proofs) > 0 && proofs[0].Proves(repute.BlockRange{From: v.chain.StartBlock, To: p.at.Number}) {
 		return nil, err
 	}
@@ -193,7 +195,7 @@ func (v *Verifier) compareAt(ctx context.Context, n *node.Node, at repute.Block,
 	p.at, p.by, p.gaps, p.skipped, p.next, p.compared = at, n, nil, nil, 0, 0
 	var from repute.TokenID
 	from.SetUint64(p.from)
-	agents, err := v.db.AgentsThen(ctx, v.chain.ID, at.Number, p.only, from, v.opts.Agents)
+	agents, err := verifydb.AgentsThen(ctx, v.db, v.chain.ID, at.Number, p.only, from, v.opts.Agents)
 	if err != nil {
 		return err
 	}
@@ -249,7 +251,7 @@ func (v *Verifier) askRatings(ctx context.Context, c *comparer, d detail) error 
 		after, most = c.index-1, 1
 	}
 	for {
-		ratings, err := v.db.RatingsThen(ctx, v.chain.ID, c.at.Number, d.id, d.client, after, most)
+		ratings, err := verifydb.RatingsThen(ctx, v.db, v.chain.ID, c.at.Number, d.id, d.client, after, most)
 		if err != nil {
 			return err
 		}
@@ -284,7 +286,7 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 		c.unanswered["count"] = &node.AnswerError{What: fmt.Sprintf("the registry's agent count is %s", count)}
 		return nil
 	}
-	ids, where, stored, err := v.db.AbsentAgents(ctx, v.chain.ID, c.at.Number, count.Uint64(), maxAbsent)
+	ids, where, stored, err := verifydb.AbsentAgents(ctx, v.db, v.chain.ID, c.at.Number, count.Uint64(), maxAbsent)
 	if err != nil {
 		return err
 	}
@@ -315,9 +317,9 @@ const (
 
 // operators compares every pair that was ever stored.
 func (v *Verifier) operators(ctx context.Context, c *comparer) error {
-	var after *store.OperatorThen
+	var after *verifydb.OperatorThen
 	for {
-		pairs, err := v.db.OperatorsThen(ctx, v.chain.ID, c.at.Number, after, comparedAtOnce)
+		pairs, err := verifydb.OperatorsThen(ctx, v.db, v.chain.ID, c.at.Number, after, comparedAtOnce)
 		if err != nil || len(pairs) == 0 {
 			return err
 		}
@@ -331,7 +333,7 @@ func (v *Verifier) operators(ctx context.Context, c *comparer) error {
 	}
 }
 
-func (c *comparer) operator(o store.OperatorThen) {
+func (c *comparer) operator(o verifydb.OperatorThen) {
 	want(c, "isApprovedForAll", c.chain.Identity, c.views.Operator(o.Owner, o.Operator), func(yes, gone bool) {
 		if !gone && yes != o.Approved {
 			c.differs(operatorGap(o, repute.BlockRange{From: o.Block, To: c.at.Number}, yes))
@@ -341,7 +343,7 @@ func (c *comparer) operator(o store.OperatorThen) {
 
 // confirm returns the gaps that a second comparison shows too, with witnesses of other hosts
 // where there are some. Where these disagree the gap stays, and its kind is not verified.
-func (v *Verifier) confirm(ctx context.Context, at store.Standing, p *part) ([]gap, error) {
+func (v *Verifier) confirm(ctx context.Context, at verifydb.Standing, p *part) ([]gap, error) {
 	var kept []gap
 	for _, h := range p.gaps {
 		votes, err := v.vote(ctx, at, h, p.by)
@@ -379,7 +381,7 @@ func (x *votes) count(still bool) {
 // vote asks one witness of each host whether a gap shows, until two give the same answer. The
 // finder, if any, counts as one that shows it, and is asked again when the others do not decide.
 // It is an error when none could answer.
-func (v *Verifier) vote(ctx context.Context, at store.Standing, h gap, finder *node.Node) (votes, error) {
+func (v *Verifier) vote(ctx context.Context, at verifydb.Standing, h gap, finder *node.Node) (votes, error) {
 	var others votes
 	var last error
 	said := 0
@@ -421,7 +423,7 @@ func (v *Verifier) vote(ctx context.Context, at store.Standing, h gap, finder *n
 
 // differsNow asks one witness at the newest final block, or at the newest stored one
 // where the gap was found there or older state is gone.
-func (v *Verifier) differsNow(ctx context.Context, n *node.Node, at store.Standing, h gap) (bool, error) {
+func (v *Verifier) differsNow(ctx context.Context, n *node.Node, at verifydb.Standing, h gap) (bool, error) {
 	if h.Blocks.To > at.Pin.Number {
 		return v.differsAt(ctx, n, at.Newest, h)
 	}
@@ -449,7 +451,7 @@ func (v *Verifier) differsAt(ctx context.Context, n *node.Node, at repute.Block,
 		err := v.count(ctx, c)
 		return c.shows(h), err
 	}
-	agents, err := v.db.AgentsThen(ctx, v.chain.ID, at.Number, []repute.TokenID{*h.Agent}, repute.TokenID{}, 1)
+	agents, err := verifydb.AgentsThen(ctx, v.db, v.chain.ID, at.Number, []repute.TokenID{*h.Agent}, repute.TokenID{}, 1)
 	if err != nil {
 		return false, err
 	}
@@ -469,12 +471,12 @@ func (v *Verifier) differsAt(ctx context.Context, n *node.Node, at repute.Block,
 	return c.shows(h), nil
 }
 
-func (v *Verifier) operatorAt(ctx context.Context, at repute.Block, o store.OperatorThen) (store.OperatorThen, error) {
-	before := store.OperatorThen{Owner: o.Owner, Operator: common.BigToAddress(new(big.Int).Sub(o.Operator.Big(), common.Big1))}
+func (v *Verifier) operatorAt(ctx context.Context, at repute.Block, o verifydb.OperatorThen) (verifydb.OperatorThen, error) {
+	before := verifydb.OperatorThen{Owner: o.Owner, Operator: common.BigToAddress(new(big.Int).Sub(o.Operator.Big(), common.Big1))}
 	if o.Operator == (common.Address{}) {
 		before.Operator = o.Operator
 	}
-	pairs, err := v.db.OperatorsThen(ctx, v.chain.ID, at.Number, &before, 1)
+	pairs, err := verifydb.OperatorsThen(ctx, v.db, v.chain.ID, at.Number, &before, 1)
 	if err != nil || len(pairs) == 0 || pairs[0].Owner != o.Owner || pairs[0].Operator != o.Operator {
 		return o, err
 	}

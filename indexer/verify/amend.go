@@ -7,6 +7,8 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/eventdb"
+	"repute/store/verifydb"
 )
 
 // amend replaces the stored events of a block by those that its proven receipts show.
@@ -14,13 +16,13 @@ func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error 
 	if err := node.CheckTime(j.block.Block); err != nil {
 		return err
 	}
-	a := store.Amendment{Block: j.block.Block, Remove: j.extra}
+	a := eventdb.Amendment{Block: j.block.Block, Remove: j.extra}
 	for _, log := range j.logs {
 		if event, ours := v.decoder.Decode(log); ours {
 			a.Records = append(a.Records, repute.Record{Log: log, Time: j.block.Time, Event: event})
 		}
 	}
-	if err := v.db.Amend(ctx, v.chain.ID, l, a); err != nil {
+	if err := eventdb.Amend(ctx, v.db, v.chain.ID, l, a); err != nil {
 		return fmt.Errorf("amend block %d: %w", j.block.Number, err)
 	}
 	v.log.Warn("block amended", "block", j.block.Number, "hash", j.block.Hash, "removed", len(a.Remove), "events", len(a.Records))
@@ -30,7 +32,7 @@ func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error 
 // correctHash judges a final block that is stored with a hash that no endpoint has, as the block
 // that the endpoints have, and stores it under the hash of that one once it is proven.
 func (v *Verifier) correctHash(ctx context.Context, l store.Lease, number uint64) (judgement, error) {
-	stored, _, err := v.db.Logs(ctx, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
+	stored, _, err := verifydb.Logs(ctx, v.db, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
 	if err != nil {
 		return judgement{}, err
 	}

@@ -16,6 +16,8 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 const (
@@ -69,11 +71,11 @@ func (v *Verifier) readWindow(ctx context.Context, r repute.BlockRange) (window,
 	if w.suspects, err = v.confirmHeaders(ctx, headers, by); err != nil {
 		return w, err
 	}
-	known, err := v.db.Headers(ctx, v.chain.ID, numbers)
+	known, err := verifydb.Headers(ctx, v.db, v.chain.ID, numbers)
 	if err != nil {
 		return w, err
 	}
-	logs, to, err := v.db.Logs(ctx, v.chain.ID, r, 1<<30)
+	logs, to, err := verifydb.Logs(ctx, v.db, v.chain.ID, r, 1<<30)
 	if err != nil || to != r.To {
 		return w, err
 	}
@@ -177,12 +179,12 @@ func (v *Verifier) judgeSome(ctx context.Context, numbers []uint64) []blockResul
 // act stores what a judgement shows to be missing, and deletes from a final block whose receipts
 // are proven what is not on the chain. What stays wrong is published as a gap. listed is false
 // when something stays wrong and there is no room for its gap.
-func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j judgement) (listed bool, err error) {
+func (v *Verifier) act(ctx context.Context, l store.Lease, at verifydb.Standing, j judgement) (listed bool, err error) {
 	if j.settled() {
 		return true, nil
 	}
 	full := v.open(ctx, l, v.blockGaps(j))
-	if full != nil && !errors.Is(full, store.ErrGapsFull) {
+	if full != nil && !errors.Is(full, chaindb.ErrGapsFull) {
 		return false, full
 	}
 	if j.proven && len(j.extra) > 0 && j.block.Number <= at.Pin.Number {
@@ -199,7 +201,7 @@ func (v *Verifier) act(ctx context.Context, l store.Lease, at store.Standing, j 
 		return full == nil, err
 	}
 	for _, h := range v.blockGaps(j) {
-		if err := v.db.CloseGap(ctx, v.chain.ID, l, h); err != nil {
+		if err := chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h); err != nil {
 			return false, err
 		}
 	}
@@ -240,7 +242,7 @@ func (v *Verifier) blockGaps(j judgement) []gap {
 func (v *Verifier) askAgain(ctx context.Context, logs []types.Log) ([]uint64, error) {
 	stored := byBlock(logs)
 	numbers := slices.Sorted(maps.Keys(stored))
-	headers, err := v.db.Headers(ctx, v.chain.ID, numbers)
+	headers, err := verifydb.Headers(ctx, v.db, v.chain.ID, numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -287,7 +289,7 @@ func (v *Verifier) reread(ctx context.Context, r repute.BlockRange) ([]judgement
 			suspects = append(suspects, w.toJudge(part)...)
 		}
 	} else {
-		logs, _, err := v.db.Logs(ctx, v.chain.ID, r, rereadLogs)
+		logs, _, err := verifydb.Logs(ctx, v.db, v.chain.ID, r, rereadLogs)
 		if err != nil {
 			return nil, err
 		}

@@ -12,6 +12,9 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/verifydb"
 )
 
 // CheckOptions selects what Check compares.
@@ -56,7 +59,7 @@ type CheckResult struct {
 // Every difference is given to found. The error is one of the index itself, or of
 // ctx; what a node cannot answer is Unchecked.
 func (v *Verifier) Check(ctx context.Context, o CheckOptions, found func(Difference)) (CheckResult, error) {
-	at, err := v.db.Standing(ctx, v.chain.ID)
+	at, err := verifydb.ReadStanding(ctx, v.db, v.chain.ID)
 	if err != nil {
 		return CheckResult{}, err
 	}
@@ -74,7 +77,7 @@ func (v *Verifier) Check(ctx context.Context, o CheckOptions, found func(Differe
 type check struct {
 	v      *Verifier
 	o      CheckOptions
-	at     store.Standing
+	at     verifydb.Standing
 	found  func(Difference)
 	left   leftovers
 	result CheckResult
@@ -137,7 +140,7 @@ func (c *check) suspects(ctx context.Context, r repute.BlockRange) ([]uint64, ui
 	if c.v.dense {
 		r.To = c.result.Blocks.To
 	}
-	logs, to, err := c.v.db.Logs(ctx, c.v.chain.ID, r, rereadLogs)
+	logs, to, err := verifydb.Logs(ctx, c.v.db, c.v.chain.ID, r, rereadLogs)
 	if err != nil {
 		return nil, 0, err
 	}
@@ -194,7 +197,7 @@ func (c *check) block(ctx context.Context, j blockResult) error {
 // time compares a stored block's time with that of its header, which the block's hash
 // authenticates, and corrects it when Repair is set. An unknown time is not a difference.
 func (c *check) time(ctx context.Context, j judgement) error {
-	known, err := c.v.db.Headers(ctx, c.v.chain.ID, []uint64{j.block.Number})
+	known, err := verifydb.Headers(ctx, c.v.db, c.v.chain.ID, []uint64{j.block.Number})
 	stored := known[j.block.Number]
 	if err != nil || !j.proven || stored.Time.IsZero() || stored.Time.Equal(j.block.Time) {
 		return err
@@ -205,7 +208,7 @@ func (c *check) time(ctx context.Context, j judgement) error {
 	if !c.o.Repair {
 		return nil
 	}
-	if err := c.v.db.Amend(ctx, c.v.chain.ID, c.o.Lease, store.Amendment{Block: j.block.Block}); err != nil {
+	if err := eventdb.Amend(ctx, c.v.db, c.v.chain.ID, c.o.Lease, eventdb.Amendment{Block: j.block.Block}); err != nil {
 		return err
 	}
 	c.result.Retimed++
@@ -270,7 +273,7 @@ func (c *check) settle(ctx context.Context, gaps []gap) error {
 // missing events as gaps, which it looks for, and blocks with another time as blocks to be
 // compared again. Beyond as many as a chain may have they are left out.
 func (v *Verifier) Report(ctx context.Context, differences []Difference) error {
-	var gaps []store.Gap
+	var gaps []chaindb.Gap
 	var blocks []uint64
 	for _, d := range differences {
 		if d.Kind == 0 {
@@ -279,11 +282,11 @@ func (v *Verifier) Report(ctx context.Context, differences []Difference) error {
 			gaps = append(gaps, d.gap)
 		}
 	}
-	if _, err := v.db.AskForBlocks(ctx, v.chain.ID, blocks); err != nil {
+	if _, err := verifydb.AskForBlocks(ctx, v.db, v.chain.ID, blocks); err != nil {
 		return err
 	}
-	err := v.db.OpenGaps(ctx, v.chain.ID, store.Lease{}, gaps)
-	if errors.Is(err, store.ErrGapsFull) {
+	err := chaindb.OpenGaps(ctx, v.db, v.chain.ID, store.Lease{}, gaps)
+	if errors.Is(err, chaindb.ErrGapsFull) {
 		return nil // the chain is called incomplete already
 	}
 	return err

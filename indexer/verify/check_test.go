@@ -9,6 +9,7 @@ import (
 	"repute"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/verifydb"
 )
 
 // A check finds what a lossy node left out without changing anything, and with
@@ -74,7 +75,7 @@ func TestReportedDifferencesAreRepairedByTheLeader(t *testing.T) {
 		t.Errorf("told and not published: %+v", s.Completeness)
 	}
 	leader := verifierOf(db, c, n)
-	at, err := db.Standing(t.Context(), c.ID)
+	at, err := verifydb.ReadStanding(t.Context(), db, c.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

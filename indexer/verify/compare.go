@@ -12,7 +12,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
-	"repute/store"
+	"repute/store/verifydb"
 )
 
 // Comparing the stored state of agents with the chain's own views. Everything here
@@ -106,7 +106,7 @@ const comparedAtOnce = 500
 func (c *comparer) differs(h gap) { c.gaps = append(c.gaps, h) }
 
 // agent plans the questions about one agent.
-func (c *comparer) agent(a *store.AgentThen) {
+func (c *comparer) agent(a *verifydb.AgentThen) {
 	c.identity(a)
 	c.feedback(a)
 	c.validations(a)
@@ -114,10 +114,10 @@ func (c *comparer) agent(a *store.AgentThen) {
 
 // about plans only the questions that can show one gap: an agent may have hundreds
 // of thousands of ratings.
-func (c *comparer) about(a store.AgentThen, h gap) {
+func (c *comparer) about(a verifydb.AgentThen, h gap) {
 	switch h.Kind {
 	case repute.KindNewFeedback, repute.KindFeedbackRevoked, repute.KindResponseAppended:
-		if i := slices.IndexFunc(a.Clients, func(x store.ClientThen) bool { return h.Client != nil && x.Client == *h.Client }); i >= 0 {
+		if i := slices.IndexFunc(a.Clients, func(x verifydb.ClientThen) bool { return h.Client != nil && x.Client == *h.Client }); i >= 0 {
 			c.ratings(&a, a.Clients[i:i+1])
 			c.index = indexOf(h)
 			return
@@ -131,7 +131,7 @@ func (c *comparer) about(a store.AgentThen, h gap) {
 }
 
 // identity plans the questions to the identity registry.
-func (c *comparer) identity(a *store.AgentThen) {
+func (c *comparer) identity(a *verifydb.AgentThen) {
 	id, identity := a.ID, c.chain.Identity
 	since := repute.BlockRange{From: a.Registered, To: c.at.Number}
 	if a.Claimed {
@@ -180,7 +180,7 @@ func orNone(a common.Address) string {
 }
 
 // uriKind is the event that most likely is missing where the URI differs.
-func uriKind(a *store.AgentThen) repute.EventKind {
+func uriKind(a *verifydb.AgentThen) repute.EventKind {
 	if !a.Named {
 		return repute.KindRegistered
 	}
@@ -188,7 +188,7 @@ func uriKind(a *store.AgentThen) repute.EventKind {
 }
 
 // transfers checks that every stored Transfer begins where the one before ended.
-func (c *comparer) transfers(a *store.AgentThen) {
+func (c *comparer) transfers(a *verifydb.AgentThen) {
 	var owner common.Address
 	since := a.Registered
 	for i, m := range a.Moves {
@@ -204,13 +204,13 @@ func (c *comparer) transfers(a *store.AgentThen) {
 
 // feedback plans the questions about an agent's ratings: who gave some, how many
 // each, and what they add up to.
-func (c *comparer) feedback(a *store.AgentThen) {
+func (c *comparer) feedback(a *verifydb.AgentThen) {
 	c.raters(a)
 	c.ratings(a, a.Clients)
 }
 
 // raters compares who gave any.
-func (c *comparer) raters(a *store.AgentThen) {
+func (c *comparer) raters(a *verifydb.AgentThen) {
 	want(c, "getClients", c.chain.Reputation, c.views.Clients(a.ID), func(clients []common.Address, gone bool) {
 		known := make(map[common.Address]bool, len(a.Clients))
 		for i := range a.Clients {
@@ -229,14 +229,14 @@ func (c *comparer) raters(a *store.AgentThen) {
 const clientsAtOnce = 1_000
 
 // ratings compares what clients gave, portion by portion.
-func (c *comparer) ratings(a *store.AgentThen, clients []store.ClientThen) {
+func (c *comparer) ratings(a *verifydb.AgentThen, clients []verifydb.ClientThen) {
 	for some := range slices.Chunk(clients, clientsAtOnce) {
 		c.planned = append(c.planned, func() { c.someRatings(a, some) })
 	}
 }
 
-func (c *comparer) someRatings(a *store.AgentThen, clients []store.ClientThen) {
-	var portion []store.ClientThen
+func (c *comparer) someRatings(a *verifydb.AgentThen, clients []verifydb.ClientThen) {
+	var portion []verifydb.ClientThen
 	size := uint64(0)
 	for i := range clients {
 		client := clients[i]
@@ -261,7 +261,7 @@ func (c *comparer) someRatings(a *store.AgentThen, clients []store.ClientThen) {
 // responses compares how many there are to one client's ratings. To count those
 // of a client with very many ratings exceeds what a call may cost: they are
 // compared rating by rating, with the values.
-func (c *comparer) responses(a *store.AgentThen, client store.ClientThen) {
+func (c *comparer) responses(a *verifydb.AgentThen, client verifydb.ClientThen) {
 	if client.Last > summable {
 		return
 	}
@@ -275,7 +275,7 @@ func (c *comparer) responses(a *store.AgentThen, client store.ClientThen) {
 
 // summary compares what the ratings of some clients add up to. Where that differs,
 // or cannot be asked, they are compared one by one.
-func (c *comparer) summary(a *store.AgentThen, clients []store.ClientThen) {
+func (c *comparer) summary(a *verifydb.AgentThen, clients []verifydb.ClientThen) {
 	addresses := make([]common.Address, len(clients))
 	var tallies []repute.Tally
 	for i := range clients {
@@ -308,11 +308,11 @@ func (c *comparer) summary(a *store.AgentThen, clients []store.ClientThen) {
 }
 
 // validations compares an agent's requests in the contracts that count.
-func (c *comparer) validations(a *store.AgentThen) {
+func (c *comparer) validations(a *verifydb.AgentThen) {
 	for _, contract := range c.chain.Validations {
 		want(c, "getAgentValidations", contract, c.views.Requests(a.ID), func(hashes [][32]byte, gone bool) {
 			for _, hash := range hashes {
-				known := slices.ContainsFunc(a.Requests, func(q store.RequestThen) bool { return q.Contract == contract && q.Hash == hash })
+				known := slices.ContainsFunc(a.Requests, func(q verifydb.RequestThen) bool { return q.Contract == contract && q.Hash == hash })
 				if !gone && !known {
 					h := agentGap(repute.KindValidationRequest, a.ID, repute.BlockRange{From: a.Registered, To: c.at.Number},
 						fmt.Sprintf("getAgentValidations names request %x, which is not stored", hash))
@@ -331,7 +331,7 @@ func (c *comparer) validations(a *store.AgentThen) {
 
 // request compares the newest response. Where responses repeat each other, the time of the last
 // one shows which is stored.
-func (c *comparer) request(a *store.AgentThen, q store.RequestThen) {
+func (c *comparer) request(a *verifydb.AgentThen, q verifydb.RequestThen) {
 	want(c, "getValidationStatus", q.Contract, c.views.Validation(q.Hash), func(v contracts.Validation, gone bool) {
 		if gone || v.Validator != q.Validator || v.Agent.Cmp(a.ID.ToBig()) != 0 {
 			return // a request of another registry's history: nothing of ours is missing
@@ -356,7 +356,7 @@ type detail struct {
 }
 
 // rating plans the questions about one rating.
-func (c *comparer) rating(d detail, r *store.RatingThen) {
+func (c *comparer) rating(d detail, r *verifydb.RatingThen) {
 	since := repute.BlockRange{From: r.Block, To: c.at.Number}
 	want(c, "readFeedback", c.chain.Reputation, c.views.Feedback(d.id, d.client, r.Index), func(f contracts.Rating, gone bool) {
 		if gone {

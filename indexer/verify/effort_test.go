@@ -5,10 +5,9 @@ import (
 	"testing"
 	"time"
 
-	"repute/internal/rpctest"
-	"repute/store"
-
 	"repute"
+	"repute/internal/rpctest"
+	"repute/store/verifydb"
 )
 
 // Searching for what stays lost gets cheaper, and yet goes through the whole range
@@ -58,7 +57,7 @@ func TestClientsAreAskedInPortions(t *testing.T) {
 	head := dn.Head()
 	v := New(nil, dn.Chain(), nil, Options{Rate: 1e6})
 	c := v.comparer(nodeAt(t, dn.RPCURL()), head)
-	clients := make([]store.ClientThen, 3*clientsAtOnce)
+	clients := make([]verifydb.ClientThen, 3*clientsAtOnce)
 	for i := range clients {
 		clients[i].Client = rpctest.Account(uint64(i + 1_000_000)) // none of them gave any
 	}
@@ -67,7 +66,7 @@ func TestClientsAreAskedInPortions(t *testing.T) {
 		most = max(most, len(c.calls))
 		return nil
 	}
-	c.ratings(&store.AgentThen{}, clients)
+	c.ratings(&verifydb.AgentThen{}, clients)
 	if err := c.ask(t.Context()); err != nil {
 		t.Fatal(err)
 	}

@@ -19,6 +19,9 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/query"
+	"repute/store/verifydb"
 )
 
 // A node whose answers over ranges lack every third log, and whose answers about
@@ -176,7 +179,7 @@ func TestVerifierBesideFollower(t *testing.T) {
 	indexFrom(t, honest, c, nodeAt(t, dn.RPCURL()))
 	want := dump(t, honest)
 	eventually(t, "everything is there", func() bool {
-		s, err := db.Chains(t.Context())
+		s, err := query.Chains(t.Context(), db)
 		return err == nil && len(s) == 1 && s[0].Completeness.Status == repute.Complete && dump(t, db) == want
 	})
 	cancel()
@@ -285,14 +288,14 @@ func TestOverfullGapsAreNotVerified(t *testing.T) {
 	d.Lose(only(approvals[len(approvals)-1]), true, true)
 	lossy := nodeAt(t, d.URL)
 	indexFrom(t, db, c, lossy)
-	full := make([]store.Gap, 1_001)
+	full := make([]chaindb.Gap, 1_001)
 	for i := range full {
 		full[i] = newGap(repute.KindNewFeedback, fmt.Sprint("lost/", i), repute.BlockRange{From: 1, To: 2}, "test")
 	}
-	if err := db.OpenGaps(t.Context(), c.ID, store.Lease{}, full); !errors.Is(err, store.ErrGapsFull) {
+	if err := chaindb.OpenGaps(t.Context(), db, c.ID, store.Lease{}, full); !errors.Is(err, chaindb.ErrGapsFull) {
 		t.Fatal(err)
 	}
-	at, err := db.Standing(t.Context(), c.ID)
+	at, err := verifydb.ReadStanding(t.Context(), db, c.ID)
 	if err != nil {
 		t.Fatal(err)
 	}

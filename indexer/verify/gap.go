@@ -12,11 +12,12 @@ import (
 
 	"repute"
 	"repute/contracts"
-	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 // gap is an event that seems to be missing. It is stored once a second comparison shows it too.
-type gap = store.Gap
+type gap = chaindb.Gap
 
 func newGap(kind repute.EventKind, subject string, r repute.BlockRange, reason string) gap {
 	r.To = max(r.From, r.To)
@@ -36,7 +37,7 @@ func clientGap(kind repute.EventKind, id repute.TokenID, client common.Address, 
 }
 
 // operatorGap keeps the owner as client.
-func operatorGap(o store.OperatorThen, r repute.BlockRange, approved bool) gap {
+func operatorGap(o verifydb.OperatorThen, r repute.BlockRange, approved bool) gap {
 	h := newGap(repute.KindApprovalForAll, o.Owner.Hex()+"/"+o.Operator.Hex(), r,
 		fmt.Sprintf("isApprovedForAll of %s for %s is %t, stored %t", o.Operator, o.Owner, approved, o.Approved))
 	h.Client = &o.Owner
@@ -53,7 +54,7 @@ func sameGap(a, b gap) bool { return a.Kind == b.Kind && a.Subject == b.Subject 
 
 // waitingGap is what a stored event waits for: it must lie between the newest
 // thing known before it and the event itself.
-func waitingGap(w store.Waiting, event repute.Event, start uint64) (gap, bool) {
+func waitingGap(w verifydb.Waiting, event repute.Event, start uint64) (gap, bool) {
 	r := repute.BlockRange{From: start, To: w.Log.BlockNumber}
 	reason := fmt.Sprintf("log %d of block %d waits: %s", w.Log.Index, w.Log.BlockNumber, w.Reason)
 	var h gap
@@ -185,9 +186,9 @@ func indexOf(h gap) uint64 {
 }
 
 // operatorOf reads an operatorGap's pair.
-func operatorOf(h gap) (store.OperatorThen, bool) {
+func operatorOf(h gap) (verifydb.OperatorThen, bool) {
 	owner, operator, ok := strings.Cut(h.Subject, "/")
-	return store.OperatorThen{Owner: common.HexToAddress(owner), Operator: common.HexToAddress(operator)},
+	return verifydb.OperatorThen{Owner: common.HexToAddress(owner), Operator: common.HexToAddress(operator)},
 		ok && h.Kind == repute.KindApprovalForAll && ofState(h)
 }
 

@@ -12,6 +12,8 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 // Bounds of reading the history of a contract.
@@ -23,17 +25,17 @@ const (
 // readHistory reads on in the blocks that were indexed before a validation
 // contract was listed. How far it came is the gap's lower end, so that any
 // process can go on from there.
-func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Standing, h gap) error {
-	contract := common.HexToAddress(strings.TrimPrefix(h.Subject, store.HistorySubject))
+func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.Standing, h gap) error {
+	contract := common.HexToAddress(strings.TrimPrefix(h.Subject, chaindb.HistorySubject))
 	if !slices.Contains(v.chain.Validations, contract) {
-		return v.db.CloseGap(ctx, v.chain.ID, l, h) // not listed any more
+		return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h) // not listed any more
 	}
 	s := search{[]common.Address{contract}, [][]common.Hash{{contracts.Topic(h.Kind)}}}
 	most := uint64(historyRange)
 	for range historyCalls {
 		if h.Blocks.From > min(h.Blocks.To, at.Cursor) {
 			v.log.Info("history of a validation contract read", "contract", contract, "kind", h.Kind)
-			return v.db.CloseGap(ctx, v.chain.ID, l, h)
+			return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h)
 		}
 		part := repute.BlockRange{From: h.Blocks.From, To: min(h.Blocks.To, at.Cursor, h.Blocks.From+most-1)}
 		err := v.readPart(ctx, l, at, s, part)
@@ -43,7 +45,7 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Stan
 		case err == nil:
 			h.Blocks.From = part.To + 1
 		case part.From == part.To || node.IsTransient(err):
-			if err := v.db.OpenGaps(ctx, v.chain.ID, l, []gap{h}); err != nil { // as far as it came
+			if err := chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, []gap{h}); err != nil { // as far as it came
 				return err
 			}
 			return v.postpone(ctx, l, h, err)
@@ -51,11 +53,11 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at store.Stan
 			most = (part.To - part.From + 1) / 2
 		}
 	}
-	return v.db.OpenGaps(ctx, v.chain.ID, l, []gap{h})
+	return chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, []gap{h})
 }
 
 // readPart stores what one range holds and the store does not.
-func (v *Verifier) readPart(ctx context.Context, l store.Lease, at store.Standing, s search, r repute.BlockRange) error {
+func (v *Verifier) readPart(ctx context.Context, l store.Lease, at verifydb.Standing, s search, r repute.BlockRange) error {
 	if err := v.spend(ctx, 1); err != nil {
 		return err
 	}

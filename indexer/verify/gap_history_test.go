@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
+	"repute/store/chaindb"
 )
 
 // A validation contract that is listed late gets its history, and until then the
@@ -41,7 +42,7 @@ func TestLateListedContract(t *testing.T) {
 	indexFrom(t, honest, after, newNode(t, c, node.Options{}))
 	indexFrom(t, db, before, newNode(t, c, node.Options{}))
 	c.Inject(rpctest.LimitRange(10, rpctest.Error{Code: -32602, Message: "exceed maximum block range 10"}))
-	if err := db.AddChain(t.Context(), after); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, after); err != nil {
 		t.Fatal(err)
 	}
 	if s := status(t, db).Completeness; s.Status != repute.Incomplete {

@@ -7,7 +7,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
-	"repute/store"
+	"repute/store/verifydb"
 )
 
 // Bounds of one search for one gap.
@@ -29,7 +29,7 @@ func effort[T int | uint64](first, least T, tries int) T { return max(first>>min
 // for the very agent, over the whole range and then over shorter ones; the block
 // where the state changed; the blooms of the headers. What is found are the blocks
 // that lack logs by their receipts, which judge.
-func (v *Verifier) locate(ctx context.Context, at store.Standing, h gap) ([]judgement, error) {
+func (v *Verifier) locate(ctx context.Context, at verifydb.Standing, h gap) ([]judgement, error) {
 	r := h.Blocks
 	r.From, r.To = max(r.From, v.chain.StartBlock), min(max(r.To, r.From), at.Cursor)
 	if r.To < r.From {

@@ -12,6 +12,7 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/verifydb"
 )
 
 // lostFeedback is a chain of which the index lacks one event, and nothing but the
@@ -88,7 +89,7 @@ func TestInventedHashOfAnEmptyBlockGoes(t *testing.T) {
 		t.Fatal(tag, err)
 	}
 	stepOn(t, verifierOf(db, chainOf(c), n))
-	known, err := db.Headers(t.Context(), 31337, []uint64{8})
+	known, err := verifydb.Headers(t.Context(), db, 31337, []uint64{8})
 	if err != nil || known[8].Hash != c.Blocks()[8].Hash() {
 		t.Errorf("block 8 is %s, %v, want %s", known[8].Hash, err, c.Blocks()[8].Hash())
 	}

@@ -16,6 +16,9 @@ import (
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/query"
 )
 
 func openStore(t *testing.T) *store.DB {
@@ -69,7 +72,7 @@ func catchUp(t *testing.T, f *indexer.Follower) (reorgs int) {
 func dump(t *testing.T, db *store.DB) string {
 	t.Helper()
 	var b strings.Builder
-	if err := db.Dump(t.Context(), &b, 0); err != nil {
+	if err := eventdb.Dump(t.Context(), db, &b, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -77,7 +80,7 @@ func dump(t *testing.T, db *store.DB) string {
 
 func cursorOf(t *testing.T, db *store.DB) repute.Block {
 	t.Helper()
-	b, err := db.Cursor(t.Context(), 31337)
+	b, err := chaindb.Cursor(t.Context(), db, 31337)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -97,7 +100,7 @@ func eventually(t *testing.T, what string, ok func() bool) {
 
 func status(t *testing.T, db *store.DB) repute.ChainStatus {
 	t.Helper()
-	list, err := db.Chains(t.Context())
+	list, err := query.Chains(t.Context(), db)
 	if err != nil || len(list) != 1 {
 		t.Fatalf("%d chains, %v", len(list), err)
 	}

@@ -16,6 +16,8 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 // stepOn steps until nothing is to do, whatever fails on the way.
@@ -73,10 +75,10 @@ func TestHistoryGoesOnWhereItStopped(t *testing.T) {
 	before.Validations = nil
 	db, n := openStore(t), newNode(t, c, node.Options{})
 	indexFrom(t, db, before, n)
-	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 		t.Fatal(err)
 	}
-	due, err := db.DueGaps(t.Context(), chainOf(c).ID, 1)
+	due, err := chaindb.DueGaps(t.Context(), db, chainOf(c).ID, 1)
 	if err != nil || len(due) != 1 && len(due) != 2 {
 		t.Fatalf("%v, %v", due, err)
 	}
@@ -89,7 +91,7 @@ func TestHistoryGoesOnWhereItStopped(t *testing.T) {
 		return nil
 	}))
 	v := verifierOf(db, chainOf(c), n)
-	at, err := db.Standing(t.Context(), chainOf(c).ID)
+	at, err := verifydb.ReadStanding(t.Context(), db, chainOf(c).ID)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -178,7 +180,7 @@ func TestInventedLogsGo(t *testing.T) {
 			honest, db := openStore(t), openStore(t)
 			indexFrom(t, honest, chainOf(c), newNode(t, c, node.Options{}))
 			undo := c.MapLogs(rpctest.Corrupt(rpctest.AtBlock(b.Number()), func(l *types.Log) { change(c, l) }))
-			if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+			if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 				t.Fatal(err)
 			}
 			// Where blooms are off, nothing refuses the logs when they come.

@@ -6,12 +6,12 @@ import (
 	"fmt"
 	"slices"
 
-	"repute/indexer/node"
-
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node"
+	"repute/store/verifydb"
 )
 
 // judgement compares the stored logs of a block with what witnesses show of it. Nothing is
@@ -43,11 +43,11 @@ func (j judgement) settled() bool {
 // error when the stored block is another one, and when the witnesses do not agree
 // which block is the chain's.
 func (v *Verifier) judge(ctx context.Context, number uint64) (judgement, error) {
-	stored, _, err := v.db.Logs(ctx, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
+	stored, _, err := verifydb.Logs(ctx, v.db, v.chain.ID, repute.BlockRange{From: number, To: number}, 1)
 	if err != nil {
 		return judgement{}, err
 	}
-	known, err := v.db.Headers(ctx, v.chain.ID, []uint64{number})
+	known, err := verifydb.Headers(ctx, v.db, v.chain.ID, []uint64{number})
 	if err != nil {
 		return judgement{}, err
 	}
@@ -306,7 +306,7 @@ func (v *Verifier) weigh(e node.Evidence, stored []types.Log) judgement {
 // judgePlaces judges the blocks of logs that are not stored, at most so many that were not
 // looked at before, and returns those in which logs are missing or claimed to be. The error is that of a block that could not be judged.
 func (v *Verifier) judgePlaces(ctx context.Context, logs []types.Log, most int, looked map[uint64]bool) (out []judgement, err error) {
-	unknown, err := v.db.UnknownLogs(ctx, v.chain.ID, logs)
+	unknown, err := verifydb.UnknownLogs(ctx, v.db, v.chain.ID, logs)
 	if err != nil {
 		return nil, err
 	}

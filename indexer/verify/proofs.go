@@ -11,22 +11,23 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/verifydb"
 )
 
 // proving is one comparison of connected blocks.
 type proving struct {
 	v         *Verifier
 	lease     store.Lease
-	at        store.Standing
+	at        verifydb.Standing
 	headers   map[uint64]node.Sealed
 	stored    map[uint64][]types.Log
 	otherHash map[uint64]bool // blocks that are stored with another hash
-	proof     store.BlockProof
+	proof     verifydb.BlockProof
 }
 
 // proveWindow compares a window of blocks, of which the newest has the given hash, from the
 // newest down, and saves the blocks that it has compared.
-func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at store.Standing, r repute.BlockRange, hash common.Hash) error {
+func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at verifydb.Standing, r repute.BlockRange, hash common.Hash) error {
 	headers, by, err := v.connectedHeaders(ctx, r, hash)
 	if err != nil {
 		return err
@@ -40,12 +41,12 @@ func (v *Verifier) proveWindow(ctx context.Context, l store.Lease, at store.Stan
 	if err != nil {
 		return err
 	}
-	logs, to, err := v.db.Logs(ctx, v.chain.ID, r, 1<<30)
+	logs, to, err := verifydb.Logs(ctx, v.db, v.chain.ID, r, 1<<30)
 	if err != nil || to != r.To {
 		return err
 	}
 	p := &proving{v: v, lease: l, at: at, headers: map[uint64]node.Sealed{}, stored: byBlock(logs), otherHash: map[uint64]bool{},
-		proof: store.BlockProof{Blocks: repute.BlockRange{From: r.To + 1, To: r.To}, Hash: hash}}
+		proof: verifydb.BlockProof{Blocks: repute.BlockRange{From: r.To + 1, To: r.To}, Hash: hash}}
 	suspects, err := p.suspects(ctx, headers, odd)
 	if err != nil {
 		return err
@@ -61,7 +62,7 @@ func (p *proving) suspects(ctx context.Context, headers []node.Sealed, confirmed
 	for i := range headers {
 		numbers = append(numbers, headers[i].Number)
 	}
-	known, err := p.v.db.Headers(ctx, p.v.chain.ID, numbers)
+	known, err := verifydb.Headers(ctx, p.v.db, p.v.chain.ID, numbers)
 	if err != nil {
 		return nil, err
 	}
@@ -178,13 +179,13 @@ func (p *proving) save(ctx context.Context, from uint64) error {
 		p.proof.Loose = 0
 	}
 	p.proof.Blocks.From, p.proof.Parent = from, p.headers[from].Parent
-	return p.v.db.SaveBlockProof(ctx, p.v.chain.ID, p.lease, p.proof)
+	return verifydb.SaveBlockProof(ctx, p.v.db, p.v.chain.ID, p.lease, p.proof)
 }
 
 // settleBlock acts on the result of a final block: missing events are stored, what stays wrong is
 // published. It reports whether the block is proven, and why it is not. The error is one of the
 // index, or of an endpoint that may answer later.
-func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at store.Standing, j blockResult) (proven bool, why, err error) {
+func (v *Verifier) settleBlock(ctx context.Context, l store.Lease, at verifydb.Standing, j blockResult) (proven bool, why, err error) {
 	if j.err != nil {
 		if !ofEndpoints(ctx, j.err) || node.WaitingHelps(j.err) || errors.Is(j.err, ErrNothingNew) {
 			return false, nil, j.err
@@ -221,7 +222,7 @@ const mostWrongBlooms = 3
 // chain count for nothing.
 func (v *Verifier) withoutBlooms(ctx context.Context, l store.Lease) error {
 	v.log.Warn("blooms lack logs of their blocks: all blocks are compared by their receipts", "blocks", len(v.wrongBlooms))
-	if err := v.db.ForgetBlockProofs(ctx, v.chain.ID, l); err != nil {
+	if err := verifydb.ForgetBlockProofs(ctx, v.db, v.chain.ID, l); err != nil {
 		return err
 	}
 	v.bloomless = true

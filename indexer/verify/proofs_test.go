@@ -17,6 +17,8 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 // rated mines blocks with a rating each and makes all but the newest two final. Block 1
@@ -146,7 +148,7 @@ func TestVerifierKeepsUp(t *testing.T) {
 	rated(c, 30)
 	db, n := openStore(t), newNode(t, c, node.Options{})
 	f := indexer.NewFollower(db, chainOf(c), n, indexer.Options{})
-	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 		t.Fatal(err)
 	}
 	catchUp(t, f)
@@ -168,7 +170,7 @@ func TestVerifierKeepsUp(t *testing.T) {
 
 func proofs(t *testing.T, db *store.DB) (out []repute.BlockRange) {
 	t.Helper()
-	all, err := db.BlockProofs(t.Context(), 31337)
+	all, err := verifydb.BlockProofs(t.Context(), db, 31337)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -188,7 +190,7 @@ func TestNewBlocksComeFirst(t *testing.T) {
 	v := New(db, chainOf(c), func() []*node.Node { return []*node.Node{n} }, Options{Rate: 1e6, Window: 20})
 	step := func(want ...repute.BlockRange) {
 		t.Helper()
-		at, err := db.Standing(t.Context(), 31337)
+		at, err := verifydb.ReadStanding(t.Context(), db, 31337)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -299,7 +301,7 @@ func TestBloomsThatLackLogsProveNothing(t *testing.T) {
 	d.Lose(func(l types.Log) bool { return l.BlockNumber == 33 }, true, false)
 	honest, db := openStore(t), openStore(t)
 	for url, to := range map[string]*store.DB{c.URL(): honest, d.URL: db} {
-		if err := to.AddChain(t.Context(), chainOf(c)); err != nil {
+		if err := chaindb.AddChain(t.Context(), to, chainOf(c)); err != nil {
 			t.Fatal(err)
 		}
 		catchUp(t, indexer.NewFollower(to, chainOf(c), nodeAt(t, url), indexer.Options{Bloom: indexer.BloomOff}))
@@ -310,7 +312,7 @@ func TestBloomsThatLackLogsProveNothing(t *testing.T) {
 	if s := status(t, db).Completeness; s.Status != repute.Complete {
 		t.Errorf("%+v", s)
 	}
-	at, err := db.Standing(t.Context(), 31337)
+	at, err := verifydb.ReadStanding(t.Context(), db, 31337)
 	if err != nil || !at.Bloomless {
 		t.Errorf("nobody will know: %+v, %v", at, err)
 	}

@@ -13,6 +13,9 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/verifydb"
 )
 
 const (
@@ -25,17 +28,17 @@ const (
 
 // settleNext looks for what one gap lacks. Events that wait are gaps as well.
 // ErrNothingNew when none is due.
-func (v *Verifier) settleNext(ctx context.Context, l store.Lease, at store.Standing) error {
+func (v *Verifier) settleNext(ctx context.Context, l store.Lease, at verifydb.Standing) error {
 	waiting, err := v.waiting(ctx)
 	if err != nil {
 		return err
 	}
 	if len(waiting) > 0 {
-		if err := v.db.OpenGaps(ctx, v.chain.ID, l, waiting); err != nil && !errors.Is(err, store.ErrGapsFull) {
+		if err := chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, waiting); err != nil && !errors.Is(err, chaindb.ErrGapsFull) {
 			return err
 		}
 	}
-	due, err := v.db.DueGaps(ctx, v.chain.ID, 1)
+	due, err := chaindb.DueGaps(ctx, v.db, v.chain.ID, 1)
 	if err != nil {
 		return err
 	}
@@ -47,7 +50,7 @@ func (v *Verifier) settleNext(ctx context.Context, l store.Lease, at store.Stand
 
 // waiting are the gaps that stored events wait for, each once.
 func (v *Verifier) waiting(ctx context.Context) ([]gap, error) {
-	events, err := v.db.WaitingEvents(ctx, v.chain.ID, waitingAtOnce)
+	events, err := verifydb.WaitingEvents(ctx, v.db, v.chain.ID, waitingAtOnce)
 	if err != nil {
 		return nil, err
 	}
@@ -66,8 +69,8 @@ func (v *Verifier) waiting(ctx context.Context) ([]gap, error) {
 }
 
 // settle searches a gap until it is closed or a search finds nothing more.
-func (v *Verifier) settle(ctx context.Context, l store.Lease, at store.Standing, h gap) error {
-	if strings.HasPrefix(h.Subject, store.HistorySubject) {
+func (v *Verifier) settle(ctx context.Context, l store.Lease, at verifydb.Standing, h gap) error {
+	if strings.HasPrefix(h.Subject, chaindb.HistorySubject) {
 		return v.readHistory(ctx, l, at, h)
 	}
 	if h.Subject == startSubject {
@@ -77,7 +80,7 @@ func (v *Verifier) settle(ctx context.Context, l store.Lease, at store.Standing,
 		still, err := v.stillMissing(ctx, at, h)
 		if err == nil && !still {
 			v.log.Info("gap closed", "kind", h.Kind, "subject", h.Subject)
-			return v.db.CloseGap(ctx, v.chain.ID, l, h)
+			return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h)
 		}
 		if err != nil && !errors.Is(err, node.ErrNoState) {
 			return v.postpone(ctx, l, h, err)
@@ -110,11 +113,11 @@ func (v *Verifier) postpone(ctx context.Context, l store.Lease, h gap, cause err
 	}
 	v.log.Warn("event not found", "kind", h.Kind, "subject", h.Subject, "from", h.Blocks.From, "to", h.Blocks.To,
 		"again", pause, "error", cause)
-	return v.db.PostponeGap(ctx, v.chain.ID, l, h, pause)
+	return chaindb.PostponeGap(ctx, v.db, v.chain.ID, l, h, pause)
 }
 
 // stillMissing looks whether a gap is one.
-func (v *Verifier) stillMissing(ctx context.Context, at store.Standing, h gap) (still bool, err error) {
+func (v *Verifier) stillMissing(ctx context.Context, at verifydb.Standing, h gap) (still bool, err error) {
 	switch {
 	case strings.HasPrefix(h.Subject, waitSubject):
 		waiting, err := v.waiting(ctx)
@@ -133,7 +136,7 @@ func (v *Verifier) stillMissing(ctx context.Context, at store.Standing, h gap) (
 
 // repair puts logs in their place and looks for more where they were lost: a node
 // that dropped one of a range has likely dropped others.
-func (v *Verifier) repair(ctx context.Context, l store.Lease, at store.Standing, lacking []judgement) error {
+func (v *Verifier) repair(ctx context.Context, l store.Lease, at verifydb.Standing, lacking []judgement) error {
 	if _, err := v.storeMissing(ctx, l, at, lacking); err != nil {
 		return err
 	}
@@ -153,7 +156,7 @@ func (v *Verifier) repair(ctx context.Context, l store.Lease, at store.Standing,
 // widenBlocks is how many blocks around a missing event are looked at.
 const widenBlocks = 2_000
 
-func (v *Verifier) widen(ctx context.Context, l store.Lease, at store.Standing, from uint64) error {
+func (v *Verifier) widen(ctx context.Context, l store.Lease, at verifydb.Standing, from uint64) error {
 	r := repute.BlockRange{From: max(from, v.chain.StartBlock), To: min(from+widenBlocks-1, at.Cursor)}
 	more, err := v.reread(ctx, r)
 	if err != nil {
@@ -164,12 +167,12 @@ func (v *Verifier) widen(ctx context.Context, l store.Lease, at store.Standing, 
 }
 
 // storeMissing stores the missing events of judged blocks, and returns how many there were.
-func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at store.Standing, lacking []judgement) (int, error) {
+func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at verifydb.Standing, lacking []judgement) (int, error) {
 	records, blocks, err := v.records(at, lacking)
 	if err != nil || len(records) == 0 {
 		return 0, err
 	}
-	result, err := v.db.Repair(ctx, v.chain.ID, l, records, blocks)
+	result, err := eventdb.Repair(ctx, v.db, v.chain.ID, l, records, blocks)
 	if err != nil {
 		return 0, fmt.Errorf("repair %d events from block %d on: %w", len(records), records[0].Log.BlockNumber, err)
 	}
@@ -182,7 +185,7 @@ func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at store.Sta
 }
 
 // records decodes the missing logs of judged blocks.
-func (v *Verifier) records(at store.Standing, lacking []judgement) (records []repute.Record, blocks []repute.Block, err error) {
+func (v *Verifier) records(at verifydb.Standing, lacking []judgement) (records []repute.Record, blocks []repute.Block, err error) {
 	for _, j := range lacking {
 		if j.block.Number > at.Cursor || slices.ContainsFunc(blocks, func(b repute.Block) bool { return b.Number == j.block.Number }) {
 			continue

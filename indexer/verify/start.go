@@ -10,6 +10,8 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 // startSubject is the gap of a chain that is indexed from above the deployment of
@@ -18,7 +20,7 @@ const startSubject = "start"
 
 // checkStart looks once whether the registry was there before the first block that
 // is indexed. Where no node keeps the state of then nothing can be told.
-func (v *Verifier) checkStart(ctx context.Context, l store.Lease, _ store.Standing) error {
+func (v *Verifier) checkStart(ctx context.Context, l store.Lease, _ verifydb.Standing) error {
 	if v.startSeen || v.chain.StartBlock <= 1 {
 		return ErrNothingNew
 	}
@@ -49,7 +51,7 @@ func (v *Verifier) settleStart(ctx context.Context, l store.Lease, h gap) error 
 	if err != nil || early {
 		return v.postpone(ctx, l, h, err)
 	}
-	return v.db.CloseGap(ctx, v.chain.ID, l, h)
+	return chaindb.CloseGap(ctx, v.db, v.chain.ID, l, h)
 }
 
 // deployedEarlier reports whether the registry was there before the first indexed block:

@@ -10,6 +10,7 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/verifydb"
 )
 
 // A chain indexed from above the deployment of its registry says what it lacks,
@@ -50,7 +51,7 @@ func TestStartAboveDeployment(t *testing.T) {
 		// A node that was wrong, or a chain that begins earlier now.
 		answer.Store(&rpctest.Answer{Result: "0x"})
 		v := verifierOf(db, late, newNode(t, c, node.Options{}))
-		if err := v.settle(t.Context(), store.Lease{}, store.Standing{}, gap{Gap: gaps[0], Subject: startSubject}); err != nil {
+		if err := v.settle(t.Context(), store.Lease{}, verifydb.Standing{}, gap{Gap: gaps[0], Subject: startSubject}); err != nil {
 			t.Fatal(err)
 		}
 		if left := startGaps(t, db); len(left) != 0 {

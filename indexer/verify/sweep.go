@@ -10,25 +10,26 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/verifydb"
 )
 
 // blockSweep is one call of sweepBlocks.
 type blockSweep struct {
 	v      *Verifier
 	lease  store.Lease
-	at     store.Standing
-	proofs []store.BlockProof
+	at     verifydb.Standing
+	proofs []verifydb.BlockProof
 }
 
 // sweepBlocks compares some final blocks with the chain. Each call begins with the next of four
 // kinds of work, and does the first one that has something to do: new blocks, old blocks,
 // requested blocks and unproven blocks each advance however much there is of the others.
-func (v *Verifier) sweepBlocks(ctx context.Context, l store.Lease, at store.Standing) error {
+func (v *Verifier) sweepBlocks(ctx context.Context, l store.Lease, at verifydb.Standing) error {
 	if at.Pin.Hash == (common.Hash{}) {
 		return ErrNothingNew
 	}
 	v.bloomless = v.opts.NoBloom || at.Bloomless
-	proofs, err := v.db.BlockProofs(ctx, v.chain.ID)
+	proofs, err := verifydb.BlockProofs(ctx, v.db, v.chain.ID)
 	if err != nil {
 		return err
 	}
@@ -76,7 +77,7 @@ func (s *blockSweep) uncompared() []connectedRange {
 	return uncompared(s.proofs, all, s.at.Pin.Hash)
 }
 
-func countUnproven(proofs []store.BlockProof) (n uint64) {
+func countUnproven(proofs []verifydb.BlockProof) (n uint64) {
 	for _, p := range proofs {
 		for _, u := range p.Unproven {
 			n += u.To - u.From + 1
@@ -94,7 +95,7 @@ type connectedRange struct {
 
 // uncompared returns the parts of a range that no proof covers, the newest first. hash is that
 // of the newest block of the range.
-func uncompared(proofs []store.BlockProof, all repute.BlockRange, hash common.Hash) (open []connectedRange) {
+func uncompared(proofs []verifydb.BlockProof, all repute.BlockRange, hash common.Hash) (open []connectedRange) {
 	to := all.To
 	for _, p := range slices.Backward(proofs) {
 		if p.Blocks.From > to {

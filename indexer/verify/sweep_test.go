@@ -17,12 +17,14 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 // sweep makes one call of sweepBlocks.
 func sweep(t *testing.T, v *Verifier) error {
 	t.Helper()
-	at, err := v.db.Standing(t.Context(), 31337)
+	at, err := verifydb.ReadStanding(t.Context(), v.db, 31337)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,9 +66,9 @@ func TestUncompared(t *testing.T) {
 	for range 2_000 {
 		all := repute.BlockRange{From: 1 + rng.Uint64N(4), To: 5 + rng.Uint64N(40)}
 		covered, parents := map[uint64]bool{}, map[uint64]common.Hash{all.To: {99}}
-		var list []store.BlockProof
+		var list []verifydb.BlockProof
 		for from := 1 + rng.Uint64N(8); from <= all.To; {
-			p := store.BlockProof{Blocks: repute.BlockRange{From: from, To: min(all.To, from+rng.Uint64N(6))}, Parent: common.Hash{byte(from)}}
+			p := verifydb.BlockProof{Blocks: repute.BlockRange{From: from, To: min(all.To, from+rng.Uint64N(6))}, Parent: common.Hash{byte(from)}}
 			list, parents[from-1] = append(list, p), p.Parent
 			for n := p.Blocks.From; n <= p.Blocks.To; n++ {
 				covered[n] = true
@@ -110,7 +112,7 @@ func TestRequestedBlockWithoutProofIsUnproven(t *testing.T) {
 			a["error"] = json.RawMessage(`{"code":-32000,"message":"pruned"}`)
 		}
 	}
-	if _, err := db.AskForBlocks(t.Context(), 31337, []uint64{12}); err != nil {
+	if _, err := verifydb.AskForBlocks(t.Context(), db, 31337, []uint64{12}); err != nil {
 		t.Fatal(err)
 	}
 	settleDown(t, v)
@@ -172,7 +174,7 @@ func TestRefusedBlockDoesNotStopTheOthers(t *testing.T) {
 	}
 	// One of the two and another block are requested; the other unproven one can be proven.
 	delete(refused, 47)
-	if _, err := db.AskForBlocks(t.Context(), 31337, []uint64{20, 33}); err != nil {
+	if _, err := verifydb.AskForBlocks(t.Context(), db, 31337, []uint64{20, 33}); err != nil {
 		t.Fatal(err)
 	}
 	v.unprovenRetry.next = time.Time{}
@@ -181,7 +183,7 @@ func TestRefusedBlockDoesNotStopTheOthers(t *testing.T) {
 		sweeps(4)
 	}
 	s := status(t, db).Completeness
-	if asked, err := db.AskedBlocks(t.Context(), 31337, 10); err != nil || len(asked) > 0 {
+	if asked, err := verifydb.AskedBlocks(t.Context(), db, 31337, 10); err != nil || len(asked) > 0 {
 		t.Errorf("still requested: %v, %v", asked, err)
 	}
 	if s.Status != repute.Unproven || !strings.Contains(s.Reason, "1 final blocks could not be proven, the newest is 20") || !strings.Contains(s.Reason, "access denied") {
@@ -194,8 +196,8 @@ func TestRefusedBlockDoesNotStopTheOthers(t *testing.T) {
 func TestUnprovenBlocksAreBounded(t *testing.T) {
 	t.Parallel()
 	all := repute.BlockRange{From: 1, To: 50_000}
-	s := &blockSweep{v: &Verifier{chain: repute.Chain{StartBlock: 1}}, at: store.Standing{Pin: repute.Block{Number: all.To}}}
-	s.proofs = []store.BlockProof{{Blocks: repute.BlockRange{From: 30_000, To: 49_000}, Unproven: []repute.BlockRange{{From: 30_000, To: 30_000 + mostUnproven - 2}}}}
+	s := &blockSweep{v: &Verifier{chain: repute.Chain{StartBlock: 1}}, at: verifydb.Standing{Pin: repute.Block{Number: all.To}}}
+	s.proofs = []verifydb.BlockProof{{Blocks: repute.BlockRange{From: 30_000, To: 49_000}, Unproven: []repute.BlockRange{{From: 30_000, To: 30_000 + mostUnproven - 2}}}}
 	s.v.bloomless = true
 	if got := s.uncompared(); len(got) != 2 {
 		t.Errorf("below the bound: %v", got)
@@ -215,7 +217,7 @@ func TestWrongBloomsAreNotCollectedForever(t *testing.T) {
 	c := rpctest.New(t, rpctest.Options{Bloomless: true})
 	rated(c, 60)
 	db := openStore(t)
-	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 		t.Fatal(err)
 	}
 	n := newNode(t, c, node.Options{})
@@ -261,7 +263,7 @@ func agreementIsNoProof(t *testing.T, altered bool) {
 		}
 	}
 	db, first := openStore(t), nodeAt(t, one.URL)
-	if err := db.AddChain(t.Context(), chainOf(c)); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, chainOf(c)); err != nil {
 		t.Fatal(err)
 	}
 	catchUp(t, indexer.NewFollower(db, chainOf(c), first, indexer.Options{Bloom: indexer.BloomOff}))
@@ -304,7 +306,7 @@ func TestPortsOfTheOnlyHostAreAddedUp(t *testing.T) {
 	two := nodeAt(t, rpctest.NewProxy(t, c.URL()).URL)
 	indexFrom(t, db, chainOf(c), one)
 	v := verifierOf(db, chainOf(c), one, two)
-	stored, _, err := db.Logs(t.Context(), chainOf(c).ID, repute.BlockRange{From: 25, To: 25}, 1)
+	stored, _, err := verifydb.Logs(t.Context(), db, chainOf(c).ID, repute.BlockRange{From: 25, To: 25}, 1)
 	if err != nil || len(stored) == 0 {
 		t.Fatal(err, len(stored))
 	}

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/internal/synth"
+	"repute/store/query"
 )
 
 // A generated history with every kind of event, and a node that loses the first, the
@@ -46,7 +47,7 @@ func TestLossyHistoryIsWhole(t *testing.T) {
 	after := server.Stats()
 	t.Logf("%d events verified in %s with %d requests, calls %v", events, time.Since(start), after.Requests-before.Requests, after.Calls)
 	wantSame(t, dump(t, db), want.String())
-	s, err := db.Chains(t.Context())
+	s, err := query.Chains(t.Context(), db)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -10,6 +10,8 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/eventdb"
+	"repute/store/verifydb"
 )
 
 // unproven compares the newest unproven blocks again, after a pause that grows while none of
@@ -31,12 +33,12 @@ func (s *blockSweep) unproven(ctx context.Context) error {
 		unprovenRetry.retry.Reset()
 		unprovenRetry.next = time.Time{}
 	}
-	return errors.Join(s.v.db.SettleBlocks(ctx, s.v.chain.ID, s.lease, out.proven, out.unproven), failed)
+	return errors.Join(verifydb.SettleBlocks(ctx, s.v.db, s.v.chain.ID, s.lease, out.proven, out.unproven), failed)
 }
 
 // requested compares the blocks that are requested and due.
 func (s *blockSweep) requested(ctx context.Context) error {
-	asked, err := s.v.db.AskedBlocks(ctx, s.v.chain.ID, portion)
+	asked, err := verifydb.AskedBlocks(ctx, s.v.db, s.v.chain.ID, portion)
 	if err != nil {
 		return err
 	}
@@ -56,20 +58,20 @@ func (s *blockSweep) requested(ctx context.Context) error {
 			out.unproven = append(out.unproven, w)
 		}
 	}
-	err = s.v.db.SettleBlocks(ctx, s.v.chain.ID, s.lease, out.proven, out.unproven)
+	err = verifydb.SettleBlocks(ctx, s.v.db, s.v.chain.ID, s.lease, out.proven, out.unproven)
 	if err != nil || failed != nil || len(later) == 0 {
 		return errors.Join(err, failed)
 	}
-	return s.v.db.PostponeBlocks(ctx, s.v.chain.ID, s.lease, later, s.v.opts.RetryMin, s.v.opts.RetryMax)
+	return verifydb.PostponeBlocks(ctx, s.v.db, s.v.chain.ID, s.lease, later, s.v.opts.RetryMin, s.v.opts.RetryMax)
 }
 
 // outcome is the result of comparing single blocks again.
 type outcome struct {
 	proven   []uint64
-	unproven []store.UnprovenBlock
+	unproven []verifydb.UnprovenBlock
 	// waiting are the blocks about which the endpoints refused to answer for a reason that may
 	// pass.
-	waiting []store.UnprovenBlock
+	waiting []verifydb.UnprovenBlock
 }
 
 // judgeAgain compares single blocks. A block that the endpoints refuse to answer about does not
@@ -88,13 +90,13 @@ func (s *blockSweep) judgeAgain(ctx context.Context, numbers []uint64) (out outc
 		case mayPass(ctx, err):
 			refused = err
 			s.v.log.Warn("block not compared", "block", j.number, "error", err)
-			out.waiting = append(out.waiting, store.UnprovenBlock{Block: j.number, Reason: err.Error()})
+			out.waiting = append(out.waiting, verifydb.UnprovenBlock{Block: j.number, Reason: err.Error()})
 		case err != nil:
 			return out, err
 		case proven:
 			out.proven = append(out.proven, j.number)
 		default:
-			out.unproven = append(out.unproven, store.UnprovenBlock{Block: j.number, Reason: why.Error()})
+			out.unproven = append(out.unproven, verifydb.UnprovenBlock{Block: j.number, Reason: why.Error()})
 		}
 	}
 	return out, nil
@@ -111,7 +113,7 @@ func (s *blockSweep) settle(ctx context.Context, j blockResult) (proven bool, wh
 			return false, nil, err
 		}
 	}
-	if !slices.ContainsFunc(s.proofs, func(p store.BlockProof) bool { return p.Loose == j.number }) {
+	if !slices.ContainsFunc(s.proofs, func(p verifydb.BlockProof) bool { return p.Loose == j.number }) {
 		return true, nil, nil
 	}
 	connectedHeaders, err := s.v.reconnect(ctx, s.lease, j.judgement)
@@ -120,7 +122,7 @@ func (s *blockSweep) settle(ctx context.Context, j blockResult) (proven bool, wh
 
 // newestUnproven returns the newest unproven blocks below a block, descending. Below 0 there are
 // all of them.
-func newestUnproven(proofs []store.BlockProof, below uint64, most int) (out []uint64) {
+func newestUnproven(proofs []verifydb.BlockProof, below uint64, most int) (out []uint64) {
 	for _, p := range slices.Backward(proofs) {
 		for _, u := range slices.Backward(p.Unproven) {
 			for n := u.To; n >= u.From && len(out) < most; n-- {
@@ -148,12 +150,12 @@ func (v *Verifier) reconnect(ctx context.Context, l store.Lease, j judgement) (b
 		}
 		header = shown[0]
 	}
-	return true, v.db.TieBlockProofs(ctx, v.chain.ID, l, header.Block)
+	return true, verifydb.TieBlockProofs(ctx, v.db, v.chain.ID, l, header.Block)
 }
 
 // correctTimeOf corrects the stored time of a proven block.
 func (v *Verifier) correctTimeOf(ctx context.Context, l store.Lease, j judgement) error {
-	known, err := v.db.Headers(ctx, v.chain.ID, []uint64{j.block.Number})
+	known, err := verifydb.Headers(ctx, v.db, v.chain.ID, []uint64{j.block.Number})
 	if err != nil {
 		return err
 	}
@@ -173,7 +175,7 @@ func (v *Verifier) correctTime(ctx context.Context, l store.Lease, stored, block
 	if err := node.CheckTime(block); err != nil {
 		return err
 	}
-	if err := v.db.Amend(ctx, v.chain.ID, l, store.Amendment{Block: block}); err != nil {
+	if err := eventdb.Amend(ctx, v.db, v.chain.ID, l, eventdb.Amendment{Block: block}); err != nil {
 		return fmt.Errorf("amend the time of block %d: %w", block.Number, err)
 	}
 	v.log.Warn("the time of a block was wrong", "block", block.Number, "stored", stored.Time, "time", block.Time)

@@ -16,6 +16,8 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
 )
 
 // ErrNothingNew: there is nothing to verify now. It is no failure.
@@ -156,7 +158,7 @@ const nearEnough = 256
 // looks through some blocks. ErrNothingNew when there is nothing to do, also while
 // the chain is far behind its head.
 func (v *Verifier) Step(ctx context.Context, l store.Lease) error {
-	at, err := v.db.Standing(ctx, v.chain.ID)
+	at, err := verifydb.ReadStanding(ctx, v.db, v.chain.ID)
 	if err != nil {
 		return err
 	}
@@ -208,7 +210,7 @@ func (v *Verifier) adapt(err error) {
 
 // task is one kind of work of a verifier. One that fails waits, and does not hold up the others.
 type task struct {
-	run   func(context.Context, store.Lease, store.Standing) error
+	run   func(context.Context, store.Lease, verifydb.Standing) error
 	retry node.Backoff
 	next  time.Time
 }
@@ -248,7 +250,7 @@ func (v *Verifier) spend(ctx context.Context, calls int) error {
 	return nil
 }
 
-// open makes confirmed gaps known. store.ErrGapsFull when not all could be: what
+// open makes confirmed gaps known. chaindb.ErrGapsFull when not all could be: what
 // they concern must not be called verified.
 func (v *Verifier) open(ctx context.Context, l store.Lease, gaps []gap) error {
 	if len(gaps) == 0 {
@@ -258,7 +260,7 @@ func (v *Verifier) open(ctx context.Context, l store.Lease, gaps []gap) error {
 		v.log.Warn("event missing", "kind", h.Kind, "subject", h.Subject, "from", h.Blocks.From, "to", h.Blocks.To, "reason", h.Reason)
 		v.opts.Metrics.missing.WithLabelValues(v.label, h.Kind.String()).Inc()
 	}
-	return v.db.OpenGaps(ctx, v.chain.ID, l, gaps)
+	return chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, gaps)
 }
 
 func setDefault[T ~int | ~int64 | ~uint64](v *T, to T) {

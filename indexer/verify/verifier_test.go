@@ -15,6 +15,7 @@ import (
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
+	"repute/store/chaindb"
 )
 
 // nodeAt is a witness behind a URL.
@@ -56,7 +57,7 @@ func settleDown(t *testing.T, v *Verifier) {
 // indexFrom indexes the whole chain as a node shows it.
 func indexFrom(t *testing.T, db *store.DB, c repute.Chain, n *node.Node) {
 	t.Helper()
-	if err := db.AddChain(t.Context(), c); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, c); err != nil {
 		t.Fatal(err)
 	}
 	catchUp(t, indexer.NewFollower(db, c, n, indexer.Options{StartRange: 500}))

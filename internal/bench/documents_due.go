@@ -15,6 +15,8 @@ import (
 	"repute"
 	"repute/indexer/documents"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // registration is the n-th agent's file: of the usual members and length, about a
@@ -65,13 +67,13 @@ func makeDue(ctx context.Context, url string, uris []string) error {
 		return err
 	}
 	defer db.Close()
-	if err := db.AddChain(ctx, benchChain()); err != nil {
+	if err := chaindb.AddChain(ctx, db, benchChain()); err != nil {
 		return err
 	}
 	var parent repute.Block
 	for from := 0; from < len(uris); from += perBlock {
 		b := registrations(parent, from, uris[from:min(from+perBlock, len(uris))])
-		if err := db.Apply(ctx, b); err != nil {
+		if err := eventdb.Apply(ctx, db, b); err != nil {
 			return fmt.Errorf("register agents: %w", err)
 		}
 		parent = b.To
@@ -81,10 +83,10 @@ func makeDue(ctx context.Context, url string, uris []string) error {
 
 // registrations is the block behind parent in which the agents from number first on
 // register with their URIs.
-func registrations(parent repute.Block, first int, uris []string) store.Batch {
+func registrations(parent repute.Block, first int, uris []string) eventdb.Batch {
 	to := repute.Block{Number: parent.Number + 1, Parent: parent.Hash, Time: time.Unix(1_700_000_000+int64(parent.Number), 0).UTC()}
 	to.Hash = crypto.Keccak256Hash(fmt.Append(nil, to.Number))
-	b := store.Batch{ChainID: benchChain().ID, Parent: parent, To: to, Blocks: []repute.Block{to}}
+	b := eventdb.Batch{ChainID: benchChain().ID, Parent: parent, To: to, Blocks: []repute.Block{to}}
 	for i, uri := range uris {
 		id := *uint256.NewInt(uint64(first + i))
 		owner := common.BigToAddress(uint256.NewInt(uint64(first + i + 1)).ToBig())

@@ -15,6 +15,8 @@ import (
 	"repute/internal/pgtest"
 	"repute/internal/synth"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // index follows a history to its head and gives the canonical dump of what the
@@ -37,7 +39,7 @@ func index(t *testing.T, h *synth.History) []byte {
 		t.Fatal(err)
 	}
 	t.Cleanup(db.Close)
-	if err := db.AddChain(t.Context(), synth.Chain()); err != nil {
+	if err := chaindb.AddChain(t.Context(), db, synth.Chain()); err != nil {
 		t.Fatal(err)
 	}
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
@@ -50,7 +52,7 @@ func index(t *testing.T, h *synth.History) []byte {
 		t.Fatal(err)
 	}
 	var dump bytes.Buffer
-	if err := db.Dump(ctx, &dump, synth.Chain().ID); err != nil {
+	if err := eventdb.Dump(ctx, db, &dump, synth.Chain().ID); err != nil {
 		t.Fatal(err)
 	}
 	return dump.Bytes()

@@ -28,6 +28,7 @@ import (
 	"repute/orchestrator/wallet"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // Variables of the environment: workerVariable holds what a process of TestKilledInExecute
@@ -263,14 +264,14 @@ func TestKilledInExecute(t *testing.T) {
 	var tasks []repute.Task
 	stored := map[string][]repute.RunPhase{}
 	installed := w.worker(place)
-	w.until("agents are installed", func() bool { list, err := w.db.Modules(t.Context()); return err == nil && len(list) == 2 })
+	w.until("agents are installed", func() bool { list, err := rundb.Modules(t.Context(), w.db); return err == nil && len(list) == 2 })
 	ok(t, installed.Process.Kill())
 	_ = installed.Wait()
 	for _, at := range moments(rand.New(rand.NewPCG(seed, 0))) {
 		tasks = append(tasks, w.ask()...)
 		w.kill(a, place, at)
 		for _, task := range tasks {
-			list, err := w.db.RunPhases(t.Context(), task.Run)
+			list, err := rundb.Phases(t.Context(), w.db, task.Run)
 			ok(t, err)
 			w.kept(task.Run, stored[task.Run], list)
 			stored[task.Run] = list
@@ -298,16 +299,16 @@ func (w *world) kept(run string, before, now []repute.RunPhase) {
 func (w *world) finished(task repute.Task, before []repute.RunPhase) {
 	w.t.Helper()
 	w.until("task ended", func() bool {
-		run, err := w.db.Run(w.t.Context(), task.Run)
+		run, err := rundb.Run(w.t.Context(), w.db, task.Run)
 		ok(w.t, err)
 		return run.Status.Ended()
 	})
-	task, err := w.db.Task(w.t.Context(), task.ID)
+	task, err := rundb.Task(w.t.Context(), w.db, task.ID)
 	ok(w.t, err)
-	list, err := w.db.RunPhases(w.t.Context(), task.Run)
+	list, err := rundb.Phases(w.t.Context(), w.db, task.Run)
 	ok(w.t, err)
 	w.kept(task.Run, before, list)
-	run, err := w.db.Run(w.t.Context(), task.Run)
+	run, err := rundb.Run(w.t.Context(), w.db, task.Run)
 	ok(w.t, err)
 	want := 1
 	if run.Agent == agents.Reporter {
@@ -323,7 +324,7 @@ func (w *world) once(tasks []repute.Task, before *big.Int) {
 	w.t.Helper()
 	sent := map[common.Hash]bool{} // by the agents' own results
 	for _, task := range tasks {
-		steps, err := w.db.RunSteps(w.t.Context(), task.Run)
+		steps, err := rundb.Steps(w.t.Context(), w.db, task.Run)
 		ok(w.t, err)
 		var result struct {
 			agents.Paid

@@ -31,6 +31,7 @@ import (
 	"repute/orchestrator/wallet"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // Accounts of the devnet by what they do in these tests.
@@ -185,7 +186,7 @@ func (w *world) start(served []string) {
 			w.t.Cleanup(s.Close)
 			manifest, err := json.Marshal(a.Info().Manifest)
 			ok(w.t, err)
-			ok(w.t, w.db.SaveModule(w.t.Context(), repute.Module{Slug: name, URL: s.URL, Manifest: manifest, DryRun: true}))
+			ok(w.t, rundb.SaveModule(w.t.Context(), w.db, repute.Module{Slug: name, URL: s.URL, Manifest: manifest, DryRun: true}))
 			continue
 		}
 		o.Modules = append(o.Modules, a)
@@ -197,7 +198,7 @@ func (w *world) start(served []string) {
 	go func() { defer close(done); _ = e.Run(ctx) }()
 	w.t.Cleanup(func() { cancel(); <-done })
 	w.until("agents are installed", func() bool {
-		list, err := w.db.Modules(w.t.Context())
+		list, err := rundb.Modules(w.t.Context(), w.db)
 		return err == nil && len(list) == len(agents.Names())
 	})
 }
@@ -238,11 +239,11 @@ func (w *world) task(agent, input string, tags ...string) (repute.Task, []repute
 	task, _, err := w.desk.Submit(w.t.Context(), orchestrator.Request{Coordinator: agent, Goal: "test", Input: json.RawMessage(input), Terms: orchestrator.Terms{Tags: tags}, By: "test"})
 	ok(w.t, err)
 	w.until("task ended", func() bool {
-		task, err = w.db.Task(w.t.Context(), task.ID)
+		task, err = rundb.Task(w.t.Context(), w.db, task.ID)
 		ok(w.t, err)
 		return task.Status == repute.TaskCompleted || task.Status == repute.TaskFailed || task.Status == repute.TaskRejected
 	})
-	runs, err := w.db.TaskRuns(w.t.Context(), task.ID)
+	runs, err := rundb.TaskRuns(w.t.Context(), w.db, task.ID)
 	ok(w.t, err)
 	return task, runs
 }
@@ -257,7 +258,7 @@ func (w *world) completed(agent, input string, tags ...string) map[string]json.R
 		}
 		w.t.Fatalf("task is %s", task.Status)
 	}
-	steps, err := w.db.RunSteps(w.t.Context(), runs[0].ID)
+	steps, err := rundb.Steps(w.t.Context(), w.db, runs[0].ID)
 	ok(w.t, err)
 	out := map[string]json.RawMessage{}
 	for _, s := range steps {

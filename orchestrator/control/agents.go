@@ -13,6 +13,9 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/remote"
+	"repute/store/chaindb"
+	"repute/store/query"
+	"repute/store/rundb"
 )
 
 // Agent is an agent that can be given work.
@@ -66,7 +69,7 @@ func (c *Control) listAgents(ctx context.Context, _ *struct{}) (*answer[AgentLis
 
 // Agents are all that can be given work, by slug.
 func (c *Control) Agents(ctx context.Context) ([]Agent, error) {
-	list, err := c.db.Modules(ctx)
+	list, err := rundb.Modules(ctx, c.db)
 	out := []Agent{}
 	for _, m := range list {
 		a, err := agentOnWire(m)
@@ -139,7 +142,7 @@ func (c *Control) Register(ctx context.Context, r Registration) (a Agent, isNew 
 	if len(r.URL) > 2048 {
 		return a, false, repute.Invalid("url", "is longer than 2048 bytes", "a shorter one")
 	}
-	known, err := c.db.Module(ctx, r.Slug)
+	known, err := rundb.Module(ctx, c.db, r.Slug)
 	isNew = errors.Is(err, repute.ErrNotFound)
 	switch {
 	case err != nil && !isNew:
@@ -153,10 +156,10 @@ func (c *Control) Register(ctx context.Context, r Registration) (a Agent, isNew 
 	if err != nil {
 		return a, false, err
 	}
-	if err := c.db.SaveModule(ctx, m); err != nil {
+	if err := rundb.SaveModule(ctx, c.db, m); err != nil {
 		return a, false, err
 	}
-	if m, err = c.db.Module(ctx, m.Slug); err != nil {
+	if m, err = rundb.Module(ctx, c.db, m.Slug); err != nil {
 		return a, false, err
 	}
 	a, err = agentOnWire(m)
@@ -211,11 +214,11 @@ func (c *Control) identity(ctx context.Context, text string) (*repute.AgentID, e
 	if err != nil {
 		return nil, repute.Invalid("agentId", fmt.Sprintf("%.80q is no id of an agent", text), "eip155:chain:registry:id or chain:id")
 	}
-	id, err := c.db.ResolveAgent(ctx, ref, c.o.DefaultChain)
+	id, err := chaindb.ResolveAgent(ctx, c.db, ref, c.o.DefaultChain)
 	if err != nil {
 		return nil, err
 	}
-	if _, _, err := c.db.Agent(ctx, id, repute.At{Finality: repute.Latest}); err != nil {
+	if _, _, err := query.Agent(ctx, c.db, id, repute.At{Finality: repute.Latest}); err != nil {
 		return nil, err
 	}
 	return &id, nil
@@ -240,7 +243,7 @@ func (c *Control) removeAgent(ctx context.Context, _ string, in *slugInput, _ no
 	if m.URL == "" {
 		return nil, repute.Conflict("agent %s is a part of the program and cannot be removed", m.Slug)
 	}
-	if err := c.db.RemoveModule(ctx, m.Slug); err != nil {
+	if err := rundb.RemoveModule(ctx, c.db, m.Slug); err != nil {
 		return nil, err
 	}
 	return say(&Removed{m.Slug}), nil

@@ -12,7 +12,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
-	"repute/store"
+	"repute/store/rundb"
 	"repute/trust/statement"
 )
 
@@ -74,7 +74,7 @@ func (c *Control) listDecisions(ctx context.Context, in *runPageInput) (*answer[
 	if err := known("run", in.ID); err != nil {
 		return nil, err
 	}
-	page, err := c.db.DecisionPage(ctx, in.ID, after, size+1)
+	page, err := rundb.ReadDecisionPage(ctx, c.db, in.ID, after, size+1)
 	if err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func (c *Control) VerifyGate(ctx context.Context, id string, after int64, most i
 	if c.o.Replay == nil {
 		return out, repute.Missing("replay of scores")
 	}
-	t, err := c.db.DecidedTask(ctx, id)
+	t, err := rundb.ReadDecidedTask(ctx, c.db, id)
 	if err != nil {
 		return out, err
 	}
@@ -203,7 +203,7 @@ func (c *Control) again(ctx context.Context, d *repute.RunDecision) (out Checked
 
 // signed reports whether one of the service's keys signed the head of a task's decisions.
 // note says what follows where none did, fault why that is not as it should be.
-func (c *Control) signed(t *store.DecidedTask, now time.Time) (signed bool, note, fault string) {
+func (c *Control) signed(t *rundb.DecidedTask, now time.Time) (signed bool, note, fault string) {
 	at := now
 	if n := len(t.Decisions); n > 0 {
 		at = t.Decisions[n-1].At

@@ -5,7 +5,7 @@ import (
 	"strings"
 	"testing"
 
-	"repute/store"
+	"repute/store/rundb"
 )
 
 // TestTasksThatCannotBeStored sends tasks that Postgres, or readers in other languages,
@@ -36,7 +36,7 @@ func TestTasksThatCannotBeStored(t *testing.T) {
 		}
 		b.refuses("openfi_submit_task", body, c.field)
 	}
-	if list, err := h.db.Tasks(t.Context(), store.TaskFilter{}, 1); err != nil || len(list) > 0 {
+	if list, err := rundb.Tasks(t.Context(), h.db, rundb.TaskFilter{}, 1); err != nil || len(list) > 0 {
 		t.Errorf("%d tasks, %v", len(list), err)
 	}
 	h.ended(h.submit(`{"goal":"x","coordinatorSlug":"plain","input":` + strings.Repeat("[", 60) + `"\ud83d\ude00"` + strings.Repeat("]", 60) + `,"budget":{"maxSteps":2147483647}}`))

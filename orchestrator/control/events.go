@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/store/rundb"
 )
 
 // eventsRoute is the one that streams, as the router writes it.
@@ -145,7 +146,7 @@ func (s *stream) follow(ctx context.Context) error {
 func (s *stream) send(ctx context.Context) (sent bool, err error) {
 	asking, cancel := context.WithTimeout(ctx, s.c.limits.Timeout)
 	defer cancel()
-	list, err := s.c.db.RunEvents(asking, s.run.Root, s.after, eventPage)
+	list, err := rundb.Events(asking, s.c.db, s.run.Root, s.after, eventPage)
 	if err != nil {
 		return false, err
 	}
@@ -172,7 +173,7 @@ func (s *stream) one(ctx context.Context, ev repute.RunEvent) (err error) {
 	}
 	// A run that is cancelled while it waits ends with its root run.
 	if ev.Kind == "run.finished" || ev.Kind == "run.retried" {
-		if s.run, err = s.c.db.Run(ctx, s.run.ID); err == nil {
+		if s.run, err = rundb.Run(ctx, s.c.db, s.run.ID); err == nil {
 			s.over = s.run.Status.Ended()
 		}
 	}

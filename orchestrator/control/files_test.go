@@ -16,6 +16,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
+	"repute/store/rundb"
 )
 
 // published reads a file and holds it against its schema.
@@ -41,7 +42,7 @@ func registrationOf(h *house) string {
 func TestRegistrationNamesThisService(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
-	ok(t, h.db.SaveModule(t.Context(), repute.Module{Slug: "plain", Manifest: json.RawMessage(`{"name":"Plain"}`)}))
+	ok(t, rundb.SaveModule(t.Context(), h.db, repute.Module{Slug: "plain", Manifest: json.RawMessage(`{"name":"Plain"}`)}))
 	if r := registrationOf(h); !strings.Contains(r, `"endpoint":"https://repute.example/v1/agents/plain"`) {
 		t.Errorf("registration %s", r)
 	}
@@ -55,10 +56,10 @@ func TestFilesFollowTheirSchemas(t *testing.T) {
 		t.Errorf("an agent with an API of its own: %s", r)
 	}
 	id := repute.AgentID{ChainID: 31337, Registry: common.HexToAddress("0x8004A169FB4a3325136EB29fA0ceB6D2e539a432")}
-	m, err := h.db.Module(t.Context(), "plain")
+	m, err := rundb.Module(t.Context(), h.db, "plain")
 	ok(t, err)
 	m.Agent = &id
-	ok(t, h.db.SaveModule(t.Context(), m))
+	ok(t, rundb.SaveModule(t.Context(), h.db, m))
 	h.ended(h.submit(`{"goal":"do it"}`))
 	for _, at := range []string{"/.well-known/", "/v1/agents/plain/"} {
 		registration := h.published(at+"agent-registration.json", repute.RegistrationDocument)

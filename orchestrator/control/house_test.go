@@ -21,6 +21,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 	"repute/trust/engine"
 )
 
@@ -126,7 +127,7 @@ func (h *house) engine(current func() *policy.Policy, agents []orchestrator.Modu
 	go func() { defer close(done); _ = e.Run(ctx) }()
 	h.t.Cleanup(func() { stop(); <-done })
 	for _, m := range agents {
-		h.until("agent is installed", func() bool { _, err := h.db.Module(h.t.Context(), m.Info().Slug); return err == nil })
+		h.until("agent is installed", func() bool { _, err := rundb.Module(h.t.Context(), h.db, m.Info().Slug); return err == nil })
 	}
 }
 

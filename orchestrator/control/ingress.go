@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/internal/httpapi"
+	"repute/store/rundb"
 )
 
 // IngressTask is a task that came out of a chat. Fields that only the chat needs are
@@ -87,7 +88,7 @@ func (c *Control) getReceipt(ctx context.Context, in *receiptInput) (*answer[Rec
 	if err != nil {
 		return nil, err
 	}
-	r, err := c.db.RunReceipt(ctx, run.ID, wanted)
+	r, err := rundb.Receipt(ctx, c.db, run.ID, wanted)
 	if err != nil {
 		return nil, err
 	}

@@ -12,7 +12,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
-	"repute/store"
+	"repute/store/rundb"
 )
 
 // logSchema is the schema that a log names.
@@ -113,7 +113,7 @@ func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor s
 	if err != nil {
 		return doc, err
 	}
-	list, err := c.db.RunLog(ctx, m.Slug, after, size)
+	list, err := rundb.ReadLog(ctx, c.db, m.Slug, after, size)
 	if err != nil {
 		return doc, err
 	}
@@ -143,11 +143,11 @@ func (c *Control) agentLog(ctx context.Context, m repute.Module, limit, cursor s
 	return doc, nil
 }
 
-func placeOf(p store.LogPlace) string {
+func placeOf(p rundb.LogPlace) string {
 	return cursorOf(p.At, p.Root+"/"+strconv.FormatInt(p.Number, 10))
 }
 
-func readPlace(text string) (p store.LogPlace, err error) {
+func readPlace(text string) (p rundb.LogPlace, err error) {
 	at, id, err := readCursor(text)
 	if err != nil || text == "" {
 		return p, err
@@ -157,20 +157,20 @@ func readPlace(text string) (p store.LogPlace, err error) {
 	if err != nil || number < 0 {
 		return p, repute.Invalid("cursor", "is none of ours", "nextCursor of the page before")
 	}
-	return store.LogPlace{At: at, Root: root, Number: number}, nil
+	return rundb.LogPlace{At: at, Root: root, Number: number}, nil
 }
 
 // logged is the entry of one attempt, from nothing but what later attempts leave alone.
-func (c *Control) logged(ctx context.Context, l store.LoggedRun) (logRun, error) {
-	run, err := c.db.Run(ctx, l.Run)
+func (c *Control) logged(ctx context.Context, l rundb.LoggedRun) (logRun, error) {
+	run, err := rundb.Run(ctx, c.db, l.Run)
 	if err != nil {
 		return logRun{}, err
 	}
-	phases, err := c.db.RunPhases(ctx, l.Run)
+	phases, err := rundb.Phases(ctx, c.db, l.Run)
 	if err != nil {
 		return logRun{}, err
 	}
-	receipts, all, err := c.db.RunReceiptsUntil(ctx, l.Run, l.At, maxLogReceipts)
+	receipts, all, err := rundb.ReceiptsUntil(ctx, c.db, l.Run, l.At, maxLogReceipts)
 	if err != nil {
 		return logRun{}, err
 	}

@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/store/query"
 )
 
 // IdentityProof is the consent of an agent's wallet or owner that a program works under
@@ -40,14 +41,14 @@ const proofFix = "serve it over https at a domain that the agent's registration 
 // work under, and says by what. repute.ErrInvalid says what is missing.
 func (c *Control) proven(ctx context.Context, r Registration, id repute.AgentID, now time.Time) (p repute.ModuleProof, err error) {
 	if r.Proof != nil {
-		a, _, err := c.db.Agent(ctx, id, repute.At{Finality: repute.Latest})
+		a, _, err := query.Agent(ctx, c.db, id, repute.At{Finality: repute.Latest})
 		if err != nil {
 			return p, err
 		}
 		by, err := r.Proof.check(ClaimText(r.Slug, r.URL, id, r.Proof.Expires), a, now)
 		return repute.ModuleProof{Kind: repute.ProofSignature, Signer: by, At: now}, err
 	}
-	proofs, err := c.db.DomainProofs(ctx, id)
+	proofs, err := query.DomainProofs(ctx, c.db, id)
 	if err != nil {
 		return p, err
 	}

@@ -19,23 +19,24 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
-	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // own makes an agent of an owner on an indexed chain.
 func (h *house) own(owner common.Address) repute.AgentID {
 	h.t.Helper()
 	registry := common.HexToAddress("0x8004")
-	ok(h.t, h.db.AddChain(h.t.Context(), repute.Chain{ID: 7, Name: "seven", Identity: registry, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
-	parent, err := h.db.Cursor(h.t.Context(), 7)
+	ok(h.t, chaindb.AddChain(h.t.Context(), h.db, repute.Chain{ID: 7, Name: "seven", Identity: registry, Reputation: common.HexToAddress("0x8005"), StartBlock: 1}))
+	parent, err := chaindb.Cursor(h.t.Context(), h.db, 7)
 	ok(h.t, err)
 	block := repute.Block{Number: 1, Parent: parent.Hash, Hash: common.Hash{1}, Time: time.Unix(1_750_000_000, 0).UTC()}
-	batch := store.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
+	batch := eventdb.Batch{ChainID: 7, Parent: parent, To: block, Blocks: []repute.Block{block}}
 	for i, e := range []repute.Event{repute.Transfer{To: owner}, repute.Registered{Owner: owner}} {
 		log := types.Log{Address: registry, Topics: []common.Hash{{1}}, BlockNumber: 1, BlockHash: block.Hash, Index: uint(i)}
 		batch.Records = append(batch.Records, repute.Record{Log: log, Time: block.Time, Event: e})
 	}
-	ok(h.t, h.db.Apply(h.t.Context(), batch))
+	ok(h.t, eventdb.Apply(h.t.Context(), h.db, batch))
 	return repute.AgentID{ChainID: 7, Registry: registry}
 }
 

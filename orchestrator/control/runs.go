@@ -13,6 +13,7 @@ import (
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // Run is a run on the wire.
@@ -140,7 +141,7 @@ func (c *Control) run(ctx context.Context, id string) (repute.Run, error) {
 	if err := known("run", id); err != nil {
 		return repute.Run{}, err
 	}
-	return c.db.Run(ctx, id)
+	return rundb.Run(ctx, c.db, id)
 }
 
 func (c *Control) getRun(ctx context.Context, in *idInput) (*answer[Run], error) {
@@ -164,7 +165,7 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 	if err := c.addDecisions(ctx, &w); err != nil {
 		return w, err
 	}
-	open, err := c.db.Awaited(ctx, w.ID)
+	open, err := rundb.Awaited(ctx, c.db, w.ID)
 	if err != nil {
 		return w, err
 	}
@@ -173,7 +174,7 @@ func (c *Control) Run(ctx context.Context, id string) (Run, error) {
 }
 
 // AwaitedOf is what decisions leave to a person, with what is shown of it.
-func AwaitedOf(open []store.Decision) ([]Awaited, error) {
+func AwaitedOf(open []rundb.Decision) ([]Awaited, error) {
 	out := make([]Awaited, 0, len(open))
 	for _, d := range open {
 		asked, err := stored[struct{ Shown *orchestrator.Shown }](d.Input)
@@ -220,7 +221,7 @@ func ReadResult(ctx context.Context, db *store.DB, r repute.Run) (Run, error) {
 }
 
 func addPhases(ctx context.Context, db *store.DB, w *Run) error {
-	phases, err := db.RunPhases(ctx, w.ID)
+	phases, err := rundb.Phases(ctx, db, w.ID)
 	if err != nil {
 		return err
 	}
@@ -245,7 +246,7 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 			w.Verdict = verdictOnWire(v)
 		}
 	}
-	steps, err := db.RunSteps(ctx, w.ID)
+	steps, err := rundb.Steps(ctx, db, w.ID)
 	w.Steps = []Step{}
 	for _, s := range steps {
 		w.Steps = append(w.Steps, Step(s))
@@ -254,12 +255,12 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 }
 
 func (c *Control) addDecisions(ctx context.Context, w *Run) error {
-	head, err := c.db.DecisionsHead(ctx, w.ID)
+	head, err := rundb.DecisionsHead(ctx, c.db, w.ID)
 	if err != nil {
 		return err
 	}
 	w.Head = headOnWire(&head)
-	decisions, err := c.db.Decisions(ctx, w.ID)
+	decisions, err := rundb.Decisions(ctx, c.db, w.ID)
 	if err != nil {
 		return err
 	}
@@ -271,7 +272,7 @@ func (c *Control) addDecisions(ctx context.Context, w *Run) error {
 		}
 		w.Decisions = append(w.Decisions, wire)
 	}
-	given, err := c.db.Approvals(ctx, w.ID, w.Attempt)
+	given, err := rundb.Approvals(ctx, c.db, w.ID, w.Attempt)
 	for _, d := range decisions { // in the order of the decisions
 		if a, ok := given[d.Subject]; ok && d.Effect == string(policy.RequireApproval) && d.Attempt == w.Attempt {
 			w.Approvals = append(w.Approvals, approvalOnWire(a))
@@ -281,7 +282,7 @@ func (c *Control) addDecisions(ctx context.Context, w *Run) error {
 	return err
 }
 
-func approvalOnWire(a store.Approval) Approval {
+func approvalOnWire(a rundb.Approval) Approval {
 	return Approval{a.Subject, a.Approved, a.By, a.Reason, a.At.UTC()}
 }
 
@@ -310,7 +311,7 @@ func (c *Control) listReceipts(ctx context.Context, in *runPageInput) (*answer[R
 	if err != nil {
 		return nil, err
 	}
-	list, err := c.db.RunReceiptPage(ctx, run.ID, after, size+1)
+	list, err := rundb.ReceiptPage(ctx, c.db, run.ID, after, size+1)
 	if err != nil {
 		return nil, err
 	}

@@ -19,7 +19,7 @@ import (
 	"repute/internal/httpapi"
 	"repute/orchestrator"
 	"repute/policy"
-	"repute/store"
+	"repute/store/rundb"
 )
 
 // TaskRequest asks for a task.
@@ -206,7 +206,7 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskLi
 	if err != nil {
 		return nil, err
 	}
-	f := store.TaskFilter{Status: repute.TaskStatus(in.Status), Coordinator: in.Coordinator}
+	f := rundb.TaskFilter{Status: repute.TaskStatus(in.Status), Coordinator: in.Coordinator}
 	if in.Status != "" && !slices.Contains(taskStatuses(), f.Status) {
 		return nil, repute.Invalid("status", fmt.Sprintf("%.40q is none", in.Status), fmt.Sprintf("one of %v", taskStatuses()))
 	}
@@ -219,7 +219,7 @@ func (c *Control) listTasks(ctx context.Context, in *tasksInput) (*answer[TaskLi
 	if f.Before, f.BeforeID, err = readCursor(in.Cursor); err != nil {
 		return nil, err
 	}
-	list, err := c.db.Tasks(ctx, f, size+1)
+	list, err := rundb.Tasks(ctx, c.db, f, size+1)
 	if err != nil {
 		return nil, err
 	}
@@ -261,11 +261,11 @@ func (c *Control) getTask(ctx context.Context, in *idInput) (*answer[Task], erro
 	if err := known("task", in.ID); err != nil {
 		return nil, err
 	}
-	t, err := c.db.Task(ctx, in.ID)
+	t, err := rundb.Task(ctx, c.db, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	runs, err := c.db.TaskRuns(ctx, t.ID)
+	runs, err := rundb.TaskRuns(ctx, c.db, t.ID)
 	if err != nil {
 		return nil, err
 	}

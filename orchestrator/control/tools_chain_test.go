@@ -17,7 +17,8 @@ import (
 	"repute/indexer"
 	"repute/indexer/node"
 	"repute/orchestrator/operate"
-	"repute/store"
+	"repute/store/query"
+	"repute/store/walletdb"
 )
 
 // tokens gives the treasury 1,000 units of a token, of which the agent "plain" may move 100
@@ -71,7 +72,7 @@ func (b toolbox) really(name, arguments string) (act operate.Act) {
 	if sent != 1 {
 		t.Errorf("%s sent %d transactions", name, sent)
 	}
-	row, err := b.h.db.Act(t.Context(), act.ID)
+	row, err := walletdb.ReadAct(t.Context(), b.h.db, act.ID)
 	ok(t, err)
 	if row.Kind != act.Kind || row.By != "ann" || row.Ended.IsZero() || row.Refused != "" || row.Error != "" || len(row.Result) == 0 {
 		t.Errorf("%s is stored as %+v", name, row)
@@ -111,13 +112,13 @@ func TestToolsActOnTheChain(t *testing.T) {
 		t.Errorf("the payee has %d units", has)
 	}
 	h.follow(follower)
-	events, err := h.db.TreasuryEvents(t.Context(), h.d.Chain().ID, h.treasury, crypto.Keccak256Hash([]byte("plain")), 1<<62, 0, 10)
+	events, err := walletdb.TreasuryEvents(t.Context(), h.db, h.d.Chain().ID, h.treasury, crypto.Keccak256Hash([]byte("plain")), 1<<62, 0, 10)
 	ok(t, err)
 	if e := events[0]; e.Kind != "ERC20Transferred" || e.Tx.Hex() != moved.Transactions[0].Hash || e.Run != crypto.Keccak256Hash([]byte(moved.ID)) {
 		t.Errorf("newest event of the treasury: %+v", e)
 	}
 	h.index()
-	a, _, err := h.db.Agent(t.Context(), plain, repute.At{Finality: repute.Latest})
+	a, _, err := query.Agent(t.Context(), h.db, plain, repute.At{Finality: repute.Latest})
 	ok(t, err)
 	wallet, err := h.d.View().AgentWallet(t.Context(), 1)
 	ok(t, err)
@@ -176,7 +177,7 @@ func (b toolbox) everyAnswer(token common.Address) {
 func (h *house) ratedOnce(act operate.Act) {
 	h.t.Helper()
 	stranger := repute.AgentID{ChainID: h.d.Chain().ID, Registry: h.d.Chain().Identity}
-	page, err := h.db.Feedback(h.t.Context(), stranger, store.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
+	page, err := query.Feedback(h.t.Context(), h.db, stranger, query.FeedbackFilter{Limit: 10, At: repute.At{Finality: repute.Latest}})
 	ok(h.t, err)
 	onChain, err := h.d.View().AllFeedback(h.t.Context(), 0)
 	ok(h.t, err)

@@ -16,7 +16,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/control"
 	"repute/orchestrator/operate"
-	"repute/store"
+	"repute/store/rundb"
 )
 
 // toolbox is a caller of tools, with what they promise.
@@ -182,7 +182,7 @@ func (h *house) task(b toolbox) {
 // rows counts everything that tools may leave behind.
 func (h *house) rows() string {
 	h.t.Helper()
-	tasks, err := h.db.Tasks(h.t.Context(), store.TaskFilter{}, 100)
+	tasks, err := rundb.Tasks(h.t.Context(), h.db, rundb.TaskFilter{}, 100)
 	ok(h.t, err)
 	var inputs, acts, jobs int
 	for query, into := range map[string]*int{"SELECT count(*) FROM trust_inputs": &inputs, "SELECT count(*) FROM acts": &acts, "SELECT count(*) FROM river_job": &jobs} {
@@ -307,7 +307,7 @@ func TestToolsRefuse(t *testing.T) {
 	} {
 		b.refuses(c.tool, c.arguments, c.says)
 	}
-	if list, err := h.db.Tasks(t.Context(), store.TaskFilter{}, 1); err != nil || len(list) > 0 {
+	if list, err := rundb.Tasks(t.Context(), h.db, rundb.TaskFilter{}, 1); err != nil || len(list) > 0 {
 		t.Errorf("%d tasks, %v", len(list), err)
 	}
 }

@@ -14,7 +14,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/operate"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // TreasuryEvent is what a treasury says happened.
@@ -34,7 +34,7 @@ type TreasuryEvent struct {
 	Fields      Object     `json:"fields" doc:"as the event has them: amounts decimal, purpose as whoever asked wrote it"`
 }
 
-func eventOnWire(e *store.TreasuryEvent) TreasuryEvent {
+func eventOnWire(e *walletdb.TreasuryEvent) TreasuryEvent {
 	w := TreasuryEvent{ChainID: e.ChainID, Treasury: e.Treasury.Hex(), Kind: e.Kind, Transaction: e.Tx.Hex(), Block: e.Block.Number, BlockHash: e.Block.Hash.Hex(),
 		BlockTime: maybe(e.Block.Time), LogIndex: e.LogIndex, Finality: string(repute.Latest), Fields: objectOf(e.Fields)}
 	if e.Final {
@@ -54,7 +54,7 @@ func keyHex(key common.Hash) string {
 
 // eventsOf are the treasury's events of a run or act.
 func (c *Control) eventsOf(ctx context.Context, id string) ([]TreasuryEvent, error) {
-	list, err := c.db.TreasuryEventsOfRun(ctx, crypto.Keccak256Hash([]byte(id)))
+	list, err := walletdb.TreasuryEventsOfRun(ctx, c.db, crypto.Keccak256Hash([]byte(id)))
 	out := make([]TreasuryEvent, 0, len(list))
 	for i := range list {
 		out = append(out, eventOnWire(&list[i]))
@@ -98,7 +98,7 @@ func (c *Control) treasuryEvents(ctx context.Context, in *treasuryEventsInput) (
 	if in.Agent != "" {
 		agent = crypto.Keccak256Hash([]byte(in.Agent))
 	}
-	list, err := c.db.TreasuryEvents(ctx, chain, at, agent, block, index, size+1)
+	list, err := walletdb.TreasuryEvents(ctx, c.db, chain, at, agent, block, index, size+1)
 	if err != nil {
 		return nil, err
 	}
@@ -155,14 +155,14 @@ func (c *Control) treasuryStatus(ctx context.Context, _ *struct{}) (*answer[Trea
 		return nil, err
 	}
 	out := TreasuryNow{TreasuryStatus: s}
-	t, err := c.db.Treasury(ctx, s.ChainID, common.HexToAddress(s.Address))
+	t, err := walletdb.ReadTreasury(ctx, c.db, s.ChainID, common.HexToAddress(s.Address))
 	if errors.Is(err, repute.ErrNotFound) {
 		return say(&out), nil
 	}
 	if err != nil {
 		return nil, err
 	}
-	missing, err := c.db.TreasuryMissing(ctx, t.ChainID, t.Address)
+	missing, err := walletdb.TreasuryMissing(ctx, c.db, t.ChainID, t.Address)
 	out.Index = &TreasuryIndex{From: t.Start, To: t.Cursor.Number, Finalized: t.Finalized, Reorgs: t.Reorgs, Missing: missing}
 	if err != nil {
 		return nil, err

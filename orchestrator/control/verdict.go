@@ -10,6 +10,8 @@ import (
 	"repute/internal/httpapi"
 	"repute/orchestrator"
 	"repute/policy"
+	"repute/store/rundb"
+	"repute/store/trustdb"
 )
 
 // Verdict is what the trust gate says of an agent, with what it follows from.
@@ -81,7 +83,7 @@ func (c *Control) module(ctx context.Context, slug string) (repute.Module, error
 	if err := known("agent", slug); err != nil {
 		return repute.Module{}, err
 	}
-	return c.db.Module(ctx, slug)
+	return rundb.Module(ctx, c.db, slug)
 }
 
 func (c *Control) getTrust(ctx context.Context, in *trustInput) (*answer[TrustAnswer], error) {
@@ -118,7 +120,7 @@ func (c *Control) recomputeTrust(ctx context.Context, _ string, in *slugInput, q
 	if c.o.Replay == nil {
 		return say(&out), nil
 	}
-	if _, err := c.db.KeepTrustInput(ctx, c.o.Policy().Text()); err != nil {
+	if _, err := trustdb.KeepInput(ctx, c.db, c.o.Policy().Text()); err != nil {
 		return nil, err
 	}
 	good, differs, err := c.verify(ctx, v)

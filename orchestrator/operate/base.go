@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/contracts/bindings"
+	"repute/store/walletdb"
 )
 
 // The index of a treasury's events is waited for where it is behind the chain.
@@ -53,14 +54,14 @@ func (o *Operator) confirmedPolicy(ctx context.Context, slug string) (p bindings
 	if err != nil {
 		return p, err
 	}
-	t, err := o.db.Treasury(ctx, o.o.ExecutionChain, at)
+	t, err := walletdb.ReadTreasury(ctx, o.db, o.o.ExecutionChain, at)
 	if errors.Is(err, repute.ErrNotFound) {
 		return p, fmt.Errorf("policy of %s: %s: %w", slug, err.Error(), errIndexBehind)
 	}
 	if err != nil {
 		return p, err
 	}
-	set, err := o.db.LastPolicySet(ctx, t, crypto.Keccak256Hash([]byte(slug)), now.Block)
+	set, err := walletdb.LastPolicySet(ctx, o.db, t, crypto.Keccak256Hash([]byte(slug)), now.Block)
 	if err != nil {
 		return p, err
 	}

@@ -11,7 +11,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // orphaned is after how long an act is nobody's who waits for it.
@@ -26,7 +26,7 @@ const (
 // Run brings acts to their end that nobody waits for any more, until ctx ends. Each gets its
 // turn, however many cannot be brought to an end.
 func (o *Operator) Run(ctx context.Context) error {
-	var last store.Act
+	var last walletdb.Act
 	for {
 		last = o.carryAll(ctx, last)
 		select {
@@ -39,8 +39,8 @@ func (o *Operator) Run(ctx context.Context) error {
 
 // carryAll carries on the open acts behind one, and gives the one to go on behind: none where
 // there were no more.
-func (o *Operator) carryAll(ctx context.Context, behind store.Act) (last store.Act) {
-	open, err := o.db.OpenActs(ctx, orphaned+o.o.Wait, behind.Created, behind.ID, openAtOnce)
+func (o *Operator) carryAll(ctx context.Context, behind walletdb.Act) (last walletdb.Act) {
+	open, err := walletdb.OpenActs(ctx, o.db, orphaned+o.o.Wait, behind.Created, behind.ID, openAtOnce)
 	if err != nil && ctx.Err() == nil {
 		o.o.Log.Warn("acts could not be read", "error", err)
 	}
@@ -50,7 +50,7 @@ func (o *Operator) carryAll(ctx context.Context, behind store.Act) (last store.A
 		places <- struct{}{}
 		carried.Go(func() {
 			defer func() { <-places }()
-			row, err := o.db.Act(ctx, open[i].ID) // as old as it is by now: others had their turn before
+			row, err := walletdb.ReadAct(ctx, o.db, open[i].ID) // as old as it is by now: others had their turn before
 			if err == nil && row.Ended.IsZero() {
 				_, err = o.carryOn(ctx, &row)
 			}
@@ -61,25 +61,25 @@ func (o *Operator) carryAll(ctx context.Context, behind store.Act) (last store.A
 	}
 	carried.Wait()
 	if len(open) < openAtOnce {
-		return store.Act{}
+		return walletdb.Act{}
 	}
 	return open[len(open)-1]
 }
 
 // carryOn sends what of an act is not on the chain yet, and waits for a while. An act
 // whose end is open stays so.
-func (o *Operator) carryOn(ctx context.Context, row *store.Act) (Act, error) {
+func (o *Operator) carryOn(ctx context.Context, row *walletdb.Act) (Act, error) {
 	waiting, cancel := context.WithTimeout(ctx, o.o.Wait)
 	defer cancel()
 	result, at, err := o.send(waiting, row)
 	switch {
 	case err == nil:
-		var functions []store.CallFunction
+		var functions []walletdb.CallFunction
 		if functions, err = functionsOf(row); err == nil {
-			err = o.db.EndAct(ctx, row.ID, encoded(result), functions)
+			err = walletdb.EndAct(ctx, o.db, row.ID, encoded(result), functions)
 		}
 	case !errors.Is(err, repute.ErrUnavailable) && waiting.Err() == nil:
-		err = o.db.FailAct(ctx, row.ID, at, err.Error())
+		err = walletdb.FailAct(ctx, o.db, row.ID, at, err.Error())
 	default:
 		err = fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
 	}
@@ -88,7 +88,7 @@ func (o *Operator) carryOn(ctx context.Context, row *store.Act) (Act, error) {
 	} else if err != nil {
 		return Act{}, err
 	}
-	now, err := o.db.Act(ctx, row.ID)
+	now, err := walletdb.ReadAct(ctx, o.db, row.ID)
 	if err != nil {
 		return Act{}, err
 	}
@@ -102,7 +102,7 @@ type outcome struct {
 
 // send sends an act's transactions in their order, each once however often it is called.
 // at is the intent that an error is about; empty where it is about none.
-func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, at string, err error) {
+func (o *Operator) send(ctx context.Context, row *walletdb.Act) (out outcome, at string, err error) {
 	var steps []step
 	var d recorded
 	if err := errors.Join(json.Unmarshal(row.Transactions, &steps), json.Unmarshal(row.Decision, &d)); err != nil {
@@ -139,7 +139,7 @@ func (o *Operator) send(ctx context.Context, row *store.Act) (out outcome, at st
 // wasSet compares what the treasury says was set with what was signed for an intent, by this
 // process or another.
 func (o *Operator) wasSet(ctx context.Context, intent string, s *step, sent orchestrator.Sent) error {
-	signed, err := o.db.Intent(ctx, intent)
+	signed, err := walletdb.ReadIntent(ctx, o.db, intent)
 	if err != nil {
 		return fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
 	}
@@ -154,12 +154,12 @@ func (o *Operator) wasSet(ctx context.Context, intent string, s *step, sent orch
 // grew old: what was allowed then may be refused now. So is a change of a policy that is
 // another one by now. An act of which nothing was signed ends after a while. What is signed
 // goes on, since it may be on its way.
-func (o *Operator) stillAllowed(ctx context.Context, row *store.Act, d *recorded, steps []step, i int) error {
+func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recorded, steps []step, i int) error {
 	fresh := row.Age <= o.o.Fresh
 	if fresh && row.Kind != kindPolicy {
 		return nil
 	}
-	if _, err := o.db.Intent(ctx, intentID(row.ID, i)); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := walletdb.ReadIntent(ctx, o.db, intentID(row.ID, i)); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
 	if i == 0 && row.Age > o.o.Expire {
@@ -179,7 +179,7 @@ func (o *Operator) stillAllowed(ctx context.Context, row *store.Act, d *recorded
 	if n := len(d.Inputs); n > len(steps) { // the newest of each transaction is kept
 		d.Inputs[i], d.Inputs = d.Inputs[n-1], d.Inputs[:n-1]
 	}
-	if err := o.db.RejudgeAct(ctx, row.ID, encoded(d), encoded(steps)); err != nil {
+	if err := walletdb.RejudgeAct(ctx, o.db, row.ID, encoded(d), encoded(steps)); err != nil {
 		return err
 	}
 	if denied := d.denied(); denied != nil {
@@ -191,7 +191,7 @@ func (o *Operator) stillAllowed(ctx context.Context, row *store.Act, d *recorded
 // readAgain makes a change of a policy of what the policy is now, and tells whether it is
 // another one than when the change was asked for. It stays so until the change is signed, since
 // no two changes are open at once.
-func (o *Operator) readAgain(ctx context.Context, row *store.Act, steps []step, i int) (changed bool, err error) {
+func (o *Operator) readAgain(ctx context.Context, row *walletdb.Act, steps []step, i int) (changed bool, err error) {
 	if row.Kind != kindPolicy {
 		return false, nil
 	}
@@ -223,7 +223,7 @@ func (o *Operator) sendStep(ctx context.Context, id string, origin orchestrator.
 	}
 	sent, err := send(ctx, intent)
 	if errors.Is(err, repute.ErrConflict) { // perhaps another process signed a consent or change of its own meanwhile
-		if stored, unknown := o.db.Intent(ctx, id); unknown == nil && string(stored.Data) != string(intent.Data) && (s.Owner || s.Consent != nil) {
+		if stored, unknown := walletdb.ReadIntent(ctx, o.db, id); unknown == nil && string(stored.Data) != string(intent.Data) && (s.Owner || s.Consent != nil) {
 			intent.Data = stored.Data
 			return send(ctx, intent)
 		}
@@ -235,7 +235,7 @@ func intentID(act string, step int) string { return fmt.Sprintf("%s/%d", act, st
 
 // Act is an act by its id. repute.ErrNotFound when there is none.
 func (o *Operator) Act(ctx context.Context, id string) (Act, error) {
-	row, err := o.db.Act(ctx, id)
+	row, err := walletdb.ReadAct(ctx, o.db, id)
 	if err != nil {
 		return Act{}, err
 	}
@@ -244,7 +244,7 @@ func (o *Operator) Act(ctx context.Context, id string) (Act, error) {
 
 // Acts lists acts, the newest first, before a time and id; a zero time for the first.
 func (o *Operator) Acts(ctx context.Context, before time.Time, beforeID string, most int) ([]Act, error) {
-	rows, err := o.db.Acts(ctx, before, beforeID, most)
+	rows, err := walletdb.Acts(ctx, o.db, before, beforeID, most)
 	if err != nil {
 		return nil, err
 	}
@@ -260,13 +260,13 @@ func (o *Operator) Acts(ctx context.Context, before time.Time, beforeID string, 
 }
 
 // view is an act with what became of its transactions.
-func (o *Operator) view(ctx context.Context, row *store.Act) (Act, error) {
+func (o *Operator) view(ctx context.Context, row *walletdb.Act) (Act, error) {
 	act, err := o.shown(row)
 	if err != nil || row.Refused != "" {
 		return act, err
 	}
 	for i := range act.Transactions {
-		in, err := o.db.Intent(ctx, intentID(row.ID, i))
+		in, err := walletdb.ReadIntent(ctx, o.db, intentID(row.ID, i))
 		if errors.Is(err, repute.ErrNotFound) {
 			break
 		}
@@ -279,7 +279,7 @@ func (o *Operator) view(ctx context.Context, row *store.Act) (Act, error) {
 }
 
 // shown is an act as it is stored.
-func (o *Operator) shown(row *store.Act) (Act, error) {
+func (o *Operator) shown(row *walletdb.Act) (Act, error) {
 	act := Act{ID: row.ID, Kind: row.Kind, Status: Pending, ChainID: row.ChainID, Domain: o.domain(row.Kind), AgentSlug: row.Agent, AskedBy: row.By,
 		Transactions: []Transaction{}, Error: row.Error, Created: &row.Created}
 	var steps []step
@@ -328,7 +328,7 @@ func (o *Operator) domain(kind string) string {
 }
 
 // take fills in what became of a transaction.
-func (t *Transaction) take(in *store.Intent) {
+func (t *Transaction) take(in *walletdb.Intent) {
 	t.From, t.To, t.Status = in.From.Hex(), in.To.Hex(), string(in.State)
 	t.Hash = in.Attempts[len(in.Attempts)-1].Hash.Hex()
 	if in.Mined.Block == 0 {

@@ -14,6 +14,8 @@ import (
 	"repute/contracts/bindings"
 	"repute/orchestrator/wallet"
 	"repute/store"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 // TreasuryCompared is a comparison of a treasury's books at a block with its indexed events.
@@ -40,7 +42,7 @@ type book struct {
 
 // CompareTreasury compares a treasury's policies and spending windows at the newest indexed
 // block with the events up to there. repute.ErrUnavailable: it cannot be done now.
-func (o *Operator) CompareTreasury(ctx context.Context, t store.Treasury) (TreasuryCompared, error) {
+func (o *Operator) CompareTreasury(ctx context.Context, t walletdb.Treasury) (TreasuryCompared, error) {
 	if last := o.compared.Load(); last != nil && last.BlockHash == t.Cursor.Hash.Hex() {
 		return *last, nil
 	}
@@ -65,7 +67,7 @@ func (o *Operator) CompareTreasury(ctx context.Context, t store.Treasury) (Treas
 
 // comparison is one that is being made.
 type comparison struct {
-	treasury store.Treasury
+	treasury walletdb.Treasury
 	out      TreasuryCompared
 	books    []book
 	names    map[common.Hash]string          // of agents by their keys
@@ -81,7 +83,7 @@ type window struct {
 
 // list finds the books: of the agents of this service, and of all that events name.
 func (c *comparison) list(ctx context.Context, db *store.DB) error {
-	modules, err := db.Modules(ctx)
+	modules, err := rundb.Modules(ctx, db)
 	if err != nil {
 		return err
 	}
@@ -90,7 +92,7 @@ func (c *comparison) list(ctx context.Context, db *store.DB) error {
 		c.names[key] = m.Slug
 		c.add(book{agent: key})
 	}
-	events, err := db.TreasuryEventsOf(ctx, c.treasury, []string{"PolicySet", "TokenPolicySet"}, time.Time{}, maxPayments)
+	events, err := walletdb.TreasuryEventsOf(ctx, db, c.treasury, []string{"PolicySet", "TokenPolicySet"}, time.Time{}, maxPayments)
 	if err != nil {
 		return err
 	}
@@ -190,11 +192,11 @@ func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 	if since.IsZero() {
 		return nil
 	}
-	events, err := db.TreasuryEventsOf(ctx, c.treasury, []string{"NativeExecuted", "ERC20Transferred"}, since, maxPayments+1)
+	events, err := walletdb.TreasuryEventsOf(ctx, db, c.treasury, []string{"NativeExecuted", "ERC20Transferred"}, since, maxPayments+1)
 	if err != nil {
 		return err
 	}
-	if now, err := db.Treasury(ctx, c.treasury.ChainID, c.treasury.Address); err != nil || now.Reorgs != c.treasury.Reorgs || len(events) > maxPayments {
+	if now, err := walletdb.ReadTreasury(ctx, db, c.treasury.ChainID, c.treasury.Address); err != nil || now.Reorgs != c.treasury.Reorgs || len(events) > maxPayments {
 		return fmt.Errorf("blocks were replaced meanwhile, or there are more than %d payments since %s: %w", maxPayments, since.UTC().Format(time.RFC3339), repute.ErrUnavailable)
 	}
 	paid, err := c.paid(events)
@@ -214,7 +216,7 @@ func (c *comparison) sum(ctx context.Context, db *store.DB) error {
 }
 
 // paid sums payments by the windows that they are in.
-func (c *comparison) paid(events []store.TreasuryEvent) (map[book]*big.Int, error) {
+func (c *comparison) paid(events []walletdb.TreasuryEvent) (map[book]*big.Int, error) {
 	out := map[book]*big.Int{}
 	for _, k := range c.books {
 		out[k] = new(big.Int)

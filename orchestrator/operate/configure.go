@@ -17,7 +17,8 @@ import (
 	"repute/contracts/bindings"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
-	"repute/store"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 // maxListed bounds the entries of one change of a policy, each of which is a transaction.
@@ -59,13 +60,13 @@ func (o *Operator) knows(ctx context.Context, slug string) error {
 	if err := slugOf("agentSlug", slug); err != nil {
 		return err
 	}
-	if _, err := o.db.Module(ctx, slug); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := rundb.Module(ctx, o.db, slug); !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}
 	if _, p, err := o.policyNow(ctx, slug); err != nil || (p.Operator != common.Address{}) {
 		return err
 	}
-	list, err := o.db.Modules(ctx)
+	list, err := rundb.Modules(ctx, o.db)
 	if err != nil {
 		return err
 	}
@@ -172,7 +173,7 @@ func (c *PolicyChange) lists(key common.Hash, add func(string, []byte)) error {
 }
 
 // functions are what entries of the allow-list are called.
-func (c *PolicyChange) functions() (out []store.CallFunction, err error) {
+func (c *PolicyChange) functions() (out []walletdb.CallFunction, err error) {
 	for _, e := range c.Calls {
 		if e.Function == "" || !e.Allowed {
 			continue
@@ -184,13 +185,13 @@ func (c *PolicyChange) functions() (out []store.CallFunction, err error) {
 		if selector := hexutil.Encode(f.Selector[:]); !strings.EqualFold(selector, e.Selector) {
 			return nil, repute.Invalid("calls.function", fmt.Sprintf("%.200s has the selector %s, not %.40s", f.Signature, selector, e.Selector), "the function of the selector")
 		}
-		out = append(out, store.CallFunction{Target: common.HexToAddress(e.Target), Selector: f.Selector, Text: e.Function})
+		out = append(out, walletdb.CallFunction{Target: common.HexToAddress(e.Target), Selector: f.Selector, Text: e.Function})
 	}
 	return out, nil
 }
 
 // functionsOf are what entries of an allow-list are called that a stored act added.
-func functionsOf(row *store.Act) ([]store.CallFunction, error) {
+func functionsOf(row *walletdb.Act) ([]walletdb.CallFunction, error) {
 	if row.Kind != kindPolicy {
 		return nil, nil
 	}

@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/contracts/bindings"
 	"repute/orchestrator/wallet"
+	"repute/store/rundb"
 )
 
 // Bounds of feedback.
@@ -68,7 +69,7 @@ func (o *Operator) mayRate(ctx context.Context, slug string, from common.Address
 		return err
 	}
 	own := []common.Address{from}
-	m, err := o.db.Module(ctx, slug)
+	m, err := rundb.Module(ctx, o.db, slug)
 	if err == nil && m.Agent != nil && m.Agent.ChainID == o.o.TrustChain {
 		var more []common.Address
 		more, err = o.hands(ctx, tokenOf(*m.Agent))

@@ -14,7 +14,8 @@ import (
 	"repute/contracts/bindings"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
-	"repute/store"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 // consent is a wallet that has still to sign that it serves an agent.
@@ -79,7 +80,7 @@ func (o *Operator) keyed(ctx context.Context, field, slug string) (m repute.Modu
 	if err := slugOf(field, slug); err != nil {
 		return m, key, err
 	}
-	if m, err = o.db.Module(ctx, slug); err != nil {
+	if m, err = rundb.Module(ctx, o.db, slug); err != nil {
 		return m, key, err
 	}
 	key, err = o.wallet.Identity(o.o.TrustChain, slug)
@@ -206,7 +207,7 @@ func (o *Operator) signed(ctx context.Context, to common.Address, token *big.Int
 // consented completes a step by the wallet's signature: the one that is stored, or one
 // that is made now.
 func (o *Operator) consented(ctx context.Context, intent *orchestrator.Intent, c *consent, before []orchestrator.Sent) error {
-	stored, err := o.db.Intent(ctx, intent.ID)
+	stored, err := walletdb.ReadIntent(ctx, o.db, intent.ID)
 	if err == nil {
 		intent.Data = stored.Data
 		return nil
@@ -240,8 +241,8 @@ func (o *Operator) consented(ctx context.Context, intent *orchestrator.Intent, c
 }
 
 // registered takes over the identity that an agent got.
-func (o *Operator) registered(ctx context.Context, row *store.Act, s orchestrator.Sent) (outcome, error) {
-	m, err := o.db.Module(ctx, row.Agent)
+func (o *Operator) registered(ctx context.Context, row *walletdb.Act, s orchestrator.Sent) (outcome, error) {
+	m, err := rundb.Module(ctx, o.db, row.Agent)
 	if err != nil {
 		return outcome{}, err
 	}
@@ -258,7 +259,7 @@ func (o *Operator) registered(ctx context.Context, row *store.Act, s orchestrato
 		return outcome{}, fmt.Errorf("registered agent: %w", err)
 	}
 	m.Agent = &id
-	return outcome{AgentID: id.String()}, o.db.SaveModule(ctx, m)
+	return outcome{AgentID: id.String()}, rundb.SaveModule(ctx, o.db, m)
 }
 
 // registeredIn finds what a transaction registered.

@@ -24,6 +24,8 @@ import (
 	"repute/orchestrator/wallet"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 // Options tune an Operator. Policy is needed.
@@ -125,7 +127,7 @@ func (o *Operator) asked(ctx context.Context, kind string, request any, h How) (
 	if h.Key == "" || h.DryRun {
 		return Act{}, false, nil
 	}
-	row, err := o.db.ActOfKey(ctx, h.key())
+	row, err := walletdb.ActOfKey(ctx, o.db, h.key())
 	if errors.Is(err, repute.ErrNotFound) {
 		return Act{}, false, nil
 	}
@@ -147,7 +149,7 @@ func (h How) key() string {
 // perform does a job that was not asked for before, or says what it would come to. A
 // refusal is an *orchestrator.DeniedError; it is recorded too.
 func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
-	row := store.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Alone: j.kind == kindPolicy, Request: encoded(j.request)}
+	row := walletdb.Act{ID: newID(), Key: h.key(), Kind: j.kind, By: h.By, ChainID: j.chain, Agent: j.agent, Alone: j.kind == kindPolicy, Request: encoded(j.request)}
 	denied, err := o.judge(ctx, j, h, &row)
 	if err != nil {
 		return Act{}, err
@@ -158,7 +160,7 @@ func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 	if h.DryRun {
 		return o.dryRun(&row)
 	}
-	row, added, err := o.db.AddAct(ctx, row)
+	row, added, err := walletdb.AddAct(ctx, o.db, row)
 	switch {
 	case err != nil:
 		return Act{}, err
@@ -172,7 +174,7 @@ func (o *Operator) perform(ctx context.Context, j *job, h How) (Act, error) {
 }
 
 // again is the answer to what was asked for before.
-func (o *Operator) again(ctx context.Context, kind string, request any, known *store.Act) (Act, error) {
+func (o *Operator) again(ctx context.Context, kind string, request any, known *walletdb.Act) (Act, error) {
 	if known.Kind != kind || string(known.Request) != string(encoded(request)) {
 		return Act{}, repute.Conflict("the idempotency key was used for act %s, which is another: take another key", known.ID)
 	}
@@ -186,7 +188,7 @@ func (o *Operator) again(ctx context.Context, kind string, request any, known *s
 	return act, err
 }
 
-func (o *Operator) dryRun(row *store.Act) (Act, error) {
+func (o *Operator) dryRun(row *walletdb.Act) (Act, error) {
 	act, err := o.shown(row)
 	act.ID, act.DryRun, act.Created, act.Status = "", true, nil, Simulated
 	if row.Refused != "" {
@@ -197,7 +199,7 @@ func (o *Operator) dryRun(row *store.Act) (Act, error) {
 
 // judge simulates an act's transactions and asks the policy about each. denied is nil
 // where nothing stands against the act.
-func (o *Operator) judge(ctx context.Context, j *job, h How, row *store.Act) (denied *orchestrator.DeniedError, err error) {
+func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) (denied *orchestrator.DeniedError, err error) {
 	p := o.o.Policy()
 	agent, err := o.facts(ctx, p, j)
 	if err != nil {
@@ -273,7 +275,7 @@ func (o *Operator) simulate(ctx context.Context, origin orchestrator.Origin, s *
 // facts are what is indexed of the agent that an act is for.
 func (o *Operator) facts(ctx context.Context, p *policy.Policy, j *job) (policy.Agent, error) {
 	unknown := policy.Agent{Slug: j.agent, Status: "unrated", Validation: policy.ValidationDisabled}
-	m, err := o.db.Module(ctx, j.agent)
+	m, err := rundb.Module(ctx, o.db, j.agent)
 	if errors.Is(err, repute.ErrNotFound) {
 		return unknown, nil
 	}

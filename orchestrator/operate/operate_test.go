@@ -14,6 +14,8 @@ import (
 	"repute/orchestrator/operate"
 	"repute/orchestrator/wallet"
 	"repute/policy"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 const open = "version: \"1\"\n"
@@ -86,7 +88,7 @@ func TestPolicyOfKnownAgents(t *testing.T) {
 	if !errors.As(err, &missing) || !strings.Contains(missing.Hint, "payer, rater") {
 		t.Errorf("a policy of nobody: %+v, %v", act, err)
 	}
-	ok(t, w.db.RemoveModule(t.Context(), "payer"))
+	ok(t, rundb.RemoveModule(t.Context(), w.db, "payer"))
 	off := false
 	if act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", Active: &off}, by("")); err != nil || act.Status != operate.Confirmed {
 		t.Errorf("the policy of an agent that was removed: %+v, %v", act, err)
@@ -194,7 +196,7 @@ func TestIdentityWalletFeedback(t *testing.T) {
 	if err != nil || act.Status != operate.Confirmed || len(act.Transactions) != 2 || act.AgentID == "" {
 		t.Fatalf("register %+v, %v", act, err)
 	}
-	m, err := w.db.Module(t.Context(), "payer")
+	m, err := rundb.Module(t.Context(), w.db, "payer")
 	ok(t, err)
 	if m.Agent == nil || m.Agent.String() != act.AgentID {
 		t.Fatalf("agent %v, registered %s", m.Agent, act.AgentID)
@@ -365,7 +367,7 @@ func TestActsOfTwoProcesses(t *testing.T) {
 			Tx: orchestrator.Tx{ChainID: w.d.Chain().ID, Target: somebody, Value: "40"}})
 		ok(t, err)
 	}), "signed", operate.Pending, "", 40)
-	row, err := w.db.Act(t.Context(), id)
+	row, err := walletdb.ReadAct(t.Context(), w.db, id)
 	ok(t, err)
 	carried(w.operator(open), "signed", operate.Confirmed, "", 40)
 	if !row.Ended.IsZero() {
@@ -406,12 +408,12 @@ func TestEachActGetsItsTurn(t *testing.T) {
 		ok(t, err)
 		last = act
 	}
-	first, err := w.db.OpenActs(t.Context(), 0, time.Time{}, "", 2)
+	first, err := walletdb.OpenActs(t.Context(), w.db, 0, time.Time{}, "", 2)
 	ok(t, err)
 	if len(first) != 2 {
 		t.Fatalf("%d open acts", len(first))
 	}
-	rest, err := w.db.OpenActs(t.Context(), 0, first[1].Created, first[1].ID, 2)
+	rest, err := walletdb.OpenActs(t.Context(), w.db, 0, first[1].Created, first[1].ID, 2)
 	if err != nil || len(rest) != 1 || rest[0].ID != last.ID {
 		t.Errorf("behind two of three: %+v, %v", rest, err)
 	}

@@ -29,6 +29,7 @@ import (
 	"repute/orchestrator/wallet"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // Accounts of the devnet by what they do in these tests.
@@ -84,7 +85,7 @@ func newWorld(t *testing.T) *world {
 	w.w = w.open(w.config())
 	w.followOf(w.treasury)
 	for _, slug := range []string{"payer", "rater"} {
-		ok(t, w.db.SaveModule(t.Context(), repute.Module{Slug: slug, Manifest: json.RawMessage(`{"slug":"` + slug + `"}`)}))
+		ok(t, rundb.SaveModule(t.Context(), w.db, repute.Module{Slug: slug, Manifest: json.RawMessage(`{"slug":"` + slug + `"}`)}))
 	}
 	return w
 }

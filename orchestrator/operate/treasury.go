@@ -17,6 +17,7 @@ import (
 	"repute/contracts/bindings"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
+	"repute/store/rundb"
 )
 
 // treasury is the configured treasury; repute.ErrNotFound where there is none.
@@ -181,7 +182,7 @@ func (o *Operator) spend(ctx context.Context, slug, run, task, purpose string) (
 // shown as theirs. Ids that are not known here are taken as they are.
 func (o *Operator) works(ctx context.Context, slug, run, task string) error {
 	if run != "" {
-		r, err := o.db.Run(ctx, run)
+		r, err := rundb.Run(ctx, o.db, run)
 		switch {
 		case errors.Is(err, repute.ErrNotFound):
 		case err != nil:
@@ -193,7 +194,7 @@ func (o *Operator) works(ctx context.Context, slug, run, task string) error {
 	if task == "" {
 		return nil
 	}
-	runs, err := o.db.TaskRuns(ctx, task)
+	runs, err := rundb.TaskRuns(ctx, o.db, task)
 	if err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return err
 	}

@@ -15,6 +15,7 @@ import (
 	"repute/orchestrator/remote"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 // ready is a chain that confirms what it is sent.
@@ -43,7 +44,7 @@ func TestNoDryRunSendsNothing(t *testing.T) {
 		t.Cleanup(db.Close)
 		b, err := json.Marshal(manifestOf("faraway"))
 		ok(t, err)
-		ok(t, db.SaveModule(t.Context(), repute.Module{Slug: "faraway", URL: agent.URL + "/agent", Manifest: b}))
+		ok(t, rundb.SaveModule(t.Context(), db, repute.Module{Slug: "faraway", URL: agent.URL + "/agent", Manifest: b}))
 		p, err := policy.Parse([]byte(text))
 		ok(t, err)
 		chain := ready{patient{sent: make(chan string, 100)}}

@@ -20,6 +20,7 @@ import (
 	"repute/orchestrator/remote"
 	"repute/policy"
 	"repute/store"
+	"repute/store/rundb"
 )
 
 func ok(t testing.TB, err error) {
@@ -140,7 +141,7 @@ func TestRemoteAgentRuns(t *testing.T) {
 	t.Cleanup(db.Close)
 	b, err := json.Marshal(m.Info().Manifest)
 	ok(t, err)
-	ok(t, db.SaveModule(t.Context(), repute.Module{Slug: "faraway", URL: agent.URL + "/agent", DryRun: true, Manifest: b}))
+	ok(t, rundb.SaveModule(t.Context(), db, repute.Module{Slug: "faraway", URL: agent.URL + "/agent", DryRun: true, Manifest: b}))
 	p, err := policy.Parse([]byte("version: \"1\"\n"))
 	ok(t, err)
 	chain := patient{sent: make(chan string, 100)}
@@ -160,7 +161,7 @@ func TestRemoteAgentRuns(t *testing.T) {
 	if run.Status != repute.RunCompleted || run.Used.ToolCalls != 1 {
 		t.Fatalf("run %s, %d tool calls: %s", run.Status, run.Used.ToolCalls, run.Error)
 	}
-	steps, err := db.RunSteps(t.Context(), run.ID)
+	steps, err := rundb.Steps(t.Context(), db, run.ID)
 	if ok(t, err); !strings.Contains(string(steps[0].Result), `"found":"meaning"`) || !strings.Contains(string(steps[0].Result), "does not exist") ||
 		!strings.Contains(string(steps[0].Result), `"has":"0x0000000000000000000000000000000000000005[dictionary tome] 50 true"`) {
 		t.Errorf("step %s", steps[0].Result)
@@ -194,7 +195,7 @@ func TestRemoteAgentRuns(t *testing.T) {
 func ended(t *testing.T, db *store.DB, task repute.Task) repute.Run {
 	t.Helper()
 	for range 3000 {
-		r, err := db.Run(t.Context(), task.Run)
+		r, err := rundb.Run(t.Context(), db, task.Run)
 		ok(t, err)
 		if r.Status.Ended() {
 			return r

@@ -14,7 +14,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // liar is an endpoint that answers one method with something else; nil: with nothing.
@@ -68,7 +68,7 @@ func TestOneLiarAmongThree(t *testing.T) {
 			if err := do(a); !errors.Is(err, repute.ErrUnavailable) || !strings.Contains(err.Error(), "endpoints disagree") {
 				t.Errorf("%s, liar at %d: %v", name, place, err)
 			}
-			if in, err := db.Intent(t.Context(), name); !errors.Is(err, repute.ErrNotFound) {
+			if in, err := walletdb.ReadIntent(t.Context(), db, name); !errors.Is(err, repute.ErrNotFound) {
 				t.Errorf("%s, liar at %d: signed %s, %v", name, place, in.State, err)
 			}
 		}
@@ -125,7 +125,7 @@ func TestOutvoted(t *testing.T) {
 			_, err = a.Send(c, w.pay(id, "1"))
 			cancel()
 			t.Log(id, err)
-			in, err := db.Intent(t.Context(), id)
+			in, err := walletdb.ReadIntent(t.Context(), db, id)
 			ok(t, err)
 			first := in.Attempts[0]
 			if most := new(big.Int).Mul(first.FeeCap, new(big.Int).SetUint64(first.Gas)); most.Cmp(amount(usual.FeeWei)) > 0 || first.TipCap.Cmp(big.NewInt(2e9)) > 0 || in.Nonce > 100 {
@@ -171,7 +171,7 @@ func TestCeilings(t *testing.T) {
 	if s, err := dear.SimulateOwner(t.Context(), origin, pause.ChainID, pause.Data); err != nil || s.OK || !strings.Contains(s.Reason, "max_fee_per_gas") || amount(s.FeeWei).Cmp(big.NewInt(2e16)) > 0 {
 		t.Errorf("simulated %+v, %v", s, err)
 	}
-	if _, err := db.Intent(t.Context(), "pause"); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := walletdb.ReadIntent(t.Context(), db, "pause"); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("signed: %v", err)
 	}
 	poor := config("", "0x1")
@@ -187,13 +187,13 @@ func TestCeilings(t *testing.T) {
 	defer cancel()
 	r := sendingOwner(ctx, greedy, pause)
 	until(t, "it is sent", func() bool {
-		in, err := db.Intent(t.Context(), pause.ID)
-		return err == nil && in.State == store.IntentBroadcast
+		in, err := walletdb.ReadIntent(t.Context(), db, pause.ID)
+		return err == nil && in.State == walletdb.IntentBroadcast
 	})
 	if got := <-r; got.err == nil || !strings.Contains(got.err.Error(), "max_tip allow no higher fee") {
 		t.Errorf("it waits for a replacement: %+v", got)
 	}
-	in, err := db.Intent(t.Context(), pause.ID)
+	in, err := walletdb.ReadIntent(t.Context(), db, pause.ID)
 	ok(t, err)
 	for _, a := range in.Attempts {
 		if a.TipCap.Cmp(tipped.MaxTip) > 0 || a.FeeCap.Cmp(tipped.MaxFeePerGas) > 0 {

@@ -17,6 +17,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/orchestrator"
+	"repute/store/rundb"
 )
 
 // Consent is what a wallet signs to serve an agent: the Identity Registry takes it until
@@ -79,7 +80,7 @@ func (w *Wallet) ConsentOfRun(ctx context.Context, by orchestrator.Origin, conse
 // an agent.
 func (w *Wallet) registered(ctx context.Context, c *chain, agent *big.Int) (bool, error) {
 	token := common.BigToHash(agent)
-	receipts, err := w.db.SentWithTopic(ctx, w.registrar, c.ChainID, token)
+	receipts, err := rundb.SentWithTopic(ctx, w.db, w.registrar, c.ChainID, token)
 	for _, r := range receipts {
 		var sent orchestrator.Sent
 		var logs []types.Log

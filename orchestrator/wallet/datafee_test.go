@@ -5,7 +5,7 @@ import (
 	"math/big"
 	"testing"
 
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // below is an endpoint of a chain that takes a fee for data.
@@ -45,9 +45,9 @@ func TestDataFee(t *testing.T) {
 	if cost, _ := new(big.Int).SetString(got.sent.FeeWei, 10); cost.Cmp(fee) <= 0 {
 		t.Errorf("%s wei are counted, the data alone cost %s", cost, fee)
 	}
-	in, err := db.Intent(t.Context(), "paid")
+	in, err := walletdb.ReadIntent(t.Context(), db, "paid")
 	ok(t, err)
-	if all, _ := new(big.Int).SetString(intent.MaxGasWei, 10); in.State != store.IntentConfirmed || in.MaxFee.Cmp(all.Sub(all, new(big.Int).Lsh(fee, 1))) != 0 {
+	if all, _ := new(big.Int).SetString(intent.MaxGasWei, 10); in.State != walletdb.IntentConfirmed || in.MaxFee.Cmp(all.Sub(all, new(big.Int).Lsh(fee, 1))) != 0 {
 		t.Errorf("%s: %s wei are left for gas", in.State, in.MaxFee)
 	}
 	intent = w.pay("too dear", "10")

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/policy"
+	"repute/store/rundb"
 )
 
 // payer is an agent that sends the transactions that it is given, the one after the other.
@@ -59,7 +60,7 @@ func (w *world) run(text string, does ...orchestrator.Tx) (repute.Task, repute.R
 	}
 	purse, db := w.open(w.config(w.rpcs...))
 	if w.agent != nil {
-		ok(w.t, db.SaveModule(w.t.Context(), repute.Module{Slug: "payer", Agent: w.agent, Manifest: json.RawMessage("{}")}))
+		ok(w.t, rundb.SaveModule(w.t.Context(), db, repute.Module{Slug: "payer", Agent: w.agent, Manifest: json.RawMessage("{}")}))
 	}
 	p, err := policy.Parse([]byte("version: \"1\"\n" + text))
 	ok(w.t, err)
@@ -73,16 +74,16 @@ func (w *world) run(text string, does ...orchestrator.Tx) (repute.Task, repute.R
 	defer func() { cancel(); <-done }()
 	desk, err := orchestrator.NewDesk(db)
 	ok(w.t, err)
-	until(w.t, "the agent is installed", func() bool { _, err := db.Module(ctx, "payer"); return err == nil })
+	until(w.t, "the agent is installed", func() bool { _, err := rundb.Module(ctx, db, "payer"); return err == nil })
 	task, _, err := desk.Submit(w.t.Context(), orchestrator.Request{Goal: "pay", Coordinator: "payer"})
 	ok(w.t, err)
 	var run repute.Run
 	until(w.t, "the task ends", func() bool {
-		run, err = db.Run(w.t.Context(), task.Run)
+		run, err = rundb.Run(w.t.Context(), db, task.Run)
 		ok(w.t, err)
 		return run.Status.Ended()
 	})
-	task, err = db.Task(w.t.Context(), task.ID)
+	task, err = rundb.Task(w.t.Context(), db, task.ID)
 	ok(w.t, err)
 	return task, run
 }

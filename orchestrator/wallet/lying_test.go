@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // TestHiddenReceipt never takes a payment for not sent because one endpoint hides its
@@ -35,7 +35,7 @@ func TestHiddenReceipt(t *testing.T) {
 		}
 		cancel()
 		got := <-r
-		in, err := db.Intent(t.Context(), id)
+		in, err := walletdb.ReadIntent(t.Context(), db, id)
 		ok(t, err)
 		if in.State.Final() || !errors.Is(got.err, repute.ErrUnavailable) || !strings.Contains(got.err.Error(), "without a receipt") {
 			t.Errorf("%s: %s %q, %v", id, in.State, in.Reason, got.err)
@@ -64,9 +64,9 @@ func TestLyingNonce(t *testing.T) {
 	_, err := a.Send(short, w.pay("first", "1"))
 	cancel()
 	t.Log("by the liar:", err)
-	in, err := db.Intent(t.Context(), "first")
+	in, err := walletdb.ReadIntent(t.Context(), db, "first")
 	ok(t, err)
-	if in.Nonce != 0 || in.State == store.IntentFailed {
+	if in.Nonce != 0 || in.State == walletdb.IntentFailed {
 		t.Errorf("nonce %d, %s", in.Nonce, in.State)
 	}
 	down := w.config(liar, "http://127.0.0.1:1")
@@ -98,8 +98,8 @@ func TestPoisonedNonce(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		r := sending(ctx, liar, w.pay(id, "10"))
 		until(t, "it is sent", func() bool {
-			in, err := db.Intent(t.Context(), id)
-			return err == nil && in.State == store.IntentBroadcast
+			in, err := walletdb.ReadIntent(t.Context(), db, id)
+			return err == nil && in.State == walletdb.IntentBroadcast
 		})
 		cancel()
 		<-r
@@ -124,7 +124,7 @@ func TestPoisonedNonce(t *testing.T) {
 		}
 	}
 	for nonce, id := range []string{"zero", "one", "near", "three"} {
-		if in, err := db.Intent(t.Context(), id); err != nil || in.Nonce != uint64(nonce) {
+		if in, err := walletdb.ReadIntent(t.Context(), db, id); err != nil || in.Nonce != uint64(nonce) {
 			t.Errorf("%s has nonce %d: %v", id, in.Nonce, err)
 		}
 	}

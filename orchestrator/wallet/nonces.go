@@ -8,7 +8,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // reach is how many transactions an account is never behind: a nonce that is further away
@@ -19,7 +19,7 @@ const reach = 1 << 20
 // where transactions were sent that the journal does not know, or less where nothing can
 // be mined because of a gap. Of several endpoints two must count what the journal does not
 // know: one lie would block the account.
-func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n store.Nonces, note func(string, ...any)) (uint64, error) {
+func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n walletdb.Nonces, note func(string, ...any)) (uint64, error) {
 	pending, err := e.nonce(ctx, of, "pending")
 	if err != nil {
 		return 0, err
@@ -56,7 +56,7 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 // gap is the nonce that nothing behind it is mined without: an endpoint once counted more
 // transactions than there were, or some of those that others sent were dropped. The next
 // one where there is none. Every endpoint must tell how far the account is.
-func (c *chain) gap(ctx context.Context, of common.Address, pending uint64, n store.Nonces, note func(string, ...any)) (uint64, error) {
+func (c *chain) gap(ctx context.Context, of common.Address, pending uint64, n walletdb.Nonces, note func(string, ...any)) (uint64, error) {
 	free, err := n.Free(ctx, pending, c.StuckAfter)
 	if err != nil || free == n.Next {
 		return free, err
@@ -84,16 +84,16 @@ func (c *chain) counted(ctx context.Context, of common.Address) (most uint64, er
 }
 
 // stranded ends an intent whose nonce the account never reaches, as every endpoint says.
-func (f *follower) stranded(ctx context.Context, in *store.Intent) error {
+func (f *follower) stranded(ctx context.Context, in *walletdb.Intent) error {
 	count, err := f.c.counted(ctx, in.From)
 	if err != nil || count >= in.Nonce || in.Nonce-count <= reach {
 		return err
 	}
 	reason := fmt.Sprintf("nonce %d of %s is out of reach, the account is at %d: an endpoint had counted transactions that are not there", in.Nonce, in.From, count)
 	f.w.log.Error("transaction: nonce out of reach", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce, "count", count)
-	if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentFailed, store.Mining{}, reason); err != nil {
+	if err := walletdb.MarkIntent(ctx, f.w.db, in.ID, walletdb.IntentFailed, walletdb.Mining{}, reason); err != nil {
 		return err
 	}
-	*in, err = f.w.db.Intent(ctx, in.ID)
+	*in, err = walletdb.ReadIntent(ctx, f.w.db, in.ID)
 	return err
 }

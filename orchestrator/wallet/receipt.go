@@ -14,7 +14,7 @@ import (
 
 	"repute"
 	"repute/contracts/bindings"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // maxLogs bounds what is kept of a transaction's logs, in bytes of JSON.
@@ -41,7 +41,7 @@ func (c *chain) keptLogs(logs []*types.Log) (json.RawMessage, error) {
 
 // mined finds the form of an intent that is in a block, as an endpoint shows it.
 // good tells that it was not reverted. The zero Mining: none is.
-func (c *chain) mined(ctx context.Context, e *endpoint, in *store.Intent) (m store.Mining, good bool, err error) {
+func (c *chain) mined(ctx context.Context, e *endpoint, in *walletdb.Intent) (m walletdb.Mining, good bool, err error) {
 	for _, a := range slices.Backward(in.Attempts) {
 		r, err := e.receipt(ctx, a.Hash)
 		if err != nil {
@@ -57,7 +57,7 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *store.Intent) (m sto
 		if err != nil {
 			return m, false, err
 		}
-		return store.Mining{Hash: a.Hash, Block: r.BlockNumber.Uint64(), BlockHash: r.BlockHash, GasUsed: r.GasUsed,
+		return walletdb.Mining{Hash: a.Hash, Block: r.BlockNumber.Uint64(), BlockHash: r.BlockHash, GasUsed: r.GasUsed,
 			Fee: r.fee(), Logs: logs}, r.Status == types.ReceiptStatusSuccessful, nil
 	}
 	return m, false, nil
@@ -65,7 +65,7 @@ func (c *chain) mined(ctx context.Context, e *endpoint, in *store.Intent) (m sto
 
 // believable checks a receipt against the chain and against what was signed. What does
 // not fit is repute.ErrUnavailable: the endpoint is not to be trusted, now or at all.
-func (e *endpoint) believable(ctx context.Context, in *store.Intent, a *store.IntentAttempt, r *types.Receipt) error {
+func (e *endpoint) believable(ctx context.Context, in *walletdb.Intent, a *walletdb.IntentAttempt, r *types.Receipt) error {
 	wrong := func(format string, args ...any) error {
 		return fmt.Errorf("receipt of %s at %s: %s: %w", a.Hash, e.name, fmt.Sprintf(format, args...), repute.ErrUnavailable)
 	}
@@ -93,7 +93,7 @@ func (e *endpoint) believable(ctx context.Context, in *store.Intent, a *store.In
 }
 
 // contradiction tells what of a receipt's logs cannot be.
-func contradiction(in *store.Intent, r *types.Receipt) string {
+func contradiction(in *walletdb.Intent, r *types.Receipt) string {
 	for _, l := range r.Logs {
 		if l == nil || l.TxHash != r.TxHash || l.BlockHash != r.BlockHash {
 			return "has a log of another transaction or block"
@@ -135,8 +135,8 @@ func same(a, b *big.Int) bool { return a != nil && b != nil && a.Cmp(b) == 0 }
 
 // agreed tells whether the other endpoints show the same as first; false: one does not
 // show it yet, or too few answer. What contradicts is repute.ErrUnavailable.
-func (c *chain) agreed(ctx context.Context, first *endpoint, in *store.Intent, m store.Mining, good bool) (bool, error) {
-	i := slices.IndexFunc(in.Attempts, func(a store.IntentAttempt) bool { return a.Hash == m.Hash })
+func (c *chain) agreed(ctx context.Context, first *endpoint, in *walletdb.Intent, m walletdb.Mining, good bool) (bool, error) {
+	i := slices.IndexFunc(in.Attempts, func(a walletdb.IntentAttempt) bool { return a.Hash == m.Hash })
 	if i < 0 {
 		return false, errors.New("mined form of intent " + in.ID + " is not stored")
 	}

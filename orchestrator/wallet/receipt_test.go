@@ -12,7 +12,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/wallet"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // lying is an endpoint that changes receipts.
@@ -66,7 +66,7 @@ func TestLyingReceipt(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		cancel()
-		if stored, err := db.Intent(t.Context(), name); err != nil || stored.State.Final() {
+		if stored, err := walletdb.ReadIntent(t.Context(), db, name); err != nil || stored.State.Final() {
 			t.Errorf("%s: %+v, %v", name, stored, err)
 		}
 		honest, _ := w.open(w.config())
@@ -112,7 +112,7 @@ func TestSecondEndpoint(t *testing.T) {
 	if got := <-r; !errors.Is(got.err, repute.ErrUnavailable) || !strings.Contains(got.err.Error(), "does not show it yet") {
 		t.Errorf("one is behind: %v", got.err)
 	}
-	if stored, err := db.Intent(t.Context(), "one"); err != nil || stored.State != store.IntentMined {
+	if stored, err := walletdb.ReadIntent(t.Context(), db, "one"); err != nil || stored.State != walletdb.IntentMined {
 		t.Errorf("%+v, %v", stored.State, err)
 	}
 	c, _ := w.open(w.config(w.d.RPCURL(), w.proxy(nil, nil)))
@@ -198,8 +198,8 @@ func TestFailover(t *testing.T) {
 	hidden, _ := w.open(w.config(down, w.d.RPCURL(), hides))
 	r := sending(ctx, hidden, in)
 	until(t, "it is mined", func() bool {
-		i, err := db.Intent(t.Context(), "one")
-		return err == nil && i.State == store.IntentMined
+		i, err := walletdb.ReadIntent(t.Context(), db, "one")
+		return err == nil && i.State == walletdb.IntentMined
 	})
 	cancel()
 	if got := <-r; !errors.Is(got.err, repute.ErrUnavailable) || strings.Contains(got.err.Error(), "secret") {

@@ -17,7 +17,7 @@ import (
 	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/orchestrator"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // rules say what may be signed on a chain.
@@ -193,24 +193,24 @@ func parseSpending(data []byte) (*spending, error) {
 
 // sign signs a transaction that the rules permit, and checks what comes back: another
 // transaction or another sender is refused.
-func (r *rules) sign(ctx context.Context, by role, s signer, o orchestrator.Origin, tx *types.Transaction) (store.IntentAttempt, error) {
+func (r *rules) sign(ctx context.Context, by role, s signer, o orchestrator.Origin, tx *types.Transaction) (walletdb.IntentAttempt, error) {
 	if err := r.permit(by, o, tx); err != nil {
-		return store.IntentAttempt{}, err
+		return walletdb.IntentAttempt{}, err
 	}
 	signed, err := s.sign(ctx, r.chainID, tx)
 	if err != nil {
-		return store.IntentAttempt{}, err
+		return walletdb.IntentAttempt{}, err
 	}
 	form := types.LatestSignerForChainID(r.chainID)
 	from, err := types.Sender(form, signed)
 	if err != nil || from != s.address() || form.Hash(signed) != form.Hash(tx) {
-		return store.IntentAttempt{}, fmt.Errorf("the signer of %s signed another transaction than it was given: %w", s.address(), repute.ErrConflict)
+		return walletdb.IntentAttempt{}, fmt.Errorf("the signer of %s signed another transaction than it was given: %w", s.address(), repute.ErrConflict)
 	}
 	raw, err := signed.MarshalBinary()
 	if err != nil {
-		return store.IntentAttempt{}, fmt.Errorf("encode transaction: %w", err)
+		return walletdb.IntentAttempt{}, fmt.Errorf("encode transaction: %w", err)
 	}
-	return store.IntentAttempt{Hash: signed.Hash(), Raw: raw, Nonce: tx.Nonce(), Gas: tx.Gas(), FeeCap: tx.GasFeeCap(), TipCap: tx.GasTipCap()}, nil
+	return walletdb.IntentAttempt{Hash: signed.Hash(), Raw: raw, Nonce: tx.Nonce(), Gas: tx.Gas(), FeeCap: tx.GasFeeCap(), TipCap: tx.GasTipCap()}, nil
 }
 
 // call is the transaction that a chain is to see.

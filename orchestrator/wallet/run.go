@@ -4,7 +4,7 @@ import (
 	"context"
 	"time"
 
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // Run looks after transactions that nobody waits for any more, because their run was
@@ -42,7 +42,7 @@ func (w *Wallet) Run(ctx context.Context) error {
 // look is in before, and goes to after.
 func (w *Wallet) tend(ctx context.Context, c *chain, before, after map[string]*follower) error {
 	for last := ""; ; {
-		open, err := w.db.OpenIntents(ctx, c.ChainID, last)
+		open, err := walletdb.OpenIntents(ctx, w.db, c.ChainID, last)
 		if err != nil || len(open) == 0 {
 			return err
 		}
@@ -55,7 +55,7 @@ func (w *Wallet) tend(ctx context.Context, c *chain, before, after map[string]*f
 	}
 }
 
-func (w *Wallet) lookAfter(ctx context.Context, c *chain, in *store.Intent, before, after map[string]*follower) error {
+func (w *Wallet) lookAfter(ctx context.Context, c *chain, in *walletdb.Intent, before, after map[string]*follower) error {
 	f := before[in.ID]
 	if f == nil {
 		f = w.follower(c, in.ID)

@@ -13,7 +13,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // Send sends a transaction once per intent, however often, by however many processes and
@@ -40,8 +40,8 @@ func (w *Wallet) once(ctx context.Context, intent *orchestrator.Intent, of func(
 // stored is an intent as it was signed. repute.ErrNotFound where it was not, and
 // repute.ErrConflict where something else was by its id; repute.ErrUnavailable where the
 // database does not tell.
-func (w *Wallet) stored(ctx context.Context, intent *orchestrator.Intent) (store.Intent, error) {
-	in, err := w.db.Intent(ctx, intent.ID)
+func (w *Wallet) stored(ctx context.Context, intent *orchestrator.Intent) (walletdb.Intent, error) {
+	in, err := walletdb.ReadIntent(ctx, w.db, intent.ID)
 	switch {
 	case errors.Is(err, repute.ErrNotFound):
 		return in, err
@@ -55,7 +55,7 @@ func (w *Wallet) stored(ctx context.Context, intent *orchestrator.Intent) (store
 
 // askedAs tells whether a stored intent was made of what is asked for, by this configuration
 // or an earlier one.
-func askedAs(intent *orchestrator.Intent, in *store.Intent) bool {
+func askedAs(intent *orchestrator.Intent, in *walletdb.Intent) bool {
 	if in.ChainID != intent.ChainID || in.Run != intent.Run || in.Agent != intent.Agent {
 		return false
 	}
@@ -68,7 +68,7 @@ func askedAs(intent *orchestrator.Intent, in *store.Intent) bool {
 
 // begin gives the stored intent, signed. What is stored first is what is sent for ever: an
 // error counts only where another process has not signed it meanwhile, which may be why.
-func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (store.Intent, error) {
+func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (walletdb.Intent, error) {
 	in, err := w.sign(ctx, intent, of)
 	if err == nil {
 		return in, nil
@@ -79,7 +79,7 @@ func (w *Wallet) begin(ctx context.Context, intent *orchestrator.Intent, of func
 	return in, err
 }
 
-func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (added store.Intent, err error) {
+func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(*chain) (*call, error)) (added walletdb.Intent, err error) {
 	c, err := w.on(intent.ChainID)
 	if err != nil {
 		return added, err
@@ -89,7 +89,7 @@ func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(
 		return added, err
 	}
 	k.still = intent.Still
-	in := store.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.address(), To: k.to, Value: new(big.Int), Data: k.data}
+	in := walletdb.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.address(), To: k.to, Value: new(big.Int), Data: k.data}
 	var most *big.Int
 	if intent.MaxGasWei != "" {
 		if most, err = Amount("maxGasWei", intent.MaxGasWei); err != nil {
@@ -101,7 +101,7 @@ func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(
 
 // add signs and stores an intent by what endpoints agree on. The error is final where the
 // chain refuses the call, it costs more than it may, or the sender cannot pay for it.
-func (w *Wallet) add(ctx context.Context, c *chain, k *call, in store.Intent, most budget) (store.Intent, error) {
+func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent, most budget) (walletdb.Intent, error) {
 	a, err := c.appraise(ctx, k, false)
 	if err != nil {
 		return in, err
@@ -126,7 +126,7 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in store.Intent, mo
 	case <-ctx.Done():
 		return in, ctx.Err()
 	}
-	return w.db.AddIntent(ctx, in, func(ctx context.Context, n store.Nonces) (store.IntentAttempt, error) {
+	return walletdb.AddIntent(ctx, w.db, in, func(ctx context.Context, n walletdb.Nonces) (walletdb.IntentAttempt, error) {
 		ctx, cancel := context.WithTimeout(ctx, signTimeout+5*time.Second)
 		defer cancel()
 		err := c.with(ctx, func(e *endpoint) (err error) {
@@ -137,21 +137,21 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in store.Intent, mo
 			err = k.still(ctx)
 		}
 		if err != nil {
-			return store.IntentAttempt{}, err
+			return walletdb.IntentAttempt{}, err
 		}
 		return c.form(ctx, k.by, k.signer, &in, a.gas, f)
 	})
 }
 
 // form signs an intent at its nonce.
-func (c *chain) form(ctx context.Context, by role, s signer, in *store.Intent, gas uint64, f fees) (store.IntentAttempt, error) {
+func (c *chain) form(ctx context.Context, by role, s signer, in *walletdb.Intent, gas uint64, f fees) (walletdb.IntentAttempt, error) {
 	to := in.To
 	return c.rules.sign(ctx, by, s, orchestrator.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task}, types.NewTx(&types.DynamicFeeTx{
 		ChainID: c.id, Nonce: in.Nonce, To: &to, Value: in.Value, Data: in.Data, Gas: gas, GasFeeCap: f.limit, GasTipCap: f.tip}))
 }
 
 // keyOf finds the key that signed for an intent; nil where it is not configured any more.
-func (c *chain) keyOf(in *store.Intent) (role, signer) {
+func (c *chain) keyOf(in *walletdb.Intent) (role, signer) {
 	if c.operator != nil && c.operator.address() == in.From {
 		return byOperator, c.operator
 	}
@@ -165,7 +165,7 @@ func (c *chain) keyOf(in *store.Intent) (role, signer) {
 }
 
 // follow looks after an intent until it is final.
-func (w *Wallet) follow(ctx context.Context, in store.Intent) (orchestrator.Sent, error) {
+func (w *Wallet) follow(ctx context.Context, in walletdb.Intent) (orchestrator.Sent, error) {
 	if in.State.Final() {
 		return outcome(&in)
 	}
@@ -199,11 +199,11 @@ func (w *Wallet) follow(ctx context.Context, in store.Intent) (orchestrator.Sent
 }
 
 // outcome is what a final intent came to.
-func outcome(in *store.Intent) (orchestrator.Sent, error) {
-	if in.State == store.IntentFailed {
+func outcome(in *walletdb.Intent) (orchestrator.Sent, error) {
+	if in.State == walletdb.IntentFailed {
 		return orchestrator.Sent{}, repute.Conflict("the transaction of intent %s was not sent: %s", in.ID, in.Reason)
 	}
-	return orchestrator.Sent{Hash: in.Mined.Hash, From: in.From, OK: in.State == store.IntentConfirmed, Block: in.Mined.Block,
+	return orchestrator.Sent{Hash: in.Mined.Hash, From: in.From, OK: in.State == walletdb.IntentConfirmed, Block: in.Mined.Block,
 		GasUsed: in.Mined.GasUsed, FeeWei: in.Mined.Fee.String(), Result: in.Mined.Logs}, nil
 }
 
@@ -227,8 +227,8 @@ func (w *Wallet) follower(c *chain, id string) *follower {
 const foreignSeen = 3
 
 // step looks once. Everything it does may be done again.
-func (f *follower) step(ctx context.Context) (store.Intent, error) {
-	in, err := f.w.db.Intent(ctx, f.id)
+func (f *follower) step(ctx context.Context) (walletdb.Intent, error) {
+	in, err := walletdb.ReadIntent(ctx, f.w.db, f.id)
 	if err != nil || in.State.Final() {
 		return in, err
 	}
@@ -240,7 +240,7 @@ func (f *follower) step(ctx context.Context) (store.Intent, error) {
 }
 
 // stepAt looks at one endpoint.
-func (f *follower) stepAt(ctx context.Context, e *endpoint, in store.Intent) (store.Intent, error) {
+func (f *follower) stepAt(ctx context.Context, e *endpoint, in walletdb.Intent) (walletdb.Intent, error) {
 	latest, err := e.block(ctx, "latest")
 	if err != nil {
 		return in, err
@@ -256,9 +256,9 @@ func (f *follower) stepAt(ctx context.Context, e *endpoint, in store.Intent) (st
 	case m.Block > 0:
 		f.foreign = 0
 		return f.settle(ctx, e, in, m, good, uint64(latest.Number))
-	case in.State == store.IntentMined: // its block was replaced
+	case in.State == walletdb.IntentMined: // its block was replaced
 		f.sent, f.fresh = time.Time{}, time.Now()
-		if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentBroadcast, store.Mining{}, ""); err != nil {
+		if err := walletdb.MarkIntent(ctx, f.w.db, in.ID, walletdb.IntentBroadcast, walletdb.Mining{}, ""); err != nil {
 			return in, err
 		}
 	}
@@ -273,7 +273,7 @@ func (f *follower) stepAt(ctx context.Context, e *endpoint, in store.Intent) (st
 }
 
 // nonceUsed tells whether a confirmed block has the intent's nonce behind it.
-func (c *chain) nonceUsed(ctx context.Context, e *endpoint, in *store.Intent, latest uint64) (bool, error) {
+func (c *chain) nonceUsed(ctx context.Context, e *endpoint, in *walletdb.Intent, latest uint64) (bool, error) {
 	depth := c.Confirmations - 1
 	n, err := e.nonce(ctx, in.From, hexutil.EncodeUint64(latest-min(latest, depth)))
 	return n > in.Nonce, err
@@ -281,8 +281,8 @@ func (c *chain) nonceUsed(ctx context.Context, e *endpoint, in *store.Intent, la
 
 // settle stores where a transaction was mined, and the end of it once its block is deep
 // enough and every endpoint shows the same.
-func (f *follower) settle(ctx context.Context, e *endpoint, in store.Intent, m store.Mining, good bool, latest uint64) (store.Intent, error) {
-	state := store.IntentMined
+func (f *follower) settle(ctx context.Context, e *endpoint, in walletdb.Intent, m walletdb.Mining, good bool, latest uint64) (walletdb.Intent, error) {
+	state := walletdb.IntentMined
 	if latest+1 >= m.Block+f.c.Confirmations {
 		agreed, err := f.c.agreed(ctx, e, &in, m, good)
 		if err != nil {
@@ -290,9 +290,9 @@ func (f *follower) settle(ctx context.Context, e *endpoint, in store.Intent, m s
 		}
 		switch {
 		case agreed && good:
-			state = store.IntentConfirmed
+			state = walletdb.IntentConfirmed
 		case agreed:
-			state = store.IntentReverted
+			state = walletdb.IntentReverted
 		default:
 			f.note = " (another endpoint does not show it yet, or does not answer)"
 		}
@@ -300,15 +300,15 @@ func (f *follower) settle(ctx context.Context, e *endpoint, in store.Intent, m s
 	if state == in.State && m.Hash == in.Mined.Hash && m.BlockHash == in.Mined.BlockHash {
 		return in, nil
 	}
-	if err := f.w.db.MarkIntent(ctx, in.ID, state, m, ""); err != nil {
+	if err := walletdb.MarkIntent(ctx, f.w.db, in.ID, state, m, ""); err != nil {
 		return in, err
 	}
-	return f.w.db.Intent(ctx, in.ID)
+	return walletdb.ReadIntent(ctx, f.w.db, in.ID)
 }
 
 // before looks after earlier transactions of the account that nobody may be waiting for:
 // without them this one is not mined.
-func (f *follower) before(ctx context.Context, e *endpoint, in *store.Intent) error {
+func (f *follower) before(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
 	next, err := e.nonce(ctx, in.From, "latest")
 	if err != nil || next >= in.Nonce || !f.due() {
 		return err
@@ -316,7 +316,7 @@ func (f *follower) before(ctx context.Context, e *endpoint, in *store.Intent) er
 	if in.Nonce-next > reach {
 		return f.stranded(ctx, in)
 	}
-	earlier, err := f.w.db.IntentsBetween(ctx, in.ChainID, in.From, next, in.Nonce-1)
+	earlier, err := walletdb.IntentsBetween(ctx, f.w.db, in.ChainID, in.From, next, in.Nonce-1)
 	if err != nil {
 		return err
 	}
@@ -332,8 +332,8 @@ func (f *follower) before(ctx context.Context, e *endpoint, in *store.Intent) er
 func (f *follower) due() bool { return f.sent.IsZero() || time.Since(f.sent) > f.c.StuckAfter/2 }
 
 // push sends what is not mined, for more where it waits for too long.
-func (f *follower) push(ctx context.Context, e *endpoint, in *store.Intent) error {
-	if in.State != store.IntentSigned && in.Attempts[len(in.Attempts)-1].Age < f.c.StuckAfter && !f.due() {
+func (f *follower) push(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
+	if in.State != walletdb.IntentSigned && in.Attempts[len(in.Attempts)-1].Age < f.c.StuckAfter && !f.due() {
 		return nil
 	}
 	if err := f.offer(ctx, e, in); err != nil {
@@ -344,7 +344,7 @@ func (f *follower) push(ctx context.Context, e *endpoint, in *store.Intent) erro
 }
 
 // offer sends the newest form of an intent, or a dearer one where that is due.
-func (f *follower) offer(ctx context.Context, e *endpoint, in *store.Intent) error {
+func (f *follower) offer(ctx context.Context, e *endpoint, in *walletdb.Intent) error {
 	if in.Attempts[len(in.Attempts)-1].Age >= f.c.StuckAfter && time.Since(f.fresh) >= f.c.StuckAfter && !in.State.Final() {
 		if err := f.bump(ctx, in); err != nil {
 			return err
@@ -359,15 +359,15 @@ func (f *follower) offer(ctx context.Context, e *endpoint, in *store.Intent) err
 		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name, "host", e.host, "said", note)
 		return nil
 	}
-	if in.State == store.IntentSigned {
-		return f.w.db.MarkIntent(ctx, in.ID, store.IntentBroadcast, store.Mining{}, "")
+	if in.State == walletdb.IntentSigned {
+		return walletdb.MarkIntent(ctx, f.w.db, in.ID, walletdb.IntentBroadcast, walletdb.Mining{}, "")
 	}
 	return nil
 }
 
 // bump signs an intent for an eighth more or today's fees, where its limit and the ceilings
 // of the chain allow that.
-func (f *follower) bump(ctx context.Context, in *store.Intent) error {
+func (f *follower) bump(ctx context.Context, in *walletdb.Intent) error {
 	by, key := f.c.keyOf(in)
 	if key == nil {
 		f.note = fmt.Sprintf(" (the key of %s is not configured any more, so its fee stays)", in.From)
@@ -385,7 +385,7 @@ func (f *follower) bump(ctx context.Context, in *store.Intent) error {
 		f.note = fmt.Sprintf(" (it waits at nonce %d, and its limit of %s wei, by %s, or max_fee_per_gas or max_tip allow no higher fee)", in.Nonce, most.wei, most.of)
 		return nil
 	}
-	dearer, err := f.w.db.AddAttempt(ctx, in.ID, len(in.Attempts), func(ctx context.Context, in store.Intent) (store.IntentAttempt, error) {
+	dearer, err := walletdb.AddAttempt(ctx, f.w.db, in.ID, len(in.Attempts), func(ctx context.Context, in walletdb.Intent) (walletdb.IntentAttempt, error) {
 		return f.c.form(ctx, by, key, &in, last.Gas, higher)
 	})
 	if err != nil {

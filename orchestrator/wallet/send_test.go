@@ -13,7 +13,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/wallet"
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // TestSendOnce asks for one transaction many times, at once and again later.
@@ -39,9 +39,9 @@ func TestSendOnce(t *testing.T) {
 	if w.paid() != 60 || w.nonce() != 1 || len(w.transactions()) != 1 {
 		t.Errorf("%d wei, nonce %d", w.paid(), w.nonce())
 	}
-	in, err := db.Intent(t.Context(), "one")
+	in, err := walletdb.ReadIntent(t.Context(), db, "one")
 	ok(t, err)
-	if in.State != store.IntentConfirmed || in.Mined.Hash != results[0].sent.Hash || len(in.Attempts) != 1 || in.Run != "run_1" || in.Agent != "payer" {
+	if in.State != walletdb.IntentConfirmed || in.Mined.Hash != results[0].sent.Hash || len(in.Attempts) != 1 || in.Run != "run_1" || in.Agent != "payer" {
 		t.Errorf("%+v", in)
 	}
 	if _, err := a.Send(t.Context(), w.pay("one", "61")); !errors.Is(err, repute.ErrConflict) {
@@ -119,10 +119,10 @@ func TestSendShared(t *testing.T) {
 		})
 	}
 	wg.Wait()
-	all, err := db.IntentsBetween(t.Context(), w.d.Chain().ID, w.d.Account(operatorAccount).Address, 0, 1000)
+	all, err := walletdb.IntentsBetween(t.Context(), db, w.d.Chain().ID, w.d.Account(operatorAccount).Address, 0, 1000)
 	ok(t, err)
 	for i, in := range all {
-		if in.Nonce != uint64(i) || in.State != store.IntentConfirmed {
+		if in.Nonce != uint64(i) || in.State != walletdb.IntentConfirmed {
 			t.Errorf("intent %d has nonce %d and is %s", i, in.Nonce, in.State)
 		}
 	}
@@ -140,13 +140,13 @@ func TestSendStuck(t *testing.T) {
 	a, db := w.open(c)
 	r := sending(t.Context(), a, w.pay("one", "60"))
 	until(t, "two replacements", func() bool {
-		in, err := db.Intent(t.Context(), "one")
-		return err == nil && len(in.Attempts) >= 3 && in.State == store.IntentBroadcast
+		in, err := walletdb.ReadIntent(t.Context(), db, "one")
+		return err == nil && len(in.Attempts) >= 3 && in.State == walletdb.IntentBroadcast
 	})
 	w.mining()
 	got := <-r
 	ok(t, got.err)
-	in, err := db.Intent(t.Context(), "one")
+	in, err := walletdb.ReadIntent(t.Context(), db, "one")
 	ok(t, err)
 	for i := 1; i < len(in.Attempts); i++ {
 		was, is := in.Attempts[i-1], in.Attempts[i]
@@ -175,7 +175,7 @@ func TestSendFeeLimit(t *testing.T) {
 	if _, err := a.Send(t.Context(), in); !errors.Is(err, repute.ErrLimited) {
 		t.Errorf("below the base fee: %v", err)
 	}
-	if _, err := db.Intent(t.Context(), "poor"); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := walletdb.ReadIntent(t.Context(), db, "poor"); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("stored: %v", err)
 	}
 	s, err := a.Simulate(t.Context(), origin, in.Tx)
@@ -185,7 +185,7 @@ func TestSendFeeLimit(t *testing.T) {
 	defer cancel()
 	waits := sending(ctx, a, in)
 	until(t, "the limit", func() bool {
-		stored, err := db.Intent(t.Context(), "limited")
+		stored, err := walletdb.ReadIntent(t.Context(), db, "limited")
 		if err != nil || len(stored.Attempts) < 2 {
 			return false
 		}
@@ -197,7 +197,7 @@ func TestSendFeeLimit(t *testing.T) {
 	if r := <-waits; !errors.Is(r.err, repute.ErrUnavailable) {
 		t.Errorf("nobody mines: %v", r.err)
 	}
-	stored, err := db.Intent(t.Context(), "limited")
+	stored, err := walletdb.ReadIntent(t.Context(), db, "limited")
 	ok(t, err)
 	for _, a := range stored.Attempts {
 		if cost(a) > stored.MaxFee.Int64() {
@@ -211,7 +211,7 @@ func TestSendFeeLimit(t *testing.T) {
 }
 
 // cost is what an attempt may cost at most, in wei.
-func cost(a store.IntentAttempt) int64 { return a.FeeCap.Int64() * int64(a.Gas) }
+func cost(a walletdb.IntentAttempt) int64 { return a.FeeCap.Int64() * int64(a.Gas) }
 
 // TestSendReorg confirms nothing before it is deep enough, and sends again what a
 // reorganisation threw out.
@@ -223,16 +223,16 @@ func TestSendReorg(t *testing.T) {
 	c.StuckAfter = time.Minute // where it is sent again before the pool is emptied, half of that later once more
 	a, db := w.open(c)
 	r := sending(t.Context(), a, w.pay("one", "60"))
-	state := func(want store.IntentState) func() bool {
+	state := func(want walletdb.IntentState) func() bool {
 		return func() bool {
-			in, err := db.Intent(t.Context(), "one")
+			in, err := walletdb.ReadIntent(t.Context(), db, "one")
 			return err == nil && in.State == want
 		}
 	}
-	until(t, "broadcast", state(store.IntentBroadcast))
+	until(t, "broadcast", state(walletdb.IntentBroadcast))
 	mine(w, 2)
-	until(t, "mined", state(store.IntentMined))
-	in, err := db.Intent(t.Context(), "one")
+	until(t, "mined", state(walletdb.IntentMined))
+	in, err := walletdb.ReadIntent(t.Context(), db, "one")
 	ok(t, err)
 	ok(t, w.d.Reorg(t.Context(), 2, 3))
 	ok(t, w.d.DropPool())
@@ -244,7 +244,7 @@ func TestSendReorg(t *testing.T) {
 		t.Error("the reorganisation left the payment")
 	}
 	mine(w, 1)
-	until(t, "mined again", state(store.IntentMined))
+	until(t, "mined again", state(walletdb.IntentMined))
 	mine(w, 3)
 	got := <-r
 	ok(t, got.err)
@@ -263,36 +263,39 @@ func TestConfirmedReorg(t *testing.T) {
 	a, db := w.open(c)
 	r := sending(t.Context(), a, w.pay("one", "60"))
 	until(t, "broadcast", func() bool {
-		in, err := db.Intent(t.Context(), "one")
-		return err == nil && in.State == store.IntentBroadcast
+		in, err := walletdb.ReadIntent(t.Context(), db, "one")
+		return err == nil && in.State == walletdb.IntentBroadcast
 	})
 	mine(w, 1)
 	got := <-r
 	ok(t, got.err)
-	before, err := db.Intent(t.Context(), "one")
+	before, err := walletdb.ReadIntent(t.Context(), db, "one")
 	ok(t, err)
 	mine(w, 1)
 	ok(t, w.d.Reorg(t.Context(), 2, 3))
 	ok(t, w.d.DropPool())
-	if before.State != store.IntentConfirmed || w.paid() != 0 {
+	if before.State != walletdb.IntentConfirmed || w.paid() != 0 {
 		t.Fatalf("%s, %d wei after the reorganisation", before.State, w.paid())
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error, 1)
 	go func() { ended <- a.Run(ctx) }()
-	until(t, "open again", func() bool { in, err := db.Intent(t.Context(), "one"); return err == nil && !in.State.Final() })
+	until(t, "open again", func() bool {
+		in, err := walletdb.ReadIntent(t.Context(), db, "one")
+		return err == nil && !in.State.Final()
+	})
 	w.mining()
 	until(t, "confirmed again", func() bool {
-		in, err := db.Intent(t.Context(), "one")
-		return err == nil && in.State == store.IntentConfirmed
+		in, err := walletdb.ReadIntent(t.Context(), db, "one")
+		return err == nil && in.State == walletdb.IntentConfirmed
 	})
 	head := w.d.Head().Number
 	until(t, "more blocks", func() bool { return w.d.Head().Number > head+10 })
 	cancel()
 	<-ended
-	after, err := db.Intent(t.Context(), "one")
+	after, err := walletdb.ReadIntent(t.Context(), db, "one")
 	ok(t, err)
-	if after.State != store.IntentConfirmed || after.Mined.BlockHash == before.Mined.BlockHash || after.Nonce != before.Nonce || w.paid() != 60 || w.nonce() != 1 {
+	if after.State != walletdb.IntentConfirmed || after.Mined.BlockHash == before.Mined.BlockHash || after.Nonce != before.Nonce || w.paid() != 60 || w.nonce() != 1 {
 		t.Errorf("%+v after %+v, %d wei", after.Mined, before.Mined, w.paid())
 	}
 }
@@ -319,8 +322,8 @@ func TestSendForeign(t *testing.T) {
 	a, db := w.open(w.config(url))
 	r := sending(t.Context(), a, w.pay("one", "60"))
 	until(t, "broadcast", func() bool {
-		in, err := db.Intent(t.Context(), "one")
-		return err == nil && in.State == store.IntentBroadcast
+		in, err := walletdb.ReadIntent(t.Context(), db, "one")
+		return err == nil && in.State == walletdb.IntentBroadcast
 	})
 	b := w.d.Batch()
 	b.Pay(w.d.Account(operatorAccount), w.payee, n(1))
@@ -330,9 +333,9 @@ func TestSendForeign(t *testing.T) {
 	if !errors.Is(got.err, repute.ErrConflict) || errors.Is(got.err, repute.ErrUnavailable) {
 		t.Errorf("%+v", got)
 	}
-	in, err := db.Intent(t.Context(), "one")
+	in, err := walletdb.ReadIntent(t.Context(), db, "one")
 	ok(t, err)
-	if in.State != store.IntentFailed || in.Reason == "" || len(in.Attempts) != 1 {
+	if in.State != walletdb.IntentFailed || in.Reason == "" || len(in.Attempts) != 1 {
 		t.Errorf("%+v", in)
 	}
 	direct, _ := w.open(w.config())
@@ -376,7 +379,7 @@ func TestSendAbandoned(t *testing.T) {
 	if r := <-sending(t.Context(), b, w.pay("two", "5")); r.err != nil || !r.sent.OK || w.paid() != 65 || w.nonce() != 2 {
 		t.Errorf("%+v, %d wei", r, w.paid())
 	}
-	if in, err := db.Intent(t.Context(), "one"); err != nil || in.Nonce != 0 {
+	if in, err := walletdb.ReadIntent(t.Context(), db, "one"); err != nil || in.Nonce != 0 {
 		t.Errorf("%+v, %v", in, err)
 	}
 }
@@ -410,15 +413,15 @@ func TestRun(t *testing.T) {
 	ended := make(chan error, 1)
 	go func() { ended <- b.Run(ctx) }()
 	until(t, "both confirmed", func() bool {
-		one, err1 := db.Intent(t.Context(), "one")
-		two, err2 := db.Intent(t.Context(), "two")
-		return err1 == nil && err2 == nil && one.State == store.IntentConfirmed && two.State == store.IntentConfirmed
+		one, err1 := walletdb.ReadIntent(t.Context(), db, "one")
+		two, err2 := walletdb.ReadIntent(t.Context(), db, "two")
+		return err1 == nil && err2 == nil && one.State == walletdb.IntentConfirmed && two.State == walletdb.IntentConfirmed
 	})
 	cancel()
 	if err := <-ended; !errors.Is(err, context.Canceled) || w.paid() != 120 || w.nonce() != 2 {
 		t.Errorf("%v, %d wei", err, w.paid())
 	}
-	if open, err := db.OpenIntents(t.Context(), w.d.Chain().ID, ""); err != nil || len(open) != 0 {
+	if open, err := walletdb.OpenIntents(t.Context(), db, w.d.Chain().ID, ""); err != nil || len(open) != 0 {
 		t.Errorf("%v, %v", open, err)
 	}
 }
@@ -433,8 +436,8 @@ func TestSendSignedBefore(t *testing.T) {
 	defer cancel()
 	r := sending(ctx, a, w.pay("one", "60"))
 	until(t, "its broadcast", func() bool {
-		in, err := db.Intent(t.Context(), "one")
-		return err == nil && in.State == store.IntentBroadcast
+		in, err := walletdb.ReadIntent(t.Context(), db, "one")
+		return err == nil && in.State == walletdb.IntentBroadcast
 	})
 	cancel()
 	<-r

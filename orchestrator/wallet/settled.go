@@ -5,7 +5,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/common/hexutil"
 
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // finalDepth is how deep a block is final where the endpoint names no final one.
@@ -22,7 +22,7 @@ func (w *Wallet) recheck(ctx context.Context, c *chain) error {
 	if err != nil {
 		return err
 	}
-	list, err := w.db.SettledIntents(ctx, c.ChainID, final)
+	list, err := walletdb.SettledIntents(ctx, w.db, c.ChainID, final)
 	if err != nil {
 		return err
 	}
@@ -36,7 +36,7 @@ func (w *Wallet) recheck(ctx context.Context, c *chain) error {
 			continue
 		}
 		w.log.Error("transaction: its block left the chain after it was confirmed", "intent", in.ID, "chain", in.ChainID, "block", in.Mined.Block, "hash", in.Mined.BlockHash)
-		if err := w.db.ReopenIntent(ctx, in.ID, in.Mined.BlockHash); err != nil {
+		if err := walletdb.ReopenIntent(ctx, w.db, in.ID, in.Mined.BlockHash); err != nil {
 			return err
 		}
 	}
@@ -56,7 +56,7 @@ func (e *endpoint) final(ctx context.Context) (uint64, error) {
 }
 
 // replaced tells whether every endpoint shows another block in the place of an intent's.
-func (c *chain) replaced(ctx context.Context, in *store.Intent) (bool, error) {
+func (c *chain) replaced(ctx context.Context, in *walletdb.Intent) (bool, error) {
 	for _, e := range c.nodes {
 		h, err := e.block(ctx, hexutil.EncodeUint64(in.Mined.Block))
 		if ctx.Err() != nil {

@@ -22,6 +22,7 @@ import (
 	"repute"
 	"repute/devnet"
 	"repute/orchestrator/wallet"
+	"repute/store/walletdb"
 )
 
 // written is a file with a mode.
@@ -130,7 +131,7 @@ func TestSignerCheats(t *testing.T) {
 		if !errors.Is(err, c.kind) || strings.Contains(err.Error(), "secretpath") {
 			t.Errorf("%s: %v", name, err)
 		}
-		if _, err := db.Intent(t.Context(), name); !errors.Is(err, repute.ErrNotFound) {
+		if _, err := walletdb.ReadIntent(t.Context(), db, name); !errors.Is(err, repute.ErrNotFound) {
 			t.Errorf("%s was stored: %v", name, err)
 		}
 	}

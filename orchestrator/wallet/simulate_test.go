@@ -14,6 +14,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/store/walletdb"
 )
 
 // want is what a simulation is to say.
@@ -148,7 +149,7 @@ func TestSimulateNowhere(t *testing.T) {
 	if _, err = poor.Send(t.Context(), w.pay("x", "60")); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("sent without money: %v", err)
 	}
-	if _, err = db.Intent(t.Context(), "x"); !errors.Is(err, repute.ErrNotFound) {
+	if _, err = walletdb.ReadIntent(t.Context(), db, "x"); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("stored: %v", err)
 	}
 }
@@ -204,7 +205,7 @@ func TestRegistryWrites(t *testing.T) {
 	if s, err := a.Simulate(t.Context(), other, in.Tx); err != nil || s.OK || !strings.Contains(s.Reason, `"keyless" has no key`) {
 		t.Errorf("%+v, %v", s, err)
 	}
-	stored, err := db.Intent(t.Context(), "praise")
+	stored, err := walletdb.ReadIntent(t.Context(), db, "praise")
 	if err != nil || stored.From != identity || stored.To != chain.Reputation {
 		t.Errorf("%+v, %v", stored, err)
 	}

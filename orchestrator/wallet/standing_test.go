@@ -17,6 +17,10 @@ import (
 	"repute/orchestrator"
 	"repute/policy"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/rundb"
+	"repute/store/walletdb"
 )
 
 // known is a payer with an identity.
@@ -34,20 +38,20 @@ func (k known) Info() orchestrator.Info {
 // index stores a block with events of the identity registry, as the indexer does.
 func (w *world) index(ctx context.Context, db *store.DB, events ...repute.Event) error {
 	chain := w.d.Chain()
-	if err := db.AddChain(ctx, repute.Chain{ID: chain.ID, Name: "devnet", Identity: chain.Identity, Reputation: chain.Reputation, StartBlock: 1}); err != nil {
+	if err := chaindb.AddChain(ctx, db, repute.Chain{ID: chain.ID, Name: "devnet", Identity: chain.Identity, Reputation: chain.Reputation, StartBlock: 1}); err != nil {
 		return err
 	}
-	parent, err := db.Cursor(ctx, chain.ID)
+	parent, err := chaindb.Cursor(ctx, db, chain.ID)
 	if err != nil {
 		return err
 	}
 	at := repute.Block{Number: parent.Number + 1, Parent: parent.Hash, Hash: common.Hash{byte(parent.Number + 1)}, Time: time.Now().UTC().Truncate(time.Second)}
-	batch := store.Batch{ChainID: chain.ID, Parent: parent, To: at, Blocks: []repute.Block{at}}
+	batch := eventdb.Batch{ChainID: chain.ID, Parent: parent, To: at, Blocks: []repute.Block{at}}
 	for i, e := range events {
 		log := types.Log{Address: chain.Identity, Topics: []common.Hash{{1}}, BlockNumber: at.Number, BlockHash: at.Hash, Index: uint(i)}
 		batch.Records = append(batch.Records, repute.Record{Log: log, Time: at.Time, Event: e})
 	}
-	return db.Apply(ctx, batch)
+	return eventdb.Apply(ctx, db, batch)
 }
 
 // losing is a run whose agent loses its standing while its second payment is being signed.
@@ -101,12 +105,12 @@ func (l *losing) run() (repute.Task, repute.Run) {
 	defer func() { cancel(); <-done }()
 	desk, err := orchestrator.NewDesk(l.db)
 	ok(l.t, err)
-	until(l.t, "the agent is installed", func() bool { _, err := l.db.Module(ctx, "payer"); return err == nil })
+	until(l.t, "the agent is installed", func() bool { _, err := rundb.Module(ctx, l.db, "payer"); return err == nil })
 	task, _, err := desk.Submit(ctx, orchestrator.Request{Goal: "pay", Coordinator: "payer"})
 	ok(l.t, err)
 	var run repute.Run
 	until(l.t, "the task ends", func() bool {
-		run, err = l.db.Run(ctx, task.Run)
+		run, err = rundb.Run(ctx, l.db, task.Run)
 		ok(l.t, err)
 		return run.Status.Ended()
 	})
@@ -132,7 +136,7 @@ func TestNothingIsSignedAfterStandingIsLost(t *testing.T) {
 			return l.index(ctx, l.db, repute.MetadataSet{Key: "agentWallet"},
 				repute.Transfer{From: l.d.Account(identityAccount).Address, To: l.d.Account(strangerAccount).Address})
 		}, "neither wallet nor owner"},
-		"agent removed":       {func(ctx context.Context, l *losing) error { return l.db.RemoveModule(ctx, "payer") }, "is not registered any more"},
+		"agent removed":       {func(ctx context.Context, l *losing) error { return rundb.RemoveModule(ctx, l.db, "payer") }, "is not registered any more"},
 		"gate turned to deny": {func(_ context.Context, l *losing) error { l.policy.Store(never); return nil }, "identity checks do not reach the threshold"},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -151,7 +155,7 @@ func TestNothingIsSignedAfterStandingIsLost(t *testing.T) {
 			if w.paid() != 10 || sent != 1 || run.Status == repute.RunCompleted {
 				t.Errorf("paid %d wei by %d transactions, want 10 by one; run %s: %s", w.paid(), sent, run.Status, run.Error)
 			}
-			list, err := db.RunReceipts(t.Context(), run.ID)
+			list, err := rundb.Receipts(t.Context(), db, run.ID)
 			ok(t, err)
 			var payments []repute.Receipt
 			for _, r := range list {
@@ -162,7 +166,7 @@ func TestNothingIsSignedAfterStandingIsLost(t *testing.T) {
 			if len(payments) != 2 || payments[0].Error != "" || !payments[1].Done || !strings.Contains(payments[1].Error, c.says) {
 				t.Fatalf("receipts %+v, want a second one that says %q", payments, c.says)
 			}
-			if _, err := db.Intent(t.Context(), run.ID+"/"+payments[1].Step+"/"+payments[1].Key); !errors.Is(err, repute.ErrNotFound) {
+			if _, err := walletdb.ReadIntent(t.Context(), db, run.ID+"/"+payments[1].Step+"/"+payments[1].Key); !errors.Is(err, repute.ErrNotFound) {
 				t.Errorf("the second payment is signed: %v", err)
 			}
 		})

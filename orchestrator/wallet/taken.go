@@ -12,14 +12,14 @@ import (
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 
-	"repute/store"
+	"repute/store/walletdb"
 )
 
 // taken ends an intent whose nonce another transaction used. That a receipt is not there
 // proves nothing: nodes lag with them, prune them and lie. The intent fails only where as
 // many endpoints as confirm a transaction show the same other one in a confirmed block,
 // signed by the account at that nonce. Until then it stays open, with a note.
-func (f *follower) taken(ctx context.Context, in store.Intent) (store.Intent, error) {
+func (f *follower) taken(ctx context.Context, in walletdb.Intent) (walletdb.Intent, error) {
 	if f.foreign++; f.foreign%foreignSeen != 0 {
 		return in, nil
 	}
@@ -27,7 +27,7 @@ func (f *follower) taken(ctx context.Context, in store.Intent) (store.Intent, er
 	if err != nil {
 		return in, err
 	}
-	now, err := f.w.db.Intent(ctx, in.ID) // another process may have signed a dearer form
+	now, err := walletdb.ReadIntent(ctx, f.w.db, in.ID) // another process may have signed a dearer form
 	if err != nil || now.State.Final() {
 		return now, err
 	}
@@ -38,15 +38,15 @@ func (f *follower) taken(ctx context.Context, in store.Intent) (store.Intent, er
 	}
 	reason := fmt.Sprintf("transaction %s has nonce %d of %s: the key is in use elsewhere", other, in.Nonce, in.From)
 	f.w.log.Error("transaction: nonce taken", "intent", in.ID, "chain", in.ChainID, "from", in.From, "nonce", in.Nonce, "by", other)
-	if err := f.w.db.MarkIntent(ctx, in.ID, store.IntentFailed, store.Mining{}, reason); err != nil {
+	if err := walletdb.MarkIntent(ctx, f.w.db, in.ID, walletdb.IntentFailed, walletdb.Mining{}, reason); err != nil {
 		return in, err
 	}
-	return f.w.db.Intent(ctx, in.ID)
+	return walletdb.ReadIntent(ctx, f.w.db, in.ID)
 }
 
 // otherOf finds the transaction that used an intent's nonce and is none of its forms. The
 // zero hash: it is not shown well enough, and why says what is lacking.
-func (c *chain) otherOf(ctx context.Context, in *store.Intent) (other common.Hash, why string, err error) {
+func (c *chain) otherOf(ctx context.Context, in *walletdb.Intent) (other common.Hash, why string, err error) {
 	agree := 0
 	for _, e := range c.nodes {
 		seen, err := c.usedBy(ctx, e, in)
@@ -75,13 +75,13 @@ func (c *chain) otherOf(ctx context.Context, in *store.Intent) (other common.Has
 	return other, "", nil
 }
 
-func hasForm(in *store.Intent, hash common.Hash) bool {
-	return slices.ContainsFunc(in.Attempts, func(a store.IntentAttempt) bool { return a.Hash == hash })
+func hasForm(in *walletdb.Intent, hash common.Hash) bool {
+	return slices.ContainsFunc(in.Attempts, func(a walletdb.IntentAttempt) bool { return a.Hash == hash })
 }
 
 // usedBy is the transaction with an intent's nonce in a confirmed block of an endpoint; a
 // receipt of one of the intent's forms shows that form. The zero hash: there is none.
-func (c *chain) usedBy(ctx context.Context, e *endpoint, in *store.Intent) (common.Hash, error) {
+func (c *chain) usedBy(ctx context.Context, e *endpoint, in *walletdb.Intent) (common.Hash, error) {
 	for _, a := range slices.Backward(in.Attempts) {
 		if r, err := e.receipt(ctx, a.Hash); err != nil || r != nil {
 			return a.Hash, err
@@ -142,7 +142,7 @@ const maxSeen = 100_000
 
 // transactionOf finds the transaction of a block that the account of an intent signed at
 // its nonce. The signature is checked: it is the endpoint's word only that it is mined.
-func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *store.Intent, block uint64) (common.Hash, error) {
+func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *walletdb.Intent, block uint64) (common.Hash, error) {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
 	var b *struct {

@@ -9,12 +9,13 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
 // basis holds what all scores of a run have in common.
 type basis struct {
-	run     store.TrustRun // its number is 0 where no engine has run
+	run     trustdb.Run // its number is 0 where no engine has run
 	params  *trust.Params
 	weights *trust.Weights // by the chain's own roots
 	// validations are the contracts whose answers count, whatever the chain lists now.
@@ -23,21 +24,21 @@ type basis struct {
 
 // basisOf rebuilds a run's graph and weights from the stored inputs. The error is a
 // *PrunedError where that is not what it was.
-func basisOf(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, error) {
+func basisOf(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error) {
 	var bodies inputs
 	for i, in := range []struct {
 		what string
 		hash common.Hash
 	}{{"parameters", run.Params}, {"table of tags", run.Tags}, {"roots", run.Roots}, {"links", run.Links}, {"list of validation contracts", run.Validations}} {
 		if in.hash == (common.Hash{}) && i == inValidations { // the run is from before it was kept
-			now, err := db.AllowedValidations(ctx, run.ChainID)
+			now, err := trustdb.AllowedValidations(ctx, db, run.ChainID)
 			if err != nil {
 				return nil, err
 			}
 			bodies[i] = trust.EncodeValidations(now)
 			continue
 		}
-		body, err := db.TrustInput(ctx, in.hash)
+		body, err := trustdb.ReadInput(ctx, db, in.hash)
 		if errors.Is(err, repute.ErrNotFound) {
 			return nil, &trust.PrunedError{What: fmt.Sprintf("the %s with sha256 %s", in.what, in.hash)}
 		}
@@ -55,7 +56,7 @@ type inputs [5][]byte
 // inValidations is where inputs have the validation contracts.
 const inValidations = 4
 
-func (in inputs) walk(ctx context.Context, db *store.DB, run store.TrustRun) (*basis, error) {
+func (in inputs) walk(ctx context.Context, db *store.DB, run trustdb.Run) (*basis, error) {
 	params, err := trust.ParseParams(in[0], in[1])
 	if err != nil {
 		return nil, err
@@ -76,7 +77,7 @@ func (in inputs) walk(ctx context.Context, db *store.DB, run store.TrustRun) (*b
 }
 
 // walkRun builds the graph of a run and walks it.
-func walkRun(ctx context.Context, db *store.DB, run store.TrustRun, params *trust.Params, set []repute.TrustRoot, of GraphOf) (*basis, error) {
+func walkRun(ctx context.Context, db *store.DB, run trustdb.Run, params *trust.Params, set []repute.TrustRoot, of GraphOf) (*basis, error) {
 	roots := trust.RootsAt(set, run.Block.Time)
 	of.ChainID, of.Block, of.Roots = run.ChainID, run.Block, roots
 	graph, err := ReadGraph(ctx, db, of, params)

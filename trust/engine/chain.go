@@ -11,7 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
@@ -37,7 +37,7 @@ func (k *keeper) run(ctx context.Context) {
 // follow marks agents of new events as stale and scores them.
 func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 	const most = 1000
-	n, err := k.db.MarkStale(ctx, k.chain, most)
+	n, err := trustdb.MarkStale(ctx, k.db, k.chain, most)
 	if err != nil {
 		return false, err
 	}
@@ -48,11 +48,11 @@ func (k *keeper) follow(ctx context.Context) (more bool, err error) {
 // rescore marks the agents that a new run or a changed penalty concerns, scores those that
 // wait for that reason, and closes the run when none is left.
 func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
-	more, err = k.db.MarkAgents(ctx, k.chain, 5000)
+	more, err = trustdb.MarkAgents(ctx, k.db, k.chain, 5000)
 	if err != nil {
 		return false, err
 	}
-	follow, err := k.db.MarkRelated(ctx, k.chain, 5000)
+	follow, err := trustdb.MarkRelated(ctx, k.db, k.chain, 5000)
 	if err != nil {
 		return false, err
 	}
@@ -61,7 +61,7 @@ func (k *keeper) rescore(ctx context.Context) (more bool, err error) {
 	if err != nil || n > 0 || more {
 		return n > 0 || more, err
 	}
-	closed, err := k.db.CloseTrustRun(ctx, k.chain)
+	closed, err := trustdb.CloseRun(ctx, k.db, k.chain)
 	if closed {
 		k.log.Info("epoch closed", "chain", k.chain)
 	}
@@ -77,9 +77,9 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	var last store.TrustRun
+	var last trustdb.Run
 	if c.Run > 0 {
-		if last, err = k.db.TrustRun(ctx, k.chain, c.Run); err != nil {
+		if last, err = trustdb.ReadRun(ctx, k.db, k.chain, c.Run); err != nil {
 			return false, err
 		}
 	}
@@ -100,24 +100,24 @@ func (k *keeper) walk(ctx context.Context) (more bool, err error) {
 	return false, nil
 }
 
-func (k *keeper) state(ctx context.Context) (store.TrustChain, error) {
-	chains, err := k.db.TrustChains(ctx)
+func (k *keeper) state(ctx context.Context) (trustdb.Chain, error) {
+	chains, err := trustdb.Chains(ctx, k.db)
 	if err != nil {
-		return store.TrustChain{}, err
+		return trustdb.Chain{}, err
 	}
 	for _, c := range chains {
 		if c.ChainID == k.chain {
 			return c, nil
 		}
 	}
-	return store.TrustChain{}, fmt.Errorf("chain %d: %w", k.chain, repute.ErrNotFound)
+	return trustdb.Chain{}, fmt.Errorf("chain %d: %w", k.chain, repute.ErrNotFound)
 }
 
 // next returns the run that the chain could have now, and whether it is due. It is due when
 // another epoch is final, when the header or logs of its last block were found late, and when
 // roots, links, the list of validation contracts or this engine's parameters changed. A chain
 // that is still far behind gets no run, because its scores would be out of date.
-func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustRun) (run store.TrustRun, bodies inputs, due bool, err error) {
+func (k *keeper) next(ctx context.Context, c trustdb.Chain, last trustdb.Run) (run trustdb.Run, bodies inputs, due bool, err error) {
 	final := c.Finalized
 	if c.Imported {
 		final = c.Cursor
@@ -139,16 +139,16 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 	}
 	length := p.Epoch.Of(k.chain)
 	if c.Epoch != length {
-		if err := k.db.SetEpoch(ctx, k.chain, length); err != nil {
+		if err := trustdb.SetEpoch(ctx, k.db, k.chain, length); err != nil {
 			return run, bodies, false, err
 		}
 	}
-	run = store.TrustRun{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length, Scorer: EngineVersion,
+	run = trustdb.Run{ChainID: k.chain, Run: last.Run + 1, Epoch: final / length, Boundary: final / length * length, Scorer: EngineVersion,
 		Params: trust.HashInput(bodies[0]), Tags: trust.HashInput(bodies[1]), Roots: k.lists.roots, Links: k.lists.links, Validations: trust.HashInput(bodies[inValidations]), Repaired: c.Repaired}
 	if last.Run > 0 && run.Boundary < last.Boundary { // an epoch was longer once
 		run.Epoch, run.Boundary = last.Epoch, last.Boundary
 	}
-	if run.Block, err = k.db.EpochEnd(ctx, k.chain, run.Boundary); err != nil {
+	if run.Block, err = trustdb.EpochEnd(ctx, k.db, k.chain, run.Boundary); err != nil {
 		return run, bodies, false, err
 	}
 	if due = last.Run == 0 || run.Boundary > last.Boundary; !due {
@@ -162,11 +162,11 @@ func (k *keeper) next(ctx context.Context, c store.TrustChain, last store.TrustR
 // inputs returns parameters, tags and validation contracts as they should be now, without
 // roots and links: see readLists. Of two engines with different parameters the one that was
 // started last decides; the other keeps the parameters that it found.
-func (k *keeper) inputs(ctx context.Context, c store.TrustChain, last store.TrustRun) (bodies inputs, err error) {
+func (k *keeper) inputs(ctx context.Context, c trustdb.Chain, last trustdb.Run) (bodies inputs, err error) {
 	bodies[0], bodies[1] = k.files[0], k.files[1]
 	if k.settled && last.Run > 0 {
 		for i, hash := range []*[32]byte{(*[32]byte)(&last.Params), (*[32]byte)(&last.Tags)} {
-			if bodies[i], err = k.db.TrustInput(ctx, *hash); err != nil {
+			if bodies[i], err = trustdb.ReadInput(ctx, k.db, *hash); err != nil {
 				return bodies, err
 			}
 		}
@@ -185,11 +185,11 @@ type listed struct {
 // readLists stores roots and links as they are and notes their hashes.
 func (k *keeper) readLists(ctx context.Context, version int64) error {
 	k.reads++
-	roots, err := k.db.Roots(ctx, k.chain, repute.DefaultRoots)
+	roots, err := trustdb.Roots(ctx, k.db, k.chain, repute.DefaultRoots)
 	if err != nil {
 		return err
 	}
-	links, err := k.db.Links(ctx, k.chain)
+	links, err := trustdb.Links(ctx, k.db, k.chain)
 	if err != nil {
 		return err
 	}
@@ -202,7 +202,7 @@ func (k *keeper) readLists(ctx context.Context, version int64) error {
 }
 
 // begin makes and stores a run. repute.ErrFenced when another engine was faster.
-func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) error {
+func (k *keeper) begin(ctx context.Context, run trustdb.Run, bodies inputs) error {
 	started := time.Now()
 	unnumbered := run
 	unnumbered.Run = 0 // its weights are found here
@@ -211,7 +211,7 @@ func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) e
 	}
 	b, err := basisOf(ctx, k.db, unnumbered)
 	if err == nil {
-		err = k.db.RenewTrustInputs(ctx, run.Params, run.Tags, run.Roots, run.Links, run.Validations)
+		err = trustdb.RenewInputs(ctx, k.db, run.Params, run.Tags, run.Roots, run.Links, run.Validations)
 	}
 	if err != nil {
 		if errors.Is(err, repute.ErrGone) { // inputs were pruned in the meantime: store them again
@@ -226,9 +226,9 @@ func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) e
 	if err != nil {
 		return err
 	}
-	run.Unjudged = store.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
+	run.Unjudged = trustdb.Unjudged{Low: stored.Low, High: stored.High, Result: string(stored.Result)}
 	b.run = run
-	if err := k.db.AddTrustRun(ctx, b.run); err != nil {
+	if err := trustdb.AddRun(ctx, k.db, b.run); err != nil {
 		return err
 	}
 	k.basis.Store(b)
@@ -244,7 +244,7 @@ func (k *keeper) begin(ctx context.Context, run store.TrustRun, bodies inputs) e
 
 // takeOver makes the weights of a run that another engine stored. Where they cannot be
 // made again, because late logs were found since, the chain gets another run.
-func (k *keeper) takeOver(ctx context.Context, last, next store.TrustRun, bodies inputs) error {
+func (k *keeper) takeOver(ctx context.Context, last, next trustdb.Run, bodies inputs) error {
 	b, err := basisOf(ctx, k.db, last)
 	if err == nil {
 		k.basis.Store(b)

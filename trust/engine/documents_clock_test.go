@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
@@ -17,7 +17,7 @@ import (
 func TestDocumentClocksMoveNothing(t *testing.T) {
 	t.Parallel()
 	read := func(when time.Time, updated string) *trust.Identity {
-		return identityOf(repute.AgentID{ChainID: 9}, common.Address{7}, store.TrustIdentity{ParserVersion: 3, Document: repute.Document{
+		return identityOf(repute.AgentID{ChainID: 9}, common.Address{7}, trustdb.Identity{ParserVersion: 3, Document: repute.Document{
 			Status: repute.DocumentOK, SHA256: [32]byte{1}, FetchedAt: when, NextTry: when,
 			Registration: &repute.Registration{Extra: map[string]json.RawMessage{"updatedAt": json.RawMessage(updated),
 				"operatorWallet": json.RawMessage(`"` + common.Address{7}.Hex() + `"`)}}}})
@@ -33,7 +33,7 @@ func TestDocumentClocksMoveNothing(t *testing.T) {
 // A file that its host took away resolves no more, whatever was read of it.
 func TestFileTakenAway(t *testing.T) {
 	t.Parallel()
-	read := store.TrustIdentity{ParserVersion: 3, Document: repute.Document{Status: repute.DocumentOK, SHA256: [32]byte{1}, Registration: &repute.Registration{}}}
+	read := trustdb.Identity{ParserVersion: 3, Document: repute.Document{Status: repute.DocumentOK, SHA256: [32]byte{1}, Registration: &repute.Registration{}}}
 	if i := identityOf(repute.AgentID{ChainID: 9}, common.Address{7}, read); !i.Resolves || i.Gone {
 		t.Errorf("there: %+v", i)
 	}

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
@@ -28,7 +29,7 @@ type EngineOptions struct {
 	// Poll is how often new events are looked for, 200 ms when 0.
 	Poll time.Duration
 	// Exact writes every score at every epoch. Without it one that age alone changed, by less
-	// than store.Tolerance, stays as an earlier epoch left it.
+	// than trustdb.Tolerance, stays as an earlier epoch left it.
 	Exact bool
 	// Finals is for how long a final score is kept after another one replaced it, for ever
 	// when 0.
@@ -79,7 +80,7 @@ func (e *Engine) Run(ctx context.Context) error {
 	running.Go(func() { e.tidy(ctx) })
 	started := map[uint64]bool{}
 	for ctx.Err() == nil {
-		chains, err := e.db.TrustChains(ctx)
+		chains, err := trustdb.Chains(ctx, e.db)
 		if err != nil && ctx.Err() == nil {
 			e.log.Warn("scores wait for the database", "error", err)
 		}
@@ -98,8 +99,8 @@ func (e *Engine) Run(ctx context.Context) error {
 
 // tidy deletes final scores after their retention, and inputs that no stored score names.
 func (e *Engine) tidy(ctx context.Context) {
-	finals := func(ctx context.Context) (bool, error) { return e.db.PruneTrustFinals(ctx, e.finals) }
-	inputs := func(ctx context.Context) (bool, error) { return e.db.PruneTrustInputs(ctx) }
+	finals := func(ctx context.Context) (bool, error) { return trustdb.PruneFinals(ctx, e.db, e.finals) }
+	inputs := func(ctx context.Context) (bool, error) { return trustdb.PruneInputs(ctx, e.db) }
 	for ctx.Err() == nil {
 		for _, prune := range []func(context.Context) (bool, error){finals, inputs} {
 			more, err := true, error(nil)
@@ -116,7 +117,7 @@ func (e *Engine) tidy(ctx context.Context) {
 
 // measure sets the gauges.
 func (e *Engine) measure(ctx context.Context) {
-	states, err := e.db.TrustStates(ctx)
+	states, err := trustdb.ReadStates(ctx, e.db)
 	if err != nil {
 		return // the loops log the same failure
 	}
@@ -141,7 +142,7 @@ func (e *Engine) keep(ctx context.Context, bodies ...[]byte) error {
 	if len(fresh) == 0 {
 		return nil
 	}
-	if err := e.db.KeepTrustInputs(ctx, fresh...); err != nil {
+	if err := trustdb.KeepInputs(ctx, e.db, fresh...); err != nil {
 		return err
 	}
 	e.mu.Lock()

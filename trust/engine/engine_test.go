@@ -21,6 +21,9 @@ import (
 	"repute"
 	"repute/internal/pgtest"
 	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"repute/store/trustdb"
 	"repute/trust/engine"
 )
 
@@ -209,28 +212,28 @@ func (s *state) rate(agent uint64, client common.Address, value int64) repute.Ev
 func (l *ledger) store(t testing.TB, db *store.DB, finalized uint64) {
 	t.Helper()
 	ctx := t.Context()
-	cursor, err := db.Cursor(ctx, l.chain.ID)
+	cursor, err := chaindb.Cursor(ctx, db, l.chain.ID)
 	ok(t, err)
 	common := repute.Block{}
 	for _, b := range l.blocks {
 		if b.Number > cursor.Number {
 			break
 		}
-		if stored, err := db.StoredBlock(ctx, l.chain.ID, b.Number); err == nil && stored.Hash != b.Hash {
+		if stored, err := chaindb.StoredBlock(ctx, db, l.chain.ID, b.Number); err == nil && stored.Hash != b.Hash {
 			break
 		}
 		common = b.Block
 	}
-	b := store.Batch{ChainID: l.chain.ID, Parent: common, To: l.tip()}
+	b := eventdb.Batch{ChainID: l.chain.ID, Parent: common, To: l.tip()}
 	for _, m := range l.blocks[common.Number:] {
 		b.Blocks, b.Records = append(b.Blocks, m.Block), append(b.Records, m.records...)
 	}
 	if common.Number < cursor.Number {
-		ok(t, db.Rewind(ctx, common, b))
+		ok(t, eventdb.Rewind(ctx, db, common, b))
 	} else if b.To.Number > b.Parent.Number {
-		ok(t, db.Apply(ctx, b))
+		ok(t, eventdb.Apply(ctx, db, b))
 	}
-	ok(t, db.SetHead(ctx, l.chain.ID, store.Lease{}, store.Head{Head: l.tip().Number, Finalized: finalized, SeenAt: time.Now()}))
+	ok(t, chaindb.SetHead(ctx, db, l.chain.ID, store.Lease{}, chaindb.Head{Head: l.tip().Number, Finalized: finalized, SeenAt: time.Now()}))
 }
 
 func ok(t testing.TB, err error) {
@@ -253,13 +256,13 @@ func (l *ledger) fresh(t testing.TB) (*store.DB, string) {
 	t.Helper()
 	url := pgtest.New(t)
 	db := open(t, url)
-	ok(t, db.AddChain(t.Context(), l.chain))
-	ok(t, db.SetEpoch(t.Context(), l.chain.ID, 10)) // as an engine does, so that no header is forgotten before
+	ok(t, chaindb.AddChain(t.Context(), db, l.chain))
+	ok(t, trustdb.SetEpoch(t.Context(), db, l.chain.ID, 10)) // as an engine does, so that no header is forgotten before
 	var roots []repute.TrustRoot
 	for i := range rooted {
 		roots = append(roots, repute.TrustRoot{Address: person(i), Weight: repute.RootUnit, Reason: "test"})
 	}
-	ok(t, db.AddRoots(t.Context(), l.chain.ID, repute.DefaultRoots, roots, false))
+	ok(t, trustdb.AddRoots(t.Context(), db, l.chain.ID, repute.DefaultRoots, roots, false))
 	return db, url
 }
 
@@ -296,7 +299,7 @@ func startWith(t testing.TB, db *store.DB, o engine.EngineOptions) (stop func())
 
 // settle waits until every score is of the newest state and the epoch's run is closed, as
 // long as anything moves.
-func settle(t testing.TB, db *store.DB, chain, boundary uint64) store.TrustRun {
+func settle(t testing.TB, db *store.DB, chain, boundary uint64) trustdb.Run {
 	t.Helper()
 	moved, last := time.Now(), ""
 	for {
@@ -306,10 +309,10 @@ func settle(t testing.TB, db *store.DB, chain, boundary uint64) store.TrustRun {
 			select not exists (select from trust_stale) and not exists (select from changes c join trust_feed f using (chain_id) where (c.xid, c.seq) > (f.xid, f.seq)),
 				concat((select count(*) from trust_stale), ' ', (select max(mark) from trust_stale), ' ', (select max(run) from trust_runs), ' ',
 					(select count(*) from trust_finals), ' ', (select max(seq) from trust_feed))`).Scan(&quiet, &seen))
-		states, err := db.TrustStates(t.Context())
+		states, err := trustdb.ReadStates(t.Context(), db)
 		ok(t, err)
 		if quiet && len(states) == 1 && states[0].Boundary == boundary && !states[0].Closed.IsZero() {
-			return states[0].TrustRun
+			return states[0].Run
 		}
 		if seen != last {
 			moved, last = time.Now(), seen
@@ -323,7 +326,7 @@ func settle(t testing.TB, db *store.DB, chain, boundary uint64) store.TrustRun {
 
 func dump(t testing.TB, db *store.DB, prefix string) (out []string) {
 	t.Helper()
-	lines, err := db.DumpScores(t.Context(), 9)
+	lines, err := trustdb.DumpScores(t.Context(), db, 9)
 	ok(t, err)
 	for _, l := range lines {
 		if strings.Contains(l, prefix) {

@@ -7,6 +7,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 )
 
 // Opinions fade while nothing happens on their chain: an epoch is of the time of its last
@@ -47,13 +49,13 @@ func TestHeaderOfAnEpochComesLate(t *testing.T) {
 	for _, lie := range []time.Time{{}, time.Unix(1, 0), l.blocks[74].Time.Add(time.Second)} {
 		b := l.blocks[69].Block
 		b.Time = lie
-		if err := db.KeepHeader(t.Context(), 9, store.Lease{}, b); !errors.Is(err, repute.ErrConflict) {
+		if err := trustdb.KeepHeader(t.Context(), db, 9, store.Lease{}, b); !errors.Is(err, repute.ErrConflict) {
 			t.Errorf("a header of %v: %v", lie, err)
 		}
 	}
-	ok(t, db.KeepHeader(t.Context(), 9, store.Lease{}, l.blocks[69].Block))
+	ok(t, trustdb.KeepHeader(t.Context(), db, 9, store.Lease{}, l.blocks[69].Block))
 	await(t, "another run", func() bool {
-		r, err := db.TrustRun(t.Context(), 9, 0)
+		r, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return r.Run > first.Run && !r.Closed.IsZero()
 	})
@@ -61,7 +63,7 @@ func TestHeaderOfAnEpochComesLate(t *testing.T) {
 	if again.Run != first.Run+1 || again.Block.Number != 70 {
 		t.Errorf("run %d of block %d, want run %d of block 70", again.Run, again.Block.Number, first.Run+1)
 	}
-	last, _, err := db.ScoreOf(t.Context(), newest(t, db, 2).Agent, repute.At{Finality: repute.Finalized})
+	last, _, err := query.ScoreOf(t.Context(), db, newest(t, db, 2).Agent, repute.At{Finality: repute.Finalized})
 	ok(t, err)
 	if !last.Block.Time.Equal(l.blocks[69].Time) {
 		t.Errorf("the final score is of %v", last.Block.Time)

@@ -10,11 +10,13 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
 	"repute/store"
+	"repute/store/eventdb"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -46,7 +48,7 @@ func await(t *testing.T, what string, is func() bool) time.Duration {
 
 func newest(t *testing.T, db *store.DB, agent uint64) repute.Score {
 	t.Helper()
-	s, _, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)}, repute.At{Finality: repute.Latest})
+	s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(agent)}, repute.At{Finality: repute.Latest})
 	ok(t, err)
 	return s
 }
@@ -55,7 +57,7 @@ func newest(t *testing.T, db *store.DB, agent uint64) repute.Score {
 func TestRatingIsSeenWithoutARun(t *testing.T) {
 	t.Parallel()
 	l, db := praised(t)
-	run, err := db.TrustRun(t.Context(), 9, 0)
+	run, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	s := l.state()
 	l.mine(s, s.rate(1, person(0), 0), s.rate(1, person(2), 0), s.rate(1, person(3), 0))
@@ -66,7 +68,7 @@ func TestRatingIsSeenWithoutARun(t *testing.T) {
 	if score.Final || score.Run != run.Run {
 		t.Errorf("got %+v, want a provisional score of run %d", score, run.Run)
 	}
-	last, _, err := db.ScoreOf(t.Context(), score.Agent, repute.At{Finality: repute.Finalized})
+	last, _, err := query.ScoreOf(t.Context(), db, score.Agent, repute.At{Finality: repute.Finalized})
 	ok(t, err)
 	if !last.Final || last.Block.Number > 60 || last.Mean <= score.Mean {
 		t.Errorf("final %+v, provisional %+v: three bad ratings should show in one alone", last, score)
@@ -78,13 +80,13 @@ func TestRatingIsSeenWithoutARun(t *testing.T) {
 func TestRootsMakeARun(t *testing.T) {
 	t.Parallel()
 	l, db := praised(t)
-	before, err := db.TrustRun(t.Context(), 9, 0)
+	before, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	expiry := l.tip().Time.Add(5 * time.Minute) // of block 65
-	ok(t, db.AddRoots(t.Context(), 9, repute.DefaultRoots, []repute.TrustRoot{{Address: person(0), Weight: repute.RootUnit, Reason: "test", Expires: expiry}}, true))
-	next := func(run uint64) (r store.TrustRun) {
+	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots, []repute.TrustRoot{{Address: person(0), Weight: repute.RootUnit, Reason: "test", Expires: expiry}}, true))
+	next := func(run uint64) (r trustdb.Run) {
 		await(t, "another run", func() bool {
-			r, err = db.TrustRun(t.Context(), 9, 0)
+			r, err = trustdb.ReadRun(t.Context(), db, 9, 0)
 			ok(t, err)
 			return r.Run >= run && !r.Closed.IsZero()
 		})
@@ -216,10 +218,10 @@ func TestLateLogMakesARun(t *testing.T) {
 	repairer, err := store.Open(t.Context(), url, store.Options{MaxConns: 2, Decode: complete.decode})
 	ok(t, err)
 	defer repairer.Close()
-	_, err = repairer.Repair(t.Context(), 9, store.Lease{}, late, nil)
+	_, err = eventdb.Repair(t.Context(), repairer, 9, store.Lease{}, late, nil)
 	ok(t, err)
 	await(t, "another run", func() bool {
-		r, err := db.TrustRun(t.Context(), 9, 0)
+		r, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return r.Run > before.Run && !r.Closed.IsZero()
 	})
@@ -241,7 +243,7 @@ func TestLateLogMakesARun(t *testing.T) {
 func TestOwnParametersOutliveAnError(t *testing.T) {
 	t.Parallel()
 	_, db := scene(t, 60)
-	before, err := db.TrustRun(t.Context(), 9, 0)
+	before, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	other := []byte(strings.Replace(string(shortEpochs(t)), `"pool": 0.5`, `"pool": 0.4`, 1))
 	steps, err := engine.NewSteps(db, other, 9)
@@ -257,7 +259,7 @@ func TestOwnParametersOutliveAnError(t *testing.T) {
 	}
 	exec("alter table trust_runs drop constraint broken")
 	ok(t, steps.Walk(t.Context()))
-	after, err := db.TrustRun(t.Context(), 9, 0)
+	after, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	if after.Params != trust.HashInput(other) || after.Run != before.Run+1 {
 		t.Errorf("run %d of parameters %s, want one of the engine's own, %s", after.Run, after.Params, trust.HashInput(other))
@@ -275,17 +277,17 @@ func TestLateScoresOfAnOlderRun(t *testing.T) {
 	run := settle(t, db, 9, 60)
 	stop()
 	run.Run++
-	ok(t, db.AddTrustRun(t.Context(), run))
-	claimed, err := db.ClaimStale(t.Context(), 9, run.Run, false, 10, time.Minute)
+	ok(t, trustdb.AddRun(t.Context(), db, run))
+	claimed, err := trustdb.ClaimStale(t.Context(), db, 9, run.Run, false, 10, time.Minute)
 	ok(t, err)
 	run.Run++
-	ok(t, db.AddTrustRun(t.Context(), run))
-	late := make([]store.ScoredAgent, len(claimed))
+	ok(t, trustdb.AddRun(t.Context(), db, run))
+	late := make([]trustdb.ScoredAgent, len(claimed))
 	for i, a := range claimed {
 		late[i].StaleAgent = a // as if nobody had rated them
 	}
 	before := dump(t, db, " now ")
-	if err := db.SaveScores(t.Context(), 9, run.Run-1, late, store.Identities{}); len(late) == 0 || !errors.Is(err, repute.ErrFenced) {
+	if err := trustdb.SaveScores(t.Context(), db, 9, run.Run-1, late, trustdb.Identities{}); len(late) == 0 || !errors.Is(err, repute.ErrFenced) {
 		t.Errorf("%d scores: %v", len(late), err)
 	}
 	if after := dump(t, db, " now "); strings.Join(after, "\n") != strings.Join(before, "\n") {

@@ -4,6 +4,7 @@ import (
 	"context"
 
 	"repute/store"
+	"repute/store/trustdb"
 )
 
 // Steps lets a benchmark do an engine's steps itself.
@@ -27,7 +28,7 @@ func (s *Steps) Reads() int { return s.k.reads }
 // Follow marks what is stale and scores it, and tells how many agents that were.
 func (s *Steps) Follow(ctx context.Context) (int, error) {
 	for ctx.Err() == nil { // somebody else's transaction may hold the feed back
-		if n, err := s.k.db.MarkStale(ctx, s.k.chain, 1000); n > 0 || err != nil {
+		if n, err := trustdb.MarkStale(ctx, s.k.db, s.k.chain, 1000); n > 0 || err != nil {
 			if err != nil {
 				return 0, err
 			}

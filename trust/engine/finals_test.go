@@ -9,6 +9,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust/engine"
 )
 
@@ -19,10 +21,10 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	l.pad(60)
 	l.store(t, db, 60)
 	ctx := t.Context()
-	ok(t, db.AddTrustRun(ctx, store.TrustRun{ChainID: 9, Run: 1, Scorer: "test"}))
-	claimed, err := db.ClaimStale(ctx, 9, 1, false, 10, time.Minute)
+	ok(t, trustdb.AddRun(ctx, db, trustdb.Run{ChainID: 9, Run: 1, Scorer: "test"}))
+	claimed, err := trustdb.ClaimStale(ctx, db, 9, 1, false, 10, time.Minute)
 	ok(t, err)
-	var mine store.StaleAgent
+	var mine trustdb.StaleAgent
 	for _, c := range claimed {
 		if c.TokenID == token(0) {
 			mine = c
@@ -40,9 +42,9 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	}
 	done := make(chan error, 1)
 	go func() {
-		none := &store.AgentScore{Score: repute.Score{Result: []byte("{}")}}
-		done <- db.SaveScores(ctx, 9, 1, []store.ScoredAgent{{StaleAgent: mine, Current: none, Last: none}},
-			store.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }})
+		none := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}}
+		done <- trustdb.SaveScores(ctx, db, 9, 1, []trustdb.ScoredAgent{{StaleAgent: mine, Current: none, Last: none}},
+			trustdb.Identities{Members: func(a common.Address) []common.Address { return []common.Address{a} }})
 	}()
 	await(t, "the other waits", func() bool {
 		var n int
@@ -79,14 +81,14 @@ func TestClosedFinalsStay(t *testing.T) {
 	ok(t, err)
 	start(t, db)
 	await(t, "another run is closed", func() bool {
-		again, err := db.ClosedTrustRun(t.Context(), 9)
+		again, err := trustdb.ReadClosedRun(t.Context(), db, 9)
 		ok(t, err)
 		return again.Run > run.Run
 	})
 	if after := final(); after != before {
 		t.Errorf("a final score of the closed run %d\n%s\nbecame\n%s", run.Run, before, after)
 	}
-	after, _, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(0)}, repute.At{Block: 20})
+	after, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(0)}, repute.At{Block: 20})
 	ok(t, err)
 	if after.Run == run.Run || lacking(t, after) == "nothing" {
 		t.Errorf("the final score is of run %d and lacks %s", after.Run, lacking(t, after))
@@ -110,7 +112,7 @@ func TestFinalsAreOfTheirBlock(t *testing.T) {
 	l.store(t, one, 60)
 	settle(t, one, 9, 60)
 	for what, db := range map[string]*store.DB{"before": one, "after": two} {
-		if s, _, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(3)}, repute.At{Block: 60}); s.Run != 0 {
+		if s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(3)}, repute.At{Block: 60}); s.Run != 0 {
 			t.Errorf("an agent that nobody judged up to block 60 has a final score there of a run %s block 61 was seen: %+v, %v", what, s, err)
 		}
 	}

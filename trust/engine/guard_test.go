@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/store/trustdb"
 )
 
 // Agents that were registered ahead and lie unused, and one that the guilty party bought, do not
@@ -148,7 +149,7 @@ func TestHandedOnAtOnce(t *testing.T) {
 	if !limited(t, db, 1) || limited(t, db, 3) {
 		t.Errorf("limited: the guilty party's own agent %v, its customer's %v", limited(t, db, 1), limited(t, db, 3))
 	}
-	of, err := db.TrustEvidence(t.Context(), newestID(3), repute.At{Finality: repute.Latest}, nil)
+	of, err := trustdb.ReadEvidence(t.Context(), db, newestID(3), repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
 	if of.Registrar != person(8) || of.Holders[0].Owner != person(13) || len(of.Acts) > 0 {
 		t.Errorf("registered by %s, first had by %s, acts %v", of.Registrar, of.Holders[0].Owner, of.Acts)

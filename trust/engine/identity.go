@@ -14,11 +14,12 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
 // identityOf returns what an agent's files say about its identity. wallet is the chain's.
-func identityOf(id repute.AgentID, wallet common.Address, t store.TrustIdentity) *trust.Identity {
+func identityOf(id repute.AgentID, wallet common.Address, t trustdb.Identity) *trust.Identity {
 	out := &trust.Identity{Resolves: lacksRegistration(t.Document) == "" && !t.Gone, Gone: t.Gone, Wallet: wallet}
 	hosts := hostsOf(t.Document.Registration)
 	out.Declares = declares(id, wallet, t.Document.Registration)
@@ -76,11 +77,11 @@ func declares(id repute.AgentID, wallet common.Address, r *repute.Registration) 
 
 // identities are what the checks found of agents that have scores: of final ones by the URIs
 // of the run's block. None where no gate asks.
-func (s *scoreRun) identities(ctx context.Context, subjects []store.TrustSubject, final bool) (map[repute.TokenID]*trust.Identity, error) {
+func (s *scoreRun) identities(ctx context.Context, subjects []trustdb.Subject, final bool) (map[repute.TokenID]*trust.Identity, error) {
 	if !s.basis.params.ChecksIdentity() {
 		return nil, nil
 	}
-	of := make(map[repute.TokenID]*store.TrustSubject, len(subjects))
+	of := make(map[repute.TokenID]*trustdb.Subject, len(subjects))
 	tokens := make([]repute.TokenID, 0, len(subjects))
 	for i := range subjects {
 		of[subjects[i].Agent.TokenID] = &subjects[i]
@@ -91,7 +92,7 @@ func (s *scoreRun) identities(ctx context.Context, subjects []store.TrustSubject
 		at = &s.basis.run.Block.Number
 	}
 	out := make(map[repute.TokenID]*trust.Identity, len(subjects))
-	err := s.db.TrustIdentities(ctx, s.basis.run.ChainID, tokens, at, func(token repute.TokenID, t store.TrustIdentity) {
+	err := trustdb.ReadIdentities(ctx, s.db, s.basis.run.ChainID, tokens, at, func(token repute.TokenID, t trustdb.Identity) {
 		out[token] = identityOf(of[token].Agent, of[token].Wallet, t)
 	})
 	return out, err
@@ -106,7 +107,7 @@ func (c *judged) sameIdentity(ctx context.Context, db *store.DB) error {
 		return nil
 	}
 	what := fmt.Sprintf("what version %d of the parser read in the file with sha256 %s", i.File.ParserVersion, i.File.SHA256)
-	registration, sound, err := db.RegistrationParse(ctx, i.File.SHA256, i.File.ParserVersion)
+	registration, sound, err := trustdb.RegistrationParse(ctx, db, i.File.SHA256, i.File.ParserVersion)
 	if errors.Is(err, repute.ErrNotFound) {
 		return &trust.PrunedError{What: what}
 	}

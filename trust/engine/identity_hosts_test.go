@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/docdb"
 )
 
 // publishEndpoints is publish of a file of agent 0 with these endpoints, of whose domains
@@ -23,8 +24,8 @@ func publishEndpoints(t *testing.T, db *store.DB, body string, wallet common.Add
 	}
 	var uri int64
 	ok(t, db.Pool().QueryRow(t.Context(), "update uris set host = 'a.example' where uri = $1 returning id", []byte(cardURI)).Scan(&uri))
-	ok(t, db.SaveDocument(t.Context(), store.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
-		Registration: r, Domains: []store.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
+	ok(t, docdb.SaveDocument(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
+		Registration: r, Domains: []docdb.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
 }
 
 // Whatever an endpoint's host is, and however many there are: what nobody proved is lacking.

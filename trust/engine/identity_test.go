@@ -14,6 +14,9 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/denydb"
+	"repute/store/docdb"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
@@ -30,8 +33,8 @@ func publish(t *testing.T, db *store.DB, body string, wallet common.Address, age
 	}
 	var uri int64
 	ok(t, db.Pool().QueryRow(t.Context(), "update uris set host = 'a.example' where uri = $1 returning id", []byte(cardURI)).Scan(&uri))
-	ok(t, db.SaveDocument(t.Context(), store.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
-		Registration: r, Domains: []store.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
+	ok(t, docdb.SaveDocument(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
+		Registration: r, Domains: []docdb.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
 }
 
 // lacking is what a stored score says that the gate identity lacks.
@@ -114,7 +117,7 @@ func TestIdentityGate(t *testing.T) {
 	}
 	kept, err := replay(t, db, 0, 30)
 	ok(t, err)
-	body, err := db.TrustInput(t.Context(), kept.Evidence)
+	body, err := trustdb.ReadInput(t.Context(), db, kept.Evidence)
 	ok(t, err)
 	m, err := trust.DecodeManifest(body)
 	sum := common.Hash(sha256.Sum256([]byte("own")))
@@ -167,41 +170,41 @@ func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
 	}
 	var uri int64
 	ok(t, db.Pool().QueryRow(t.Context(), "select id from uris where uri = $1", []byte(cardURI)).Scan(&uri))
-	fetched := func(r store.FetchResult) func() error {
+	fetched := func(r docdb.FetchResult) func() error {
 		return func() error {
 			r.URIID, r.FetchedAt, r.NextDue = uri, time.Now(), time.Now().Add(time.Hour)
-			return db.SaveDocument(t.Context(), r)
+			return docdb.SaveDocument(t.Context(), db, r)
 		}
 	}
-	back := store.FetchResult{Source: "https", ServedBy: "a.example"}
-	took := store.FetchResult{Reason: "not_found"}
+	back := docdb.FetchResult{Source: "https", ServedBy: "a.example"}
+	took := docdb.FetchResult{Reason: "not_found"}
 	away, there := "registrationResolves 0/1, domainsProven 0/1", "nothing"
 	sum := sha256.Sum256([]byte("own"))
 	denial := repute.Denial{Kind: repute.DenySHA256, Value: fmt.Sprintf("%x", sum), Reason: "a test"}
 	step("taken away", fetched(took), away)
 	step("back", fetched(back), there)
-	step("denied", func() error { return db.Deny(t.Context(), denial, false) }, "registrationResolves 0/1, walletDeclared 0/1")
-	step("allowed", func() error { return db.Undeny(t.Context(), denial.Kind, denial.Value) }, there)
+	step("denied", func() error { return denydb.Deny(t.Context(), db, denial, false) }, "registrationResolves 0/1, walletDeclared 0/1")
+	step("allowed", func() error { return denydb.Undeny(t.Context(), db, denial.Kind, denial.Value) }, there)
 	_, err := db.Pool().Exec(t.Context(), `
 		insert into agents (chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log)
 		select chain_id, i, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log
 		from agents, generate_series(1000, 3000) i where token_id = 0`)
 	ok(t, err)
-	told := func(r store.FetchResult) func() error {
+	told := func(r docdb.FetchResult) func() error {
 		return func() error {
 			if err := fetched(r)(); err != nil {
 				return err
 			}
 			_, err := db.Pool().Exec(t.Context(), "update announcements set due = now()") // an hour later
 			for more := true; more && err == nil; {
-				more, err = db.AddSharedChanges(t.Context(), 500)
+				more, err = docdb.AddSharedChanges(t.Context(), db, 500)
 			}
 			return err
 		}
 	}
 	step("taken away from many", told(took), away)
 	step("back for many", told(back), there)
-	step("denied for many", func() error { return db.Deny(t.Context(), denial, false) }, "registrationResolves 0/1, walletDeclared 0/1")
+	step("denied for many", func() error { return denydb.Deny(t.Context(), db, denial, false) }, "registrationResolves 0/1, walletDeclared 0/1")
 }
 
 // An approval of all is the owner's word alone: it makes nobody one party with him, and
@@ -210,7 +213,7 @@ func TestOperatorIsNoParty(t *testing.T) {
 	t.Parallel()
 	l, db := scene(t, 20)
 	before := [3]repute.Score{newest(t, db, 0), newest(t, db, 1), newest(t, db, 2)}
-	run, err := db.TrustRun(t.Context(), 9, 0)
+	run, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	l.mine(l.state(), repute.ApprovalForAll{Owner: person(8), Operator: person(0), Approved: true})
 	l.pad(30)

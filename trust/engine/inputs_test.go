@@ -6,7 +6,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -36,11 +37,11 @@ func TestAllowListMakesARun(t *testing.T) {
 	for i, list := range [][]common.Address{nil, l.chain.Validations} {
 		c := l.chain
 		c.Validations = list
-		ok(t, db.AddChain(t.Context(), c))
-		var r store.TrustRun
+		ok(t, chaindb.AddChain(t.Context(), db, c))
+		var r trustdb.Run
 		await(t, "another run", func() bool {
 			var err error
-			r, err = db.TrustRun(t.Context(), 9, 0)
+			r, err = trustdb.ReadRun(t.Context(), db, 9, 0)
 			ok(t, err)
 			return r.Run == first.Run+uint64(i)+1 && !r.Closed.IsZero()
 		})
@@ -68,7 +69,7 @@ func TestExplainGoesByTheRunsList(t *testing.T) {
 	stop()
 	c := l.chain
 	c.Validations = nil
-	ok(t, db.AddChain(t.Context(), c))
+	ok(t, chaindb.AddChain(t.Context(), db, c))
 	r, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
 	stored := newest(t, db, 0)

@@ -9,6 +9,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -84,12 +86,12 @@ func TestQuietEpochWritesNoScore(t *testing.T) {
 	a, err := r.Explain(t.Context(), kept.Agent, repute.At{Finality: repute.Latest}, nil)
 	ok(t, err)
 	far := a.Score.Score - a.Result.Score
-	if !reflect.DeepEqual(a.Score, kept) || sumOf(a.Contributions) != kept.Score || far == 0 || far >= store.Tolerance || -far >= store.Tolerance {
+	if !reflect.DeepEqual(a.Score, kept) || sumOf(a.Contributions) != kept.Score || far == 0 || far >= trustdb.Tolerance || -far >= trustdb.Tolerance {
 		t.Errorf("explained %+v (%s by the newest epoch, contributions of %s), stored %+v", a.Score, a.Result.Score, sumOf(a.Contributions), kept)
 	}
 	f, err := r.Explain(t.Context(), kept.Agent, repute.At{Finality: repute.Finalized}, nil)
 	ok(t, err)
-	final, _, err := db.ScoreOf(t.Context(), kept.Agent, repute.At{Finality: repute.Finalized})
+	final, _, err := query.ScoreOf(t.Context(), db, kept.Agent, repute.At{Finality: repute.Finalized})
 	ok(t, err)
 	if !reflect.DeepEqual(f.Score, final) || !final.Final || f.Result.Block != 70 || sumOf(f.Contributions) != final.Score {
 		t.Errorf("explained final %+v, stored %+v", f.Score, final)
@@ -131,11 +133,11 @@ func TestKeptScoresAreNear(t *testing.T) {
 	l.store(t, again, final)
 	start(t, again)
 	settle(t, again, 9, final/10*10)
-	far := func(x, y repute.Points) bool { return x-y >= store.Tolerance || y-x >= store.Tolerance }
+	far := func(x, y repute.Points) bool { return x-y >= trustdb.Tolerance || y-x >= trustdb.Tolerance }
 	older := 0
 	for i := range l.state().owners {
-		got, _, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(uint64(i))}, repute.At{Finality: repute.Latest})
-		want, _, none := again.ScoreOf(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(uint64(i))}, repute.At{Finality: repute.Latest})
+		got, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(uint64(i))}, repute.At{Finality: repute.Latest})
+		want, _, none := query.ScoreOf(t.Context(), again, repute.AgentID{ChainID: 9, TokenID: token(uint64(i))}, repute.At{Finality: repute.Latest})
 		if (err == nil) != (none == nil) || got.Rated != want.Rated || got.Tier != want.Tier || got.Evidence != want.Evidence ||
 			far(got.Score, want.Score) || far(got.Low, want.Low) || far(got.High, want.High) || far(got.Mean, want.Mean) {
 			t.Errorf("agent %d: %s, %v, want %s, %v", i, got.Result, err, want.Result, none)

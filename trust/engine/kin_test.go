@@ -14,6 +14,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
@@ -144,7 +146,7 @@ func same(t *testing.T, what string, got, want []string) {
 func finalScores(t *testing.T, l *ledger, db *store.DB, block uint64) (out []repute.Score) {
 	t.Helper()
 	for agent := range l.state().owners {
-		s, _, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(uint64(agent))}, repute.At{Block: block})
+		s, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(uint64(agent))}, repute.At{Block: block})
 		var missing *repute.MissingError
 		if errors.As(err, &missing) {
 			continue // registered since
@@ -182,7 +184,7 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 		if (g.Run == 0) != (w.Run == 0) && (g.Rated || w.Rated || far > 0) || g.Run != 0 && w.Run != 0 && g.Block == w.Block && g.Evidence != w.Evidence {
 			t.Errorf("final score at block %d: run %d, evidence %s; want run %d, %s\n%s\n%s", block, g.Run, g.Evidence, w.Run, w.Evidence, g.Result, w.Result)
 		}
-		if far >= store.Tolerance || g.Rated != w.Rated || g.Tier != w.Tier || guardOf(t, g) != guardOf(t, w) {
+		if far >= trustdb.Tolerance || g.Rated != w.Rated || g.Tier != w.Tier || guardOf(t, g) != guardOf(t, w) {
 			t.Errorf("final score at block %d: got\n%+v %s\nwant\n%+v %s", block, g, g.Result, w, w.Result)
 		}
 	}
@@ -193,7 +195,7 @@ func sameFinals(t *testing.T, l *ledger, one, other *store.DB, block uint64) {
 func TestGuiltReachesNewAgents(t *testing.T) {
 	t.Parallel()
 	l, db := caught(t)
-	ok(t, db.AddLinks(t.Context(), 9, []repute.TrustLink{{A: person(8), B: person(12), Reason: "one funder", Source: "test"}}, false))
+	ok(t, trustdb.AddLinks(t.Context(), db, 9, []repute.TrustLink{{A: person(8), B: person(12), Reason: "one funder", Source: "test"}}, false))
 	s := l.state()
 	l.mine(s, append(append(s.mint(person(8)), s.mint(person(12))...), s.mint(person(8))...)...) // 3, 4, 5
 	s = l.state()
@@ -207,14 +209,14 @@ func TestGuiltReachesNewAgents(t *testing.T) {
 	settle(t, db, 9, 70)
 	for agent, role := range map[uint64]trust.Role{1: trust.RoleOwner, 3: trust.RoleOwner, 4: trust.RoleOwner, 5: trust.RoleRegistrar} {
 		for what, at := range map[string]repute.At{"newest": {Finality: repute.Latest}, "final": {Block: 60}} {
-			got, _, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(agent)}, at)
+			got, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(agent)}, at)
 			ok(t, err)
 			if g := guardOf(t, got); g.Role != role || g.Holder != person(8) || float64(got.High) != math.Round(g.Score*1000) || got.Tier != 0 {
 				t.Errorf("%s score of agent %d: high %d, tier %d, limited by %+v, want as the %s", what, agent, got.High, got.Tier, g, role)
 			}
 		}
 	}
-	if _, _, err := db.ScoreOf(t.Context(), repute.AgentID{ChainID: 9, TokenID: token(6)}, repute.At{Finality: repute.Latest}); !errors.Is(err, repute.ErrNotFound) {
+	if _, _, err := query.ScoreOf(t.Context(), db, repute.AgentID{ChainID: 9, TokenID: token(6)}, repute.At{Finality: repute.Latest}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("agent 6, of nobody guilty and not rated: %v", err)
 	}
 	s = l.state()

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"repute"
-	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust/engine"
 )
 
@@ -26,7 +26,7 @@ func TestMarkingGoesOn(t *testing.T) {
 	exec("update trust_runs set marked = 17, closed_at = null")
 	exec("delete from trust_scores where token_id > 17")
 	exec("delete from trust_finals where token_id > 17")
-	if closed, err := db.CloseTrustRun(t.Context(), 9); closed || err != nil {
+	if closed, err := trustdb.CloseRun(t.Context(), db, 9); closed || err != nil {
 		t.Errorf("closed %v, %v", closed, err)
 	}
 	start(t, db)
@@ -46,7 +46,7 @@ func TestListsAreReadWhenTheyChange(t *testing.T) {
 	ok(t, err)
 	ok(t, steps.Walk(t.Context()))
 	runs := func() uint64 {
-		r, err := db.TrustRun(t.Context(), 9, 0)
+		r, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return r.Run
 	}
@@ -63,16 +63,16 @@ func TestListsAreReadWhenTheyChange(t *testing.T) {
 	}
 	link := repute.TrustLink{A: person(3), B: person(4), Reason: "test", Source: "test"}
 	for i, change := range []func(){
-		func() { ok(t, db.AddLinks(t.Context(), 9, []repute.TrustLink{link}, false)) },
-		func() { ok(t, db.RemoveRoot(t.Context(), 9, repute.DefaultRoots, person(7))) },
-		func() { ok(t, db.RemoveLink(t.Context(), 9, link.A, link.B)) },
+		func() { ok(t, trustdb.AddLinks(t.Context(), db, 9, []repute.TrustLink{link}, false)) },
+		func() { ok(t, trustdb.RemoveRoot(t.Context(), db, 9, repute.DefaultRoots, person(7))) },
+		func() { ok(t, trustdb.RemoveLink(t.Context(), db, 9, link.A, link.B)) },
 	} {
 		if n := reads(change); n != 1 || runs() != uint64(i)+2 {
 			t.Errorf("change %d: read %d times, %d runs", i, n, runs())
 		}
 	}
-	var root store.TrustRun
-	root, err = db.TrustRun(t.Context(), 9, 0)
+	var root trustdb.Run
+	root, err = trustdb.ReadRun(t.Context(), db, 9, 0)
 	ok(t, err)
 	_, err = db.Pool().Exec(t.Context(), "delete from trust_inputs where hash = $1", root.Links.Bytes())
 	ok(t, err)

@@ -6,7 +6,7 @@ import (
 
 	"github.com/prometheus/client_golang/prometheus"
 
-	"repute/store"
+	"repute/store/trustdb"
 )
 
 // Metrics counts what engines do. All values are by chain id.
@@ -41,7 +41,7 @@ func NewMetrics(r prometheus.Registerer) *Metrics {
 
 func label(chain uint64) string { return strconv.FormatUint(chain, 10) }
 
-func (m *Metrics) set(s store.TrustState) {
+func (m *Metrics) set(s trustdb.State) {
 	m.epoch.WithLabelValues(label(s.ChainID)).Set(float64(s.Epoch))
 	m.stale.WithLabelValues(label(s.ChainID)).Set(float64(s.Stale))
 	age := 0.0

@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
 	"repute/trust"
 )
 
@@ -69,9 +70,9 @@ type OpenFiLack struct {
 }
 
 // OpenFi makes the snapshot of an agent out of what is stored; nothing is fetched.
-// repute.ErrNotFound as in store.DB.Agent.
+// repute.ErrNotFound as in query.Agent.
 func OpenFi(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (OpenFiSnapshot, error) {
-	checks, err := db.TrustChecks(ctx, id, at, CapabilityFiles)
+	checks, err := query.ReadTrustChecks(ctx, db, id, at, CapabilityFiles)
 	if err != nil {
 		return OpenFiSnapshot{}, err
 	}
@@ -100,7 +101,7 @@ func CapabilityFiles(a repute.Agent) (uris []string) {
 	return uris
 }
 
-func openFi(c store.TrustChecks) OpenFiSnapshot {
+func openFi(c query.TrustChecks) OpenFiSnapshot {
 	s := OpenFiSnapshot{Block: c.AsOf.Block.Number, SnapshotAt: c.AsOf.Block.Time, Lacks: []OpenFiLack{}, Read: []trust.ReadDocument{}}
 	points := 0
 	check := func(passed *bool, part string, weight int, reason string) {
@@ -153,7 +154,7 @@ type operatorMembers struct {
 
 // capabilities finds the agent's capability manifest: its own document, where that is one
 // too, or a file that it names. The manifest is nil where lack says why there is none.
-func capabilities(c store.TrustChecks) (own bool, manifest *operatorMembers, lack string) {
+func capabilities(c query.TrustChecks) (own bool, manifest *operatorMembers, lack string) {
 	if r := c.Agent.Document.Registration; r != nil && c.Agent.Document.Status == repute.DocumentOK {
 		m := &operatorMembers{Operator: member(r.Extra, "operatorWallet"), Schema: member(r.Extra, "schema")}
 		if m.Operator != "" || strings.HasPrefix(m.Schema, "https://openfi.dev/schemas/agent/") {
@@ -208,7 +209,7 @@ func lacksOperator(a repute.Agent, manifest *operatorMembers) string {
 	return "no file declares the agentWallet"
 }
 
-func validation(c store.TrustChecks) (ValidationStatus, string) {
+func validation(c query.TrustChecks) (ValidationStatus, string) {
 	switch {
 	case !c.Validating:
 		return ValidationDisabled, "disabled: no validation contract of the chain is allow-listed"

@@ -8,55 +8,55 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/query"
 	"repute/trust"
 )
 
 // complete passes every check; each test takes one thing away.
-func complete() store.TrustChecks {
+func complete() query.TrustChecks {
 	wallet := common.Address{7}
-	return store.TrustChecks{
+	return query.TrustChecks{
 		Agent: repute.Agent{ID: repute.AgentID{ChainID: 8453}, Wallet: wallet, Document: repute.Document{Status: repute.DocumentOK, SHA256: [32]byte{1},
 			Registration: &repute.Registration{Services: []repute.Service{
 				{Name: "web", Endpoint: "https://a.example/"}, {Name: "manifest", Endpoint: "https://a.example/.well-known/agent.json"}}}}},
 		ParserVersion: 6,
-		File:          &store.CheckedFile{File: repute.File{Status: repute.DocumentOK, SHA256: [32]byte{2}}, Body: []byte(`{"operatorWallet":"` + wallet.Hex() + `"}`)},
-		Validating:    true, Answer: &store.TrustAnswer{Response: 50},
+		File:          &query.CheckedFile{File: repute.File{Status: repute.DocumentOK, SHA256: [32]byte{2}}, Body: []byte(`{"operatorWallet":"` + wallet.Hex() + `"}`)},
+		Validating:    true, Answer: &query.TrustAnswer{Response: 50},
 	}
 }
 
 func TestOpenFi(t *testing.T) {
-	own := func(c *store.TrustChecks, wallet string) {
+	own := func(c *query.TrustChecks, wallet string) {
 		c.File = nil
 		c.Agent.Document.Registration.Extra = map[string]json.RawMessage{"operatorWallet": json.RawMessage(`"` + wallet + `"`)}
 	}
 	for name, tc := range map[string]struct {
-		change         func(*store.TrustChecks)
+		change         func(*query.TrustChecks)
 		score, granted string
 		lacks          string
 	}{
-		"all":             {func(*store.TrustChecks) {}, "1.00", "1.00", ""},
-		"own document":    {func(c *store.TrustChecks) { own(c, c.Agent.Wallet.Hex()) }, "1.00", "1.00", ""},
-		"disabled":        {func(c *store.TrustChecks) { c.Validating, c.Answer = false, nil }, "0.85", "1.00", "validation"},
-		"no answer":       {func(c *store.TrustChecks) { c.Answer = nil }, "0.85", "0.85", "validation"},
-		"bad answer":      {func(c *store.TrustChecks) { c.Answer.Response = 49 }, "0.85", "0.85", "validation"},
-		"other wallet":    {func(c *store.TrustChecks) { c.Agent.Wallet[0]++ }, "0.80", "0.80", "operatorMatches"},
-		"no wallet":       {func(c *store.TrustChecks) { c.Agent.Wallet = common.Address{} }, "0.80", "0.80", "operatorMatches"},
-		"other operator":  {func(c *store.TrustChecks) { own(c, (common.Address{8}).Hex()) }, "0.80", "0.80", "operatorMatches"},
-		"operator is odd": {func(c *store.TrustChecks) { own(c, "0x1") }, "0.80", "0.80", "operatorMatches"},
-		"not read":        {func(c *store.TrustChecks) { c.File = nil }, "0.60", "0.60", "agentJsonResolves operatorMatches"},
-		"unreadable":      {func(c *store.TrustChecks) { c.File.Body = nil }, "0.60", "0.60", "agentJsonResolves operatorMatches"},
-		"no object":       {func(c *store.TrustChecks) { c.File.Body = []byte("null") }, "0.60", "0.60", "agentJsonResolves operatorMatches"},
-		"list of wallets": {func(c *store.TrustChecks) {
+		"all":             {func(*query.TrustChecks) {}, "1.00", "1.00", ""},
+		"own document":    {func(c *query.TrustChecks) { own(c, c.Agent.Wallet.Hex()) }, "1.00", "1.00", ""},
+		"disabled":        {func(c *query.TrustChecks) { c.Validating, c.Answer = false, nil }, "0.85", "1.00", "validation"},
+		"no answer":       {func(c *query.TrustChecks) { c.Answer = nil }, "0.85", "0.85", "validation"},
+		"bad answer":      {func(c *query.TrustChecks) { c.Answer.Response = 49 }, "0.85", "0.85", "validation"},
+		"other wallet":    {func(c *query.TrustChecks) { c.Agent.Wallet[0]++ }, "0.80", "0.80", "operatorMatches"},
+		"no wallet":       {func(c *query.TrustChecks) { c.Agent.Wallet = common.Address{} }, "0.80", "0.80", "operatorMatches"},
+		"other operator":  {func(c *query.TrustChecks) { own(c, (common.Address{8}).Hex()) }, "0.80", "0.80", "operatorMatches"},
+		"operator is odd": {func(c *query.TrustChecks) { own(c, "0x1") }, "0.80", "0.80", "operatorMatches"},
+		"not read":        {func(c *query.TrustChecks) { c.File = nil }, "0.60", "0.60", "agentJsonResolves operatorMatches"},
+		"unreadable":      {func(c *query.TrustChecks) { c.File.Body = nil }, "0.60", "0.60", "agentJsonResolves operatorMatches"},
+		"no object":       {func(c *query.TrustChecks) { c.File.Body = []byte("null") }, "0.60", "0.60", "agentJsonResolves operatorMatches"},
+		"list of wallets": {func(c *query.TrustChecks) {
 			c.File = nil
 			c.Agent.Document.Registration.Services[0].Endpoint = "eip155:8453:" + c.Agent.Wallet.Hex()
 		}, "0.80", "0.80", "agentJsonResolves"},
-		"wallet of another chain": {func(c *store.TrustChecks) {
+		"wallet of another chain": {func(c *query.TrustChecks) {
 			c.File = nil
 			c.Agent.Document.Registration.Services[0].Endpoint = "eip155:1:" + c.Agent.Wallet.Hex()
 		}, "0.60", "0.60", "agentJsonResolves operatorMatches"},
-		"nothing": {func(c *store.TrustChecks) {
-			*c = store.TrustChecks{Agent: repute.Agent{Document: repute.Document{Status: repute.DocumentNone}}}
+		"nothing": {func(c *query.TrustChecks) {
+			*c = query.TrustChecks{Agent: repute.Agent{Document: repute.Document{Status: repute.DocumentNone}}}
 		}, "0.25", "0.40", "registrationResolves agentJsonResolves operatorMatches validation"},
 	} {
 		c := complete()

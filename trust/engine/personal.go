@@ -9,7 +9,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
@@ -18,7 +19,7 @@ const MaxPersonalRoots = 100
 
 // Personal is a score by the caller's own roots. It is not stored.
 type Personal struct {
-	Run    store.TrustRun // whose graph was walked
+	Run    trustdb.Run // whose graph was walked
 	Params *trust.Params
 	Roots  common.Hash // sha256 of their canonical form: see EncodeRoots
 	// Given is the number of roots that have not expired, Known the number of these whose
@@ -39,10 +40,10 @@ type PersonalAccount struct {
 // where the chain has none.
 func (r *Reader) NamedRoots(ctx context.Context, chainID uint64, set string) ([]repute.TrustRoot, error) {
 	hint := "addresses divided by commas, or the name of a set of roots that the chain has"
-	if err := store.CheckRootSet(set); err != nil {
+	if err := trustdb.CheckRootSet(set); err != nil {
 		return nil, repute.Invalid("roots", fmt.Sprintf("%.50q is neither an address nor the name of a set", set), hint)
 	}
-	roots, err := r.db.Roots(ctx, chainID, set)
+	roots, err := trustdb.Roots(ctx, r.db, chainID, set)
 	if err == nil && len(roots) == 0 {
 		err = repute.Invalid("roots", fmt.Sprintf("chain %d has no set of roots named %s", chainID, set), hint)
 	}
@@ -128,7 +129,7 @@ func (r *Reader) personalCase(ctx context.Context, id repute.AgentID, roots []re
 	if c.walk, err = r.walk(ctx, c.world, c.roots, alive, admit); err != nil {
 		return c, err
 	}
-	c.score, c.asOf, err = r.db.ScoreOf(ctx, id, repute.At{Finality: repute.Latest})
+	c.score, c.asOf, err = query.ScoreOf(ctx, r.db, id, repute.At{Finality: repute.Latest})
 	var missing *repute.MissingError
 	if errors.As(err, &missing) || err != nil && !errors.Is(err, repute.ErrNotFound) {
 		return c, err
@@ -158,7 +159,7 @@ func (r *Reader) evidenceAt(ctx context.Context, c *personalCase, b repute.Block
 // graphOf is the world of the newest run; where no engine has run, of the newest block
 // that ends an epoch and is final.
 func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error) (*basis, error) {
-	run, err := r.db.TrustRun(ctx, chainID, 0)
+	run, err := trustdb.ReadRun(ctx, r.db, chainID, 0)
 	if err == nil {
 		return r.worldFor(ctx, run)
 	}
@@ -175,11 +176,11 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 		}
 	}
 	return r.worlds.get(ctx, key, func(ctx context.Context) (*basis, error) {
-		links, err := r.db.Links(ctx, chainID)
+		links, err := trustdb.Links(ctx, r.db, chainID)
 		if err != nil {
 			return nil, err
 		}
-		validations, err := r.db.AllowedValidations(ctx, chainID)
+		validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
 		if err != nil {
 			return nil, err
 		}
@@ -188,9 +189,9 @@ func (r *Reader) graphOf(ctx context.Context, chainID uint64, admit func() error
 }
 
 // unrun is the run that an engine would begin with, without a number.
-func (r *Reader) unrun(ctx context.Context, chainID uint64) (run store.TrustRun, err error) {
-	b, err := r.db.EpochBlock(ctx, chainID, r.params.Epoch.Of(chainID))
-	return store.TrustRun{ChainID: chainID, Block: b, Boundary: b.Number, Params: r.params.Hash, Tags: r.params.TagsHash}, err
+func (r *Reader) unrun(ctx context.Context, chainID uint64) (run trustdb.Run, err error) {
+	b, err := trustdb.EpochBlock(ctx, r.db, chainID, r.params.Epoch.Of(chainID))
+	return trustdb.Run{ChainID: chainID, Block: b, Boundary: b.Number, Params: r.params.Hash, Tags: r.params.TagsHash}, err
 }
 
 // personalWalk is what other roots come to over a graph.

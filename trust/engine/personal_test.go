@@ -4,6 +4,7 @@ import (
 	"testing"
 
 	"repute"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -40,7 +41,7 @@ func TestPersonalOfWhoWaits(t *testing.T) {
 	ok(t, err)
 	start(t, db)
 	await(t, "a run that nobody scored by", func() bool {
-		next, err := db.TrustRun(t.Context(), 9, 0)
+		next, err := trustdb.ReadRun(t.Context(), db, 9, 0)
 		ok(t, err)
 		return next.Run > run.Run
 	})

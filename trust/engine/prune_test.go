@@ -7,6 +7,8 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -20,12 +22,12 @@ func prune(t *testing.T, db *store.DB, finals time.Duration) {
 	}
 	for more := true; more; {
 		var err error
-		more, err = db.PruneTrustFinals(t.Context(), finals)
+		more, err = trustdb.PruneFinals(t.Context(), db, finals)
 		ok(t, err)
 	}
 	for more := true; more; {
 		var err error
-		more, err = db.PruneTrustInputs(t.Context())
+		more, err = trustdb.PruneInputs(t.Context(), db)
 		ok(t, err)
 	}
 }
@@ -69,7 +71,7 @@ func TestOldFinalsArePruned(t *testing.T) {
 	if _, err := r.Explain(t.Context(), newest(t, db, 1).Agent, repute.At{Block: 60}, nil); !errors.As(err, &pruned) {
 		t.Errorf("explained what is pruned: %v", err)
 	}
-	view, err := db.Reputation(t.Context(), newest(t, db, 1).Agent, store.ReputationQuery{At: repute.At{Block: 60}})
+	view, err := query.ReadReputation(t.Context(), db, newest(t, db, 1).Agent, query.ReputationQuery{At: repute.At{Block: 60}})
 	if ok(t, err); !view.Score.Pruned || view.Score.Rated || view.Score.Low != -100_000 || view.Counts.Feedback == 0 {
 		t.Errorf("the rest is not told with what is pruned: %+v", view)
 	}
@@ -91,7 +93,7 @@ func TestPrunedManifestComesBack(t *testing.T) {
 		before := newest(t, db, 1)
 		pay(t, db, 1, person(0), usd)
 		await(t, "the payment counts", func() bool { return newest(t, db, 1).Evidence != before.Evidence })
-		if _, err := db.TrustInput(t.Context(), before.Evidence); (err == nil) != want {
+		if _, err := trustdb.ReadInput(t.Context(), db, before.Evidence); (err == nil) != want {
 			t.Errorf("the manifest from before %d dollars: %v", usd, err)
 		}
 		return newest(t, db, 1)
@@ -100,14 +102,14 @@ func TestPrunedManifestComesBack(t *testing.T) {
 	paid := has(true, 100)
 	has(true, 0)
 	prune(t, db, 0)
-	if _, err := db.TrustInput(t.Context(), paid.Evidence); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := trustdb.ReadInput(t.Context(), db, paid.Evidence); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("a manifest that nothing names: %v", err)
 	}
 	again := has(true, 100)
 	if none.Evidence == paid.Evidence || again.Evidence != paid.Evidence {
 		t.Errorf("evidence %s, then %s, then %s", none.Evidence, paid.Evidence, again.Evidence)
 	}
-	if _, err := db.TrustInput(t.Context(), again.Evidence); err != nil {
+	if _, err := trustdb.ReadInput(t.Context(), db, again.Evidence); err != nil {
 		t.Errorf("the manifest of a score: %v", err)
 	}
 	replayAll(t, db)

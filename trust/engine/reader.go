@@ -11,6 +11,9 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/paydb"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
@@ -84,7 +87,7 @@ type Account struct {
 	// Score is the stored one. It is zero when none was computed; the explanation is then by
 	// the parameters and the evidence without any trusted rater. When the score was kept from
 	// an earlier epoch, the explanation is by the newest epoch, whose result differs by less
-	// than store.Tolerance. A contribution of KindAge holds the difference, so that the points
+	// than trustdb.Tolerance. A contribution of KindAge holds the difference, so that the points
 	// add up to the stored score.
 	Score repute.Score
 	AsOf  repute.AsOf // the view in which it is the agent's score
@@ -111,7 +114,7 @@ const strongest = 3
 
 // Explain tells what an agent's stored score is made of: the newest one for latest,
 // else the final one of the last epoch up to the block. without names raters whose
-// ratings to leave out in a counterfactual. repute.ErrNotFound as in store.DB.Agent, a
+// ratings to leave out in a counterfactual. repute.ErrNotFound as in query.Agent, a
 // *PrunedError where the inputs of the score are gone, repute.ErrUnavailable where too
 // many ask for graphs of earlier epochs or one takes too long.
 func (r *Reader) Explain(ctx context.Context, id repute.AgentID, at repute.At, without []common.Address) (out Account, err error) {
@@ -212,7 +215,7 @@ type judged struct {
 // storedScore is what ScoreOf gives, also where that is what an agent without a score has.
 func (r *Reader) storedScore(ctx context.Context, id repute.AgentID, at repute.At) (score repute.Score, asOf repute.AsOf, err error) {
 	var missing *repute.MissingError
-	score, asOf, err = r.db.ScoreOf(ctx, id, at)
+	score, asOf, err = query.ScoreOf(ctx, r.db, id, at)
 	if errors.Is(err, repute.ErrNotFound) && !errors.As(err, &missing) || errors.Is(err, repute.ErrGone) {
 		err = nil // score says so
 	}
@@ -263,7 +266,7 @@ func (r *Reader) follow(ctx context.Context, c *judged) (err error) {
 // score's manifest; today's may differ.
 func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 	what := fmt.Sprintf("the manifest of evidence with sha256 %s", c.score.Evidence)
-	body, err := r.db.TrustInput(ctx, c.score.Evidence)
+	body, err := trustdb.ReadInput(ctx, r.db, c.score.Evidence)
 	if errors.Is(err, repute.ErrNotFound) || err == nil && trust.HashInput(body) != c.score.Evidence {
 		return &trust.PrunedError{What: what}
 	}
@@ -271,7 +274,7 @@ func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 		return err
 	}
 	if c.manifest, err = trust.DecodeManifest(body); err == nil {
-		err = c.manifest.Apply(&c.evidence, func() ([]repute.RatingPayment, error) { return r.db.PaymentLedger(ctx, c.score.Agent) })
+		err = c.manifest.Apply(&c.evidence, func() ([]repute.RatingPayment, error) { return paydb.ReadLedger(ctx, r.db, c.score.Agent) })
 	}
 	var pruned *trust.PrunedError
 	if err != nil && !errors.As(err, &pruned) {
@@ -281,7 +284,7 @@ func (r *Reader) addManifest(ctx context.Context, c *judged) error {
 }
 
 func (r *Reader) evidence(ctx context.Context, id repute.AgentID, at repute.At, world *basis, w *trust.Weights) (trust.Evidence, error) {
-	subject, err := r.db.TrustEvidence(ctx, id, at, world.validations)
+	subject, err := trustdb.ReadEvidence(ctx, r.db, id, at, world.validations)
 	if err != nil {
 		return trust.Evidence{}, err
 	}
@@ -295,8 +298,8 @@ func (r *Reader) unvouched(ctx context.Context, chainID uint64, none repute.Scor
 	if err != nil {
 		return nil, err
 	}
-	validations, err := r.db.AllowedValidations(ctx, chainID)
-	return &basis{store.TrustRun{ChainID: chainID}, p, trust.NewGraphBuilder().Build().Walk(nil, p), validations}, err
+	validations, err := trustdb.AllowedValidations(ctx, r.db, chainID)
+	return &basis{trustdb.Run{ChainID: chainID}, p, trust.NewGraphBuilder().Build().Walk(nil, p), validations}, err
 }
 
 // paramsOf are the parameters that a score names; the reader's own where no engine has run.
@@ -306,7 +309,7 @@ func (r *Reader) paramsOf(ctx context.Context, s repute.Score) (*trust.Params, e
 	}
 	var bodies [2][]byte
 	for i, hash := range []common.Hash{s.Params, s.Tags} {
-		body, err := r.db.TrustInput(ctx, hash)
+		body, err := trustdb.ReadInput(ctx, r.db, hash)
 		if errors.Is(err, repute.ErrNotFound) {
 			return nil, &trust.PrunedError{What: fmt.Sprintf("the parameters with sha256 %s", hash)}
 		}
@@ -323,11 +326,11 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 	if w, ok := r.worlds.peek(key); ok {
 		return w, nil
 	}
-	newest, err := r.db.TrustRun(ctx, chainID, 0)
+	newest, err := trustdb.ReadRun(ctx, r.db, chainID, 0)
 	if err == nil && newest.Run == run {
 		return r.worldFor(ctx, newest)
 	}
-	stored, err := r.db.TrustRun(ctx, chainID, run)
+	stored, err := trustdb.ReadRun(ctx, r.db, chainID, run)
 	if errors.Is(err, repute.ErrNotFound) {
 		return nil, &trust.PrunedError{What: fmt.Sprintf("run %d of chain %d", run, chainID)}
 	}
@@ -337,7 +340,7 @@ func (r *Reader) world(ctx context.Context, chainID, run uint64) (*basis, error)
 	return r.older.get(ctx, key, func(ctx context.Context) (*basis, error) { return basisOf(ctx, r.db, stored) })
 }
 
-func (r *Reader) worldFor(ctx context.Context, run store.TrustRun) (*basis, error) {
+func (r *Reader) worldFor(ctx context.Context, run trustdb.Run) (*basis, error) {
 	return r.worlds.get(ctx, worldKey{chain: run.ChainID, run: run.Run}, func(ctx context.Context) (*basis, error) {
 		return basisOf(ctx, r.db, run)
 	})
@@ -354,11 +357,11 @@ func (r *Reader) addTxs(ctx context.Context, chainID uint64, view repute.Block, 
 	for i := range e.Excluded {
 		refs = append(refs, &e.Excluded[i].RowRef)
 	}
-	logs := make([]store.LogAt, len(refs))
+	logs := make([]trustdb.LogAt, len(refs))
 	for i, ref := range refs {
-		logs[i] = store.LogAt{Block: ref.Block, LogIndex: ref.LogIndex}
+		logs[i] = trustdb.LogAt{Block: ref.Block, LogIndex: ref.LogIndex}
 	}
-	txs, err := r.db.TrustTxs(ctx, chainID, view, logs)
+	txs, err := trustdb.ReadTransactions(ctx, r.db, chainID, view, logs)
 	for i, ref := range refs {
 		ref.Tx = txs[logs[i]]
 	}

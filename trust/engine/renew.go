@@ -5,7 +5,7 @@ import (
 	"errors"
 
 	"repute"
-	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
@@ -16,9 +16,13 @@ import (
 // stays the stored one; world and evidence are those of the newest run.
 func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	id := c.score.Agent
-	newest := func(ctx context.Context, chain uint64) (store.TrustRun, error) { return r.db.ClosedTrustRun(ctx, chain) }
+	newest := func(ctx context.Context, chain uint64) (trustdb.Run, error) {
+		return trustdb.ReadClosedRun(ctx, r.db, chain)
+	}
 	if !c.score.Final {
-		newest = func(ctx context.Context, chain uint64) (store.TrustRun, error) { return r.db.TrustRun(ctx, chain, 0) }
+		newest = func(ctx context.Context, chain uint64) (trustdb.Run, error) {
+			return trustdb.ReadRun(ctx, r.db, chain, 0)
+		}
 	}
 	run, err := newest(ctx, id.ChainID)
 	if err != nil || run.Run == c.score.Run {
@@ -32,7 +36,7 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 	if c.score.Final {
 		as = &run.Block.Number
 	}
-	subjects, err := r.db.TrustSubjects(ctx, id.ChainID, []repute.TokenID{id.TokenID}, as, n.world.validations)
+	subjects, err := trustdb.ReadSubjects(ctx, r.db, id.ChainID, []repute.TokenID{id.TokenID}, as, n.world.validations)
 	if err != nil || len(subjects) == 0 {
 		return false, err
 	}
@@ -59,6 +63,6 @@ func (r *Reader) renew(ctx context.Context, c *judged) (found bool, err error) {
 
 // shownSame reports whether two scores show the same but for what age changes.
 func shownSame(a, b *repute.Score) bool {
-	near := func(x, y repute.Points) bool { return max(x-y, y-x) < store.Tolerance }
+	near := func(x, y repute.Points) bool { return max(x-y, y-x) < trustdb.Tolerance }
 	return a.Rated == b.Rated && a.Tier == b.Tier && near(a.Score, b.Score) && near(a.Low, b.Low) && near(a.High, b.High) && near(a.Mean, b.Mean)
 }

@@ -6,7 +6,7 @@ import (
 	"fmt"
 
 	"repute"
-	"repute/store"
+	"repute/store/query"
 	"repute/trust"
 )
 
@@ -33,10 +33,10 @@ func (r *Reader) Replay(ctx context.Context, id repute.AgentID, block uint64) (r
 
 // ReplayPinned is Replay of the score that a pin names, even if its epoch had other runs
 // since.
-func (r *Reader) ReplayPinned(ctx context.Context, pin store.ScorePin) (repute.Score, error) {
+func (r *Reader) ReplayPinned(ctx context.Context, pin query.ScorePin) (repute.Score, error) {
 	var c judged
 	var err error
-	if c.score, err = r.db.PinnedScore(ctx, pin); err != nil {
+	if c.score, err = query.PinnedScore(ctx, r.db, pin); err != nil {
 		return c.score, err
 	}
 	if err := r.follow(ctx, &c); err != nil {

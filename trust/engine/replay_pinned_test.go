@@ -7,7 +7,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/query"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -18,17 +19,17 @@ func TestReplayPinnedAfterRootsChanged(t *testing.T) {
 	t.Parallel()
 	_, db := scene(t, 60)
 	id := repute.AgentID{ChainID: 9, TokenID: token(1)}
-	pin, _, err := db.ScoreOf(t.Context(), id, repute.At{Finality: repute.Finalized})
+	pin, _, err := query.ScoreOf(t.Context(), db, id, repute.At{Finality: repute.Finalized})
 	ok(t, err)
-	ok(t, db.AddRoots(t.Context(), 9, repute.DefaultRoots, []repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit, Reason: "test"}}, false))
+	ok(t, trustdb.AddRoots(t.Context(), db, 9, repute.DefaultRoots, []repute.TrustRoot{{Address: person(77), Weight: repute.RootUnit, Reason: "test"}}, false))
 	await(t, "a run by other roots", func() bool {
-		run, err := db.ClosedTrustRun(t.Context(), 9)
+		run, err := trustdb.ReadClosedRun(t.Context(), db, 9)
 		ok(t, err)
 		return run.Run > pin.Run
 	})
 	r, err := engine.NewReader(db, engine.ReaderOptions{})
 	ok(t, err)
-	by := store.ScorePin{Agent: id, Block: pin.Block.Number, Params: pin.Params, Tags: pin.Tags, Roots: pin.Roots, Links: pin.Links,
+	by := query.ScorePin{Agent: id, Block: pin.Block.Number, Params: pin.Params, Tags: pin.Tags, Roots: pin.Roots, Links: pin.Links,
 		Evidence: pin.Evidence, Outcome: trust.HashInput(pin.Result)}
 	again, err := r.ReplayPinned(t.Context(), by)
 	if err != nil || again.Run != pin.Run || again.Roots != pin.Roots || again.Score != pin.Score || again.Block != pin.Block {

@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
@@ -37,7 +37,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 	if b == nil {
 		return 0, nil
 	}
-	stale, err := k.db.ClaimStale(ctx, k.chain, b.run.Run, why == byEvent, most, claimFor)
+	stale, err := trustdb.ClaimStale(ctx, k.db, k.chain, b.run.Run, why == byEvent, most, claimFor)
 	if err != nil || len(stale) == 0 {
 		return 0, err
 	}
@@ -65,7 +65,7 @@ func (k *keeper) scoreSome(ctx context.Context, why reason, most int) (n int, er
 }
 
 // head is the longest run of agents that may be in memory together.
-func head(agents []store.StaleAgent) []store.StaleAgent {
+func head(agents []trustdb.StaleAgent) []trustdb.StaleAgent {
 	rows := int64(0)
 	for i, a := range agents {
 		if rows += a.Rows; rows > maxRows && i > 0 {
@@ -82,12 +82,12 @@ type scoreRun struct {
 	scorer *trust.Scorer
 }
 
-func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
+func (s *scoreRun) score(ctx context.Context, stale []trustdb.StaleAgent) error {
 	ids, scored := make([]repute.TokenID, len(stale)), map[repute.TokenID]bool{}
 	for i, a := range stale {
 		ids[i], scored[a.TokenID] = a.TokenID, a.Scored
 	}
-	now, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, ids, nil, s.basis.validations)
+	now, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, ids, nil, s.basis.validations)
 	if err != nil {
 		return err
 	}
@@ -102,9 +102,9 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 	if err != nil {
 		return err
 	}
-	out := make([]store.ScoredAgent, len(stale))
+	out := make([]trustdb.ScoredAgent, len(stale))
 	for i, a := range stale {
-		out[i] = store.ScoredAgent{StaleAgent: a}
+		out[i] = trustdb.ScoredAgent{StaleAgent: a}
 		if c := current[a.TokenID]; c != nil {
 			out[i].Current, out[i].Shown, out[i].Exact = &c.AgentScore, c.facts, s.exact
 		}
@@ -113,19 +113,19 @@ func (s *scoreRun) score(ctx context.Context, stale []store.StaleAgent) error {
 		}
 	}
 	run := s.basis.run
-	who := store.Identities{Members: s.basis.weights.Graph().Members, Params: run.Params}
-	return s.db.SaveScores(ctx, run.ChainID, run.Run, out, who)
+	who := trustdb.Identities{Members: s.basis.weights.Graph().Members, Params: run.Params}
+	return trustdb.SaveScores(ctx, s.db, run.ChainID, run.Run, out, who)
 }
 
 // finals are the scores as of the run's block, of those agents that one is due of. Where
 // nothing happened since, the evidence is the newest one.
-func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []store.TrustSubject, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
+func (s *scoreRun) finals(ctx context.Context, stale []trustdb.StaleAgent, now []trustdb.Subject, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
 	due := map[repute.TokenID]bool{}
 	for _, a := range stale {
 		due[a.TokenID] = a.Final
 	}
 	var moved []repute.TokenID
-	var still []store.TrustSubject
+	var still []trustdb.Subject
 	for _, subject := range now {
 		switch id := subject.Agent.TokenID; {
 		case !due[id]:
@@ -136,7 +136,7 @@ func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []s
 		}
 	}
 	if len(moved) > 0 {
-		then, err := s.db.TrustSubjects(ctx, s.basis.run.ChainID, moved, &s.basis.run.Block.Number, s.basis.validations)
+		then, err := trustdb.ReadSubjects(ctx, s.db, s.basis.run.ChainID, moved, &s.basis.run.Block.Number, s.basis.validations)
 		if err != nil {
 			return nil, err
 		}
@@ -147,7 +147,7 @@ func (s *scoreRun) finals(ctx context.Context, stale []store.StaleAgent, now []s
 
 // evaluated is an agent's score with its facts and manifest.
 type evaluated struct {
-	store.AgentScore
+	trustdb.AgentScore
 	facts    common.Hash
 	manifest []byte // to be kept
 }
@@ -155,7 +155,7 @@ type evaluated struct {
 // evaluate scores agents: final ones as of the run's block, others as of the newest block
 // in which something happened to them, if that is newer. Those that nobody judged have a
 // score when another agent limits them, or when they are scored already.
-func (s *scoreRun) evaluate(ctx context.Context, subjects []store.TrustSubject, final bool, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
+func (s *scoreRun) evaluate(ctx context.Context, subjects []trustdb.Subject, final bool, scored map[repute.TokenID]bool) (map[repute.TokenID]*evaluated, error) {
 	who, err := s.identities(ctx, subjects, final)
 	if err != nil {
 		return nil, err
@@ -194,20 +194,20 @@ func (s *scoreRun) evaluate(ctx context.Context, subjects []store.TrustSubject, 
 // addRelated adds to new agents the penalties of the identities behind them. Other agents
 // get none, and their manifests list none.
 func (s *scoreRun) addRelated(ctx context.Context, list []trust.Evidence, final bool) error {
-	var behind []store.Affiliation
+	var behind []trustdb.Affiliation
 	if s.basis.params.Guard.Days == 0 {
 		return nil
 	}
 	for i := range list {
 		e := &list[i]
 		for _, identity := range e.AffiliatedIdentities() {
-			behind = append(behind, store.Affiliation{TokenID: e.Agent.TokenID, Identity: identity})
+			behind = append(behind, trustdb.Affiliation{TokenID: e.Agent.TokenID, Identity: identity})
 		}
 	}
 	if len(behind) == 0 {
 		return nil
 	}
-	found, err := s.db.WorstPenalties(ctx, s.basis.run.ChainID, behind, final)
+	found, err := trustdb.WorstPenalties(ctx, s.db, s.basis.run.ChainID, behind, final)
 	penalties := trust.Penalties{}
 	penalties.Add(found...)
 	for i := range list {

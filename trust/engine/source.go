@@ -9,11 +9,12 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust"
 )
 
 // EvidenceOf converts stored data about an agent into evidence, without Related.
-func EvidenceOf(s store.TrustSubject, w *trust.Weights) trust.Evidence {
+func EvidenceOf(s trustdb.Subject, w *trust.Weights) trust.Evidence {
 	e := trust.Evidence{Agent: s.Agent, Block: s.Block, Owner: s.Owner, Weights: w,
 		Held: unix(s.Held), Rows: make([]trust.Row, len(s.Rows))}
 	e.Wallet, e.Tenures, e.Registrar = s.Wallet, tenuresOf(s.Holders), s.Registrar
@@ -46,7 +47,7 @@ func unix(t time.Time) int64 {
 }
 
 // rowOf keeps a tag that was too long to be read from being taken for the empty one.
-func rowOf(r store.TrustRow) trust.Row {
+func rowOf(r trustdb.Row) trust.Row {
 	if r.Other {
 		r.Tag1 = trust.UnreadTag
 	}
@@ -70,9 +71,9 @@ type GraphOf struct {
 // ReadGraph builds the graph of who vouches for whom on a chain as of a block.
 func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (*trust.Graph, error) {
 	r := trust.NewGraphReader(of.Block, of.Roots, of.Links, p)
-	party := func(p store.TrustParty) { r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet) }
-	edge := func(e store.TrustEdge) { r.Rating(e.TokenID, rowOf(e.TrustRow)) }
-	if err := db.TrustGraph(ctx, of.ChainID, of.Block.Number, of.Validations, party, edge); err != nil {
+	party := func(p trustdb.Party) { r.Agent(p.TokenID, p.Since, p.Owner, p.Wallet) }
+	edge := func(e trustdb.Edge) { r.Rating(e.TokenID, rowOf(e.Row)) }
+	if err := trustdb.ReadGraph(ctx, db, of.ChainID, of.Block.Number, of.Validations, party, edge); err != nil {
 		return nil, err
 	}
 	return r.Build(), nil
@@ -80,7 +81,7 @@ func ReadGraph(ctx context.Context, db *store.DB, of GraphOf, p *trust.Params) (
 
 // tenuresOf converts owners and wallets into tenures. Ratings from the block of a transfer
 // belong to the former owner: the new one cannot have used the agent yet.
-func tenuresOf(holders []store.TrustHolder) (out []trust.Tenure) {
+func tenuresOf(holders []trustdb.Holder) (out []trust.Tenure) {
 	for i, h := range holders {
 		t := trust.Tenure{From: h.From + 1, To: math.MaxUint64, Began: unix(h.Time), Owner: h.Owner, Wallet: h.Wallet}
 		if i == 0 {

@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/store"
+	"repute/store/trustdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -24,7 +25,7 @@ func scoreOf(t *testing.T, l *ledger, db *store.DB, id repute.TokenID) (trust.Re
 	listed := l.chain.Validations
 	g, err := engine.ReadGraph(t.Context(), db, engine.GraphOf{ChainID: l.chain.ID, Block: l.tip(), Roots: roots, Validations: listed}, p)
 	ok(t, err)
-	said, err := db.TrustEvidence(t.Context(), repute.AgentID{ChainID: l.chain.ID, Registry: identity, TokenID: id}, repute.At{Block: l.tip().Number}, listed)
+	said, err := trustdb.ReadEvidence(t.Context(), db, repute.AgentID{ChainID: l.chain.ID, Registry: identity, TokenID: id}, repute.At{Block: l.tip().Number}, listed)
 	ok(t, err)
 	e := engine.EvidenceOf(said, g.Walk(roots, p))
 	e.Block = l.tip()

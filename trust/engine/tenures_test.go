@@ -7,18 +7,18 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"pgregory.net/rapid"
 
-	"repute/store"
+	"repute/store/trustdb"
 )
 
 // Tenures follow each other without a gap: every block but those before the first is in
 // one of them.
 func TestTenuresFollowEachOther(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		var holders []store.TrustHolder
+		var holders []trustdb.Holder
 		block := uint64(0)
 		for range rapid.IntRange(1, 8).Draw(t, "holders") {
 			block += rapid.Uint64Range(1, 9).Draw(t, "blocks")
-			holders = append(holders, store.TrustHolder{From: block, Owner: common.Address{byte(1 + rapid.IntRange(0, 2).Draw(t, "owner"))}})
+			holders = append(holders, trustdb.Holder{From: block, Owner: common.Address{byte(1 + rapid.IntRange(0, 2).Draw(t, "owner"))}})
 		}
 		list := tenuresOf(holders)
 		next := holders[0].From

@@ -14,7 +14,7 @@ import (
 	"time"
 
 	"repute"
-	"repute/store"
+	"repute/store/trustdb"
 )
 
 // Options say what a file leaves open.
@@ -132,7 +132,7 @@ func (e entry) root(r *Root, o Options) (err error) {
 		return err
 	}
 	r.Reason = strings.TrimSpace(e.fields["reason"])
-	return store.CheckRoot(r.TrustRoot)
+	return trustdb.CheckRoot(r.TrustRoot)
 }
 
 func (e entry) link(l *Link, o Options) (err error) {
@@ -146,7 +146,7 @@ func (e entry) link(l *Link, o Options) (err error) {
 		return err
 	}
 	l.Reason, l.Source = strings.TrimSpace(e.fields["reason"]), strings.TrimSpace(e.fields["source"])
-	return store.CheckLink(l.TrustLink)
+	return trustdb.CheckLink(l.TrustLink)
 }
 
 func (e entry) chain(o Options) (uint64, error) {
@@ -198,7 +198,7 @@ func ParseWeight(s string) (uint64, error) {
 		return 0, bad
 	}
 	f, err := strconv.ParseUint((part + "000000")[:weightDigits], 10, 32)
-	if n := w*repute.RootUnit + f; err == nil && n > 0 && n <= store.MaxRootWeight {
+	if n := w*repute.RootUnit + f; err == nil && n > 0 && n <= trustdb.MaxRootWeight {
 		return n, nil
 	}
 	return 0, bad

@@ -1,0 +1,321 @@
+package chaindb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// ChainRow is what a write needs of a row of chains.
+type ChainRow struct {
+	ID                   uint64
+	Identity, Reputation common.Address
+	Trusted              map[common.Address]bool // validation contracts on the allow-list
+	Start                uint64
+	Imported             bool
+	Cursor               repute.Block // number and hash; the hash is zero before the first block
+	Finalized            uint64
+	Reorgs               int64
+	Writes               int64 // counts the transactions that changed anything a batch goes by
+	Rewound              bool  // by this transaction
+}
+
+// LockChain loads a chain, keeps other writers of it out until the transaction
+// ends, and counts the write: every writer of rows that a batch goes by must come
+// through here, or recall would be wrong. Readers do not notice.
+func LockChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*ChainRow, error) {
+	return ScanChainRow(chainID, tx.QueryRow(ctx, "update chains set writes = writes + 1 where chain_id = $1 returning "+chainColumns, chainID))
+}
+
+// HoldChain reads the row of a chain and keeps others from changing it, for a transaction that
+// changes nothing which a batch depends on.
+func HoldChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*ChainRow, error) {
+	return ScanChainRow(chainID, tx.QueryRow(ctx, SelectChain+" for no key update", chainID))
+}
+
+const (
+	chainColumns = `identity, reputation, validations, start_block, imported, cursor_block, cursor_hash,
+	finalized_block, reorgs, writes`
+	// SelectChain reads the row of chain $1, for ScanChainRow.
+	SelectChain = "select " + chainColumns + " from chains where chain_id = $1"
+)
+
+// ScanChainRow reads a row of SelectChain. It returns repute.ErrNotFound when there is none.
+func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
+	c := &ChainRow{ID: chainID, Trusted: map[common.Address]bool{}}
+	var identity, reputation, hash []byte
+	var validations [][]byte
+	err := row.Scan(&identity, &reputation, &validations, &c.Start, &c.Imported, &c.Cursor.Number, &hash, &c.Finalized, &c.Reorgs, &c.Writes)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
+	}
+	if err != nil {
+		return nil, err
+	}
+	c.Identity, c.Reputation = common.BytesToAddress(identity), common.BytesToAddress(reputation)
+	c.Cursor.Hash = common.BytesToHash(hash)
+	for _, v := range validations {
+		c.Trusted[common.BytesToAddress(v)] = true
+	}
+	return c, nil
+}
+
+// TrustedBytes is the allow-list as a bytea[] parameter.
+func (c *ChainRow) TrustedBytes() [][]byte {
+	out := [][]byte{}
+	for a := range c.Trusted {
+		out = append(out, a.Bytes())
+	}
+	return out
+}
+
+// AddChain stores the chain, or checks it against the stored one:
+// repute.ErrConflict when registries, start block or the way it is fed differ.
+// Name and allow-list are taken over; totals follow the new allow-list. The
+// start block of an imported chain may move down. A start block of 0 means 1:
+// the genesis block has no logs.
+func AddChain(ctx context.Context, db *store.DB, c repute.Chain) error {
+	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add chain %d", c.ID), func(tx pgx.Tx) error {
+		return InsertChain(ctx, tx, c)
+	})
+}
+
+// InsertChain adds a chain that is not stored yet.
+func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
+	c.StartBlock = max(c.StartBlock, 1)
+	validations := AddressList(c.Validations)
+	tag, err := tx.Exec(ctx, `
+		insert into chains (chain_id, name, identity, reputation, validations, start_block, imported, cursor_block, cursor_hash)
+		values ($1, $2, $3, $4, $5, $6, $7, $6::bigint - 1, '') on conflict do nothing`,
+		c.ID, c.Name, c.Identity[:], c.Reputation[:], validations, c.StartBlock, c.Imported)
+	if err != nil || tag.RowsAffected() == 1 {
+		return err
+	}
+	stored, err := LockChain(ctx, tx, c.ID)
+	if err != nil {
+		return err
+	}
+	if err := stored.Conflict(c); err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `update chains set name = $2, validations = $3, start_block = least(start_block, $4) where chain_id = $1`,
+		c.ID, c.Name, validations, c.StartBlock)
+	if err != nil {
+		return err
+	}
+	if err := stored.Retrust(ctx, tx, c.Validations); err != nil {
+		return err
+	}
+	return stored.Owe(ctx, tx, c.Validations)
+}
+
+// HistorySubject begins the subject of the gap that a validation contract leaves
+// which was listed after blocks were indexed. The contract's address follows.
+const HistorySubject = "history:"
+
+// HistoryGaps are what is missing of validation contracts in blocks that were
+// indexed when they were not yet listed.
+func HistoryGaps(contracts []common.Address, blocks repute.BlockRange) (gaps []Gap) {
+	for _, v := range contracts {
+		for _, kind := range []repute.EventKind{repute.KindValidationRequest, repute.KindValidationResponse} {
+			gaps = append(gaps, Gap{Subject: HistorySubject + v.Hex(), Gap: repute.Gap{Kind: kind, Blocks: blocks,
+				Reason: "the contract was listed after these blocks were indexed"}})
+		}
+	}
+	return gaps
+}
+
+// Owe notes that the events of contracts that enter the allow-list were not asked
+// for in the blocks indexed so far.
+func (c *ChainRow) Owe(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
+	entering := slices.DeleteFunc(slices.Clone(validations), func(v common.Address) bool { return c.Trusted[v] })
+	if len(entering) == 0 || c.Cursor.Number < c.Start {
+		return nil
+	}
+	var covered bool // recorded logs alone promise nothing
+	err := tx.QueryRow(ctx, `select exists (select from covered where chain_id = $1)`, c.ID).Scan(&covered)
+	if err != nil || !covered {
+		return err
+	}
+	if _, err := tx.Exec(ctx, "delete from block_proofs where chain_id = $1", c.ID); err != nil {
+		return err // they are no proof of the contracts' events
+	}
+	return WidenGaps(ctx, tx, c.ID, HistoryGaps(entering, repute.BlockRange{From: c.Start, To: c.Cursor.Number}))
+}
+
+// CheckChain is AddChain's check without its waiting or writing: ErrConflict when
+// the chain is stored otherwise, nil also when it is not stored or when it is
+// imported, which who holds the lease may change (Adopt).
+func CheckChain(ctx context.Context, db *store.DB, c repute.Chain) error {
+	c.StartBlock = max(c.StartBlock, 1)
+	stored, err := ScanChainRow(c.ID, db.Pool().QueryRow(ctx, SelectChain, c.ID))
+	if errors.Is(err, repute.ErrNotFound) {
+		return nil
+	}
+	if err == nil && (c.Imported || !stored.Imported) {
+		err = stored.Conflict(c)
+	}
+	return store.Failed(fmt.Sprintf("check chain %d", c.ID), err)
+}
+
+// Conflict returns repute.ErrConflict when the stored chain differs from with in a way that cannot be changed.
+func (c *ChainRow) Conflict(with repute.Chain) error {
+	differ := func(what string, stored, given any) error {
+		return repute.Conflict("%s is %v, not %v", what, stored, given)
+	}
+	switch {
+	case with.Imported && !c.Imported:
+		return repute.Conflict("the chain is followed, its logs come from a node and not from files: import into another database")
+	case c.Imported && !with.Imported:
+		return repute.Conflict("the chain was imported from files and has not been adopted")
+	case c.Identity != with.Identity:
+		return differ("identity registry", c.Identity, with.Identity)
+	case c.Reputation != with.Reputation:
+		return differ("reputation registry", c.Reputation, with.Reputation)
+	case c.Start != with.StartBlock && !c.Imported:
+		return differ("start block", c.Start, with.StartBlock)
+	}
+	return nil
+}
+
+// Retrust counts validations anew where contracts entered or left the allow-list.
+func (c *ChainRow) Retrust(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
+	changed := [][]byte{}
+	now := make([][]byte, 0, len(validations))
+	for _, v := range validations {
+		now = append(now, v.Bytes())
+		if !c.Trusted[v] {
+			changed = append(changed, v.Bytes())
+		}
+	}
+	for v := range c.Trusted {
+		if !slices.Contains(validations, v) {
+			changed = append(changed, v.Bytes())
+		}
+	}
+	if len(changed) == 0 {
+		return nil
+	}
+	_, err := tx.Exec(ctx, `
+		update agents a set validations = (
+			select count(*) from validation_requests r
+			where r.chain_id = a.chain_id and r.token_id = a.token_id and r.contract = any($3)
+			and exists (select from validation_responses v where (v.chain_id, v.contract, v.request_hash) = (r.chain_id, r.contract, r.request_hash)))
+		where chain_id = $1 and token_id in (select token_id from validation_requests where chain_id = $1 and contract = any($2))`,
+		c.ID, changed, now)
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		update pending p set reason = case when e.address = any($3) then $4 else $5 end
+		from events e where p.chain_id = $1 and p.reason in ($4, $5) and e.address = any($2)
+		and (e.chain_id, e.block, e.log_index) = (p.chain_id, p.block, p.log_index)`,
+		c.ID, changed, now, WaitsForRequest, IgnoredForeign)
+	return err
+}
+
+// Cursor is the newest indexed block. Before the first one its number is the
+// start block minus one and its hash zero. repute.ErrNotFound for an unknown chain.
+func Cursor(ctx context.Context, db *store.DB, chainID uint64) (repute.Block, error) {
+	b, err := ScanBlock(db.Pool().QueryRow(ctx, `
+		select c.cursor_block, c.cursor_hash, b.parent, c.cursor_time from chains c
+		left join blocks b on b.chain_id = c.chain_id and b.number = c.cursor_block where c.chain_id = $1`, chainID))
+	return b, store.Failed(fmt.Sprintf("cursor of chain %d", chainID), err)
+}
+
+// StoredBlock is the header kept for a number; repute.ErrNotFound when none is, also of
+// blocks that were indexed: headers of final blocks without events are not kept.
+func StoredBlock(ctx context.Context, db *store.DB, chainID, number uint64) (repute.Block, error) {
+	b, err := ScanBlock(db.Pool().QueryRow(ctx, `
+		select number, hash, parent, time from blocks where chain_id = $1 and number = $2`, chainID, number))
+	return b, store.Failed(fmt.Sprintf("block %d of chain %d", number, chainID), err)
+}
+
+// RecentBlocks are the newest kept headers, newest first: what to walk back to
+// find where two chains part. No more than limit, fewer where fewer are kept; of an
+// imported chain hash and time may be zero.
+func RecentBlocks(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]repute.Block, error) {
+	doing := fmt.Sprintf("recent blocks of chain %d", chainID)
+	rows, err := db.Pool().Query(ctx, `
+		select number, hash, parent, time from blocks where chain_id = $1 order by number desc limit $2`, chainID, limit)
+	if err != nil {
+		return nil, store.Failed(doing, err)
+	}
+	blocks, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (repute.Block, error) { return ScanBlock(row) })
+	return blocks, store.Failed(doing, err)
+}
+
+// ScanBlock reads number, hash, parent hash and time of a block.
+func ScanBlock(row pgx.Row) (repute.Block, error) {
+	var b repute.Block
+	var hash, parent []byte
+	var at *time.Time
+	err := row.Scan(&b.Number, &hash, &parent, &at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return b, repute.ErrNotFound
+	}
+	b.Hash, b.Parent = common.BytesToHash(hash), common.BytesToHash(parent)
+	if at != nil {
+		b.Time = at.UTC()
+	}
+	return b, err
+}
+
+// Head is what a chain's node said of its head; zero is unknown.
+type Head struct {
+	Head, Safe, Finalized uint64
+	SeenAt                time.Time
+}
+
+// SetHead stores what the node said. Finalized never goes down; what is unknown
+// stays as it was. Headers of blocks
+// without events are forgotten once finality has passed them, but for those that end an
+// epoch of scores. repute.ErrFenced
+// when the lease is lost; the zero lease is not checked.
+func SetHead(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, h Head) error {
+	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("set head of chain %d", chainID), func(tx pgx.Tx) error {
+		if err := store.HoldLease(ctx, tx, l); err != nil {
+			return err
+		}
+		c, err := HoldChain(ctx, tx, chainID)
+		if err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			update chains set head_block = $2, head_seen_at = $3, safe_block = coalesce(nullif($4::bigint, 0), safe_block), finalized_block = greatest(finalized_block, $5)
+			where chain_id = $1`, chainID, h.Head, store.MaybeTime(h.SeenAt), h.Safe, h.Finalized)
+		if err != nil || h.Finalized <= c.Finalized {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			delete from blocks b where chain_id = $1 and number >= $2 and number < least($3::bigint, $4::bigint)
+			and not exists (select from chains c where c.chain_id = $1 and c.epoch_blocks > 0 and b.number % c.epoch_blocks = 0)
+			and not exists (select from events e where e.chain_id = b.chain_id and e.block = b.number)`,
+			chainID, c.Finalized, h.Finalized, c.Cursor.Number)
+		return err
+	})
+}
+
+// SetError stores what status shows of the chain's indexing loop: "" when it runs
+// well, halted when it has stopped until an operator has looked. repute.ErrFenced
+// when the lease is lost; the zero lease is not checked.
+func SetError(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, msg string, halted bool) error {
+	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("set error of chain %d", chainID), func(tx pgx.Tx) error {
+		if err := store.HoldLease(ctx, tx, l); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `update chains set last_error = $2, halted = $3 where chain_id = $1`, chainID, store.PlainText(msg, 2000), halted)
+		if err == nil && tag.RowsAffected() == 0 {
+			err = repute.ErrNotFound
+		}
+		return err
+	})
+}

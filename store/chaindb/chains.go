@@ -1,0 +1,347 @@
+package chaindb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// headStale is when a head as last seen says nothing about the lag any more.
+const headStale = time.Minute
+
+// readTimeout bounds one read with all its statements.
+const readTimeout = 15 * time.Second
+
+// View runs f on one snapshot: everything it reads is true at the same moment.
+func View(ctx context.Context, db *store.DB, doing string, f func(context.Context, pgx.Tx) error) error {
+	limited, cancel := context.WithTimeout(ctx, readTimeout)
+	defer cancel()
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err := db.InTx(limited, options, doing, func(tx pgx.Tx) error { return f(limited, tx) })
+	if err != nil && limited.Err() != nil && ctx.Err() == nil {
+		return fmt.Errorf("%w: no answer within %s (%w)", repute.ErrUnavailable, readTimeout, err)
+	}
+	return err
+}
+
+// ChainView is one chain as a snapshot shows it. Block numbers are signed: the
+// cursor of a chain that starts at 0 is -1 at first.
+type ChainView struct {
+	repute.Chain
+	Cursor          int64
+	cursorHash      common.Hash
+	cursorTime      time.Time
+	head            int64
+	headSeen        time.Time
+	safe, Finalized int64
+	Reorgs          int64
+	Halted          bool
+	LastError       string
+	Ranges          []repute.BlockRange
+	Pending         int64 // wait for a missing event
+	Undecoded       int64
+	proof           proof
+	oldest          int64 // the oldest header that is kept, 0 for none with a time
+	oldestTime      time.Time
+	now             time.Time // the database's clock
+}
+
+// Waiting tells events that wait for a missing one from those that contradict
+// what is stored and are no gap. It is the condition of index pending_waiting.
+const Waiting = `reason in ('` + WaitsForAgent + `', '` + WaitsForIndex + `', '` + WaitsForFeedback + `', '` + WaitsForRequest +
+	`', '` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
+
+// Undecoded tells those of them that wait for another version of the program.
+const Undecoded = `reason in ('` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
+
+// ReadChains loads the chains named, or all for nil, by id.
+func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, error) {
+	rows, err := tx.Query(ctx, `
+		select c.chain_id, c.name, c.identity, c.reputation, c.validations, c.start_block, c.imported,
+			c.cursor_block, c.cursor_hash, c.cursor_time, c.head_block, c.head_seen_at, c.safe_block,
+			c.finalized_block, c.reorgs, c.halted, c.last_error,
+			array(select from_block from covered v where v.chain_id = c.chain_id order by from_block),
+			array(select to_block from covered v where v.chain_id = c.chain_id order by from_block),
+			w.pending, w.undecoded, now(), coalesce(o.number, 0), o.time, `+selectProof+`
+		from chains c
+		cross join lateral (select count(*) filter (where not `+Undecoded+`) pending, count(*) filter (where `+Undecoded+`) undecoded
+			from pending p where p.chain_id = c.chain_id and p.`+Waiting+`) w
+		left join lateral (select number, time from blocks b where b.chain_id = c.chain_id order by number limit 1) o on true
+		where $1::bigint[] is null or c.chain_id = any($1)
+		order by c.chain_id`, ids)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, scanChain)
+}
+
+func scanChain(row pgx.CollectableRow) (*ChainView, error) {
+	var c ChainView
+	var identity, reputation, hash []byte
+	var validations [][]byte
+	var cursorTime, headSeen, oldest *time.Time
+	var from, to []int64
+	var verified, waits, gaps, open, blocks []byte
+	err := row.Scan(&c.ID, &c.Name, &identity, &reputation, &validations, &c.StartBlock, &c.Imported,
+		&c.Cursor, &hash, &cursorTime, &c.head, &headSeen, &c.safe,
+		&c.Finalized, &c.Reorgs, &c.Halted, &c.LastError, &from, &to, &c.Pending, &c.Undecoded, &c.now,
+		&c.oldest, &oldest, &verified, &waits, &gaps, &open, &blocks)
+	if err != nil {
+		return nil, err
+	}
+	c.proof, err = readProof(verified, waits, gaps, open, blocks)
+	c.Identity, c.Reputation = common.BytesToAddress(identity), common.BytesToAddress(reputation)
+	for _, v := range validations {
+		c.Validations = append(c.Validations, common.BytesToAddress(v))
+	}
+	c.cursorHash = common.BytesToHash(hash)
+	c.cursorTime, c.headSeen, c.oldestTime = store.TimeOf(cursorTime), store.TimeOf(headSeen), store.TimeOf(oldest)
+	for i := range from {
+		c.Ranges = append(c.Ranges, repute.BlockRange{From: uint64(from[i]), To: uint64(to[i])})
+	}
+	return &c, err
+}
+
+// Latest is the view of the newest indexed block.
+func (c *ChainView) Latest() repute.AsOf {
+	cursor := repute.Block{Number: uint64(max(c.Cursor, 0)), Hash: c.cursorHash, Time: c.cursorTime}
+	return c.asOf(cursor, repute.Latest, c.cursorTime)
+}
+
+// asOf completes an answer's freshness. Age is the time the lag is counted
+// from: the block's, or where its header is not kept that of the newest kept
+// block below it, whose state is the same. LagSeconds is nil when no time at all
+// is known.
+func (c *ChainView) asOf(b repute.Block, f repute.Finality, age time.Time) repute.AsOf {
+	a := repute.AsOf{
+		ChainID: c.ID, Block: b, Finality: f, Safe: uint64(c.safe), Finalized: uint64(c.Finalized),
+		Head: uint64(c.head), HeadSeenAt: c.headSeen, Completeness: c.completeness(),
+	}
+	if !age.IsZero() {
+		lag := max(0, int64(c.now.Sub(age)/time.Second))
+		a.LagSeconds = &lag
+	}
+	if !c.headSeen.IsZero() && c.now.Sub(c.headSeen) <= headStale {
+		lag := max(0, c.head-int64(b.Number))
+		a.LagBlocks = &lag
+	}
+	return a
+}
+
+// Everything is a block above every stored one: histories at it are the current
+// state.
+const Everything = math.MaxInt64
+
+// at finds the block a question is asked of. For latest it is `everything`.
+func (c *ChainView) at(ctx context.Context, tx pgx.Tx, at repute.At) (int64, repute.AsOf, error) {
+	if at.Finality == repute.Latest {
+		return Everything, c.Latest(), nil
+	}
+	if c.Imported {
+		return 0, repute.AsOf{}, repute.Invalid("at", "an imported chain has only its newest state", "use latest")
+	}
+	n, finality, err := c.blockOf(at)
+	if err != nil {
+		return 0, repute.AsOf{}, err
+	}
+	b, age, err := ReadHeader(ctx, tx, c.ID, n)
+	return n, c.asOf(b, finality, age), err
+}
+
+// blockOf checks a view against what is indexed.
+func (c *ChainView) blockOf(at repute.At) (int64, repute.Finality, error) {
+	var n int64
+	finality := at.Finality
+	switch finality {
+	case repute.Safe:
+		n = min(c.safe, c.Cursor)
+	case repute.Finalized:
+		n = min(c.Finalized, c.Cursor)
+	case "":
+		n = int64(min(at.Block, math.MaxInt64-1))
+		finality = c.finalityOf(n)
+	default:
+		return 0, "", repute.Invalid("at", fmt.Sprintf("%q is no view of a chain", finality), "latest, safe, finalized or a block number")
+	}
+	switch {
+	case at.Finality != "" && n <= 0:
+		return 0, "", repute.Invalid("at", fmt.Sprintf("no %s block is known of chain %d yet", finality, c.ID), "use latest or a block number")
+	case n > c.Cursor:
+		return 0, "", repute.Invalid("at", fmt.Sprintf("block %d of chain %d is not indexed yet", n, c.ID), fmt.Sprintf("the newest indexed block is %d", c.Cursor))
+	case n < int64(c.StartBlock):
+		return 0, "", repute.Invalid("at", fmt.Sprintf("block %d of chain %d is before the index begins", n, c.ID), fmt.Sprintf("the first block is %d", c.StartBlock))
+	}
+	return n, finality, nil
+}
+
+// finalityOf is the strongest view that holds the block.
+func (c *ChainView) finalityOf(n int64) repute.Finality {
+	switch {
+	case n <= c.Finalized:
+		return repute.Finalized
+	case n <= c.safe:
+		return repute.Safe
+	}
+	return repute.Latest
+}
+
+// ReadHeader gives block n as far as it is known, and the time of the newest
+// kept block at or below it.
+func ReadHeader(ctx context.Context, tx pgx.Tx, chain uint64, n int64) (repute.Block, time.Time, error) {
+	b := repute.Block{Number: uint64(n)}
+	var number int64
+	var hash, parent []byte
+	var at *time.Time
+	err := tx.QueryRow(ctx, `
+		select number, hash, parent, time from blocks where chain_id = $1 and number <= $2
+		order by number desc limit 1`, chain, n).Scan(&number, &hash, &parent, &at)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return b, time.Time{}, nil
+	}
+	if err == nil && number == n {
+		b.Hash, b.Parent, b.Time = common.BytesToHash(hash), common.BytesToHash(parent), store.TimeOf(at)
+	}
+	return b, store.TimeOf(at), err
+}
+
+// Stalled begins the text a chain's loop leaves in last_error while the head moves
+// and nothing is stored.
+const Stalled = "stalled: "
+
+// UpgradedBefore tells whether the contract of an Upgraded log was upgraded in an
+// earlier block: a proxy's first implementation is no news.
+func UpgradedBefore(ctx context.Context, db *store.DB, chainID uint64, l *types.Log) (before bool, err error) {
+	// The kind is written out: it is the condition of index events_upgrades.
+	err = db.Readers().QueryRow(ctx, `select exists (select from events where chain_id = $1 and kind = 14 and block < $2 and address = $3)`,
+		chainID, l.BlockNumber, l.Address[:]).Scan(&before)
+	return before, store.Failed("earlier upgrades", err)
+}
+
+// upgrades counts the Upgraded events of one chain's contracts, without the first
+// of each, which is its deployment's.
+type upgrades struct {
+	N    int64
+	Last uint64 // block of the newest one
+}
+
+// ReadUpgrades returns by chain how often its registries were upgraded, and when last.
+func ReadUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
+	// The kind is written out: it is the condition of index events_upgrades.
+	rows, err := tx.Query(ctx, fmt.Sprintf("select chain_id, count(*) - count(distinct address), max(block) from events where kind = %d group by chain_id", repute.KindUpgraded))
+	if err != nil {
+		return nil, err
+	}
+	out := map[uint64]upgrades{}
+	var chain uint64
+	var u upgrades
+	_, err = pgx.ForEachRow(rows, []any{&chain, &u.N, &u.Last}, func() error {
+		if u.N > 0 {
+			out[chain] = u
+		}
+		return nil
+	})
+	return out, err
+}
+
+// ResolveAgent completes what a caller wrote for an agent: the chain from
+// defaultChain (0 for none) or because only one is indexed, the registry from
+// the chain. It does not look whether the agent exists. repute.ErrNotFound: no
+// such chain, or another registry on it; repute.ErrInvalid: the chain is open.
+func ResolveAgent(ctx context.Context, db *store.DB, ref repute.AgentRef, defaultChain uint64) (id repute.AgentID, err error) {
+	wanted := ref.ChainID
+	if wanted == 0 {
+		wanted = defaultChain
+	}
+	var ids []uint64
+	if wanted != 0 {
+		ids = []uint64{wanted}
+	}
+	err = View(ctx, db, "resolve agent", func(ctx context.Context, tx pgx.Tx) error {
+		chains, err := ReadChains(ctx, tx, ids)
+		switch {
+		case err != nil:
+			return err
+		case len(chains) > 1:
+			return repute.Invalid("id", "names no chain, and several are indexed", repute.AgentIDForms)
+		case len(chains) == 0 && wanted == 0:
+			return &repute.MissingError{What: "a chain", Why: "is not indexed yet", Hint: "serve or import one first"}
+		case len(chains) == 0:
+			return repute.Missing("chain %d", wanted)
+		}
+		c := chains[0]
+		if ref.Registry != nil && *ref.Registry != c.Identity {
+			return repute.Missing("registry %s of chain %d", ref.Registry.Hex(), c.ID)
+		}
+		id = repute.AgentID{ChainID: c.ID, Registry: c.Identity, TokenID: ref.TokenID}
+		return nil
+	})
+	return id, err
+}
+
+// Subject is one agent that exists at the block asked, on one snapshot.
+type Subject struct {
+	Tx    pgx.Tx
+	Chain *ChainView
+	ID    repute.AgentID // registry filled in
+	Block int64          // `everything` for latest
+	AsOf  repute.AsOf
+}
+
+// ViewAgent runs f on an agent as of a block. repute.ErrNotFound: no such chain,
+// registry or agent then.
+func ViewAgent(ctx context.Context, db *store.DB, doing string, id repute.AgentID, at repute.At, f func(context.Context, Subject) error) error {
+	return View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
+		chains, err := ReadChains(ctx, tx, []uint64{id.ChainID})
+		if err != nil {
+			return err
+		}
+		if len(chains) == 0 || id.Registry != (common.Address{}) && id.Registry != chains[0].Identity {
+			return repute.Missing("the registry of agent %s", id)
+		}
+		s := Subject{Tx: tx, Chain: chains[0], ID: id}
+		s.ID.Registry = s.Chain.Identity
+		if s.Block, s.AsOf, err = s.Chain.at(ctx, tx, at); err != nil {
+			return err
+		}
+		var exists bool
+		err = tx.QueryRow(ctx, `
+			select exists (select from agents where chain_id = $1 and token_id = $2 and registered_block <= $3)`,
+			id.ChainID, store.TokenNum(id.TokenID), s.Block).Scan(&exists)
+		if err == nil && !exists {
+			return s.missing(ctx)
+		}
+		return f(ctx, s)
+	})
+}
+
+// MissingChain is about a chain that is not here.
+func MissingChain(id uint64) error {
+	return &repute.MissingError{What: fmt.Sprintf("chain %d", id), Hint: "/chains lists those that are"}
+}
+
+// missing tells an agent that came later from one that is not there.
+func (s Subject) missing(ctx context.Context) error {
+	var since int64
+	err := s.Tx.QueryRow(ctx, "select registered_block from agents where chain_id = $1 and token_id = $2", s.ID.ChainID, store.TokenNum(s.ID.TokenID)).Scan(&since)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return repute.Missing("agent %s", s.ID.Short())
+	} else if err != nil {
+		return err
+	}
+	return &repute.MissingError{What: "agent " + s.ID.Short(), Why: fmt.Sprintf("did not exist at block %d", s.Block),
+		Hint: fmt.Sprintf("it was registered at block %d", since)}
+}
+
+// Key is $1..$3 of statements about one agent at one block.
+func (s Subject) Key() []any {
+	return []any{s.ID.ChainID, store.TokenNum(s.ID.TokenID), s.Block}
+}

@@ -1,0 +1,110 @@
+package chaindb
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// The fold turns records, in order, into changed rows. It is pure: what it needs
+// of the stored state was loaded before (loadState), what it makes is written
+// afterwards (delta). The same records in any division into whole blocks give
+// the same rows.
+
+// Point is a position on a chain.
+type Point struct {
+	Block uint64
+	Log   uint32
+}
+
+// PointOf returns where a log is.
+func PointOf(l *types.Log) Point { return Point{Block: l.BlockNumber, Log: uint32(l.Index)} }
+
+// Why a stored event has no effect. The first group waits for an event that is
+// missing, the second contradicts what is known. Logs that cannot be read wait
+// with their UndecodedReason.
+const (
+	WaitsForAgent    = "unknown_agent"
+	WaitsForIndex    = "index_gap"
+	WaitsForFeedback = "unknown_feedback"
+	WaitsForRequest  = "unknown_request"
+
+	IgnoredForeign = "foreign_request" // an unknown request of a contract nobody vouches for
+)
+
+// WalletKey is the metadata key the registry keeps for itself.
+const WalletKey = "agentWallet"
+
+// SameLog reports whether two logs have the same content: address, transaction, topics and data.
+func SameLog(a, b *types.Log) bool {
+	return a.Address == b.Address && a.TxHash == b.TxHash && slices.Equal(a.Topics, b.Topics) && bytes.Equal(a.Data, b.Data)
+}
+
+// BlockArrays returns the columns of blocks as array parameters.
+func BlockArrays(blocks []repute.Block) (numbers []uint64, hashes, parents [][]byte, times []*time.Time) {
+	for i := range blocks {
+		numbers = append(numbers, blocks[i].Number)
+		hashes, parents = append(hashes, store.HashBytes(blocks[i].Hash)), append(parents, store.HashBytes(blocks[i].Parent))
+		times = append(times, store.MaybeTime(blocks[i].Time))
+	}
+	return numbers, hashes, parents, times
+}
+
+// SelectEvents are the columns that scanEvent reads.
+const SelectEvents = `select block, log_index, tx_index, address, tx_hash, topics, data from events `
+
+// ScanEvent restores a stored log; the block's hash is not restored.
+func ScanEvent(row pgx.CollectableRow) (l types.Log, err error) {
+	var address, tx, topics []byte
+	var data []byte
+	if err := row.Scan(&l.BlockNumber, &l.Index, &l.TxIndex, &address, &tx, &topics, &data); err != nil {
+		return l, err
+	}
+	l.Address, l.TxHash, l.Data = common.BytesToAddress(address), common.BytesToHash(tx), data
+	l.Topics = TopicsOf(topics)
+	return l, nil
+}
+
+// DecodeLogs gives logs their meaning again. What was stored once must decode.
+func DecodeLogs(logs []types.Log, decode func(types.Log) (repute.Event, error)) ([]repute.Record, error) {
+	records := make([]repute.Record, len(logs))
+	for i, l := range logs {
+		e, err := decode(l)
+		if err != nil {
+			return nil, fmt.Errorf("decode log %d of block %d: %w", l.Index, l.BlockNumber, err)
+		}
+		records[i] = repute.Record{Log: l, Event: e}
+	}
+	return records, nil
+}
+
+// TopicsOf splits stored topics, which follow each other without a separator.
+func TopicsOf(raw []byte) (topics []common.Hash) {
+	for ; len(raw) >= common.HashLength; raw = raw[common.HashLength:] {
+		topics = append(topics, common.BytesToHash(raw[:common.HashLength]))
+	}
+	return topics
+}
+
+// Querier is a pool or a transaction.
+type Querier interface {
+	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
+	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
+}
+
+func AddressList(list []common.Address) [][]byte {
+	out := make([][]byte, len(list))
+	for i, a := range list {
+		out[i] = a.Bytes()
+	}
+	return out
+}

@@ -1,0 +1,166 @@
+package store
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/holiman/uint256"
+	"github.com/jackc/pgx/v5/pgtype"
+
+	"repute"
+)
+
+// AgentKey is an agent without the registry, which its chain implies.
+type AgentKey struct {
+	Chain uint64
+	Token repute.TokenID
+}
+
+// KeyOf returns the key of an agent.
+func KeyOf(id repute.AgentID) AgentKey { return AgentKey{id.ChainID, id.TokenID} }
+
+// KeyColumns splits distinct keys into the two arrays statements unnest.
+func KeyColumns(ids []repute.AgentID) (chains []uint64, tokens []TokenNum) {
+	seen := make(map[AgentKey]bool, len(ids))
+	for _, id := range ids {
+		if k := KeyOf(id); !seen[k] {
+			seen[k] = true
+			chains, tokens = append(chains, k.Chain), append(tokens, TokenNum(k.Token))
+		}
+	}
+	return chains, tokens
+}
+
+// MaybeTime is null for the zero time.
+func MaybeTime(t time.Time) *time.Time {
+	if t.IsZero() {
+		return nil
+	}
+	return &t
+}
+
+// TimeOf maps null to the zero time.
+func TimeOf(t *time.Time) time.Time {
+	if t == nil {
+		return time.Time{}
+	}
+	return t.UTC()
+}
+
+// Cut takes a page from one row more than it holds.
+func Cut[T, P any](items []T, limit int, question string, pos func(T) P) ([]T, string, error) {
+	if len(items) <= limit {
+		return items, "", nil
+	}
+	items = items[:limit]
+	next, err := EncodeCursor(question, pos(items[limit-1]))
+	return items, next, err
+}
+
+// AddressColumn returns addresses as a bytea[] parameter.
+func AddressColumn(addresses []common.Address) [][]byte {
+	out := make([][]byte, len(addresses))
+	for i, a := range addresses {
+		out[i] = a.Bytes()
+	}
+	return out
+}
+
+// JSONText is a document for a column that may be null.
+func JSONText(v json.RawMessage) *string {
+	if len(v) == 0 {
+		return nil
+	}
+	s := string(v)
+	return &s
+}
+
+// OrNull is JSON, null where there is none.
+func OrNull(v json.RawMessage) json.RawMessage {
+	if len(v) == 0 {
+		return json.RawMessage("null")
+	}
+	return v
+}
+
+// MustJSON encodes values that can be encoded.
+func MustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
+}
+
+// OrEmpty is in front of every other place.
+func OrEmpty(place []byte) []byte {
+	if place == nil {
+		return []byte{}
+	}
+	return place
+}
+
+// Keys returns the keys of a map in no particular order.
+func Keys[K comparable, V any](m map[K]V) []K {
+	out := make([]K, 0, len(m))
+	for k := range m {
+		out = append(out, k)
+	}
+	return out
+}
+
+// TokenNum carries a token id to and from numeric(78, 0), exactly.
+type TokenNum repute.TokenID
+
+// ScanNumeric implements pgtype.NumericScanner.
+func (t *TokenNum) ScanNumeric(n pgtype.Numeric) error {
+	v, err := integerOf(n)
+	if err != nil {
+		return err
+	}
+	if v.Sign() < 0 || (*uint256.Int)(t).SetFromBig(v) {
+		return fmt.Errorf("%s is no token id", v)
+	}
+	return nil
+}
+
+// NumericValue implements pgtype.NumericValuer.
+func (t TokenNum) NumericValue() (pgtype.Numeric, error) {
+	return pgtype.Numeric{Int: (*uint256.Int)(&t).ToBig(), Valid: true}, nil
+}
+
+// BigNum carries an integer of any size to and from numeric. It is never null.
+type BigNum struct{ *big.Int }
+
+// ScanNumeric implements pgtype.NumericScanner.
+func (b *BigNum) ScanNumeric(n pgtype.Numeric) (err error) {
+	b.Int, err = integerOf(n)
+	return err
+}
+
+// NumericValue implements pgtype.NumericValuer.
+func (b BigNum) NumericValue() (pgtype.Numeric, error) {
+	return pgtype.Numeric{Int: b.Int, Valid: true}, nil
+}
+
+// integerOf undoes the exponent that the wire form uses for trailing zeros.
+func integerOf(n pgtype.Numeric) (*big.Int, error) {
+	if !n.Valid || n.NaN || n.InfinityModifier != pgtype.Finite {
+		return nil, errors.New("a number was expected, not null, NaN or infinity")
+	}
+	v := new(big.Int).Set(n.Int)
+	ten := big.NewInt(10)
+	if n.Exp >= 0 {
+		return v.Mul(v, new(big.Int).Exp(ten, big.NewInt(int64(n.Exp)), nil)), nil
+	}
+	rest := new(big.Int)
+	v.QuoRem(v, new(big.Int).Exp(ten, big.NewInt(-int64(n.Exp)), nil), rest)
+	if rest.Sign() != 0 {
+		return nil, fmt.Errorf("%s*10^%d is no integer", n.Int, n.Exp)
+	}
+	return v, nil
+}

@@ -1,0 +1,183 @@
+package docdb
+
+import (
+	"context"
+	"encoding/json"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute/store"
+)
+
+const (
+	// maxDirectChanges is the most agents whose changes are written in the transaction that
+	// saves their document or the proof of their domain.
+	maxDirectChanges = 1000
+	// sharedChangesPause is the least time between two rounds of changes of a document that
+	// more agents share.
+	sharedChangesPause = time.Hour
+)
+
+// visibleChanges are visible changes to a set of URIs.
+type visibleChanges struct {
+	documents []int64  // URIs of changed documents
+	data      []string // what each shows now, as JSON
+	proofs    []int64  // URIs that may prove otherwise
+	was, is   [][]byte // hashes of what each of proofs gave and gives
+}
+
+// add compares what a URI shows before and after. A document that its host no longer serves,
+// or serves again, has changed too, because scores depend on it.
+func (n *visibleChanges) add(id int64, before, after shown) error {
+	same := before.equal(after)
+	if !same || before.stands != after.stands {
+		b, err := json.Marshal(after)
+		if err != nil {
+			return err
+		}
+		n.documents, n.data = append(n.documents, id), append(n.data, string(store.EscapeNUL(b)))
+	}
+	if !same || before.standing != after.standing {
+		n.proofs = append(n.proofs, id)
+		n.was, n.is = append(n.was, before.sum), append(n.is, after.sum)
+	}
+	return nil
+}
+
+// addVisibleChanges writes the changes of what URIs show to the change feed.
+func addVisibleChanges(ctx context.Context, tx pgx.Tx, ids []int64, before map[int64]shown) error {
+	after, err := readShown(ctx, tx, ids)
+	if err != nil {
+		return err
+	}
+	var n visibleChanges
+	for _, id := range ids {
+		if err := n.add(id, before[id], after[id]); err != nil {
+			return err
+		}
+	}
+	if n.documents != nil {
+		if err := n.addDocumentChanges(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if n.proofs != nil {
+		return n.addProofChanges(ctx, tx)
+	}
+	return nil
+}
+
+// addDocumentChanges writes one change per agent that shows a document. When there are more
+// than maxDirectChanges, AddSharedChanges does. The changes belong to no block, because a
+// rewind does not undo what was read from a URI. Denied agents get none.
+func (n *visibleChanges) addDocumentChanges(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `
+		with k as materialized (
+			select id, data, exists (select from agents a where a.uri_id = u.id offset $3) as crowd
+			from unnest($1::bigint[], $2::text[]) as u(id, data)),
+		later as (
+			insert into announcements (uri_id, due) select id, now() from k where crowd order by id
+			on conflict (uri_id) do update set again = announcements.chain_id >= 0,
+				due = coalesce(announcements.due, greatest(now(), announcements.begun + $4::interval)))
+		insert into changes (chain_id, kind, block, log_index, token_id, data)
+		select a.chain_id, 'document.updated', 0, 0, a.token_id, k.data::jsonb
+		from k join agents a on a.uri_id = k.id
+		where not k.crowd and `+deniedAgent("a")+` is null
+		order by a.chain_id, a.token_id`, n.documents, n.data, maxDirectChanges, sharedChangesPause)
+	return err
+}
+
+// addProofChanges writes one change per agent whose file names a domain that a URI proves.
+// When there are more than maxDirectChanges, only agents that the proof names, or named
+// before, get one: for others the domain's verdict is the same. The statement goes through
+// one index per step, because early statistics of growing tables would otherwise make
+// Postgres read all agents for every batch.
+func (n *visibleChanges) addProofChanges(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, `
+		with k as materialized (
+			select id, was, is_now, exists (select from `+proven("u.id")+` offset $4) as crowd
+			from unnest($1::bigint[], $2::bytea[], $3::bytea[]) as u(id, was, is_now)),
+		named as materialized (
+			select k.id, a.chain_id, a.token_id, a.uri_id
+			from k
+			cross join lateral (select chain_id, registry, token_id from links where sha256 in (k.was, k.is_now) offset 0) l
+			join chains c on c.chain_id = l.chain_id and c.identity = l.registry
+			cross join lateral (select chain_id, token_id, uri_id from agents
+				where chain_id = l.chain_id and token_id = l.token_id offset 0) a
+			where k.crowd),
+		told as (
+			select p.chain_id, p.token_id, p.domain from k cross join lateral (select * from `+proven("k.id")+`) p where not k.crowd
+			union
+			select n.chain_id, n.token_id, w.domain
+			from named n
+			cross join lateral (select sha256 from uris where id = n.uri_id offset 0) f
+			cross join lateral (select domain, uri_id from domains where sha256 = f.sha256 offset 0) w
+			where w.uri_id = n.id)
+		insert into changes (chain_id, kind, block, log_index, token_id, data)
+		select a.chain_id, 'proof.updated', 0, 0, a.token_id, jsonb_build_object('domain', a.domain)
+		from told a where `+deniedAgent("a")+` is null
+		order by a.chain_id, a.token_id, a.domain`, n.proofs, n.was, n.is, maxDirectChanges)
+	return err
+}
+
+// proven returns the SQL of the agents whose file names a domain that a URI proves.
+func proven(uri string) string {
+	return `(select sha256, domain from domains where uri_id = ` + uri + ` offset 0) w
+		cross join lateral (select id from uris where sha256 = w.sha256 offset 0) f
+		cross join lateral (select chain_id, token_id from agents where uri_id = f.id offset 0) a`
+}
+
+// AddSharedChanges writes changes of documents that many agents share, for up to limit more
+// agents, and reports whether there are more. A document has one such round per hour.
+func AddSharedChanges(ctx context.Context, db *store.DB, limit int) (more bool, err error) {
+	ctx, cancel := context.WithTimeout(ctx, store.DocumentTimeout)
+	defer cancel()
+	err = db.InTx(ctx, pgx.TxOptions{}, "announce document", func(tx pgx.Tx) error {
+		var uri int64
+		err := tx.QueryRow(ctx, `
+			select coalesce((select uri_id from announcements where due <= now() order by due limit 1), 0)`).Scan(&uri)
+		if err != nil {
+			return err
+		}
+		if more = uri != 0; !more {
+			_, err = tx.Exec(ctx, "delete from announcements where due is null and begun < now() - $1::interval", sharedChangesPause)
+			return err
+		}
+		return addSomeChanges(ctx, tx, uri, limit)
+	})
+	return more, err
+}
+
+// addSomeChanges continues the round of one URI. It locks the URI first, as SaveDocuments does.
+func addSomeChanges(ctx context.Context, tx pgx.Tx, uri int64, limit int) error {
+	now, err := readShown(ctx, tx, []int64{uri})
+	if err != nil {
+		return err
+	}
+	data, err := json.Marshal(now[uri])
+	if err != nil {
+		return err
+	}
+	_, err = tx.Exec(ctx, `
+		with place as materialized (
+			select chain_id, token_id from announcements where uri_id = $1 and due <= now() for update),
+		portion as materialized (
+			select a.chain_id, a.token_id from place p cross join lateral (
+				select chain_id, token_id from agents
+				where uri_id = $1 and (chain_id, token_id) > (p.chain_id, p.token_id)
+				order by chain_id, token_id limit $2) a),
+		told as (
+			insert into changes (chain_id, kind, block, log_index, token_id, data)
+			select a.chain_id, 'document.updated', 0, 0, a.token_id, $3::jsonb from portion a
+			where `+deniedAgent("a")+` is null order by a.chain_id, a.token_id),
+		last as (select chain_id, token_id, (select count(*) from portion) = $2 as full_step from portion order by 1 desc, 2 desc limit 1)
+		update announcements n set
+			begun = case when n.chain_id < 0 then now() else n.begun end,
+			chain_id = case when l.full_step then l.chain_id else -1 end,
+			token_id = case when l.full_step then l.token_id else -1 end,
+			due = case when l.full_step then now() when n.again then coalesce(n.begun, now()) + $4::interval end,
+			again = n.again and l.full_step
+		from place p left join last l on true where n.uri_id = $1`, uri, limit, string(store.EscapeNUL(data)), sharedChangesPause)
+	return err
+}

@@ -1,0 +1,274 @@
+package docdb
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// Interned gives the ids of a batch's tags and URIs.
+type Interned struct {
+	Tags, URIs map[string]int64
+	agents     map[string]int64 // those of uris that agents use as their own
+}
+
+// dictionary caches ids of interned strings. Ids never change once committed, so
+// an entry is never wrong; the caches are dropped when full. Of a URI in agents it is
+// known besides that its document was planned or read lately: that cache is dropped
+// hourly.
+type dictionary struct {
+	mu                 sync.Mutex
+	tags, uris, agents map[[32]byte]int64
+	agentsSince        time.Time
+}
+
+// plannedFor is for how long an agent's URI counts as planned without a look.
+const plannedFor = time.Hour
+
+// dictionaryLimit bounds each cache, about 15 MB.
+const dictionaryLimit = 200_000
+
+func newDictionary() *dictionary {
+	return &dictionary{tags: map[[32]byte]int64{}, uris: map[[32]byte]int64{}, agents: map[[32]byte]int64{}}
+}
+
+// word is a string on its way into a dictionary table.
+type word struct {
+	hash  [32]byte
+	value string
+}
+
+// Intern gives ids to every tag and URI of the records, and to the empty ones.
+// It runs outside the batch's transaction, in short statements of its own, so
+// that two chains never wait for each other on a shared row. A word whose batch
+// then fails stays behind without harm.
+func Intern(ctx context.Context, db *store.DB, records []repute.Record) (Interned, error) {
+	ids := Interned{Tags: map[string]int64{"": 0}, URIs: map[string]int64{"": 0}, agents: map[string]int64{}}
+	for i := range records {
+		ids.collect(records[i].Event)
+	}
+	dict := store.Kept(db, newDictionary)
+	err := dict.resolve(ctx, db, dict.tags, ids.Tags, store.Keccak, findTags, insertTags)
+	if err != nil {
+		return Interned{}, store.Failed("intern tags", err)
+	}
+	dict.expire(time.Now())
+	// Once planned it is known, whatever became of the plan meanwhile.
+	find := findAgentURIs
+	err = dict.resolve(ctx, db, dict.agents, ids.agents, store.SHA256,
+		func(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
+			return find(ctx, db, words)
+		},
+		func(ctx context.Context, db *store.DB, words []word) error {
+			find = findURIs
+			return insertAgentURIs(ctx, db, words)
+		})
+	if err != nil {
+		return Interned{}, store.Failed("intern uris of agents", err)
+	}
+	maps.DeleteFunc(ids.URIs, func(uri string, _ int64) bool { _, ok := ids.agents[uri]; return ok })
+	err = dict.resolve(ctx, db, dict.uris, ids.URIs, store.SHA256, findURIs, insertURIs)
+	maps.Copy(ids.URIs, ids.agents)
+	return ids, store.Failed("intern uris", err)
+}
+
+// expire drops what is known of agents' URIs when it is old.
+func (d *dictionary) expire(now time.Time) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if now.Sub(d.agentsSince) > plannedFor {
+		clear(d.agents)
+		d.agentsSince = now
+	}
+}
+
+// collect notes the strings of one event, without ids yet.
+func (ids Interned) collect(e repute.Event) {
+	switch e := e.(type) {
+	case repute.Registered:
+		ids.agents[e.URI] = 0
+	case repute.URIUpdated:
+		ids.agents[e.URI] = 0
+	case repute.NewFeedback:
+		ids.Tags[e.Tag1], ids.Tags[e.Tag2] = 0, 0
+		ids.URIs[e.URI] = 0
+	case repute.ResponseAppended:
+		ids.URIs[e.URI] = 0
+	case repute.ValidationRequest:
+		ids.URIs[e.URI] = 0
+	case repute.ValidationResponse:
+		ids.Tags[e.Tag] = 0
+		ids.URIs[e.URI] = 0
+	}
+}
+
+// resolve fills ids from the cache, then from the table, inserting what is new.
+// New words are inserted in the order of their hashes: two writers that insert
+// the same ones cannot deadlock.
+func (d *dictionary) resolve(ctx context.Context, db *store.DB, cache map[[32]byte]int64, ids map[string]int64, hash func(string) [32]byte,
+	find func(context.Context, *store.DB, []word) (map[[32]byte]int64, error), insert func(context.Context, *store.DB, []word) error) error {
+	missing := d.cached(cache, ids, hash)
+	if len(missing) == 0 {
+		return nil
+	}
+	for attempt := 0; ; attempt++ {
+		found, err := find(ctx, db, missing)
+		if err != nil {
+			return err
+		}
+		missing = d.settle(cache, ids, missing, found)
+		if len(missing) == 0 {
+			return nil
+		}
+		if attempt > 0 {
+			return pgx.ErrNoRows
+		}
+		if err := insert(ctx, db, missing); err != nil {
+			return err
+		}
+	}
+}
+
+// cached fills in what the cache knows and returns the rest, in hash order.
+func (d *dictionary) cached(cache map[[32]byte]int64, ids map[string]int64, hash func(string) [32]byte) []word {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var missing []word
+	for s := range ids {
+		h := hash(s)
+		if id, ok := cache[h]; ok {
+			ids[s] = id
+			continue
+		}
+		missing = append(missing, word{h, s})
+	}
+	slices.SortFunc(missing, func(a, b word) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	return missing
+}
+
+// settle takes over what was found and returns what was not.
+func (d *dictionary) settle(cache map[[32]byte]int64, ids map[string]int64, words []word, found map[[32]byte]int64) []word {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	if len(cache)+len(found) > dictionaryLimit {
+		clear(cache)
+	}
+	var missing []word
+	for _, w := range words {
+		id, ok := found[w.hash]
+		if !ok {
+			missing = append(missing, w)
+			continue
+		}
+		ids[w.value], cache[w.hash] = id, id
+	}
+	return missing
+}
+
+func findTags(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
+	return findWords(ctx, db, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from tags where hash = u.h offset 0) t`, words)
+}
+
+func findURIs(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
+	return findWords(ctx, db, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from uris where hash = u.h offset 0) t`, words)
+}
+
+// stale tells that an agent's URI was read long ago, or is dead, and another fetch could
+// give something else. Whoever has it now would wait for up to a month, as long as
+// nobody had it.
+const stale = `(uris.kind in ('https', 'http', 'ipfs') and (uris.dead or uris.tried_at < now() - interval '1 day')
+	and not (uris.source = 'ipfs' and uris.sha256 is not null) and coalesce(uris.next_due > now(), true))`
+
+// findAgentURIs leaves out what must become due first: what no agent used before, and
+// what is stale.
+func findAgentURIs(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
+	return findWords(ctx, db, `
+		select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (
+			select hash, id, uri = '' or rank < 2 and not `+stale+` as planned from uris where hash = u.h offset 0) t
+		where t.planned`, words)
+}
+
+func findWords(ctx context.Context, db *store.DB, sql string, words []word) (map[[32]byte]int64, error) {
+	rows, err := db.Pool().Query(ctx, sql, hashesOf(words))
+	if err != nil {
+		return nil, err
+	}
+	found := make(map[[32]byte]int64, len(words))
+	var hash []byte
+	var id int64
+	_, err = pgx.ForEachRow(rows, []any{&hash, &id}, func() error {
+		found[[32]byte(hash)] = id
+		return nil
+	})
+	return found, err
+}
+
+func insertTags(ctx context.Context, db *store.DB, words []word) error {
+	_, err := db.Pool().Exec(ctx, `
+		insert into tags (hash, value) select * from unnest($1::bytea[], $2::bytea[])
+		on conflict (hash) do nothing`, hashesOf(words), valuesOf(words))
+	return err
+}
+
+// insertURIs stores URIs that no agent uses: PlanFiles finds them.
+func insertURIs(ctx context.Context, db *store.DB, words []word) error {
+	kinds, hosts := classifyAll(db, words)
+	_, err := db.Pool().Exec(ctx, `
+		insert into uris (hash, uri, kind, host) select * from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[])
+		on conflict (hash) do nothing`, hashesOf(words), valuesOf(words), kinds, hosts)
+	return err
+}
+
+// insertAgentURIs makes URIs due at once that are new, stale or were no agent's until
+// now, also those that nothing can fetch: their one try records why. What was read as
+// somebody else's file is read again, whole: it was not parsed as a registration.
+func insertAgentURIs(ctx context.Context, db *store.DB, words []word) error {
+	kinds, hosts := classifyAll(db, words)
+	_, err := db.Pool().Exec(ctx, `
+		with planned as (
+			insert into uris (hash, uri, kind, host, rank, next_due)
+			select hash, uri, kind, host, 0, case when uri <> '' then now() end
+			from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
+			on conflict (hash) do update set next_due = excluded.next_due, rank = case when uris.rank > 1 then 0 else uris.rank end,
+				attempts = 0, failures = 0, dead = uris.dead and uris.rank < 2,
+				etag = case when uris.rank < 2 then uris.etag else '' end,
+				last_modified = case when uris.rank < 2 then uris.last_modified else '' end
+			where uris.rank > 1 or `+stale+`
+			returning host, rank, next_due),
+		due as (select host, rank from planned where next_due is not null)`+ScheduleHosts("due"),
+		hashesOf(words), valuesOf(words), kinds, hosts)
+	return err
+}
+
+func classifyAll(db *store.DB, words []word) (kinds, hosts []string) {
+	kinds, hosts = make([]string, len(words)), make([]string, len(words))
+	for i, w := range words {
+		kinds[i], hosts[i] = db.Options().Classify(w.value)
+		hosts[i] = store.PlainText(hosts[i], store.LongestHost)
+	}
+	return kinds, hosts
+}
+
+func hashesOf(words []word) [][]byte {
+	out := make([][]byte, len(words))
+	for i := range words {
+		out[i] = words[i].hash[:]
+	}
+	return out
+}
+
+func valuesOf(words []word) [][]byte {
+	out := make([][]byte, len(words))
+	for i := range words {
+		out[i] = []byte(words[i].value)
+	}
+	return out
+}

@@ -1,0 +1,143 @@
+package docdb
+
+import (
+	"encoding/json"
+	"slices"
+
+	"repute"
+	"repute/store"
+)
+
+// registrationJSON is how a parsed document is kept. Members that package
+// manifest does not know are kept as text: jsonb would reorder them, round
+// none but refuse huge numbers, and refuse deep nesting.
+type registrationJSON struct {
+	Type           string                    `json:"type,omitempty"`
+	Name           string                    `json:"name,omitempty"`
+	Description    string                    `json:"description,omitempty"`
+	Image          string                    `json:"image,omitempty"`
+	Services       []serviceJSON             `json:"services,omitempty"`
+	X402           *bool                     `json:"x402,omitempty"`
+	Active         *bool                     `json:"active,omitempty"`
+	Registrations  []repute.RegistrationLink `json:"registrations,omitempty"`
+	SupportedTrust []string                  `json:"supportedTrust,omitempty"`
+	Extra          map[string]string         `json:"extra,omitempty"`
+	Partial        bool                      `json:"partial,omitempty"` // set by briefRegistration only
+}
+
+type serviceJSON struct {
+	Name      string            `json:"name,omitempty"`
+	Endpoint  string            `json:"endpoint,omitempty"`
+	Version   string            `json:"version,omitempty"`
+	Skills    []string          `json:"skills,omitempty"`
+	Domains   []string          `json:"domains,omitempty"`
+	Tools     []string          `json:"tools,omitempty"`
+	Prompts   []string          `json:"prompts,omitempty"`
+	Resources []string          `json:"resources,omitempty"`
+	Extra     map[string]string `json:"extra,omitempty"`
+}
+
+func encodeRegistration(r *repute.Registration) ([]byte, error) {
+	if r == nil {
+		return []byte("null"), nil
+	}
+	out := registrationJSON{
+		Type: r.Type, Name: r.Name, Description: r.Description, Image: r.Image, X402: r.X402, Active: r.Active,
+		Registrations: r.Registrations, SupportedTrust: r.SupportedTrust, Extra: extraText(r.Extra),
+	}
+	for _, s := range r.Services {
+		out.Services = append(out.Services, serviceJSON{
+			s.Name, s.Endpoint, s.Version, s.Skills, s.Domains, s.Tools, s.Prompts, s.Resources, extraText(s.Extra)})
+	}
+	b, err := json.Marshal(out)
+	return store.EscapeNUL(b), err
+}
+
+// DecodeRegistration reads a stored registration file; nil for null.
+func DecodeRegistration(b []byte) (*repute.Registration, error) {
+	var in *registrationJSON
+	if err := json.Unmarshal(b, &in); err != nil || in == nil {
+		return nil, err
+	}
+	r := &repute.Registration{
+		Type: in.Type, Name: in.Name, Description: in.Description, Image: in.Image, X402: in.X402, Active: in.Active,
+		Registrations: in.Registrations, SupportedTrust: in.SupportedTrust, Extra: extraRaw(in.Extra),
+		Partial: in.Partial,
+	}
+	for _, s := range in.Services {
+		r.Services = append(r.Services, repute.Service{
+			Name: s.Name, Endpoint: s.Endpoint, Version: s.Version, Skills: s.Skills, Domains: s.Domains,
+			Tools: s.Tools, Prompts: s.Prompts, Resources: s.Resources, Extra: extraRaw(s.Extra),
+		})
+	}
+	return r, nil
+}
+
+// feedbackJSON and cardJSON are how files are kept: like registrationJSON with unknown
+// members as text. Those of a card's skills are left out.
+type feedbackJSON struct {
+	repute.FeedbackFile
+	Extra map[string]string `json:",omitempty"`
+}
+
+type cardJSON struct {
+	repute.AgentCard
+	Extra map[string]string `json:",omitempty"`
+}
+
+func encodeFile(f FileParse) (b []byte, err error) {
+	switch {
+	case f.Feedback != nil:
+		b, err = json.Marshal(feedbackJSON{*f.Feedback, extraText(f.Feedback.Extra)})
+	case f.Card != nil:
+		card := *f.Card
+		card.Skills = slices.Clone(card.Skills)
+		for i := range card.Skills {
+			card.Skills[i].Extra = nil
+		}
+		b, err = json.Marshal(cardJSON{card, extraText(f.Card.Extra)})
+	default:
+		b = []byte("null")
+	}
+	return store.EscapeNUL(b), err
+}
+
+// DecodeFeedback reads a stored feedback file; nil for null.
+func DecodeFeedback(b []byte) (*repute.FeedbackFile, error) {
+	var in *feedbackJSON
+	if err := json.Unmarshal(b, &in); err != nil || in == nil {
+		return nil, err
+	}
+	in.FeedbackFile.Extra = extraRaw(in.Extra)
+	return &in.FeedbackFile, nil
+}
+
+func extraText(in map[string]json.RawMessage) map[string]string {
+	if in == nil {
+		return nil
+	}
+	out := make(map[string]string, len(in))
+	for k, v := range in {
+		out[k] = string(v)
+	}
+	return out
+}
+
+func extraRaw(in map[string]string) map[string]json.RawMessage {
+	if in == nil {
+		return nil
+	}
+	out := make(map[string]json.RawMessage, len(in))
+	for k, v := range in {
+		out[k] = json.RawMessage(v)
+	}
+	return out
+}
+
+func encodeProblems(problems []repute.Problem) ([]byte, error) {
+	if problems == nil {
+		return []byte("[]"), nil
+	}
+	b, err := json.Marshal(problems)
+	return store.EscapeNUL(b), err
+}

@@ -1,0 +1,137 @@
+package docdb
+
+import (
+	"bytes"
+	"context"
+	"maps"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute/store"
+)
+
+// idleProof tells that nobody wanted to know of proof u for some time: whoever names its
+// domain now would wait for up to a month for the next look.
+func idleProof(u string) string {
+	return `(` + u + `.rank = 2 and not ` + u + `.dead and ` + u + `.tried_at < now() - interval '1 day' and ` + u + `.next_due > now() + interval '2 days')`
+}
+
+// internProofs gives ids to the URIs that prove domains, and makes those due that
+// were not read as such before, or not for long.
+func internProofs(ctx context.Context, db *store.DB, results []FetchResult) (map[string]int64, error) {
+	urls := map[string]bool{}
+	for _, r := range results {
+		if r.denied {
+			continue
+		}
+		for _, d := range r.Domains {
+			urls[d.Proof] = true
+		}
+	}
+	if len(urls) == 0 {
+		return nil, nil
+	}
+	return planProofs(ctx, db, slices.Sorted(maps.Keys(urls)))
+}
+
+func planProofs(ctx context.Context, db *store.DB, urls []string) (map[string]int64, error) {
+	words := make([]word, len(urls))
+	for i, u := range urls {
+		words[i] = word{store.SHA256(u), u}
+	}
+	slices.SortFunc(words, func(a, b word) int { return bytes.Compare(a.hash[:], b.hash[:]) })
+	kinds, hosts := classifyAll(db, words)
+	_, err := db.Pool().Exec(ctx, `
+		with planned as (
+			insert into uris (hash, uri, kind, host, rank, next_due)
+			select hash, uri, kind, host, 2, now() from unnest($1::bytea[], $2::bytea[], $3::text[], $4::text[]) u(hash, uri, kind, host)
+			where not exists (select from uris x where x.hash = u.hash and x.rank <= 2 and not `+idleProof("x")+`)
+			on conflict (hash) do update set next_due = excluded.next_due, rank = 2, attempts = 0,
+				failures = 0, dead = false, etag = '', last_modified = '' where uris.rank > 2 or `+idleProof("uris")+`
+			returning host, rank)`+ScheduleHosts("planned"), hashesOf(words), valuesOf(words), kinds, hosts)
+	if err != nil {
+		return nil, err
+	}
+	found, err := findURIs(ctx, db, words)
+	out := make(map[string]int64, len(words))
+	for _, w := range words {
+		if id, ok := found[w.hash]; ok {
+			out[w.value] = id
+		}
+	}
+	return out, err
+}
+
+// ListUnparsed gives up to limit documents that a parser before version read last, with
+// their bytes, for SaveParsed.
+func ListUnparsed(ctx context.Context, db *store.DB, version, limit int) ([]Unparsed, error) {
+	rows, err := db.Pool().Query(ctx, `
+		select d.sha256, d.body, coalesce(u.registration, false), coalesce(u.agents, false)
+		from documents d
+		cross join lateral (
+			select bool_or(u.rank < 3) as registration, bool_or(u.rank < 2) as agents
+			from (select rank from uris where sha256 = d.sha256 order by rank limit 1000) u) u
+		where d.parsed < $1 and d.body is not null and `+deniedBytes("d.sha256")+` is null
+		order by d.parsed limit $2`, version, limit)
+	if err != nil {
+		return nil, store.Failed("list documents to parse", err)
+	}
+	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u Unparsed, err error) {
+		var sum []byte
+		err = row.Scan(&sum, &u.Body, &u.Registration, &u.Agents)
+		copy(u.SHA256[:], sum)
+		return u, err
+	})
+	return out, store.Failed("list documents to parse", err)
+}
+
+// Unparsed is a document that a newer parser may read otherwise.
+type Unparsed struct {
+	SHA256       [32]byte
+	Body         []byte
+	Registration bool // an agent's file or a proof, not a file of feedback and the like
+	Agents       bool // an agent's file
+}
+
+// SaveParsed stores what a newer parser made of a document. Agents that show it get
+// a change when what they show changed.
+func SaveParsed(ctx context.Context, db *store.DB, u Unparsed, p Parsed) error {
+	ctx, cancel := context.WithTimeout(ctx, store.DocumentTimeout)
+	defer cancel()
+	proofs, err := internProofs(ctx, db, []FetchResult{{Domains: p.Domains}})
+	if err != nil {
+		return store.Failed("plan proofs", err)
+	}
+	keccak := store.Keccak(string(u.Body))
+	return db.InTx(ctx, pgx.TxOptions{}, "save parse", func(tx pgx.Tx) error {
+		ids, err := urisOf(ctx, tx, u.SHA256)
+		if err != nil {
+			return err
+		}
+		before, err := readShown(ctx, tx, ids)
+		if err != nil {
+			return err
+		}
+		if err := saveParses(ctx, tx, []parsedBody{{u.SHA256[:], p}}, proofs); err != nil {
+			return err
+		}
+		if err := saveClaims(ctx, tx, ids, p.Files); err != nil {
+			return err
+		}
+		_, err = tx.Exec(ctx, "update documents set parsed = greatest(parsed, $2), keccak = $3 where sha256 = $1",
+			u.SHA256[:], p.ParserVersion, keccak[:])
+		if err != nil {
+			return err
+		}
+		return addVisibleChanges(ctx, tx, ids, before)
+	})
+}
+
+func urisOf(ctx context.Context, tx pgx.Tx, sum [32]byte) ([]int64, error) {
+	rows, err := tx.Query(ctx, "select id from uris where sha256 = $1 order by id", sum[:])
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[int64])
+}

@@ -1,0 +1,223 @@
+package docdb
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"strings"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/searchtext"
+)
+
+// parsedBody is what the bytes of one hash are.
+type parsedBody struct {
+	sum []byte
+	Parsed
+}
+
+// saveParses stores each parse once: it follows from its key. What a registration
+// claims to belong to and is found by is written with it. Bytes are few to a batch and
+// batches are many: each table is written by one statement.
+func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[string]int64) error {
+	slices.SortStableFunc(bodies, func(a, b parsedBody) int { return bytes.Compare(a.sum, b.sum) })
+	places, err := insertParses(ctx, tx, bodies)
+	if err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	var found []searchtext.Searchable
+	var links linkRows
+	var domains domainRows
+	var written []byte // hash of the last bytes that are: equal ones follow each other
+	for i, body := range bodies {
+		at := places[i]
+		if body.FileOnly || at.outdated {
+			continue
+		}
+		if at.fresh && !bytes.Equal(body.sum, written) {
+			if at.replaces {
+				queueForget(b, body)
+			}
+			found = append(found, searchtext.SearchableOf(body.sum, body.ParserVersion, errorsOf(body.Problems), body.Registration))
+			links.add(body)
+			written = body.sum
+		}
+		domains.add(body, proofs)
+	}
+	if found != nil {
+		b.Queue(searchtext.UpsertSearchable, found)
+	}
+	links.queue(b)
+	domains.queue(b)
+	if err := queueFiles(b, bodies); err != nil {
+		return err
+	}
+	return tx.SendBatch(ctx, b).Close()
+}
+
+// parsePlace is where a parse stands among those of the same bytes.
+type parsePlace struct {
+	fresh    bool // it is new
+	replaces bool // there is one of an older parser
+	outdated bool // there is one of a newer parser
+}
+
+// insertParses stores the parses that are new, and tells where each stands.
+func insertParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody) ([]parsePlace, error) {
+	places := make([]parsePlace, len(bodies))
+	var at, versions, errs []int
+	var sums [][]byte
+	var registrations, problems []string
+	for i, body := range bodies {
+		if body.FileOnly {
+			continue
+		}
+		r, err := encodeRegistration(body.Registration)
+		if err != nil {
+			return nil, err
+		}
+		p, err := encodeProblems(body.Problems)
+		if err != nil {
+			return nil, err
+		}
+		at, sums, versions = append(at, i), append(sums, body.sum), append(versions, body.ParserVersion)
+		registrations, problems, errs = append(registrations, string(r)), append(problems, string(p)), append(errs, errorsOf(body.Problems))
+	}
+	if at == nil {
+		return places, nil
+	}
+	rows, err := tx.Query(ctx, `
+		with given as materialized (
+			select * from unnest($1::int[], $2::bytea[], $3::int[], $4::text[], $5::text[], $6::int[])
+				as u(i, sum, version, registration, problems, errors)),
+		fresh as (
+			insert into parses (sha256, parser_version, registration, problems, errors)
+			select sum, version, registration::jsonb, problems::jsonb, errors from given
+			on conflict do nothing returning sha256)
+		select g.i, exists (select from fresh f where f.sha256 = g.sum),
+			exists (select from parses p where p.sha256 = g.sum and p.parser_version < g.version),
+			exists (select from parses p where p.sha256 = g.sum and p.parser_version > g.version)
+		from given g`, at, sums, versions, registrations, problems, errs)
+	if err != nil {
+		return nil, err
+	}
+	var i int
+	var p parsePlace
+	_, err = pgx.ForEachRow(rows, []any{&i, &p.fresh, &p.replaces, &p.outdated}, func() error { places[i] = p; return nil })
+	return places, err
+}
+
+// queueForget removes what only an older parse of a body told.
+func queueForget(b *pgx.Batch, body parsedBody) {
+	names := []string{}
+	for _, d := range body.Domains {
+		names = append(names, d.Name)
+	}
+	b.Queue("delete from links where sha256 = $1", body.sum)
+	b.Queue("delete from domains where sha256 = $1 and domain <> all($2)", body.sum, names)
+}
+
+// linkRows are the agents that registrations name in a readable way.
+type linkRows struct {
+	sums, registries [][]byte
+	chains           []uint64
+	tokens           []store.TokenNum
+}
+
+func (l *linkRows) add(body parsedBody) {
+	if body.Registration == nil {
+		return
+	}
+	for _, r := range body.Registration.Registrations {
+		// Capitals are a checksum that is often wrong.
+		registry, err := repute.ParseAccount(strings.ToLower(r.Registry))
+		if r.TokenID == nil || err != nil {
+			continue
+		}
+		l.sums, l.registries = append(l.sums, body.sum), append(l.registries, registry.Address.Bytes())
+		l.chains, l.tokens = append(l.chains, registry.ChainID), append(l.tokens, store.TokenNum(*r.TokenID))
+	}
+}
+
+func (l *linkRows) queue(b *pgx.Batch) {
+	if l.sums == nil {
+		return
+	}
+	b.Queue(`
+		insert into links (sha256, chain_id, registry, token_id)
+		select * from unnest($1::bytea[], $2::bigint[], $3::bytea[], $4::numeric[])
+		on conflict do nothing`, l.sums, l.chains, l.registries, l.tokens)
+}
+
+// domainRows are the domains of registrations with the URIs of their proofs.
+type domainRows struct {
+	sums  [][]byte
+	names []string
+	ids   []*int64
+}
+
+func (r *domainRows) add(body parsedBody, proofs map[string]int64) {
+	for _, d := range body.Domains {
+		var proof *int64
+		if id, known := proofs[d.Proof]; known {
+			proof = &id
+		}
+		r.sums, r.names, r.ids = append(r.sums, body.sum), append(r.names, d.Name), append(r.ids, proof)
+	}
+}
+
+// queue leaves a proof that is known.
+func (r *domainRows) queue(b *pgx.Batch) {
+	if r.sums == nil {
+		return
+	}
+	b.Queue(`
+		insert into domains (sha256, domain, uri_id)
+		select sum, domain, min(id) from unnest($1::bytea[], $2::text[], $3::bigint[]) as u(sum, domain, id)
+		group by sum, domain order by sum, domain
+		on conflict (sha256, domain) do update set uri_id = excluded.uri_id
+			where domains.uri_id is null and excluded.uri_id is not null`, r.sums, r.names, r.ids)
+}
+
+// queueFiles stores what bodies are as files of other kinds.
+func queueFiles(b *pgx.Batch, bodies []parsedBody) error {
+	var sums [][]byte
+	var kinds, contents, problems []string
+	var versions, errs []int
+	for _, body := range bodies {
+		for _, f := range body.Files {
+			c, err := encodeFile(f)
+			if err != nil {
+				return err
+			}
+			p, err := encodeProblems(f.Problems)
+			if err != nil {
+				return err
+			}
+			sums, kinds, versions = append(sums, body.sum), append(kinds, string(f.Kind)), append(versions, body.ParserVersion)
+			contents, problems, errs = append(contents, string(c)), append(problems, string(p)), append(errs, errorsOf(f.Problems))
+		}
+	}
+	if sums != nil {
+		b.Queue(`
+			insert into file_parses (sha256, kind, parser_version, content, problems, errors)
+			select sum, kind, version, content::jsonb, problems::jsonb, errors
+			from unnest($1::bytea[], $2::text[], $3::int[], $4::text[], $5::text[], $6::int[])
+				as u(sum, kind, version, content, problems, errors)
+			on conflict do nothing`, sums, kinds, versions, contents, problems, errs)
+	}
+	return nil
+}
+
+func errorsOf(problems []repute.Problem) (n int) {
+	for _, p := range problems {
+		if p.Severity == repute.SeverityError {
+			n++
+		}
+	}
+	return n
+}

@@ -1,0 +1,135 @@
+package docdb
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// maxLinked is how many agents are shown beside one.
+const maxLinked = 100
+
+// provenBy tells whether the document with hash sum names agent a of registry r.
+func provenBy(sum string) string {
+	return `exists (select from links l where l.sha256 = ` + sum + ` and (l.chain_id, l.token_id, l.registry) = (a.chain_id, a.token_id, c.identity))`
+}
+
+// proofPatience is for how long a file counts that could be read once and no more: a
+// domain that lapsed must not vouch for ever.
+const proofPatience = "interval '7 days'"
+
+// Standing tells whether what was read from URI u still counts as what its host says.
+func Standing(u string) string { return standingAt(u, "now()") }
+
+func standingAt(u, at string) string {
+	return `(` + u + `.sha256 is not null and not ` + u + `.gone and (` + u + `.reason = '' or ` + u + `.fetched_at > ` + at + ` - ` + proofPatience + `))`
+}
+
+// standingText is what else than bytes decides what URI u proves, as of the last look at it:
+// a proof that lapses is news with the first failure after that.
+func standingText(u string) string {
+	return `concat(` + standingAt(u, u+".tried_at") + `, ' ', ` + u + `.gone, ' ', ` + u + `.served_by)`
+}
+
+// servedBy tells whether domain itself answered for URI u: somebody's redirect service
+// would make anybody's file its own. The www of a domain is the domain's.
+func servedBy(u, domain string) string {
+	return `coalesce(` + u + `.served_by in (` + domain + `, 'www.' || ` + domain + `), false)`
+}
+
+// ProofsOfAgents reads the domains that the files of relation a name, which has chain_id,
+// token_id and uri_id, for a proofRow each.
+func ProofsOfAgents() string {
+	return `
+	select a.chain_id, c.identity, a.token_id, w.domain,
+		coalesce(p.uri, ''), p.sha256, coalesce(p.gone, false), ` + Standing("p") + `, ` + servedBy("p", "w.domain") + ` and ` + provenBy("p.sha256") + `, p.tried_at, p.next_due,
+		coalesce(p.reason, ''), coalesce(p.detail, '')
+	from a
+	join chains c on c.chain_id = a.chain_id
+	join uris u on u.id = a.uri_id
+	join domains w on w.sha256 = u.sha256
+	left join uris p on p.id = w.uri_id
+	where ` + DeniedDocument("u", "a") + ` is null
+	order by a.chain_id, a.token_id, w.domain`
+}
+
+// ProofRow receives what is known of one domain of one agent.
+type ProofRow struct {
+	Chain          uint64
+	Registry       []byte
+	Token          store.TokenNum
+	domain         string
+	gone           bool // the host said so, and did not give it since
+	standing       bool // what the proof said still counts
+	named          bool
+	uri, sum       []byte
+	tried, due     *time.Time
+	reason, detail string
+}
+
+// Into returns where to scan the columns of proofsOfAgents.
+func (p *ProofRow) Into() []any {
+	return []any{&p.Chain, &p.Registry, &p.Token, &p.domain, &p.uri, &p.sum, &p.gone, &p.standing, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
+}
+
+// Proof judges the domain: a file once read counts until other bytes are read, the host
+// answers that it is gone, or the host failed for long. A host in shared proves no agent.
+func (p *ProofRow) Proof(shared []string) repute.DomainProof {
+	out := repute.DomainProof{Domain: p.domain, URL: string(p.uri), CheckedAt: store.TimeOf(p.tried), NextCheck: store.TimeOf(p.due),
+		Reason: p.reason, Detail: p.detail, Verdict: repute.DomainUnavailable}
+	copy(out.SHA256[:], p.sum)
+	switch {
+	case slices.Contains(shared, p.domain):
+		out.Verdict, out.Detail = repute.DomainRefused, "the host serves files of many agents, so it proves none"
+	case p.standing && p.named:
+		out.Verdict = repute.DomainProven
+	case p.gone || p.standing && p.sum != nil:
+		out.Verdict = repute.DomainRefused
+	}
+	return out
+}
+
+// reasonNotFound is package resolver's: the host says that there is no such file.
+const reasonNotFound = "not_found"
+
+// LinkedAgents gives the agents whose current file names this one and which its own
+// current file names, in order of their ids, no more than a hundred.
+// repute.ErrNotFound: no such agent.
+func LinkedAgents(ctx context.Context, db *store.DB, id repute.AgentID) (out []repute.LinkedAgent, err error) {
+	err = chaindb.ViewAgent(ctx, db, "read linked agents", id, repute.At{Finality: repute.Latest}, func(ctx context.Context, s chaindb.Subject) error {
+		rows, err := s.Tx.Query(ctx, `
+			select b.chain_id, cb.identity, b.token_id, coalesce((
+				select left(registration->>'name', 500) from parses where sha256 = ub.sha256 order by parser_version desc limit 1), ''),
+				ub.sha256 = u.sha256
+			from agents a
+			join chains c on c.chain_id = a.chain_id
+			join uris u on u.id = a.uri_id
+			join links f on f.sha256 = u.sha256
+			join chains cb on (cb.chain_id, cb.identity) = (f.chain_id, f.registry)
+			join agents b on (b.chain_id, b.token_id) = (f.chain_id, f.token_id)
+			join uris ub on ub.id = b.uri_id
+			where (a.chain_id, a.token_id) = ($1, $2) and (b.chain_id, b.token_id) <> (a.chain_id, a.token_id)
+				and `+provenBy("ub.sha256")+`
+				and `+DeniedDocument("u", "a")+` is null and `+DeniedDocument("ub", "b")+` is null
+			order by b.chain_id, b.token_id limit $3`, id.ChainID, store.TokenNum(id.TokenID), maxLinked)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (l repute.LinkedAgent, err error) {
+			var registry []byte
+			var token store.TokenNum
+			err = row.Scan(&l.ID.ChainID, &registry, &token, &l.Name, &l.SameFile)
+			l.ID.Registry, l.ID.TokenID = common.BytesToAddress(registry), repute.TokenID(token)
+			return l, err
+		})
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,306 @@
+package docdb
+
+import (
+	"context"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// Rank is the priority of a URI in the queue, by the use of its document. Lower ranks are
+// fetched first. A URI with several uses has the lowest of their ranks.
+type Rank int
+
+// Ranks of URIs.
+const (
+	RankNew   Rank = iota // an agent's, never read
+	RankAgent             // an agent's
+	RankProof             // a domain's proof
+	RankFile              // of feedback, a response or a validation
+)
+
+// claimTime is how long a claim of a URI lasts. It doubles with every claim without a
+// success, up to 2^maxClaimDoublings, so that a document that crashes its reader does so
+// less and less often.
+const (
+	claimTime         = 5 * time.Minute
+	maxClaimDoublings = 6
+)
+
+// lastRank is the lowest priority that is fetched.
+func lastRank(db *store.DB) Rank {
+	if db.Options().NoFiles {
+		return RankProof
+	}
+	return RankFile
+}
+
+// DueHosts returns hosts with agents' documents to fetch now, "" for documents that need no
+// network. Hosts in first are always included, even if only files are due. Of the other hosts
+// up to limit per rank are returned, the longest waiting first. A host stays due until
+// FinishHost.
+func DueHosts(ctx context.Context, db *store.DB, limit int, first ...string) ([]string, error) {
+	if first == nil {
+		first = []string{}
+	}
+	return hostsDue(ctx, db, RankNew, RankProof, limit, first, []string{})
+}
+
+// DueFileHosts returns up to limit hosts, except those in except, that have only files to
+// fetch now. They are apart from the hosts of agents because anybody can create any number
+// of them at the price of a rating.
+func DueFileHosts(ctx context.Context, db *store.DB, limit int, except ...string) ([]string, error) {
+	if except == nil {
+		except = []string{}
+	}
+	return hostsDue(ctx, db, RankFile, RankFile, limit, []string{}, except)
+}
+
+func hostsDue(ctx context.Context, db *store.DB, from, to Rank, limit int, first, except []string) ([]string, error) {
+	rows, err := db.Pool().Query(ctx, `
+		(select host from hosts where host = any($1) and turn <= now())
+		union all
+		select h.host from generate_series($3::int, $4::int) r
+		cross join lateral (
+			select host from hosts where rank = r and turn <= now() and host <> all($1) and host <> all($5)
+			order by turn limit $2) h`, first, limit, from, to, except)
+	if err != nil {
+		return nil, store.Failed("list due hosts", err)
+	}
+	hosts, err := pgx.CollectRows(rows, pgx.RowTo[string])
+	return hosts, store.Failed("list due hosts", err)
+}
+
+// String returns the name of the rank.
+func (r Rank) String() string {
+	if r < RankNew || r > RankFile {
+		return "unknown"
+	}
+	return [...]string{"new", "agent", "proof", "file"}[r]
+}
+
+// hostClaimTime is how long a claim of a host lasts. Its owner ends the claim before, unless
+// it crashed.
+const hostClaimTime = 135 * time.Second
+
+// ClaimHost claims a host and reports whether it was still due. A claimed host is not due for
+// two minutes, unless new documents of it are, so that DueHosts does not return it again.
+func ClaimHost(ctx context.Context, db *store.DB, host string) (bool, error) {
+	done, err := db.Pool().Exec(ctx, "update hosts set turn = now() + $2::interval where host = $1 and turn <= now()", host, hostClaimTime)
+	return done.RowsAffected() == 1, store.Failed("begin host", err)
+}
+
+// ReleaseHost ends a claim with due documents left: the host is due again at once.
+func ReleaseHost(ctx context.Context, db *store.DB, host string) error {
+	_, err := db.Pool().Exec(ctx, "update hosts set turn = least(turn, greatest(now(), rest_until)) where host = $1", host)
+	return store.Failed("return host", err)
+}
+
+// FinishHost ends a claim: the host is due again with its next document, behind all hosts
+// that wait already.
+func FinishHost(ctx context.Context, db *store.DB, host string) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "finish host", func(tx pgx.Tx) error {
+		// The lock on the row keeps others from adding a due document unseen.
+		if _, err := tx.Exec(ctx, "select from hosts where host = $1 for update", host); err != nil {
+			return err
+		}
+		// Due documents are ordered by rank, later ones by time.
+		done, err := tx.Exec(ctx, `
+			with next as (
+				select r as rank, u.due from generate_series(0, $2::int) r
+				cross join lateral (
+					select next_due as due from uris where host = $1 and rank = r and next_due is not null
+					order by next_due limit 1) u
+				order by greatest(u.due, now()), r limit 1)
+			update hosts h set turn = greatest(n.due, now()), rank = n.rank, failures = 0, rest_until = null
+			from next n where h.host = $1`, host, lastRank(db))
+		if err == nil && done.RowsAffected() == 0 {
+			_, err = tx.Exec(ctx, "delete from hosts where host = $1", host)
+		}
+		return err
+	})
+}
+
+// minHostBackoff is the shortest backoff of a host that timed out. New documents and
+// requested refreshes cannot shorten it.
+const minHostBackoff = 5 * time.Minute
+
+// BackOffHost ends a claim of a host that did not answer. The host is due again after
+// shortest, doubled for each such claim in a row up to longest, but not before rest, the pause
+// that it asked for. New documents make it due earlier, though not within rest or five
+// minutes.
+func BackOffHost(ctx context.Context, db *store.DB, host string, rest, shortest, longest time.Duration) error {
+	_, err := db.Pool().Exec(ctx, `
+		with pause as (
+			select least($3::interval * power(2, least(failures, 20)), $4::interval) * (0.9 + random() / 5) as silence
+			from hosts where host = $1)
+		update hosts set failures = failures + 1, turn = now() + greatest($2::interval, p.silence),
+			rest_until = now() + greatest($2::interval, least(p.silence, $5::interval))
+		from pause p where host = $1`, host, rest, shortest, longest, minHostBackoff)
+	return store.Failed("postpone host", err)
+}
+
+// ReleaseURI undoes a claim: the URI is due again, and the claim does not count as an
+// attempt.
+func ReleaseURI(ctx context.Context, db *store.DB, u URI) error {
+	_, err := db.Pool().Exec(ctx, `
+		update uris set next_due = now(), attempts = attempts - 1
+		where id = $1 and attempts = $2 and next_due is not null`, u.ID, u.Attempts)
+	return store.Failed("release document", err)
+}
+
+// DueURIs claims up to limit due URIs of a host, ordered by rank and within a rank the ones
+// that became due last first. A claim without SaveDocument expires, and the URI is due again.
+func DueURIs(ctx context.Context, db *store.DB, host string, limit int) ([]URI, error) {
+	rows, err := db.Pool().Query(ctx, claimSQL(limit, lastRank(db)), host, claimTime, maxClaimDoublings)
+	if err != nil {
+		return nil, store.Failed("claim due documents", err)
+	}
+	deny := false
+	uris, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (u URI, err error) {
+		var raw []byte
+		err = row.Scan(&u.ID, &raw, &u.Kind, &u.Host, &u.Rank, &u.Attempts, &u.Failures, &u.ETag, &u.LastModified, &u.Used, &u.Claimed, &deny)
+		u.URI = string(raw)
+		return u, err
+	})
+	if err == nil && deny {
+		err = judgeURIs(ctx, db, uris)
+	}
+	return uris, store.Failed("claim due documents", err)
+}
+
+// claimSQL returns the statement of DueURIs. Its bounds are part of the text, because it runs
+// for every few documents and Postgres keeps a plan only when it knows how many rows it
+// returns.
+func claimSQL(limit int, last Rank) string {
+	n := strconv.Itoa(limit)
+	return `
+		with due as materialized (
+			select u.id, u.rank as place, u.next_due as since from generate_series(0, ` + strconv.Itoa(int(last)) + `) r
+			cross join lateral (
+				select id, rank, next_due from uris
+				where host = $1 and rank = r and next_due <= now()
+				order by next_due desc limit ` + n + ` for update skip locked) u
+			limit ` + n + `),
+		claimed as (
+			update uris u set attempts = attempts + 1,
+				next_due = now() + $2::interval * power(2, least(u.attempts, $3))
+			from due where u.id = due.id
+			returning u.id, u.uri, u.kind, u.host, u.rank, u.attempts, u.failures, u.sha256, u.etag, u.last_modified,
+				u.tried_at, u.next_due, due.place, due.since)
+		select id, uri, kind, host, rank, attempts, failures, ` + ifKept("etag") + `, ` + ifKept("last_modified") + `, ` + usedURI("claimed") + `,
+			next_due, exists (select from denied)
+		from claimed order by place, since desc, id desc`
+}
+
+// judgeURIs marks the URIs that must not be fetched.
+func judgeURIs(ctx context.Context, db *store.DB, uris []URI) error {
+	ids := make([]int64, len(uris))
+	for i, u := range uris {
+		ids[i] = u.ID
+	}
+	rows, err := db.Pool().Query(ctx, `
+		select id, reason from (select u.id, `+deniedURI("u")+` as reason from uris u where u.id = any($1)) d where reason is not null`, ids)
+	if err != nil {
+		return err
+	}
+	var id int64
+	var reason string
+	_, err = pgx.ForEachRow(rows, []any{&id, &reason}, func() error {
+		uris[slices.Index(ids, id)].Denied = &repute.DeniedError{Reason: reason}
+		return nil
+	})
+	return err
+}
+
+// ifKept returns the SQL of a URI's HTTP validator, empty when the bytes it stands for were
+// dropped: a server that answered "not modified" would keep them away for ever.
+func ifKept(column string) string {
+	return `case when ` + column + ` <> '' and exists (select from documents d where d.sha256 = claimed.sha256 and d.body is not null) then ` + column + ` else '' end`
+}
+
+// usedURI returns the SQL of whether a URI is in use: it is an agent's current URI, or the
+// proof of a domain that an agent's file names. Files are always in use, and so are URIs that
+// were never tried, because the row of their user may not be committed yet.
+func usedURI(u string) string {
+	return `case when ` + u + `.tried_at is null then true
+		when ` + u + `.rank < 2 then exists (select from agents a where a.uri_id = ` + u + `.id)
+		when ` + u + `.rank = 2 then exists (
+			select from domains w join uris f on f.sha256 = w.sha256 join agents a on a.uri_id = f.id where w.uri_id = ` + u + `.id)
+		else true end`
+}
+
+// PlanFiles makes up to limit new files of feedback, responses and validations due, and
+// returns how many it found. The documents loop does this so that indexing stays fast.
+func PlanFiles(ctx context.Context, db *store.DB, limit int) (int, error) {
+	if db.Options().NoFiles {
+		return 0, nil
+	}
+	var n int
+	err := db.Pool().QueryRow(ctx, `
+		with picked as materialized (
+			select id from uris where rank = 3 and next_due is null and tried_at is null and kind <> 'empty'
+			order by id limit $1 for update skip locked),
+		planned as (update uris u set next_due = now() from picked where u.id = picked.id returning u.host, u.rank),
+		turns as (`+ScheduleHosts("planned")+`)
+		select count(*) from planned`, limit).Scan(&n)
+	return n, store.Failed("plan files", err)
+}
+
+// ScheduleHosts returns the SQL that makes each host of a relation due now or when its backoff
+// ends. Rows are locked in the order of names, as every writer does.
+func ScheduleHosts(relation string) string {
+	return `
+		insert into hosts (host, turn, rank)
+		select host, now(), min(rank) from ` + relation + ` group by host order by host ` + scheduleEarlier
+}
+
+// scheduleEarlier resolves a conflict on a host: the earlier time and the lower rank are
+// kept.
+const scheduleEarlier = `
+	on conflict (host) do update set
+		turn = least(hosts.turn, greatest(excluded.turn, hosts.rest_until)), rank = least(hosts.rank, excluded.rank)
+	where hosts.turn > greatest(excluded.turn, hosts.rest_until) or hosts.rank > excluded.rank`
+
+// RestoreHosts schedules every host that has planned documents and is not scheduled, for
+// instance after files were disabled for a time. It reads all planned URIs, so it runs once
+// at the start.
+func RestoreHosts(ctx context.Context, db *store.DB) error {
+	_, err := db.Pool().Exec(ctx, `
+		insert into hosts (host, turn, rank)
+		select host, min(next_due), min(rank) from uris where next_due is not null and rank <= $1 group by host order by host`+
+		scheduleEarlier, lastRank(db))
+	return store.Failed("restore hosts", err)
+}
+
+// URI is a claimed entry of the document queue.
+type URI struct {
+	ID                 int64
+	URI                string // raw bytes of the chain
+	Kind, Host         string
+	Rank               Rank
+	Attempts           int // claims since the last success, this one included
+	Failures           int // in a row
+	ETag, LastModified string
+	// Used: an agent shows it now, or a file that an agent shows names its domain;
+	// always true of files.
+	Used bool
+	// Denied is set where the operator's deny-list forbids the fetch.
+	Denied *repute.DeniedError
+	// Claimed is until when the claim holds, by the database's clock: FetchResult.Claimed.
+	Claimed time.Time
+}
+
+// URIStats counts document URIs.
+type URIStats struct {
+	Total    int64 // distinct URIs, the empty one excluded
+	Due      int64 // waiting now
+	Planned  int64 // with a next try, due or later
+	ByStatus map[repute.DocumentStatus]int64
+	ByReason map[string]int64 // last failures by code
+}

@@ -1,0 +1,53 @@
+package docdb
+
+import (
+	"context"
+	"slices"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute/store"
+	"repute/store/searchtext"
+)
+
+// fillBatch is how many documents FillSearch reads at once.
+const fillBatch = 200
+
+// FillSearch makes the search rows of documents that have none, or one of another form than this
+// program's. It is for a database that an older program wrote, before the API answers from it.
+func FillSearch(ctx context.Context, db *store.DB) error {
+	last := []byte{}
+	for last != nil {
+		var err error
+		if last, err = fillSearchable(ctx, db, last); err != nil {
+			return store.Failed("make documents searchable", err)
+		}
+	}
+	return nil
+}
+
+// fillSearchable makes up to fillBatch of the rows after a document. It returns the last document
+// it looked at, nil at the end, so that each is looked at once.
+func fillSearchable(ctx context.Context, db *store.DB, after []byte) (last []byte, err error) {
+	rows, err := db.Pool().Query(ctx, `
+		select distinct on (p.sha256) p.sha256, p.parser_version, p.errors, p.registration from parses p
+		where p.sha256 > $3 and not exists (select from searchable s where s.sha256 = p.sha256 and s.form = $1)
+		order by p.sha256, p.parser_version desc limit $2`, searchtext.SearchForm, fillBatch, after)
+	if err != nil {
+		return nil, err
+	}
+	var made []searchtext.Searchable
+	var sum, registration []byte
+	var version, worst int
+	_, err = pgx.ForEachRow(rows, []any{&sum, &version, &worst, &registration}, func() error {
+		r, err := DecodeRegistration(registration)
+		last = slices.Clone(sum)
+		made = append(made, searchtext.SearchableOf(last, version, worst, r))
+		return err
+	})
+	if err != nil || made == nil {
+		return nil, err
+	}
+	_, err = db.Pool().Exec(ctx, searchtext.UpsertSearchable, made)
+	return last, err
+}

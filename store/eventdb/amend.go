@@ -1,0 +1,144 @@
+package eventdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+	"repute/store/paydb"
+)
+
+// Amendment makes one stored block what the chain proves it to be.
+type Amendment struct {
+	// Block replaces the stored header of its number; it must have a hash.
+	Block repute.Block
+	// Remove are stored logs that the block does not have.
+	Remove []types.Log
+	// Records are logs of the block; those that are stored already stay.
+	Records []repute.Record
+}
+
+// Amend takes out of a block what is not on the chain and puts in what is, and makes
+// the agents concerned anew from what remains; these are also the agents of all its events
+// where the block gets another time. It is for blocks whose receipts are
+// proven: nothing is compared with what was stored before. repute.ErrNotFound when a
+// log to remove is not stored as given, repute.ErrFenced when the lease is lost.
+func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a Amendment) error {
+	if db.Options().Decode == nil {
+		return errors.New("amending a block needs Options.Decode")
+	}
+	removed, err := chaindb.DecodeLogs(a.Remove, db.Options().Decode)
+	if err != nil {
+		return err
+	}
+	records, err := sortRecords(a.Records)
+	if err != nil {
+		return err
+	}
+	ids, err := docdb.Intern(ctx, db, records)
+	if err != nil {
+		return err
+	}
+	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("amend block %d of chain %d", a.Block.Number, chainID), func(tx pgx.Tx) error {
+		m, err := beginMerge(ctx, db, tx, chainID, l, ids)
+		if err != nil {
+			return err
+		}
+		if a.Block.Number > m.chain.Cursor.Number {
+			return repute.Invalid("block", "lies above the cursor", "what is newer belongs to Apply")
+		}
+		stale, err := m.retimed(ctx, a.Block)
+		if err != nil {
+			return err
+		}
+		if err := m.header(ctx, a.Block); err != nil {
+			return err
+		}
+		if err := m.remove(ctx, a.Remove); err != nil {
+			return err
+		}
+		return m.replace(ctx, append(removed, stale...), records)
+	})
+}
+
+// retimed gives the stored events of a block that gets another time, and has the payments
+// looked at again that were ordered by the old one. All that is derived from these events
+// may have another age.
+func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, error) {
+	var changed bool
+	err := m.tx.QueryRow(ctx, `select exists (select from blocks where chain_id = $1 and number = $2 and time <> $3)`,
+		m.chain.ID, b.Number, store.MaybeTime(b.Time)).Scan(&changed)
+	if err != nil || !changed {
+		return nil, store.Failed("compare times", err)
+	}
+	rows, err := m.tx.Query(ctx, chaindb.SelectEvents+"where chain_id = $1 and block = $2 order by log_index", m.chain.ID, b.Number)
+	if err != nil {
+		return nil, store.Failed("read events", err)
+	}
+	logs, err := pgx.CollectRows(rows, chaindb.ScanEvent)
+	if err != nil {
+		return nil, store.Failed("read events", err)
+	}
+	if err := paydb.ReopenPayments(ctx, m.tx, m.chain.ID, b.Number); err != nil {
+		return nil, store.Failed("look at payments again", err)
+	}
+	return chaindb.DecodeLogs(logs, m.db.Options().Decode)
+}
+
+// header writes a block over the stored one, also where the cursor stands on it.
+func (m *merge) header(ctx context.Context, b repute.Block) error {
+	var batch pgx.Batch
+	batch.Queue(`
+		insert into blocks (chain_id, number, hash, parent, time) values ($1, $2, $3, $4, $5)
+		on conflict (chain_id, number) do update set hash = excluded.hash, parent = excluded.parent, time = excluded.time`,
+		m.chain.ID, b.Number, store.HashBytes(b.Hash), store.HashBytes(b.Parent), store.MaybeTime(b.Time))
+	batch.Queue(`update chains set cursor_hash = $3, cursor_time = $4 where chain_id = $1 and cursor_block = $2`,
+		m.chain.ID, b.Number, store.HashBytes(b.Hash), store.MaybeTime(b.Time))
+	return store.Failed("amend header", m.tx.SendBatch(ctx, &batch).Close())
+}
+
+// remove deletes logs, and that they wait.
+func (m *merge) remove(ctx context.Context, logs []types.Log) error {
+	for i := range logs {
+		l := &logs[i]
+		if _, err := m.tx.Exec(ctx, `delete from pending where chain_id = $1 and block = $2 and log_index = $3`,
+			m.chain.ID, l.BlockNumber, l.Index); err != nil {
+			return store.Failed("remove log", err)
+		}
+		tag, err := m.tx.Exec(ctx, `delete from events where chain_id = $1 and block = $2 and log_index = $3 and tx_hash = $4 and address = $5`,
+			m.chain.ID, l.BlockNumber, l.Index, l.TxHash.Bytes(), l.Address.Bytes())
+		if err != nil {
+			return store.Failed("remove log", err)
+		}
+		if tag.RowsAffected() == 0 {
+			return fmt.Errorf("log %d of block %d: %w", l.Index, l.BlockNumber, repute.ErrNotFound)
+		}
+	}
+	return nil
+}
+
+// replace stores what is new, and rebuilds the agents of it and of what went or changed.
+func (m *merge) replace(ctx context.Context, changed, records []repute.Record) error {
+	fresh, err := m.unknown(ctx, records)
+	if err != nil {
+		return err
+	}
+	if err := encodeEvents(m.chain.ID, fresh).Send(ctx, m.tx); err != nil {
+		return err
+	}
+	m.late = true
+	if m.fresh = append(changed, fresh...); len(m.fresh) == 0 {
+		return nil
+	}
+	if err := m.rebuild(ctx); err != nil {
+		return err
+	}
+	return storeChanges(ctx, m.tx, m.chain.ID, m.changes("repair"))
+}

@@ -1,0 +1,380 @@
+package eventdb
+
+import (
+	"fmt"
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+)
+
+// agentState is what a row of agent_states holds.
+type agentState struct {
+	owner, wallet, approved common.Address
+	claimed                 bool
+	uri                     int64
+}
+
+// foldAgent is one agent a batch names, whether it exists or not.
+type foldAgent struct {
+	id       repute.TokenID
+	exists   bool // now
+	stored   bool // in the database before the batch
+	recalled bool // known without a look into the database
+	agentState
+	registered, updated chaindb.Point
+	counts              repute.AgentCounts
+
+	// At the end of the block before the current one.
+	before  agentState
+	existed bool
+	open    int // index of the open history row in delta.states, -1 when stored or none
+	inBlock uint64
+
+	sofar soFar
+}
+
+// soFar is what the current transaction told of an agent.
+type soFar struct {
+	tx           common.Hash
+	last         repute.EventKind // the newest event of the agent
+	uriUpdated   bool             // a URIUpdated was seen
+	walletSet    bool             // the wallet was set, cleared or dropped by a transfer
+	ignoreWallet bool             // the next wallet event lies: see registered
+}
+
+type pairKey struct {
+	token  repute.TokenID
+	client common.Address
+}
+
+// foldPair is what one client said of one agent.
+type foldPair struct {
+	pairKey
+	last     uint64 // newest feedback index
+	live     int64
+	fresh    bool // nothing of it is stored yet
+	recalled bool // known without a look into the database
+	first    bool // the batch begins with its feedback number 1
+}
+
+type ratingKey struct {
+	pairKey
+	index uint64
+}
+
+// foldRating is a rating that the batch revokes.
+type foldRating struct {
+	revoked bool
+	row     *feedbackRow // nil when stored before the batch
+}
+
+type operatorKey struct{ owner, operator common.Address }
+
+type foldOperator struct {
+	approved bool // now
+	before   bool // at the end of the block before
+	open     int  // index in delta.operators, -1 when stored
+	inBlock  uint64
+}
+
+type requestKey struct {
+	contract common.Address
+	hash     common.Hash
+}
+
+type foldRequest struct {
+	known     bool
+	at        chaindb.Point // a refold may meet a request that came only later
+	answered  bool
+	token     repute.TokenID
+	validator common.Address
+}
+
+type metadataKey struct {
+	token repute.TokenID
+	hash  [32]byte
+}
+
+// fold holds the state that a batch touches. Its maps have an entry for
+// everything the records name.
+type fold struct {
+	chain   *chaindb.ChainRow
+	ids     docdb.Interned
+	quiet   bool // no changes
+	careful bool // load also what the registry's counting makes known: see storeBatch
+
+	agents    map[repute.TokenID]*foldAgent
+	pairs     map[pairKey]*foldPair
+	ratings   map[ratingKey]*foldRating
+	operators map[operatorKey]*foldOperator
+	requests  map[requestKey]*foldRequest
+	metadata  map[metadataKey]int // index of the open row in delta.metadata
+	sums      map[sumKey]*sumRow
+	votes     map[voteKey]*voteRow
+
+	block        uint64
+	agentsOfNow  []*foldAgent // may have changed in the current block
+	operatorsNow []operatorKey
+	out          delta
+}
+
+type sumKey struct {
+	pair       *foldPair
+	tag1, tag2 int64
+	decimals   uint8
+}
+
+type voteKey struct {
+	pair *foldPair
+	tag1 int64
+}
+
+const (
+	ignoredRevoked   = "already_revoked"
+	ignoredDuplicate = "duplicate_request"
+	ignoredMismatch  = "request_mismatch"
+	ignoredRange     = "out_of_range"
+)
+
+// run applies the records, closes the last block and makes the delta ready to be written.
+func (f *fold) run(records []repute.Record) error {
+	for i := range records {
+		r := &records[i]
+		if r.Log.BlockNumber != f.block {
+			f.endBlock()
+			f.block = r.Log.BlockNumber
+		}
+		if err := f.apply(r); err != nil {
+			return err
+		}
+	}
+	f.endBlock()
+	f.out.takeCurrent(f)
+	f.out.encode(f.chain.ID)
+	return nil
+}
+
+func (f *fold) apply(r *repute.Record) error {
+	if err := checkAddress(f.chain, r); err != nil {
+		return err
+	}
+	at := chaindb.PointOf(&r.Log)
+	a := f.agentOf(r)
+	reason := f.dispatch(r, a, at)
+	if a == nil {
+		f.wait(nil, at, reason)
+		return nil
+	}
+	f.wait(&a.id, at, reason)
+	if reason == "" && !silent(r.Event.Kind()) {
+		a.updated = at
+	}
+	a.sofar.last = r.Event.Kind()
+	return nil
+}
+
+// silent tells whether events of a kind change nothing of an agent, whatever they say.
+func silent(k repute.EventKind) bool {
+	return k == repute.KindMetadataUpdate || k == repute.KindBatchMetadataUpdate
+}
+
+// LastEffect finds the newest event that changed something of an agent of chain $1, among
+// those that also meet a condition: what anybody can emit about it without an effect does
+// not make it look alive.
+func LastEffect(token, condition string) string {
+	return fmt.Sprintf(`
+		(select block, log_index from events e where chain_id = $1 and token_id = %s and %s and kind not in (%d, %d)
+			and not exists (select from pending p where (p.chain_id, p.block, p.log_index) = (e.chain_id, e.block, e.log_index))
+			order by block desc, log_index desc limit 1) e`, token, condition, repute.KindMetadataUpdate, repute.KindBatchMetadataUpdate)
+}
+
+// wait notes that an event has no effect, for a reason other than "".
+func (f *fold) wait(id *repute.TokenID, at chaindb.Point, reason string) {
+	if reason != "" {
+		f.out.pending = append(f.out.pending, pendingRow{id, at, reason})
+	}
+}
+
+// agentOf finds the agent that the record names, nil when none, and notes that
+// it was named.
+func (f *fold) agentOf(r *repute.Record) *foldAgent {
+	id, ok := repute.AgentOf(r.Event)
+	if !ok {
+		return nil
+	}
+	a := f.agents[id]
+	if a.sofar.tx != r.Log.TxHash {
+		a.sofar = soFar{tx: r.Log.TxHash}
+	}
+	if a.inBlock != f.block {
+		a.inBlock = f.block
+		f.agentsOfNow = append(f.agentsOfNow, a)
+	}
+	return a
+}
+
+// dispatch applies one event. It returns why the event has no effect, "" when it
+// had one or needs none.
+func (f *fold) dispatch(r *repute.Record, a *foldAgent, at chaindb.Point) string {
+	switch e := r.Event.(type) {
+	case repute.Transfer:
+		return f.transfer(e, a, at)
+	case repute.Registered:
+		return f.registered(e, a, at)
+	case repute.URIUpdated:
+		return f.uriUpdated(e, a, at)
+	case repute.MetadataSet:
+		return f.metadataSet(e, a, at)
+	case repute.Approval:
+		return f.approval(e, a, at)
+	case repute.ApprovalForAll:
+		f.approvalForAll(e, at)
+	case repute.NewFeedback:
+		return f.newFeedback(e, a, at)
+	case repute.FeedbackRevoked:
+		return f.feedbackRevoked(e, a, at)
+	case repute.ResponseAppended:
+		return f.responseAppended(e, a, at)
+	case repute.ValidationRequest:
+		return f.validationRequest(r.Log.Address, e, a, at)
+	case repute.ValidationResponse:
+		return f.validationResponse(r.Log.Address, e, a, at)
+	case repute.Undecoded:
+		return string(e.Reason)
+	}
+	return ""
+}
+
+// checkAddress refuses a registry event of a contract that is not the chain's
+// registry: only validations may come from anywhere.
+func checkAddress(c *chaindb.ChainRow, r *repute.Record) error {
+	if r.Event == nil {
+		return fmt.Errorf("log %d of block %d is not decoded", r.Log.Index, r.Log.BlockNumber)
+	}
+	want := c.Identity
+	switch kind := r.Event.Kind(); {
+	case kind >= repute.KindNewFeedback && kind <= repute.KindResponseAppended:
+		want = c.Reputation
+	case kind >= repute.KindValidationRequest:
+		return nil
+	}
+	if r.Log.Address != want {
+		return fmt.Errorf("log %d of block %d: %s of %s, not of registry %s: %w",
+			r.Log.Index, r.Log.BlockNumber, r.Event.Kind(), r.Log.Address, want, repute.ErrConflict)
+	}
+	return nil
+}
+
+// delta is what a batch changes, in rows.
+type delta struct {
+	states       []stateRow
+	closedStates []closedState
+	metadata     []metadataRow
+	closedKeys   []closedKey
+	operators    []operatorRow
+	closedSpans  []operatorRow
+	feedback     []*feedbackRow
+	revocations  []revocation
+	responses    []responseRow
+	requests     []requestRow
+	answers      []answerRow
+	pending      []pendingRow
+	sums         []*sumRow
+	votes        []*voteRow
+	withdrawn    []ratingKey  // ratings to be taken out of sums and votes
+	agents       []*foldAgent // rows to be replaced
+	changes      []changeRow
+
+	added    []*store.CopyBuffer // all of the above that is new, ready to be stored
+	replaced *store.CopyBuffer   // the agents
+}
+
+// stateRow is a row of agent_states; to is 0 while open.
+type stateRow struct {
+	id       repute.TokenID
+	from, to uint64
+	agentState
+}
+
+// closedState ends the stored open row of an agent.
+type closedState struct {
+	id repute.TokenID
+	to uint64
+}
+
+type metadataRow struct {
+	metadataKey
+	key, value []byte
+	at         chaindb.Point
+	to         uint64
+}
+
+// closedKey ends the stored open row of a metadata key.
+type closedKey struct {
+	metadataKey
+	to uint64
+}
+
+// operatorRow is a span; to is 0 while open. As a closing, from is not set.
+type operatorRow struct {
+	operatorKey
+	from, to uint64
+}
+
+type feedbackRow struct {
+	repute.NewFeedback
+	at, revoked     chaindb.Point
+	tag1, tag2, uri int64
+}
+
+// revocation marks a stored rating.
+type revocation struct {
+	ratingKey
+	at chaindb.Point
+}
+
+type responseRow struct {
+	repute.ResponseAppended
+	at  chaindb.Point
+	uri int64
+}
+
+type requestRow struct {
+	contract common.Address
+	repute.ValidationRequest
+	at  chaindb.Point
+	uri int64
+}
+
+type answerRow struct {
+	contract common.Address
+	repute.ValidationResponse
+	at       chaindb.Point
+	uri, tag int64
+}
+
+type pendingRow struct {
+	id     *repute.TokenID // nil when the event names no agent
+	at     chaindb.Point
+	reason string
+}
+
+// sumRow is what a batch adds to a row of sums.
+type sumRow struct {
+	sumKey
+	n   int64
+	sum *big.Int
+}
+
+// voteRow is a client's newest value of a tag.
+type voteRow struct {
+	voteKey
+	index    uint64
+	value    *big.Int
+	decimals uint8
+}

@@ -1,0 +1,140 @@
+package eventdb
+
+import (
+	"math/big"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// newFeedback needs the agent and the feedback before it: indexes of a client
+// are contiguous from 1, so a gap means that a log is missing.
+func (f *fold) newFeedback(e repute.NewFeedback, a *foldAgent, at chaindb.Point) string {
+	p := f.pairs[pairKey{e.TokenID, e.Client}]
+	switch {
+	case !a.exists:
+		return chaindb.WaitsForAgent
+	case e.Index != p.last+1:
+		return chaindb.WaitsForIndex
+	case e.Decimals > repute.MaxDecimals:
+		return ignoredRange
+	}
+	row := &feedbackRow{NewFeedback: e, at: at, tag1: f.ids.Tags[e.Tag1], tag2: f.ids.Tags[e.Tag2], uri: f.ids.URIs[e.URI]}
+	f.out.feedback = append(f.out.feedback, row)
+	if rating := f.ratings[ratingKey{p.pairKey, e.Index}]; rating != nil {
+		rating.row = row
+	}
+	p.last = e.Index
+	if p.live++; p.live == 1 {
+		a.counts.Clients++
+	}
+	a.counts.Feedback++
+	f.addUp(p, row)
+	if !f.quiet {
+		f.change(store.KindFeedback, at, &a.id, feedbackDataOf(&row.NewFeedback))
+	}
+	return ""
+}
+
+// addUp keeps the sums and the vote of the client.
+func (f *fold) addUp(p *foldPair, row *feedbackRow) {
+	key := sumKey{p, row.tag1, row.tag2, row.Decimals}
+	s := f.sums[key]
+	if s == nil {
+		s = &sumRow{sumKey: key, sum: new(big.Int)}
+		f.sums[key] = s
+		f.out.sums = append(f.out.sums, s)
+	}
+	s.n++
+	s.sum.Add(s.sum, row.Value)
+
+	v := f.votes[voteKey{p, row.tag1}]
+	if v == nil {
+		v = &voteRow{voteKey: voteKey{p, row.tag1}}
+		f.votes[v.voteKey] = v
+		f.out.votes = append(f.out.votes, v)
+	}
+	v.index, v.value, v.decimals = row.Index, row.Value, row.Decimals
+}
+
+func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at chaindb.Point) string {
+	p := f.pairs[pairKey{e.TokenID, e.Client}]
+	key := ratingKey{p.pairKey, e.Index}
+	rating := f.ratings[key]
+	switch {
+	case !a.exists:
+		return chaindb.WaitsForAgent
+	case e.Index == 0 || e.Index > p.last:
+		return chaindb.WaitsForFeedback
+	case rating.revoked:
+		return ignoredRevoked
+	}
+	rating.revoked = true
+	if rating.row != nil {
+		rating.row.revoked = at
+	} else {
+		f.out.revocations = append(f.out.revocations, revocation{key, at})
+	}
+	f.out.withdrawn = append(f.out.withdrawn, key)
+	if p.live--; p.live == 0 {
+		a.counts.Clients--
+	}
+	a.counts.Feedback--
+	a.counts.Revoked++
+	f.change(store.KindRevoked, at, &a.id, revokedData{Client: store.Eip55(e.Client), Index: e.Index})
+	return ""
+}
+
+func (f *fold) responseAppended(e repute.ResponseAppended, a *foldAgent, at chaindb.Point) string {
+	p := f.pairs[pairKey{e.TokenID, e.Client}]
+	switch {
+	case !a.exists:
+		return chaindb.WaitsForAgent
+	case e.Index == 0 || e.Index > p.last:
+		return chaindb.WaitsForFeedback
+	}
+	f.out.responses = append(f.out.responses, responseRow{ResponseAppended: e, at: at, uri: f.ids.URIs[e.URI]})
+	a.counts.Responses++
+	f.change(store.KindResponse, at, &a.id, responseDataOf(&e))
+	return ""
+}
+
+// validationRequest stores a request of any contract: the agent it names need
+// not exist, for anybody can deploy a contract that names any number.
+func (f *fold) validationRequest(contract common.Address, e repute.ValidationRequest, a *foldAgent, at chaindb.Point) string {
+	q := f.requests[requestKey{contract, e.RequestHash}]
+	if q.knownAt(at) {
+		return ignoredDuplicate
+	}
+	*q = foldRequest{known: true, at: at, token: e.TokenID, validator: e.Validator}
+	f.out.requests = append(f.out.requests, requestRow{contract, e, at, f.ids.URIs[e.URI]})
+	f.change(store.KindRequested, at, &a.id, requestDataOf(contract, f.chain.Trusted[contract], &e))
+	return ""
+}
+
+func (q *foldRequest) knownAt(at chaindb.Point) bool { return q.known && before(q.at, at) }
+
+func (f *fold) validationResponse(contract common.Address, e repute.ValidationResponse, a *foldAgent, at chaindb.Point) string {
+	const maxResponse = 100
+	q := f.requests[requestKey{contract, e.RequestHash}]
+	switch {
+	case e.Response > maxResponse:
+		return ignoredRange
+	case !q.knownAt(at) && f.chain.Trusted[contract]:
+		return chaindb.WaitsForRequest
+	case !q.knownAt(at):
+		return chaindb.IgnoredForeign
+	case q.token != e.TokenID || q.validator != e.Validator:
+		return ignoredMismatch
+	}
+	f.out.answers = append(f.out.answers, answerRow{contract, e, at, f.ids.URIs[e.URI], f.ids.Tags[e.Tag]})
+	if !q.answered && f.chain.Trusted[contract] {
+		a.counts.Validations++
+	}
+	q.answered = true
+	f.change(store.KindResponded, at, &a.id, answerDataOf(contract, f.chain.Trusted[contract], &e))
+	return ""
+}

@@ -1,0 +1,62 @@
+package eventdb
+
+import (
+	"context"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+)
+
+// refoldChunk is how many events are folded at a time, more only where one block
+// has more.
+const refoldChunk = 5000
+
+// foldChunks folds records, in order and in chunks of whole blocks, into the
+// histories and current rows that tx sees. It is quiet: no changes.
+func foldChunks(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned, each func(*delta)) error {
+	for len(records) > 0 {
+		n := wholeBlocks(records, refoldChunk)
+		d, err := foldRecords(ctx, tx, c, records[:n], ids)
+		if err != nil {
+			return err
+		}
+		if err := d.write(ctx, tx, c.ID); err != nil {
+			return err
+		}
+		each(d)
+		records = records[n:]
+	}
+	return nil
+}
+
+// wholeBlocks is the length of the shortest prefix of at least n records that
+// does not split a block.
+func wholeBlocks(records []repute.Record, n int) int {
+	if n >= len(records) {
+		return len(records)
+	}
+	for n < len(records) && records[n].Log.BlockNumber == records[n-1].Log.BlockNumber {
+		n++
+	}
+	return n
+}
+
+// forget removes histories and current rows of agents, and where operators is
+// set all operator spans of the chain. Events, blocks and cursor stay.
+func forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, operators bool) error {
+	var b pgx.Batch
+	ids := store.TokenArray(agents)
+	b.Queue(`delete from validation_responses `+whereAnswerOfAgent("true"), chainID, ids)
+	for _, table := range []string{"validation_requests", "agent_states", "metadata", "feedback", "responses", "agents", "sums", "votes"} {
+		b.Queue("delete from "+table+" "+whereAgent(table, "true"), chainID, ids)
+	}
+	b.Queue("delete from pending where chain_id = $1 and token_id = any($2::numeric[])", chainID, ids)
+	if operators {
+		b.Queue("delete from operators where chain_id = $1", chainID)
+	}
+	return store.Failed("forget agents", tx.SendBatch(ctx, &b).Close())
+}

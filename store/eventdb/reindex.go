@@ -1,0 +1,174 @@
+package eventdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+)
+
+// derivedTables are the layers that events determine.
+var derivedTables = []string{"pending", "agent_states", "metadata", "operators", "feedback", "responses",
+	"validation_requests", "validation_responses", "agents", "sums", "votes"}
+
+// Reindex rebuilds a chain's histories and current rows from its events, which
+// decode reads anew. It builds beside the live tables, which readers and the
+// chain's indexer go on using, then catches up with what was indexed meanwhile
+// and swaps, both in one transaction that holds the chain. repute.ErrFenced when
+// the chain was rewound meanwhile, repute.ErrHeld while another Reindex or an
+// import of the chain runs; nothing is changed then.
+func Reindex(ctx context.Context, db *store.DB, chainID uint64, decode func(types.Log) (repute.Event, error)) error {
+	// A connection of its own: temporary tables of the live names hide the live
+	// ones from it, and no statement was prepared on it before they did.
+	conn, err := pgx.ConnectConfig(ctx, db.Pool().Config().ConnConfig)
+	if err != nil {
+		return store.Failed("connect to reindex", err)
+	}
+	defer conn.Close(context.WithoutCancel(ctx))
+	r := reindexer{db: db, conn: conn, decode: decode}
+	return store.Failed(fmt.Sprintf("reindex chain %d", chainID), r.run(ctx, chainID))
+}
+
+type reindexer struct {
+	db     *store.DB
+	conn   *pgx.Conn
+	decode func(types.Log) (repute.Event, error)
+	chain  *chaindb.ChainRow
+	schema string // of the live tables
+	done   uint64 // events up to this block are folded
+}
+
+func (r *reindexer) run(ctx context.Context, chainID uint64) error {
+	if err := r.begin(ctx, chainID); err != nil {
+		return err
+	}
+	for {
+		more := false
+		err := pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) (err error) {
+			if err := planByKey(ctx, tx); err != nil {
+				return err
+			}
+			more, err = r.fold(ctx, tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+		if !more {
+			break
+		}
+	}
+	return pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) error { return r.swap(ctx, tx) })
+}
+
+func (r *reindexer) begin(ctx context.Context, chainID uint64) error {
+	var alone bool
+	err := r.conn.QueryRow(ctx, "select current_schema(), pg_try_advisory_lock($1, $2)", rebuildLockClass, rebuildLock(chainID)).Scan(&r.schema, &alone)
+	if err != nil {
+		return err
+	}
+	if !alone {
+		return repute.ErrHeld
+	}
+	if r.chain, err = chaindb.ScanChainRow(chainID, r.conn.QueryRow(ctx, chaindb.SelectChain, chainID)); err != nil {
+		return err
+	}
+	if _, err := r.conn.Exec(ctx, "set temp_buffers = '128MB'"); err != nil {
+		return err
+	}
+	for _, table := range derivedTables {
+		if _, err := r.conn.Exec(ctx, "create temporary table "+table+" (like "+table+" including all)"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// rebuildLockClass and rebuildLock form the advisory lock of those who rewrite a
+// chain's derived rows.
+const rebuildLockClass = 0x62756c64 // "buld"
+
+func rebuildLock(chainID uint64) int32 { return int32(uint32(chainID ^ chainID>>32)) }
+
+// fold takes the next chunk of events and reports whether there was one.
+func (r *reindexer) fold(ctx context.Context, tx pgx.Tx) (bool, error) {
+	rows, err := tx.Query(ctx, chaindb.SelectEvents+`
+		where chain_id = $1 and block > $2 and block <= coalesce(
+			(select block from events where chain_id = $1 and block > $2 order by block, log_index offset $3 limit 1), $4)
+		order by block, log_index`, r.chain.ID, r.done, refoldChunk, int64(^uint64(0)>>1))
+	if err != nil {
+		return false, err
+	}
+	logs, err := pgx.CollectRows(rows, chaindb.ScanEvent)
+	if err != nil || len(logs) == 0 {
+		return false, err
+	}
+	records, err := chaindb.DecodeLogs(logs, r.decode)
+	if err != nil {
+		return false, err
+	}
+	ids, err := docdb.Intern(ctx, r.db, records)
+	if err != nil {
+		return false, err
+	}
+	r.done = records[len(records)-1].Log.BlockNumber
+	return true, foldChunks(ctx, tx, r.chain, records, ids, func(*delta) {})
+}
+
+// swap folds what came in since, under the chain's lock, and puts the new rows
+// in the place of the live ones.
+func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
+	if err := planByKey(ctx, tx); err != nil {
+		return err
+	}
+	if err := store.WaitForLocks(ctx, tx); err != nil {
+		return err
+	}
+	now, err := chaindb.LockChain(ctx, tx, r.chain.ID)
+	if err != nil {
+		return err
+	}
+	if now.Reorgs != r.chain.Reorgs {
+		return fmt.Errorf("the chain was rewound: %w", repute.ErrFenced)
+	}
+	if err := r.sameTrust(now); err != nil {
+		return err
+	}
+	for more := true; more; {
+		if more, err = r.fold(ctx, tx); err != nil {
+			return err
+		}
+	}
+	if _, err := tx.Exec(ctx, "set local statement_timeout = 0"); err != nil {
+		return err
+	}
+	for _, table := range derivedTables {
+		live := pgx.Identifier{r.schema, table}.Sanitize()
+		if _, err := tx.Exec(ctx, "delete from "+live+" where chain_id = $1", r.chain.ID); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, "insert into "+live+" select * from pg_temp."+table); err != nil {
+			return err
+		}
+	}
+	repaired := changeRow{kind: store.KindRepaired, at: chaindb.Point{Block: now.Cursor.Number}, data: store.Marshal(repairedData{"reindex"})}
+	return storeChanges(ctx, tx, r.chain.ID, []changeRow{repaired})
+}
+
+// sameTrust refuses when the allow-list changed: the new rows counted by the old.
+func (r *reindexer) sameTrust(now *chaindb.ChainRow) error {
+	same := len(now.Trusted) == len(r.chain.Trusted)
+	for a := range now.Trusted {
+		same = same && r.chain.Trusted[a]
+	}
+	if !same {
+		return fmt.Errorf("the validation contracts changed: %w", repute.ErrFenced)
+	}
+	return nil
+}

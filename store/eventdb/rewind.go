@@ -1,0 +1,237 @@
+package eventdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/verifydb"
+)
+
+// Rewind removes everything above ancestor, a block that is stored, and applies
+// b, whose parent is ancestor, in the same transaction: readers see the old
+// chain or the new one, never a hole. repute.ErrFinalized when ancestor lies
+// below a finalized block, repute.ErrFenced when the lease is lost or ancestor is
+// not a stored block; nothing is changed then.
+func Rewind(ctx context.Context, db *store.DB, ancestor repute.Block, b Batch) error {
+	if !sameBlock(ancestor, b.Parent) {
+		return repute.Invalid("parent", "is not the ancestor", "the batch that follows the ancestor")
+	}
+	ids, err := prepare(ctx, db, &b)
+	if err != nil {
+		return err
+	}
+	return storeBatch(ctx, db, "rewind", &b, ids, func(tx pgx.Tx, c *chaindb.ChainRow) error {
+		if err := checkAncestor(ctx, c, tx, ancestor); err != nil {
+			return err
+		}
+		return rewindTo(ctx, tx, c, ancestor)
+	})
+}
+
+func checkAncestor(ctx context.Context, c *chaindb.ChainRow, tx pgx.Tx, ancestor repute.Block) error {
+	if ancestor.Number < c.Finalized {
+		return fmt.Errorf("block %d is below finalized block %d: %w", ancestor.Number, c.Finalized, repute.ErrFinalized)
+	}
+	stored := repute.Block{Number: c.Start - 1}
+	if ancestor.Number != stored.Number {
+		var err error
+		stored, err = chaindb.ScanBlock(tx.QueryRow(ctx, `
+			select number, hash, parent, time from blocks where chain_id = $1 and number = $2`, c.ID, ancestor.Number))
+		if err != nil && !errors.Is(err, repute.ErrNotFound) {
+			return err
+		}
+	}
+	if !sameBlock(stored, ancestor) || ancestor.Number > c.Cursor.Number {
+		return fmt.Errorf("block %d %s is not stored: %w", ancestor.Number, ancestor.Hash, repute.ErrFenced)
+	}
+	return nil
+}
+
+// rewindTo undoes everything above block n: histories by their block numbers,
+// current rows from the histories, so that no error of the past survives.
+func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Block) error {
+	agents, err := agentsAbove(ctx, tx, c.ID, to.Number)
+	if err != nil {
+		return store.Failed("find rewound agents", err)
+	}
+	if err := rewindFeedback(ctx, tx, c.ID, agents, to.Number); err != nil {
+		return err
+	}
+	var b pgx.Batch
+	queueRewind(&b, c.ID, store.TokenArray(agents), to.Number)
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil {
+		return store.Failed("rewind histories", err)
+	}
+	if err := recomputeAgents(ctx, tx, c, agents, to.Number); err != nil {
+		return err
+	}
+	if err := retractChanges(ctx, tx, c, to); err != nil {
+		return err
+	}
+	if err := verifydb.Unverify(ctx, tx, c.ID, to.Number); err != nil {
+		return err
+	}
+	c.Rewound = true
+	_, err = tx.Exec(ctx, `
+		update chains set reorgs = reorgs + 1, cursor_block = $2, cursor_hash = $3,
+			cursor_time = (select time from blocks where chain_id = $1 and number = $2)
+		where chain_id = $1`, c.ID, to.Number, store.HashBytes(to.Hash))
+	return store.Failed("set cursor back", err)
+}
+
+// agentsAbove are the agents that an event above block n names.
+func agentsAbove(ctx context.Context, tx pgx.Tx, chainID, n uint64) ([]repute.TokenID, error) {
+	rows, err := tx.Query(ctx, `
+		select distinct token_id::text from events where chain_id = $1 and block > $2 and token_id is not null`, chainID, n)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (id repute.TokenID, err error) {
+		var s string
+		if err := row.Scan(&s); err != nil {
+			return id, err
+		}
+		return id, id.SetFromDecimal(s)
+	})
+}
+
+// rewindFeedback removes feedback and revocations above block n and adds up
+// again what the clients concerned have left.
+func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, n uint64) error {
+	rows, err := tx.Query(ctx, `
+		select u.t::text, f.client from unnest($2::numeric[]) u(t)
+		cross join lateral (select client from feedback where chain_id = $1 and token_id = u.t and block > $3 offset 0) f
+		union select token_id::text, client from feedback where chain_id = $1 and revoked_block > $3`,
+		chainID, store.TokenArray(agents), n)
+	if err != nil {
+		return store.Failed("find rewound feedback", err)
+	}
+	pairs, err := pgx.CollectRows(rows, scanPair)
+	if err != nil {
+		return store.Failed("find rewound feedback", err)
+	}
+	if err := clearTotals(ctx, tx, chainID, pairs); err != nil {
+		return err
+	}
+	err = eachPair(ctx, tx, chainID, pairs, "rewind feedback", []any{n},
+		`delete from feedback where ctid = any(array(select f.id from unnest($2::numeric[], $3::bytea[]) u(t, c) cross join lateral (
+			select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and block > $4 offset 0) f))`,
+		`update feedback set revoked_block = null, revoked_log = null
+		where ctid = any(array(select f.id from unnest($2::numeric[], $3::bytea[]) u(t, c) cross join lateral (
+			select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and revoked_block > $4 offset 0) f))`)
+	if err != nil {
+		return err
+	}
+	return fillTotals(ctx, tx, chainID, pairs)
+}
+
+func scanPair(row pgx.CollectableRow) (p pairKey, err error) {
+	var token string
+	var client []byte
+	if err := row.Scan(&token, &client); err != nil {
+		return p, err
+	}
+	p.client = common.BytesToAddress(client)
+	return p, p.token.SetFromDecimal(token)
+}
+
+// whereAgent selects the rows of the agents $2 of chain $1 in a table that meet a
+// condition. They are looked up agent by agent, whatever the planner believes of a
+// chain it has no statistics of yet: a join it may turn round, this it may not.
+func whereAgent(table, condition string) string {
+	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t) cross join lateral (
+		select ctid id from ` + table + ` where chain_id = $1 and token_id = u.t and ` + condition + ` offset 0) d))`
+}
+
+// whereAnswerOfAgent is whereAgent for answers, which belong to the agent of
+// their request.
+func whereAnswerOfAgent(condition string) string {
+	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t)
+		cross join lateral (select contract, request_hash from validation_requests where chain_id = $1 and token_id = u.t offset 0) r
+		cross join lateral (select ctid id from validation_responses
+			where chain_id = $1 and contract = r.contract and request_hash = r.request_hash and ` + condition + ` offset 0) d))`
+}
+
+// queueRewind cuts the other histories and the events at block n: rows that begin
+// above it go, rows that end above it are open again.
+func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
+	for _, sql := range []string{
+		`delete from agent_states ` + whereAgent("agent_states", "from_block > $3"),
+		`update agent_states set to_block = null ` + whereAgent("agent_states", "to_block > $3"),
+		`delete from metadata ` + whereAgent("metadata", "from_block > $3"),
+		`update metadata set to_block = null ` + whereAgent("metadata", "to_block > $3"),
+		`delete from responses ` + whereAgent("responses", "block > $3"),
+		`delete from validation_responses ` + whereAnswerOfAgent("block > $3"),
+		`delete from validation_requests ` + whereAgent("validation_requests", "block > $3"),
+	} {
+		b.Queue(sql, chainID, agents, n)
+	}
+	for _, sql := range []string{
+		`delete from operators where chain_id = $1 and from_block > $2`,
+		`update operators set to_block = null where chain_id = $1 and to_block > $2`,
+		`delete from pending where chain_id = $1 and block > $2`,
+		`delete from events where chain_id = $1 and block > $2`,
+		`delete from blocks where chain_id = $1 and number > $2`,
+		`delete from covered where chain_id = $1 and from_block > $2`,
+		`update covered set to_block = $2 where chain_id = $1 and to_block > $2`,
+	} {
+		b.Queue(sql, chainID, n)
+	}
+}
+
+// recomputeAgents makes the current rows of agents from their histories as they
+// are at block n, the newest one stored. Agents minted later are removed.
+func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, agents []repute.TokenID, n uint64) error {
+	var b pgx.Batch
+	ids := store.TokenArray(agents)
+	b.Queue(`delete from agents `+whereAgent("agents", "registered_block > $3"), c.ID, ids, n)
+	b.Queue(`
+		update agents a set owner = s.owner, claimed = s.claimed, wallet = s.wallet, approved = s.approved, uri_id = s.uri_id,
+			updated_block = e.block, updated_log = e.log_index, feedback = live.n, clients = live.clients, revoked = gone.n,
+			responses = said.n, validations = checked.n
+		from unnest($2::numeric[]) u(t)
+		cross join lateral (select ctid id from agents where chain_id = $1 and token_id = u.t offset 0) o
+		cross join lateral (select * from agent_states where chain_id = $1 and token_id = u.t order by from_block desc limit 1) s
+		cross join lateral `+LastEffect("u.t", "true")+`
+		cross join lateral (select coalesce(sum(n), 0) n, count(distinct client) clients from sums where chain_id = $1 and token_id = u.t) live
+		cross join lateral (select count(*) n from feedback where chain_id = $1 and token_id = u.t and revoked_block is not null) gone
+		cross join lateral (select count(*) n from responses where chain_id = $1 and token_id = u.t) said
+		cross join lateral (select count(*) n from validation_requests r where r.chain_id = $1 and r.token_id = u.t and r.contract = any($3)
+			and exists (select from validation_responses v where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash)) checked
+		where a.ctid = o.id`, c.ID, ids, c.TrustedBytes())
+	return store.Failed("recompute agents", tx.SendBatch(ctx, &b).Close())
+}
+
+// retractable are the kinds that say what an event of the chain did.
+var retractable = []string{store.KindTransferred, store.KindRegistered, store.KindURI, store.KindWallet, store.KindMetadata, store.KindApproval, store.KindOperator,
+	store.KindFeedback, store.KindRevoked, store.KindResponse, store.KindRequested, store.KindResponded, store.KindBackfilled}
+
+// retractChanges tells readers of the feed: one row for the rewind, and one for
+// each change it undoes, newest first. Of a backfilled range that is cut the
+// lower part is announced again.
+func retractChanges(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Block) error {
+	rewound := changeRow{kind: store.KindRewound, at: chaindb.Point{Block: to.Number}, data: store.Marshal(rewoundData{to.Number, to.Hash, c.Cursor.Number})}
+	if err := storeChanges(ctx, tx, c.ID, []changeRow{rewound}); err != nil {
+		return err
+	}
+	_, err := tx.Exec(ctx, `
+		with undone as (
+			select * from changes c where chain_id = $1 and block > $2 and kind = any($3) and retracts is null
+			and not exists (select from changes r where r.chain_id = $1 and r.block = c.block and r.retracts = c.seq)
+		), told as (
+			insert into changes (chain_id, kind, block, log_index, token_id, data, retracts)
+			select chain_id, $4, block, log_index, token_id, jsonb_build_object('kind', kind), seq from undone order by xid desc, seq desc
+		)
+		insert into changes (chain_id, kind, block, log_index, data)
+		select chain_id, kind, $2, 0, jsonb_build_object('from', data->'from', 'to', $2::bigint)
+		from undone where kind = $5 and (data->>'from')::bigint <= $2`,
+		c.ID, to.Number, retractable, store.KindRetracted, store.KindBackfilled)
+	return store.Failed("retract changes", err)
+}

@@ -1,0 +1,221 @@
+package eventdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// Snapshot says what an export of one chain's events holds.
+type Snapshot struct {
+	Chain   repute.Chain
+	Range   repute.BlockRange   // the blocks asked for
+	Covered []repute.BlockRange // those of them whose logs are all there
+	Gaps    []chaindb.Gap       // open ones that reach into Range, without when they were found and tried
+	Waiting int64               // stored events of the chain that wait for a missing one or cannot be read
+	Last    repute.Block        // block Range.To; its hash is zero where unknown
+}
+
+// ReadSnapshot reads the stored logs of a chain in order, with block hash and time
+// where they are known, from one view of the database and without holding them in
+// memory: begin is told what follows, each gets every log. The pointer is valid
+// during the call. want bounds the blocks; a zero From is the start of the chain,
+// a zero To the newest block that is final, of an imported chain its newest one.
+// repute.ErrNotFound for an unknown chain, repute.ErrInvalid for blocks that are
+// not indexed.
+func ReadSnapshot(ctx context.Context, db *store.DB, chainID uint64, want repute.BlockRange, begin func(Snapshot) error, each func(*types.Log) error) error {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return db.InTx(ctx, options, fmt.Sprintf("snapshot of chain %d", chainID), func(tx pgx.Tx) error {
+		// Rows must come in order from the indexes: a sort would hold them all.
+		_, err := tx.Exec(ctx, `select set_config(name, 'off', true) from (values ('enable_hashjoin'), ('enable_sort'), ('enable_seqscan'), ('jit')) v(name)
+			union all select set_config('statement_timeout', '0', true)`)
+		if err != nil {
+			return err
+		}
+		chains, err := chaindb.ReadChains(ctx, tx, []uint64{chainID})
+		if err != nil {
+			return err
+		}
+		if len(chains) == 0 {
+			return repute.Missing("chain %d", chainID)
+		}
+		s, err := snapshotOf(ctx, tx, chains[0], want)
+		if err != nil {
+			return err
+		}
+		if err := begin(s); err != nil {
+			return err
+		}
+		return snapshotLogs(ctx, tx, s, each)
+	})
+}
+
+func snapshotOf(ctx context.Context, tx pgx.Tx, c *chaindb.ChainView, want repute.BlockRange) (s Snapshot, err error) {
+	s.Chain, s.Range = c.Chain, want
+	s.Chain.Imported = false // the reader decides
+	if s.Range.From == 0 {
+		s.Range.From = c.StartBlock
+	}
+	if s.Range.To == 0 {
+		if s.Range.To, err = newestFinal(ctx, c, tx); err != nil {
+			return s, err
+		}
+	}
+	switch cursor := uint64(max(c.Cursor, 0)); {
+	case s.Range.To > cursor:
+		return s, repute.Invalid("to", fmt.Sprintf("block %d is not indexed", s.Range.To), fmt.Sprintf("at most %d, the newest indexed block", cursor))
+	case s.Range.From > s.Range.To:
+		return s, repute.Invalid("from", fmt.Sprintf("no block lies between %d and %d", s.Range.From, s.Range.To), "a first block that is not above the last")
+	}
+	for _, r := range c.Ranges {
+		r.From, r.To = max(r.From, s.Range.From), min(r.To, s.Range.To)
+		if r.From <= r.To {
+			s.Covered = append(s.Covered, r)
+		}
+	}
+	s.Waiting = c.Pending + c.Undecoded
+	if s.Gaps, err = snapshotGaps(ctx, tx, c.ID, s.Range); err != nil {
+		return s, err
+	}
+	s.Last, _, err = chaindb.ReadHeader(ctx, tx, c.ID, int64(s.Range.To))
+	return s, err
+}
+
+func snapshotGaps(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) ([]chaindb.Gap, error) {
+	rows, err := tx.Query(ctx, `
+		select kind, subject, token_id::text, client, from_block, to_block, reason, found_at, tries, next_try from gaps
+		where chain_id = $1 and from_block <= $3 and to_block >= $2 order by kind, subject`, chainID, r.From, r.To)
+	if err != nil {
+		return nil, err
+	}
+	gaps, err := pgx.CollectRows(rows, chaindb.ScanGap)
+	for i := range gaps {
+		g := &gaps[i]
+		g.Since, g.Next, g.Tries = time.Time{}, time.Time{}, 0
+	}
+	return gaps, err
+}
+
+// newestFinal is the newest block that cannot be replaced any more and whose hash
+// is known. Imported chains are final to their end.
+func newestFinal(ctx context.Context, c *chaindb.ChainView, tx pgx.Tx) (uint64, error) {
+	if c.Imported {
+		return uint64(max(c.Cursor, 0)), nil
+	}
+	var n uint64
+	err := tx.QueryRow(ctx, `
+		select number from blocks where chain_id = $1 and number <= $2 and number >= $3 order by number desc limit 1`,
+		c.ID, min(c.Finalized, c.Cursor), c.StartBlock).Scan(&n)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return 0, repute.Invalid("to", "no indexed block is known to be final yet", "name the last block with --to, or export later")
+	}
+	return n, err
+}
+
+func snapshotLogs(ctx context.Context, tx pgx.Tx, s Snapshot, each func(*types.Log) error) error {
+	rows, err := tx.Query(ctx, `
+		select e.block, e.log_index, e.tx_index, e.address, e.tx_hash, e.topics, e.data, b.hash, coalesce(extract(epoch from b.time)::bigint, 0)
+		from events e left join blocks b on b.chain_id = e.chain_id and b.number = e.block
+		where e.chain_id = $1 and e.block between $2 and $3 order by e.block, e.log_index`, s.Chain.ID, s.Range.From, s.Range.To)
+	if err != nil {
+		return err
+	}
+	defer rows.Close()
+	for rows.Next() {
+		var l types.Log
+		var address, tx, topics, hash []byte
+		err := rows.Scan(&l.BlockNumber, &l.Index, &l.TxIndex, &address, &tx, &topics, &l.Data, &hash, &l.BlockTimestamp)
+		if err != nil {
+			return err
+		}
+		l.Address, l.TxHash, l.BlockHash = common.BytesToAddress(address), common.BytesToHash(tx), common.BytesToHash(hash)
+		l.Topics = chaindb.TopicsOf(topics)
+		if err := each(&l); err != nil {
+			return err
+		}
+	}
+	return rows.Err()
+}
+
+// Adoptable tells whether chain c is stored as imported, and if so at which block
+// it ends (hash zero where unknown). repute.ErrConflict when it is imported and
+// cannot be followed on from there: other registries, or blocks between the start
+// and the end whose logs were never imported.
+func Adoptable(ctx context.Context, db *store.DB, c repute.Chain) (end repute.Block, imported bool, err error) {
+	doing := fmt.Sprintf("look whether chain %d was imported", c.ID)
+	stored, err := chaindb.ScanChainRow(c.ID, db.Pool().QueryRow(ctx, chaindb.SelectChain, c.ID))
+	if errors.Is(err, repute.ErrNotFound) || err == nil && !stored.Imported {
+		return repute.Block{}, false, nil
+	}
+	if err != nil {
+		return repute.Block{}, false, store.Failed(doing, err)
+	}
+	return stored.Cursor, true, store.Failed(doing, adoptable(ctx, stored, db.Pool(), c))
+}
+
+func adoptable(ctx context.Context, c *chaindb.ChainRow, q chaindb.Querier, as repute.Chain) error {
+	as.Imported, as.StartBlock = true, max(as.StartBlock, 1)
+	if err := c.Conflict(as); err != nil {
+		return err
+	}
+	// The first block from the start on that no range covers, and where the next range
+	// begins.
+	var first, next int64
+	err := q.QueryRow(ctx, `
+		with uncovered as (
+			select $2::bigint as number where not exists (select from covered where chain_id = $1 and $2 between from_block and to_block)
+			union all
+			select to_block + 1 from covered where chain_id = $1 and to_block >= $2 order by 1 limit 1)
+		select number, coalesce((select min(from_block) from covered where chain_id = $1 and from_block > number), $3 + 1) from uncovered`,
+		c.ID, int64(as.StartBlock), int64(c.Cursor.Number)).Scan(&first, &next)
+	if err == nil && first <= int64(c.Cursor.Number) {
+		return repute.Conflict("the chain was imported without blocks %d to %d, so nothing can be followed on from it: import a snapshot of them too (repute export events), or follow the chain in another database",
+			first, next-1)
+	}
+	return err
+}
+
+// Adopt makes an imported chain a followed one that goes on after end, the block
+// it ends at as the node knows it; the caller has compared their blocks. A chain
+// that is followed already stays as it is. Errors as of Adoptable, and
+// repute.ErrFenced when the lease is lost.
+func Adopt(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, end repute.Block) error {
+	c.StartBlock = max(c.StartBlock, 1)
+	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("adopt chain %d", c.ID), func(tx pgx.Tx) error {
+		stored, err := beginWrite(ctx, tx, c.ID, l)
+		if err != nil || !stored.Imported {
+			return err
+		}
+		if err := adoptable(ctx, stored, tx, c); err != nil {
+			return err
+		}
+		if end.Number != stored.Cursor.Number || stored.Cursor.Hash != (common.Hash{}) && stored.Cursor.Hash != end.Hash {
+			return repute.Conflict("the imported chain ends at block %d %s, not %d %s", stored.Cursor.Number, stored.Cursor.Hash, end.Number, end.Hash)
+		}
+		numbers, hashes, parents, times := chaindb.BlockArrays([]repute.Block{end})
+		_, err = tx.Exec(ctx, `
+			with header as (
+				insert into blocks (chain_id, number, hash, parent, time)
+				select $1, * from unnest($4::bigint[], $5::bytea[], $6::bytea[], $7::timestamptz[])
+				on conflict (chain_id, number) do update set hash = excluded.hash, parent = excluded.parent, time = excluded.time)
+			update chains set imported = false, name = $2, start_block = $3, validations = $8,
+				cursor_hash = ($5::bytea[])[1], cursor_time = ($7::timestamptz[])[1] where chain_id = $1`,
+			c.ID, c.Name, c.StartBlock, numbers, hashes, parents, times, chaindb.AddressList(c.Validations))
+		if err != nil {
+			return err
+		}
+		if err := stored.Retrust(ctx, tx, c.Validations); err != nil {
+			return err
+		}
+		return stored.Owe(ctx, tx, c.Validations)
+	})
+}

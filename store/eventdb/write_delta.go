@@ -1,0 +1,324 @@
+package eventdb
+
+import (
+	"context"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// storeBlocks keeps the headers of the batch and of its last block.
+func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error {
+	c := store.NewCopy("blocks", "chain_id, number, hash, parent, time")
+	seen := make(map[uint64]bool, len(b.Blocks)+1)
+	keep := func(h *repute.Block) {
+		if h.Number <= b.Parent.Number || h.Number > b.To.Number || seen[h.Number] {
+			return
+		}
+		seen[h.Number] = true
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Int64(int64(h.Number))
+		c.Bytes(store.HashBytes(h.Hash))
+		c.Bytes(store.HashBytes(h.Parent))
+		c.Time(h.Time)
+	}
+	for i := range b.Blocks {
+		keep(&b.Blocks[i])
+	}
+	keep(&b.To)
+	return c.Send(ctx, tx)
+}
+
+func encodeEvents(chainID uint64, records []repute.Record) *store.CopyBuffer {
+	c := store.NewCopy("events", "chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data")
+	const besideData = 300
+	size := besideData * len(records)
+	for i := range records {
+		size += len(records[i].Log.Data)
+	}
+	c.Buf = slices.Grow(c.Buf, size)
+	topics := make([]byte, 0, 4*common.HashLength)
+	for i := range records {
+		l := &records[i].Log
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Int64(int64(l.BlockNumber))
+		c.Int32(uint32(l.Index))
+		c.Int32(uint32(l.TxIndex))
+		c.Int16(int16(records[i].Event.Kind()))
+		c.Bytes(l.Address[:])
+		c.Bytes(l.TxHash[:])
+		if id, ok := repute.AgentOf(records[i].Event); ok {
+			c.Token(&id)
+		} else {
+			c.Null()
+		}
+		topics = topics[:0]
+		for t := range l.Topics {
+			topics = append(topics, l.Topics[t][:]...)
+		}
+		c.Bytes(topics)
+		c.Bytes(l.Data)
+	}
+	return c
+}
+
+// encode makes the rows to be added ready for COPY; agents replace stored ones and
+// are kept apart.
+func (d *delta) encode(chainID uint64) {
+	d.added = []*store.CopyBuffer{
+		d.encodeStates(chainID), d.encodeMetadata(chainID), d.encodeOperators(chainID), d.encodeFeedback(chainID),
+		d.encodeResponses(chainID), d.encodeRequests(chainID), d.encodeAnswers(chainID), d.encodePending(chainID),
+		d.encodeSums(chainID), d.encodeVotes(chainID),
+	}
+	d.replaced = d.encodeAgents(chainID)
+}
+
+// write stores the encoded delta. Closings come before the rows that follow them,
+// and what is recomputed from rows comes after those.
+func (d *delta) write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	if err := d.closeHistories(ctx, tx, chainID); err != nil {
+		return err
+	}
+	for _, c := range d.added {
+		if err := c.Send(ctx, tx); err != nil {
+			return err
+		}
+	}
+	for _, step := range []func(context.Context, pgx.Tx, uint64) error{
+		d.revoke, d.addSums, d.replaceVotes, d.withdraw, d.removeAgents,
+	} {
+		if err := step(ctx, tx, chainID); err != nil {
+			return err
+		}
+	}
+	if d.replaced == nil {
+		return nil
+	}
+	return d.replaced.Send(ctx, tx)
+}
+
+// closeHistories ends the stored open rows. The newest row of a key is the open
+// one: it is found through the primary key.
+func (d *delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	var b pgx.Batch
+	if n := len(d.closedStates); n > 0 {
+		ends := make([]uint64, n)
+		for i := range ends {
+			ends[i] = d.closedStates[i].to
+		}
+		b.Queue(`
+			update agent_states s set to_block = o.b from (
+				select n.id, u.b from unnest($2::numeric[], $3::bigint[]) u(t, b) cross join lateral (
+					select ctid id from agent_states where chain_id = $1 and token_id = u.t order by from_block desc limit 1) n) o
+			where s.ctid = o.id`,
+			chainID, store.NumericArray(d.closedStates, func(c *closedState) string { return c.id.Dec() }), ends)
+	}
+	if n := len(d.closedKeys); n > 0 {
+		hashes, ends := make([][]byte, n), make([]uint64, n)
+		for i := range ends {
+			hashes[i], ends[i] = d.closedKeys[i].hash[:], d.closedKeys[i].to
+		}
+		b.Queue(`
+			update metadata m set to_block = o.b from (
+				select n.id, u.b from unnest($2::numeric[], $3::bytea[], $4::bigint[]) u(t, k, b) cross join lateral (
+					select ctid id from metadata where chain_id = $1 and token_id = u.t and key_hash = u.k order by from_block desc limit 1) n) o
+			where m.ctid = o.id`,
+			chainID, store.NumericArray(d.closedKeys, func(c *closedKey) string { return c.token.Dec() }), hashes, ends)
+	}
+	for _, s := range d.closedSpans {
+		b.Queue(`update operators set to_block = $4 where chain_id = $1 and owner = $2 and operator = $3 and to_block is null`,
+			chainID, s.owner[:], s.operator[:], s.to)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return store.Failed("close histories", tx.SendBatch(ctx, &b).Close())
+}
+
+func (d *delta) encodeStates(chainID uint64) *store.CopyBuffer {
+	c := store.NewCopy("agent_states", "chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
+	for i := range d.states {
+		s := &d.states[i]
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Token(&s.id)
+		c.Block(s.from, false)
+		c.Block(s.to, true)
+		state(c, &s.agentState)
+	}
+	return c
+}
+
+func state(c *store.CopyBuffer, s *agentState) {
+	c.Bytes(store.AddressBytes(s.owner))
+	c.Bool(s.claimed)
+	c.Bytes(store.AddressBytes(s.wallet))
+	c.Bytes(store.AddressBytes(s.approved))
+	c.Int64(s.uri)
+}
+
+func (d *delta) encodeMetadata(chainID uint64) *store.CopyBuffer {
+	c := store.NewCopy("metadata", "chain_id, token_id, key_hash, from_block, to_block, log_index, key, value")
+	for i := range d.metadata {
+		m := &d.metadata[i]
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Token(&m.token)
+		c.Bytes(m.hash[:])
+		c.Block(m.at.Block, false)
+		c.Block(m.to, true)
+		c.Int32(m.at.Log)
+		c.Bytes(m.key)
+		c.Bytes(m.value)
+	}
+	return c
+}
+
+func (d *delta) encodeOperators(chainID uint64) *store.CopyBuffer {
+	c := store.NewCopy("operators", "chain_id, owner, operator, from_block, to_block")
+	for i := range d.operators {
+		o := &d.operators[i]
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Bytes(o.owner[:])
+		c.Bytes(o.operator[:])
+		c.Block(o.from, false)
+		c.Block(o.to, true)
+	}
+	return c
+}
+
+func (d *delta) encodeFeedback(chainID uint64) *store.CopyBuffer {
+	c := store.NewCopy("feedback", "chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
+	for _, f := range d.feedback {
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Token(&f.TokenID)
+		c.Bytes(f.Client[:])
+		c.Int64(int64(f.Index))
+		at(c, f.at)
+		c.Integer(f.Value)
+		c.Int16(int16(f.Decimals))
+		c.Int64(f.tag1)
+		c.Int64(f.tag2)
+		c.Int64(f.uri)
+		c.Text(f.Endpoint)
+		c.Bytes(store.HashBytes(f.FeedbackHash))
+		if f.revoked == (chaindb.Point{}) {
+			c.Null()
+			c.Null()
+		} else {
+			at(c, f.revoked)
+		}
+	}
+	return c
+}
+
+// at writes the two columns of a position.
+func at(c *store.CopyBuffer, p chaindb.Point) {
+	c.Int64(int64(p.Block))
+	c.Int32(p.Log)
+}
+
+func (d *delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	if len(d.revocations) == 0 {
+		return nil
+	}
+	keys := make([]ratingKey, len(d.revocations))
+	blocks, logs := make([]uint64, len(keys)), make([]uint32, len(keys))
+	for i, r := range d.revocations {
+		keys[i], blocks[i], logs[i] = r.ratingKey, r.at.Block, r.at.Log
+	}
+	ids, clients, indexes := ratingArrays(keys)
+	_, err := tx.Exec(ctx, `
+		update feedback f set revoked_block = o.b, revoked_log = o.l from (
+			select n.id, u.b, u.l from unnest($2::numeric[], $3::bytea[], $4::bigint[], $5::bigint[], $6::integer[]) u(t, c, x, b, l)
+			cross join lateral (select ctid id from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x offset 0) n) o
+		where f.ctid = o.id`,
+		chainID, ids, clients, indexes, blocks, logs)
+	return store.Failed("revoke", err)
+}
+
+func (d *delta) encodeResponses(chainID uint64) *store.CopyBuffer {
+	c := store.NewCopy("responses", "chain_id, token_id, client, idx, block, log_index, responder, uri_id, hash")
+	for i := range d.responses {
+		r := &d.responses[i]
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Token(&r.TokenID)
+		c.Bytes(r.Client[:])
+		c.Int64(int64(r.Index))
+		at(c, r.at)
+		c.Bytes(r.Responder[:])
+		c.Int64(r.uri)
+		c.Bytes(store.HashBytes(r.ResponseHash))
+	}
+	return c
+}
+
+func (d *delta) encodeRequests(chainID uint64) *store.CopyBuffer {
+	c := store.NewCopy("validation_requests", "chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
+	for i := range d.requests {
+		r := &d.requests[i]
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Bytes(r.contract[:])
+		c.Bytes(r.RequestHash[:])
+		c.Token(&r.TokenID)
+		c.Bytes(r.Validator[:])
+		c.Int64(r.uri)
+		at(c, r.at)
+	}
+	return c
+}
+
+func (d *delta) encodeAnswers(chainID uint64) *store.CopyBuffer {
+	c := store.NewCopy("validation_responses", "chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
+	for i := range d.answers {
+		a := &d.answers[i]
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Bytes(a.contract[:])
+		c.Bytes(a.RequestHash[:])
+		at(c, a.at)
+		c.Int16(int16(a.Response))
+		c.Int64(a.uri)
+		c.Bytes(store.HashBytes(a.ResponseHash))
+		c.Int64(a.tag)
+	}
+	return c
+}
+
+func (d *delta) encodePending(chainID uint64) *store.CopyBuffer {
+	c := store.NewCopy("pending", "chain_id, block, log_index, token_id, reason")
+	for i := range d.pending {
+		p := &d.pending[i]
+		c.Row()
+		c.Int64(int64(chainID))
+		at(c, p.at)
+		c.MaybeToken(p.id)
+		c.Text(p.reason)
+	}
+	return c
+}
+
+func storeChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []changeRow) error {
+	c := store.NewCopy("changes", "chain_id, kind, block, log_index, token_id, data")
+	for i := range changes {
+		r := &changes[i]
+		c.Row()
+		c.Int64(int64(chainID))
+		c.Text(r.kind)
+		at(c, r.at)
+		c.MaybeToken(r.id)
+		c.Json(r.data)
+	}
+	return c.Send(ctx, tx)
+}

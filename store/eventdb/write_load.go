@@ -1,0 +1,247 @@
+package eventdb
+
+import (
+	"cmp"
+	"context"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+)
+
+// newFold makes a fold with an empty entry for everything the records name. Its
+// chain must be set before anything else.
+func newFold(ids docdb.Interned, records []repute.Record) *fold {
+	f := &fold{
+		ids:       ids,
+		agents:    make(map[repute.TokenID]*foldAgent),
+		pairs:     make(map[pairKey]*foldPair),
+		ratings:   make(map[ratingKey]*foldRating),
+		operators: make(map[operatorKey]*foldOperator),
+		requests:  make(map[requestKey]*foldRequest),
+		metadata:  make(map[metadataKey]int),
+		sums:      make(map[sumKey]*sumRow),
+		votes:     make(map[voteKey]*voteRow),
+	}
+	for i := range records {
+		f.expect(&records[i])
+	}
+	return f
+}
+
+func (f *fold) expect(r *repute.Record) {
+	if id, ok := repute.AgentOf(r.Event); ok && f.agents[id] == nil {
+		f.agents[id] = &foldAgent{id: id, open: -1}
+	}
+	switch e := r.Event.(type) {
+	case repute.ApprovalForAll:
+		if key := (operatorKey{e.Owner, e.Operator}); f.operators[key] == nil {
+			f.operators[key] = &foldOperator{open: -1}
+		}
+	case repute.NewFeedback:
+		f.expectPair(pairKey{e.TokenID, e.Client}, e.Index == 1)
+	case repute.FeedbackRevoked:
+		key := pairKey{e.TokenID, e.Client}
+		f.expectPair(key, false)
+		f.ratings[ratingKey{key, e.Index}] = &foldRating{}
+	case repute.ResponseAppended:
+		f.expectPair(pairKey{e.TokenID, e.Client}, false)
+	case repute.ValidationRequest:
+		f.requests[requestKey{r.Log.Address, e.RequestHash}] = &foldRequest{}
+	case repute.ValidationResponse:
+		f.requests[requestKey{r.Log.Address, e.RequestHash}] = &foldRequest{}
+	}
+}
+
+func (f *fold) expectPair(key pairKey, first bool) {
+	if f.pairs[key] == nil {
+		f.pairs[key] = &foldPair{pairKey: key, fresh: true, first: first}
+	}
+}
+
+// load fills the entries from the database: a handful of keyed queries, sent
+// together.
+func (f *fold) load(ctx context.Context, tx pgx.Tx) error {
+	var b pgx.Batch
+	if len(f.agents) > 0 {
+		f.queueAgents(&b)
+	}
+	if len(f.pairs) > 0 {
+		f.queuePairs(&b)
+	}
+	if len(f.ratings) > 0 {
+		f.queueRatings(&b)
+	}
+	if len(f.operators) > 0 {
+		f.queueOperators(&b)
+	}
+	if len(f.requests) > 0 {
+		f.queueRequests(&b)
+	}
+	if b.Len() == 0 {
+		return nil
+	}
+	return store.Failed("load state", tx.SendBatch(ctx, &b).Close())
+}
+
+func values[K comparable, V any](m map[K]V) []V {
+	out := make([]V, 0, len(m))
+	for _, v := range m {
+		out = append(out, v)
+	}
+	return out
+}
+
+// queueAgents loads the rows of agents, and for the others what was already
+// validated of them: a foreign contract may name an agent before it exists.
+func (f *fold) queueAgents(b *pgx.Batch) {
+	agents := slices.DeleteFunc(values(f.agents), func(a *foldAgent) bool { return a.recalled })
+	if len(agents) == 0 {
+		return
+	}
+	slices.SortFunc(agents, func(a, b *foldAgent) int { return a.id.Cmp(&b.id) })
+	ids := store.NumericArray(agents, func(a **foldAgent) string { return (*a).id.Dec() })
+	b.Queue(`
+		select u.i, a.chain_id is not null, coalesce(a.owner, ''), coalesce(a.claimed, false), coalesce(a.wallet, ''), coalesce(a.approved, ''),
+			coalesce(a.uri_id, 0), coalesce(a.registered_block, 0), coalesce(a.registered_log, 0), coalesce(a.updated_block, 0), coalesce(a.updated_log, 0),
+			coalesce(a.feedback, 0), coalesce(a.revoked, 0), coalesce(a.clients, 0), coalesce(a.responses, 0),
+			coalesce(a.validations, (select count(*) from validation_requests r
+				where r.chain_id = $1 and r.token_id = u.t and r.contract = any($3) and exists (select from validation_responses v
+					where v.chain_id = $1 and v.contract = r.contract and v.request_hash = r.request_hash)))
+		from unnest($2::numeric[]) with ordinality u(t, i)
+		left join lateral (select * from agents where chain_id = $1 and token_id = u.t offset 0) a on true`,
+		f.chain.ID, ids, f.chain.TrustedBytes()).Query(func(rows pgx.Rows) error {
+		var i int
+		var l foldAgent
+		var owner, wallet, approved []byte
+		_, err := pgx.ForEachRow(rows, []any{&i, &l.stored, &owner, &l.claimed, &wallet, &approved, &l.uri, &l.registered.Block, &l.registered.Log, &l.updated.Block, &l.updated.Log,
+			&l.counts.Feedback, &l.counts.Revoked, &l.counts.Clients, &l.counts.Responses, &l.counts.Validations}, func() error {
+			a := agents[i-1]
+			if !l.stored {
+				a.counts = l.counts
+				return nil
+			}
+			s := agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved), l.claimed, l.uri}
+			a.load(recalledAgent{s, l.registered, l.updated, l.counts})
+			return nil
+		})
+		return err
+	})
+}
+
+func (f *fold) queuePairs(b *pgx.Batch) {
+	pairs := slices.DeleteFunc(values(f.pairs), func(p *foldPair) bool { return p.recalled || p.first && !f.careful })
+	if len(pairs) == 0 {
+		return
+	}
+	slices.SortFunc(pairs, func(a, b *foldPair) int { return a.compare(&b.pairKey) })
+	ids, clients := pairArrays(pairs, func(p *foldPair) *pairKey { return &p.pairKey })
+	b.Queue(`
+		select u.i, l.idx, coalesce((select sum(n) from sums s where s.chain_id = $1 and s.token_id = u.t and s.client = u.c), 0)::bigint
+		from unnest($2::numeric[], $3::bytea[]) with ordinality u(t, c, i)
+		cross join lateral (select idx from feedback f where f.chain_id = $1 and f.token_id = u.t and f.client = u.c
+			order by idx desc limit 1) l`,
+		f.chain.ID, ids, clients).Query(func(rows pgx.Rows) error {
+		var i int
+		var l foldPair
+		_, err := pgx.ForEachRow(rows, []any{&i, &l.last, &l.live}, func() error {
+			p := pairs[i-1]
+			p.last, p.live, p.fresh = l.last, l.live, false
+			return nil
+		})
+		return err
+	})
+}
+
+// compare is the order of the primary keys: neighbours lie on the same pages.
+func (k *pairKey) compare(with *pairKey) int {
+	return cmp.Or(k.token.Cmp(&with.token), k.client.Cmp(with.client))
+}
+
+// pairArrays are the numeric[] and bytea[] parameters of (agent, client) keys.
+func pairArrays[T any](items []T, key func(T) *pairKey) (ids string, clients [][]byte) {
+	clients = make([][]byte, len(items))
+	for i := range items {
+		clients[i] = key(items[i]).client[:]
+	}
+	return store.NumericArray(items, func(p *T) string { return key(*p).token.Dec() }), clients
+}
+
+func (f *fold) queueRatings(b *pgx.Batch) {
+	ratings := store.Keys(f.ratings)
+	ids, clients, indexes := ratingArrays(ratings)
+	b.Queue(`
+		select u.i from unnest($2::numeric[], $3::bytea[], $4::bigint[]) with ordinality u(t, c, x, i)
+		cross join lateral (select from feedback where chain_id = $1 and token_id = u.t and client = u.c and idx = u.x and revoked_block is not null offset 0) f`,
+		f.chain.ID, ids, clients, indexes).Query(func(rows pgx.Rows) error {
+		var i int
+		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
+			f.ratings[ratings[i-1]].revoked = true
+			return nil
+		})
+		return err
+	})
+}
+
+// ratingArrays are the parameters of feedback keys. An index beyond bigint, which
+// only a foreign log can hold, finds nothing.
+func ratingArrays(ratings []ratingKey) (ids string, clients [][]byte, indexes []int64) {
+	indexes = make([]int64, len(ratings))
+	ptrs := make([]*ratingKey, len(ratings))
+	for i := range ratings {
+		indexes[i], ptrs[i] = int64(ratings[i].index), &ratings[i]
+	}
+	ids, clients = pairArrays(ptrs, func(k *ratingKey) *pairKey { return &k.pairKey })
+	return ids, clients, indexes
+}
+
+func (f *fold) queueOperators(b *pgx.Batch) {
+	spans := store.Keys(f.operators)
+	owners, operators := make([][]byte, len(spans)), make([][]byte, len(spans))
+	for i := range spans {
+		owners[i], operators[i] = spans[i].owner[:], spans[i].operator[:]
+	}
+	b.Queue(`
+		select u.i from unnest($2::bytea[], $3::bytea[]) with ordinality u(w, o, i)
+		cross join lateral (select from operators where chain_id = $1 and owner = u.w and operator = u.o and to_block is null offset 0) s`,
+		f.chain.ID, owners, operators).Query(func(rows pgx.Rows) error {
+		var i int
+		_, err := pgx.ForEachRow(rows, []any{&i}, func() error {
+			o := f.operators[spans[i-1]]
+			o.approved, o.before = true, true
+			return nil
+		})
+		return err
+	})
+}
+
+func (f *fold) queueRequests(b *pgx.Batch) {
+	requests := store.Keys(f.requests)
+	contracts, hashes := make([][]byte, len(requests)), make([][]byte, len(requests))
+	for i := range requests {
+		contracts[i], hashes[i] = requests[i].contract[:], requests[i].hash[:]
+	}
+	b.Queue(`
+		select u.i, r.token_id::text, r.validator, r.block, r.log_index, exists (select from validation_responses v
+			where v.chain_id = $1 and v.contract = u.c and v.request_hash = u.h)
+		from unnest($2::bytea[], $3::bytea[]) with ordinality u(c, h, i)
+		cross join lateral (select * from validation_requests where chain_id = $1 and contract = u.c and request_hash = u.h offset 0) r`,
+		f.chain.ID, contracts, hashes).Query(func(rows pgx.Rows) error {
+		var i int
+		var token string
+		var validator []byte
+		var at chaindb.Point
+		var answered bool
+		_, err := pgx.ForEachRow(rows, []any{&i, &token, &validator, &at.Block, &at.Log, &answered}, func() error {
+			q := f.requests[requests[i-1]]
+			*q = foldRequest{known: true, at: at, answered: answered, validator: common.BytesToAddress(validator)}
+			return q.token.SetFromDecimal(token)
+		})
+		return err
+	})
+}

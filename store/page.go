@@ -1,0 +1,97 @@
+package store
+
+import (
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+
+	"repute"
+)
+
+// Everywhere below, At has no default: the zero At is block 0, as in package
+// repute. Callers who want the newest state say repute.Latest.
+
+// MaxPage is the largest page of any list.
+const MaxPage = 200
+
+// Page is one page of a list and what it is true at: one AsOf per chain asked.
+type Page[T any] struct {
+	Items []T
+	Next  string // cursor of the next page, "" at the end
+	AsOf  []repute.AsOf
+}
+
+// FirstRows are the first rows of a list that several agents have one of each.
+type FirstRows[T any] struct {
+	Items []T
+	More  bool // there are others
+}
+
+// FirstRowsOf parts rows, in order, by their agents. Each has up to limit of them, and one more
+// where there are others.
+func FirstRowsOf[T any](rows []T, agentOf func(T) repute.AgentID, limit int) map[repute.AgentID]FirstRows[T] {
+	out := map[repute.AgentID]FirstRows[T]{}
+	for _, row := range rows {
+		id := agentOf(row)
+		h := out[id]
+		if h.More = len(h.Items) == limit; !h.More {
+			h.Items = append(h.Items, row)
+		}
+		out[id] = h
+	}
+	return out
+}
+
+// cursorForm is what a page cursor holds: where to go on, and which question it
+// belongs to. Callers treat it as opaque.
+type cursorForm[P any] struct {
+	For string `json:"f"`
+	Pos P      `json:"p"`
+}
+
+// CursorFor names a question by its parts: a cursor of another one is refused,
+// as its position would silently skip or repeat rows.
+func CursorFor(parts ...any) (string, error) {
+	b, err := json.Marshal(parts)
+	sum := sha256.Sum256(b)
+	return base64.RawURLEncoding.EncodeToString(sum[:9]), err
+}
+
+// EncodeCursor returns the cursor of the position pos in the list that question names.
+func EncodeCursor[P any](question string, pos P) (string, error) {
+	b, err := json.Marshal(cursorForm[P]{question, pos})
+	return base64.RawURLEncoding.EncodeToString(b), err
+}
+
+// DecodeCursor reads a cursor of that question; ok is false for "".
+func DecodeCursor[P any](question, cursor string) (pos P, ok bool, err error) {
+	if cursor == "" {
+		return pos, false, nil
+	}
+	var form cursorForm[P]
+	b, err := base64.RawURLEncoding.DecodeString(cursor)
+	if err == nil {
+		err = json.Unmarshal(b, &form)
+	}
+	if err != nil {
+		return pos, false, BadCursor()
+	}
+	if form.For != question {
+		return pos, false, repute.Invalid("cursor", "belongs to a list with other filters or another order", "repeat the filters of the first page, or start again without a cursor")
+	}
+	return form.Pos, true, nil
+}
+
+// CheckLimit refuses what would otherwise be clamped in silence.
+func CheckLimit(limit int) error {
+	if limit < 1 || limit > MaxPage {
+		return repute.Invalid("limit", fmt.Sprintf("%d is out of range", limit), fmt.Sprintf("1 to %d", MaxPage))
+	}
+	return nil
+}
+
+// BadCursor is the error for a cursor that no page of the list gave.
+func BadCursor() error {
+	return repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
+}

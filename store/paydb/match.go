@@ -1,0 +1,148 @@
+package paydb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// claimsPerFile is how many ratings of one client for one agent may claim payments by one
+// URI, the earliest ones.
+const claimsPerFile = 100
+
+// putClaims makes rows of payments out of relation hit: the key of a rating with what its
+// file claims. What is verified stays.
+const putClaims = `
+	insert into payments as p (chain_id, token_id, client, idx, payer, payee, pay_chain, tx, state, reason, next_due)
+	select chain_id, token_id, client, idx, payer, payee, pay_chain, tx,
+		case when whole and followed then 'pending' when whole then 'unavailable' else 'refused' end,
+		case when whole and followed then '' when whole then 'chain-not-followed' else 'malformed' end,
+		case when whole then now() end
+	from (
+		select h.*, payer is not null and payee is not null and pay_chain is not null and tx is not null as whole,
+			exists (select from chains c where c.chain_id = h.pay_chain and not c.imported) as followed
+		from hit h) h
+	on conflict (chain_id, token_id, client, idx) do update
+	set payer = excluded.payer, payee = excluded.payee, pay_chain = excluded.pay_chain, tx = excluded.tx, state = excluded.state,
+		reason = excluded.reason, attempts = 0, next_due = excluded.next_due, checked = null
+	where p.state <> 'verified'
+		and (p.payer, p.payee, p.pay_chain, p.tx) is distinct from (excluded.payer, excluded.payee, excluded.pay_chain, excluded.tx)`
+
+// MatchPayments brings up to limit files that claim payments, and were not looked at
+// before, together with the ratings that name them, and tells how many it took. Files that
+// do not name the agent and the client that rated it are left to ScanPayments.
+func MatchPayments(ctx context.Context, db *store.DB, limit int) (n int, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "match payments", func(tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `select uri_id from payment_files where unseen order by uri_id limit $1 for update skip locked`, limit)
+		if err != nil {
+			return err
+		}
+		ids, err := pgx.CollectRows(rows, pgx.RowTo[int64])
+		if n = len(ids); err != nil || n == 0 {
+			return err
+		}
+		_, err = tx.Exec(ctx, fmt.Sprintf(`
+			with hit as (
+				select r.chain_id, r.token_id, r.client, r.idx, f.payer, f.payee, f.pay_chain, f.tx
+				from payment_files f
+				join chains c on f.chain_id is null or c.chain_id = f.chain_id
+				cross join lateral (select f.client as address union select f.payer) who
+				cross join lateral (
+					select * from feedback r
+					where (r.chain_id, r.token_id, r.client) = (c.chain_id, f.token_id, who.address) and r.uri_id = f.uri_id
+					order by r.idx limit %d) r
+				where f.uri_id = any($1))`, claimsPerFile)+putClaims, ids)
+		if err == nil {
+			_, err = tx.Exec(ctx, "update payment_files set unseen = false where uri_id = any($1)", ids)
+		}
+		return err
+	})
+	return n, err
+}
+
+// scanAgain is after what time the ratings of a chain are gone through once more: for files
+// that were read later and do not name what they rate.
+const scanAgain = 24 * time.Hour
+
+// ScanPayments goes through up to limit final ratings of a chain, from where it ended last,
+// and brings those together with their files whose files claim payments. It tells how
+// many ratings there were; fewer than limit when it has come to the end.
+func ScanPayments(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "scan payments", func(tx pgx.Tx) error {
+		from, final, err := scanFrom(ctx, tx, chainID)
+		if err != nil || final == 0 {
+			return err
+		}
+		to := scanPos{block: final, log: math.MaxInt32}
+		if n, err = scanPage(ctx, tx, chainID, from, &to, limit); err != nil || n == 0 && from == to {
+			return err
+		}
+		_, err = tx.Exec(ctx, `
+			with hit as (
+				select r.chain_id, r.token_id, r.client, r.idx, f.payer, f.payee, f.pay_chain, f.tx
+				from events e
+				join feedback r on (r.chain_id, r.token_id, r.block, r.log_index) = (e.chain_id, e.token_id, e.block, e.log_index)
+				join payment_files f on f.uri_id = r.uri_id
+				where e.chain_id = $1 and (e.block, e.log_index) > ($2, $3) and (e.block, e.log_index) <= ($4, $5) and e.kind = $6)`+putClaims,
+			chainID, from.block, from.log, to.block, to.log, repute.KindNewFeedback)
+		if err == nil {
+			_, err = tx.Exec(ctx, "update payment_scans set block = $2, log_index = $3 where chain_id = $1", chainID, to.block, to.log)
+		}
+		return err
+	})
+	return n, err
+}
+
+type scanPos struct {
+	block uint64
+	log   int32
+}
+
+// scanFrom locks the chain's place and gives it with the final block. A round that is over
+// and long past begins anew.
+func scanFrom(ctx context.Context, tx pgx.Tx, chainID uint64) (from scanPos, final uint64, err error) {
+	_, err = tx.Exec(ctx, `
+		insert into payment_scans (chain_id, block, log_index) select chain_id, start_block, -1 from chains where chain_id = $1
+		on conflict (chain_id) do nothing`, chainID)
+	if err != nil {
+		return from, 0, err
+	}
+	err = tx.QueryRow(ctx, `
+		update payment_scans s set
+			block = case when again then c.start_block else s.block end,
+			log_index = case when again then -1 else s.log_index end,
+			begun = case when again then now() else begun end
+		from chains c
+		cross join lateral (select s.block >= least(c.finalized_block, c.cursor_block) and s.begun < now() - $2::interval
+			and exists (select from payment_files where token_id is null or client is null) as again from payment_scans s where s.chain_id = $1) a
+		where s.chain_id = $1 and c.chain_id = $1
+		returning s.block, s.log_index, least(c.finalized_block, c.cursor_block)`, chainID, scanAgain).Scan(&from.block, &from.log, &final)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return from, 0, nil
+	}
+	return from, final, err
+}
+
+// scanPage finds the ratings of a page and, where there are more, its end.
+func scanPage(ctx context.Context, tx pgx.Tx, chainID uint64, from scanPos, to *scanPos, limit int) (n int, err error) {
+	rows, err := tx.Query(ctx, `
+		select block, log_index from events
+		where chain_id = $1 and (block, log_index) > ($2, $3) and block <= $4 and kind = $5 and exists (select from payment_files)
+		order by block, log_index limit $6`, chainID, from.block, from.log, to.block, repute.KindNewFeedback, limit)
+	if err != nil {
+		return 0, err
+	}
+	var last scanPos
+	_, err = pgx.ForEachRow(rows, []any{&last.block, &last.log}, func() error { n++; return nil })
+	if n == limit {
+		*to = last
+	}
+	return n, err
+}

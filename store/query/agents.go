@@ -1,0 +1,245 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+)
+
+// wholeAgents is for one agent. Of many at once, listedAgents, only bounded parts
+// leave the database: whoever registers decides how long everything else is.
+func wholeAgents() string {
+	return columnsOfAgents("u.uri", "registration", "jsonb_path_query_array(problems, '$[0 to 100]')")
+}
+
+func listedAgents() string {
+	return columnsOfAgents(fmt.Sprintf("substring(u.uri for %d)", store.MaxListed), briefRegistration,
+		"jsonb_path_query_array(problems, '$[0 to 9]')")
+}
+
+// briefRegistration is a registration without unknown members, and in fewer
+// words when the rest is still long. Partial tells that anything is missing.
+const briefRegistration = `(
+	select case
+		when jsonb_typeof(registration) <> 'object' then registration
+		when octet_length(s.slim::text) > 16384 then jsonb_build_object(
+			'type', registration->'type', 'name', registration->'name', 'image', registration->'image',
+			'description', left(registration->>'description', 1000),
+			'x402', registration->'x402', 'active', registration->'active', 'partial', true)
+		when s.slim = registration then registration
+		else s.slim || '{"partial": true}'
+		end
+	from (
+		select case when jsonb_typeof(registration) = 'object' then (registration - 'extra') || case
+			when registration ? 'services' then jsonb_build_object('services', (
+				select coalesce(jsonb_agg(e - 'extra' order by n), '[]')
+				from jsonb_array_elements(registration->'services') with ordinality as e(e, n)))
+			else '{}' end
+		end as slim) s)`
+
+// columnsOfAgents reads agents out of a relation a with the columns of table
+// agents, joined with what scanAgent needs besides. Each join is by primary key.
+func columnsOfAgents(uri, registration, problems string) string {
+	return `
+	select a.chain_id, c.identity, a.token_id, a.owner, a.claimed, a.wallet, a.approved, ` + uri + `, octet_length(u.uri),
+		a.registered_block, a.registered_log, re.tx_hash, rb.time,
+		a.updated_block, a.updated_log, ue.tx_hash, ub.time,
+		a.feedback, a.revoked, a.clients, a.responses, a.validations,
+		u.source, u.sha256, d.size, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, ` + docdb.DeniedDocument("u", "a") + `,
+		p.registration, p.problems, p.problem_count, p.errors, d.size is not null and d.body is null
+	from a
+	join chains c on c.chain_id = a.chain_id
+	join uris u on u.id = a.uri_id
+	left join documents d on d.sha256 = u.sha256
+	left join lateral (
+		select ` + registration + ` as registration, ` + problems + ` as problems,
+			jsonb_array_length(problems) as problem_count, errors
+		from parses where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
+	left join events re on (re.chain_id, re.block, re.log_index) = (a.chain_id, a.registered_block, a.registered_log)
+	left join blocks rb on (rb.chain_id, rb.number) = (a.chain_id, a.registered_block)
+	left join events ue on (ue.chain_id, ue.block, ue.log_index) = (a.chain_id, a.updated_block, a.updated_log)
+	left join blocks ub on (ub.chain_id, ub.number) = (a.chain_id, a.updated_block)`
+}
+
+// pointRow receives a repute.Point, whose event and block may be unknown.
+type pointRow struct {
+	block *int64
+	log   *int64
+	tx    []byte
+	time  *time.Time
+}
+
+func (p *pointRow) into() []any { return []any{&p.block, &p.log, &p.tx, &p.time} }
+
+// point is nil when the event did not happen.
+func (p *pointRow) point() *repute.Point {
+	if p.block == nil {
+		return nil
+	}
+	return &repute.Point{
+		Block: uint64(*p.block), LogIndex: uint64(*p.log),
+		TxHash: common.BytesToHash(p.tx), Time: store.TimeOf(p.time),
+	}
+}
+
+func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
+	var identity, owner, wallet, approved, uri []byte
+	var token store.TokenNum
+	var registered, updated pointRow
+	var d docdb.DocumentRow
+	var dropped bool
+	into := slices.Concat(
+		[]any{&a.ID.ChainID, &identity, &token, &owner, &a.OwnerClaimed, &wallet, &approved, &uri, &a.URISize},
+		registered.into(), updated.into(),
+		[]any{&a.Counts.Feedback, &a.Counts.Revoked, &a.Counts.Clients, &a.Counts.Responses, &a.Counts.Validations},
+		d.Into(), []any{&dropped})
+	if err := row.Scan(into...); err != nil {
+		return a, err
+	}
+	a.ID.Registry, a.ID.TokenID = common.BytesToAddress(identity), repute.TokenID(token)
+	a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved)
+	if a.URI = string(uri); int64(len(uri)) < a.URISize {
+		a.URI = wholeRunes(a.URI)
+	}
+	a.Registered, a.Updated = *registered.point(), *updated.point()
+	a.Document, err = d.Document(a.URISize == 0)
+	a.Document.Dropped = dropped && a.Document.Status != repute.DocumentDenied
+	if a.Document.Status == repute.DocumentDenied {
+		a.URI = store.WithoutContent(a.URI)
+	}
+	return a, err
+}
+
+// wholeRunes drops a character that a cut has split, and nothing of other bytes.
+func wholeRunes(s string) string {
+	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
+		if tail := s[len(s)-n:]; utf8.RuneStart(tail[0]) {
+			if !utf8.FullRuneInString(tail) {
+				return s[:len(s)-n]
+			}
+			break
+		}
+	}
+	return s
+}
+
+// currentAgents is relation a of columnsOfAgents: the current rows of the keys.
+const currentAgents = `
+	with k as (select * from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)),
+	a as (select a.* from k join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id))`
+
+// currentMetadata reads the keys' metadata in the order agents show it.
+func currentMetadata() string {
+	return `
+	select m.chain_id, m.token_id, ` + metadataColumns() + `, m.from_block, m.log_index, e.tx_hash, b.time
+	from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
+	join metadata m on (m.chain_id, m.token_id) = (k.chain_id, k.token_id) and m.to_block is null
+	left join events e on (e.chain_id, e.block, e.log_index) = (m.chain_id, m.from_block, m.log_index)
+	left join blocks b on (b.chain_id, b.number) = (m.chain_id, m.from_block)
+	order by m.key limit ` + fmt.Sprint(store.MaxMetadata)
+}
+
+// metadataColumns are what is read of relation m: the key and value as shown, the
+// value's size, and how many keys there are.
+func metadataColumns() string {
+	return store.HeadOf("m.key") + ", " + store.HeadOf("m.value") + ", octet_length(m.value), count(*) over ()"
+}
+
+// readAgents loads agents in one statement, however many there are, and their scores in
+// another one: whole, or what lists show of them.
+func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[store.AgentKey]*repute.Agent, error) {
+	columns := listedAgents()
+	if whole {
+		columns = wholeAgents()
+	}
+	chains, tokens := store.KeyColumns(ids)
+	rows, err := tx.Query(ctx, currentAgents+columns, chains, tokens)
+	if err != nil {
+		return nil, err
+	}
+	agents, err := pgx.CollectRows(rows, scanAgent)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[store.AgentKey]*repute.Agent, len(agents))
+	for i := range agents {
+		out[store.KeyOf(agents[i].ID)] = &agents[i]
+	}
+	return out, readScores(ctx, tx, out, whole)
+}
+
+func readMetadata(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*repute.Agent, sql string, args ...any) error {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return err
+	}
+	var k store.AgentKey
+	var key, value []byte
+	var size, count int64
+	var set pointRow
+	into := append([]any{&k.Chain, (*store.TokenNum)(&k.Token), &key, &value, &size, &count}, set.into()...)
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		if a := agents[k]; a != nil {
+			m := repute.Metadata{Size: size, Set: *set.point()}
+			m.Key = store.CutField(key, "key", &m.Cut, &m.Partial)
+			if m.Value = store.Head(value, store.MaxListed, &m.Partial); int64(len(m.Value)) < m.Size {
+				m.Cut = append(m.Cut, "value")
+			}
+			a.Metadata, a.MetadataCount = append(a.Metadata, m), count
+		}
+		return nil
+	})
+	return err
+}
+
+// AgentsByID loads the newest state of agents by id, shortened as in a list:
+// see Agents. Unknown ones are absent;
+// an id without registry is found under the id with it.
+func AgentsByID(ctx context.Context, db *store.DB, ids []repute.AgentID) (map[repute.AgentID]repute.Agent, error) {
+	out := make(map[repute.AgentID]repute.Agent, len(ids))
+	err := chaindb.View(ctx, db, "read agents", func(ctx context.Context, tx pgx.Tx) error {
+		agents, err := readAgents(ctx, tx, ids, false)
+		for _, a := range agents {
+			out[a.ID] = *a
+		}
+		return err
+	})
+	return out, err
+}
+
+// AddressAgents names agents of a chain by the addresses that own them or are their wallet,
+// up to a number for each address and role.
+func AddressAgents(ctx context.Context, db *store.DB, chainID uint64, of []common.Address, most int) (map[common.Address][]string, error) {
+	list := make([][]byte, len(of))
+	for i := range of {
+		list[i] = of[i][:]
+	}
+	rows, err := db.Readers().Query(ctx, `
+		select k.a, x.role, x.token_id from unnest($2::bytea[]) as k(a) cross join lateral (
+			(select 'wallet' as role, token_id from agents where chain_id = $1 and wallet = k.a and wallet <> '' order by token_id limit $3)
+			union all
+			(select 'owner', token_id from agents where chain_id = $1 and owner = k.a order by token_id limit $3)) x`, int64(chainID), list, most)
+	if err != nil {
+		return nil, store.Failed("read names of addresses", err)
+	}
+	out := map[common.Address][]string{}
+	var address []byte
+	var role string
+	var token repute.TokenID
+	_, err = pgx.ForEachRow(rows, []any{&address, &role, (*store.TokenNum)(&token)}, func() error {
+		a := common.BytesToAddress(address)
+		out[a] = append(out[a], fmt.Sprintf("%s of agent %d:%s", role, chainID, token.Dec()))
+		return nil
+	})
+	return out, store.Failed("read names of addresses", err)
+}

@@ -1,0 +1,249 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/crypto"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+	"repute/store/searchtext"
+)
+
+// AgentFilter selects and orders agents. All of it may be given together. Values of
+// documents are compared without regard to case.
+type AgentFilter struct {
+	// Text is what is searched for, "" for anything: words as they are found in any
+	// order, "a phrase", -without, this or that; without such signs also parts of words,
+	// a host, a URL or an address. See Match for what follows when no agent has all words.
+	Text     string
+	ChainIDs []uint64        // nil for all
+	Owner    *common.Address // nil for any
+	Wallet   *common.Address // nil for any, the zero address for cleared
+	// Service to Trust are "" for any, one value or a list divided by commas, all of
+	// which an agent must have. A value that holds commas itself is found, too.
+	// Tag is "" for any, or the tag1 of a live rating exactly as it is.
+	Service, Skill, Domain, Trust, Tag string
+	X402, Active                       *bool                 // nil for any
+	Status                             repute.DocumentStatus // "" for any
+	MinFeedback                        int64                 // live ratings at least
+	// RegisteredSince selects agents whose first block is of this time or later; zero for
+	// any. An agent whose block has no known time is not selected by it.
+	RegisteredSince time.Time
+	Score           ScoreFilter // the empty one for any
+	// Unfolded lists near-identical agents of one owner one by one. Without Text they
+	// always are.
+	Unfolded bool
+	Sort     string // when empty SortRelevance with Text, else SortID
+	Desc     bool
+	After    string // Next of the page before, with the same filter
+	Limit    int    // 1..MaxPage
+}
+
+// question names the filter: pages of another one do not follow its pages.
+func (f AgentFilter) question() (string, error) {
+	f.After, f.Limit = "", 0
+	return store.CursorFor("agents", f)
+}
+
+// IsPlain reports whether indexes lead to the agents that match, so that a page and
+// its total cost little.
+func (f AgentFilter) IsPlain() bool {
+	return f.sameAs(AgentFilter{ChainIDs: f.ChainIDs, Owner: f.Owner, Wallet: f.Wallet, Sort: f.Sort, Desc: f.Desc, Unfolded: f.Unfolded})
+}
+
+func (f AgentFilter) sameAs(other AgentFilter) bool {
+	mine, err1 := f.question()
+	others, err2 := other.question()
+	return err1 == nil && err2 == nil && mine == others
+}
+
+// agentQuery is a filter as SQL: conditions on agents a, their URIs u, what they are
+// searched by s and the denial of their document x, and where there is a text what
+// leads to the documents that match it.
+type agentQuery struct {
+	match *textMatch // nil without a text
+	where string     // conditions on a, u, s and x, each after an "and"
+	args  []any      // $1 is the chains
+	// needed: only agents with a document can match. documents: u, s and x are used.
+	needed, documents bool
+	unfolded          bool
+}
+
+// arg adds a parameter and gives its name.
+func (q *agentQuery) arg(v any) string {
+	q.args = append(q.args, v)
+	return fmt.Sprintf("$%d", len(q.args))
+}
+
+func (q *agentQuery) and(format string, v any) { q.where += " and " + fmt.Sprintf(format, q.arg(v)) }
+
+// withArgs are the parameters of a statement with more of them behind.
+func (q *agentQuery) withArgs(chains []*chaindb.ChainView, more ...any) []any {
+	args := slices.Concat(q.args, more)
+	args[0] = chainIDs(chains)
+	return args
+}
+
+func chainIDs(chains []*chaindb.ChainView) []uint64 {
+	ids := make([]uint64, len(chains))
+	for i, c := range chains {
+		ids[i] = c.ID
+	}
+	return ids
+}
+
+// query is the filter as SQL, its text matched in the given mode.
+func (f AgentFilter) query(ctx context.Context, tx pgx.Tx, mode Match) (*agentQuery, error) {
+	q := &agentQuery{args: []any{nil}, unfolded: f.Unfolded}
+	if err := f.onDocument(q); err != nil {
+		return nil, err
+	}
+	if err := f.onChain(q); err != nil || f.Text == "" {
+		return q, err
+	}
+	text, err := checkText(f.Text)
+	if err != nil {
+		return nil, err
+	}
+	q.documents = true
+	return q, q.matchText(ctx, tx, text, f.Text, mode)
+}
+
+// check says what is wrong with the filter before anything is read.
+func (f AgentFilter) check() error {
+	if f.Text != "" {
+		if _, err := checkText(f.Text); err != nil {
+			return err
+		}
+	}
+	q := &agentQuery{args: []any{nil}}
+	if err := f.onDocument(q); err != nil {
+		return err
+	}
+	return f.onChain(q)
+}
+
+// onDocument adds conditions on what the document says.
+func (f AgentFilter) onDocument(q *agentQuery) error {
+	for _, l := range []struct{ field, column, value string }{
+		{"service", "services", f.Service}, {"skill", "skills", f.Skill}, {"domain", "domains", f.Domain}, {"trust", "trust", f.Trust},
+	} {
+		values, err := checkList(l.field, l.value)
+		if err != nil {
+			return err
+		}
+		if values != nil {
+			q.having("s."+l.column, l.value, values)
+		}
+	}
+	if f.X402 != nil {
+		q.needed = true
+		q.and("s.x402 = %s", *f.X402)
+	}
+	if f.Active != nil {
+		q.needed = true
+		q.and("s.active = %s", *f.Active)
+	}
+	if q.needed {
+		q.where += " and x.denied is null"
+	}
+	if f.Status == "" {
+		q.documents = q.needed
+		return nil
+	}
+	if !slices.Contains(documentStates(), f.Status) {
+		return repute.Invalid("status", "no state of a document", "one of "+stateNames())
+	}
+	q.documents = true
+	q.and("("+documentStatus+") = %s", f.Status)
+	return nil
+}
+
+// having adds that a column holds all values, or the text they were written as.
+func (q *agentQuery) having(column, text string, values []string) {
+	q.needed = true
+	condition := column + " @> " + q.arg(values) + "::text[]"
+	if len(values) > 1 {
+		condition = fmt.Sprintf("(%s or %s @> array[%s::text])", condition, column, q.arg(searchtext.Lowered(text, len(text)+utf8.UTFMax)))
+	}
+	q.where += " and " + condition
+}
+
+// onChain adds conditions on the agent itself. The partial index on wallets needs its
+// own condition spelled out.
+func (f AgentFilter) onChain(q *agentQuery) error {
+	if f.MinFeedback < 0 {
+		return repute.Invalid("minFeedback", "is negative", "0 or more")
+	}
+	if f.MinFeedback > 0 {
+		q.and("a.feedback >= %s", f.MinFeedback)
+	}
+	if f.Owner != nil {
+		q.and("a.owner = %s", store.AddressBytes(*f.Owner))
+	}
+	switch {
+	case f.Wallet != nil && *f.Wallet == (common.Address{}):
+		q.where += " and a.wallet = ''"
+	case f.Wallet != nil:
+		q.and("a.wallet = %s and a.wallet <> ''", store.AddressBytes(*f.Wallet))
+	}
+	if !f.RegisteredSince.IsZero() {
+		q.and(`exists (select from blocks rb
+			where (rb.chain_id, rb.number) = (a.chain_id, a.registered_block) and rb.time >= %s)`, f.RegisteredSince)
+	}
+	if f.Tag != "" {
+		q.and(`exists (select from votes v join tags t on t.id = v.tag1
+			where (v.chain_id, v.token_id) = (a.chain_id, a.token_id) and t.hash = %s)`, crypto.Keccak256([]byte(f.Tag)))
+	}
+	f.Score.where(q)
+	return nil
+}
+
+// documentStatus is documentRow.status.
+const documentStatus = `case when u.uri = '' then 'none' when x.denied is not null then 'denied'
+	when s.errors > 0 then 'invalid' when s.errors = 0 then 'ok' when u.dead then 'dead' when u.reason <> '' then 'failed' else 'pending' end`
+
+// documentStates are those an agent's document can be in.
+func documentStates() []repute.DocumentStatus {
+	return []repute.DocumentStatus{repute.DocumentNone, repute.DocumentPending, repute.DocumentOK, repute.DocumentInvalid, repute.DocumentFailed,
+		repute.DocumentDead, repute.DocumentDenied}
+}
+
+func stateNames() string {
+	names := ""
+	for _, s := range documentStates() {
+		names += ", " + string(s)
+	}
+	return names[2:]
+}
+
+// joins add to relation a what the conditions and a page's order speak of.
+func (q *agentQuery) joins() string {
+	if !q.documents {
+		return ""
+	}
+	join := "left join"
+	if q.needed {
+		join = "join"
+	}
+	return ` join uris u on u.id = a.uri_id ` + join + ` searchable s on s.sha256 = u.sha256
+		cross join lateral (select ` + docdb.DeniedDocument("u", "a") + ` as denied) x`
+}
+
+// source is every agent that matches the text, or every agent, as relation a with what
+// q's conditions speak of.
+func (q *agentQuery) source(ranked bool) (with, from string) {
+	if q.match == nil {
+		return "", "agents a" + q.joins()
+	}
+	return q.match.with(ranked), "a" + q.joins()
+}

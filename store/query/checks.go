@@ -1,0 +1,127 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// TrustChecks is what identity checks of an agent read, as of one block; files are the
+// newest read from what was named then.
+type TrustChecks struct {
+	Agent repute.Agent
+	AsOf  repute.AsOf
+	// ParserVersion is of what read the agent's document, 0 where nothing did.
+	ParserVersion int
+	// File is what is known of the first of the files asked for that could be read, or of
+	// the first known at all; nil where none is known.
+	File *CheckedFile
+	// Validating: the chain has allow-listed validation contracts.
+	Validating bool
+	Answer     *TrustAnswer // the newest of allow-listed contracts, nil when none
+}
+
+// CheckedFile is a file of an agent that is not its registration.
+type CheckedFile struct {
+	URI  string
+	File repute.File
+	Body []byte // nil where no bytes are kept
+}
+
+// TrustAnswer is a validator's answer.
+type TrustAnswer struct {
+	Contract, Validator common.Address
+	Request             common.Hash
+	Response            uint8 // 0 to 100
+	Block               uint64
+}
+
+// maxChecked is how many files of an agent are looked at.
+const maxChecked = 16
+
+// ReadTrustChecks reads them; files names the URIs of other files that an agent has, at most
+// 16 are looked at. Errors are those of Agent.
+func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At, files func(repute.Agent) []string) (out TrustChecks, err error) {
+	err = chaindb.ViewAgent(ctx, db, "read checks", id, at, func(ctx context.Context, s chaindb.Subject) error {
+		out = TrustChecks{AsOf: s.AsOf, Validating: len(s.Chain.Validations) > 0}
+		if s.Block == chaindb.Everything {
+			agents, err := readAgents(ctx, s.Tx, []repute.AgentID{s.ID}, true)
+			if err != nil {
+				return err
+			}
+			out.Agent = *agents[store.KeyOf(s.ID)]
+		} else if out.Agent, err = agentThen(ctx, s); err != nil {
+			return err
+		}
+		if sum := out.Agent.Document.SHA256; sum != [32]byte{} {
+			err := s.Tx.QueryRow(ctx, "select coalesce(max(parser_version), 0) from parses where sha256 = $1", sum[:]).Scan(&out.ParserVersion)
+			if err != nil {
+				return fmt.Errorf("parser: %w", err)
+			}
+		}
+		if out.File, err = firstFile(ctx, s, files(out.Agent)); err != nil {
+			return err
+		}
+		out.Answer, err = newestAnswer(ctx, s)
+		return err
+	})
+	return out, err
+}
+
+func firstFile(ctx context.Context, s chaindb.Subject, uris []string) (*CheckedFile, error) {
+	hashes := make([][]byte, 0, maxChecked)
+	for _, u := range uris[:min(len(uris), maxChecked)] {
+		h := store.SHA256(u)
+		hashes = append(hashes, h[:])
+	}
+	if len(hashes) == 0 {
+		return nil, nil
+	}
+	var uri, body []byte
+	var row fileRow
+	err := s.Tx.QueryRow(ctx, `
+		select u.uri, u_d.body, `+fileColumns("u")+`
+		from unnest($1::bytea[]) with ordinality as k(hash, n)
+		join uris u on u.hash = k.hash`+joinFile("u")+`
+		where u.kind <> 'empty' and (u.sha256 is not null or u.tried_at is not null or u.next_due is not null)
+		order by u.sha256 is null, k.n limit 1`, hashes).Scan(append([]any{&uri, &body}, row.into()...)...)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("files: %w", err)
+	}
+	file, err := row.file(common.Hash{})
+	if err != nil || file == nil {
+		return nil, err
+	}
+	if file.Status == repute.DocumentDenied {
+		body = nil
+	}
+	return &CheckedFile{URI: string(uri), File: *file, Body: body}, nil
+}
+
+func newestAnswer(ctx context.Context, s chaindb.Subject) (*TrustAnswer, error) {
+	var contract, validator, request []byte
+	var a TrustAnswer
+	err := s.Tx.QueryRow(ctx, `
+		select q.contract, q.validator, q.request_hash, x.response, x.block
+		from validation_requests q
+		join validation_responses x on (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= $3
+		where q.chain_id = $1 and q.token_id = $2 and q.block <= $3 and q.contract = any($4)
+		order by x.block desc, x.log_index desc limit 1`, append(s.Key(), store.AddressColumn(s.Chain.Validations))...).
+		Scan(&contract, &validator, &request, &a.Response, &a.Block)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, nil
+	} else if err != nil {
+		return nil, fmt.Errorf("answer: %w", err)
+	}
+	a.Contract, a.Validator, a.Request = common.BytesToAddress(contract), common.BytesToAddress(validator), common.BytesToHash(request)
+	return &a, nil
+}

@@ -1,0 +1,256 @@
+package query
+
+import (
+	"context"
+	"fmt"
+	"slices"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
+)
+
+// maxInlineResponses is how many responses come with a rating, oldest first.
+const maxInlineResponses = 10
+
+// feedbackColumns reads ratings out of a relation f with the columns of table
+// feedback. What happened after block {at} is left out.
+func feedbackColumns() string {
+	return `
+	select f.chain_id, c.identity, f.token_id, f.client, f.idx, f.value, f.decimals,
+		` + store.HeadOf("t1.value") + `, ` + store.HeadOf("t2.value") + `, ` + store.HeadOf("f.endpoint") + `, ` + store.HeadOf("u.uri") + `, f.hash,
+		f.block, f.log_index, e.tx_hash, b.time,
+		f.revoked_block, f.revoked_log, re.tx_hash, rb.time, ` + trustdb.PaymentColumns + `, ` + ratingColumns("u") + `
+	from f
+	join chains c on c.chain_id = f.chain_id
+	join tags t1 on t1.id = f.tag1
+	join tags t2 on t2.id = f.tag2
+	join uris u on u.id = f.uri_id
+	left join events e on (e.chain_id, e.block, e.log_index) = (f.chain_id, f.block, f.log_index)
+	left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
+	left join events re on (re.chain_id, re.block, re.log_index) = (f.chain_id, f.revoked_block, f.revoked_log)
+	left join blocks rb on (rb.chain_id, rb.number) = (f.chain_id, f.revoked_block)` + trustdb.JoinPayment("f") + joinRating("u")
+}
+
+func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
+	var identity, client, tag1, tag2, endpoint, uri, hash []byte
+	var value store.BigNum
+	var given, revoked pointRow
+	var paid trustdb.PaymentRow
+	var file fileRow
+	into := slices.Concat(
+		[]any{&f.Agent.ChainID, &identity, (*store.TokenNum)(&f.Agent.TokenID), &client, &f.Index, &value, &f.Decimals,
+			&tag1, &tag2, &endpoint, &uri, &hash},
+		given.into(), revoked.into(), paid.Into(), file.into())
+	if err := row.Scan(into...); err != nil {
+		return f, err
+	}
+	f.Payment = paid.Payment()
+	f.Agent.Registry, f.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
+	f.Value = value.Int
+	f.Tag1, f.Tag2 = store.CutField(tag1, "tag1", &f.Cut, &f.Partial), store.CutField(tag2, "tag2", &f.Cut, &f.Partial)
+	f.Endpoint = store.CutField(endpoint, "endpoint", &f.Cut, &f.Partial)
+	f.Hash = common.BytesToHash(hash)
+	f.Given, f.Revoked = *given.point(), revoked.point()
+	f.File, err = file.file(f.Hash)
+	f.URI = store.CutURI(uri, f.File, &f.Cut, &f.Partial)
+	return f, err
+}
+
+// logPos is a list position: an event of one chain.
+type logPos struct {
+	Block int64 `json:"b"`
+	Log   int64 `json:"l"`
+}
+
+// Feedback lists one agent's ratings with up to ten responses each.
+func Feedback(ctx context.Context, db *store.DB, id repute.AgentID, f FeedbackFilter) (page store.Page[repute.Feedback], err error) {
+	desc := f.Order != OldestFirst
+	if f.Order != "" && f.Order != OldestFirst && f.Order != NewestFirst {
+		return page, repute.Invalid("order", fmt.Sprintf("%q is no order", f.Order), "newest or oldest")
+	}
+	if err := store.CheckLimit(f.Limit); err != nil {
+		return page, err
+	}
+	question, err := store.CursorFor("feedback", id.ChainID, id.TokenID, f.Clients, tagHash(f.Tag1), tagHash(f.Tag2), f.IncludeRevoked, desc, f.At)
+	if err != nil {
+		return page, err
+	}
+	from, ok, err := store.DecodeCursor[logPos](question, f.After)
+	if err != nil {
+		return page, err
+	}
+	if !ok {
+		from = startLog(desc)
+	}
+	err = chaindb.ViewAgent(ctx, db, "list feedback", id, f.At, func(ctx context.Context, s chaindb.Subject) error {
+		page.AsOf = []repute.AsOf{s.AsOf}
+		sql, args := f.statement(desc)
+		items, err := readFeedback(ctx, s.Tx, s.Block, sql, append(s.Key(), append([]any{from.Block, from.Log, f.Limit + 1}, args...)...)...)
+		if err != nil {
+			return err
+		}
+		page.Items, page.Next, err = store.Cut(items, f.Limit, question, func(f repute.Feedback) logPos { return posOf(f.Given) })
+		return err
+	})
+	return page, err
+}
+
+// startLog is in front of every event, in either direction.
+func startLog(desc bool) logPos {
+	if desc {
+		return logPos{Block: chaindb.Everything}
+	}
+	return logPos{Block: -1}
+}
+
+func posOf(p repute.Point) logPos { return logPos{int64(p.Block), int64(p.LogIndex)} }
+
+// statement pages by the index on (block, log index). $1..$3 is the agent and
+// the block, $4..$5 the position behind which to go on, $6 how many.
+func (f FeedbackFilter) statement(desc bool) (string, []any) {
+	than, direction := ">", "asc"
+	if desc {
+		than, direction = "<", "desc"
+	}
+	var where string
+	var args []any
+	and := func(condition string, arg any) {
+		args = append(args, arg)
+		where += fmt.Sprintf(" and "+condition, 6+len(args))
+	}
+	if !f.IncludeRevoked {
+		where += " and (revoked_block is null or revoked_block > $3)"
+	}
+	if f.Clients != nil {
+		and("client = any($%d)", store.AddressColumn(f.Clients))
+	}
+	if f.Tag1 != nil {
+		and("tag1 = (select id from tags where hash = $%d)", tagHash(f.Tag1))
+	}
+	if f.Tag2 != nil {
+		and("tag2 = (select id from tags where hash = $%d)", tagHash(f.Tag2))
+	}
+	return fmt.Sprintf(`
+		with f as (
+			select * from feedback
+			where chain_id = $1 and token_id = $2 and block <= $3 and (block, log_index) %s ($4, $5)%s
+			order by block %s, log_index %s limit $6)`, than, where, direction, direction) + feedbackColumns() +
+		fmt.Sprintf("\norder by f.block %s, f.log_index %s", direction, direction), args
+}
+
+// tagHash is how a tag is found in table tags; nil for no tag.
+func tagHash(tag *string) []byte {
+	if tag == nil {
+		return nil
+	}
+	h := store.Keccak(*tag)
+	return h[:]
+}
+
+// readFeedback runs a statement over feedbackColumns and adds the responses, as
+// of a block.
+func readFeedback(ctx context.Context, tx pgx.Tx, block int64, sql string, args ...any) ([]repute.Feedback, error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	items, err := pgx.CollectRows(rows, scanFeedback)
+	if err != nil {
+		return nil, err
+	}
+	for i := range items {
+		if r := items[i].Revoked; r != nil && int64(r.Block) > block {
+			items[i].Revoked = nil
+		}
+	}
+	return items, readResponses(ctx, tx, block, items)
+}
+
+// ratingID names a rating within one statement.
+type ratingID struct {
+	store.AgentKey
+	client common.Address
+	index  uint64
+}
+
+// readResponses fills ResponseCount and the first Responses of the items.
+func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.Feedback) error {
+	if len(items) == 0 {
+		return nil
+	}
+	n := len(items)
+	chains, tokens := make([]uint64, n), make([]store.TokenNum, n)
+	clients, indexes := make([][]byte, n), make([]uint64, n)
+	byID := make(map[ratingID]*repute.Feedback, n)
+	for i := range items {
+		f := &items[i]
+		chains[i], tokens[i] = f.Agent.ChainID, store.TokenNum(f.Agent.TokenID)
+		clients[i], indexes[i] = f.Client.Bytes(), f.Index
+		byID[ratingID{store.KeyOf(f.Agent), f.Client, f.Index}] = f
+	}
+	rows, err := tx.Query(ctx, `
+		select k.chain_id, k.token_id, k.client, k.idx, n.n, r.responder, `+store.HeadOf("u.uri")+`, r.hash, r.block, r.log_index, e.tx_hash, b.time, `+fileColumns("u")+`
+		from unnest($1::bigint[], $2::numeric[], $3::bytea[], $4::bigint[]) as k(chain_id, token_id, client, idx)
+		cross join lateral (
+			select count(*) as n from responses r
+			where (r.chain_id, r.token_id, r.client, r.idx) = (k.chain_id, k.token_id, k.client, k.idx) and r.block <= $5) n
+		cross join lateral (
+			select * from responses r
+			where (r.chain_id, r.token_id, r.client, r.idx) = (k.chain_id, k.token_id, k.client, k.idx) and r.block <= $5
+			order by r.block, r.log_index limit $6) r
+		join uris u on u.id = r.uri_id
+		left join events e on (e.chain_id, e.block, e.log_index) = (r.chain_id, r.block, r.log_index)
+		left join blocks b on (b.chain_id, b.number) = (r.chain_id, r.block)`+joinFile("u")+`
+		order by r.block, r.log_index`, chains, tokens, clients, indexes, block, maxInlineResponses)
+	if err != nil {
+		return err
+	}
+	return collectResponses(rows, byID)
+}
+
+func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
+	var id ratingID
+	var client, responder, uri, hash []byte
+	var count int64
+	var at pointRow
+	var row fileRow
+	into := slices.Concat([]any{&id.Chain, (*store.TokenNum)(&id.Token), &client, &id.index, &count, &responder, &uri, &hash}, at.into(), row.into())
+	_, err := pgx.ForEachRow(rows, into, func() error {
+		id.client = common.BytesToAddress(client)
+		f := byID[id]
+		f.ResponseCount = count
+		file, err := row.file(common.BytesToHash(hash))
+		r := repute.Response{Responder: common.BytesToAddress(responder), Hash: common.BytesToHash(hash), File: file, At: *at.point()}
+		r.URI = store.CutURI(uri, file, &r.Cut, &f.Partial)
+		f.Responses = append(f.Responses, r)
+		return err
+	})
+	return err
+}
+
+// FeedbackByAgents loads the newest live ratings of each agent, up to limit.
+// Agents without any are absent.
+func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, limit int) (out map[repute.AgentID]store.FirstRows[repute.Feedback], err error) {
+	if err := store.CheckLimit(limit); err != nil {
+		return nil, err
+	}
+	chains, tokens := store.KeyColumns(ids)
+	err = chaindb.View(ctx, db, "read feedback", func(ctx context.Context, tx pgx.Tx) error {
+		items, err := readFeedback(ctx, tx, chaindb.Everything, `
+			with f as (
+				select f.* from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
+				cross join lateral (
+					select * from feedback f
+					where f.chain_id = k.chain_id and f.token_id = k.token_id and f.revoked_block is null
+					order by f.block desc, f.log_index desc limit $3) f)`+feedbackColumns()+`
+			order by f.chain_id, f.token_id, f.block desc, f.log_index desc`, chains, tokens, limit+1)
+		out = store.FirstRowsOf(items, func(f repute.Feedback) repute.AgentID { return f.Agent }, limit)
+		return err
+	})
+	return out, err
+}

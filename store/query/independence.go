@@ -1,0 +1,205 @@
+package query
+
+import (
+	"bytes"
+	"context"
+	"slices"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// newestRatings are what the independence of the agent in row k is judged by.
+const newestRatings = `(
+	select client, value, decimals, tag1, tag2, uri_id, block, log_index from feedback
+	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block > $3)
+	order by block desc, log_index desc limit 1000)`
+
+// Independence tells how far the raters of an agent look like different people. Who
+// owns what is taken as of the newest block at any view. repute.ErrNotFound as in Agent.
+func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (i repute.Independence, asOf repute.AsOf, err error) {
+	err = chaindb.ViewAgent(ctx, db, "read independence", id, at, func(ctx context.Context, s chaindb.Subject) error {
+		asOf = s.AsOf
+		apart, err := independenceOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
+		i = apart[store.KeyOf(s.ID)]
+		return err
+	})
+	return i, asOf, err
+}
+
+// independenceOf judges the raters of each agent, in two statements.
+func independenceOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey]repute.Independence, error) {
+	ratings, err := glances(ctx, tx, ids, block)
+	if err != nil || len(ratings) == 0 {
+		return nil, err
+	}
+	raters, err := ratersOf(ctx, tx, ids, block)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[store.AgentKey]repute.Independence, len(ids))
+	for k, list := range ratings {
+		out[k] = judgeRaters(list, raters[k])
+	}
+	return out, nil
+}
+
+func judgeRaters(ratings []glance, raters []rater) (i repute.Independence) {
+	i.Ratings, i.Raters, i.Busiest = len(ratings), len(raters), busiest(ratings)
+	c := clusters{}
+	for _, r := range raters {
+		if r.only {
+			i.OneAgent++
+		}
+		c.join(r.client, r.client)
+		for _, owner := range r.owners {
+			c.join(r.client, owner)
+		}
+	}
+	joinBursts(c, ratings)
+	i.Clusters = c.count(raters)
+	return i
+}
+
+// glance is what a rating looks like beside others.
+type glance struct {
+	client common.Address
+	time   time.Time // zero when unknown
+	burst  burst
+}
+
+// burst is what ratings of one batch share.
+type burst struct {
+	block           int64
+	value           string
+	decimals        uint8
+	tag1, tag2, uri int64
+}
+
+// glances are the newest live ratings of each agent, the oldest of them first.
+func glances(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey][]glance, error) {
+	rows, err := tx.Query(ctx, `
+		select k.chain_id, k.token_id, n.client,
+			(select b.time from blocks b where (b.chain_id, b.number) = (k.chain_id, n.block)), n.block, n.value::text, n.decimals, n.tag1, n.tag2, n.uri_id
+		from `+agentsAsked+` cross join lateral `+newestRatings+` n
+		order by k.chain_id, k.token_id, n.block, n.log_index`, askedAt(ids, block)...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[store.AgentKey][]glance{}
+	var k store.AgentKey
+	var client []byte
+	var at *time.Time
+	var b burst
+	into := []any{&k.Chain, (*store.TokenNum)(&k.Token), &client, &at, &b.block, &b.value, &b.decimals, &b.tag1, &b.tag2, &b.uri}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		out[k] = append(out[k], glance{common.BytesToAddress(client), store.TimeOf(at), b})
+		return nil
+	})
+	return out, err
+}
+
+// rater is who gave some of these ratings.
+type rater struct {
+	client common.Address
+	only   bool             // rated no other agent
+	owners []common.Address // of agents that it owns or is the wallet of: itself, and others
+}
+
+// ratersOf looks for other agents on both sides of each one in the index, so that a
+// client with many ratings of it costs no more than others.
+func ratersOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey][]rater, error) {
+	const live = `f.chain_id = k.chain_id and f.client = r.client and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`
+	rows, err := tx.Query(ctx, `
+		select k.chain_id, k.token_id, r.client,
+			not exists (select from feedback f where `+live+` and f.token_id < k.token_id)
+			and not exists (select from feedback f where `+live+` and f.token_id > k.token_id),
+			array(select distinct owner from (
+				select owner from agents a where a.chain_id = k.chain_id and a.wallet = r.client and a.wallet <> '' limit 100) a)
+		from `+agentsAsked+` cross join lateral (select distinct client from `+newestRatings+` n) r`, askedAt(ids, block)...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[store.AgentKey][]rater{}
+	var k store.AgentKey
+	var client []byte
+	var only bool
+	var owners [][]byte
+	_, err = pgx.ForEachRow(rows, []any{&k.Chain, (*store.TokenNum)(&k.Token), &client, &only, &owners}, func() error {
+		r := rater{client: common.BytesToAddress(client), only: only}
+		for _, o := range owners {
+			r.owners = append(r.owners, common.BytesToAddress(o))
+		}
+		out[k] = append(out[k], r)
+		return nil
+	})
+	return out, err
+}
+
+// busiest is the most ratings within 24 hours.
+func busiest(ratings []glance) (most int) {
+	var times []time.Time
+	for _, g := range ratings {
+		if !g.time.IsZero() {
+			times = append(times, g.time)
+		}
+	}
+	slices.SortFunc(times, time.Time.Compare)
+	first := 0
+	for i, t := range times {
+		for t.Sub(times[first]) >= 24*time.Hour {
+			first++
+		}
+		most = max(most, i-first+1)
+	}
+	return most
+}
+
+// clusters is a union-find: each address points at another of its cluster or at itself.
+type clusters map[common.Address]common.Address
+
+func (c clusters) top(a common.Address) common.Address {
+	for up, known := c[a]; known && up != a; up, known = c[a] {
+		a = up
+	}
+	return a
+}
+
+// join makes two addresses one cluster, with the lowest on top.
+func (c clusters) join(a, b common.Address) {
+	a, b = c.top(a), c.top(b)
+	if bytes.Compare(a[:], b[:]) > 0 {
+		a, b = b, a
+	}
+	c[a], c[b] = a, a
+}
+
+func (c clusters) count(raters []rater) int {
+	tops := map[common.Address]bool{}
+	for _, r := range raters {
+		tops[c.top(r.client)] = true
+	}
+	return len(tops)
+}
+
+// joinBursts joins raters whose first ratings are the same.
+func joinBursts(c clusters, ratings []glance) {
+	seen := map[common.Address]bool{}
+	first := map[burst]common.Address{}
+	for _, g := range ratings {
+		if seen[g.client] {
+			continue
+		}
+		seen[g.client] = true
+		if other, met := first[g.burst]; met {
+			c.join(g.client, other)
+		} else {
+			first[g.burst] = g.client
+		}
+	}
+}

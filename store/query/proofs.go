@@ -1,0 +1,36 @@
+package query
+
+import (
+	"context"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+)
+
+// DomainProofs gives the domains that agents' current files name, by agent, in
+// order of their names. Verdicts follow from what was read last: nothing of them is
+// stored. Agents without a domain are absent, and so are those whose document is
+// denied.
+func DomainProofs(ctx context.Context, db *store.DB, ids ...repute.AgentID) (map[repute.AgentID][]repute.DomainProof, error) {
+	chains, tokens := store.KeyColumns(ids)
+	out := map[repute.AgentID][]repute.DomainProof{}
+	err := chaindb.View(ctx, db, "read domain proofs", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, currentAgents+docdb.ProofsOfAgents(), chains, tokens)
+		if err != nil {
+			return err
+		}
+		var p docdb.ProofRow
+		_, err = pgx.ForEachRow(rows, p.Into(), func() error {
+			id := repute.AgentID{ChainID: p.Chain, Registry: common.BytesToAddress(p.Registry), TokenID: repute.TokenID(p.Token)}
+			out[id] = append(out[id], p.Proof(db.Options().SharedHosts))
+			return nil
+		})
+		return err
+	})
+	return out, err
+}

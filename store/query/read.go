@@ -1,0 +1,65 @@
+package query
+
+import (
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store/trustdb"
+)
+
+// Orders of the agent list. Agents with equal keys follow by chain and token.
+const (
+	SortID       = "id"       // chain, token; the default
+	SortFeedback = "feedback" // live feedback
+	SortUpdated  = "updated"  // time of the last event
+	SortScore    = "score"    // of agents that have one, rated or not
+	// SortRelevance is how well a text matches, then live feedback; without a text live
+	// feedback alone.
+	SortRelevance = "relevance"
+)
+
+// Orders of the feedback list.
+const (
+	NewestFirst = "newest" // the default
+	OldestFirst = "oldest"
+)
+
+// FeedbackFilter selects feedback of one agent.
+type FeedbackFilter struct {
+	Clients        []common.Address // nil for all
+	Tag1, Tag2     *string          // nil for any; "" is the empty tag
+	IncludeRevoked bool
+	Order          string // NewestFirst when empty
+	After          string // Next of the page before, with the same filter
+	Limit          int    // 1..MaxPage
+	At             repute.At
+}
+
+// ValidationFilter selects validations of one agent, newest request first.
+type ValidationFilter struct {
+	TrustedOnly bool   // only of contracts on the chain's allow-list
+	After       string // Next of the page before, with the same filter
+	Limit       int    // 1..MaxPage
+	At          repute.At
+}
+
+// ReputationQuery selects what Reputation's Summary adds up.
+type ReputationQuery struct {
+	Clients    []common.Address // nil for all; duplicates count again, as on chain
+	Tag1, Tag2 string           // "" for any, as on chain
+	At         repute.At
+	Run        bool // with the newest closed run too
+}
+
+// Reputation is the unweighted view of one agent, from one snapshot.
+type Reputation struct {
+	Agent   repute.AgentID
+	Summary repute.Summary // of the query's clients and tags
+	Tagged                 // of all clients
+	Counts  repute.AgentCounts
+	// Score is the zero one, unrated, when none was computed.
+	Score        repute.Score
+	Run          trustdb.Run // the newest closed one up to the block asked; zero where there is none or the query wants none
+	Independence repute.Independence
+	AsOf         repute.AsOf
+}

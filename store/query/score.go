@@ -1,0 +1,126 @@
+package query
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// scoreColumns are those that trust_scores and trust_finals share, of relation s, and
+// those of relation r, the run.
+const scoreColumns = scoreNumbers + `, s.result`
+
+// scoreNumbers are scoreColumns without the result.
+const scoreNumbers = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, s.evidence,
+	s.rated, s.score, s.low, s.high, s.mean, s.confidence, s.tier`
+
+// scanScore reads a score of a chain, and columns that follow it.
+func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Score, error) {
+	return func(row pgx.CollectableRow) (s repute.Score, err error) {
+		s.Agent.ChainID, s.Agent.Registry = c.ID, c.Identity
+		var params, tags, roots, links, evidence, hash []byte
+		var at *time.Time
+		err = row.Scan(append([]any{(*store.TokenNum)(&s.Agent.TokenID), &s.Run, &s.Epoch, &s.Scorer, &params, &tags, &roots, &links, &evidence,
+			&s.Rated, &s.Score, &s.Low, &s.High, &s.Mean, &s.Confidence, &s.Tier, &s.Result,
+			&s.Final, &s.Block.Number, &hash, &at}, more...)...)
+		s.Params, s.Tags, s.Roots, s.Links = common.BytesToHash(params), common.BytesToHash(tags), common.BytesToHash(roots), common.BytesToHash(links)
+		s.Evidence, s.Block.Hash, s.Block.Time = common.BytesToHash(evidence), common.BytesToHash(hash), store.TimeOf(at)
+		return s, err
+	}
+}
+
+// ScoreOf is an agent's stored score: the newest one for repute.Latest, else the final
+// one of the last epoch that was closed at or before the block asked.
+// repute.ErrNotFound when there is no such agent (a *repute.MissingError), or no score
+// of it: nobody rated it, or no score was computed yet. asOf is the view, known without
+// a score too; then out is of no run, and what an agent has that nobody judged.
+// repute.ErrGone: the final one may have been pruned.
+func ScoreOf(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (out repute.Score, asOf repute.AsOf, err error) {
+	err = chaindb.ViewAgent(ctx, db, "read score", id, at, func(ctx context.Context, s chaindb.Subject) error {
+		asOf = s.AsOf
+		if out, err = score(ctx, s); err != nil {
+			return err
+		}
+		switch {
+		case out.Pruned:
+			return fmt.Errorf("the final score of agent %s as of block %d: %w", s.ID.Short(), s.Block, repute.ErrGone)
+		case out.Run == 0:
+			return repute.ErrNotFound
+		}
+		return nil
+	})
+	return out, asOf, err
+}
+
+// finalScore is the one of the last run that was closed. A newer run that has begun
+// may have left scores too; they are not seen yet.
+func finalScore(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
+	rows, err := s.Tx.Query(ctx, `
+		select `+scoreColumns+`, true, r.block, r.block_hash, r.block_time
+		from trust_finals s join trust_runs r using (chain_id, run)
+		where s.chain_id = $1 and s.token_id = $2 and s.run <= (
+			select max(run) from trust_runs where chain_id = $1 and closed_at is not null and boundary <= $3)
+		order by s.run desc limit 1`, s.Key()...)
+	score, err := oneScore(rows, err, s.Chain.Chain)
+	if err != nil && !errors.Is(err, repute.ErrNotFound) {
+		return score, err
+	}
+	if pruned, e := prunedSince(ctx, s, score.Run); e != nil || pruned {
+		return repute.Score{}, cmp.Or(e, fmt.Errorf("the final score of agent %s as of block %d: %w", s.ID.Short(), s.Block, repute.ErrGone))
+	}
+	return score, err
+}
+
+// prunedSince tells whether final scores between a run's and that of the view may be gone:
+// another one replaced them before the bound.
+func prunedSince(ctx context.Context, s chaindb.Subject, run uint64) (pruned bool, err error) {
+	err = s.Tx.QueryRow(ctx, `
+		select exists (select from trust_runs asked join trust_feed d using (chain_id) join trust_finals l using (chain_id)
+			where asked.chain_id = $1 and asked.run = (select max(run) from trust_runs where chain_id = $1 and closed_at is not null and boundary <= $3)
+			and asked.run <> $4 and l.token_id = $2 and l.run > asked.run and l.run <= d.pruned)`, append(s.Key(), run)...).Scan(&pruned)
+	return pruned, err
+}
+
+func oneScore(rows pgx.Rows, err error, c repute.Chain) (repute.Score, error) {
+	if err != nil {
+		return repute.Score{}, err
+	}
+	score, err := pgx.CollectExactlyOneRow(rows, scanScore(c))
+	if errors.Is(err, pgx.ErrNoRows) {
+		err = repute.ErrNotFound
+	}
+	return score, err
+}
+
+// ScorePin names one final score among those of all runs that an epoch may have had: roots,
+// links, contracts that count and logs that are found late make another one.
+type ScorePin struct {
+	Agent                                         repute.AgentID
+	Block                                         uint64
+	Params, Tags, Roots, Links, Evidence, Outcome common.Hash // Outcome is the sha256 of Score.Result
+}
+
+// PinnedScore is the final score that a pin names. repute.ErrNotFound: there is none.
+func PinnedScore(ctx context.Context, db *store.DB, pin ScorePin) (out repute.Score, err error) {
+	err = chaindb.ViewAgent(ctx, db, "read pinned score", pin.Agent, repute.At{Finality: repute.Latest}, func(ctx context.Context, s chaindb.Subject) error {
+		rows, err := s.Tx.Query(ctx, `
+			select `+scoreColumns+`, true, r.block, r.block_hash, r.block_time
+			from trust_finals s join trust_runs r using (chain_id, run)
+			where s.chain_id = $1 and s.token_id = $2 and s.evidence = $3 and sha256(s.result) = $4
+				and (r.block, r.params, r.tags, r.roots, r.links) = ($5, $6, $7, $8, $9) and r.closed_at is not null
+			order by s.run desc limit 1`, s.ID.ChainID, store.TokenNum(s.ID.TokenID), pin.Evidence[:], pin.Outcome[:],
+			pin.Block, pin.Params[:], pin.Tags[:], pin.Roots[:], pin.Links[:])
+		out, err = oneScore(rows, err, s.Chain.Chain)
+		return err
+	})
+	return out, err
+}

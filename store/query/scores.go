@@ -1,0 +1,152 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
+)
+
+// ScoreFilter filters agents by their newest scores.
+type ScoreFilter struct {
+	MinScore *repute.Points // rated, with this score or a better one
+	MaxScore *repute.Points // rated, with this score or a worse one
+	Tier     *int           // rated, of exactly this tier; 0: rated and to be rejected
+	Rated    *bool          // false: also those without any score
+}
+
+func (s ScoreFilter) isEmpty() bool { return s == ScoreFilter{} }
+
+// validScore holds for rows s of trust_scores whose run is r: their newest block is
+// still part of the chain.
+func validScore(s, r string) string {
+	return fmt.Sprintf(`(%[1]s.block = %[2]s.block or %[1]s.block_hash = (
+	select b.hash from blocks b where (b.chain_id, b.number) = (%[1]s.chain_id, %[1]s.block)))`, s, r)
+}
+
+// scored is a row of scores ts, with its run tr, of agent a.
+func scored() string {
+	return "(ts.chain_id, ts.token_id) = (a.chain_id, a.token_id) and (tr.chain_id, tr.run) = (ts.chain_id, ts.run) and " + validScore("ts", "tr")
+}
+
+// where filters relation a, agents. A score is a row by primary key, so that whatever a
+// list is ordered by costs one probe an agent.
+func (s ScoreFilter) where(q *agentQuery) {
+	if s.isEmpty() {
+		return
+	}
+	rated := "ts.rated"
+	if s.MinScore != nil {
+		rated += " and ts.score >= " + q.arg(int64(*s.MinScore))
+	}
+	if s.MaxScore != nil {
+		rated += " and ts.score <= " + q.arg(int64(*s.MaxScore))
+	}
+	if s.Tier != nil {
+		rated += " and ts.tier = " + q.arg(*s.Tier)
+	}
+	exists := "exists (select from trust_scores ts join trust_runs tr on true where " + scored() + " and " + rated + ")"
+	switch {
+	case s.Rated != nil && !*s.Rated && (s.MinScore != nil || s.MaxScore != nil || s.Tier != nil):
+		q.where += " and false and " + exists
+	case s.Rated != nil && !*s.Rated:
+		q.where += " and not " + exists
+	default:
+		q.where += " and " + exists
+	}
+}
+
+// newestScores gives each key of $1 and $2 its newest score: the provisional one; else, where
+// a reorganization replaced its block, the final one of the last closed run; else what the
+// last run gives all agents that nobody judged. Results are large: lists leave them out.
+func newestScores(results bool) string {
+	columns, unjudged := scoreColumns, "convert_to(r.unjudged, 'UTF8')"
+	if !results {
+		columns, unjudged = scoreNumbers+", ''::bytea", "''::bytea"
+	}
+	return `
+	select s.*, k.chain_id, c.identity
+	from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)
+	join chains c on c.chain_id = k.chain_id
+	cross join lateral (
+		select ` + columns + `, false as final, s.block, s.block_hash, s.block_time, 1 as rank
+		from trust_scores s join trust_runs r using (chain_id, run)
+		where (s.chain_id, s.token_id) = (k.chain_id, k.token_id) and ` + validScore("s", "r") + `
+		union all (
+			select ` + columns + `, true, r.block, r.block_hash, r.block_time, 2
+			from trust_finals s join trust_runs r using (chain_id, run)
+			where (s.chain_id, s.token_id) = (k.chain_id, k.token_id)
+				and s.run <= (select max(run) from trust_runs where chain_id = k.chain_id and closed_at is not null)
+			order by s.run desc limit 1)
+		union all (
+			select k.token_id, 0, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, ''::bytea,
+				false, 0, r.unjudged_low, r.unjudged_high, 0, 0, 0, ` + unjudged + `, false, r.block, r.block_hash, r.block_time, 3
+			from trust_runs r where r.chain_id = k.chain_id and r.unjudged is not null order by r.run desc limit 1)
+		order by rank limit 1) s`
+}
+
+// scoresOf gives agents their newest scores, those without any that of unknown.
+func scoresOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, results bool) (map[store.AgentKey]repute.Score, error) {
+	out := make(map[store.AgentKey]repute.Score, len(ids))
+	for _, id := range ids {
+		s := trustdb.Unknown()
+		s.Agent = id
+		out[store.KeyOf(id)] = s
+	}
+	chains, tokens := store.KeyColumns(ids)
+	rows, err := tx.Query(ctx, newestScores(results), chains, tokens)
+	if err != nil {
+		return nil, err
+	}
+	scores, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (repute.Score, error) {
+		var rank int
+		var chain uint64
+		var identity []byte
+		s, err := scanScore(repute.Chain{}, &rank, &chain, &identity)(row)
+		s.Agent.ChainID, s.Agent.Registry = chain, common.BytesToAddress(identity)
+		return s, err
+	})
+	for _, s := range scores {
+		out[store.KeyOf(s.Agent)] = s
+	}
+	return out, err
+}
+
+// readScores gives agents their newest scores.
+func readScores(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*repute.Agent, results bool) error {
+	ids := make([]repute.AgentID, 0, len(agents))
+	for _, a := range agents {
+		ids = append(ids, a.ID)
+	}
+	scores, err := scoresOf(ctx, tx, ids, results)
+	for k, s := range scores {
+		agents[k].Score = s
+	}
+	return err
+}
+
+// score is the subject's stored score, or what unjudged gives when there is none. One that
+// may have been pruned is unknown: whatever else is asked of that block is still answered.
+func score(ctx context.Context, s chaindb.Subject) (out repute.Score, err error) {
+	if s.Block == chaindb.Everything {
+		scores, err := scoresOf(ctx, s.Tx, []repute.AgentID{s.ID}, true)
+		return scores[store.KeyOf(s.ID)], err
+	}
+	out, err = finalScore(ctx, s)
+	switch {
+	case errors.Is(err, repute.ErrNotFound):
+		return trustdb.ReadUnjudged(ctx, s)
+	case errors.Is(err, repute.ErrGone):
+		out = trustdb.Unknown()
+		out.Agent, out.Pruned = s.ID, true
+		return out, nil
+	}
+	return out, err
+}

@@ -1,0 +1,43 @@
+package query
+
+import (
+	"context"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/trustdb"
+)
+
+// lateAfter is how long a change may go without an effect on scores.
+const lateAfter = time.Minute
+
+// readScoring tells how far scores are, by chain.
+func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, error) {
+	rows, err := tx.Query(ctx, `
+		select c.chain_id, coalesce(r.run, 0), coalesce(r.epoch, 0), coalesce(r.boundary, 0), r.started_at, r.closed_at is not null,
+			(select count(*) from trust_roots t where t.chain_id = c.chain_id and t.set_name = $1 and (t.expires_at is null or t.expires_at > now())),
+			w.n, w.since, f.read_at,
+			case when r.run is null then (c.imported or c.finalized_block between 1 and c.cursor_block) and c.cursor_block >= c.start_block
+				else coalesce(f.read_at, r.started_at) < now() - $2::interval or coalesce(w.urgent < now() - $2::interval, false) end
+		from chains c
+		left join trust_feed f using (chain_id)
+		left join lateral (select * from trust_runs r where r.chain_id = c.chain_id order by run desc limit 1) r on true
+		cross join lateral (select count(*) n, min(since) since, min(since) filter (where turn = $3) urgent
+			from trust_stale s where s.chain_id = c.chain_id) w`, repute.DefaultRoots, lateAfter, trustdb.TurnEvent)
+	if err != nil {
+		return nil, err
+	}
+	out := map[uint64]repute.Scoring{}
+	var chain uint64
+	var s repute.Scoring
+	var walked, since, looked *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&chain, &s.Run, &s.Epoch, &s.Block, &walked, &s.Final, &s.Roots, &s.Stale, &since, &looked, &s.Late}, func() error {
+		s.WalkedAt, s.StaleSince, s.LookedAt = store.TimeOf(walked), store.TimeOf(since), store.TimeOf(looked)
+		out[chain] = s
+		return nil
+	})
+	return out, err
+}

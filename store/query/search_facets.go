@@ -1,0 +1,114 @@
+package query
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// Facet is one value and how many of the agents found have it.
+type Facet struct {
+	Value string
+	Count int64
+}
+
+// Facets tell how the agents found divide. Where Total.AtLeast is set only the
+// first of them were counted. Each holds the thirty values most agents have.
+type Facets struct {
+	Total                                            Count
+	Services, Skills, Domains, Trust, Chains, Status []Facet
+	// X402 and Active have the values true and false, of those that say either.
+	X402, Active []Facet
+	AsOf         []repute.AsOf
+	Match        Match // how the text was matched, "" without one and where no agent matches
+}
+
+// maxFacets bounds the values of one facet.
+const maxFacets = 30
+
+// SearchFacets counts the agents a search finds by what they offer. Cursor and
+// limit of the filter do not matter, and near-identical agents count one by one. It fails
+// as Agents does.
+func SearchFacets(ctx context.Context, db *store.DB, f AgentFilter) (out Facets, err error) {
+	if err := f.check(); err != nil {
+		return out, err
+	}
+	err = searching(ctx, db, f, func(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView) error {
+		var asOf []repute.AsOf
+		for _, c := range chains {
+			asOf = append(asOf, c.Latest())
+		}
+		for _, mode := range matches(f.Text) {
+			q, err := f.query(ctx, tx, mode)
+			if err != nil {
+				return err
+			}
+			out = Facets{AsOf: asOf, Match: mode}
+			if err := out.read(ctx, tx, q, chains); err != nil || out.Total.Value > 0 {
+				return err
+			}
+		}
+		out.Match = ""
+		return nil
+	})
+	return out, err
+}
+
+func (f *Facets) read(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*chaindb.ChainView) error {
+	rows, err := tx.Query(ctx, q.facets(), q.withArgs(chains)...)
+	if err != nil {
+		return err
+	}
+	var kind string
+	var facet Facet
+	_, err = pgx.ForEachRow(rows, []any{&kind, &facet.Value, &facet.Count}, func() error {
+		f.add(kind, facet)
+		return nil
+	})
+	return err
+}
+
+func (f *Facets) add(kind string, facet Facet) {
+	lists := map[string]*[]Facet{"services": &f.Services, "skills": &f.Skills, "domains": &f.Domains, "trust": &f.Trust,
+		"chain": &f.Chains, "status": &f.Status, "x402": &f.X402, "active": &f.Active}
+	if kind == "total" {
+		f.Total = Count{Value: facet.Count}
+		return
+	}
+	if kind == "total of hits" {
+		f.Total = f.Total.bounded(int(facet.Count))
+		return
+	}
+	*lists[kind] = append(*lists[kind], facet)
+}
+
+// facets counts no more than maxCounted agents, and one to tell that there are more.
+func (q *agentQuery) facets() string {
+	q.documents = true
+	with, from := q.source(false)
+	if with == "" {
+		with = "with "
+	} else {
+		with += ", "
+	}
+	sql := fmt.Sprintf(`%s m as materialized (
+			select a.chain_id, x.denied, s.services, s.skills, s.domains, s.trust, s.x402, s.active, %s as status
+			from %s where a.chain_id = any($1::bigint[])%s limit %d),
+		counted as (
+			select 'total' as kind, '' as value, count(*) as n from m
+			union all select 'total of hits', '', %s
+			union all select 'chain', chain_id::text, count(*) from m group by chain_id
+			union all select 'x402', x402::text, count(*) from m where denied is null and x402 is not null group by x402
+			union all select 'active', active::text, count(*) from m where denied is null and active is not null group by active
+			union all select 'status', status, count(*) from m group by status`, with, documentStatus, from, q.where, maxCounted+1, q.hitCount())
+	for _, list := range []string{"services", "skills", "domains", "trust"} {
+		sql += fmt.Sprintf(`
+			union all (select '%[1]s', v, count(*) from m, unnest(m.%[1]s) v where m.denied is null group by v order by count(*) desc, v limit %[2]d)`, list, maxFacets)
+	}
+	return sql + `) select kind, value, n from counted order by kind, n desc, value`
+}

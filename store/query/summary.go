@@ -1,0 +1,226 @@
+package query
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/trustdb"
+)
+
+// liveFeedback is the live feedback of the agent in row k as of block $3, in the columns of
+// table sums.
+const liveFeedback = `(
+	select client, idx, tag1, tag2, decimals, value, 1::bigint as n, value as sum from feedback
+	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block > $3))`
+
+// maintainedSums is the same as of now, already added up. $3 is only named so
+// that both take the same parameters.
+const maintainedSums = `(
+	select * from sums where chain_id = k.chain_id and token_id = k.token_id and $3::bigint is not null)`
+
+// agentsAsked is relation k: the keys of $1 and $2.
+const agentsAsked = `unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)`
+
+// sumsAt is the relation to add up for a block.
+func sumsAt(block int64) string {
+	if block == chaindb.Everything {
+		return maintainedSums
+	}
+	return liveFeedback
+}
+
+// asked are the arguments of statements over agentsAsked at the subject's block.
+func asked(s chaindb.Subject) []any { return askedAt([]repute.AgentID{s.ID}, s.Block) }
+
+func askedAt(ids []repute.AgentID, block int64) []any {
+	chains, tokens := store.KeyColumns(ids)
+	return []any{chains, tokens, block}
+}
+
+// summary adds up what getSummary would, filters as there.
+func summary(ctx context.Context, s chaindb.Subject, clients []common.Address, tag1, tag2 string) (repute.Summary, error) {
+	args := asked(s)
+	arg := func(v any) int {
+		args = append(args, v)
+		return len(args)
+	}
+	from := "lateral " + sumsAt(s.Block) + " s"
+	if clients != nil {
+		// A join, not any(): a client listed twice counts twice, as on chain.
+		from = fmt.Sprintf("unnest($%d::bytea[]) as c(client) join %s using (client)", arg(store.AddressColumn(clients)), from)
+	}
+	where := "true"
+	if tag1 != "" {
+		where += fmt.Sprintf(" and tag1 = (select id from tags where hash = $%d)", arg(tagHash(&tag1)))
+	}
+	if tag2 != "" {
+		where += fmt.Sprintf(" and tag2 = (select id from tags where hash = $%d)", arg(tagHash(&tag2)))
+	}
+	rows, err := s.Tx.Query(ctx, "select decimals, sum(n)::bigint, sum(sum) from "+agentsAsked+" cross join "+from+" where "+where+" group by decimals", args...)
+	if err != nil {
+		return repute.Summary{}, err
+	}
+	tallies, err := pgx.CollectRows(rows, scanTally)
+	return repute.Summarize(tallies), err
+}
+
+func scanTally(row pgx.CollectableRow) (t repute.Tally, err error) {
+	var sum store.BigNum
+	err = row.Scan(&t.Decimals, &t.Count, &sum)
+	t.Sum = sum.Int
+	return t, err
+}
+
+// Tagged is what is said of an agent by tag1.
+type Tagged struct {
+	Tags  []repute.TagSummary // the hundred with most ratings
+	Total int64               // how many there are
+}
+
+// tagsOf summarizes the live tag1 of each agent that have most ratings, and counts all of
+// them. At the latest block the votes are kept; before it they are each client's newest
+// live rating.
+func tagsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey]Tagged, error) {
+	votes := "(select tag1, value, decimals from votes where chain_id = k.chain_id and token_id = k.token_id)"
+	if block != chaindb.Everything {
+		votes = "(select distinct on (tag1, client) tag1, value, decimals from " + liveFeedback + " l order by tag1, client, idx desc)"
+	}
+	rows, err := tx.Query(ctx, `
+		select k.chain_id, k.token_id, v.* from `+agentsAsked+`
+		cross join lateral (
+			with c as materialized (
+				select s.tag1, sum(s.n)::bigint as n, count(*) over () as total
+				from `+sumsAt(block)+` s join tags t on t.id = s.tag1 group by s.tag1, t.value
+				order by n desc, t.value limit `+fmt.Sprint(store.MaxTags)+`)
+			select c.tag1, `+store.HeadOf("t.value")+`, c.n, c.total, v.value, v.decimals, v.n as votes, t.value as name
+			from (select tag1, value, decimals, count(*) as n from `+votes+` v
+				where tag1 in (select tag1 from c) group by tag1, value, decimals) v
+			join c using (tag1)
+			join tags t on t.id = v.tag1) v
+		order by k.chain_id, k.token_id, v.n desc, v.name`, askedAt(ids, block)...)
+	if err != nil {
+		return nil, err
+	}
+	return collectTags(rows)
+}
+
+// collectTags reads rows grouped by agent and tag.
+func collectTags(rows pgx.Rows) (map[store.AgentKey]Tagged, error) {
+	all := map[store.AgentKey]Tagged{}
+	var tallies []repute.VoteTally
+	var open store.AgentKey // whose tags are read
+	finish := func() {
+		if tags := all[open].Tags; len(tags) > 0 {
+			tags[len(tags)-1].SummarizeTallies(tallies)
+		}
+		tallies = tallies[:0]
+	}
+	var k store.AgentKey
+	var tag, name []byte
+	var id, last, feedback, total, votes int64
+	var value store.BigNum
+	var decimals uint8
+	into := []any{&k.Chain, (*store.TokenNum)(&k.Token), &id, &tag, &feedback, &total, &value, &decimals, &votes, &name}
+	_, err := pgx.ForEachRow(rows, into, func() error {
+		if of := all[k]; k != open || of.Tags == nil || id != last {
+			finish()
+			open, last = k, id
+			t := repute.TagSummary{Count: feedback}
+			if t.Tag = store.HeadText(tag, &t.Partial); t.Partial {
+				t.Hash = store.Keccak(string(name))
+			}
+			all[k] = Tagged{append(of.Tags, t), total}
+		}
+		tallies = append(tallies, repute.VoteTally{Amount: repute.Amount{Value: value.Int, Decimals: decimals}, Count: votes})
+		return nil
+	})
+	finish()
+	return all, err
+}
+
+// counts are the agent's totals.
+func counts(ctx context.Context, s chaindb.Subject) (c repute.AgentCounts, err error) {
+	with := "with a as (select * from agents where chain_id = $1 and token_id = $2 and registered_block <= $3)"
+	if s.Block != chaindb.Everything {
+		with = agentAt()
+	}
+	err = s.Tx.QueryRow(ctx, with+" select feedback, revoked, clients, responses, validations from a", s.Key()...).
+		Scan(&c.Feedback, &c.Revoked, &c.Clients, &c.Responses, &c.Validations)
+	return c, err
+}
+
+// checkClients refuses what the contract refuses.
+func checkClients(clients []common.Address) error {
+	if clients != nil && len(clients) == 0 {
+		return repute.Invalid("clients", "the list is empty", "name clients, or leave the list out for all of them")
+	}
+	return nil
+}
+
+// Summary is what the contract's getSummary returns for the clients (nil for
+// all; duplicates count again) and tags ("" for any), at a block. Unlike the
+// contract it does not answer for an agent that does not exist:
+// repute.ErrNotFound.
+func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []common.Address, tag1, tag2 string, at repute.At) (sum repute.Summary, asOf repute.AsOf, err error) {
+	if err := checkClients(clients); err != nil {
+		return sum, asOf, err
+	}
+	err = chaindb.ViewAgent(ctx, db, "summarise feedback", id, at, func(ctx context.Context, s chaindb.Subject) error {
+		asOf = s.AsOf
+		sum, err = summary(ctx, s, clients, tag1, tag2)
+		return err
+	})
+	return sum, asOf, err
+}
+
+// Tags summarises an agent's feedback per tag1, the empty one included, by
+// number of ratings and then by tag: the first hundred. Unit is left empty.
+func Tags(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (tags []repute.TagSummary, asOf repute.AsOf, err error) {
+	err = chaindb.ViewAgent(ctx, db, "summarise tags", id, at, func(ctx context.Context, s chaindb.Subject) error {
+		asOf = s.AsOf
+		all, err := tagsOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
+		tags = all[store.KeyOf(s.ID)].Tags
+		return err
+	})
+	return tags, asOf, err
+}
+
+// ReadReputation answers Summary, Tags and the counts from one snapshot.
+func ReadReputation(ctx context.Context, db *store.DB, id repute.AgentID, q ReputationQuery) (r Reputation, err error) {
+	if err := checkClients(q.Clients); err != nil {
+		return r, err
+	}
+	err = chaindb.ViewAgent(ctx, db, "read reputation", id, q.At, func(ctx context.Context, s chaindb.Subject) error {
+		r.Agent, r.AsOf = s.ID, s.AsOf
+		if r.Summary, err = summary(ctx, s, q.Clients, q.Tag1, q.Tag2); err != nil {
+			return err
+		}
+		tags, err := tagsOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
+		if err != nil {
+			return err
+		}
+		r.Tagged = tags[store.KeyOf(s.ID)]
+		if r.Counts, err = counts(ctx, s); err != nil {
+			return err
+		}
+		if r.Score, err = score(ctx, s); err != nil {
+			return err
+		}
+		if q.Run {
+			if r.Run, err = trustdb.ClosedRun(ctx, s.Tx, s.ID.ChainID, s.Block); err != nil && !errors.Is(err, repute.ErrNotFound) {
+				return err
+			}
+		}
+		apart, err := independenceOf(ctx, s.Tx, []repute.AgentID{s.ID}, s.Block)
+		r.Independence = apart[store.KeyOf(s.ID)]
+		return err
+	})
+	return r, err
+}

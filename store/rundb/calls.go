@@ -1,0 +1,366 @@
+package rundb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/walletdb"
+)
+
+// Charge is what a call takes of a task's limits.
+type Charge struct {
+	Steps, ToolCalls, Writes int
+	GasWei                   string // decimal, empty: none
+	// MostOfRun is how many transactions, or calls that are none, the run itself may make.
+	MostOfRun int
+}
+
+// BudgetError says which limit a call would pass.
+type BudgetError struct {
+	Limit      string // name of the limit as in a compute budget
+	Used, Most string
+}
+
+// Error names limit and figures.
+func (e *BudgetError) Error() string {
+	return fmt.Sprintf("budget: %s is used up (%s of %s)", e.Limit, e.Used, e.Most)
+}
+
+// Unwrap makes it a repute.ErrLimited.
+func (e *BudgetError) Unwrap() error { return repute.ErrLimited }
+
+// BeginCall journals a call before it is made and takes its charge, both or neither.
+// Where the same call (run, step, key) was journaled before, that one comes back, known
+// is true, and nothing is charged: with Done it is not made again. *BudgetError when a
+// limit would be passed, repute.ErrFenced when somebody else has the run.
+func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c Charge, decisions ...Decision) (out repute.Receipt, known bool, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "begin call", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		if r.Key != "" {
+			if out, err = earlierCall(ctx, tx, r); err == nil {
+				known = true
+				return nil
+			} else if !errors.Is(err, pgx.ErrNoRows) {
+				return err
+			}
+		}
+		if err := withinRun(ctx, tx, r, c.MostOfRun); err != nil {
+			return err
+		}
+		if err := charge(ctx, tx, l, c); err != nil {
+			return err
+		}
+		if err := addDecisions(ctx, db, tx, l.Root, r.Run, decisions); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, request)
+			values ($1, $2, $3, $4, $5, $6, $7, $8, false, $9)
+			returning id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, started_at, ended_at`,
+			r.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain), store.CleanText(r.Domain), store.OrNull(r.Request))
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectExactlyOneRow(rows, scanCall)
+		return err
+	})
+	return out, known, err
+}
+
+// withinRun refuses what a run's own bounds do not allow it. Transactions that failed in
+// another attempt, which keys begin with, do not count. The root run is locked.
+func withinRun(ctx context.Context, tx pgx.Tx, r repute.Receipt, most int) error {
+	writes := r.Kind == repute.CallTransaction
+	var used int
+	if err := tx.QueryRow(ctx, `
+		select count(*) from run_calls where run_id = $1 and (kind = $2) = $3 and kind <> all($4)
+		and not (kind = $2 and done and error <> '' and split_part(key, '/', 1) <> split_part($5, '/', 1))`, r.Run, string(repute.CallTransaction), writes,
+		[]string{string(repute.CallSubRun), string(repute.CallDryRun), string(repute.CallVerification), string(repute.CallRefused)}, r.Key).Scan(&used); err != nil || used < most {
+		return err
+	}
+	limit := "the manifest's maxToolCalls"
+	if writes {
+		limit = "the manifest's maxOnchainWrites"
+	}
+	return &BudgetError{Limit: limit, Used: fmt.Sprint(used), Most: fmt.Sprint(most)}
+}
+
+func earlierCall(ctx context.Context, tx pgx.Tx, r repute.Receipt) (repute.Receipt, error) {
+	rows, err := tx.Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key)
+	if err != nil {
+		return repute.Receipt{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanCall)
+}
+
+// charge takes from the limits of the root run, which is locked.
+func charge(ctx context.Context, tx pgx.Tx, l Lease, c Charge) error {
+	if c.GasWei == "" {
+		c.GasWei = "0"
+	}
+	tag, err := tx.Exec(ctx, `
+		update runs set steps = steps + $2, tool_calls = tool_calls + $3, writes = writes + $4, gas = gas + $5::numeric
+		where id = $1 and steps + $2 <= max_steps and tool_calls + $3 <= max_tool_calls and writes + $4 <= max_writes
+		and (max_gas is null or gas + $5::numeric <= max_gas)`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei)
+	if err != nil || tag.RowsAffected() > 0 {
+		return err
+	}
+	var e BudgetError
+	err = tx.QueryRow(ctx, `
+		select limits.* from runs, lateral (values
+			('maxSteps', steps::text, max_steps::text, steps + $2 > max_steps),
+			('maxToolCalls', tool_calls::text, max_tool_calls::text, tool_calls + $3 > max_tool_calls),
+			('maxOnchainWrites', writes::text, max_writes::text, writes + $4 > max_writes),
+			('maxGasWei', gas::text, max_gas::text, gas + $5::numeric > max_gas)) limits(name, used, most, passed)
+		where id = $1 and passed limit 1`, l.Root, c.Steps, c.ToolCalls, c.Writes, c.GasWei).Scan(&e.Limit, &e.Used, &e.Most, new(bool))
+	if err != nil {
+		return err
+	}
+	return &e
+}
+
+// BoundRun lowers the limits of a task's root run to most, where they are higher or there
+// is none. repute.ErrFenced when somebody else has the run.
+func BoundRun(ctx context.Context, db *store.DB, l Lease, most repute.Limits) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "bound run", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `
+			update runs set max_steps = least(max_steps, $2), max_tool_calls = least(max_tool_calls, $3), max_writes = least(max_writes, $4),
+				max_runtime_ms = least(max_runtime_ms, $5), max_gas = least(max_gas, nullif($6, '')::numeric)
+			where id = $1`, l.Root, most.Steps, most.ToolCalls, most.Writes, most.Runtime.Milliseconds(), most.GasWei)
+		return err
+	})
+}
+
+// CallOutcome is how a journaled call ended.
+type CallOutcome struct {
+	Ref, Summary string // empty: as they were
+	Error        string
+	Result       json.RawMessage
+	GasWei       string // decimal: what it took beyond what was charged, or less; empty: neither
+}
+
+// EndCall stores how a call ended. repute.ErrFenced when somebody else has the run, and
+// repute.ErrUnavailable when it did not end: it failed, but its transaction is signed and
+// did not.
+func EndCall(ctx context.Context, db *store.DB, l Lease, id int64, o CallOutcome) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "end call", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		return endCall(ctx, tx, l, id, o)
+	})
+}
+
+func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) error {
+	if err := mayFail(ctx, tx, id, o); err != nil {
+		return err
+	}
+	b := &pgx.Batch{}
+	b.Queue(`
+		update run_calls set done = true, ref = case when $2 = '' then ref else $2 end, summary = case when $3 = '' then summary else $3 end,
+			error = $4, result = $5, ended_at = now() where id = $1`, id, store.CleanText(o.Ref), store.CleanText(o.Summary), store.CleanText(o.Error), store.OrNull(o.Result))
+	if o.GasWei != "" {
+		b.Queue(`update runs set gas = greatest(0, gas + $2::numeric) where id = $1`, l.Root, o.GasWei)
+	}
+	if err := tx.SendBatch(ctx, b).Close(); err != nil {
+		return err
+	}
+	rows, err := tx.Query(ctx, selectCalls+`where id = $1`, id)
+	if err != nil {
+		return err
+	}
+	r, err := pgx.CollectExactlyOneRow(rows, scanCall)
+	if err != nil {
+		return err
+	}
+	return addEvents(ctx, tx, l, []repute.RunEvent{callEvent(id, &r)})
+}
+
+// mayFail refuses the end of a transaction that failed to be sent, and may have an effect yet.
+func mayFail(ctx context.Context, tx pgx.Tx, id int64, o CallOutcome) error {
+	if o.Error == "" {
+		return nil
+	}
+	var intent string
+	err := tx.QueryRow(ctx, `select run_id || '/' || step_id || '/' || key from run_calls where id = $1 for update`, id).Scan(&intent)
+	if err != nil {
+		return err
+	}
+	return walletdb.WithoutEffect(ctx, tx, intent)
+}
+
+// Step is a step of a plan that has begun.
+type Step struct {
+	ID     string
+	Status string // running, completed or failed
+	Result json.RawMessage
+	Error  string
+}
+
+// Statuses of steps.
+const (
+	StepRunning   = "running"
+	StepCompleted = "completed"
+	StepFailed    = "failed"
+)
+
+// BeginStep takes a step from the limits the first time; later it gives what is known of it.
+func BeginStep(ctx context.Context, db *store.DB, l Lease, run, step string) (out Step, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "begin step", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		tag, err := tx.Exec(ctx, `insert into run_steps (run_id, step_id, status) values ($1, $2, $3) on conflict do nothing`, run, step, StepRunning)
+		if err != nil {
+			return err
+		}
+		if tag.RowsAffected() == 0 {
+			out.ID = step
+			return tx.QueryRow(ctx, `select status, result, error from run_steps where run_id = $1 and step_id = $2`, run, step).Scan(&out.Status, &out.Result, &out.Error)
+		}
+		if err := charge(ctx, tx, l, Charge{Steps: 1}); err != nil {
+			return err
+		}
+		out = Step{ID: step, Status: StepRunning}
+		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.started", Data: store.MustJSON(map[string]any{"step": step})}})
+	})
+	return out, err
+}
+
+// EndStep stores what came of a step.
+func EndStep(ctx context.Context, db *store.DB, l Lease, run string, s Step) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "end step", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update run_steps set status = $3, result = $4, error = $5, ended_at = now() where run_id = $1 and step_id = $2`,
+			run, s.ID, s.Status, store.OrNull(s.Result), store.CleanText(s.Error)); err != nil {
+			return err
+		}
+		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.finished", Data: store.MustJSON(map[string]any{"step": s.ID, "status": s.Status, "error": s.Error})}})
+	})
+}
+
+// Steps are the steps of a run that have begun.
+func Steps(ctx context.Context, db *store.DB, run string) ([]Step, error) {
+	rows, err := db.Readers().Query(ctx, `select step_id, status, result, error from run_steps where run_id = $1 order by started_at, step_id`, store.CleanText(run))
+	if err != nil {
+		return nil, store.Failed("read steps", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Step])
+	return list, store.Failed("read steps", err)
+}
+
+// SubRun begins the run of a step by another agent, or finds it again.
+func SubRun(ctx context.Context, db *store.DB, l Lease, r repute.Run) (w Work, err error) {
+	r.Root = l.Root
+	err = db.InTx(ctx, pgx.TxOptions{}, "begin sub-run", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		if err := insertRun(ctx, tx, r); err != nil {
+			return err
+		}
+		var id string
+		if err := tx.QueryRow(ctx, `select id from runs where parent_id = $1 and parent_step = $2`, r.Parent, r.ParentStep).Scan(&id); err != nil {
+			return err
+		}
+		w, err = readWork(ctx, tx, id)
+		return err
+	})
+	return w, err
+}
+
+// LastCall is the newest call of a run's step by one of several keys, if there is one.
+func LastCall(ctx context.Context, db *store.DB, run, step string, keys []string) (out repute.Receipt, known bool, err error) {
+	rows, err := db.Pool().Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = any($3) order by id desc limit 1`, run, step, keys)
+	if err != nil {
+		return out, false, store.Failed("read call", err)
+	}
+	out, err = pgx.CollectExactlyOneRow(rows, scanCall)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return out, false, nil
+	}
+	return out, err == nil, store.Failed("read call", err)
+}
+
+// JournaledTransaction is a transaction that a run of a task has journaled.
+type JournaledTransaction struct {
+	Run     string
+	Call    string // step/key
+	Request json.RawMessage
+}
+
+// TaskTransactions are the transactions that the runs of a task have journaled, without
+// those that failed.
+func TaskTransactions(ctx context.Context, db *store.DB, task string) ([]JournaledTransaction, error) {
+	rows, err := db.Pool().Query(ctx, `select c.run_id, c.step_id || '/' || c.key, c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
+		task, string(repute.CallTransaction))
+	if err != nil {
+		return nil, store.Failed("read transactions", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[JournaledTransaction])
+	return list, store.Failed("read transactions", err)
+}
+
+// maxRefused bounds the refusals that are kept of a run: an agent may ask without end.
+const maxRefused = 200
+
+// RefuseCall stores that a call was refused: its receipt, event and decision. An equal one
+// is kept once, and of a run the first 200. repute.ErrFenced as BeginCall.
+func RefuseCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, d Decision) (id int64, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "store a refused call", func(tx pgx.Tx) error {
+		if err := lockRoot(ctx, tx, l); err != nil {
+			return err
+		}
+		err := tx.QueryRow(ctx, `
+			insert into run_calls (run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, ended_at)
+			select $1, $2, $3, $4, $5, $6, $7, $8, true, $9, $10, now()
+			where (select count(*) from run_calls where run_id = $1 and kind = $4) < $11
+			on conflict (run_id, step_id, key) where key <> '' do nothing returning id`,
+			r.Run, r.Step, r.Key, string(r.Kind), store.CleanText(r.Ref), store.CleanText(r.Summary), int64(r.Chain), store.CleanText(r.Domain), store.CleanText(r.Error), store.OrNull(r.Request), maxRefused).Scan(&id)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return tx.QueryRow(ctx, `select coalesce(max(id), 0) from run_calls where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key).Scan(&id)
+		}
+		if err != nil {
+			return err
+		}
+		if err := addDecision(ctx, db, tx, l.Root, r.Run, d); err != nil {
+			return err
+		}
+		return addEvents(ctx, tx, l, []repute.RunEvent{callEvent(id, &r)})
+	})
+	return id, err
+}
+
+func callEvent(id int64, r *repute.Receipt) repute.RunEvent {
+	return repute.RunEvent{Run: r.Run, Kind: "call", Data: store.MustJSON(map[string]any{
+		"receipt": id, "step": r.Step, "type": r.Kind, "ref": r.Ref, "summary": r.Summary, "error": r.Error})}
+}
+
+// SentWithTopic returns the results of the transactions that runs of an agent sent on a
+// chain, and whose kept logs hold a topic.
+func SentWithTopic(ctx context.Context, db *store.DB, slug string, chainID uint64, topic common.Hash) ([]json.RawMessage, error) {
+	rows, err := db.Pool().Query(ctx, `
+		select c.result from run_calls c join runs r on r.id = c.run_id
+		where r.slug = $1 and c.kind = $2 and c.chain_id = $3 and c.done and c.error = ''
+		and position($4 in convert_from(decode(c.result->>'result', 'base64'), 'UTF8')) > 0`,
+		slug, string(repute.CallTransaction), int64(chainID), topic.Hex())
+	if err != nil {
+		return nil, store.Failed("read transactions", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowTo[json.RawMessage])
+	return list, store.Failed("read transactions", err)
+}

@@ -1,0 +1,298 @@
+package rundb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// CancelTask asks that a task end. One that nobody works on ends at once, else whoever
+// does finds the wish with its next HoldRuns. repute.ErrConflict when it has ended.
+func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "cancel task", func(tx pgx.Tx) error {
+		root, err := lockTask(ctx, tx, id)
+		if err != nil {
+			return err
+		}
+		wish := store.CleanText(strings.TrimSuffix(fmt.Sprintf("by %s: %s", by, reason), ": "))
+		var idle bool
+		var attempt int
+		if err := tx.QueryRow(ctx, `update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp(), attempt`, root, wish).Scan(&idle, &attempt); err != nil {
+			return err
+		}
+		events := []repute.RunEvent{{Run: root, Kind: "cancel.requested", Data: store.MustJSON(map[string]string{"by": by, "reason": reason})}}
+		if idle {
+			ended, err := endIdle(ctx, tx, root, wish)
+			if err != nil {
+				return err
+			}
+			if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskCancelled)); err != nil {
+				return err
+			}
+			events = append(append(events, ended...), repute.RunEvent{Run: root, Kind: runFinished, Data: store.MustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})})
+		}
+		return addEvents(ctx, tx, Lease{Root: root}, events)
+	})
+}
+
+// endIdle ends a root run that nobody works on, with those below it, whose events it gives.
+func endIdle(ctx context.Context, tx pgx.Tx, root, wish string) (below []repute.RunEvent, err error) {
+	b := &pgx.Batch{}
+	b.Queue(`
+		update runs set status = $2, error = $3, awaiting = '', ended_at = clock_timestamp(), lost_after = 'infinity', fence = fence + 1
+		where id = $1`, root, string(repute.RunCancelled), "cancelled "+wish)
+	queueEndBelow(b, root, repute.RunCancelled, "cancelled "+wish, &below)
+	return below, tx.SendBatch(ctx, b).Close()
+}
+
+// queueEndBelow ends the runs below a root run that ends without having waited for them,
+// and gives the event of each.
+func queueEndBelow(b *pgx.Batch, root string, status repute.RunStatus, why string, events *[]repute.RunEvent) {
+	b.Queue(`
+		update runs set status = $2, error = case when error = '' then $3 else error end, awaiting = '', ended_at = clock_timestamp()
+		where task_id = (select task_id from runs where id = $1) and id <> $1 and ended_at is null returning id, attempt, error`, root, string(status), store.CleanText(why)).Query(func(rows pgx.Rows) (err error) {
+		*events, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (e repute.RunEvent, err error) {
+			var attempt int
+			var text string
+			err = row.Scan(&e.Run, &attempt, &text)
+			e.Kind, e.Data = runFinished, store.MustJSON(map[string]any{"status": status, "attempt": attempt, "error": text})
+			return e, err
+		})
+		return err
+	})
+}
+
+// runFinished is the kind of the last event of a run's attempt.
+const runFinished = "run.finished"
+
+// lockTask is the root run of a task that has not ended, locked.
+func lockTask(ctx context.Context, tx pgx.Tx, id string) (root string, err error) {
+	var status repute.RunStatus
+	err = tx.QueryRow(ctx, `select id, status from runs where task_id = $1 and parent_id is null for update`, store.CleanText(id)).Scan(&root, &status)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return "", repute.Unknown("task %q", id)
+	}
+	if err == nil && status.Ended() {
+		err = repute.Conflict("task %s is %s already", id, status)
+	}
+	return root, err
+}
+
+// Approval is what a person decided.
+type Approval struct {
+	Subject  string // policy, or the key of a call
+	Approved bool
+	By       string
+	Reason   string
+	At       time.Time
+}
+
+// Approve answers what a run waits for, the subject of a, and queues its task by queue in the same
+// transaction. repute.ErrConflict when it waits for nothing, or not for that.
+func Approve(ctx context.Context, db *store.DB, run string, a Approval, queue func(tx pgx.Tx, root string) error) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "approve run", func(tx pgx.Tx) error {
+		var root, awaiting string
+		var attempt int
+		err := tx.QueryRow(ctx, `
+			select r.root_id, r.awaiting, r.attempt from runs r join runs o on o.id = r.root_id where r.id = $1 for update of o`, store.CleanText(run)).Scan(&root, &awaiting, &attempt)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return repute.Unknown("run %q", run)
+		}
+		if err != nil {
+			return err
+		}
+		if awaiting == "" {
+			return repute.Conflict("run %s waits for nobody", run)
+		}
+		subject := store.CleanText(a.Subject)
+		asked, err := awaitedDecision(ctx, tx, run, subject, attempt)
+		if err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `
+			insert into run_approvals (run_id, attempt, subject, approved, by, reason) values ($1, $2, $3, $4, $5, $6)`,
+			run, attempt, subject, a.Approved, store.CleanText(a.By), store.CleanText(a.Reason)); err != nil {
+			return err
+		}
+		if err := addDecisions(ctx, db, tx, root, run, []Decision{answerTo(&asked, &a)}); err != nil {
+			return err
+		}
+		// The root run of one that waits waits with it.
+		if _, err := tx.Exec(ctx, `update runs set awaiting = '', fence = fence + 1, held_until = '-infinity',
+			lost_after = case when id = $2 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end where id in ($1, $2)`, run, root); err != nil {
+			return err
+		}
+		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{{Run: run, Kind: "approval.given",
+			Data: store.MustJSON(map[string]any{"subject": subject, "approved": a.Approved, "by": a.By, "reason": a.Reason})}}); err != nil {
+			return err
+		}
+		return queue(tx, root)
+	})
+}
+
+// awaitedDecision is the last decision that left a subject to a person. repute.ErrConflict
+// where there is none, or the person has answered.
+func awaitedDecision(ctx context.Context, tx pgx.Tx, run, subject string, attempt int) (d repute.RunDecision, err error) {
+	rows, err := tx.Query(ctx, selectDecisions+`
+		where d.run_id = $1 and d.attempt = $2 and d.subject = $3 and d.effect = 'require_approval'
+		and not exists (select from run_approvals where run_id = $1 and attempt = $2 and subject = $3) order by d.id desc limit 1`, run, attempt, subject)
+	if err != nil {
+		return d, err
+	}
+	if d, err = pgx.CollectExactlyOneRow(rows, scanDecision); errors.Is(err, pgx.ErrNoRows) {
+		err = repute.Conflict("run %s does not wait for an answer about %q: its awaited, which run show prints, lists what it waits for", run, subject)
+	}
+	return d, err
+}
+
+// answerTo is the link of the chain that a person's answer to a decision becomes.
+func answerTo(asked *repute.RunDecision, a *Approval) Decision {
+	effect := "deny"
+	if a.Approved {
+		effect = "allow"
+	}
+	return Decision{Phase: asked.Phase, Kind: repute.DecisionApproval, Subject: asked.Subject, Effect: effect, Reasons: asked.Reasons, Policy: asked.Policy,
+		Input: store.MustJSON(AnswerInput{Answers: asked.Number, Approved: a.Approved, By: store.CleanText(a.By), Reason: store.CleanText(a.Reason)})}
+}
+
+// AnswerInput is the input of a decision of kind approval.
+type AnswerInput struct {
+	Answers  int64  `json:"answers"` // number of the decision that asked
+	Approved bool   `json:"approved"`
+	By       string `json:"by"`
+	Reason   string `json:"reason"`
+}
+
+// Awaited is what a waiting run's attempt left to people who have not answered, by subject;
+// none when the run does not wait.
+func Awaited(ctx context.Context, db *store.DB, run string) ([]Decision, error) {
+	rows, err := db.Pool().Query(ctx, `
+		select distinct on (d.subject) d.subject, d.effect, d.reasons, d.policy, d.input from run_decisions d join runs r on r.id = d.run_id and r.attempt = d.attempt
+		where d.run_id = $1 and r.awaiting <> '' and d.effect = 'require_approval'
+		and not exists (select from run_approvals a where (a.run_id, a.attempt, a.subject) = (d.run_id, d.attempt, d.subject))
+		order by d.subject, d.id desc`, store.CleanText(run))
+	if err != nil {
+		return nil, store.Failed("read awaited", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (d Decision, err error) {
+		var hash []byte
+		err = row.Scan(&d.Subject, &d.Effect, &d.Reasons, &hash, &d.Input)
+		copy(d.Policy[:], hash)
+		return d, err
+	})
+	return list, store.Failed("read awaited", err)
+}
+
+// Approvals are what people decided about a run's attempt, by subject.
+func Approvals(ctx context.Context, db *store.DB, run string, attempt int) (map[string]Approval, error) {
+	rows, err := db.Pool().Query(ctx, `select subject, approved, by, reason, at from run_approvals where run_id = $1 and attempt = $2`, run, attempt)
+	if err != nil {
+		return nil, store.Failed("read approvals", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[Approval])
+	out := map[string]Approval{}
+	for _, a := range list {
+		out[a.Subject] = a
+	}
+	return out, store.Failed("read approvals", err)
+}
+
+// RetryTask begins another attempt of a task that failed, from a phase on; earlier ones
+// stand. repute.ErrConflict when it did not fail, or not that late.
+func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, by string, queue func(tx pgx.Tx, root string) error) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "retry task", func(tx pgx.Tx) error {
+		var root string
+		var status repute.RunStatus
+		var attempt int
+		err := tx.QueryRow(ctx, `select id, status, attempt from runs where task_id = $1 and parent_id is null for update`, store.CleanText(id)).Scan(&root, &status, &attempt)
+		switch {
+		case errors.Is(err, pgx.ErrNoRows):
+			return repute.Unknown("task %q", id)
+		case err != nil:
+			return err
+		case status != repute.RunFailed && status != repute.RunCancelled:
+			return repute.Conflict("task %s is %s: only failed and cancelled ones are retried", id, status)
+		}
+		if from == 0 {
+			if from, err = failedPhase(ctx, tx, root, attempt); err != nil {
+				return err
+			}
+		}
+		var done int
+		if err := tx.QueryRow(ctx, `select count(*) from run_phases where run_id = $1 and attempt = $2 and phase < $3 and status = 'ok'`, root, attempt, int(from)).Scan(&done); err != nil {
+			return err
+		}
+		if done != int(from)-1 {
+			return repute.Conflict("task %s did not get to phase %s: retry from an earlier one", id, from)
+		}
+		if from <= repute.PhasePlan {
+			if err := dropPlan(ctx, tx, id, root, attempt); err != nil {
+				return err
+			}
+		}
+		if err := nextAttempt(ctx, tx, id, root, from); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskPending)); err != nil {
+			return err
+		}
+		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{{Run: root, Kind: "run.retried", Data: store.MustJSON(map[string]any{"from": from.String(), "by": by})}}); err != nil {
+			return err
+		}
+		return queue(tx, root)
+	})
+}
+
+// dropPlan makes room for another plan: no step or sub-run of the earlier one counts for it.
+// repute.ErrConflict where that one has sent something: another plan might send it again.
+func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) error {
+	var sent int
+	if err := tx.QueryRow(ctx, `
+		select count(*) from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = ''
+			or exists (select from intents i where i.id = c.run_id || '/' || c.step_id || '/' || c.key and i.state not in ('reverted', 'failed')))`,
+		task, string(repute.CallTransaction)).Scan(&sent); err != nil {
+		return err
+	}
+	if sent > 0 {
+		return repute.Conflict("task %s has sent %d transactions, and another plan might send them again: retry from execute, or ask for another task", task, sent)
+	}
+	b := &pgx.Batch{}
+	b.Queue(`delete from run_steps where run_id = $1`, root)
+	b.Queue(`update runs set parent_step = 'attempt ' || $2::int || ': ' || parent_step where parent_id = $1`, root, attempt)
+	return tx.SendBatch(ctx, b).Close()
+}
+
+// failedPhase is the first that is not ok. Of phases that are all ok it is the last but
+// one before the record.
+func failedPhase(ctx context.Context, tx pgx.Tx, run string, attempt int) (p repute.Phase, err error) {
+	err = tx.QueryRow(ctx, `
+		select coalesce(min(n), $3) from generate_series(1, $3) n
+		where not exists (select from run_phases where run_id = $1 and attempt = $2 and phase = n and status = 'ok')`, run, attempt, int(repute.PhaseRecord)-1).Scan(&p)
+	return p, err
+}
+
+// nextAttempt takes over the phases before one, of the root run and, where Execute is
+// done again, of the runs below it that failed; what they did well stays done.
+func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.Phase) error {
+	b := &pgx.Batch{}
+	b.Queue(`
+		insert into run_phases (run_id, attempt, phase, status, result, error, started_at, ended_at)
+		select p.run_id, p.attempt + 1, p.phase, p.status, p.result, p.error, p.started_at, p.ended_at from run_phases p join runs r on r.id = p.run_id and r.attempt = p.attempt
+		where r.task_id = $4 and ((r.id = $1 and p.phase < $2) or (r.id <> $1 and $2::int > $5::int and r.status <> 'completed' and p.phase < $3 and p.status = 'ok'))`, root, int(from), int(repute.PhaseTrust), task, int(repute.PhasePlan))
+	b.Queue(`delete from run_steps where status <> 'completed' and run_id in (select id from runs where task_id = $1)`, task)
+	b.Queue(`delete from run_calls where (not done or error <> '') and kind = any($2) and run_id in (select id from runs where task_id = $1)`, task,
+		[]string{string(repute.CallTool), string(repute.CallHTTP), string(repute.CallChain), string(repute.CallSubRun)})
+	b.Queue(`
+		update runs set attempt = attempt + 1, status = 'pending', phase = case when id = $1 then $2::int - 1 else 0 end, awaiting = '', cancel = '', error = '',
+			reasons = '[]', ended_at = null, fence = fence + 1, held_until = '-infinity', runtime_ms = 0,
+			lost_after = case when id = $1 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end
+		where task_id = $3 and (id = $1 or $2::int > $4::int and status <> 'completed')`, root, int(from), task, int(repute.PhasePlan))
+	return tx.SendBatch(ctx, b).Close()
+}

@@ -1,0 +1,203 @@
+package rundb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// AddTask stores a task with its root run, and queues it by queue in the same
+// transaction. A task whose key is known is not added: the known one is returned, and
+// added is false.
+func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run, queue func(pgx.Tx) error) (out repute.Task, added bool, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "add task", func(tx pgx.Tx) error {
+		tag, err := tx.Exec(ctx, `
+			insert into tasks (id, goal, input, coordinator, terms, key, asked_by, status)
+			values ($1, $2, $3, $4, $5, nullif($6, ''), $7, $8) on conflict (key) do nothing`,
+			t.ID, store.CleanText(t.Goal), store.OrNull(t.Input), t.Coordinator, t.Terms, store.CleanText(t.Key), store.CleanText(t.By), repute.TaskPending)
+		if added = tag.RowsAffected() > 0; err != nil || !added {
+			return err
+		}
+		root.Task, root.Root, root.Goal, root.Input = t.ID, root.ID, t.Goal, t.Input
+		if err := insertRun(ctx, tx, root); err != nil {
+			return err
+		}
+		if err := addEvents(ctx, tx, Lease{Root: root.ID}, []repute.RunEvent{{Run: root.ID, Kind: "task.added", Data: store.MustJSON(map[string]any{"task": t.ID})}}); err != nil {
+			return err
+		}
+		return queue(tx)
+	})
+	if err != nil {
+		return out, false, err
+	}
+	if !added {
+		out, err = oneTask(ctx, db, `t.key = $1`, store.CleanText(t.Key))
+		return out, false, err
+	}
+	out, err = Task(ctx, db, t.ID)
+	return out, true, err
+}
+
+func insertRun(ctx context.Context, tx pgx.Tx, r repute.Run) error {
+	_, err := tx.Exec(ctx, `
+		insert into runs (id, task_id, root_id, parent_id, parent_step, slug, goal, input, max_steps, max_tool_calls, max_writes, max_runtime_ms, max_gas, lost_after)
+		values ($1, $2, $3, nullif($4, ''), $5, $6, $7, $8, $9, $10, $11, $12, nullif($13, '')::numeric,
+			case when $4 = '' then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end)
+		on conflict (parent_id, parent_step) do nothing`,
+		r.ID, r.Task, r.Root, r.Parent, r.ParentStep, r.Agent, store.CleanText(r.Goal), store.OrNull(r.Input),
+		r.Limits.Steps, r.Limits.ToolCalls, r.Limits.Writes, r.Limits.Runtime.Milliseconds(), r.Limits.GasWei)
+	return err
+}
+
+const selectTask = `select t.id, t.goal, t.input, t.coordinator, t.terms, coalesce(t.key, ''), t.asked_by, t.status,
+	coalesce(r.id, ''), coalesce(r.awaiting, ''), coalesce(r.error, ''), t.created_at, t.updated_at
+	from tasks t left join runs r on r.task_id = t.id and r.parent_id is null `
+
+func scanTask(row pgx.CollectableRow) (t repute.Task, err error) {
+	err = row.Scan(&t.ID, &t.Goal, &t.Input, &t.Coordinator, &t.Terms, &t.Key, &t.By, &t.Status, &t.Run, &t.Awaiting, &t.Error, &t.Created, &t.Updated)
+	t.Created, t.Updated = t.Created.UTC(), t.Updated.UTC()
+	return t, err
+}
+
+// Task is the task of an id. repute.ErrNotFound when there is none.
+func Task(ctx context.Context, db *store.DB, id string) (repute.Task, error) {
+	t, err := oneTask(ctx, db, `t.id = $1`, store.CleanText(id))
+	if errors.Is(err, pgx.ErrNoRows) {
+		return t, repute.Unknown("task %q", id)
+	}
+	return t, err
+}
+
+func oneTask(ctx context.Context, db *store.DB, where string, arg any) (repute.Task, error) {
+	rows, err := db.Readers().Query(ctx, selectTask+"where "+where, arg)
+	if err != nil {
+		return repute.Task{}, store.Failed("read task", err)
+	}
+	t, err := pgx.CollectExactlyOneRow(rows, scanTask)
+	return t, store.Failed("read task", err)
+}
+
+// TaskFilter says which tasks to list. The zero value means all.
+type TaskFilter struct {
+	Status      repute.TaskStatus
+	Coordinator string
+	Awaiting    bool // those alone about which a person must decide
+	// Before lists tasks after that one in the list; zero: from the newest on.
+	Before   time.Time
+	BeforeID string
+}
+
+// Tasks lists tasks, the newest first.
+func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.Task, error) {
+	rows, err := db.Readers().Query(ctx, selectTask+`
+		where $1 in ('', t.status) and $2 in ('', t.coordinator) and ($3::timestamptz is null or (t.created_at, t.id) < ($3, $4))
+			and (not $6 or r.awaiting <> '')
+		order by t.created_at desc, t.id desc limit $5`, string(f.Status), f.Coordinator, store.MaybeTime(f.Before), f.BeforeID, most, f.Awaiting)
+	if err != nil {
+		return nil, store.Failed("list tasks", err)
+	}
+	list, err := pgx.CollectRows(rows, scanTask)
+	return list, store.Failed("list tasks", err)
+}
+
+const selectRuns = `select r.id, r.task_id, r.root_id, coalesce(r.parent_id, ''), r.parent_step, r.slug, r.goal, r.input, r.status, r.awaiting,
+	r.attempt, r.phase, r.max_steps, r.max_tool_calls, r.max_writes, r.max_runtime_ms, coalesce(r.max_gas::text, ''),
+	r.steps, r.tool_calls, r.writes, r.runtime_ms, r.gas::text, r.reasons, r.error, r.cancel, r.created_at, r.started_at, r.ended_at from runs r `
+
+func scanRunRow(row pgx.CollectableRow) (r repute.Run, err error) {
+	var most, took int64
+	var started, ended *time.Time
+	err = row.Scan(&r.ID, &r.Task, &r.Root, &r.Parent, &r.ParentStep, &r.Agent, &r.Goal, &r.Input, &r.Status, &r.Awaiting,
+		&r.Attempt, &r.Phase, &r.Limits.Steps, &r.Limits.ToolCalls, &r.Limits.Writes, &most, &r.Limits.GasWei,
+		&r.Used.Steps, &r.Used.ToolCalls, &r.Used.Writes, &took, &r.Used.GasWei, &r.Reasons, &r.Error, &r.Cancel, &r.Created, &started, &ended)
+	r.Limits.Runtime, r.Used.Runtime = time.Duration(most)*time.Millisecond, time.Duration(took)*time.Millisecond
+	r.Created, r.Started, r.Ended = r.Created.UTC(), store.TimeOf(started), store.TimeOf(ended)
+	return r, err
+}
+
+// Run is the run of an id. repute.ErrNotFound when there is none.
+func Run(ctx context.Context, db *store.DB, id string) (repute.Run, error) {
+	list, err := runs(ctx, db, `where r.id = $1`, store.CleanText(id))
+	if err == nil && len(list) == 0 {
+		return repute.Run{}, repute.Unknown("run %q", id)
+	}
+	if err != nil {
+		return repute.Run{}, err
+	}
+	return list[0], nil
+}
+
+// TaskRuns are all runs of a task, the root run first, then by creation.
+func TaskRuns(ctx context.Context, db *store.DB, task string) ([]repute.Run, error) {
+	return runs(ctx, db, `where r.task_id = $1 order by r.parent_id is not null, r.created_at, r.id`, store.CleanText(task))
+}
+
+func runs(ctx context.Context, db *store.DB, where string, arg any) ([]repute.Run, error) {
+	rows, err := db.Readers().Query(ctx, selectRuns+where, arg)
+	if err != nil {
+		return nil, store.Failed("read runs", err)
+	}
+	list, err := pgx.CollectRows(rows, scanRunRow)
+	return list, store.Failed("read runs", err)
+}
+
+// Phases are the recorded phases of a run, of all attempts in order. Those that an
+// attempt took over from the one before are its own too.
+func Phases(ctx context.Context, db *store.DB, run string) ([]repute.RunPhase, error) {
+	rows, err := db.Readers().Query(ctx, selectPhases+`where run_id = $1 order by attempt, phase`, store.CleanText(run))
+	if err != nil {
+		return nil, store.Failed("read phases", err)
+	}
+	list, err := pgx.CollectRows(rows, scanPhase)
+	return list, store.Failed("read phases", err)
+}
+
+const selectPhases = `select phase, attempt, status, result, error, started_at, ended_at from run_phases `
+
+func scanPhase(row pgx.CollectableRow) (p repute.RunPhase, err error) {
+	err = row.Scan(&p.Phase, &p.Attempt, &p.Status, &p.Result, &p.Error, &p.Started, &p.Ended)
+	p.Started, p.Ended = p.Started.UTC(), p.Ended.UTC()
+	return p, err
+}
+
+// Events are the events of a root run after a number, at most so many.
+func Events(ctx context.Context, db *store.DB, root string, after int64, most int) ([]repute.RunEvent, error) {
+	rows, err := db.Readers().Query(ctx, `
+		select number, run_id, kind, data, at from run_events where root_id = $1 and number > $2 order by number limit $3`, store.CleanText(root), after, most)
+	if err != nil {
+		return nil, store.Failed("read events", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (e repute.RunEvent, err error) {
+		err = row.Scan(&e.Number, &e.Run, &e.Kind, &e.Data, &e.Time)
+		e.Time = e.Time.UTC()
+		return e, err
+	})
+	return list, store.Failed("read events", err)
+}
+
+// addEvents numbers events after those of the root run, whose row it locks. Zero bytes, which
+// no text that is taken out of their data could hold, are replaced.
+func addEvents(ctx context.Context, tx pgx.Tx, l Lease, events []repute.RunEvent) error {
+	if len(events) == 0 {
+		return nil
+	}
+	runs, kinds, data := make([]string, len(events)), make([]string, len(events)), make([]string, len(events))
+	for i, e := range events {
+		runs[i], kinds[i], data[i] = e.Run, e.Kind, string(store.EscapeNUL(store.OrNull(e.Data)))
+	}
+	tag, err := tx.Exec(ctx, `
+		with r as (update runs set events = events + $2 where id = $1 returning events - $2 as last)
+		insert into run_events (root_id, number, run_id, kind, data)
+		select $1, r.last + e.n, e.run, e.kind, e.data::json
+		from r, unnest($3::text[], $4::text[], $5::text[]) with ordinality as e(run, kind, data, n)`, l.Root, len(events), runs, kinds, data)
+	if err == nil && tag.RowsAffected() == 0 {
+		err = fmt.Errorf("run %s: %w", l.Root, repute.ErrNotFound)
+	}
+	return err
+}

@@ -1,0 +1,244 @@
+package trustdb
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// ReadEvidence reads what a score of an agent follows from, with the answers of these
+// validation contracts. repute.ErrNotFound as in Agent.
+func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At, validations []common.Address) (out Subject, err error) {
+	err = chaindb.ViewAgent(ctx, db, "read evidence", id, at, func(ctx context.Context, s chaindb.Subject) error {
+		q := evidence{s.Tx, s.Chain.Chain, s.Block, validations}
+		found, err := q.subjects(ctx, []repute.TokenID{s.ID.TokenID})
+		if err == nil && len(found) == 0 {
+			err = repute.Missing("agent %s", id.Short())
+		}
+		if err != nil {
+			return err
+		}
+		out = found[0]
+		out.Block = s.AsOf.Block
+		return nil
+	})
+	return out, err
+}
+
+// ReadSubjects reads the same of many agents of a chain at once: as of block, or of the
+// newest state where block is nil. Block is left to the caller. Agents that do not exist
+// are left out; the others come in order. All is one snapshot's.
+func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64, validations []common.Address) (out []Subject, err error) {
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	err = db.InTx(ctx, options, "read evidence", func(tx pgx.Tx) error {
+		// One agent may have as many rows as all others: who gave up would try again for ever.
+		if _, err := tx.Exec(ctx, "set local statement_timeout = '10min'"); err != nil {
+			return err
+		}
+		c, err := chaindb.ScanChainRow(chainID, tx.QueryRow(ctx, chaindb.SelectChain, chainID))
+		if err != nil {
+			return err
+		}
+		q := evidence{tx, repute.Chain{ID: chainID, Identity: c.Identity}, chaindb.Everything, validations}
+		if block != nil {
+			q.block = int64(*block)
+		}
+		out, err = q.subjects(ctx, tokens)
+		return err
+	})
+	return out, err
+}
+
+// evidence reads what scores follow from as of a block.
+type evidence struct {
+	tx    pgx.Tx
+	chain repute.Chain
+	block int64
+	// validations are the contracts whose answers count: those of a run, not of the chain now.
+	validations []common.Address
+}
+
+func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subject, error) {
+	var out []Subject
+	if err := q.holders(ctx, tokens, func(s Subject) { out = append(out, s) }); err != nil {
+		return nil, fmt.Errorf("holders: %w", err)
+	}
+	at := make(map[repute.TokenID]*Subject, len(out))
+	for i := range out {
+		at[out[i].Agent.TokenID] = &out[i]
+	}
+	if err := q.tenures(ctx, tokens, at); err != nil {
+		return nil, fmt.Errorf("earlier holders: %w", err)
+	}
+	if err := q.acts(ctx, tokens, at); err != nil {
+		return nil, fmt.Errorf("acts of holders: %w", err)
+	}
+	paid, err := q.payments(ctx, tokens)
+	if err != nil {
+		return nil, fmt.Errorf("payments: %w", err)
+	}
+	add := func(id repute.TokenID, r Row) {
+		if s := at[id]; s != nil {
+			r.Payment = paid[ratingOf{id, r.Rater, r.Index}]
+			s.Rows = append(s.Rows, r)
+		}
+	}
+	if err := q.ratings(ctx, tokens, add); err != nil {
+		return nil, fmt.Errorf("ratings: %w", err)
+	}
+	if len(q.validations) == 0 {
+		return out, nil
+	}
+	if err := q.answers(ctx, tokens, add); err != nil {
+		return nil, fmt.Errorf("answers: %w", err)
+	}
+	return out, nil
+}
+
+// holders reads who has each agent, since when, and who acts for it.
+func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func(Subject)) error {
+	rows, err := q.tx.Query(ctx, `
+		select u.t, now.owner, now.wallet, now.approved, acts.list, born.time, got.time,
+			newest.number, newest.hash, newest.time,
+			exists (select from feedback where chain_id = $1 and token_id = u.t and block <= $3) or exists (
+				select from validation_requests q join validation_responses x using (chain_id, contract, request_hash)
+				where q.chain_id = $1 and q.token_id = u.t and q.contract = any($4) and x.block <= $3)
+		from unnest($2::numeric[]) u(t)
+		cross join lateral (select owner, wallet, approved from agent_states
+			where chain_id = $1 and token_id = u.t and from_block <= $3 order by from_block desc limit 1) now
+		cross join lateral (select min(from_block) as block from agent_states where chain_id = $1 and token_id = u.t) first
+		cross join lateral (select max(from_block) as block from agent_states
+			where chain_id = $1 and token_id = u.t and from_block <= $3 and owner <> now.owner) before
+		cross join lateral (select min(from_block) as block from agent_states
+			where chain_id = $1 and token_id = u.t and from_block <= $3 and from_block > coalesce(before.block, -1)) tenure
+		cross join lateral (
+			select coalesce(array_agg(operator order by operator) filter (where to_block is null or to_block > $3), '{}') as list,
+				max(greatest(from_block, to_block)) as block
+			from operators where chain_id = $1 and owner = now.owner and from_block <= $3) acts
+		left join blocks born on (born.chain_id, born.number) = ($1, first.block)
+		left join blocks got on (got.chain_id, got.number) = ($1, tenure.block)
+		left join agents a on (a.chain_id, a.token_id) = ($1, u.t)
+		left join blocks newest on (newest.chain_id, newest.number) = ($1, greatest(a.updated_block, acts.block))
+		order by u.t`, q.chain.ID, store.TokenArray(tokens), q.block, store.AddressColumn(q.validations))
+	if err != nil {
+		return err
+	}
+	var token store.TokenNum
+	var owner, wallet, approved, hash []byte
+	var operators [][]byte
+	var registered, held, at *time.Time
+	var number *uint64
+	var judged bool
+	_, err = pgx.ForEachRow(rows, []any{&token, &owner, &wallet, &approved, &operators, &registered, &held, &number, &hash, &at, &judged}, func() error {
+		s := Subject{Judged: judged, Agent: repute.AgentID{ChainID: q.chain.ID, Registry: q.chain.Identity, TokenID: repute.TokenID(token)},
+			Owner: common.BytesToAddress(owner), Wallet: common.BytesToAddress(wallet), Approved: common.BytesToAddress(approved),
+			Registered: store.TimeOf(registered), Held: store.TimeOf(held)}
+		for _, o := range operators {
+			s.Operators = append(s.Operators, common.BytesToAddress(o))
+		}
+		if number != nil {
+			s.Updated = repute.Block{Number: *number, Hash: common.BytesToHash(hash), Time: store.TimeOf(at)}
+		}
+		use(s)
+		return nil
+	})
+	return err
+}
+
+// tenures reads who had each agent before.
+func (q evidence) tenures(ctx context.Context, tokens []repute.TokenID, at map[repute.TokenID]*Subject) error {
+	rows, err := q.tx.Query(ctx, `
+		select s.token_id, s.from_block, s.owner, s.wallet, b.time from (
+			select token_id, from_block, owner, wallet, lag(owner) over w as owner_was, lag(wallet) over w as wallet_was
+			from agent_states where chain_id = $1 and token_id = any($2::numeric[]) and from_block <= $3
+			window w as (partition by token_id order by from_block)) s
+		left join blocks b on (b.chain_id, b.number) = ($1, s.from_block)
+		where (owner, wallet) is distinct from (owner_was, wallet_was)
+		order by s.token_id, s.from_block`, q.chain.ID, store.TokenArray(tokens), q.block)
+	if err != nil {
+		return err
+	}
+	var token store.TokenNum
+	var from uint64
+	var owner, wallet []byte
+	var began *time.Time
+	_, err = pgx.ForEachRow(rows, []any{&token, &from, &owner, &wallet, &began}, func() error {
+		if s := at[repute.TokenID(token)]; s != nil {
+			s.Holders = append(s.Holders, Holder{from, store.TimeOf(began), common.BytesToAddress(owner), common.BytesToAddress(wallet)})
+		}
+		return nil
+	})
+	return err
+}
+
+// tagHead reads a tag that may be of any length; Other tells that it was not read.
+func tagHead(column string) string {
+	return fmt.Sprintf("case when length(%[1]s) <= %[2]d then %[1]s end", column, maxTrustTag)
+}
+
+func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func(repute.TokenID, Row)) error {
+	rows, err := q.tx.Query(ctx, `
+		select f.token_id, f.client, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`, u.hash, f.block, f.log_index, b.time
+		from feedback f
+		join tags t1 on t1.id = f.tag1
+		join tags t2 on t2.id = f.tag2
+		join uris u on u.id = f.uri_id
+		left join blocks b on (b.chain_id, b.number) = (f.chain_id, f.block)
+		where f.chain_id = $1 and f.token_id = any($2::numeric[]) and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`,
+		q.chain.ID, store.TokenArray(tokens), q.block)
+	if err != nil {
+		return err
+	}
+	var token store.TokenNum
+	var r Row
+	var client, tag1, tag2, uri []byte
+	var value store.BigNum
+	var at *time.Time
+	into := []any{&token, &client, &r.Index, &value, &r.Amount.Decimals, &tag1, &tag2, &uri, &r.Block, &r.LogIndex, &at}
+	_, err = pgx.ForEachRow(rows, into, func() error {
+		r.Rater, r.Amount.Value, r.Content, r.Time = common.BytesToAddress(client), value.Int, common.BytesToHash(uri), store.TimeOf(at)
+		r.Tag1, r.Tag2, r.Other = string(tag1), string(tag2), tag1 == nil
+		use(repute.TokenID(token), r)
+		return nil
+	})
+	return err
+}
+
+func (q evidence) answers(ctx context.Context, tokens []repute.TokenID, use func(repute.TokenID, Row)) error {
+	rows, err := q.tx.Query(ctx, `
+		select q.token_id, q.validator, x.response, `+tagHead("t.value")+`, u.hash, x.block, x.log_index, b.time
+		from validation_requests q
+		cross join lateral (
+			select * from validation_responses x
+			where (x.chain_id, x.contract, x.request_hash) = (q.chain_id, q.contract, q.request_hash) and x.block <= $3
+			order by x.block desc, x.log_index desc limit 1) x
+		join tags t on t.id = x.tag
+		join uris u on u.id = x.uri_id
+		left join blocks b on (b.chain_id, b.number) = (x.chain_id, x.block)
+		where q.chain_id = $1 and q.token_id = any($2::numeric[]) and q.block <= $3 and q.contract = any($4)`,
+		q.chain.ID, store.TokenArray(tokens), q.block, store.AddressColumn(q.validations))
+	if err != nil {
+		return err
+	}
+	var token store.TokenNum
+	var validator, tag, uri []byte
+	var response int64
+	var at *time.Time
+	r := Row{Validation: true}
+	_, err = pgx.ForEachRow(rows, []any{&token, &validator, &response, &tag, &uri, &r.Block, &r.LogIndex, &at}, func() error {
+		r.Rater, r.Tag1, r.Other = common.BytesToAddress(validator), string(tag), tag == nil
+		r.Amount = repute.Amount{Value: big.NewInt(response)}
+		r.Content, r.Time = common.BytesToHash(uri), store.TimeOf(at)
+		use(repute.TokenID(token), r)
+		return nil
+	})
+	return err
+}

@@ -1,0 +1,104 @@
+package trustdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/docdb"
+)
+
+// Identity is what an agent's registration file, and the domains it names, say of who
+// the agent is.
+type Identity struct {
+	Document      repute.Document      // without its problems
+	Gone          bool                 // its host took the document away, or failed for a week: what it said is not what it says
+	ParserVersion int                  // of what read the document, 0 where nothing did
+	Proofs        []repute.DomainProof // in order of the domains; Domain, Verdict and SHA256 alone
+}
+
+// ReadIdentities gives, of agents of a chain, what their files say: of the URIs they had at
+// block, or have now where block is nil, as read last. Agents that do not exist are left out.
+// use is called for one after the other, and what it is given is not kept in memory.
+func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64, use func(repute.TokenID, Identity)) error {
+	args := []any{chainID, store.TokenArray(tokens), int64(chaindb.Everything)}
+	if block != nil {
+		args[2] = int64(*block)
+	}
+	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
+	return db.InTx(ctx, options, "read identities", func(tx pgx.Tx) error {
+		proofs, err := proofsThen(ctx, db, tx, args)
+		if err != nil {
+			return fmt.Errorf("proofs of domains: %w", err)
+		}
+		rows, err := tx.Query(ctx, urisThen+`
+			select a.token_id, octet_length(u.uri) = 0, u.sha256 is not null and not `+docdb.Standing("u")+`, coalesce(p.parser_version, 0),
+				u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+docdb.DeniedDocument("u", "a")+`,
+				p.registration, '[]'::jsonb, 0::bigint, p.errors
+			from a
+			join uris u on u.id = a.uri_id
+			left join lateral (select * from parses where sha256 = u.sha256 order by parser_version desc limit 1) p on true`, args...)
+		if err != nil {
+			return err
+		}
+		var token store.TokenNum
+		var empty, gone bool
+		var version int
+		var d docdb.DocumentRow
+		_, err = pgx.ForEachRow(rows, append([]any{&token, &empty, &gone, &version}, d.Into()...), func() (err error) {
+			t := Identity{Gone: gone, ParserVersion: version, Proofs: proofs[repute.TokenID(token)]}
+			if t.Document, err = d.Document(empty); err == nil {
+				use(repute.TokenID(token), t)
+			}
+			return err
+		})
+		return err
+	})
+}
+
+// urisThen is a relation a of agents $2 of chain $1 with the URIs they had at block $3.
+const urisThen = `
+	with a as (
+		select $1::bigint as chain_id, k.token_id, s.uri_id
+		from unnest($2::numeric[]) as k(token_id)
+		cross join lateral (
+			select uri_id from agent_states
+			where chain_id = $1 and token_id = k.token_id and from_block <= $3 order by from_block desc limit 1) s)`
+
+func proofsThen(ctx context.Context, db *store.DB, tx pgx.Tx, args []any) (map[repute.TokenID][]repute.DomainProof, error) {
+	rows, err := tx.Query(ctx, urisThen+docdb.ProofsOfAgents(), args...)
+	if err != nil {
+		return nil, err
+	}
+	out := map[repute.TokenID][]repute.DomainProof{}
+	var p docdb.ProofRow
+	_, err = pgx.ForEachRow(rows, p.Into(), func() error {
+		proof := p.Proof(db.Options().SharedHosts)
+		out[repute.TokenID(p.Token)] = append(out[repute.TokenID(p.Token)],
+			repute.DomainProof{Domain: proof.Domain, Verdict: proof.Verdict, SHA256: proof.SHA256})
+		return nil
+	})
+	return out, err
+}
+
+// RegistrationParse is what a version of the parser read in the bytes of a registration
+// file, and whether they had no errors. repute.ErrNotFound: it did not read them, or that is
+// no longer kept.
+func RegistrationParse(ctx context.Context, db *store.DB, sum common.Hash, version int) (r *repute.Registration, sound bool, err error) {
+	var body []byte
+	err = db.Readers().QueryRow(ctx, `select registration, errors = 0 from parses where sha256 = $1 and parser_version = $2`, sum[:], version).Scan(&body, &sound)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, false, fmt.Errorf("parse %d of %s: %w", version, sum, repute.ErrNotFound)
+	}
+	if err != nil {
+		return nil, false, store.Failed("read parse", err)
+	}
+	r, err = docdb.DecodeRegistration(body)
+	return r, sound, store.Failed("read parse", err)
+}

@@ -1,0 +1,90 @@
+package trustdb
+
+import (
+	"context"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+
+	"repute"
+	"repute/store"
+)
+
+// PaymentColumns selects what is known of a rating's payment, of relation pm joined by
+// joinPayment.
+const PaymentColumns = `pm.state, pm.reason, pm.pay_chain, pm.tx, pm.payer, pm.payee, pm.token, pm.symbol, pm.decimals, pm.amount, pm.paid,
+	pm.pay_block, pm.pay_log, pm.pay_time`
+
+// JoinPayment returns the join of a rating, whose alias is f, with its payment.
+func JoinPayment(f string) string {
+	return "\n\tleft join payments pm on (pm.chain_id, pm.token_id, pm.client, pm.idx) = (" + f + ".chain_id, " + f + ".token_id, " + f + ".client, " + f + ".idx)"
+}
+
+// PaymentRow is what paymentColumns selects.
+type PaymentRow struct {
+	state, reason, symbol   *string
+	chain, paid, block, log *int64
+	tx, payer, payee, token []byte
+	decimals                *int16
+	amount                  *store.BigNum
+	at                      *time.Time
+}
+
+// Into returns where to scan the columns of a payment.
+func (p *PaymentRow) Into() []any {
+	return []any{&p.state, &p.reason, &p.chain, &p.tx, &p.payer, &p.payee, &p.token, &p.symbol, &p.decimals, &p.amount, &p.paid, &p.block, &p.log, &p.at}
+}
+
+// Payment is nil where the rating's file claims none.
+func (p *PaymentRow) Payment() *repute.Payment {
+	if p.state == nil {
+		return nil
+	}
+	out := &repute.Payment{State: repute.PaymentState(*p.state), Reason: repute.PaymentReason(deref(p.reason)), ChainID: uint64(deref(p.chain)),
+		Tx: common.BytesToHash(p.tx), From: common.BytesToAddress(p.payer), To: common.BytesToAddress(p.payee)}
+	if out.State != repute.PaymentVerified || p.amount == nil {
+		return out
+	}
+	decimals := uint8(deref(p.decimals))
+	out.Coin = repute.Stablecoin{ChainID: out.ChainID, Address: common.BytesToAddress(p.token), Symbol: deref(p.symbol), Decimals: decimals}
+	out.Amount, out.Paid = repute.Amount{Value: p.amount.Int, Decimals: decimals}, repute.Micros(deref(p.paid))
+	out.Block, out.LogIndex, out.Time = uint64(deref(p.block)), uint64(deref(p.log)), store.TimeOf(p.at)
+	return out
+}
+
+func deref[T any](p *T) (v T) {
+	if p != nil {
+		v = *p
+	}
+	return v
+}
+
+// ratingOf names a rating of a chain.
+type ratingOf struct {
+	token  repute.TokenID
+	client common.Address
+	index  uint64
+}
+
+// payments reads what was verifiably paid for ratings.
+func (q evidence) payments(ctx context.Context, tokens []repute.TokenID) (map[ratingOf]*repute.Payment, error) {
+	rows, err := q.tx.Query(ctx, `
+		select token_id, client, idx, `+PaymentColumns+` from payments pm
+		where chain_id = $1 and token_id = any($2::numeric[]) and block <= $3 and state = 'verified'`, q.chain.ID, store.TokenArray(tokens), q.block)
+	if err != nil {
+		return nil, err
+	}
+	defer rows.Close()
+	paid := map[ratingOf]*repute.Payment{}
+	for rows.Next() {
+		var r ratingOf
+		var client []byte
+		var p PaymentRow
+		if err := rows.Scan(append([]any{(*store.TokenNum)(&r.token), &client, &r.index}, p.Into()...)...); err != nil {
+			return nil, err
+		}
+		r.client = common.BytesToAddress(client)
+		paid[r] = p.Payment()
+	}
+	return paid, rows.Err()
+}

@@ -1,0 +1,176 @@
+package trustdb
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+const (
+	pruneRest = 24 * time.Hour // between two passes
+	// inputAge is how long an input is left alone after somebody kept it: until then it
+	// may be named by what is about to be stored.
+	inputAge = 24 * time.Hour
+	// prunePage is how many rows are looked at in one transaction.
+	prunePage = 1000
+)
+
+// PruneFinals forgets final scores that another one replaced longer than kept ago, some
+// at a time, and tells whether others may follow at once. The one that was in effect then,
+// all newer ones and those that a verdict of a run names stay. Where kept is 0 all do.
+// Any number of processes may call it: one at a time works.
+func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bool, err error) {
+	if kept <= 0 {
+		return false, nil
+	}
+	return db.GoOn(ctx, "final scores", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
+		var chain, run int64
+		token := "-1"
+		if p.Place == nil {
+			if err := beginPrune(ctx, tx, kept); err != nil {
+				return err
+			}
+		} else if _, err := fmt.Sscan(string(p.Place), &chain, &token, &run); err != nil {
+			return err
+		}
+		rows, err := tx.Query(ctx, `
+			with page as (
+				select chain_id, token_id, run from trust_finals
+				where (chain_id, token_id, run) > ($1, $2::text::numeric, $3) order by chain_id, token_id, run limit $4),
+			gone as (
+				delete from trust_finals f using page p join trust_feed d on d.chain_id = p.chain_id
+				where (f.chain_id, f.token_id, f.run) = (p.chain_id, p.token_id, p.run)
+				and exists (select from trust_finals l where l.chain_id = f.chain_id and l.token_id = f.token_id and l.run > f.run and l.run <= d.pruned)
+				and not exists (select from run_pins where hash = f.evidence))
+			select chain_id, token_id::text, run from page p order by p.chain_id, p.token_id, p.run`, chain, token, run, prunePage)
+		if err != nil {
+			return err
+		}
+		n := 0
+		_, err = pgx.ForEachRow(rows, []any{&chain, &token, &run}, func() error { n++; return nil })
+		p.Place = fmt.Appendf(nil, "%d %s %d", chain, token, run)
+		if n < prunePage {
+			p.Place, p.Rest = nil, pruneRest
+		}
+		return err
+	})
+}
+
+// beginPrune notes up to which runs final scores may be gone: finalScore answers by that.
+func beginPrune(ctx context.Context, tx pgx.Tx, kept time.Duration) error {
+	_, err := tx.Exec(ctx, `
+		update trust_feed f set pruned = r.run
+		from (select chain_id, max(run) as run from trust_runs where closed_at < now() - $1::interval group by chain_id) r
+		where r.chain_id = f.chain_id and f.pruned < r.run`, kept)
+	return err
+}
+
+// unnamed tells whether no score, no final score and nothing of the orchestrator names the
+// input i.
+const unnamed = `
+	not exists (select from trust_scores where evidence = i.hash)
+	and not exists (select from trust_finals where evidence = i.hash)
+	and not exists (select from run_pins where hash = i.hash)
+	and not exists (select from run_decisions where policy = i.hash)`
+
+// PruneInputs forgets inputs that nothing names and that nobody kept for a day, some at a
+// time, and tells whether others may follow at once. Whoever is about to name one that
+// was there before holds it (SaveScores) or keeps it again. Any number of processes may
+// call it: one at a time works.
+func PruneInputs(ctx context.Context, db *store.DB) (more bool, err error) {
+	return db.GoOn(ctx, "inputs of scores", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
+		if p.Place == nil {
+			p.Place = []byte{}
+		}
+		var last []byte
+		var n int
+		err := tx.QueryRow(ctx, `
+			select count(*), (array_agg(hash order by hash desc))[1] from (select hash from trust_inputs where hash > $1 order by hash limit $2) page`,
+			p.Place, prunePage).Scan(&n, &last)
+		if err == nil && n > 0 {
+			err = pruneInputs(ctx, tx, p.Place, last)
+		}
+		p.Place = last
+		if n < prunePage {
+			p.Place, p.Rest = nil, pruneRest
+		}
+		return err
+	})
+}
+
+// pruneInputs forgets those after one hash up to another one.
+func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
+	rows, err := tx.Query(ctx, `
+		select hash from trust_inputs i where hash > $1 and hash <= $2 and kept_at < now() - $3::interval and `+unnamed+` for update skip locked`,
+		after, last, inputAge)
+	if err != nil {
+		return err
+	}
+	loose, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil || len(loose) == 0 {
+		return err
+	}
+	if rows, err = tx.Query(ctx, `select distinct unnest(array[params, tags, roots, links, validations]) from trust_runs`); err != nil {
+		return err
+	}
+	ofRuns, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil {
+		return err
+	}
+	// Who had one of them before it was locked may have named it since: a statement of its own sees that.
+	_, err = tx.Exec(ctx, `delete from trust_inputs i where hash = any($1) and hash <> all($2) and `+unnamed, loose, ofRuns)
+	return err
+}
+
+// holdManifests keeps the manifests of scores that are about to be stored until the
+// transaction ends. Those that an agent's newest score names already nobody takes away.
+// repute.ErrGone: one is not there any more.
+func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAgent) error {
+	var tokens []repute.TokenID
+	var hashes [][]byte
+	for i := range agents {
+		a := &agents[i]
+		for _, s := range []*AgentScore{a.Current, a.Last} {
+			if s != nil && s.Evidence != (common.Hash{}) {
+				tokens, hashes = append(tokens, a.TokenID), append(hashes, s.Evidence.Bytes())
+			}
+		}
+	}
+	rows, err := tx.Query(ctx, `
+		select distinct n.hash from unnest($2::numeric[], $3::bytea[]) n(token, hash)
+		where not exists (select from trust_scores s where s.chain_id = $1 and s.token_id = n.token and s.evidence = n.hash)`,
+		chainID, store.TokenArray(tokens), hashes)
+	if err != nil {
+		return err
+	}
+	fresh, err := pgx.CollectRows(rows, pgx.RowTo[[]byte])
+	if err != nil || len(fresh) == 0 {
+		return err
+	}
+	held, err := tx.Exec(ctx, `select from trust_inputs where hash = any($1) order by hash for key share`, fresh)
+	if err == nil && int(held.RowsAffected()) < len(fresh) {
+		err = fmt.Errorf("manifests of evidence: %w", repute.ErrGone)
+	}
+	return err
+}
+
+// RenewInputs says that inputs are about to be named, so that nobody prunes them for a
+// day. repute.ErrGone: one is not there.
+func RenewInputs(ctx context.Context, db *store.DB, hashes ...common.Hash) error {
+	list := make([][]byte, len(hashes))
+	different := map[common.Hash]bool{}
+	for i, h := range hashes {
+		list[i], different[h] = h.Bytes(), true
+	}
+	tag, err := db.Pool().Exec(ctx, "update trust_inputs set kept_at = now() where hash = any($1)", list)
+	if err == nil && int(tag.RowsAffected()) < len(different) {
+		err = fmt.Errorf("inputs of a run: %w", repute.ErrGone)
+	}
+	return store.Failed("renew inputs of scores", err)
+}

@@ -1,0 +1,285 @@
+package trustdb
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// Bounds of roots and links.
+const (
+	// MaxRootWeight is the heaviest a root may be, in millionths.
+	MaxRootWeight = 1000 * repute.RootUnit
+	// MaxRoots is how many roots a set may have, MaxLinks how many links a chain.
+	MaxRoots = 10_000
+	MaxLinks = 1_000_000
+	// MaxReason bounds reasons and sources, in bytes.
+	MaxReason = 500
+)
+
+// Roots lists a chain's set of roots in order of address, expired ones too; empty where
+// there is no such set.
+func Roots(ctx context.Context, db *store.DB, chainID uint64, set string) ([]repute.TrustRoot, error) {
+	rows, err := db.Readers().Query(ctx, `
+		select address, weight, reason, expires_at from trust_roots
+		where chain_id = $1 and set_name = $2 order by address`, chainID, set)
+	if err != nil {
+		return nil, store.Failed("list roots", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (r repute.TrustRoot, err error) {
+		var address []byte
+		var expires *time.Time
+		err = row.Scan(&address, &r.Weight, &r.Reason, &expires)
+		r.Address, r.Expires = common.BytesToAddress(address), store.TimeOf(expires)
+		return r, err
+	})
+	return list, store.Failed("list roots", err)
+}
+
+// RootSet names one set of roots.
+type RootSet struct {
+	ChainID uint64
+	Name    string
+	Roots   int
+}
+
+// RootSets lists all sets that have roots, by chain and name.
+func RootSets(ctx context.Context, db *store.DB) ([]RootSet, error) {
+	rows, err := db.Readers().Query(ctx, "select chain_id, set_name, count(*) from trust_roots group by 1, 2 order by 1, 2")
+	if err != nil {
+		return nil, store.Failed("list sets of roots", err)
+	}
+	list, err := pgx.CollectRows(rows, pgx.RowToStructByPos[RootSet])
+	return list, store.Failed("list sets of roots", err)
+}
+
+// CheckRootSet tells whether a set of roots may have this name. repute.ErrInvalid
+// otherwise.
+func CheckRootSet(name string) error {
+	if !regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`).MatchString(name) {
+		return repute.Invalid("set", fmt.Sprintf("%.50q is no name of a set", name), "up to 40 of a-z, 0-9, - and _")
+	}
+	return nil
+}
+
+// CheckRoot tells what is wrong with a root: repute.ErrInvalid.
+func CheckRoot(r repute.TrustRoot) error {
+	switch {
+	case r.Address == (common.Address{}):
+		return repute.Invalid("address", "is zero", "0x and 40 hex digits")
+	case r.Weight == 0 || r.Weight > MaxRootWeight:
+		return repute.Invalid("weight", "is not above 0 or is above 1000", "e.g. 1; only the ratio between roots counts")
+	}
+	return checkReason("reason", r.Reason)
+}
+
+func checkReason(field, text string) error {
+	if strings.TrimSpace(text) == "" || len(text) > MaxReason || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
+		return repute.Invalid(field, fmt.Sprintf("is missing or longer than %d bytes", MaxReason), "a sentence that others can check")
+	}
+	return nil
+}
+
+// CheckLink tells what is wrong with a link: repute.ErrInvalid.
+func CheckLink(l repute.TrustLink) error {
+	switch zero := (common.Address{}); {
+	case l.A == zero || l.B == zero:
+		return repute.Invalid("link", "is of the zero address", "give two addresses")
+	case l.A == l.B:
+		return repute.Invalid("link", "is of an address with itself", "give two addresses")
+	}
+	if err := checkReason("reason", l.Reason); err != nil {
+		return err
+	}
+	return checkReason("source", l.Source)
+}
+
+// AddRoots adds roots to a chain's set or changes those that are in it; with replace the
+// set has no others afterwards. All or none. Scores follow from the next epoch on.
+// repute.ErrInvalid: a root is bad, or the set would be too large.
+func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roots []repute.TrustRoot, replace bool) error {
+	if err := CheckRootSet(set); err != nil {
+		return err
+	}
+	for i, r := range roots {
+		if err := CheckRoot(r); err != nil {
+			return fmt.Errorf("root %d: %w", i+1, err)
+		}
+	}
+	return db.InTx(ctx, pgx.TxOptions{}, "add roots", func(tx pgx.Tx) error {
+		if err := lockTrust(ctx, tx); err != nil {
+			return err
+		}
+		if replace {
+			if _, err := tx.Exec(ctx, "delete from trust_roots where chain_id = $1 and set_name = $2", chainID, set); err != nil {
+				return err
+			}
+		}
+		if err := putRoots(ctx, tx, chainID, set, roots); err != nil {
+			return err
+		}
+		return atMost(ctx, tx, MaxRoots, "set", "select count(*) from trust_roots where chain_id = $1 and set_name = $2", chainID, set)
+	})
+}
+
+// lockTrust lets one writer at a time change roots and links.
+func lockTrust(ctx context.Context, tx pgx.Tx) error {
+	_, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtext('trust_roots'))")
+	return err
+}
+
+func atMost(ctx context.Context, tx pgx.Tx, most int, field, count string, args ...any) error {
+	var n int
+	if err := tx.QueryRow(ctx, count, args...).Scan(&n); err != nil {
+		return err
+	}
+	if n > most {
+		return repute.Invalid(field, fmt.Sprintf("would have %d entries", n), fmt.Sprintf("no more than %d", most))
+	}
+	return nil
+}
+
+func putRoots(ctx context.Context, tx pgx.Tx, chainID uint64, set string, roots []repute.TrustRoot) error {
+	var addresses [][]byte
+	var weights []int64
+	var reasons []string
+	var expires []*time.Time
+	for _, r := range roots {
+		addresses, weights, reasons = append(addresses, r.Address.Bytes()), append(weights, int64(r.Weight)), append(reasons, r.Reason)
+		var end *time.Time
+		if !r.Expires.IsZero() {
+			whole := r.Expires.UTC().Truncate(time.Second)
+			end = &whole
+		}
+		expires = append(expires, end)
+	}
+	_, err := tx.Exec(ctx, `
+		insert into trust_roots (chain_id, set_name, address, weight, reason, expires_at)
+		select distinct on (r.a) $1, $2, r.a, r.w, r.t, r.e
+		from unnest($3::bytea[], $4::bigint[], $5::text[], $6::timestamptz[]) with ordinality as r(a, w, t, e, n) order by r.a, r.n desc
+		on conflict (chain_id, set_name, address) do update
+		set weight = excluded.weight, reason = excluded.reason, expires_at = excluded.expires_at`,
+		chainID, set, addresses, weights, reasons, expires)
+	return err
+}
+
+// RemoveRoot takes a root out of a chain's set. repute.ErrNotFound: it is not in it.
+func RemoveRoot(ctx context.Context, db *store.DB, chainID uint64, set string, address common.Address) error {
+	tag, err := db.Pool().Exec(ctx, "delete from trust_roots where chain_id = $1 and set_name = $2 and address = $3", chainID, set, address.Bytes())
+	if err == nil && tag.RowsAffected() == 0 {
+		return fmt.Errorf("root %s of set %s: %w", address.Hex(), set, repute.ErrNotFound)
+	}
+	return store.Failed("remove root", err)
+}
+
+// Links lists what is known from outside a chain about who is one party, in order of
+// addresses.
+func Links(ctx context.Context, db *store.DB, chainID uint64) ([]repute.TrustLink, error) {
+	rows, err := db.Readers().Query(ctx, "select a, b, reason, source from trust_links where chain_id = $1 order by a, b", chainID)
+	if err != nil {
+		return nil, store.Failed("list links", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (l repute.TrustLink, err error) {
+		var a, b []byte
+		err = row.Scan(&a, &b, &l.Reason, &l.Source)
+		l.A, l.B = common.BytesToAddress(a), common.BytesToAddress(b)
+		return l, err
+	})
+	return list, store.Failed("list links", err)
+}
+
+// AddLinks adds links to a chain's or changes those known; with replace the chain has no
+// others afterwards. All or none. Scores follow from the next epoch on.
+// repute.ErrInvalid: a link is bad, or there would be too many.
+func AddLinks(ctx context.Context, db *store.DB, chainID uint64, links []repute.TrustLink, replace bool) error {
+	for i, l := range links {
+		if err := CheckLink(l); err != nil {
+			return fmt.Errorf("link %d: %w", i+1, err)
+		}
+	}
+	return db.InTx(ctx, pgx.TxOptions{}, "add links", func(tx pgx.Tx) error {
+		if err := lockTrust(ctx, tx); err != nil {
+			return err
+		}
+		if replace {
+			if _, err := tx.Exec(ctx, "delete from trust_links where chain_id = $1", chainID); err != nil {
+				return err
+			}
+		}
+		if err := putLinks(ctx, tx, chainID, links); err != nil {
+			return err
+		}
+		return atMost(ctx, tx, MaxLinks, "links", "select count(*) from trust_links where chain_id = $1", chainID)
+	})
+}
+
+// RemoveLink forgets that two addresses of a chain are one party. repute.ErrNotFound: it
+// was not known.
+func RemoveLink(ctx context.Context, db *store.DB, chainID uint64, a, b common.Address) error {
+	if a.Cmp(b) > 0 {
+		a, b = b, a
+	}
+	tag, err := db.Pool().Exec(ctx, "delete from trust_links where (chain_id, a, b) = ($1, $2, $3)", chainID, a.Bytes(), b.Bytes())
+	if err == nil && tag.RowsAffected() == 0 {
+		return fmt.Errorf("link of %s and %s: %w", a.Hex(), b.Hex(), repute.ErrNotFound)
+	}
+	return store.Failed("remove link", err)
+}
+
+func putLinks(ctx context.Context, tx pgx.Tx, chainID uint64, links []repute.TrustLink) error {
+	var as, bs [][]byte
+	var reasons, sources []string
+	for _, l := range links {
+		a, b := l.A.Bytes(), l.B.Bytes()
+		if bytes.Compare(a, b) > 0 {
+			a, b = b, a
+		}
+		as, bs, reasons, sources = append(as, a), append(bs, b), append(reasons, l.Reason), append(sources, l.Source)
+	}
+	_, err := tx.Exec(ctx, `
+		insert into trust_links (chain_id, a, b, reason, source)
+		select distinct on (l.a, l.b) $1, l.a, l.b, l.r, l.s
+		from unnest($2::bytea[], $3::bytea[], $4::text[], $5::text[]) with ordinality as l(a, b, r, s, n) order by l.a, l.b, l.n desc
+		on conflict (chain_id, a, b) do update set reason = excluded.reason, source = excluded.source`, chainID, as, bs, reasons, sources)
+	return err
+}
+
+// KeepInputs stores what scores follow from, each under its sha256, for as long as
+// something names it. What was there before may be about to be pruned: SaveScores looks.
+func KeepInputs(ctx context.Context, db *store.DB, bodies ...[]byte) error {
+	_, err := db.Pool().Exec(ctx, `
+		insert into trust_inputs (hash, body)
+		select distinct on (b) sha256(b), b from unnest($1::bytea[]) b order by b on conflict do nothing`, bodies)
+	return store.Failed("keep inputs of scores", err)
+}
+
+// KeepInput is KeepTrustInputs of one that stays for a day although nothing names it
+// yet, and gives the sha256.
+func KeepInput(ctx context.Context, db *store.DB, body []byte) (common.Hash, error) {
+	_, err := db.Pool().Exec(ctx, `
+		insert into trust_inputs as i (hash, body) values (sha256($1), $1)
+		on conflict (hash) do update set kept_at = now() where i.kept_at < now() - interval '1 minute'`, body)
+	return sha256.Sum256(body), store.Failed("keep input of scores", err)
+}
+
+// ReadInput is what KeepTrustInputs stored. repute.ErrNotFound: it was not, or no longer
+// is.
+func ReadInput(ctx context.Context, db *store.DB, hash common.Hash) (body []byte, err error) {
+	err = db.Readers().QueryRow(ctx, "select body from trust_inputs where hash = $1", hash.Bytes()).Scan(&body)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil, fmt.Errorf("input of scores %s: %w", hash, repute.ErrNotFound)
+	}
+	return body, store.Failed("read input of scores", err)
+}

@@ -1,0 +1,270 @@
+package trustdb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// What made a score stale: an event, which is urgent, or a run.
+const (
+	TurnEvent = 0
+	turnRun   = 1
+)
+
+// MarkTokens makes agents stale. A process that is scoring one of them sees the new mark
+// when it saves.
+const MarkTokens = `
+	on conflict (chain_id, token_id) do update set turn = least(trust_stale.turn, excluded.turn), final = trust_stale.final or excluded.final,
+		mark = default, claimed = '-infinity'`
+
+// judgedAgents are those that have or had ratings or answers of trusted contracts.
+const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
+
+// MarkAll begins to mark all agents that have or had ratings or scores, with their final
+// scores while the newest run is open. MarkAgents continues in short transactions, so that a
+// crash leaves the rest to other processes.
+func MarkAll(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+	_, err := tx.Exec(ctx, `
+		update trust_runs set marked = -1 where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1)`, chainID)
+	if err == nil {
+		_, err = markSome(ctx, tx, chainID, FirstMarked)
+	}
+	return store.Failed("mark all agents", err)
+}
+
+// FirstMarked is how many agents are marked together with the run that begins.
+const FirstMarked = 1000
+
+// MarkAgents makes up to limit more agents of a chain's newest run stale, in order of their
+// ids, and reports whether there may be more. Any number of processes may call it; one at a
+// time works on a chain. A run is not closed before all are marked. An agent whose first
+// rating arrives after its place was passed is marked by the change feed.
+func MarkAgents(ctx context.Context, db *store.DB, chainID uint64, limit int) (more bool, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark agents of chain %d", chainID), func(tx pgx.Tx) error {
+		more, err = markSome(ctx, tx, chainID, limit)
+		return err
+	})
+	return more, err
+}
+
+func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more bool, err error) {
+	var run int64
+	var after string
+	var open bool
+	err = tx.QueryRow(ctx, `
+		select run, marked::text, closed_at is null from trust_runs
+		where chain_id = $1 and run = (select max(run) from trust_runs where chain_id = $1) and marked is not null
+		for update skip locked`, chainID).Scan(&run, &after, &open)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return false, nil
+	}
+	if err != nil {
+		return false, err
+	}
+	err = tx.QueryRow(ctx, `
+		with part as (
+			select token_id from (
+				(select token_id from agents where chain_id = $1 and token_id > $2::numeric and `+judgedAgents+` order by token_id limit $4)
+				union (select token_id from trust_scores where chain_id = $1 and token_id > $2::numeric order by token_id limit $4)) a
+			order by token_id limit $4),
+		done as (
+			insert into trust_stale (chain_id, token_id, turn, final) select $1, token_id, $3, $6 from part order by token_id`+MarkTokens+`)
+		update trust_runs set marked = (select max(token_id) from part having count(*) = $4) where chain_id = $1 and run = $5
+		returning marked is not null`, chainID, after, turnRun, limit, run, open).Scan(&more)
+	return more, err
+}
+
+// feedRow is the part of a change that scores depend on.
+type feedRow struct {
+	at    store.ChangeCursor
+	kind  string
+	block uint64
+	token *repute.TokenID
+	owner *string // of a change of operators, 0x…
+	from  *uint64 // of a backfilled range
+}
+
+// feedPosition is the cursor in a chain's changes.
+type feedPosition struct {
+	at     store.ChangeCursor
+	before uint64             // what transactions before this one wrote is seen by all statements that follow
+	oldest store.ChangeCursor // the oldest change kept, zero without any
+	due    bool               // to be noted that somebody reads
+}
+
+// MarkStale reads up to limit changes of a chain and makes the agents stale whose scores they
+// may change. It returns how many it read: fewer than limit when there are no more. Any
+// number of processes may call it; one at a time reads a chain. Before the chain's first run
+// it does nothing.
+func MarkStale(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("mark stale agents of chain %d", chainID), func(tx pgx.Tx) error {
+		p, err := lockFeed(ctx, tx, chainID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		if p.at.Before(p.oldest) && p.oldest.Seq > 1 { // what came in between is lost: a log that was found late too
+			if err := noteRepaired(ctx, tx, chainID, p.oldest.Seq); err != nil {
+				return err
+			}
+			if err := MarkAll(ctx, tx, chainID); err != nil {
+				return err
+			}
+			return moveFeed(ctx, tx, chainID, p.oldest)
+		}
+		rows, err := readFeed(ctx, tx, chainID, p.at, limit)
+		n = len(rows)
+		switch {
+		case err != nil:
+			return err
+		case n > 0:
+			p.at = rows[n-1].at
+			err = markRows(ctx, tx, chainID, rows)
+		case !p.due:
+			return nil
+		default: // the changes of other chains need not be read again
+			if p.before > p.at.XID {
+				p.at = store.ChangeCursor{XID: p.before}
+			}
+		}
+		if err != nil {
+			return err
+		}
+		return moveFeed(ctx, tx, chainID, p.at)
+	})
+	return n, err
+}
+
+// lockFeed locks a chain's cursor. pgx.ErrNoRows: there is none, or another process has it.
+// Pruning removes the oldest changes first: if a change as old as the cursor is left, so are
+// all newer ones.
+func lockFeed(ctx context.Context, tx pgx.Tx, chainID uint64) (p feedPosition, err error) {
+	err = tx.QueryRow(ctx, `
+		select f.xid::text::bigint, f.seq, pg_snapshot_xmin(pg_current_snapshot())::text::bigint, f.read_at < clock_timestamp() - interval '10 seconds',
+			coalesce(c.xid::text::bigint, 0), coalesce(c.seq, 0)
+		from trust_feed f left join (select xid, seq from changes order by xid, seq limit 1) c on true
+		where f.chain_id = $1 for update of f skip locked`, chainID).Scan(&p.at.XID, &p.at.Seq, &p.before, &p.due, &p.oldest.XID, &p.oldest.Seq)
+	return p, err
+}
+
+func moveFeed(ctx context.Context, tx pgx.Tx, chainID uint64, at store.ChangeCursor) error {
+	_, err := tx.Exec(ctx, `update trust_feed set xid = $2::text::xid8, seq = $3, read_at = clock_timestamp() where chain_id = $1`,
+		chainID, fmt.Sprint(at.XID), at.Seq)
+	return err
+}
+
+// noteRepaired makes a run due that computes all final scores anew.
+func noteRepaired(ctx context.Context, tx pgx.Tx, chainID uint64, seq int64) error {
+	_, err := tx.Exec(ctx, `update trust_feed set repaired = $2 where chain_id = $1`, chainID, seq)
+	return err
+}
+
+func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after store.ChangeCursor, limit int) ([]feedRow, error) {
+	rows, err := tx.Query(ctx, `
+		select xid::text::bigint, seq, kind, block, token_id::text, case when kind = $5 then data->>'owner' end,
+			case when kind = $6 then (data->>'from')::bigint end
+		from changes
+		where chain_id = $1 and xid < pg_snapshot_xmin(pg_current_snapshot()) and (xid, seq) > ($2::text::xid8, $3::bigint)
+		order by xid, seq limit $4`, chainID, fmt.Sprint(after.XID), after.Seq, limit, store.KindOperator, store.KindBackfilled)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, func(row pgx.CollectableRow) (r feedRow, err error) {
+		var token *string
+		err = row.Scan(&r.at.XID, &r.at.Seq, &r.kind, &r.block, &token, &r.owner, &r.from)
+		if err == nil && token != nil {
+			r.token = new(repute.TokenID)
+			err = r.token.SetFromDecimal(*token)
+		}
+		return r, err
+	})
+}
+
+// markRows makes the agents of some changes stale. Rewound scores stay hidden until then: see
+// currentScores. Final scores wait for a run, which a late log makes due.
+func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) error {
+	said := map[repute.TokenID]bool{}
+	var b pgx.Batch
+	all := false
+	for _, r := range rows {
+		if r.kind == store.KindRepaired {
+			b.Queue(`update trust_feed set repaired = $2 where chain_id = $1`, chainID, r.at.Seq)
+		}
+		switch {
+		case r.token != nil:
+			said[*r.token] = true
+		case r.kind == store.KindRepaired:
+			all = true
+		case r.owner != nil:
+			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+				select $1, token_id, $2, false from agents a where chain_id = $1 and owner = $3
+				and (`+judgedAgents+` or exists (select from trust_scores s where (s.chain_id, s.token_id) = (a.chain_id, a.token_id)))
+				order by token_id`+MarkTokens, // judged: of one whose first score is being made there is none yet
+				chainID, TurnEvent, common.HexToAddress(*r.owner).Bytes())
+		case r.from != nil:
+			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+				select distinct $1::bigint, token_id, $2::smallint, false from events
+				where chain_id = $1 and block between $3 and $4 and token_id is not null order by token_id`+MarkTokens,
+				chainID, turnRun, *r.from, r.block)
+		case r.kind == store.KindRewound:
+			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+				select $1, token_id, $2, false from trust_scores where chain_id = $1 and block > $3 order by token_id`+MarkTokens,
+				chainID, TurnEvent, r.block)
+		}
+	}
+	if len(said) > 0 {
+		b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+			select $1, t, $2, false from unnest($3::numeric[]) t order by t`+MarkTokens, chainID, TurnEvent, store.TokenArray(store.Keys(said)))
+	}
+	if err := tx.SendBatch(ctx, &b).Close(); err != nil || !all {
+		return err
+	}
+	return MarkAll(ctx, tx, chainID)
+}
+
+// StaleAgent is a claimed agent whose score must be computed.
+type StaleAgent struct {
+	TokenID repute.TokenID
+	Mark    int64 // of the moment it was claimed
+	Final   bool  // the final score too
+	Rows    int64 // live ratings, about
+	Scored  bool  // it has a score
+}
+
+// ClaimStale claims up to limit stale agents of a chain for ttl, the longest waiting first:
+// with urgent only those with events, otherwise only those of a run. It claims none when run
+// is not the chain's newest, because the caller would score by old weights.
+func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent bool, limit int, ttl time.Duration) ([]StaleAgent, error) {
+	turn := turnRun
+	if urgent {
+		turn = TurnEvent
+	}
+	rows, err := db.Pool().Query(ctx, `
+		with c as (
+			select token_id from trust_stale
+			where chain_id = $1 and turn = $3 and claimed < clock_timestamp() and $2 = (select max(run) from trust_runs where chain_id = $1)
+			order by since limit $4 for update skip locked)
+		update trust_stale s set claimed = clock_timestamp() + $5
+		from c where s.chain_id = $1 and s.token_id = c.token_id
+		returning s.token_id, s.mark, s.final,
+			coalesce((select feedback from agents a where (a.chain_id, a.token_id) = (s.chain_id, s.token_id)), 0),
+			exists (select from trust_scores c where (c.chain_id, c.token_id) = (s.chain_id, s.token_id))`,
+		chainID, int64(run), turn, limit, ttl)
+	if err != nil {
+		return nil, store.Failed("claim stale agents", err)
+	}
+	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (a StaleAgent, err error) {
+		return a, row.Scan((*store.TokenNum)(&a.TokenID), &a.Mark, &a.Final, &a.Rows, &a.Scored)
+	})
+	return list, store.Failed("claim stale agents", err)
+}

@@ -1,0 +1,107 @@
+package verifydb
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// Standing is how far a chain is indexed, for those who compare it with its node.
+type Standing struct {
+	Cursor uint64
+	Head   uint64 // as last seen, 0 when never
+	Safe   uint64 // 0 when unknown
+	// Pin is the newest finalized block that is stored; its hash is zero when there
+	// is none.
+	Pin    repute.Block
+	Newest repute.Block // the cursor, whether final or not
+	Whole  bool         // all blocks from the start to the cursor are covered
+	// Bloomless: blooms of the chain's headers lack logs of their blocks.
+	Bloomless bool
+}
+
+// ReadStanding reads how far a chain is. repute.ErrNotFound for an unknown chain.
+func ReadStanding(ctx context.Context, db *store.DB, chainID uint64) (s Standing, err error) {
+	doing := fmt.Sprintf("standing of chain %d", chainID)
+	err = chaindb.View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
+		var finalized uint64
+		var hash []byte
+		err := tx.QueryRow(ctx, `select cursor_block, cursor_hash, head_block, safe_block, finalized_block, exists (
+			select from covered v where v.chain_id = c.chain_id and v.from_block <= c.start_block and v.to_block >= c.cursor_block), bloomless
+			from chains c where chain_id = $1`, chainID).Scan(&s.Cursor, &hash, &s.Head, &s.Safe, &finalized, &s.Whole, &s.Bloomless)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
+		}
+		if err != nil {
+			return err
+		}
+		s.Newest = repute.Block{Number: s.Cursor, Hash: common.BytesToHash(hash)}
+		s.Pin, err = chaindb.ScanBlock(tx.QueryRow(ctx, `
+			select number, hash, parent, time from blocks where chain_id = $1 and number <= $2 and hash <> ''
+			order by number desc limit 1`, chainID, min(finalized, s.Cursor)))
+		if errors.Is(err, repute.ErrNotFound) {
+			return nil
+		}
+		return err
+	})
+	return s, err
+}
+
+// Sweep is where a comparison of a chain stands.
+type Sweep struct {
+	Pinned   uint64             // lowest block that a part of it was compared at, 0 before the first
+	Position uint64             // what comes next
+	Skipped  []repute.EventKind // which a part of it could not compare
+}
+
+// ReadSweep loads where a pass stands; the zero Sweep when it never ran.
+func ReadSweep(ctx context.Context, db *store.DB, chainID uint64, pass string) (s Sweep, err error) {
+	err = db.Readers().QueryRow(ctx, `select pinned, position, skipped from sweeps where chain_id = $1 and pass = $2`,
+		chainID, pass).Scan(&s.Pinned, &s.Position, &s.Skipped)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return Sweep{}, nil
+	}
+	return s, store.Failed("load sweep", err)
+}
+
+// SaveSweep stores where a pass stands. repute.ErrFenced when the lease is lost.
+func SaveSweep(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, pass string, s Sweep) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "save sweep", func(tx pgx.Tx) error {
+		if err := store.HoldLease(ctx, tx, l); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into sweeps values ($1, $2, $3, $4, coalesce($5::smallint[], '{}'))
+			on conflict (chain_id, pass) do update set pinned = excluded.pinned, position = excluded.position, skipped = excluded.skipped`,
+			chainID, pass, s.Pinned, s.Position, s.Skipped)
+		return err
+	})
+}
+
+// SetVerified publishes a finished comparison of states: the block that kinds of events
+// were compared at. repute.ErrFenced when the lease is lost.
+func SetVerified(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, kinds []repute.EventKind, block uint64) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "set verified", func(tx pgx.Tx) error {
+		if err := store.HoldLease(ctx, tx, l); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `insert into verifications (chain_id, kind, verified_to) select $1, k, $3 from unnest($2::smallint[]) k
+			on conflict (chain_id, kind) do update set verified_to = excluded.verified_to`, chainID, kinds, block)
+		return err
+	})
+}
+
+// Unverify takes back what was said of blocks above n.
+func Unverify(ctx context.Context, tx pgx.Tx, chainID, n uint64) error {
+	var b pgx.Batch
+	b.Queue("update verifications set verified_to = $2 where chain_id = $1 and verified_to > $2", chainID, n)
+	b.Queue(`update sweeps set pinned = least(pinned, $2) where chain_id = $1 and pinned > $2`, chainID, n)
+	cutBlockProofs(&b, chainID, n)
+	return store.Failed("take back verification", tx.SendBatch(ctx, &b).Close())
+}

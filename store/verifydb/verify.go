@@ -1,0 +1,343 @@
+package verifydb
+
+import (
+	"context"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+)
+
+// AgentThen is what the chain's views should say of an agent at a block.
+type AgentThen struct {
+	ID                      repute.TokenID
+	Owner, Wallet, Approved common.Address
+	Claimed                 bool   // no mint is stored
+	Named                   bool   // a Registered is stored
+	Registered              uint64 // block
+	URI                     [32]byte
+	Metadata                []KeyThen
+	Clients                 []ClientThen // in order of their first feedback
+	Requests                []RequestThen
+	Moves                   []Move
+}
+
+// KeyThen is a metadata key with the sha256 of its value.
+type KeyThen struct {
+	Key   string
+	Value [32]byte
+	Block uint64
+}
+
+// ClientThen adds up what one client said of an agent.
+type ClientThen struct {
+	Client    common.Address
+	Last      uint64 // newest index
+	At        uint64 // block of the newest
+	Live      []repute.Tally
+	Responses uint64
+}
+
+// RequestThen is a validation request with its newest answer.
+type RequestThen struct {
+	Contract  common.Address
+	Hash      common.Hash
+	Validator common.Address
+	Block     uint64
+	Updated   time.Time // of the newest answer, else of the request; zero when unknown
+	Answered  bool
+	Response  uint8
+	Answer    common.Hash
+	Tag       string
+}
+
+// Move is one stored Transfer.
+type Move struct {
+	Block    uint64
+	From, To common.Address
+}
+
+// AgentsThen reads agents registered at or before a block, as they were then, in
+// order of their ids: those named, or up to limit from a token id on for nil. All
+// is of one snapshot.
+func AgentsThen(ctx context.Context, db *store.DB, chainID, block uint64, named []repute.TokenID, from repute.TokenID, limit int) (out []AgentThen, err error) {
+	err = chaindb.View(ctx, db, "read agents to verify", func(ctx context.Context, tx pgx.Tx) error {
+		r := &verifyReader{tx: tx, chain: chainID, block: block, byID: map[string]*AgentThen{}}
+		// Two statements: one plan for both would read every agent.
+		sql, which := `token_id >= $3::numeric`, any(store.TokenNum(from))
+		if named != nil {
+			sql, which = `token_id = any($3::numeric[])`, store.TokenArray(named)
+		}
+		rows, err := tx.Query(ctx, `
+			select token_id::text, registered_block from agents
+			where chain_id = $1 and registered_block <= $2 and `+sql+` order by agents.token_id limit $4`, chainID, block, which, limit)
+		if err != nil {
+			return err
+		}
+		if out, err = pgx.CollectRows(rows, scanAgentThen); err != nil {
+			return err
+		}
+		for i := range out {
+			r.byID[out[i].ID.Dec()] = &out[i]
+			r.ids = append(r.ids, out[i].ID)
+		}
+		return r.readAll(ctx)
+	})
+	return out, err
+}
+
+func scanAgentThen(row pgx.CollectableRow) (a AgentThen, err error) {
+	var token string
+	if err := row.Scan(&token, &a.Registered); err != nil {
+		return a, err
+	}
+	return a, a.ID.SetFromDecimal(token)
+}
+
+// verifyReader fills in agents, looked up agent by agent whatever the planner
+// believes of the tables.
+type verifyReader struct {
+	tx    pgx.Tx
+	chain uint64
+	block uint64
+	ids   []repute.TokenID
+	byID  map[string]*AgentThen
+}
+
+func (r *verifyReader) readAll(ctx context.Context) error {
+	if len(r.ids) == 0 {
+		return nil
+	}
+	for _, read := range []func(context.Context) error{r.states, r.metadata, r.clients, r.responses, r.requests, r.answers, r.moves} {
+		if err := read(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each runs a query over the agents $2 of chain $1 at block $3 and calls f for
+// each row, whose first column is the token.
+func (r *verifyReader) each(ctx context.Context, sql string, into []any, f func(*AgentThen) error) error {
+	rows, err := r.tx.Query(ctx, sql, r.chain, store.TokenArray(r.ids), r.block)
+	if err != nil {
+		return err
+	}
+	var token string
+	_, err = pgx.ForEachRow(rows, append([]any{&token}, into...), func() error { return f(r.byID[token]) })
+	return err
+}
+
+func (r *verifyReader) states(ctx context.Context) error {
+	var owner, wallet, approved, uri []byte
+	var claimed, named bool
+	return r.each(ctx, `
+		select u.t::text, s.owner, s.claimed, s.wallet, s.approved, x.hash, n.named from unnest($2::numeric[]) u(t)
+		cross join lateral (select * from agent_states where chain_id = $1 and token_id = u.t
+			and from_block <= $3 and (to_block is null or to_block > $3) offset 0) s
+		cross join lateral (select exists (select from events where chain_id = $1 and token_id = u.t and kind = 2) named) n
+		join uris x on x.id = s.uri_id`, []any{&owner, &claimed, &wallet, &approved, &uri, &named}, func(a *AgentThen) error {
+		a.Owner, a.Wallet, a.Approved = common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved)
+		a.Claimed, a.Named = claimed, named
+		copy(a.URI[:], uri)
+		return nil
+	})
+}
+
+func (r *verifyReader) metadata(ctx context.Context) error {
+	var key, value []byte
+	var block uint64
+	return r.each(ctx, `
+		select u.t::text, m.key, sha256(m.value), m.from_block from unnest($2::numeric[]) u(t)
+		cross join lateral (select * from metadata where chain_id = $1 and token_id = u.t
+			and from_block <= $3 and (to_block is null or to_block > $3) offset 0) m
+		order by u.t, m.key_hash`, []any{&key, &value, &block}, func(a *AgentThen) error {
+		a.Metadata = append(a.Metadata, KeyThen{Key: string(key), Value: [32]byte(value), Block: block})
+		return nil
+	})
+}
+
+func (r *verifyReader) clients(ctx context.Context) error {
+	var client []byte
+	var decimals uint8
+	var n, last, at uint64
+	var sum string
+	return r.each(ctx, `
+		select u.t::text, f.client, f.decimals, f.n, f.sum::text, f.last, f.at from unnest($2::numeric[]) u(t)
+		cross join lateral (
+			select client, decimals, count(*) filter (where live) n, coalesce(sum(value) filter (where live), 0) sum,
+				max(idx) last, max(block) at, min(min(block)) over w b, min(min(log_index)) over w l
+			from (select *, revoked_block is null or revoked_block > $3 live from feedback
+				where chain_id = $1 and token_id = u.t and block <= $3 offset 0) f
+			group by client, decimals window w as (partition by client)) f
+		order by u.t, f.b, f.l, f.client`, []any{&client, &decimals, &n, &sum, &last, &at}, func(a *AgentThen) error {
+		c := a.clientOf(common.BytesToAddress(client))
+		c.Last, c.At = max(c.Last, last), max(c.At, at)
+		if n == 0 {
+			return nil
+		}
+		total, ok := new(big.Int).SetString(sum, 10)
+		if !ok {
+			return fmt.Errorf("sum %q is no number", sum)
+		}
+		c.Live = append(c.Live, repute.Tally{Decimals: decimals, Count: n, Sum: total})
+		return nil
+	})
+}
+
+// clientOf finds the client or adds it.
+func (a *AgentThen) clientOf(client common.Address) *ClientThen {
+	for i := len(a.Clients) - 1; i >= 0; i-- {
+		if a.Clients[i].Client == client {
+			return &a.Clients[i]
+		}
+	}
+	a.Clients = append(a.Clients, ClientThen{Client: client})
+	return &a.Clients[len(a.Clients)-1]
+}
+
+func (r *verifyReader) responses(ctx context.Context) error {
+	var client []byte
+	var n uint64
+	return r.each(ctx, `
+		select u.t::text, x.client, x.n from unnest($2::numeric[]) u(t)
+		cross join lateral (select client, count(*) n from (select client from responses
+			where chain_id = $1 and token_id = u.t and block <= $3 offset 0) x group by client) x`,
+		[]any{&client, &n}, func(a *AgentThen) error {
+			a.clientOf(common.BytesToAddress(client)).Responses = n
+			return nil
+		})
+}
+
+func (r *verifyReader) requests(ctx context.Context) error {
+	var contract, hash, validator []byte
+	var block uint64
+	var at *time.Time
+	return r.each(ctx, `
+		select u.t::text, q.contract, q.request_hash, q.validator, q.block, b.time from unnest($2::numeric[]) u(t)
+		cross join lateral (select * from validation_requests where chain_id = $1 and token_id = u.t and block <= $3 offset 0) q
+		left join blocks b on b.chain_id = $1 and b.number = q.block
+		order by u.t, q.block, q.log_index`, []any{&contract, &hash, &validator, &block, &at}, func(a *AgentThen) error {
+		a.Requests = append(a.Requests, RequestThen{Contract: common.BytesToAddress(contract), Hash: common.BytesToHash(hash),
+			Validator: common.BytesToAddress(validator), Block: block, Updated: store.TimeOf(at)})
+		return nil
+	})
+}
+
+func (r *verifyReader) answers(ctx context.Context) error {
+	var contract, hash, answer, tag []byte
+	var response uint8
+	var at *time.Time
+	return r.each(ctx, `
+		select u.t::text, q.contract, q.request_hash, x.response, x.hash, g.value, b.time from unnest($2::numeric[]) u(t)
+		cross join lateral (select * from validation_requests where chain_id = $1 and token_id = u.t and block <= $3 offset 0) q
+		cross join lateral (select * from validation_responses where chain_id = $1 and contract = q.contract and request_hash = q.request_hash
+			and block <= $3 order by block desc, log_index desc limit 1) x
+		join tags g on g.id = x.tag
+		left join blocks b on b.chain_id = $1 and b.number = x.block`,
+		[]any{&contract, &hash, &response, &answer, &tag, &at}, func(a *AgentThen) error {
+			for i := range a.Requests {
+				q := &a.Requests[i]
+				if q.Contract == common.BytesToAddress(contract) && q.Hash == common.BytesToHash(hash) {
+					q.Answered, q.Response, q.Answer, q.Tag, q.Updated = true, response, common.BytesToHash(answer), string(tag), store.TimeOf(at)
+				}
+			}
+			return nil
+		})
+}
+
+// moves come out of the events: the topics are the event's, its sender and its
+// receiver.
+func (r *verifyReader) moves(ctx context.Context) error {
+	var block uint64
+	var from, to []byte
+	return r.each(ctx, `
+		select u.t::text, e.block, substring(e.topics from 45 for 20), substring(e.topics from 77 for 20) from unnest($2::numeric[]) u(t)
+		cross join lateral (select * from events where chain_id = $1 and token_id = u.t and kind = 1 and block <= $3 offset 0) e
+		order by u.t, e.block, e.log_index`, []any{&block, &from, &to}, func(a *AgentThen) error {
+		a.Moves = append(a.Moves, Move{block, common.BytesToAddress(from), common.BytesToAddress(to)})
+		return nil
+	})
+}
+
+// RatingThen is one feedback as the chain's readFeedback should give it.
+type RatingThen struct {
+	Index      uint64
+	Block      uint64
+	Value      *big.Int
+	Decimals   uint8
+	Tag1, Tag2 string
+	Revoked    bool
+	Responses  uint64
+}
+
+// RatingsThen reads a client's feedback of an agent as it was at a block, by index,
+// behind after.
+func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id repute.TokenID, client common.Address, after uint64, limit int) (out []RatingThen, err error) {
+	err = chaindb.View(ctx, db, "read feedback to verify", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			select f.idx, f.block, f.value::text, f.decimals, t1.value, t2.value, f.revoked_block is not null and f.revoked_block <= $5,
+				(select count(*) from responses r where r.chain_id = $1 and r.token_id = $2 and r.client = $3 and r.idx = f.idx and r.block <= $5)
+			from (select * from feedback where chain_id = $1 and token_id = $2 and client = $3 and idx > $4 and block <= $5 order by idx limit $6) f
+			join tags t1 on t1.id = f.tag1 join tags t2 on t2.id = f.tag2 order by f.idx`,
+			chainID, store.TokenNum(id), client.Bytes(), after, block, limit)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, scanRatingThen)
+		return err
+	})
+	return out, err
+}
+
+func scanRatingThen(row pgx.CollectableRow) (r RatingThen, err error) {
+	var value string
+	var tag1, tag2 []byte
+	if err := row.Scan(&r.Index, &r.Block, &value, &r.Decimals, &tag1, &tag2, &r.Revoked, &r.Responses); err != nil {
+		return r, err
+	}
+	var ok bool
+	if r.Value, ok = new(big.Int).SetString(value, 10); !ok {
+		return r, fmt.Errorf("value %q is no number", value)
+	}
+	r.Tag1, r.Tag2 = string(tag1), string(tag2)
+	return r, nil
+}
+
+// OperatorThen is a pair that was approved at some time.
+type OperatorThen struct {
+	Owner, Operator common.Address
+	Approved        bool // at the block asked of
+	Block           uint64
+}
+
+// OperatorsThen reads pairs of owner and operator in order, behind after (nil for
+// the first ones), as they were at a block.
+func OperatorsThen(ctx context.Context, db *store.DB, chainID, block uint64, after *OperatorThen, limit int) (out []OperatorThen, err error) {
+	var owner, operator []byte
+	if after != nil {
+		owner, operator = after.Owner.Bytes(), after.Operator.Bytes()
+	}
+	err = chaindb.View(ctx, db, "read operators to verify", func(ctx context.Context, tx pgx.Tx) error {
+		rows, err := tx.Query(ctx, `
+			select owner, operator, bool_or(to_block is null or to_block > $2), max(greatest(from_block, case when to_block <= $2 then to_block end))
+			from operators where chain_id = $1 and from_block <= $2 and ($3::bytea is null or (owner, operator) > ($3, $4))
+			group by owner, operator order by owner, operator limit $5`, chainID, block, owner, operator, limit)
+		if err != nil {
+			return err
+		}
+		out, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (o OperatorThen, err error) {
+			err = row.Scan(&owner, &operator, &o.Approved, &o.Block)
+			o.Owner, o.Operator = common.BytesToAddress(owner), common.BytesToAddress(operator)
+			return o, err
+		})
+		return err
+	})
+	return out, err
+}

@@ -1,0 +1,194 @@
+package walletdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/jackc/pgx/v5"
+	"github.com/jackc/pgx/v5/pgconn"
+
+	"repute"
+	"repute/store"
+)
+
+// Act is something that the operator of this service does on a chain by itself, outside
+// any run.
+type Act struct {
+	ID           string
+	Key          string // makes asking twice one act; empty: none
+	Kind         string
+	By           string // who asked
+	ChainID      uint64
+	Agent        string // slug, empty: of none
+	Alone        bool   // not stored: it is added only while no other of its kind is open for the agent
+	Request      json.RawMessage
+	Decision     json.RawMessage
+	Transactions json.RawMessage // as they were simulated
+	Result       json.RawMessage
+	Refused      string // why nothing was sent; empty: it was not refused
+	Error        string // why it ended early
+	Created      time.Time
+	Ended        time.Time     // zero: it has not
+	Age          time.Duration // since it was asked for, by the database's clock
+}
+
+// AddAct stores an act before anything of it is sent. One with the same key comes back
+// as it is stored, and added is false. An act that is refused ends at once. repute.ErrConflict
+// names the one that keeps an act from being added that must be alone.
+func AddAct(ctx context.Context, db *store.DB, a Act) (out Act, added bool, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "add act", func(tx pgx.Tx) error {
+		if a.Alone && a.Refused == "" {
+			if err := alone(ctx, tx, &a); err != nil {
+				return err
+			}
+		}
+		tag, err := tx.Exec(ctx, `
+			insert into acts (id, key, kind, asked_by, chain_id, agent, request, decision, transactions, refused, ended_at)
+			values ($1, nullif($2, ''), $3, $4, $5, $6, $7, $8, $9, $10, case when $10 <> '' then now() end) on conflict (key) do nothing`,
+			a.ID, store.CleanText(a.Key), a.Kind, store.CleanText(a.By), int64(a.ChainID), a.Agent, store.OrNull(a.Request), store.OrNull(a.Decision), store.OrNull(a.Transactions), store.CleanText(a.Refused))
+		var pg *pgconn.PgError
+		if errors.As(err, &pg) && pg.ConstraintName == "acts_one_identity" {
+			return repute.Conflict("an identity of agent %s is being registered: wait for its end", a.Agent)
+		}
+		if err != nil {
+			return err
+		}
+		added = tag.RowsAffected() > 0
+		out, err = oneAct(ctx, tx, `where id = $1 or $2 <> '' and key = $2`, a.ID, store.CleanText(a.Key))
+		return err
+	})
+	return out, added, err
+}
+
+// alone is repute.ErrConflict where another act of the kind is open for the agent. Until the
+// transaction ends nobody else adds one. The same act, asked for again by its key, is no other.
+func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, fmt.Sprintf("act %s %d %s", a.Kind, a.ChainID, a.Agent)); err != nil {
+		return err
+	}
+	var other string
+	err := tx.QueryRow(ctx, `
+		select id from acts where kind = $1 and chain_id = $2 and agent = $3 and ended_at is null and ($4 = '' or key is distinct from $4) order by created_at limit 1`,
+		a.Kind, int64(a.ChainID), a.Agent, store.CleanText(a.Key)).Scan(&other)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
+		err = repute.Conflict("act %s, of the same kind and agent, is under way: wait for its end", other)
+	}
+	return err
+}
+
+// EndAct stores the result of an act that succeeded, and the functions that its entries of
+// allow-lists name. An act that has ended stays as it is.
+func EndAct(ctx context.Context, db *store.DB, id string, result json.RawMessage, functions []CallFunction) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "end act", func(tx pgx.Tx) error {
+		var chainID int64
+		err := tx.QueryRow(ctx, `update acts set result = $2, ended_at = now() where id = $1 and ended_at is null returning chain_id`, id, store.OrNull(result)).Scan(&chainID)
+		if errors.Is(err, pgx.ErrNoRows) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		return addCallFunctions(ctx, tx, id, chainID, functions)
+	})
+}
+
+// FailAct says why an act ends early: at an intent of which nothing came, empty where it is
+// none. One that has ended stays as it is. repute.ErrUnavailable where that intent is signed
+// by now and did not fail: the act goes on.
+func FailAct(ctx context.Context, db *store.DB, id, intent, why string) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "end act", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, `select from acts where id = $1 for update`, id); err != nil {
+			return err
+		}
+		if err := WithoutEffect(ctx, tx, intent); err != nil {
+			return err
+		}
+		_, err := tx.Exec(ctx, `update acts set error = $2, ended_at = now() where id = $1 and ended_at is null`, id, store.CleanText(why))
+		return err
+	})
+}
+
+// RejudgeAct stores what the policy says of an act that has not ended, and its transactions
+// as they were simulated anew.
+func RejudgeAct(ctx context.Context, db *store.DB, id string, decision, transactions json.RawMessage) error {
+	_, err := db.Pool().Exec(ctx, `update acts set decision = $2, transactions = $3 where id = $1 and ended_at is null`, id, store.OrNull(decision), store.OrNull(transactions))
+	return store.Failed("judge act", err)
+}
+
+const selectActs = `select id, coalesce(key, ''), kind, asked_by, chain_id, agent, request, decision, transactions, result, refused, error, created_at, ended_at,
+	extract(epoch from clock_timestamp() - created_at)::float8 from acts `
+
+// ReadAct is an act by its id. repute.ErrNotFound when there is none.
+func ReadAct(ctx context.Context, db *store.DB, id string) (out Act, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
+		out, err = oneAct(ctx, tx, `where id = $1`, store.CleanText(id))
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = &repute.MissingError{What: fmt.Sprintf("act %q", id), Why: "is not stored"}
+		}
+		return err
+	})
+	return out, err
+}
+
+// ActOfKey is the act of a key. repute.ErrNotFound when there is none.
+func ActOfKey(ctx context.Context, db *store.DB, key string) (out Act, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
+		out, err = oneAct(ctx, tx, `where key = $1`, store.CleanText(key))
+		if errors.Is(err, pgx.ErrNoRows) {
+			err = &repute.MissingError{What: fmt.Sprintf("act with key %q", key), Why: "is not stored"}
+		}
+		return err
+	})
+	return out, err
+}
+
+// Acts lists acts, the newest first, before a time and id; a zero time for the first.
+func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, most int) ([]Act, error) {
+	rows, err := db.Readers().Query(ctx, selectActs+`where $1::timestamptz is null or (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3`,
+		store.MaybeTime(before), store.CleanText(beforeID), most)
+	if err != nil {
+		return nil, store.Failed("read acts", err)
+	}
+	list, err := pgx.CollectRows(rows, scanAct)
+	return list, store.Failed("read acts", err)
+}
+
+// OpenActs lists acts that have not ended and that somebody else than a waiting caller
+// must bring to their end, the oldest first, behind a time and id; a zero time for the first.
+func OpenActs(ctx context.Context, db *store.DB, older time.Duration, after time.Time, afterID string, most int) ([]Act, error) {
+	rows, err := db.Pool().Query(ctx, selectActs+`
+		where ended_at is null and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or (created_at, id) > ($2, $3))
+		order by created_at, id limit $4`, older.Seconds(), store.MaybeTime(after), store.CleanText(afterID), most)
+	if err != nil {
+		return nil, store.Failed("read open acts", err)
+	}
+	list, err := pgx.CollectRows(rows, scanAct)
+	return list, store.Failed("read open acts", err)
+}
+
+func oneAct(ctx context.Context, tx pgx.Tx, where string, args ...any) (Act, error) {
+	rows, err := tx.Query(ctx, selectActs+where, args...)
+	if err != nil {
+		return Act{}, err
+	}
+	return pgx.CollectExactlyOneRow(rows, scanAct)
+}
+
+func scanAct(row pgx.CollectableRow) (a Act, err error) {
+	var ended *time.Time
+	var age float64
+	var request, decision, transactions, result []byte
+	err = row.Scan(&a.ID, &a.Key, &a.Kind, &a.By, &a.ChainID, &a.Agent, &request, &decision, &transactions, &result, &a.Refused, &a.Error, &a.Created, &ended, &age)
+	a.Age = time.Duration(age * float64(time.Second))
+	a.Request, a.Decision, a.Transactions, a.Result, a.Created = request, decision, transactions, result, a.Created.UTC()
+	if ended != nil {
+		a.Ended = ended.UTC()
+	}
+	return a, err
+}

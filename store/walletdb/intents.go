@@ -1,0 +1,355 @@
+package walletdb
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"time"
+
+	"github.com/ethereum/go-ethereum/common"
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// IntentState is how far a transaction has come.
+type IntentState string
+
+// States of an intent. Only the last three are final.
+const (
+	IntentSigned    IntentState = "signed"    // stored, perhaps not sent yet
+	IntentBroadcast IntentState = "broadcast" // a node took it
+	IntentMined     IntentState = "mined"     // in a block that may still be replaced
+	IntentConfirmed IntentState = "confirmed"
+	IntentReverted  IntentState = "reverted" // confirmed, without effect
+	IntentFailed    IntentState = "failed"   // can never be mined: Reason says why
+)
+
+// Final tells whether nothing more can come of the intent.
+func (s IntentState) Final() bool {
+	return s == IntentConfirmed || s == IntentReverted || s == IntentFailed
+}
+
+// Intent is a transaction that is sent once, however often it is asked for.
+type Intent struct {
+	ID, Run, Task, Agent string // Agent is a slug
+	ChainID              uint64
+	From                 common.Address
+	Nonce                uint64
+	To                   common.Address
+	Value                *big.Int // wei
+	Data                 []byte
+	MaxFee               *big.Int // wei for gas in all; nil: no limit
+	State                IntentState
+	Reason               string
+	Mined                Mining          // zero while it is not mined
+	Attempts             []IntentAttempt // oldest first, never empty once stored
+}
+
+// IntentAttempt is one signed form of an intent.
+type IntentAttempt struct {
+	Hash           common.Hash
+	Raw            []byte
+	Nonce          uint64
+	Gas            uint64
+	FeeCap, TipCap *big.Int      // wei per gas
+	Age            time.Duration // since it was signed, by the database's clock
+}
+
+// Mining is where a transaction was mined and what it cost.
+type Mining struct {
+	Hash      common.Hash // of the signed form that was mined
+	Block     uint64
+	BlockHash common.Hash
+	GasUsed   uint64
+	Fee       *big.Int // wei
+	Logs      json.RawMessage
+}
+
+// signWait is for how long a transaction may wait for a signature with an account locked.
+const signWait = "45s"
+
+// AddIntent stores an intent with its first signed form, before anything of it is sent.
+// sign is given the account's nonces and takes the next, a later or a free one; no other
+// process takes a nonce of the account meanwhile. An intent that is stored already comes
+// back as it is, without sign; repute.ErrConflict when it is for something else, or when
+// the call or act that it is of has ended.
+func AddIntent(ctx context.Context, db *store.DB, in Intent, sign func(context.Context, Nonces) (IntentAttempt, error)) (out Intent, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "add intent", func(tx pgx.Tx) error {
+		next, err := lockAccount(ctx, tx, in.ChainID, in.From)
+		if err != nil {
+			return err
+		}
+		if out, err = readIntent(ctx, tx, in.ID); err == nil {
+			return in.Same(&out)
+		} else if !errors.Is(err, repute.ErrNotFound) {
+			return err
+		}
+		if err := stillOpen(ctx, tx, in.ID); err != nil {
+			return err
+		}
+		nonces := Nonces{Next: next, tx: tx, chainID: in.ChainID, address: in.From}
+		signed, err := sign(ctx, nonces)
+		if err != nil {
+			return err
+		}
+		if taken, err := nonces.taken(ctx, signed.Nonce); err != nil {
+			return err
+		} else if taken {
+			return fmt.Errorf("nonce %d is taken, the next is %d: %w", signed.Nonce, next, repute.ErrConflict)
+		}
+		if err := insertIntent(ctx, tx, &in, &signed); err != nil {
+			return err
+		}
+		out, err = readIntent(ctx, tx, in.ID)
+		return err
+	})
+	return out, err
+}
+
+// stillOpen holds the call of a run or the act that an intent is of, if it is of one, until
+// the transaction ends: whoever was told that nothing was sent can rely on it.
+func stillOpen(ctx context.Context, tx pgx.Tx, id string) error {
+	for _, of := range []string{
+		`select ended_at is not null from acts where id = split_part($1, '/', 1) for key share`,
+		`select done from run_calls where run_id = split_part($1, '/', 1) and run_id || '/' || step_id || '/' || key = $1 for key share`,
+	} {
+		var ended bool
+		if err := tx.QueryRow(ctx, of, id).Scan(&ended); err != nil && !errors.Is(err, pgx.ErrNoRows) {
+			return err
+		}
+		if ended {
+			return repute.Conflict("intent %s is of what has ended", id)
+		}
+	}
+	return nil
+}
+
+// WithoutEffect is repute.ErrUnavailable where an intent is signed that has or may have an
+// effect. The call or act that it is of is locked: nobody signs one meanwhile.
+func WithoutEffect(ctx context.Context, tx pgx.Tx, id string) error {
+	var signed bool
+	err := tx.QueryRow(ctx, `select exists (select from intents where id = $1 and state not in ('reverted', 'failed'))`, id).Scan(&signed)
+	if err == nil && signed {
+		err = fmt.Errorf("intent %s is signed, and did not fail: %w", id, repute.ErrUnavailable)
+	}
+	return err
+}
+
+// lockAccount gives the next nonce of an account that nobody else can take one of until
+// the transaction ends.
+func lockAccount(ctx context.Context, tx pgx.Tx, chainID uint64, address common.Address) (next uint64, err error) {
+	if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = '"+signWait+"'"); err != nil {
+		return 0, err
+	}
+	if _, err := tx.Exec(ctx, `insert into accounts (chain_id, address) values ($1, $2) on conflict do nothing`, int64(chainID), address[:]); err != nil {
+		return 0, err
+	}
+	err = tx.QueryRow(ctx, `select next_nonce from accounts where chain_id = $1 and address = $2 for update`, int64(chainID), address[:]).Scan(&next)
+	return next, err
+}
+
+func insertIntent(ctx context.Context, tx pgx.Tx, in *Intent, signed *IntentAttempt) error {
+	b := &pgx.Batch{}
+	b.Queue(`
+		insert into intents (id, run_id, task_id, chain_id, sender, nonce, target, value, data, max_fee, agent)
+		values ($1, $2, $3, $4, $5, $6, $7, $8::text::numeric, $9, $10::text::numeric, $11)`,
+		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], in.Value.String(), store.OrEmpty(in.Data), weiText(in.MaxFee), in.Agent)
+	queueAttempt(b, in.ID, 1, signed)
+	b.Queue(`update accounts set next_nonce = greatest(next_nonce, $3) where chain_id = $1 and address = $2`, int64(in.ChainID), in.From[:], int64(signed.Nonce)+1)
+	return tx.SendBatch(ctx, b).Close()
+}
+
+func queueAttempt(b *pgx.Batch, id string, number int, a *IntentAttempt) {
+	b.Queue(`insert into intent_attempts (intent_id, number, hash, raw, gas, fee_cap, tip_cap) values ($1, $2, $3, $4, $5, $6::text::numeric, $7::text::numeric)`,
+		id, number, a.Hash[:], a.Raw, int64(a.Gas), a.FeeCap.String(), a.TipCap.String())
+}
+
+// weiText is an amount for a column that may be null.
+func weiText(v *big.Int) *string {
+	if v == nil {
+		return nil
+	}
+	s := v.String()
+	return &s
+}
+
+// Same refuses another transaction under the id of a stored one. Limits, what it has come
+// to and, where keys were changed meanwhile, the sender may differ.
+func (i *Intent) Same(stored *Intent) error {
+	if i.ChainID != stored.ChainID || i.To != stored.To || i.Value.Cmp(stored.Value) != 0 || string(i.Data) != string(stored.Data) {
+		return fmt.Errorf("intent %s is another transaction: %w", i.ID, repute.ErrConflict)
+	}
+	return nil
+}
+
+// AddAttempt adds a signed form to an intent that has known of them and is not final; sign
+// makes it of the intent as it is stored. Where somebody else was faster, or the intent
+// became final, it comes back as it is, without sign.
+func AddAttempt(ctx context.Context, db *store.DB, id string, known int, sign func(context.Context, Intent) (IntentAttempt, error)) (out Intent, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{}, "add attempt", func(tx pgx.Tx) error {
+		if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = '"+signWait+"'"); err != nil {
+			return err
+		}
+		if _, err := tx.Exec(ctx, `select 1 from intents where id = $1 for update`, id); err != nil {
+			return err
+		}
+		if out, err = readIntent(ctx, tx, id); err != nil || out.State.Final() || len(out.Attempts) != known {
+			return err
+		}
+		signed, err := sign(ctx, out)
+		if err != nil {
+			return err
+		}
+		if signed.Nonce != out.Nonce {
+			return fmt.Errorf("intent %s has nonce %d, not %d: %w", id, out.Nonce, signed.Nonce, repute.ErrConflict)
+		}
+		b := &pgx.Batch{}
+		queueAttempt(b, id, known+1, &signed)
+		b.Queue(`update intents set state = 'signed', updated_at = now() where id = $1`, id)
+		if err := tx.SendBatch(ctx, b).Close(); err != nil {
+			return err
+		}
+		out, err = readIntent(ctx, tx, id)
+		return err
+	})
+	return out, err
+}
+
+// MarkIntent says how far an intent has come: m where it was mined (the zero Mining where
+// it is not, or no longer), reason for one that failed. An intent that is final stays as
+// it is.
+func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState, m Mining, reason string) error {
+	return db.InTx(ctx, pgx.TxOptions{}, "mark intent", func(tx pgx.Tx) error {
+		mined := m.Hash != common.Hash{}
+		_, err := tx.Exec(ctx, `
+			update intents set state = $2, reason = $3, hash = case when $4 then $5::bytea end, block = case when $4 then $6::bigint end,
+				block_hash = case when $4 then $7::bytea end, gas_used = case when $4 then $8::bigint end,
+				fee = case when $4 then $9::text::numeric end, logs = case when $4 then $10::text::json end, updated_at = now()
+			where id = $1 and state not in ('confirmed', 'reverted', 'failed')`,
+			id, string(state), store.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:], int64(m.GasUsed), weiText(m.Fee), store.JSONText(m.Logs))
+		return err
+	})
+}
+
+// ReadIntent reads an intent; repute.ErrNotFound when there is none.
+func ReadIntent(ctx context.Context, db *store.DB, id string) (out Intent, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "intent", func(tx pgx.Tx) error {
+		out, err = readIntent(ctx, tx, id)
+		return err
+	})
+	return out, err
+}
+
+const selectIntents = `
+	select i.id, run_id, task_id, agent, chain_id, sender, nonce, target, value::text, data, max_fee::text, state, reason,
+		i.hash, coalesce(block, 0), block_hash, coalesce(gas_used, 0), fee::text, logs,
+		a.hash, a.raw, a.gas, a.fee_cap::text, a.tip_cap::text, extract(epoch from clock_timestamp() - a.at)::float8
+	from intents i join intent_attempts a on a.intent_id = i.id `
+
+func readIntent(ctx context.Context, tx pgx.Tx, id string) (Intent, error) {
+	found, err := collectIntents(ctx, tx, selectIntents+`where i.id = $1 order by a.number`, id)
+	if err == nil && len(found) == 0 {
+		err = &repute.MissingError{What: fmt.Sprintf("intent %q", id), Why: "is not stored"}
+	}
+	if err != nil {
+		return Intent{}, err
+	}
+	return found[0], nil
+}
+
+// IntentsBetween gives the intents of an account with from ≤ nonce ≤ to that did not fail,
+// in the order of their nonces, at most 64.
+func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender common.Address, from, to uint64) (out []Intent, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "intents", func(tx pgx.Tx) error {
+		out, err = collectIntents(ctx, tx, selectIntents+`
+			where i.id in (select id from intents where chain_id = $1 and sender = $2 and nonce between $3 and $4 and state <> 'failed' order by nonce limit 64)
+			order by i.nonce, a.number`, int64(chainID), sender[:], int64(from), int64(to))
+		return err
+	})
+	return out, err
+}
+
+// OpenIntents gives the intents of a chain that are not final, in the order of their ids,
+// at most 64 behind an id; "" for the first.
+func OpenIntents(ctx context.Context, db *store.DB, chainID uint64, after string) (out []Intent, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "open intents", func(tx pgx.Tx) error {
+		out, err = collectIntents(ctx, tx, selectIntents+`
+			where i.id in (select id from intents where chain_id = $1 and id > $2 and state not in ('confirmed', 'reverted', 'failed') order by id limit 64)
+			order by i.id, a.number`, int64(chainID), after)
+		return err
+	})
+	return out, err
+}
+
+func collectIntents(ctx context.Context, tx pgx.Tx, sql string, args ...any) (out []Intent, err error) {
+	rows, err := tx.Query(ctx, sql, args...)
+	if err != nil {
+		return nil, err
+	}
+	one, err := pgx.CollectRows(rows, scanIntent)
+	for _, i := range one {
+		if n := len(out); n > 0 && out[n-1].ID == i.ID {
+			out[n-1].Attempts = append(out[n-1].Attempts, i.Attempts...)
+			continue
+		}
+		out = append(out, i)
+	}
+	return out, err
+}
+
+// scanIntent reads an intent with one of its attempts.
+func scanIntent(row pgx.CollectableRow) (i Intent, err error) {
+	var a IntentAttempt
+	var from, to, hash, blockHash, attempt []byte
+	var value, feeCap, tipCap string
+	var maxFee, fee *string
+	var age float64
+	if err := row.Scan(&i.ID, &i.Run, &i.Task, &i.Agent, &i.ChainID, &from, &i.Nonce, &to, &value, &i.Data, &maxFee, &i.State, &i.Reason,
+		&hash, &i.Mined.Block, &blockHash, &i.Mined.GasUsed, &fee, &i.Mined.Logs, &attempt, &a.Raw, &a.Gas, &feeCap, &tipCap, &age); err != nil {
+		return i, err
+	}
+	i.From, i.To = common.BytesToAddress(from), common.BytesToAddress(to)
+	i.Mined.Hash, i.Mined.BlockHash, a.Hash = common.BytesToHash(hash), common.BytesToHash(blockHash), common.BytesToHash(attempt)
+	a.Nonce, a.Age = i.Nonce, time.Duration(age*float64(time.Second))
+	for _, amount := range []struct {
+		text *string
+		to   **big.Int
+	}{{&value, &i.Value}, {maxFee, &i.MaxFee}, {fee, &i.Mined.Fee}, {&feeCap, &a.FeeCap}, {&tipCap, &a.TipCap}} {
+		if amount.text == nil {
+			continue
+		}
+		v, known := new(big.Int).SetString(*amount.text, 10)
+		if !known {
+			return i, fmt.Errorf("amount %q of intent %s", *amount.text, i.ID)
+		}
+		*amount.to = v
+	}
+	i.Attempts = []IntentAttempt{a}
+	return i, nil
+}
+
+// SettledIntents gives the intents of a chain that are confirmed or reverted in a block above
+// one, of the newest 64 of each account.
+func SettledIntents(ctx context.Context, db *store.DB, chainID, above uint64) (out []Intent, err error) {
+	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "settled intents", func(tx pgx.Tx) error {
+		out, err = collectIntents(ctx, tx, selectIntents+`
+			where i.id in (select s.id from accounts o, lateral (select id, block, state from intents where chain_id = o.chain_id and sender = o.address order by nonce desc limit 64) s
+				where o.chain_id = $1 and s.state in ('confirmed', 'reverted') and s.block > $2)
+			order by i.id, a.number`, int64(chainID), int64(above))
+		return err
+	})
+	return out, err
+}
+
+// ReopenIntent makes a confirmed or reverted intent one that waits to be mined, where the
+// block that it was in, which left the chain, is still the stored one.
+func ReopenIntent(ctx context.Context, db *store.DB, id string, left common.Hash) error {
+	_, err := db.Pool().Exec(ctx, `
+		update intents set state = 'broadcast', hash = null, block = null, block_hash = null, gas_used = null, fee = null, logs = null, updated_at = now()
+		where id = $1 and state in ('confirmed', 'reverted') and block_hash = $2`, id, left[:])
+	return store.Failed("reopen intent", err)
+}
