@@ -3,17 +3,17 @@ GO ?= go
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 BUILD = $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)"
 # Packages that carry an in-process Ethereum node; too slow to build with -race.
-NODE_PACKAGES = devnet|contracts|cmd/repute|cmd/bench|internal/bench
+NODE_PACKAGES = devnet|contracts|cmd/repute|cmd/demo|cmd/bench|internal/bench
 TEST_TIMEOUT ?= 20m
 TESTFLAGS ?=
 # Recorded traders, for the benchmark of trust.
 TEST_DATA ?= $(or $(REPUTE_TEST_DATA),../shared/data)
 SOAK ?= 10m
 
-.PHONY: help build demo check examples links test test-arm64 test-mcp test-openapi bench race soak lint generate fuzz clean
+.PHONY: help build bin/demo demo check examples links test test-arm64 test-mcp test-openapi bench race soak lint generate fuzz clean
 
 help:
-	@echo "make demo      everything in one process on http://127.0.0.1:8080"
+	@echo "make demo      chain, agents, index and API on http://127.0.0.1:8080"
 	@echo "make test      all tests, on real Postgres, Redis and go-ethereum"
 	@echo "make test-mcp  the MCP conformance suite and the official clients against the binary"
 	@echo "make test-openapi  generated requests against the binary, by its OpenAPI documents"
@@ -30,11 +30,14 @@ help:
 build:
 	$(BUILD) -o bin/repute ./cmd/repute
 
+bin/demo: build
+	@echo "building the demo (the first time takes minutes: it contains an Ethereum node)" >&2
+	$(BUILD) -o bin/demo ./cmd/demo
+
 demo:
 	@scripts/setup.sh postgres
-	@echo "building (the first time takes minutes: it contains an Ethereum node)" >&2
-	@$(MAKE) --no-print-directory build
-	./bin/repute demo $(ARGS)
+	@$(MAKE) --no-print-directory bin/demo
+	./bin/demo $(ARGS)
 
 test:
 	@scripts/setup.sh postgres redis
@@ -45,11 +48,11 @@ test-arm64:
 	@scripts/setup.sh arm64
 	CGO_ENABLED=0 GOARCH=arm64 $(GO) test -exec qemu-aarch64-static -run '^TestDigest$$' ./internal/attack
 
-test-mcp: build
+test-mcp: bin/demo
 	@scripts/setup.sh postgres node python
 	scripts/mcp.sh
 
-test-openapi: build
+test-openapi: bin/demo
 	@scripts/setup.sh postgres python
 	scripts/schemathesis.sh
 

@@ -67,6 +67,7 @@ var allowed = map[string][]string{
 	"internal/tracing":            {},
 	"internal/synth":              {".", "contracts", "contracts/bindings"},
 	"cmd/bench":                   {".", "internal/bench"},
+	"cmd/demo":                    {".", "api", "contracts/bindings", "devnet", "internal/httpapi", "internal/pg", "manifest", "orchestrator/agents", "orchestrator/control", "orchestrator/operate", "policy", "store", "store/trustdb", "trust/statement"},
 	"cmd/repute":                  {"*"},
 }
 

@@ -1,4 +1,4 @@
-# Starts bin/repute for other scripts, which read this file by ".": start and start_demo set base,
+# Starts bin/repute or bin/demo for other scripts, which read this file by ".": start and start_demo set base,
 # its URL, and token. What is started ends with the script.
 work=$(mktemp -d)
 server=
@@ -13,7 +13,7 @@ start() {
 
 # start_demo runs a demo until its two tasks have ended, so that there is something to ask about.
 start_demo() {
-  ./bin/repute demo --all-roles --listen 127.0.0.1:0 >"$work/out" 2>"$work/log" &
+  ./bin/demo --all-roles --listen 127.0.0.1:0 >"$work/out" 2>"$work/log" &
   server=$!
   await "$work/out" ': rejected\.$'
   base=$(sed -n 's|^  start here  \(http://.*\)/$|\1|p' "$work/out")

@@ -219,6 +219,10 @@ func (p *program) child(ctx context.Context, r running, command []string) error 
 	return fmt.Errorf("the agent ended: %w", err)
 }
 
+// agentAddress is where repute agent run and the agents that repute agent new makes listen
+// when nothing else is said.
+const agentAddress = "127.0.0.1:8099"
+
 // startsWithin is how long an agent may take to answer, its build included.
 const startsWithin = 2 * time.Minute
 
@@ -227,8 +231,9 @@ func (p *program) introduce(ctx context.Context, r running) error {
 	base := "http://" + r.address
 	waiting, cancel := context.WithTimeout(ctx, startsWithin)
 	defer cancel()
+	local := elsewhere{url: base}
 	var info remote.Info
-	for getJSON(waiting, base+"/info", &info) != nil {
+	for local.call(waiting, http.MethodGet, "/info", nil, &info) != nil {
 		select {
 		case <-waiting.Done():
 			return fmt.Errorf("the agent at %s does not answer: %w", base, waiting.Err())

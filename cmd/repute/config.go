@@ -44,8 +44,7 @@ type config struct {
 	Lease        time.Duration      `yaml:"lease"` // how long a dead process keeps its chains from others
 	Chains       []chainConfig      `yaml:"chains"`
 	proxies      []netip.Prefix     // Proxies, parsed by check
-	// roots replaces the system's certificates for documents: those and ExtraCA, or the
-	// demo's own.
+	// roots replaces the system's certificates for documents: those and ExtraCA.
 	roots *x509.CertPool
 }
 

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"cmp"
 	"encoding/hex"
 	"fmt"
 	"io"
@@ -67,19 +66,6 @@ func (c *config) checkSigning() error {
 		return err
 	}
 	s.signer = statement.NewSigner(key, s.Lifetime, since, retired)
-	return nil
-}
-
-// ephemeral signs by a new key, which ends with the process, where none is configured.
-func (s *signingConfig) ephemeral() error {
-	if s.signer != nil {
-		return nil
-	}
-	key, err := crypto.GenerateKey()
-	if err != nil {
-		return fmt.Errorf("make a key for statements: %w", err)
-	}
-	s.signer = statement.NewSigner(key, cmp.Or(s.Lifetime, time.Hour), time.Time{}, nil)
 	return nil
 }
 

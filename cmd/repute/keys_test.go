@@ -3,7 +3,6 @@ package main
 import (
 	"bytes"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"log/slog"
 	"net/http"
@@ -186,22 +185,5 @@ func TestKeyForLaterIsSaid(t *testing.T) {
 		if want == "" && log.Len() > 0 || !strings.Contains(log.String(), want) {
 			t.Errorf("since %q: %s", since, &log)
 		}
-	}
-}
-
-// TestDemoSigns has a key for statements where none is configured, another one each time, and
-// leaves a configured one alone.
-func TestDemoSigns(t *testing.T) {
-	t.Parallel()
-	var one, other signingConfig
-	if err := errors.Join(one.ephemeral(), other.ephemeral()); err != nil {
-		t.Fatal(err)
-	}
-	if one.signer == nil || other.signer == nil || one.signer.Address() == other.signer.Address() {
-		t.Fatal("no key, or the same")
-	}
-	kept := one.signer
-	if err := one.ephemeral(); err != nil || one.signer != kept {
-		t.Errorf("the configured key was replaced: %v", err)
 	}
 }

@@ -120,9 +120,9 @@ done. verify says more with its own: see its help.`,
 	root.SetOut(p.stdout)
 	root.SetErr(p.stderr)
 	root.SetVersionTemplate("{{.Version}}\n")
-	root.AddCommand(p.demoCommand(), p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
+	root.AddCommand(p.serveCommand(), p.importCommand(), p.exportCommand(), p.reindexCommand(),
 		p.dumpCommand(), p.verifyCommand(), p.migrateCommand(), p.statusCommand(), p.chainsCommand(), p.documentsCommand(), p.scoreCommand(), p.manifestCommand(),
-		p.rootsCommand(), p.evidenceCommand(), p.keysCommand(), p.verifySnapshotCommand(), p.taskCommand(), p.runCommand(), p.agentCommand(), p.mcpCommand(), movedCommand("bench", "make bench, or go run ./cmd/bench NAME"), p.versionCommand())
+		p.rootsCommand(), p.evidenceCommand(), p.keysCommand(), p.verifySnapshotCommand(), p.taskCommand(), p.runCommand(), p.agentCommand(), p.mcpCommand(), movedCommand("bench", "make bench, or go run ./cmd/bench NAME"), movedCommand("demo", "make demo, or go run ./cmd/demo"), p.versionCommand())
 	root.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error { return misused(cmd, err) })
 	strict(root)
 	return root

@@ -4,15 +4,13 @@ import (
 	"bytes"
 	"crypto/x509"
 	"encoding/pem"
+	"fmt"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
 
-	"github.com/ethereum/go-ethereum/common"
-
-	"repute"
 	"repute/devnet"
 	"repute/internal/pgtest"
 )
@@ -60,8 +58,8 @@ func TestExtraCA(t *testing.T) {
 	}
 }
 
-// A process that follows the demo reads its documents, too.
-func TestFollowerReadsDocuments(t *testing.T) {
+// A process reads documents of a private host and gateway that its configuration names.
+func TestConfiguredHostsAreRead(t *testing.T) {
 	t.Parallel()
 	docs, err := devnet.StartDocuments("")
 	if err != nil {
@@ -69,13 +67,13 @@ func TestFollowerReadsDocuments(t *testing.T) {
 	}
 	defer docs.Close()
 	dir := t.TempDir()
-	if err := os.WriteFile(filepath.Join(dir, followerCA), docs.Certificate(), 0o600); err != nil {
+	authority := filepath.Join(dir, "documents.pem")
+	if err := os.WriteFile(authority, docs.Certificate(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	chain := repute.Chain{ID: 31337, Name: "devnet", Identity: common.HexToAddress(identityHex), Reputation: common.HexToAddress(reputationHex)}
-	c, err := loadWith(t, followerText(chain, "http://127.0.0.1:8545", dir, docs))
-	if err != nil || !c.has("documents") || c.DataDir != filepath.Join(dir, "data") {
-		t.Fatalf("%+v, %v", c, err)
+	c, err := loadWith(t, fmt.Sprintf("extra_ca: %q\nallow_hosts: [%q]\nipfs_gateways: [%q]\n", authority, docs.Host(), docs.URL()))
+	if err != nil {
+		t.Fatal(err)
 	}
 	client, err := c.resolver(nil)
 	if err != nil {

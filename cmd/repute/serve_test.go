@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"fmt"
 	"io"
 	"net"
 	"net/http"
@@ -247,33 +246,5 @@ func TestTools(t *testing.T) {
 	}
 	if after := dump(t, db); !bytes.Equal(before, after) {
 		t.Errorf("reindex changed the dump: %d bytes, before %d", len(after), len(before))
-	}
-}
-
-func TestDemoOnce(t *testing.T) {
-	if testing.Short() {
-		t.Skip("starts a whole chain")
-	}
-	var stdout, stderr bytes.Buffer
-	if code := run(t.Context(), []string{"demo", "--once"}, &stdout, &stderr); code != 0 {
-		t.Fatalf("exit code %d:\n%s\n%s", code, &stderr, &stdout)
-	}
-	var summary struct {
-		OK         bool
-		Checked    map[string]int
-		Documents  map[string]int
-		Mismatches []string
-	}
-	if err := json.Unmarshal(stdout.Bytes(), &summary); err != nil {
-		t.Fatal(err)
-	}
-	for kind, atLeast := range map[string]int{"owner": 40, "feedback": 350, "summary": 100, "validation": 10, "rated agents": wantRated, "score that a ring bought": 1,
-		"task for an agent that is rated well": 1, "task for an agent that a ring praises": 1, "posted ratings in the index": 1, "payment": 1, "roles that set caps": 4, "score that a report lifted": 1} {
-		if summary.Checked[kind] < atLeast {
-			t.Errorf("only %d comparisons of %s", summary.Checked[kind], kind)
-		}
-	}
-	if !summary.OK || summary.Documents["ok"] < 30 || summary.Documents["failed"] == 0 || summary.Documents["pending"] > 0 {
-		t.Errorf("got %s", fmt.Sprint(summary))
 	}
 }

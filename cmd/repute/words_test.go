@@ -1,14 +1,11 @@
 package main
 
 import (
-	"bytes"
 	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
 
-	"repute/devnet"
 	"repute/internal/pgtest"
 )
 
@@ -66,48 +63,4 @@ func TestRedisAway(t *testing.T) {
 	if says := out.String(); strings.Count(says, "Redis does not answer") != 1 || strings.Contains(says, "pool.go") {
 		t.Errorf("says %s", says)
 	}
-}
-
-// The configuration that demo names follows its chain from another process, and a
-// process that is to end says how far it came.
-func TestDemoCanBeFollowed(t *testing.T) {
-	dn, err := devnet.Start(t.Context(), devnet.Options{SafeDepth: 1, FinalizedDepth: 2})
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = dn.Close() })
-	docs, err := devnet.StartDocuments("")
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() { _ = docs.Close() })
-	var out bytes.Buffer
-	d := &demo{program: &program{stdout: &out}, chain: dn, docs: docs, base: "http://demo", screen: newScreen(&out, false)}
-	file, remove, err := d.follower([]devnet.Account{dn.Faucet()})
-	if err != nil {
-		t.Fatal(err)
-	}
-	d.banner(file)
-	for _, want := range []string{"http://demo/\n", "http://demo/status", "repute serve --config " + file} {
-		if !strings.Contains(out.String(), want) {
-			t.Errorf("no %q in %s", want, &out)
-		}
-	}
-	database := pgtest.New(t)
-	mustRun(t, "roots", "import", filepath.Join(filepath.Dir(file), followerRoots), "--config", file, "--database-url", database)
-	if says := mustRun(t, "roots", "list", "--database-url", database); !strings.Contains(says, dn.Faucet().Address.Hex()) {
-		t.Errorf("the roots: %s", says)
-	}
-	if says := mustRun(t, "serve", "--once", "--roles", "indexer", "--config", file, "--database-url", database); !strings.Contains(says, "is indexed to block ") {
-		t.Errorf("says %q", says)
-	}
-	remove()
-	if _, err := os.Stat(file); !os.IsNotExist(err) {
-		t.Errorf("%s stays: %v", file, err)
-	}
-	// What is stored goes by its id alone from then on.
-	if says := mustRun(t, "serve", "--once", "--roles", "indexer", "--chain", "31337", "--rpc", dn.RPCURL(), "--database-url", database); !strings.Contains(says, "is indexed to block ") {
-		t.Errorf("by its id: %q", says)
-	}
-	mustRun(t, "verify", "--chain", "31337", "--rpc", dn.RPCURL(), "--database-url", database)
 }

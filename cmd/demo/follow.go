@@ -67,7 +67,7 @@ func rootsText(chain uint64, roots []devnet.Account) string {
 
 // followerText is a configuration in dir for a process that follows a demo.
 func followerText(chain repute.Chain, rpc, dir string, docs *devnet.Documents) string {
-	return fmt.Sprintf(`# The chain of a running repute demo, for a process beside it.
+	return fmt.Sprintf(`# The chain of a running demo of repute, for a process beside it.
 listen: 127.0.0.1:0
 roles: [indexer, documents, trust, api]
 data_dir: %q

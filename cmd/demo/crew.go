@@ -18,7 +18,6 @@ import (
 	"repute/contracts/bindings"
 	"repute/devnet"
 	"repute/manifest"
-	"repute/orchestrator"
 	"repute/orchestrator/agents"
 )
 
@@ -30,7 +29,6 @@ type crew struct {
 	treasury common.Address
 	owner    devnet.Account // of the treasury
 	operator devnet.Account // who executes for the payer
-	dir      string         // of the key files
 }
 
 // member is one of the crew.
@@ -187,33 +185,25 @@ func (c *crew) member(slug string) *member {
 // ref is how callers name a member.
 func (m *member) ref(chain uint64) string { return fmt.Sprintf("%d:%d", chain, m.id) }
 
-// equip writes the crew's keys into files and configures the orchestrator with them. The
-// keys derive from a public seed: the files are as private as any all the same.
-func (c *crew) equip(o *orchestratorConfig, chain repute.Chain) (remove func(), err error) {
-	if c.dir, err = os.MkdirTemp("", "repute-demo-keys-"); err != nil {
-		return nil, err
+// equip writes the crew's keys into files of dir and returns the configuration of the
+// orchestrator with them. The keys derive from a public seed: the files are private anyway.
+func (c *crew) equip(dir string, chain repute.Chain) (map[string]any, error) {
+	var failed error
+	write := func(name, text string) string {
+		path := filepath.Join(dir, name)
+		failed = errors.Join(failed, os.WriteFile(path, []byte(text), 0o600))
+		return path
 	}
-	remove = func() { _ = os.RemoveAll(c.dir) }
-	key := func(name string, a devnet.Account) keyConfig {
-		path := filepath.Join(c.dir, name)
-		err = errors.Join(err, os.WriteFile(path, []byte(a.PrivateKey()), 0o600))
-		return keyConfig{KeyFile: path}
+	key := func(name string, a devnet.Account) map[string]any {
+		return map[string]any{"key_file": write(name, a.PrivateKey())}
 	}
-	w := walletConfig{Chain: fmt.Sprint(chain.ID), Treasury: c.treasury.Hex(), Operator: key("operator", c.operator), Owner: key("owner", c.owner),
-		Identities: map[string]keyConfig{}, Confirmations: 1, Poll: demoPoll}
-	o.Agents = map[string]string{}
+	working, identities := map[string]string{}, map[string]any{}
 	for _, m := range c.members {
 		if m.slug != weather {
-			o.Agents[m.slug], w.Identities[m.slug] = m.ref(chain.ID), key(m.slug, m.wallet)
+			working[m.slug], identities[m.slug] = m.ref(chain.ID), key(m.slug, m.wallet)
 		}
 	}
-	o.Wallets, o.Coordinator = []walletConfig{w}, agents.Coordinator
-	o.Policy = filepath.Join(c.dir, "policy.yaml")
-	if err = errors.Join(err, os.WriteFile(o.Policy, []byte(demoPolicy), 0o600)); err == nil {
-		o.file, err = orchestrator.OpenPolicy(o.Policy, nil)
-	}
-	if err != nil {
-		remove()
-	}
-	return remove, err
+	wallet := map[string]any{"chain": fmt.Sprint(chain.ID), "treasury": c.treasury.Hex(), "operator": key("operator", c.operator), "owner": key("owner", c.owner),
+		"identities": identities, "confirmations": 1, "poll": demoPoll.String()}
+	return map[string]any{"agents": working, "wallets": []any{wallet}, "coordinator": agents.Coordinator, "policy": write("policy.yaml", demoPolicy)}, failed
 }

@@ -5,93 +5,73 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
-	"io"
 	"net"
+	"os"
 	"path/filepath"
 	"time"
 
-	"github.com/spf13/cobra"
 	"golang.org/x/sync/errgroup"
 
 	"repute"
 	"repute/api"
 	"repute/devnet"
+	"repute/internal/pg"
 	"repute/store"
 	"repute/store/trustdb"
 )
 
-func (p *program) demoCommand() *cobra.Command {
-	var once, allRoles bool
-	cmd := &cobra.Command{
-		Use:   "demo",
-		Short: "everything in one process: chain, agents, index, API",
-		Long: `Starts a private Postgres, an Ethereum chain with the three registries, a
-population of agents, clients and validators, a server for their documents, and
-repute on top. Nothing is kept.
-
-With --once it compares every answer of the API with the chain's own view
-functions, prints a JSON summary and exits; the exit code tells.`,
-		Args: cobra.NoArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error { return p.demo(cmd.Context(), once, allRoles) },
-	}
-	p.flags.logging(cmd.Flags())
-	p.flags.listening(cmd.Flags())
-	cmd.Flags().BoolVar(&once, "once", false, "verify the index against the chain, print a summary, exit")
-	cmd.Flags().BoolVar(&allRoles, "all-roles", false, "give the token of role own all roles, for programs that try every operation")
-	return cmd
-}
-
 // demo is a running demonstration.
 type demo struct {
-	*program
-	config config
+	options
+	tokens map[string]string // by the role they are for
+	admin  string            // password of /admin
 	chain  *devnet.Devnet
 	docs   *devnet.Documents
 	base   string // URL of the API
 	dbURL  string
-	screen *screen
+	dir    string // of the files that the product reads
 	crew   *crew
 	rival  net.Listener // of the agent that the ring praises
 }
 
-func (p *program) demo(ctx context.Context, once, allRoles bool) error {
-	c, err := p.flags.load()
+// newDemo checks the options and chooses the address of the API.
+func newDemo(o options) (*demo, error) {
+	address, err := freeAddress(o.listen)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	if once && !p.flags.set.Changed("listen") {
-		c.Listen = "127.0.0.1:0"
+	o.listen = address
+	d := &demo{options: o, base: "http://" + address, admin: rand.Text(), tokens: map[string]string{}}
+	for _, r := range demoRoles() {
+		d.tokens[r[0]] = rand.Text()
 	}
-	if !p.flags.set.Changed("log-level") {
-		c.LogLevel = "warn"
-	}
-	c.Roles = knownRoles
-	c.Orchestrator.access(allRoles)
-	if c.AdminToken == "" {
-		c.AdminToken = rand.Text()
-	}
-	if err := c.Signing.ephemeral(); err != nil {
-		return err
-	}
-	listener, err := c.listener()
+	return d, nil
+}
+
+// freeAddress replaces port 0 of an address by one that is free. repute.ErrInvalid when nothing
+// can listen there.
+func freeAddress(address string) (string, error) {
+	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return err
+		return "", repute.Invalid("listen", err.Error(), "a free host:port such as 127.0.0.1:0")
 	}
-	d := &demo{program: p, config: c, base: "http://" + listener.Addr().String(), screen: newScreen(p.stderr, !once && isTerminal(p.stderr))}
-	defer d.screen.close()
-	return d.run(ctx, listener, once)
+	return l.Addr().String(), l.Close()
 }
 
 // run starts the parts from the bottom up and takes them down in reverse.
-func (d *demo) run(ctx context.Context, listener net.Listener, once bool) (err error) {
-	log := d.config.logger(d.screen)
+func (d *demo) run(ctx context.Context) (err error) {
+	if d.dir, err = os.MkdirTemp("", "repute-demo-keys-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(d.dir)
 	d.progress("starting a private Postgres")
-	database, err := startPrivate(ctx, "", log)
+	database, err := pg.Start(ctx, pg.Options{Log: d.log})
 	if err != nil {
 		return err
 	}
-	defer database.stop()
-	d.dbURL = database.url
+	defer func() { err = errors.Join(err, stopDatabase(database)) }()
+	database.Keep()
+	d.dbURL = database.URL()
 	d.progress("starting an Ethereum chain and deploying the registries")
 	if d.docs, err = devnet.StartDocuments(""); err != nil {
 		return err
@@ -108,22 +88,20 @@ func (d *demo) run(ctx context.Context, listener net.Listener, once bool) (err e
 		return err
 	}
 	defer d.rival.Close()
-	db, err := awaitStore(ctx, database.url, d.config, log)
+	if err := d.trustWatchtowers(ctx); err != nil {
+		return err
+	}
+	config, err := d.configure()
 	if err != nil {
 		return err
 	}
-	defer db.Close()
-	c, remove, err := d.serviceConfig()
-	if err != nil {
-		return err
-	}
-	defer remove()
-	if err := d.trustWatchtowers(ctx, db); err != nil {
-		return err
-	}
-	s := newService(c, db, log)
-	s.screen, s.restarts = d.screen, database.restarts
-	return d.serve(ctx, s, listener, once)
+	return d.serve(ctx, config)
+}
+
+func stopDatabase(s *pg.Server) error {
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	return s.Stop(ctx)
 }
 
 // startChain prefers the usual JSON-RPC port.
@@ -138,32 +116,12 @@ func startChain(ctx context.Context) (*devnet.Devnet, error) {
 	return devnet.Start(ctx, devnet.Options{Port: port, Seed: "demo"})
 }
 
-// serviceConfig points the product at the demo's own chain, documents and agents.
-func (d *demo) serviceConfig() (c config, remove func(), err error) {
-	c = d.config
-	chain := d.chain.Chain()
-	entry := chainConfig{Name: chain.Name, ID: chain.ID, Identity: chain.Identity.Hex(), Reputation: chain.Reputation.Hex(),
-		StartBlock: &chain.StartBlock, RPC: urls{d.chain.RPCURL()}, Poll: 100 * time.Millisecond}
-	for _, v := range chain.Validations {
-		entry.Validations.trusted = append(entry.Validations.trusted, v.Hex())
-	}
-	c.Chains = []chainConfig{entry}
-	c.AllowHosts, c.Orchestrator.AgentHosts = []string{d.docs.Host()}, []string{d.rival.Addr().String(), agentAddress}
-	c.Gateways = []string{d.docs.URL()}
-	c.roots = d.docs.Roots()
-	c.Rate = -1
-	c.DefaultChain = chain.ID
-	c.Orchestrator.Development, c.Orchestrator.PublicURL = true, d.base
-	remove, err = d.crew.equip(&c.Orchestrator, chain)
-	return c, remove, err
-}
-
 // serve runs the product beside the population's life.
-func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, once bool) error {
+func (d *demo) serve(ctx context.Context, config string) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	g, ctx := errgroup.WithContext(ctx)
-	g.Go(func() error { return s.run(ctx, listener) })
+	g.Go(func() error { return d.product(ctx, "serve", "--config", config) })
 	g.Go(func() error {
 		defer cancel() // the life's end is the demo's
 		d.progress("populating the chain")
@@ -171,7 +129,7 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 		if err != nil {
 			return err
 		}
-		if once {
+		if d.once {
 			return d.verify(ctx, population)
 		}
 		follow, remove, err := d.follower(population.Watchtowers)
@@ -192,7 +150,15 @@ func (d *demo) serve(ctx context.Context, s *service, listener net.Listener, onc
 
 // trustWatchtowers makes those who measure agents the chain's roots of trust, before
 // anything is scored.
-func (d *demo) trustWatchtowers(ctx context.Context, db *store.DB) error {
+func (d *demo) trustWatchtowers(ctx context.Context) error {
+	if err := store.Migrate(ctx, d.dbURL); err != nil {
+		return err
+	}
+	db, err := store.Open(ctx, d.dbURL, store.Options{})
+	if err != nil {
+		return err
+	}
+	defer db.Close()
 	var roots []repute.TrustRoot
 	for _, w := range devnet.Watchtowers(d.chain) {
 		roots = append(roots, repute.TrustRoot{Address: w.Address, Weight: repute.RootUnit, Reason: watchtowerReason})
@@ -262,7 +228,7 @@ func (d *demo) verify(ctx context.Context, population *devnet.Population) error 
 		Tasks   shown   `json:"tasks"`
 		Seconds float64 `json:"seconds"`
 	}{len(v.Mismatches) == 0, v, tasks, time.Since(started).Round(time.Millisecond).Seconds()}
-	if err := d.printJSON(summary); err != nil {
+	if err := printJSON(d.stdout, summary); err != nil {
 		return err
 	}
 	if !summary.OK {
@@ -300,20 +266,12 @@ func (d *demo) settled(status api.StatusAnswer) bool {
 	return false
 }
 
-func (d *demo) progress(what string) { fmt.Fprintln(d.screen, "demo:", what) }
-
-// out is where people read.
-func (d *demo) out() io.Writer {
-	if d.screen.bars != nil && isTerminal(d.stdout) {
-		return d.screen // not across the bars
-	}
-	return d.stdout
-}
+func (d *demo) progress(what string) { fmt.Fprintln(d.stderr, "demo:", what) }
 
 // banner tells a person where everything is.
 func (d *demo) banner(follow string) {
 	faucet := d.chain.Faucet()
-	fmt.Fprintf(d.out(), `
+	fmt.Fprintf(d.stdout, `
 repute is running. Ctrl-C ends it; nothing is kept.
 
   start here  %[1]s/
@@ -354,7 +312,7 @@ Follow the same chain from another process, with an index of its own:
 
 One file of its ipfs gateway is wrong on purpose: the log warns of it. Two tasks are given now:
 
-`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.config.AdminToken,
+`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.admin,
 		filepath.Join(filepath.Dir(follow), followerRoots),
-		d.config.Orchestrator.Tokens[demoAsk], d.tokens(), d.config.Orchestrator.Tokens[demoOperate])
+		d.tokens[demoAsk], d.tokenLines(), d.tokens[demoOperate])
 }

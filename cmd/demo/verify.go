@@ -4,20 +4,18 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
-	"io"
 	"maps"
 	"math/big"
-	"net/http"
 	"net/url"
 	"slices"
 	"strings"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
 	"repute/api"
 	"repute/devnet"
+	"repute/trust/statement"
 )
 
 // verification compares what the public API answers with what the chain's own
@@ -51,6 +49,9 @@ func (v *verification) run(ctx context.Context) error {
 		return err
 	}
 	v.compare("agents", "all", len(ids), int(want))
+	if err := v.keys(ctx); err != nil {
+		return err
+	}
 	for token := range want {
 		for _, check := range []func(context.Context, uint64) error{v.agent, v.feedback, v.summaries, v.validations} {
 			if err := check(ctx, token); err != nil {
@@ -58,6 +59,16 @@ func (v *verification) run(ctx context.Context) error {
 			}
 		}
 	}
+	return nil
+}
+
+// keys checks that the demo has a key of its own to sign statements with.
+func (v *verification) keys(ctx context.Context) error {
+	var list statement.KeyList
+	if err := getJSON(ctx, v.base+"/.well-known/repute-keys.json", &list); err != nil {
+		return err
+	}
+	v.compare("keys of statements", "all", len(list.Keys), 1)
 	return nil
 }
 
@@ -72,28 +83,6 @@ func (v *verification) compare(kind string, subject, got, want any) {
 // get asks the API for a path under the chain.
 func (v *verification) get(ctx context.Context, path string, query url.Values, into any) error {
 	return getJSON(ctx, fmt.Sprintf("%s/chains/%d%s?%s", v.base, v.chain, path, query.Encode()), into)
-}
-
-func getJSON(ctx context.Context, url string, into any) error {
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
-	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
-	if err != nil {
-		return err
-	}
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close()
-	body, err := io.ReadAll(io.LimitReader(res.Body, 16<<20))
-	if err != nil {
-		return err
-	}
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("GET %s: %s: %s", url, res.Status, body)
-	}
-	return json.Unmarshal(body, into)
 }
 
 // pages walks a list to its end.

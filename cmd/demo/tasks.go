@@ -106,12 +106,12 @@ func (d *demo) tellTasks(ctx context.Context, population *devnet.Population) err
 		d.progress("the tasks were not shown: " + err.Error())
 		return nil
 	}
-	s.tell(d.out(), d.base)
+	s.tell(d.stdout, d.base)
 	return nil
 }
 
-// agentAddress is where repute agent run and the agents that repute agent new makes listen
-// when nothing else is said. The demo's orchestrator may reach it.
+// agentAddress is where repute agent run listens by default. The demo's orchestrator may reach
+// it.
 const agentAddress = "127.0.0.1:8099"
 
 // follow reads what came of the tasks: the refusal's reasons, what the specialists did, and
@@ -211,7 +211,7 @@ func (d *demo) serveRival(ctx context.Context, praised uint64) (member, error) {
 	if err != nil {
 		return m, err
 	}
-	handler, err := guardedAgent(a)
+	handler, err := guarded(a)
 	if err != nil {
 		return m, err
 	}

@@ -2,7 +2,6 @@ package main
 
 import (
 	"context"
-	"crypto/rand"
 	"fmt"
 	"net/http"
 	"strings"
@@ -25,34 +24,25 @@ func demoRoles() [][2]string {
 		{demoOwn, "sets what the treasury allows"}}
 }
 
-// access makes a token for each role, so that nobody who spends sets the caps, and nobody who
-// gives a task approves of it. With allRoles the token of role own has all of them.
-func (c *orchestratorConfig) access(allRoles bool) {
-	c.Tokens, c.Roles = map[string]string{}, map[string][]string{}
+// roles names the roles of each token. With allRoles the token of role own has all of them.
+func (d *demo) roles() map[string][]string {
+	out := map[string][]string{}
 	for _, r := range demoRoles() {
-		c.Tokens[r[0]], c.Roles[r[0]] = rand.Text(), []string{r[0]}
+		out[r[0]] = []string{r[0]}
 	}
-	if allRoles {
-		c.Roles[demoOwn] = []string{demoAsk, demoApprove, demoOperate, demoOwn}
+	if d.allRoles {
+		out[demoOwn] = []string{demoAsk, demoApprove, demoOperate, demoOwn}
 	}
+	return out
 }
 
-// tokens are the lines of the banner about the demo's tokens.
-func (d *demo) tokens() string {
+// tokenLines are the lines of the banner about the demo's tokens.
+func (d *demo) tokenLines() string {
 	var b strings.Builder
 	for _, r := range demoRoles() {
-		fmt.Fprintf(&b, "  %-11s %s  (%s)\n", r[0], d.config.Orchestrator.Tokens[r[0]], r[1])
+		fmt.Fprintf(&b, "  %-11s %s  (%s)\n", r[0], d.tokens[r[0]], r[1])
 	}
 	return b.String()
-}
-
-// call asks the demo's own API, with the token of a role.
-func (d *demo) call(ctx context.Context, role, method, path string, body, into any) error {
-	own := elsewhere{d.base, d.config.Orchestrator.Tokens[role]}
-	if err := own.call(ctx, method, path, body, into); err != nil {
-		return fmt.Errorf("%s %s: %w", method, path, err)
-	}
-	return nil
 }
 
 // caps compares who can set what the payer may spend: the token with the role own alone. It is

@@ -1,0 +1,72 @@
+package main
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"go.yaml.in/yaml/v4"
+)
+
+// stopWithin is how long the product may take to end after it was interrupted.
+const stopWithin = 15 * time.Second
+
+// product runs the binary of the product until it ends or ctx does. What it logs goes to
+// standard error.
+func (d *demo) product(ctx context.Context, args ...string) error {
+	cmd := exec.CommandContext(ctx, d.program, args...)
+	cmd.Stdout, cmd.Stderr = d.stderr, d.stderr
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+d.dbURL, "REPUTE_ADMIN_TOKEN="+d.admin)
+	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
+	cmd.WaitDelay = stopWithin
+	err := cmd.Run()
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err == nil {
+		err = errors.New("it ended by itself")
+	}
+	return fmt.Errorf("%s %s: %w", filepath.Base(d.program), strings.Join(args, " "), err)
+}
+
+// configure writes the configuration that points the product at the demo's own chain,
+// documents and agents, and returns its path.
+func (d *demo) configure() (string, error) {
+	chain := d.chain.Chain()
+	orchestrator, err := d.crew.equip(d.dir, chain)
+	if err != nil {
+		return "", err
+	}
+	orchestrator["development"], orchestrator["public_url"] = true, d.base
+	orchestrator["tokens"], orchestrator["roles"] = d.tokens, d.roles()
+	orchestrator["agent_hosts"] = []string{d.rival.Addr().String(), agentAddress}
+	authority, signing := filepath.Join(d.dir, "documents.pem"), filepath.Join(d.dir, "signing")
+	validations := make([]string, len(chain.Validations))
+	for i, v := range chain.Validations {
+		validations[i] = v.Hex()
+	}
+	text, err := yaml.Marshal(map[string]any{
+		"listen": d.listen, "roles": []string{"indexer", "documents", "trust", "api", "orchestrator"}, "rate": -1, "default_chain": chain.ID,
+		"log_level": d.logLevel, "log_format": d.logFormat,
+		"allow_hosts": []string{d.docs.Host()}, "ipfs_gateways": []string{d.docs.URL()}, "extra_ca": authority,
+		"signing":      map[string]any{"key_file": signing},
+		"orchestrator": orchestrator,
+		"chains": []any{map[string]any{"name": chain.Name, "id": chain.ID, "identity": chain.Identity.Hex(), "reputation": chain.Reputation.Hex(),
+			"validations": validations, "start_block": chain.StartBlock, "rpc": d.chain.RPCURL(), "poll": "100ms"}},
+	})
+	if err != nil {
+		return "", err
+	}
+	key := make([]byte, 32)
+	_, _ = rand.Read(key) // it does not fail
+	config := filepath.Join(d.dir, "repute.yaml")
+	return config, errors.Join(os.WriteFile(authority, d.docs.Certificate(), 0o600), os.WriteFile(signing, []byte(hex.EncodeToString(key)), 0o600),
+		os.WriteFile(config, text, 0o600))
+}
