@@ -3,10 +3,12 @@ package store_test
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"testing"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
+	"pgregory.net/rapid"
 
 	"repute"
 	"repute/store"
@@ -187,6 +189,14 @@ func TestRequestedBlocks(t *testing.T) {
 	if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || fmt.Sprint(got[0].Unproven) != "[{101 101} {105 105} {110 110}]" || got[0].Reason != "newer" {
 		t.Errorf("%+v, %v, want the reason of the newest", got, err)
 	}
+	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{105}, nil))
+	if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || got[0].Reason != "newer" {
+		t.Errorf("%+v, %v, want the reason of block 110", got, err)
+	}
+	ok(t, verifydb.SettleBlocks(ctx, db, 7, l, []uint64{110}, nil))
+	if got, err = verifydb.BlockProofs(ctx, db, 7); err != nil || fmt.Sprint(got[0].Unproven) != "[{101 101}]" || got[0].Reason != "" {
+		t.Errorf("%+v, %v, want no reason of a block that is proven", got, err)
+	}
 	for tries, want := range []time.Duration{time.Minute, 2 * time.Minute, 3 * time.Minute, 3 * time.Minute} {
 		ok(t, verifydb.PostponeBlocks(ctx, db, 7, l, []uint64{107}, time.Minute, 3*time.Minute))
 		due("[]")
@@ -201,4 +211,49 @@ func TestRequestedBlocks(t *testing.T) {
 	_, err = verifydb.AskForBlocks(ctx, db, 7, []uint64{107})
 	ok(t, err)
 	due("[{107 0}]")
+}
+
+// TestUnprovenBlocksStayUnproven keeps every block unproven that could not be proven, however many
+// ranges they are, until it is proven.
+func TestUnprovenBlocksStayUnproven(t *testing.T) {
+	t.Parallel()
+	db, w := open(t), newWorld(7, 100, 65)
+	w.grow(20)
+	w.store(t, db, w.tip().Number)
+	ctx, l := t.Context(), store.Lease{}
+	const first, blocks = 101, 5_000 // a range of its own, of which only the proof is stored
+	rapid.Check(t, func(rt *rapid.T) {
+		sqlExec(t, db, "delete from block_proofs")
+		sqlExec(t, db, fmt.Sprintf("insert into block_proofs (chain_id, from_block, to_block, parent, hash, reason, loose, unproven) values (7, %d, %d, '', '', '', 0, '{}')", first, first+blocks-1))
+		want := map[uint64]bool{}
+		for range rapid.IntRange(1, 4).Draw(rt, "rounds") {
+			stride := rapid.Uint64Range(1, 4).Draw(rt, "stride")
+			start := rapid.Uint64Range(first, first+blocks-1).Draw(rt, "start")
+			var unproven []verifydb.UnprovenBlock
+			for n := start; n < first+blocks && len(unproven) < 1_500; n += stride {
+				unproven, want[n] = append(unproven, verifydb.UnprovenBlock{Block: n, Reason: "r"}), true
+			}
+			var proven []uint64
+			for range rapid.IntRange(0, 3).Draw(rt, "proven") {
+				n := rapid.Uint64Range(first, first+blocks-1).Draw(rt, "block")
+				proven = append(proven, n)
+				delete(want, n)
+			}
+			ok(t, verifydb.SettleBlocks(ctx, db, 7, l, nil, unproven))
+			ok(t, verifydb.SettleBlocks(ctx, db, 7, l, proven, nil))
+		}
+		got, err := verifydb.BlockProofs(ctx, db, 7)
+		ok(t, err)
+		stored := func(n uint64) bool {
+			return slices.ContainsFunc(got[0].Unproven, func(r repute.BlockRange) bool { return r.From <= n && n <= r.To })
+		}
+		for n := range want {
+			if !stored(n) {
+				rt.Fatalf("block %d counts as proven", n)
+			}
+		}
+		if len(got[0].Unproven) > 1_004 { // a proven block parts a range
+			rt.Fatalf("%d ranges are kept", len(got[0].Unproven))
+		}
+	})
 }

@@ -143,8 +143,9 @@ func (h *inquiry) agrees(ctx context.Context, e *node.Evidence) error {
 	return nil
 }
 
-// canonical returns the header of the block that witnesses of two hosts show, or the only host
-// that answers. It is an error when they show different ones.
+// canonical returns the header of the block that witnesses of two hosts show, or, of a block whose
+// hash is stored, the only host that answers. It is an error when they show different ones. The
+// only host that there is counts alone.
 func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 	if h.agreed != nil {
 		return h.agreed, nil
@@ -170,14 +171,17 @@ func (h *inquiry) canonical(ctx context.Context) (*node.Sealed, error) {
 			return h.agreed, nil
 		}
 	}
-	switch len(shown) {
-	case 0:
+	switch {
+	case len(shown) == 0:
 		return nil, last
-	case 1:
-		h.agreed = &shown[0]
-		return h.agreed, nil
+	case len(shown) > 1:
+		return nil, fmt.Errorf("block %d: %w", h.number, errDisagree)
+	case h.block.Hash == (common.Hash{}) && hosts(h.nodes) > 1:
+		// Nothing stored names the block, so that one liar could make it up.
+		return nil, fmt.Errorf("only one host shows block %d: %w", h.number, last)
 	}
-	return nil, fmt.Errorf("block %d: %w", h.number, errDisagree)
+	h.agreed = &shown[0]
+	return h.agreed, nil
 }
 
 // heard is how many witnesses are asked at most which block is the chain's, and for the logs of

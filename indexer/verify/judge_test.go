@@ -190,6 +190,33 @@ func TestDisagreementAboutABlockIsAnError(t *testing.T) {
 	}
 }
 
+// A block whose hash is not stored is not judged by what one of several hosts shows while the others
+// do not answer: it could be made up.
+func TestOneOfSeveralHostsNamesNoBlock(t *testing.T) {
+	t.Parallel()
+	c, _ := ratedOnce(t)
+	away := rpctest.NewProxyAt(t, "127.0.0.2", c.URL())
+	away.Lie = func(call rpctest.ProxyCall, a map[string]json.RawMessage) {
+		if call.Method == "eth_getBlockByNumber" && string(call.Params[0]) == `"0x3"` {
+			delete(a, "result")
+			a["error"] = json.RawMessage(`{"code":-32005,"message":"rate limit"}`)
+		}
+	}
+	db := openStore(t)
+	one := newNode(t, c, node.Options{})
+	indexFrom(t, db, chainOf(c), one)
+	if j, err := verifierOf(db, chainOf(c), one).judge(t.Context(), 3); err != nil || !j.proven {
+		t.Errorf("the only host: proven %t, %v", j.proven, err)
+	}
+	v := verifierOf(db, chainOf(c), one, nodeAt(t, away.URL))
+	if _, err := v.judge(t.Context(), 3); err == nil || !mayPass(t.Context(), err) {
+		t.Errorf("one of two hosts: %v, want an error that may pass", err)
+	}
+	if _, err := v.judge(t.Context(), 1); err != nil {
+		t.Errorf("a stored block: %v", err)
+	}
+}
+
 // Ports of one host are one witness: together they neither add an event, nor remove one, nor
 // name a block against another host.
 func TestPortsOfOneHostAreOneWitness(t *testing.T) {

@@ -92,13 +92,17 @@ func (p *proving) suspects(ctx context.Context, headers []node.Sealed, confirmed
 func (p *proving) run(ctx context.Context, headers, suspects []node.Sealed) error {
 	from := headers[0].Number
 	for part := range slices.Chunk(suspects, portion) {
-		for _, j := range p.v.judgeConnected(ctx, part, p.stored) {
+		results := p.v.judgeConnected(ctx, part, p.stored)
+		for i, j := range results {
 			err := p.settle(ctx, j)
 			if err != nil && p.v.givesUp(ctx, j.number, err) {
 				p.note(j.number, err)
 				err = nil
 			}
 			if err != nil {
+				for _, later := range results[i+1:] { // each block has its own count of tries
+					p.v.givesUp(ctx, later.number, later.err)
+				}
 				return errors.Join(err, p.save(ctx, j.number+1))
 			}
 			delete(p.v.unanswered, j.number)

@@ -75,7 +75,11 @@ func (c *ChainView) blocks() (repute.CompletenessStatus, string) {
 	case !slicesWhole(c.Ranges, c.StartBlock, c.Cursor):
 		return repute.Partial, fmt.Sprintf("not all blocks from %d on are indexed", c.StartBlock)
 	case unproven > 0:
-		return repute.Unproven, fmt.Sprintf("%d final blocks could not be proven, the newest is %d: %s", unproven, *newest.Last, newest.Reason)
+		why := fmt.Sprintf("%d final blocks could not be proven, the newest is %d", unproven, *newest.Last)
+		if newest.Reason != "" {
+			why += ": " + newest.Reason
+		}
+		return repute.Unproven, why
 	case c.proof.Blocks.Asked > 0:
 		return repute.Verifying, fmt.Sprintf("%d blocks are to be compared again", c.proof.Blocks.Asked)
 	case c.Imported && looked == 0:

@@ -195,7 +195,9 @@ func SettleBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lea
 		}
 		var b pgx.Batch
 		b.Queue("delete from block_requests where chain_id = $1 and block = any($2)", chainID, slices.Concat(proven, blocks))
-		b.Queue(`update block_proofs p set unproven = unproven - u
+		// The reason is that of the newest unproven block: of the next one it is not known.
+		b.Queue(`update block_proofs p set unproven = unproven - u,
+				reason = case when upper(unproven - u) is distinct from upper(unproven) then '' else reason end
 			from (select range_agg(int8range(n, n, '[]')) u from unnest($2::bigint[]) n) x where chain_id = $1 and unproven && u`,
 			chainID, proven)
 		b.Queue(`update block_proofs p set unproven = `+boundedRanges+`, reason = case when newest < upper(unproven) - 1 then p.reason else x.reason end
