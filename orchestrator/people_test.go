@@ -63,7 +63,7 @@ func TestApproval(t *testing.T) {
 	if task, run := h.ended(refused); task.Status != repute.TaskRejected || !strings.Contains(string(run.Reasons), "too dear") {
 		t.Errorf("refused task is %s: %s", task.Status, run.Reasons)
 	}
-	decisions, err := rundb.Decisions(t.Context(), h.db, dear.Run)
+	decisions, err := rundb.Decisions(t.Context(), h.db, dear.Run, 1000)
 	ok(t, err)
 	if !slices.ContainsFunc(decisions, func(d repute.RunDecision) bool { return d.Subject == "policy" && d.Effect == "require_approval" }) {
 		t.Errorf("decisions %+v", decisions)

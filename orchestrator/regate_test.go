@@ -107,7 +107,7 @@ func (h *house) awaits(id string) {
 // verdictsHold makes every trust decision of a run again by the policy that it names.
 func (h *house) verdictsHold(run string) {
 	h.t.Helper()
-	decisions, err := rundb.Decisions(h.t.Context(), h.db, run)
+	decisions, err := rundb.Decisions(h.t.Context(), h.db, run, 1000)
 	ok(h.t, err)
 	for _, d := range decisions {
 		if d.Kind != repute.DecisionTrust {

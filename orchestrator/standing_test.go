@@ -89,7 +89,7 @@ func (h *house) refusals(task repute.Task, agent string, want int) {
 		}
 		receipts, err := rundb.Receipts(h.t.Context(), h.db, r.ID)
 		ok(h.t, err)
-		decisions, err := rundb.Decisions(h.t.Context(), h.db, r.ID)
+		decisions, err := rundb.Decisions(h.t.Context(), h.db, r.ID, 1000)
 		ok(h.t, err)
 		events, err := rundb.Events(h.t.Context(), h.db, r.Root, 0, 1000)
 		ok(h.t, err)

@@ -3,6 +3,7 @@ package store_test
 import (
 	"context"
 	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -21,6 +22,7 @@ func TestSearchOfFrequentWords(t *testing.T) {
 	sqlExec(t, db, `
 		insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust)
 		select sha256, 9, 1, 0, '', 'bargain', 'bargain:1C', '{}', '{}', '{}', '{}' from documents where media_type = '' and octet_length(body) = 1`)
+	haveAgents(t, db, 7)
 	w := newWorld(8, 100, 1)
 	id := tokenID(0)
 	w.mine(repute.Transfer{To: person(0), TokenID: id}, repute.Registered{TokenID: id, URI: "https://last", Owner: person(0)})
@@ -28,7 +30,7 @@ func TestSearchOfFrequentWords(t *testing.T) {
 	read(t, db, claim(t, db, "")["https://last"], "last", agentDoc("Bargain hunter", ""))
 	for range 2 {
 		found, got := search(t, db, query.AgentFilter{Text: "bargain"})
-		if got != "8:0 7:0" && got != "8:0" || !found.Total.AtLeast {
+		if !strings.HasPrefix(got, "8:0 ") || !found.Total.AtLeast {
 			t.Fatalf("found %q of %+v", got, found.Total)
 		}
 	}

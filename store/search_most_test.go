@@ -1,6 +1,7 @@
 package store_test
 
 import (
+	"strings"
 	"testing"
 
 	"repute"
@@ -19,10 +20,12 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 		select sha256(i::text::bytea), 9, 1, 0, '', '', case when i > $1 then 'bargain:1C' else 'cheap:1C' end::tsvector, '{}', '{}', '{}', '{}'
 		from generate_series(1, 2 * $1::int) i`, many)
 	catalogue(t, db, 7, []int{0, 2}, agentDoc("stripes", "a zebra"), agentDoc("plain", "bargain"))
+	haveAgents(t, db, 7)
 	for text, want := range map[string]string{"bargain zebra": "7:0", "zebra cheap bargain": "", "cheap bargain": "7:1", "absent bargain": "7:1"} {
 		found, got := search(t, db, query.AgentFilter{Text: text})
 		facets, err := query.SearchFacets(t.Context(), db, query.AgentFilter{Text: text})
 		ok(t, err)
+		got, _, _ = strings.Cut(got, " ")
 		if got != want || want != "" && (found.Match != query.MatchMost || !found.Total.AtLeast || facets.Total != found.Total) {
 			t.Errorf("%s: found %q by %q, %+v and %+v, want %q", text, got, found.Match, found.Total, facets.Total, want)
 		}

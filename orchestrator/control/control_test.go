@@ -121,6 +121,24 @@ func TestTaskThroughTheRoutes(t *testing.T) {
 	}
 }
 
+// TestRunShowsTheNewestDecisions bounds the decisions in an answer about a run.
+func TestRunShowsTheNewestDecisions(t *testing.T) {
+	t.Parallel()
+	h := newHouse(t, nil, worker{slug: "plain"})
+	run := h.ended(h.submit(`{"goal":"g","coordinatorSlug":"plain"}`))
+	_, err := h.db.Pool().Exec(t.Context(), `insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash)
+		select root_id, run_id, number + n, attempt, phase, kind, 'copy ' || n, effect, reasons, policy, input, at, previous, hash
+		from run_decisions, generate_series(10, 309) n where run_id = $1 and number = 1`, run.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got control.Run
+	h.into(h.call(http.MethodGet, "/v1/runs/"+run.ID, ""), http.StatusOK, &got)
+	if n := len(got.Decisions); n != 200 || got.Decisions[n-1].Subject != "copy 309" || got.Decisions[0].Subject != "copy 110" {
+		t.Errorf("%d decisions, from %q to %q", n, got.Decisions[0].Subject, got.Decisions[n-1].Subject)
+	}
+}
+
 // Pages of tasks hold each task once, in order.
 func TestTaskPages(t *testing.T) {
 	t.Parallel()

@@ -10,7 +10,7 @@ import (
 
 // apiVersion is the version of the contract, not of the program: the golden file test
 // demands a new one whenever the contract changes.
-const apiVersion = "1.12.0"
+const apiVersion = "1.13.0"
 
 const apiDescription = `Agents, tasks and runs of the orchestrator: tasks run only as far as indexed trust in their agents allows.
 

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 	"strconv"
 	"time"
 
@@ -33,7 +35,7 @@ type Run struct {
 	Verdict    *Verdict         `json:"verdict,omitempty" doc:"of the trust gate, in the present attempt"`
 	Phases     []Phase          `json:"phases"`
 	Steps      []Step           `json:"steps"`
-	Decisions  []PolicyDecision `json:"decisions" doc:"about this run, in order"`
+	Decisions  []PolicyDecision `json:"decisions" doc:"about this run, in order: the newest 200. /v1/runs/{id}/decisions has all, in pages"`
 	Head       DecisionsHead    `json:"decisionsHead" doc:"the end of the chain of all decisions about the run's task"`
 	Approvals  []Approval       `json:"approvals" doc:"of the present attempt"`
 	Awaited    []Awaited        `json:"awaited" doc:"what waits for a person's answer"`
@@ -254,13 +256,16 @@ func addPhases(ctx context.Context, db *store.DB, w *Run) error {
 	return err
 }
 
+// maxDecisions is how many decisions an answer about a run has; the list of decisions has all.
+const maxDecisions = 200
+
 func (c *Control) addDecisions(ctx context.Context, w *Run) error {
 	head, err := rundb.DecisionsHead(ctx, c.db, w.ID)
 	if err != nil {
 		return err
 	}
 	w.Head = headOnWire(&head)
-	decisions, err := rundb.Decisions(ctx, c.db, w.ID)
+	decisions, err := rundb.Decisions(ctx, c.db, w.ID, maxDecisions)
 	if err != nil {
 		return err
 	}
@@ -278,6 +283,9 @@ func (c *Control) addDecisions(ctx context.Context, w *Run) error {
 			w.Approvals = append(w.Approvals, approvalOnWire(a))
 			delete(given, d.Subject)
 		}
+	}
+	for _, subject := range slices.Sorted(maps.Keys(given)) { // of decisions that are not among the newest
+		w.Approvals = append(w.Approvals, approvalOnWire(given[subject]))
 	}
 	return err
 }

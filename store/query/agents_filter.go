@@ -73,6 +73,11 @@ type agentQuery struct {
 	match *textMatch // nil without a text
 	where string     // conditions on a, u, s and x, each after an "and"
 	args  []any      // $1 is the chains
+	// onDocument and onAgent are the conditions of where on s alone and on a alone. They select the
+	// documents that a text finds, before the number of these is bounded.
+	onDocument, onAgent string
+	// late: a condition of where is in neither of them.
+	late bool
 	// needed: only agents with a document can match. documents: u, s and x are used.
 	needed, documents bool
 	unfolded          bool
@@ -107,9 +112,11 @@ func (f AgentFilter) query(ctx context.Context, tx pgx.Tx, mode Match) (*agentQu
 	if err := f.onDocument(q); err != nil {
 		return nil, err
 	}
+	before := len(q.where)
 	if err := f.onChain(q); err != nil || f.Text == "" {
 		return q, err
 	}
+	q.onAgent = q.where[before:]
 	text, err := checkText(f.Text)
 	if err != nil {
 		return nil, err
@@ -146,12 +153,10 @@ func (f AgentFilter) onDocument(q *agentQuery) error {
 		}
 	}
 	if f.X402 != nil {
-		q.needed = true
-		q.and("s.x402 = %s", *f.X402)
+		q.document("s.x402 = " + q.arg(*f.X402))
 	}
 	if f.Active != nil {
-		q.needed = true
-		q.and("s.active = %s", *f.Active)
+		q.document("s.active = " + q.arg(*f.Active))
 	}
 	if q.needed {
 		q.where += " and x.denied is null"
@@ -163,19 +168,25 @@ func (f AgentFilter) onDocument(q *agentQuery) error {
 	if !slices.Contains(documentStates(), f.Status) {
 		return repute.Invalid("status", "no state of a document", "one of "+stateNames())
 	}
-	q.documents = true
+	q.documents, q.late = true, true
 	q.and("("+documentStatus+") = %s", f.Status)
 	return nil
 }
 
 // having adds that a column holds all values, or the text they were written as.
 func (q *agentQuery) having(column, text string, values []string) {
-	q.needed = true
 	condition := column + " @> " + q.arg(values) + "::text[]"
 	if len(values) > 1 {
 		condition = fmt.Sprintf("(%s or %s @> array[%s::text])", condition, column, q.arg(searchtext.Lowered(text, len(text)+utf8.UTFMax)))
 	}
+	q.document(condition)
+}
+
+// document adds a condition on searchable s.
+func (q *agentQuery) document(condition string) {
+	q.needed = true
 	q.where += " and " + condition
+	q.onDocument += " and " + condition
 }
 
 // onChain adds conditions on the agent itself. The partial index on wallets needs its
@@ -245,5 +256,5 @@ func (q *agentQuery) source(ranked bool) (with, from string) {
 	if q.match == nil {
 		return "", "agents a" + q.joins()
 	}
-	return q.match.with(ranked), "a" + q.joins()
+	return q.match.with(ranked, q.onDocument, q.onAgent), "a" + q.joins()
 }

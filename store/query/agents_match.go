@@ -56,14 +56,27 @@ type textMatch struct {
 	class string // how well s matches
 	// agents are statements that give further rows of agents a, with their class.
 	agents []string
+	// wider are the parts to look at when no agent matches parts; nil for none.
+	wider []string
 	// partial is set where documents that match are left out on purpose, see matchMost.
 	partial bool
 }
 
-// with is relation doc, the documents that match, and relation a, their agents with the
-// class of the match. Where they are not ranked the class is not computed: what is
-// searched is long.
-func (m *textMatch) with(ranked bool) string {
+// widen replaces the parts by the wider ones, and reports whether there are some.
+func (m *textMatch) widen() bool {
+	if m == nil || m.wider == nil {
+		return false
+	}
+	m.parts, m.wider = m.wider, nil
+	return true
+}
+
+// with is relation doc, the documents that match and that an agent of the filter has, and
+// relation a, these agents with the class of the match. onDocument and onAgent are the filter's
+// conditions. Where they are not ranked the class is not computed: what is searched is long.
+func (m *textMatch) with(ranked bool, onDocument, onAgent string) string {
+	agents := "a.chain_id = any($1::bigint[])" + onAgent
+	onDocument += " and exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = s.sha256 and " + agents + ")"
 	class := m.class
 	if !ranked {
 		class = "case when false then " + m.class + " else 0 end" // its parameters need types
@@ -71,11 +84,11 @@ func (m *textMatch) with(ranked bool) string {
 	var docs []string
 	without := ""
 	for _, part := range m.parts {
-		docs = append(docs, fmt.Sprintf("(select s.sha256, %s as class from searchable s where %s%s limit %d)", class, part, without, maxHits))
+		docs = append(docs, fmt.Sprintf("(select s.sha256, %s as class from searchable s where %s%s%s limit %d)", class, part, without, onDocument, maxHits))
 		without += " and not (" + part + ")"
 	}
 	rows := fmt.Sprintf(`select a.*, doc.class from doc join uris u on u.sha256 = doc.sha256 join agents a on a.uri_id = u.id
-		where a.chain_id = any($1::bigint[]) limit %d`, maxHits)
+		where %s limit %d`, agents, maxHits)
 	if m.agents != nil {
 		rows = "select distinct on (chain_id, token_id) * from ((" + strings.Join(append(slices.Clone(m.agents), rows), ")\nunion all (") + ")" +
 			") a order by chain_id, token_id, class desc"

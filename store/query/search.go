@@ -110,10 +110,20 @@ func Agents(ctx context.Context, db *store.DB, f AgentFilter) (found Found, err 
 			}
 			found.Match = mode
 			entries, err := found.page(together, tx, q, order, chains, from, f.Limit, question)
+			if err == nil && entries == 0 && q.match.widen() {
+				entries, err = found.page(together, tx, q, order, chains, from, f.Limit, question)
+			}
 			if err != nil {
 				return err
 			}
 			matched := entries > 0 || going
+			if !matched && q.match != nil && q.late { // agents may be left out that have the words
+				c, err := q.count(together, tx, order, chains)
+				if err != nil {
+					return err
+				}
+				matched = c.AtLeast
+			}
 			if !matched && mode != "" && order.join != "" { // agents have the words, and the order leaves them out
 				if matched, err = q.any(together, tx, chains); err != nil {
 					return err

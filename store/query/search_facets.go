@@ -3,6 +3,7 @@ package query
 import (
 	"context"
 	"fmt"
+	"time"
 
 	"github.com/jackc/pgx/v5"
 
@@ -43,13 +44,24 @@ func SearchFacets(ctx context.Context, db *store.DB, f AgentFilter) (out Facets,
 		for _, c := range chains {
 			asOf = append(asOf, c.Latest())
 		}
+		deadline := time.Now().Add(searchTimeout)
+		ctx, cancel := context.WithDeadline(ctx, deadline.Add(searchGrace))
+		defer cancel()
 		for _, mode := range matches(f.Text) {
+			if err := boundStatements(ctx, tx, time.Until(deadline)); err != nil {
+				return err
+			}
 			q, err := f.query(ctx, tx, mode)
 			if err != nil {
 				return err
 			}
 			out = Facets{AsOf: asOf, Match: mode}
-			if err := out.read(ctx, tx, q, chains); err != nil || out.Total.Value > 0 {
+			err = out.read(ctx, tx, q, chains)
+			if err == nil && out.Total.Value == 0 && q.match.widen() {
+				out = Facets{AsOf: asOf, Match: mode}
+				err = out.read(ctx, tx, q, chains)
+			}
+			if err != nil || out.Total.Value > 0 || q.late && out.Total.AtLeast {
 				return err
 			}
 		}

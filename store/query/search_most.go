@@ -28,10 +28,10 @@ func (q *agentQuery) matchMost(ctx context.Context, tx pgx.Tx, words []string) e
 	return q.narrow(ctx, tx, words, names)
 }
 
-// narrow leaves out documents where more than maxHits have most of the words, so that none
-// are left out at random: a document must then have one of the rarest words, of which no
-// more than maxHits documents have any. Where every word is too frequent for that,
-// documents of the agents with most ratings are looked at before others.
+// narrow says which documents are looked at first where more than maxHits have most of the
+// words, so that the best ones are not left out at random: only those with one of the rarest
+// words, of which no more than maxHits documents have any. Where no agent has such a document, or
+// every word is too frequent, those of the agents with most ratings come before others.
 func (q *agentQuery) narrow(ctx context.Context, tx pgx.Tx, words, names []string) error {
 	many, err := tooManyHave(ctx, tx, words)
 	if err != nil || !many {
@@ -52,6 +52,7 @@ func (q *agentQuery) narrow(ctx context.Context, tx pgx.Tx, words, names []strin
 		some[i] = wordQuery(names[slices.Index(words, word)])
 	}
 	q.match.parts = []string{most + " and s.vector @@ (" + strings.Join(some, " || ") + ")"}
+	q.match.wider = []string{most + " and " + ratedDocuments(), most}
 	return nil
 }
 

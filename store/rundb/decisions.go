@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -115,13 +116,14 @@ func scanDecision(row pgx.CollectableRow) (d repute.RunDecision, err error) {
 	return d, err
 }
 
-// Decisions are what was decided about a run, in order.
-func Decisions(ctx context.Context, db *store.DB, run string) ([]repute.RunDecision, error) {
-	rows, err := db.Readers().Query(ctx, selectDecisions+`where d.run_id = $1 order by d.number, d.id`, store.CleanText(run))
+// Decisions returns the newest decisions about a run, up to most, in order.
+func Decisions(ctx context.Context, db *store.DB, run string, most int) ([]repute.RunDecision, error) {
+	rows, err := db.Readers().Query(ctx, selectDecisions+`where d.run_id = $1 order by d.number desc, d.id desc limit $2`, store.CleanText(run), most)
 	if err != nil {
 		return nil, store.Failed("read decisions", err)
 	}
 	list, err := pgx.CollectRows(rows, scanDecision)
+	slices.Reverse(list)
 	return list, store.Failed("read decisions", err)
 }
 
