@@ -179,6 +179,9 @@ func (o *Operator) stillAllowed(ctx context.Context, row *walletdb.Act, d *recor
 	if n := len(d.Inputs); n > len(steps) { // the newest of each transaction is kept
 		d.Inputs[i], d.Inputs = d.Inputs[n-1], d.Inputs[:n-1]
 	}
+	if d.Approved != "" && d.approval(steps) != d.ApprovedFor { // something else was approved
+		d.Approved, d.ApprovedFor = "", ""
+	}
 	if err := walletdb.RejudgeAct(ctx, o.db, row.ID, encoded(d), encoded(steps)); err != nil {
 		return err
 	}

@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"context"
 	"crypto/rand"
+	"crypto/sha256"
 	"encoding/base32"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -110,6 +113,29 @@ type recorded struct {
 	Decision
 	Origin orchestrator.Origin `json:"origin"`
 	Inputs []policy.Input      `json:"inputs"`
+	// ApprovedFor is the hash of what was approved: see approval. It is empty without approval.
+	ApprovedFor string `json:"approvedFor,omitempty"`
+}
+
+// approval hashes what a person approves: the transactions of an act, and the rules that leave
+// them to a person.
+func (d *recorded) approval(steps []step) string {
+	var rules []string
+	for _, r := range d.Reasons {
+		if r.Effect == policy.RequireApproval {
+			rules = append(rules, r.ID)
+		}
+	}
+	slices.Sort(rules)
+	transactions := make([]orchestrator.Tx, len(steps))
+	for i := range steps {
+		transactions[i] = steps[i].Tx
+	}
+	sum := sha256.Sum256(encoded(struct {
+		Rules        []string
+		Transactions []orchestrator.Tx
+	}{slices.Compact(rules), transactions}))
+	return hex.EncodeToString(sum[:])
 }
 
 const (
@@ -212,7 +238,7 @@ func (o *Operator) judge(ctx context.Context, j *job, h How, row *walletdb.Act) 
 		}
 	}
 	if d.Effect == policy.RequireApproval && h.Approve {
-		d.Approved = h.By
+		d.Approved, d.ApprovedFor = h.By, d.approval(j.steps)
 	}
 	row.Decision, row.Transactions = encoded(d), encoded(j.steps)
 	return d.denied(), nil

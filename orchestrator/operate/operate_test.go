@@ -268,6 +268,56 @@ func TestOldActsAreJudgedAgain(t *testing.T) {
 	ended(w.with(open, now), "allowed", operate.Confirmed, "")
 }
 
+// TestApprovalIsOfOneRule keeps an approval from counting for a rule that asks later.
+func TestApprovalIsOfOneRule(t *testing.T) {
+	w := newWorld(t)
+	how := by("k")
+	how.Approve = true
+	call := operate.TreasuryCall{AgentSlug: "payer", Target: somebody.Hex(), Value: "40"}
+	const small, listed = "  - {id: small, when: 'gt(call.value, \"30\")', effect: require_approval, reason: small}\n",
+		"  - {id: listed, when: 'true', effect: require_approval, reason: the target is listed}\n"
+	if act, err := w.with("version: \"1\"\nrules:\n"+small, operate.Options{Wait: 1}).ExecuteCall(t.Context(), call, how); err != nil || act.Status != operate.Pending {
+		t.Fatalf("begun %+v, %v", act, err)
+	}
+	later := operate.Options{Wait: 30 * time.Second, Fresh: 1}
+	act, err := w.with("version: \"1\"\nrules:\n"+small+listed, later).ExecuteCall(t.Context(), call, how)
+	if err != nil || act.Status != operate.Failed || act.Policy.Approved != "" || !strings.Contains(act.Error, "listed") || w.balance(somebody) != 0 {
+		t.Errorf("%+v, %v, %d wei arrived", act, err, w.balance(somebody))
+	}
+	how.Key = "same"
+	if act, err := w.with("version: \"1\"\nrules:\n"+small, operate.Options{Wait: 1}).ExecuteCall(t.Context(), call, how); err != nil || act.Status != operate.Pending {
+		t.Fatalf("begun %+v, %v", act, err)
+	}
+	if act, err := w.with("version: \"1\"\nrules:\n"+small, later).ExecuteCall(t.Context(), call, how); err != nil || act.Status != operate.Confirmed || act.Policy.Approved != how.By {
+		t.Errorf("by the same rule: %+v, %v", act, err)
+	}
+}
+
+// TestApprovalIsOfOneTransaction keeps an approval of a change from counting when the policy that
+// it changes is another one by then.
+func TestApprovalIsOfOneTransaction(t *testing.T) {
+	w := newWorld(t)
+	p, err := policy.Parse([]byte("version: \"1\"\nrules:\n  - {id: ask, when: 'call.selector != \"\"', effect: require_approval, reason: the owner looks}\n"))
+	ok(t, err)
+	var between sync.Once
+	id := w.d.Chain().ID
+	o := operate.New(w.db, w.w, operate.Options{Wait: 30 * time.Second, Lenient: true, TrustChain: id, ExecutionChain: id, Policy: func() *policy.Policy {
+		between.Do(func() {
+			act, err := w.operator(open).ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativeWindowCapWei: "900000"}, by("meanwhile"))
+			if err != nil || act.Status != operate.Confirmed {
+				t.Errorf("meanwhile %+v, %v", act, err)
+			}
+		})
+		return p
+	}})
+	how := by("caps")
+	how.Approve = true
+	act, err := o.ConfigurePolicy(t.Context(), operate.PolicyChange{AgentSlug: "payer", NativePerTxCapWei: "60"}, how)
+	if err != nil || act.Status != operate.Failed || act.Policy.Approved != "" {
+		t.Errorf("%+v, %v", act, err)
+	}
+}
+
 // Two changes of a policy leave what each of them says: one waits for the other's end.
 func TestOneChangeOfAPolicyAtATime(t *testing.T) {
 	w := newWorld(t)
