@@ -164,8 +164,8 @@ func (c *checker) phase(key phaseKey, p *repute.RunPhase, last map[phaseKey]*rep
 		d = last[at]
 	}
 	judged := key.phase == repute.PhaseTrust || key.phase == repute.PhasePolicy || key.phase == repute.PhaseExecute
-	// A phase that waited for a person may fail before it is judged again.
-	failed := p.Status == repute.PhaseFailed && (own == nil || own.Effect == string(policy.RequireApproval))
+	// A phase that waited for a person may fail before it is judged again, and Execute at any time.
+	failed := p.Status == repute.PhaseFailed && (own == nil || own.Effect == string(policy.RequireApproval) || key.phase == repute.PhaseExecute)
 	switch {
 	case err != nil:
 		c.runFault(key.run, "the result of phase %s, attempt %d, cannot be read", key.phase, key.attempt)

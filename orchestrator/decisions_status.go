@@ -84,7 +84,7 @@ func (c *checker) runs() {
 			c.runFault(id, "its status is completed, and one of its phases was not")
 		case recorded && !completed && !bad:
 			c.runFault(id, "its status is %s, and none of its phases failed or was rejected", r.Status)
-		case r.Status == repute.RunCancelled && c.t.Runs[c.t.Head.Root].Cancel == "":
+		case r.Status == repute.RunCancelled && !r.Dropped && c.t.Runs[c.t.Head.Root].Cancel == "": // a retry forgets the cancellation
 			c.runFault(id, "its status is cancelled, and nobody cancelled the task")
 		}
 	}

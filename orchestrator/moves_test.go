@@ -125,6 +125,13 @@ func TestMovesAsShown(t *testing.T) {
 	old := types.Log{Address: tokenAt, Topics: []common.Hash{transferred}, Data: slices.Concat(topic(treasury).Bytes(), topic(stranger).Bytes(), number(1000))}
 	nft := moved(tokenAt, treasury, stranger, 1)
 	nft.Topics, nft.Data = append(nft.Topics, common.Hash{31: 1}), nil
+	allowed := func(token common.Address, amount int64) types.Log {
+		return types.Log{Address: token, Topics: []common.Hash{approved, topic(treasury), topic(stranger)}, Data: number(amount)}
+	}
+	nftAllowed := types.Log{Address: unknownToken, Topics: []common.Hash{approved, topic(treasury), topic(stranger), {31: 1}}}
+	all := func(given int64) types.Log {
+		return types.Log{Address: unknownToken, Topics: []common.Hash{crypto.Keccak256Hash([]byte("ApprovalForAll(address,address,bool)")), topic(treasury), topic(stranger)}, Data: number(given)}
+	}
 	many := func(signature string) types.Log {
 		return types.Log{Address: tokenAt, Topics: []common.Hash{crypto.Keccak256Hash([]byte(signature)), topic(stranger), topic(treasury), topic(stranger)}, Data: number(1)}
 	}
@@ -150,6 +157,14 @@ func TestMovesAsShown(t *testing.T) {
 		"an NFT":                 {opaque, []types.Log{nft}, beyond},
 		"of many things one":     {opaque, []types.Log{many("TransferSingle(address,address,address,uint256,uint256)")}, beyond},
 		"of many things several": {opaque, []types.Log{many("TransferBatch(address,address,address,uint256[],uint256[])")}, beyond},
+		"an allowance":           {opaque, []types.Log{allowed(tokenAt, 1000)}, 10},
+		"the last allowance":     {opaque, []types.Log{allowed(tokenAt, 5000), allowed(tokenAt, 1000)}, 10},
+		"an allowance taken":     {opaque, []types.Log{allowed(unknownToken, 5000), allowed(unknownToken, 0)}, 3},
+		"of an unknown token":    {opaque, []types.Log{allowed(unknownToken, 1)}, beyond},
+		"moved and allowed":      {opaque, []types.Log{moved(tokenAt, treasury, stranger, 1000), allowed(tokenAt, 1000)}, 17},
+		"an NFT allowed":         {opaque, []types.Log{nftAllowed}, beyond},
+		"all NFTs allowed":       {opaque, []types.Log{all(1)}, beyond},
+		"all NFTs, taken back":   {opaque, []types.Log{all(1), all(0)}, 3},
 		"another event":          {opaque, []types.Log{many("Approval(address,address,uint256)"), {Address: tokenAt}}, 3},
 	} {
 		var got moves

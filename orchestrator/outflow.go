@@ -1,6 +1,7 @@
 package orchestrator
 
 import (
+	"cmp"
 	"math/big"
 	"slices"
 
@@ -8,43 +9,57 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
-// outflow is what a simulation showed leaving the treasury of one token.
+// outflow is what a simulation showed leaving the treasury of one token, or free to be taken from
+// it afterwards.
 type outflow struct {
 	Token  common.Address `json:"token"`
 	Amount string         `json:"amount,omitempty"` // decimal; empty: of something that has none, as an NFT
 }
 
-// outflows are what events show leaving a holder, one for each token and kind.
+// allowance is what one address may take of a token, or of all of its NFTs.
+type allowance struct {
+	token, spender common.Address
+	all            bool
+}
+
+// outflows are what events show leaving a holder, and the allowances that it has given in the end,
+// one for each token and kind.
 func outflows(holder common.Address, logs []types.Log) (out []outflow) {
-	sums := map[common.Address]*big.Int{}
-	for i := range logs {
-		amount, left := leaving(holder, &logs[i])
-		token := logs[i].Address
-		switch {
-		case !left:
-		case amount == nil:
-			if o := (outflow{Token: token}); !slices.Contains(out, o) {
-				out = append(out, o)
+	sums, given := map[common.Address]*big.Int{}, map[allowance]tokenEvent{}
+	add := func(token common.Address, amount *big.Int) {
+		switch o := (outflow{Token: token}); {
+		case amount == nil && !slices.Contains(out, o):
+			out = append(out, o)
+		case amount != nil && amount.Sign() > 0:
+			if sums[token] == nil {
+				sums[token] = new(big.Int)
 			}
-		case sums[token] == nil:
-			sums[token] = amount
-		default:
 			sums[token].Add(sums[token], amount)
+		}
+	}
+	for i := range logs {
+		e, known := tokenEventOf(&logs[i])
+		switch token := logs[i].Address; {
+		case !known || e.from != holder || e.to == holder:
+		case e.kind == eventTransfer:
+			add(token, e.amount)
+		case e.amount == nil && e.to == (common.Address{}): // an NFT's approval is taken back
+		default:
+			given[allowance{token, e.to, e.kind == eventApprovalForAll}] = e // the last one counts
+		}
+	}
+	for a, e := range given {
+		switch taken := e.amount != nil && e.amount.Sign() == 0; {
+		case taken:
+		case a.all:
+			add(a.token, nil)
+		default:
+			add(a.token, e.amount)
 		}
 	}
 	for token, sum := range sums {
 		out = append(out, outflow{token, sum.String()})
 	}
-	slices.SortFunc(out, func(a, b outflow) int { return a.Token.Cmp(b.Token) })
+	slices.SortFunc(out, func(a, b outflow) int { return cmp.Or(a.Token.Cmp(b.Token), cmp.Compare(a.Amount, b.Amount)) })
 	return out
-}
-
-// leaving reads the event of a transfer from a holder to another; amount is nil where what
-// moved is none of a token.
-func leaving(holder common.Address, l *types.Log) (amount *big.Int, left bool) {
-	e, known := tokenEventOf(l)
-	if !known || e.kind != eventTransfer || e.from != holder || e.to == holder {
-		return nil, false
-	}
-	return e.amount, e.amount == nil || e.amount.Sign() > 0
 }

@@ -231,6 +231,9 @@ func (w *work) simulateAll(ctx context.Context, calls []Tx, r *dryRunResult) (ou
 			continue
 		}
 		s, reason, err := w.simulated(ctx, calls[i])
+		if errors.Is(err, repute.ErrUnavailable) { // says nothing of the task
+			return nil, fmt.Errorf("%w: %v", errEndpoints, err)
+		}
 		if err != nil {
 			return nil, err
 		}

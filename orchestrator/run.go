@@ -244,7 +244,7 @@ func (w *work) interrupted(ctx context.Context, p repute.Phase, err error) error
 		root.mu.Lock()
 		root.wasCancelled = true
 		root.mu.Unlock()
-	case errors.Is(err, errRuntime) && !lasting(err):
+	case errors.Is(err, errRuntime) && !lasting(err), errors.Is(err, errEndpoints):
 		return w.delayed(ctx, p, err)
 	}
 	return nil
@@ -265,14 +265,20 @@ func (w *work) failure(err error) error {
 	return nil
 }
 
-// delayReason is what the event of a delayed phase says; the log has the database's text.
-const delayReason = "the database does not answer, or refuses what the phase needs"
+// What the event of a delayed phase says; the log has the error's text.
+const (
+	databaseDelay  = "the database does not answer, or refuses what the phase needs"
+	endpointsDelay = "the chain's endpoints do not answer"
+)
 
 // delayed is err while a phase may be tried again: for as long as the budget gives the whole
 // run, by the clock on the wall, since a try of this attempt first failed.
 func (w *work) delayed(ctx context.Context, p repute.Phase, err error) error {
-	root := w.root()
-	since, now, failed := rundb.DelayPhase(ctx, w.e.db, w.lease, w.Run.ID, p, w.Run.Attempt, delayReason)
+	root, reason := w.root(), databaseDelay
+	if errors.Is(err, errEndpoints) {
+		reason = endpointsDelay
+	}
+	since, now, failed := rundb.DelayPhase(ctx, w.e.db, w.lease, w.Run.ID, p, w.Run.Attempt, reason)
 	if failed != nil {
 		return errors.Join(err, w.lost(failed))
 	}
@@ -296,8 +302,13 @@ func cutOff(ctx context.Context) bool {
 	return cause != nil && !errors.Is(cause, errCancelled) && !errors.Is(cause, errTime)
 }
 
-// errRuntime marks errors of the orchestrator's own database.
-var errRuntime = errors.New("the orchestrator could not go on")
+var (
+	// errRuntime marks errors of the orchestrator's own database.
+	errRuntime = errors.New("the orchestrator could not go on")
+	// errEndpoints marks that the endpoints of the chain gave no answer: the phase is done again, for
+	// as long as the budget allows.
+	errEndpoints = errors.New("the chain could not be asked")
+)
 
 // perform does a phase within what is left of the run's time.
 func (w *work) perform(ctx context.Context, p repute.Phase) outcome {

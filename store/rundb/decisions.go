@@ -144,6 +144,7 @@ type DecidedRun struct {
 	Attempt int
 	Status  repute.RunStatus
 	Cancel  string // who cancelled the task and why; empty: nobody did
+	Dropped bool   // of a plan that a later attempt replaced
 }
 
 // GivenApproval is an answer with the attempt that it was given in.
@@ -244,14 +245,18 @@ func readHead(ctx context.Context, tx pgx.Tx, run string) (h repute.SealedHead, 
 
 // readRuns are the runs of a task by their ids.
 func readRuns(ctx context.Context, tx pgx.Tx, task string) (map[string]DecidedRun, error) {
-	rows, err := tx.Query(ctx, `select id, attempt, status, cancel from runs where task_id = $1`, task)
+	rows, err := tx.Query(ctx, `
+		with recursive dropped as (
+			select id from runs where task_id = $1 and parent_step like 'attempt %: %'
+			union select r.id from runs r join dropped d on r.parent_id = d.id)
+		select id, attempt, status, cancel, id in (select id from dropped) from runs where task_id = $1`, task)
 	if err != nil {
 		return nil, err
 	}
 	out := map[string]DecidedRun{}
 	var id string
 	var r DecidedRun
-	_, err = pgx.ForEachRow(rows, []any{&id, &r.Attempt, &r.Status, &r.Cancel}, func() error {
+	_, err = pgx.ForEachRow(rows, []any{&id, &r.Attempt, &r.Status, &r.Cancel, &r.Dropped}, func() error {
 		out[id] = r
 		return nil
 	})
