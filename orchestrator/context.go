@@ -11,6 +11,7 @@ import (
 	"io"
 	"log/slog"
 	"maps"
+	"net"
 	"net/http"
 	"net/url"
 	"slices"
@@ -204,6 +205,10 @@ func (e *Engine) send(ctx context.Context, key string, q HTTPRequest) (out HTTPR
 		var told *url.Error
 		if errors.As(err, &told) { // it quotes the address, whose query may hold secrets
 			err = fmt.Errorf("%s: %w", req.URL.Host, told.Err)
+		}
+		var dns *net.DNSError
+		if errors.As(err, &dns) { // it names this machine's resolver
+			err = fmt.Errorf("%s: the name cannot be resolved", req.URL.Host)
 		}
 		return out, fmt.Errorf("%w: %w", repute.ErrUnavailable, err)
 	}

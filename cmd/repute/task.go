@@ -46,7 +46,7 @@ func (p *program) taskSubmitCommand(by *string, e *elsewhere) *cobra.Command {
 	var r orchestrator.Request
 	var input string
 	var reputation float64
-	var watch bool
+	var watch, asJSON bool
 	cmd := &cobra.Command{
 		Use:     "submit GOAL",
 		Short:   "ask for a task; prints its id and that of its run",
@@ -58,18 +58,17 @@ func (p *program) taskSubmitCommand(by *string, e *elsewhere) *cobra.Command {
 				r.Threshold.MinReputation = &reputation
 			}
 			if e.url != "" {
-				return p.submitElsewhere(cmd.Context(), e, r, watch)
+				return p.submitElsewhere(cmd.Context(), e, r, watch, asJSON)
 			}
 			return p.withDesk(cmd.Context(), func(db *store.DB, desk *orchestrator.Desk) error {
 				t, _, err := desk.Submit(cmd.Context(), r)
 				if err != nil {
 					return err
 				}
-				fmt.Fprintf(p.stdout, "task %s\nrun  %s\n", t.ID, t.Run)
-				if watch {
-					return p.watch(cmd.Context(), db, t, false)
+				if err := p.submitted(t.ID, t.Run, asJSON); err != nil || !watch {
+					return err
 				}
-				return nil
+				return p.watch(cmd.Context(), db, t, asJSON)
 			})
 		},
 	}
@@ -83,6 +82,7 @@ func (p *program) taskSubmitCommand(by *string, e *elsewhere) *cobra.Command {
 	thresholdFlags(f, &r.Threshold)
 	budgetFlags(f, &r.Budget)
 	f.BoolVar(&watch, "watch", false, "follow it until it ends, and print its result")
+	f.BoolVar(&asJSON, "json", false, "print one JSON object per line: the task, and with --watch its events and its result")
 	return cmd
 }
 
@@ -127,17 +127,29 @@ func (c countFlag) String() string {
 // Type implements pflag.Value.
 func (countFlag) Type() string { return "int" }
 
-func (p *program) submitElsewhere(ctx context.Context, e *elsewhere, r orchestrator.Request, watch bool) error {
+func (p *program) submitElsewhere(ctx context.Context, e *elsewhere, r orchestrator.Request, watch, asJSON bool) error {
 	asked := control.TaskRequest{Goal: r.Goal, Input: r.Input, Coordinator: r.Coordinator, Terms: control.Terms(r.Terms), Key: r.Key}
 	var t control.Task
 	if err := e.call(ctx, http.MethodPost, "/v1/tasks", asked, &t); err != nil {
 		return err
 	}
-	fmt.Fprintf(p.stdout, "task %s\nrun  %s\n", t.ID, t.RunID)
-	if !watch {
-		return nil
+	if err := p.submitted(t.ID, t.RunID, asJSON); err != nil || !watch {
+		return err
 	}
-	return p.watchElsewhere(ctx, e, t.ID, false)
+	return p.watchElsewhere(ctx, e, t.ID, asJSON)
+}
+
+// submitted prints the ids of a task and of its run.
+func (p *program) submitted(task, run string, asJSON bool) error {
+	if asJSON {
+		return json.NewEncoder(p.stdout).Encode(struct {
+			Kind string `json:"kind"`
+			Task string `json:"taskId"`
+			Run  string `json:"runId"`
+		}{"task", task, run})
+	}
+	_, err := fmt.Fprintf(p.stdout, "task %s\nrun  %s\n", task, run)
+	return err
 }
 
 func (p *program) taskWatchCommand(e *elsewhere) *cobra.Command {

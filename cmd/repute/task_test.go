@@ -52,6 +52,9 @@ func TestTaskCommands(t *testing.T) {
 	}
 	ids := strings.Fields(out)
 	task, root := ids[1], ids[3]
+	if out, _ := run(0, "task", "submit", "do it", "--coordinator", "gone", "--key", "once", "--min-reputation", "10", "--json"); out != `{"kind":"task","taskId":"`+task+`","runId":"`+root+"\"}\n" {
+		t.Errorf("as JSON: %s", out)
+	}
 	if out, _ := run(0, "run", "show", root); !strings.Contains(out, "pending") {
 		t.Errorf("run: %s", out)
 	}
