@@ -8,7 +8,6 @@ import (
 	graphql "github.com/graph-gophers/graphql-go"
 
 	"repute"
-	"repute/store"
 	"repute/store/query"
 )
 
@@ -21,8 +20,8 @@ type cohort struct {
 	list bool // several agents: what hangs below them without arguments is read at once
 	ids  []repute.AgentID
 
-	feedback    memo[map[repute.AgentID]store.FirstRows[repute.Feedback]]
-	validations memo[map[repute.AgentID]store.FirstRows[repute.Validation]]
+	feedback    memo[map[repute.AgentID]query.FirstRows[repute.Feedback]]
+	validations memo[map[repute.AgentID]query.FirstRows[repute.Validation]]
 	reputations memo[map[repute.AgentID]query.Reputation]
 	proofs      memo[map[repute.AgentID][]repute.DomainProof]
 }
@@ -51,7 +50,7 @@ func (m *memo[V]) get(key any, read func() (V, error)) (V, error) {
 
 // feedbackOf gives an agent's newest ratings and whether there are more.
 func (c *cohort) feedbackOf(ctx context.Context, id repute.AgentID, first int) ([]repute.Feedback, bool, error) {
-	all, err := c.feedback.get(first, func() (map[repute.AgentID]store.FirstRows[repute.Feedback], error) {
+	all, err := c.feedback.get(first, func() (map[repute.AgentID]query.FirstRows[repute.Feedback], error) {
 		if err := charge(ctx, readCost+first*len(c.ids)); err != nil {
 			return nil, err
 		}
@@ -62,7 +61,7 @@ func (c *cohort) feedbackOf(ctx context.Context, id repute.AgentID, first int) (
 
 // validationsOf gives an agent's newest validations and whether there are more.
 func (c *cohort) validationsOf(ctx context.Context, id repute.AgentID, first int) ([]repute.Validation, bool, error) {
-	all, err := c.validations.get(first, func() (map[repute.AgentID]store.FirstRows[repute.Validation], error) {
+	all, err := c.validations.get(first, func() (map[repute.AgentID]query.FirstRows[repute.Validation], error) {
 		if err := charge(ctx, readCost+first*len(c.ids)); err != nil {
 			return nil, err
 		}

@@ -4,7 +4,7 @@ import (
 	"context"
 
 	"repute"
-	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // agentsArgs are the arguments of Query.agents and Query.search.
@@ -48,7 +48,7 @@ type agentConnection struct {
 	AsOf     []AsOf
 
 	api    *API
-	filter query.AgentFilter
+	filter searchdb.AgentFilter
 }
 
 // Agents lists agents. Everything below them is read once per page, not once
@@ -74,7 +74,7 @@ func (q *queryResolver) agents(ctx context.Context, args agentsArgs, search bool
 	if err := charge(ctx, cost+f.Limit); err != nil {
 		return nil, err
 	}
-	found, err := query.Agents(ctx, q.api.db, f)
+	found, err := searchdb.Agents(ctx, q.api.db, f)
 	if err != nil {
 		return nil, renameCursor(searchError(err, "query"))
 	}
@@ -97,7 +97,7 @@ func (c *agentConnection) Facets(ctx context.Context) (*Facets, error) {
 	if err := charge(ctx, searchCost); err != nil {
 		return nil, err
 	}
-	facets, err := query.SearchFacets(ctx, c.api.db, c.filter)
+	facets, err := searchdb.SearchFacets(ctx, c.api.db, c.filter)
 	if err != nil {
 		return nil, searchError(err, "query")
 	}
@@ -106,7 +106,7 @@ func (c *agentConnection) Facets(ctx context.Context) (*Facets, error) {
 }
 
 // filter reads the arguments as the list's route does, so that both refuse the same.
-func (args agentsArgs) filter(search bool) (f query.AgentFilter, err error) {
+func (args agentsArgs) filter(search bool) (f searchdb.AgentFilter, err error) {
 	if args.Query != nil && *args.Query == "" {
 		return f, repute.Invalid("query", "is empty", "give a text, or leave it out")
 	}

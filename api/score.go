@@ -9,7 +9,7 @@ import (
 	"strings"
 
 	"repute"
-	"repute/store/query"
+	"repute/store/searchdb"
 	"repute/trust"
 	"repute/trust/engine"
 )
@@ -307,7 +307,7 @@ func parseScore(field, s string) (*repute.Points, error) {
 }
 
 // parseScoreFilter reads the filters of a list that are about scores.
-func parseScoreFilter(least, most, tier, status string) (f query.ScoreFilter, err error) {
+func parseScoreFilter(least, most, tier, status string) (f searchdb.ScoreFilter, err error) {
 	if f.MinScore, err = parseScore("minScore", least); err != nil {
 		return f, err
 	}

@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/internal/httpapi"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // SearchQuery selects agents by their documents and ratings. Beside any of it the best
@@ -72,8 +73,8 @@ func (r *Request) isSearch() bool {
 }
 
 // filter reads what selects agents.
-func (q *AgentsFilter) filter(chains []uint64) (f query.AgentFilter, err error) {
-	f = query.AgentFilter{
+func (q *AgentsFilter) filter(chains []uint64) (f searchdb.AgentFilter, err error) {
+	f = searchdb.AgentFilter{
 		ChainIDs: chains, Text: q.Q, Service: q.Service, Skill: q.Skill, Domain: q.Domain, Trust: q.Trust, Tag: q.Tag,
 		Status: repute.DocumentStatus(q.Status),
 	}
@@ -136,7 +137,7 @@ func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*out
 	if err != nil {
 		return nil, err
 	}
-	found, err := query.Agents(ctx, a.db, f)
+	found, err := searchdb.Agents(ctx, a.db, f)
 	if err != nil {
 		return nil, searchError(err, "q")
 	}
@@ -150,7 +151,7 @@ func (a *API) agents(ctx context.Context, q *AgentsQuery, chains []uint64) (*out
 }
 
 // filter reads what selects agents and how they are listed.
-func (q *AgentsQuery) filter(chains []uint64) (f query.AgentFilter, err error) {
+func (q *AgentsQuery) filter(chains []uint64) (f searchdb.AgentFilter, err error) {
 	if f, err = q.AgentsFilter.filter(chains); err != nil {
 		return f, err
 	}
@@ -208,7 +209,7 @@ func (a *API) facets(ctx context.Context, q *FacetsQuery, chains []uint64) (*out
 	if err != nil {
 		return nil, err
 	}
-	facets, err := query.SearchFacets(ctx, a.db, f)
+	facets, err := searchdb.SearchFacets(ctx, a.db, f)
 	if err != nil {
 		return nil, searchError(err, "q")
 	}
@@ -232,16 +233,16 @@ func searchError(err error, text string) error {
 	return err
 }
 
-func encodeTotal(c query.Count) Total {
+func encodeTotal(c searchdb.Count) Total {
 	if c.AtLeast {
 		return Total{Long(c.Value), "gte"}
 	}
 	return Total{Long(c.Value), "eq"}
 }
 
-func encodeFacets(f query.Facets) Facets {
-	list := func(in []query.Facet) []Facet {
-		return each(in, func(f query.Facet) Facet { return Facet{httpapi.Clean(f.Value), Long(f.Count)} })
+func encodeFacets(f searchdb.Facets) Facets {
+	list := func(in []searchdb.Facet) []Facet {
+		return each(in, func(f searchdb.Facet) Facet { return Facet{httpapi.Clean(f.Value), Long(f.Count)} })
 	}
 	return Facets{
 		Total: encodeTotal(f.Total), Services: list(f.Services), Skills: list(f.Skills), Domains: list(f.Domains),

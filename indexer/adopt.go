@@ -10,7 +10,7 @@ import (
 	"repute/indexer/node"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // comparedBlocks is how many blocks of an imported chain the node must know too
@@ -20,7 +20,7 @@ const comparedBlocks = 16
 // join makes the chain known to the store. One that was imported whole is followed
 // on from where the import ends, when the node has its blocks.
 func (f *Follower) join(ctx context.Context, l store.Lease) error {
-	end, imported, err := eventdb.Adoptable(ctx, f.db, f.chain)
+	end, imported, err := importdb.Adoptable(ctx, f.db, f.chain)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (f *Follower) join(ctx context.Context, l store.Lease) error {
 	if end, err = f.compare(ctx, end); err != nil {
 		return err
 	}
-	if err := eventdb.Adopt(ctx, f.db, f.chain, l, end); err != nil {
+	if err := importdb.Adopt(ctx, f.db, f.chain, l, end); err != nil {
 		return err
 	}
 	f.log.Info("following on from an import", "block", end.Number)

@@ -22,7 +22,7 @@ import (
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/query"
 )
 
@@ -87,7 +87,7 @@ func catchUp(t *testing.T, f *Follower) (reorgs int) {
 func dump(t *testing.T, db *store.DB) string {
 	t.Helper()
 	var b strings.Builder
-	if err := eventdb.Dump(t.Context(), db, &b, 0); err != nil {
+	if err := importdb.Dump(t.Context(), db, &b, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()
@@ -551,7 +551,7 @@ func TestUndecodedLogIsKept(t *testing.T) {
 			t.Errorf("%s is not in the dump", reason)
 		}
 	}
-	if err := eventdb.Reindex(t.Context(), db, chainOf(c).ID, contracts.Read); err != nil || dump(t, db) != before {
+	if err := importdb.Reindex(t.Context(), db, chainOf(c).ID, contracts.Read); err != nil || dump(t, db) != before {
 		t.Errorf("reindex: %v, or another dump", err)
 	}
 }

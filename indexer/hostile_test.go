@@ -15,7 +15,7 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/query"
 )
 
@@ -83,7 +83,7 @@ func TestHostileStrings(t *testing.T) {
 			t.Errorf("%s: %+v, %v", name, agent.Counts, err)
 		}
 	}
-	if err := eventdb.Reindex(t.Context(), db, 31337, contracts.Read); err != nil || dump(t, db) != before {
+	if err := importdb.Reindex(t.Context(), db, 31337, contracts.Read); err != nil || dump(t, db) != before {
 		t.Errorf("reindex: %v, or another dump", err)
 	}
 	c.Fork(c.Head().Number() - 1) // and taken back

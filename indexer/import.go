@@ -14,7 +14,7 @@ import (
 	"repute/contracts"
 	"repute/indexer/node"
 	"repute/store"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // Import merges recorded logs (see ReadLogs) into the imported chain c, all or
@@ -24,37 +24,37 @@ import (
 // gap (see repute.Undecoded). Logs from before the known deployment of the chain's registry
 // are refused, and so are those of which compare, when it is not nil, refuses the blocks.
 // Errors of the input are ErrInvalid, a chain that is followed is ErrConflict.
-func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, compare Compare) (eventdb.ImportResult, error) {
+func Import(ctx context.Context, db *store.DB, c repute.Chain, r io.Reader, compare Compare) (importdb.ImportResult, error) {
 	rec, err := ReadLogs(r, ReadOptions{})
 	if err != nil {
-		return eventdb.ImportResult{}, err
+		return importdb.ImportResult{}, err
 	}
 	if rec.ChainID != 0 && rec.ChainID != c.ID {
-		return eventdb.ImportResult{}, repute.Invalid("chain", fmt.Sprintf("the logs are of chain %d, not %d", rec.ChainID, c.ID),
+		return importdb.ImportResult{}, repute.Invalid("chain", fmt.Sprintf("the logs are of chain %d, not %d", rec.ChainID, c.ID),
 			"name the chain the logs were recorded on")
 	}
 	records, err := rec.decode(contracts.NewDecoder(c))
 	if err != nil {
-		return eventdb.ImportResult{}, err
+		return importdb.ImportResult{}, err
 	}
 	blocks, err := rec.blocks()
 	if err != nil {
-		return eventdb.ImportResult{}, err
+		return importdb.ImportResult{}, err
 	}
 	covered, err := rec.covered()
 	if err != nil {
-		return eventdb.ImportResult{}, err
+		return importdb.ImportResult{}, err
 	}
 	if len(records) > 0 {
 		if wrong := beforeDeployment(c, records[0].Log.BlockNumber); wrong != "" {
-			return eventdb.ImportResult{}, repute.Invalid("logs", wrong, "name the chain that the logs were recorded on; nothing was stored")
+			return importdb.ImportResult{}, repute.Invalid("logs", wrong, "name the chain that the logs were recorded on; nothing was stored")
 		}
 	}
 	if err := compare.compare(ctx, blocks); err != nil {
-		return eventdb.ImportResult{}, err
+		return importdb.ImportResult{}, err
 	}
 	c.Imported = true
-	return eventdb.Import(ctx, db, c, records, blocks, covered)
+	return importdb.Import(ctx, db, c, records, blocks, covered)
 }
 
 func badInput(line int, format string, args ...any) error {

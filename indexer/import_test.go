@@ -21,6 +21,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // testData opens a file of the shared test data or skips the test.
@@ -69,7 +70,7 @@ func TestImportMainnetRecording(t *testing.T) {
 	if want := (repute.BlockRange{From: 24339925, To: 24359788}); len(s.Completeness.Ranges) != 1 || s.Completeness.Ranges[0] != want {
 		t.Errorf("ranges %v, want %v", s.Completeness.Ranges, want)
 	}
-	page, err := query.Agents(t.Context(), db, query.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
+	page, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
 	if err != nil || len(page.Items) != 1 || !page.Items[0].OwnerClaimed {
 		t.Errorf("first agent %+v, %v", page.Items, err)
 	}

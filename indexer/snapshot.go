@@ -14,7 +14,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // A snapshot is JSON, one value per line: a header, then every log of a chain as
@@ -74,7 +74,7 @@ type snapshotEnd struct {
 	} `json:"end"`
 }
 
-func headerOf(s eventdb.Snapshot) snapshotHeader {
+func headerOf(s importdb.Snapshot) snapshotHeader {
 	h := snapshotHeader{Format: snapshotFormat, ChainID: s.Chain.ID, Name: s.Chain.Name, Identity: s.Chain.Identity,
 		Reputation: s.Chain.Reputation, Validations: append([]common.Address{}, s.Chain.Validations...), StartBlock: s.Chain.StartBlock,
 		BlockRange: snapshotRange(s.Range), Covered: []snapshotRange{}, Last: snapshotLastBlock{Hash: s.Last.Hash}}
@@ -155,7 +155,7 @@ func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.Blo
 	result := ExportResult{ChainID: chainID}
 	out := bufio.NewWriterSize(w, 1<<16)
 	enc := json.NewEncoder(out)
-	begin := func(s eventdb.Snapshot) error {
+	begin := func(s importdb.Snapshot) error {
 		result.Blocks = s.Range
 		result.Missing = int64(len(s.Gaps)) + s.Waiting
 		result.Named = s.Last.Hash != (common.Hash{})
@@ -167,7 +167,7 @@ func Export(ctx context.Context, db *store.DB, chainID uint64, blocks repute.Blo
 		result.Events++
 		return enc.Encode(l)
 	}
-	if err := eventdb.ReadSnapshot(ctx, db, chainID, blocks, begin, each); err != nil {
+	if err := importdb.ReadSnapshot(ctx, db, chainID, blocks, begin, each); err != nil {
 		return result, err
 	}
 	end := snapshotEnd{End: &struct {

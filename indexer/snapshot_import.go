@@ -18,7 +18,7 @@ import (
 	"repute/contracts"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 const (
@@ -75,10 +75,10 @@ func SnapshotChain(r *bufio.Reader) (repute.Chain, bool) {
 // blocks: an import that breaks off is finished by doing it again. It needs little
 // memory, whatever the snapshot's size. Errors of the input are ErrInvalid and name
 // the line, a chain that is followed is ErrConflict.
-func ImportSnapshot(ctx context.Context, db *store.DB, r io.Reader, o SnapshotOptions) (eventdb.ImportResult, error) {
+func ImportSnapshot(ctx context.Context, db *store.DB, r io.Reader, o SnapshotOptions) (importdb.ImportResult, error) {
 	setDefault(&o.Chunk, 10_000)
 	in := &snapshotReader{lines: bufio.NewScanner(r), opts: o,
-		total: eventdb.ImportResult{Applied: map[string]int{}, Waiting: map[string]int{}}}
+		total: importdb.ImportResult{Applied: map[string]int{}, Waiting: map[string]int{}}}
 	in.lines.Buffer(make([]byte, 0, 1<<16), maxSnapshotLine)
 	err := in.run(ctx, db)
 	if late := in.settle(); late != nil { // a chunk may still be on its way
@@ -130,14 +130,14 @@ type snapshotReader struct {
 	gaps  []chaindb.Gap // not yet committed
 	from  uint64        // the first block that is not committed
 	read  int           // logs
-	total eventdb.ImportResult
+	total importdb.ImportResult
 
 	storing chan stored // the chunk on its way to the store, nil for none
 }
 
 // stored is what became of a chunk.
 type stored struct {
-	eventdb.ImportResult
+	importdb.ImportResult
 	progress SnapshotProgress
 	err      error
 }
@@ -310,7 +310,7 @@ func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, h
 	storing, records, gaps := make(chan stored, 1), in.held, in.gaps
 	s := stored{progress: SnapshotProgress{Chain: in.chain, Blocks: repute.BlockRange(in.header.BlockRange), Block: to, Events: in.read}}
 	go func() {
-		s.ImportResult, s.err = eventdb.Import(ctx, db, in.chain, records, headers, covered, gaps...)
+		s.ImportResult, s.err = importdb.Import(ctx, db, in.chain, records, headers, covered, gaps...)
 		storing <- s
 	}()
 	in.storing, in.held, in.gaps, in.bytes, in.from = storing, nil, nil, 0, to+1
@@ -344,7 +344,7 @@ func (in *snapshotReader) settle() error {
 	return nil
 }
 
-func (in *snapshotReader) sum(r eventdb.ImportResult) {
+func (in *snapshotReader) sum(r importdb.ImportResult) {
 	in.total.Events += r.Events
 	in.total.Duplicates += r.Duplicates
 	in.total.Agents, in.total.Pending = r.Agents, r.Pending

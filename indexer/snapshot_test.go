@@ -18,7 +18,7 @@ import (
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 func export(t *testing.T, db *store.DB, blocks repute.BlockRange) (string, ExportResult) {
@@ -31,7 +31,7 @@ func export(t *testing.T, db *store.DB, blocks repute.BlockRange) (string, Expor
 	return b.String(), result
 }
 
-func importSnapshot(t *testing.T, db *store.DB, snapshot string, o SnapshotOptions) eventdb.ImportResult {
+func importSnapshot(t *testing.T, db *store.DB, snapshot string, o SnapshotOptions) importdb.ImportResult {
 	t.Helper()
 	result, err := ImportSnapshot(t.Context(), db, strings.NewReader(snapshot), o)
 	if err != nil {

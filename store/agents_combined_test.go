@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // standing is what the combined test knows of an agent beside what lists show.
@@ -63,7 +64,7 @@ func scoredCatalogue(t *testing.T, db *store.DB, chain uint64, all map[string]st
 // narrowing is a filter and what it selects.
 type narrowing struct {
 	name  string
-	set   func(*query.AgentFilter)
+	set   func(*searchdb.AgentFilter)
 	holds func(repute.Agent, standing) bool
 }
 
@@ -73,23 +74,23 @@ func narrowings(since time.Time) []narrowing {
 		return func(_ repute.Agent, s standing) bool { return s.doc != nil && holds(s.doc) }
 	}
 	return []narrowing{
-		{"nothing", func(*query.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
-		{"text", func(f *query.AgentFilter) { f.Text = "robot" }, doc(func(*repute.Registration) bool { return true })},
-		{"color", func(f *query.AgentFilter) { f.Text = "red robot" }, doc(func(d *repute.Registration) bool { return d.Name == "red robot" })},
-		{"chain", func(f *query.AgentFilter) { f.ChainIDs = []uint64{8} }, func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 8 }},
-		{"owner", func(f *query.AgentFilter) { f.Owner = &owner }, func(a repute.Agent, _ standing) bool { return a.Owner == owner }},
-		{"wallet", func(f *query.AgentFilter) { f.Wallet = &none }, func(repute.Agent, standing) bool { return false }},
-		{"service", func(f *query.AgentFilter) { f.Service = "mcp" }, doc(func(d *repute.Registration) bool { return d.Services[0].Name == "MCP" })},
-		{"skill", func(f *query.AgentFilter) { f.Skill = "sing" }, doc(func(d *repute.Registration) bool { return d.Services[0].Skills[0] == "sing" })},
-		{"domain", func(f *query.AgentFilter) { f.Domain = "law" }, doc(func(d *repute.Registration) bool { return d.Services[0].Domains != nil })},
-		{"trust", func(f *query.AgentFilter) { f.Trust = "tee" }, doc(func(d *repute.Registration) bool { return d.SupportedTrust[0] == "tee" })},
-		{"x402", func(f *query.AgentFilter) { f.X402 = &yes }, doc(func(d *repute.Registration) bool { return d.X402 != nil && *d.X402 })},
-		{"active", func(f *query.AgentFilter) { f.Active = &yes }, doc(func(d *repute.Registration) bool { return d.Active != nil && *d.Active })},
-		{"status", func(f *query.AgentFilter) { f.Status = repute.DocumentPending }, func(_ repute.Agent, s standing) bool { return s.doc == nil }},
-		{"feedback", func(f *query.AgentFilter) { f.MinFeedback = 3 }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback >= 3 }},
-		{"tag", func(f *query.AgentFilter) { f.Tag = "starred" }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback > 0 }},
-		{"since", func(f *query.AgentFilter) { f.RegisteredSince = since }, func(a repute.Agent, _ standing) bool { return !a.Registered.Time.Before(since) }},
-		{"all at once", func(f *query.AgentFilter) {
+		{"nothing", func(*searchdb.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
+		{"text", func(f *searchdb.AgentFilter) { f.Text = "robot" }, doc(func(*repute.Registration) bool { return true })},
+		{"color", func(f *searchdb.AgentFilter) { f.Text = "red robot" }, doc(func(d *repute.Registration) bool { return d.Name == "red robot" })},
+		{"chain", func(f *searchdb.AgentFilter) { f.ChainIDs = []uint64{8} }, func(a repute.Agent, _ standing) bool { return a.ID.ChainID == 8 }},
+		{"owner", func(f *searchdb.AgentFilter) { f.Owner = &owner }, func(a repute.Agent, _ standing) bool { return a.Owner == owner }},
+		{"wallet", func(f *searchdb.AgentFilter) { f.Wallet = &none }, func(repute.Agent, standing) bool { return false }},
+		{"service", func(f *searchdb.AgentFilter) { f.Service = "mcp" }, doc(func(d *repute.Registration) bool { return d.Services[0].Name == "MCP" })},
+		{"skill", func(f *searchdb.AgentFilter) { f.Skill = "sing" }, doc(func(d *repute.Registration) bool { return d.Services[0].Skills[0] == "sing" })},
+		{"domain", func(f *searchdb.AgentFilter) { f.Domain = "law" }, doc(func(d *repute.Registration) bool { return d.Services[0].Domains != nil })},
+		{"trust", func(f *searchdb.AgentFilter) { f.Trust = "tee" }, doc(func(d *repute.Registration) bool { return d.SupportedTrust[0] == "tee" })},
+		{"x402", func(f *searchdb.AgentFilter) { f.X402 = &yes }, doc(func(d *repute.Registration) bool { return d.X402 != nil && *d.X402 })},
+		{"active", func(f *searchdb.AgentFilter) { f.Active = &yes }, doc(func(d *repute.Registration) bool { return d.Active != nil && *d.Active })},
+		{"status", func(f *searchdb.AgentFilter) { f.Status = repute.DocumentPending }, func(_ repute.Agent, s standing) bool { return s.doc == nil }},
+		{"feedback", func(f *searchdb.AgentFilter) { f.MinFeedback = 3 }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback >= 3 }},
+		{"tag", func(f *searchdb.AgentFilter) { f.Tag = "starred" }, func(a repute.Agent, _ standing) bool { return a.Counts.Feedback > 0 }},
+		{"since", func(f *searchdb.AgentFilter) { f.RegisteredSince = since }, func(a repute.Agent, _ standing) bool { return !a.Registered.Time.Before(since) }},
+		{"all at once", func(f *searchdb.AgentFilter) {
 			f.Text, f.Service, f.MinFeedback, f.RegisteredSince, f.Status = "robot", "a2a", 1, worldStart, repute.DocumentOK
 		}, func(a repute.Agent, s standing) bool {
 			return s.doc != nil && s.doc.Services[0].Name == "A2A" && a.Counts.Feedback > 0
@@ -100,14 +101,14 @@ func narrowings(since time.Time) []narrowing {
 func scoreNarrowings() []narrowing {
 	least, most, tier, yes, no := repute.Points(-20_000), repute.Points(50_000), 1, true, false
 	return []narrowing{
-		{"any", func(*query.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
-		{"minScore", func(f *query.AgentFilter) { f.Score.MinScore = &least }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 }},
-		{"minScore to maxScore", func(f *query.AgentFilter) { f.Score.MinScore, f.Score.MaxScore = &least, &most },
+		{"any", func(*searchdb.AgentFilter) {}, func(repute.Agent, standing) bool { return true }},
+		{"minScore", func(f *searchdb.AgentFilter) { f.Score.MinScore = &least }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 }},
+		{"minScore to maxScore", func(f *searchdb.AgentFilter) { f.Score.MinScore, f.Score.MaxScore = &least, &most },
 			func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.score >= -20 && s.score <= 50 }},
-		{"tier", func(f *query.AgentFilter) { f.Score.Tier = &tier }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.tier == 1 }},
-		{"rated", func(f *query.AgentFilter) { f.Score.Rated = &yes }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated }},
-		{"unrated", func(f *query.AgentFilter) { f.Score.Rated = &no }, func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated }},
-		{"unrated of a score", func(f *query.AgentFilter) { f.Score.Rated, f.Score.MaxScore = &no, &most }, func(repute.Agent, standing) bool { return false }},
+		{"tier", func(f *searchdb.AgentFilter) { f.Score.Tier = &tier }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated && s.tier == 1 }},
+		{"rated", func(f *searchdb.AgentFilter) { f.Score.Rated = &yes }, func(_ repute.Agent, s standing) bool { return s.scored && s.rated }},
+		{"unrated", func(f *searchdb.AgentFilter) { f.Score.Rated = &no }, func(_ repute.Agent, s standing) bool { return !s.scored || !s.rated }},
+		{"unrated of a score", func(f *searchdb.AgentFilter) { f.Score.Rated, f.Score.MaxScore = &no, &most }, func(repute.Agent, standing) bool { return false }},
 	}
 }
 
@@ -119,9 +120,9 @@ func TestFiltersTogether(t *testing.T) {
 	all := map[string]standing{}
 	scoredCatalogue(t, db, 7, all)
 	scoredCatalogue(t, db, 8, all)
-	everyone, err := query.Agents(t.Context(), db, query.AgentFilter{Limit: store.MaxPage})
+	everyone, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Limit: store.MaxPage})
 	ok(t, err)
-	if len(everyone.Items) != len(all) || everyone.Total != (query.Count{Value: int64(len(all))}) {
+	if len(everyone.Items) != len(all) || everyone.Total != (searchdb.Count{Value: int64(len(all))}) {
 		t.Fatalf("%d agents of %+v, want %d", len(everyone.Items), everyone.Total, len(all))
 	}
 	since := everyone.Items[len(everyone.Items)/4].Registered.Time
@@ -129,7 +130,7 @@ func TestFiltersTogether(t *testing.T) {
 		for _, scores := range scoreNarrowings() {
 			for _, sort := range []string{query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore, query.SortRelevance} {
 				for _, desc := range []bool{false, true} {
-					f := query.AgentFilter{Sort: sort, Desc: desc, Limit: 9, Unfolded: true}
+					f := searchdb.AgentFilter{Sort: sort, Desc: desc, Limit: 9, Unfolded: true}
 					filter.set(&f)
 					scores.set(&f)
 					var want []repute.Agent
@@ -166,14 +167,14 @@ func inNaiveOrder(agents []repute.Agent, all map[string]standing, sort string, d
 }
 
 // checkWalk walks the pages of a list.
-func checkWalk(t *testing.T, db *store.DB, name string, f query.AgentFilter, want []repute.Agent) {
+func checkWalk(t *testing.T, db *store.DB, name string, f searchdb.AgentFilter, want []repute.Agent) {
 	t.Helper()
 	var got []string
 	for {
-		found, err := query.Agents(context.Background(), db, f)
+		found, err := searchdb.Agents(context.Background(), db, f)
 		ok(t, err)
 		got = append(got, agentIDs(found.Items)...)
-		if found.Total != (query.Count{Value: int64(len(want))}) {
+		if found.Total != (searchdb.Count{Value: int64(len(want))}) {
 			t.Errorf("%s by %s, desc %v: total %+v, want %d", name, f.Sort, f.Desc, found.Total, len(want))
 		}
 		if f.After = found.Next; f.After == "" {

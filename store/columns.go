@@ -70,15 +70,6 @@ func AddressColumn(addresses []common.Address) [][]byte {
 	return out
 }
 
-// JSONText is a document for a column that may be null.
-func JSONText(v json.RawMessage) *string {
-	if len(v) == 0 {
-		return nil
-	}
-	s := string(v)
-	return &s
-}
-
 // OrNull is JSON, null where there is none.
 func OrNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {
@@ -87,30 +78,12 @@ func OrNull(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// MustJSON encodes values that can be encoded.
-func MustJSON(v any) json.RawMessage {
-	b, err := json.Marshal(v)
-	if err != nil {
-		return json.RawMessage("null")
-	}
-	return b
-}
-
 // OrEmpty is in front of every other place.
 func OrEmpty(place []byte) []byte {
 	if place == nil {
 		return []byte{}
 	}
 	return place
-}
-
-// Keys returns the keys of a map in no particular order.
-func Keys[K comparable, V any](m map[K]V) []K {
-	out := make([]K, 0, len(m))
-	for k := range m {
-		out = append(out, k)
-	}
-	return out
 }
 
 // TokenNum carries a token id to and from numeric(78, 0), exactly.

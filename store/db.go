@@ -3,10 +3,10 @@
 // SQL; each of them owns its tables, and offers functions that take the *DB:
 //
 //   - chaindb: chains, their cursor and head, gaps, endpoints; snapshots for reading
-//   - eventdb: events, histories and current rows; rewind, import, export
+//   - eventdb, importdb: events, histories and current rows; import, export, rebuild
 //   - verifydb: comparison of the index with the chain
 //   - docdb, searchtext, denydb: documents, their search text, and the deny-list
-//   - query: the reads of the API
+//   - query, searchdb: the reads of the API
 //   - trustdb, paydb: scores with their inputs, and payments that ratings claim
 //   - rundb, walletdb: tasks and runs, and the transactions they send
 package store

@@ -11,6 +11,7 @@ import (
 	"repute/store/denydb"
 	"repute/store/docdb"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // An operator sees how much a denial is about, and gets dropped bytes back.
@@ -54,7 +55,7 @@ func TestDenialReach(t *testing.T) {
 func TestMissing(t *testing.T) {
 	t.Parallel()
 	db, w := queue(t, "", "https://x/1")
-	_, err := query.Agents(t.Context(), db, query.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
+	_, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{ChainIDs: []uint64{1}, Limit: 1})
 	var missing *repute.MissingError
 	if !errors.As(err, &missing) || missing.Error() != "chain 1 is not indexed" || missing.Hint == "" {
 		t.Errorf("agents of no chain: %v", err)

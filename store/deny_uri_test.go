@@ -15,6 +15,7 @@ import (
 	"repute/store/denydb"
 	"repute/store/docdb"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // What is denied is not shown where the URI is the content, by whatever points to it, and
@@ -73,7 +74,7 @@ func shownURIs(t *testing.T, db *store.DB, id repute.AgentID) string {
 	t.Helper()
 	a, _, err := query.Agent(ctxOf(t), db, id, latest)
 	ok(t, err)
-	list, err := query.Agents(ctxOf(t), db, query.AgentFilter{Limit: 10})
+	list, err := searchdb.Agents(ctxOf(t), db, searchdb.AgentFilter{Limit: 10})
 	ok(t, err)
 	versions, err := docdb.Versions(ctxOf(t), db, id, "", 10)
 	ok(t, err)

@@ -21,6 +21,7 @@ import (
 	"repute/store/denydb"
 	"repute/store/docdb"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // linked is a registration that names agents by their full ids.
@@ -475,7 +476,7 @@ func TestBatchOfEqualBytes(t *testing.T) {
 		ok(t, docdb.SaveDocuments(ctxOf(t), db, []docdb.FetchResult{
 			{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, FileOnly: true},
 			{URIID: due[url].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Weather Oracle", w.id(0))}}))
-		if _, got := search(t, db, query.AgentFilter{Text: "weather"}); got != "7:0" {
+		if _, got := search(t, db, searchdb.AgentFilter{Text: "weather"}); got != "7:0" {
 			t.Errorf("%s: found %q", name, got)
 		}
 		if n := count(t, db, "links"); n != 1 {

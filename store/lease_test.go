@@ -9,6 +9,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 func TestLease(t *testing.T) {
@@ -64,7 +65,7 @@ func TestFormerLeaderIsFenced(t *testing.T) {
 	ok(t, eventdb.Apply(ctx, db, first))
 	b := takeOver(t, db, "chain:1")
 	before := dump(t, ctx, db, 1)
-	_, repairErr := eventdb.Repair(ctx, db, 1, a, nil, nil)
+	_, repairErr := importdb.Repair(ctx, db, 1, a, nil, nil)
 	for what, err := range map[string]error{
 		"apply": eventdb.Apply(ctx, db, rest), "rewind": eventdb.Rewind(ctx, db, rest.Parent, rest), "renew": db.Renew(ctx, a, time.Hour),
 		"head": chaindb.SetHead(ctx, db, 1, a, chaindb.Head{Head: 99}), "repair": repairErr,

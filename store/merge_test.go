@@ -22,6 +22,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // In whatever pieces and order the logs of a chain arrive, as imports or as late
@@ -43,7 +44,7 @@ func TestMergeDoesNotDependOnOrder(t *testing.T) {
 
 		imported := chains.Add(1)
 		for _, part := range parts(t, whole.Records, 4) {
-			_, err := eventdb.Import(ctx, db, testChain(imported), part, nil, nil)
+			_, err := importdb.Import(ctx, db, testChain(imported), part, nil, nil)
 			ok(t, err)
 		}
 		equalDumps(t, "import", want, dump(t, ctx, db, imported))
@@ -54,7 +55,7 @@ func TestMergeDoesNotDependOnOrder(t *testing.T) {
 		ok(t, chaindb.AddChain(ctx, db, testChain(holey.ChainID)))
 		ok(t, eventdb.Apply(ctx, db, holey))
 		for _, part := range lossy[1:] {
-			_, err := eventdb.Repair(ctx, db, holey.ChainID, store.Lease{}, part, nil)
+			_, err := importdb.Repair(ctx, db, holey.ChainID, store.Lease{}, part, nil)
 			ok(t, err)
 		}
 		equalDumps(t, "repair", want, dump(t, ctx, db, holey.ChainID))
@@ -89,10 +90,10 @@ func TestImportTwiceChangesNothing(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	b := batchOf(1, repute.Block{}, smallChain().blocks)
 	covered := []repute.BlockRange{{From: 10, To: 12}}
-	first, err := eventdb.Import(ctx, db, testChain(1), b.Records, b.Blocks, covered)
+	first, err := importdb.Import(ctx, db, testChain(1), b.Records, b.Blocks, covered)
 	ok(t, err)
 	before := dump(t, ctx, db, 1)
-	second, err := eventdb.Import(ctx, db, testChain(1), b.Records, b.Blocks, covered)
+	second, err := importdb.Import(ctx, db, testChain(1), b.Records, b.Blocks, covered)
 	ok(t, err)
 	equalDumps(t, "second import", before, dump(t, ctx, db, 1))
 	if first.Events != len(b.Records) || first.Duplicates != 0 || first.Applied["NewFeedback"] != 1 || first.Agents != 1 {
@@ -107,7 +108,7 @@ func TestImportRefusesContradictions(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
 	records := batchOf(1, repute.Block{}, smallChain().blocks).Records
-	_, err := eventdb.Import(ctx, db, testChain(1), records[:2], nil, nil)
+	_, err := importdb.Import(ctx, db, testChain(1), records[:2], nil, nil)
 	ok(t, err)
 	before := dump(t, ctx, db, 1)
 
@@ -118,13 +119,13 @@ func TestImportRefusesContradictions(t *testing.T) {
 	foreign := append([]repute.Record{}, records...)
 	foreign[3].Log.Address = foreignValidation
 	for name, bad := range map[string][]repute.Record{"log": otherLog, "block": otherBlock, "contract": foreign} {
-		if _, err := eventdb.Import(ctx, db, testChain(1), bad, nil, nil); !errors.Is(err, repute.ErrConflict) {
+		if _, err := importdb.Import(ctx, db, testChain(1), bad, nil, nil); !errors.Is(err, repute.ErrConflict) {
 			t.Errorf("other %s: %v", name, err)
 		}
 		equalDumps(t, "refused import", before, dump(t, ctx, db, 1))
 	}
 	ok(t, chaindb.AddChain(ctx, db, testChain(2)))
-	if _, err := eventdb.Import(ctx, db, testChain(2), records, nil, nil); !errors.Is(err, repute.ErrConflict) {
+	if _, err := importdb.Import(ctx, db, testChain(2), records, nil, nil); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("import into a followed chain: %v", err)
 	}
 }
@@ -132,9 +133,9 @@ func TestImportRefusesContradictions(t *testing.T) {
 func TestImportMergesCoveredRanges(t *testing.T) {
 	t.Parallel()
 	db, ctx := testDB(t), ctxOf(t)
-	_, err := eventdb.Import(ctx, db, testChain(1), nil, nil, []repute.BlockRange{{From: 10, To: 19}, {From: 40, To: 49}, {From: 60, To: 69}})
+	_, err := importdb.Import(ctx, db, testChain(1), nil, nil, []repute.BlockRange{{From: 10, To: 19}, {From: 40, To: 49}, {From: 60, To: 69}})
 	ok(t, err)
-	_, err = eventdb.Import(ctx, db, testChain(1), nil, nil, []repute.BlockRange{{From: 20, To: 29}, {From: 45, To: 61}})
+	_, err = importdb.Import(ctx, db, testChain(1), nil, nil, []repute.BlockRange{{From: 20, To: 29}, {From: 45, To: 61}})
 	ok(t, err)
 	rows, err := db.Pool().Query(ctx, `select from_block, to_block from covered where chain_id = 1 order by 1`)
 	ok(t, err)
@@ -164,7 +165,7 @@ func TestRepairAppliesWhatWaited(t *testing.T) {
 		t.Fatalf("waiting: %v", waiting)
 	}
 	since := newestChange(t, ctx, db)
-	result, err := eventdb.Repair(ctx, db, 1, store.Lease{}, whole.Records[:2], nil)
+	result, err := importdb.Repair(ctx, db, 1, store.Lease{}, whole.Records[:2], nil)
 	ok(t, err)
 	if result.Events != 2 || result.Pending != 0 || result.Agents != 1 {
 		t.Errorf("result %+v", result)
@@ -175,7 +176,7 @@ func TestRepairAppliesWhatWaited(t *testing.T) {
 	}
 	above := whole.Records[:1]
 	above[0].Log.BlockNumber = 1000
-	if _, err := eventdb.Repair(ctx, db, 1, store.Lease{}, above, nil); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := importdb.Repair(ctx, db, 1, store.Lease{}, above, nil); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("repair above the cursor: %v", err)
 	}
 }
@@ -204,7 +205,7 @@ func TestAmendReplacesABlock(t *testing.T) {
 		at := rapid.IntRange(0, len(whole.Records)-1).Draw(t, "log")
 		right := whole.Records[at]
 		number := right.Log.BlockNumber
-		a := eventdb.Amendment{Records: []repute.Record{right}}
+		a := importdb.Amendment{Records: []repute.Record{right}}
 		for _, b := range whole.Blocks {
 			if b.Number == number {
 				a.Block = b
@@ -225,9 +226,9 @@ func TestAmendReplacesABlock(t *testing.T) {
 		}
 		ok(t, chaindb.AddChain(ctx, db, testChain(wrong.ChainID)))
 		ok(t, eventdb.Apply(ctx, db, wrong))
-		ok(t, eventdb.Amend(ctx, db, wrong.ChainID, store.Lease{}, a))
+		ok(t, importdb.Amend(ctx, db, wrong.ChainID, store.Lease{}, a))
 		equalDumps(t, "amended", want, dump(t, ctx, db, wrong.ChainID))
-		if err := eventdb.Amend(ctx, db, wrong.ChainID, store.Lease{}, a); !errors.Is(err, repute.ErrNotFound) {
+		if err := importdb.Amend(ctx, db, wrong.ChainID, store.Lease{}, a); !errors.Is(err, repute.ErrNotFound) {
 			t.Fatalf("removing it twice: %v", err)
 		}
 	})
@@ -245,7 +246,7 @@ func TestAmendCorrectsAHash(t *testing.T) {
 	block := whole.Blocks[len(whole.Blocks)-1]
 	block.Hash = common.Hash{0xab}
 	since := newestChange(t, ctx, db)
-	ok(t, eventdb.Amend(ctx, db, 1, store.Lease{}, eventdb.Amendment{Block: block, Remove: []types.Log{last.Log}}))
+	ok(t, importdb.Amend(ctx, db, 1, store.Lease{}, importdb.Amendment{Block: block, Remove: []types.Log{last.Log}}))
 	stored, err := chaindb.StoredBlock(ctx, db, 1, block.Number)
 	ok(t, err)
 	if stored.Hash != block.Hash {
@@ -267,7 +268,7 @@ func TestImportRecordedMainnetLogs(t *testing.T) {
 	db, ctx := testDB(t), ctxOf(t)
 	chain := testChain(1)
 	chain.Identity, chain.StartBlock = records[0].Log.Address, 24339925
-	result, err := eventdb.Import(ctx, db, chain, records, nil, nil)
+	result, err := importdb.Import(ctx, db, chain, records, nil, nil)
 	ok(t, err)
 	if result.Agents != 109 || result.Pending != 18 || result.Applied["URIUpdated"] != 31 || result.Waiting["URIUpdated"] != 18 {
 		t.Errorf("result %+v", result)

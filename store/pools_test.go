@@ -10,7 +10,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // Readers that use up their connections leave the leader its lease.
@@ -29,7 +29,7 @@ func TestReadersCannotStarveTheLeader(t *testing.T) {
 	_, err = tx.Exec(ctx, "lock table agents in access exclusive mode")
 	ok(t, err)
 	list := func() error {
-		_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1})
+		_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1})
 		return err
 	}
 	done := make(chan error, 1)

@@ -21,6 +21,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // Whatever happened on the way to a chain, the index of it is the same: as that
@@ -47,7 +48,7 @@ func TestIndexDoesNotDependOnHistory(t *testing.T) {
 			ok(t, eventdb.Apply(ctx, db, batchOf(fresh, f.ledger.genesis, f.ledger.blocks)))
 		}
 		equalDumps(t, "fresh index", got, dump(t, ctx, db, fresh))
-		ok(t, eventdb.Reindex(ctx, db, f.chain, contracts.Read))
+		ok(t, importdb.Reindex(ctx, db, f.chain, contracts.Read))
 		equalDumps(t, "reindex", got, dump(t, ctx, db, f.chain))
 	})
 }

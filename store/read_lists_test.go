@@ -17,10 +17,13 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // pageOf is a page of agents as any list's.
-func pageOf(found query.Found, err error) (store.Page[repute.Agent], error) { return found.Page, err }
+func pageOf(found searchdb.Found, err error) (store.Page[repute.Agent], error) {
+	return found.Page, err
+}
 
 // collect pages a list to its end.
 func collect[T any](t *testing.T, fetch func(after string) (store.Page[T], error)) []T {
@@ -96,7 +99,7 @@ func TestAgentPagesAreTheWholeList(t *testing.T) {
 			})
 			for _, limit := range []int{1, 2, 3, 7, len(all) - 1, len(all), store.MaxPage} {
 				got := collect(t, func(after string) (store.Page[repute.Agent], error) {
-					return pageOf(query.Agents(ctx, db, query.AgentFilter{Sort: name, Desc: desc, Limit: limit, After: after}))
+					return pageOf(searchdb.Agents(ctx, db, searchdb.AgentFilter{Sort: name, Desc: desc, Limit: limit, After: after}))
 				})
 				if !reflect.DeepEqual(agentIDs(got), agentIDs(want)) {
 					t.Fatalf("%s desc=%v by %d:\n got %v\nwant %v", name, desc, limit, agentIDs(got), agentIDs(want))
@@ -127,7 +130,7 @@ func TestTokenIDsOfAnySize(t *testing.T) {
 		for _, desc := range []bool{false, true} {
 			var got []string
 			for _, a := range collect(t, func(after string) (store.Page[repute.Agent], error) {
-				return pageOf(query.Agents(context.Background(), db, query.AgentFilter{Limit: limit, Desc: desc, After: after}))
+				return pageOf(searchdb.Agents(context.Background(), db, searchdb.AgentFilter{Limit: limit, Desc: desc, After: after}))
 			}) {
 				got = append(got, a.ID.TokenID.Dec())
 			}
@@ -146,12 +149,12 @@ func TestAgentFilters(t *testing.T) {
 	db, _ := threeChains(t)
 	ctx := context.Background()
 	everyone := collect(t, func(after string) (store.Page[repute.Agent], error) {
-		return pageOf(query.Agents(ctx, db, query.AgentFilter{Limit: 50, After: after}))
+		return pageOf(searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 50, After: after}))
 	})
 	none := common.Address{}
 	for i := range 7 {
 		who := person(i)
-		for name, f := range map[string]query.AgentFilter{
+		for name, f := range map[string]searchdb.AgentFilter{
 			"owner":        {Owner: &who},
 			"wallet":       {Wallet: &who},
 			"no wallet":    {Wallet: &none},
@@ -163,7 +166,7 @@ func TestAgentFilters(t *testing.T) {
 				f.Sort, f.Limit = sort, 3
 				got := agentIDs(collect(t, func(after string) (store.Page[repute.Agent], error) {
 					f.After = after
-					return pageOf(query.Agents(ctx, db, f))
+					return pageOf(searchdb.Agents(ctx, db, f))
 				}))
 				var want []string
 				for _, a := range everyone {
@@ -180,7 +183,7 @@ func TestAgentFilters(t *testing.T) {
 			}
 		}
 	}
-	if _, err := query.Agents(ctx, db, query.AgentFilter{ChainIDs: []uint64{1, 2}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{ChainIDs: []uint64{1, 2}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown chain gave %v", err)
 	}
 }
@@ -192,7 +195,7 @@ func TestAgentPagesWhileAgentsArrive(t *testing.T) {
 	db, worlds := threeChains(t)
 	ctx := context.Background()
 	before := agentIDs(collect(t, func(after string) (store.Page[repute.Agent], error) {
-		return pageOf(query.Agents(ctx, db, query.AgentFilter{Limit: 50, After: after}))
+		return pageOf(searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 50, After: after}))
 	}))
 	for _, desc := range []bool{false, true} {
 		seen := map[string]int{}
@@ -201,7 +204,7 @@ func TestAgentPagesWhileAgentsArrive(t *testing.T) {
 				w.grow(1)
 				w.store(t, db, w.tip().Number)
 			}
-			return pageOf(query.Agents(ctx, db, query.AgentFilter{Limit: 3, After: after, Desc: desc}))
+			return pageOf(searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 3, After: after, Desc: desc}))
 		})) {
 			seen[id]++
 			if seen[id] > 1 {
@@ -488,32 +491,38 @@ func TestCursorsAndLimitsAreChecked(t *testing.T) {
 	db, worlds := threeChains(t)
 	ctx := context.Background()
 	id := worlds[2].id(0)
-	page, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1})
+	page, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1})
 	if err != nil || page.Next == "" {
 		t.Fatalf("first page: %v, next %q", err, page.Next)
 	}
 	owner := person(1)
 	for name, call := range map[string]func() error{
 		"other sort": func() error {
-			_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: page.Next, Sort: query.SortFeedback})
+			_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1, After: page.Next, Sort: query.SortFeedback})
 			return err
 		},
 		"other order": func() error {
-			_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: page.Next, Desc: true})
+			_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1, After: page.Next, Desc: true})
 			return err
 		},
 		"other owner": func() error {
-			_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: page.Next, Owner: &owner})
+			_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1, After: page.Next, Owner: &owner})
 			return err
 		},
 		"other list": func() error {
 			_, err := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: 1, After: page.Next, At: latest})
 			return err
 		},
-		"no base64": func() error { _, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: "%"}); return err },
-		"no json":   func() error { _, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: "abcd"}); return err },
+		"no base64": func() error {
+			_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1, After: "%"})
+			return err
+		},
+		"no json": func() error {
+			_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1, After: "abcd"})
+			return err
+		},
 		"cut": func() error {
-			_, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, After: page.Next[:len(page.Next)-3]})
+			_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1, After: page.Next[:len(page.Next)-3]})
 			return err
 		},
 	} {
@@ -522,7 +531,7 @@ func TestCursorsAndLimitsAreChecked(t *testing.T) {
 		}
 	}
 	for _, limit := range []int{-1, 0, store.MaxPage + 1} {
-		_, err1 := query.Agents(ctx, db, query.AgentFilter{Limit: limit})
+		_, err1 := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: limit})
 		_, err2 := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: limit, At: latest})
 		_, err3 := query.Validations(ctx, db, id, query.ValidationFilter{Limit: limit, At: latest})
 		_, err4 := query.FeedbackByAgents(ctx, db, nil, limit)
@@ -532,7 +541,7 @@ func TestCursorsAndLimitsAreChecked(t *testing.T) {
 			}
 		}
 	}
-	if _, err := query.Agents(ctx, db, query.AgentFilter{Limit: 1, Sort: "name"}); wantField(err) != "sort" {
+	if _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: 1, Sort: "name"}); wantField(err) != "sort" {
 		t.Errorf("an unknown sort gave %v", err)
 	}
 	if _, err := query.Feedback(ctx, db, id, query.FeedbackFilter{Limit: 1, Order: "best", At: latest}); wantField(err) != "order" {

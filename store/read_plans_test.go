@@ -17,6 +17,7 @@ import (
 	"repute/store/docdb"
 	"repute/store/paydb"
 	"repute/store/query"
+	"repute/store/searchdb"
 	"repute/store/trustdb"
 )
 
@@ -233,31 +234,31 @@ func TestReadsUseIndexes(t *testing.T) {
 		},
 	}
 	for _, sort := range []string{query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore} {
-		reads["agents by "+sort] = func() { _, err := query.Agents(ctx, db, query.AgentFilter{Sort: sort, Limit: 20}); must(err) }
+		reads["agents by "+sort] = func() { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Sort: sort, Limit: 20}); must(err) }
 		reads["agents by "+sort+" down"] = func() {
-			_, err := query.Agents(ctx, db, query.AgentFilter{Sort: sort, Desc: true, Limit: 20})
+			_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Sort: sort, Desc: true, Limit: 20})
 			must(err)
 		}
 	}
 	least, tier, unrated := repute.Points(50_000), 3, false
 	reads["agents of a score"] = func() {
-		_, err := query.Agents(ctx, db, query.AgentFilter{Score: query.ScoreFilter{MinScore: &least, Tier: &tier}, Limit: 20})
+		_, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Score: searchdb.ScoreFilter{MinScore: &least, Tier: &tier}, Limit: 20})
 		must(err)
-		_, err = query.Agents(ctx, db, query.AgentFilter{Score: query.ScoreFilter{Rated: &unrated}, Sort: query.SortScore, Limit: 20})
+		_, err = searchdb.Agents(ctx, db, searchdb.AgentFilter{Score: searchdb.ScoreFilter{Rated: &unrated}, Sort: query.SortScore, Limit: 20})
 		must(err)
 	}
 	reads["agents of everything"] = func() {
-		for _, f := range []query.AgentFilter{
-			{Text: "8f14e45fc", Score: query.ScoreFilter{MinScore: &least}, RegisteredSince: worldStart, Sort: query.SortScore, Limit: 20},
+		for _, f := range []searchdb.AgentFilter{
+			{Text: "8f14e45fc", Score: searchdb.ScoreFilter{MinScore: &least}, RegisteredSince: worldStart, Sort: query.SortScore, Limit: 20},
 			{Text: "https://h7.example/1", Limit: 20}, {Text: owner.Hex(), Limit: 20}, {Text: "8f14e45fc nothing nowhere", Limit: 20},
-			{Service: "s7", Score: query.ScoreFilter{MaxScore: &least}, MinFeedback: 1, Sort: query.SortUpdated, Limit: 20},
+			{Service: "s7", Score: searchdb.ScoreFilter{MaxScore: &least}, MinFeedback: 1, Sort: query.SortUpdated, Limit: 20},
 		} {
-			_, err := query.Agents(ctx, db, f)
+			_, err := searchdb.Agents(ctx, db, f)
 			must(err)
 		}
 	}
-	reads["agents of owner"] = func() { _, err := query.Agents(ctx, db, query.AgentFilter{Owner: &owner, Limit: 20}); must(err) }
-	reads["agents of wallet"] = func() { _, err := query.Agents(ctx, db, query.AgentFilter{Wallet: &owner, Limit: 20}); must(err) }
+	reads["agents of owner"] = func() { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Owner: &owner, Limit: 20}); must(err) }
+	reads["agents of wallet"] = func() { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Wallet: &owner, Limit: 20}); must(err) }
 	// What each list is cut by.
 	index := map[string]string{
 		"agents by id": "Scan using agents_pkey", "agents by id down": "Scan Backward using agents_pkey",
@@ -348,7 +349,7 @@ func TestStatementsDoNotGrowWithThePage(t *testing.T) {
 		most int
 		call func(limit int) error
 	}{
-		{"agents", 5, func(n int) error { _, err := query.Agents(ctx, db, query.AgentFilter{Limit: n}); return err }},
+		{"agents", 5, func(n int) error { _, err := searchdb.Agents(ctx, db, searchdb.AgentFilter{Limit: n}); return err }},
 		{"agent", 6, func(int) error { _, _, err := query.Agent(ctx, db, ids[0], latest); return err }},
 		{"feedback", 4, func(n int) error {
 			_, err := query.Feedback(ctx, db, ids[0], query.FeedbackFilter{Limit: n, At: latest})

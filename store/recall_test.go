@@ -8,6 +8,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // What a process remembers of its last batch does not outlive the write of
@@ -32,7 +33,7 @@ func TestOthersWritesAreSeen(t *testing.T) {
 	late := lossy.Records
 	lossy.Records = nil
 	ok(t, eventdb.Apply(ctx, a, lossy))
-	_, err := eventdb.Repair(ctx, b, 1, store.Lease{}, late, lossy.Blocks)
+	_, err := importdb.Repair(ctx, b, 1, store.Lease{}, late, lossy.Blocks)
 	ok(t, err)
 	ok(t, eventdb.Apply(ctx, a, batchOf(1, l.blocks[3].Block, l.blocks[4:5])))
 	ok(t, eventdb.Rewind(ctx, b, l.blocks[2].Block, batchOf(1, l.blocks[2].Block, l.blocks[3:5])))

@@ -13,6 +13,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // during runs what once, in the middle of a reindex.
@@ -42,7 +43,7 @@ func TestReindexMendsDerivedRows(t *testing.T) {
 		update agents set feedback = 99, owner = '\x01'; delete from votes; delete from agent_states where from_block = 10;
 		insert into pending values (1, 10, 0, 5, 'nonsense')`)
 	ok(t, err)
-	ok(t, eventdb.Reindex(ctx, db, 1, contracts.Read))
+	ok(t, importdb.Reindex(ctx, db, 1, contracts.Read))
 	equalDumps(t, "reindex", want, dump(t, ctx, db, 1))
 }
 
@@ -53,9 +54,9 @@ func TestReindexLeavesOtherChainsAlone(t *testing.T) {
 	ok(t, chaindb.AddChain(ctx, db, testChain(2)))
 	ok(t, eventdb.Apply(ctx, db, batchOf(2, l.genesis, l.blocks)))
 	want := dump(t, ctx, db, 0)
-	ok(t, eventdb.Reindex(ctx, db, 2, contracts.Read))
+	ok(t, importdb.Reindex(ctx, db, 2, contracts.Read))
 	equalDumps(t, "reindex of chain 2", want, dump(t, ctx, db, 0))
-	if err := eventdb.Reindex(ctx, db, 3, contracts.Read); !errors.Is(err, repute.ErrNotFound) {
+	if err := importdb.Reindex(ctx, db, 3, contracts.Read); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("unknown chain: %v", err)
 	}
 }
@@ -69,7 +70,7 @@ func TestReindexCatchesUpWithTheIndexer(t *testing.T) {
 	parent := l.head()
 	rest := batchOf(1, parent, l.extend(txOf{repute.NewFeedback{TokenID: token(0), Client: rpctest.Account(4), Index: 1, Value: values[1]}}))
 	live := ""
-	ok(t, eventdb.Reindex(ctx, db, 1, during(func() {
+	ok(t, importdb.Reindex(ctx, db, 1, during(func() {
 		ok(t, eventdb.Apply(ctx, db, rest))
 		live = dump(t, ctx, db, 1)
 	})))
@@ -86,7 +87,7 @@ func TestReindexGivesWayToARewind(t *testing.T) {
 	l.fork(11)
 	head := l.head()
 	live := ""
-	err := eventdb.Reindex(ctx, db, 1, during(func() {
+	err := importdb.Reindex(ctx, db, 1, during(func() {
 		ok(t, eventdb.Rewind(ctx, db, head, batchOf(1, head, nil)))
 		live = dump(t, ctx, db, 1)
 	}))
@@ -101,9 +102,9 @@ func TestOneRebuildAtATime(t *testing.T) {
 	db, l := indexed(t)
 	ctx := ctxOf(t)
 	var again, repair error
-	ok(t, eventdb.Reindex(ctx, db, 1, during(func() {
-		again = eventdb.Reindex(ctx, db, 1, contracts.Read)
-		_, repair = eventdb.Repair(ctx, db, 1, store.Lease{}, l.blocks[0].records, nil)
+	ok(t, importdb.Reindex(ctx, db, 1, during(func() {
+		again = importdb.Reindex(ctx, db, 1, contracts.Read)
+		_, repair = importdb.Repair(ctx, db, 1, store.Lease{}, l.blocks[0].records, nil)
 	})))
 	if !errors.Is(again, repute.ErrHeld) || !errors.Is(repair, repute.ErrHeld) {
 		t.Errorf("reindex: %v, repair: %v", again, repair)
@@ -116,7 +117,7 @@ func TestReindexReportsWhatDoesNotDecode(t *testing.T) {
 	ctx := ctxOf(t)
 	want := dump(t, ctx, db, 1)
 	refuse := errors.New("no such event")
-	err := eventdb.Reindex(ctx, db, 1, func(types.Log) (repute.Event, error) { return nil, refuse })
+	err := importdb.Reindex(ctx, db, 1, func(types.Log) (repute.Event, error) { return nil, refuse })
 	if !errors.Is(err, refuse) {
 		t.Errorf("reindex: %v", err)
 	}

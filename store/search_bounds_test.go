@@ -9,6 +9,7 @@ import (
 
 	"repute"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // Of a word that very many documents hold the names that do are found, and nobody claims
@@ -29,16 +30,16 @@ func TestSearchOfFrequentWords(t *testing.T) {
 	w.store(t, db, w.tip().Number)
 	read(t, db, claim(t, db, "")["https://last"], "last", agentDoc("Bargain hunter", ""))
 	for range 2 {
-		found, got := search(t, db, query.AgentFilter{Text: "bargain"})
+		found, got := search(t, db, searchdb.AgentFilter{Text: "bargain"})
 		if !strings.HasPrefix(got, "8:0 ") || !found.Total.AtLeast {
 			t.Fatalf("found %q of %+v", got, found.Total)
 		}
 	}
-	facets, err := query.SearchFacets(t.Context(), db, query.AgentFilter{Text: "bargain"})
+	facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{Text: "bargain"})
 	if err != nil || !facets.Total.AtLeast || facets.Total.Value < 1 {
 		t.Errorf("facets %+v, %v", facets.Total, err)
 	}
-	if found, _ := search(t, db, query.AgentFilter{Text: "hunter"}); found.Total.AtLeast {
+	if found, _ := search(t, db, searchdb.AgentFilter{Text: "hunter"}); found.Total.AtLeast {
 		t.Errorf("of a rare word %+v", found.Total)
 	}
 }
@@ -57,7 +58,7 @@ func TestSearchesLeaveReaders(t *testing.T) {
 	done := make(chan error, searches)
 	for range searches {
 		go func() {
-			_, err := query.Agents(context.Background(), db, query.AgentFilter{Text: "robot", Limit: 1})
+			_, err := searchdb.Agents(context.Background(), db, searchdb.AgentFilter{Text: "robot", Limit: 1})
 			done <- err
 		}()
 	}
@@ -92,9 +93,9 @@ func TestTotalOfSlowCount(t *testing.T) {
 	catalogue(t, db, 7, []int{1}, docs...)
 	sqlExec(t, db, "alter table votes rename to fast_votes")
 	sqlExec(t, db, "create view votes as select * from fast_votes where pg_sleep(0.02) is not null")
-	found, err := query.Agents(t.Context(), db, query.AgentFilter{Tag: "starred", Limit: 2})
+	found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Tag: "starred", Limit: 2})
 	ok(t, err)
-	if len(found.Items) != 2 || found.Next == "" || found.Total != (query.Count{Value: 2, AtLeast: true}) {
+	if len(found.Items) != 2 || found.Next == "" || found.Total != (searchdb.Count{Value: 2, AtLeast: true}) {
 		t.Errorf("%d agents of %+v, next %q", len(found.Items), found.Total, found.Next)
 	}
 }

@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"repute/store"
-	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // frequent stores documents of no agent with the words "cheap bargain".
@@ -41,15 +41,15 @@ func TestFrequentWordsOfFewAgents(t *testing.T) {
 	tool.Services = append(tool.Services, agentDoc("x", "").Services...)
 	catalogue(t, db, 7, []int{0, 2, 1}, agentDoc("stripes", "a zebra"), agentDoc("plain", "a cheap bargain"), tool)
 	catalogue(t, db, 8, []int{0}, agentDoc("other", "a cheap bargain"))
-	for _, f := range []query.AgentFilter{{Text: "cheap", ChainIDs: []uint64{7}}, {Text: "cheap bargain", ChainIDs: []uint64{7}}, {Text: "cheap", ChainIDs: []uint64{7}, MinFeedback: 1}} {
+	for _, f := range []searchdb.AgentFilter{{Text: "cheap", ChainIDs: []uint64{7}}, {Text: "cheap bargain", ChainIDs: []uint64{7}}, {Text: "cheap", ChainIDs: []uint64{7}, MinFeedback: 1}} {
 		found, got := search(t, db, f)
-		facets, err := query.SearchFacets(t.Context(), db, f)
+		facets, err := searchdb.SearchFacets(t.Context(), db, f)
 		ok(t, err)
-		if found.Match != query.MatchAll || found.Total.Value != 2 || facets.Total.Value != 2 || got == "" {
+		if found.Match != searchdb.MatchAll || found.Total.Value != 2 || facets.Total.Value != 2 || got == "" {
 			t.Errorf("%+v: found %q by %q, %+v and %+v", f, got, found.Match, found.Total, facets.Total)
 		}
 	}
-	found, _ := search(t, db, query.AgentFilter{Text: "cheap"})
+	found, _ := search(t, db, searchdb.AgentFilter{Text: "cheap"})
 	if found.Total.Value != 3 {
 		t.Errorf("on all chains %+v", found.Total)
 	}
@@ -62,11 +62,11 @@ func TestRareWordOfAnotherAgent(t *testing.T) {
 	db := open(t)
 	frequent(t, db, 21_000)
 	catalogue(t, db, 7, []int{0, 2}, agentDoc("stripes", "a zebra"), agentDoc("plain", "a cheap bargain"))
-	f := query.AgentFilter{Text: "zebra cheap bargain"}
+	f := searchdb.AgentFilter{Text: "zebra cheap bargain"}
 	found, got := search(t, db, f)
-	facets, err := query.SearchFacets(t.Context(), db, f)
+	facets, err := searchdb.SearchFacets(t.Context(), db, f)
 	ok(t, err)
-	if fmt.Sprint(got) != "7:1" || found.Match != query.MatchMost || facets.Total.Value != 1 {
+	if fmt.Sprint(got) != "7:1" || found.Match != searchdb.MatchMost || facets.Total.Value != 1 {
 		t.Errorf("found %q by %q, %+v and %+v", got, found.Match, found.Total, facets.Total)
 	}
 }

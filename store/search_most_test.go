@@ -5,7 +5,7 @@ import (
 	"testing"
 
 	"repute"
-	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // TestSearchNarrowsByRareWords looks at more documents with most of the words than are put in
@@ -22,15 +22,15 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 	catalogue(t, db, 7, []int{0, 2}, agentDoc("stripes", "a zebra"), agentDoc("plain", "bargain"))
 	haveAgents(t, db, 7)
 	for text, want := range map[string]string{"bargain zebra": "7:0", "zebra cheap bargain": "", "cheap bargain": "7:1", "absent bargain": "7:1"} {
-		found, got := search(t, db, query.AgentFilter{Text: text})
-		facets, err := query.SearchFacets(t.Context(), db, query.AgentFilter{Text: text})
+		found, got := search(t, db, searchdb.AgentFilter{Text: text})
+		facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{Text: text})
 		ok(t, err)
 		got, _, _ = strings.Cut(got, " ")
-		if got != want || want != "" && (found.Match != query.MatchMost || !found.Total.AtLeast || facets.Total != found.Total) {
+		if got != want || want != "" && (found.Match != searchdb.MatchMost || !found.Total.AtLeast || facets.Total != found.Total) {
 			t.Errorf("%s: found %q by %q, %+v and %+v, want %q", text, got, found.Match, found.Total, facets.Total, want)
 		}
 	}
-	if found, got := search(t, db, query.AgentFilter{Text: "zebra absent"}); got != "7:0" || found.Total.AtLeast {
+	if found, got := search(t, db, searchdb.AgentFilter{Text: "zebra absent"}); got != "7:0" || found.Total.AtLeast {
 		t.Errorf("of rare words %q of %+v", got, found.Total)
 	}
 }
@@ -48,12 +48,12 @@ func TestSearchByID(t *testing.T) {
 		"1:1": "1:1", "8453:1": "8453:1", id.String(): "1:1", "eip155:1/erc721:" + registry + "/1": "1:1", " EIP155:1:" + registry + ":1 ": "1:1",
 		"1:9": "", "eip155:1:" + person(3).Hex() + ":1": "",
 	} {
-		found, got := search(t, db, query.AgentFilter{Text: text})
+		found, got := search(t, db, searchdb.AgentFilter{Text: text})
 		if len(got) < len(want) || got[:len(want)] != want || want == "" && len(found.Items) > 0 {
 			t.Errorf("%s: found %q, want %q first", text, got, want)
 		}
 	}
-	if _, got := search(t, db, query.AgentFilter{Text: "8453:1", ChainIDs: []uint64{1}}); got != "" {
+	if _, got := search(t, db, searchdb.AgentFilter{Text: "8453:1", ChainIDs: []uint64{1}}); got != "" {
 		t.Errorf("on another chain: %q", got)
 	}
 }
@@ -71,7 +71,7 @@ func TestSearchByIP(t *testing.T) {
 		"203.0.113.7": "7:1 7:0", "203.0.113.7:8080": "7:0 7:1", "http://203.0.113.7:8080/a2a": "7:0 7:1", "[2001:db8::1]": "7:2", "2001:db8::1": "7:2",
 		"[2001:db8:0:0::1]:8443": "7:2", "1.1.1.1": "7:3", "203.0.113.8": "", "api.zyf.ai:8080": "7:4", "0.113.7": "",
 	} {
-		if _, got := search(t, db, query.AgentFilter{Text: text}); got != want {
+		if _, got := search(t, db, searchdb.AgentFilter{Text: text}); got != want {
 			t.Errorf("%s: found %q, want %q", text, got, want)
 		}
 	}

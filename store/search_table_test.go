@@ -15,6 +15,7 @@ import (
 	"repute/store"
 	"repute/store/docdb"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // corpus is a generated crowd of agents, among them those of planted, in order from token 0.
@@ -72,49 +73,49 @@ func TestSearchTable(t *testing.T) {
 	catalogue(t, db, 7, []int{0, 3, 1, 0, 2}, corpus(t, plantedDocs())...)
 	for _, c := range []struct {
 		q     string
-		match query.Match
+		match searchdb.Match
 		top   string // tokens, the first of the answer
 		only  bool   // there are no others
 	}{
-		{"price oracle", query.MatchAll, "0 1 14", true},
-		{"Price-Oracle", query.MatchAll, "0", false},
-		{"PRICE  ORACLE", query.MatchAll, "0 1 14", true},
-		{"priceoracle", query.MatchAll, "14", true},
-		{"oracle price", query.MatchAll, "1 0 14", true},
-		{"translate", query.MatchAll, "3 2", true},
-		{"translator", query.MatchAll, "3 2", true},
-		{"transaltor", query.MatchNear, "3", false},
-		{"zyf.ai", query.MatchAll, "4 5", true},
-		{"zyf", query.MatchAll, "4 5", true},
-		{"https://api.zyf.ai/a2a", query.MatchAll, "4", true},
-		{"https://zyf.ai/agents/keeper", query.MatchAll, "5 4", true},
-		{"http://www.ZYF.ai/agents/keeper/#top", query.MatchAll, "5 4", true},
-		{"api.zyf.ai", query.MatchAll, "4", true},
-		{"https://a.example/7/9", query.MatchAll, "9", true},
+		{"price oracle", searchdb.MatchAll, "0 1 14", true},
+		{"Price-Oracle", searchdb.MatchAll, "0", false},
+		{"PRICE  ORACLE", searchdb.MatchAll, "0 1 14", true},
+		{"priceoracle", searchdb.MatchAll, "14", true},
+		{"oracle price", searchdb.MatchAll, "1 0 14", true},
+		{"translate", searchdb.MatchAll, "3 2", true},
+		{"translator", searchdb.MatchAll, "3 2", true},
+		{"transaltor", searchdb.MatchNear, "3", false},
+		{"zyf.ai", searchdb.MatchAll, "4 5", true},
+		{"zyf", searchdb.MatchAll, "4 5", true},
+		{"https://api.zyf.ai/a2a", searchdb.MatchAll, "4", true},
+		{"https://zyf.ai/agents/keeper", searchdb.MatchAll, "5 4", true},
+		{"http://www.ZYF.ai/agents/keeper/#top", searchdb.MatchAll, "5 4", true},
+		{"api.zyf.ai", searchdb.MatchAll, "4", true},
+		{"https://a.example/7/9", searchdb.MatchAll, "9", true},
 		{"https://nowhere.example/agent", "", "", true},
 		{"qqqqqq vvvvvv", "", "", true},
-		{"0x00000000000000000000000000000000000000ee", query.MatchAll, "13", true},
-		{"eip155:1:0x00000000000000000000000000000000000000EE", query.MatchAll, "13", true},
-		{person(17).Hex(), query.MatchAll, "17", true},
-		{"letters.example", query.MatchAll, "15", true},
-		{"color optimiser", query.MatchAll, "6", true},
-		{"colour organizer", query.MatchAll, "7", true},
-		{"analyse behaviour", query.MatchAll, "6", true},
-		{"modeling theater traveler", query.MatchAll, "7", true},
-		{"defense analyst", query.MatchAll, "16", true},
-		{"gold price oracle", query.MatchMost, "1 8 0", false},
-		{"a price alert for the gold standard", query.MatchMost, "8", true},
-		{"weather zzyzx", query.MatchMost, "9", false},
-		{"wether", query.MatchNear, "9", false},
-		{"code review", query.MatchAll, "10", false},
-		{"zurich cafes", query.MatchAll, "11", true},
-		{"天气", query.MatchAll, "12", true},
-		{"rebalance portfolios", query.MatchMost, "17", true},
-		{`"oracle price"`, query.MatchAll, "1", true},
-		{"price -oracle", query.MatchAll, "8", false},
+		{"0x00000000000000000000000000000000000000ee", searchdb.MatchAll, "13", true},
+		{"eip155:1:0x00000000000000000000000000000000000000EE", searchdb.MatchAll, "13", true},
+		{person(17).Hex(), searchdb.MatchAll, "17", true},
+		{"letters.example", searchdb.MatchAll, "15", true},
+		{"color optimiser", searchdb.MatchAll, "6", true},
+		{"colour organizer", searchdb.MatchAll, "7", true},
+		{"analyse behaviour", searchdb.MatchAll, "6", true},
+		{"modeling theater traveler", searchdb.MatchAll, "7", true},
+		{"defense analyst", searchdb.MatchAll, "16", true},
+		{"gold price oracle", searchdb.MatchMost, "1 8 0", false},
+		{"a price alert for the gold standard", searchdb.MatchMost, "8", true},
+		{"weather zzyzx", searchdb.MatchMost, "9", false},
+		{"wether", searchdb.MatchNear, "9", false},
+		{"code review", searchdb.MatchAll, "10", false},
+		{"zurich cafes", searchdb.MatchAll, "11", true},
+		{"天气", searchdb.MatchAll, "12", true},
+		{"rebalance portfolios", searchdb.MatchMost, "17", true},
+		{`"oracle price"`, searchdb.MatchAll, "1", true},
+		{"price -oracle", searchdb.MatchAll, "8", false},
 	} {
-		f := query.AgentFilter{Text: c.q, Limit: 50}
-		found, err := query.Agents(t.Context(), db, f)
+		f := searchdb.AgentFilter{Text: c.q, Limit: 50}
+		found, err := searchdb.Agents(t.Context(), db, f)
 		ok(t, err)
 		var got []string
 		for _, a := range found.Items {
@@ -129,11 +130,11 @@ func TestSearchTable(t *testing.T) {
 }
 
 // checkPagesOf reads an answer again in small pages.
-func checkPagesOf(t *testing.T, db *store.DB, f query.AgentFilter, whole query.Found) {
+func checkPagesOf(t *testing.T, db *store.DB, f searchdb.AgentFilter, whole searchdb.Found) {
 	t.Helper()
 	var got []string
 	for f.Limit = 2; len(got) < len(whole.Items); {
-		found, err := query.Agents(t.Context(), db, f)
+		found, err := searchdb.Agents(t.Context(), db, f)
 		ok(t, err)
 		if got = append(got, agentIDs(found.Items)...); found.Total != whole.Total || found.Match != whole.Match {
 			t.Errorf("%s: %+v %s, in one page %+v %s", f.Text, found.Total, found.Match, whole.Total, whole.Match)
@@ -170,17 +171,17 @@ func TestSearchFolds(t *testing.T) {
 		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: docs[uri]})
 	}
 	for _, sort := range []string{"", query.SortID, query.SortFeedback, query.SortUpdated} {
-		f := query.AgentFilter{Text: "trader", Sort: sort, Limit: 2}
+		f := searchdb.AgentFilter{Text: "trader", Sort: sort, Limit: 2}
 		counted := map[common.Address]int64{}
 		agents := 0
 		for {
-			found, err := query.Agents(t.Context(), db, f)
+			found, err := searchdb.Agents(t.Context(), db, f)
 			ok(t, err)
 			for i, a := range found.Items {
 				agents++
 				counted[a.Owner] += 1 + found.Similar[i]
 			}
-			if found.Total != (query.Count{Value: 6}) {
+			if found.Total != (searchdb.Count{Value: 6}) {
 				t.Errorf("by %q: total %+v, want 6", sort, found.Total)
 			}
 			if f.After = found.Next; f.After == "" {
@@ -192,7 +193,7 @@ func TestSearchFolds(t *testing.T) {
 		}
 	}
 	owner := person(1)
-	found, err := query.Agents(t.Context(), db, query.AgentFilter{Text: "trader", Owner: &owner, Unfolded: true, Limit: 50})
+	found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Text: "trader", Owner: &owner, Unfolded: true, Limit: 50})
 	ok(t, err)
 	if len(found.Items) != 20 || found.Total.Value != 20 || found.Similar != nil {
 		t.Errorf("unfolded: %d of %+v, similar %v", len(found.Items), found.Total, found.Similar)
@@ -221,8 +222,8 @@ func TestSearchFoldsAcrossChains(t *testing.T) {
 	}
 	_, err := db.Pool().Exec(t.Context(), "update blocks set time = to_timestamp(1700000000 + case chain_id when 7 then number else 0 end)")
 	ok(t, err)
-	f := query.AgentFilter{Text: "trader", Sort: query.SortUpdated, Desc: true, Unfolded: true, Limit: 10}
-	all, err := query.Agents(t.Context(), db, f)
+	f := searchdb.AgentFilter{Text: "trader", Sort: query.SortUpdated, Desc: true, Unfolded: true, Limit: 10}
+	all, err := searchdb.Agents(t.Context(), db, f)
 	ok(t, err)
 	seen, want := map[common.Address]bool{}, []string(nil)
 	for _, a := range all.Items {
@@ -232,7 +233,7 @@ func TestSearchFoldsAcrossChains(t *testing.T) {
 		seen[a.Owner] = true
 	}
 	f.Unfolded = false
-	found, err := query.Agents(t.Context(), db, f)
+	found, err := searchdb.Agents(t.Context(), db, f)
 	ok(t, err)
 	var got []string
 	for _, a := range found.Items {
@@ -257,7 +258,7 @@ func TestSearchByPlace(t *testing.T) {
 			Registration: agentDoc("Zed", "", repute.Service{Name: "A2A", Endpoint: "https://x.com/.well-known/agent-card.json"})})
 	}
 	for text, want := range map[string]int{uri: 1, strings.ToLower(uri): 0, "x.com": 1, "com": 0, "agent card": 0, "well known": 0} {
-		found, err := query.Agents(t.Context(), db, query.AgentFilter{Text: text, Limit: 10})
+		found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Text: text, Limit: 10})
 		ok(t, err)
 		if len(found.Items) != want {
 			t.Errorf("%s: %d agents (%s), want %d", text, len(found.Items), found.Match, want)
@@ -282,7 +283,7 @@ func TestSearchDoesNotFoldOthers(t *testing.T) {
 	for uri, u := range claim(t, db, "") {
 		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: docs[uri]})
 	}
-	found, err := query.Agents(t.Context(), db, query.AgentFilter{Text: "trader", Limit: 10})
+	found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Text: "trader", Limit: 10})
 	ok(t, err)
 	if len(found.Items) != 3 { // of GPT4 and GPT5 at one host one stands for both
 		t.Errorf("%d agents, similar %v", len(found.Items), found.Similar)
@@ -300,8 +301,8 @@ func TestSearchKeepsItsWords(t *testing.T) {
 	for uri, u := range claim(t, db, "") {
 		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(uri), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: agentDoc("robot words", "")})
 	}
-	found, err := query.Agents(t.Context(), db, query.AgentFilter{Text: "robot words", Sort: query.SortScore, Limit: 10})
-	if ok(t, err); len(found.Items) != 0 || found.Match != query.MatchAll {
+	found, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Text: "robot words", Sort: query.SortScore, Limit: 10})
+	if ok(t, err); len(found.Items) != 0 || found.Match != searchdb.MatchAll {
 		t.Errorf("%d agents by %s", len(found.Items), found.Match)
 	}
 }

@@ -19,6 +19,7 @@ import (
 	"repute/store/denydb"
 	"repute/store/docdb"
 	"repute/store/query"
+	"repute/store/searchdb"
 )
 
 // catalogue is a chain whose agents have these documents, in order, and as many
@@ -56,13 +57,13 @@ func readCatalogue(t *testing.T, db *store.DB, docs []*repute.Registration) {
 	}
 }
 
-func search(t *testing.T, db *store.DB, f query.AgentFilter) (query.Found, string) {
+func search(t *testing.T, db *store.DB, f searchdb.AgentFilter) (searchdb.Found, string) {
 	t.Helper()
 	f.Limit = cmp.Or(f.Limit, 50)
 	if f.Sort == "" {
 		f.Sort, f.Desc = query.SortRelevance, true
 	}
-	found, err := query.Agents(context.Background(), db, f)
+	found, err := searchdb.Agents(context.Background(), db, f)
 	if err != nil {
 		t.Fatalf("%+v: %v", f, err)
 	}
@@ -124,7 +125,7 @@ func TestSearchText(t *testing.T) {
 		{`weather & | ! ( ) : *`, "7:6 7:0 7:3 7:1"},
 		{`\weather\`, "7:6 7:0 7:3 7:1"},
 	} {
-		if found, got := search(t, db, query.AgentFilter{Text: c.text}); got != c.want || found.Total.Value != int64(len(strings.Fields(c.want))) {
+		if found, got := search(t, db, searchdb.AgentFilter{Text: c.text}); got != c.want || found.Total.Value != int64(len(strings.Fields(c.want))) {
 			t.Errorf("%s: found %q of %+v, want %q", c.text, got, found.Total, c.want)
 		}
 	}
@@ -137,25 +138,25 @@ func TestSearchLists(t *testing.T) {
 	both := repute.Service{Name: "MCP", Skills: []string{"sing", "dance", "sing, dance and act"}, Domains: []string{"finance/markets"}}
 	catalogue(t, db, 7, []int{0}, agentDoc("a", "", both, repute.Service{Name: "A2A"}), agentDoc("b", "", both), agentDoc("c", "", repute.Service{Name: "A2A", Skills: []string{"dance"}}))
 	for _, c := range []struct {
-		f    query.AgentFilter
+		f    searchdb.AgentFilter
 		want string
 	}{
-		{query.AgentFilter{Service: "mcp"}, "7:1 7:0"}, {query.AgentFilter{Service: "mcp,A2A"}, "7:0"}, {query.AgentFilter{Service: "a2a, MCP"}, "7:0"},
-		{query.AgentFilter{Service: "mcp,web"}, ""}, {query.AgentFilter{Skill: "sing,dance"}, "7:1 7:0"}, {query.AgentFilter{Skill: "Sing, dance and act"}, "7:1 7:0"},
-		{query.AgentFilter{Skill: "dance", Service: "a2a,a2a"}, "7:2 7:0"}, {query.AgentFilter{Domain: "finance"}, ""}, {query.AgentFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
+		{searchdb.AgentFilter{Service: "mcp"}, "7:1 7:0"}, {searchdb.AgentFilter{Service: "mcp,A2A"}, "7:0"}, {searchdb.AgentFilter{Service: "a2a, MCP"}, "7:0"},
+		{searchdb.AgentFilter{Service: "mcp,web"}, ""}, {searchdb.AgentFilter{Skill: "sing,dance"}, "7:1 7:0"}, {searchdb.AgentFilter{Skill: "Sing, dance and act"}, "7:1 7:0"},
+		{searchdb.AgentFilter{Skill: "dance", Service: "a2a,a2a"}, "7:2 7:0"}, {searchdb.AgentFilter{Domain: "finance"}, ""}, {searchdb.AgentFilter{Domain: "Finance/Markets"}, "7:1 7:0"},
 	} {
 		found, got := search(t, db, c.f)
-		facets, err := query.SearchFacets(t.Context(), db, c.f)
+		facets, err := searchdb.SearchFacets(t.Context(), db, c.f)
 		ok(t, err)
 		if got != c.want || facets.Total != found.Total {
 			t.Errorf("%+v: found %q of %+v, want %q", c.f, got, facets.Total, c.want)
 		}
 	}
 	for _, list := range []string{"mcp,", ",", "mcp,,a2a", " ", "1,2,3,4,5,6,7,8,9"} {
-		refused(t, db, "service", query.AgentFilter{Service: list, Limit: 10})
+		refused(t, db, "service", searchdb.AgentFilter{Service: list, Limit: 10})
 	}
 	var input *repute.InputError
-	_, err := query.Agents(t.Context(), db, query.AgentFilter{Status: "fine", Limit: 1})
+	_, err := searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Status: "fine", Limit: 1})
 	if !errors.As(err, &input) || input.Hint != "one of none, pending, ok, invalid, failed, dead, denied" {
 		t.Errorf("of no state: %v", err)
 	}
@@ -164,7 +165,7 @@ func TestSearchLists(t *testing.T) {
 func TestSearchRefuses(t *testing.T) {
 	t.Parallel()
 	db := open(t)
-	cases := map[string]query.AgentFilter{
+	cases := map[string]searchdb.AgentFilter{
 		"q":           {Text: "a"},
 		"status":      {Status: "fine"},
 		"minFeedback": {MinFeedback: -1},
@@ -180,17 +181,17 @@ func TestSearchRefuses(t *testing.T) {
 		refused(t, db, field, f)
 	}
 	for _, text := range []string{"a b c", "%%%%", "\x00\x01abc", "\xff\xfeabc", strings.Repeat("weather ", 2048), "  ", "-- \" \"", "a b c d e f g h word"} {
-		refused(t, db, "q", query.AgentFilter{Text: text, Limit: 10})
+		refused(t, db, "q", searchdb.AgentFilter{Text: text, Limit: 10})
 	}
-	if _, err := query.Agents(context.Background(), db, query.AgentFilter{ChainIDs: []uint64{5}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
+	if _, err := searchdb.Agents(context.Background(), db, searchdb.AgentFilter{ChainIDs: []uint64{5}, Limit: 1}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("of a chain that is not there: %v", err)
 	}
 }
 
-func refused(t *testing.T, db *store.DB, field string, f query.AgentFilter) {
+func refused(t *testing.T, db *store.DB, field string, f searchdb.AgentFilter) {
 	t.Helper()
 	var input *repute.InputError
-	if _, err := query.Agents(context.Background(), db, f); !errors.As(err, &input) || input.Field != field || input.Hint == "" {
+	if _, err := searchdb.Agents(context.Background(), db, f); !errors.As(err, &input) || input.Field != field || input.Hint == "" {
 		t.Errorf("%+v: %v, want an error of %s", f, err, field)
 	}
 }
@@ -203,21 +204,21 @@ func TestSearchFollowsDocuments(t *testing.T) {
 	uri := "https://a.example/new"
 	w.mine(repute.URIUpdated{TokenID: tokenID(0), URI: uri, UpdatedBy: person(0)})
 	w.store(t, db, w.tip().Number)
-	if _, got := search(t, db, query.AgentFilter{Text: "alpha"}); got != "" {
+	if _, got := search(t, db, searchdb.AgentFilter{Text: "alpha"}); got != "" {
 		t.Errorf("found by the document of an earlier uri: %s", got)
 	}
 	u := claim(t, db, "")[uri]
 	for _, name := range []string{"gamma", "delta"} {
 		save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte(name), Source: "https", FetchedAt: fetched, ParserVersion: 1, Registration: agentDoc(name, "")})
-		if _, got := search(t, db, query.AgentFilter{Text: name}); got != "7:0" {
+		if _, got := search(t, db, searchdb.AgentFilter{Text: name}); got != "7:0" {
 			t.Errorf("%s: %s", name, got)
 		}
 	}
-	if _, got := search(t, db, query.AgentFilter{Text: "gamma"}); got != "" {
+	if _, got := search(t, db, searchdb.AgentFilter{Text: "gamma"}); got != "" {
 		t.Errorf("found by an earlier version: %s", got)
 	}
 	save(t, db, docdb.FetchResult{URIID: u.ID, Body: []byte("delta"), Source: "https", FetchedAt: fetched, ParserVersion: 2, Registration: agentDoc("epsilon", "")})
-	if _, got := search(t, db, query.AgentFilter{Text: "epsilon"}); got != "7:0" {
+	if _, got := search(t, db, searchdb.AgentFilter{Text: "epsilon"}); got != "7:0" {
 		t.Errorf("after a better parser: %s", got)
 	}
 }
@@ -235,7 +236,7 @@ func TestFillSearch(t *testing.T) {
 	sqlExec(t, db, "delete from searchable where name < 'robot3'")
 	sqlExec(t, db, "update searchable set form = 0, name = 'old'")
 	ok(t, docdb.FillSearch(t.Context(), db))
-	if found, _ := search(t, db, query.AgentFilter{Text: "robot"}); found.Total.Value != 230 {
+	if found, _ := search(t, db, searchdb.AgentFilter{Text: "robot"}); found.Total.Value != 230 {
 		t.Errorf("%d found after the fill, want 230", found.Total.Value)
 	}
 }
@@ -288,7 +289,7 @@ func TestSearchFilters(t *testing.T) {
 func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick func(...string) string) {
 	t.Helper()
 	yes := rng.IntN(2) == 0
-	f := query.AgentFilter{
+	f := searchdb.AgentFilter{
 		Text: pick("", "", "red", "robot"), Service: pick("", "", "mcp", "MCP"), Skill: pick("", "", "sing"), Domain: pick("", "", "", "Law"),
 		Trust: pick("", "", "", "tee"), MinFeedback: int64(rng.IntN(3)), Status: repute.DocumentStatus(pick("", "", "ok", "pending")),
 		Tag: pick("", "", "", "starred"), Limit: 1 + rng.IntN(9), Unfolded: true,
@@ -312,12 +313,12 @@ func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick 
 	for _, m := range want {
 		expected = append(expected, m.id.Short())
 	}
-	facets, err := query.SearchFacets(context.Background(), db, f)
+	facets, err := searchdb.SearchFacets(context.Background(), db, f)
 	ok(t, err)
 	for {
 		found, ids := search(t, db, f)
 		got = append(got, strings.Fields(ids)...)
-		if found.Total != (query.Count{Value: int64(len(want))}) || facets.Total != found.Total {
+		if found.Total != (searchdb.Count{Value: int64(len(want))}) || facets.Total != found.Total {
 			t.Errorf("%+v: total %+v and %+v, want %d", f, found.Total, facets.Total, len(want))
 		}
 		if f.After = found.Next; f.After == "" {
@@ -335,7 +336,7 @@ func checkSearch(t *testing.T, db *store.DB, rng *rand.Rand, all []member, pick 
 	}
 }
 
-func (m member) matches(f query.AgentFilter) bool {
+func (m member) matches(f searchdb.AgentFilter) bool {
 	if len(f.ChainIDs) > 0 && !slices.Contains(f.ChainIDs, m.id.ChainID) || m.ratings < f.MinFeedback ||
 		f.Tag != "" && m.ratings == 0 || f.Status != "" && f.Status != m.document {
 		return false
@@ -349,7 +350,7 @@ func (m member) matches(f query.AgentFilter) bool {
 		same(f.Trust, m.doc.SupportedTrust[0]) && (f.X402 == nil || m.doc.X402 != nil && *m.doc.X402 == *f.X402)
 }
 
-func sumOf(facets []query.Facet) (n int64) {
+func sumOf(facets []searchdb.Facet) (n int64) {
 	for _, f := range facets {
 		n += f.Count
 	}
@@ -375,12 +376,12 @@ func TestSearchFacets(t *testing.T) {
 	paid.X402, paid.Active = new(bool), &no
 	*paid.X402 = true
 	catalogue(t, db, 7, []int{0}, doc("robot", "MCP", "sing"), doc("robot", "mcp", "Sing", "dance"), paid, nil)
-	got, err := query.SearchFacets(context.Background(), db, query.AgentFilter{})
+	got, err := searchdb.SearchFacets(context.Background(), db, searchdb.AgentFilter{})
 	ok(t, err)
-	want := query.Facets{
-		Total: query.Count{Value: 4}, Services: []query.Facet{{Value: "mcp", Count: 2}, {Value: "a2a", Count: 1}}, Skills: []query.Facet{{Value: "sing", Count: 2}, {Value: "dance", Count: 1}},
-		X402: []query.Facet{{Value: "true", Count: 1}}, Active: []query.Facet{{Value: "false", Count: 1}},
-		Chains: []query.Facet{{Value: "7", Count: 4}}, Status: []query.Facet{{Value: "ok", Count: 3}, {Value: "pending", Count: 1}}, AsOf: got.AsOf,
+	want := searchdb.Facets{
+		Total: searchdb.Count{Value: 4}, Services: []searchdb.Facet{{Value: "mcp", Count: 2}, {Value: "a2a", Count: 1}}, Skills: []searchdb.Facet{{Value: "sing", Count: 2}, {Value: "dance", Count: 1}},
+		X402: []searchdb.Facet{{Value: "true", Count: 1}}, Active: []searchdb.Facet{{Value: "false", Count: 1}},
+		Chains: []searchdb.Facet{{Value: "7", Count: 4}}, Status: []searchdb.Facet{{Value: "ok", Count: 3}, {Value: "pending", Count: 1}}, AsOf: got.AsOf,
 	}
 	if !reflect.DeepEqual(got, want) || len(got.AsOf) != 1 {
 		t.Errorf("got %+v, want %+v", got, want)
@@ -400,7 +401,7 @@ func TestSearchBounds(t *testing.T) {
 		agentDoc("head "+long, strings.Repeat("filler ", 2000)+"needle "+strings.Repeat("filler ", 500)+" lost", repute.Service{Name: long, Skills: many, Domains: many}),
 		agentDoc(strings.Repeat("é\x00", 5000), "\xf0\x28 \u0000 broken"))
 	for text, want := range map[string]string{"head": "7:0", "skill3": "7:0", "needle": "", "broken": "7:1"} {
-		if _, got := search(t, db, query.AgentFilter{Text: text}); got != want {
+		if _, got := search(t, db, searchdb.AgentFilter{Text: text}); got != want {
 			t.Errorf("%s: found %q, want %q", text, got, want)
 		}
 	}
@@ -422,7 +423,7 @@ func TestSearchTimeout(t *testing.T) {
 	_, err = tx.Exec(t.Context(), "lock table searchable in access exclusive mode")
 	ok(t, err)
 	start := time.Now()
-	_, err = query.Agents(t.Context(), db, query.AgentFilter{Text: "robot", Limit: 1})
+	_, err = searchdb.Agents(t.Context(), db, searchdb.AgentFilter{Text: "robot", Limit: 1})
 	if !errors.Is(err, context.DeadlineExceeded) || time.Since(start) > time.Minute {
 		t.Errorf("after %s: %v", time.Since(start), err)
 	}
@@ -435,19 +436,19 @@ func TestSearchHidesDenied(t *testing.T) {
 	catalogue(t, db, 7, []int{0}, agentDoc("robot one", "", repute.Service{Name: "MCP"}), agentDoc("robot two", "", repute.Service{Name: "A2A"}))
 	ok(t, denydb.Deny(t.Context(), db, repute.Denial{Kind: repute.DenyAgent, Value: "7:0", Reason: "malware"}, false))
 	for _, c := range []struct {
-		f    query.AgentFilter
+		f    searchdb.AgentFilter
 		want string
 	}{
-		{query.AgentFilter{Text: "robot"}, "7:1"}, {query.AgentFilter{Service: "mcp"}, ""},
-		{query.AgentFilter{Status: repute.DocumentDenied}, "7:0"}, {query.AgentFilter{Status: repute.DocumentOK}, "7:1"}, {query.AgentFilter{}, "7:1 7:0"},
+		{searchdb.AgentFilter{Text: "robot"}, "7:1"}, {searchdb.AgentFilter{Service: "mcp"}, ""},
+		{searchdb.AgentFilter{Status: repute.DocumentDenied}, "7:0"}, {searchdb.AgentFilter{Status: repute.DocumentOK}, "7:1"}, {searchdb.AgentFilter{}, "7:1 7:0"},
 	} {
 		if _, got := search(t, db, c.f); got != c.want {
 			t.Errorf("%+v: found %q, want %q", c.f, got, c.want)
 		}
 	}
-	facets, err := query.SearchFacets(t.Context(), db, query.AgentFilter{})
+	facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{})
 	ok(t, err)
-	if !slices.Equal(facets.Services, []query.Facet{{Value: "a2a", Count: 1}}) || !slices.Equal(facets.Status, []query.Facet{{Value: "denied", Count: 1}, {Value: "ok", Count: 1}}) {
+	if !slices.Equal(facets.Services, []searchdb.Facet{{Value: "a2a", Count: 1}}) || !slices.Equal(facets.Status, []searchdb.Facet{{Value: "denied", Count: 1}, {Value: "ok", Count: 1}}) {
 		t.Errorf("%+v", facets)
 	}
 }

@@ -15,6 +15,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/store"
 	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // failer is what *testing.T and *rapid.T share.
@@ -113,7 +114,7 @@ func (l *ledger) extend(txs ...txOf) []block {
 func dump(t failer, ctx context.Context, db *store.DB, chainID uint64) string {
 	t.Helper()
 	var b bytes.Buffer
-	ok(t, eventdb.Dump(ctx, db, &b, chainID))
+	ok(t, importdb.Dump(ctx, db, &b, chainID))
 	return string(bytes.ReplaceAll(b.Bytes(), fmt.Appendf(nil, `"chain" : %d,`, chainID), []byte(`"chain" : 0,`)))
 }
 

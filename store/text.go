@@ -8,8 +8,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/ethereum/go-ethereum/crypto"
-
-	"repute"
 )
 
 // Keccak returns the Keccak-256 hash of a string, by which tags are found.
@@ -90,20 +88,6 @@ func Head(text []byte, bytes int, partial *bool) []byte {
 // HeadText returns the first MaxListed characters of a text and sets partial when there are more.
 func HeadText(text []byte, partial *bool) string { return string(Head(text, MaxListed, partial)) }
 
-// CutField is headText that keeps which field was cut.
-func CutField(text []byte, field string, cut *[]string, partial *bool) string {
-	shown := HeadText(text, partial)
-	if len(shown) < len(text) {
-		*cut = append(*cut, field)
-	}
-	return shown
-}
-
-// CutURI is cutField of a URI behind which file is: what is denied is not shown in it.
-func CutURI(uri []byte, file *repute.File, cut *[]string, partial *bool) string {
-	return CutField([]byte(uriBeside(string(uri), file)), "uri", cut, partial)
-}
-
 // WithoutContent is what is shown of a URI whose document is denied. A data: URI is the
 // document from its comma on, and JSON written where a URI belongs is nothing else.
 func WithoutContent(uri string) string {
@@ -119,12 +103,4 @@ func WithoutContent(uri string) string {
 		return s[:comma+1]
 	}
 	return scheme
-}
-
-// uriBeside is a URI as it is shown beside what is known of its file.
-func uriBeside(uri string, file *repute.File) string {
-	if file != nil && file.Status == repute.DocumentDenied {
-		return WithoutContent(uri)
-	}
-	return uri
 }

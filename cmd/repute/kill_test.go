@@ -17,7 +17,7 @@ import (
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // TestMain lets a test run this binary as the program itself.
@@ -140,7 +140,7 @@ func waitCursor(t *testing.T, db *store.DB, at uint64, out *bytes.Buffer) {
 func dump(t *testing.T, db *store.DB) []byte {
 	t.Helper()
 	var b bytes.Buffer
-	if err := eventdb.Dump(t.Context(), db, &b, 0); err != nil {
+	if err := importdb.Dump(t.Context(), db, &b, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b.Bytes()

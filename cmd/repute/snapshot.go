@@ -19,7 +19,7 @@ import (
 	"repute"
 	"repute/indexer"
 	"repute/store"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/query"
 )
 
@@ -222,11 +222,11 @@ type importReport struct {
 	Pending    int            `json:"pending"`    // such logs of the chain afterwards
 }
 
-func encodeImport(r eventdb.ImportResult) importReport { return importReport(r) }
+func encodeImport(r importdb.ImportResult) importReport { return importReport(r) }
 
 // importFrom stores a snapshot in parts, with progress, or recorded logs at once, for which
 // chain must be given.
-func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader, compare indexer.Compare) (eventdb.ImportResult, error) {
+func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader, compare indexer.Compare) (importdb.ImportResult, error) {
 	if !indexer.IsSnapshot(in) {
 		return indexer.Import(ctx, db, *chain, in, compare)
 	}

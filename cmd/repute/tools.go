@@ -16,7 +16,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/store"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/query"
 )
 
@@ -65,7 +65,7 @@ func (p *program) reindexCommand() *cobra.Command {
 				}
 				for _, chain := range chains {
 					start := time.Now()
-					if err := eventdb.Reindex(cmd.Context(), db, chain.Chain.ID, contracts.Read); err != nil {
+					if err := importdb.Reindex(cmd.Context(), db, chain.Chain.ID, contracts.Read); err != nil {
 						return fmt.Errorf("reindex chain %d: %w", chain.Chain.ID, err)
 					}
 					fmt.Fprintf(p.stderr, "reindexed %s (%d) in %s\n", chain.Name, chain.Chain.ID, time.Since(start).Round(time.Millisecond))
@@ -98,7 +98,7 @@ func (p *program) dumpCommand() *cobra.Command {
 				if len(p.flags.chains) > 0 {
 					only = chains[0].Chain.ID
 				}
-				return eventdb.Dump(cmd.Context(), db, p.stdout, only)
+				return importdb.Dump(cmd.Context(), db, p.stdout, only)
 			})
 		},
 	}

@@ -9,7 +9,7 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/paydb"
 	"repute/store/verifydb"
 )
@@ -72,7 +72,7 @@ func TestRetimedBlockReordersPayments(t *testing.T) {
 	w.sql(fmt.Sprintf("update blocks set time = time + interval '1 hour' where number = %d", block))
 	w.settle()
 	w.sees(2, "refused used", "verified 7 of 7 USDX")
-	if err := eventdb.Amend(t.Context(), w.db, w.dn.Chain().ID, store.Lease{}, eventdb.Amendment{Block: headers[block]}); err != nil {
+	if err := importdb.Amend(t.Context(), w.db, w.dn.Chain().ID, store.Lease{}, importdb.Amendment{Block: headers[block]}); err != nil {
 		t.Fatal(err)
 	}
 	w.sees(2, "pending", "pending")

@@ -7,7 +7,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/verifydb"
 )
 
@@ -16,13 +16,13 @@ func (v *Verifier) amend(ctx context.Context, l store.Lease, j judgement) error 
 	if err := node.CheckTime(j.block.Block); err != nil {
 		return err
 	}
-	a := eventdb.Amendment{Block: j.block.Block, Remove: j.extra}
+	a := importdb.Amendment{Block: j.block.Block, Remove: j.extra}
 	for _, log := range j.logs {
 		if event, ours := v.decoder.Decode(log); ours {
 			a.Records = append(a.Records, repute.Record{Log: log, Time: j.block.Time, Event: event})
 		}
 	}
-	if err := eventdb.Amend(ctx, v.db, v.chain.ID, l, a); err != nil {
+	if err := importdb.Amend(ctx, v.db, v.chain.ID, l, a); err != nil {
 		return fmt.Errorf("amend block %d: %w", j.block.Number, err)
 	}
 	v.log.Warn("block amended", "block", j.block.Number, "hash", j.block.Hash, "removed", len(a.Remove), "events", len(a.Records))

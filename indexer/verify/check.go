@@ -13,7 +13,7 @@ import (
 	"repute/indexer/node"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/verifydb"
 )
 
@@ -208,7 +208,7 @@ func (c *check) time(ctx context.Context, j judgement) error {
 	if !c.o.Repair {
 		return nil
 	}
-	if err := eventdb.Amend(ctx, c.v.db, c.v.chain.ID, c.o.Lease, eventdb.Amendment{Block: j.block.Block}); err != nil {
+	if err := importdb.Amend(ctx, c.v.db, c.v.chain.ID, c.o.Lease, importdb.Amendment{Block: j.block.Block}); err != nil {
 		return err
 	}
 	c.result.Retimed++

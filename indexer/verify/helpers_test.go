@@ -17,7 +17,7 @@ import (
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/query"
 )
 
@@ -72,7 +72,7 @@ func catchUp(t *testing.T, f *indexer.Follower) (reorgs int) {
 func dump(t *testing.T, db *store.DB) string {
 	t.Helper()
 	var b strings.Builder
-	if err := eventdb.Dump(t.Context(), db, &b, 0); err != nil {
+	if err := importdb.Dump(t.Context(), db, &b, 0); err != nil {
 		t.Fatal(err)
 	}
 	return b.String()

@@ -14,7 +14,7 @@ import (
 	"repute/indexer/node"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/verifydb"
 )
 
@@ -172,7 +172,7 @@ func (v *Verifier) storeMissing(ctx context.Context, l store.Lease, at verifydb.
 	if err != nil || len(records) == 0 {
 		return 0, err
 	}
-	result, err := eventdb.Repair(ctx, v.db, v.chain.ID, l, records, blocks)
+	result, err := importdb.Repair(ctx, v.db, v.chain.ID, l, records, blocks)
 	if err != nil {
 		return 0, fmt.Errorf("repair %d events from block %d on: %w", len(records), records[0].Log.BlockNumber, err)
 	}

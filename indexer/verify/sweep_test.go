@@ -191,6 +191,32 @@ func TestRefusedBlockDoesNotStopTheOthers(t *testing.T) {
 	}
 }
 
+// Each block that endpoints refuse to answer about has its own count of tries, also where several
+// of them are compared together: the tries of the newest one are tries of the others too.
+func TestRefusedBlocksAreTriedTogether(t *testing.T) {
+	t.Parallel()
+	c := rpctest.New(t, rpctest.Options{})
+	rated(c, 60)
+	refused := map[uint64]common.Hash{}
+	for _, b := range c.Blocks() {
+		if n := b.Number(); n >= 50 && n <= 52 {
+			refused[n] = b.Hash()
+		}
+	}
+	d := rpctest.NewProxy(t, c.URL())
+	db, n := openStore(t), nodeAt(t, d.URL)
+	indexFrom(t, db, chainOf(c), n)
+	d.Lie = refusing(refused)
+	v := New(db, chainOf(c), func() []*node.Node { return []*node.Node{n} }, Options{Rate: 1e6})
+	for range answerTries {
+		_ = sweep(t, v) // fails while the endpoint may still answer
+	}
+	got, err := verifydb.BlockProofs(t.Context(), db, 31337)
+	if err != nil || len(got) != 1 || fmt.Sprint(got[0].Unproven) != "[{50 52}]" {
+		t.Errorf("after %d tries: %+v, %v, want blocks 50 to 52 unproven", answerTries, got, err)
+	}
+}
+
 // Where blooms count for nothing and no receipts prove anything, the headers that are kept of
 // unproven blocks are bounded: the comparison waits.
 func TestUnprovenBlocksAreBounded(t *testing.T) {

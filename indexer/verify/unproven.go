@@ -10,7 +10,7 @@ import (
 	"repute"
 	"repute/indexer/node"
 	"repute/store"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/verifydb"
 )
 
@@ -175,7 +175,7 @@ func (v *Verifier) correctTime(ctx context.Context, l store.Lease, stored, block
 	if err := node.CheckTime(block); err != nil {
 		return err
 	}
-	if err := eventdb.Amend(ctx, v.db, v.chain.ID, l, eventdb.Amendment{Block: block}); err != nil {
+	if err := importdb.Amend(ctx, v.db, v.chain.ID, l, importdb.Amendment{Block: block}); err != nil {
 		return fmt.Errorf("amend the time of block %d: %w", block.Number, err)
 	}
 	v.log.Warn("the time of a block was wrong", "block", block.Number, "stored", stored.Time, "time", block.Time)

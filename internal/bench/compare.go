@@ -10,7 +10,7 @@ import (
 
 	"repute/internal/synth"
 	"repute/store"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // compareDump compares the canonical dump of an index with the one that the
@@ -24,7 +24,7 @@ func compareDump(ctx context.Context, d *database, h *synth.History) (string, er
 	defer db.Close()
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	got := stream(func(w io.Writer) error { return eventdb.Dump(ctx, db, w, synth.Chain().ID) })
+	got := stream(func(w io.Writer) error { return importdb.Dump(ctx, db, w, synth.Chain().ID) })
 	defer got.Close()
 	want := stream(h.WriteDump)
 	defer want.Close()

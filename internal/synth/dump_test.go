@@ -16,7 +16,7 @@ import (
 	"repute/internal/synth"
 	"repute/store"
 	"repute/store/chaindb"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 )
 
 // index follows a history to its head and gives the canonical dump of what the
@@ -52,7 +52,7 @@ func index(t *testing.T, h *synth.History) []byte {
 		t.Fatal(err)
 	}
 	var dump bytes.Buffer
-	if err := eventdb.Dump(ctx, db, &dump, synth.Chain().ID); err != nil {
+	if err := importdb.Dump(ctx, db, &dump, synth.Chain().ID); err != nil {
 		t.Fatal(err)
 	}
 	return dump.Bytes()

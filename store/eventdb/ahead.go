@@ -83,7 +83,7 @@ func storeLogs(ctx context.Context, tx pgx.Tx, b *Batch) error {
 	if err := storeBlocks(ctx, tx, b.ChainID, b); err != nil {
 		return err
 	}
-	return encodeEvents(b.ChainID, b.Records).Send(ctx, tx)
+	return EncodeEvents(b.ChainID, b.Records).Send(ctx, tx)
 }
 
 // of tells whether the events of this very batch are being stored.

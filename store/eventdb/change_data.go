@@ -15,12 +15,12 @@ import (
 	"repute/store/chaindb"
 )
 
-// changeRow is a change on its way into the outbox.
-type changeRow struct {
-	kind string
-	at   chaindb.Point
-	id   *repute.TokenID
-	data []byte
+// ChangeRow is a change on its way into the outbox.
+type ChangeRow struct {
+	Kind string
+	At   chaindb.Point
+	ID   *repute.TokenID
+	Data []byte
 }
 
 // change notes what a reader of the feed is told. A value that does not marshal
@@ -29,7 +29,7 @@ func (f *fold) change(kind string, at chaindb.Point, id *repute.TokenID, data an
 	if f.quiet {
 		return
 	}
-	f.out.changes = append(f.out.changes, changeRow{kind, at, id, store.Marshal(data)})
+	f.out.changes = append(f.out.changes, ChangeRow{kind, at, id, store.Marshal(data)})
 }
 
 type transferredData struct {
@@ -141,7 +141,8 @@ type rewoundData struct {
 	From  uint64      `json:"from"` // the newest one before
 }
 
-type repairedData struct {
+// RepairedData is the data of a change of kind store.KindRepaired.
+type RepairedData struct {
 	Reason string `json:"reason"`
 }
 

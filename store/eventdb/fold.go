@@ -7,7 +7,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
-	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
 )
@@ -120,7 +119,7 @@ type fold struct {
 	block        uint64
 	agentsOfNow  []*foldAgent // may have changed in the current block
 	operatorsNow []operatorKey
-	out          delta
+	out          Delta
 }
 
 type sumKey struct {
@@ -196,7 +195,7 @@ func LastEffect(token, condition string) string {
 // wait notes that an event has no effect, for a reason other than "".
 func (f *fold) wait(id *repute.TokenID, at chaindb.Point, reason string) {
 	if reason != "" {
-		f.out.pending = append(f.out.pending, pendingRow{id, at, reason})
+		f.out.Pending = append(f.out.Pending, pendingRow{id, at, reason})
 	}
 }
 
@@ -270,8 +269,8 @@ func checkAddress(c *chaindb.ChainRow, r *repute.Record) error {
 	return nil
 }
 
-// delta is what a batch changes, in rows.
-type delta struct {
+// Delta is what a batch changes, in rows.
+type Delta struct {
 	states       []stateRow
 	closedStates []closedState
 	metadata     []metadataRow
@@ -283,15 +282,15 @@ type delta struct {
 	responses    []responseRow
 	requests     []requestRow
 	answers      []answerRow
-	pending      []pendingRow
+	Pending      []pendingRow
 	sums         []*sumRow
 	votes        []*voteRow
 	withdrawn    []ratingKey  // ratings to be taken out of sums and votes
 	agents       []*foldAgent // rows to be replaced
-	changes      []changeRow
+	changes      []ChangeRow
 
-	added    []*store.CopyBuffer // all of the above that is new, ready to be stored
-	replaced *store.CopyBuffer   // the agents
+	added    []*CopyBuffer // all of the above that is new, ready to be stored
+	replaced *CopyBuffer   // the agents
 }
 
 // stateRow is a row of agent_states; to is 0 while open.
@@ -360,7 +359,7 @@ type answerRow struct {
 
 type pendingRow struct {
 	id     *repute.TokenID // nil when the event names no agent
-	at     chaindb.Point
+	At     chaindb.Point
 	reason string
 }
 

@@ -142,17 +142,17 @@ func scanPair(row pgx.CollectableRow) (p pairKey, err error) {
 	return p, p.token.SetFromDecimal(token)
 }
 
-// whereAgent selects the rows of the agents $2 of chain $1 in a table that meet a
+// WhereAgent selects the rows of the agents $2 of chain $1 in a table that meet a
 // condition. They are looked up agent by agent, whatever the planner believes of a
 // chain it has no statistics of yet: a join it may turn round, this it may not.
-func whereAgent(table, condition string) string {
+func WhereAgent(table, condition string) string {
 	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t) cross join lateral (
 		select ctid id from ` + table + ` where chain_id = $1 and token_id = u.t and ` + condition + ` offset 0) d))`
 }
 
-// whereAnswerOfAgent is whereAgent for answers, which belong to the agent of
+// WhereAnswerOfAgent is whereAgent for answers, which belong to the agent of
 // their request.
-func whereAnswerOfAgent(condition string) string {
+func WhereAnswerOfAgent(condition string) string {
 	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t)
 		cross join lateral (select contract, request_hash from validation_requests where chain_id = $1 and token_id = u.t offset 0) r
 		cross join lateral (select ctid id from validation_responses
@@ -163,13 +163,13 @@ func whereAnswerOfAgent(condition string) string {
 // above it go, rows that end above it are open again.
 func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
 	for _, sql := range []string{
-		`delete from agent_states ` + whereAgent("agent_states", "from_block > $3"),
-		`update agent_states set to_block = null ` + whereAgent("agent_states", "to_block > $3"),
-		`delete from metadata ` + whereAgent("metadata", "from_block > $3"),
-		`update metadata set to_block = null ` + whereAgent("metadata", "to_block > $3"),
-		`delete from responses ` + whereAgent("responses", "block > $3"),
-		`delete from validation_responses ` + whereAnswerOfAgent("block > $3"),
-		`delete from validation_requests ` + whereAgent("validation_requests", "block > $3"),
+		`delete from agent_states ` + WhereAgent("agent_states", "from_block > $3"),
+		`update agent_states set to_block = null ` + WhereAgent("agent_states", "to_block > $3"),
+		`delete from metadata ` + WhereAgent("metadata", "from_block > $3"),
+		`update metadata set to_block = null ` + WhereAgent("metadata", "to_block > $3"),
+		`delete from responses ` + WhereAgent("responses", "block > $3"),
+		`delete from validation_responses ` + WhereAnswerOfAgent("block > $3"),
+		`delete from validation_requests ` + WhereAgent("validation_requests", "block > $3"),
 	} {
 		b.Queue(sql, chainID, agents, n)
 	}
@@ -191,7 +191,7 @@ func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
 func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, agents []repute.TokenID, n uint64) error {
 	var b pgx.Batch
 	ids := store.TokenArray(agents)
-	b.Queue(`delete from agents `+whereAgent("agents", "registered_block > $3"), c.ID, ids, n)
+	b.Queue(`delete from agents `+WhereAgent("agents", "registered_block > $3"), c.ID, ids, n)
 	b.Queue(`
 		update agents a set owner = s.owner, claimed = s.claimed, wallet = s.wallet, approved = s.approved, uri_id = s.uri_id,
 			updated_block = e.block, updated_log = e.log_index, feedback = live.n, clients = live.clients, revoked = gone.n,
@@ -217,8 +217,8 @@ var retractable = []string{store.KindTransferred, store.KindRegistered, store.Ki
 // each change it undoes, newest first. Of a backfilled range that is cut the
 // lower part is announced again.
 func retractChanges(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Block) error {
-	rewound := changeRow{kind: store.KindRewound, at: chaindb.Point{Block: to.Number}, data: store.Marshal(rewoundData{to.Number, to.Hash, c.Cursor.Number})}
-	if err := storeChanges(ctx, tx, c.ID, []changeRow{rewound}); err != nil {
+	rewound := ChangeRow{Kind: store.KindRewound, At: chaindb.Point{Block: to.Number}, Data: store.Marshal(rewoundData{to.Number, to.Hash, c.Cursor.Number})}
+	if err := StoreChanges(ctx, tx, c.ID, []ChangeRow{rewound}); err != nil {
 		return err
 	}
 	_, err := tx.Exec(ctx, `

@@ -70,7 +70,7 @@ func Apply(ctx context.Context, db *store.DB, b Batch) error {
 func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids docdb.Interned, begin func(pgx.Tx, *chaindb.ChainRow) error) error {
 	attempt := func(j *job) func(pgx.Tx) error {
 		return func(tx pgx.Tx) error {
-			c, err := beginWrite(ctx, tx, b.ChainID, b.Lease)
+			c, err := BeginWrite(ctx, tx, b.ChainID, b.Lease)
 			if err != nil {
 				return err
 			}
@@ -156,7 +156,7 @@ func (b *Batch) check() error {
 	for i := range b.Records {
 		l := &b.Records[i].Log
 		at := chaindb.PointOf(l)
-		if err := placed(l); err != nil {
+		if err := Placed(l); err != nil {
 			return err
 		}
 		if !before(last, at) || l.BlockNumber > b.To.Number || l.Removed {
@@ -170,8 +170,8 @@ func (b *Batch) check() error {
 	return nil
 }
 
-// placed refuses indexes that no block has and no column holds.
-func placed(l *types.Log) error {
+// Placed refuses indexes that no block has and no column holds.
+func Placed(l *types.Log) error {
 	if l.Index <= math.MaxInt32 && l.TxIndex <= math.MaxInt32 {
 		return nil
 	}
@@ -183,21 +183,23 @@ func before(p chaindb.Point, q chaindb.Point) bool {
 	return p.Block < q.Block || p.Block == q.Block && p.Log < q.Log
 }
 
-// beginWrite starts a write of a chain: its row is locked, the lease is ours, and
+// BeginWrite starts a write of a chain: its row is locked, the lease is ours, and
 // plans are made for keyed access whatever the statistics say. A batch reads and
 // writes by key only; a hash join over a table that has just grown, or a generic
 // plan made when it was empty, would scan it.
-func beginWrite(ctx context.Context, tx pgx.Tx, chainID uint64, l store.Lease) (*chaindb.ChainRow, error) {
+func BeginWrite(ctx context.Context, tx pgx.Tx, chainID uint64, l store.Lease) (*chaindb.ChainRow, error) {
 	if err := store.HoldLease(ctx, tx, l); err != nil {
 		return nil, err
 	}
-	if err := planByKey(ctx, tx); err != nil {
+	if err := PlanByKey(ctx, tx); err != nil {
 		return nil, err
 	}
 	return chaindb.LockChain(ctx, tx, chainID)
 }
 
-func planByKey(ctx context.Context, tx pgx.Tx) error {
+// PlanByKey has Postgres plan the statements of a transaction by their keys: the statistics of a table
+// that grows by millions of rows are always old.
+func PlanByKey(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `select set_config(name, value, true) from (values ('plan_cache_mode', 'force_custom_plan'),
 		('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`)
 	return err
@@ -212,16 +214,16 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch, j
 	if b.Waiting != nil {
 		*b.Waiting = d.waiting()
 	}
-	if err := d.write(ctx, tx, c.ID); err != nil {
+	if err := d.Write(ctx, tx, c.ID); err != nil {
 		return err
 	}
 	if b.Backfill && b.To.Number > b.Parent.Number {
-		d.changes = []changeRow{backfilled(b.Parent.Number+1, b.To.Number)}
+		d.changes = []ChangeRow{Backfilled(b.Parent.Number+1, b.To.Number)}
 	}
-	if err := storeChanges(ctx, tx, c.ID, d.changes); err != nil {
+	if err := StoreChanges(ctx, tx, c.ID, d.changes); err != nil {
 		return err
 	}
-	if err := cover(ctx, tx, c.ID, repute.BlockRange{From: b.Parent.Number + 1, To: b.To.Number}); err != nil {
+	if err := Cover(ctx, tx, c.ID, repute.BlockRange{From: b.Parent.Number + 1, To: b.To.Number}); err != nil {
 		return err
 	}
 	return advance(ctx, tx, b)
@@ -231,9 +233,9 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch, j
 // begins.
 type job struct {
 	fold   chan *fold
-	events chan *store.CopyBuffer // nil: they and the headers are stored already
-	known  *recalled              // what need not be loaded
-	folded *fold                  // nil while there is none
+	events chan *CopyBuffer // nil: they and the headers are stored already
+	known  *recalled        // what need not be loaded
+	folded *fold            // nil while there is none
 }
 
 // keep remembers what the batch left, once it is committed, which err says.
@@ -251,14 +253,14 @@ func (j *job) keep(r *recall, err error) error {
 func startJob(b *Batch, ids docdb.Interned, careful, stored bool) *job {
 	j := &job{fold: make(chan *fold, 1)}
 	if !stored {
-		j.events = make(chan *store.CopyBuffer, 1)
+		j.events = make(chan *CopyBuffer, 1)
 	}
 	go func() {
 		f := newFold(ids, b.Records)
 		f.quiet, f.careful = b.Backfill, careful
 		j.fold <- f
 		if j.events != nil {
-			j.events <- encodeEvents(b.ChainID, b.Records)
+			j.events <- EncodeEvents(b.ChainID, b.Records)
 		}
 	}()
 	return j
@@ -267,14 +269,14 @@ func startJob(b *Batch, ids docdb.Interned, careful, stored bool) *job {
 // storeAndFold stores the events and folds them, the one while the database and
 // the other while this process would wait for the other: events are encoded while
 // state is loaded, and folded while they are stored.
-func storeAndFold(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch, j *job) (*delta, error) {
+func storeAndFold(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch, j *job) (*Delta, error) {
 	if j.events != nil {
 		if err := storeBlocks(ctx, tx, c.ID, b); err != nil {
 			return nil, err
 		}
 	}
 	if len(b.Records) == 0 {
-		return &delta{}, nil
+		return &Delta{}, nil
 	}
 	f := <-j.fold
 	f.chain, j.folded = c, f
@@ -297,9 +299,9 @@ func storeAndFold(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch,
 }
 
 // waiting counts the records that have no effect until another one is found.
-func (d *delta) waiting() (n int) {
-	for i := range d.pending {
-		switch d.pending[i].reason {
+func (d *Delta) waiting() (n int) {
+	for i := range d.Pending {
+		switch d.Pending[i].reason {
 		case chaindb.WaitsForAgent, chaindb.WaitsForIndex, chaindb.WaitsForFeedback, chaindb.WaitsForRequest:
 			n++
 		}
@@ -307,12 +309,13 @@ func (d *delta) waiting() (n int) {
 	return n
 }
 
-func backfilled(from, to uint64) changeRow {
-	return changeRow{kind: store.KindBackfilled, at: chaindb.Point{Block: to}, data: store.Marshal(backfilledData{from, to})}
+// Backfilled is the one change that stands for all changes of a range of blocks.
+func Backfilled(from, to uint64) ChangeRow {
+	return ChangeRow{Kind: store.KindBackfilled, At: chaindb.Point{Block: to}, Data: store.Marshal(backfilledData{from, to})}
 }
 
-// foldRecords loads what the records touch and folds them, without changes.
-func foldRecords(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned) (*delta, error) {
+// FoldRecords loads what the records touch and folds them, without changes.
+func FoldRecords(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned) (*Delta, error) {
 	f := newFold(ids, records)
 	f.chain, f.quiet, f.careful = c, true, true
 	if err := f.load(ctx, tx); err != nil {
@@ -321,8 +324,8 @@ func foldRecords(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []
 	return &f.out, f.run(records)
 }
 
-// cover adds a range to what is known of the chain, joining ranges that touch.
-func cover(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) error {
+// Cover adds a range to what is known of the chain, joining ranges that touch.
+func Cover(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) error {
 	if r.To < r.From {
 		return nil
 	}

@@ -13,7 +13,7 @@ import (
 
 // takeCurrent hands over what becomes current rows, in the order of their keys:
 // neighbours then go to the same pages.
-func (d *delta) takeCurrent(f *fold) {
+func (d *Delta) takeCurrent(f *fold) {
 	for _, a := range f.agents {
 		if a.exists {
 			d.agents = append(d.agents, a)
@@ -29,8 +29,8 @@ func (d *delta) takeCurrent(f *fold) {
 // encodeAgents writes the rows of all agents named: stored ones are replaced.
 // Their indexed columns change with every event, so that an update would write as
 // much.
-func (d *delta) encodeAgents(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("agents", "chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback, revoked, clients, responses, validations")
+func (d *Delta) encodeAgents(chainID uint64) *CopyBuffer {
+	c := NewCopy("agents", "chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback, revoked, clients, responses, validations")
 	for _, a := range d.agents {
 		c.Row()
 		c.Int64(int64(chainID))
@@ -47,7 +47,7 @@ func (d *delta) encodeAgents(chainID uint64) *store.CopyBuffer {
 	return c
 }
 
-func (d *delta) removeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *Delta) removeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	var stored []repute.TokenID
 	for _, a := range d.agents {
 		if a.stored {
@@ -57,14 +57,14 @@ func (d *delta) removeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) err
 	if len(stored) == 0 {
 		return nil
 	}
-	_, err := tx.Exec(ctx, "delete from agents "+whereAgent("agents", "true"), chainID, store.TokenArray(stored))
+	_, err := tx.Exec(ctx, "delete from agents "+WhereAgent("agents", "true"), chainID, store.TokenArray(stored))
 	return store.Failed("replace agents", err)
 }
 
 // encodeSums writes the sums of clients of whom nothing is stored yet: those of
 // others are merged by key.
-func (d *delta) encodeSums(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("sums", "chain_id, token_id, client, tag1, tag2, decimals, n, sum")
+func (d *Delta) encodeSums(chainID uint64) *CopyBuffer {
+	c := NewCopy("sums", "chain_id, token_id, client, tag1, tag2, decimals, n, sum")
 	for _, s := range d.sums {
 		if !s.pair.fresh {
 			continue
@@ -83,7 +83,7 @@ func (d *delta) encodeSums(chainID uint64) *store.CopyBuffer {
 }
 
 // addSums adds to the sums of known pairs.
-func (d *delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *Delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	known := slices.DeleteFunc(slices.Clone(d.sums), func(s *sumRow) bool { return s.pair.fresh })
 	if len(known) == 0 {
 		return nil
@@ -102,8 +102,8 @@ func (d *delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return store.Failed("add to sums", err)
 }
 
-func (d *delta) encodeVotes(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("votes", "chain_id, token_id, tag1, client, idx, value, decimals")
+func (d *Delta) encodeVotes(chainID uint64) *CopyBuffer {
+	c := NewCopy("votes", "chain_id, token_id, tag1, client, idx, value, decimals")
 	for _, v := range d.votes {
 		if !v.pair.fresh {
 			continue
@@ -121,7 +121,7 @@ func (d *delta) encodeVotes(chainID uint64) *store.CopyBuffer {
 }
 
 // replaceVotes puts the newer votes of known pairs in the place of the older.
-func (d *delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *Delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	known := slices.DeleteFunc(slices.Clone(d.votes), func(v *voteRow) bool { return v.pair.fresh })
 	if len(known) == 0 {
 		return nil
@@ -142,7 +142,7 @@ func (d *delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) err
 // withdraw takes revoked ratings out of the sums and votes, after all ratings of
 // the batch went in. Only rows that they are part of are touched: a client may have
 // given tens of thousands of ratings.
-func (d *delta) withdraw(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *Delta) withdraw(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	if len(d.withdrawn) == 0 {
 		return nil
 	}

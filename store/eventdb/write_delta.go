@@ -14,7 +14,7 @@ import (
 
 // storeBlocks keeps the headers of the batch and of its last block.
 func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error {
-	c := store.NewCopy("blocks", "chain_id, number, hash, parent, time")
+	c := NewCopy("blocks", "chain_id, number, hash, parent, time")
 	seen := make(map[uint64]bool, len(b.Blocks)+1)
 	keep := func(h *repute.Block) {
 		if h.Number <= b.Parent.Number || h.Number > b.To.Number || seen[h.Number] {
@@ -35,8 +35,9 @@ func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error
 	return c.Send(ctx, tx)
 }
 
-func encodeEvents(chainID uint64, records []repute.Record) *store.CopyBuffer {
-	c := store.NewCopy("events", "chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data")
+// EncodeEvents returns the rows of events.
+func EncodeEvents(chainID uint64, records []repute.Record) *CopyBuffer {
+	c := NewCopy("events", "chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data")
 	const besideData = 300
 	size := besideData * len(records)
 	for i := range records {
@@ -71,8 +72,8 @@ func encodeEvents(chainID uint64, records []repute.Record) *store.CopyBuffer {
 
 // encode makes the rows to be added ready for COPY; agents replace stored ones and
 // are kept apart.
-func (d *delta) encode(chainID uint64) {
-	d.added = []*store.CopyBuffer{
+func (d *Delta) encode(chainID uint64) {
+	d.added = []*CopyBuffer{
 		d.encodeStates(chainID), d.encodeMetadata(chainID), d.encodeOperators(chainID), d.encodeFeedback(chainID),
 		d.encodeResponses(chainID), d.encodeRequests(chainID), d.encodeAnswers(chainID), d.encodePending(chainID),
 		d.encodeSums(chainID), d.encodeVotes(chainID),
@@ -80,9 +81,9 @@ func (d *delta) encode(chainID uint64) {
 	d.replaced = d.encodeAgents(chainID)
 }
 
-// write stores the encoded delta. Closings come before the rows that follow them,
+// Write stores the encoded delta. Closings come before the rows that follow them,
 // and what is recomputed from rows comes after those.
-func (d *delta) write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	if err := d.closeHistories(ctx, tx, chainID); err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (d *delta) write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 
 // closeHistories ends the stored open rows. The newest row of a key is the open
 // one: it is found through the primary key.
-func (d *delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *Delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	var b pgx.Batch
 	if n := len(d.closedStates); n > 0 {
 		ends := make([]uint64, n)
@@ -142,8 +143,8 @@ func (d *delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 	return store.Failed("close histories", tx.SendBatch(ctx, &b).Close())
 }
 
-func (d *delta) encodeStates(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("agent_states", "chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
+func (d *Delta) encodeStates(chainID uint64) *CopyBuffer {
+	c := NewCopy("agent_states", "chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
 	for i := range d.states {
 		s := &d.states[i]
 		c.Row()
@@ -156,7 +157,7 @@ func (d *delta) encodeStates(chainID uint64) *store.CopyBuffer {
 	return c
 }
 
-func state(c *store.CopyBuffer, s *agentState) {
+func state(c *CopyBuffer, s *agentState) {
 	c.Bytes(store.AddressBytes(s.owner))
 	c.Bool(s.claimed)
 	c.Bytes(store.AddressBytes(s.wallet))
@@ -164,8 +165,8 @@ func state(c *store.CopyBuffer, s *agentState) {
 	c.Int64(s.uri)
 }
 
-func (d *delta) encodeMetadata(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("metadata", "chain_id, token_id, key_hash, from_block, to_block, log_index, key, value")
+func (d *Delta) encodeMetadata(chainID uint64) *CopyBuffer {
+	c := NewCopy("metadata", "chain_id, token_id, key_hash, from_block, to_block, log_index, key, value")
 	for i := range d.metadata {
 		m := &d.metadata[i]
 		c.Row()
@@ -181,8 +182,8 @@ func (d *delta) encodeMetadata(chainID uint64) *store.CopyBuffer {
 	return c
 }
 
-func (d *delta) encodeOperators(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("operators", "chain_id, owner, operator, from_block, to_block")
+func (d *Delta) encodeOperators(chainID uint64) *CopyBuffer {
+	c := NewCopy("operators", "chain_id, owner, operator, from_block, to_block")
 	for i := range d.operators {
 		o := &d.operators[i]
 		c.Row()
@@ -195,8 +196,8 @@ func (d *delta) encodeOperators(chainID uint64) *store.CopyBuffer {
 	return c
 }
 
-func (d *delta) encodeFeedback(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("feedback", "chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
+func (d *Delta) encodeFeedback(chainID uint64) *CopyBuffer {
+	c := NewCopy("feedback", "chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
 	for _, f := range d.feedback {
 		c.Row()
 		c.Int64(int64(chainID))
@@ -222,12 +223,12 @@ func (d *delta) encodeFeedback(chainID uint64) *store.CopyBuffer {
 }
 
 // at writes the two columns of a position.
-func at(c *store.CopyBuffer, p chaindb.Point) {
+func at(c *CopyBuffer, p chaindb.Point) {
 	c.Int64(int64(p.Block))
 	c.Int32(p.Log)
 }
 
-func (d *delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
+func (d *Delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	if len(d.revocations) == 0 {
 		return nil
 	}
@@ -246,8 +247,8 @@ func (d *delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return store.Failed("revoke", err)
 }
 
-func (d *delta) encodeResponses(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("responses", "chain_id, token_id, client, idx, block, log_index, responder, uri_id, hash")
+func (d *Delta) encodeResponses(chainID uint64) *CopyBuffer {
+	c := NewCopy("responses", "chain_id, token_id, client, idx, block, log_index, responder, uri_id, hash")
 	for i := range d.responses {
 		r := &d.responses[i]
 		c.Row()
@@ -263,8 +264,8 @@ func (d *delta) encodeResponses(chainID uint64) *store.CopyBuffer {
 	return c
 }
 
-func (d *delta) encodeRequests(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("validation_requests", "chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
+func (d *Delta) encodeRequests(chainID uint64) *CopyBuffer {
+	c := NewCopy("validation_requests", "chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
 	for i := range d.requests {
 		r := &d.requests[i]
 		c.Row()
@@ -279,8 +280,8 @@ func (d *delta) encodeRequests(chainID uint64) *store.CopyBuffer {
 	return c
 }
 
-func (d *delta) encodeAnswers(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("validation_responses", "chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
+func (d *Delta) encodeAnswers(chainID uint64) *CopyBuffer {
+	c := NewCopy("validation_responses", "chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
 	for i := range d.answers {
 		a := &d.answers[i]
 		c.Row()
@@ -296,29 +297,30 @@ func (d *delta) encodeAnswers(chainID uint64) *store.CopyBuffer {
 	return c
 }
 
-func (d *delta) encodePending(chainID uint64) *store.CopyBuffer {
-	c := store.NewCopy("pending", "chain_id, block, log_index, token_id, reason")
-	for i := range d.pending {
-		p := &d.pending[i]
+func (d *Delta) encodePending(chainID uint64) *CopyBuffer {
+	c := NewCopy("pending", "chain_id, block, log_index, token_id, reason")
+	for i := range d.Pending {
+		p := &d.Pending[i]
 		c.Row()
 		c.Int64(int64(chainID))
-		at(c, p.at)
+		at(c, p.At)
 		c.MaybeToken(p.id)
 		c.Text(p.reason)
 	}
 	return c
 }
 
-func storeChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []changeRow) error {
-	c := store.NewCopy("changes", "chain_id, kind, block, log_index, token_id, data")
+// StoreChanges appends changes to the feed.
+func StoreChanges(ctx context.Context, tx pgx.Tx, chainID uint64, changes []ChangeRow) error {
+	c := NewCopy("changes", "chain_id, kind, block, log_index, token_id, data")
 	for i := range changes {
 		r := &changes[i]
 		c.Row()
 		c.Int64(int64(chainID))
-		c.Text(r.kind)
-		at(c, r.at)
-		c.MaybeToken(r.id)
-		c.Json(r.data)
+		c.Text(r.Kind)
+		at(c, r.At)
+		c.MaybeToken(r.ID)
+		c.Json(r.Data)
 	}
 	return c.Send(ctx, tx)
 }

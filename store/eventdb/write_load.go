@@ -3,6 +3,7 @@ package eventdb
 import (
 	"cmp"
 	"context"
+	"maps"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -89,18 +90,10 @@ func (f *fold) load(ctx context.Context, tx pgx.Tx) error {
 	return store.Failed("load state", tx.SendBatch(ctx, &b).Close())
 }
 
-func values[K comparable, V any](m map[K]V) []V {
-	out := make([]V, 0, len(m))
-	for _, v := range m {
-		out = append(out, v)
-	}
-	return out
-}
-
 // queueAgents loads the rows of agents, and for the others what was already
 // validated of them: a foreign contract may name an agent before it exists.
 func (f *fold) queueAgents(b *pgx.Batch) {
-	agents := slices.DeleteFunc(values(f.agents), func(a *foldAgent) bool { return a.recalled })
+	agents := slices.DeleteFunc(slices.Collect(maps.Values(f.agents)), func(a *foldAgent) bool { return a.recalled })
 	if len(agents) == 0 {
 		return
 	}
@@ -135,7 +128,7 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 }
 
 func (f *fold) queuePairs(b *pgx.Batch) {
-	pairs := slices.DeleteFunc(values(f.pairs), func(p *foldPair) bool { return p.recalled || p.first && !f.careful })
+	pairs := slices.DeleteFunc(slices.Collect(maps.Values(f.pairs)), func(p *foldPair) bool { return p.recalled || p.first && !f.careful })
 	if len(pairs) == 0 {
 		return
 	}
@@ -173,7 +166,7 @@ func pairArrays[T any](items []T, key func(T) *pairKey) (ids string, clients [][
 }
 
 func (f *fold) queueRatings(b *pgx.Batch) {
-	ratings := store.Keys(f.ratings)
+	ratings := slices.Collect(maps.Keys(f.ratings))
 	ids, clients, indexes := ratingArrays(ratings)
 	b.Queue(`
 		select u.i from unnest($2::numeric[], $3::bytea[], $4::bigint[]) with ordinality u(t, c, x, i)
@@ -201,7 +194,7 @@ func ratingArrays(ratings []ratingKey) (ids string, clients [][]byte, indexes []
 }
 
 func (f *fold) queueOperators(b *pgx.Batch) {
-	spans := store.Keys(f.operators)
+	spans := slices.Collect(maps.Keys(f.operators))
 	owners, operators := make([][]byte, len(spans)), make([][]byte, len(spans))
 	for i := range spans {
 		owners[i], operators[i] = spans[i].owner[:], spans[i].operator[:]
@@ -221,7 +214,7 @@ func (f *fold) queueOperators(b *pgx.Batch) {
 }
 
 func (f *fold) queueRequests(b *pgx.Batch) {
-	requests := store.Keys(f.requests)
+	requests := slices.Collect(maps.Keys(f.requests))
 	contracts, hashes := make([][]byte, len(requests)), make([][]byte, len(requests))
 	for i := range requests {
 		contracts[i], hashes[i] = requests[i].contract[:], requests[i].hash[:]

@@ -61,7 +61,7 @@ func Agent(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (
 			agent, err = agentThen(ctx, s)
 			return err
 		}
-		agents, err := readAgents(ctx, s.Tx, []repute.AgentID{s.ID}, true)
+		agents, err := ReadAgents(ctx, s.Tx, []repute.AgentID{s.ID}, true)
 		if err != nil {
 			return err
 		}

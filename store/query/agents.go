@@ -155,9 +155,9 @@ func metadataColumns() string {
 	return store.HeadOf("m.key") + ", " + store.HeadOf("m.value") + ", octet_length(m.value), count(*) over ()"
 }
 
-// readAgents loads agents in one statement, however many there are, and their scores in
+// ReadAgents loads agents in one statement, however many there are, and their scores in
 // another one: whole, or what lists show of them.
-func readAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[store.AgentKey]*repute.Agent, error) {
+func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[store.AgentKey]*repute.Agent, error) {
 	columns := listedAgents()
 	if whole {
 		columns = wholeAgents()
@@ -191,7 +191,7 @@ func readMetadata(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*rep
 	_, err = pgx.ForEachRow(rows, into, func() error {
 		if a := agents[k]; a != nil {
 			m := repute.Metadata{Size: size, Set: *set.point()}
-			m.Key = store.CutField(key, "key", &m.Cut, &m.Partial)
+			m.Key = cutField(key, "key", &m.Cut, &m.Partial)
 			if m.Value = store.Head(value, store.MaxListed, &m.Partial); int64(len(m.Value)) < m.Size {
 				m.Cut = append(m.Cut, "value")
 			}
@@ -208,7 +208,7 @@ func readMetadata(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*rep
 func AgentsByID(ctx context.Context, db *store.DB, ids []repute.AgentID) (map[repute.AgentID]repute.Agent, error) {
 	out := make(map[repute.AgentID]repute.Agent, len(ids))
 	err := chaindb.View(ctx, db, "read agents", func(ctx context.Context, tx pgx.Tx) error {
-		agents, err := readAgents(ctx, tx, ids, false)
+		agents, err := ReadAgents(ctx, tx, ids, false)
 		for _, a := range agents {
 			out[a.ID] = *a
 		}

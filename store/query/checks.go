@@ -52,7 +52,7 @@ func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at re
 	err = chaindb.ViewAgent(ctx, db, "read checks", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		out = TrustChecks{AsOf: s.AsOf, Validating: len(s.Chain.Validations) > 0}
 		if s.Block == chaindb.Everything {
-			agents, err := readAgents(ctx, s.Tx, []repute.AgentID{s.ID}, true)
+			agents, err := ReadAgents(ctx, s.Tx, []repute.AgentID{s.ID}, true)
 			if err != nil {
 				return err
 			}

@@ -52,12 +52,12 @@ func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	f.Payment = paid.Payment()
 	f.Agent.Registry, f.Client = common.BytesToAddress(identity), common.BytesToAddress(client)
 	f.Value = value.Int
-	f.Tag1, f.Tag2 = store.CutField(tag1, "tag1", &f.Cut, &f.Partial), store.CutField(tag2, "tag2", &f.Cut, &f.Partial)
-	f.Endpoint = store.CutField(endpoint, "endpoint", &f.Cut, &f.Partial)
+	f.Tag1, f.Tag2 = cutField(tag1, "tag1", &f.Cut, &f.Partial), cutField(tag2, "tag2", &f.Cut, &f.Partial)
+	f.Endpoint = cutField(endpoint, "endpoint", &f.Cut, &f.Partial)
 	f.Hash = common.BytesToHash(hash)
 	f.Given, f.Revoked = *given.point(), revoked.point()
 	f.File, err = file.file(f.Hash)
-	f.URI = store.CutURI(uri, f.File, &f.Cut, &f.Partial)
+	f.URI = cutURI(uri, f.File, &f.Cut, &f.Partial)
 	return f, err
 }
 
@@ -226,7 +226,7 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 		f.ResponseCount = count
 		file, err := row.file(common.BytesToHash(hash))
 		r := repute.Response{Responder: common.BytesToAddress(responder), Hash: common.BytesToHash(hash), File: file, At: *at.point()}
-		r.URI = store.CutURI(uri, file, &r.Cut, &f.Partial)
+		r.URI = cutURI(uri, file, &r.Cut, &f.Partial)
 		f.Responses = append(f.Responses, r)
 		return err
 	})
@@ -235,7 +235,7 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 
 // FeedbackByAgents loads the newest live ratings of each agent, up to limit.
 // Agents without any are absent.
-func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, limit int) (out map[repute.AgentID]store.FirstRows[repute.Feedback], err error) {
+func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, limit int) (out map[repute.AgentID]FirstRows[repute.Feedback], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err
 	}
@@ -249,7 +249,7 @@ func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, l
 					where f.chain_id = k.chain_id and f.token_id = k.token_id and f.revoked_block is null
 					order by f.block desc, f.log_index desc limit $3) f)`+feedbackColumns()+`
 			order by f.chain_id, f.token_id, f.block desc, f.log_index desc`, chains, tokens, limit+1)
-		out = store.FirstRowsOf(items, func(f repute.Feedback) repute.AgentID { return f.Agent }, limit)
+		out = firstRowsOf(items, func(f repute.Feedback) repute.AgentID { return f.Agent }, limit)
 		return err
 	})
 	return out, err

@@ -14,16 +14,6 @@ import (
 	"repute/store/trustdb"
 )
 
-// ScoreFilter filters agents by their newest scores.
-type ScoreFilter struct {
-	MinScore *repute.Points // rated, with this score or a better one
-	MaxScore *repute.Points // rated, with this score or a worse one
-	Tier     *int           // rated, of exactly this tier; 0: rated and to be rejected
-	Rated    *bool          // false: also those without any score
-}
-
-func (s ScoreFilter) isEmpty() bool { return s == ScoreFilter{} }
-
 // validScore holds for rows s of trust_scores whose run is r: their newest block is
 // still part of the chain.
 func validScore(s, r string) string {
@@ -31,36 +21,9 @@ func validScore(s, r string) string {
 	select b.hash from blocks b where (b.chain_id, b.number) = (%[1]s.chain_id, %[1]s.block)))`, s, r)
 }
 
-// scored is a row of scores ts, with its run tr, of agent a.
-func scored() string {
+// Scored is a row of scores ts, with its run tr, of agent a.
+func Scored() string {
 	return "(ts.chain_id, ts.token_id) = (a.chain_id, a.token_id) and (tr.chain_id, tr.run) = (ts.chain_id, ts.run) and " + validScore("ts", "tr")
-}
-
-// where filters relation a, agents. A score is a row by primary key, so that whatever a
-// list is ordered by costs one probe an agent.
-func (s ScoreFilter) where(q *agentQuery) {
-	if s.isEmpty() {
-		return
-	}
-	rated := "ts.rated"
-	if s.MinScore != nil {
-		rated += " and ts.score >= " + q.arg(int64(*s.MinScore))
-	}
-	if s.MaxScore != nil {
-		rated += " and ts.score <= " + q.arg(int64(*s.MaxScore))
-	}
-	if s.Tier != nil {
-		rated += " and ts.tier = " + q.arg(*s.Tier)
-	}
-	exists := "exists (select from trust_scores ts join trust_runs tr on true where " + scored() + " and " + rated + ")"
-	switch {
-	case s.Rated != nil && !*s.Rated && (s.MinScore != nil || s.MaxScore != nil || s.Tier != nil):
-		q.where += " and false and " + exists
-	case s.Rated != nil && !*s.Rated:
-		q.where += " and not " + exists
-	default:
-		q.where += " and " + exists
-	}
 }
 
 // newestScores gives each key of $1 and $2 its newest score: the provisional one; else, where

@@ -58,14 +58,14 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	if v.RequestFile, err = asked.file(v.RequestHash); err != nil {
 		return v, err
 	}
-	v.RequestURI = store.CutURI(requestURI, v.RequestFile, &v.Cut, &v.Partial)
+	v.RequestURI = cutURI(requestURI, v.RequestFile, &v.Cut, &v.Partial)
 	if response != nil {
 		v.Answered = &repute.ValidationAnswer{
 			Response: *response, Hash: common.BytesToHash(hash), At: *answered.point(),
 		}
-		v.Answered.Tag = store.CutField(tag, "tag", &v.Answered.Cut, &v.Partial)
+		v.Answered.Tag = cutField(tag, "tag", &v.Answered.Cut, &v.Partial)
 		v.Answered.File, err = said.file(v.Answered.Hash)
-		v.Answered.URI = store.CutURI(uri, v.Answered.File, &v.Answered.Cut, &v.Partial)
+		v.Answered.URI = cutURI(uri, v.Answered.File, &v.Answered.Cut, &v.Partial)
 	}
 	return v, err
 }
@@ -128,7 +128,7 @@ func ValidationSubject(ctx context.Context, db *store.DB, chainID uint64, contra
 
 // ValidationsByAgents loads the newest validations of each agent, up to limit,
 // of any contract. Agents without any are absent.
-func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, limit int) (out map[repute.AgentID]store.FirstRows[repute.Validation], err error) {
+func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, limit int) (out map[repute.AgentID]FirstRows[repute.Validation], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err
 	}
@@ -146,7 +146,7 @@ func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID
 			return err
 		}
 		items, err := pgx.CollectRows(rows, scanValidation)
-		out = store.FirstRowsOf(items, func(v repute.Validation) repute.AgentID { return v.Agent }, limit)
+		out = firstRowsOf(items, func(v repute.Validation) repute.AgentID { return v.Agent }, limit)
 		return err
 	})
 	return out, err

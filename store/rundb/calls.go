@@ -234,7 +234,7 @@ func BeginStep(ctx context.Context, db *store.DB, l Lease, run, step string) (ou
 			return err
 		}
 		out = Step{ID: step, Status: StepRunning}
-		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.started", Data: store.MustJSON(map[string]any{"step": step})}})
+		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.started", Data: mustJSON(map[string]any{"step": step})}})
 	})
 	return out, err
 }
@@ -249,7 +249,7 @@ func EndStep(ctx context.Context, db *store.DB, l Lease, run string, s Step) err
 			run, s.ID, s.Status, store.OrNull(s.Result), store.CleanText(s.Error)); err != nil {
 			return err
 		}
-		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.finished", Data: store.MustJSON(map[string]any{"step": s.ID, "status": s.Status, "error": s.Error})}})
+		return addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "step.finished", Data: mustJSON(map[string]any{"step": s.ID, "status": s.Status, "error": s.Error})}})
 	})
 }
 
@@ -346,7 +346,7 @@ func RefuseCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, d 
 }
 
 func callEvent(id int64, r *repute.Receipt) repute.RunEvent {
-	return repute.RunEvent{Run: r.Run, Kind: "call", Data: store.MustJSON(map[string]any{
+	return repute.RunEvent{Run: r.Run, Kind: "call", Data: mustJSON(map[string]any{
 		"receipt": id, "step": r.Step, "type": r.Kind, "ref": r.Ref, "summary": r.Summary, "error": r.Error})}
 }
 

@@ -27,7 +27,7 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 		if err := tx.QueryRow(ctx, `update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp(), attempt`, root, wish).Scan(&idle, &attempt); err != nil {
 			return err
 		}
-		events := []repute.RunEvent{{Run: root, Kind: "cancel.requested", Data: store.MustJSON(map[string]string{"by": by, "reason": reason})}}
+		events := []repute.RunEvent{{Run: root, Kind: "cancel.requested", Data: mustJSON(map[string]string{"by": by, "reason": reason})}}
 		if idle {
 			ended, err := endIdle(ctx, tx, root, wish)
 			if err != nil {
@@ -36,7 +36,7 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 			if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskCancelled)); err != nil {
 				return err
 			}
-			events = append(append(events, ended...), repute.RunEvent{Run: root, Kind: runFinished, Data: store.MustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})})
+			events = append(append(events, ended...), repute.RunEvent{Run: root, Kind: runFinished, Data: mustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})})
 		}
 		return addEvents(ctx, tx, Lease{Root: root}, events)
 	})
@@ -62,7 +62,7 @@ func queueEndBelow(b *pgx.Batch, root string, status repute.RunStatus, why strin
 			var attempt int
 			var text string
 			err = row.Scan(&e.Run, &attempt, &text)
-			e.Kind, e.Data = runFinished, store.MustJSON(map[string]any{"status": status, "attempt": attempt, "error": text})
+			e.Kind, e.Data = runFinished, mustJSON(map[string]any{"status": status, "attempt": attempt, "error": text})
 			return e, err
 		})
 		return err
@@ -130,7 +130,7 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval, queue fu
 			return err
 		}
 		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{{Run: run, Kind: "approval.given",
-			Data: store.MustJSON(map[string]any{"subject": subject, "approved": a.Approved, "by": a.By, "reason": a.Reason})}}); err != nil {
+			Data: mustJSON(map[string]any{"subject": subject, "approved": a.Approved, "by": a.By, "reason": a.Reason})}}); err != nil {
 			return err
 		}
 		return queue(tx, root)
@@ -159,7 +159,7 @@ func answerTo(asked *repute.RunDecision, a *Approval) Decision {
 		effect = "allow"
 	}
 	return Decision{Phase: asked.Phase, Kind: repute.DecisionApproval, Subject: asked.Subject, Effect: effect, Reasons: asked.Reasons, Policy: asked.Policy,
-		Input: store.MustJSON(AnswerInput{Answers: asked.Number, Approved: a.Approved, By: store.CleanText(a.By), Reason: store.CleanText(a.Reason)})}
+		Input: mustJSON(AnswerInput{Answers: asked.Number, Approved: a.Approved, By: store.CleanText(a.By), Reason: store.CleanText(a.Reason)})}
 }
 
 // AnswerInput is the input of a decision of kind approval.
@@ -243,7 +243,7 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 		if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskPending)); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{{Run: root, Kind: "run.retried", Data: store.MustJSON(map[string]any{"from": from.String(), "by": by})}}); err != nil {
+		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{{Run: root, Kind: "run.retried", Data: mustJSON(map[string]any{"from": from.String(), "by": by})}}); err != nil {
 			return err
 		}
 		return queue(tx, root)

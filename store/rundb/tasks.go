@@ -2,6 +2,7 @@ package rundb
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"time"
@@ -28,7 +29,7 @@ func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run, 
 		if err := insertRun(ctx, tx, root); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, Lease{Root: root.ID}, []repute.RunEvent{{Run: root.ID, Kind: "task.added", Data: store.MustJSON(map[string]any{"task": t.ID})}}); err != nil {
+		if err := addEvents(ctx, tx, Lease{Root: root.ID}, []repute.RunEvent{{Run: root.ID, Kind: "task.added", Data: mustJSON(map[string]any{"task": t.ID})}}); err != nil {
 			return err
 		}
 		return queue(tx)
@@ -200,4 +201,13 @@ func addEvents(ctx context.Context, tx pgx.Tx, l Lease, events []repute.RunEvent
 		err = fmt.Errorf("run %s: %w", l.Root, repute.ErrNotFound)
 	}
 	return err
+}
+
+// mustJSON encodes values that can be encoded.
+func mustJSON(v any) json.RawMessage {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return json.RawMessage("null")
+	}
+	return b
 }

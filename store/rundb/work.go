@@ -214,7 +214,7 @@ func DelayPhase(ctx context.Context, db *store.DB, l Lease, run string, p repute
 			return err
 		}
 		if err := addEvents(ctx, tx, l, []repute.RunEvent{{Run: run, Kind: "phase.delayed",
-			Data: store.MustJSON(map[string]any{"phase": p.String(), "attempt": attempt, "error": reason})}}); err != nil {
+			Data: mustJSON(map[string]any{"phase": p.String(), "attempt": attempt, "error": reason})}}); err != nil {
 			return err
 		}
 		return first()

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -224,7 +226,7 @@ func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) er
 	}
 	if len(said) > 0 {
 		b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
-			select $1, t, $2, false from unnest($3::numeric[]) t order by t`+MarkTokens, chainID, TurnEvent, store.TokenArray(store.Keys(said)))
+			select $1, t, $2, false from unnest($3::numeric[]) t order by t`+MarkTokens, chainID, TurnEvent, store.TokenArray(slices.Collect(maps.Keys(said))))
 	}
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil || !all {
 		return err

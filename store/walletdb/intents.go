@@ -230,7 +230,7 @@ func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState,
 				block_hash = case when $4 then $7::bytea end, gas_used = case when $4 then $8::bigint end,
 				fee = case when $4 then $9::text::numeric end, logs = case when $4 then $10::text::json end, updated_at = now()
 			where id = $1 and state not in ('confirmed', 'reverted', 'failed')`,
-			id, string(state), store.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:], int64(m.GasUsed), weiText(m.Fee), store.JSONText(m.Logs))
+			id, string(state), store.CleanText(reason), mined, m.Hash[:], int64(m.Block), m.BlockHash[:], int64(m.GasUsed), weiText(m.Fee), jsonText(m.Logs))
 		return err
 	})
 }
@@ -352,4 +352,13 @@ func ReopenIntent(ctx context.Context, db *store.DB, id string, left common.Hash
 		update intents set state = 'broadcast', hash = null, block = null, block_hash = null, gas_used = null, fee = null, logs = null, updated_at = now()
 		where id = $1 and state in ('confirmed', 'reverted') and block_hash = $2`, id, left[:])
 	return store.Failed("reopen intent", err)
+}
+
+// jsonText is a document for a column that may be null.
+func jsonText(v json.RawMessage) *string {
+	if len(v) == 0 {
+		return nil
+	}
+	s := string(v)
+	return &s
 }

@@ -14,7 +14,7 @@ import (
 
 	"repute"
 	"repute/store"
-	"repute/store/eventdb"
+	"repute/store/importdb"
 	"repute/store/query"
 	"repute/store/trustdb"
 	"repute/trust"
@@ -218,7 +218,7 @@ func TestLateLogMakesARun(t *testing.T) {
 	repairer, err := store.Open(t.Context(), url, store.Options{MaxConns: 2, Decode: complete.decode})
 	ok(t, err)
 	defer repairer.Close()
-	_, err = eventdb.Repair(t.Context(), repairer, 9, store.Lease{}, late, nil)
+	_, err = importdb.Repair(t.Context(), repairer, 9, store.Lease{}, late, nil)
 	ok(t, err)
 	await(t, "another run", func() bool {
 		r, err := trustdb.ReadRun(t.Context(), db, 9, 0)

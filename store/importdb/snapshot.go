@@ -1,4 +1,4 @@
-package eventdb
+package importdb
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/eventdb"
 )
 
 // Snapshot says what an export of one chain's events holds.
@@ -191,7 +192,7 @@ func adoptable(ctx context.Context, c *chaindb.ChainRow, q chaindb.Querier, as r
 func Adopt(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, end repute.Block) error {
 	c.StartBlock = max(c.StartBlock, 1)
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("adopt chain %d", c.ID), func(tx pgx.Tx) error {
-		stored, err := beginWrite(ctx, tx, c.ID, l)
+		stored, err := eventdb.BeginWrite(ctx, tx, c.ID, l)
 		if err != nil || !stored.Imported {
 			return err
 		}

@@ -1,4 +1,4 @@
-package eventdb
+package importdb
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/eventdb"
 )
 
 // derivedTables are the layers that events determine.
@@ -51,7 +52,7 @@ func (r *reindexer) run(ctx context.Context, chainID uint64) error {
 	for {
 		more := false
 		err := pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) (err error) {
-			if err := planByKey(ctx, tx); err != nil {
+			if err := eventdb.PlanByKey(ctx, tx); err != nil {
 				return err
 			}
 			more, err = r.fold(ctx, tx)
@@ -118,13 +119,13 @@ func (r *reindexer) fold(ctx context.Context, tx pgx.Tx) (bool, error) {
 		return false, err
 	}
 	r.done = records[len(records)-1].Log.BlockNumber
-	return true, foldChunks(ctx, tx, r.chain, records, ids, func(*delta) {})
+	return true, foldChunks(ctx, tx, r.chain, records, ids, func(*eventdb.Delta) {})
 }
 
 // swap folds what came in since, under the chain's lock, and puts the new rows
 // in the place of the live ones.
 func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
-	if err := planByKey(ctx, tx); err != nil {
+	if err := eventdb.PlanByKey(ctx, tx); err != nil {
 		return err
 	}
 	if err := store.WaitForLocks(ctx, tx); err != nil {
@@ -157,8 +158,8 @@ func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
 			return err
 		}
 	}
-	repaired := changeRow{kind: store.KindRepaired, at: chaindb.Point{Block: now.Cursor.Number}, data: store.Marshal(repairedData{"reindex"})}
-	return storeChanges(ctx, tx, r.chain.ID, []changeRow{repaired})
+	repaired := eventdb.ChangeRow{Kind: store.KindRepaired, At: chaindb.Point{Block: now.Cursor.Number}, Data: store.Marshal(eventdb.RepairedData{Reason: "reindex"})}
+	return eventdb.StoreChanges(ctx, tx, r.chain.ID, []eventdb.ChangeRow{repaired})
 }
 
 // sameTrust refuses when the allow-list changed: the new rows counted by the old.

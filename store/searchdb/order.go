@@ -1,4 +1,4 @@
-package query
+package searchdb
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/query"
 )
 
 // agentPos is where a list stands on one chain: the sort key of the last agent
@@ -47,15 +48,15 @@ func (f AgentFilter) order() (agentOrder, error) {
 	byToken := agentOrder{token: "a.token_id", desc: f.Desc}
 	byFeedback := agentOrder{key: "a.feedback", token: "a.token_id", desc: f.Desc}
 	switch f.Sort {
-	case SortID:
+	case query.SortID:
 		return byToken, nil
-	case SortFeedback:
+	case query.SortFeedback:
 		return byFeedback, nil
-	case SortUpdated:
+	case query.SortUpdated:
 		return agentOrder{key: "a.updated_block", token: "a.token_id", time: true, desc: f.Desc}, nil
-	case SortScore:
+	case query.SortScore:
 		return agentOrder{key: "ts.score", token: "ts.token_id", join: scoreJoin(), desc: f.Desc}, nil
-	case "", SortRelevance:
+	case "", query.SortRelevance:
 		if f.Text != "" { // class before ratings, of which nobody has a trillion
 			return agentOrder{key: "((a.class::bigint << 40) + least(a.feedback, (1::bigint << 40) - 1))", token: "a.token_id", desc: f.Desc || f.Sort == ""}, nil
 		}
@@ -245,5 +246,5 @@ func before(a, b int64, desc bool) bool {
 
 // scoreJoin adds the newest scores ts of agents that have one.
 func scoreJoin() string {
-	return " join (trust_scores ts join trust_runs tr on (tr.chain_id, tr.run) = (ts.chain_id, ts.run)) on " + scored()
+	return " join (trust_scores ts join trust_runs tr on (tr.chain_id, tr.run) = (ts.chain_id, ts.run)) on " + query.Scored()
 }

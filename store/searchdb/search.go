@@ -1,4 +1,4 @@
-package query
+package searchdb
 
 import (
 	"cmp"
@@ -17,6 +17,7 @@ import (
 	"repute"
 	"repute/store"
 	"repute/store/chaindb"
+	"repute/store/query"
 	"repute/store/searchtext"
 )
 
@@ -291,7 +292,7 @@ func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chaindb.ChainVie
 }
 
 func inOrder(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) ([]repute.Agent, error) {
-	agents, err := readAgents(ctx, tx, ids, false)
+	agents, err := query.ReadAgents(ctx, tx, ids, false)
 	if err != nil {
 		return nil, err
 	}

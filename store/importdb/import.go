@@ -1,10 +1,11 @@
-package eventdb
+package importdb
 
 import (
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -15,6 +16,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/eventdb"
 )
 
 // ImportResult says what an import or a repair did.
@@ -70,7 +72,7 @@ func Import(ctx context.Context, db *store.DB, c repute.Chain, records []repute.
 			return err
 		}
 		for _, r := range covered {
-			if err := cover(ctx, tx, c.ID, r); err != nil {
+			if err := eventdb.Cover(ctx, tx, c.ID, r); err != nil {
 				return err
 			}
 		}
@@ -121,7 +123,7 @@ func sortRecords(records []repute.Record) ([]repute.Record, error) {
 	})
 	out := records[:0]
 	for _, r := range records {
-		if err := placed(&r.Log); err != nil {
+		if err := eventdb.Placed(&r.Log); err != nil {
 			return nil, err
 		}
 		if n := len(out); n > 0 && out[n-1].Log.BlockNumber == r.Log.BlockNumber && out[n-1].Log.Index == r.Log.Index {
@@ -153,7 +155,7 @@ type merge struct {
 }
 
 func beginMerge(ctx context.Context, db *store.DB, tx pgx.Tx, chainID uint64, l store.Lease, ids docdb.Interned) (*merge, error) {
-	c, err := beginWrite(ctx, tx, chainID, l)
+	c, err := eventdb.BeginWrite(ctx, tx, chainID, l)
 	if err != nil {
 		return nil, err
 	}
@@ -188,7 +190,7 @@ func (m *merge) merge(ctx context.Context, records []repute.Record, blocks []rep
 	if len(m.fresh) == 0 {
 		return nil
 	}
-	if err := encodeEvents(m.chain.ID, m.fresh).Send(ctx, m.tx); err != nil {
+	if err := eventdb.EncodeEvents(m.chain.ID, m.fresh).Send(ctx, m.tx); err != nil {
 		return err
 	}
 	m.late = any && m.fresh[0].Log.BlockNumber <= newest
@@ -198,9 +200,9 @@ func (m *merge) merge(ctx context.Context, records []repute.Record, blocks []rep
 	return foldChunks(ctx, m.tx, m.chain, m.fresh, m.ids, m.note)
 }
 
-func (m *merge) note(d *delta) {
-	for _, p := range d.pending {
-		m.waits[p.at] = true
+func (m *merge) note(d *eventdb.Delta) {
+	for _, p := range d.Pending {
+		m.waits[p.At] = true
 	}
 }
 
@@ -225,7 +227,7 @@ func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks
 		}
 		known[b.Number] = b
 	}
-	numbers, hashes, parents, times := chaindb.BlockArrays(values(known))
+	numbers, hashes, parents, times := chaindb.BlockArrays(slices.Collect(maps.Values(known)))
 	var clash *uint64
 	err := m.tx.QueryRow(ctx, `
 		select min(u.n) from unnest($2::bigint[], $3::bytea[]) u(n, h)
@@ -261,7 +263,7 @@ func (m *merge) sameTimes(ctx context.Context, records []repute.Record, blocks [
 			said[b.Number] = b
 		}
 	}
-	numbers, _, _, times := chaindb.BlockArrays(values(said))
+	numbers, _, _, times := chaindb.BlockArrays(slices.Collect(maps.Values(said)))
 	var clash *uint64
 	err := m.tx.QueryRow(ctx, `
 		select min(u.n) from unnest($2::bigint[], $3::timestamptz[]) u(n, t)
@@ -334,7 +336,7 @@ func (m *merge) rebuild(ctx context.Context) error {
 	if err := m.contested(ctx, touched); err != nil {
 		return err
 	}
-	m.agents = store.Keys(touched)
+	m.agents = slices.Collect(maps.Keys(touched))
 	slices.SortFunc(m.agents, func(a, b repute.TokenID) int { return a.Cmp(&b) })
 	if err := forget(ctx, m.tx, m.chain.ID, m.agents, operators); err != nil {
 		return err
@@ -451,7 +453,7 @@ func (m *merge) advance(ctx context.Context, covered []repute.BlockRange) error 
 
 // finish tells readers of the feed and counts.
 func (m *merge) finish(ctx context.Context, reason string) (ImportResult, error) {
-	if err := storeChanges(ctx, m.tx, m.chain.ID, m.changes(reason)); err != nil {
+	if err := eventdb.StoreChanges(ctx, m.tx, m.chain.ID, m.changes(reason)); err != nil {
 		return ImportResult{}, err
 	}
 	m.result.Applied, m.result.Waiting = map[string]int{}, map[string]int{}
@@ -471,31 +473,31 @@ func (m *merge) finish(ctx context.Context, reason string) (ImportResult, error)
 
 // changes says which agents were rebuilt, and in a row that names none that events
 // of no agent came late. An import above everything stored is a backfill.
-func (m *merge) changes(reason string) []changeRow {
+func (m *merge) changes(reason string) []eventdb.ChangeRow {
 	if len(m.fresh) == 0 {
 		return nil
 	}
 	from, to := m.fresh[0].Log.BlockNumber, m.fresh[len(m.fresh)-1].Log.BlockNumber
 	if !m.late && reason == "import" {
-		return []changeRow{backfilled(from, to)}
+		return []eventdb.ChangeRow{eventdb.Backfilled(from, to)}
 	}
 	agents := make(map[repute.TokenID]bool, len(m.agents))
 	for _, id := range m.agents {
 		agents[id] = true
 	}
-	at, data := chaindb.Point{Block: max(to, m.chain.Cursor.Number)}, store.Marshal(repairedData{reason})
-	var rows []changeRow
+	at, data := chaindb.Point{Block: max(to, m.chain.Cursor.Number)}, store.Marshal(eventdb.RepairedData{Reason: reason})
+	var rows []eventdb.ChangeRow
 	for i := range m.fresh {
 		if id, ok := repute.AgentOf(m.fresh[i].Event); ok {
 			agents[id] = true
 		} else if len(rows) == 0 {
-			rows = append(rows, changeRow{kind: store.KindRepaired, at: at, data: data})
+			rows = append(rows, eventdb.ChangeRow{Kind: store.KindRepaired, At: at, Data: data})
 		}
 	}
-	touched := store.Keys(agents)
+	touched := slices.Collect(maps.Keys(agents))
 	slices.SortFunc(touched, func(a, b repute.TokenID) int { return a.Cmp(&b) })
 	for i := range touched {
-		rows = append(rows, changeRow{store.KindRepaired, at, &touched[i], data})
+		rows = append(rows, eventdb.ChangeRow{Kind: store.KindRepaired, At: at, ID: &touched[i], Data: data})
 	}
 	return rows
 }

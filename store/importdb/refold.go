@@ -1,4 +1,4 @@
-package eventdb
+package importdb
 
 import (
 	"context"
@@ -9,6 +9,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/eventdb"
 )
 
 // refoldChunk is how many events are folded at a time, more only where one block
@@ -17,14 +18,14 @@ const refoldChunk = 5000
 
 // foldChunks folds records, in order and in chunks of whole blocks, into the
 // histories and current rows that tx sees. It is quiet: no changes.
-func foldChunks(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned, each func(*delta)) error {
+func foldChunks(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned, each func(*eventdb.Delta)) error {
 	for len(records) > 0 {
 		n := wholeBlocks(records, refoldChunk)
-		d, err := foldRecords(ctx, tx, c, records[:n], ids)
+		d, err := eventdb.FoldRecords(ctx, tx, c, records[:n], ids)
 		if err != nil {
 			return err
 		}
-		if err := d.write(ctx, tx, c.ID); err != nil {
+		if err := d.Write(ctx, tx, c.ID); err != nil {
 			return err
 		}
 		each(d)
@@ -50,9 +51,9 @@ func wholeBlocks(records []repute.Record, n int) int {
 func forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, operators bool) error {
 	var b pgx.Batch
 	ids := store.TokenArray(agents)
-	b.Queue(`delete from validation_responses `+whereAnswerOfAgent("true"), chainID, ids)
+	b.Queue(`delete from validation_responses `+eventdb.WhereAnswerOfAgent("true"), chainID, ids)
 	for _, table := range []string{"validation_requests", "agent_states", "metadata", "feedback", "responses", "agents", "sums", "votes"} {
-		b.Queue("delete from "+table+" "+whereAgent(table, "true"), chainID, ids)
+		b.Queue("delete from "+table+" "+eventdb.WhereAgent(table, "true"), chainID, ids)
 	}
 	b.Queue("delete from pending where chain_id = $1 and token_id = any($2::numeric[])", chainID, ids)
 	if operators {

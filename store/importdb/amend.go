@@ -1,4 +1,4 @@
-package eventdb
+package importdb
 
 import (
 	"context"
@@ -12,6 +12,7 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/docdb"
+	"repute/store/eventdb"
 	"repute/store/paydb"
 )
 
@@ -130,7 +131,7 @@ func (m *merge) replace(ctx context.Context, changed, records []repute.Record) e
 	if err != nil {
 		return err
 	}
-	if err := encodeEvents(m.chain.ID, fresh).Send(ctx, m.tx); err != nil {
+	if err := eventdb.EncodeEvents(m.chain.ID, fresh).Send(ctx, m.tx); err != nil {
 		return err
 	}
 	m.late = true
@@ -140,5 +141,5 @@ func (m *merge) replace(ctx context.Context, changed, records []repute.Record) e
 	if err := m.rebuild(ctx); err != nil {
 		return err
 	}
-	return storeChanges(ctx, m.tx, m.chain.ID, m.changes("repair"))
+	return eventdb.StoreChanges(ctx, m.tx, m.chain.ID, m.changes("repair"))
 }

@@ -1,14 +1,14 @@
-package store
+package eventdb
 
 import (
 	"bytes"
 	"context"
 	"encoding/binary"
 	"math/big"
+	"repute/store"
 	"strings"
 	"time"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/jackc/pgx/v5"
 
 	"repute"
@@ -40,7 +40,7 @@ func (c *CopyBuffer) Send(ctx context.Context, tx pgx.Tx) error {
 	c.Buf = append(c.Buf, 0xff, 0xff)
 	sql := "copy " + c.table + " (" + c.columns + ") from stdin binary"
 	_, err := tx.Conn().PgConn().CopyFrom(ctx, bytes.NewReader(c.Buf), sql)
-	return Failed("copy "+c.table, err)
+	return store.Failed("copy "+c.table, err)
 }
 
 // Row begins a row; exactly the fields of the column list must follow.
@@ -180,39 +180,4 @@ func (c *CopyBuffer) numericHead(negative bool, groups int) {
 	c.Buf = binary.BigEndian.AppendUint16(c.Buf, uint16(max(groups-1, 0)))
 	c.Buf = binary.BigEndian.AppendUint16(c.Buf, sign)
 	c.Buf = append(c.Buf, 0, 0)
-}
-
-// AddressBytes is an address as a column holds it: empty for none.
-func AddressBytes(a common.Address) []byte {
-	if a == (common.Address{}) {
-		return []byte{}
-	}
-	return a[:]
-}
-
-// HashBytes is a hash as a column holds it: empty for zero.
-func HashBytes(h common.Hash) []byte {
-	if h == (common.Hash{}) {
-		return []byte{}
-	}
-	return h[:]
-}
-
-// NumericArray is a numeric[] parameter, as text.
-func NumericArray[T any](items []T, dec func(*T) string) string {
-	var b strings.Builder
-	b.WriteByte('{')
-	for i := range items {
-		if i > 0 {
-			b.WriteByte(',')
-		}
-		b.WriteString(dec(&items[i]))
-	}
-	b.WriteByte('}')
-	return b.String()
-}
-
-// TokenArray is a numeric[] parameter of token ids.
-func TokenArray(ids []repute.TokenID) string {
-	return NumericArray(ids, func(id *repute.TokenID) string { return id.Dec() })
 }
