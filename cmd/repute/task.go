@@ -299,7 +299,7 @@ func (p *program) taskApproveCommand(by *string, e *elsewhere) *cobra.Command {
 // ask prints what a run waits for, and says how to answer: nobody approves unseen.
 func (p *program) ask(run string, open []control.Awaited) error {
 	if len(open) == 0 {
-		return repute.Conflict("run %s waits for nobody", run)
+		return repute.Conflict("no approval of run %s is pending", run)
 	}
 	subjects := make([]string, len(open))
 	for i, a := range open {

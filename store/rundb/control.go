@@ -23,23 +23,33 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 		}
 		wish := store.CleanText(strings.TrimSuffix(fmt.Sprintf("by %s: %s", by, reason), ": "))
 		var idle bool
-		var attempt int
-		if err := tx.QueryRow(ctx, `update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp(), attempt`, root, wish).Scan(&idle, &attempt); err != nil {
+		if err := tx.QueryRow(ctx, `update runs set cancel = $2 where id = $1 returning awaiting <> '' or held_until <= clock_timestamp()`, root, wish).Scan(&idle); err != nil {
 			return err
 		}
-		events := []repute.RunEvent{{Run: root, Kind: "cancel.requested", Data: mustJSON(map[string]string{"by": by, "reason": reason})}}
-		if idle {
-			ended, err := endIdle(ctx, tx, root, wish)
-			if err != nil {
-				return err
-			}
-			if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, id, string(repute.TaskCancelled)); err != nil {
-				return err
-			}
-			events = append(append(events, ended...), repute.RunEvent{Run: root, Kind: runFinished, Data: mustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})})
+		requested := repute.RunEvent{Run: root, Kind: "cancel.requested", Data: mustJSON(map[string]string{"by": by, "reason": reason})}
+		if err := addEvents(ctx, tx, Lease{Root: root}, []repute.RunEvent{requested}); err != nil || !idle {
+			return err
 		}
-		return addEvents(ctx, tx, Lease{Root: root}, events)
+		return endCanceled(ctx, tx, root)
 	})
+}
+
+// endCanceled ends the task of a root run that nobody works on, if somebody canceled it.
+func endCanceled(ctx context.Context, tx pgx.Tx, root string) error {
+	var task, wish string
+	var attempt int
+	if err := tx.QueryRow(ctx, `select task_id, cancel, attempt from runs where id = $1`, root).Scan(&task, &wish, &attempt); err != nil || wish == "" {
+		return err
+	}
+	ended, err := endIdle(ctx, tx, root, wish)
+	if err != nil {
+		return err
+	}
+	if _, err := tx.Exec(ctx, `update tasks set status = $2, updated_at = now() where id = $1`, task, string(repute.TaskCancelled)); err != nil {
+		return err
+	}
+	finished := repute.RunEvent{Run: root, Kind: runFinished, Data: mustJSON(map[string]any{"status": repute.RunCancelled, "attempt": attempt})}
+	return addEvents(ctx, tx, Lease{Root: root}, append(ended, finished))
 }
 
 // endIdle ends a root run that nobody works on, with those below it, whose events it gives.
@@ -109,7 +119,7 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval, queue fu
 			return err
 		}
 		if awaiting == "" {
-			return repute.Conflict("run %s waits for nobody", run)
+			return repute.Conflict("no approval of run %s is pending", run)
 		}
 		subject := store.CleanText(a.Subject)
 		asked, err := awaitedDecision(ctx, tx, run, subject, attempt)

@@ -188,8 +188,16 @@ func SavePhase(ctx context.Context, db *store.DB, l Lease, o PhaseOutcome, also 
 		if err := addDecisions(ctx, db, tx, l.Root, o.Run, o.Decisions); err != nil {
 			return err
 		}
-		if err := addEvents(ctx, tx, l, append(left, o.Events...)); err != nil || also == nil {
+		if err := addEvents(ctx, tx, l, append(left, o.Events...)); err != nil {
 			return err
+		}
+		if o.Awaiting != "" { // nobody would find the cancellation while it waits
+			if err := endCanceled(ctx, tx, l.Root); err != nil {
+				return err
+			}
+		}
+		if also == nil {
+			return nil
 		}
 		return also(tx)
 	})
