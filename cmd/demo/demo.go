@@ -53,7 +53,7 @@ func newDemo(o options) (*demo, error) {
 func freeAddress(address string) (string, error) {
 	l, err := net.Listen("tcp", address)
 	if err != nil {
-		return "", repute.Invalid("listen", err.Error(), "a free host:port such as 127.0.0.1:0")
+		return "", repute.Invalid("listen", err.Error(), "give --listen a free host:port, such as 127.0.0.1:0; with make: ARGS='--listen 127.0.0.1:0'")
 	}
 	return l.Addr().String(), l.Close()
 }
