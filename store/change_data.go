@@ -25,7 +25,7 @@ const (
 
 	// KindBackfilled stands for all changes of a range of blocks: read the state.
 	KindBackfilled = "backfilled"
-	// KindRewound says that everything above its block is undone; kindRetracted
+	// KindRewound says that everything above its block is undone; KindRetracted
 	// follows for every change it undoes.
 	KindRewound   = "rewound"
 	KindRetracted = "retracted"

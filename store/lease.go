@@ -111,7 +111,7 @@ func HoldLease(ctx context.Context, tx pgx.Tx, l Lease) error {
 		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock($1, hashtext($2 || ':' || $3::bigint))`)
 }
 
-// HoldLeaseAhead is holdLease for a transaction that is ahead of its turn. It shares its lock
+// HoldLeaseAhead is HoldLease for a transaction that is ahead of its turn. It shares its lock
 // with the others that are: each stays open until all before it have committed.
 func HoldLeaseAhead(ctx context.Context, tx pgx.Tx, l Lease) error {
 	return holdLeaseAs(ctx, tx, l, leaseAheadClass, `

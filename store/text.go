@@ -62,13 +62,13 @@ const (
 	MaxTags = 100
 )
 
-// HeadOf selects what is shown of a text, maxListed bytes, and one byte more: it tells that
+// HeadOf selects what is shown of a text, MaxListed bytes, and one byte more: it tells that
 // the text goes on.
 func HeadOf(column string) string {
 	return fmt.Sprintf("substring(%s for %d)", column, MaxListed+1)
 }
 
-// Head is the text that was selected by headOf, without a broken character at its
+// Head is the text that was selected by HeadOf, without a broken character at its
 // end. Where the text goes on partial is set.
 func Head(text []byte, bytes int, partial *bool) []byte {
 	if len(text) <= bytes {

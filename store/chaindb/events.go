@@ -59,7 +59,7 @@ func BlockArrays(blocks []repute.Block) (numbers []uint64, hashes, parents [][]b
 	return numbers, hashes, parents, times
 }
 
-// SelectEvents are the columns that scanEvent reads.
+// SelectEvents are the columns that ScanEvent reads.
 const SelectEvents = `select block, log_index, tx_index, address, tx_hash, topics, data from events `
 
 // ScanEvent restores a stored log; the block's hash is not restored.

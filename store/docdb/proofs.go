@@ -45,7 +45,7 @@ func servedBy(u, domain string) string {
 }
 
 // ProofsOfAgents reads the domains that the files of relation a name, which has chain_id,
-// token_id and uri_id, for a proofRow each.
+// token_id and uri_id, for a ProofRow each.
 func ProofsOfAgents() string {
 	return `
 	select a.chain_id, c.identity, a.token_id, w.domain,
@@ -74,7 +74,7 @@ type ProofRow struct {
 	reason, detail string
 }
 
-// Into returns where to scan the columns of proofsOfAgents.
+// Into returns where to scan the columns of ProofsOfAgents.
 func (p *ProofRow) Into() []any {
 	return []any{&p.Chain, &p.Registry, &p.Token, &p.domain, &p.uri, &p.sum, &p.gone, &p.standing, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
 }

@@ -150,7 +150,7 @@ func WhereAgent(table, condition string) string {
 		select ctid id from ` + table + ` where chain_id = $1 and token_id = u.t and ` + condition + ` offset 0) d))`
 }
 
-// WhereAnswerOfAgent is whereAgent for answers, which belong to the agent of
+// WhereAnswerOfAgent is WhereAgent for answers, which belong to the agent of
 // their request.
 func WhereAnswerOfAgent(condition string) string {
 	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t)

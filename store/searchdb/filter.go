@@ -219,7 +219,7 @@ func (f AgentFilter) onChain(q *agentQuery) error {
 	return nil
 }
 
-// documentStatus is documentRow.status.
+// documentStatus is the status of docdb.DocumentRow in SQL.
 const documentStatus = `case when u.uri = '' then 'none' when x.denied is not null then 'denied'
 	when s.errors > 0 then 'invalid' when s.errors = 0 then 'ok' when u.dead then 'dead' when u.reason <> '' then 'failed' else 'pending' end`
 

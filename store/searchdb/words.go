@@ -7,7 +7,7 @@ import (
 	"repute/store/searchtext"
 )
 
-// asQuery is a folded text in Postgres's words of a web search. What asWords parts is
+// asQuery is a folded text in Postgres's words of a web search. What searchtext.AsWords parts is
 // found where the parts follow each other.
 func asQuery(text string) string {
 	var out []string

@@ -11,7 +11,7 @@ import (
 )
 
 // PaymentColumns selects what is known of a rating's payment, of relation pm joined by
-// joinPayment.
+// JoinPayment.
 const PaymentColumns = `pm.state, pm.reason, pm.pay_chain, pm.tx, pm.payer, pm.payee, pm.token, pm.symbol, pm.decimals, pm.amount, pm.paid,
 	pm.pay_block, pm.pay_log, pm.pay_time`
 
