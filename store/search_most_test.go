@@ -26,7 +26,7 @@ func TestSearchNarrowsByRareWords(t *testing.T) {
 		facets, err := searchdb.SearchFacets(t.Context(), db, searchdb.AgentFilter{Text: text})
 		ok(t, err)
 		got, _, _ = strings.Cut(got, " ")
-		if got != want || want != "" && (found.Match != searchdb.MatchMost || !found.Total.AtLeast || facets.Total != found.Total) {
+		if got != want || want != "" && (found.Match != searchdb.MatchMost || !found.Total.AtLeast || !facets.Total.AtLeast) { // a slow count says less
 			t.Errorf("%s: found %q by %q, %+v and %+v, want %q", text, got, found.Match, found.Total, facets.Total, want)
 		}
 	}
