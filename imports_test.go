@@ -55,7 +55,7 @@ var allowed = map[string][]string{
 	"api/subgraph":                {".", "store"},
 	"api":                         {".", "store", "store/chaindb", "store/docdb", "store/query", "store/searchdb", "trust", "trust/engine", "trust/statement", "notify", "manifest", "mcp", "policy", "web", "api/subgraph", "internal/httpapi"},
 	"orchestrator":                {".", "contracts", "policy", "store", "store/query", "store/rundb", "store/trustdb", "store/walletdb", "trust", "trust/engine", "manifest", "resolver"},
-	"orchestrator/wallet":         {".", "contracts", "contracts/bindings", "store", "store/rundb", "store/walletdb", "orchestrator", "policy"},
+	"orchestrator/wallet":         {".", "contracts", "contracts/bindings", "indexer/node", "store", "store/rundb", "store/walletdb", "orchestrator", "policy"},
 	"orchestrator/operate":        {".", "contracts", "contracts/bindings", "store", "store/rundb", "store/walletdb", "orchestrator", "orchestrator/wallet", "policy"},
 	"orchestrator/control":        {".", "store", "store/chaindb", "store/query", "store/rundb", "store/trustdb", "store/walletdb", "orchestrator", "orchestrator/operate", "orchestrator/remote", "policy", "manifest", "mcp", "trust", "trust/engine", "trust/statement", "internal/httpapi"},
 	"orchestrator/remote":         {".", "orchestrator", "policy"},

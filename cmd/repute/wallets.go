@@ -94,7 +94,7 @@ func (c *config) checkHands(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	w, err := wallet.Open(ctx, nil, wallet.Config{Chains: list})
+	w, err := wallet.Open(nil, wallet.Config{Chains: list})
 	if err != nil {
 		return err
 	}
@@ -315,7 +315,7 @@ func (s *service) openHands(ctx context.Context) (h hands, err error) {
 	if h.tokens, err = s.config.tokens(list); err != nil || len(list) == 0 {
 		return h, err
 	}
-	if h.wallet, err = wallet.Open(ctx, s.db, wallet.Config{Chains: list, Registrar: s.config.registrar(), Log: s.log}); err != nil {
+	if h.wallet, err = wallet.Open(s.db, wallet.Config{Chains: list, Registrar: s.config.registrar(), Log: s.log}); err != nil {
 		return h, err
 	}
 	c := &s.config.Orchestrator

@@ -57,7 +57,7 @@ func TestRevertIsNoRefusal(t *testing.T) {
 	n := nodeOf(t, c, Options{})
 	var a, b any
 	batch := []rpc.BatchElem{{Method: "eth_call", Result: &a}, {Method: "eth_call", Result: &b}}
-	if err := n.call(t.Context(), batch); err != nil || batch[0].Error == nil || batch[1].Error == nil {
+	if err := n.BatchCallContext(t.Context(), batch); err != nil || batch[0].Error == nil || batch[1].Error == nil {
 		t.Fatalf("%v, %v", err, batch)
 	}
 	if n.batches.size() != 50 || n.gate.rate != 0 {

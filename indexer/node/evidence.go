@@ -85,7 +85,7 @@ func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, res
 func (n *Node) callAt(ctx context.Context, at repute.Block, batch []rpc.BatchElem) error {
 	var head *header
 	all := append(batch[:len(batch):len(batch)], byNumber(at.Number, &head))
-	err := n.call(ctx, all)
+	err := n.BatchCallContext(ctx, all)
 	copy(batch, all)
 	if err != nil {
 		return err
@@ -234,7 +234,7 @@ func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, er
 		for i, number := range part {
 			batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(number), false}, Result: &headers[i]}
 		}
-		if err := n.call(ctx, batch); err != nil {
+		if err := n.BatchCallContext(ctx, batch); err != nil {
 			return nil, err
 		}
 		for i, number := range part {
@@ -290,7 +290,7 @@ func (n *Node) LogsOf(ctx context.Context, blocks []common.Hash, addresses []com
 			batch[i] = rpc.BatchElem{Method: "eth_getLogs", Result: &logs[i],
 				Args: []any{map[string]any{"blockHash": hash, "address": addresses}}}
 		}
-		if err := n.call(ctx, batch); err != nil {
+		if err := n.BatchCallContext(ctx, batch); err != nil {
 			return nil, err
 		}
 		for i, hash := range part {
@@ -318,7 +318,7 @@ func (n *Node) Matching(ctx context.Context, r repute.BlockRange, addresses []co
 	var logs []types.Log
 	batch := []rpc.BatchElem{{Method: "eth_getLogs", Result: &logs, Args: []any{map[string]any{
 		"fromBlock": hexutil.EncodeUint64(r.From), "toBlock": hexutil.EncodeUint64(r.To), "address": addresses, "topics": topics}}}}
-	if err := n.call(ctx, batch); err != nil {
+	if err := n.BatchCallContext(ctx, batch); err != nil {
 		return nil, err
 	}
 	if err := batch[0].Error; err != nil {

@@ -196,18 +196,28 @@ func (n *Node) wrap(what string, err error) error {
 	if len(said) > maxNodeText {
 		said = strings.ToValidUTF8(said[:maxNodeText], "") + "…"
 	}
-	return &nodeError{text: fmt.Sprintf("%s of %s: %s", what, n.host, said), cause: err}
+	return &nodeError{what: what, host: n.host, said: said, cause: err}
 }
 
 // nodeError says what went wrong without the endpoint's keys. The cause is for
 // telling failures apart, never for showing.
 type nodeError struct {
-	text  string
-	cause error
+	what, host, said string
+	cause            error
 }
 
 // Error is fit for logs and answers.
-func (e *nodeError) Error() string { return e.text }
+func (e *nodeError) Error() string { return e.what + " of " + e.host + ": " + e.said }
+
+// Reason returns what an endpoint answered, without the name of the endpoint and without its
+// keys. Of an error that no Node returned it is the text.
+func Reason(err error) string {
+	var known *nodeError
+	if errors.As(err, &known) {
+		return known.said
+	}
+	return err.Error()
+}
 
 // Unwrap gives the cause, whose own text may hold a key.
 func (e *nodeError) Unwrap() error { return e.cause }
@@ -245,7 +255,7 @@ func (n *Node) Heads(ctx context.Context) (Heads, error) {
 		{Method: "eth_chainId", Result: &id},
 		byTag("latest", &latest), byTag("safe", &safe), byTag("finalized", &finalized),
 	}
-	if err := n.call(ctx, batch); err != nil {
+	if err := n.BatchCallContext(ctx, batch); err != nil {
 		return Heads{}, err
 	}
 	if err := errors.Join(batch[0].Error, batch[1].Error); err != nil {

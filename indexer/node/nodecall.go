@@ -10,8 +10,20 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// call sends one batch. Errors of single calls are in the elements.
-func (n *Node) call(ctx context.Context, batch []rpc.BatchElem) error {
+// CallContext makes one call and decodes its result into result, which may be nil. The
+// error has an rpc.Error in its chain when the endpoint answered with an error, and shows
+// neither the endpoint's path nor its keys.
+func (n *Node) CallContext(ctx context.Context, result any, method string, args ...any) error {
+	batch := []rpc.BatchElem{{Method: method, Args: args, Result: result}}
+	if err := n.BatchCallContext(ctx, batch); err != nil {
+		return err
+	}
+	return batch[0].Error
+}
+
+// BatchCallContext makes several calls, in as many requests as the endpoint needs. The
+// error of a single call is in its element.
+func (n *Node) BatchCallContext(ctx context.Context, batch []rpc.BatchElem) error {
 	_, err := n.exchange(ctx, batch)
 	return err
 }

@@ -54,7 +54,7 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (E
 		{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(block.Number), false}, Result: &head},
 		{Method: "eth_getBlockReceipts", Args: []any{block.Hash}, Result: &receipts},
 	}
-	if err := n.call(ctx, batch); err != nil {
+	if err := n.BatchCallContext(ctx, batch); err != nil {
 		return Evidence{}, err
 	}
 	if err := batch[0].Error; err != nil {
@@ -90,7 +90,7 @@ func (n *Node) ReceiptsOf(ctx context.Context, blocks []Sealed) ([]Evidence, []e
 	for i := range blocks {
 		batch[i] = rpc.BatchElem{Method: "eth_getBlockReceipts", Args: []any{blocks[i].Hash}, Result: &receipts[i]}
 	}
-	if err := n.call(ctx, batch); err != nil {
+	if err := n.BatchCallContext(ctx, batch); err != nil {
 		return nil, nil, err
 	}
 	out, errs := make([]Evidence, len(blocks)), make([]error, len(blocks))
@@ -119,7 +119,7 @@ func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*rece
 		if err := spend.wait(ctx, len(batch)); err != nil {
 			return nil, err
 		}
-		if err := n.call(ctx, batch); err != nil {
+		if err := n.BatchCallContext(ctx, batch); err != nil {
 			return nil, err
 		}
 		for _, e := range batch {

@@ -21,7 +21,7 @@ type Landed struct {
 func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*Landed, error) {
 	var receipt *receiptJSON
 	batch := []rpc.BatchElem{{Method: "eth_getTransactionReceipt", Args: []any{tx}, Result: &receipt}}
-	if err := n.call(ctx, batch); err != nil {
+	if err := n.BatchCallContext(ctx, batch); err != nil {
 		return nil, err
 	}
 	if err := batch[0].Error; err != nil {

@@ -281,7 +281,7 @@ func TestStatusWithAnswer(t *testing.T) {
 			t.Fatal(err)
 		}
 		batch := []rpc.BatchElem{{Method: "eth_x"}}
-		err = errors.Join(n.call(t.Context(), batch), batch[0].Error)
+		err = errors.Join(n.BatchCallContext(t.Context(), batch), batch[0].Error)
 		if err == nil || !strings.Contains(err.Error(), tt.want) {
 			t.Errorf("status %d: %v, want %q", tt.status, err, tt.want)
 		}
@@ -359,7 +359,7 @@ func BenchmarkSpan(b *testing.B) {
 			b.Fatal(err)
 		}
 		defer n.Close()
-		measure(b, func(batch []rpc.BatchElem) error { return n.call(b.Context(), batch) })
+		measure(b, func(batch []rpc.BatchElem) error { return n.BatchCallContext(b.Context(), batch) })
 	})
 	b.Run("go-ethereum", func(b *testing.B) {
 		client, err := rpc.DialContext(b.Context(), s.URL)

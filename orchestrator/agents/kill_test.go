@@ -68,7 +68,7 @@ func runWorker(text []byte) error {
 	if err != nil {
 		return err
 	}
-	purse, err := wallet.Open(ctx, db, wallet.Config{Chains: []wallet.ChainConfig{p.Wallet}})
+	purse, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{p.Wallet}})
 	if err != nil {
 		return err
 	}

@@ -161,7 +161,7 @@ func (w *world) options() agents.Options {
 func (w *world) start(served []string) {
 	c := w.d.Chain()
 	registries := orchestrator.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations}
-	purse, err := wallet.Open(w.t.Context(), w.db, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury, Registries: registries,
+	purse, err := wallet.Open(w.db, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury, Registries: registries,
 		Operator: w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond,
 		Identities: map[string]wallet.SignerConfig{agents.Reporter: w.key(reporterAccount), agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount), "fresh": w.key(newWalletAccount)},
 		Consents:   []string{"fresh"}}}, Registrar: agents.Registrar})

@@ -70,7 +70,7 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 		pool := node.NewPool([]*node.Node{one}, node.PoolOptions{ChainID: c.ID})
 		t.Cleanup(pool.Close)
 		follower = treasury.New(o.DB, c.ID, at, 1, pool, treasury.Options{})
-		w, err := wallet.Open(t.Context(), o.DB, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
+		w, err := wallet.Open(o.DB, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
 			Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator), Owner: key(owner),
 			Identities: map[string]wallet.SignerConfig{"plain": key(d.Account(2)), "second": key(d.Account(3))}, Confirmations: 1, Poll: 10 * time.Millisecond}}})
 		ok(t, err)

@@ -499,7 +499,7 @@ func TestOwnerKey(t *testing.T) {
 	w := newWorld(t)
 	c := w.config()
 	c.Owner = c.Operator
-	if _, err := wallet.Open(t.Context(), w.db, wallet.Config{Chains: []wallet.ChainConfig{c}}); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := wallet.Open(w.db, wallet.Config{Chains: []wallet.ChainConfig{c}}); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("owner and operator with one key: %v", err)
 	}
 	for name, data := range map[string][]byte{"withdraw": common.FromHex("0xf3fef3a3" + strings.Repeat("00", 64)), "transferOwnership": common.FromHex("0xf2fde38b" + strings.Repeat("00", 32)), "nothing": nil} {

@@ -93,7 +93,7 @@ func newWorld(t *testing.T) *world {
 // open is a wallet of a configuration.
 func (w *world) open(c wallet.ChainConfig) *wallet.Wallet {
 	w.t.Helper()
-	out, err := wallet.Open(w.t.Context(), w.db, wallet.Config{Chains: []wallet.ChainConfig{c}})
+	out, err := wallet.Open(w.db, wallet.Config{Chains: []wallet.ChainConfig{c}})
 	ok(w.t, err)
 	w.t.Cleanup(out.Close)
 	return out

@@ -206,7 +206,7 @@ func TestCeilings(t *testing.T) {
 func TestCeilingsConfig(t *testing.T) {
 	t.Parallel()
 	for field, c := range map[string]wallet.Ceilings{"max_fee_per_gas": {MaxFeePerGas: new(big.Int)}, "max_tip": {MaxTip: big.NewInt(-1)}, "max_transaction_fee": {MaxTransactionFee: new(big.Int)}} {
-		_, err := wallet.Open(t.Context(), nil, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: 1, RPC: []string{"http://127.0.0.1:1"}, Ceilings: c}}})
+		_, err := wallet.Open(nil, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: 1, RPC: []string{"http://127.0.0.1:1"}, Ceilings: c}}})
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "orchestrator.wallets[0]."+field) {
 			t.Errorf("%s: %v", field, err)
 		}

@@ -107,7 +107,7 @@ type chain struct {
 
 // Open reads the keys of a configuration. Endpoints are not asked for anything yet. The
 // error is repute.ErrInvalid and shows no part of a key.
-func Open(ctx context.Context, db *store.DB, c Config) (*Wallet, error) {
+func Open(db *store.DB, c Config) (*Wallet, error) {
 	w := &Wallet{db: db, log: c.Log, chains: map[uint64]*chain{}, registrar: c.Registrar}
 	if w.log == nil {
 		w.log = slog.New(slog.DiscardHandler)
@@ -122,7 +122,7 @@ func Open(ctx context.Context, db *store.DB, c Config) (*Wallet, error) {
 			w.Close()
 			return nil, repute.Invalid(field+".chain", fmt.Sprintf("%d stands there twice", conf.ChainID), "one entry per chain")
 		}
-		opened, err := openChain(ctx, w.log, field, conf.withDefaults())
+		opened, err := openChain(w.log, field, conf.withDefaults())
 		w.chains[conf.ChainID] = opened
 		if err != nil {
 			w.Close()
@@ -136,29 +136,29 @@ func Open(ctx context.Context, db *store.DB, c Config) (*Wallet, error) {
 }
 
 // openChain gives back what is open already also beside an error.
-func openChain(ctx context.Context, log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
+func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
 	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID), identities: map[string]signer{}, signing: make(chan struct{}, 1)}
 	c.rules = rules{chainID: c.id, treasury: conf.Treasury, registries: conf.Registries, ceilings: conf.Ceilings}
 	for i, url := range conf.RPC {
-		e, err := dial(ctx, fmt.Sprintf("%s.rpc[%d]", field, i), url)
+		e, err := dial(fmt.Sprintf("%s.rpc[%d]", field, i), fmt.Sprintf("endpoint %d of chain %d", i+1, conf.ChainID), url, log)
 		if err != nil {
 			return c, err
 		}
-		e.others, e.log, e.name = len(conf.RPC) > 1, log, fmt.Sprintf("endpoint %d of chain %d", i+1, conf.ChainID)
+		e.others = len(conf.RPC) > 1
 		c.nodes = append(c.nodes, e)
 	}
 	var err error
-	if c.operator, err = conf.Operator.open(ctx, log, field+".operator"); err != nil {
+	if c.operator, err = conf.Operator.open(log, field+".operator"); err != nil {
 		return c, err
 	}
-	if c.owner, err = conf.Owner.open(ctx, log, field+".owner"); err != nil {
+	if c.owner, err = conf.Owner.open(log, field+".owner"); err != nil {
 		return c, err
 	}
 	if c.owner != nil && c.operator != nil && c.owner.address() == c.operator.address() {
 		return c, repute.Invalid(field+".owner", "is the operator's key", "a key of its own: who spends must not set the caps")
 	}
 	for slug, sc := range conf.Identities {
-		s, err := sc.open(ctx, log, field+".identities."+slug)
+		s, err := sc.open(log, field+".identities."+slug)
 		if err != nil {
 			return c, err
 		}

@@ -35,10 +35,8 @@ func (c *chain) hasOracle(ctx context.Context, e *endpoint, at *head) (bool, err
 	if known := c.oracle.Load(); known != oracleUnknown {
 		return known == oracleThere, nil
 	}
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	code, err := e.eth.CodeAtHash(ctx, oracle, at.Hash)
-	if err != nil {
+	var code hexutil.Bytes
+	if err := e.call(ctx, &code, "eth_getCode", oracle, pinned(at.Hash)); err != nil {
 		return false, e.failed("code of the oracle of fees", err)
 	}
 	return len(code) > 0, nil

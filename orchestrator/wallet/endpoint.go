@@ -6,96 +6,60 @@ import (
 	"fmt"
 	"log/slog"
 	"math/big"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"time"
 	"unicode"
 	"unicode/utf8"
 
-	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
-	"github.com/ethereum/go-ethereum/ethclient"
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute"
+	"repute/indexer/node"
 )
 
-// A request to an endpoint may take so long: less where there are others to ask.
+// Timeouts of a request to an endpoint: the shorter one where another endpoint can be asked.
 const (
-	callTimeout   = 20 * time.Second
-	othersTimeout = 6 * time.Second
+	callTimeout     = 20 * time.Second
+	failoverTimeout = 6 * time.Second
 )
 
-// endpoint is a node. Where it is, and what its transport says, is for the log alone: errors
-// reach agents, who learn its name.
+// maxAnswer bounds an answer of an endpoint or a signer, in bytes after decompression.
+const maxAnswer = 64 << 20
+
+// endpoint is one JSON-RPC endpoint of a chain, or a signer. Its address and what its
+// transport reports are for the log alone: errors reach agents, who learn its name.
 type endpoint struct {
-	name   string   // its place among the chain's endpoints
-	host   string   // for the log
-	secret []string // parts of the URL that no text may show
+	name   string // its place among the chain's endpoints
 	log    *slog.Logger
-	rpc    *rpc.Client
-	eth    *ethclient.Client
-	others bool // there are more
+	rpc    *node.Node
+	others bool // the chain has more endpoints
 
 	silent atomic.Int64 // when it last gave no newest block, seconds since 1970; 0: it gives them
-	known  atomic.Bool  // it is of the chain
-	looked atomic.Int64 // when that was asked in vain, seconds since 1970
+	known  atomic.Bool  // it serves the configured chain
+	looked atomic.Int64 // when it last gave no chain id, seconds since 1970
 }
 
 func (e *endpoint) timeout() time.Duration {
 	if e.others {
-		return othersTimeout
+		return failoverTimeout
 	}
 	return callTimeout
 }
 
-func dial(ctx context.Context, field, raw string) (*endpoint, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
+// dial makes the client of an endpoint or a signer; field names its URL in errors. It
+// connects with the first request.
+func dial(field, name, url string, log *slog.Logger) (*endpoint, error) {
+	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 		return nil, repute.Invalid(field, "is no address", "an http or https URL")
 	}
-	client, err := dialRPC(ctx, raw)
+	client, err := node.New(url, node.Options{Timeout: signTimeout, MaxBytes: maxAnswer})
 	if err != nil {
-		return nil, repute.Invalid(field, "cannot be used", "an http or https URL")
+		return nil, repute.Invalid(field, "is no address", "an http or https URL")
 	}
-	return &endpoint{name: field, host: u.Host, secret: secretsOf(u), log: slog.New(slog.DiscardHandler), rpc: client, eth: ethclient.NewClient(client)}, nil
-}
-
-// secretsOf lists what of a URL may be a key, or tells where it leads: all but the scheme.
-func secretsOf(u *url.URL) (out []string) {
-	for _, s := range []string{u.String(), u.RequestURI(), u.Path, u.RawQuery, u.User.String(), u.Host, u.Hostname()} {
-		if len(s) > 1 {
-			out = append(out, s)
-		}
-	}
-	if p, set := u.User.Password(); set && p != "" {
-		out = append(out, p)
-	}
-	parts := strings.Split(u.Path, "/")
-	for _, values := range u.Query() {
-		parts = append(parts, values...)
-	}
-	for _, p := range parts {
-		if len(p) >= 8 {
-			out = append(out, p)
-		}
-	}
-	return out
-}
-
-// clean is an error's text without secrets, on one line and not long.
-func (e *endpoint) clean(err error) string {
-	var u *url.Error
-	if errors.As(err, &u) {
-		err = u.Err
-	}
-	text := err.Error()
-	for _, s := range e.secret {
-		text = strings.ReplaceAll(text, s, "…")
-	}
-	return plain(text)
+	return &endpoint{name: name, log: log, rpc: client}, nil
 }
 
 // plain makes foreign text fit for an error: one line of printable characters.
@@ -111,35 +75,66 @@ func plain(text string) string {
 	}, text)
 }
 
-// failed makes an error of an endpoint that did not answer as it should. The log has what it
-// said.
+// failed makes an error of an endpoint that did not answer as it should. Only the log shows
+// the endpoint's own words.
 func (e *endpoint) failed(doing string, err error) error {
 	if !errors.Is(err, context.Canceled) {
-		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.host, "asked", doing, "error", e.clean(err))
+		e.log.Warn("transactions: an endpoint did not answer", "endpoint", e.name, "host", e.rpc.Host(), "asked", doing, "error", plain(err.Error()))
 	}
 	return &downError{fmt.Sprintf("%s of %s: no answer", doing, e.name)}
 }
 
-// downError tells an endpoint that gives no answer from one that gives a wrong one.
+// downError reports an endpoint that gives no answer, as opposed to a wrong one.
 type downError struct{ text string }
 
-// Error says what was asked of whom.
+// Error names the call and the endpoint.
 func (e *downError) Error() string { return e.text + ": " + repute.ErrUnavailable.Error() }
 
 // Unwrap makes it a repute.ErrUnavailable.
 func (e *downError) Unwrap() error { return repute.ErrUnavailable }
 
-func (e *endpoint) chainID(ctx context.Context) (*big.Int, error) {
+// call makes one call within the endpoint's timeout.
+func (e *endpoint) call(ctx context.Context, result any, method string, args ...any) error {
 	ctx, cancel := context.WithTimeout(ctx, e.timeout())
 	defer cancel()
-	id, err := e.eth.ChainID(ctx)
-	if err != nil {
-		return nil, e.failed("chain id", err)
-	}
-	return id, nil
+	return e.rpc.CallContext(ctx, result, method, args...)
 }
 
-// head is what is needed of a block's header. The hash is the endpoint's own word: chains
+// batch makes several calls within the endpoint's timeout.
+func (e *endpoint) batch(ctx context.Context, calls []rpc.BatchElem) error {
+	ctx, cancel := context.WithTimeout(ctx, e.timeout())
+	defer cancel()
+	return e.rpc.BatchCallContext(ctx, calls)
+}
+
+// pinned is the last argument of calls that are answered from the state after one block.
+func pinned(block common.Hash) rpc.BlockNumberOrHash {
+	return rpc.BlockNumberOrHashWithHash(block, false)
+}
+
+// message is the argument of eth_call and its like. The zero sender stands for none.
+func message(from common.Address, to common.Address, data []byte) map[string]any {
+	m := map[string]any{"to": to, "data": hexutil.Bytes(data)}
+	if (from != common.Address{}) {
+		m["from"] = from
+	}
+	return m
+}
+
+func (e *endpoint) chainID(ctx context.Context) (*big.Int, error) {
+	return e.amount(ctx, "chain id", "eth_chainId")
+}
+
+// amount makes a call whose result is one quantity.
+func (e *endpoint) amount(ctx context.Context, doing, method string, args ...any) (*big.Int, error) {
+	var amount hexutil.Big
+	if err := e.call(ctx, &amount, method, args...); err != nil {
+		return nil, e.failed(doing, err)
+	}
+	return amount.ToInt(), nil
+}
+
+// head is what is needed of a block's header. The hash is as the endpoint gives it: chains
 // differ in how it is computed.
 type head struct {
 	Number  hexutil.Uint64 `json:"number"`
@@ -157,10 +152,8 @@ func (h *head) base() *big.Int {
 
 // block reads a header by number or tag.
 func (e *endpoint) block(ctx context.Context, at string) (*head, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
 	var h *head
-	if err := e.rpc.CallContext(ctx, &h, "eth_getBlockByNumber", at, false); err != nil {
+	if err := e.call(ctx, &h, "eth_getBlockByNumber", at, false); err != nil {
 		return nil, e.failed("block "+at, err)
 	}
 	if h == nil {
@@ -171,10 +164,8 @@ func (e *endpoint) block(ctx context.Context, at string) (*head, error) {
 
 // blockByHash reads the header of the block of a hash.
 func (e *endpoint) blockByHash(ctx context.Context, hash common.Hash) (*head, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
 	var h *head
-	if err := e.rpc.CallContext(ctx, &h, "eth_getBlockByHash", hash, false); err != nil {
+	if err := e.call(ctx, &h, "eth_getBlockByHash", hash, false); err != nil {
 		return nil, e.failed("block "+hash.Hex(), err)
 	}
 	if h == nil || h.Hash != hash {
@@ -185,9 +176,8 @@ func (e *endpoint) blockByHash(ctx context.Context, hash common.Hash) (*head, er
 
 // readAt calls a view function at a block.
 func (e *endpoint) readAt(ctx context.Context, to common.Address, data []byte, at common.Hash) ([]byte, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	out, err := e.eth.CallContractAtHash(ctx, ethereum.CallMsg{To: &to, Data: data}, at)
+	var out hexutil.Bytes
+	err := e.call(ctx, &out, "eth_call", message(common.Address{}, to, data), pinned(at))
 	if err == nil {
 		return out, nil
 	}
@@ -199,42 +189,30 @@ func (e *endpoint) readAt(ctx context.Context, to common.Address, data []byte, a
 
 // nonce is an account's number of transactions at a block or tag.
 func (e *endpoint) nonce(ctx context.Context, of common.Address, at string) (uint64, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
 	var n hexutil.Uint64
-	if err := e.rpc.CallContext(ctx, &n, "eth_getTransactionCount", of, at); err != nil {
+	if err := e.call(ctx, &n, "eth_getTransactionCount", of, at); err != nil {
 		return 0, e.failed("nonce", err)
 	}
 	return uint64(n), nil
 }
 
-// tip is what the endpoint would give a block's builder, wei per gas.
+// tip is the priority fee that the endpoint suggests, wei per gas.
 func (e *endpoint) tip(ctx context.Context) (*big.Int, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	tip, err := e.eth.SuggestGasTipCap(ctx)
-	if err != nil {
-		return nil, e.failed("tip", err)
-	}
-	return tip, nil
+	return e.amount(ctx, "tip", "eth_maxPriorityFeePerGas")
 }
 
 // receipt is nil where the endpoint knows none.
 func (e *endpoint) receipt(ctx context.Context, of common.Hash) (r *receipt, err error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	if err := e.rpc.CallContext(ctx, &r, "eth_getTransactionReceipt", of); err != nil {
+	if err := e.call(ctx, &r, "eth_getTransactionReceipt", of); err != nil {
 		return nil, e.failed("receipt", err)
 	}
 	return r, nil
 }
 
-// send hands signed bytes to the endpoint. What it says against them is no error here but
-// a note: only the chain tells what becomes of a transaction.
+// send hands signed bytes to the endpoint. A refusal is no error here but a note: only the
+// chain tells what becomes of a transaction.
 func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	err = e.rpc.CallContext(ctx, nil, "eth_sendRawTransaction", hexutil.Encode(raw))
+	err = e.call(ctx, nil, "eth_sendRawTransaction", hexutil.Encode(raw))
 	var answer rpc.Error
 	switch {
 	case err == nil:
@@ -243,22 +221,20 @@ func (e *endpoint) send(ctx context.Context, raw []byte) (note string, err error
 		if text := strings.ToLower(answer.Error()); strings.Contains(text, "already known") || strings.Contains(text, "known transaction") {
 			return "", nil
 		}
-		return e.clean(err), nil
+		return plain(node.Reason(err)), nil
 	}
 	return "", e.failed("send", err)
 }
 
-// viewsAt asks at a block, pinned by its hash, in one request.
+// viewsAt reads a balance and calls view functions at a block, pinned by its hash, in one
+// request.
 func (e *endpoint) viewsAt(ctx context.Context, at *head, balanceOf common.Address, views []View) (Seen, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	pinned := rpc.BlockNumberOrHashWithHash(at.Hash, false)
 	balance, answers := new(hexutil.Big), make([]hexutil.Bytes, len(views))
-	batch := []rpc.BatchElem{{Method: "eth_getBalance", Args: []any{balanceOf, pinned}, Result: balance}}
+	batch := []rpc.BatchElem{{Method: "eth_getBalance", Args: []any{balanceOf, pinned(at.Hash)}, Result: balance}}
 	for i, v := range views {
-		batch = append(batch, rpc.BatchElem{Method: "eth_call", Args: []any{map[string]any{"to": v.To, "data": hexutil.Bytes(v.Data)}, pinned}, Result: &answers[i]})
+		batch = append(batch, rpc.BatchElem{Method: "eth_call", Args: []any{message(common.Address{}, v.To, v.Data), pinned(at.Hash)}, Result: &answers[i]})
 	}
-	if err := e.rpc.BatchCallContext(ctx, batch); err != nil {
+	if err := e.batch(ctx, batch); err != nil {
 		return Seen{}, e.failed("views", err)
 	}
 	out := Seen{Block: uint64(at.Number), BlockHash: at.Hash, Time: uint64(at.Time), Balance: balance.ToInt()}

@@ -50,7 +50,7 @@ func runErrand(text []byte) error {
 		return err
 	}
 	defer db.Close()
-	w, err := wallet.Open(ctx, db, wallet.Config{Chains: []wallet.ChainConfig{e.Chain}})
+	w, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{e.Chain}})
 	if err != nil {
 		return err
 	}

@@ -6,7 +6,6 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/rpc"
 )
 
 // emitted is a log of a call that was not sent.
@@ -26,12 +25,9 @@ type simulatedBlock struct {
 // logs are what a call would emit at a block. told is false where the endpoint cannot tell:
 // not every one knows eth_simulateV1.
 func (e *endpoint) logs(ctx context.Context, k *call, at common.Hash) (out []types.Log, told bool) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	message := map[string]any{"from": k.signer.address(), "to": k.to, "data": hexutil.Bytes(k.data)}
-	asked := map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{message}}}}
+	asked := map[string]any{"blockStateCalls": []any{map[string]any{"calls": []any{message(k.signer.address(), k.to, k.data)}}}}
 	var blocks []simulatedBlock
-	if err := e.rpc.CallContext(ctx, &blocks, "eth_simulateV1", asked, rpc.BlockNumberOrHashWithHash(at, false)); err != nil {
+	if err := e.call(ctx, &blocks, "eth_simulateV1", asked, pinned(at)); err != nil {
 		return nil, false
 	}
 	for _, b := range blocks {

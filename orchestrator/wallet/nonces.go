@@ -48,7 +48,7 @@ func (c *chain) nextNonce(ctx context.Context, e *endpoint, of common.Address, n
 		return 0, fmt.Errorf("%s counts %d transactions of %s, the journal %d, and no other endpoint answers: %w", e.name, pending, of, n.Next, repute.ErrUnavailable)
 	}
 	if others < pending {
-		note("transaction: nonce that nobody else confirms", "chain", c.ChainID, "from", of, "said", pending, "by", e.host, "others", others, "journal", n.Next)
+		note("transaction: nonce that nobody else confirms", "chain", c.ChainID, "from", of, "said", pending, "by", e.rpc.Host(), "others", others, "journal", n.Next)
 	}
 	return max(n.Next, min(pending, others)), nil
 }

@@ -131,7 +131,7 @@ func TestEndpointDown(t *testing.T) {
 	down.Patience = 50 * time.Millisecond
 	var lines bytes.Buffer
 	_, db := w.open(w.config())
-	a, err := wallet.Open(t.Context(), db, wallet.Config{Chains: []wallet.ChainConfig{down}, Log: slog.New(slog.NewTextHandler(&lines, nil))})
+	a, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{down}, Log: slog.New(slog.NewTextHandler(&lines, nil))})
 	ok(t, err)
 	t.Cleanup(a.Close)
 	unsigned := w.config()

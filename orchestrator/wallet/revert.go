@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute/contracts/bindings"
+	"repute/indexer/node"
 )
 
 // refusals are words by which nodes say that a transaction cannot be executed, as opposed
@@ -35,7 +36,7 @@ func (e *endpoint) refusal(err error) (reason string, refused bool) {
 	text := strings.ToLower(answer.Error())
 	for _, word := range refusals {
 		if strings.Contains(text, word) {
-			return e.clean(answer), true
+			return plain(node.Reason(err)), true
 		}
 	}
 	return "", false

@@ -356,7 +356,7 @@ func (f *follower) offer(ctx context.Context, e *endpoint, in *walletdb.Intent) 
 	}
 	if note != "" {
 		f.note = " (" + e.name + " said: " + note + ")"
-		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name, "host", e.host, "said", note)
+		f.w.log.Warn("transaction: not taken", "intent", in.ID, "chain", in.ChainID, "endpoint", e.name, "host", e.rpc.Host(), "said", note)
 		return nil
 	}
 	if in.State == walletdb.IntentSigned {

@@ -8,7 +8,6 @@ import (
 	"io"
 	"log/slog"
 	"math/big"
-	"net/url"
 	"os"
 	"strings"
 	"time"
@@ -46,7 +45,7 @@ type signer interface {
 }
 
 // open reads the key; nil where none is named.
-func (s *SignerConfig) open(ctx context.Context, log *slog.Logger, field string) (signer, error) {
+func (s *SignerConfig) open(log *slog.Logger, field string) (signer, error) {
 	ways := 0
 	for _, w := range []string{s.KeyEnv, s.KeyFile, s.Keystore, s.URL} {
 		if w != "" {
@@ -59,7 +58,7 @@ func (s *SignerConfig) open(ctx context.Context, log *slog.Logger, field string)
 	case ways != 1:
 		return nil, repute.Invalid(field, fmt.Sprintf("names %d keys", ways), "one of key_env, key_file, keystore and url")
 	case s.URL != "":
-		return openRemote(ctx, log, field, s.URL, s.Address)
+		return openRemote(log, field, s.URL, s.Address)
 	}
 	key, err := s.local(field)
 	if err != nil {
@@ -164,23 +163,19 @@ const signTimeout = 30 * time.Second
 
 // remoteSigner asks a signer over JSON-RPC.
 type remoteSigner struct {
-	endpoint
+	*endpoint
 	account common.Address
 }
 
-func openRemote(ctx context.Context, log *slog.Logger, field, raw string, account common.Address) (signer, error) {
-	u, err := url.Parse(raw)
-	if err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" {
-		return nil, repute.Invalid(field+".url", "is no address", "an http or https URL")
+func openRemote(log *slog.Logger, field, raw string, account common.Address) (signer, error) {
+	e, err := dial(field+".url", "the signer of "+account.Hex(), raw, log)
+	if err != nil {
+		return nil, err
 	}
 	if (account == common.Address{}) {
 		return nil, repute.Invalid(field+".address", "is missing", "the signer's account")
 	}
-	client, err := dialRPC(ctx, raw)
-	if err != nil {
-		return nil, repute.Invalid(field+".url", "cannot be used", "an http or https URL")
-	}
-	return &remoteSigner{endpoint{name: "the signer of " + account.Hex(), host: u.Host, secret: secretsOf(u), log: log, rpc: client}, account}, nil
+	return &remoteSigner{e, account}, nil
 }
 
 func (s *remoteSigner) address() common.Address { return s.account }

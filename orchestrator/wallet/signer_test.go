@@ -165,7 +165,7 @@ func TestSignerConfig(t *testing.T) {
 	} {
 		c := w.config()
 		c.Operator = conf
-		_, err := wallet.Open(t.Context(), nil, wallet.Config{Chains: []wallet.ChainConfig{c}})
+		_, err := wallet.Open(nil, wallet.Config{Chains: []wallet.ChainConfig{c}})
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), field) || strings.Contains(err.Error(), secret[:16]) || strings.Contains(err.Error(), "sesame") {
 			t.Errorf("%s: %v", field, err)
 		}
@@ -182,7 +182,7 @@ func TestSignerConfig(t *testing.T) {
 		"rpc[0]: is no address": {{ChainID: 1, RPC: []string{"127.0.0.1:8545"}}},
 		"chain: is missing":     {{}},
 	} {
-		if _, err := wallet.Open(t.Context(), nil, wallet.Config{Chains: chains}); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), field) {
+		if _, err := wallet.Open(nil, wallet.Config{Chains: chains}); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}

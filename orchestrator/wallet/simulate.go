@@ -6,7 +6,6 @@ import (
 	"errors"
 	"math/big"
 
-	"github.com/ethereum/go-ethereum"
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/rpc"
@@ -85,16 +84,15 @@ const maxTxGas = 1 << 24
 // execute runs a call at a block. gas is a limit with room for what a later block changes;
 // reason is set where the chain refuses.
 func (e *endpoint) execute(ctx context.Context, k *call, at common.Hash) (gas uint64, reason string, err error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	m := ethereum.CallMsg{From: k.signer.address(), To: &k.to, Data: k.data}
-	if _, err := e.eth.CallContractAtHash(ctx, m, at); err != nil {
+	m := message(k.signer.address(), k.to, k.data)
+	if err := e.call(ctx, nil, "eth_call", m, pinned(at)); err != nil {
 		return e.refusedOr("simulation", err)
 	}
-	gas, err = e.eth.EstimateGasAtBlockHash(ctx, m, at)
-	if err != nil {
+	var estimate hexutil.Uint64
+	if err := e.call(ctx, &estimate, "eth_estimateGas", m, pinned(at)); err != nil {
 		return e.refusedOr("estimate of gas", err)
 	}
+	gas = uint64(estimate)
 	return max(gas, min(gas+gas/5, maxTxGas)), "", nil
 }
 
@@ -107,27 +105,18 @@ func (e *endpoint) refusedOr(doing string, err error) (uint64, string, error) {
 
 // balance is what an account has at a block, in wei.
 func (e *endpoint) balance(ctx context.Context, of common.Address, at common.Hash) (*big.Int, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	has, err := e.eth.BalanceAtHash(ctx, of, at)
-	if err != nil {
-		return nil, e.failed("balance", err)
-	}
-	return has, nil
+	return e.amount(ctx, "balance", "eth_getBalance", of, pinned(at))
 }
 
 // look reads a treasury's terms at a block, in one request.
 func (e *endpoint) look(ctx context.Context, t *terms, s *spending, at *head) error {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
-	pinned := rpc.BlockNumberOrHashWithHash(at.Hash, false)
 	qs := t.questions(s)
 	answers := make([]hexutil.Bytes, len(qs)+1)
-	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{t.treasury, pinned}, Result: &answers[0]}}
+	batch := []rpc.BatchElem{{Method: "eth_getCode", Args: []any{t.treasury, pinned(at.Hash)}, Result: &answers[0]}}
 	for i, q := range qs {
-		batch = append(batch, rpc.BatchElem{Method: "eth_call", Args: []any{map[string]any{"to": q.to, "data": hexutil.Bytes(q.data)}, pinned}, Result: &answers[i+1]})
+		batch = append(batch, rpc.BatchElem{Method: "eth_call", Args: []any{message(common.Address{}, q.to, q.data), pinned(at.Hash)}, Result: &answers[i+1]})
 	}
-	if err := e.rpc.BatchCallContext(ctx, batch); err != nil {
+	if err := e.batch(ctx, batch); err != nil {
 		return e.failed("treasury's terms", err)
 	}
 	if t.code = len(answers[0]) > 0; batch[0].Error == nil && !t.code {

@@ -122,7 +122,7 @@ func (w *world) open(c wallet.ChainConfig) (*wallet.Wallet, *store.DB) {
 	db, err := store.Open(w.t.Context(), w.url, store.Options{})
 	ok(w.t, err)
 	w.t.Cleanup(db.Close)
-	out, err := wallet.Open(w.t.Context(), db, wallet.Config{Chains: []wallet.ChainConfig{c}})
+	out, err := wallet.Open(db, wallet.Config{Chains: []wallet.ChainConfig{c}})
 	ok(w.t, err)
 	w.t.Cleanup(out.Close)
 	return out, db

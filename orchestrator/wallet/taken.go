@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
+	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute/store/walletdb"
 )
@@ -143,21 +144,44 @@ const maxSeen = 100_000
 // transactionOf finds the transaction of a block that the account of an intent signed at
 // its nonce. The signature is checked: it is the endpoint's word only that it is mined.
 func (e *endpoint) transactionOf(ctx context.Context, chainID *big.Int, in *walletdb.Intent, block uint64) (common.Hash, error) {
-	ctx, cancel := context.WithTimeout(ctx, e.timeout())
-	defer cancel()
 	var b *struct {
-		Transactions []json.RawMessage `json:"transactions"`
+		Transactions []common.Hash `json:"transactions"`
 	}
-	if err := e.rpc.CallContext(ctx, &b, "eth_getBlockByNumber", hexutil.EncodeUint64(block), true); err != nil {
+	if err := e.call(ctx, &b, "eth_getBlockByNumber", hexutil.EncodeUint64(block), false); err != nil {
 		return common.Hash{}, e.failed("block with transactions", err)
 	}
 	if b == nil || len(b.Transactions) > maxSeen {
 		return common.Hash{}, e.failed("block with transactions", errors.New("not there"))
 	}
-	for _, raw := range b.Transactions {
+	for part := range slices.Chunk(b.Transactions, readAtOnce) {
+		found, err := e.transactionAmong(ctx, chainID, in, part)
+		if err != nil || found != (common.Hash{}) {
+			return found, err
+		}
+	}
+	return common.Hash{}, nil
+}
+
+// readAtOnce is how many transactions are read in one request: a whole block of them may be
+// larger than an answer may be.
+const readAtOnce = 100
+
+// transactionAmong is transactionOf for a part of a block's transactions.
+func (e *endpoint) transactionAmong(ctx context.Context, chainID *big.Int, in *walletdb.Intent, hashes []common.Hash) (common.Hash, error) {
+	texts, batch := make([]json.RawMessage, len(hashes)), make([]rpc.BatchElem, len(hashes))
+	for i, hash := range hashes {
+		batch[i] = rpc.BatchElem{Method: "eth_getTransactionByHash", Args: []any{hash}, Result: &texts[i]}
+	}
+	if err := e.batch(ctx, batch); err != nil {
+		return common.Hash{}, e.failed("transactions of block", err)
+	}
+	for i, raw := range texts {
 		var head struct {
 			From  common.Address `json:"from"`
 			Nonce hexutil.Uint64 `json:"nonce"`
+		}
+		if batch[i].Error != nil {
+			return common.Hash{}, e.failed("transaction of block", batch[i].Error)
 		}
 		if json.Unmarshal(raw, &head) != nil || head.From != in.From || uint64(head.Nonce) != in.Nonce {
 			continue
