@@ -10,6 +10,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/store/query"
 )
 
@@ -61,7 +62,7 @@ func (a *anywhere) now() []common.Hash {
 // between says nothing, and would lose what the wider question finds.
 func (f *Follower) listed(ctx context.Context, q node.Query, refused error) (*piece, bool) {
 	named := refusesAnywhere(refused)
-	if len(q.Anywhere) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || node.IsTransient(refused)) {
+	if len(q.Anywhere) == 0 || ctx.Err() != nil || !named && (q.To-q.From >= listedRange || jsonrpc.IsTransient(refused)) {
 		return nil, false
 	}
 	known, err := query.ValidationContracts(ctx, f.db, f.chain.ID, mostKnown)
@@ -84,7 +85,7 @@ func (f *Follower) listed(ctx context.Context, q node.Query, refused error) (*pi
 		if err == nil {
 			return wide, true
 		}
-		if named = refusesAnywhere(err); !named && node.IsTransient(err) {
+		if named = refusesAnywhere(err); !named && jsonrpc.IsTransient(err) {
 			return nil, false
 		}
 	}

@@ -9,7 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
-	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/internal/rpctest"
 	"repute/store"
 )
@@ -37,7 +37,7 @@ func TestImpossiblePlaces(t *testing.T) {
 			for range 5 {
 				err = errors.Join(err, f.Step(t.Context(), store.Lease{}))
 			}
-			if node.Judge(err).Fault != node.FaultMalformed {
+			if jsonrpc.Judge(err).Fault != jsonrpc.FaultMalformed {
 				t.Errorf("%v, want a malformed answer", err)
 			}
 			undo()

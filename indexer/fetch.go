@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/store"
 	"repute/store/eventdb"
 )
@@ -89,7 +90,7 @@ func (f *Follower) refused(fl *flight) {
 	switch {
 	case errors.Is(fl.err, context.Canceled):
 	case errors.As(fl.err, &r):
-		f.pace.shrink(r.asked, node.RangeHint(r.err))
+		f.pace.shrink(r.asked, jsonrpc.RangeHint(r.err))
 	default:
 		f.ahead.narrow()
 	}
@@ -146,7 +147,7 @@ func (f *Follower) fetch(ctx context.Context, q node.Query) (*piece, error) {
 		return p, nil
 	}
 	err = fmt.Errorf("blocks %d..%d: %w", q.From, q.To, err)
-	if ctx.Err() == nil && !node.IsTransient(err) {
+	if ctx.Err() == nil && !jsonrpc.IsTransient(err) {
 		err = &refusal{q.To - q.From + 1, err}
 	}
 	return nil, err
@@ -225,7 +226,7 @@ func (f *Follower) withTimes(ctx context.Context, s node.Span) (map[uint64]reput
 	}
 	for _, h := range headers {
 		if blocks[h.Number].Hash != h.Hash {
-			return nil, &node.AnswerError{What: fmt.Sprintf("block %d has two hashes", h.Number)}
+			return nil, &jsonrpc.AnswerError{What: fmt.Sprintf("block %d has two hashes", h.Number)}
 		}
 		blocks[h.Number] = h
 	}

@@ -16,6 +16,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/eventdb"
@@ -210,7 +211,7 @@ func (f *Follower) Step(ctx context.Context, l store.Lease) error {
 		return f.reorg(ctx, l, cursor)
 	}
 	if err != nil {
-		if node.Judge(err).Fault == node.FaultBehind {
+		if jsonrpc.Judge(err).Fault == jsonrpc.FaultBehind {
 			f.heads, f.proven = node.Heads{}, 0 // the head that was told is not there
 		}
 		return err

@@ -10,6 +10,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -133,7 +134,7 @@ func TestHeadThatVanishes(t *testing.T) {
 	}, "latest"))
 	db := openStore(t)
 	f := follow(t, db, a, Options{})
-	if err := f.Step(t.Context(), store.Lease{}); node.Judge(err).Fault != node.FaultBehind {
+	if err := f.Step(t.Context(), store.Lease{}); jsonrpc.Judge(err).Fault != jsonrpc.FaultBehind {
 		t.Fatalf("%v, want a block that is not there", err)
 	}
 	undo()

@@ -6,6 +6,7 @@ import (
 
 	"github.com/ethereum/go-ethereum/rpc"
 
+	"repute"
 	"repute/internal/rpctest"
 )
 
@@ -60,10 +61,12 @@ func TestRevertIsNoRefusal(t *testing.T) {
 	if err := n.BatchCallContext(t.Context(), batch); err != nil || batch[0].Error == nil || batch[1].Error == nil {
 		t.Fatalf("%v, %v", err, batch)
 	}
-	if n.batches.size() != 50 || n.gate.rate != 0 {
-		t.Errorf("%d calls in a request and %g requests a second after a contract's words", n.batches.size(), n.gate.rate)
+	var health repute.Endpoint
+	n.limiter.Report(&health)
+	if n.batches.size() != 50 || health.RateLimit != 0 {
+		t.Errorf("%d calls in a request and %g requests a second after a contract's words", n.batches.size(), health.RateLimit)
 	}
-	if o := outcomeOf(context.Background(), batch, nil); o.err != nil {
-		t.Errorf("counts as %v", o.err)
+	if o := outcomeOf(context.Background(), batch, nil); o.Err != nil {
+		t.Errorf("counts as %v", o.Err)
 	}
 }

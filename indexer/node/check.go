@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 )
 
 // Check proves that a span answers q, and brings its logs into order. Exact
@@ -61,7 +62,7 @@ func (s *Span) checkSeals(q Query) error {
 		switch {
 		case h.Recomputed:
 		case q.Sealed && !h.Unknown:
-			return &AnswerError{fmt.Sprintf("block %d is not what its hash says", number)}
+			return &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is not what its hash says", number)}
 		default:
 			if err := CheckUnproven(h.Block); err != nil {
 				return err
@@ -75,7 +76,7 @@ func (s *Span) checkSeals(q Query) error {
 // the future.
 func CheckUnproven(b repute.Block) error {
 	if time.Until(b.Time) > maxAhead {
-		return &AnswerError{fmt.Sprintf("block %d is of the future: time %d", b.Number, b.Time.Unix())}
+		return &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is of the future: time %d", b.Number, b.Time.Unix())}
 	}
 	return CheckTime(b)
 }
@@ -91,7 +92,8 @@ func (e *BloomError) Error() string {
 	return fmt.Sprintf("answer does not hold together: log %d of block %d is not in the bloom of the block's header", e.Index, e.Block.Number)
 }
 
-func (e *BloomError) verdict() Verdict { return Verdict{Fault: FaultMalformed} }
+// Verdict implements jsonrpc.Judged.
+func (e *BloomError) Verdict() jsonrpc.Verdict { return jsonrpc.Verdict{Fault: jsonrpc.FaultMalformed} }
 
 // checkBloom refuses a log that its block's proven bloom excludes.
 func (s *Span) checkBloom(q *Query, l *types.Log, bits bloomBits) error {
@@ -105,17 +107,17 @@ func (s *Span) checkBloom(q *Query, l *types.Log, bits bloomBits) error {
 // checkHeaders gives the hash of every block known by header.
 func (s *Span) checkHeaders(q Query) (map[uint64]common.Hash, error) {
 	if len(s.Headers) == 0 || s.Headers[0].Number != q.From || s.Headers[len(s.Headers)-1].Number != q.To {
-		return nil, &AnswerError{"headers of the range's ends are missing"}
+		return nil, &jsonrpc.AnswerError{What: "headers of the range's ends are missing"}
 	}
 	hashes := make(map[uint64]common.Hash, len(s.Headers))
 	for i, h := range s.Headers {
 		hashes[h.Number] = h.Hash
 		if i > 0 && s.Headers[i-1].Number+1 == h.Number && s.Headers[i-1].Hash != h.Parent {
-			return nil, &AnswerError{fmt.Sprintf("block %d is not the child of block %d", h.Number, h.Number-1)}
+			return nil, &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is not the child of block %d", h.Number, h.Number-1)}
 		}
 	}
 	if q.Linked && uint64(len(hashes)) != q.To-q.From+1 {
-		return nil, &AnswerError{"headers are missing"}
+		return nil, &jsonrpc.AnswerError{What: "headers are missing"}
 	}
 	return hashes, nil
 }
@@ -154,7 +156,7 @@ func (q *Query) wants(l *types.Log) bool {
 
 // BadLog is an AnswerError about one log.
 func BadLog(l *types.Log, what string) error {
-	return &AnswerError{fmt.Sprintf("log %d of block %d: %s", l.Index, l.BlockNumber, what)}
+	return &jsonrpc.AnswerError{What: fmt.Sprintf("log %d of block %d: %s", l.Index, l.BlockNumber, what)}
 }
 
 // SameLog compares all that a node says of a log, its time aside.
@@ -171,7 +173,7 @@ const TimesEnd = 253402300800
 // CheckTime refuses a block of a time that cannot be stored or told.
 func CheckTime(b repute.Block) error {
 	if t := b.Time.Unix(); t < 0 || t >= TimesEnd {
-		return &AnswerError{fmt.Sprintf("block %d is of time %d", b.Number, t)}
+		return &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is of time %d", b.Number, t)}
 	}
 	return nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 )
 
 // peer is an endpoint of a Pool, with what is known of it beside its health.
@@ -59,17 +60,17 @@ func (m *peer) learn(q Query, err error) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	now := time.Now()
-	switch Judge(err).Fault {
-	case FaultBehind:
+	switch jsonrpc.Judge(err).Fault {
+	case jsonrpc.FaultBehind:
 		if m.head >= q.To { // it claimed to have the block
 			m.doubted = now.Add(forgetDoubt)
 		}
 		m.head = min(m.head, q.To-1)
-	case FaultPruned:
+	case jsonrpc.FaultPruned:
 		m.pruned = max(m.pruned, q.From)
-	case FaultNoMethod:
+	case jsonrpc.FaultNoMethod:
 		m.noLogs = now.Add(forgetNoMethod)
-	case FaultRange:
+	case jsonrpc.FaultRange:
 		m.refused, m.when = q.To-q.From+1, now
 	}
 }
@@ -129,17 +130,17 @@ func (m *peer) look(ctx context.Context, chainID uint64) (Heads, error) {
 func (m *peer) belongs(is, want uint64) error {
 	if is != want {
 		reason := fmt.Sprintf("serves chain %d, configured is %d", is, want)
-		m.gate.exclude(reason)
+		m.limiter.Exclude(reason)
 		return repute.Conflict("endpoint %s %s: give an endpoint of chain %d, or name chain %d", m.name, reason, want, is)
 	}
-	m.gate.exclude("")
+	m.limiter.Exclude("")
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.proven = time.Now()
 	return nil
 }
 
-// chainAgain asks an excluded endpoint, past its gate, which chain it serves now.
+// chainAgain asks an excluded endpoint, past its limiter, which chain it serves now.
 func (m *peer) chainAgain(ctx context.Context, chainID uint64) {
 	ctx, cancel := context.WithTimeout(ctx, m.opts.Timeout)
 	defer cancel()
@@ -160,7 +161,7 @@ func (m *peer) isProven(now time.Time) bool {
 // report is the endpoint's health as status shows it.
 func (m *peer) report(chainID uint64, owner string) repute.Endpoint {
 	e := repute.Endpoint{ChainID: chainID, Name: m.name, Kind: m.kind, Owner: owner}
-	m.gate.report(&e)
+	m.limiter.Report(&e)
 	e.Head, _, _ = m.state(time.Now())
 	return e
 }

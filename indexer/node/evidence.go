@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 )
 
 // What a node may lack when it is asked for more than logs.
@@ -83,7 +84,7 @@ func (n *Node) someCalls(ctx context.Context, at repute.Block, calls []Call, res
 
 // callAt sends a batch that is true only if the block is the node's.
 func (n *Node) callAt(ctx context.Context, at repute.Block, batch []rpc.BatchElem) error {
-	var head *header
+	var head *jsonrpc.Header
 	all := append(batch[:len(batch):len(batch)], byNumber(at.Number, &head))
 	err := n.BatchCallContext(ctx, all)
 	copy(batch, all)
@@ -93,7 +94,7 @@ func (n *Node) callAt(ctx context.Context, at repute.Block, batch []rpc.BatchEle
 	if e := all[len(batch)].Error; e != nil {
 		return n.wrap("eth_getBlockByNumber", e)
 	}
-	b, err := head.block()
+	b, err := block(head)
 	if err != nil {
 		return n.wrap(fmt.Sprintf("block %d", at.Number), errors.Join(ErrNoState, err))
 	}
@@ -143,8 +144,8 @@ func noState(method string, said error) error {
 // WaitingHelps tells failures that concern more than the one call and that waiting may
 // cure.
 func WaitingHelps(err error) bool {
-	switch Judge(err).Fault {
-	case FaultRate, FaultAuth, FaultTransient:
+	switch jsonrpc.Judge(err).Fault {
+	case jsonrpc.FaultRate, jsonrpc.FaultAuth, jsonrpc.FaultTransient:
 		return true
 	}
 	return false
@@ -159,7 +160,7 @@ func reverted(err error) bool {
 
 // stateless knows the words of nodes that have dropped a block's state.
 func stateless(err error) bool {
-	if fault := Judge(err).Fault; fault == FaultPruned || fault == FaultBehind {
+	if fault := jsonrpc.Judge(err).Fault; fault == jsonrpc.FaultPruned || fault == jsonrpc.FaultBehind {
 		return true
 	}
 	s := strings.ToLower(err.Error())
@@ -205,15 +206,15 @@ type Sealed struct {
 	Unknown bool
 }
 
-func (h *header) sealed() (Sealed, error) {
+func sealed(h *jsonrpc.Header) (Sealed, error) {
 	if h == nil {
-		return Sealed{}, errNoBlock
+		return Sealed{}, jsonrpc.ErrNoBlock
 	}
-	b, err := h.block()
+	b, err := block(h)
 	if err != nil {
 		return Sealed{}, err
 	}
-	s := Sealed{Block: b, Txs: h.Txs, Recomputed: h.own == b.Hash, Unknown: h.unknown}
+	s := Sealed{Block: b, Txs: h.Txs, Recomputed: h.Own == b.Hash, Unknown: h.Unknown}
 	if h.Bloom != nil {
 		s.Bloom = *h.Bloom
 	}
@@ -229,7 +230,7 @@ func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, er
 	for len(numbers) > 0 {
 		part := numbers[:min(len(numbers), n.opts.MaxBatch)]
 		numbers = numbers[len(part):]
-		headers := make([]*header, len(part))
+		headers := make([]*jsonrpc.Header, len(part))
 		batch := make([]rpc.BatchElem, len(part))
 		for i, number := range part {
 			batch[i] = rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(number), false}, Result: &headers[i]}
@@ -238,9 +239,9 @@ func (n *Node) SealedBlocks(ctx context.Context, numbers []uint64) ([]Sealed, er
 			return nil, err
 		}
 		for i, number := range part {
-			s, err := headers[i].sealed()
+			s, err := sealed(headers[i])
 			if err = errors.Join(batch[i].Error, err); err == nil && s.Number != number {
-				err = &AnswerError{fmt.Sprintf("block %d instead", s.Number)}
+				err = &jsonrpc.AnswerError{What: fmt.Sprintf("block %d instead", s.Number)}
 			}
 			if err != nil {
 				return nil, n.wrap(fmt.Sprintf("block %d", number), err)
@@ -267,9 +268,9 @@ func (n *Node) Header(ctx context.Context, number uint64) (Sealed, error) {
 	switch {
 	case err != nil:
 	case number > 0 && s.Parent != before.Hash:
-		err = &AnswerError{fmt.Sprintf("block %d is not the child of block %d", number, number-1)}
+		err = &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is not the child of block %d", number, number-1)}
 	case before.Recomputed && !s.Recomputed:
-		err = &AnswerError{fmt.Sprintf("block %d is not what its hash says", number)}
+		err = &jsonrpc.AnswerError{What: fmt.Sprintf("block %d is not what its hash says", number)}
 	}
 	if err != nil {
 		return Sealed{}, n.wrap(fmt.Sprintf("block %d", number), err)

@@ -9,6 +9,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 )
 
 // addBusy reads the headers of the blocks with logs, where the chain's headers prove
@@ -50,7 +51,7 @@ func (n *Node) sealedAll(ctx context.Context, numbers []uint64) ([]Sealed, int, 
 			part := numbers[from:min(len(numbers), from+n.opts.MaxBatch)]
 			_, headers, size, err := n.read(ctx, part)
 			for j := 0; err == nil && j < len(headers); j++ {
-				out[from+j], err = headers[j].sealed()
+				out[from+j], err = sealed(headers[j])
 			}
 			sizes[i] = size
 			return err
@@ -65,10 +66,10 @@ func (n *Node) sealedAll(ctx context.Context, numbers []uint64) ([]Sealed, int, 
 }
 
 // seals are headers as they came, by number.
-func seals(headers []*header) map[uint64]Sealed {
+func seals(headers []*jsonrpc.Header) map[uint64]Sealed {
 	found := make(map[uint64]Sealed, len(headers))
 	for _, h := range headers {
-		if s, err := h.sealed(); err == nil {
+		if s, err := sealed(h); err == nil {
 			found[s.Number] = s
 		}
 	}
@@ -83,9 +84,9 @@ func (n *Node) Blocks(ctx context.Context, numbers []uint64) ([]repute.Block, er
 
 // read gives the headers of canonical blocks, as we need them and as they came,
 // and the size of the answers.
-func (n *Node) read(ctx context.Context, numbers []uint64) (blocks []repute.Block, headers []*header, size int, err error) {
+func (n *Node) read(ctx context.Context, numbers []uint64) (blocks []repute.Block, headers []*jsonrpc.Header, size int, err error) {
 	for part := range slices.Chunk(numbers, n.opts.MaxBatch) {
-		came := make([]*header, len(part))
+		came := make([]*jsonrpc.Header, len(part))
 		batch := make([]rpc.BatchElem, len(part))
 		for i, number := range part {
 			batch[i] = byNumber(number, &came[i])

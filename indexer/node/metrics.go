@@ -7,6 +7,8 @@ import (
 	"github.com/prometheus/client_golang/prometheus"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
+	"repute/indexer/node/limit"
 )
 
 // Metrics count what endpoints are asked and how they answer. One value serves
@@ -65,17 +67,17 @@ func (m *Metrics) meter(chainID uint64, host string) *meter {
 }
 
 // begin counts a request that is sent; what it returns is told how it ended.
-func (m *meter) begin() func(outcome) {
+func (m *meter) begin() func(limit.Outcome) {
 	if m == nil {
-		return func(outcome) {}
+		return func(limit.Outcome) {}
 	}
 	m.requests.WithLabelValues(m.chain, m.host).Inc()
 	m.flying.WithLabelValues(m.chain, m.host).Inc()
-	return func(o outcome) {
+	return func(o limit.Outcome) {
 		m.flying.WithLabelValues(m.chain, m.host).Dec()
-		m.latency.WithLabelValues(m.chain, m.host).Observe(float64(o.took) / float64(time.Second))
-		if o.err != nil {
-			m.faults.WithLabelValues(m.chain, m.host, Judge(o.err).Fault.String()).Inc()
+		m.latency.WithLabelValues(m.chain, m.host).Observe(float64(o.Took) / float64(time.Second))
+		if o.Err != nil {
+			m.faults.WithLabelValues(m.chain, m.host, jsonrpc.Judge(o.Err).Fault.String()).Inc()
 		}
 	}
 }

@@ -20,6 +20,8 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
+	"repute/indexer/node/limit"
 )
 
 // Options bound what one endpoint may cost. Zero values are replaced by the
@@ -50,9 +52,9 @@ type Node struct {
 	kind    string            // http or ws
 	secrets *strings.Replacer // blanks what of the URL may be a key
 	opts    Options
-	http    *httpTransport // nil for ws and wss
+	http    *jsonrpc.Client // nil for ws and wss
 
-	gate    *gate
+	limiter *limit.Limiter
 	meter   *meter      // nil: not measured
 	batches batches     // how many calls in one batch the endpoint takes
 	doubted atomic.Bool // the last answer may have meant an outage
@@ -78,10 +80,10 @@ func New(rawURL string, o Options) (*Node, error) {
 	setDefault(&o.Concurrency, 8)
 	setDefault(&o.OpenMin, 500*time.Millisecond)
 	setDefault(&o.OpenMax, 15*time.Second)
-	n := &Node{url: rawURL, host: u.Host, witness: witnessOf(u), name: u.Host, kind: "ws", secrets: secretsOf(u), opts: o, gate: newGate(o),
+	n := &Node{url: rawURL, host: u.Host, witness: witnessOf(u), name: u.Host, kind: "ws", secrets: secretsOf(u), opts: o, limiter: limit.New(o.Concurrency, o.OpenMin, o.OpenMax),
 		batches: batches{now: o.MaxBatch, most: o.MaxBatch}}
 	if strings.HasPrefix(u.Scheme, "http") {
-		n.kind, n.http = "http", newHTTPTransport(rawURL, o)
+		n.kind, n.http = "http", jsonrpc.NewClient(rawURL, o.Header, o.MaxBytes)
 	}
 	return n, nil
 }
@@ -126,7 +128,7 @@ func secretsOf(u *url.URL) *strings.Replacer {
 // Close ends the connections.
 func (n *Node) Close() {
 	if n.http != nil {
-		n.http.close()
+		n.http.Close()
 	}
 	n.disconnect()
 }
@@ -176,8 +178,8 @@ func (n *Node) dial(ctx context.Context) (*rpc.Client, error) {
 	return c, nil
 }
 
-// maxNodeText bounds what an error repeats of a node's words.
-const maxNodeText = 200
+// maxReason bounds what an error repeats of an endpoint's words, in bytes.
+const maxReason = 200
 
 // wrap names the call and the host. Errors of net/http quote the whole URL,
 // which may hold a key: only their cause is kept. Answers may repeat the path,
@@ -189,12 +191,12 @@ func (n *Node) wrap(what string, err error) error {
 	}
 	var u *url.Error
 	if errors.As(err, &u) {
-		err = &connError{u.Err, u.Timeout()}
+		err = &jsonrpc.ConnError{Err: u.Err, Timeout: u.Timeout()}
 	}
 	// Blank before cutting: half a key would not be found.
 	said := n.secrets.Replace(err.Error())
-	if len(said) > maxNodeText {
-		said = strings.ToValidUTF8(said[:maxNodeText], "") + "…"
+	if len(said) > maxReason {
+		said = strings.ToValidUTF8(said[:maxReason], "") + "…"
 	}
 	return &nodeError{what: what, host: n.host, said: said, cause: err}
 }
@@ -222,13 +224,10 @@ func Reason(err error) string {
 // Unwrap gives the cause, whose own text may hold a key.
 func (e *nodeError) Unwrap() error { return e.cause }
 
-// errNoBlock: the node answered null for a block it should have.
-var errNoBlock = errors.New("the node does not have the block")
-
 // block checks that a header is whole.
-func (h *header) block() (repute.Block, error) {
+func block(h *jsonrpc.Header) (repute.Block, error) {
 	if h == nil {
-		return repute.Block{}, errNoBlock
+		return repute.Block{}, jsonrpc.ErrNoBlock
 	}
 	if h.Number == nil || h.Hash == nil || h.Parent == nil || h.Timestamp == nil {
 		return repute.Block{}, errors.New("block without number, hash, parentHash or timestamp")
@@ -237,11 +236,11 @@ func (h *header) block() (repute.Block, error) {
 		Time: time.Unix(int64(*h.Timestamp), 0).UTC()}, nil
 }
 
-func byTag(tag string, into **header) rpc.BatchElem {
+func byTag(tag string, into **jsonrpc.Header) rpc.BatchElem {
 	return rpc.BatchElem{Method: "eth_getBlockByNumber", Args: []any{tag, false}, Result: into}
 }
 
-func byNumber(number uint64, into **header) rpc.BatchElem {
+func byNumber(number uint64, into **jsonrpc.Header) rpc.BatchElem {
 	return byTag(hexutil.EncodeUint64(number), into)
 }
 
@@ -250,7 +249,7 @@ func byNumber(number uint64, into **header) rpc.BatchElem {
 // block: both are then 0.
 func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	var id *hexutil.Uint64
-	var latest, safe, finalized *header
+	var latest, safe, finalized *jsonrpc.Header
 	batch := []rpc.BatchElem{
 		{Method: "eth_chainId", Result: &id},
 		byTag("latest", &latest), byTag("safe", &safe), byTag("finalized", &finalized),
@@ -261,11 +260,11 @@ func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	if err := errors.Join(batch[0].Error, batch[1].Error); err != nil {
 		return Heads{}, n.wrap("heads", err)
 	}
-	head, err := latest.block()
+	head, err := block(latest)
 	if err != nil || id == nil {
-		return Heads{}, n.wrap("latest block", errors.Join(err, errNoBlock))
+		return Heads{}, n.wrap("latest block", errors.Join(err, jsonrpc.ErrNoBlock))
 	}
-	h := Heads{ChainID: uint64(*id), Latest: head, Sealed: latest.own == head.Hash, Safe: number(batch[2], safe),
+	h := Heads{ChainID: uint64(*id), Latest: head, Sealed: latest.Own == head.Hash, Safe: number(batch[2], safe),
 		Finalized: number(batch[3], finalized), SeenAt: time.Now()}
 	if h.Finalized > 0 && h.Finalized >= head.Number {
 		h.HeadFinal, h.Safe, h.Finalized = true, 0, 0
@@ -273,7 +272,7 @@ func (n *Node) Heads(ctx context.Context) (Heads, error) {
 	return h, nil
 }
 
-func number(e rpc.BatchElem, h *header) uint64 {
+func number(e rpc.BatchElem, h *jsonrpc.Header) uint64 {
 	if e.Error != nil || h == nil || h.Number == nil {
 		return 0
 	}
@@ -309,7 +308,7 @@ func (n *Node) span(ctx context.Context, q Query) (Span, error) {
 	if !q.Linked {
 		asked = asked[:1] // the blocks are final: once is enough
 	}
-	headers := make([]*header, len(asked)+1)
+	headers := make([]*jsonrpc.Header, len(asked)+1)
 	filters := q.filters(map[string]any{"fromBlock": hexutil.EncodeUint64(q.From), "toBlock": hexutil.EncodeUint64(q.To)})
 	logs := make([][]types.Log, len(filters))
 	batch := make([]rpc.BatchElem, 0, len(asked)+len(filters)+1)
@@ -330,7 +329,7 @@ func (n *Node) span(ctx context.Context, q Query) (Span, error) {
 	}
 	if last := len(blocks) - 1; blocks[last].Number == blocks[last-1].Number {
 		if blocks[last].Hash != blocks[last-1].Hash {
-			return Span{}, n.wrap("span", &AnswerError{fmt.Sprintf("block %d changed while it was read", q.To)})
+			return Span{}, n.wrap("span", &jsonrpc.AnswerError{What: fmt.Sprintf("block %d changed while it was read", q.To)})
 		}
 		blocks = blocks[:last]
 	}
@@ -392,7 +391,7 @@ func (n *Node) linked(ctx context.Context, q Query) (Span, error) {
 // joined puts lists of logs together; null instead of a list is no answer.
 func (n *Node) joined(lists [][]types.Log) ([]types.Log, error) {
 	if slices.ContainsFunc(lists, func(l []types.Log) bool { return l == nil }) {
-		return nil, n.wrap("eth_getLogs", &AnswerError{"null"})
+		return nil, n.wrap("eth_getLogs", &jsonrpc.AnswerError{What: "null"})
 	}
 	if len(lists) == 1 {
 		return lists[0], nil
@@ -447,7 +446,7 @@ func byFilter(filter map[string]any, into *[]types.Log) rpc.BatchElem {
 func (n *Node) refused(batch []rpc.BatchElem) error {
 	var first error
 	for _, e := range batch {
-		var bad *AnswerError
+		var bad *jsonrpc.AnswerError
 		switch {
 		case e.Error == nil:
 		case !errors.As(e.Error, &bad):
@@ -460,15 +459,15 @@ func (n *Node) refused(batch []rpc.BatchElem) error {
 }
 
 // blocks checks every element of a batch and that each header is the one asked.
-func (n *Node) blocks(numbers []uint64, headers []*header, batch []rpc.BatchElem) ([]repute.Block, error) {
+func (n *Node) blocks(numbers []uint64, headers []*jsonrpc.Header, batch []rpc.BatchElem) ([]repute.Block, error) {
 	if err := n.refused(batch); err != nil {
 		return nil, err
 	}
 	out := make([]repute.Block, len(numbers))
 	for i, h := range headers {
-		b, err := h.block()
+		b, err := block(h)
 		if err == nil && b.Number != numbers[i] {
-			err = &AnswerError{fmt.Sprintf("block %d instead", b.Number)}
+			err = &jsonrpc.AnswerError{What: fmt.Sprintf("block %d instead", b.Number)}
 		}
 		if err != nil {
 			return nil, n.wrap(fmt.Sprintf("block %d", numbers[i]), err)
@@ -483,3 +482,15 @@ func setDefault[T ~int | ~int64 | ~uint64](v *T, to T) {
 		*v = to
 	}
 }
+
+// capError is an answer that holds exactly as many logs as some providers answer
+// at most, silently.
+type capError struct{ logs int }
+
+// Error names the number.
+func (e *capError) Error() string {
+	return fmt.Sprintf("the answer may be cut off: it holds exactly %d logs", e.logs)
+}
+
+// Verdict implements jsonrpc.Judged.
+func (e *capError) Verdict() jsonrpc.Verdict { return jsonrpc.Verdict{Fault: jsonrpc.FaultRange} }

@@ -8,6 +8,9 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/rpc"
+
+	"repute/indexer/node/jsonrpc"
+	"repute/indexer/node/limit"
 )
 
 // CallContext makes one call and decodes its result into result, which may be nil. The
@@ -53,9 +56,9 @@ func (n *Node) exchange(ctx context.Context, batch []rpc.BatchElem) (size int, e
 	return size, nil
 }
 
-// request sends calls in one request, when the gate lets it.
+// request sends calls in one request, when the limiter lets it.
 func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
-	probe, err := n.gate.enter(ctx)
+	probe, err := n.limiter.Enter(ctx)
 	if err != nil {
 		return 0, n.wrap("request", err)
 	}
@@ -76,34 +79,34 @@ func (n *Node) request(ctx context.Context, batch []rpc.BatchElem) (size int, er
 		n.count(e.Method, errors.Join(err, e.Error))
 	}
 	o := outcomeOf(ctx, batch, err)
-	o.took, o.probe = time.Since(began), probe
-	n.gate.leave(o)
+	o.Took, o.Probe = time.Since(began), probe
+	n.limiter.Leave(o)
 	done(o)
 	return size, err
 }
 
-// send is request without gate, counting and blanking.
+// send is request without limiter, counting and blanking.
 func (n *Node) send(ctx context.Context, batch []rpc.BatchElem) (size int, err error) {
 	if n.http != nil {
-		return n.http.send(ctx, batch)
+		return n.http.Send(ctx, batch)
 	}
 	return 0, n.push(ctx, batch)
 }
 
 // outcomeOf is what a request says of its endpoint.
-func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error) outcome {
-	o := outcome{err: err}
+func outcomeOf(ctx context.Context, batch []rpc.BatchElem, err error) limit.Outcome {
+	o := limit.Outcome{Err: err}
 	if ctx.Err() != nil {
-		o.err = context.Canceled
+		o.Err = context.Canceled
 	}
 	for _, e := range batch {
-		o.dense = o.dense || e.Method == "eth_getLogs" || e.Method == "eth_getBlockReceipts"
-		if o.err == nil && e.Error != nil && !isRevert(e) && Judge(e.Error).Fault == FaultRate {
-			o.err = e.Error
+		o.Dense = o.Dense || e.Method == "eth_getLogs" || e.Method == "eth_getBlockReceipts"
+		if o.Err == nil && e.Error != nil && !isRevert(e) && jsonrpc.Judge(e.Error).Fault == jsonrpc.FaultRate {
+			o.Err = e.Error
 		}
 	}
-	if o.err != nil {
-		o.text = o.err.Error()
+	if o.Err != nil {
+		o.Text = o.Err.Error()
 	}
 	return o
 }
@@ -136,13 +139,13 @@ func isRevert(e rpc.BatchElem) bool {
 // isBatchRefusal knows refusals of a batch for the number of its calls.
 func isBatchRefusal(err error) bool {
 	var said rpc.Error
-	var page *statusError
+	var page *jsonrpc.StatusError
 	text := ""
 	switch {
 	case errors.As(err, &said):
 		text = strings.ToLower(said.Error())
 	case errors.As(err, &page):
-		text = strings.ToLower(page.body)
+		text = strings.ToLower(page.Body)
 	}
 	return strings.Contains(text, "batch") && slices.ContainsFunc(
 		[]string{"large", "limit", "too many", "more than", "exceed", "size", "not allowed", "not supported", "disabled"},
@@ -154,7 +157,7 @@ func isBatchRefusal(err error) bool {
 func (n *Node) push(ctx context.Context, batch []rpc.BatchElem) error {
 	client, err := n.dial(ctx)
 	if err != nil {
-		return &connError{err: err}
+		return &jsonrpc.ConnError{Err: err}
 	}
 	var said rpc.Error
 	err = client.BatchCallContext(ctx, batch)
@@ -162,7 +165,7 @@ func (n *Node) push(ctx context.Context, batch []rpc.BatchElem) error {
 	case err == nil, ctx.Err() != nil, errors.As(err, &said), errors.Is(err, rpc.ErrClientQuit):
 		return err
 	}
-	return &AnswerError{"connection lost: " + err.Error()}
+	return &jsonrpc.AnswerError{What: "connection lost: " + err.Error()}
 }
 
 // doubt turns a refusal that may mean a range too large or an outage into an
@@ -170,7 +173,7 @@ func (n *Node) push(ctx context.Context, batch []rpc.BatchElem) error {
 func (n *Node) doubt(batch []rpc.BatchElem, err error) error {
 	doubtful := func(err error) bool {
 		var said rpc.Error
-		return errors.As(err, &said) && isDoubtful(said.Error())
+		return errors.As(err, &said) && jsonrpc.IsDoubtful(said.Error())
 	}
 	now := doubtful(err) || slices.ContainsFunc(batch, func(e rpc.BatchElem) bool { return doubtful(e.Error) && !isRevert(e) })
 	if before := n.doubted.Swap(now); !before || !now {
@@ -178,11 +181,11 @@ func (n *Node) doubt(batch []rpc.BatchElem, err error) error {
 	}
 	for i := range batch {
 		if doubtful(batch[i].Error) {
-			batch[i].Error = outageError{batch[i].Error}
+			batch[i].Error = jsonrpc.Outage(batch[i].Error)
 		}
 	}
 	if doubtful(err) {
-		return outageError{err}
+		return jsonrpc.Outage(err)
 	}
 	return err
 }

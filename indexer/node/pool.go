@@ -15,6 +15,8 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
+	"repute/indexer/node/limit"
 	"repute/store"
 )
 
@@ -74,8 +76,8 @@ func NewPool(nodes []*Node, o PoolOptions) *Pool {
 			n.meter = o.Metrics.meter(o.ChainID, n.name)
 			n.meter.is(repute.EndpointClosed)
 		}
-		n.gate.changed = func(from, to repute.EndpointState, why string) { p.changed(n, from, to, why) }
-		n.gate.others = func() bool { return p.othersThan(n) }
+		n.limiter.Changed = func(from, to repute.EndpointState, why string) { p.changed(n, from, to, why) }
+		n.limiter.Others = func() bool { return p.othersThan(n) }
 		p.members = append(p.members, &peer{Node: n, alone: len(nodes) == 1})
 	}
 	return p
@@ -91,7 +93,7 @@ func (p *Pool) Close() {
 // othersThan reports whether an endpoint other than n can be asked now.
 func (p *Pool) othersThan(n *Node) bool {
 	now := time.Now()
-	return slices.ContainsFunc(p.members, func(m *peer) bool { return m.Node != n && m.gate.usable(now) })
+	return slices.ContainsFunc(p.members, func(m *peer) bool { return m.Node != n && m.limiter.Usable(now) })
 }
 
 // changed makes a change of an endpoint's state known: once when it stops being
@@ -116,7 +118,7 @@ func (p *Pool) Nodes() []*Node {
 	var out []*Node
 	now := time.Now()
 	for _, m := range p.ranked(func(m *peer) bool { return true }) {
-		if !m.gate.excluded() && m.isProven(now) {
+		if !m.limiter.Excluded() && m.isProven(now) {
 			out = append(out, m.Node)
 		}
 	}
@@ -134,8 +136,8 @@ func (p *Pool) ranked(fits func(*peer) bool) []*peer {
 	now := time.Now()
 	ranks := make([]rank, len(p.members))
 	for i, m := range p.members {
-		ranks[i] = rank{m, 2, m.gate.score()}
-		if m.gate.usable(now) {
+		ranks[i] = rank{m, 2, m.limiter.Score()}
+		if m.limiter.Usable(now) {
 			ranks[i].class = 1
 			if fits(m) {
 				ranks[i].class = 0
@@ -155,7 +157,7 @@ func (p *Pool) ranked(fits func(*peer) bool) []*peer {
 func (p *Pool) Span(ctx context.Context, q Query) (span Span, err error) {
 	now := time.Now()
 	list := p.ranked(func(m *peer) bool { return m.fits(q, now) })
-	if other := rand.IntN(exploring * max(1, len(list)-1)); other+1 < len(list) && !q.Linked && list[other+1].fits(q, now) && list[other+1].gate.usable(now) {
+	if other := rand.IntN(exploring * max(1, len(list)-1)); other+1 < len(list) && !q.Linked && list[other+1].fits(q, now) && list[other+1].limiter.Usable(now) {
 		list[0], list[other+1] = list[other+1], list[0]
 	}
 	err = p.first(ctx, list, func(m *peer) error {
@@ -173,7 +175,7 @@ func (p *Pool) spanOf(ctx context.Context, m *peer, q Query) (Span, error) {
 	if err == nil && len(p.members) > 1 {
 		if err = span.Check(q); err != nil {
 			err = m.wrap("span", err)
-			m.gate.blame(err.Error())
+			m.limiter.Blame(err.Error())
 			m.doubt()
 		}
 	}
@@ -206,7 +208,7 @@ func (p *Pool) Header(ctx context.Context, number uint64) (shown Sealed, err err
 			return err
 		}
 		if shown = s; !s.Recomputed {
-			return m.wrap("header", &AnswerError{"nothing is proven"})
+			return m.wrap("header", &jsonrpc.AnswerError{What: "nothing is proven"})
 		}
 		return nil
 	})
@@ -234,7 +236,7 @@ func (p *Pool) Receipts(ctx context.Context, block repute.Block, spend Spend) (s
 			hosts[m.Host()] = true
 		}
 		shown.Shown = len(hosts)
-		return m.wrap("receipts", &AnswerError{"nothing is proven"})
+		return m.wrap("receipts", &jsonrpc.AnswerError{What: "nothing is proven"})
 	})
 	if shown.Hash == block.Hash && ctx.Err() == nil {
 		return shown, nil
@@ -273,10 +275,10 @@ func (p *Pool) first(ctx context.Context, list []*peer, ask func(*peer) error) e
 }
 
 func outranks(err, than error) bool {
-	if IsTransient(err) != IsTransient(than) {
-		return !IsTransient(err)
+	if jsonrpc.IsTransient(err) != jsonrpc.IsTransient(than) {
+		return !jsonrpc.IsTransient(err)
 	}
-	return errors.Is(than, repute.ErrConflict) || RangeHint(err) > RangeHint(than)
+	return errors.Is(than, repute.ErrConflict) || jsonrpc.RangeHint(err) > jsonrpc.RangeHint(than)
 }
 
 // conflict makes an error repute.ErrConflict exactly where no endpoint serves the
@@ -284,7 +286,7 @@ func outranks(err, than error) bool {
 func (p *Pool) conflict(err error) error {
 	var wrong []string
 	for _, m := range p.members {
-		if reason, excluded := m.gate.exclusion(); excluded {
+		if reason, excluded := m.limiter.Exclusion(); excluded {
 			wrong = append(wrong, m.name+" "+reason)
 		}
 	}
@@ -292,14 +294,14 @@ func (p *Pool) conflict(err error) error {
 	case len(wrong) == len(p.members) && !errors.Is(err, repute.ErrConflict):
 		return repute.Conflict("no endpoint serves the chain: %s: give an endpoint of chain %d in rpc", strings.Join(wrong, ", "), p.opts.ChainID)
 	case len(wrong) < len(p.members) && errors.Is(err, repute.ErrConflict):
-		return &closedError{err.Error(), FaultAuth, 0}
+		return limit.Excluded(err.Error())
 	}
 	return err
 }
 
 func (p *Pool) prove(ctx context.Context, m *peer) error {
-	if m.gate.excluded() || m.isProven(time.Now()) {
-		return nil // the gate refuses excluded ones
+	if m.limiter.Excluded() || m.isProven(time.Now()) {
+		return nil // the limiter refuses excluded ones
 	}
 	_, err := m.look(ctx, p.opts.ChainID)
 	return err
@@ -336,7 +338,7 @@ func (p *Pool) Agreed(ctx context.Context, numbers []uint64) ([]repute.Block, er
 			continue
 		}
 		if v.votes == most.votes && most.head <= v.head+aheadBy {
-			return nil, fmt.Errorf("endpoints %s and %s disagree about blocks up to %d: %w", most.name, v.name, slices.Max(numbers), errNoBlock)
+			return nil, fmt.Errorf("endpoints %s and %s disagree about blocks up to %d: %w", most.name, v.name, slices.Max(numbers), jsonrpc.ErrNoBlock)
 		}
 		v.peer.doubt()
 		p.log.Warn("endpoint contradicts the others about the chain", "endpoint", v.name)
@@ -365,7 +367,7 @@ func (p *Pool) views(ctx context.Context, numbers []uint64) (out []*view) {
 	found := make(chan *view, opinions)
 	asked := 0
 	for _, m := range list {
-		if asked == opinions || !m.gate.usable(time.Now()) {
+		if asked == opinions || !m.limiter.Usable(time.Now()) {
 			break
 		}
 		asked++

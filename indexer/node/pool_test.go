@@ -15,6 +15,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node/jsonrpc"
 	"repute/internal/pgtest"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -93,7 +94,7 @@ func TestPoolMovesOn(t *testing.T) {
 	p := poolOf(t, PoolOptions{Log: slog.New(slog.NewTextHandler(&log, nil))}, a.URL(), b.URL())
 	for round, dark := range []*rpctest.Chain{a, b, a} {
 		dark.GoDark(true)
-		for range 2 * tripAfter {
+		for range 10 {
 			if _, err := p.Heads(t.Context()); err != nil {
 				t.Fatalf("round %d: %v", round, err)
 			}
@@ -109,10 +110,10 @@ func TestPoolMovesOn(t *testing.T) {
 	}
 	a.GoDark(true)
 	b.GoDark(true)
-	if _, err := p.Heads(t.Context()); err == nil || !IsTransient(err) || errors.Is(err, repute.ErrConflict) {
+	if _, err := p.Heads(t.Context()); err == nil || !jsonrpc.IsTransient(err) || errors.Is(err, repute.ErrConflict) {
 		t.Errorf("all dark: %v", err)
 	}
-	if _, err := p.Span(t.Context(), queryOf(a, 1, 9, false)); err == nil || !IsTransient(err) {
+	if _, err := p.Span(t.Context(), queryOf(a, 1, 9, false)); err == nil || !jsonrpc.IsTransient(err) {
 		t.Errorf("all dark: %v", err)
 	}
 	if left, back := log.count("left alone"), log.count("works again"); left > 5 || back > left {
@@ -152,7 +153,7 @@ func TestPoolWrongChain(t *testing.T) {
 		t.Errorf("%d warnings about the wrong chain", n)
 	}
 	b.GoDark(true)
-	if _, err := p.Heads(t.Context()); err == nil || errors.Is(err, repute.ErrConflict) || !IsTransient(err) {
+	if _, err := p.Heads(t.Context()); err == nil || errors.Is(err, repute.ErrConflict) || !jsonrpc.IsTransient(err) {
 		t.Errorf("one wrong, one dark: %v", err)
 	}
 	b.GoDark(false)
@@ -233,8 +234,8 @@ func TestPoolRangeRefused(t *testing.T) {
 	b.Inject(rpctest.LimitRange(4, rpctest.Error{Code: -32602, Message: "block range exceeds 4"}))
 	p := poolOf(t, PoolOptions{}, a.URL(), b.URL())
 	for range 3 {
-		if _, err := p.Span(t.Context(), queryOf(a, 1, 8, false)); err == nil || IsTransient(err) || RangeHint(err) != 4 {
-			t.Errorf("hint %d of %v", RangeHint(err), err)
+		if _, err := p.Span(t.Context(), queryOf(a, 1, 8, false)); err == nil || jsonrpc.IsTransient(err) || jsonrpc.RangeHint(err) != 4 {
+			t.Errorf("hint %d of %v", jsonrpc.RangeHint(err), err)
 		}
 	}
 	wantSpan(t, p, queryOf(a, 1, 4, false), b)
@@ -286,7 +287,7 @@ func TestPoolAgreed(t *testing.T) {
 	b.Freeze(true)
 	a.Fork(10)
 	a.MineEmpty(10)
-	if _, err := agreed(a.URL(), b.URL()); err == nil || !IsTransient(err) {
+	if _, err := agreed(a.URL(), b.URL()); err == nil || !jsonrpc.IsTransient(err) {
 		t.Errorf("two level endpoints that contradict each other: %v", err)
 	}
 	for name, urls := range map[string][]string{"majority": {b.URL(), a.URL(), c.URL()}, "alone": {a.URL()}} {

@@ -6,6 +6,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"repute/indexer/node/jsonrpc"
 )
 
 const (
@@ -42,10 +44,10 @@ func (m *peer) says(h Heads, err error) {
 // opinion is what the member says of finality, and whether it is still to be
 // waited for.
 func (m *peer) opinion(now time.Time) (h Heads, waited bool) {
-	if m.gate.excluded() {
+	if m.limiter.Excluded() {
 		return Heads{}, false
 	}
-	failing := m.gate.failing()
+	failing := m.limiter.Failing()
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if m.said.heads.ChainID != 0 && now.Sub(m.said.heads.SeenAt) < sayingKept {
@@ -68,7 +70,7 @@ func (m *peer) vouch(ctx context.Context, head uint64) error {
 		m.shows(head)
 		return nil
 	}
-	if ctx.Err() == nil && Judge(err).Fault == FaultBehind {
+	if ctx.Err() == nil && jsonrpc.Judge(err).Fault == jsonrpc.FaultBehind {
 		m.doubt()
 		m.sees(m.proof())
 	}

@@ -17,7 +17,7 @@ func (p *Pool) Heads(ctx context.Context) (Heads, error) {
 	list := p.ranked(func(m *peer) bool { return true })
 	now := time.Now()
 	slices.SortStableFunc(list, func(a, b *peer) int {
-		return cmp.Or(boolCompare(b.gate.usable(now), a.gate.usable(now)), p.compareHeads(a, b, now))
+		return cmp.Or(boolCompare(b.limiter.Usable(now), a.limiter.Usable(now)), p.compareHeads(a, b, now))
 	})
 	answers := make(chan look, len(list))
 	next := 0
@@ -79,7 +79,7 @@ func (p *Pool) gather(ctx context.Context, answers <-chan look, all int, next *i
 func (p *Pool) second(list []*peer, now time.Time) int {
 	pick, oldest := 0, secondLook
 	for i, m := range list {
-		if _, _, age := m.state(now); age > oldest && m.gate.usable(now) {
+		if _, _, age := m.state(now); age > oldest && m.limiter.Usable(now) {
 			pick, oldest = i+1, age
 		}
 	}

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 	"repute/store/chaindb"
 )
 
@@ -49,16 +50,16 @@ func (p *Pool) tryIdle(ctx context.Context) {
 	var asking sync.WaitGroup
 	for _, m := range p.members {
 		_, _, age := m.state(time.Now())
-		switch failing := m.gate.failing(); {
-		case m.gate.excluded() && age > lookAfter:
+		switch failing := m.limiter.Failing(); {
+		case m.limiter.Excluded() && age > lookAfter:
 			asking.Go(func() {
 				m.mu.Lock()
 				m.looked = time.Now()
 				m.mu.Unlock()
 				m.chainAgain(ctx, p.opts.ChainID)
 			})
-		case m.gate.usable(time.Now()) && (failing || age > lookAfter):
-			asking.Go(func() { _, _ = m.look(ctx, p.opts.ChainID) }) // the gate remembers
+		case m.limiter.Usable(time.Now()) && (failing || age > lookAfter):
+			asking.Go(func() { _, _ = m.look(ctx, p.opts.ChainID) }) // the limiter remembers
 		}
 	}
 	asking.Wait()
@@ -112,7 +113,7 @@ var errSilent = errors.New("no heads are announced although there are new ones")
 // subscribe announces heads until the subscription ends, or is silent for long
 // while polling shows that the chain moves.
 func (p *Pool) subscribe(ctx context.Context, m *peer, retry *Backoff) error {
-	if m.gate.excluded() || !m.gate.usable(time.Now()) {
+	if m.limiter.Excluded() || !m.limiter.Usable(time.Now()) {
 		return errors.New("the endpoint is not asked now")
 	}
 	dialing, cancel := context.WithTimeout(ctx, m.opts.Timeout)
@@ -121,7 +122,7 @@ func (p *Pool) subscribe(ctx context.Context, m *peer, retry *Backoff) error {
 	if err != nil {
 		return err
 	}
-	heads := make(chan *header, 16)
+	heads := make(chan *jsonrpc.Header, 16)
 	sub, err := client.EthSubscribe(dialing, heads, "newHeads")
 	if err != nil {
 		return err
@@ -137,7 +138,7 @@ func (p *Pool) subscribe(ctx context.Context, m *peer, retry *Backoff) error {
 		case err := <-sub.Err():
 			return errors.Join(err, errors.New("the connection ended"))
 		case h := <-heads:
-			if b, err := h.block(); err == nil {
+			if b, err := block(h); err == nil {
 				m.sees(b.Number)
 				beat.hear(b)
 				retry.Reset()

@@ -111,15 +111,15 @@ func TestPoolRunTries(t *testing.T) {
 	a, b := twoOf(t, 3)
 	p := poolOf(t, PoolOptions{Every: 5 * time.Millisecond, DB: openDB(t), Owner: "me"}, a.URL(), b.URL())
 	a.GoDark(true)
-	for range 2 * tripAfter {
+	for range 10 {
 		_, _ = p.members[0].Heads(t.Context())
 	}
-	if !p.members[0].gate.failing() {
+	if !p.members[0].limiter.Failing() {
 		t.Fatal("the endpoint is not left alone")
 	}
 	end := runPool(t, p)
 	a.GoDark(false)
-	await(t, "recovery", func() bool { return !p.members[0].gate.failing() })
+	await(t, "recovery", func() bool { return !p.members[0].limiter.Failing() })
 	await(t, "stored health", func() bool {
 		list, err := chaindb.Endpoints(t.Context(), p.opts.DB, 31337)
 		return err == nil && len(list) == 2 && list[0].State == "closed" && list[1].State == "closed" && list[0].Head == 3

@@ -5,7 +5,6 @@ import (
 	"context"
 	"fmt"
 
-	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/core/types"
 	"github.com/ethereum/go-ethereum/rlp"
@@ -13,6 +12,7 @@ import (
 	"github.com/ethereum/go-ethereum/trie"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 )
 
 // Evidence is all that happened in one block, out of its receipts.
@@ -48,8 +48,8 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (E
 	if err := spend.wait(ctx, 2); err != nil {
 		return Evidence{}, err
 	}
-	var head *header
-	var receipts []*receiptJSON
+	var head *jsonrpc.Header
+	var receipts []*jsonrpc.ReceiptJSON
 	batch := []rpc.BatchElem{
 		{Method: "eth_getBlockByNumber", Args: []any{hexutil.EncodeUint64(block.Number), false}, Result: &head},
 		{Method: "eth_getBlockReceipts", Args: []any{block.Hash}, Result: &receipts},
@@ -60,7 +60,7 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (E
 	if err := batch[0].Error; err != nil {
 		return Evidence{}, n.wrap("eth_getBlockByNumber", err)
 	}
-	sealed, err := head.sealed()
+	sealed, err := sealed(head)
 	if err == nil && (sealed.Hash != block.Hash || sealed.Number != block.Number) {
 		err = ErrMoved
 	}
@@ -85,7 +85,7 @@ func (n *Node) Receipts(ctx context.Context, block repute.Block, spend Spend) (E
 // ReceiptsOf gives the evidence of blocks whose headers are known, or why there is none of
 // a block, with one request. It is for a few blocks: their receipts are in memory at once.
 func (n *Node) ReceiptsOf(ctx context.Context, blocks []Sealed) ([]Evidence, []error, error) {
-	receipts := make([][]*receiptJSON, len(blocks))
+	receipts := make([][]*jsonrpc.ReceiptJSON, len(blocks))
 	batch := make([]rpc.BatchElem, len(blocks))
 	for i := range blocks {
 		batch[i] = rpc.BatchElem{Method: "eth_getBlockReceipts", Args: []any{blocks[i].Hash}, Result: &receipts[i]}
@@ -108,8 +108,8 @@ func (n *Node) ReceiptsOf(ctx context.Context, blocks []Sealed) ([]Evidence, []e
 
 // receiptsByTx is for nodes without eth_getBlockReceipts, and for those that take
 // no hash there.
-func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*receiptJSON, error) {
-	receipts := make([]*receiptJSON, len(s.Txs))
+func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*jsonrpc.ReceiptJSON, error) {
+	receipts := make([]*jsonrpc.ReceiptJSON, len(s.Txs))
 	for from := 0; from < len(s.Txs); from += n.opts.MaxBatch {
 		to := min(len(s.Txs), from+n.opts.MaxBatch)
 		batch := make([]rpc.BatchElem, 0, to-from)
@@ -131,39 +131,24 @@ func (n *Node) receiptsByTx(ctx context.Context, s Sealed, spend Spend) ([]*rece
 	return receipts, nil
 }
 
-// receiptJSON is a receipt as nodes write it, with the fields that OP Stack chains
-// add for deposits.
-type receiptJSON struct {
-	Type       uint64
-	Status     *uint64
-	State      []byte // before Byzantium, instead of a status
-	GasSoFar   uint64
-	Logs       []*types.Log
-	BlockHash  common.Hash
-	Number     uint64 // of the block, 0 where the answer lacks it
-	TxHash     common.Hash
-	Nonce      *uint64
-	NonceSince *uint64
-}
-
 // newEvidence puts a block's receipts together. The root does not commit to where a
 // log stands in the block, so that follows from counting; an answer that numbers
 // its logs in another way is refused.
-func newEvidence(s Sealed, receipts []*receiptJSON) (Evidence, error) {
+func newEvidence(s Sealed, receipts []*jsonrpc.ReceiptJSON) (Evidence, error) {
 	e := Evidence{Sealed: s}
 	if len(s.Txs) != len(receipts) {
-		return e, &AnswerError{fmt.Sprintf("%d receipts of %d transactions", len(receipts), len(s.Txs))}
+		return e, &jsonrpc.AnswerError{What: fmt.Sprintf("%d receipts of %d transactions", len(receipts), len(s.Txs))}
 	}
 	for i, r := range receipts {
 		if r == nil || r.BlockHash != s.Hash || r.TxHash != s.Txs[i] {
-			return e, &AnswerError{fmt.Sprintf("receipt %d is of another block or transaction", i)}
+			return e, &jsonrpc.AnswerError{What: fmt.Sprintf("receipt %d is of another block or transaction", i)}
 		}
 		for _, l := range r.Logs {
 			if l.BlockHash != s.Hash || l.TxHash != r.TxHash || l.Removed {
-				return e, &AnswerError{fmt.Sprintf("receipt %d has a log of another block or transaction", i)}
+				return e, &jsonrpc.AnswerError{What: fmt.Sprintf("receipt %d has a log of another block or transaction", i)}
 			}
 			if l.Index != uint(len(e.Logs)) || l.TxIndex != uint(i) {
-				return e, &AnswerError{fmt.Sprintf("log %d of the block has index %d in transaction %d instead of %d", len(e.Logs), l.Index, l.TxIndex, i)}
+				return e, &jsonrpc.AnswerError{What: fmt.Sprintf("log %d of the block has index %d in transaction %d instead of %d", len(e.Logs), l.Index, l.TxIndex, i)}
 			}
 			l.BlockNumber, l.BlockTimestamp = s.Number, uint64(s.Time.Unix())
 			e.Logs = append(e.Logs, *l)
@@ -179,7 +164,7 @@ func newEvidence(s Sealed, receipts []*receiptJSON) (Evidence, error) {
 }
 
 // receiptList encodes receipts as the trie under a header's root holds them.
-type receiptList []*receiptJSON
+type receiptList []*jsonrpc.ReceiptJSON
 
 // Len implements types.DerivableList.
 func (l receiptList) Len() int { return len(l) }
@@ -192,7 +177,7 @@ func (l receiptList) EncodeIndex(i int, w *bytes.Buffer) {
 	if r.Type != types.LegacyTxType {
 		w.WriteByte(byte(r.Type))
 	}
-	if err := rlp.Encode(w, r.fields()); err != nil {
+	if err := rlp.Encode(w, fields(r)); err != nil {
 		w.Reset()
 	}
 }
@@ -210,7 +195,7 @@ type receiptFields struct {
 	Version *uint64 `rlp:"optional"`
 }
 
-func (r *receiptJSON) fields() *receiptFields {
+func fields(r *jsonrpc.ReceiptJSON) *receiptFields {
 	f := &receiptFields{State: r.State, Gas: r.GasSoFar, Logs: r.Logs,
 		Bloom: types.CreateBloom(&types.Receipt{Logs: r.Logs})}
 	if r.Status != nil {

@@ -6,16 +6,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"runtime"
+	"io"
+	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 
 	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node/jsonrpc"
 	"repute/internal/rpctest"
 )
 
@@ -129,31 +131,20 @@ func TestReceiptsThatForgeAreUnproven(t *testing.T) {
 	}
 }
 
-// A receipt without what every receipt has is refused before a million more of them
-// are in memory.
-func TestEmptyReceiptsTakeNoMemory(t *testing.T) {
-	body := `{"jsonrpc":"2.0","id":1,"result":[` + strings.Repeat(`{},`, 1<<20) + `{}]}`
-	var receipts []*receiptJSON
-	var before, after runtime.MemStats
-	runtime.GC()
-	runtime.ReadMemStats(&before)
-	batch := []rpc.BatchElem{{Result: &receipts}}
-	if err := readAnswers(strings.NewReader(body), batch); err != nil || batch[0].Error == nil {
-		t.Fatalf("%v, of the call %v", err, batch[0].Error)
-	}
-	runtime.ReadMemStats(&after)
-	if took := after.TotalAlloc - before.TotalAlloc; took > 10*uint64(len(body)) {
-		t.Errorf("%d bytes of JSON took %d", len(body), took)
-	}
-}
-
 // readReceipts reads receipts as an endpoint's answer is read.
-func readReceipts(t *testing.T, text string) []*receiptJSON {
+func readReceipts(t *testing.T, text string) []*jsonrpc.ReceiptJSON {
 	t.Helper()
-	var list []*receiptJSON
-	batch := []rpc.BatchElem{{Result: &list}}
-	err := readAnswers(strings.NewReader(`{"jsonrpc":"2.0","id":1,"result":`+text+`}`), batch)
-	if err = errors.Join(err, batch[0].Error); err != nil {
+	var list []*jsonrpc.ReceiptJSON
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_, _ = io.WriteString(w, `{"jsonrpc":"2.0","id":1,"result":`+text+`}`)
+	}))
+	defer s.Close()
+	n, err := New(s.URL, Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer n.Close()
+	if err := n.CallContext(t.Context(), &list, "eth_getBlockReceipts"); err != nil {
 		t.Fatal(err)
 	}
 	return list
@@ -165,12 +156,12 @@ func readReceipts(t *testing.T, text string) []*receiptJSON {
 func TestDepositReceipts(t *testing.T) {
 	t.Parallel()
 	block := common.Hash{7}
-	receipts := func(deposit string) []*receiptJSON {
+	receipts := func(deposit string) []*jsonrpc.ReceiptJSON {
 		return readReceipts(t, fmt.Sprintf(`[{"type":"0x7e","status":"0x1","cumulativeGasUsed":"0xb41c","logs":[],"blockHash":"%[1]s","transactionHash":"%[2]s"%[3]s},
 			{"type":"0x2","status":"0x1","cumulativeGasUsed":"0x10994","logs":[],"blockHash":"%[1]s","transactionHash":"%[2]s"}]`, block, common.Hash{}, deposit))
 	}
 	published := common.HexToHash("0x91d8ad10740ccfc1bd848fba0e02668d95769c08eeea30f10698692ba86c6159")
-	proven := func(list []*receiptJSON, root common.Hash) bool {
+	proven := func(list []*jsonrpc.ReceiptJSON, root common.Hash) bool {
 		s := Sealed{Block: repute.Block{Hash: block}, Root: root, Txs: make([]common.Hash, len(list)), Recomputed: true}
 		e, err := newEvidence(s, list)
 		if err != nil {
@@ -185,7 +176,7 @@ func TestDepositReceipts(t *testing.T) {
 		t.Error("another nonce gives the same root")
 	}
 	old := receipts(`,"depositNonce":"0x21e3b52"`)
-	if old[0].fields().Nonce != nil {
+	if fields(old[0]).Nonce != nil {
 		t.Error("a deposit without version has its nonce in the root")
 	}
 }

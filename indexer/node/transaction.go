@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 )
 
 // Landed is where an endpoint says that a transaction is. Receipts of the block prove it.
@@ -19,7 +20,7 @@ type Landed struct {
 
 // Transaction asks where a transaction is; nil when the endpoint does not know it.
 func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*Landed, error) {
-	var receipt *receiptJSON
+	var receipt *jsonrpc.ReceiptJSON
 	batch := []rpc.BatchElem{{Method: "eth_getTransactionReceipt", Args: []any{tx}, Result: &receipt}}
 	if err := n.BatchCallContext(ctx, batch); err != nil {
 		return nil, err
@@ -31,7 +32,7 @@ func (n *Node) Transaction(ctx context.Context, tx common.Hash) (*Landed, error)
 		return nil, nil
 	}
 	if receipt.TxHash != tx {
-		return nil, n.wrap("eth_getTransactionReceipt", &AnswerError{fmt.Sprintf("the receipt of %s instead", receipt.TxHash)})
+		return nil, n.wrap("eth_getTransactionReceipt", &jsonrpc.AnswerError{What: fmt.Sprintf("the receipt of %s instead", receipt.TxHash)})
 	}
 	at := repute.Block{Number: receipt.Number, Hash: receipt.BlockHash}
 	return &Landed{Block: at, Succeeded: receipt.Status == nil || *receipt.Status == types.ReceiptStatusSuccessful}, nil
@@ -47,7 +48,7 @@ func (p *Pool) Transaction(ctx context.Context, tx common.Hash) (found *Landed, 
 			return err
 		}
 		if answered = true; l == nil {
-			return m.wrap("eth_getTransactionReceipt", errNoBlock)
+			return m.wrap("eth_getTransactionReceipt", jsonrpc.ErrNoBlock)
 		}
 		found = l
 		return nil

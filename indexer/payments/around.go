@@ -10,7 +10,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
-	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 )
 
 // around finds what the agent's side sent to the rater's within the window, and tells how
@@ -65,10 +65,10 @@ func (l *Loop) moved(ctx context.Context, r repute.BlockRange, from, to []common
 		logs, err := l.pool.Matching(ctx, part, coins, topics)
 		if err != nil {
 			smaller := (part.To - part.From + 1) / 2
-			if hint := node.RangeHint(err); hint > 0 && hint < size {
+			if hint := jsonrpc.RangeHint(err); hint > 0 && hint < size {
 				smaller = min(size/2, hint)
 			}
-			if ctx.Err() != nil || node.IsTransient(err) {
+			if ctx.Err() != nil || jsonrpc.IsTransient(err) {
 				return nil, err
 			}
 			if smaller < l.opts.MinRange {

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/store"
 	"repute/store/walletdb"
 )
@@ -167,7 +168,7 @@ func (f *Follower) next(ctx context.Context, parent repute.Block, h node.Heads) 
 		err = span.Check(q)
 	}
 	if err != nil {
-		if !node.IsTransient(err) && f.size > 1 {
+		if !jsonrpc.IsTransient(err) && f.size > 1 {
 			f.size /= 2
 		}
 		return b, fmt.Errorf("blocks %d..%d: %w", q.From, q.To, err)
@@ -205,7 +206,7 @@ func (f *Follower) fill(ctx context.Context, b *walletdb.TreasuryBatch, span *no
 		l := &span.Logs[i]
 		in := known[l.BlockNumber]
 		if in.Hash != l.BlockHash {
-			return &node.AnswerError{What: fmt.Sprintf("block %d has two hashes", l.BlockNumber)}
+			return &jsonrpc.AnswerError{What: fmt.Sprintf("block %d has two hashes", l.BlockNumber)}
 		}
 		kept[in.Number] = true
 		b.Events = append(b.Events, f.decoder.event(f.chainID, l, in))

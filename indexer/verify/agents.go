@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/verifydb"
@@ -283,7 +284,7 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 	}
 	count := slot.Big()
 	if !count.IsInt64() {
-		c.unanswered["count"] = &node.AnswerError{What: fmt.Sprintf("the registry's agent count is %s", count)}
+		c.unanswered["count"] = &jsonrpc.AnswerError{What: fmt.Sprintf("the registry's agent count is %s", count)}
 		return nil
 	}
 	ids, where, stored, err := verifydb.AbsentAgents(ctx, v.db, v.chain.ID, c.at.Number, count.Uint64(), maxAbsent)
@@ -291,7 +292,7 @@ func (v *Verifier) count(ctx context.Context, c *comparer) error {
 		return err
 	}
 	if count.Uint64() > stored+plausibleAbsent {
-		c.unanswered["count"] = &node.AnswerError{What: fmt.Sprintf("the registry's agent count is %s, stored are %d", count, stored)}
+		c.unanswered["count"] = &jsonrpc.AnswerError{What: fmt.Sprintf("the registry's agent count is %s, stored are %d", count, stored)}
 		return nil
 	}
 	if stored > count.Uint64() {

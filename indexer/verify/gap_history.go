@@ -11,6 +11,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/verifydb"
@@ -44,7 +45,7 @@ func (v *Verifier) readHistory(ctx context.Context, l store.Lease, at verifydb.S
 			return err
 		case err == nil:
 			h.Blocks.From = part.To + 1
-		case part.From == part.To || node.IsTransient(err):
+		case part.From == part.To || jsonrpc.IsTransient(err):
 			if err := chaindb.OpenGaps(ctx, v.db, v.chain.ID, l, []gap{h}); err != nil { // as far as it came
 				return err
 			}

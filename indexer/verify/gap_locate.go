@@ -7,6 +7,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/store/verifydb"
 )
 
@@ -102,7 +103,7 @@ func (v *Verifier) match(ctx context.Context, n *node.Node, s search, r repute.B
 			from = part.To + 1
 		case ctx.Err() != nil:
 			return found, ctx.Err()
-		case part.From == part.To || node.IsTransient(err):
+		case part.From == part.To || jsonrpc.IsTransient(err):
 			return found, err
 		default:
 			most = (part.To - part.From + 1) / 2

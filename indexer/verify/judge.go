@@ -11,6 +11,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/store/verifydb"
 )
 
@@ -135,7 +136,7 @@ func (h *inquiry) agrees(ctx context.Context, e *node.Evidence) error {
 	case c.Hash != e.Hash:
 		return fmt.Errorf("block %d: %w", h.number, node.ErrMoved)
 	case e.Txs != nil && hosts(h.nodes) > 1 && !slices.Equal(e.Txs, c.Txs):
-		return &node.AnswerError{What: fmt.Sprintf("other transactions in block %d than the others have", h.number)}
+		return &jsonrpc.AnswerError{What: fmt.Sprintf("other transactions in block %d than the others have", h.number)}
 	}
 	if !e.Proven {
 		e.Block = c.Block

@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/indexer"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/internal/rpctest"
 	"repute/store"
 	"repute/store/chaindb"
@@ -353,7 +354,7 @@ func TestRateFollowsRefusals(t *testing.T) {
 	t.Parallel()
 	c := rpctest.New(t, rpctest.Options{})
 	v := New(nil, chainOf(c), func() []*node.Node { return nil }, Options{Rate: 20})
-	v.adapt(&node.AnswerError{What: "nothing to do with rates"})
+	v.adapt(&jsonrpc.AnswerError{What: "nothing to do with rates"})
 	if v.limiter.Limit() != 20 {
 		t.Errorf("%v after another failure", v.limiter.Limit())
 	}

@@ -15,6 +15,7 @@ import (
 	"repute"
 	"repute/contracts"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/verifydb"
@@ -203,7 +204,7 @@ func (v *Verifier) adapt(err error) {
 	case err == nil:
 		v.limiter.SetLimit(min(allowed, now+allowed/10))
 	case errors.Is(err, ErrNothingNew):
-	case node.Judge(err).Fault == node.FaultRate:
+	case jsonrpc.Judge(err).Fault == jsonrpc.FaultRate:
 		v.limiter.SetLimit(max(allowed/32, now/2))
 	}
 }

@@ -12,6 +12,7 @@ import (
 
 	"repute/indexer"
 	"repute/indexer/node"
+	"repute/indexer/node/jsonrpc"
 	"repute/internal/pgtest"
 	"repute/internal/synth"
 	"repute/store"
@@ -45,7 +46,7 @@ func index(t *testing.T, h *synth.History) []byte {
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	defer cancel()
 	f := indexer.NewFollower(db, synth.Chain(), n, indexer.Options{})
-	for err == nil || node.IsTransient(err) || strings.Contains(err.Error(), "limited to a") {
+	for err == nil || jsonrpc.IsTransient(err) || strings.Contains(err.Error(), "limited to a") {
 		err = f.Step(ctx, store.Lease{})
 	}
 	if !errors.Is(err, indexer.ErrNothingNew) {

@@ -1,4 +1,4 @@
-package node
+package jsonrpc
 
 import (
 	"context"
@@ -6,11 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"net"
-	"strings"
 	"testing"
 	"time"
-
-	"repute/internal/rpctest"
 )
 
 // TestJudgeWordings: how endpoints refuse eth_getLogs, and what is understood of
@@ -127,7 +124,7 @@ func TestJudgeWordings(t *testing.T) {
 		{-32000, "range [1, 2, 3] \u0000 of nothing", `[[[[["deep"]]]]]`, FaultRange, 1},
 		{-32000, "block range 99999999999999999999999 too large", "", FaultRange, 0},
 	} {
-		r := &rpcRefusal{Code: tt.code, Message: tt.message, Data: json.RawMessage(tt.data)}
+		r := &Refusal{Code: tt.code, Message: tt.message, Data: json.RawMessage(tt.data)}
 		got := Judge(fmt.Errorf("blocks 1..9: %w", r))
 		if got.Fault != tt.want || got.Blocks != tt.blocks {
 			t.Errorf("%d %q %s: %s, %d blocks; want %s, %d", tt.code, tt.message, tt.data, got.Fault, got.Blocks, tt.want, tt.blocks)
@@ -147,73 +144,27 @@ func TestJudgeFailures(t *testing.T) {
 		want Verdict
 	}{
 		{"timeout", context.DeadlineExceeded, Verdict{Fault: FaultRange}},
-		{"no answer in time", &connError{context.DeadlineExceeded, true}, Verdict{Fault: FaultRange}},
-		{"no connection in time", &connError{&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, true}, Verdict{Fault: FaultTransient}},
-		{"refused", &connError{dial, false}, Verdict{Fault: FaultTransient}},
+		{"no answer in time", &ConnError{context.DeadlineExceeded, true}, Verdict{Fault: FaultRange}},
+		{"no connection in time", &ConnError{&net.OpError{Op: "dial", Err: context.DeadlineExceeded}, true}, Verdict{Fault: FaultTransient}},
+		{"refused", &ConnError{dial, false}, Verdict{Fault: FaultTransient}},
 		{"canceled", context.Canceled, Verdict{Fault: FaultTransient}},
-		{"no block", errNoBlock, Verdict{Fault: FaultBehind}},
+		{"no block", ErrNoBlock, Verdict{Fault: FaultBehind}},
 		{"too large", &tooLargeError{5}, Verdict{Fault: FaultRange}},
-		{"cut off", &capError{10_000}, Verdict{Fault: FaultRange}},
 		{"odd answer", &AnswerError{"null"}, Verdict{Fault: FaultMalformed}},
 		{"page about a rate", &AnswerError{"not JSON, in: <h1>Too many requests</h1>"}, Verdict{Fault: FaultRate}},
-		{"429", &statusError{429, 3 * time.Second, "no"}, Verdict{Fault: FaultRate, RetryAfter: 3 * time.Second}},
-		{"429 with JSON-RPC", &rpcRefusal{Code: -32000, Message: "no", status: 429, retry: time.Second}, Verdict{Fault: FaultRate, RetryAfter: time.Second}},
-		{"backoff in data", &rpcRefusal{Message: "project ID request rate exceeded", Data: []byte(`{"rate":{"allowed_rps":1,"backoff_seconds":30}}`)},
+		{"429", &StatusError{429, 3 * time.Second, "no"}, Verdict{Fault: FaultRate, RetryAfter: 3 * time.Second}},
+		{"429 with JSON-RPC", &Refusal{Code: -32000, Message: "no", Status: 429, Retry: time.Second}, Verdict{Fault: FaultRate, RetryAfter: time.Second}},
+		{"backoff in data", &Refusal{Message: "project ID request rate exceeded", Data: []byte(`{"rate":{"allowed_rps":1,"backoff_seconds":30}}`)},
 			Verdict{Fault: FaultRate, RetryAfter: 30 * time.Second}},
-		{"413", &statusError{413, 0, "too large"}, Verdict{Fault: FaultRange}},
-		{"500", &statusError{500, 0, ""}, Verdict{Fault: FaultRange}},
-		{"503", &statusError{503, 0, "<html>"}, Verdict{Fault: FaultTransient}},
-		{"401", &statusError{401, 0, ""}, Verdict{Fault: FaultAuth}},
-		{"301", &statusError{301, 0, ""}, Verdict{Fault: FaultAuth}},
+		{"413", &StatusError{413, 0, "too large"}, Verdict{Fault: FaultRange}},
+		{"500", &StatusError{500, 0, ""}, Verdict{Fault: FaultRange}},
+		{"503", &StatusError{503, 0, "<html>"}, Verdict{Fault: FaultTransient}},
+		{"401", &StatusError{401, 0, ""}, Verdict{Fault: FaultAuth}},
+		{"301", &StatusError{301, 0, ""}, Verdict{Fault: FaultAuth}},
 		{"of no kind", errors.New("what?"), Verdict{Fault: FaultRange}},
 	} {
 		if got := Judge(fmt.Errorf("span: %w", tt.err)); got != tt.want {
 			t.Errorf("%s: %+v, want %+v", tt.name, got, tt.want)
-		}
-	}
-}
-
-// An outage and a range too large have the same words at some proxies: the first
-// time the range shrinks, from the second on it is an outage, until it is over.
-func TestDoubtfulRefusal(t *testing.T) {
-	t.Parallel()
-	c := rpctest.New(t, rpctest.Options{})
-	c.MineEmpty(4)
-	n := nodeOf(t, c, Options{})
-	undo := c.Inject(rpctest.On("eth_getLogs", rpctest.Always(rpctest.Answer{
-		Error: &rpctest.Error{Code: -32011, Message: "no backend is currently healthy to serve traffic"}})))
-	for i, transient := range []bool{false, true, true} {
-		if _, err := n.Span(t.Context(), queryOf(c, 1, 4, false)); err == nil || IsTransient(err) != transient {
-			t.Errorf("time %d: %v, want transient %t", i+1, err, transient)
-		}
-	}
-	undo()
-	if _, err := n.Span(t.Context(), queryOf(c, 1, 4, false)); err != nil {
-		t.Error(err)
-	}
-}
-
-// An answer with exactly as many logs as a provider gives at most is asked for
-// again in shorter ranges; one block is believed.
-func TestSuspiciousCount(t *testing.T) {
-	t.Parallel()
-	c := rpctest.New(t, rpctest.Options{})
-	for range 2 {
-		logs := c.Register(0, rpctest.Account(1), "")
-		for len(logs) < 1_000 {
-			logs = append(logs, c.Feedback(0, rpctest.Account(2), uint64(len(logs)), 5, "")...)
-		}
-		c.Mine(logs)
-		c.MineEmpty(1)
-	}
-	n := nodeOf(t, c, Options{})
-	_, err := n.Span(t.Context(), queryOf(c, 1, 2, false))
-	if err == nil || IsTransient(err) || !strings.Contains(err.Error(), "exactly 1000 logs") {
-		t.Errorf("1,000 logs of two blocks: %v", err)
-	}
-	for _, r := range [][2]uint64{{1, 1}, {1, 4}} {
-		if _, err := n.Span(t.Context(), queryOf(c, r[0], r[1], false)); err != nil {
-			t.Errorf("blocks %d..%d: %v", r[0], r[1], err)
 		}
 	}
 }

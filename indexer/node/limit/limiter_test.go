@@ -1,9 +1,10 @@
-package node
+package limit
 
 import (
 	"context"
 	"errors"
 	"fmt"
+	"repute/indexer/node/jsonrpc"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -14,31 +15,30 @@ import (
 	"golang.org/x/time/rate"
 
 	"repute"
-	"repute/internal/rpctest"
 )
 
-func gateOf() *gate {
-	return newGate(Options{Concurrency: 8, OpenMin: time.Second, OpenMax: 10 * time.Second})
+func gateOf() *Limiter {
+	return New(8, time.Second, 10*time.Second)
 }
 
-// ask sends one request through the gate that ends as given.
-func (g *gate) ask(t *testing.T, o outcome) error {
+// ask sends one request through the limiter that ends as given.
+func (g *Limiter) ask(t *testing.T, o Outcome) error {
 	t.Helper()
-	probe, err := g.enter(t.Context())
+	probe, err := g.Enter(t.Context())
 	if err != nil {
 		return err
 	}
-	o.probe = probe
-	if o.err != nil {
-		o.text = o.err.Error()
+	o.Probe = probe
+	if o.Err != nil {
+		o.Text = o.Err.Error()
 	}
-	g.leave(o)
+	g.Leave(o)
 	return nil
 }
 
 var (
-	errRate = &rpcRefusal{Message: "rate limit"}
-	errDown = &connError{err: errors.New("refused")}
+	errRate = &jsonrpc.Refusal{Message: "rate limit"}
+	errDown = &jsonrpc.ConnError{Err: errors.New("refused")}
 )
 
 func TestGateConcurrency(t *testing.T) {
@@ -51,7 +51,7 @@ func TestGateConcurrency(t *testing.T) {
 			var all sync.WaitGroup
 			for range n {
 				all.Go(func() {
-					probe, err := g.enter(t.Context())
+					probe, err := g.Enter(t.Context())
 					if err != nil {
 						t.Error(err)
 						return
@@ -61,7 +61,7 @@ func TestGateConcurrency(t *testing.T) {
 					}
 					time.Sleep(time.Second)
 					flying.Add(-1)
-					g.leave(outcome{took: time.Second, probe: probe})
+					g.Leave(Outcome{Took: time.Second, Probe: probe})
 				})
 			}
 			all.Wait()
@@ -75,7 +75,7 @@ func TestGateConcurrency(t *testing.T) {
 			t.Errorf("after many successes %d at once, limit %g, want 8", peak.Load(), g.limit)
 		}
 		for range 3 { // together: one halving
-			_ = g.ask(t, outcome{err: context.DeadlineExceeded, dense: true})
+			_ = g.ask(t, Outcome{Err: context.DeadlineExceeded, Dense: true})
 		}
 		load(5)
 		if peak.Load() != 4 && peak.Load() != 5 {
@@ -96,20 +96,20 @@ func TestGateFindsRate(t *testing.T) {
 		for range 8 {
 			all.Go(func() {
 				for time.Now().Before(end) {
-					probe, err := g.enter(t.Context())
+					probe, err := g.Enter(t.Context())
 					if err != nil {
 						t.Error(err)
 						return
 					}
 					time.Sleep(20 * time.Millisecond)
-					o := outcome{probe: probe, took: 20 * time.Millisecond}
+					o := Outcome{Probe: probe, Took: 20 * time.Millisecond}
 					if server.Allow() {
 						served.Add(1)
 					} else {
 						refused.Add(1)
-						o.err = &statusError{429, time.Second, ""}
+						o.Err = &jsonrpc.StatusError{Code: 429, Retry: time.Second}
 					}
-					g.leave(o)
+					g.Leave(o)
 				}
 			})
 		}
@@ -122,7 +122,7 @@ func TestGateFindsRate(t *testing.T) {
 		}
 		t.Logf("%d served, %d refused", served.Load(), refused.Load())
 		time.Sleep(time.Hour)
-		if err := g.ask(t, outcome{}); err != nil || g.rate != 0 {
+		if err := g.ask(t, Outcome{}); err != nil || g.rate != 0 {
 			t.Errorf("after an hour of calm: rate %g, %v, want no limit", g.rate, err)
 		}
 	})
@@ -135,18 +135,18 @@ func TestGateForgetsOneRefusal(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gateOf()
 		for range 3 {
-			if err := g.ask(t, outcome{}); err != nil {
+			if err := g.ask(t, Outcome{}); err != nil {
 				t.Fatal(err)
 			}
 			time.Sleep(time.Second)
 		}
-		if err := g.ask(t, outcome{err: &statusError{429, 0, ""}}); err != nil {
+		if err := g.ask(t, Outcome{Err: &jsonrpc.StatusError{Code: 429, Retry: 0}}); err != nil {
 			t.Fatal(err)
 		}
 		time.Sleep(time.Minute)
 		began := time.Now()
 		for range 500 {
-			if err := g.ask(t, outcome{}); err != nil {
+			if err := g.ask(t, Outcome{}); err != nil {
 				t.Fatal(err)
 			}
 		}
@@ -161,24 +161,24 @@ func TestGateRetryAfter(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gateOf()
 		refuse := func(after time.Duration) {
-			if err := g.ask(t, outcome{err: &statusError{429, after, ""}}); err != nil {
+			if err := g.ask(t, Outcome{Err: &jsonrpc.StatusError{Code: 429, Retry: after}}); err != nil {
 				t.Fatal(err)
 			}
 		}
 		refuse(3 * time.Second)
 		began := time.Now()
-		if err := g.ask(t, outcome{}); err != nil || time.Since(began) < 3*time.Second {
+		if err := g.ask(t, Outcome{}); err != nil || time.Since(began) < 3*time.Second {
 			t.Errorf("asked again after %s, %v", time.Since(began), err)
 		}
 		refuse(20 * time.Second)
-		var closed *closedError
-		if err := g.ask(t, outcome{}); !errors.As(err, &closed) || Judge(err).Fault != FaultRate || Judge(err).RetryAfter != 20*time.Second {
+		var closed *ClosedError
+		if err := g.ask(t, Outcome{}); !errors.As(err, &closed) || jsonrpc.Judge(err).Fault != jsonrpc.FaultRate || jsonrpc.Judge(err).RetryAfter != 20*time.Second {
 			t.Errorf("a long pause: %v", err)
 		}
 		ctx, cancel := context.WithTimeout(t.Context(), time.Second)
 		defer cancel()
 		time.Sleep(17 * time.Second)
-		if _, err := g.enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
+		if _, err := g.Enter(ctx); !errors.Is(err, context.DeadlineExceeded) {
 			t.Errorf("the caller left: %v", err)
 		}
 	})
@@ -193,9 +193,9 @@ func TestGateCutsPauses(t *testing.T) {
 		for _, others := range []bool{false, true} {
 			synctest.Test(t, func(t *testing.T) {
 				g := gateOf()
-				g.others = func() bool { return others }
-				refusal := &statusError{429, retryAfter(header, time.Now()), ""}
-				if err := g.ask(t, outcome{err: refusal, text: "HTTP status 429"}); err != nil {
+				g.Others = func() bool { return others }
+				refusal := &jsonrpc.StatusError{Code: 429, Retry: jsonrpc.RetryAfter(header, time.Now())}
+				if err := g.ask(t, Outcome{Err: refusal, Text: "HTTP status 429"}); err != nil {
 					t.Fatal(err)
 				}
 				want := 30 * time.Second
@@ -203,12 +203,12 @@ func TestGateCutsPauses(t *testing.T) {
 					want = 3 * time.Minute
 				}
 				time.Sleep(want - 10*time.Second)
-				err := g.ask(t, outcome{})
+				err := g.ask(t, Outcome{})
 				if err == nil || !strings.Contains(err.Error(), "wants to be left alone for") {
 					t.Errorf("%s: ten seconds before the pause ends: %v", header, err)
 				}
 				time.Sleep(10 * time.Second)
-				if err := g.ask(t, outcome{}); err != nil {
+				if err := g.ask(t, Outcome{}); err != nil {
 					t.Errorf("%s, others %t: after %s: %v", header, others, want, err)
 				}
 			})
@@ -221,41 +221,41 @@ func TestGateBreaker(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gateOf()
 		var seen []string
-		g.changed = func(from, to repute.EndpointState, why string) {
+		g.Changed = func(from, to repute.EndpointState, why string) {
 			seen = append(seen, fmt.Sprintf("%s>%s %s", from, to, why))
 		}
 		for range tripAfter - 1 {
-			_ = g.ask(t, outcome{err: errDown})
+			_ = g.ask(t, Outcome{Err: errDown})
 		}
-		_ = g.ask(t, outcome{}) // a success in between
+		_ = g.ask(t, Outcome{}) // a success in between
 		for i := range tripAfter {
-			if err := g.ask(t, outcome{err: errDown}); err != nil {
+			if err := g.ask(t, Outcome{Err: errDown}); err != nil {
 				t.Fatalf("failure %d: %v", i, err)
 			}
 		}
 		open := g.openFor
 		for range 3 {
-			if err := g.ask(t, outcome{}); err == nil || !IsTransient(err) || g.usable(time.Now()) {
+			if err := g.ask(t, Outcome{}); err == nil || !jsonrpc.IsTransient(err) || g.Usable(time.Now()) {
 				t.Fatalf("open: %v", err)
 			}
 		}
 		time.Sleep(2 * time.Second)
-		if !g.usable(time.Now()) {
+		if !g.Usable(time.Now()) {
 			t.Fatal("not usable after the pause")
 		}
-		probe, err := g.enter(t.Context())
+		probe, err := g.Enter(t.Context())
 		if err != nil || !probe {
 			t.Fatalf("probe %t: %v", probe, err)
 		}
-		if err := g.ask(t, outcome{}); err == nil {
+		if err := g.ask(t, Outcome{}); err == nil {
 			t.Error("a second request beside the probe")
 		}
-		g.leave(outcome{err: errDown, text: "refused", probe: true})
-		if err := g.ask(t, outcome{}); err == nil || g.openFor != 2*open {
+		g.Leave(Outcome{Err: errDown, Text: "refused", Probe: true})
+		if err := g.ask(t, Outcome{}); err == nil || g.openFor != 2*open {
 			t.Errorf("after a failed probe: %v, open for %s, before %s", err, g.openFor, open)
 		}
 		time.Sleep(3 * time.Second)
-		if err := g.ask(t, outcome{}); err != nil {
+		if err := g.ask(t, Outcome{}); err != nil {
 			t.Fatal(err)
 		}
 		want := []string{"closed>open refused", "open>half_open ", "half_open>open refused", "open>half_open ", "half_open>closed "}
@@ -272,7 +272,7 @@ func TestGateSparesDense(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
 		g := gateOf()
 		for range 3 * tripAfter {
-			for _, o := range []outcome{{err: context.DeadlineExceeded, dense: true}, {err: &AnswerError{"cut"}, dense: true}, {err: errRate}} {
+			for _, o := range []Outcome{{Err: context.DeadlineExceeded, Dense: true}, {Err: &jsonrpc.AnswerError{What: "cut"}, Dense: true}, {Err: errRate}} {
 				if err := g.ask(t, o); err != nil {
 					t.Fatal(err)
 				}
@@ -281,38 +281,15 @@ func TestGateSparesDense(t *testing.T) {
 		if g.state != repute.EndpointClosed || g.health.errorRate < 0.5 || g.failures != 9*tripAfter {
 			t.Errorf("%s, error rate %g, %d failures", g.state, g.health.errorRate, g.failures)
 		}
-		g.exclude("serves chain 5, not 8453")
-		if err := g.ask(t, outcome{}); err == nil || g.usable(time.Now()) {
+		g.Exclude("serves chain 5, not 8453")
+		if err := g.ask(t, Outcome{}); err == nil || g.Usable(time.Now()) {
 			t.Errorf("excluded: %v", err)
 		}
-		g.exclude("")
-		if err := g.ask(t, outcome{}); err != nil {
+		g.Exclude("")
+		if err := g.ask(t, Outcome{}); err != nil {
 			t.Error(err)
 		}
 	})
-}
-
-// TestNodeSmallBatches: an endpoint that takes two calls in a request gets two.
-func TestNodeSmallBatches(t *testing.T) {
-	t.Parallel()
-	for name, refusal := range map[string]rpctest.Answer{
-		"status":   {Status: 400, Raw: []byte(`{"jsonrpc":"2.0","id":null,"error":{"code":-32600,"message":"Batch of more than 2 requests are not allowed on free tier"}}`)},
-		"each one": {Error: &rpctest.Error{Code: -32003, Message: "batch too large"}},
-	} {
-		t.Run(name, func(t *testing.T) {
-			t.Parallel()
-			c := rpctest.New(t, rpctest.Options{})
-			c.MineEmpty(9)
-			c.LimitBatch(2, refusal)
-			n := nodeOf(t, c, Options{})
-			if _, err := n.Span(t.Context(), queryOf(c, 1, 9, true)); err != nil {
-				t.Fatal(err)
-			}
-			if _, err := n.Heads(t.Context()); err != nil {
-				t.Error(err)
-			}
-		})
-	}
 }
 
 // "Leave me alone for ten years" is not obeyed.
@@ -322,10 +299,10 @@ func TestGatePausesAreBounded(t *testing.T) {
 		g := gateOf()
 		for range 3 {
 			for _, err := range []error{
-				&rpcRefusal{Code: 429, Message: "too many requests", retry: 10 * 365 * 24 * time.Hour},
-				&rpcRefusal{Code: 429, Message: "rate limit", Data: []byte(`{"backoff_seconds":1e11}`)},
+				&jsonrpc.Refusal{Code: 429, Message: "too many requests", Retry: 10 * 365 * 24 * time.Hour},
+				&jsonrpc.Refusal{Code: 429, Message: "rate limit", Data: []byte(`{"backoff_seconds":1e11}`)},
 			} {
-				if e := g.ask(t, outcome{err: err}); e != nil {
+				if e := g.ask(t, Outcome{Err: err}); e != nil {
 					t.Fatal(e)
 				}
 				if g.limit != 1 {
@@ -341,13 +318,13 @@ func TestGatePausesAreBounded(t *testing.T) {
 // left without does not.
 func TestGateProbe(t *testing.T) {
 	t.Parallel()
-	tooLarge := &rpcRefusal{Message: "query returned more than 10000 results"}
+	tooLarge := &jsonrpc.Refusal{Message: "query returned more than 10000 results"}
 	for name, tt := range map[string]struct {
 		err  error
 		want repute.EndpointState
 	}{
 		"too large": {tooLarge, repute.EndpointClosed},
-		"behind":    {errNoBlock, repute.EndpointClosed},
+		"behind":    {jsonrpc.ErrNoBlock, repute.EndpointClosed},
 		"rate":      {errRate, repute.EndpointClosed},
 		"timeout":   {context.DeadlineExceeded, repute.EndpointOpen},
 		"down":      {errDown, repute.EndpointOpen},
@@ -356,10 +333,10 @@ func TestGateProbe(t *testing.T) {
 			synctest.Test(t, func(t *testing.T) {
 				g := gateOf()
 				for range tripAfter {
-					_ = g.ask(t, outcome{err: errDown})
+					_ = g.ask(t, Outcome{Err: errDown})
 				}
 				time.Sleep(10 * time.Second)
-				if err := g.ask(t, outcome{err: tt.err, dense: true}); err != nil {
+				if err := g.ask(t, Outcome{Err: tt.err, Dense: true}); err != nil {
 					t.Fatal(err)
 				}
 				if g.state != tt.want {

@@ -1,4 +1,4 @@
-package node
+package jsonrpc
 
 import (
 	"bytes"
@@ -39,19 +39,19 @@ func encodeCalls(batch []rpc.BatchElem) ([]byte, error) {
 	return json.Marshal(calls)
 }
 
-// rpcRefusal is an error that an endpoint answered as JSON-RPC. It has the methods
+// Refusal is an error that an endpoint answered as JSON-RPC. It has the methods
 // by which go-ethereum's own errors are read.
-type rpcRefusal struct {
+type Refusal struct {
 	Code    int             `json:"code"`
 	Message string          `json:"message"`
 	Data    json.RawMessage `json:"data"`
 
-	status int           // of the HTTP response
-	retry  time.Duration // its Retry-After, 0 for none
+	Status int           // of the HTTP response
+	Retry  time.Duration // its Retry-After, 0 for none
 }
 
 // Error is the endpoint's message, or its data where it has no other words.
-func (r *rpcRefusal) Error() string {
+func (r *Refusal) Error() string {
 	if r.Message == "" && len(r.Data) > 0 {
 		return fmt.Sprintf("error %d: %s", r.Code, r.Data)
 	}
@@ -59,10 +59,10 @@ func (r *rpcRefusal) Error() string {
 }
 
 // ErrorCode is the JSON-RPC code.
-func (r *rpcRefusal) ErrorCode() int { return r.Code }
+func (r *Refusal) ErrorCode() int { return r.Code }
 
 // ErrorData is what came beside the message, as encoding/json gives it.
-func (r *rpcRefusal) ErrorData() any {
+func (r *Refusal) ErrorData() any {
 	var v any
 	_ = json.Unmarshal(r.Data, &v) // absent or not JSON: nothing
 	return v
@@ -70,8 +70,8 @@ func (r *rpcRefusal) ErrorData() any {
 
 // readRefusal understands the forms errors come in: the object of JSON-RPC, or a
 // text.
-func readRefusal(raw []byte) *rpcRefusal {
-	var r rpcRefusal
+func readRefusal(raw []byte) *Refusal {
+	var r Refusal
 	if json.Unmarshal(raw, &r) == nil {
 		return &r
 	}
@@ -79,7 +79,7 @@ func readRefusal(raw []byte) *rpcRefusal {
 	if json.Unmarshal(raw, &text) != nil {
 		text = string(raw)
 	}
-	return &rpcRefusal{Message: text}
+	return &Refusal{Message: text}
 }
 
 // answers reads the answers to one batch into its elements.
@@ -167,7 +167,7 @@ type reply struct {
 	id     bool
 	result bool
 	held   []byte // a result that came before the id
-	failed *rpcRefusal
+	failed *Refusal
 	other  string // words of answers that are no JSON-RPC
 }
 
@@ -202,7 +202,7 @@ func (a *answers) one() error {
 // take stores a whole answer in its element.
 func (a *answers) take(r *reply) error {
 	if r.call < 0 && r.failed == nil && r.other != "" {
-		r.failed = &rpcRefusal{Message: r.other}
+		r.failed = &Refusal{Message: r.other}
 	}
 	switch {
 	case r.call < 0 && r.failed != nil:
@@ -296,11 +296,11 @@ func (a *answers) value(into any) (err error) {
 	switch into := into.(type) {
 	case *[]types.Log:
 		*into, err = a.logs()
-	case **header:
+	case **Header:
 		*into, err = a.header()
-	case *[]*receiptJSON:
+	case *[]*ReceiptJSON:
 		*into, err = a.receipts()
-	case **receiptJSON:
+	case **ReceiptJSON:
 		*into, err = a.receipt()
 	case nil:
 		err = a.dec.SkipValue()

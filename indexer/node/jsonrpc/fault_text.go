@@ -1,4 +1,4 @@
-package node
+package jsonrpc
 
 import (
 	"cmp"
@@ -162,10 +162,8 @@ func blocksIn(text string) uint64 {
 	return least
 }
 
-// isDoubtful tells the refusal that proxies give for ranges too large as well as
+// IsDoubtful tells the refusal that proxies give for ranges too large as well as
 // in outages.
-func isDoubtful(text string) bool {
+func IsDoubtful(text string) bool {
 	return strings.Contains(strings.ToLower(text), "no backend is currently healthy")
 }
-
-func decimal(n int) string { return strconv.Itoa(n) }

@@ -1,4 +1,4 @@
-package node
+package jsonrpc
 
 import (
 	"bytes"
@@ -10,9 +10,9 @@ import (
 	"github.com/go-json-experiment/json/jsontext"
 )
 
-// header is a block's header as a node answers it. The hash is the node's: chains
+// Header is a block's header as a node answers it. The hash is the node's: chains
 // with other header fields have another one than own.
-type header struct {
+type Header struct {
 	Number    *hexutil.Uint64
 	Hash      *common.Hash
 	Parent    *common.Hash
@@ -20,13 +20,13 @@ type header struct {
 	Bloom     *types.Bloom
 	Root      *common.Hash // of the receipts
 	Txs       []common.Hash
-	own       common.Hash // hash of all fields, as Ethereum encodes a header
-	unknown   bool        // there is a member that no header of Ethereum has
+	Own       common.Hash // hash of all fields, as Ethereum encodes a header
+	Unknown   bool        // there is a member that no header of Ethereum has
 }
 
 // UnmarshalJSON implements json.Unmarshaler, for connections whose answers are not
 // read token by token.
-func (h *header) UnmarshalJSON(raw []byte) error {
+func (h *Header) UnmarshalJSON(raw []byte) error {
 	r := objectReader{dec: jsontext.NewDecoder(bytes.NewReader(raw), lenient()...)}
 	read, err := r.header()
 	if err == nil && read != nil {
@@ -36,7 +36,7 @@ func (h *header) UnmarshalJSON(raw []byte) error {
 }
 
 // header reads a block's header, nil for null.
-func (r *objectReader) header() (*header, error) {
+func (r *objectReader) header() (*Header, error) {
 	if r.dec.PeekKind() == 'n' {
 		_, err := r.dec.ReadToken()
 		return nil, err
@@ -217,8 +217,8 @@ func maybeNumber(quoted []byte) *uint64 {
 }
 
 // header is what was read, with the hash of all fields.
-func (h *headerFields) header() *header {
-	out := &header{Number: h.number, Timestamp: h.time, Txs: h.txs, unknown: h.unknown}
+func (h *headerFields) header() *Header {
+	out := &Header{Number: h.number, Timestamp: h.time, Txs: h.txs, Unknown: h.unknown}
 	if h.has&hasHash != 0 {
 		out.Hash = &h.hash
 	}
@@ -234,7 +234,7 @@ func (h *headerFields) header() *header {
 	if h.number != nil && h.time != nil {
 		h.whole.Number.SetUint64(uint64(*h.number))
 		h.whole.Time = uint64(*h.time)
-		out.own = h.whole.Hash()
+		out.Own = h.whole.Hash()
 	}
 	return out
 }

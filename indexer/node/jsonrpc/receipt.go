@@ -1,19 +1,35 @@
-package node
+package jsonrpc
 
 import (
 	"errors"
 	"fmt"
 
+	"github.com/ethereum/go-ethereum/common"
 	"github.com/ethereum/go-ethereum/core/types"
 )
 
+// ReceiptJSON is a receipt as nodes write it, with the fields that OP Stack chains
+// add for deposits.
+type ReceiptJSON struct {
+	Type       uint64
+	Status     *uint64
+	State      []byte // before Byzantium, instead of a status
+	GasSoFar   uint64
+	Logs       []*types.Log
+	BlockHash  common.Hash
+	Number     uint64 // of the block, 0 where the answer lacks it
+	TxHash     common.Hash
+	Nonce      *uint64
+	NonceSince *uint64
+}
+
 // receipts reads a list of receipts, nil for null. Each must have what a receipt has
 // on every chain, so that no answer is much larger in memory than it was on the wire.
-func (r *objectReader) receipts() ([]*receiptJSON, error) {
+func (r *objectReader) receipts() ([]*ReceiptJSON, error) {
 	if open, err := r.openList("a list of receipts"); !open {
 		return nil, err
 	}
-	list := []*receiptJSON{}
+	list := []*ReceiptJSON{}
 	for r.dec.PeekKind() != ']' {
 		one, err := r.receipt()
 		if err == nil && one == nil {
@@ -38,12 +54,12 @@ const (
 )
 
 // receipt reads one receipt, nil for null.
-func (r *objectReader) receipt() (*receiptJSON, error) {
+func (r *objectReader) receipt() (*ReceiptJSON, error) {
 	if r.dec.PeekKind() == 'n' {
 		_, err := r.dec.ReadToken()
 		return nil, err
 	}
-	var one receiptJSON
+	var one ReceiptJSON
 	has := 0
 	err := r.object(func(name []byte) (err error) {
 		switch string(name) {

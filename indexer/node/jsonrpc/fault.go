@@ -1,4 +1,4 @@
-package node
+package jsonrpc
 
 import (
 	"context"
@@ -63,16 +63,19 @@ func IsTransient(err error) bool {
 // not say.
 func RangeHint(err error) uint64 { return Judge(err).Blocks }
 
+// Judged is an error that knows what it means for the request.
+type Judged interface{ Verdict() Verdict }
+
 // Judge reads a Source's error. The codes of JSON-RPC decide almost nothing:
 // providers give each of them several meanings.
 func Judge(err error) Verdict {
-	var judged interface{ verdict() Verdict }
+	var judged Judged
 	var said rpc.Error
 	var status rpc.HTTPError
 	var network *net.OpError
 	switch {
 	case errors.As(err, &judged):
-		return judged.verdict()
+		return judged.Verdict()
 	case errors.Is(err, context.DeadlineExceeded):
 		return Verdict{Fault: FaultRange}
 	case errors.As(err, &said):
@@ -81,7 +84,7 @@ func Judge(err error) Verdict {
 		return judgeStatus(status.StatusCode, string(status.Body), 0)
 	case errors.As(err, &network) && !network.Timeout(), errors.Is(err, context.Canceled), errors.Is(err, rpc.ErrClientQuit):
 		return Verdict{Fault: FaultTransient}
-	case errors.Is(err, errNoBlock):
+	case errors.Is(err, ErrNoBlock):
 		return Verdict{Fault: FaultBehind}
 	}
 	return Verdict{Fault: FaultRange}
@@ -94,14 +97,14 @@ func judgeRefusal(said rpc.Error) Verdict {
 	if errors.As(said, &detailed) {
 		w.read(detailed.ErrorData())
 	}
-	var ours *rpcRefusal
+	var ours *Refusal
 	if errors.As(said, &ours) {
-		w.retry = max(w.retry, ours.retry)
+		w.retry = max(w.retry, ours.Retry)
 	}
 	fault, known := w.fault()
 	switch {
 	case known:
-	case ours != nil && ours.status == http.StatusTooManyRequests:
+	case ours != nil && ours.Status == http.StatusTooManyRequests:
 		fault = FaultRate
 	case said.ErrorCode() == codeNoMethod:
 		fault = FaultNoMethod
@@ -138,22 +141,22 @@ func judgeStatus(code int, body string, retry time.Duration) Verdict {
 	return w.verdict(fault)
 }
 
-// connError is a request that got no HTTP answer.
-type connError struct {
-	err     error
-	timeout bool
+// ConnError is a request that got no HTTP answer.
+type ConnError struct {
+	Err     error
+	Timeout bool
 }
 
 // Error is the cause's: the request's URL may hold a key.
-func (e *connError) Error() string { return e.err.Error() }
+func (e *ConnError) Error() string { return e.Err.Error() }
 
 // Unwrap gives the cause.
-func (e *connError) Unwrap() error { return e.err }
+func (e *ConnError) Unwrap() error { return e.Err }
 
-// A connection that cannot be made in time is no matter of the range.
-func (e *connError) verdict() Verdict {
+// Verdict implements Judged. A connection that cannot be made in time is no matter of the range.
+func (e *ConnError) Verdict() Verdict {
 	var network *net.OpError
-	if e.timeout && !(errors.As(e.err, &network) && network.Op == "dial") {
+	if e.Timeout && !(errors.As(e.Err, &network) && network.Op == "dial") {
 		return Verdict{Fault: FaultRange}
 	}
 	return Verdict{Fault: FaultTransient}
@@ -165,8 +168,8 @@ type AnswerError struct{ What string }
 // Error names the contradiction.
 func (e *AnswerError) Error() string { return "answer does not hold together: " + e.What }
 
-// Pages that are no JSON-RPC may still say what is wrong.
-func (e *AnswerError) verdict() Verdict {
+// Verdict implements Judged. Pages that are no JSON-RPC may still say what is wrong.
+func (e *AnswerError) Verdict() Verdict {
 	w := words{message: e.What}
 	if fault, known := w.fault(); known && fault == FaultRate {
 		return w.verdict(fault)
@@ -174,26 +177,24 @@ func (e *AnswerError) verdict() Verdict {
 	return Verdict{Fault: FaultMalformed}
 }
 
-// capError is an answer that holds exactly as many logs as some providers answer
-// at most, silently.
-type capError struct{ logs int }
+// ErrNoBlock is returned for a block that the endpoint should have and answered null for.
+var ErrNoBlock = errors.New("the node does not have the block")
 
-// Error names the number.
-func (e *capError) Error() string {
-	return "the answer may be cut off: it holds exactly " + decimal(e.logs) + " logs"
-}
+// Verdict implements Judged.
+func (e *StatusError) Verdict() Verdict { return judgeStatus(e.Code, e.Body, e.Retry) }
 
-func (e *capError) verdict() Verdict { return Verdict{Fault: FaultRange} }
-
-func (e *statusError) verdict() Verdict { return judgeStatus(e.code, e.body, e.retry) }
-
-func (e *tooLargeError) verdict() Verdict { return Verdict{Fault: FaultRange} }
+// Verdict implements Judged.
+func (e *tooLargeError) Verdict() Verdict { return Verdict{Fault: FaultRange} }
 
 // outageError is a refusal that means a range too large or an outage, given
 // again: then it is an outage.
 type outageError struct{ error }
 
+// Outage makes a failure count as an outage of the endpoint, whatever its words.
+func Outage(err error) error { return outageError{err} }
+
 // Unwrap gives the refusal.
 func (e outageError) Unwrap() error { return e.error }
 
-func (e outageError) verdict() Verdict { return Verdict{Fault: FaultTransient} }
+// Verdict implements Judged.
+func (e outageError) Verdict() Verdict { return Verdict{Fault: FaultTransient} }

@@ -1,4 +1,4 @@
-package node
+package jsonrpc
 
 import (
 	"bytes"
@@ -14,9 +14,9 @@ import (
 	"github.com/ethereum/go-ethereum/rpc"
 )
 
-// httpTransport sends JSON-RPC over HTTP and reads the answers while they
+// Client sends JSON-RPC over HTTP and reads the answers while they
 // arrive, so that memory holds what was read and not the text of it.
-type httpTransport struct {
+type Client struct {
 	client *http.Client
 	url    string
 	header http.Header
@@ -45,27 +45,28 @@ const (
 // them last, the token's, and never waits for another one then.
 type turns struct{ large, token chan struct{} }
 
-// newHTTPTransport makes one with its own connections. Redirects are not
+// NewClient makes one with its own connections. Redirects are not
 // followed: the path, which may hold a key, would reach another host.
-func newHTTPTransport(url string, o Options) *httpTransport {
+func NewClient(url string, headers http.Header, maxBytes int64) *Client {
 	t := &http.Transport{Proxy: http.ProxyFromEnvironment, ForceAttemptHTTP2: true, MaxIdleConnsPerHost: 16,
 		IdleConnTimeout: 90 * time.Second, TLSHandshakeTimeout: 10 * time.Second, ReadBufferSize: 64 << 10}
 	header := http.Header{}
-	for name, values := range o.Header {
+	for name, values := range headers {
 		header[name] = values
 	}
 	header.Set("Content-Type", "application/json")
 	header.Set("Accept", "application/json")
 	stay := func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &httpTransport{&http.Client{Transport: t, CheckRedirect: stay}, url, header, o.MaxBytes, turns{make(chan struct{}, largeAtOnce), make(chan struct{}, 1)}}
+	return &Client{&http.Client{Transport: t, CheckRedirect: stay}, url, header, maxBytes, turns{make(chan struct{}, largeAtOnce), make(chan struct{}, 1)}}
 }
 
-func (t *httpTransport) close() { t.client.CloseIdleConnections() }
+// Close closes idle connections.
+func (t *Client) Close() { t.client.CloseIdleConnections() }
 
-// send exchanges one batch and tells how many bytes the answer had. A body that
+// Send exchanges one batch and tells how many bytes the answer had. A body that
 // is JSON-RPC counts whatever the status: endpoints refuse calls under 400, 413,
 // 429 and 503 too.
-func (t *httpTransport) send(ctx context.Context, batch []rpc.BatchElem) (int, error) {
+func (t *Client) Send(ctx context.Context, batch []rpc.BatchElem) (int, error) {
 	raw, err := encodeCalls(batch)
 	if err != nil {
 		return 0, err
@@ -90,15 +91,15 @@ func (t *httpTransport) send(ctx context.Context, batch []rpc.BatchElem) (int, e
 }
 
 // judge decides what an HTTP response means, given what its body said.
-func (t *httpTransport) judge(resp *http.Response, body *boundedBody, batch []rpc.BatchElem, err error) error {
-	retry := retryAfter(resp.Header.Get("Retry-After"), time.Now())
-	var said *rpcRefusal
+func (t *Client) judge(resp *http.Response, body *boundedBody, batch []rpc.BatchElem, err error) error {
+	retry := RetryAfter(resp.Header.Get("Retry-After"), time.Now())
+	var said *Refusal
 	var bad *AnswerError
 	switch ok := resp.StatusCode/100 == 2; {
 	case errors.As(err, &said):
-		said.status, said.retry = resp.StatusCode, retry
+		said.Status, said.Retry = resp.StatusCode, retry
 	case errors.As(err, &bad) && !ok:
-		return &statusError{resp.StatusCode, retry, body.excerpt()}
+		return &StatusError{resp.StatusCode, retry, body.excerpt()}
 	case errors.As(err, &bad):
 		return &AnswerError{bad.What + ", in: " + body.excerpt()}
 	case err == nil:
@@ -110,31 +111,31 @@ func (t *httpTransport) judge(resp *http.Response, body *boundedBody, batch []rp
 // mark tells the refusals of single calls what HTTP said.
 func mark(batch []rpc.BatchElem, status int, retry time.Duration) {
 	for _, e := range batch {
-		var said *rpcRefusal
+		var said *Refusal
 		if errors.As(e.Error, &said) {
-			said.status, said.retry = status, retry
+			said.Status, said.Retry = status, retry
 		}
 	}
 }
 
-// statusError is an HTTP response without JSON-RPC in it.
-type statusError struct {
-	code  int
-	retry time.Duration // of Retry-After, 0 for none
-	body  string        // its beginning
+// StatusError is an HTTP response without JSON-RPC in it.
+type StatusError struct {
+	Code  int
+	Retry time.Duration // of Retry-After, 0 for none
+	Body  string        // its beginning
 }
 
 // Error names status and beginning of the body.
-func (e *statusError) Error() string {
-	text := fmt.Sprintf("HTTP status %d %s", e.code, http.StatusText(e.code))
-	if e.body != "" {
-		text += ": " + e.body
+func (e *StatusError) Error() string {
+	text := fmt.Sprintf("HTTP status %d %s", e.Code, http.StatusText(e.Code))
+	if e.Body != "" {
+		text += ": " + e.Body
 	}
 	return text
 }
 
-// retryAfter reads the header's seconds, however many, or date.
-func retryAfter(value string, now time.Time) time.Duration {
+// RetryAfter reads the header's seconds, however many, or date.
+func RetryAfter(value string, now time.Time) time.Duration {
 	seconds, err := strconv.ParseUint(value, 10, 64)
 	if err == nil || errors.Is(err, strconv.ErrRange) {
 		return time.Duration(min(seconds, maxBackoff)) * time.Second
@@ -159,8 +160,8 @@ type boundedBody struct {
 	token     bool            // has the turn of a large token
 }
 
-// headBytes are kept of a body.
-const headBytes = 4 * maxNodeText
+// headBytes are kept of a body, for errors that quote it.
+const headBytes = 800
 
 // await waits for the turn of what is large, if it is. What is held in one piece must
 // not exceed maxToken.

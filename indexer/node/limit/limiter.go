@@ -1,0 +1,469 @@
+package limit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"math/rand/v2"
+	"repute/indexer/node/jsonrpc"
+	"sync"
+	"time"
+
+	"repute"
+)
+
+// Limiter stands before every request to one endpoint: it holds back what the
+// endpoint has shown it cannot take. Concurrency grows by successes and halves by
+// timeouts and rate limits; a request rate exists only after a rate limit; a
+// circuit breaker leaves an endpoint that keeps failing alone.
+type Limiter struct {
+	most             float64       // requests at a time
+	openMin, openMax time.Duration // the breaker stays open
+	// changed is told of every change of state, outside the lock.
+	Changed func(from, to repute.EndpointState, why string)
+	// others reports whether another endpoint can be asked now. It is called outside the lock.
+	Others func() bool
+
+	mu     sync.Mutex
+	freed  chan struct{} // closed when a request ends
+	limit  float64       // requests at a time, now
+	flying int
+	eased  time.Time // when limit was halved last
+	slowed time.Time // when rate was
+
+	pace    demand
+	rate    float64 // requests per second, 0: any
+	ceiling float64 // the rate at which the endpoint refused
+	tokens  float64
+	filled  time.Time
+	paused  time.Time // the endpoint is left alone until then, as it asked for
+	alone   time.Time // and until then while no other can answer
+
+	state    repute.EndpointState
+	reason   string // of exclusion
+	failed   int    // in a row
+	openFor  time.Duration
+	reopens  time.Time
+	probing  bool
+	health   health
+	requests int64
+	failures int64
+}
+
+// health is what a gate has seen, smoothed over some ten requests.
+type health struct {
+	latency   time.Duration // of light requests
+	errorRate float64
+	lastError string
+	lastOK    time.Time
+}
+
+// Bounds of the limiter.
+const (
+	startConcurrency = 2
+	tripAfter        = 5               // failures in a row open the breaker
+	maxGateWait      = 5 * time.Second // longer pauses are errors, so that another endpoint is asked
+	easeAgain        = time.Second     // one halving for all requests that fail together
+	leastRate        = 0.2             // requests per second
+	mostRate         = 500             // above it no limit is needed
+	firstRate        = 10              // least taken for the limit at the first refusal
+	carefulFor       = 20 * time.Second
+	mostPause        = 3 * time.Minute  // however long an endpoint asks to be left alone
+	alonePause       = 30 * time.Second // the same while no other endpoint can answer
+	smoothing        = 0.1
+)
+
+// New makes the limiter of an endpoint that takes so many requests at a time at most, and that
+// is left alone for openMin to openMax while it fails.
+func New(concurrency int, openMin, openMax time.Duration) *Limiter {
+	return &Limiter{most: float64(concurrency), openMin: openMin, openMax: openMax, freed: make(chan struct{}),
+		limit: min(startConcurrency, float64(concurrency)), state: repute.EndpointClosed,
+		Changed: func(repute.EndpointState, repute.EndpointState, string) {}, Others: func() bool { return false }}
+}
+
+// Excluded returns the error of a request to an endpoint that is out of use.
+func Excluded(why string) error { return &ClosedError{why, jsonrpc.FaultAuth, 0} }
+
+// ClosedError is returned for a request that was not sent because its endpoint is paused,
+// excluded, or left alone after failures.
+type ClosedError struct {
+	why   string
+	fault jsonrpc.Fault
+	retry time.Duration
+}
+
+// Error says why.
+func (e *ClosedError) Error() string { return e.why }
+
+// Verdict implements jsonrpc.Judged.
+func (e *ClosedError) Verdict() jsonrpc.Verdict {
+	return jsonrpc.Verdict{Fault: e.fault, RetryAfter: e.retry}
+}
+
+// Enter waits until a request may be sent, after which leave must be called with
+// its outcome. probe tells the one by which an endpoint shows that it works again.
+// The error is a *ClosedError or the context's.
+func (l *Limiter) Enter(ctx context.Context) (probe bool, err error) {
+	for {
+		probe, wait, freed, err := l.try(time.Now())
+		if err != nil || wait == 0 && freed == nil {
+			return probe, err
+		}
+		var timer <-chan time.Time
+		if wait > 0 {
+			timer = time.After(wait)
+		}
+		select {
+		case <-ctx.Done():
+			return false, ctx.Err()
+		case <-timer:
+		case <-freed:
+		}
+	}
+}
+
+// try admits a request, or says how long or for what to wait.
+func (l *Limiter) try(now time.Time) (probe bool, wait time.Duration, freed <-chan struct{}, err error) {
+	others := l.Others()
+	l.mu.Lock()
+	from := l.state
+	wait, freed, err = l.hold(now, others)
+	if err == nil && wait == 0 && freed == nil {
+		probe = l.admit(now)
+	}
+	to := l.state
+	l.mu.Unlock()
+	if from != to {
+		l.Changed(from, to, "")
+	}
+	return probe, wait, freed, err
+}
+
+// hold says what keeps a request back, given whether another endpoint can answer it.
+func (l *Limiter) hold(now time.Time, others bool) (time.Duration, <-chan struct{}, error) {
+	if err := l.barred(now); err != nil {
+		return 0, nil, err
+	}
+	until := l.alone
+	if others {
+		until = l.paused
+	}
+	switch wait := until.Sub(now); {
+	case wait > maxGateWait:
+		return 0, nil, &ClosedError{fmt.Sprintf("left alone for %s after: %s", wait.Round(time.Second), l.health.lastError), jsonrpc.FaultRate, wait}
+	case wait > 0:
+		return wait, nil, nil
+	case l.flying >= max(1, int(l.limit)):
+		return 0, l.freed, nil
+	}
+	return l.draw(now), nil, nil
+}
+
+// admit counts a request that is sent, and tells whether it is a probe.
+func (l *Limiter) admit(now time.Time) (probe bool) {
+	if l.state == repute.EndpointOpen {
+		l.state = repute.EndpointHalfOpen
+	}
+	probe = l.state == repute.EndpointHalfOpen
+	l.probing = l.probing || probe
+	l.flying++
+	l.requests++
+	l.pace.add(now)
+	return probe
+}
+
+// barred says why nothing may be asked at all.
+func (l *Limiter) barred(now time.Time) error {
+	switch {
+	case l.state == repute.EndpointExcluded:
+		return Excluded("excluded: " + l.reason)
+	case l.state == repute.EndpointOpen && now.Before(l.reopens):
+		wait := l.reopens.Sub(now)
+		return &ClosedError{fmt.Sprintf("left alone for %s after %d failures, the last: %s",
+			wait.Round(time.Millisecond), l.failed, l.health.lastError), jsonrpc.FaultTransient, wait}
+	case l.state == repute.EndpointHalfOpen && l.probing:
+		return &ClosedError{"being tried again after failures, the last: " + l.health.lastError, jsonrpc.FaultTransient, 0}
+	}
+	return nil
+}
+
+// draw takes a token of the request rate, or says when there will be one. The
+// rate grows back: quickly to nine tenths of what was refused, slowly near it, and
+// quickly again once nothing was refused for a while: what was refused may have
+// been a moment's trouble and no limit.
+func (l *Limiter) draw(now time.Time) time.Duration {
+	if l.rate == 0 {
+		return 0
+	}
+	elapsed := now.Sub(l.filled).Seconds()
+	l.filled = now
+	l.tokens = min(max(1, l.rate/2), l.tokens+elapsed*l.rate)
+	grown := l.rate * math.Pow(1.2, elapsed)
+	if grown >= 0.9*l.ceiling && now.Sub(l.slowed) < carefulFor {
+		grown = max(l.rate, 0.9*l.ceiling) * math.Pow(1.01, elapsed)
+	}
+	l.rate = grown
+	if l.rate > mostRate {
+		l.rate = 0
+		return 0
+	}
+	if l.tokens < 1 {
+		// Never 0, which would let the request pass without a token.
+		return 1 + time.Duration((1-l.tokens)/l.rate*float64(time.Second))
+	}
+	l.tokens--
+	return 0
+}
+
+// Outcome is how a request ended.
+type Outcome struct {
+	Err   error // of the whole request, or a rate limit of one of its calls
+	Text  string
+	Took  time.Duration
+	Dense bool // it asked for ranges of logs or the like, which may simply be too large
+	Probe bool // as enter said
+}
+
+// Leave records how a request ended.
+func (l *Limiter) Leave(o Outcome) {
+	now := time.Now()
+	l.mu.Lock()
+	from := l.state
+	l.flying--
+	l.probing = l.probing && !o.Probe
+	close(l.freed)
+	l.freed = make(chan struct{})
+	if o.Err == nil {
+		l.succeed(o, now)
+	} else {
+		l.fail(o, now)
+	}
+	to := l.state
+	l.mu.Unlock()
+	if from != to {
+		l.Changed(from, to, o.Text)
+	}
+}
+
+func (l *Limiter) succeed(o Outcome, now time.Time) {
+	l.limit = min(l.most, l.limit+1/l.limit)
+	l.failed, l.openFor = 0, 0
+	l.health.lastOK = now
+	l.health.errorRate *= 1 - smoothing
+	if !o.Dense || l.health.latency == 0 {
+		if l.health.latency == 0 {
+			l.health.latency = o.Took
+		}
+		l.health.latency += time.Duration(smoothing * float64(o.Took-l.health.latency))
+	}
+	if l.state != repute.EndpointExcluded {
+		l.state = repute.EndpointClosed
+	}
+}
+
+func (l *Limiter) fail(o Outcome, now time.Time) {
+	verdict := jsonrpc.Judge(o.Err)
+	switch {
+	case errors.Is(o.Err, context.Canceled): // ours: says nothing of the endpoint
+		l.requests--
+		return
+	case verdict.Fault == jsonrpc.FaultRate:
+		l.ease(now)
+		l.slow(now, verdict.RetryAfter)
+	case verdict.Fault == jsonrpc.FaultRange && isTimeout(o.Err):
+		l.ease(now)
+	}
+	l.failures++
+	l.health.errorRate += smoothing * (1 - l.health.errorRate)
+	l.health.lastError = o.Text + cutPause(verdict)
+	counts := trips(verdict.Fault, o.Dense)
+	if counts {
+		l.failed++
+	}
+	switch {
+	case o.Probe && !counts && !isTimeout(o.Err): // it answers
+		l.state, l.failed = repute.EndpointClosed, 0
+	case o.Probe, counts && l.failed >= tripAfter && l.state == repute.EndpointClosed:
+		l.open(now)
+	}
+}
+
+// cutPause says, after the words of an endpoint, that it is asked again sooner than it wants.
+func cutPause(v jsonrpc.Verdict) string {
+	if v.Fault != jsonrpc.FaultRate || v.RetryAfter <= alonePause {
+		return ""
+	}
+	return fmt.Sprintf(" (wants to be left alone for %s; asked again after %s, or %s while no other endpoint can answer)",
+		v.RetryAfter.Round(time.Second), min(v.RetryAfter, mostPause).Round(time.Second), alonePause)
+}
+
+// isTimeout tells requests that were not answered in time.
+func isTimeout(err error) bool {
+	var conn *jsonrpc.ConnError
+	return errors.Is(err, context.DeadlineExceeded) || errors.As(err, &conn) && conn.Timeout
+}
+
+// trips tells failures that count for the breaker: not those that may come from
+// the size of the question, nor rate limits, which have their own remedy.
+func trips(f jsonrpc.Fault, dense bool) bool {
+	switch f {
+	case jsonrpc.FaultTransient, jsonrpc.FaultAuth:
+		return true
+	case jsonrpc.FaultRange, jsonrpc.FaultMalformed:
+		return !dense
+	}
+	return false
+}
+
+// open leaves the endpoint alone, each time for about twice as long.
+func (l *Limiter) open(now time.Time) {
+	if l.state == repute.EndpointExcluded {
+		return
+	}
+	l.openFor = min(max(2*l.openFor, l.openMin), l.openMax)
+	jitter := 0.75 + rand.Float64()/2
+	l.reopens = now.Add(time.Duration(jitter * float64(l.openFor)))
+	l.state = repute.EndpointOpen
+}
+
+// ease halves the concurrency.
+func (l *Limiter) ease(now time.Time) {
+	if now.Sub(l.eased) < easeAgain {
+		return
+	}
+	l.eased = now
+	l.limit = max(1, l.limit/2)
+}
+
+// slow halves the request rate: the one that was allowed, or at first the one at
+// which the endpoint was asked. That may have been next to nothing, which no
+// endpoint has as its limit.
+func (l *Limiter) slow(now time.Time, retryAfter time.Duration) {
+	if retryAfter > alonePause {
+		l.limit = 1 // then one request tells
+	}
+	l.paused = later(l.paused, now.Add(min(retryAfter, mostPause)))
+	l.alone = later(l.alone, now.Add(min(retryAfter, alonePause)))
+	if now.Sub(l.slowed) < easeAgain {
+		return // sent before the endpoint refused
+	}
+	l.slowed = now
+	rate := max(l.pace.perSecond(now), firstRate)
+	if l.rate > 0 {
+		rate = min(rate, l.rate)
+	}
+	l.ceiling = max(rate, leastRate)
+	l.rate = max(rate/2, leastRate)
+	l.tokens, l.filled = 0, now
+}
+
+func later(a, b time.Time) time.Time {
+	if b.After(a) {
+		return b
+	}
+	return a
+}
+
+// Exclude takes the endpoint out of use, or back into it for the reason "".
+func (l *Limiter) Exclude(reason string) {
+	l.mu.Lock()
+	from := l.state
+	switch {
+	case reason != "":
+		l.state, l.reason = repute.EndpointExcluded, reason
+		l.health.lastError = reason
+	case l.state == repute.EndpointExcluded:
+		l.state, l.failed = repute.EndpointClosed, 0
+	}
+	to := l.state
+	l.mu.Unlock()
+	if from != to {
+		l.Changed(from, to, reason)
+	}
+}
+
+// Usable tells whether a request would be let through soon.
+func (l *Limiter) Usable(now time.Time) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.barred(now) == nil && l.paused.Sub(now) <= 0
+}
+
+// Failing tells whether the breaker is not closed.
+func (l *Limiter) Failing() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.state == repute.EndpointOpen || l.state == repute.EndpointHalfOpen
+}
+
+func (l *Limiter) Excluded() bool {
+	_, excluded := l.Exclusion()
+	return excluded
+}
+
+// Exclusion is why the endpoint is out of use.
+func (l *Limiter) Exclusion() (reason string, excluded bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.reason, l.state == repute.EndpointExcluded
+}
+
+// Blame counts an answer that turned out to be none after it was read.
+func (l *Limiter) Blame(why string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.failures++
+	l.health.errorRate += smoothing * (1 - l.health.errorRate)
+	l.health.lastError = why
+}
+
+// Score ranks endpoints: the lower the better. It is about the time an answer
+// takes, failures and waiting included; 0 for one that was never asked.
+func (l *Limiter) Score() float64 {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.requests == 0 {
+		return 0
+	}
+	latency := max(l.health.latency, time.Millisecond)
+	return latency.Seconds() * (1 + 8*l.health.errorRate) * (1 + float64(l.flying)/l.limit)
+}
+
+// Report fills in what the limiter knows of the endpoint.
+func (l *Limiter) Report(e *repute.Endpoint) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	e.State, e.Latency, e.ErrorRate = l.state, l.health.latency, l.health.errorRate
+	e.Requests, e.Failures = l.requests, l.failures
+	e.RateLimit, e.Concurrency = l.rate, max(1, int(l.limit))
+	e.LastError, e.LastOKAt = l.health.lastError, l.health.lastOK
+}
+
+// demand estimates how often something happens per second: a count in which
+// older ones weigh less.
+type demand struct {
+	began, last time.Time
+	weight      float64
+}
+
+// demandSpan is how far back demand looks.
+const demandSpan = 5 * time.Second
+
+func (d *demand) add(now time.Time) {
+	if d.weight == 0 {
+		d.began = now
+	}
+	d.weight = d.decayed(now) + 1
+	d.last = now
+}
+
+func (d *demand) decayed(now time.Time) float64 {
+	return d.weight * math.Exp(-now.Sub(d.last).Seconds()/demandSpan.Seconds())
+}
+
+func (d *demand) perSecond(now time.Time) float64 {
+	seen := max(now.Sub(d.began), time.Second/2).Seconds()
+	span := demandSpan.Seconds()
+	return d.decayed(now) / (span * (1 - math.Exp(-seen/span)))
+}
