@@ -28,7 +28,7 @@ func TestListsAreBounded(t *testing.T) {
 			}
 			for _, sql := range []string{
 				`insert into documents values (sha256('d'), 'x', 'application/json', now())`,
-				`insert into parses values (sha256('d'), 1, ` + registration + `, (select jsonb_agg('{"Code": "WA515"}'::jsonb) from generate_series(1, 40)), 0)`,
+				`insert into parses values (sha256('d'), 'registration', 1, ` + registration + `, (select jsonb_agg('{"Code": "WA515"}'::jsonb) from generate_series(1, 40)), 0)`,
 				`update uris set sha256 = sha256('d')`,
 			} {
 				if _, err := db.Pool().Exec(t.Context(), sql); err != nil {

@@ -26,7 +26,8 @@ create table chains (
     last_error      text        not null default '',
     writes          bigint      not null default 0,
     epoch_blocks    bigint      not null default 0 check (epoch_blocks >= 0),
-    bloomless       boolean     not null default false
+    bloomless       boolean     not null default false,
+    covered         int8multirange not null default '{}'
 );
 comment on table chains is 'The chains that are indexed, how far, and what their registries are.';
 comment on column chains.identity is 'Address of the Identity Registry.';
@@ -52,17 +53,8 @@ comment on column chains.writes is
 comment on column chains.epoch_blocks is 'Length in blocks of an epoch of scores; 0 while no engine has run.';
 comment on column chains.bloomless is
     'The blooms of the chain''s headers lack logs of their blocks, so that no bloom excludes any.';
-
-create table covered (
-    chain_id   bigint references chains on delete cascade,
-    from_block bigint,
-    to_block   bigint not null,
-    primary key (chain_id, from_block),
-    check (to_block >= from_block)
-);
-comment on table covered is
-    'Ranges of blocks whose events are stored. One range for a chain that is followed, several after '
-    'imports.';
+comment on column chains.covered is
+    'Blocks whose events are stored. One range for a chain that is followed, several after imports.';
 
 create table blocks (
     chain_id bigint,
@@ -97,44 +89,6 @@ comment on column block_proofs.unproven is 'Blocks in the range that could not b
 comment on column block_proofs.reason is
     'Why the newest unproven block could not be proven; empty without one.';
 comment on column block_proofs.loose is 'Newest block whose header no second host confirms; 0 without one.';
-
-create table block_requests (
-    chain_id bigint,
-    block    bigint,
-    asked_at timestamptz not null default now(),
-    tries    integer     not null default 0,
-    next_try timestamptz not null default now(),
-    primary key (chain_id, block)
-);
-comment on table block_requests is 'Blocks to be compared with the chain again.';
-comment on column block_requests.tries is 'How often no endpoint answered.';
-comment on column block_requests.next_try is 'When it is due.';
-
-create table verifications (
-    chain_id    bigint,
-    kind        smallint,
-    verified_to bigint   not null default 0,
-    primary key (chain_id, kind)
-);
-comment on table verifications is
-    'How far the state of the registries was compared with the rows, per kind of event.';
-comment on column verifications.kind is 'Kind of event (repute.EventKind).';
-comment on column verifications.verified_to is 'Block at which the state of all agents was compared.';
-
-create table sweeps (
-    chain_id bigint,
-    pass     text,
-    pinned   bigint     not null,
-    position bigint     not null,
-    skipped  smallint[] not null,
-    primary key (chain_id, pass)
-);
-comment on table sweeps is
-    'Where the comparison of a chain stands, so that it goes on there after a restart.';
-comment on column sweeps.pass is 'Name of the comparison.';
-comment on column sweeps.pinned is 'Lowest block that a part of the pass was compared at.';
-comment on column sweeps.position is 'What comes next: a token id or a block.';
-comment on column sweeps.skipped is 'Kinds of events that a part of the pass could not compare.';
 
 create table gaps (
     chain_id   bigint,
@@ -481,11 +435,14 @@ create table uris (
     refresh_at    timestamptz,
     cid           bytea,
     served_by     text,
-    gone          boolean     not null default false
+    gone          boolean     not null default false,
+    overgrown     boolean     not null default false
 );
 create index uris_dead on uris (reason) where dead;
 create index uris_due on uris (host, rank, next_due)
     where next_due is not null;
+create index uris_overgrown on uris (id)
+    where overgrown;
 create index uris_sha256 on uris (sha256)
     where sha256 is not null;
 create index uris_unplanned on uris (id)
@@ -511,6 +468,7 @@ comment on column uris.cid is 'Multihash of an ipfs document''s CID, once read.'
 comment on column uris.served_by is
     'Host that answered in the end over HTTP(S), in canonical form; null for none, or when not known.';
 comment on column uris.gone is 'The host said that there is no such file, and it was not read since.';
+comment on column uris.overgrown is 'It has more fetches than are kept.';
 
 create table hosts (
     host       text        primary key,
@@ -550,12 +508,14 @@ create table documents (
     first_seen timestamptz not null,
     size       integer     not null default 0,
     keccak     bytea,
-    parsed     integer     not null default 0
+    parsed     integer     not null default 0,
+    roots      bytea[]     not null default '{}'
 );
 create index documents_dropped on documents (sha256)
     where body is null;
 create index documents_kept on documents (first_seen) include (size)
     where body is not null;
+create index documents_roots on documents using gin (roots);
 create index documents_unparsed on documents (parsed)
     where body is not null;
 comment on table documents is 'Bytes that were fetched, by their sha256.';
@@ -563,30 +523,23 @@ comment on column documents.body is 'The bytes; null once dropped.';
 comment on column documents.size is 'Length of the bytes, kept when they are dropped.';
 comment on column documents.keccak is 'keccak256 of the bytes; null until computed.';
 comment on column documents.parsed is 'Version of the parser that read them last; 0 for never.';
+comment on column documents.roots is
+    'Multihashes of ipfs files that are these bytes, besides their own sha256. They outlive the blocks, so '
+    'that what is denied by its CID stays denied.';
 
 create table parses (
     sha256         bytea   references documents on delete cascade,
-    parser_version integer,
-    registration   jsonb   not null,
-    problems       jsonb   not null,
-    errors         integer not null,
-    primary key (sha256, parser_version)
-);
-comment on table parses is 'What the bytes are as a registration file.';
-comment on column parses.errors is 'Number of problems of severity error.';
-
-create table file_parses (
-    sha256         bytea   references documents on delete cascade,
-    kind           text    check (kind in ('feedback', 'card')),
+    kind           text    check (kind in ('registration', 'feedback', 'card')),
     parser_version integer,
     content        jsonb   not null,
     problems       jsonb   not null,
     errors         integer not null,
     primary key (sha256, kind, parser_version)
 );
-comment on table file_parses is 'What the bytes are as a file of feedback or as an agent card.';
-comment on column file_parses.kind is 'feedback or card.';
-comment on column file_parses.errors is 'Number of problems of severity error.';
+comment on table parses is
+    'What the bytes are as a registration file, as a file of feedback, or as an agent card.';
+comment on column parses.content is 'What was read of the file; null in JSON where nothing could be.';
+comment on column parses.errors is 'Number of problems of severity error.';
 
 create table links (
     sha256   bytea         references documents on delete cascade,
@@ -638,55 +591,6 @@ create table document_blocks (
 );
 create index document_blocks_multihash on document_blocks (multihash);
 comment on table document_blocks is 'Which documents a block proves. A block without any is dropped.';
-
-create table document_roots (
-    sha256    bytea references documents on delete cascade,
-    multihash bytea,
-    primary key (sha256, multihash)
-);
-create index document_roots_multihash on document_roots (multihash);
-comment on table document_roots is
-    'Roots of ipfs files that are not their bytes'' own sha256. They outlive the blocks, so that what is '
-    'denied by its CID stays denied.';
-
-create table announcements (
-    uri_id   bigint        primary key references uris on delete cascade,
-    due      timestamptz,
-    begun    timestamptz,
-    chain_id bigint        not null default '-1'::integer,
-    token_id numeric(78, 0) not null default '-1'::integer,
-    again    boolean       not null default false
-);
-create index announcements_due on announcements (due)
-    where due is not null;
-comment on table announcements is
-    'Documents that changed and that more agents show than one transaction can mark as changed.';
-comment on column announcements.due is 'When to go on; null when all are marked.';
-comment on column announcements.begun is 'When marking began last.';
-comment on column announcements.chain_id is 'Marked up to here; -1 for none yet.';
-comment on column announcements.token_id is 'Marked up to here; -1 for none yet.';
-comment on column announcements.again is 'The document changed again since marking began.';
-
-create table overgrown (
-    uri_id bigint primary key references uris on delete cascade
-);
-comment on table overgrown is 'URIs with more versions than are kept.';
-
-create table upkeep (
-    pass  text        primary key,
-    next  timestamptz not null default now(),
-    place bytea,
-    since timestamptz,
-    bytes bigint      not null default 0,
-    spare bigint      not null default 0
-);
-comment on table upkeep is
-    'Where passes over many rows stand, one row per pass; whoever works on one has its row locked.';
-comment on column upkeep.next is 'When to go on.';
-comment on column upkeep.place is 'Done up to here; null at the start.';
-comment on column upkeep.since is 'Done up to here, where the order is by time.';
-comment on column upkeep.bytes is 'Bytes added up so far.';
-comment on column upkeep.spare is 'Bytes still to be dropped.';
 
 create table searchable (
     sha256   bytea    primary key references documents on delete cascade,
@@ -902,12 +806,6 @@ create table trust_links (
 comment on table trust_links is 'Pairs of addresses that are known to be one party.';
 comment on column trust_links.source is 'Where anybody can check it.';
 
-create table trust_lists (
-    version bigint not null
-);
-comment on table trust_lists is
-    'One row: a version that is raised by each change of trust_roots or trust_links.';
-
 create table trust_inputs (
     hash    bytea       primary key,
     body    bytea       not null,
@@ -981,16 +879,6 @@ comment on table payment_files is
     'readable way.';
 comment on column payment_files.chain_id is 'Of the agent that the file names.';
 comment on column payment_files.unseen is 'Not yet brought together with ratings.';
-
-create table payment_scans (
-    chain_id  bigint      primary key,
-    block     bigint      not null,
-    log_index integer     not null,
-    begun     timestamptz not null default now()
-);
-comment on table payment_scans is
-    'How far a chain''s ratings were brought together with files that came before them.';
-comment on column payment_scans.begun is 'When this round began.';
 
 create table payments (
     chain_id  bigint,
@@ -1241,10 +1129,12 @@ create table run_decisions (
     phase    integer     not null,
     kind     text        not null,
     previous bytea       not null,
-    hash     bytea       not null
+    hash     bytea       not null,
+    pins     bytea[]     not null default '{}'
 );
 create unique index run_decisions_chain on run_decisions (root_id, number);
 create index run_decisions_policy on run_decisions (policy);
+create index run_decisions_pins on run_decisions using gin (pins);
 create index run_decisions_run on run_decisions (run_id, id);
 comment on table run_decisions is 'What policies decided, as one chain of hashes per root run.';
 comment on column run_decisions.subject is 'trust, policy, or the key of a call.';
@@ -1252,6 +1142,9 @@ comment on column run_decisions.policy is 'sha256 of the policy''s bytes.';
 comment on column run_decisions.number is 'From 1, within the root run.';
 comment on column run_decisions.previous is 'Hash of the decision before; zeros for the first.';
 comment on column run_decisions.hash is 'Hash of this decision and the one before.';
+comment on column run_decisions.pins is
+    'sha256 of policies and manifests of evidence in trust_inputs that its input names: without them it '
+    'could not be checked again, so they are not pruned.';
 
 create table run_approvals (
     run_id   text        references runs on delete cascade,
@@ -1265,26 +1158,7 @@ create table run_approvals (
 );
 comment on table run_approvals is 'What people decided where a policy left it to them.';
 
-create table run_pins (
-    hash   bytea,
-    run_id text  references runs on delete cascade,
-    primary key (hash, run_id)
-);
-create index run_pins_run on run_pins (run_id);
-comment on table run_pins is
-    'Policies and manifests of evidence that runs need to be checked again: not pruned while a run is '
-    'here.';
-comment on column run_pins.hash is 'sha256 of the policy or the manifest.';
-
 -- Wallets and treasuries.
-
-create table accounts (
-    chain_id   bigint,
-    address    bytea,
-    next_nonce bigint not null default 0,
-    primary key (chain_id, address)
-);
-comment on table accounts is 'Accounts that transactions are signed with.';
 
 create table intents (
     id         text          primary key,
@@ -1315,6 +1189,8 @@ create index intents_confirmed on intents (chain_id, target, block)
 create unique index intents_nonce on intents (chain_id, sender, nonce)
     where state <> 'failed';
 create index intents_open on intents (chain_id, id) where state not in ('confirmed', 'reverted', 'failed');
+create index intents_settled on intents (chain_id, block)
+    where state in ('confirmed', 'reverted');
 create index intents_run on intents (run_id);
 comment on table intents is
     'Transactions to be sent. One has the same nonce for ever, and outlives the run that asked for it.';
@@ -1348,11 +1224,13 @@ create table acts (
     decision     json        not null,
     transactions json        not null,
     result       json        not null default 'null',
+    functions    jsonb       not null default '[]',
     refused      text        not null default '',
     error        text        not null default '',
     created_at   timestamptz not null default now(),
     ended_at     timestamptz
 );
+create index acts_functions on acts using gin (functions jsonb_path_ops);
 create index acts_newest on acts (created_at desc, id);
 create unique index acts_one_identity on acts (chain_id, agent)
     where (kind = 'identity') and (ended_at is null);
@@ -1363,21 +1241,12 @@ comment on table acts is
 comment on column acts.key is 'Idempotency key of whoever asked; null without one.';
 comment on column acts.agent is 'Slug; empty for none.';
 comment on column acts.transactions is 'As they were simulated.';
+comment on column acts.functions is
+    'Texts of the functions that it put on a treasury''s allow-list, as {target, selector, text}: the chain '
+    'knows selectors alone.';
 comment on column acts.refused is 'Why nothing was sent; empty when it was.';
 comment on column acts.error is 'Why it ended early; empty when it did not.';
 comment on column acts.ended_at is 'Null while one of its transactions is not final.';
-
-create table call_functions (
-    chain_id bigint,
-    target   bytea  check (octet_length(target) = 20),
-    selector bytea  check (octet_length(selector) = 4),
-    text     text   not null,
-    act      text   not null references acts on delete cascade,
-    primary key (chain_id, target, selector)
-);
-comment on table call_functions is
-    'Texts of the functions on a treasury''s allow-list: the chain knows selectors alone.';
-comment on column call_functions.act is 'The act that gave the text last.';
 
 create table treasuries (
     chain_id     bigint,
@@ -1444,34 +1313,60 @@ comment on column leases.session is
     'Key of the advisory lock that the holder keeps while it is connected; 0 behind a connection pooler. '
     'A lease whose session ended is free at once.';
 
-create table cluster (
-    single     boolean default true primary key check (single),
-    identifier bigint  not null
+create table cursors (
+    job      text,
+    chain_id bigint      default 0,
+    part     bigint      default 0,
+    block    bigint      not null default 0,
+    position bigint      not null default 0,
+    state    jsonb       not null default '{}',
+    due      timestamptz,
+    begun    timestamptz,
+    primary key (job, chain_id, part)
 );
-comment on table cluster is
-    'One row: the Postgres cluster that wrote the rows. Transaction ids, by which the change feed is '
-    'ordered, mean nothing in another one.';
-comment on column cluster.identifier is 'system_identifier of pg_control_system().';
+create index cursors_due on cursors (job, due)
+    where due is not null;
+comment on table cursors is
+    'How far jobs are that go through many rows or blocks, a part at a time, so that any process goes on '
+    'after a restart.';
+comment on column cursors.job is
+    '"verified": the states of all agents were compared at block, per kind of event. "compared NAME": a '
+    'comparison of a chain with its node. "requested block": a block to be compared again. "payments": '
+    'ratings matched with files that claim payments. "shared document": changes of a document that many '
+    'agents share. "roots and links": position is raised by each change of trust_roots or trust_links. '
+    '"cluster": position identifies the Postgres cluster that wrote the rows, because transaction ids mean '
+    'nothing in another one. Others: maintenance passes.';
+comment on column cursors.chain_id is '0 where the job is not one chain''s.';
+comment on column cursors.part is
+    'Kind of event (repute.EventKind) of "verified", number of the "requested block", row in uris of '
+    '"shared document"; 0 for others.';
+comment on column cursors.block is
+    'Block that was reached; of a comparison the lowest block that a part of it was compared at.';
+comment on column cursors.position is
+    'Where to go on: a log index within the block, a token id, or a block. Of a "requested block": how often '
+    'no endpoint answered.';
+comment on column cursors.state is 'What else the job needs to go on.';
+comment on column cursors.due is 'When to go on; null where nothing is planned.';
+comment on column cursors.begun is 'When the present round began; null where that does not matter.';
 
 -- +goose StatementBegin
 create function trust_lists_changed() returns trigger language plpgsql as $$
 begin
-    update trust_lists set version = version + 1;
+    update cursors set position = position + 1 where job = 'roots and links';
     return null;
 end $$;
 -- +goose StatementEnd
-insert into trust_lists values (0);
+insert into cursors (job) values ('roots and links');
 create trigger changed after insert or update or delete or truncate on trust_roots execute function trust_lists_changed();
 create trigger changed after insert or update or delete or truncate on trust_links execute function trust_lists_changed();
 
 -- +goose Down
-drop table cluster, leases, treasury_events, treasury_blocks, treasuries, call_functions, acts,
-    intent_attempts, intents, accounts, run_pins, run_approvals, run_decisions, run_events, run_calls,
-    run_steps, run_phases, runs, tasks, modules, payment_ledger, payments, payment_scans, payment_files,
-    trust_follow, trust_guilt, trust_inputs, trust_lists, trust_links, trust_roots, trust_feed, trust_stale,
-    trust_finals, trust_scores, trust_runs, searchable, upkeep, overgrown, announcements, document_roots,
-    document_blocks, ipfs_blocks, denied, domains, links, file_parses, parses, documents, fetches, hosts,
-    uris, changes, votes, sums, agents, validation_responses, validation_requests, responses, feedback,
-    operators, metadata, agent_states, tags, events, endpoints, pending, gaps, sweeps, verifications,
-    block_requests, block_proofs, blocks, covered, chains;
+drop table cursors, leases, treasury_events, treasury_blocks, treasuries, acts, intent_attempts,
+    intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
+    tasks, modules, payment_ledger, payments, payment_files, trust_follow, trust_guilt,
+    trust_inputs, trust_links, trust_roots, trust_feed, trust_stale, trust_finals, trust_scores,
+    trust_runs, searchable, document_blocks, ipfs_blocks, denied, domains, links, parses, documents,
+    fetches, hosts, uris, changes, votes, sums, agents, validation_responses, validation_requests,
+    responses, feedback, operators, metadata, agent_states, tags, events, endpoints, pending, gaps,
+    block_proofs, blocks, chains;
 drop function trust_lists_changed;

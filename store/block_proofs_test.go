@@ -201,12 +201,12 @@ func TestRequestedBlocks(t *testing.T) {
 		ok(t, verifydb.PostponeBlocks(ctx, db, 7, l, []uint64{107}, time.Minute, 3*time.Minute))
 		due("[]")
 		var wait float64
-		ok(t, db.Pool().QueryRow(ctx, "select extract(epoch from next_try - now())::float8 from block_requests where block = 107").Scan(&wait))
+		ok(t, db.Pool().QueryRow(ctx, "select extract(epoch from due - now())::float8 from cursors where job = 'requested block' and part = 107").Scan(&wait))
 		if wait > want.Seconds() || wait < want.Seconds()-30 {
 			t.Errorf("after %d tries it is due in %.0f seconds, want %s", tries+1, wait, want)
 		}
 	}
-	sqlExec(t, db, "update block_requests set next_try = now()")
+	sqlExec(t, db, "update cursors set due = now() where job = 'requested block'")
 	due("[{107 4}]")
 	_, err = verifydb.AskForBlocks(ctx, db, 7, []uint64{107})
 	ok(t, err)

@@ -25,10 +25,10 @@ func settleCluster(ctx context.Context, pool *pgxpool.Pool) error {
 			return err
 		}
 		var wrote int64
-		err := tx.QueryRow(ctx, "select identifier from cluster for update").Scan(&wrote)
+		err := tx.QueryRow(ctx, "select position from cursors where job = 'cluster' for update").Scan(&wrote)
 		switch {
 		case errors.Is(err, pgx.ErrNoRows):
-			_, err = tx.Exec(ctx, "insert into cluster (identifier) values ($1) on conflict do nothing", here)
+			_, err = tx.Exec(ctx, "insert into cursors (job, position) values ('cluster', $1) on conflict do nothing", here)
 			return err
 		case err != nil || wrote == here:
 			return err
@@ -39,7 +39,7 @@ func settleCluster(ctx context.Context, pool *pgxpool.Pool) error {
 		if _, err := tx.Exec(ctx, "update trust_feed set xid = $1::text::xid8, seq = 0", restoredXID); err != nil {
 			return err
 		}
-		_, err = tx.Exec(ctx, "update cluster set identifier = $1", here)
+		_, err = tx.Exec(ctx, "update cursors set position = $1 where job = 'cluster'", here)
 		return err
 	})
 	var pg *pgconn.PgError

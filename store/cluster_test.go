@@ -32,7 +32,7 @@ func TestChangesSurviveAnotherCluster(t *testing.T) {
 		t.Fatal(err)
 	}
 	// As a restored dump looks: rows of a cluster whose counter was far ahead.
-	_, err := db.Pool().Exec(ctx, `update cluster set identifier = identifier - 1`)
+	_, err := db.Pool().Exec(ctx, `update cursors set position = position - 1 where job = 'cluster'`)
 	ok(t, err)
 	_, err = db.Pool().Exec(ctx, `update changes set xid = (xid::text::bigint + 1000000000000)::text::xid8`)
 	ok(t, err)

@@ -178,8 +178,7 @@ func (db *DB) Ready(ctx context.Context) (known, indexed bool, err error) {
 	}
 	defer conn.Release()
 	err = conn.QueryRow(ctx, `
-		select exists (select from chains), exists (select from chains c where c.cursor_block >= c.start_block
-			and exists (select from covered v where v.chain_id = c.chain_id))`).Scan(&known, &indexed)
+		select exists (select from chains), exists (select from chains where cursor_block >= start_block and covered <> '{}')`).Scan(&known, &indexed)
 	return known, indexed, Failed("look whether anything is indexed", err)
 }
 

@@ -127,17 +127,17 @@ func TestCrowdsAreToldBitByBit(t *testing.T) {
 	step(1000, false) // not again within the hour
 	read(t, db, u[shared], "3", linked("three"))
 	step(1000, false)
-	sqlExec(t, db, "update announcements set due = due - interval '1 hour', begun = begun - interval '1 hour'")
+	sqlExec(t, db, "update cursors set due = due - interval '1 hour', begun = begun - interval '1 hour' where job = 'shared document'")
 	if got := step(5000, true); len(got) != many {
 		t.Errorf("after an hour %d agents are told", len(got))
 	}
 	step(5000, false)
-	sqlExec(t, db, "update announcements set begun = begun - interval '1 hour'")
+	sqlExec(t, db, "update cursors set begun = begun - interval '1 hour' where job = 'shared document'")
 	step(5000, false)
 	var left int
-	ok(t, db.Pool().QueryRow(ctxOf(t), "select count(*) from announcements").Scan(&left))
+	ok(t, db.Pool().QueryRow(ctxOf(t), "select count(*) from cursors where job = 'shared document'").Scan(&left))
 	if left != 0 {
-		t.Errorf("%d announcements stay", left)
+		t.Errorf("%d cursors of shared documents stay", left)
 	}
 }
 

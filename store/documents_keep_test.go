@@ -189,7 +189,7 @@ func TestDenyDropsBytes(t *testing.T) {
 // dropBodies makes one pass over all documents, and tells how much it freed.
 func dropBodies(t *testing.T, db *store.DB, most int64) (freed int64) {
 	t.Helper()
-	sqlExec(t, db, "update upkeep set next = now()")
+	sqlExec(t, db, "update cursors set due = now()")
 	for more := true; more; {
 		var n int64
 		var err error

@@ -70,7 +70,7 @@ func TestVersionsHaveAnEnd(t *testing.T) {
 		}
 	}
 	for table, want := range map[string]int{"documents": kept + 2, "parses": kept + 2, "links": kept + 1, "domains": kept + 2, "searchable": kept + 2,
-		"ipfs_blocks": 1, "overgrown": 0} {
+		"ipfs_blocks": 1, "uris where overgrown": 0} {
 		if got := rowsIn(t, db, table); got != want {
 			t.Errorf("%d rows in %s, want %d", got, table, want)
 		}

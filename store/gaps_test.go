@@ -50,7 +50,7 @@ func TestCompletenessByKind(t *testing.T) {
 	sqlExec(t, db, "insert into pending values (7, 106, 0, 0, 'unknown_feedback')")
 	check("one waits", repute.KindNewFeedback, repute.Incomplete, repute.Incomplete)
 	check("one of another kind waits", repute.KindMetadataUpdate, repute.Complete, repute.Incomplete)
-	sqlExec(t, db, "delete from pending; update covered set from_block = 101")
+	sqlExec(t, db, "delete from pending; update chains set covered = covered * '{[101,)}'")
 	check("begun too late", repute.KindNewFeedback, repute.Partial, repute.Partial)
 }
 
@@ -69,7 +69,7 @@ func TestCompleteMeansProven(t *testing.T) {
 	db, w := open(t), newWorld(7, 100, 52)
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
-	sqlExec(t, db, "update chains set cursor_block = 9000; update covered set to_block = 9000; delete from blocks where number > 100")
+	sqlExec(t, db, "update chains set cursor_block = 9000, covered = '{[100,9001)}'; delete from blocks where number > 100")
 	set := func(final uint64, blockTime string) {
 		t.Helper()
 		sqlExec(t, db, fmt.Sprintf("update chains set finalized_block = %d, cursor_time = (select time from blocks where number = 100) + 8900 * interval '%s'", final, blockTime))
@@ -97,7 +97,7 @@ func TestCompleteMeansProven(t *testing.T) {
 	_, err := verifydb.AskForBlocks(t.Context(), db, 7, []uint64{1_500, 1_501})
 	ok(t, err)
 	check("asked", repute.Verifying, 2_000, "2 blocks are to be compared again")
-	sqlExec(t, db, "delete from block_proofs where from_block = 2500; delete from block_requests; update block_proofs set unproven = '{[200,203),[700,701)}', reason = 'no receipts'")
+	sqlExec(t, db, "delete from block_proofs where from_block = 2500; delete from cursors where job = 'requested block'; update block_proofs set unproven = '{[200,203),[700,701)}', reason = 'no receipts'")
 	set(2_000, "12 seconds")
 	check("unproven", repute.Unproven, 199, "4 final blocks could not be proven, the newest is 700: no receipts")
 	sqlExec(t, db, "update block_proofs set unproven = '{[100,101)}'")

@@ -78,9 +78,9 @@ func TestCompleteness(t *testing.T) {
 		{"an event waits", "insert into pending values (7, 106, 0, 0, 'index_gap')", repute.Incomplete},
 		{"imported, an event waits", "update chains set imported = true", repute.Partial},
 		{"imported, all of it", "delete from pending", repute.Complete},
-		{"not from the start", "update covered set from_block = 101", repute.Partial},
-		{"a hole", "insert into covered values (7, 50, 99)", repute.Partial},
-		{"not to the cursor", fmt.Sprintf("delete from covered where from_block = 50; update covered set from_block = 100, to_block = %d", tip-1), repute.Partial},
+		{"not from the start", "update chains set covered = covered * '{[101,)}'", repute.Partial},
+		{"a hole", "update chains set covered = covered + '{[50,100)}'", repute.Partial},
+		{"not to the cursor", fmt.Sprintf("update chains set covered = '{[100,%d)}'", tip), repute.Partial},
 	} {
 		sqlExec(t, db, c.sql)
 		if got := chainsOf(t, db)[0].Completeness; got.Status != c.want {

@@ -88,13 +88,13 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into validation_responses select 1, contract, request_hash, block, log_index + 1, 50, 1, '', 1 from validation_requests`,
 		`insert into pending select 1, 100 + i, 0, 0, case when i < 5 then 'index_gap' else 'foreign_request' end from generate_series(0, 20000) i`,
 		`insert into documents select sha256(i::text::bytea), 'b', '', now() - i * interval '1 second' from generate_series(1, 5000) i`,
-		`insert into parses select sha256, 1, 'null', '[]', 0 from documents`,
+		`insert into parses select sha256, 'registration', 1, 'null', '[]', 0 from documents`,
 		`update uris set sha256 = hash where id <= 5000`,
 		`insert into searchable (sha256, form, version, errors, name, words, title, vector, places, alike, services, skills, domains, trust)
 			select sha256(i::text::bytea), 9, 1, 0, w.n, w.n, w.n, setweight(to_tsvector('english', w.n), 'A'), array['h' || i || '.example'], i, array['s' || i % 100], '{}', '{}', '{}'
 			from generate_series(1, 5000) i, lateral (select substr(md5((i % 1000)::text), 1, 9) || ' ' || substr(md5((i % 500)::text), 1, 9) as n) w`,
-		`insert into file_parses select sha256, 'feedback', 1, 'null', '[]', 0 from documents`,
-		`insert into document_roots select sha256, sha256 from documents`,
+		`insert into parses select sha256, 'feedback', 1, 'null', '[]', 0 from documents`,
+		`update documents set roots = array[sha256]`,
 		`insert into ipfs_blocks select sha256, '' from documents`,
 		`insert into document_blocks select sha256, sha256 from documents`,
 		`insert into domains select sha256(i::text::bytea), 'd' || i % 50, 1 + i % 20000 from generate_series(1, 5000) i`,
@@ -195,10 +195,10 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 		},
 		"upkeep": func() {
-			sqlExec(t, db, "insert into announcements (uri_id, due) values (7, now())")
+			sqlExec(t, db, "insert into cursors (job, part, due) values ('shared document', 7, now())")
 			_, err := docdb.AddSharedChanges(ctx, db, 10)
 			must(err)
-			sqlExec(t, db, "insert into overgrown values (7)")
+			sqlExec(t, db, "update uris set overgrown = true where id = 7")
 			sqlExec(t, db, "insert into fetches select 7, now() - i * interval '1 minute', sha256(i::text::bytea), 'https', '' from generate_series(1, 220) i")
 			_, err = docdb.PruneVersions(ctx, db)
 			must(err)
@@ -288,7 +288,7 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "covered", "tags", "fetches", "gaps", "verifications", "block_proofs", "block_requests", "denied", "announcements", "overgrown", "upkeep", "trust_feed", "trust_follow", "trust_stale"}
+var small = []string{"chains", "tags", "fetches", "gaps", "block_proofs", "denied", "cursors", "trust_feed", "trust_follow", "trust_stale"}
 
 func checkPlan(t *testing.T, name, plan, sql string) {
 	t.Helper()

@@ -18,7 +18,7 @@ import (
 // pruneInputs does a whole pass, whatever the time.
 func pruneInputs(t *testing.T, db *store.DB) {
 	t.Helper()
-	_, err := db.Pool().Exec(t.Context(), "update upkeep set next = now()")
+	_, err := db.Pool().Exec(t.Context(), "update cursors set due = now()")
 	ok(t, err)
 	for more := true; more; {
 		more, err = trustdb.PruneInputs(t.Context(), db)
@@ -52,8 +52,7 @@ func TestPruneTrustInputs(t *testing.T) {
 		values (1, 1, 1, $1, true, 0, 0, 0, 0, 0, 0, '', '')`, hash["final"])
 	exec(`insert into tasks (id, goal, input, coordinator, terms, asked_by, status) values ('t', '', '{}', '', '{}', '', 'running')`)
 	exec(`insert into runs (id, task_id, root_id, slug, goal, input, max_steps, max_tool_calls, max_writes, max_runtime_ms) values ('r', 't', 'r', '', '', '{}', 0, 0, 0, 0)`)
-	exec(`insert into run_pins values ($1, 'r')`, hash["pin"])
-	exec(`insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, previous, hash) values ('r', 'r', 1, 1, 3, 'trust', '', 'allow', '{}', $1, '{}', '', '')`, hash["policy"])
+	exec(`insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, previous, hash, pins) values ('r', 'r', 1, 1, 3, 'trust', '', 'allow', '{}', $1, '{}', '', '', array[$2::bytea])`, hash["policy"], hash["pin"])
 	left := func() (n int) {
 		t.Helper()
 		ok(t, db.Pool().QueryRow(t.Context(), "select count(*) from trust_inputs").Scan(&n))
@@ -106,7 +105,7 @@ func TestSaverRacesThePruner(t *testing.T) {
 					return
 				default:
 				}
-				if _, err := db.Pool().Exec(t.Context(), "update upkeep set next = now() where next > now()"); err != nil {
+				if _, err := db.Pool().Exec(t.Context(), "update cursors set due = now() where due > now()"); err != nil {
 					t.Error(err)
 				}
 				if _, err := trustdb.PruneInputs(t.Context(), db); err != nil {

@@ -106,7 +106,7 @@ func TestStaleInAnotherCluster(t *testing.T) {
 	w.grow(20)
 	w.store(t, db, w.tip().Number)
 	ok(t, trustdb.AddRun(t.Context(), db, trustdb.Run{ChainID: 7, Run: 1, Scorer: "test"}))
-	for _, as := range []string{"update cluster set identifier = identifier - 1",
+	for _, as := range []string{"update cursors set position = position - 1 where job = 'cluster'",
 		"update changes set xid = (xid::text::bigint + 1000000000000)::text::xid8",
 		"update trust_feed set xid = (xid::text::bigint + 1000000000000)::text::xid8", "delete from trust_stale"} {
 		_, err := db.Pool().Exec(t.Context(), as)

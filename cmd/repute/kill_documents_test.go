@@ -140,7 +140,7 @@ func TestKillDuringDocuments(t *testing.T) {
 		"changes":               "select count(*) from changes where kind = 'document.updated'",
 		"outcomes":              "select count(*) from fetches",
 		"documents with bytes":  "select count(*) from documents where body is not null",
-		"documents with a name": "select count(distinct registration->>'name') from parses",
+		"documents with a name": "select count(distinct content->>'name') from parses where kind = 'registration'",
 	} {
 		if got := count(sql); got != int64(len(uris)) {
 			t.Errorf("%d %s, want %d", got, what, len(uris))

@@ -95,7 +95,7 @@ func TestCheckOfAPartSaysWhatItLeavesOut(t *testing.T) {
 	db := openStore(t)
 	n := nodeAt(t, dn.RPCURL())
 	indexFrom(t, db, c, n)
-	if _, err := db.Pool().Exec(t.Context(), "update covered set from_block = 5"); err != nil {
+	if _, err := db.Pool().Exec(t.Context(), "update chains set covered = covered * '{[5,)}'"); err != nil {
 		t.Fatal(err)
 	}
 	r, err := verifierOf(db, c, n).Check(t.Context(), CheckOptions{From: 5}, func(Difference) {})

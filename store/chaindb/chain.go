@@ -141,7 +141,7 @@ func (c *ChainRow) Owe(ctx context.Context, tx pgx.Tx, validations []common.Addr
 		return nil
 	}
 	var covered bool // recorded logs alone promise nothing
-	err := tx.QueryRow(ctx, `select exists (select from covered where chain_id = $1)`, c.ID).Scan(&covered)
+	err := tx.QueryRow(ctx, `select covered <> '{}' from chains where chain_id = $1`, c.ID).Scan(&covered)
 	if err != nil || !covered {
 		return err
 	}

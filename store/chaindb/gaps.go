@@ -179,7 +179,7 @@ type proof struct {
 // rows, made in the statement that reads the chain so that an answer costs no
 // statement more.
 const selectProof = `
-	(select jsonb_agg(jsonb_build_array(kind, verified_to)) from verifications v where v.chain_id = c.chain_id),
+	(select jsonb_agg(jsonb_build_array(part, block)) from cursors v where v.job = 'verified' and v.chain_id = c.chain_id),
 	(select jsonb_agg(jsonb_build_array(reason, n)) from (
 		select reason, count(*) n from pending p where p.chain_id = c.chain_id and p.` + Waiting + ` group by reason) p),
 	(select jsonb_agg(jsonb_build_object('kind', kind, 'token', token_id::text, 'client', encode(client, 'hex'), 'from', from_block,
@@ -191,7 +191,7 @@ const selectProof = `
 		'ranges', (select jsonb_agg(jsonb_build_object('from', from_block, 'to', to_block, 'reason', reason, 'first', lower(unproven), 'last', upper(unproven) - 1,
 			'unproven', (select coalesce(sum(upper(u) - lower(u)), 0) from unnest(unproven) u)) order by from_block)
 			from block_proofs b where b.chain_id = c.chain_id),
-		'asked', (select count(*) from block_requests q where q.chain_id = c.chain_id)))`
+		'asked', (select count(*) from cursors q where q.job = 'requested block' and q.chain_id = c.chain_id)))`
 
 type gapJSON struct {
 	Kind        repute.EventKind

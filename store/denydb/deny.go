@@ -122,7 +122,7 @@ const concerned = `
 		select sha256 from gave where sha256 is not null
 		union select decode($2, 'hex') where $1 = 'sha256'
 		union select substr(decode($2, 'hex'), 3) where $1 = 'cid' and $2 like '1220%'
-		union select sha256 from document_roots where $1 = 'cid' and multihash = decode($2, 'hex'))`
+		union select sha256 from documents where $1 = 'cid' and roots @> array[decode($2, 'hex')])`
 
 func concernedArgs(d repute.Denial) []any {
 	var hash string

@@ -22,7 +22,7 @@ const (
 // Hashes, sizes and parses stay. Each call looks at some documents and tells how many
 // bytes it dropped; more tells whether another call has something to do at once.
 func DropBodies(ctx context.Context, db *store.DB, maxBytes int64) (freed int64, more bool, err error) {
-	more, err = db.GoOn(ctx, "drop", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
+	more, err = db.RunNext(ctx, "drop", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
 		if p.Spare <= 0 {
 			return countKept(ctx, tx, p, maxBytes)
 		}
@@ -103,7 +103,7 @@ func dropSome(ctx context.Context, tx pgx.Tx, p *store.Pass) (freed int64, err e
 // again. Each call looks at up to limit documents without bytes and tells how many it
 // made due; more tells whether another call has something to do at once.
 func RestoreBodies(ctx context.Context, db *store.DB, limit int) (restored int, more bool, err error) {
-	more, err = db.GoOn(ctx, "restore", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
+	more, err = db.RunNext(ctx, "restore", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
 		var n int
 		err := tx.QueryRow(ctx, `
 			with portion as materialized (

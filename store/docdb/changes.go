@@ -77,9 +77,10 @@ func (n *visibleChanges) addDocumentChanges(ctx context.Context, tx pgx.Tx) erro
 			select id, data, exists (select from agents a where a.uri_id = u.id offset $3) as crowd
 			from unnest($1::bigint[], $2::text[]) as u(id, data)),
 		later as (
-			insert into announcements (uri_id, due) select id, now() from k where crowd order by id
-			on conflict (uri_id) do update set again = announcements.chain_id >= 0,
-				due = coalesce(announcements.due, greatest(now(), announcements.begun + $4::interval)))
+			insert into cursors (job, part, due) select 'shared document', id, now() from k where crowd order by id
+			on conflict (job, chain_id, part) do update set
+				state = cursors.state || jsonb_build_object('again', cursors.state ? 'chain'),
+				due = coalesce(cursors.due, greatest(now(), cursors.begun + $4::interval)))
 		insert into changes (chain_id, kind, block, log_index, token_id, data)
 		select a.chain_id, 'document.updated', 0, 0, a.token_id, k.data::jsonb
 		from k join agents a on a.uri_id = k.id
@@ -133,15 +134,15 @@ func proven(uri string) string {
 func AddSharedChanges(ctx context.Context, db *store.DB, limit int) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, store.DocumentTimeout)
 	defer cancel()
-	err = db.InTx(ctx, pgx.TxOptions{}, "announce document", func(tx pgx.Tx) error {
+	err = db.InTx(ctx, pgx.TxOptions{}, "add shared changes", func(tx pgx.Tx) error {
 		var uri int64
 		err := tx.QueryRow(ctx, `
-			select coalesce((select uri_id from announcements where due <= now() order by due limit 1), 0)`).Scan(&uri)
+			select coalesce((select part from cursors where job = 'shared document' and due <= now() order by due limit 1), 0)`).Scan(&uri)
 		if err != nil {
 			return err
 		}
 		if more = uri != 0; !more {
-			_, err = tx.Exec(ctx, "delete from announcements where due is null and begun < now() - $1::interval", sharedChangesPause)
+			_, err = tx.Exec(ctx, "delete from cursors where job = 'shared document' and due is null and begun < now() - $1::interval", sharedChangesPause)
 			return err
 		}
 		return addSomeChanges(ctx, tx, uri, limit)
@@ -149,7 +150,9 @@ func AddSharedChanges(ctx context.Context, db *store.DB, limit int) (more bool, 
 	return more, err
 }
 
-// addSomeChanges continues the round of one URI. It locks the URI first, as SaveDocuments does.
+// addSomeChanges continues the round of one URI. It locks the URI first, as SaveDocuments does. In
+// the cursor's state, chain and token are the last agent whose change was written, absent between
+// rounds; again says that the document changed during the round.
 func addSomeChanges(ctx context.Context, tx pgx.Tx, uri int64, limit int) error {
 	now, err := readShown(ctx, tx, []int64{uri})
 	if err != nil {
@@ -161,7 +164,8 @@ func addSomeChanges(ctx context.Context, tx pgx.Tx, uri int64, limit int) error 
 	}
 	_, err = tx.Exec(ctx, `
 		with place as materialized (
-			select chain_id, token_id from announcements where uri_id = $1 and due <= now() for update),
+			select coalesce((state->>'chain')::bigint, -1) as chain_id, coalesce((state->>'token')::numeric, -1) as token_id
+			from cursors where job = 'shared document' and chain_id = 0 and part = $1 and due <= now() for update),
 		portion as materialized (
 			select a.chain_id, a.token_id from place p cross join lateral (
 				select chain_id, token_id from agents
@@ -172,12 +176,11 @@ func addSomeChanges(ctx context.Context, tx pgx.Tx, uri int64, limit int) error 
 			select a.chain_id, 'document.updated', 0, 0, a.token_id, $3::jsonb from portion a
 			where `+deniedAgent("a")+` is null order by a.chain_id, a.token_id),
 		last as (select chain_id, token_id, (select count(*) from portion) = $2 as full_step from portion order by 1 desc, 2 desc limit 1)
-		update announcements n set
-			begun = case when n.chain_id < 0 then now() else n.begun end,
-			chain_id = case when l.full_step then l.chain_id else -1 end,
-			token_id = case when l.full_step then l.token_id else -1 end,
-			due = case when l.full_step then now() when n.again then coalesce(n.begun, now()) + $4::interval end,
-			again = n.again and l.full_step
-		from place p left join last l on true where n.uri_id = $1`, uri, limit, string(store.EscapeNUL(data)), sharedChangesPause)
+		update cursors n set
+			begun = case when n.state ? 'chain' then n.begun else now() end,
+			state = case when l.full_step then n.state || jsonb_build_object('chain', l.chain_id, 'token', l.token_id) else '{}' end,
+			due = case when l.full_step then now() when (n.state->>'again')::boolean then coalesce(n.begun, now()) + $4::interval end
+		from place p left join last l on true
+		where n.job = 'shared document' and n.chain_id = 0 and n.part = $1`, uri, limit, string(store.EscapeNUL(data)), sharedChangesPause)
 	return err
 }

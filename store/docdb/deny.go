@@ -92,8 +92,8 @@ func deniedBytes(sum string) string {
 	return orNothing(`(select max(x.reason) from (
 		select reason from denied where (kind, value) in (('sha256', encode(` + sum + `, 'hex')), ('cid', '1220' || encode(` + sum + `, 'hex')))
 		union all
-		select n.reason from document_roots r join denied n on n.kind = 'cid' and n.value = encode(r.multihash, 'hex')
-		where r.sha256 = ` + sum + `) x)`)
+		select n.reason from documents whole cross join unnest(whole.roots) root join denied n on n.kind = 'cid' and n.value = encode(root, 'hex')
+		where whole.sha256 = ` + sum + `) x)`)
 }
 
 // deniedWay is about URI u, whatever it gives: by its host, the host it leads to, or the

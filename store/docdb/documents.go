@@ -226,7 +226,8 @@ func (s saving) saveBodies(ctx context.Context, tx pgx.Tx) error {
 	return s.saveRoots(ctx, tx)
 }
 
-// saveRoots stores the CIDs that name whole bodies, besides their sha256.
+// saveRoots stores the CIDs that name whole bodies, besides their sha256. The documents' rows are
+// locked by saveBodies, in one order.
 func (s saving) saveRoots(ctx context.Context, tx pgx.Tx) error {
 	var sums, roots [][]byte
 	for _, r := range s.results {
@@ -238,9 +239,9 @@ func (s saving) saveRoots(ctx context.Context, tx pgx.Tx) error {
 		return nil
 	}
 	_, err := tx.Exec(ctx, `
-		insert into document_roots (sha256, multihash)
-		select sum, root from unnest($1::bytea[], $2::bytea[]) as u(sum, root) order by sum, root
-		on conflict do nothing`, sums, roots)
+		update documents d set roots = array(select distinct unnest(d.roots || k.roots))
+		from (select sum, array_agg(root) as roots from unnest($1::bytea[], $2::bytea[]) as u(sum, root) group by sum) k
+		where d.sha256 = k.sum and not d.roots @> k.roots`, sums, roots)
 	return err
 }
 
@@ -328,9 +329,8 @@ func newOutcomes(results []FetchResult) (c outcomes) {
 	return c
 }
 
-// saveFetches adds to the URIs' fetches when the outcome differs from the one
-// before: a year of unchanged daily fetches is one row. PruneVersions hears of those
-// that have too many.
+// saveFetches adds to the URIs' fetches when the outcome differs from the one before: a year of
+// unchanged daily fetches is one row. It marks URIs that have too many for PruneVersions.
 func (s saving) saveFetches(ctx context.Context, tx pgx.Tx) error {
 	at, reasons := make([]time.Time, len(s.ids)), make([]string, len(s.ids))
 	for i, r := range s.results {
@@ -348,9 +348,8 @@ func (s saving) saveFetches(ctx context.Context, tx pgx.Tx) error {
 				select sha256, source, reason from fetches where uri_id = n.id order by fetched_at desc limit 1) l on true
 			where l.source is null or (l.sha256, l.source, l.reason) is distinct from (n.sha256, n.source, n.reason)
 			on conflict do nothing returning uri_id)
-		insert into overgrown
-		select uri_id from added a where exists (select from fetches f where f.uri_id = a.uri_id offset $4) order by uri_id
-		on conflict do nothing`, s.ids, at, reasons, maxVersions)
+		update uris u set overgrown = true from added a
+		where u.id = a.uri_id and not u.overgrown and exists (select from fetches f where f.uri_id = a.uri_id offset $4)`, s.ids, at, reasons, maxVersions)
 	return err
 }
 

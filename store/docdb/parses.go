@@ -53,55 +53,83 @@ func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[
 	}
 	links.queue(b)
 	domains.queue(b)
-	if err := queueFiles(b, bodies); err != nil {
-		return err
-	}
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// parsePlace is where a parse stands among those of the same bytes.
+// parsePlace says how a parse relates to stored parses of the same bytes and kind.
 type parsePlace struct {
-	fresh    bool // it is new
-	replaces bool // there is one of an older parser
-	outdated bool // there is one of a newer parser
+	fresh    bool // it was not stored before
+	replaces bool // one of an older parser is stored
+	outdated bool // one of a newer parser is stored
 }
 
-// insertParses stores the parses that are new, and tells where each stands.
+// kindRegistration is the kind of a parse as a registration file; other kinds are of repute.DocumentKind.
+const kindRegistration = "registration"
+
+// parseRows are rows of table parses, one slice per column.
+type parseRows struct {
+	bodies, versions, errors  []int // bodies: index of the body that the row belongs to
+	sums                      [][]byte
+	kinds, contents, problems []string
+}
+
+// add appends the row of what a body is as a file of one kind.
+func (r *parseRows) add(i int, body parsedBody, kind string, content []byte, problems []repute.Problem) error {
+	p, err := encodeProblems(problems)
+	if err != nil {
+		return err
+	}
+	r.bodies, r.versions, r.errors = append(r.bodies, i), append(r.versions, body.ParserVersion), append(r.errors, errorsOf(problems))
+	r.sums, r.kinds = append(r.sums, body.sum), append(r.kinds, kind)
+	r.contents, r.problems = append(r.contents, string(content)), append(r.problems, string(p))
+	return nil
+}
+
+// parseRowsOf returns the rows of all kinds that bodies were read as.
+func parseRowsOf(bodies []parsedBody) (r parseRows, err error) {
+	for i, body := range bodies {
+		if !body.FileOnly {
+			content, err := encodeRegistration(body.Registration)
+			if err == nil {
+				err = r.add(i, body, kindRegistration, content, body.Problems)
+			}
+			if err != nil {
+				return r, err
+			}
+		}
+		for _, f := range body.Files {
+			content, err := encodeFile(f)
+			if err == nil {
+				err = r.add(i, body, string(f.Kind), content, f.Problems)
+			}
+			if err != nil {
+				return r, err
+			}
+		}
+	}
+	return r, nil
+}
+
+// insertParses stores the parses that are new. It returns for each body how its parse as a
+// registration file relates to stored ones; the zero value where there is none.
 func insertParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody) ([]parsePlace, error) {
 	places := make([]parsePlace, len(bodies))
-	var at, versions, errs []int
-	var sums [][]byte
-	var registrations, problems []string
-	for i, body := range bodies {
-		if body.FileOnly {
-			continue
-		}
-		r, err := encodeRegistration(body.Registration)
-		if err != nil {
-			return nil, err
-		}
-		p, err := encodeProblems(body.Problems)
-		if err != nil {
-			return nil, err
-		}
-		at, sums, versions = append(at, i), append(sums, body.sum), append(versions, body.ParserVersion)
-		registrations, problems, errs = append(registrations, string(r)), append(problems, string(p)), append(errs, errorsOf(body.Problems))
-	}
-	if at == nil {
-		return places, nil
+	r, err := parseRowsOf(bodies)
+	if err != nil || r.sums == nil {
+		return places, err
 	}
 	rows, err := tx.Query(ctx, `
 		with given as materialized (
-			select * from unnest($1::int[], $2::bytea[], $3::int[], $4::text[], $5::text[], $6::int[])
-				as u(i, sum, version, registration, problems, errors)),
+			select * from unnest($1::int[], $2::bytea[], $3::text[], $4::int[], $5::text[], $6::text[], $7::int[])
+				as u(i, sum, kind, version, content, problems, errors)),
 		fresh as (
-			insert into parses (sha256, parser_version, registration, problems, errors)
-			select sum, version, registration::jsonb, problems::jsonb, errors from given
-			on conflict do nothing returning sha256)
-		select g.i, exists (select from fresh f where f.sha256 = g.sum),
-			exists (select from parses p where p.sha256 = g.sum and p.parser_version < g.version),
-			exists (select from parses p where p.sha256 = g.sum and p.parser_version > g.version)
-		from given g`, at, sums, versions, registrations, problems, errs)
+			insert into parses (sha256, kind, parser_version, content, problems, errors)
+			select sum, kind, version, content::jsonb, problems::jsonb, errors from given
+			on conflict do nothing returning sha256, kind)
+		select g.i, exists (select from fresh f where (f.sha256, f.kind) = (g.sum, g.kind)),
+			exists (select from parses p where (p.sha256, p.kind) = (g.sum, g.kind) and p.parser_version < g.version),
+			exists (select from parses p where (p.sha256, p.kind) = (g.sum, g.kind) and p.parser_version > g.version)
+		from given g where g.kind = 'registration'`, r.bodies, r.sums, r.kinds, r.versions, r.contents, r.problems, r.errors)
 	if err != nil {
 		return nil, err
 	}
@@ -181,36 +209,6 @@ func (r *domainRows) queue(b *pgx.Batch) {
 		group by sum, domain order by sum, domain
 		on conflict (sha256, domain) do update set uri_id = excluded.uri_id
 			where domains.uri_id is null and excluded.uri_id is not null`, r.sums, r.names, r.ids)
-}
-
-// queueFiles stores what bodies are as files of other kinds.
-func queueFiles(b *pgx.Batch, bodies []parsedBody) error {
-	var sums [][]byte
-	var kinds, contents, problems []string
-	var versions, errs []int
-	for _, body := range bodies {
-		for _, f := range body.Files {
-			c, err := encodeFile(f)
-			if err != nil {
-				return err
-			}
-			p, err := encodeProblems(f.Problems)
-			if err != nil {
-				return err
-			}
-			sums, kinds, versions = append(sums, body.sum), append(kinds, string(f.Kind)), append(versions, body.ParserVersion)
-			contents, problems, errs = append(contents, string(c)), append(problems, string(p)), append(errs, errorsOf(f.Problems))
-		}
-	}
-	if sums != nil {
-		b.Queue(`
-			insert into file_parses (sha256, kind, parser_version, content, problems, errors)
-			select sum, kind, version, content::jsonb, problems::jsonb, errors
-			from unnest($1::bytea[], $2::text[], $3::int[], $4::text[], $5::text[], $6::int[])
-				as u(sum, kind, version, content, problems, errors)
-			on conflict do nothing`, sums, kinds, versions, contents, problems, errs)
-	}
-	return nil
 }
 
 func errorsOf(problems []repute.Problem) (n int) {

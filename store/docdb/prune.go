@@ -22,8 +22,7 @@ func PruneVersions(ctx context.Context, db *store.DB) (more bool, err error) {
 	defer cancel()
 	err = db.InTx(ctx, pgx.TxOptions{}, "forget old versions", func(tx pgx.Tx) error {
 		var uri int64
-		// Locked here and deleted at the end: whoever saves waits for the second alone.
-		rows, err := tx.Query(ctx, "select uri_id from overgrown order by uri_id limit 1 for update skip locked")
+		rows, err := tx.Query(ctx, "select id from uris where overgrown order by id limit 1 for no key update skip locked")
 		if err != nil {
 			return err
 		}
@@ -37,7 +36,7 @@ func PruneVersions(ctx context.Context, db *store.DB) (more bool, err error) {
 		if err := forgetBytes(ctx, tx, sums); err != nil || !all {
 			return err
 		}
-		_, err = tx.Exec(ctx, "delete from overgrown where uri_id = $1", uri)
+		_, err = tx.Exec(ctx, "update uris set overgrown = false where id = $1", uri)
 		return err
 	})
 	return more, err

@@ -106,12 +106,12 @@ func (s shown) equal(o shown) bool {
 func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, error) {
 	rows, err := tx.Query(ctx, `
 		select u.id, u.uri = '', u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+DeniedFile("u")+`,
-			p.registration, p.problems, p.problem_count, p.errors, coalesce(`+standingAt("u", "u.tried_at")+`, false), `+standingText("u")+`
+			p.content, p.problems, p.problem_count, p.errors, coalesce(`+standingAt("u", "u.tried_at")+`, false), `+standingText("u")+`
 		from unnest($1::bigint[]) as k(id)
 		join uris u on u.id = k.id
 		left join lateral (
-			select registration, problems, jsonb_array_length(problems) as problem_count, errors from parses
-			where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
+			select content, problems, jsonb_array_length(problems) as problem_count, errors from parses
+			where parses.sha256 = u.sha256 and kind = 'registration' order by parser_version desc limit 1) p on true
 		order by u.id for no key update of u`, ids)
 	if err != nil {
 		return nil, err

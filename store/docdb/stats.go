@@ -20,9 +20,9 @@ func ReadURIStats(ctx context.Context, db *store.DB) (URIStats, error) {
 			u.reason, count(*), count(u.next_due), count(*) filter (where u.next_due <= now())
 		from uris u
 		left join lateral (
-			select errors from parses where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
+			select errors from parses where parses.sha256 = u.sha256 and kind = 'registration' order by parser_version desc limit 1) p on true
 		left join lateral (
-			select errors from file_parses f where f.sha256 = u.sha256 and f.kind = 'feedback' order by parser_version desc limit 1) f on true
+			select errors from parses f where f.sha256 = u.sha256 and f.kind = 'feedback' order by parser_version desc limit 1) f on true
 		where u.uri <> '' and (u.next_due is not null or u.fetched_at is not null or u.reason <> '')
 		group by status, u.reason`,
 		repute.DocumentInvalid, repute.DocumentOK, repute.DocumentFailed, repute.DocumentPending)

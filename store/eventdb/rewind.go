@@ -179,8 +179,7 @@ func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
 		`delete from pending where chain_id = $1 and block > $2`,
 		`delete from events where chain_id = $1 and block > $2`,
 		`delete from blocks where chain_id = $1 and number > $2`,
-		`delete from covered where chain_id = $1 and from_block > $2`,
-		`update covered set to_block = $2 where chain_id = $1 and to_block > $2`,
+		`update chains set covered = covered * int8multirange(int8range(null, $2, '[]')) where chain_id = $1`,
 	} {
 		b.Queue(sql, chainID, n)
 	}

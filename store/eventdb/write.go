@@ -329,12 +329,7 @@ func Cover(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) 
 	if r.To < r.From {
 		return nil
 	}
-	_, err := tx.Exec(ctx, `
-		with joined as (
-			delete from covered where chain_id = $1 and from_block <= $3::bigint + 1 and to_block >= $2::bigint - 1
-			returning from_block, to_block)
-		insert into covered select $1, least($2, min(from_block)), greatest($3, max(to_block)) from joined`,
-		chainID, r.From, r.To)
+	_, err := tx.Exec(ctx, "update chains set covered = covered + int8multirange(int8range($2, $3, '[]')) where chain_id = $1", chainID, r.From, r.To)
 	return store.Failed("cover", err)
 }
 

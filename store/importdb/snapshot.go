@@ -168,17 +168,18 @@ func adoptable(ctx context.Context, c *chaindb.ChainRow, q chaindb.Querier, as r
 	if err := c.Conflict(as); err != nil {
 		return err
 	}
-	// The first block from the start on that no range covers, and where the next range
-	// begins.
+	if c.Cursor.Number < as.StartBlock {
+		return nil
+	}
+	// The first range of blocks from the start to the cursor that is not covered.
 	var first, next int64
 	err := q.QueryRow(ctx, `
-		with uncovered as (
-			select $2::bigint as number where not exists (select from covered where chain_id = $1 and $2 between from_block and to_block)
-			union all
-			select to_block + 1 from covered where chain_id = $1 and to_block >= $2 order by 1 limit 1)
-		select number, coalesce((select min(from_block) from covered where chain_id = $1 and from_block > number), $3 + 1) from uncovered`,
-		c.ID, int64(as.StartBlock), int64(c.Cursor.Number)).Scan(&first, &next)
-	if err == nil && first <= int64(c.Cursor.Number) {
+		select lower(r), upper(r) from chains, unnest(int8multirange(int8range($2, $3, '[]')) - covered) r
+		where chain_id = $1 order by r limit 1`, c.ID, int64(as.StartBlock), int64(c.Cursor.Number)).Scan(&first, &next)
+	if errors.Is(err, pgx.ErrNoRows) {
+		return nil
+	}
+	if err == nil {
 		return repute.Conflict("the chain was imported without blocks %d to %d, so nothing can be followed on from it: import a snapshot of them too (repute export events), or follow the chain in another database",
 			first, next-1)
 	}

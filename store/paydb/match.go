@@ -93,7 +93,7 @@ func ScanPayments(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 				where e.chain_id = $1 and (e.block, e.log_index) > ($2, $3) and (e.block, e.log_index) <= ($4, $5) and e.kind = $6)`+putClaims,
 			chainID, from.block, from.log, to.block, to.log, repute.KindNewFeedback)
 		if err == nil {
-			_, err = tx.Exec(ctx, "update payment_scans set block = $2, log_index = $3 where chain_id = $1", chainID, to.block, to.log)
+			_, err = tx.Exec(ctx, "update cursors set block = $2, position = $3 where job = 'payments' and chain_id = $1", chainID, to.block, to.log)
 		}
 		return err
 	})
@@ -109,21 +109,22 @@ type scanPos struct {
 // and long past begins anew.
 func scanFrom(ctx context.Context, tx pgx.Tx, chainID uint64) (from scanPos, final uint64, err error) {
 	_, err = tx.Exec(ctx, `
-		insert into payment_scans (chain_id, block, log_index) select chain_id, start_block, -1 from chains where chain_id = $1
-		on conflict (chain_id) do nothing`, chainID)
+		insert into cursors (job, chain_id, block, position, begun) select 'payments', chain_id, start_block, -1, now() from chains where chain_id = $1
+		on conflict do nothing`, chainID)
 	if err != nil {
 		return from, 0, err
 	}
 	err = tx.QueryRow(ctx, `
-		update payment_scans s set
+		update cursors s set
 			block = case when again then c.start_block else s.block end,
-			log_index = case when again then -1 else s.log_index end,
+			position = case when again then -1 else s.position end,
 			begun = case when again then now() else begun end
 		from chains c
 		cross join lateral (select s.block >= least(c.finalized_block, c.cursor_block) and s.begun < now() - $2::interval
-			and exists (select from payment_files where token_id is null or client is null) as again from payment_scans s where s.chain_id = $1) a
-		where s.chain_id = $1 and c.chain_id = $1
-		returning s.block, s.log_index, least(c.finalized_block, c.cursor_block)`, chainID, scanAgain).Scan(&from.block, &from.log, &final)
+			and exists (select from payment_files where token_id is null or client is null) as again
+			from cursors s where s.job = 'payments' and s.chain_id = $1) a
+		where s.job = 'payments' and s.chain_id = $1 and c.chain_id = $1
+		returning s.block, s.position, least(c.finalized_block, c.cursor_block)`, chainID, scanAgain).Scan(&from.block, &from.log, &final)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return from, 0, nil
 	}

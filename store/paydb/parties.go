@@ -120,7 +120,7 @@ func declaredPayees(ctx context.Context, tx pgx.Tx, uri int64, chainID uint64, a
 				select f.sha256 from fetches f where f.uri_id = u.id and f.sha256 is not null and f.fetched_at <= $2
 				order by f.fetched_at desc limit 1) end as sha256
 			from uris u where u.id = $1)
-		select p.registration from bytes join parses p using (sha256) order by p.parser_version desc limit 1`, uri, at).Scan(&raw)
+		select p.content from bytes join parses p using (sha256) where p.kind = 'registration' order by p.parser_version desc limit 1`, uri, at).Scan(&raw)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, nil
 	}

@@ -19,7 +19,7 @@ import (
 // wholeAgents is for one agent. Of many at once, listedAgents, only bounded parts
 // leave the database: whoever registers decides how long everything else is.
 func wholeAgents() string {
-	return columnsOfAgents("u.uri", "registration", "jsonb_path_query_array(problems, '$[0 to 100]')")
+	return columnsOfAgents("u.uri", "content", "jsonb_path_query_array(problems, '$[0 to 100]')")
 }
 
 func listedAgents() string {
@@ -27,23 +27,23 @@ func listedAgents() string {
 		"jsonb_path_query_array(problems, '$[0 to 9]')")
 }
 
-// briefRegistration is a registration without unknown members, and in fewer
-// words when the rest is still long. Partial tells that anything is missing.
+// briefRegistration selects content, a parsed registration file, without unknown members, and
+// shortened when the rest is still long. Member partial says that something is missing.
 const briefRegistration = `(
 	select case
-		when jsonb_typeof(registration) <> 'object' then registration
+		when jsonb_typeof(content) <> 'object' then content
 		when octet_length(s.slim::text) > 16384 then jsonb_build_object(
-			'type', registration->'type', 'name', registration->'name', 'image', registration->'image',
-			'description', left(registration->>'description', 1000),
-			'x402', registration->'x402', 'active', registration->'active', 'partial', true)
-		when s.slim = registration then registration
+			'type', content->'type', 'name', content->'name', 'image', content->'image',
+			'description', left(content->>'description', 1000),
+			'x402', content->'x402', 'active', content->'active', 'partial', true)
+		when s.slim = content then content
 		else s.slim || '{"partial": true}'
 		end
 	from (
-		select case when jsonb_typeof(registration) = 'object' then (registration - 'extra') || case
-			when registration ? 'services' then jsonb_build_object('services', (
+		select case when jsonb_typeof(content) = 'object' then (content - 'extra') || case
+			when content ? 'services' then jsonb_build_object('services', (
 				select coalesce(jsonb_agg(e - 'extra' order by n), '[]')
-				from jsonb_array_elements(registration->'services') with ordinality as e(e, n)))
+				from jsonb_array_elements(content->'services') with ordinality as e(e, n)))
 			else '{}' end
 		end as slim) s)`
 
@@ -56,15 +56,15 @@ func columnsOfAgents(uri, registration, problems string) string {
 		a.updated_block, a.updated_log, ue.tx_hash, ub.time,
 		a.feedback, a.revoked, a.clients, a.responses, a.validations,
 		u.source, u.sha256, d.size, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, ` + docdb.DeniedDocument("u", "a") + `,
-		p.registration, p.problems, p.problem_count, p.errors, d.size is not null and d.body is null
+		p.content, p.problems, p.problem_count, p.errors, d.size is not null and d.body is null
 	from a
 	join chains c on c.chain_id = a.chain_id
 	join uris u on u.id = a.uri_id
 	left join documents d on d.sha256 = u.sha256
 	left join lateral (
-		select ` + registration + ` as registration, ` + problems + ` as problems,
+		select ` + registration + ` as content, ` + problems + ` as problems,
 			jsonb_array_length(problems) as problem_count, errors
-		from parses where parses.sha256 = u.sha256 order by parser_version desc limit 1) p on true
+		from parses where parses.sha256 = u.sha256 and kind = 'registration' order by parser_version desc limit 1) p on true
 	left join events re on (re.chain_id, re.block, re.log_index) = (a.chain_id, a.registered_block, a.registered_log)
 	left join blocks rb on (rb.chain_id, rb.number) = (a.chain_id, a.registered_block)
 	left join events ue on (ue.chain_id, ue.block, ue.log_index) = (a.chain_id, a.updated_block, a.updated_log)

@@ -61,7 +61,7 @@ func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at re
 			return err
 		}
 		if sum := out.Agent.Document.SHA256; sum != [32]byte{} {
-			err := s.Tx.QueryRow(ctx, "select coalesce(max(parser_version), 0) from parses where sha256 = $1", sum[:]).Scan(&out.ParserVersion)
+			err := s.Tx.QueryRow(ctx, "select coalesce(max(parser_version), 0) from parses where sha256 = $1 and kind = 'registration'", sum[:]).Scan(&out.ParserVersion)
 			if err != nil {
 				return fmt.Errorf("parser: %w", err)
 			}

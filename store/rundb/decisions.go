@@ -73,13 +73,11 @@ func signerOf(h *repute.SealedHead) []byte {
 
 func queueDecision(b *pgx.Batch, d *repute.RunDecision) {
 	b.Queue(`
-		insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash)
-		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)`, d.Root, d.Run, d.Number, d.Attempt, int(d.Phase), string(d.Kind), d.Subject, d.Effect,
-		d.Reasons, d.Policy.Bytes(), d.Input, d.At, d.Previous.Bytes(), d.Hash.Bytes())
-	b.Queue(`
-		insert into run_pins (hash, run_id)
-		select i.hash, $1 from regexp_matches($2, '"(?:evidence|policy)":"(?:0x)?([0-9a-f]{64})"', 'g') m join trust_inputs i on i.hash = decode(m[1], 'hex')
-		on conflict do nothing`, d.Run, string(d.Input))
+		insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash, pins)
+		values ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14, array(
+			select i.hash from regexp_matches($15, '"(?:evidence|policy)":"(?:0x)?([0-9a-f]{64})"', 'g') m
+			join trust_inputs i on i.hash = decode(m[1], 'hex')))`, d.Root, d.Run, d.Number, d.Attempt, int(d.Phase), string(d.Kind), d.Subject, d.Effect,
+		d.Reasons, d.Policy.Bytes(), d.Input, d.At, d.Previous.Bytes(), d.Hash.Bytes(), string(d.Input))
 }
 
 // AddDecision stores what a policy decided where nothing else is stored with it. An

@@ -1,15 +1,11 @@
 package searchdb
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
-	"unicode"
-	"unicode/utf8"
 
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
@@ -18,7 +14,6 @@ import (
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/query"
-	"repute/store/searchtext"
 )
 
 // Count is how many there are, or that there are more than were counted.
@@ -72,86 +67,117 @@ var (
 // a long one. It fails with context.DeadlineExceeded where a page takes the database more
 // than three seconds, or too many others search; what takes long to count is counted in part.
 func Agents(ctx context.Context, db *store.DB, f AgentFilter) (found Found, err error) {
-	order, err := f.order()
+	l, err := newListing(f)
 	if err != nil {
 		return found, err
-	}
-	if err := errors.Join(f.check(), store.CheckLimit(f.Limit)); err != nil {
-		return found, err
-	}
-	question, err := f.question()
-	if err != nil {
-		return found, err
-	}
-	from, going, err := store.DecodeCursor[agentsPos](question, f.After)
-	if err != nil {
-		return found, err
-	}
-	modes := matches(f.Text)
-	if going {
-		if !slices.Contains(modes, from.Match) {
-			return found, store.BadCursor()
-		}
-		modes = []Match{from.Match}
 	}
 	err = searching(ctx, db, f, func(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView) error {
-		for _, c := range chains {
-			found.AsOf = append(found.AsOf, c.Latest())
-		}
-		deadline := time.Now().Add(searchTimeout)
-		together, cancel := context.WithDeadline(ctx, deadline.Add(searchGrace))
-		defer cancel()
-		for _, mode := range modes {
-			if err := boundStatements(ctx, tx, time.Until(deadline)); err != nil {
-				return err
-			}
-			q, err := f.query(together, tx, mode)
-			if err != nil {
-				return err
-			}
-			found.Match = mode
-			entries, err := found.page(together, tx, q, order, chains, from, f.Limit, question)
-			if err == nil && entries == 0 && q.match.widen() {
-				entries, err = found.page(together, tx, q, order, chains, from, f.Limit, question)
-			}
-			if err != nil {
-				return err
-			}
-			matched := entries > 0 || going
-			if !matched && q.match != nil && q.late { // agents may be left out that have the words
-				c, err := q.count(together, tx, order, chains)
-				if err != nil {
-					return err
-				}
-				matched = c.AtLeast
-			}
-			if !matched && mode != "" && order.join != "" { // agents have the words, and the order leaves them out
-				if matched, err = q.any(together, tx, chains); err != nil {
-					return err
-				}
-			}
-			if !matched && mode != modes[len(modes)-1] {
-				continue
-			}
-			if !matched {
-				found.Match = ""
-			}
-			return found.count(ctx, tx, q, order, chains)
-		}
-		return nil
+		return l.read(ctx, tx, chains, &found)
 	})
 	return found, err
 }
 
-// page reads a page and gives how many agents it has.
-func (f *Found) page(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrder, chains []*chaindb.ChainView, from agentsPos, limit int, question string) (int, error) {
-	streams, err := q.page(ctx, tx, o, chains, from.Chains, limit)
+// listing is a checked request for one page of agents.
+type listing struct {
+	filter   AgentFilter
+	order    agentOrder
+	question string    // identifies the filter in cursors
+	from     agentsPos // where the page begins, zero on the first page
+	going    bool      // the page is not the first one
+	modes    []Match   // ways to match the text, the strictest first
+}
+
+// newListing checks a filter and decodes its cursor. A page that is not the first one matches the
+// text as the first page did.
+func newListing(f AgentFilter) (l listing, err error) {
+	l.filter = f
+	if l.order, err = f.order(); err != nil {
+		return l, err
+	}
+	if err := errors.Join(f.check(), store.CheckLimit(f.Limit)); err != nil {
+		return l, err
+	}
+	if l.question, err = f.question(); err != nil {
+		return l, err
+	}
+	if l.from, l.going, err = store.DecodeCursor[agentsPos](l.question, f.After); err != nil {
+		return l, err
+	}
+	l.modes = matches(f.Text)
+	if l.going {
+		if !slices.Contains(l.modes, l.from.Match) {
+			return l, store.BadCursor()
+		}
+		l.modes = []Match{l.from.Match}
+	}
+	return l, nil
+}
+
+// read fills found with the page by the first way to match that finds an agent, and counts.
+func (l *listing) read(ctx context.Context, tx pgx.Tx, chains []*chaindb.ChainView, found *Found) error {
+	for _, c := range chains {
+		found.AsOf = append(found.AsOf, c.Latest())
+	}
+	deadline := time.Now().Add(searchTimeout)
+	together, cancel := context.WithDeadline(ctx, deadline.Add(searchGrace))
+	defer cancel()
+	for i, mode := range l.modes {
+		if err := boundStatements(ctx, tx, time.Until(deadline)); err != nil {
+			return err
+		}
+		q, err := l.filter.query(together, tx, mode)
+		if err != nil {
+			return err
+		}
+		found.Match = mode
+		matched, err := l.readMatch(together, tx, q, chains, found)
+		if err != nil {
+			return err
+		}
+		if !matched {
+			if i+1 < len(l.modes) {
+				continue
+			}
+			found.Match = ""
+		}
+		return found.count(ctx, tx, q, l.order, chains)
+	}
+	return nil
+}
+
+// readMatch reads the page by one way to match, and reports whether any agent matches, on
+// whichever page. An empty page does not exclude it: documents that were not looked into may have
+// the words, and the order leaves out agents without a value to order by.
+func (l *listing) readMatch(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*chaindb.ChainView, found *Found) (bool, error) {
+	entries, err := found.page(ctx, tx, q, l, chains)
+	if err == nil && entries == 0 && q.match.widen() {
+		entries, err = found.page(ctx, tx, q, l, chains)
+	}
+	if err != nil || entries > 0 || l.going {
+		return true, err
+	}
+	if q.match != nil && q.late {
+		c, err := q.count(ctx, tx, l.order, chains)
+		if err != nil || c.AtLeast {
+			return true, err
+		}
+	}
+	if found.Match != "" && l.order.join != "" {
+		return q.any(ctx, tx, chains)
+	}
+	return false, nil
+}
+
+// page reads the page of a listing and returns how many agents it has.
+func (f *Found) page(ctx context.Context, tx pgx.Tx, q *agentQuery, l *listing, chains []*chaindb.ChainView) (int, error) {
+	limit := l.filter.Limit
+	streams, err := q.page(ctx, tx, l.order, chains, l.from.Chains, limit)
 	if err != nil {
 		return 0, err
 	}
-	entries, after, more := mergeStreams(streams, limit, o.desc, from.Chains)
+	entries, after, more := mergeStreams(streams, limit, l.order.desc, l.from.Chains)
 	if more {
-		if f.Next, err = store.EncodeCursor(question, agentsPos{f.Match, after}); err != nil {
+		if f.Next, err = store.EncodeCursor(l.question, agentsPos{f.Match, after}); err != nil {
 			return 0, err
 		}
 	}
@@ -301,57 +327,4 @@ func inOrder(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) ([]repute.Age
 		out = append(out, *agents[store.KeyOf(id)])
 	}
 	return out, nil
-}
-
-// checkText says what is wrong with a text to search for, and gives it trimmed.
-func checkText(s string) (string, error) {
-	const hint = "two or more letters or digits in one word, e.g. weather"
-	if !utf8.ValidString(s) {
-		return "", repute.Invalid("q", "not UTF-8", hint)
-	}
-	if utf8.RuneCountInString(s) > maxSearchLength {
-		return "", repute.Invalid("q", fmt.Sprintf("longer than %d characters", maxSearchLength), "fewer words")
-	}
-	if strings.ContainsFunc(s, func(r rune) bool { return unicode.IsControl(r) && !unicode.IsSpace(r) }) {
-		return "", repute.Invalid("q", "holds a control character", hint)
-	}
-	s = searchtext.Folded(s, maxSearchFolded)
-	if longestWord(s) < searchtext.MinSearchText && !isAgentID(s) && !searchtext.IsPlace(s) {
-		return "", repute.Invalid("q", "no word of it has two letters or digits", hint)
-	}
-	if len(strings.Fields(s)) > maxSearchWords {
-		return "", repute.Invalid("q", fmt.Sprintf("more than %d words", maxSearchWords), "fewer words")
-	}
-	return s, nil
-}
-
-// checkValue says what is wrong with a value to filter by, and gives it as it is stored.
-func checkValue(field, s string) (string, error) {
-	if s == "" {
-		return "", nil
-	}
-	v := searchtext.Lowered(s, len(s)+utf8.UTFMax)
-	if v == "" || len(v) > searchtext.MaxSearchValue || !utf8.ValidString(s) || strings.ContainsRune(s, 0) {
-		return "", repute.Invalid(field, "not a value that is searched", fmt.Sprintf("1 to %d bytes of text, e.g. one of /agents/facets; values of a list are divided by commas", searchtext.MaxSearchValue))
-	}
-	return v, nil
-}
-
-// checkList reads a list divided by commas; nil for "".
-func checkList(field, s string) (values []string, err error) {
-	if s == "" {
-		return nil, nil
-	}
-	parts := strings.Split(s, ",")
-	if len(parts) > maxSearchWords {
-		return nil, repute.Invalid(field, fmt.Sprintf("more than %d values", maxSearchWords), "fewer values")
-	}
-	for _, part := range parts {
-		v, err := checkValue(field, cmp.Or(part, " "))
-		if err != nil {
-			return nil, err
-		}
-		values = append(values, v)
-	}
-	return values, nil
 }

@@ -40,10 +40,10 @@ func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []
 		rows, err := tx.Query(ctx, urisThen+`
 			select a.token_id, octet_length(u.uri) = 0, u.sha256 is not null and not `+docdb.Standing("u")+`, coalesce(p.parser_version, 0),
 				u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+docdb.DeniedDocument("u", "a")+`,
-				p.registration, '[]'::jsonb, 0::bigint, p.errors
+				p.content, '[]'::jsonb, 0::bigint, p.errors
 			from a
 			join uris u on u.id = a.uri_id
-			left join lateral (select * from parses where sha256 = u.sha256 order by parser_version desc limit 1) p on true`, args...)
+			left join lateral (select * from parses where sha256 = u.sha256 and kind = 'registration' order by parser_version desc limit 1) p on true`, args...)
 		if err != nil {
 			return err
 		}
@@ -92,7 +92,8 @@ func proofsThen(ctx context.Context, db *store.DB, tx pgx.Tx, args []any) (map[r
 // no longer kept.
 func RegistrationParse(ctx context.Context, db *store.DB, sum common.Hash, version int) (r *repute.Registration, sound bool, err error) {
 	var body []byte
-	err = db.Readers().QueryRow(ctx, `select registration, errors = 0 from parses where sha256 = $1 and parser_version = $2`, sum[:], version).Scan(&body, &sound)
+	err = db.Readers().QueryRow(ctx, `
+		select content, errors = 0 from parses where sha256 = $1 and kind = 'registration' and parser_version = $2`, sum[:], version).Scan(&body, &sound)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return nil, false, fmt.Errorf("parse %d of %s: %w", version, sum, repute.ErrNotFound)
 	}

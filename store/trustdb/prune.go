@@ -29,7 +29,7 @@ func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bo
 	if kept <= 0 {
 		return false, nil
 	}
-	return db.GoOn(ctx, "final scores", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
+	return db.RunNext(ctx, "final scores", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
 		var chain, run int64
 		token := "-1"
 		if p.Place == nil {
@@ -47,7 +47,7 @@ func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bo
 				delete from trust_finals f using page p join trust_feed d on d.chain_id = p.chain_id
 				where (f.chain_id, f.token_id, f.run) = (p.chain_id, p.token_id, p.run)
 				and exists (select from trust_finals l where l.chain_id = f.chain_id and l.token_id = f.token_id and l.run > f.run and l.run <= d.pruned)
-				and not exists (select from run_pins where hash = f.evidence))
+				and not exists (select from run_decisions where pins @> array[f.evidence]))
 			select chain_id, token_id::text, run from page p order by p.chain_id, p.token_id, p.run`, chain, token, run, prunePage)
 		if err != nil {
 			return err
@@ -76,7 +76,7 @@ func beginPrune(ctx context.Context, tx pgx.Tx, kept time.Duration) error {
 const unnamed = `
 	not exists (select from trust_scores where evidence = i.hash)
 	and not exists (select from trust_finals where evidence = i.hash)
-	and not exists (select from run_pins where hash = i.hash)
+	and not exists (select from run_decisions where pins @> array[i.hash])
 	and not exists (select from run_decisions where policy = i.hash)`
 
 // PruneInputs forgets inputs that nothing names and that nobody kept for a day, some at a
@@ -84,7 +84,7 @@ const unnamed = `
 // was there before holds it (SaveScores) or keeps it again. Any number of processes may
 // call it: one at a time works.
 func PruneInputs(ctx context.Context, db *store.DB) (more bool, err error) {
-	return db.GoOn(ctx, "inputs of scores", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
+	return db.RunNext(ctx, "inputs of scores", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
 		if p.Place == nil {
 			p.Place = []byte{}
 		}

@@ -97,7 +97,7 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 		select chain_id, imported, cursor_block, finalized_block,
 			coalesce((select max(run) from trust_runs r where r.chain_id = c.chain_id), 0),
 			coalesce((select repaired from trust_feed f where f.chain_id = c.chain_id), 0), validations, epoch_blocks,
-			(select version from trust_lists)
+			(select position from cursors where job = 'roots and links')
 		from chains c where cursor_block >= start_block order by chain_id`)
 	if err != nil {
 		return nil, store.Failed("list chains to score", err)

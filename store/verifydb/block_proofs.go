@@ -194,7 +194,7 @@ func SettleBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.Lea
 			blocks, reasons = append(blocks, u.Block), append(reasons, store.PlainText(u.Reason, chaindb.MaxReason))
 		}
 		var b pgx.Batch
-		b.Queue("delete from block_requests where chain_id = $1 and block = any($2)", chainID, slices.Concat(proven, blocks))
+		b.Queue("delete from cursors where job = 'requested block' and chain_id = $1 and part = any($2)", chainID, slices.Concat(proven, blocks))
 		// The reason is that of the newest unproven block: of the next one it is not known.
 		b.Queue(`update block_proofs p set unproven = unproven - u,
 				reason = case when upper(unproven - u) is distinct from upper(unproven) then '' else reason end
@@ -252,9 +252,10 @@ const maxRequests = 10_000
 // needs no lease.
 func AskForBlocks(ctx context.Context, db *store.DB, chainID uint64, blocks []uint64) (int, error) {
 	tag, err := db.Pool().Exec(ctx, `
-		insert into block_requests (chain_id, block)
-		select $1, n from unnest($2::bigint[]) n where (select count(*) from block_requests where chain_id = $1) < $3
-		on conflict (chain_id, block) do update set asked_at = now(), tries = 0, next_try = now()`, chainID, blocks, maxRequests)
+		insert into cursors (job, chain_id, part, due, begun)
+		select 'requested block', $1, n, now(), now() from unnest($2::bigint[]) n
+		where (select count(*) from cursors where job = 'requested block' and chain_id = $1) < $3
+		on conflict (job, chain_id, part) do update set begun = now(), position = 0, due = now()`, chainID, blocks, maxRequests)
 	return int(tag.RowsAffected()), store.Failed("ask for blocks", err)
 }
 
@@ -267,7 +268,7 @@ type AskedBlock struct {
 // AskedBlocks returns requested blocks that are due, ascending.
 func AskedBlocks(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]AskedBlock, error) {
 	rows, err := db.Readers().Query(ctx, `
-		select block, tries from block_requests where chain_id = $1 and next_try <= now() order by block limit $2`, chainID, limit)
+		select part, position from cursors where job = 'requested block' and chain_id = $1 and due <= now() order by part limit $2`, chainID, limit)
 	if err != nil {
 		return nil, store.Failed("asked blocks", err)
 	}
@@ -283,8 +284,9 @@ func PostponeBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.L
 		if err := store.HoldLease(ctx, tx, l); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `update block_requests set tries = tries + 1, next_try = now() + least($4::interval, $3::interval * 2 ^ least(tries, 30))
-			where chain_id = $1 and block = any($2)`, chainID, blocks, first, most)
+		_, err := tx.Exec(ctx, `
+			update cursors set position = position + 1, due = now() + least($4::interval, $3::interval * 2 ^ least(position, 30))
+			where job = 'requested block' and chain_id = $1 and part = any($2)`, chainID, blocks, first, most)
 		return err
 	})
 }
@@ -292,7 +294,7 @@ func PostponeBlocks(ctx context.Context, db *store.DB, chainID uint64, l store.L
 // cutBlockProofs deletes what is known of blocks above n. A range that is cut keeps the hash of
 // the stored block n, so that the next range joins it; it has none where block n is unproven.
 func cutBlockProofs(b *pgx.Batch, chainID, n uint64) {
-	b.Queue("delete from block_requests where chain_id = $1 and block > $2", chainID, n)
+	b.Queue("delete from cursors where job = 'requested block' and chain_id = $1 and part > $2", chainID, n)
 	b.Queue("delete from block_proofs where chain_id = $1 and (from_block > $2 or loose > $2)", chainID, n)
 	b.Queue(`update block_proofs p set to_block = $2, unproven = unproven * int8multirange(int8range(null, $2, '[]')),
 		hash = coalesce((select hash from blocks b where b.chain_id = $1 and b.number = $2 and not p.unproven @> $2::bigint), '')

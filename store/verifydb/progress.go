@@ -34,8 +34,8 @@ func ReadStanding(ctx context.Context, db *store.DB, chainID uint64) (s Standing
 		var finalized uint64
 		var hash []byte
 		err := tx.QueryRow(ctx, `select cursor_block, cursor_hash, head_block, safe_block, finalized_block, exists (
-			select from covered v where v.chain_id = c.chain_id and v.from_block <= c.start_block and v.to_block >= c.cursor_block), bloomless
-			from chains c where chain_id = $1`, chainID).Scan(&s.Cursor, &hash, &s.Head, &s.Safe, &finalized, &s.Whole, &s.Bloomless)
+			select from unnest(covered) r where lower(r) <= start_block and upper(r) > cursor_block), bloomless
+			from chains where chain_id = $1`, chainID).Scan(&s.Cursor, &hash, &s.Head, &s.Safe, &finalized, &s.Whole, &s.Bloomless)
 		if errors.Is(err, pgx.ErrNoRows) {
 			return fmt.Errorf("chain %d: %w", chainID, repute.ErrNotFound)
 		}
@@ -54,6 +54,9 @@ func ReadStanding(ctx context.Context, db *store.DB, chainID uint64) (s Standing
 	return s, err
 }
 
+// comparedJob is followed by the name of a comparison in the rows of table cursors.
+const comparedJob = "compared "
+
 // Sweep is where a comparison of a chain stands.
 type Sweep struct {
 	Pinned   uint64             // lowest block that a part of it was compared at, 0 before the first
@@ -63,8 +66,9 @@ type Sweep struct {
 
 // ReadSweep loads where a pass stands; the zero Sweep when it never ran.
 func ReadSweep(ctx context.Context, db *store.DB, chainID uint64, pass string) (s Sweep, err error) {
-	err = db.Readers().QueryRow(ctx, `select pinned, position, skipped from sweeps where chain_id = $1 and pass = $2`,
-		chainID, pass).Scan(&s.Pinned, &s.Position, &s.Skipped)
+	err = db.Readers().QueryRow(ctx, `
+		select block, position, array(select jsonb_array_elements_text(state->'skipped')::smallint)
+		from cursors where job = $2 and chain_id = $1 and part = 0`, chainID, comparedJob+pass).Scan(&s.Pinned, &s.Position, &s.Skipped)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return Sweep{}, nil
 	}
@@ -77,9 +81,11 @@ func SaveSweep(ctx context.Context, db *store.DB, chainID uint64, l store.Lease,
 		if err := store.HoldLease(ctx, tx, l); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `insert into sweeps values ($1, $2, $3, $4, coalesce($5::smallint[], '{}'))
-			on conflict (chain_id, pass) do update set pinned = excluded.pinned, position = excluded.position, skipped = excluded.skipped`,
-			chainID, pass, s.Pinned, s.Position, s.Skipped)
+		_, err := tx.Exec(ctx, `
+			insert into cursors (job, chain_id, block, position, state)
+			values ($2, $1, $3, $4, jsonb_build_object('skipped', coalesce($5::smallint[], '{}')))
+			on conflict (job, chain_id, part) do update set block = excluded.block, position = excluded.position, state = excluded.state`,
+			chainID, comparedJob+pass, s.Pinned, s.Position, s.Skipped)
 		return err
 	})
 }
@@ -91,8 +97,9 @@ func SetVerified(ctx context.Context, db *store.DB, chainID uint64, l store.Leas
 		if err := store.HoldLease(ctx, tx, l); err != nil {
 			return err
 		}
-		_, err := tx.Exec(ctx, `insert into verifications (chain_id, kind, verified_to) select $1, k, $3 from unnest($2::smallint[]) k
-			on conflict (chain_id, kind) do update set verified_to = excluded.verified_to`, chainID, kinds, block)
+		_, err := tx.Exec(ctx, `
+			insert into cursors (job, chain_id, part, block) select 'verified', $1, k, $3 from unnest($2::smallint[]) k
+			on conflict (job, chain_id, part) do update set block = excluded.block`, chainID, kinds, block)
 		return err
 	})
 }
@@ -100,8 +107,7 @@ func SetVerified(ctx context.Context, db *store.DB, chainID uint64, l store.Leas
 // Unverify takes back what was said of blocks above n.
 func Unverify(ctx context.Context, tx pgx.Tx, chainID, n uint64) error {
 	var b pgx.Batch
-	b.Queue("update verifications set verified_to = $2 where chain_id = $1 and verified_to > $2", chainID, n)
-	b.Queue(`update sweeps set pinned = least(pinned, $2) where chain_id = $1 and pinned > $2`, chainID, n)
+	b.Queue("update cursors set block = $2 where (job = 'verified' or starts_with(job, $3)) and chain_id = $1 and block > $2", chainID, n, comparedJob)
 	cutBlockProofs(&b, chainID, n)
 	return store.Failed("take back verification", tx.SendBatch(ctx, &b).Close())
 }

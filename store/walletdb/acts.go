@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/jackc/pgx/v5"
 	"github.com/jackc/pgx/v5/pgconn"
 
@@ -85,17 +86,13 @@ func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
 // EndAct stores the result of an act that succeeded, and the functions that its entries of
 // allow-lists name. An act that has ended stays as it is.
 func EndAct(ctx context.Context, db *store.DB, id string, result json.RawMessage, functions []CallFunction) error {
-	return db.InTx(ctx, pgx.TxOptions{}, "end act", func(tx pgx.Tx) error {
-		var chainID int64
-		err := tx.QueryRow(ctx, `update acts set result = $2, ended_at = now() where id = $1 and ended_at is null returning chain_id`, id, store.OrNull(result)).Scan(&chainID)
-		if errors.Is(err, pgx.ErrNoRows) {
-			return nil
-		}
-		if err != nil {
-			return err
-		}
-		return addCallFunctions(ctx, tx, id, chainID, functions)
-	})
+	rows := make([]callFunctionJSON, len(functions))
+	for i, f := range functions {
+		rows[i] = callFunctionJSON{hexutil.Encode(f.Target[:]), hexutil.Encode(f.Selector[:]), f.Text}
+	}
+	_, err := db.Pool().Exec(ctx, `update acts set result = $2, functions = $3, ended_at = now() where id = $1 and ended_at is null`,
+		id, store.OrNull(result), rows)
+	return store.Failed("end act", err)
 }
 
 // FailAct says why an act ends early: at an intent of which nothing came, empty where it is

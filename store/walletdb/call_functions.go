@@ -5,6 +5,7 @@ import (
 	"errors"
 
 	"github.com/ethereum/go-ethereum/common"
+	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
@@ -17,26 +18,21 @@ type CallFunction struct {
 	Text     string // name and arguments, with types and names
 }
 
-// addCallFunctions stores the texts of functions that an act put on an allow-list. They
-// replace earlier texts of the same target and selector.
-func addCallFunctions(ctx context.Context, tx pgx.Tx, act string, chainID int64, list []CallFunction) error {
-	for _, f := range list {
-		_, err := tx.Exec(ctx, `
-			insert into call_functions (chain_id, target, selector, text, act) values ($1, $2, $3, $4, $5)
-			on conflict (chain_id, target, selector) do update set text = excluded.text, act = excluded.act`,
-			chainID, f.Target[:], f.Selector[:], f.Text, act)
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+// callFunctionJSON is a CallFunction in column functions of table acts: target and selector in hex.
+type callFunctionJSON struct {
+	Target   string `json:"target"`
+	Selector string `json:"selector"`
+	Text     string `json:"text,omitempty"`
 }
 
-// ReadCallFunction is the text of the function that an allow-list names for a target and a
-// selector; empty where none does.
+// ReadCallFunction returns the text of the function that an allow-list names for a target and a
+// selector, as the act wrote it that ended last; empty where none does.
 func ReadCallFunction(ctx context.Context, db *store.DB, chainID uint64, target common.Address, selector [4]byte) (text string, err error) {
-	err = db.Pool().QueryRow(ctx, `select text from call_functions where chain_id = $1 and target = $2 and selector = $3`,
-		int64(chainID), target[:], selector[:]).Scan(&text)
+	pair := callFunctionJSON{Target: hexutil.Encode(target[:]), Selector: hexutil.Encode(selector[:])}
+	err = db.Pool().QueryRow(ctx, `
+		select f->>'text' from acts cross join jsonb_array_elements(functions) with ordinality as e(f, n)
+		where chain_id = $1 and functions @> jsonb_build_array($2::jsonb) and f @> $2::jsonb
+		order by ended_at desc, n desc limit 1`, int64(chainID), pair).Scan(&text)
 	if errors.Is(err, pgx.ErrNoRows) {
 		return "", nil
 	}

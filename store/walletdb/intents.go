@@ -139,16 +139,16 @@ func WithoutEffect(ctx context.Context, tx pgx.Tx, id string) error {
 	return err
 }
 
-// lockAccount gives the next nonce of an account that nobody else can take one of until
-// the transaction ends.
+// lockAccount returns the nonce after the highest one that an account ever used. Until the
+// transaction ends no other one can lock the account.
 func lockAccount(ctx context.Context, tx pgx.Tx, chainID uint64, address common.Address) (next uint64, err error) {
 	if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = '"+signWait+"'"); err != nil {
 		return 0, err
 	}
-	if _, err := tx.Exec(ctx, `insert into accounts (chain_id, address) values ($1, $2) on conflict do nothing`, int64(chainID), address[:]); err != nil {
+	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, fmt.Sprintf("account %d %s", chainID, address)); err != nil {
 		return 0, err
 	}
-	err = tx.QueryRow(ctx, `select next_nonce from accounts where chain_id = $1 and address = $2 for update`, int64(chainID), address[:]).Scan(&next)
+	err = tx.QueryRow(ctx, `select coalesce(max(nonce) + 1, 0) from intents where chain_id = $1 and sender = $2`, int64(chainID), address[:]).Scan(&next)
 	return next, err
 }
 
@@ -159,7 +159,6 @@ func insertIntent(ctx context.Context, tx pgx.Tx, in *Intent, signed *IntentAtte
 		values ($1, $2, $3, $4, $5, $6, $7, $8::text::numeric, $9, $10::text::numeric, $11)`,
 		in.ID, in.Run, in.Task, int64(in.ChainID), in.From[:], int64(signed.Nonce), in.To[:], in.Value.String(), store.OrEmpty(in.Data), weiText(in.MaxFee), in.Agent)
 	queueAttempt(b, in.ID, 1, signed)
-	b.Queue(`update accounts set next_nonce = greatest(next_nonce, $3) where chain_id = $1 and address = $2`, int64(in.ChainID), in.From[:], int64(signed.Nonce)+1)
 	return tx.SendBatch(ctx, b).Close()
 }
 
@@ -332,14 +331,17 @@ func scanIntent(row pgx.CollectableRow) (i Intent, err error) {
 	return i, nil
 }
 
-// SettledIntents gives the intents of a chain that are confirmed or reverted in a block above
-// one, of the newest 64 of each account.
+// maxSettled bounds SettledIntents, far above what one service sends in the blocks that are not
+// final.
+const maxSettled = 1000
+
+// SettledIntents returns the intents of a chain that are confirmed or reverted in a block above
+// one, the newest maxSettled.
 func SettledIntents(ctx context.Context, db *store.DB, chainID, above uint64) (out []Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "settled intents", func(tx pgx.Tx) error {
 		out, err = collectIntents(ctx, tx, selectIntents+`
-			where i.id in (select s.id from accounts o, lateral (select id, block, state from intents where chain_id = o.chain_id and sender = o.address order by nonce desc limit 64) s
-				where o.chain_id = $1 and s.state in ('confirmed', 'reverted') and s.block > $2)
-			order by i.id, a.number`, int64(chainID), int64(above))
+			where i.id in (select id from intents where chain_id = $1 and state in ('confirmed', 'reverted') and block > $2 order by block desc limit $3)
+			order by i.id, a.number`, int64(chainID), int64(above), maxSettled)
 		return err
 	})
 	return out, err

@@ -195,7 +195,7 @@ func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
 			if err := fetched(r)(); err != nil {
 				return err
 			}
-			_, err := db.Pool().Exec(t.Context(), "update announcements set due = now()") // an hour later
+			_, err := db.Pool().Exec(t.Context(), "update cursors set due = now() where job = 'shared document'") // an hour later
 			for more := true; more && err == nil; {
 				more, err = docdb.AddSharedChanges(t.Context(), db, 500)
 			}

@@ -16,7 +16,7 @@ import (
 // prune does a whole pass over final scores and inputs, as if all inputs were old.
 func prune(t *testing.T, db *store.DB, finals time.Duration) {
 	t.Helper()
-	for _, sql := range []string{"update upkeep set next = now()", "update trust_inputs set kept_at = kept_at - interval '2 days'"} {
+	for _, sql := range []string{"update cursors set due = now()", "update trust_inputs set kept_at = kept_at - interval '2 days'"} {
 		_, err := db.Pool().Exec(t.Context(), sql)
 		ok(t, err)
 	}
