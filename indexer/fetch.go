@@ -35,7 +35,7 @@ type piece struct {
 	listed  bool // the source refused to be asked for logs of any address
 
 	prepared *eventdb.Prepared // nil when that failed: storing will tell
-	stored   *eventdb.Ahead    // nil when nothing of it was stored ahead of its turn
+	stored   *eventdb.Prefetched    // nil when nothing of it was stored ahead of its turn
 }
 
 // refusal is a failure that a shorter range may cure.
@@ -290,5 +290,5 @@ func holds(records []repute.Record, number uint64) bool {
 // batch puts a piece behind its parent.
 func (f *Follower) batch(l store.Lease, parent repute.Block, p *piece) eventdb.Batch {
 	return eventdb.Batch{ChainID: f.chain.ID, Lease: l, Parent: parent, To: p.to, Blocks: p.blocks, Records: p.records,
-		Prepared: p.prepared, Ahead: p.stored, Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}
+		Prepared: p.prepared, Prefetched: p.stored, Waiting: new(int), Backfill: f.heads.Latest.Number > p.q.To+nearHead}
 }

@@ -8,7 +8,7 @@ import (
 	"repute"
 )
 
-// AddressBytes is an address as a column holds it: empty for none.
+// AddressBytes returns an address as a column holds it: empty for the zero address.
 func AddressBytes(a common.Address) []byte {
 	if a == (common.Address{}) {
 		return []byte{}
@@ -16,7 +16,7 @@ func AddressBytes(a common.Address) []byte {
 	return a[:]
 }
 
-// HashBytes is a hash as a column holds it: empty for zero.
+// HashBytes returns a hash as a column holds it: empty for the zero hash.
 func HashBytes(h common.Hash) []byte {
 	if h == (common.Hash{}) {
 		return []byte{}
@@ -24,7 +24,7 @@ func HashBytes(h common.Hash) []byte {
 	return h[:]
 }
 
-// NumericArray is a numeric[] parameter, as text.
+// NumericArray returns a numeric[] parameter as text; dec returns the decimal digits of an item.
 func NumericArray[T any](items []T, dec func(*T) string) string {
 	var b strings.Builder
 	b.WriteByte('{')
@@ -38,7 +38,7 @@ func NumericArray[T any](items []T, dec func(*T) string) string {
 	return b.String()
 }
 
-// TokenArray is a numeric[] parameter of token ids.
+// TokenArray returns token ids as a numeric[] parameter.
 func TokenArray(ids []repute.TokenID) string {
 	return NumericArray(ids, func(id *repute.TokenID) string { return id.Dec() })
 }

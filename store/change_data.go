@@ -27,7 +27,8 @@ const (
 	KindBackfilled = "backfilled"
 	// KindRewound says that everything above its block is undone; KindRetracted
 	// follows for every change it undoes.
-	KindRewound   = "rewound"
+	KindRewound = "rewound"
+	// KindRetracted says that one earlier change is undone; the change is named by Retracts.
 	KindRetracted = "retracted"
 	// KindRepaired says that an agent, or the whole chain where none is named, was
 	// rebuilt from its events: read the state.
@@ -50,7 +51,7 @@ type Eip55 common.Address
 // MarshalText writes 0x and 40 digits, capitals by EIP-55.
 func (a Eip55) MarshalText() ([]byte, error) { return []byte(common.Address(a).Hex()), nil }
 
-// Maybe is an address that is null when zero.
+// Maybe returns an address that marshals to null when it is zero.
 func Maybe(a common.Address) *Eip55 {
 	if a == (common.Address{}) {
 		return nil

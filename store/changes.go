@@ -29,13 +29,13 @@ type Change struct {
 	At       time.Time       // when the index learned it, by the database's clock
 }
 
-// ChangeCursor orders the feed: by transaction, then within it.
+// ChangeCursor is a position in the feed: the transaction of a change, then its number within it.
 type ChangeCursor struct {
 	XID uint64
 	Seq int64
 }
 
-// String is the form a reader is given.
+// String returns the cursor as readers of the feed get it.
 func (c ChangeCursor) String() string { return fmt.Sprintf("%d-%d", c.XID, c.Seq) }
 
 // Before reports whether c comes before d in the feed.
@@ -43,6 +43,8 @@ func (c ChangeCursor) Before(d ChangeCursor) bool {
 	return c.XID < d.XID || c.XID == d.XID && c.Seq < d.Seq
 }
 
+// parseChangeCursor parses the text that String returns. The empty text is the position before the
+// first change.
 func parseChangeCursor(s string) (c ChangeCursor, err error) {
 	xid, seq, ok := strings.Cut(s, "-")
 	if c.XID, err = strconv.ParseUint(xid, 10, 64); err == nil {
@@ -54,15 +56,15 @@ func parseChangeCursor(s string) (c ChangeCursor, err error) {
 	return c, nil
 }
 
-// Changes reads up to limit rows behind since, "" being the oldest row kept.
+// Changes returns up to limit changes after the cursor since; an empty since is the oldest change
+// that is kept.
 //
-// A row appears once every transaction that began writing before its own has
-// ended: a reader that goes on from the last cursor it saw misses nothing, even
-// what commits late. Hence all rows together wait for the oldest open write.
+// A change is returned once every transaction that began writing before its own has ended. So a
+// reader that continues from the last cursor it saw misses nothing, even changes that commit late,
+// and no change is returned while an older write is open.
 //
-// repute.ErrInvalid for a malformed since, repute.ErrGone when the row it names
-// is no longer kept: what followed it may be lost, and the state must be read
-// afresh.
+// repute.ErrInvalid for a malformed since, repute.ErrGone when the change it names is no longer
+// kept: changes after it may be lost, and the reader must read the state again.
 func (db *DB) Changes(ctx context.Context, since string, limit int) ([]Change, error) {
 	var after ChangeCursor
 	if since != "" {
@@ -87,6 +89,7 @@ func (db *DB) Changes(ctx context.Context, since string, limit int) ([]Change, e
 	return changes, Failed("read changes", err)
 }
 
+// scanChange reads a row of the statement in Changes.
 func scanChange(row pgx.CollectableRow) (c Change, err error) {
 	var at ChangeCursor
 	var xid string
@@ -107,8 +110,8 @@ func scanChange(row pgx.CollectableRow) (c Change, err error) {
 	return c, err
 }
 
-// changeKept checks that the row a reader stands at still exists: pruning removes
-// the oldest rows first, so everything behind it exists too.
+// changeKept returns repute.ErrGone when the change that a reader saw last was pruned. Pruning
+// removes the oldest changes first, so if this one exists, all later ones do.
 func (db *DB) changeKept(ctx context.Context, at ChangeCursor) error {
 	var kept bool
 	var oldest *string
@@ -128,8 +131,8 @@ func (db *DB) changeKept(ctx context.Context, at ChangeCursor) error {
 	return fmt.Errorf("the oldest change kept is %s: %w", *oldest, repute.ErrGone)
 }
 
-// PruneChanges forgets changes older than olderThan and returns how many. It
-// removes from the old end only, and never the newest row, at which readers wait.
+// PruneChanges deletes changes older than olderThan and returns how many. It keeps the newest
+// change, because readers wait at its cursor.
 func (db *DB) PruneChanges(ctx context.Context, olderThan time.Duration) (int64, error) {
 	var xid string
 	var seq int64

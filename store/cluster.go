@@ -9,15 +9,14 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// restoredXID is what rows of another cluster are dated: older than any
-// transaction of any cluster. All of them are committed, so their sequence numbers
-// order them.
+// restoredXID is the transaction id given to changes that another cluster wrote: older than any
+// transaction of this one. All of them are committed, so their sequence numbers order them.
 const restoredXID = "3"
 
-// settleCluster notices that the database was restored from a dump into another
-// cluster, where transaction ids start anew: readers of the change feed would wait
-// for rows dated in the future, and skip those dated in their past. The rows
-// restored come first then, and cursors given out before are gone.
+// settleCluster detects that the database was restored from a dump into another cluster, where
+// transaction ids start anew. Without it, readers of the change feed would wait for changes with
+// ids of the future, and skip new changes whose ids are lower than the ones they saw. The restored
+// changes come first then, and cursors given out before the restore are gone.
 func settleCluster(ctx context.Context, pool *pgxpool.Pool) error {
 	err := pgx.BeginFunc(ctx, pool, func(tx pgx.Tx) error {
 		var here int64

@@ -14,7 +14,7 @@ import (
 	"repute"
 )
 
-// AgentKey is an agent without the registry, which its chain implies.
+// AgentKey identifies an agent without its registry, which follows from the chain.
 type AgentKey struct {
 	Chain uint64
 	Token repute.TokenID
@@ -23,7 +23,7 @@ type AgentKey struct {
 // KeyOf returns the key of an agent.
 func KeyOf(id repute.AgentID) AgentKey { return AgentKey{id.ChainID, id.TokenID} }
 
-// KeyColumns splits distinct keys into the two arrays statements unnest.
+// KeyColumns splits distinct keys into two array parameters for unnest.
 func KeyColumns(ids []repute.AgentID) (chains []uint64, tokens []TokenNum) {
 	seen := make(map[AgentKey]bool, len(ids))
 	for _, id := range ids {
@@ -35,7 +35,7 @@ func KeyColumns(ids []repute.AgentID) (chains []uint64, tokens []TokenNum) {
 	return chains, tokens
 }
 
-// MaybeTime is null for the zero time.
+// MaybeTime returns nil, which is stored as null, for the zero time.
 func MaybeTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil
@@ -43,7 +43,7 @@ func MaybeTime(t time.Time) *time.Time {
 	return &t
 }
 
-// TimeOf maps null to the zero time.
+// TimeOf returns the zero time for null.
 func TimeOf(t *time.Time) time.Time {
 	if t == nil {
 		return time.Time{}
@@ -51,7 +51,9 @@ func TimeOf(t *time.Time) time.Time {
 	return t.UTC()
 }
 
-// Cut takes a page from one row more than it holds.
+// Cut returns the first limit of the items, which were read with a limit of one more, and the
+// cursor of the next page, empty when there is none. pos returns the position of an item in the
+// list.
 func Cut[T, P any](items []T, limit int, question string, pos func(T) P) ([]T, string, error) {
 	if len(items) <= limit {
 		return items, "", nil
@@ -70,7 +72,7 @@ func AddressColumn(addresses []common.Address) [][]byte {
 	return out
 }
 
-// OrNull is JSON, null where there is none.
+// OrNull returns the JSON, or a JSON null where there is none.
 func OrNull(v json.RawMessage) json.RawMessage {
 	if len(v) == 0 {
 		return json.RawMessage("null")
@@ -78,7 +80,7 @@ func OrNull(v json.RawMessage) json.RawMessage {
 	return v
 }
 
-// OrEmpty is in front of every other place.
+// OrEmpty returns an empty key for nil, which sorts before every other key.
 func OrEmpty(place []byte) []byte {
 	if place == nil {
 		return []byte{}
@@ -120,7 +122,8 @@ func (b BigNum) NumericValue() (pgtype.Numeric, error) {
 	return pgtype.Numeric{Int: b.Int, Valid: true}, nil
 }
 
-// integerOf undoes the exponent that the wire form uses for trailing zeros.
+// integerOf returns the integer of a numeric, whose wire form may use an exponent for trailing
+// zeros.
 func integerOf(n pgtype.Numeric) (*big.Int, error) {
 	if !n.Valid || n.NaN || n.InfinityModifier != pgtype.Finite {
 		return nil, errors.New("a number was expected, not null, NaN or infinity")

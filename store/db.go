@@ -60,7 +60,7 @@ type Options struct {
 	Seal func(repute.DecisionsHead) (repute.SealedHead, error)
 }
 
-// DB is the index. It is safe for concurrent use.
+// DB is a connection to the database: pools of readers and writers. It is safe for concurrent use.
 type DB struct {
 	pool    *pgxpool.Pool // writes, leases, documents, jobs
 	readers *pgxpool.Pool // read-only transactions and the feed
@@ -91,14 +91,14 @@ func (db *DB) Readers() *pgxpool.Pool { return db.readers }
 // Closed returns a channel that is closed when Close begins.
 func (db *DB) Closed() <-chan struct{} { return db.closed }
 
-// Limits of every session. A statement longer than two minutes, or than ten seconds
-// where somebody waits for an answer, is a mistake, except where a method lifts the
-// limit for its own transaction.
+// Limits of every session. A statement that takes longer than two minutes, or than ten seconds
+// where a caller waits for the answer, is a mistake, except where a function lifts the limit for
+// its own transaction.
 //
-// A process that is frozen in the middle of its transactions gets its last lock
-// within lockTimeout and keeps it for idleInTransactionTimeout. Their sum bounds how
-// long a frozen process can block the others, whichever of its transactions wait for
-// each other; it MUST stay below 15 seconds, the time in which another process takes over.
+// A process that is frozen inside a transaction gets its last lock within lockTimeout and keeps it
+// for idleInTransactionTimeout. Their sum bounds how long a frozen process can block others,
+// whichever of its transactions wait for each other. It MUST stay below 15 seconds, the time in
+// which another process takes over.
 const (
 	idleInTransactionTimeout = "8s"
 	lockTimeout              = "5s"
@@ -106,6 +106,7 @@ const (
 	readStatementTimeout     = "10s"
 )
 
+// Sizes of the two pools. Readers cannot use up the connections that writers need.
 const (
 	readerConns = 16
 	writerConns = 8
@@ -150,7 +151,7 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	return &DB{pool: pool, readers: readers, options: o, closed: closed, close: sync.OnceFunc(func() { close(closed) })}, nil
 }
 
-// Close waits for connections in use and closes the pools.
+// Close waits for connections in use and closes both pools.
 func (db *DB) Close() {
 	db.close()
 	db.readers.Close()
@@ -161,7 +162,7 @@ func (db *DB) Close() {
 // Pool returns the pool of writers.
 func (db *DB) Pool() *pgxpool.Pool { return db.pool }
 
-// Ping reports repute.ErrUnavailable when Postgres does not answer.
+// Ping returns repute.ErrUnavailable when Postgres does not answer.
 func (db *DB) Ping(ctx context.Context) error {
 	if err := db.pool.Ping(ctx); err != nil {
 		return fmt.Errorf("database: %w (%w)", repute.ErrUnavailable, err)
@@ -169,8 +170,8 @@ func (db *DB) Ping(ctx context.Context) error {
 	return nil
 }
 
-// Ready tells in one cheap question whether any chain is known and whether any has
-// an indexed block. repute.ErrUnavailable when Postgres does not answer.
+// Ready reports whether any chain is known and whether any has an indexed block, with one cheap
+// query. It returns repute.ErrUnavailable when Postgres does not answer.
 func (db *DB) Ready(ctx context.Context) (known, indexed bool, err error) {
 	conn, err := db.conn(ctx, pgx.ReadOnly)
 	if err != nil {
@@ -182,14 +183,14 @@ func (db *DB) Ready(ctx context.Context) (known, indexed bool, err error) {
 	return known, indexed, Failed("look whether anything is indexed", err)
 }
 
-// migrateLock is the advisory lock under which the schema changes.
+// migrateLock is the advisory lock that a process holds while it changes the schema.
 const migrateLock = 0x72657075 // "repu"
 
-// migrateWait is how long a process waits for another one's migration.
+// migrateWait is how long a process waits for the migration of another one.
 const migrateWait = "5min"
 
-// Migrate brings the schema, ours and River's, up to date. Several processes may
-// call it at once.
+// Migrate applies all missing migrations, of this program and of River. Several processes may call
+// it at once.
 func Migrate(ctx context.Context, url string) error {
 	return migrate(ctx, url, func(pool *pgxpool.Pool, p *goose.Provider, r *rivermigrate.Migrator[pgx.Tx]) error {
 		if err := refuseForeign(ctx, pool); err != nil {
@@ -205,8 +206,8 @@ func Migrate(ctx context.Context, url string) error {
 	})
 }
 
-// refuseForeign returns repute.ErrConflict for a database with a migration that this program
-// does not know: what the program would find there is not what it expects.
+// refuseForeign returns repute.ErrConflict for a database with a migration that this program does
+// not know, because its tables may differ from what the program expects.
 func refuseForeign(ctx context.Context, pool *pgxpool.Pool) error {
 	conn, err := pool.Acquire(ctx)
 	if err != nil {
@@ -227,7 +228,7 @@ func refuseForeign(ctx context.Context, pool *pgxpool.Pool) error {
 	return err
 }
 
-// MigrateDown removes everything Migrate made, data included.
+// MigrateDown removes everything that Migrate created, with all data.
 func MigrateDown(ctx context.Context, url string) error {
 	return migrate(ctx, url, func(_ *pgxpool.Pool, p *goose.Provider, r *rivermigrate.Migrator[pgx.Tx]) error {
 		if _, err := r.Migrate(ctx, rivermigrate.DirectionDown, &rivermigrate.MigrateOpts{TargetVersion: -1}); err != nil {
@@ -240,9 +241,12 @@ func MigrateDown(ctx context.Context, url string) error {
 	})
 }
 
-// migration does its work with the migrators of a database, ours and River's.
+// migration changes the schema with the two migrators: goose for our tables, rivermigrate for
+// River's.
 type migration func(*pgxpool.Pool, *goose.Provider, *rivermigrate.Migrator[pgx.Tx]) error
 
+// migrate runs a migration under the advisory lock, on a pool of its own, whose sessions do not
+// have the limits of other sessions.
 func migrate(ctx context.Context, url string, run migration) error {
 	cfg, err := pgxpool.ParseConfig(url)
 	if err != nil {
@@ -269,6 +273,7 @@ func migrate(ctx context.Context, url string, run migration) error {
 	return Failed("schema", withMigrators(pool, run))
 }
 
+// withMigrators calls run with the migrators of a database.
 func withMigrators(pool *pgxpool.Pool, run migration) error {
 	var std *sql.DB = stdlib.OpenDBFromPool(pool)
 	defer std.Close()
@@ -304,12 +309,12 @@ func classifyByScheme(uri string) (kind, host string) {
 	return "unsupported", ""
 }
 
-// ErrDatabase marks errors that say something of the database, not of what was asked of it.
-// Their text may name its address and user: it is for the log alone.
+// ErrDatabase marks errors that come from the database, not from the request. Their text may name
+// its address and user, so it is for the log only.
 var ErrDatabase = errors.New("database")
 
-// Failed wraps an error of the database with what was being done, and marks it ErrDatabase,
-// and repute.ErrUnavailable too when the database or the way to it is gone.
+// Failed wraps an error of the database with what was being done and marks it ErrDatabase. When the
+// database cannot be reached it is repute.ErrUnavailable too. It returns nil for nil.
 func Failed(doing string, err error) error {
 	if err == nil {
 		return nil
@@ -340,20 +345,20 @@ func Failed(doing string, err error) error {
 	return fmt.Errorf("%s: %w: %w", doing, ErrDatabase, err)
 }
 
-// briefError is an error with fewer words.
+// briefError is an error with a shorter text.
 type briefError struct {
 	error
 	text string
 }
 
-// Error gives the fewer words.
+// Error returns the shorter text.
 func (e *briefError) Error() string { return e.text }
 
-// Unwrap keeps the error's kind.
+// Unwrap returns the original error.
 func (e *briefError) Unwrap() error { return e.error }
 
-// brief puts a failure to connect on one line. The driver has a line for each way it
-// tried, with and without TLS, which mostly say the same.
+// brief puts a failure to connect on one line. The driver writes a line for each attempt, with and
+// without TLS, and most of them say the same.
 func brief(err error) error {
 	if text := err.Error(); strings.Contains(text, "\n") {
 		var lines []string
@@ -368,8 +373,8 @@ func brief(err error) error {
 	return err
 }
 
-// conn takes a connection of the pool that fits. Readers that get none in time
-// are told repute.ErrUnavailable.
+// conn acquires a connection from the pool for the access mode. A reader that gets none within
+// readerWait gets repute.ErrUnavailable.
 func (db *DB) conn(ctx context.Context, mode pgx.TxAccessMode) (*pgxpool.Conn, error) {
 	if mode != pgx.ReadOnly {
 		return db.pool.Acquire(ctx)
@@ -383,7 +388,8 @@ func (db *DB) conn(ctx context.Context, mode pgx.TxAccessMode) (*pgxpool.Conn, e
 	return conn, err
 }
 
-// InTx runs f in a transaction: committed when f returns nil, else rolled back.
+// InTx runs f in a transaction, which is committed when f returns nil and rolled back otherwise.
+// Errors of the database are wrapped with doing.
 func (db *DB) InTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pgx.Tx) error) error {
 	conn, err := db.conn(ctx, o.AccessMode)
 	if err != nil {
@@ -402,8 +408,8 @@ func (db *DB) InTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pg
 	return Failed(doing, tx.Commit(ctx))
 }
 
-// WaitForLocks lets a transaction wait for its locks as long as it takes: an
-// operator's command has no loop that tries again.
+// WaitForLocks disables the lock timeout of a transaction, for an operator's command that does not
+// retry.
 func WaitForLocks(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "set local lock_timeout = 0")
 	return err

@@ -10,28 +10,27 @@ import (
 	"repute"
 )
 
-// Lease is the right to write under a name until it expires, or until the session of
-// its holder's process with the database ends. Epoch rises with every Acquire, so that
-// a former holder can be told apart.
+// Lease is the right of one process to write under a name. It ends when it expires, or when the
+// database session of the process ends. Epoch rises with every Acquire, so that writes of a former
+// holder are recognized and refused.
 type Lease struct {
 	Name, Owner string
 	Epoch       int64
 }
 
-// leaseFree holds for a row l of leases that $2 may take: the holder is $2, let the
-// lease expire, or is dead. The locks of a session end with its connection, so a
-// process that was killed shows within milliseconds.
+// leaseFree is true for a row l of leases that owner $2 may take: $2 holds it, it expired, or its
+// holder's session ended. Postgres drops a session's locks with its connection, so a killed process
+// is noticed within milliseconds.
 const leaseFree = `(l.owner = $2 or l.expires_at <= clock_timestamp() or l.session <> 0 and not exists (
 	select from pg_locks where locktype = 'advisory' and granted and objsubid = 1
 	and database = (select oid from pg_database where datname = current_database())
 	and classid::bigint = l.session >> 32 and objid::bigint = l.session & 4294967295))`
 
-// Acquire takes the lease for ttl, also from the same owner. repute.ErrHeld
-// while another process holds it. The clock is the database's.
+// Acquire takes or extends the lease for ttl, by the clock of the database. It returns
+// repute.ErrHeld while another process holds it.
 //
-// A former holder that still writes is fenced from now on. Its open transactions,
-// which may belong to a frozen process, are ended before, so that they cannot delay
-// this call or hold the chain back.
+// Writes of a former holder are refused from then on. Its open transactions, which may belong to a
+// frozen process, are ended first, so that they delay neither this call nor the chain.
 func (db *DB) Acquire(ctx context.Context, name, owner string, ttl time.Duration) (Lease, error) {
 	var former int64
 	var free bool
@@ -61,28 +60,28 @@ func (db *DB) Acquire(ctx context.Context, name, owner string, ttl time.Duration
 	return l, nil
 }
 
-// endWriters ends the transactions under one epoch of a lease, and those that wait for
-// them. Without the right to end sessions their timeouts do it.
+// endWriters ends the sessions that hold a transaction under one epoch of a lease, and those that
+// wait for such transactions. Without the privilege to end sessions, their timeouts do it.
 func (db *DB) endWriters(ctx context.Context, name string, epoch int64) {
 	_, _ = db.pool.Exec(ctx, `
 		select pg_terminate_backend(pid) from pg_locks
 		where locktype = 'advisory' and pid <> pg_backend_pid() and objsubid = 2
 		and database = (select oid from pg_database where datname = current_database())
 		and classid in ($1, $2) and objid = (hashtext($3 || ':' || $4::bigint)::bigint & 4294967295)::oid`,
-		leaseLockClass, leaseAheadClass, name, epoch)
+		leaseLockClass, leasePrefetchClass, name, epoch)
 }
 
-// leaseLockClass and the hash of a lease's name and epoch form the advisory lock that
-// a transaction under the lease holds, so that Acquire can find it. With the epoch in
-// it a new holder never waits for the lock of a former one.
+// leaseLockClass and a hash of a lease's name and epoch form the advisory lock that each
+// transaction under the lease holds, so that Acquire can find it. Because the epoch is part of it,
+// a new holder never waits for the lock of a former one.
 const leaseLockClass = 0x6c656173 // "leas"
 
-// leaseAheadClass is in its place for a transaction that is ahead of its turn: it
+// leasePrefetchClass is in its place for a transaction that is ahead of its turn: it
 // must not wait for the one before, nor that one's successors for it.
-const leaseAheadClass = 0x6c656168 // "leah"
+const leasePrefetchClass = 0x6c656168 // "leah"
 
-// Renew extends the lease to ttl from now. repute.ErrFenced when it is no longer
-// ours; an expired lease that no other process took is still ours.
+// Renew extends the lease to ttl from now. repute.ErrFenced when another process took it; a lease
+// that expired and that no process took is extended.
 func (db *DB) Renew(ctx context.Context, l Lease, ttl time.Duration) error {
 	tag, err := db.pool.Exec(ctx, `
 		update leases set expires_at = clock_timestamp() + $4, session = $5
@@ -96,7 +95,7 @@ func (db *DB) Renew(ctx context.Context, l Lease, ttl time.Duration) error {
 	return nil
 }
 
-// Release gives the lease up. Releasing one that is lost is no error.
+// Release gives the lease up. Releasing a lost one is no error.
 func (db *DB) Release(ctx context.Context, l Lease) error {
 	_, err := db.pool.Exec(ctx, `
 		update leases set expires_at = clock_timestamp()
@@ -104,20 +103,21 @@ func (db *DB) Release(ctx context.Context, l Lease) error {
 	return Failed("release lease "+l.Name, err)
 }
 
-// HoldLease makes the transaction findable for Acquire and checks that the lease
-// is still ours. The zero lease is not checked.
+// HoldLease takes the advisory lock by which Acquire finds this transaction, and returns
+// repute.ErrFenced when the lease is lost. The zero lease is not checked.
 func HoldLease(ctx context.Context, tx pgx.Tx, l Lease) error {
 	return holdLeaseAs(ctx, tx, l, leaseLockClass, `
 		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock($1, hashtext($2 || ':' || $3::bigint))`)
 }
 
-// HoldLeaseAhead is HoldLease for a transaction that is ahead of its turn. It shares its lock
+// HoldLeasePrefetch is HoldLease for a transaction that is ahead of its turn. It shares its lock
 // with the others that are: each stays open until all before it have committed.
-func HoldLeaseAhead(ctx context.Context, tx pgx.Tx, l Lease) error {
-	return holdLeaseAs(ctx, tx, l, leaseAheadClass, `
+func HoldLeasePrefetch(ctx context.Context, tx pgx.Tx, l Lease) error {
+	return holdLeaseAs(ctx, tx, l, leasePrefetchClass, `
 		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared($1, hashtext($2 || ':' || $3::bigint))`)
 }
 
+// holdLeaseAs takes the advisory lock of a class and checks the lease.
 func holdLeaseAs(ctx context.Context, tx pgx.Tx, l Lease, class int32, lock string) error {
 	if l == (Lease{}) {
 		return nil

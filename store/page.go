@@ -15,22 +15,22 @@ import (
 // MaxPage is the largest page of any list.
 const MaxPage = 200
 
-// Page is one page of a list and what it is true at: one AsOf per chain asked.
+// Page is one page of a list with the blocks that it is true at: one AsOf per chain of the request.
 type Page[T any] struct {
 	Items []T
 	Next  string // cursor of the next page, "" at the end
 	AsOf  []repute.AsOf
 }
 
-// cursorForm is what a page cursor holds: where to go on, and which question it
-// belongs to. Callers treat it as opaque.
+// cursorForm is the content of a page cursor: a position, and a digest of the request that it
+// belongs to. Callers treat a cursor as opaque.
 type cursorForm[P any] struct {
 	For string `json:"f"`
 	Pos P      `json:"p"`
 }
 
-// CursorFor names a question by its parts: a cursor of another one is refused,
-// as its position would silently skip or repeat rows.
+// CursorFor returns a digest of the parts of a request. A cursor of another request is refused,
+// because its position would skip or repeat rows.
 func CursorFor(parts ...any) (string, error) {
 	b, err := json.Marshal(parts)
 	sum := sha256.Sum256(b)
@@ -43,7 +43,8 @@ func EncodeCursor[P any](question string, pos P) (string, error) {
 	return base64.RawURLEncoding.EncodeToString(b), err
 }
 
-// DecodeCursor reads a cursor of that question; ok is false for "".
+// DecodeCursor decodes the position of a cursor that EncodeCursor made for the same request. ok is
+// false for an empty cursor.
 func DecodeCursor[P any](question, cursor string) (pos P, ok bool, err error) {
 	if cursor == "" {
 		return pos, false, nil
@@ -62,7 +63,8 @@ func DecodeCursor[P any](question, cursor string) (pos P, ok bool, err error) {
 	return form.Pos, true, nil
 }
 
-// CheckLimit refuses what would otherwise be clamped in silence.
+// CheckLimit returns repute.ErrInvalid for a page size outside 1 to MaxPage, which is never clamped
+// silently.
 func CheckLimit(limit int) error {
 	if limit < 1 || limit > MaxPage {
 		return repute.Invalid("limit", fmt.Sprintf("%d is out of range", limit), fmt.Sprintf("1 to %d", MaxPage))
@@ -70,7 +72,7 @@ func CheckLimit(limit int) error {
 	return nil
 }
 
-// BadCursor is the error for a cursor that no page of the list gave.
+// BadCursor returns the error for a cursor that no page of the list returned.
 func BadCursor() error {
 	return repute.Invalid("cursor", "not a cursor of this list", "pass the next cursor of the page before, unchanged")
 }

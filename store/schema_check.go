@@ -15,9 +15,8 @@ import (
 	"repute/migrations"
 )
 
-// CheckSchema tells whether this program can work with the database at url without a
-// change of its schema. repute.ErrConflict: it cannot; the text names the database and
-// the way out.
+// CheckSchema returns repute.ErrConflict when this program cannot work with the schema of the
+// database at url without changing it. The text names the database and what to do.
 func CheckSchema(ctx context.Context, url string) error {
 	cfg, err := pgx.ParseConfig(url)
 	if err != nil {
@@ -49,7 +48,8 @@ func CheckSchema(ctx context.Context, url string) error {
 	return nil
 }
 
-// appliedMigrations is empty where nothing was ever migrated.
+// appliedMigrations returns the numbers of the applied migrations; none where nothing was ever
+// migrated.
 func appliedMigrations(ctx context.Context, conn *pgx.Conn) (map[int64]bool, error) {
 	applied := map[int64]bool{}
 	var there bool
@@ -65,7 +65,7 @@ func appliedMigrations(ctx context.Context, conn *pgx.Conn) (map[int64]bool, err
 	return applied, err
 }
 
-// ownMigrations are the numbers of this program's migrations, in order.
+// ownMigrations returns the numbers of this program's migrations, ascending.
 func ownMigrations() (numbers []int64, err error) {
 	files, err := fs.Glob(migrations.FS, "*.sql")
 	for _, file := range files {
@@ -79,8 +79,7 @@ func ownMigrations() (numbers []int64, err error) {
 	return numbers, err
 }
 
-// explainOrder says what to do about a schema that a program of another line of
-// development migrated.
+// explainOrder adds what to do about a schema that a program between two versions migrated.
 func explainOrder(err error) error {
 	if err == nil || !strings.Contains(err.Error(), "out-of-order") {
 		return err
@@ -89,7 +88,7 @@ func explainOrder(err error) error {
 		"begin with a fresh database, or repute migrate down takes everything out of this one"), err)
 }
 
-// explainExtension says what to do where the trigram extension cannot be made.
+// explainExtension adds what to do when the extension pg_trgm cannot be created.
 func explainExtension(err error) error {
 	var pg *pgconn.PgError
 	if !errors.As(err, &pg) || !strings.Contains(pg.Message, "pg_trgm") {

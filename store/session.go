@@ -11,9 +11,9 @@ import (
 	"github.com/jackc/pgx/v5/pgxpool"
 )
 
-// session is a connection that shows other processes that this one lives: it holds an
-// advisory lock under a random key, which Postgres drops as soon as the connection
-// ends. The zero value has no connection yet. It is safe for concurrent use.
+// session is a connection that proves to other processes that this one is alive. It holds an
+// advisory lock under a random key, which Postgres drops as soon as the connection ends. The zero
+// value has no connection yet. It is safe for concurrent use.
 type session struct {
 	mu     sync.Mutex
 	lock   int64 // key of the lock, 0 while there is no connection
@@ -23,11 +23,11 @@ type session struct {
 	pooled bool // a pooler is in between, whose connections outlive ours
 }
 
-// sessionTimeout bounds the making of the connection.
+// sessionTimeout bounds opening the connection.
 const sessionTimeout = 2 * time.Second
 
-// key gives the key of the lock, 0 when there can be none. A connection that has ended
-// is replaced, under another key.
+// key returns the key of the lock, 0 when no lock can be held. A connection that ended is replaced
+// by one with another key.
 func (s *session) key(ctx context.Context, pool *pgxpool.Pool) int64 {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -44,9 +44,9 @@ func (s *session) key(ctx context.Context, pool *pgxpool.Pool) int64 {
 	return s.lock
 }
 
-// open connects and takes the lock. Where that fails the lease's expiry alone counts.
-// Behind a pooler it always does: the lock would belong to the pooler's connection,
-// whose process id is not the one that we were told.
+// open connects and takes the lock. Where that fails, only the expiry of leases counts. Behind a
+// connection pooler it always fails: the lock would belong to the pooler's connection, whose
+// process id differs from the one that the client was told.
 func (s *session) open(ctx context.Context, pool *pgxpool.Pool) {
 	ctx, cancel := context.WithTimeout(ctx, sessionTimeout)
 	defer cancel()
@@ -69,7 +69,7 @@ func (s *session) open(ctx context.Context, pool *pgxpool.Pool) {
 	s.watch()
 }
 
-// watch reads from the connection, to which the server sends nothing, until it ends.
+// watch reads from the connection until it ends. The server sends nothing on it.
 func (s *session) watch() {
 	ctx, cancel := context.WithCancel(context.Background())
 	ended, conn := make(chan struct{}), s.conn
@@ -85,12 +85,13 @@ func (s *session) watch() {
 	}()
 }
 
+// forget drops a connection that has ended.
 func (s *session) forget() {
 	s.stop()
 	s.lock, s.conn = 0, nil
 }
 
-// end closes the connection, if there is one.
+// end closes the connection if there is one.
 func (s *session) end() {
 	s.mu.Lock()
 	defer s.mu.Unlock()

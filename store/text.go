@@ -16,20 +16,19 @@ func Keccak(s string) [32]byte { return crypto.Keccak256Hash([]byte(s)) }
 // SHA256 returns the SHA-256 hash of a string, by which URIs are found.
 func SHA256(s string) [32]byte { return sha256.Sum256([]byte(s)) }
 
-// LongestHost is what DNS allows.
+// LongestHost is the length in bytes of the longest name in the DNS.
 const LongestHost = 253
 
-// PlainText makes foreign bytes storable as text of at most longest bytes: a
-// string that Postgres refuses must not stop a chain.
+// PlainText returns s as text that Postgres accepts, at most longest bytes long: text from outside
+// that a column refuses MUST NOT stop a chain.
 func PlainText(s string, longest int) string {
 	s = strings.ReplaceAll(strings.ToValidUTF8(s, ""), "\x00", "")
 	return strings.ToValidUTF8(s[:min(len(s), longest)], "")
 }
 
-// EscapeNUL replaces the one character that json.Marshal may write and jsonb
-// cannot hold. (Invalid UTF-8 it replaces itself, and a lone surrogate cannot
-// come out of a Go string.) A backslash in front of the escape is doubled in
-// JSON, so escapes are read pair by pair.
+// EscapeNUL replaces the one character that json.Marshal may write and jsonb cannot hold. A
+// backslash before the escape is doubled in JSON, so escapes are read pair by pair. json.Marshal
+// itself replaces invalid UTF-8, and a Go string holds no lone surrogate.
 func EscapeNUL(b []byte) []byte {
 	if !bytes.Contains(b, []byte(`\u0000`)) {
 		return b
@@ -46,30 +45,30 @@ func EscapeNUL(b []byte) []byte {
 	return b
 }
 
-// CleanText makes a foreign string fit for a text column.
+// CleanText returns s without the bytes that a text column refuses.
 func CleanText(s string) string {
 	return strings.ReplaceAll(strings.ToValidUTF8(s, "\uFFFD"), "\x00", "\uFFFD")
 }
 
 // Texts on the chain may be of any length: answers hold their heads.
 const (
-	// MaxListed is how many bytes of a text or a metadata value an answer holds, except an
-	// agent's own URI where one agent is asked for.
+	// MaxListed is how many bytes of a text or a metadata value an answer holds. The URI of an
+	// agent that is asked for by itself is not cut.
 	MaxListed = 2048
-	// MaxMetadata bounds the metadata keys of an agent.
+	// MaxMetadata is the most metadata keys of an agent in an answer.
 	MaxMetadata = 200
-	// MaxTags bounds the tags a reputation lists.
+	// MaxTags is the most tags that a reputation lists.
 	MaxTags = 100
 )
 
-// HeadOf selects what is shown of a text, MaxListed bytes, and one byte more: it tells that
-// the text goes on.
+// HeadOf returns the SQL of the first MaxListed bytes of a column and one byte more, by which Head
+// sees that the text is longer.
 func HeadOf(column string) string {
 	return fmt.Sprintf("substring(%s for %d)", column, MaxListed+1)
 }
 
-// Head is the text that was selected by HeadOf, without a broken character at its
-// end. Where the text goes on partial is set.
+// Head returns a text selected by HeadOf without its last character where that is incomplete, and
+// sets partial when the text is longer.
 func Head(text []byte, bytes int, partial *bool) []byte {
 	if len(text) <= bytes {
 		return text
@@ -85,11 +84,11 @@ func Head(text []byte, bytes int, partial *bool) []byte {
 	return text[:n]
 }
 
-// HeadText returns the first MaxListed characters of a text and sets partial when there are more.
+// HeadText is Head for MaxListed bytes, as a string.
 func HeadText(text []byte, partial *bool) string { return string(Head(text, MaxListed, partial)) }
 
-// WithoutContent is what is shown of a URI whose document is denied. A data: URI is the
-// document from its comma on, and JSON written where a URI belongs is nothing else.
+// WithoutContent returns what is shown of a URI whose document is denied. A data: URI is the
+// document from its comma on, and a URI that is JSON is nothing but the document.
 func WithoutContent(uri string) string {
 	s := strings.TrimSpace(strings.TrimPrefix(uri, "\ufeff"))
 	const scheme = "data:"

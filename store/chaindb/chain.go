@@ -14,7 +14,7 @@ import (
 	"repute/store"
 )
 
-// ChainRow is what a write needs of a row of chains.
+// ChainRow holds the columns of chains that a write needs.
 type ChainRow struct {
 	ID                   uint64
 	Identity, Reputation common.Address
@@ -28,15 +28,15 @@ type ChainRow struct {
 	Rewound              bool  // by this transaction
 }
 
-// LockChain loads a chain, keeps other writers of it out until the transaction
-// ends, and counts the write: every writer of rows that a batch goes by must come
-// through here, or recall would be wrong. Readers do not notice.
+// LockChain reads the row of a chain, locks it against other writers until the transaction ends,
+// and counts the write. Every transaction that changes rows which a batch depends on MUST call it,
+// because eventdb keeps such rows in memory between batches. Readers are not blocked.
 func LockChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*ChainRow, error) {
 	return ScanChainRow(chainID, tx.QueryRow(ctx, "update chains set writes = writes + 1 where chain_id = $1 returning "+chainColumns, chainID))
 }
 
-// HoldChain reads the row of a chain and keeps others from changing it, for a transaction that
-// changes nothing which a batch depends on.
+// HoldChain reads the row of a chain and keeps others from changing it. It is for transactions that
+// change nothing which a batch depends on.
 func HoldChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*ChainRow, error) {
 	return ScanChainRow(chainID, tx.QueryRow(ctx, SelectChain+" for no key update", chainID))
 }
@@ -44,7 +44,7 @@ func HoldChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*ChainRow, error
 const (
 	chainColumns = `identity, reputation, validations, start_block, imported, cursor_block, cursor_hash,
 	finalized_block, reorgs, writes`
-	// SelectChain reads the row of chain $1, for ScanChainRow.
+	// SelectChain is the statement that reads the row of chain $1 for ScanChainRow.
 	SelectChain = "select " + chainColumns + " from chains where chain_id = $1"
 )
 
@@ -68,7 +68,7 @@ func ScanChainRow(chainID uint64, row pgx.Row) (*ChainRow, error) {
 	return c, nil
 }
 
-// TrustedBytes is the allow-list as a bytea[] parameter.
+// TrustedBytes returns the allow-list of validation contracts as a bytea[] parameter.
 func (c *ChainRow) TrustedBytes() [][]byte {
 	out := [][]byte{}
 	for a := range c.Trusted {
@@ -77,11 +77,10 @@ func (c *ChainRow) TrustedBytes() [][]byte {
 	return out
 }
 
-// AddChain stores the chain, or checks it against the stored one:
-// repute.ErrConflict when registries, start block or the way it is fed differ.
-// Name and allow-list are taken over; totals follow the new allow-list. The
-// start block of an imported chain may move down. A start block of 0 means 1:
-// the genesis block has no logs.
+// AddChain stores the chain, or compares it with the stored one: repute.ErrConflict when
+// registries, start block or the source of events differ. A changed name and allow-list are stored,
+// and validations are counted by the new allow-list. The start block of an imported chain may
+// become lower. A start block of 0 means 1, because the genesis block has no logs.
 func AddChain(ctx context.Context, db *store.DB, c repute.Chain) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add chain %d", c.ID), func(tx pgx.Tx) error {
 		return InsertChain(ctx, tx, c)
@@ -111,18 +110,18 @@ func InsertChain(ctx context.Context, tx pgx.Tx, c repute.Chain) error {
 	if err != nil {
 		return err
 	}
-	if err := stored.Retrust(ctx, tx, c.Validations); err != nil {
+	if err := stored.RecountValidations(ctx, tx, c.Validations); err != nil {
 		return err
 	}
-	return stored.Owe(ctx, tx, c.Validations)
+	return stored.AddHistoryGaps(ctx, tx, c.Validations)
 }
 
-// HistorySubject begins the subject of the gap that a validation contract leaves
-// which was listed after blocks were indexed. The contract's address follows.
+// HistorySubject is the prefix of the subject of a gap: the events of a validation contract that
+// was listed after blocks were indexed. The contract's address follows.
 const HistorySubject = "history:"
 
-// HistoryGaps are what is missing of validation contracts in blocks that were
-// indexed when they were not yet listed.
+// HistoryGaps returns the gaps that validation contracts leave in blocks that were indexed before
+// they were listed.
 func HistoryGaps(contracts []common.Address, blocks repute.BlockRange) (gaps []Gap) {
 	for _, v := range contracts {
 		for _, kind := range []repute.EventKind{repute.KindValidationRequest, repute.KindValidationResponse} {
@@ -133,9 +132,9 @@ func HistoryGaps(contracts []common.Address, blocks repute.BlockRange) (gaps []G
 	return gaps
 }
 
-// Owe notes that the events of contracts that enter the allow-list were not asked
+// AddHistoryGaps notes that the events of contracts that enter the allow-list were not asked
 // for in the blocks indexed so far.
-func (c *ChainRow) Owe(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
+func (c *ChainRow) AddHistoryGaps(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
 	entering := slices.DeleteFunc(slices.Clone(validations), func(v common.Address) bool { return c.Trusted[v] })
 	if len(entering) == 0 || c.Cursor.Number < c.Start {
 		return nil
@@ -151,9 +150,9 @@ func (c *ChainRow) Owe(ctx context.Context, tx pgx.Tx, validations []common.Addr
 	return WidenGaps(ctx, tx, c.ID, HistoryGaps(entering, repute.BlockRange{From: c.Start, To: c.Cursor.Number}))
 }
 
-// CheckChain is AddChain's check without its waiting or writing: ErrConflict when
-// the chain is stored otherwise, nil also when it is not stored or when it is
-// imported, which who holds the lease may change (Adopt).
+// CheckChain compares as AddChain does, without waiting or writing. repute.ErrConflict when the
+// chain is stored differently; nil also when it is not stored, or when it is imported, which the
+// holder of the lease may change (importdb.Resume).
 func CheckChain(ctx context.Context, db *store.DB, c repute.Chain) error {
 	c.StartBlock = max(c.StartBlock, 1)
 	stored, err := ScanChainRow(c.ID, db.Pool().QueryRow(ctx, SelectChain, c.ID))
@@ -186,8 +185,8 @@ func (c *ChainRow) Conflict(with repute.Chain) error {
 	return nil
 }
 
-// Retrust counts validations anew where contracts entered or left the allow-list.
-func (c *ChainRow) Retrust(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
+// RecountValidations counts validations anew where contracts entered or left the allow-list.
+func (c *ChainRow) RecountValidations(ctx context.Context, tx pgx.Tx, validations []common.Address) error {
 	changed := [][]byte{}
 	now := make([][]byte, 0, len(validations))
 	for _, v := range validations {
@@ -222,8 +221,8 @@ func (c *ChainRow) Retrust(ctx context.Context, tx pgx.Tx, validations []common.
 	return err
 }
 
-// Cursor is the newest indexed block. Before the first one its number is the
-// start block minus one and its hash zero. repute.ErrNotFound for an unknown chain.
+// Cursor returns the newest indexed block. Before the first one its number is the start block minus
+// one and its hash is zero. repute.ErrNotFound for an unknown chain.
 func Cursor(ctx context.Context, db *store.DB, chainID uint64) (repute.Block, error) {
 	b, err := ScanBlock(db.Pool().QueryRow(ctx, `
 		select c.cursor_block, c.cursor_hash, b.parent, c.cursor_time from chains c
@@ -231,17 +230,16 @@ func Cursor(ctx context.Context, db *store.DB, chainID uint64) (repute.Block, er
 	return b, store.Failed(fmt.Sprintf("cursor of chain %d", chainID), err)
 }
 
-// StoredBlock is the header kept for a number; repute.ErrNotFound when none is, also of
-// blocks that were indexed: headers of final blocks without events are not kept.
+// StoredBlock returns the stored header of a block. repute.ErrNotFound when none is stored, even of
+// an indexed block: headers of final blocks without events are not kept.
 func StoredBlock(ctx context.Context, db *store.DB, chainID, number uint64) (repute.Block, error) {
 	b, err := ScanBlock(db.Pool().QueryRow(ctx, `
 		select number, hash, parent, time from blocks where chain_id = $1 and number = $2`, chainID, number))
 	return b, store.Failed(fmt.Sprintf("block %d of chain %d", number, chainID), err)
 }
 
-// RecentBlocks are the newest kept headers, newest first: what to walk back to
-// find where two chains part. No more than limit, fewer where fewer are kept; of an
-// imported chain hash and time may be zero.
+// RecentBlocks returns up to limit stored headers, newest first, for finding the block where the
+// stored chain and the node's chain part. Hash and time may be zero for an imported chain.
 func RecentBlocks(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]repute.Block, error) {
 	doing := fmt.Sprintf("recent blocks of chain %d", chainID)
 	rows, err := db.Pool().Query(ctx, `
@@ -269,17 +267,15 @@ func ScanBlock(row pgx.Row) (repute.Block, error) {
 	return b, err
 }
 
-// Head is what a chain's node said of its head; zero is unknown.
+// Head is the state of a chain's head as its node reports it; zero values are unknown.
 type Head struct {
 	Head, Safe, Finalized uint64
 	SeenAt                time.Time
 }
 
-// SetHead stores what the node said. Finalized never goes down; what is unknown
-// stays as it was. Headers of blocks
-// without events are forgotten once finality has passed them, but for those that end an
-// epoch of scores. repute.ErrFenced
-// when the lease is lost; the zero lease is not checked.
+// SetHead stores the head that the node reported. Finalized never decreases, and unknown values
+// keep the stored ones. It deletes headers of final blocks without events, except those that end an
+// epoch of scores. repute.ErrFenced when the lease is lost; the zero lease is not checked.
 func SetHead(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, h Head) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("set head of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := store.HoldLease(ctx, tx, l); err != nil {
@@ -304,9 +300,9 @@ func SetHead(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, h
 	})
 }
 
-// SetError stores what status shows of the chain's indexing loop: "" when it runs
-// well, halted when it has stopped until an operator has looked. repute.ErrFenced
-// when the lease is lost; the zero lease is not checked.
+// SetError stores the state of the chain's indexing loop for the status: msg is empty while it
+// works, and halted says that it stopped until an operator acts. repute.ErrFenced when the lease is
+// lost; the zero lease is not checked.
 func SetError(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, msg string, halted bool) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("set error of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := store.HoldLease(ctx, tx, l); err != nil {

@@ -15,13 +15,14 @@ import (
 	"repute/store"
 )
 
-// headStale is when a head as last seen says nothing about the lag any more.
+// headStale is the age after which the stored head says nothing about the lag.
 const headStale = time.Minute
 
-// readTimeout bounds one read with all its statements.
+// readTimeout bounds one View with all its statements.
 const readTimeout = 15 * time.Second
 
-// View runs f on one snapshot: everything it reads is true at the same moment.
+// View runs f in a read-only transaction on one snapshot, so that all its statements see the same
+// state.
 func View(ctx context.Context, db *store.DB, doing string, f func(context.Context, pgx.Tx) error) error {
 	limited, cancel := context.WithTimeout(ctx, readTimeout)
 	defer cancel()
@@ -33,8 +34,8 @@ func View(ctx context.Context, db *store.DB, doing string, f func(context.Contex
 	return err
 }
 
-// ChainView is one chain as a snapshot shows it. Block numbers are signed: the
-// cursor of a chain that starts at 0 is -1 at first.
+// ChainView is one chain as a snapshot shows it. Block numbers are signed, because the cursor of a
+// chain that starts at block 0 is -1 at first.
 type ChainView struct {
 	repute.Chain
 	Cursor          int64
@@ -55,15 +56,16 @@ type ChainView struct {
 	now             time.Time // the database's clock
 }
 
-// Waiting tells events that wait for a missing one from those that contradict
-// what is stored and are no gap. It is the condition of index pending_waiting.
+// Waiting is the SQL condition of pending events that wait for a missing one or cannot be read,
+// which makes a chain incomplete. Others contradict what is stored and are no gap. It MUST equal
+// the condition of index pending_waiting.
 const Waiting = `reason in ('` + WaitsForAgent + `', '` + WaitsForIndex + `', '` + WaitsForFeedback + `', '` + WaitsForRequest +
 	`', '` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
 
-// Undecoded tells those of them that wait for another version of the program.
+// Undecoded is the SQL condition of pending events that this version of the program cannot read.
 const Undecoded = `reason in ('` + string(repute.LegacyEvent) + `', '` + string(repute.MalformedEvent) + `')`
 
-// ReadChains loads the chains named, or all for nil, by id.
+// ReadChains reads the chains with the given ids, or all for nil, ordered by id.
 func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, error) {
 	rows, err := tx.Query(ctx, `
 		select c.chain_id, c.name, c.identity, c.reputation, c.validations, c.start_block, c.imported,
@@ -83,6 +85,7 @@ func ReadChains(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*ChainView, err
 	return pgx.CollectRows(rows, scanChain)
 }
 
+// scanChain reads a row of ReadChains.
 func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	var c ChainView
 	var identity, reputation, hash []byte
@@ -110,16 +113,15 @@ func scanChain(row pgx.CollectableRow) (*ChainView, error) {
 	return &c, err
 }
 
-// Latest is the view of the newest indexed block.
+// Latest returns the newest indexed block with its freshness.
 func (c *ChainView) Latest() repute.AsOf {
 	cursor := repute.Block{Number: uint64(max(c.Cursor, 0)), Hash: c.cursorHash, Time: c.cursorTime}
 	return c.asOf(cursor, repute.Latest, c.cursorTime)
 }
 
-// asOf completes an answer's freshness. Age is the time the lag is counted
-// from: the block's, or where its header is not kept that of the newest kept
-// block below it, whose state is the same. LagSeconds is nil when no time at all
-// is known.
+// asOf fills in the freshness of an answer at a block. age is the block's time or, where its header
+// is not stored, the time of the newest stored block below it, whose state is the same. LagSeconds
+// is nil when no time is known.
 func (c *ChainView) asOf(b repute.Block, f repute.Finality, age time.Time) repute.AsOf {
 	a := repute.AsOf{
 		ChainID: c.ID, Block: b, Finality: f, Safe: uint64(c.safe), Finalized: uint64(c.Finalized),
@@ -136,11 +138,10 @@ func (c *ChainView) asOf(b repute.Block, f repute.Finality, age time.Time) reput
 	return a
 }
 
-// Everything is a block above every stored one: histories at it are the current
-// state.
+// Everything is a block number above every stored one. The histories at it are the current state.
 const Everything = math.MaxInt64
 
-// at finds the block a question is asked of. For latest it is `everything`.
+// at returns the block that a request is about; Everything for the latest one.
 func (c *ChainView) at(ctx context.Context, tx pgx.Tx, at repute.At) (int64, repute.AsOf, error) {
 	if at.Finality == repute.Latest {
 		return Everything, c.Latest(), nil
@@ -156,7 +157,8 @@ func (c *ChainView) at(ctx context.Context, tx pgx.Tx, at repute.At) (int64, rep
 	return n, c.asOf(b, finality, age), err
 }
 
-// blockOf checks a view against what is indexed.
+// blockOf returns the number of the block that a request is about, and an error when it is not
+// indexed.
 func (c *ChainView) blockOf(at repute.At) (int64, repute.Finality, error) {
 	var n int64
 	finality := at.Finality
@@ -182,7 +184,7 @@ func (c *ChainView) blockOf(at repute.At) (int64, repute.Finality, error) {
 	return n, finality, nil
 }
 
-// finalityOf is the strongest view that holds the block.
+// finalityOf returns the strongest finality that block n has.
 func (c *ChainView) finalityOf(n int64) repute.Finality {
 	switch {
 	case n <= c.Finalized:
@@ -193,8 +195,8 @@ func (c *ChainView) finalityOf(n int64) repute.Finality {
 	return repute.Latest
 }
 
-// ReadHeader gives block n as far as it is known, and the time of the newest
-// kept block at or below it.
+// ReadHeader returns block n as far as it is stored, and the time of the newest stored block at or
+// below it.
 func ReadHeader(ctx context.Context, tx pgx.Tx, chain uint64, n int64) (repute.Block, time.Time, error) {
 	b := repute.Block{Number: uint64(n)}
 	var number int64
@@ -212,12 +214,11 @@ func ReadHeader(ctx context.Context, tx pgx.Tx, chain uint64, n int64) (repute.B
 	return b, store.TimeOf(at), err
 }
 
-// Stalled begins the text a chain's loop leaves in last_error while the head moves
-// and nothing is stored.
+// Stalled is the prefix of last_error while the head of a chain advances and nothing is stored.
 const Stalled = "stalled: "
 
-// UpgradedBefore tells whether the contract of an Upgraded log was upgraded in an
-// earlier block: a proxy's first implementation is no news.
+// UpgradedBefore reports whether the contract of an Upgraded log was upgraded in an earlier block.
+// The first one is a proxy's deployment and no change.
 func UpgradedBefore(ctx context.Context, db *store.DB, chainID uint64, l *types.Log) (before bool, err error) {
 	// The kind is written out: it is the condition of index events_upgrades.
 	err = db.Readers().QueryRow(ctx, `select exists (select from events where chain_id = $1 and kind = 14 and block < $2 and address = $3)`,
@@ -225,14 +226,14 @@ func UpgradedBefore(ctx context.Context, db *store.DB, chainID uint64, l *types.
 	return before, store.Failed("earlier upgrades", err)
 }
 
-// upgrades counts the Upgraded events of one chain's contracts, without the first
-// of each, which is its deployment's.
+// upgrades counts the Upgraded events of one chain's registries, without the first of each, which
+// belongs to its deployment.
 type upgrades struct {
 	N    int64
 	Last uint64 // block of the newest one
 }
 
-// ReadUpgrades returns by chain how often its registries were upgraded, and when last.
+// ReadUpgrades returns per chain how often its registries were upgraded, and when last.
 func ReadUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
 	// The kind is written out: it is the condition of index events_upgrades.
 	rows, err := tx.Query(ctx, fmt.Sprintf("select chain_id, count(*) - count(distinct address), max(block) from events where kind = %d group by chain_id", repute.KindUpgraded))
@@ -251,10 +252,10 @@ func ReadUpgrades(ctx context.Context, tx pgx.Tx) (map[uint64]upgrades, error) {
 	return out, err
 }
 
-// ResolveAgent completes what a caller wrote for an agent: the chain from
-// defaultChain (0 for none) or because only one is indexed, the registry from
-// the chain. It does not look whether the agent exists. repute.ErrNotFound: no
-// such chain, or another registry on it; repute.ErrInvalid: the chain is open.
+// ResolveAgent completes an agent reference of a caller: the chain from defaultChain (0 for none)
+// or because only one is indexed, the registry from the chain. It does not check that the agent
+// exists. repute.ErrNotFound when there is no such chain or the registry is another one;
+// repute.ErrInvalid when the chain is ambiguous.
 func ResolveAgent(ctx context.Context, db *store.DB, ref repute.AgentRef, defaultChain uint64) (id repute.AgentID, err error) {
 	wanted := ref.ChainID
 	if wanted == 0 {
@@ -286,7 +287,7 @@ func ResolveAgent(ctx context.Context, db *store.DB, ref repute.AgentRef, defaul
 	return id, err
 }
 
-// Subject is one agent that exists at the block asked, on one snapshot.
+// Subject is one agent that exists at the requested block, on one snapshot.
 type Subject struct {
 	Tx    pgx.Tx
 	Chain *ChainView
@@ -295,8 +296,8 @@ type Subject struct {
 	AsOf  repute.AsOf
 }
 
-// ViewAgent runs f on an agent as of a block. repute.ErrNotFound: no such chain,
-// registry or agent then.
+// ViewAgent runs f for an agent as of a block, on one snapshot. repute.ErrNotFound when the chain,
+// the registry or the agent does not exist then.
 func ViewAgent(ctx context.Context, db *store.DB, doing string, id repute.AgentID, at repute.At, f func(context.Context, Subject) error) error {
 	return View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := ReadChains(ctx, tx, []uint64{id.ChainID})
@@ -322,12 +323,13 @@ func ViewAgent(ctx context.Context, db *store.DB, doing string, id repute.AgentI
 	})
 }
 
-// MissingChain is about a chain that is not here.
+// MissingChain returns the error for a chain that is not indexed.
 func MissingChain(id uint64) error {
 	return &repute.MissingError{What: fmt.Sprintf("chain %d", id), Hint: "/chains lists those that are"}
 }
 
-// missing tells an agent that came later from one that is not there.
+// missing returns the error for an agent that does not exist at the block; its text says whether it
+// exists later.
 func (s Subject) missing(ctx context.Context) error {
 	var since int64
 	err := s.Tx.QueryRow(ctx, "select registered_block from agents where chain_id = $1 and token_id = $2", s.ID.ChainID, store.TokenNum(s.ID.TokenID)).Scan(&since)
@@ -340,7 +342,8 @@ func (s Subject) missing(ctx context.Context) error {
 		Hint: fmt.Sprintf("it was registered at block %d", since)}
 }
 
-// Key is $1..$3 of statements about one agent at one block.
+// Key returns the parameters $1 to $3 of statements about one agent at one block: chain, token and
+// block.
 func (s Subject) Key() []any {
 	return []any{s.ID.ChainID, store.TokenNum(s.ID.TokenID), s.Block}
 }

@@ -123,9 +123,7 @@ func (c *ChainView) provenTo() uint64 {
 	return *r.First - 1
 }
 
-// A chain counts as complete while its newest final blocks are being compared: those of ten
-// minutes, at least as many as one request for headers reads, and at most as many as a
-// comparison manages in that time.
+// Bounds of lagAllowed: ten minutes of blocks, but at least and at most so many.
 const (
 	lagTime  = 10 * time.Minute
 	lagLeast = 32
@@ -142,6 +140,8 @@ func (c *ChainView) lagAllowed() uint64 {
 	return uint64(min(max(float64(blocks)*lagTime.Seconds()/took.Seconds(), lagLeast), lagMost))
 }
 
+// slicesWhole reports whether the indexed ranges are one range that spans from the start to the
+// cursor.
 func slicesWhole(ranges []repute.BlockRange, start uint64, cursor int64) bool {
 	return len(ranges) == 1 && ranges[0].From <= start && int64(ranges[0].To) >= cursor
 }

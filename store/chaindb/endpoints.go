@@ -11,20 +11,19 @@ import (
 	"repute/store"
 )
 
-// endpointsShown is how old a row may be to be read: its process writes every few
-// seconds, and one that was killed leaves its rows behind.
+// endpointsShown is the age up to which a row is read. A process writes its rows every few seconds,
+// and one that was killed leaves them behind.
 const endpointsShown = time.Minute
 
-// endpointsKept is how long the row of a process that stores none any more stays.
+// endpointsKept is the age after which the rows of a process that no longer writes are deleted.
 const endpointsKept = 10 * time.Minute
 
-// maxEndpointError bounds what is kept of an endpoint's last error.
+// maxEndpointError is the most bytes stored of an endpoint's last error.
 const maxEndpointError = 500
 
-// SaveEndpoints stores the health of a chain's endpoints as their owner sees it
-// now. Rows of the same owner that are not in the list are removed, as are those
-// of processes that have not stored any for ten minutes. An empty list changes
-// nothing.
+// SaveEndpoints stores the health of a chain's endpoints as one process sees it. Rows of the same
+// owner that are not in the list are deleted, and so are rows older than endpointsKept. An empty
+// list changes nothing.
 func SaveEndpoints(ctx context.Context, db *store.DB, chainID uint64, list []repute.Endpoint) error {
 	if len(list) == 0 {
 		return nil
@@ -45,13 +44,13 @@ func SaveEndpoints(ctx context.Context, db *store.DB, chainID uint64, list []rep
 	})
 }
 
-// ForgetEndpoints removes what a process stored of a chain's endpoints: it asks them no
-// more.
+// ForgetEndpoints deletes the rows of a process that no longer uses the endpoints of a chain.
 func ForgetEndpoints(ctx context.Context, db *store.DB, chainID uint64, owner string) error {
 	_, err := db.Pool().Exec(ctx, `delete from endpoints where chain_id = $1 and owner = $2`, chainID, owner)
 	return store.Failed(fmt.Sprintf("forget endpoints of chain %d", chainID), err)
 }
 
+// saveEndpoint inserts or replaces the row of one endpoint.
 func saveEndpoint(ctx context.Context, tx pgx.Tx, chainID uint64, e repute.Endpoint) error {
 	_, err := tx.Exec(ctx, `
 		insert into endpoints (chain_id, name, owner, kind, state, latency_ms, error_rate, requests, failures,
@@ -67,9 +66,9 @@ func saveEndpoint(ctx context.Context, tx pgx.Tx, chainID uint64, e repute.Endpo
 	return err
 }
 
-// Endpoints lists the endpoints of a chain, 0 for all chains, by chain, name and
-// owner, without those that no process has stored anything of for a minute.
-// UpdatedAt is the database's clock.
+// Endpoints returns the endpoints of a chain, or of all chains for 0, ordered by chain, name and
+// owner. Rows that no process wrote for a minute are left out. UpdatedAt is by the clock of the
+// database.
 func Endpoints(ctx context.Context, db *store.DB, chainID uint64) (out []repute.Endpoint, err error) {
 	err = View(ctx, db, "read endpoints", func(ctx context.Context, tx pgx.Tx) error {
 		out, err = ReadEndpoints(ctx, tx, chainID)
@@ -78,7 +77,7 @@ func Endpoints(ctx context.Context, db *store.DB, chainID uint64) (out []repute.
 	return out, err
 }
 
-// ReadEndpoints returns the RPC endpoints of a chain as their owner saved them last.
+// ReadEndpoints is Endpoints within a transaction.
 func ReadEndpoints(ctx context.Context, tx pgx.Tx, chainID uint64) ([]repute.Endpoint, error) {
 	rows, err := tx.Query(ctx, `
 		select chain_id, name, owner, kind, state, latency_ms, error_rate, requests, failures, rate_limit,
@@ -91,6 +90,7 @@ func ReadEndpoints(ctx context.Context, tx pgx.Tx, chainID uint64) ([]repute.End
 	return pgx.CollectRows(rows, scanEndpoint)
 }
 
+// scanEndpoint reads a row of ReadEndpoints.
 func scanEndpoint(row pgx.CollectableRow) (repute.Endpoint, error) {
 	var e repute.Endpoint
 	var state string

@@ -20,13 +20,13 @@ import (
 // afterwards (delta). The same records in any division into whole blocks give
 // the same rows.
 
-// Point is a position on a chain.
+// Point is the position of a log on a chain.
 type Point struct {
 	Block uint64
 	Log   uint32
 }
 
-// PointOf returns where a log is.
+// PointOf returns the position of a log.
 func PointOf(l *types.Log) Point { return Point{Block: l.BlockNumber, Log: uint32(l.Index)} }
 
 // Why a stored event has no effect. The first group waits for an event that is
@@ -41,7 +41,7 @@ const (
 	IgnoredForeign = "foreign_request" // an unknown request of a contract nobody vouches for
 )
 
-// WalletKey is the metadata key the registry keeps for itself.
+// WalletKey is the metadata key that the registry reserves for the agent's wallet.
 const WalletKey = "agentWallet"
 
 // SameLog reports whether two logs have the same content: address, transaction, topics and data.
@@ -59,10 +59,10 @@ func BlockArrays(blocks []repute.Block) (numbers []uint64, hashes, parents [][]b
 	return numbers, hashes, parents, times
 }
 
-// SelectEvents are the columns that ScanEvent reads.
+// SelectEvents is the list of columns that ScanEvent reads.
 const SelectEvents = `select block, log_index, tx_index, address, tx_hash, topics, data from events `
 
-// ScanEvent restores a stored log; the block's hash is not restored.
+// ScanEvent reads a stored log. The hash of its block is not restored.
 func ScanEvent(row pgx.CollectableRow) (l types.Log, err error) {
 	var address, tx, topics []byte
 	var data []byte
@@ -74,7 +74,7 @@ func ScanEvent(row pgx.CollectableRow) (l types.Log, err error) {
 	return l, nil
 }
 
-// DecodeLogs gives logs their meaning again. What was stored once must decode.
+// DecodeLogs decodes stored logs. A stored log that does not decode is an error.
 func DecodeLogs(logs []types.Log, decode func(types.Log) (repute.Event, error)) ([]repute.Record, error) {
 	records := make([]repute.Record, len(logs))
 	for i, l := range logs {
@@ -95,12 +95,13 @@ func TopicsOf(raw []byte) (topics []common.Hash) {
 	return topics
 }
 
-// Querier is a pool or a transaction.
+// Querier is what pools and transactions have in common.
 type Querier interface {
 	Query(ctx context.Context, sql string, args ...any) (pgx.Rows, error)
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }
 
+// AddressList returns addresses as a bytea[] parameter.
 func AddressList(list []common.Address) [][]byte {
 	out := make([][]byte, len(list))
 	for i, a := range list {

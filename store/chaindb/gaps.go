@@ -14,7 +14,7 @@ import (
 	"repute/store"
 )
 
-// Gap is a stored gap with what tells it from others of its kind.
+// Gap is a stored gap with its key among the gaps of its kind.
 type Gap struct {
 	repute.Gap
 	// Subject names the missing thing within its kind; a gap of the same chain, kind
@@ -22,11 +22,10 @@ type Gap struct {
 	Subject string
 }
 
-// OpenGaps stores gaps that are known from now on. One that is open already keeps
-// when it was found and when it is tried again; its blocks and reason are taken
-// over. Beyond a thousand of one chain no more are kept, which is ErrGapsFull once
-// the others are stored: those repaired make room for what the next comparison
-// finds. repute.ErrFenced when the lease is lost.
+// OpenGaps stores gaps. A gap that is stored already keeps when it was found and when it is
+// retried; its blocks and reason are replaced. A chain has at most a thousand gaps: for more,
+// OpenGaps stores what fits and returns ErrGapsFull, and the next comparison stores others as these
+// are repaired. repute.ErrFenced when the lease is lost.
 func OpenGaps(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, gaps []Gap) error {
 	dropped := 0
 	err := db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("open gaps of chain %d", chainID), func(tx pgx.Tx) error {
@@ -51,11 +50,11 @@ func OpenGaps(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, 
 	return err
 }
 
-// ErrGapsFull: more is missing of a chain than is listed.
+// ErrGapsFull is returned when a chain has more gaps than are stored.
 var ErrGapsFull = errors.New("too many gaps are open")
 
-// openGap stores one gap, unless there are too many. One that is open already takes
-// over the blocks, or to widen it spans both.
+// openGap stores one gap unless there are too many, and reports whether it is stored. A gap that
+// exists gets the new blocks, or with widen the range that spans both.
 func openGap(ctx context.Context, tx pgx.Tx, chainID uint64, g Gap, widen bool) (kept bool, err error) {
 	tag, err := tx.Exec(ctx, `
 		insert into gaps as g (chain_id, kind, subject, token_id, client, from_block, to_block, reason)
@@ -71,8 +70,8 @@ func openGap(ctx context.Context, tx pgx.Tx, chainID uint64, g Gap, widen bool) 
 	return err == nil && tag.RowsAffected() > 0, err
 }
 
-// WidenGaps stores gaps beside those that other parts of the chain brought. One that
-// finds no room is ErrGapsFull.
+// WidenGaps stores gaps in addition to those known of other blocks: the range of a gap that exists
+// is widened. It returns ErrGapsFull when one does not fit.
 func WidenGaps(ctx context.Context, tx pgx.Tx, chainID uint64, gaps []Gap) error {
 	for _, g := range gaps {
 		kept, err := openGap(ctx, tx, chainID, g, true)
@@ -93,6 +92,7 @@ const (
 	maxOpen    = 1000 // gaps kept of one chain
 )
 
+// maybeToken returns a token id as a parameter, null for nil.
 func maybeToken(id *repute.TokenID) any {
 	if id == nil {
 		return nil
@@ -100,6 +100,7 @@ func maybeToken(id *repute.TokenID) any {
 	return store.TokenNum(*id)
 }
 
+// maybeClient returns an address as a parameter, null for nil.
 func maybeClient(a *common.Address) []byte {
 	if a == nil {
 		return nil
@@ -107,18 +108,19 @@ func maybeClient(a *common.Address) []byte {
 	return a.Bytes()
 }
 
-// PostponeGap counts a try that found nothing and plans the next one.
+// PostponeGap counts a failed attempt to find the missing event and schedules the next one.
 // repute.ErrFenced when the lease is lost.
 func PostponeGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, g Gap, pause time.Duration) error {
 	return changeGap(ctx, db, chainID, l, g, "update gaps set tries = tries + 1, next_try = now() + $4 where chain_id = $1 and kind = $2 and subject = $3", pause)
 }
 
-// CloseGap forgets a gap that is none any more. repute.ErrFenced when the lease is
-// lost.
+// CloseGap deletes a gap whose event was found. repute.ErrFenced when the lease is lost.
 func CloseGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, g Gap) error {
 	return changeGap(ctx, db, chainID, l, g, "delete from gaps where chain_id = $1 and kind = $2 and subject = $3")
 }
 
+// changeGap executes a statement about one gap, whose parameters $1 to $3 are its key, under the
+// lease.
 func changeGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, g Gap, sql string, args ...any) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("gap of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := store.HoldLease(ctx, tx, l); err != nil {
@@ -129,7 +131,7 @@ func changeGap(ctx context.Context, db *store.DB, chainID uint64, l store.Lease,
 	})
 }
 
-// DueGaps are open gaps whose next try has come, the longest due first.
+// DueGaps returns gaps whose next attempt is due, the longest due first.
 func DueGaps(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]Gap, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select kind, subject, token_id::text, client, from_block, to_block, reason, found_at, tries, next_try from gaps
@@ -141,7 +143,7 @@ func DueGaps(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]Ga
 	return gaps, store.Failed("due gaps", err)
 }
 
-// ScanGap reads a gap from the columns of selectGaps.
+// ScanGap reads a gap from the columns of DueGaps.
 func ScanGap(row pgx.CollectableRow) (g Gap, err error) {
 	var token *string
 	var client []byte
@@ -153,7 +155,7 @@ func ScanGap(row pgx.CollectableRow) (g Gap, err error) {
 	return g, g.name(token, client)
 }
 
-// name fills in whose the gap is.
+// name sets the agent and the client that the gap is about.
 func (g *Gap) name(token *string, client []byte) error {
 	if client != nil {
 		a := common.BytesToAddress(client)
@@ -166,7 +168,7 @@ func (g *Gap) name(token *string, client []byte) error {
 	return g.Agent.SetFromDecimal(*token)
 }
 
-// proof is what a snapshot says of one chain's completeness by kind.
+// proof is the completeness of one chain per kind of event, as a snapshot shows it.
 type proof struct {
 	VerifiedTo map[repute.EventKind]uint64
 	Pending    map[repute.EventKind]int64
@@ -175,9 +177,9 @@ type proof struct {
 	Blocks     blocksProof
 }
 
-// selectProof are the columns readProof takes, of chain c: both are arrays of a few
-// rows, made in the statement that reads the chain so that an answer costs no
-// statement more.
+// selectProof are the columns of chain c that readProof decodes, each a JSON array of a few rows.
+// They are part of the statement that reads the chain, so that an answer needs no further
+// statement.
 const selectProof = `
 	(select jsonb_agg(jsonb_build_array(part, block)) from cursors v where v.job = 'verified' and v.chain_id = c.chain_id),
 	(select jsonb_agg(jsonb_build_array(reason, n)) from (
@@ -193,6 +195,7 @@ const selectProof = `
 			from block_proofs b where b.chain_id = c.chain_id),
 		'asked', (select count(*) from cursors q where q.job = 'requested block' and q.chain_id = c.chain_id)))`
 
+// gapJSON is a gap in the JSON that selectProof makes.
 type gapJSON struct {
 	Kind        repute.EventKind
 	Token       *string
@@ -203,6 +206,7 @@ type gapJSON struct {
 	Tries       int
 }
 
+// readProof decodes the columns of selectProof.
 func readProof(verified, pending, gaps, counts, blocks []byte) (proof, error) {
 	p := proof{VerifiedTo: map[repute.EventKind]uint64{},
 		Pending: map[repute.EventKind]int64{}, Open: map[repute.EventKind]int64{}, Gaps: map[repute.EventKind][]repute.Gap{}}
@@ -235,6 +239,7 @@ func readProof(verified, pending, gaps, counts, blocks []byte) (proof, error) {
 	return p, p.listGaps(gaps)
 }
 
+// listGaps adds the listed gaps, by kind.
 func (p proof) listGaps(raw []byte) error {
 	var listed []gapJSON
 	if err := unmarshal(raw, &listed); err != nil {
@@ -250,6 +255,7 @@ func (p proof) listGaps(raw []byte) error {
 	return nil
 }
 
+// unmarshal decodes JSON; null leaves the value as it is.
 func unmarshal(raw []byte, into any) error {
 	if raw == nil {
 		return nil
@@ -257,6 +263,7 @@ func unmarshal(raw []byte, into any) error {
 	return json.Unmarshal(raw, into)
 }
 
+// gap returns the gap as the API shows it.
 func (j gapJSON) gap() (repute.Gap, error) {
 	g := Gap{Gap: repute.Gap{Kind: j.Kind, Blocks: repute.BlockRange{From: j.From, To: j.To}, Reason: j.Reason,
 		Since: j.Since.UTC(), Tries: j.Tries, Next: j.Next.UTC()}}
@@ -268,7 +275,7 @@ func (j gapJSON) gap() (repute.Gap, error) {
 	return g.Gap, err
 }
 
-// MissingKind is what an event waits for.
+// MissingKind returns the kind of event that a pending event waits for, by its reason.
 func MissingKind(reason string) repute.EventKind {
 	switch reason {
 	case WaitsForIndex, WaitsForFeedback:

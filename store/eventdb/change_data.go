@@ -15,7 +15,7 @@ import (
 	"repute/store/chaindb"
 )
 
-// ChangeRow is a change on its way into the outbox.
+// ChangeRow is a change before it is stored.
 type ChangeRow struct {
 	Kind string
 	At   chaindb.Point
@@ -23,8 +23,7 @@ type ChangeRow struct {
 	Data []byte
 }
 
-// change notes what a reader of the feed is told. A value that does not marshal
-// is impossible by construction of the data types.
+// change adds a change for readers of the feed. The data types cannot fail to marshal.
 func (f *fold) change(kind string, at chaindb.Point, id *repute.TokenID, data any) {
 	if f.quiet {
 		return
@@ -32,6 +31,7 @@ func (f *fold) change(kind string, at chaindb.Point, id *repute.TokenID, data an
 	f.out.changes = append(f.out.changes, ChangeRow{kind, at, id, store.Marshal(data)})
 }
 
+// transferredData is the data of a change of kind store.KindTransferred.
 type transferredData struct {
 	From     store.Eip55  `json:"from"` // zero for the mint
 	Owner    store.Eip55  `json:"owner"`
@@ -39,36 +39,43 @@ type transferredData struct {
 	Approved *store.Eip55 `json:"approved"`
 }
 
+// registeredData is the data of a change of kind store.KindRegistered.
 type registeredData struct {
 	Owner   store.Eip55 `json:"owner"`
 	Claimed bool        `json:"claimed"`       // owner known from here only
 	URI     *chainText  `json:"uri,omitempty"` // absent when a newer one is set
 }
 
+// uriData is the data of a change of kind store.KindURI.
 type uriData struct {
 	URI chainText   `json:"uri"`
 	By  store.Eip55 `json:"by"`
 }
 
+// walletData is the data of a change of kind store.KindWallet.
 type walletData struct {
 	Wallet *store.Eip55 `json:"wallet"` // null when cleared
 }
 
+// metadataData is the data of a change of kind store.KindMetadata.
 type metadataData struct {
 	Key   chainText  `json:"key"`
 	Value chainBytes `json:"value"`
 }
 
+// approvalData is the data of a change of kind store.KindApproval.
 type approvalData struct {
 	Approved *store.Eip55 `json:"approved"` // null for none
 }
 
+// operatorData is the data of a change of kind store.KindOperator.
 type operatorData struct {
 	Owner    store.Eip55 `json:"owner"`
 	Operator store.Eip55 `json:"operator"`
 	Approved bool        `json:"approved"`
 }
 
+// feedbackData is the data of a change of kind store.KindFeedback.
 type feedbackData struct {
 	Client   store.Eip55 `json:"client"`
 	Index    uint64      `json:"index"`
@@ -81,16 +88,19 @@ type feedbackData struct {
 	Hash     common.Hash `json:"hash"`
 }
 
+// feedbackDataOf returns the data of a change for new feedback.
 func feedbackDataOf(e *repute.NewFeedback) feedbackData {
 	return feedbackData{store.Eip55(e.Client), e.Index, e.Value.String(), e.Decimals,
 		chainText(e.Tag1), chainText(e.Tag2), chainText(e.Endpoint), chainText(e.URI), e.FeedbackHash}
 }
 
+// revokedData is the data of a change of kind store.KindRevoked.
 type revokedData struct {
 	Client store.Eip55 `json:"client"`
 	Index  uint64      `json:"index"`
 }
 
+// responseData is the data of a change of kind store.KindResponse.
 type responseData struct {
 	Client    store.Eip55 `json:"client"`
 	Index     uint64      `json:"index"`
@@ -99,10 +109,12 @@ type responseData struct {
 	Hash      common.Hash `json:"hash"`
 }
 
+// responseDataOf returns the data of a change for a response to feedback.
 func responseDataOf(e *repute.ResponseAppended) responseData {
 	return responseData{store.Eip55(e.Client), e.Index, store.Eip55(e.Responder), chainText(e.URI), e.ResponseHash}
 }
 
+// requestData is the data of a change of kind store.KindRequested.
 type requestData struct {
 	Contract    store.Eip55 `json:"contract"`
 	Trusted     bool        `json:"contractTrusted"`
@@ -111,10 +123,12 @@ type requestData struct {
 	URI         chainText   `json:"uri"`
 }
 
+// requestDataOf returns the data of a change for a validation request to a contract.
 func requestDataOf(contract common.Address, trusted bool, e *repute.ValidationRequest) requestData {
 	return requestData{store.Eip55(contract), trusted, e.RequestHash, store.Eip55(e.Validator), chainText(e.URI)}
 }
 
+// answerData is the data of a change of kind store.KindResponded.
 type answerData struct {
 	Contract    store.Eip55 `json:"contract"`
 	Trusted     bool        `json:"contractTrusted"`
@@ -126,15 +140,18 @@ type answerData struct {
 	Tag         chainText   `json:"tag"`
 }
 
+// answerDataOf returns the data of a change for a validator's response.
 func answerDataOf(contract common.Address, trusted bool, e *repute.ValidationResponse) answerData {
 	return answerData{store.Eip55(contract), trusted, e.RequestHash, store.Eip55(e.Validator), e.Response, chainText(e.URI), e.ResponseHash, chainText(e.Tag)}
 }
 
+// backfilledData is the data of a change of kind store.KindBackfilled.
 type backfilledData struct {
 	From uint64 `json:"from"`
 	To   uint64 `json:"to"`
 }
 
+// rewoundData is the data of a change of kind store.KindRewound.
 type rewoundData struct {
 	Block uint64      `json:"block"` // the last one that stands
 	Hash  common.Hash `json:"hash"`
@@ -149,8 +166,8 @@ type RepairedData struct {
 // longestText bounds a foreign string in a change, in bytes.
 const longestText = 16 << 10
 
-// chainText is a string of the chain. In JSON it is {"text":…} when it is clean
-// UTF-8, else {"hex":…}; beyond 16 KB it is cut and {"size","sha256"} name the whole.
+// chainText is a string of the chain. In JSON it is {"text":…} when it is clean UTF-8, else
+// {"hex":…}. A longer one than longestText is cut, and {"size","sha256"} describe the whole.
 type chainText string
 
 // MarshalJSON writes the object described at the type.
@@ -175,7 +192,7 @@ func (s chainText) MarshalJSON() ([]byte, error) {
 	return json.Marshal(o)
 }
 
-// cutText cuts at n bytes, or up to three before so as not to split a rune.
+// cutText returns at most n bytes of s, up to three fewer so that no rune is split.
 func cutText(s string, n int) string {
 	for cut := n; cut > n-utf8.UTFMax; cut-- {
 		if utf8.RuneStart(s[cut]) {

@@ -14,9 +14,8 @@ import (
 	"repute"
 )
 
-// CopyBuffer collects rows in the binary format of COPY. Rows are written field
-// by field, without reflection; the whole table goes out in one piece, so that
-// a slow producer never holds a half-sent COPY open.
+// CopyBuffer collects rows in the binary format of COPY. Rows are written field by field, without
+// reflection. All rows are sent at once, so that a slow producer never keeps a COPY open.
 type CopyBuffer struct {
 	table   string
 	columns string // comma-separated
@@ -25,6 +24,7 @@ type CopyBuffer struct {
 	Buf     []byte
 }
 
+// copyHeader is the signature, the flags and the empty extension that begin the binary format.
 const copyHeader = "PGCOPY\n\xff\r\n\x00" + "\x00\x00\x00\x00" + "\x00\x00\x00\x00"
 
 // NewCopy returns an empty buffer for a table and its comma-separated columns.
@@ -32,7 +32,7 @@ func NewCopy(table, columns string) *CopyBuffer {
 	return &CopyBuffer{table: table, columns: columns, fields: strings.Count(columns, ",") + 1, Buf: []byte(copyHeader)}
 }
 
-// Send stores the rows. It must be called once.
+// Send stores the rows. It MUST be called once.
 func (c *CopyBuffer) Send(ctx context.Context, tx pgx.Tx) error {
 	if c.rows == 0 {
 		return nil
@@ -43,7 +43,7 @@ func (c *CopyBuffer) Send(ctx context.Context, tx pgx.Tx) error {
 	return store.Failed("copy "+c.table, err)
 }
 
-// Row begins a row; exactly the fields of the column list must follow.
+// Row begins a row. Exactly the fields of the column list MUST follow.
 func (c *CopyBuffer) Row() {
 	c.rows++
 	c.Buf = binary.BigEndian.AppendUint16(c.Buf, uint16(c.fields))
@@ -70,7 +70,7 @@ func (c *CopyBuffer) Int64(v int64) {
 	c.Buf = binary.BigEndian.AppendUint64(c.Buf, uint64(v))
 }
 
-// Block writes a block number; 0 is null where orNull is set.
+// Block appends a block number; 0 is null where orNull is set.
 func (c *CopyBuffer) Block(n uint64, orNull bool) {
 	if n == 0 && orNull {
 		c.Null()
@@ -100,7 +100,7 @@ func (c *CopyBuffer) Text(v string) {
 	c.Buf = append(c.Buf, v...)
 }
 
-// Json writes a jsonb value from its text.
+// Json appends a jsonb value from its text.
 func (c *CopyBuffer) Json(v []byte) {
 	c.Buf = binary.BigEndian.AppendUint32(c.Buf, uint32(len(v)+1))
 	c.Buf = append(c.Buf, 1)
@@ -126,7 +126,7 @@ func (c *CopyBuffer) Token(id *repute.TokenID) {
 	c.digits(false, id.Dec())
 }
 
-// MaybeToken writes null for nil.
+// MaybeToken appends a token id, null for nil.
 func (c *CopyBuffer) MaybeToken(id *repute.TokenID) {
 	if id == nil {
 		c.Null()
@@ -145,7 +145,7 @@ func (c *CopyBuffer) Integer(v *big.Int) {
 	c.digits(s[0] == '-', strings.TrimPrefix(s, "-"))
 }
 
-// decimal writes a numeric: base-10000 digits, most significant first.
+// decimal appends a numeric: base-10000 digits, most significant first.
 func (c *CopyBuffer) decimal(negative bool, v uint64) {
 	var groups [5]uint16
 	n := 0
@@ -159,7 +159,7 @@ func (c *CopyBuffer) decimal(negative bool, v uint64) {
 	}
 }
 
-// digits is decimal for a number that does not fit 64 bits.
+// digits is decimal for a number that does not fit into 64 bits.
 func (c *CopyBuffer) digits(negative bool, s string) {
 	s = strings.Repeat("0", (4-len(s)%4)%4) + s
 	c.numericHead(negative, len(s)/4)
@@ -170,6 +170,7 @@ func (c *CopyBuffer) digits(negative bool, s string) {
 	}
 }
 
+// numericHead appends length, number of digit groups, weight, sign and scale of a numeric.
 func (c *CopyBuffer) numericHead(negative bool, groups int) {
 	sign := uint16(0)
 	if negative {

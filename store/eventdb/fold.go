@@ -11,19 +11,19 @@ import (
 	"repute/store/docdb"
 )
 
-// agentState is what a row of agent_states holds.
+// agentState holds the columns of agent_states.
 type agentState struct {
 	owner, wallet, approved common.Address
 	claimed                 bool
 	uri                     int64
 }
 
-// foldAgent is one agent a batch names, whether it exists or not.
+// foldAgent is the state of one agent that a batch names, whether it exists or not.
 type foldAgent struct {
-	id       repute.TokenID
-	exists   bool // now
-	stored   bool // in the database before the batch
-	recalled bool // known without a look into the database
+	id     repute.TokenID
+	exists bool // now
+	stored bool // in the database before the batch
+	cached bool // known without a look into the database
 	agentState
 	registered, updated chaindb.Point
 	counts              repute.AgentCounts
@@ -34,46 +34,50 @@ type foldAgent struct {
 	open    int // index of the open history row in delta.states, -1 when stored or none
 	inBlock uint64
 
-	sofar soFar
+	tx txState
 }
 
-// soFar is what the current transaction told of an agent.
-type soFar struct {
-	tx           common.Hash
+// txState is what the current transaction did to an agent.
+type txState struct {
+	hash         common.Hash
 	last         repute.EventKind // the newest event of the agent
 	uriUpdated   bool             // a URIUpdated was seen
 	walletSet    bool             // the wallet was set, cleared or dropped by a transfer
 	ignoreWallet bool             // the next wallet event lies: see registered
 }
 
+// pairKey identifies a client's ratings of one agent.
 type pairKey struct {
 	token  repute.TokenID
 	client common.Address
 }
 
-// foldPair is what one client said of one agent.
+// foldPair is the state of one client's ratings of one agent.
 type foldPair struct {
 	pairKey
-	last     uint64 // newest feedback index
-	live     int64
-	fresh    bool // nothing of it is stored yet
-	recalled bool // known without a look into the database
-	first    bool // the batch begins with its feedback number 1
+	last   uint64 // newest feedback index
+	live   int64
+	fresh  bool // nothing of it is stored yet
+	cached bool // known without a look into the database
+	first  bool // the batch begins with its feedback number 1
 }
 
+// ratingKey identifies one rating.
 type ratingKey struct {
 	pairKey
 	index uint64
 }
 
-// foldRating is a rating that the batch revokes.
+// foldRating is the state of a rating that the batch revokes.
 type foldRating struct {
 	revoked bool
 	row     *feedbackRow // nil when stored before the batch
 }
 
+// operatorKey identifies an ERC-721 approval for all agents of an owner.
 type operatorKey struct{ owner, operator common.Address }
 
+// foldOperator is the state of such an approval.
 type foldOperator struct {
 	approved bool // now
 	before   bool // at the end of the block before
@@ -81,11 +85,13 @@ type foldOperator struct {
 	inBlock  uint64
 }
 
+// requestKey identifies a validation request.
 type requestKey struct {
 	contract common.Address
 	hash     common.Hash
 }
 
+// foldRequest is the state of a validation request that the batch names.
 type foldRequest struct {
 	known     bool
 	at        chaindb.Point // a refold may meet a request that came only later
@@ -94,13 +100,14 @@ type foldRequest struct {
 	validator common.Address
 }
 
+// metadataKey identifies a metadata key of an agent; hash is the sha256 of the key.
 type metadataKey struct {
 	token repute.TokenID
 	hash  [32]byte
 }
 
-// fold holds the state that a batch touches. Its maps have an entry for
-// everything the records name.
+// fold applies records to the state that they name and collects the rows to be written. Its maps
+// have an entry for everything the records name; load fills them from the database.
 type fold struct {
 	chain   *chaindb.ChainRow
 	ids     docdb.Interned
@@ -116,23 +123,27 @@ type fold struct {
 	sums      map[sumKey]*sumRow
 	votes     map[voteKey]*voteRow
 
-	block        uint64
-	agentsOfNow  []*foldAgent // may have changed in the current block
-	operatorsNow []operatorKey
-	out          Delta
+	block            uint64
+	agentsInBlock    []*foldAgent // may have changed in the current block
+	operatorsInBlock []operatorKey
+	out              Delta
 }
 
+// sumKey identifies a row of sums.
 type sumKey struct {
 	pair       *foldPair
 	tag1, tag2 int64
 	decimals   uint8
 }
 
+// voteKey identifies a row of votes.
 type voteKey struct {
 	pair *foldPair
 	tag1 int64
 }
 
+// Reasons of pending events that contradict stored ones. No other event is missing, so they do not
+// make the chain incomplete.
 const (
 	ignoredRevoked   = "already_revoked"
 	ignoredDuplicate = "duplicate_request"
@@ -140,7 +151,7 @@ const (
 	ignoredRange     = "out_of_range"
 )
 
-// run applies the records, closes the last block and makes the delta ready to be written.
+// run applies the records, closes the last block and encodes the rows to be written.
 func (f *fold) run(records []repute.Record) error {
 	for i := range records {
 		r := &records[i]
@@ -158,6 +169,7 @@ func (f *fold) run(records []repute.Record) error {
 	return nil
 }
 
+// apply applies one record, or notes why it has no effect.
 func (f *fold) apply(r *repute.Record) error {
 	if err := checkAddress(f.chain, r); err != nil {
 		return err
@@ -170,21 +182,21 @@ func (f *fold) apply(r *repute.Record) error {
 		return nil
 	}
 	f.wait(&a.id, at, reason)
-	if reason == "" && !silent(r.Event.Kind()) {
+	if reason == "" && !withoutEffect(r.Event.Kind()) {
 		a.updated = at
 	}
-	a.sofar.last = r.Event.Kind()
+	a.tx.last = r.Event.Kind()
 	return nil
 }
 
-// silent tells whether events of a kind change nothing of an agent, whatever they say.
-func silent(k repute.EventKind) bool {
+// withoutEffect reports whether events of a kind change nothing of an agent.
+func withoutEffect(k repute.EventKind) bool {
 	return k == repute.KindMetadataUpdate || k == repute.KindBatchMetadataUpdate
 }
 
-// LastEffect finds the newest event that changed something of an agent of chain $1, among
-// those that also meet a condition: what anybody can emit about it without an effect does
-// not make it look alive.
+// LastEffect returns the SQL of the newest event that changed something of an agent of chain $1,
+// among those that meet a condition. Events without effect, which anybody can emit about any agent,
+// do not make it look active.
 func LastEffect(token, condition string) string {
 	return fmt.Sprintf(`
 		(select block, log_index from events e where chain_id = $1 and token_id = %s and %s and kind not in (%d, %d)
@@ -192,33 +204,32 @@ func LastEffect(token, condition string) string {
 			order by block desc, log_index desc limit 1) e`, token, condition, repute.KindMetadataUpdate, repute.KindBatchMetadataUpdate)
 }
 
-// wait notes that an event has no effect, for a reason other than "".
+// wait stores a reason why an event has no effect; "" stores nothing.
 func (f *fold) wait(id *repute.TokenID, at chaindb.Point, reason string) {
 	if reason != "" {
 		f.out.Pending = append(f.out.Pending, pendingRow{id, at, reason})
 	}
 }
 
-// agentOf finds the agent that the record names, nil when none, and notes that
-// it was named.
+// agentOf returns the agent that a record names, nil for none, and marks it as named in the block.
 func (f *fold) agentOf(r *repute.Record) *foldAgent {
 	id, ok := repute.AgentOf(r.Event)
 	if !ok {
 		return nil
 	}
 	a := f.agents[id]
-	if a.sofar.tx != r.Log.TxHash {
-		a.sofar = soFar{tx: r.Log.TxHash}
+	if a.tx.hash != r.Log.TxHash {
+		a.tx = txState{hash: r.Log.TxHash}
 	}
 	if a.inBlock != f.block {
 		a.inBlock = f.block
-		f.agentsOfNow = append(f.agentsOfNow, a)
+		f.agentsInBlock = append(f.agentsInBlock, a)
 	}
 	return a
 }
 
-// dispatch applies one event. It returns why the event has no effect, "" when it
-// had one or needs none.
+// dispatch applies one event. It returns why the event has no effect; "" when it had one or needs
+// none.
 func (f *fold) dispatch(r *repute.Record, a *foldAgent, at chaindb.Point) string {
 	switch e := r.Event.(type) {
 	case repute.Transfer:
@@ -249,8 +260,8 @@ func (f *fold) dispatch(r *repute.Record, a *foldAgent, at chaindb.Point) string
 	return ""
 }
 
-// checkAddress refuses a registry event of a contract that is not the chain's
-// registry: only validations may come from anywhere.
+// checkAddress refuses a registry event of a contract that is not the chain's registry. Only
+// validations may come from any contract.
 func checkAddress(c *chaindb.ChainRow, r *repute.Record) error {
 	if r.Event == nil {
 		return fmt.Errorf("log %d of block %d is not decoded", r.Log.Index, r.Log.BlockNumber)
@@ -269,7 +280,7 @@ func checkAddress(c *chaindb.ChainRow, r *repute.Record) error {
 	return nil
 }
 
-// Delta is what a batch changes, in rows.
+// Delta holds the rows that a batch adds or changes.
 type Delta struct {
 	states       []stateRow
 	closedStates []closedState
@@ -293,19 +304,20 @@ type Delta struct {
 	replaced *CopyBuffer   // the agents
 }
 
-// stateRow is a row of agent_states; to is 0 while open.
+// stateRow is a row of agent_states; to is 0 while it is open.
 type stateRow struct {
 	id       repute.TokenID
 	from, to uint64
 	agentState
 }
 
-// closedState ends the stored open row of an agent.
+// closedState closes the stored open row of an agent.
 type closedState struct {
 	id repute.TokenID
 	to uint64
 }
 
+// metadataRow is a row of metadata; to is 0 while it is open.
 type metadataRow struct {
 	metadataKey
 	key, value []byte
@@ -313,36 +325,40 @@ type metadataRow struct {
 	to         uint64
 }
 
-// closedKey ends the stored open row of a metadata key.
+// closedKey closes the stored open row of a metadata key.
 type closedKey struct {
 	metadataKey
 	to uint64
 }
 
-// operatorRow is a span; to is 0 while open. As a closing, from is not set.
+// operatorRow is a row of operators; to is 0 while it is open. As a closing of a stored row, from
+// is not set.
 type operatorRow struct {
 	operatorKey
 	from, to uint64
 }
 
+// feedbackRow is a row of feedback; tag1, tag2 and uri are ids of interned strings.
 type feedbackRow struct {
 	repute.NewFeedback
 	at, revoked     chaindb.Point
 	tag1, tag2, uri int64
 }
 
-// revocation marks a stored rating.
+// revocation marks a stored rating as revoked.
 type revocation struct {
 	ratingKey
 	at chaindb.Point
 }
 
+// responseRow is a row of responses.
 type responseRow struct {
 	repute.ResponseAppended
 	at  chaindb.Point
 	uri int64
 }
 
+// requestRow is a row of validation_requests.
 type requestRow struct {
 	contract common.Address
 	repute.ValidationRequest
@@ -350,6 +366,7 @@ type requestRow struct {
 	uri int64
 }
 
+// answerRow is a row of validation_responses.
 type answerRow struct {
 	contract common.Address
 	repute.ValidationResponse
@@ -357,6 +374,7 @@ type answerRow struct {
 	uri, tag int64
 }
 
+// pendingRow is a row of pending.
 type pendingRow struct {
 	id     *repute.TokenID // nil when the event names no agent
 	At     chaindb.Point
@@ -370,7 +388,7 @@ type sumRow struct {
 	sum *big.Int
 }
 
-// voteRow is a client's newest value of a tag.
+// voteRow is a client's newest rating of a tag.
 type voteRow struct {
 	voteKey
 	index    uint64

@@ -10,8 +10,8 @@ import (
 	"repute/store/chaindb"
 )
 
-// newFeedback needs the agent and the feedback before it: indexes of a client
-// are contiguous from 1, so a gap means that a log is missing.
+// newFeedback adds a rating. The indexes of a client's ratings of an agent count from 1, so a
+// missing one means that a log is missing.
 func (f *fold) newFeedback(e repute.NewFeedback, a *foldAgent, at chaindb.Point) string {
 	p := f.pairs[pairKey{e.TokenID, e.Client}]
 	switch {
@@ -39,7 +39,7 @@ func (f *fold) newFeedback(e repute.NewFeedback, a *foldAgent, at chaindb.Point)
 	return ""
 }
 
-// addUp keeps the sums and the vote of the client.
+// addUp adds a rating to the sums and the vote of its client.
 func (f *fold) addUp(p *foldPair, row *feedbackRow) {
 	key := sumKey{p, row.tag1, row.tag2, row.Decimals}
 	s := f.sums[key]
@@ -60,6 +60,8 @@ func (f *fold) addUp(p *foldPair, row *feedbackRow) {
 	v.index, v.value, v.decimals = row.Index, row.Value, row.Decimals
 }
 
+// feedbackRevoked revokes a rating and takes it out of sums and votes. Revoking it twice has no
+// effect.
 func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at chaindb.Point) string {
 	p := f.pairs[pairKey{e.TokenID, e.Client}]
 	key := ratingKey{p.pairKey, e.Index}
@@ -88,6 +90,7 @@ func (f *fold) feedbackRevoked(e repute.FeedbackRevoked, a *foldAgent, at chaind
 	return ""
 }
 
+// responseAppended adds a response to a rating, which must exist.
 func (f *fold) responseAppended(e repute.ResponseAppended, a *foldAgent, at chaindb.Point) string {
 	p := f.pairs[pairKey{e.TokenID, e.Client}]
 	switch {
@@ -102,8 +105,8 @@ func (f *fold) responseAppended(e repute.ResponseAppended, a *foldAgent, at chai
 	return ""
 }
 
-// validationRequest stores a request of any contract: the agent it names need
-// not exist, for anybody can deploy a contract that names any number.
+// validationRequest adds a request to any contract. The agent need not exist, because anybody can
+// deploy a contract that names any number.
 func (f *fold) validationRequest(contract common.Address, e repute.ValidationRequest, a *foldAgent, at chaindb.Point) string {
 	q := f.requests[requestKey{contract, e.RequestHash}]
 	if q.knownAt(at) {
@@ -115,8 +118,11 @@ func (f *fold) validationRequest(contract common.Address, e repute.ValidationReq
 	return ""
 }
 
+// knownAt reports whether the request was made before a position.
 func (q *foldRequest) knownAt(at chaindb.Point) bool { return q.known && before(q.at, at) }
 
+// validationResponse adds a validator's response to a request, of which it MUST name the agent and
+// the validator. Only responses to contracts on the allow-list count and can be missing a request.
 func (f *fold) validationResponse(contract common.Address, e repute.ValidationResponse, a *foldAgent, at chaindb.Point) string {
 	const maxResponse = 100
 	q := f.requests[requestKey{contract, e.RequestHash}]

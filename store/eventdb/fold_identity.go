@@ -10,13 +10,13 @@ import (
 	"repute/store/chaindb"
 )
 
-// transfer moves an agent; the mint makes its row. The registry drops the
-// per-token approval without an event, and the wallet with one that comes first;
-// both are dropped here too.
+// transfer changes the owner of an agent; a mint creates it. The registry clears the token's
+// approval without an event, and the wallet with an event that comes before the transfer; both are
+// cleared here too.
 func (f *fold) transfer(e repute.Transfer, a *foldAgent, at chaindb.Point) string {
 	mint := e.From == common.Address{}
 	if !mint {
-		a.sofar.walletSet = true
+		a.tx.walletSet = true
 	}
 	if !a.exists {
 		if !mint {
@@ -32,34 +32,35 @@ func (f *fold) transfer(e repute.Transfer, a *foldAgent, at chaindb.Point) strin
 	return ""
 }
 
+// create makes an agent exist from a position on, with an empty URI.
 func (f *fold) create(a *foldAgent, at chaindb.Point) {
 	a.exists, a.registered = true, at
 	a.uri = f.ids.URIs[""]
 }
 
-// registered brings the first URI. The registry writes the registrant as wallet,
-// mints, which calls the registrant back, writes the URI where it was given one,
-// and logs Registered and the wallet. So what was done in the callback is newer
-// than that wallet event, and than the empty URI of a registration without one,
-// but not than an empty URI that was given: only such a one is hinted at by a
-// MetadataUpdate right before Registered.
+// registered sets the first URI. The registry writes the registrant as wallet, mints, which calls
+// the registrant back, writes the URI where one was given, and logs Registered and the wallet. So
+// events of the callback are newer than that wallet event, and newer than the empty URI of a
+// registration without a URI. They are not newer than an empty URI that was given, which a
+// MetadataUpdate right before Registered reveals.
 func (f *fold) registered(e repute.Registered, a *foldAgent, at chaindb.Point) string {
 	if !a.exists {
 		f.create(a, at)
 		a.owner, a.claimed = e.Owner, true
 	}
 	data := registeredData{Owner: store.Eip55(a.owner), Claimed: a.claimed}
-	if e.URI != "" || !a.sofar.uriUpdated || a.sofar.last == repute.KindMetadataUpdate {
+	if e.URI != "" || !a.tx.uriUpdated || a.tx.last == repute.KindMetadataUpdate {
 		a.uri = f.ids.URIs[e.URI]
 		data.URI = (*chainText)(&e.URI)
 	}
-	a.sofar.ignoreWallet = a.sofar.walletSet
+	a.tx.ignoreWallet = a.tx.walletSet
 	f.change(store.KindRegistered, at, &a.id, data)
 	return ""
 }
 
+// uriUpdated replaces the URI of an agent.
 func (f *fold) uriUpdated(e repute.URIUpdated, a *foldAgent, at chaindb.Point) string {
-	a.sofar.uriUpdated = true
+	a.tx.uriUpdated = true
 	if !a.exists {
 		return chaindb.WaitsForAgent
 	}
@@ -68,11 +69,12 @@ func (f *fold) uriUpdated(e repute.URIUpdated, a *foldAgent, at chaindb.Point) s
 	return ""
 }
 
+// metadataSet stores a metadata value, or the wallet under its reserved key.
 func (f *fold) metadataSet(e repute.MetadataSet, a *foldAgent, at chaindb.Point) string {
-	ignore := a.sofar.ignoreWallet
-	a.sofar.ignoreWallet = false
+	ignore := a.tx.ignoreWallet
+	a.tx.ignoreWallet = false
 	if e.Key == chaindb.WalletKey {
-		a.sofar.walletSet = true
+		a.tx.walletSet = true
 	}
 	if !a.exists {
 		return chaindb.WaitsForAgent
@@ -91,8 +93,8 @@ func (f *fold) metadataSet(e repute.MetadataSet, a *foldAgent, at chaindb.Point)
 	return ""
 }
 
-// walletSet reads 20 bytes, or a padded word as some writers encode it; empty
-// clears. A value of any other length says nothing and changes nothing.
+// walletSet reads a wallet of 20 bytes, or padded to 32 as some writers encode it; an empty value
+// clears it. A value of another length changes nothing.
 func (f *fold) walletSet(value []byte, a *foldAgent, at chaindb.Point) {
 	switch len(value) {
 	case 0:
@@ -105,7 +107,7 @@ func (f *fold) walletSet(value []byte, a *foldAgent, at chaindb.Point) {
 	f.change(store.KindWallet, at, &a.id, walletData{store.Maybe(a.wallet)})
 }
 
-// setMetadata opens a row of the current block and ends the one before it.
+// setMetadata opens a row in the current block and closes the one before it.
 func (f *fold) setMetadata(row metadataRow, a *foldAgent) {
 	i, known := f.metadata[row.metadataKey]
 	switch {
@@ -121,6 +123,7 @@ func (f *fold) setMetadata(row metadataRow, a *foldAgent) {
 	f.out.metadata = append(f.out.metadata, row)
 }
 
+// approval replaces the address that may transfer the agent.
 func (f *fold) approval(e repute.Approval, a *foldAgent, at chaindb.Point) string {
 	if !a.exists {
 		return chaindb.WaitsForAgent
@@ -130,21 +133,22 @@ func (f *fold) approval(e repute.Approval, a *foldAgent, at chaindb.Point) strin
 	return ""
 }
 
+// approvalForAll sets whether an operator may act for every agent of an owner.
 func (f *fold) approvalForAll(e repute.ApprovalForAll, at chaindb.Point) {
 	key := operatorKey{e.Owner, e.Operator}
 	o := f.operators[key]
 	o.approved = e.Approved
 	if o.inBlock != f.block {
 		o.inBlock = f.block
-		f.operatorsNow = append(f.operatorsNow, key)
+		f.operatorsInBlock = append(f.operatorsInBlock, key)
 	}
 	f.change(store.KindOperator, at, nil, operatorData{store.Eip55(e.Owner), store.Eip55(e.Operator), e.Approved})
 }
 
-// endBlock writes the histories of what is different from the end of the block
-// before: one row per agent and block, however often it changed in between.
+// endBlock adds history rows for everything that differs from the end of the block before: one row
+// per agent and block, however often it changed within the block.
 func (f *fold) endBlock() {
-	for _, a := range f.agentsOfNow {
+	for _, a := range f.agentsInBlock {
 		if a.exists && (!a.existed || a.agentState != a.before) {
 			f.closeState(a)
 			a.open = len(f.out.states)
@@ -152,12 +156,13 @@ func (f *fold) endBlock() {
 		}
 		a.existed, a.before = a.exists, a.agentState
 	}
-	for _, key := range f.operatorsNow {
+	for _, key := range f.operatorsInBlock {
 		f.endOperator(key, f.operators[key])
 	}
-	f.agentsOfNow, f.operatorsNow = f.agentsOfNow[:0], f.operatorsNow[:0]
+	f.agentsInBlock, f.operatorsInBlock = f.agentsInBlock[:0], f.operatorsInBlock[:0]
 }
 
+// closeState closes the open history row of an agent at the current block.
 func (f *fold) closeState(a *foldAgent) {
 	switch {
 	case a.open >= 0:
@@ -167,6 +172,7 @@ func (f *fold) closeState(a *foldAgent) {
 	}
 }
 
+// endOperator opens or closes the history row of an approval for all at the end of a block.
 func (f *fold) endOperator(key operatorKey, o *foldOperator) {
 	switch {
 	case o.approved && !o.before:

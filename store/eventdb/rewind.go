@@ -14,11 +14,10 @@ import (
 	"repute/store/verifydb"
 )
 
-// Rewind removes everything above ancestor, a block that is stored, and applies
-// b, whose parent is ancestor, in the same transaction: readers see the old
-// chain or the new one, never a hole. repute.ErrFinalized when ancestor lies
-// below a finalized block, repute.ErrFenced when the lease is lost or ancestor is
-// not a stored block; nothing is changed then.
+// Rewind removes all blocks above ancestor, a stored block, and applies b, whose parent is
+// ancestor, in the same transaction: readers see the old chain or the new one. repute.ErrFinalized
+// when ancestor is below a final block, repute.ErrFenced when the lease is lost or ancestor is not
+// stored; nothing is changed then.
 func Rewind(ctx context.Context, db *store.DB, ancestor repute.Block, b Batch) error {
 	if !sameBlock(ancestor, b.Parent) {
 		return repute.Invalid("parent", "is not the ancestor", "the batch that follows the ancestor")
@@ -35,6 +34,8 @@ func Rewind(ctx context.Context, db *store.DB, ancestor repute.Block, b Batch) e
 	})
 }
 
+// checkAncestor returns an error unless ancestor is a stored block at or above the newest final
+// one.
 func checkAncestor(ctx context.Context, c *chaindb.ChainRow, tx pgx.Tx, ancestor repute.Block) error {
 	if ancestor.Number < c.Finalized {
 		return fmt.Errorf("block %d is below finalized block %d: %w", ancestor.Number, c.Finalized, repute.ErrFinalized)
@@ -54,8 +55,8 @@ func checkAncestor(ctx context.Context, c *chaindb.ChainRow, tx pgx.Tx, ancestor
 	return nil
 }
 
-// rewindTo undoes everything above block n: histories by their block numbers,
-// current rows from the histories, so that no error of the past survives.
+// rewindTo removes everything above a block: histories by their block numbers, and current rows by
+// computing them again from the histories, so that no earlier error survives.
 func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Block) error {
 	agents, err := agentsAbove(ctx, tx, c.ID, to.Number)
 	if err != nil {
@@ -86,7 +87,7 @@ func rewindTo(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Blo
 	return store.Failed("set cursor back", err)
 }
 
-// agentsAbove are the agents that an event above block n names.
+// agentsAbove returns the agents that events above block n name.
 func agentsAbove(ctx context.Context, tx pgx.Tx, chainID, n uint64) ([]repute.TokenID, error) {
 	rows, err := tx.Query(ctx, `
 		select distinct token_id::text from events where chain_id = $1 and block > $2 and token_id is not null`, chainID, n)
@@ -102,8 +103,8 @@ func agentsAbove(ctx context.Context, tx pgx.Tx, chainID, n uint64) ([]repute.To
 	})
 }
 
-// rewindFeedback removes feedback and revocations above block n and adds up
-// again what the clients concerned have left.
+// rewindFeedback removes feedback and revocations above block n and computes the totals of the
+// affected clients again.
 func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, n uint64) error {
 	rows, err := tx.Query(ctx, `
 		select u.t::text, f.client from unnest($2::numeric[]) u(t)
@@ -132,6 +133,7 @@ func rewindFeedback(ctx context.Context, tx pgx.Tx, chainID uint64, agents []rep
 	return fillTotals(ctx, tx, chainID, pairs)
 }
 
+// scanPair reads an agent and a client.
 func scanPair(row pgx.CollectableRow) (p pairKey, err error) {
 	var token string
 	var client []byte
@@ -142,16 +144,16 @@ func scanPair(row pgx.CollectableRow) (p pairKey, err error) {
 	return p, p.token.SetFromDecimal(token)
 }
 
-// WhereAgent selects the rows of the agents $2 of chain $1 in a table that meet a
-// condition. They are looked up agent by agent, whatever the planner believes of a
-// chain it has no statistics of yet: a join it may turn round, this it may not.
+// WhereAgent returns the SQL that selects the rows of agents $2 of chain $1 in a table that meet a
+// condition. It looks up one agent at a time through the index: on a table that grew since its last
+// statistics, the planner could choose to scan it for a join.
 func WhereAgent(table, condition string) string {
 	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t) cross join lateral (
 		select ctid id from ` + table + ` where chain_id = $1 and token_id = u.t and ` + condition + ` offset 0) d))`
 }
 
-// WhereAnswerOfAgent is WhereAgent for answers, which belong to the agent of
-// their request.
+// WhereAnswerOfAgent is WhereAgent for validation_responses, which belong to the agent of their
+// request.
 func WhereAnswerOfAgent(condition string) string {
 	return `where ctid = any(array(select d.id from unnest($2::numeric[]) u(t)
 		cross join lateral (select contract, request_hash from validation_requests where chain_id = $1 and token_id = u.t offset 0) r
@@ -159,8 +161,8 @@ func WhereAnswerOfAgent(condition string) string {
 			where chain_id = $1 and contract = r.contract and request_hash = r.request_hash and ` + condition + ` offset 0) d))`
 }
 
-// queueRewind cuts the other histories and the events at block n: rows that begin
-// above it go, rows that end above it are open again.
+// queueRewind removes the rows of the other histories that begin above block n and reopens those
+// that end above it.
 func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
 	for _, sql := range []string{
 		`delete from agent_states ` + WhereAgent("agent_states", "from_block > $3"),
@@ -185,8 +187,8 @@ func queueRewind(b *pgx.Batch, chainID uint64, agents string, n uint64) {
 	}
 }
 
-// recomputeAgents makes the current rows of agents from their histories as they
-// are at block n, the newest one stored. Agents minted later are removed.
+// recomputeAgents computes the current rows of agents from their histories at block n, the newest
+// stored one. Agents minted later are removed.
 func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, agents []repute.TokenID, n uint64) error {
 	var b pgx.Batch
 	ids := store.TokenArray(agents)
@@ -208,13 +210,12 @@ func recomputeAgents(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, agents
 	return store.Failed("recompute agents", tx.SendBatch(ctx, &b).Close())
 }
 
-// retractable are the kinds that say what an event of the chain did.
+// retractable are the kinds of changes that an event of the chain caused.
 var retractable = []string{store.KindTransferred, store.KindRegistered, store.KindURI, store.KindWallet, store.KindMetadata, store.KindApproval, store.KindOperator,
 	store.KindFeedback, store.KindRevoked, store.KindResponse, store.KindRequested, store.KindResponded, store.KindBackfilled}
 
-// retractChanges tells readers of the feed: one row for the rewind, and one for
-// each change it undoes, newest first. Of a backfilled range that is cut the
-// lower part is announced again.
+// retractChanges adds a change for the rewind and one for each change that it undoes, newest first.
+// A backfilled range that is cut is announced again for the part that stays.
 func retractChanges(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, to repute.Block) error {
 	rewound := ChangeRow{Kind: store.KindRewound, At: chaindb.Point{Block: to.Number}, Data: store.Marshal(rewoundData{to.Number, to.Hash, c.Cursor.Number})}
 	if err := StoreChanges(ctx, tx, c.ID, []ChangeRow{rewound}); err != nil {

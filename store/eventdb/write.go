@@ -17,40 +17,38 @@ import (
 	"repute/store/docdb"
 )
 
-// Batch is a run of consecutive blocks of one chain with all their records.
+// Batch is a range of consecutive blocks of one chain with all their records.
 type Batch struct {
 	ChainID uint64
-	// Lease fences the write; the zero Lease does not (tests, imports).
+	// Lease must be held by this process; the zero Lease is not checked (tests, imports).
 	Lease store.Lease
-	// Parent must be the stored cursor, number and hash. Its hash is zero before
-	// the first block.
+	// Parent must equal the stored cursor in number and hash. Its hash is zero before the
+	// first block.
 	Parent repute.Block
-	// To becomes the cursor: Records hold everything in (Parent.Number, To.Number].
+	// To becomes the cursor. Records hold all events in (Parent.Number, To.Number].
 	To repute.Block
-	// Blocks are headers: at least of every block with records, and of every block
-	// that may still be reorganised.
+	// Blocks are headers: at least of every block with records, and of every block that is
+	// not final.
 	Blocks []repute.Block
-	// Records are in (block, log index) order, whole blocks only, so that no
-	// transaction of the chain is ever split.
+	// Records are ordered by block and log index and hold whole blocks, so that no transaction
+	// of the chain is split.
 	Records []repute.Record
-	// Waiting, when not nil, is set to how many of the records wait for one that is
-	// missing.
+	// Waiting, when not nil, is set to how many of the records wait for a missing one.
 	Waiting *int
-	// Prepared is what Prepare made of Records, nil when nobody called it.
+	// Prepared is what Prepare returned for Records, nil when it was not called.
 	Prepared *Prepared
-	// Ahead is what Ahead made of this batch, nil when nobody called it. Apply uses
-	// it up whatever comes.
-	Ahead *Ahead
+	// Prefetched is what Prefetch returned for this batch, nil when it was not called. Apply
+	// finishes or discards it.
+	Prefetched *Prefetched
 	// Backfill writes one `backfilled` change instead of one per event.
 	Backfill bool
 }
 
-// Apply stores a batch in one transaction: events, histories, current rows,
-// cursor, covered range and changes. repute.ErrFenced when the lease is lost or
-// the cursor is not b.Parent: nothing is stored then, and the caller must look at
-// the cursor again.
+// Apply stores a batch in one transaction: events, histories, current rows, cursor, covered range
+// and changes. repute.ErrFenced when the lease is lost or the cursor is not b.Parent: nothing is
+// stored then, and the caller must read the cursor again.
 func Apply(ctx context.Context, db *store.DB, b Batch) error {
-	defer b.Ahead.Discard()
+	defer b.Prefetched.Discard()
 	ids, err := prepare(ctx, db, &b)
 	if err != nil {
 		return err
@@ -63,10 +61,10 @@ func Apply(ctx context.Context, db *store.DB, b Batch) error {
 	})
 }
 
-// storeBatch brings the chain to the batch's parent by begin and applies the
-// batch, in one transaction. A client's feedback number 1 is taken for its first
-// without looking: the registry counts so. Should a stored one contradict that,
-// the batch is done again, looking.
+// storeBatch calls begin, which brings the chain to the batch's parent, and applies the batch, in
+// one transaction. The first attempt takes a client's feedback number 1 for its first one without
+// looking, because the registry counts so. When a stored row contradicts that, the second attempt
+// looks.
 func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids docdb.Interned, begin func(pgx.Tx, *chaindb.ChainRow) error) error {
 	attempt := func(j *job) func(pgx.Tx) error {
 		return func(tx pgx.Tx) error {
@@ -77,38 +75,37 @@ func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids d
 			if err := begin(tx, c); err != nil {
 				return err
 			}
-			j.known = store.Kept(db, newRecall).take(c)
+			j.known = store.Kept(db, newRowCache).take(c)
 			return applyBatch(ctx, tx, c, b, j)
 		}
 	}
-	if b.Ahead.of(b) {
+	if b.Prefetched.of(b) {
 		j := startJob(b, ids, false, true)
-		err := b.Ahead.finish(ctx, attempt(j))
+		err := b.Prefetched.finish(ctx, attempt(j))
 		if err == nil || ctx.Err() != nil {
-			return j.keep(store.Kept(db, newRecall), err)
+			return j.keep(store.Kept(db, newRowCache), err)
 		}
 	}
-	b.Ahead.Discard() // another transaction shows whether anything is wrong with the batch
+	b.Prefetched.Discard() // another transaction shows whether anything is wrong with the batch
 	for _, careful := range []bool{false, true} {
 		j := startJob(b, ids, careful, false)
 		err := db.InTx(ctx, pgx.TxOptions{}, b.doing(doing), attempt(j))
 		var pg *pgconn.PgError
 		if careful || !errors.As(err, &pg) || pg.ConstraintName != "feedback_pkey" {
-			return j.keep(store.Kept(db, newRecall), err)
+			return j.keep(store.Kept(db, newRowCache), err)
 		}
 	}
 	return nil
 }
 
-// Prepared is the part of storing records that needs no transaction.
+// Prepared is the result of the part of storing records that needs no transaction.
 type Prepared struct {
 	records []repute.Record
 	ids     docdb.Interned
 }
 
-// Prepare does what of a batch can be done ahead, while an earlier one is stored:
-// it gives ids to the strings of the records. It may be called for records that
-// are never stored.
+// Prepare interns the strings of records, while an earlier batch is stored. It may be called for
+// records that are never stored.
 func Prepare(ctx context.Context, db *store.DB, records []repute.Record) (*Prepared, error) {
 	ids, err := docdb.Intern(ctx, db, records)
 	if err != nil {
@@ -117,12 +114,12 @@ func Prepare(ctx context.Context, db *store.DB, records []repute.Record) (*Prepa
 	return &Prepared{records, ids}, nil
 }
 
-// of tells whether these very records were prepared.
+// of reports whether these records were prepared.
 func (p *Prepared) of(records []repute.Record) bool {
 	return p != nil && sameRecords(p.records, records)
 }
 
-// prepare checks the batch and interns its strings, before any lock is taken.
+// prepare checks the batch and interns its strings before any lock is taken.
 func prepare(ctx context.Context, db *store.DB, b *Batch) (docdb.Interned, error) {
 	if err := b.check(); err != nil {
 		return docdb.Interned{}, fmt.Errorf("%s: %w", b.doing("check"), err)
@@ -133,10 +130,12 @@ func prepare(ctx context.Context, db *store.DB, b *Batch) (docdb.Interned, error
 	return docdb.Intern(ctx, db, b.Records)
 }
 
+// doing returns the description of an operation on the batch, for errors.
 func (b *Batch) doing(what string) string {
 	return fmt.Sprintf("%s chain %d blocks %d to %d", what, b.ChainID, b.Parent.Number+1, b.To.Number)
 }
 
+// sameBlock reports whether number and hash are equal.
 func sameBlock(a, b repute.Block) bool { return a.Number == b.Number && a.Hash == b.Hash }
 
 // check refuses a batch that would break the order or the completeness of the
@@ -170,7 +169,7 @@ func (b *Batch) check() error {
 	return nil
 }
 
-// Placed refuses indexes that no block has and no column holds.
+// Placed refuses a log whose block or index does not fit its column.
 func Placed(l *types.Log) error {
 	if l.Index <= math.MaxInt32 && l.TxIndex <= math.MaxInt32 {
 		return nil
@@ -179,14 +178,13 @@ func Placed(l *types.Log) error {
 		"indexes below 2^31")
 }
 
+// before reports whether p is before q.
 func before(p chaindb.Point, q chaindb.Point) bool {
 	return p.Block < q.Block || p.Block == q.Block && p.Log < q.Log
 }
 
-// BeginWrite starts a write of a chain: its row is locked, the lease is ours, and
-// plans are made for keyed access whatever the statistics say. A batch reads and
-// writes by key only; a hash join over a table that has just grown, or a generic
-// plan made when it was empty, would scan it.
+// BeginWrite begins a write of a chain: it locks the row, checks the lease and sets up plans by
+// key.
 func BeginWrite(ctx context.Context, tx pgx.Tx, chainID uint64, l store.Lease) (*chaindb.ChainRow, error) {
 	if err := store.HoldLease(ctx, tx, l); err != nil {
 		return nil, err
@@ -197,15 +195,16 @@ func BeginWrite(ctx context.Context, tx pgx.Tx, chainID uint64, l store.Lease) (
 	return chaindb.LockChain(ctx, tx, chainID)
 }
 
-// PlanByKey has Postgres plan the statements of a transaction by their keys: the statistics of a table
-// that grows by millions of rows are always old.
+// PlanByKey makes Postgres plan the statements of a transaction by index. The statistics of a table
+// that grows by millions of rows are always out of date, and a hash join or a generic plan made
+// when the table was empty would scan it.
 func PlanByKey(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `select set_config(name, value, true) from (values ('plan_cache_mode', 'force_custom_plan'),
 		('enable_seqscan', 'off'), ('enable_hashjoin', 'off'), ('enable_mergejoin', 'off'), ('jit', 'off')) v(name, value)`)
 	return err
 }
 
-// applyBatch appends the batch to a chain whose row is locked.
+// applyBatch applies the batch to a chain whose row is locked.
 func applyBatch(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch, j *job) error {
 	d, err := storeAndFold(ctx, tx, c, b, j)
 	if err != nil {
@@ -229,17 +228,16 @@ func applyBatch(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch, j
 	return advance(ctx, tx, b)
 }
 
-// job is what a batch needs besides the database. It is made while the transaction
-// begins.
+// job is the part of a batch that is computed while the transaction begins.
 type job struct {
 	fold   chan *fold
 	events chan *CopyBuffer // nil: they and the headers are stored already
-	known  *recalled        // what need not be loaded
+	known  *cachedChain     // what need not be loaded
 	folded *fold            // nil while there is none
 }
 
-// keep remembers what the batch left, once it is committed, which err says.
-func (j *job) keep(r *recall, err error) error {
+// keep caches the rows that the batch wrote when err, the result of the commit, is nil.
+func (j *job) keep(r *rowCache, err error) error {
 	if err != nil {
 		return err
 	}
@@ -250,6 +248,7 @@ func (j *job) keep(r *recall, err error) error {
 	return nil
 }
 
+// startJob begins to compute the fold and, unless they are stored already, the rows of events.
 func startJob(b *Batch, ids docdb.Interned, careful, stored bool) *job {
 	j := &job{fold: make(chan *fold, 1)}
 	if !stored {
@@ -266,9 +265,8 @@ func startJob(b *Batch, ids docdb.Interned, careful, stored bool) *job {
 	return j
 }
 
-// storeAndFold stores the events and folds them, the one while the database and
-// the other while this process would wait for the other: events are encoded while
-// state is loaded, and folded while they are stored.
+// storeAndFold stores the events and folds them, each while the other waits: events are encoded
+// while the database returns the state, and folded while the database stores them.
 func storeAndFold(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch, j *job) (*Delta, error) {
 	if j.events != nil {
 		if err := storeBlocks(ctx, tx, c.ID, b); err != nil {
@@ -298,7 +296,7 @@ func storeAndFold(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, b *Batch,
 	return &f.out, err
 }
 
-// waiting counts the records that have no effect until another one is found.
+// waiting returns how many records wait for a missing one.
 func (d *Delta) waiting() (n int) {
 	for i := range d.Pending {
 		switch d.Pending[i].reason {
@@ -309,12 +307,12 @@ func (d *Delta) waiting() (n int) {
 	return n
 }
 
-// Backfilled is the one change that stands for all changes of a range of blocks.
+// Backfilled returns the one change that stands for all changes of a range of blocks.
 func Backfilled(from, to uint64) ChangeRow {
 	return ChangeRow{Kind: store.KindBackfilled, At: chaindb.Point{Block: to}, Data: store.Marshal(backfilledData{from, to})}
 }
 
-// FoldRecords loads what the records touch and folds them, without changes.
+// FoldRecords loads the state that records name and folds them, without changes for the feed.
 func FoldRecords(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned) (*Delta, error) {
 	f := newFold(ids, records)
 	f.chain, f.quiet, f.careful = c, true, true
@@ -324,7 +322,7 @@ func FoldRecords(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []
 	return &f.out, f.run(records)
 }
 
-// Cover adds a range to what is known of the chain, joining ranges that touch.
+// Cover adds a range to the blocks whose events are stored.
 func Cover(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) error {
 	if r.To < r.From {
 		return nil
@@ -333,8 +331,8 @@ func Cover(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) 
 	return store.Failed("cover", err)
 }
 
-// advance moves the cursor, provided that it still is where the batch began and
-// that the lease is still ours: the last statement before the commit.
+// advance moves the cursor if it is still the batch's parent and the lease is still held. It is the
+// last statement before the commit.
 func advance(ctx context.Context, tx pgx.Tx, b *Batch) error {
 	tag, err := tx.Exec(ctx, `
 		update chains set cursor_block = $4, cursor_hash = $5, cursor_time = $6

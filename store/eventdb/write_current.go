@@ -11,8 +11,8 @@ import (
 	"repute/store"
 )
 
-// takeCurrent hands over what becomes current rows, in the order of their keys:
-// neighbours then go to the same pages.
+// takeCurrent collects what becomes current rows, ordered by key: neighboring keys then go to the
+// same pages.
 func (d *Delta) takeCurrent(f *fold) {
 	for _, a := range f.agents {
 		if a.exists {
@@ -26,9 +26,8 @@ func (d *Delta) takeCurrent(f *fold) {
 	})
 }
 
-// encodeAgents writes the rows of all agents named: stored ones are replaced.
-// Their indexed columns change with every event, so that an update would write as
-// much.
+// encodeAgents encodes the rows of all agents that were named. Stored ones are replaced: their
+// indexed columns change with every event, so an update would write as much.
 func (d *Delta) encodeAgents(chainID uint64) *CopyBuffer {
 	c := NewCopy("agents", "chain_id, token_id, owner, claimed, wallet, approved, uri_id, registered_block, registered_log, updated_block, updated_log, feedback, revoked, clients, responses, validations")
 	for _, a := range d.agents {
@@ -47,6 +46,7 @@ func (d *Delta) encodeAgents(chainID uint64) *CopyBuffer {
 	return c
 }
 
+// removeAgents deletes the stored rows that are replaced.
 func (d *Delta) removeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	var stored []repute.TokenID
 	for _, a := range d.agents {
@@ -61,8 +61,7 @@ func (d *Delta) removeAgents(ctx context.Context, tx pgx.Tx, chainID uint64) err
 	return store.Failed("replace agents", err)
 }
 
-// encodeSums writes the sums of clients of whom nothing is stored yet: those of
-// others are merged by key.
+// encodeSums encodes the sums of pairs without stored rows; addSums adds to the others.
 func (d *Delta) encodeSums(chainID uint64) *CopyBuffer {
 	c := NewCopy("sums", "chain_id, token_id, client, tag1, tag2, decimals, n, sum")
 	for _, s := range d.sums {
@@ -82,7 +81,7 @@ func (d *Delta) encodeSums(chainID uint64) *CopyBuffer {
 	return c
 }
 
-// addSums adds to the sums of known pairs.
+// addSums adds to the sums of pairs with stored rows.
 func (d *Delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	known := slices.DeleteFunc(slices.Clone(d.sums), func(s *sumRow) bool { return s.pair.fresh })
 	if len(known) == 0 {
@@ -102,6 +101,7 @@ func (d *Delta) addSums(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return store.Failed("add to sums", err)
 }
 
+// encodeVotes encodes the votes of pairs without stored rows; replaceVotes replaces the others.
 func (d *Delta) encodeVotes(chainID uint64) *CopyBuffer {
 	c := NewCopy("votes", "chain_id, token_id, tag1, client, idx, value, decimals")
 	for _, v := range d.votes {
@@ -120,7 +120,7 @@ func (d *Delta) encodeVotes(chainID uint64) *CopyBuffer {
 	return c
 }
 
-// replaceVotes puts the newer votes of known pairs in the place of the older.
+// replaceVotes replaces the votes of pairs with stored rows.
 func (d *Delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	known := slices.DeleteFunc(slices.Clone(d.votes), func(v *voteRow) bool { return v.pair.fresh })
 	if len(known) == 0 {
@@ -139,9 +139,9 @@ func (d *Delta) replaceVotes(ctx context.Context, tx pgx.Tx, chainID uint64) err
 	return store.Failed("replace votes", err)
 }
 
-// withdraw takes revoked ratings out of the sums and votes, after all ratings of
-// the batch went in. Only rows that they are part of are touched: a client may have
-// given tens of thousands of ratings.
+// withdraw takes revoked ratings out of sums and votes, after all ratings of the batch were added.
+// It touches only the rows that they are part of, because a client may have given tens of thousands
+// of ratings.
 func (d *Delta) withdraw(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	if len(d.withdrawn) == 0 {
 		return nil
@@ -169,8 +169,8 @@ func (d *Delta) withdraw(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return nil
 }
 
-// clearTotals removes the sums and votes of the pairs. It finds the tags through
-// the pairs' feedback, so it must run before any of that is deleted.
+// clearTotals deletes the sums and votes of pairs. It finds the tags through the pairs' feedback,
+// so it MUST run before any of that is deleted.
 func clearTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey) error {
 	return eachPair(ctx, tx, chainID, pairs, "clear totals", nil,
 		`delete from sums where ctid = any(array(select s.id from unnest($2::numeric[], $3::bytea[]) u(t, c)
@@ -180,7 +180,7 @@ func clearTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey
 			cross join lateral (select ctid id from votes where chain_id = $1 and token_id = u.t and tag1 = f.tag1 and client = u.c offset 0) v))`)
 }
 
-// fillTotals adds up the live feedback of pairs that have no sums and votes.
+// fillTotals computes the sums and votes of pairs that have none from their live feedback.
 func fillTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey) error {
 	return eachPair(ctx, tx, chainID, pairs, "fill totals", nil,
 		`insert into sums (chain_id, token_id, client, tag1, tag2, decimals, n, sum)
@@ -193,8 +193,7 @@ func fillTotals(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey)
 			where chain_id = $1 and token_id = u.t and client = u.c and revoked_block is null order by tag1, idx desc) f`)
 }
 
-// eachPair runs statements whose parameters are a chain, the arrays of the pairs
-// and then args.
+// eachPair executes statements whose parameters are the chain, the arrays of the pairs, and args.
 func eachPair(ctx context.Context, tx pgx.Tx, chainID uint64, pairs []pairKey, doing string, args []any, statements ...string) error {
 	if len(pairs) == 0 {
 		return nil

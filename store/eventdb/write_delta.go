@@ -12,7 +12,7 @@ import (
 	"repute/store/chaindb"
 )
 
-// storeBlocks keeps the headers of the batch and of its last block.
+// storeBlocks stores the headers of the batch and of its last block.
 func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error {
 	c := NewCopy("blocks", "chain_id, number, hash, parent, time")
 	seen := make(map[uint64]bool, len(b.Blocks)+1)
@@ -35,7 +35,7 @@ func storeBlocks(ctx context.Context, tx pgx.Tx, chainID uint64, b *Batch) error
 	return c.Send(ctx, tx)
 }
 
-// EncodeEvents returns the rows of events.
+// EncodeEvents returns the rows of events for records.
 func EncodeEvents(chainID uint64, records []repute.Record) *CopyBuffer {
 	c := NewCopy("events", "chain_id, block, log_index, tx_index, kind, address, tx_hash, token_id, topics, data")
 	const besideData = 300
@@ -70,8 +70,8 @@ func EncodeEvents(chainID uint64, records []repute.Record) *CopyBuffer {
 	return c
 }
 
-// encode makes the rows to be added ready for COPY; agents replace stored ones and
-// are kept apart.
+// encode encodes the rows that are added; the rows of agents are kept apart, because they replace
+// stored ones.
 func (d *Delta) encode(chainID uint64) {
 	d.added = []*CopyBuffer{
 		d.encodeStates(chainID), d.encodeMetadata(chainID), d.encodeOperators(chainID), d.encodeFeedback(chainID),
@@ -81,8 +81,8 @@ func (d *Delta) encode(chainID uint64) {
 	d.replaced = d.encodeAgents(chainID)
 }
 
-// Write stores the encoded delta. Closings come before the rows that follow them,
-// and what is recomputed from rows comes after those.
+// Write stores the encoded rows. Stored rows are closed before the rows that follow them are added,
+// and what is computed from rows comes after those.
 func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	if err := d.closeHistories(ctx, tx, chainID); err != nil {
 		return err
@@ -105,8 +105,8 @@ func (d *Delta) Write(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return d.replaced.Send(ctx, tx)
 }
 
-// closeHistories ends the stored open rows. The newest row of a key is the open
-// one: it is found through the primary key.
+// closeHistories closes stored open rows. The newest row of a key is the open one, so the primary
+// key finds it.
 func (d *Delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	var b pgx.Batch
 	if n := len(d.closedStates); n > 0 {
@@ -143,6 +143,7 @@ func (d *Delta) closeHistories(ctx context.Context, tx pgx.Tx, chainID uint64) e
 	return store.Failed("close histories", tx.SendBatch(ctx, &b).Close())
 }
 
+// encodeStates encodes the rows of agent_states.
 func (d *Delta) encodeStates(chainID uint64) *CopyBuffer {
 	c := NewCopy("agent_states", "chain_id, token_id, from_block, to_block, owner, claimed, wallet, approved, uri_id")
 	for i := range d.states {
@@ -157,6 +158,7 @@ func (d *Delta) encodeStates(chainID uint64) *CopyBuffer {
 	return c
 }
 
+// state appends the columns of an agent's state.
 func state(c *CopyBuffer, s *agentState) {
 	c.Bytes(store.AddressBytes(s.owner))
 	c.Bool(s.claimed)
@@ -165,6 +167,7 @@ func state(c *CopyBuffer, s *agentState) {
 	c.Int64(s.uri)
 }
 
+// encodeMetadata encodes the rows of metadata.
 func (d *Delta) encodeMetadata(chainID uint64) *CopyBuffer {
 	c := NewCopy("metadata", "chain_id, token_id, key_hash, from_block, to_block, log_index, key, value")
 	for i := range d.metadata {
@@ -182,6 +185,7 @@ func (d *Delta) encodeMetadata(chainID uint64) *CopyBuffer {
 	return c
 }
 
+// encodeOperators encodes the rows of operators.
 func (d *Delta) encodeOperators(chainID uint64) *CopyBuffer {
 	c := NewCopy("operators", "chain_id, owner, operator, from_block, to_block")
 	for i := range d.operators {
@@ -196,6 +200,7 @@ func (d *Delta) encodeOperators(chainID uint64) *CopyBuffer {
 	return c
 }
 
+// encodeFeedback encodes the rows of feedback.
 func (d *Delta) encodeFeedback(chainID uint64) *CopyBuffer {
 	c := NewCopy("feedback", "chain_id, token_id, client, idx, block, log_index, value, decimals, tag1, tag2, uri_id, endpoint, hash, revoked_block, revoked_log")
 	for _, f := range d.feedback {
@@ -222,12 +227,13 @@ func (d *Delta) encodeFeedback(chainID uint64) *CopyBuffer {
 	return c
 }
 
-// at writes the two columns of a position.
+// at appends the two columns of a position.
 func at(c *CopyBuffer, p chaindb.Point) {
 	c.Int64(int64(p.Block))
 	c.Int32(p.Log)
 }
 
+// revoke marks stored ratings as revoked.
 func (d *Delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	if len(d.revocations) == 0 {
 		return nil
@@ -247,6 +253,7 @@ func (d *Delta) revoke(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	return store.Failed("revoke", err)
 }
 
+// encodeResponses encodes the rows of responses.
 func (d *Delta) encodeResponses(chainID uint64) *CopyBuffer {
 	c := NewCopy("responses", "chain_id, token_id, client, idx, block, log_index, responder, uri_id, hash")
 	for i := range d.responses {
@@ -264,6 +271,7 @@ func (d *Delta) encodeResponses(chainID uint64) *CopyBuffer {
 	return c
 }
 
+// encodeRequests encodes the rows of validation_requests.
 func (d *Delta) encodeRequests(chainID uint64) *CopyBuffer {
 	c := NewCopy("validation_requests", "chain_id, contract, request_hash, token_id, validator, uri_id, block, log_index")
 	for i := range d.requests {
@@ -280,6 +288,7 @@ func (d *Delta) encodeRequests(chainID uint64) *CopyBuffer {
 	return c
 }
 
+// encodeAnswers encodes the rows of validation_responses.
 func (d *Delta) encodeAnswers(chainID uint64) *CopyBuffer {
 	c := NewCopy("validation_responses", "chain_id, contract, request_hash, block, log_index, response, uri_id, hash, tag")
 	for i := range d.answers {
@@ -297,6 +306,7 @@ func (d *Delta) encodeAnswers(chainID uint64) *CopyBuffer {
 	return c
 }
 
+// encodePending encodes the rows of pending.
 func (d *Delta) encodePending(chainID uint64) *CopyBuffer {
 	c := NewCopy("pending", "chain_id, block, log_index, token_id, reason")
 	for i := range d.Pending {

@@ -15,8 +15,8 @@ import (
 	"repute/store/docdb"
 )
 
-// newFold makes a fold with an empty entry for everything the records name. Its
-// chain must be set before anything else.
+// newFold returns a fold with an empty entry for everything that records name. Its chain MUST be
+// set before it is used.
 func newFold(ids docdb.Interned, records []repute.Record) *fold {
 	f := &fold{
 		ids:       ids,
@@ -35,6 +35,7 @@ func newFold(ids docdb.Interned, records []repute.Record) *fold {
 	return f
 }
 
+// expect adds the entries that a record names.
 func (f *fold) expect(r *repute.Record) {
 	if id, ok := repute.AgentOf(r.Event); ok && f.agents[id] == nil {
 		f.agents[id] = &foldAgent{id: id, open: -1}
@@ -59,14 +60,14 @@ func (f *fold) expect(r *repute.Record) {
 	}
 }
 
+// expectPair adds a pair; first says that its first record is feedback number 1.
 func (f *fold) expectPair(key pairKey, first bool) {
 	if f.pairs[key] == nil {
 		f.pairs[key] = &foldPair{pairKey: key, fresh: true, first: first}
 	}
 }
 
-// load fills the entries from the database: a handful of keyed queries, sent
-// together.
+// load fills the entries from the database with a few queries by key, sent together.
 func (f *fold) load(ctx context.Context, tx pgx.Tx) error {
 	var b pgx.Batch
 	if len(f.agents) > 0 {
@@ -90,10 +91,10 @@ func (f *fold) load(ctx context.Context, tx pgx.Tx) error {
 	return store.Failed("load state", tx.SendBatch(ctx, &b).Close())
 }
 
-// queueAgents loads the rows of agents, and for the others what was already
-// validated of them: a foreign contract may name an agent before it exists.
+// queueAgents loads the rows of agents. For agents without a row it loads how many validations they
+// have, because a foreign contract may name an agent before it exists.
 func (f *fold) queueAgents(b *pgx.Batch) {
-	agents := slices.DeleteFunc(slices.Collect(maps.Values(f.agents)), func(a *foldAgent) bool { return a.recalled })
+	agents := slices.DeleteFunc(slices.Collect(maps.Values(f.agents)), func(a *foldAgent) bool { return a.cached })
 	if len(agents) == 0 {
 		return
 	}
@@ -120,15 +121,16 @@ func (f *fold) queueAgents(b *pgx.Batch) {
 				return nil
 			}
 			s := agentState{common.BytesToAddress(owner), common.BytesToAddress(wallet), common.BytesToAddress(approved), l.claimed, l.uri}
-			a.load(recalledAgent{s, l.registered, l.updated, l.counts})
+			a.load(cachedAgent{s, l.registered, l.updated, l.counts})
 			return nil
 		})
 		return err
 	})
 }
 
+// queuePairs loads the newest feedback index and the live ratings of pairs that are not cached.
 func (f *fold) queuePairs(b *pgx.Batch) {
-	pairs := slices.DeleteFunc(slices.Collect(maps.Values(f.pairs)), func(p *foldPair) bool { return p.recalled || p.first && !f.careful })
+	pairs := slices.DeleteFunc(slices.Collect(maps.Values(f.pairs)), func(p *foldPair) bool { return p.cached || p.first && !f.careful })
 	if len(pairs) == 0 {
 		return
 	}
@@ -151,12 +153,12 @@ func (f *fold) queuePairs(b *pgx.Batch) {
 	})
 }
 
-// compare is the order of the primary keys: neighbours lie on the same pages.
+// compare orders keys as the primary keys do, so that neighboring keys lie on the same pages.
 func (k *pairKey) compare(with *pairKey) int {
 	return cmp.Or(k.token.Cmp(&with.token), k.client.Cmp(with.client))
 }
 
-// pairArrays are the numeric[] and bytea[] parameters of (agent, client) keys.
+// pairArrays returns keys of agent and client as numeric[] and bytea[] parameters.
 func pairArrays[T any](items []T, key func(T) *pairKey) (ids string, clients [][]byte) {
 	clients = make([][]byte, len(items))
 	for i := range items {
@@ -165,6 +167,7 @@ func pairArrays[T any](items []T, key func(T) *pairKey) (ids string, clients [][
 	return store.NumericArray(items, func(p *T) string { return key(*p).token.Dec() }), clients
 }
 
+// queueRatings loads which of the named ratings are revoked.
 func (f *fold) queueRatings(b *pgx.Batch) {
 	ratings := slices.Collect(maps.Keys(f.ratings))
 	ids, clients, indexes := ratingArrays(ratings)
@@ -181,8 +184,8 @@ func (f *fold) queueRatings(b *pgx.Batch) {
 	})
 }
 
-// ratingArrays are the parameters of feedback keys. An index beyond bigint, which
-// only a foreign log can hold, finds nothing.
+// ratingArrays returns keys of ratings as array parameters. An index beyond bigint, which only a
+// foreign log can hold, finds nothing.
 func ratingArrays(ratings []ratingKey) (ids string, clients [][]byte, indexes []int64) {
 	indexes = make([]int64, len(ratings))
 	ptrs := make([]*ratingKey, len(ratings))
@@ -193,6 +196,7 @@ func ratingArrays(ratings []ratingKey) (ids string, clients [][]byte, indexes []
 	return ids, clients, indexes
 }
 
+// queueOperators loads which of the named approvals for all are in force.
 func (f *fold) queueOperators(b *pgx.Batch) {
 	spans := slices.Collect(maps.Keys(f.operators))
 	owners, operators := make([][]byte, len(spans)), make([][]byte, len(spans))
@@ -213,6 +217,7 @@ func (f *fold) queueOperators(b *pgx.Batch) {
 	})
 }
 
+// queueRequests loads the named validation requests and whether they are answered.
 func (f *fold) queueRequests(b *pgx.Batch) {
 	requests := slices.Collect(maps.Keys(f.requests))
 	contracts, hashes := make([][]byte, len(requests)), make([][]byte, len(requests))

@@ -215,9 +215,9 @@ func Adopt(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, end
 		if err != nil {
 			return err
 		}
-		if err := stored.Retrust(ctx, tx, c.Validations); err != nil {
+		if err := stored.RecountValidations(ctx, tx, c.Validations); err != nil {
 			return err
 		}
-		return stored.Owe(ctx, tx, c.Validations)
+		return stored.AddHistoryGaps(ctx, tx, c.Validations)
 	})
 }

@@ -52,7 +52,7 @@ func TestAheadIsTheSameBatch(t *testing.T) {
 	want := dump(t, ctx, db, 2)
 
 	first, rest := twoBatches(l, store.Lease{})
-	rest.Ahead = eventdb.Prefetch(ctx, db, rest)
+	rest.Prefetched = eventdb.Prefetch(ctx, db, rest)
 	waitAhead(t, db)
 	if got := dump(t, ctx, db, 1); got != "" {
 		t.Fatalf("visible before its turn: %s", got)
@@ -60,10 +60,10 @@ func TestAheadIsTheSameBatch(t *testing.T) {
 	if err := eventdb.Apply(ctx, db, rest); !errors.Is(err, repute.ErrFenced) {
 		t.Fatalf("applied before its turn: %v", err)
 	}
-	rest.Ahead = eventdb.Prefetch(ctx, db, rest)
+	rest.Prefetched = eventdb.Prefetch(ctx, db, rest)
 	waitAhead(t, db)
 	ok(t, eventdb.Apply(ctx, db, first))
-	if rest.Ahead == nil {
+	if rest.Prefetched == nil {
 		t.Fatal("the place was not given back")
 	}
 	ok(t, eventdb.Apply(ctx, db, rest))
@@ -73,14 +73,14 @@ func TestAheadIsTheSameBatch(t *testing.T) {
 // A guess that was wrong, or whose transaction died, costs nothing but time.
 func TestAheadThatIsLost(t *testing.T) {
 	t.Parallel()
-	for name, lose := range map[string]func(t *testing.T, db *store.DB, a *eventdb.Ahead, rest *eventdb.Batch){
-		"discarded": func(_ *testing.T, _ *store.DB, a *eventdb.Ahead, _ *eventdb.Batch) { a.Discard() },
-		"killed": func(t *testing.T, db *store.DB, _ *eventdb.Ahead, _ *eventdb.Batch) {
+	for name, lose := range map[string]func(t *testing.T, db *store.DB, a *eventdb.Prefetched, rest *eventdb.Batch){
+		"discarded": func(_ *testing.T, _ *store.DB, a *eventdb.Prefetched, _ *eventdb.Batch) { a.Discard() },
+		"killed": func(t *testing.T, db *store.DB, _ *eventdb.Prefetched, _ *eventdb.Batch) {
 			_, err := db.Pool().Exec(ctxOf(t), `select pg_terminate_backend(pid) from pg_stat_activity
 				where datname = current_database() and state = 'idle in transaction'`)
 			ok(t, err)
 		},
-		"of another batch": func(_ *testing.T, _ *store.DB, _ *eventdb.Ahead, rest *eventdb.Batch) {
+		"of another batch": func(_ *testing.T, _ *store.DB, _ *eventdb.Prefetched, rest *eventdb.Batch) {
 			rest.Records = append([]repute.Record{}, rest.Records...)
 		},
 	} {
@@ -90,10 +90,10 @@ func TestAheadThatIsLost(t *testing.T) {
 			l := smallChain()
 			ok(t, chaindb.AddChain(ctx, db, testChain(1)))
 			first, rest := twoBatches(l, store.Lease{})
-			rest.Ahead = eventdb.Prefetch(ctx, db, rest)
+			rest.Prefetched = eventdb.Prefetch(ctx, db, rest)
 			waitAhead(t, db)
 			ok(t, eventdb.Apply(ctx, db, first))
-			lose(t, db, rest.Ahead, &rest)
+			lose(t, db, rest.Prefetched, &rest)
 			ok(t, eventdb.Apply(ctx, db, rest))
 			if got := len(rows(t, dump(t, ctx, db, 1), "events")); got != len(first.Records)+len(rest.Records) {
 				t.Errorf("%d events", got)
@@ -113,7 +113,7 @@ func TestAheadBesideAhead(t *testing.T) {
 	ok(t, err)
 	first, second := batchOf(1, l.genesis, l.blocks[:1]), batchOf(1, l.blocks[0].Block, l.blocks[1:2])
 	first.Lease, second.Lease = lease, lease
-	first.Ahead, second.Ahead = eventdb.Prefetch(ctx, db, first), eventdb.Prefetch(ctx, db, second)
+	first.Prefetched, second.Prefetched = eventdb.Prefetch(ctx, db, first), eventdb.Prefetch(ctx, db, second)
 	waitAheads(t, db, 2)
 	ok(t, eventdb.Apply(ctx, db, first))
 	ok(t, eventdb.Apply(ctx, db, second))
@@ -132,7 +132,7 @@ func TestTakingOverEndsWhatIsAhead(t *testing.T) {
 	first, rest := twoBatches(smallChain(), a)
 	ok(t, eventdb.Apply(ctx, db, first))
 	frozen := rest
-	frozen.Ahead = eventdb.Prefetch(ctx, db, frozen)
+	frozen.Prefetched = eventdb.Prefetch(ctx, db, frozen)
 	waitAhead(t, db)
 	rest.Lease = takeOver(t, db, "chain:1")
 	soon, cancel := context.WithTimeout(ctx, 8*time.Second) // idle transactions are ended after ten
@@ -152,7 +152,7 @@ func TestAheadIsBounded(t *testing.T) {
 	ok(t, chaindb.AddChain(ctx, given, testChain(1)))
 	db := openDB(t, url)
 	_, rest := twoBatches(smallChain(), store.Lease{})
-	var open []*eventdb.Ahead
+	var open []*eventdb.Prefetched
 	for a := eventdb.Prefetch(ctx, db, rest); a != nil; a = eventdb.Prefetch(ctx, db, rest) {
 		open = append(open, a)
 	}

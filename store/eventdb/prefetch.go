@@ -1,0 +1,120 @@
+package eventdb
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/jackc/pgx/v5"
+
+	"repute"
+	"repute/store"
+)
+
+// Prefetched is a batch that is being stored while the batch before it is still applied. Headers
+// and events do not depend on stored rows, so they go into a transaction of their own. Apply
+// continues in that transaction, so the batch becomes visible as a whole, and only if its parent is
+// the cursor by then.
+type Prefetched struct {
+	batch  Batch
+	rest   chan func(pgx.Tx) error // what Apply has left to do
+	cancel context.CancelFunc
+	done   chan struct{} // closed when the transaction has ended and err is set
+	err    error
+}
+
+// maxPrefetched is how many such transactions one process may have open. The other connections are
+// needed for everything else.
+const maxPrefetched = 2
+
+// prefetchSlots is a semaphore with maxPrefetched places.
+type prefetchSlots chan struct{}
+
+// newPrefetchSlots returns a semaphore with all places free.
+func newPrefetchSlots() *prefetchSlots {
+	slots := make(prefetchSlots, maxPrefetched)
+	return &slots
+}
+
+// Prefetch begins to store b before its parent is the cursor. A wrong guess costs only time. The
+// result goes into Batch.Prefetched or MUST be discarded. It returns nil when too many are open.
+func Prefetch(ctx context.Context, db *store.DB, b Batch) *Prefetched {
+	slots := *store.Kept(db, newPrefetchSlots)
+	select {
+	case slots <- struct{}{}:
+	default:
+		return nil
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	a := &Prefetched{batch: b, rest: make(chan func(pgx.Tx) error), cancel: cancel, done: make(chan struct{})}
+	go func() {
+		defer func() { <-slots }()
+		defer cancel()
+		defer close(a.done)
+		a.err = db.InTx(ctx, pgx.TxOptions{}, b.doing("store ahead"), func(tx pgx.Tx) error {
+			if err := storePrefetched(ctx, tx, &b); err != nil {
+				return err
+			}
+			select {
+			case rest := <-a.rest:
+				return rest(tx)
+			case <-ctx.Done():
+				return ctx.Err()
+			case <-db.Closed():
+				return fmt.Errorf("closing: %w", context.Canceled)
+			}
+		})
+	}()
+	return a
+}
+
+// storePrefetched stores headers and events. It takes neither the chain's row nor the exclusive
+// lock of the lease, which the batch before it holds.
+func storePrefetched(ctx context.Context, tx pgx.Tx, b *Batch) error {
+	if err := b.check(); err != nil {
+		return err
+	}
+	if err := store.HoldLeasePrefetch(ctx, tx, b.Lease); err != nil {
+		return err
+	}
+	return storeLogs(ctx, tx, b)
+}
+
+// storeLogs stores the rows of a batch that do not depend on stored rows.
+func storeLogs(ctx context.Context, tx pgx.Tx, b *Batch) error {
+	if err := storeBlocks(ctx, tx, b.ChainID, b); err != nil {
+		return err
+	}
+	return EncodeEvents(b.ChainID, b.Records).Send(ctx, tx)
+}
+
+// of reports whether this transaction stores the events of batch b.
+func (a *Prefetched) of(b *Batch) bool {
+	return a != nil && a.batch.ChainID == b.ChainID && a.batch.Lease == b.Lease &&
+		sameBlock(a.batch.Parent, b.Parent) && sameBlock(a.batch.To, b.To) && sameRecords(a.batch.Records, b.Records)
+}
+
+// sameRecords reports whether two slices are the same memory.
+func sameRecords(a, b []repute.Record) bool {
+	return len(a) == len(b) && (len(a) == 0 || &a[0] == &b[0])
+}
+
+// finish runs rest in the transaction and ends it. After an error nothing is stored, except that a
+// commit whose answer was lost may have happened.
+func (a *Prefetched) finish(ctx context.Context, rest func(pgx.Tx) error) error {
+	defer context.AfterFunc(ctx, a.cancel)()
+	select {
+	case a.rest <- rest:
+	case <-a.done:
+	}
+	<-a.done
+	return a.err
+}
+
+// Discard rolls back what Apply did not take over. It may be called at any time, also on nil.
+func (a *Prefetched) Discard() {
+	if a == nil {
+		return
+	}
+	a.cancel()
+	<-a.done
+}
