@@ -15,7 +15,7 @@ import (
 	"repute/store/docdb"
 )
 
-// denialOf gives a denial its stored form. repute.ErrInvalid: no such thing can be
+// denialOf returns a denial in the form it is stored. repute.ErrInvalid when no such thing can be
 // denied.
 func denialOf(db *store.DB, d repute.Denial) (repute.Denial, error) {
 	value := strings.TrimSpace(d.Value)
@@ -52,13 +52,14 @@ func denialOf(db *store.DB, d repute.Denial) (repute.Denial, error) {
 	return d, nil
 }
 
+// notOfHost reports whether a host name cannot contain r.
 func notOfHost(r rune) bool {
 	return strings.ContainsRune(":/@?#", r) || unicode.IsSpace(r) || unicode.IsControl(r)
 }
 
-// Deny adds to the deny-list, or changes the reason. What it is about is not
-// fetched, shown or served from now on. With drop the bytes are dropped too,
-// except where they also come from what is not denied.
+// Deny adds an entry to the deny-list, or changes its reason. What it covers is not fetched, shown
+// or served from now on. With drop its bytes are deleted too, except where something that is not
+// denied returned them as well.
 func Deny(ctx context.Context, db *store.DB, d repute.Denial, drop bool) error {
 	d, err := denialOf(db, d)
 	if err != nil {
@@ -81,7 +82,7 @@ func Deny(ctx context.Context, db *store.DB, d repute.Denial, drop bool) error {
 	})
 }
 
-// hostOf is the one spelling of a host's name, as Options.Classify has it.
+// hostOf returns a host's name in the one form that Options.Classify uses.
 func hostOf(db *store.DB, name string) string {
 	if _, host := db.Options().Classify("https://" + name + "/"); host != "" {
 		return host
@@ -89,7 +90,7 @@ func hostOf(db *store.DB, name string) string {
 	return strings.TrimRight(strings.ToLower(name), ".")
 }
 
-// dropDenied drops the bytes that d withholds.
+// dropDenied deletes the bytes that d withholds.
 func dropDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	rows, err := tx.Query(ctx, `
 		with `+concerned+`
@@ -109,8 +110,8 @@ func dropDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	return err
 }
 
-// concerned are the hashes of the bytes that a denial is about, of those that URIs
-// show; gave are the URIs that it is about.
+// concerned is the SQL of two relations: gave are the URIs that a denial covers, concerned the
+// hashes of the bytes that it covers.
 const concerned = `
 	gave as materialized (
 		select id, sha256 from uris where
@@ -124,6 +125,7 @@ const concerned = `
 		union select substr(decode($2, 'hex'), 3) where $1 = 'cid' and $2 like '1220%'
 		union select sha256 from documents where $1 = 'cid' and roots @> array[decode($2, 'hex')])`
 
+// concernedArgs returns the parameters of concerned.
 func concernedArgs(d repute.Denial) []any {
 	var hash string
 	var chain int64
@@ -140,8 +142,8 @@ func concernedArgs(d repute.Denial) []any {
 	return []any{string(d.Kind), hash, d.Value, chain, token}
 }
 
-// Undeny takes from the deny-list. What it was about is due again where it can be
-// fetched. repute.ErrNotFound: it is not denied.
+// Undeny removes an entry from the deny-list. What it covered is due again where it can be fetched.
+// repute.ErrNotFound when it is not denied.
 func Undeny(ctx context.Context, db *store.DB, kind repute.DenyKind, value string) error {
 	d, err := denialOf(db, repute.Denial{Kind: kind, Value: value})
 	if err != nil {
@@ -165,7 +167,7 @@ func Undeny(ctx context.Context, db *store.DB, kind repute.DenyKind, value strin
 	})
 }
 
-// requeueDropped makes URIs due that gave bytes which were not kept because of d.
+// requeueDropped makes URIs due whose bytes were not stored because of d.
 func requeueDropped(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	_, err := tx.Exec(ctx, `
 		with `+concerned+`,
@@ -175,8 +177,8 @@ func requeueDropped(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	return err
 }
 
-// Denied looks for the first of subjects on the deny-list, nil when none is.
-// Kind and Value of each count; a CID may be in any form.
+// Denied returns the first of subjects that is on the deny-list, nil when none is. It compares kind
+// and value; a CID may be in any form.
 func Denied(ctx context.Context, db *store.DB, subjects ...repute.Denial) (*repute.Denial, error) {
 	var kinds, values []string
 	for _, s := range subjects {
@@ -201,8 +203,8 @@ func Denied(ctx context.Context, db *store.DB, subjects ...repute.Denial) (*repu
 	return &d, nil
 }
 
-// sha256Of is the sha256 that a CID's multihash holds, "" for others: raw blocks
-// are stored documents.
+// sha256Of returns the sha256 within a CID's multihash, "" for other hashes. Raw blocks are stored
+// as documents under it.
 func sha256Of(d repute.Denial) string {
 	const sha256Multihash = "1220"
 	if rest, ok := strings.CutPrefix(d.Value, sha256Multihash); ok && d.Kind == repute.DenyCID && len(rest) == 64 {
@@ -211,10 +213,10 @@ func sha256Of(d repute.Denial) string {
 	return ""
 }
 
-// maxDenials is how many entries of the deny-list are listed.
+// maxDenials is how many entries ListDenied returns.
 const maxDenials = 10_000
 
-// ListDenied lists the deny-list, the newest first, no more than 10,000.
+// ListDenied returns the deny-list, the newest entry first, at most maxDenials.
 func ListDenied(ctx context.Context, db *store.DB) ([]repute.Denial, error) {
 	rows, err := db.Readers().Query(ctx, "select kind, value, reason, created from denied order by created desc, kind, value limit $1", maxDenials)
 	if err != nil {
@@ -224,14 +226,14 @@ func ListDenied(ctx context.Context, db *store.DB) ([]repute.Denial, error) {
 	return list, store.Failed("list denied", err)
 }
 
-// Reach is how much a denial is about.
+// Reach counts what a denial covers.
 type Reach struct {
 	Agents    int64 // that show a document of it, or are it
 	Documents int64 // different bytes that are known
 }
 
-// DenialReach counts what a denial is about, on the deny-list or not. It may read every
-// URI: it is for operators. repute.ErrInvalid: no such thing can be denied.
+// DenialReach counts what a denial covers, whether it is on the deny-list or not. It may read every
+// URI, so it is for operators. repute.ErrInvalid when no such thing can be denied.
 func DenialReach(ctx context.Context, db *store.DB, d repute.Denial) (r Reach, err error) {
 	if d, err = denialOf(db, d); err != nil {
 		return r, err

@@ -10,8 +10,8 @@ import (
 	"repute/store/trustdb"
 )
 
-// markDenied makes the agents stale whose documents a denial is about, for their scores say
-// whether these count. Where they are many all agents of all chains are, in parts.
+// markDenied marks the agents as stale whose documents a denial covers, because scores say whether
+// these count. When they are many, all agents of all chains are marked, in parts.
 func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	var many bool
 	args := append(concernedArgs(d), trustdb.FirstMarked, trustdb.TurnEvent)

@@ -21,13 +21,12 @@ type Block struct {
 	Node      bool // it was decoded as a node of the document's tree
 }
 
-// sha256Prefix begins the multihash of a sha2-256 digest: its code and its length.
+// sha256Prefix begins the multihash of a sha2-256 digest: the code of the hash and its length.
 const sha256Prefix = "\x12\x20"
 
-// ReadBlock gives the bytes of a multihash: a block that proves an ipfs document, or a
-// stored document, wherever it came from, when the multihash is its sha2-256.
-// repute.ErrNotFound when there is neither, repute.ErrGone (also *repute.DeniedError)
-// when it is withheld.
+// ReadBlock returns the bytes of a multihash: a block that proves an ipfs document, or any stored
+// document whose sha2-256 it is. repute.ErrNotFound when there is neither, repute.ErrGone (also
+// *repute.DeniedError) when the bytes are withheld.
 func ReadBlock(ctx context.Context, db *store.DB, multihash []byte) ([]byte, error) {
 	b, err := proofBlock(ctx, db, multihash, false)
 	sum, isSHA256 := bytes.CutPrefix(multihash, []byte(sha256Prefix))
@@ -38,12 +37,13 @@ func ReadBlock(ctx context.Context, db *store.DB, multihash []byte) ([]byte, err
 	return c.Body, err
 }
 
-// ProofBlock is Block without documents and the parts of files, which strangers chose
-// byte by byte: what it gives was decoded as a node of an ipfs document before.
+// ProofBlock is ReadBlock for blocks that were decoded as a node of an ipfs document. Documents and
+// parts of files, whose bytes anybody can choose, are not found.
 func ProofBlock(ctx context.Context, db *store.DB, multihash []byte) ([]byte, error) {
 	return proofBlock(ctx, db, multihash, true)
 }
 
+// proofBlock reads a stored block; nodes restricts it to decoded nodes.
 func proofBlock(ctx context.Context, db *store.DB, multihash []byte, nodes bool) ([]byte, error) {
 	sum, _ := bytes.CutPrefix(multihash, []byte(sha256Prefix))
 	var data []byte
@@ -68,8 +68,8 @@ func proofBlock(ctx context.Context, db *store.DB, multihash []byte, nodes bool)
 	return data, nil
 }
 
-// saveBlocks keeps the blocks that prove the batch's documents, which must be stored. A
-// block that is the whole document is not kept a second time.
+// saveBlocks stores the blocks that prove the documents of the batch, which MUST be stored before.
+// A block that is a whole document is not stored a second time.
 func (s saving) saveBlocks(ctx context.Context, tx pgx.Tx) error {
 	kept := map[string]Block{}
 	var sums, parts [][]byte
@@ -100,8 +100,8 @@ func (s saving) saveBlocks(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// insertBlocks goes in one order everywhere: batches that share blocks are saved side by
-// side.
+// insertBlocks stores blocks in the order of their hashes, because concurrent batches may share
+// blocks.
 func insertBlocks(ctx context.Context, tx pgx.Tx, kept map[string]Block) error {
 	var hashes, data [][]byte
 	var nodes []bool
@@ -114,8 +114,8 @@ func insertBlocks(ctx context.Context, tx pgx.Tx, kept map[string]Block) error {
 	return err
 }
 
-// DropBlocks forgets the blocks that prove only documents whose bytes were dropped, by
-// the hashes of these, and tells how many bytes they had.
+// DropBlocks deletes the blocks that prove no other documents than those with the given hashes, and
+// returns their size in bytes.
 func DropBlocks(ctx context.Context, tx pgx.Tx, sums [][]byte) (freed int64, err error) {
 	err = tx.QueryRow(ctx, `
 		with gone as (delete from document_blocks where sha256 = any($1) returning multihash),

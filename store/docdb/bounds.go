@@ -9,18 +9,20 @@ import (
 	"repute/store"
 )
 
+// Sizes and pause of the pass behind DropBodies.
 const (
-	// countMost and dropMost are at how many documents one DropBodies looks.
+	// countMost is how many documents one call of DropBodies counts.
 	countMost = 1000
-	dropMost  = 1000
-	// boundsPause is between two passes over all documents.
+	// dropMost is how many documents one call of DropBodies considers for dropping.
+	dropMost = 1000
+	// boundsPause is the time between two passes over all documents.
 	boundsPause = 10 * time.Minute
 )
 
-// DropBodies works on keeping no more than maxBytes of documents, with the ipfs blocks
-// that prove them: it adds up what is kept, and drops the oldest that no agent shows.
-// Hashes, sizes and parses stay. Each call looks at some documents and tells how many
-// bytes it dropped; more tells whether another call has something to do at once.
+// DropBodies keeps at most maxBytes of documents with the ipfs blocks that prove them. A pass first
+// adds up what is stored, then drops the bytes of the oldest documents that no agent shows; hashes,
+// sizes and parses stay. Each call does one batch and returns how many bytes it dropped; more says
+// that the next call has work at once.
 func DropBodies(ctx context.Context, db *store.DB, maxBytes int64) (freed int64, more bool, err error) {
 	more, err = db.RunNext(ctx, "drop", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
 		if p.Spare <= 0 {
@@ -32,7 +34,8 @@ func DropBodies(ctx context.Context, db *store.DB, maxBytes int64) (freed int64,
 	return freed, more, err
 }
 
-// countKept adds up some of what is kept, and at the end what must go.
+// countKept adds up one batch of documents and, at the end of the pass, sets how many bytes to
+// drop.
 func countKept(ctx context.Context, tx pgx.Tx, p *store.Pass, maxBytes int64) error {
 	var n int
 	var sum int64
@@ -55,8 +58,8 @@ func countKept(ctx context.Context, tx pgx.Tx, p *store.Pass, maxBytes int64) er
 	return nil
 }
 
-// blockBytes selects the bytes of a document's blocks, those left out that another
-// document o has, too, and that counts them.
+// blockBytes returns the SQL of the size of a document's blocks, without blocks that another
+// document o shares for which the condition counts holds.
 func blockBytes(d, counts string) string {
 	return `coalesce((
 		select sum(octet_length(i.data)) from document_blocks b join ipfs_blocks i using (multihash)
@@ -64,8 +67,8 @@ func blockBytes(d, counts string) string {
 			select from document_blocks o where o.multihash = b.multihash and ` + counts + `)), 0)`
 }
 
-// dropSome looks at the next of the oldest documents. A block that several documents need
-// goes with none of them alone, so that rather too few bytes go.
+// dropSome drops the bytes of the next oldest documents that no agent shows. Blocks that other
+// documents need stay, so a pass may drop too little, never too much.
 func dropSome(ctx context.Context, tx pgx.Tx, p *store.Pass) (freed int64, err error) {
 	var n int
 	var place []byte
@@ -99,9 +102,9 @@ func dropSome(ctx context.Context, tx pgx.Tx, p *store.Pass) (freed int64, err e
 	return freed, nil
 }
 
-// RestoreBodies makes documents due whose bytes were dropped and that an agent shows
-// again. Each call looks at up to limit documents without bytes and tells how many it
-// made due; more tells whether another call has something to do at once.
+// RestoreBodies makes documents due whose bytes were dropped and that an agent shows again. Each
+// call considers up to limit documents and returns how many it made due; more says that the next
+// call has work at once.
 func RestoreBodies(ctx context.Context, db *store.DB, limit int) (restored int, more bool, err error) {
 	more, err = db.RunNext(ctx, "restore", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
 		var n int

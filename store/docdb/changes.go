@@ -89,11 +89,10 @@ func (n *visibleChanges) addDocumentChanges(ctx context.Context, tx pgx.Tx) erro
 	return err
 }
 
-// addProofChanges writes one change per agent whose file names a domain that a URI proves.
-// When there are more than maxDirectChanges, only agents that the proof names, or named
-// before, get one: for others the domain's verdict is the same. The statement goes through
-// one index per step, because early statistics of growing tables would otherwise make
-// Postgres read all agents for every batch.
+// addProofChanges writes one change per agent whose file names a domain that a URI proves. When
+// there are more than maxDirectChanges, only agents that the proof names, or named before, get one:
+// for others the result for the domain is the same. The statement uses one index per step, because
+// early statistics of growing tables would otherwise make Postgres read all agents for every batch.
 func (n *visibleChanges) addProofChanges(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `
 		with k as materialized (

@@ -13,7 +13,7 @@ import (
 	"repute/store"
 )
 
-// saveClaims notes what payments the files of the batch claim.
+// saveClaims stores the payments that the files of the batch claim.
 func (s saving) saveClaims(ctx context.Context, tx pgx.Tx) error {
 	b := &pgx.Batch{}
 	for _, r := range s.results {
@@ -27,7 +27,7 @@ func (s saving) saveClaims(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// saveClaims notes what payments a document that is served at URIs claims.
+// saveClaims stores the payment that a document claims, for each of the URIs that serve it.
 func saveClaims(ctx context.Context, tx pgx.Tx, uris []int64, files []FileParse) error {
 	b := &pgx.Batch{}
 	queueClaim(b, uris, files)
@@ -37,6 +37,8 @@ func saveClaims(ctx context.Context, tx pgx.Tx, uris []int64, files []FileParse)
 	return tx.SendBatch(ctx, b).Close()
 }
 
+// queueClaim stores the first payment that the files claim. Members that cannot be read are stored
+// as null.
 func queueClaim(b *pgx.Batch, uris []int64, files []FileParse) {
 	i := slices.IndexFunc(files, func(f FileParse) bool { return f.Feedback != nil && f.Feedback.Payment != nil })
 	if i < 0 {
@@ -58,7 +60,8 @@ func queueClaim(b *pgx.Batch, uris []int64, files []FileParse) {
 		uris, chainOfAccount(f.Registry), token, claimedAddress(f.Client), payer, payee, claimedChain(f.Payment.ChainID), claimedHash(f.Payment.TxHash))
 }
 
-// claimedAddress reads an address, or the one of an account; nil for none.
+// claimedAddress parses an address, or the address of an account in CAIP-10 form; nil when it is
+// neither.
 func claimedAddress(text string) []byte {
 	text = strings.TrimSpace(text)
 	if i := strings.LastIndexByte(text, ':'); i >= 0 {
@@ -71,6 +74,7 @@ func claimedAddress(text string) []byte {
 	return raw
 }
 
+// claimedHash parses a transaction hash; nil when it is none.
 func claimedHash(text string) []byte {
 	raw, err := hexutil.Decode(strings.ToLower(strings.TrimSpace(text)))
 	if err != nil || len(raw) != common.HashLength {
@@ -79,7 +83,7 @@ func claimedHash(text string) []byte {
 	return raw
 }
 
-// claimedChain reads a chain id, decimal or as eip155:{chain}; nil for none.
+// claimedChain parses a chain id, decimal or as eip155:{chain}; nil when it is neither.
 func claimedChain(text string) *int64 {
 	id, err := repute.ParseChainID(strings.TrimPrefix(strings.TrimSpace(text), "eip155:"))
 	if err != nil {
@@ -89,6 +93,7 @@ func claimedChain(text string) *int64 {
 	return &n
 }
 
+// chainOfAccount returns the chain of an account in CAIP-10 form; nil when it is none.
 func chainOfAccount(text string) *int64 {
 	account, err := repute.ParseAccount(strings.ToLower(text))
 	if err != nil {

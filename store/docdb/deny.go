@@ -9,11 +9,11 @@ import (
 	"repute/store"
 )
 
-// ReasonDenied is the reason of a document that the operator's deny-list forbids.
+// ReasonDenied is the reason of a document that is withheld because of the operator's deny-list.
 const ReasonDenied = "denied"
 
-// judge marks the results whose bytes are denied.
-func judge(ctx context.Context, db *store.DB, results []FetchResult) error {
+// markDenied marks the results whose bytes are denied.
+func markDenied(ctx context.Context, db *store.DB, results []FetchResult) error {
 	sums, roots := make([][]byte, len(results)), make([][]byte, len(results))
 	for i, r := range results {
 		sums[i], roots[i] = r.sum, r.Root
@@ -30,9 +30,9 @@ func judge(ctx context.Context, db *store.DB, results []FetchResult) error {
 	return err
 }
 
-// holdDenials keeps the deny-list as it is while refusals are stored: whoever takes a
-// denial back finds all of them, before it or after. It comes in front of every lock of a
-// URI, as it does there.
+// holdDenials locks the deny-list against changes while refusals are stored, so that removing a
+// denial finds all of them. The lock is taken before the lock of any URI, in the same order as
+// there.
 func (s saving) holdDenials(ctx context.Context, tx pgx.Tx) error {
 	if !slices.ContainsFunc(s.results, refused) {
 		return nil
@@ -41,10 +41,11 @@ func (s saving) holdDenials(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
+// refused reports whether a fetch was not done because of the deny-list.
 func refused(r FetchResult) bool { return r.Reason == ReasonDenied }
 
-// withoutAllowed leaves out the refusals whose denial was taken back since the claim:
-// nothing was learnt, and their URIs are due again.
+// withoutAllowed removes refusals whose denial was removed since the claim. Their URIs are due
+// again.
 func (s saving) withoutAllowed(ctx context.Context, tx pgx.Tx) (saving, error) {
 	var ids []int64
 	var kinds, values []string
@@ -81,13 +82,14 @@ func (s saving) withoutAllowed(ctx context.Context, tx pgx.Tx) (saving, error) {
 // What the deny-list forbids, as SQL for all who read: each gives the reason, null when
 // there is none. Mostly nothing is denied, and then no row is asked about.
 
-// orNothing is null at once while the deny-list is empty.
+// orNothing returns the SQL of a reason that is null at once while the deny-list is empty, which is
+// the common case.
 func orNothing(reason string) string {
 	return `case when exists (select from denied) then ` + reason + ` end`
 }
 
-// deniedBytes is about the bytes with hash sum, wherever they come from: they are named
-// by their sha256, or by a CID that stands for nothing else.
+// deniedBytes returns the SQL of why the bytes with hash sum are denied, wherever they come from:
+// by their sha256, or by a CID that stands for exactly these bytes.
 func deniedBytes(sum string) string {
 	return orNothing(`(select max(x.reason) from (
 		select reason from denied where (kind, value) in (('sha256', encode(` + sum + `, 'hex')), ('cid', '1220' || encode(` + sum + `, 'hex')))
@@ -96,33 +98,35 @@ func deniedBytes(sum string) string {
 		where whole.sha256 = ` + sum + `) x)`)
 }
 
-// deniedWay is about URI u, whatever it gives: by its host, the host it leads to, or the
-// CID it begins with.
+// deniedWay returns the SQL of why URI u is denied, whatever it returns: by its host, the host it
+// redirects to, or the CID it begins with.
 func deniedWay(u string) string {
 	return orNothing(`(select max(x.reason) from denied x where (x.kind, x.value) in (('cid', encode(` + u + `.cid, 'hex')),
 		('host', split_part(` + u + `.host, ':', 1)), ('host', split_part(` + u + `.served_by, ':', 1))))`)
 }
 
-// deniedAgent is about agent a.
+// deniedAgent returns the SQL of why agent a is denied.
 func deniedAgent(a string) string { return deniedToken(a+".chain_id", a+".token_id") }
 
-// deniedToken is about the agent of a chain with a token.
+// deniedToken returns the SQL of why the agent of a chain and a token is denied.
 func deniedToken(chain, token string) string {
 	return orNothing(`(select x.reason from denied x where x.kind = 'agent' and x.value = ` + chain + ` || ':' || ` + token + `)`)
 }
 
-// DeniedFile selects why the file of URI u must not be shown.
+// DeniedFile returns the SQL of why the file of URI u must not be shown; null when it may be.
 func DeniedFile(u string) string {
 	return `coalesce(` + deniedBytes(u+".sha256") + `, ` + deniedWay(u) + `)`
 }
 
-// DeniedDocument selects why the document of URI u must not be shown for agent a.
+// DeniedDocument returns the SQL of why the document of URI u must not be shown for agent a; null
+// when it may be.
 func DeniedDocument(u, a string) string {
 	return `coalesce(` + deniedBytes(u+".sha256") + `, ` + deniedWay(u) + `, ` + deniedAgent(a) + `)`
 }
 
-// deniedUsers selects why URI u must not be read for its agents: each that has it is
-// denied, or nobody has it and a denied one had it. Files of feedback are everybody's.
+// deniedUsers returns the SQL of why URI u must not be fetched for its agents: all agents that have
+// it are denied, or no agent has it and a denied one had it. Files of feedback may always be
+// fetched.
 func deniedUsers(u string) string {
 	return orNothing(`(case when ` + u + `.rank < 2 and not exists (
 			select from agents a where a.uri_id = ` + u + `.id and ` + deniedAgent("a") + ` is null)
@@ -132,13 +136,13 @@ func deniedUsers(u string) string {
 			where x.kind = 'agent' and s.uri_id = ` + u + `.id) end)`)
 }
 
-// deniedURI is the reason why a URI must not be fetched.
+// deniedURI returns the SQL of why URI u must not be fetched; null when it may be.
 func deniedURI(u string) string {
 	return `coalesce(` + deniedWay(u) + `, ` + deniedUsers(u) + `)`
 }
 
-// DeniedServed selects why the stored bytes with hash sum must not be given to anybody:
-// they are denied themselves, or every URI is that gave them, now or before.
+// DeniedServed returns the SQL of why the stored bytes with hash sum must not be served: they are
+// denied themselves, or every URI that ever returned them is denied. Null when they may be served.
 func DeniedServed(sum string) string {
 	return orNothing(`coalesce(` + deniedBytes(sum) + `,
 		(select max(w.reason) from (

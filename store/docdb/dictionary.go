@@ -14,42 +14,41 @@ import (
 	"repute/store"
 )
 
-// Interned gives the ids of a batch's tags and URIs.
+// Interned holds the ids of the tags and URIs of a batch.
 type Interned struct {
 	Tags, URIs map[string]int64
 	agents     map[string]int64 // those of uris that agents use as their own
 }
 
-// dictionary caches ids of interned strings. Ids never change once committed, so
-// an entry is never wrong; the caches are dropped when full. Of a URI in agents it is
-// known besides that its document was planned or read lately: that cache is dropped
-// hourly.
+// dictionary caches the ids of interned strings. A committed id never changes, so an entry is never
+// wrong; a cache is emptied when it is full. The cache of agents' URIs also says that their
+// documents were scheduled or read lately, so it is emptied every hour.
 type dictionary struct {
 	mu                 sync.Mutex
 	tags, uris, agents map[[32]byte]int64
 	agentsSince        time.Time
 }
 
-// plannedFor is for how long an agent's URI counts as planned without a look.
+// plannedFor is how long an agent's URI counts as scheduled without a query.
 const plannedFor = time.Hour
 
-// dictionaryLimit bounds each cache, about 15 MB.
+// dictionaryLimit is the most entries of each cache, about 15 MB.
 const dictionaryLimit = 200_000
 
+// newDictionary returns empty caches.
 func newDictionary() *dictionary {
 	return &dictionary{tags: map[[32]byte]int64{}, uris: map[[32]byte]int64{}, agents: map[[32]byte]int64{}}
 }
 
-// word is a string on its way into a dictionary table.
+// word is a string to be interned with its hash.
 type word struct {
 	hash  [32]byte
 	value string
 }
 
-// Intern gives ids to every tag and URI of the records, and to the empty ones.
-// It runs outside the batch's transaction, in short statements of its own, so
-// that two chains never wait for each other on a shared row. A word whose batch
-// then fails stays behind without harm.
+// Intern returns ids of every tag and URI of the records, and of the empty ones. It runs outside
+// the batch's transaction, in short statements, so that two chains never wait for each other on a
+// shared row. A string whose batch fails later stays stored, which does no harm.
 func Intern(ctx context.Context, db *store.DB, records []repute.Record) (Interned, error) {
 	ids := Interned{Tags: map[string]int64{"": 0}, URIs: map[string]int64{"": 0}, agents: map[string]int64{}}
 	for i := range records {
@@ -80,7 +79,7 @@ func Intern(ctx context.Context, db *store.DB, records []repute.Record) (Interne
 	return ids, store.Failed("intern uris", err)
 }
 
-// expire drops what is known of agents' URIs when it is old.
+// expire empties the cache of agents' URIs when it is older than plannedFor.
 func (d *dictionary) expire(now time.Time) {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -90,7 +89,7 @@ func (d *dictionary) expire(now time.Time) {
 	}
 }
 
-// collect notes the strings of one event, without ids yet.
+// collect adds the strings of one event, without ids yet.
 func (ids Interned) collect(e repute.Event) {
 	switch e := e.(type) {
 	case repute.Registered:
@@ -110,9 +109,8 @@ func (ids Interned) collect(e repute.Event) {
 	}
 }
 
-// resolve fills ids from the cache, then from the table, inserting what is new.
-// New words are inserted in the order of their hashes: two writers that insert
-// the same ones cannot deadlock.
+// resolve sets ids from the cache, then from the table, and inserts strings that are new. They are
+// inserted in the order of their hashes, so that two writers of the same strings cannot deadlock.
 func (d *dictionary) resolve(ctx context.Context, db *store.DB, cache map[[32]byte]int64, ids map[string]int64, hash func(string) [32]byte,
 	find func(context.Context, *store.DB, []word) (map[[32]byte]int64, error), insert func(context.Context, *store.DB, []word) error) error {
 	missing := d.cached(cache, ids, hash)
@@ -137,7 +135,7 @@ func (d *dictionary) resolve(ctx context.Context, db *store.DB, cache map[[32]by
 	}
 }
 
-// cached fills in what the cache knows and returns the rest, in hash order.
+// cached sets the ids that the cache holds and returns the other strings, ordered by hash.
 func (d *dictionary) cached(cache map[[32]byte]int64, ids map[string]int64, hash func(string) [32]byte) []word {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -154,7 +152,7 @@ func (d *dictionary) cached(cache map[[32]byte]int64, ids map[string]int64, hash
 	return missing
 }
 
-// settle takes over what was found and returns what was not.
+// settle sets and caches the ids that were found, and returns the other strings.
 func (d *dictionary) settle(cache map[[32]byte]int64, ids map[string]int64, words []word, found map[[32]byte]int64) []word {
 	d.mu.Lock()
 	defer d.mu.Unlock()
@@ -173,22 +171,24 @@ func (d *dictionary) settle(cache map[[32]byte]int64, ids map[string]int64, word
 	return missing
 }
 
+// findTags returns the ids of stored tags by hash.
 func findTags(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
 	return findWords(ctx, db, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from tags where hash = u.h offset 0) t`, words)
 }
 
+// findURIs returns the ids of stored URIs by hash.
 func findURIs(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
 	return findWords(ctx, db, `select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (select hash, id from uris where hash = u.h offset 0) t`, words)
 }
 
-// stale tells that an agent's URI was read long ago, or is dead, and another fetch could
-// give something else. Whoever has it now would wait for up to a month, as long as
-// nobody had it.
+// stale is the SQL of whether an agent's URI was read long ago, or is dead, so that another fetch
+// could return something else. Without it an agent that gets such a URI now would wait for up to a
+// month.
 const stale = `(uris.kind in ('https', 'http', 'ipfs') and (uris.dead or uris.tried_at < now() - interval '1 day')
 	and not (uris.source = 'ipfs' and uris.sha256 is not null) and coalesce(uris.next_due > now(), true))`
 
-// findAgentURIs leaves out what must become due first: what no agent used before, and
-// what is stale.
+// findAgentURIs returns the ids of agents' URIs that need not become due: not those that no agent
+// used before, nor stale ones.
 func findAgentURIs(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {
 	return findWords(ctx, db, `
 		select t.hash, t.id from unnest($1::bytea[]) u(h) cross join lateral (
@@ -196,6 +196,7 @@ func findAgentURIs(ctx context.Context, db *store.DB, words []word) (map[[32]byt
 		where t.planned`, words)
 }
 
+// findWords executes a query for ids by hash.
 func findWords(ctx context.Context, db *store.DB, sql string, words []word) (map[[32]byte]int64, error) {
 	rows, err := db.Pool().Query(ctx, sql, hashesOf(words))
 	if err != nil {
@@ -211,6 +212,7 @@ func findWords(ctx context.Context, db *store.DB, sql string, words []word) (map
 	return found, err
 }
 
+// insertTags stores new tags.
 func insertTags(ctx context.Context, db *store.DB, words []word) error {
 	_, err := db.Pool().Exec(ctx, `
 		insert into tags (hash, value) select * from unnest($1::bytea[], $2::bytea[])
@@ -218,7 +220,7 @@ func insertTags(ctx context.Context, db *store.DB, words []word) error {
 	return err
 }
 
-// insertURIs stores URIs that no agent uses: PlanFiles finds them.
+// insertURIs stores new URIs that no agent uses. PlanFiles schedules them.
 func insertURIs(ctx context.Context, db *store.DB, words []word) error {
 	kinds, hosts := classifyAll(db, words)
 	_, err := db.Pool().Exec(ctx, `
@@ -227,9 +229,9 @@ func insertURIs(ctx context.Context, db *store.DB, words []word) error {
 	return err
 }
 
-// insertAgentURIs makes URIs due at once that are new, stale or were no agent's until
-// now, also those that nothing can fetch: their one try records why. What was read as
-// somebody else's file is read again, whole: it was not parsed as a registration.
+// insertAgentURIs makes URIs due at once that are new, stale, or used by an agent for the first
+// time. URIs that cannot be fetched become due too: their one attempt records the reason. A file
+// that was read for feedback is read again, because it was not parsed as a registration.
 func insertAgentURIs(ctx context.Context, db *store.DB, words []word) error {
 	kinds, hosts := classifyAll(db, words)
 	_, err := db.Pool().Exec(ctx, `
@@ -248,6 +250,7 @@ func insertAgentURIs(ctx context.Context, db *store.DB, words []word) error {
 	return err
 }
 
+// classifyAll returns kind and host of each URI, by Options.Classify.
 func classifyAll(db *store.DB, words []word) (kinds, hosts []string) {
 	kinds, hosts = make([]string, len(words)), make([]string, len(words))
 	for i, w := range words {
@@ -257,6 +260,7 @@ func classifyAll(db *store.DB, words []word) (kinds, hosts []string) {
 	return kinds, hosts
 }
 
+// hashesOf returns the hashes as a bytea[] parameter.
 func hashesOf(words []word) [][]byte {
 	out := make([][]byte, len(words))
 	for i := range words {
@@ -265,6 +269,7 @@ func hashesOf(words []word) [][]byte {
 	return out
 }
 
+// valuesOf returns the strings as a bytea[] parameter.
 func valuesOf(words []word) [][]byte {
 	out := make([][]byte, len(words))
 	for i := range words {

@@ -54,12 +54,13 @@ type FetchResult struct {
 	denied      bool   // the bytes are: they are not kept, nor read
 }
 
-// Read sets the fields that tell what Body is.
+// Read sets the fields that a parse of Body fills.
 func (r *FetchResult) Read(p Parsed) {
 	r.ParserVersion, r.Registration, r.Problems = p.ParserVersion, p.Registration, p.Problems
 	r.FileOnly, r.Files, r.Domains = p.FileOnly, p.Files, p.Domains
 }
 
+// parsed returns what Read set.
 func (r FetchResult) parsed() Parsed {
 	return Parsed{ParserVersion: r.ParserVersion, Registration: r.Registration, Problems: r.Problems,
 		FileOnly: r.FileOnly, Files: r.Files, Domains: r.Domains}
@@ -81,7 +82,7 @@ type Parsed struct {
 	Domains []Domain
 }
 
-// FileParse is what bytes are as a file of one kind.
+// FileParse is the result of parsing bytes as a file of one kind.
 type FileParse struct {
 	Kind     repute.DocumentKind
 	Feedback *repute.FeedbackFile // of kind repute.FeedbackDocument
@@ -89,21 +90,21 @@ type FileParse struct {
 	Problems []repute.Problem
 }
 
-// Domain is a domain that endpoints use.
+// Domain is a domain that the endpoints of a registration use.
 type Domain struct {
 	Name string // lower case
 	// Proof is the URI of the file that proves the domain.
 	Proof string
 }
 
-// SaveDocument stores the outcome of a fetch in one transaction. After a failure the bytes of
-// the last success stay. Agents with this current URI get a change when what they show
-// changed. repute.ErrNotFound: no such URI.
+// SaveDocument stores the outcome of a fetch in one transaction. After a failure the bytes of the
+// last success stay. Agents whose current URI it is get a change when what they show changed.
+// repute.ErrNotFound when there is no such URI.
 func SaveDocument(ctx context.Context, db *store.DB, r FetchResult) error {
 	return SaveDocuments(ctx, db, []FetchResult{r})
 }
 
-// SaveDocuments is SaveDocument for many different URIs: all are stored or none.
+// SaveDocuments is SaveDocument for several URIs: all outcomes are stored or none.
 func SaveDocuments(ctx context.Context, db *store.DB, results []FetchResult) error {
 	ctx, cancel := context.WithTimeout(ctx, store.DocumentTimeout)
 	defer cancel()
@@ -111,7 +112,7 @@ func SaveDocuments(ctx context.Context, db *store.DB, results []FetchResult) err
 	if err != nil {
 		return err
 	}
-	if err := judge(ctx, db, batch.results); err != nil {
+	if err := markDenied(ctx, db, batch.results); err != nil {
 		return store.Failed("look into the deny-list", err)
 	}
 	// In a transaction of its own before the batch, so that no batch waits for another one's
@@ -129,12 +130,13 @@ func SaveDocuments(ctx context.Context, db *store.DB, results []FetchResult) err
 	return err
 }
 
-// saving is a batch of outcomes, ordered by URI.
+// saving is a batch of outcomes, ordered by URI, of which each URI has one.
 type saving struct {
 	results []FetchResult
 	ids     []int64
 }
 
+// newSaving orders outcomes and refuses two of one URI.
 func newSaving(results []FetchResult) (saving, error) {
 	s := saving{results: slices.Clone(results)}
 	slices.SortFunc(s.results, func(a, b FetchResult) int { return int(a.URIID - b.URIID) })
@@ -152,6 +154,8 @@ func newSaving(results []FetchResult) (saving, error) {
 	return s, nil
 }
 
+// save stores the batch. URIs are locked before documents, in order; proofs are the ids of the URIs that prove
+// domains.
 func (s saving) save(ctx context.Context, tx pgx.Tx, proofs map[string]int64) error {
 	if err := s.holdDenials(ctx, tx); err != nil {
 		return err
@@ -189,8 +193,8 @@ func (s saving) save(ctx context.Context, tx pgx.Tx, proofs map[string]int64) er
 	return addVisibleChanges(ctx, tx, s.ids, before)
 }
 
-// saveBodies stores bytes once each. Bytes that are denied are not kept; bytes that
-// were dropped come back.
+// saveBodies stores bytes once each. Denied bytes are not stored, and bytes that were dropped are
+// stored again.
 func (s saving) saveBodies(ctx context.Context, tx pgx.Tx) error {
 	var sums, bodies, keccaks [][]byte
 	var types []string
@@ -245,7 +249,7 @@ func (s saving) saveRoots(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// parsed are the parses of the batch by the bytes they are of, without those denied.
+// parsed returns the parses of the batch by the hash of their bytes, without denied ones.
 func (s saving) parsed() (out []parsedBody) {
 	for _, r := range s.results {
 		if r.sum != nil && !r.denied {
@@ -271,6 +275,7 @@ func (s saving) saveOutcomes(ctx context.Context, tx pgx.Tx) error {
 	return tx.SendBatch(ctx, b).Close()
 }
 
+// queueRead updates URIs whose fetch succeeded.
 func queueRead(b *pgx.Batch, results []FetchResult) {
 	if results == nil {
 		return
@@ -312,7 +317,7 @@ func queueFailed(b *pgx.Batch, results []FetchResult) {
 		where u.id = k.id`, c.ids, c.at, c.due, reasons, details, dead, c.claimed)
 }
 
-// outcomes are the columns that successes and failures have in common.
+// outcomes holds the columns that successes and failures have in common.
 type outcomes struct {
 	ids []int64
 	at  []time.Time
@@ -321,6 +326,7 @@ type outcomes struct {
 	claimed []*time.Time
 }
 
+// newOutcomes returns these columns of fetch results.
 func newOutcomes(results []FetchResult) (c outcomes) {
 	for _, r := range results {
 		c.ids, c.at, c.due = append(c.ids, r.URIID), append(c.at, r.FetchedAt), append(c.due, nullTime(r.NextDue))
@@ -353,7 +359,7 @@ func (s saving) saveFetches(ctx context.Context, tx pgx.Tx) error {
 	return err
 }
 
-// MultihashOf is what all forms of a CID have in common, nil for none.
+// MultihashOf returns the multihash of a CID in any form; nil when the text is no CID.
 func MultihashOf(text string) []byte {
 	c, err := cid.Decode(text)
 	if err != nil {
@@ -362,6 +368,7 @@ func MultihashOf(text string) []byte {
 	return c.Hash()
 }
 
+// nullTime returns nil for the zero time.
 func nullTime(t time.Time) *time.Time {
 	if t.IsZero() {
 		return nil

@@ -8,9 +8,8 @@ import (
 	"repute/store"
 )
 
-// registrationJSON is how a parsed document is kept. Members that package
-// manifest does not know are kept as text: jsonb would reorder them, round
-// none but refuse huge numbers, and refuse deep nesting.
+// registrationJSON is the stored form of a parsed registration file. Unknown members are stored as
+// text, because jsonb would reorder them and refuses huge numbers and deep nesting.
 type registrationJSON struct {
 	Type           string                    `json:"type,omitempty"`
 	Name           string                    `json:"name,omitempty"`
@@ -25,6 +24,7 @@ type registrationJSON struct {
 	Partial        bool                      `json:"partial,omitempty"` // set by briefRegistration only
 }
 
+// serviceJSON is the stored form of one service, with unknown members as text.
 type serviceJSON struct {
 	Name      string            `json:"name,omitempty"`
 	Endpoint  string            `json:"endpoint,omitempty"`
@@ -37,6 +37,7 @@ type serviceJSON struct {
 	Extra     map[string]string `json:"extra,omitempty"`
 }
 
+// encodeRegistration returns the stored form; null for nil.
 func encodeRegistration(r *repute.Registration) ([]byte, error) {
 	if r == nil {
 		return []byte("null"), nil
@@ -53,7 +54,7 @@ func encodeRegistration(r *repute.Registration) ([]byte, error) {
 	return store.EscapeNUL(b), err
 }
 
-// DecodeRegistration reads a stored registration file; nil for null.
+// DecodeRegistration decodes a stored registration file; nil for null.
 func DecodeRegistration(b []byte) (*repute.Registration, error) {
 	var in *registrationJSON
 	if err := json.Unmarshal(b, &in); err != nil || in == nil {
@@ -73,18 +74,20 @@ func DecodeRegistration(b []byte) (*repute.Registration, error) {
 	return r, nil
 }
 
-// feedbackJSON and cardJSON are how files are kept: like registrationJSON with unknown
-// members as text. Those of a card's skills are left out.
+// feedbackJSON is the stored form of a feedback file, with unknown members as text.
 type feedbackJSON struct {
 	repute.FeedbackFile
 	Extra map[string]string `json:",omitempty"`
 }
 
+// cardJSON is the stored form of an agent card, with unknown members as text. Unknown members of
+// its skills are not stored.
 type cardJSON struct {
 	repute.AgentCard
 	Extra map[string]string `json:",omitempty"`
 }
 
+// encodeFile returns the stored form of a file of any kind.
 func encodeFile(f FileParse) (b []byte, err error) {
 	switch {
 	case f.Feedback != nil:
@@ -134,6 +137,7 @@ func extraRaw(in map[string]string) map[string]json.RawMessage {
 	return out
 }
 
+// encodeProblems returns the stored form of problems.
 func encodeProblems(problems []repute.Problem) ([]byte, error) {
 	if problems == nil {
 		return []byte("[]"), nil

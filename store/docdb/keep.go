@@ -13,9 +13,9 @@ import (
 	"repute/store/chaindb"
 )
 
-// Body gives stored bytes. repute.ErrNotFound: never seen. repute.ErrGone:
-// dropped to save space, or denied (*repute.DeniedError): by their hash, or because
-// everything that leads to them is.
+// Body returns stored bytes. repute.ErrNotFound when they were never seen. repute.ErrGone when they
+// were dropped to save space, or are denied (*repute.DeniedError): by their hash, or because every
+// URI that returned them is.
 func Body(ctx context.Context, db *store.DB, sum [32]byte) (c repute.Content, err error) {
 	var kept bool
 	var keccak []byte
@@ -38,7 +38,7 @@ func Body(ctx context.Context, db *store.DB, sum [32]byte) (c repute.Content, er
 	return c, nil
 }
 
-// droppedError tells that bytes were known and are not kept any more.
+// droppedError is returned for bytes that are known and no longer stored.
 type droppedError struct{}
 
 // Error says why there are no bytes.
@@ -47,15 +47,15 @@ func (*droppedError) Error() string { return "the bytes were dropped to save spa
 // Unwrap returns repute.ErrGone.
 func (*droppedError) Unwrap() error { return repute.ErrGone }
 
-// versionPos is where a list of versions stands.
+// versionPos is a position in a list of versions.
 type versionPos struct {
 	Block int64     `json:"b"`
 	At    time.Time `json:"t"`
 }
 
-// Versions lists what an agent's URIs gave while it had them, the newest URI
-// first and of each the newest outcome first; a URI that was not read in that time has
-// one entry without FetchedAt. after is Next of the page before, limit 1..MaxPage.
+// Versions returns what an agent's URIs returned while the agent had them: the newest URI first and
+// of each the newest outcome first. A URI that was not read in that time has one entry without
+// FetchedAt. after is Next of the page before, limit 1 to MaxPage.
 func Versions(ctx context.Context, db *store.DB, id repute.AgentID, after string, limit int) (page store.Page[repute.DocumentVersion], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return page, err
@@ -89,9 +89,9 @@ func Versions(ctx context.Context, db *store.DB, id repute.AgentID, after string
 	return page, err
 }
 
-// versionsSQL joins the states of an agent that follow each other with one URI, and of
-// what can change only what was read while the agent had the URI: its host may have
-// given anything since.
+// versionsSQL returns the statement of Versions. It joins successive states of an agent that have
+// one URI. Of a URI whose content can change it takes only what was read while the agent had the
+// URI.
 func versionsSQL() string {
 	return `
 	with moves as (
@@ -116,11 +116,12 @@ func versionsSQL() string {
 	order by s.from_block desc, f.fetched_at desc nulls last limit $5`
 }
 
-// readMeanwhile tells whether fetch f belongs to the time of span s: it was in it, or is
-// the last before, whose outcome still stood when the agent got the URI.
+// readMeanwhile is the SQL of whether fetch f belongs to the time of span s: it was done within it,
+// or it is the last one before, whose outcome was current when the agent got the URI.
 const readMeanwhile = `((s.ended is null or f.fetched_at < s.ended) and (s.begun is null or f.fetched_at >= coalesce((
 	select max(l.fetched_at) from fetches l where l.uri_id = s.uri_id and l.fetched_at < s.begun), s.begun)))`
 
+// scanVersion reads a row of versionsSQL.
 func scanVersion(row pgx.CollectableRow) (v repute.DocumentVersion, err error) {
 	var uri, sum []byte
 	var fetched *time.Time

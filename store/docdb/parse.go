@@ -11,14 +11,14 @@ import (
 	"repute/store"
 )
 
-// idleProof tells that nobody wanted to know of proof u for some time: whoever names its
-// domain now would wait for up to a month for the next look.
+// idleProof returns the SQL of whether proof u was not needed for some time, so that its next read
+// may be a month away. An agent that names its domain now should not wait so long.
 func idleProof(u string) string {
 	return `(` + u + `.rank = 2 and not ` + u + `.dead and ` + u + `.tried_at < now() - interval '1 day' and ` + u + `.next_due > now() + interval '2 days')`
 }
 
-// internProofs gives ids to the URIs that prove domains, and makes those due that
-// were not read as such before, or not for long.
+// internProofs returns the ids of the URIs that prove domains, by URI. URIs that were never read as
+// proofs, or not for long, become due.
 func internProofs(ctx context.Context, db *store.DB, results []FetchResult) (map[string]int64, error) {
 	urls := map[string]bool{}
 	for _, r := range results {
@@ -35,6 +35,7 @@ func internProofs(ctx context.Context, db *store.DB, results []FetchResult) (map
 	return planProofs(ctx, db, slices.Sorted(maps.Keys(urls)))
 }
 
+// planProofs is internProofs for a sorted list of URIs.
 func planProofs(ctx context.Context, db *store.DB, urls []string) (map[string]int64, error) {
 	words := make([]word, len(urls))
 	for i, u := range urls {
@@ -63,8 +64,8 @@ func planProofs(ctx context.Context, db *store.DB, urls []string) (map[string]in
 	return out, err
 }
 
-// ListUnparsed gives up to limit documents that a parser before version read last, with
-// their bytes, for SaveParsed.
+// ListUnparsed returns up to limit documents that only parsers before version read, with their
+// bytes, for SaveParsed.
 func ListUnparsed(ctx context.Context, db *store.DB, version, limit int) ([]Unparsed, error) {
 	rows, err := db.Pool().Query(ctx, `
 		select d.sha256, d.body, coalesce(u.registration, false), coalesce(u.agents, false)
@@ -86,7 +87,7 @@ func ListUnparsed(ctx context.Context, db *store.DB, version, limit int) ([]Unpa
 	return out, store.Failed("list documents to parse", err)
 }
 
-// Unparsed is a document that a newer parser may read otherwise.
+// Unparsed is a document that a newer parser has not read yet.
 type Unparsed struct {
 	SHA256       [32]byte
 	Body         []byte
@@ -94,8 +95,8 @@ type Unparsed struct {
 	Agents       bool // an agent's file
 }
 
-// SaveParsed stores what a newer parser made of a document. Agents that show it get
-// a change when what they show changed.
+// SaveParsed stores the result of a newer parser for a document. Agents that show it get a change
+// when what they show changed.
 func SaveParsed(ctx context.Context, db *store.DB, u Unparsed, p Parsed) error {
 	ctx, cancel := context.WithTimeout(ctx, store.DocumentTimeout)
 	defer cancel()
@@ -128,6 +129,7 @@ func SaveParsed(ctx context.Context, db *store.DB, u Unparsed, p Parsed) error {
 	})
 }
 
+// urisOf returns the URIs whose newest bytes have a hash, in order.
 func urisOf(ctx context.Context, tx pgx.Tx, sum [32]byte) ([]int64, error) {
 	rows, err := tx.Query(ctx, "select id from uris where sha256 = $1 order by id", sum[:])
 	if err != nil {

@@ -13,15 +13,14 @@ import (
 	"repute/store/searchtext"
 )
 
-// parsedBody is what the bytes of one hash are.
+// parsedBody is the result of parsing the bytes of one hash.
 type parsedBody struct {
 	sum []byte
 	Parsed
 }
 
-// saveParses stores each parse once: it follows from its key. What a registration
-// claims to belong to and is found by is written with it. Bytes are few to a batch and
-// batches are many: each table is written by one statement.
+// saveParses stores parses with what follows from a registration: the agents it names, its domains
+// and its search row. Each table is written by one statement, because batches are small and many.
 func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[string]int64) error {
 	slices.SortStableFunc(bodies, func(a, b parsedBody) int { return bytes.Compare(a.sum, b.sum) })
 	places, err := insertParses(ctx, tx, bodies)
@@ -139,7 +138,7 @@ func insertParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody) ([]parseP
 	return places, err
 }
 
-// queueForget removes what only an older parse of a body told.
+// queueForget deletes what an older parse of a body stored and the new one does not.
 func queueForget(b *pgx.Batch, body parsedBody) {
 	names := []string{}
 	for _, d := range body.Domains {
@@ -149,13 +148,14 @@ func queueForget(b *pgx.Batch, body parsedBody) {
 	b.Queue("delete from domains where sha256 = $1 and domain <> all($2)", body.sum, names)
 }
 
-// linkRows are the agents that registrations name in a readable way.
+// linkRows are rows of links: agents that registrations claim to belong to.
 type linkRows struct {
 	sums, registries [][]byte
 	chains           []uint64
 	tokens           []store.TokenNum
 }
 
+// add appends the agents that a body names in a readable way.
 func (l *linkRows) add(body parsedBody) {
 	if body.Registration == nil {
 		return
@@ -171,6 +171,7 @@ func (l *linkRows) add(body parsedBody) {
 	}
 }
 
+// queue stores the rows.
 func (l *linkRows) queue(b *pgx.Batch) {
 	if l.sums == nil {
 		return
@@ -181,13 +182,14 @@ func (l *linkRows) queue(b *pgx.Batch) {
 		on conflict do nothing`, l.sums, l.chains, l.registries, l.tokens)
 }
 
-// domainRows are the domains of registrations with the URIs of their proofs.
+// domainRows are rows of domains: domains of registrations with the URIs of their proofs.
 type domainRows struct {
 	sums  [][]byte
 	names []string
 	ids   []*int64
 }
 
+// add appends the domains of a body; proofs are the ids of the proofs' URIs.
 func (r *domainRows) add(body parsedBody, proofs map[string]int64) {
 	for _, d := range body.Domains {
 		var proof *int64
@@ -198,7 +200,7 @@ func (r *domainRows) add(body parsedBody, proofs map[string]int64) {
 	}
 }
 
-// queue leaves a proof that is known.
+// queue stores the rows. A proof that is stored already stays.
 func (r *domainRows) queue(b *pgx.Batch) {
 	if r.sums == nil {
 		return
@@ -211,6 +213,7 @@ func (r *domainRows) queue(b *pgx.Batch) {
 			where domains.uri_id is null and excluded.uri_id is not null`, r.sums, r.names, r.ids)
 }
 
+// errorsOf returns how many problems are errors.
 func errorsOf(problems []repute.Problem) (n int) {
 	for _, p := range problems {
 		if p.Severity == repute.SeverityError {

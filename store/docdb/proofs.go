@@ -13,39 +13,42 @@ import (
 	"repute/store/chaindb"
 )
 
-// maxLinked is how many agents are shown beside one.
+// maxLinked is the most linked agents of one agent in an answer.
 const maxLinked = 100
 
-// provenBy tells whether the document with hash sum names agent a of registry r.
+// provenBy returns the SQL of whether the document with hash sum names agent a, whose chain is c.
 func provenBy(sum string) string {
 	return `exists (select from links l where l.sha256 = ` + sum + ` and (l.chain_id, l.token_id, l.registry) = (a.chain_id, a.token_id, c.identity))`
 }
 
-// proofPatience is for how long a file counts that could be read once and no more: a
-// domain that lapsed must not vouch for ever.
+// proofPatience is how long a proof counts after it could last be read. A domain whose registration
+// lapsed MUST NOT prove an agent for ever.
 const proofPatience = "interval '7 days'"
 
-// Standing tells whether what was read from URI u still counts as what its host says.
+// Standing returns the SQL of whether the bytes read from URI u still count as what its host
+// serves.
 func Standing(u string) string { return standingAt(u, "now()") }
 
+// standingAt is Standing at a time.
 func standingAt(u, at string) string {
 	return `(` + u + `.sha256 is not null and not ` + u + `.gone and (` + u + `.reason = '' or ` + u + `.fetched_at > ` + at + ` - ` + proofPatience + `))`
 }
 
-// standingText is what else than bytes decides what URI u proves, as of the last look at it:
-// a proof that lapses is news with the first failure after that.
+// standingText returns the SQL of everything but bytes that decides what URI u proves, as of its
+// last fetch. When it changes, so may the result for a domain.
 func standingText(u string) string {
 	return `concat(` + standingAt(u, u+".tried_at") + `, ' ', ` + u + `.gone, ' ', ` + u + `.served_by)`
 }
 
-// servedBy tells whether domain itself answered for URI u: somebody's redirect service
-// would make anybody's file its own. The www of a domain is the domain's.
+// servedBy returns the SQL of whether domain, or www. before it, answered itself for URI u. A
+// redirect to another host proves nothing, because with an open redirect anybody's file would be
+// the domain's.
 func servedBy(u, domain string) string {
 	return `coalesce(` + u + `.served_by in (` + domain + `, 'www.' || ` + domain + `), false)`
 }
 
-// ProofsOfAgents reads the domains that the files of relation a name, which has chain_id,
-// token_id and uri_id, for a ProofRow each.
+// ProofsOfAgents returns the statement that reads, for ProofRow, the domains that the files of
+// relation a name. Relation a has the columns chain_id, token_id and uri_id.
 func ProofsOfAgents() string {
 	return `
 	select a.chain_id, c.identity, a.token_id, w.domain,
@@ -60,7 +63,7 @@ func ProofsOfAgents() string {
 	order by a.chain_id, a.token_id, w.domain`
 }
 
-// ProofRow receives what is known of one domain of one agent.
+// ProofRow receives one domain of one agent with the state of its proof.
 type ProofRow struct {
 	Chain          uint64
 	Registry       []byte
@@ -79,8 +82,9 @@ func (p *ProofRow) Into() []any {
 	return []any{&p.Chain, &p.Registry, &p.Token, &p.domain, &p.uri, &p.sum, &p.gone, &p.standing, &p.named, &p.tried, &p.due, &p.reason, &p.detail}
 }
 
-// Proof judges the domain: a file once read counts until other bytes are read, the host
-// answers that it is gone, or the host failed for long. A host in shared proves no agent.
+// Proof returns the result for the domain. A proof that was read once counts until other bytes are
+// read, the host answers that it is gone, or the host failed for proofPatience. A host in shared
+// proves no agent.
 func (p *ProofRow) Proof(shared []string) repute.DomainProof {
 	out := repute.DomainProof{Domain: p.domain, URL: string(p.uri), CheckedAt: store.TimeOf(p.tried), NextCheck: store.TimeOf(p.due),
 		Reason: p.reason, Detail: p.detail, Verdict: repute.DomainUnavailable}
@@ -96,12 +100,11 @@ func (p *ProofRow) Proof(shared []string) repute.DomainProof {
 	return out
 }
 
-// reasonNotFound is package resolver's: the host says that there is no such file.
+// reasonNotFound is the code of package resolver for a host that says there is no such file.
 const reasonNotFound = "not_found"
 
-// LinkedAgents gives the agents whose current file names this one and which its own
-// current file names, in order of their ids, no more than a hundred.
-// repute.ErrNotFound: no such agent.
+// LinkedAgents returns the agents whose current file names this one and which its own current file
+// names, ordered by id, at most maxLinked. repute.ErrNotFound when there is no such agent.
 func LinkedAgents(ctx context.Context, db *store.DB, id repute.AgentID) (out []repute.LinkedAgent, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read linked agents", id, repute.At{Finality: repute.Latest}, func(ctx context.Context, s chaindb.Subject) error {
 		rows, err := s.Tx.Query(ctx, `

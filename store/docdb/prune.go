@@ -8,15 +8,15 @@ import (
 	"repute/store"
 )
 
-// maxVersions is how many outcomes of one URI are kept, besides the one that is shown: a
-// file with a clock in it is a new one with every look.
+// maxVersions is how many outcomes of one URI are kept, besides the current one. A file that
+// contains a clock is a new one with every fetch.
 const maxVersions = 200
 
-// pruneMost is how many outcomes one PruneVersions forgets.
+// pruneMost is how many outcomes one PruneVersions deletes.
 const pruneMost = 1000
 
-// PruneVersions forgets the oldest outcomes of a URI that has too many, and all that is
-// kept of bytes that nothing else gave, and tells whether there may be more to do.
+// PruneVersions deletes the oldest outcomes of one URI that has too many, with the bytes that no
+// other URI returned. It reports whether there may be more to do.
 func PruneVersions(ctx context.Context, db *store.DB) (more bool, err error) {
 	ctx, cancel := context.WithTimeout(ctx, store.DocumentTimeout)
 	defer cancel()
@@ -29,11 +29,11 @@ func PruneVersions(ctx context.Context, db *store.DB) (more bool, err error) {
 		if _, err := pgx.ForEachRow(rows, []any{&uri}, func() error { more = true; return nil }); err != nil || !more {
 			return err
 		}
-		sums, all, err := forgetFetches(ctx, tx, uri)
+		sums, all, err := deleteFetches(ctx, tx, uri)
 		if err != nil {
 			return err
 		}
-		if err := forgetBytes(ctx, tx, sums); err != nil || !all {
+		if err := deleteUnused(ctx, tx, sums); err != nil || !all {
 			return err
 		}
 		_, err = tx.Exec(ctx, "update uris set overgrown = false where id = $1", uri)
@@ -42,9 +42,9 @@ func PruneVersions(ctx context.Context, db *store.DB) (more bool, err error) {
 	return more, err
 }
 
-// forgetFetches gives the hashes of what the outcomes it forgot gave, and tells whether
-// none too many are left.
-func forgetFetches(ctx context.Context, tx pgx.Tx, uri int64) (sums [][]byte, all bool, err error) {
+// deleteFetches deletes outcomes. It returns the hashes of their bytes, and whether no more need to
+// be deleted.
+func deleteFetches(ctx context.Context, tx pgx.Tx, uri int64) (sums [][]byte, all bool, err error) {
 	var n int
 	err = tx.QueryRow(ctx, `
 		with shown as materialized (
@@ -62,9 +62,9 @@ func forgetFetches(ctx context.Context, tx pgx.Tx, uri int64) (sums [][]byte, al
 	return sums, n < pruneMost, err
 }
 
-// forgetBytes deletes those of documents that no URI gave, with everything that follows
-// from them. What is denied stays: so it is known when it comes again.
-func forgetBytes(ctx context.Context, tx pgx.Tx, sums [][]byte) error {
+// deleteUnused deletes the documents among sums that no URI returned, with all rows that depend on
+// them. Denied ones stay, so that they are recognized when they come again.
+func deleteUnused(ctx context.Context, tx pgx.Tx, sums [][]byte) error {
 	// With the rows locked nobody takes bytes for stored that are about to go.
 	if _, err := tx.Exec(ctx, "select from documents where sha256 = any($1) order by sha256 for update", sums); err != nil {
 		return err

@@ -32,7 +32,8 @@ const (
 	maxClaimDoublings = 6
 )
 
-// lastRank is the lowest priority that is fetched.
+// lastRank returns the highest rank that is fetched: without files of feedback when Options.NoFiles
+// is set.
 func lastRank(db *store.DB) Rank {
 	if db.Options().NoFiles {
 		return RankProof
@@ -61,6 +62,7 @@ func DueFileHosts(ctx context.Context, db *store.DB, limit int, except ...string
 	return hostsDue(ctx, db, RankFile, RankFile, limit, []string{}, except)
 }
 
+// hostsDue returns the hosts whose first due document has a rank between from and to.
 func hostsDue(ctx context.Context, db *store.DB, from, to Rank, limit int, first, except []string) ([]string, error) {
 	rows, err := db.Pool().Query(ctx, `
 		(select host from hosts where host = any($1) and turn <= now())

@@ -13,8 +13,8 @@ import (
 // fillBatch is how many documents FillSearch reads at once.
 const fillBatch = 200
 
-// FillSearch makes the search rows of documents that have none, or one of another form than this
-// program's. It is for a database that an older program wrote, before the API answers from it.
+// FillSearch creates the search rows of documents that have none, or one of an older form. It is
+// for a database that an older program wrote, and runs before the API answers from it.
 func FillSearch(ctx context.Context, db *store.DB) error {
 	last := []byte{}
 	for last != nil {
@@ -26,8 +26,8 @@ func FillSearch(ctx context.Context, db *store.DB) error {
 	return nil
 }
 
-// fillSearchable makes up to fillBatch of the rows after a document. It returns the last document
-// it looked at, nil at the end, so that each is looked at once.
+// fillSearchable creates up to fillBatch rows of documents after one. It returns the last document
+// that it read, nil at the end.
 func fillSearchable(ctx context.Context, db *store.DB, after []byte) (last []byte, err error) {
 	rows, err := db.Pool().Query(ctx, `
 		select distinct on (p.sha256) p.sha256, p.parser_version, p.errors, p.content from parses p

@@ -14,7 +14,7 @@ import (
 	"repute/store"
 )
 
-// DocumentRow receives what is known of a URI's document.
+// DocumentRow receives the state of a URI's document.
 type DocumentRow struct {
 	source, reason, detail string
 	sha256                 []byte
@@ -32,8 +32,8 @@ func (d *DocumentRow) Into() []any {
 	return []any{&d.source, &d.sha256, &d.size, &d.fetched, &d.reason, &d.detail, &d.due, &d.dead, &d.denied, &d.registration, &d.problems, &d.problemCount, &d.errors}
 }
 
-// status: bytes once read stay known while later fetches fail; the reason tells
-// of the failure.
+// status returns the status that the API shows. Bytes that were read once stay while later fetches
+// fail; the reason then names the failure.
 func (d *DocumentRow) status(empty bool) repute.DocumentStatus {
 	switch {
 	case empty:
@@ -79,7 +79,7 @@ func (d *DocumentRow) Document(empty bool) (repute.Document, error) {
 	return out, nil
 }
 
-// shown is what a reader sees of a document; its JSON is the change.
+// shown is what a reader sees of a document. Its JSON is the data of the change.
 type shown struct {
 	Status   repute.DocumentStatus `json:"status"`
 	Source   string                `json:"source,omitempty"`
@@ -94,15 +94,15 @@ type shown struct {
 	standing string // that, and what else decides what they prove
 }
 
-// equal leaves out why the last fetch failed where bytes are shown all the same: a host
-// that comes and goes is no visible change for every agent that shares a file.
+// equal compares what readers see. The reason of a failed fetch does not count while bytes are
+// shown: a host that fails now and then is no visible change for every agent that shares a file.
 func (s shown) equal(o shown) bool {
 	return s.Status == o.Status && s.Source == o.Source && s.SHA256 == o.SHA256 && (s.Reason == o.Reason || s.SHA256 != "") &&
 		bytes.Equal(s.parse, o.parse)
 }
 
-// readShown locks URIs, in their order, and gives what they show. The lock lets
-// others refer to them.
+// readShown locks URIs in the order of their ids and returns what they show. The lock does not
+// block foreign keys to them.
 func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, error) {
 	rows, err := tx.Query(ctx, `
 		select u.id, u.uri = '', u.source, u.sha256, null::bigint, u.fetched_at, u.reason, u.detail, u.next_due, u.dead, `+DeniedFile("u")+`,
@@ -131,6 +131,7 @@ func readShown(ctx context.Context, tx pgx.Tx, ids []int64) (map[int64]shown, er
 	return out, err
 }
 
+// shown returns what a reader sees of the document.
 func (d *DocumentRow) shown(empty bool) (shown, error) {
 	doc, err := d.Document(empty)
 	if err != nil {

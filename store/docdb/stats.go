@@ -45,7 +45,7 @@ func ReadURIStats(ctx context.Context, db *store.DB) (URIStats, error) {
 	return stats, store.Failed("count documents", err)
 }
 
-// RankQueue is the queue of one rank.
+// RankQueue is the number of documents of one rank that wait.
 type RankQueue struct {
 	Rank    Rank
 	Planned int64     // with a next try, due or later
@@ -54,8 +54,8 @@ type RankQueue struct {
 	Oldest  time.Time // due for longest, zero when none is
 }
 
-// ReadQueue counts the queue by rank. It reads the plan of all documents: every
-// some seconds, not for each request.
+// ReadQueue counts the queue by rank. It reads all scheduled documents, so it is for every few
+// seconds, not for each request.
 func ReadQueue(ctx context.Context, db *store.DB) ([]RankQueue, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select r::int, coalesce(p.planned, 0), coalesce(p.due, 0), coalesce(d.dead, 0), p.oldest
@@ -78,7 +78,7 @@ func ReadQueue(ctx context.Context, db *store.DB) ([]RankQueue, error) {
 	return out, store.Failed("count due documents", err)
 }
 
-// HostQueue is the queue of one host.
+// HostQueue is the number of documents of one host that wait or failed.
 type HostQueue struct {
 	Host   string // "" for what needs no network
 	Due    int64
@@ -91,8 +91,8 @@ type HostQueue struct {
 // worstHosts is how many hosts a status names.
 const worstHosts = 20
 
-// WorstHosts names the hosts with most documents that wait or failed. It reads every
-// URI: for operators.
+// WorstHosts returns the hosts with most documents that wait or failed. It reads every URI, so it
+// is for operators.
 func WorstHosts(ctx context.Context, db *store.DB) ([]HostQueue, error) {
 	rows, err := db.Pool().Query(ctx, `
 		select u.host, u.due, u.failed, u.dead, coalesce(h.failures, 0), h.turn
@@ -115,13 +115,13 @@ func WorstHosts(ctx context.Context, db *store.DB) ([]HostQueue, error) {
 	return out, store.Failed("count documents of hosts", err)
 }
 
-// Fetching tells whether documents are fetched.
+// Fetching says whether documents are fetched.
 type Fetching struct {
 	Since   time.Time // when the first of the hosts that wait came to its turn; zero when none waits
 	Workers bool      // some process works on documents
 }
 
-// ReadFetching looks at the queue in one cheap question.
+// ReadFetching reads the state of the queue with one cheap query.
 func ReadFetching(ctx context.Context, db *store.DB) (f Fetching, err error) {
 	var since *time.Time
 	err = db.Readers().QueryRow(ctx, `

@@ -14,24 +14,23 @@ import (
 	"repute/store"
 )
 
-// SearchForm counts how often what is searched has changed: rows of another form
-// are made anew by Migrate.
+// SearchForm is the version of the search rows. It is raised whenever their content changes; rows
+// of another version are computed again by Migrate.
 const SearchForm = 5
 
-// Whoever writes a document decides how long it is: search sees its head.
+// Bounds of the stored texts in bytes, of lists in entries.
 const (
 	maxSearchText  = 16 << 10 // bytes of all that is searched
 	maxSearchName  = 200      // bytes
 	MaxSearchValue = 100      // bytes of a service, skill, domain, trust model or tag
 	maxSearchPlace = 200      // bytes of an endpoint
 	maxSearchList  = 64       // values of each
-	// maxTrigramText are the bytes in which parts of words are found: name, labels and
-	// the head of a description. An index of trigrams costs several times what one of
-	// words does.
+	// maxTrigramText is how many bytes are searched for parts of words: name, labels and the head
+	// of a description. An index of trigrams costs several times what one of words does.
 	maxTrigramText = 512
 )
 
-// searchText is what a document is found by.
+// searchText is the text of a document by which it is found.
 type searchText struct {
 	name, description                      string
 	services, skills, domains, trust, tags []string
@@ -39,8 +38,8 @@ type searchText struct {
 	x402, active                           *bool
 }
 
-// searchTextOf takes a nil registration, too: nothing is found by it, but its
-// agents are by other things.
+// searchTextOf returns the text of a registration file. Of nil it is empty: agents without a file
+// are found by their addresses.
 func searchTextOf(r *repute.Registration) searchText {
 	if r == nil {
 		return searchText{}
@@ -59,16 +58,18 @@ func searchTextOf(r *repute.Registration) searchText {
 	}
 }
 
-// Lowered is the head of a text in lower case with single spaces, fit for
-// Postgres. It never ends in a part of a character.
+// Lowered returns the first bytes of a text in lower case with single spaces, as Postgres accepts
+// it. It never ends within a character.
 func Lowered(s string, bytes int) string {
 	s = store.CleanText(s[:min(len(s), 2*bytes)])
 	s = strings.Join(strings.FieldsFunc(strings.ToLower(s), isBlank), " ")
 	return wholeHead(s, bytes)
 }
 
+// isBlank reports whether r is shown as space or not at all.
 func isBlank(r rune) bool { return unicode.IsSpace(r) || unicode.IsControl(r) }
 
+// wholeHead returns at most bytes bytes of s without a partial character.
 func wholeHead(s string, bytes int) string {
 	if len(s) <= bytes {
 		return s
@@ -79,6 +80,7 @@ func wholeHead(s string, bytes int) string {
 	return s[:bytes]
 }
 
+// loweredList returns distinct values in lower case, within the bounds of lists.
 func loweredList(values []string) []string {
 	out := []string{}
 	for _, v := range values[:min(len(values), 4*maxSearchList)] {
@@ -90,13 +92,13 @@ func loweredList(values []string) []string {
 	return out
 }
 
-// labels are the values of all lists, folded.
+// labels returns the values of all lists, folded.
 func (s searchText) labels() string {
 	all := strings.Join(slices.Concat(s.services, s.skills, s.domains, s.trust, s.tags), " ")
 	return Folded(all, 2*len(all))
 }
 
-// Searchable is a row of the table of that name, as upsertSearchable takes it.
+// Searchable is a row of table searchable, as UpsertSearchable takes it.
 type Searchable struct {
 	Sum         string   `json:"sum"` // hex
 	Form        int      `json:"form"`
@@ -119,7 +121,7 @@ type Searchable struct {
 	Active      *bool    `json:"active"`
 }
 
-// SearchableOf is what the parse of one document is found by.
+// SearchableOf returns the search row of one parsed document.
 func SearchableOf(sum []byte, version, worst int, r *repute.Registration) Searchable {
 	s := searchTextOf(r)
 	labels := s.labels()
@@ -132,8 +134,8 @@ func SearchableOf(sum []byte, version, worst int, r *repute.Registration) Search
 		X402: s.x402, Active: s.active}
 }
 
-// hosts are the words of the hosts of endpoints, without what the internet's domains are
-// called: zyf finds zyf.ai, and ai does not.
+// hosts returns the words of the hosts of endpoints without public suffixes: zyf finds zyf.ai, and
+// ai does not.
 func (s searchText) hosts() string {
 	var out []string
 	for _, place := range s.places {
@@ -144,9 +146,9 @@ func (s searchText) hosts() string {
 	return strings.Join(out, " ")
 }
 
-// alike is a number that documents share whose names, descriptions, labels and hosts differ
-// in nothing but numbers, as in "Trader 7": a thousand of them get one place in a search. It
-// is nil without a name and a description.
+// alike returns a number that documents share whose names, descriptions, labels and hosts differ
+// only in numbers, as "Trader 7" and "Trader 8" do. A search lists a thousand of them once. It is
+// nil without a name and a description.
 func (s searchText) alike() *int64 {
 	if s.name == "" && s.description == "" {
 		return nil
@@ -162,8 +164,8 @@ func (s searchText) alike() *int64 {
 	return &n
 }
 
-// withoutNumbers are a folded text's words without the digits at their ends: numbers are
-// left out, agent7 is agent, and gpt4 is not claude3.
+// withoutNumbers returns the words of a folded text without trailing digits and without numbers:
+// agent7 is agent, but gpt4 and claude3 stay different.
 func withoutNumbers(s string) (out []string) {
 	for _, word := range strings.Fields(AsWords(s)) {
 		if word = strings.TrimRightFunc(word, unicode.IsDigit); word != "" {
@@ -173,8 +175,9 @@ func withoutNumbers(s string) (out []string) {
 	return out
 }
 
-// UpsertSearchable writes rows, of different documents, unless there is one of a newer
-// parser. Its parameter is a list of searchable: each statement has to open six indexes.
+// UpsertSearchable is the statement that writes rows of different documents, except where a row of
+// a newer parser exists. Its parameter is a list of Searchable, because each statement opens six
+// indexes.
 const UpsertSearchable = `
 	insert into searchable (sha256, form, version, errors, name, words, vector, services, skills, domains, trust, x402, active, title, places, alike)
 	select decode(sum, 'hex'), form, version, errors, name, words,
@@ -189,6 +192,7 @@ const UpsertSearchable = `
 		excluded.title, excluded.places, excluded.alike)
 	where searchable.version <= excluded.version`
 
+// orEmptyList returns an empty list for nil.
 func orEmptyList(l []string) []string {
 	if l == nil {
 		return []string{}

@@ -19,9 +19,9 @@ func IsPlace(text string) bool {
 	return whole != ""
 }
 
-// PlaceOf is what a text names among the places of a document: whole is an address, a
-// host or a URL without its scheme, as placesOf writes it, host is a URL's. Both are ""
-// of a text that names no place.
+// PlaceOf returns what a text names among the places of a document. whole is an address, a host, or
+// a URL without its scheme, as placesOf writes it; host is the host of a URL. Both are empty when
+// the text names no place.
 func PlaceOf(text string) (whole, host string) {
 	if strings.ContainsFunc(text, unicode.IsSpace) {
 		return "", ""
@@ -39,15 +39,15 @@ func PlaceOf(text string) (whole, host string) {
 	return whole, host
 }
 
-// isHost reports whether a text can be a host of the internet: it has no path and no port,
-// and its last label is of letters.
+// isHost reports whether a text can be an internet host: it has no path and no port, and its last
+// label consists of letters.
 func isHost(s string) bool {
 	i := strings.LastIndexByte(s, '.')
 	return i > 0 && !strings.ContainsAny(s, "/:") && len(s)-i > MinSearchText && !strings.ContainsFunc(s[i+1:], func(r rune) bool { return !unicode.IsLetter(r) })
 }
 
-// endpointOf is an endpoint in lower case without scheme, user, query and final slash,
-// and its host without www.
+// endpointOf returns an endpoint in lower case without scheme, user, query and final slash, and its
+// host without www.
 func endpointOf(endpoint string) (whole, host string) {
 	s := Lowered(endpoint, 4*maxSearchPlace)
 	if _, rest, ok := strings.Cut(s, "://"); ok {
@@ -90,8 +90,8 @@ func isIP(host string) bool {
 	return err == nil
 }
 
-// placesOf are where a document's services are: endpoints, their hosts with and without
-// port, the domains these are in, and addresses.
+// placesOf returns where a document's services are: endpoints, their hosts with and without port,
+// the domains of the hosts, and addresses.
 func placesOf(services []repute.Service) []string {
 	var out []string
 	for _, s := range services {

@@ -4,7 +4,7 @@ import (
 	"strings"
 )
 
-// spelledWords are words that no ending tells of, each as British:American.
+// spelledWords are words whose spelling follows no rule, each as British:American.
 const spelledWords = " grey:gray greys:grays defence:defense defences:defenses offence:offense offences:offenses licence:license licences:licenses" +
 	" licenced:licensed pretence:pretense practise:practice practised:practiced practises:practices practising:practicing" +
 	" programme:program programmes:programs cheque:check cheques:checks judgement:judgment judgements:judgments ageing:aging" +
@@ -15,22 +15,22 @@ const spelledWords = " grey:gray greys:grays defence:defense defences:defenses o
 	" anaesthesia:anesthesia haematology:hematology gynaecology:gynecology mould:mold moulds:molds plough:plow kerb:curb" +
 	" storey:story storeys:stories centred:centered catalogued:cataloged "
 
-// doubledWords are words whose last letter only the British double before an ending.
+// doubledWords are words whose last letter is doubled before an ending in British spelling only.
 const doubledWords = " travel model label cancel signal channel level fuel tunnel counsel marshal panel total dial equal initial "
 
-// sameStems are the beginnings of words that all spell with an s.
+// sameStems are stems that are spelled with an s in both.
 const sameStems = " advertis advis apprais bruis circumcis compris compromis concis cruis demis despis devis disguis enterpris excis exercis" +
 	" expertis franchis improvis likewis merchandis otherwis paradis prais precis premis promis revis supervis surpris televis" +
 	" treatis "
 
-// spelling is a group of words that Americans spell in another way.
+// spelling is a group of words that American spelling writes differently.
 type spelling struct {
 	british, american string
 	least             int    // letters before the British part, at least
 	endings           string // what may follow it, between spaces: two in a row are nothing
 }
 
-// spellings are tried in order.
+// spellings returns the groups in the order in which they are tried.
 func spellings() [6]spelling {
 	return [...]spelling{
 		{"is", "iz", 3, " e es ed er ers ing able ation ations ational "},
@@ -42,7 +42,7 @@ func spellings() [6]spelling {
 	}
 }
 
-// american is a folded word in American spelling.
+// american returns a folded word in American spelling.
 func american(word string) string {
 	if w, ok := spelledWord(word); ok {
 		return w
@@ -67,7 +67,7 @@ func spelledWord(word string) (american string, ok bool) {
 	return american, ok
 }
 
-// split parts a word of the group around its British part.
+// split divides a word of the group around its British part.
 func (s spelling) split(word string) (stem, ending string, ok bool) {
 	i := strings.LastIndex(word, s.british)
 	if i < s.least {

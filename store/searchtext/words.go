@@ -15,8 +15,8 @@ import (
 // they meet: folded, parted at everything that is no letter or digit, and where a
 // script puts no space between words in pairs of characters.
 
-// Folded is lowered without accents and other forms of the same letters: zurich is
-// Zürich, strasse is Straße. Marks that other scripts spell with stay.
+// Folded is Lowered without accents and with one form per letter: zurich finds Zürich, strasse
+// finds Straße. Marks that other scripts need stay.
 func Folded(s string, bytes int) string {
 	s = norm.NFKD.String(store.CleanText(s[:min(len(s), 2*bytes)]))
 	s = strings.Map(func(r rune) rune {
@@ -28,11 +28,11 @@ func Folded(s string, bytes int) string {
 	return Lowered(norm.NFC.String(cases.Fold().String(s)), bytes)
 }
 
-// isAccent tells the marks of Latin, Greek and Cyrillic letters.
+// isAccent reports whether r is a mark of Latin, Greek and Cyrillic letters.
 func isAccent(r rune) bool { return r >= 0x300 && r <= 0x36f }
 
-// AsWords is a folded text as what the index of words reads: letters and digits, and
-// pairs of characters, with spaces between them, in American spelling.
+// AsWords returns a folded text as the index of words reads it: words in American spelling and
+// pairs of characters, separated by spaces.
 func AsWords(s string) string {
 	var out []string
 	for _, word := range strings.FieldsFunc(s, IsNoLetter) {
@@ -41,8 +41,8 @@ func AsWords(s string) string {
 	return strings.Join(out, " ")
 }
 
-// pieces parts a word into runs of characters that need no spaces, each as all pairs
-// of neighbours, and runs of others.
+// pieces splits a word into runs of characters of scripts without spaces, each as all pairs of
+// neighbors, and other runs.
 func pieces(word string) (out []string) {
 	letters := []rune(word)
 	for len(letters) > 0 {
@@ -64,8 +64,8 @@ func pieces(word string) (out []string) {
 	return out
 }
 
-// IsDense tells the characters of scripts that put no space between words, or join
-// particles to them.
+// IsDense reports whether r belongs to a script that puts no space between words or joins particles
+// to them.
 func IsDense(r rune) bool {
 	return unicode.In(r, unicode.Han, unicode.Hiragana, unicode.Katakana, unicode.Hangul, unicode.Bopomofo) || r == 'ー' || r == '々'
 }
