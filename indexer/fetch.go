@@ -34,8 +34,8 @@ type piece struct {
 	doubt   bool // a bloom names logs that did not come
 	listed  bool // the source refused to be asked for logs of any address
 
-	prepared *eventdb.Prepared // nil when that failed: storing will tell
-	stored   *eventdb.Prefetched    // nil when nothing of it was stored ahead of its turn
+	prepared *eventdb.Prepared   // nil when that failed: storing will tell
+	stored   *eventdb.Prefetched // nil when nothing of it was stored ahead of its turn
 }
 
 // refusal is a failure that a shorter range may cure.
