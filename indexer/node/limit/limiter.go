@@ -6,52 +6,50 @@ import (
 	"fmt"
 	"math"
 	"math/rand/v2"
-	"repute/indexer/node/jsonrpc"
 	"sync"
 	"time"
 
 	"repute"
+	"repute/indexer/node/jsonrpc"
 )
 
-// Limiter stands before every request to one endpoint: it holds back what the
-// endpoint has shown it cannot take. Concurrency grows by successes and halves by
-// timeouts and rate limits; a request rate exists only after a rate limit; a
-// circuit breaker leaves an endpoint that keeps failing alone.
+// Limiter decides when each request to one endpoint may be sent. Enter MUST be called before
+// a request and Leave after it. It is safe for concurrent use.
 type Limiter struct {
-	most             float64       // requests at a time
-	openMin, openMax time.Duration // the breaker stays open
-	// changed is told of every change of state, outside the lock.
+	most             float64       // upper bound of limit
+	openMin, openMax time.Duration // shortest and longest time that the breaker stays open
+	// Changed is called after every change of state, outside the lock.
 	Changed func(from, to repute.EndpointState, why string)
-	// others reports whether another endpoint can be asked now. It is called outside the lock.
+	// Others reports whether another endpoint can be asked now. It is called outside the lock.
 	Others func() bool
 
 	mu     sync.Mutex
 	freed  chan struct{} // closed when a request ends
-	limit  float64       // requests at a time, now
-	flying int
-	eased  time.Time // when limit was halved last
-	slowed time.Time // when rate was
+	limit  float64       // requests in flight that are allowed now
+	flying int           // requests in flight
+	eased  time.Time     // when limit was last halved
+	slowed time.Time     // when rate was last halved
 
 	pace    demand
 	rate    float64 // requests per second, 0: any
 	ceiling float64 // the rate at which the endpoint refused
-	tokens  float64
-	filled  time.Time
-	paused  time.Time // the endpoint is left alone until then, as it asked for
-	alone   time.Time // and until then while no other can answer
+	tokens  float64   // of the token bucket for rate
+	filled  time.Time // when tokens were last added
+	paused  time.Time // end of the pause that the endpoint asked for
+	alone   time.Time // end of that pause while no other endpoint can answer
 
 	state    repute.EndpointState
-	reason   string // of exclusion
-	failed   int    // in a row
-	openFor  time.Duration
-	reopens  time.Time
-	probing  bool
+	reason   string        // why the endpoint is excluded
+	failed   int           // failures in a row that count for the breaker
+	openFor  time.Duration // how long the breaker opened last
+	reopens  time.Time     // when an open breaker lets a probe through
+	probing  bool          // a probe is in flight
 	health   health
 	requests int64
 	failures int64
 }
 
-// health is what a gate has seen, smoothed over some ten requests.
+// health is what a Limiter has seen of its endpoint, smoothed over about ten requests.
 type health struct {
 	latency   time.Duration // of light requests
 	errorRate float64
@@ -59,7 +57,7 @@ type health struct {
 	lastOK    time.Time
 }
 
-// Bounds of the limiter.
+// Bounds of a Limiter.
 const (
 	startConcurrency = 2
 	tripAfter        = 5               // failures in a row open the breaker
@@ -430,7 +428,7 @@ func (l *Limiter) Score() float64 {
 	return latency.Seconds() * (1 + 8*l.health.errorRate) * (1 + float64(l.flying)/l.limit)
 }
 
-// Report fills in what the limiter knows of the endpoint.
+// Report fills in the state, latency, error rate and limits of the endpoint.
 func (l *Limiter) Report(e *repute.Endpoint) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
