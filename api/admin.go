@@ -31,15 +31,15 @@ const (
 	wrongTokenPeriod = 10 * time.Second
 )
 
-// admin lets in who knows the operator's token.
+// admin lets in callers with a token of an operator.
 type admin struct {
-	token [sha256.Size]byte // of the token, so that comparing tells nothing of its length
-	wrong *httpapi.Limiter  // of callers that were wrong
+	hashes [][sha256.Size]byte // of the tokens, so that comparing tells nothing of their length
+	wrong  *httpapi.Limiter    // of callers that were wrong
 }
 
-// mountAdmin adds the operator's pages; without a token there are none.
-func (a *API) mountAdmin(token string) error {
-	if token == "" {
+// mountAdmin adds the operator's pages; without tokens there are none.
+func (a *API) mountAdmin(tokens []string) error {
+	if len(tokens) == 0 {
 		return nil
 	}
 	client, err := river.NewClient(riverpgxv5.New(a.db.Pool()), &river.Config{Logger: a.log})
@@ -53,8 +53,10 @@ func (a *API) mountAdmin(token string) error {
 		return fmt.Errorf("pages of the job queue: %w", err)
 	}
 	guard := admin{
-		token: sha256.Sum256([]byte(token)),
 		wrong: httpapi.NewLimiter("", 1/wrongTokenPeriod.Seconds(), wrongTokens, nil, a.log),
+	}
+	for _, token := range tokens {
+		guard.hashes = append(guard.hashes, sha256.Sum256([]byte(token)))
 	}
 	show := func(c echo.Context) error {
 		h := c.Response().Header()
@@ -78,7 +80,7 @@ func (g admin) check(next echo.HandlerFunc) echo.HandlerFunc {
 	return func(c echo.Context) error {
 		given, has := tokenIn(c.Request())
 		if !has {
-			return unauthorized(c, "the operator's token is needed")
+			return unauthorized(c, "an operator's token is needed")
 		}
 		if g.isRight(given) {
 			return next(c)
@@ -96,7 +98,11 @@ func (g admin) check(next echo.HandlerFunc) echo.HandlerFunc {
 // lock the operator out.
 func (g admin) isRight(given string) bool {
 	sum := sha256.Sum256([]byte(given))
-	return subtle.ConstantTimeCompare(sum[:], g.token[:]) == 1
+	right := 0
+	for i := range g.hashes {
+		right |= subtle.ConstantTimeCompare(sum[:], g.hashes[i][:])
+	}
+	return right == 1
 }
 
 // tokenIn is the token that a request carries.
@@ -112,6 +118,6 @@ func unauthorized(c echo.Context, detail string) error {
 	c.Response().Header().Add("WWW-Authenticate", `Basic realm="repute", charset="UTF-8"`)
 	c.Response().Header().Add("WWW-Authenticate", `Bearer realm="repute"`)
 	b := httpapi.NewError(http.StatusUnauthorized, "unauthorized", "Unauthorized", detail)
-	b.Hint = "Authorization: Bearer {token}, or any user with the token for a password; admin_token of the configuration"
+	b.Hint = "Authorization: Bearer {token}, or any user with the token for a password; one of orchestrator.tokens with the role operate"
 	return b
 }

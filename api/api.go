@@ -50,8 +50,8 @@ type Options struct {
 	Restarts func() (n int, last time.Time)
 	// Logger takes the access log and failures. Nil: slog's default.
 	Logger *slog.Logger
-	// AdminToken opens the operator's pages under /admin. "": there are none.
-	AdminToken string
+	// AdminTokens open the operator's pages under /admin. None: there are no pages.
+	AdminTokens []string
 	// Trust tunes explanations of scores and scores by a caller's roots.
 	Trust engine.ReaderOptions
 	// Tools gets the tools that ask the index, and is served at /mcp. Nil: neither.
@@ -179,7 +179,7 @@ func New(o Options) (*API, error) {
 	if err := a.mountGateway(); err != nil {
 		return nil, err
 	}
-	if err := a.mountAdmin(o.AdminToken); err != nil {
+	if err := a.mountAdmin(o.AdminTokens); err != nil {
 		return nil, err
 	}
 	return a, nil

@@ -58,7 +58,7 @@ const maxUnseen = 15 * time.Minute
 // repute.ErrConflict: no key is configured, there is no final score, or it is too old.
 func (a *API) signedScore(r *query.Reputation, now time.Time) (*SignedScore, error) {
 	if a.signer == nil {
-		return nil, repute.Conflict("this server signs nothing: its configuration names no key (signing.key_file, docs/reference/statements.md); ask without signed")
+		return nil, repute.Conflict("this server signs nothing: its configuration names no key (signing.key, docs/reference/statements.md); ask without signed")
 	}
 	run, final := r.Run, r.AsOf.Block.Number
 	if r.Score.Run == 0 {

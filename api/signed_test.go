@@ -181,7 +181,7 @@ func TestUnsigned(t *testing.T) {
 	if err := chaindb.SetHead(t.Context(), l.db, 8453, store.Lease{}, chaindb.Head{Head: l.tip.Number, Safe: 3, Finalized: 3, SeenAt: time.Now()}); err != nil {
 		t.Fatal(err)
 	}
-	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 || !strings.Contains(p.Detail, "signing.key_file") {
+	if p := problemOf(t, get(t, s, "/agents/8453:0/reputation?signed=1")); p.Status != 409 || !strings.Contains(p.Detail, "signing.key") {
 		t.Errorf("%+v", p)
 	}
 	if r := get(t, s, "/.well-known/repute-keys.json"); r.status != 200 || string(r.body) != `{"keys":[]}` {

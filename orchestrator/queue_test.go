@@ -17,7 +17,7 @@ func TestOperatorSeesTheRunsQueue(t *testing.T) {
 	h, _ := newHouse(t)
 	h.start(orchestrator.Options{Lenient: true, Modules: []orchestrator.Module{newWorker("plain")}})
 	_, run := h.ended(h.submit(orchestrator.Request{Coordinator: "plain"}))
-	a, err := api.New(api.Options{DB: h.db, AdminToken: token})
+	a, err := api.New(api.Options{DB: h.db, AdminTokens: []string{token}})
 	ok(t, err)
 	ask := func(path, token string) (int, string) {
 		w, r := httptest.NewRecorder(), httptest.NewRequest(http.MethodGet, path, nil)

@@ -46,8 +46,8 @@ type Options struct {
 	Classify func(uri string) (kind, host string)
 	// Decode reads a stored log again. Only merging late logs needs it (Import).
 	Decode func(types.Log) (repute.Event, error)
-	// MaxConns bounds the connections of readers, 16 when 0. Writers, leases and
-	// the job queue have 8 of their own, which readers cannot use up.
+	// MaxConns bounds the connections of readers, 16 when 0; pool_max_conns in the URL wins.
+	// Writers, leases and the job queue have 8 of their own, which readers cannot use up.
 	MaxConns int32
 	// NoFiles leaves out the files of feedback, responses and validations where
 	// documents are fetched.
@@ -130,10 +130,12 @@ func Open(ctx context.Context, url string, o Options) (*DB, error) {
 	// The server must notice within seconds that a client's machine is gone.
 	params["tcp_keepalives_idle"], params["tcp_keepalives_interval"], params["tcp_keepalives_count"] = "5", "2", "3"
 	params["tcp_user_timeout"] = "10000"
-	cfg.MaxConns = writerConns
 	read := cfg.Copy()
+	cfg.MaxConns = writerConns
 	params["lock_timeout"] = lockTimeout
-	read.MaxConns = cmp.Or(o.MaxConns, readerConns)
+	if !setsMaxConns(url) {
+		read.MaxConns = cmp.Or(o.MaxConns, readerConns)
+	}
 	read.ConnConfig.RuntimeParams["statement_timeout"] = readStatementTimeout
 	pool, err := pgxpool.NewWithConfig(ctx, cfg)
 	if err != nil {
@@ -413,4 +415,10 @@ func (db *DB) InTx(ctx context.Context, o pgx.TxOptions, doing string, f func(pg
 func WaitForLocks(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "set local lock_timeout = 0")
 	return err
+}
+
+// setsMaxConns reports whether a URL bounds the connections of readers itself.
+func setsMaxConns(url string) bool {
+	c, err := pgx.ParseConfig(url)
+	return err == nil && c.RuntimeParams["pool_max_conns"] != ""
 }

@@ -194,16 +194,16 @@ func (c *crew) equip(dir string, chain repute.Chain) (map[string]any, error) {
 		failed = errors.Join(failed, os.WriteFile(path, []byte(text), 0o600))
 		return path
 	}
-	key := func(name string, a devnet.Account) map[string]any {
-		return map[string]any{"key_file": write(name, a.PrivateKey())}
+	key := func(name string, a devnet.Account) string {
+		return "file:" + write(name, a.PrivateKey())
 	}
-	working, identities := map[string]string{}, map[string]any{}
+	working, identities := map[string]string{}, map[string]string{}
 	for _, m := range c.members {
 		if m.slug != weather {
 			working[m.slug], identities[m.slug] = m.ref(chain.ID), key(m.slug, m.wallet)
 		}
 	}
 	wallet := map[string]any{"chain": fmt.Sprint(chain.ID), "treasury": c.treasury.Hex(), "operator": key("operator", c.operator), "owner": key("owner", c.owner),
-		"identities": identities, "confirmations": 1, "poll": demoPoll.String()}
+		"identities": identities}
 	return map[string]any{"agents": working, "wallets": []any{wallet}, "coordinator": agents.Coordinator, "policy": write("policy.yaml", demoPolicy)}, failed
 }

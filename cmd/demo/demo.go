@@ -24,7 +24,6 @@ import (
 type demo struct {
 	options
 	tokens map[string]string // by the role they are for
-	admin  string            // password of /admin
 	chain  *devnet.Devnet
 	docs   *devnet.Documents
 	base   string // URL of the API
@@ -41,7 +40,7 @@ func newDemo(o options) (*demo, error) {
 		return nil, err
 	}
 	o.listen = address
-	d := &demo{options: o, base: "http://" + address, admin: rand.Text(), tokens: map[string]string{}}
+	d := &demo{options: o, base: "http://" + address, tokens: map[string]string{}}
 	for _, r := range demoRoles() {
 		d.tokens[r[0]] = rand.Text()
 	}
@@ -308,11 +307,11 @@ Follow the same chain from another process, with an index of its own:
 
   unset DATABASE_URL
   repute roots import %[9]s --config %[6]s
-  repute serve --config %[6]s
+  SSL_CERT_FILE=%[13]s repute serve --config %[6]s
 
 One file of its ipfs gateway is wrong on purpose: the log warns of it. Two tasks are given now:
 
-`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.admin,
+`, d.base, d.chain.RPCURL(), d.chain.Chain().ID, faucet.Address, faucet.PrivateKey(), follow, d.dbURL, d.tokens[demoOperate],
 		filepath.Join(filepath.Dir(follow), followerRoots),
-		d.tokens[demoAsk], d.tokenLines(), d.tokens[demoOperate])
+		d.tokens[demoAsk], d.tokenLines(), d.tokens[demoOperate], filepath.Join(filepath.Dir(follow), followerCA))
 }

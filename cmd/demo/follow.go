@@ -71,7 +71,6 @@ func followerText(chain repute.Chain, rpc, dir string, docs *devnet.Documents) s
 listen: 127.0.0.1:0
 roles: [indexer, documents, trust, api]
 data_dir: %q
-extra_ca: %q
 allow_hosts: [%q]
 ipfs_gateways: [%q]
 chains:
@@ -82,8 +81,7 @@ chains:
     validations: [%s]
     start_block: %d
     rpc: %s
-    poll: 200ms
-`, filepath.Join(dir, "data"), filepath.Join(dir, followerCA), docs.Host(), docs.URL(), chain.Name, chain.ID, chain.Identity, chain.Reputation,
+`, filepath.Join(dir, "data"), docs.Host(), docs.URL(), chain.Name, chain.ID, chain.Identity, chain.Reputation,
 		quoted(chain.Validations), chain.StartBlock, rpc)
 }
 

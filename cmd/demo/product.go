@@ -23,7 +23,7 @@ const stopWithin = 15 * time.Second
 func (d *demo) product(ctx context.Context, args ...string) error {
 	cmd := exec.CommandContext(ctx, d.program, args...)
 	cmd.Stdout, cmd.Stderr = d.stderr, d.stderr
-	cmd.Env = append(os.Environ(), "DATABASE_URL="+d.dbURL, "REPUTE_ADMIN_TOKEN="+d.admin)
+	cmd.Env = append(os.Environ(), "DATABASE_URL="+d.dbURL, "SSL_CERT_FILE="+d.authority())
 	cmd.Cancel = func() error { return cmd.Process.Signal(os.Interrupt) }
 	cmd.WaitDelay = stopWithin
 	err := cmd.Run()
@@ -36,6 +36,9 @@ func (d *demo) product(ctx context.Context, args ...string) error {
 	return fmt.Errorf("%s %s: %w", filepath.Base(d.program), strings.Join(args, " "), err)
 }
 
+// authority is the file with the certificate of the documents' host.
+func (d *demo) authority() string { return filepath.Join(d.dir, "documents.pem") }
+
 // configure writes the configuration that points the product at the demo's own chain,
 // documents and agents, and returns its path.
 func (d *demo) configure() (string, error) {
@@ -47,7 +50,7 @@ func (d *demo) configure() (string, error) {
 	orchestrator["development"], orchestrator["public_url"] = true, d.base
 	orchestrator["tokens"], orchestrator["roles"] = d.tokens, d.roles()
 	orchestrator["agent_hosts"] = []string{d.rival.Addr().String(), agentAddress}
-	authority, signing := filepath.Join(d.dir, "documents.pem"), filepath.Join(d.dir, "signing")
+	signing := filepath.Join(d.dir, "signing")
 	validations := make([]string, len(chain.Validations))
 	for i, v := range chain.Validations {
 		validations[i] = v.Hex()
@@ -55,11 +58,11 @@ func (d *demo) configure() (string, error) {
 	text, err := yaml.Marshal(map[string]any{
 		"listen": d.listen, "roles": []string{"indexer", "documents", "trust", "api", "orchestrator"}, "rate": -1, "default_chain": chain.ID,
 		"log_level": d.logLevel, "log_format": d.logFormat,
-		"allow_hosts": []string{d.docs.Host()}, "ipfs_gateways": []string{d.docs.URL()}, "extra_ca": authority,
-		"signing":      map[string]any{"key_file": signing},
+		"allow_hosts": []string{d.docs.Host()}, "ipfs_gateways": []string{d.docs.URL()},
+		"signing":      map[string]any{"key": "file:" + signing},
 		"orchestrator": orchestrator,
 		"chains": []any{map[string]any{"name": chain.Name, "id": chain.ID, "identity": chain.Identity.Hex(), "reputation": chain.Reputation.Hex(),
-			"validations": validations, "start_block": chain.StartBlock, "rpc": d.chain.RPCURL(), "poll": "100ms"}},
+			"validations": validations, "start_block": chain.StartBlock, "rpc": d.chain.RPCURL()}},
 	})
 	if err != nil {
 		return "", err
@@ -67,6 +70,6 @@ func (d *demo) configure() (string, error) {
 	key := make([]byte, 32)
 	_, _ = rand.Read(key) // it does not fail
 	config := filepath.Join(d.dir, "repute.yaml")
-	return config, errors.Join(os.WriteFile(authority, d.docs.Certificate(), 0o600), os.WriteFile(signing, []byte(hex.EncodeToString(key)), 0o600),
+	return config, errors.Join(os.WriteFile(d.authority(), d.docs.Certificate(), 0o600), os.WriteFile(signing, []byte(hex.EncodeToString(key)), 0o600),
 		os.WriteFile(config, text, 0o600))
 }

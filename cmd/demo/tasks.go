@@ -20,8 +20,6 @@ import (
 )
 
 const (
-	// demoPoll is how often the demo's wallet looks for a receipt.
-	demoPoll = 100 * time.Millisecond
 	// demoLeast is the reputation that the demo's tasks ask for.
 	demoLeast = 20
 	// tasksWithin is how long the demo's tasks and what follows of them may take.

@@ -21,6 +21,7 @@ import (
 	"repute/orchestrator/agents"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
+	"repute/orchestrator/wallet"
 	"repute/store"
 	"repute/trust/statement"
 )
@@ -275,11 +276,11 @@ func prove(r *control.Registration, file string) error {
 	if err != nil || ref.ChainID == 0 {
 		return repute.Invalid("agent-id", fmt.Sprintf("%.80q is no id to sign for", r.AgentID), "chain:id beside --key-file")
 	}
-	_, text, err := (&signingConfig{KeyFile: file}).key()
+	text, err := wallet.SecretFile("key-file", file, 1<<10)
 	if err != nil {
 		return err
 	}
-	key, err := statement.ParseKey("key-file", text)
+	key, err := statement.ParseKey("key-file", string(text))
 	if err != nil {
 		return err
 	}

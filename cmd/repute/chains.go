@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"slices"
 	"strings"
-	"time"
 
 	"go.yaml.in/yaml/v4"
 
@@ -14,27 +13,43 @@ import (
 	"repute/indexer/node"
 )
 
-// chainConfig names one chain: a preset (name or id) or every address.
+// chainConfig names one chain: a known network by name or id, or a custom one with every
+// address.
 type chainConfig struct {
-	Name        string        `yaml:"name"`
-	ID          uint64        `yaml:"id"`
-	Identity    string        `yaml:"identity"`
-	Reputation  string        `yaml:"reputation"`
-	Validations validators    `yaml:"validations"`
-	StartBlock  *uint64       `yaml:"start_block"`
-	RPC         urls          `yaml:"rpc"`
-	Poll        time.Duration `yaml:"poll"`
-	Depth       uint64        `yaml:"finality_depth"` // blocks to finality where the node names no finalized block, or its head as one
-	Bloom       string        `yaml:"bloom"`          // off, hint or strict: what headers' blooms are used for
-	VerifyRate  float64       `yaml:"verify_rate"`    // JSON-RPC calls per second to compare the index with the chain; 0: 25, negative: none
-	Stablecoins []coinConfig  `yaml:"stablecoins"`    // that payments count in, beside those known of the chain
+	// Name of a network that repute chains lists, or of your own.
+	Name string `yaml:"name"`
+	// Chain id of a custom chain.
+	ID uint64 `yaml:"id"`
+	// Address of the Identity Registry of a custom chain.
+	Identity string `yaml:"identity"`
+	// Address of the Reputation Registry of a custom chain.
+	Reputation string `yaml:"reputation"`
+	// Contracts whose validations count. The word listed, alone or in the list, stores those of
+	// these contracts only; any, the default, stores all.
+	Validations validators `yaml:"validations"`
+	// Block at or before the deployment of the Identity Registry.
+	StartBlock *uint64 `yaml:"start_block"`
+	// JSON-RPC URL, or a list of them: http, https, ws or wss.
+	RPC urls `yaml:"rpc"`
+	// Blocks to finality where the node names no finalized block, or its head as one. 0: 64,
+	// and 256 where it names its head.
+	Depth uint64 `yaml:"finality_depth"`
+	// What the blooms of headers are used for. hint, the default: a block whose bloom names an
+	// event that did not come is read again. strict: it is stored only once its receipts show
+	// what it holds. off: nothing.
+	Bloom string `yaml:"bloom"`
+	// JSON-RPC calls per second that compare the index with the chain; 50 headers count as one.
+	// 0: 25. Negative: none.
+	VerifyRate float64 `yaml:"verify_rate"`
+	// Tokens that payments count in, a dollar each, in addition to the USDC that is known of the
+	// chain: "ADDRESS SYMBOL DECIMALS".
+	Stablecoins []string `yaml:"stablecoins"`
 }
 
 // followed is a chain with the way to reach it.
 type followed struct {
 	repute.Chain
 	RPC        []string
-	Poll       time.Duration
 	Depth      uint64
 	VerifyRate float64
 	Bloom      indexer.Bloom
@@ -166,7 +181,7 @@ func (c *config) followed() ([]followed, error) {
 			return nil, repute.Invalid("chains", fmt.Sprintf("chain %d is listed twice", chain.ID), "list each chain once")
 		}
 		seen[chain.ID] = true
-		out = append(out, followed{Chain: chain, RPC: cc.RPC, Poll: cc.Poll, Depth: cc.Depth,
+		out = append(out, followed{Chain: chain, RPC: cc.RPC, Depth: cc.Depth,
 			VerifyRate: cc.VerifyRate, Bloom: indexer.Bloom(cc.Bloom), Listed: cc.Validations.listed, Coins: coins})
 	}
 	return out, nil

@@ -1,7 +1,6 @@
 package main
 
 import (
-	"crypto/x509"
 	"io"
 	"log/slog"
 	"net/netip"
@@ -15,51 +14,79 @@ import (
 )
 
 // config is everything that can be set. Flags win over the environment, the
-// environment over the file, the file over defaults.
+// environment over the file, the file over defaults. docs/reference/configuration.md is made
+// from the comments below.
 type config struct {
-	Database     string             `yaml:"database"`        // empty: a private Postgres in DataDir
-	MaxConns     int32              `yaml:"max_connections"` // of readers to Postgres; 0: 16
-	Redis        string             `yaml:"redis"`           // empty: caches and limits in process
-	DataDir      string             `yaml:"data_dir"`
-	Listen       string             `yaml:"listen"`
-	Roles        []string           `yaml:"roles"`
-	DefaultChain uint64             `yaml:"default_chain"`
-	Rate         float64            `yaml:"rate"`            // requests per second of one caller; negative: no limit
-	Proxies      []string           `yaml:"trusted_proxies"` // CIDR; their X-Forwarded-For is believed
-	Contact      string             `yaml:"contact"`         // goes into the User-Agent of fetches
-	AdminToken   string             `yaml:"admin_token"`     // opens /admin; empty: there is none
-	Gateways     []string           `yaml:"ipfs_gateways"`
-	Node         string             `yaml:"ipfs_node"`     // gateway of the operator's own ipfs node, asked first
-	AllowedHosts []string           `yaml:"allowed_hosts"` // names under which callers may call this process, beside loopback names and the host of orchestrator.public_url
-	AllowHosts   []string           `yaml:"allow_hosts"`   // private hosts that documents may come from
-	ExtraCA      string             `yaml:"extra_ca"`      // PEM file of authorities that documents' hosts may be signed by, too
+	// Postgres URL. Empty: a private Postgres in data_dir. ?pool_max_conns=N bounds the
+	// connections that read, 16 otherwise; 8 more write.
+	Database string `yaml:"database"`
+	// Redis URL, so that limits count over several processes. Empty: limits and caches in process.
+	Redis string `yaml:"redis"`
+	// Directory of the private Postgres.
+	DataDir string `yaml:"data_dir"`
+	// Address of the API.
+	Listen string `yaml:"listen"`
+	// What this process does: indexer, documents, trust, api, orchestrator.
+	Roles []string `yaml:"roles"`
+	// Chain of token ids that callers give without a chain, and of agents' identities. 0: the
+	// only chain there is.
+	DefaultChain uint64 `yaml:"default_chain"`
+	// Requests per second of one caller. Negative: no limit.
+	Rate float64 `yaml:"rate"`
+	// CIDR ranges of proxies whose X-Forwarded-For names the caller.
+	Proxies []string `yaml:"trusted_proxies"`
+	// Trustless gateways, asked in this order. One with http is your own ipfs node: it may be
+	// private and is asked first.
+	Gateways []string `yaml:"ipfs_gateways"`
+	// Names under which callers may call this process, in addition to loopback names and the
+	// host of orchestrator.public_url.
+	AllowedHosts []string `yaml:"allowed_hosts"`
+	// Private hosts, host:port, that documents may come from and agents may call; for
+	// development.
+	AllowHosts   []string           `yaml:"allow_hosts"`
 	Documents    documentConfig     `yaml:"documents"`
 	Signing      signingConfig      `yaml:"signing"`
 	Trust        trustConfig        `yaml:"trust"`
 	Orchestrator orchestratorConfig `yaml:"orchestrator"`
 	MCP          mcpConfig          `yaml:"mcp"`
-	LogFormat    string             `yaml:"log_format"`
-	LogLevel     string             `yaml:"log_level"`
-	Drain        time.Duration      `yaml:"drain"` // how long running work may finish after SIGTERM
-	Lease        time.Duration      `yaml:"lease"` // how long a dead process keeps its chains from others
-	Chains       []chainConfig      `yaml:"chains"`
-	proxies      []netip.Prefix     // Proxies, parsed by check
-	// roots replaces the system's certificates for documents: those and ExtraCA.
-	roots *x509.CertPool
+	// Form of the log: text or json.
+	LogFormat string `yaml:"log_format"`
+	// Least level that is logged: debug (a line for each request), info, warn or error.
+	LogLevel string `yaml:"log_level"`
+	// How long a frozen process keeps its chains from others. One that ended keeps them for 2 s
+	// at most.
+	Lease   time.Duration  `yaml:"lease"`
+	Chains  []chainConfig  `yaml:"chains"`
+	proxies []netip.Prefix // Proxies, parsed by check
 }
 
-// trustConfig names the files that scores follow from, beside the roots, and says how long
-// replaced ones are kept.
+// trustConfig names the files that scores follow from, in addition to the roots.
 type trustConfig struct {
-	Params string        `yaml:"params"` // empty: the parameters that repute comes with
-	Tags   string        `yaml:"tags"`   // empty: the table of tags that repute comes with
-	Finals time.Duration `yaml:"finals"` // how long a final score is kept that another one replaced; 0: for ever
+	// File of the parameters of scores. Empty: those that repute comes with.
+	Params string `yaml:"params"`
+	// File that says what the values of tags mean. Empty: the table that repute comes with.
+	Tags string `yaml:"tags"`
 }
+
+const (
+	// drain is how long running work may finish after SIGTERM. It is below the 30 s after
+	// which Kubernetes and systemd kill a process.
+	drain = 10 * time.Second
+	// keepFinals is how long a final score is kept that another one replaced: auditors ask
+	// for half a year.
+	keepFinals = 180 * 24 * time.Hour
+	// signedLifetime is how long a signed score is valid: longer than callers cache it,
+	// shorter than an epoch of most chains.
+	signedLifetime = time.Hour
+)
 
 // documentConfig says which documents are read and kept.
 type documentConfig struct {
-	Feedback bool  `yaml:"feedback"`  // also the files of feedback, responses and validations
-	MaxBytes int64 `yaml:"max_bytes"` // kept of what no agent shows; 0: no limit
+	// Whether the files of feedback, responses and validations are read too.
+	Feedback bool `yaml:"feedback"`
+	// Bytes kept of documents that no agent shows any more; the oldest are dropped, their hashes
+	// and parsed forms stay. 0: no limit.
+	MaxBytes int64 `yaml:"max_bytes"`
 }
 
 // knownRoles are all; defaultRoles those of a process that is told nothing.
@@ -89,11 +116,8 @@ func defaults() config {
 		Rate:      50,
 		Gateways:  []string{"https://trustless-gateway.link", "https://ipfs.io", "https://dweb.link"},
 		Documents: documentConfig{Feedback: true, MaxBytes: 20 << 30},
-		Signing:   signingConfig{Lifetime: time.Hour},
-		Trust:     trustConfig{Finals: 180 * 24 * time.Hour},
 		LogFormat: "text",
 		LogLevel:  "info",
-		Drain:     10 * time.Second,
 		Lease:     10 * time.Second,
 	}
 }
@@ -101,8 +125,8 @@ func defaults() config {
 func fromEnvironment(c *config) error {
 	for name, dst := range map[string]*string{
 		"DATABASE_URL": &c.Database, "REDIS_URL": &c.Redis, "REPUTE_DATA_DIR": &c.DataDir, "REPUTE_LISTEN": &c.Listen,
-		"REPUTE_LOG_FORMAT": &c.LogFormat, "REPUTE_LOG_LEVEL": &c.LogLevel, "REPUTE_CONTACT": &c.Contact,
-		"REPUTE_ADMIN_TOKEN": &c.AdminToken, "REPUTE_SIGNING_KEY_FILE": &c.Signing.KeyFile,
+		"REPUTE_LOG_FORMAT": &c.LogFormat, "REPUTE_LOG_LEVEL": &c.LogLevel,
+		"REPUTE_SIGNING_KEY": (*string)(&c.Signing.Key),
 	} {
 		if v := os.Getenv(name); v != "" {
 			*dst = v

@@ -1,13 +1,11 @@
 package main
 
 import (
-	"crypto/x509"
 	"fmt"
 	"log/slog"
 	"net"
 	"net/netip"
 	"net/url"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -22,30 +20,11 @@ import (
 // what later is needed in another form. Errors are repute.ErrInvalid and name the key
 // as the YAML file has it.
 func (c *config) check() error {
-	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts, c.checkToken, c.readCA,
+	for _, one := range []func() error{c.checkRoles, c.checkLog, c.checkLimits, c.checkDatabase, c.checkRedis, c.checkProxies, c.checkHosts,
 		c.checkSigning, c.checkTrust, c.checkOrchestrator, c.checkGuard} {
 		if err := one(); err != nil {
 			return err
 		}
-	}
-	return nil
-}
-
-// readCA adds the authorities of ExtraCA to the system's.
-func (c *config) readCA() error {
-	const form = "a file of certificates in PEM form"
-	if c.ExtraCA == "" {
-		return nil
-	}
-	pem, err := os.ReadFile(c.ExtraCA)
-	if err != nil {
-		return repute.Invalid("extra_ca", "cannot be read: "+err.Error(), form)
-	}
-	if c.roots, err = x509.SystemCertPool(); err != nil {
-		c.roots = x509.NewCertPool()
-	}
-	if !c.roots.AppendCertsFromPEM(pem) {
-		return repute.Invalid("extra_ca", "there is no certificate in "+c.ExtraCA, form)
 	}
 	return nil
 }
@@ -74,12 +53,8 @@ func (c *config) checkLimits() error {
 	switch {
 	case c.Lease < time.Second || c.Lease > time.Minute:
 		return repute.Invalid("lease", c.Lease.String()+" is out of range", "1s to 1m")
-	case c.MaxConns < 0:
-		return repute.Invalid("max_connections", "is negative", "e.g. 16")
 	case c.Documents.MaxBytes < 0:
 		return repute.Invalid("documents.max_bytes", "is negative", "e.g. 20000000000, or 0 for no limit")
-	case c.Drain < 0:
-		return repute.Invalid("drain", "is negative", "e.g. 10s")
 	}
 	return nil
 }
@@ -105,17 +80,6 @@ func (c *config) checkDatabase() error {
 func (c *config) checkRedis() error {
 	if _, err := redis.ParseURL(c.Redis); c.Redis != "" && err != nil {
 		return repute.Invalid("redis", "not a Redis URL", "e.g. redis://host:6379/0")
-	}
-	return nil
-}
-
-// minToken is the shortest operator's token: whoever knows it steers the job queue.
-const minToken = 16
-
-// checkToken never shows the token.
-func (c *config) checkToken() error {
-	if n := len(c.AdminToken); n > 0 && n < minToken || strings.TrimSpace(c.AdminToken) != c.AdminToken {
-		return repute.Invalid("admin_token", fmt.Sprintf("shorter than %d characters, or with spaces around it", minToken), "e.g. what openssl rand -hex 32 prints")
 	}
 	return nil
 }
@@ -151,10 +115,20 @@ func (c *config) checkHosts() error {
 				"e.g. https://trustless-gateway.link, without user and query")
 		}
 	}
-	if c.Node != "" && !isGateway(c.Node) {
-		return repute.Invalid("ipfs_node", "no gateway's URL", "e.g. http://127.0.0.1:8080, without user and query")
+	if len(c.ownGateways()) > 1 {
+		return repute.Invalid("ipfs_gateways", "two entries begin with http:", "one at most, your own node's; public gateways have https")
 	}
 	return nil
+}
+
+// ownGateways are the gateways with http. Only the operator's own node is reached that way.
+func (c *config) ownGateways() []string {
+	return slices.DeleteFunc(slices.Clone(c.Gateways), func(s string) bool { return !strings.HasPrefix(s, "http:") })
+}
+
+// publicGateways are all others, in the order in which they are asked.
+func (c *config) publicGateways() []string {
+	return slices.DeleteFunc(slices.Clone(c.Gateways), func(s string) bool { return strings.HasPrefix(s, "http:") })
 }
 
 func isGateway(s string) bool {

@@ -1,67 +1,242 @@
 package main
 
 import (
+	"flag"
+	"fmt"
+	"go/ast"
+	"go/parser"
+	"go/token"
+	"io"
 	"os"
 	"path/filepath"
 	"reflect"
-	"regexp"
+	"slices"
 	"strings"
 	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
-// Every key of the configuration stands in an example of the documentation, below its
-// section.
-func TestDocsNameEveryKey(t *testing.T) {
-	t.Parallel()
-	pages, err := filepath.Glob("../../docs/*/*.md")
-	if err != nil || len(pages) == 0 {
-		t.Fatal(pages, err)
+var update = flag.Bool("update", false, "write the reference pages instead of comparing them")
+
+// maxKeys bounds the configuration: each key must have a reason to be changed by an operator.
+const maxKeys = 50
+
+// docs/reference/configuration.md has every key of the configuration with its meaning, which
+// is the comment of its field.
+func TestConfigurationReference(t *testing.T) {
+	r := reference{comments: fieldComments(t)}
+	r.WriteString(configurationHead)
+	r.section(t, reflect.TypeFor[config](), reflect.ValueOf(defaults()), "")
+	if r.keys > maxKeys {
+		t.Errorf("the configuration has %d keys, %d are allowed", r.keys, maxKeys)
 	}
-	var examples []string
-	for _, page := range pages {
-		text, err := os.ReadFile(page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, m := range regexp.MustCompile("(?s)```yaml\n(.*?)```").FindAllStringSubmatch(string(text), -1) {
-			examples = append(examples, m[1])
-		}
-	}
-	for f := range reflect.TypeFor[config]().Fields() {
-		section := f.Tag.Get("yaml")
-		if section == "" {
-			continue
-		}
-		var about strings.Builder
-		for _, e := range examples {
-			if regexp.MustCompile(`(?m)^` + section + ":").MatchString(e) {
-				about.WriteString(e)
-			}
-		}
-		if about.Len() == 0 {
-			t.Errorf("no example has the key %s", section)
-			continue
-		}
-		missingKeys(t, section, f.Type, about.String())
-	}
+	compareReference(t, "configuration.md", r.String())
 }
 
-// missingKeys tells which keys below a section its examples do not have.
-func missingKeys(t *testing.T, path string, typ reflect.Type, examples string) {
-	for typ.Kind() == reflect.Pointer || typ.Kind() == reflect.Slice || typ.Kind() == reflect.Map {
-		typ = typ.Elem()
+const configurationHead = `# Configuration
+
+Made from the program by ` + "`go test ./cmd/repute -run Reference -update`" + `. The keys of the YAML file that ` + "`--config`" + ` or
+` + "`REPUTE_CONFIG`" + ` names. Flags win over the environment, the environment over the file, the file over defaults. How
+to use them: [operations](../how-to/operations.md).
+`
+
+// reference is a page while it is written.
+type reference struct {
+	strings.Builder
+	comments map[string]string // of fields, by Type.Field
+	keys     int
+}
+
+// section writes the keys of one group, and then its groups.
+func (r *reference) section(t *testing.T, typ reflect.Type, value reflect.Value, path string) {
+	title := "Top level"
+	if path != "" {
+		title = "`" + strings.TrimSuffix(path, ".") + "`"
 	}
-	if typ.Kind() != reflect.Struct {
-		return
-	}
+	fmt.Fprintf(r, "\n## %s\n\n| key | value | default | meaning |\n|---|---|---|---|\n", title)
+	var groups []func()
 	for f := range typ.Fields() {
 		key := f.Tag.Get("yaml")
 		if key == "" {
 			continue
 		}
-		if !regexp.MustCompile(`(?m)(^|[\s{,])` + key + ":").MatchString(examples) {
-			t.Errorf("no example has the key %s.%s", path, key)
+		inner := f.Type
+		for inner.Kind() == reflect.Slice || inner.Kind() == reflect.Pointer {
+			inner = inner.Elem()
 		}
-		missingKeys(t, path+"."+key, f.Type, examples)
+		if inner.Kind() == reflect.Struct && inner.Name() != "validators" {
+			below := path + key + "."
+			zero := reflect.Zero(inner)
+			if f.Type == inner {
+				zero = value.FieldByIndex(f.Index)
+			} else {
+				below = path + key + "[]."
+			}
+			groups = append(groups, func() { r.section(t, inner, zero, below) })
+			continue
+		}
+		r.keys++
+		text := r.comments[typ.Name()+"."+f.Name]
+		if text == "" {
+			t.Errorf("%s.%s has no comment", typ.Name(), f.Name)
+		}
+		fmt.Fprintf(r, "| `%s` | %s | %s | %s |\n", key, kindOfKey(f.Type), defaultOf(value.FieldByIndex(f.Index)), text)
 	}
+	for _, group := range groups {
+		group()
+	}
+}
+
+// kindOfKey names the form of a value.
+func kindOfKey(typ reflect.Type) string {
+	switch {
+	case typ == reflect.TypeFor[time.Duration]():
+		return "duration"
+	case typ == reflect.TypeFor[urls](), typ == reflect.TypeFor[validators]():
+		return "text or list"
+	case typ == reflect.TypeFor[keyRef]():
+		return "key"
+	case typ.Kind() == reflect.Slice:
+		return "list"
+	case typ.Kind() == reflect.Map && typ.Elem() == reflect.TypeFor[keyRef]():
+		return "map to keys"
+	case typ.Kind() == reflect.Map && typ.Elem().Kind() == reflect.Slice:
+		return "map to lists"
+	case typ.Kind() == reflect.Map:
+		return "map"
+	case typ.Kind() == reflect.Bool:
+		return "true or false"
+	case typ.Kind() == reflect.String:
+		return "text"
+	}
+	return "number"
+}
+
+// defaultOf is a default as the file would have it, empty for none. The directory depends on
+// the user.
+func defaultOf(v reflect.Value) string {
+	switch x := v.Interface().(type) {
+	case []string:
+		if len(x) == 0 {
+			return ""
+		}
+		return "`[" + strings.Join(x, ", ") + "]`"
+	case time.Duration:
+		return "`" + x.String() + "`"
+	case string:
+		if x == dataDir() {
+			return "`/var/lib/repute` for root, else `repute` in the user's cache"
+		}
+	}
+	if v.IsZero() {
+		return ""
+	}
+	return fmt.Sprintf("`%v`", v.Interface())
+}
+
+// fieldComments reads the comments of all fields of this package.
+func fieldComments(t *testing.T) map[string]string {
+	files, err := filepath.Glob("*.go")
+	if err != nil || len(files) == 0 {
+		t.Fatal(files, err)
+	}
+	out := map[string]string{}
+	for _, file := range files {
+		parsed, err := parser.ParseFile(token.NewFileSet(), file, nil, parser.ParseComments)
+		if err != nil {
+			t.Fatal(err)
+		}
+		ast.Inspect(parsed, func(n ast.Node) bool {
+			spec, isType := n.(*ast.TypeSpec)
+			if !isType {
+				return true
+			}
+			if fields, isStruct := spec.Type.(*ast.StructType); isStruct {
+				for _, f := range fields.Fields.List {
+					for _, name := range f.Names {
+						out[spec.Name.Name+"."+name.Name] = strings.Join(strings.Fields(f.Doc.Text()), " ")
+					}
+				}
+			}
+			return true
+		})
+	}
+	return out
+}
+
+// compareReference compares a page of docs/reference with what it must be.
+func compareReference(t *testing.T, name, want string) {
+	t.Helper()
+	path := filepath.Join("../../docs/reference", name)
+	if *update {
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if is, err := os.ReadFile(path); err != nil || string(is) != want {
+		t.Errorf("%s is not what the program has (%v): run go test ./cmd/repute -run Reference -update", path, err)
+	}
+}
+
+const commandsHead = `# Commands
+
+Made from the program by ` + "`go test ./cmd/repute -run Reference -update`" + `. What they are for, with examples:
+[operations](../how-to/operations.md). Exit codes: 0 done, 1 failed, 2 wrong usage or input, 130 interrupted.
+`
+
+// docs/reference/cli.md has every command with its flags.
+func TestCommandReference(t *testing.T) {
+	var out strings.Builder
+	out.WriteString(commandsHead)
+	writeCommand(&out, newRoot(io.Discard, io.Discard))
+	compareReference(t, "cli.md", out.String())
+}
+
+// writeCommand writes a command and those below it.
+func writeCommand(out *strings.Builder, c *cobra.Command) {
+	if c.Hidden || c.Name() == "help" || c.Name() == "completion" {
+		return
+	}
+	if c.Runnable() {
+		fmt.Fprintf(out, "\n## %s\n\n", c.CommandPath())
+		fmt.Fprintf(out, "    %s\n\n%s\n", c.UseLine(), sentence(c.Short))
+		writeFlags(out, c)
+	}
+	for _, below := range c.Commands() {
+		writeCommand(out, below)
+	}
+}
+
+// sentence makes a sentence of a summary.
+func sentence(s string) string {
+	if s == "" {
+		return s
+	}
+	return strings.ToUpper(s[:1]) + s[1:] + "."
+}
+
+func writeFlags(out *strings.Builder, c *cobra.Command) {
+	var rows []string
+	c.NonInheritedFlags().VisitAll(func(f *pflag.Flag) {
+		if f.Hidden || f.Name == "help" {
+			return
+		}
+		rows = append(rows, fmt.Sprintf("| `--%s` %s | %s | %s |\n", f.Name, f.Value.Type(), strings.ReplaceAll(f.Usage, "|", "\\|"), defaultFlag(f)))
+	})
+	if len(rows) == 0 {
+		return
+	}
+	slices.Sort(rows)
+	out.WriteString("\n| flag | meaning | default |\n|---|---|---|\n" + strings.Join(rows, ""))
+}
+
+func defaultFlag(f *pflag.Flag) string {
+	if f.DefValue == "" || f.DefValue == "[]" || f.DefValue == "false" || f.DefValue == "0" || f.DefValue == "0s" {
+		return ""
+	}
+	return "`" + f.DefValue + "`"
 }

@@ -114,7 +114,7 @@ func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
 }
 
 func openMigrated(ctx context.Context, url string, c config) (*store.DB, error) {
-	return store.Open(ctx, url, store.Options{Classify: documents.Classify, Decode: contracts.Read, MaxConns: c.MaxConns,
+	return store.Open(ctx, url, store.Options{Classify: documents.Classify, Decode: contracts.Read,
 		NoFiles: !c.Documents.Feedback, SharedHosts: c.Orchestrator.sharedHosts(), Seal: c.Signing.seal()})
 }
 

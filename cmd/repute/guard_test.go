@@ -21,7 +21,7 @@ func TestGuardInFrontOfEveryRoute(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	_, err = io.WriteString(f, "\nadmin_token: 0123456789abcdef\nallowed_hosts: [name.example]\norchestrator: {public_url: \"https://own.example\"}\nmcp: {origins: [\"https://app.example\"]}\n")
+	_, err = io.WriteString(f, "\nallowed_hosts: [name.example]\norchestrator: {tokens: {ann: 0123456789abcdef}, public_url: \"https://own.example\"}\nmcp: {origins: [\"https://app.example\"]}\n")
 	if err != nil || f.Close() != nil {
 		t.Fatal(err)
 	}

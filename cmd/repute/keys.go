@@ -3,9 +3,9 @@ package main
 import (
 	"encoding/hex"
 	"fmt"
-	"io"
 	"log/slog"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
@@ -13,118 +13,96 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
+	"repute/orchestrator/wallet"
 	"repute/trust/rootfile"
 	"repute/trust/statement"
 )
 
 // signingConfig says by which key final scores are signed, if any.
 type signingConfig struct {
-	KeyFile  string        `yaml:"key_file"` // 64 hex digits; nobody but its owner may read it
-	KeyEnv   string        `yaml:"key_env"`  // name of a variable with the same, instead of a file
-	Lifetime time.Duration `yaml:"lifetime"` // of a statement
-	Since    string        `yaml:"since"`    // from when on the key signs; empty: always
-	Retired  []retiredKey  `yaml:"retired"`  // keys that signed before, still published
-	signer   *statement.Signer
-}
-
-// retiredKey is a key that signs no more.
-type retiredKey struct {
-	Address string `yaml:"address"`
-	From    string `yaml:"from"`
-	To      string `yaml:"to"`
+	// Key that signs scores and heads of decisions: env:NAME or file:PATH with 64 hex digits.
+	// Empty: nothing is signed.
+	Key keyRef `yaml:"key"`
+	// Keys that signed before and are still published: "ADDRESS FROM/TO". The key in use signs
+	// from the last TO on.
+	Retired []string `yaml:"retired"`
+	signer  *statement.Signer
 }
 
 // checkSigning reads the key once, so that what is wrong with it is known before anything
-// is opened. Neither the key nor a part of it is ever shown.
+// is opened. Neither the key nor a part of it is ever shown. The key signs from the time on
+// at which the last retired one ended.
 func (c *config) checkSigning() error {
 	s := &c.Signing
-	switch {
-	case s.KeyFile == "" && s.KeyEnv == "":
-		if len(s.Retired) > 0 || s.Since != "" {
-			return repute.Invalid("signing.key_file", "is missing", "name the file of the key in use, or leave out signing")
+	if s.Key == "" {
+		if len(s.Retired) > 0 {
+			return repute.Invalid("signing.key", "is missing", "name the key in use, or leave out signing")
 		}
 		return nil
-	case s.KeyFile != "" && s.KeyEnv != "":
-		return repute.Invalid("signing.key_env", "stands beside key_file", "give one of them")
-	case s.Lifetime < time.Second || s.Lifetime > statement.MaxLife:
-		return repute.Invalid("signing.lifetime", s.Lifetime.String()+" is out of range", "1s to 168h, e.g. 1h")
 	}
-	since, err := rootfile.ParseExpiry(s.Since, time.Time{})
-	if err != nil {
-		return repute.Invalid("signing.since", "is no time", "e.g. 2030-01-31T12:00:00Z")
-	}
-	retired, err := s.retired()
+	retired, since, err := s.retired()
 	if err != nil {
 		return err
 	}
-	field, text, err := s.key()
+	text, err := s.key()
 	if err != nil {
 		return err
 	}
-	key, err := statement.ParseKey(field, text)
+	key, err := statement.ParseKey("signing.key", text)
 	if err != nil {
 		return err
 	}
-	s.signer = statement.NewSigner(key, s.Lifetime, since, retired)
+	s.signer = statement.NewSigner(key, signedLifetime, since, retired)
 	return nil
 }
 
-// warn says so where nothing is signed yet: a date in the future may be a slip.
+// warn logs that nothing is signed yet: a date in the future may be a slip.
 func (s *signingConfig) warn(log *slog.Logger, now time.Time) {
 	if s.signer != nil && s.signer.Since().After(now) {
-		log.Warn("nothing is signed before the key's time", "field", "signing.since", "since", s.signer.Since().UTC().Format(time.RFC3339))
+		log.Warn("nothing is signed before the end of the last retired key", "field", "signing.retired", "until", s.signer.Since().UTC().Format(time.RFC3339))
 	}
 }
 
-func (s *signingConfig) key() (field, text string, err error) {
-	if s.KeyEnv != "" {
-		text = os.Getenv(s.KeyEnv)
-		if text == "" {
-			err = repute.Invalid("signing.key_env", "the environment has no "+s.KeyEnv, "set it to the key's 64 hex digits")
+func (s *signingConfig) key() (text string, err error) {
+	const field = "signing.key"
+	from, err := s.Key.signer(field)
+	switch {
+	case err != nil:
+		return "", err
+	case from.KeyEnv != "":
+		if text = os.Getenv(from.KeyEnv); text == "" {
+			err = repute.Invalid(field, "the environment has no "+from.KeyEnv, "set it to the key's 64 hex digits")
 		}
-		return "signing.key_env", text, err
+		return text, err
+	case from.KeyFile == "" || from.Address != (common.Address{}):
+		return "", repute.Invalid(field, "is neither a variable nor a file", "env:NAME or file:PATH")
 	}
-	const field1 = "signing.key_file"
-	file, err := os.Open(s.KeyFile)
-	if err != nil {
-		return field1, "", repute.Invalid(field1, err.Error(), "repute keys new FILE makes one")
-	}
-	defer file.Close()
-	info, err := file.Stat()
-	if err != nil {
-		return field1, "", repute.Invalid(field1, err.Error(), "give a readable file")
-	}
-	if info.Mode().Perm()&0o077 != 0 {
-		return field1, "", repute.Invalid(field1, fmt.Sprintf("others may read %s (mode %04o)", s.KeyFile, info.Mode().Perm()), "chmod 600 "+s.KeyFile)
-	}
-	raw, err := io.ReadAll(io.LimitReader(file, 1<<10))
-	if err != nil {
-		return field1, "", repute.Invalid(field1, err.Error(), "give a readable file")
-	}
-	return field1, string(raw), nil
+	raw, err := wallet.SecretFile(field, from.KeyFile, 1<<10)
+	return string(raw), err
 }
 
-func (s *signingConfig) retired() (keys []statement.Key, err error) {
-	for i, r := range s.Retired {
+// retired reads the keys that sign no more, and when the last of them ended.
+func (s *signingConfig) retired() (keys []statement.Key, last time.Time, err error) {
+	for i, text := range s.Retired {
 		field := fmt.Sprintf("signing.retired[%d]", i)
+		address, times, _ := strings.Cut(strings.TrimSpace(text), " ")
+		from, to, found := strings.Cut(strings.TrimSpace(times), "/")
 		var k statement.Key
-		if k.Address, err = repute.ParseAddress(field+".address", r.Address); err != nil {
-			return nil, err
+		if k.Address, err = repute.ParseAddress(field, address); err != nil {
+			return nil, last, err
 		}
-		for name, at := range map[string]struct {
-			text string
-			time *time.Time
-		}{"from": {r.From, &k.From}, "to": {r.To, &k.To}} {
-			if *at.time, err = rootfile.ParseExpiry(at.text, time.Time{}); err != nil {
-				return nil, repute.Invalid(field+"."+name, "is no time", "e.g. 2030-01-31T12:00:00Z")
-			}
+		var errFrom, errTo error
+		k.From, errFrom = rootfile.ParseExpiry(from, time.Time{})
+		k.To, errTo = rootfile.ParseExpiry(to, time.Time{})
+		if !found || errFrom != nil || errTo != nil || k.To.IsZero() {
+			return nil, last, repute.Invalid(field, "has no period of signing", `"ADDRESS FROM/TO", e.g. "0x… 2029-01-31T12:00:00Z/2030-01-31T12:00:00Z"; without FROM since ever`)
 		}
-		if k.To.IsZero() {
-			return nil, repute.Invalid(field+".to", "is missing", "when it signed for the last time")
+		if k.To.After(last) {
+			last = k.To
 		}
 		keys = append(keys, k)
 	}
-	return keys, nil
+	return keys, last, nil
 }
 
 // seal signs heads of decisions; nil where no key is configured.

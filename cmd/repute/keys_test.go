@@ -60,16 +60,16 @@ func TestSigningKeys(t *testing.T) {
 		code    int
 		want    string
 	}{
-		{"key_file: " + file, 0, strings.ToLower(address)},
-		{"{key_file: " + file + ", since: 2030-01-01, retired: [{address: '" + address + "', to: 2030-01-01}]}", 0, `"to": "2030-01-01T00:00:00Z"`},
-		{"key_file: " + open, 2, "others may read"},
-		{"key_file: " + broken, 2, "holds no private key"},
-		{"key_file: " + file + ".no", 2, "no such file"},
-		{"key_env: REPUTE_NO_SUCH_KEY", 2, "the environment has no REPUTE_NO_SUCH_KEY"},
-		{"{key_file: " + file + ", key_env: HOME}", 2, "stands beside"},
-		{"{key_file: " + file + ", lifetime: 200h}", 2, "out of range"},
-		{"{key_file: " + file + ", retired: [{address: '" + address + "'}]}", 2, "signing.retired[0].to"},
-		{"{retired: [{address: '" + address + "', to: 2030-01-01}]}", 2, "signing.key_file"},
+		{"key: file:" + file, 0, strings.ToLower(address)},
+		{"{key: file:" + file + ", retired: ['" + address + " /2030-01-01']}", 0, `"to": "2030-01-01T00:00:00Z"`},
+		{"key: file:" + open, 2, "others may read"},
+		{"key: file:" + broken, 2, "holds no private key"},
+		{"key: file:" + file + ".no", 2, "no such file"},
+		{"key: env:REPUTE_NO_SUCH_KEY", 2, "the environment has no REPUTE_NO_SUCH_KEY"},
+		{"{key: 'keystore:" + file + "?password_file=" + file + "'}", 2, "neither a variable nor a file"},
+		{"{key: file:" + file + ", retired: ['" + address + "']}", 2, "signing.retired[0]"},
+		{"{key: file:" + file + ", retired: ['" + address + " 2030-01-01/']}", 2, "signing.retired[0]"},
+		{"{retired: ['" + address + " /2030-01-01']}", 2, "signing.key"},
 	} {
 		path := filepath.Join(dir, fmt.Sprintf("%d.yaml", n))
 		if !strings.HasPrefix(tc.signing, "{") {
@@ -175,15 +175,18 @@ func TestKeyForLaterIsSaid(t *testing.T) {
 	if code, said := command(t, "keys", "new", file); code != 0 {
 		t.Fatal(said)
 	}
-	for since, want := range map[string]string{"2030-01-01": "signing.since", "2029-12-31": "", "": ""} {
-		c := config{Signing: signingConfig{KeyFile: file, Lifetime: time.Hour, Since: since}}
+	for to, want := range map[string]string{"2030-01-01": "signing.retired", "2029-12-31": "", "": ""} {
+		c := config{Signing: signingConfig{Key: keyRef("file:" + file)}}
+		if to != "" {
+			c.Signing.Retired = []string{"0x1111111111111111111111111111111111111111 /" + to}
+		}
 		if err := c.checkSigning(); err != nil {
 			t.Fatal(err)
 		}
 		var log bytes.Buffer
 		c.Signing.warn(slog.New(slog.NewTextHandler(&log, nil)), time.Date(2029, 12, 31, 12, 0, 0, 0, time.UTC))
 		if want == "" && log.Len() > 0 || !strings.Contains(log.String(), want) {
-			t.Errorf("since %q: %s", since, &log)
+			t.Errorf("to %q: %s", to, &log)
 		}
 	}
 }

@@ -94,7 +94,6 @@ chains:
     reputation: "%s"
     start_block: 0
     rpc: %q
-    poll: 100ms
 `, database, c.Identity, c.Reputation, c.URL())
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		t.Fatal(err)

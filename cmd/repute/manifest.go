@@ -320,11 +320,11 @@ func judgeOwn(b []byte, kind repute.DocumentKind) (name string, problems []reput
 
 // resolver reads documents as this configuration says. log may be nil.
 func (c *config) resolver(log *slog.Logger) (*resolver.Client, error) {
-	contact := cmp.Or(c.Contact, "no contact configured")
+	contact := cmp.Or(c.Orchestrator.PublicURL, "no public URL configured")
 	return resolver.New(resolver.Options{
-		GuardOptions: resolver.GuardOptions{AllowHosts: c.AllowHosts, RootCAs: c.roots},
-		Gateways:     c.Gateways,
-		Node:         c.Node,
+		GuardOptions: resolver.GuardOptions{AllowHosts: c.AllowHosts},
+		Gateways:     c.publicGateways(),
+		Node:         strings.Join(c.ownGateways(), ""),
 		Log:          log,
 		UserAgent:    fmt.Sprintf("repute/%s (%s)", version, contact),
 	})

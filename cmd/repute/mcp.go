@@ -18,7 +18,8 @@ import (
 
 // mcpConfig says which sites' pages may use this service, beside programs.
 type mcpConfig struct {
-	Origins []string `yaml:"origins"` // scheme://host[:port] of sites whose pages may
+	// Sites, scheme://host[:port], whose pages may call tools, change things and read runs.
+	Origins []string `yaml:"origins"`
 }
 
 // origins are the sites whose pages may call tools: those of the operator and our own.

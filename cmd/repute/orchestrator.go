@@ -2,10 +2,11 @@ package main
 
 import (
 	"context"
-	"fmt"
+	"maps"
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"time"
 
@@ -25,27 +26,32 @@ import (
 
 // orchestratorConfig says how tasks are run.
 type orchestratorConfig struct {
-	Policy      string            `yaml:"policy"`      // file; empty: OpenFi's default limits
-	Development bool              `yaml:"development"` // agents without identity may work
-	Tokens      map[string]string `yaml:"tokens"`      // who may change things: name to token
-	// Roles say what a token is for: ask, approve, operate, own, read; all where nothing is said.
+	// File of limits, thresholds and rules, read again when it changes. Empty: OpenFi's default
+	// limits.
+	Policy string `yaml:"policy"`
+	// Whether agents without an onchain identity may work.
+	Development bool `yaml:"development"`
+	// Who may change things under /v1: name to token of 16 bytes or more.
+	Tokens map[string]string `yaml:"tokens"`
+	// What a token is for: name to a list of ask, approve, operate, own, read; a token without
+	// an entry has all roles. operate also opens the job queue at /admin/jobs. The name "*"
+	// stands for callers without a token: [read], or [] for nothing; without it they may read
+	// where listen is a loopback address. Behind a proxy on the same machine set it to [].
 	Roles map[string][]string `yaml:"roles"`
-	// Reads of tasks, runs, receipts and logs: public or token; empty: token, but public where
-	// the API listens on loopback alone.
-	Reads       string `yaml:"reads"`
-	Coordinator string `yaml:"coordinator"` // whose files are served under /.well-known/
-	PublicURL   string `yaml:"public_url"`  // where callers reach this process, for links in files
-	// TrustChain is where identities are, ExecutionChain where the treasury is; 0: the only
-	// chain there is.
-	TrustChain     uint64         `yaml:"trust_chain"`
-	ExecutionChain uint64         `yaml:"execution_chain"`
-	Wallets        []walletConfig `yaml:"wallets"`
-	// Agents are those of the program that work here: name to onchain identity, empty for
-	// none.
+	// Slug of the agent whose agent.json and other files are served under /.well-known/.
+	Coordinator string `yaml:"coordinator"`
+	// URL at which callers reach this process, for links in those files and for the User-Agent
+	// of fetches. Its host is one of allowed_hosts, its pages are of mcp.origins.
+	PublicURL string `yaml:"public_url"`
+	// Keys and endpoints for transactions, one entry for each chain. Agents spend from the
+	// first treasury.
+	Wallets []walletConfig `yaml:"wallets"`
+	// Agents that repute comes with and that work here: name to chain:id, or to "" for none.
 	Agents map[string]string `yaml:"agents"`
-	// AgentHosts are private hosts that registered agents may be at; agents cannot call them.
+	// Private hosts, host:port, that registered agents may be at; agents cannot call them.
 	AgentHosts []string `yaml:"agent_hosts"`
-	// Sources are URLs below which the validator fetches what a validation request claims.
+	// URLs below which the validator fetches what a validation request claims; requests with
+	// any other URL are refused.
 	Sources []string `yaml:"validation_sources"`
 	file    *orchestrator.PolicyFile
 }
@@ -62,10 +68,10 @@ func (c orchestratorConfig) sharedHosts() []string {
 // checkOrchestrator reads the policy, and refuses what the parts would refuse that are made
 // later.
 func (c *config) checkOrchestrator() (err error) {
-	if r := c.Orchestrator.Reads; r != "" && r != readsPublic && r != readsToken {
-		return repute.Invalid("orchestrator.reads", fmt.Sprintf("%.40q is neither", r), "public or token")
+	if all, given := c.Orchestrator.Roles[anybody]; given && len(all) > 0 && !slices.Equal(all, []string{readRole}) {
+		return repute.Invalid("orchestrator.roles."+anybody, "gives callers without a token more than read", "[read], or [] for nothing")
 	}
-	access := control.Options{Tokens: c.Orchestrator.Tokens, Roles: c.Orchestrator.Roles, PublicURL: c.Orchestrator.PublicURL}
+	access := control.Options{Tokens: c.Orchestrator.Tokens, Roles: c.Orchestrator.tokenRoles(), PublicURL: c.Orchestrator.PublicURL}
 	if err := access.Check(); err != nil {
 		return err
 	}
@@ -82,16 +88,35 @@ func (c *config) checkOrchestrator() (err error) {
 	return c.checkAgents()
 }
 
-// Who may read what tasks did.
+// Names in orchestrator.roles that have a meaning here.
 const (
-	readsPublic = "public"
-	readsToken  = "token"
+	anybody     = "*" // callers without a token
+	readRole    = "read"
+	operateRole = "operate"
 )
 
-// privateReads tells whether readers of tasks need a token.
+// tokenRoles are the roles of tokens, without those of callers who have none.
+func (c *orchestratorConfig) tokenRoles() map[string][]string {
+	out := maps.Clone(c.Roles)
+	delete(out, anybody)
+	return out
+}
+
+// operatorTokens are the tokens that open the pages of the job queue.
+func (c *config) operatorTokens() (out []string) {
+	for name, token := range c.Orchestrator.Tokens {
+		if roles, given := c.Orchestrator.Roles[name]; !given || slices.Contains(roles, operateRole) {
+			out = append(out, token)
+		}
+	}
+	return out
+}
+
+// privateReads reports whether readers of tasks need a token: as roles say, or else unless
+// the API listens on loopback alone.
 func (c *config) privateReads() bool {
-	if c.Orchestrator.Reads != "" {
-		return c.Orchestrator.Reads == readsToken
+	if all, given := c.Orchestrator.Roles[anybody]; given {
+		return len(all) == 0
 	}
 	host, _, err := net.SplitHostPort(c.Listen)
 	return err != nil || !loopback(host)
@@ -109,7 +134,7 @@ const policyEvery = 2 * time.Second
 // outside is the way to public addresses, and to the hosts. Agents elsewhere and the requests
 // of agents have lists of their own: no agent reaches another past its trust check.
 func (c *config) outside(hosts []string) *http.Client {
-	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: hosts, RootCAs: c.roots, HeaderTimeout: agentTimeout}).Client(agentTimeout)
+	return resolver.NewGuard(resolver.GuardOptions{AllowHosts: hosts, HeaderTimeout: agentTimeout}).Client(agentTimeout)
 }
 
 // orchestrate runs tasks until ctx ends.
@@ -143,7 +168,7 @@ func (s *service) engineOptions(h hands) (o orchestrator.Options, err error) {
 			return remote.Stored(known, remote.Options{Client: client})
 		},
 		Names: h.names, Tokens: h.tokens, Keys: h.keys(), Chain: h.chain(), Registries: h.registries, TrustChain: h.trust, ExecutionChain: h.execution,
-		Drain: s.config.Drain, Log: s.log}, nil
+		Drain: drain, Log: s.log}, nil
 }
 
 // tracesOf is nil where nobody collects traces.
@@ -186,7 +211,7 @@ func (s *service) control(ctx context.Context, h hands, beside http.Handler, sha
 	c := &s.config.Orchestrator
 	plane, err := control.New(control.Options{DB: s.db, Desk: desk, Policy: c.policyNow, Lenient: c.Development, Replay: replay, Gates: o.Params.Passable(), Modules: modules, Agents: s.config.outside(c.AgentHosts),
 		Operator: h.operator, Keys: s.config.Signing.published(),
-		Tokens: c.Tokens, Roles: c.Roles, PrivateReads: s.config.privateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, Origins: s.config.origins(), DefaultChain: s.config.DefaultChain, Tools: tools,
+		Tokens: c.Tokens, Roles: c.tokenRoles(), PrivateReads: s.config.privateReads(), Coordinator: c.Coordinator, PublicURL: c.PublicURL, Origins: s.config.origins(), DefaultChain: s.config.DefaultChain, Tools: tools,
 		Done: ctx.Done(), Redis: shared, Logger: s.log,
 		Limits: control.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 	if err != nil {

@@ -2,11 +2,9 @@ package main
 
 import (
 	"bytes"
-	"crypto/x509"
-	"encoding/pem"
 	"fmt"
-	"net/http/httptest"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -30,34 +28,6 @@ func TestGlancesDoNotMigrate(t *testing.T) {
 	mustRun(t, "status", "--database-url", url)
 }
 
-// extra_ca lets documents come from hosts of a private authority.
-func TestExtraCA(t *testing.T) {
-	t.Parallel()
-	s := httptest.NewTLSServer(nil)
-	defer s.Close()
-	dir := t.TempDir()
-	write := func(name string, b []byte) string {
-		file := filepath.Join(dir, name)
-		if err := os.WriteFile(file, b, 0o600); err != nil {
-			t.Fatal(err)
-		}
-		return file
-	}
-	good := write("good.pem", pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: s.Certificate().Raw}))
-	c, err := loadWith(t, "extra_ca: "+good)
-	if err != nil || c.roots == nil {
-		t.Fatal(err)
-	}
-	if _, err := s.Certificate().Verify(x509.VerifyOptions{Roots: c.roots}); err != nil {
-		t.Errorf("not trusted: %v", err)
-	}
-	for _, file := range []string{write("bad.pem", []byte("no certificate")), filepath.Join(dir, "absent.pem")} {
-		if _, err := loadWith(t, "extra_ca: "+file); err == nil || !strings.Contains(err.Error(), "extra_ca") {
-			t.Errorf("%s: %v", file, err)
-		}
-	}
-}
-
 // A process reads documents of a private host and gateway that its configuration names.
 func TestConfiguredHostsAreRead(t *testing.T) {
 	t.Parallel()
@@ -71,22 +41,19 @@ func TestConfiguredHostsAreRead(t *testing.T) {
 	if err := os.WriteFile(authority, docs.Certificate(), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	c, err := loadWith(t, fmt.Sprintf("extra_ca: %q\nallow_hosts: [%q]\nipfs_gateways: [%q]\n", authority, docs.Host(), docs.URL()))
-	if err != nil {
-		t.Fatal(err)
-	}
-	client, err := c.resolver(nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	defer client.Close()
 	cid, err := docs.Pin([]byte(`{"name":"pinned"}`), devnet.PinOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	config := filepath.Join(dir, "repute.yaml")
+	if err := os.WriteFile(config, fmt.Appendf(nil, "allow_hosts: [%q]\nipfs_gateways: [%q]\n", docs.Host(), docs.URL()), 0o600); err != nil {
+		t.Fatal(err)
+	}
 	for _, uri := range []string{docs.Serve("/a.json", "application/json", []byte(`{"name":"served"}`)), "ipfs://" + cid} {
-		if doc, err := client.Fetch(t.Context(), uri); err != nil || !strings.Contains(string(doc.Bytes), "name") {
-			t.Errorf("%s: %v, %v", uri, doc, err)
+		cmd := exec.Command(os.Args[0], "manifest", "check", uri, "--config", config)
+		cmd.Env = append(os.Environ(), "REPUTE_RUN_PROGRAM=1", "SSL_CERT_FILE="+authority)
+		if out, _ := cmd.CombinedOutput(); !strings.Contains(string(out), "name    served") && !strings.Contains(string(out), "name    pinned") {
+			t.Errorf("%s: %s", uri, out)
 		}
 	}
 }

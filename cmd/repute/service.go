@@ -232,7 +232,7 @@ func (s *service) follow(ctx context.Context, c followed) error {
 		loop := payments.New(s.db, pool, c.ID, payments.Options{Coins: c.Coins, Log: s.log})
 		watching.Go(func() { _ = loop.Run(watched) }) // ends with watched, without an error
 	}
-	options := indexer.Options{Poll: c.Poll, TTL: s.config.Lease, Wake: pool.Announced(),
+	options := indexer.Options{TTL: s.config.Lease, Wake: pool.Announced(),
 		Until: s.ending.until, Once: s.ending.once, Depth: c.Depth, AnyValidation: !c.Listed, Bloom: c.Bloom, Metrics: s.metrics, Log: s.log}
 	if c.VerifyRate >= 0 {
 		options.Verifier = verify.New(s.db, c.Chain, pool.Nodes,
@@ -292,7 +292,7 @@ func (s *service) api(shared *redis.Client, tools *mcp.Server) (*api.API, error)
 		return nil, err
 	}
 	return api.New(api.Options{DB: s.db, Trust: reader, DefaultChain: s.config.DefaultChain, Version: version, Registry: s.registry,
-		Redis: shared, Tools: tools, Ready: s.ready, Logger: s.log, AdminToken: s.config.AdminToken, Signer: s.config.Signing.signer, Restarts: s.restarts,
+		Redis: shared, Tools: tools, Ready: s.ready, Logger: s.log, AdminTokens: s.config.operatorTokens(), Signer: s.config.Signing.signer, Restarts: s.restarts,
 		Limits: api.Limits{Rate: s.config.Rate, Burst: int(4 * s.config.Rate), TrustedProxies: s.config.proxies}})
 }
 
@@ -314,7 +314,7 @@ func (s *service) listen(ctx context.Context, l net.Listener, h http.Handler) er
 		return fmt.Errorf("serve: %w", err)
 	case <-ctx.Done():
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), s.config.Drain)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), drain)
 	defer cancel()
 	if err := server.Shutdown(ctx); err != nil {
 		s.log.Warn("requests were cut off", "error", err)

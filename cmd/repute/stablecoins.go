@@ -9,13 +9,6 @@ import (
 	"repute/indexer/payments"
 )
 
-// coinConfig is a token of a chain that payments count in, one US dollar each.
-type coinConfig struct {
-	Address  string `yaml:"address"`
-	Symbol   string `yaml:"symbol"`
-	Decimals *uint8 `yaml:"decimals"`
-}
-
 // maxCoins bounds the list of one chain: every payment asks the nodes about all of them.
 const maxCoins = 20
 
@@ -27,7 +20,7 @@ func (cc chainConfig) coins(chain repute.Chain) ([]repute.Stablecoin, error) {
 	}
 	for i, c := range cc.Stablecoins {
 		field := fmt.Sprintf("chains: %s: stablecoins[%d]", chain.Name, i)
-		coin, err := c.coin(field, chain.ID)
+		coin, err := coinOf(field, c, chain.ID)
 		if err != nil {
 			return nil, err
 		}
@@ -52,17 +45,20 @@ func coinAt(list []repute.Stablecoin, coin repute.Stablecoin) int {
 	return -1
 }
 
-func (c coinConfig) coin(field string, chainID uint64) (coin repute.Stablecoin, err error) {
-	a, err := repute.ParseAddress(field+".address", c.Address)
-	switch symbol := strings.TrimSpace(c.Symbol); {
-	case err != nil:
-		return coin, err
-	case symbol == "" || len(symbol) > 16 || strings.ContainsFunc(symbol, func(r rune) bool { return r <= ' ' || r > '~' }):
-		return coin, repute.Invalid(field+".symbol", "no symbol", "1 to 16 letters, e.g. USDC")
-	case c.Decimals == nil:
-		return coin, repute.Invalid(field+".decimals", "not given", "what the token's decimals() says, e.g. 6: a wrong number counts payments a million times over")
-	case *c.Decimals > 36:
-		return coin, repute.Invalid(field+".decimals", fmt.Sprintf("%d", *c.Decimals), "0 to 36")
+// coinOf reads a token that payments count in, one US dollar each: "ADDRESS SYMBOL DECIMALS".
+func coinOf(field, text string, chainID uint64) (coin repute.Stablecoin, err error) {
+	const form = `the address, the symbol and what the token's decimals() says, e.g. "0x833589fCD6eDb6E08f4c7C32D4f71b54bdA02913 USDC 6"`
+	parts := strings.Fields(text)
+	if len(parts) != 3 {
+		return coin, repute.Invalid(field, fmt.Sprintf("%.80q has not three parts", text), form)
 	}
-	return repute.Stablecoin{ChainID: chainID, Address: a, Symbol: strings.TrimSpace(c.Symbol), Decimals: *c.Decimals}, nil
+	decimals, err := strconv.ParseUint(parts[2], 10, 8)
+	if err != nil || decimals > 36 {
+		return coin, repute.Invalid(field, fmt.Sprintf("%.20q is no number of decimals", parts[2]), form+"; a wrong number counts payments a million times over")
+	}
+	if symbol := parts[1]; len(symbol) > 16 || strings.ContainsFunc(symbol, func(r rune) bool { return r <= ' ' || r > '~' }) {
+		return coin, repute.Invalid(field, fmt.Sprintf("%.40q is no symbol", symbol), form)
+	}
+	a, err := repute.ParseAddress(field, parts[0])
+	return repute.Stablecoin{ChainID: chainID, Address: a, Symbol: parts[1], Decimals: uint8(decimals)}, err
 }

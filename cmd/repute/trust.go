@@ -30,9 +30,7 @@ func (c trustConfig) options() (o engine.EngineOptions, err error) {
 	if o.Tags, err = readTrustFile("trust.tags", c.Tags); err != nil {
 		return o, err
 	}
-	if o.Finals = c.Finals; o.Finals < 0 {
-		return o, repute.Invalid("trust.finals", fmt.Sprintf("%s is less than nothing", c.Finals), "e.g. 4320h; 0 keeps all")
-	}
+	o.Finals = keepFinals
 	_, err = engine.New(nil, o)
 	return o, c.inFile(err)
 }

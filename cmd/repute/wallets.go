@@ -1,14 +1,12 @@
 package main
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"math/big"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
 	"github.com/ethereum/go-ethereum/common"
 
@@ -20,52 +18,33 @@ import (
 	"repute/orchestrator/wallet"
 )
 
-// walletConfig says with which keys the orchestrator sends transactions on one chain.
+// walletConfig says with which keys the orchestrator sends transactions on one chain. A key
+// is named by env:NAME, file:PATH, keystore:PATH?password_file=PATH or
+// https://SIGNER#ADDRESS.
 type walletConfig struct {
-	Chain         string               `yaml:"chain"`         // name or id: of an entry of chains, or a known network
-	RPC           urls                 `yaml:"rpc"`           // empty: those of the chain's entry
-	Treasury      string               `yaml:"treasury"`      // OpenFiTreasury that agents spend from
-	TreasuryFrom  uint64               `yaml:"treasury_from"` // block at or before its deployment; 0: where the chain's registries begin
-	Operator      keyConfig            `yaml:"operator"`      // signs treasury calls
-	Owner         keyConfig            `yaml:"owner"`         // of the treasury: sets policies
-	Identities    map[string]keyConfig `yaml:"identities"`    // sign registry writes, by agent slug
-	Consents      []string             `yaml:"consents"`      // slugs of identities whose wallets the registrar may bind to agents that it registered
-	Confirmations uint64               `yaml:"confirmations"`
-	StuckAfter    time.Duration        `yaml:"stuck_after"`
-	Poll          time.Duration        `yaml:"poll"`
-	Patience      time.Duration        `yaml:"patience"`
-	Headroom      int64                `yaml:"headroom_percent"`
-	// Ceilings of fees; empty: the chain's defaults.
-	MaxFeePerGas      string `yaml:"max_fee_per_gas"`
-	MaxTip            string `yaml:"max_tip"`
-	MaxTransactionFee string `yaml:"max_transaction_fee"` // with the fee for its data
-}
-
-// keyConfig names a key in one of four ways.
-type keyConfig struct {
-	KeyEnv       string `yaml:"key_env"`
-	KeyFile      string `yaml:"key_file"`
-	Keystore     string `yaml:"keystore"`
-	PasswordFile string `yaml:"password_file"`
-	URL          string `yaml:"url"`
-	Address      string `yaml:"address"`
-}
-
-// signer is the key as the wallet wants it.
-func (k keyConfig) signer(field string) (wallet.SignerConfig, error) {
-	s := wallet.SignerConfig{KeyEnv: k.KeyEnv, KeyFile: k.KeyFile, Keystore: k.Keystore, PasswordFile: k.PasswordFile, URL: k.URL}
-	if k.Address == "" {
-		return s, nil
-	}
-	var err error
-	s.Address, err = repute.ParseAddress(field+".address", k.Address)
-	return s, err
+	// Name or id of the chain: of an entry of chains, or of a network that repute chains lists.
+	Chain string `yaml:"chain"`
+	// JSON-RPC URLs, of different providers. Empty: those of the chain's entry.
+	RPC urls `yaml:"rpc"`
+	// Address of the OpenFiTreasury that agents spend from.
+	Treasury string `yaml:"treasury"`
+	// Key that signs treasury calls.
+	Operator keyRef `yaml:"operator"`
+	// Key of the treasury's owner, which sets its policies.
+	Owner keyRef `yaml:"owner"`
+	// Keys that sign registry writes, by agent slug.
+	Identities map[string]keyRef `yaml:"identities"`
+	// Slugs of identities whose wallets the registrar may bind to agents that it registered.
+	Consents []string `yaml:"consents"`
+	// Most that is offered per gas, such as "5 gwei". Empty: the chain's default.
+	MaxFeePerGas string `yaml:"max_fee_per_gas"`
+	// Most that a transaction may cost, with the fee for its data. Empty: the chain's default.
+	MaxTransactionFee string `yaml:"max_transaction_fee"`
 }
 
 // checkWallets refuses what can be seen to be wrong without keys and nodes.
 func (c *config) checkWallets() error {
 	o := &c.Orchestrator
-	treasuries := 0
 	for i := range o.Wallets {
 		field := fmt.Sprintf("orchestrator.wallets[%d]", i)
 		if o.Wallets[i].Chain == "" {
@@ -74,12 +53,6 @@ func (c *config) checkWallets() error {
 		if _, err := o.Wallets[i].on(field, repute.Chain{ID: 1}, nil); err != nil {
 			return err
 		}
-		if o.Wallets[i].Treasury != "" {
-			treasuries++
-		}
-	}
-	if treasuries > 1 && o.ExecutionChain == 0 {
-		return repute.Invalid("orchestrator.execution_chain", "is missing, and several chains have a treasury", "the id of the chain that agents spend on")
 	}
 	return nil
 }
@@ -106,8 +79,7 @@ func (c *config) checkHands(ctx context.Context) error {
 // on is the wallet's configuration for a chain.
 func (w *walletConfig) on(field string, chain repute.Chain, rpc urls) (out wallet.ChainConfig, err error) {
 	out = wallet.ChainConfig{ChainID: chain.ID, RPC: w.RPC, Identities: map[string]wallet.SignerConfig{}, Consents: w.Consents,
-		Registries:    orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations},
-		Confirmations: w.Confirmations, StuckAfter: w.StuckAfter, Poll: w.Poll, Patience: w.Patience, Headroom: w.Headroom}
+		Registries: orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations}}
 	if len(out.RPC) == 0 {
 		out.RPC = rpc
 	}
@@ -138,7 +110,7 @@ func (w *walletConfig) ceilings(field string) (out wallet.Ceilings, err error) {
 	for _, f := range []struct {
 		name, text string
 		into       **big.Int
-	}{{"max_fee_per_gas", w.MaxFeePerGas, &out.MaxFeePerGas}, {"max_tip", w.MaxTip, &out.MaxTip}, {"max_transaction_fee", w.MaxTransactionFee, &out.MaxTransactionFee}} {
+	}{{"max_fee_per_gas", w.MaxFeePerGas, &out.MaxFeePerGas}, {"max_transaction_fee", w.MaxTransactionFee, &out.MaxTransactionFee}} {
 		if f.text == "" {
 			continue
 		}
@@ -197,13 +169,10 @@ func (c *config) wallets() (out []wallet.ChainConfig, err error) {
 	return out, nil
 }
 
-// twoChains are the chain of identities and the chain of the treasury: as configured, or
-// the only ones there are.
+// twoChains are the chain of identities, which is default_chain or the only chain there is,
+// and the chain of the treasury: that of the first wallet with one.
 func (c *config) twoChains(wallets []wallet.ChainConfig) (trust, execution uint64) {
-	trust, execution = c.Orchestrator.TrustChain, c.Orchestrator.ExecutionChain
-	if trust == 0 {
-		trust = c.DefaultChain
-	}
+	trust = c.DefaultChain
 	for _, cc := range c.Chains {
 		if chain, err := cc.resolve(); err == nil && trust == 0 && len(c.Chains) == 1 {
 			trust = chain.ID
@@ -265,7 +234,7 @@ func (c *config) treasuries(wallets []wallet.ChainConfig) (out []followedTreasur
 		if err != nil || (w.Treasury == common.Address{}) {
 			continue
 		}
-		out = append(out, followedTreasury{chain, w.RPC, w.Treasury, max(cmp.Or(conf.TreasuryFrom, chain.StartBlock), 1)})
+		out = append(out, followedTreasury{chain, w.RPC, w.Treasury, max(chain.StartBlock, 1)})
 	}
 	return out
 }

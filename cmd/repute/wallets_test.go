@@ -24,11 +24,11 @@ orchestrator:
   wallets:
     - chain: mine
       treasury: "0x00000000000000000000000000000000000000aa"
-      operator: {key_env: TEST_OPERATOR_KEY}
-      owner: {key_file: OWNER}
+      operator: env:TEST_OPERATOR_KEY
+      owner: file:OWNER
       identities:
-        payer: {key_file: PAYER}
-    - {chain: base, rpc: ["http://127.0.0.1:1/other"], max_fee_per_gas: 0.5 gwei, max_tip: 7, max_transaction_fee: "0.001 ether"}
+        payer: file:PAYER
+    - {chain: base, rpc: ["http://127.0.0.1:1/other"], max_fee_per_gas: 0.5 gwei, max_transaction_fee: "0.001 ether"}
 `
 
 // keyed is the file with two new keys in it.
@@ -63,7 +63,7 @@ func TestWalletsConfigured(t *testing.T) {
 	}
 	if w := list[1]; w.ChainID != 8453 || w.Registries.Reputation == (common.Address{}) {
 		t.Errorf("wallet of a known network %+v", w)
-	} else if most := w.Ceilings; most.MaxFeePerGas.Int64() != 5e8 || most.MaxTip.Int64() != 7 || most.MaxTransactionFee.Int64() != 1e15 {
+	} else if most := w.Ceilings; most.MaxFeePerGas.Int64() != 5e8 || most.MaxTransactionFee.Int64() != 1e15 {
 		t.Errorf("ceilings %+v", most)
 	}
 	if trust, execution := c.twoChains(list); trust != 31337 || execution != 31337 {
@@ -76,7 +76,7 @@ func TestWalletsConfigured(t *testing.T) {
 	defer db.Close()
 	s := newService(c, db, slog.New(slog.DiscardHandler))
 	var wrong *repute.InputError
-	if _, err := s.openHands(t.Context()); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator.key_env" {
+	if _, err := s.openHands(t.Context()); !errors.As(err, &wrong) || wrong.Field != "orchestrator.wallets[0].operator" {
 		t.Fatalf("without the variable: %v", err)
 	}
 	t.Setenv("TEST_OPERATOR_KEY", "0123 no key")
@@ -94,7 +94,7 @@ func TestWalletsConfigured(t *testing.T) {
 // Approvals name amounts of the tokens that the entry of a chain lists, and of those that are
 // known of its network.
 func TestApprovalsNameTokens(t *testing.T) {
-	text := strings.Replace(keyed(t), "start_block: 7,", `start_block: 7, stablecoins: [{address: "0x00000000000000000000000000000000000000cc", symbol: USDX, decimals: 2}],`, 1)
+	text := strings.Replace(keyed(t), "start_block: 7,", `start_block: 7, stablecoins: ["0x00000000000000000000000000000000000000cc USDX 2"],`, 1)
 	c, err := loadWith(t, text, "--database-url", pgtest.New(t))
 	if err != nil {
 		t.Fatal(err)
@@ -127,16 +127,15 @@ func TestApprovalsNameTokens(t *testing.T) {
 
 func TestWalletsRefused(t *testing.T) {
 	for field, entry := range map[string]string{
-		"orchestrator.wallets[0].chain":                    `{treasury: "0x00000000000000000000000000000000000000aa"}`,
-		"orchestrator.wallets[0].treasury":                 `{chain: base, treasury: "0x1"}`,
-		"orchestrator.wallets[0].max_fee_per_gas":          `{chain: base, max_fee_per_gas: "5 finney"}`,
-		"orchestrator.wallets[0].max_tip":                  `{chain: base, max_tip: "0.0000000001 gwei"}`,
-		"orchestrator.wallets[0].max_transaction_fee":      `{chain: base, max_transaction_fee: "-1"}`,
-		"orchestrator.wallets[0].owner.address":            `{chain: base, owner: {url: "http://127.0.0.1", address: "none"}}`,
-		"orchestrator.wallets[0].identities.payer.address": `{chain: base, identities: {payer: {key_env: A, address: "none"}}}`,
+		"orchestrator.wallets[0].chain":               `{treasury: "0x00000000000000000000000000000000000000aa"}`,
+		"orchestrator.wallets[0].treasury":            `{chain: base, treasury: "0x1"}`,
+		"orchestrator.wallets[0].max_fee_per_gas":     `{chain: base, max_fee_per_gas: "5 finney"}`,
+		"orchestrator.wallets[0].max_transaction_fee": `{chain: base, max_transaction_fee: "-1"}`,
+		"orchestrator.wallets[0].owner":               `{chain: base, owner: "http://127.0.0.1#none"}`,
+		"orchestrator.wallets[0].operator":            `{chain: base, operator: 0123456789abcdef}`,
+		"orchestrator.wallets[0].identities.payer":    `{chain: base, identities: {payer: "env:A#none"}}`,
+		"orchestrator.wallets[0].identities.safe":     `{chain: base, identities: {safe: "keystore:key.json"}}`,
 		"config": `{chain: base, operator: {key: abc}}`,
-		"orchestrator.execution_chain": `{chain: base, treasury: "0x00000000000000000000000000000000000000aa"}
-    - {chain: ethereum, treasury: "0x00000000000000000000000000000000000000ab"}`,
 	} {
 		var wrong *repute.InputError
 		if _, err := loadWith(t, "orchestrator:\n  wallets:\n    - "+entry+"\n"); !errors.As(err, &wrong) || wrong.Field != field {
@@ -157,7 +156,7 @@ func TestWalletsRefused(t *testing.T) {
 func TestServeChecksBeforeItMakes(t *testing.T) {
 	for says, file := range map[string]string{
 		"orchestrator.tokens.ann":               "orchestrator: {tokens: {ann: short}}",
-		"orchestrator.wallets[0].identities.me": "orchestrator: {wallets: [{chain: base, rpc: \"http://127.0.0.1:1\", identities: {me: {key_file: /nonexistent}}}]}",
+		"orchestrator.wallets[0].identities.me": "orchestrator: {wallets: [{chain: base, rpc: \"http://127.0.0.1:1\", identities: {me: \"file:/nonexistent\"}}]}",
 	} {
 		path, dir := filepath.Join(t.TempDir(), "repute.yaml"), filepath.Join(t.TempDir(), "data")
 		if err := os.WriteFile(path, []byte(file), 0o600); err != nil {

@@ -190,7 +190,7 @@ func TestCeilings(t *testing.T) {
 		in, err := walletdb.ReadIntent(t.Context(), db, pause.ID)
 		return err == nil && in.State == walletdb.IntentBroadcast
 	})
-	if got := <-r; got.err == nil || !strings.Contains(got.err.Error(), "max_tip allow no higher fee") {
+	if got := <-r; got.err == nil || !strings.Contains(got.err.Error(), "the highest tip allow no higher fee") {
 		t.Errorf("it waits for a replacement: %+v", got)
 	}
 	in, err := walletdb.ReadIntent(t.Context(), db, pause.ID)

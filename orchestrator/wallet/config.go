@@ -47,7 +47,7 @@ type ChainConfig struct {
 
 	Confirmations uint64        // blocks from the one that mined it on, itself included; 2 when 0
 	StuckAfter    time.Duration // until a transaction that is not mined is replaced; 1 min when 0
-	Poll          time.Duration // between looks for a receipt; 2 s when 0
+	Poll          time.Duration // between looks for a receipt; 500 ms when 0
 	Patience      time.Duration // for endpoints that fail or contradict each other; 1 min when 0
 	// Headroom is by how many percent fees may rise above what they are when the
 	// transaction is simulated; 100 when 0.
@@ -58,7 +58,7 @@ type ChainConfig struct {
 func (c ChainConfig) withDefaults() ChainConfig {
 	c.Confirmations = cmp.Or(c.Confirmations, 2)
 	c.StuckAfter = cmp.Or(c.StuckAfter, time.Minute)
-	c.Poll = cmp.Or(c.Poll, 2*time.Second)
+	c.Poll = cmp.Or(c.Poll, 500*time.Millisecond)
 	c.Patience = cmp.Or(c.Patience, time.Minute)
 	c.Headroom = cmp.Or(c.Headroom, 100)
 	c.Ceilings = c.Ceilings.or(DefaultCeilings(c.ChainID))
@@ -163,7 +163,7 @@ func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error)
 			return c, err
 		}
 		if s == nil {
-			return c, repute.Invalid(field+".identities."+slug, "names no key", "key_env, key_file, keystore or url")
+			return c, repute.Invalid(field+".identities."+slug, "names no key", "a variable, a file, a keystore or a remote signer")
 		}
 		if c.operator != nil && s.address() == c.operator.address() {
 			return c, repute.Invalid(field+".identities."+slug, "is the operator's key", "a key of its own: the operator signs treasury calls alone")

@@ -382,7 +382,7 @@ func (f *follower) bump(ctx context.Context, in *walletdb.Intent) error {
 	least := fees{raised(last.FeeCap), raised(last.TipCap)}
 	higher := f.c.capped(fees{last.FeeCap, last.TipCap}.bumped(now)).within(last.Gas, most.wei)
 	if higher.limit.Cmp(least.limit) < 0 || higher.tip.Cmp(least.tip) < 0 {
-		f.note = fmt.Sprintf(" (it waits at nonce %d, and its limit of %s wei, by %s, or max_fee_per_gas or max_tip allow no higher fee)", in.Nonce, most.wei, most.of)
+		f.note = fmt.Sprintf(" (it waits at nonce %d, and its limit of %s wei, by %s, or max_fee_per_gas or the highest tip allow no higher fee)", in.Nonce, most.wei, most.of)
 		return nil
 	}
 	dearer, err := walletdb.AddAttempt(ctx, f.w.db, in.ID, len(in.Attempts), func(ctx context.Context, in walletdb.Intent) (walletdb.IntentAttempt, error) {

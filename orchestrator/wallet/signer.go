@@ -56,7 +56,7 @@ func (s *SignerConfig) open(log *slog.Logger, field string) (signer, error) {
 	case s.none():
 		return nil, nil
 	case ways != 1:
-		return nil, repute.Invalid(field, fmt.Sprintf("names %d keys", ways), "one of key_env, key_file, keystore and url")
+		return nil, repute.Invalid(field, fmt.Sprintf("names %d keys", ways), "one variable, file, keystore or URL")
 	case s.URL != "":
 		return openRemote(log, field, s.URL, s.Address)
 	}
@@ -66,7 +66,7 @@ func (s *SignerConfig) open(log *slog.Logger, field string) (signer, error) {
 	}
 	out := localSigner{key}
 	if (s.Address != common.Address{}) && s.Address != out.address() {
-		return nil, repute.Invalid(field+".address", fmt.Sprintf("is %s, but the key is of %s", s.Address, out.address()), "the key's address, or leave it out")
+		return nil, repute.Invalid(field, fmt.Sprintf("is to be of %s, but the key is of %s", s.Address, out.address()), "the key's address after #, or none")
 	}
 	return out, nil
 }
@@ -76,15 +76,15 @@ func (s *SignerConfig) local(field string) (*ecdsa.PrivateKey, error) {
 	case s.KeyEnv != "":
 		text := os.Getenv(s.KeyEnv)
 		if text == "" {
-			return nil, repute.Invalid(field+".key_env", "the environment has no "+s.KeyEnv, "set it to the key's 64 hex digits")
+			return nil, repute.Invalid(field, "the environment has no "+s.KeyEnv, "set it to the key's 64 hex digits")
 		}
-		return parseKey(field+".key_env", text)
+		return parseKey(field, text)
 	case s.KeyFile != "":
-		raw, err := secretFile(field+".key_file", s.KeyFile, 1<<10)
+		raw, err := SecretFile(field, s.KeyFile, 1<<10)
 		if err != nil {
 			return nil, err
 		}
-		return parseKey(field+".key_file", string(raw))
+		return parseKey(field, string(raw))
 	}
 	return decryptKey(field, s.Keystore, s.PasswordFile)
 }
@@ -100,29 +100,30 @@ func parseKey(field, text string) (*ecdsa.PrivateKey, error) {
 
 func decryptKey(field, path, passwordFile string) (*ecdsa.PrivateKey, error) {
 	if passwordFile == "" {
-		return nil, repute.Invalid(field+".password_file", "is missing", "the file with the keystore's password")
+		return nil, repute.Invalid(field, "the keystore has no password file", "the file with the keystore's password")
 	}
-	sealed, err := secretFile(field+".keystore", path, 64<<10)
+	sealed, err := SecretFile(field, path, 64<<10)
 	if err != nil {
 		return nil, err
 	}
-	password, err := secretFile(field+".password_file", passwordFile, 4<<10)
+	password, err := SecretFile(field, passwordFile, 4<<10)
 	if err != nil {
 		return nil, err
 	}
 	line, _, _ := strings.Cut(string(password), "\n")
 	key, err := keystore.DecryptKey(sealed, strings.TrimSuffix(line, "\r"))
 	if errors.Is(err, keystore.ErrDecrypt) {
-		return nil, repute.Invalid(field+".password_file", "does not open the keystore", "the password that the key was sealed with")
+		return nil, repute.Invalid(field, "the password does not open the keystore", "the password that the key was sealed with")
 	}
 	if err != nil {
-		return nil, repute.Invalid(field+".keystore", "is no key in Ethereum's JSON form", "a file as geth account new writes it")
+		return nil, repute.Invalid(field, "is no key in Ethereum's JSON form", "a file as geth account new writes it")
 	}
 	return key.PrivateKey, nil
 }
 
-// secretFile reads a file that nobody but its owner may read.
-func secretFile(field, path string, most int64) ([]byte, error) {
+// SecretFile reads at most so many bytes of a file that nobody but its owner may read.
+// repute.ErrInvalid names the field and the fix.
+func SecretFile(field, path string, most int64) ([]byte, error) {
 	file, err := os.Open(path)
 	if err != nil {
 		return nil, repute.Invalid(field, err.Error(), "give a readable file")
@@ -168,12 +169,12 @@ type remoteSigner struct {
 }
 
 func openRemote(log *slog.Logger, field, raw string, account common.Address) (signer, error) {
-	e, err := dial(field+".url", "the signer of "+account.Hex(), raw, log)
+	e, err := dial(field, "the signer of "+account.Hex(), raw, log)
 	if err != nil {
 		return nil, err
 	}
 	if (account == common.Address{}) {
-		return nil, repute.Invalid(field+".address", "is missing", "the signer's account")
+		return nil, repute.Invalid(field, "the signer's account is missing", "its address after #")
 	}
 	return &remoteSigner{e, account}, nil
 }

@@ -146,22 +146,22 @@ func TestSignerConfig(t *testing.T) {
 	t.Setenv("WALLET_TEST_BAD", secret[:60])
 	box := sealed(t, operator, "open sesame")
 	for field, conf := range map[string]wallet.SignerConfig{
-		"key_env: the environment": {KeyEnv: "WALLET_TEST_NONE"},
-		"key_env: is no private":   {KeyEnv: "WALLET_TEST_BAD"},
-		"key_file: others may":     {KeyFile: written(t, secret, 0o644)},
-		"key_file: is no private":  {KeyFile: written(t, secret+"00", 0o600)},
-		"key_file: open":           {KeyFile: "/nowhere/at/all"},
-		"key_file: / is no file":   {KeyFile: "/"},
-		"names 2 keys":             {KeyFile: "x", KeyEnv: "y"},
-		"names 0 keys":             {Address: operator.Address},
-		"address: is":              {KeyFile: w.keyFile(operatorAccount), Address: common.HexToAddress("0x1")},
-		"address: is missing":      {URL: "http://127.0.0.1:1"},
-		"url: is no address":       {URL: "ftp://" + secret, Address: operator.Address},
-		"password_file: is missi":  {Keystore: written(t, box, 0o600)},
-		"password_file: does not":  {Keystore: written(t, box, 0o600), PasswordFile: written(t, "wrong", 0o600)},
-		"password_file: others":    {Keystore: written(t, box, 0o600), PasswordFile: written(t, "open sesame", 0o640)},
-		"keystore: others":         {Keystore: written(t, box, 0o604), PasswordFile: written(t, "open sesame", 0o600)},
-		"keystore: is no key":      {Keystore: written(t, `{"x":1}`, 0o600), PasswordFile: written(t, "open sesame", 0o600)},
+		"operator: the environment":       {KeyEnv: "WALLET_TEST_NONE"},
+		"operator: is no private":         {KeyEnv: "WALLET_TEST_BAD"},
+		"operator: others may":            {KeyFile: written(t, secret, 0o644)},
+		"is no private key":               {KeyFile: written(t, secret+"00", 0o600)},
+		"operator: open":                  {KeyFile: "/nowhere/at/all"},
+		"operator: / is no file":          {KeyFile: "/"},
+		"names 2 keys":                    {KeyFile: "x", KeyEnv: "y"},
+		"names 0 keys":                    {Address: operator.Address},
+		"operator: is to be of":           {KeyFile: w.keyFile(operatorAccount), Address: common.HexToAddress("0x1")},
+		"the signer's account is missing": {URL: "http://127.0.0.1:1"},
+		"operator: is no address":         {URL: "ftp://" + secret, Address: operator.Address},
+		"the keystore has no password":    {Keystore: written(t, box, 0o600)},
+		"the password does not":           {Keystore: written(t, box, 0o600), PasswordFile: written(t, "wrong", 0o600)},
+		"may read":                        {Keystore: written(t, box, 0o600), PasswordFile: written(t, "open sesame", 0o640)},
+		"others may read":                 {Keystore: written(t, box, 0o604), PasswordFile: written(t, "open sesame", 0o600)},
+		"is no key in Ethereum":           {Keystore: written(t, `{"x":1}`, 0o600), PasswordFile: written(t, "open sesame", 0o600)},
 	} {
 		c := w.config()
 		c.Operator = conf

@@ -31,8 +31,8 @@ type Limiter struct {
 	slowed time.Time     // when rate was last halved
 
 	pace    demand
-	rate    float64 // requests per second, 0: any
-	ceiling float64 // the rate at which the endpoint refused
+	rate    float64   // requests per second, 0: any
+	ceiling float64   // the rate at which the endpoint refused
 	tokens  float64   // of the token bucket for rate
 	filled  time.Time // when tokens were last added
 	paused  time.Time // end of the pause that the endpoint asked for
