@@ -13,8 +13,8 @@ import (
 	"repute/store/chaindb"
 )
 
-// TrustChecks is what identity checks of an agent read, as of one block; files are the
-// newest read from what was named then.
+// TrustChecks is the input of identity checks of an agent, as of one block. Files are the newest
+// ones read from the URIs of that block.
 type TrustChecks struct {
 	Agent repute.Agent
 	AsOf  repute.AsOf
@@ -28,14 +28,14 @@ type TrustChecks struct {
 	Answer     *TrustAnswer // the newest of allow-listed contracts, nil when none
 }
 
-// CheckedFile is a file of an agent that is not its registration.
+// CheckedFile is a file of an agent other than its registration.
 type CheckedFile struct {
 	URI  string
 	File repute.File
 	Body []byte // nil where no bytes are kept
 }
 
-// TrustAnswer is a validator's answer.
+// TrustAnswer is the answer of a validator.
 type TrustAnswer struct {
 	Contract, Validator common.Address
 	Request             common.Hash
@@ -43,11 +43,11 @@ type TrustAnswer struct {
 	Block               uint64
 }
 
-// maxChecked is how many files of an agent are looked at.
+// maxChecked is how many files of an agent are considered.
 const maxChecked = 16
 
-// ReadTrustChecks reads them; files names the URIs of other files that an agent has, at most
-// 16 are looked at. Errors are those of Agent.
+// ReadTrustChecks reads the input of identity checks. files returns the URIs of an agent's other
+// files, of which maxChecked are considered. Errors are those of Agent.
 func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At, files func(repute.Agent) []string) (out TrustChecks, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read checks", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		out = TrustChecks{AsOf: s.AsOf, Validating: len(s.Chain.Validations) > 0}
@@ -75,6 +75,7 @@ func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at re
 	return out, err
 }
 
+// firstFile returns the first of the URIs' files that was read, nil when there is none.
 func firstFile(ctx context.Context, s chaindb.Subject, uris []string) (*CheckedFile, error) {
 	hashes := make([][]byte, 0, maxChecked)
 	for _, u := range uris[:min(len(uris), maxChecked)] {
@@ -107,6 +108,7 @@ func firstFile(ctx context.Context, s chaindb.Subject, uris []string) (*CheckedF
 	return &CheckedFile{URI: string(uri), File: *file, Body: body}, nil
 }
 
+// newestAnswer returns the newest answer to a validation of the agent, nil when there is none.
 func newestAnswer(ctx context.Context, s chaindb.Subject) (*TrustAnswer, error) {
 	var contract, validator, request []byte
 	var a TrustAnswer

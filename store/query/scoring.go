@@ -11,10 +11,10 @@ import (
 	"repute/store/trustdb"
 )
 
-// lateAfter is how long a change may go without an effect on scores.
+// lateAfter is how long a change may have no effect on scores before scoring counts as late.
 const lateAfter = time.Minute
 
-// readScoring tells how far scores are, by chain.
+// readScoring returns how far scores are, per chain.
 func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, error) {
 	rows, err := tx.Query(ctx, `
 		select c.chain_id, coalesce(r.run, 0), coalesce(r.epoch, 0), coalesce(r.boundary, 0), r.started_at, r.closed_at is not null,
