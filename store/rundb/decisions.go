@@ -63,7 +63,7 @@ func addDecisions(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// signerOf is null where nobody signed.
+// signerOf returns the signer as a parameter, null when the head is not signed.
 func signerOf(h *repute.SealedHead) []byte {
 	if len(h.Signature) == 0 {
 		return nil
@@ -71,6 +71,8 @@ func signerOf(h *repute.SealedHead) []byte {
 	return h.Signer.Bytes()
 }
 
+// queueDecision stores a decision with the hashes of the policies and manifests of evidence that
+// its input names.
 func queueDecision(b *pgx.Batch, d *repute.RunDecision) {
 	b.Queue(`
 		insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash, pins)
@@ -80,8 +82,8 @@ func queueDecision(b *pgx.Batch, d *repute.RunDecision) {
 		d.Reasons, d.Policy.Bytes(), d.Input, d.At, d.Previous.Bytes(), d.Hash.Bytes(), string(d.Input))
 }
 
-// AddDecision stores what a policy decided where nothing else is stored with it. An
-// equal one of the same attempt, subject and reasons is kept once.
+// AddDecision stores a decision of a policy with which nothing else is stored. Decisions that
+// differ in nothing but their input are stored once per attempt.
 func AddDecision(ctx context.Context, db *store.DB, l Lease, run string, d Decision) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "add decision", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -91,6 +93,7 @@ func AddDecision(ctx context.Context, db *store.DB, l Lease, run string, d Decis
 	})
 }
 
+// addDecision adds a decision unless an equal one of the attempt is stored.
 func addDecision(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string, d Decision) error {
 	var known bool
 	err := tx.QueryRow(ctx, `
@@ -107,6 +110,7 @@ const selectDecisions = `
 	select d.run_id, d.root_id, d.number, d.attempt, d.phase, d.kind, d.subject, d.effect, d.reasons, d.policy, d.input, d.at, d.previous, d.hash, r.task_id
 	from run_decisions d join runs r on r.id = d.run_id `
 
+// scanDecision reads a row of selectDecisions.
 func scanDecision(row pgx.CollectableRow) (d repute.RunDecision, err error) {
 	var policy, previous, hash []byte
 	err = row.Scan(&d.Run, &d.Root, &d.Number, &d.Attempt, &d.Phase, &d.Kind, &d.Subject, &d.Effect, &d.Reasons, &policy, &d.Input, &d.At, &previous, &hash, &d.Task)
@@ -125,8 +129,8 @@ func Decisions(ctx context.Context, db *store.DB, run string, most int) ([]reput
 	return list, store.Failed("read decisions", err)
 }
 
-// DecidedTask is all that was decided about the runs of a task, with what it must agree
-// with, out of one snapshot.
+// DecidedTask is everything that was decided about the runs of a task, with the rows that it must
+// agree with, on one snapshot.
 type DecidedTask struct {
 	Head      repute.SealedHead
 	Terms     json.RawMessage      // of the task
@@ -137,7 +141,7 @@ type DecidedTask struct {
 	Policies  map[common.Hash][]byte     // bodies, as stored under the hashes that decisions name
 }
 
-// DecidedRun is what a run came to.
+// DecidedRun is the outcome of a run.
 type DecidedRun struct {
 	Attempt int
 	Status  repute.RunStatus
@@ -145,14 +149,14 @@ type DecidedRun struct {
 	Dropped bool   // of a plan that a later attempt replaced
 }
 
-// GivenApproval is an answer with the attempt that it was given in.
+// GivenApproval is an answer with the attempt in which it was given.
 type GivenApproval struct {
 	Approval
 	Attempt int
 }
 
-// ReadDecidedTask reads what was decided about a run's task. repute.ErrNotFound when there is
-// no such run.
+// ReadDecidedTask reads the decisions about a run's task. repute.ErrNotFound when there is no such
+// run.
 func ReadDecidedTask(ctx context.Context, db *store.DB, run string) (out DecidedTask, err error) {
 	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, o, "read decisions", func(tx pgx.Tx) error {
@@ -178,7 +182,7 @@ func ReadDecidedTask(ctx context.Context, db *store.DB, run string) (out Decided
 	return out, err
 }
 
-// DecisionPage is a part of a task's chain of decisions, out of one snapshot.
+// DecisionPage is a part of a task's chain of decisions, on one snapshot.
 type DecisionPage struct {
 	Head     repute.SealedHead
 	Before   *repute.RunDecision // the last one at or before the cursor; nil: the page begins the chain
@@ -210,6 +214,7 @@ func ReadDecisionPage(ctx context.Context, db *store.DB, run string, after int64
 	return out, err
 }
 
+// queryDecisions returns the decisions that meet a condition.
 func queryDecisions(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]repute.RunDecision, error) {
 	rows, err := tx.Query(ctx, selectDecisions+where, args...)
 	if err != nil {
@@ -218,7 +223,7 @@ func queryDecisions(ctx context.Context, tx pgx.Tx, where string, args ...any) (
 	return pgx.CollectRows(rows, scanDecision)
 }
 
-// DecisionsHead is the end of the chain of decisions about a run's task. repute.ErrNotFound
+// DecisionsHead returns the head of the chain of decisions about a run's task. repute.ErrNotFound
 // when there is no such run.
 func DecisionsHead(ctx context.Context, db *store.DB, run string) (h repute.SealedHead, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "read the head of decisions", func(tx pgx.Tx) error {
@@ -228,7 +233,7 @@ func DecisionsHead(ctx context.Context, db *store.DB, run string) (h repute.Seal
 	return h, err
 }
 
-// readHead is the head of the chain that a run belongs to.
+// readHead returns the head of the chain that a run belongs to.
 func readHead(ctx context.Context, tx pgx.Tx, run string) (h repute.SealedHead, err error) {
 	var last, signer []byte
 	err = tx.QueryRow(ctx, `
@@ -241,7 +246,7 @@ func readHead(ctx context.Context, tx pgx.Tx, run string) (h repute.SealedHead, 
 	return h, err
 }
 
-// readRuns are the runs of a task by their ids.
+// readRuns returns the runs of a task by id.
 func readRuns(ctx context.Context, tx pgx.Tx, task string) (map[string]DecidedRun, error) {
 	rows, err := tx.Query(ctx, `
 		with recursive dropped as (
@@ -261,7 +266,7 @@ func readRuns(ctx context.Context, tx pgx.Tx, task string) (map[string]DecidedRu
 	return out, err
 }
 
-// readDecided are the phases and approvals of a task's runs.
+// readDecided returns the phases and approvals of a task's runs by run.
 func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repute.RunPhase, map[string][]GivenApproval, error) {
 	phases, approvals := map[string][]repute.RunPhase{}, map[string][]GivenApproval{}
 	rows, err := tx.Query(ctx, `
@@ -291,7 +296,7 @@ func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repu
 	return phases, approvals, err
 }
 
-// readPolicies are the stored bodies of the policies that decisions name.
+// readPolicies returns the stored policies that decisions name, by hash.
 func readPolicies(ctx context.Context, tx pgx.Tx, list []repute.RunDecision) (map[common.Hash][]byte, error) {
 	hashes := make([][]byte, 0, len(list))
 	for _, d := range list {

@@ -12,7 +12,7 @@ import (
 	"repute/store"
 )
 
-// Subject is what scores need to know of one agent as of a block.
+// Subject is the input for the score of one agent, as of a block.
 type Subject struct {
 	Agent                   repute.AgentID
 	Block                   repute.Block // the view
@@ -35,7 +35,7 @@ type Subject struct {
 	Rows   []Row
 }
 
-// Holder is who had an agent from the end of a block on.
+// Holder is an owner of an agent from the end of a block on.
 type Holder struct {
 	From          uint64
 	Time          time.Time      // of that block, zero when unknown
@@ -62,14 +62,14 @@ type Row struct {
 // maxTrustTag is longer than any tag that a table of tags names.
 const maxTrustTag = 64
 
-// Edge is one live rating, or one answer of an allow-listed validation contract,
-// for the graph of who trusts whom.
+// Edge is one live rating, or one answer of a validation contract on the allow-list, in the graph
+// of who trusts whom.
 type Edge struct {
 	Row
 	TokenID repute.TokenID
 }
 
-// Party is who stands behind an agent.
+// Party holds the addresses that stand behind an agent.
 type Party struct {
 	TokenID       repute.TokenID
 	Owner, Wallet common.Address // Wallet is zero when cleared
@@ -78,9 +78,9 @@ type Party struct {
 	Since uint64
 }
 
-// ReadGraph reads a chain as of a block: every agent's parties, then every rating and
-// answer of these validation contracts, each in no particular order. What it gives is one snapshot's. It may take as
-// long as ctx allows.
+// ReadGraph reads a chain as of a block, on one snapshot: every agent's addresses, then every
+// rating and answer of these validation contracts, each in no particular order. It may take as long
+// as ctx allows.
 func ReadGraph(ctx context.Context, db *store.DB, chainID, block uint64, validations []common.Address, party func(Party), edge func(Edge)) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.InTx(ctx, options, "read trust graph", func(tx pgx.Tx) error {
@@ -97,6 +97,7 @@ func ReadGraph(ctx context.Context, db *store.DB, chainID, block uint64, validat
 	})
 }
 
+// trustParties reads the addresses behind each agent.
 func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(Party)) error {
 	rows, err := tx.Query(ctx, `
 		with s as (
@@ -122,6 +123,7 @@ func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use fun
 	return err
 }
 
+// trustEdges reads the live ratings.
 func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(Edge)) error {
 	rows, err := tx.Query(ctx, `
 		select f.token_id, f.client, f.value, f.decimals, `+tagHead("t.value")+`, f.block, f.log_index, b.time
@@ -145,6 +147,7 @@ func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(
 	return err
 }
 
+// trustAnswerEdges reads the latest answers of the validation contracts.
 func trustAnswerEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, validations []common.Address, use func(Edge)) error {
 	rows, err := tx.Query(ctx, `
 		select distinct on (x.contract, x.request_hash) q.token_id, q.validator, x.response, `+tagHead("t.value")+`, x.block, x.log_index, b.time

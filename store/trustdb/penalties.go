@@ -56,6 +56,7 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 	return out, store.Failed("read penalties", err)
 }
 
+// scanPenalty reads a row of WorstPenalties.
 func scanPenalty(row pgx.CollectableRow) (g repute.Penalty, err error) {
 	var party, holder []byte
 	err = row.Scan((*store.TokenNum)(&g.TokenID), &party, &holder, &g.Score, &g.High, &g.Tier)
@@ -137,6 +138,7 @@ func keepPenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, list []r
 	return pgx.CollectRows(rows, scanAffiliation)
 }
 
+// scanAffiliation reads an agent and an identity.
 func scanAffiliation(row pgx.CollectableRow) (a Affiliation, err error) {
 	var party []byte
 	err = row.Scan((*store.TokenNum)(&a.TokenID), &party)

@@ -14,7 +14,7 @@ import (
 	"repute/store/chaindb"
 )
 
-// Run is one walk over the graph of who vouches for whom on a chain.
+// Run is one computation of weights over a chain's graph of who trusts whom.
 type Run struct {
 	ChainID uint64
 	Run     uint64 // 1, 2, … per chain
@@ -37,6 +37,7 @@ type Run struct {
 const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
 	validations, weights, identities, edges, started_at, closed_at from trust_runs `
 
+// scanRun reads a row of selectRun.
 func scanRun(row pgx.Row) (r Run, err error) {
 	var hash, params, tags, roots, links, validations, weights []byte
 	var at, closed *time.Time
@@ -52,7 +53,7 @@ func scanRun(row pgx.Row) (r Run, err error) {
 	return r, err
 }
 
-// ReadRun is a chain's run of that number; 0 means the newest one, closed or not.
+// ReadRun returns a chain's run by number; 0 means the newest one, closed or not.
 // repute.ErrNotFound when there is none.
 func ReadRun(ctx context.Context, db *store.DB, chainID, run uint64) (Run, error) {
 	r, err := scanRun(db.Readers().QueryRow(ctx, selectRun+`
@@ -60,14 +61,14 @@ func ReadRun(ctx context.Context, db *store.DB, chainID, run uint64) (Run, error
 	return r, store.Failed(fmt.Sprintf("trust run of chain %d", chainID), err)
 }
 
-// ReadClosedRun is a chain's newest run that was closed: ScoreOf gives its final scores.
+// ReadClosedRun returns a chain's newest closed run, whose final scores query.ScoreOf returns.
 // repute.ErrNotFound when there is none.
 func ReadClosedRun(ctx context.Context, db *store.DB, chainID uint64) (Run, error) {
 	r, err := ClosedRun(ctx, db.Readers(), chainID, chaindb.Everything)
 	return r, store.Failed(fmt.Sprintf("closed trust run of chain %d", chainID), err)
 }
 
-// ClosedRun is the newest closed run whose boundary is at or before a block.
+// ClosedRun returns the newest closed run whose boundary is at or before a block.
 func ClosedRun(ctx context.Context, from interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, chainID uint64, block int64) (Run, error) {
@@ -75,7 +76,7 @@ func ClosedRun(ctx context.Context, from interface {
 		where chain_id = $1 and closed_at is not null and boundary <= $2 order by run desc limit 1`, chainID, block))
 }
 
-// Chain is what the trust engine goes by on a chain.
+// Chain is the state of a chain that the trust engine acts on.
 type Chain struct {
 	ChainID   uint64
 	Imported  bool
@@ -91,7 +92,7 @@ type Chain struct {
 	Lists int64
 }
 
-// Chains lists the chains that have an indexed block.
+// Chains returns the chains that have an indexed block.
 func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select chain_id, imported, cursor_block, finalized_block,
@@ -111,6 +112,7 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 	return list, store.Failed("list chains to score", err)
 }
 
+// addressesOf returns the addresses of a bytea[] column.
 func addressesOf(column [][]byte) []common.Address {
 	out := make([]common.Address, len(column))
 	for i, a := range column {
@@ -119,7 +121,7 @@ func addressesOf(column [][]byte) []common.Address {
 	return out
 }
 
-// AllowedValidations are the contracts whose answers count on a chain now. repute.ErrNotFound
+// AllowedValidations returns the contracts whose answers count on a chain now. repute.ErrNotFound
 // for an unknown chain.
 func AllowedValidations(ctx context.Context, db *store.DB, chainID uint64) ([]common.Address, error) {
 	var list [][]byte
@@ -130,9 +132,9 @@ func AllowedValidations(ctx context.Context, db *store.DB, chainID uint64) ([]co
 	return addressesOf(list), store.Failed(fmt.Sprintf("validation contracts of chain %d", chainID), err)
 }
 
-// AddRun stores a chain's next run and begins to make every agent stale that has or
-// had ratings: MarkAgents goes on. From the first run on the change feed tells which ones more.
-// repute.ErrFenced when another process stored a run of this number.
+// AddRun stores a chain's next run and marks the first agents that have or had ratings as stale;
+// MarkAgents marks the others. From the first run on the change feed marks agents. repute.ErrFenced
+// when another process stored a run with this number.
 func AddRun(ctx context.Context, db *store.DB, r Run) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
@@ -170,8 +172,8 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 	})
 }
 
-// CloseRun notes that a chain's newest run is complete, once every agent has its
-// final score. From then on they stay as they are.
+// CloseRun closes a chain's newest run once every agent has its final score, and reports whether it
+// did. Final scores of a closed run never change.
 func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("close trust run of chain %d", chainID), func(tx pgx.Tx) error {
 		// Who marks agents has the run's row: only a statement that follows sees which.
@@ -189,14 +191,14 @@ func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, e
 	return closed, err
 }
 
-// State tells how far the scores of a chain are.
+// State is how far the scores of a chain are.
 type State struct {
 	Run              // the newest
 	Stale  int64     // agents whose scores must be looked at; no more than 100,000 are counted
 	Oldest time.Time // since when the first of them waits for it, zero without
 }
 
-// ReadStates lists the chains that have scores, or wait for them, by id.
+// ReadStates returns the chains that have scores or wait for them, ordered by id.
 func ReadStates(ctx context.Context, db *store.DB) (out []State, err error) {
 	err = chaindb.View(ctx, db, "state of scores", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, selectRun+`where (chain_id, run) in (select chain_id, max(run) from trust_runs group by chain_id) order by chain_id`)

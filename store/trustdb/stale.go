@@ -15,19 +15,20 @@ import (
 	"repute/store"
 )
 
-// What made a score stale: an event, which is urgent, or a run.
+// Reasons for which a score is stale: an event, which is urgent, or a run.
 const (
 	TurnEvent = 0
 	turnRun   = 1
 )
 
-// MarkTokens makes agents stale. A process that is scoring one of them sees the new mark
-// when it saves.
+// MarkTokens is the SQL that resolves the conflict of a mark with a stored one. A process that is
+// scoring the agent sees the new mark when it saves.
 const MarkTokens = `
 	on conflict (chain_id, token_id) do update set turn = least(trust_stale.turn, excluded.turn), final = trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
 
-// judgedAgents are those that have or had ratings or answers of trusted contracts.
+// judgedAgents is the SQL condition of agents that have or had ratings or answers of contracts on
+// the allow-list.
 const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
 
 // MarkAll begins to mark all agents that have or had ratings or scores, with their final
@@ -57,6 +58,7 @@ func MarkAgents(ctx context.Context, db *store.DB, chainID uint64, limit int) (m
 	return more, err
 }
 
+// markSome marks the next agents of the newest run.
 func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more bool, err error) {
 	var run int64
 	var after string
@@ -159,18 +161,20 @@ func lockFeed(ctx context.Context, tx pgx.Tx, chainID uint64) (p feedPosition, e
 	return p, err
 }
 
+// moveFeed stores the cursor in a chain's changes.
 func moveFeed(ctx context.Context, tx pgx.Tx, chainID uint64, at store.ChangeCursor) error {
 	_, err := tx.Exec(ctx, `update trust_feed set xid = $2::text::xid8, seq = $3, read_at = clock_timestamp() where chain_id = $1`,
 		chainID, fmt.Sprint(at.XID), at.Seq)
 	return err
 }
 
-// noteRepaired makes a run due that computes all final scores anew.
+// noteRepaired makes a run due that computes all final scores again.
 func noteRepaired(ctx context.Context, tx pgx.Tx, chainID uint64, seq int64) error {
 	_, err := tx.Exec(ctx, `update trust_feed set repaired = $2 where chain_id = $1`, chainID, seq)
 	return err
 }
 
+// readFeed reads changes of a chain that no older transaction can precede any more.
 func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after store.ChangeCursor, limit int) ([]feedRow, error) {
 	rows, err := tx.Query(ctx, `
 		select xid::text::bigint, seq, kind, block, token_id::text, case when kind = $5 then data->>'owner' end,
