@@ -143,14 +143,18 @@ func conflictAt(l *types.Log) error {
 
 // merge is one import or repair in its transaction.
 type merge struct {
-	db     *store.DB
-	tx     pgx.Tx
-	chain  *chaindb.ChainRow
-	ids    docdb.Interned
-	late   bool                   // something had to go before what was stored
-	agents []repute.TokenID       // rebuilt
-	fresh  []repute.Record        // stored by this merge
-	waits  map[chaindb.Point]bool // positions without effect, of what was folded
+	db    *store.DB
+	tx    pgx.Tx
+	chain *chaindb.ChainRow
+	ids   docdb.Interned
+	// late says that a record belongs before a stored one.
+	late bool
+	// agents are the agents that were rebuilt.
+	agents []repute.TokenID
+	// fresh are the records that this merge stores.
+	fresh []repute.Record
+	// waits holds the positions of folded events that have no effect.
+	waits  map[chaindb.Point]bool
 	result ImportResult
 }
 
@@ -387,7 +391,7 @@ func (m *merge) refold(ctx context.Context, operators bool) error {
 	if err != nil {
 		return store.Failed("read events", err)
 	}
-	var held []repute.Record // of a block that may go on in the next fetch
+	var held []repute.Record // of a block that may continue in the next fetch
 	for {
 		logs, err := m.fetchLate(ctx)
 		if err != nil {

@@ -37,12 +37,17 @@ func Reindex(ctx context.Context, db *store.DB, chainID uint64, decode func(type
 
 // reindexer is one Reindex: a connection with its temporary tables, and how far it folded.
 type reindexer struct {
-	db     *store.DB
-	conn   *pgx.Conn
+	db *store.DB
+	// conn is a connection of its own, whose temporary tables hide the real ones of the same names.
+	conn *pgx.Conn
+	// decode reads a stored log again.
 	decode func(types.Log) (repute.Event, error)
-	chain  *chaindb.ChainRow
-	schema string // of the live tables
-	done   uint64 // events up to this block are folded
+	// chain is the row of the chain when the reindex began.
+	chain *chaindb.ChainRow
+	// schema is the schema of the real tables.
+	schema string
+	// done is the block up to which events are folded.
+	done uint64
 }
 
 // run folds all events in chunks and replaces the rows.

@@ -37,24 +37,24 @@ type Claim struct {
 }
 
 // DuePayments returns up to limit claims of final ratings that are to be looked up on a chain now.
-// Half of them are one claim per client, round-robin by address beginning after turn, so that no
+// Half of them are one claim per client, round-robin by address beginning after after, so that no
 // client waits for all claims of another. next is the client to continue after. The other half are
 // those that have been due longest. Claims of ratings that no longer exist are deleted.
-func DuePayments(ctx context.Context, db *store.DB, payChain uint64, turn common.Address, limit int) (list []Claim, next common.Address, err error) {
+func DuePayments(ctx context.Context, db *store.DB, payChain uint64, after common.Address, limit int) (list []Claim, next common.Address, err error) {
 	_, err = db.Pool().Exec(ctx, `
 		delete from payments p using (
 			select chain_id, token_id, client, idx from payments where pay_chain = $1 and next_due <= now() order by next_due limit 1000) old
 		where (p.chain_id, p.token_id, p.client, p.idx) = (old.chain_id, old.token_id, old.client, old.idx) and not exists (
 			select from feedback r where (r.chain_id, r.token_id, r.client, r.idx) = (old.chain_id, old.token_id, old.client, old.idx) offset 0)`, payChain)
 	if err != nil {
-		return nil, turn, store.Failed("forget payments", err)
+		return nil, after, store.Failed("forget payments", err)
 	}
 	places := (limit + 1) / 2
-	rows, err := db.Pool().Query(ctx, duePayments, payChain, limit, turn.Bytes(), places, turnMost)
+	rows, err := db.Pool().Query(ctx, duePayments, payChain, limit, after.Bytes(), places, maxClients)
 	if err != nil {
-		return nil, turn, store.Failed("list payments", err)
+		return nil, after, store.Failed("list payments", err)
 	}
-	next = turn
+	next = after
 	var asked []byte // the last one, where there are more
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Claim, error) {
 		c, taken, err := scanClaim(row, &asked)
@@ -69,8 +69,8 @@ func DuePayments(ctx context.Context, db *store.DB, payChain uint64, turn common
 	return list, next, store.Failed("list payments", err)
 }
 
-// turnMost is how many clients one call asks for a due claim.
-const turnMost = 2000
+// maxClients is how many clients one call asks for a due claim.
+const maxClients = 2000
 
 // finalClaim is the SQL join that finds whether the rating of claim p is final. The offset makes
 // Postgres look up each rating by key, whatever the statistics say.

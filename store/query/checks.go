@@ -16,16 +16,19 @@ import (
 // TrustChecks is the input of identity checks of an agent, as of one block. Files are the newest
 // ones read from the URIs of that block.
 type TrustChecks struct {
+	// Agent is the agent at the requested block.
 	Agent repute.Agent
 	AsOf  repute.AsOf
-	// ParserVersion is of what read the agent's document, 0 where nothing did.
+	// ParserVersion is the version of the parser that read the agent's document, 0 when it was not
+	// read.
 	ParserVersion int
-	// File is what is known of the first of the files asked for that could be read, or of
-	// the first known at all; nil where none is known.
+	// File is the first of the requested files that was read, otherwise the first one that is
+	// known; nil when none is known.
 	File *CheckedFile
-	// Validating: the chain has allow-listed validation contracts.
+	// Validating says that the chain has validation contracts on the allow-list.
 	Validating bool
-	Answer     *TrustAnswer // the newest of allow-listed contracts, nil when none
+	// Answer is the newest one of these contracts, nil when there is none.
+	Answer *TrustAnswer
 }
 
 // CheckedFile is a file of an agent other than its registration.

@@ -104,9 +104,12 @@ func oneScore(rows pgx.Rows, err error, c repute.Chain) (repute.Score, error) {
 // ScorePin identifies one final score. An epoch may have several runs, because changed roots,
 // links, contracts or late logs make another one.
 type ScorePin struct {
-	Agent                                         repute.AgentID
-	Block                                         uint64
-	Params, Tags, Roots, Links, Evidence, Outcome common.Hash // Outcome is the sha256 of Score.Result
+	Agent repute.AgentID
+	// Block is the last block of the epoch.
+	Block uint64
+	// These are the hashes that a stored score names: its inputs, its evidence, and Outcome, the
+	// sha256 of Score.Result.
+	Params, Tags, Roots, Links, Evidence, Outcome common.Hash
 }
 
 // PinnedScore returns the final score of a pin. repute.ErrNotFound when there is none.

@@ -11,8 +11,8 @@ import (
 	"repute/store"
 )
 
-// Bounds of counting: totals that took longer than costly are cached, so that counting takes at
-// most countingShare of the time.
+// Counting reads every agent. A count that takes longer than costly is cached, so that counting
+// takes at most one part in countingShare of the time, however often it is requested.
 const (
 	costly        = 200 * time.Millisecond
 	countingShare = 20

@@ -147,10 +147,15 @@ func BoundRun(ctx context.Context, db *store.DB, l Lease, most repute.Limits) er
 
 // CallOutcome is how a stored call ended.
 type CallOutcome struct {
-	Ref, Summary string // empty: as they were
-	Error        string
-	Result       json.RawMessage
-	GasWei       string // decimal: what it took beyond what was charged, or less; empty: neither
+	// Ref and Summary replace those of the call; empty leaves them as they are.
+	Ref, Summary string
+	// Error is why the call failed; empty when it succeeded.
+	Error string
+	// Result is what the call returned; null when it failed.
+	Result json.RawMessage
+	// GasWei is the difference between the gas that the call used and its charge, decimal and
+	// signed; empty for none.
+	GasWei string
 }
 
 // EndCall stores how a call ended. repute.ErrFenced when another worker has the run.
@@ -207,10 +212,14 @@ func mayFail(ctx context.Context, tx pgx.Tx, id int64, o CallOutcome) error {
 
 // Step is a step of a plan that has begun.
 type Step struct {
-	ID     string
-	Status string // running, completed or failed
+	// ID is the step's name in the plan.
+	ID string
+	// Status is StepRunning, StepCompleted or StepFailed.
+	Status string
+	// Result is the output of a completed step.
 	Result json.RawMessage
-	Error  string
+	// Error is why the step failed; empty when it did not.
+	Error string
 }
 
 // Statuses of steps.
@@ -303,8 +312,11 @@ func LastCall(ctx context.Context, db *store.DB, run, step string, keys []string
 
 // JournaledTransaction is a transaction that a run of a task has stored.
 type JournaledTransaction struct {
-	Run     string
-	Call    string // step/key
+	// Run is the id of the run.
+	Run string
+	// Call is the step and the key of the call, separated by a slash.
+	Call string
+	// Request is the transaction as the agent asked for it.
 	Request json.RawMessage
 }
 

@@ -98,11 +98,16 @@ func lockTask(ctx context.Context, tx pgx.Tx, id string) (root string, err error
 
 // Approval is the answer of a person.
 type Approval struct {
-	Subject  string // policy, or the key of a call
+	// Subject is "policy", or the key of a call.
+	Subject string
+	// Approved is false when the person refused.
 	Approved bool
-	By       string
-	Reason   string
-	At       time.Time
+	// By names the person, as the caller authenticated.
+	By string
+	// Reason is the person's text; it may be empty.
+	Reason string
+	// At is when the answer was stored.
+	At time.Time
 }
 
 // Approve answers subject a of what a run waits for and queues its task with queue, in one

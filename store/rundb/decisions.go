@@ -16,13 +16,20 @@ import (
 
 // Decision is what a policy, a rule of the runtime or a person decided about a run.
 type Decision struct {
-	Phase   repute.Phase
-	Kind    repute.DecisionKind
-	Subject string // trust, policy, or the key of a call
-	Effect  string
+	// Phase is the phase that the run was in.
+	Phase repute.Phase
+	// Kind says what decided: a gate, a policy, a rule of the runtime, or a person.
+	Kind repute.DecisionKind
+	// Subject is "trust", "policy", or the key of a call.
+	Subject string
+	// Effect is allow, require_approval or deny.
+	Effect string
+	// Reasons is a JSON list of texts.
 	Reasons json.RawMessage
-	Policy  [32]byte // sha256 of the policy's bytes
-	Input   json.RawMessage
+	// Policy is the sha256 of the policy's bytes.
+	Policy [32]byte
+	// Input is everything that the decision follows from, so that it can be checked again.
+	Input json.RawMessage
 }
 
 // addDecisions appends decisions about a run to the chain of its root run, whose row the
@@ -106,6 +113,7 @@ func addDecision(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string,
 	return addDecisions(ctx, db, tx, root, run, []Decision{d})
 }
 
+// selectDecisions begins the statements that scanDecision reads.
 const selectDecisions = `
 	select d.run_id, d.root_id, d.number, d.attempt, d.phase, d.kind, d.subject, d.effect, d.reasons, d.policy, d.input, d.at, d.previous, d.hash, r.task_id
 	from run_decisions d join runs r on r.id = d.run_id `
@@ -132,21 +140,31 @@ func Decisions(ctx context.Context, db *store.DB, run string, most int) ([]reput
 // DecidedTask is everything that was decided about the runs of a task, with the rows that it must
 // agree with, on one snapshot.
 type DecidedTask struct {
-	Head      repute.SealedHead
-	Terms     json.RawMessage      // of the task
-	Decisions []repute.RunDecision // the whole chain, in order
-	Runs      map[string]DecidedRun
-	Phases    map[string][]repute.RunPhase
-	Approvals map[string][]GivenApproval // by run
-	Policies  map[common.Hash][]byte     // bodies, as stored under the hashes that decisions name
+	// Head is the signed head of the chain of decisions.
+	Head repute.SealedHead
+	// Terms are the budgets and conditions of the task.
+	Terms json.RawMessage
+	// Decisions is the whole chain in order.
+	Decisions []repute.RunDecision
+	// Runs are the runs of the task by id.
+	Runs map[string]DecidedRun
+	// Phases are the recorded phases by run.
+	Phases map[string][]repute.RunPhase
+	// Approvals are the answers of people by run.
+	Approvals map[string][]GivenApproval
+	// Policies are the stored policies by the hashes that decisions name.
+	Policies map[common.Hash][]byte
 }
 
 // DecidedRun is the outcome of a run.
 type DecidedRun struct {
+	// Attempt is the newest attempt, from 1.
 	Attempt int
 	Status  repute.RunStatus
-	Cancel  string // who cancelled the task and why; empty: nobody did
-	Dropped bool   // of a plan that a later attempt replaced
+	// Cancel says who canceled the task and why; empty when nobody did.
+	Cancel string
+	// Dropped says that the run belongs to a plan that a later attempt replaced.
+	Dropped bool
 }
 
 // GivenApproval is an answer with the attempt in which it was given.
@@ -184,10 +202,14 @@ func ReadDecidedTask(ctx context.Context, db *store.DB, run string) (out Decided
 
 // DecisionPage is a part of a task's chain of decisions, on one snapshot.
 type DecisionPage struct {
-	Head     repute.SealedHead
-	Before   *repute.RunDecision // the last one at or before the cursor; nil: the page begins the chain
-	List     []repute.RunDecision
-	Policies map[common.Hash][]byte // bodies, as stored under the hashes that List names
+	// Head is the signed head of the whole chain.
+	Head repute.SealedHead
+	// Before is the last decision before the page; nil when the page begins the chain.
+	Before *repute.RunDecision
+	// List is the page in order.
+	List []repute.RunDecision
+	// Policies are the stored policies by the hashes that List names.
+	Policies map[common.Hash][]byte
 }
 
 // ReadDecisionPage reads up to most decisions about a run's task with numbers above after.

@@ -12,19 +12,25 @@ import (
 
 // LogPlace is a position in an agent's log. The zero value is its beginning.
 type LogPlace struct {
-	At     time.Time
-	Root   string
-	Number int64 // of the event
+	// At is the time of the event that ended the attempt.
+	At time.Time
+	// Root is the id of the root run.
+	Root string
+	// Number is the number of the event within the root run.
+	Number int64
 }
 
 // LoggedRun is one attempt of a run that ended. It never changes, whatever becomes of the run
 // later.
 type LoggedRun struct {
 	LogPlace
-	Run     string
+	// Run is the id of the run.
+	Run string
+	// Attempt is the number of the attempt, from 1.
 	Attempt int
-	Status  repute.RunStatus
-	// Settled: nothing can come before it in the log any more.
+	// Status is the one with which the attempt ended.
+	Status repute.RunStatus
+	// Settled says that no entry can be added before this one any more.
 	Settled bool
 }
 

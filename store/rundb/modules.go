@@ -69,6 +69,7 @@ func Module(ctx context.Context, db *store.DB, slug string) (repute.Module, erro
 	return m, store.Failed("read agent", err)
 }
 
+// selectModules begins the statements that scanModule reads.
 const selectModules = `select slug, url, chain_id, registry, token_id, manifest, dry_run, added_at, proof_kind, proof_host, proof_signer, proof_at from modules `
 
 // scanModule reads a row of selectModules.

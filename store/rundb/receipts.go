@@ -11,6 +11,7 @@ import (
 	"repute/store"
 )
 
+// selectCalls begins the statements that scanCall reads.
 const selectCalls = `select id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, started_at, ended_at from run_calls `
 
 // scanCall reads a row of selectCalls.

@@ -56,6 +56,7 @@ func insertRun(ctx context.Context, tx pgx.Tx, r repute.Run) error {
 	return err
 }
 
+// selectTask begins the statements that scanTask reads.
 const selectTask = `select t.id, t.goal, t.input, t.coordinator, t.terms, coalesce(t.key, ''), t.asked_by, t.status,
 	coalesce(r.id, ''), coalesce(r.awaiting, ''), coalesce(r.error, ''), t.created_at, t.updated_at
 	from tasks t left join runs r on r.task_id = t.id and r.parent_id is null `
@@ -88,10 +89,13 @@ func oneTask(ctx context.Context, db *store.DB, where string, arg any) (repute.T
 
 // TaskFilter selects the tasks to list. The zero value selects all.
 type TaskFilter struct {
-	Status      repute.TaskStatus
+	// Status selects tasks with one status; empty for all.
+	Status repute.TaskStatus
+	// Coordinator selects the tasks of one agent by its slug; empty for all.
 	Coordinator string
-	Awaiting    bool // those alone about which a person must decide
-	// Before lists tasks after that one in the list; zero: from the newest on.
+	// Awaiting selects tasks that wait for a person.
+	Awaiting bool
+	// Before and BeforeID are the task to continue after; zero for the newest.
 	Before   time.Time
 	BeforeID string
 }
@@ -109,6 +113,7 @@ func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.
 	return list, store.Failed("list tasks", err)
 }
 
+// selectRuns begins the statements that scanRunRow reads.
 const selectRuns = `select r.id, r.task_id, r.root_id, coalesce(r.parent_id, ''), r.parent_step, r.slug, r.goal, r.input, r.status, r.awaiting,
 	r.attempt, r.phase, r.max_steps, r.max_tool_calls, r.max_writes, r.max_runtime_ms, coalesce(r.max_gas::text, ''),
 	r.steps, r.tool_calls, r.writes, r.runtime_ms, r.gas::text, r.reasons, r.error, r.cancel, r.created_at, r.started_at, r.ended_at from runs r `
@@ -163,6 +168,7 @@ func Phases(ctx context.Context, db *store.DB, run string) ([]repute.RunPhase, e
 	return list, store.Failed("read phases", err)
 }
 
+// selectPhases begins the statements that scanPhase reads.
 const selectPhases = `select phase, attempt, status, result, error, started_at, ended_at from run_phases `
 
 // scanPhase reads a row of selectPhases.

@@ -16,7 +16,9 @@ import (
 // Lease is the claim of a worker on a root run and the runs below it. Writes of a worker that lost
 // it are refused.
 type Lease struct {
-	Root  string
+	// Root is the id of the root run.
+	Root string
+	// Fence is the number of the claim; each TakeRun raises it.
 	Fence int64
 }
 
@@ -157,17 +159,27 @@ func RequeueLost(ctx context.Context, db *store.DB, most int, queue func(tx pgx.
 
 // PhaseOutcome is everything that is stored at the end of a phase.
 type PhaseOutcome struct {
+	// Run is the id of the run.
 	Run string
 	repute.RunPhase
-	Status    repute.RunStatus  // of the run from now on
-	Task      repute.TaskStatus // of the task from now on, empty: as it was
-	Awaiting  string
-	Ended     bool
-	Reasons   json.RawMessage // nil: as they were
-	Failure   string          // of the run, empty: as it was
-	Receipts  []repute.Receipt
+	// Status is the status of the run from now on.
+	Status repute.RunStatus
+	// Task is the status of the task from now on; empty leaves it as it is.
+	Task repute.TaskStatus
+	// Awaiting is what the run waits for from now on; empty when it does not wait.
+	Awaiting string
+	// Ended says that the run has ended.
+	Ended bool
+	// Reasons says why the run was refused; nil leaves them as they are.
+	Reasons json.RawMessage
+	// Failure is why the run failed; empty leaves it as it is.
+	Failure string
+	// Receipts are calls of the phase that are stored with it.
+	Receipts []repute.Receipt
+	// Decisions are appended to the chain of the root run.
 	Decisions []Decision
-	Events    []repute.RunEvent
+	// Events are numbered and appended to the events of the root run.
+	Events []repute.RunEvent
 }
 
 // SavePhase stores the outcome of a phase in one transaction, together with the writes of also.

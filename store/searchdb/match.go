@@ -15,7 +15,7 @@ import (
 // Match is how much of a text the agents of a search have.
 type Match string
 
-// A search gives agents of the first kind of which there are any.
+// A search returns the agents of the first mode that finds any.
 const (
 	MatchAll  Match = "all"  // all words, or all that the text's operators ask for
 	MatchMost Match = "most" // more than half of the words; of two either
@@ -35,7 +35,8 @@ func matches(text string) []Match {
 	}
 }
 
-// Classes of matches, which order the results: the lower the better.
+// Classes of matches, which order the results: the higher the better. Classes below that of an
+// exact name say where the words are.
 const (
 	classChain   = 9 // the id, address or URI is the agent's own, on the chain
 	classExact   = 8 // the name is the text, or an endpoint is the URL

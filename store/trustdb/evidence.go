@@ -39,7 +39,7 @@ func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64, validations []common.Address) (out []Subject, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read evidence", func(tx pgx.Tx) error {
-		// One agent may have as many rows as all others: who gave up would try again for ever.
+		// A long timeout: one agent may have as many rows as all others, and a retry would take as long.
 		if _, err := tx.Exec(ctx, "set local statement_timeout = '10min'"); err != nil {
 			return err
 		}

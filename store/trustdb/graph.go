@@ -14,10 +14,12 @@ import (
 
 // Subject is the input for the score of one agent, as of a block.
 type Subject struct {
-	Agent                   repute.AgentID
-	Block                   repute.Block // the view
+	Agent repute.AgentID
+	// Block is the block of the view.
+	Block                   repute.Block
 	Owner, Wallet, Approved common.Address
-	Operators               []common.Address // of the owner
+	// Operators may act for every agent of the owner.
+	Operators []common.Address
 	// Registered and Held are when the agent was made and when its owner got it,
 	// zero where the block's time is unknown.
 	Registered, Held time.Time
@@ -27,10 +29,10 @@ type Subject struct {
 	// have the agent from the same block on. Acts are the first of each owner.
 	Registrar common.Address
 	Acts      []Action
-	// Updated is the newest block in which something happened to the agent or to who acts
-	// for it; of TrustSubjects at latest only.
+	// Updated is the newest block with an event of the agent or of an address that acts for it; set
+	// by ReadSubjects at the latest block only.
 	Updated repute.Block
-	// Judged: it has or had ratings or answers by then.
+	// Judged says that the agent has or had ratings or answers by then.
 	Judged bool
 	Rows   []Row
 }
@@ -45,17 +47,22 @@ type Holder struct {
 // Row is one live rating, or the latest answer to one validation request of an
 // allow-listed contract.
 type Row struct {
-	Rater      common.Address
-	Index      uint64 // 0 for an answer
+	Rater common.Address
+	// Index is the number of the rating, 0 for an answer.
+	Index uint64
+	// Validation says that this is the answer of a validation contract.
 	Validation bool
 	Amount     repute.Amount
-	Tag1, Tag2 string // no more than 64 bytes: longer ones are Other
+	// Tag1 and Tag2 have at most 64 bytes; Other says that one was longer and was not read.
+	Tag1, Tag2 string
 	Other      bool
-	Content    common.Hash // sha256 of the URI
-	Block      uint64
-	LogIndex   uint32
-	Time       time.Time // zero when the block's time is unknown
-	// Payment is what was verifiably paid for what the rating is about; nil for nothing.
+	// Content is the sha256 of the URI.
+	Content  common.Hash
+	Block    uint64
+	LogIndex uint32
+	// Time is zero when the block's time is unknown.
+	Time time.Time
+	// Payment is the verified payment that the rating is about; nil for none.
 	Payment *repute.Payment
 }
 
@@ -73,7 +80,7 @@ type Edge struct {
 type Party struct {
 	TokenID       repute.TokenID
 	Owner, Wallet common.Address // Wallet is zero when cleared
-	// Since is the first block in which what is said is said of Owner: not the one in which it
+	// Since is the first block whose ratings concern Owner: not the one in which it
 	// got the agent from another.
 	Since uint64
 }

@@ -17,8 +17,10 @@ import (
 // Identity is what an agent's registration file, and the domains that it names, prove about who the
 // agent is.
 type Identity struct {
-	Document      repute.Document      // without its problems
-	Gone          bool                 // its host took the document away, or failed for a week: what it said is not what it says
+	Document repute.Document // without its problems
+	// Gone says that the host removed the document, or failed for a week, so that it no longer
+	// counts.
+	Gone          bool
 	ParserVersion int                  // of what read the document, 0 where nothing did
 	Proofs        []repute.DomainProof // in order of the domains; Domain, Verdict and SHA256 alone
 }

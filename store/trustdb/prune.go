@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	pruneRest = 24 * time.Hour // between two passes
+	// pruneRest is the pause between two passes.
+	pruneRest = 24 * time.Hour
 	// inputAge is how long an input stays after it was last used, because scores that are being
 	// stored may name it.
 	inputAge = 24 * time.Hour

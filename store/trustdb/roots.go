@@ -52,7 +52,8 @@ func Roots(ctx context.Context, db *store.DB, chainID uint64, set string) ([]rep
 type RootSet struct {
 	ChainID uint64
 	Name    string
-	Roots   int
+	// Roots counts them, expired ones too.
+	Roots int
 }
 
 // RootSets returns all sets that have roots, ordered by chain and name.

@@ -17,23 +17,31 @@ import (
 // Run is one computation of weights over a chain's graph of who trusts whom.
 type Run struct {
 	ChainID uint64
-	Run     uint64 // 1, 2, … per chain
-	Epoch   uint64
+	// Run is its number: 1, 2, … per chain.
+	Run uint64
+	// Epoch is the number of the epoch.
+	Epoch uint64
 	// Boundary is the epoch's last block. Block is that one where its header is known, else
 	// the newest one known up to there: the state is the same. It is zero but for its number
 	// when there is none.
 	Boundary uint64
 	Block    repute.Block
-	Scorer   string // version of the engine
-	// Hashes of the inputs, which TrustInput gives, and of graph and weights. Validations, the
-	// contracts whose answers count, is zero for runs from before it was kept.
+	// Scorer is the version of the engine.
+	Scorer string
+	// These are the sha256 of the inputs, which ReadInput returns, and of graph and weights.
+	// Validations, the contracts whose answers count, is zero for runs from before it was stored.
 	Params, Tags, Roots, Links, Validations, Weights common.Hash
-	Identities, Edges                                int
-	Started, Closed                                  time.Time // Closed is zero while final scores are missing
-	Unjudged                                         Unjudged  // only of a run to be added
-	Repaired                                         int64     // of a run to be added: TrustChain.Repaired before its graph was read
+	// Identities and Edges are the size of the graph.
+	Identities, Edges int
+	// Closed is zero while final scores are missing.
+	Started, Closed time.Time
+	// Unjudged and Repaired are set only for a run to be added; Repaired is Chain.Repaired before
+	// the graph was read.
+	Unjudged Unjudged
+	Repaired int64
 }
 
+// selectRun begins the statements that scanRun reads.
 const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
 	validations, weights, identities, edges, started_at, closed_at from trust_runs `
 
@@ -78,17 +86,23 @@ func ClosedRun(ctx context.Context, from interface {
 
 // Chain is the state of a chain that the trust engine acts on.
 type Chain struct {
-	ChainID   uint64
-	Imported  bool
-	Cursor    uint64 // newest indexed block
-	Finalized uint64 // newest block known to be final, 0 when none is
-	Run       uint64 // the newest run, 0 when there is none
-	Epoch     uint64 // its length in blocks as SetEpoch stored it, 0 before
-	Repaired  int64  // the newest change that says that a log was found late, 0 when a run has followed
+	ChainID uint64
+	// Imported says that nothing follows the chain.
+	Imported bool
+	// Cursor is the newest indexed block.
+	Cursor uint64
+	// Finalized is the newest final block, 0 when none is known.
+	Finalized uint64
+	// Run is the newest run, 0 when there is none.
+	Run uint64
+	// Epoch is the length of an epoch in blocks as SetEpoch stored it, 0 before.
+	Epoch uint64
+	// Repaired is the newest change that reports a late log, 0 when a run has followed it.
+	Repaired int64
 	// Validations are the contracts whose answers count now.
 	Validations []common.Address
-	// Lists is another number after each change of roots or links of any chain. What is read
-	// after it is at least as new.
+	// Lists changes with each change of roots or links of any chain. Lists that are read after it
+	// are at least as new.
 	Lists int64
 }
 
@@ -184,7 +198,7 @@ func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, e
 			update trust_runs set closed_at = clock_timestamp()
 			where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where chain_id = $1)
 			and not exists (select from trust_stale where chain_id = $1 and final)
-			and not exists (select from trust_follow where chain_id = $1 and final)`, chainID)
+			and not exists (select from trust_related where chain_id = $1 and final)`, chainID)
 		closed = err == nil && tag.RowsAffected() > 0
 		return err
 	})
@@ -214,8 +228,8 @@ func ReadStates(ctx context.Context, db *store.DB) (out []State, err error) {
 			var oldest *time.Time
 			if err := tx.QueryRow(ctx, `
 				select (select count(*) from (select from trust_stale where chain_id = $1 limit 100000) s), least(
-					(select since from trust_stale where chain_id = $1 and turn = $2 order by since limit 1),
-					(select since from trust_stale where chain_id = $1 and turn = $3 order by since limit 1))`, r.ChainID, TurnEvent, turnRun).Scan(&s.Stale, &oldest); err != nil {
+					(select since from trust_stale where chain_id = $1 and cause = $2 order by since limit 1),
+					(select since from trust_stale where chain_id = $1 and cause = $3 order by since limit 1))`, r.ChainID, CauseEvent, causeRun).Scan(&s.Stale, &oldest); err != nil {
 				return err
 			}
 			s.Oldest = store.TimeOf(oldest)

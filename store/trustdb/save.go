@@ -16,7 +16,9 @@ import (
 // ScoredAgent is the result of scoring a stale agent.
 type ScoredAgent struct {
 	StaleAgent
-	Current *AgentScore // nil: there is no such agent, or nothing to be said of it
+	// Current is the score at the newest block; nil when the agent does not exist or has no
+	// ratings.
+	Current *AgentScore
 	// Last is the final score, where one was due and the agent existed then; Facts is a
 	// digest of what makes two final scores differ besides small changes by age, and of
 	// two that differ by less than Tolerance only the first is kept.

@@ -17,8 +17,10 @@ import (
 // Unjudged is the score of an agent without ratings, by the parameters of a run. Result is
 // canonical JSON, empty for none.
 type Unjudged struct {
+	// Low and High are the bounds of the score.
 	Low, High repute.Points
-	Result    string
+	// Result is canonical JSON, empty for none.
+	Result string
 }
 
 // Unknown returns the score where no engine has run. Its bounds span everything: a rule that asks

@@ -118,6 +118,7 @@ func RejudgeAct(ctx context.Context, db *store.DB, id string, decision, transact
 	return store.Failed("judge act", err)
 }
 
+// selectActs begins the statements that scanAct reads.
 const selectActs = `select id, coalesce(key, ''), kind, asked_by, chain_id, agent, request, decision, transactions, result, refused, error, created_at, ended_at,
 	extract(epoch from clock_timestamp() - created_at)::float8 from acts `
 

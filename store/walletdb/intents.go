@@ -20,12 +20,18 @@ type IntentState string
 
 // States of an intent. Only the last three are final.
 const (
-	IntentSigned    IntentState = "signed"    // stored, perhaps not sent yet
-	IntentBroadcast IntentState = "broadcast" // a node took it
-	IntentMined     IntentState = "mined"     // in a block that may still be replaced
+	// IntentSigned: it is stored and may not be sent yet.
+	IntentSigned IntentState = "signed"
+	// IntentBroadcast: a node accepted it.
+	IntentBroadcast IntentState = "broadcast"
+	// IntentMined: it is in a block that may still be replaced.
+	IntentMined IntentState = "mined"
+	// IntentConfirmed: it is in a final block and succeeded.
 	IntentConfirmed IntentState = "confirmed"
-	IntentReverted  IntentState = "reverted" // confirmed, without effect
-	IntentFailed    IntentState = "failed"   // can never be mined: Reason says why
+	// IntentReverted: it is in a final block and had no effect.
+	IntentReverted IntentState = "reverted"
+	// IntentFailed: it can never be mined; Reason says why.
+	IntentFailed IntentState = "failed"
 )
 
 // Final reports whether the state cannot change any more.
@@ -246,6 +252,7 @@ func ReadIntent(ctx context.Context, db *store.DB, id string) (out Intent, err e
 	return out, err
 }
 
+// selectIntents begins the statements that scanIntent reads: one row for each signed form.
 const selectIntents = `
 	select i.id, run_id, task_id, agent, chain_id, sender, nonce, target, value::text, data, max_fee::text, state, reason,
 		i.hash, coalesce(block, 0), block_hash, coalesce(gas_used, 0), fee::text, logs,

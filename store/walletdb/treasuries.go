@@ -70,6 +70,7 @@ func AddTreasury(ctx context.Context, db *store.DB, chainID uint64, address comm
 	return ReadTreasury(ctx, db, chainID, address)
 }
 
+// selectTreasuries begins the statements about treasuries.
 const selectTreasuries = `
 	select t.chain_id, t.address, start_block, cursor_block, cursor_hash, cursor_time, finalized, reorgs from treasuries t `
 
@@ -191,6 +192,7 @@ func TreasuryBlocks(ctx context.Context, db *store.DB, chainID uint64, address c
 	return list, store.Failed("read treasury's blocks", err)
 }
 
+// selectTreasuryEvents begins the statements that treasuryEvents reads.
 const selectTreasuryEvents = `
 	select e.chain_id, e.address, e.block, b.hash, b.time, e.log_index, e.tx_hash, e.kind, e.agent_key, e.run_key, e.task_key, e.fields, e.block <= t.finalized
 	from treasury_events e join treasuries t using (chain_id, address) join treasury_blocks b on (b.chain_id, b.address, b.number) = (e.chain_id, e.address, e.block) `
