@@ -42,6 +42,7 @@ var allowed = map[string][]string{
 	"store/searchdb":              {".", "store", "store/chaindb", "store/docdb", "store/query", "store/searchtext"},
 	"devnet":                      {".", "contracts", "contracts/bindings", "contracts/artifacts"},
 	"indexer":                     {".", "contracts", "store", "store/chaindb", "store/eventdb", "store/importdb", "store/query", "store/trustdb", "indexer/node", "indexer/node/jsonrpc"},
+	"indexer/archive":             {".", "contracts", "store", "store/chaindb", "store/eventdb", "store/importdb", "indexer/node"},
 	"indexer/documents":           {".", "manifest", "resolver", "store", "store/denydb", "store/docdb", "indexer/node"},
 	"indexer/node":                {".", "indexer/node/jsonrpc", "indexer/node/limit", "store", "store/chaindb"},
 	"indexer/node/jsonrpc":        {},

@@ -9,6 +9,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/archive"
 	"repute/indexer/node/jsonrpc"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -42,7 +43,7 @@ func TestImpossiblePlaces(t *testing.T) {
 			}
 			undo()
 			stepUntilDone(t, f)
-			if _, err := Export(t.Context(), db, 31337, repute.BlockRange{}, &strings.Builder{}); err != nil {
+			if _, err := archive.Export(t.Context(), db, 31337, repute.BlockRange{}, &strings.Builder{}); err != nil {
 				t.Errorf("export: %v", err)
 			}
 			wantFresh(t, db, c)

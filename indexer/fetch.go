@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
 	"repute/contracts"
@@ -215,7 +214,7 @@ func (f *Follower) withTimes(ctx context.Context, s node.Span) (map[uint64]reput
 		if _, ok := blocks[l.BlockNumber]; ok {
 			continue
 		}
-		blocks[l.BlockNumber] = blockOf(l)
+		blocks[l.BlockNumber] = node.BlockOf(l)
 		if l.BlockTimestamp == 0 {
 			unknown = append(unknown, l.BlockNumber)
 		}
@@ -243,15 +242,6 @@ func (f *Follower) withTimes(ctx context.Context, s node.Span) (map[uint64]reput
 		}
 	}
 	return blocks, nil
-}
-
-// blockOf is what a log tells of its block.
-func blockOf(l *types.Log) repute.Block {
-	b := repute.Block{Number: l.BlockNumber, Hash: l.BlockHash}
-	if l.BlockTimestamp > 0 {
-		b.Time = time.Unix(int64(l.BlockTimestamp), 0).UTC()
-	}
-	return b
 }
 
 // decoded is the piece of a span that was checked.

@@ -16,6 +16,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/archive"
 	"repute/indexer/node"
 	"repute/internal/rpctest"
 	"repute/store"
@@ -56,7 +57,7 @@ func TestImportMainnetRecording(t *testing.T) {
 	t.Parallel()
 	raw := testData(t, "erc8004/flowmcp-mainnet-logs/mainnet-event-logs.json")
 	db, chain := openStore(t), network(t, "1")
-	res, err := Import(t.Context(), db, chain, bytes.NewReader(raw), nil)
+	res, err := archive.Import(t.Context(), db, chain, bytes.NewReader(raw), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -75,7 +76,7 @@ func TestImportMainnetRecording(t *testing.T) {
 		t.Errorf("first agent %+v, %v", page.Items, err)
 	}
 	before := dump(t, db)
-	again, err := Import(t.Context(), db, chain, bytes.NewReader(raw), nil)
+	again, err := archive.Import(t.Context(), db, chain, bytes.NewReader(raw), nil)
 	if err != nil || again.Events != 0 || again.Duplicates != 158 {
 		t.Errorf("again: %+v, %v", again, err)
 	}
@@ -88,7 +89,7 @@ func TestImportRealReceipts(t *testing.T) {
 	t.Parallel()
 	db := openStore(t)
 	raw := testData(t, "erc8004/misc-real-logs/base-sepolia-register-receipt-logs.json")
-	res, err := Import(t.Context(), db, network(t, "84532"), bytes.NewReader(raw), nil)
+	res, err := archive.Import(t.Context(), db, network(t, "84532"), bytes.NewReader(raw), nil)
 	if err != nil || res.Agents != 1 || res.Pending != 0 {
 		t.Fatalf("%+v, %v", res, err)
 	}
@@ -103,7 +104,7 @@ func TestImportRealReceipts(t *testing.T) {
 	if err != nil || a.OwnerClaimed || a.Owner != common.HexToAddress("0x44896a716f7b5ed343c6962b3d56faa5377cd052") || a.Registered.Time.Unix() != 0x698b1c94 {
 		t.Errorf("agent %+v, %v", a, err)
 	}
-	if _, err := Import(t.Context(), db, network(t, "8453"), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := archive.Import(t.Context(), db, network(t, "8453"), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("logs of another chain: %v", err)
 	}
 }
@@ -143,7 +144,7 @@ func importLogs(t *testing.T, db *store.DB, c repute.Chain, logs []types.Log) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(t.Context(), db, c, bytes.NewReader(raw), nil); err != nil {
+	if _, err := archive.Import(t.Context(), db, c, bytes.NewReader(raw), nil); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -174,7 +175,7 @@ func TestImportRefuses(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()
 			db := openStore(t)
-			if _, err := Import(t.Context(), db, chainOf(c), strings.NewReader(tt.in), nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
+			if _, err := archive.Import(t.Context(), db, chainOf(c), strings.NewReader(tt.in), nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), tt.want) {
 				t.Errorf("%v, want an input error with %q", err, tt.want)
 			}
 			if got := dump(t, db); got != "" {
@@ -201,14 +202,14 @@ func TestImportRefusesOtherTimes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "another time") {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "another time") {
 		t.Errorf("got %v", err)
 	}
 	logs[0].BlockTimestamp++
 	if raw, err = json.Marshal(logs); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "has time") {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "has time") {
 		t.Errorf("two times in one file: got %v", err)
 	}
 	if dump(t, db) != before {
@@ -226,7 +227,7 @@ func TestImportIntoFollowedChain(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrConflict) {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), nil); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("%v, want ErrConflict", err)
 	}
 }
@@ -244,20 +245,20 @@ func TestImportBeforeDeployment(t *testing.T) {
 		t.Fatal(err)
 	}
 	db, base, ethereum := openStore(t), network(t, "base"), network(t, "ethereum")
-	_, err = Import(t.Context(), db, base, bytes.NewReader(raw), nil)
+	_, err = archive.Import(t.Context(), db, base, bytes.NewReader(raw), nil)
 	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "ethereum (mainnet, chain 1)") || !strings.Contains(err.Error(), "before block") {
 		t.Errorf("logs of Ethereum into Base: %v", err)
 	}
 	lines := []string{fmt.Sprintf(`{"format":%q,"chainId":%d,"name":"base","identity":%q,"reputation":%q,"validations":[],"startBlock":1,"blockRange":{"from":1,"to":24350001},"covered":[],"last":{"hash":"0x%064x","time":0}}`,
-		snapshotFormat, base.ID, base.Identity, base.Reputation, 0), string(raw[1 : len(raw)-1]), `{"end":{"events":1}}`}
-	_, err = ImportSnapshot(t.Context(), db, strings.NewReader(strings.Join(lines, "\n")), SnapshotOptions{})
+		"repute-events/1", base.ID, base.Identity, base.Reputation, 0), string(raw[1 : len(raw)-1]), `{"end":{"events":1}}`}
+	_, err = archive.ImportSnapshot(t.Context(), db, strings.NewReader(strings.Join(lines, "\n")), archive.SnapshotOptions{})
 	if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "ethereum (mainnet, chain 1)") {
 		t.Errorf("a snapshot of them: %v", err)
 	}
 	if list, err := query.Chains(t.Context(), db); err != nil || len(list) != 0 {
 		t.Errorf("%d chains were made, %v", len(list), err)
 	}
-	if _, err := Import(t.Context(), db, ethereum, bytes.NewReader(raw), nil); err != nil {
+	if _, err := archive.Import(t.Context(), db, ethereum, bytes.NewReader(raw), nil); err != nil {
 		t.Errorf("into Ethereum: %v", err)
 	}
 }
@@ -280,7 +281,7 @@ func TestImportComparesWithTheChain(t *testing.T) {
 		t.Fatal(err)
 	}
 	db, asked := openStore(t), 0
-	with := func(on *rpctest.Chain) Compare {
+	with := func(on *rpctest.Chain) archive.Compare {
 		n, err := node.New(on.URL(), node.Options{})
 		if err != nil {
 			t.Fatal(err)
@@ -288,10 +289,10 @@ func TestImportComparesWithTheChain(t *testing.T) {
 		t.Cleanup(n.Close)
 		return func(ctx context.Context, blocks []repute.Block) error {
 			asked += len(blocks)
-			return CompareWith(n)(ctx, blocks)
+			return archive.CompareWith(n)(ctx, blocks)
 		}
 	}
-	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(c)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "on the chain it is") {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(c)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "on the chain it is") {
 		t.Errorf("blocks of another chain: %v", err)
 	}
 	if list, err := query.Chains(t.Context(), db); err != nil || len(list) != 0 || asked != 50 {
@@ -299,15 +300,15 @@ func TestImportComparesWithTheChain(t *testing.T) {
 	}
 	short := rpctest.New(t, rpctest.Options{})
 	short.Mine()
-	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(short)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "above the chain's newest block 1") {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(short)); !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "above the chain's newest block 1") {
 		t.Errorf("blocks above the head: %v", err)
 	}
-	if _, err := Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(other)); err != nil {
+	if _, err := archive.Import(t.Context(), db, chainOf(c), bytes.NewReader(raw), with(other)); err != nil {
 		t.Errorf("the chain's own blocks: %v", err)
 	}
 	snapshot, _ := export(t, db, repute.BlockRange{})
 	again := openStore(t)
-	if _, err := ImportSnapshot(t.Context(), again, strings.NewReader(snapshot), SnapshotOptions{Compare: with(c), Chunk: 7}); !errors.Is(err, repute.ErrInvalid) {
+	if _, err := archive.ImportSnapshot(t.Context(), again, strings.NewReader(snapshot), archive.SnapshotOptions{Compare: with(c), Chunk: 7}); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("a snapshot of another chain: %v", err)
 	}
 	if list, err := query.Chains(t.Context(), again); err != nil || len(list) != 0 {

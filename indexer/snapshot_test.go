@@ -13,6 +13,7 @@ import (
 	"github.com/ethereum/go-ethereum/core/types"
 
 	"repute"
+	"repute/indexer/archive"
 	"repute/indexer/node"
 	"repute/indexer/verify"
 	"repute/internal/rpctest"
@@ -21,19 +22,19 @@ import (
 	"repute/store/importdb"
 )
 
-func export(t *testing.T, db *store.DB, blocks repute.BlockRange) (string, ExportResult) {
+func export(t *testing.T, db *store.DB, blocks repute.BlockRange) (string, archive.ExportResult) {
 	t.Helper()
 	var b bytes.Buffer
-	result, err := Export(t.Context(), db, 31337, blocks, &b)
+	result, err := archive.Export(t.Context(), db, 31337, blocks, &b)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return b.String(), result
 }
 
-func importSnapshot(t *testing.T, db *store.DB, snapshot string, o SnapshotOptions) importdb.ImportResult {
+func importSnapshot(t *testing.T, db *store.DB, snapshot string, o archive.SnapshotOptions) importdb.ImportResult {
 	t.Helper()
-	result, err := ImportSnapshot(t.Context(), db, strings.NewReader(snapshot), o)
+	result, err := archive.ImportSnapshot(t.Context(), db, strings.NewReader(snapshot), o)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -76,8 +77,8 @@ func TestSnapshotRoundTrip(t *testing.T) {
 		t.Fatalf("export: %+v", result)
 	}
 	copied := openStore(t)
-	var seen []SnapshotProgress
-	got := importSnapshot(t, copied, snapshot, SnapshotOptions{Chunk: 50, Progress: func(p SnapshotProgress) { seen = append(seen, p) }})
+	var seen []archive.SnapshotProgress
+	got := importSnapshot(t, copied, snapshot, archive.SnapshotOptions{Chunk: 50, Progress: func(p archive.SnapshotProgress) { seen = append(seen, p) }})
 	if got.Events != result.Events || got.Duplicates != 0 || got.Pending != 0 {
 		t.Errorf("import: %+v", got)
 	}
@@ -87,7 +88,7 @@ func TestSnapshotRoundTrip(t *testing.T) {
 	if again, _ := export(t, copied, repute.BlockRange{}); again != snapshot {
 		t.Errorf("the second export differs:\n%.600s\n%.600s", again, snapshot)
 	}
-	if again := importSnapshot(t, copied, snapshot, SnapshotOptions{Chunk: 33}); again.Events != 0 || again.Duplicates != result.Events {
+	if again := importSnapshot(t, copied, snapshot, archive.SnapshotOptions{Chunk: 33}); again.Events != 0 || again.Duplicates != result.Events {
 		t.Errorf("import again: %+v", again)
 	}
 	part := openStore(t)
@@ -124,7 +125,7 @@ func TestSnapshotInParts(t *testing.T) {
 	copied := openStore(t)
 	cut := strings.Join(lines[:len(lines)/2], "") + lines[len(lines)/2][:40]
 	for _, broken := range []string{cut, strings.Join(lines[:len(lines)/2], "")} {
-		_, err := ImportSnapshot(t.Context(), copied, strings.NewReader(broken), SnapshotOptions{Chunk: 10})
+		_, err := archive.ImportSnapshot(t.Context(), copied, strings.NewReader(broken), archive.SnapshotOptions{Chunk: 10})
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), "line ") || !strings.Contains(err.Error(), "cut short") {
 			t.Fatalf("a snapshot cut short: %v", err)
 		}
@@ -132,7 +133,7 @@ func TestSnapshotInParts(t *testing.T) {
 	if s := status(t, copied); s.Agents == 0 || s.Completeness.Status == "" {
 		t.Errorf("nothing was stored of a snapshot cut short: %+v", s)
 	}
-	importSnapshot(t, copied, snapshot, SnapshotOptions{})
+	importSnapshot(t, copied, snapshot, archive.SnapshotOptions{})
 	if again, _ := export(t, copied, repute.BlockRange{}); again != snapshot {
 		t.Error("the completed import differs")
 	}
@@ -145,7 +146,7 @@ func TestSnapshotInParts(t *testing.T) {
 	for name, parts := range map[string][2]string{"in order": {low, high}, "reversed": {high, low}} {
 		joined := openStore(t)
 		for _, part := range parts {
-			importSnapshot(t, joined, part, SnapshotOptions{})
+			importSnapshot(t, joined, part, archive.SnapshotOptions{})
 		}
 		if dump(t, joined) != dump(t, copied) {
 			t.Errorf("%s: two parts make another index", name)
@@ -226,12 +227,12 @@ func TestSnapshotRefuses(t *testing.T) {
 		"foreign address": {strings.Replace(snapshot, lines[3], replaceAddress(lines[3]), 1), nil, "no event of these registries"},
 	} {
 		fresh := openStore(t)
-		_, err := ImportSnapshot(t.Context(), fresh, strings.NewReader(c.snapshot), SnapshotOptions{Chain: c.chain})
+		_, err := archive.ImportSnapshot(t.Context(), fresh, strings.NewReader(c.snapshot), archive.SnapshotOptions{Chain: c.chain})
 		if !errors.Is(err, repute.ErrInvalid) || !strings.Contains(err.Error(), c.says) {
 			t.Errorf("%s: got %v, want it to say %q", name, err, c.says)
 		}
 	}
-	if _, err := ImportSnapshot(t.Context(), db, strings.NewReader(snapshot), SnapshotOptions{}); !errors.Is(err, repute.ErrConflict) {
+	if _, err := archive.ImportSnapshot(t.Context(), db, strings.NewReader(snapshot), archive.SnapshotOptions{}); !errors.Is(err, repute.ErrConflict) {
 		t.Errorf("into a followed chain: %v", err)
 	}
 }
@@ -245,14 +246,14 @@ func TestAdoptionIsChecked(t *testing.T) {
 	c := w.Chain
 
 	partly := openStore(t)
-	importSnapshot(t, partly, part, SnapshotOptions{})
+	importSnapshot(t, partly, part, archive.SnapshotOptions{})
 	f := NewFollower(partly, chainOf(c), newNode(t, c, node.Options{}), Options{})
 	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "without blocks 1 to 39,") || strings.HasSuffix(err.Error(), "conflict") {
 		t.Errorf("a part: %v", err)
 	}
 
 	other := openStore(t)
-	importSnapshot(t, other, snapshot, SnapshotOptions{})
+	importSnapshot(t, other, snapshot, archive.SnapshotOptions{})
 	w.fork(50, 100) // the imported blocks are not the node's
 	f = NewFollower(other, chainOf(c), newNode(t, c, node.Options{}), Options{})
 	if err := f.Run(t.Context()); !errors.Is(err, repute.ErrConflict) || !strings.Contains(err.Error(), "at the node") {
@@ -269,7 +270,7 @@ func TestAdoptionWaitsForTheNode(t *testing.T) {
 	w, db := snapshotOf(t, 120, 100)
 	snapshot, _ := export(t, db, repute.BlockRange{})
 	copied := openStore(t)
-	importSnapshot(t, copied, snapshot, SnapshotOptions{})
+	importSnapshot(t, copied, snapshot, archive.SnapshotOptions{})
 	w.ServeHead(60)
 	f := NewFollower(copied, chainOf(w.Chain), newNode(t, w.Chain, node.Options{}), Options{Poll: 1, RetryMin: 1, RetryMax: 10 * time.Millisecond})
 	ctx, cancel := context.WithCancel(t.Context())
@@ -305,7 +306,7 @@ func TestSnapshotCarriesGaps(t *testing.T) {
 		t.Errorf("%+v", result)
 	}
 	other := openStore(t)
-	importSnapshot(t, other, snapshot, SnapshotOptions{Chunk: 5})
+	importSnapshot(t, other, snapshot, archive.SnapshotOptions{Chunk: 5})
 	if c := status(t, other).Completeness; c.Status != repute.Incomplete {
 		t.Errorf("an import of what is incomplete is %s", c.Status)
 	}
@@ -318,7 +319,7 @@ func TestSnapshotCarriesGaps(t *testing.T) {
 	}
 	part, _ := export(t, db, repute.BlockRange{From: 1, To: 10})
 	third := openStore(t)
-	importSnapshot(t, third, part, SnapshotOptions{})
+	importSnapshot(t, third, part, archive.SnapshotOptions{})
 	if c := status(t, third).Completeness; c.Status != repute.Verifying {
 		t.Errorf("blocks without a gap are %s", c.Status)
 	}
@@ -342,7 +343,7 @@ func TestSnapshotOwesHistory(t *testing.T) {
 	snapshot, _ := export(t, db, repute.BlockRange{})
 	for name, as := range map[string]*repute.Chain{"imported as listed": &listed, "listed by the follower": nil} {
 		other := openStore(t)
-		importSnapshot(t, other, snapshot, SnapshotOptions{Chain: as})
+		importSnapshot(t, other, snapshot, archive.SnapshotOptions{Chain: as})
 		runTo(t, other, c)
 		due, err := chaindb.DueGaps(t.Context(), other, 31337, 10)
 		if err != nil || len(due) != 2 || !strings.HasPrefix(due[0].Subject, chaindb.HistorySubject) || due[0].Blocks.From != 1 || due[0].Blocks.To < 5 {

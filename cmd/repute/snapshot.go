@@ -17,7 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/indexer"
+	"repute/indexer/archive"
 	"repute/store"
 	"repute/store/importdb"
 	"repute/store/query"
@@ -62,9 +62,9 @@ final one when nothing else is said. A name that ends in .gz is compressed.
 // exportEvents writes the file and tells on stderr what is in it and what an import of it
 // cannot be used for, so that standard output may be the file.
 func (p *program) exportEvents(ctx context.Context, db *store.DB, chain uint64, blocks repute.BlockRange, file string) error {
-	var result indexer.ExportResult
+	var result archive.ExportResult
 	err := p.writeFile(file, func(w io.Writer) (err error) {
-		result, err = indexer.Export(ctx, db, chain, blocks, w)
+		result, err = archive.Export(ctx, db, chain, blocks, w)
 		return err
 	})
 	if err != nil {
@@ -178,8 +178,8 @@ func (p *program) importInput(ctx context.Context, name string, in *bufio.Reader
 	if err != nil {
 		return err
 	}
-	known, snapshot := indexer.SnapshotChain(in)
-	need := len(p.flags.chains) > 0 || !indexer.IsSnapshot(in)
+	known, snapshot := archive.SnapshotChain(in)
+	need := len(p.flags.chains) > 0 || !archive.IsSnapshot(in)
 	if snapshot {
 		c.complete(known)
 	}
@@ -226,26 +226,26 @@ func encodeImport(r importdb.ImportResult) importReport { return importReport(r)
 
 // importFrom stores a snapshot in parts, with progress, or recorded logs at once, for which
 // chain must be given.
-func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader, compare indexer.Compare) (importdb.ImportResult, error) {
-	if !indexer.IsSnapshot(in) {
-		return indexer.Import(ctx, db, *chain, in, compare)
+func (p *program) importFrom(ctx context.Context, c config, db *store.DB, chain *repute.Chain, in *bufio.Reader, compare archive.Compare) (importdb.ImportResult, error) {
+	if !archive.IsSnapshot(in) {
+		return archive.Import(ctx, db, *chain, in, compare)
 	}
 	screen := p.newScreen(c)
 	defer screen.close()
 	var show func(time.Time, sample)
-	told := func(s indexer.SnapshotProgress) {
+	told := func(s archive.SnapshotProgress) {
 		if show == nil {
 			show = progress{screen, c.logger(screen)}.chain(s.Chain.Name)
 		}
 		show(time.Now(), imported(s.Blocks, s.Block, s.Events))
 	}
-	return indexer.ImportSnapshot(ctx, db, in, indexer.SnapshotOptions{Chain: chain, Progress: told, Compare: compare})
+	return archive.ImportSnapshot(ctx, db, in, archive.SnapshotOptions{Chain: chain, Progress: told, Compare: compare})
 }
 
 // comparing returns the comparison of an import with the first endpoint that answers, of those
 // configured for its chain; nil without any. When none answers it prints that and accepts the
 // import, because imported blocks are compared again once the chain is followed.
-func (p *program) comparing(c config, chain *repute.Chain, of repute.Chain) (indexer.Compare, func(), error) {
+func (p *program) comparing(c config, chain *repute.Chain, of repute.Chain) (archive.Compare, func(), error) {
 	if chain != nil {
 		of = *chain
 	}
@@ -260,7 +260,7 @@ func (p *program) comparing(c config, chain *repute.Chain, of repute.Chain) (ind
 	return func(ctx context.Context, blocks []repute.Block) error {
 		proven, err := p.ofChain(ctx, nodes, of.ID)
 		for _, n := range proven {
-			if err = indexer.CompareWith(n)(ctx, blocks); err == nil || errors.Is(err, repute.ErrInvalid) {
+			if err = archive.CompareWith(n)(ctx, blocks); err == nil || errors.Is(err, repute.ErrInvalid) {
 				return err
 			}
 		}

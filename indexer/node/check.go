@@ -177,3 +177,13 @@ func CheckTime(b repute.Block) error {
 	}
 	return nil
 }
+
+// BlockOf returns what a log says of its block: number, hash and, where the endpoint gives
+// it, time.
+func BlockOf(l *types.Log) repute.Block {
+	b := repute.Block{Number: l.BlockNumber, Hash: l.BlockHash}
+	if l.BlockTimestamp > 0 {
+		b.Time = time.Unix(int64(l.BlockTimestamp), 0).UTC()
+	}
+	return b
+}

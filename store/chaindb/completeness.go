@@ -123,9 +123,7 @@ func (c *ChainView) provenTo() uint64 {
 	return *r.First - 1
 }
 
-// A chain counts as complete while its newest final blocks are being compared: blocks of ten
-// minutes, at least as many as one request for headers reads, and at most as many as a comparison
-// manages in that time.
+// Bounds of lagAllowed: ten minutes of blocks, but at least and at most so many.
 const (
 	lagTime  = 10 * time.Minute
 	lagLeast = 32

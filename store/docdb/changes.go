@@ -24,8 +24,7 @@ type visibleChanges struct {
 	documents []int64  // URIs of changed documents
 	data      []string // what each shows now, as JSON
 	proofs    []int64  // URIs that may prove otherwise
-	// was and is hold the hashes of the bytes that each of proofs returned before and returns now.
-	was, is [][]byte
+	was, is   [][]byte // hashes of what each of proofs gave and gives
 }
 
 // add compares what a URI shows before and after. A document that its host no longer serves,

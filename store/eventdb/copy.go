@@ -5,13 +5,13 @@ import (
 	"context"
 	"encoding/binary"
 	"math/big"
-	"repute/store"
 	"strings"
 	"time"
 
 	"github.com/jackc/pgx/v5"
 
 	"repute"
+	"repute/store"
 )
 
 // CopyBuffer collects rows in the binary format of COPY. Rows are written field by field, without
@@ -19,12 +19,9 @@ import (
 type CopyBuffer struct {
 	table   string
 	columns string // comma-separated
-	// fields is how many columns a row has.
-	fields int
-	// rows counts the rows that were begun.
-	rows int
-	// Buf holds the encoded rows.
-	Buf []byte
+	fields  int
+	rows    int
+	Buf     []byte
 }
 
 // copyHeader is the signature, the flags and the empty extension that begin the binary format.

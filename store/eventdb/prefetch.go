@@ -15,13 +15,11 @@ import (
 // continues in that transaction, so the batch becomes visible as a whole, and only if its parent is
 // the cursor by then.
 type Prefetched struct {
-	batch Batch
-	// rest passes the remaining work of Apply to the goroutine that has the transaction.
-	rest   chan func(pgx.Tx) error
+	batch  Batch
+	rest   chan func(pgx.Tx) error // what Apply has left to do
 	cancel context.CancelFunc
-	// done is closed when the transaction has ended and err is set.
-	done chan struct{}
-	err  error
+	done   chan struct{} // closed when the transaction has ended and err is set
+	err    error
 }
 
 // maxPrefetched is how many such transactions one process may have open. The other connections are

@@ -10,7 +10,8 @@ import (
 	"repute/store"
 )
 
-// PaymentColumns are the columns of a rating's payment, of relation pm that JoinPayment joins.
+// PaymentColumns selects what is known of a rating's payment, of relation pm joined by
+// JoinPayment.
 const PaymentColumns = `pm.state, pm.reason, pm.pay_chain, pm.tx, pm.payer, pm.payee, pm.token, pm.symbol, pm.decimals, pm.amount, pm.paid,
 	pm.pay_block, pm.pay_log, pm.pay_time`
 
@@ -19,7 +20,7 @@ func JoinPayment(f string) string {
 	return "\n\tleft join payments pm on (pm.chain_id, pm.token_id, pm.client, pm.idx) = (" + f + ".chain_id, " + f + ".token_id, " + f + ".client, " + f + ".idx)"
 }
 
-// PaymentRow receives PaymentColumns.
+// PaymentRow is what paymentColumns selects.
 type PaymentRow struct {
 	state, reason, symbol   *string
 	chain, paid, block, log *int64
@@ -34,7 +35,7 @@ func (p *PaymentRow) Into() []any {
 	return []any{&p.state, &p.reason, &p.chain, &p.tx, &p.payer, &p.payee, &p.token, &p.symbol, &p.decimals, &p.amount, &p.paid, &p.block, &p.log, &p.at}
 }
 
-// Payment returns the payment; nil when the rating's file claims none.
+// Payment is nil where the rating's file claims none.
 func (p *PaymentRow) Payment() *repute.Payment {
 	if p.state == nil {
 		return nil
@@ -51,7 +52,6 @@ func (p *PaymentRow) Payment() *repute.Payment {
 	return out
 }
 
-// deref returns the zero value for nil.
 func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -59,14 +59,14 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-// ratingOf identifies a rating of a chain.
+// ratingOf names a rating of a chain.
 type ratingOf struct {
 	token  repute.TokenID
 	client common.Address
 	index  uint64
 }
 
-// payments reads the verified payments for ratings of agents.
+// payments reads what was verifiably paid for ratings.
 func (q evidence) payments(ctx context.Context, tokens []repute.TokenID) (map[ratingOf]*repute.Payment, error) {
 	rows, err := q.tx.Query(ctx, `
 		select token_id, client, idx, `+PaymentColumns+` from payments pm

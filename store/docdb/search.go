@@ -1,4 +1,4 @@
-package searchdb
+package docdb
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"github.com/jackc/pgx/v5"
 
 	"repute/store"
-	"repute/store/docdb"
 	"repute/store/searchtext"
 )
 
@@ -41,7 +40,7 @@ func fillSearchable(ctx context.Context, db *store.DB, after []byte) (last []byt
 	var sum, registration []byte
 	var version, worst int
 	_, err = pgx.ForEachRow(rows, []any{&sum, &version, &worst, &registration}, func() error {
-		r, err := docdb.DecodeRegistration(registration)
+		r, err := DecodeRegistration(registration)
 		last = slices.Clone(sum)
 		made = append(made, searchtext.SearchableOf(last, version, worst, r))
 		return err

@@ -1,7 +1,8 @@
-package indexer
+package archive
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -42,8 +43,8 @@ type RecordedLog struct {
 // transaction index may be missing; a block time of 0 is as good as none. A failure of the input's form is an
 // ErrInvalid that names line and byte; with any error there are no logs.
 func ReadLogs(r io.Reader, o ReadOptions) (Recording, error) {
-	setDefault(&o.MaxBytes, 1<<30)
-	setDefault(&o.MaxLogs, 2_000_000)
+	o.MaxBytes = cmp.Or(o.MaxBytes, 1<<30)
+	o.MaxLogs = cmp.Or(o.MaxLogs, 2_000_000)
 	in := &lineReader{r: r, left: o.MaxBytes, max: o.MaxBytes}
 	lr := &logReader{dec: json.NewDecoder(in), in: in, max: o.MaxLogs}
 	lr.dec.UseNumber()

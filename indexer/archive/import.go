@@ -1,4 +1,4 @@
-package indexer
+package archive
 
 import (
 	"cmp"
@@ -75,7 +75,7 @@ func (rec Recording) decode(d contracts.Decoder) ([]repute.Record, error) {
 			continue
 		}
 		if e, ours := d.Decode(l.Log); ours {
-			records = append(records, repute.Record{Log: l.Log, Time: blockOf(&l.Log).Time, Event: e})
+			records = append(records, repute.Record{Log: l.Log, Time: node.BlockOf(&l.Log).Time, Event: e})
 		}
 	}
 	if len(records) == 0 && len(rec.Logs) > 0 {
@@ -96,7 +96,7 @@ func hexes(list []common.Address) string {
 func (rec Recording) blocks() ([]repute.Block, error) {
 	var blocks []repute.Block
 	for _, l := range rec.Logs { // in block order by now
-		b := blockOf(&l.Log)
+		b := node.BlockOf(&l.Log)
 		if n := len(blocks); n == 0 || blocks[n-1].Number != b.Number {
 			blocks = append(blocks, b)
 		} else if err := agree(&blocks[n-1], b, l.Line); err != nil {

@@ -1,8 +1,9 @@
-package indexer
+package archive
 
 import (
 	"bufio"
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -16,6 +17,7 @@ import (
 
 	"repute"
 	"repute/contracts"
+	"repute/indexer/node"
 	"repute/store"
 	"repute/store/chaindb"
 	"repute/store/importdb"
@@ -76,7 +78,7 @@ func SnapshotChain(r *bufio.Reader) (repute.Chain, bool) {
 // memory, whatever the snapshot's size. Errors of the input are ErrInvalid and name
 // the line, a chain that is followed is ErrConflict.
 func ImportSnapshot(ctx context.Context, db *store.DB, r io.Reader, o SnapshotOptions) (importdb.ImportResult, error) {
-	setDefault(&o.Chunk, 10_000)
+	o.Chunk = cmp.Or(o.Chunk, 10_000)
 	in := &snapshotReader{lines: bufio.NewScanner(r), opts: o,
 		total: importdb.ImportResult{Applied: map[string]int{}, Waiting: map[string]int{}}}
 	in.lines.Buffer(make([]byte, 0, 1<<16), maxSnapshotLine)
@@ -249,7 +251,7 @@ func (in *snapshotReader) add(l types.Log, size int) error {
 	if err := in.sameBlock(&l); err != nil {
 		return err
 	}
-	in.held = append(in.held, repute.Record{Log: l, Time: blockOf(&l).Time, Event: e})
+	in.held = append(in.held, repute.Record{Log: l, Time: node.BlockOf(&l).Time, Event: e})
 	in.bytes += size
 	in.read++
 	return nil
@@ -258,9 +260,9 @@ func (in *snapshotReader) add(l types.Log, size int) error {
 // sameBlock refuses a log whose block is another one than the log before it, or the
 // header, has under the same number.
 func (in *snapshotReader) sameBlock(l *types.Log) error {
-	b, others := blockOf(l), []repute.Block{in.header.last()}
+	b, others := node.BlockOf(l), []repute.Block{in.header.last()}
 	if n := len(in.held); n > 0 {
-		others = append(others, blockOf(&in.held[n-1].Log))
+		others = append(others, node.BlockOf(&in.held[n-1].Log))
 	}
 	for _, o := range others {
 		switch {
@@ -320,7 +322,7 @@ func (in *snapshotReader) commit(ctx context.Context, db *store.DB, to uint64, h
 // heldBlocks are the blocks of the chunk's logs.
 func (in *snapshotReader) heldBlocks() (blocks []repute.Block) {
 	for i := range in.held {
-		if b := blockOf(&in.held[i].Log); len(blocks) == 0 || blocks[len(blocks)-1].Number != b.Number {
+		if b := node.BlockOf(&in.held[i].Log); len(blocks) == 0 || blocks[len(blocks)-1].Number != b.Number {
 			blocks = append(blocks, b)
 		}
 	}
