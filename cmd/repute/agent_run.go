@@ -21,7 +21,7 @@ import (
 	"repute/orchestrator/agents"
 	"repute/orchestrator/control"
 	"repute/orchestrator/remote"
-	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/store"
 	"repute/trust/statement"
 )
@@ -276,7 +276,7 @@ func prove(r *control.Registration, file string) error {
 	if err != nil || ref.ChainID == 0 {
 		return repute.Invalid("agent-id", fmt.Sprintf("%.80q is no id to sign for", r.AgentID), "chain:id beside --key-file")
 	}
-	text, err := wallet.SecretFile("key-file", file, 1<<10)
+	text, err := keys.SecretFile("key-file", file, 1<<10)
 	if err != nil {
 		return err
 	}

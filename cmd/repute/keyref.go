@@ -5,7 +5,7 @@ import (
 	"strings"
 
 	"repute"
-	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 )
 
 // keyRef says where a private key is, never what it is: env:NAME, file:PATH,
@@ -19,7 +19,7 @@ const keyForms = "env:NAME, file:PATH, keystore:PATH?password_file=PATH or https
 
 // signer reads the reference. The error does not repeat it: somebody may have written the
 // key itself.
-func (k keyRef) signer(field string) (s wallet.SignerConfig, err error) {
+func (k keyRef) signer(field string) (s keys.Config, err error) {
 	if k == "" {
 		return s, nil
 	}

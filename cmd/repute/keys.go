@@ -13,7 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"repute"
-	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/trust/rootfile"
 	"repute/trust/statement"
 )
@@ -77,7 +77,7 @@ func (s *signingConfig) key() (text string, err error) {
 	case from.KeyFile == "" || from.Address != (common.Address{}):
 		return "", repute.Invalid(field, "is neither a variable nor a file", "env:NAME or file:PATH")
 	}
-	raw, err := wallet.SecretFile(field, from.KeyFile, 1<<10)
+	raw, err := keys.SecretFile(field, from.KeyFile, 1<<10)
 	return string(raw), err
 }
 

@@ -16,6 +16,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/operate"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 )
 
 // walletConfig says with which keys the orchestrator sends transactions on one chain. A key
@@ -78,7 +79,7 @@ func (c *config) checkHands(ctx context.Context) error {
 
 // on is the wallet's configuration for a chain.
 func (w *walletConfig) on(field string, chain repute.Chain, rpc urls) (out wallet.ChainConfig, err error) {
-	out = wallet.ChainConfig{ChainID: chain.ID, RPC: w.RPC, Identities: map[string]wallet.SignerConfig{}, Consents: w.Consents,
+	out = wallet.ChainConfig{ChainID: chain.ID, RPC: w.RPC, Identities: map[string]keys.Config{}, Consents: w.Consents,
 		Registries: orchestrator.Registries{ChainID: chain.ID, Identity: chain.Identity, Reputation: chain.Reputation, Validations: chain.Validations}}
 	if len(out.RPC) == 0 {
 		out.RPC = rpc

@@ -26,6 +26,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/agents"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -186,7 +187,7 @@ func (w *world) workplace(node string) []byte {
 	registries := orchestrator.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations}
 	text, err := json.Marshal(workplace{Database: w.url, Chain: w.options().Chains[0], Reporter: w.d.Account(reporterAccount).Address,
 		Wallet: wallet.ChainConfig{ChainID: c.ID, RPC: []string{node}, Treasury: w.treasury, Registries: registries, Operator: w.key(operatorAccount),
-			Identities: map[string]wallet.SignerConfig{agents.Reporter: w.key(reporterAccount)}, Confirmations: 2, Poll: 20 * time.Millisecond}})
+			Identities: map[string]keys.Config{agents.Reporter: w.key(reporterAccount)}, Confirmations: 2, Poll: 20 * time.Millisecond}})
 	ok(w.t, err)
 	return text
 }

@@ -29,6 +29,7 @@ import (
 	"repute/orchestrator/agents"
 	"repute/orchestrator/remote"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -139,10 +140,10 @@ func (w *world) found() {
 }
 
 // key is a file with an account's key.
-func (w *world) key(account int) wallet.SignerConfig {
+func (w *world) key(account int) keys.Config {
 	path := filepath.Join(w.t.TempDir(), "key")
 	ok(w.t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(w.d.Account(account).Key))), 0o600))
-	return wallet.SignerConfig{KeyFile: path}
+	return keys.Config{KeyFile: path}
 }
 
 // identity is an agent of the devnet.
@@ -163,7 +164,7 @@ func (w *world) start(served []string) {
 	registries := orchestrator.Registries{ChainID: c.ID, Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations}
 	purse, err := wallet.Open(w.db, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury, Registries: registries,
 		Operator: w.key(operatorAccount), Confirmations: 1, Poll: 10 * time.Millisecond,
-		Identities: map[string]wallet.SignerConfig{agents.Reporter: w.key(reporterAccount), agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount), "fresh": w.key(newWalletAccount)},
+		Identities: map[string]keys.Config{agents.Reporter: w.key(reporterAccount), agents.Validator: w.key(validatorAccount), agents.Registrar: w.key(registrarAccount), "fresh": w.key(newWalletAccount)},
 		Consents:   []string{"fresh"}}}, Registrar: agents.Registrar})
 	ok(w.t, err)
 	w.t.Cleanup(purse.Close)

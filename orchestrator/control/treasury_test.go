@@ -26,6 +26,7 @@ import (
 	"repute/orchestrator/control"
 	"repute/orchestrator/operate"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 )
 
 // treasuryHouse is a house with a wallet on a chain, whose treasury holds 1,000 wei, of
@@ -57,10 +58,10 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 	ok(t, err)
 	d.SetPeriod(20 * time.Millisecond)
 	t.Cleanup(func() { d.SetPeriod(0) })
-	key := func(a devnet.Account) wallet.SignerConfig {
+	key := func(a devnet.Account) keys.Config {
 		path := filepath.Join(t.TempDir(), "key")
 		ok(t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(a.Key))), 0o600))
-		return wallet.SignerConfig{KeyFile: path}
+		return keys.Config{KeyFile: path}
 	}
 	c := d.Chain()
 	var follower *treasury.Follower
@@ -72,7 +73,7 @@ func followedHouse(t *testing.T, agents ...orchestrator.Module) (*house, *treasu
 		follower = treasury.New(o.DB, c.ID, at, 1, pool, treasury.Options{})
 		w, err := wallet.Open(o.DB, wallet.Config{Chains: []wallet.ChainConfig{{ChainID: c.ID, RPC: []string{d.RPCURL()}, Treasury: at,
 			Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation}, Operator: key(operator), Owner: key(owner),
-			Identities: map[string]wallet.SignerConfig{"plain": key(d.Account(2)), "second": key(d.Account(3))}, Confirmations: 1, Poll: 10 * time.Millisecond}}})
+			Identities: map[string]keys.Config{"plain": key(d.Account(2)), "second": key(d.Account(3))}, Confirmations: 1, Poll: 10 * time.Millisecond}}})
 		ok(t, err)
 		t.Cleanup(w.Close)
 		o.Operator = operate.New(o.DB, w, operate.Options{Policy: o.Policy, Lenient: true, TrustChain: c.ID, ExecutionChain: c.ID, PublicURL: o.PublicURL, Wait: 30 * time.Second})

@@ -27,6 +27,7 @@ import (
 	"repute/orchestrator"
 	"repute/orchestrator/operate"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/policy"
 	"repute/store"
 	"repute/store/rundb"
@@ -149,14 +150,14 @@ func (w *world) liar(change func(method string, answer []byte) []byte) string {
 
 func (w *world) config() wallet.ChainConfig {
 	c := w.d.Chain()
-	key := func(account int) wallet.SignerConfig {
+	key := func(account int) keys.Config {
 		path := filepath.Join(w.t.TempDir(), "key")
 		ok(w.t, os.WriteFile(path, []byte(hex.EncodeToString(crypto.FromECDSA(w.d.Account(account).Key))), 0o600))
-		return wallet.SignerConfig{KeyFile: path}
+		return keys.Config{KeyFile: path}
 	}
 	return wallet.ChainConfig{ChainID: c.ID, RPC: []string{w.d.RPCURL()}, Treasury: w.treasury,
 		Registries: orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations},
-		Operator:   key(operatorAccount), Owner: key(ownerAccount), Identities: map[string]wallet.SignerConfig{"payer": key(payerAccount), "rater": key(raterAccount)},
+		Operator:   key(operatorAccount), Owner: key(ownerAccount), Identities: map[string]keys.Config{"payer": key(payerAccount), "rater": key(raterAccount)},
 		Confirmations: 1, StuckAfter: time.Hour, Poll: 10 * time.Millisecond, Patience: 10 * time.Second}
 }
 

@@ -14,6 +14,7 @@ import (
 	"repute"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/store/walletdb"
 )
 
@@ -46,7 +47,7 @@ func (w *world) amidst(liar string) (out []wallet.ChainConfig) {
 	for place := range 3 {
 		urls := append(append(append([]string{}, honest[:place]...), liar), honest[place:]...)
 		c := w.config(urls...)
-		c.Owner = wallet.SignerConfig{KeyFile: w.keyFile(ownerAccount)}
+		c.Owner = keys.Config{KeyFile: w.keyFile(ownerAccount)}
 		c.Patience = 50 * time.Millisecond
 		out = append(out, c)
 	}
@@ -156,7 +157,7 @@ func TestCeilings(t *testing.T) {
 				a.Result, _ = json.Marshal(h)
 			}
 		}))
-		c.Owner = wallet.SignerConfig{KeyFile: w.keyFile(ownerAccount)}
+		c.Owner = keys.Config{KeyFile: w.keyFile(ownerAccount)}
 		c.StuckAfter = 20 * time.Millisecond
 		return c
 	}

@@ -54,7 +54,7 @@ func (c *chain) appraise(ctx context.Context, k *call, withTerms bool) (*apprais
 func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, withTerms bool) (o opinion, err error) {
 	o.verdict = verdict{caps: true, call: true}
 	if withTerms && k.spends != nil {
-		t := &terms{sender: k.signer.address(), treasury: c.Treasury}
+		t := &terms{sender: k.signer.Address(), treasury: c.Treasury}
 		if err := e.look(ctx, t, k.spends, at); err != nil {
 			return o, err
 		}
@@ -66,7 +66,7 @@ func (c *chain) opinion(ctx context.Context, e *endpoint, k *call, at *head, wit
 	if withTerms && o.reason == "" && k.spends != nil && len(k.spends.Data) > 0 {
 		o.logs, o.told = e.logs(ctx, k, at.Hash)
 	}
-	if o.balance, err = e.balance(ctx, k.signer.address(), at.Hash); err != nil {
+	if o.balance, err = e.balance(ctx, k.signer.Address(), at.Hash); err != nil {
 		return o, err
 	}
 	if o.tip, err = e.tip(ctx); err != nil {
@@ -99,7 +99,7 @@ func (o *opinion) differs(other *opinion) string {
 // lacks says what the sender lacks to pay; empty: nothing.
 func (a *appraisal) lacks(k *call, need *big.Int) string {
 	if a.balance.Cmp(need) < 0 {
-		return fmt.Sprintf("the sender %s has %s wei, gas may cost %s", k.signer.address(), a.balance, need)
+		return fmt.Sprintf("the sender %s has %s wei, gas may cost %s", k.signer.Address(), a.balance, need)
 	}
 	return ""
 }

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/wallet/keys"
 	"repute/store"
 )
 
@@ -35,12 +36,12 @@ type ChainConfig struct {
 	// Registries are the contracts that agents write to with their own keys.
 	Registries orchestrator.Registries
 	// Operator signs treasury calls. It is the operator of the agents' policies, or a relayer.
-	Operator SignerConfig
+	Operator keys.Config
 	// Owner signs what sets policies of the treasury, for its operator's own acts alone:
 	// no run reaches it. It may be nobody else's key.
-	Owner SignerConfig
+	Owner keys.Config
 	// Identities sign registry writes, by agent slug. None may be the operator.
-	Identities map[string]SignerConfig
+	Identities map[string]keys.Config
 	// Consents are the slugs of identities whose wallets the registrar may bind to agents
 	// that it registered. Empty: none.
 	Consents []string
@@ -72,7 +73,7 @@ func (c *ChainConfig) check(field string) error {
 		return repute.Invalid(field+".chain", "is missing", "the chain's number, e.g. 8453")
 	case len(c.RPC) == 0:
 		return repute.Invalid(field+".rpc", "is missing", "at least one URL")
-	case c.Treasury == common.Address{} && !(c.Operator.none() && c.Owner.none()):
+	case c.Treasury == common.Address{} && !(c.Operator.None() && c.Owner.None()):
 		return repute.Invalid(field+".treasury", "is missing", "the address of the OpenFiTreasury that the operator spends from")
 	case c.StuckAfter < 0 || c.Poll < 0 || c.Patience < 0 || c.Headroom < 0 || c.Headroom > 10_000:
 		return repute.Invalid(field, "has a negative duration or a headroom outside 0 to 10000", "leave them out for the defaults")
@@ -96,13 +97,13 @@ type chain struct {
 	id         *big.Int
 	nodes      []*endpoint
 	rules      rules
-	operator   signer            // nil: no treasury calls
-	owner      signer            // nil: no policies are set
-	identities map[string]signer // by slug
-	signing    chan struct{}     // held while a nonce is taken: one connection of the database at most
-	best       atomic.Int64      // endpoint that answered last, by its place
-	oracle     atomic.Int32      // of fees for data: what is known of it
-	left       atomic.Int64      // when the first one was left, seconds since 1970
+	operator   keys.Signer            // nil: no treasury calls
+	owner      keys.Signer            // nil: no policies are set
+	identities map[string]keys.Signer // by slug
+	signing    chan struct{}          // held while a nonce is taken: one connection of the database at most
+	best       atomic.Int64           // endpoint that answered last, by its place
+	oracle     atomic.Int32           // of fees for data: what is known of it
+	left       atomic.Int64           // when the first one was left, seconds since 1970
 }
 
 // Open reads the keys of a configuration. Endpoints are not asked for anything yet. The
@@ -137,7 +138,7 @@ func Open(db *store.DB, c Config) (*Wallet, error) {
 
 // openChain gives back what is open already also beside an error.
 func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error) {
-	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID), identities: map[string]signer{}, signing: make(chan struct{}, 1)}
+	c := &chain{ChainConfig: conf, field: field, id: new(big.Int).SetUint64(conf.ChainID), identities: map[string]keys.Signer{}, signing: make(chan struct{}, 1)}
 	c.rules = rules{chainID: c.id, treasury: conf.Treasury, registries: conf.Registries, ceilings: conf.Ceilings}
 	for i, url := range conf.RPC {
 		e, err := dial(fmt.Sprintf("%s.rpc[%d]", field, i), fmt.Sprintf("endpoint %d of chain %d", i+1, conf.ChainID), url, log)
@@ -148,27 +149,27 @@ func openChain(log *slog.Logger, field string, conf ChainConfig) (*chain, error)
 		c.nodes = append(c.nodes, e)
 	}
 	var err error
-	if c.operator, err = conf.Operator.open(log, field+".operator"); err != nil {
+	if c.operator, err = conf.Operator.Open(log, field+".operator"); err != nil {
 		return c, err
 	}
-	if c.owner, err = conf.Owner.open(log, field+".owner"); err != nil {
+	if c.owner, err = conf.Owner.Open(log, field+".owner"); err != nil {
 		return c, err
 	}
-	if c.owner != nil && c.operator != nil && c.owner.address() == c.operator.address() {
+	if c.owner != nil && c.operator != nil && c.owner.Address() == c.operator.Address() {
 		return c, repute.Invalid(field+".owner", "is the operator's key", "a key of its own: who spends must not set the caps")
 	}
 	for slug, sc := range conf.Identities {
-		s, err := sc.open(log, field+".identities."+slug)
+		s, err := sc.Open(log, field+".identities."+slug)
 		if err != nil {
 			return c, err
 		}
 		if s == nil {
 			return c, repute.Invalid(field+".identities."+slug, "names no key", "a variable, a file, a keystore or a remote signer")
 		}
-		if c.operator != nil && s.address() == c.operator.address() {
+		if c.operator != nil && s.Address() == c.operator.Address() {
 			return c, repute.Invalid(field+".identities."+slug, "is the operator's key", "a key of its own: the operator signs treasury calls alone")
 		}
-		if c.owner != nil && s.address() == c.owner.address() {
+		if c.owner != nil && s.Address() == c.owner.Address() {
 			return c, repute.Invalid(field+".identities."+slug, "is the key of the treasury's owner", "a key of its own: no agent has the owner's")
 		}
 		c.identities[slug] = s
@@ -211,7 +212,7 @@ func (w *Wallet) Operator(chainID uint64) (common.Address, error) {
 	if c.operator == nil {
 		return common.Address{}, &repute.MissingError{What: fmt.Sprintf("operator key of chain %d", chainID), Why: "is not configured"}
 	}
-	return c.operator.address(), nil
+	return c.operator.Address(), nil
 }
 
 // Identity is the address that signs an agent's registry writes on a chain;
@@ -225,7 +226,7 @@ func (w *Wallet) Identity(chainID uint64, slug string) (common.Address, error) {
 	if s == nil {
 		return common.Address{}, &repute.MissingError{What: fmt.Sprintf("identity key of agent %q on chain %d", slug, chainID), Why: "is not configured"}
 	}
-	return s.address(), nil
+	return s.Address(), nil
 }
 
 func (w *Wallet) on(chainID uint64) (*chain, error) {

@@ -8,15 +8,14 @@ import (
 	"slices"
 
 	"github.com/ethereum/go-ethereum/common"
-	"github.com/ethereum/go-ethereum/common/hexutil"
 	"github.com/ethereum/go-ethereum/common/math"
 	"github.com/ethereum/go-ethereum/core/types"
-	"github.com/ethereum/go-ethereum/crypto"
 	"github.com/ethereum/go-ethereum/signer/core/apitypes"
 
 	"repute"
 	"repute/contracts"
 	"repute/orchestrator"
+	"repute/orchestrator/wallet/keys"
 	"repute/store/rundb"
 )
 
@@ -42,7 +41,7 @@ func (w *Wallet) SignConsent(ctx context.Context, consent Consent) ([]byte, erro
 		return nil, &repute.MissingError{What: fmt.Sprintf("key of %s on chain %d", consent.Wallet, consent.ChainID), Why: "is not configured",
 			Hint: "let the wallet sign, and give deadline and signature"}
 	}
-	return s.signTyped(ctx, consent.typed(c.Registries.Identity))
+	return s.SignTyped(ctx, consent.typed(c.Registries.Identity))
 }
 
 // ConsentOfRun is SignConsent for a run. A run's input comes from anybody who may create
@@ -59,10 +58,10 @@ func (w *Wallet) ConsentOfRun(ctx context.Context, by orchestrator.Origin, conse
 		return nil, repute.Invalid("agent", fmt.Sprintf("%q is not the registrar of this service", by.Agent), "a task of the registrar, or a signature of the wallet")
 	}
 	registrar := c.identities[w.registrar]
-	if registrar == nil || registrar.address() != consent.Owner {
+	if registrar == nil || registrar.Address() != consent.Owner {
 		return nil, repute.Invalid("owner", fmt.Sprintf("%s is not the registrar's key", consent.Owner), "an agent that the registrar registered, or a signature of the wallet")
 	}
-	open := slices.ContainsFunc(c.Consents, func(slug string) bool { return c.identities[slug].address() == consent.Wallet })
+	open := slices.ContainsFunc(c.Consents, func(slug string) bool { return c.identities[slug].Address() == consent.Wallet })
 	if !open {
 		return nil, repute.Invalid("wallet", fmt.Sprintf("%s is of no slug that orchestrator.wallets[].consents lists", consent.Wallet), "such a slug's wallet, or a signature of the wallet")
 	}
@@ -100,12 +99,12 @@ func (w *Wallet) registered(ctx context.Context, c *chain, agent *big.Int) (bool
 	return false, err
 }
 
-func (c *chain) signerOf(a common.Address) signer {
-	if c.operator != nil && c.operator.address() == a {
+func (c *chain) signerOf(a common.Address) keys.Signer {
+	if c.operator != nil && c.operator.Address() == a {
 		return c.operator
 	}
 	for _, s := range c.identities {
-		if s.address() == a {
+		if s.Address() == a {
 			return s
 		}
 	}
@@ -125,41 +124,4 @@ func (c Consent) typed(registry common.Address) apitypes.TypedData {
 			ChainId: (*math.HexOrDecimal256)(new(big.Int).SetUint64(c.ChainID)), VerifyingContract: registry.Hex()},
 		Message: apitypes.TypedDataMessage{"agentId": c.Agent.String(), "newWallet": c.Wallet.Hex(), "owner": c.Owner.Hex(), "deadline": fmt.Sprint(c.Deadline)},
 	}
-}
-
-func (s localSigner) signTyped(_ context.Context, data apitypes.TypedData) ([]byte, error) {
-	digest, _, err := apitypes.TypedDataAndHash(data)
-	if err != nil {
-		return nil, fmt.Errorf("hash typed data: %w", err)
-	}
-	signature, err := crypto.Sign(digest, s.key)
-	if err != nil {
-		return nil, fmt.Errorf("sign typed data: %w", err)
-	}
-	signature[64] += 27
-	return signature, nil
-}
-
-// signTyped asks the signer and believes what its account signed alone.
-func (s *remoteSigner) signTyped(ctx context.Context, data apitypes.TypedData) ([]byte, error) {
-	digest, _, err := apitypes.TypedDataAndHash(data)
-	if err != nil {
-		return nil, fmt.Errorf("hash typed data: %w", err)
-	}
-	ctx, cancel := context.WithTimeout(ctx, signTimeout)
-	defer cancel()
-	var signature hexutil.Bytes
-	if err := s.rpc.CallContext(ctx, &signature, "account_signTypedData", s.account, data); err != nil {
-		return nil, s.failed("signer", err)
-	}
-	if len(signature) != 65 || signature[64] < 27 {
-		return nil, fmt.Errorf("the signer of %s gave no signature: %w", s.account, repute.ErrConflict)
-	}
-	plain := append([]byte(nil), signature...)
-	plain[64] -= 27
-	key, err := crypto.SigToPub(digest, plain)
-	if err != nil || crypto.PubkeyToAddress(*key) != s.account {
-		return nil, fmt.Errorf("the signer of %s signed something else: %w", s.account, repute.ErrConflict)
-	}
-	return signature, nil
 }

@@ -18,6 +18,7 @@ import (
 
 	"repute"
 	"repute/indexer/node"
+	"repute/orchestrator/wallet/keys"
 )
 
 // Timeouts of a request to an endpoint: the shorter one where another endpoint can be asked.
@@ -55,7 +56,7 @@ func dial(field, name, url string, log *slog.Logger) (*endpoint, error) {
 	if !strings.HasPrefix(url, "http://") && !strings.HasPrefix(url, "https://") {
 		return nil, repute.Invalid(field, "is no address", "an http or https URL")
 	}
-	client, err := node.New(url, node.Options{Timeout: signTimeout, MaxBytes: maxAnswer})
+	client, err := node.New(url, node.Options{Timeout: keys.Timeout, MaxBytes: maxAnswer})
 	if err != nil {
 		return nil, repute.Invalid(field, "is no address", "an http or https URL")
 	}

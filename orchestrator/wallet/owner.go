@@ -47,7 +47,7 @@ func (w *Wallet) IdentityOf(chainID uint64, key common.Address) (string, error) 
 		return "", err
 	}
 	for slug, s := range c.identities {
-		if s.address() == key {
+		if s.Address() == key {
 			return slug, nil
 		}
 	}

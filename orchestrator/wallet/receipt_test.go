@@ -12,6 +12,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/store/walletdb"
 )
 
@@ -135,7 +136,7 @@ func TestEndpointDown(t *testing.T) {
 	ok(t, err)
 	t.Cleanup(a.Close)
 	unsigned := w.config()
-	unsigned.Operator = wallet.SignerConfig{URL: "http://127.0.0.1:1/v2/verysecretkey", Address: w.d.Account(operatorAccount).Address}
+	unsigned.Operator = keys.Config{URL: "http://127.0.0.1:1/v2/verysecretkey", Address: w.d.Account(operatorAccount).Address}
 	s, _ := w.open(unsigned)
 	refusing, _ := w.open(w.config(w.proxy(nil, func(method string, a *message) {
 		if method == "eth_call" {

@@ -17,6 +17,7 @@ import (
 	"repute/contracts"
 	"repute/contracts/bindings"
 	"repute/orchestrator"
+	"repute/orchestrator/wallet/keys"
 	"repute/store/walletdb"
 )
 
@@ -193,18 +194,18 @@ func parseSpending(data []byte) (*spending, error) {
 
 // sign signs a transaction that the rules permit, and checks what comes back: another
 // transaction or another sender is refused.
-func (r *rules) sign(ctx context.Context, by role, s signer, o orchestrator.Origin, tx *types.Transaction) (walletdb.IntentAttempt, error) {
+func (r *rules) sign(ctx context.Context, by role, s keys.Signer, o orchestrator.Origin, tx *types.Transaction) (walletdb.IntentAttempt, error) {
 	if err := r.permit(by, o, tx); err != nil {
 		return walletdb.IntentAttempt{}, err
 	}
-	signed, err := s.sign(ctx, r.chainID, tx)
+	signed, err := s.Sign(ctx, r.chainID, tx)
 	if err != nil {
 		return walletdb.IntentAttempt{}, err
 	}
 	form := types.LatestSignerForChainID(r.chainID)
 	from, err := types.Sender(form, signed)
-	if err != nil || from != s.address() || form.Hash(signed) != form.Hash(tx) {
-		return walletdb.IntentAttempt{}, fmt.Errorf("the signer of %s signed another transaction than it was given: %w", s.address(), repute.ErrConflict)
+	if err != nil || from != s.Address() || form.Hash(signed) != form.Hash(tx) {
+		return walletdb.IntentAttempt{}, fmt.Errorf("the signer of %s signed another transaction than it was given: %w", s.Address(), repute.ErrConflict)
 	}
 	raw, err := signed.MarshalBinary()
 	if err != nil {
@@ -217,7 +218,7 @@ func (r *rules) sign(ctx context.Context, by role, s signer, o orchestrator.Orig
 type call struct {
 	orchestrator.Origin
 	by     role
-	signer signer
+	signer keys.Signer
 	to     common.Address
 	data   []byte
 	spends *spending // nil for registry writes

@@ -14,17 +14,18 @@ import (
 
 	"repute/contracts/bindings"
 	"repute/orchestrator"
+	"repute/orchestrator/wallet/keys"
 )
 
 // witness keeps what it was asked to sign.
 type witness struct {
-	localSigner
+	keys.Local
 	signed []*types.Transaction
 }
 
-func (w *witness) sign(ctx context.Context, id *big.Int, tx *types.Transaction) (*types.Transaction, error) {
+func (w *witness) Sign(ctx context.Context, id *big.Int, tx *types.Transaction) (*types.Transaction, error) {
 	w.signed = append(w.signed, tx)
-	return w.localSigner.sign(ctx, id, tx)
+	return w.Local.Sign(ctx, id, tx)
 }
 
 func newWitness(t testing.TB) *witness {
@@ -32,7 +33,7 @@ func newWitness(t testing.TB) *witness {
 	if err != nil {
 		t.Fatal(err)
 	}
-	return &witness{localSigner: localSigner{key}}
+	return &witness{Local: keys.Local{Key: key}}
 }
 
 // places are addresses that mean something, and one that does not.
@@ -41,11 +42,11 @@ var (
 	places                                     = []common.Address{treasury, identity, reputation, validation, common.HexToAddress("0x05"), {}}
 )
 
-func testChain(operator, own signer) *chain {
+func testChain(operator, own keys.Signer) *chain {
 	id := big.NewInt(7)
 	registries := orchestrator.Registries{ChainID: 7, Identity: identity, Reputation: reputation, Validations: []common.Address{validation}}
 	return &chain{ChainConfig: ChainConfig{ChainID: 7, Treasury: treasury, Registries: registries}, id: id,
-		rules: rules{id, treasury, registries, DefaultCeilings(7)}, operator: operator, identities: map[string]signer{"payer": own}}
+		rules: rules{id, treasury, registries, DefaultCeilings(7)}, operator: operator, identities: map[string]keys.Signer{"payer": own}}
 }
 
 // calldata is anything, often the beginning of a real function.

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/orchestrator"
+	"repute/orchestrator/wallet/keys"
 	"repute/store/walletdb"
 )
 
@@ -89,7 +90,7 @@ func (w *Wallet) sign(ctx context.Context, intent *orchestrator.Intent, of func(
 		return added, err
 	}
 	k.still = intent.Still
-	in := walletdb.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.address(), To: k.to, Value: new(big.Int), Data: k.data}
+	in := walletdb.Intent{ID: intent.ID, Run: intent.Run, Task: intent.Task, Agent: intent.Agent, ChainID: c.ChainID, From: k.signer.Address(), To: k.to, Value: new(big.Int), Data: k.data}
 	var most *big.Int
 	if intent.MaxGasWei != "" {
 		if most, err = Amount("maxGasWei", intent.MaxGasWei); err != nil {
@@ -127,7 +128,7 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 		return in, ctx.Err()
 	}
 	return walletdb.AddIntent(ctx, w.db, in, func(ctx context.Context, n walletdb.Nonces) (walletdb.IntentAttempt, error) {
-		ctx, cancel := context.WithTimeout(ctx, signTimeout+5*time.Second)
+		ctx, cancel := context.WithTimeout(ctx, keys.Timeout+5*time.Second)
 		defer cancel()
 		err := c.with(ctx, func(e *endpoint) (err error) {
 			in.Nonce, err = c.nextNonce(ctx, e, in.From, n, w.log.Warn)
@@ -144,21 +145,21 @@ func (w *Wallet) add(ctx context.Context, c *chain, k *call, in walletdb.Intent,
 }
 
 // form signs an intent at its nonce.
-func (c *chain) form(ctx context.Context, by role, s signer, in *walletdb.Intent, gas uint64, f fees) (walletdb.IntentAttempt, error) {
+func (c *chain) form(ctx context.Context, by role, s keys.Signer, in *walletdb.Intent, gas uint64, f fees) (walletdb.IntentAttempt, error) {
 	to := in.To
 	return c.rules.sign(ctx, by, s, orchestrator.Origin{Agent: in.Agent, Run: in.Run, Task: in.Task}, types.NewTx(&types.DynamicFeeTx{
 		ChainID: c.id, Nonce: in.Nonce, To: &to, Value: in.Value, Data: in.Data, Gas: gas, GasFeeCap: f.limit, GasTipCap: f.tip}))
 }
 
 // keyOf finds the key that signed for an intent; nil where it is not configured any more.
-func (c *chain) keyOf(in *walletdb.Intent) (role, signer) {
-	if c.operator != nil && c.operator.address() == in.From {
+func (c *chain) keyOf(in *walletdb.Intent) (role, keys.Signer) {
+	if c.operator != nil && c.operator.Address() == in.From {
 		return byOperator, c.operator
 	}
-	if c.owner != nil && c.owner.address() == in.From {
+	if c.owner != nil && c.owner.Address() == in.From {
 		return byOwner, c.owner
 	}
-	if s := c.identities[in.Agent]; s != nil && s.address() == in.From {
+	if s := c.identities[in.Agent]; s != nil && s.Address() == in.From {
 		return byIdentity, s
 	}
 	return byIdentity, nil

@@ -13,6 +13,7 @@ import (
 
 	"repute"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/store/walletdb"
 )
 
@@ -445,7 +446,7 @@ func TestSendSignedBefore(t *testing.T) {
 		"no such call":     func(c *wallet.ChainConfig) { c.Treasury = w.payee },
 		"another treasury": func(c *wallet.ChainConfig) { c.Treasury = w.token },
 		"another key":      func(c *wallet.ChainConfig) { c.Operator.KeyFile = w.keyFile(strangerAccount) },
-		"no key":           func(c *wallet.ChainConfig) { c.Operator, c.Treasury = wallet.SignerConfig{}, common.Address{} },
+		"no key":           func(c *wallet.ChainConfig) { c.Operator, c.Treasury = keys.Config{}, common.Address{} },
 		"another chain":    func(c *wallet.ChainConfig) { c.ChainID++ },
 	} {
 		c := w.config()

@@ -22,6 +22,7 @@ import (
 	"repute"
 	"repute/devnet"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/store/walletdb"
 )
 
@@ -85,7 +86,7 @@ func TestSigners(t *testing.T) {
 	w.mining()
 	operator := w.d.Account(operatorAccount)
 	t.Setenv("WALLET_TEST_KEY", operator.PrivateKey())
-	for name, conf := range map[string]wallet.SignerConfig{
+	for name, conf := range map[string]keys.Config{
 		"environment": {KeyEnv: "WALLET_TEST_KEY", Address: operator.Address},
 		"file":        {KeyFile: w.keyFile(operatorAccount)},
 		"keystore":    {Keystore: written(t, sealed(t, operator, "open sesame"), 0o600), PasswordFile: written(t, "open sesame\n", 0o400)},
@@ -125,7 +126,7 @@ func TestSignerCheats(t *testing.T) {
 		"nobody":         {"http://127.0.0.1:1/secretpath", operator.Address, repute.ErrUnavailable},
 	} {
 		conf := w.config()
-		conf.Operator = wallet.SignerConfig{URL: c.url, Address: c.account}
+		conf.Operator = keys.Config{URL: c.url, Address: c.account}
 		a, db := w.open(conf)
 		_, err := a.Send(t.Context(), w.pay(name, "1"))
 		if !errors.Is(err, c.kind) || strings.Contains(err.Error(), "secretpath") {
@@ -145,7 +146,7 @@ func TestSignerConfig(t *testing.T) {
 	secret := hex.EncodeToString(crypto.FromECDSA(operator.Key))
 	t.Setenv("WALLET_TEST_BAD", secret[:60])
 	box := sealed(t, operator, "open sesame")
-	for field, conf := range map[string]wallet.SignerConfig{
+	for field, conf := range map[string]keys.Config{
 		"operator: the environment":       {KeyEnv: "WALLET_TEST_NONE"},
 		"operator: is no private":         {KeyEnv: "WALLET_TEST_BAD"},
 		"operator: others may":            {KeyFile: written(t, secret, 0o644)},

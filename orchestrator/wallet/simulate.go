@@ -84,7 +84,7 @@ const maxTxGas = 1 << 24
 // execute runs a call at a block. gas is a limit with room for what a later block changes;
 // reason is set where the chain refuses.
 func (e *endpoint) execute(ctx context.Context, k *call, at common.Hash) (gas uint64, reason string, err error) {
-	m := message(k.signer.address(), k.to, k.data)
+	m := message(k.signer.Address(), k.to, k.data)
 	if err := e.call(ctx, nil, "eth_call", m, pinned(at)); err != nil {
 		return e.refusedOr("simulation", err)
 	}

@@ -26,6 +26,7 @@ import (
 	"repute/internal/pgtest"
 	"repute/orchestrator"
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 	"repute/store"
 )
 
@@ -111,8 +112,8 @@ func (w *world) config(rpcs ...string) wallet.ChainConfig {
 	}
 	return wallet.ChainConfig{ChainID: c.ID, RPC: rpcs, Treasury: w.treasury,
 		Registries:    orchestrator.Registries{Identity: c.Identity, Reputation: c.Reputation, Validations: c.Validations},
-		Operator:      wallet.SignerConfig{KeyFile: w.keyFile(operatorAccount)},
-		Identities:    map[string]wallet.SignerConfig{"payer": {KeyFile: w.keyFile(identityAccount)}},
+		Operator:      keys.Config{KeyFile: w.keyFile(operatorAccount)},
+		Identities:    map[string]keys.Config{"payer": {KeyFile: w.keyFile(identityAccount)}},
 		Confirmations: 1, StuckAfter: time.Hour, Poll: 10 * time.Millisecond, Patience: 10 * time.Second}
 }
 

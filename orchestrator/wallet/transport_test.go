@@ -11,6 +11,7 @@ import (
 	"github.com/ethereum/go-ethereum/common"
 
 	"repute/orchestrator/wallet"
+	"repute/orchestrator/wallet/keys"
 )
 
 // Neither an endpoint nor a signer leads requests elsewhere, or is read without end.
@@ -37,7 +38,7 @@ func TestTransport(t *testing.T) {
 			t.Errorf("%s: an endpoint answered", name)
 		}
 		c := w.config()
-		c.Operator = wallet.SignerConfig{URL: url, Address: w.d.Account(operatorAccount).Address}
+		c.Operator = keys.Config{URL: url, Address: w.d.Account(operatorAccount).Address}
 		b, _ := w.open(c)
 		if _, err := b.SignConsent(t.Context(), wallet.Consent{ChainID: c.ChainID, Agent: n(1), Wallet: c.Operator.Address, Owner: common.HexToAddress("0x1"), Deadline: 1}); err == nil {
 			t.Errorf("%s: a signer answered", name)

@@ -1,4 +1,7 @@
-package wallet
+// Package keys reads private keys and signs with them: keys from the environment, files and
+// keystores in memory, and accounts of remote signers such as clef. Nothing in it shows a key
+// or a part of one.
+package keys
 
 import (
 	"context"
@@ -20,11 +23,12 @@ import (
 	"github.com/ethereum/go-ethereum/signer/core/apitypes"
 
 	"repute"
+	"repute/indexer/node"
 )
 
-// SignerConfig names a key in one of four ways; the zero value names none. Files must be
+// Config names a key in one of four ways; the zero value names none. Files must be
 // readable by their owner alone.
-type SignerConfig struct {
+type Config struct {
 	KeyEnv  string // a variable with 64 hex digits
 	KeyFile string // a file with the same
 
@@ -35,17 +39,19 @@ type SignerConfig struct {
 	Address common.Address // its account; of the other ways the address that is expected, if any
 }
 
-func (s *SignerConfig) none() bool { return *s == SignerConfig{} }
+// None reports whether no key is named.
+func (s *Config) None() bool { return *s == Config{} }
 
-// signer signs what it is given: rules.sign and SignConsent alone call it.
-type signer interface {
-	address() common.Address
-	signTyped(ctx context.Context, data apitypes.TypedData) ([]byte, error)
-	sign(ctx context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error)
+// Signer signs what it is given. Address is the account, Sign a transaction for a chain, and
+// SignTyped the digest of EIP-712 data.
+type Signer interface {
+	Address() common.Address
+	SignTyped(ctx context.Context, data apitypes.TypedData) ([]byte, error)
+	Sign(ctx context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error)
 }
 
-// open reads the key; nil where none is named.
-func (s *SignerConfig) open(log *slog.Logger, field string) (signer, error) {
+// Open reads the key; nil where none is named.
+func (s *Config) Open(log *slog.Logger, field string) (Signer, error) {
 	ways := 0
 	for _, w := range []string{s.KeyEnv, s.KeyFile, s.Keystore, s.URL} {
 		if w != "" {
@@ -53,7 +59,7 @@ func (s *SignerConfig) open(log *slog.Logger, field string) (signer, error) {
 		}
 	}
 	switch {
-	case s.none():
+	case s.None():
 		return nil, nil
 	case ways != 1:
 		return nil, repute.Invalid(field, fmt.Sprintf("names %d keys", ways), "one variable, file, keystore or URL")
@@ -64,14 +70,14 @@ func (s *SignerConfig) open(log *slog.Logger, field string) (signer, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := localSigner{key}
-	if (s.Address != common.Address{}) && s.Address != out.address() {
-		return nil, repute.Invalid(field, fmt.Sprintf("is to be of %s, but the key is of %s", s.Address, out.address()), "the key's address after #, or none")
+	out := Local{key}
+	if (s.Address != common.Address{}) && s.Address != out.Address() {
+		return nil, repute.Invalid(field, fmt.Sprintf("is to be of %s, but the key is of %s", s.Address, out.Address()), "the key's address after #, or none")
 	}
 	return out, nil
 }
 
-func (s *SignerConfig) local(field string) (*ecdsa.PrivateKey, error) {
+func (s *Config) local(field string) (*ecdsa.PrivateKey, error) {
 	switch {
 	case s.KeyEnv != "":
 		text := os.Getenv(s.KeyEnv)
@@ -143,43 +149,50 @@ func SecretFile(field, path string, most int64) ([]byte, error) {
 	return raw, nil
 }
 
-// localSigner has the key in memory.
-type localSigner struct{ key *ecdsa.PrivateKey }
+// Local has the key in memory.
+type Local struct{ Key *ecdsa.PrivateKey }
 
-func (s localSigner) address() common.Address { return crypto.PubkeyToAddress(s.key.PublicKey) }
+// Address implements Signer.
+func (s Local) Address() common.Address { return crypto.PubkeyToAddress(s.Key.PublicKey) }
 
-func (s localSigner) sign(_ context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error) {
-	return types.SignTx(tx, types.LatestSignerForChainID(chainID), s.key)
+// Sign implements Signer.
+func (s Local) Sign(_ context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error) {
+	return types.SignTx(tx, types.LatestSignerForChainID(chainID), s.Key)
 }
 
 // String keeps the key out of logs.
-func (s localSigner) String() string { return "key of " + s.address().Hex() }
+func (s Local) String() string { return "key of " + s.Address().Hex() }
 
 // GoString keeps the key out of logs.
-func (s localSigner) GoString() string { return s.String() }
+func (s Local) GoString() string { return s.String() }
 
-// signTimeout bounds a request to a signer. It is less than a database's transaction may
+// Timeout bounds a request to a signer. It is less than a database's transaction may
 // wait for it.
-const signTimeout = 30 * time.Second
+const Timeout = 30 * time.Second
 
 // remoteSigner asks a signer over JSON-RPC.
 type remoteSigner struct {
-	*endpoint
+	rpc     *node.Node
+	log     *slog.Logger
 	account common.Address
 }
 
-func openRemote(log *slog.Logger, field, raw string, account common.Address) (signer, error) {
-	e, err := dial(field, "the signer of "+account.Hex(), raw, log)
+func openRemote(log *slog.Logger, field, raw string, account common.Address) (Signer, error) {
+	if !strings.HasPrefix(raw, "http://") && !strings.HasPrefix(raw, "https://") {
+		return nil, repute.Invalid(field, "is no address", "an http or https URL")
+	}
+	client, err := node.New(raw, node.Options{Timeout: Timeout, MaxBytes: maxAnswer})
 	if err != nil {
-		return nil, err
+		return nil, repute.Invalid(field, "is no address", "an http or https URL")
 	}
 	if (account == common.Address{}) {
 		return nil, repute.Invalid(field, "the signer's account is missing", "its address after #")
 	}
-	return &remoteSigner{e, account}, nil
+	return &remoteSigner{client, log, account}, nil
 }
 
-func (s *remoteSigner) address() common.Address { return s.account }
+// Address implements Signer.
+func (s *remoteSigner) Address() common.Address { return s.account }
 
 // signRequest is the argument of account_signTransaction.
 type signRequest struct {
@@ -194,8 +207,21 @@ type signRequest struct {
 	ChainID *hexutil.Big    `json:"chainId"`
 }
 
-func (s *remoteSigner) sign(ctx context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error) {
-	ctx, cancel := context.WithTimeout(ctx, signTimeout)
+// maxAnswer bounds an answer of a signer, in bytes.
+const maxAnswer = 1 << 20
+
+// failed logs what a signer answered and returns an error without it, which is
+// repute.ErrUnavailable.
+func (s *remoteSigner) failed(asked string, err error) error {
+	if !errors.Is(err, context.Canceled) {
+		s.log.Warn("transactions: a signer did not answer", "signer", s.account, "host", s.rpc.Host(), "asked", asked, "error", err)
+	}
+	return fmt.Errorf("%s of the signer of %s: no answer: %w", asked, s.account, repute.ErrUnavailable)
+}
+
+// Sign implements Signer.
+func (s *remoteSigner) Sign(ctx context.Context, chainID *big.Int, tx *types.Transaction) (*types.Transaction, error) {
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
 	defer cancel()
 	var answer struct {
 		Raw hexutil.Bytes `json:"raw"`
@@ -211,4 +237,42 @@ func (s *remoteSigner) sign(ctx context.Context, chainID *big.Int, tx *types.Tra
 		return nil, s.failed("signature", errors.New("the answer is no transaction"))
 	}
 	return signed, nil
+}
+
+// SignTyped implements Signer.
+func (s Local) SignTyped(_ context.Context, data apitypes.TypedData) ([]byte, error) {
+	digest, _, err := apitypes.TypedDataAndHash(data)
+	if err != nil {
+		return nil, fmt.Errorf("hash typed data: %w", err)
+	}
+	signature, err := crypto.Sign(digest, s.Key)
+	if err != nil {
+		return nil, fmt.Errorf("sign typed data: %w", err)
+	}
+	signature[64] += 27
+	return signature, nil
+}
+
+// SignTyped implements Signer. Only what the account itself signed is believed.
+func (s *remoteSigner) SignTyped(ctx context.Context, data apitypes.TypedData) ([]byte, error) {
+	digest, _, err := apitypes.TypedDataAndHash(data)
+	if err != nil {
+		return nil, fmt.Errorf("hash typed data: %w", err)
+	}
+	ctx, cancel := context.WithTimeout(ctx, Timeout)
+	defer cancel()
+	var signature hexutil.Bytes
+	if err := s.rpc.CallContext(ctx, &signature, "account_signTypedData", s.account, data); err != nil {
+		return nil, s.failed("signature of typed data", err)
+	}
+	if len(signature) != 65 || signature[64] < 27 {
+		return nil, fmt.Errorf("the signer of %s gave no signature: %w", s.account, repute.ErrConflict)
+	}
+	plain := append([]byte(nil), signature...)
+	plain[64] -= 27
+	key, err := crypto.SigToPub(digest, plain)
+	if err != nil || crypto.PubkeyToAddress(*key) != s.account {
+		return nil, fmt.Errorf("the signer of %s signed something else: %w", s.account, repute.ErrConflict)
+	}
+	return signature, nil
 }
