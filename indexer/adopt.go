@@ -20,7 +20,7 @@ const comparedBlocks = 16
 // join makes the chain known to the store. One that was imported whole is followed
 // on from where the import ends, when the node has its blocks.
 func (f *Follower) join(ctx context.Context, l store.Lease) error {
-	end, imported, err := importdb.Adoptable(ctx, f.db, f.chain)
+	end, imported, err := importdb.CanResume(ctx, f.db, f.chain)
 	if err != nil {
 		return err
 	}
@@ -30,7 +30,7 @@ func (f *Follower) join(ctx context.Context, l store.Lease) error {
 	if end, err = f.compare(ctx, end); err != nil {
 		return err
 	}
-	if err := importdb.Adopt(ctx, f.db, f.chain, l, end); err != nil {
+	if err := importdb.Resume(ctx, f.db, f.chain, l, end); err != nil {
 		return err
 	}
 	f.log.Info("following on from an import", "block", end.Number)

@@ -39,8 +39,8 @@ comment on column chains.imported is
 comment on column chains.cursor_block is 'Every block up to here is stored; start_block - 1 at first.';
 comment on column chains.cursor_hash is 'Hash of cursor_block; empty before the first block.';
 comment on column chains.cursor_time is 'Time of cursor_block; null when unknown.';
-comment on column chains.head_block is 'Newest block that an endpoint told of.';
-comment on column chains.safe_block is 'Newest block with the tag safe.';
+comment on column chains.head_block is 'Newest block that an endpoint reported.';
+comment on column chains.safe_block is 'Newest block with the tag safe; 0 when unknown.';
 comment on column chains.finalized_block is
     'Newest block that counts as final: by the tag, or by depth where the tag means nothing.';
 comment on column chains.reorgs is 'Reorganisations followed so far.';
@@ -145,7 +145,7 @@ create table endpoints (
     updated_at  timestamptz      not null,
     primary key (chain_id, name, owner)
 );
-comment on table endpoints is 'Health of the JSON-RPC endpoints, as each process that asks them sees it.';
+comment on table endpoints is 'Health of the JSON-RPC endpoints, as each process that uses them sees it.';
 comment on column endpoints.name is 'Host, never path, query or key.';
 comment on column endpoints.owner is 'The process.';
 comment on column endpoints.kind is 'Way to reach it: http or ws.';
@@ -153,7 +153,7 @@ comment on column endpoints.latency_ms is 'Moving average of answers, in millise
 comment on column endpoints.error_rate is 'Moving share of failed requests, 0 to 1.';
 comment on column endpoints.rate_limit is 'Requests per second that are allowed; 0 for no limit.';
 comment on column endpoints.concurrency is 'Requests that may run at once.';
-comment on column endpoints.head is 'Newest block it told of; 0 when unknown.';
+comment on column endpoints.head is 'Newest block it reported; 0 when unknown.';
 comment on column endpoints.last_error is 'Its last failure; empty without one.';
 
 -- Events and histories.
@@ -266,7 +266,7 @@ create index feedback_client on feedback (chain_id, client, token_id);
 create index feedback_newest on feedback (chain_id, token_id, block, log_index);
 create index feedback_revoked on feedback (chain_id, revoked_block)
     where revoked_block is not null;
-comment on table feedback is 'Layer 2: ratings, one row each, with the block of a revocation.';
+comment on table feedback is 'Layer 2: ratings, one row each, also revoked ones.';
 comment on column feedback.idx is 'Number of the rating among those of the client for the agent, from 1.';
 comment on column feedback.value is 'The rating, to be divided by 10 to the power of decimals.';
 comment on column feedback.tag1 is 'Row in tags.';
@@ -403,10 +403,10 @@ create table changes (
 create index changes_block on changes (chain_id, block);
 create index changes_order on changes (xid, seq);
 comment on table changes is
-    'The change feed: what became different, written in the transaction that made it so. Readers go by '
-    '(xid, seq), up to the oldest transaction that still runs.';
+    'The change feed: visible changes, written in the transaction that makes them. Readers order by '
+    '(xid, seq), below the oldest open transaction.';
 comment on column changes.xid is 'The transaction that wrote it.';
-comment on column changes.kind is 'What became different.';
+comment on column changes.kind is 'What changed.';
 comment on column changes.token_id is 'The agent concerned; null when none.';
 comment on column changes.retracts is
     'seq of the change that this one takes back after a reorganisation; null for all others.';
@@ -456,35 +456,36 @@ comment on column uris.attempts is 'Fetches so far.';
 comment on column uris.source is 'Where the newest bytes came from.';
 comment on column uris.sha256 is 'The newest bytes; null when none were ever read.';
 comment on column uris.reason is 'Code of the last failure; empty after a success.';
-comment on column uris.detail is 'The last failure in words.';
+comment on column uris.detail is 'Text of the last failure.';
 comment on column uris.rank is
     'Order of the queue: 0 an agent''s file that was never read, 1 an agent''s file, 2 the proof of a '
     'domain, 3 a file of feedback, of a response or of a validation. The lowest use counts.';
 comment on column uris.failures is 'Failures in a row.';
-comment on column uris.dead is 'Failed for good, or too often.';
+comment on column uris.dead is 'It failed permanently or too often, and is not retried.';
 comment on column uris.tried_at is 'Last fetch, also a failed one.';
-comment on column uris.refresh_at is 'When somebody last asked for a fetch out of turn.';
+comment on column uris.refresh_at is 'When a refresh was last requested.';
 comment on column uris.cid is 'Multihash of an ipfs document''s CID, once read.';
 comment on column uris.served_by is
     'Host that answered in the end over HTTP(S), in canonical form; null for none, or when not known.';
-comment on column uris.gone is 'The host said that there is no such file, and it was not read since.';
+comment on column uris.gone is 'The host answered that there is no such file, and it was not read since.';
 comment on column uris.overgrown is 'It has more fetches than are kept.';
 
 create table hosts (
     host       text        primary key,
-    turn       timestamptz not null,
+    due_at     timestamptz not null,
     failures   integer     not null default 0,
     rank       smallint    not null default 0,
     rest_until timestamptz
 );
-create index hosts_turn on hosts (rank, turn);
+create index hosts_due on hosts (rank, due_at);
 comment on table hosts is
-    'Whose turn it is in the queue of documents: one row per host with planned documents.';
-comment on column hosts.turn is
-    'Never later than the earliest next_due of its URIs and the end of its last job.';
-comment on column hosts.failures is 'Turns in a row in which it did not answer.';
-comment on column hosts.rank is 'Rank of the first document due, as in uris.';
-comment on column hosts.rest_until is 'No turn before this, whatever becomes due; null when it may be asked.';
+    'The queue of documents by host: one row per host with planned documents.';
+comment on column hosts.due_at is
+    'When the host is claimed next: not after the earliest next_due of its URIs, except during a claim and '
+    'until a backoff ends.';
+comment on column hosts.failures is 'Claims in a row in which it did not answer.';
+comment on column hosts.rank is 'Rank of its first document due, as in uris.';
+comment on column hosts.rest_until is 'End of its backoff, which new documents cannot shorten; null without one.';
 
 create table fetches (
     uri_id     bigint      references uris on delete cascade,
@@ -497,8 +498,8 @@ create table fetches (
 create index fetches_sha256 on fetches (sha256)
     where sha256 is not null;
 comment on table fetches is 'Fetches of a URI, the newest few.';
-comment on column fetches.sha256 is 'The bytes that came; null when none did.';
-comment on column fetches.source is 'Where they came from.';
+comment on column fetches.sha256 is 'The bytes that were read; null after a failure.';
+comment on column fetches.source is 'Where the bytes were read; empty after a failure.';
 comment on column fetches.reason is 'Code of the failure; empty after a success.';
 
 create table documents (
@@ -569,7 +570,7 @@ create table denied (
     created timestamptz not null default now(),
     primary key (kind, value)
 );
-comment on table denied is 'What the operator does not fetch, show or serve.';
+comment on table denied is 'The deny-list: what is not fetched, shown or served.';
 comment on column denied.value is
     'Lower-case hex of the hash or of the CID''s multihash, a host, or chain:token.';
 
@@ -582,7 +583,7 @@ comment on table ipfs_blocks is
     'Blocks that prove ipfs documents and are not whole documents themselves: directories, and parts of '
     'larger files.';
 comment on column ipfs_blocks.node is
-    'It was read as a node of a document''s tree; only such blocks are decoded again.';
+    'It was decoded as a node of a document''s tree; only such blocks are decoded again.';
 
 create table document_blocks (
     sha256    bytea references documents on delete cascade,
@@ -590,7 +591,7 @@ create table document_blocks (
     primary key (sha256, multihash)
 );
 create index document_blocks_multihash on document_blocks (multihash);
-comment on table document_blocks is 'Which documents a block proves. A block without any is dropped.';
+comment on table document_blocks is 'Documents that a block proves. A block that proves none is deleted.';
 
 create table searchable (
     sha256   bytea    primary key references documents on delete cascade,
@@ -744,12 +745,12 @@ create index trust_finals_evidence on trust_finals (evidence);
 comment on table trust_finals is
     'Final scores: a row for each run that changed one. Columns as in trust_scores.';
 comment on column trust_finals.facts is 'Digest of what does not change by age alone.';
-comment on column trust_finals.guarded is 'It is lowered because of another agent of the same party.';
+comment on column trust_finals.guarded is 'It is limited by a penalty of a related agent.';
 
 create table trust_stale (
     chain_id bigint,
     token_id numeric(78, 0),
-    turn     smallint      not null check (turn in (0, 1)),
+    cause    smallint      not null check (cause in (0, 1)),
     final    boolean       not null,
     since    timestamptz   not null default now(),
     mark     bigint        generated always as identity,
@@ -757,12 +758,12 @@ create table trust_stale (
     primary key (chain_id, token_id)
 );
 create index trust_stale_final on trust_stale (chain_id) where final;
-create index trust_stale_turn on trust_stale (chain_id, turn, since);
+create index trust_stale_cause on trust_stale (chain_id, cause, since);
 comment on table trust_stale is 'Agents whose scores must be computed again.';
-comment on column trust_stale.turn is '0: something happened; 1: a run began.';
-comment on column trust_stale.final is 'The final score too.';
+comment on column trust_stale.cause is '0: an event; 1: a run began.';
+comment on column trust_stale.final is 'Whether the final score must be computed too.';
 comment on column trust_stale.mark is 'Another number each time the agent is marked.';
-comment on column trust_stale.claimed is 'Until then somebody works on it.';
+comment on column trust_stale.claimed is 'End of the claim of the process that computes it.';
 
 create table trust_feed (
     chain_id bigint      primary key,
@@ -803,8 +804,8 @@ create table trust_links (
     primary key (chain_id, a, b),
     check (a < b)
 );
-comment on table trust_links is 'Pairs of addresses that are known to be one party.';
-comment on column trust_links.source is 'Where anybody can check it.';
+comment on table trust_links is 'Pairs of addresses that are known to be one identity.';
+comment on column trust_links.source is 'Where it can be checked.';
 
 create table trust_inputs (
     hash    bytea       primary key,
@@ -816,49 +817,48 @@ comment on table trust_inputs is
 comment on column trust_inputs.hash is 'sha256 of body.';
 comment on column trust_inputs.kept_at is 'When it was last used.';
 
-create table trust_guilt (
+create table trust_penalties (
     chain_id bigint,
     final    boolean,
     token_id numeric(78, 0),
-    party    bytea,
-    holder   bytea         not null,
+    identity bytea,
+    owner    bytea         not null,
     score    integer       not null,
     high     integer       not null,
     tier     smallint      not null,
     run      bigint        not null,
     known    bytea         not null default '\x',
-    primary key (chain_id, final, token_id, party)
+    primary key (chain_id, final, token_id, identity)
 );
-create index trust_guilt_party on trust_guilt (chain_id, final, party, score, token_id);
-comment on table trust_guilt is
-    'Penalties: who had an agent when it was found to be bad, which limits other agents of the same '
-    'party.';
-comment on column trust_guilt.final is 'As of the newest run''s block; otherwise of the newest score.';
-comment on column trust_guilt.token_id is 'The bad agent.';
-comment on column trust_guilt.party is 'Name of an identity of the run''s graph.';
-comment on column trust_guilt.holder is 'The address of the party that had the agent.';
-comment on column trust_guilt.score is
-    'Of the bad agent, from what was said meanwhile, in thousandths of a point.';
-comment on column trust_guilt.high is 'Thousandths of a point.';
-comment on column trust_guilt.known is 'sha256 of the party''s members and the parameters.';
+create index trust_penalties_identity on trust_penalties (chain_id, final, identity, score, token_id);
+comment on table trust_penalties is
+    'Penalties: identities that owned an agent when it was found to be bad, which limits their other agents.';
+comment on column trust_penalties.final is 'As of the newest run''s block; otherwise as of the newest score.';
+comment on column trust_penalties.token_id is 'The bad agent.';
+comment on column trust_penalties.identity is 'Name of an identity of the run''s graph.';
+comment on column trust_penalties.owner is 'The address of the identity that owned the agent.';
+comment on column trust_penalties.score is
+    'Score of the bad agent from ratings of that time, in thousandths of a point.';
+comment on column trust_penalties.high is 'Thousandths of a point.';
+comment on column trust_penalties.known is 'sha256 of the identity''s members and the parameters.';
 
-create table trust_follow (
+create table trust_related (
     id       bigint        generated always as identity primary key,
     chain_id bigint        not null,
     final    boolean       not null,
     members  bytea[]       not null,
     updated  bigint        not null,
-    but_not  numeric(78, 0),
+    except_agent numeric(78, 0),
     after    numeric(78, 0) not null default '-1'::integer
 );
-create index trust_follow_chain on trust_follow (chain_id, id);
-comment on table trust_follow is
-    'Parties whose penalties changed, and how far their agents were marked for scoring.';
-comment on column trust_follow.members is 'Addresses of the party.';
-comment on column trust_follow.updated is
-    'Agents to which nothing happened after this block are as they were.';
-comment on column trust_follow.but_not is 'The agent that the penalty comes from; null for several.';
-comment on column trust_follow.after is 'Agents up to this one were marked.';
+create index trust_related_chain on trust_related (chain_id, id);
+comment on table trust_related is
+    'Identities with changed penalties, whose agents are being marked for scoring.';
+comment on column trust_related.members is 'Addresses of the identity.';
+comment on column trust_related.updated is
+    'Only agents with events after this block are marked; -1 for all.';
+comment on column trust_related.except_agent is 'The agent that the penalty comes from; null for several.';
+comment on column trust_related.after is 'Agents up to this one are marked.';
 
 -- Payments.
 
@@ -875,10 +875,9 @@ create table payment_files (
 );
 create index payment_files_unseen on payment_files (uri_id) where unseen;
 comment on table payment_files is
-    'Payments that files of feedback claim, by URI. Null where the file does not say, or not in a '
-    'readable way.';
+    'Payments that files of feedback claim, by URI. Null where the file does not say or cannot be read.';
 comment on column payment_files.chain_id is 'Of the agent that the file names.';
-comment on column payment_files.unseen is 'Not yet brought together with ratings.';
+comment on column payment_files.unseen is 'Not matched with ratings yet.';
 
 create table payments (
     chain_id  bigint,
@@ -916,15 +915,15 @@ create index payments_payee on payments (pay_chain, payee, pay_time)
     where state = 'verified';
 create index payments_payer on payments (pay_chain, payer, pay_time)
     where state = 'verified';
-create index payments_turn on payments (pay_chain, client, next_due)
+create index payments_client on payments (pay_chain, client, next_due)
     where next_due is not null;
-comment on table payments is 'Ratings whose file claims a payment, and what the chain says of it.';
+comment on table payments is 'Ratings whose file claims a payment, and the result of looking it up.';
 comment on column payments.pay_chain is 'Chain of the payment.';
 comment on column payments.reason is 'Code of why it is not verified; empty when it is.';
-comment on column payments.pay_block is 'The transfer, once verified; as the following columns.';
-comment on column payments.paid is 'What counts of it, in millionths of a US dollar.';
+comment on column payments.pay_block is 'Block of the verified transfer. This and the following columns are null before.';
+comment on column payments.paid is 'Amount that counts, in millionths of a US dollar.';
 comment on column payments.given is
-    'When the rating was given; of several that claim one transfer the first counts.';
+    'When the rating was given: of several that claim one transfer the first counts.';
 
 create table payment_ledger (
     chain_id bigint,
@@ -936,9 +935,9 @@ create table payment_ledger (
     primary key (chain_id, token_id, id)
 );
 comment on table payment_ledger is
-    'A row each time another amount counts for a rating, so that what counted at any time can be found '
+    'A row for each change of the amount that counts for a rating, so that earlier scores can be computed '
     'again.';
-comment on column payment_ledger.id is 'Of one agent''s rows, a later one was committed later.';
+comment on column payment_ledger.id is 'Rows of one agent are committed in this order.';
 comment on column payment_ledger.paid is 'Millionths of a US dollar that count from now on.';
 
 -- Tasks and runs.
@@ -963,8 +962,7 @@ comment on column modules.chain_id is 'Of its on-chain identity; null without on
 comment on column modules.dry_run is 'It can do a dry run.';
 comment on column modules.manifest is 'json, not jsonb, which refuses some texts that agents may send.';
 comment on column modules.proof_kind is
-    'How it was shown that the program speaks for the identity: domain, signature or key; empty when it '
-    'was not.';
+    'How the program proved its on-chain identity: domain, signature or key; empty when it did not.';
 
 create table tasks (
     id          text        primary key,
@@ -1035,16 +1033,15 @@ comment on column runs.slug is 'The agent.';
 comment on column runs.awaiting is 'What it waits for; empty when it does not.';
 comment on column runs.phase is '1 to 9, 0 before the first.';
 comment on column runs.fence is
-    'Raised by each new holder of a root run; writes of earlier holders are refused.';
-comment on column runs.held_until is 'Until then somebody works on the root run.';
-comment on column runs.lost_after is 'Then the run needs another job; infinity when it needs none.';
-comment on column runs.cancel is 'Why it is to be cancelled; empty when it is not.';
+    'Raised by each claim of a root run; writes of workers with an earlier one are refused.';
+comment on column runs.held_until is 'End of the claim of the worker that has the root run.';
+comment on column runs.lost_after is 'When the run is queued again, because its worker or job is lost; infinity when it needs none.';
+comment on column runs.cancel is 'Why it is canceled; empty when it is not.';
 comment on column runs.max_gas is 'Null for no limit.';
 comment on column runs.events is 'Of a root run: number of its last event.';
 comment on column runs.reasons is 'Why it was refused.';
 comment on column runs.counted_from is
-    'Of a root run: when it would have been taken first, had it been worked on without a break; null '
-    'before.';
+    'Of a root run: its time of work is counted from here, moved by its pauses; null before the first claim.';
 comment on column runs.decisions is 'Of a root run: number of decisions in its chain.';
 comment on column runs.decisions_head is 'Of a root run: hash of the last decision.';
 comment on column runs.decisions_signer is 'Who signed decisions_head; null when nobody did.';
@@ -1060,7 +1057,7 @@ create table run_phases (
     ended_at   timestamptz not null,
     primary key (run_id, attempt, phase)
 );
-comment on table run_phases is 'What came of each phase, per attempt.';
+comment on table run_phases is 'Outcome of each phase, per attempt.';
 
 create table run_steps (
     run_id     text        references runs on delete cascade,
@@ -1072,7 +1069,7 @@ create table run_steps (
     ended_at   timestamptz,
     primary key (run_id, step_id)
 );
-comment on table run_steps is 'Steps of a plan that have begun. A step that is completed is not done again.';
+comment on table run_steps is 'Steps of a plan that have begun. A completed step is not repeated.';
 
 create table run_calls (
     id         bigint      generated always as identity primary key,
@@ -1099,7 +1096,7 @@ create index run_calls_run on run_calls (run_id, id);
 comment on table run_calls is 'Calls that the runtime made for an agent: the receipts.';
 comment on column run_calls.key is 'Idempotency key of the call; empty without one.';
 comment on column run_calls.ref is 'What was called.';
-comment on column run_calls.done is 'Its end is known.';
+comment on column run_calls.done is 'Whether its outcome is stored.';
 
 create table run_events (
     root_id text        references runs on delete cascade,
@@ -1136,7 +1133,7 @@ create unique index run_decisions_chain on run_decisions (root_id, number);
 create index run_decisions_policy on run_decisions (policy);
 create index run_decisions_pins on run_decisions using gin (pins);
 create index run_decisions_run on run_decisions (run_id, id);
-comment on table run_decisions is 'What policies decided, as one chain of hashes per root run.';
+comment on table run_decisions is 'Decisions about runs, as one chain of hashes per root run.';
 comment on column run_decisions.subject is 'trust, policy, or the key of a call.';
 comment on column run_decisions.policy is 'sha256 of the policy''s bytes.';
 comment on column run_decisions.number is 'From 1, within the root run.';
@@ -1156,7 +1153,7 @@ create table run_approvals (
     at       timestamptz not null default now(),
     primary key (run_id, attempt, subject)
 );
-comment on table run_approvals is 'What people decided where a policy left it to them.';
+comment on table run_approvals is 'Answers of people to decisions that a policy left to them.';
 
 -- Wallets and treasuries.
 
@@ -1193,7 +1190,7 @@ create index intents_settled on intents (chain_id, block)
     where state in ('confirmed', 'reverted');
 create index intents_run on intents (run_id);
 comment on table intents is
-    'Transactions to be sent. One has the same nonce for ever, and outlives the run that asked for it.';
+    'Transactions to be sent. A row never changes its nonce, and stays when its run is deleted.';
 comment on column intents.agent is 'Slug.';
 comment on column intents.max_fee is 'Wei for gas in all; null for no limit.';
 comment on column intents.reason is 'Why it is in this state.';
@@ -1237,8 +1234,8 @@ create unique index acts_one_identity on acts (chain_id, agent)
 create index acts_open on acts (created_at)
     where ended_at is null;
 comment on table acts is
-    'The operator''s own acts, outside any run. Their transactions are intents named ID/1, ID/2 …';
-comment on column acts.key is 'Idempotency key of whoever asked; null without one.';
+    'Operator actions, outside any run. Their transactions are intents with the ids ID/1, ID/2 …';
+comment on column acts.key is 'Idempotency key of the request; null without one.';
 comment on column acts.agent is 'Slug; empty for none.';
 comment on column acts.transactions is 'As they were simulated.';
 comment on column acts.functions is
@@ -1363,7 +1360,7 @@ create trigger changed after insert or update or delete or truncate on trust_lin
 -- +goose Down
 drop table cursors, leases, treasury_events, treasury_blocks, treasuries, acts, intent_attempts,
     intents, run_approvals, run_decisions, run_events, run_calls, run_steps, run_phases, runs,
-    tasks, modules, payment_ledger, payments, payment_files, trust_follow, trust_guilt,
+    tasks, modules, payment_ledger, payments, payment_files, trust_related, trust_penalties,
     trust_inputs, trust_links, trust_roots, trust_feed, trust_stale, trust_finals, trust_scores,
     trust_runs, searchable, document_blocks, ipfs_blocks, denied, domains, links, parses, documents,
     fetches, hosts, uris, changes, votes, sums, agents, validation_responses, validation_requests,

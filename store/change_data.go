@@ -10,18 +10,32 @@ import (
 // drops what was retracted and takes the rest in (block, log) order has the
 // state of the tables.
 const (
+	// KindTransferred says that an agent was minted or changed its owner, which clears wallet and
+	// approval.
 	KindTransferred = "agent.transferred"
-	KindRegistered  = "agent.registered"
-	KindURI         = "agent.uri"
-	KindWallet      = "agent.wallet"
-	KindMetadata    = "agent.metadata"
-	KindApproval    = "agent.approval"
-	KindOperator    = "operator"
-	KindFeedback    = "feedback.given"
-	KindRevoked     = "feedback.revoked"
-	KindResponse    = "response.appended"
-	KindRequested   = "validation.requested"
-	KindResponded   = "validation.responded"
+	// KindRegistered says that an agent got its first URI, and its owner where no transfer was
+	// seen.
+	KindRegistered = "agent.registered"
+	// KindURI says that the owner replaced the URI of an agent.
+	KindURI = "agent.uri"
+	// KindWallet says that the verified wallet of an agent was set or cleared.
+	KindWallet = "agent.wallet"
+	// KindMetadata says that a metadata value of an agent was set.
+	KindMetadata = "agent.metadata"
+	// KindApproval says that the address that may transfer an agent changed.
+	KindApproval = "agent.approval"
+	// KindOperator says that an address may, or may no longer, act for every agent of an owner.
+	KindOperator = "operator"
+	// KindFeedback says that a client rated an agent.
+	KindFeedback = "feedback.given"
+	// KindRevoked says that a client revoked a rating.
+	KindRevoked = "feedback.revoked"
+	// KindResponse says that a rating got a response.
+	KindResponse = "response.appended"
+	// KindRequested says that a validation of an agent was requested.
+	KindRequested = "validation.requested"
+	// KindResponded says that a validator answered a request, perhaps not for the first time.
+	KindResponded = "validation.responded"
 
 	// KindBackfilled stands for all changes of a range of blocks: read the state.
 	KindBackfilled = "backfilled"

@@ -18,7 +18,7 @@ import (
 // one chain are in the order in which they became true, except that a repair
 // speaks of earlier blocks.
 type Change struct {
-	Cursor   string // opaque; pass it as since to go on behind this row
+	Cursor   string // opaque; pass it as since to continue after this row
 	ChainID  uint64
 	Kind     string // e.g. feedback.given; retracted undoes another row
 	Block    uint64

@@ -22,7 +22,7 @@ func hostOf(t *testing.T, db *store.DB, host string) {
 	t.Helper()
 	sqlExec(t, db, "update uris set host = $1 where kind = 'https'", host)
 	sqlExec(t, db, "delete from hosts where host in ('', $1)", host)
-	sqlExec(t, db, "insert into hosts (host, turn) values ($1, now())", host)
+	sqlExec(t, db, "insert into hosts (host, due_at) values ($1, now())", host)
 }
 
 // Any number of hosts with files of ratings wait apart from one with a new agent.
@@ -80,7 +80,7 @@ func TestRestOutlastsWishes(t *testing.T) {
 				t.Errorf("due while it rests: %q, %v", hosts, err)
 			}
 			var within bool
-			ok(t, db.Pool().QueryRow(ctx, "select turn between now() + $1::text::interval and now() + $2::text::interval from hosts",
+			ok(t, db.Pool().QueryRow(ctx, "select due_at between now() + $1::text::interval and now() + $2::text::interval from hosts",
 				c.rests, c.until).Scan(&within))
 			if !within {
 				t.Errorf("the turn is not between %s and %s from now", c.rests, c.until)

@@ -76,7 +76,7 @@ func (db *DB) endWriters(ctx context.Context, name string, epoch int64) {
 // a new holder never waits for the lock of a former one.
 const leaseLockClass = 0x6c656173 // "leas"
 
-// leasePrefetchClass is in its place for a transaction that is ahead of its turn: it
+// leasePrefetchClass replaces leaseLockClass for a transaction of a prefetched batch: it
 // must not wait for the one before, nor that one's successors for it.
 const leasePrefetchClass = 0x6c656168 // "leah"
 
@@ -110,8 +110,8 @@ func HoldLease(ctx context.Context, tx pgx.Tx, l Lease) error {
 		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock($1, hashtext($2 || ':' || $3::bigint))`)
 }
 
-// HoldLeasePrefetch is HoldLease for a transaction that is ahead of its turn. It shares its lock
-// with the others that are: each stays open until all before it have committed.
+// HoldLeasePrefetch is HoldLease for the transaction of a prefetched batch. Such transactions share
+// the lock, because each stays open until the batches before it are committed.
 func HoldLeasePrefetch(ctx context.Context, tx pgx.Tx, l Lease) error {
 	return holdLeaseAs(ctx, tx, l, leasePrefetchClass, `
 		select set_config('lock_timeout', '0', true), pg_advisory_xact_lock_shared($1, hashtext($2 || ':' || $3::bigint))`)

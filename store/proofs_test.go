@@ -70,7 +70,7 @@ func proofOf(t *testing.T, db *store.DB, id repute.AgentID) repute.DomainProof {
 func atHost(t *testing.T, db *store.DB, host string) {
 	t.Helper()
 	sqlExec(t, db, "update uris set host = $1 where kind = 'https'", host)
-	sqlExec(t, db, "insert into hosts (host, turn) values ($1, now()) on conflict do nothing", host)
+	sqlExec(t, db, "insert into hosts (host, due_at) values ($1, now()) on conflict do nothing", host)
 }
 
 // Only a site's operator writes below /.well-known/; any other path of a domain may be a

@@ -109,7 +109,7 @@ func crowd(t *testing.T) (*store.DB, *recorder) {
 		`insert into payments (chain_id, token_id, client, idx, state) select chain_id, token_id, client, idx, 'refused' from feedback limit 5000`,
 		`insert into payments (chain_id, token_id, client, idx, state, pay_chain, next_due)
 			select chain_id, token_id, client, idx, 'pending', 1, now() - idx * interval '1 minute' from feedback offset 5000 limit 20000`,
-		`insert into trust_guilt select chain_id, f, token_id, owner, owner, -50000, -20000, 0, 999 from agents cross join (values (true), (false)) v(f) where token_id % 2 = 0`,
+		`insert into trust_penalties select chain_id, f, token_id, owner, owner, -50000, -20000, 0, 999 from agents cross join (values (true), (false)) v(f) where token_id % 2 = 0`,
 		`analyze`,
 	} {
 		sqlExec(t, db, sql)
@@ -210,13 +210,13 @@ func TestReadsUseIndexes(t *testing.T) {
 			must(err)
 		},
 		"payments": func() { _, _, err := paydb.DuePayments(ctx, db, 1, common.Address{}, 20); must(err) },
-		"guilt": func() {
+		"penalties": func() {
 			_, err := trustdb.WorstPenalties(ctx, db, 1, []trustdb.Affiliation{{TokenID: tokenID(3), Identity: owner}, {TokenID: tokenID(5), Identity: common.Address{2}}}, true)
 			must(err)
 		},
-		"guilt saved": func() {
+		"penalties saved": func() {
 			bad := trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: tokenID(4), Identity: owner, Holder: owner, Score: -60_000}}}
-			sqlExec(t, db, "insert into trust_stale (chain_id, token_id, turn, final) values (1, 4, 0, true) on conflict do nothing")
+			sqlExec(t, db, "insert into trust_stale (chain_id, token_id, cause, final) values (1, 4, 0, true) on conflict do nothing")
 			who := trustdb.Identities{Members: func(p common.Address) []common.Address { return []common.Address{p, {3}} }}
 			must(trustdb.SaveScores(ctx, db, 1, 1000, []trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(4), Final: true}, Current: &bad, Last: &bad}}, who))
 			_, err := trustdb.MarkRelated(ctx, db, 1, 100)
@@ -267,7 +267,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		"agents by score": "Scan using trust_scores_order", "agents by score down": "Scan Backward using trust_scores_order", "agents of a score": "trust_scores_pkey", "agents of everything": "searchable_vector",
 		"agents of owner": "Scan using agents_owner", "agents of wallet": "Scan using agents_wallet",
 		"feedback": "Scan Backward using feedback_newest", "independence": "feedback_client", "summary": "pending_waiting", "validations": "Scan Backward using validation_requests_agent",
-		"agent then": "Scan Backward using events_agent", "payments": "payments_turn", "guilt": "Scan using trust_guilt_party", "guilt saved": "agent_states_owner", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_turn",
+		"agent then": "Scan Backward using events_agent", "payments": "payments_client", "penalties": "Scan using trust_penalties_identity", "penalties saved": "agent_states_owner", "queue": "Scan Backward using uris_due", "hosts": "Scan using hosts_due",
 	}
 	for name, read := range reads {
 		r.take()
@@ -288,7 +288,7 @@ func TestReadsUseIndexes(t *testing.T) {
 }
 
 // small tables may well be read as a whole.
-var small = []string{"chains", "tags", "fetches", "gaps", "block_proofs", "denied", "cursors", "trust_feed", "trust_follow", "trust_stale"}
+var small = []string{"chains", "tags", "fetches", "gaps", "block_proofs", "denied", "cursors", "trust_feed", "trust_related", "trust_stale"}
 
 func checkPlan(t *testing.T, name, plan, sql string) {
 	t.Helper()

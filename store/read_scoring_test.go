@@ -47,7 +47,7 @@ func TestScoringSaysWhoWaits(t *testing.T) {
 	if look().Late {
 		t.Error("an epoch's work is no delay")
 	}
-	exec("update trust_stale set turn = 0 where token_id = (select min(token_id) from trust_stale)")
+	exec("update trust_stale set cause = 0 where token_id = (select min(token_id) from trust_stale)")
 	if !look().Late {
 		t.Error("an event without effect is one")
 	}

@@ -61,7 +61,7 @@ func TestFetching(t *testing.T) {
 		t.Errorf("%+v, %v", f, err)
 	}
 	sqlExec(t, db, "insert into river_leader (name, leader_id, elected_at, expires_at) values ('default', 'x', now(), now() + interval '1 minute')")
-	sqlExec(t, db, "update hosts set turn = now() + interval '1 hour'")
+	sqlExec(t, db, "update hosts set due_at = now() + interval '1 hour'")
 	if f, err = docdb.ReadFetching(t.Context(), db); err != nil || f != (docdb.Fetching{Workers: true}) {
 		t.Errorf("%+v, %v", f, err)
 	}

@@ -235,7 +235,7 @@ func TestFillSearch(t *testing.T) {
 	catalogue(t, db, 7, []int{0}, docs...)
 	sqlExec(t, db, "delete from searchable where name < 'robot3'")
 	sqlExec(t, db, "update searchable set form = 0, name = 'old'")
-	ok(t, docdb.FillSearch(t.Context(), db))
+	ok(t, searchdb.FillSearch(t.Context(), db))
 	if found, _ := search(t, db, searchdb.AgentFilter{Text: "robot"}); found.Total.Value != 230 {
 		t.Errorf("%d found after the fill, want 230", found.Total.Value)
 	}

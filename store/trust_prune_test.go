@@ -121,7 +121,7 @@ func TestSaverRacesThePruner(t *testing.T) {
 			ok(t, trustdb.KeepInputs(t.Context(), db, body))
 			_, err := db.Pool().Exec(t.Context(), "update trust_inputs set kept_at = now() - interval '2 days'") // it is as if it had been there for long
 			ok(t, err)
-			_, err = db.Pool().Exec(t.Context(), "insert into trust_stale (chain_id, token_id, turn, final) values (1, $1, 0, false) on conflict do nothing", i)
+			_, err = db.Pool().Exec(t.Context(), "insert into trust_stale (chain_id, token_id, cause, final) values (1, $1, 0, false) on conflict do nothing", i)
 			ok(t, err)
 			s := trustdb.AgentScore{Score: repute.Score{Evidence: sha256.Sum256(body), Result: []byte("{}")}}
 			err = trustdb.SaveScores(t.Context(), db, 1, 1, []trustdb.ScoredAgent{{StaleAgent: trustdb.StaleAgent{TokenID: tokenID(i)}, Current: &s}}, trustdb.Identities{})

@@ -82,7 +82,7 @@ func TestFollowGuiltThatStays(t *testing.T) {
 		ok(t, err)
 		bad := &trustdb.AgentScore{Score: repute.Score{Result: []byte("{}")}, Penalties: []repute.Penalty{{TokenID: claimed[0].TokenID, Score: score, High: score}}}
 		ok(t, trustdb.SaveScores(ctx, db, 7, run, []trustdb.ScoredAgent{{StaleAgent: claimed[0], Current: bad, Last: bad}}, who))
-		ok(t, db.Pool().QueryRow(ctx, "select count(*), count(*) filter (where updated = -1) from trust_follow").Scan(&rows, &changed))
+		ok(t, db.Pool().QueryRow(ctx, "select count(*), count(*) filter (where updated = -1) from trust_related").Scan(&rows, &changed))
 		for more := true; more; {
 			more, err = trustdb.MarkRelated(ctx, db, 7, 100)
 			ok(t, err)

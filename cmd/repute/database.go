@@ -15,7 +15,7 @@ import (
 	"repute/indexer/documents"
 	"repute/internal/pg"
 	"repute/store"
-	"repute/store/docdb"
+	"repute/store/searchdb"
 )
 
 // database is the Postgres of this run: a given one, a private one started
@@ -106,7 +106,7 @@ func openStore(ctx context.Context, url string, c config) (*store.DB, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := docdb.FillSearch(ctx, db); err != nil {
+	if err := searchdb.FillSearch(ctx, db); err != nil {
 		db.Close()
 		return nil, fmt.Errorf("database: %w", err)
 	}

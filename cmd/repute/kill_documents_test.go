@@ -67,7 +67,7 @@ func away(t *testing.T, conn *pgx.Conn) {
 	for _, sql := range []string{
 		"update river_job set attempted_at = attempted_at - interval '1 hour' where state = 'running'",
 		"delete from river_leader",
-		"update hosts set turn = least(turn, now())",
+		"update hosts set due_at = least(due_at, now())",
 		"update uris set next_due = least(next_due, now()) where tried_at is null and next_due is not null",
 	} {
 		if _, err := conn.Exec(t.Context(), sql); err != nil {

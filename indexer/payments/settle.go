@@ -52,7 +52,7 @@ func (l *Loop) settle(ctx context.Context, c paydb.Claim) error {
 	switch {
 	case errors.As(err, &open):
 		l.log.Debug("payment left open", "tx", c.Tx, "error", err)
-		judge = func(func(uint64) bool) paydb.Verdict { return open.verdict(c) }
+		judge = func(func(uint64) bool) paydb.Outcome { return open.verdict(c) }
 	case err != nil:
 		return fmt.Errorf("payment %s: %w", c.Tx, err)
 	}
@@ -75,18 +75,18 @@ func noAnswer(err error) error { return &openError{repute.PaymentNoAnswer, err} 
 
 // verdict leaves a claim open, or refuses it when nobody has known the transaction for
 // long. What is verified already stays until it can be looked at again.
-func (e *openError) verdict(c paydb.Claim) paydb.Verdict {
+func (e *openError) verdict(c paydb.Claim) paydb.Outcome {
 	if c.State == repute.PaymentVerified {
-		return paydb.Verdict{Next: later(c.Attempts)}
+		return paydb.Outcome{Next: later(c.Attempts)}
 	}
 	if e.reason == repute.PaymentNotFound && c.Attempts+1 >= absentAfter {
-		return paydb.Verdict{State: repute.PaymentRefused, Reason: repute.PaymentAbsent}
+		return paydb.Outcome{State: repute.PaymentRefused, Reason: repute.PaymentAbsent}
 	}
-	return paydb.Verdict{State: repute.PaymentUnavailable, Reason: e.reason, Next: later(c.Attempts)}
+	return paydb.Outcome{State: repute.PaymentUnavailable, Reason: e.reason, Next: later(c.Attempts)}
 }
 
 // judge finds out all that a claim is judged by.
-func (l *Loop) judge(ctx context.Context, c paydb.Claim) (func(func(uint64) bool) paydb.Verdict, error) {
+func (l *Loop) judge(ctx context.Context, c paydb.Claim) (func(func(uint64) bool) paydb.Outcome, error) {
 	final, err := paydb.FinalBlock(ctx, l.db, l.chain)
 	if err != nil {
 		return nil, err
@@ -109,22 +109,22 @@ func (l *Loop) judge(ctx context.Context, c paydb.Claim) (func(func(uint64) bool
 		}
 		k.Around, next = merge(k.Around, back), rest
 	}
-	return func(taken func(uint64) bool) paydb.Verdict {
+	return func(taken func(uint64) bool) paydb.Outcome {
 		k.Taken = taken
 		return verdictOf(k, t, next)
 	}, nil
 }
 
-func verdictOf(k repute.PaymentCase, t landed, next time.Duration) paydb.Verdict {
+func verdictOf(k repute.PaymentCase, t landed, next time.Duration) paydb.Outcome {
 	if !t.succeeded {
-		return paydb.Verdict{State: repute.PaymentRefused, Reason: repute.PaymentFailed}
+		return paydb.Outcome{State: repute.PaymentRefused, Reason: repute.PaymentFailed}
 	}
 	transfer, paid, reason := k.Judge()
 	if reason != "" {
-		return paydb.Verdict{State: repute.PaymentRefused, Reason: reason}
+		return paydb.Outcome{State: repute.PaymentRefused, Reason: reason}
 	}
 	coin, _ := repute.CoinOf(k.Coins, transfer.Token)
-	return paydb.Verdict{State: repute.PaymentVerified, Next: next, Transfer: transfer, Coin: coin, Paid: paid, Time: t.block.Time}
+	return paydb.Outcome{State: repute.PaymentVerified, Next: next, Transfer: transfer, Coin: coin, Paid: paid, Time: t.block.Time}
 }
 
 // merge puts transfers together, each once.

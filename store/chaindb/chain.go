@@ -18,14 +18,21 @@ import (
 type ChainRow struct {
 	ID                   uint64
 	Identity, Reputation common.Address
-	Trusted              map[common.Address]bool // validation contracts on the allow-list
-	Start                uint64
-	Imported             bool
-	Cursor               repute.Block // number and hash; the hash is zero before the first block
-	Finalized            uint64
-	Reorgs               int64
-	Writes               int64 // counts the transactions that changed anything a batch goes by
-	Rewound              bool  // by this transaction
+	// Trusted holds the validation contracts on the allow-list.
+	Trusted map[common.Address]bool
+	// Start is the first block that is indexed.
+	Start uint64
+	// Imported says that the events came from files and nothing follows the chain.
+	Imported bool
+	// Cursor is the newest indexed block; its hash is zero before the first one.
+	Cursor repute.Block
+	// Finalized is the newest final block, 0 when none is known.
+	Finalized uint64
+	Reorgs    int64
+	// Writes counts the transactions that changed rows which a batch depends on.
+	Writes int64
+	// Rewound says that this transaction removed blocks.
+	Rewound bool
 }
 
 // LockChain reads the row of a chain, locks it against other writers until the transaction ends,
@@ -42,6 +49,7 @@ func HoldChain(ctx context.Context, tx pgx.Tx, chainID uint64) (*ChainRow, error
 }
 
 const (
+	// chainColumns are the columns that ScanChainRow reads.
 	chainColumns = `identity, reputation, validations, start_block, imported, cursor_block, cursor_hash,
 	finalized_block, reorgs, writes`
 	// SelectChain is the statement that reads the row of chain $1 for ScanChainRow.

@@ -48,12 +48,15 @@ type ChainView struct {
 	Halted          bool
 	LastError       string
 	Ranges          []repute.BlockRange
-	Pending         int64 // wait for a missing event
-	Undecoded       int64
-	proof           proof
-	oldest          int64 // the oldest header that is kept, 0 for none with a time
-	oldestTime      time.Time
-	now             time.Time // the database's clock
+	// Pending and Undecoded count events that wait for a missing one and events that cannot be
+	// read.
+	Pending   int64
+	Undecoded int64
+	proof     proof
+	// oldest is the oldest stored header with a time, 0 for none.
+	oldest     int64
+	oldestTime time.Time
+	now        time.Time // the database's clock
 }
 
 // Waiting is the SQL condition of pending events that wait for a missing one or cannot be read,

@@ -123,7 +123,9 @@ func (c *ChainView) provenTo() uint64 {
 	return *r.First - 1
 }
 
-// Bounds of lagAllowed: ten minutes of blocks, but at least and at most so many.
+// A chain counts as complete while its newest final blocks are being compared: blocks of ten
+// minutes, at least as many as one request for headers reads, and at most as many as a comparison
+// manages in that time.
 const (
 	lagTime  = 10 * time.Minute
 	lagLeast = 32

@@ -33,12 +33,17 @@ func PointOf(l *types.Log) Point { return Point{Block: l.BlockNumber, Log: uint3
 // missing, the second contradicts what is known. Logs that cannot be read wait
 // with their UndecodedReason.
 const (
-	WaitsForAgent    = "unknown_agent"
-	WaitsForIndex    = "index_gap"
+	// WaitsForAgent: the mint of the agent is missing.
+	WaitsForAgent = "unknown_agent"
+	// WaitsForIndex: an earlier rating of the same client for the agent is missing.
+	WaitsForIndex = "index_gap"
+	// WaitsForFeedback: the rating that is revoked or answered is missing.
 	WaitsForFeedback = "unknown_feedback"
-	WaitsForRequest  = "unknown_request"
+	// WaitsForRequest: the validation request that is answered is missing.
+	WaitsForRequest = "unknown_request"
 
-	IgnoredForeign = "foreign_request" // an unknown request of a contract nobody vouches for
+	// IgnoredForeign: the request is unknown, and its contract is not on the allow-list.
+	IgnoredForeign = "foreign_request"
 )
 
 // WalletKey is the metadata key that the registry reserves for the agent's wallet.

@@ -89,7 +89,8 @@ func WidenGaps(ctx context.Context, tx pgx.Tx, chainID uint64, gaps []Gap) error
 const (
 	maxSubject = 300
 	MaxReason  = 500
-	maxOpen    = 1000 // gaps kept of one chain
+	// maxOpen is how many gaps of one chain are stored.
+	maxOpen = 1000
 )
 
 // maybeToken returns a token id as a parameter, null for nil.

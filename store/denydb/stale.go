@@ -14,7 +14,7 @@ import (
 // these count. When they are many, all agents of all chains are marked, in parts.
 func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 	var many bool
-	args := append(concernedArgs(d), trustdb.FirstMarked, trustdb.TurnEvent)
+	args := append(concernedArgs(d), trustdb.FirstMarked, trustdb.CauseEvent)
 	err := tx.QueryRow(ctx, `
 		with `+concerned+`,
 		hit as materialized (
@@ -25,7 +25,7 @@ func markDenied(ctx context.Context, tx pgx.Tx, d repute.Denial) error {
 			join agents a on a.uri_id = w.id
 			where $1 <> 'agent' limit $6 + 1)),
 		few as (
-			insert into trust_stale (chain_id, token_id, turn, final)
+			insert into trust_stale (chain_id, token_id, cause, final)
 			select h.chain_id, h.token_id, $7, false from hit h join trust_feed f using (chain_id)
 			where (select count(*) from hit) <= $6 order by h.chain_id, h.token_id`+trustdb.MarkTokens+`)
 		select count(*) > $6 from hit`, args...).Scan(&many)

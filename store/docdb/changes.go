@@ -24,7 +24,8 @@ type visibleChanges struct {
 	documents []int64  // URIs of changed documents
 	data      []string // what each shows now, as JSON
 	proofs    []int64  // URIs that may prove otherwise
-	was, is   [][]byte // hashes of what each of proofs gave and gives
+	// was and is hold the hashes of the bytes that each of proofs returned before and returns now.
+	was, is [][]byte
 }
 
 // add compares what a URI shows before and after. A document that its host no longer serves,

@@ -79,8 +79,8 @@ func (s saving) withoutAllowed(ctx context.Context, tx pgx.Tx) (saving, error) {
 	}, nil
 }
 
-// What the deny-list forbids, as SQL for all who read: each gives the reason, null when
-// there is none. Mostly nothing is denied, and then no row is asked about.
+// The functions below return SQL for statements that read documents: the reason why something is
+// denied, null when it is not.
 
 // orNothing returns the SQL of a reason that is null at once while the deny-list is empty, which is
 // the common case.

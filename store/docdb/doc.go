@@ -1,4 +1,20 @@
-// Package docdb keeps documents: the queue of URIs by host, the bytes that were fetched with
-// the blocks that prove them, what parsers made of them, the proofs of domains, and the claims
-// of payments. It also interns the strings of events, because a new URI is a new document.
+// Package docdb stores documents: the files behind the URIs of agents, feedback and
+// validations.
+//
+// Life of a URI: eventdb calls Intern for the strings of a batch, which makes URIs of agents
+// due. The documents loop asks DueHosts for hosts with due documents, claims one with
+// ClaimHost, claims its URIs with DueURIs, fetches them, and stores the outcomes with
+// SaveDocuments. That one transaction stores the bytes and the ipfs blocks that prove them,
+// what parsers read in them, the search row, the outcome of the fetch, claimed payments, and
+// the changes for readers of the feed. FinishHost or BackOffHost ends the claim.
+//
+// Passes in the background delete what is not needed: PruneVersions, DropBodies. ListUnparsed
+// and SaveParsed apply a newer parser to stored bytes. Proofs of domains are documents too;
+// whether they prove anything is computed when it is read (ProofsOfAgents).
+//
+// Other packages join documents into their statements with functions that return SQL, such as
+// DeniedDocument and Standing.
+//
+// Tables: tags, uris, hosts, fetches, documents, parses, links, domains, ipfs_blocks,
+// document_blocks, payment_files.
 package docdb

@@ -21,21 +21,28 @@ import (
 // FetchResult is the outcome of fetching a claimed URI.
 type FetchResult struct {
 	URIID int64
-	// Claimed is URI.Claimed of the claim, so that a refresh requested since then is not lost.
-	// Zero: there was no claim.
+	// Claimed is URI.Claimed of the claim, so that a refresh requested since then is not lost. It
+	// is zero without a claim.
 	Claimed time.Time
-	// Denial is what forbids the document, where Reason is ReasonDenied and the URI
-	// itself does not say.
+	// Denial is the entry of the deny-list that forbids the document, where Reason is ReasonDenied
+	// and the URI itself is not covered.
 	Denial repute.Denial
-	// Body are the bytes read; nil when there are none: the fetch failed
-	// (Reason) or the bytes are still those of the fetch before (no Reason).
-	Body               []byte
-	MediaType, Source  string  // of Body; Source is data, inline, https or ipfs
-	CID                string  // of an ipfs document
-	Root               []byte  // multihash of an ipfs document's file, below the path from CID
-	ServedBy           string  // host that answered over http(s), after redirects; "" for others
-	Blocks             []Block // that prove Body, for ipfs
-	ETag, LastModified string  // to ask for changes with
+	// Body holds the bytes; nil when the fetch failed (Reason) or the bytes are those of the fetch
+	// before (no Reason).
+	Body []byte
+	// MediaType and Source describe Body; Source is data, inline, https or ipfs.
+	MediaType, Source string
+	// CID is the one of an ipfs document's URI.
+	CID string
+	// Root is the multihash of an ipfs document's file, at the end of the path that begins with
+	// CID.
+	Root []byte
+	// ServedBy is the host that answered over HTTP(S) after redirects; empty for other sources.
+	ServedBy string
+	// Blocks prove the Body of an ipfs document.
+	Blocks []Block
+	// ETag and LastModified are the HTTP validators of Body.
+	ETag, LastModified string
 	FetchedAt          time.Time
 	// What Body is: see Parsed.
 	ParserVersion int
@@ -44,11 +51,12 @@ type FetchResult struct {
 	FileOnly      bool
 	Files         []FileParse
 	Domains       []Domain
-	// Reason is the code of a failure, "" for success; Detail is for people.
+	// Reason is the code of a failure, empty for success; Detail is its text for people.
 	Reason, Detail string
-	// Dead: a failure that is final, or one too many.
-	Dead    bool
-	NextDue time.Time // when to fetch again, zero for never
+	// Dead says that the failure is permanent, or one too many.
+	Dead bool
+	// NextDue is when to fetch again, zero for never.
+	NextDue time.Time
 
 	sum, keccak []byte // of Body
 	denied      bool   // the bytes are: they are not kept, nor read
@@ -124,7 +132,7 @@ func SaveDocuments(ctx context.Context, db *store.DB, results []FetchResult) err
 	save := func(tx pgx.Tx) error { return batch.save(ctx, tx, proofs) }
 	err = db.InTx(ctx, pgx.TxOptions{}, "save documents", save)
 	var pg *pgconn.PgError
-	if errors.As(err, &pg) && pg.Code == "40P01" { // of two batches that wait for each other one goes on
+	if errors.As(err, &pg) && pg.Code == "40P01" { // a deadlock of two batches: the other one continues
 		err = db.InTx(ctx, pgx.TxOptions{}, "save documents", save)
 	}
 	return err

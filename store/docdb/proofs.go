@@ -65,12 +65,15 @@ func ProofsOfAgents() string {
 
 // ProofRow receives one domain of one agent with the state of its proof.
 type ProofRow struct {
-	Chain          uint64
-	Registry       []byte
-	Token          store.TokenNum
-	domain         string
-	gone           bool // the host said so, and did not give it since
-	standing       bool // what the proof said still counts
+	Chain    uint64
+	Registry []byte
+	Token    store.TokenNum
+	domain   string
+	// gone says that the host answered that there is no such file, and it was not read since.
+	gone bool
+	// standing says that what the proof said still counts: see Standing.
+	standing bool
+	// named says that the proof names the agent and the domain itself served it.
 	named          bool
 	uri, sum       []byte
 	tried, due     *time.Time

@@ -65,12 +65,12 @@ func DueFileHosts(ctx context.Context, db *store.DB, limit int, except ...string
 // hostsDue returns the hosts whose first due document has a rank between from and to.
 func hostsDue(ctx context.Context, db *store.DB, from, to Rank, limit int, first, except []string) ([]string, error) {
 	rows, err := db.Pool().Query(ctx, `
-		(select host from hosts where host = any($1) and turn <= now())
+		(select host from hosts where host = any($1) and due_at <= now())
 		union all
 		select h.host from generate_series($3::int, $4::int) r
 		cross join lateral (
-			select host from hosts where rank = r and turn <= now() and host <> all($1) and host <> all($5)
-			order by turn limit $2) h`, first, limit, from, to, except)
+			select host from hosts where rank = r and due_at <= now() and host <> all($1) and host <> all($5)
+			order by due_at limit $2) h`, first, limit, from, to, except)
 	if err != nil {
 		return nil, store.Failed("list due hosts", err)
 	}
@@ -93,13 +93,13 @@ const hostClaimTime = 135 * time.Second
 // ClaimHost claims a host and reports whether it was still due. A claimed host is not due for
 // two minutes, unless new documents of it are, so that DueHosts does not return it again.
 func ClaimHost(ctx context.Context, db *store.DB, host string) (bool, error) {
-	done, err := db.Pool().Exec(ctx, "update hosts set turn = now() + $2::interval where host = $1 and turn <= now()", host, hostClaimTime)
+	done, err := db.Pool().Exec(ctx, "update hosts set due_at = now() + $2::interval where host = $1 and due_at <= now()", host, hostClaimTime)
 	return done.RowsAffected() == 1, store.Failed("begin host", err)
 }
 
 // ReleaseHost ends a claim with due documents left: the host is due again at once.
 func ReleaseHost(ctx context.Context, db *store.DB, host string) error {
-	_, err := db.Pool().Exec(ctx, "update hosts set turn = least(turn, greatest(now(), rest_until)) where host = $1", host)
+	_, err := db.Pool().Exec(ctx, "update hosts set due_at = least(due_at, greatest(now(), rest_until)) where host = $1", host)
 	return store.Failed("return host", err)
 }
 
@@ -119,7 +119,7 @@ func FinishHost(ctx context.Context, db *store.DB, host string) error {
 					select next_due as due from uris where host = $1 and rank = r and next_due is not null
 					order by next_due limit 1) u
 				order by greatest(u.due, now()), r limit 1)
-			update hosts h set turn = greatest(n.due, now()), rank = n.rank, failures = 0, rest_until = null
+			update hosts h set due_at = greatest(n.due, now()), rank = n.rank, failures = 0, rest_until = null
 			from next n where h.host = $1`, host, lastRank(db))
 		if err == nil && done.RowsAffected() == 0 {
 			_, err = tx.Exec(ctx, "delete from hosts where host = $1", host)
@@ -141,7 +141,7 @@ func BackOffHost(ctx context.Context, db *store.DB, host string, rest, shortest,
 		with pause as (
 			select least($3::interval * power(2, least(failures, 20)), $4::interval) * (0.9 + random() / 5) as silence
 			from hosts where host = $1)
-		update hosts set failures = failures + 1, turn = now() + greatest($2::interval, p.silence),
+		update hosts set failures = failures + 1, due_at = now() + greatest($2::interval, p.silence),
 			rest_until = now() + greatest($2::interval, least(p.silence, $5::interval))
 		from pause p where host = $1`, host, rest, shortest, longest, minHostBackoff)
 	return store.Failed("postpone host", err)
@@ -258,7 +258,7 @@ func PlanFiles(ctx context.Context, db *store.DB, limit int) (int, error) {
 // ends. Rows are locked in the order of names, as every writer does.
 func ScheduleHosts(relation string) string {
 	return `
-		insert into hosts (host, turn, rank)
+		insert into hosts (host, due_at, rank)
 		select host, now(), min(rank) from ` + relation + ` group by host order by host ` + scheduleEarlier
 }
 
@@ -266,15 +266,15 @@ func ScheduleHosts(relation string) string {
 // kept.
 const scheduleEarlier = `
 	on conflict (host) do update set
-		turn = least(hosts.turn, greatest(excluded.turn, hosts.rest_until)), rank = least(hosts.rank, excluded.rank)
-	where hosts.turn > greatest(excluded.turn, hosts.rest_until) or hosts.rank > excluded.rank`
+		due_at = least(hosts.due_at, greatest(excluded.due_at, hosts.rest_until)), rank = least(hosts.rank, excluded.rank)
+	where hosts.due_at > greatest(excluded.due_at, hosts.rest_until) or hosts.rank > excluded.rank`
 
 // RestoreHosts schedules every host that has planned documents and is not scheduled, for
 // instance after files were disabled for a time. It reads all planned URIs, so it runs once
 // at the start.
 func RestoreHosts(ctx context.Context, db *store.DB) error {
 	_, err := db.Pool().Exec(ctx, `
-		insert into hosts (host, turn, rank)
+		insert into hosts (host, due_at, rank)
 		select host, min(next_due), min(rank) from uris where next_due is not null and rank <= $1 group by host order by host`+
 		scheduleEarlier, lastRank(db))
 	return store.Failed("restore hosts", err)

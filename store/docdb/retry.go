@@ -27,7 +27,7 @@ func (s saving) moveToRetryHost(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, `
 		with moved as (
 			update uris set host = $2 where id = any($1) and host = $3 and failures > 1 returning host, rank, next_due)
-		insert into hosts (host, turn, rank)
+		insert into hosts (host, due_at, rank)
 		select host, min(next_due), min(rank) from moved where next_due is not null group by host `+scheduleEarlier, broken, RetryHost, ipfsHost)
 	return err
 }

@@ -84,8 +84,7 @@ type HostQueue struct {
 	Due    int64
 	Failed int64 // last fetch failed
 	Dead   int64
-	Silent int64 // turns in a row without an answer
-	Turn   time.Time
+	Silent int64 // claims in a row without an answer
 }
 
 // worstHosts is how many hosts a status names.
@@ -95,7 +94,7 @@ const worstHosts = 20
 // is for operators.
 func WorstHosts(ctx context.Context, db *store.DB) ([]HostQueue, error) {
 	rows, err := db.Pool().Query(ctx, `
-		select u.host, u.due, u.failed, u.dead, coalesce(h.failures, 0), h.turn
+		select u.host, u.due, u.failed, u.dead, coalesce(h.failures, 0)
 		from (
 			select split_part(host, '/', 1) as host, count(*) filter (where next_due <= now()) as due, count(*) filter (where reason <> '') as failed,
 				count(*) filter (where dead) as dead
@@ -107,17 +106,14 @@ func WorstHosts(ctx context.Context, db *store.DB) ([]HostQueue, error) {
 		return nil, store.Failed("count documents of hosts", err)
 	}
 	out, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (q HostQueue, err error) {
-		var turn *time.Time
-		err = row.Scan(&q.Host, &q.Due, &q.Failed, &q.Dead, &q.Silent, &turn)
-		q.Turn = store.TimeOf(turn)
-		return q, err
+		return q, row.Scan(&q.Host, &q.Due, &q.Failed, &q.Dead, &q.Silent)
 	})
 	return out, store.Failed("count documents of hosts", err)
 }
 
 // Fetching says whether documents are fetched.
 type Fetching struct {
-	Since   time.Time // when the first of the hosts that wait came to its turn; zero when none waits
+	Since   time.Time // since when the longest waiting host is due; zero when none waits
 	Workers bool      // some process works on documents
 }
 
@@ -125,7 +121,7 @@ type Fetching struct {
 func ReadFetching(ctx context.Context, db *store.DB) (f Fetching, err error) {
 	var since *time.Time
 	err = db.Readers().QueryRow(ctx, `
-		select (select min(turn) from hosts where turn <= now()), exists (select from river_leader where expires_at > now())`).Scan(&since, &f.Workers)
+		select (select min(due_at) from hosts where due_at <= now()), exists (select from river_leader where expires_at > now())`).Scan(&since, &f.Workers)
 	f.Since = store.TimeOf(since)
 	return f, store.Failed("look at the queue of documents", err)
 }

@@ -17,9 +17,13 @@ import (
 
 // ChangeRow is a change before it is stored.
 type ChangeRow struct {
+	// Kind is one of the kinds of package store.
 	Kind string
-	At   chaindb.Point
-	ID   *repute.TokenID
+	// At is the position of the event that caused the change.
+	At chaindb.Point
+	// ID is the agent that changed, nil when none did.
+	ID *repute.TokenID
+	// Data is a JSON object, by the kind.
 	Data []byte
 }
 

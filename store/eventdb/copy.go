@@ -19,9 +19,12 @@ import (
 type CopyBuffer struct {
 	table   string
 	columns string // comma-separated
-	fields  int
-	rows    int
-	Buf     []byte
+	// fields is how many columns a row has.
+	fields int
+	// rows counts the rows that were begun.
+	rows int
+	// Buf holds the encoded rows.
+	Buf []byte
 }
 
 // copyHeader is the signature, the flags and the empty extension that begin the binary format.

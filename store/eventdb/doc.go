@@ -1,4 +1,19 @@
-// Package eventdb writes the index: it stores batches of events, folds them into histories and
-// current rows, and takes back blocks that a reorganization removed. A batch is one transaction,
-// fenced by a lease and by the chain's cursor.
+// Package eventdb writes the index: events, the histories that follow from them, and the
+// current rows.
+//
+// Apply stores a Batch, a range of consecutive blocks, in one transaction: the events as they
+// were received; the fold, which applies each event to the state it names and yields history
+// rows and new totals; the changes for readers of the feed; and the cursor. The transaction
+// commits only if the lease is held and the cursor is still the batch's parent. Rewind does the
+// same after removing the blocks that a reorganization replaced.
+//
+// Three things make a backfill fast: Prepare interns strings and Prefetch stores events of
+// later batches while an earlier one is applied, rows are sent with COPY (CopyBuffer), and the
+// rows that the last batches wrote stay in memory (rowCache).
+//
+// An event that needs a missing one is stored as pending and has no effect. When the missing
+// one is found, package importdb folds the affected agents again.
+//
+// Tables: events, agent_states, metadata, operators, feedback, responses, validation_requests,
+// validation_responses, pending, agents, sums, votes.
 package eventdb

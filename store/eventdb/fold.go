@@ -13,25 +13,36 @@ import (
 
 // agentState holds the columns of agent_states.
 type agentState struct {
+	// Zero addresses mean none.
 	owner, wallet, approved common.Address
-	claimed                 bool
-	uri                     int64
+	// claimed says that the owner is known from Registered only: no Transfer was seen.
+	claimed bool
+	// uri is the id of the interned URI.
+	uri int64
 }
 
 // foldAgent is the state of one agent that a batch names, whether it exists or not.
 type foldAgent struct {
-	id     repute.TokenID
-	exists bool // now
-	stored bool // in the database before the batch
-	cached bool // known without a look into the database
+	id repute.TokenID
+	// exists says that the agent exists at the current record.
+	exists bool
+	// stored says that the agent has rows in the database from before the batch.
+	stored bool
+	// cached says that its state came from the cache of rows.
+	cached bool
 	agentState
+	// registered and updated are the positions of its registration and of the newest event with an
+	// effect.
 	registered, updated chaindb.Point
 	counts              repute.AgentCounts
 
 	// At the end of the block before the current one.
 	before  agentState
 	existed bool
-	open    int // index of the open history row in delta.states, -1 when stored or none
+	// open is the index of the open history row in Delta.states, -1 when that row is stored or
+	// there is none.
+	open int
+	// inBlock is the last block that named the agent.
 	inBlock uint64
 
 	tx txState
@@ -93,8 +104,11 @@ type requestKey struct {
 
 // foldRequest is the state of a validation request that the batch names.
 type foldRequest struct {
-	known     bool
-	at        chaindb.Point // a refold may meet a request that came only later
+	// known says that the request exists, and at where: a refold may meet a request that was made
+	// only later.
+	known bool
+	at    chaindb.Point // a refold may meet a request that came only later
+	// answered says that it has a response.
 	answered  bool
 	token     repute.TokenID
 	validator common.Address
@@ -109,24 +123,33 @@ type metadataKey struct {
 // fold applies records to the state that they name and collects the rows to be written. Its maps
 // have an entry for everything the records name; load fills them from the database.
 type fold struct {
-	chain   *chaindb.ChainRow
-	ids     docdb.Interned
-	quiet   bool // no changes
-	careful bool // load also what the registry's counting makes known: see storeBatch
+	// chain is the locked row of the chain.
+	chain *chaindb.ChainRow
+	// ids are the interned strings of the records.
+	ids docdb.Interned
+	// quiet says that no changes for readers of the feed are collected.
+	quiet bool
+	// careful says that state which follows from how the registry counts is read as well: see
+	// storeBatch.
+	careful bool
 
 	agents    map[repute.TokenID]*foldAgent
 	pairs     map[pairKey]*foldPair
 	ratings   map[ratingKey]*foldRating
 	operators map[operatorKey]*foldOperator
 	requests  map[requestKey]*foldRequest
-	metadata  map[metadataKey]int // index of the open row in delta.metadata
-	sums      map[sumKey]*sumRow
-	votes     map[voteKey]*voteRow
+	// metadata holds the index of the open row in Delta.metadata.
+	metadata map[metadataKey]int
+	sums     map[sumKey]*sumRow
+	votes    map[voteKey]*voteRow
 
-	block            uint64
-	agentsInBlock    []*foldAgent // may have changed in the current block
+	// block is the block of the current record.
+	block uint64
+	// agentsInBlock and operatorsInBlock were named in the current block and may differ at its end.
+	agentsInBlock    []*foldAgent
 	operatorsInBlock []operatorKey
-	out              Delta
+	// out collects the rows to be written.
+	out Delta
 }
 
 // sumKey identifies a row of sums.
@@ -282,26 +305,33 @@ func checkAddress(c *chaindb.ChainRow, r *repute.Record) error {
 
 // Delta holds the rows that a batch adds or changes.
 type Delta struct {
+	// Rows of the histories that the batch opens, and the stored rows that it closes.
 	states       []stateRow
 	closedStates []closedState
 	metadata     []metadataRow
 	closedKeys   []closedKey
 	operators    []operatorRow
 	closedSpans  []operatorRow
-	feedback     []*feedbackRow
-	revocations  []revocation
-	responses    []responseRow
-	requests     []requestRow
-	answers      []answerRow
-	Pending      []pendingRow
-	sums         []*sumRow
-	votes        []*voteRow
-	withdrawn    []ratingKey  // ratings to be taken out of sums and votes
-	agents       []*foldAgent // rows to be replaced
-	changes      []ChangeRow
+	// Rows of feedback that the batch adds, and stored rows that it revokes.
+	feedback    []*feedbackRow
+	revocations []revocation
+	responses   []responseRow
+	requests    []requestRow
+	answers     []answerRow
+	// Pending are the events without effect.
+	Pending []pendingRow
+	// Changes of the current rows; withdrawn are revoked ratings, to be taken out of sums and
+	// votes.
+	sums      []*sumRow
+	votes     []*voteRow
+	withdrawn []ratingKey  // ratings to be taken out of sums and votes
+	agents    []*foldAgent // rows to be replaced
+	// changes are for readers of the feed.
+	changes []ChangeRow
 
-	added    []*CopyBuffer // all of the above that is new, ready to be stored
-	replaced *CopyBuffer   // the agents
+	// added are the encoded rows that are new, replaced those of agents, which replace stored ones.
+	added    []*CopyBuffer
+	replaced *CopyBuffer // the agents
 }
 
 // stateRow is a row of agent_states; to is 0 while it is open.

@@ -15,11 +15,13 @@ import (
 // continues in that transaction, so the batch becomes visible as a whole, and only if its parent is
 // the cursor by then.
 type Prefetched struct {
-	batch  Batch
-	rest   chan func(pgx.Tx) error // what Apply has left to do
+	batch Batch
+	// rest passes the remaining work of Apply to the goroutine that has the transaction.
+	rest   chan func(pgx.Tx) error
 	cancel context.CancelFunc
-	done   chan struct{} // closed when the transaction has ended and err is set
-	err    error
+	// done is closed when the transaction has ended and err is set.
+	done chan struct{}
+	err  error
 }
 
 // maxPrefetched is how many such transactions one process may have open. The other connections are

@@ -18,9 +18,10 @@ type rowCache struct {
 // cachedChain holds the entries of one chain; writes is the chain's count when they were stored.
 type cachedChain struct {
 	chainID uint64
-	writes  int64
-	agents  map[repute.TokenID]cachedAgent
-	pairs   map[pairKey]cachedPair
+	// writes is the chain's count of writes after the write that stored these rows.
+	writes int64
+	agents map[repute.TokenID]cachedAgent
+	pairs  map[pairKey]cachedPair
 }
 
 // cachedAgent is a row of agents.

@@ -100,8 +100,10 @@ func storeBatch(ctx context.Context, db *store.DB, doing string, b *Batch, ids d
 
 // Prepared is the result of the part of storing records that needs no transaction.
 type Prepared struct {
+	// records are those that were prepared, compared by identity.
 	records []repute.Record
-	ids     docdb.Interned
+	// ids are the interned strings.
+	ids docdb.Interned
 }
 
 // Prepare interns the strings of records, while an earlier batch is stored. It may be called for

@@ -16,7 +16,7 @@ import (
 	"repute/store/paydb"
 )
 
-// Amendment makes one stored block what the chain proves it to be.
+// Amendment replaces the events of one stored block by what its receipts prove.
 type Amendment struct {
 	// Block replaces the stored header of its number; it must have a hash.
 	Block repute.Block
@@ -26,11 +26,10 @@ type Amendment struct {
 	Records []repute.Record
 }
 
-// Amend takes out of a block what is not on the chain and puts in what is, and makes
-// the agents concerned anew from what remains; these are also the agents of all its events
-// where the block gets another time. It is for blocks whose receipts are
-// proven: nothing is compared with what was stored before. repute.ErrNotFound when a
-// log to remove is not stored as given, repute.ErrFenced when the lease is lost.
+// Amend removes logs from a block, adds others, and rebuilds the affected agents from the remaining
+// events. When the time of the block changes, these are the agents of all its events. It is for
+// blocks whose receipts are proven, so nothing is compared with the stored rows. repute.ErrNotFound
+// when a log to remove is not stored, repute.ErrFenced when the lease is lost.
 func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a Amendment) error {
 	if db.Options().Decode == nil {
 		return errors.New("amending a block needs Options.Decode")
@@ -69,9 +68,8 @@ func Amend(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, a A
 	})
 }
 
-// retimed gives the stored events of a block that gets another time, and has the payments
-// looked at again that were ordered by the old one. All that is derived from these events
-// may have another age.
+// retimed returns the stored events of a block whose time changes, because everything derived from
+// them depends on their age. Payments that were ordered by the old time are checked again.
 func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, error) {
 	var changed bool
 	err := m.tx.QueryRow(ctx, `select exists (select from blocks where chain_id = $1 and number = $2 and time <> $3)`,
@@ -93,7 +91,7 @@ func (m *merge) retimed(ctx context.Context, b repute.Block) ([]repute.Record, e
 	return chaindb.DecodeLogs(logs, m.db.Options().Decode)
 }
 
-// header writes a block over the stored one, also where the cursor stands on it.
+// header replaces the stored header of a block, and the cursor's when it is at that block.
 func (m *merge) header(ctx context.Context, b repute.Block) error {
 	var batch pgx.Batch
 	batch.Queue(`
@@ -105,7 +103,7 @@ func (m *merge) header(ctx context.Context, b repute.Block) error {
 	return store.Failed("amend header", m.tx.SendBatch(ctx, &batch).Close())
 }
 
-// remove deletes logs, and that they wait.
+// remove deletes logs and their pending rows.
 func (m *merge) remove(ctx context.Context, logs []types.Log) error {
 	for i := range logs {
 		l := &logs[i]
@@ -125,7 +123,7 @@ func (m *merge) remove(ctx context.Context, logs []types.Log) error {
 	return nil
 }
 
-// replace stores what is new, and rebuilds the agents of it and of what went or changed.
+// replace stores new records and rebuilds the agents of these and of changed records.
 func (m *merge) replace(ctx context.Context, changed, records []repute.Record) error {
 	fresh, err := m.unknown(ctx, records)
 	if err != nil {

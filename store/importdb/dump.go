@@ -11,9 +11,9 @@ import (
 	"repute/store"
 )
 
-// dumpTables are the parts of a canonical dump, in order. Each query yields one
-// JSON object per row; tags and URIs appear as their bytes, order is by natural
-// key, and surrogate ids and clocks appear nowhere.
+// dumpTables are the parts of a canonical dump, in order. Each query returns one JSON object per
+// row. Tags and URIs appear as their bytes, rows are ordered by natural key, and ids and times of
+// the database appear nowhere.
 var dumpTables = []struct{ name, sql string }{
 	{"events", `
 		select json_build_object('table', 'events', 'chain', e.chain_id, 'block', e.block, 'log', e.log_index, 'tx_index', e.tx_index,
@@ -81,9 +81,9 @@ var dumpTables = []struct{ name, sql string }{
 		where $1::bigint in (0, v.chain_id) order by v.chain_id, v.token_id, t.hash, v.client`},
 }
 
-// Dump writes the canonical dump of one chain, or of all for chainID 0, as one
-// JSON object per line: events, histories and current rows. Two indexes of the
-// same chains dump the same bytes, however they came to be.
+// Dump writes the canonical dump of one chain, or of all for chainID 0: one JSON object per line
+// for events, histories and current rows. Two indexes of the same chains have the same dump,
+// however they were built.
 func Dump(ctx context.Context, db *store.DB, w io.Writer, chainID uint64) error {
 	out := bufio.NewWriterSize(w, 1<<16)
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
@@ -104,6 +104,7 @@ func Dump(ctx context.Context, db *store.DB, w io.Writer, chainID uint64) error 
 	return out.Flush()
 }
 
+// dumpTable writes the rows of one query.
 func dumpTable(ctx context.Context, tx pgx.Tx, w *bufio.Writer, sql string, chainID uint64) error {
 	rows, err := tx.Query(ctx, sql, int64(chainID))
 	if err != nil {

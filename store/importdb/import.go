@@ -19,7 +19,7 @@ import (
 	"repute/store/eventdb"
 )
 
-// ImportResult says what an import or a repair did.
+// ImportResult is the outcome of an import or a repair.
 type ImportResult struct {
 	Events     int            // new logs stored
 	Duplicates int            // logs that were stored already
@@ -29,17 +29,15 @@ type ImportResult struct {
 	Pending    int            // such logs of the whole chain afterwards
 }
 
-// Import merges recorded logs into an imported chain, all or nothing, in any
-// order. Logs that are stored already are passed over; repute.ErrConflict when
-// another log is stored at the same place, another block under the same number,
-// or when the chain is followed. A log older than the newest stored one is put
-// in its place and the agents it names are rebuilt from their events, which
-// needs Options.Decode; events that waited for it take effect then.
+// Import merges recorded logs, in any order, into an imported chain; all or none are stored. Logs
+// that are stored already are skipped. repute.ErrConflict when another log is stored at the same
+// position, another block under the same number, or when the chain is followed. A log older than
+// the newest stored one is inserted at its position, and the agents it names are rebuilt from their
+// events, which needs Options.Decode. Events that waited for it take effect then.
 //
-// Blocks bring the times of blocks where they are known; a block named by a
-// record alone is stored without. Covered are the ranges whose logs are all
-// there but for the gaps; it may be empty. More gaps than a chain may have are
-// ErrGapsFull.
+// blocks are headers with times where they are known; the block of a record without header is
+// stored without time. covered are the ranges whose logs are complete but for the gaps; it may be
+// empty. chaindb.ErrGapsFull when there are more gaps than a chain may have.
 func Import(ctx context.Context, db *store.DB, c repute.Chain, records []repute.Record, blocks []repute.Block, covered []repute.BlockRange, gaps ...chaindb.Gap) (ImportResult, error) {
 	c.Imported = true
 	records, err := sortRecords(records)
@@ -85,9 +83,9 @@ func Import(ctx context.Context, db *store.DB, c repute.Chain, records []repute.
 	return result, err
 }
 
-// Repair puts late logs of a followed chain in their place, at or below its
-// cursor, like Import does for imported ones. Their blocks must be given unless
-// they are stored. repute.ErrFenced when the lease is lost.
+// Repair inserts late logs of a followed chain at or below its cursor, as Import does for imported
+// chains. Their blocks must be given unless they are stored. repute.ErrFenced when the lease is
+// lost.
 func Repair(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, records []repute.Record, blocks []repute.Block) (ImportResult, error) {
 	records, err := sortRecords(records)
 	if err != nil {
@@ -115,7 +113,8 @@ func Repair(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, re
 	return result, err
 }
 
-// sortRecords gives the records in order, each position once.
+// sortRecords returns the records in order, each position once. Different logs at one position are
+// a conflict.
 func sortRecords(records []repute.Record) ([]repute.Record, error) {
 	records = slices.Clone(records)
 	slices.SortStableFunc(records, func(a, b repute.Record) int {
@@ -137,23 +136,29 @@ func sortRecords(records []repute.Record) ([]repute.Record, error) {
 	return out, nil
 }
 
+// conflictAt returns the error for two different logs at one position.
 func conflictAt(l *types.Log) error {
 	return repute.Conflict("another log is known at block %d log %d", l.BlockNumber, l.Index)
 }
 
-// merge is one import or repair within its transaction.
+// merge is one import or repair in its transaction.
 type merge struct {
-	db     *store.DB
-	tx     pgx.Tx
-	chain  *chaindb.ChainRow
-	ids    docdb.Interned
-	late   bool                   // something had to go before what was stored
-	agents []repute.TokenID       // rebuilt
-	fresh  []repute.Record        // stored by this merge
-	waits  map[chaindb.Point]bool // positions without effect, of what was folded
+	db    *store.DB
+	tx    pgx.Tx
+	chain *chaindb.ChainRow
+	ids   docdb.Interned
+	// late says that a record belongs before a stored one.
+	late bool
+	// agents are the agents that were rebuilt.
+	agents []repute.TokenID
+	// fresh are the records that this merge stores.
+	fresh []repute.Record
+	// waits holds the positions of folded events that have no effect.
+	waits  map[chaindb.Point]bool
 	result ImportResult
 }
 
+// beginMerge locks the chain and returns a merge into it.
 func beginMerge(ctx context.Context, db *store.DB, tx pgx.Tx, chainID uint64, l store.Lease, ids docdb.Interned) (*merge, error) {
 	c, err := eventdb.BeginWrite(ctx, tx, chainID, l)
 	if err != nil {
@@ -173,8 +178,8 @@ func beginMerge(ctx context.Context, db *store.DB, tx pgx.Tx, chainID uint64, l 
 	return &merge{db: db, tx: tx, chain: c, ids: ids, waits: map[chaindb.Point]bool{}}, nil
 }
 
-// merge stores what is new and folds it: on top when it is all newer than what
-// was stored, else by rebuilding the agents concerned.
+// merge stores new records and folds them: on top of the current state when all are newer than the
+// stored events, otherwise by rebuilding the affected agents.
 func (m *merge) merge(ctx context.Context, records []repute.Record, blocks []repute.Block) error {
 	if err := m.storeBlocks(ctx, records, blocks); err != nil {
 		return err
@@ -200,13 +205,14 @@ func (m *merge) merge(ctx context.Context, records []repute.Record, blocks []rep
 	return foldChunks(ctx, m.tx, m.chain, m.fresh, m.ids, m.note)
 }
 
+// note remembers which of the folded records wait for a missing one.
 func (m *merge) note(d *eventdb.Delta) {
 	for _, p := range d.Pending {
 		m.waits[p.At] = true
 	}
 }
 
-// storeBlocks adds headers and fills in what stored ones lack.
+// storeBlocks adds headers and completes stored ones.
 func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks []repute.Block) error {
 	known := make(map[uint64]repute.Block, len(blocks))
 	for _, b := range blocks {
@@ -250,8 +256,7 @@ func (m *merge) storeBlocks(ctx context.Context, records []repute.Record, blocks
 	return store.Failed("store blocks", err)
 }
 
-// sameTimes refuses times of stored blocks that are not the stored ones: one of the two
-// is wrong.
+// sameTimes refuses times that differ from those of stored blocks, because one of the two is wrong.
 func (m *merge) sameTimes(ctx context.Context, records []repute.Record, blocks []repute.Block) error {
 	said := make(map[uint64]repute.Block, len(blocks))
 	for i := range records {
@@ -275,7 +280,7 @@ func (m *merge) sameTimes(ctx context.Context, records []repute.Record, blocks [
 	return store.Failed("compare times", err)
 }
 
-// newestEvent is the block of the newest stored event.
+// newestEvent returns the block of the newest stored event; any is false when there is none.
 func (m *merge) newestEvent(ctx context.Context) (block uint64, any bool, err error) {
 	err = m.tx.QueryRow(ctx, `select block from events where chain_id = $1 order by block desc, log_index desc limit 1`, m.chain.ID).Scan(&block)
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -284,8 +289,8 @@ func (m *merge) newestEvent(ctx context.Context) (block uint64, any bool, err er
 	return block, err == nil, store.Failed("newest event", err)
 }
 
-// unknown are the records that are not stored yet; a stored log at the place of
-// another one is a conflict.
+// unknown returns the records that are not stored. It returns repute.ErrConflict when another log
+// is stored at the position of one.
 func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.Record, error) {
 	blocks, logs := make([]uint64, len(records)), make([]uint32, len(records))
 	at := make(map[chaindb.Point]*repute.Record, len(records))
@@ -319,7 +324,7 @@ func (m *merge) unknown(ctx context.Context, records []repute.Record) ([]repute.
 	return fresh, nil
 }
 
-// rebuild makes the agents that the new logs touch anew from all their events.
+// rebuild computes histories and current rows of the affected agents again from all their events.
 func (m *merge) rebuild(ctx context.Context) error {
 	if m.db.Options().Decode == nil {
 		return errors.New("merging late logs needs Options.Decode")
@@ -344,10 +349,9 @@ func (m *merge) rebuild(ctx context.Context) error {
 	return m.refold(ctx, operators)
 }
 
-// contested adds the agents that a new validation request concerns though it
-// names another: the one whose request of the same contract and hash it may
-// displace, and those of events that had no effect for want of it. The third
-// topic of requests and responses alike is the hash.
+// contested adds agents that a new validation request affects although it names another agent: the
+// agent whose request with the same contract and hash it may displace, and the agents of events
+// that waited for it. The hash is the third topic of requests and responses.
 func (m *merge) contested(ctx context.Context, touched map[repute.TokenID]bool) error {
 	var contracts, hashes [][]byte
 	for i := range m.fresh {
@@ -378,8 +382,8 @@ func (m *merge) contested(ctx context.Context, touched map[repute.TokenID]bool) 
 	return store.Failed("find contested requests", err)
 }
 
-// refold folds the stored events of the touched agents, through a server-side
-// cursor so that they need not fit in memory.
+// refold folds the stored events of the affected agents. It reads them through a server-side
+// cursor, so that they need not fit in memory.
 func (m *merge) refold(ctx context.Context, operators bool) error {
 	_, err := m.tx.Exec(ctx, `declare late no scroll cursor for `+chaindb.SelectEvents+`
 		where chain_id = $1 and (token_id = any($2::numeric[]) or $3 and kind = $4) order by block, log_index`,
@@ -387,7 +391,7 @@ func (m *merge) refold(ctx context.Context, operators bool) error {
 	if err != nil {
 		return store.Failed("read events", err)
 	}
-	var held []repute.Record // of a block that may go on in the next fetch
+	var held []repute.Record // of a block that may continue in the next fetch
 	for {
 		logs, err := m.fetchLate(ctx)
 		if err != nil {
@@ -417,6 +421,7 @@ func (m *merge) refold(ctx context.Context, operators bool) error {
 	}
 }
 
+// fetchLate reads the next stored events from the cursor; none at the end.
 func (m *merge) fetchLate(ctx context.Context) ([]types.Log, error) {
 	rows, err := m.tx.Query(ctx, fmt.Sprintf("fetch %d from late", refoldChunk))
 	if err != nil {
@@ -425,7 +430,8 @@ func (m *merge) fetchLate(ctx context.Context) ([]types.Log, error) {
 	return pgx.CollectRows(rows, chaindb.ScanEvent)
 }
 
-// splitLastBlock parts records into whole blocks and the last block.
+// splitLastBlock splits records into those of whole blocks and those of the last block, which may
+// be incomplete.
 func splitLastBlock(records []repute.Record) (whole, last []repute.Record) {
 	n := len(records)
 	for n > 0 && records[n-1].Log.BlockNumber == records[len(records)-1].Log.BlockNumber {
@@ -434,7 +440,7 @@ func splitLastBlock(records []repute.Record) (whole, last []repute.Record) {
 	return records[:n:n], records[n:]
 }
 
-// advance moves an imported chain's cursor to the newest block it knows of.
+// advance moves the cursor of an imported chain to its newest known block.
 func (m *merge) advance(ctx context.Context, covered []repute.BlockRange) error {
 	to := m.chain.Cursor.Number
 	for _, r := range covered {
@@ -449,55 +455,4 @@ func (m *merge) advance(ctx context.Context, covered []repute.BlockRange) error 
 			cursor_time = (select time from blocks where chain_id = $1 and number = $2)
 		where chain_id = $1`, m.chain.ID, to)
 	return store.Failed("advance", err)
-}
-
-// finish tells readers of the feed and counts.
-func (m *merge) finish(ctx context.Context, reason string) (ImportResult, error) {
-	if err := eventdb.StoreChanges(ctx, m.tx, m.chain.ID, m.changes(reason)); err != nil {
-		return ImportResult{}, err
-	}
-	m.result.Applied, m.result.Waiting = map[string]int{}, map[string]int{}
-	for i := range m.fresh {
-		l := &m.fresh[i].Log
-		if name := m.fresh[i].Event.Kind().String(); m.waits[chaindb.PointOf(l)] {
-			m.result.Waiting[name]++
-		} else {
-			m.result.Applied[name]++
-		}
-	}
-	err := m.tx.QueryRow(ctx, `
-		select (select count(*) from agents where chain_id = $1), (select count(*) from pending where chain_id = $1)`,
-		m.chain.ID).Scan(&m.result.Agents, &m.result.Pending)
-	return m.result, store.Failed("count", err)
-}
-
-// changes says which agents were rebuilt, and in a row that names none that events
-// of no agent came late. An import above everything stored is a backfill.
-func (m *merge) changes(reason string) []eventdb.ChangeRow {
-	if len(m.fresh) == 0 {
-		return nil
-	}
-	from, to := m.fresh[0].Log.BlockNumber, m.fresh[len(m.fresh)-1].Log.BlockNumber
-	if !m.late && reason == "import" {
-		return []eventdb.ChangeRow{eventdb.Backfilled(from, to)}
-	}
-	agents := make(map[repute.TokenID]bool, len(m.agents))
-	for _, id := range m.agents {
-		agents[id] = true
-	}
-	at, data := chaindb.Point{Block: max(to, m.chain.Cursor.Number)}, store.Marshal(eventdb.RepairedData{Reason: reason})
-	var rows []eventdb.ChangeRow
-	for i := range m.fresh {
-		if id, ok := repute.AgentOf(m.fresh[i].Event); ok {
-			agents[id] = true
-		} else if len(rows) == 0 {
-			rows = append(rows, eventdb.ChangeRow{Kind: store.KindRepaired, At: at, Data: data})
-		}
-	}
-	touched := slices.Collect(maps.Keys(agents))
-	slices.SortFunc(touched, func(a, b repute.TokenID) int { return a.Cmp(&b) })
-	for i := range touched {
-		rows = append(rows, eventdb.ChangeRow{Kind: store.KindRepaired, At: at, ID: &touched[i], Data: data})
-	}
-	return rows
 }

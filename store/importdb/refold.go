@@ -12,12 +12,11 @@ import (
 	"repute/store/eventdb"
 )
 
-// refoldChunk is how many events are folded at a time, more only where one block
-// has more.
+// refoldChunk is how many events are folded at a time; more only where one block has more.
 const refoldChunk = 5000
 
-// foldChunks folds records, in order and in chunks of whole blocks, into the
-// histories and current rows that tx sees. It is quiet: no changes.
+// foldChunks folds ordered records in chunks of whole blocks into the histories and current rows
+// that tx sees, without changes for the feed.
 func foldChunks(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []repute.Record, ids docdb.Interned, each func(*eventdb.Delta)) error {
 	for len(records) > 0 {
 		n := wholeBlocks(records, refoldChunk)
@@ -34,8 +33,8 @@ func foldChunks(ctx context.Context, tx pgx.Tx, c *chaindb.ChainRow, records []r
 	return nil
 }
 
-// wholeBlocks is the length of the shortest prefix of at least n records that
-// does not split a block.
+// wholeBlocks returns the length of the shortest prefix of at least n records that does not split a
+// block.
 func wholeBlocks(records []repute.Record, n int) int {
 	if n >= len(records) {
 		return len(records)
@@ -46,8 +45,8 @@ func wholeBlocks(records []repute.Record, n int) int {
 	return n
 }
 
-// forget removes histories and current rows of agents, and where operators is
-// set all operator spans of the chain. Events, blocks and cursor stay.
+// forget deletes histories and current rows of agents, and with operators all operator spans of the
+// chain. Events, blocks and cursor stay.
 func forget(ctx context.Context, tx pgx.Tx, chainID uint64, agents []repute.TokenID, operators bool) error {
 	var b pgx.Batch
 	ids := store.TokenArray(agents)

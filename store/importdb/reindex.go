@@ -14,15 +14,14 @@ import (
 	"repute/store/eventdb"
 )
 
-// derivedTables are the layers that events determine.
+// derivedTables are the tables that follow from the events.
 var derivedTables = []string{"pending", "agent_states", "metadata", "operators", "feedback", "responses",
 	"validation_requests", "validation_responses", "agents", "sums", "votes"}
 
-// Reindex rebuilds a chain's histories and current rows from its events, which
-// decode reads anew. It builds beside the live tables, which readers and the
-// chain's indexer go on using, then catches up with what was indexed meanwhile
-// and swaps, both in one transaction that holds the chain. repute.ErrFenced when
-// the chain was rewound meanwhile, repute.ErrHeld while another Reindex or an
+// Reindex rebuilds a chain's histories and current rows from its events, which decode reads again.
+// It builds them in tables of its own while readers and the indexer use the current ones. Then one
+// transaction that locks the chain adds what was indexed meanwhile and replaces the rows.
+// repute.ErrFenced when the chain was rewound meanwhile, repute.ErrHeld while another Reindex or an
 // import of the chain runs; nothing is changed then.
 func Reindex(ctx context.Context, db *store.DB, chainID uint64, decode func(types.Log) (repute.Event, error)) error {
 	// A connection of its own: temporary tables of the live names hide the live
@@ -36,15 +35,22 @@ func Reindex(ctx context.Context, db *store.DB, chainID uint64, decode func(type
 	return store.Failed(fmt.Sprintf("reindex chain %d", chainID), r.run(ctx, chainID))
 }
 
+// reindexer is one Reindex: a connection with its temporary tables, and how far it folded.
 type reindexer struct {
-	db     *store.DB
-	conn   *pgx.Conn
+	db *store.DB
+	// conn is a connection of its own, whose temporary tables hide the real ones of the same names.
+	conn *pgx.Conn
+	// decode reads a stored log again.
 	decode func(types.Log) (repute.Event, error)
-	chain  *chaindb.ChainRow
-	schema string // of the live tables
-	done   uint64 // events up to this block are folded
+	// chain is the row of the chain when the reindex began.
+	chain *chaindb.ChainRow
+	// schema is the schema of the real tables.
+	schema string
+	// done is the block up to which events are folded.
+	done uint64
 }
 
+// run folds all events in chunks and replaces the rows.
 func (r *reindexer) run(ctx context.Context, chainID uint64) error {
 	if err := r.begin(ctx, chainID); err != nil {
 		return err
@@ -68,6 +74,7 @@ func (r *reindexer) run(ctx context.Context, chainID uint64) error {
 	return pgx.BeginFunc(ctx, r.conn, func(tx pgx.Tx) error { return r.swap(ctx, tx) })
 }
 
+// begin takes the lock and creates the temporary tables.
 func (r *reindexer) begin(ctx context.Context, chainID uint64) error {
 	var alone bool
 	err := r.conn.QueryRow(ctx, "select current_schema(), pg_try_advisory_lock($1, $2)", rebuildLockClass, rebuildLock(chainID)).Scan(&r.schema, &alone)
@@ -91,13 +98,14 @@ func (r *reindexer) begin(ctx context.Context, chainID uint64) error {
 	return nil
 }
 
-// rebuildLockClass and rebuildLock form the advisory lock of those who rewrite a
-// chain's derived rows.
+// rebuildLockClass and rebuildLock form the advisory lock of whoever rewrites a chain's derived
+// rows.
 const rebuildLockClass = 0x62756c64 // "buld"
 
+// rebuildLock returns the second key of that lock.
 func rebuildLock(chainID uint64) int32 { return int32(uint32(chainID ^ chainID>>32)) }
 
-// fold takes the next chunk of events and reports whether there was one.
+// fold folds the next chunk of events and reports whether there was one.
 func (r *reindexer) fold(ctx context.Context, tx pgx.Tx) (bool, error) {
 	rows, err := tx.Query(ctx, chaindb.SelectEvents+`
 		where chain_id = $1 and block > $2 and block <= coalesce(
@@ -122,8 +130,8 @@ func (r *reindexer) fold(ctx context.Context, tx pgx.Tx) (bool, error) {
 	return true, foldChunks(ctx, tx, r.chain, records, ids, func(*eventdb.Delta) {})
 }
 
-// swap folds what came in since, under the chain's lock, and puts the new rows
-// in the place of the live ones.
+// swap folds the events that were indexed meanwhile, under the chain's lock, and replaces the
+// current rows.
 func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
 	if err := eventdb.PlanByKey(ctx, tx); err != nil {
 		return err
@@ -162,7 +170,8 @@ func (r *reindexer) swap(ctx context.Context, tx pgx.Tx) error {
 	return eventdb.StoreChanges(ctx, tx, r.chain.ID, []eventdb.ChangeRow{repaired})
 }
 
-// sameTrust refuses when the allow-list changed: the new rows counted by the old.
+// sameTrust returns an error when the allow-list of validation contracts changed, because the new
+// rows count by the old one.
 func (r *reindexer) sameTrust(now *chaindb.ChainRow) error {
 	same := len(now.Trusted) == len(r.chain.Trusted)
 	for a := range now.Trusted {

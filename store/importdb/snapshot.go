@@ -16,7 +16,7 @@ import (
 	"repute/store/eventdb"
 )
 
-// Snapshot says what an export of one chain's events holds.
+// Snapshot describes an export of one chain's events.
 type Snapshot struct {
 	Chain   repute.Chain
 	Range   repute.BlockRange   // the blocks asked for
@@ -26,13 +26,12 @@ type Snapshot struct {
 	Last    repute.Block        // block Range.To; its hash is zero where unknown
 }
 
-// ReadSnapshot reads the stored logs of a chain in order, with block hash and time
-// where they are known, from one view of the database and without holding them in
-// memory: begin is told what follows, each gets every log. The pointer is valid
-// during the call. want bounds the blocks; a zero From is the start of the chain,
-// a zero To the newest block that is final, of an imported chain its newest one.
-// repute.ErrNotFound for an unknown chain, repute.ErrInvalid for blocks that are
-// not indexed.
+// ReadSnapshot reads the stored logs of a chain in order, with block hash and time where they are
+// known, on one snapshot of the database and without holding them in memory. It calls begin once,
+// then each for every log; the pointer is valid during the call. want bounds the blocks: a zero
+// From is the chain's start, a zero To the newest final block, or the newest one of an imported
+// chain. repute.ErrNotFound for an unknown chain, repute.ErrInvalid for blocks that are not
+// indexed.
 func ReadSnapshot(ctx context.Context, db *store.DB, chainID uint64, want repute.BlockRange, begin func(Snapshot) error, each func(*types.Log) error) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.InTx(ctx, options, fmt.Sprintf("snapshot of chain %d", chainID), func(tx pgx.Tx) error {
@@ -60,6 +59,7 @@ func ReadSnapshot(ctx context.Context, db *store.DB, chainID uint64, want repute
 	})
 }
 
+// snapshotOf describes the export of a range of blocks, and checks that they are indexed.
 func snapshotOf(ctx context.Context, tx pgx.Tx, c *chaindb.ChainView, want repute.BlockRange) (s Snapshot, err error) {
 	s.Chain, s.Range = c.Chain, want
 	s.Chain.Imported = false // the reader decides
@@ -91,6 +91,7 @@ func snapshotOf(ctx context.Context, tx pgx.Tx, c *chaindb.ChainView, want reput
 	return s, err
 }
 
+// snapshotGaps returns the gaps that concern a range of blocks.
 func snapshotGaps(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.BlockRange) ([]chaindb.Gap, error) {
 	rows, err := tx.Query(ctx, `
 		select kind, subject, token_id::text, client, from_block, to_block, reason, found_at, tries, next_try from gaps
@@ -106,8 +107,8 @@ func snapshotGaps(ctx context.Context, tx pgx.Tx, chainID uint64, r repute.Block
 	return gaps, err
 }
 
-// newestFinal is the newest block that cannot be replaced any more and whose hash
-// is known. Imported chains are final to their end.
+// newestFinal returns the newest final block whose hash is known. All blocks of an imported chain
+// are final.
 func newestFinal(ctx context.Context, c *chaindb.ChainView, tx pgx.Tx) (uint64, error) {
 	if c.Imported {
 		return uint64(max(c.Cursor, 0)), nil
@@ -122,6 +123,7 @@ func newestFinal(ctx context.Context, c *chaindb.ChainView, tx pgx.Tx) (uint64, 
 	return n, err
 }
 
+// snapshotLogs reads the logs of an export in order.
 func snapshotLogs(ctx context.Context, tx pgx.Tx, s Snapshot, each func(*types.Log) error) error {
 	rows, err := tx.Query(ctx, `
 		select e.block, e.log_index, e.tx_index, e.address, e.tx_hash, e.topics, e.data, b.hash, coalesce(extract(epoch from b.time)::bigint, 0)
@@ -147,11 +149,10 @@ func snapshotLogs(ctx context.Context, tx pgx.Tx, s Snapshot, each func(*types.L
 	return rows.Err()
 }
 
-// Adoptable tells whether chain c is stored as imported, and if so at which block
-// it ends (hash zero where unknown). repute.ErrConflict when it is imported and
-// cannot be followed on from there: other registries, or blocks between the start
-// and the end whose logs were never imported.
-func Adoptable(ctx context.Context, db *store.DB, c repute.Chain) (end repute.Block, imported bool, err error) {
+// CanResume reports whether chain c is stored as imported, and returns the block at which it ends
+// (hash zero where unknown). repute.ErrConflict when it is imported and cannot be followed on from
+// there: its registries differ, or blocks between the start and the end were never imported.
+func CanResume(ctx context.Context, db *store.DB, c repute.Chain) (end repute.Block, imported bool, err error) {
 	doing := fmt.Sprintf("look whether chain %d was imported", c.ID)
 	stored, err := chaindb.ScanChainRow(c.ID, db.Pool().QueryRow(ctx, chaindb.SelectChain, c.ID))
 	if errors.Is(err, repute.ErrNotFound) || err == nil && !stored.Imported {
@@ -160,10 +161,11 @@ func Adoptable(ctx context.Context, db *store.DB, c repute.Chain) (end repute.Bl
 	if err != nil {
 		return repute.Block{}, false, store.Failed(doing, err)
 	}
-	return stored.Cursor, true, store.Failed(doing, adoptable(ctx, stored, db.Pool(), c))
+	return stored.Cursor, true, store.Failed(doing, checkResume(ctx, stored, db.Pool(), c))
 }
 
-func adoptable(ctx context.Context, c *chaindb.ChainRow, q chaindb.Querier, as repute.Chain) error {
+// checkResume returns why an imported chain cannot be followed on from its end.
+func checkResume(ctx context.Context, c *chaindb.ChainRow, q chaindb.Querier, as repute.Chain) error {
 	as.Imported, as.StartBlock = true, max(as.StartBlock, 1)
 	if err := c.Conflict(as); err != nil {
 		return err
@@ -186,18 +188,18 @@ func adoptable(ctx context.Context, c *chaindb.ChainRow, q chaindb.Querier, as r
 	return err
 }
 
-// Adopt makes an imported chain a followed one that goes on after end, the block
-// it ends at as the node knows it; the caller has compared their blocks. A chain
-// that is followed already stays as it is. Errors as of Adoptable, and
-// repute.ErrFenced when the lease is lost.
-func Adopt(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, end repute.Block) error {
+// Resume makes an imported chain a followed one that continues after end, the block at which it
+// ends as the node knows it. The caller MUST have compared their blocks. A chain that is followed
+// already stays as it is. Errors are those of CanResume, and repute.ErrFenced when the lease is
+// lost.
+func Resume(ctx context.Context, db *store.DB, c repute.Chain, l store.Lease, end repute.Block) error {
 	c.StartBlock = max(c.StartBlock, 1)
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("adopt chain %d", c.ID), func(tx pgx.Tx) error {
 		stored, err := eventdb.BeginWrite(ctx, tx, c.ID, l)
 		if err != nil || !stored.Imported {
 			return err
 		}
-		if err := adoptable(ctx, stored, tx, c); err != nil {
+		if err := checkResume(ctx, stored, tx, c); err != nil {
 			return err
 		}
 		if end.Number != stored.Cursor.Number || stored.Cursor.Hash != (common.Hash{}) && stored.Cursor.Hash != end.Hash {

@@ -11,8 +11,8 @@ import (
 	"repute/store"
 )
 
-// ReadLedger lists what was found to be paid for the ratings of an agent, in the order
-// in which it was found: whoever scored the agent saw all entries up to some place.
+// ReadLedger returns the amounts that were found to be paid for the ratings of an agent, in the
+// order in which they were found. A score depends on all entries up to one of them.
 func ReadLedger(ctx context.Context, db *store.DB, id repute.AgentID) ([]repute.RatingPayment, error) {
 	what := fmt.Sprintf("payments for agent %s", id.Short())
 	rows, err := db.Readers().Query(ctx, `
@@ -32,8 +32,8 @@ func ReadLedger(ctx context.Context, db *store.DB, id repute.AgentID) ([]repute.
 // ledgerLock is the advisory lock of whoever writes to the ledger.
 const ledgerLock = 0x706c6564676572
 
-// counts enters what counts for a rating from now on, and says so. One transaction enters
-// after the other has ended: nobody sees an entry of an agent before an earlier one.
+// counts adds an entry for the amount that counts for a rating from now on, and a change. Such
+// transactions run one after the other, so nobody sees an entry of an agent before an earlier one.
 func counts(ctx context.Context, tx pgx.Tx, r RatingID, paid int64) error {
 	if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", ledgerLock); err != nil {
 		return err

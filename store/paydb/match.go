@@ -13,12 +13,12 @@ import (
 	"repute/store"
 )
 
-// claimsPerFile is how many ratings of one client for one agent may claim payments by one
-// URI, the earliest ones.
+// claimsPerFile is how many ratings of one client for one agent may claim payments by one URI; the
+// earliest ones count.
 const claimsPerFile = 100
 
-// putClaims makes rows of payments out of relation hit: the key of a rating with what its
-// file claims. What is verified stays.
+// putClaims is the SQL that makes rows of payments from relation hit: the key of a rating with what
+// its file claims. Verified rows stay.
 const putClaims = `
 	insert into payments as p (chain_id, token_id, client, idx, payer, payee, pay_chain, tx, state, reason, next_due)
 	select chain_id, token_id, client, idx, payer, payee, pay_chain, tx,
@@ -35,9 +35,9 @@ const putClaims = `
 	where p.state <> 'verified'
 		and (p.payer, p.payee, p.pay_chain, p.tx) is distinct from (excluded.payer, excluded.payee, excluded.pay_chain, excluded.tx)`
 
-// MatchPayments brings up to limit files that claim payments, and were not looked at
-// before, together with the ratings that name them, and tells how many it took. Files that
-// do not name the agent and the client that rated it are left to ScanPayments.
+// MatchPayments matches up to limit files that claim payments, and were not matched before, with
+// the ratings that name them. It returns how many files it took. ScanPayments matches files that
+// name neither the agent nor the client.
 func MatchPayments(ctx context.Context, db *store.DB, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "match payments", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `select uri_id from payment_files where unseen order by uri_id limit $1 for update skip locked`, limit)
@@ -67,13 +67,12 @@ func MatchPayments(ctx context.Context, db *store.DB, limit int) (n int, err err
 	return n, err
 }
 
-// scanAgain is after what time the ratings of a chain are gone through once more: for files
-// that were read later and do not name what they rate.
+// scanAgain is the pause after which the ratings of a chain are scanned again, for files that were
+// read later.
 const scanAgain = 24 * time.Hour
 
-// ScanPayments goes through up to limit final ratings of a chain, from where it ended last,
-// and brings those together with their files whose files claim payments. It tells how
-// many ratings there were; fewer than limit when it has come to the end.
+// ScanPayments matches up to limit final ratings of a chain, from where it stopped last, with files
+// that claim payments. It returns how many ratings there were; fewer than limit at the end.
 func ScanPayments(ctx context.Context, db *store.DB, chainID uint64, limit int) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "scan payments", func(tx pgx.Tx) error {
 		from, final, err := scanFrom(ctx, tx, chainID)
@@ -100,13 +99,14 @@ func ScanPayments(ctx context.Context, db *store.DB, chainID uint64, limit int) 
 	return n, err
 }
 
+// scanPos is the position of a rating's event.
 type scanPos struct {
 	block uint64
 	log   int32
 }
 
-// scanFrom locks the chain's place and gives it with the final block. A round that is over
-// and long past begins anew.
+// scanFrom locks the chain's cursor and returns it with the final block. A scan that ended long ago
+// begins again.
 func scanFrom(ctx context.Context, tx pgx.Tx, chainID uint64) (from scanPos, final uint64, err error) {
 	_, err = tx.Exec(ctx, `
 		insert into cursors (job, chain_id, block, position, begun) select 'payments', chain_id, start_block, -1, now() from chains where chain_id = $1
@@ -131,7 +131,7 @@ func scanFrom(ctx context.Context, tx pgx.Tx, chainID uint64) (from scanPos, fin
 	return from, final, err
 }
 
-// scanPage finds the ratings of a page and, where there are more, its end.
+// scanPage counts the ratings of a page and, when there are more, sets to to its end.
 func scanPage(ctx context.Context, tx pgx.Tx, chainID uint64, from scanPos, to *scanPos, limit int) (n int, err error) {
 	rows, err := tx.Query(ctx, `
 		select block, log_index from events

@@ -14,24 +14,23 @@ import (
 	"repute/store/docdb"
 )
 
-// Parties are those whom a claimed payment may have gone between.
+// Parties are the addresses between which a claimed payment may have gone.
 type Parties struct {
 	Client, Payees, Party []common.Address // as of repute.PaymentCase
 	Around                []repute.TokenTransfer
 }
 
 const (
-	// maxParty bounds the addresses that are taken for one party.
+	// maxParty is the most addresses that count as one identity.
 	maxParty = 100
-	// paymentWindow is within which time verified payments are known to be each other's
-	// way back.
+	// paymentWindow is the time before and after a payment in which another one may be its return.
 	paymentWindow = 30 * 24 * time.Hour
-	// maxAround bounds how many of them are looked at, the nearest ones.
+	// maxAround is how many payments in the window are read, the nearest ones.
 	maxAround = 1000
 )
 
-// ReadParties reads who is who as of the block of a payment. Where it was paid on
-// another chain than the agent's, the block's time decides.
+// ReadParties reads who is related to client and agent as of the block of a payment. For a payment
+// on another chain than the agent's, the block's time decides.
 func ReadParties(ctx context.Context, db *store.DB, c Claim, paid repute.Block) (p Parties, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read parties of a payment", func(tx pgx.Tx) error {
@@ -46,8 +45,8 @@ func ReadParties(ctx context.Context, db *store.DB, c Claim, paid repute.Block) 
 	return p, err
 }
 
-// clientParty is the rater with those who signed to be one party with it, the wallets and
-// owners of its agents, and whom links name.
+// clientParty returns the rater with the addresses that signed to be one identity with it, the
+// wallets and owners of its agents, and addresses that links name.
 func clientParty(ctx context.Context, tx pgx.Tx, c Claim) ([]common.Address, error) {
 	rows, err := tx.Query(ctx, `
 		select $2::bytea union (
@@ -64,6 +63,7 @@ func clientParty(ctx context.Context, tx pgx.Tx, c Claim) ([]common.Address, err
 	return collectAddresses(rows)
 }
 
+// collectAddresses reads rows of one address.
 func collectAddresses(rows pgx.Rows) ([]common.Address, error) {
 	list, err := pgx.CollectRows(rows, func(row pgx.CollectableRow) (common.Address, error) {
 		var raw []byte
@@ -73,7 +73,7 @@ func collectAddresses(rows pgx.Rows) ([]common.Address, error) {
 	return slices.DeleteFunc(list, func(a common.Address) bool { return a == common.Address{} }), err
 }
 
-// agent reads who acted for the agent when it was paid, and whom it was paid through.
+// agent reads who acted for the agent when it was paid, and through which addresses.
 func (p *Parties) agent(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Block) error {
 	rating := c.Rating.Agent
 	var owner, wallet, approved []byte
@@ -109,9 +109,9 @@ func (p *Parties) agent(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Blo
 	return err
 }
 
-// declaredPayees are whom the registration file names that a URI stood for at a time: its
-// bytes where they cannot change, else the newest ones that were read before. What was
-// first read later proves nothing of then.
+// declaredPayees returns the payees that the registration file of a URI named at a time: the bytes
+// of the URI where they cannot change, otherwise the newest ones that were read before. A file that
+// was first read later proves nothing about that time.
 func declaredPayees(ctx context.Context, tx pgx.Tx, uri int64, chainID uint64, at time.Time) ([]common.Address, error) {
 	var raw []byte
 	err := tx.QueryRow(ctx, `
@@ -135,7 +135,7 @@ func declaredPayees(ctx context.Context, tx pgx.Tx, uri int64, chainID uint64, a
 	return list[:min(len(list), maxParty)], nil
 }
 
-// around reads the verified payments that may be a way back.
+// around reads verified payments that may return the money.
 func (p *Parties) around(ctx context.Context, tx pgx.Tx, c Claim, paid repute.Block) error {
 	rows, err := tx.Query(ctx, `
 		select tx, pay_block, pay_log, token, payer, payee, amount from payments

@@ -13,18 +13,19 @@ import (
 	"repute/store"
 )
 
-// RatingID names one rating.
+// RatingID identifies one rating.
 type RatingID struct {
 	Agent  repute.AgentID
 	Client common.Address
 	Index  uint64
 }
 
+// key returns the parameters $1 to $4 of statements about a rating.
 func (r RatingID) key() []any {
 	return []any{r.Agent.ChainID, store.TokenNum(r.Agent.TokenID), r.Client.Bytes(), r.Index}
 }
 
-// Claim is a payment that a rating's file claims, to be looked up.
+// Claim is a payment that a rating's file claims and that is to be looked up.
 type Claim struct {
 	Rating RatingID
 	// Given is when, and Block and LogIndex where the rating was given; Given is zero when
@@ -35,26 +36,25 @@ type Claim struct {
 	Attempts        int // that came to nothing, in a row
 }
 
-// DuePayments lists up to limit payments on a chain that are to be looked up now, of ratings
-// that are final. The first half are one of each of so many clients, those that come behind
-// turn by their addresses and once around, so that nobody waits for all claims of another;
-// next is the turn to go on with, behind all clients that were asked. The others are those
-// that are due longest. Of those, claims of ratings that are gone are forgotten.
-func DuePayments(ctx context.Context, db *store.DB, payChain uint64, turn common.Address, limit int) (list []Claim, next common.Address, err error) {
+// DuePayments returns up to limit claims of final ratings that are to be looked up on a chain now.
+// Half of them are one claim per client, round-robin by address beginning after after, so that no
+// client waits for all claims of another. next is the client to continue after. The other half are
+// those that have been due longest. Claims of ratings that no longer exist are deleted.
+func DuePayments(ctx context.Context, db *store.DB, payChain uint64, after common.Address, limit int) (list []Claim, next common.Address, err error) {
 	_, err = db.Pool().Exec(ctx, `
 		delete from payments p using (
 			select chain_id, token_id, client, idx from payments where pay_chain = $1 and next_due <= now() order by next_due limit 1000) old
 		where (p.chain_id, p.token_id, p.client, p.idx) = (old.chain_id, old.token_id, old.client, old.idx) and not exists (
 			select from feedback r where (r.chain_id, r.token_id, r.client, r.idx) = (old.chain_id, old.token_id, old.client, old.idx) offset 0)`, payChain)
 	if err != nil {
-		return nil, turn, store.Failed("forget payments", err)
+		return nil, after, store.Failed("forget payments", err)
 	}
 	places := (limit + 1) / 2
-	rows, err := db.Pool().Query(ctx, duePayments, payChain, limit, turn.Bytes(), places, turnMost)
+	rows, err := db.Pool().Query(ctx, duePayments, payChain, limit, after.Bytes(), places, maxClients)
 	if err != nil {
-		return nil, turn, store.Failed("list payments", err)
+		return nil, after, store.Failed("list payments", err)
 	}
-	next = turn
+	next = after
 	var asked []byte // the last one, where there are more
 	list, err = pgx.CollectRows(rows, func(row pgx.CollectableRow) (Claim, error) {
 		c, taken, err := scanClaim(row, &asked)
@@ -69,18 +69,18 @@ func DuePayments(ctx context.Context, db *store.DB, payChain uint64, turn common
 	return list, next, store.Failed("list payments", err)
 }
 
-// turnMost is how many clients are asked whether they have a claim that is due.
-const turnMost = 2000
+// maxClients is how many clients one call asks for a due claim.
+const maxClients = 2000
 
-// finalClaim joins what tells that the rating of a claim p is final. The offset has each
-// looked up by itself, whatever the planner takes the tables for.
+// finalClaim is the SQL join that finds whether the rating of claim p is final. The offset makes
+// Postgres look up each rating by key, whatever the statistics say.
 const finalClaim = `
 	join chains c on c.chain_id = p.chain_id
 	cross join lateral (select block, log_index from feedback f
 		where (f.chain_id, f.token_id, f.client, f.idx) = (p.chain_id, p.token_id, p.client, p.idx) and f.block <= c.finalized_block offset 0) r`
 
-// duePayments walks from client to client along an index and takes of each what is due
-// longest.
+// duePayments is the statement that walks from client to client along an index and takes the claim
+// of each that has been due longest.
 const duePayments = `
 	with recursive who(client, lap, n) as (
 		select $3::bytea, 0, 0
@@ -106,7 +106,7 @@ const duePayments = `
 	left join blocks b on (b.chain_id, b.number) = (p.chain_id, r.block)
 	order by d.n nulls last, p.next_due`
 
-// scanClaim also tells whether the claim takes its client's turn, and who was asked last.
+// scanClaim reads a claim, whether it is the one of its client, and the client that was asked last.
 func scanClaim(row pgx.CollectableRow, asked *[]byte) (c Claim, taken bool, err error) {
 	var identity, client, payer, payee, tx []byte
 	var given *time.Time
@@ -117,8 +117,8 @@ func scanClaim(row pgx.CollectableRow, asked *[]byte) (c Claim, taken bool, err 
 	return c, taken, err
 }
 
-// Verdict is what became of a claim.
-type Verdict struct {
+// Outcome is the result of looking a claim up.
+type Outcome struct {
 	State  repute.PaymentState // "": as it was, only Next is new
 	Reason repute.PaymentReason
 	Next   time.Duration // until it is looked at again, 0 for never
@@ -129,11 +129,11 @@ type Verdict struct {
 	Time     time.Time // of the transfer's block
 }
 
-// SettlePayment stores what judge decides of a claim. judge is told which of the
-// transaction's logs count for ratings given earlier, and may take one that counts for a
-// later rating, which is judged anew. What is already decided otherwise in between, because
-// the file changed, stays. Agents whose ratings count otherwise now get a change.
-func SettlePayment(ctx context.Context, db *store.DB, c Claim, judge func(taken func(logIndex uint64) bool) Verdict) error {
+// SettlePayment stores the outcome that judge returns for a claim. judge can ask which logs of the
+// transaction count for earlier ratings, and may take one that counts for a later rating, which is
+// looked up again. A claim that changed meanwhile, because its file changed, stays as it is. Agents
+// whose ratings count differently get a change.
+func SettlePayment(ctx context.Context, db *store.DB, c Claim, judge func(taken func(logIndex uint64) bool) Outcome) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "settle payment", func(tx pgx.Tx) error {
 		// One claim of a transaction after the other.
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", paymentLock(c.Payment)); err != nil {
@@ -156,7 +156,7 @@ func SettlePayment(ctx context.Context, db *store.DB, c Claim, judge func(taken 
 		if v.State == "" {
 			return postpone(ctx, tx, c, v.Next)
 		}
-		if err := putVerdict(ctx, tx, c, v); err != nil {
+		if err := saveOutcome(ctx, tx, c, v); err != nil {
 			return err
 		}
 		after, err := paidTo(ctx, tx, c.Rating)
@@ -167,12 +167,12 @@ func SettlePayment(ctx context.Context, db *store.DB, c Claim, judge func(taken 
 	})
 }
 
-// paymentLock is the advisory lock of a transaction on a chain.
+// paymentLock returns the key of the advisory lock of a transaction on a chain.
 func paymentLock(p repute.Payment) int64 {
 	return int64(binary.BigEndian.Uint64(p.Tx[:8]) ^ p.ChainID)
 }
 
-// paidTo is what counts for a rating.
+// paidTo returns the amount that counts for a rating.
 func paidTo(ctx context.Context, tx pgx.Tx, r RatingID) (paid int64, err error) {
 	err = tx.QueryRow(ctx, `
 		select coalesce(sum(paid) filter (where state = 'verified'), 0)::bigint from payments
@@ -180,16 +180,19 @@ func paidTo(ctx context.Context, tx pgx.Tx, r RatingID) (paid int64, err error) 
 	return paid, err
 }
 
-// orderOfClaims compares a row of payments with the claim given by $5 to $7 and its key.
+// orderOfClaims is the SQL of the position of row p of payments among the claims of one transfer,
+// of which the first counts: by the time of the rating, then by its place and key.
 const orderOfClaims = `(p.given, p.chain_id, p.block, p.log_index, p.token_id, p.client, p.idx)`
 
+// thisClaim is the same position of the claim that is being settled, from orderArgs.
 const thisClaim = `($5::timestamptz, $1::bigint, $6::bigint, $7::integer, $2::numeric, $3::bytea, $4::bigint)`
 
+// orderArgs returns the parameters of thisClaim and, as $8 and $9, the claimed transaction.
 func (c Claim) orderArgs() []any {
 	return append(c.Rating.key(), c.Given, c.Block, c.LogIndex, c.ChainID, c.Tx.Bytes())
 }
 
-// takenLogs are the logs of the claimed transaction that count for earlier ratings.
+// takenLogs returns the logs of the claimed transaction that count for earlier ratings.
 func takenLogs(ctx context.Context, tx pgx.Tx, c Claim) ([]uint64, error) {
 	rows, err := tx.Query(ctx, `
 		select pay_log from payments p
@@ -200,7 +203,7 @@ func takenLogs(ctx context.Context, tx pgx.Tx, c Claim) ([]uint64, error) {
 	return pgx.CollectRows(rows, pgx.RowTo[uint64])
 }
 
-// ReopenPayments has every claim looked at again that a block's time decides: of the ratings
+// ReopenPayments schedules every claim whose outcome depends on a block's time: claims of ratings
 // in the block, of transfers in it, and of the other ratings that claim the same transfers.
 func ReopenPayments(ctx context.Context, tx pgx.Tx, chainID, block uint64) error {
 	rows, err := tx.Query(ctx, `
@@ -237,7 +240,7 @@ func ReopenPayments(ctx context.Context, tx pgx.Tx, chainID, block uint64) error
 	return err
 }
 
-// displace takes a log from a later rating, which is to be judged anew.
+// displace takes a log from a later rating, which is looked up again.
 func displace(ctx context.Context, tx pgx.Tx, c Claim, log uint64) error {
 	rows, err := tx.Query(ctx, `
 		update payments p set state = 'pending', reason = '', next_due = now(), attempts = 0
@@ -261,6 +264,7 @@ func displace(ctx context.Context, tx pgx.Tx, c Claim, log uint64) error {
 	return err
 }
 
+// postpone schedules the next lookup of a claim.
 func postpone(ctx context.Context, tx pgx.Tx, c Claim, next time.Duration) error {
 	_, err := tx.Exec(ctx, `
 		update payments set attempts = attempts + 1, next_due = now() + $5::interval
@@ -268,7 +272,8 @@ func postpone(ctx context.Context, tx pgx.Tx, c Claim, next time.Duration) error
 	return err
 }
 
-func putVerdict(ctx context.Context, tx pgx.Tx, c Claim, v Verdict) error {
+// saveOutcome stores the outcome of a claim.
+func saveOutcome(ctx context.Context, tx pgx.Tx, c Claim, v Outcome) error {
 	var amount *store.BigNum
 	if v.Transfer.Amount != nil {
 		amount = &store.BigNum{Int: v.Transfer.Amount}
@@ -291,17 +296,19 @@ func putVerdict(ctx context.Context, tx pgx.Tx, c Claim, v Verdict) error {
 	return err
 }
 
-// kindPayment says that what counts as paid for a rating is another amount now. It belongs
-// to no block: what is final is not undone by a rewind.
+// kindPayment is the kind of a change of the amount that counts as paid for a rating. It belongs to
+// no block, because a rewind does not undo what is final.
 const kindPayment = "payment.checked"
 
+// paymentData is the data of a change of kindPayment.
 type paymentData struct {
 	Client  store.Eip55 `json:"client"`
 	Index   uint64      `json:"index"`
-	Payment paymentSaid `json:"payment"`
+	Payment paymentJSON `json:"payment"`
 }
 
-type paymentSaid struct {
+// paymentJSON is the payment in that data.
+type paymentJSON struct {
 	State   repute.PaymentState  `json:"state"`
 	Reason  repute.PaymentReason `json:"reason,omitempty"`
 	ChainID uint64               `json:"chainId"`
@@ -309,8 +316,9 @@ type paymentSaid struct {
 	Paid    string               `json:"usd"`
 }
 
+// announcePayment adds a change for a rating with its payment as it is now.
 func announcePayment(ctx context.Context, tx pgx.Tx, r RatingID) error {
-	var said paymentSaid
+	var said paymentJSON
 	var hash []byte
 	var paid int64
 	err := tx.QueryRow(ctx, `
@@ -325,7 +333,7 @@ func announcePayment(ctx context.Context, tx pgx.Tx, r RatingID) error {
 	return err
 }
 
-// FinalBlock is the newest stored block of a chain that is final, 0 when there is none.
+// FinalBlock returns the newest stored block of a chain that is final, 0 when there is none.
 func FinalBlock(ctx context.Context, db *store.DB, chainID uint64) (final uint64, err error) {
 	err = db.Pool().QueryRow(ctx, "select coalesce(max(least(finalized_block, cursor_block)), 0) from chains where chain_id = $1", chainID).Scan(&final)
 	return final, store.Failed("read finality", err)

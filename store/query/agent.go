@@ -12,8 +12,8 @@ import (
 	"repute/store/eventdb"
 )
 
-// agentAt is relation a of wholeAgents(), and currentMetadata's counterpart, as
-// of block $3: out of the histories instead of the maintained row.
+// agentAt returns the SQL of relation a for wholeAgents as of block $3, from the histories instead
+// of the current row.
 func agentAt() string {
 	return `
 	with a as (
@@ -41,7 +41,7 @@ func agentAt() string {
 		where a.chain_id = $1 and a.token_id = $2)`
 }
 
-// metadataAt is currentMetadata as of block $3.
+// metadataAt returns the SQL of currentMetadata as of block $3.
 func metadataAt() string {
 	return `
 	select m.chain_id, m.token_id, ` + metadataColumns() + `, m.from_block, m.log_index, e.tx_hash, b.time
@@ -52,8 +52,8 @@ func metadataAt() string {
 	order by m.key limit ` + fmt.Sprint(store.MaxMetadata)
 }
 
-// Agent gives one agent with its metadata and document. The document is the
-// newest one read from the URI of that block.
+// Agent returns one agent with its metadata and document as of a block. The document is the newest
+// one read from the URI of that block.
 func Agent(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (agent repute.Agent, asOf repute.AsOf, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read agent", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf

@@ -16,12 +16,13 @@ import (
 	"repute/store/docdb"
 )
 
-// wholeAgents is for one agent. Of many at once, listedAgents, only bounded parts
-// leave the database: whoever registers decides how long everything else is.
+// wholeAgents returns the columns of one agent. For many agents at once listedAgents bounds what
+// leaves the database, because a registrant chooses how long its texts are.
 func wholeAgents() string {
 	return columnsOfAgents("u.uri", "content", "jsonb_path_query_array(problems, '$[0 to 100]')")
 }
 
+// listedAgents returns the columns of agents in lists, shortened.
 func listedAgents() string {
 	return columnsOfAgents(fmt.Sprintf("substring(u.uri for %d)", store.MaxListed), briefRegistration,
 		"jsonb_path_query_array(problems, '$[0 to 9]')")
@@ -47,8 +48,8 @@ const briefRegistration = `(
 			else '{}' end
 		end as slim) s)`
 
-// columnsOfAgents reads agents out of a relation a with the columns of table
-// agents, joined with what scanAgent needs besides. Each join is by primary key.
+// columnsOfAgents returns the statement that reads agents from a relation a with the columns of
+// table agents, joined with what scanAgent needs besides. Each join is by primary key.
 func columnsOfAgents(uri, registration, problems string) string {
 	return `
 	select a.chain_id, c.identity, a.token_id, a.owner, a.claimed, a.wallet, a.approved, ` + uri + `, octet_length(u.uri),
@@ -71,7 +72,7 @@ func columnsOfAgents(uri, registration, problems string) string {
 	left join blocks ub on (ub.chain_id, ub.number) = (a.chain_id, a.updated_block)`
 }
 
-// pointRow receives a repute.Point, whose event and block may be unknown.
+// pointRow receives a repute.Point whose event and block may be unknown.
 type pointRow struct {
 	block *int64
 	log   *int64
@@ -79,9 +80,10 @@ type pointRow struct {
 	time  *time.Time
 }
 
+// into returns where to scan the columns of a point.
 func (p *pointRow) into() []any { return []any{&p.block, &p.log, &p.tx, &p.time} }
 
-// point is nil when the event did not happen.
+// point returns nil when the event did not happen.
 func (p *pointRow) point() *repute.Point {
 	if p.block == nil {
 		return nil
@@ -92,6 +94,7 @@ func (p *pointRow) point() *repute.Point {
 	}
 }
 
+// scanAgent reads a row of columnsOfAgents.
 func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	var identity, owner, wallet, approved, uri []byte
 	var token store.TokenNum
@@ -120,7 +123,7 @@ func scanAgent(row pgx.CollectableRow) (a repute.Agent, err error) {
 	return a, err
 }
 
-// wholeRunes drops a character that a cut has split, and nothing of other bytes.
+// wholeRunes removes a partial character from the end of s; other bytes stay.
 func wholeRunes(s string) string {
 	for n := 1; n < utf8.UTFMax && n <= len(s); n++ {
 		if tail := s[len(s)-n:]; utf8.RuneStart(tail[0]) {
@@ -133,12 +136,13 @@ func wholeRunes(s string) string {
 	return s
 }
 
-// currentAgents is relation a of columnsOfAgents: the current rows of the keys.
+// currentAgents is the SQL of relation a: the current rows of the keys.
 const currentAgents = `
 	with k as (select * from unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)),
 	a as (select a.* from k join agents a on (a.chain_id, a.token_id) = (k.chain_id, k.token_id))`
 
-// currentMetadata reads the keys' metadata in the order agents show it.
+// currentMetadata returns the statement that reads the keys' metadata in the order in which agents
+// show it.
 func currentMetadata() string {
 	return `
 	select m.chain_id, m.token_id, ` + metadataColumns() + `, m.from_block, m.log_index, e.tx_hash, b.time
@@ -149,14 +153,14 @@ func currentMetadata() string {
 	order by m.key limit ` + fmt.Sprint(store.MaxMetadata)
 }
 
-// metadataColumns are what is read of relation m: the key and value as shown, the
-// value's size, and how many keys there are.
+// metadataColumns returns the columns read of relation m: key and value as shown, the size of the
+// value, and how many keys there are.
 func metadataColumns() string {
 	return store.HeadOf("m.key") + ", " + store.HeadOf("m.value") + ", octet_length(m.value), count(*) over ()"
 }
 
-// ReadAgents loads agents in one statement, however many there are, and their scores in
-// another one: whole, or what lists show of them.
+// ReadAgents reads agents with one statement, however many there are, and their scores with another
+// one. whole says whether texts are complete or shortened as in lists.
 func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool) (map[store.AgentKey]*repute.Agent, error) {
 	columns := listedAgents()
 	if whole {
@@ -178,6 +182,7 @@ func ReadAgents(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, whole bool
 	return out, readScores(ctx, tx, out, whole)
 }
 
+// readMetadata sets the metadata of agents from the rows of a statement.
 func readMetadata(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*repute.Agent, sql string, args ...any) error {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
@@ -202,9 +207,8 @@ func readMetadata(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*rep
 	return err
 }
 
-// AgentsByID loads the newest state of agents by id, shortened as in a list:
-// see Agents. Unknown ones are absent;
-// an id without registry is found under the id with it.
+// AgentsByID returns the newest state of agents by id, shortened as in a list. Unknown ones are
+// absent; an id without registry is found under the id with it.
 func AgentsByID(ctx context.Context, db *store.DB, ids []repute.AgentID) (map[repute.AgentID]repute.Agent, error) {
 	out := make(map[repute.AgentID]repute.Agent, len(ids))
 	err := chaindb.View(ctx, db, "read agents", func(ctx context.Context, tx pgx.Tx) error {
@@ -217,8 +221,8 @@ func AgentsByID(ctx context.Context, db *store.DB, ids []repute.AgentID) (map[re
 	return out, err
 }
 
-// AddressAgents names agents of a chain by the addresses that own them or are their wallet,
-// up to a number for each address and role.
+// AddressAgents returns the agents of a chain that addresses own or that have them as wallet, by
+// address: at most most for each address and role.
 func AddressAgents(ctx context.Context, db *store.DB, chainID uint64, of []common.Address, most int) (map[common.Address][]string, error) {
 	list := make([][]byte, len(of))
 	for i := range of {

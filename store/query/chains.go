@@ -11,8 +11,8 @@ import (
 	"repute/store/chaindb"
 )
 
-// Chains lists every chain by id with what operators watch. In a large index
-// the totals may be a few seconds older than the rest: see totals.
+// Chains returns the status of every chain, ordered by id. In a large index the totals may be some
+// seconds older than the rest: see totals.
 func Chains(ctx context.Context, db *store.DB) (out []repute.ChainStatus, err error) {
 	err = chaindb.View(ctx, db, "read chains", func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := chaindb.ReadChains(ctx, tx, nil)

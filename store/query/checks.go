@@ -13,29 +13,32 @@ import (
 	"repute/store/chaindb"
 )
 
-// TrustChecks is what identity checks of an agent read, as of one block; files are the
-// newest read from what was named then.
+// TrustChecks is the input of identity checks of an agent, as of one block. Files are the newest
+// ones read from the URIs of that block.
 type TrustChecks struct {
+	// Agent is the agent at the requested block.
 	Agent repute.Agent
 	AsOf  repute.AsOf
-	// ParserVersion is of what read the agent's document, 0 where nothing did.
+	// ParserVersion is the version of the parser that read the agent's document, 0 when it was not
+	// read.
 	ParserVersion int
-	// File is what is known of the first of the files asked for that could be read, or of
-	// the first known at all; nil where none is known.
+	// File is the first of the requested files that was read, otherwise the first one that is
+	// known; nil when none is known.
 	File *CheckedFile
-	// Validating: the chain has allow-listed validation contracts.
+	// Validating says that the chain has validation contracts on the allow-list.
 	Validating bool
-	Answer     *TrustAnswer // the newest of allow-listed contracts, nil when none
+	// Answer is the newest one of these contracts, nil when there is none.
+	Answer *TrustAnswer
 }
 
-// CheckedFile is a file of an agent that is not its registration.
+// CheckedFile is a file of an agent other than its registration.
 type CheckedFile struct {
 	URI  string
 	File repute.File
 	Body []byte // nil where no bytes are kept
 }
 
-// TrustAnswer is a validator's answer.
+// TrustAnswer is the answer of a validator.
 type TrustAnswer struct {
 	Contract, Validator common.Address
 	Request             common.Hash
@@ -43,11 +46,11 @@ type TrustAnswer struct {
 	Block               uint64
 }
 
-// maxChecked is how many files of an agent are looked at.
+// maxChecked is how many files of an agent are considered.
 const maxChecked = 16
 
-// ReadTrustChecks reads them; files names the URIs of other files that an agent has, at most
-// 16 are looked at. Errors are those of Agent.
+// ReadTrustChecks reads the input of identity checks. files returns the URIs of an agent's other
+// files, of which maxChecked are considered. Errors are those of Agent.
 func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At, files func(repute.Agent) []string) (out TrustChecks, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read checks", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		out = TrustChecks{AsOf: s.AsOf, Validating: len(s.Chain.Validations) > 0}
@@ -75,6 +78,7 @@ func ReadTrustChecks(ctx context.Context, db *store.DB, id repute.AgentID, at re
 	return out, err
 }
 
+// firstFile returns the first of the URIs' files that was read, nil when there is none.
 func firstFile(ctx context.Context, s chaindb.Subject, uris []string) (*CheckedFile, error) {
 	hashes := make([][]byte, 0, maxChecked)
 	for _, u := range uris[:min(len(uris), maxChecked)] {
@@ -107,6 +111,7 @@ func firstFile(ctx context.Context, s chaindb.Subject, uris []string) (*CheckedF
 	return &CheckedFile{URI: string(uri), File: *file, Body: body}, nil
 }
 
+// newestAnswer returns the newest answer to a validation of the agent, nil when there is none.
 func newestAnswer(ctx context.Context, s chaindb.Subject) (*TrustAnswer, error) {
 	var contract, validator, request []byte
 	var a TrustAnswer

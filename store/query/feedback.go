@@ -14,11 +14,11 @@ import (
 	"repute/store/trustdb"
 )
 
-// maxInlineResponses is how many responses come with a rating, oldest first.
+// maxInlineResponses is how many responses come with a rating, the oldest ones.
 const maxInlineResponses = 10
 
-// feedbackColumns reads ratings out of a relation f with the columns of table
-// feedback. What happened after block {at} is left out.
+// feedbackColumns returns the statement that reads ratings from a relation f with the columns of
+// table feedback. What happened after block {at} is left out.
 func feedbackColumns() string {
 	return `
 	select f.chain_id, c.identity, f.token_id, f.client, f.idx, f.value, f.decimals,
@@ -36,6 +36,7 @@ func feedbackColumns() string {
 	left join blocks rb on (rb.chain_id, rb.number) = (f.chain_id, f.revoked_block)` + trustdb.JoinPayment("f") + joinRating("u")
 }
 
+// scanFeedback reads a row of feedbackColumns.
 func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	var identity, client, tag1, tag2, endpoint, uri, hash []byte
 	var value store.BigNum
@@ -61,13 +62,13 @@ func scanFeedback(row pgx.CollectableRow) (f repute.Feedback, err error) {
 	return f, err
 }
 
-// logPos is a list position: an event of one chain.
+// logPos is a position in a list: an event of one chain.
 type logPos struct {
 	Block int64 `json:"b"`
 	Log   int64 `json:"l"`
 }
 
-// Feedback lists one agent's ratings with up to ten responses each.
+// Feedback returns one agent's ratings with up to ten responses each.
 func Feedback(ctx context.Context, db *store.DB, id repute.AgentID, f FeedbackFilter) (page store.Page[repute.Feedback], err error) {
 	desc := f.Order != OldestFirst
 	if f.Order != "" && f.Order != OldestFirst && f.Order != NewestFirst {
@@ -100,7 +101,7 @@ func Feedback(ctx context.Context, db *store.DB, id repute.AgentID, f FeedbackFi
 	return page, err
 }
 
-// startLog is in front of every event, in either direction.
+// startLog returns the position before every event, in either direction.
 func startLog(desc bool) logPos {
 	if desc {
 		return logPos{Block: chaindb.Everything}
@@ -108,10 +109,11 @@ func startLog(desc bool) logPos {
 	return logPos{Block: -1}
 }
 
+// posOf returns the position of an event.
 func posOf(p repute.Point) logPos { return logPos{int64(p.Block), int64(p.LogIndex)} }
 
-// statement pages by the index on (block, log index). $1..$3 is the agent and
-// the block, $4..$5 the position behind which to go on, $6 how many.
+// statement returns the statement that reads a page by the index on block and log index. $1 to $3
+// are agent and block, $4 and $5 the position to continue after, $6 the limit.
 func (f FeedbackFilter) statement(desc bool) (string, []any) {
 	than, direction := ">", "asc"
 	if desc {
@@ -143,7 +145,7 @@ func (f FeedbackFilter) statement(desc bool) (string, []any) {
 		fmt.Sprintf("\norder by f.block %s, f.log_index %s", direction, direction), args
 }
 
-// tagHash is how a tag is found in table tags; nil for no tag.
+// tagHash returns the hash of a tag, by which table tags finds it; nil for no tag.
 func tagHash(tag *string) []byte {
 	if tag == nil {
 		return nil
@@ -152,8 +154,7 @@ func tagHash(tag *string) []byte {
 	return h[:]
 }
 
-// readFeedback runs a statement over feedbackColumns and adds the responses, as
-// of a block.
+// readFeedback executes a statement over feedbackColumns and adds the responses as of a block.
 func readFeedback(ctx context.Context, tx pgx.Tx, block int64, sql string, args ...any) ([]repute.Feedback, error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
@@ -171,14 +172,14 @@ func readFeedback(ctx context.Context, tx pgx.Tx, block int64, sql string, args 
 	return items, readResponses(ctx, tx, block, items)
 }
 
-// ratingID names a rating within one statement.
+// ratingID identifies a rating within one statement.
 type ratingID struct {
 	store.AgentKey
 	client common.Address
 	index  uint64
 }
 
-// readResponses fills ResponseCount and the first Responses of the items.
+// readResponses sets ResponseCount and the first Responses of the items.
 func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.Feedback) error {
 	if len(items) == 0 {
 		return nil
@@ -213,6 +214,7 @@ func readResponses(ctx context.Context, tx pgx.Tx, block int64, items []repute.F
 	return collectResponses(rows, byID)
 }
 
+// collectResponses adds the responses in rows to their ratings.
 func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 	var id ratingID
 	var client, responder, uri, hash []byte
@@ -233,8 +235,8 @@ func collectResponses(rows pgx.Rows, byID map[ratingID]*repute.Feedback) error {
 	return err
 }
 
-// FeedbackByAgents loads the newest live ratings of each agent, up to limit.
-// Agents without any are absent.
+// FeedbackByAgents returns up to limit of the newest live ratings of each agent. Agents without any
+// are absent.
 func FeedbackByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, limit int) (out map[repute.AgentID]FirstRows[repute.Feedback], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err

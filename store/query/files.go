@@ -12,35 +12,36 @@ import (
 	"repute/store/docdb"
 )
 
-// maxListedFile is how many bytes of a rating's parsed file an answer holds. Of other
-// files it tells nothing: anybody may put responses with files behind ratings, and a
-// page holds thousands of them.
+// maxListedFile is how many bytes of a rating's parsed file an answer holds. Other files are
+// described only, because anybody may put responses with files behind ratings, and a page holds
+// thousands of them.
 const maxListedFile = 4 << 10
 
-// fileColumns selects what a fileRow receives of the file behind URI u, a row of
-// table uris or of nulls. Such a file may be anything: only its bytes are told of.
+// fileColumns returns the columns that a fileRow receives of the file of URI u, a row of uris or
+// nulls. Such a file may be anything, so only its bytes are described.
 func fileColumns(u string) string {
 	return heldColumns(u) + `, false, null::jsonb, null::jsonb, null::bigint, null::integer`
 }
 
-// ratingColumns is fileColumns of a rating's file, which is to be a feedback file.
-// Unknown members stay in the database.
+// ratingColumns is fileColumns for a rating's file, which should be a feedback file. Unknown
+// members stay in the database.
 func ratingColumns(u string) string {
 	return heldColumns(u) + fmt.Sprintf(`, true, %[1]s_p.content, %[1]s_p.problems, %[1]s_p.problem_count, %[1]s_p.errors`, u)
 }
 
+// heldColumns returns the columns that describe the bytes.
 func heldColumns(u string) string {
 	return fmt.Sprintf(`%[1]s.kind <> 'empty', %[1]s.source, %[1]s.sha256, %[1]s_d.keccak, %[1]s_d.size, %[1]s.fetched_at,
 		%[1]s.reason, %[1]s.detail, %[1]s.dead, `+docdb.DeniedFile(u)+`, %[1]s_d.size is not null and %[1]s_d.body is null`, u)
 }
 
-// joinFile joins what fileColumns needs besides.
+// joinFile returns the join that fileColumns needs.
 func joinFile(u string) string {
 	return fmt.Sprintf(`
 	left join documents %[1]s_d on %[1]s_d.sha256 = %[1]s.sha256`, u)
 }
 
-// joinRating joins what ratingColumns needs besides.
+// joinRating returns the join that ratingColumns needs.
 func joinRating(u string) string {
 	return joinFile(u) + fmt.Sprintf(`
 	left join lateral (
@@ -49,7 +50,7 @@ func joinRating(u string) string {
 		from parses where sha256 = %[1]s.sha256 and kind = 'feedback' order by parser_version desc limit 1) %[1]s_p on true`, u, maxListedFile)
 }
 
-// fileRow receives what is known of a file.
+// fileRow receives the state of a file.
 type fileRow struct {
 	named                  *bool
 	source, reason, detail *string
@@ -65,12 +66,13 @@ type fileRow struct {
 	errors                 *int
 }
 
+// into returns where to scan the columns.
 func (f *fileRow) into() []any {
 	return []any{&f.named, &f.source, &f.sha256, &f.keccak, &f.size, &f.fetched, &f.reason, &f.detail, &f.dead, &f.denied, &f.dropped,
 		&f.feedback, &f.content, &f.problems, &f.problemCount, &f.errors}
 }
 
-// file is nil where the URI is empty and no hash was given.
+// file returns the file as the API shows it; nil where the URI is empty and no hash was given.
 func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 	if f.named == nil || !*f.named {
 		if given == (common.Hash{}) {
@@ -92,6 +94,7 @@ func (f *fileRow) file(given common.Hash) (*repute.File, error) {
 	return out, f.parsed(out)
 }
 
+// status returns the status that the API shows.
 func (f *fileRow) status() repute.DocumentStatus {
 	switch {
 	case f.errors != nil && *f.errors > 0, f.feedback && f.sha256 != nil && f.errors == nil: // nor did anything in it look like one
@@ -106,6 +109,7 @@ func (f *fileRow) status() repute.DocumentStatus {
 	return repute.DocumentPending
 }
 
+// parsed sets content and problems of a parsed feedback file.
 func (f *fileRow) parsed(out *repute.File) (err error) {
 	if f.errors == nil {
 		return nil

@@ -14,14 +14,15 @@ import (
 	"repute/store/chaindb"
 )
 
-// newestRatings are what the independence of the agent in row k is judged by.
+// newestRatings is the SQL of the ratings by which the independence of the agent in row k is
+// judged.
 const newestRatings = `(
 	select client, value, decimals, tag1, tag2, uri_id, block, log_index from feedback
 	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block > $3)
 	order by block desc, log_index desc limit 1000)`
 
-// Independence tells how far the raters of an agent look like different people. Who
-// owns what is taken as of the newest block at any view. repute.ErrNotFound as in Agent.
+// Independence returns how far the raters of an agent look like different people. Who owns what is
+// as of the newest block, whatever the view. repute.ErrNotFound as in Agent.
 func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (i repute.Independence, asOf repute.AsOf, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read independence", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
@@ -32,7 +33,7 @@ func Independence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 	return i, asOf, err
 }
 
-// independenceOf judges the raters of each agent, in two statements.
+// independenceOf judges the raters of each agent with two statements.
 func independenceOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey]repute.Independence, error) {
 	ratings, err := glances(ctx, tx, ids, block)
 	if err != nil || len(ratings) == 0 {
@@ -49,6 +50,7 @@ func independenceOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block 
 	return out, nil
 }
 
+// judgeRaters computes the figures from ratings and raters of one agent.
 func judgeRaters(ratings []glance, raters []rater) (i repute.Independence) {
 	i.Ratings, i.Raters, i.Busiest = len(ratings), len(raters), busiest(ratings)
 	c := clusters{}
@@ -66,14 +68,14 @@ func judgeRaters(ratings []glance, raters []rater) (i repute.Independence) {
 	return i
 }
 
-// glance is what a rating looks like beside others.
+// glance is what one rating may have in common with others.
 type glance struct {
 	client common.Address
 	time   time.Time // zero when unknown
 	burst  burst
 }
 
-// burst is what ratings of one batch share.
+// burst identifies ratings of one batch: they have the same block, value, tags and file.
 type burst struct {
 	block           int64
 	value           string
@@ -81,7 +83,7 @@ type burst struct {
 	tag1, tag2, uri int64
 }
 
-// glances are the newest live ratings of each agent, the oldest of them first.
+// glances returns the newest live ratings of each agent, the oldest of them first.
 func glances(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey][]glance, error) {
 	rows, err := tx.Query(ctx, `
 		select k.chain_id, k.token_id, n.client,
@@ -104,15 +106,15 @@ func glances(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) 
 	return out, err
 }
 
-// rater is who gave some of these ratings.
+// rater is a client that gave some of these ratings.
 type rater struct {
 	client common.Address
 	only   bool             // rated no other agent
 	owners []common.Address // of agents that it owns or is the wallet of: itself, and others
 }
 
-// ratersOf looks for other agents on both sides of each one in the index, so that a
-// client with many ratings of it costs no more than others.
+// ratersOf reads the raters of each agent. It skips along the index over other agents, so that a
+// client with many ratings costs no more than others.
 func ratersOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey][]rater, error) {
 	const live = `f.chain_id = k.chain_id and f.client = r.client and f.block <= $3 and (f.revoked_block is null or f.revoked_block > $3)`
 	rows, err := tx.Query(ctx, `
@@ -141,7 +143,7 @@ func ratersOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64)
 	return out, err
 }
 
-// busiest is the most ratings within 24 hours.
+// busiest returns the most ratings within 24 hours.
 func busiest(ratings []glance) (most int) {
 	var times []time.Time
 	for _, g := range ratings {
@@ -160,9 +162,10 @@ func busiest(ratings []glance) (most int) {
 	return most
 }
 
-// clusters is a union-find: each address points at another of its cluster or at itself.
+// clusters is a union-find: each address points at another one of its cluster or at itself.
 type clusters map[common.Address]common.Address
 
+// top returns the address that stands for the cluster of a.
 func (c clusters) top(a common.Address) common.Address {
 	for up, known := c[a]; known && up != a; up, known = c[a] {
 		a = up
@@ -170,7 +173,7 @@ func (c clusters) top(a common.Address) common.Address {
 	return a
 }
 
-// join makes two addresses one cluster, with the lowest on top.
+// join makes two clusters one; the lowest address stands for it.
 func (c clusters) join(a, b common.Address) {
 	a, b = c.top(a), c.top(b)
 	if bytes.Compare(a[:], b[:]) > 0 {
@@ -179,6 +182,7 @@ func (c clusters) join(a, b common.Address) {
 	c[a], c[b] = a, a
 }
 
+// count returns how many clusters the raters form.
 func (c clusters) count(raters []rater) int {
 	tops := map[common.Address]bool{}
 	for _, r := range raters {
@@ -187,7 +191,7 @@ func (c clusters) count(raters []rater) int {
 	return len(tops)
 }
 
-// joinBursts joins raters whose first ratings are the same.
+// joinBursts joins raters whose first ratings look like one batch.
 func joinBursts(c clusters, ratings []glance) {
 	seen := map[common.Address]bool{}
 	first := map[burst]common.Address{}

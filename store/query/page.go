@@ -4,14 +4,14 @@ import (
 	"repute"
 )
 
-// FirstRows are the first rows of a list that several agents have one of each.
+// FirstRows are the first rows of one agent's list.
 type FirstRows[T any] struct {
 	Items []T
 	More  bool // there are others
 }
 
-// firstRowsOf parts rows, in order, by their agents. Each has up to limit of them, and one more
-// where there are others.
+// firstRowsOf groups ordered rows by agent. Each group has up to limit rows, and one more when
+// there are others.
 func firstRowsOf[T any](rows []T, agentOf func(T) repute.AgentID, limit int) map[repute.AgentID]FirstRows[T] {
 	out := map[repute.AgentID]FirstRows[T]{}
 	for _, row := range rows {

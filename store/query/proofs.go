@@ -12,10 +12,9 @@ import (
 	"repute/store/docdb"
 )
 
-// DomainProofs gives the domains that agents' current files name, by agent, in
-// order of their names. Verdicts follow from what was read last: nothing of them is
-// stored. Agents without a domain are absent, and so are those whose document is
-// denied.
+// DomainProofs returns the domains that agents' current files name, by agent and ordered by name.
+// Results follow from what was read last and are not stored. Agents without a domain are absent,
+// and so are those whose document is denied.
 func DomainProofs(ctx context.Context, db *store.DB, ids ...repute.AgentID) (map[repute.AgentID][]repute.DomainProof, error) {
 	chains, tokens := store.KeyColumns(ids)
 	out := map[repute.AgentID][]repute.DomainProof{}

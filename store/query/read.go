@@ -26,13 +26,20 @@ const (
 
 // FeedbackFilter selects feedback of one agent.
 type FeedbackFilter struct {
-	Clients        []common.Address // nil for all
-	Tag1, Tag2     *string          // nil for any; "" is the empty tag
+	// Clients selects ratings of these clients; nil for all.
+	Clients []common.Address
+	// Tag1 and Tag2 select ratings with these tags; nil for any, and "" for the empty tag.
+	Tag1, Tag2 *string
+	// IncludeRevoked adds revoked ratings.
 	IncludeRevoked bool
-	Order          string // NewestFirst when empty
-	After          string // Next of the page before, with the same filter
-	Limit          int    // 1..MaxPage
-	At             repute.At
+	// Order is NewestFirst when empty.
+	Order string
+	// After is Next of the page before, which must have the same filter.
+	After string
+	// Limit is the size of the page, 1 to MaxPage.
+	Limit int
+	// At is the block of the answer.
+	At repute.At
 }
 
 // ValidationFilter selects validations of one agent, newest request first.
@@ -53,13 +60,18 @@ type ReputationQuery struct {
 
 // Reputation is the unweighted view of one agent, from one snapshot.
 type Reputation struct {
-	Agent   repute.AgentID
-	Summary repute.Summary // of the query's clients and tags
-	Tagged                 // of all clients
-	Counts  repute.AgentCounts
-	// Score is the zero one, unrated, when none was computed.
-	Score        repute.Score
-	Run          trustdb.Run // the newest closed one up to the block asked; zero where there is none or the query wants none
+	Agent repute.AgentID
+	// Summary is of the clients and tags of the query.
+	Summary repute.Summary
+	Tagged  // of all clients
+	// Counts are the agent's totals.
+	Counts repute.AgentCounts
+	// Score is the zero value, unrated, when none was computed.
+	Score repute.Score
+	// Run is the newest closed one up to the block; zero when there is none or the query does not
+	// ask for it.
+	Run trustdb.Run
+	// Independence is zero when the query does not ask for it.
 	Independence repute.Independence
 	AsOf         repute.AsOf
 }

@@ -10,12 +10,12 @@ import (
 	"repute/store/docdb"
 )
 
-// RequestRefresh makes the document of an agent's current URI and the proofs of its domains
-// due now, at most once a minute. On their host only documents that were never read come
-// first. Failures still count: a dead document has one try. A document that cannot change and
-// is stored is not fetched, only the proofs are. repute.ErrNotFound: no
-// such agent, or it has no URI. repute.ErrConflict: the
-// URI itself is what cannot be read. A *repute.DeniedError: the operator does not show it.
+// RequestRefresh makes the document of an agent's current URI and the proofs of its domains due
+// now, at most once a minute. On their host only documents that were never read come first.
+// Failures still count: a dead document gets one attempt. A document that cannot change and is
+// stored is not fetched, only the proofs are. repute.ErrNotFound when there is no such agent or it
+// has no URI. repute.ErrConflict when the URI itself cannot be read. *repute.DeniedError when the
+// operator does not show it.
 func RequestRefresh(ctx context.Context, db *store.DB, id repute.AgentID) (r repute.Refresh, err error) {
 	a, _, err := Agent(ctx, db, id, repute.At{Finality: repute.Latest})
 	if err != nil {

@@ -10,15 +10,14 @@ import (
 	"repute/store/chaindb"
 )
 
-// ReputationParts are what Reputations reads besides the scores without their results.
+// ReputationParts says what Reputations reads besides the scores without their results.
 type ReputationParts struct {
 	Summary, Tags, Results, Independence bool
 }
 
-// Reputations reads the newest reputation of many agents from one snapshot, by a statement
-// for each part (two for Independence), however many agents there are. Summaries are of all
-// clients and tags. Of an agent that is not indexed only Agent is set, and a score of
-// nobody.
+// Reputations reads the newest reputation of many agents on one snapshot, with one statement for
+// each part (two for Independence). Summaries are of all clients and tags. For an agent that is not
+// indexed only Agent and an unknown score are set.
 func Reputations(ctx context.Context, db *store.DB, ids []repute.AgentID, parts ReputationParts) (map[repute.AgentID]Reputation, error) {
 	out := make(map[repute.AgentID]Reputation, len(ids))
 	err := chaindb.View(ctx, db, "read reputations", func(ctx context.Context, tx pgx.Tx) error {
@@ -53,7 +52,7 @@ func Reputations(ctx context.Context, db *store.DB, ids []repute.AgentID, parts 
 	return out, err
 }
 
-// summariesOf gives agents the newest summary of all clients and tags.
+// summariesOf returns the newest summary of all clients and tags per agent.
 func summariesOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) (map[store.AgentKey]repute.Summary, error) {
 	chains, tokens := store.KeyColumns(ids)
 	rows, err := tx.Query(ctx, `

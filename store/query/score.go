@@ -15,15 +15,15 @@ import (
 	"repute/store/chaindb"
 )
 
-// scoreColumns are those that trust_scores and trust_finals share, of relation s, and
-// those of relation r, the run.
+// scoreColumns are the columns that trust_scores and trust_finals share, of relation s, and those
+// of the run r.
 const scoreColumns = scoreNumbers + `, s.result`
 
 // scoreNumbers are scoreColumns without the result.
 const scoreNumbers = `s.token_id, s.run, r.epoch, r.scorer, r.params, r.tags, r.roots, r.links, s.evidence,
 	s.rated, s.score, s.low, s.high, s.mean, s.confidence, s.tier`
 
-// scanScore reads a score of a chain, and columns that follow it.
+// scanScore returns a function that reads a score of a chain, and further columns after it.
 func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Score, error) {
 	return func(row pgx.CollectableRow) (s repute.Score, err error) {
 		s.Agent.ChainID, s.Agent.Registry = c.ID, c.Identity
@@ -38,12 +38,11 @@ func scanScore(c repute.Chain, more ...any) func(pgx.CollectableRow) (repute.Sco
 	}
 }
 
-// ScoreOf is an agent's stored score: the newest one for repute.Latest, else the final
-// one of the last epoch that was closed at or before the block asked.
-// repute.ErrNotFound when there is no such agent (a *repute.MissingError), or no score
-// of it: nobody rated it, or no score was computed yet. asOf is the view, known without
-// a score too; then out is of no run, and what an agent has that nobody judged.
-// repute.ErrGone: the final one may have been pruned.
+// ScoreOf returns an agent's stored score: the newest one for repute.Latest, otherwise the final
+// one of the last epoch that was closed at or before the block. repute.ErrNotFound when there is no
+// such agent (a *repute.MissingError) or no score: nobody rated it, or none was computed yet. Then
+// asOf is set, and out is the score of an agent without ratings, of no run. repute.ErrGone when the
+// final score may have been pruned.
 func ScoreOf(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (out repute.Score, asOf repute.AsOf, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read score", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
@@ -61,8 +60,8 @@ func ScoreOf(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At)
 	return out, asOf, err
 }
 
-// finalScore is the one of the last run that was closed. A newer run that has begun
-// may have left scores too; they are not seen yet.
+// finalScore returns the final score of the last closed run. Scores of a newer run that is open are
+// not visible yet.
 func finalScore(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	rows, err := s.Tx.Query(ctx, `
 		select `+scoreColumns+`, true, r.block, r.block_hash, r.block_time
@@ -80,8 +79,8 @@ func finalScore(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	return score, err
 }
 
-// prunedSince tells whether final scores between a run's and that of the view may be gone:
-// another one replaced them before the bound.
+// prunedSince reports whether final scores between a run's and that of the view may have been
+// pruned: another one replaced them before the bound.
 func prunedSince(ctx context.Context, s chaindb.Subject, run uint64) (pruned bool, err error) {
 	err = s.Tx.QueryRow(ctx, `
 		select exists (select from trust_runs asked join trust_feed d using (chain_id) join trust_finals l using (chain_id)
@@ -90,6 +89,7 @@ func prunedSince(ctx context.Context, s chaindb.Subject, run uint64) (pruned boo
 	return pruned, err
 }
 
+// oneScore reads exactly one score.
 func oneScore(rows pgx.Rows, err error, c repute.Chain) (repute.Score, error) {
 	if err != nil {
 		return repute.Score{}, err
@@ -101,15 +101,18 @@ func oneScore(rows pgx.Rows, err error, c repute.Chain) (repute.Score, error) {
 	return score, err
 }
 
-// ScorePin names one final score among those of all runs that an epoch may have had: roots,
-// links, contracts that count and logs that are found late make another one.
+// ScorePin identifies one final score. An epoch may have several runs, because changed roots,
+// links, contracts or late logs make another one.
 type ScorePin struct {
-	Agent                                         repute.AgentID
-	Block                                         uint64
-	Params, Tags, Roots, Links, Evidence, Outcome common.Hash // Outcome is the sha256 of Score.Result
+	Agent repute.AgentID
+	// Block is the last block of the epoch.
+	Block uint64
+	// These are the hashes that a stored score names: its inputs, its evidence, and Outcome, the
+	// sha256 of Score.Result.
+	Params, Tags, Roots, Links, Evidence, Outcome common.Hash
 }
 
-// PinnedScore is the final score that a pin names. repute.ErrNotFound: there is none.
+// PinnedScore returns the final score of a pin. repute.ErrNotFound when there is none.
 func PinnedScore(ctx context.Context, db *store.DB, pin ScorePin) (out repute.Score, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read pinned score", pin.Agent, repute.At{Finality: repute.Latest}, func(ctx context.Context, s chaindb.Subject) error {
 		rows, err := s.Tx.Query(ctx, `

@@ -14,21 +14,22 @@ import (
 	"repute/store/trustdb"
 )
 
-// validScore holds for rows s of trust_scores whose run is r: their newest block is
-// still part of the chain.
+// validScore returns the SQL of whether row s of trust_scores, whose run is r, is valid: its newest
+// block is still part of the chain.
 func validScore(s, r string) string {
 	return fmt.Sprintf(`(%[1]s.block = %[2]s.block or %[1]s.block_hash = (
 	select b.hash from blocks b where (b.chain_id, b.number) = (%[1]s.chain_id, %[1]s.block)))`, s, r)
 }
 
-// Scored is a row of scores ts, with its run tr, of agent a.
+// Scored returns the SQL of a row of scores ts with its run tr, of agent a.
 func Scored() string {
 	return "(ts.chain_id, ts.token_id) = (a.chain_id, a.token_id) and (tr.chain_id, tr.run) = (ts.chain_id, ts.run) and " + validScore("ts", "tr")
 }
 
-// newestScores gives each key of $1 and $2 its newest score: the provisional one; else, where
-// a reorganization replaced its block, the final one of the last closed run; else what the
-// last run gives all agents that nobody judged. Results are large: lists leave them out.
+// newestScores returns the statement that reads the newest score of each key of $1 and $2: the
+// provisional one; where a reorganization replaced its block, the final one of the last closed run;
+// otherwise the score of agents without ratings of the last run. Results are large, so lists leave
+// them out.
 func newestScores(results bool) string {
 	columns, unjudged := scoreColumns, "convert_to(r.unjudged, 'UTF8')"
 	if !results {
@@ -55,7 +56,7 @@ func newestScores(results bool) string {
 		order by rank limit 1) s`
 }
 
-// scoresOf gives agents their newest scores, those without any that of unknown.
+// scoresOf returns the newest score per agent, the unknown score where there is none.
 func scoresOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, results bool) (map[store.AgentKey]repute.Score, error) {
 	out := make(map[store.AgentKey]repute.Score, len(ids))
 	for _, id := range ids {
@@ -82,7 +83,7 @@ func scoresOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, results bool
 	return out, err
 }
 
-// readScores gives agents their newest scores.
+// readScores sets the newest scores of agents.
 func readScores(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*repute.Agent, results bool) error {
 	ids := make([]repute.AgentID, 0, len(agents))
 	for _, a := range agents {
@@ -95,8 +96,8 @@ func readScores(ctx context.Context, tx pgx.Tx, agents map[store.AgentKey]*reput
 	return err
 }
 
-// score is the subject's stored score, or what unjudged gives when there is none. One that
-// may have been pruned is unknown: whatever else is asked of that block is still answered.
+// score returns the subject's stored score, or that of an agent without ratings. A score that may
+// have been pruned is unknown, so that other parts of the answer are still returned.
 func score(ctx context.Context, s chaindb.Subject) (out repute.Score, err error) {
 	if s.Block == chaindb.Everything {
 		scores, err := scoresOf(ctx, s.Tx, []repute.AgentID{s.ID}, true)

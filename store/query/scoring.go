@@ -11,10 +11,10 @@ import (
 	"repute/store/trustdb"
 )
 
-// lateAfter is how long a change may go without an effect on scores.
+// lateAfter is how long a change may have no effect on scores before scoring counts as late.
 const lateAfter = time.Minute
 
-// readScoring tells how far scores are, by chain.
+// readScoring returns how far scores are, per chain.
 func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, error) {
 	rows, err := tx.Query(ctx, `
 		select c.chain_id, coalesce(r.run, 0), coalesce(r.epoch, 0), coalesce(r.boundary, 0), r.started_at, r.closed_at is not null,
@@ -25,8 +25,8 @@ func readScoring(ctx context.Context, tx pgx.Tx) (map[uint64]repute.Scoring, err
 		from chains c
 		left join trust_feed f using (chain_id)
 		left join lateral (select * from trust_runs r where r.chain_id = c.chain_id order by run desc limit 1) r on true
-		cross join lateral (select count(*) n, min(since) since, min(since) filter (where turn = $3) urgent
-			from trust_stale s where s.chain_id = c.chain_id) w`, repute.DefaultRoots, lateAfter, trustdb.TurnEvent)
+		cross join lateral (select count(*) n, min(since) since, min(since) filter (where cause = $3) urgent
+			from trust_stale s where s.chain_id = c.chain_id) w`, repute.DefaultRoots, lateAfter, trustdb.CauseEvent)
 	if err != nil {
 		return nil, err
 	}

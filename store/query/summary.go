@@ -14,21 +14,21 @@ import (
 	"repute/store/trustdb"
 )
 
-// liveFeedback is the live feedback of the agent in row k as of block $3, in the columns of
-// table sums.
+// liveFeedback is the SQL of the live feedback of the agent in row k as of block $3, in the columns
+// of table sums.
 const liveFeedback = `(
 	select client, idx, tag1, tag2, decimals, value, 1::bigint as n, value as sum from feedback
 	where chain_id = k.chain_id and token_id = k.token_id and block <= $3 and (revoked_block is null or revoked_block > $3))`
 
-// maintainedSums is the same as of now, already added up. $3 is only named so
-// that both take the same parameters.
+// maintainedSums is the same as of now, already added up. It names $3 only so that both take the
+// same parameters.
 const maintainedSums = `(
 	select * from sums where chain_id = k.chain_id and token_id = k.token_id and $3::bigint is not null)`
 
-// agentsAsked is relation k: the keys of $1 and $2.
+// agentsAsked is the SQL of relation k: the keys of $1 and $2.
 const agentsAsked = `unnest($1::bigint[], $2::numeric[]) as k(chain_id, token_id)`
 
-// sumsAt is the relation to add up for a block.
+// sumsAt returns the relation to add up for a block.
 func sumsAt(block int64) string {
 	if block == chaindb.Everything {
 		return maintainedSums
@@ -36,15 +36,16 @@ func sumsAt(block int64) string {
 	return liveFeedback
 }
 
-// asked are the arguments of statements over agentsAsked at the subject's block.
+// asked returns the parameters of statements over agentsAsked at the subject's block.
 func asked(s chaindb.Subject) []any { return askedAt([]repute.AgentID{s.ID}, s.Block) }
 
+// askedAt is asked for several agents at a block.
 func askedAt(ids []repute.AgentID, block int64) []any {
 	chains, tokens := store.KeyColumns(ids)
 	return []any{chains, tokens, block}
 }
 
-// summary adds up what getSummary would, filters as there.
+// summary adds up what getSummary would, with the same filters.
 func summary(ctx context.Context, s chaindb.Subject, clients []common.Address, tag1, tag2 string) (repute.Summary, error) {
 	args := asked(s)
 	arg := func(v any) int {
@@ -71,6 +72,7 @@ func summary(ctx context.Context, s chaindb.Subject, clients []common.Address, t
 	return repute.Summarize(tallies), err
 }
 
+// scanTally reads count and sum of one group of decimals.
 func scanTally(row pgx.CollectableRow) (t repute.Tally, err error) {
 	var sum store.BigNum
 	err = row.Scan(&t.Decimals, &t.Count, &sum)
@@ -78,15 +80,14 @@ func scanTally(row pgx.CollectableRow) (t repute.Tally, err error) {
 	return t, err
 }
 
-// Tagged is what is said of an agent by tag1.
+// Tagged is the feedback of an agent by tag1.
 type Tagged struct {
 	Tags  []repute.TagSummary // the hundred with most ratings
 	Total int64               // how many there are
 }
 
-// tagsOf summarizes the live tag1 of each agent that have most ratings, and counts all of
-// them. At the latest block the votes are kept; before it they are each client's newest
-// live rating.
+// tagsOf summarizes the live tag1 of each agent that have most ratings, and counts all of them. At
+// the latest block the stored votes are used, before it each client's newest live rating.
 func tagsOf(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) (map[store.AgentKey]Tagged, error) {
 	votes := "(select tag1, value, decimals from votes where chain_id = k.chain_id and token_id = k.token_id)"
 	if block != chaindb.Everything {
@@ -145,7 +146,7 @@ func collectTags(rows pgx.Rows) (map[store.AgentKey]Tagged, error) {
 	return all, err
 }
 
-// counts are the agent's totals.
+// counts returns the agent's totals.
 func counts(ctx context.Context, s chaindb.Subject) (c repute.AgentCounts, err error) {
 	with := "with a as (select * from agents where chain_id = $1 and token_id = $2 and registered_block <= $3)"
 	if s.Block != chaindb.Everything {
@@ -156,7 +157,7 @@ func counts(ctx context.Context, s chaindb.Subject) (c repute.AgentCounts, err e
 	return c, err
 }
 
-// checkClients refuses what the contract refuses.
+// checkClients refuses lists of clients that the contract refuses.
 func checkClients(clients []common.Address) error {
 	if clients != nil && len(clients) == 0 {
 		return repute.Invalid("clients", "the list is empty", "name clients, or leave the list out for all of them")
@@ -164,10 +165,9 @@ func checkClients(clients []common.Address) error {
 	return nil
 }
 
-// Summary is what the contract's getSummary returns for the clients (nil for
-// all; duplicates count again) and tags ("" for any), at a block. Unlike the
-// contract it does not answer for an agent that does not exist:
-// repute.ErrNotFound.
+// Summary returns what the contract's getSummary returns for the clients (nil for all; duplicates
+// count again) and tags ("" for any) at a block. Unlike the contract it returns repute.ErrNotFound
+// for an agent that does not exist.
 func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []common.Address, tag1, tag2 string, at repute.At) (sum repute.Summary, asOf repute.AsOf, err error) {
 	if err := checkClients(clients); err != nil {
 		return sum, asOf, err
@@ -180,8 +180,8 @@ func Summary(ctx context.Context, db *store.DB, id repute.AgentID, clients []com
 	return sum, asOf, err
 }
 
-// Tags summarises an agent's feedback per tag1, the empty one included, by
-// number of ratings and then by tag: the first hundred. Unit is left empty.
+// Tags summarizes an agent's feedback per tag1, the empty one included, ordered by number of
+// ratings and then by tag: the first hundred. Unit is left empty.
 func Tags(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (tags []repute.TagSummary, asOf repute.AsOf, err error) {
 	err = chaindb.ViewAgent(ctx, db, "summarise tags", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		asOf = s.AsOf
@@ -192,7 +192,7 @@ func Tags(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At) (t
 	return tags, asOf, err
 }
 
-// ReadReputation answers Summary, Tags and the counts from one snapshot.
+// ReadReputation returns Summary, Tags and the counts of one snapshot.
 func ReadReputation(ctx context.Context, db *store.DB, id repute.AgentID, q ReputationQuery) (r Reputation, err error) {
 	if err := checkClients(q.Clients); err != nil {
 		return r, err

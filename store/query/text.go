@@ -5,7 +5,7 @@ import (
 	"repute/store"
 )
 
-// cutField is store.HeadText that keeps which field was cut.
+// cutField is store.HeadText that adds field to cut when the text was cut.
 func cutField(text []byte, field string, cut *[]string, partial *bool) string {
 	shown := store.HeadText(text, partial)
 	if len(shown) < len(text) {
@@ -14,12 +14,12 @@ func cutField(text []byte, field string, cut *[]string, partial *bool) string {
 	return shown
 }
 
-// cutURI is cutField of a URI behind which file is: what is denied is not shown in it.
+// cutURI is cutField for the URI of file: nothing denied is shown in it.
 func cutURI(uri []byte, file *repute.File, cut *[]string, partial *bool) string {
 	return cutField([]byte(uriBeside(string(uri), file)), "uri", cut, partial)
 }
 
-// uriBeside is a URI as it is shown beside what is known of its file.
+// uriBeside returns a URI as it is shown together with the state of its file.
 func uriBeside(uri string, file *repute.File) string {
 	if file != nil && file.Status == repute.DocumentDenied {
 		return store.WithoutContent(uri)

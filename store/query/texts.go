@@ -12,8 +12,8 @@ import (
 	"repute/store/docdb"
 )
 
-// textQuery reads a whole text that the log at block $3, index $4 gave agent $1:$2, and
-// why it must not be shown, null when it may.
+// textQuery returns the statement that reads a whole text that the log at block $3, index $4 gave
+// agent $1:$2, and why it must not be shown, null when it may.
 func textQuery(field string) (sql string, ok bool) {
 	const (
 		feedback  = " from feedback e join uris u on u.id = e.uri_id where (e.chain_id, e.token_id, e.block, e.log_index) = ($1, $2, $3, $4)"
@@ -36,13 +36,13 @@ func textQuery(field string) (sql string, ok bool) {
 	return sql, ok
 }
 
-// TextFields are the texts of an agent's logs that Text reads, by their names in Solidity.
+// TextFields returns the names, as in Solidity, of the texts that Text reads.
 func TextFields() []string {
 	return []string{"tag1", "tag2", "endpoint", "feedbackURI", "responseURI", "requestURI", "tag", "metadataKey", "metadataValue"}
 }
 
-// Text reads the whole of a text that an agent got by the log at a block, however long
-// it is. It is repute.ErrNotFound where the agent has no such log.
+// Text returns the whole text that an agent got by the log at a block, however long it is.
+// repute.ErrNotFound when the agent has no such log.
 func Text(ctx context.Context, db *store.DB, id repute.AgentID, block, log uint64, field string) (text []byte, err error) {
 	sql, ok := textQuery(field)
 	if !ok {
@@ -53,12 +53,13 @@ func Text(ctx context.Context, db *store.DB, id repute.AgentID, block, log uint6
 	return servable("read text", text, denied, err)
 }
 
-// Tag reads a whole tag by its keccak256.
+// Tag returns a whole tag by its keccak256.
 func Tag(ctx context.Context, db *store.DB, hash [32]byte) (text []byte, err error) {
 	err = db.Readers().QueryRow(ctx, "select value from tags where hash = $1", hash[:]).Scan(&text)
 	return servable("read tag", text, nil, err)
 }
 
+// servable returns the text, or the error that says why it is not served.
 func servable(doing string, text []byte, denied *string, err error) ([]byte, error) {
 	switch {
 	case errors.Is(err, pgx.ErrNoRows):

@@ -11,14 +11,14 @@ import (
 	"repute/store"
 )
 
-// Counting reads every agent. What takes longer than costly is counted for no
-// more than one part in countingShare of the time, however often it is asked for.
+// Counting reads every agent. A count that takes longer than costly is cached, so that counting
+// takes at most one part in countingShare of the time, however often it is requested.
 const (
 	costly        = 200 * time.Millisecond
 	countingShare = 20
 )
 
-// totals keeps what was costly to count until it may be counted again.
+// totals caches counts that are expensive to compute.
 type totals struct {
 	counting sync.Mutex // held by who counts anew; others take what is there
 
@@ -27,8 +27,8 @@ type totals struct {
 	until time.Time
 }
 
-// get gives Agents, Feedback, URIs and URIsDue of each chain, of tx's snapshot
-// or, where counting is costly, of an earlier one. The map must not be changed.
+// get returns Agents, Feedback, URIs and URIsDue of each chain, of tx's snapshot or, where counting
+// is expensive, of an earlier one. The map MUST NOT be changed.
 func (t *totals) get(ctx context.Context, tx pgx.Tx) (map[uint64]repute.ChainStatus, error) {
 	known, fresh := t.last()
 	if fresh {
@@ -48,12 +48,14 @@ func (t *totals) get(ctx context.Context, tx pgx.Tx) (map[uint64]repute.ChainSta
 	return counted, nil
 }
 
+// last returns the cached counts and whether they may still be used.
 func (t *totals) last() (known map[uint64]repute.ChainStatus, fresh bool) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	return t.known, time.Now().Before(t.until)
 }
 
+// keep caches counts for as long as the time that counting took demands.
 func (t *totals) keep(counted map[uint64]repute.ChainStatus, took time.Duration) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -63,6 +65,7 @@ func (t *totals) keep(counted map[uint64]repute.ChainStatus, took time.Duration)
 	}
 }
 
+// countTotals counts within tx's snapshot.
 func countTotals(ctx context.Context, tx pgx.Tx) (map[uint64]repute.ChainStatus, error) {
 	empty := store.SHA256("")
 	rows, err := tx.Query(ctx, `

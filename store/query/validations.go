@@ -13,8 +13,8 @@ import (
 	"repute/store/chaindb"
 )
 
-// validationColumns reads validations out of a relation q with the columns of
-// table validation_requests, each with its answers up to block {at}.
+// validationColumns returns the statement that reads validations from a relation q with the columns
+// of table validation_requests, each with its answers up to block {at}.
 func validationColumns(at string) string {
 	return `
 	select q.chain_id, c.identity, q.token_id, q.contract, q.contract = any(c.validations), q.request_hash, q.validator, ` + store.HeadOf("qu.uri") + `,
@@ -39,6 +39,7 @@ func validationColumns(at string) string {
 	left join blocks xb on (xb.chain_id, xb.number) = (x.chain_id, x.block)` + joinFile("qu") + joinFile("xu")
 }
 
+// scanValidation reads a row of validationColumns.
 func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	var identity, contract, request, validator, requestURI, uri, hash, tag []byte
 	var response *uint8
@@ -70,8 +71,8 @@ func scanValidation(row pgx.CollectableRow) (v repute.Validation, err error) {
 	return v, err
 }
 
-// Validations lists one agent's validations, newest request first, each with
-// its latest answer.
+// Validations returns one agent's validations, the newest request first, each with its latest
+// answer.
 func Validations(ctx context.Context, db *store.DB, id repute.AgentID, f ValidationFilter) (page store.Page[repute.Validation], err error) {
 	if err := store.CheckLimit(f.Limit); err != nil {
 		return page, err
@@ -99,7 +100,7 @@ func Validations(ctx context.Context, db *store.DB, id repute.AgentID, f Validat
 	return page, err
 }
 
-// validations reads one row more than the page.
+// validations reads one row more than the page has.
 func validations(ctx context.Context, s chaindb.Subject, from logPos, f ValidationFilter) ([]repute.Validation, error) {
 	rows, err := s.Tx.Query(ctx, `
 		with q as (
@@ -115,8 +116,8 @@ func validations(ctx context.Context, s chaindb.Subject, from logPos, f Validati
 	return pgx.CollectRows(rows, scanValidation)
 }
 
-// ValidationSubject is the agent that a validation was asked for. repute.ErrNotFound when no
-// such request is indexed.
+// ValidationSubject returns the agent of a validation request. repute.ErrNotFound when no such
+// request is indexed.
 func ValidationSubject(ctx context.Context, db *store.DB, chainID uint64, contract common.Address, request common.Hash) (token repute.TokenID, err error) {
 	err = db.Readers().QueryRow(ctx, `select token_id from validation_requests where (chain_id, contract, request_hash) = ($1, $2, $3)`,
 		int64(chainID), contract[:], request[:]).Scan((*store.TokenNum)(&token))
@@ -126,8 +127,8 @@ func ValidationSubject(ctx context.Context, db *store.DB, chainID uint64, contra
 	return token, store.Failed("read validation request", err)
 }
 
-// ValidationsByAgents loads the newest validations of each agent, up to limit,
-// of any contract. Agents without any are absent.
+// ValidationsByAgents returns up to limit of the newest validations of each agent, of any contract.
+// Agents without any are absent.
 func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID, limit int) (out map[repute.AgentID]FirstRows[repute.Validation], err error) {
 	if err := store.CheckLimit(limit); err != nil {
 		return nil, err
@@ -152,8 +153,8 @@ func ValidationsByAgents(ctx context.Context, db *store.DB, ids []repute.AgentID
 	return out, err
 }
 
-// ValidationContracts are the contracts that validations of a chain are stored of,
-// listed or not, in order of their addresses; at most limit.
+// ValidationContracts returns up to limit contracts with stored validations of a chain, on the
+// allow-list or not, ordered by address.
 func ValidationContracts(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]common.Address, error) {
 	rows, err := db.Pool().Query(ctx, `
 		select distinct contract from validation_requests where chain_id = $1 order by contract limit $2`, chainID, limit)

@@ -14,7 +14,7 @@ import (
 	"repute/store/walletdb"
 )
 
-// Charge is what a call takes of a task's limits.
+// Charge is what a call uses of a task's limits.
 type Charge struct {
 	Steps, ToolCalls, Writes int
 	GasWei                   string // decimal, empty: none
@@ -22,24 +22,24 @@ type Charge struct {
 	MostOfRun int
 }
 
-// BudgetError says which limit a call would pass.
+// BudgetError is returned for a call that would exceed a limit.
 type BudgetError struct {
 	Limit      string // name of the limit as in a compute budget
 	Used, Most string
 }
 
-// Error names limit and figures.
+// Error names the limit and the figures.
 func (e *BudgetError) Error() string {
 	return fmt.Sprintf("budget: %s is used up (%s of %s)", e.Limit, e.Used, e.Most)
 }
 
-// Unwrap makes it a repute.ErrLimited.
+// Unwrap returns repute.ErrLimited.
 func (e *BudgetError) Unwrap() error { return repute.ErrLimited }
 
-// BeginCall journals a call before it is made and takes its charge, both or neither.
-// Where the same call (run, step, key) was journaled before, that one comes back, known
-// is true, and nothing is charged: with Done it is not made again. *BudgetError when a
-// limit would be passed, repute.ErrFenced when somebody else has the run.
+// BeginCall stores a call before it is made and takes its charge, both or neither. Where the same
+// call (run, step, key) is stored already, it returns that one with known set and charges nothing;
+// a call with Done MUST NOT be made again. *BudgetError when a limit would be exceeded,
+// repute.ErrFenced when another worker has the run.
 func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c Charge, decisions ...Decision) (out repute.Receipt, known bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "begin call", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -76,8 +76,9 @@ func BeginCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, c C
 	return out, known, err
 }
 
-// withinRun refuses what a run's own bounds do not allow it. Transactions that failed in
-// another attempt, which keys begin with, do not count. The root run is locked.
+// withinRun returns *BudgetError for a call that exceeds the bounds of the run itself. Failed
+// transactions of other attempts, whose keys begin with the attempt, do not count. The root run
+// MUST be locked.
 func withinRun(ctx context.Context, tx pgx.Tx, r repute.Receipt, most int) error {
 	writes := r.Kind == repute.CallTransaction
 	var used int
@@ -94,6 +95,7 @@ func withinRun(ctx context.Context, tx pgx.Tx, r repute.Receipt, most int) error
 	return &BudgetError{Limit: limit, Used: fmt.Sprint(used), Most: fmt.Sprint(most)}
 }
 
+// earlierCall returns the stored call with the same run, step and key.
 func earlierCall(ctx context.Context, tx pgx.Tx, r repute.Receipt) (repute.Receipt, error) {
 	rows, err := tx.Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = $3`, r.Run, r.Step, r.Key)
 	if err != nil {
@@ -102,7 +104,7 @@ func earlierCall(ctx context.Context, tx pgx.Tx, r repute.Receipt) (repute.Recei
 	return pgx.CollectExactlyOneRow(rows, scanCall)
 }
 
-// charge takes from the limits of the root run, which is locked.
+// charge takes from the limits of the root run, which MUST be locked.
 func charge(ctx context.Context, tx pgx.Tx, l Lease, c Charge) error {
 	if c.GasWei == "" {
 		c.GasWei = "0"
@@ -128,8 +130,8 @@ func charge(ctx context.Context, tx pgx.Tx, l Lease, c Charge) error {
 	return &e
 }
 
-// BoundRun lowers the limits of a task's root run to most, where they are higher or there
-// is none. repute.ErrFenced when somebody else has the run.
+// BoundRun lowers the limits of a task's root run to most, where they are higher or unset.
+// repute.ErrFenced when another worker has the run.
 func BoundRun(ctx context.Context, db *store.DB, l Lease, most repute.Limits) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "bound run", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -143,17 +145,22 @@ func BoundRun(ctx context.Context, db *store.DB, l Lease, most repute.Limits) er
 	})
 }
 
-// CallOutcome is how a journaled call ended.
+// CallOutcome is how a stored call ended.
 type CallOutcome struct {
-	Ref, Summary string // empty: as they were
-	Error        string
-	Result       json.RawMessage
-	GasWei       string // decimal: what it took beyond what was charged, or less; empty: neither
+	// Ref and Summary replace those of the call; empty leaves them as they are.
+	Ref, Summary string
+	// Error is why the call failed; empty when it succeeded.
+	Error string
+	// Result is what the call returned; null when it failed.
+	Result json.RawMessage
+	// GasWei is the difference between the gas that the call used and its charge, decimal and
+	// signed; empty for none.
+	GasWei string
 }
 
-// EndCall stores how a call ended. repute.ErrFenced when somebody else has the run, and
-// repute.ErrUnavailable when it did not end: it failed, but its transaction is signed and
-// did not.
+// EndCall stores how a call ended. repute.ErrFenced when another worker has the run.
+// repute.ErrUnavailable when a failed transaction may still take effect, because it is signed and
+// not known to have failed: then the call has not ended.
 func EndCall(ctx context.Context, db *store.DB, l Lease, id int64, o CallOutcome) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "end call", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -163,6 +170,7 @@ func EndCall(ctx context.Context, db *store.DB, l Lease, id int64, o CallOutcome
 	})
 }
 
+// endCall stores the outcome and adds the event.
 func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) error {
 	if err := mayFail(ctx, tx, id, o); err != nil {
 		return err
@@ -188,7 +196,8 @@ func endCall(ctx context.Context, tx pgx.Tx, l Lease, id int64, o CallOutcome) e
 	return addEvents(ctx, tx, l, []repute.RunEvent{callEvent(id, &r)})
 }
 
-// mayFail refuses the end of a transaction that failed to be sent, and may have an effect yet.
+// mayFail returns repute.ErrUnavailable for a transaction that failed to be sent and may still take
+// effect.
 func mayFail(ctx context.Context, tx pgx.Tx, id int64, o CallOutcome) error {
 	if o.Error == "" {
 		return nil
@@ -203,10 +212,14 @@ func mayFail(ctx context.Context, tx pgx.Tx, id int64, o CallOutcome) error {
 
 // Step is a step of a plan that has begun.
 type Step struct {
-	ID     string
-	Status string // running, completed or failed
+	// ID is the step's name in the plan.
+	ID string
+	// Status is StepRunning, StepCompleted or StepFailed.
+	Status string
+	// Result is the output of a completed step.
 	Result json.RawMessage
-	Error  string
+	// Error is why the step failed; empty when it did not.
+	Error string
 }
 
 // Statuses of steps.
@@ -216,7 +229,7 @@ const (
 	StepFailed    = "failed"
 )
 
-// BeginStep takes a step from the limits the first time; later it gives what is known of it.
+// BeginStep takes a step from the limits the first time; later it returns what is stored of it.
 func BeginStep(ctx context.Context, db *store.DB, l Lease, run, step string) (out Step, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "begin step", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -239,7 +252,7 @@ func BeginStep(ctx context.Context, db *store.DB, l Lease, run, step string) (ou
 	return out, err
 }
 
-// EndStep stores what came of a step.
+// EndStep stores the result of a step.
 func EndStep(ctx context.Context, db *store.DB, l Lease, run string, s Step) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "end step", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -253,7 +266,7 @@ func EndStep(ctx context.Context, db *store.DB, l Lease, run string, s Step) err
 	})
 }
 
-// Steps are the steps of a run that have begun.
+// Steps returns the steps of a run that have begun.
 func Steps(ctx context.Context, db *store.DB, run string) ([]Step, error) {
 	rows, err := db.Readers().Query(ctx, `select step_id, status, result, error from run_steps where run_id = $1 order by started_at, step_id`, store.CleanText(run))
 	if err != nil {
@@ -263,7 +276,7 @@ func Steps(ctx context.Context, db *store.DB, run string) ([]Step, error) {
 	return list, store.Failed("read steps", err)
 }
 
-// SubRun begins the run of a step by another agent, or finds it again.
+// SubRun creates the run of a step by another agent, or returns the stored one.
 func SubRun(ctx context.Context, db *store.DB, l Lease, r repute.Run) (w Work, err error) {
 	r.Root = l.Root
 	err = db.InTx(ctx, pgx.TxOptions{}, "begin sub-run", func(tx pgx.Tx) error {
@@ -283,7 +296,8 @@ func SubRun(ctx context.Context, db *store.DB, l Lease, r repute.Run) (w Work, e
 	return w, err
 }
 
-// LastCall is the newest call of a run's step by one of several keys, if there is one.
+// LastCall returns the newest call of a run's step by one of several keys; known is false when
+// there is none.
 func LastCall(ctx context.Context, db *store.DB, run, step string, keys []string) (out repute.Receipt, known bool, err error) {
 	rows, err := db.Pool().Query(ctx, selectCalls+`where run_id = $1 and step_id = $2 and key = any($3) order by id desc limit 1`, run, step, keys)
 	if err != nil {
@@ -296,15 +310,18 @@ func LastCall(ctx context.Context, db *store.DB, run, step string, keys []string
 	return out, err == nil, store.Failed("read call", err)
 }
 
-// JournaledTransaction is a transaction that a run of a task has journaled.
+// JournaledTransaction is a transaction that a run of a task has stored.
 type JournaledTransaction struct {
-	Run     string
-	Call    string // step/key
+	// Run is the id of the run.
+	Run string
+	// Call is the step and the key of the call, separated by a slash.
+	Call string
+	// Request is the transaction as the agent asked for it.
 	Request json.RawMessage
 }
 
-// TaskTransactions are the transactions that the runs of a task have journaled, without
-// those that failed.
+// TaskTransactions returns the transactions that the runs of a task have stored, without failed
+// ones.
 func TaskTransactions(ctx context.Context, db *store.DB, task string) ([]JournaledTransaction, error) {
 	rows, err := db.Pool().Query(ctx, `select c.run_id, c.step_id || '/' || c.key, c.request from run_calls c join runs r on r.id = c.run_id where r.task_id = $1 and c.kind = $2 and (not c.done or c.error = '')`,
 		task, string(repute.CallTransaction))
@@ -315,11 +332,11 @@ func TaskTransactions(ctx context.Context, db *store.DB, task string) ([]Journal
 	return list, store.Failed("read transactions", err)
 }
 
-// maxRefused bounds the refusals that are kept of a run: an agent may ask without end.
+// maxRefused is how many refusals of a run are stored, because an agent may ask without end.
 const maxRefused = 200
 
-// RefuseCall stores that a call was refused: its receipt, event and decision. An equal one
-// is kept once, and of a run the first 200. repute.ErrFenced as BeginCall.
+// RefuseCall stores that a call was refused: its receipt, event and decision. Equal ones are stored
+// once, and of a run the first maxRefused. repute.ErrFenced as in BeginCall.
 func RefuseCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, d Decision) (id int64, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "store a refused call", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -345,13 +362,14 @@ func RefuseCall(ctx context.Context, db *store.DB, l Lease, r repute.Receipt, d 
 	return id, err
 }
 
+// callEvent returns the event of a call.
 func callEvent(id int64, r *repute.Receipt) repute.RunEvent {
 	return repute.RunEvent{Run: r.Run, Kind: "call", Data: mustJSON(map[string]any{
 		"receipt": id, "step": r.Step, "type": r.Kind, "ref": r.Ref, "summary": r.Summary, "error": r.Error})}
 }
 
-// SentWithTopic returns the results of the transactions that runs of an agent sent on a
-// chain, and whose kept logs hold a topic.
+// SentWithTopic returns the results of transactions that runs of an agent sent on a chain and whose
+// stored logs hold a topic.
 func SentWithTopic(ctx context.Context, db *store.DB, slug string, chainID uint64, topic common.Hash) ([]json.RawMessage, error) {
 	rows, err := db.Pool().Query(ctx, `
 		select c.result from run_calls c join runs r on r.id = c.run_id

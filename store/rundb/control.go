@@ -13,8 +13,9 @@ import (
 	"repute/store"
 )
 
-// CancelTask asks that a task end. One that nobody works on ends at once, else whoever
-// does finds the wish with its next HoldRuns. repute.ErrConflict when it has ended.
+// CancelTask cancels a task. One that no worker has ends at once; otherwise the worker sees the
+// cancellation when it next extends its claim (HoldRuns). repute.ErrConflict when the task has
+// ended.
 func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "cancel task", func(tx pgx.Tx) error {
 		root, err := lockTask(ctx, tx, id)
@@ -34,7 +35,7 @@ func CancelTask(ctx context.Context, db *store.DB, id, by, reason string) error 
 	})
 }
 
-// endCanceled ends the task of a root run that nobody works on, if somebody canceled it.
+// endCanceled ends the task of a canceled root run that no worker has.
 func endCanceled(ctx context.Context, tx pgx.Tx, root string) error {
 	var task, wish string
 	var attempt int
@@ -52,7 +53,7 @@ func endCanceled(ctx context.Context, tx pgx.Tx, root string) error {
 	return addEvents(ctx, tx, Lease{Root: root}, append(ended, finished))
 }
 
-// endIdle ends a root run that nobody works on, with those below it, whose events it gives.
+// endIdle ends a root run that no worker has, with the runs below it, and returns their events.
 func endIdle(ctx context.Context, tx pgx.Tx, root, wish string) (below []repute.RunEvent, err error) {
 	b := &pgx.Batch{}
 	b.Queue(`
@@ -62,8 +63,8 @@ func endIdle(ctx context.Context, tx pgx.Tx, root, wish string) (below []repute.
 	return below, tx.SendBatch(ctx, b).Close()
 }
 
-// queueEndBelow ends the runs below a root run that ends without having waited for them,
-// and gives the event of each.
+// queueEndBelow ends the runs below a root run that ends without having waited for them, and adds
+// an event for each.
 func queueEndBelow(b *pgx.Batch, root string, status repute.RunStatus, why string, events *[]repute.RunEvent) {
 	b.Queue(`
 		update runs set status = $2, error = case when error = '' then $3 else error end, awaiting = '', ended_at = clock_timestamp()
@@ -82,7 +83,7 @@ func queueEndBelow(b *pgx.Batch, root string, status repute.RunStatus, why strin
 // runFinished is the kind of the last event of a run's attempt.
 const runFinished = "run.finished"
 
-// lockTask is the root run of a task that has not ended, locked.
+// lockTask locks and returns the root run of a task that has not ended.
 func lockTask(ctx context.Context, tx pgx.Tx, id string) (root string, err error) {
 	var status repute.RunStatus
 	err = tx.QueryRow(ctx, `select id, status from runs where task_id = $1 and parent_id is null for update`, store.CleanText(id)).Scan(&root, &status)
@@ -95,17 +96,22 @@ func lockTask(ctx context.Context, tx pgx.Tx, id string) (root string, err error
 	return root, err
 }
 
-// Approval is what a person decided.
+// Approval is the answer of a person.
 type Approval struct {
-	Subject  string // policy, or the key of a call
+	// Subject is "policy", or the key of a call.
+	Subject string
+	// Approved is false when the person refused.
 	Approved bool
-	By       string
-	Reason   string
-	At       time.Time
+	// By names the person, as the caller authenticated.
+	By string
+	// Reason is the person's text; it may be empty.
+	Reason string
+	// At is when the answer was stored.
+	At time.Time
 }
 
-// Approve answers what a run waits for, the subject of a, and queues its task by queue in the same
-// transaction. repute.ErrConflict when it waits for nothing, or not for that.
+// Approve answers subject a of what a run waits for and queues its task with queue, in one
+// transaction. repute.ErrConflict when the run waits for nothing, or not for that subject.
 func Approve(ctx context.Context, db *store.DB, run string, a Approval, queue func(tx pgx.Tx, root string) error) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "approve run", func(tx pgx.Tx) error {
 		var root, awaiting string
@@ -147,8 +153,8 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval, queue fu
 	})
 }
 
-// awaitedDecision is the last decision that left a subject to a person. repute.ErrConflict
-// where there is none, or the person has answered.
+// awaitedDecision returns the last decision that left a subject to a person. repute.ErrConflict
+// when there is none, or a person has answered.
 func awaitedDecision(ctx context.Context, tx pgx.Tx, run, subject string, attempt int) (d repute.RunDecision, err error) {
 	rows, err := tx.Query(ctx, selectDecisions+`
 		where d.run_id = $1 and d.attempt = $2 and d.subject = $3 and d.effect = 'require_approval'
@@ -162,7 +168,7 @@ func awaitedDecision(ctx context.Context, tx pgx.Tx, run, subject string, attemp
 	return d, err
 }
 
-// answerTo is the link of the chain that a person's answer to a decision becomes.
+// answerTo returns the decision that a person's answer adds to the chain.
 func answerTo(asked *repute.RunDecision, a *Approval) Decision {
 	effect := "deny"
 	if a.Approved {
@@ -180,8 +186,8 @@ type AnswerInput struct {
 	Reason   string `json:"reason"`
 }
 
-// Awaited is what a waiting run's attempt left to people who have not answered, by subject;
-// none when the run does not wait.
+// Awaited returns the decisions of a waiting run's attempt that people have not answered, ordered
+// by subject; none when the run does not wait.
 func Awaited(ctx context.Context, db *store.DB, run string) ([]Decision, error) {
 	rows, err := db.Pool().Query(ctx, `
 		select distinct on (d.subject) d.subject, d.effect, d.reasons, d.policy, d.input from run_decisions d join runs r on r.id = d.run_id and r.attempt = d.attempt
@@ -200,7 +206,7 @@ func Awaited(ctx context.Context, db *store.DB, run string) ([]Decision, error) 
 	return list, store.Failed("read awaited", err)
 }
 
-// Approvals are what people decided about a run's attempt, by subject.
+// Approvals returns the answers of people about a run's attempt, by subject.
 func Approvals(ctx context.Context, db *store.DB, run string, attempt int) (map[string]Approval, error) {
 	rows, err := db.Pool().Query(ctx, `select subject, approved, by, reason, at from run_approvals where run_id = $1 and attempt = $2`, run, attempt)
 	if err != nil {
@@ -214,8 +220,8 @@ func Approvals(ctx context.Context, db *store.DB, run string, attempt int) (map[
 	return out, store.Failed("read approvals", err)
 }
 
-// RetryTask begins another attempt of a task that failed, from a phase on; earlier ones
-// stand. repute.ErrConflict when it did not fail, or not that late.
+// RetryTask begins another attempt of a failed task from a phase on; the results of earlier phases
+// stay. repute.ErrConflict when the task did not fail, or failed before that phase.
 func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, by string, queue func(tx pgx.Tx, root string) error) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "retry task", func(tx pgx.Tx) error {
 		var root string
@@ -260,8 +266,9 @@ func RetryTask(ctx context.Context, db *store.DB, id string, from repute.Phase, 
 	})
 }
 
-// dropPlan makes room for another plan: no step or sub-run of the earlier one counts for it.
-// repute.ErrConflict where that one has sent something: another plan might send it again.
+// dropPlan deletes steps and sub-runs of the current plan, so that another one can be made.
+// repute.ErrConflict when a transaction of the plan was sent, because another plan might send it
+// again.
 func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) error {
 	var sent int
 	if err := tx.QueryRow(ctx, `
@@ -279,8 +286,8 @@ func dropPlan(ctx context.Context, tx pgx.Tx, task, root string, attempt int) er
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// failedPhase is the first that is not ok. Of phases that are all ok it is the last but
-// one before the record.
+// failedPhase returns the first phase that is not ok. When all are ok it is the last but one before
+// the record.
 func failedPhase(ctx context.Context, tx pgx.Tx, run string, attempt int) (p repute.Phase, err error) {
 	err = tx.QueryRow(ctx, `
 		select coalesce(min(n), $3) from generate_series(1, $3) n
@@ -288,8 +295,8 @@ func failedPhase(ctx context.Context, tx pgx.Tx, run string, attempt int) (p rep
 	return p, err
 }
 
-// nextAttempt takes over the phases before one, of the root run and, where Execute is
-// done again, of the runs below it that failed; what they did well stays done.
+// nextAttempt copies the phases before from into the next attempt: of the root run and, where
+// Execute is repeated, of the failed runs below it. What these completed stays completed.
 func nextAttempt(ctx context.Context, tx pgx.Tx, task, root string, from repute.Phase) error {
 	b := &pgx.Batch{}
 	b.Queue(`

@@ -16,13 +16,20 @@ import (
 
 // Decision is what a policy, a rule of the runtime or a person decided about a run.
 type Decision struct {
-	Phase   repute.Phase
-	Kind    repute.DecisionKind
-	Subject string // trust, policy, or the key of a call
-	Effect  string
+	// Phase is the phase that the run was in.
+	Phase repute.Phase
+	// Kind says what decided: a gate, a policy, a rule of the runtime, or a person.
+	Kind repute.DecisionKind
+	// Subject is "trust", "policy", or the key of a call.
+	Subject string
+	// Effect is allow, require_approval or deny.
+	Effect string
+	// Reasons is a JSON list of texts.
 	Reasons json.RawMessage
-	Policy  [32]byte // sha256 of the policy's bytes
-	Input   json.RawMessage
+	// Policy is the sha256 of the policy's bytes.
+	Policy [32]byte
+	// Input is everything that the decision follows from, so that it can be checked again.
+	Input json.RawMessage
 }
 
 // addDecisions appends decisions about a run to the chain of its root run, whose row the
@@ -63,7 +70,7 @@ func addDecisions(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string
 	return tx.SendBatch(ctx, b).Close()
 }
 
-// signerOf is null where nobody signed.
+// signerOf returns the signer as a parameter, null when the head is not signed.
 func signerOf(h *repute.SealedHead) []byte {
 	if len(h.Signature) == 0 {
 		return nil
@@ -71,6 +78,8 @@ func signerOf(h *repute.SealedHead) []byte {
 	return h.Signer.Bytes()
 }
 
+// queueDecision stores a decision with the hashes of the policies and manifests of evidence that
+// its input names.
 func queueDecision(b *pgx.Batch, d *repute.RunDecision) {
 	b.Queue(`
 		insert into run_decisions (root_id, run_id, number, attempt, phase, kind, subject, effect, reasons, policy, input, at, previous, hash, pins)
@@ -80,8 +89,8 @@ func queueDecision(b *pgx.Batch, d *repute.RunDecision) {
 		d.Reasons, d.Policy.Bytes(), d.Input, d.At, d.Previous.Bytes(), d.Hash.Bytes(), string(d.Input))
 }
 
-// AddDecision stores what a policy decided where nothing else is stored with it. An
-// equal one of the same attempt, subject and reasons is kept once.
+// AddDecision stores a decision of a policy with which nothing else is stored. Decisions that
+// differ in nothing but their input are stored once per attempt.
 func AddDecision(ctx context.Context, db *store.DB, l Lease, run string, d Decision) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "add decision", func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -91,6 +100,7 @@ func AddDecision(ctx context.Context, db *store.DB, l Lease, run string, d Decis
 	})
 }
 
+// addDecision adds a decision unless an equal one of the attempt is stored.
 func addDecision(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string, d Decision) error {
 	var known bool
 	err := tx.QueryRow(ctx, `
@@ -103,10 +113,12 @@ func addDecision(ctx context.Context, db *store.DB, tx pgx.Tx, root, run string,
 	return addDecisions(ctx, db, tx, root, run, []Decision{d})
 }
 
+// selectDecisions begins the statements that scanDecision reads.
 const selectDecisions = `
 	select d.run_id, d.root_id, d.number, d.attempt, d.phase, d.kind, d.subject, d.effect, d.reasons, d.policy, d.input, d.at, d.previous, d.hash, r.task_id
 	from run_decisions d join runs r on r.id = d.run_id `
 
+// scanDecision reads a row of selectDecisions.
 func scanDecision(row pgx.CollectableRow) (d repute.RunDecision, err error) {
 	var policy, previous, hash []byte
 	err = row.Scan(&d.Run, &d.Root, &d.Number, &d.Attempt, &d.Phase, &d.Kind, &d.Subject, &d.Effect, &d.Reasons, &policy, &d.Input, &d.At, &previous, &hash, &d.Task)
@@ -125,34 +137,44 @@ func Decisions(ctx context.Context, db *store.DB, run string, most int) ([]reput
 	return list, store.Failed("read decisions", err)
 }
 
-// DecidedTask is all that was decided about the runs of a task, with what it must agree
-// with, out of one snapshot.
+// DecidedTask is everything that was decided about the runs of a task, with the rows that it must
+// agree with, on one snapshot.
 type DecidedTask struct {
-	Head      repute.SealedHead
-	Terms     json.RawMessage      // of the task
-	Decisions []repute.RunDecision // the whole chain, in order
-	Runs      map[string]DecidedRun
-	Phases    map[string][]repute.RunPhase
-	Approvals map[string][]GivenApproval // by run
-	Policies  map[common.Hash][]byte     // bodies, as stored under the hashes that decisions name
+	// Head is the signed head of the chain of decisions.
+	Head repute.SealedHead
+	// Terms are the budgets and conditions of the task.
+	Terms json.RawMessage
+	// Decisions is the whole chain in order.
+	Decisions []repute.RunDecision
+	// Runs are the runs of the task by id.
+	Runs map[string]DecidedRun
+	// Phases are the recorded phases by run.
+	Phases map[string][]repute.RunPhase
+	// Approvals are the answers of people by run.
+	Approvals map[string][]GivenApproval
+	// Policies are the stored policies by the hashes that decisions name.
+	Policies map[common.Hash][]byte
 }
 
-// DecidedRun is what a run came to.
+// DecidedRun is the outcome of a run.
 type DecidedRun struct {
+	// Attempt is the newest attempt, from 1.
 	Attempt int
 	Status  repute.RunStatus
-	Cancel  string // who cancelled the task and why; empty: nobody did
-	Dropped bool   // of a plan that a later attempt replaced
+	// Cancel says who canceled the task and why; empty when nobody did.
+	Cancel string
+	// Dropped says that the run belongs to a plan that a later attempt replaced.
+	Dropped bool
 }
 
-// GivenApproval is an answer with the attempt that it was given in.
+// GivenApproval is an answer with the attempt in which it was given.
 type GivenApproval struct {
 	Approval
 	Attempt int
 }
 
-// ReadDecidedTask reads what was decided about a run's task. repute.ErrNotFound when there is
-// no such run.
+// ReadDecidedTask reads the decisions about a run's task. repute.ErrNotFound when there is no such
+// run.
 func ReadDecidedTask(ctx context.Context, db *store.DB, run string) (out DecidedTask, err error) {
 	o := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, o, "read decisions", func(tx pgx.Tx) error {
@@ -178,12 +200,16 @@ func ReadDecidedTask(ctx context.Context, db *store.DB, run string) (out Decided
 	return out, err
 }
 
-// DecisionPage is a part of a task's chain of decisions, out of one snapshot.
+// DecisionPage is a part of a task's chain of decisions, on one snapshot.
 type DecisionPage struct {
-	Head     repute.SealedHead
-	Before   *repute.RunDecision // the last one at or before the cursor; nil: the page begins the chain
-	List     []repute.RunDecision
-	Policies map[common.Hash][]byte // bodies, as stored under the hashes that List names
+	// Head is the signed head of the whole chain.
+	Head repute.SealedHead
+	// Before is the last decision before the page; nil when the page begins the chain.
+	Before *repute.RunDecision
+	// List is the page in order.
+	List []repute.RunDecision
+	// Policies are the stored policies by the hashes that List names.
+	Policies map[common.Hash][]byte
 }
 
 // ReadDecisionPage reads up to most decisions about a run's task with numbers above after.
@@ -210,6 +236,7 @@ func ReadDecisionPage(ctx context.Context, db *store.DB, run string, after int64
 	return out, err
 }
 
+// queryDecisions returns the decisions that meet a condition.
 func queryDecisions(ctx context.Context, tx pgx.Tx, where string, args ...any) ([]repute.RunDecision, error) {
 	rows, err := tx.Query(ctx, selectDecisions+where, args...)
 	if err != nil {
@@ -218,7 +245,7 @@ func queryDecisions(ctx context.Context, tx pgx.Tx, where string, args ...any) (
 	return pgx.CollectRows(rows, scanDecision)
 }
 
-// DecisionsHead is the end of the chain of decisions about a run's task. repute.ErrNotFound
+// DecisionsHead returns the head of the chain of decisions about a run's task. repute.ErrNotFound
 // when there is no such run.
 func DecisionsHead(ctx context.Context, db *store.DB, run string) (h repute.SealedHead, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "read the head of decisions", func(tx pgx.Tx) error {
@@ -228,7 +255,7 @@ func DecisionsHead(ctx context.Context, db *store.DB, run string) (h repute.Seal
 	return h, err
 }
 
-// readHead is the head of the chain that a run belongs to.
+// readHead returns the head of the chain that a run belongs to.
 func readHead(ctx context.Context, tx pgx.Tx, run string) (h repute.SealedHead, err error) {
 	var last, signer []byte
 	err = tx.QueryRow(ctx, `
@@ -241,7 +268,7 @@ func readHead(ctx context.Context, tx pgx.Tx, run string) (h repute.SealedHead, 
 	return h, err
 }
 
-// readRuns are the runs of a task by their ids.
+// readRuns returns the runs of a task by id.
 func readRuns(ctx context.Context, tx pgx.Tx, task string) (map[string]DecidedRun, error) {
 	rows, err := tx.Query(ctx, `
 		with recursive dropped as (
@@ -261,7 +288,7 @@ func readRuns(ctx context.Context, tx pgx.Tx, task string) (map[string]DecidedRu
 	return out, err
 }
 
-// readDecided are the phases and approvals of a task's runs.
+// readDecided returns the phases and approvals of a task's runs by run.
 func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repute.RunPhase, map[string][]GivenApproval, error) {
 	phases, approvals := map[string][]repute.RunPhase{}, map[string][]GivenApproval{}
 	rows, err := tx.Query(ctx, `
@@ -291,7 +318,7 @@ func readDecided(ctx context.Context, tx pgx.Tx, task string) (map[string][]repu
 	return phases, approvals, err
 }
 
-// readPolicies are the stored bodies of the policies that decisions name.
+// readPolicies returns the stored policies that decisions name, by hash.
 func readPolicies(ctx context.Context, tx pgx.Tx, list []repute.RunDecision) (map[common.Hash][]byte, error) {
 	hashes := make([][]byte, 0, len(list))
 	for _, d := range list {

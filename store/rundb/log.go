@@ -10,28 +10,34 @@ import (
 	"repute/store"
 )
 
-// LogPlace is a place in an agent's log. The zero value is its beginning.
+// LogPlace is a position in an agent's log. The zero value is its beginning.
 type LogPlace struct {
-	At     time.Time
-	Root   string
-	Number int64 // of the event
+	// At is the time of the event that ended the attempt.
+	At time.Time
+	// Root is the id of the root run.
+	Root string
+	// Number is the number of the event within the root run.
+	Number int64
 }
 
-// LoggedRun is one attempt of a run that ended. It stays as it is whatever becomes of the
-// run later.
+// LoggedRun is one attempt of a run that ended. It never changes, whatever becomes of the run
+// later.
 type LoggedRun struct {
 	LogPlace
-	Run     string
+	// Run is the id of the run.
+	Run string
+	// Attempt is the number of the attempt, from 1.
 	Attempt int
-	Status  repute.RunStatus
-	// Settled: nothing can come before it in the log any more.
+	// Status is the one with which the attempt ended.
+	Status repute.RunStatus
+	// Settled says that no entry can be added before this one any more.
 	Settled bool
 }
 
-// logSettles is after how long no transaction is open any more that ends a run.
+// logSettles is the age after which no transaction that ends a run can still be open.
 const logSettles = "20 seconds"
 
-// ReadLog lists the attempts of an agent's runs that ended, the oldest first, after a place.
+// ReadLog returns the ended attempts of an agent's runs after a position, the oldest first.
 func ReadLog(ctx context.Context, db *store.DB, slug string, after LogPlace, most int) ([]LoggedRun, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select e.at, e.root_id, e.number, e.run_id, coalesce((e.data->>'attempt')::int, 1), coalesce(e.data->>'status', ''),

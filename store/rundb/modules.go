@@ -14,7 +14,7 @@ import (
 	"repute/store"
 )
 
-// SaveModule adds an agent or changes it.
+// SaveModule stores an agent or replaces the stored one.
 func SaveModule(ctx context.Context, db *store.DB, m repute.Module) error {
 	var chain *int64
 	var registry []byte
@@ -37,7 +37,7 @@ func SaveModule(ctx context.Context, db *store.DB, m repute.Module) error {
 	return store.Failed("save agent "+m.Slug, err)
 }
 
-// RemoveModule forgets an agent; its runs stay. repute.ErrNotFound when there is none.
+// RemoveModule deletes an agent; its runs stay. repute.ErrNotFound when there is none.
 func RemoveModule(ctx context.Context, db *store.DB, slug string) error {
 	tag, err := db.Pool().Exec(ctx, `delete from modules where slug = $1`, store.CleanText(slug))
 	if err == nil && tag.RowsAffected() == 0 {
@@ -46,7 +46,7 @@ func RemoveModule(ctx context.Context, db *store.DB, slug string) error {
 	return store.Failed("remove agent", err)
 }
 
-// Modules are all agents by slug.
+// Modules returns all agents ordered by slug.
 func Modules(ctx context.Context, db *store.DB) ([]repute.Module, error) {
 	rows, err := db.Readers().Query(ctx, selectModules+`order by slug`)
 	if err != nil {
@@ -56,7 +56,7 @@ func Modules(ctx context.Context, db *store.DB) ([]repute.Module, error) {
 	return list, store.Failed("read agents", err)
 }
 
-// Module is the agent of a slug. repute.ErrNotFound when there is none.
+// Module returns the agent of a slug. repute.ErrNotFound when there is none.
 func Module(ctx context.Context, db *store.DB, slug string) (repute.Module, error) {
 	rows, err := db.Readers().Query(ctx, selectModules+`where slug = $1`, store.CleanText(slug))
 	if err != nil {
@@ -69,8 +69,10 @@ func Module(ctx context.Context, db *store.DB, slug string) (repute.Module, erro
 	return m, store.Failed("read agent", err)
 }
 
+// selectModules begins the statements that scanModule reads.
 const selectModules = `select slug, url, chain_id, registry, token_id, manifest, dry_run, added_at, proof_kind, proof_host, proof_signer, proof_at from modules `
 
+// scanModule reads a row of selectModules.
 func scanModule(row pgx.CollectableRow) (m repute.Module, err error) {
 	var chain *int64
 	var registry, signer, manifest []byte

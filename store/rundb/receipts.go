@@ -11,8 +11,10 @@ import (
 	"repute/store"
 )
 
+// selectCalls begins the statements that scanCall reads.
 const selectCalls = `select id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, request, result, started_at, ended_at from run_calls `
 
+// scanCall reads a row of selectCalls.
 func scanCall(row pgx.CollectableRow) (r repute.Receipt, err error) {
 	var ended *time.Time
 	err = row.Scan(&r.ID, &r.Run, &r.Step, &r.Key, &r.Kind, &r.Ref, &r.Summary, &r.Chain, &r.Domain, &r.Done, &r.Error, &r.Request, &r.Result, &r.Started, &ended)
@@ -20,25 +22,25 @@ func scanCall(row pgx.CollectableRow) (r repute.Receipt, err error) {
 	return r, err
 }
 
-// shortCalls leaves out requests, and results but where one is given instead: a run may have
-// got megabytes from each of its calls.
+// shortCalls returns the columns of calls without requests, and with the given SQL instead of
+// results: a run may have received megabytes from each of its calls.
 func shortCalls(result string) string {
 	return `select id, run_id, step_id, key, kind, ref, summary, chain_id, domain, done, error, null::json, ` + result + `, started_at, ended_at from run_calls `
 }
 
-// Receipts are what a run reached, in order, without requests, and with the results of
-// transactions alone.
+// Receipts returns the calls of a run in order, without requests, and with the results of
+// transactions only.
 func Receipts(ctx context.Context, db *store.DB, run string) ([]repute.Receipt, error) {
 	return receipts(ctx, db, shortCalls(`case when kind = '`+string(repute.CallTransaction)+`' then result end`)+`where run_id = $1 order by id`, store.CleanText(run))
 }
 
-// ReceiptPage are the first receipts of a run after one, without requests and results.
+// ReceiptPage returns the first calls of a run after one, without requests and results.
 func ReceiptPage(ctx context.Context, db *store.DB, run string, after int64, most int) ([]repute.Receipt, error) {
 	return receipts(ctx, db, shortCalls(`null::json`)+`where run_id = $1 and id > $2 order by id limit $3`, store.CleanText(run), after, most)
 }
 
-// ReceiptsUntil are the first receipts of what had ended at a moment, without requests and
-// results, and how many there are in all.
+// ReceiptsUntil returns the first calls that had ended at a time, without requests and results, and
+// how many there are in all.
 func ReceiptsUntil(ctx context.Context, db *store.DB, run string, at time.Time, most int) (list []repute.Receipt, all int, err error) {
 	const ended = `where run_id = $1 and done and ended_at <= $2`
 	if list, err = receipts(ctx, db, shortCalls(`null::json`)+ended+` order by id limit $3`, store.CleanText(run), at, most); err != nil || len(list) < most {
@@ -48,8 +50,7 @@ func ReceiptsUntil(ctx context.Context, db *store.DB, run string, at time.Time, 
 	return list, all, store.Failed("count receipts", err)
 }
 
-// Receipt is one receipt of a run with request and result; repute.ErrNotFound when there
-// is none.
+// Receipt returns one call of a run with request and result. repute.ErrNotFound when there is none.
 func Receipt(ctx context.Context, db *store.DB, run string, id int64) (repute.Receipt, error) {
 	list, err := receipts(ctx, db, selectCalls+`where run_id = $1 and id = $2`, store.CleanText(run), id)
 	if err == nil && len(list) == 0 {
@@ -61,6 +62,7 @@ func Receipt(ctx context.Context, db *store.DB, run string, id int64) (repute.Re
 	return list[0], nil
 }
 
+// receipts returns the calls that a statement selects.
 func receipts(ctx context.Context, db *store.DB, sql string, args ...any) ([]repute.Receipt, error) {
 	rows, err := db.Readers().Query(ctx, sql, args...)
 	if err != nil {

@@ -10,14 +10,14 @@ import (
 	"repute/store/walletdb"
 )
 
-// OpenCall is a journaled transaction of a run that has ended.
+// OpenCall is a stored transaction of a run that has ended.
 type OpenCall struct {
 	repute.Receipt
 	Agent, Task, Root string
 }
 
-// OpenCalls returns the transactions of ended runs whose end nobody stored, although what
-// was signed for them is final, at most so many.
+// OpenCalls returns up to most transactions of ended runs whose outcome is not stored, although
+// their intents are final.
 func OpenCalls(ctx context.Context, db *store.DB, most int) ([]OpenCall, error) {
 	rows, err := db.Pool().Query(ctx, `
 		select c.id, c.run_id, c.step_id, c.key, c.kind, c.ref, c.summary, c.chain_id, c.domain, c.request, r.slug, r.task_id, r.root_id
@@ -37,8 +37,8 @@ func OpenCalls(ctx context.Context, db *store.DB, most int) ([]OpenCall, error) 
 	return list, store.Failed("read open transactions", err)
 }
 
-// SettleCall stores how a transaction of an ended run ended, unless somebody has, or works on
-// the run again.
+// SettleCall stores the outcome of a transaction of an ended run, unless it is stored or a worker
+// has the run again.
 func SettleCall(ctx context.Context, db *store.DB, c OpenCall, o CallOutcome) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "settle call", func(tx pgx.Tx) error {
 		var open bool

@@ -13,9 +13,8 @@ import (
 	"repute/store"
 )
 
-// AddTask stores a task with its root run, and queues it by queue in the same
-// transaction. A task whose key is known is not added: the known one is returned, and
-// added is false.
+// AddTask stores a task with its root run and queues it with queue, in one transaction. When a task
+// with the same key exists, it is returned and added is false.
 func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run, queue func(pgx.Tx) error) (out repute.Task, added bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "add task", func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
@@ -45,6 +44,7 @@ func AddTask(ctx context.Context, db *store.DB, t repute.Task, root repute.Run, 
 	return out, true, err
 }
 
+// insertRun stores a new run.
 func insertRun(ctx context.Context, tx pgx.Tx, r repute.Run) error {
 	_, err := tx.Exec(ctx, `
 		insert into runs (id, task_id, root_id, parent_id, parent_step, slug, goal, input, max_steps, max_tool_calls, max_writes, max_runtime_ms, max_gas, lost_after)
@@ -56,17 +56,19 @@ func insertRun(ctx context.Context, tx pgx.Tx, r repute.Run) error {
 	return err
 }
 
+// selectTask begins the statements that scanTask reads.
 const selectTask = `select t.id, t.goal, t.input, t.coordinator, t.terms, coalesce(t.key, ''), t.asked_by, t.status,
 	coalesce(r.id, ''), coalesce(r.awaiting, ''), coalesce(r.error, ''), t.created_at, t.updated_at
 	from tasks t left join runs r on r.task_id = t.id and r.parent_id is null `
 
+// scanTask reads a row of selectTask.
 func scanTask(row pgx.CollectableRow) (t repute.Task, err error) {
 	err = row.Scan(&t.ID, &t.Goal, &t.Input, &t.Coordinator, &t.Terms, &t.Key, &t.By, &t.Status, &t.Run, &t.Awaiting, &t.Error, &t.Created, &t.Updated)
 	t.Created, t.Updated = t.Created.UTC(), t.Updated.UTC()
 	return t, err
 }
 
-// Task is the task of an id. repute.ErrNotFound when there is none.
+// Task returns the task of an id. repute.ErrNotFound when there is none.
 func Task(ctx context.Context, db *store.DB, id string) (repute.Task, error) {
 	t, err := oneTask(ctx, db, `t.id = $1`, store.CleanText(id))
 	if errors.Is(err, pgx.ErrNoRows) {
@@ -75,6 +77,7 @@ func Task(ctx context.Context, db *store.DB, id string) (repute.Task, error) {
 	return t, err
 }
 
+// oneTask returns the task that meets a condition.
 func oneTask(ctx context.Context, db *store.DB, where string, arg any) (repute.Task, error) {
 	rows, err := db.Readers().Query(ctx, selectTask+"where "+where, arg)
 	if err != nil {
@@ -84,17 +87,20 @@ func oneTask(ctx context.Context, db *store.DB, where string, arg any) (repute.T
 	return t, store.Failed("read task", err)
 }
 
-// TaskFilter says which tasks to list. The zero value means all.
+// TaskFilter selects the tasks to list. The zero value selects all.
 type TaskFilter struct {
-	Status      repute.TaskStatus
+	// Status selects tasks with one status; empty for all.
+	Status repute.TaskStatus
+	// Coordinator selects the tasks of one agent by its slug; empty for all.
 	Coordinator string
-	Awaiting    bool // those alone about which a person must decide
-	// Before lists tasks after that one in the list; zero: from the newest on.
+	// Awaiting selects tasks that wait for a person.
+	Awaiting bool
+	// Before and BeforeID are the task to continue after; zero for the newest.
 	Before   time.Time
 	BeforeID string
 }
 
-// Tasks lists tasks, the newest first.
+// Tasks returns tasks, the newest first.
 func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.Task, error) {
 	rows, err := db.Readers().Query(ctx, selectTask+`
 		where $1 in ('', t.status) and $2 in ('', t.coordinator) and ($3::timestamptz is null or (t.created_at, t.id) < ($3, $4))
@@ -107,10 +113,12 @@ func Tasks(ctx context.Context, db *store.DB, f TaskFilter, most int) ([]repute.
 	return list, store.Failed("list tasks", err)
 }
 
+// selectRuns begins the statements that scanRunRow reads.
 const selectRuns = `select r.id, r.task_id, r.root_id, coalesce(r.parent_id, ''), r.parent_step, r.slug, r.goal, r.input, r.status, r.awaiting,
 	r.attempt, r.phase, r.max_steps, r.max_tool_calls, r.max_writes, r.max_runtime_ms, coalesce(r.max_gas::text, ''),
 	r.steps, r.tool_calls, r.writes, r.runtime_ms, r.gas::text, r.reasons, r.error, r.cancel, r.created_at, r.started_at, r.ended_at from runs r `
 
+// scanRunRow reads a row of selectRuns.
 func scanRunRow(row pgx.CollectableRow) (r repute.Run, err error) {
 	var most, took int64
 	var started, ended *time.Time
@@ -122,7 +130,7 @@ func scanRunRow(row pgx.CollectableRow) (r repute.Run, err error) {
 	return r, err
 }
 
-// Run is the run of an id. repute.ErrNotFound when there is none.
+// Run returns the run of an id. repute.ErrNotFound when there is none.
 func Run(ctx context.Context, db *store.DB, id string) (repute.Run, error) {
 	list, err := runs(ctx, db, `where r.id = $1`, store.CleanText(id))
 	if err == nil && len(list) == 0 {
@@ -134,11 +142,12 @@ func Run(ctx context.Context, db *store.DB, id string) (repute.Run, error) {
 	return list[0], nil
 }
 
-// TaskRuns are all runs of a task, the root run first, then by creation.
+// TaskRuns returns all runs of a task, the root run first, then by creation.
 func TaskRuns(ctx context.Context, db *store.DB, task string) ([]repute.Run, error) {
 	return runs(ctx, db, `where r.task_id = $1 order by r.parent_id is not null, r.created_at, r.id`, store.CleanText(task))
 }
 
+// runs returns the runs that meet a condition.
 func runs(ctx context.Context, db *store.DB, where string, arg any) ([]repute.Run, error) {
 	rows, err := db.Readers().Query(ctx, selectRuns+where, arg)
 	if err != nil {
@@ -148,8 +157,8 @@ func runs(ctx context.Context, db *store.DB, where string, arg any) ([]repute.Ru
 	return list, store.Failed("read runs", err)
 }
 
-// Phases are the recorded phases of a run, of all attempts in order. Those that an
-// attempt took over from the one before are its own too.
+// Phases returns the recorded phases of a run, of all attempts in order. Phases that an attempt
+// copied from the one before are included in both.
 func Phases(ctx context.Context, db *store.DB, run string) ([]repute.RunPhase, error) {
 	rows, err := db.Readers().Query(ctx, selectPhases+`where run_id = $1 order by attempt, phase`, store.CleanText(run))
 	if err != nil {
@@ -159,15 +168,17 @@ func Phases(ctx context.Context, db *store.DB, run string) ([]repute.RunPhase, e
 	return list, store.Failed("read phases", err)
 }
 
+// selectPhases begins the statements that scanPhase reads.
 const selectPhases = `select phase, attempt, status, result, error, started_at, ended_at from run_phases `
 
+// scanPhase reads a row of selectPhases.
 func scanPhase(row pgx.CollectableRow) (p repute.RunPhase, err error) {
 	err = row.Scan(&p.Phase, &p.Attempt, &p.Status, &p.Result, &p.Error, &p.Started, &p.Ended)
 	p.Started, p.Ended = p.Started.UTC(), p.Ended.UTC()
 	return p, err
 }
 
-// Events are the events of a root run after a number, at most so many.
+// Events returns up to most events of a root run after a number.
 func Events(ctx context.Context, db *store.DB, root string, after int64, most int) ([]repute.RunEvent, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select number, run_id, kind, data, at from run_events where root_id = $1 and number > $2 order by number limit $3`, store.CleanText(root), after, most)
@@ -182,8 +193,8 @@ func Events(ctx context.Context, db *store.DB, root string, after int64, most in
 	return list, store.Failed("read events", err)
 }
 
-// addEvents numbers events after those of the root run, whose row it locks. Zero bytes, which
-// no text that is taken out of their data could hold, are replaced.
+// addEvents numbers events after those of the root run, whose row it locks. NUL characters in their
+// data are replaced, because no text taken from it could hold them.
 func addEvents(ctx context.Context, tx pgx.Tx, l Lease, events []repute.RunEvent) error {
 	if len(events) == 0 {
 		return nil
@@ -203,7 +214,7 @@ func addEvents(ctx context.Context, tx pgx.Tx, l Lease, events []repute.RunEvent
 	return err
 }
 
-// mustJSON encodes values that can be encoded.
+// mustJSON encodes values that cannot fail to encode.
 func mustJSON(v any) json.RawMessage {
 	b, err := json.Marshal(v)
 	if err != nil {

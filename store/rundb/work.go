@@ -13,26 +13,28 @@ import (
 	"repute/store"
 )
 
-// Lease is the right to write what a root run and the runs below it do. A worker that
-// lost it writes nothing more.
+// Lease is the claim of a worker on a root run and the runs below it. Writes of a worker that lost
+// it are refused.
 type Lease struct {
-	Root  string
+	// Root is the id of the root run.
+	Root string
+	// Fence is the number of the claim; each TakeRun raises it.
 	Fence int64
 }
 
-// Work is a run as whoever works on it finds it.
+// Work is a run with what a worker needs to continue it.
 type Work struct {
 	repute.Run
 	Task   repute.Task
 	Phases map[repute.Phase]repute.RunPhase // of the present attempt
 }
 
-// countTime brings the time that a held root run was worked on up to date.
+// countTime is the SQL that updates for how long a claimed root run was worked on.
 const countTime = `runtime_ms = greatest(runtime_ms, (extract(epoch from clock_timestamp() - counted_from) * 1000)::bigint)`
 
-// TakeRun gives a root run to the caller for a while; HoldRuns extends it. It is
-// repute.ErrHeld while somebody else has it, and repute.ErrConflict when the run has
-// ended or waits for a person: there is nothing to do then.
+// TakeRun claims a root run for hold; HoldRuns extends the claim. repute.ErrHeld while another
+// worker has it. repute.ErrConflict when the run has ended or waits for a person, so there is
+// nothing to do.
 func TakeRun(ctx context.Context, db *store.DB, root string, hold time.Duration) (w Work, l Lease, err error) {
 	l.Root = root
 	err = db.InTx(ctx, pgx.TxOptions{}, "take run", func(tx pgx.Tx) error {
@@ -52,7 +54,7 @@ func TakeRun(ctx context.Context, db *store.DB, root string, hold time.Duration)
 	return w, l, err
 }
 
-// whyNot tells why a run cannot be taken.
+// whyNot returns the error for a run that cannot be claimed.
 func whyNot(ctx context.Context, tx pgx.Tx, root string) error {
 	var idle bool
 	err := tx.QueryRow(ctx, `select ended_at is not null or awaiting <> '' from runs where id = $1`, root).Scan(&idle)
@@ -67,6 +69,7 @@ func whyNot(ctx context.Context, tx pgx.Tx, root string) error {
 	return fmt.Errorf("run %s: %w", root, repute.ErrHeld)
 }
 
+// readWork reads a run with its phases.
 func readWork(ctx context.Context, tx pgx.Tx, id string) (w Work, err error) {
 	rows, err := tx.Query(ctx, selectRuns+`where r.id = $1`, id)
 	if err != nil {
@@ -98,8 +101,8 @@ type Held struct {
 	Cancel string // why it shall end, empty: it shall not
 }
 
-// HoldRuns keeps root runs for another while, counts their time up to now, and lists those that are still the
-// caller's, with whether somebody wants them cancelled.
+// HoldRuns extends claims by hold and updates the runs' times. It returns the runs that the caller
+// still has, and whether each is canceled.
 func HoldRuns(ctx context.Context, db *store.DB, leases []Lease, hold time.Duration) ([]Held, error) {
 	roots, fences := make([]string, len(leases)), make([]int64, len(leases))
 	for i, l := range leases {
@@ -119,7 +122,7 @@ func HoldRuns(ctx context.Context, db *store.DB, leases []Lease, hold time.Durat
 	return list, store.Failed("hold runs", err)
 }
 
-// ReleaseRun gives a run that is not done back: whoever comes next has it at once.
+// ReleaseRun ends a claim of a run that is not done, so that another worker can claim it at once.
 func ReleaseRun(ctx context.Context, db *store.DB, l Lease) error {
 	_, err := db.Pool().Exec(ctx, `
 		update runs set held_until = '-infinity', lost_after = clock_timestamp() + interval '5 seconds', `+countTime+`
@@ -127,11 +130,11 @@ func ReleaseRun(ctx context.Context, db *store.DB, l Lease) error {
 	return store.Failed("release run", err)
 }
 
-// jobWait is how long a queued run may go untaken before somebody looks for its job.
+// jobWait is how long a queued run may stay unclaimed before its job is considered lost.
 const jobWait = "15 seconds"
 
-// RequeueLost queues the runs whose holder is gone, or whose job is, at most so many, and
-// tells how many. A job dies with its worker between being fetched and taking the run.
+// RequeueLost queues up to most runs whose worker or whose job is lost, and returns how many. A job
+// is lost when its worker dies after fetching it and before claiming the run.
 func RequeueLost(ctx context.Context, db *store.DB, most int, queue func(tx pgx.Tx, roots []string) error) (n int, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "requeue lost runs", func(tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
@@ -156,21 +159,31 @@ func RequeueLost(ctx context.Context, db *store.DB, most int, queue func(tx pgx.
 
 // PhaseOutcome is everything that is stored at the end of a phase.
 type PhaseOutcome struct {
+	// Run is the id of the run.
 	Run string
 	repute.RunPhase
-	Status    repute.RunStatus  // of the run from now on
-	Task      repute.TaskStatus // of the task from now on, empty: as it was
-	Awaiting  string
-	Ended     bool
-	Reasons   json.RawMessage // nil: as they were
-	Failure   string          // of the run, empty: as it was
-	Receipts  []repute.Receipt
+	// Status is the status of the run from now on.
+	Status repute.RunStatus
+	// Task is the status of the task from now on; empty leaves it as it is.
+	Task repute.TaskStatus
+	// Awaiting is what the run waits for from now on; empty when it does not wait.
+	Awaiting string
+	// Ended says that the run has ended.
+	Ended bool
+	// Reasons says why the run was refused; nil leaves them as they are.
+	Reasons json.RawMessage
+	// Failure is why the run failed; empty leaves it as it is.
+	Failure string
+	// Receipts are calls of the phase that are stored with it.
+	Receipts []repute.Receipt
+	// Decisions are appended to the chain of the root run.
 	Decisions []Decision
-	Events    []repute.RunEvent
+	// Events are numbered and appended to the events of the root run.
+	Events []repute.RunEvent
 }
 
-// SavePhase stores the outcome of a phase in one transaction, together with what also
-// does. repute.ErrFenced when somebody else has the run now: nothing is stored.
+// SavePhase stores the outcome of a phase in one transaction, together with the writes of also.
+// repute.ErrFenced when another worker has the run; nothing is stored then.
 func SavePhase(ctx context.Context, db *store.DB, l Lease, o PhaseOutcome, also func(pgx.Tx) error) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save phase %s of run %s", o.Phase, o.Run), func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -203,9 +216,9 @@ func SavePhase(ctx context.Context, db *store.DB, l Lease, o PhaseOutcome, also 
 	})
 }
 
-// DelayPhase notes that a phase of a run could not be done and is tried again, once for each
-// attempt, as event phase.delayed. It gives the time of the first such try and that of now, by
-// the database's clock. repute.ErrFenced as SavePhase.
+// DelayPhase stores that a phase failed and is retried, as one event phase.delayed per attempt. It
+// returns the time of the first such failure and the current time, by the database's clock.
+// repute.ErrFenced as in SavePhase.
 func DelayPhase(ctx context.Context, db *store.DB, l Lease, run string, p repute.Phase, attempt int, reason string) (since, now time.Time, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("note the delay of run %s", run), func(tx pgx.Tx) error {
 		if err := lockRoot(ctx, tx, l); err != nil {
@@ -230,7 +243,7 @@ func DelayPhase(ctx context.Context, db *store.DB, l Lease, run string, p repute
 	return since.UTC(), now.UTC(), err
 }
 
-// below is what becomes of a run that is not done when the one above it ends.
+// below returns the status of an unfinished run when the run above it ends.
 func below(root repute.RunStatus) repute.RunStatus {
 	if root == repute.RunCancelled {
 		return repute.RunCancelled
@@ -238,8 +251,8 @@ func below(root repute.RunStatus) repute.RunStatus {
 	return repute.RunFailed
 }
 
-// lockRoot makes sure that nobody else works on a root run until the transaction ends, and
-// counts the run's time up to now.
+// lockRoot locks a root run, updates its time, and returns repute.ErrFenced when another worker has
+// it.
 func lockRoot(ctx context.Context, tx pgx.Tx, l Lease) error {
 	tag, err := tx.Exec(ctx, `update runs set `+countTime+` where id = $1 and fence = $2 and ended_at is null`, l.Root, l.Fence)
 	if err == nil && tag.RowsAffected() == 0 {
@@ -248,6 +261,7 @@ func lockRoot(ctx context.Context, tx pgx.Tx, l Lease) error {
 	return err
 }
 
+// queuePhase stores the row of a phase.
 func queuePhase(b *pgx.Batch, l Lease, o *PhaseOutcome) {
 	p := &o.RunPhase
 	b.Queue(`

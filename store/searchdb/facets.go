@@ -12,14 +12,14 @@ import (
 	"repute/store/chaindb"
 )
 
-// Facet is one value and how many of the agents found have it.
+// Facet is one value and how many of the matching agents have it.
 type Facet struct {
 	Value string
 	Count int64
 }
 
-// Facets tell how the agents found divide. Where Total.AtLeast is set only the
-// first of them were counted. Each holds the thirty values most agents have.
+// Facets count the matching agents by what they offer. Each list holds the maxFacets values that
+// most agents have. Where Total.AtLeast is set, only the first agents were counted.
 type Facets struct {
 	Total                                            Count
 	Services, Skills, Domains, Trust, Chains, Status []Facet
@@ -29,12 +29,11 @@ type Facets struct {
 	Match        Match // how the text was matched, "" without one and where no agent matches
 }
 
-// maxFacets bounds the values of one facet.
+// maxFacets is the most values of one facet.
 const maxFacets = 30
 
-// SearchFacets counts the agents a search finds by what they offer. Cursor and
-// limit of the filter do not matter, and near-identical agents count one by one. It fails
-// as Agents does.
+// SearchFacets counts the agents that a search finds by what they offer. Cursor and limit of the
+// filter are ignored, and near-identical agents count one by one. It fails as Agents does.
 func SearchFacets(ctx context.Context, db *store.DB, f AgentFilter) (out Facets, err error) {
 	if err := f.check(); err != nil {
 		return out, err
@@ -71,6 +70,7 @@ func SearchFacets(ctx context.Context, db *store.DB, f AgentFilter) (out Facets,
 	return out, err
 }
 
+// read executes the statement and adds its rows.
 func (f *Facets) read(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*chaindb.ChainView) error {
 	rows, err := tx.Query(ctx, q.facets(), q.withArgs(chains)...)
 	if err != nil {
@@ -85,6 +85,7 @@ func (f *Facets) read(ctx context.Context, tx pgx.Tx, q *agentQuery, chains []*c
 	return err
 }
 
+// add adds a value to the list of its kind.
 func (f *Facets) add(kind string, facet Facet) {
 	lists := map[string]*[]Facet{"services": &f.Services, "skills": &f.Skills, "domains": &f.Domains, "trust": &f.Trust,
 		"chain": &f.Chains, "status": &f.Status, "x402": &f.X402, "active": &f.Active}
@@ -99,7 +100,8 @@ func (f *Facets) add(kind string, facet Facet) {
 	*lists[kind] = append(*lists[kind], facet)
 }
 
-// facets counts no more than maxCounted agents, and one to tell that there are more.
+// facets returns the statement, which counts at most maxCounted agents and one more that shows that
+// there are others.
 func (q *agentQuery) facets() string {
 	q.documents = true
 	with, from := q.source(false)

@@ -18,8 +18,8 @@ import (
 	"repute/store/searchtext"
 )
 
-// AgentFilter selects and orders agents. All of it may be given together. Values of
-// documents are compared without regard to case.
+// AgentFilter selects and orders agents. All conditions may be combined. Values of documents are
+// compared without regard to case.
 type AgentFilter struct {
 	// Text is what is searched for, "" for anything: words as they are found in any
 	// order, "a phrase", -without, this or that; without such signs also parts of words,
@@ -48,27 +48,27 @@ type AgentFilter struct {
 	Limit    int    // 1..MaxPage
 }
 
-// question names the filter: pages of another one do not follow its pages.
+// question returns a digest of the filter, so that a cursor of another filter is refused.
 func (f AgentFilter) question() (string, error) {
 	f.After, f.Limit = "", 0
 	return store.CursorFor("agents", f)
 }
 
-// IsPlain reports whether indexes lead to the agents that match, so that a page and
-// its total cost little.
+// IsPlain reports whether indexes find the matching agents directly, so that a page and its total
+// are cheap.
 func (f AgentFilter) IsPlain() bool {
 	return f.sameAs(AgentFilter{ChainIDs: f.ChainIDs, Owner: f.Owner, Wallet: f.Wallet, Sort: f.Sort, Desc: f.Desc, Unfolded: f.Unfolded})
 }
 
+// sameAs reports whether two filters select the same, whatever page they ask for.
 func (f AgentFilter) sameAs(other AgentFilter) bool {
 	mine, err1 := f.question()
 	others, err2 := other.question()
 	return err1 == nil && err2 == nil && mine == others
 }
 
-// agentQuery is a filter as SQL: conditions on agents a, their URIs u, what they are
-// searched by s and the denial of their document x, and where there is a text what
-// leads to the documents that match it.
+// agentQuery is a filter as SQL: conditions on agents a, their URIs u, their search rows s and the
+// denial of their document x, and with a text the statement that finds the matching documents.
 type agentQuery struct {
 	match *textMatch // nil without a text
 	where string     // conditions on a, u, s and x, each after an "and"
@@ -83,21 +83,23 @@ type agentQuery struct {
 	unfolded          bool
 }
 
-// arg adds a parameter and gives its name.
+// arg adds a parameter and returns its name.
 func (q *agentQuery) arg(v any) string {
 	q.args = append(q.args, v)
 	return fmt.Sprintf("$%d", len(q.args))
 }
 
+// and adds a condition with one parameter.
 func (q *agentQuery) and(format string, v any) { q.where += " and " + fmt.Sprintf(format, q.arg(v)) }
 
-// withArgs are the parameters of a statement with more of them behind.
+// withArgs returns the parameters of a statement, with more appended.
 func (q *agentQuery) withArgs(chains []*chaindb.ChainView, more ...any) []any {
 	args := slices.Concat(q.args, more)
 	args[0] = chainIDs(chains)
 	return args
 }
 
+// chainIDs returns the ids of chains.
 func chainIDs(chains []*chaindb.ChainView) []uint64 {
 	ids := make([]uint64, len(chains))
 	for i, c := range chains {
@@ -106,7 +108,7 @@ func chainIDs(chains []*chaindb.ChainView) []uint64 {
 	return ids
 }
 
-// query is the filter as SQL, its text matched in the given mode.
+// query returns the filter as SQL, with its text matched in a mode.
 func (f AgentFilter) query(ctx context.Context, tx pgx.Tx, mode Match) (*agentQuery, error) {
 	q := &agentQuery{args: []any{nil}, unfolded: f.Unfolded}
 	if err := f.onDocument(q); err != nil {
@@ -125,7 +127,7 @@ func (f AgentFilter) query(ctx context.Context, tx pgx.Tx, mode Match) (*agentQu
 	return q, q.matchText(ctx, tx, text, f.Text, mode)
 }
 
-// check says what is wrong with the filter before anything is read.
+// check returns what is wrong with the filter, before anything is read.
 func (f AgentFilter) check() error {
 	if f.Text != "" {
 		if _, err := checkText(f.Text); err != nil {
@@ -139,7 +141,7 @@ func (f AgentFilter) check() error {
 	return f.onChain(q)
 }
 
-// onDocument adds conditions on what the document says.
+// onDocument adds the conditions on documents.
 func (f AgentFilter) onDocument(q *agentQuery) error {
 	for _, l := range []struct{ field, column, value string }{
 		{"service", "services", f.Service}, {"skill", "skills", f.Skill}, {"domain", "domains", f.Domain}, {"trust", "trust", f.Trust},
@@ -173,7 +175,7 @@ func (f AgentFilter) onDocument(q *agentQuery) error {
 	return nil
 }
 
-// having adds that a column holds all values, or the text they were written as.
+// having adds that a list column holds all values, or the text that they were written as.
 func (q *agentQuery) having(column, text string, values []string) {
 	condition := column + " @> " + q.arg(values) + "::text[]"
 	if len(values) > 1 {
@@ -189,8 +191,8 @@ func (q *agentQuery) document(condition string) {
 	q.onDocument += " and " + condition
 }
 
-// onChain adds conditions on the agent itself. The partial index on wallets needs its
-// own condition spelled out.
+// onChain adds the conditions on agents. The partial index on wallets is used only where its own
+// condition is repeated.
 func (f AgentFilter) onChain(q *agentQuery) error {
 	if f.MinFeedback < 0 {
 		return repute.Invalid("minFeedback", "is negative", "0 or more")
@@ -219,16 +221,17 @@ func (f AgentFilter) onChain(q *agentQuery) error {
 	return nil
 }
 
-// documentStatus is the status of docdb.DocumentRow in SQL.
+// documentStatus is the SQL of the status that docdb.DocumentRow computes.
 const documentStatus = `case when u.uri = '' then 'none' when x.denied is not null then 'denied'
 	when s.errors > 0 then 'invalid' when s.errors = 0 then 'ok' when u.dead then 'dead' when u.reason <> '' then 'failed' else 'pending' end`
 
-// documentStates are those an agent's document can be in.
+// documentStates returns the states that an agent's document can have.
 func documentStates() []repute.DocumentStatus {
 	return []repute.DocumentStatus{repute.DocumentNone, repute.DocumentPending, repute.DocumentOK, repute.DocumentInvalid, repute.DocumentFailed,
 		repute.DocumentDead, repute.DocumentDenied}
 }
 
+// stateNames returns them as a list in words, for an error.
 func stateNames() string {
 	names := ""
 	for _, s := range documentStates() {
@@ -237,7 +240,7 @@ func stateNames() string {
 	return names[2:]
 }
 
-// joins add to relation a what the conditions and a page's order speak of.
+// joins returns the joins to relation a that the conditions and the order of a page need.
 func (q *agentQuery) joins() string {
 	if !q.documents {
 		return ""
@@ -250,8 +253,8 @@ func (q *agentQuery) joins() string {
 		cross join lateral (select ` + docdb.DeniedDocument("u", "a") + ` as denied) x`
 }
 
-// source is every agent that matches the text, or every agent, as relation a with what
-// q's conditions speak of.
+// source returns the SQL of all agents that match the text, or of every agent without one, as
+// relation a with the joins.
 func (q *agentQuery) source(ranked bool) (with, from string) {
 	if q.match == nil {
 		return "", "agents a" + q.joins()

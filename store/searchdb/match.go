@@ -12,18 +12,18 @@ import (
 	"repute/store/searchtext"
 )
 
-// Match says how the agents of a search have its words.
+// Match is how much of a text the agents of a search have.
 type Match string
 
-// A search gives agents of the first kind of which there are any.
+// A search returns the agents of the first mode that finds any.
 const (
 	MatchAll  Match = "all"  // all words, or all that the text's operators ask for
 	MatchMost Match = "most" // more than half of the words; of two either
 	MatchNear Match = "near" // a name with words that are nearly the same, for misspelled ones
 )
 
-// matches are the modes in which a text is searched for, in order. A text in a query
-// language and an agent's id are searched for as they are written only.
+// matches returns the modes in which a text is searched, in order. A text with operators and an
+// agent's id are searched only as written.
 func matches(text string) []Match {
 	switch folded := searchtext.Folded(text, maxSearchFolded); {
 	case text == "":
@@ -35,8 +35,8 @@ func matches(text string) []Match {
 	}
 }
 
-// Classes of a match, best first. Classes below that of an exact name tell where the
-// words are.
+// Classes of matches, which order the results: the higher the better. Classes below that of an
+// exact name say where the words are.
 const (
 	classChain   = 9 // the id, address or URI is the agent's own, on the chain
 	classExact   = 8 // the name is the text, or an endpoint is the URL
@@ -48,7 +48,7 @@ const (
 	classNearest = 0 // words of the document have them as parts
 )
 
-// textMatch leads to the documents, and to the agents, that match a text.
+// textMatch is the SQL that finds the documents and agents that match a text.
 type textMatch struct {
 	// parts are disjoint conditions on searchable s, best first: each gives no more
 	// than maxHits documents, so that those behind do not push the best ones out.
@@ -62,7 +62,7 @@ type textMatch struct {
 	partial bool
 }
 
-// widen replaces the parts by the wider ones, and reports whether there are some.
+// widen replaces the conditions by wider ones, and reports whether there are any.
 func (m *textMatch) widen() bool {
 	if m == nil || m.wider == nil {
 		return false
@@ -71,9 +71,9 @@ func (m *textMatch) widen() bool {
 	return true
 }
 
-// with is relation doc, the documents that match and that an agent of the filter has, and
-// relation a, these agents with the class of the match. onDocument and onAgent are the filter's
-// conditions. Where they are not ranked the class is not computed: what is searched is long.
+// with returns the SQL of relation doc, the matching documents that an agent of the filter has, and
+// of relation a, these agents with the class of the match. onDocument and onAgent are the filter's
+// conditions. Unless ranked, the class is not computed, because that reads long texts.
 func (m *textMatch) with(ranked bool, onDocument, onAgent string) string {
 	agents := "a.chain_id = any($1::bigint[])" + onAgent
 	onDocument += " and exists (select from uris u join agents a on a.uri_id = u.id where u.sha256 = s.sha256 and " + agents + ")"
@@ -96,7 +96,8 @@ func (m *textMatch) with(ranked bool, onDocument, onAgent string) string {
 	return "with doc as materialized (" + strings.Join(docs, "\nunion all ") + "),\na as materialized (" + rows + ")"
 }
 
-// hitCount is how many documents or agents were found: with maxHits there may be more.
+// hitCount returns the SQL of how many documents or agents were found; at maxHits there may be
+// more.
 func (q *agentQuery) hitCount() string {
 	if q.match == nil {
 		return "0"
@@ -107,8 +108,8 @@ func (q *agentQuery) hitCount() string {
 	return "greatest((select count(*) from doc), (select count(*) from a))"
 }
 
-// matchText adds the text. A mode that has nothing to add for it matches no document.
-// typed is the text before it was folded: URIs are compared exactly.
+// matchText adds the text. A mode that cannot match the text finds no document. typed is the text
+// before it was folded, because URIs are compared exactly.
 func (q *agentQuery) matchText(ctx context.Context, tx pgx.Tx, text, typed string, mode Match) error {
 	q.match = &textMatch{class: "0"}
 	q.where += fmt.Sprintf(" and (x.denied is null or a.class = %d)", classChain)
@@ -127,8 +128,8 @@ func (q *agentQuery) matchText(ctx context.Context, tx pgx.Tx, text, typed strin
 	return nil
 }
 
-// matchAll finds words whole, in any form of English, those of dense scripts anywhere,
-// and, where the text has no sign of a query language, as parts of words.
+// matchAll finds documents with all words: whole words in any English form, words of dense scripts
+// anywhere and, where the text has no operators, parts of words.
 func (q *agentQuery) matchAll(text, typed string) {
 	words := "websearch_to_tsquery('english', " + q.arg(asQuery(text)) + ")"
 	hits := "s.vector @@ " + words
@@ -154,7 +155,7 @@ func (q *agentQuery) matchAll(text, typed string) {
 	m.class = fmt.Sprintf("case %s else %s end", m.class, class)
 }
 
-// partsOfWords are conditions that a name, and that anything, has all words as parts.
+// partsOfWords returns the conditions that a name, and that any text, contains all words as parts.
 func (q *agentQuery) partsOfWords(text string) (names, anywhere string) {
 	var inName, inWords []string
 	for _, word := range strings.Fields(text) {
@@ -167,8 +168,7 @@ func (q *agentQuery) partsOfWords(text string) (names, anywhere string) {
 	return strings.Join(inName, " and "), "(" + strings.Join(inWords, " and ") + ")"
 }
 
-// matchNear finds names with a word for each of the text's that is nearly the same; the
-// nearest come first.
+// matchNear finds names with a similar word for each word of the text; the most similar come first.
 func (q *agentQuery) matchNear(text string) {
 	var near []string
 	class := "0"

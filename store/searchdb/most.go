@@ -9,9 +9,9 @@ import (
 	"github.com/jackc/pgx/v5"
 )
 
-// matchMost finds documents that have more than half of the words, or one of two. Documents
-// with more of the words come first, among equals those with more of them in their names.
-// Where more than maxHits documents match, narrow says which of them are looked at.
+// matchMost finds documents that have more than half of the words, or one of two. Documents with
+// more of the words come first, among equals those with more of them in their names. Where more
+// than maxHits documents match, narrow selects those that are considered.
 func (q *agentQuery) matchMost(ctx context.Context, tx pgx.Tx, words []string) error {
 	if len(words) < 2 {
 		q.match.parts = []string{"false"}
@@ -28,10 +28,10 @@ func (q *agentQuery) matchMost(ctx context.Context, tx pgx.Tx, words []string) e
 	return q.narrow(ctx, tx, words, names)
 }
 
-// narrow says which documents are looked at first where more than maxHits have most of the
-// words, so that the best ones are not left out at random: only those with one of the rarest
-// words, of which no more than maxHits documents have any. Where no agent has such a document, or
-// every word is too frequent, those of the agents with most ratings come before others.
+// narrow selects the documents that are considered where more than maxHits have most of the words,
+// so that the best ones are not left out at random. These are documents with one of the rarest
+// words, of which at most maxHits documents have any. Where no agent has such a document, or every
+// word is too frequent, the documents of agents with most ratings are considered.
 func (q *agentQuery) narrow(ctx context.Context, tx pgx.Tx, words, names []string) error {
 	many, err := tooManyHave(ctx, tx, words)
 	if err != nil || !many {
@@ -56,7 +56,7 @@ func (q *agentQuery) narrow(ctx context.Context, tx pgx.Tx, words, names []strin
 	return nil
 }
 
-// ratedDocuments is a condition on searchable s: it is the document of one of the maxHits
+// ratedDocuments returns the SQL of whether searchable s is the document of one of the maxHits
 // agents with most ratings of a chain.
 func ratedDocuments() string {
 	return fmt.Sprintf(`s.sha256 in (select u.sha256 from unnest($1::bigint[]) as k(chain_id)
@@ -89,10 +89,10 @@ func rarestWords(ctx context.Context, tx pgx.Tx, words []string) ([]string, erro
 	return pgx.CollectRows(rows, pgx.RowTo[string])
 }
 
-// wordQuery is a word, given as an expression of SQL, as a query of the index of words.
+// wordQuery returns the full-text query of one word, given as an SQL expression.
 func wordQuery(word string) string { return "websearch_to_tsquery('english', " + word + ")" }
 
-// mostOf is a query for more than half of the words, or for either of two.
+// mostOf returns the full-text query for more than half of the words, or for either of two.
 func mostOf(words []string) string {
 	least := len(words)/2 + 1
 	if len(words) == 2 {
@@ -109,7 +109,7 @@ func mostOf(words []string) string {
 	return strings.Join(some, " || ")
 }
 
-// combinations are all ways to choose n of the values.
+// combinations returns all ways to choose n of the values.
 func combinations(values []string, n int) (out [][]string) {
 	if n == 0 {
 		return [][]string{nil}
@@ -122,8 +122,8 @@ func combinations(values []string, n int) (out [][]string) {
 	return out
 }
 
-// indexedWords are a text's words that the index of words knows: a text is not found by
-// the articles it holds.
+// indexedWords returns the words of a text that the full-text index holds: articles, for instance,
+// are not indexed.
 func indexedWords(ctx context.Context, tx pgx.Tx, text string) ([]string, error) {
 	var queries []string
 	for _, word := range strings.Fields(text) {

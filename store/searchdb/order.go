@@ -15,14 +15,14 @@ import (
 	"repute/store/query"
 )
 
-// agentPos is where a list stands on one chain: the sort key of the last agent
-// taken. Key is 0 when sorting by id.
+// agentPos is the position of a list on one chain: sort key and token of the last agent. Key is 0
+// when the list is ordered by id.
 type agentPos struct {
 	Key   int64  `json:"k"`
 	Token string `json:"t"`
 }
 
-// agentsPos is where a list stands: on each chain, and how its text was matched.
+// agentsPos is the position of a list: on each chain, and the mode in which its text was matched.
 type agentsPos struct {
 	Match  Match               `json:"m,omitempty"`
 	Chains map[uint64]agentPos `json:"c"`
@@ -36,7 +36,7 @@ type agentEntry struct {
 	folded int64 // other agents that it stands for
 }
 
-// agentOrder is how one chain's agents are put in order: by a key, then by token.
+// agentOrder is the order of one chain's agents: by a key, then by token.
 type agentOrder struct {
 	key, token string // the columns; key is "" for the token alone
 	join       string // what the key needs besides relation a
@@ -44,6 +44,7 @@ type agentOrder struct {
 	desc       bool
 }
 
+// order returns the order that the filter asks for.
 func (f AgentFilter) order() (agentOrder, error) {
 	byToken := agentOrder{token: "a.token_id", desc: f.Desc}
 	byFeedback := agentOrder{key: "a.feedback", token: "a.token_id", desc: f.Desc}
@@ -68,7 +69,7 @@ func (f AgentFilter) order() (agentOrder, error) {
 	return byToken, repute.Invalid("sort", fmt.Sprintf("%q is no order", f.Sort), "id, feedback, updated, score or relevance")
 }
 
-// direction is the order's words in SQL.
+// direction returns the comparison and the direction in SQL.
 func (o agentOrder) direction() (than, direction string) {
 	if o.desc {
 		return "<", "desc"
@@ -76,7 +77,7 @@ func (o agentOrder) direction() (than, direction string) {
 	return ">", "asc"
 }
 
-// behind selects what follows the position of relation k.
+// behind returns the SQL condition of rows after the position of relation k.
 func (o agentOrder) behind() string {
 	than, _ := o.direction()
 	if o.key == "" {
@@ -85,7 +86,7 @@ func (o agentOrder) behind() string {
 	return fmt.Sprintf("(%s, %s) %s (k.key, k.token)", o.key, o.token, than)
 }
 
-// by orders by key and token.
+// by returns the SQL order by key and token.
 func (o agentOrder) by() string {
 	_, direction := o.direction()
 	if o.key == "" {
@@ -94,7 +95,7 @@ func (o agentOrder) by() string {
 	return fmt.Sprintf("%[1]s %[3]s, %[2]s %[3]s", o.key, o.token, direction)
 }
 
-// column is the key as a number, 0 where there is none.
+// column returns the key as a number, 0 where there is none.
 func (o agentOrder) column() string {
 	if o.key == "" {
 		return "0::bigint"
@@ -102,8 +103,8 @@ func (o agentOrder) column() string {
 	return o.key + "::bigint"
 }
 
-// rank is what rows of several chains are ordered by, and the join that it needs: their keys,
-// or the times of the blocks that these are.
+// rank returns what rows of several chains are ordered by, and the join that it needs: their keys,
+// or the times of the blocks that the keys are.
 func (o agentOrder) rank(rows, key string) (rank, join string) {
 	if o.time {
 		return "coalesce(extract(epoch from b.time)::bigint, 0)", fmt.Sprintf(" left join blocks b on (b.chain_id, b.number) = (%s.chain_id, %s)", rows, key)
@@ -111,7 +112,7 @@ func (o agentOrder) rank(rows, key string) (rank, join string) {
 	return key, ""
 }
 
-// startPos is in front of every agent, in either direction.
+// startPos returns the position before every agent, in either direction.
 func startPos(desc bool) (int64, *big.Int) {
 	if desc {
 		return chaindb.Everything, new(big.Int).Lsh(big.NewInt(1), 256)
@@ -119,8 +120,8 @@ func startPos(desc bool) (int64, *big.Int) {
 	return -chaindb.Everything, big.NewInt(-1)
 }
 
-// page reads the next agents of every chain, enough for the page to come from any one
-// of them and to know whether there is another page.
+// page reads the next agents of every chain: as many as the page may need of one chain, and one
+// more that shows whether there is another page.
 func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains []*chaindb.ChainView, from map[uint64]agentPos, limit int) (map[uint64][]agentEntry, error) {
 	keys, tokens := make([]int64, len(chains)), make([]store.BigNum, len(chains))
 	for i, c := range chains {
@@ -152,8 +153,8 @@ func (q *agentQuery) page(ctx context.Context, tx pgx.Tx, o agentOrder, chains [
 	return out, err
 }
 
-// listed reads every chain by its own index. $n+1 and $n+2 are where each chain
-// stands, $n+3 is how many to read.
+// listed returns the statement that reads every chain by its own index. Parameters after those of
+// the filter are the positions of the chains and the limit.
 func (q *agentQuery) listed(o agentOrder) string {
 	_, from := q.source(true)
 	_, direction := o.direction()
@@ -171,11 +172,12 @@ func (q *agentQuery) listed(o agentOrder) string {
 		rank, n+1, n+2, n+3, o.token, o.column(), from, o.join, o.behind(), q.where, o.by(), join, direction)
 }
 
-// foldKey tells agents apart of which one stands for all: near-identical ones of an owner.
+// foldKey is the SQL of what near-identical agents of one owner have in common; one of them is
+// listed for all.
 const foldKey = "a.owner, coalesce(s.alike::text, a.chain_id || ':' || a.token_id)"
 
-// ranked orders all matches of a text, and gives each chain's next ones. The first of
-// near-identical agents in the order of the list stands for all.
+// ranked returns the statement that orders all matches of a text and returns the next ones of each
+// chain. Of near-identical agents the first in the order is listed.
 func (q *agentQuery) ranked(o agentOrder) string {
 	with, from := q.source(true)
 	than, direction := o.direction()
@@ -199,8 +201,8 @@ func (q *agentQuery) ranked(o agentOrder) string {
 		with, o.column(), first, others, from, o.join, q.where, direction, n+1, n+2, n+3, than, rank, join)
 }
 
-// mergeStreams takes the page from the heads of the streams, and gives the
-// position behind it and whether anything is left.
+// mergeStreams merges the streams of the chains into a page. It returns the page, the position
+// after it, and whether there are more agents.
 func mergeStreams(streams map[uint64][]agentEntry, limit int, desc bool, from map[uint64]agentPos) (page []agentEntry, after map[uint64]agentPos, more bool) {
 	after = maps.Clone(from)
 	if after == nil {
@@ -223,8 +225,8 @@ func mergeStreams(streams map[uint64][]agentEntry, limit int, desc bool, from ma
 	return page, after, more
 }
 
-// firstHead is the chain whose next agent comes first; chains are in the order
-// that settles ties.
+// firstHead returns the chain whose next agent comes first. Ties are resolved by the order of
+// chains.
 func firstHead(streams map[uint64][]agentEntry, chains []uint64, desc bool) (first uint64, ok bool) {
 	for _, c := range chains {
 		if len(streams[c]) == 0 {
@@ -237,6 +239,7 @@ func firstHead(streams map[uint64][]agentEntry, chains []uint64, desc bool) (fir
 	return first, ok
 }
 
+// before reports whether key a comes before key b.
 func before(a, b int64, desc bool) bool {
 	if desc {
 		return a > b
@@ -244,7 +247,7 @@ func before(a, b int64, desc bool) bool {
 	return a < b
 }
 
-// scoreJoin adds the newest scores ts of agents that have one.
+// scoreJoin returns the join with the newest scores ts of agents that have one.
 func scoreJoin() string {
 	return " join (trust_scores ts join trust_runs tr on (tr.chain_id, tr.run) = (ts.chain_id, ts.run)) on " + query.Scored()
 }

@@ -17,7 +17,7 @@ func isAgentID(text string) bool {
 	return err == nil && ref.ChainID != 0
 }
 
-// matchID finds the agent whose id the text is.
+// matchID finds the agent whose id is the text.
 func (q *agentQuery) matchID(text string) {
 	ref, err := repute.ParseAgentRef(text)
 	if err != nil || ref.ChainID == 0 {
@@ -31,7 +31,8 @@ func (q *agentQuery) matchID(text string) {
 	q.match.agents = append(q.match.agents, sql)
 }
 
-// matchPlace finds a host, a URL or an address: among endpoints, and an agent's own.
+// matchPlace finds a host, a URL or an address among the endpoints of documents, and the addresses
+// and URIs of agents.
 func (q *agentQuery) matchPlace(text, typed string) {
 	whole, host := searchtext.PlaceOf(text)
 	if whole == "" {
@@ -58,8 +59,8 @@ func (q *agentQuery) matchPlace(text, typed string) {
 	}
 }
 
-// urisLike are the hashes of URIs that a pasted URL may be: with and without final slash,
-// exactly as it was typed otherwise.
+// urisLike returns the hashes of URIs that a pasted URL may be: as typed, with and without final
+// slash.
 func urisLike(typed string) [][]byte {
 	bare := strings.TrimRight(strings.TrimSpace(typed), "/")
 	one, other := store.SHA256(bare), store.SHA256(bare+"/")

@@ -13,10 +13,11 @@ type ScoreFilter struct {
 	Rated    *bool          // false: also those without any score
 }
 
+// isEmpty reports whether the filter selects all agents.
 func (s ScoreFilter) isEmpty() bool { return s == ScoreFilter{} }
 
-// where filters relation a, agents. A score is a row by primary key, so that whatever a
-// list is ordered by costs one probe an agent.
+// where adds the conditions on agents a. A score is found by primary key, so that in any order each
+// agent costs one lookup.
 func (s ScoreFilter) where(q *agentQuery) {
 	if s.isEmpty() {
 		return

@@ -16,13 +16,13 @@ import (
 	"repute/store/query"
 )
 
-// Count is how many there are, or that there are more than were counted.
+// Count is a number of results, or a lower bound of it.
 type Count struct {
 	Value   int64
 	AtLeast bool // there are more
 }
 
-// Found is a page of agents.
+// Found is a page of matching agents.
 type Found struct {
 	store.Page[repute.Agent]
 	Total Count // of all pages
@@ -33,39 +33,41 @@ type Found struct {
 }
 
 const (
-	// maxCounted bounds what is counted for totals and facets.
+	// maxCounted is how far totals and facets are counted.
 	maxCounted = 10_000
-	// maxHits bounds the documents that are put in order, twice: once for those whose
-	// names match. Where more documents have all words these are any of them, see narrow
-	// for most of the words.
+	// maxHits is the most documents that are ordered, twice: once for documents whose names match.
+	// Where more documents have all words, any of them are ordered; for most of the words see
+	// narrow.
 	maxHits         = 20_000
 	maxSearchLength = 200
 	maxSearchFolded = 2000 // bytes, of a text whose letters are other forms of several
 	maxSearchWords  = 8
-	// searchTimeout bounds all statements of a page together, countTimeout the one that counts.
-	// searchGrace is how much later a page is given up that several statements make slow: a
-	// statement that is slow by itself is to end by its own timeout, which keeps the connection.
+	// searchTimeout bounds all statements of a page together, and countTimeout the one that counts.
+	// searchGrace is how much later a page of several slow statements is given up: a single slow
+	// statement should end by its own timeout, which keeps the connection.
 	searchTimeout = 3 * time.Second
 	searchGrace   = 250 * time.Millisecond
 	countTimeout  = time.Second
-	// nearWord is how much of its trigrams a misspelt word shares with a name's.
+	// nearWord is the share of trigrams that a misspelled word must have in common with a word of a
+	// name.
 	nearWord = 0.45
 )
 
-// errTooMuch ends a search that reads too much, errTooMany one that found no place.
+// errTooMuch is returned for a search that reads too much, errTooMany for one that got no slot.
 var (
 	errTooMuch = fmt.Errorf("the search finds too much to be ordered in time: %w", context.DeadlineExceeded)
 	errTooMany = fmt.Errorf("too many searches at once: %w", context.DeadlineExceeded)
 )
 
-// Agents lists the newest state of the agents that match, in pages. Without Text every
-// chain is read in order by its own index and the heads are merged, so that a page costs
-// the same wherever it is. With Text all matches are put in order, best ones first by
-// default; of what tens of thousands of documents hold not all are looked into: exact
-// names and names first. Lists hold no metadata, no more than 2 KiB of a URI, the first ten
-// problems of a document, and of a registration no unknown members and only the head of
-// a long one. It fails with context.DeadlineExceeded where a page takes the database more
-// than three seconds, or too many others search; what takes long to count is counted in part.
+// Agents returns the newest state of the agents that match, in pages. Without a text every chain is
+// read in order by its own index and the results are merged, so that each page costs the same. With
+// a text all matches are ordered, by default the best ones first; of tens of thousands of matching
+// documents only a part is considered, exact names and names first.
+//
+// Items have no metadata, at most 2 KiB of a URI and the first ten problems of a document.
+// Registrations are without unknown members, and long ones are shortened. It returns
+// context.DeadlineExceeded when a page takes the database more than three seconds or too many
+// searches run. A total that takes long is counted in part.
 func Agents(ctx context.Context, db *store.DB, f AgentFilter) (found Found, err error) {
 	l, err := newListing(f)
 	if err != nil {
@@ -192,11 +194,11 @@ func (f *Found) page(ctx context.Context, tx pgx.Tx, q *agentQuery, l *listing, 
 	return len(ids), err
 }
 
-// errUncounted ends a list of which everything is known but how many there are.
+// errUncounted ends a search of which only the total is unknown.
 var errUncounted = errors.New("counting takes too long")
 
-// count is the last statement of a list: what it takes too long to count is at least as
-// many as the page shows.
+// count sets the total, with the last statement of a search. When it takes too long, the total is
+// at least the length of the page.
 func (f *Found) count(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrder, chains []*chaindb.ChainView) error {
 	err := boundStatements(ctx, tx, countTimeout)
 	if err != nil {
@@ -209,7 +211,8 @@ func (f *Found) count(ctx context.Context, tx pgx.Tx, q *agentQuery, o agentOrde
 	return err
 }
 
-// boundStatements bounds each further statement of a transaction; errTooMuch without time left.
+// boundStatements sets the timeout of each further statement of a transaction. It returns
+// errTooMuch when no time is left.
 func boundStatements(ctx context.Context, tx pgx.Tx, left time.Duration) error {
 	if left < time.Millisecond {
 		return errTooMuch
@@ -225,12 +228,13 @@ func (q *agentQuery) any(ctx context.Context, tx pgx.Tx, chains []*chaindb.Chain
 	return found, err
 }
 
+// isCanceled reports whether Postgres ended a statement, for instance by its timeout.
 func isCanceled(err error) bool {
 	var pg *pgconn.PgError
 	return errors.As(err, &pg) && pg.Code == "57014"
 }
 
-// count counts to one more than maxCounted.
+// count counts up to one more than maxCounted.
 func (q *agentQuery) count(ctx context.Context, tx pgx.Tx, o agentOrder, chains []*chaindb.ChainView) (c Count, err error) {
 	with, from := q.source(false)
 	matching := fmt.Sprintf(`select from unnest($1::bigint[]) as k(chain_id) cross join lateral (
@@ -248,23 +252,22 @@ func (q *agentQuery) count(ctx context.Context, tx pgx.Tx, o agentOrder, chains 
 	return c.bounded(hits), err
 }
 
-// bounded is what is known when so many documents were looked into.
+// bounded returns the count when hits documents were considered.
 func (c Count) bounded(hits int) Count {
 	return Count{min(c.Value, maxCounted), c.Value > maxCounted || hits >= maxHits}
 }
 
-// searchSlots has a place for every search under way.
+// searchSlots is a semaphore with a place for every running search.
 type searchSlots chan struct{}
 
-// newSearchSlots lets a third of the readers search.
+// newSearchSlots returns a semaphore for a third of the readers.
 func newSearchSlots(db *store.DB) *searchSlots {
 	slots := make(searchSlots, max(1, db.Readers().Config().MaxConns/3))
 	return &slots
 }
 
-// searching runs list on one snapshot in which no statement may take long. Searches use no
-// more than a part of the readers: those who ask for something by its id do not wait
-// behind them.
+// searching runs list on one snapshot with bounded statements. Searches use only a part of the
+// readers, so that requests for something by its id do not wait behind them.
 func searching(ctx context.Context, db *store.DB, f AgentFilter, list func(context.Context, pgx.Tx, []*chaindb.ChainView) error) error {
 	if !f.IsPlain() {
 		slots := *store.Kept(db, func() *searchSlots { return newSearchSlots(db) })
@@ -302,8 +305,8 @@ func searching(ctx context.Context, db *store.DB, f AgentFilter, list func(conte
 	return err
 }
 
-// chainsOf loads the chains asked for, all for nil. A missing one is
-// repute.ErrNotFound: an empty list would look like a chain without agents.
+// chainsOf returns the requested chains, all for nil. For a missing one it returns
+// repute.ErrNotFound, because an empty list would look like a chain without agents.
 func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chaindb.ChainView, error) {
 	chains, err := chaindb.ReadChains(ctx, tx, ids)
 	if err != nil {
@@ -317,6 +320,7 @@ func chainsOf(ctx context.Context, tx pgx.Tx, ids []uint64) ([]*chaindb.ChainVie
 	return chains, nil
 }
 
+// inOrder reads agents in the order of ids.
 func inOrder(ctx context.Context, tx pgx.Tx, ids []repute.AgentID) ([]repute.Agent, error) {
 	agents, err := query.ReadAgents(ctx, tx, ids, false)
 	if err != nil {

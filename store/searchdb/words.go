@@ -7,8 +7,8 @@ import (
 	"repute/store/searchtext"
 )
 
-// asQuery is a folded text in Postgres's words of a web search. What searchtext.AsWords parts is
-// found where the parts follow each other.
+// asQuery returns a folded text in the syntax of a Postgres web search. What searchtext.AsWords
+// splits matches only where the parts follow each other.
 func asQuery(text string) string {
 	var out []string
 	for text = strings.TrimSpace(text); text != ""; text = strings.TrimSpace(text) {
@@ -32,19 +32,18 @@ func asQuery(text string) string {
 	return strings.Join(out, " ")
 }
 
-// hasOperators tells a text in the words of a query language.
+// hasOperators reports whether a text uses the operators of the query language.
 func hasOperators(text string) bool {
 	words := strings.Fields(text)
 	return strings.Contains(text, `"`) || slices.Contains(words, "or") ||
 		slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "-") })
 }
 
-// trigram is how many letters the index of parts of words needs. A shorter word is
-// found whole, because all rows hold its two letters somewhere, and of dense scripts
-// the index of words knows every pair of characters.
+// trigram is the fewest characters that the trigram index can find. A shorter word is searched as a
+// whole word; of dense scripts the full-text index holds every pair of characters.
 const trigram = 3
 
-// hasTrigram tells whether the index of parts of words narrows a text down.
+// hasTrigram reports whether the trigram index can narrow a text down.
 func hasTrigram(text string) bool {
 	run := 0
 	for _, r := range text {
@@ -58,7 +57,7 @@ func hasTrigram(text string) bool {
 	return false
 }
 
-// longestWord counts the letters and digits of the longest word.
+// longestWord returns how many letters and digits the longest word has.
 func longestWord(s string) (longest int) {
 	run := 0
 	for _, r := range s {

@@ -18,7 +18,8 @@ import (
 // of another version are computed again by Migrate.
 const SearchForm = 5
 
-// Bounds of the stored texts in bytes, of lists in entries.
+// The author of a document chooses how long it is, so only its head is searched. Bounds are in
+// bytes, of lists in values.
 const (
 	maxSearchText  = 16 << 10 // bytes of all that is searched
 	maxSearchName  = 200      // bytes

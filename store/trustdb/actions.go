@@ -12,17 +12,17 @@ import (
 	"repute/store/chaindb"
 )
 
-// Action is the first change to an agent that only its owner, or whom the owner named,
-// can have made: of its URI, its metadata or its approved address.
+// Action is the first change to an agent that only its owner, or an address that the owner
+// approved, can have made: of its URI, its metadata or its approved address.
 type Action struct {
 	Block uint64
 	By    common.Address // the owner then
 }
 
-// acts reads who registered each agent, and who did something with it. Who owned it then is
-// found in the order of the events: it may change hands more than once in a block. Changes
-// that did not last until the end of their block are not looked at.
-func (q evidence) acts(ctx context.Context, tokens []repute.TokenID, at map[repute.TokenID]*Subject) error {
+// actions reads who registered each agent, and when each of its owners changed it first. The owner
+// at that time follows from the order of the events, because an agent may change owners more than
+// once in a block. Changes that were undone within their block are left out.
+func (q evidence) actions(ctx context.Context, tokens []repute.TokenID, at map[repute.TokenID]*Subject) error {
 	wallet := store.Keccak(chaindb.WalletKey)
 	rows, err := q.tx.Query(ctx, `
 		select u.t, e.block, e.kind, substring(e.topics from 45 for 20), substring(e.topics from 77 for 20)
@@ -45,7 +45,7 @@ func (q evidence) acts(ctx context.Context, tokens []repute.TokenID, at map[repu
 	var block uint64
 	var kind int16
 	var first, second []byte // the addresses among the topics
-	var r actReader
+	var r actionReader
 	_, err = pgx.ForEachRow(rows, []any{&token, &block, &kind, &first, &second}, func() error {
 		if s := at[repute.TokenID(token)]; s != nil {
 			r.read(s, repute.EventKind(kind), block, common.BytesToAddress(first), common.BytesToAddress(second))
@@ -55,13 +55,14 @@ func (q evidence) acts(ctx context.Context, tokens []repute.TokenID, at map[repu
 	return err
 }
 
-// actReader follows one agent after the other.
-type actReader struct {
+// actionReader reads the events of one agent after the other.
+type actionReader struct {
 	of    *Subject
 	owner common.Address
 }
 
-func (r *actReader) read(s *Subject, kind repute.EventKind, block uint64, first, second common.Address) {
+// read applies one event of an agent.
+func (r *actionReader) read(s *Subject, kind repute.EventKind, block uint64, first, second common.Address) {
 	if r.of != s {
 		r.of, r.owner = s, common.Address{}
 	}
@@ -79,8 +80,8 @@ func (r *actReader) read(s *Subject, kind repute.EventKind, block uint64, first,
 	}
 }
 
-// act takes down what the owner did first.
-func (r *actReader) act(block uint64) {
+// act notes the first change by the current owner.
+func (r *actionReader) act(block uint64) {
 	known := slices.ContainsFunc(r.of.Acts, func(a Action) bool { return a.By == r.owner })
 	if r.owner != (common.Address{}) && !known {
 		r.of.Acts = append(r.of.Acts, Action{block, r.owner})

@@ -1,4 +1,18 @@
-// Package trustdb keeps what the trust engine works with: roots and links, runs and their
-// inputs, the agents whose scores are stale, scores and penalties; and reads the graph and
-// the evidence of a chain.
+// Package trustdb stores what the trust engine works with: roots and links, runs with their
+// inputs, stale agents, scores, and penalties.
+//
+// A run belongs to an epoch. AddRun stores it with the hashes of its inputs and marks all
+// agents with ratings as stale; MarkStale reads the change feed and marks agents whose scores
+// later changes may affect. The engine takes stale agents with ClaimStale, reads their evidence
+// with ReadSubjects, and stores the results with SaveScores. CloseRun closes the run when every
+// agent has its final score, which never changes then.
+//
+// A bad agent is a penalty for the identities that owned it. When one changes, MarkRelated
+// marks the other agents of these identities.
+//
+// ReadGraph and ReadSubjects return the events of a chain in the form that package trust
+// computes with, as of any block, so that scores can be explained and replayed. The inputs stay
+// in trust_inputs as long as a score or decision names them.
+//
+// Tables: those whose names begin with trust_.
 package trustdb

@@ -13,10 +13,10 @@ import (
 	"repute/store/chaindb"
 )
 
-// EpochEnd is the newest block up to an epoch's last one whose header is stored with its
-// time; the state at both is the same. To its time scores are aged: on a chain where
-// nothing happens too. It is undated when the newest event up to there is, and zero but for
-// the number when there is no block.
+// EpochEnd returns the newest block, up to the last one of an epoch, whose header is stored with
+// its time; the state at both is the same. Scores are aged to its time, even where nothing happens
+// on the chain. It has no time when the newest event up to there has none, and is zero but for the
+// number when there is no block.
 func EpochEnd(ctx context.Context, db *store.DB, chainID, boundary uint64) (repute.Block, error) {
 	b, err := chaindb.ScanBlock(db.Readers().QueryRow(ctx, `
 		with newest as (select block from events where chain_id = $1 and block <= $2 order by block desc limit 1)
@@ -30,15 +30,15 @@ func EpochEnd(ctx context.Context, db *store.DB, chainID, boundary uint64) (repu
 	return b, store.Failed(fmt.Sprintf("end of an epoch of chain %d", chainID), err)
 }
 
-// SetEpoch stores how many blocks an epoch of a chain has: from then on headers of the
-// blocks that end one are kept.
+// SetEpoch stores the length of an epoch in blocks. Headers of blocks that end one are kept from
+// then on.
 func SetEpoch(ctx context.Context, db *store.DB, chainID, blocks uint64) error {
 	_, err := db.Pool().Exec(ctx, "update chains set epoch_blocks = $2 where chain_id = $1 and epoch_blocks <> $2", chainID, blocks)
 	return store.Failed(fmt.Sprintf("set epoch of chain %d", chainID), err)
 }
 
-// WantedHeader is the block that ends the last epoch up to a final block, if its header is
-// not stored: one that was indexed in a range. 0 when none is wanted.
+// WantedHeader returns the block that ends the last epoch up to a final block, if its header is not
+// stored because it was indexed within a range; 0 when it is stored.
 func WantedHeader(ctx context.Context, db *store.DB, chainID, finalized uint64) (number uint64, err error) {
 	err = db.Pool().QueryRow(ctx, `
 		select c.boundary from (
@@ -52,10 +52,9 @@ func WantedHeader(ctx context.Context, db *store.DB, chainID, finalized uint64) 
 	return number, store.Failed(fmt.Sprintf("wanted header of chain %d", chainID), err)
 }
 
-// KeepHeader stores the header of a final block without events, see WantedHeader. What is
-// stored already stays. Its time must lie between those of its stored neighbours: it cannot be
-// taken back, and scores are aged to it. repute.ErrConflict when it does not, repute.ErrFenced
-// when the lease is lost.
+// KeepHeader stores the header that WantedHeader names, unless one is stored. Its time MUST lie
+// between those of the stored blocks around it, because it cannot be taken back and scores are aged
+// to it. repute.ErrConflict when it does not, repute.ErrFenced when the lease is lost.
 func KeepHeader(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, b repute.Block) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("keep header of chain %d", chainID), func(tx pgx.Tx) error {
 		if err := store.HoldLease(ctx, tx, l); err != nil {
@@ -64,7 +63,7 @@ func KeepHeader(ctx context.Context, db *store.DB, chainID uint64, l store.Lease
 		if _, err := chaindb.HoldChain(ctx, tx, chainID); err != nil {
 			return err
 		}
-		if err := betweenNeighbours(ctx, tx, chainID, b); err != nil {
+		if err := betweenNeighbors(ctx, tx, chainID, b); err != nil {
 			return err
 		}
 		_, err := tx.Exec(ctx, `
@@ -75,9 +74,9 @@ func KeepHeader(ctx context.Context, db *store.DB, chainID uint64, l store.Lease
 	})
 }
 
-// betweenNeighbours refuses a block whose time is not between those of the dated blocks
-// before and after it, of which the newest indexed one is the last.
-func betweenNeighbours(ctx context.Context, tx pgx.Tx, chainID uint64, b repute.Block) error {
+// betweenNeighbors returns repute.ErrConflict for a block whose time is not between those of the
+// blocks with a time before and after it; the newest indexed block is the last one.
+func betweenNeighbors(ctx context.Context, tx pgx.Tx, chainID uint64, b repute.Block) error {
 	var before, after *time.Time
 	err := tx.QueryRow(ctx, `
 		select

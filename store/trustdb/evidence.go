@@ -14,8 +14,8 @@ import (
 	"repute/store/chaindb"
 )
 
-// ReadEvidence reads what a score of an agent follows from, with the answers of these
-// validation contracts. repute.ErrNotFound as in Agent.
+// ReadEvidence reads everything that a score of an agent follows from, with the answers of these
+// validation contracts. repute.ErrNotFound as in query.Agent.
 func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at repute.At, validations []common.Address) (out Subject, err error) {
 	err = chaindb.ViewAgent(ctx, db, "read evidence", id, at, func(ctx context.Context, s chaindb.Subject) error {
 		q := evidence{s.Tx, s.Chain.Chain, s.Block, validations}
@@ -33,13 +33,13 @@ func ReadEvidence(ctx context.Context, db *store.DB, id repute.AgentID, at reput
 	return out, err
 }
 
-// ReadSubjects reads the same of many agents of a chain at once: as of block, or of the
-// newest state where block is nil. Block is left to the caller. Agents that do not exist
-// are left out; the others come in order. All is one snapshot's.
+// ReadSubjects reads the same for many agents of a chain on one snapshot: as of block, or of the
+// newest state for nil. Agents that do not exist are left out; the others are in order. Block is
+// not set.
 func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64, validations []common.Address) (out []Subject, err error) {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	err = db.InTx(ctx, options, "read evidence", func(tx pgx.Tx) error {
-		// One agent may have as many rows as all others: who gave up would try again for ever.
+		// A long timeout: one agent may have as many rows as all others, and a retry would take as long.
 		if _, err := tx.Exec(ctx, "set local statement_timeout = '10min'"); err != nil {
 			return err
 		}
@@ -57,7 +57,7 @@ func ReadSubjects(ctx context.Context, db *store.DB, chainID uint64, tokens []re
 	return out, err
 }
 
-// evidence reads what scores follow from as of a block.
+// evidence reads what scores follow from, as of a block.
 type evidence struct {
 	tx    pgx.Tx
 	chain repute.Chain
@@ -66,6 +66,7 @@ type evidence struct {
 	validations []common.Address
 }
 
+// subjects reads the existing agents among tokens, in order.
 func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subject, error) {
 	var out []Subject
 	if err := q.holders(ctx, tokens, func(s Subject) { out = append(out, s) }); err != nil {
@@ -78,7 +79,7 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subj
 	if err := q.tenures(ctx, tokens, at); err != nil {
 		return nil, fmt.Errorf("earlier holders: %w", err)
 	}
-	if err := q.acts(ctx, tokens, at); err != nil {
+	if err := q.actions(ctx, tokens, at); err != nil {
 		return nil, fmt.Errorf("acts of holders: %w", err)
 	}
 	paid, err := q.payments(ctx, tokens)
@@ -103,7 +104,7 @@ func (q evidence) subjects(ctx context.Context, tokens []repute.TokenID) ([]Subj
 	return out, nil
 }
 
-// holders reads who has each agent, since when, and who acts for it.
+// holders reads who owns each agent, since when, and who acts for it.
 func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func(Subject)) error {
 	rows, err := q.tx.Query(ctx, `
 		select u.t, now.owner, now.wallet, now.approved, acts.list, born.time, got.time,
@@ -153,7 +154,7 @@ func (q evidence) holders(ctx context.Context, tokens []repute.TokenID, use func
 	return err
 }
 
-// tenures reads who had each agent before.
+// tenures reads the earlier owners of each agent.
 func (q evidence) tenures(ctx context.Context, tokens []repute.TokenID, at map[repute.TokenID]*Subject) error {
 	rows, err := q.tx.Query(ctx, `
 		select s.token_id, s.from_block, s.owner, s.wallet, b.time from (
@@ -179,11 +180,12 @@ func (q evidence) tenures(ctx context.Context, tokens []repute.TokenID, at map[r
 	return err
 }
 
-// tagHead reads a tag that may be of any length; Other tells that it was not read.
+// tagHead returns the SQL of a tag, which may be of any length, cut to maxTrustTag.
 func tagHead(column string) string {
 	return fmt.Sprintf("case when length(%[1]s) <= %[2]d then %[1]s end", column, maxTrustTag)
 }
 
+// ratings reads the live ratings of agents.
 func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func(repute.TokenID, Row)) error {
 	rows, err := q.tx.Query(ctx, `
 		select f.token_id, f.client, f.idx, f.value, f.decimals, `+tagHead("t1.value")+`, `+tagHead("t2.value")+`, u.hash, f.block, f.log_index, b.time
@@ -212,6 +214,7 @@ func (q evidence) ratings(ctx context.Context, tokens []repute.TokenID, use func
 	return err
 }
 
+// answers reads the latest answer to each validation request of agents.
 func (q evidence) answers(ctx context.Context, tokens []repute.TokenID, use func(repute.TokenID, Row)) error {
 	rows, err := q.tx.Query(ctx, `
 		select q.token_id, q.validator, x.response, `+tagHead("t.value")+`, u.hash, x.block, x.log_index, b.time

@@ -12,12 +12,14 @@ import (
 	"repute/store"
 )
 
-// Subject is what scores need to know of one agent as of a block.
+// Subject is the input for the score of one agent, as of a block.
 type Subject struct {
-	Agent                   repute.AgentID
-	Block                   repute.Block // the view
+	Agent repute.AgentID
+	// Block is the block of the view.
+	Block                   repute.Block
 	Owner, Wallet, Approved common.Address
-	Operators               []common.Address // of the owner
+	// Operators may act for every agent of the owner.
+	Operators []common.Address
 	// Registered and Held are when the agent was made and when its owner got it,
 	// zero where the block's time is unknown.
 	Registered, Held time.Time
@@ -27,15 +29,15 @@ type Subject struct {
 	// have the agent from the same block on. Acts are the first of each owner.
 	Registrar common.Address
 	Acts      []Action
-	// Updated is the newest block in which something happened to the agent or to who acts
-	// for it; of TrustSubjects at latest only.
+	// Updated is the newest block with an event of the agent or of an address that acts for it; set
+	// by ReadSubjects at the latest block only.
 	Updated repute.Block
-	// Judged: it has or had ratings or answers by then.
+	// Judged says that the agent has or had ratings or answers by then.
 	Judged bool
 	Rows   []Row
 }
 
-// Holder is who had an agent from the end of a block on.
+// Holder is an owner of an agent from the end of a block on.
 type Holder struct {
 	From          uint64
 	Time          time.Time      // of that block, zero when unknown
@@ -45,42 +47,47 @@ type Holder struct {
 // Row is one live rating, or the latest answer to one validation request of an
 // allow-listed contract.
 type Row struct {
-	Rater      common.Address
-	Index      uint64 // 0 for an answer
+	Rater common.Address
+	// Index is the number of the rating, 0 for an answer.
+	Index uint64
+	// Validation says that this is the answer of a validation contract.
 	Validation bool
 	Amount     repute.Amount
-	Tag1, Tag2 string // no more than 64 bytes: longer ones are Other
+	// Tag1 and Tag2 have at most 64 bytes; Other says that one was longer and was not read.
+	Tag1, Tag2 string
 	Other      bool
-	Content    common.Hash // sha256 of the URI
-	Block      uint64
-	LogIndex   uint32
-	Time       time.Time // zero when the block's time is unknown
-	// Payment is what was verifiably paid for what the rating is about; nil for nothing.
+	// Content is the sha256 of the URI.
+	Content  common.Hash
+	Block    uint64
+	LogIndex uint32
+	// Time is zero when the block's time is unknown.
+	Time time.Time
+	// Payment is the verified payment that the rating is about; nil for none.
 	Payment *repute.Payment
 }
 
 // maxTrustTag is longer than any tag that a table of tags names.
 const maxTrustTag = 64
 
-// Edge is one live rating, or one answer of an allow-listed validation contract,
-// for the graph of who trusts whom.
+// Edge is one live rating, or one answer of a validation contract on the allow-list, in the graph
+// of who trusts whom.
 type Edge struct {
 	Row
 	TokenID repute.TokenID
 }
 
-// Party is who stands behind an agent.
+// Party holds the addresses that stand behind an agent.
 type Party struct {
 	TokenID       repute.TokenID
 	Owner, Wallet common.Address // Wallet is zero when cleared
-	// Since is the first block in which what is said is said of Owner: not the one in which it
+	// Since is the first block whose ratings concern Owner: not the one in which it
 	// got the agent from another.
 	Since uint64
 }
 
-// ReadGraph reads a chain as of a block: every agent's parties, then every rating and
-// answer of these validation contracts, each in no particular order. What it gives is one snapshot's. It may take as
-// long as ctx allows.
+// ReadGraph reads a chain as of a block, on one snapshot: every agent's addresses, then every
+// rating and answer of these validation contracts, each in no particular order. It may take as long
+// as ctx allows.
 func ReadGraph(ctx context.Context, db *store.DB, chainID, block uint64, validations []common.Address, party func(Party), edge func(Edge)) error {
 	options := pgx.TxOptions{IsoLevel: pgx.RepeatableRead, AccessMode: pgx.ReadOnly}
 	return db.InTx(ctx, options, "read trust graph", func(tx pgx.Tx) error {
@@ -97,6 +104,7 @@ func ReadGraph(ctx context.Context, db *store.DB, chainID, block uint64, validat
 	})
 }
 
+// trustParties reads the addresses behind each agent.
 func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(Party)) error {
 	rows, err := tx.Query(ctx, `
 		with s as (
@@ -122,6 +130,7 @@ func trustParties(ctx context.Context, tx pgx.Tx, chainID, block uint64, use fun
 	return err
 }
 
+// trustEdges reads the live ratings.
 func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(Edge)) error {
 	rows, err := tx.Query(ctx, `
 		select f.token_id, f.client, f.value, f.decimals, `+tagHead("t.value")+`, f.block, f.log_index, b.time
@@ -145,6 +154,7 @@ func trustEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, use func(
 	return err
 }
 
+// trustAnswerEdges reads the latest answers of the validation contracts.
 func trustAnswerEdges(ctx context.Context, tx pgx.Tx, chainID, block uint64, validations []common.Address, use func(Edge)) error {
 	rows, err := tx.Query(ctx, `
 		select distinct on (x.contract, x.request_hash) q.token_id, q.validator, x.response, `+tagHead("t.value")+`, x.block, x.log_index, b.time

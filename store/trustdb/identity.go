@@ -14,18 +14,20 @@ import (
 	"repute/store/docdb"
 )
 
-// Identity is what an agent's registration file, and the domains it names, say of who
-// the agent is.
+// Identity is what an agent's registration file, and the domains that it names, prove about who the
+// agent is.
 type Identity struct {
-	Document      repute.Document      // without its problems
-	Gone          bool                 // its host took the document away, or failed for a week: what it said is not what it says
+	Document repute.Document // without its problems
+	// Gone says that the host removed the document, or failed for a week, so that it no longer
+	// counts.
+	Gone          bool
 	ParserVersion int                  // of what read the document, 0 where nothing did
 	Proofs        []repute.DomainProof // in order of the domains; Domain, Verdict and SHA256 alone
 }
 
-// ReadIdentities gives, of agents of a chain, what their files say: of the URIs they had at
-// block, or have now where block is nil, as read last. Agents that do not exist are left out.
-// use is called for one after the other, and what it is given is not kept in memory.
+// ReadIdentities calls use with the identity of each agent: from the URIs that the agents had at
+// block, or have now for nil, as they were read last. Agents that do not exist are left out. The
+// identities are not kept in memory.
 func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []repute.TokenID, block *uint64, use func(repute.TokenID, Identity)) error {
 	args := []any{chainID, store.TokenArray(tokens), int64(chaindb.Everything)}
 	if block != nil {
@@ -62,7 +64,7 @@ func ReadIdentities(ctx context.Context, db *store.DB, chainID uint64, tokens []
 	})
 }
 
-// urisThen is a relation a of agents $2 of chain $1 with the URIs they had at block $3.
+// urisThen is the SQL of relation a: agents $2 of chain $1 with the URIs they had at block $3.
 const urisThen = `
 	with a as (
 		select $1::bigint as chain_id, k.token_id, s.uri_id
@@ -71,6 +73,7 @@ const urisThen = `
 			select uri_id from agent_states
 			where chain_id = $1 and token_id = k.token_id and from_block <= $3 order by from_block desc limit 1) s)`
 
+// proofsThen returns the proofs of the domains that the agents' files name.
 func proofsThen(ctx context.Context, db *store.DB, tx pgx.Tx, args []any) (map[repute.TokenID][]repute.DomainProof, error) {
 	rows, err := tx.Query(ctx, urisThen+docdb.ProofsOfAgents(), args...)
 	if err != nil {
@@ -87,9 +90,9 @@ func proofsThen(ctx context.Context, db *store.DB, tx pgx.Tx, args []any) (map[r
 	return out, err
 }
 
-// RegistrationParse is what a version of the parser read in the bytes of a registration
-// file, and whether they had no errors. repute.ErrNotFound: it did not read them, or that is
-// no longer kept.
+// RegistrationParse returns what a version of the parser read in a registration file, and whether
+// the file had no errors. repute.ErrNotFound when that version did not read it, or the result is no
+// longer stored.
 func RegistrationParse(ctx context.Context, db *store.DB, sum common.Hash, version int) (r *repute.Registration, sound bool, err error) {
 	var body []byte
 	err = db.Readers().QueryRow(ctx, `

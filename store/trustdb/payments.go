@@ -10,8 +10,7 @@ import (
 	"repute/store"
 )
 
-// PaymentColumns selects what is known of a rating's payment, of relation pm joined by
-// JoinPayment.
+// PaymentColumns are the columns of a rating's payment, of relation pm that JoinPayment joins.
 const PaymentColumns = `pm.state, pm.reason, pm.pay_chain, pm.tx, pm.payer, pm.payee, pm.token, pm.symbol, pm.decimals, pm.amount, pm.paid,
 	pm.pay_block, pm.pay_log, pm.pay_time`
 
@@ -20,7 +19,7 @@ func JoinPayment(f string) string {
 	return "\n\tleft join payments pm on (pm.chain_id, pm.token_id, pm.client, pm.idx) = (" + f + ".chain_id, " + f + ".token_id, " + f + ".client, " + f + ".idx)"
 }
 
-// PaymentRow is what paymentColumns selects.
+// PaymentRow receives PaymentColumns.
 type PaymentRow struct {
 	state, reason, symbol   *string
 	chain, paid, block, log *int64
@@ -35,7 +34,7 @@ func (p *PaymentRow) Into() []any {
 	return []any{&p.state, &p.reason, &p.chain, &p.tx, &p.payer, &p.payee, &p.token, &p.symbol, &p.decimals, &p.amount, &p.paid, &p.block, &p.log, &p.at}
 }
 
-// Payment is nil where the rating's file claims none.
+// Payment returns the payment; nil when the rating's file claims none.
 func (p *PaymentRow) Payment() *repute.Payment {
 	if p.state == nil {
 		return nil
@@ -52,6 +51,7 @@ func (p *PaymentRow) Payment() *repute.Payment {
 	return out
 }
 
+// deref returns the zero value for nil.
 func deref[T any](p *T) (v T) {
 	if p != nil {
 		v = *p
@@ -59,14 +59,14 @@ func deref[T any](p *T) (v T) {
 	return v
 }
 
-// ratingOf names a rating of a chain.
+// ratingOf identifies a rating of a chain.
 type ratingOf struct {
 	token  repute.TokenID
 	client common.Address
 	index  uint64
 }
 
-// payments reads what was verifiably paid for ratings.
+// payments reads the verified payments for ratings of agents.
 func (q evidence) payments(ctx context.Context, tokens []repute.TokenID) (map[ratingOf]*repute.Payment, error) {
 	rows, err := q.tx.Query(ctx, `
 		select token_id, client, idx, `+PaymentColumns+` from payments pm

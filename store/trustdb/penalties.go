@@ -13,23 +13,24 @@ import (
 
 // Affiliation is an identity that is related to an agent.
 type Affiliation struct {
-	TokenID  repute.TokenID
+	TokenID repute.TokenID
+	// Identity is the name of an identity of the run's graph.
 	Identity common.Address
 }
 
 // Identities are the identities of a run's graph, by which the agents of a penalized one are
 // found.
 type Identities struct {
-	Members func(party common.Address) []common.Address // in an order of their own
-	Params  common.Hash                                 // of the run
+	Members func(identity common.Address) []common.Address // in an order of their own
+	Params  common.Hash                                    // of the run
 }
 
 // known returns a digest of an identity's members and the rules. When it changes, related
 // agents are scored again.
-func (who Identities) known(party common.Address) []byte {
+func (who Identities) known(identity common.Address) []byte {
 	h := sha256.New()
 	h.Write(who.Params[:])
-	for _, m := range who.Members(party) {
+	for _, m := range who.Members(identity) {
 		h.Write(m[:])
 	}
 	return h.Sum(nil)
@@ -39,16 +40,16 @@ func (who Identities) known(party common.Address) []byte {
 // agent: in the newest state, or as of the newest run. It takes no locks; a penalty written
 // at the same time makes the agent stale again.
 func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Affiliation, final bool) (out []repute.Penalty, err error) {
-	tokens, parties := make([]repute.TokenID, len(list)), make([]common.Address, len(list))
+	tokens, identities := make([]repute.TokenID, len(list)), make([]common.Address, len(list))
 	for i, a := range list {
-		tokens[i], parties[i] = a.TokenID, a.Identity
+		tokens[i], identities[i] = a.TokenID, a.Identity
 	}
 	rows, err := db.Pool().Query(ctx, `
-		select g.token_id, g.party, g.holder, g.score, g.high, g.tier
+		select g.token_id, g.identity, g.owner, g.score, g.high, g.tier
 		from unnest($3::numeric[], $4::bytea[]) u(t, p)
 		cross join lateral (
-			select * from trust_guilt g where g.chain_id = $1 and g.final = $2 and g.party = u.p and g.token_id <> u.t
-			order by g.score, g.token_id limit 1) g`, chainID, final, store.TokenArray(tokens), store.AddressColumn(parties))
+			select * from trust_penalties g where g.chain_id = $1 and g.final = $2 and g.identity = u.p and g.token_id <> u.t
+			order by g.score, g.token_id limit 1) g`, chainID, final, store.TokenArray(tokens), store.AddressColumn(identities))
 	if err != nil {
 		return nil, store.Failed("read penalties", err)
 	}
@@ -56,10 +57,11 @@ func WorstPenalties(ctx context.Context, db *store.DB, chainID uint64, list []Af
 	return out, store.Failed("read penalties", err)
 }
 
+// scanPenalty reads a row of WorstPenalties.
 func scanPenalty(row pgx.CollectableRow) (g repute.Penalty, err error) {
-	var party, holder []byte
-	err = row.Scan((*store.TokenNum)(&g.TokenID), &party, &holder, &g.Score, &g.High, &g.Tier)
-	g.Identity, g.Holder = common.BytesToAddress(party), common.BytesToAddress(holder)
+	var identity, owner []byte
+	err = row.Scan((*store.TokenNum)(&g.TokenID), &identity, &owner, &g.Score, &g.High, &g.Tier)
+	g.Identity, g.Holder = common.BytesToAddress(identity), common.BytesToAddress(owner)
 	return g, err
 }
 
@@ -74,7 +76,7 @@ func hasPenalties(ctx context.Context, tx pgx.Tx, chainID uint64, agents []Score
 		tokens[i] = a.TokenID
 	}
 	err = tx.QueryRow(ctx, `
-		select exists (select from trust_guilt where chain_id = $1 and final in (false, true) and token_id = any($2::numeric[]))`,
+		select exists (select from trust_penalties where chain_id = $1 and final in (false, true) and token_id = any($2::numeric[]))`,
 		chainID, store.TokenArray(tokens)).Scan(&has)
 	return has, err
 }
@@ -123,54 +125,55 @@ func savePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, agents [
 // earlier one. Each is returned once per run; otherwise two bad agents of one identity would
 // mark each other without end.
 func keepPenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, list []repute.Penalty) ([]Affiliation, error) {
-	tokens, parties := make([]repute.TokenID, len(list)), make([]common.Address, len(list))
+	tokens, identities := make([]repute.TokenID, len(list)), make([]common.Address, len(list))
 	for i, g := range list {
-		tokens[i], parties[i] = g.TokenID, g.Identity
+		tokens[i], identities[i] = g.TokenID, g.Identity
 	}
 	rows, err := tx.Query(ctx, `
-		update trust_guilt g set run = $2 from unnest($3::numeric[], $4::bytea[]) n(token_id, party)
-		where g.chain_id = $1 and g.final and (g.token_id, g.party) = (n.token_id, n.party) and g.run <> $2
-		returning g.token_id, g.party`, chainID, run, store.TokenArray(tokens), store.AddressColumn(parties))
+		update trust_penalties g set run = $2 from unnest($3::numeric[], $4::bytea[]) n(token_id, identity)
+		where g.chain_id = $1 and g.final and (g.token_id, g.identity) = (n.token_id, n.identity) and g.run <> $2
+		returning g.token_id, g.identity`, chainID, run, store.TokenArray(tokens), store.AddressColumn(identities))
 	if err != nil {
 		return nil, err
 	}
 	return pgx.CollectRows(rows, scanAffiliation)
 }
 
+// scanAffiliation reads an agent and an identity.
 func scanAffiliation(row pgx.CollectableRow) (a Affiliation, err error) {
-	var party []byte
-	err = row.Scan((*store.TokenNum)(&a.TokenID), &party)
-	a.Identity = common.BytesToAddress(party)
+	var identity []byte
+	err = row.Scan((*store.TokenNum)(&a.TokenID), &identity)
+	a.Identity = common.BytesToAddress(identity)
 	return a, err
 }
 
 // replacePenalties replaces the penalties by those tokens with list and returns the changed ones.
 func replacePenalties(ctx context.Context, tx pgx.Tx, chainID, run uint64, final bool, tokens []repute.TokenID, list []repute.Penalty, who Identities) (changed []Affiliation, err error) {
 	var of []repute.TokenID
-	var parties, holders []common.Address
+	var identities, holders []common.Address
 	var scores, highs, tiers []int32
 	var known [][]byte
 	for _, g := range list {
-		of, parties, holders = append(of, g.TokenID), append(parties, g.Identity), append(holders, g.Holder)
+		of, identities, holders = append(of, g.TokenID), append(identities, g.Identity), append(holders, g.Holder)
 		scores, highs, tiers = append(scores, int32(g.Score)), append(highs, int32(g.High)), append(tiers, int32(g.Tier))
 		known = append(known, who.known(g.Identity))
 	}
 	rows, err := tx.Query(ctx, `
 		with now as (
 			select * from unnest($4::numeric[], $5::bytea[], $6::bytea[], $7::integer[], $8::integer[], $9::integer[], $11::bytea[])
-				n(token_id, party, holder, score, high, tier, known)),
+				n(token_id, identity, owner, score, high, tier, known)),
 		gone as (
-			delete from trust_guilt g where chain_id = $1 and final = $2 and token_id = any($3::numeric[])
-			and not exists (select from now n where (n.token_id, n.party) = (g.token_id, g.party)) returning token_id, party),
+			delete from trust_penalties g where chain_id = $1 and final = $2 and token_id = any($3::numeric[])
+			and not exists (select from now n where (n.token_id, n.identity) = (g.token_id, g.identity)) returning token_id, identity),
 		put as (
-			insert into trust_guilt as g (chain_id, final, token_id, party, holder, score, high, tier, run, known)
-			select $1, $2, token_id, party, holder, score, high, tier, $10, known from now
-			on conflict (chain_id, final, token_id, party) do update
-				set holder = excluded.holder, score = excluded.score, high = excluded.high, tier = excluded.tier, run = excluded.run, known = excluded.known
-			where (g.holder, g.score, g.high, g.tier, g.known) is distinct from (excluded.holder, excluded.score, excluded.high, excluded.tier, excluded.known)
-			returning token_id, party)
-		select token_id, party from gone union select token_id, party from put`,
-		chainID, final, store.TokenArray(tokens), store.TokenArray(of), store.AddressColumn(parties), store.AddressColumn(holders), scores, highs, tiers, run, known)
+			insert into trust_penalties as g (chain_id, final, token_id, identity, owner, score, high, tier, run, known)
+			select $1, $2, token_id, identity, owner, score, high, tier, $10, known from now
+			on conflict (chain_id, final, token_id, identity) do update
+				set owner = excluded.owner, score = excluded.score, high = excluded.high, tier = excluded.tier, run = excluded.run, known = excluded.known
+			where (g.owner, g.score, g.high, g.tier, g.known) is distinct from (excluded.owner, excluded.score, excluded.high, excluded.tier, excluded.known)
+			returning token_id, identity)
+		select token_id, identity from gone union select token_id, identity from put`,
+		chainID, final, store.TokenArray(tokens), store.TokenArray(of), store.AddressColumn(identities), store.AddressColumn(holders), scores, highs, tiers, run, known)
 	if err != nil {
 		return nil, err
 	}

@@ -13,18 +13,19 @@ import (
 )
 
 const (
-	pruneRest = 24 * time.Hour // between two passes
-	// inputAge is how long an input is left alone after somebody kept it: until then it
-	// may be named by what is about to be stored.
+	// pruneRest is the pause between two passes.
+	pruneRest = 24 * time.Hour
+	// inputAge is how long an input stays after it was last used, because scores that are being
+	// stored may name it.
 	inputAge = 24 * time.Hour
-	// prunePage is how many rows are looked at in one transaction.
+	// prunePage is how many rows one transaction reads.
 	prunePage = 1000
 )
 
-// PruneFinals forgets final scores that another one replaced longer than kept ago, some
-// at a time, and tells whether others may follow at once. The one that was in effect then,
-// all newer ones and those that a verdict of a run names stay. Where kept is 0 all do.
-// Any number of processes may call it: one at a time works.
+// PruneFinals deletes one batch of final scores that were replaced longer than kept ago, and
+// reports whether there may be more. The score that was in effect then, newer ones, and those that
+// decisions of runs name stay. With 0 all stay. Any number of processes may call it; one at a time
+// works.
 func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bool, err error) {
 	if kept <= 0 {
 		return false, nil
@@ -62,7 +63,7 @@ func PruneFinals(ctx context.Context, db *store.DB, kept time.Duration) (more bo
 	})
 }
 
-// beginPrune notes up to which runs final scores may be gone: finalScore answers by that.
+// beginPrune stores the run up to which final scores may be pruned, which query.ScoreOf reads.
 func beginPrune(ctx context.Context, tx pgx.Tx, kept time.Duration) error {
 	_, err := tx.Exec(ctx, `
 		update trust_feed f set pruned = r.run
@@ -71,18 +72,16 @@ func beginPrune(ctx context.Context, tx pgx.Tx, kept time.Duration) error {
 	return err
 }
 
-// unnamed tells whether no score, no final score and nothing of the orchestrator names the
-// input i.
+// unnamed is the SQL of whether no score, no final score and no decision names input i.
 const unnamed = `
 	not exists (select from trust_scores where evidence = i.hash)
 	and not exists (select from trust_finals where evidence = i.hash)
 	and not exists (select from run_decisions where pins @> array[i.hash])
 	and not exists (select from run_decisions where policy = i.hash)`
 
-// PruneInputs forgets inputs that nothing names and that nobody kept for a day, some at a
-// time, and tells whether others may follow at once. Whoever is about to name one that
-// was there before holds it (SaveScores) or keeps it again. Any number of processes may
-// call it: one at a time works.
+// PruneInputs deletes one batch of inputs that nothing names and that were not used for inputAge,
+// and reports whether there may be more. A writer that is about to name a stored input MUST lock it
+// (SaveScores) or renew it (RenewInputs). Any number of processes may call it; one at a time works.
 func PruneInputs(ctx context.Context, db *store.DB) (more bool, err error) {
 	return db.RunNext(ctx, "inputs of scores", func(ctx context.Context, tx pgx.Tx, p *store.Pass) error {
 		if p.Place == nil {
@@ -104,7 +103,7 @@ func PruneInputs(ctx context.Context, db *store.DB) (more bool, err error) {
 	})
 }
 
-// pruneInputs forgets those after one hash up to another one.
+// pruneInputs deletes unnamed inputs after one hash up to another one.
 func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 	rows, err := tx.Query(ctx, `
 		select hash from trust_inputs i where hash > $1 and hash <= $2 and kept_at < now() - $3::interval and `+unnamed+` for update skip locked`,
@@ -128,9 +127,9 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 	return err
 }
 
-// holdManifests keeps the manifests of scores that are about to be stored until the
-// transaction ends. Those that an agent's newest score names already nobody takes away.
-// repute.ErrGone: one is not there any more.
+// holdManifests locks the manifests of scores that are about to be stored until the transaction
+// ends. Manifests that an agent's newest score names need no lock. repute.ErrGone when one is not
+// stored.
 func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []ScoredAgent) error {
 	var tokens []repute.TokenID
 	var hashes [][]byte
@@ -160,8 +159,8 @@ func holdManifests(ctx context.Context, tx pgx.Tx, chainID uint64, agents []Scor
 	return err
 }
 
-// RenewInputs says that inputs are about to be named, so that nobody prunes them for a
-// day. repute.ErrGone: one is not there.
+// RenewInputs keeps inputs that are about to be named from being pruned for inputAge.
+// repute.ErrGone when one is not stored.
 func RenewInputs(ctx context.Context, db *store.DB, hashes ...common.Hash) error {
 	list := make([][]byte, len(hashes))
 	different := map[common.Hash]bool{}

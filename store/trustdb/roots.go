@@ -20,17 +20,17 @@ import (
 
 // Bounds of roots and links.
 const (
-	// MaxRootWeight is the heaviest a root may be, in millionths.
+	// MaxRootWeight is the largest weight of a root, in millionths.
 	MaxRootWeight = 1000 * repute.RootUnit
-	// MaxRoots is how many roots a set may have, MaxLinks how many links a chain.
+	// MaxRoots is how many roots a set may have, MaxLinks how many links a chain may have.
 	MaxRoots = 10_000
 	MaxLinks = 1_000_000
-	// MaxReason bounds reasons and sources, in bytes.
+	// MaxReason is the most bytes of reasons and sources.
 	MaxReason = 500
 )
 
-// Roots lists a chain's set of roots in order of address, expired ones too; empty where
-// there is no such set.
+// Roots returns a chain's set of roots ordered by address, expired ones too; none when there is no
+// such set.
 func Roots(ctx context.Context, db *store.DB, chainID uint64, set string) ([]repute.TrustRoot, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select address, weight, reason, expires_at from trust_roots
@@ -48,14 +48,15 @@ func Roots(ctx context.Context, db *store.DB, chainID uint64, set string) ([]rep
 	return list, store.Failed("list roots", err)
 }
 
-// RootSet names one set of roots.
+// RootSet identifies one set of roots.
 type RootSet struct {
 	ChainID uint64
 	Name    string
-	Roots   int
+	// Roots counts them, expired ones too.
+	Roots int
 }
 
-// RootSets lists all sets that have roots, by chain and name.
+// RootSets returns all sets that have roots, ordered by chain and name.
 func RootSets(ctx context.Context, db *store.DB) ([]RootSet, error) {
 	rows, err := db.Readers().Query(ctx, "select chain_id, set_name, count(*) from trust_roots group by 1, 2 order by 1, 2")
 	if err != nil {
@@ -65,8 +66,7 @@ func RootSets(ctx context.Context, db *store.DB) ([]RootSet, error) {
 	return list, store.Failed("list sets of roots", err)
 }
 
-// CheckRootSet tells whether a set of roots may have this name. repute.ErrInvalid
-// otherwise.
+// CheckRootSet returns repute.ErrInvalid for a name that no set of roots may have.
 func CheckRootSet(name string) error {
 	if !regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,39}$`).MatchString(name) {
 		return repute.Invalid("set", fmt.Sprintf("%.50q is no name of a set", name), "up to 40 of a-z, 0-9, - and _")
@@ -74,7 +74,7 @@ func CheckRootSet(name string) error {
 	return nil
 }
 
-// CheckRoot tells what is wrong with a root: repute.ErrInvalid.
+// CheckRoot returns repute.ErrInvalid for a root that cannot be stored.
 func CheckRoot(r repute.TrustRoot) error {
 	switch {
 	case r.Address == (common.Address{}):
@@ -85,6 +85,7 @@ func CheckRoot(r repute.TrustRoot) error {
 	return checkReason("reason", r.Reason)
 }
 
+// checkReason returns repute.ErrInvalid for a reason or source that is empty or too long.
 func checkReason(field, text string) error {
 	if strings.TrimSpace(text) == "" || len(text) > MaxReason || !utf8.ValidString(text) || strings.ContainsRune(text, 0) {
 		return repute.Invalid(field, fmt.Sprintf("is missing or longer than %d bytes", MaxReason), "a sentence that others can check")
@@ -92,7 +93,7 @@ func checkReason(field, text string) error {
 	return nil
 }
 
-// CheckLink tells what is wrong with a link: repute.ErrInvalid.
+// CheckLink returns repute.ErrInvalid for a link that cannot be stored.
 func CheckLink(l repute.TrustLink) error {
 	switch zero := (common.Address{}); {
 	case l.A == zero || l.B == zero:
@@ -106,9 +107,9 @@ func CheckLink(l repute.TrustLink) error {
 	return checkReason("source", l.Source)
 }
 
-// AddRoots adds roots to a chain's set or changes those that are in it; with replace the
-// set has no others afterwards. All or none. Scores follow from the next epoch on.
-// repute.ErrInvalid: a root is bad, or the set would be too large.
+// AddRoots adds roots to a chain's set or changes those in it; with replace it removes all others.
+// All changes are stored or none. Scores use them from the next epoch on. repute.ErrInvalid when a
+// root is invalid or the set would be too large.
 func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roots []repute.TrustRoot, replace bool) error {
 	if err := CheckRootSet(set); err != nil {
 		return err
@@ -134,12 +135,13 @@ func AddRoots(ctx context.Context, db *store.DB, chainID uint64, set string, roo
 	})
 }
 
-// lockTrust lets one writer at a time change roots and links.
+// lockTrust lets one transaction at a time change roots and links.
 func lockTrust(ctx context.Context, tx pgx.Tx) error {
 	_, err := tx.Exec(ctx, "select pg_advisory_xact_lock(hashtext('trust_roots'))")
 	return err
 }
 
+// atMost returns repute.ErrInvalid when a count exceeds most.
 func atMost(ctx context.Context, tx pgx.Tx, most int, field, count string, args ...any) error {
 	var n int
 	if err := tx.QueryRow(ctx, count, args...).Scan(&n); err != nil {
@@ -151,6 +153,7 @@ func atMost(ctx context.Context, tx pgx.Tx, most int, field, count string, args 
 	return nil
 }
 
+// putRoots inserts or replaces roots.
 func putRoots(ctx context.Context, tx pgx.Tx, chainID uint64, set string, roots []repute.TrustRoot) error {
 	var addresses [][]byte
 	var weights []int64
@@ -175,7 +178,7 @@ func putRoots(ctx context.Context, tx pgx.Tx, chainID uint64, set string, roots 
 	return err
 }
 
-// RemoveRoot takes a root out of a chain's set. repute.ErrNotFound: it is not in it.
+// RemoveRoot removes a root from a chain's set. repute.ErrNotFound when it is not in it.
 func RemoveRoot(ctx context.Context, db *store.DB, chainID uint64, set string, address common.Address) error {
 	tag, err := db.Pool().Exec(ctx, "delete from trust_roots where chain_id = $1 and set_name = $2 and address = $3", chainID, set, address.Bytes())
 	if err == nil && tag.RowsAffected() == 0 {
@@ -184,8 +187,8 @@ func RemoveRoot(ctx context.Context, db *store.DB, chainID uint64, set string, a
 	return store.Failed("remove root", err)
 }
 
-// Links lists what is known from outside a chain about who is one party, in order of
-// addresses.
+// Links returns the pairs of addresses of a chain that are known to be one identity, ordered by
+// address.
 func Links(ctx context.Context, db *store.DB, chainID uint64) ([]repute.TrustLink, error) {
 	rows, err := db.Readers().Query(ctx, "select a, b, reason, source from trust_links where chain_id = $1 order by a, b", chainID)
 	if err != nil {
@@ -200,9 +203,9 @@ func Links(ctx context.Context, db *store.DB, chainID uint64) ([]repute.TrustLin
 	return list, store.Failed("list links", err)
 }
 
-// AddLinks adds links to a chain's or changes those known; with replace the chain has no
-// others afterwards. All or none. Scores follow from the next epoch on.
-// repute.ErrInvalid: a link is bad, or there would be too many.
+// AddLinks adds links to a chain or changes stored ones; with replace it removes all others. All
+// changes are stored or none. Scores use them from the next epoch on. repute.ErrInvalid when a link
+// is invalid or there would be too many.
 func AddLinks(ctx context.Context, db *store.DB, chainID uint64, links []repute.TrustLink, replace bool) error {
 	for i, l := range links {
 		if err := CheckLink(l); err != nil {
@@ -225,8 +228,7 @@ func AddLinks(ctx context.Context, db *store.DB, chainID uint64, links []repute.
 	})
 }
 
-// RemoveLink forgets that two addresses of a chain are one party. repute.ErrNotFound: it
-// was not known.
+// RemoveLink removes a link of a chain. repute.ErrNotFound when it is not stored.
 func RemoveLink(ctx context.Context, db *store.DB, chainID uint64, a, b common.Address) error {
 	if a.Cmp(b) > 0 {
 		a, b = b, a
@@ -238,6 +240,7 @@ func RemoveLink(ctx context.Context, db *store.DB, chainID uint64, a, b common.A
 	return store.Failed("remove link", err)
 }
 
+// putLinks inserts or replaces links.
 func putLinks(ctx context.Context, tx pgx.Tx, chainID uint64, links []repute.TrustLink) error {
 	var as, bs [][]byte
 	var reasons, sources []string
@@ -256,8 +259,8 @@ func putLinks(ctx context.Context, tx pgx.Tx, chainID uint64, links []repute.Tru
 	return err
 }
 
-// KeepInputs stores what scores follow from, each under its sha256, for as long as
-// something names it. What was there before may be about to be pruned: SaveScores looks.
+// KeepInputs stores inputs of scores, each under its sha256, for as long as something names them.
+// One that was stored before may be about to be pruned, so SaveScores checks.
 func KeepInputs(ctx context.Context, db *store.DB, bodies ...[]byte) error {
 	_, err := db.Pool().Exec(ctx, `
 		insert into trust_inputs (hash, body)
@@ -265,8 +268,8 @@ func KeepInputs(ctx context.Context, db *store.DB, bodies ...[]byte) error {
 	return store.Failed("keep inputs of scores", err)
 }
 
-// KeepInput is KeepTrustInputs of one that stays for a day although nothing names it
-// yet, and gives the sha256.
+// KeepInput stores one input and keeps it for inputAge although nothing names it yet. It returns
+// the sha256.
 func KeepInput(ctx context.Context, db *store.DB, body []byte) (common.Hash, error) {
 	_, err := db.Pool().Exec(ctx, `
 		insert into trust_inputs as i (hash, body) values (sha256($1), $1)
@@ -274,8 +277,7 @@ func KeepInput(ctx context.Context, db *store.DB, body []byte) (common.Hash, err
 	return sha256.Sum256(body), store.Failed("keep input of scores", err)
 }
 
-// ReadInput is what KeepTrustInputs stored. repute.ErrNotFound: it was not, or no longer
-// is.
+// ReadInput returns a stored input. repute.ErrNotFound when it was never stored or is no longer.
 func ReadInput(ctx context.Context, db *store.DB, hash common.Hash) (body []byte, err error) {
 	err = db.Readers().QueryRow(ctx, "select body from trust_inputs where hash = $1", hash.Bytes()).Scan(&body)
 	if errors.Is(err, pgx.ErrNoRows) {

@@ -14,29 +14,38 @@ import (
 	"repute/store/chaindb"
 )
 
-// Run is one walk over the graph of who vouches for whom on a chain.
+// Run is one computation of weights over a chain's graph of who trusts whom.
 type Run struct {
 	ChainID uint64
-	Run     uint64 // 1, 2, … per chain
-	Epoch   uint64
+	// Run is its number: 1, 2, … per chain.
+	Run uint64
+	// Epoch is the number of the epoch.
+	Epoch uint64
 	// Boundary is the epoch's last block. Block is that one where its header is known, else
 	// the newest one known up to there: the state is the same. It is zero but for its number
 	// when there is none.
 	Boundary uint64
 	Block    repute.Block
-	Scorer   string // version of the engine
-	// Hashes of the inputs, which TrustInput gives, and of graph and weights. Validations, the
-	// contracts whose answers count, is zero for runs from before it was kept.
+	// Scorer is the version of the engine.
+	Scorer string
+	// These are the sha256 of the inputs, which ReadInput returns, and of graph and weights.
+	// Validations, the contracts whose answers count, is zero for runs from before it was stored.
 	Params, Tags, Roots, Links, Validations, Weights common.Hash
-	Identities, Edges                                int
-	Started, Closed                                  time.Time // Closed is zero while final scores are missing
-	Unjudged                                         Unjudged  // only of a run to be added
-	Repaired                                         int64     // of a run to be added: TrustChain.Repaired before its graph was read
+	// Identities and Edges are the size of the graph.
+	Identities, Edges int
+	// Closed is zero while final scores are missing.
+	Started, Closed time.Time
+	// Unjudged and Repaired are set only for a run to be added; Repaired is Chain.Repaired before
+	// the graph was read.
+	Unjudged Unjudged
+	Repaired int64
 }
 
+// selectRun begins the statements that scanRun reads.
 const selectRun = `select chain_id, run, epoch, boundary, block, block_hash, block_time, scorer, params, tags, roots, links,
 	validations, weights, identities, edges, started_at, closed_at from trust_runs `
 
+// scanRun reads a row of selectRun.
 func scanRun(row pgx.Row) (r Run, err error) {
 	var hash, params, tags, roots, links, validations, weights []byte
 	var at, closed *time.Time
@@ -52,7 +61,7 @@ func scanRun(row pgx.Row) (r Run, err error) {
 	return r, err
 }
 
-// ReadRun is a chain's run of that number; 0 means the newest one, closed or not.
+// ReadRun returns a chain's run by number; 0 means the newest one, closed or not.
 // repute.ErrNotFound when there is none.
 func ReadRun(ctx context.Context, db *store.DB, chainID, run uint64) (Run, error) {
 	r, err := scanRun(db.Readers().QueryRow(ctx, selectRun+`
@@ -60,14 +69,14 @@ func ReadRun(ctx context.Context, db *store.DB, chainID, run uint64) (Run, error
 	return r, store.Failed(fmt.Sprintf("trust run of chain %d", chainID), err)
 }
 
-// ReadClosedRun is a chain's newest run that was closed: ScoreOf gives its final scores.
+// ReadClosedRun returns a chain's newest closed run, whose final scores query.ScoreOf returns.
 // repute.ErrNotFound when there is none.
 func ReadClosedRun(ctx context.Context, db *store.DB, chainID uint64) (Run, error) {
 	r, err := ClosedRun(ctx, db.Readers(), chainID, chaindb.Everything)
 	return r, store.Failed(fmt.Sprintf("closed trust run of chain %d", chainID), err)
 }
 
-// ClosedRun is the newest closed run whose boundary is at or before a block.
+// ClosedRun returns the newest closed run whose boundary is at or before a block.
 func ClosedRun(ctx context.Context, from interface {
 	QueryRow(ctx context.Context, sql string, args ...any) pgx.Row
 }, chainID uint64, block int64) (Run, error) {
@@ -75,23 +84,29 @@ func ClosedRun(ctx context.Context, from interface {
 		where chain_id = $1 and closed_at is not null and boundary <= $2 order by run desc limit 1`, chainID, block))
 }
 
-// Chain is what the trust engine goes by on a chain.
+// Chain is the state of a chain that the trust engine acts on.
 type Chain struct {
-	ChainID   uint64
-	Imported  bool
-	Cursor    uint64 // newest indexed block
-	Finalized uint64 // newest block known to be final, 0 when none is
-	Run       uint64 // the newest run, 0 when there is none
-	Epoch     uint64 // its length in blocks as SetEpoch stored it, 0 before
-	Repaired  int64  // the newest change that says that a log was found late, 0 when a run has followed
+	ChainID uint64
+	// Imported says that nothing follows the chain.
+	Imported bool
+	// Cursor is the newest indexed block.
+	Cursor uint64
+	// Finalized is the newest final block, 0 when none is known.
+	Finalized uint64
+	// Run is the newest run, 0 when there is none.
+	Run uint64
+	// Epoch is the length of an epoch in blocks as SetEpoch stored it, 0 before.
+	Epoch uint64
+	// Repaired is the newest change that reports a late log, 0 when a run has followed it.
+	Repaired int64
 	// Validations are the contracts whose answers count now.
 	Validations []common.Address
-	// Lists is another number after each change of roots or links of any chain. What is read
-	// after it is at least as new.
+	// Lists changes with each change of roots or links of any chain. Lists that are read after it
+	// are at least as new.
 	Lists int64
 }
 
-// Chains lists the chains that have an indexed block.
+// Chains returns the chains that have an indexed block.
 func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select chain_id, imported, cursor_block, finalized_block,
@@ -111,6 +126,7 @@ func Chains(ctx context.Context, db *store.DB) ([]Chain, error) {
 	return list, store.Failed("list chains to score", err)
 }
 
+// addressesOf returns the addresses of a bytea[] column.
 func addressesOf(column [][]byte) []common.Address {
 	out := make([]common.Address, len(column))
 	for i, a := range column {
@@ -119,7 +135,7 @@ func addressesOf(column [][]byte) []common.Address {
 	return out
 }
 
-// AllowedValidations are the contracts whose answers count on a chain now. repute.ErrNotFound
+// AllowedValidations returns the contracts whose answers count on a chain now. repute.ErrNotFound
 // for an unknown chain.
 func AllowedValidations(ctx context.Context, db *store.DB, chainID uint64) ([]common.Address, error) {
 	var list [][]byte
@@ -130,9 +146,9 @@ func AllowedValidations(ctx context.Context, db *store.DB, chainID uint64) ([]co
 	return addressesOf(list), store.Failed(fmt.Sprintf("validation contracts of chain %d", chainID), err)
 }
 
-// AddRun stores a chain's next run and begins to make every agent stale that has or
-// had ratings: MarkAgents goes on. From the first run on the change feed tells which ones more.
-// repute.ErrFenced when another process stored a run of this number.
+// AddRun stores a chain's next run and marks the first agents that have or had ratings as stale;
+// MarkAgents marks the others. From the first run on the change feed marks agents. repute.ErrFenced
+// when another process stored a run with this number.
 func AddRun(ctx context.Context, db *store.DB, r Run) error {
 	return db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("add trust run of chain %d", r.ChainID), func(tx pgx.Tx) error {
 		tag, err := tx.Exec(ctx, `
@@ -170,8 +186,8 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 	})
 }
 
-// CloseRun notes that a chain's newest run is complete, once every agent has its
-// final score. From then on they stay as they are.
+// CloseRun closes a chain's newest run once every agent has its final score, and reports whether it
+// did. Final scores of a closed run never change.
 func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("close trust run of chain %d", chainID), func(tx pgx.Tx) error {
 		// Who marks agents has the run's row: only a statement that follows sees which.
@@ -182,21 +198,21 @@ func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, e
 			update trust_runs set closed_at = clock_timestamp()
 			where chain_id = $1 and closed_at is null and marked is null and run = (select max(run) from trust_runs where chain_id = $1)
 			and not exists (select from trust_stale where chain_id = $1 and final)
-			and not exists (select from trust_follow where chain_id = $1 and final)`, chainID)
+			and not exists (select from trust_related where chain_id = $1 and final)`, chainID)
 		closed = err == nil && tag.RowsAffected() > 0
 		return err
 	})
 	return closed, err
 }
 
-// State tells how far the scores of a chain are.
+// State is how far the scores of a chain are.
 type State struct {
 	Run              // the newest
 	Stale  int64     // agents whose scores must be looked at; no more than 100,000 are counted
 	Oldest time.Time // since when the first of them waits for it, zero without
 }
 
-// ReadStates lists the chains that have scores, or wait for them, by id.
+// ReadStates returns the chains that have scores or wait for them, ordered by id.
 func ReadStates(ctx context.Context, db *store.DB) (out []State, err error) {
 	err = chaindb.View(ctx, db, "state of scores", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, selectRun+`where (chain_id, run) in (select chain_id, max(run) from trust_runs group by chain_id) order by chain_id`)
@@ -212,8 +228,8 @@ func ReadStates(ctx context.Context, db *store.DB) (out []State, err error) {
 			var oldest *time.Time
 			if err := tx.QueryRow(ctx, `
 				select (select count(*) from (select from trust_stale where chain_id = $1 limit 100000) s), least(
-					(select since from trust_stale where chain_id = $1 and turn = $2 order by since limit 1),
-					(select since from trust_stale where chain_id = $1 and turn = $3 order by since limit 1))`, r.ChainID, TurnEvent, turnRun).Scan(&s.Stale, &oldest); err != nil {
+					(select since from trust_stale where chain_id = $1 and cause = $2 order by since limit 1),
+					(select since from trust_stale where chain_id = $1 and cause = $3 order by since limit 1))`, r.ChainID, CauseEvent, causeRun).Scan(&s.Stale, &oldest); err != nil {
 				return err
 			}
 			s.Oldest = store.TimeOf(oldest)

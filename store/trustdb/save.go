@@ -16,7 +16,9 @@ import (
 // ScoredAgent is the result of scoring a stale agent.
 type ScoredAgent struct {
 	StaleAgent
-	Current *AgentScore // nil: there is no such agent, or nothing to be said of it
+	// Current is the score at the newest block; nil when the agent does not exist or has no
+	// ratings.
+	Current *AgentScore
 	// Last is the final score, where one was due and the agent existed then; Facts is a
 	// digest of what makes two final scores differ besides small changes by age, and of
 	// two that differ by less than Tolerance only the first is kept.
@@ -39,8 +41,8 @@ type AgentScore struct {
 	Penalties []repute.Penalty // of those who had the agent
 }
 
-// Tolerance is how far score and bounds must move for a final score to be kept again: by a
-// tenth of a point. The scores kept are exact; each says of which run it is.
+// Tolerance is how far a score or its bounds must move for a final score to be stored again: a
+// tenth of a point. Stored scores are exact, and each names its run.
 const Tolerance repute.Points = 100
 
 // SaveScores stores the results of scoring agents of a chain as of a run. Agents that are no
@@ -144,10 +146,10 @@ func queueScore(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 		s.Rated, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean), s.Confidence, s.Tier, s.Result, s.Plain, a.Shown[:], toleranceOf(a))
 }
 
-// sameScore tells whether the row s of trust_scores still stands where excluded would be
-// put. It is the same row; or nothing happened to the agent since and all that changed by
-// age is less than the tolerance $18, with the same inputs of both runs. One whose block was
-// replaced, which nobody sees, is always exact. Penalties are in trust_guilt.
+// sameScore is the SQL of whether row s of trust_scores stays where excluded would be stored. It
+// stays when it is the same row, or when nothing happened to the agent since and age alone changed
+// it by less than the tolerance $18, with the same inputs of both runs. A row whose block was
+// replaced, which nobody sees, is always written.
 const sameScore = `
 	(s.evidence, s.facts) = (excluded.evidence, excluded.facts)
 	and ((s.run, s.block, s.block_hash, s.result) = (excluded.run, excluded.block, excluded.block_hash, excluded.result)
@@ -160,7 +162,8 @@ const sameScore = `
 			and ((s.block, s.block_hash) = (excluded.block, excluded.block_hash) or s.block <= is_.block and excluded.block = is_.block)
 			and (s.block = was.block or exists (select from blocks b where (b.chain_id, b.number, b.hash) = (s.chain_id, s.block, s.block_hash)))))`
 
-// toleranceOf is how far the numbers of a row may be from those that are not written.
+// toleranceOf returns how far the numbers of a stored row may differ from those that are not
+// written.
 func toleranceOf(a *ScoredAgent) int32 {
 	if a.Exact {
 		return 0
@@ -168,6 +171,7 @@ func toleranceOf(a *ScoredAgent) int32 {
 	return int32(Tolerance)
 }
 
+// queueFinal stores a final score if it differs from the one in effect.
 func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 	token, s := store.TokenNum(a.TokenID), a.Last
 	b.Queue(`delete from trust_finals where chain_id = $1 and token_id = $2 and run = $3`, chainID, token, run)
@@ -188,8 +192,8 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 		int32(Tolerance), s.Guarded, s.Plain)
 }
 
-// DumpScores gives every stored score of a chain, one line each, in order: two chains
-// with the same events, roots and runs have the same.
+// DumpScores returns every stored score of a chain as ordered lines. Two chains with the same
+// events, roots and runs return the same lines.
 func DumpScores(ctx context.Context, db *store.DB, chainID uint64) (lines []string, err error) {
 	rows, err := db.Readers().Query(ctx, `
 		select format('%s now %s %s %s %s', s.token_id, s.block, encode(s.block_hash, 'hex'), encode(r.weights, 'hex'), convert_from(s.result, 'UTF8'))

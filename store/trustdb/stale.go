@@ -15,19 +15,20 @@ import (
 	"repute/store"
 )
 
-// What made a score stale: an event, which is urgent, or a run.
+// Reasons for which a score is stale: an event, which is urgent, or a run.
 const (
-	TurnEvent = 0
-	turnRun   = 1
+	CauseEvent = 0
+	causeRun   = 1
 )
 
-// MarkTokens makes agents stale. A process that is scoring one of them sees the new mark
-// when it saves.
+// MarkTokens is the SQL that resolves the conflict of a mark with a stored one. A process that is
+// scoring the agent sees the new mark when it saves.
 const MarkTokens = `
-	on conflict (chain_id, token_id) do update set turn = least(trust_stale.turn, excluded.turn), final = trust_stale.final or excluded.final,
+	on conflict (chain_id, token_id) do update set cause = least(trust_stale.cause, excluded.cause), final = trust_stale.final or excluded.final,
 		mark = default, claimed = '-infinity'`
 
-// judgedAgents are those that have or had ratings or answers of trusted contracts.
+// judgedAgents is the SQL condition of agents that have or had ratings or answers of contracts on
+// the allow-list.
 const judgedAgents = `(feedback > 0 or revoked > 0 or validations > 0)`
 
 // MarkAll begins to mark all agents that have or had ratings or scores, with their final
@@ -57,6 +58,7 @@ func MarkAgents(ctx context.Context, db *store.DB, chainID uint64, limit int) (m
 	return more, err
 }
 
+// markSome marks the next agents of the newest run.
 func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more bool, err error) {
 	var run int64
 	var after string
@@ -78,9 +80,9 @@ func markSome(ctx context.Context, tx pgx.Tx, chainID uint64, limit int) (more b
 				union (select token_id from trust_scores where chain_id = $1 and token_id > $2::numeric order by token_id limit $4)) a
 			order by token_id limit $4),
 		done as (
-			insert into trust_stale (chain_id, token_id, turn, final) select $1, token_id, $3, $6 from part order by token_id`+MarkTokens+`)
+			insert into trust_stale (chain_id, token_id, cause, final) select $1, token_id, $3, $6 from part order by token_id`+MarkTokens+`)
 		update trust_runs set marked = (select max(token_id) from part having count(*) = $4) where chain_id = $1 and run = $5
-		returning marked is not null`, chainID, after, turnRun, limit, run, open).Scan(&more)
+		returning marked is not null`, chainID, after, causeRun, limit, run, open).Scan(&more)
 	return more, err
 }
 
@@ -90,16 +92,21 @@ type feedRow struct {
 	kind  string
 	block uint64
 	token *repute.TokenID
-	owner *string // of a change of operators, 0x…
-	from  *uint64 // of a backfilled range
+	// owner is set for a change of operators, as 0x….
+	owner *string
+	// from is set for a backfilled range.
+	from *uint64
 }
 
 // feedPosition is the cursor in a chain's changes.
 type feedPosition struct {
-	at     store.ChangeCursor
-	before uint64             // what transactions before this one wrote is seen by all statements that follow
-	oldest store.ChangeCursor // the oldest change kept, zero without any
-	due    bool               // to be noted that somebody reads
+	at store.ChangeCursor
+	// Statements after this one see all writes of transactions before that id.
+	before uint64
+	// oldest is the oldest change that is stored, zero when there is none.
+	oldest store.ChangeCursor
+	// due says that the time of the last look must be stored.
+	due bool
 }
 
 // MarkStale reads up to limit changes of a chain and makes the agents stale whose scores they
@@ -159,18 +166,20 @@ func lockFeed(ctx context.Context, tx pgx.Tx, chainID uint64) (p feedPosition, e
 	return p, err
 }
 
+// moveFeed stores the cursor in a chain's changes.
 func moveFeed(ctx context.Context, tx pgx.Tx, chainID uint64, at store.ChangeCursor) error {
 	_, err := tx.Exec(ctx, `update trust_feed set xid = $2::text::xid8, seq = $3, read_at = clock_timestamp() where chain_id = $1`,
 		chainID, fmt.Sprint(at.XID), at.Seq)
 	return err
 }
 
-// noteRepaired makes a run due that computes all final scores anew.
+// noteRepaired makes a run due that computes all final scores again.
 func noteRepaired(ctx context.Context, tx pgx.Tx, chainID uint64, seq int64) error {
 	_, err := tx.Exec(ctx, `update trust_feed set repaired = $2 where chain_id = $1`, chainID, seq)
 	return err
 }
 
+// readFeed reads changes of a chain that no older transaction can precede any more.
 func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after store.ChangeCursor, limit int) ([]feedRow, error) {
 	rows, err := tx.Query(ctx, `
 		select xid::text::bigint, seq, kind, block, token_id::text, case when kind = $5 then data->>'owner' end,
@@ -193,7 +202,7 @@ func readFeed(ctx context.Context, tx pgx.Tx, chainID uint64, after store.Change
 }
 
 // markRows makes the agents of some changes stale. Rewound scores stay hidden until then: see
-// currentScores. Final scores wait for a run, which a late log makes due.
+// query.ScoreOf. Final scores wait for a run, which a late log makes due.
 func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) error {
 	said := map[repute.TokenID]bool{}
 	var b pgx.Batch
@@ -208,25 +217,25 @@ func markRows(ctx context.Context, tx pgx.Tx, chainID uint64, rows []feedRow) er
 		case r.kind == store.KindRepaired:
 			all = true
 		case r.owner != nil:
-			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+			b.Queue(`insert into trust_stale (chain_id, token_id, cause, final)
 				select $1, token_id, $2, false from agents a where chain_id = $1 and owner = $3
 				and (`+judgedAgents+` or exists (select from trust_scores s where (s.chain_id, s.token_id) = (a.chain_id, a.token_id)))
 				order by token_id`+MarkTokens, // judged: of one whose first score is being made there is none yet
-				chainID, TurnEvent, common.HexToAddress(*r.owner).Bytes())
+				chainID, CauseEvent, common.HexToAddress(*r.owner).Bytes())
 		case r.from != nil:
-			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+			b.Queue(`insert into trust_stale (chain_id, token_id, cause, final)
 				select distinct $1::bigint, token_id, $2::smallint, false from events
 				where chain_id = $1 and block between $3 and $4 and token_id is not null order by token_id`+MarkTokens,
-				chainID, turnRun, *r.from, r.block)
+				chainID, causeRun, *r.from, r.block)
 		case r.kind == store.KindRewound:
-			b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
+			b.Queue(`insert into trust_stale (chain_id, token_id, cause, final)
 				select $1, token_id, $2, false from trust_scores where chain_id = $1 and block > $3 order by token_id`+MarkTokens,
-				chainID, TurnEvent, r.block)
+				chainID, CauseEvent, r.block)
 		}
 	}
 	if len(said) > 0 {
-		b.Queue(`insert into trust_stale (chain_id, token_id, turn, final)
-			select $1, t, $2, false from unnest($3::numeric[]) t order by t`+MarkTokens, chainID, TurnEvent, store.TokenArray(slices.Collect(maps.Keys(said))))
+		b.Queue(`insert into trust_stale (chain_id, token_id, cause, final)
+			select $1, t, $2, false from unnest($3::numeric[]) t order by t`+MarkTokens, chainID, CauseEvent, store.TokenArray(slices.Collect(maps.Keys(said))))
 	}
 	if err := tx.SendBatch(ctx, &b).Close(); err != nil || !all {
 		return err
@@ -247,21 +256,21 @@ type StaleAgent struct {
 // with urgent only those with events, otherwise only those of a run. It claims none when run
 // is not the chain's newest, because the caller would score by old weights.
 func ClaimStale(ctx context.Context, db *store.DB, chainID, run uint64, urgent bool, limit int, ttl time.Duration) ([]StaleAgent, error) {
-	turn := turnRun
+	cause := causeRun
 	if urgent {
-		turn = TurnEvent
+		cause = CauseEvent
 	}
 	rows, err := db.Pool().Query(ctx, `
 		with c as (
 			select token_id from trust_stale
-			where chain_id = $1 and turn = $3 and claimed < clock_timestamp() and $2 = (select max(run) from trust_runs where chain_id = $1)
+			where chain_id = $1 and cause = $3 and claimed < clock_timestamp() and $2 = (select max(run) from trust_runs where chain_id = $1)
 			order by since limit $4 for update skip locked)
 		update trust_stale s set claimed = clock_timestamp() + $5
 		from c where s.chain_id = $1 and s.token_id = c.token_id
 		returning s.token_id, s.mark, s.final,
 			coalesce((select feedback from agents a where (a.chain_id, a.token_id) = (s.chain_id, s.token_id)), 0),
 			exists (select from trust_scores c where (c.chain_id, c.token_id) = (s.chain_id, s.token_id))`,
-		chainID, int64(run), turn, limit, ttl)
+		chainID, int64(run), cause, limit, ttl)
 	if err != nil {
 		return nil, store.Failed("claim stale agents", err)
 	}

@@ -13,15 +13,14 @@ import (
 	"repute/store/chaindb"
 )
 
-// LogAt is where a log is on a chain.
+// LogAt is the position of a log on a chain.
 type LogAt struct {
 	Block    uint64
 	LogIndex uint32
 }
 
-// ReadTransactions gives the transactions of logs of a chain as it was when view was its
-// newest block, those that are stored. repute.ErrReorged when view is no longer part
-// of the chain; a view without hash is not looked at.
+// ReadTransactions returns the transactions of stored logs of a chain whose newest block was view.
+// repute.ErrReorged when view is no longer part of the chain; a view without hash is not checked.
 func ReadTransactions(ctx context.Context, db *store.DB, chainID uint64, view repute.Block, logs []LogAt) (map[LogAt]common.Hash, error) {
 	blocks, indexes := make([]int64, len(logs)), make([]int64, len(logs))
 	for i, l := range logs {
@@ -54,8 +53,8 @@ func ReadTransactions(ctx context.Context, db *store.DB, chainID uint64, view re
 	return out, err
 }
 
-// inChain tells whether a view is still part of a chain: repute.ErrReorged otherwise. Of a
-// final block the header may have been forgotten.
+// inChain returns repute.ErrReorged when a view is no longer part of a chain. The header of a final
+// block may have been deleted.
 func inChain(ctx context.Context, tx pgx.Tx, chainID uint64, view repute.Block, stored common.Hash) error {
 	if view.Hash == (common.Hash{}) || view.Hash == stored {
 		return nil
@@ -68,9 +67,8 @@ func inChain(ctx context.Context, tx pgx.Tx, chainID uint64, view repute.Block, 
 	return err
 }
 
-// EpochBlock is the newest block with an event up to the last multiple of an epoch's
-// length that is final; the zero block when there is none. repute.ErrNotFound for an
-// unknown chain.
+// EpochBlock returns the newest block with an event up to the last final multiple of an epoch's
+// length; the zero block when there is none. repute.ErrNotFound for an unknown chain.
 func EpochBlock(ctx context.Context, db *store.DB, chainID, length uint64) (b repute.Block, err error) {
 	err = chaindb.View(ctx, db, "read epoch", func(ctx context.Context, tx pgx.Tx) error {
 		chains, err := chaindb.ReadChains(ctx, tx, []uint64{chainID})

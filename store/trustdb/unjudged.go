@@ -14,19 +14,21 @@ import (
 	"repute/store/chaindb"
 )
 
-// Unjudged is what an agent has that nobody judged, by the parameters of a run: how sure
-// one can be of somebody unknown. Result is canonical JSON, empty for none.
+// Unjudged is the score of an agent without ratings, by the parameters of a run. Result is
+// canonical JSON, empty for none.
 type Unjudged struct {
+	// Low and High are the bounds of the score.
 	Low, High repute.Points
-	Result    string
+	// Result is canonical JSON, empty for none.
+	Result string
 }
 
-// Unknown is the score where no engine has run: it could be anything, so that a rule that
-// asks for a lower bound refuses, and one for an upper bound does not condemn.
+// Unknown returns the score where no engine has run. Its bounds span everything: a rule that asks
+// for a lower bound refuses the agent, and one that asks for an upper bound does not condemn it.
 func Unknown() repute.Score { return repute.Score{Low: -100_000, High: 100_000} }
 
-// ReadUnjudged is the final score of an agent without one: unrated, of no run, but with what the
-// last run that was closed by the subject's block says of all such agents.
+// ReadUnjudged returns the final score of an agent without one: unrated, of no run, with the bounds
+// that the last run closed by the subject's block has for all such agents.
 func ReadUnjudged(ctx context.Context, s chaindb.Subject) (repute.Score, error) {
 	out := Unknown()
 	var params, tags, roots, links, hash []byte

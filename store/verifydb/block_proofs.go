@@ -128,6 +128,7 @@ func (p BlockProof) checkNewest(ctx context.Context, tx pgx.Tx, c *chaindb.Chain
 	return err
 }
 
+// startsOf returns the first blocks of ranges.
 func startsOf(proofs []BlockProof) []uint64 {
 	starts := []uint64{}
 	for _, p := range proofs {
@@ -158,6 +159,7 @@ func (p BlockProof) join(n BlockProof) BlockProof {
 	return p
 }
 
+// insert stores the range.
 func (p BlockProof) insert(ctx context.Context, tx pgx.Tx, chainID uint64) error {
 	from, to := []uint64{}, []uint64{}
 	for _, u := range p.Unproven {

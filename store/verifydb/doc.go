@@ -1,4 +1,13 @@
-// Package verifydb keeps what comparing the index with the chain found: blocks that are proven,
-// blocks that are not and why, how far the comparison came, and the state as of a block to
-// compare with.
+// Package verifydb stores what the comparison of the index with the chain found.
+//
+// Blocks: SaveBlockProof stores connected ranges of final blocks that were compared, with the
+// blocks in them that could not be proven. AskForBlocks requests that blocks are compared
+// again, and SettleBlocks stores the outcome. States: SetVerified stores the block at which all
+// agents were compared, per kind of event. A rewind takes both back (Unverify). Package chaindb
+// computes the completeness of a chain from these rows.
+//
+// AgentsThen, RatingsThen and OperatorsThen return what the contracts' view functions should
+// return at a block, for comparing it with what they do return.
+//
+// Table: block_proofs; positions and requests are rows of cursors.
 package verifydb

@@ -13,9 +13,9 @@ import (
 	"repute/store/chaindb"
 )
 
-// AbsentAgents are ids below count that were not registered at a block as far as
-// is stored, up to limit, with the blocks between which they must have been. What
-// it costs follows from what is stored, whatever the count.
+// AbsentAgents returns up to limit ids below count that were not registered at a block as far as
+// events are stored, with the blocks between which they must have been registered. Its cost depends
+// on the stored rows, not on count.
 func AbsentAgents(ctx context.Context, db *store.DB, chainID, block, count uint64, limit int) (ids []uint64, where []repute.BlockRange, stored uint64, err error) {
 	err = chaindb.View(ctx, db, "count agents", func(ctx context.Context, tx pgx.Tx) error {
 		err := tx.QueryRow(ctx, `select count(*) from agents where chain_id = $1 and registered_block <= $2`, chainID, block).Scan(&stored)
@@ -52,8 +52,8 @@ func AbsentAgents(ctx context.Context, db *store.DB, chainID, block, count uint6
 	return ids, where, stored, err
 }
 
-// Logs reads the stored logs of a range of blocks in order. It stops at the end of
-// the block in which limit is reached and says up to which block it went.
+// Logs returns the stored logs of a range of blocks in order. It stops at the end of the block in
+// which limit is reached and returns that block.
 func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange, limit int) (logs []types.Log, to uint64, err error) {
 	to = r.To
 	err = chaindb.View(ctx, db, "read logs to verify", func(ctx context.Context, tx pgx.Tx) error {
@@ -76,9 +76,8 @@ func Logs(ctx context.Context, db *store.DB, chainID uint64, r repute.BlockRange
 	return logs, to, err
 }
 
-// Headers reads the stored headers of blocks by number, those whose hash is known; time
-// and parent are zero where they are not. repute.ErrUnavailable when Postgres does not
-// answer.
+// Headers returns the stored headers of blocks by number, those whose hash is known; time and
+// parent are zero where they are unknown. repute.ErrUnavailable when Postgres does not answer.
 func Headers(ctx context.Context, db *store.DB, chainID uint64, numbers []uint64) (map[uint64]repute.Block, error) {
 	out := make(map[uint64]repute.Block, len(numbers))
 	rows, err := db.Readers().Query(ctx, `select number, hash, parent, time from blocks where chain_id = $1 and number = any($2) and hash <> ''`, chainID, numbers)
@@ -92,8 +91,8 @@ func Headers(ctx context.Context, db *store.DB, chainID uint64, numbers []uint64
 	return out, store.Failed("read headers", err)
 }
 
-// UnknownLogs are those of the logs that are not stored as they are: their place is
-// empty, or another log stands there.
+// UnknownLogs returns those of the logs that are not stored as they are: nothing or another log is
+// stored at their position.
 func UnknownLogs(ctx context.Context, db *store.DB, chainID uint64, logs []types.Log) (unknown []types.Log, err error) {
 	blocks, indexes := make([]uint64, len(logs)), make([]uint32, len(logs))
 	for i := range logs {
@@ -124,14 +123,14 @@ func UnknownLogs(ctx context.Context, db *store.DB, chainID uint64, logs []types
 	return unknown, err
 }
 
-// Waiting is a stored event that has no effect for want of another.
+// Waiting is a stored event that has no effect because another one is missing.
 type Waiting struct {
 	Log    types.Log
 	Reason string
 	Kind   repute.EventKind // of what it waits for
 }
 
-// WaitingEvents are events that wait for a missing one, the oldest first.
+// WaitingEvents returns events that wait for a missing one, the oldest first.
 func WaitingEvents(ctx context.Context, db *store.DB, chainID uint64, limit int) ([]Waiting, error) {
 	rows, err := db.Readers().Query(ctx, `
 		select e.*, p.reason from (select * from pending p where p.chain_id = $1 and p.`+chaindb.Waiting+` and not p.`+chaindb.Undecoded+` order by p.block, p.log_index limit $2) p
@@ -148,11 +147,11 @@ func WaitingEvents(ctx context.Context, db *store.DB, chainID uint64, limit int)
 	return out, store.Failed("waiting events", err)
 }
 
-// firstColumns lets a scanner of the first columns leave the last one to another.
+// firstColumns passes the first columns of a row to a scanner and keeps the last one.
 type firstColumns struct {
 	pgx.CollectableRow
 	last any
 }
 
-// Scan adds the last column.
+// Scan scans the first columns into into, and the last one into the value kept apart.
 func (r firstColumns) Scan(into ...any) error { return r.CollectableRow.Scan(append(into, r.last)...) }

@@ -13,7 +13,7 @@ import (
 	"repute/store/chaindb"
 )
 
-// Standing is how far a chain is indexed, for those who compare it with its node.
+// Standing is how far a chain is indexed, for comparing it with its node.
 type Standing struct {
 	Cursor uint64
 	Head   uint64 // as last seen, 0 when never
@@ -27,7 +27,7 @@ type Standing struct {
 	Bloomless bool
 }
 
-// ReadStanding reads how far a chain is. repute.ErrNotFound for an unknown chain.
+// ReadStanding returns how far a chain is indexed. repute.ErrNotFound for an unknown chain.
 func ReadStanding(ctx context.Context, db *store.DB, chainID uint64) (s Standing, err error) {
 	doing := fmt.Sprintf("standing of chain %d", chainID)
 	err = chaindb.View(ctx, db, doing, func(ctx context.Context, tx pgx.Tx) error {
@@ -54,17 +54,17 @@ func ReadStanding(ctx context.Context, db *store.DB, chainID uint64) (s Standing
 	return s, err
 }
 
-// comparedJob is followed by the name of a comparison in the rows of table cursors.
+// comparedJob is the prefix of the job of a comparison in table cursors; its name follows.
 const comparedJob = "compared "
 
-// Sweep is where a comparison of a chain stands.
+// Sweep is the position of a comparison of a chain.
 type Sweep struct {
 	Pinned   uint64             // lowest block that a part of it was compared at, 0 before the first
 	Position uint64             // what comes next
 	Skipped  []repute.EventKind // which a part of it could not compare
 }
 
-// ReadSweep loads where a pass stands; the zero Sweep when it never ran.
+// ReadSweep returns the position of a comparison; the zero Sweep when it never ran.
 func ReadSweep(ctx context.Context, db *store.DB, chainID uint64, pass string) (s Sweep, err error) {
 	err = db.Readers().QueryRow(ctx, `
 		select block, position, array(select jsonb_array_elements_text(state->'skipped')::smallint)
@@ -75,7 +75,7 @@ func ReadSweep(ctx context.Context, db *store.DB, chainID uint64, pass string) (
 	return s, store.Failed("load sweep", err)
 }
 
-// SaveSweep stores where a pass stands. repute.ErrFenced when the lease is lost.
+// SaveSweep stores the position of a comparison. repute.ErrFenced when the lease is lost.
 func SaveSweep(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, pass string, s Sweep) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "save sweep", func(tx pgx.Tx) error {
 		if err := store.HoldLease(ctx, tx, l); err != nil {
@@ -90,8 +90,8 @@ func SaveSweep(ctx context.Context, db *store.DB, chainID uint64, l store.Lease,
 	})
 }
 
-// SetVerified publishes a finished comparison of states: the block that kinds of events
-// were compared at. repute.ErrFenced when the lease is lost.
+// SetVerified stores the result of a finished comparison of states: the block at which kinds of
+// events were compared. repute.ErrFenced when the lease is lost.
 func SetVerified(ctx context.Context, db *store.DB, chainID uint64, l store.Lease, kinds []repute.EventKind, block uint64) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "set verified", func(tx pgx.Tx) error {
 		if err := store.HoldLease(ctx, tx, l); err != nil {
@@ -104,7 +104,7 @@ func SetVerified(ctx context.Context, db *store.DB, chainID uint64, l store.Leas
 	})
 }
 
-// Unverify takes back what was said of blocks above n.
+// Unverify removes what comparisons found in blocks above n.
 func Unverify(ctx context.Context, tx pgx.Tx, chainID, n uint64) error {
 	var b pgx.Batch
 	b.Queue("update cursors set block = $2 where (job = 'verified' or starts_with(job, $3)) and chain_id = $1 and block > $2", chainID, n, comparedJob)

@@ -14,7 +14,7 @@ import (
 	"repute/store/chaindb"
 )
 
-// AgentThen is what the chain's views should say of an agent at a block.
+// AgentThen is what the chain's view functions should return about an agent at a block.
 type AgentThen struct {
 	ID                      repute.TokenID
 	Owner, Wallet, Approved common.Address
@@ -35,7 +35,7 @@ type KeyThen struct {
 	Block uint64
 }
 
-// ClientThen adds up what one client said of an agent.
+// ClientThen is the sum of one client's ratings of an agent.
 type ClientThen struct {
 	Client    common.Address
 	Last      uint64 // newest index
@@ -63,9 +63,8 @@ type Move struct {
 	From, To common.Address
 }
 
-// AgentsThen reads agents registered at or before a block, as they were then, in
-// order of their ids: those named, or up to limit from a token id on for nil. All
-// is of one snapshot.
+// AgentsThen returns agents registered at or before a block, as they were then, on one snapshot and
+// ordered by id: those named, or for nil up to limit from a token id on.
 func AgentsThen(ctx context.Context, db *store.DB, chainID, block uint64, named []repute.TokenID, from repute.TokenID, limit int) (out []AgentThen, err error) {
 	err = chaindb.View(ctx, db, "read agents to verify", func(ctx context.Context, tx pgx.Tx) error {
 		r := &verifyReader{tx: tx, chain: chainID, block: block, byID: map[string]*AgentThen{}}
@@ -92,6 +91,7 @@ func AgentsThen(ctx context.Context, db *store.DB, chainID, block uint64, named 
 	return out, err
 }
 
+// scanAgentThen reads the current columns of an agent.
 func scanAgentThen(row pgx.CollectableRow) (a AgentThen, err error) {
 	var token string
 	if err := row.Scan(&token, &a.Registered); err != nil {
@@ -100,8 +100,8 @@ func scanAgentThen(row pgx.CollectableRow) (a AgentThen, err error) {
 	return a, a.ID.SetFromDecimal(token)
 }
 
-// verifyReader fills in agents, looked up agent by agent whatever the planner
-// believes of the tables.
+// verifyReader completes agents. It looks up each agent by key, whatever the statistics of the
+// tables say.
 type verifyReader struct {
 	tx    pgx.Tx
 	chain uint64
@@ -110,6 +110,7 @@ type verifyReader struct {
 	byID  map[string]*AgentThen
 }
 
+// readAll reads all parts.
 func (r *verifyReader) readAll(ctx context.Context) error {
 	if len(r.ids) == 0 {
 		return nil
@@ -122,8 +123,8 @@ func (r *verifyReader) readAll(ctx context.Context) error {
 	return nil
 }
 
-// each runs a query over the agents $2 of chain $1 at block $3 and calls f for
-// each row, whose first column is the token.
+// each executes a query over the agents $2 of chain $1 at block $3 and calls f for each row, whose
+// first column is the token.
 func (r *verifyReader) each(ctx context.Context, sql string, into []any, f func(*AgentThen) error) error {
 	rows, err := r.tx.Query(ctx, sql, r.chain, store.TokenArray(r.ids), r.block)
 	if err != nil {
@@ -134,6 +135,7 @@ func (r *verifyReader) each(ctx context.Context, sql string, into []any, f func(
 	return err
 }
 
+// states reads owner, wallet, approval and URI.
 func (r *verifyReader) states(ctx context.Context) error {
 	var owner, wallet, approved, uri []byte
 	var claimed, named bool
@@ -150,6 +152,7 @@ func (r *verifyReader) states(ctx context.Context) error {
 	})
 }
 
+// metadata reads the metadata keys.
 func (r *verifyReader) metadata(ctx context.Context) error {
 	var key, value []byte
 	var block uint64
@@ -163,6 +166,7 @@ func (r *verifyReader) metadata(ctx context.Context) error {
 	})
 }
 
+// clients reads the sums of each client.
 func (r *verifyReader) clients(ctx context.Context) error {
 	var client []byte
 	var decimals uint8
@@ -191,7 +195,7 @@ func (r *verifyReader) clients(ctx context.Context) error {
 	})
 }
 
-// clientOf finds the client or adds it.
+// clientOf returns the entry of a client, which it adds when there is none.
 func (a *AgentThen) clientOf(client common.Address) *ClientThen {
 	for i := len(a.Clients) - 1; i >= 0; i-- {
 		if a.Clients[i].Client == client {
@@ -202,6 +206,7 @@ func (a *AgentThen) clientOf(client common.Address) *ClientThen {
 	return &a.Clients[len(a.Clients)-1]
 }
 
+// responses counts the responses per client.
 func (r *verifyReader) responses(ctx context.Context) error {
 	var client []byte
 	var n uint64
@@ -215,6 +220,7 @@ func (r *verifyReader) responses(ctx context.Context) error {
 		})
 }
 
+// requests reads the validation requests.
 func (r *verifyReader) requests(ctx context.Context) error {
 	var contract, hash, validator []byte
 	var block uint64
@@ -230,6 +236,7 @@ func (r *verifyReader) requests(ctx context.Context) error {
 	})
 }
 
+// answers reads the newest answer to each request.
 func (r *verifyReader) answers(ctx context.Context) error {
 	var contract, hash, answer, tag []byte
 	var response uint8
@@ -252,8 +259,7 @@ func (r *verifyReader) answers(ctx context.Context) error {
 		})
 }
 
-// moves come out of the events: the topics are the event's, its sender and its
-// receiver.
+// moves reads the transfers from the events, whose topics hold sender and receiver.
 func (r *verifyReader) moves(ctx context.Context) error {
 	var block uint64
 	var from, to []byte
@@ -266,7 +272,7 @@ func (r *verifyReader) moves(ctx context.Context) error {
 	})
 }
 
-// RatingThen is one feedback as the chain's readFeedback should give it.
+// RatingThen is one rating as the contract's readFeedback should return it.
 type RatingThen struct {
 	Index      uint64
 	Block      uint64
@@ -277,8 +283,8 @@ type RatingThen struct {
 	Responses  uint64
 }
 
-// RatingsThen reads a client's feedback of an agent as it was at a block, by index,
-// behind after.
+// RatingsThen returns a client's ratings of an agent as they were at a block, ordered by index,
+// after an index.
 func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id repute.TokenID, client common.Address, after uint64, limit int) (out []RatingThen, err error) {
 	err = chaindb.View(ctx, db, "read feedback to verify", func(ctx context.Context, tx pgx.Tx) error {
 		rows, err := tx.Query(ctx, `
@@ -296,6 +302,7 @@ func RatingsThen(ctx context.Context, db *store.DB, chainID, block uint64, id re
 	return out, err
 }
 
+// scanRatingThen reads a row of RatingsThen.
 func scanRatingThen(row pgx.CollectableRow) (r RatingThen, err error) {
 	var value string
 	var tag1, tag2 []byte
@@ -310,15 +317,15 @@ func scanRatingThen(row pgx.CollectableRow) (r RatingThen, err error) {
 	return r, nil
 }
 
-// OperatorThen is a pair that was approved at some time.
+// OperatorThen is a pair of owner and operator that was approved at some time.
 type OperatorThen struct {
 	Owner, Operator common.Address
 	Approved        bool // at the block asked of
 	Block           uint64
 }
 
-// OperatorsThen reads pairs of owner and operator in order, behind after (nil for
-// the first ones), as they were at a block.
+// OperatorsThen returns pairs of owner and operator in order as they were at a block, after one
+// (nil for the first ones).
 func OperatorsThen(ctx context.Context, db *store.DB, chainID, block uint64, after *OperatorThen, limit int) (out []OperatorThen, err error) {
 	var owner, operator []byte
 	if after != nil {

@@ -15,8 +15,7 @@ import (
 	"repute/store"
 )
 
-// Act is something that the operator of this service does on a chain by itself, outside
-// any run.
+// Act is a transaction that the operator of this service asked for, outside any run.
 type Act struct {
 	ID           string
 	Key          string // makes asking twice one act; empty: none
@@ -36,9 +35,9 @@ type Act struct {
 	Age          time.Duration // since it was asked for, by the database's clock
 }
 
-// AddAct stores an act before anything of it is sent. One with the same key comes back
-// as it is stored, and added is false. An act that is refused ends at once. repute.ErrConflict
-// names the one that keeps an act from being added that must be alone.
+// AddAct stores an act before anything of it is sent. When one with the same key exists, it is
+// returned and added is false. An act that is refused ends at once. repute.ErrConflict names the
+// open act that an act with Alone conflicts with.
 func AddAct(ctx context.Context, db *store.DB, a Act) (out Act, added bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "add act", func(tx pgx.Tx) error {
 		if a.Alone && a.Refused == "" {
@@ -64,8 +63,9 @@ func AddAct(ctx context.Context, db *store.DB, a Act) (out Act, added bool, err 
 	return out, added, err
 }
 
-// alone is repute.ErrConflict where another act of the kind is open for the agent. Until the
-// transaction ends nobody else adds one. The same act, asked for again by its key, is no other.
+// alone returns repute.ErrConflict when another act of the kind is open for the agent. Until the
+// transaction ends no other one is added. The same act, asked for again with its key, does not
+// conflict.
 func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
 	if _, err := tx.Exec(ctx, `select pg_advisory_xact_lock(hashtextextended($1, 0))`, fmt.Sprintf("act %s %d %s", a.Kind, a.ChainID, a.Agent)); err != nil {
 		return err
@@ -83,8 +83,8 @@ func alone(ctx context.Context, tx pgx.Tx, a *Act) error {
 	return err
 }
 
-// EndAct stores the result of an act that succeeded, and the functions that its entries of
-// allow-lists name. An act that has ended stays as it is.
+// EndAct stores the result of an act that succeeded, and the functions that it put on allow-lists.
+// An act that has ended stays as it is.
 func EndAct(ctx context.Context, db *store.DB, id string, result json.RawMessage, functions []CallFunction) error {
 	rows := make([]callFunctionJSON, len(functions))
 	for i, f := range functions {
@@ -95,9 +95,9 @@ func EndAct(ctx context.Context, db *store.DB, id string, result json.RawMessage
 	return store.Failed("end act", err)
 }
 
-// FailAct says why an act ends early: at an intent of which nothing came, empty where it is
-// none. One that has ended stays as it is. repute.ErrUnavailable where that intent is signed
-// by now and did not fail: the act goes on.
+// FailAct ends an act early, with the reason. intent is the one that failed, empty when there is
+// none. An act that has ended stays as it is. repute.ErrUnavailable when the intent is signed by
+// now and did not fail: the act continues.
 func FailAct(ctx context.Context, db *store.DB, id, intent, why string) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "end act", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, `select from acts where id = $1 for update`, id); err != nil {
@@ -111,17 +111,18 @@ func FailAct(ctx context.Context, db *store.DB, id, intent, why string) error {
 	})
 }
 
-// RejudgeAct stores what the policy says of an act that has not ended, and its transactions
-// as they were simulated anew.
+// RejudgeAct stores a new decision about an act that has not ended, with its transactions as they
+// were simulated again.
 func RejudgeAct(ctx context.Context, db *store.DB, id string, decision, transactions json.RawMessage) error {
 	_, err := db.Pool().Exec(ctx, `update acts set decision = $2, transactions = $3 where id = $1 and ended_at is null`, id, store.OrNull(decision), store.OrNull(transactions))
 	return store.Failed("judge act", err)
 }
 
+// selectActs begins the statements that scanAct reads.
 const selectActs = `select id, coalesce(key, ''), kind, asked_by, chain_id, agent, request, decision, transactions, result, refused, error, created_at, ended_at,
 	extract(epoch from clock_timestamp() - created_at)::float8 from acts `
 
-// ReadAct is an act by its id. repute.ErrNotFound when there is none.
+// ReadAct returns an act by its id. repute.ErrNotFound when there is none.
 func ReadAct(ctx context.Context, db *store.DB, id string) (out Act, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
 		out, err = oneAct(ctx, tx, `where id = $1`, store.CleanText(id))
@@ -133,7 +134,7 @@ func ReadAct(ctx context.Context, db *store.DB, id string) (out Act, err error) 
 	return out, err
 }
 
-// ActOfKey is the act of a key. repute.ErrNotFound when there is none.
+// ActOfKey returns the act of a key. repute.ErrNotFound when there is none.
 func ActOfKey(ctx context.Context, db *store.DB, key string) (out Act, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "act", func(tx pgx.Tx) error {
 		out, err = oneAct(ctx, tx, `where key = $1`, store.CleanText(key))
@@ -145,7 +146,7 @@ func ActOfKey(ctx context.Context, db *store.DB, key string) (out Act, err error
 	return out, err
 }
 
-// Acts lists acts, the newest first, before a time and id; a zero time for the first.
+// Acts returns acts before a time and id, the newest first; a zero time is the beginning.
 func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, most int) ([]Act, error) {
 	rows, err := db.Readers().Query(ctx, selectActs+`where $1::timestamptz is null or (created_at, id) < ($1, $2) order by created_at desc, id desc limit $3`,
 		store.MaybeTime(before), store.CleanText(beforeID), most)
@@ -156,8 +157,8 @@ func Acts(ctx context.Context, db *store.DB, before time.Time, beforeID string, 
 	return list, store.Failed("read acts", err)
 }
 
-// OpenActs lists acts that have not ended and that somebody else than a waiting caller
-// must bring to their end, the oldest first, behind a time and id; a zero time for the first.
+// OpenActs returns acts that have not ended and whose caller no longer waits, the oldest first,
+// after a time and id; a zero time is the beginning.
 func OpenActs(ctx context.Context, db *store.DB, older time.Duration, after time.Time, afterID string, most int) ([]Act, error) {
 	rows, err := db.Pool().Query(ctx, selectActs+`
 		where ended_at is null and created_at < now() - make_interval(secs => $1) and ($2::timestamptz is null or (created_at, id) > ($2, $3))
@@ -169,6 +170,7 @@ func OpenActs(ctx context.Context, db *store.DB, older time.Duration, after time
 	return list, store.Failed("read open acts", err)
 }
 
+// oneAct returns the act that meets a condition.
 func oneAct(ctx context.Context, tx pgx.Tx, where string, args ...any) (Act, error) {
 	rows, err := tx.Query(ctx, selectActs+where, args...)
 	if err != nil {
@@ -177,6 +179,7 @@ func oneAct(ctx context.Context, tx pgx.Tx, where string, args ...any) (Act, err
 	return pgx.CollectExactlyOneRow(rows, scanAct)
 }
 
+// scanAct reads a row of selectActs.
 func scanAct(row pgx.CollectableRow) (a Act, err error) {
 	var ended *time.Time
 	var age float64

@@ -1,3 +1,14 @@
-// Package walletdb keeps transactions that this service means to send or has sent: intents with
-// their nonces and attempts, the operator's actions, and the treasuries that pay.
+// Package walletdb stores the transactions that this service means to send or has sent, the
+// actions that its operator asked for, and the treasuries that pay.
+//
+// An intent is one transaction. AddIntent stores it with its first signed form before anything
+// is sent, under a lock of the account, so that each nonce is used once. AddAttempt adds forms
+// with a higher fee, and MarkIntent stores how far the transaction is. After a crash the same
+// intent is found again by its id, and sent again as it was signed.
+//
+// An act is an operator action outside any run; its transactions are intents. A treasury is
+// followed by itself, with a cursor in its row: SaveTreasury and RewindTreasury store its
+// events.
+//
+// Tables: intents, intent_attempts, acts, treasuries, treasury_blocks, treasury_events.
 package walletdb

@@ -15,25 +15,31 @@ import (
 	"repute/store"
 )
 
-// IntentState is how far a transaction has come.
+// IntentState is how far a transaction is.
 type IntentState string
 
 // States of an intent. Only the last three are final.
 const (
-	IntentSigned    IntentState = "signed"    // stored, perhaps not sent yet
-	IntentBroadcast IntentState = "broadcast" // a node took it
-	IntentMined     IntentState = "mined"     // in a block that may still be replaced
+	// IntentSigned: it is stored and may not be sent yet.
+	IntentSigned IntentState = "signed"
+	// IntentBroadcast: a node accepted it.
+	IntentBroadcast IntentState = "broadcast"
+	// IntentMined: it is in a block that may still be replaced.
+	IntentMined IntentState = "mined"
+	// IntentConfirmed: it is in a final block and succeeded.
 	IntentConfirmed IntentState = "confirmed"
-	IntentReverted  IntentState = "reverted" // confirmed, without effect
-	IntentFailed    IntentState = "failed"   // can never be mined: Reason says why
+	// IntentReverted: it is in a final block and had no effect.
+	IntentReverted IntentState = "reverted"
+	// IntentFailed: it can never be mined; Reason says why.
+	IntentFailed IntentState = "failed"
 )
 
-// Final tells whether nothing more can come of the intent.
+// Final reports whether the state cannot change any more.
 func (s IntentState) Final() bool {
 	return s == IntentConfirmed || s == IntentReverted || s == IntentFailed
 }
 
-// Intent is a transaction that is sent once, however often it is asked for.
+// Intent is a transaction that is sent once, however often it is requested.
 type Intent struct {
 	ID, Run, Task, Agent string // Agent is a slug
 	ChainID              uint64
@@ -59,7 +65,7 @@ type IntentAttempt struct {
 	Age            time.Duration // since it was signed, by the database's clock
 }
 
-// Mining is where a transaction was mined and what it cost.
+// Mining is the block in which a transaction was mined, and its cost.
 type Mining struct {
 	Hash      common.Hash // of the signed form that was mined
 	Block     uint64
@@ -69,14 +75,15 @@ type Mining struct {
 	Logs      json.RawMessage
 }
 
-// signWait is for how long a transaction may wait for a signature with an account locked.
+// signWait is how long a transaction of the database may wait for a signature while an account is
+// locked.
 const signWait = "45s"
 
-// AddIntent stores an intent with its first signed form, before anything of it is sent.
-// sign is given the account's nonces and takes the next, a later or a free one; no other
-// process takes a nonce of the account meanwhile. An intent that is stored already comes
-// back as it is, without sign; repute.ErrConflict when it is for something else, or when
-// the call or act that it is of has ended.
+// AddIntent stores an intent with its first signed form, before it is sent. sign gets the account's
+// nonces and uses the next, a later or a free one; no other process uses a nonce of the account
+// meanwhile. When the intent is stored already, it is returned without calling sign.
+// repute.ErrConflict when the stored one is another transaction, or when the call or act that it
+// belongs to has ended.
 func AddIntent(ctx context.Context, db *store.DB, in Intent, sign func(context.Context, Nonces) (IntentAttempt, error)) (out Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "add intent", func(tx pgx.Tx) error {
 		next, err := lockAccount(ctx, tx, in.ChainID, in.From)
@@ -110,8 +117,9 @@ func AddIntent(ctx context.Context, db *store.DB, in Intent, sign func(context.C
 	return out, err
 }
 
-// stillOpen holds the call of a run or the act that an intent is of, if it is of one, until
-// the transaction ends: whoever was told that nothing was sent can rely on it.
+// stillOpen locks the call of a run or the act that an intent belongs to until the transaction
+// ends, so that a caller that was told that nothing was sent can rely on it. repute.ErrConflict
+// when it has ended.
 func stillOpen(ctx context.Context, tx pgx.Tx, id string) error {
 	for _, of := range []string{
 		`select ended_at is not null from acts where id = split_part($1, '/', 1) for key share`,
@@ -128,8 +136,8 @@ func stillOpen(ctx context.Context, tx pgx.Tx, id string) error {
 	return nil
 }
 
-// WithoutEffect is repute.ErrUnavailable where an intent is signed that has or may have an
-// effect. The call or act that it is of is locked: nobody signs one meanwhile.
+// WithoutEffect returns repute.ErrUnavailable when an intent is signed and has or may have an
+// effect. The call or act that it belongs to MUST be locked, so that it is not signed meanwhile.
 func WithoutEffect(ctx context.Context, tx pgx.Tx, id string) error {
 	var signed bool
 	err := tx.QueryRow(ctx, `select exists (select from intents where id = $1 and state not in ('reverted', 'failed'))`, id).Scan(&signed)
@@ -152,6 +160,7 @@ func lockAccount(ctx context.Context, tx pgx.Tx, chainID uint64, address common.
 	return next, err
 }
 
+// insertIntent stores an intent with its first signed form.
 func insertIntent(ctx context.Context, tx pgx.Tx, in *Intent, signed *IntentAttempt) error {
 	b := &pgx.Batch{}
 	b.Queue(`
@@ -162,12 +171,13 @@ func insertIntent(ctx context.Context, tx pgx.Tx, in *Intent, signed *IntentAtte
 	return tx.SendBatch(ctx, b).Close()
 }
 
+// queueAttempt stores a signed form.
 func queueAttempt(b *pgx.Batch, id string, number int, a *IntentAttempt) {
 	b.Queue(`insert into intent_attempts (intent_id, number, hash, raw, gas, fee_cap, tip_cap) values ($1, $2, $3, $4, $5, $6::text::numeric, $7::text::numeric)`,
 		id, number, a.Hash[:], a.Raw, int64(a.Gas), a.FeeCap.String(), a.TipCap.String())
 }
 
-// weiText is an amount for a column that may be null.
+// weiText returns an amount as a parameter, null for nil.
 func weiText(v *big.Int) *string {
 	if v == nil {
 		return nil
@@ -176,8 +186,8 @@ func weiText(v *big.Int) *string {
 	return &s
 }
 
-// Same refuses another transaction under the id of a stored one. Limits, what it has come
-// to and, where keys were changed meanwhile, the sender may differ.
+// Same returns repute.ErrConflict when the stored intent is another transaction. Limits, state and,
+// where keys were changed, the sender may differ.
 func (i *Intent) Same(stored *Intent) error {
 	if i.ChainID != stored.ChainID || i.To != stored.To || i.Value.Cmp(stored.Value) != 0 || string(i.Data) != string(stored.Data) {
 		return fmt.Errorf("intent %s is another transaction: %w", i.ID, repute.ErrConflict)
@@ -185,9 +195,9 @@ func (i *Intent) Same(stored *Intent) error {
 	return nil
 }
 
-// AddAttempt adds a signed form to an intent that has known of them and is not final; sign
-// makes it of the intent as it is stored. Where somebody else was faster, or the intent
-// became final, it comes back as it is, without sign.
+// AddAttempt adds a signed form to an intent that has known forms and is not final; sign makes it
+// from the stored intent. When another process was faster, or the intent became final, the intent
+// is returned without calling sign.
 func AddAttempt(ctx context.Context, db *store.DB, id string, known int, sign func(context.Context, Intent) (IntentAttempt, error)) (out Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, "add attempt", func(tx pgx.Tx) error {
 		if _, err := tx.Exec(ctx, "set local idle_in_transaction_session_timeout = '"+signWait+"'"); err != nil {
@@ -218,9 +228,8 @@ func AddAttempt(ctx context.Context, db *store.DB, id string, known int, sign fu
 	return out, err
 }
 
-// MarkIntent says how far an intent has come: m where it was mined (the zero Mining where
-// it is not, or no longer), reason for one that failed. An intent that is final stays as
-// it is.
+// MarkIntent stores the state of an intent: m when it was mined (the zero Mining when it is not, or
+// no longer), reason when it failed. A final intent stays as it is.
 func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState, m Mining, reason string) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "mark intent", func(tx pgx.Tx) error {
 		mined := m.Hash != common.Hash{}
@@ -234,7 +243,7 @@ func MarkIntent(ctx context.Context, db *store.DB, id string, state IntentState,
 	})
 }
 
-// ReadIntent reads an intent; repute.ErrNotFound when there is none.
+// ReadIntent returns an intent. repute.ErrNotFound when there is none.
 func ReadIntent(ctx context.Context, db *store.DB, id string) (out Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "intent", func(tx pgx.Tx) error {
 		out, err = readIntent(ctx, tx, id)
@@ -243,12 +252,14 @@ func ReadIntent(ctx context.Context, db *store.DB, id string) (out Intent, err e
 	return out, err
 }
 
+// selectIntents begins the statements that scanIntent reads: one row for each signed form.
 const selectIntents = `
 	select i.id, run_id, task_id, agent, chain_id, sender, nonce, target, value::text, data, max_fee::text, state, reason,
 		i.hash, coalesce(block, 0), block_hash, coalesce(gas_used, 0), fee::text, logs,
 		a.hash, a.raw, a.gas, a.fee_cap::text, a.tip_cap::text, extract(epoch from clock_timestamp() - a.at)::float8
 	from intents i join intent_attempts a on a.intent_id = i.id `
 
+// readIntent is ReadIntent within a transaction.
 func readIntent(ctx context.Context, tx pgx.Tx, id string) (Intent, error) {
 	found, err := collectIntents(ctx, tx, selectIntents+`where i.id = $1 order by a.number`, id)
 	if err == nil && len(found) == 0 {
@@ -260,8 +271,8 @@ func readIntent(ctx context.Context, tx pgx.Tx, id string) (Intent, error) {
 	return found[0], nil
 }
 
-// IntentsBetween gives the intents of an account with from ≤ nonce ≤ to that did not fail,
-// in the order of their nonces, at most 64.
+// IntentsBetween returns the intents of an account with from ≤ nonce ≤ to that did not fail,
+// ordered by nonce, at most 64.
 func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender common.Address, from, to uint64) (out []Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "intents", func(tx pgx.Tx) error {
 		out, err = collectIntents(ctx, tx, selectIntents+`
@@ -272,8 +283,8 @@ func IntentsBetween(ctx context.Context, db *store.DB, chainID uint64, sender co
 	return out, err
 }
 
-// OpenIntents gives the intents of a chain that are not final, in the order of their ids,
-// at most 64 behind an id; "" for the first.
+// OpenIntents returns the intents of a chain that are not final, ordered by id, at most 64 after an
+// id; "" is the beginning.
 func OpenIntents(ctx context.Context, db *store.DB, chainID uint64, after string) (out []Intent, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{AccessMode: pgx.ReadOnly}, "open intents", func(tx pgx.Tx) error {
 		out, err = collectIntents(ctx, tx, selectIntents+`
@@ -284,6 +295,7 @@ func OpenIntents(ctx context.Context, db *store.DB, chainID uint64, after string
 	return out, err
 }
 
+// collectIntents returns the intents that a statement selects, with their attempts.
 func collectIntents(ctx context.Context, tx pgx.Tx, sql string, args ...any) (out []Intent, err error) {
 	rows, err := tx.Query(ctx, sql, args...)
 	if err != nil {
@@ -347,8 +359,8 @@ func SettledIntents(ctx context.Context, db *store.DB, chainID, above uint64) (o
 	return out, err
 }
 
-// ReopenIntent makes a confirmed or reverted intent one that waits to be mined, where the
-// block that it was in, which left the chain, is still the stored one.
+// ReopenIntent makes a confirmed or reverted intent wait to be mined again, if its stored block is
+// the one that left the chain.
 func ReopenIntent(ctx context.Context, db *store.DB, id string, left common.Hash) error {
 	_, err := db.Pool().Exec(ctx, `
 		update intents set state = 'broadcast', hash = null, block = null, block_hash = null, gas_used = null, fee = null, logs = null, updated_at = now()
@@ -356,7 +368,7 @@ func ReopenIntent(ctx context.Context, db *store.DB, id string, left common.Hash
 	return store.Failed("reopen intent", err)
 }
 
-// jsonText is a document for a column that may be null.
+// jsonText returns JSON as a parameter, null for none.
 func jsonText(v json.RawMessage) *string {
 	if len(v) == 0 {
 		return nil

@@ -10,7 +10,7 @@ import (
 	"repute/store"
 )
 
-// Nonces are those of an account, which is locked.
+// Nonces are the nonces of an account that the transaction has locked.
 type Nonces struct {
 	Next uint64 // above every one that was taken
 
@@ -19,10 +19,10 @@ type Nonces struct {
 	address common.Address
 }
 
-// Free is the lowest nonce, from one on and above all that were seen used, that no intent
-// has: Next, unless there is a gap that nothing was signed behind for quiet. Nothing behind
-// a gap is ever mined. The nonce of an intent that failed quiet ago is free again: what had
-// taken it may have left the chain.
+// Free returns the lowest nonce, from one on and above all that the chain has used, that no intent
+// has. This is Next, unless there is a gap and nothing was signed above it for quiet: transactions
+// above a gap are never mined. The nonce of an intent that failed quiet ago is free again, because
+// the transaction that used it may have left the chain.
 func (n Nonces) Free(ctx context.Context, from uint64, quiet time.Duration) (free uint64, err error) {
 	err = n.tx.QueryRow(ctx, `
 		with lowest as (select greatest($3::bigint, (select nonce + 1 from intents where chain_id = $1 and sender = $2 and state in ('confirmed', 'reverted') order by nonce desc limit 1)) as n),
@@ -34,6 +34,7 @@ func (n Nonces) Free(ctx context.Context, from uint64, quiet time.Duration) (fre
 	return free, store.Failed("free nonce", err)
 }
 
+// taken reports whether an intent that did not fail has the nonce.
 func (n Nonces) taken(ctx context.Context, nonce uint64) (taken bool, err error) {
 	err = n.tx.QueryRow(ctx, `select exists (select from intents where chain_id = $1 and sender = $2 and nonce = $3 and state <> 'failed')`, int64(n.chainID), n.address[:], int64(nonce)).Scan(&taken)
 	return taken, err

@@ -39,7 +39,7 @@ type TreasuryEvent struct {
 	Final            bool
 }
 
-// TreasuryBatch is a run of consecutive blocks with all events of a treasury in them.
+// TreasuryBatch is a range of consecutive blocks with all events of a treasury in them.
 type TreasuryBatch struct {
 	ChainID uint64
 	Address common.Address
@@ -51,8 +51,8 @@ type TreasuryBatch struct {
 	Finalized uint64
 }
 
-// AddTreasury makes a treasury known that is to be followed from a block on. Where it is
-// followed from a later one, that is begun anew.
+// AddTreasury adds a treasury that is followed from a block on. One that is followed from a later
+// block begins again.
 func AddTreasury(ctx context.Context, db *store.DB, chainID uint64, address common.Address, start uint64) (Treasury, error) {
 	err := db.InTx(ctx, pgx.TxOptions{}, "add treasury", func(tx pgx.Tx) error {
 		b := &pgx.Batch{}
@@ -70,10 +70,11 @@ func AddTreasury(ctx context.Context, db *store.DB, chainID uint64, address comm
 	return ReadTreasury(ctx, db, chainID, address)
 }
 
+// selectTreasuries begins the statements about treasuries.
 const selectTreasuries = `
 	select t.chain_id, t.address, start_block, cursor_block, cursor_hash, cursor_time, finalized, reorgs from treasuries t `
 
-// ReadTreasury is how far a treasury is followed. repute.ErrNotFound when it is not.
+// ReadTreasury returns how far a treasury is followed. repute.ErrNotFound when it is not.
 func ReadTreasury(ctx context.Context, db *store.DB, chainID uint64, address common.Address) (t Treasury, err error) {
 	rows, err := db.Pool().Query(ctx, selectTreasuries+`where t.chain_id = $1 and t.address = $2`, int64(chainID), address[:])
 	if err != nil {
@@ -95,8 +96,8 @@ func ReadTreasury(ctx context.Context, db *store.DB, chainID uint64, address com
 	return t, store.Failed("read treasury", err)
 }
 
-// TreasuryMissing counts transactions of our own that are confirmed up to the cursor and of
-// which no event is stored: an endpoint held logs back.
+// TreasuryMissing counts own transactions that are confirmed up to the cursor and of which no event
+// is stored, because an endpoint left logs out.
 func TreasuryMissing(ctx context.Context, db *store.DB, chainID uint64, address common.Address) (n int64, err error) {
 	err = db.Readers().QueryRow(ctx, `
 		select count(*) from intents i join treasuries t on (t.chain_id, t.address) = (i.chain_id, i.target)
@@ -105,8 +106,8 @@ func TreasuryMissing(ctx context.Context, db *store.DB, chainID uint64, address 
 	return n, store.Failed("compare a treasury's events", err)
 }
 
-// SaveTreasury stores a batch: events, blocks and cursor, in one transaction.
-// repute.ErrFenced when the cursor is not the batch's parent: another process was faster.
+// SaveTreasury stores events, blocks and cursor of a batch in one transaction. repute.ErrFenced
+// when the cursor is not the batch's parent, because another process was faster.
 func SaveTreasury(ctx context.Context, db *store.DB, b TreasuryBatch) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "save treasury's events", func(tx pgx.Tx) error {
 		if err := holdTreasury(ctx, tx, b.ChainID, b.Address, b.Parent); err != nil {
@@ -116,8 +117,8 @@ func SaveTreasury(ctx context.Context, db *store.DB, b TreasuryBatch) error {
 	})
 }
 
-// RewindTreasury removes what is above ancestor, a stored block, and stores the batch
-// that follows it, in one transaction. repute.ErrFenced when the cursor is not was, and
+// RewindTreasury removes all blocks above ancestor, a stored block, and stores the batch that
+// follows it, in one transaction. repute.ErrFenced when the cursor is not was, and
 // repute.ErrFinalized when ancestor is below a final block.
 func RewindTreasury(ctx context.Context, db *store.DB, was, ancestor repute.Block, b TreasuryBatch) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "rewind treasury's events", func(tx pgx.Tx) error {
@@ -142,6 +143,7 @@ func RewindTreasury(ctx context.Context, db *store.DB, was, ancestor repute.Bloc
 	})
 }
 
+// holdTreasury locks a treasury and returns repute.ErrFenced when its cursor is another block.
 func holdTreasury(ctx context.Context, tx pgx.Tx, chainID uint64, address common.Address, cursor repute.Block) error {
 	var number uint64
 	var hash []byte
@@ -152,6 +154,7 @@ func holdTreasury(ctx context.Context, tx pgx.Tx, chainID uint64, address common
 	return err
 }
 
+// saveTreasury stores a batch and deletes headers that are no longer needed.
 func saveTreasury(ctx context.Context, tx pgx.Tx, b *TreasuryBatch) error {
 	q := &pgx.Batch{}
 	for _, h := range b.Blocks {
@@ -171,6 +174,7 @@ func saveTreasury(ctx context.Context, tx pgx.Tx, b *TreasuryBatch) error {
 	return tx.SendBatch(ctx, q).Close()
 }
 
+// maybeHash returns a hash as a parameter, null for zero.
 func maybeHash(h common.Hash) []byte {
 	if (h == common.Hash{}) {
 		return nil
@@ -178,7 +182,7 @@ func maybeHash(h common.Hash) []byte {
 	return h[:]
 }
 
-// TreasuryBlocks lists the stored blocks of a treasury, the newest first.
+// TreasuryBlocks returns the stored blocks of a treasury, the newest first.
 func TreasuryBlocks(ctx context.Context, db *store.DB, chainID uint64, address common.Address, most int) ([]repute.Block, error) {
 	rows, err := db.Pool().Query(ctx, `select number, hash, ''::bytea, time from treasury_blocks where chain_id = $1 and address = $2 order by number desc limit $3`, int64(chainID), address[:], most)
 	if err != nil {
@@ -188,35 +192,36 @@ func TreasuryBlocks(ctx context.Context, db *store.DB, chainID uint64, address c
 	return list, store.Failed("read treasury's blocks", err)
 }
 
+// selectTreasuryEvents begins the statements that treasuryEvents reads.
 const selectTreasuryEvents = `
 	select e.chain_id, e.address, e.block, b.hash, b.time, e.log_index, e.tx_hash, e.kind, e.agent_key, e.run_key, e.task_key, e.fields, e.block <= t.finalized
 	from treasury_events e join treasuries t using (chain_id, address) join treasury_blocks b on (b.chain_id, b.address, b.number) = (e.chain_id, e.address, e.block) `
 
-// maxTreasuryEvents bounds an answer.
+// maxTreasuryEvents is the most events of an answer.
 const maxTreasuryEvents = 1000
 
-// TreasuryEventsOfRun lists what treasuries say of a run, by keccak256 of its id, oldest
-// first.
+// TreasuryEventsOfRun returns the events of treasuries that name a run, by keccak256 of its id, the
+// oldest first.
 func TreasuryEventsOfRun(ctx context.Context, db *store.DB, run common.Hash) ([]TreasuryEvent, error) {
 	return treasuryEvents(ctx, db, selectTreasuryEvents+`where e.run_key = $1 order by e.chain_id, e.block, e.log_index limit $2`, run[:], maxTreasuryEvents)
 }
 
-// TreasuryEvents lists a treasury's events before a block and log index, newest first; of
-// one agent where agent is not zero.
+// TreasuryEvents returns a treasury's events before a block and log index, the newest first; of one
+// agent where agent is not zero.
 func TreasuryEvents(ctx context.Context, db *store.DB, chainID uint64, address common.Address, agent common.Hash, block uint64, logIndex uint32, most int) ([]TreasuryEvent, error) {
 	return treasuryEvents(ctx, db, selectTreasuryEvents+`where e.chain_id = $1 and e.address = $2 and ($3::bytea is null or e.agent_key = $3) and (e.block, e.log_index) < ($4, $5)
 		order by e.block desc, e.log_index desc limit $6`, int64(chainID), address[:], maybeHash(agent), int64(block), int64(logIndex), most)
 }
 
-// TreasuryEventsOf lists the events of some kinds from a time on, up to the block that a
-// treasury is followed to, the newest first.
+// TreasuryEventsOf returns the events of some kinds from a time up to the treasury's cursor, the
+// newest first.
 func TreasuryEventsOf(ctx context.Context, db *store.DB, t Treasury, kinds []string, since time.Time, most int) ([]TreasuryEvent, error) {
 	return treasuryEvents(ctx, db, selectTreasuryEvents+`where e.chain_id = $1 and e.address = $2 and e.kind = any($3) and ($4::timestamptz is null or b.time >= $4) and e.block <= $5
 		order by e.block desc, e.log_index desc limit $6`, int64(t.ChainID), t.Address[:], kinds, store.MaybeTime(since), int64(t.Cursor.Number), most)
 }
 
-// LastPolicySet is the last PolicySet of an agent, by keccak256 of its slug, at or below a
-// block; the zero event where none is stored.
+// LastPolicySet returns the last PolicySet of an agent, by keccak256 of its slug, at or below a
+// block; the zero event when none is stored.
 func LastPolicySet(ctx context.Context, db *store.DB, t Treasury, agent common.Hash, block uint64) (TreasuryEvent, error) {
 	list, err := treasuryEvents(ctx, db, selectTreasuryEvents+`where e.chain_id = $1 and e.address = $2 and e.agent_key = $3 and e.kind = 'PolicySet' and e.block <= $4
 		order by e.block desc, e.log_index desc limit 1`, int64(t.ChainID), t.Address[:], agent[:], int64(block))
@@ -226,6 +231,7 @@ func LastPolicySet(ctx context.Context, db *store.DB, t Treasury, agent common.H
 	return list[0], nil
 }
 
+// treasuryEvents returns the events that a statement selects.
 func treasuryEvents(ctx context.Context, db *store.DB, sql string, args ...any) ([]TreasuryEvent, error) {
 	rows, err := db.Readers().Query(ctx, sql, args...)
 	if err != nil {

@@ -36,7 +36,7 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	other, err := db.Pool().Begin(ctx) // one that claimed it before it was marked again, about to commit
 	ok(t, err)
 	for _, as := range []string{"select from trust_stale where chain_id = 9 and token_id = 0 for update",
-		`insert into trust_guilt (chain_id, final, token_id, party, holder, score, high, tier, run) values (9, false, 0, '\x08', '\x08', -50000, -30000, 0, 1)`} {
+		`insert into trust_penalties (chain_id, final, token_id, identity, owner, score, high, tier, run) values (9, false, 0, '\x08', '\x08', -50000, -30000, 0, 1)`} {
 		_, err := other.Exec(ctx, as)
 		ok(t, err)
 	}
@@ -53,7 +53,7 @@ func TestInnocenceIsNotLost(t *testing.T) {
 	})
 	ok(t, other.Commit(ctx))
 	ok(t, <-done)
-	rows, err := db.Pool().Query(ctx, "select score from trust_guilt where chain_id = 9 and token_id = 0 and not final")
+	rows, err := db.Pool().Query(ctx, "select score from trust_penalties where chain_id = 9 and token_id = 0 and not final")
 	ok(t, err)
 	left, err := pgx.CollectRows(rows, pgx.RowTo[int])
 	ok(t, err)

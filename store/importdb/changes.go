@@ -1,0 +1,62 @@
+package importdb
+
+import (
+	"context"
+	"maps"
+	"repute"
+	"repute/store"
+	"repute/store/chaindb"
+	"repute/store/eventdb"
+	"slices"
+)
+
+// finish writes the changes for readers of the feed and counts the result.
+func (m *merge) finish(ctx context.Context, reason string) (ImportResult, error) {
+	if err := eventdb.StoreChanges(ctx, m.tx, m.chain.ID, m.changes(reason)); err != nil {
+		return ImportResult{}, err
+	}
+	m.result.Applied, m.result.Waiting = map[string]int{}, map[string]int{}
+	for i := range m.fresh {
+		l := &m.fresh[i].Log
+		if name := m.fresh[i].Event.Kind().String(); m.waits[chaindb.PointOf(l)] {
+			m.result.Waiting[name]++
+		} else {
+			m.result.Applied[name]++
+		}
+	}
+	err := m.tx.QueryRow(ctx, `
+		select (select count(*) from agents where chain_id = $1), (select count(*) from pending where chain_id = $1)`,
+		m.chain.ID).Scan(&m.result.Agents, &m.result.Pending)
+	return m.result, store.Failed("count", err)
+}
+
+// changes returns a change for each rebuilt agent, and one without an agent when late events belong
+// to none. An import above everything stored is one backfill.
+func (m *merge) changes(reason string) []eventdb.ChangeRow {
+	if len(m.fresh) == 0 {
+		return nil
+	}
+	from, to := m.fresh[0].Log.BlockNumber, m.fresh[len(m.fresh)-1].Log.BlockNumber
+	if !m.late && reason == "import" {
+		return []eventdb.ChangeRow{eventdb.Backfilled(from, to)}
+	}
+	agents := make(map[repute.TokenID]bool, len(m.agents))
+	for _, id := range m.agents {
+		agents[id] = true
+	}
+	at, data := chaindb.Point{Block: max(to, m.chain.Cursor.Number)}, store.Marshal(eventdb.RepairedData{Reason: reason})
+	var rows []eventdb.ChangeRow
+	for i := range m.fresh {
+		if id, ok := repute.AgentOf(m.fresh[i].Event); ok {
+			agents[id] = true
+		} else if len(rows) == 0 {
+			rows = append(rows, eventdb.ChangeRow{Kind: store.KindRepaired, At: at, Data: data})
+		}
+	}
+	touched := slices.Collect(maps.Keys(agents))
+	slices.SortFunc(touched, func(a, b repute.TokenID) int { return a.Cmp(&b) })
+	for i := range touched {
+		rows = append(rows, eventdb.ChangeRow{Kind: store.KindRepaired, At: at, ID: &touched[i], Data: data})
+	}
+	return rows
+}
