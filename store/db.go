@@ -341,7 +341,7 @@ func Failed(doing string, err error) error {
 	if away && !errors.Is(err, context.Canceled) && !errors.Is(err, context.DeadlineExceeded) {
 		return fmt.Errorf("%s: %w: %w (%w)", doing, ErrDatabase, repute.ErrUnavailable, err)
 	}
-	if errors.Is(err, repute.ErrUnavailable) { // of a limit of ours, or of what is signed
+	if errors.Is(err, repute.ErrUnavailable) { // it is not the database's: a limit, or a transaction that is signed
 		return fmt.Errorf("%s: %w", doing, err)
 	}
 	return fmt.Errorf("%s: %w: %w", doing, ErrDatabase, err)

@@ -17,7 +17,8 @@ import (
 // Interned holds the ids of the tags and URIs of a batch.
 type Interned struct {
 	Tags, URIs map[string]int64
-	agents     map[string]int64 // those of uris that agents use as their own
+	// agents are the ids of URIs that agents use as their own.
+	agents map[string]int64
 }
 
 // dictionary caches the ids of interned strings. A committed id never changes, so an entry is never
@@ -60,7 +61,7 @@ func Intern(ctx context.Context, db *store.DB, records []repute.Record) (Interne
 		return Interned{}, store.Failed("intern tags", err)
 	}
 	dict.expire(time.Now())
-	// Once planned it is known, whatever became of the plan meanwhile.
+	// A second lookup finds the URIs that were scheduled, whether or not they still are.
 	find := findAgentURIs
 	err = dict.resolve(ctx, db, dict.agents, ids.agents, store.SHA256,
 		func(ctx context.Context, db *store.DB, words []word) (map[[32]byte]int64, error) {

@@ -77,16 +77,16 @@ func (r FetchResult) parsed() Parsed {
 // Parsed is the result of parsing a document's bytes by package manifest.
 type Parsed struct {
 	ParserVersion int
-	// Registration is what the bytes are as a registration file, with the Problems
-	// of that; nil when they are no document at all, or are nobody's registration.
+	// Registration is the result of parsing the bytes as a registration file, with its Problems;
+	// nil when they are no document, or no registration file.
 	Registration *repute.Registration
 	Problems     []repute.Problem
-	// FileOnly: nobody reads the bytes as a registration; Registration and Problems
-	// say nothing.
+	// FileOnly says that the bytes are not used as a registration; Registration and Problems are
+	// empty.
 	FileOnly bool
-	// Files is what they are as files of other kinds.
+	// Files are the results of parsing them as files of other kinds.
 	Files []FileParse
-	// Domains are those of Registration's endpoints.
+	// Domains are the ones of the registration's endpoints.
 	Domains []Domain
 }
 
@@ -337,8 +337,8 @@ type outcomes struct {
 // newOutcomes returns these columns of fetch results.
 func newOutcomes(results []FetchResult) (c outcomes) {
 	for _, r := range results {
-		c.ids, c.at, c.due = append(c.ids, r.URIID), append(c.at, r.FetchedAt), append(c.due, nullTime(r.NextDue))
-		c.claimed = append(c.claimed, nullTime(r.Claimed))
+		c.ids, c.at, c.due = append(c.ids, r.URIID), append(c.at, r.FetchedAt), append(c.due, store.MaybeTime(r.NextDue))
+		c.claimed = append(c.claimed, store.MaybeTime(r.Claimed))
 	}
 	return c
 }
@@ -374,12 +374,4 @@ func MultihashOf(text string) []byte {
 		return nil
 	}
 	return c.Hash()
-}
-
-// nullTime returns nil for the zero time.
-func nullTime(t time.Time) *time.Time {
-	if t.IsZero() {
-		return nil
-	}
-	return &t
 }

@@ -31,7 +31,7 @@ func saveParses(ctx context.Context, tx pgx.Tx, bodies []parsedBody, proofs map[
 	var found []searchtext.Searchable
 	var links linkRows
 	var domains domainRows
-	var written []byte // hash of the last bytes that are: equal ones follow each other
+	var written []byte // hash of the last body with rows; equal bodies follow each other
 	for i, body := range bodies {
 		at := places[i]
 		if body.FileOnly || at.outdated {

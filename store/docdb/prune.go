@@ -65,7 +65,7 @@ func deleteFetches(ctx context.Context, tx pgx.Tx, uri int64) (sums [][]byte, al
 // deleteUnused deletes the documents among sums that no URI returned, with all rows that depend on
 // them. Denied ones stay, so that they are recognized when they come again.
 func deleteUnused(ctx context.Context, tx pgx.Tx, sums [][]byte) error {
-	// With the rows locked nobody takes bytes for stored that are about to go.
+	// The lock keeps others from relying on stored bytes that are about to be deleted.
 	if _, err := tx.Exec(ctx, "select from documents where sha256 = any($1) order by sha256 for update", sums); err != nil {
 		return err
 	}

@@ -88,10 +88,14 @@ type shown struct {
 	Name     string                `json:"name,omitempty"`
 	Problems int                   `json:"problems"`
 
-	parse    []byte // all of it, as stored
-	sum      []byte // of the bytes read last, shown or not
-	stands   bool   // they count as what the URI's host says
-	standing string // that, and what else decides what they prove
+	// parse is the whole stored parse.
+	parse []byte
+	// sum is the hash of the bytes read last, also when they are not shown.
+	sum []byte
+	// stands says that these bytes count as what the URI's host serves: see Standing.
+	stands bool
+	// standing is stands with everything else that decides what the bytes prove.
+	standing string
 }
 
 // equal compares what readers see. The reason of a failed fetch does not count while bytes are
@@ -139,7 +143,7 @@ func (d *DocumentRow) shown(empty bool) (shown, error) {
 	}
 	s := shown{Status: doc.Status, Source: doc.Source, Reason: doc.Reason, Problems: len(doc.Problems)}
 	if d.denied != nil {
-		return s, nil // what it was is nobody's business now
+		return s, nil // the content of a denied document is not shown
 	}
 	s.parse = slices.Concat(d.registration, []byte{0}, d.problems)
 	if d.sha256 != nil {

@@ -157,7 +157,7 @@ type backfilledData struct {
 
 // rewoundData is the data of a change of kind store.KindRewound.
 type rewoundData struct {
-	Block uint64      `json:"block"` // the last one that stands
+	Block uint64      `json:"block"` // the newest block after the rewind
 	Hash  common.Hash `json:"hash"`
 	From  uint64      `json:"from"` // the newest one before
 }

@@ -22,7 +22,7 @@ type Amendment struct {
 	Block repute.Block
 	// Remove are stored logs that the block does not have.
 	Remove []types.Log
-	// Records are logs of the block; those that are stored already stay.
+	// Records are logs of the block. Stored ones are skipped.
 	Records []repute.Record
 }
 

@@ -26,7 +26,8 @@ type ImportResult struct {
 	Agents     int            // agents the chain has afterwards
 	Applied    map[string]int // new logs that took effect, by event name
 	Waiting    map[string]int // new logs that wait for a missing one or contradict a stored one, by event name
-	Pending    int            // such logs of the whole chain afterwards
+	// Pending counts all events of the chain without effect afterwards.
+	Pending int
 }
 
 // Import merges recorded logs, in any order, into an imported chain; all or none are stored. Logs

@@ -18,12 +18,17 @@ import (
 
 // Snapshot describes an export of one chain's events.
 type Snapshot struct {
-	Chain   repute.Chain
-	Range   repute.BlockRange   // the blocks asked for
-	Covered []repute.BlockRange // those of them whose logs are all there
-	Gaps    []chaindb.Gap       // open ones that reach into Range, without when they were found and tried
-	Waiting int64               // stored events of the chain that wait for a missing one or cannot be read
-	Last    repute.Block        // block Range.To; its hash is zero where unknown
+	Chain repute.Chain
+	// Range is the requested range of blocks.
+	Range repute.BlockRange
+	// Covered are the parts of Range whose logs are complete but for the gaps.
+	Covered []repute.BlockRange
+	// Gaps are open gaps that overlap Range, without when they were found and tried.
+	Gaps []chaindb.Gap
+	// Waiting counts stored events of the chain that wait for a missing one or cannot be read.
+	Waiting int64
+	// Last is block Range.To; its hash is zero where it is unknown.
+	Last repute.Block
 }
 
 // ReadSnapshot reads the stored logs of a chain in order, with block hash and time where they are

@@ -33,7 +33,7 @@ type Claim struct {
 	Given           time.Time
 	Block, LogIndex uint64
 	repute.Payment      // From, To, ChainID, Tx and State are set
-	Attempts        int // that came to nothing, in a row
+	Attempts        int // failed lookups in a row
 }
 
 // DuePayments returns up to limit claims of final ratings that are to be looked up on a chain now.
@@ -135,7 +135,7 @@ type Outcome struct {
 // whose ratings count differently get a change.
 func SettlePayment(ctx context.Context, db *store.DB, c Claim, judge func(taken func(logIndex uint64) bool) Outcome) error {
 	return db.InTx(ctx, pgx.TxOptions{}, "settle payment", func(tx pgx.Tx) error {
-		// One claim of a transaction after the other.
+		// Claims of one transaction are settled one after the other.
 		if _, err := tx.Exec(ctx, "select pg_advisory_xact_lock($1)", paymentLock(c.Payment)); err != nil {
 			return err
 		}

@@ -109,8 +109,10 @@ func glances(ctx context.Context, tx pgx.Tx, ids []repute.AgentID, block int64) 
 // rater is a client that gave some of these ratings.
 type rater struct {
 	client common.Address
-	only   bool             // rated no other agent
-	owners []common.Address // of agents that it owns or is the wallet of: itself, and others
+	// only says that it rated no other agent.
+	only bool
+	// owners are the owners of the agents that it owns or is the wallet of.
+	owners []common.Address
 }
 
 // ratersOf reads the raters of each agent. It skips along the index over other agents, so that a

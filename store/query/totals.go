@@ -20,7 +20,7 @@ const (
 
 // totals caches counts that are expensive to compute.
 type totals struct {
-	counting sync.Mutex // held by who counts anew; others take what is there
+	counting sync.Mutex // held while counting; others use the cached counts
 
 	mu    sync.Mutex // guards what follows
 	known map[uint64]repute.ChainStatus

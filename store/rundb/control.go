@@ -140,7 +140,7 @@ func Approve(ctx context.Context, db *store.DB, run string, a Approval, queue fu
 		if err := addDecisions(ctx, db, tx, root, run, []Decision{answerTo(&asked, &a)}); err != nil {
 			return err
 		}
-		// The root run of one that waits waits with it.
+		// A waiting run and its root run wait together, so both continue.
 		if _, err := tx.Exec(ctx, `update runs set awaiting = '', fence = fence + 1, held_until = '-infinity',
 			lost_after = case when id = $2 then clock_timestamp() + interval '`+jobWait+`' else 'infinity' end where id in ($1, $2)`, run, root); err != nil {
 			return err

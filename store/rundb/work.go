@@ -204,7 +204,7 @@ func SavePhase(ctx context.Context, db *store.DB, l Lease, o PhaseOutcome, also 
 		if err := addEvents(ctx, tx, l, append(left, o.Events...)); err != nil {
 			return err
 		}
-		if o.Awaiting != "" { // nobody would find the cancellation while it waits
+		if o.Awaiting != "" { // no worker would see a cancellation while it waits
 			if err := endCanceled(ctx, tx, l.Root); err != nil {
 				return err
 			}

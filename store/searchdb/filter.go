@@ -21,31 +21,32 @@ import (
 // AgentFilter selects and orders agents. All conditions may be combined. Values of documents are
 // compared without regard to case.
 type AgentFilter struct {
-	// Text is what is searched for, "" for anything: words as they are found in any
-	// order, "a phrase", -without, this or that; without such signs also parts of words,
-	// a host, a URL or an address. See Match for what follows when no agent has all words.
+	// Text is searched for; empty for any. It is a list of words in any order, "a phrase",
+	// -without, this or that. A text without operators also finds parts of words, a host, a URL or
+	// an address. See Match for what happens when no agent has all words.
 	Text     string
 	ChainIDs []uint64        // nil for all
 	Owner    *common.Address // nil for any
 	Wallet   *common.Address // nil for any, the zero address for cleared
-	// Service to Trust are "" for any, one value or a list divided by commas, all of
-	// which an agent must have. A value that holds commas itself is found, too.
-	// Tag is "" for any, or the tag1 of a live rating exactly as it is.
+	// Service to Trust are empty for any, one value, or a list divided by commas, all of which an
+	// agent must have. A value that contains commas is found too. Tag is empty for any, or the
+	// exact tag1 of a live rating.
 	Service, Skill, Domain, Trust, Tag string
 	X402, Active                       *bool                 // nil for any
 	Status                             repute.DocumentStatus // "" for any
-	MinFeedback                        int64                 // live ratings at least
-	// RegisteredSince selects agents whose first block is of this time or later; zero for
-	// any. An agent whose block has no known time is not selected by it.
+	// MinFeedback is the least number of live ratings.
+	MinFeedback int64
+	// RegisteredSince selects agents whose first block has this time or a later one; zero for any.
+	// An agent whose block has no known time is not selected.
 	RegisteredSince time.Time
 	Score           ScoreFilter // the empty one for any
-	// Unfolded lists near-identical agents of one owner one by one. Without Text they
-	// always are.
+	// Unfolded lists near-identical agents of one owner one by one. Without Text they always are.
 	Unfolded bool
-	Sort     string // when empty SortRelevance with Text, else SortID
-	Desc     bool
-	After    string // Next of the page before, with the same filter
-	Limit    int    // 1..MaxPage
+	// Sort is SortRelevance with Text and SortID without one when it is empty.
+	Sort  string
+	Desc  bool
+	After string // Next of the page before, with the same filter
+	Limit int    // 1..MaxPage
 }
 
 // question returns a digest of the filter, so that a cursor of another filter is refused.

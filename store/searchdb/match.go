@@ -50,15 +50,16 @@ const (
 
 // textMatch is the SQL that finds the documents and agents that match a text.
 type textMatch struct {
-	// parts are disjoint conditions on searchable s, best first: each gives no more
-	// than maxHits documents, so that those behind do not push the best ones out.
+	// parts are disjoint conditions on searchable s, best first. Each finds at most maxHits
+	// documents, so that a worse one does not displace better documents.
 	parts []string
-	class string // how well s matches
-	// agents are statements that give further rows of agents a, with their class.
+	// class is the SQL of how well s matches.
+	class string
+	// agents are statements that find further rows of agents a, with their class.
 	agents []string
-	// wider are the parts to look at when no agent matches parts; nil for none.
+	// wider are the parts that are used when no agent matches parts; nil for none.
 	wider []string
-	// partial is set where documents that match are left out on purpose, see matchMost.
+	// partial says that matching documents are left out on purpose: see matchMost.
 	partial bool
 }
 

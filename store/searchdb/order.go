@@ -33,7 +33,7 @@ type agentEntry struct {
 	id     repute.AgentID
 	pos    agentPos
 	key    int64 // comparable across chains: the sort key, or the time in seconds
-	folded int64 // other agents that it stands for
+	folded int64 // near-identical agents that are not listed
 }
 
 // agentOrder is the order of one chain's agents: by a key, then by token.

@@ -25,9 +25,11 @@ type Count struct {
 // Found is a page of matching agents.
 type Found struct {
 	store.Page[repute.Agent]
-	Total Count // of all pages
-	Match Match // how the text was matched, "" without one and where no agent matches
-	// Similar is how many near-identical agents of its owner each item stands for, itself
+	// Total is of all pages.
+	Total Count
+	// Match is how the text was matched; empty without a text and when no agent matches.
+	Match Match
+	// Similar is for each item how many near-identical agents of its owner it stands for, itself
 	// not counted. It is nil where they are listed one by one.
 	Similar []int64
 }

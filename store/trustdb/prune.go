@@ -122,7 +122,8 @@ func pruneInputs(ctx context.Context, tx pgx.Tx, after, last []byte) error {
 	if err != nil {
 		return err
 	}
-	// Who had one of them before it was locked may have named it since: a statement of its own sees that.
+	// A transaction that held one of them before may have named it since. Only a new statement sees
+	// that.
 	_, err = tx.Exec(ctx, `delete from trust_inputs i where hash = any($1) and hash <> all($2) and `+unnamed, loose, ofRuns)
 	return err
 }

@@ -22,7 +22,7 @@ func queueRelated(ctx context.Context, tx pgx.Tx, chainID uint64, final bool, li
 	}
 	var b pgx.Batch
 	for identity, tokens := range of {
-		var itself *store.TokenNum // does not limit itself; where there are two each may limit the other
+		var itself *store.TokenNum // an agent does not limit itself; two agents limit each other
 		if len(tokens) == 1 {
 			itself = (*store.TokenNum)(&tokens[0])
 		}

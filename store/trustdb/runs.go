@@ -178,7 +178,7 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 		if _, err := tx.Exec(ctx, `update trust_feed set repaired = 0 where chain_id = $1 and repaired = $2`, r.ChainID, r.Repaired); err != nil {
 			return err
 		}
-		// Who has claimed agents for an older run can store nothing any more.
+		// Claims for an older run end, because their results would be refused.
 		if _, err := tx.Exec(ctx, `update trust_stale set claimed = '-infinity' where chain_id = $1 and claimed > '-infinity'`, r.ChainID); err != nil {
 			return err
 		}
@@ -190,7 +190,7 @@ func AddRun(ctx context.Context, db *store.DB, r Run) error {
 // did. Final scores of a closed run never change.
 func CloseRun(ctx context.Context, db *store.DB, chainID uint64) (closed bool, err error) {
 	err = db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("close trust run of chain %d", chainID), func(tx pgx.Tx) error {
-		// Who marks agents has the run's row: only a statement that follows sees which.
+		// MarkAgents locks the run's row. Only a statement after this one sees what it marked.
 		if _, err := tx.Exec(ctx, `select from trust_runs where chain_id = $1 and closed_at is null order by run desc limit 1 for update`, chainID); err != nil {
 			return err
 		}

@@ -19,14 +19,14 @@ type ScoredAgent struct {
 	// Current is the score at the newest block; nil when the agent does not exist or has no
 	// ratings.
 	Current *AgentScore
-	// Last is the final score, where one was due and the agent existed then; Facts is a
-	// digest of what makes two final scores differ besides small changes by age, and of
-	// two that differ by less than Tolerance only the first is kept.
+	// Last is the final score, where one was due and the agent existed then. Facts is a digest of
+	// everything but small changes by age in which two final scores may differ: of two with the
+	// same digest that differ by less than Tolerance only the first is stored.
 	Last  *AgentScore
 	Facts common.Hash
-	// Shown is such a digest of Current. Where a run changes no more than ages the row of an
-	// earlier run stays, which names that run: whatever it shows is within Tolerance of what
-	// the newest one gives. With Exact it is written all the same.
+	// Shown is such a digest of Current. Where a run changes only ages, the row of an earlier run
+	// stays, which names that run and is within Tolerance of the new score. With Exact the new row
+	// is always written.
 	Shown common.Hash
 	Exact bool
 }
@@ -34,11 +34,13 @@ type ScoredAgent struct {
 // AgentScore is a score with the penalties that it brings for related agents.
 type AgentScore struct {
 	repute.Score
-	Guarded bool // another agent limits it
-	// Plain: the agent has no ratings and no penalty limits it. Such a score is stored only
-	// when it replaces a limited one.
-	Plain     bool
-	Penalties []repute.Penalty // of those who had the agent
+	// Guarded says that a penalty of a related agent limits the score.
+	Guarded bool
+	// Plain says that the agent has no ratings and no penalty limits it. Such a score is stored
+	// only when it replaces a limited one.
+	Plain bool
+	// Penalties are for the identities that owned the agent.
+	Penalties []repute.Penalty
 }
 
 // Tolerance is how far a score or its bounds must move for a final score to be stored again: a
@@ -88,7 +90,7 @@ func SaveScores(ctx context.Context, db *store.DB, chainID, run uint64, agents [
 	for tries := 5; ; tries-- {
 		err := db.InTx(ctx, pgx.TxOptions{}, fmt.Sprintf("save scores of chain %d", chainID), save)
 		var pg *pgconn.PgError
-		if tries > 0 && errors.As(err, &pg) && pg.Code == "40P01" { // with who marks agents in no order
+		if tries > 0 && errors.As(err, &pg) && pg.Code == "40P01" { // a deadlock with a transaction that marks agents
 			continue
 		}
 		return err

@@ -122,7 +122,7 @@ func MarkStale(ctx context.Context, db *store.DB, chainID uint64, limit int) (n 
 		if err != nil {
 			return err
 		}
-		if p.at.Before(p.oldest) && p.oldest.Seq > 1 { // what came in between is lost: a log that was found late too
+		if p.at.Before(p.oldest) && p.oldest.Seq > 1 { // changes were pruned before they were read, perhaps of late logs
 			if err := noteRepaired(ctx, tx, chainID, p.oldest.Seq); err != nil {
 				return err
 			}

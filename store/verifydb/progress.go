@@ -59,9 +59,12 @@ const comparedJob = "compared "
 
 // Sweep is the position of a comparison of a chain.
 type Sweep struct {
-	Pinned   uint64             // lowest block that a part of it was compared at, 0 before the first
-	Position uint64             // what comes next
-	Skipped  []repute.EventKind // which a part of it could not compare
+	// Pinned is the lowest block that a part was compared at, 0 before the first part.
+	Pinned uint64
+	// Position is the next token id or block.
+	Position uint64
+	// Skipped are the kinds of events that a part could not compare.
+	Skipped []repute.EventKind
 }
 
 // ReadSweep returns the position of a comparison; the zero Sweep when it never ran.

@@ -17,22 +17,32 @@ import (
 
 // Act is a transaction that the operator of this service asked for, outside any run.
 type Act struct {
-	ID           string
-	Key          string // makes asking twice one act; empty: none
-	Kind         string
-	By           string // who asked
-	ChainID      uint64
-	Agent        string // slug, empty: of none
-	Alone        bool   // not stored: it is added only while no other of its kind is open for the agent
-	Request      json.RawMessage
-	Decision     json.RawMessage
-	Transactions json.RawMessage // as they were simulated
+	ID string
+	// Key is the idempotency key of the request; empty for none.
+	Key  string
+	Kind string
+	// By names the caller that asked.
+	By      string
+	ChainID uint64
+	// Agent is a slug; empty when the act concerns no agent.
+	Agent string
+	// Alone says that the act is added only while no other of its kind is open for the agent. It is
+	// not stored.
+	Alone    bool
+	Request  json.RawMessage
+	Decision json.RawMessage
+	// Transactions are stored as they were simulated.
+	Transactions json.RawMessage
 	Result       json.RawMessage
-	Refused      string // why nothing was sent; empty: it was not refused
-	Error        string // why it ended early
-	Created      time.Time
-	Ended        time.Time     // zero: it has not
-	Age          time.Duration // since it was asked for, by the database's clock
+	// Refused is why nothing was sent; empty when it was not refused.
+	Refused string
+	// Error is why the act ended early; empty when it did not.
+	Error   string
+	Created time.Time
+	// Ended is zero while one of its transactions is not final.
+	Ended time.Time
+	// Age is the time since the request, by the database's clock.
+	Age time.Duration
 }
 
 // AddAct stores an act before anything of it is sent. When one with the same key exists, it is

@@ -12,7 +12,8 @@ import (
 
 // Nonces are the nonces of an account that the transaction has locked.
 type Nonces struct {
-	Next uint64 // above every one that was taken
+	// Next is above every nonce that an intent of the account has.
+	Next uint64
 
 	tx      pgx.Tx
 	chainID uint64

@@ -168,7 +168,7 @@ func saveTreasury(ctx context.Context, tx pgx.Tx, b *TreasuryBatch) error {
 	}
 	q.Queue(`update treasuries set cursor_block = $3::bigint, cursor_hash = $4, cursor_time = $5, finalized = greatest(finalized, least($6::bigint, $3::bigint)) where chain_id = $1 and address = $2`,
 		int64(b.ChainID), b.Address[:], int64(b.To.Number), b.To.Hash[:], store.MaybeTime(b.To.Time), int64(b.Finalized))
-	// Of final blocks the newest one is kept, and those with events.
+	// Headers of final blocks are deleted, except the newest one and those with events.
 	q.Queue(`delete from treasury_blocks o where chain_id = $1 and address = $2 and number < (select max(number) from treasury_blocks where chain_id = $1 and address = $2 and number <= $3)
 		and not exists (select 1 from treasury_events e where e.chain_id = $1 and e.address = $2 and e.block = o.number)`, int64(b.ChainID), b.Address[:], int64(b.Finalized))
 	return tx.SendBatch(ctx, q).Close()
