@@ -132,7 +132,7 @@ func keep(t *testing.T, db *store.DB, fetch func(context.Context, string) (resol
 			for _, b := range doc.Blocks {
 				r.Blocks = append(r.Blocks, docdb.Block{Multihash: b.Multihash, Data: b.Data, Node: b.Node})
 			}
-			must(t, docdb.SaveDocument(t.Context(), db, r))
+			must(t, docdb.SaveDocuments(t.Context(), db, r))
 			kept[u.URI] = doc.Bytes
 		}
 	}

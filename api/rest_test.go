@@ -369,7 +369,7 @@ func TestDocument(t *testing.T) {
 			if u.URI != "https://agent.example/9.json" {
 				continue
 			}
-			err := docdb.SaveDocument(ctx, l.db, docdb.FetchResult{
+			err := docdb.SaveDocuments(ctx, l.db, docdb.FetchResult{
 				URIID: u.ID, Body: []byte("{}"), MediaType: "application/json", Source: "https", FetchedAt: time.Now(), ParserVersion: 1,
 				Registration: &file, Problems: []repute.Problem{{Code: "WA001", Severity: repute.SeverityWarning, Message: "odd"}},
 			})

@@ -42,7 +42,7 @@ func saveFiles(t testing.TB, db *store.DB, files map[string]docdb.FetchResult) {
 			if r.Source == "" {
 				r.Source = u.Kind
 			}
-			if err := docdb.SaveDocument(ctx, db, r); err != nil {
+			if err := docdb.SaveDocuments(ctx, db, r); err != nil {
 				t.Fatal(err)
 			}
 		}

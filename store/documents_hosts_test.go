@@ -275,7 +275,7 @@ func TestAllowedDuringClaim(t *testing.T) {
 	}
 	refusal := docdb.FetchResult{URIID: u.ID, Claimed: u.Claimed, FetchedAt: time.Now(), Reason: docdb.ReasonDenied, Dead: true} // what the loop makes of it
 	ok(t, denydb.Undeny(ctxOf(t), db, repute.DenyAgent, "7:0"))
-	ok(t, docdb.SaveDocuments(ctxOf(t), db, []docdb.FetchResult{refusal, {URIID: other.ID, FetchedAt: time.Now(), Reason: "timeout"}}))
+	ok(t, docdb.SaveDocuments(ctxOf(t), db, refusal, docdb.FetchResult{URIID: other.ID, FetchedAt: time.Now(), Reason: "timeout"}))
 	if d := documentOf(t, db, w.id(1)); d.Reason != "timeout" {
 		t.Errorf("of the other %+v", d)
 	}
@@ -327,7 +327,7 @@ func TestBatchesShareBlocks(t *testing.T) {
 			for j, b := range blocks {
 				batch = append(batch, outcome(fmt.Sprintf("https://x/%d", from+j), fmt.Sprintf("%d of %d", from+j, i), b))
 			}
-			go func() { done <- docdb.SaveDocuments(ctxOf(t), db, batch) }()
+			go func() { done <- docdb.SaveDocuments(ctxOf(t), db, batch...) }()
 		}
 		for range 2 {
 			ok(t, <-done)

@@ -350,10 +350,10 @@ func TestBatchIsWhole(t *testing.T) {
 	db, w := queue(t, "https://x/0", "https://x/1")
 	u := claim(t, db, "")
 	good := docdb.FetchResult{URIID: u["https://x/1"].ID, Body: []byte("{}"), Source: "https", FetchedAt: fetched, ParserVersion: 1}
-	if err := docdb.SaveDocuments(context.Background(), db, []docdb.FetchResult{good, {URIID: 1 << 40, FetchedAt: fetched}}); !errors.Is(err, repute.ErrNotFound) {
+	if err := docdb.SaveDocuments(context.Background(), db, good, docdb.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown uri gave %v", err)
 	}
-	if err := docdb.SaveDocuments(context.Background(), db, []docdb.FetchResult{good, good}); !errors.Is(err, repute.ErrInvalid) {
+	if err := docdb.SaveDocuments(context.Background(), db, good, good); !errors.Is(err, repute.ErrInvalid) {
 		t.Errorf("one uri twice gave %v", err)
 	}
 	if d := documentOf(t, db, w.id(1)); d.Status != repute.DocumentPending {
@@ -361,7 +361,7 @@ func TestBatchIsWhole(t *testing.T) {
 	}
 	same := good
 	same.URIID = u["https://x/0"].ID
-	ok(t, docdb.SaveDocuments(context.Background(), db, []docdb.FetchResult{good, same}))
+	ok(t, docdb.SaveDocuments(context.Background(), db, good, same))
 	for n := range 2 {
 		if d := documentOf(t, db, w.id(n)); d.Status != repute.DocumentOK {
 			t.Errorf("agent %d: %+v", n, d)
@@ -473,9 +473,9 @@ func TestBatchOfEqualBytes(t *testing.T) {
 			values ($1, sha256('f'), 'https://x/file', 'https', '', 3, now())`, id)
 		due := claim(t, db, "")
 		body := []byte("same bytes")
-		ok(t, docdb.SaveDocuments(ctxOf(t), db, []docdb.FetchResult{
-			{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, FileOnly: true},
-			{URIID: due[url].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Weather Oracle", w.id(0))}}))
+		ok(t, docdb.SaveDocuments(ctxOf(t), db,
+			docdb.FetchResult{URIID: due[other].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, FileOnly: true},
+			docdb.FetchResult{URIID: due[url].ID, Body: body, Source: "https", FetchedAt: time.Now(), ParserVersion: 1, Registration: linked("Weather Oracle", w.id(0))}))
 		if _, got := search(t, db, searchdb.AgentFilter{Text: "weather"}); got != "7:0" {
 			t.Errorf("%s: found %q", name, got)
 		}

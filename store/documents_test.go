@@ -55,7 +55,7 @@ func claim(t *testing.T, db *store.DB, host string) map[string]docdb.URI {
 
 func save(t *testing.T, db *store.DB, r docdb.FetchResult) {
 	t.Helper()
-	if err := docdb.SaveDocument(context.Background(), db, r); err != nil {
+	if err := docdb.SaveDocuments(context.Background(), db, r); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -356,7 +356,7 @@ func TestURIStats(t *testing.T) {
 	if err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("stats = %+v, %v, want %+v", got, err, want)
 	}
-	if err := docdb.SaveDocument(context.Background(), db, docdb.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
+	if err := docdb.SaveDocuments(context.Background(), db, docdb.FetchResult{URIID: 1 << 40, FetchedAt: fetched}); !errors.Is(err, repute.ErrNotFound) {
 		t.Errorf("an unknown uri gave %v", err)
 	}
 }

@@ -230,7 +230,7 @@ func TestReadsUseIndexes(t *testing.T) {
 		"queue": func() {
 			_, err := docdb.DueURIs(ctx, db, "h7", 10)
 			must(err)
-			must(docdb.SaveDocument(ctx, db, docdb.FetchResult{URIID: 77, FetchedAt: fetched, Body: []byte("{}"), ParserVersion: 1}))
+			must(docdb.SaveDocuments(ctx, db, docdb.FetchResult{URIID: 77, FetchedAt: fetched, Body: []byte("{}"), ParserVersion: 1}))
 		},
 	}
 	for _, sort := range []string{query.SortID, query.SortFeedback, query.SortUpdated, query.SortScore} {

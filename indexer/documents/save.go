@@ -130,7 +130,7 @@ func away(err error) bool {
 
 // save is the loop's saver.save.
 func (l *Loop) save(ctx context.Context, results []docdb.FetchResult) error {
-	if err := docdb.SaveDocuments(ctx, l.db, results); err != nil {
+	if err := docdb.SaveDocuments(ctx, l.db, results...); err != nil {
 		return fmt.Errorf("%d documents: %w", len(results), err)
 	}
 	for _, r := range results {

@@ -105,15 +105,10 @@ type Domain struct {
 	Proof string
 }
 
-// SaveDocument stores the outcome of a fetch in one transaction. After a failure the bytes of the
-// last success stay. Agents whose current URI it is get a change when what they show changed.
-// repute.ErrNotFound when there is no such URI.
-func SaveDocument(ctx context.Context, db *store.DB, r FetchResult) error {
-	return SaveDocuments(ctx, db, []FetchResult{r})
-}
-
-// SaveDocuments is SaveDocument for several URIs: all outcomes are stored or none.
-func SaveDocuments(ctx context.Context, db *store.DB, results []FetchResult) error {
+// SaveDocuments stores the outcomes of fetches of different URIs in one transaction, all or none.
+// After a failure the bytes of the last success stay. Agents whose current URI it is get a change
+// when what they show changed. repute.ErrNotFound when there is no such URI.
+func SaveDocuments(ctx context.Context, db *store.DB, results ...FetchResult) error {
 	ctx, cancel := context.WithTimeout(ctx, store.DocumentTimeout)
 	defer cancel()
 	batch, err := newSaving(results)

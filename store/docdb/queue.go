@@ -157,7 +157,7 @@ func ReleaseURI(ctx context.Context, db *store.DB, u URI) error {
 }
 
 // DueURIs claims up to limit due URIs of a host, ordered by rank and within a rank the ones
-// that became due last first. A claim without SaveDocument expires, and the URI is due again.
+// that became due last first. A claim without SaveDocuments expires, and the URI is due again.
 func DueURIs(ctx context.Context, db *store.DB, host string, limit int) ([]URI, error) {
 	rows, err := db.Pool().Query(ctx, claimSQL(limit, lastRank(db)), host, claimTime, maxClaimDoublings)
 	if err != nil {

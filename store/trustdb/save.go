@@ -193,20 +193,3 @@ func queueFinal(b *pgx.Batch, chainID, run uint64, a *ScoredAgent) {
 		chainID, token, run, s.Evidence[:], s.Rated, int32(s.Score.Score), int32(s.Low), int32(s.High), int32(s.Mean), s.Confidence, s.Tier, a.Facts[:], s.Result,
 		int32(Tolerance), s.Guarded, s.Plain)
 }
-
-// DumpScores returns every stored score of a chain as ordered lines. Two chains with the same
-// events, roots and runs return the same lines.
-func DumpScores(ctx context.Context, db *store.DB, chainID uint64) (lines []string, err error) {
-	rows, err := db.Readers().Query(ctx, `
-		select format('%s now %s %s %s %s', s.token_id, s.block, encode(s.block_hash, 'hex'), encode(r.weights, 'hex'), convert_from(s.result, 'UTF8'))
-		from trust_scores s join trust_runs r using (chain_id, run) where s.chain_id = $1
-		union all
-		select format('%s final %s %s %s', s.token_id, r.boundary, encode(r.weights, 'hex'), convert_from(s.result, 'UTF8'))
-		from trust_finals s join trust_runs r using (chain_id, run) where s.chain_id = $1
-		order by 1`, chainID)
-	if err != nil {
-		return nil, store.Failed("dump scores", err)
-	}
-	lines, err = pgx.CollectRows(rows, pgx.RowTo[string])
-	return lines, store.Failed("dump scores", err)
-}

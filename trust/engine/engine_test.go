@@ -326,7 +326,7 @@ func settle(t testing.TB, db *store.DB, chain, boundary uint64) trustdb.Run {
 
 func dump(t testing.TB, db *store.DB, prefix string) (out []string) {
 	t.Helper()
-	lines, err := trustdb.DumpScores(t.Context(), db, 9)
+	lines, err := dumpScores(t.Context(), db, 9)
 	ok(t, err)
 	for _, l := range lines {
 		if strings.Contains(l, prefix) {
@@ -421,4 +421,20 @@ func replayAll(t *testing.T, db *store.DB) {
 		_, err = reader.Replay(t.Context(), repute.AgentID{ChainID: 9, TokenID: id}, f.Boundary)
 		ok(t, err)
 	}
+}
+
+// dumpScores returns every stored score of a chain as ordered lines. Two chains with the same
+// events, roots and runs return the same lines.
+func dumpScores(ctx context.Context, db *store.DB, chainID uint64) (lines []string, err error) {
+	rows, err := db.Pool().Query(ctx, `
+		select format('%s now %s %s %s %s', s.token_id, s.block, encode(s.block_hash, 'hex'), encode(r.weights, 'hex'), convert_from(s.result, 'UTF8'))
+		from trust_scores s join trust_runs r using (chain_id, run) where s.chain_id = $1
+		union all
+		select format('%s final %s %s %s', s.token_id, r.boundary, encode(r.weights, 'hex'), convert_from(s.result, 'UTF8'))
+		from trust_finals s join trust_runs r using (chain_id, run) where s.chain_id = $1
+		order by 1`, chainID)
+	if err != nil {
+		return nil, err
+	}
+	return pgx.CollectRows(rows, pgx.RowTo[string])
 }

@@ -24,7 +24,7 @@ func publishEndpoints(t *testing.T, db *store.DB, body string, wallet common.Add
 	}
 	var uri int64
 	ok(t, db.Pool().QueryRow(t.Context(), "update uris set host = 'a.example' where uri = $1 returning id", []byte(cardURI)).Scan(&uri))
-	ok(t, docdb.SaveDocument(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
+	ok(t, docdb.SaveDocuments(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
 		Registration: r, Domains: []docdb.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
 }
 

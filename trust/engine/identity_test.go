@@ -33,7 +33,7 @@ func publish(t *testing.T, db *store.DB, body string, wallet common.Address, age
 	}
 	var uri int64
 	ok(t, db.Pool().QueryRow(t.Context(), "update uris set host = 'a.example' where uri = $1 returning id", []byte(cardURI)).Scan(&uri))
-	ok(t, docdb.SaveDocument(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
+	ok(t, docdb.SaveDocuments(t.Context(), db, docdb.FetchResult{URIID: uri, Body: []byte(body), Source: "https", ServedBy: "a.example", FetchedAt: time.Now(), ParserVersion: 1,
 		Registration: r, Domains: []docdb.Domain{{Name: "a.example", Proof: cardURI}}, NextDue: time.Now().Add(time.Hour)}))
 }
 
@@ -173,7 +173,7 @@ func TestIdentityGateFollowsTheStandingOfAFile(t *testing.T) {
 	fetched := func(r docdb.FetchResult) func() error {
 		return func() error {
 			r.URIID, r.FetchedAt, r.NextDue = uri, time.Now(), time.Now().Add(time.Hour)
-			return docdb.SaveDocument(t.Context(), db, r)
+			return docdb.SaveDocuments(t.Context(), db, r)
 		}
 	}
 	back := docdb.FetchResult{Source: "https", ServedBy: "a.example"}
